@@ -1,0 +1,142 @@
+// The arithmetic of the forward pass on a CPU: one table of functions for each instruction set.
+//
+// A kernel works on the calling thread, allocates nothing, keeps no state, and uses at most
+// kKernelStackBytes of stack. Threads divide the work by rows: the pool gives every thread its own
+// [r0, r1), so no two calls write the same element. Ranges of at least 64 rows keep the cost of
+// setting up a call (reordering the activations, a few hundred nanoseconds) below a few percent.
+//
+// What must stay true:
+//   - Batch invariance. Within one table the result for (row r, token t) is the same bit for bit
+//     whatever n, r0 and r1 are and wherever the token stands in the batch: one accumulation order
+//     in every tile and every tail. The order differs between tables.
+//   - Weights are read where the checkpoint has them. Weight, scale and bias pointers need no
+//     alignment at all, and no byte outside the rows asked for is read (prefetches excepted).
+//   - Weights pass from memory once for all n tokens of a call.
+//   - Subnormals count: callers leave the rounding mode, FTZ and DAZ as the system sets them.
+//
+// Activations are float32 at their natural alignment (4 bytes); 64 is faster. bf16 values are the
+// upper halves of float32 values, little endian. Buffers do not overlap unless a comment allows it.
+// Lengths are in elements. n may be 0 and r0 may equal r1: nothing is written then.
+#ifndef OSSRUN_CPU_KERNELS_H_
+#define OSSRUN_CPU_KERNELS_H_
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+  kMxBlock = 32,      // elements along k that share one scale (MXFP4 weights, q8 activations)
+  kMaxHeadDim = 256,  // largest head dimension the attention kernels take
+  kKernelStackBytes = 112 * 1024  // no kernel needs more stack than this
+};
+
+typedef struct Kernels {
+  const char* name;  // "scalar", "avx2" or "avx512"
+
+  // y[t*ldy + r] = sum_i w[r*k + i] * x[t*ldx + i] (+ bias[r]) for r in [r0, r1), t in [0, n).
+  //   y     float32 [n, ldy]: only columns r0..r1-1 are written
+  //   x     float32 [n, ldx], ldx >= k
+  //   w     bf16 [rows, k], from row 0 (not from r0); any k >= 1
+  //   bias  bf16 [rows], from row 0, or null
+  // Bytes of weights: 2 k (r1 - r0).
+  void (*matmul_bf16)(float* y, int64_t ldy, const float* x, int64_t ldx, int64_t n,
+                      const uint16_t* w, int64_t k, int64_t r0, int64_t r1, const uint16_t* bias);
+
+  // The same product with MXFP4 weights, exact: a weight is the float32 e2m1 * 2^(scale - 127),
+  // also where that is subnormal (scale 0), infinite where it is 2^128 or more. Scale 255, NaN in
+  // the OCP format, counts as 2^128.
+  //   y       float32 [n, ldy]: row t belongs to x[t]
+  //   x       n pointers to float32 [k]: the tokens that chose this expert, in any order
+  //   blocks  [rows, k/32, 16] bytes: byte b of a block holds element 2b low, 2b+1 high
+  //   scales  [rows, k/32] bytes
+  //   k       a multiple of 32
+  //   bias    bf16 [rows] or null
+  // All weight pointers are those of the expert's row 0. Bytes of weights: 17 k/32 (r1 - r0).
+  void (*matmul_mxfp4)(float* y, int64_t ldy, const float* const* x, int64_t n,
+                       const uint8_t* blocks, const uint8_t* scales, int64_t k, int64_t r0,
+                       int64_t r1, const uint16_t* bias);
+
+  // 8-bit activations in blocks of 32: d = max|x| / 127, q = x / d rounded to nearest, ties to
+  // even, within -127..127; a block of zeros (or below float32's normal range) has d = 0, q = 0.
+  //   q  int8 [k], d float32 [k/32], x float32 [k] finite, k a multiple of 32
+  void (*quantize_q8)(int8_t* q, float* d, const float* x, int64_t k);
+
+  // matmul_mxfp4 on quantised activations: integer products within a block (exact), then
+  // float32: y = sum over blocks of 2^(scale-127) * d * (sum of e2m1 * q).
+  //   q, d  n pointers each, as quantize_q8 wrote them: int8 [k], float32 [k/32]
+  void (*matmul_mxfp4_q8)(float* y, int64_t ldy, const int8_t* const* q, const float* const* d,
+                          int64_t n, const uint8_t* blocks, const uint8_t* scales, int64_t k,
+                          int64_t r0, int64_t r1, const uint16_t* bias);
+
+  // y = x / sqrt(mean(x^2) + eps) * w. x, y float32 [k], w bf16 [k]; y may be x.
+  void (*rmsnorm)(float* y, const float* x, const uint16_t* w, int64_t k, float eps);
+
+  // Clamped SwiGLU on interleaved columns: gate = min(gate_up[2i], limit),
+  // up = clamp(gate_up[2i+1], -limit, limit), y[i] = gate * sigmoid(1.702 gate) * (up + 1).
+  //   gate_up float32 [2n], y float32 [n]; y may be gate_up (the first half is overwritten)
+  void (*swiglu)(float* y, const float* gate_up, int64_t n, float limit);
+
+  // Rotary embedding in place: for every head the pairs (i, i + dim/2) turn by the angle whose
+  // cosine and sine (already times the YaRN factor) are cosine[i], sine[i].
+  //   x float32 [heads, dim], cosine and sine float32 [dim/2] of this token's position, dim even
+  void (*rope)(float* x, int64_t heads, int64_t dim, const float* cosine, const float* sine);
+
+  // y = x as float32: one embedding row, or keys out of a bf16 page. n elements.
+  void (*bf16_to_f32)(float* y, const uint16_t* x, int64_t n);
+  // y = x rounded to bf16, nearest, ties to even; NaN stays NaN. n elements.
+  void (*f32_to_bf16)(uint16_t* y, const float* x, int64_t n);
+
+  void (*add)(float* y, const float* x, int64_t n);            // y += x; x may be y
+  void (*axpy)(float* y, float a, const float* x, int64_t n);  // y += a x, the weighted expert sum
+  void (*softmax)(float* x, int64_t n);  // in place; n finite logits (the experts chosen), n >= 1
+
+  // Attention of one token: the `group` query heads that share a KV head, one page after another,
+  // with the softmax kept as running state:
+  //   m    float32 [group]       largest logit so far
+  //   l    float32 [group]       sum of exp(logit - m)
+  //   acc  float32 [group, dim]  sum of exp(logit - m) * value
+  // dim is a multiple of 32 up to kMaxHeadDim. A page gives the same result wherever it is
+  // computed, so long as the same token ranges come in the same order.
+
+  // Sets the state to "nothing seen but the sink": m = sink, l = 1, acc = 0. The sink is one more
+  // logit, without scale and without a value. sinks bf16 [group], or null for no sink (m = -inf,
+  // l = 0).
+  void (*attention_begin)(float* m, float* l, float* acc, int64_t group, int64_t dim,
+                          const uint16_t* sinks);
+
+  // Adds tokens [t0, t1) of one page: logit = scale * dot(q, key).
+  //   q      float32 [group, dim], after rope
+  //   keys   element [token, 0] is keys + token*stride, of this KV head: for a page
+  //          [tokens, kv heads, dim] pass page + kv_head*dim and stride = kv_heads*dim
+  //   values the same layout and stride
+  void (*attention_page_f32)(float* m, float* l, float* acc, const float* q, int64_t group,
+                             int64_t dim, float scale, const float* keys, const float* values,
+                             int64_t stride, int64_t t0, int64_t t1);
+  void (*attention_page_bf16)(float* m, float* l, float* acc, const float* q, int64_t group,
+                              int64_t dim, float scale, const uint16_t* keys,
+                              const uint16_t* values, int64_t stride, int64_t t0, int64_t t1);
+
+  // Adds the state (m2, l2, acc2) of other pages to (m, l, acc): what lets several threads share
+  // one long context. Only one of the two may have begun with the sink.
+  void (*attention_merge)(float* m, float* l, float* acc, const float* m2, const float* l2,
+                          const float* acc2, int64_t group, int64_t dim);
+
+  // y = acc / l, float32 [group, dim]; y may be acc. Zeros where nothing was seen (l = 0).
+  void (*attention_end)(float* y, const float* l, const float* acc, int64_t group, int64_t dim);
+} Kernels;
+
+// Plain loops: the reference that the others are tested against, and what any machine can run.
+const Kernels* kernels_scalar(void);
+// AVX2 + FMA (with AVX-VNNI for 8-bit activations where it is there); null where the CPU or the
+// operating system cannot.
+const Kernels* kernels_avx2(void);
+// AVX-512 F, BW, DQ, VL and VNNI; null where the CPU or the operating system cannot.
+const Kernels* kernels_avx512(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // OSSRUN_CPU_KERNELS_H_

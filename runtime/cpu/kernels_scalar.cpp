@@ -1,0 +1,248 @@
+// The kernels as plain loops: one statement of what each computes, on any machine.
+//
+// This is the reference on hosts without AVX2 and the yardstick in the conformance suite, so it
+// favours being obviously right. Every sum runs over k in order into one float32, so a result
+// never depends on the batch. Floating-point contraction is off: the same bits on every compiler.
+#include "kernels.h"
+
+#include <math.h>
+#include <string.h>
+
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#elif defined(__GNUC__)
+#pragma GCC optimize("fp-contract=off")
+#endif
+
+namespace {
+
+// Twice the value of an E2M1 code.
+const int8_t kTwiceE2M1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
+float bf16(const uint16_t* p) {
+  uint16_t half;
+  memcpy(&half, p, sizeof half);
+  const uint32_t bits = static_cast<uint32_t>(half) << 16;
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+// 2^(scale - 127) as float32: the exponent field itself, except that 0 is the subnormal 2^-127.
+float scale_of(uint8_t scale) {
+  const uint32_t bits = scale == 0 ? 0x00400000u : static_cast<uint32_t>(scale) << 23;
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+int8_t twice_e2m1(const uint8_t* block, int64_t i) {
+  const uint8_t pair = block[i / 2];
+  return kTwiceE2M1[i % 2 == 0 ? pair & 15 : pair >> 4];
+}
+
+float with_bias(float sum, const uint16_t* bias, int64_t r) {
+  return bias == nullptr ? sum : sum + bf16(bias + r);
+}
+
+void matmul_bf16(float* y, int64_t ldy, const float* x, int64_t ldx, int64_t n, const uint16_t* w,
+                 int64_t k, int64_t r0, int64_t r1, const uint16_t* bias) {
+  for (int64_t r = r0; r < r1; r++) {
+    for (int64_t t = 0; t < n; t++) {
+      float sum = 0;
+      for (int64_t i = 0; i < k; i++) sum += bf16(w + r * k + i) * x[t * ldx + i];
+      y[t * ldy + r] = with_bias(sum, bias, r);
+    }
+  }
+}
+
+void matmul_mxfp4(float* y, int64_t ldy, const float* const* x, int64_t n, const uint8_t* blocks,
+                  const uint8_t* scales, int64_t k, int64_t r0, int64_t r1, const uint16_t* bias) {
+  const int64_t nb = k / kMxBlock;
+  for (int64_t r = r0; r < r1; r++) {
+    for (int64_t t = 0; t < n; t++) {
+      float sum = 0;
+      for (int64_t b = 0; b < nb; b++) {
+        const uint8_t* block = blocks + (r * nb + b) * (kMxBlock / 2);
+        const float scale = scale_of(scales[r * nb + b]);
+        for (int64_t i = 0; i < kMxBlock; i++) {
+          // Half of the even values first: 12 * 2^127 is infinite where 6 * 2^127 also is, but
+          // 2 * 2^127 must not be lost to 1 * 2^127.
+          const float weight = 0.5f * static_cast<float>(twice_e2m1(block, i)) * scale;
+          sum += weight * x[t][b * kMxBlock + i];
+        }
+      }
+      y[t * ldy + r] = with_bias(sum, bias, r);
+    }
+  }
+}
+
+void quantize_q8(int8_t* q, float* d, const float* x, int64_t k) {
+  for (int64_t b = 0; b < k / kMxBlock; b++, x += kMxBlock, q += kMxBlock) {
+    float largest = 0;
+    for (int64_t i = 0; i < kMxBlock; i++) largest = fmaxf(largest, fabsf(x[i]));
+    d[b] = largest / 127.0f;
+    if (d[b] < 1.17549435e-38f) {  // no normal reciprocal: the block counts as zero
+      d[b] = 0;
+      memset(q, 0, kMxBlock);
+      continue;
+    }
+    for (int64_t i = 0; i < kMxBlock; i++) {
+      const float rounded = rintf(x[i] / d[b]);
+      q[i] = static_cast<int8_t>(fminf(fmaxf(rounded, -127.0f), 127.0f));
+    }
+  }
+}
+
+void matmul_mxfp4_q8(float* y, int64_t ldy, const int8_t* const* q, const float* const* d,
+                     int64_t n, const uint8_t* blocks, const uint8_t* scales, int64_t k, int64_t r0,
+                     int64_t r1, const uint16_t* bias) {
+  const int64_t nb = k / kMxBlock;
+  for (int64_t r = r0; r < r1; r++) {
+    for (int64_t t = 0; t < n; t++) {
+      float sum = 0;
+      for (int64_t b = 0; b < nb; b++) {
+        const uint8_t* block = blocks + (r * nb + b) * (kMxBlock / 2);
+        int32_t twice = 0;
+        for (int64_t i = 0; i < kMxBlock; i++)
+          twice += twice_e2m1(block, i) * q[t][b * kMxBlock + i];
+        const float scale = scale_of(scales[r * nb + b]) * (0.5f * d[t][b]);
+        sum += scale * static_cast<float>(twice);
+      }
+      y[t * ldy + r] = with_bias(sum, bias, r);
+    }
+  }
+}
+
+void rmsnorm(float* y, const float* x, const uint16_t* w, int64_t k, float eps) {
+  double squares = 0;
+  for (int64_t i = 0; i < k; i++) squares += static_cast<double>(x[i]) * x[i];
+  const float scale = 1.0f / sqrtf(static_cast<float>(squares / static_cast<double>(k)) + eps);
+  for (int64_t i = 0; i < k; i++) y[i] = x[i] * scale * bf16(w + i);
+}
+
+void swiglu(float* y, const float* gate_up, int64_t n, float limit) {
+  for (int64_t i = 0; i < n; i++) {
+    const float gate = fminf(gate_up[2 * i], limit);
+    const float up = fminf(fmaxf(gate_up[2 * i + 1], -limit), limit);
+    y[i] = gate / (1.0f + expf(-1.702f * gate)) * (up + 1.0f);
+  }
+}
+
+void rope(float* x, int64_t heads, int64_t dim, const float* cosine, const float* sine) {
+  const int64_t half = dim / 2;
+  for (int64_t h = 0; h < heads; h++, x += dim) {
+    for (int64_t i = 0; i < half; i++) {
+      const float a = x[i], b = x[i + half];
+      x[i] = a * cosine[i] - b * sine[i];
+      x[i + half] = b * cosine[i] + a * sine[i];
+    }
+  }
+}
+
+void bf16_to_f32(float* y, const uint16_t* x, int64_t n) {
+  for (int64_t i = 0; i < n; i++) y[i] = bf16(x + i);
+}
+
+void f32_to_bf16(uint16_t* y, const float* x, int64_t n) {
+  for (int64_t i = 0; i < n; i++) {
+    uint32_t bits;
+    memcpy(&bits, x + i, sizeof bits);
+    const bool nan = (bits & 0x7fffffffu) > 0x7f800000u;
+    const uint32_t rounded = nan ? bits | 0x00400000u : bits + 0x7fffu + ((bits >> 16) & 1);
+    const uint16_t half = static_cast<uint16_t>(rounded >> 16);
+    memcpy(y + i, &half, sizeof half);
+  }
+}
+
+void add(float* y, const float* x, int64_t n) {
+  for (int64_t i = 0; i < n; i++) y[i] += x[i];
+}
+
+void axpy(float* y, float a, const float* x, int64_t n) {
+  for (int64_t i = 0; i < n; i++) y[i] += a * x[i];
+}
+
+void softmax(float* x, int64_t n) {
+  float largest = x[0], sum = 0;
+  for (int64_t i = 1; i < n; i++) largest = fmaxf(largest, x[i]);
+  for (int64_t i = 0; i < n; i++) sum += x[i] = expf(x[i] - largest);
+  for (int64_t i = 0; i < n; i++) x[i] /= sum;
+}
+
+void attention_begin(float* m, float* l, float* acc, int64_t group, int64_t dim,
+                     const uint16_t* sinks) {
+  for (int64_t g = 0; g < group; g++) {
+    m[g] = sinks == nullptr ? -INFINITY : bf16(sinks + g);
+    l[g] = sinks == nullptr ? 0.0f : 1.0f;
+  }
+  for (int64_t i = 0; i < group * dim; i++) acc[i] = 0;
+}
+
+float element(const float* p) { return *p; }
+float element(const uint16_t* p) { return bf16(p); }
+
+// One token at a time: rescale the state where the new logit is the largest so far, then add.
+template <class T>
+void attention_page(float* m, float* l, float* acc, const float* q, int64_t group, int64_t dim,
+                    float scale, const T* keys, const T* values, int64_t stride, int64_t t0,
+                    int64_t t1) {
+  for (int64_t g = 0; g < group; g++, q += dim, acc += dim) {
+    for (int64_t t = t0; t < t1; t++) {
+      float logit = 0;
+      for (int64_t i = 0; i < dim; i++) logit += q[i] * element(keys + t * stride + i);
+      logit *= scale;
+      const float largest = fmaxf(m[g], logit);
+      const float keep = expf(m[g] - largest), weight = expf(logit - largest);
+      m[g] = largest;
+      l[g] = l[g] * keep + weight;
+      for (int64_t i = 0; i < dim; i++) {
+        acc[i] = acc[i] * keep + weight * element(values + t * stride + i);
+      }
+    }
+  }
+}
+
+void attention_merge(float* m, float* l, float* acc, const float* m2, const float* l2,
+                     const float* acc2, int64_t group, int64_t dim) {
+  for (int64_t g = 0; g < group; g++, acc += dim, acc2 += dim) {
+    if (l2[g] == 0) continue;  // nothing seen there; and -inf minus -inf is not a number
+    const float largest = fmaxf(m[g], m2[g]);
+    const float keep = expf(m[g] - largest), weight = expf(m2[g] - largest);
+    m[g] = largest;
+    l[g] = l[g] * keep + l2[g] * weight;
+    for (int64_t i = 0; i < dim; i++) acc[i] = acc[i] * keep + weight * acc2[i];
+  }
+}
+
+void attention_end(float* y, const float* l, const float* acc, int64_t group, int64_t dim) {
+  for (int64_t g = 0; g < group; g++) {
+    const float inverse = l[g] == 0 ? 0.0f : 1.0f / l[g];
+    for (int64_t i = 0; i < dim; i++) y[g * dim + i] = acc[g * dim + i] * inverse;
+  }
+}
+
+const Kernels kTable = {
+    "scalar",
+    matmul_bf16,
+    matmul_mxfp4,
+    quantize_q8,
+    matmul_mxfp4_q8,
+    rmsnorm,
+    swiglu,
+    rope,
+    bf16_to_f32,
+    f32_to_bf16,
+    add,
+    axpy,
+    softmax,
+    attention_begin,
+    attention_page<float>,
+    attention_page<uint16_t>,
+    attention_merge,
+    attention_end,
+};
+
+}  // namespace
+
+extern "C" const Kernels* kernels_scalar(void) { return &kTable; }
