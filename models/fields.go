@@ -1,0 +1,155 @@
+package models
+
+// Reading a JSON object field by field, by exact name, so that every complaint names the file and the field.
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"unicode/utf8"
+
+	"github.com/ossrun/ossrun/models/safetensors"
+)
+
+// maxConfig is the longest JSON file that is read, in bytes; the published ones have under 2 kB.
+const maxConfig = 4 << 20
+
+// fields is one JSON object of a file. Its first failure sticks in err; methods called after it do nothing.
+type fields struct {
+	where  string // the file, with the path of a nested object: "config.json: rope_scaling."
+	object map[string]json.RawMessage
+	err    *error
+}
+
+// readFields reads a file that holds a JSON object.
+func readFields(path string) (fields, error) {
+	name := filepath.Base(path)
+	stat, err := os.Stat(path)
+	if err != nil {
+		return fields{}, fmt.Errorf("%s: %w", name, err)
+	}
+	if stat.Size() > maxConfig {
+		return fields{}, fmt.Errorf("%s has %d bytes, more than the %d that any model needs", name, stat.Size(), maxConfig)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fields{}, fmt.Errorf("%s: %w", name, err)
+	}
+	return parseFields(name, text)
+}
+
+func parseFields(name string, text []byte) (fields, error) {
+	f := fields{where: name + ": ", err: new(error)}
+	if bytes.HasPrefix(text, []byte("version https://git-lfs")) {
+		return f, fmt.Errorf("%s is a Git LFS pointer, not the file: run git lfs pull in its folder", name)
+	}
+	if !utf8.Valid(text) {
+		return f, fmt.Errorf("%s is not UTF-8", name)
+	}
+	if err := json.Unmarshal(text, &f.object); err != nil {
+		return f, fmt.Errorf("%s is no JSON object: %w", name, err)
+	}
+	if f.object == nil {
+		return f, fmt.Errorf("%s is no JSON object", name)
+	}
+	return f, nil
+}
+
+func (f fields) fail(field, format string, args ...any) {
+	if *f.err == nil {
+		*f.err = fmt.Errorf("%s%s %s", f.where, field, fmt.Sprintf(format, args...))
+	}
+}
+
+// has tells whether a field stands and is not null.
+func (f fields) has(field string) bool {
+	raw, ok := f.object[field]
+	return ok && !bytes.Equal(raw, []byte("null"))
+}
+
+// raw gives a field's text, shortened for a message.
+func (f fields) raw(field string) string {
+	raw := string(f.object[field])
+	if len(raw) > 60 {
+		raw = raw[:60] + "..."
+	}
+	return safetensors.Show(raw)
+}
+
+// sub gives a nested object; it is empty when the field is absent.
+func (f fields) sub(field string) fields {
+	s := fields{where: f.where + field + ".", err: f.err}
+	if f.has(field) && json.Unmarshal(f.object[field], &s.object) != nil {
+		f.fail(field, "is %s, not an object", f.raw(field))
+	}
+	return s
+}
+
+// integer gives a required number between least and most.
+func (f fields) integer(field string, least, most int) int {
+	if !f.has(field) {
+		f.fail(field, "is missing")
+		return least
+	}
+	var n float64
+	if json.Unmarshal(f.object[field], &n) != nil || n != math.Trunc(n) {
+		f.fail(field, "is %s, not a whole number", f.raw(field))
+		return least
+	}
+	if n < float64(least) || n > float64(most) {
+		f.fail(field, "is %s, outside %d..%d", f.raw(field), least, most)
+		return least
+	}
+	return int(n)
+}
+
+// number gives a number above zero and at most most, or instead when the field is absent.
+func (f fields) number(field string, most, instead float64) float64 {
+	if !f.has(field) {
+		return instead
+	}
+	var n float64
+	if json.Unmarshal(f.object[field], &n) != nil {
+		f.fail(field, "is %s, not a number", f.raw(field))
+		return instead
+	}
+	if !(n > 0 && n <= most) {
+		f.fail(field, "is %s, outside 0..%g", f.raw(field), most)
+		return instead
+	}
+	return n
+}
+
+// text gives a string, "" when the field is absent.
+func (f fields) text(field string) string {
+	var s string
+	if f.has(field) && json.Unmarshal(f.object[field], &s) != nil {
+		f.fail(field, "is %s, not a string", f.raw(field))
+	}
+	return s
+}
+
+// must holds a field that the engine takes as fixed to its one value; absent is what whose says.
+func must[T comparable](f fields, field string, value T, whose presence) {
+	if !f.has(field) {
+		if whose == required {
+			f.fail(field, "is missing, gpt-oss has %v", value)
+		}
+		return
+	}
+	var got T
+	if json.Unmarshal(f.object[field], &got) != nil || got != value {
+		f.fail(field, "is %s, gpt-oss has %v", f.raw(field), value)
+	}
+}
+
+// presence says what an absent field means.
+type presence bool
+
+const (
+	required presence = false // an error
+	implied  presence = true  // the value that gpt-oss has, as in every reader of this layout
+)

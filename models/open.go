@@ -1,0 +1,146 @@
+package models
+
+// Opening a checkpoint: config.json, the list of shards, the shards' headers, then every tensor against the Spec. No weight is
+// read; opening the 20b maps three files.
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/ossrun/ossrun/models/safetensors"
+)
+
+// Checkpoint is an open and checked checkpoint. It is read-only and safe for concurrent use until Close.
+type Checkpoint struct {
+	Spec    Spec
+	Path    string   // the folder; "" for the embedded demo
+	Ignored []string // tensors of the files that no gpt-oss has and that change nothing, sorted
+
+	tensors map[string]Tensor
+	bytes   int64
+	close   []func() error
+}
+
+// Open opens the checkpoint in the folder at path, which must be in the Hugging Face layout: config.json and
+// model.safetensors, or model.safetensors.index.json with its shards. An error is one sentence that names the file and, where one
+// is at fault, the tensor.
+func Open(path string) (*Checkpoint, error) {
+	c, err := open(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w%s", err, remedy(err, path))
+	}
+	return c, nil
+}
+
+func open(path string) (*Checkpoint, error) {
+	stat, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !stat.IsDir() {
+		return nil, foreignFile(path)
+	}
+	if !exists(filepath.Join(path, "config.json")) {
+		return nil, foreignFolder(path)
+	}
+	spec, err := readSpec(path)
+	if err != nil {
+		return nil, err
+	}
+	spec.Name = nameOf(path)
+	index, err := shards(path)
+	if err != nil {
+		return nil, err
+	}
+	c := &Checkpoint{Spec: spec, Path: path}
+	var files []*safetensors.File
+	for _, name := range index.Files {
+		f, err := safetensors.Open(filepath.Join(path, name))
+		if err != nil {
+			c.Close()
+			return nil, err
+		}
+		files = append(files, f)
+		c.close = append(c.close, f.Close)
+	}
+	if err := c.check(files, index.Of); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// shards finds a folder's safetensors files. Without an index its Of is nil.
+func shards(folder string) (*safetensors.Index, error) {
+	const single = "model.safetensors"
+	index, err := safetensors.ReadIndex(filepath.Join(folder, safetensors.IndexName))
+	if err == nil {
+		for _, name := range index.Files {
+			if !exists(filepath.Join(folder, name)) {
+				return nil, &missingError{file: name, listed: safetensors.IndexName}
+			}
+		}
+		return index, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if exists(filepath.Join(folder, single)) {
+		return &safetensors.Index{Files: []string{single}}, nil
+	}
+	if parts, _ := filepath.Glob(filepath.Join(escapeGlob(folder), "model-*-of-*.safetensors")); len(parts) > 0 {
+		return nil, &missingError{file: safetensors.IndexName}
+	}
+	if parts, _ := filepath.Glob(filepath.Join(escapeGlob(folder), "pytorch_model*.bin")); len(parts) > 0 {
+		return nil, fmt.Errorf("%s holds PyTorch pickles, which can run code when they are read: %s", filepath.Base(folder), advice)
+	}
+	if parts, _ := filepath.Glob(filepath.Join(escapeGlob(folder), "*.gguf")); len(parts) > 0 {
+		return nil, foreignFile(parts[0])
+	}
+	return nil, &missingError{file: single}
+}
+
+// escapeGlob makes a folder's name match itself only.
+func escapeGlob(folder string) string {
+	var escaped []rune
+	for _, r := range folder {
+		if r == '*' || r == '?' || r == '[' || r == '\\' && os.PathSeparator != '\\' {
+			escaped = append(escaped, '[', r, ']')
+			continue
+		}
+		escaped = append(escaped, r)
+	}
+	return string(escaped)
+}
+
+// missingError says that a file of a checkpoint is not there.
+type missingError struct {
+	file   string
+	listed string // the file that lists it, "" when every checkpoint has it
+}
+
+func (e *missingError) Error() string {
+	if e.listed != "" {
+		return fmt.Sprintf("%s is missing, which %s lists", e.file, e.listed)
+	}
+	return fmt.Sprintf("%s is missing", e.file)
+}
+
+// Tensor gives a tensor of Spec.Tensors by its name; for any other name it is the zero Tensor.
+func (c *Checkpoint) Tensor(name string) Tensor { return c.tensors[name] }
+
+// Bytes is the size of the weights: all tensors of the Spec, without headers.
+func (c *Checkpoint) Bytes() int64 { return c.bytes }
+
+// Close unmaps the weights. No Tensor may be used after it.
+func (c *Checkpoint) Close() error {
+	var errs []error
+	for _, f := range c.close {
+		errs = append(errs, f())
+	}
+	c.close, c.tensors = nil, nil
+	return errors.Join(errs...)
+}

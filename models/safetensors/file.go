@@ -1,0 +1,106 @@
+package safetensors
+
+// A File is a header and the bytes under it: a mapped file, or memory that somebody else owns. Tensors are views of those
+// bytes and live until Close.
+//
+// Alignment: a mapping begins on a page, so a tensor's address is its position in the file modulo the page size. The format
+// promises no alignment of positions, and headers written before its padding rule have any length: only 1 byte is
+// guaranteed. (Files written since then have their first tensor at a multiple of 8; kernels must read unaligned anyway.)
+//
+// A file that is cut while it is mapped faults on the pages that are gone; nobody can guard against that but by copying.
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Tensor is a view of one tensor.
+type Tensor struct {
+	Name  string
+	DType DType
+	Shape []int  // row-major
+	Data  []byte // little-endian elements; read-only, never a copy, valid until the file is closed
+	File  string // base name of the file that holds it
+}
+
+// File is an open safetensors file.
+type File struct {
+	Name   string // base name
+	Header *Header
+	data   []byte
+	unmap  func() error
+}
+
+// Open maps the file at path and checks its header. It reads no tensor byte.
+func Open(path string) (*File, error) {
+	name := filepath.Base(path)
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	defer f.Close() // a mapping outlives its descriptor
+	header, err := readHeader(f)
+	if err != nil {
+		return nil, err
+	}
+	if header.Size > int64(^uint(0)>>1) {
+		return nil, fmt.Errorf("%s: %d bytes are more than this machine can address", name, header.Size)
+	}
+	data, unmap, err := mapFile(f, int(header.Size))
+	if err != nil {
+		return nil, fmt.Errorf("%s: mapping %d bytes: %w", name, header.Size, err)
+	}
+	return &File{Name: name, Header: header, data: data, unmap: unmap}, nil
+}
+
+// Inspect checks the header and the size of the file at path without mapping it.
+func Inspect(path string) (*Header, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
+	}
+	defer f.Close()
+	return readHeader(f)
+}
+
+func readHeader(f *os.File) (*Header, error) {
+	name := filepath.Base(f.Name())
+	stat, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if !stat.Mode().IsRegular() {
+		return nil, &Error{File: name, What: "is not a regular file"}
+	}
+	return ReadHeader(name, f, stat.Size())
+}
+
+// FromMemory makes a File of bytes that are already in memory. Close does not free them.
+func FromMemory(name string, data []byte) (*File, error) {
+	header, err := ReadHeader(name, bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return nil, err
+	}
+	return &File{Name: name, Header: header, data: data}, nil
+}
+
+// Tensor gives the view of the i-th tensor of the header.
+func (f *File) Tensor(i int) Tensor {
+	t := f.Header.Tensors[i]
+	return Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Data: f.data[t.Begin:t.End:t.End], File: f.Name}
+}
+
+// Close unmaps the file; every Tensor's Data is gone after it.
+func (f *File) Close() error {
+	unmap := f.unmap
+	f.data, f.unmap = nil, nil
+	if unmap == nil {
+		return nil
+	}
+	if err := unmap(); err != nil {
+		return fmt.Errorf("%s: unmapping: %w", f.Name, err)
+	}
+	return nil
+}

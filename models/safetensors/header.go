@@ -1,0 +1,304 @@
+// Package safetensors reads safetensors files as views of mapped memory.
+//
+// A file is: u64 little-endian header length N, N bytes of JSON, then the tensors' bytes. The JSON is an object of
+// name -> {"dtype", "shape", "data_offsets": [begin, end]} with offsets counted from the end of the header, and an optional
+// "__metadata__" object of strings.
+//
+// Nothing in a file is believed. What a Header says stays true for its users: names are unique and valid UTF-8, each tensor's
+// bytes lie inside the file, are exactly what dtype and shape need, and no two tensors share a byte; together they fill the
+// file to its end. Reading a header touches no tensor byte.
+package safetensors
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"math/bits"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+)
+
+// MaxHeader is the longest header that is read, in bytes. The 120b's 687 tensors in a single file would need about 100 kB.
+const MaxHeader = 16 << 20
+
+// lengthBytes is the size of the header length in front of the header.
+const lengthBytes = 8
+
+// Info is one tensor of a header.
+type Info struct {
+	Name       string
+	DType      DType
+	Shape      []int // empty for a scalar
+	Begin, End int64 // byte positions in the file (not in the data section), End exclusive
+}
+
+// Header is a checked header: Tensors in the order of their bytes.
+type Header struct {
+	Tensors  []Info
+	Metadata map[string]string
+	Size     int64 // the size of the file, in bytes
+}
+
+// Error says what is wrong with one file, in one sentence without an end: "FILE is cut short: ...".
+type Error struct {
+	File   string // base name
+	Tensor string // the tensor concerned, "" when it is the file itself
+	Cut    bool   // the file ends too early: fetching it again helps
+	What   string // the sentence after the file's name
+}
+
+func (e *Error) Error() string { return e.File + " " + e.What }
+
+// ReadHeader reads and checks the header of the size bytes in r. Errors about the content are *Error with file as their
+// File; errors of r are wrapped.
+func ReadHeader(file string, r io.ReaderAt, size int64) (*Header, error) {
+	if size < lengthBytes {
+		return nil, &Error{File: file, Cut: true, What: fmt.Sprintf("is cut short: a safetensors file begins with %d bytes of header length, this file has %d", lengthBytes, size)}
+	}
+	var length [lengthBytes]byte
+	if _, err := r.ReadAt(length[:], 0); err != nil {
+		return nil, fmt.Errorf("%s: reading the header length: %w", file, err)
+	}
+	if what := disguise(length[:]); what != "" {
+		return nil, &Error{File: file, What: what}
+	}
+	n := binary.LittleEndian.Uint64(length[:])
+	switch {
+	case n < 2:
+		return nil, &Error{File: file, What: fmt.Sprintf("is no safetensors file: it announces a header of %d bytes", n)}
+	case n > MaxHeader:
+		return nil, &Error{File: file, What: fmt.Sprintf("is no safetensors file: it announces a header of %d bytes, more than the %d that any model needs", n, MaxHeader)}
+	case int64(n) > size-lengthBytes:
+		return nil, &Error{File: file, Cut: true, What: fmt.Sprintf("is cut short: its header needs bytes %d..%d, the file has %d", lengthBytes, lengthBytes+n, size)}
+	}
+	text := make([]byte, n)
+	if _, err := r.ReadAt(text, lengthBytes); err != nil {
+		return nil, fmt.Errorf("%s: reading the header: %w", file, err)
+	}
+	return parse(file, text, size)
+}
+
+// disguise names what a file is that begins like something else than a safetensors file.
+func disguise(begin []byte) string {
+	switch {
+	case bytes.HasPrefix(begin, []byte("version ")):
+		return "is a Git LFS pointer, not the weights: run git lfs pull in its folder"
+	case bytes.HasPrefix(begin, []byte("GGUF")):
+		return "is a GGUF file under another name: ossrun reads the safetensors that OpenAI released"
+	case bytes.HasPrefix(begin, []byte("PK\x03\x04")):
+		return "is a zip archive or a PyTorch pickle under another name, not a safetensors file"
+	case bytes.HasPrefix(bytes.ToLower(begin), []byte("<!doctyp")), bytes.HasPrefix(bytes.ToLower(begin), []byte("<html")):
+		return "is a web page, not the weights: the download saved an error page"
+	}
+	return ""
+}
+
+// parse checks the header's text for a file of size bytes.
+func parse(file string, text []byte, size int64) (*Header, error) {
+	fail := func(tensor, format string, args ...any) error {
+		return &Error{File: file, Tensor: tensor, What: fmt.Sprintf(format, args...)}
+	}
+	if text[0] != '{' {
+		return nil, fail("", "is no safetensors file: its header is no JSON object")
+	}
+	if !utf8.Valid(text) {
+		return nil, fail("", "has a broken header: it is not UTF-8")
+	}
+	if !json.Valid(text) {
+		return nil, fail("", "has a broken header: it is not JSON")
+	}
+	data := lengthBytes + int64(len(text))
+	h := &Header{Size: size}
+	seen := map[string]bool{}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	if _, err := dec.Token(); err != nil {
+		return nil, fail("", "has a broken header: %v", err)
+	}
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return nil, fail("", "has a broken header: %v", err)
+		}
+		name := key.(string)
+		if seen[name] {
+			return nil, fail(name, "names tensor %s twice", Show(name))
+		}
+		seen[name] = true
+		if name == "__metadata__" {
+			if err := dec.Decode(&h.Metadata); err != nil {
+				return nil, fail("", "has a broken header: __metadata__ is no object of strings")
+			}
+			continue
+		}
+		raw, err := decodeEntry(dec)
+		if err != nil {
+			return nil, fail(name, "has a broken header: tensor %s: %v", Show(name), err)
+		}
+		info, err := raw.check(data)
+		if err != nil {
+			return nil, fail(name, "has a broken header: tensor %s: %v", Show(name), err)
+		}
+		info.Name = name
+		h.Tensors = append(h.Tensors, info)
+	}
+	// Empty tensors sort before the tensor that begins where they stand.
+	slices.SortFunc(h.Tensors, func(a, b Info) int {
+		if a.Begin != b.Begin {
+			return compare(a.Begin, b.Begin)
+		}
+		return compare(a.End, b.End)
+	})
+	end := data
+	before := ""
+	for _, t := range h.Tensors {
+		switch {
+		case t.Begin < end:
+			return nil, fail(t.Name, "has a broken header: tensors %s and %s overlap", Show(before), Show(t.Name))
+		case t.Begin > end:
+			return nil, fail(t.Name, "has a broken header: bytes %d..%d before tensor %s belong to no tensor", end, t.Begin, Show(t.Name))
+		case t.End > size:
+			return nil, &Error{File: file, Tensor: t.Name, Cut: true, What: fmt.Sprintf("is cut short: tensor %s needs bytes %d..%d, the file has %d", Show(t.Name), t.Begin, t.End, size)}
+		}
+		end, before = t.End, t.Name
+	}
+	if end != size {
+		return nil, fail("", "is %d bytes longer than its tensors: bytes %d..%d belong to no tensor", size-end, end, size)
+	}
+	return h, nil
+}
+
+func compare(a, b int64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// entry is one tensor's JSON before its numbers are checked against each other.
+type entry struct {
+	dtype   string
+	shape   []json.Number
+	offsets []json.Number
+}
+
+// decodeEntry reads one tensor's object. A field may stand once; unknown fields are passed over.
+func decodeEntry(dec *json.Decoder) (entry, error) {
+	var e entry
+	open, err := dec.Token()
+	if err != nil {
+		return e, err
+	}
+	if open != json.Delim('{') {
+		return e, fmt.Errorf("its value is no object")
+	}
+	seen := map[string]bool{}
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return e, err
+		}
+		field := key.(string)
+		if seen[field] {
+			return e, fmt.Errorf("field %s stands twice", Show(field))
+		}
+		seen[field] = true
+		switch field {
+		case "dtype":
+			err = dec.Decode(&e.dtype)
+		case "shape":
+			err = dec.Decode(&e.shape)
+		case "data_offsets":
+			err = dec.Decode(&e.offsets)
+		default:
+			var ignored json.RawMessage
+			err = dec.Decode(&ignored)
+		}
+		if err != nil {
+			return e, fmt.Errorf("field %s has the wrong type", Show(field))
+		}
+	}
+	if _, err := dec.Token(); err != nil {
+		return e, err
+	}
+	for _, field := range [...]string{"dtype", "shape", "data_offsets"} {
+		if !seen[field] {
+			return e, fmt.Errorf("field %s is missing", field)
+		}
+	}
+	return e, nil
+}
+
+// check turns an entry into an Info whose positions count from the start of the file; data is where tensors' bytes begin.
+// Every sum and product is checked, so nothing here can wrap around.
+func (e entry) check(data int64) (Info, error) {
+	var t Info
+	t.DType = parseDType(e.dtype)
+	if t.DType == Invalid {
+		return t, fmt.Errorf("dtype %s is unknown", Show(e.dtype))
+	}
+	count := uint64(1)
+	t.Shape = make([]int, 0, len(e.shape))
+	for _, n := range e.shape {
+		v, err := strconv.ParseUint(n.String(), 10, 64)
+		if err != nil || v > math.MaxInt {
+			return t, fmt.Errorf("%s is no length of a dimension", Show(n.String()))
+		}
+		high, low := bits.Mul64(count, v)
+		if high != 0 {
+			return t, fmt.Errorf("shape has more elements than 64 bits can count")
+		}
+		count = low
+		t.Shape = append(t.Shape, int(v))
+	}
+	high, width := bits.Mul64(count, uint64(t.DType.Bits()))
+	if high != 0 {
+		return t, fmt.Errorf("shape has more elements than 64 bits can count")
+	}
+	if width%8 != 0 {
+		return t, fmt.Errorf("its %d elements of %s do not fill whole bytes", count, t.DType)
+	}
+	if len(e.offsets) != 2 {
+		return t, fmt.Errorf("data_offsets has %d numbers, not 2", len(e.offsets))
+	}
+	var position [2]int64
+	for i, n := range e.offsets {
+		v, err := strconv.ParseUint(n.String(), 10, 64)
+		if err != nil || v > math.MaxInt64-uint64(data) {
+			return t, fmt.Errorf("%s is no offset", Show(n.String()))
+		}
+		position[i] = data + int64(v)
+	}
+	t.Begin, t.End = position[0], position[1]
+	if t.Begin > t.End {
+		return t, fmt.Errorf("it ends at byte %d, before it begins at %d", t.End, t.Begin)
+	}
+	if uint64(t.End-t.Begin) != width/8 {
+		return t, fmt.Errorf("%s %v needs %d bytes, its offsets span %d", t.DType, t.Shape, width/8, t.End-t.Begin)
+	}
+	return t, nil
+}
+
+// Show makes a name from a file fit for a message: as it is when it is short and printable, else quoted and shortened, so
+// that a hostile name can neither move a terminal's cursor nor flood it.
+func Show(name string) string {
+	const most = 120
+	plain := len(name) > 0 && len(name) <= most
+	for i := 0; plain && i < len(name); i++ {
+		plain = name[i] > ' ' && name[i] < 0x7f && name[i] != '"'
+	}
+	if plain {
+		return name
+	}
+	if len(name) > most {
+		return strconv.QuoteToASCII(name[:most]) + "..."
+	}
+	return strconv.QuoteToASCII(name)
+}

@@ -1,0 +1,190 @@
+// Package store reads the Hugging Face cache, which ossrun shares with every other tool that uses it:
+//
+//	HUB/models--OWNER--NAME/refs/main              the commit that the branch was at, 40 hex digits
+//	HUB/models--OWNER--NAME/snapshots/COMMIT/FILE  links to ../../blobs/HASH (plain files where links are not possible)
+//
+// Nothing here writes, and nothing reads a weight: this package knows where files lie, package models what they must hold.
+package store
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Root finds the cache's folder: HF_HUB_CACHE (HUGGINGFACE_HUB_CACHE in old setups), HF_HOME/hub,
+// XDG_CACHE_HOME/huggingface/hub, ~/.cache/huggingface/hub, in this order. The folder need not exist.
+func Root() (string, error) {
+	for _, name := range [...]string{"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"} {
+		if path := os.Getenv(name); path != "" {
+			return expand(path)
+		}
+	}
+	if path := os.Getenv("HF_HOME"); path != "" {
+		return expand(filepath.Join(path, "hub"))
+	}
+	if path := os.Getenv("XDG_CACHE_HOME"); path != "" {
+		return expand(filepath.Join(path, "huggingface", "hub"))
+	}
+	return expand(filepath.Join("~", ".cache", "huggingface", "hub"))
+}
+
+// expand replaces variables and a leading ~, as the Hugging Face tools do with these settings.
+func expand(path string) (string, error) {
+	path = os.ExpandEnv(path)
+	if path != "~" && !strings.HasPrefix(path, "~/") && !strings.HasPrefix(path, "~"+string(filepath.Separator)) {
+		return filepath.Clean(path), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("finding the Hugging Face cache: %w", err)
+	}
+	return filepath.Join(home, path[1:]), nil
+}
+
+// Repo is a model repository.
+type Repo struct{ Owner, Name string }
+
+// part is what Hugging Face allows in an owner's or a repository's name; it cannot lead out of a folder.
+var part = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,95}$`)
+
+// ParseRepo reads "owner/name".
+func ParseRepo(id string) (Repo, bool) {
+	owner, name, ok := strings.Cut(id, "/")
+	if !ok || !part.MatchString(owner) || !part.MatchString(name) || strings.Contains(id, "--") || strings.Contains(id, "..") {
+		return Repo{}, false
+	}
+	return Repo{owner, name}, true
+}
+
+// ID is "owner/name".
+func (r Repo) ID() string { return r.Owner + "/" + r.Name }
+
+// Folder is the repository's folder under the cache's.
+func (r Repo) Folder() string { return "models--" + r.Owner + "--" + r.Name }
+
+// parseFolder is the inverse of Folder.
+func parseFolder(name string) (Repo, bool) {
+	rest, ok := strings.CutPrefix(name, "models--")
+	if !ok {
+		return Repo{}, false
+	}
+	owner, repo, ok := strings.Cut(rest, "--")
+	if !ok {
+		return Repo{}, false
+	}
+	return ParseRepo(owner + "/" + repo)
+}
+
+// RepoOf tells whose snapshot an absolute path is: .../models--OWNER--NAME/snapshots/COMMIT.
+func RepoOf(path string) (Repo, bool) {
+	above := filepath.Dir(path)
+	if filepath.Base(above) != "snapshots" {
+		return Repo{}, false
+	}
+	return parseFolder(filepath.Base(filepath.Dir(above)))
+}
+
+// Snapshot is one commit of a repository in the cache.
+type Snapshot struct {
+	Repo   Repo
+	Commit string // the folder's name
+	Path   string
+	Main   bool // refs/main names it
+	added  time.Time
+}
+
+// Snapshots lists what the cache at root holds of a repository: the one that refs/main names first, then the newest first.
+// A repository that is not there has none.
+func Snapshots(root string, repo Repo) ([]Snapshot, error) {
+	folder := filepath.Join(root, repo.Folder())
+	entries, err := os.ReadDir(filepath.Join(folder, "snapshots"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing the snapshots of %s: %w", repo.ID(), err)
+	}
+	main := readRef(folder, "main")
+	var list []Snapshot
+	for _, e := range entries {
+		info, err := os.Stat(filepath.Join(folder, "snapshots", e.Name()))
+		if err != nil || !info.IsDir() {
+			continue // deleted meanwhile, or a stray file
+		}
+		list = append(list, Snapshot{
+			Repo: repo, Commit: e.Name(), Path: filepath.Join(folder, "snapshots", e.Name()),
+			Main: e.Name() == main, added: info.ModTime(),
+		})
+	}
+	slices.SortStableFunc(list, func(a, b Snapshot) int {
+		if a.Main != b.Main {
+			if a.Main {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(b.added.Compare(a.added), cmp.Compare(a.Commit, b.Commit))
+	})
+	return list, nil
+}
+
+// Select gives the snapshots that a revision names: a branch or tag that refs knows, a commit, or the beginning (7 digits or
+// more) of one. An empty revision selects all.
+func Select(root string, repo Repo, revision string) ([]Snapshot, error) {
+	list, err := Snapshots(root, repo)
+	if err != nil || revision == "" {
+		return list, err
+	}
+	if !ValidRevision(revision) {
+		return nil, fmt.Errorf("%q is no revision: a branch, a tag or a commit", revision)
+	}
+	commit := readRef(filepath.Join(root, repo.Folder()), revision)
+	var chosen []Snapshot
+	for _, s := range list {
+		if s.Commit == commit || s.Commit == revision || len(revision) >= 7 && strings.HasPrefix(s.Commit, revision) {
+			chosen = append(chosen, s)
+		}
+	}
+	return chosen, nil
+}
+
+// ValidRevision tells whether a revision is a name that cannot lead out of the refs folder.
+func ValidRevision(revision string) bool {
+	return revision != "" && len(revision) <= 255 && filepath.IsLocal(filepath.FromSlash(revision)) &&
+		!strings.ContainsFunc(revision, func(r rune) bool { return r <= ' ' || r == '\\' || r == 0x7f })
+}
+
+// readRef gives the commit that a ref of a repository's folder names, "" if it names none.
+func readRef(folder, name string) string {
+	text, err := os.ReadFile(filepath.Join(folder, "refs", filepath.FromSlash(name)))
+	if err != nil || len(text) > 256 {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// Repos lists the model repositories of the cache at root, sorted by name. A cache that is not there has none.
+func Repos(root string) ([]Repo, error) {
+	entries, err := os.ReadDir(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing the Hugging Face cache: %w", err)
+	}
+	var list []Repo
+	for _, e := range entries {
+		if repo, ok := parseFolder(e.Name()); ok {
+			list = append(list, repo)
+		}
+	}
+	return list, nil
+}
