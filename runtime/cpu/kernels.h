@@ -58,14 +58,16 @@ typedef struct Kernels {
                        const uint8_t* blocks, const uint8_t* scales, int64_t k, int64_t r0,
                        int64_t r1, const uint16_t* bias);
 
-  // 8-bit activations in blocks of 32: d = max|x| / 127, q = x / d rounded to nearest, ties to
-  // even, within -127..127; a block of zeros (or below float32's normal range) has d = 0, q = 0.
-  //   q  int8 [k], d float32 [k/32], x float32 [k] finite, k a multiple of 32
+  // 8-bit activations in blocks of 32: scale = max|x| / 127, q = x / scale rounded to nearest, ties
+  // to even; a block of zeros (or whose scale is below float32's normal range) counts as zero.
+  //   q  int8 [k]        the order within a block is the table's own
+  //   d  float32 [k/16]  two numbers a block, the table's own: only the same table reads q and d
+  //   x  float32 [k], finite; k a multiple of 32
   void (*quantize_q8)(int8_t* q, float* d, const float* x, int64_t k);
 
   // matmul_mxfp4 on quantised activations: integer products within a block (exact), then
   // float32: y = sum over blocks of 2^(scale-127) * d * (sum of e2m1 * q).
-  //   q, d  n pointers each, as quantize_q8 wrote them: int8 [k], float32 [k/32]
+  //   q, d  n pointers each, as quantize_q8 of this table wrote them: int8 [k], float32 [k/16]
   void (*matmul_mxfp4_q8)(float* y, int64_t ldy, const int8_t* const* q, const float* const* d,
                           int64_t n, const uint8_t* blocks, const uint8_t* scales, int64_t k,
                           int64_t r0, int64_t r1, const uint16_t* bias);

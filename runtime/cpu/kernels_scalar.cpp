@@ -66,8 +66,8 @@ void matmul_mxfp4(float* y, int64_t ldy, const float* const* x, int64_t n, const
         const uint8_t* block = blocks + (r * nb + b) * (kMxBlock / 2);
         const float scale = scale_of(scales[r * nb + b]);
         for (int64_t i = 0; i < kMxBlock; i++) {
-          // Half of the even values first: 12 * 2^127 is infinite where 6 * 2^127 also is, but
-          // 2 * 2^127 must not be lost to 1 * 2^127.
+          // Halved before it is scaled: 2 * 2^127 would be infinite where the weight, 2^127, is
+          // not.
           const float weight = 0.5f * static_cast<float>(twice_e2m1(block, i)) * scale;
           sum += weight * x[t][b * kMxBlock + i];
         }
@@ -77,18 +77,20 @@ void matmul_mxfp4(float* y, int64_t ldy, const float* const* x, int64_t n, const
   }
 }
 
+// q in natural order; d has the scale of a block and a second number that this table does not use.
 void quantize_q8(int8_t* q, float* d, const float* x, int64_t k) {
-  for (int64_t b = 0; b < k / kMxBlock; b++, x += kMxBlock, q += kMxBlock) {
+  for (int64_t b = 0; b < k / kMxBlock; b++, x += kMxBlock, q += kMxBlock, d += 2) {
     float largest = 0;
     for (int64_t i = 0; i < kMxBlock; i++) largest = fmaxf(largest, fabsf(x[i]));
-    d[b] = largest / 127.0f;
-    if (d[b] < 1.17549435e-38f) {  // no normal reciprocal: the block counts as zero
-      d[b] = 0;
+    d[0] = largest / 127.0f;
+    d[1] = 0;
+    if (d[0] < 1.17549435e-38f) {  // no normal reciprocal: the block counts as zero
+      d[0] = 0;
       memset(q, 0, kMxBlock);
       continue;
     }
     for (int64_t i = 0; i < kMxBlock; i++) {
-      const float rounded = rintf(x[i] / d[b]);
+      const float rounded = rintf(x[i] / d[0]);
       q[i] = static_cast<int8_t>(fminf(fmaxf(rounded, -127.0f), 127.0f));
     }
   }
@@ -106,7 +108,7 @@ void matmul_mxfp4_q8(float* y, int64_t ldy, const int8_t* const* q, const float*
         int32_t twice = 0;
         for (int64_t i = 0; i < kMxBlock; i++)
           twice += twice_e2m1(block, i) * q[t][b * kMxBlock + i];
-        const float scale = scale_of(scales[r * nb + b]) * (0.5f * d[t][b]);
+        const float scale = scale_of(scales[r * nb + b]) * (0.5f * d[t][2 * b]);
         sum += scale * static_cast<float>(twice);
       }
       y[t * ldy + r] = with_bias(sum, bias, r);
