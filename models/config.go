@@ -23,27 +23,37 @@ const (
 	maxPosition = 1 << 24
 )
 
-// readSpec reads config.json and generation_config.json in folder.
+// readSpec reads config.json and, where it is there, generation_config.json in folder.
 func readSpec(folder string) (Spec, error) {
-	config, err := readFields(filepath.Join(folder, "config.json"))
+	config, err := readFile(filepath.Join(folder, "config.json"))
 	if err != nil {
 		return Spec{}, err
 	}
-	if err := foreignConfig(config); err != nil {
+	generation, err := readFile(filepath.Join(folder, "generation_config.json"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Spec{}, err
 	}
-	s, err := config.spec()
+	return parseSpec(config, generation)
+}
+
+// parseSpec reads the texts of config.json and generation_config.json; the latter may be nil.
+func parseSpec(config, generation []byte) (Spec, error) {
+	f, err := parseFields("config.json", config)
 	if err != nil {
 		return Spec{}, err
 	}
-	generation, err := readFields(filepath.Join(folder, "generation_config.json"))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return s, nil
-	case err != nil:
+	if err := foreignConfig(f); err != nil {
 		return Spec{}, err
 	}
-	return s.withEOS(generation)
+	s, err := f.spec()
+	if err != nil || generation == nil {
+		return s, err
+	}
+	g, err := parseFields("generation_config.json", generation)
+	if err != nil {
+		return Spec{}, err
+	}
+	return s.withEOS(g)
 }
 
 // spec reads and checks a config.json whose model_type is gpt_oss.

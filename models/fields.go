@@ -24,23 +24,24 @@ type fields struct {
 	err    *error
 }
 
-// readFields reads a file that holds a JSON object.
-func readFields(path string) (fields, error) {
+// readFile reads a small file whole.
+func readFile(path string) ([]byte, error) {
 	name := filepath.Base(path)
 	stat, err := os.Stat(path)
 	if err != nil {
-		return fields{}, fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if stat.Size() > maxConfig {
-		return fields{}, fmt.Errorf("%s has %d bytes, more than the %d that any model needs", name, stat.Size(), maxConfig)
+		return nil, fmt.Errorf("%s has %d bytes, more than the %d that any model needs", name, stat.Size(), maxConfig)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return fields{}, fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return parseFields(name, text)
+	return text, nil
 }
 
+// parseFields reads the text of the file called name, a JSON object.
 func parseFields(name string, text []byte) (fields, error) {
 	f := fields{where: name + ": ", err: new(error)}
 	if bytes.HasPrefix(text, []byte("version https://git-lfs")) {

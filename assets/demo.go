@@ -1,0 +1,21 @@
+package assets
+
+// The demo model: a tiny gpt-oss checkpoint that lets every verb run before anything is downloaded. Package models unpacks and
+// checks it; assets/demo holds how it was made.
+
+import _ "embed"
+
+// DemoPack is model.safetensors in the OSSPACK1 form that package models/pack describes.
+//
+//go:embed demo/model.safetensors.pack
+var DemoPack []byte
+
+// DemoConfig is the demo's config.json.
+//
+//go:embed demo/config.json
+var DemoConfig []byte
+
+// DemoGenerationConfig is the demo's generation_config.json.
+//
+//go:embed demo/generation_config.json
+var DemoGenerationConfig []byte

@@ -1,0 +1,223 @@
+// Package pack unpacks a weights file that is embedded in the program, into memory of its own.
+//
+// A pack is one gzip stream:
+//
+//	8 bytes   "OSSPACK1"
+//	u64       length of the unpacked file
+//	32 bytes  SHA-256 of the unpacked file
+//	records until that length is reached: u8 kind, u64 n (never 0), then
+//	  0 literal  n bytes
+//	  1 zeros    nothing: n zero bytes
+//	  2 copy     u64 offset: n bytes that were unpacked there, all before the place they are copied to
+//	  3 planes   n/2 low bytes, then n/2 high bytes, of n/2 16-bit little-endian values
+//
+// Numbers are little-endian. Nothing follows the last record.
+//
+// The demo's file is mostly zeros (vocabulary rows that were never trained), and zeros are never written: the memory comes zeroed
+// from the system, so a page of zeros costs nothing until somebody writes to it, and nobody may. The hash is computed on the way,
+// over a constant block of zeros instead of those pages.
+package pack
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+)
+
+// MaxSize is the longest file that is unpacked, in bytes.
+const MaxSize = 1 << 30
+
+const magic = "OSSPACK1"
+
+// The kinds of a record.
+const (
+	literal = iota
+	zeros
+	copied
+	planes
+)
+
+// chunk is how much is hashed, copied or interleaved at a time, a multiple of every page size.
+const chunk = 64 << 10
+
+var zeroChunk [chunk]byte
+
+// Memory is an unpacked file. Its bytes are read-only: writing to them faults where the system can protect memory.
+type Memory struct {
+	Bytes []byte
+	free  func() error
+}
+
+// Free gives the memory back; Bytes must not be used after it.
+func (m *Memory) Free() error {
+	free := m.free
+	m.Bytes, m.free = nil, nil
+	if free == nil {
+		return nil
+	}
+	return free()
+}
+
+// Unpack reads a pack to its end. A pack that is broken in any way gives an error and no memory.
+func Unpack(r io.Reader) (*Memory, error) {
+	z, err := gzip.NewReader(r)
+	if err != nil {
+		return nil, fmt.Errorf("reading the pack: %w", err)
+	}
+	u := unpacker{in: bufio.NewReaderSize(z, chunk), hash: sha256.New()}
+	var head [len(magic) + 8 + sha256.Size]byte
+	if _, err := io.ReadFull(u.in, head[:]); err != nil {
+		return nil, fmt.Errorf("reading the pack's head: %w", unexpected(err))
+	}
+	if string(head[:len(magic)]) != magic {
+		return nil, fmt.Errorf("the pack begins with %q, not %s", head[:len(magic)], magic)
+	}
+	size := binary.LittleEndian.Uint64(head[len(magic):])
+	if size == 0 || size > MaxSize {
+		return nil, fmt.Errorf("the pack announces %d bytes, outside 1..%d", size, MaxSize)
+	}
+	data, free, err := reserve(int(size))
+	if err != nil {
+		return nil, fmt.Errorf("reserving %d bytes for the pack: %w", size, err)
+	}
+	m := &Memory{Bytes: data, free: free}
+	u.out = data
+	if err := u.run(head[len(magic)+8:]); err != nil {
+		return nil, errors.Join(err, m.Free())
+	}
+	if err := protect(data); err != nil {
+		return nil, errors.Join(fmt.Errorf("protecting the unpacked weights: %w", err), m.Free())
+	}
+	return m, nil
+}
+
+// unpacker holds the state of one Unpack: out[:at] is written and hashed, out[at:] is still zero.
+type unpacker struct {
+	in   *bufio.Reader
+	out  []byte
+	at   int
+	hash hash.Hash
+}
+
+func (u *unpacker) run(sum []byte) error {
+	for u.at < len(u.out) {
+		if err := u.record(); err != nil {
+			return fmt.Errorf("unpacking at byte %d: %w", u.at, err)
+		}
+	}
+	switch _, err := u.in.ReadByte(); {
+	case err == nil:
+		return fmt.Errorf("the pack goes on after its %d bytes", len(u.out))
+	case !errors.Is(err, io.EOF):
+		return fmt.Errorf("reading the end of the pack: %w", err)
+	}
+	if got := u.hash.Sum(nil); !bytes.Equal(got, sum) {
+		return fmt.Errorf("the unpacked file's SHA-256 is %x, the pack announces %x", got, sum)
+	}
+	return nil
+}
+
+// record unpacks one record.
+func (u *unpacker) record() error {
+	kind, err := u.in.ReadByte()
+	if err != nil {
+		return unexpected(err)
+	}
+	length, err := u.number()
+	if err != nil {
+		return err
+	}
+	if length == 0 || length > uint64(len(u.out)-u.at) {
+		return fmt.Errorf("a record of %d bytes, with %d to go", length, len(u.out)-u.at)
+	}
+	to := u.out[u.at : u.at+int(length)]
+	switch kind {
+	case literal:
+		_, err = io.ReadFull(u.in, to)
+		err = unexpected(err)
+		u.hash.Write(to)
+	case zeros:
+		for left := len(to); left > 0; left -= min(left, chunk) {
+			u.hash.Write(zeroChunk[:min(left, chunk)])
+		}
+	case copied:
+		var from uint64
+		if from, err = u.number(); err != nil {
+			return err
+		}
+		if from > uint64(u.at) || length > uint64(u.at)-from {
+			return fmt.Errorf("a copy of %d bytes from %d, which are not unpacked yet", length, from)
+		}
+		u.copy(to, u.out[from:from+length])
+	case planes:
+		err = u.planes(to)
+		u.hash.Write(to)
+	default:
+		return fmt.Errorf("record kind %d is unknown", kind)
+	}
+	if err != nil {
+		return err
+	}
+	u.at += int(length)
+	return nil
+}
+
+// copy copies and hashes, leaving pages alone that stay zero.
+func (u *unpacker) copy(to, from []byte) {
+	const page = 4 << 10
+	for done := 0; done < len(to); {
+		// Steps end where pages of to end, so that each page is judged once.
+		n := min(page-(u.at+done)%page, len(to)-done)
+		part := from[done : done+n]
+		if bytes.Equal(part, zeroChunk[:n]) {
+			part = zeroChunk[:n]
+		} else {
+			copy(to[done:], part)
+		}
+		u.hash.Write(part)
+		done += n
+	}
+}
+
+// planes reads the low bytes of all values, then the high ones.
+func (u *unpacker) planes(to []byte) error {
+	if len(to)%2 != 0 {
+		return fmt.Errorf("planes of %d bytes, which is odd", len(to))
+	}
+	buffer := make([]byte, min(chunk, len(to)/2))
+	for plane := range 2 {
+		for done := 0; done < len(to)/2; {
+			part := buffer[:min(len(buffer), len(to)/2-done)]
+			if _, err := io.ReadFull(u.in, part); err != nil {
+				return unexpected(err)
+			}
+			for i, b := range part {
+				to[2*(done+i)+plane] = b
+			}
+			done += len(part)
+		}
+	}
+	return nil
+}
+
+func (u *unpacker) number() (uint64, error) {
+	var text [8]byte
+	if _, err := io.ReadFull(u.in, text[:]); err != nil {
+		return 0, unexpected(err)
+	}
+	return binary.LittleEndian.Uint64(text[:]), nil
+}
+
+// unexpected turns the end of the input into the error that it is inside a record.
+func unexpected(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
