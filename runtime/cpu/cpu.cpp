@@ -1,0 +1,97 @@
+// The C functions of cpu.h that are not operations: pools, tapes, steps.
+#include "cpu.h"
+
+#include <cstring>
+#include <new>
+
+#include "tape.h"
+
+using ossrun::Pool;
+
+struct ossrun_pool {
+  explicit ossrun_pool(int threads) : pool(threads) {}
+  Pool pool;
+};
+
+namespace {
+
+const Kernels* kernels_of(const char* isa) {
+  if (std::strcmp(isa, "scalar") == 0) return kernels_scalar();
+  if (std::strcmp(isa, "avx2") == 0) return kernels_avx2();
+  if (std::strcmp(isa, "avx512") == 0) return kernels_avx512();
+  return nullptr;
+}
+
+// One thread's share of a read of memory.
+struct Read {
+  const uint64_t* words;
+  int64_t count;
+  std::atomic<uint64_t> sum{0};  // keeps the loads alive
+
+  static void share(void* argument, int thread, int threads) {
+    auto* r = static_cast<Read*>(argument);
+    const int64_t begin = r->count / 8 * thread / threads * 8;
+    const int64_t end = r->count / 8 * (thread + 1) / threads * 8;
+    uint64_t s[8] = {};
+    for (int64_t i = begin; i < end; i += 8) {
+      for (int j = 0; j < 8; j++) s[j] += r->words[i + j];
+    }
+    r->sum += s[0] + s[1] + s[2] + s[3] + s[4] + s[5] + s[6] + s[7];
+  }
+};
+
+}  // namespace
+
+ossrun_pool* ossrun_pool_new(int threads) {
+  try {
+    auto pool = std::make_unique<ossrun_pool>(threads);
+    return pool->pool.start() ? pool.release() : nullptr;
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+void ossrun_pool_free(ossrun_pool* pool) { delete pool; }
+
+const char* ossrun_isa(const char* isa) {
+  const Kernels* k = kernels_of(isa);
+  return k ? k->name : nullptr;
+}
+
+ossrun_tape* ossrun_tape_new(const char* isa, const ossrun_shape* shape) {
+  const Kernels* kernels = kernels_of(isa);
+  return kernels ? new (std::nothrow) ossrun_tape(kernels, *shape) : nullptr;
+}
+
+void ossrun_tape_free(ossrun_tape* tape) { delete tape; }
+
+int ossrun_tape_seal(ossrun_tape* t) {
+  try {
+    t->seal();
+    return 1;
+  } catch (const std::bad_alloc&) {
+    return 0;
+  }
+}
+
+void ossrun_step(ossrun_pool* pool, ossrun_tape* t, int threads, int64_t rows, int64_t logit_rows,
+                 const int32_t* tokens, const int32_t* positions, const int32_t* tables,
+                 const int32_t* full_at, const int32_t* window_at, const int32_t* logit_row,
+                 float* logits) {
+  const ossrun_batch batch{rows,    logit_rows, tokens,    positions, tables,
+                           full_at, window_at,  logit_row, logits};
+  t->walk(pool->pool, threads, batch);
+}
+
+void ossrun_profile(ossrun_tape* t, int on) { t->profiling = on != 0; }
+
+void ossrun_profile_read(const ossrun_tape* t, int64_t* ns) {
+  std::copy(t->nanoseconds.begin(), t->nanoseconds.end(), ns);
+}
+
+int64_t ossrun_read_memory(ossrun_pool* pool, int threads, const void* data, int64_t bytes) {
+  Read r{static_cast<const uint64_t*>(data), bytes / 8};
+  const int64_t start = ossrun::now();
+  pool->pool.run(threads, Read::share, &r);
+  return ossrun::now() - start;
+}

@@ -1,0 +1,132 @@
+// Package cpu runs Programs on the host's cores: engine.Device in C++ through cgo, one call a step.
+//
+// All C++ sources lie flat in this folder: kernels_*.cpp is the arithmetic for each instruction set, ops_*.cpp the operations, tape.cpp walks
+// them with the threads of pool.cpp, cpu.h is what Go sees. asan/ builds the same sources alone under the sanitizers.
+package cpu
+
+/*
+#cgo CXXFLAGS: -std=c++20 -O3 -Wall -Wextra
+#cgo LDFLAGS: -pthread -lm
+#include <stdlib.h>
+#include "cpu.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// Device is the host. Steps of all engines on it run one after the other, each on all its threads.
+type Device struct {
+	threads int
+
+	mu    sync.Mutex // held while a step runs
+	pool  *C.ossrun_pool
+	users int // regions and steps not freed yet
+}
+
+var _ engine.Device = (*Device)(nil)
+
+// New starts threads threads; 0 means one for every core this process may use (Cores).
+func New(threads int) (engine.Device, error) {
+	if threads < 0 {
+		return nil, fmt.Errorf("%d threads", threads)
+	}
+	if threads == 0 {
+		threads = Cores()
+	}
+	pool := C.ossrun_pool_new(C.int(threads))
+	if pool == nil {
+		return nil, fmt.Errorf("the system refuses %d threads", threads)
+	}
+	return &Device{threads: threads, pool: pool}, nil
+}
+
+// ISAs are the instruction sets this machine has kernels for, best last. "scalar" is always there.
+func ISAs() []string {
+	var have []string
+	for _, isa := range []string{"scalar", "avx2", "avx512"} {
+		if hasISA(isa) {
+			have = append(have, isa)
+		}
+	}
+	return have
+}
+
+func hasISA(isa string) bool {
+	name := C.CString(isa)
+	defer C.free(unsafe.Pointer(name))
+	return C.ossrun_isa(name) != nil
+}
+
+// chooseISA turns Options.ISA into the name of a set this machine has.
+func chooseISA(asked string) (string, error) {
+	have := ISAs()
+	if asked == "" {
+		return have[len(have)-1], nil
+	}
+	for _, isa := range have {
+		if isa == asked {
+			return isa, nil
+		}
+	}
+	return "", fmt.Errorf("instruction set %q is not to be had here: this machine has %s", asked, strings.Join(have, ", "))
+}
+
+// Name is what doctor prints.
+func (d *Device) Name() string {
+	isa, _ := chooseISA("")
+	plural := "s"
+	if d.threads == 1 {
+		plural = ""
+	}
+	return fmt.Sprintf("cpu, %d thread%s, %s", d.threads, plural, isa)
+}
+
+// Threads is how many the device has.
+func (d *Device) Threads() int { return d.threads }
+
+// Computes: both modes on every instruction set.
+func (d *Device) Computes() []string { return []string{engine.Exact, engine.Int8} }
+
+// Bandwidth reads data once with all threads and returns bytes a second. data should be much larger than the caches.
+func (d *Device) Bandwidth(data []byte) float64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.pool == nil || len(data) < 64 {
+		return 0
+	}
+	ns := C.ossrun_read_memory(d.pool, C.int(d.threads), unsafe.Pointer(&data[0]), C.int64_t(len(data)))
+	return float64(len(data)) / float64(ns) * 1e9
+}
+
+// Close ends the threads.
+func (d *Device) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.pool == nil {
+		return nil
+	}
+	if d.users > 0 {
+		return fmt.Errorf("the cpu device is closed with %d regions and steps in use", d.users)
+	}
+	C.ossrun_pool_free(d.pool)
+	d.pool = nil
+	return nil
+}
+
+// use counts something that must be freed before Close.
+func (d *Device) use(n int) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.pool == nil {
+		return fmt.Errorf("the cpu device is closed")
+	}
+	d.users += n
+	return nil
+}

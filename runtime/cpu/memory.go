@@ -1,0 +1,98 @@
+package cpu
+
+import (
+	"fmt"
+	"runtime"
+	"syscall"
+	"unsafe"
+
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// Memory of the host: pools and scratch are anonymous maps, zeroed and page-aligned, that cost nothing until they are touched; weights are
+// views of whatever the checkpoint mapped.
+
+// region is a piece of memory that C++ may keep pointers into until Free.
+type region struct {
+	dev    *Device
+	data   []byte
+	view   bool // the caller's bytes: pinned, not written, not unmapped
+	pinned runtime.Pinner
+}
+
+// Alloc maps zeroed memory.
+func (d *Device) Alloc(bytes int64) (engine.Region, error) {
+	if bytes <= 0 {
+		return nil, fmt.Errorf("allocate %d bytes", bytes)
+	}
+	if err := d.use(1); err != nil {
+		return nil, err
+	}
+	data, err := syscall.Mmap(-1, 0, int(bytes), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	if err != nil {
+		d.release()
+		return nil, fmt.Errorf("map %d bytes: %w", bytes, err)
+	}
+	return &region{dev: d, data: data}, nil
+}
+
+// Upload takes a view of data.
+func (d *Device) Upload(data []byte) (engine.Region, error) {
+	if len(data) == 0 {
+		return nil, fmt.Errorf("upload nothing")
+	}
+	if err := d.use(1); err != nil {
+		return nil, err
+	}
+	r := &region{dev: d, data: data, view: true}
+	r.pinned.Pin(unsafe.SliceData(data)) // a mapped file needs none, the demo's unpacked memory does
+	return r, nil
+}
+
+func (d *Device) release() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.users--
+}
+
+func (r *region) Bytes() int64 { return int64(len(r.data)) }
+
+func (r *region) Read(offset int64, dst []byte) error {
+	from, err := r.slice(offset, len(dst))
+	copy(dst, from)
+	return err
+}
+
+func (r *region) Write(offset int64, src []byte) error {
+	to, err := r.slice(offset, len(src))
+	if err == nil && r.view {
+		err = fmt.Errorf("this region is a view of the caller's bytes")
+	}
+	if err != nil {
+		return err
+	}
+	copy(to, src)
+	return nil
+}
+
+func (r *region) slice(offset int64, n int) ([]byte, error) {
+	if offset < 0 || offset+int64(n) > int64(len(r.data)) {
+		return nil, fmt.Errorf("bytes %d to %d of a region of %d", offset, offset+int64(n), len(r.data))
+	}
+	return r.data[offset : offset+int64(n)], nil
+}
+
+func (r *region) Free() error {
+	if r.data == nil {
+		return nil
+	}
+	var err error
+	if r.view {
+		r.pinned.Unpin()
+	} else {
+		err = syscall.Munmap(r.data)
+	}
+	r.data = nil
+	r.dev.release()
+	return err
+}

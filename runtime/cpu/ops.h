@@ -1,0 +1,50 @@
+// What the files of operations share: appending to a tape, and dividing work into tasks.
+#ifndef OSSRUN_CPU_OPS_H_
+#define OSSRUN_CPU_OPS_H_
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "tape.h"
+
+namespace ossrun {
+
+// Appends an operation; 0 when there was no memory.
+template <class T>
+int append(ossrun_tape* t, T op) {
+  try {
+    t->ops.push_back(std::make_unique<T>(std::move(op)));
+    return 1;
+  } catch (const std::bad_alloc&) {
+    return 0;
+  }
+}
+
+// Rows of activations that one task of a row-wise operation takes: enough to hide the counter.
+constexpr int64_t kRowsPerTask = 8;
+
+inline int64_t divide_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
+
+// An operation that treats each row by itself: derive, and say what happens to one row.
+template <class Self>
+class RowOp : public Op {
+ public:
+  RowOp(ossrun_extent extent, int64_t per_token) : extent_(extent), per_token_(per_token) {}
+
+  int64_t tasks(const ossrun_batch& b) const override {
+    return divide_up(rows_of(b, extent_, per_token_), kRowsPerTask);
+  }
+  void run(const ossrun_batch& b, int64_t task) const override {
+    const int64_t end = std::min(rows_of(b, extent_, per_token_), (task + 1) * kRowsPerTask);
+    for (int64_t i = task * kRowsPerTask; i < end; i++) static_cast<const Self*>(this)->row(b, i);
+  }
+
+ private:
+  ossrun_extent extent_;
+  int64_t per_token_;
+};
+
+}  // namespace ossrun
+
+#endif  // OSSRUN_CPU_OPS_H_

@@ -1,0 +1,209 @@
+// Operations of attention: angles, rope, writing the cache, attending over it.
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+#include "ops.h"
+
+namespace ossrun {
+namespace {
+
+// a[row] = cos then sin of position * frequency, times the YaRN scale. The angle is rounded to
+// float32 like everybody's; cos and sin of that float32 are exact to the last bit or two.
+class AnglesOp : public RowOp<AnglesOp> {
+ public:
+  AnglesOp(const ossrun_tape& t, float* a, const float* frequencies, float scale)
+      : RowOp(OSSRUN_PER_ROW, 0),
+        a_(a),
+        scale_(scale),
+        frequencies_(frequencies, frequencies + t.shape.head_dim / 2) {}
+
+  void row(const ossrun_batch& b, int64_t i) const {
+    const size_t half = frequencies_.size();
+    float* cosine = a_ + i * 2 * half;
+    float* sine = cosine + half;
+    for (size_t j = 0; j < half; j++) {
+      const float angle = float(b.positions[i]) * frequencies_[j];
+      cosine[j] = float(std::cos(double(angle))) * scale_;
+      sine[j] = float(std::sin(double(angle))) * scale_;
+    }
+  }
+
+ private:
+  float* a_;
+  float scale_;
+  std::vector<float> frequencies_;
+};
+
+// Rotates the q and k heads of qkv in place; they lie side by side.
+class RopeOp : public RowOp<RopeOp> {
+ public:
+  RopeOp(const ossrun_tape& t, float* qkv, const float* angles)
+      : RowOp(OSSRUN_PER_ROW, 0), k_(t.kernels), s_(t.shape), qkv_(qkv), angles_(angles) {}
+
+  void row(const ossrun_batch&, int64_t i) const {
+    const float* a = angles_ + i * s_.head_dim;
+    k_->rope(qkv_ + i * (s_.heads + 2 * s_.kv_heads) * s_.head_dim, s_.heads + s_.kv_heads,
+             s_.head_dim, a, a + s_.head_dim / 2);
+  }
+
+ private:
+  const Kernels* k_;
+  ossrun_shape s_;
+  float* qkv_;
+  const float* angles_;
+};
+
+// Where things lie in the cache, for one layer. T is float or uint16_t (bf16).
+//   page = [layers of a kind][kv heads]{ K [page_tokens, head_dim], V [page_tokens, head_dim] }
+template <class T>
+struct LayerCache {
+  LayerCache(const ossrun_shape& s, const void* cache, int64_t layer)
+      : base(static_cast<const char*>(cache) +
+             layer * s.kv_heads * 2 * s.page_tokens * s.head_dim * int64_t{sizeof(T)}),
+        page_bytes(s.page_bytes),
+        half(s.page_tokens * s.head_dim) {}
+
+  const T* keys(int32_t page, int64_t kv_head) const {
+    return reinterpret_cast<const T*>(base + page * page_bytes) + kv_head * 2 * half;
+  }
+  const T* values(int32_t page, int64_t kv_head) const { return keys(page, kv_head) + half; }
+
+  const char* base;
+  int64_t page_bytes;
+  int64_t half;  // elements of K, or V, of one head in one page
+};
+
+void store(const Kernels*, float* to, const float* from, int64_t n) {
+  std::copy(from, from + n, to);
+}
+void store(const Kernels* k, uint16_t* to, const float* from, int64_t n) {
+  k->f32_to_bf16(to, from, n);
+}
+
+template <class T>
+class WriteKvOp : public RowOp<WriteKvOp<T>> {
+ public:
+  WriteKvOp(const ossrun_tape& t, void* cache, const float* qkv, int64_t layer, bool windowed)
+      : RowOp<WriteKvOp<T>>(OSSRUN_PER_ROW, 0),
+        k_(t.kernels),
+        s_(t.shape),
+        cache_(t.shape, cache, layer),
+        qkv_(qkv),
+        windowed_(windowed) {}
+
+  void row(const ossrun_batch& b, int64_t i) const {
+    const int64_t position = b.positions[i], d = s_.head_dim;
+    const int32_t* table = b.tables + (windowed_ ? b.window_at : b.full_at)[i];
+    const int32_t page = table[position / s_.page_tokens];
+    const int64_t at = position % s_.page_tokens * d;
+    const float* key = qkv_ + (i * (s_.heads + 2 * s_.kv_heads) + s_.heads) * d;
+    const float* value = key + s_.kv_heads * d;
+    for (int64_t h = 0; h < s_.kv_heads; h++) {
+      store(k_, const_cast<T*>(cache_.keys(page, h)) + at, key + h * d, d);
+      store(k_, const_cast<T*>(cache_.values(page, h)) + at, value + h * d, d);
+    }
+  }
+
+ private:
+  const Kernels* k_;
+  ossrun_shape s_;
+  LayerCache<T> cache_;
+  const float* qkv_;
+  bool windowed_;
+};
+
+// o[row] = softmax over the visible positions and the sink, of q·k * scale, applied to v. A task
+// is one row and the query heads of one KV head. Pages come in the order of positions and begin at
+// multiples of the page, so the sum's order does not depend on how the prompt was cut.
+template <class T>
+class AttendOp : public Op {
+ public:
+  AttendOp(const ossrun_tape& t, float* o, const float* qkv, const void* cache,
+           const uint16_t* sinks, int64_t layer, int64_t window, float scale)
+      : k_(t.kernels),
+        s_(t.shape),
+        cache_(t.shape, cache, layer),
+        o_(o),
+        qkv_(qkv),
+        sinks_(sinks),
+        window_(window),
+        scale_(scale),
+        group_(t.shape.heads / t.shape.kv_heads) {}
+
+  int64_t tasks(const ossrun_batch& b) const override { return b.rows * s_.kv_heads; }
+
+  void run(const ossrun_batch& b, int64_t task) const override {
+    const int64_t row = task / s_.kv_heads, kv = task % s_.kv_heads, d = s_.head_dim;
+    const int64_t end = b.positions[row] + 1;
+    const int64_t begin = window_ > 0 ? std::max<int64_t>(0, end - window_) : 0;
+    const int32_t* table = b.tables + (window_ > 0 ? b.window_at : b.full_at)[row];
+    const float* q = qkv_ + (row * (s_.heads + 2 * s_.kv_heads) + kv * group_) * d;
+    float m[kMaxGroup], l[kMaxGroup];
+    alignas(64) float acc[kMaxGroup * kMaxHeadDim];
+    k_->attention_begin(m, l, acc, group_, d, sinks_ + kv * group_);
+    for (int64_t page = begin / s_.page_tokens; page * s_.page_tokens < end; page++) {
+      const int64_t first = page * s_.page_tokens;
+      page_of(m, l, acc, q, cache_.keys(table[page], kv), cache_.values(table[page], kv),
+              std::max<int64_t>(0, begin - first), std::min(s_.page_tokens, end - first));
+    }
+    k_->attention_end(o_ + (row * s_.heads + kv * group_) * d, l, acc, group_, d);
+  }
+
+  static constexpr int64_t kMaxGroup = 16;  // query heads of one KV head
+
+ private:
+  void page_of(float* m, float* l, float* acc, const float* q, const float* keys,
+               const float* values, int64_t t0, int64_t t1) const {
+    k_->attention_page_f32(m, l, acc, q, group_, s_.head_dim, scale_, keys, values, s_.head_dim, t0,
+                           t1);
+  }
+  void page_of(float* m, float* l, float* acc, const float* q, const uint16_t* keys,
+               const uint16_t* values, int64_t t0, int64_t t1) const {
+    k_->attention_page_bf16(m, l, acc, q, group_, s_.head_dim, scale_, keys, values, s_.head_dim,
+                            t0, t1);
+  }
+
+  const Kernels* k_;
+  ossrun_shape s_;
+  LayerCache<T> cache_;
+  float* o_;
+  const float* qkv_;
+  const uint16_t* sinks_;
+  int64_t window_;
+  float scale_;
+  int64_t group_;
+};
+
+static_assert(AttendOp<float>::kMaxGroup == OSSRUN_MAX_GROUP, "what cpu.h promises");
+static_assert(int{kMaxHeadDim} == int{OSSRUN_MAX_HEAD_DIM}, "what cpu.h promises");
+
+}  // namespace
+}  // namespace ossrun
+
+using namespace ossrun;
+
+int ossrun_angles(ossrun_tape* t, float* a, const float* frequencies, float scale) {
+  try {
+    return append(t, AnglesOp(*t, a, frequencies, scale));
+  } catch (const std::bad_alloc&) {
+    return 0;
+  }
+}
+
+int ossrun_rope(ossrun_tape* t, float* qkv, const float* angles) {
+  return append(t, RopeOp(*t, qkv, angles));
+}
+
+int ossrun_write_kv(ossrun_tape* t, void* cache, const float* qkv, int64_t layer, int windowed) {
+  const bool w = windowed != 0;
+  return t->shape.kv_bf16 ? append(t, WriteKvOp<uint16_t>(*t, cache, qkv, layer, w))
+                          : append(t, WriteKvOp<float>(*t, cache, qkv, layer, w));
+}
+
+int ossrun_attend(ossrun_tape* t, float* o, const float* qkv, const void* cache,
+                  const uint16_t* sinks, int64_t layer, int64_t window, float scale) {
+  return t->shape.kv_bf16
+             ? append(t, AttendOp<uint16_t>(*t, o, qkv, cache, sinks, layer, window, scale))
+             : append(t, AttendOp<float>(*t, o, qkv, cache, sinks, layer, window, scale));
+}

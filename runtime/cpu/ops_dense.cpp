@@ -1,0 +1,182 @@
+// Operations on dense rows: embed, norm, linear, gather, copy.
+#include <cstring>
+
+#include "ops.h"
+
+namespace ossrun {
+namespace {
+
+// x[row] = the token's row of the embedding.
+class EmbedOp : public RowOp<EmbedOp> {
+ public:
+  EmbedOp(const ossrun_tape& t, float* x, const uint16_t* embedding)
+      : RowOp(OSSRUN_PER_ROW, 0), k_(t.kernels), hidden_(t.shape.hidden), x_(x), w_(embedding) {}
+
+  void row(const ossrun_batch& b, int64_t i) const {
+    k_->bf16_to_f32(x_ + i * hidden_, w_ + b.tokens[i] * hidden_, hidden_);
+  }
+
+ private:
+  const Kernels* k_;
+  int64_t hidden_;
+  float* x_;
+  const uint16_t* w_;
+};
+
+// y[row] = RMSNorm(x[row]) * w.
+class NormOp : public RowOp<NormOp> {
+ public:
+  NormOp(const ossrun_tape& t, ossrun_extent rows, float* y, const float* x, const uint16_t* w,
+         int64_t width, float eps)
+      : RowOp(rows, t.shape.experts_per_token),
+        k_(t.kernels),
+        y_(y),
+        x_(x),
+        w_(w),
+        width_(width),
+        eps_(eps) {}
+
+  void row(const ossrun_batch&, int64_t i) const {
+    k_->rmsnorm(y_ + i * width_, x_ + i * width_, w_, width_, eps_);
+  }
+
+ private:
+  const Kernels* k_;
+  float* y_;
+  const float* x_;
+  const uint16_t* w_;
+  int64_t width_;
+  float eps_;
+};
+
+// y[:, part 0 | part 1 | ...] = x · partᵀ + bias, or += where `add`. A task is a tile of one
+// part's rows for all rows of the step, so each weight is read from memory once a step.
+class LinearOp : public Op {
+ public:
+  LinearOp(const ossrun_tape& t, ossrun_extent rows, float* y, const float* x, int64_t k,
+           const ossrun_matrix* parts, int count, bool add)
+      : k_(t.kernels),
+        extent_(rows),
+        per_token_(t.shape.experts_per_token),
+        y_(y),
+        x_(x),
+        width_(k),
+        count_(count),
+        add_(add) {
+    for (int i = 0; i < count; i++) {
+      parts_[i] = parts[i];
+      columns_ += parts[i].n;
+      tiles_ += divide_up(parts[i].n, kTile);
+    }
+  }
+
+  int64_t tasks(const ossrun_batch& b) const override {
+    return rows_of(b, extent_, per_token_) > 0 ? tiles_ : 0;
+  }
+
+  void run(const ossrun_batch& b, int64_t tile) const override {
+    int64_t column = 0;
+    const ossrun_matrix* part = parts_;
+    for (; tile >= divide_up(part->n, kTile); part++) {
+      tile -= divide_up(part->n, kTile);
+      column += part->n;
+    }
+    const int64_t r0 = tile * kTile, r1 = std::min(part->n, r0 + kTile);
+    const int64_t n = rows_of(b, extent_, per_token_);
+    float* y = (y_ ? y_ : b.logits) + column;
+    if (add_) {
+      accumulate(y, n, *part, r0, r1);
+    } else {
+      k_->matmul_bf16(y, columns_, x_, width_, n, part->weight, width_, r0, r1, part->bias);
+    }
+  }
+
+ private:
+  static constexpr int64_t kTile = 64;   // rows of a weight that one task reads
+  static constexpr int64_t kChunk = 64;  // rows of activations whose sums wait on the stack
+
+  void accumulate(float* y, int64_t n, const ossrun_matrix& m, int64_t r0, int64_t r1) const {
+    float tile[kChunk * kTile];
+    const uint16_t* w = m.weight + r0 * width_;
+    const uint16_t* bias = m.bias ? m.bias + r0 : nullptr;
+    for (int64_t t = 0; t < n; t += kChunk) {
+      const int64_t rows = std::min(kChunk, n - t);
+      k_->matmul_bf16(tile, kTile, x_ + t * width_, width_, rows, w, width_, 0, r1 - r0, bias);
+      for (int64_t i = 0; i < rows; i++) {
+        k_->add(y + (t + i) * columns_ + r0, tile + i * kTile, r1 - r0);
+      }
+    }
+  }
+
+  const Kernels* k_;
+  ossrun_extent extent_;
+  int64_t per_token_;
+  float* y_;
+  const float* x_;
+  int64_t width_;
+  ossrun_matrix parts_[OSSRUN_MAX_PARTS] = {};
+  int count_;
+  bool add_;
+  int64_t columns_ = 0, tiles_ = 0;
+};
+
+// y[i] = x[the i-th row whose logits are asked].
+class GatherOp : public RowOp<GatherOp> {
+ public:
+  GatherOp(const ossrun_tape& t, float* y, const float* x)
+      : RowOp(OSSRUN_PER_LOGIT, 0), hidden_(t.shape.hidden), y_(y), x_(x) {}
+
+  void row(const ossrun_batch& b, int64_t i) const {
+    std::memcpy(y_ + i * hidden_, x_ + b.logit_row[i] * hidden_, hidden_ * sizeof(float));
+  }
+
+ private:
+  int64_t hidden_;
+  float* y_;
+  const float* x_;
+};
+
+class CopyOp : public RowOp<CopyOp> {
+ public:
+  CopyOp(const ossrun_tape& t, ossrun_extent rows, void* y, const void* x, int64_t row_bytes)
+      : RowOp(rows, t.shape.experts_per_token),
+        y_(static_cast<char*>(y)),
+        x_(static_cast<const char*>(x)),
+        bytes_(row_bytes) {}
+
+  void row(const ossrun_batch&, int64_t i) const {
+    std::memcpy(y_ + i * bytes_, x_ + i * bytes_, bytes_);
+  }
+
+ private:
+  char* y_;
+  const char* x_;
+  int64_t bytes_;
+};
+
+}  // namespace
+}  // namespace ossrun
+
+using namespace ossrun;
+
+int ossrun_embed(ossrun_tape* t, float* x, const uint16_t* embedding) {
+  return append(t, EmbedOp(*t, x, embedding));
+}
+
+int ossrun_norm(ossrun_tape* t, ossrun_extent rows, float* y, const float* x, const uint16_t* w,
+                int64_t width, float eps) {
+  return append(t, NormOp(*t, rows, y, x, w, width, eps));
+}
+
+int ossrun_linear(ossrun_tape* t, ossrun_extent rows, float* y, const float* x, int64_t k,
+                  const ossrun_matrix* parts, int count, int add) {
+  return append(t, LinearOp(*t, rows, y, x, k, parts, count, add != 0));
+}
+
+int ossrun_gather(ossrun_tape* t, float* y, const float* x) {
+  return append(t, GatherOp(*t, y, x));
+}
+
+int ossrun_copy(ossrun_tape* t, ossrun_extent rows, void* y, const void* x, int64_t row_bytes) {
+  return append(t, CopyOp(*t, rows, y, x, row_bytes));
+}

@@ -1,0 +1,269 @@
+// Operations of the experts: route, quantize, gate and up, down, combine.
+#include <cmath>
+#include <cstring>
+
+#include "ops.h"
+
+namespace ossrun {
+namespace {
+
+// Chooses experts for every row and sorts the slots by expert. One task: it compares R*E numbers,
+// which is nothing next to the experts themselves, and the sort needs all rows anyway.
+class RouteOp : public Op {
+ public:
+  RouteOp(const ossrun_tape& t, int32_t* experts, float* weights, int32_t* order, int32_t* groups,
+          const float* router)
+      : k_(t.kernels),
+        e_(t.shape.experts),
+        top_(t.shape.experts_per_token),
+        experts_(experts),
+        weights_(weights),
+        order_(order),
+        groups_(groups),
+        router_(router) {}
+
+  int64_t tasks(const ossrun_batch&) const override { return 1; }
+
+  void run(const ossrun_batch& b, int64_t) const override {
+    for (int64_t i = 0; i < b.rows; i++) {
+      choose(router_ + i * e_, experts_ + i * top_, weights_ + i * top_);
+      k_->softmax(weights_ + i * top_, top_);
+    }
+    group(b.rows * top_);
+  }
+
+ private:
+  // The largest logits, largest first; of equal ones the lower expert. NaN never wins, unless there
+  // is nothing else: an expert is named in any case.
+  void choose(const float* logits, int32_t* experts, float* chosen) const {
+    for (int64_t j = 0; j < top_; j++) {
+      int32_t best = -1;
+      for (int32_t e = 0; e < e_; e++) {
+        if (std::find(experts, experts + j, e) != experts + j) continue;
+        if (best < 0 || logits[e] > logits[best] || (logits[best] != logits[best])) best = e;
+      }
+      experts[j] = best;
+      chosen[j] = logits[best];
+    }
+  }
+
+  // A counting sort; groups itself holds the counts on the way. See Op in program.go.
+  void group(int64_t slots) const {
+    int32_t* count = groups_ + 1 + e_;  // the upper half, free until the pairs are written
+    std::fill(count, count + e_, 0);
+    for (int64_t i = 0; i < slots; i++) count[experts_[i]]++;
+    int32_t begin = 0;
+    for (int64_t e = 0; e < e_; e++) {  // counts become first places
+      const int32_t n = count[e];
+      count[e] = begin;
+      begin += n;
+    }
+    for (int64_t i = 0; i < slots; i++) order_[count[experts_[i]]++] = int32_t(i);
+    // Now count[e] is the end of e's slots. Pair a is written at 2a+1, 2a+2 <= e's own place
+    // 1 + e_ + e, since a <= e < e_: nothing is overwritten before it was read.
+    int32_t active = 0, last = 0;
+    for (int32_t e = 0; e < e_; e++) {
+      const int32_t end = count[e];
+      if (end == last) continue;
+      groups_[1 + 2 * active] = e;
+      groups_[2 + 2 * active] = end;
+      active++;
+      last = end;
+    }
+    groups_[0] = active;
+  }
+
+  const Kernels* k_;
+  int64_t e_, top_;
+  int32_t* experts_;
+  float* weights_;
+  int32_t *order_, *groups_;
+  const float* router_;
+};
+
+class QuantizeOp : public RowOp<QuantizeOp> {
+ public:
+  QuantizeOp(const ossrun_tape& t, ossrun_extent rows, int8_t* q, float* d, const float* x,
+             int64_t width)
+      : RowOp(rows, t.shape.experts_per_token), k_(t.kernels), q_(q), d_(d), x_(x), width_(width) {}
+
+  void row(const ossrun_batch&, int64_t i) const {
+    k_->quantize_q8(q_ + i * width_, d_ + i * (width_ / kMxBlock * 2), x_ + i * width_, width_);
+  }
+
+ private:
+  const Kernels* k_;
+  int8_t* q_;
+  float* d_;
+  const float* x_;
+  int64_t width_;
+};
+
+// The walk that gate_up and down share: a task is a tile of rows of one chosen expert's matrix, for
+// all the slots that chose it, so each weight is read from memory once a step.
+class ExpertOp : public Op {
+ public:
+  ExpertOp(const ossrun_tape& t, const int32_t* order, const int32_t* groups, const float* x,
+           const int8_t* q, const float* d, const ossrun_expert_matrix& w, int64_t n, int64_t k,
+           int64_t slots_per_input)
+      : k_(t.kernels),
+        order_(order),
+        groups_(groups),
+        x_(x),
+        q_(q),
+        d_(d),
+        w_(w),
+        n_(n),
+        width_(k),
+        slots_per_input_(slots_per_input),
+        tiles_(divide_up(n, kTile)) {}
+
+  int64_t tasks(const ossrun_batch&) const override { return groups_[0] * tiles_; }
+
+  void run(const ossrun_batch&, int64_t task) const override {
+    const int64_t a = task / tiles_, r0 = task % tiles_ * kTile;
+    const int64_t rows = std::min(kTile, n_ - r0);
+    const int64_t row = groups_[1 + 2 * a] * n_ + r0;  // of [experts * n, k]
+    const int64_t begin = a > 0 ? groups_[2 * a] : 0, end = groups_[2 + 2 * a];
+    const uint8_t* blocks = w_.blocks + row * (width_ / 2);
+    const uint8_t* scales = w_.scales + row * (width_ / kMxBlock);
+    alignas(64) float tile[kChunk * kTile];
+    for (int64_t at = begin; at < end; at += kChunk) {
+      const int64_t count = std::min(kChunk, end - at);
+      multiply(tile, order_ + at, count, blocks, scales, rows, w_.bias + row);
+      for (int64_t i = 0; i < count; i++) put(order_[at + i], r0, tile + i * kTile, rows);
+    }
+  }
+
+ protected:
+  // Receives the sums of rows [r0, r0+rows) for one slot; may overwrite them.
+  virtual void put(int64_t slot, int64_t r0, float* sums, int64_t rows) const = 0;
+
+  const Kernels* k_;
+
+ private:
+  static constexpr int64_t kTile = 64;   // rows of a weight that one task reads; even
+  static constexpr int64_t kChunk = 64;  // slots whose sums wait on the stack
+
+  void multiply(float* tile, const int32_t* slots, int64_t count, const uint8_t* blocks,
+                const uint8_t* scales, int64_t rows, const uint16_t* bias) const {
+    if (x_) {
+      const float* x[kChunk];
+      for (int64_t i = 0; i < count; i++) x[i] = x_ + slots[i] / slots_per_input_ * width_;
+      k_->matmul_mxfp4(tile, kTile, x, count, blocks, scales, width_, 0, rows, bias);
+      return;
+    }
+    const int8_t* q[kChunk];
+    const float* d[kChunk];
+    for (int64_t i = 0; i < count; i++) {
+      q[i] = q_ + slots[i] / slots_per_input_ * width_;
+      d[i] = d_ + slots[i] / slots_per_input_ * (width_ / kMxBlock * 2);
+    }
+    k_->matmul_mxfp4_q8(tile, kTile, q, d, count, blocks, scales, width_, 0, rows, bias);
+  }
+
+  const int32_t *order_, *groups_;
+  const float* x_;
+  const int8_t* q_;
+  const float* d_;
+  ossrun_expert_matrix w_;
+  int64_t n_, width_, slots_per_input_, tiles_;
+};
+
+// h[slot] = SwiGLU(gate and up of the slot's row). Rows 2i and 2i+1 of the matrix are gate i and
+// up i, so a tile has both halves of its pairs.
+class GateUpOp : public ExpertOp {
+ public:
+  GateUpOp(const ossrun_tape& t, float* h, const int32_t* order, const int32_t* groups,
+           const float* x, const int8_t* q, const float* d, const ossrun_expert_matrix& w,
+           float limit)
+      : ExpertOp(t, order, groups, x, q, d, w, 2 * t.shape.intermediate, t.shape.hidden,
+                 t.shape.experts_per_token),
+        h_(h),
+        width_(t.shape.intermediate),
+        limit_(limit) {}
+
+ protected:
+  void put(int64_t slot, int64_t r0, float* sums, int64_t rows) const override {
+    k_->swiglu(h_ + slot * width_ + r0 / 2, sums, rows / 2, limit_);
+  }
+
+ private:
+  float* h_;
+  int64_t width_;
+  float limit_;
+};
+
+// y[slot] = down(h[slot]).
+class DownOp : public ExpertOp {
+ public:
+  DownOp(const ossrun_tape& t, float* y, const int32_t* order, const int32_t* groups,
+         const float* h, const int8_t* q, const float* d, const ossrun_expert_matrix& w)
+      : ExpertOp(t, order, groups, h, q, d, w, t.shape.hidden, t.shape.intermediate, 1),
+        y_(y),
+        width_(t.shape.hidden) {}
+
+ protected:
+  void put(int64_t slot, int64_t r0, float* sums, int64_t rows) const override {
+    std::memcpy(y_ + slot * width_ + r0, sums, rows * sizeof(float));
+  }
+
+ private:
+  float* y_;
+  int64_t width_;
+};
+
+// x[row] += the weighted sum of its slots, in the order of the choices: the same for every batch.
+class CombineOp : public RowOp<CombineOp> {
+ public:
+  CombineOp(const ossrun_tape& t, float* x, const float* y, const float* weights)
+      : RowOp(OSSRUN_PER_ROW, 0),
+        k_(t.kernels),
+        hidden_(t.shape.hidden),
+        top_(t.shape.experts_per_token),
+        x_(x),
+        y_(y),
+        weights_(weights) {}
+
+  void row(const ossrun_batch&, int64_t i) const {
+    for (int64_t j = i * top_; j < (i + 1) * top_; j++) {
+      k_->axpy(x_ + i * hidden_, weights_[j], y_ + j * hidden_, hidden_);
+    }
+  }
+
+ private:
+  const Kernels* k_;
+  int64_t hidden_, top_;
+  float* x_;
+  const float *y_, *weights_;
+};
+
+}  // namespace
+}  // namespace ossrun
+
+using namespace ossrun;
+
+int ossrun_route(ossrun_tape* t, int32_t* experts, float* weights, int32_t* order, int32_t* groups,
+                 const float* router) {
+  return append(t, RouteOp(*t, experts, weights, order, groups, router));
+}
+
+int ossrun_quantize(ossrun_tape* t, ossrun_extent rows, int8_t* q, float* d, const float* x,
+                    int64_t width) {
+  return append(t, QuantizeOp(*t, rows, q, d, x, width));
+}
+
+int ossrun_gate_up(ossrun_tape* t, float* h, const int32_t* order, const int32_t* groups,
+                   const float* x, const int8_t* q, const float* d, const ossrun_expert_matrix* w,
+                   float limit) {
+  return append(t, GateUpOp(*t, h, order, groups, x, q, d, *w, limit));
+}
+
+int ossrun_down(ossrun_tape* t, float* y, const int32_t* order, const int32_t* groups,
+                const float* h, const int8_t* q, const float* d, const ossrun_expert_matrix* w) {
+  return append(t, DownOp(*t, y, order, groups, h, q, d, *w));
+}
+
+int ossrun_combine(ossrun_tape* t, float* x, const float* y, const float* weights) {
+  return append(t, CombineOp(*t, x, y, weights));
+}

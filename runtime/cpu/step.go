@@ -1,0 +1,290 @@
+package cpu
+
+// #include <stdlib.h>
+// #include "cpu.h"
+import "C"
+
+import (
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// A step on the CPU: a Program turned into a C++ tape (one call for each operation, here), and a batch flattened into arrays (each time).
+
+type step struct {
+	dev     *Device
+	tape    *C.ossrun_tape
+	threads int
+	ns      []int64
+	timing  bool
+
+	// The batch as the tape wants it. They grow to the largest batch seen and stay.
+	positions, tables, fullAt, windowAt []int32
+}
+
+var _ engine.Step = (*step)(nil)
+
+// Compile turns a program into a tape.
+func (d *Device) Compile(p *engine.Program) (engine.Step, error) {
+	isa, err := chooseISA(p.Options.ISA)
+	if err != nil {
+		return nil, err
+	}
+	threads := d.threads
+	if p.Options.Threads > d.threads {
+		return nil, fmt.Errorf("%d threads are asked for, the device was opened with %d", p.Options.Threads, d.threads)
+	}
+	if p.Options.Threads > 0 {
+		threads = p.Options.Threads
+	}
+	if err := fits(p); err != nil {
+		return nil, err
+	}
+	if err := d.use(1); err != nil {
+		return nil, err
+	}
+	name, shape := C.CString(isa), shapeOf(p)
+	defer C.free(unsafe.Pointer(name))
+	s := &step{dev: d, threads: threads, tape: C.ossrun_tape_new(name, &shape), ns: make([]int64, len(p.Ops))}
+	if err := s.build(p); err != nil {
+		C.ossrun_tape_free(s.tape)
+		d.release()
+		return nil, err
+	}
+	return s, nil
+}
+
+// fits refuses the shapes that the kernels have no room for.
+func fits(p *engine.Program) error {
+	s := p.Spec
+	switch {
+	case s.HeadDim%32 != 0 || s.HeadDim > C.OSSRUN_MAX_HEAD_DIM:
+		return fmt.Errorf("heads of %d are not a multiple of 32 up to %d", s.HeadDim, int(C.OSSRUN_MAX_HEAD_DIM))
+	case s.KVHeads < 1 || s.Heads%s.KVHeads != 0 || s.Heads/s.KVHeads > C.OSSRUN_MAX_GROUP:
+		return fmt.Errorf("%d heads on %d KV heads: at most %d may share one", s.Heads, s.KVHeads, int(C.OSSRUN_MAX_GROUP))
+	case s.ExpertsPerToken < 1 || s.ExpertsPerToken > s.Experts:
+		return fmt.Errorf("%d of %d experts", s.ExpertsPerToken, s.Experts)
+	}
+	return nil
+}
+
+func shapeOf(p *engine.Program) C.ossrun_shape {
+	s := p.Spec
+	shape := C.ossrun_shape{
+		hidden: C.int64_t(s.Hidden), intermediate: C.int64_t(s.Intermediate),
+		heads: C.int64_t(s.Heads), kv_heads: C.int64_t(s.KVHeads), head_dim: C.int64_t(s.HeadDim),
+		experts: C.int64_t(s.Experts), experts_per_token: C.int64_t(s.ExpertsPerToken),
+		page_tokens: engine.PageTokens, page_bytes: C.int64_t(engine.PageBytes(s, p.Options.KV)),
+	}
+	if p.Options.KV == "bf16" {
+		shape.kv_bf16 = 1
+	}
+	return shape
+}
+
+// build appends every operation. Pointers into regions are stored in C; the regions outlive the step.
+func (s *step) build(p *engine.Program) error {
+	if s.tape == nil {
+		return fmt.Errorf("no memory for the step")
+	}
+	for i, op := range p.Ops {
+		for _, list := range [][]*engine.Buffer{op.Out, op.In, op.W} {
+			for _, b := range list {
+				if err := s.own(p, b); err != nil {
+					return fmt.Errorf("operation %d (%s): %w", i, op.Label, err)
+				}
+			}
+		}
+		if !s.append(op) {
+			return fmt.Errorf("operation %d (%s): no memory", i, op.Label)
+		}
+	}
+	if C.ossrun_tape_seal(s.tape) == 0 {
+		return fmt.Errorf("no memory for the step")
+	}
+	return nil
+}
+
+// own checks that a buffer lies in this device's memory, whole.
+func (s *step) own(p *engine.Program, b *engine.Buffer) error {
+	if b == nil || b.Home == engine.Logits {
+		return nil
+	}
+	r, ok := b.Region.(*region)
+	if !ok || r.dev != s.dev {
+		return fmt.Errorf("%s does not lie in the memory of this device", b.Name)
+	}
+	if _, err := r.slice(b.Offset, int(p.BytesOf(b))); err != nil {
+		return fmt.Errorf("%s: %w", b.Name, err)
+	}
+	return nil
+}
+
+// append is the dictionary between the two languages.
+func (s *step) append(op *engine.Op) bool {
+	t := s.tape
+	out := func(i int) unsafe.Pointer { return pointer(op.Out[i]) }
+	in := func(i int) unsafe.Pointer { return pointer(op.In[i]) }
+	w := func(i int) unsafe.Pointer { return pointer(op.W[i]) }
+	var ok C.int
+	switch op.Kind {
+	case engine.Embed:
+		ok = C.ossrun_embed(t, f32(out(0)), bf16(w(0)))
+	case engine.Angles:
+		ok = C.ossrun_angles(t, f32(out(0)), f32(unsafe.Pointer(&op.Frequencies[0])), C.float(op.Scale))
+	case engine.Norm:
+		ok = C.ossrun_norm(t, extent(op.Out[0]), f32(out(0)), f32(in(0)), bf16(w(0)), C.int64_t(op.In[0].Width), C.float(op.Eps))
+	case engine.Linear:
+		ok = s.appendLinear(op)
+	case engine.Rope:
+		ok = C.ossrun_rope(t, f32(out(0)), f32(in(0)))
+	case engine.WriteKV:
+		ok = C.ossrun_write_kv(t, out(0), f32(in(0)), C.int64_t(op.CacheLayer), C.int(min(op.Window, 1)))
+	case engine.Attend:
+		ok = C.ossrun_attend(t, f32(out(0)), f32(in(0)), in(1), bf16(w(0)), C.int64_t(op.CacheLayer), C.int64_t(op.Window), C.float(op.Scale))
+	case engine.Route:
+		ok = C.ossrun_route(t, i32(out(0)), f32(out(1)), i32(out(2)), i32(out(3)), f32(in(0)))
+	case engine.Quantize:
+		ok = C.ossrun_quantize(t, extent(op.In[0]), (*C.int8_t)(out(0)), f32(out(1)), f32(in(0)), C.int64_t(op.In[0].Width))
+	case engine.GateUp:
+		x, q, d := activations(op)
+		m := expertMatrix(op)
+		ok = C.ossrun_gate_up(t, f32(out(0)), i32(in(0)), i32(in(1)), x, q, d, &m, C.float(op.Limit))
+	case engine.Down:
+		x, q, d := activations(op)
+		m := expertMatrix(op)
+		ok = C.ossrun_down(t, f32(out(0)), i32(in(0)), i32(in(1)), x, q, d, &m)
+	case engine.Combine:
+		ok = C.ossrun_combine(t, f32(out(0)), f32(in(0)), f32(in(1)))
+	case engine.Gather:
+		ok = C.ossrun_gather(t, f32(out(0)), f32(in(0)))
+	case engine.Tap:
+		ok = C.ossrun_copy(t, extent(op.In[0]), out(0), in(0), C.int64_t(int64(op.In[0].Width)*op.In[0].Type.Size()))
+	}
+	return ok != 0
+}
+
+func (s *step) appendLinear(op *engine.Op) C.int {
+	var parts [C.OSSRUN_MAX_PARTS]C.ossrun_matrix
+	count := len(op.W) / 2
+	if count > len(parts) {
+		return 0
+	}
+	for i := range count {
+		parts[i] = C.ossrun_matrix{bf16(pointer(op.W[2*i])), bf16(pointer(op.W[2*i+1])), C.int64_t(op.W[2*i].Rows)}
+	}
+	var add C.int
+	if op.Add {
+		add = 1
+	}
+	return C.ossrun_linear(s.tape, extent(op.Out[0]), f32(pointer(op.Out[0])), f32(pointer(op.In[0])), C.int64_t(op.In[0].Width), &parts[0], C.int(count), add)
+}
+
+// activations are an expert operation's inputs: float32, or 8 bits and scales.
+func activations(op *engine.Op) (*C.float, *C.int8_t, *C.float) {
+	if len(op.In) == 3 {
+		return f32(pointer(op.In[2])), nil, nil
+	}
+	return nil, (*C.int8_t)(pointer(op.In[2])), f32(pointer(op.In[3]))
+}
+
+func expertMatrix(op *engine.Op) C.ossrun_expert_matrix {
+	return C.ossrun_expert_matrix{(*C.uint8_t)(pointer(op.W[0])), (*C.uint8_t)(pointer(op.W[1])), bf16(pointer(op.W[2]))}
+}
+
+// pointer is where a buffer lies; null for the caller's logits and for a bias that is not there.
+func pointer(b *engine.Buffer) unsafe.Pointer {
+	if b == nil || b.Home == engine.Logits {
+		return nil
+	}
+	return unsafe.Add(unsafe.Pointer(unsafe.SliceData(b.Region.(*region).data)), b.Offset)
+}
+
+func f32(p unsafe.Pointer) *C.float     { return (*C.float)(p) }
+func i32(p unsafe.Pointer) *C.int32_t   { return (*C.int32_t)(p) }
+func bf16(p unsafe.Pointer) *C.uint16_t { return (*C.uint16_t)(p) }
+
+func extent(b *engine.Buffer) C.ossrun_extent {
+	switch b.Extent {
+	case engine.PerSlot:
+		return C.OSSRUN_PER_SLOT
+	case engine.PerLogit:
+		return C.OSSRUN_PER_LOGIT
+	}
+	return C.OSSRUN_PER_ROW
+}
+
+// Forward runs one batch.
+func (s *step) Forward(b *engine.Batch, logits []float32) error {
+	s.dev.mu.Lock()
+	defer s.dev.mu.Unlock()
+	if s.tape == nil || s.dev.pool == nil {
+		return engine.ErrClosed
+	}
+	s.flatten(b)
+	C.ossrun_step(s.dev.pool, s.tape, C.int(s.threads), C.int64_t(len(b.Tokens)), C.int64_t(len(b.LogitRows)),
+		ints(b.Tokens), ints(s.positions), ints(s.tables), ints(s.fullAt), ints(s.windowAt), ints(b.LogitRows), (*C.float)(unsafe.SliceData(logits)))
+	runtime.KeepAlive(s)
+	if s.timing {
+		C.ossrun_profile_read(s.tape, (*C.int64_t)(unsafe.SliceData(s.ns)))
+	}
+	return nil
+}
+
+// flatten writes positions and block tables as arrays by row.
+func (s *step) flatten(b *engine.Batch) {
+	s.positions, s.tables, s.fullAt, s.windowAt = s.positions[:0], s.tables[:0], s.fullAt[:0], s.windowAt[:0]
+	for i := range b.Seqs {
+		q := &b.Seqs[i]
+		full := int32(len(s.tables))
+		s.tables = append(s.tables, q.Full...)
+		window := int32(len(s.tables))
+		s.tables = append(s.tables, q.Window...)
+		for r := range q.Rows {
+			s.positions = append(s.positions, q.Start+r)
+			s.fullAt = append(s.fullAt, full)
+			s.windowAt = append(s.windowAt, window)
+		}
+	}
+}
+
+func ints(s []int32) *C.int32_t { return (*C.int32_t)(unsafe.SliceData(s)) }
+
+// Profiling switches the clocks.
+func (s *step) Profiling(on bool) {
+	s.dev.mu.Lock()
+	defer s.dev.mu.Unlock()
+	s.timing = on
+	var flag C.int
+	if on {
+		flag = 1
+	}
+	if s.tape != nil {
+		C.ossrun_profile(s.tape, flag)
+	}
+}
+
+// Profile is the last step's times.
+func (s *step) Profile() []int64 {
+	s.dev.mu.Lock()
+	defer s.dev.mu.Unlock()
+	if !s.timing {
+		return nil
+	}
+	return append([]int64(nil), s.ns...)
+}
+
+// Close frees the tape.
+func (s *step) Close() error {
+	s.dev.mu.Lock()
+	defer s.dev.mu.Unlock()
+	if s.tape != nil {
+		C.ossrun_tape_free(s.tape)
+		s.tape = nil
+		s.dev.users--
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+// A compiled program: operations in order, walked by the threads of a pool.
+//
+// An operation divides itself into tasks that write disjoint elements. Threads take tasks by a
+// counter; whoever finishes the last task of an operation asks the next one how many it has and
+// opens it. A thread that was asleep finds the operation that is open now, never an old one's count.
+// What an element becomes never depends on who computed it, on how many threads there are, or on
+// the other rows.
+//
+// A tape owns its operations and counters and nothing else: buffers belong to the caller and must
+// outlive it. Walking allocates nothing.
+#ifndef OSSRUN_CPU_TAPE_H_
+#define OSSRUN_CPU_TAPE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "cpu.h"
+#include "kernels.h"
+#include "pool.h"
+
+namespace ossrun {
+
+// How many rows an operand has in this step.
+inline int64_t rows_of(const ossrun_batch& b, ossrun_extent extent, int64_t per_token) {
+  switch (extent) {
+    case OSSRUN_PER_SLOT:
+      return b.rows * per_token;
+    case OSSRUN_PER_LOGIT:
+      return b.logit_rows;
+    default:
+      return b.rows;
+  }
+}
+
+class Op {
+ public:
+  virtual ~Op() = default;
+  // How many tasks this batch makes; 0 skips the operation. Asked once a step, when everything
+  // before it is done, so the answer may depend on what earlier operations wrote.
+  virtual int64_t tasks(const ossrun_batch& b) const = 0;
+  virtual void run(const ossrun_batch& b, int64_t task) const = 0;
+};
+
+}  // namespace ossrun
+
+// The C name of a tape.
+struct ossrun_tape {
+  ossrun_tape(const Kernels* kernels, const ossrun_shape& shape) : kernels(kernels), shape(shape) {}
+
+  // Makes room for the counters: after the last operation was added, before the first walk.
+  void seal();
+  void walk(ossrun::Pool& pool, int threads, const ossrun_batch& batch);
+
+  const Kernels* kernels;
+  const ossrun_shape shape;
+  std::vector<std::unique_ptr<ossrun::Op>> ops;
+  bool profiling = false;
+  std::vector<int64_t> nanoseconds;  // of each operation in the last walk
+
+ private:
+  struct Counters {
+    alignas(64) std::atomic<uint32_t> taken{0};
+    alignas(64) std::atomic<uint32_t> done{0};
+    uint32_t total = 0;  // tasks; written before the operation opens
+  };
+  struct Walk {
+    ossrun_tape* tape;
+    const ossrun_batch* batch;
+  };
+  static void enter(void* walk, int thread, int threads);
+  void run_ops(const ossrun_batch& batch);
+  void open_from(size_t i, const ossrun_batch& batch);
+
+  std::vector<Counters> counters_;
+  int64_t opened_at_ = 0;
+  alignas(64) std::atomic<uint32_t> open_{0};  // the operation that runs now; size(): all done
+};
+
+#endif  // OSSRUN_CPU_TAPE_H_

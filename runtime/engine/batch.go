@@ -1,0 +1,98 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/ossrun/ossrun/models"
+)
+
+// One step's input, and the rules it must keep. Everything a Device may take for granted (ids inside the vocabulary, tables long enough, no
+// missing page inside a window) is checked here, once, so that kernels need no bounds of their own.
+
+// PageTokens is how many positions of one sequence a KV page holds.
+const PageTokens = 32
+
+// SeqRows are the rows of one sequence in a Batch: tokens at the consecutive positions Start, Start+1, ... Start+Rows-1.
+//
+// Full and Window are block tables: entry i is the page of positions [i*PageTokens, (i+1)*PageTokens), for the layers that see everything
+// and for those that see a window. An entry -1 is a page given back; that is allowed only in Window, and only where no row of this step looks.
+type SeqRows struct {
+	Start, Rows  int32
+	Full, Window []int32
+}
+
+// A Batch is one step: rows are tokens of several sequences, each sequence's rows consecutive, in the order of Seqs.
+type Batch struct {
+	Tokens    []int32 // [rows] token ids
+	Seqs      []SeqRows
+	LogitRows []int32 // the rows whose logits are wanted; any order, repeats allowed
+}
+
+// Check says whether a batch can run: a model of shape s, at most maxRows rows, a pool of pages pages.
+func (b *Batch) Check(s models.Spec, maxRows, pages int) error {
+	rows := len(b.Tokens)
+	if rows == 0 {
+		return fmt.Errorf("a step needs at least one row")
+	}
+	if rows > maxRows {
+		return fmt.Errorf("a step of %d rows is larger than the %d this engine was made for", rows, maxRows)
+	}
+	for i, id := range b.Tokens {
+		if id < 0 || int(id) >= s.Vocab {
+			return fmt.Errorf("row %d: token %d is outside the vocabulary of %d", i, id, s.Vocab)
+		}
+	}
+	sum := 0
+	for i := range b.Seqs {
+		if err := b.Seqs[i].check(s, pages); err != nil {
+			return fmt.Errorf("sequence %d: %w", i, err)
+		}
+		sum += int(b.Seqs[i].Rows)
+	}
+	if sum != rows {
+		return fmt.Errorf("the sequences have %d rows, the step has %d tokens", sum, rows)
+	}
+	if len(b.LogitRows) > maxRows {
+		return fmt.Errorf("logits of %d rows are asked for, this engine was made for %d", len(b.LogitRows), maxRows)
+	}
+	for _, r := range b.LogitRows {
+		if r < 0 || int(r) >= rows {
+			return fmt.Errorf("logits of row %d are asked for in a step of %d rows", r, rows)
+		}
+	}
+	return nil
+}
+
+func (q *SeqRows) check(s models.Spec, pages int) error {
+	if q.Start < 0 || q.Rows < 1 {
+		return fmt.Errorf("%d rows from position %d", q.Rows, q.Start)
+	}
+	end := int(q.Start) + int(q.Rows)
+	if end > s.MaxPosition {
+		return fmt.Errorf("position %d is beyond the model's %d", end-1, s.MaxPosition)
+	}
+	need := (end + PageTokens - 1) / PageTokens
+	if err := checkTable("full", q.Full, 0, need, pages); err != nil {
+		return err
+	}
+	return checkTable("window", q.Window, FirstVisible(int(q.Start), s.Window)/PageTokens, need, pages)
+}
+
+// FirstVisible is the first position that a query at position sees in a layer with this window.
+func FirstVisible(position, window int) int { return max(0, position-window+1) }
+
+// checkTable wants a page of the pool in the entries [from, need).
+func checkTable(name string, table []int32, from, need, pages int) error {
+	if len(table) < need {
+		return fmt.Errorf("the %s block table has %d pages, %d are needed", name, len(table), need)
+	}
+	for i := from; i < need; i++ {
+		if table[i] < 0 {
+			return fmt.Errorf("the %s block table has no page for positions %d to %d", name, i*PageTokens, (i+1)*PageTokens-1)
+		}
+		if int(table[i]) >= pages {
+			return fmt.Errorf("the %s block table names page %d of a pool of %d", name, table[i], pages)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,243 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/ossrun/ossrun/models"
+)
+
+// An Engine is a checkpoint on a device: memory laid out and allocated once, one compiled step per batch bucket, nothing allocated after New.
+
+// Engine runs steps of one model. Its methods may be called from several goroutines; steps run one after the other.
+// The checkpoint must stay open until Close.
+type Engine struct {
+	dev     Device
+	spec    models.Spec
+	options Options
+	plan    Plan
+
+	mu      sync.Mutex
+	buckets []bucket // ascending by rows
+	kv      Region
+	scratch Region
+	weights map[string]Region
+	last    *bucket // ran the last step
+	closed  bool
+}
+
+// A bucket is the program for steps of up to that many rows.
+type bucket struct {
+	program *Program
+	step    Step
+}
+
+// ErrClosed is what a step on a closed engine gets.
+var ErrClosed = errors.New("the engine is closed")
+
+// New uploads the weights and makes everything ready. On failure nothing is left behind.
+func New(dev Device, ckpt *models.Checkpoint, o Options) (*Engine, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{dev: dev, spec: ckpt.Spec, options: o, weights: map[string]Region{}}
+	if err := e.build(ckpt); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return e, nil
+}
+
+// build works from the largest bucket down: its program has every weight and the largest arena, which the smaller ones share.
+func (e *Engine) build(ckpt *models.Checkpoint) error {
+	for _, rows := range Buckets(e.options.MaxRows) {
+		p, err := Record(e.spec, e.options, rows)
+		if err != nil {
+			return err
+		}
+		if e.kv == nil {
+			if err := e.allocate(p, ckpt); err != nil {
+				return err
+			}
+		}
+		p.Layout()
+		for _, b := range p.Buffers {
+			switch b.Home {
+			case Scratch:
+				b.Region = e.scratch
+			case Cache:
+				b.Region = e.kv
+			case Weight:
+				b.Region = e.weights[b.Name]
+			}
+		}
+		step, err := e.dev.Compile(p)
+		if err != nil {
+			return fmt.Errorf("compile a step of %d rows: %w", rows, err)
+		}
+		e.buckets = append([]bucket{{p, step}}, e.buckets...)
+	}
+	return nil
+}
+
+// allocate takes the memory the largest program needs and uploads the weights it names.
+func (e *Engine) allocate(p *Program, ckpt *models.Checkpoint) (err error) {
+	e.plan = planOf(p)
+	if e.kv, err = e.dev.Alloc(e.plan.KV()); err != nil {
+		return fmt.Errorf("allocate %d KV pages: %w", e.plan.Pages, err)
+	}
+	if e.scratch, err = e.dev.Alloc(e.plan.Scratch); err != nil {
+		return fmt.Errorf("allocate scratch for %d rows: %w", p.Rows, err)
+	}
+	for _, b := range p.Buffers {
+		if b.Home != Weight {
+			continue
+		}
+		t := ckpt.Tensor(b.Name)
+		if int64(len(t.Data)) != p.BytesOf(b) {
+			return fmt.Errorf("%s has %d bytes, the model needs %d", b.Name, len(t.Data), p.BytesOf(b))
+		}
+		if e.weights[b.Name], err = e.dev.Upload(t.Data); err != nil {
+			return fmt.Errorf("upload %s: %w", b.Name, err)
+		}
+	}
+	return nil
+}
+
+// Buckets are the step sizes programs are recorded for, largest first: maxRows, then the powers of two below it.
+func Buckets(maxRows int) []int {
+	buckets := []int{maxRows}
+	for rows := maxRows - 1; rows > 0; {
+		power := 1
+		for power*2 <= rows {
+			power *= 2
+		}
+		buckets = append(buckets, power)
+		rows = power - 1
+	}
+	return buckets
+}
+
+// Spec is the model's shape.
+func (e *Engine) Spec() models.Spec { return e.spec }
+
+// Options are those in force, defaults filled in.
+func (e *Engine) Options() Options { return e.options }
+
+// Plan is the memory in use.
+func (e *Engine) Plan() Plan { return e.plan }
+
+// PageBytes is the size of one KV page.
+func (e *Engine) PageBytes() int64 { return e.plan.PageBytes }
+
+// Cache is the KV pool, page i at i*PageBytes.
+func (e *Engine) Cache() Region { return e.kv }
+
+// Step runs a batch and fills logits [len(LogitRows), vocab]. A cancelled context is noticed before the step, not inside it: a step ends.
+// After an error of the batch itself nothing has run and the engine can go on.
+func (e *Engine) Step(ctx context.Context, b *Batch, logits []float32) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := b.Check(e.spec, e.options.MaxRows, e.options.Pages); err != nil {
+		return err
+	}
+	if want := len(b.LogitRows) * e.spec.Vocab; len(logits) < want {
+		return fmt.Errorf("room for %d logits, %d are asked for", len(logits), want)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return ErrClosed
+	}
+	rows := max(len(b.Tokens), len(b.LogitRows))
+	for i := range e.buckets {
+		if e.buckets[i].program.Rows >= rows {
+			e.last = &e.buckets[i]
+			return e.last.step.Forward(b, logits[:len(b.LogitRows)*e.spec.Vocab])
+		}
+	}
+	return fmt.Errorf("no program for %d rows", rows)
+}
+
+// Tap reads the first rows rows of a tap of the last step, as the device stored them.
+func (e *Engine) Tap(name string, rows int) ([]byte, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return nil, ErrClosed
+	}
+	if e.last == nil {
+		return nil, fmt.Errorf("no step has run")
+	}
+	b := e.last.program.Buffer("tap." + name)
+	if b == nil {
+		return nil, fmt.Errorf("there is no tap %q", name)
+	}
+	if most := e.last.program.RowsOf(b); rows > most {
+		return nil, fmt.Errorf("%d rows of a tap of %d are asked for", rows, most)
+	}
+	data := make([]byte, int64(rows)*int64(b.Width)*b.Type.Size())
+	return data, b.Region.Read(b.Offset, data)
+}
+
+// Timing is one operation of a measured step.
+type Timing struct {
+	Label       string
+	Kind        Kind
+	Nanoseconds int64
+	Bytes       int64 // the least it had to move
+}
+
+// Measure runs a batch like Step, and times every operation of it.
+func (e *Engine) Measure(ctx context.Context, b *Batch, logits []float32) ([]Timing, error) {
+	e.profile(true)
+	defer e.profile(false)
+	if err := e.Step(ctx, b, logits); err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p, ns := e.last.program, e.last.step.Profile()
+	work := p.WorkOf(b)
+	times := make([]Timing, len(p.Ops))
+	for i, op := range p.Ops {
+		times[i] = Timing{op.Label, op.Kind, ns[i], p.Bytes(op, work)}
+	}
+	return times, nil
+}
+
+func (e *Engine) profile(on bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, b := range e.buckets {
+		b.step.Profiling(on)
+	}
+}
+
+// Close frees everything the engine took from its device. It may be called more than once.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return nil
+	}
+	e.closed = true
+	var errs []error
+	for _, b := range e.buckets {
+		errs = append(errs, b.step.Close())
+	}
+	regions := []Region{e.kv, e.scratch}
+	for _, r := range e.weights {
+		regions = append(regions, r)
+	}
+	for _, r := range regions {
+		if r != nil {
+			errs = append(errs, r.Free())
+		}
+	}
+	e.buckets, e.weights, e.last = nil, nil, nil
+	return errors.Join(errs...)
+}

@@ -1,0 +1,213 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/ossrun/ossrun/models"
+)
+
+// The model. Each line appends one operation; reading the file from Record down is reading gpt-oss.
+
+// Record writes the forward pass of a model of shape s as a program for steps of up to rows rows.
+func Record(s models.Spec, o Options, rows int) (*Program, error) {
+	p, err := NewProgram(s, o, rows)
+	if err != nil {
+		return nil, err
+	}
+	qkvWidth := (s.Heads + 2*s.KVHeads) * s.HeadDim
+	x := p.Scratch("x", F32, PerRow, s.Hidden)     // the residual stream
+	t := p.Scratch("norm", F32, PerRow, s.Hidden)  // its norm, what every matrix reads
+	qkv := p.Scratch("qkv", F32, PerRow, qkvWidth) // q heads, then k heads, then v heads
+	angles := p.Scratch("angles", F32, PerRow, s.HeadDim)
+	heads := p.Scratch("heads", F32, PerRow, s.Heads*s.HeadDim)
+	router := p.Scratch("router", F32, PerRow, s.Experts)
+	routes := p.Routes()
+	h := p.Scratch("h", F32, PerSlot, s.Intermediate)
+	y := p.Scratch("y", F32, PerSlot, s.Hidden)
+
+	p.Embed(x, p.Weight("model.embed_tokens.weight", BF16, s.Vocab, s.Hidden))
+	p.Tap("embedding", x)
+	p.Angles(angles)
+	for layer := range s.Layers {
+		w := weights{p, layer}
+
+		p.Norm(w.label("norm"), t, x, w.vector("input_layernorm.weight", s.Hidden))
+		p.Tap(w.label("input_layernorm"), t)
+		p.Linear(w.label("qkv"), qkv, t,
+			w.linear("self_attn.q_proj", s.Heads*s.HeadDim, s.Hidden),
+			w.linear("self_attn.k_proj", s.KVHeads*s.HeadDim, s.Hidden),
+			w.linear("self_attn.v_proj", s.KVHeads*s.HeadDim, s.Hidden))
+		p.Rope(w.label("rope"), qkv, angles)
+		p.Tap(w.label("qkv_rope"), qkv)
+		p.WriteKV(w.label("kv"), layer, qkv)
+		p.Attend(w.label("attend"), layer, heads, qkv, w.vector("self_attn.sinks", s.Heads))
+		p.Tap(w.label("attn_heads"), heads)
+		p.AddLinear(w.label("o"), x, heads, w.linear("self_attn.o_proj", s.Hidden, s.Heads*s.HeadDim))
+		p.Tap(w.label("after_attn"), x)
+
+		p.Norm(w.label("norm2"), t, x, w.vector("post_attention_layernorm.weight", s.Hidden))
+		p.Tap(w.label("post_attention_layernorm"), t)
+		p.Linear(w.label("router"), router, t, w.linear("mlp.router", s.Experts, s.Hidden))
+		p.Tap(w.label("router_logits"), router)
+		p.Route(w.label("route"), routes, router)
+		p.Tap(w.label("experts"), routes.Experts)
+		p.Tap(w.label("expert_weights"), routes.Weights)
+		p.GateUp(w.label("gate_up"), h, routes, p.activations(w.label("norm2"), "norm", t), w.experts("gate_up_proj", 2*s.Intermediate, s.Hidden))
+		p.Down(w.label("down"), y, routes, p.activations(w.label("h"), "h", h), w.experts("down_proj", s.Hidden, s.Intermediate))
+		p.Combine(w.label("combine"), x, y, routes)
+		p.Tap(w.label("out"), x)
+	}
+	last := p.Scratch("last", F32, PerLogit, s.Hidden)
+	p.Gather(last, x)
+	p.Norm("final_norm", last, last, p.Weight("model.norm.weight", BF16, 1, s.Hidden))
+	p.Tap("final_norm", last)
+	p.Linear("unembed", p.Logits(), last, Matrix{Weight: p.Weight("lm_head.weight", BF16, s.Vocab, s.Hidden)})
+	return p, p.Check()
+}
+
+// Matrix is a bf16 weight [N, K] and its bias [N], nil where there is none.
+type Matrix struct{ Weight, Bias *Buffer }
+
+// ExpertMatrix is one MXFP4 matrix [N, K] of every expert: blocks [E*N, K/2], scales [E*N, K/32], bias [E, N].
+type ExpertMatrix struct{ Blocks, Scales, Bias *Buffer }
+
+// Routes is what Route leaves: who goes where, and with what weight. Op documents the layout of Groups.
+type Routes struct{ Experts, Weights, Order, Groups *Buffer }
+
+// weights finds a layer's tensors by the names of the published checkpoint.
+type weights struct {
+	p     *Program
+	layer int
+}
+
+func (w weights) label(what string) string { return fmt.Sprintf("layer%d.%s", w.layer, what) }
+func (w weights) name(what string) string  { return fmt.Sprintf("model.layers.%d.%s", w.layer, what) }
+
+func (w weights) vector(what string, n int) *Buffer { return w.p.Weight(w.name(what), BF16, 1, n) }
+
+func (w weights) linear(what string, n, k int) Matrix {
+	return Matrix{w.p.Weight(w.name(what+".weight"), BF16, n, k), w.p.Weight(w.name(what+".bias"), BF16, 1, n)}
+}
+
+func (w weights) experts(what string, n, k int) ExpertMatrix {
+	what, e := "mlp.experts."+what, w.p.Spec.Experts
+	return ExpertMatrix{
+		w.p.Weight(w.name(what+"_blocks"), U8, e*n, k/2),
+		w.p.Weight(w.name(what+"_scales"), U8, e*n, k/32),
+		w.p.Weight(w.name(what+"_bias"), BF16, e, n),
+	}
+}
+
+// activations is what an expert matrix reads: the values themselves, or their 8-bit form when the mode asks for it.
+func (p *Program) activations(label, name string, x *Buffer) []*Buffer {
+	if p.Options.Compute != Int8 {
+		return []*Buffer{x}
+	}
+	q := p.Scratch(name+".q8", I8, x.Extent, x.Width)
+	d := p.Scratch(name+".d", F32, x.Extent, x.Width/16)
+	p.Quantize(label, q, d, x)
+	return []*Buffer{q, d}
+}
+
+// Routes names the buffers of the routing.
+func (p *Program) Routes() Routes {
+	s := p.Spec
+	return Routes{
+		Experts: p.Scratch("experts", I32, PerRow, s.ExpertsPerToken),
+		Weights: p.Scratch("expert_weights", F32, PerRow, s.ExpertsPerToken),
+		Order:   p.Scratch("order", I32, PerSlot, 1),
+		Groups:  p.add(Buffer{Name: "groups", Type: I32, Rows: 1, Width: 1 + 2*s.Experts}),
+	}
+}
+
+// Below: one recorder for each operation. Kind says what each computes.
+
+func (p *Program) Embed(x, w *Buffer) {
+	p.Append(Op{Kind: Embed, Label: "embed", Layer: -1, Out: list(x), W: list(w)})
+}
+
+func (p *Program) Angles(a *Buffer) {
+	f, scale := Frequencies(p.Spec)
+	p.Append(Op{Kind: Angles, Label: "angles", Layer: -1, Out: list(a), Frequencies: f, Scale: scale})
+}
+
+func (p *Program) Norm(label string, y, x, w *Buffer) {
+	p.Append(Op{Kind: Norm, Label: label, Layer: -1, Out: list(y), In: list(x), W: list(w), Eps: p.Spec.NormEps})
+}
+
+func (p *Program) Linear(label string, y, x *Buffer, parts ...Matrix) {
+	p.Append(Op{Kind: Linear, Label: label, Layer: -1, Out: list(y), In: list(x), W: flat(parts)})
+}
+
+func (p *Program) AddLinear(label string, y, x *Buffer, m Matrix) {
+	p.Append(Op{Kind: Linear, Label: label, Layer: -1, Out: list(y), In: list(x), W: flat([]Matrix{m}), Add: true})
+}
+
+func (p *Program) Rope(label string, qkv, angles *Buffer) {
+	p.Append(Op{Kind: Rope, Label: label, Layer: -1, Out: list(qkv), In: list(angles)})
+}
+
+func (p *Program) WriteKV(label string, layer int, qkv *Buffer) {
+	p.Append(Op{Kind: WriteKV, Label: label, Layer: layer, Out: list(p.KV()), In: list(qkv),
+		Window: p.window(layer), CacheLayer: cacheLayer(p.Spec, layer)})
+}
+
+func (p *Program) Attend(label string, layer int, o, qkv, sinks *Buffer) {
+	p.Append(Op{Kind: Attend, Label: label, Layer: layer, Out: list(o), In: list(qkv, p.KV()), W: list(sinks),
+		Window: p.window(layer), CacheLayer: cacheLayer(p.Spec, layer), Scale: float32(1 / math.Sqrt(float64(p.Spec.HeadDim)))})
+}
+
+func (p *Program) Route(label string, r Routes, router *Buffer) {
+	p.Append(Op{Kind: Route, Label: label, Layer: -1, Out: list(r.Experts, r.Weights, r.Order, r.Groups), In: list(router)})
+}
+
+func (p *Program) Quantize(label string, q, d, x *Buffer) {
+	p.Append(Op{Kind: Quantize, Label: label, Layer: -1, Out: list(q, d), In: list(x)})
+}
+
+// GateUp reads x: the float32 rows, or their 8-bit values and scales.
+func (p *Program) GateUp(label string, h *Buffer, r Routes, x []*Buffer, w ExpertMatrix) {
+	p.Append(Op{Kind: GateUp, Label: label, Layer: -1, Out: list(h), In: append(list(r.Order, r.Groups), x...),
+		W: list(w.Blocks, w.Scales, w.Bias), Limit: p.Spec.SwigluLimit})
+}
+
+// Down reads h like GateUp reads x.
+func (p *Program) Down(label string, y *Buffer, r Routes, h []*Buffer, w ExpertMatrix) {
+	p.Append(Op{Kind: Down, Label: label, Layer: -1, Out: list(y), In: append(list(r.Order, r.Groups), h...), W: list(w.Blocks, w.Scales, w.Bias)})
+}
+
+func (p *Program) Combine(label string, x, y *Buffer, r Routes) {
+	p.Append(Op{Kind: Combine, Label: label, Layer: -1, Out: list(x), In: list(y, r.Weights)})
+}
+
+func (p *Program) Gather(y, x *Buffer) {
+	p.Append(Op{Kind: Gather, Label: "gather", Layer: -1, Out: list(y), In: list(x)})
+}
+
+// Tap records a copy of x under a name if Options.Taps asks for that name.
+func (p *Program) Tap(name string, x *Buffer) {
+	if !slices.Contains(p.Options.Taps, name) {
+		return
+	}
+	y := p.Scratch("tap."+name, x.Type, x.Extent, x.Width)
+	p.Append(Op{Kind: Tap, Label: name, Layer: -1, Out: list(y), In: list(x)})
+}
+
+// window is what a layer sees: 0 for everything.
+func (p *Program) window(layer int) int {
+	if p.Spec.Sliding(layer) {
+		return p.Spec.Window
+	}
+	return 0
+}
+
+func list(b ...*Buffer) []*Buffer { return b }
+
+func flat(parts []Matrix) (w []*Buffer) {
+	for _, m := range parts {
+		w = append(w, m.Weight, m.Bias)
+	}
+	return w
+}

@@ -1,0 +1,65 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Compute modes: how the experts' matrices meet their activations. Everything else is float32 in both.
+const (
+	Exact = "exact" // MXFP4 weights as they are, float32 activations and accumulation
+	Int8  = "int8"  // activations rounded to 8 bits in blocks of 32 before each expert matrix; products exact
+)
+
+// Options shape an Engine. The zero value is a usable exact engine.
+type Options struct {
+	Compute string // Exact (default) or Int8
+	KV      string // "f32" (default with Exact), "bf16" (default with Int8)
+	Pages   int    // KV pages in the pool; default 512
+	Threads int    // of those the device has; 0: all
+	MaxRows int    // rows of the largest step; default 512
+	ISA     string // "" for the best this machine has, or "scalar", "avx2", "avx512"
+	Taps    []string
+}
+
+const (
+	defaultPages   = 512
+	defaultMaxRows = 512
+)
+
+// withDefaults fills what was left open and refuses what cannot be.
+func (o Options) withDefaults() (Options, error) {
+	if o.Compute == "" {
+		o.Compute = Exact
+	}
+	if !slices.Contains([]string{Exact, Int8}, o.Compute) {
+		return o, fmt.Errorf("unknown compute mode %q: %s or %s", o.Compute, Exact, Int8)
+	}
+	if o.KV == "" {
+		o.KV = "f32"
+		if o.Compute != Exact {
+			o.KV = "bf16"
+		}
+	}
+	if o.KV != "f32" && o.KV != "bf16" {
+		return o, fmt.Errorf("unknown kv type %q: f32 or bf16", o.KV)
+	}
+	if o.Pages == 0 {
+		o.Pages = defaultPages
+	}
+	if o.MaxRows == 0 {
+		o.MaxRows = defaultMaxRows
+	}
+	if o.Pages < 1 || o.MaxRows < 1 || o.Threads < 0 {
+		return o, fmt.Errorf("pages %d, rows %d and threads %d must be positive", o.Pages, o.MaxRows, o.Threads)
+	}
+	return o, nil
+}
+
+// kvType is the element type of the cache.
+func (o Options) kvType() Type {
+	if o.KV == "bf16" {
+		return BF16
+	}
+	return F32
+}

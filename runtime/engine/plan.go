@@ -1,0 +1,60 @@
+package engine
+
+import "github.com/ossrun/ossrun/models"
+
+// Memory is planned, not guessed: what an engine will use, to the byte, before it is made.
+
+// Plan is the memory of an engine.
+type Plan struct {
+	Weights   int64 // views of the checkpoint where the device shares the host's memory
+	PageBytes int64 // one KV page
+	Pages     int
+	Scratch   int64 // activations of the largest step, taps included
+}
+
+// KV is the whole pool.
+func (p Plan) KV() int64 { return p.PageBytes * int64(p.Pages) }
+
+// Total is everything.
+func (p Plan) Total() int64 { return p.Weights + p.KV() + p.Scratch }
+
+// PlanFor computes what New will use for a model of shape s.
+func PlanFor(s models.Spec, o Options) (Plan, error) {
+	p, err := Record(s, o, maxRows(o))
+	if err != nil {
+		return Plan{}, err
+	}
+	return planOf(p), nil
+}
+
+func maxRows(o Options) int {
+	if o.MaxRows == 0 {
+		return defaultMaxRows
+	}
+	return o.MaxRows
+}
+
+func planOf(p *Program) Plan {
+	plan := Plan{PageBytes: PageBytes(p.Spec, p.Options.KV), Pages: p.Options.Pages, Scratch: p.Layout()}
+	for _, b := range p.Buffers {
+		if b.Home == Weight {
+			plan.Weights += p.BytesOf(b)
+		}
+	}
+	return plan
+}
+
+// align is where scratch buffers start: a cache line, and the widest vector.
+const align = 64
+
+// Layout gives every scratch buffer its offset in one arena and returns the arena's size.
+func (p *Program) Layout() int64 {
+	var at int64
+	for _, b := range p.Buffers {
+		if b.Home == Scratch {
+			b.Offset = at
+			at += (p.BytesOf(b) + align - 1) / align * align
+		}
+	}
+	return at
+}

@@ -1,0 +1,196 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/ossrun/ossrun/models"
+)
+
+// The Program: a list of operations over named buffers. It is data, made by forward.go and read by devices; nothing in this file computes.
+// Shapes are those of one bucket: Rows is the most rows a step of this program may have, the batch says how many there are this time.
+
+// Type is the element type of a buffer.
+type Type uint8
+
+const (
+	F32  Type = iota
+	BF16      // the upper half of a float32
+	I32
+	I8
+	U8
+)
+
+// Size is the bytes of one element.
+func (t Type) Size() int64 {
+	switch t {
+	case F32, I32:
+		return 4
+	case BF16:
+		return 2
+	}
+	return 1
+}
+
+func (t Type) String() string { return [...]string{"f32", "bf16", "i32", "i8", "u8"}[t] }
+
+// Extent says what the rows of a buffer are.
+type Extent uint8
+
+const (
+	Fixed    Extent = iota // as many as Buffer.Rows says: weights, tables
+	PerRow                 // rows of the batch
+	PerSlot                // a row for each expert a row chose: slot row*k+j is the row's j-th choice
+	PerLogit               // rows whose logits are asked
+)
+
+// Home says who provides a buffer's memory.
+type Home uint8
+
+const (
+	Scratch Home = iota // the engine's arena; holds nothing between steps
+	Weight              // the checkpoint's bytes
+	Cache               // the KV pool: [pages] of Program.PageBytes()
+	Logits              // the caller's result [len(LogitRows), vocab]
+)
+
+// Buffer is a matrix [rows, Width], row-major, that operations read or write.
+type Buffer struct {
+	Name   string
+	Type   Type
+	Home   Home
+	Extent Extent
+	Rows   int // Extent Fixed only
+	Width  int
+
+	Region Region // where it lies; set by the engine before Compile, nil for Logits
+	Offset int64
+}
+
+// Kind is an operation. Out, In and W below are Op.Out, Op.In and Op.W in order; R rows, L logit rows, S = R*k slots, H hidden, D head dim.
+type Kind uint8
+
+const (
+	Embed    Kind = iota // Out x[R,H]          W embedding[V,H]: x = the tokens' rows
+	Angles               // Out a[R,D]          cos then sin of position*Frequencies, times Scale
+	Norm                 // Out y[n,H] In x[n,H] W w[H]: RMSNorm with Eps; y may be x
+	Linear               // Out y[n,N] In x[n,K] W (w[Ni,K], bias[Ni] or nil)...: the parts' results side by side; Add: y += instead of y =
+	Rope                 // Out qkv[R,(heads+2kv)*D] In a: rotates the q and k heads in place
+	WriteKV              // Out cache           In qkv: k and v of every row into its page
+	Attend               // Out o[R,heads*D]    In qkv, cache W sinks[heads]: softmax over the visible positions and the sink
+	Route                // Out experts[R,k] weights[R,k] order[S] groups[1+2E] In router[R,E]: top-k, softmax over the chosen; see Groups
+	Quantize             // Out q[n,K] d[n,K/16] In x[n,K]: 8 bits in blocks of 32, order and the two numbers a block as the device likes
+	GateUp               // Out h[S,I]          In order groups, then t[R,H] or q d: both projections, bias, clamped SwiGLU  W blocks scales bias
+	Down                 // Out y[S,H]          In order groups, then h[S,I] or q d  W blocks scales bias
+	Combine              // Out x[R,H]          In y[S,H] weights[R,k]: x += sum over j of weight j * y j, in the order of the choices
+	Gather               // Out y[L,H]          In x[R,H]: the rows whose logits are asked
+	Tap                  // Out y               In x: a copy that outlives the step, for tests and drafts
+	kinds
+)
+
+var kindNames = [kinds]string{"embed", "angles", "norm", "linear", "rope", "write_kv", "attend", "route", "quantize", "gate_up", "down", "combine", "gather", "tap"}
+
+func (k Kind) String() string { return kindNames[k] }
+
+// Op is one line of a program.
+//
+// Route's groups, in memory: groups[0] = A, the number of experts that were chosen at all; then A pairs (expert, end): order[previous end:end]
+// are the slots of that expert, ascending. Experts ascend too. GateUp and Down walk it, so each expert's weights are read once a step.
+type Op struct {
+	Kind  Kind
+	Label string // what it is in the model: "layer3.qkv"
+	Layer int    // -1 outside the layers
+	Out   []*Buffer
+	In    []*Buffer
+	W     []*Buffer
+
+	Add         bool      // Linear
+	Eps         float32   // Norm
+	Frequencies []float32 // Angles: [D/2]
+	Scale       float32   // Angles: the YaRN factor on cos and sin. Attend: on q·k
+	Window      int       // Attend: positions a query sees, itself included; 0: all
+	CacheLayer  int       // WriteKV, Attend: which layer of its page
+	Limit       float32   // GateUp: the clamp
+}
+
+// Program is what one step of up to Rows rows does.
+type Program struct {
+	Spec    models.Spec
+	Options Options
+	Rows    int
+	Ops     []*Op
+	Buffers []*Buffer // every buffer the operations name, once each
+
+	byName map[string]*Buffer
+}
+
+// NewProgram makes an empty program for steps of up to rows rows.
+func NewProgram(s models.Spec, o Options, rows int) (*Program, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &Program{Spec: s, Options: o, Rows: rows, byName: map[string]*Buffer{}}, nil
+}
+
+// Buffer finds a buffer by name, nil when the program has none of that name.
+func (p *Program) Buffer(name string) *Buffer { return p.byName[name] }
+
+// RowsOf is the most rows a buffer has in this program.
+func (p *Program) RowsOf(b *Buffer) int {
+	switch b.Extent {
+	case PerRow, PerLogit:
+		return p.Rows
+	case PerSlot:
+		return p.Rows * p.Spec.ExpertsPerToken
+	}
+	return b.Rows
+}
+
+// BytesOf is the size of a buffer.
+func (p *Program) BytesOf(b *Buffer) int64 {
+	return int64(p.RowsOf(b)) * int64(b.Width) * b.Type.Size()
+}
+
+// add makes a buffer known, or returns the one of that name.
+func (p *Program) add(b Buffer) *Buffer {
+	if have := p.byName[b.Name]; have != nil {
+		return have
+	}
+	p.byName[b.Name] = &b
+	p.Buffers = append(p.Buffers, &b)
+	return &b
+}
+
+// Scratch names a buffer of the arena.
+func (p *Program) Scratch(name string, t Type, e Extent, width int) *Buffer {
+	return p.add(Buffer{Name: name, Type: t, Extent: e, Width: width})
+}
+
+// Weight names a tensor of the checkpoint, [rows, width].
+func (p *Program) Weight(name string, t Type, rows, width int) *Buffer {
+	return p.add(Buffer{Name: name, Type: t, Home: Weight, Rows: rows, Width: width})
+}
+
+// KV is the cache pool: a row a page.
+func (p *Program) KV() *Buffer {
+	t := p.Options.kvType()
+	return p.add(Buffer{Name: "kv", Type: t, Home: Cache, Rows: p.Options.Pages, Width: int(PageBytes(p.Spec, p.Options.KV) / t.Size())})
+}
+
+// Logits is the caller's result.
+func (p *Program) Logits() *Buffer {
+	return p.add(Buffer{Name: "logits", Type: F32, Home: Logits, Extent: PerLogit, Width: p.Spec.Vocab})
+}
+
+// Append records an operation.
+func (p *Program) Append(op Op) { p.Ops = append(p.Ops, &op) }
+
+// Check holds a program to what the table above says about operands, so that a device may take shapes for granted.
+func (p *Program) Check() error {
+	for i, op := range p.Ops {
+		if err := p.checkOp(op); err != nil {
+			return fmt.Errorf("operation %d (%s %s): %w", i, op.Kind, op.Label, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,43 @@
+package engine
+
+import (
+	"math"
+
+	"github.com/ossrun/ossrun/models"
+)
+
+// YaRN rotary frequencies, in the float32 arithmetic of the reference implementation: far out (position 131,071) an angle is position times a
+// rounded frequency, rounded again, and an engine that computes it more exactly is 3e-3 away from every other one.
+// Formula: Peng et al., YaRN, 2023, section 3.2; edges are not truncated to whole dimensions unless the checkpoint says so.
+
+// Frequencies are the D/2 angular frequencies, and scale the factor on cos and sin.
+func Frequencies(s models.Spec) (frequencies []float32, scale float32) {
+	half := s.HeadDim / 2
+	low, high := yarnEdge(s, s.RopeBetaFast), yarnEdge(s, s.RopeBetaSlow)
+	if s.RopeTruncate {
+		low, high = math.Floor(low), math.Ceil(high)
+	}
+	low, high = max(low, 0), min(high, float64(s.HeadDim-1))
+	if low == high {
+		high += 0.001 // no division by zero in the ramp
+	}
+	frequencies = make([]float32, half)
+	for i := range frequencies {
+		exponent := float32(2*i) / float32(s.HeadDim)
+		wave := float32(math.Pow(s.RopeTheta, float64(exponent)))
+		plain, stretched := 1/wave, 1/(float32(s.RopeFactor)*wave)
+		ramp := (float32(i) - float32(low)) / float32(high-low)
+		keep := 1 - min(max(ramp, 0), 1)
+		frequencies[i] = float32(stretched*(1-keep)) + float32(plain*keep) // conversions forbid a fused multiply-add
+	}
+	scale = 1
+	if s.RopeFactor > 1 {
+		scale = float32(0.1*math.Log(s.RopeFactor) + 1)
+	}
+	return frequencies, scale
+}
+
+// yarnEdge is the (fractional) dimension whose wave turns rotations times within the original context.
+func yarnEdge(s models.Spec, rotations float64) float64 {
+	return float64(s.HeadDim) * math.Log(float64(s.RopeOriginal)/(rotations*2*math.Pi)) / (2 * math.Log(s.RopeTheta))
+}

@@ -1,0 +1,83 @@
+package engine
+
+// What each operation moves. Decode is bytes: an operation's time means something only next to the bytes it had to read and write, so
+// every kind declares them here, and benchmarks divide by this and by nothing else.
+
+// Work is the size of one step, for counting.
+type Work struct {
+	Rows, LogitRows int
+	Experts         int   // distinct experts a layer reads
+	Full, Window    int64 // cache positions read by all rows together, in a full and in a windowed layer
+}
+
+// WorkOf measures a batch. The experts are not known before routing: it assumes the most there can be.
+func (p *Program) WorkOf(b *Batch) Work {
+	w := Work{Rows: len(b.Tokens), LogitRows: len(b.LogitRows)}
+	w.Experts = min(p.Spec.Experts, w.Rows*p.Spec.ExpertsPerToken)
+	for _, q := range b.Seqs {
+		for i := range q.Rows {
+			at := int(q.Start + i)
+			w.Full += int64(at + 1)
+			w.Window += int64(at + 1 - FirstVisible(at, p.Spec.Window))
+		}
+	}
+	return w
+}
+
+// Bytes is what an operation must move at least: its weights once, its inputs once, its outputs once.
+func (p *Program) Bytes(op *Op, w Work) int64 {
+	var n int64
+	for _, b := range op.Out {
+		n += p.moved(b, w)
+	}
+	for _, b := range op.In {
+		n += p.moved(b, w)
+	}
+	switch op.Kind {
+	case Embed: // only the tokens' rows
+		return n + int64(w.Rows)*int64(op.W[0].Width)*op.W[0].Type.Size()
+	case WriteKV:
+		return n + int64(w.Rows)*p.positionBytes()
+	case Attend:
+		if op.Window > 0 {
+			return n + w.Window*p.positionBytes()
+		}
+		return n + w.Full*p.positionBytes()
+	case GateUp, Down: // only the experts that were chosen
+		for _, b := range op.W {
+			n += p.BytesOf(b) / int64(p.Spec.Experts) * int64(w.Experts)
+		}
+		return n
+	case Linear:
+		if op.Add {
+			n += p.moved(op.Out[0], w)
+		}
+	}
+	for _, b := range op.W {
+		if b != nil {
+			n += p.BytesOf(b)
+		}
+	}
+	return n
+}
+
+// positionBytes is K and V of one position in one layer.
+func (p *Program) positionBytes() int64 {
+	return 2 * int64(p.Spec.KVHeads) * int64(p.Spec.HeadDim) * p.Options.kvType().Size()
+}
+
+// moved is a buffer's share at this size of step; the cache is counted by the operations that know which part they touch.
+func (p *Program) moved(b *Buffer, w Work) int64 {
+	row := int64(b.Width) * b.Type.Size()
+	switch {
+	case b.Home == Cache:
+		return 0
+	case b.Extent == PerRow:
+		return int64(w.Rows) * row
+	case b.Extent == PerSlot:
+		return int64(w.Rows) * int64(p.Spec.ExpertsPerToken) * row
+	case b.Extent == PerLogit:
+		return int64(w.LogitRows) * row
+	}
+	return p.BytesOf(b)
+}
