@@ -1,0 +1,83 @@
+// Encoding: text or bytes to ids, with no special tokens, with all, or with those a caller allows.
+
+package token
+
+import (
+	"bytes"
+	"unicode/utf8"
+	"unsafe"
+)
+
+// Encode appends the ids of text to dst. Names of special tokens in it are plain text. What is not UTF-8 is read as U+FFFD,
+// one for each maximal part of a character that was cut.
+func (t *Tokenizer) Encode(dst []int32, text string) []int32 {
+	if !utf8.ValidString(text) {
+		text = Text([]byte(text))
+	}
+	// The bytes are only read, and not beyond this call.
+	return t.encodeValid(dst, unsafe.Slice(unsafe.StringData(text), len(text)))
+}
+
+// EncodeSpecial is Encode, but names of special tokens that allowed returns true for become those tokens. A nil allowed
+// allows all. Only for text that no user wrote.
+func (t *Tokenizer) EncodeSpecial(dst []int32, text string, allowed func(name string) bool) []int32 {
+	for {
+		at, length, id := t.nextSpecial(text, allowed)
+		dst = t.Encode(dst, text[:at])
+		if length == 0 {
+			return dst
+		}
+		dst = append(dst, id)
+		text = text[at+length:]
+	}
+}
+
+// EncodeBytes appends ids that decode to exactly b, whatever b is. For UTF-8 they are those of Encode. Else, as in tiktoken,
+// from the first byte that is not UTF-8 on everything is one piece, together with the piece before it.
+func (t *Tokenizer) EncodeBytes(dst []int32, b []byte) []int32 {
+	valid := validLen(b)
+	if valid == len(b) {
+		return t.encodeValid(dst, b)
+	}
+	first, last := len(dst), len(dst) // last is where the tokens of the last valid piece begin
+	for i := 0; i < valid; {
+		end := t.pieceEnd(b[:valid], i)
+		last = len(dst)
+		dst = t.encodePiece(dst, b[i:end])
+		i = end
+	}
+	if last < len(dst) && t.blank(dst[last]) {
+		for last > first && t.blank(dst[last-1]) { // runs of spaces are cut differently if something follows
+			last--
+		}
+	}
+	from := valid
+	for _, id := range dst[last:] {
+		from -= len(t.ordinaryBytes(uint32(id)))
+	}
+	return t.encodePiece(dst[:last], b[from:])
+}
+
+// blank tells whether a token is nothing but spaces, tabs and line feeds.
+func (t *Tokenizer) blank(id int32) bool {
+	return len(bytes.Trim(t.ordinaryBytes(uint32(id)), " \n\t")) == 0
+}
+
+// encodeValid encodes b, which is valid UTF-8.
+func (t *Tokenizer) encodeValid(dst []int32, b []byte) []int32 {
+	for i := 0; i < len(b); {
+		end := t.pieceEnd(b, i)
+		dst = t.encodePiece(dst, b[i:end])
+		i = end
+	}
+	return dst
+}
+
+func (t *Tokenizer) encodePiece(dst []int32, piece []byte) []int32 {
+	if len(piece) <= longestToken {
+		if id := t.find(piece); id != absent {
+			return append(dst, int32(id))
+		}
+	}
+	return t.merge(dst, piece)
+}

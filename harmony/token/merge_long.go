@@ -1,0 +1,65 @@
+// Byte pair encoding of long pieces: a megabyte of one letter, of spaces, of Chinese without punctuation.
+//
+// The simple way is quadratic. A heap of pairs makes it n log n, but over a megabyte it misses the cache at every step. So
+// a long piece is encoded window by window, each from a token boundary of the one before. This is exact because of a
+// property of byte pair encoding: a row of tokens is the encoding of its bytes if and only if every two neighbours are the
+// encoding of theirs. (The first merge that crosses a boundary between two tokens sees, in the whole row, just what it sees
+// in the two alone.) Within a window that holds by construction; between windows neighbours checks it, and where it does
+// not hold the window before is made again, at least twice as long. So the worst case is that of the heap.
+
+package token
+
+const (
+	window = 1024 // bytes encoded at a time
+	margin = 160  // bytes at the end of a window that are left to the next one: their tokens may change with what follows
+)
+
+// windowStart is where a window began, in bytes of the piece and in tokens of the result.
+type windowStart struct{ bytes, tokens int }
+
+// mergeLong appends the tokens of the piece b to dst.
+func (t *Tokenizer) mergeLong(dst []int32, b []byte) []int32 {
+	q := queues.Get().(*mergeQueue)
+	defer q.release()
+	var done []windowStart
+	size := window
+	for from := 0; from < len(b); {
+		to := min(from+size, len(b))
+		q.encode(t, b[from:to])
+		if len(done) > 0 && !t.neighbours(dst[len(dst)-1], int32(q.ids[0])) {
+			last := done[len(done)-1]
+			done = done[:len(done)-1]
+			from, dst, size = last.bytes, dst[:last.tokens], 2*(to-last.bytes)
+			continue
+		}
+		done = append(done, windowStart{from, len(dst)})
+		end := int32(to - from)
+		if to < len(b) {
+			end -= margin
+		}
+		i := int32(0)
+		for i < int32(to-from) && q.next[i] <= end {
+			dst = append(dst, int32(q.ids[i]))
+			i = q.next[i]
+		}
+		from += int(i)
+		size = window
+	}
+	return dst
+}
+
+// neighbours tells whether the bytes of left and right together are encoded as left and right.
+func (t *Tokenizer) neighbours(left, right int32) bool {
+	var room [2 * longestToken]byte
+	both := append(append(room[:0], t.ordinaryBytes(uint32(left))...), t.ordinaryBytes(uint32(right))...)
+	if len(both) <= shortPiece {
+		var ids [shortPiece]int32
+		got := t.merge(ids[:0], both)
+		return len(got) == 2 && got[0] == left && got[1] == right
+	}
+	q := queues.Get().(*mergeQueue)
+	defer q.release()
+	q.encode(t, both)
+	n := q.next[0]
+	return q.ids[0] == uint32(left) && int(n) < len(both) && q.ids[n] == uint32(right) && int(q.next[n]) == len(both)
+}
