@@ -1,0 +1,171 @@
+// What surrounds every request: the log line, the key, the headers for browsers, and a net under panics.
+//
+// One line a request, written when it is over, with what an operator asks first: who asked what, how it ended, how many
+// tokens, how long.
+
+package openai
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// exchange is the ResponseWriter that every handler gets; it remembers what the log line needs.
+type exchange struct {
+	http.ResponseWriter
+	status  int
+	usage   session.Usage
+	fault   string
+	ignored []string
+}
+
+func (e *exchange) WriteHeader(status int) {
+	if e.status == 0 {
+		e.status = status
+	}
+	e.ResponseWriter.WriteHeader(status)
+}
+
+func (e *exchange) Write(b []byte) (int, error) {
+	if e.status == 0 {
+		e.status = http.StatusOK
+	}
+	return e.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController find the connection.
+func (e *exchange) Unwrap() http.ResponseWriter { return e.ResponseWriter }
+
+func noteError(w http.ResponseWriter, message string) {
+	if e, ok := w.(*exchange); ok {
+		e.fault = message
+	}
+}
+
+func noteUsage(w http.ResponseWriter, u session.Usage) {
+	if e, ok := w.(*exchange); ok {
+		e.usage = u
+	}
+}
+
+// noteIgnored tells the client and the log what of the request has no effect.
+func noteIgnored(w http.ResponseWriter, what []string) {
+	if len(what) == 0 {
+		return
+	}
+	what = slices.Compact(slices.Sorted(slices.Values(what)))
+	w.Header().Set("X-Ossrun-Ignored", strings.Map(printable, strings.Join(what, ", ")))
+	if e, ok := w.(*exchange); ok {
+		e.ignored = what
+	}
+}
+
+// printable keeps a client's words out of the header syntax.
+func printable(r rune) rune {
+	if r < ' ' || r > '~' {
+		return '?'
+	}
+	return r
+}
+
+// around is the outermost handler.
+func (p *port) around(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		e := &exchange{ResponseWriter: w}
+		start := time.Now()
+		defer func() {
+			if x := recover(); x != nil {
+				if x == http.ErrAbortHandler {
+					panic(x)
+				}
+				p.log.Error("the handler panicked", "path", r.URL.Path, "panic", x, "stack", string(debug.Stack()))
+				if e.status == 0 {
+					writeFault(e, &fault{status: http.StatusInternalServerError, kind: kindServer, code: kindServer, message: "internal error"})
+				}
+			}
+			p.logLine(r, e, time.Since(start))
+		}()
+		p.allowOrigin(e, r)
+		switch {
+		case r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "":
+			e.WriteHeader(http.StatusNoContent) // a browser's question before the request itself
+		case !p.authorized(r):
+			writeFault(e, &fault{status: http.StatusUnauthorized, kind: kindInvalid, code: "invalid_api_key",
+				message: "missing or wrong API key: send it as Authorization: Bearer KEY"})
+		default:
+			next.ServeHTTP(e, r)
+		}
+	})
+}
+
+func (p *port) logLine(r *http.Request, e *exchange, took time.Duration) {
+	level := slog.LevelInfo
+	if e.status >= 500 {
+		level = slog.LevelError
+	}
+	attrs := []slog.Attr{slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", e.status),
+		slog.Int("prompt_tokens", e.usage.Prompt), slog.Int("cached_tokens", e.usage.Cached),
+		slog.Int("completion_tokens", e.usage.Completion), slog.Int64("ms", took.Milliseconds())}
+	if e.fault != "" {
+		attrs = append(attrs, slog.String("error", e.fault))
+	}
+	if len(e.ignored) > 0 {
+		attrs = append(attrs, slog.Any("ignored", e.ignored))
+	}
+	p.log.LogAttrs(r.Context(), level, "request", attrs...)
+}
+
+// authorized checks the key of everything under /v1/. Health and metrics stay open for probes.
+func (p *port) authorized(r *http.Request) bool {
+	if p.key == "" || !strings.HasPrefix(r.URL.Path, "/v1/") {
+		return true
+	}
+	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	got, want := sha256.Sum256([]byte(strings.TrimSpace(key))), sha256.Sum256([]byte(p.key))
+	return strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(got[:], want[:]) == 1
+}
+
+// allowOrigin lets web pages on this machine, and those of the configured origins, read the answers.
+func (p *port) allowOrigin(w http.ResponseWriter, r *http.Request) {
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return
+	}
+	h := w.Header()
+	h.Add("Vary", "Origin")
+	if !localOrigin(origin) && !slices.Contains(p.origins, origin) && !slices.Contains(p.origins, "*") {
+		return
+	}
+	h.Set("Access-Control-Allow-Origin", origin)
+	h.Set("Access-Control-Expose-Headers", "Retry-After, X-Ossrun-Ignored")
+	if r.Method == http.MethodOptions {
+		h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS")
+		asked := r.Header.Get("Access-Control-Request-Headers")
+		if asked == "" {
+			asked = "Authorization, Content-Type"
+		}
+		h.Set("Access-Control-Allow-Headers", asked)
+		h.Set("Access-Control-Max-Age", "600")
+	}
+}
+
+// localOrigin tells whether a page was served from this machine.
+func localOrigin(origin string) bool {
+	u, err := url.Parse(origin)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
+		return false
+	}
+	host := u.Hostname()
+	ip := net.ParseIP(host)
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || ip != nil && ip.IsLoopback()
+}

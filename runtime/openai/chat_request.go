@@ -1,0 +1,195 @@
+// POST /v1/chat/completions: what a request asks for.
+
+package openai
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/ossrun/ossrun/runtime/sample"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// chatRequest is a request that has been checked.
+type chatRequest struct {
+	model        string
+	turn         session.Request
+	n            int
+	stream       bool
+	usage        bool // stream: a last chunk with the usage
+	reasoning    bool // show it
+	ignoredTools []string
+}
+
+func parseChat(o *object) (*chatRequest, *fault) {
+	r := &chatRequest{
+		model:     o.text("model"),
+		n:         o.integer("n", 1, maxChoices, 1),
+		stream:    o.boolean("stream", false),
+		usage:     o.object("stream_options").flag("include_usage"),
+		reasoning: o.boolean("include_reasoning", true) && !o.object("reasoning").flag("exclude"),
+	}
+	refuseFormat(o, "response_format", o.get("response_format"))
+	for _, old := range []string{"functions", "function_call"} {
+		if o.has(old) {
+			o.c.add(unsupported(old, "the deprecated parameter "+old, "use tools and tool_choice"))
+		}
+	}
+	functions, _, ignored := offers(o)
+	r.ignoredTools = ignored
+	params := sampling(o)
+	params.Logprobs = logprobsWanted(o)
+	talk := chatConversation(o)
+	r.turn = session.Request{
+		Messages:     talk.messages,
+		Instructions: talk.instructions(""),
+		Effort:       effort(o),
+		Functions:    descriptions(functions),
+		Params:       params,
+		MaxTokens:    tokenLimit(o, "max_completion_tokens", "max_tokens"),
+		Stop:         stops(o),
+	}
+	return r, o.c.first
+}
+
+// flag is a boolean member that is false where it, or the whole object, is absent.
+func (o *object) flag(name string) bool { return o.boolean(name, false) }
+
+// logprobsWanted is sample.Params.Logprobs: how many rivals each token comes with, -1 for no logprobs at all.
+func logprobsWanted(o *object) int {
+	top := o.integer("top_logprobs", 0, sample.MaxTopLogprobs, 0)
+	if o.flag("logprobs") {
+		return top
+	}
+	if top > 0 {
+		o.c.add(invalid("top_logprobs", "top_logprobs needs logprobs to be true"))
+	}
+	return -1
+}
+
+// refuseFormat refuses formats that a grammar would have to enforce; a text that merely looks right would break
+// clients that parse it.
+func refuseFormat(o *object, param string, v value) {
+	if v.kind() == 'n' {
+		return
+	}
+	switch kind := v.object().text("type"); kind {
+	case "text", "":
+	case "json_object", "json_schema":
+		v.c.add(unsupported(param, fmt.Sprintf("%s of type %q", param, kind), `use type "text" and ask for JSON in the instructions`))
+	default:
+		v.c.add(invalid(param, "%s has the unknown type %q", param, kind))
+	}
+}
+
+func chatConversation(o *object) *conversation {
+	talk := &conversation{}
+	if !o.has("messages") {
+		o.c.add(missing("messages"))
+		return talk
+	}
+	list := o.list("messages")
+	if len(list) == 0 && o.c.first == nil {
+		o.c.add(invalid("messages", "messages is empty: at least one message is needed"))
+	}
+	for _, v := range list {
+		chatMessage(talk, v.object())
+	}
+	return talk
+}
+
+var chatRoles = []string{"system", "developer", "user", "assistant", "tool", "function"}
+
+func chatMessage(talk *conversation, m *object) {
+	if m == nil {
+		return
+	}
+	role := m.text("role")
+	switch role {
+	case "system", "developer":
+		talk.developer(content(m, "content", false))
+	case "user":
+		talk.user(content(m, "content", false))
+	case "assistant":
+		chatAssistant(talk, m)
+	case "tool":
+		talk.result(m.text("tool_call_id"), m.text("name"), content(m, "content", true))
+	case "function":
+		talk.result("", m.text("name"), content(m, "content", true))
+	case "":
+		m.c.add(missing(m.at("role")))
+	default:
+		m.c.add(invalid(m.at("role"), "%s is %q, it must be one of %v", m.at("role"), role, chatRoles))
+	}
+}
+
+// chatAssistant takes an earlier turn apart: reasoning, text and calls are messages of their own in Harmony. Text
+// before calls is a preamble, text alone the answer.
+func chatAssistant(talk *conversation, m *object) {
+	talk.reasoning(thought(m))
+	text := content(m, "content", false)
+	if text == "" {
+		text = m.text("refusal")
+	}
+	calls := m.list("tool_calls")
+	if len(calls) == 0 {
+		talk.answer(text)
+		return
+	}
+	talk.commentary(text)
+	for _, v := range calls {
+		call := v.object()
+		f := call.object("function")
+		if f == nil { // a custom tool's call
+			f = call.object("custom")
+		}
+		name := f.text("name")
+		if !toolName(name) {
+			v.c.add(invalid(v.path+".function.name", "%s.function.name is %q, which is no tool's name", v.path, name))
+		}
+		arguments := f.text("arguments")
+		if f.has("input") {
+			arguments = f.text("input")
+		}
+		talk.call(call.text("id"), name, arguments)
+	}
+}
+
+// textParts are the types of content parts that hold text, of both APIs.
+var textParts = []string{"text", "input_text", "output_text", "refusal", "summary_text", "reasoning_text"}
+
+// content reads text: a string, parts of text joined as they are, or null. The model reads text only, so images and
+// the like are refused; where a tool returned one (lenient) a note stands in its place, because refusing would end the
+// agent's whole conversation.
+func content(m *object, name string, lenient bool) string {
+	v := m.get(name)
+	switch v.kind() {
+	case 'n':
+		return ""
+	case '"':
+		return v.text()
+	case '[':
+	default:
+		v.wrong("a string or an array of content parts")
+		return ""
+	}
+	var all string
+	for _, p := range v.list() {
+		if p.kind() == '"' {
+			all += p.text()
+			continue
+		}
+		part := p.object()
+		switch kind := part.text("type"); {
+		case slices.Contains(textParts, kind), kind == "" && part.has("text"):
+			all += part.text("text") + part.text("refusal")
+		case lenient:
+			all += "[" + kind + " left out: the model reads text only]"
+		case kind == "":
+			part.complain(missing(part.at("type")))
+		default:
+			part.complain(unsupported(part.at("type"), fmt.Sprintf("content of type %q", kind), "the model reads text only"))
+		}
+	}
+	return all
+}

@@ -1,0 +1,155 @@
+// POST /v1/chat/completions: the answer's objects, field for field as clients decode them.
+//
+// Reasoning stands under `reasoning` alone: the Agents SDK for Python loses it if `reasoning_content` stands beside it.
+
+package openai
+
+import (
+	"encoding/json"
+
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+type chatCompletion struct {
+	ID      string       `json:"id"`
+	Object  string       `json:"object"` // chat.completion
+	Created int64        `json:"created"`
+	Model   string       `json:"model"`
+	Choices []chatChoice `json:"choices"`
+	Usage   chatUsage    `json:"usage"`
+}
+
+type chatChoice struct {
+	Index        int           `json:"index"`
+	Message      chatReply     `json:"message"`
+	Logprobs     *chatLogprobs `json:"logprobs"`
+	FinishReason string        `json:"finish_reason"`
+}
+
+type chatReply struct {
+	Role        string     `json:"role"`
+	Content     *string    `json:"content"`
+	Reasoning   string     `json:"reasoning,omitempty"`
+	Refusal     *string    `json:"refusal"`
+	Annotations []struct{} `json:"annotations"`
+	ToolCalls   []chatCall `json:"tool_calls,omitempty"`
+}
+
+type chatCall struct {
+	ID       string       `json:"id"`
+	Type     string       `json:"type"` // function
+	Function chatFunction `json:"function"`
+}
+
+type chatFunction struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+type chatChunk struct {
+	ID      string          `json:"id"`
+	Object  string          `json:"object"` // chat.completion.chunk
+	Created int64           `json:"created"`
+	Model   string          `json:"model"`
+	Choices []chatDelta     `json:"choices"`
+	Usage   json.RawMessage `json:"usage,omitempty"` // with include_usage: null in all but the last chunk
+}
+
+type chatDelta struct {
+	Index        int           `json:"index"`
+	Delta        chatPiece     `json:"delta"`
+	Logprobs     *chatLogprobs `json:"logprobs"`
+	FinishReason *string       `json:"finish_reason"`
+}
+
+type chatPiece struct {
+	Role      string          `json:"role,omitempty"`
+	Content   *string         `json:"content,omitempty"`
+	Reasoning string          `json:"reasoning,omitempty"`
+	ToolCalls []chatCallPiece `json:"tool_calls,omitempty"`
+}
+
+type chatCallPiece struct {
+	Index    int               `json:"index"`
+	ID       string            `json:"id,omitempty"`
+	Type     string            `json:"type,omitempty"`
+	Function chatFunctionPiece `json:"function"`
+}
+
+type chatFunctionPiece struct {
+	Name      string `json:"name,omitempty"`
+	Arguments string `json:"arguments"`
+}
+
+type chatLogprobs struct {
+	Content []tokenLogprob `json:"content"`
+	Refusal []tokenLogprob `json:"refusal"`
+}
+
+// tokenLogprob is one token, in chat completions and in responses.
+type tokenLogprob struct {
+	Token   string     `json:"token"`
+	Logprob float32    `json:"logprob"`
+	Bytes   []int      `json:"bytes"` // numbers: encoding/json would make base64 of []byte
+	Top     []rivalLog `json:"top_logprobs"`
+}
+
+type rivalLog struct {
+	Token   string  `json:"token"`
+	Logprob float32 `json:"logprob"`
+	Bytes   []int   `json:"bytes"`
+}
+
+func wireLogprobs(list []session.TokenLogprob) []tokenLogprob {
+	out := make([]tokenLogprob, len(list))
+	for i, l := range list {
+		out[i] = tokenLogprob{Token: l.Token, Logprob: finite(l.Logprob), Bytes: numbers(l.Bytes), Top: make([]rivalLog, len(l.Top))}
+		for k, t := range l.Top {
+			out[i].Top[k] = rivalLog{Token: t.Token, Logprob: finite(t.Logprob), Bytes: numbers(t.Bytes)}
+		}
+	}
+	return out
+}
+
+func numbers(b []byte) []int {
+	out := make([]int, len(b))
+	for i, x := range b {
+		out[i] = int(x)
+	}
+	return out
+}
+
+// finite keeps JSON writable: a forbidden token has the logprob -Inf, for which OpenAI uses -9999.
+func finite(f float32) float32 {
+	if f >= -9999 { // false for NaN too
+		return f
+	}
+	return -9999
+}
+
+type chatUsage struct {
+	PromptTokens     int               `json:"prompt_tokens"`
+	CompletionTokens int               `json:"completion_tokens"`
+	TotalTokens      int               `json:"total_tokens"`
+	PromptDetails    promptDetails     `json:"prompt_tokens_details"`
+	OutputDetails    completionDetails `json:"completion_tokens_details"`
+}
+
+type promptDetails struct {
+	CachedTokens int `json:"cached_tokens"`
+}
+
+type completionDetails struct {
+	ReasoningTokens int `json:"reasoning_tokens"`
+}
+
+func wireUsage(u session.Usage) chatUsage {
+	return chatUsage{PromptTokens: u.Prompt, CompletionTokens: u.Completion, TotalTokens: u.Prompt + u.Completion,
+		PromptDetails: promptDetails{u.Cached}, OutputDetails: completionDetails{u.Reasoning}}
+}
+
+// plus counts the tokens of several choices: they share one prompt.
+func plus(a, b session.Usage) session.Usage {
+	return session.Usage{Prompt: max(a.Prompt, b.Prompt), Cached: max(a.Cached, b.Cached),
+		Completion: a.Completion + b.Completion, Reasoning: a.Reasoning + b.Reasoning}
+}

@@ -1,0 +1,131 @@
+// Following turns: from blocking Next calls to batches of events with a heartbeat.
+//
+// A turn can be silent for minutes (queue, prefill of a long prompt) and then yield faster than a socket takes. follow
+// turns both into calls of one goroutine: batch with everything that is ready, quiet when nothing came for a while.
+// What must stay true: follow returns only after every turn has delivered its Done, so no goroutine is left and every
+// turn is counted; once a batch has failed the turns' context is cancelled and the rest of their events are dropped.
+
+package openai
+
+import (
+	"context"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// arrival is an event of one of the turns that answer a request; choice is the turn's number.
+type arrival struct {
+	choice int
+	event  session.Event
+}
+
+// most is how many events one batch takes; the events of a turn wait in the scheduler beyond that.
+const most = 256
+
+type follower struct {
+	turns   []Turn
+	cancel  context.CancelFunc // ends the turns
+	silence time.Duration
+	batch   func([]arrival) error
+	quiet   func() error // nil: nothing to do
+}
+
+func (f follower) run() error {
+	arrivals := make(chan arrival, most)
+	ended := make(chan struct{}, len(f.turns))
+	for i, t := range f.turns {
+		go func() {
+			for e, ok := t.Next(); ok; e, ok = t.Next() {
+				arrivals <- arrival{i, e}
+			}
+			ended <- struct{}{}
+		}()
+	}
+	go func() {
+		for range f.turns {
+			<-ended
+		}
+		close(arrivals)
+	}()
+	timer := time.NewTimer(f.silence)
+	defer timer.Stop()
+	var failed error
+	for {
+		var err error
+		select {
+		case a, ok := <-arrivals:
+			if !ok {
+				return failed
+			}
+			if failed != nil {
+				continue // drain
+			}
+			err = f.batch(merge(ready(a, arrivals)))
+		case <-timer.C:
+			if failed == nil && f.quiet != nil {
+				err = f.quiet()
+			}
+		}
+		if err != nil {
+			failed = err
+			f.cancel()
+		}
+		timer.Reset(f.silence)
+	}
+}
+
+// ready takes what has arrived by now.
+func ready(first arrival, arrivals <-chan arrival) []arrival {
+	batch := []arrival{first}
+	for len(batch) < most {
+		select {
+		case a, ok := <-arrivals:
+			if !ok {
+				return batch // follow meets the closed channel again
+			}
+			batch = append(batch, a)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+// merge joins neighbours that continue the same text.
+func merge(batch []arrival) []arrival {
+	out := batch[:1]
+	for _, a := range batch[1:] {
+		last := &out[len(out)-1]
+		if last.choice == a.choice {
+			if joined, ok := join(last.event, a.event); ok {
+				last.event = joined
+				continue
+			}
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+func join(x, y session.Event) (session.Event, bool) {
+	switch x := x.(type) {
+	case session.Reasoning:
+		if y, ok := y.(session.Reasoning); ok {
+			return session.Reasoning{Text: x.Text + y.Text}, true
+		}
+	case session.Commentary:
+		if y, ok := y.(session.Commentary); ok {
+			return session.Commentary{Text: x.Text + y.Text}, true
+		}
+	case session.Answer:
+		if y, ok := y.(session.Answer); ok {
+			return session.Answer{Text: x.Text + y.Text, Logprobs: append(x.Logprobs[:len(x.Logprobs):len(x.Logprobs)], y.Logprobs...)}, true
+		}
+	case session.CallArguments:
+		if y, ok := y.(session.CallArguments); ok && x.Index == y.Index {
+			return session.CallArguments{Index: x.Index, Text: x.Text + y.Text}, true
+		}
+	}
+	return nil, false
+}

@@ -1,0 +1,223 @@
+// POST /v1/responses: what a request asks for.
+
+package openai
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/ossrun/ossrun/runtime/sample"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// responsesRequest is a request that has been checked.
+type responsesRequest struct {
+	model        string
+	turn         session.Request
+	stream       bool
+	store        bool
+	talk         conversation // the whole history, instructions of the request left out
+	answer       response     // what the answer echoes
+	ignoredTools []string
+	ignoredItems []string
+}
+
+// parseResponses checks a request; store answers for previous_response_id and item references.
+func parseResponses(o *object, store *responseStore) (*responsesRequest, *fault) {
+	r := &responsesRequest{
+		model:  o.text("model"),
+		stream: o.flag("stream"),
+		store:  o.boolean("store", true),
+	}
+	if o.flag("background") {
+		o.c.add(unsupported("background", "background", "ask for a stream instead"))
+	}
+	for _, name := range []string{"conversation", "prompt"} {
+		if o.has(name) {
+			o.c.add(unsupported(name, name, "send the items themselves in input, or previous_response_id"))
+		}
+	}
+	refuseFormat(o.object("text"), "text.format", o.object("text").get("format"))
+	functions, choice, ignored := offers(o)
+	r.ignoredTools = ignored
+	params := sampling(o)
+	top := o.integer("top_logprobs", 0, sample.MaxTopLogprobs, 0)
+	if top > 0 || includes(o, "message.output_text.logprobs") {
+		params.Logprobs = top
+	}
+	instructions := o.text("instructions")
+	previous := o.text("previous_response_id")
+	if previous != "" {
+		before, ok := store.get(previous)
+		if !ok {
+			return nil, &fault{status: 404, kind: kindInvalid, code: "previous_response_not_found", param: "previous_response_id",
+				message: fmt.Sprintf("Previous response with id '%s' not found.", previous)}
+		}
+		r.talk = before.talk.clone()
+	}
+	r.ignoredItems = readInput(o, &r.talk, store, previous != "")
+	r.turn = session.Request{
+		Messages:     r.talk.messages,
+		Instructions: r.talk.instructions(instructions),
+		Effort:       effort(o),
+		Functions:    descriptions(functions),
+		Params:       params,
+		MaxTokens:    tokenLimit(o, "max_output_tokens"),
+		Stop:         stops(o),
+	}
+	r.answer = response{
+		Object: "response", Status: "in_progress",
+		Instructions:       orNull(instructions),
+		ParallelToolCalls:  o.boolean("parallel_tool_calls", true),
+		PreviousResponseID: orNull(previous),
+		PromptCacheKey:     orNull(o.text("prompt_cache_key")),
+		Reasoning:          reasoningSettings{Effort: r.turn.Effort, Summary: orNull(o.object("reasoning").text("summary"))},
+		ServiceTier:        "default",
+		Store:              r.store,
+		Temperature:        params.Temperature,
+		Text:               textSettings{textFormat{"text"}},
+		ToolChoice:         choice,
+		Tools:              echoTools(functions),
+		TopLogprobs:        top,
+		TopP:               params.TopP,
+		Truncation:         "disabled",
+		User:               o.text("user"),
+		Metadata:           metadata(o),
+		Output:             []outputItem{},
+	}
+	if n := r.turn.MaxTokens; n > 0 {
+		r.answer.MaxOutputTokens = &n
+	}
+	return r, o.c.first
+}
+
+func includes(o *object, what string) bool {
+	found := false
+	for _, v := range o.list("include") {
+		found = v.text() == what || found
+	}
+	return found
+}
+
+// metadata is echoed as it came.
+func metadata(o *object) json.RawMessage {
+	if !o.has("metadata") {
+		return json.RawMessage("{}")
+	}
+	if v := o.get("metadata"); v.kind() != '{' {
+		v.wrong("an object")
+	}
+	return o.members["metadata"]
+}
+
+func echoTools(functions []function) []functionTool {
+	tools := make([]functionTool, len(functions))
+	for i, f := range functions {
+		tools[i] = functionTool{Type: "function", Name: f.name, Description: f.description, Parameters: f.parameters, Strict: f.strict}
+	}
+	return tools
+}
+
+// readInput appends the request's items to the conversation. It returns the types of items that mean nothing here.
+func readInput(o *object, talk *conversation, store *responseStore, goesOn bool) (ignored []string) {
+	v := o.get("input")
+	switch v.kind() {
+	case 'n':
+		if !goesOn {
+			o.c.add(missing("input"))
+		}
+		return nil
+	case '"':
+		if text := v.text(); text != "" { // LM Studio's clients warm up with ""
+			talk.user(text)
+		}
+		return nil
+	case '[':
+	default:
+		v.wrong("a string or an array of items")
+		return nil
+	}
+	items := v.list()
+	for i, it := range items {
+		if kind := inputItem(talk, it, items[i+1:], store); kind != "" {
+			ignored = append(ignored, kind)
+		}
+	}
+	return ignored
+}
+
+// inputItem appends one item; after is what follows it. It returns the item's type if it was left out.
+func inputItem(talk *conversation, v value, after []value, store *responseStore) (ignored string) {
+	o := v.object()
+	if o == nil {
+		return ""
+	}
+	switch kind := o.text("type"); kind {
+	case "message", "":
+		inputMessage(talk, o, after)
+	case "reasoning":
+		talk.reasoning(thoughtOf(o))
+	case "function_call":
+		name := o.text("name")
+		if !toolName(name) {
+			o.c.add(invalid(o.at("name"), "%s is %q, which is no tool's name", o.at("name"), name))
+		}
+		talk.call(o.text("call_id"), name, o.text("arguments"))
+	case "function_call_output":
+		talk.result(o.text("call_id"), o.text("name"), content(o, "output", true))
+	case "custom_tool_call":
+		talk.call(o.text("call_id"), o.text("name"), o.text("input"))
+	case "custom_tool_call_output":
+		talk.result(o.text("call_id"), "", content(o, "output", true))
+	case "item_reference":
+		id := o.text("id")
+		raw, ok := store.item(id)
+		if !ok {
+			o.c.add(&fault{status: 404, kind: kindInvalid, param: o.at("id"), message: fmt.Sprintf("Item with id '%s' not found.", id)})
+			return ""
+		}
+		inputItem(talk, value{raw: raw, path: v.path, c: v.c}, after, store)
+	default:
+		return kind
+	}
+	return ""
+}
+
+func inputMessage(talk *conversation, o *object, after []value) {
+	role := o.text("role")
+	switch role {
+	case "system", "developer":
+		talk.developer(content(o, "content", false))
+	case "user":
+		talk.user(content(o, "content", false))
+	case "assistant":
+		text := content(o, "content", false)
+		if isPreamble(o, after) {
+			talk.commentary(text)
+		} else {
+			talk.answer(text)
+		}
+	case "":
+		o.c.add(missing(o.at("role")))
+	default:
+		o.c.add(invalid(o.at("role"), "%s is %q, it must be one of system, developer, user, assistant", o.at("role"), role))
+	}
+}
+
+// isPreamble tells whether a message of the assistant came before a call: it says so itself, or a call follows.
+func isPreamble(o *object, after []value) bool {
+	if phase := o.text("phase"); phase != "" {
+		return phase == "commentary"
+	}
+	for _, v := range after {
+		switch kind := v.object().text("type"); {
+		case kind == "reasoning":
+		case strings.HasSuffix(kind, "_call"):
+			return true
+		default:
+			return false
+		}
+	}
+	return false
+}

@@ -1,0 +1,212 @@
+// /v1/responses: the objects and events, field for field as clients decode them.
+//
+// Usage is all or nothing: Codex refuses a response whose usage lacks a total. Lists are never null.
+
+package openai
+
+import (
+	"encoding/json"
+
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+type response struct {
+	ID                 string            `json:"id"`
+	Object             string            `json:"object"` // response
+	CreatedAt          int64             `json:"created_at"`
+	Status             string            `json:"status"` // in_progress, completed, incomplete, failed
+	Background         bool              `json:"background"`
+	CompletedAt        *int64            `json:"completed_at"`
+	Error              *responseError    `json:"error"`
+	IncompleteDetails  *incompleteReason `json:"incomplete_details"`
+	Instructions       *string           `json:"instructions"`
+	MaxOutputTokens    *int              `json:"max_output_tokens"`
+	MaxToolCalls       *int              `json:"max_tool_calls"`
+	Model              string            `json:"model"`
+	Output             []outputItem      `json:"output"`
+	ParallelToolCalls  bool              `json:"parallel_tool_calls"`
+	PreviousResponseID *string           `json:"previous_response_id"`
+	PromptCacheKey     *string           `json:"prompt_cache_key"`
+	Reasoning          reasoningSettings `json:"reasoning"`
+	ServiceTier        string            `json:"service_tier"`
+	Store              bool              `json:"store"`
+	Temperature        float32           `json:"temperature"`
+	Text               textSettings      `json:"text"`
+	ToolChoice         string            `json:"tool_choice"`
+	Tools              []functionTool    `json:"tools"`
+	TopLogprobs        int               `json:"top_logprobs"`
+	TopP               float32           `json:"top_p"`
+	Truncation         string            `json:"truncation"`
+	Usage              *responseUsage    `json:"usage,omitempty"`
+	User               string            `json:"user,omitempty"`
+	Metadata           json.RawMessage   `json:"metadata"`
+}
+
+type responseError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+type incompleteReason struct {
+	Reason string `json:"reason"`
+}
+
+type reasoningSettings struct {
+	Effort  string  `json:"effort"`
+	Summary *string `json:"summary"`
+}
+
+type textSettings struct {
+	Format textFormat `json:"format"`
+}
+
+type textFormat struct {
+	Type string `json:"type"`
+}
+
+type functionTool struct {
+	Type        string          `json:"type"`
+	Name        string          `json:"name"`
+	Description *string         `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"`
+	Strict      *bool           `json:"strict"`
+}
+
+type responseUsage struct {
+	InputTokens   int           `json:"input_tokens"`
+	InputDetails  inputDetails  `json:"input_tokens_details"`
+	OutputTokens  int           `json:"output_tokens"`
+	OutputDetails outputDetails `json:"output_tokens_details"`
+	TotalTokens   int           `json:"total_tokens"`
+}
+
+type inputDetails struct {
+	CachedTokens     int `json:"cached_tokens"`
+	CacheWriteTokens int `json:"cache_write_tokens"` // a charge of OpenAI's; here nothing is charged
+}
+
+type outputDetails struct {
+	ReasoningTokens int `json:"reasoning_tokens"`
+}
+
+func wireResponseUsage(u session.Usage) *responseUsage {
+	return &responseUsage{InputTokens: u.Prompt, InputDetails: inputDetails{CachedTokens: u.Cached},
+		OutputTokens: u.Completion, OutputDetails: outputDetails{u.Reasoning}, TotalTokens: u.Prompt + u.Completion}
+}
+
+// outputItem is one of *reasoningItem, *messageItem, *callItem.
+type outputItem interface{ itemID() string }
+
+type reasoningItem struct {
+	ID        string        `json:"id"`
+	Type      string        `json:"type"` // reasoning
+	Summary   []struct{}    `json:"summary"`
+	Content   []contentPart `json:"content"`
+	Encrypted *string       `json:"encrypted_content"`
+	Status    string        `json:"status"`
+}
+
+type messageItem struct {
+	ID      string        `json:"id"`
+	Type    string        `json:"type"` // message
+	Role    string        `json:"role"` // assistant
+	Phase   string        `json:"phase"`
+	Content []contentPart `json:"content"`
+	Status  string        `json:"status"`
+}
+
+type callItem struct {
+	ID        string `json:"id"`
+	Type      string `json:"type"` // function_call
+	CallID    string `json:"call_id"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+	Status    string `json:"status"`
+}
+
+func (i *reasoningItem) itemID() string { return i.ID }
+func (i *messageItem) itemID() string   { return i.ID }
+func (i *callItem) itemID() string      { return i.ID }
+
+// contentPart is output_text, with its two lists, or reasoning_text, without.
+type contentPart struct {
+	Type        string          `json:"type"`
+	Text        string          `json:"text"`
+	Annotations *[]struct{}     `json:"annotations,omitempty"`
+	Logprobs    *[]tokenLogprob `json:"logprobs,omitempty"`
+}
+
+func outputText(text string, logprobs []tokenLogprob) contentPart {
+	if logprobs == nil {
+		logprobs = []tokenLogprob{}
+	}
+	return contentPart{Type: "output_text", Text: text, Annotations: &[]struct{}{}, Logprobs: &logprobs}
+}
+
+func reasoningText(text string) contentPart {
+	return contentPart{Type: "reasoning_text", Text: text}
+}
+
+// The stream's events. head is filled in when an event is sent.
+
+type head struct {
+	Type     string `json:"type"`
+	Sequence int    `json:"sequence_number"`
+}
+
+func (h *head) stamp(kind string, n int) { h.Type, h.Sequence = kind, n }
+
+type stamped interface{ stamp(kind string, n int) }
+
+type responseEvent struct {
+	head
+	Response *response `json:"response"`
+}
+
+type itemEvent struct {
+	head
+	OutputIndex int        `json:"output_index"`
+	Item        outputItem `json:"item"`
+}
+
+type partEvent struct {
+	head
+	place
+	Part contentPart `json:"part"`
+}
+
+// place says which part of which item an event belongs to.
+type place struct {
+	ItemID       string `json:"item_id"`
+	OutputIndex  int    `json:"output_index"`
+	ContentIndex int    `json:"content_index"`
+}
+
+type textDeltaEvent struct {
+	head
+	place
+	Delta    string          `json:"delta"`
+	Logprobs *[]tokenLogprob `json:"logprobs,omitempty"` // always there for output_text
+}
+
+type textDoneEvent struct {
+	head
+	place
+	Text     string          `json:"text"`
+	Logprobs *[]tokenLogprob `json:"logprobs,omitempty"`
+}
+
+type argumentsDeltaEvent struct {
+	head
+	ItemID      string `json:"item_id"`
+	OutputIndex int    `json:"output_index"`
+	Delta       string `json:"delta"`
+}
+
+type argumentsDoneEvent struct {
+	head
+	ItemID      string `json:"item_id"`
+	OutputIndex int    `json:"output_index"`
+	Name        string `json:"name"`
+	Arguments   string `json:"arguments"`
+}

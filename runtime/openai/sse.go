@@ -1,0 +1,90 @@
+// Server-sent events.
+//
+// One stream belongs to one request and one goroutine. Events are gathered and go out in one write and one flush, so a
+// fast model costs one system call a batch and not one a token. What must stay true: after a failed write nothing more
+// is written and the request's work is cancelled, and a reader that stops reading cannot hold a turn for ever.
+
+package openai
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+)
+
+// patience is how long one flush may take before the client counts as gone.
+const patience = time.Minute
+
+type eventStream struct {
+	w      http.ResponseWriter
+	rc     *http.ResponseController
+	cancel context.CancelFunc // ends the turns that feed the stream
+	buf    bytes.Buffer
+	enc    *json.Encoder
+	err    error
+}
+
+// startEvents sends the headers. cancel is called once if a write fails.
+func startEvents(w http.ResponseWriter, cancel context.CancelFunc) *eventStream {
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream; charset=utf-8")
+	h.Set("Cache-Control", "no-cache")
+	h.Set("X-Accel-Buffering", "no") // nginx would hold the stream back
+	w.WriteHeader(http.StatusOK)
+	s := &eventStream{w: w, rc: http.NewResponseController(w), cancel: cancel}
+	s.enc = json.NewEncoder(&s.buf)
+	s.enc.SetEscapeHTML(false)
+	return s
+}
+
+// event adds one event; name "" leaves out the event line.
+func (s *eventStream) event(name string, v any) {
+	if s.err != nil {
+		return
+	}
+	if name != "" {
+		s.buf.WriteString("event: ")
+		s.buf.WriteString(name)
+		s.buf.WriteByte('\n')
+	}
+	s.buf.WriteString("data: ")
+	if err := s.enc.Encode(v); err != nil { // the encoder ends the line; JSON has no line breaks inside
+		s.fail(err)
+		return
+	}
+	s.buf.WriteByte('\n')
+}
+
+// line adds a literal data line.
+func (s *eventStream) line(data string) { s.buf.WriteString("data: " + data + "\n\n") }
+
+// comment adds a line that readers skip.
+func (s *eventStream) comment(text string) { s.buf.WriteString(": " + text + "\n\n") }
+
+// flush sends what was added.
+func (s *eventStream) flush() error {
+	if s.err != nil || s.buf.Len() == 0 {
+		return s.err
+	}
+	if err := s.rc.SetWriteDeadline(time.Now().Add(patience)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return s.fail(err)
+	}
+	_, err := s.w.Write(s.buf.Bytes())
+	s.buf.Reset()
+	if err == nil {
+		err = s.rc.Flush()
+	}
+	if err != nil {
+		return s.fail(err)
+	}
+	return nil
+}
+
+func (s *eventStream) fail(err error) error {
+	s.err = err
+	s.cancel()
+	return err
+}
