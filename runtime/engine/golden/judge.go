@@ -1,0 +1,222 @@
+package golden
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// What a mode may be off by. Bounds are over all positions of a model, as golden/model's README sets them; exact is also judged case by case.
+
+// CaseResult is one case in one compute mode, or, with Case "all", a mode's cases together.
+type CaseResult struct {
+	Mode      string
+	Case      string
+	Positions int           // compared positions of the prompt
+	MaxAbs    float64       // largest difference of a logit to the golden
+	KLMean    float64       // KL(golden ‖ engine) over the positions, in nats
+	KLMedian  float64       //
+	KLMax     float64       //
+	Agree     int           // positions and greedy steps whose largest logit is the golden's
+	Of        int           //
+	Greedy    int           // greedy steps that agree, each fed the golden's tokens before it
+	GreedyOf  int           //
+	GapLost   float64       // the widest lead (best minus second logit) that was lost in a disagreement
+	Elapsed   time.Duration //
+	Misses    []string      // what is outside the bounds; empty: passed
+}
+
+// OK tells whether everything lies within the bounds.
+func (r CaseResult) OK() bool { return len(r.Misses) == 0 }
+
+// bound is what one mode must keep.
+type bound struct {
+	maxAbs            float64 // 0: not judged
+	klMean, klMedian  float64
+	agree             float64 // fraction of Of
+	gapLost           float64
+	everyGreedyEquals bool
+}
+
+const goldenBound = 1e-3 // between a golden logit and exact float32 arithmetic, at any position
+
+var bounds = map[string]bound{
+	engine.Exact: {maxAbs: goldenBound, klMean: math.Inf(1), klMedian: math.Inf(1), gapLost: math.Inf(1), everyGreedyEquals: true},
+	engine.Int8:  {klMean: 2e-2, klMedian: 2e-3, agree: 0.93, gapLost: 2},
+}
+
+// measured is what one case gave in one mode.
+type measured struct {
+	result CaseResult
+	kl     []float64
+}
+
+// compare measures one case: the engine's logits at the prompt's positions, and its choice at every greedy step.
+func compare(mode string, c *Case, out *output) measured {
+	m := measured{result: CaseResult{Mode: mode, Case: c.Name, Positions: len(c.Positions), GreedyOf: len(c.Greedy), Elapsed: out.elapsed}}
+	r := &m.result
+	for i, want := range c.Logits {
+		r.MaxAbs = largest(r.MaxAbs, maxAbs(want, out.logits[i]))
+		m.kl = append(m.kl, divergence(want, out.logits[i]))
+		best, gap := lead(want)
+		r.count(best == argmax(out.logits[i]), gap)
+	}
+	for i, want := range c.Greedy {
+		if out.greedy[i] == want {
+			r.Greedy++
+		}
+		r.count(out.greedy[i] == want, float64(c.Gap[i]))
+	}
+	r.summarize(m.kl)
+	return m
+}
+
+func (r *CaseResult) count(agrees bool, gap float64) {
+	r.Of++
+	if agrees {
+		r.Agree++
+		return
+	}
+	r.GapLost = largest(r.GapLost, gap)
+}
+
+func (r *CaseResult) summarize(kl []float64) {
+	if len(kl) == 0 {
+		return
+	}
+	sorted := slices.Clone(kl)
+	slices.Sort(sorted) // NaN first, so it must be looked for
+	sum := 0.0
+	for _, v := range kl {
+		sum += v
+	}
+	r.KLMean, r.KLMedian, r.KLMax = sum/float64(len(kl)), sorted[len(sorted)/2], sorted[len(sorted)-1]
+	if math.IsNaN(sum) {
+		r.KLMedian, r.KLMax = sum, sum
+	}
+}
+
+// judgeCase sets what a single case can miss.
+func judgeCase(r *CaseResult, exact []measured, at int) {
+	b := bounds[r.Mode]
+	if b.maxAbs > 0 && !(r.MaxAbs <= b.maxAbs) {
+		r.miss("a logit is off by %.3g, allowed %.3g", r.MaxAbs, b.maxAbs)
+	}
+	if b.everyGreedyEquals && r.Greedy != r.GreedyOf {
+		r.miss("%d of %d greedy tokens", r.Greedy, r.GreedyOf)
+	}
+	if r.Mode != engine.Exact && !(exact[at].result.MaxAbs <= goldenBound) {
+		r.miss("the golden itself is off by %.3g from exact arithmetic", exact[at].result.MaxAbs)
+	}
+}
+
+// together puts a mode's cases into one result and judges it by the bounds over all positions.
+func together(mode string, all []measured) CaseResult {
+	r := CaseResult{Mode: mode, Case: "all"}
+	var kl []float64
+	missed := 0
+	for _, m := range all {
+		c := m.result
+		r.Positions += c.Positions
+		r.MaxAbs = largest(r.MaxAbs, c.MaxAbs)
+		r.Agree, r.Of = r.Agree+c.Agree, r.Of+c.Of
+		r.Greedy, r.GreedyOf = r.Greedy+c.Greedy, r.GreedyOf+c.GreedyOf
+		r.GapLost = largest(r.GapLost, c.GapLost)
+		r.Elapsed += c.Elapsed
+		kl = append(kl, m.kl...)
+		if !c.OK() {
+			missed++
+		}
+	}
+	r.summarize(kl)
+	b := bounds[mode]
+	if !(r.KLMean <= b.klMean) {
+		r.miss("mean KL %.3g, allowed %.3g", r.KLMean, b.klMean)
+	}
+	if !(r.KLMedian <= b.klMedian) {
+		r.miss("median KL %.3g, allowed %.3g", r.KLMedian, b.klMedian)
+	}
+	if float64(r.Agree) < b.agree*float64(r.Of) {
+		r.miss("the largest logit agrees at %d of %d, needed %.0f %%", r.Agree, r.Of, 100*b.agree)
+	}
+	if !(r.GapLost <= b.gapLost) {
+		r.miss("a lead of %.3g was lost, allowed %.3g", r.GapLost, b.gapLost)
+	}
+	if missed > 0 {
+		r.miss("%d of %d cases", missed, len(all))
+	}
+	return r
+}
+
+func (r *CaseResult) miss(format string, args ...any) {
+	r.Misses = append(r.Misses, fmt.Sprintf(format, args...))
+}
+
+// largest is max, but NaN wins: a result that is no number is the worst there is.
+func largest(a, b float64) float64 {
+	if math.IsNaN(a) || a > b {
+		return a
+	}
+	return b
+}
+
+func maxAbs(want, got []float32) float64 {
+	worst := 0.0
+	for i := range want {
+		worst = largest(worst, math.Abs(float64(want[i])-float64(got[i])))
+	}
+	return worst
+}
+
+// divergence is KL(want ‖ got) of the two softmaxes, in nats.
+func divergence(want, got []float32) float64 {
+	zw, zg := logSum(want), logSum(got)
+	kl := 0.0
+	for i := range want {
+		lw := float64(want[i]) - zw
+		kl += math.Exp(lw) * (lw - (float64(got[i]) - zg))
+	}
+	return kl
+}
+
+// logSum is ln of the sum of exp.
+func logSum(logits []float32) float64 {
+	top := float64(slices.Max(logits))
+	sum := 0.0
+	for _, v := range logits {
+		sum += math.Exp(float64(v) - top)
+	}
+	return top + math.Log(sum)
+}
+
+// argmax is the first of the largest logits; -1 when one is NaN.
+func argmax(logits []float32) int32 {
+	best := 0
+	for i, v := range logits {
+		if v != v {
+			return -1
+		}
+		if v > logits[best] {
+			best = i
+		}
+	}
+	return int32(best)
+}
+
+// lead is the largest logit's token and how far the second is.
+func lead(logits []float32) (best int32, gap float64) {
+	best = argmax(logits)
+	second := math.Inf(-1)
+	for i, v := range logits {
+		if int32(i) != best {
+			second = math.Max(second, float64(v))
+		}
+	}
+	if best < 0 {
+		return best, math.NaN()
+	}
+	return best, float64(logits[best]) - second
+}

@@ -1,0 +1,170 @@
+package golden
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// Running the cases.
+
+// Options say how a golden run is done; the zero value is what doctor does.
+type Options struct {
+	Engine engine.Options // Compute is set for each mode
+	Chunk  int            // rows of prefill in one step; default 256
+	Only   []string       // names of cases; default all
+}
+
+// Run holds modes of a device (default: all it has) against the golden in dir. Each case and, after a mode's cases, the mode as a whole
+// ("all") goes to report as soon as it is known. ok is whether everything passed; err is about what could not be run at all.
+func Run(ctx context.Context, dir string, dev engine.Device, modes []string, report func(CaseResult)) (ok bool, err error) {
+	return Options{}.Run(ctx, dir, dev, modes, report)
+}
+
+// Run is Run with options.
+func (o Options) Run(ctx context.Context, dir string, dev engine.Device, modes []string, report func(CaseResult)) (ok bool, err error) {
+	if len(modes) == 0 {
+		modes = dev.Computes()
+	}
+	for _, mode := range modes {
+		if _, known := bounds[mode]; !known {
+			return false, fmt.Errorf("no bounds are set for the compute mode %q", mode)
+		}
+	}
+	ckpt, err := models.Open(filepath.Join(dir, "checkpoint"))
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, ckpt.Close()) }()
+	cases, err := Read(dir, ckpt.Spec.Vocab)
+	if err != nil {
+		return false, err
+	}
+	if len(o.Only) > 0 {
+		cases = slices.DeleteFunc(cases, func(c Case) bool { return !slices.Contains(o.Only, c.Name) })
+	}
+	exact, err := o.runMode(ctx, engine.Exact, ckpt, dev, cases) // every mode needs it: it judges the golden
+	if err != nil {
+		return false, err
+	}
+	ok = true
+	for _, mode := range modes {
+		results := exact
+		if mode != engine.Exact {
+			if results, err = o.runMode(ctx, mode, ckpt, dev, cases); err != nil {
+				return false, err
+			}
+		}
+		for i := range results {
+			judgeCase(&results[i].result, exact, i)
+			report(results[i].result)
+		}
+		all := together(mode, results)
+		report(all)
+		ok = ok && all.OK()
+	}
+	return ok, nil
+}
+
+// runMode runs every case in one mode.
+func (o Options) runMode(ctx context.Context, mode string, ckpt *models.Checkpoint, dev engine.Device, cases []Case) (results []measured, err error) {
+	chunk := o.Chunk
+	if chunk == 0 {
+		chunk = 256
+	}
+	options := o.Engine
+	options.Compute, options.MaxRows = mode, chunk
+	if options.Pages == 0 {
+		options.Pages = pagesFor(cases, chunk)
+	}
+	eng, err := engine.New(dev, ckpt, options)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", mode, err)
+	}
+	defer func() { err = errors.Join(err, eng.Close()) }()
+	pages := NewPages(options.Pages)
+	for i := range cases {
+		out, err := feed(ctx, eng, pages, &cases[i], chunk)
+		if err != nil {
+			return nil, fmt.Errorf("%s: case %s: %w", mode, cases[i].Name, err)
+		}
+		results = append(results, compare(mode, &cases[i], out))
+	}
+	return results, nil
+}
+
+// pagesFor is a pool that holds the longest case: two pages for every page of its positions is more than enough.
+func pagesFor(cases []Case, chunk int) int {
+	longest := 0
+	for _, c := range cases {
+		longest = max(longest, len(c.Tokens)+len(c.Greedy))
+	}
+	return 2 * (longest/engine.PageTokens + 1)
+}
+
+// output is what an engine gave for one case.
+type output struct {
+	logits  [][]float32 // at the case's positions
+	greedy  []int32     // its choice at every greedy step
+	elapsed time.Duration
+}
+
+// feed reads the prompt in chunks, then the golden's continuation token by token, so that one lost step does not lose those after it.
+func feed(ctx context.Context, eng *engine.Engine, pages *Pages, c *Case, chunk int) (*output, error) {
+	start := time.Now()
+	q := pages.NewSequence(eng.Spec())
+	defer q.Close()
+	out := &output{}
+	vocab := eng.Spec().Vocab
+	var last []float32
+	for at := 0; at < len(c.Tokens); at += chunk {
+		end := min(len(c.Tokens), at+chunk)
+		b := engine.Batch{Tokens: c.Tokens[at:end]}
+		for _, p := range c.Positions {
+			if int(p) >= at && int(p) < end {
+				b.LogitRows = append(b.LogitRows, p-int32(at))
+			}
+		}
+		compared := len(b.LogitRows)
+		if final := int32(end - at - 1); compared == 0 || b.LogitRows[compared-1] != final {
+			b.LogitRows = append(b.LogitRows, final) // the first greedy choice needs it
+		}
+		logits, err := step(ctx, eng, q, &b)
+		if err != nil {
+			return nil, err
+		}
+		for i := range compared {
+			out.logits = append(out.logits, logits[i*vocab:(i+1)*vocab])
+		}
+		last = logits[(len(b.LogitRows)-1)*vocab:]
+	}
+	for i, token := range c.Greedy {
+		out.greedy = append(out.greedy, argmax(last))
+		if i == len(c.Greedy)-1 {
+			break
+		}
+		var err error
+		if last, err = step(ctx, eng, q, &engine.Batch{Tokens: []int32{token}, LogitRows: []int32{0}}); err != nil {
+			return nil, err
+		}
+	}
+	out.elapsed = time.Since(start)
+	return out, nil
+}
+
+// step runs one sequence's rows.
+func step(ctx context.Context, eng *engine.Engine, q *Sequence, b *engine.Batch) ([]float32, error) {
+	rows, err := q.Extend(len(b.Tokens))
+	if err != nil {
+		return nil, err
+	}
+	b.Seqs = []engine.SeqRows{rows}
+	logits := make([]float32, len(b.LogitRows)*eng.Spec().Vocab)
+	return logits, eng.Step(ctx, b, logits)
+}
