@@ -5,6 +5,9 @@ package models
 import (
 	"slices"
 	"strings"
+	"sync"
+
+	"github.com/ossrun/ossrun/assets"
 )
 
 // Entry is a model of the catalogue.
@@ -21,20 +24,26 @@ type Entry struct {
 const Demo = "demo"
 
 // Catalogue lists the known models, the smallest first.
-func Catalogue() []Entry {
-	demo := Entry{ID: Demo, Aliases: []string{"ossrun-demo"}, Spec: Spec{Name: Demo}}
-	small := Entry{ID: "20b", HF: "openai/gpt-oss-20b", Spec: Spec20B(), Shards: 3,
-		Aliases: []string{"gpt-oss", "gpt-oss:latest", "gpt-oss:20b", "gpt-oss-20b", "gpt-oss20b", "gptoss-20b", "gptoss:20b", "openai/gpt-oss-20b", "openai/gpt-oss:20b"}}
-	large := Entry{ID: "120b", HF: "openai/gpt-oss-120b", Spec: Spec120B(),
-		Aliases: []string{"gpt-oss:120b", "gpt-oss-120b", "gpt-oss120b", "gptoss-120b", "gptoss:120b", "openai/gpt-oss-120b", "openai/gpt-oss:120b"}}
-	list := []Entry{demo, small, large}
+func Catalogue() []Entry { return slices.Clone(catalogue()) }
+
+var catalogue = sync.OnceValue(func() []Entry {
+	// A demo whose config.json is broken cannot be opened either, and OpenDemo says why.
+	demo, _ := parseSpec(assets.DemoConfig, assets.DemoGenerationConfig)
+	demo.Name = Demo
+	list := []Entry{
+		{ID: Demo, Aliases: []string{"ossrun-demo"}, Spec: demo},
+		{ID: "20b", HF: "openai/gpt-oss-20b", Spec: Spec20B(), Shards: 3, Aliases: []string{"gpt-oss", "gpt-oss:latest",
+			"gpt-oss:20b", "gpt-oss-20b", "gpt-oss20b", "gptoss:20b", "gptoss-20b", "openai/gpt-oss-20b", "openai/gpt-oss:20b"}},
+		{ID: "120b", HF: "openai/gpt-oss-120b", Spec: Spec120B(), Aliases: []string{
+			"gpt-oss:120b", "gpt-oss-120b", "gpt-oss120b", "gptoss:120b", "gptoss-120b", "openai/gpt-oss-120b", "openai/gpt-oss:120b"}},
+	}
 	for i := range list {
 		if list[i].HF != "" {
 			list[i].DownloadBytes = list[i].Spec.WeightBytes()
 		}
 	}
 	return list
-}
+})
 
 // Lookup finds a model of the catalogue by any of its names, whatever their case. hf: and Hugging Face's address in front of
 // a repository are accepted.
@@ -46,7 +55,7 @@ func Lookup(name string) (Entry, bool) {
 			break
 		}
 	}
-	for _, e := range Catalogue() {
+	for _, e := range catalogue() {
 		if name == e.ID || slices.Contains(e.Aliases, name) {
 			return e, true
 		}

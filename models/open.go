@@ -73,9 +73,11 @@ func open(path string) (*Checkpoint, error) {
 	return c, nil
 }
 
+// singleFile holds all weights of a checkpoint that has no index.
+const singleFile = "model.safetensors"
+
 // shards finds a folder's safetensors files. Without an index its Of is nil.
 func shards(folder string) (*safetensors.Index, error) {
-	const single = "model.safetensors"
 	index, err := safetensors.ReadIndex(filepath.Join(folder, safetensors.IndexName))
 	if err == nil {
 		for _, name := range index.Files {
@@ -88,8 +90,8 @@ func shards(folder string) (*safetensors.Index, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	if exists(filepath.Join(folder, single)) {
-		return &safetensors.Index{Files: []string{single}}, nil
+	if exists(filepath.Join(folder, singleFile)) {
+		return &safetensors.Index{Files: []string{singleFile}}, nil
 	}
 	if parts, _ := filepath.Glob(filepath.Join(escapeGlob(folder), "model-*-of-*.safetensors")); len(parts) > 0 {
 		return nil, &missingError{file: safetensors.IndexName}
@@ -100,7 +102,7 @@ func shards(folder string) (*safetensors.Index, error) {
 	if parts, _ := filepath.Glob(filepath.Join(escapeGlob(folder), "*.gguf")); len(parts) > 0 {
 		return nil, foreignFile(parts[0])
 	}
-	return nil, &missingError{file: single}
+	return nil, &missingError{file: singleFile}
 }
 
 // escapeGlob makes a folder's name match itself only.

@@ -70,8 +70,8 @@ func (r Repo) ID() string { return r.Owner + "/" + r.Name }
 // Folder is the repository's folder under the cache's.
 func (r Repo) Folder() string { return "models--" + r.Owner + "--" + r.Name }
 
-// parseFolder is the inverse of Folder.
-func parseFolder(name string) (Repo, bool) {
+// ParseFolder is the inverse of Repo.Folder.
+func ParseFolder(name string) (Repo, bool) {
 	rest, ok := strings.CutPrefix(name, "models--")
 	if !ok {
 		return Repo{}, false
@@ -89,7 +89,7 @@ func RepoOf(path string) (Repo, bool) {
 	if filepath.Base(above) != "snapshots" {
 		return Repo{}, false
 	}
-	return parseFolder(filepath.Base(filepath.Dir(above)))
+	return ParseFolder(filepath.Base(filepath.Dir(above)))
 }
 
 // Snapshot is one commit of a repository in the cache.
@@ -182,7 +182,7 @@ func Repos(root string) ([]Repo, error) {
 	}
 	var list []Repo
 	for _, e := range entries {
-		if repo, ok := parseFolder(e.Name()); ok {
+		if repo, ok := ParseFolder(e.Name()); ok {
 			list = append(list, repo)
 		}
 	}
