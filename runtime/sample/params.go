@@ -1,0 +1,90 @@
+// What a request may ask of sampling. The names and the ranges are those of OpenAI's and vLLM's requests, so that the
+// port hands them through; Check says in one sentence what is out of range.
+
+package sample
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+)
+
+// MaxTopLogprobs is the most rivals a token can be reported with.
+const MaxTopLogprobs = 20
+
+// biasLimit is where a logit bias stops being an addition: -100 bans a token, +100 allows only such tokens.
+const biasLimit = 100
+
+// Params says how the next token is chosen. The zero value is greedy. Steps apply in this order:
+//
+//  1. RepetitionPenalty r over the tokens of prompt and answer: a positive logit is divided by r, another multiplied.
+//  2. FrequencyPenalty f and PresencePenalty p over the n times a token stands in the answer: logit - f*n - p.
+//  3. LogitBias is added; -100 bans the token, +100 leaves only the tokens that have it.
+//  4. The mask of allowed tokens, and the stop ids until MinTokens tokens are generated.
+//  5. Temperature divides the logits; 0 takes the highest, of equals the lowest id.
+//  6. TopK keeps the k most probable; of equals the lower ids.
+//  7. TopP keeps the fewest of those, most probable first, that hold at least this share of their probability.
+//  8. MinP keeps those at least MinP times as probable as the most probable one.
+//
+// One token always remains: where the mask leaves only tokens that a request banned, the mask wins.
+type Params struct {
+	Temperature float32 // 0 is greedy
+	TopP        float32 // 0..1; 1 is off, 0 the most probable token only
+	MinP        float32 // 0..1; 0 is off
+	TopK        int     // 0 and below is off
+
+	PresencePenalty   float32 // 0 is off
+	FrequencyPenalty  float32 // 0 is off
+	RepetitionPenalty float32 // 1 is off, and so is 0
+	LogitBias         map[int32]float32
+
+	Seed      uint64 // same seed, same text
+	Logprobs  int    // -1: none; 0..20: the token's own, and so many rivals
+	MinTokens int    // no stop id is chosen before so many tokens
+	IgnoreEOS bool   // the scheduler goes on after the model's end tokens
+}
+
+// Defaults is what OpenAI states for gpt-oss: temperature 1, top-p 1, nothing else. The seed is drawn anew each time,
+// since a request without a seed must not repeat the text of the one before.
+func Defaults() Params {
+	return Params{Temperature: 1, TopP: 1, RepetitionPenalty: 1, Seed: rand.Uint64(), Logprobs: -1}
+}
+
+// ParamError is a value out of range. Param is the name that OpenAI and vLLM use.
+type ParamError struct{ Param, Msg string }
+
+func (e *ParamError) Error() string { return e.Param + ": " + e.Msg }
+
+// Check returns a *ParamError for the first value that sampling over vocab tokens cannot use.
+func (p Params) Check(vocab int) error {
+	finite := func(f float32) bool { return !math.IsNaN(float64(f)) && !math.IsInf(float64(f), 0) }
+	share := func(f float32) bool { return f >= 0 && f <= 1 }
+	for _, c := range []struct {
+		ok         bool
+		param, msg string
+	}{
+		{finite(p.Temperature) && p.Temperature >= 0, "temperature", fmt.Sprintf("must be 0 or more, got %v", p.Temperature)},
+		{share(p.TopP), "top_p", fmt.Sprintf("must be between 0 and 1, got %v", p.TopP)},
+		{share(p.MinP), "min_p", fmt.Sprintf("must be between 0 and 1, got %v", p.MinP)},
+		{finite(p.PresencePenalty), "presence_penalty", "must be a finite number"},
+		{finite(p.FrequencyPenalty), "frequency_penalty", "must be a finite number"},
+		{finite(p.RepetitionPenalty) && p.RepetitionPenalty >= 0, "repetition_penalty",
+			fmt.Sprintf("must be 0 or more, got %v", p.RepetitionPenalty)},
+		{p.Logprobs >= -1 && p.Logprobs <= MaxTopLogprobs, "top_logprobs",
+			fmt.Sprintf("must be between 0 and %d, got %d", MaxTopLogprobs, p.Logprobs)},
+		{p.MinTokens >= 0, "min_tokens", fmt.Sprintf("must be 0 or more, got %d", p.MinTokens)},
+	} {
+		if !c.ok {
+			return &ParamError{c.param, c.msg}
+		}
+	}
+	for id, b := range p.LogitBias {
+		if id < 0 || int(id) >= vocab {
+			return &ParamError{"logit_bias", fmt.Sprintf("token %d is not in the vocabulary of %d", id, vocab)}
+		}
+		if !(b >= -biasLimit && b <= biasLimit) {
+			return &ParamError{"logit_bias", fmt.Sprintf("token %d: must be between -100 and 100, got %v", id, b)}
+		}
+	}
+	return nil
+}
