@@ -1,0 +1,230 @@
+// Holds what the port writes to OpenAI's own document: testdata/schemas.json, cut out by make_schemas.py.
+//
+// The validator knows the words that document uses and fails on any other, so nothing is skipped in silence.
+
+package openai
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+var schemas = sync.OnceValue(func() map[string]any {
+	b, err := os.ReadFile("testdata/schemas.json")
+	if err != nil {
+		panic(err)
+	}
+	var m map[string]any
+	if err := json.Unmarshal(b, &m); err != nil {
+		panic(err)
+	}
+	return m
+})
+
+// conform fails the test if v does not fit the schema of the name.
+func conform(t *testing.T, name string, v any) {
+	t.Helper()
+	if err := fits(schemas()[name], v, name); err != nil {
+		b, _ := json.Marshal(v)
+		t.Errorf("%v\nin %s", err, b)
+	}
+}
+
+func fits(schema, v any, path string) error {
+	s, ok := schema.(map[string]any)
+	if !ok {
+		return fmt.Errorf("%s: no schema", path)
+	}
+	if v == nil && s["nullable"] == true {
+		return nil
+	}
+	for word, arg := range s {
+		if err := fitsWord(s, word, arg, v, path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func fitsWord(s map[string]any, word string, arg, v any, path string) error {
+	m, isObject := v.(map[string]any)
+	switch word {
+	case "$ref":
+		name := strings.TrimPrefix(arg.(string), "#/components/schemas/")
+		return fits(schemas()[name], v, path+"<"+name+">")
+	case "type":
+		if !hasType(arg.(string), v) {
+			return fmt.Errorf("%s: want %v, got %v", path, arg, v)
+		}
+	case "enum":
+		if !slices.ContainsFunc(arg.([]any), func(x any) bool { return reflect.DeepEqual(x, v) }) {
+			return fmt.Errorf("%s: %v is none of %v", path, v, arg)
+		}
+	case "required":
+		for _, name := range arg.([]any) {
+			if _, ok := m[name.(string)]; isObject && !ok {
+				return fmt.Errorf("%s: %v is missing", path, name)
+			}
+		}
+	case "properties":
+		for name, sub := range arg.(map[string]any) {
+			if x, ok := m[name]; ok {
+				if err := fits(sub, x, path+"."+name); err != nil {
+					return err
+				}
+			}
+		}
+	case "additionalProperties":
+		if sub, ok := arg.(map[string]any); ok && len(sub) > 0 {
+			for name, x := range m {
+				if err := fits(sub, x, path+"."+name); err != nil {
+					return err
+				}
+			}
+		}
+	case "items":
+		list, _ := v.([]any)
+		for i, x := range list {
+			if err := fits(arg, x, fmt.Sprintf("%s[%d]", path, i)); err != nil {
+				return err
+			}
+		}
+	case "allOf", "anyOf", "oneOf":
+		return fitsUnion(word, arg.([]any), v, path)
+	case "minimum", "maximum":
+		if f, ok := v.(float64); ok && (word == "minimum" && f < arg.(float64) || word == "maximum" && f > arg.(float64)) {
+			return fmt.Errorf("%s: %v is beyond the %s %v", path, f, word, arg)
+		}
+	case "maxLength":
+		if str, ok := v.(string); ok && float64(len(str)) > arg.(float64) {
+			return fmt.Errorf("%s: longer than %v", path, arg)
+		}
+	case "nullable", "default", "format", "deprecated", "maxItems", "minItems", "minLength", "description", "title", "example":
+	default:
+		return fmt.Errorf("%s: the validator does not know %q", path, word)
+	}
+	return nil
+}
+
+func fitsUnion(word string, members []any, v any, path string) error {
+	var errs []string
+	for _, sub := range members {
+		if err := fits(sub, v, path); err != nil {
+			errs = append(errs, err.Error())
+		}
+	}
+	fit := len(members) - len(errs)
+	if word == "allOf" && len(errs) > 0 || word != "allOf" && fit == 0 && !(len(members) == 0) || len(members) == 0 {
+		return fmt.Errorf("%s: %s: %s", path, word, strings.Join(errs, "; "))
+	}
+	return nil
+}
+
+func hasType(name string, v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		return name == "object"
+	case []any:
+		return name == "array"
+	case string:
+		return name == "string"
+	case bool:
+		return name == "boolean"
+	case float64:
+		return name == "number" || name == "integer" && v == math.Trunc(v)
+	}
+	return name == "null"
+}
+
+func TestValidatorFindsFaults(t *testing.T) {
+	for _, c := range []struct{ schema, body string }{
+		{"Model", `{"id":"x","object":"model","created":1}`},                            // owned_by missing
+		{"Model", `{"id":"x","object":"modell","created":1,"owned_by":"y"}`},            // enum
+		{"Model", `{"id":"x","object":"model","created":1.5,"owned_by":"y"}`},           // integer
+		{"ErrorResponse", `{"error":{"message":"m","type":"t","param":1,"code":null}}`}, // union
+		{"OutputItem", `{"type":"web_search_call","id":"x"}`},                           // a kind the port never writes
+	} {
+		if err := fits(schemas()[c.schema], decode(t, c.body), c.schema); err == nil {
+			t.Errorf("%s: %s fits", c.schema, c.body)
+		}
+	}
+}
+
+var eventSchemas = map[string]string{
+	"response.created":                       "ResponseCreatedEvent",
+	"response.in_progress":                   "ResponseInProgressEvent",
+	"response.completed":                     "ResponseCompletedEvent",
+	"response.failed":                        "ResponseFailedEvent",
+	"response.incomplete":                    "ResponseIncompleteEvent",
+	"response.output_item.added":             "ResponseOutputItemAddedEvent",
+	"response.output_item.done":              "ResponseOutputItemDoneEvent",
+	"response.content_part.added":            "ResponseContentPartAddedEvent",
+	"response.content_part.done":             "ResponseContentPartDoneEvent",
+	"response.output_text.delta":             "ResponseTextDeltaEvent",
+	"response.output_text.done":              "ResponseTextDoneEvent",
+	"response.reasoning_text.delta":          "ResponseReasoningTextDeltaEvent",
+	"response.reasoning_text.done":           "ResponseReasoningTextDoneEvent",
+	"response.function_call_arguments.delta": "ResponseFunctionCallArgumentsDeltaEvent",
+	"response.function_call_arguments.done":  "ResponseFunctionCallArgumentsDoneEvent",
+}
+
+// conformResponses checks a whole stream of /v1/responses: every event against its schema, and their order.
+func conformResponses(t *testing.T, list []event) {
+	t.Helper()
+	open := map[float64]string{} // output_index -> item id
+	seen := map[float64]bool{}
+	for i, e := range list {
+		kind, _ := e.json["type"].(string)
+		if e.name != kind {
+			t.Errorf("event line %q, type %q", e.name, kind)
+		}
+		schema, ok := eventSchemas[kind]
+		if !ok {
+			t.Fatalf("unknown event %q", kind)
+		}
+		conform(t, schema, e.json)
+		if e.json["sequence_number"] != float64(i) {
+			t.Errorf("event %d has the sequence number %v", i, e.json["sequence_number"])
+		}
+		index, _ := e.json["output_index"].(float64)
+		id, _ := at(e.json, "item", "id").(string)
+		switch kind {
+		case "response.output_item.added":
+			if seen[index] || len(open) > 0 || index != float64(len(seen)) {
+				t.Errorf("item %v added while %v are open and %v were seen", index, open, seen)
+			}
+			open[index], seen[index] = id, true
+		case "response.output_item.done":
+			if open[index] != id {
+				t.Errorf("item %v done as %q, added as %q", index, id, open[index])
+			}
+			delete(open, index)
+		case "response.created", "response.in_progress", "response.completed", "response.failed", "response.incomplete":
+		default:
+			if open[index] != e.json["item_id"] {
+				t.Errorf("%s of item %v while %v are open", kind, e.json["item_id"], open)
+			}
+		}
+	}
+	if len(list) < 3 || list[0].name != "response.created" || list[1].name != "response.in_progress" {
+		t.Fatalf("the stream does not begin with created and in_progress")
+	}
+	if len(open) > 0 {
+		t.Errorf("items %v were never done", open)
+	}
+	last := list[len(list)-1]
+	if last.name != "response.completed" && last.name != "response.failed" && last.name != "response.incomplete" {
+		t.Errorf("the last event is %s", last.name)
+	}
+	output, _ := at(last.json, "response", "output").([]any)
+	if len(output) != len(seen) {
+		t.Errorf("%d items in the response, %d in the stream", len(output), len(seen))
+	}
+}

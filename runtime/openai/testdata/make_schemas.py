@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Cut schemas.json out of OpenAI's OpenAPI document: what the port writes, and every schema that reaches.
+
+  python3 make_schemas.py openai.json > schemas.json
+
+Descriptions go, and the kinds of output items, tools and annotations that the port never writes, so that the file stays
+small and an item of a wrong kind is an error.
+"""
+import json, sys
+
+ROOTS = ['CreateChatCompletionResponse', 'CreateChatCompletionStreamResponse', 'ErrorResponse', 'Model', 'ListModelsResponse', 'Response',
+         'ResponseCreatedEvent', 'ResponseInProgressEvent', 'ResponseCompletedEvent', 'ResponseFailedEvent', 'ResponseIncompleteEvent',
+         'ResponseOutputItemAddedEvent', 'ResponseOutputItemDoneEvent', 'ResponseContentPartAddedEvent', 'ResponseContentPartDoneEvent',
+         'ResponseTextDeltaEvent', 'ResponseTextDoneEvent', 'ResponseReasoningTextDeltaEvent', 'ResponseReasoningTextDoneEvent',
+         'ResponseFunctionCallArgumentsDeltaEvent', 'ResponseFunctionCallArgumentsDoneEvent']
+KEEP = {  # of these unions only these members
+    'OutputItem': ['OutputMessage', 'FunctionToolCall', 'ReasoningItem'],
+    'Tool': ['FunctionTool'],
+    'ToolChoiceParam': ['ToolChoiceOptions'],
+    'OutputMessageContent': ['OutputTextContent'],
+    'OutputContent': ['OutputTextContent', 'ReasoningTextContent'],
+    'Annotation': [],
+    'TextResponseFormatConfiguration': ['ResponseFormatText'],
+}
+
+def bare(o):
+    if isinstance(o, dict):
+        return {k: bare(v) for k, v in o.items() if not (k in ('description', 'title', 'example', 'discriminator') and not (isinstance(v, dict) and 'type' in v))
+                and not k.startswith('x-')}
+    return [bare(x) for x in o] if isinstance(o, list) else o
+
+def refs(o):
+    if isinstance(o, dict):
+        if '$ref' in o: yield o['$ref'].rsplit('/', 1)[1]
+        for v in o.values(): yield from refs(v)
+    elif isinstance(o, list):
+        for v in o: yield from refs(v)
+
+def main():
+    every = json.load(open(sys.argv[1]))['components']['schemas']
+    out, todo = {}, list(ROOTS)
+    while todo:
+        name = todo.pop()
+        if name in out: continue
+        s = bare(every[name])
+        if name in KEEP:
+            for union in ('oneOf', 'anyOf'):
+                if union in s: s[union] = [x for x in s[union] if x.get('$ref', '').rsplit('/', 1)[-1] in KEEP[name]]
+        if name == 'Response':  # an answer echoes instructions as text only
+            for part in s['allOf']:
+                if 'instructions' in part.get('properties', {}): part['properties']['instructions'] = {'anyOf': [{'type': 'string'}, {'type': 'null'}]}
+        out[name] = s
+        todo += refs(s)
+    for name in ('ModelIdsShared', 'ModelIdsResponses'): out[name] = {'type': 'string'}
+    lines = (json.dumps(k) + ': ' + json.dumps(out[k], separators=(',', ':'), sort_keys=True) for k in sorted(out))
+    print('{\n' + ',\n'.join(lines) + '\n}')
+
+main()
