@@ -9,9 +9,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"unicode/utf8"
-
-	"github.com/ossrun/ossrun/models/safetensors"
 )
 
 // maxConfig is the longest JSON file that is read, in bytes; the published ones have under 2 kB.
@@ -71,13 +70,22 @@ func (f fields) has(field string) bool {
 	return ok && !bytes.Equal(raw, []byte("null"))
 }
 
-// raw gives a field's text, shortened for a message.
+// raw gives a field's JSON on one line, shortened, in printable ASCII.
 func (f fields) raw(field string) string {
-	raw := string(f.object[field])
-	if len(raw) > 60 {
-		raw = raw[:60] + "..."
+	var line bytes.Buffer
+	if json.Compact(&line, f.object[field]) != nil {
+		return "broken"
 	}
-	return safetensors.Show(raw)
+	text := line.String()
+	if len(text) > 60 {
+		text = text[:60] + "..."
+	}
+	for i := range len(text) {
+		if text[i] < ' ' || text[i] > '~' {
+			return strconv.QuoteToASCII(text)
+		}
+	}
+	return text
 }
 
 // sub gives a nested object; it is empty when the field is absent.

@@ -37,8 +37,11 @@ func Open(path string) (*Checkpoint, error) {
 
 func open(path string) (*Checkpoint, error) {
 	stat, err := os.Stat(path)
-	if err != nil {
-		return nil, err
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("there is no folder %s: %w", path, fs.ErrNotExist)
+	case err != nil:
+		return nil, fmt.Errorf("opening a checkpoint: %w", err)
 	}
 	if !stat.IsDir() {
 		return nil, foreignFile(path)

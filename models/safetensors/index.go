@@ -1,7 +1,7 @@
 package safetensors
 
 // The index of a checkpoint in several files: model.safetensors.index.json maps each tensor's name to the file that holds it.
-// File names come from the index, so they are checked to be plain names: no path leads out of the folder.
+// File names come from the index, so they are checked to be plain names in printable ASCII: no path leads out of the folder.
 
 import (
 	"encoding/json"
@@ -62,7 +62,7 @@ func ParseIndex(name string, text []byte) (*Index, error) {
 	}
 	files := map[string]bool{}
 	for tensor, file := range object.Map {
-		if !filepath.IsLocal(file) || strings.ContainsAny(file, `/\`) || file == "." {
+		if !filepath.IsLocal(file) || strings.ContainsAny(file, `/\`) || file == "." || Show(file) != file {
 			return nil, &Error{File: name, Tensor: tensor, What: fmt.Sprintf("places tensor %s in %s, which is no plain file name", Show(tensor), Show(file))}
 		}
 		files[file] = true
