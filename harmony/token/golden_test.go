@@ -19,7 +19,7 @@ import (
 
 const golden = "../../testdata/tokenizer/"
 
-func eachGolden[T any](t *testing.T, file string, check func(t *testing.T, c T)) {
+func eachGolden[T any](t testing.TB, file string, check func(t testing.TB, c T)) {
 	t.Helper()
 	f, err := os.Open(golden + file)
 	if err != nil {
@@ -47,7 +47,7 @@ func eachGolden[T any](t *testing.T, file string, check func(t *testing.T, c T))
 }
 
 type encodeCase struct {
-	ID         string
+	ID, Group  string
 	Text, Unit string
 	Count      int
 	IDs        []int32 `json:"ids"`
@@ -59,7 +59,7 @@ type encodeCase struct {
 
 func TestEncodeGolden(t *testing.T) {
 	tok := Get()
-	eachGolden(t, "encode.jsonl.gz", func(t *testing.T, c encodeCase) {
+	eachGolden(t, "encode.jsonl.gz", func(t testing.TB, c encodeCase) {
 		text := c.Text + strings.Repeat(c.Unit, c.Count)
 		ids := tok.Encode(nil, text)
 		if c.IDs != nil && !slices.Equal(ids, c.IDs) {
@@ -99,7 +99,7 @@ func sum256(ids []int32) []byte {
 
 func TestEncodeBytesGolden(t *testing.T) {
 	tok := Get()
-	eachGolden(t, "encode_bytes.jsonl.gz", func(t *testing.T, c struct {
+	eachGolden(t, "encode_bytes.jsonl.gz", func(t testing.TB, c struct {
 		ID       string
 		Bytes    string  `json:"bytes_b64"`
 		Text     string  `json:"text_replaced"`
@@ -127,7 +127,7 @@ func TestEncodeBytesGolden(t *testing.T) {
 
 func TestDecodeGolden(t *testing.T) {
 	tok := Get()
-	eachGolden(t, "decode.jsonl.gz", func(t *testing.T, c struct {
+	eachGolden(t, "decode.jsonl.gz", func(t testing.TB, c struct {
 		ID    string
 		IDs   []int32 `json:"ids"`
 		Bytes string  `json:"bytes_b64"`

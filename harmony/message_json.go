@@ -1,0 +1,291 @@
+// The JSON form of messages, that of OpenAI's library:
+//
+//	{"role": "user", "name": ..., "recipient": ..., "content": "text" or a list, "channel": ..., "content_type": ...}
+//
+// What must stay true: the same texts are accepted and refused. Names match in case and come once, null is absence, what is
+// required must be there, and unknown names are ignored.
+
+package harmony
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// UnmarshalJSON reads a message.
+func (m *Message) UnmarshalJSON(b []byte) error {
+	v, err := parseJSON(b)
+	if err != nil {
+		return err
+	}
+	o := jsonFields{value: v}
+	*m = Message{}
+	role := o.text("role", true)
+	for _, f := range []struct {
+		field headerFields
+		to    *string
+		name  string
+	}{
+		{fieldName, &m.Name, "name"},
+		{fieldRecipient, &m.Recipient, "recipient"},
+		{fieldChannel, &m.Channel, "channel"},
+		{fieldContentType, &m.ContentType, "content_type"},
+	} {
+		if text := o.text(f.name, false); text != nil {
+			m.set(f.field, f.to, *text)
+		}
+	}
+	content := o.required("content", jsonString, jsonArray)
+	if o.err != nil {
+		return fmt.Errorf("message: %w", o.err)
+	}
+	if m.Role = Role(*role); !m.Role.Known() {
+		return fmt.Errorf("message: unknown role: %q", m.Role)
+	}
+	if content.kind == jsonString {
+		m.Content = []Content{{Type: KindText, Text: content.text}}
+		return nil
+	}
+	m.Content = make([]Content, len(content.items))
+	for i, item := range content.items {
+		if err := m.Content[i].read(item); err != nil {
+			return fmt.Errorf("message: content %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func (c *Content) read(v jsonValue) error {
+	o := jsonFields{value: v}
+	kind := o.text("type", true)
+	if o.err != nil {
+		return o.err
+	}
+	switch c.Type = *kind; c.Type {
+	case KindText:
+		if text := o.text("text", true); text != nil {
+			c.Text = *text
+		}
+		return o.err
+	case KindSystem:
+		c.System = &SystemContent{}
+		return c.System.read(&o)
+	case KindDeveloper:
+		c.Developer = &DeveloperContent{Instructions: o.text("instructions", false), Tools: o.tools()}
+		return o.err
+	}
+	return fmt.Errorf("unknown type: %q", c.Type)
+}
+
+func (s *SystemContent) read(o *jsonFields) error {
+	s.ModelIdentity = o.text("model_identity", false)
+	s.ConversationStartDate = o.text("conversation_start_date", false)
+	s.KnowledgeCutoff = o.text("knowledge_cutoff", false)
+	s.Tools = o.tools()
+	if effort := o.text("reasoning_effort", false); effort != nil {
+		s.ReasoningEffort = Effort(*effort)
+		if !slices.Contains([]Effort{EffortLow, EffortMedium, EffortHigh}, s.ReasoningEffort) {
+			return fmt.Errorf("unknown reasoning_effort: %q, not one of Low, Medium, High", *effort)
+		}
+	}
+	if v := o.optional("channel_config", jsonObject); v.kind == jsonObject {
+		in := jsonFields{value: v}
+		list := in.required("valid_channels", jsonArray)
+		s.Channels = &ChannelConfig{Required: in.required("channel_required", jsonTrue, jsonFalse).kind == jsonTrue}
+		for _, c := range list.items {
+			if c.kind != jsonString {
+				in.fail(fmt.Errorf("a channel is %v, not a string", c.kind))
+			}
+			s.Channels.Valid = append(s.Channels.Valid, c.text)
+		}
+		o.fail(in.err)
+	}
+	return o.err
+}
+
+// jsonFields reads the members of an object and remembers the first error.
+type jsonFields struct {
+	value jsonValue
+	err   error
+}
+
+func (o *jsonFields) fail(err error) {
+	if o.err == nil {
+		o.err = err
+	}
+}
+
+// optional returns a member of one of the kinds, nothing for null and if it is not there.
+func (o *jsonFields) optional(name string, kinds ...jsonKind) jsonValue {
+	if o.value.kind != jsonObject {
+		o.fail(fmt.Errorf("it is %v, not an object", o.value.kind))
+		return jsonValue{}
+	}
+	v := o.value.get(name)
+	switch {
+	case slices.Contains(o.value.twice, name):
+		o.fail(fmt.Errorf("%s comes twice", name))
+	case v.kind == jsonAbsent || v.kind == jsonNull || slices.Contains(kinds, v.kind):
+		return v
+	default:
+		o.fail(fmt.Errorf("%s is %v, not %v", name, v.kind, kinds[len(kinds)-1]))
+	}
+	return jsonValue{}
+}
+
+// required is optional, but the member must be there.
+func (o *jsonFields) required(name string, kinds ...jsonKind) jsonValue {
+	v := o.optional(name, kinds...)
+	if !slices.Contains(kinds, v.kind) {
+		o.fail(fmt.Errorf("%s is missing", name))
+	}
+	return v
+}
+
+// text returns a string member, nil if it is not there.
+func (o *jsonFields) text(name string, needed bool) *string {
+	v := o.optional(name, jsonString)
+	if v.kind == jsonString {
+		return &v.text
+	}
+	if needed {
+		o.fail(fmt.Errorf("%s is missing", name))
+	}
+	return nil
+}
+
+// tools reads the namespaces of tools, nil if there are none.
+func (o *jsonFields) tools() map[string]ToolNamespace {
+	v := o.optional("tools", jsonObject)
+	if v.kind != jsonObject {
+		return nil
+	}
+	tools := make(map[string]ToolNamespace, len(v.members))
+	for _, m := range v.members {
+		var ns ToolNamespace
+		if err := ns.read(m.value); err != nil {
+			o.fail(fmt.Errorf("tools of %q: %w", m.name, err))
+		}
+		tools[m.name] = ns
+	}
+	return tools
+}
+
+func (n *ToolNamespace) read(v jsonValue) error {
+	o := jsonFields{value: v}
+	n.Name = deref(o.text("name", true))
+	n.Description = deref(o.text("description", false))
+	for _, item := range o.required("tools", jsonArray).items {
+		in := jsonFields{value: item}
+		n.Tools = append(n.Tools, ToolDescription{
+			Name:        deref(in.text("name", true)),
+			Description: deref(in.text("description", true)),
+			Parameters:  in.source("parameters"),
+		})
+		o.fail(in.err)
+	}
+	return o.err
+}
+
+// source returns a member as it is written, nil for null and if it is not there.
+func (o *jsonFields) source(name string) json.RawMessage {
+	v := o.value.get(name)
+	if slices.Contains(o.value.twice, name) {
+		o.fail(fmt.Errorf("%s comes twice", name))
+	}
+	if v.kind == jsonAbsent || v.kind == jsonNull {
+		return nil
+	}
+	return bytes.Clone(v.source)
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// MarshalJSON writes the message. Content that is exactly one text is written as that text.
+func (m Message) MarshalJSON() ([]byte, error) {
+	out := messageJSON{Role: m.Role}
+	for _, f := range []struct {
+		field headerFields
+		value *string
+		to    **string
+	}{
+		{fieldName, &m.Name, &out.Name},
+		{fieldRecipient, &m.Recipient, &out.Recipient},
+		{fieldChannel, &m.Channel, &out.Channel},
+		{fieldContentType, &m.ContentType, &out.ContentType},
+	} {
+		if m.has(f.field, *f.value) {
+			*f.to = f.value
+		}
+	}
+	if len(m.Content) == 1 && m.Content[0].Type == KindText {
+		out.Content = m.Content[0].Text
+	} else {
+		out.Content = append([]Content{}, m.Content...)
+	}
+	return marshal(out)
+}
+
+type messageJSON struct {
+	Role        Role    `json:"role"`
+	Name        *string `json:"name,omitempty"`
+	Recipient   *string `json:"recipient,omitempty"`
+	Content     any     `json:"content"`
+	Channel     *string `json:"channel,omitempty"`
+	ContentType *string `json:"content_type,omitempty"`
+}
+
+// MarshalJSON writes a piece of content with its type.
+func (c Content) MarshalJSON() ([]byte, error) {
+	switch {
+	case c.Type == KindText:
+		return marshal(struct {
+			Type string `json:"type"`
+			Text string `json:"text"`
+		}{c.Type, c.Text})
+	case c.Type == KindSystem && c.System != nil:
+		return marshal(struct {
+			Type string `json:"type"`
+			*SystemContent
+		}{c.Type, c.System})
+	case c.Type == KindDeveloper && c.Developer != nil:
+		return marshal(struct {
+			Type string `json:"type"`
+			*DeveloperContent
+		}{c.Type, c.Developer})
+	}
+	return nil, errors.New("content has no known type")
+}
+
+// marshal is json.Marshal that leaves <, > and & as they are: special tokens stay readable.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// MarshalJSON writes a list even where there are no tools.
+func (n ToolNamespace) MarshalJSON() ([]byte, error) {
+	type plain ToolNamespace
+	n.Tools = append([]ToolDescription{}, n.Tools...)
+	return marshal(plain(n))
+}
+
+// MarshalJSON writes a list even where there are no channels.
+func (c ChannelConfig) MarshalJSON() ([]byte, error) {
+	type plain ChannelConfig
+	c.Valid = append([]string{}, c.Valid...)
+	return marshal(plain(c))
+}

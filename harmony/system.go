@@ -1,0 +1,100 @@
+// What the system and the developer message are put together from.
+
+package harmony
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// Effort is how much the model is asked to reason.
+type Effort string
+
+const (
+	EffortNone   Effort = "" // no line about it
+	EffortLow    Effort = "Low"
+	EffortMedium Effort = "Medium"
+	EffortHigh   Effort = "High"
+)
+
+// SystemContent makes the system message. What is nil is left out.
+type SystemContent struct {
+	ModelIdentity         *string                  `json:"model_identity,omitempty"`
+	ReasoningEffort       Effort                   `json:"reasoning_effort,omitempty"`
+	ConversationStartDate *string                  `json:"conversation_start_date,omitempty"` // YYYY-MM-DD
+	KnowledgeCutoff       *string                  `json:"knowledge_cutoff,omitempty"`        // YYYY-MM
+	Channels              *ChannelConfig           `json:"channel_config,omitempty"`
+	Tools                 map[string]ToolNamespace `json:"tools,omitempty"` // by what they are sorted by, usually their name
+}
+
+// ChannelConfig is the channels that the model may speak in.
+type ChannelConfig struct {
+	Valid    []string `json:"valid_channels"`
+	Required bool     `json:"channel_required"` // every message must be in one
+}
+
+// DeveloperContent makes a developer message.
+type DeveloperContent struct {
+	Instructions *string                  `json:"instructions,omitempty"`
+	Tools        map[string]ToolNamespace `json:"tools,omitempty"`
+}
+
+// FunctionsNamespace is the namespace of the functions that a developer offers.
+const FunctionsNamespace = "functions"
+
+// ToolNamespace is a group of tools.
+type ToolNamespace struct {
+	Name        string            `json:"name"`
+	Description string            `json:"description,omitempty"`
+	Tools       []ToolDescription `json:"tools"`
+}
+
+// ToolDescription offers one tool. Parameters is a JSON schema whose key order is kept; empty or null if there are none.
+type ToolDescription struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"`
+}
+
+// Functions is the namespace of a developer message for these functions, ready for DeveloperContent.Tools; nil if there
+// are none.
+func Functions(tools []ToolDescription) map[string]ToolNamespace {
+	if len(tools) == 0 {
+		return nil
+	}
+	return map[string]ToolNamespace{FunctionsNamespace: {Name: FunctionsNamespace, Tools: tools}}
+}
+
+// The values that the released models were trained with.
+const (
+	DefaultIdentity        = "You are ChatGPT, a large language model trained by OpenAI."
+	DefaultKnowledgeCutoff = "2024-06"
+)
+
+// DefaultSystem is the system content that the released models were trained with. The effort is low, medium or high in any
+// case (anything else is medium); a date that is "" is left out.
+func DefaultSystem(effort, date string) SystemContent {
+	s := SystemContent{
+		ModelIdentity:   new(DefaultIdentity),
+		ReasoningEffort: EffortMedium,
+		KnowledgeCutoff: new(DefaultKnowledgeCutoff),
+		Channels:        &ChannelConfig{Valid: []string{ChannelAnalysis, ChannelCommentary, ChannelFinal}, Required: true},
+	}
+	if e, ok := ParseEffort(effort); ok {
+		s.ReasoningEffort = e
+	}
+	if date != "" {
+		s.ConversationStartDate = &date
+	}
+	return s
+}
+
+// ParseEffort reads low, medium or high, in any case.
+func ParseEffort(s string) (Effort, bool) {
+	for _, e := range []Effort{EffortLow, EffortMedium, EffortHigh} {
+		if strings.EqualFold(s, string(e)) {
+			return e, true
+		}
+	}
+	return EffortNone, false
+}
