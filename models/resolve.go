@@ -159,12 +159,11 @@ func findCached(repo store.Repo, revision string) (Found, error) {
 		return *first, nil
 	}
 	missing := &NotCachedError{Name: repo.ID(), Pull: pullName(repo), Root: root}
-	if e, ok := Lookup(repo.ID()); ok {
-		missing.Name, missing.Bytes = e.Spec.Name, e.DownloadBytes
-	}
 	if revision != "" {
-		missing.Name = repo.ID() + "@" + revision
+		missing.Name = repo.ID() + "@" + revision // of a size that only the release's main is known to have
 		missing.Pull = "hf:" + missing.Name
+	} else if e, ok := Lookup(repo.ID()); ok {
+		missing.Name, missing.Bytes = e.Spec.Name, e.DownloadBytes
 	}
 	return Found{}, missing
 }

@@ -195,31 +195,45 @@ func (c *Checkpoint) Write(folder string) error {
 
 // Encode makes a safetensors file: tensors in the order given, header padded to a multiple of 8.
 func Encode(tensors []Tensor, metadata map[string]string) []byte {
-	type entry struct {
-		DType   string `json:"dtype"`
-		Shape   []int  `json:"shape"`
-		Offsets [2]int `json:"data_offsets"`
-	}
-	header := map[string]any{}
-	if metadata != nil {
-		header["__metadata__"] = metadata
-	}
-	end := 0
+	var entries []entry
 	for _, t := range tensors {
-		header[t.Name] = entry{t.DType, append([]int{}, t.Shape...), [2]int{end, end + len(t.Data)}}
-		end += len(t.Data)
+		entries = append(entries, entry{t.Name, t.DType, t.Shape, int64(len(t.Data))})
 	}
-	text, err := json.Marshal(header)
-	if err != nil {
-		panic(err) // strings and ints
-	}
-	for len(text)%8 != 0 {
-		text = append(text, ' ')
-	}
-	file := binary.LittleEndian.AppendUint64(nil, uint64(len(text)))
-	file = append(file, text...)
+	file, _ := header(entries, metadata)
 	for _, t := range tensors {
 		file = append(file, t.Data...)
 	}
 	return file
+}
+
+// entry is a tensor's part of a header.
+type entry struct {
+	name, dtype string
+	shape       []int
+	bytes       int64
+}
+
+// header makes a file's length and header, and says how many bytes of tensors follow.
+func header(entries []entry, metadata map[string]string) (text []byte, data int64) {
+	type object struct {
+		DType   string   `json:"dtype"`
+		Shape   []int    `json:"shape"`
+		Offsets [2]int64 `json:"data_offsets"`
+	}
+	objects := map[string]any{}
+	if metadata != nil {
+		objects["__metadata__"] = metadata
+	}
+	for _, e := range entries {
+		objects[e.name] = object{e.dtype, append([]int{}, e.shape...), [2]int64{data, data + e.bytes}}
+		data += e.bytes
+	}
+	body, err := json.Marshal(objects)
+	if err != nil {
+		panic(err) // strings and ints
+	}
+	for len(body)%8 != 0 {
+		body = append(body, ' ')
+	}
+	return append(binary.LittleEndian.AppendUint64(nil, uint64(len(body))), body...), data
 }
