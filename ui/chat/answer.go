@@ -1,0 +1,258 @@
+package chat
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/ui/chat/markdown"
+	"github.com/ossrun/ossrun/ui/chat/term"
+)
+
+// An answer is one turn of the model: reasoning, text and calls in the order in which they came.
+type answer struct {
+	palette term.Palette
+	parts   []part
+	started time.Time
+	live    bool
+	ending  string // one line under what was said, where it did not end by itself
+	tone    term.Style
+}
+
+// A part is a stretch of one kind.
+type part interface {
+	runs(l layout, live bool) []run
+	end(at time.Time)
+}
+
+func newAnswer(p term.Palette, at time.Time) *answer {
+	return &answer{palette: p, started: at, live: true}
+}
+
+// take adds one event and reports whether it was a token.
+func (a *answer) take(e session.Event, at time.Time) bool {
+	switch e := e.(type) {
+	case session.Reasoning:
+		t, ok := a.last().(*thought)
+		if !ok {
+			t = &thought{text: newProse(a.palette, term.Dim, ""), started: at}
+			a.push(t, at)
+		}
+		t.tokens++
+		t.latest = at
+		t.text.push(t.clean.Push(e.Text))
+	case session.Commentary:
+		a.speech(true, at).push(e.Text)
+	case session.Answer:
+		a.speech(false, at).push(e.Text)
+	case session.CallStart:
+		a.push(&call{name: term.Clean(e.Recipient)}, at)
+		return false
+	case session.CallArguments:
+		if c, ok := a.last().(*call); ok {
+			c.arguments += c.clean.Push(e.Text)
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+func (a *answer) last() part {
+	if len(a.parts) == 0 {
+		return nil
+	}
+	return a.parts[len(a.parts)-1]
+}
+
+func (a *answer) push(p part, at time.Time) {
+	if l := a.last(); l != nil {
+		l.end(at)
+	}
+	a.parts = append(a.parts, p)
+}
+
+func (a *answer) speech(aside bool, at time.Time) *speech {
+	s, ok := a.last().(*speech)
+	if !ok || s.aside != aside {
+		s = &speech{text: markdown.New(a.palette), aside: aside}
+		a.push(s, at)
+	}
+	return s
+}
+
+// finish ends the turn; ending is shown under it.
+func (a *answer) finish(at time.Time, ending string, tone term.Style) {
+	if l := a.last(); l != nil {
+		l.end(at)
+	}
+	a.live, a.ending, a.tone = false, ending, tone
+}
+
+// counted sets the exact number of reasoning tokens, where it belongs to one stretch.
+func (a *answer) counted(reasoning int) {
+	var only *thought
+	for _, p := range a.parts {
+		if t, ok := p.(*thought); ok {
+			if only != nil {
+				return
+			}
+			only = t
+		}
+	}
+	if only != nil && reasoning > 0 {
+		only.tokens = reasoning
+	}
+}
+
+// spinner turns while nothing has come yet.
+var spinner = []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
+
+func (a *answer) runs(l layout) []run {
+	l.width -= 2
+	l.width = max(l.width, 1)
+	var out []run
+	for i, p := range a.parts {
+		runs := p.runs(l, a.live && i == len(a.parts)-1)
+		if len(runs) == 0 {
+			continue
+		}
+		if len(out) > 0 {
+			out = append(out, run{rows: blankRow})
+		}
+		out = append(out, runs...)
+	}
+	if a.live && len(out) == 0 {
+		waited := l.now.Sub(a.started)
+		text := fmt.Sprintf("%c reading the prompt", spinner[int(max(waited, 0)/(100*time.Millisecond))%len(spinner)])
+		if waited >= time.Second {
+			text += ", " + seconds(waited)
+		}
+		out = append(out, run{rows: []string{l.palette.Paint(term.Row{{Text: term.Cut(text, l.width), Style: term.Dim}})}})
+	}
+	if a.ending != "" {
+		if len(out) > 0 {
+			out = append(out, run{rows: blankRow})
+		}
+		out = append(out, run{rows: l.palette.PaintAll(term.Wrap([]term.Span{{Text: a.ending, Style: a.tone}}, l.width))})
+	}
+	for i := range out {
+		out[i].prefix = "  " + out[i].prefix
+	}
+	return out
+}
+
+// said is the text of the answer, for the clipboard and for files.
+func (a *answer) said() string {
+	var parts []string
+	for _, p := range a.parts {
+		if s, ok := p.(*speech); ok && !s.aside {
+			parts = append(parts, s.text.Text())
+		}
+	}
+	return strings.Join(parts, "\n\n")
+}
+
+// A thought is reasoning: dimmed while it is written, one line afterwards.
+type thought struct {
+	text    *prose
+	clean   term.Cleaner
+	tokens  int
+	started time.Time
+	latest  time.Time
+	ended   time.Time
+}
+
+func (t *thought) end(at time.Time) {
+	if t.ended.IsZero() {
+		t.ended = at
+	}
+}
+
+func (t *thought) head() string {
+	end, verb := t.ended, "thought for"
+	if end.IsZero() {
+		end, verb = t.latest, "thinking,"
+	}
+	noun := "tokens"
+	if t.tokens == 1 {
+		noun = "token"
+	}
+	return fmt.Sprintf("%s %s, %s %s", verb, seconds(end.Sub(t.started)), thousands(t.tokens), noun)
+}
+
+func (t *thought) runs(l layout, live bool) []run {
+	arrow := "▸ "
+	if live || l.unfolded {
+		arrow = "▾ "
+	}
+	out := []run{{rows: []string{l.palette.Paint(term.Row{{Text: term.Cut(arrow+t.head(), l.width), Style: term.Dim}})}}}
+	if !live && !l.unfolded {
+		return out
+	}
+	bar := l.palette.Paint(term.Row{{Text: "│ ", Style: term.Dim}})
+	stable, tail := t.text.rows(max(l.width-2, 1))
+	if !l.unfolded { // a window on the end, so that the question stays in sight
+		window := max(min(l.height/2, 12), 2)
+		if skip := len(stable) + len(tail) - window; skip > 0 {
+			cut := min(skip, len(stable))
+			stable, tail = stable[cut:], tail[skip-cut:]
+		}
+	}
+	return append(out, run{bar, stable}, run{bar, tail})
+}
+
+// A speech is markdown for the person: the answer, or a word before a call.
+type speech struct {
+	text  *markdown.Stream
+	clean term.Cleaner
+	aside bool
+}
+
+func (s *speech) push(text string) { s.text.Push(s.clean.Push(text)) }
+
+func (s *speech) end(time.Time) {
+	s.text.Push(s.clean.Flush())
+	s.text.End()
+}
+
+func (s *speech) runs(l layout, _ bool) []run {
+	stable, tail := s.text.Rows(l.width)
+	if len(stable)+len(tail) == 0 {
+		return nil
+	}
+	return []run{{rows: stable}, {rows: tail}}
+}
+
+// A call is the model asking for a tool.
+type call struct {
+	name      string
+	arguments string
+	clean     term.Cleaner
+}
+
+func (c *call) end(time.Time) {}
+
+func (c *call) runs(l layout, _ bool) []run {
+	arguments := strings.Join(strings.Fields(c.arguments), " ")
+	name := term.Cut("→ "+c.name, l.width)
+	room := l.width - term.Width(name) - 1
+	row := term.Row{{Text: name, Style: term.Cyan}}
+	if room > 3 && arguments != "" {
+		row = append(row, term.Span{Text: " " + term.Cut(arguments, room), Style: term.Dim})
+	}
+	return []run{{rows: []string{l.palette.Paint(row)}}}
+}
+
+// seconds writes a duration for people: 0.4 s, 12 s, 2 min 5 s.
+func seconds(d time.Duration) string {
+	switch s := d.Seconds(); {
+	case s < 10:
+		return fmt.Sprintf("%.1f s", max(s, 0))
+	case s < 60:
+		return fmt.Sprintf("%.0f s", s)
+	}
+	whole := int(d.Seconds())
+	return fmt.Sprintf("%d min %d s", whole/60, whole%60)
+}

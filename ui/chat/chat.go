@@ -1,0 +1,119 @@
+// Package chat is the conversation in a terminal that `ossrun chat` opens.
+//
+// There is one Bubble Tea model, Model; what it is made of (transcript, editor, history, the live turn) are plain structs
+// with methods. What must stay true:
+//
+//   - Update never waits: the turn, files and the clipboard are worked on by goroutines that answer with messages, and
+//     Run does not return before the last of them has ended;
+//   - View is a function of the Model's state, the clock included; what it keeps are caches;
+//   - the tokens of a turn are gathered and shown at most framesPerSecond times a second, and a frame renders only what
+//     is still being written;
+//   - text of a model or a person is cleaned before it is kept (package term) and so cannot command the terminal.
+//
+// Pieces: term (safe text, width, styles), markdown (a streaming renderer), vt (a small terminal for tests and for the
+// picture in the README) and picture (the program that takes it).
+package chat
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"sync"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/ossrun/ossrun/runtime/sample"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// A Runner is a loaded model: *session.Model through ForModel, or a script in tests.
+type Runner interface {
+	ID() string
+	Device() string
+	ContextLength() int // tokens, prompt and answer together
+	Start(ctx context.Context, r session.Request) (Turn, error)
+}
+
+// A Turn is one answer while it is being written. Next blocks; it returns false after session.Done.
+type Turn interface {
+	Next() (session.Event, bool)
+	Result() session.Result
+}
+
+// ForModel makes a Runner of a loaded model.
+func ForModel(m *session.Model) Runner { return loaded{m} }
+
+type loaded struct{ *session.Model }
+
+func (l loaded) Start(ctx context.Context, r session.Request) (Turn, error) {
+	t, err := l.Model.Start(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// Options are what a chat starts with. Model, In and Out are needed.
+type Options struct {
+	Model     Runner
+	Effort    string // low, medium or high; "" is medium
+	System    string // instructions, sent as the developer message
+	Params    sample.Params
+	MaxTokens int // generated tokens a turn at most; 0: as many as the context holds
+
+	In          io.Reader // a terminal
+	Out         io.Writer // a terminal
+	HistoryPath string    // where questions are kept for Up and Down; "": nowhere
+	NoColor     bool      // as asked for by NO_COLOR: attributes such as bold stay
+	Notice      string    // one line under the greeting, such as what the demo model is
+}
+
+// Run shows the chat until the person leaves it, which is no error, or ctx ends, which is ctx's.
+func Run(ctx context.Context, o Options) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	out := newTerminal(o.Out)
+	m := newModel(ctx, o)
+	m.clipboard = out
+	defer m.background.Wait()
+	defer cancel()
+	program := tea.NewProgram(m,
+		tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(out),
+		tea.WithAltScreen(), tea.WithMouseCellMotion(), tea.WithoutSignalHandler(), tea.WithFPS(framesPerSecond*2))
+	_, err := program.Run()
+	if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// newTerminal makes writes to w atomic among each other, so that a clipboard sequence never lands inside a frame. A file
+// stays one, for Bubble Tea asks the terminal behind it for its size.
+func newTerminal(w io.Writer) io.Writer {
+	if f, ok := w.(*os.File); ok {
+		return &terminalFile{File: f}
+	}
+	return &terminalWriter{w: w}
+}
+
+type terminalFile struct {
+	*os.File
+	mu sync.Mutex
+}
+
+func (t *terminalFile) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.File.Write(b)
+}
+
+type terminalWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (t *terminalWriter) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.w.Write(b)
+}

@@ -1,0 +1,248 @@
+package chat
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/ossrun/ossrun/ui/chat/term"
+)
+
+// A command is a line that begins with "/". run is given what follows the name.
+type command struct {
+	name, argument, does string
+	run                  func(m *Model, argument string) tea.Cmd
+}
+
+// commands are in the order in which they are listed.
+var commands []command
+
+func init() {
+	commands = []command{
+		{"help", "", "the keys and commands", func(m *Model, _ string) tea.Cmd { m.help(); return nil }},
+		{"new", "", "forget the conversation and begin another", func(m *Model, _ string) tea.Cmd { m.reset(); return nil }},
+		{"effort", "low|medium|high", "how long the model thinks (Ctrl+R)", (*Model).setEffort},
+		{"system", "TEXT", "instructions for the model; /system off removes them", (*Model).setSystem},
+		{"regenerate", "", "throw the last answer away and ask again", func(m *Model, _ string) tea.Cmd { return m.regenerate() }},
+		{"copy", "", "the last answer into the clipboard", func(m *Model, _ string) tea.Cmd { return m.copy() }},
+		{"save", "FILE", "the conversation as markdown", (*Model).save},
+		{"quit", "", "leave (Ctrl+C, Ctrl+D)", func(m *Model, _ string) tea.Cmd { return m.quit() }},
+	}
+}
+
+var efforts = []string{"low", "medium", "high"}
+
+// parseCommand splits a line into the command's name and its argument. A path such as /usr/bin is no command.
+func parseCommand(text string) (name, argument string, ok bool) {
+	rest, ok := strings.CutPrefix(text, "/")
+	if !ok || strings.Contains(text, "\n") && !strings.HasPrefix(rest, "system ") {
+		return "", "", false
+	}
+	name, argument, _ = strings.Cut(rest, " ")
+	if strings.Trim(name, "abcdefghijklmnopqrstuvwxyz") != "" {
+		return "", "", false
+	}
+	return name, strings.TrimSpace(argument), true
+}
+
+// matching are the commands whose name begins with a prefix; one that is the prefix itself stands alone.
+func matching(prefix string) []command {
+	var found []command
+	for _, c := range commands {
+		if c.name == prefix {
+			return []command{c}
+		}
+		if strings.HasPrefix(c.name, prefix) {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// hints are the lines shown over the editor while a command is typed.
+func hints(text string) []command {
+	name, _, ok := parseCommand(text)
+	if !ok {
+		return nil
+	}
+	return matching(name)
+}
+
+// complete is what Tab makes of the text.
+func complete(text string) string {
+	name, argument, ok := parseCommand(text)
+	if !ok {
+		return text
+	}
+	found := matching(name)
+	if len(found) == 0 {
+		return text
+	}
+	c := found[0]
+	if c.name == "effort" && strings.Contains(text, " ") {
+		for _, e := range efforts {
+			if strings.HasPrefix(e, argument) {
+				return "/effort " + e
+			}
+		}
+		return text
+	}
+	if strings.Contains(text, " ") {
+		return text
+	}
+	if c.argument != "" {
+		return "/" + c.name + " "
+	}
+	return "/" + c.name
+}
+
+// obey runs a command line.
+func (m *Model) obey(name, argument string) tea.Cmd {
+	found := matching(name)
+	switch {
+	case name == "" || len(found) == 0:
+		m.complain(fmt.Sprintf("/%s is no command: /help lists them; a blank before the / sends it as a message", name))
+		return nil
+	case len(found) > 1:
+		var names []string
+		for _, c := range found {
+			names = append(names, "/"+c.name)
+		}
+		m.complain(fmt.Sprintf("/%s may be %s", name, strings.Join(names, " or ")))
+		return nil
+	}
+	m.editor.set("")
+	return found[0].run(m, argument)
+}
+
+func (m *Model) help() {
+	key := func(name, does string) line { return line{name, term.Row{{Text: does}}} }
+	head := func(text string) line { return line{text: term.Row{{Text: text, Style: term.Bold}}} }
+	rows := []line{
+		head("Keys"),
+		key("Enter", "sends"),
+		key("Alt+Enter, Ctrl+J", "new line"),
+		key("Esc", "stops the answer; what was said stays"),
+		key("Ctrl+R", "effort: low, medium, high"),
+		key("Ctrl+T", "unfolds and folds reasoning"),
+		key("Up, Down", "earlier questions"),
+		key("PgUp, PgDn, wheel", "scroll; Shift and the mouse select text"),
+		key("Ctrl+C", "stops an answer, leaves when there is none"),
+		{},
+		head("Commands"),
+	}
+	for _, c := range commands {
+		rows = append(rows, key(strings.TrimSpace("/"+c.name+" "+c.argument), c.does))
+	}
+	m.transcript.add(&block{lines: rows})
+	m.transcript.follow = true
+}
+
+// reset forgets everything that was said; the effort and the instructions stay.
+func (m *Model) reset() {
+	m.abandon()
+	m.conversation = conversation{}
+	m.transcript = transcript{follow: true}
+	m.context, m.rate = 0, 0
+	m.greet()
+}
+
+func (m *Model) setEffort(effort string) tea.Cmd {
+	if effort == "" {
+		m.inform("effort is " + m.effort + ": /effort low, medium or high changes it")
+		return nil
+	}
+	if !slices.Contains(efforts, effort) {
+		m.complain(fmt.Sprintf("effort %q: it is low, medium or high", effort))
+		return nil
+	}
+	m.effort = effort
+	m.note("effort " + effort + " from the next question on")
+	return nil
+}
+
+func (m *Model) setSystem(text string) tea.Cmd {
+	switch text {
+	case "":
+		if m.system == "" {
+			m.inform("there are no instructions: /system TEXT gives some")
+		} else {
+			m.inform("instructions: " + m.system)
+		}
+	case "off":
+		m.system = ""
+		m.inform("the instructions are removed, from the next question on")
+	default:
+		m.system = text
+		m.inform("instructions from the next question on: " + text)
+	}
+	return nil
+}
+
+// regenerate asks the last question again.
+func (m *Model) regenerate() tea.Cmd {
+	if m.live != nil {
+		m.note("an answer is being written: Esc stops it")
+		return nil
+	}
+	last, ok := m.conversation.takeBack()
+	if !ok {
+		m.note("nothing was asked yet")
+		return nil
+	}
+	m.transcript.entries = m.transcript.entries[:last.entry]
+	return m.ask(last.question)
+}
+
+// copy writes the last answer to the terminal's clipboard (OSC 52).
+func (m *Model) copy() tea.Cmd {
+	text := m.conversation.lastAnswer()
+	if text == "" {
+		m.note("there is no answer to copy yet")
+		return nil
+	}
+	if m.clipboard == nil {
+		return nil
+	}
+	out := m.clipboard
+	return m.do(func() tea.Msg {
+		_, err := io.WriteString(out, "\x1b]52;c;"+base64.StdEncoding.EncodeToString([]byte(text))+"\x07")
+		if err != nil {
+			return failed{fmt.Errorf("copy: %w", err)}
+		}
+		return noted(fmt.Sprintf("copied %s characters, if the terminal allows it", thousands(len([]rune(text)))))
+	})
+}
+
+// save writes the conversation to a file, which must be new or one that this chat has written.
+func (m *Model) save(path string) tea.Cmd {
+	if path == "" {
+		m.complain("/save needs the name of a file, such as /save chat.md")
+		return nil
+	}
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		if home, err := os.UserHomeDir(); err == nil {
+			path = filepath.Join(home, rest)
+		}
+	}
+	path = filepath.Clean(path)
+	text := m.conversation.document(m.options.Model.ID(), m.system)
+	own := m.saved[path]
+	return m.do(func() tea.Msg {
+		if _, err := os.Lstat(path); !own && err == nil {
+			return failed{fmt.Errorf("%s exists: /save does not overwrite a file that this chat has not written", path)}
+		} else if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return failed{fmt.Errorf("save: %w", err)}
+		}
+		if err := writeFile(path, []byte(text), 0o644); err != nil {
+			return failed{fmt.Errorf("save: %w", err)}
+		}
+		return savedTo(path)
+	})
+}

@@ -1,0 +1,269 @@
+package chat
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/ossrun/ossrun/ui/chat/term"
+)
+
+// An editor holds the text that is being typed. Places are byte offsets at the borders of grapheme clusters, so an emoji
+// or an accented letter is one step. The text is cleaned when it comes in; rows are computed once per text and width.
+type editor struct {
+	text   string
+	cursor int
+	column int // the column that Up and Down aim at, -1: the cursor's
+
+	cached editorRows
+}
+
+// editorRows are the borders of the rows of text at width.
+type editorRows struct {
+	text  string
+	width int
+	rows  []span
+}
+
+type span struct{ start, end int }
+
+// set replaces everything; the cursor goes to the end.
+func (e *editor) set(text string) {
+	e.text = text
+	e.move(len(text))
+}
+
+// insert puts typed or pasted text at the cursor. Escape sequences of a pasted screen are left out.
+func (e *editor) insert(text string) {
+	text = term.Clean(ansi.Strip(strings.ReplaceAll(text, "\r\n", "\n")))
+	e.text = e.text[:e.cursor] + text + e.text[e.cursor:]
+	e.move(e.cursor + len(text))
+}
+
+// move puts the cursor at a place.
+func (e *editor) move(to int) { e.cursor, e.column = to, -1 }
+
+// remove takes out what lies between two places.
+func (e *editor) remove(from, to int) {
+	e.text = e.text[:from] + e.text[to:]
+	e.move(from)
+}
+
+func (e *editor) left()      { e.move(e.before(e.cursor)) }
+func (e *editor) right()     { e.move(e.after(e.cursor)) }
+func (e *editor) wordLeft()  { e.move(e.wordBefore()) }
+func (e *editor) wordRight() { e.move(e.wordAfter()) }
+func (e *editor) backspace() { e.remove(e.before(e.cursor), e.cursor) }
+func (e *editor) delete()    { e.remove(e.cursor, e.after(e.cursor)) }
+func (e *editor) home()      { e.move(e.lineStart()) }
+func (e *editor) end()       { e.move(e.lineEnd()) }
+
+func (e *editor) deleteWordLeft()   { e.remove(e.wordBefore(), e.cursor) }
+func (e *editor) deleteWordRight()  { e.remove(e.cursor, e.wordAfter()) }
+func (e *editor) deleteToLineHome() { e.remove(e.lineStart(), e.cursor) }
+
+// deleteToLineEnd deletes the line's rest, and at its end the line end.
+func (e *editor) deleteToLineEnd() {
+	end := e.lineEnd()
+	if end == e.cursor {
+		end = e.after(end)
+	}
+	e.remove(e.cursor, end)
+}
+
+func (e *editor) lineStart() int { return strings.LastIndexByte(e.text[:e.cursor], '\n') + 1 }
+
+func (e *editor) lineEnd() int {
+	if n := strings.IndexByte(e.text[e.cursor:], '\n'); n >= 0 {
+		return e.cursor + n
+	}
+	return len(e.text)
+}
+
+// after is the end of the cluster that begins at a place.
+func (e *editor) after(at int) int {
+	if at == len(e.text) {
+		return at
+	}
+	n, _ := term.Cluster(e.text[at:])
+	return at + n
+}
+
+// before is the beginning of the cluster that ends at a place.
+func (e *editor) before(at int) int {
+	if at == 0 {
+		return 0
+	}
+	if c := e.text[at-1]; c < utf8.RuneSelf {
+		return at - 1
+	}
+	from := strings.LastIndexByte(e.text[:at-1], '\n') + 1
+	for {
+		next := e.after(from)
+		if next >= at {
+			return from
+		}
+		from = next
+	}
+}
+
+func (e *editor) wordBefore() int {
+	at := e.cursor
+	for _, word := range []bool{false, true} {
+		for at > 0 {
+			r, n := utf8.DecodeLastRuneInString(e.text[:at])
+			if wordRune(r) != word {
+				break
+			}
+			at -= n
+		}
+	}
+	return at
+}
+
+func (e *editor) wordAfter() int {
+	at := e.cursor
+	for _, word := range []bool{false, true} {
+		for at < len(e.text) {
+			r, n := utf8.DecodeRuneInString(e.text[at:])
+			if wordRune(r) != word {
+				break
+			}
+			at += n
+		}
+	}
+	return at
+}
+
+func wordRune(r rune) bool {
+	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) || r == '_'
+}
+
+// up and down move by a row of the screen; they report false at the first and the last, where the history takes over.
+func (e *editor) up(width int) bool   { return e.vertical(width, -1) }
+func (e *editor) down(width int) bool { return e.vertical(width, 1) }
+
+func (e *editor) vertical(width, by int) bool {
+	rows := e.rows(width)
+	at := e.row(rows)
+	to := at + by
+	if to < 0 || to >= len(rows) {
+		return false
+	}
+	column := e.column
+	if column < 0 {
+		column = cells(e.text[rows[at].start:e.cursor])
+	}
+	place, used := rows[to].start, 0
+	for place < rows[to].end {
+		n, w := cell(e.text[place:])
+		if used+w > column || e.text[place] == '\n' {
+			break
+		}
+		place, used = place+n, used+w
+	}
+	if place == rows[to].end && place > rows[to].start && to < len(rows)-1 && rows[to+1].start == place {
+		place = e.before(place) // the end of a wrapped row is the beginning of the next
+	}
+	e.cursor, e.column = place, column
+	return true
+}
+
+// rows breaks the text into rows of the screen: at line ends and blanks, and where a word is longer than a row.
+func (e *editor) rows(width int) []span {
+	width = max(width, 1)
+	if e.cached.rows != nil && e.cached.text == e.text && e.cached.width == width {
+		return e.cached.rows
+	}
+	var rows []span
+	start, used, blank := 0, 0, -1
+	for at := 0; at < len(e.text); {
+		if e.text[at] == '\n' {
+			rows = append(rows, span{start, at})
+			at++
+			start, used, blank = at, 0, -1
+			continue
+		}
+		n, w := cell(e.text[at:])
+		if used+w > width && at > start {
+			if e.text[at] == ' ' { // a blank at the border needs no place
+				at++
+				rows = append(rows, span{start, at})
+				start, used, blank = at, 0, -1
+				continue
+			}
+			to := at
+			if blank > start {
+				to = blank
+			}
+			rows = append(rows, span{start, to})
+			start, used, blank = to, cells(e.text[to:at]), -1
+		}
+		at, used = at+n, used+w
+		if e.text[at-1] == ' ' {
+			blank = at
+		}
+	}
+	rows = append(rows, span{start, len(e.text)})
+	e.cached = editorRows{e.text, width, rows}
+	return rows
+}
+
+// row is the row on which the cursor stands.
+func (e *editor) row(rows []span) int {
+	at := 0
+	for at+1 < len(rows) && rows[at+1].start <= e.cursor {
+		at++
+	}
+	return at
+}
+
+// cell is Cluster for text with tabs and line ends in it.
+func cell(s string) (size, width int) {
+	switch s[0] {
+	case '\t':
+		return 1, 4
+	case '\n':
+		return 1, 0
+	}
+	return term.Cluster(s)
+}
+
+func cells(s string) int {
+	total := 0
+	for len(s) > 0 {
+		n, w := cell(s)
+		total += w
+		s = s[n:]
+	}
+	return total
+}
+
+// view returns the rows around the cursor, at most height, with the cursor drawn in them.
+func (e *editor) view(width, height int) []term.Row {
+	rows := e.rows(width - 1) // the cursor needs a column behind the last character
+	at := e.row(rows)
+	first := min(max(at-height/2, 0), max(len(rows)-height, 0))
+	var out []term.Row
+	for i := first; i < min(first+height, len(rows)); i++ {
+		r := rows[i]
+		if i != at {
+			out = append(out, term.Row{{Text: untab(e.text[r.start:r.end])}})
+			continue
+		}
+		under, next := " ", e.cursor
+		if e.cursor < r.end {
+			next = e.after(e.cursor)
+			under = untab(e.text[e.cursor:next])
+		}
+		out = append(out, term.Row{
+			{Text: untab(e.text[r.start:e.cursor])},
+			{Text: under, Style: term.Reverse},
+			{Text: untab(e.text[next:max(r.end, next)])},
+		})
+	}
+	return out
+}
+
+func untab(s string) string { return strings.ReplaceAll(s, "\t", "    ") }

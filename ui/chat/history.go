@@ -1,0 +1,153 @@
+package chat
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// The history file holds one JSON string a line, oldest first. It is bounded, replaced as a whole so that it is never
+// half written, readable by its owner only, and a line that cannot be read is left out.
+const (
+	historyEntries = 1000
+	historyBytes   = 1 << 20
+	historyEntry   = 64 << 10 // longer questions are not kept
+)
+
+// A history is what Up and Down walk through.
+type history struct {
+	entries []string // oldest first
+	at      int      // len(entries): the draft
+	draft   string
+	file    historyFile
+}
+
+func newHistory(path string) *history {
+	h := &history{file: historyFile{path: path}}
+	h.entries = h.file.read()
+	h.at = len(h.entries)
+	return h
+}
+
+// older and newer return what to show instead of text; ok is false at either end.
+func (h *history) older(text string) (string, bool) {
+	if h.at == 0 {
+		return "", false
+	}
+	if h.at == len(h.entries) {
+		h.draft = text
+	}
+	h.at--
+	return h.entries[h.at], true
+}
+
+func (h *history) newer() (string, bool) {
+	if h.at >= len(h.entries) {
+		return "", false
+	}
+	h.at++
+	if h.at == len(h.entries) {
+		return h.draft, true
+	}
+	return h.entries[h.at], true
+}
+
+// add takes a question and goes back to the draft. It reports whether the file should be told.
+func (h *history) add(text string) bool {
+	h.draft = ""
+	fresh := len(h.entries) == 0 || h.entries[len(h.entries)-1] != text
+	if fresh {
+		h.entries = bound(append(h.entries, text))
+	}
+	h.at = len(h.entries)
+	return fresh && h.file.path != ""
+}
+
+// bound drops the oldest entries beyond what is kept.
+func bound(entries []string) []string {
+	size, from := 0, len(entries)
+	for from > 0 && len(entries)-from < historyEntries {
+		size += len(entries[from-1]) + 3
+		if size > historyBytes {
+			break
+		}
+		from--
+	}
+	return entries[from:]
+}
+
+// A historyFile may be written by several chats at once; each reads it again before it adds its line.
+type historyFile struct {
+	path string
+	mu   sync.Mutex
+}
+
+func (f *historyFile) read() []string {
+	if f.path == "" {
+		return nil
+	}
+	data, err := os.ReadFile(f.path)
+	if err != nil {
+		return nil
+	}
+	var entries []string
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	lines.Buffer(nil, 8*historyEntry)
+	for lines.Scan() {
+		var s string
+		if json.Unmarshal(lines.Bytes(), &s) == nil && s != "" {
+			entries = append(entries, s)
+		}
+	}
+	return bound(entries)
+}
+
+// add appends one question.
+func (f *historyFile) add(text string) error {
+	if len(text) > historyEntry {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var b bytes.Buffer
+	encode := json.NewEncoder(&b)
+	encode.SetEscapeHTML(false)
+	for _, e := range bound(append(f.read(), text)) {
+		if err := encode.Encode(e); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
+		return err
+	}
+	return writeFile(f.path, b.Bytes(), 0o600)
+}
+
+// writeFile replaces a file in one step.
+func writeFile(path string, data []byte, mode fs.FileMode) (err error) {
+	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(tmp.Name()))
+		}
+	}()
+	_, err = tmp.Write(data)
+	if err == nil {
+		err = tmp.Chmod(mode)
+	}
+	if closed := tmp.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), path)
+}

@@ -1,0 +1,110 @@
+package chat
+
+import (
+	"slices"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+)
+
+// twice is how soon a second Ctrl+C leaves whatever is going on.
+const twice = time.Second
+
+// key takes one key, or a paste.
+func (m *Model) key(k tea.KeyMsg) tea.Cmd {
+	if k.Paste {
+		m.editor.insert(string(k.Runes))
+		return nil
+	}
+	e, width := &m.editor, m.editorWidth()
+	switch k.String() {
+	case "enter":
+		return m.send()
+	case "alt+enter", "ctrl+j":
+		e.insert("\n")
+	case "esc":
+		m.stop()
+	case "ctrl+c":
+		return m.interrupt()
+	case "ctrl+d":
+		if e.text == "" {
+			return m.quit()
+		}
+		e.delete()
+	case "ctrl+z":
+		return tea.Suspend
+	case "ctrl+l":
+		return tea.ClearScreen
+	case "ctrl+r":
+		return m.setEffort(efforts[(slices.Index(efforts, m.effort)+1)%len(efforts)])
+	case "ctrl+t":
+		m.unfolded = !m.unfolded
+	case "tab":
+		e.set(complete(e.text))
+	case "up":
+		if !e.up(width) {
+			if text, ok := m.history.older(e.text); ok {
+				e.set(text)
+			}
+		}
+	case "down":
+		if !e.down(width) {
+			if text, ok := m.history.newer(); ok {
+				e.set(text)
+			}
+		}
+	case "pgup":
+		m.transcript.scroll(-max(m.transcript.height-2, 1))
+	case "pgdown":
+		m.transcript.scroll(max(m.transcript.height-2, 1))
+	case "shift+up":
+		m.transcript.scroll(-1)
+	case "shift+down":
+		m.transcript.scroll(1)
+	case "ctrl+home":
+		m.transcript.scroll(-m.transcript.total)
+	case "ctrl+end":
+		m.transcript.scroll(m.transcript.total)
+	case "left", "ctrl+b":
+		e.left()
+	case "right", "ctrl+f":
+		e.right()
+	case "alt+left", "ctrl+left", "alt+b":
+		e.wordLeft()
+	case "alt+right", "ctrl+right", "alt+f":
+		e.wordRight()
+	case "home", "ctrl+a":
+		e.home()
+	case "end", "ctrl+e":
+		e.end()
+	case "backspace", "ctrl+h":
+		e.backspace()
+	case "delete":
+		e.delete()
+	case "ctrl+w", "alt+backspace":
+		e.deleteWordLeft()
+	case "alt+d":
+		e.deleteWordRight()
+	case "ctrl+u":
+		e.deleteToLineHome()
+	case "ctrl+k":
+		e.deleteToLineEnd()
+	default:
+		if (k.Type == tea.KeyRunes || k.Type == tea.KeySpace) && !k.Alt {
+			e.insert(string(k.Runes))
+		}
+	}
+	return nil
+}
+
+// interrupt is Ctrl+C: it stops an answer, and leaves where there is none or where it is pressed twice.
+func (m *Model) interrupt() tea.Cmd {
+	again := !m.interrupted.IsZero() && m.now.Sub(m.interrupted) < twice
+	m.interrupted = m.now
+	if m.live == nil || again {
+		return m.quit()
+	}
+	m.stop()
+	m.note("Ctrl+C again leaves")
+	return nil
+}

@@ -1,0 +1,151 @@
+package markdown
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/ossrun/ossrun/ui/chat/term"
+	"github.com/yuin/goldmark/ast"
+	east "github.com/yuin/goldmark/extension/ast"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+)
+
+// inline appends the text inside n as spans. Line ends of the source are kept: a model does not break its lines to fit a
+// page, so where it does it means it.
+func (r *renderer) inline(dst []term.Span, n ast.Node, style term.Style) []term.Span {
+	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+		switch c := c.(type) {
+		case *ast.Text:
+			dst = r.text(dst, c.Segment.Value(r.source), style)
+			if c.SoftLineBreak() || c.HardLineBreak() {
+				dst = append(dst, term.Span{Text: "\n", Style: style})
+			}
+		case *ast.String:
+			dst = r.text(dst, c.Value, style)
+		case *ast.CodeSpan:
+			dst = r.codeSpan(dst, c, style)
+		case *ast.Emphasis:
+			inner := style | term.Italic
+			if c.Level == 2 {
+				inner = style | term.Bold
+			}
+			dst = r.inline(dst, c, inner)
+		case *east.Strikethrough:
+			dst = r.inline(dst, c, style|term.Strike)
+		case *ast.Link:
+			dst = r.link(dst, c, string(c.Destination), style)
+		case *ast.Image:
+			dst = append(dst, term.Span{Text: "image: ", Style: style | term.Dim})
+			dst = r.link(dst, c, string(c.Destination), style)
+		case *ast.AutoLink:
+			dst = append(dst, span(string(c.URL(r.source)), style|term.Underline))
+		case *ast.RawHTML:
+			dst = r.html(dst, c, style)
+		case *east.TaskCheckBox:
+			box := "☐ "
+			if c.IsChecked {
+				box = "☑ "
+			}
+			dst = append(dst, term.Span{Text: box, Style: style})
+		case *formulaNode:
+			dst = append(dst, span(c.text, style|term.Magenta))
+		default:
+			dst = r.inline(dst, c, style)
+		}
+	}
+	return dst
+}
+
+// span is text that came out of the parser: an entity such as &#27; may have put a control character into it.
+func span(s string, style term.Style) term.Span {
+	return term.Span{Text: strings.ReplaceAll(term.Clean(s), "\n", " "), Style: style}
+}
+
+// text resolves backslashes and entities.
+func (r *renderer) text(dst []term.Span, b []byte, style term.Style) []term.Span {
+	if bytes.IndexByte(b, '\\') >= 0 {
+		b = util.UnescapePunctuations(b)
+	}
+	if bytes.IndexByte(b, '&') >= 0 {
+		b = util.ResolveEntityNames(util.ResolveNumericReferences(b))
+	}
+	return append(dst, span(string(b), style))
+}
+
+// codeSpan keeps its backticks where there is no colour to tell it by.
+func (r *renderer) codeSpan(dst []term.Span, n ast.Node, style term.Style) []term.Span {
+	var b strings.Builder
+	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+		if t, ok := c.(*ast.Text); ok {
+			b.Write(t.Segment.Value(r.source))
+		}
+	}
+	code := b.String()
+	if r.palette.NoColor {
+		code = "`" + code + "`"
+	}
+	return append(dst, span(code, style|term.Cyan))
+}
+
+// link shows the text and, where it differs, the address: what cannot be clicked must be readable.
+func (r *renderer) link(dst []term.Span, n ast.Node, address string, style term.Style) []term.Span {
+	from := len(dst)
+	dst = r.inline(dst, n, style|term.Underline)
+	var label strings.Builder
+	for _, s := range dst[from:] {
+		label.WriteString(s.Text)
+	}
+	if address == "" || address == label.String() {
+		return dst
+	}
+	return append(dst, span(" ("+address+")", style|term.Dim))
+}
+
+// html shows tags as text, but for the line break.
+func (r *renderer) html(dst []term.Span, n *ast.RawHTML, style term.Style) []term.Span {
+	var b strings.Builder
+	for i := 0; i < n.Segments.Len(); i++ {
+		seg := n.Segments.At(i)
+		b.Write(seg.Value(r.source))
+	}
+	switch strings.ToLower(strings.ReplaceAll(b.String(), " ", "")) {
+	case "<br>", "<br/>":
+		return append(dst, term.Span{Text: "\n", Style: style})
+	}
+	return append(dst, span(b.String(), style))
+}
+
+// A formulaNode is LaTeX inside a line, between \( and \) or \[ and \]. Its backslashes and underscores are no markdown.
+type formulaNode struct {
+	ast.BaseInline
+	text string
+}
+
+var kindFormula = ast.NewNodeKind("Formula")
+
+func (n *formulaNode) Kind() ast.NodeKind            { return kindFormula }
+func (n *formulaNode) Dump(source []byte, level int) { ast.DumpHelper(n, source, level, nil, nil) }
+
+type formulaParser struct{}
+
+func (formulaParser) Trigger() []byte { return []byte{'\\'} }
+
+func (formulaParser) Parse(_ ast.Node, block text.Reader, _ parser.Context) ast.Node {
+	line, _ := block.PeekLine()
+	if len(line) < 4 || line[1] != '(' && line[1] != '[' {
+		return nil
+	}
+	mark := []byte{'\\', ')'}
+	if line[1] == '[' {
+		mark[1] = ']'
+	}
+	end := bytes.Index(line[2:], mark)
+	if end < 0 {
+		return nil
+	}
+	n := &formulaNode{text: strings.TrimSpace(string(line[2 : 2+end]))}
+	block.Advance(2 + end + 2)
+	return n
+}

@@ -1,0 +1,180 @@
+package markdown
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/ossrun/ossrun/ui/chat/term"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	east "github.com/yuin/goldmark/extension/ast"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+
+	"github.com/yuin/goldmark"
+)
+
+// grammar reads GitHub's markdown but for three things that models do not mean: a line of dashes under a paragraph is a
+// rule and not a heading, "[1]: address" is text and not a hidden definition, and HTML is text.
+var grammar = func() parser.Parser {
+	p := parser.NewParser(
+		parser.WithBlockParsers(
+			util.Prioritized(parser.NewThematicBreakParser(), 200),
+			util.Prioritized(parser.NewListParser(), 300),
+			util.Prioritized(parser.NewListItemParser(), 400),
+			util.Prioritized(parser.NewCodeBlockParser(), 500),
+			util.Prioritized(parser.NewATXHeadingParser(), 600),
+			util.Prioritized(parser.NewFencedCodeBlockParser(), 700),
+			util.Prioritized(parser.NewBlockquoteParser(), 800),
+			util.Prioritized(parser.NewParagraphParser(), 1000),
+		),
+		parser.WithInlineParsers(append(parser.DefaultInlineParsers(), util.Prioritized(formulaParser{}, 50))...),
+	)
+	md := goldmark.New(goldmark.WithParser(p))
+	extension.Table.Extend(md)
+	extension.Strikethrough.Extend(md)
+	extension.TaskList.Extend(md)
+	return md.Parser()
+}()
+
+// A renderer lays out the syntax tree of one block.
+type renderer struct {
+	palette term.Palette
+	code    *highlighter
+	source  []byte
+}
+
+// document parses the source and returns its rows.
+func (r *renderer) document(width int) []term.Row {
+	return r.children(grammar.Parse(text.NewReader(r.source)), width, true)
+}
+
+// children lays out the blocks inside n, with a blank row between them where loose.
+func (r *renderer) children(n ast.Node, width int, loose bool) []term.Row {
+	var rows []term.Row
+	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+		next := r.block(c, width)
+		if loose && len(rows) > 0 && len(next) > 0 && c.Kind() != ast.KindListItem {
+			rows = append(rows, term.Row{})
+		}
+		rows = append(rows, next...)
+	}
+	return rows
+}
+
+func (r *renderer) block(n ast.Node, width int) []term.Row {
+	switch n := n.(type) {
+	case *ast.Heading:
+		style := term.Bold
+		if n.Level <= 2 {
+			style |= term.Cyan
+		}
+		spans := r.inline(nil, n, style)
+		if r.palette.NoColor {
+			spans = append([]term.Span{{Text: strings.Repeat("#", n.Level) + " ", Style: style}}, spans...)
+		}
+		return term.Wrap(spans, width)
+	case *ast.Paragraph, *ast.TextBlock:
+		spans := r.inline(nil, n, term.Plain)
+		if len(spans) == 0 {
+			return nil
+		}
+		return term.Wrap(spans, width)
+	case *ast.List:
+		return r.list(n, width)
+	case *ast.FencedCodeBlock:
+		return r.codeBlock(string(n.Language(r.source)), n, width)
+	case *ast.CodeBlock:
+		return r.codeBlock("", n, width)
+	case *ast.Blockquote:
+		bar := term.Span{Text: "│ ", Style: term.Dim}
+		return term.Prefix(r.children(n, max(width-2, 1), true), bar, bar)
+	case *ast.ThematicBreak:
+		return []term.Row{{{Text: strings.Repeat("─", width), Style: term.Dim}}}
+	case *east.Table:
+		return r.table(n, width)
+	}
+	return r.children(n, width, true)
+}
+
+// list lays out items behind their marks; the rows of an item stand under its first word.
+func (r *renderer) list(n *ast.List, width int) []term.Row {
+	var rows []term.Row
+	number := n.Start
+	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+		mark := "• "
+		if n.IsOrdered() {
+			mark = strconv.Itoa(number) + string(n.Marker) + " "
+			number++
+		}
+		indent := strings.Repeat(" ", len([]rune(mark)))
+		item := r.children(c, max(width-len(indent), 1), !n.IsTight)
+		if len(item) == 0 {
+			item = []term.Row{{}}
+		}
+		if !n.IsTight && len(rows) > 0 {
+			rows = append(rows, term.Row{})
+		}
+		rows = append(rows, term.Prefix(item, term.Span{Text: mark, Style: term.Cyan}, term.Span{Text: indent})...)
+	}
+	return rows
+}
+
+// codeBlock shows code two columns in, so that it can be told from text without colours and copied without marks.
+func (r *renderer) codeBlock(lang string, n ast.Node, width int) []term.Row {
+	var lines []string
+	for i := 0; i < n.Lines().Len(); i++ {
+		seg := n.Lines().At(i)
+		lines = append(lines, strings.TrimRight(string(seg.Value(r.source)), "\n"))
+	}
+	var rows []term.Row
+	for _, line := range r.code.lines(lang, lines) {
+		rows = append(rows, term.Chop(line, max(width-2, 1), term.Span{Text: "↪ ", Style: term.Dim})...)
+	}
+	indent := term.Span{Text: "  "}
+	return term.Prefix(rows, indent, indent)
+}
+
+// formula shows LaTeX as it is written, without its delimiters.
+func (r *renderer) formula(source string, width int) []term.Row {
+	source = strings.TrimSpace(source)
+	for _, d := range [][2]string{{`\[`, `\]`}, {"$$", "$$"}} {
+		if rest, ok := strings.CutPrefix(source, d[0]); ok {
+			source = strings.TrimSuffix(rest, d[1])
+		}
+	}
+	source = strings.Trim(source, "\n")
+	if strings.TrimSpace(source) == "" {
+		return nil
+	}
+	var rows []term.Row
+	for _, line := range strings.Split(source, "\n") {
+		rows = append(rows, term.Chop(term.Row{{Text: expand(line), Style: term.Magenta}}, max(width-2, 1), term.Span{Text: "  "})...)
+	}
+	indent := term.Span{Text: "  "}
+	return term.Prefix(rows, indent, indent)
+}
+
+// expand replaces tabs by blanks up to the next multiple of four columns.
+func expand(line string) string {
+	if strings.IndexByte(line, '\t') < 0 {
+		return line
+	}
+	var b strings.Builder
+	column := 0
+	for line != "" {
+		if line[0] == '\t' {
+			n := 4 - column%4
+			b.WriteString("    "[:n])
+			column += n
+			line = line[1:]
+			continue
+		}
+		n, w := term.Cluster(line)
+		b.WriteString(line[:n])
+		column += w
+		line = line[n:]
+	}
+	return b.String()
+}

@@ -1,0 +1,360 @@
+// Package markdown turns the markdown of a language model into terminal rows while it is still being written.
+//
+// The text is cut into top-level blocks: a paragraph, a heading, one item of a list, a code block, a table. A block is
+// finished when the line after it has begun; it is then rendered once per width and never again. Only the last block,
+// the tail, is rendered again for every frame, so a frame costs the same at the start and at the end of a long answer.
+//
+// What must stay true: the rows of finished blocks never change while text is added; a text gives the same rows however
+// it was cut into pieces; no row is wider than asked; nothing in the text reaches the terminal as a control sequence.
+package markdown
+
+import (
+	"strings"
+
+	"github.com/ossrun/ossrun/ui/chat/term"
+)
+
+// longest is the length in bytes at which a line, and then a block, is cut although it has not ended: a paragraph that
+// never ends must not make every frame dearer than the one before.
+const (
+	longestLine  = 8 << 10
+	longestBlock = 16 << 10
+)
+
+// A Stream holds one growing text and its rows.
+type Stream struct {
+	palette term.Palette
+	code    *highlighter
+
+	text   strings.Builder // everything so far
+	blocks []block         // finished ones
+	open   block           // the tail's kind and gap
+	start  int             // where the tail begins
+	line   int             // where the line being read begins
+	blank  bool            // the line before was empty
+	ended  bool
+
+	width  int
+	stable []string // rows of blocks[:done], painted
+	done   int
+	tail   []string
+	tailAt int // length of the text that tail shows, -1: none
+}
+
+// A block is a piece of text that is parsed on its own.
+type block struct {
+	kind   kind
+	gap    bool   // a blank row stands before it
+	fence  string // what closes a code block or a formula
+	nested bool   // of an item: a code block inside it is open
+	header string // what has to be repeated where the block is cut: a table's first two lines, a fence
+	cut    bool   // the header is not in the source
+	source string // set when it is finished
+}
+
+type kind uint8
+
+const (
+	none kind = iota
+	paragraph
+	heading
+	item
+	quote
+	table
+	fenced
+	formula
+	rule
+)
+
+// New returns an empty Stream.
+func New(p term.Palette) *Stream {
+	return &Stream{palette: p, code: newHighlighter(), tailAt: -1}
+}
+
+// Push adds text, which has been cleaned.
+func (s *Stream) Push(text string) {
+	if text == "" || s.ended {
+		return
+	}
+	s.text.WriteString(text)
+	all := s.text.String()
+	for {
+		rest := all[s.line:]
+		end := strings.IndexByte(rest, '\n')
+		if len(rest) > longestLine && (end < 0 || end > longestLine) {
+			if blank := strings.IndexByte(rest[longestLine:], ' '); blank >= 0 && (end < 0 || longestLine+blank < end) {
+				end = longestLine + blank
+			}
+		}
+		if end < 0 {
+			return
+		}
+		s.take(all, rest[:end])
+		s.line += end + 1
+		if s.line-s.start > longestBlock {
+			s.cut(all)
+		}
+	}
+}
+
+// End says that nothing will follow: what was held back as unfinished is shown as it is.
+func (s *Stream) End() {
+	s.ended = true
+	s.tailAt = -1
+}
+
+// Text is everything that was pushed.
+func (s *Stream) Text() string { return s.text.String() }
+
+// take reads one whole line and decides whether it goes on with the open block or begins the next.
+func (s *Stream) take(all, line string) {
+	trimmed := strings.TrimSpace(line)
+	if s.open.fence != "" && (s.open.kind == fenced || trimmed != "") {
+		if closes(s.open, trimmed) {
+			s.finish(all, s.line+len(line)+1)
+		}
+		return
+	}
+	if trimmed == "" {
+		s.blank = true
+		switch s.open.kind {
+		case formula: // a formula has no empty lines: this one was not meant as one
+			s.finish(all, s.line)
+		case none:
+			s.start = s.line + len(line) + 1
+		}
+		return
+	}
+	indent := len(line) - len(strings.TrimLeft(line, " \t"))
+	if strings.HasPrefix(line, "\t") {
+		indent = 4
+	}
+	next := kindOf(trimmed)
+	if s.continues(next, indent) || s.open.nested && fenceOnly(trimmed) {
+		s.blank = false
+		if strings.HasPrefix(trimmed, "```") && s.open.kind == item {
+			if s.open.nested = !s.open.nested; !s.open.nested && indent < 2 {
+				s.finish(all, s.line+len(line)+1)
+			}
+		}
+		if s.open.kind == table && s.open.header == "" {
+			s.open.header = all[s.start : s.line+len(line)+1]
+		}
+		return
+	}
+	blank := s.blank
+	if s.open.kind != none {
+		s.finish(all, s.line)
+	}
+	s.blank = false
+	s.open = block{kind: next, gap: s.gap(s.last(), next, blank)}
+	switch next {
+	case item:
+		s.open.nested = strings.HasPrefix(strings.TrimSpace(trimmed[marker(trimmed):]), "```")
+	case fenced:
+		s.open.header = line + "\n"
+		s.open.fence = trimmed[:len(trimmed)-len(strings.TrimLeft(trimmed, trimmed[:1]))]
+	case formula:
+		if s.open.fence = `\]`; trimmed[0] == '$' {
+			s.open.fence = "$$"
+		}
+		if closes(s.open, trimmed[2:]) {
+			s.finish(all, s.line+len(line)+1)
+		}
+	case heading, rule:
+		s.finish(all, s.line+len(line)+1)
+	}
+}
+
+// continues reports that a line of this kind and indent belongs to the open block.
+func (s *Stream) continues(next kind, indent int) bool {
+	switch s.open.kind {
+	case item:
+		if indent >= 2 {
+			return true
+		}
+		return !s.blank && next == paragraph
+	case paragraph:
+		return !s.blank && next == paragraph
+	case quote:
+		return !s.blank && (next == quote || next == paragraph)
+	case table:
+		return !s.blank && next == table
+	}
+	return false
+}
+
+// last is the kind of the last finished block.
+func (s *Stream) last() kind {
+	if len(s.blocks) == 0 {
+		return none
+	}
+	return s.blocks[len(s.blocks)-1].kind
+}
+
+// gap says whether a blank row goes before the next block: where the text has one, and around what needs room.
+func (s *Stream) gap(before, next kind, blank bool) bool {
+	return before != none && (blank || roomy(before) || roomy(next))
+}
+
+func roomy(k kind) bool {
+	return k == heading || k == table || k == fenced || k == formula || k == rule || k == quote
+}
+
+// finish closes the open block at byte end.
+func (s *Stream) finish(all string, end int) {
+	end = min(end, len(all))
+	b := s.open
+	b.source = strings.TrimRight(all[s.start:end], "\n")
+	s.blocks = append(s.blocks, b)
+	s.start, s.open = end, block{}
+}
+
+// cut closes a block that has grown too long and opens one of the same kind behind it.
+func (s *Stream) cut(all string) {
+	b := s.open
+	if b.kind == none {
+		return
+	}
+	s.finish(all, s.line)
+	s.open = block{kind: b.kind, fence: b.fence, header: b.header, cut: true}
+	if b.kind == item || b.kind == quote {
+		s.open.kind = paragraph
+	}
+}
+
+// kindOf tells what a line would begin. The line is trimmed and not empty.
+func kindOf(line string) kind {
+	switch c := line[0]; {
+	case c == '#' && strings.HasPrefix(strings.TrimLeft(line, "#")+" ", " ") && len(line)-len(strings.TrimLeft(line, "#")) <= 6:
+		return heading
+	case strings.HasPrefix(line, "```") && !strings.Contains(strings.TrimLeft(line, "`"), "`"), strings.HasPrefix(line, "~~~"):
+		return fenced
+	case strings.HasPrefix(line, `\[`) && !strings.Contains(strings.TrimSuffix(line, `\]`), `\]`), strings.HasPrefix(line, "$$"):
+		return formula
+	case c == '>':
+		return quote
+	case c == '|':
+		return table
+	case isRule(line):
+		return rule
+	case marker(line) > 0:
+		return item
+	}
+	return paragraph
+}
+
+// isRule reports a thematic break: three or more of one of -*_ with nothing but blanks between them.
+func isRule(line string) bool {
+	if c := line[0]; c != '-' && c != '*' && c != '_' {
+		return false
+	}
+	n := strings.Count(line, line[:1])
+	return n >= 3 && n+strings.Count(line, " ") == len(line)
+}
+
+// marker returns the length of the list marker with which line begins, 0 if there is none.
+func marker(line string) int {
+	n := 0
+	for n < len(line) && n < 9 && line[n] >= '0' && line[n] <= '9' {
+		n++
+	}
+	if n > 0 {
+		if n == len(line) || line[n] != '.' && line[n] != ')' {
+			return 0
+		}
+	} else if c := line[0]; c != '-' && c != '*' && c != '+' {
+		return 0
+	}
+	n++
+	if n == len(line) || line[n] == ' ' || line[n] == '\t' {
+		return n
+	}
+	return 0
+}
+
+// closes reports that a line ends a code block or a formula.
+func closes(b block, line string) bool {
+	if b.kind == formula {
+		return strings.HasSuffix(line, b.fence)
+	}
+	return strings.HasPrefix(line, b.fence) && strings.Trim(line, b.fence[:1]) == ""
+}
+
+// fenceOnly reports a line of nothing but backticks. Where an item has a code block it belongs to the item, although a
+// model that forgot to indent it has, strictly, opened another.
+func fenceOnly(line string) bool { return len(line) >= 3 && strings.Trim(line, "`") == "" }
+
+// Rows returns the painted rows at this width: those of finished blocks, then those of the tail. Both slices belong to
+// the Stream and hold until the next call.
+func (s *Stream) Rows(width int) (stable, tail []string) {
+	if width != s.width {
+		s.width, s.stable, s.done, s.tailAt = width, nil, 0, -1
+	}
+	for ; s.done < len(s.blocks); s.done++ {
+		s.stable = append(s.stable, s.render(s.blocks[s.done], s.blocks[s.done].source)...)
+		s.tailAt = -1
+	}
+	if s.tailAt != s.text.Len() {
+		s.tailAt = s.text.Len()
+		s.tail = s.renderTail()
+	}
+	return s.stable, s.tail
+}
+
+// renderTail renders the block that is still being written. Its last line may be the first of the next block; it is
+// shown as that, so nothing moves when the line ends.
+func (s *Stream) renderTail() []string {
+	all := s.text.String()
+	source := all[s.start:]
+	b := s.open
+	if b.kind != none && b.fence == "" && s.line > s.start && s.line < len(all) {
+		last := all[s.line:]
+		trimmed := strings.TrimSpace(last)
+		indent := len(last) - len(strings.TrimLeft(last, " \t"))
+		if trimmed != "" && !s.continues(kindOf(trimmed), indent) && (s.ended || !undecided(last)) {
+			rows := s.render(b, all[s.start:s.line])
+			next := block{kind: kindOf(trimmed), gap: s.gap(b.kind, kindOf(trimmed), s.blank)}
+			return append(rows, s.render(next, s.closed(next, last))...)
+		}
+	}
+	if b.kind == none {
+		trimmed := strings.TrimSpace(source)
+		if trimmed == "" {
+			return nil
+		}
+		b = block{kind: kindOf(trimmed)}
+		b.gap = s.gap(s.last(), b.kind, s.blank)
+	}
+	return s.render(b, s.closed(b, source))
+}
+
+// closed is source with what is open in it closed, while more is to come.
+func (s *Stream) closed(b block, source string) string {
+	if s.ended {
+		return source
+	}
+	return unfinished(b.kind, source)
+}
+
+// render paints one block with its gap.
+func (s *Stream) render(b block, source string) []string {
+	if b.cut {
+		source = b.header + source
+	}
+	r := renderer{palette: s.palette, code: s.code, source: []byte(source)}
+	var rows []term.Row
+	if b.kind == formula {
+		rows = r.formula(source, s.width)
+	} else {
+		rows = r.document(s.width)
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	painted := s.palette.PaintAll(rows)
+	if b.gap {
+		painted = append([]string{""}, painted...)
+	}
+	return painted
+}

@@ -1,0 +1,159 @@
+package markdown
+
+import (
+	"strings"
+
+	"github.com/ossrun/ossrun/ui/chat/term"
+	east "github.com/yuin/goldmark/extension/ast"
+)
+
+// narrowest is the width below which a column of a table is not pressed.
+const narrowest = 5
+
+// table lays out columns as wide as their cells. Where they do not fit the widest are narrowed and their cells wrapped;
+// where even that does not fit each row is shown as a list of "header: cell".
+func (r *renderer) table(n *east.Table, width int) []term.Row {
+	var cells [][][]term.Span // [row][column] spans
+	for row := n.FirstChild(); row != nil; row = row.NextSibling() {
+		var line [][]term.Span
+		style := term.Plain
+		if row.Kind() == east.KindTableHeader {
+			style = term.Bold
+		}
+		for c := row.FirstChild(); c != nil; c = c.NextSibling() {
+			line = append(line, r.inline(nil, c, style))
+		}
+		cells = append(cells, line)
+	}
+	columns := len(n.Alignments)
+	if columns == 0 || len(cells) == 0 {
+		return nil
+	}
+	widths, words := make([]int, columns), make([]int, columns)
+	for _, line := range cells {
+		for i := 0; i < min(columns, len(line)); i++ {
+			cell, word := extent(line[i])
+			widths[i], words[i] = max(widths[i], cell), max(words[i], word)
+		}
+	}
+	room := width - 3*(columns-1)
+	if room < columns*narrowest && sum(widths) > room {
+		return r.records(cells, width)
+	}
+	narrow(widths, words, room)
+	var rows []term.Row
+	for i, line := range cells {
+		rows = append(rows, r.tableRow(line, widths, n.Alignments)...)
+		if i == 0 {
+			var bars []string
+			for _, w := range widths {
+				bars = append(bars, strings.Repeat("─", w))
+			}
+			rows = append(rows, term.Row{{Text: strings.Join(bars, "─┼─"), Style: term.Dim}})
+		}
+	}
+	return rows
+}
+
+// tableRow sets the cells of one row side by side; it is as high as its highest cell.
+func (r *renderer) tableRow(line [][]term.Span, widths []int, align []east.Alignment) []term.Row {
+	wrapped := make([][]term.Row, len(widths))
+	height := 1
+	for i := range widths {
+		if i < len(line) {
+			wrapped[i] = term.Wrap(line[i], widths[i])
+		}
+		height = max(height, len(wrapped[i]))
+	}
+	rows := make([]term.Row, height)
+	for y := range rows {
+		for i, w := range widths {
+			if i > 0 {
+				rows[y] = append(rows[y], term.Span{Text: " │ ", Style: term.Dim})
+			}
+			var cell term.Row
+			if y < len(wrapped[i]) {
+				cell = wrapped[i][y]
+			}
+			left, right := 0, max(w-cell.Width(), 0)
+			switch align[i] {
+			case east.AlignRight:
+				left, right = right, 0
+			case east.AlignCenter:
+				left = right / 2
+				right -= left
+			}
+			if i == len(widths)-1 {
+				right = 0
+			}
+			rows[y] = append(rows[y], term.Span{Text: strings.Repeat(" ", left)})
+			rows[y] = append(rows[y], cell...)
+			rows[y] = append(rows[y], term.Span{Text: strings.Repeat(" ", right)})
+		}
+	}
+	return rows
+}
+
+// records shows a table that is too wide for the screen.
+func (r *renderer) records(cells [][][]term.Span, width int) []term.Row {
+	var rows []term.Row
+	for i, line := range cells[1:] {
+		if i > 0 {
+			rows = append(rows, term.Row{})
+		}
+		for j, cell := range line {
+			var spans []term.Span
+			if j < len(cells[0]) && len(cells[0][j]) > 0 {
+				spans = append(append(spans, cells[0][j]...), term.Span{Text: ": ", Style: term.Bold})
+			}
+			rows = append(rows, term.Wrap(append(spans, cell...), width)...)
+		}
+	}
+	return rows
+}
+
+// narrow takes columns from the widest until all fit room: first from those that are wider than their longest word, and
+// where that is not enough from all.
+func narrow(widths, words []int, room int) {
+	for over := sum(widths) - room; over > 0; over-- {
+		at, loose := -1, false
+		for i, w := range widths {
+			if l := w > words[i]; at < 0 || l && !loose || l == loose && w > widths[at] {
+				at, loose = i, l
+			}
+		}
+		if widths[at] <= 1 {
+			return
+		}
+		widths[at]--
+	}
+}
+
+// extent returns the width of the longest line and of the longest word of a cell.
+func extent(spans []term.Span) (line, word int) {
+	lineNow, wordNow := 0, 0
+	for _, s := range spans {
+		if s.Text == "\n" {
+			lineNow, wordNow = 0, 0
+			continue
+		}
+		lineNow += term.Width(s.Text)
+		line = max(line, lineNow)
+		for i, part := range strings.Split(s.Text, " ") {
+			if i > 0 {
+				wordNow = 0
+			}
+			wordNow += term.Width(part)
+			word = max(word, wordNow)
+		}
+	}
+	return line, word
+}
+
+func sum(widths []int) int {
+	total := 0
+	for _, w := range widths {
+		total += w
+	}
+	return total
+}

@@ -1,0 +1,193 @@
+package markdown
+
+import "strings"
+
+// While an answer is being written its last line ends anywhere: inside "**bold", before the second line of a table. Shown
+// as it stands it would flash its marks and then take them back. So marks whose meaning is not known yet are held back,
+// and what is open is closed for the time being.
+
+// undecided reports that the last line consists only of characters that may yet turn out to be a mark.
+func undecided(line string) bool {
+	line = strings.TrimSpace(line)
+	if line == "" {
+		return false
+	}
+	if strings.Trim(line, "-=*+#>~`|_:\\[$ ") == "" {
+		return true
+	}
+	digits := strings.TrimRight(line, ".)")
+	return len(digits) <= 3 && len(line)-len(digits) <= 1 && strings.Trim(digits, "0123456789") == ""
+}
+
+// unfinished returns the source of a block that is still being written in the form in which it is shown.
+func unfinished(k kind, source string) string {
+	body, last := "", source
+	if i := strings.LastIndexByte(source, '\n'); i >= 0 {
+		body, last = source[:i+1], source[i+1:]
+	}
+	if undecided(last) || k != fenced && k != formula && strings.HasSuffix(last, "[") {
+		last = strings.TrimSuffix(last, "[")
+		if undecided(last) {
+			last = ""
+		}
+	}
+	switch k {
+	case fenced, formula:
+		return body + last
+	case table:
+		if strings.Count(body, "\n") < 2 {
+			return "" // not a table until the line under its header is whole
+		}
+		return body + last
+	}
+	if last == "" {
+		return body
+	}
+	if strings.Count(body, "```")%2 == 1 || strings.Count(body, "~~~")%2 == 1 {
+		return body + last // inside the code block of a list item
+	}
+	from := 0 // marks do not reach across paragraphs
+	if i := strings.LastIndex(body, "\n\n"); i >= 0 {
+		from = i + 2
+	}
+	text := body[from:] + last
+	if trimmed := strings.TrimRight(text, "*_`~\\"); trimmed != text && !strings.HasSuffix(trimmed, "\\") {
+		if open := openMarks(trimmed); closesWith(open, text[len(trimmed):]) {
+			return body[:from] + trimmed + open
+		}
+		text, last = trimmed, strings.TrimRight(last, "*_`~\\")
+	}
+	if open := openMarks(text); open != "" {
+		return body[:from] + strings.TrimRight(text, " ") + open
+	}
+	return source[:len(body)] + last
+}
+
+// closesWith reports that marks, at the very end of the text, are the beginning of what would close it.
+func closesWith(open, marks string) bool {
+	return open != "" && strings.HasPrefix(open, marks[:1])
+}
+
+// openMarks returns what would close the code span, the emphasis and the link that are open at the end of text.
+func openMarks(text string) string {
+	var stack []string
+	for i := 0; i < len(text); {
+		c := text[i]
+		switch c {
+		case '\\':
+			if i+1 < len(text) && (text[i+1] == '(' || text[i+1] == '[') {
+				mark := map[byte]string{'(': `\)`, '[': `\]`}[text[i+1]]
+				end := strings.Index(text[i+2:], mark)
+				if line := strings.IndexByte(text[i+2:], '\n'); end < 0 && line < 0 {
+					return mark + closing(stack)
+				}
+				if end < 0 {
+					end = 0
+				}
+				i += 2 + end
+				continue
+			}
+			i += 2
+		case '`':
+			n := run(text[i:])
+			ticks := text[i : i+n]
+			end := closingTicks(text[i+n:], n)
+			if end < 0 {
+				return ticks + closing(stack)
+			}
+			i += n + end + n
+		case '*', '_', '~':
+			n := run(text[i:])
+			stack = emphasis(stack, text, i, n)
+			i += n
+		case '[':
+			if rest := openLink(text[i:]); rest != "" {
+				return rest + closing(stack)
+			}
+			i++
+		default:
+			i++
+		}
+	}
+	return closing(stack)
+}
+
+// openLink returns what would close the link at the beginning of s, if it is one that may be open: "[words", "[words]"
+// or "[words](addr" at the end of the text.
+func openLink(s string) string {
+	if len(s) < 2 {
+		return ""
+	}
+	end := strings.IndexByte(s, ']')
+	switch {
+	case end < 0 && strings.IndexByte(s, '\n') < 0 && isWord(s[1]) && (s[1] > '9' || s[1] < '0'):
+		return "]()"
+	case end < 2:
+		return ""
+	case end == len(s)-1:
+		return "()"
+	case end > 0 && s[end+1] == '(' && strings.IndexAny(s[end:], ")\n") < 0:
+		return ")"
+	}
+	return ""
+}
+
+// emphasis opens or closes marks for the run of n characters at text[i:], by the rules of CommonMark as far as they
+// matter for what is still being written.
+func emphasis(stack []string, text string, i, n int) []string {
+	mark := text[i : i+n]
+	blankBefore := i == 0 || strings.IndexByte(" \n\t", text[i-1]) >= 0
+	blankAfter := i+n >= len(text) || strings.IndexByte(" \n\t", text[i+n]) >= 0
+	wordBefore := i > 0 && isWord(text[i-1])
+	wordAfter := i+n < len(text) && isWord(text[i+n])
+	if mark[0] == '_' && wordBefore && wordAfter || mark[0] == '~' && n != 2 || n > 3 {
+		return stack
+	}
+	if !blankBefore {
+		for len(stack) > 0 && len(mark) > 0 && strings.HasPrefix(mark, stack[len(stack)-1]) {
+			mark = mark[len(stack[len(stack)-1]):]
+			stack = stack[:len(stack)-1]
+		}
+		if mark == "" {
+			return stack
+		}
+	}
+	if blankAfter || mark[0] == '_' && wordBefore {
+		return stack
+	}
+	if len(mark) == 3 {
+		return append(stack, mark[:2], mark[:1])
+	}
+	return append(stack, mark)
+}
+
+func closing(stack []string) string {
+	var b strings.Builder
+	for i := len(stack) - 1; i >= 0; i-- {
+		b.WriteString(stack[i])
+	}
+	return b.String()
+}
+
+// run is the number of characters equal to the first with which s begins.
+func run(s string) int { return len(s) - len(strings.TrimLeft(s, s[:1])) }
+
+// closingTicks finds the run of exactly n backticks that closes a code span.
+func closingTicks(s string, n int) int {
+	for i := 0; i < len(s); {
+		if s[i] != '`' {
+			i++
+			continue
+		}
+		m := run(s[i:])
+		if m == n {
+			return i
+		}
+		i += m
+	}
+	return -1
+}
+
+func isWord(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c >= 0x80
+}

@@ -1,0 +1,322 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/ossrun/ossrun/runtime/sched"
+	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/ui/chat/term"
+)
+
+// A Model is the whole state of the chat.
+type Model struct {
+	options    Options
+	palette    term.Palette
+	ctx        context.Context
+	clock      func() time.Time
+	background sync.WaitGroup // everything that works outside Update
+	clipboard  io.Writer
+	saved      map[string]bool // files that /save has written
+
+	now           time.Time // as of the last message that told it
+	width, height int
+
+	transcript   transcript
+	conversation conversation
+	editor       editor
+	history      *history
+	live         *live // nil: nothing is being written
+	turns        int   // turns begun so far
+
+	effort, system string
+	unfolded       bool
+	context        int     // tokens of the context in use, as of the last turn
+	rate           float64 // tokens a second of the last turn
+	message        string  // a few words over the editor, until the next key
+	interrupted    time.Time
+	leaving        bool
+}
+
+// Messages that commands answer with.
+type (
+	tick    time.Time
+	failed  struct{ err error }
+	noted   string
+	savedTo string
+)
+
+func newModel(ctx context.Context, o Options) *Model {
+	m := &Model{
+		options: o, ctx: ctx, clock: time.Now, palette: term.Palette{NoColor: o.NoColor},
+		effort: o.Effort, system: o.System, history: newHistory(o.HistoryPath),
+		saved: map[string]bool{}, transcript: transcript{follow: true},
+	}
+	if !slices.Contains(efforts, m.effort) {
+		m.effort = "medium"
+	}
+	m.greet()
+	return m
+}
+
+// greet opens a transcript.
+func (m *Model) greet() {
+	o := m.options
+	dim := func(text string) line { return line{text: term.Row{{Text: term.Clean(text), Style: term.Dim}}} }
+	where := fmt.Sprintf("context of %s tokens", thousands(o.Model.ContextLength()))
+	if d := o.Model.Device(); d != "" {
+		where = d + ", " + where
+	}
+	rows := []line{
+		{text: term.Row{{Text: "ossrun · ", Style: term.Bold}, {Text: term.Clean(o.Model.ID()), Style: term.Bold | term.Cyan}}},
+		dim(where),
+	}
+	if o.Notice != "" {
+		rows = append(rows, dim(o.Notice))
+	}
+	rows = append(rows, line{}, dim("Enter sends, Alt+Enter begins a new line, /help shows the rest."))
+	m.transcript.add(&block{lines: rows})
+}
+
+// Init has nothing to start: the terminal sends its size by itself.
+func (m *Model) Init() tea.Cmd { return nil }
+
+// Update takes one message.
+func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.width, m.height = msg.Width, msg.Height
+	case tea.KeyMsg:
+		m.now = m.clock()
+		m.message = ""
+		return m, m.key(msg)
+	case tea.MouseMsg:
+		switch msg.Button {
+		case tea.MouseButtonWheelUp:
+			m.transcript.scroll(-3)
+		case tea.MouseButtonWheelDown:
+			m.transcript.scroll(3)
+		}
+	case frame:
+		return m, m.frame(msg)
+	case tick:
+		if m.live == nil {
+			return m, nil
+		}
+		m.now = time.Time(msg)
+		return m, nextTick()
+	case failed:
+		m.complain(msg.err.Error())
+	case noted:
+		m.note(string(msg))
+	case savedTo:
+		m.saved[string(msg)] = true
+		m.inform("saved to " + string(msg))
+	}
+	return m, nil
+}
+
+// nextTick moves the clock on the screen while a turn is under way.
+func nextTick() tea.Cmd {
+	return tea.Tick(100*time.Millisecond, func(t time.Time) tea.Msg { return tick(t) })
+}
+
+// do runs work outside Update; what it returns comes back as a message. Run waits for it.
+func (m *Model) do(work func() tea.Msg) tea.Cmd {
+	done := make(chan tea.Msg, 1)
+	m.background.Go(func() { done <- work() })
+	return func() tea.Msg { return <-done }
+}
+
+// send takes what the editor holds.
+func (m *Model) send() tea.Cmd {
+	text := m.editor.text
+	if strings.TrimSpace(text) == "" {
+		return nil
+	}
+	if name, argument, ok := parseCommand(strings.TrimRight(text, " \n")); ok {
+		m.remember(text)
+		return m.obey(name, argument)
+	}
+	if m.live != nil {
+		m.note("an answer is being written: Esc stops it")
+		return nil
+	}
+	m.remember(text)
+	m.editor.set("")
+	return m.ask(strings.TrimSpace(text))
+}
+
+// remember puts a line into the history.
+func (m *Model) remember(text string) {
+	if m.history.add(text) {
+		m.background.Go(func() {
+			// A history that cannot be kept is no reason to disturb a conversation.
+			_ = m.history.file.add(text)
+		})
+	}
+}
+
+// ask begins a turn.
+func (m *Model) ask(text string) tea.Cmd {
+	m.now = m.clock()
+	a := newAnswer(m.palette, m.now)
+	m.conversation.ask(text, len(m.transcript.entries), a)
+	m.transcript.add(newQuestion(m.palette, text))
+	m.transcript.add(a)
+	m.transcript.follow = true
+
+	ctx, cancel := context.WithCancel(m.ctx)
+	m.turns++
+	l := &live{number: m.turns, cancel: cancel, box: newMailbox(), answer: a, question: text, started: m.now}
+	m.live = l
+	req := session.Request{
+		Messages: m.conversation.messages(), Effort: m.effort, Instructions: m.system,
+		Params: m.options.Params, MaxTokens: m.options.MaxTokens,
+	}
+	clock, runner := m.clock, m.options.Model
+	m.background.Go(func() {
+		defer cancel()
+		l.box.run(ctx, runner, req, clock)
+	})
+	return tea.Batch(l.box.next(m.ctx, l.number, time.Time{}, clock), nextTick())
+}
+
+// frame takes what came since the last one.
+func (m *Model) frame(f frame) tea.Cmd {
+	l := m.live
+	if l == nil || f.number != l.number {
+		return nil // of a turn that was given up
+	}
+	m.now = f.at
+	var done *session.Done
+	for _, e := range f.events {
+		if d, ok := e.event.(session.Done); ok {
+			done = &d
+			continue
+		}
+		if l.answer.take(e.event, e.at) {
+			if l.tokens++; l.tokens == 1 {
+				l.first = e.at
+			}
+			l.latest = e.at
+		}
+	}
+	if done != nil {
+		m.ended(*done)
+	}
+	if f.err != nil {
+		m.refused(f.err)
+		return nil
+	}
+	if f.over {
+		m.conversation.said(f.result.Messages)
+		if l.answer.live { // a runner that ended without Done
+			l.answer.finish(m.now, "the engine ended without a word: /regenerate asks again", term.Red)
+		}
+		m.live = nil
+		return nil
+	}
+	return l.box.next(m.ctx, l.number, f.at, m.clock)
+}
+
+// ended takes the last event of a turn.
+func (m *Model) ended(d session.Done) {
+	l := m.live
+	m.context = d.Usage.Prompt + d.Usage.Completion
+	m.rate = l.rate()
+	if s := d.Timing.Decode.Seconds(); s > 0 && d.Usage.Completion > 1 {
+		m.rate = float64(d.Usage.Completion-1) / s
+	}
+	l.answer.counted(d.Usage.Reasoning)
+	ending, tone := "", term.Dim
+	switch d.Finish {
+	case session.FinishCancelled:
+		ending = "stopped"
+	case session.FinishLength:
+		tone = term.Yellow
+		if m.context >= m.options.Model.ContextLength() {
+			ending = "the context is full: /new begins another conversation"
+		} else {
+			ending = fmt.Sprintf("stopped after %s tokens, as --max-tokens asks", thousands(d.Usage.Completion))
+		}
+	case session.FinishToolCalls:
+		tone = term.Yellow
+		ending = "the model asked for a tool, and this chat offers none: /regenerate asks again"
+	case session.FinishError:
+		tone = term.Red
+		ending = "the engine failed: " + reason(d.Err) + "; /regenerate asks again"
+	}
+	l.answer.finish(m.now, term.Clean(ending), tone)
+}
+
+// refused takes back a question that could not be asked and puts it into the editor again.
+func (m *Model) refused(err error) {
+	question := m.live.question
+	m.live = nil
+	last, _ := m.conversation.takeBack()
+	m.transcript.entries = slices.Delete(m.transcript.entries, last.entry+1, last.entry+2) // the empty answer
+	if m.editor.text == "" {
+		m.editor.set(question)
+	}
+	if errors.Is(err, context.Canceled) {
+		m.inform("stopped before it began")
+		return
+	}
+	m.complain(reason(err))
+}
+
+// reason says what happened and what to do.
+func reason(err error) string {
+	var full *sched.ContextLengthError
+	switch {
+	case err == nil:
+		return "it gave no reason"
+	case errors.As(err, &full):
+		return fmt.Sprintf("%s tokens do not fit the context of %s: shorten the message, or /new begins another conversation",
+			thousands(full.Asked), thousands(full.Max))
+	case errors.Is(err, sched.ErrQueueFull):
+		return "the engine is busy with other requests: try again in a moment"
+	}
+	return err.Error()
+}
+
+// stop ends the answer that is being written.
+func (m *Model) stop() {
+	if m.live != nil {
+		m.live.stopping = true
+		m.live.cancel()
+	}
+}
+
+// abandon stops a turn whose end nobody waits for.
+func (m *Model) abandon() {
+	m.stop()
+	m.live = nil
+}
+
+func (m *Model) quit() tea.Cmd {
+	m.abandon()
+	m.leaving = true
+	return tea.Quit
+}
+
+// inform, complain and note tell the person something: in the transcript, there as an error, or over the editor.
+func (m *Model) inform(text string) {
+	m.transcript.add(newNotice(m.palette, "·", term.Dim, text))
+	m.transcript.follow = true
+}
+
+func (m *Model) complain(text string) {
+	m.transcript.add(newNotice(m.palette, "!", term.Red, text))
+	m.transcript.follow = true
+}
+
+func (m *Model) note(text string) { m.message = term.Clean(text) }

@@ -1,0 +1,319 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/x/ansi"
+	"github.com/ossrun/ossrun/runtime/sched"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// A stage drives a Model without a terminal and without goroutines of its own: the clock stands still unless it is
+// moved, and turns are played event by event.
+type stage struct {
+	t      *testing.T
+	m      *Model
+	runner *script
+	now    time.Time
+}
+
+func newStage(t *testing.T, width, height int, o Options, turns ...[]session.Event) *stage {
+	t.Helper()
+	s := &stage{t: t, runner: &script{turns: turns}, now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	o.Model = s.runner
+	ctx, cancel := context.WithCancel(context.Background())
+	s.m = newModel(ctx, o)
+	s.m.clock = func() time.Time { return s.now }
+	t.Cleanup(func() { cancel(); s.m.background.Wait() })
+	s.send(tea.WindowSizeMsg{Width: width, Height: height})
+	return s
+}
+
+func (s *stage) send(msg tea.Msg) tea.Cmd {
+	_, cmd := s.m.Update(msg)
+	s.check()
+	return cmd
+}
+
+// check holds what must be true of every screen.
+func (s *stage) check() {
+	s.t.Helper()
+	view := s.m.View()
+	if view == "" {
+		return
+	}
+	rows := strings.Split(view, "\n")
+	if len(rows) != s.m.height {
+		s.t.Errorf("%d rows on a screen of %d", len(rows), s.m.height)
+	}
+	for _, row := range rows {
+		if w := ansi.StringWidth(row); w > s.m.width {
+			s.t.Errorf("row of %d columns on a screen of %d: %q", w, s.m.width, row)
+		}
+	}
+}
+
+func (s *stage) text() string {
+	rows := strings.Split(ansi.Strip(s.m.View()), "\n")
+	for i, r := range rows {
+		rows[i] = strings.TrimRight(r, " ")
+	}
+	return strings.Join(rows, "\n") + "\n"
+}
+
+func (s *stage) keys(names ...string) {
+	for _, n := range names {
+		s.send(key(n))
+	}
+}
+
+func (s *stage) typing(text string) { s.send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(text)}) }
+
+func key(name string) tea.KeyMsg {
+	alt := strings.HasPrefix(name, "alt+")
+	types := map[string]tea.KeyType{
+		"enter": tea.KeyEnter, "esc": tea.KeyEsc, "tab": tea.KeyTab, "up": tea.KeyUp, "down": tea.KeyDown, "left": tea.KeyLeft,
+		"right": tea.KeyRight, "home": tea.KeyHome, "end": tea.KeyEnd, "pgup": tea.KeyPgUp, "pgdown": tea.KeyPgDown,
+		"backspace": tea.KeyBackspace, "delete": tea.KeyDelete, "ctrl+c": tea.KeyCtrlC, "ctrl+d": tea.KeyCtrlD, "ctrl+j": tea.KeyCtrlJ,
+		"ctrl+r": tea.KeyCtrlR, "ctrl+t": tea.KeyCtrlT, "ctrl+w": tea.KeyCtrlW, "ctrl+k": tea.KeyCtrlK, "ctrl+u": tea.KeyCtrlU,
+		"ctrl+left": tea.KeyCtrlLeft, "ctrl+right": tea.KeyCtrlRight, "shift+up": tea.KeyShiftUp,
+	}
+	if t, ok := types[strings.TrimPrefix(name, "alt+")]; ok {
+		return tea.KeyMsg{Type: t, Alt: alt}
+	}
+	panic("no key " + name)
+}
+
+// ask types a question and sends it. The turn then waits in its mailbox.
+func (s *stage) ask(text string) {
+	s.typing(text)
+	s.keys("enter")
+}
+
+// play shows what the turn has said so far: it waits until the mailbox holds n events, or the turn's end where n is 0,
+// stamps them a step apart and takes them as one frame.
+func (s *stage) play(n int, step time.Duration) {
+	s.t.Helper()
+	if s.m.live == nil {
+		s.t.Fatal("no turn is under way")
+	}
+	box := s.m.live.box
+	deadline := time.Now().Add(5 * time.Second)
+	for {
+		box.mu.Lock()
+		if box.over || n > 0 && len(box.events) >= n {
+			break
+		}
+		box.mu.Unlock()
+		if time.Now().After(deadline) {
+			s.t.Fatal("the turn does not go on")
+		}
+		time.Sleep(time.Millisecond)
+	}
+	f := frame{number: s.m.live.number}
+	if n == 0 || n > len(box.events) {
+		n = len(box.events)
+		f.over, f.result, f.err = box.over, box.result, box.err
+	}
+	f.events = append(f.events, box.events[:n]...)
+	box.events = box.events[n:]
+	box.mu.Unlock()
+	for i := range f.events {
+		f.events[i].at = s.now
+		s.now = s.now.Add(step)
+	}
+	f.at = s.now
+	s.send(f)
+}
+
+func (s *stage) golden(name string) {
+	s.t.Helper()
+	compare(s.t, name+".screen", s.text())
+}
+
+func compare(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs\ngot:\n%s\nwant:\n%s", path, got, want)
+	}
+}
+
+const step = 50 * time.Millisecond
+
+const thinking = "The user asks how the cache works. I should say what a page is, show a line of code and be short. " +
+	"A page holds the keys and values of 32 positions. Window layers give pages back."
+
+const paged = "The cache is cut into **pages** of 32 positions:\n\n" +
+	"```go\nfunc page(position int) int {\n\treturn position / 32 // whole pages\n}\n```\n\n" +
+	"- full layers keep every page\n- window layers keep the last 128 positions\n"
+
+func turn(events ...[]session.Event) []session.Event {
+	var all []session.Event
+	for _, e := range events {
+		all = append(all, e...)
+	}
+	return all
+}
+
+func TestStart(t *testing.T) {
+	s := newStage(t, 80, 16, Options{Notice: "a tiny model trained for this demonstration: it knows little"})
+	s.golden("start")
+}
+
+func TestReasoningThenAnswer(t *testing.T) {
+	s := newStage(t, 80, 24, Options{}, turn(reasoning(thinking), answering(paged), []session.Event{stopped(93, 120)}))
+	s.ask("How does the paged cache work?")
+	s.golden("waiting")
+	s.play(20, step)
+	s.golden("reasoning")
+	s.play(len(strings.Fields(thinking))-20+16, step)
+	s.golden("code-streaming")
+	s.play(0, step)
+	s.golden("folded")
+	s.keys("ctrl+t")
+	s.golden("unfolded")
+	compare(t, "unfolded.ansi", strings.ReplaceAll(s.m.View(), "\x1b", "␛")+"\n")
+	s.keys("ctrl+t")
+	s.send(tea.WindowSizeMsg{Width: 40, Height: 10})
+	s.golden("narrow")
+	s.send(tea.WindowSizeMsg{Width: 200, Height: 60})
+	s.golden("wide")
+	for _, size := range [][2]int{{1, 1}, {2, 2}, {5, 3}, {10, 4}, {300, 100}} {
+		s.send(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
+	}
+}
+
+func TestNoColor(t *testing.T) {
+	s := newStage(t, 60, 20, Options{NoColor: true}, turn(reasoning("Short."), answering("Use `go run` for **that**."), []session.Event{stopped(9, 9)}))
+	s.ask("how?")
+	s.play(0, step)
+	view := s.m.View()
+	compare(t, "nocolor.ansi", strings.ReplaceAll(view, "\x1b", "␛")+"\n")
+	for _, seq := range strings.Split(view, "\x1b[")[1:] {
+		for _, p := range strings.Split(seq[:strings.IndexByte(seq, 'm')], ";") {
+			if len(p) == 2 {
+				t.Errorf("colour %q without colours", p)
+			}
+		}
+	}
+}
+
+func TestStop(t *testing.T) {
+	s := newStage(t, 60, 16, Options{}, turn(answering("It begins with "), []session.Event{nil}), turn(answering("Yes."), []session.Event{stopped(90, 2)}))
+	s.ask("tell me a story")
+	s.play(4, step)
+	s.keys("esc")
+	s.golden("stopping")
+	s.play(0, step)
+	s.golden("stopped")
+	if s.m.live != nil {
+		t.Fatal("the turn goes on after Esc")
+	}
+	s.ask("and now?")
+	s.play(0, step)
+	var said []string
+	for _, m := range s.runner.requests[1].Messages {
+		said = append(said, m.Text())
+	}
+	if got, want := strings.Join(said, "|"), "tell me a story|It begins with |and now?"; got != want {
+		t.Errorf("the model was given %q, want %q", got, want)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	s := newStage(t, 70, 18, Options{}, turn(answering("Half an "), []session.Event{session.Done{Finish: session.FinishError, Err: errors.New("the step failed: out of pages")}}))
+	s.ask("first")
+	s.play(0, step)
+	s.runner.refuse = &sched.ContextLengthError{Max: 131072, Asked: 140000}
+	s.ask("a very long question")
+	s.play(0, step)
+	s.golden("errors")
+	if s.m.editor.text != "a very long question" {
+		t.Errorf("the refused question is not back in the editor but %q", s.m.editor.text)
+	}
+	if n := len(s.m.conversation.messages()); n != 2 {
+		t.Errorf("%d messages, want the first question and its half answer", n)
+	}
+	s.runner.refuse = nil
+	s.runner.turns = [][]session.Event{turn(answering("Fine."), []session.Event{stopped(10, 2)})}
+	s.keys("enter")
+	s.play(0, step)
+	if !strings.Contains(s.text(), "Fine.") {
+		t.Errorf("the chat does not go on after an error:\n%s", s.text())
+	}
+}
+
+func TestEndings(t *testing.T) {
+	for want, done := range map[string]session.Done{
+		"stopped after 12 tokens, as --max-tokens asks": {Finish: session.FinishLength, Usage: session.Usage{Prompt: 5, Completion: 12}},
+		"the context is full: /new":                     {Finish: session.FinishLength, Usage: session.Usage{Prompt: 131000, Completion: 72}},
+		"asked for a tool":                              {Finish: session.FinishToolCalls},
+	} {
+		s := newStage(t, 90, 18, Options{}, turn([]session.Event{
+			session.CallStart{Name: "weather", Recipient: "functions.weather"},
+			session.CallArguments{Text: "{\"city\":"}, session.CallArguments{Text: " \"Paris\"}"}, session.CallEnd{}, done}))
+		s.ask("?")
+		s.play(0, step)
+		if text := s.text(); !strings.Contains(text, want) || !strings.Contains(text, `→ functions.weather {"city": "Paris"}`) {
+			t.Errorf("want %q in\n%s", want, text)
+		}
+	}
+}
+
+func TestHelp(t *testing.T) {
+	s := newStage(t, 80, 34, Options{})
+	s.typing("/")
+	s.golden("commands")
+	s.typing("help")
+	s.keys("enter")
+	s.golden("help")
+}
+
+func TestWideCharacters(t *testing.T) {
+	s := newStage(t, 40, 14, Options{}, turn(answering("日本語のテキストは折り返されます。👩‍👩‍👧‍👦 と 🎉🎉🎉 も。\n\n| 名前 | 値 |\n|---|---|\n| 日本 | 🇯🇵 |\n"), []session.Event{stopped(9, 30)}))
+	s.ask("これは長い質問で、一行に収まりませんから折り返されるはずです。")
+	s.play(0, step)
+	s.golden("wide-characters")
+}
+
+func TestHostileText(t *testing.T) {
+	evil := "\x1b[2J\x1b]0;owned\x07 \u009b31m \x00\b\u202e &#27;[31m `\x1b[5m`\n\n```\n\x1b[1;1H\r\n```\n| \x1b[m | x |\n|---|---|\n"
+	s := newStage(t, 60, 24, Options{}, turn(reasoning(evil), answering(evil), []session.Event{
+		session.CallStart{Recipient: "functions.\x1b[2J"}, session.CallArguments{Text: evil}, session.Done{Finish: session.FinishError, Err: errors.New(evil)}}))
+	s.m.unfolded = true
+	s.send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("pasted \x1b[31mred\x1b[m \x1b]52;c;aGk=\x07 \b" + evil), Paste: true})
+	s.keys("enter")
+	s.play(0, step)
+	for _, seq := range strings.Split(s.m.View(), "\x1b")[1:] {
+		end := strings.IndexByte(seq, 'm')
+		if seq[0] != '[' || end < 0 || strings.Trim(seq[1:end], "0123456789;") != "" {
+			t.Errorf("a sequence reaches the terminal: %q", seq[:min(len(seq), 20)])
+		}
+	}
+	if strings.ContainsAny(ansi.Strip(s.m.View()), "\x00\b\r\a\u009b\u202e") {
+		t.Error("a control character reaches the terminal")
+	}
+}

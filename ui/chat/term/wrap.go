@@ -1,0 +1,155 @@
+package term
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Wrap breaks spans into rows of at most width columns (and at least one). A "\n" inside a span ends a row. Rows break at
+// blanks, which are left out there, and between wide characters; a word longer than a row is cut. Blanks at the
+// beginning of a line and between words are kept.
+func Wrap(spans []Span, width int) []Row {
+	w := wrapper{width: max(width, 1)}
+	for _, s := range spans {
+		w.span(s)
+	}
+	w.endWord()
+	if len(w.row) > 0 || w.gapWidth > 0 || len(w.rows) == 0 {
+		w.endRow()
+	}
+	return w.rows
+}
+
+type wrapper struct {
+	width int
+	rows  []Row
+
+	row      Row // the row being filled
+	rowWidth int
+
+	gap      Row // blanks since the last word, written only if a word follows on the same row
+	gapWidth int
+
+	word      Row // the word being read; it may go through several styles
+	wordWidth int
+	wide      bool // its last character is wide
+}
+
+func (w *wrapper) span(s Span) {
+	text, start := s.Text, 0
+	take := func(end int) {
+		if end > start {
+			w.word = append(w.word, Span{text[start:end], s.Style})
+		}
+		start = end
+	}
+	for i := 0; i < len(text); {
+		switch text[i] {
+		case ' ', '\t':
+			take(i)
+			w.endWord()
+			n := 1
+			if text[i] == '\t' {
+				n = 4 - (w.rowWidth+w.gapWidth)%4
+			}
+			w.gap = append(w.gap, Span{"    "[:n], s.Style})
+			w.gapWidth += n
+			i++
+			start = i
+			continue
+		case '\n':
+			take(i)
+			w.endWord()
+			w.endRow()
+			i++
+			start = i
+			continue
+		}
+		size, width := Cluster(text[i:])
+		wide := width > 1
+		if w.wordWidth > 0 && (wide && !trailing(text[i:]) || w.wide && !wide && text[i] >= '0') {
+			take(i)
+			w.endWord()
+		}
+		if w.wordWidth > 0 && w.wordWidth+width > w.width {
+			take(i)
+			w.endWord()
+		}
+		w.wordWidth += width
+		w.wide = wide
+		i += size
+	}
+	take(len(text))
+}
+
+// endWord puts the word, and the blanks before it, on this row if they fit and on a new one if they do not.
+func (w *wrapper) endWord() {
+	if w.wordWidth == 0 && len(w.word) == 0 {
+		return
+	}
+	if w.rowWidth > 0 && w.rowWidth+w.gapWidth+w.wordWidth > w.width {
+		w.endRow()
+	}
+	if w.rowWidth+w.gapWidth+w.wordWidth <= w.width {
+		w.row = append(w.row, w.gap...)
+		w.rowWidth += w.gapWidth
+	}
+	w.row = append(w.row, w.word...)
+	w.rowWidth += w.wordWidth
+	w.gap, w.gapWidth = w.gap[:0], 0
+	w.word, w.wordWidth, w.wide = w.word[:0], 0, false
+}
+
+func (w *wrapper) endRow() {
+	w.rows = append(w.rows, w.row)
+	w.row, w.rowWidth = nil, 0
+	w.gap, w.gapWidth = w.gap[:0], 0
+}
+
+// trailing reports that s begins with a closing mark that must not begin a row.
+func trailing(s string) bool {
+	r, _ := utf8.DecodeRuneInString(s)
+	return strings.ContainsRune("、。，．：；！？）」』】〉》〕’”", r)
+}
+
+// Chop cuts a row into pieces of at most width columns wherever they end, for text whose blanks count. The pieces after
+// the first begin with lead, which counts towards their width.
+func Chop(row Row, width int, lead Span) []Row {
+	width = max(width, 1)
+	if row.Width() <= width {
+		return []Row{row}
+	}
+	indent := Width(lead.Text)
+	if indent >= width {
+		lead, indent = Span{}, 0
+	}
+	var rows []Row
+	var now Row
+	used := 0
+	for _, s := range row {
+		start := 0
+		for i := 0; i < len(s.Text); {
+			n, w := Cluster(s.Text[i:])
+			if used > 0 && used+w > width {
+				rows = append(rows, append(now, Span{s.Text[start:i], s.Style}))
+				start, now, used = i, Row{lead}, indent
+			}
+			used += w
+			i += n
+		}
+		now = append(now, Span{s.Text[start:], s.Style})
+	}
+	return append(rows, now)
+}
+
+// Prefix puts first before the first row and rest before the others.
+func Prefix(rows []Row, first, rest Span) []Row {
+	for i, r := range rows {
+		p := rest
+		if i == 0 {
+			p = first
+		}
+		rows[i] = append(Row{p}, r...)
+	}
+	return rows
+}

@@ -1,0 +1,202 @@
+package chat
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ossrun/ossrun/ui/chat/term"
+)
+
+// widest is the column beyond which text is not set on wide screens.
+const widest = 104
+
+// foldQuestion is how many rows of a question are shown; of a longer one its beginning.
+const foldQuestion = 16
+
+// A layout is what entries need to know of the screen.
+type layout struct {
+	palette  term.Palette
+	width    int       // columns for an entry
+	height   int       // rows of the transcript on the screen
+	unfolded bool      // reasoning and long questions are shown whole
+	now      time.Time // for what is still going on
+}
+
+// An entry is one piece of the transcript. Its rows come in runs, so that a long answer is not copied for every frame;
+// prefix stands before every row of a run.
+type entry interface {
+	runs(l layout) []run
+}
+
+type run struct {
+	prefix string
+	rows   []string
+}
+
+// A transcript is what was said, and which part of it is on the screen.
+type transcript struct {
+	entries []entry
+	top     int  // first row on the screen, unless following
+	follow  bool // the end stays in sight
+	total   int  // rows of everything, and of the screen, at the last view
+	height  int
+}
+
+func (t *transcript) add(e entry) { t.entries = append(t.entries, e) }
+
+// scroll moves by rows, up where negative. At the end it follows again.
+func (t *transcript) scroll(rows int) {
+	last := max(t.total-t.height, 0)
+	if t.follow {
+		t.top = last
+	}
+	t.top = min(max(t.top+rows, 0), last)
+	t.follow = t.top == last
+}
+
+// below is the number of rows that are out of sight under the screen.
+func (t *transcript) below() int {
+	if t.follow {
+		return 0
+	}
+	return max(t.total-t.height-t.top, 0)
+}
+
+// view returns exactly l.height rows.
+func (t *transcript) view(l layout) []string {
+	var all []run
+	total := 0
+	for i, e := range t.entries {
+		runs := e.runs(l)
+		if i > 0 {
+			all = append(all, run{rows: blankRow})
+			total++
+		}
+		for _, r := range runs {
+			total += len(r.rows)
+		}
+		all = append(all, runs...)
+	}
+	t.total, t.height = total, l.height
+	top := t.top
+	if last := max(total-l.height, 0); t.follow || top > last {
+		top = last
+	}
+	out := make([]string, 0, l.height)
+	for _, r := range all {
+		if top >= len(r.rows) {
+			top -= len(r.rows)
+			continue
+		}
+		for _, row := range r.rows[top:] {
+			if len(out) == l.height {
+				return out
+			}
+			out = append(out, r.prefix+row)
+		}
+		top = 0
+	}
+	for len(out) < l.height {
+		out = append(out, "")
+	}
+	return out
+}
+
+var blankRow = []string{""}
+
+// A question is what the person said.
+type question struct{ text *prose }
+
+func newQuestion(p term.Palette, text string) *question {
+	return &question{newProse(p, term.Plain, text)}
+}
+
+func (q *question) runs(l layout) []run {
+	stable, tail := q.text.rows(max(l.width-2, 1))
+	rows := append(stable[:len(stable):len(stable)], tail...)
+	if len(rows) == 0 {
+		rows = blankRow
+	}
+	var more []run
+	if len(rows) > foldQuestion && !l.unfolded {
+		note := fmt.Sprintf("… %s more rows, Ctrl+T shows them", thousands(len(rows)-foldQuestion+2))
+		rows = rows[:foldQuestion-2]
+		more = []run{{prefix: "  ", rows: []string{l.palette.Paint(term.Row{{Text: term.Cut(note, l.width-2), Style: term.Dim}})}}}
+	}
+	mark := l.palette.Paint(term.Row{{Text: "❯ ", Style: term.Bold | term.Green}})
+	return append([]run{{mark, rows[:1]}, {"  ", rows[1:]}}, more...)
+}
+
+// A notice is a line of the chat itself: help, an error and what to do about it.
+type notice struct {
+	mark string
+	tone term.Style
+	text *prose
+}
+
+func newNotice(p term.Palette, mark string, tone term.Style, text string) *notice {
+	return &notice{mark, tone, newProse(p, tone, term.Clean(text))}
+}
+
+func (n *notice) runs(l layout) []run {
+	stable, tail := n.text.rows(max(l.width-2, 1))
+	rows := append(stable[:len(stable):len(stable)], tail...)
+	if len(rows) == 0 {
+		return nil
+	}
+	mark := l.palette.Paint(term.Row{{Text: n.mark + " ", Style: n.tone | term.Bold}})
+	return []run{{mark, rows[:1]}, {"  ", rows[1:]}}
+}
+
+// A block is rows of spans that are wrapped to the screen: the greeting and /help.
+type block struct {
+	lines []line
+	width int
+	rows  []string
+}
+
+// A line of a block may have a name, behind which its text stands in a column of its own.
+type line struct {
+	name string
+	text term.Row
+}
+
+// nameWidth is the column of the text behind a name; on narrow screens the text goes under it.
+const nameWidth = 27
+
+func (b *block) runs(l layout) []run {
+	if b.width != l.width {
+		b.width, b.rows = l.width, nil
+		for _, line := range b.lines {
+			b.rows = append(b.rows, l.palette.PaintAll(line.wrap(l.width))...)
+		}
+	}
+	return []run{{rows: b.rows}}
+}
+
+func (n line) wrap(width int) []term.Row {
+	if n.name == "" {
+		return term.Wrap(n.text, width)
+	}
+	name := term.Span{Text: "  " + n.name, Style: term.Cyan}
+	if width < 2*nameWidth {
+		indent := term.Span{Text: "    "}
+		return append(term.Chop(term.Row{name}, width, indent), term.Prefix(term.Wrap(n.text, max(width-4, 1)), indent, indent)...)
+	}
+	name.Text = fmt.Sprintf("%-*s", nameWidth, name.Text)
+	return term.Prefix(term.Wrap(n.text, width-nameWidth), name, term.Span{Text: strings.Repeat(" ", nameWidth)})
+}
+
+// thousands writes a number with commas.
+func thousands(n int) string {
+	s := fmt.Sprint(n)
+	var b strings.Builder
+	for i, c := range s {
+		if i > 0 && (len(s)-i)%3 == 0 && s[i-1] != '-' {
+			b.WriteByte(',')
+		}
+		b.WriteRune(c)
+	}
+	return b.String()
+}
