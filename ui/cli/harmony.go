@@ -1,0 +1,345 @@
+// ossrun harmony: the tokenizer, the renderer and the parser as JSON lines, for scripts, for other tools, and for
+// checking this program against others.
+//
+// What must stay true: one line out for every line in, in order and at once, so that it can be the other end of a pipe;
+// a line that cannot be read does not stop the rest.
+
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/harmony/token"
+)
+
+const harmonyHelp = `Reads JSON lines from FILE, or from standard input, and writes one JSON line for each as soon as it
+is done. A line that cannot be read gives {"error": "line N: ..."}; the rest goes on, and the exit
+code is 1 at the end.`
+
+func harmonyCommand() *cli.Command {
+	verb := func(name, usage, about string, answer func([]byte) (any, error)) *cli.Command {
+		return &cli.Command{
+			Name:        name,
+			Usage:       usage,
+			ArgsUsage:   "[FILE]",
+			Description: about + "\n\n" + harmonyHelp + "\n\n" + exitCodes,
+			Action:      func(c *cli.Context) error { return answerLines(c, answer) },
+		}
+	}
+	return &cli.Command{
+		Name:      "harmony",
+		Usage:     "encode, decode, render and parse the model's tokens, as JSON lines",
+		ArgsUsage: "encode|decode|render|parse [FILE]",
+		Description: harmonyHelp + "\n\nExample: echo '{\"text\":\"Hello, world!\"}' | ossrun harmony encode\n" +
+			"         {\"ids\":[13225,11,2375,0]}\n\n" + exitCodes,
+		Subcommands: []*cli.Command{
+			verb("encode", "text to token ids", encodeHelp, encodeLine),
+			verb("decode", "token ids to text", decodeHelp, decodeLine),
+			verb("render", "messages to the tokens of a prompt", renderHelp, renderLine),
+			verb("parse", "sampled tokens to messages", parseHelp, parseLine),
+		},
+		Action: func(c *cli.Context) error {
+			if name := c.Args().First(); name != "" {
+				return fail(exitUsage, "%s; see ossrun harmony --help", unknownName("command", name, []string{"encode", "decode", "render", "parse"}))
+			}
+			return fail(exitUsage, "harmony needs a command: encode, decode, render or parse; see ossrun harmony --help")
+		},
+	}
+}
+
+// answerLines reads the verb's input line by line and writes answer's answers.
+func answerLines(c *cli.Context, answer func([]byte) (any, error)) error {
+	in := c.App.Reader
+	if c.Args().Len() > 1 {
+		return fail(exitUsage, "one FILE at most; see ossrun harmony %s --help", c.Command.Name)
+	}
+	if name := c.Args().First(); name != "" && name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return fail(exitFailure, "%s", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	ctx, cancel := context.WithCancel(c.Context)
+	defer cancel()
+	lines := make(chan inputLine)
+	go readLines(ctx, in, lines)
+	total, bad := 0, 0
+	for {
+		var line inputLine
+		select {
+		case line = <-lines:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if line.err != nil {
+			return fmt.Errorf("reading: %w", line.err)
+		}
+		if line.end {
+			break
+		}
+		total++
+		out, err := answer(line.text)
+		if err != nil {
+			bad++
+			out = harmonyError{fmt.Sprintf("line %d: %s", total, err)}
+		}
+		text, err := jsonLine(out)
+		if err != nil {
+			return err
+		}
+		if _, err := c.App.Writer.Write(text); err != nil {
+			return fmt.Errorf("writing: %w", err)
+		}
+	}
+	if bad > 0 {
+		return fail(exitFailure, "%d of %d lines could not be read", bad, total)
+	}
+	return nil
+}
+
+type inputLine struct {
+	text []byte
+	end  bool
+	err  error
+}
+
+// readLines sends the lines of in, of any length, without their ends. It is a goroutine of its own so that an interrupt
+// ends the verb while it waits for input.
+func readLines(ctx context.Context, in io.Reader, lines chan<- inputLine) {
+	r := bufio.NewReaderSize(in, 1<<16)
+	for {
+		text, err := r.ReadBytes('\n')
+		line := inputLine{text: bytes.TrimRight(text, "\r\n")}
+		if err == io.EOF && len(text) == 0 {
+			line = inputLine{end: true}
+		} else if err != nil && err != io.EOF {
+			line = inputLine{err: err}
+		}
+		select {
+		case lines <- line:
+		case <-ctx.Done():
+			return
+		}
+		if line.end || line.err != nil {
+			return
+		}
+	}
+}
+
+// jsonLine writes <, > and & as they are, so that special tokens stay readable.
+func jsonLine(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+type harmonyError struct {
+	Error string `json:"error"`
+}
+
+type harmonyIDs struct {
+	IDs []int32 `json:"ids"`
+}
+
+const encodeHelp = `A line is one of
+  {"text": "..."}                       what is not UTF-8 becomes U+FFFD
+  {"unit": "...", "count": N}           unit, N times
+  {"bytes_b64": "..."}                  any bytes; the ids decode to exactly these
+and gives {"ids": [...]}. Names of special tokens are plain text. With "special": true beside
+"text" all of them become tokens, with "special": ["<|end|>", ...] those.`
+
+// maxRepeat is the most bytes that unit and count may make.
+const maxRepeat = 1 << 28
+
+func encodeLine(line []byte) (any, error) {
+	var in struct {
+		Text    *string
+		Unit    *string
+		Count   int
+		Bytes   *string `json:"bytes_b64"`
+		Special json.RawMessage
+	}
+	if err := json.Unmarshal(line, &in); err != nil {
+		return nil, err
+	}
+	ids, t := []int32{}, token.Get()
+	if in.Bytes != nil {
+		if in.Text != nil || in.Unit != nil || in.Special != nil {
+			return nil, errors.New("bytes_b64 stands alone")
+		}
+		b, err := base64.StdEncoding.DecodeString(*in.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("bytes_b64: %w", err)
+		}
+		return harmonyIDs{t.EncodeBytes(ids, b)}, nil
+	}
+	if (in.Text == nil) == (in.Unit == nil) {
+		return nil, errors.New("one of text, unit and bytes_b64 is needed")
+	}
+	text := ""
+	if in.Text != nil {
+		text = *in.Text
+	} else {
+		if in.Count < 0 || in.Count > maxRepeat/max(1, len(*in.Unit)) {
+			return nil, fmt.Errorf("count is not between 0 and %d bytes' worth", maxRepeat)
+		}
+		text = strings.Repeat(*in.Unit, in.Count)
+	}
+	special, allowed, err := allowedSpecials(in.Special)
+	if err != nil {
+		return nil, err
+	}
+	if special {
+		return harmonyIDs{t.EncodeSpecial(ids, text, allowed)}, nil
+	}
+	return harmonyIDs{t.Encode(ids, text)}, nil
+}
+
+// allowedSpecials reads true, false or a list of names. A nil allowed is all of them.
+func allowedSpecials(raw json.RawMessage) (special bool, allowed func(string) bool, err error) {
+	if raw == nil || json.Unmarshal(raw, &special) == nil {
+		return special, nil, nil
+	}
+	var names []string
+	if json.Unmarshal(raw, &names) != nil {
+		return false, nil, errors.New("special is neither true, false nor a list of names")
+	}
+	set := map[string]bool{}
+	for _, name := range names {
+		if _, ok := token.Get().SpecialID(name); !ok {
+			return false, nil, fmt.Errorf("no special token is named %s", name)
+		}
+		set[name] = true
+	}
+	return true, func(name string) bool { return set[name] }, nil
+}
+
+const decodeHelp = `A line {"ids": [...]} gives {"text": "...", "bytes_b64": "..."}: the exact bytes, and the text
+with U+FFFD for what is not UTF-8.`
+
+func decodeLine(line []byte) (any, error) {
+	var in struct{ IDs []uint32 }
+	if err := json.Unmarshal(line, &in); err != nil {
+		return nil, err
+	}
+	if in.IDs == nil {
+		return nil, errors.New("ids are missing")
+	}
+	for _, id := range in.IDs {
+		if id >= token.VocabSize {
+			return nil, fmt.Errorf("id %d is outside the vocabulary", id)
+		}
+	}
+	b := token.Get().Decode(nil, signed(in.IDs))
+	return struct {
+		Text  string `json:"text"`
+		Bytes string `json:"bytes_b64"`
+	}{token.Text(b), base64.StdEncoding.EncodeToString(b)}, nil
+}
+
+func signed(ids []uint32) []int32 {
+	out := make([]int32, len(ids))
+	for i, id := range ids {
+		out[i] = int32(id)
+	}
+	return out
+}
+
+const renderHelp = `A line is {"messages": [...], "next_turn_role": "assistant", "auto_drop_analysis": true,
+"fn": "render_conversation_for_completion"}, or render_conversation or
+render_conversation_for_training as "fn"; all but messages may be left out. It gives
+{"ids": [...], "text": "..."}, or {"error": "..."} for messages that cannot be rendered.`
+
+func renderLine(line []byte) (any, error) {
+	in := struct {
+		Messages json.RawMessage
+		Next     harmony.Role `json:"next_turn_role"`
+		Fn       string
+		AutoDrop bool `json:"auto_drop_analysis"`
+	}{Next: harmony.RoleAssistant, Fn: "render_conversation_for_completion", AutoDrop: true}
+	if err := json.Unmarshal(line, &in); err != nil {
+		return nil, err
+	}
+	if in.Messages == nil {
+		return nil, errors.New("messages are missing")
+	}
+	var messages []harmony.Message
+	if err := json.Unmarshal(in.Messages, &messages); err != nil {
+		return harmonyError{err.Error()}, nil
+	}
+	var ids []int32
+	var err error
+	switch in.Fn {
+	case "render_conversation_for_completion":
+		ids, err = harmony.RenderCompletion(messages, in.Next, in.AutoDrop)
+	case "render_conversation":
+		ids, err = harmony.Render(messages, in.AutoDrop)
+	case "render_conversation_for_training":
+		ids, err = harmony.RenderTraining(messages, in.AutoDrop)
+	default:
+		return nil, fmt.Errorf("unknown fn %q", in.Fn)
+	}
+	if err != nil {
+		return harmonyError{err.Error()}, nil
+	}
+	return struct {
+		IDs  []int32 `json:"ids"`
+		Text string  `json:"text"`
+	}{ids, token.Text(token.Get().Decode(nil, ids))}, nil
+}
+
+const parseHelp = `A line is {"ids": [...], "role": "assistant", "strict": true}. The role is that of a first message
+whose <|start|> and role are not among the ids; without it they begin with <|start|>. It gives
+{"messages": [...]}, or {"error": "..."} for ids that are no messages. Not strict, a message may
+end in its header.`
+
+func parseLine(line []byte) (any, error) {
+	var in struct {
+		IDs    []uint32
+		Role   *harmony.Role
+		Strict json.RawMessage
+	}
+	if err := json.Unmarshal(line, &in); err != nil {
+		return nil, err
+	}
+	if in.IDs == nil {
+		return nil, errors.New("ids are missing")
+	}
+	role, strict := harmony.Role(""), true
+	if in.Role != nil {
+		if role = *in.Role; !role.Known() {
+			return harmonyError{fmt.Sprintf("unknown role: %q", role)}, nil
+		}
+	}
+	// A case of testdata/harmony may be given as it is: strict is its expected result then, an object.
+	if in.Strict != nil && in.Strict[0] != '{' {
+		if err := json.Unmarshal(in.Strict, &strict); err != nil {
+			return nil, errors.New("strict is neither true nor false")
+		}
+	}
+	messages, err := harmony.Parse(signed(in.IDs), role, strict)
+	if err != nil {
+		return harmonyError{err.Error()}, nil
+	}
+	return struct {
+		Messages []harmony.Message `json:"messages"`
+	}{append([]harmony.Message{}, messages...)}, nil
+}
