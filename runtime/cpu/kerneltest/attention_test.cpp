@@ -1,0 +1,127 @@
+// Attention over pages against one softmax in double, however the tokens are cut into calls.
+#include <algorithm>
+#include <vector>
+
+#include "check.h"
+#include "guard.h"
+
+namespace {
+
+struct Case {
+  int64_t group, dim, tokens;
+  float scale, size;  // of the logits: `size` widens them until weights underflow
+  bool sink;
+};
+
+struct State {
+  Guarded<float> m, l, acc;
+  State(int64_t group, int64_t dim) : m(group), l(group), acc(group * dim) {}
+};
+
+void page(const Kernels& k, State& s, const float* q, const Case& c, const float* keys,
+          const float* values, int64_t stride, int64_t t0, int64_t t1) {
+  k.attention_page_f32(s.m.data(), s.l.data(), s.acc.data(), q, c.group, c.dim, c.scale, keys,
+                       values, stride, t0, t1);
+}
+void page(const Kernels& k, State& s, const float* q, const Case& c, const uint16_t* keys,
+          const uint16_t* values, int64_t stride, int64_t t0, int64_t t1) {
+  k.attention_page_bf16(s.m.data(), s.l.data(), s.acc.data(), q, c.group, c.dim, c.scale, keys,
+                        values, stride, t0, t1);
+}
+
+double value_of(float a) { return a; }
+double value_of(uint16_t a) { return bf16_double(a); }
+void assign(float a, float* to) { *to = a; }
+void assign(float a, uint16_t* to) { *to = bf16_of(a); }
+
+template <class T>
+void run(const Kernels& k, Checker& check, Random& random, const Case& c) {
+  const int64_t stride = c.dim + 16 * random.below(3);
+  const int64_t length = (c.tokens - 1) * stride + c.dim;  // the last row ends the memory
+  Guarded<T> keys(length), values(length);
+  for (auto* g : {&keys, &values}) {
+    g->fill([&] {
+      T value;
+      assign(c.size * random.normal(), &value);
+      return value;
+    });
+  }
+  Guarded<float> q(c.group * c.dim), y(c.group * c.dim);
+  q.fill([&] { return random.normal(); });
+  Guarded<uint16_t> sinks(c.group, 1);
+  sinks.fill([&] { return bf16_of(2 * random.normal()); });
+  const uint16_t* sink = c.sink ? sinks.data() : nullptr;
+
+  std::vector<double> want(static_cast<size_t>(c.group * c.dim));
+  for (int64_t g = 0; g < c.group; g++) {
+    std::vector<double> logit;
+    for (int64_t t = 0; t < c.tokens; t++) {
+      double sum = 0;
+      for (int64_t i = 0; i < c.dim; i++) {
+        sum += q.get(g * c.dim + i) * value_of(keys.get(t * stride + i));
+      }
+      logit.push_back(sum * c.scale);
+    }
+    double largest = *std::max_element(logit.begin(), logit.end()), total = 0;
+    if (sink) largest = std::max(largest, bf16_double(sinks.get(g)));
+    for (double& x : logit) total += x = exp(x - largest);
+    if (sink) total += exp(bf16_double(sinks.get(g)) - largest);
+    for (int64_t t = 0; t < c.tokens; t++) {
+      for (int64_t i = 0; i < c.dim; i++) {
+        want[g * c.dim + i] += logit[t] / total * value_of(values.get(t * stride + i));
+      }
+    }
+  }
+
+  // The tokens in one call, in pieces, and in two states that are merged; each starting inside its
+  // "page", as the first page of a window does.
+  for (int way = 0; way < 3; way++) {
+    State s(c.group, c.dim), other(c.group, c.dim);
+    k.attention_begin(s.m.data(), s.l.data(), s.acc.data(), c.group, c.dim, sink);
+    k.attention_begin(other.m.data(), other.l.data(), other.acc.data(), c.group, c.dim, nullptr);
+    for (int64_t t = 0; t < c.tokens;) {
+      const int64_t next = way == 0 ? c.tokens : std::min(c.tokens, t + random.between(0, 40));
+      State& into = way == 2 && random.below(2) ? other : s;
+      const int64_t before = std::min<int64_t>(t, random.below(3));  // rows of the page not asked
+      page(k, into, q.data(), c, keys.data() + (t - before) * stride,
+           values.data() + (t - before) * stride, stride, before, before + next - t);
+      t = next;
+    }
+    k.attention_merge(s.m.data(), s.l.data(), s.acc.data(), other.m.data(), other.l.data(),
+                      other.acc.data(), c.group, c.dim);
+    k.attention_end(y.data(), s.l.data(), s.acc.data(), c.group, c.dim);
+    for (int64_t i = 0; i < c.group * c.dim; i++) {
+      const double bound = 3e-6 * c.size * (1 + c.size);  // a logit's rounding grows with its size
+      check.near(y.get(i), want[i], bound, c.tokens, i);
+    }
+  }
+}
+
+}  // namespace
+
+void test_attention(const Kernels& k, Checker& check) {
+  Random random(3);
+  check.start("attention");
+  for (int64_t group : {1, 2, 3, 4, 5, 7, 8, 9, 12}) {
+    for (int64_t dim : {32, 64, 96, 128, 256}) {
+      for (int64_t tokens : {1, 2, 31, 32, 33, 100}) {
+        const Case c = {group, dim, tokens, 1 / sqrtf(static_cast<float>(dim)), 1, dim != 96};
+        run<float>(k, check, random, c);
+        run<uint16_t>(k, check, random, c);
+      }
+    }
+  }
+  check.start("attention, sharp");
+  for (int64_t tokens : {5, 64, 129}) run<float>(k, check, random, {8, 64, tokens, 1, 30, true});
+
+  check.start("attention, nothing but a sink");
+  State s(2, 32);
+  Guarded<float> y(64);
+  const uint16_t sinks[2] = {bf16_of(1), bf16_of(-1)};
+  k.attention_begin(s.m.data(), s.l.data(), s.acc.data(), 2, 32, sinks);
+  k.attention_end(y.data(), s.l.data(), s.acc.data(), 2, 32);
+  for (int i = 0; i < 64; i++) check.same(y.get(i), 0, "no value", i);
+  k.attention_begin(s.m.data(), s.l.data(), s.acc.data(), 2, 32, nullptr);
+  k.attention_end(y.data(), s.l.data(), s.acc.data(), 2, 32);
+  for (int i = 0; i < 64; i++) check.same(y.get(i), 0, "nothing seen", i);
+}

@@ -1,0 +1,321 @@
+// The matrix products against sums in double, and their batch invariance bit for bit.
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "check.h"
+#include "guard.h"
+
+namespace {
+
+// A matrix with activations, and the product in double. Weights, scales and bias end where reading
+// further crashes, at odd addresses where `slack` is odd.
+struct Problem {
+  int64_t rows, tokens, k;
+  std::vector<double> want, magnitude;  // [tokens, rows]: the sum, and the sum of |terms|
+  std::vector<std::unique_ptr<Guarded<float>>> x;
+  std::vector<const float*> x_at;
+  Guarded<uint16_t> bias;
+
+  Problem(int64_t rows_, int64_t tokens_, int64_t k_, int64_t slack)
+      : rows(rows_), tokens(tokens_), k(k_), bias(rows_, slack) {}
+
+  void fill_activations(Random& random, float size) {
+    for (int64_t t = 0; t < tokens; t++) {
+      x.emplace_back(new Guarded<float>(k));
+      x.back()->fill([&] { return size * random.normal(); });
+      x_at.push_back(x.back()->data());
+    }
+    bias.fill([&] { return bf16_of(random.normal()); });
+  }
+  template <class Weight>
+  void multiply(const Weight& weight, const uint16_t* with_bias) {
+    want.assign(static_cast<size_t>(tokens * rows), 0);
+    magnitude = want;
+    for (int64_t t = 0; t < tokens; t++) {
+      for (int64_t r = 0; r < rows; r++) {
+        double sum = with_bias ? bf16_double(bias.get(r)) : 0, size = fabs(sum);
+        for (int64_t i = 0; i < k; i++) {
+          const double term = weight(r, i) * static_cast<double>(x_at[t][i]);
+          sum += term;
+          size += fabs(term);
+        }
+        want[t * rows + r] = sum;
+        magnitude[t * rows + r] = size;
+      }
+    }
+  }
+};
+
+// Runs the product for tokens [t0, t1), rows [r0, r1) into a guarded y full of a mark, and
+// compares: with the double where want_bits is empty (it is filled then), bit for bit where it is
+// not.
+template <class Run>
+void compare(Checker& check, const Problem& p, int64_t t0, int64_t t1, int64_t r0, int64_t r1,
+             std::vector<float>& want_bits, double bound, Run run) {
+  const float mark = 12345.678f;
+  const int64_t ldy = p.rows;
+  Guarded<float> y((t1 - t0) * ldy);
+  y.fill([&] { return mark; });
+  run(y.data(), ldy, t0, t1 - t0, r0, r1);
+  const bool first = want_bits.empty();
+  if (first) want_bits.assign(static_cast<size_t>(p.tokens * p.rows), 0);
+  for (int64_t t = t0; t < t1; t++) {
+    for (int64_t r = 0; r < p.rows; r++) {
+      const float got = y.data()[(t - t0) * ldy + r];
+      if (r < r0 || r >= r1) {
+        check.same(got, mark, "written outside its rows", t, r);
+      } else if (first) {
+        const double size = p.magnitude[t * p.rows + r];
+        check.near(got, p.want[t * p.rows + r], bound * size + 1e-37, t, r);
+        want_bits[t * p.rows + r] = got;
+      } else {
+        check.same(got, want_bits[t * p.rows + r], "not batch invariant", t, r);
+      }
+    }
+  }
+}
+
+// All tokens and rows at once against the double, then every way of cutting the batch (all of them
+// where that is few, a sample where it is many).
+template <class Run>
+void all_cuts(Checker& check, Random& random, const Problem& p, double bound, Run run) {
+  std::vector<float> bits;
+  compare(check, p, 0, p.tokens, 0, p.rows, bits, bound, run);
+  const bool exhaustive = p.tokens <= 9 && p.rows <= 9;
+  if (exhaustive) {
+    for (int64_t n = 0; n <= p.tokens; n++) {
+      for (int64_t r0 = 0; r0 <= p.rows; r0++) {
+        const int64_t t0 = random.between(0, p.tokens - n);
+        for (int64_t r1 = r0; r1 <= p.rows; r1++) {
+          compare(check, p, t0, t0 + n, r0, r1, bits, bound, run);
+        }
+      }
+    }
+    return;
+  }
+  for (int i = 0; i < 12; i++) {
+    const int64_t t0 = random.between(0, p.tokens - 1);
+    const int64_t r0 = random.between(0, p.rows - 1);
+    const int64_t t1 = i < 4 ? t0 + 1 : random.between(t0, p.tokens);
+    const int64_t r1 = random.between(r0, p.rows);
+    compare(check, p, t0, t1, r0, r1, bits, bound, run);
+  }
+}
+
+// float32 sums over k, in lanes: far below the size of one wrong term.
+double rounding(int64_t k) { return (static_cast<double>(k) + 16) * 0x1p-24; }
+
+// A shape at random; drawn in this order, which that of function arguments is not.
+struct Ragged {
+  int64_t rows, tokens, steps, slack;
+  bool with_bias;
+  explicit Ragged(Random& random, int64_t longest) {
+    rows = random.between(1, 70);
+    tokens = random.between(1, 110);
+    steps = random.between(1, longest);
+    slack = random.below(4);
+    with_bias = random.below(2);
+  }
+};
+
+void bf16_case(const Kernels& kernels, Checker& check, Random& random, int64_t rows, int64_t tokens,
+               int64_t k, int64_t slack, bool with_bias) {
+  Problem p(rows, tokens, k, slack);
+  p.fill_activations(random, 1);
+  Guarded<uint16_t> w(rows * k, slack);
+  w.fill([&] { return bf16_of(random.normal()); });
+  const uint16_t* bias = with_bias ? p.bias.data() : nullptr;
+  p.multiply([&](int64_t r, int64_t i) { return bf16_double(w.get(r * k + i)); }, bias);
+  const int64_t ldx = k + random.below(5);
+  Guarded<float> x((tokens - 1) * ldx + k);
+  for (int64_t t = 0; t < tokens; t++) memcpy(x.data() + t * ldx, p.x_at[t], k * sizeof(float));
+  all_cuts(check, random, p, rounding(k),
+           [&](float* y, int64_t ldy, int64_t t0, int64_t n, int64_t r0, int64_t r1) {
+             kernels.matmul_bf16(y, ldy, x.data() + t0 * ldx, ldx, n, w.data(), k, r0, r1, bias);
+           });
+}
+
+struct Mxfp4 {
+  Guarded<uint8_t> blocks, scales;
+  int64_t k;
+  Mxfp4(Random& random, int64_t rows, int64_t k_, int64_t slack, int64_t low, int64_t high)
+      : blocks(rows * k_ / 2, slack), scales(rows * k_ / 32, slack), k(k_) {
+    blocks.fill([&] { return random.below(256); });
+    scales.fill([&] { return random.between(low, high); });
+  }
+  double operator()(int64_t r, int64_t i) const {
+    const uint8_t pair = blocks.get(r * k / 2 + i / 2);
+    return ldexp(e2m1_double(i % 2 == 0 ? pair & 15 : pair >> 4),
+                 scales.get(r * k / 32 + i / 32) - 127);
+  }
+};
+
+void mxfp4_case(const Kernels& kernels, Checker& check, Random& random, int64_t rows,
+                int64_t tokens, int64_t k, int64_t slack, bool with_bias, int64_t low,
+                int64_t high) {
+  Problem p(rows, tokens, k, slack);
+  p.fill_activations(random, 1);
+  Mxfp4 w(random, rows, k, slack, low, high);
+  const uint16_t* bias = with_bias ? p.bias.data() : nullptr;
+  p.multiply(w, bias);
+  all_cuts(check, random, p, rounding(k),
+           [&](float* y, int64_t ldy, int64_t t0, int64_t n, int64_t r0, int64_t r1) {
+             kernels.matmul_mxfp4(y, ldy, p.x_at.data() + t0, n, w.blocks.data(), w.scales.data(),
+                                  k, r0, r1, bias);
+           });
+}
+
+// What quantize_q8 means, element by element: scale and whole number.
+void quantise(std::vector<double>& out, const float* x, int64_t k) {
+  out.resize(static_cast<size_t>(k));
+  for (int64_t b = 0; b < k; b += 32) {
+    float largest = 0;
+    for (int64_t i = 0; i < 32; i++) largest = std::max(largest, fabsf(x[b + i]));
+    const float scale = largest / 127.0f;
+    for (int64_t i = 0; i < 32; i++) {
+      const float whole = scale < 0x1p-126f ? 0 : rintf(x[b + i] / scale);
+      out[b + i] = static_cast<double>(scale) * std::min(127.0f, std::max(-127.0f, whole));
+    }
+  }
+}
+
+void q8_case(const Kernels& kernels, Checker& check, Random& random, int64_t rows, int64_t tokens,
+             int64_t k, int64_t slack, bool with_bias, int64_t low, int64_t high) {
+  Problem p(rows, tokens, k, slack);
+  p.fill_activations(random, 3);
+  std::vector<std::unique_ptr<Guarded<int8_t>>> q;
+  std::vector<std::unique_ptr<Guarded<float>>> d;
+  std::vector<const int8_t*> q_at;
+  std::vector<const float*> d_at;
+  std::vector<double> kept;
+  for (int64_t t = 0; t < tokens; t++) {
+    if (random.below(4) == 0) memset(p.x[t]->data(), 0, 32 * sizeof(float));
+    q.emplace_back(new Guarded<int8_t>(k));
+    d.emplace_back(new Guarded<float>(k / 16));
+    kernels.quantize_q8(q[t]->data(), d[t]->data(), p.x_at[t], k);
+    q_at.push_back(q[t]->data());
+    d_at.push_back(d[t]->data());
+  }
+  Mxfp4 w(random, rows, k, slack, low, high);
+  const uint16_t* bias = with_bias ? p.bias.data() : nullptr;
+  // The double product takes the quantised activations as its x.
+  for (int64_t t = 0; t < tokens; t++) {
+    quantise(kept, p.x_at[t], k);
+    for (int64_t i = 0; i < k; i++) p.x[t]->data()[i] = static_cast<float>(kept[i]);
+  }
+  p.multiply(w, bias);
+  all_cuts(check, random, p, rounding(k),
+           [&](float* y, int64_t ldy, int64_t t0, int64_t n, int64_t r0, int64_t r1) {
+             kernels.matmul_mxfp4_q8(y, ldy, q_at.data() + t0, d_at.data() + t0, n, w.blocks.data(),
+                                     w.scales.data(), k, r0, r1, bias);
+           });
+}
+
+// Every code at every place of a block under every scale: the weight itself, to the bit.
+void test_every_weight(const Kernels& kernels, Checker& check) {
+  check.start("every weight");
+  Guarded<uint8_t> blocks(16 * 2), scale(2);
+  Guarded<float> x(32), y(4);
+  const float* x_at[2] = {x.data(), x.data()};
+  for (int s = 0; s <= 254; s++) {
+    scale.fill([&] { return s; });
+    for (int i = 0; i < 32; i++) {
+      for (int code = 0; code < 16; code++) {
+        memset(blocks.data(), 0, 32);
+        memset(x.data(), 0, 32 * sizeof(float));
+        blocks.data()[i / 2] = blocks.data()[16 + i / 2] =
+            static_cast<uint8_t>(i % 2 == 0 ? code : code << 4);
+        x.data()[i] = 1;
+        const float want = static_cast<float>(ldexp(e2m1_double(code), s - 127));
+        // Both ways through: one token, and a batch.
+        const int64_t n = 1 + (s + i + code) % 2;
+        kernels.matmul_mxfp4(y.data(), 2, x_at, n, blocks.data(), scale.data(), 32, 0, 2, nullptr);
+        for (int64_t at = 0; at < 2 * n; at++) {
+          check.that(y.data()[at] == want, "weight", y.data()[at], want, s, code);
+        }
+      }
+    }
+  }
+}
+
+// Weights that are 1 at one place: the product is what the quantised activation says there.
+void test_every_quantised(const Kernels& kernels, Checker& check, Random& random) {
+  check.start("every quantised activation");
+  Guarded<uint8_t> blocks(16 * 3), scale(3);
+  Guarded<float> x(96), d(6), y(1);
+  Guarded<int8_t> q(96);
+  std::vector<double> want;
+  scale.fill([] { return 127; });
+  for (int round = 0; round < 60; round++) {
+    const float size = ldexpf(1, static_cast<int>(random.between(-30, 30)));
+    x.fill([&] { return size * random.normal(); });
+    if (round % 4 == 1) {  // ties: whole numbers and halves of a scale that is a power of two
+      x.fill([&] { return size * static_cast<float>(random.between(-254, 254)) / 2; });
+      for (int b = 0; b < 3; b++) x.data()[32 * b + random.below(32)] = -127 * size;
+    }
+    if (round % 4 == 2) memset(x.data() + 32, 0, 32 * sizeof(float));
+    if (round % 4 == 3) {
+      for (int i = 64; i < 96; i++) x.data()[i] *= 1e-37f / size;
+    }
+    kernels.quantize_q8(q.data(), d.data(), x.data(), 96);
+    quantise(want, x.data(), 96);
+    for (int i = 0; i < 96; i++) {
+      memset(blocks.data(), 0, 48);
+      blocks.data()[i / 2] = i % 2 == 0 ? 2 : 0x20;
+      const int8_t* q_at = q.data();
+      const float* d_at = d.data();
+      kernels.matmul_mxfp4_q8(y.data(), 1, &q_at, &d_at, 1, blocks.data(), scale.data(), 96, 0, 1,
+                              nullptr);
+      check.near(y.data()[0], want[i], fabs(want[i]) * 0x1p-22, round, i);
+    }
+  }
+}
+
+}  // namespace
+
+void test_matmul(const Kernels& kernels, Checker& check) {
+  Random random(1);
+  check.start("matmul bf16, every small shape");
+  for (int64_t k = 1; k <= 70; k++) bf16_case(kernels, check, random, 9, 9, k, k % 3, k % 2);
+  for (int64_t k : {180, 479, 480, 481, 512, 961, 1443}) {
+    bf16_case(kernels, check, random, 6, 5, k, k % 2, true);
+  }
+  check.start("matmul bf16, ragged");
+  for (int i = 0; i < 25; i++) {
+    const Ragged c(random, 700);
+    bf16_case(kernels, check, random, c.rows, c.tokens, c.steps, c.slack, c.with_bias);
+  }
+
+  check.start("matmul mxfp4, every small shape");
+  for (int64_t k = 32; k <= 192; k += 32) {
+    mxfp4_case(kernels, check, random, 9, 9, k, k / 32 % 3, k % 64, 120, 130);
+  }
+  for (int64_t k : {480, 512, 992, 1440})
+    mxfp4_case(kernels, check, random, 6, 5, k, 1, 1, 120, 130);
+  check.start("matmul mxfp4, scales far apart");
+  mxfp4_case(kernels, check, random, 9, 9, 128, 1, false, 0, 3);
+  mxfp4_case(kernels, check, random, 9, 9, 128, 1, false, 1, 240);
+  check.start("matmul mxfp4, ragged");
+  for (int i = 0; i < 25; i++) {
+    const Ragged c(random, 24);
+    mxfp4_case(kernels, check, random, c.rows, c.tokens, 32 * c.steps, c.slack, c.with_bias, 118,
+               130);
+  }
+  test_every_weight(kernels, check);
+
+  test_every_quantised(kernels, check, random);
+  check.start("matmul mxfp4 q8, every small shape");
+  for (int64_t k = 32; k <= 192; k += 32) {
+    q8_case(kernels, check, random, 9, 9, k, k / 32 % 3, k % 64, 120, 130);
+  }
+  for (int64_t k : {480, 512, 992, 1440}) q8_case(kernels, check, random, 6, 5, k, 1, 1, 120, 130);
+  check.start("matmul mxfp4 q8, scales far apart");
+  q8_case(kernels, check, random, 9, 9, 128, 1, false, 0, 3);
+  q8_case(kernels, check, random, 9, 9, 128, 1, false, 1, 240);
+  check.start("matmul mxfp4 q8, ragged");
+  for (int i = 0; i < 25; i++) {
+    const Ragged c(random, 24);
+    q8_case(kernels, check, random, c.rows, c.tokens, 32 * c.steps, c.slack, c.with_bias, 118, 130);
+  }
+}

@@ -1,0 +1,167 @@
+// Sixteen lanes as plain arrays: what simd_avx512.h means, for machines that cannot execute it.
+//
+// With it the kernel templates are tested at the width of AVX-512 on any machine. It also keeps
+// their vocabulary honest: whatever a template needs is spelled out here in scalar C++.
+#ifndef OSSRUN_KERNELTEST_SIMD_PORTABLE16_H_
+#define OSSRUN_KERNELTEST_SIMD_PORTABLE16_H_
+
+namespace {
+
+constexpr E2m1Floats kPortableE2m1;
+
+struct Portable16 {
+  static constexpr int kLanes = 16;
+  static constexpr int kTileTokens = 6;
+  static constexpr int kTileTokensQ8 = 8;
+  struct F {
+    float lane[kLanes];
+  };
+  struct I {
+    uint8_t byte[4 * kLanes];
+  };
+
+  template <class Each>
+  static F each(Each value) {
+    F f;
+    for (int i = 0; i < kLanes; i++) f.lane[i] = value(i);
+    return f;
+  }
+  static F zero() { return set1(0); }
+  static F set1(float a) {
+    return each([&](int) { return a; });
+  }
+  static F load(const float* p) {
+    return each([&](int i) { return p[i]; });
+  }
+  static void store(float* p, F a) { memcpy(p, a.lane, sizeof a.lane); }
+  static F add(F a, F b) {
+    return each([&](int i) { return a.lane[i] + b.lane[i]; });
+  }
+  static F sub(F a, F b) {
+    return each([&](int i) { return a.lane[i] - b.lane[i]; });
+  }
+  static F mul(F a, F b) {
+    return each([&](int i) { return a.lane[i] * b.lane[i]; });
+  }
+  static F div(F a, F b) {
+    return each([&](int i) { return a.lane[i] / b.lane[i]; });
+  }
+  static F fma(F a, F b, F c) {  // rounds twice where the real ones round once
+    return each([&](int i) { return a.lane[i] * b.lane[i] + c.lane[i]; });
+  }
+  static F min(F a, F b) {
+    return each([&](int i) { return a.lane[i] < b.lane[i] ? a.lane[i] : b.lane[i]; });
+  }
+  static F max(F a, F b) {
+    return each([&](int i) { return a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i]; });
+  }
+  static F abs(F a) {
+    return each([&](int i) { return fabsf(a.lane[i]); });
+  }
+  static F load_part(const float* p, int n) {
+    return each([&](int i) { return i < n ? p[i] : 0.0f; });
+  }
+  static void store_part(float* p, F a, int n) { memcpy(p, a.lane, n * sizeof *p); }
+  static float sum(F a) {
+    for (int half = kLanes / 2; half > 0; half /= 2) {
+      for (int i = 0; i < half; i++) a.lane[i] += a.lane[i + half];
+    }
+    return a.lane[0];
+  }
+  static float max_lane(F a) {
+    float largest = a.lane[0];
+    for (float x : a.lane) largest = x > largest ? x : largest;
+    return largest;
+  }
+  static void sum4(float out[4], F a, F b, F c, F d) {
+    out[0] = sum(a);
+    out[1] = sum(b);
+    out[2] = sum(c);
+    out[3] = sum(d);
+  }
+  static F nearest(F a) {
+    return each([&](int i) { return rintf(a.lane[i]); });
+  }
+  static F power_of_2(F a) {
+    return each([&](int i) { return ldexpf(1.0f, static_cast<int>(a.lane[i])); });
+  }
+  static F zero_below(F a, F x, float limit) {
+    return each([&](int i) { return x.lane[i] < limit ? 0.0f : a.lane[i]; });
+  }
+  static F load_bf16(const void* p) {
+    return each([&](int i) {
+      uint8_t bits[4] = {};
+      memcpy(bits + 2, static_cast<const uint8_t*>(p) + 2 * i, 2);
+      float value;
+      memcpy(&value, bits, sizeof value);
+      return value;
+    });
+  }
+  static void store_bf16(void* p, F a) {
+    for (int i = 0; i < kLanes; i++) {
+      uint32_t bits;
+      memcpy(&bits, &a.lane[i], sizeof bits);
+      const bool nan = a.lane[i] != a.lane[i];
+      bits = nan ? bits | 0x00400000u : bits + 0x7fffu + ((bits >> 16) & 1);
+      const uint16_t half = static_cast<uint16_t>(bits >> 16);
+      memcpy(static_cast<uint16_t*>(p) + i, &half, sizeof half);
+    }
+  }
+  static F evens(F a, F b) {
+    return each([&](int i) { return i < 8 ? a.lane[2 * i] : b.lane[2 * i - 16]; });
+  }
+  static F odds(F a, F b) {
+    return each([&](int i) { return i < 8 ? a.lane[2 * i + 1] : b.lane[2 * i - 15]; });
+  }
+  static void mx_weights(F w[2], const uint8_t* block, uint8_t scale) {
+    for (int e = 0; e < 32; e++) {
+      const int code = e % 2 == 0 ? block[e / 2] & 15 : block[e / 2] >> 4;
+      memcpy(&w[e / kLanes].lane[e % kLanes], &kPortableE2m1.bits[scale][code], sizeof(float));
+    }
+  }
+  static void q8_weights(uint8_t* out, const uint8_t* const rows[16], int64_t offset) {
+    for (int v = 0; v < 8; v++) {
+      for (int r = 0; r < kLanes; r++) {
+        for (int i = 0; i < 4; i++) {
+          const uint8_t pair = rows[r][offset + v / 2 * 4 + i];
+          out[(v * kLanes + r) * 4 + i] = kE2m1Plus12[v % 2 == 0 ? pair & 15 : pair >> 4];
+        }
+      }
+    }
+  }
+  static I load_bytes(const uint8_t* p) {
+    I v;
+    memcpy(v.byte, p, sizeof v.byte);
+    return v;
+  }
+  static I zero_ints() { return I{}; }
+  static F to_float(I a) {
+    return each([&](int i) {
+      int32_t value;
+      memcpy(&value, a.byte + 4 * i, sizeof value);
+      return static_cast<float>(value);
+    });
+  }
+  static I dot16(I prev, const I w[4], const int8_t* q) {
+    for (int r = 0; r < kLanes; r++) {
+      int32_t value;
+      memcpy(&value, prev.byte + 4 * r, sizeof value);
+      for (int i = 0; i < 16; i++) value += w[i / 4].byte[4 * r + i % 4] * q[i];
+      memcpy(prev.byte + 4 * r, &value, sizeof value);
+    }
+    return prev;
+  }
+  static F scales(const uint8_t* p) {
+    return each([&](int i) { return ldexpf(1.0f, p[i] - 127); });
+  }
+  static void store_q8(int8_t* q, const F v[2]) {
+    for (int e = 0; e < 32; e++) {
+      const int place = e / 8 * 8 + e % 2 * 4 + e % 8 / 2;
+      q[place] = static_cast<int8_t>(v[e / kLanes].lane[e % kLanes]);
+    }
+  }
+};
+
+}  // namespace
+
+#endif  // OSSRUN_KERNELTEST_SIMD_PORTABLE16_H_

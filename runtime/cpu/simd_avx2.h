@@ -1,0 +1,185 @@
+// Eight float32 lanes on AVX2 and FMA: the vocabulary that the kernel templates are written in.
+//
+// simd_avx512.h says the same with sixteen lanes, kerneltest/simd_portable16.h with plain arrays. A
+// vector is F, a vector of int32 is I. Nothing here needs an aligned pointer.
+#ifndef OSSRUN_CPU_SIMD_AVX2_H_
+#define OSSRUN_CPU_SIMD_AVX2_H_
+
+namespace {
+
+constexpr E2m1Bytes kE2m1Bytes;
+
+struct Avx2 {
+  typedef __m256 F;
+  typedef __m256i I;
+  static constexpr int kLanes = 8;
+  static constexpr int kTileTokens = 3;    // 4 rows x 3 tokens of sums + 3 + 1: all 16 registers
+  static constexpr int kTileTokensQ8 = 4;  // 4 sums + 4 integer sums + 4 weights
+
+  SIMD_INLINE F zero() { return _mm256_setzero_ps(); }
+  SIMD_INLINE F set1(float a) { return _mm256_set1_ps(a); }
+  SIMD_INLINE F load(const float* p) { return _mm256_loadu_ps(p); }
+  SIMD_INLINE void store(float* p, F a) { _mm256_storeu_ps(p, a); }
+  SIMD_INLINE F add(F a, F b) { return _mm256_add_ps(a, b); }
+  SIMD_INLINE F sub(F a, F b) { return _mm256_sub_ps(a, b); }
+  SIMD_INLINE F mul(F a, F b) { return _mm256_mul_ps(a, b); }
+  SIMD_INLINE F div(F a, F b) { return _mm256_div_ps(a, b); }
+  SIMD_INLINE F fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }  // a*b + c
+  // Where one is not a number these give the second.
+  SIMD_INLINE F min(F a, F b) { return _mm256_min_ps(a, b); }
+  SIMD_INLINE F max(F a, F b) { return _mm256_max_ps(a, b); }
+  SIMD_INLINE F abs(F a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a); }
+
+  // The first n lanes (1 <= n < kLanes): the others load as zero and are not stored.
+  SIMD_INLINE I first(int n) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  }
+  SIMD_INLINE F load_part(const float* p, int n) { return _mm256_maskload_ps(p, first(n)); }
+  SIMD_INLINE void store_part(float* p, F a, int n) { _mm256_maskstore_ps(p, first(n), a); }
+
+  SIMD_INLINE float sum(F a) {
+    __m128 s = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
+  }
+  SIMD_INLINE float max_lane(F a) {
+    __m128 s = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    s = _mm_max_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
+  }
+  // out[i] = the sum of the lanes of the i-th vector.
+  SIMD_INLINE void sum4(float out[4], F a, F b, F c, F d) {
+    const F s = _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d));
+    _mm_storeu_ps(out, _mm_add_ps(_mm256_castps256_ps128(s), _mm256_extractf128_ps(s, 1)));
+  }
+
+  SIMD_INLINE F nearest(F a) {
+    return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  }
+  // 2^a for whole numbers a in -126..127.
+  SIMD_INLINE F power_of_2(F a) {
+    const I biased = _mm256_add_epi32(_mm256_cvtps_epi32(a), _mm256_set1_epi32(127));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(biased, 23));
+  }
+  // a where x is not below the limit (or not a number), zero elsewhere.
+  SIMD_INLINE F zero_below(F a, F x, float limit) {
+    return _mm256_and_ps(a, _mm256_cmp_ps(x, _mm256_set1_ps(limit), _CMP_NLT_UQ));
+  }
+
+  SIMD_INLINE F load_bf16(const void* p) {
+    const __m128i half = _mm_loadu_si128(static_cast<const __m128i*>(p));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
+  }
+  // Rounded to nearest, ties to even; not-a-number stays one.
+  SIMD_INLINE void store_bf16(void* p, F a) {
+    const I bits = _mm256_castps_si256(a);
+    const I odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    const I rounded = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+    const I quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x00400000));
+    const I nan = _mm256_castps_si256(_mm256_cmp_ps(a, a, _CMP_UNORD_Q));
+    const I half = _mm256_srli_epi32(_mm256_blendv_epi8(rounded, quiet, nan), 16);
+    const I packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(half, half), 0x08);
+    _mm_storeu_si128(static_cast<__m128i*>(p), _mm256_castsi256_si128(packed));
+  }
+
+  // Lanes 0, 2, 4... (1, 3, 5...) of the 2*kLanes floats in a and b.
+  SIMD_INLINE F evens(F a, F b) { return in_order(_mm256_shuffle_ps(a, b, 0x88)); }
+  SIMD_INLINE F odds(F a, F b) { return in_order(_mm256_shuffle_ps(a, b, 0xdd)); }
+  SIMD_INLINE F in_order(F a) {
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(a), 0xd8));
+  }
+
+  // The 32 weights of a block in natural order. Two byte shuffles make bf16 values; the bytes are
+  // laid out first so that each dword holds elements j and j + 8, which a shift and a mask part.
+  SIMD_INLINE void mx_weights(F w[4], const uint8_t* block, uint8_t scale) {
+    const I spread = _mm256_setr_epi8(0, 4, 0, 4, 1, 5, 1, 5, 8, 12, 8, 12, 9, 13, 9, 13,  //
+                                      2, 6, 2, 6, 3, 7, 3, 7, 10, 14, 10, 14, 11, 15, 11, 15);
+    const I pairs = _mm256_shuffle_epi8(both(block), spread);
+    const I nibbles = _mm256_blend_epi16(pairs, _mm256_srli_epi32(pairs, 4), 0xaa);
+    const I codes = _mm256_and_si256(nibbles, _mm256_set1_epi8(15));
+    const I low = _mm256_shuffle_epi8(both(kE2m1Bytes.of[scale].low), codes);
+    const I high = _mm256_shuffle_epi8(both(kE2m1Bytes.of[scale].high), codes);
+    const I upper = _mm256_set1_epi32(static_cast<int>(0xffff0000u));
+    const I a = _mm256_unpacklo_epi8(low, high), b = _mm256_unpackhi_epi8(low, high);
+    w[0] = _mm256_castsi256_ps(_mm256_slli_epi32(a, 16));
+    w[1] = _mm256_castsi256_ps(_mm256_and_si256(a, upper));
+    w[2] = _mm256_castsi256_ps(_mm256_slli_epi32(b, 16));
+    w[3] = _mm256_castsi256_ps(_mm256_and_si256(b, upper));
+  }
+  SIMD_INLINE I both(const uint8_t* p) {
+    return _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+
+  // One block of kLanes rows, nibbles apart: out[8][kLanes][4] bytes, 2 * e2m1 + 12. Vector 2j has
+  // elements 8j + 0, 2, 4, 6 of every row, vector 2j+1 elements 8j + 1, 3, 5, 7.
+  SIMD_INLINE void q8_weights(uint8_t* out, const uint8_t* const rows[8], int64_t offset) {
+    I a[4], d[4];
+    SIMD_UNROLL
+    for (int i = 0; i < 4; i++) {
+      a[i] = _mm256_inserti128_si256(
+          _mm256_castsi128_si256(
+              _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[i] + offset))),
+          _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[4 + i] + offset)), 1);
+    }
+    const I t0 = _mm256_unpacklo_epi32(a[0], a[1]), t1 = _mm256_unpackhi_epi32(a[0], a[1]);
+    const I t2 = _mm256_unpacklo_epi32(a[2], a[3]), t3 = _mm256_unpackhi_epi32(a[2], a[3]);
+    d[0] = _mm256_unpacklo_epi64(t0, t2);
+    d[1] = _mm256_unpackhi_epi64(t0, t2);
+    d[2] = _mm256_unpacklo_epi64(t1, t3);
+    d[3] = _mm256_unpackhi_epi64(t1, t3);
+    const I table = both(kE2m1Plus12), nibble = _mm256_set1_epi8(15);
+    SIMD_UNROLL
+    for (int j = 0; j < 4; j++) {
+      const I high = _mm256_and_si256(_mm256_srli_epi32(d[j], 4), nibble);
+      store_bytes(out + 64 * j, _mm256_shuffle_epi8(table, _mm256_and_si256(d[j], nibble)));
+      store_bytes(out + 64 * j + 32, _mm256_shuffle_epi8(table, high));
+    }
+  }
+  SIMD_INLINE void store_bytes(uint8_t* p, I a) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a);
+  }
+  SIMD_INLINE I load_bytes(const uint8_t* p) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  }
+  SIMD_INLINE I zero_ints() { return _mm256_setzero_si256(); }
+  SIMD_INLINE F to_float(I a) { return _mm256_cvtepi32_ps(a); }
+
+  // prev + the products of four weight vectors with q[0..15], four a lane and vector. The int16
+  // sums cannot saturate: 4 x 2 x 24 x 127 = 24384.
+  SIMD_INLINE I dot16(I prev, const I w[4], const int8_t* q) {
+    I sums = _mm256_maddubs_epi16(w[0], four(q));
+    sums = _mm256_add_epi16(sums, _mm256_maddubs_epi16(w[1], four(q + 4)));
+    sums = _mm256_add_epi16(sums, _mm256_maddubs_epi16(w[2], four(q + 8)));
+    sums = _mm256_add_epi16(sums, _mm256_maddubs_epi16(w[3], four(q + 12)));
+    return _mm256_add_epi32(prev, _mm256_madd_epi16(sums, _mm256_set1_epi16(1)));
+  }
+  SIMD_INLINE I four(const int8_t* q) {
+    int32_t bytes;
+    memcpy(&bytes, q, sizeof bytes);
+    return _mm256_set1_epi32(bytes);
+  }
+
+  // 2^(scale - 127) of kLanes scale bytes; scale 0 is subnormal.
+  SIMD_INLINE F scales(const uint8_t* p) {
+    const I wide = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+    const I bits = _mm256_slli_epi32(wide, 23);
+    return _mm256_castsi256_ps(_mm256_max_epu32(bits, _mm256_set1_epi32(0x00400000)));
+  }
+
+  // 32 whole numbers within -127..127 as bytes, in the order that q8_weights gives the weights.
+  SIMD_INLINE void store_q8(int8_t* q, const F v[4]) {
+    const I ab = _mm256_packs_epi32(_mm256_cvtps_epi32(v[0]), _mm256_cvtps_epi32(v[1]));
+    const I cd = _mm256_packs_epi32(_mm256_cvtps_epi32(v[2]), _mm256_cvtps_epi32(v[3]));
+    // Dwords of elements 0-3, 8-11, 16-19, 24-27 | 4-7, 12-15, 20-23, 28-31.
+    const I bytes = _mm256_packs_epi16(ab, cd);
+    const I order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    const I natural = _mm256_permutevar8x32_epi32(bytes, order);
+    const I apart = _mm256_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15,  //
+                                     0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(q), _mm256_shuffle_epi8(natural, apart));
+  }
+};
+
+}  // namespace
+
+#endif  // OSSRUN_CPU_SIMD_AVX2_H_
