@@ -1,0 +1,257 @@
+// Any interleaving of arrivals, cancellations, preemptions and chunk sizes gives each request the tokens it gets alone.
+
+package sched
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"sync"
+	"testing"
+
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/kv"
+	"github.com/ossrun/ossrun/runtime/sample"
+)
+
+// job is one request of a scenario.
+type job struct {
+	request Request
+	submit  int // step at which it comes
+	cancel  int // step at which it is cancelled, 0: never
+	cancels context.CancelFunc
+	stream  *Stream
+	refused error
+	got     []Token
+	went    bool // the cancellation was made
+}
+
+func randomRequest(rng *rand.Rand, vocab, longest int) Request {
+	ids := func(n int) []int32 {
+		s := make([]int32, n)
+		for i := range s {
+			s[i] = int32(rng.IntN(vocab))
+		}
+		return s
+	}
+	length := func(most int) int { // short ones more often
+		return 1 + rng.IntN(1+rng.IntN(max(most, 1)))
+	}
+	r := Request{Prompt: ids(length(longest)), MaxTokens: rng.IntN(1 + rng.IntN(200)),
+		Params: sample.Params{Temperature: 1, TopP: 1, Seed: rng.Uint64(), Logprobs: -1}}
+	some := func() bool { return rng.IntN(4) == 0 }
+	if some() {
+		r.Params.Temperature = 0
+	}
+	if some() {
+		r.Params.TopP, r.Params.TopK = 0.9, 20
+	}
+	if some() {
+		r.Params.RepetitionPenalty, r.Params.FrequencyPenalty = 1.3, 0.5
+	}
+	if some() {
+		r.Params.Logprobs = rng.IntN(4)
+	}
+	if some() {
+		r.Forced = ids(rng.IntN(40))
+	}
+	if some() {
+		r.Stop = []int32{3, 7}
+		r.Params.IgnoreEOS = some()
+		r.Params.MinTokens = rng.IntN(20)
+	}
+	if some() {
+		odd := uint64(0xAAAAAAAAAAAAAAAA)
+		r.Mask = func(generated []int32) []uint64 { // odd and even ids in turns
+			if len(generated)%3 == 0 {
+				return nil
+			}
+			return []uint64{odd << (len(generated) % 2), odd}
+		}
+	}
+	return r
+}
+
+// checkState is called inside a step, in the loop's goroutine.
+func (s *Scheduler) checkState(b *engine.Batch) error {
+	owner := map[int32]bool{}
+	used := 0
+	for _, q := range s.running {
+		for _, table := range [][]int32{q.table.Full(), q.table.Window()} {
+			for _, page := range table {
+				if page == kv.Given {
+					continue
+				}
+				if owner[page] {
+					return fmt.Errorf("page %d is in two tables", page)
+				}
+				owner[page] = true
+				used++
+			}
+		}
+		if q.rows > 1 && q.rows < q.left() && s.pool.Free() >= 2 && len(b.Tokens) < s.o.MaxBatchedTokens {
+			return fmt.Errorf("a prefill has %d of %d rows though %d pages and %d rows are free", q.rows, q.left(), s.pool.Free(),
+				s.o.MaxBatchedTokens-len(b.Tokens))
+		}
+		if q.left() == 1 && q.rows == 0 && s.pool.Free() >= 2 {
+			return errors.New("a decode waits though there are pages")
+		}
+	}
+	for _, q := range s.waiting {
+		if q.table.Pages() != 0 || q.computed != 0 {
+			return errors.New("a waiting sequence has pages")
+		}
+	}
+	if used != s.pool.Used() || used+s.pool.Free() != s.pool.Total() {
+		return fmt.Errorf("%d pages are in tables, %d used, %d free, %d in all", used, s.pool.Used(), s.pool.Free(), s.pool.Total())
+	}
+	if len(s.running) > s.o.MaxSeqs || len(b.Tokens) > s.o.MaxBatchedTokens {
+		return fmt.Errorf("%d sequences, %d rows", len(s.running), len(b.Tokens))
+	}
+	return nil
+}
+
+// scenario runs jobs and returns the statistics at the end.
+func scenario(t *testing.T, rng *rand.Rand) Stats {
+	t.Helper()
+	const vocab = 97
+	o := Options{
+		Pages:            12 + rng.IntN(60),
+		MaxBatchedTokens: 1 + rng.IntN(1+rng.IntN(120)),
+		MaxSeqs:          1 + rng.IntN(8),
+	}
+	window := []int{1, 20, 33, 128}[rng.IntN(4)]
+	sim := newSim(o, vocab, window)
+	var s *Scheduler
+	crowded := rng.IntN(2) == 0
+	jobs := make([]*job, 1+rng.IntN(12))
+	for i := range jobs {
+		longest := 200
+		if crowded {
+			longest = 20
+		}
+		jobs[i] = &job{request: randomRequest(rng, vocab, longest), submit: rng.IntN(30)}
+		if crowded { // short prompts are all let in, and grow until the pages run out
+			jobs[i].request.MaxTokens += 150
+			jobs[i].request.Stop = nil
+		}
+		if rng.IntN(5) == 0 {
+			jobs[i].cancel = jobs[i].submit + 1 + rng.IntN(1+rng.IntN(200))
+		}
+	}
+	// The clock ticks with every step, inside it, so that arrivals and cancellations fall between any two steps; where
+	// the loop is idle, the test moves it on.
+	var mu sync.Mutex
+	var fault error
+	clock := 0
+	tick := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		clock++
+		for _, j := range jobs {
+			if j.cancels == nil && j.submit <= clock {
+				var ctx context.Context
+				ctx, j.cancels = context.WithCancel(context.Background())
+				j.stream, j.refused = s.Submit(ctx, j.request)
+			}
+			if j.cancels != nil && j.cancel > 0 && j.cancel <= clock && !j.went {
+				j.went = true
+				j.cancels()
+			}
+		}
+	}
+	sim.before = func(step int, b *engine.Batch) error {
+		err := s.checkState(b)
+		for _, q := range s.running {
+			if q.rows > 0 && q.stream.ctx.Err() != nil {
+				err = errors.New("a cancelled request is in a step")
+			}
+		}
+		tick()
+		if err != nil {
+			fault = err
+		}
+		return nil
+	}
+	s = New(sim, o)
+	for drained := 0; drained < len(jobs); {
+		tick()
+		drained = 0
+		for _, j := range jobs {
+			mu.Lock()
+			st, came := j.stream, j.cancels != nil
+			mu.Unlock()
+			if came {
+				drained++
+			}
+			for st != nil {
+				tok, ok := st.Next(t.Context())
+				if !ok {
+					break
+				}
+				j.got = append(j.got, tok)
+			}
+		}
+	}
+	for i, j := range jobs {
+		context := s.ContextLength()
+		if asked := len(j.request.Prompt) + len(j.request.Forced) + 1; asked > context {
+			var e *ContextLengthError
+			if !errors.As(j.refused, &e) || e.Max != context || e.Asked != asked {
+				t.Fatalf("job %d asks for %d of %d: %v", i, asked, context, j.refused)
+			}
+			continue
+		} else if j.refused != nil {
+			t.Fatalf("job %d: %v", i, j.refused)
+		}
+		got := j.got
+		want, finish := alone(sim.spec, context, j.request)
+		if j.stream.Finish() == FinishCancelled && j.went {
+			if len(got) > len(want) {
+				t.Fatalf("job %d: %d tokens before it was cancelled, %d alone", i, len(got), len(want))
+			}
+			want = want[:len(got)]
+		} else if j.stream.Finish() != finish || j.stream.Err() != nil {
+			t.Fatalf("job %d ended %q (%v), alone %q", i, j.stream.Finish(), j.stream.Err(), finish)
+		}
+		if len(got) != len(want) || len(got) > 0 && !reflect.DeepEqual(got, want) {
+			t.Fatalf("job %d (window %d, %+v)\ngot  %v\nwant %v", i, window, o, got, want)
+		}
+		if n := j.stream.Timing().Generated; n != len(got) {
+			t.Fatalf("timing counts %d tokens of %d", n, len(got))
+		}
+	}
+	for _, j := range jobs {
+		j.cancels()
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if fault != nil {
+		t.Fatal(fault)
+	}
+	if s.pool.Used() != 0 {
+		t.Fatalf("%d pages are lost", s.pool.Used())
+	}
+	return s.Stats()
+}
+
+func TestInterleavings(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	preemptions, cancelled := uint64(0), uint64(0)
+	for range 150 {
+		stats := scenario(t, rng)
+		preemptions += stats.Preemptions
+		cancelled += stats.Cancelled
+	}
+	if preemptions < 30 || cancelled < 50 {
+		t.Fatalf("%d preemptions, %d cancellations: the scenarios do not test enough", preemptions, cancelled)
+	}
+}
+
+func FuzzInterleavings(f *testing.F) {
+	f.Add(uint64(1), uint64(2))
+	f.Fuzz(func(t *testing.T, a, b uint64) { scenario(t, rand.New(rand.NewPCG(a, b))) })
+}

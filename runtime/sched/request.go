@@ -1,0 +1,80 @@
+// What is asked of the scheduler and what comes back.
+
+package sched
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/sample"
+)
+
+// Request is one sequence to generate. Its slices are copied by Submit.
+type Request struct {
+	Prompt    []int32
+	Params    sample.Params
+	MaxTokens int     // generated tokens at most, forced ones included; 0: as many as the context holds
+	Stop      []int32 // ids that end it; Params.IgnoreEOS takes the model's end tokens out of them
+	Forced    []int32 // delivered first, as if they had been sampled, and fed as input
+	// Mask gives the tokens allowed next, a bit each as in sample.Sampler.Next, after those generated so far (forced ones
+	// included); a nil result allows all. It is called once for each sampled token, in order; masks of different requests
+	// are made at the same time. Neither side keeps the other's slice.
+	Mask func(generated []int32) []uint64
+}
+
+// Token is one generated token. Logprob and Top are those of sample.Choice; forced tokens have none.
+type Token struct {
+	ID      int32
+	Logprob float32
+	Top     []sample.TokenLogprob
+	Forced  bool
+}
+
+// Finish says why a stream ended; it is empty while it runs.
+type Finish string
+
+const (
+	FinishStop      Finish = "stop"      // a stop id was generated; it was delivered as the last Token
+	FinishLength    Finish = "length"    // MaxTokens or the context is used up
+	FinishCancelled Finish = "cancelled" // the context given to Submit was cancelled
+	FinishError     Finish = "error"     // see Err
+)
+
+// ErrQueueFull is returned when as many requests wait as may.
+var ErrQueueFull = errors.New("too many requests are waiting")
+
+// ErrClosed ends the requests of a scheduler that is closed, and is returned to new ones.
+var ErrClosed = errors.New("the scheduler is closed")
+
+// ContextLengthError is a request that can never fit: it needs Asked tokens (its prompt, its forced tokens and one to
+// generate), the context holds Max.
+type ContextLengthError struct{ Max, Asked int }
+
+func (e *ContextLengthError) Error() string {
+	return fmt.Sprintf("the request needs at least %d tokens, the context holds %d", e.Asked, e.Max)
+}
+
+// check refuses what cannot be run.
+func (r *Request) check(spec models.Spec, context int) error {
+	if len(r.Prompt) == 0 {
+		return errors.New("the prompt is empty")
+	}
+	if r.MaxTokens < 0 {
+		return fmt.Errorf("max tokens must be 0 or more, got %d", r.MaxTokens)
+	}
+	for _, ids := range [][]int32{r.Prompt, r.Forced} {
+		for _, id := range ids {
+			if id < 0 || int(id) >= spec.Vocab {
+				return fmt.Errorf("token %d is not in the vocabulary of %d", id, spec.Vocab)
+			}
+		}
+	}
+	if err := r.Params.Check(spec.Vocab); err != nil {
+		return err
+	}
+	if asked := len(r.Prompt) + len(r.Forced) + 1; asked > context {
+		return &ContextLengthError{Max: context, Asked: asked}
+	}
+	return nil
+}

@@ -1,0 +1,496 @@
+package sched
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/sample"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// start makes a scheduler over a simulated engine and closes it with the test.
+func start(t testing.TB, o Options) (*Scheduler, *simEngine) {
+	t.Helper()
+	if o.Pages == 0 {
+		o.Pages = 512
+	}
+	if o.MaxBatchedTokens == 0 {
+		o.MaxBatchedTokens = 512
+	}
+	sim := newSim(o, 97, 128)
+	s := New(sim, o)
+	t.Cleanup(func() {
+		s.Close()
+		if s.pool.Used() != 0 {
+			t.Errorf("%d pages are lost", s.pool.Used())
+		}
+	})
+	return s, sim
+}
+
+func submit(t testing.TB, s *Scheduler, ctx context.Context, r Request) *Stream {
+	t.Helper()
+	st, err := s.Submit(ctx, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st
+}
+
+func drain(t testing.TB, st *Stream) (ids []int32) {
+	t.Helper()
+	for {
+		tok, ok := st.Next(t.Context())
+		if !ok {
+			return ids
+		}
+		ids = append(ids, tok.ID)
+	}
+}
+
+func prompt(n int) []int32 {
+	p := make([]int32, n)
+	for i := range p {
+		p[i] = int32(i * 7 % 97)
+	}
+	return p
+}
+
+func TestStopIDIsDelivered(t *testing.T) {
+	s, sim := start(t, Options{})
+	r := Request{Prompt: prompt(5), MaxTokens: 20}
+	free, _ := alone(sim.spec, s.ContextLength(), r)
+	r.Stop = []int32{free[6].ID}
+	st := submit(t, s, t.Context(), r)
+	got := drain(t, st)
+	end := slices.IndexFunc(free, func(t Token) bool { return t.ID == free[6].ID })
+	if len(got) != end+1 || got[end] != free[6].ID || st.Finish() != FinishStop || st.Err() != nil {
+		t.Fatalf("%v, %q, %v", got, st.Finish(), st.Err())
+	}
+	if _, ok := st.Next(t.Context()); ok {
+		t.Fatal("a token after the end")
+	}
+}
+
+func TestIgnoreEOS(t *testing.T) {
+	s, _ := start(t, Options{})
+	for _, c := range []struct {
+		stop   int32
+		ignore bool
+		want   int
+	}{{3, false, 1}, {3, true, 5}, {9, true, 1}} { // 3 ends the model's text, 9 is a stop of the request alone
+		p := sample.Params{LogitBias: map[int32]float32{c.stop: 100}, IgnoreEOS: c.ignore}
+		got := drain(t, submit(t, s, t.Context(), Request{Prompt: prompt(3), MaxTokens: 5, Stop: []int32{c.stop}, Params: p}))
+		if len(got) != c.want {
+			t.Errorf("stop %d, ignore %v: %v", c.stop, c.ignore, got)
+		}
+	}
+}
+
+// Forced tokens come first, count as generated, and a stop id among them ends the request as a sampled one would.
+func TestForced(t *testing.T) {
+	s, _ := start(t, Options{MaxBatchedTokens: 4})
+	for _, c := range []struct {
+		forced []int32
+		most   int
+		want   int
+		finish Finish
+	}{
+		{[]int32{1, 2, 5}, 6, 6, FinishLength},
+		{[]int32{1, 2, 5}, 3, 3, FinishLength},
+		{[]int32{1, 2, 5}, 2, 2, FinishLength},
+		{[]int32{1, 9, 5}, 6, 2, FinishStop},
+	} {
+		st := submit(t, s, t.Context(), Request{Prompt: prompt(9), Forced: c.forced, MaxTokens: c.most, Stop: []int32{9}})
+		var got []Token
+		for tok, ok := st.Next(t.Context()); ok; tok, ok = st.Next(t.Context()) {
+			got = append(got, tok)
+		}
+		if len(got) != c.want || st.Finish() != c.finish {
+			t.Errorf("%v, most %d: %v, %q", c.forced, c.most, got, st.Finish())
+		}
+		for i, tok := range got {
+			if tok.Forced != (i < len(c.forced)) || tok.Forced && tok.ID != c.forced[i] {
+				t.Errorf("token %d is %+v", i, tok)
+			}
+		}
+	}
+}
+
+func TestContextLength(t *testing.T) {
+	s, _ := start(t, Options{Pages: 11, ContextLength: 1000})
+	if s.ContextLength() != 6*32 { // 6 full pages and the 5 that a window of 128 can touch
+		t.Fatalf("context %d", s.ContextLength())
+	}
+	_, err := s.Submit(t.Context(), Request{Prompt: prompt(190), Forced: prompt(2)})
+	var long *ContextLengthError
+	if !errors.As(err, &long) || long.Max != 192 || long.Asked != 193 {
+		t.Fatalf("%v", err)
+	}
+	st := submit(t, s, t.Context(), Request{Prompt: prompt(180), MaxTokens: 1000})
+	if got := drain(t, st); len(got) != 12 || st.Finish() != FinishLength {
+		t.Fatalf("%d tokens, %q", len(got), st.Finish())
+	}
+	if st := s.Stats(); st.PagesPeak > 11 || st.PagesTotal != 11 {
+		t.Fatalf("%+v", st)
+	}
+}
+
+func TestBadRequests(t *testing.T) {
+	s, _ := start(t, Options{})
+	for _, r := range []Request{
+		{}, {Prompt: []int32{97}}, {Prompt: []int32{-1}}, {Prompt: prompt(1), Forced: []int32{97}}, {Prompt: prompt(1), MaxTokens: -1},
+		{Prompt: prompt(1), Params: sample.Params{Temperature: -1}},
+	} {
+		if _, err := s.Submit(t.Context(), r); err == nil {
+			t.Errorf("%+v was taken", r)
+		}
+	}
+}
+
+// gate holds the engine inside a step until the test lets it go.
+type gate struct{ in, out chan struct{} }
+
+func (g *gate) hold(sim *simEngine, at int) {
+	g.in, g.out = make(chan struct{}), make(chan struct{})
+	sim.before = func(step int, _ *engine.Batch) error {
+		if step == at {
+			close(g.in)
+			<-g.out
+		}
+		return nil
+	}
+}
+
+func TestQueueFull(t *testing.T) {
+	s, sim := start(t, Options{MaxSeqs: 2, MaxQueued: 3})
+	var g gate
+	g.hold(sim, 1)
+	var streams []*Stream
+	for range 5 {
+		streams = append(streams, submit(t, s, t.Context(), Request{Prompt: prompt(3), MaxTokens: 4}))
+	}
+	<-g.in
+	if _, err := s.Submit(t.Context(), Request{Prompt: prompt(3)}); err != ErrQueueFull {
+		t.Fatalf("%v", err)
+	}
+	close(g.out)
+	for _, st := range streams {
+		drain(t, st)
+	}
+	if got := drain(t, submit(t, s, t.Context(), Request{Prompt: prompt(3), MaxTokens: 4})); len(got) != 4 {
+		t.Fatalf("the queue stayed full: %v", got)
+	}
+}
+
+// A cancelled request is in no later step, and its pages are free before the next one.
+func TestCancelFreesPagesBeforeTheNextStep(t *testing.T) {
+	s, sim := start(t, Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var after []int
+	sim.before = func(step int, b *engine.Batch) error {
+		if step == 3 {
+			cancel()
+		}
+		if step > 3 {
+			after = append(after, len(b.Seqs), s.pool.Used())
+		}
+		return nil
+	}
+	gone := submit(t, s, ctx, Request{Prompt: prompt(100)})
+	stays := submit(t, s, t.Context(), Request{Prompt: prompt(10), MaxTokens: 6})
+	drain(t, stays)
+	if len(after) < 2 || after[0] != 1 || after[1] != 2 {
+		t.Fatalf("sequences and pages in the steps after the cancellation: %v", after)
+	}
+	drain(t, gone)
+	if gone.Finish() != FinishCancelled || gone.Err() != nil {
+		t.Fatalf("%q %v", gone.Finish(), gone.Err())
+	}
+}
+
+// The reader of a cancelled request does not wait for the step to end.
+func TestCancelDuringAStep(t *testing.T) {
+	s, sim := start(t, Options{})
+	var g gate
+	g.hold(sim, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	st := submit(t, s, ctx, Request{Prompt: prompt(10)})
+	<-g.in
+	time.AfterFunc(10*time.Millisecond, cancel)
+	if got := drain(t, st); len(got) != 0 || st.Finish() != FinishCancelled {
+		t.Fatalf("%v %q", got, st.Finish())
+	}
+	close(g.out)
+	waiting, end := context.WithCancel(t.Context())
+	end()
+	st = submit(t, s, t.Context(), Request{Prompt: prompt(10), MaxTokens: 2})
+	for {
+		if _, ok := st.Next(waiting); !ok && st.Finish() == "" { // the reader gives up, the request does not
+			break
+		} else if st.Finish() != "" {
+			break
+		}
+	}
+	drain(t, st)
+	if st.Finish() != FinishLength {
+		t.Fatalf("%q", st.Finish())
+	}
+}
+
+func TestEngineErrorEndsTheRunningOnly(t *testing.T) {
+	s, sim := start(t, Options{MaxSeqs: 2})
+	broken := errors.New("the device is gone")
+	var g gate
+	g.hold(sim, 1)
+	hold := sim.before
+	sim.before = func(step int, b *engine.Batch) error {
+		hold(step, b)
+		if step == 3 {
+			return broken
+		}
+		return nil
+	}
+	var streams []*Stream
+	var want [][]Token
+	for i := range 4 {
+		r := Request{Prompt: prompt(3 + i), MaxTokens: 8}
+		streams = append(streams, submit(t, s, t.Context(), r))
+		w, _ := alone(sim.spec, s.ContextLength(), r)
+		want = append(want, w)
+	}
+	<-g.in
+	close(g.out)
+	failed := 0
+	for i, st := range streams {
+		got := drain(t, st)
+		switch st.Finish() {
+		case FinishError:
+			failed++
+			if !errors.Is(st.Err(), broken) {
+				t.Errorf("request %d: %v", i, st.Err())
+			}
+		case FinishLength:
+			if len(got) != len(want[i]) || got[7] != want[i][7].ID {
+				t.Errorf("request %d: %v", i, got)
+			}
+		default:
+			t.Errorf("request %d: %q", i, st.Finish())
+		}
+	}
+	if failed == 0 || failed > 2 {
+		t.Fatalf("%d requests failed", failed)
+	}
+	if st := s.Stats(); st.PagesUsed != 0 && st.Running == 0 || st.Failed != uint64(failed) {
+		t.Fatalf("%+v", st)
+	}
+}
+
+// brokenRow gives one sequence a NaN.
+type brokenRow struct{ *simEngine }
+
+func (e brokenRow) Step(ctx context.Context, b *engine.Batch, logits []float32) error {
+	err := e.simEngine.Step(ctx, b, logits)
+	for i, r := range b.LogitRows {
+		if b.Tokens[r] == 42 {
+			logits[i*e.spec.Vocab+5] = float32(math.NaN())
+		}
+	}
+	return err
+}
+
+func TestNonFiniteLogitsEndOneRequest(t *testing.T) {
+	sim := newSim(Options{Pages: 64, MaxBatchedTokens: 64}, 97, 128)
+	s := New(brokenRow{sim}, Options{Pages: 64, MaxBatchedTokens: 64})
+	defer s.Close()
+	never := map[int32]float32{42: -100}
+	bad := submit(t, s, t.Context(), Request{Prompt: []int32{1, 42}, MaxTokens: 5})
+	good := submit(t, s, t.Context(), Request{Prompt: []int32{1, 2}, MaxTokens: 5, Params: sample.Params{LogitBias: never}})
+	if got := drain(t, bad); len(got) != 0 || bad.Finish() != FinishError || !errors.Is(bad.Err(), sample.ErrNonFinite) {
+		t.Fatalf("%v %q %v", got, bad.Finish(), bad.Err())
+	}
+	if got := drain(t, good); len(got) != 5 {
+		t.Fatalf("%v %q %v", got, good.Finish(), good.Err())
+	}
+}
+
+// A running sequence gets a row in every step while a long prompt is prefilled beside it, and a short prompt does not wait
+// for the long one.
+func TestPrefillDelaysNobody(t *testing.T) {
+	s, sim := start(t, Options{MaxBatchedTokens: 96})
+	var mu sync.Mutex
+	var streams []*Stream
+	stalled, waited, prefilled := 0, 0, 0 // steps: without the decode, with the short prompt waiting, with the long one
+	last := int32(0)
+	sim.before = func(_ int, b *engine.Batch) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(streams) < 3 {
+			return nil
+		}
+		if decodes := b.Seqs[0]; decodes.Rows != 1 || decodes.Start == last {
+			stalled++
+		} else {
+			last = decodes.Start
+		}
+		if streams[2].Timing().Generated == 0 {
+			waited++
+		}
+		if streams[1].Timing().Generated == 0 {
+			prefilled++
+		}
+		return nil
+	}
+	decodes := submit(t, s, t.Context(), Request{Prompt: prompt(2), MaxTokens: 1000})
+	decodes.Next(t.Context())
+	long := submit(t, s, t.Context(), Request{Prompt: prompt(1500), MaxTokens: 1})
+	short := submit(t, s, t.Context(), Request{Prompt: prompt(60), MaxTokens: 1})
+	mu.Lock()
+	streams = []*Stream{decodes, long, short}
+	mu.Unlock()
+	drain(t, long)
+	drain(t, short)
+	mu.Lock()
+	defer mu.Unlock()
+	// The long prompt takes 1500/95 steps at least, the short one two of 47 rows; it can come a step late.
+	if prefilled < 15 || waited > 3 || stalled > 0 {
+		t.Errorf("prefill of the long prompt %d steps, of the short one %d, decode stalled in %d", prefilled, waited, stalled)
+	}
+}
+
+// Nothing that a reader does or leaves stalls the others.
+func TestSlowReader(t *testing.T) {
+	s, _ := start(t, Options{})
+	slow := submit(t, s, t.Context(), Request{Prompt: prompt(2), MaxTokens: 1000})
+	if got := drain(t, submit(t, s, t.Context(), Request{Prompt: prompt(3), MaxTokens: 1500})); len(got) != 1500 {
+		t.Fatalf("%d tokens", len(got))
+	}
+	if got := drain(t, slow); len(got) != 1000 || slow.Finish() != FinishLength {
+		t.Fatalf("the slow reader has %d tokens", len(got))
+	}
+}
+
+func TestClose(t *testing.T) {
+	sim := newSim(Options{Pages: 64, MaxBatchedTokens: 64}, 97, 128)
+	s := New(sim, Options{Pages: 64, MaxBatchedTokens: 64, MaxSeqs: 1})
+	a := submit(t, s, t.Context(), Request{Prompt: prompt(3)})
+	b := submit(t, s, t.Context(), Request{Prompt: prompt(3)})
+	a.Next(t.Context())
+	s.Close()
+	s.Close()
+	for _, st := range []*Stream{a, b} {
+		drain(t, st)
+		if st.Finish() != FinishError || st.Err() != ErrClosed {
+			t.Errorf("%q %v", st.Finish(), st.Err())
+		}
+	}
+	if _, err := s.Submit(t.Context(), Request{Prompt: prompt(3)}); err != ErrClosed {
+		t.Errorf("%v", err)
+	}
+	if st := s.Stats(); st.Running+st.Waiting+st.PagesUsed != 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+func TestTimingAndStats(t *testing.T) {
+	s, sim := start(t, Options{})
+	var g gate
+	g.hold(sim, 2)
+	st := submit(t, s, t.Context(), Request{Prompt: prompt(40), MaxTokens: 3})
+	<-g.in
+	if got := s.Stats(); got.Running != 1 || got.Waiting != 0 || got.PagesUsed != 4 || got.PromptTokens != 40 || got.GeneratedTokens != 1 || got.Steps != 1 {
+		t.Errorf("%+v", got)
+	}
+	time.Sleep(2 * time.Millisecond)
+	close(g.out)
+	drain(t, st)
+	tm := st.Timing()
+	if tm.Prompt != 40 || tm.Generated != 3 || tm.Cached != 0 || tm.Decode < 2*time.Millisecond || tm.TTFT != tm.Queued+tm.Prefill || tm.TTFT <= 0 {
+		t.Errorf("%+v", tm)
+	}
+	if again := st.Timing(); again != tm {
+		t.Errorf("the timing of an ended request moved: %+v", again)
+	}
+}
+
+// Above serialLogits the rows are sampled by several goroutines; the race detector watches, and the texts stay.
+func TestManyRowsAreSampledAtOnce(t *testing.T) {
+	o := Options{Pages: 256, MaxBatchedTokens: 256}
+	sim := newSim(o, 20000, 128)
+	s := New(sim, o)
+	defer s.Close()
+	var streams []*Stream
+	requests := make([]Request, 12)
+	for i := range requests {
+		requests[i] = Request{Prompt: []int32{int32(i)}, MaxTokens: 6, Params: sample.Params{Temperature: 1, TopP: 0.9, Seed: uint64(i), Logprobs: 2},
+			Mask: func([]int32) []uint64 { return nil }}
+		streams = append(streams, submit(t, s, t.Context(), requests[i]))
+	}
+	for i, st := range streams {
+		want, _ := alone(sim.spec, s.ContextLength(), requests[i])
+		for _, w := range want {
+			if got, ok := st.Next(t.Context()); !ok || got.ID != w.ID || got.Logprob != w.Logprob || !slices.Equal(got.Top, w.Top) {
+				t.Fatalf("request %d: %+v, want %+v", i, got, w)
+			}
+		}
+	}
+}
+
+// nullEngine costs nothing, so that a benchmark sees the scheduler alone.
+type nullEngine struct{ vocab int }
+
+func (e nullEngine) Spec() models.Spec {
+	return models.Spec{Vocab: e.vocab, Window: 128, MaxPosition: 1 << 30}
+}
+
+func (e nullEngine) Step(context.Context, *engine.Batch, []float32) error { return nil }
+
+// BenchmarkStep is the cost of scheduling a step of 256 decodes: everything but the engine and the size of the
+// vocabulary. Readers are the worst case of a server: one goroutine each.
+func BenchmarkStep(b *testing.B) {
+	for _, readers := range []bool{false, true} {
+		b.Run(fmt.Sprintf("readers=%v", readers), func(b *testing.B) {
+			const seqs = 256
+			s := New(nullEngine{vocab: 16}, Options{Pages: 1 << 20, MaxSeqs: seqs})
+			ctx, cancel := context.WithCancel(context.Background())
+			var all sync.WaitGroup
+			for range seqs {
+				st, err := s.Submit(ctx, Request{Prompt: []int32{1}, Params: sample.Params{Logprobs: -1}})
+				if err != nil {
+					b.Fatal(err)
+				}
+				if readers {
+					all.Go(func() {
+						for _, ok := st.Next(ctx); ok; _, ok = st.Next(ctx) {
+						}
+					})
+				}
+			}
+			for s.Stats().Running < seqs {
+				time.Sleep(time.Millisecond)
+			}
+			b.ReportAllocs()
+			b.ResetTimer()
+			from := s.Stats().Steps
+			for s.Stats().Steps < from+uint64(b.N) {
+				time.Sleep(50 * time.Microsecond)
+			}
+			b.StopTimer()
+			cancel()
+			all.Wait()
+			s.Close()
+		})
+	}
+}

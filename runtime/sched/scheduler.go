@@ -1,0 +1,198 @@
+// Package sched runs many requests through one engine: continuous batching with chunked prefill, pages counted, the
+// youngest preempted when they run out.
+//
+// One goroutine, the loop, owns all sequences and the page pool. A step goes:
+//
+//	collect   new requests join, cancelled ones leave and their pages are free
+//	grant     rows for this step: a row to each that decodes, then prefill chunks (grant.go has the policy)
+//	compute   the engine's step, then sampling (step.go)
+//	deliver   tokens go to the streams, which never block
+//
+// What must stay true:
+//   - A request's tokens do not depend on what else runs: the engine computes each row by itself and sampling is by
+//     (seed, position). Preemption, chunk sizes and batches change times only.
+//   - No request fails for want of pages: what cannot fit alone is refused by Submit, everything else ends.
+//   - A step with an error ends the running requests; waiting and later ones run on.
+package sched
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/kv"
+)
+
+// A table of the pool is handed to the engine as it is.
+const _ = uint(kv.PageTokens-engine.PageTokens) + uint(engine.PageTokens-kv.PageTokens)
+
+// Engine is what the scheduler needs of engine.Engine. Step fills logits [len(LogitRows), vocab] and keeps nothing.
+type Engine interface {
+	Step(ctx context.Context, b *engine.Batch, logits []float32) error
+	Spec() models.Spec
+}
+
+// Options bound a scheduler. Zero values stand for the defaults.
+type Options struct {
+	Pages            int // KV pages, as the engine has; default 512
+	MaxBatchedTokens int // rows in a step, at most the engine's; default 512
+	MaxSeqs          int // sequences that run at once, at most MaxBatchedTokens; default 256
+	MaxQueued        int // requests that wait for those; default 2048
+	ContextLength    int // tokens of a sequence; default what the model was made for, and never more than the pool holds
+}
+
+func (o Options) withDefaults(spec models.Spec) Options {
+	fill := func(v *int, standard int) {
+		if *v <= 0 {
+			*v = standard
+		}
+	}
+	fill(&o.Pages, 512)
+	fill(&o.MaxBatchedTokens, 512)
+	fill(&o.MaxSeqs, 256)
+	fill(&o.MaxQueued, 2048)
+	fill(&o.ContextLength, spec.MaxPosition)
+	o.MaxSeqs = min(o.MaxSeqs, o.MaxBatchedTokens)
+	o.ContextLength = min(o.ContextLength, spec.MaxPosition, longest(o.Pages, spec.Window))
+	return o
+}
+
+// longest is how many tokens a sequence can have that has the pool for itself.
+func longest(pages, window int) int {
+	n := pages * kv.PageTokens
+	for n > 0 && kv.PagesFor(n, 1, window) > pages {
+		n -= kv.PageTokens
+	}
+	return n
+}
+
+// Scheduler is safe for concurrent use.
+type Scheduler struct {
+	eng   Engine
+	spec  models.Spec
+	o     Options
+	ctx   context.Context // of the engine's steps; cancelled by Close
+	close context.CancelFunc
+	wake  chan struct{} // capacity 1: something came in
+	done  chan struct{} // closed when the loop has ended
+
+	mu       sync.Mutex
+	incoming []*sequence
+	live     int // requests that have not ended
+	closed   bool
+	stats    Stats
+
+	// The loop's own.
+	pool     *kv.Pool
+	running  []*sequence // oldest first
+	waiting  []*sequence // oldest first
+	batch    engine.Batch
+	logits   []float32 // grown to the most rows that were asked for
+	sampling []*sequence
+	next     atomic.Int32 // place in sampling
+	chooser  func()
+	counts   Counts
+	ended    int // since the last publish
+}
+
+// New starts a scheduler. The engine must have o.Pages pages and take steps of o.MaxBatchedTokens rows, and is used by
+// this scheduler alone until Close returns.
+func New(eng Engine, o Options) *Scheduler {
+	s := &Scheduler{eng: eng, spec: eng.Spec(), wake: make(chan struct{}, 1), done: make(chan struct{})}
+	s.o = o.withDefaults(s.spec)
+	s.pool = kv.NewPool(s.o.Pages, s.spec.Window)
+	s.ctx, s.close = context.WithCancel(context.Background())
+	s.chooser = s.chooseNext
+	s.publish()
+	go s.loop()
+	return s
+}
+
+// ContextLength is how many tokens a sequence can have, prompt and answer together.
+func (s *Scheduler) ContextLength() int { return s.o.ContextLength }
+
+// Submit starts a request; it joins the next step that has room. Cancelling ctx ends it before the next step and frees
+// its pages. The error is ErrQueueFull, ErrClosed, a *ContextLengthError, a *sample.ParamError or names what is wrong.
+func (s *Scheduler) Submit(ctx context.Context, r Request) (*Stream, error) {
+	if err := r.check(s.spec, s.o.ContextLength); err != nil {
+		return nil, err
+	}
+	st := newStream(ctx, len(r.Prompt))
+	q := newSequence(r, s.spec, s.o.ContextLength, st)
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, ErrClosed
+	}
+	if s.live >= s.o.MaxSeqs+s.o.MaxQueued {
+		return nil, ErrQueueFull
+	}
+	s.live++
+	s.incoming = append(s.incoming, q)
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+	return st, nil
+}
+
+// Close ends every request with ErrClosed and waits for the loop. The engine is free then.
+func (s *Scheduler) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.close()
+	<-s.done
+	return nil
+}
+
+func (s *Scheduler) loop() {
+	defer close(s.done)
+	for s.collect() {
+		now := time.Now()
+		s.running = s.drop(s.running, now)
+		s.waiting = s.drop(s.waiting, now)
+		s.admit(now)
+		s.grant()
+		s.assemble()
+		s.publish()
+		if len(s.batch.Tokens) > 0 {
+			s.compute()
+		}
+	}
+	now := time.Now()
+	for _, q := range slices.Concat(s.running, s.waiting) {
+		s.finish(q, FinishError, ErrClosed, now)
+	}
+	s.running, s.waiting = nil, nil
+	s.publish()
+}
+
+// collect takes in new requests and waits while there is nothing to do. False means that the scheduler is closed, and
+// that every request it took is in a queue.
+func (s *Scheduler) collect() bool {
+	for {
+		s.mu.Lock()
+		s.waiting = append(s.waiting, s.incoming...) // the youngest, in order
+		clear(s.incoming)
+		s.incoming = s.incoming[:0]
+		closed := s.closed
+		s.mu.Unlock()
+		if closed {
+			return false
+		}
+		if len(s.running)+len(s.waiting) > 0 {
+			return true
+		}
+		s.publish()
+		select {
+		case <-s.wake:
+		case <-s.ctx.Done():
+		}
+	}
+}

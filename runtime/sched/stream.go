@@ -1,0 +1,165 @@
+// The reader's end of a request.
+//
+// What must stay true: the scheduler's loop never waits for a reader. Tokens go to a buffer that grows as far as the
+// sequence can (its context bounds it), so one slow reader costs memory and nobody's time.
+
+package sched
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Stream yields the tokens of one request. It is for one reader; Finish, Err and Timing may be asked from anywhere.
+type Stream struct {
+	ctx    context.Context // of Submit: ends the request
+	signal chan struct{}   // capacity 1: something new is in the buffer, or the stream ended
+
+	mu     sync.Mutex
+	buffer []Token
+	read   int // tokens of buffer that were handed out
+	finish Finish
+	err    error
+	at     struct{ submitted, admitted, first, ended time.Time }
+	timing Timing // the counts of it
+}
+
+// Timing is where a request's time went, so far or in the end. Queued + Prefill = TTFT.
+type Timing struct {
+	Queued  time.Duration // until it was first admitted
+	Prefill time.Duration // from there to the first token
+	TTFT    time.Duration // until the first token
+	Decode  time.Duration // from the first token to the last
+
+	Prompt    int // tokens
+	Cached    int // of Prompt, found in the prefix cache
+	Generated int // tokens, forced ones included
+}
+
+func newStream(ctx context.Context, prompt int) *Stream {
+	st := &Stream{ctx: ctx, signal: make(chan struct{}, 1)}
+	st.timing.Prompt = prompt
+	st.at.submitted = time.Now()
+	return st
+}
+
+// Next waits for the next token. False means that no more will come, and Finish says why; or that ctx was cancelled
+// before one came, and then Finish is empty unless the request has ended too.
+func (st *Stream) Next(ctx context.Context) (Token, bool) {
+	for {
+		st.mu.Lock()
+		if st.read < len(st.buffer) {
+			t := st.buffer[st.read]
+			st.buffer[st.read].Top = nil
+			if st.read++; st.read == len(st.buffer) {
+				st.buffer, st.read = st.buffer[:0], 0
+			}
+			st.mu.Unlock()
+			return t, true
+		}
+		ended := st.finish != ""
+		st.mu.Unlock()
+		if ended {
+			return Token{}, false
+		}
+		select {
+		case <-st.signal:
+		case <-st.ctx.Done():
+			st.settle()
+		case <-ctx.Done():
+			st.settle()
+			return Token{}, false
+		}
+	}
+}
+
+// settle ends the stream of a cancelled request, which the loop may not have noticed yet.
+func (st *Stream) settle() {
+	if st.ctx.Err() != nil {
+		st.end(FinishCancelled, nil, time.Now())
+	}
+}
+
+// Finish says why the stream ended, "" while it runs.
+func (st *Stream) Finish() Finish {
+	st.settle()
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.finish
+}
+
+// Err is set with FinishError.
+func (st *Stream) Err() error {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.err
+}
+
+// Timing may be asked at any time.
+func (st *Stream) Timing() Timing {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	t, at := st.timing, st.at
+	now := at.ended
+	if now.IsZero() {
+		now = time.Now()
+	}
+	until := func(mark time.Time) time.Time {
+		if mark.IsZero() {
+			return now
+		}
+		return mark
+	}
+	admitted, first := until(at.admitted), until(at.first)
+	t.Queued = admitted.Sub(at.submitted)
+	t.Prefill = first.Sub(admitted)
+	t.TTFT = first.Sub(at.submitted)
+	t.Decode = now.Sub(first)
+	return t
+}
+
+// admit marks the end of waiting and tells whether it is the first time: a preempted request is admitted again.
+func (st *Stream) admit(now time.Time) (first bool) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if first = st.at.admitted.IsZero(); first {
+		st.at.admitted = now
+	}
+	return first
+}
+
+// push hands a token to the reader.
+func (st *Stream) push(t Token, now time.Time) {
+	st.mu.Lock()
+	if st.finish == "" {
+		if st.read > 0 && len(st.buffer) == cap(st.buffer) {
+			st.buffer = st.buffer[:copy(st.buffer, st.buffer[st.read:])]
+			st.read = 0
+		}
+		st.buffer = append(st.buffer, t)
+		st.timing.Generated++
+		if st.at.first.IsZero() {
+			st.at.first = now
+		}
+	}
+	st.mu.Unlock()
+	st.wake()
+}
+
+// end is the last word; a second one is not heard.
+func (st *Stream) end(f Finish, err error, now time.Time) {
+	st.mu.Lock()
+	if st.finish == "" {
+		st.finish, st.err, st.at.ended = f, err, now
+	}
+	st.mu.Unlock()
+	st.wake()
+}
+
+func (st *Stream) wake() {
+	select {
+	case st.signal <- struct{}{}:
+	default:
+	}
+}
