@@ -1,0 +1,123 @@
+// A loaded model: checkpoint, engine, scheduler, tokenizer and the memory of what was sampled, as one thing that starts
+// turns and is closed once.
+
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/sched"
+)
+
+const (
+	maxSeqs          = 256
+	chunkRows        = 512     // most rows of a step
+	demoContext      = 8192    // the demo was trained on short conversations; more would only cost memory
+	rememberedTokens = 4 << 20 // 16 MiB of ids
+	rememberedFor    = 24 * time.Hour
+)
+
+// LoadOptions say how a model is loaded. The zero value takes what fits.
+type LoadOptions struct {
+	MaxModelLen int // longest context in tokens; 0: as long as fits
+	Threads     int // 0: all of the device's
+	Compute     string
+	ISA         string
+}
+
+// Model is a loaded model. It is safe for concurrent use.
+type Model struct {
+	id      string
+	device  string
+	plan    Plan
+	ckpt    *models.Checkpoint
+	engine  *engine.Engine
+	sched   *sched.Scheduler
+	dev     engine.Device
+	memory  *Memory
+	created time.Time
+
+	submit func(context.Context, sched.Request) (tokenStream, error) // the scheduler's Submit; tests script it
+
+	turns, faults atomic.Int64
+}
+
+// Load opens the checkpoint, plans the memory, and starts the engine and its scheduler on dev, which Close closes.
+func Load(found models.Found, dev engine.Device, o LoadOptions) (_ *Model, err error) {
+	ckpt, err := found.Open()
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{id: found.Name, device: dev.Name(), ckpt: ckpt, dev: dev, created: time.Now(),
+		memory: NewMemory(rememberedTokens, rememberedFor)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, ckpt.Close())
+		}
+	}()
+	_, free := dev.Memory()
+	spec := ckpt.Spec
+	if spec.Vocab != token.VocabSize {
+		return nil, fmt.Errorf("%s has a vocabulary of %d tokens, which is not o200k_harmony's %d: it cannot chat", found.Name, spec.Vocab, token.VocabSize)
+	}
+	if found.Demo && o.MaxModelLen == 0 {
+		o.MaxModelLen = demoContext
+	}
+	eo := engine.Options{Compute: o.Compute, Threads: o.Threads, ISA: o.ISA, MaxRows: chunkRows}
+	need, err := engine.PlanFor(spec, eo)
+	if err != nil {
+		return nil, err
+	}
+	m.plan, err = MakePlan(PlanInput{
+		Free: free, Weights: ckpt.Bytes(), Scratch: need.Scratch, PageBytes: need.PageBytes, PageTokens: engine.PageTokens,
+		MaxPosition: spec.MaxPosition, MaxModelLen: o.MaxModelLen, Window: spec.Window, ChunkTokens: chunkRows, MaxSeqs: maxSeqs,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", found.Name, err)
+	}
+	eo.Pages = m.plan.Pages
+	if m.engine, err = engine.New(dev, ckpt, eo); err != nil {
+		return nil, fmt.Errorf("%s: %w", found.Name, err)
+	}
+	m.sched = sched.New(m.engine, sched.Options{Pages: m.plan.Pages, MaxBatchedTokens: chunkRows, MaxSeqs: maxSeqs, ContextLength: m.plan.Context})
+	m.submit = func(ctx context.Context, r sched.Request) (tokenStream, error) { return m.sched.Submit(ctx, r) }
+	return m, nil
+}
+
+// Close ends the running turns and frees everything, the device included.
+func (m *Model) Close() error {
+	return errors.Join(m.sched.Close(), m.engine.Close(), m.ckpt.Close(), m.dev.Close())
+}
+
+// ID is the catalogue's name, or the folder's.
+func (m *Model) ID() string { return m.id }
+
+// Device says what the model runs on, for people.
+func (m *Model) Device() string { return m.device }
+
+// ContextLength is the most tokens a sequence may have, prompt and answer together.
+func (m *Model) ContextLength() int { return m.plan.Context }
+
+// Plan is the memory plan the model was loaded with.
+func (m *Model) Plan() Plan { return m.plan }
+
+// Created is when the model was loaded.
+func (m *Model) Created() time.Time { return m.created }
+
+// Stats are the scheduler's counters.
+func (m *Model) Stats() sched.Stats { return m.sched.Stats() }
+
+// Faults counts the turns so far, and the places in them where the tokens were not legal Harmony.
+func (m *Model) Faults() (turns, faults int64) { return m.turns.Load(), m.faults.Load() }
+
+func (m *Model) finished(t *Turn) {
+	m.turns.Add(1)
+	m.faults.Add(int64(t.result.Faults))
+}

@@ -1,0 +1,133 @@
+// From a Request to prompt tokens.
+//
+// The prompt is the system message, one developer message for Instructions and Functions, then the history, then
+// <|start|>assistant. Two rules decide what of the assistant's past is in it:
+//
+//   - the reasoning of a finished turn (one whose final answer stands in the history) is left out; inside a tool loop
+//     it stays;
+//   - where Memory knows what was sampled for a call or an answer, those tokens stand in place of rendered ones.
+
+package session
+
+import (
+	"time"
+
+	"github.com/ossrun/ossrun/harmony"
+)
+
+func (m *Model) prompt(r Request) ([]int32, error) {
+	system, err := systemMessage(r)
+	if err != nil {
+		return nil, err
+	}
+	head := []harmony.Message{system}
+	if r.Instructions != "" || len(r.Functions) > 0 {
+		d := harmony.DeveloperContent{Tools: harmony.Functions(r.Functions)}
+		if r.Instructions != "" {
+			d.Instructions = &r.Instructions
+		}
+		head = append(head, harmony.Developer(d))
+	}
+	opts := harmony.RenderOptions{FunctionTools: len(r.Functions) > 0}
+	var ids []int32
+	for _, msg := range head {
+		if ids, err = harmony.RenderMessage(ids, msg, opts); err != nil {
+			return nil, err
+		}
+	}
+	lastFinal := -1
+	for i, msg := range r.Messages {
+		if isFinal(msg) {
+			lastFinal = i
+		}
+	}
+	for i := 0; i < len(r.Messages); {
+		end := i
+		for end < len(r.Messages) && r.Messages[end].Role == harmony.RoleAssistant {
+			end++
+		}
+		if end == i { // somebody else's message
+			if ids, err = harmony.RenderMessage(ids, r.Messages[i].Message, opts); err != nil {
+				return nil, err
+			}
+			i++
+			continue
+		}
+		if ids, err = m.renderRun(ids, r.Messages[i:end], end <= lastFinal || lastFinal >= i, opts); err != nil {
+			return nil, err
+		}
+		i = end
+	}
+	return harmony.RenderTurn(ids, harmony.RoleAssistant), nil
+}
+
+// renderRun appends the assistant's consecutive messages; finished tells that the turn they belong to has its answer.
+func (m *Model) renderRun(ids []int32, run []Message, finished bool, opts harmony.RenderOptions) ([]int32, error) {
+	last := run[len(run)-1]
+	if r := m.recall(last); r != nil {
+		for _, s := range r.segments {
+			if finished && s.reasoning {
+				continue
+			}
+			ids = append(harmony.RenderTurn(ids, harmony.RoleAssistant), s.tokens...)
+		}
+		return ids, nil
+	}
+	var err error
+	for _, msg := range run {
+		if finished && isReasoning(msg) {
+			continue
+		}
+		if ids, err = harmony.RenderMessage(ids, msg.Message, opts); err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
+}
+
+// recall finds what was sampled for a run by its last message.
+func (m *Model) recall(last Message) *remembered {
+	if last.CallID != "" {
+		if r := m.memory.get(callKey(last.CallID)); r != nil && sameArguments(r.arguments, last.Text()) {
+			return r
+		}
+		return nil
+	}
+	if isFinal(last) {
+		return m.memory.get(answerKey(last.Text()))
+	}
+	return nil
+}
+
+func isFinal(m Message) bool {
+	return m.Role == harmony.RoleAssistant && m.Channel == "final" && m.Recipient == ""
+}
+
+func isReasoning(m Message) bool {
+	return m.Role == harmony.RoleAssistant && m.Channel == "analysis" && m.Recipient == ""
+}
+
+func systemMessage(r Request) (harmony.Message, error) {
+	effort, date := r.Effort, r.Date
+	if effort == "" {
+		effort = "medium"
+	}
+	if effort != "low" && effort != "medium" && effort != "high" {
+		return harmony.Message{}, &RequestError{"effort", "must be low, medium or high, not " + effort}
+	}
+	if date == "" {
+		date = time.Now().Format(time.DateOnly)
+	}
+	s := harmony.DefaultSystem(effort, date)
+	if r.Identity != "" {
+		s.ModelIdentity = &r.Identity
+	}
+	s.Tools = map[string]harmony.ToolNamespace{}
+	if r.Python {
+		s.Tools["python"] = harmony.BuiltinPython()
+	}
+	if r.Browser {
+		s.Tools["browser"] = harmony.BuiltinBrowser()
+	}
+	return harmony.System(s), nil
+}

@@ -1,0 +1,137 @@
+// Package cli is the command line: one file per verb, each a function that returns its *cli.Command.
+//
+// What must stay true: stdout holds only what was asked for, everything else goes to stderr; every error is one line
+// that says what happened and what to do; the exit code is one of those in errors.go; nothing here calls os.Exit, so
+// the tests run verbs in process.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/mattn/go-isatty"
+	"github.com/urfave/cli/v2"
+)
+
+// Terminal is where a run reads and writes. In and Out may be files, so that a verb can tell whether a person is there.
+type Terminal struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// Run runs one command line (args[0] is the program's name) and returns the exit code.
+func Run(ctx context.Context, args []string, t Terminal) int {
+	app := newApp(t)
+	err := app.RunContext(ctx, flagsFirst(app, args))
+	if err == nil {
+		return exitOK
+	}
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return exitInterrupted
+	}
+	if text := err.Error(); text != "" {
+		fmt.Fprintf(t.Err, "ossrun: %s\n", text)
+	}
+	return exitCode(err)
+}
+
+func newApp(t Terminal) *cli.App {
+	app := &cli.App{
+		Name:  "ossrun",
+		Usage: "run OpenAI's gpt-oss models on this machine",
+		Description: strings.TrimSpace(`
+One program for gpt-oss-20b and gpt-oss-120b: it finds the GPU or uses the CPU, keeps the
+weights in the Hugging Face cache, chats in the terminal and serves an OpenAI-compatible port.
+
+  ossrun chat                          talk to the best model that is here and fits
+  ossrun chat "Why is the sky blue?"   answer once and exit
+  ossrun serve --port 8000             an OpenAI port at http://127.0.0.1:8000/v1`),
+		HideVersion:            true,
+		HideHelpCommand:        true,
+		EnableBashCompletion:   true,
+		UseShortOptionHandling: false,
+		CustomAppHelpTemplate:  appHelp,
+		Reader:                 t.In,
+		Writer:                 t.Out,
+		ErrWriter:              t.Err,
+		ExitErrHandler:         func(*cli.Context, error) {},
+		OnUsageError:           usageError,
+		Commands: []*cli.Command{
+			chatCommand(t), serveCommand(t), pullCommand(), listCommand(), rmCommand(), benchCommand(), evalCommand(),
+			doctorCommand(), harmonyCommand(), versionCommand(), completionCommand(),
+		},
+	}
+	app.Action = func(c *cli.Context) error {
+		if name := c.Args().First(); name != "" {
+			return &exitError{exitUsage, unknownName("command", name, verbs(app)) + "; see ossrun --help"}
+		}
+		return cli.ShowAppHelp(c)
+	}
+	for _, cmd := range app.Commands {
+		finishCommand(app, cmd)
+	}
+	return app
+}
+
+// finishCommand gives a verb what all verbs have: errors in our words, the config file, help in our form.
+func finishCommand(app *cli.App, cmd *cli.Command) {
+	cmd.OnUsageError = usageError
+	cmd.CustomHelpTemplate = commandHelp
+	cmd.HideHelpCommand = true
+	before := cmd.Before
+	cmd.Before = func(c *cli.Context) error {
+		if err := applyConfig(app, c); err != nil {
+			return err
+		}
+		if before != nil {
+			return before(c)
+		}
+		return nil
+	}
+	for _, sub := range cmd.Subcommands {
+		sub.OnUsageError = usageError
+		sub.CustomHelpTemplate = commandHelp
+		sub.HideHelpCommand = true
+	}
+}
+
+func verbs(app *cli.App) []string {
+	var names []string
+	for _, c := range app.Commands {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// isTerminal tells whether a person is at the other end of f.
+func isTerminal(f any) bool {
+	file, ok := f.(*os.File)
+	return ok && isatty.IsTerminal(file.Fd())
+}
+
+const appHelp = `{{.Name}} - {{.Usage}}
+
+{{.Description}}
+
+Commands:{{range .VisibleCommands}}
+  {{printf "%-12s" .Name}} {{.Usage}}{{end}}
+
+ossrun COMMAND --help tells more, with an example and the exit codes.
+`
+
+const commandHelp = `ossrun {{.Name}} - {{.Usage}}
+
+Usage: ossrun {{.Name}}{{if .ArgsUsage}} {{.ArgsUsage}}{{end}}
+{{if .Description}}
+{{.Description}}
+{{end}}{{if .VisibleFlags}}
+Flags:{{range .VisibleFlags}}
+  {{.}}{{end}}
+{{end}}{{if .Subcommands}}
+Commands:{{range .Subcommands}}
+  {{printf "%-12s" .Name}} {{.Usage}}{{end}}
+{{end}}`

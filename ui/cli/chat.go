@@ -1,0 +1,189 @@
+// ossrun chat: the terminal chat, or one answer on stdout.
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/adrg/xdg"
+	"github.com/urfave/cli/v2"
+
+	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/ui/chat"
+)
+
+func chatCommand(t Terminal) *cli.Command {
+	return &cli.Command{
+		Name:      "chat",
+		Usage:     "talk to a model, or answer one PROMPT and exit",
+		ArgsUsage: "[flags] [PROMPT...]",
+		Description: "With a PROMPT, with text on stdin, or with both (the prompt first, then the text), the answer goes\n" +
+			"to stdout and nothing else does; --show-reasoning sends the reasoning to stderr.\n\n" +
+			"Example: ossrun chat\n" +
+			"         ossrun chat --effort high \"Is 2027 prime?\"\n" +
+			"         git diff | ossrun chat \"Write a commit message\"\n\n" + exitCodes,
+		Flags: append(append(engineFlags(), samplingFlags()...),
+			&cli.BoolFlag{Name: "show-reasoning", Usage: "with a PROMPT: print the reasoning on stderr"},
+			&cli.BoolFlag{Name: "json", Usage: "with a PROMPT: print one JSON object"}),
+		Action: func(c *cli.Context) error {
+			prompt, err := promptText(c, t)
+			if err != nil {
+				return err
+			}
+			params, effort, err := sampling(c)
+			if err != nil {
+				return err
+			}
+			once := prompt != ""
+			if !once && (c.Bool("json") || c.Bool("show-reasoning")) {
+				return fail(exitUsage, "--json and --show-reasoning want a PROMPT or text on stdin")
+			}
+			if !once && !isTerminal(t.Out) {
+				return fail(exitUsage, "the chat wants a terminal; give a PROMPT to have one answer on stdout")
+			}
+			m, err := loadModel(c, t, !once)
+			if err != nil {
+				return err
+			}
+			defer m.Close()
+			if once {
+				return answerOnce(c, t, m, session.Request{
+					Messages: []session.Message{session.User(prompt)}, Instructions: c.String("system"),
+					Effort: effort, Params: params, MaxTokens: c.Int("max-tokens"),
+				})
+			}
+			return chat.Run(c.Context, chat.Options{
+				Model: chatRunner{m}, Effort: effort, System: c.String("system"), Params: params, MaxTokens: c.Int("max-tokens"),
+				In: t.In, Out: t.Out, HistoryPath: filepath.Join(xdg.StateHome, "ossrun", "history"), NoColor: os.Getenv("NO_COLOR") != "",
+			})
+		},
+	}
+}
+
+// chatRunner gives the chat the model behind its own interface.
+type chatRunner struct{ *session.Model }
+
+func (r chatRunner) Start(ctx context.Context, q session.Request) (chat.Turn, error) {
+	t, err := r.Model.Start(ctx, q)
+	if err != nil {
+		return nil, err // a typed nil inside the interface would not be nil
+	}
+	return t, nil
+}
+
+// promptText joins the arguments and what is piped in.
+func promptText(c *cli.Context, t Terminal) (string, error) {
+	prompt := strings.Join(c.Args().Slice(), " ")
+	if t.In == nil || isTerminal(t.In) || !piped(t.In) {
+		return prompt, nil
+	}
+	text, err := io.ReadAll(t.In)
+	if err != nil {
+		return "", fail(exitFailure, "reading stdin: %s", err)
+	}
+	if !utf8.Valid(text) {
+		return "", fail(exitUsage, "stdin is not UTF-8 text")
+	}
+	piece := strings.TrimRight(string(text), "\n")
+	switch {
+	case piece == "" && prompt == "":
+		return "", fail(exitUsage, "nothing to answer: stdin is empty and there is no PROMPT")
+	case prompt == "":
+		return piece, nil
+	case piece == "":
+		return prompt, nil
+	}
+	return prompt + "\n\n" + piece, nil
+}
+
+// piped tells a pipe or a file from /dev/null and from a closed stdin, which say nothing.
+func piped(in io.Reader) bool {
+	f, ok := in.(*os.File)
+	if !ok {
+		return true
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice == 0
+}
+
+// onceResult is what --json prints.
+type onceResult struct {
+	Model     string         `json:"model"`
+	Answer    string         `json:"answer"`
+	Reasoning string         `json:"reasoning"`
+	Finish    session.Finish `json:"finish_reason"`
+	Usage     onceUsage      `json:"usage"`
+}
+
+type onceUsage struct {
+	Prompt     int `json:"prompt_tokens"`
+	Completion int `json:"completion_tokens"`
+	Reasoning  int `json:"reasoning_tokens"`
+}
+
+// answerOnce streams one answer to stdout.
+func answerOnce(c *cli.Context, t Terminal, m *session.Model, r session.Request) error {
+	r.Params.Logprobs = -1
+	turn, err := m.Start(c.Context, r)
+	if err != nil {
+		return err
+	}
+	asJSON, show := c.Bool("json"), c.Bool("show-reasoning")
+	clean := isTerminal(t.Out)
+	for e, ok := turn.Next(); ok; e, ok = turn.Next() {
+		switch e := e.(type) {
+		case session.Reasoning:
+			if show {
+				fmt.Fprint(t.Err, printable(e.Text, isTerminal(t.Err)))
+			}
+		case session.Answer:
+			if !asJSON {
+				if _, err := io.WriteString(t.Out, printable(e.Text, clean)); err != nil {
+					return fail(exitFailure, "writing the answer: %s", err)
+				}
+			}
+		}
+	}
+	res := turn.Result()
+	if show && res.Reasoning != "" {
+		fmt.Fprintln(t.Err)
+	}
+	if asJSON {
+		u := res.Done.Usage
+		out := onceResult{m.ID(), res.Answer, res.Reasoning, res.Done.Finish, onceUsage{u.Prompt, u.Completion, u.Reasoning}}
+		if err := json.NewEncoder(t.Out).Encode(out); err != nil {
+			return fail(exitFailure, "writing the answer: %s", err)
+		}
+	} else if res.Answer != "" && !strings.HasSuffix(res.Answer, "\n") {
+		fmt.Fprintln(t.Out)
+	}
+	switch res.Done.Finish {
+	case session.FinishCancelled:
+		return context.Canceled
+	case session.FinishError:
+		return fail(exitFailure, "the model stopped: %s", res.Done.Err)
+	case session.FinishLength:
+		fmt.Fprintln(t.Err, "ossrun: the answer was cut: --max-tokens or the context is used up")
+	}
+	return nil
+}
+
+// printable keeps control characters of a text away from a terminal.
+func printable(s string, terminal bool) string {
+	if !terminal {
+		return s
+	}
+	return strings.Map(func(r rune) rune {
+		if r < 0x20 && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 {
+			return -1
+		}
+		return r
+	}, s)
+}

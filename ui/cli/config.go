@@ -1,0 +1,107 @@
+// The config file: a user's defaults for any flag of any verb, in YAML.
+//
+//	model: 20b
+//	effort: high
+//	port: 9000
+//
+// It is read from --config FILE, else from ossrun/config.yaml in the XDG configuration folder if it is there. A flag on
+// the command line wins. What must stay true: a key that is no flag of any verb is an error with the nearest name, and
+// a bad value is reported with the file and the key, never ignored.
+
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"github.com/adrg/xdg"
+	"github.com/goccy/go-yaml"
+	"github.com/urfave/cli/v2"
+)
+
+func defaultConfigPath() string { return filepath.Join(xdg.ConfigHome, "ossrun", "config.yaml") }
+
+func applyConfig(app *cli.App, c *cli.Context) error {
+	path, asked := defaultConfigPath(), false
+	if c.IsSet("config") {
+		path, asked = c.String("config"), true
+	}
+	values, err := readConfig(path)
+	if errors.Is(err, fs.ErrNotExist) && !asked {
+		return nil
+	}
+	if err != nil {
+		return fail(exitUsage, "config file %s: %s", path, err)
+	}
+	every := map[string]bool{}
+	var names []string
+	for _, cmd := range app.Commands {
+		for _, f := range cmd.Flags {
+			if n := f.Names()[0]; n != "config" && n != "help" && !every[n] {
+				every[n] = true
+				names = append(names, n)
+			}
+		}
+	}
+	mine := map[string]bool{}
+	for _, f := range c.Command.Flags {
+		mine[f.Names()[0]] = true
+	}
+	keys := make([]string, 0, len(values))
+	for k := range values {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	for _, k := range keys {
+		if !every[k] {
+			return fail(exitUsage, "config file %s: %s", path, unknownName("key", k, names))
+		}
+		if !mine[k] || c.IsSet(k) {
+			continue
+		}
+		if err := c.Set(k, values[k]); err != nil {
+			return fail(exitUsage, "config file %s: %s: %s", path, k, err)
+		}
+	}
+	return nil
+}
+
+// readConfig gives the file's keys with their values as flag texts; a list is joined by commas.
+func readConfig(path string) (map[string]string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		var pe *fs.PathError
+		if errors.As(err, &pe) {
+			return nil, pe.Err
+		}
+		return nil, err
+	}
+	var raw map[string]any
+	if err := yaml.NewDecoder(bytes.NewReader(text)).Decode(&raw); err != nil && !errors.Is(err, io.EOF) {
+		return nil, errors.New(strings.TrimSpace(yaml.FormatError(err, false, false)))
+	}
+	values := map[string]string{}
+	for k, v := range raw {
+		switch v := v.(type) {
+		case nil:
+		case map[string]any:
+			return nil, fmt.Errorf("%s: a value is wanted, not a table", k)
+		case []any:
+			var parts []string
+			for _, p := range v {
+				parts = append(parts, fmt.Sprint(p))
+			}
+			values[k] = strings.Join(parts, ",")
+		default:
+			values[k] = fmt.Sprint(v)
+		}
+	}
+	return values, nil
+}

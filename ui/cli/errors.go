@@ -1,0 +1,114 @@
+// Exit codes, and the form every error takes on its way out.
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/ossrun/ossrun/models"
+)
+
+const (
+	exitOK          = 0
+	exitFailure     = 1   // something went wrong, or a check missed
+	exitUsage       = 2   // unknown flag or command, bad value
+	exitModel       = 3   // the model is unknown, not here, damaged, or does not fit
+	exitPort        = 4   // the port cannot be listened on
+	exitInterrupted = 130 // Ctrl-C
+)
+
+// exitCodes is the text that ends the --help of every verb.
+const exitCodes = "Exit codes: 0 done; 1 failure; 2 wrong usage; 3 model unknown, missing, damaged or too large;\n" +
+	"4 port cannot be used; 130 interrupted."
+
+// exitError is an error that knows its exit code.
+type exitError struct {
+	code int
+	text string
+}
+
+func (e *exitError) Error() string { return e.text }
+func (e *exitError) ExitCode() int { return e.code }
+
+func fail(code int, format string, args ...any) error {
+	return &exitError{code, fmt.Sprintf(format, args...)}
+}
+
+func exitCode(err error) int {
+	var e *exitError
+	if errors.As(err, &e) {
+		return e.code
+	}
+	var unknown *models.UnknownModelError
+	var missing *models.NotCachedError
+	if errors.As(err, &unknown) || errors.As(err, &missing) {
+		return exitModel
+	}
+	return exitFailure
+}
+
+var undefinedFlag = regexp.MustCompile(`^flag provided but not defined: -(.*)$`)
+
+// usageError says in one line what is wrong with the flags.
+func usageError(c *cli.Context, err error, _ bool) error {
+	see := "; see ossrun --help"
+	name := "ossrun"
+	if c.Command != nil && c.Command.Name != "" && c.Command.Name != c.App.Name {
+		name = "ossrun " + c.Command.Name
+		see = "; see " + name + " --help"
+	}
+	if m := undefinedFlag.FindStringSubmatch(err.Error()); m != nil {
+		var known []string
+		if c.Command != nil {
+			for _, f := range c.Command.Flags {
+				known = append(known, "--"+f.Names()[0])
+			}
+		}
+		return fail(exitUsage, "%s%s", unknownName("flag", "--"+strings.TrimLeft(m[1], "-"), known), see)
+	}
+	return fail(exitUsage, "%s%s", err, see)
+}
+
+// unknownName says that name is none of known, with the nearest one if it is near.
+func unknownName(kind, name string, known []string) string {
+	if near := nearest(name, known); near != "" {
+		return fmt.Sprintf("unknown %s %s; did you mean %s", kind, name, near)
+	}
+	return fmt.Sprintf("unknown %s %s", kind, name)
+}
+
+// nearest is the known name within a third of name's length in edits, or "".
+func nearest(name string, known []string) string {
+	best, bestAt := "", len(name)/3+1
+	for _, k := range known {
+		if d := editDistance(name, k); d <= bestAt && (best == "" || d < bestAt) {
+			best, bestAt = k, d
+		}
+	}
+	return best
+}
+
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		diagonal := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := diagonal
+			if a[i-1] != b[j-1] {
+				cost++
+			}
+			diagonal = row[j]
+			row[j] = min(cost, row[j]+1, row[j-1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,122 @@
+// Choosing a model and a device, and loading the one onto the other: common to chat and serve.
+//
+// Without --model the best cached model that fits is taken. With none cached, a person at a terminal is asked (the
+// download with its size and place, or the demo); anything else gets the demo and one line that says so.
+
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/store"
+	"github.com/ossrun/ossrun/runtime/cpu"
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// loadModel does everything from the flags to a model that answers. The caller closes it.
+func loadModel(c *cli.Context, t Terminal, ask bool) (*session.Model, error) {
+	dev, err := openDevice(c)
+	if err != nil {
+		return nil, err
+	}
+	found, err := chooseModel(c, t, dev, ask)
+	if err != nil {
+		return nil, errors.Join(err, dev.Close())
+	}
+	m, err := session.Load(found, dev, session.LoadOptions{MaxModelLen: c.Int("max-model-len")})
+	if err != nil {
+		return nil, errors.Join(&exitError{exitModel, err.Error()}, dev.Close())
+	}
+	return m, nil
+}
+
+func openDevice(c *cli.Context) (engine.Device, error) {
+	gpus, err := gpuList(c)
+	if err != nil {
+		return nil, err
+	}
+	if n := c.Int("threads"); n < 0 {
+		return nil, fail(exitUsage, "--threads must be at least 1, not %d", n)
+	}
+	if n := c.Int("max-model-len"); n < 0 {
+		return nil, fail(exitUsage, "--max-model-len must be at least 1, not %d", n)
+	}
+	switch d := c.String("device"); {
+	case d == "gpu" || d == "auto" && gpus != nil:
+		return nil, fail(exitFailure, "this version has no GPU engine yet: use --device cpu")
+	case d == "auto" || d == "cpu":
+		return cpu.New(c.Int("threads"))
+	default:
+		return nil, fail(exitUsage, "--device must be auto, cpu or gpu, not %q", d)
+	}
+}
+
+func chooseModel(c *cli.Context, t Terminal, dev engine.Device, ask bool) (models.Found, error) {
+	if name := c.String("model"); name != "" {
+		return models.Resolve(name)
+	}
+	_, free := dev.Memory()
+	if best, ok := models.BestFit(free); ok {
+		return best, nil
+	}
+	demo, err := models.Resolve("demo")
+	if err != nil {
+		return demo, err
+	}
+	if !ask || !isTerminal(t.In) || !isTerminal(t.Out) {
+		fmt.Fprintln(t.Err, "ossrun: no gpt-oss model is on this machine yet, so the tiny built-in demo answers; `ossrun pull 20b` gets a real one")
+		return demo, nil
+	}
+	return offer(c, t, free, demo)
+}
+
+// offer asks a person what to do when no model is here.
+func offer(c *cli.Context, t Terminal, free int64, demo models.Found) (models.Found, error) {
+	e, _ := models.Lookup("20b")
+	fmt.Fprintf(t.Out, "No gpt-oss model is on this machine yet.\n\n")
+	fmt.Fprintf(t.Out, "  1  download %s: %.1f GB into %s, about %s at 100 Mbit/s\n", e.ID, float64(e.DownloadBytes)/1e9, cacheRoot(),
+		minutes(float64(e.DownloadBytes)*8/100e6))
+	if free < e.DownloadBytes {
+		fmt.Fprintf(t.Out, "     (it will not fit: %.1f GB of memory are free)\n", float64(free)/1e9)
+	}
+	fmt.Fprintf(t.Out, "  2  talk to the built-in demo: tiny, knows a little about ossrun\n\nChoose 1 or 2 [2]: ")
+	line, err := bufio.NewReader(t.In).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return models.Found{}, err
+	}
+	switch strings.TrimSpace(line) {
+	case "1":
+		if err := pull(c.Context, c.App, e.ID); err != nil {
+			return models.Found{}, err
+		}
+		return models.Resolve(e.ID)
+	case "", "2":
+		return demo, nil
+	default:
+		return models.Found{}, fail(exitUsage, "1 or 2 was expected, not %q", strings.TrimSpace(line))
+	}
+}
+
+// cacheRoot is where downloads go, for people.
+func cacheRoot() string {
+	root, err := store.Root()
+	if err != nil {
+		return "the Hugging Face cache"
+	}
+	return root
+}
+
+func minutes(seconds float64) string {
+	if seconds < 90 {
+		return fmt.Sprintf("%.0f s", seconds)
+	}
+	return fmt.Sprintf("%.0f min", seconds/60)
+}
