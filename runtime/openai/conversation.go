@@ -69,7 +69,7 @@ func (c *conversation) result(id, name, output string) {
 			break
 		}
 	}
-	if name == "" {
+	if !toolName(name) { // it becomes a word of a header
 		name = "unknown"
 	}
 	c.messages = append(c.messages, session.FunctionResult(id, name, output))

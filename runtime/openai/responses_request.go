@@ -158,18 +158,17 @@ func inputItem(talk *conversation, v value, after []value, store *responseStore)
 		inputMessage(talk, o, after)
 	case "reasoning":
 		talk.reasoning(thoughtOf(o))
-	case "function_call":
-		name := o.text("name")
+	case "function_call", "custom_tool_call":
+		name, arguments := o.text("name"), o.text("arguments")
 		if !toolName(name) {
 			o.c.add(invalid(o.at("name"), "%s is %q, which is no tool's name", o.at("name"), name))
 		}
-		talk.call(o.text("call_id"), name, o.text("arguments"))
-	case "function_call_output":
+		if o.has("input") {
+			arguments = o.text("input")
+		}
+		talk.call(o.text("call_id"), name, arguments)
+	case "function_call_output", "custom_tool_call_output":
 		talk.result(o.text("call_id"), o.text("name"), content(o, "output", true))
-	case "custom_tool_call":
-		talk.call(o.text("call_id"), o.text("name"), o.text("input"))
-	case "custom_tool_call_output":
-		talk.result(o.text("call_id"), "", content(o, "output", true))
 	case "item_reference":
 		id := o.text("id")
 		raw, ok := store.item(id)

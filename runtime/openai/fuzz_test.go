@@ -1,0 +1,105 @@
+// Whatever bytes come, the parsers answer with a request or with a fault of the client, and what they accept is
+// something a session can start.
+
+package openai
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+func seedBodies(f *testing.F) {
+	f.Helper()
+	for _, s := range []string{`{}`, `{"messages":[{"role":"user","content":"hi"}]}`, `{"input":"hi","previous_response_id":"x"}`,
+		`{"messages":[{"role":"assistant","tool_calls":[{"function":{"name":"a"}}]},{"role":"tool","tool_call_id":"c","content":[{"type":"x"}]}],"logit_bias":{"1":1},"stop":["a"],"seed":1e3}`,
+		`{"input":[{"type":"reasoning","content":[{"text":"a"}],"encrypted_content":"ossrun1.YQ"},{"type":"item_reference","id":"i"},{"type":"function_call","name":"f"}],"tools":[{"type":"function","name":"f","parameters":{}}]}`,
+		`{"reasoning":{"effort":"high"},"chat_template_kwargs":7,"text":{"format":{"type":"text"}},"tool_choice":{"type":"allowed_tools","tools":[{}]}}`} {
+		f.Add([]byte(s))
+	}
+	files, err := filepath.Glob("testdata/clients/*.jsonl")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, line := range strings.Split(string(b), "\n") {
+			var q recordedRequest
+			if json.Unmarshal([]byte(line), &q) == nil && len(q.Body) > 4 && len(q.Body) < 8<<10 {
+				f.Add([]byte(q.Body))
+			}
+		}
+	}
+}
+
+// wellFormed checks what every fault must be.
+func wellFormed(t *testing.T, f *fault) {
+	t.Helper()
+	if f.status < 400 || f.status > 499 || f.kind != kindInvalid || f.message == "" {
+		t.Errorf("fault %+v", f)
+	}
+}
+
+func startable(t *testing.T, r session.Request) {
+	t.Helper()
+	if err := r.Params.Check(1 << 18); err != nil {
+		t.Error(err)
+	}
+	if r.MaxTokens < 0 || r.Effort != "low" && r.Effort != "medium" && r.Effort != "high" {
+		t.Errorf("max tokens %d, effort %q", r.MaxTokens, r.Effort)
+	}
+	for _, m := range r.Messages {
+		if m.Role == "" || m.Role == harmony.RoleTool && m.Name == "" || !utf8.ValidString(m.Text()) || strings.ContainsAny(m.Recipient+m.Name, " <>|\n") {
+			t.Errorf("message %+v", m)
+		}
+	}
+	for _, f := range r.Functions {
+		if !toolName(f.Name) || f.Parameters != nil && !json.Valid(f.Parameters) {
+			t.Errorf("function %+v", f)
+		}
+	}
+}
+
+func FuzzChatRequest(f *testing.F) {
+	seedBodies(f)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		o, bad := parseObject(b)
+		if bad == nil {
+			var r *chatRequest
+			if r, bad = parseChat(o); bad == nil {
+				startable(t, r.turn)
+				return
+			}
+		}
+		wellFormed(t, bad)
+	})
+}
+
+func FuzzResponsesRequest(f *testing.F) {
+	seedBodies(f)
+	store := newResponseStore(10, 1<<20)
+	store.put(&storedResponse{id: "x", body: json.RawMessage(`{}`), items: map[string]json.RawMessage{"i": json.RawMessage(`{"role":"user","content":"a"}`)}})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		o, bad := parseObject(b)
+		if bad == nil {
+			var r *responsesRequest
+			if r, bad = parseResponses(o, store); bad == nil {
+				startable(t, r.turn)
+				if _, err := marshal(&r.answer); err != nil {
+					t.Error(err)
+				}
+				return
+			}
+		}
+		wellFormed(t, bad)
+	})
+}
