@@ -24,13 +24,13 @@ typedef struct {
 // One step. Arrays are the caller's and are only read, but for logits.
 typedef struct {
   int64_t rows, logit_rows;
-  const int32_t* tokens;      // [rows]
-  const int32_t* positions;   // [rows]
-  const int32_t* tables;      // all block tables, one after another
-  const int32_t* full_at;     // [rows]: where the table of the row's sequence begins in tables
-  const int32_t* window_at;   // [rows]
-  const int32_t* logit_row;   // [logit_rows]
-  float* logits;              // [logit_rows, vocab]
+  const int32_t* tokens;     // [rows]
+  const int32_t* positions;  // [rows]
+  const int32_t* tables;     // all block tables, one after another
+  const int32_t* full_at;    // [rows]: where the table of the row's sequence begins in tables
+  const int32_t* window_at;  // [rows]
+  const int32_t* logit_row;  // [logit_rows]
+  float* logits;             // [logit_rows, vocab]
 } ossrun_batch;
 
 typedef struct ossrun_pool ossrun_pool;
@@ -55,13 +55,13 @@ typedef struct {
   int64_t n;
 } ossrun_matrix;
 typedef struct {
-  const uint8_t* blocks;   // [experts, n, k/2]
-  const uint8_t* scales;   // [experts, n, k/32]
-  const uint16_t* bias;    // [experts, n]
+  const uint8_t* blocks;  // [experts, n, k/2]
+  const uint8_t* scales;  // [experts, n, k/32]
+  const uint16_t* bias;   // [experts, n]
 } ossrun_expert_matrix;
 enum {
-  OSSRUN_MAX_PARTS = 3,       // of ossrun_linear
-  OSSRUN_MAX_GROUP = 16,      // query heads of one KV head
+  OSSRUN_MAX_PARTS = 3,   // of ossrun_linear
+  OSSRUN_MAX_GROUP = 16,  // query heads of one KV head
   OSSRUN_MAX_HEAD_DIM = 256,
 };
 

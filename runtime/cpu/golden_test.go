@@ -6,27 +6,42 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine/golden"
 )
 
+// TestGolden: every case of T1 and T2 in both modes, prompts to 5000 tokens; the plain loops take the short prompts unless there is time.
 func TestGolden(t *testing.T) {
-	dev, err := New(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
-	for _, isa := range ISAs() {
-		for _, m := range []string{"T1", "T2"} {
-			t.Run(isa+"/"+m, func(t *testing.T) {
+	short := []string{"len1", "len2", "len31", "len128", "len129", "len200"}
+	for _, isa := range isas {
+		for _, model := range []string{"T1", "T2"} {
+			t.Run(isa+"/"+model, func(t *testing.T) {
+				needISA(t, isa)
 				var o golden.Options
 				o.Engine.ISA = isa
 				if isa == "scalar" {
-					o.Only = []string{"len1", "len2", "len31", "len128", "len129", "len200"}
+					o.Only = short
 				}
-				ok, err := o.Run(t.Context(), "../../testdata/model/"+m, dev, nil, func(r golden.CaseResult) {
-					t.Logf("%-6s %-8s max %.2e kl %.2e/%.2e/%.2e agree %d/%d greedy %d/%d lost %.2f %v %v", r.Mode, r.Case, r.MaxAbs, r.KLMean, r.KLMedian, r.KLMax, r.Agree, r.Of, r.Greedy, r.GreedyOf, r.GapLost, r.Elapsed, r.Misses)
-				})
-				if err != nil || !ok {
-					t.Errorf("ok %v: %v", ok, err)
-				}
+				holdGolden(t, o, testdata+model)
 			})
 		}
+	}
+}
+
+func TestGoldenLong(t *testing.T) {
+	long(t)
+	for _, chunk := range []int{1, 31, 512} {
+		holdGolden(t, golden.Options{Chunk: chunk}, testdata+"T1")
+	}
+	var o golden.Options
+	o.Engine.ISA = "scalar"
+	holdGolden(t, o, testdata+"T1")
+	holdGolden(t, o, testdata+"T2")
+}
+
+func holdGolden(t *testing.T, o golden.Options, dir string) {
+	t.Helper()
+	ok, err := o.Run(t.Context(), dir, open(t, 2), nil, func(r golden.CaseResult) {
+		t.Logf("%-6s %-8s max abs %.1e, KL mean %.1e median %.1e max %.1e, largest logit %d/%d, greedy %d/%d, lead lost %.2f, %v %v",
+			r.Mode, r.Case, r.MaxAbs, r.KLMean, r.KLMedian, r.KLMax, r.Agree, r.Of, r.Greedy, r.GreedyOf, r.GapLost, r.Elapsed.Round(1e6), r.Misses)
+	})
+	if err != nil || !ok {
+		t.Errorf("passed: %v, error: %v", ok, err)
 	}
 }

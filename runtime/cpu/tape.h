@@ -2,9 +2,9 @@
 //
 // An operation divides itself into tasks that write disjoint elements. Threads take tasks by a
 // counter; whoever finishes the last task of an operation asks the next one how many it has and
-// opens it. A thread that was asleep finds the operation that is open now, never an old one's count.
-// What an element becomes never depends on who computed it, on how many threads there are, or on
-// the other rows.
+// opens it. A thread that was asleep finds the operation that is open now, never an old one's
+// count. What an element becomes never depends on who computed it, on how many threads there are,
+// or on the other rows.
 //
 // A tape owns its operations and counters and nothing else: buffers belong to the caller and must
 // outlive it. Walking allocates nothing.

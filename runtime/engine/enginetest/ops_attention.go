@@ -87,7 +87,7 @@ func (r *rig) attendBatch(sequences []*history, step int) (*engine.Batch, int, e
 		if n == 0 {
 			continue // a step of one row: the second sequence stays empty
 		}
-		if q.Length+n > min(r.p.Spec.MaxPosition, 330) {
+		if q.Length+n > min(r.p.Spec.MaxPosition, 200) {
 			return nil, 0, nil
 		}
 		rows, err := q.Extend(n)

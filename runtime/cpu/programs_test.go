@@ -1,0 +1,48 @@
+package cpu
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/engine/enginetest"
+)
+
+// TestPrograms: whole models; on a CPU nothing may change a bit.
+func TestPrograms(t *testing.T) {
+	for _, isa := range isas {
+		for threads := 1; threads <= 3; threads++ {
+			for _, compute := range []string{engine.Exact, engine.Int8} {
+				t.Run(fmt.Sprintf("%s/%d threads/%s", isa, threads, compute), func(t *testing.T) {
+					needISA(t, isa)
+					if isa == "scalar" && threads != 2 {
+						long(t)
+					}
+					model := []string{"T2", "T1"}[threads%2]
+					c := enginetest.Config{Device: open(t, threads), Dir: testdata + model, Options: engine.Options{Compute: compute, ISA: isa}}
+					for _, check := range enginetest.Programs(c) {
+						t.Run(check.Name, func(t *testing.T) {
+							if err := check.Run(t.Context()); err != nil {
+								t.Error(err)
+							}
+						})
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestIntermediates: T1's prompt of 200, inside.
+func TestIntermediates(t *testing.T) {
+	for _, isa := range isas {
+		t.Run(isa, func(t *testing.T) {
+			needISA(t, isa)
+			c := enginetest.Config{Device: open(t, 2), Dir: testdata + "T1", Options: engine.Options{ISA: isa}}
+			err := enginetest.Intermediates(t.Context(), c, func(name string, worst float64) { t.Logf("%-32s %.2e", name, worst) })
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

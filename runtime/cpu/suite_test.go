@@ -1,0 +1,50 @@
+package cpu
+
+import (
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// What the tests of this folder share.
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const testdata = "../../testdata/model/"
+
+// isas are all the instruction sets there are kernels for; what this machine lacks is skipped by name.
+var isas = []string{"scalar", "avx2", "avx512"}
+
+// long skips a test that takes minutes, unless OSSRUN_LONG asks for those.
+func long(t testing.TB) {
+	t.Helper()
+	if os.Getenv("OSSRUN_LONG") == "" {
+		t.Skip("slow: set OSSRUN_LONG=1")
+	}
+}
+
+// open makes a device that the test closes.
+func open(t testing.TB, threads int) engine.Device {
+	t.Helper()
+	dev, err := New(threads)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := dev.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return dev
+}
+
+// needISA skips, by name, what this machine cannot run.
+func needISA(t testing.TB, isa string) {
+	t.Helper()
+	if _, err := chooseISA(isa); err != nil {
+		t.Skip(err)
+	}
+}
