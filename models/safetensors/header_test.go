@@ -122,9 +122,9 @@ func TestRefuseHeader(t *testing.T) {
 }
 
 func TestOpenFile(t *testing.T) {
-	text := `{"a":{"dtype":"U8","shape":[2,2],"data_offsets":[0,4]},"b":{"dtype":"U8","shape":[0],"data_offsets":[4,4]}}`
-	all := file(text, 4)
-	copy(all[len(all)-4:], "abcd")
+	text := `{"a":{"dtype":"U8","shape":[2,2],"data_offsets":[0,4]},"b":{"dtype":"U8","shape":[0],"data_offsets":[4,4]},"c":{"dtype":"U8","shape":[1],"data_offsets":[4,5]}}`
+	all := file(text, 5)
+	copy(all[len(all)-5:], "abcde")
 	path := filepath.Join(t.TempDir(), "m.safetensors")
 	if err := os.WriteFile(path, all, 0o644); err != nil {
 		t.Fatal(err)
@@ -142,7 +142,7 @@ func TestOpenFile(t *testing.T) {
 	if err := errors.Join(f.Close(), f.Close()); err != nil {
 		t.Error(err)
 	}
-	if h, err := Inspect(path); err != nil || len(h.Tensors) != 2 {
+	if h, err := Inspect(path); err != nil || len(h.Tensors) != 3 {
 		t.Errorf("inspecting gives %v, %v", h, err)
 	}
 	if _, err := Open(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
