@@ -122,6 +122,12 @@ func (t *Turn) accept(tok sched.Token) {
 		t.acceptLost(tok.ID)
 		return
 	}
+	if t.parser.State() == harmony.InHeader && strayInHeader(tok.ID) {
+		t.result.Faults++
+		t.lost = true
+		t.acceptLost(tok.ID)
+		return
+	}
 	if t.parser.State() == harmony.InContent && strayInBody(tok.ID) {
 		t.result.Faults++
 		if tok.ID != token.Start {
@@ -136,7 +142,7 @@ func (t *Turn) accept(tok sched.Token) {
 		t.acceptLost(tok.ID)
 		return
 	}
-	if t.parser.State() == harmony.InContent && t.parser.Channel() == "analysis" && t.parser.Recipient() == "" {
+	if t.parser.State() == harmony.InContent && t.parser.Channel() == "analysis" && recipientOf(t.parser.Recipient()) == "" {
 		t.usage.Reasoning++
 	}
 	if done := t.parser.Messages(); len(done) > before {
@@ -154,6 +160,20 @@ func strayInBody(id int32) bool {
 	return special && id != token.End && id != token.Return && id != token.Call
 }
 
+// strayInHeader tells that id is a special token which has no place in a header.
+func strayInHeader(id int32) bool {
+	return strayInBody(id) && id != token.Channel && id != token.Constrain && id != token.Message
+}
+
+// recipientOf is who a message is for. A content type that lost its recipient stands in its place in what the parser
+// reads ("commentary <|constrain|>json"); it is nobody's name.
+func recipientOf(recipient string) string {
+	if strings.Contains(recipient, "<|") {
+		return ""
+	}
+	return recipient
+}
+
 // push gives the parser a token that the model left out.
 func (t *Turn) push(id int32) {
 	before := len(t.parser.Messages())
@@ -169,7 +189,7 @@ func (t *Turn) push(id int32) {
 // content turns the newest piece of the present message into an event.
 func (t *Turn) content(tok sched.Token) {
 	delta := t.parser.Delta()
-	if to := t.parser.Recipient(); to != "" {
+	if to := recipientOf(t.parser.Recipient()); to != "" {
 		if !t.callOpen {
 			t.callOpen = true
 			t.result.Calls = append(t.result.Calls, Call{ID: newCallID(), Name: strings.TrimPrefix(to, "functions."), Recipient: to})
@@ -222,6 +242,7 @@ func (t *Turn) emitAnswer(text string) {
 
 // finishMessage closes the message that the last token ended.
 func (t *Turn) finishMessage(m harmony.Message) {
+	m.Recipient = recipientOf(m.Recipient)
 	body := t.tokens[t.bodyFrom:]
 	if t.bodyFrom > 0 && !t.resumed { // the second and later messages carry their own <|start|>assistant
 		start := assistantStart()
