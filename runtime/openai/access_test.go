@@ -258,7 +258,7 @@ func TestPanicIsAnAnswer(t *testing.T) {
 
 func TestMetrics(t *testing.T) {
 	srv, f := server(t, answers("ok"))
-	f.stats = sched.Stats{Running: 2, Waiting: 3, Pages: 8, PagesUsed: 2}
+	f.stats = sched.Stats{Running: 2, Waiting: 3, PagesTotal: 8, PagesUsed: 2, Counts: sched.Counts{Preemptions: 4}}
 	post(t, srv, "/v1/responses", `{"input":"hi"}`)
 	post(t, srv, "/v1/chat/completions", `{"messages":[`+hello+`],"n":2}`)
 	body := ask(t, "GET", srv.URL+"/metrics", "").body
@@ -266,6 +266,7 @@ func TestMetrics(t *testing.T) {
 		`vllm:num_requests_running{model_name="gpt-oss-20b"} 2`,
 		`vllm:num_requests_waiting{model_name="gpt-oss-20b"} 3`,
 		`vllm:kv_cache_usage_perc{model_name="gpt-oss-20b"} 0.25`,
+		`vllm:num_preemptions_total{model_name="gpt-oss-20b"} 4`,
 		`vllm:prompt_tokens_total{model_name="gpt-oss-20b"} 120`,
 		`vllm:prompt_tokens_cached_total{model_name="gpt-oss-20b"} 24`,
 		`vllm:generation_tokens_total{model_name="gpt-oss-20b"} 36`,

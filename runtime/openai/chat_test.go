@@ -460,6 +460,7 @@ func TestStartErrors(t *testing.T) {
 		{&sched.ContextLengthError{Max: 4096, Asked: 5000}, 400, kindInvalid, "messages", codeContextLength,
 			"This model's maximum context length is 4096 tokens. However, you requested 5000 tokens."},
 		{&session.RequestError{Param: "effort", Msg: "must be low"}, 400, kindInvalid, "reasoning_effort", "", "must be low"},
+		{sched.ErrClosed, 503, kindServer, "", kindServer, "shutting down"},
 		{errors.New("the device is gone"), 500, kindServer, "", kindServer, "the device is gone"},
 	} {
 		t.Run(c.message, func(t *testing.T) {

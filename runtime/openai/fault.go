@@ -78,6 +78,8 @@ func faultOf(err error, history string) *fault {
 	case errors.Is(err, sched.ErrQueueFull):
 		return &fault{status: http.StatusTooManyRequests, kind: "rate_limit_error", code: "rate_limit_exceeded", retryAfter: 1,
 			message: "the queue of waiting requests is full; try again in 1s"}
+	case errors.Is(err, sched.ErrClosed):
+		return &fault{status: http.StatusServiceUnavailable, kind: kindServer, code: kindServer, message: "the server is shutting down"}
 	case errors.Is(err, ErrUnknownModel):
 		return &fault{status: http.StatusNotFound, kind: kindInvalid, code: "model_not_found", param: "model", message: err.Error()}
 	case errors.Is(err, context.Canceled):

@@ -1,6 +1,6 @@
 // GET /metrics in Prometheus' text form, under vLLM's names, so that dashboards made for vLLM show ossrun as well.
 //
-// Gauges are read from the scheduler when they are asked for; counters and histograms grow when a turn ends. The
+// What the scheduler counts is read when it is asked for; the other counters and the histograms grow when a turn ends. The
 // registry is private: nothing else in the process can add to it or collide with it.
 
 package openai
@@ -50,7 +50,7 @@ func newMetrics(models ModelSource) *metrics {
 		tpot:      histogram("vllm:request_time_per_output_token_seconds", "Mean time of a token after the first, one value a request.", perTokenBounds),
 		latency:   histogram("vllm:e2e_request_latency_seconds", "From submission to the last token.", requestBounds),
 	}
-	registry.MustRegister(&gauges{models})
+	registry.MustRegister(&state{models})
 	m.Handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 	return m
 }
@@ -71,30 +71,33 @@ func (m *metrics) finished(model string, d session.Done) {
 	}
 }
 
-// gauges reads the scheduler of every loaded model when the metrics are asked for.
-type gauges struct{ models ModelSource }
+// state reads the scheduler of every loaded model when the metrics are asked for.
+type state struct{ models ModelSource }
 
 var (
 	runningDesc = prometheus.NewDesc("vllm:num_requests_running", "Sequences in the running batch.", []string{"model_name"}, nil)
 	waitingDesc = prometheus.NewDesc("vllm:num_requests_waiting", "Requests in the queue.", []string{"model_name"}, nil)
 	kvDesc      = prometheus.NewDesc("vllm:kv_cache_usage_perc", "Part of the KV pages in use, 0 to 1.", []string{"model_name"}, nil)
+	preemptDesc = prometheus.NewDesc("vllm:num_preemptions_total", "Sequences that gave their pages back and were computed again.", []string{"model_name"}, nil)
 )
 
-func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
+func (s *state) Describe(ch chan<- *prometheus.Desc) {
 	ch <- runningDesc
 	ch <- waitingDesc
 	ch <- kvDesc
+	ch <- preemptDesc
 }
 
-func (g *gauges) Collect(ch chan<- prometheus.Metric) {
-	for _, r := range g.models.Loaded() {
-		s := r.Stats()
+func (s *state) Collect(ch chan<- prometheus.Metric) {
+	for _, r := range s.models.Loaded() {
+		now := r.Stats()
 		kv := 0.0
-		if s.Pages > 0 {
-			kv = float64(s.PagesUsed) / float64(s.Pages)
+		if now.PagesTotal > 0 {
+			kv = float64(now.PagesUsed) / float64(now.PagesTotal)
 		}
-		ch <- prometheus.MustNewConstMetric(runningDesc, prometheus.GaugeValue, float64(s.Running), r.ID())
-		ch <- prometheus.MustNewConstMetric(waitingDesc, prometheus.GaugeValue, float64(s.Waiting), r.ID())
+		ch <- prometheus.MustNewConstMetric(runningDesc, prometheus.GaugeValue, float64(now.Running), r.ID())
+		ch <- prometheus.MustNewConstMetric(waitingDesc, prometheus.GaugeValue, float64(now.Waiting), r.ID())
 		ch <- prometheus.MustNewConstMetric(kvDesc, prometheus.GaugeValue, kv, r.ID())
+		ch <- prometheus.MustNewConstMetric(preemptDesc, prometheus.CounterValue, float64(now.Preemptions), r.ID())
 	}
 }
