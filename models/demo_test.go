@@ -1,8 +1,8 @@
 package models
 
-import (
-	"testing"
-)
+// The embedded pack is whole and is a gpt-oss checkpoint with the released vocabulary, whatever its weights are.
+
+import "testing"
 
 func TestOpenDemo(t *testing.T) {
 	c, err := OpenDemo()
