@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"sync"
 	"testing"
 
@@ -26,6 +27,7 @@ type job struct {
 	refused error
 	got     []Token
 	went    bool // the cancellation was made
+	inside  bool // and made inside a step: no later step may have it
 }
 
 func randomRequest(rng *rand.Rand, vocab, longest int) Request {
@@ -146,7 +148,7 @@ func scenario(t *testing.T, rng *rand.Rand) Stats {
 	var mu sync.Mutex
 	var fault error
 	clock := 0
-	tick := func() {
+	tick := func(inside bool) {
 		mu.Lock()
 		defer mu.Unlock()
 		clock++
@@ -157,19 +159,21 @@ func scenario(t *testing.T, rng *rand.Rand) Stats {
 				j.stream, j.refused = s.Submit(ctx, j.request)
 			}
 			if j.cancels != nil && j.cancel > 0 && j.cancel <= clock && !j.went {
-				j.went = true
+				j.went, j.inside = true, inside
 				j.cancels()
 			}
 		}
 	}
 	sim.before = func(step int, b *engine.Batch) error {
 		err := s.checkState(b)
-		for _, q := range s.running {
-			if q.rows > 0 && q.stream.ctx.Err() != nil {
-				err = errors.New("a cancelled request is in a step")
+		mu.Lock()
+		for _, j := range jobs {
+			if j.inside && slices.ContainsFunc(s.running, func(q *sequence) bool { return q.stream == j.stream }) {
+				err = errors.New("a request is in a step after the one it was cancelled in")
 			}
 		}
-		tick()
+		mu.Unlock()
+		tick(true)
 		if err != nil {
 			fault = err
 		}
@@ -177,7 +181,7 @@ func scenario(t *testing.T, rng *rand.Rand) Stats {
 	}
 	s = New(sim, o)
 	for drained := 0; drained < len(jobs); {
-		tick()
+		tick(false)
 		drained = 0
 		for _, j := range jobs {
 			mu.Lock()

@@ -1,0 +1,113 @@
+// The scheduler over the real engine on the host CPU, with the tiny checkpoint T1: the reference's greedy continuations
+// must come out whatever runs beside them, and sampled texts must be those of a request alone.
+
+package sched
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/cpu"
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/engine/golden"
+	"github.com/ossrun/ossrun/runtime/sample"
+)
+
+const t1 = "../../testdata/model/T1"
+
+// real makes a scheduler over the engine; close it before the next one.
+func real(t *testing.T, dev engine.Device, ckpt *models.Checkpoint, o Options) (s *Scheduler, close func()) {
+	t.Helper()
+	eng, err := engine.New(dev, ckpt, engine.Options{Pages: o.Pages, MaxRows: o.MaxBatchedTokens})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = New(eng, o)
+	return s, func() {
+		s.Close()
+		if s.pool.Used() != 0 {
+			t.Errorf("%d pages are lost", s.pool.Used())
+		}
+		if err := eng.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestGoldenThroughTheScheduler(t *testing.T) {
+	dev, err := cpu.New(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	ckpt, err := models.Open(filepath.Join(t1, "checkpoint"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ckpt.Close()
+	cases, err := golden.Read(t1, ckpt.Spec.Vocab)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var alone [][]int32 // sampled texts, by case
+	for _, c := range []struct {
+		o       Options
+		longest int  // prompts up to this length
+		copies  int  // of each prompt
+		preempt bool // the pool is too small for all
+	}{
+		{Options{Pages: 64, MaxBatchedTokens: 256, MaxSeqs: 1}, 200, 1, false}, // one by one
+		{Options{Pages: 256, MaxBatchedTokens: 512}, 200, 2, false},            // all at once
+		{Options{Pages: 24, MaxBatchedTokens: 7}, 200, 2, true},                // small pool, small chunks
+		{Options{Pages: 80, MaxBatchedTokens: 100}, 700, 1, false},
+		{Options{Pages: 200, MaxBatchedTokens: 512}, 5000, 1, false}, // the longest takes most of the pool
+	} {
+		t.Run(fmt.Sprintf("pages=%d,rows=%d,seqs=%d", c.o.Pages, c.o.MaxBatchedTokens, c.o.MaxSeqs), func(t *testing.T) {
+			s, end := real(t, dev, ckpt, c.o)
+			defer end()
+			type running struct {
+				golden          int
+				greedy, sampled *Stream
+			}
+			var all []running
+			for range c.copies {
+				for i, g := range cases {
+					if len(g.Tokens) > c.longest {
+						continue
+					}
+					r := Request{Prompt: g.Tokens, MaxTokens: len(g.Greedy), Params: sample.Params{Logprobs: -1}}
+					run := running{golden: i, greedy: submit(t, s, t.Context(), r)}
+					if len(g.Tokens) <= 200 {
+						r.Params.Temperature, r.Params.TopP, r.Params.Seed = 1, 0.95, uint64(i)
+						run.sampled = submit(t, s, t.Context(), r)
+					}
+					all = append(all, run)
+				}
+			}
+			for _, run := range all {
+				g := cases[run.golden]
+				if got := drain(t, run.greedy); !slices.Equal(got, g.Greedy) {
+					t.Errorf("%s (%v):\ngot  %v\nwant %v", g.Name, run.greedy.Err(), got, g.Greedy)
+				}
+				if run.sampled == nil {
+					continue
+				}
+				got := drain(t, run.sampled)
+				if len(alone) == run.golden {
+					alone = append(alone, got)
+				}
+				if !slices.Equal(got, alone[run.golden]) || len(got) != len(g.Greedy) {
+					t.Errorf("%s, sampled (%v):\ngot   %v\nalone %v", g.Name, run.sampled.Err(), got, alone[run.golden])
+				}
+			}
+			if n := s.Stats().Preemptions; c.preempt && n == 0 {
+				t.Error("nothing was preempted")
+			} else {
+				t.Logf("%+v", s.Stats())
+			}
+		})
+	}
+}
