@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/cpu"
 )
 
 type listedModel struct {
@@ -35,7 +36,14 @@ func listCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			free := freeMemory()
+			dev, err := cpu.New(1)
+			if err != nil {
+				return fail(exitFailure, "%s", err)
+			}
+			_, free := dev.Memory()
+			if err := dev.Close(); err != nil {
+				return fail(exitFailure, "%s", err)
+			}
 			rows := []listedModel{}
 			for _, f := range append(found, demo) {
 				row := listedModel{Name: f.ID, Where: f.Path, Bytes: f.Bytes, Complete: f.Complete, Fits: f.Bytes < free}

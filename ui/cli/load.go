@@ -75,14 +75,15 @@ func chooseModel(c *cli.Context, t Terminal, dev engine.Device, ask bool) (model
 		fmt.Fprintln(t.Err, "ossrun: no gpt-oss model is on this machine yet, so the tiny built-in demo answers; `ossrun pull 20b` gets a real one")
 		return demo, nil
 	}
-	return offer(c, t, free, demo)
+	return offer(t, free, demo)
 }
 
-// offer asks a person what to do when no model is here.
-func offer(c *cli.Context, t Terminal, free int64, demo models.Found) (models.Found, error) {
+// offer asks a person what to do when no model is here. The download itself is not in this version, so the first choice
+// says how to get it and ends.
+func offer(t Terminal, free int64, demo models.Found) (models.Found, error) {
 	e, _ := models.Lookup("20b")
 	fmt.Fprintf(t.Out, "No gpt-oss model is on this machine yet.\n\n")
-	fmt.Fprintf(t.Out, "  1  download %s: %.1f GB into %s, about %s at 100 Mbit/s\n", e.ID, float64(e.DownloadBytes)/1e9, cacheRoot(),
+	fmt.Fprintf(t.Out, "  1  download %s: %.1f GB into %s, about %s at 100 Mbit/s\n", e.Spec.Name, float64(e.DownloadBytes)/1e9, cacheRoot(),
 		minutes(float64(e.DownloadBytes)*8/100e6))
 	if free < e.DownloadBytes {
 		fmt.Fprintf(t.Out, "     (it will not fit: %.1f GB of memory are free)\n", float64(free)/1e9)
@@ -94,15 +95,11 @@ func offer(c *cli.Context, t Terminal, free int64, demo models.Found) (models.Fo
 	}
 	switch strings.TrimSpace(line) {
 	case "1":
-		if err := pull(c.Context, c.App, e.ID); err != nil {
-			return models.Found{}, err
-		}
-		return models.Resolve(e.ID)
+		return models.Found{}, fail(exitModel, "this version cannot download yet: run `hf download %s`, then ossrun chat again", e.HF)
 	case "", "2":
 		return demo, nil
-	default:
-		return models.Found{}, fail(exitUsage, "1 or 2 was expected, not %q", strings.TrimSpace(line))
 	}
+	return models.Found{}, fail(exitUsage, "1 or 2 was expected, not %q", strings.TrimSpace(line))
 }
 
 // cacheRoot is where downloads go, for people.
