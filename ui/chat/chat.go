@@ -16,7 +16,7 @@ package chat
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"io"
 	"os"
 	"sync"
@@ -71,20 +71,21 @@ type Options struct {
 // Run shows the chat until the person leaves it, which is no error, or ctx ends, which is ctx's.
 func Run(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	out := newTerminal(o.Out)
 	m := newModel(ctx, o)
 	m.clipboard = out
 	defer m.background.Wait()
 	defer cancel()
 	program := tea.NewProgram(m,
-		tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(out),
-		tea.WithAltScreen(), tea.WithMouseCellMotion(), tea.WithoutSignalHandler(), tea.WithFPS(framesPerSecond*2))
-	_, err := program.Run()
-	if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil {
-		return ctx.Err()
+		tea.WithInput(o.In), tea.WithOutput(out), tea.WithAltScreen(), tea.WithMouseCellMotion(),
+		tea.WithoutSignalHandler(), tea.WithFPS(framesPerSecond*2))
+	// Not tea.WithContext: a program that is killed leaves its reader behind.
+	stop := context.AfterFunc(ctx, program.Quit)
+	defer stop()
+	if _, err := program.Run(); err != nil {
+		return fmt.Errorf("chat: %w", err)
 	}
-	return err
+	return ctx.Err()
 }
 
 // newTerminal makes writes to w atomic among each other, so that a clipboard sequence never lands inside a frame. A file

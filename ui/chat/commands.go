@@ -28,7 +28,7 @@ func init() {
 		{"help", "", "the keys and commands", func(m *Model, _ string) tea.Cmd { m.help(); return nil }},
 		{"new", "", "forget the conversation and begin another", func(m *Model, _ string) tea.Cmd { m.reset(); return nil }},
 		{"effort", "low|medium|high", "how long the model thinks (Ctrl+R)", (*Model).setEffort},
-		{"system", "TEXT", "instructions for the model; /system off removes them", (*Model).setSystem},
+		{"system", "TEXT", "the model's instructions; \"off\" removes them", (*Model).setSystem},
 		{"regenerate", "", "throw the last answer away and ask again", func(m *Model, _ string) tea.Cmd { return m.regenerate() }},
 		{"copy", "", "the last answer into the clipboard", func(m *Model, _ string) tea.Cmd { return m.copy() }},
 		{"save", "FILE", "the conversation as markdown", (*Model).save},

@@ -84,7 +84,10 @@ func bound(entries []string) []string {
 // A historyFile may be written by several chats at once; each reads it again before it adds its line.
 type historyFile struct {
 	path string
-	mu   sync.Mutex
+
+	mu      sync.Mutex
+	pending []string // to be written, oldest first
+	writing sync.Mutex
 }
 
 func (f *historyFile) read() []string {
@@ -107,17 +110,31 @@ func (f *historyFile) read() []string {
 	return bound(entries)
 }
 
-// add appends one question.
-func (f *historyFile) add(text string) error {
+// queue takes a question that flush will write. It does not wait for the disk.
+func (f *historyFile) queue(text string) {
 	if len(text) > historyEntry {
-		return nil
+		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.pending = append(f.pending, text)
+}
+
+// flush writes what is queued.
+func (f *historyFile) flush() error {
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	f.mu.Lock()
+	pending := f.pending
+	f.pending = nil
+	f.mu.Unlock()
+	if len(pending) == 0 {
+		return nil
+	}
 	var b bytes.Buffer
 	encode := json.NewEncoder(&b)
 	encode.SetEscapeHTML(false)
-	for _, e := range bound(append(f.read(), text)) {
+	for _, e := range bound(append(f.read(), pending...)) {
 		if err := encode.Encode(e); err != nil {
 			return err
 		}

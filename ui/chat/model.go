@@ -157,9 +157,9 @@ func (m *Model) send() tea.Cmd {
 // remember puts a line into the history.
 func (m *Model) remember(text string) {
 	if m.history.add(text) {
+		m.history.file.queue(text)
 		m.background.Go(func() {
-			// A history that cannot be kept is no reason to disturb a conversation.
-			_ = m.history.file.add(text)
+			_ = m.history.file.flush() // a history that cannot be kept is no reason to disturb a conversation
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,16 +25,33 @@ type stage struct {
 	t      *testing.T
 	m      *Model
 	runner *script
-	now    time.Time
+	clock  *clock
+}
+
+// A clock moves only when it is told to.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newClock() *clock { return &clock{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)} }
+
+func (c *clock) read() time.Time { return c.advance(0) }
+
+func (c *clock) advance(d time.Duration) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+	return c.now
 }
 
 func newStage(t *testing.T, width, height int, o Options, turns ...[]session.Event) *stage {
 	t.Helper()
-	s := &stage{t: t, runner: &script{turns: turns}, now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	s := &stage{t: t, runner: &script{turns: turns}, clock: newClock()}
 	o.Model = s.runner
 	ctx, cancel := context.WithCancel(context.Background())
 	s.m = newModel(ctx, o)
-	s.m.clock = func() time.Time { return s.now }
+	s.m.clock = s.clock.read
 	t.Cleanup(func() { cancel(); s.m.background.Wait() })
 	s.send(tea.WindowSizeMsg{Width: width, Height: height})
 	return s
@@ -129,10 +147,10 @@ func (s *stage) play(n int, step time.Duration) {
 	box.events = box.events[n:]
 	box.mu.Unlock()
 	for i := range f.events {
-		f.events[i].at = s.now
-		s.now = s.now.Add(step)
+		f.events[i].at = s.clock.read()
+		s.clock.advance(step)
 	}
-	f.at = s.now
+	f.at = s.clock.read()
 	s.send(f)
 }
 

@@ -1,0 +1,245 @@
+package chat
+
+import (
+	"bytes"
+	"encoding/base64"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// leaves reports that a command ends the program.
+func leaves(cmd tea.Cmd) bool {
+	if cmd == nil {
+		return false
+	}
+	_, quits := cmd().(tea.QuitMsg)
+	return quits
+}
+
+func TestEffort(t *testing.T) {
+	s := newStage(t, 80, 20, Options{}, turn(answering("a"), []session.Event{stopped(9, 2)}))
+	for _, want := range []string{"high", "low", "medium", "high"} {
+		s.keys("ctrl+r")
+		if !strings.Contains(s.text(), "effort "+want) {
+			t.Errorf("after Ctrl+R the status lacks %q:\n%s", want, s.text())
+		}
+	}
+	s.typing("/effort low")
+	s.keys("enter")
+	s.typing("/effort absurd")
+	s.keys("enter")
+	if !strings.Contains(s.text(), `effort "absurd": it is low, medium or high`) {
+		t.Errorf("a wrong effort is not refused:\n%s", s.text())
+	}
+	s.ask("q")
+	s.play(0, step)
+	if got := s.runner.requests[0].Effort; got != "low" {
+		t.Errorf("the turn was asked with effort %q", got)
+	}
+}
+
+func TestSystem(t *testing.T) {
+	s := newStage(t, 80, 20, Options{System: "be brief"}, turn([]session.Event{stopped(9, 2)}), turn([]session.Event{stopped(9, 2)}))
+	s.ask("q")
+	s.play(0, step)
+	s.ask("/system speak French\nand English")
+	s.ask("q")
+	s.play(0, step)
+	s.ask("/system off")
+	for i, want := range []string{"be brief", "speak French\nand English"} {
+		if got := s.runner.requests[i].Instructions; got != want {
+			t.Errorf("turn %d had instructions %q, want %q", i, got, want)
+		}
+	}
+	if s.m.system != "" {
+		t.Errorf("/system off leaves %q", s.m.system)
+	}
+}
+
+func TestInterrupt(t *testing.T) {
+	waiting := turn(answering("never ends "), []session.Event{nil})
+	s := newStage(t, 80, 20, Options{}, waiting, waiting)
+	s.ask("q")
+	s.play(2, step)
+	if leaves(s.send(key("ctrl+c"))) {
+		t.Fatal("the first Ctrl+C left although an answer was being written")
+	}
+	s.play(0, step)
+	if s.m.live != nil || !strings.Contains(s.text(), "stopped") {
+		t.Fatalf("Ctrl+C did not stop the answer:\n%s", s.text())
+	}
+	s.clock.advance(2 * time.Second)
+	s.ask("again")
+	s.play(2, step)
+	if leaves(s.send(key("ctrl+c"))) {
+		t.Fatal("left at once")
+	}
+	s.clock.advance(twice / 2)
+	if !leaves(s.send(key("ctrl+c"))) {
+		t.Error("Ctrl+C twice does not leave")
+	}
+	idle := newStage(t, 80, 20, Options{})
+	if !leaves(idle.send(key("ctrl+c"))) {
+		t.Error("Ctrl+C does not leave an idle chat")
+	}
+	idle = newStage(t, 80, 20, Options{})
+	idle.typing("x")
+	idle.keys("home")
+	if leaves(idle.send(key("ctrl+d"))) || idle.m.editor.text != "" {
+		t.Error("Ctrl+D on text must delete and not leave")
+	}
+	if !leaves(idle.send(key("ctrl+d"))) {
+		t.Error("Ctrl+D on an empty editor does not leave")
+	}
+}
+
+func TestRegenerateAndNew(t *testing.T) {
+	s := newStage(t, 80, 20, Options{},
+		turn(answering("first answer"), []session.Event{stopped(9, 2)}),
+		turn(answering("second answer"), []session.Event{stopped(9, 2)}),
+		turn([]session.Event{nil}))
+	s.ask("the question")
+	s.play(0, step)
+	s.ask("/regenerate")
+	s.play(0, step)
+	text := s.text()
+	if strings.Contains(text, "first answer") || !strings.Contains(text, "second answer") || strings.Count(text, "the question") != 1 {
+		t.Errorf("regenerated:\n%s", text)
+	}
+	if n := len(s.runner.requests[1].Messages); n != 1 {
+		t.Errorf("the second try was given %d messages, want the question alone", n)
+	}
+	s.ask("/help")
+	s.ask("to be forgotten")
+	s.ask("/new")
+	text = s.text()
+	if s.m.live != nil || len(s.m.conversation.messages()) != 0 || strings.Contains(text, "second answer") || !strings.Contains(text, "0 / 131,072") {
+		t.Errorf("after /new:\n%s", text)
+	}
+}
+
+func TestCommandLines(t *testing.T) {
+	s := newStage(t, 100, 24, Options{}, turn([]session.Event{stopped(9, 2)}))
+	for line, want := range map[string]string{
+		"/nosuch":  "/nosuch is no command",
+		"/s":       "/s may be /system or /save",
+		"/eff":     "effort is medium",
+		"/save":    "/save needs the name of a file",
+		"/copy":    "there is no answer to copy yet",
+		"/sys":     "there are no instructions",
+		"/regen  ": "nothing was asked yet",
+	} {
+		s.m.editor.set(line)
+		s.keys("enter")
+		if !strings.Contains(s.text(), want) {
+			t.Errorf("%s does not say %q:\n%s", line, want, s.text())
+		}
+		s.m.editor.set("")
+		s.ask("/new")
+	}
+	s.m.editor.set("/usr/bin/env is what?")
+	s.keys("enter")
+	s.play(0, step)
+	if len(s.runner.requests) != 1 {
+		t.Error("a path was taken for a command")
+	}
+	for in, want := range map[string]string{
+		"/h": "/help", "/ef": "/effort ", "/effort m": "/effort medium", "/effort x": "/effort x", "hello": "hello", "/sa": "/save ", "/save x": "/save x",
+	} {
+		s.m.editor.set(in)
+		s.keys("tab")
+		if got := s.m.editor.text; got != want {
+			t.Errorf("Tab makes %q of %q, want %q", got, in, want)
+		}
+	}
+}
+
+func TestSendWhileBusy(t *testing.T) {
+	s := newStage(t, 80, 20, Options{}, turn([]session.Event{nil}))
+	s.ask("one")
+	s.ask("two")
+	if s.m.editor.text != "two" || !strings.Contains(s.text(), "Esc stops it") {
+		t.Errorf("a second question while the first is answered:\n%s", s.text())
+	}
+}
+
+func TestScroll(t *testing.T) {
+	s := newStage(t, 60, 14, Options{}, turn(answering(strings.Repeat("- item\n", 60)), []session.Event{stopped(9, 90)}), turn(answering(strings.Repeat("more \n\n", 20)), []session.Event{nil}))
+	s.ask("list")
+	s.play(0, step)
+	s.keys("pgup")
+	if s.m.transcript.follow || !strings.Contains(s.text(), "more rows, PgDn") {
+		t.Errorf("PgUp:\n%s", s.text())
+	}
+	s.send(tea.MouseMsg{Button: tea.MouseButtonWheelUp})
+	s.ask("again")
+	if !s.m.transcript.follow {
+		t.Error("a question does not bring the end into sight")
+	}
+	s.play(3, step)
+	s.send(tea.MouseMsg{Button: tea.MouseButtonWheelUp})
+	before := strings.Split(s.text(), "\n")[0]
+	s.play(5, step)
+	if after := strings.Split(s.text(), "\n")[0]; after != before {
+		t.Errorf("what is being read moves from %q to %q while the answer grows", before, after)
+	}
+	for range 40 {
+		s.keys("pgdown")
+	}
+	if !s.m.transcript.follow {
+		t.Error("PgDn to the end does not follow again")
+	}
+	for range 90 {
+		s.keys("pgup")
+	}
+	if !strings.HasPrefix(s.text(), " ossrun") {
+		t.Errorf("PgUp does not reach the beginning:\n%s", s.text())
+	}
+}
+
+func TestSaveAndCopy(t *testing.T) {
+	s := newStage(t, 100, 30, Options{System: "be kind"}, turn(reasoning("Let me think."), answering("An **answer**."), []session.Event{stopped(9, 9)}))
+	var clip bytes.Buffer
+	s.m.clipboard = &clip
+	s.ask("a question")
+	s.play(0, step)
+	path := filepath.Join(t.TempDir(), "chat.md")
+	save := func() {
+		s.m.editor.set("/save " + path)
+		s.send(s.send(key("enter"))())
+	}
+	save()
+	compare(t, "saved.md", read(t, path))
+	save()
+	if strings.Contains(s.text(), "does not overwrite") {
+		t.Errorf("a file of its own is not saved again:\n%s", s.text())
+	}
+	path = filepath.Join(t.TempDir(), "theirs")
+	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	save()
+	if read(t, path) != "precious" || !strings.Contains(s.text(), "does not overwrite") {
+		t.Errorf("another's file was overwritten:\n%s", s.text())
+	}
+	s.m.editor.set("/copy")
+	s.send(s.send(key("enter"))())
+	if want := "\x1b]52;c;" + base64.StdEncoding.EncodeToString([]byte("An **answer**.")) + "\a"; clip.String() != want {
+		t.Errorf("clipboard %q, want %q", clip.String(), want)
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}

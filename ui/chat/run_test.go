@@ -1,0 +1,209 @@
+//go:build unix
+
+package chat
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/ui/chat/vt"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	// chroma's regular expressions keep a clock for a moment after their last use.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock"))
+}
+
+// A window is a chat in a terminal: the real program over a pty, with a small emulator on the other side.
+type window struct {
+	t      *testing.T
+	file   *os.File
+	mu     sync.Mutex
+	screen *vt.Screen
+	ended  chan error
+	reader sync.WaitGroup
+}
+
+func open(t *testing.T, ctx context.Context, width, height int, o Options) *window {
+	t.Helper()
+	master, terminal, err := pty.Open()
+	if err != nil {
+		t.Skip("no pty here: ", err)
+	}
+	if err := pty.Setsize(master, &pty.Winsize{Cols: uint16(width), Rows: uint16(height)}); err != nil {
+		t.Fatal(err)
+	}
+	w := &window{t: t, file: master, screen: vt.New(width, height), ended: make(chan error, 1)}
+	o.In, o.Out = terminal, terminal
+	go func() {
+		err := Run(ctx, o)
+		terminal.Close()
+		w.ended <- err
+	}()
+	w.reader.Go(func() {
+		buf := make([]byte, 4096)
+		for {
+			n, err := master.Read(buf)
+			w.mu.Lock()
+			_, _ = w.screen.Write(buf[:n])
+			w.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	})
+	t.Cleanup(func() {
+		master.Close()
+		w.reader.Wait()
+	})
+	return w
+}
+
+func (w *window) text() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.screen.String()
+}
+
+func (w *window) typing(text string) {
+	w.t.Helper()
+	if _, err := w.file.WriteString(text); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *window) until(what string) {
+	w.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(w.text(), what); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("no %q on the screen:\n%s", what, w.text())
+		}
+	}
+}
+
+func (w *window) wait() error {
+	w.t.Helper()
+	select {
+	case err := <-w.ended:
+		return err
+	case <-time.After(20 * time.Second):
+		w.t.Fatalf("the chat does not end:\n%s", w.text())
+		return nil
+	}
+}
+
+func TestInATerminal(t *testing.T) {
+	history := filepath.Join(t.TempDir(), "history")
+	w := open(t, t.Context(), 80, 24, Options{HistoryPath: history, Model: &script{turns: [][]session.Event{
+		turn(reasoning(thinking), answering(paged+"\n日本語 👩‍👩‍👧 done."), []session.Event{stopped(93, 120)}),
+		turn(answering("This one never "), []session.Event{nil}),
+	}}})
+	w.until("Ask something")
+	w.typing("How does the \x1b[200~paged\ncache\x1b[201~ work?\r")
+	w.until("done.")
+	w.until("213 / 131,072")
+	compare(t, "terminal.screen", stamps(w.text()))
+	w.typing("\x14") // Ctrl+T
+	w.until("│ The user asks")
+	w.typing("another\r")
+	w.until("This one never")
+	w.typing("\x1b")
+	w.until("stopped")
+	if err := pty.Setsize(w.file, &pty.Winsize{Cols: 40, Rows: 10}); err != nil {
+		t.Fatal(err)
+	}
+	w.mu.Lock()
+	w.screen.Resize(40, 10)
+	w.mu.Unlock()
+	w.typing("\x12") // Ctrl+R: a frame after the resize
+	w.until("effort high")
+	w.typing("/quit\r")
+	if err := w.wait(); err != nil {
+		t.Errorf("Run: %v", err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.screen.Mode("1049") || w.screen.Mode("1002") || w.screen.Mode("2004") || !w.screen.Mode("25") {
+		t.Error("the terminal is not put back as it was")
+	}
+	if got := newHistory(history).entries; len(got) != 3 || got[0] != "How does the paged\ncache work?" {
+		t.Errorf("history %q", got)
+	}
+}
+
+// stamps replaces what the clock says, which is the machine's here.
+func stamps(screen string) string {
+	rows := strings.Split(screen, "\n")
+	for i, r := range rows {
+		if before, after, ok := strings.Cut(r, "thought for "); ok {
+			_, rest, _ := strings.Cut(after, " s,")
+			rows[i] = before + "thought for N s," + rest
+		}
+	}
+	return strings.Join(rows, "\n")
+}
+
+func TestRunEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	w := open(t, ctx, 60, 20, Options{Model: &script{turns: [][]session.Event{{nil}}}})
+	w.until("Ask something")
+	w.typing("q\r")
+	w.until("reading the prompt")
+	cancel()
+	if err := w.wait(); !errors.Is(err, context.Canceled) {
+		t.Errorf("Run: %v", err)
+	}
+}
+
+func TestLeavingStopsTheTurn(t *testing.T) {
+	w := open(t, t.Context(), 60, 20, Options{Model: &script{turns: [][]session.Event{{nil}}}})
+	w.until("Ask something")
+	w.typing("q\r")
+	w.until("reading the prompt")
+	w.typing("\x04")
+	if err := w.wait(); err != nil {
+		t.Errorf("Run: %v", err)
+	}
+}
+
+// Tokens that come faster than frames are gathered; the first after a pause is shown at once.
+func TestFramesGatherTokens(t *testing.T) {
+	box := newMailbox()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var all sync.WaitGroup
+	all.Go(func() {
+		box.run(ctx, &script{turns: [][]session.Event{turn(reasoning(strings.Repeat("x ", 5000)), []session.Event{stopped(1, 5000)})}},
+			session.Request{}, time.Now)
+	})
+	defer all.Wait()
+	var last time.Time
+	frames, events, began := 0, 0, time.Now()
+	for over := false; !over; frames++ {
+		f := box.next(ctx, 1, last, time.Now)().(frame)
+		if gap := f.at.Sub(last); gap < time.Second/framesPerSecond {
+			t.Errorf("frames %v apart", gap)
+		}
+		last, over = f.at, f.over
+		events += len(f.events)
+	}
+	if events != 5002 {
+		t.Errorf("%d events, want 5002", events)
+	}
+	if most := 2 + int(time.Since(began)*framesPerSecond/time.Second); frames > most {
+		t.Errorf("%d frames in %v", frames, time.Since(began))
+	}
+	cancel()
+	if msg := newMailbox().next(ctx, 1, last, time.Now)(); msg != nil {
+		t.Errorf("a cancelled wait gives %v", msg)
+	}
+}
