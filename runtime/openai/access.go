@@ -26,7 +26,7 @@ type exchange struct {
 	status  int
 	usage   session.Usage
 	fault   string
-	ignored []string
+	ignored string
 }
 
 func (e *exchange) WriteHeader(status int) {
@@ -63,10 +63,10 @@ func noteIgnored(w http.ResponseWriter, what []string) {
 	if len(what) == 0 {
 		return
 	}
-	what = slices.Compact(slices.Sorted(slices.Values(what)))
-	w.Header().Set("X-Ossrun-Ignored", strings.Map(printable, strings.Join(what, ", ")))
+	list := brief(strings.Join(slices.Compact(slices.Sorted(slices.Values(what))), ", "))
+	w.Header().Set("X-Ossrun-Ignored", strings.Map(printable, list))
 	if e, ok := w.(*exchange); ok {
-		e.ignored = what
+		e.ignored = list
 	}
 }
 
@@ -119,8 +119,8 @@ func (p *port) logLine(r *http.Request, e *exchange, took time.Duration) {
 	if e.fault != "" {
 		attrs = append(attrs, slog.String("error", e.fault))
 	}
-	if len(e.ignored) > 0 {
-		attrs = append(attrs, slog.Any("ignored", e.ignored))
+	if e.ignored != "" {
+		attrs = append(attrs, slog.String("ignored", e.ignored))
 	}
 	p.log.LogAttrs(r.Context(), level, "request", attrs...)
 }

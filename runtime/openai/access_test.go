@@ -26,7 +26,7 @@ func TestModels(t *testing.T) {
 	for _, v := range m["data"].([]any) {
 		names = append(names, at(v, "id").(string))
 	}
-	if got := strings.Join(names, " "); got != "gpt-oss-20b openai/gpt-oss-20b gpt-oss:20b" {
+	if got := strings.Join(names, " "); got != "gpt-oss-20b gpt-oss:20b openai/gpt-oss-20b" {
 		t.Errorf("models %s", got)
 	}
 	for _, id := range []string{"gpt-oss-20b", "openai/gpt-oss-20b", "openai%2Fgpt-oss-20b", "gpt-oss:20b", "gpt-oss%3A20b"} {
@@ -235,7 +235,7 @@ func TestLogLine(t *testing.T) {
 			t.Errorf("%s: %v, want %v", key, first[key], want)
 		}
 	}
-	if at(first, "ignored", 0) != "web_search" || first["ms"] == nil {
+	if first["ignored"] != "web_search" || first["ms"] == nil {
 		t.Errorf("first line: %v", first)
 	}
 	if second["status"] != 400.0 || !strings.Contains(second["error"].(string), "not valid JSON") {
@@ -243,6 +243,22 @@ func TestLogLine(t *testing.T) {
 	}
 	if strings.Contains(log.String(), "my secret") {
 		t.Error("the log holds what the user said")
+	}
+}
+
+func TestErrorsDoNotRepeatMegabytes(t *testing.T) {
+	srv, _ := server(t, answers("ok"))
+	long := strings.Repeat("é", 1<<20)
+	for _, body := range []string{`{"messages":[{"role":"` + long + `"}]}`, `{"messages":[` + hello + `],"logit_bias":{"` + long + `":1}}`, `{"messages":[` + hello + `],"temperature":` + strings.Repeat("9", 300) + `}`} {
+		r := ask(t, "POST", srv.URL+"/v1/chat/completions", body)
+		if r.status != 400 || len(r.body) > 5000 {
+			t.Errorf("status %d, %d bytes", r.status, len(r.body))
+		}
+		conform(t, "ErrorResponse", decode(t, r.body))
+	}
+	r := post(t, srv, "/v1/responses", `{"input":"hi","tools":[{"type":"`+long+`"}]}`)
+	if n := len(r.header.Get("X-Ossrun-Ignored")); n == 0 || n > 2000 {
+		t.Errorf("a header of %d bytes", n)
 	}
 }
 

@@ -177,7 +177,7 @@ func fails(err error) script {
 func server(t *testing.T, s script, change ...func(*Options)) (*httptest.Server, *fakeRunner) {
 	t.Helper()
 	f := &fakeRunner{script: s}
-	o := Options{Models: Single(f, 1754352000, "openai/gpt-oss-20b", "gpt-oss:20b"), Version: "1.2.3"}
+	o := Options{Models: Single(f, 1754352000, "openai/gpt-oss-20b", "gpt-oss:20b", "gpt-oss-20b", "gpt-oss:20b"), Version: "1.2.3"}
 	for _, c := range change {
 		c(&o)
 	}

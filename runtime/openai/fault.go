@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
@@ -113,7 +114,16 @@ type errorObject struct {
 }
 
 func (f *fault) body() errorBody {
-	return errorBody{errorObject{Message: f.message, Type: f.kind, Param: orNull(f.param), Code: orNull(f.code)}}
+	return errorBody{errorObject{Message: brief(f.message), Type: f.kind, Param: orNull(brief(f.param)), Code: orNull(f.code)}}
+}
+
+// brief cuts a text that may quote a client's own words, of which there can be megabytes.
+func brief(s string) string {
+	const most = 1000 // bytes
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "..."
 }
 
 // orNull is a string that JSON shows as null where it is empty.
@@ -131,7 +141,7 @@ func writeFault(w http.ResponseWriter, f *fault) {
 	if f.status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
-	noteError(w, f.message)
+	noteError(w, brief(f.message))
 	writeJSON(w, f.status, f.body())
 }
 

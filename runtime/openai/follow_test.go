@@ -103,6 +103,29 @@ func (b *brokenWriter) Write([]byte) (int, error) {
 	return 0, errors.New("broken pipe")
 }
 
+// The deadline of a flush does not stay on the connection: a later answer may take longer than that.
+func TestEventStreamLeavesNoDeadline(t *testing.T) {
+	w := &deadlineWriter{ResponseRecorder: httptest.NewRecorder()}
+	s := startEvents(w, func() {})
+	s.comment("x")
+	if err := s.flush(); err != nil {
+		t.Fatal(err)
+	}
+	if len(w.set) != 2 || time.Until(w.set[0]) < patience/2 || !w.set[1].IsZero() {
+		t.Errorf("deadlines %v", w.set)
+	}
+}
+
+type deadlineWriter struct {
+	*httptest.ResponseRecorder
+	set []time.Time
+}
+
+func (d *deadlineWriter) SetWriteDeadline(at time.Time) error {
+	d.set = append(d.set, at)
+	return nil
+}
+
 func TestEventStreamFraming(t *testing.T) {
 	w := httptest.NewRecorder()
 	s := startEvents(w, func() {})

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ossrun/ossrun/runtime/sched"
@@ -52,6 +53,8 @@ var ErrUnknownModel = errors.New("unknown model")
 
 // Single is the source of a server with one model, known under its own name and some others.
 func Single(r Runner, created int64, aliases ...string) ModelSource {
+	aliases = slices.Compact(slices.Sorted(slices.Values(aliases)))
+	aliases = slices.DeleteFunc(aliases, func(a string) bool { return a == r.ID() })
 	return single{r, ModelInfo{ID: r.ID(), Aliases: aliases, ContextLength: r.ContextLength(), Created: created}}
 }
 

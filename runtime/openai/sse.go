@@ -80,6 +80,10 @@ func (s *eventStream) flush() error {
 	if err != nil {
 		return s.fail(err)
 	}
+	// The connection outlives the stream, and the server sets no deadline of its own for the next answer.
+	if err := s.rc.SetWriteDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return s.fail(err)
+	}
 	return nil
 }
 
