@@ -8,6 +8,7 @@ package harmony
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -36,13 +37,18 @@ type jsonValue struct {
 	text    string       // of a string; of a number as it is printed
 	items   []jsonValue  // of an array
 	members []jsonMember // of an object, each name once: in the place of its first value, with its last one
-	twice   []string     // names that came more than once
+	twice   []jsonMember // earlier values of names that came more than once
 	source  []byte       // the value as it was written
 }
 
 type jsonMember struct {
 	name  string
 	value jsonValue
+}
+
+// isTwice tells whether the name came more than once.
+func (v jsonValue) isTwice(name string) bool {
+	return slices.ContainsFunc(v.twice, func(m jsonMember) bool { return m.name == name })
 }
 
 // get returns the member of that name.
@@ -186,8 +192,8 @@ func (p *jsonParser) object(v *jsonValue, depth int) error {
 			return err
 		}
 		if i, ok := places[name]; ok {
+			v.twice = append(v.twice, v.members[i])
 			v.members[i].value = value
-			v.twice = append(v.twice, name)
 		} else {
 			places[name] = len(v.members)
 			v.members = append(v.members, jsonMember{name, value})

@@ -126,7 +126,7 @@ func (o *jsonFields) optional(name string, kinds ...jsonKind) jsonValue {
 	}
 	v := o.value.get(name)
 	switch {
-	case slices.Contains(o.value.twice, name):
+	case o.value.isTwice(name):
 		o.fail(fmt.Errorf("%s comes twice", name))
 	case v.kind == jsonAbsent || v.kind == jsonNull || slices.Contains(kinds, v.kind):
 		return v
@@ -164,7 +164,8 @@ func (o *jsonFields) tools() map[string]ToolNamespace {
 		return nil
 	}
 	tools := make(map[string]ToolNamespace, len(v.members))
-	for _, m := range v.members {
+	// A namespace that is written over by a later one must be right all the same.
+	for _, m := range slices.Concat(v.twice, v.members) {
 		var ns ToolNamespace
 		if err := ns.read(m.value); err != nil {
 			o.fail(fmt.Errorf("tools of %q: %w", m.name, err))
@@ -193,7 +194,7 @@ func (n *ToolNamespace) read(v jsonValue) error {
 // source returns a member as it is written, nil for null and if it is not there.
 func (o *jsonFields) source(name string) json.RawMessage {
 	v := o.value.get(name)
-	if slices.Contains(o.value.twice, name) {
+	if o.value.isTwice(name) {
 		o.fail(fmt.Errorf("%s comes twice", name))
 	}
 	if v.kind == jsonAbsent || v.kind == jsonNull {
