@@ -97,14 +97,21 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 	return nil
 }
 
-// interrupt is Ctrl+C: it stops an answer, and leaves where there is none or where it is pressed twice.
+// interrupt is Ctrl+C: it stops an answer, puts away what is being typed, and leaves where there is neither or where it
+// is pressed twice.
 func (m *Model) interrupt() tea.Cmd {
 	again := !m.interrupted.IsZero() && m.now.Sub(m.interrupted) < twice
 	m.interrupted = m.now
-	if m.live == nil || again {
+	switch {
+	case again || m.live == nil && m.editor.text == "":
 		return m.quit()
+	case m.live != nil:
+		m.stop()
+		m.note("Ctrl+C again leaves")
+	default:
+		m.remember(m.editor.text)
+		m.editor.set("")
+		m.note("Up brings it back, Ctrl+C again leaves")
 	}
-	m.stop()
-	m.note("Ctrl+C again leaves")
 	return nil
 }

@@ -89,6 +89,18 @@ func TestInterrupt(t *testing.T) {
 		t.Error("Ctrl+C does not leave an idle chat")
 	}
 	idle = newStage(t, 80, 20, Options{})
+	idle.typing("a long draft")
+	if leaves(idle.send(key("ctrl+c"))) || idle.m.editor.text != "" {
+		t.Error("Ctrl+C over a draft must put it away and stay")
+	}
+	idle.keys("up")
+	if idle.m.editor.text != "a long draft" {
+		t.Errorf("Up brings back %q", idle.m.editor.text)
+	}
+	if !leaves(idle.send(key("ctrl+c"))) {
+		t.Error("Ctrl+C twice does not leave")
+	}
+	idle = newStage(t, 80, 20, Options{})
 	idle.typing("x")
 	idle.keys("home")
 	if leaves(idle.send(key("ctrl+d"))) || idle.m.editor.text != "" {
