@@ -14,7 +14,39 @@ type want struct {
 
 const open Extent = 255
 
+// arity is how many operands each kind has: Out, In, W. Linear has pairs of weights; an expert matrix reads one buffer of activations or two.
+var arity = [kinds]struct{ out, in, w int }{
+	Embed: {1, 0, 1}, Angles: {1, 0, 0}, Norm: {1, 1, 1}, Linear: {1, 1, -1}, Rope: {1, 1, 0}, WriteKV: {1, 1, 0}, Attend: {1, 2, 1},
+	Route: {4, 1, 0}, Quantize: {2, 1, 0}, GateUp: {1, -1, 3}, Down: {1, -1, 3}, Combine: {1, 2, 0}, Gather: {1, 1, 0}, Tap: {1, 1, 0},
+}
+
+func checkArity(op *Op) error {
+	if op.Kind >= kinds {
+		return fmt.Errorf("unknown operation %d", op.Kind)
+	}
+	a := arity[op.Kind]
+	for _, operand := range []struct {
+		what string
+		n    int
+		list []*Buffer
+	}{{"outputs", a.out, op.Out}, {"inputs", a.in, op.In}, {"weights", a.w, op.W}} {
+		if operand.n >= 0 && len(operand.list) != operand.n {
+			return fmt.Errorf("has %d %s, not %d", len(operand.list), operand.what, operand.n)
+		}
+		for i, b := range operand.list {
+			bias := op.Kind == Linear && operand.what == "weights" && i%2 == 1
+			if b == nil && !bias {
+				return fmt.Errorf("%d of the %s is missing", i, operand.what)
+			}
+		}
+	}
+	return nil
+}
+
 func (p *Program) checkOp(op *Op) error {
+	if err := checkArity(op); err != nil {
+		return err
+	}
 	s := p.Spec
 	qkv := (s.Heads + 2*s.KVHeads) * s.HeadDim
 	f32 := []Type{F32}
@@ -29,9 +61,6 @@ func (p *Program) checkOp(op *Op) error {
 		}
 		return operands(op.Out, want{"a", f32, PerRow, s.HeadDim})
 	case Norm:
-		if len(op.In) != 1 {
-			return fmt.Errorf("needs one input")
-		}
 		x := op.In[0]
 		return first(operands(op.In, want{"x", f32, open, 0}), operands(op.Out, want{"y", f32, x.Extent, x.Width}),
 			operands(op.W, want{"w", bf16, Fixed, x.Width}))
@@ -50,10 +79,10 @@ func (p *Program) checkOp(op *Op) error {
 			want{"order", i32, PerSlot, 1}, want{"groups", i32, Fixed, 1 + 2*s.Experts}),
 			operands(op.In, want{"router", f32, PerRow, s.Experts}))
 	case Quantize:
-		if len(op.In) != 1 || op.In[0].Width%32 != 0 {
-			return fmt.Errorf("needs one input of whole blocks of 32")
-		}
 		x := op.In[0]
+		if x.Width%32 != 0 {
+			return fmt.Errorf("rows of %d are not whole blocks of 32", x.Width)
+		}
 		return first(operands(op.In, want{"x", f32, open, 0}),
 			operands(op.Out, want{"q", []Type{I8}, x.Extent, x.Width}, want{"d", f32, x.Extent, x.Width / 16}))
 	case GateUp:
@@ -66,9 +95,6 @@ func (p *Program) checkOp(op *Op) error {
 	case Gather:
 		return first(operands(op.Out, want{"y", f32, PerLogit, s.Hidden}), operands(op.In, want{"x", f32, PerRow, s.Hidden}))
 	case Tap:
-		if len(op.In) != 1 {
-			return fmt.Errorf("needs one input")
-		}
 		return operands(op.Out, want{"y", []Type{op.In[0].Type}, op.In[0].Extent, op.In[0].Width})
 	}
 	return fmt.Errorf("unknown operation %d", op.Kind)
@@ -76,8 +102,8 @@ func (p *Program) checkOp(op *Op) error {
 
 // checkLinear: the parts' rows fill the result, every part as wide as the input.
 func checkLinear(op *Op) error {
-	if len(op.In) != 1 || len(op.Out) != 1 || len(op.W) == 0 || len(op.W)%2 != 0 {
-		return fmt.Errorf("needs an input, a result and pairs of weight and bias")
+	if len(op.W) == 0 || len(op.W)%2 != 0 {
+		return fmt.Errorf("needs pairs of weight and bias, has %d", len(op.W))
 	}
 	x, y, n := op.In[0], op.Out[0], 0
 	if x.Type != F32 || y.Type != F32 || x.Extent != y.Extent {
@@ -111,7 +137,7 @@ func checkExperts(op *Op, e int, extent Extent, k, n int, out want) error {
 	if k%32 != 0 {
 		return fmt.Errorf("rows of %d are not whole blocks of 32", k)
 	}
-	if len(op.W) == 3 && (op.W[0].Rows != e*n || op.W[1].Rows != e*n || op.W[2].Rows != e) {
+	if op.W[0].Rows != e*n || op.W[1].Rows != e*n || op.W[2].Rows != e {
 		return fmt.Errorf("weights are not those of %d experts of %d rows", e, n)
 	}
 	return first(operands(op.Out, out), operands(op.In, inputs...),
@@ -124,9 +150,6 @@ func operands(have []*Buffer, wanted ...want) error {
 	}
 	for i, w := range wanted {
 		b := have[i]
-		if b == nil {
-			return fmt.Errorf("%s is missing", w.what)
-		}
 		typed := false
 		for _, t := range w.types {
 			typed = typed || t == b.Type

@@ -37,12 +37,13 @@ func (p *Program) Bytes(op *Op, w Work) int64 {
 	case Embed: // only the tokens' rows
 		return n + int64(w.Rows)*int64(op.W[0].Width)*op.W[0].Type.Size()
 	case WriteKV:
-		return n + int64(w.Rows)*p.positionBytes()
+		n += int64(w.Rows) * p.positionBytes()
 	case Attend:
+		positions := w.Full
 		if op.Window > 0 {
-			return n + w.Window*p.positionBytes()
+			positions = w.Window
 		}
-		return n + w.Full*p.positionBytes()
+		n += positions * p.positionBytes()
 	case GateUp, Down: // only the experts that were chosen
 		for _, b := range op.W {
 			n += p.BytesOf(b) / int64(p.Spec.Experts) * int64(w.Experts)
