@@ -1,0 +1,117 @@
+//go:build unix
+
+// The real program in a pseudo-terminal, with the embedded model: what a newcomer sees. The screen is read through the
+// small terminal emulator of ui/chat/vt.
+
+package cli
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+
+	"github.com/ossrun/ossrun/ui/chat/vt"
+)
+
+// terminal is a program in a pseudo-terminal and its screen.
+type terminal struct {
+	t      *testing.T
+	pty    *os.File
+	mu     sync.Mutex
+	screen *vt.Screen
+}
+
+func startInTerminal(t *testing.T, width, height uint16, args ...string) (*terminal, *exec.Cmd) {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "ossrun")
+	if out, err := exec.Command("go", "build", "-o", bin, "github.com/ossrun/ossrun").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	cmd := exec.Command(bin, args...)
+	home := t.TempDir()
+	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home, "TERM=xterm-256color")
+	f, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: height, Cols: width})
+	if err != nil {
+		t.Fatal(err)
+	}
+	term := &terminal{t: t, pty: f, screen: vt.New(int(width), int(height))}
+	t.Cleanup(func() { f.Close(); _ = cmd.Process.Kill() })
+	go func() {
+		buf := make([]byte, 32<<10)
+		for {
+			n, err := f.Read(buf)
+			term.mu.Lock()
+			_, _ = term.screen.Write(buf[:n])
+			term.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return term, cmd
+}
+
+func (term *terminal) text() string {
+	term.mu.Lock()
+	defer term.mu.Unlock()
+	return term.screen.String()
+}
+
+// wait waits until the screen shows all of want.
+func (term *terminal) wait(want ...string) string {
+	term.t.Helper()
+	deadline := time.Now().Add(60 * time.Second)
+	for {
+		text, missing := term.text(), ""
+		for _, w := range want {
+			if !strings.Contains(text, w) {
+				missing = w
+			}
+		}
+		if missing == "" {
+			return text
+		}
+		if time.Now().After(deadline) {
+			term.t.Fatalf("%q never came; the screen is:\n%s", missing, text)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func (term *terminal) send(keys string) {
+	term.t.Helper()
+	if _, err := term.pty.WriteString(keys); err != nil {
+		term.t.Fatal(err)
+	}
+}
+
+func TestChatOnTheScreen(t *testing.T) {
+	term, cmd := startInTerminal(t, 100, 30, "chat", "--model", "demo", "--temperature", "0")
+	term.wait("demo", "medium")
+	term.send("\x12") // Ctrl+R: the next effort
+	term.wait("high")
+	term.send("How do I serve an OpenAI API?\r")
+	screen := term.wait("ossrun serve", "tok/s", "thought for")
+	if strings.Contains(screen, "<|") {
+		t.Errorf("a special token is on the screen:\n%s", screen)
+	}
+	term.send("/effort low\r")
+	term.wait("low")
+	term.send("\x03")
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Errorf("the chat ended with %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatalf("Ctrl+C did not end the chat; the screen is:\n%s", term.text())
+	}
+}
