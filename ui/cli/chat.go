@@ -48,7 +48,13 @@ func chatCommand(t Terminal) *cli.Command {
 			if !once && !isTerminal(t.Out) {
 				return fail(exitUsage, "the chat wants a terminal; give a PROMPT to have one answer on stdout")
 			}
-			m, err := loadModel(c, t, !once)
+			restore := func() {}
+			m, err := loadModel(c, t, !once, func() {
+				if !once {
+					restore = holdTyping(t.In)
+				}
+			})
+			defer func() { restore() }()
 			if err != nil {
 				return err
 			}

@@ -21,8 +21,9 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// loadModel does everything from the flags to a model that answers. The caller closes it.
-func loadModel(c *cli.Context, t Terminal, ask bool) (*session.Model, error) {
+// loadModel does everything from the flags to a model that answers. The caller closes it. It calls chosen between the
+// last question to the user and the long work.
+func loadModel(c *cli.Context, t Terminal, ask bool, chosen func()) (*session.Model, error) {
 	dev, err := openDevice(c)
 	if err != nil {
 		return nil, err
@@ -31,6 +32,7 @@ func loadModel(c *cli.Context, t Terminal, ask bool) (*session.Model, error) {
 	if err != nil {
 		return nil, errors.Join(err, dev.Close())
 	}
+	chosen()
 	m, err := session.Load(found, dev, session.LoadOptions{MaxModelLen: c.Int("max-model-len")})
 	if err != nil {
 		return nil, errors.Join(&exitError{exitModel, err.Error()}, dev.Close())

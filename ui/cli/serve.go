@@ -46,7 +46,7 @@ func serveCommand(t Terminal) *cli.Command {
 				return err
 			}
 			defer listener.Close()
-			m, err := loadModel(c, t, false)
+			m, err := loadModel(c, t, false, func() {})
 			if err != nil {
 				return err
 			}
