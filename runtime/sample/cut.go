@@ -66,37 +66,16 @@ const bucketsPerNat = 64
 const buckets = floorNats*bucketsPerNat + 2
 
 // topPCut keeps the fewest tokens, most probable first, that hold at least topP of the weight of what c keeps. The
-// weights are summed in buckets of 1/64 nat; only the bucket in which the sum passes topP is sorted.
+// weights are summed in buckets of 1/64 nat, down to 4 nats first, since that is mostly enough; only the bucket in which
+// the sum passes topP is sorted.
 func (r *row) topPCut(c cut, w weights, topP float64, ws *workspace) cut {
-	mass := ws.buckets[:]
-	clear(mass)
-	for b, highest := range r.maxima {
-		if highest < c.logit {
-			continue
-		}
-		v, word := r.block(b)
-		for ; word != 0; word &= word - 1 {
-			i := bits.TrailingZeros64(word)
-			if c.keeps(v[i], int32(b*blockTokens+i)) {
-				t := w.steps(v[i])
-				mass[bucket(t)] += exp2Steps(t)
-			}
-		}
-	}
-	whole := 0.0
-	for _, m := range mass {
-		whole += m
-	}
-	target, sum, at := topP*whole, 0.0, 0
-	for b, m := range mass {
-		if m == 0 {
-			continue
-		}
-		at = b
-		if sum+m >= target {
+	target := topP * r.mass(c, w, ws.sums)
+	at, sum, found := 0, 0.0, false
+	for _, deepest := range [...]int{4 * bucketsPerNat, 12 * bucketsPerNat, buckets - 1} {
+		r.fillBuckets(c, w, deepest, ws)
+		if at, sum, found = passes(ws.buckets[:], target); found {
 			break
 		}
-		sum += m
 	}
 	near := ws.candidates[:0]
 	for b, highest := range r.maxima {
@@ -121,6 +100,43 @@ func (r *row) topPCut(c cut, w weights, topP float64, ws *workspace) cut {
 		}
 	}
 	return cut{last.logit, last.id}
+}
+
+// fillBuckets sums the weights of the kept tokens by bucket, down to those of bucket deepest.
+func (r *row) fillBuckets(c cut, w weights, deepest int, ws *workspace) {
+	clear(ws.buckets[:])
+	for b, highest := range r.maxima {
+		if highest < c.logit || bucket(w.steps(highest)) > deepest {
+			continue
+		}
+		v, word := r.block(b)
+		for ; word != 0; word &= word - 1 {
+			i := bits.TrailingZeros64(word)
+			if !c.keeps(v[i], int32(b*blockTokens+i)) {
+				continue
+			}
+			if t := w.steps(v[i]); bucket(t) <= deepest {
+				ws.buckets[bucket(t)] += exp2Steps(t)
+			}
+		}
+	}
+}
+
+// passes returns the bucket in which the running sum passes target, and the sum before it; where none does, the last
+// bucket that holds anything. With all buckets filled that is a target of nearly everything, which rounding left above
+// the sum.
+func passes(mass []float64, target float64) (at int, before float64, found bool) {
+	sum := 0.0
+	for b, m := range mass {
+		if m == 0 {
+			continue
+		}
+		at, before = b, sum
+		if sum += m; sum >= target {
+			return at, before, true
+		}
+	}
+	return at, before, false
 }
 
 // bucket is the place of a weight, given by its logarithm as in weights.steps, in falling order.

@@ -44,21 +44,29 @@ func (r *row) block(b int) ([]float32, uint64) {
 
 // scan fills maxima [blocks], without a mask, and tells whether all logits are finite.
 func scan(logits, maxima []float32) (finite bool) {
+	whole := len(logits) / blockTokens
+	finite = scanBlocks(logits[:whole*blockTokens], maxima[:whole])
+	if rest := logits[whole*blockTokens:]; len(rest) > 0 {
+		maxima[whole] = slices.Max(rest)
+		for _, x := range rest {
+			finite = finite && x-x == 0
+		}
+	}
+	return finite
+}
+
+// scanBlocksGo is scan for whole blocks. It has no branches on the logits, which would be mispredicted in every block.
+func scanBlocksGo(logits, maxima []float32) (finite bool) {
 	const exponent, carry = 0x7f800000, 0x00800000 // an exponent of all ones carries into the sign bit
 	var bad uint32
 	for block := range maxima {
-		v := logits[block*blockTokens:]
-		v = v[:min(len(v), blockTokens)]
-		a, b, c, d := v[0], v[0], v[0], v[0]
-		for ; len(v) >= 4; v = v[4:] {
-			w, x, y, z := v[0], v[1], v[2], v[3]
+		v := (*[blockTokens]float32)(logits[block*blockTokens:])
+		a, b, c, d := v[0], v[1], v[2], v[3]
+		for i := 0; i < blockTokens; i += 4 {
+			w, x, y, z := v[i], v[i+1], v[i+2], v[i+3]
 			bad |= (math.Float32bits(w)&exponent + carry) | (math.Float32bits(x)&exponent + carry) |
 				(math.Float32bits(y)&exponent + carry) | (math.Float32bits(z)&exponent + carry)
-			a, b, c, d = max(a, w), max(b, x), max(c, y), max(d, z) // without branches: they would be mispredicted in every block
-		}
-		for _, w := range v {
-			bad |= math.Float32bits(w)&exponent + carry
-			a = max(a, w)
+			a, b, c, d = max(a, w), max(b, x), max(c, y), max(d, z)
 		}
 		maxima[block] = max(a, b, c, d)
 	}
@@ -139,17 +147,23 @@ func (w weights) of(logit float32) float64 { return exp2Steps(w.steps(logit)) }
 
 // mass fills sums [blocks] with the weights of the kept tokens and returns the whole.
 func (r *row) mass(c cut, w weights, sums []float64) (whole float64) {
+	above := math.Nextafter32(c.logit, float32(math.Inf(1))) // what is kept behind c.id
 	for b, highest := range r.maxima {
 		sums[b] = 0
 		if highest < c.logit {
 			continue
 		}
-		if v, word := r.block(b); word == ^uint64(0) {
-			sums[b] = denseMass((*[blockTokens]float32)(v), int32(b*blockTokens), c, w)
-		} else {
+		v, word := r.block(b)
+		first, last := int32(b*blockTokens), int32(b*blockTokens+blockTokens-1)
+		switch {
+		case word == ^uint64(0) && last <= c.id:
+			sums[b] = denseMass((*[blockTokens]float32)(v), c.logit, w.highest, w.scale)
+		case word == ^uint64(0) && first > c.id:
+			sums[b] = denseMass((*[blockTokens]float32)(v), above, w.highest, w.scale)
+		default:
 			for ; word != 0; word &= word - 1 {
 				i := bits.TrailingZeros64(word)
-				if c.keeps(v[i], int32(b*blockTokens+i)) {
+				if c.keeps(v[i], first+int32(i)) {
 					sums[b] += w.of(v[i])
 				}
 			}
@@ -159,23 +173,23 @@ func (r *row) mass(c cut, w weights, sums []float64) (whole float64) {
 	return whole
 }
 
-// denseMass is the weight of the kept tokens of a block that the mask allows as a whole; first is the id of its first.
-// Four sums run side by side, since each addition waits for the one before it.
-func denseMass(v *[blockTokens]float32, first int32, c cut, w weights) float64 {
+// denseMassGo is the weight of the tokens of a block whose logit is least or more. Four sums run side by side, since each
+// addition waits for the one before it.
+func denseMassGo(v *[blockTokens]float32, least float32, highest, scale float64) float64 {
 	var s0, s1, s2, s3 float64
 	for i := 0; i < blockTokens; i += 4 {
 		x0, x1, x2, x3 := v[i], v[i+1], v[i+2], v[i+3]
-		if x0 > c.logit && x1 > c.logit && x2 > c.logit && x3 > c.logit {
-			s0 += exp2Steps((float64(x0) - w.highest) * w.scale)
-			s1 += exp2Steps((float64(x1) - w.highest) * w.scale)
-			s2 += exp2Steps((float64(x2) - w.highest) * w.scale)
-			s3 += exp2Steps((float64(x3) - w.highest) * w.scale)
-			continue
+		if x0 >= least {
+			s0 += exp2Steps((float64(x0) - highest) * scale)
 		}
-		for j, x := range v[i : i+4] {
-			if c.keeps(x, first+int32(i+j)) {
-				s0 += w.of(x)
-			}
+		if x1 >= least {
+			s1 += exp2Steps((float64(x1) - highest) * scale)
+		}
+		if x2 >= least {
+			s2 += exp2Steps((float64(x2) - highest) * scale)
+		}
+		if x3 >= least {
+			s3 += exp2Steps((float64(x3) - highest) * scale)
 		}
 	}
 	return (s0 + s1) + (s2 + s3)

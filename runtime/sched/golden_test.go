@@ -65,6 +65,9 @@ func TestGoldenThroughTheScheduler(t *testing.T) {
 		{Options{Pages: 80, MaxBatchedTokens: 100}, 700, 1, false},
 		{Options{Pages: 200, MaxBatchedTokens: 512}, 5000, 1, false}, // the longest takes most of the pool
 	} {
+		if c.longest == 5000 && testing.Short() {
+			continue
+		}
 		t.Run(fmt.Sprintf("pages=%d,rows=%d,seqs=%d", c.o.Pages, c.o.MaxBatchedTokens, c.o.MaxSeqs), func(t *testing.T) {
 			s, end := real(t, dev, ckpt, c.o)
 			defer end()

@@ -25,6 +25,7 @@ type job struct {
 	cancels context.CancelFunc
 	stream  *Stream
 	refused error
+	arrival int
 	got     []Token
 	went    bool // the cancellation was made
 	inside  bool // and made inside a step: no later step may have it
@@ -147,7 +148,7 @@ func scenario(t *testing.T, rng *rand.Rand) Stats {
 	// the loop is idle, the test moves it on.
 	var mu sync.Mutex
 	var fault error
-	clock := 0
+	clock, arrivals := 0, 0
 	tick := func(inside bool) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -157,6 +158,8 @@ func scenario(t *testing.T, rng *rand.Rand) Stats {
 				var ctx context.Context
 				ctx, j.cancels = context.WithCancel(context.Background())
 				j.stream, j.refused = s.Submit(ctx, j.request)
+				arrivals++
+				j.arrival = arrivals
 			}
 			if j.cancels != nil && j.cancel > 0 && j.cancel <= clock && !j.went {
 				j.went, j.inside = true, inside
@@ -167,6 +170,14 @@ func scenario(t *testing.T, rng *rand.Rand) Stats {
 	sim.before = func(step int, b *engine.Batch) error {
 		err := s.checkState(b)
 		mu.Lock()
+		last := 0 // running ones are older than waiting ones, and all are in the order of their arrival
+		for _, q := range slices.Concat(s.running, s.waiting) {
+			i := slices.IndexFunc(jobs, func(j *job) bool { return j.stream == q.stream })
+			if jobs[i].arrival < last {
+				err = errors.New("a younger request is ahead of an older one")
+			}
+			last = jobs[i].arrival
+		}
 		for _, j := range jobs {
 			if j.inside && slices.ContainsFunc(s.running, func(q *sequence) bool { return q.stream == j.stream }) {
 				err = errors.New("a request is in a step after the one it was cancelled in")

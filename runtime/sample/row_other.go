@@ -1,0 +1,11 @@
+//go:build !amd64
+
+// The passes over every logit where there is no assembly.
+
+package sample
+
+func denseMass(v *[blockTokens]float32, least float32, highest, scale float64) float64 {
+	return denseMassGo(v, least, highest, scale)
+}
+
+func scanBlocks(logits, maxima []float32) (finite bool) { return scanBlocksGo(logits, maxima) }
