@@ -192,6 +192,32 @@ func server(t *testing.T, s script, change ...func(*Options)) (*httptest.Server,
 	return srv, f
 }
 
+// readUntil reads a stream, calls then when mark has come n times, and reads on to the end.
+func readUntil(t *testing.T, url, body, mark string, n int, then func()) string {
+	t.Helper()
+	resp, err := http.Post(url, "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var all strings.Builder
+	buf := make([]byte, 4096)
+	for {
+		k, err := resp.Body.Read(buf)
+		all.Write(buf[:k])
+		if then != nil && strings.Count(all.String(), mark) >= n {
+			then()
+			then = nil
+		}
+		if err == io.EOF && then == nil {
+			return all.String()
+		}
+		if err != nil {
+			t.Fatalf("%v after %q", err, all.String())
+		}
+	}
+}
+
 type reply struct {
 	status int
 	header http.Header

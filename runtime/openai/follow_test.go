@@ -50,7 +50,7 @@ func TestFollowGathersWhatIsReady(t *testing.T) {
 		time.Sleep(20 * time.Millisecond)
 		return nil
 	}}.run()
-	if err != nil || len(text) != 100 || batches > 3 {
+	if err != nil || len(text) != 100 || batches > 20 {
 		t.Errorf("%d bytes in %d batches, %v", len(text), batches, err)
 	}
 }

@@ -170,10 +170,14 @@ func TestPreviousResponse(t *testing.T) {
 		t.Errorf("previous_response_id %v", second["previous_response_id"])
 	}
 	// Two branches from one response do not see each other.
-	post(t, srv, "/v1/responses", `{"previous_response_id":"`+second["id"].(string)+`","input":"And tomorrow?"}`)
+	third := decode(t, post(t, srv, "/v1/responses", `{"previous_response_id":"`+second["id"].(string)+`","input":"And tomorrow?"}`).body)
 	post(t, srv, "/v1/responses", `{"previous_response_id":"`+second["id"].(string)+`","input":"And yesterday?"}`)
 	if got := history(f.last(t)); strings.Contains(got, "tomorrow") || !strings.HasSuffix(got, "assistant <final>: Done. The repository has a README.md and main.py.\nuser: And yesterday?") {
 		t.Errorf("branch:\n%s", got)
+	}
+	post(t, srv, "/v1/responses", `{"previous_response_id":"`+third["id"].(string)+`","input":"Why?"}`)
+	if got := history(f.last(t)); strings.Contains(got, "yesterday") || strings.Count(got, "tomorrow") != 1 {
+		t.Errorf("the other branch:\n%s", got)
 	}
 	// No input at all goes on from the response.
 	post(t, srv, "/v1/responses", `{"previous_response_id":"`+id+`"}`)
@@ -182,6 +186,18 @@ func TestPreviousResponse(t *testing.T) {
 	post(t, srv, "/v1/responses", `{"input":[{"type":"item_reference","id":"`+ref+`"},{"type":"function_call_output","call_id":"call_1","output":"x"}]}`)
 	if got := history(f.last(t)); !strings.HasPrefix(got, "assistant <commentary> to functions.get_weather #call_1") {
 		t.Errorf("item_reference:\n%s", got)
+	}
+}
+
+// Two conversations that go on from one stored response must not write into each other's messages.
+func TestCloneIsApart(t *testing.T) {
+	base := conversation{lead: append(make([]string, 0, 8), "lead"), messages: make([]session.Message, 0, 8)}
+	base.messages = append(base.messages, session.User("hi"))
+	a, b := base.clone(), base.clone()
+	a.user("tomorrow")
+	b.user("yesterday")
+	if got := history(session.Request{Messages: a.messages}); got != "user: hi\nuser: tomorrow" {
+		t.Errorf("the first clone says %q", got)
 	}
 }
 
@@ -268,18 +284,8 @@ func TestResponsesKeepSilentStreamsAlive(t *testing.T) {
 	srv, _ := server(t, func(session.Request) ([]session.Event, error) {
 		return []session.Event{pause{until: wait}, session.Answer{Text: "Late."}, done(session.FinishStop)}, nil
 	}, func(o *Options) { o.Silence = 5 * time.Millisecond })
-	time.AfterFunc(60*time.Millisecond, func() { close(wait) })
-	list := events(t, post(t, srv, "/v1/responses", `{"input":"hi","stream":true}`).body)
-	conformResponses(t, list)
-	n := 0
-	for _, e := range list {
-		if e.name == "response.in_progress" {
-			n++
-		}
-	}
-	if n < 3 {
-		t.Errorf("%d response.in_progress in 60 ms of silence", n)
-	}
+	body := readUntil(t, srv.URL+"/v1/responses", `{"input":"hi","stream":true}`, "event: response.in_progress\n", 4, func() { close(wait) })
+	conformResponses(t, events(t, body))
 }
 
 func TestResponsesLogprobs(t *testing.T) {

@@ -179,6 +179,7 @@ var eventSchemas = map[string]string{
 func conformResponses(t *testing.T, list []event) {
 	t.Helper()
 	open := map[float64]string{} // output_index -> item id
+	said := ""                   // by the deltas of the open item
 	seen := map[float64]bool{}
 	for i, e := range list {
 		kind, _ := e.json["type"].(string)
@@ -200,7 +201,7 @@ func conformResponses(t *testing.T, list []event) {
 			if seen[index] || len(open) > 0 || index != float64(len(seen)) {
 				t.Errorf("item %v added while %v are open and %v were seen", index, open, seen)
 			}
-			open[index], seen[index] = id, true
+			open[index], seen[index], said = id, true, ""
 		case "response.output_item.done":
 			if open[index] != id {
 				t.Errorf("item %v done as %q, added as %q", index, id, open[index])
@@ -210,6 +211,13 @@ func conformResponses(t *testing.T, list []event) {
 		default:
 			if open[index] != e.json["item_id"] {
 				t.Errorf("%s of item %v while %v are open", kind, e.json["item_id"], open)
+			}
+			delta, _ := e.json["delta"].(string)
+			said += delta
+			for _, whole := range []string{"text", "arguments"} {
+				if text, ok := e.json[whole].(string); ok && text != said {
+					t.Errorf("%s says %q, its deltas %q", kind, text, said)
+				}
 			}
 		}
 	}
