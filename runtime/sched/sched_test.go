@@ -355,9 +355,9 @@ func TestPrefillDelaysNobody(t *testing.T) {
 	}
 	decodes := submit(t, s, t.Context(), Request{Prompt: prompt(2), MaxTokens: 1000})
 	decodes.Next(t.Context())
+	mu.Lock() // no step begins while both come
 	long := submit(t, s, t.Context(), Request{Prompt: prompt(1500), MaxTokens: 1})
 	short := submit(t, s, t.Context(), Request{Prompt: prompt(60), MaxTokens: 1})
-	mu.Lock()
 	streams = []*Stream{decodes, long, short}
 	mu.Unlock()
 	drain(t, long)
