@@ -1,3 +1,5 @@
+// One turn of the model as it is shown. Parts are only ever added; a part that has ended does not change any more.
+
 package chat
 
 import (

@@ -22,6 +22,7 @@ import (
 	"sync"
 
 	tea "github.com/charmbracelet/bubbletea"
+
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/session"
 )

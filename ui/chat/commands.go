@@ -1,3 +1,5 @@
+// The lines that begin with "/".
+
 package chat
 
 import (
@@ -11,6 +13,7 @@ import (
 	"strings"
 
 	tea "github.com/charmbracelet/bubbletea"
+
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 

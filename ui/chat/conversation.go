@@ -1,3 +1,5 @@
+// What the model is given again with every turn.
+
 package chat
 
 import (

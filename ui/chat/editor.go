@@ -1,3 +1,5 @@
+// The text that is being typed.
+
 package chat
 
 import (
@@ -6,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
+
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 

@@ -1,3 +1,5 @@
+// The questions of earlier chats, for Up and Down.
+
 package chat
 
 import (

@@ -1,3 +1,5 @@
+// What each key does. The names are Bubble Tea's.
+
 package chat
 
 import (

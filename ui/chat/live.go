@@ -1,3 +1,6 @@
+// The turn that is being written: a goroutine reads its events into a mailbox, a command takes them out frame by frame.
+// No event is lost or reordered, and what the Model does not want any more is read to its end all the same.
+
 package chat
 
 import (
@@ -6,6 +9,7 @@ import (
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
+
 	"github.com/ossrun/ossrun/runtime/session"
 )
 

@@ -1,3 +1,6 @@
+// The state of the chat and what changes it. Every message ends here; what takes time is handed to a goroutine that
+// answers with another message.
+
 package chat
 
 import (
@@ -11,6 +14,7 @@ import (
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
+
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/ui/chat/term"
@@ -28,6 +32,7 @@ type Model struct {
 
 	now           time.Time // as of the last message that told it
 	width, height int
+	laidOut       int // the width for which the transcript is laid out; behind width while a long one is resized
 
 	transcript   transcript
 	conversation conversation
@@ -51,6 +56,14 @@ type (
 	failed  struct{ err error }
 	noted   string
 	savedTo string
+	settled int // the width that the terminal had a moment ago
+)
+
+// A transcript of many rows is not laid out anew for every step of a resize, but once the terminal has kept its size for
+// a moment; until then its rows are cut.
+const (
+	manyRows = 1000
+	moment   = 120 * time.Millisecond
 )
 
 func newModel(ctx context.Context, o Options) *Model {
@@ -93,6 +106,14 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
+		if m.laidOut != 0 && m.laidOut != m.width && m.transcript.total > manyRows {
+			return m, tea.Tick(moment, func(time.Time) tea.Msg { return settled(msg.Width) })
+		}
+		m.laidOut = m.width
+	case settled:
+		if int(msg) == m.width {
+			m.laidOut = m.width
+		}
 	case tea.KeyMsg:
 		m.now = m.clock()
 		m.message = ""

@@ -1,3 +1,5 @@
+// Plain text that grows, wrapped once.
+
 package chat
 
 import (

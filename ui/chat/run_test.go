@@ -13,9 +13,10 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+	"go.uber.org/goleak"
+
 	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/ui/chat/vt"
-	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) {

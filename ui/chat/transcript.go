@@ -1,3 +1,5 @@
+// What was said, from the greeting to the last answer, and which part of it is on the screen.
+
 package chat
 
 import (

@@ -1,3 +1,5 @@
+// From the Model to the screen. Nothing here changes what is shown next, but for caches and the size that scrolling needs.
+
 package chat
 
 import (
@@ -5,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
+
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
@@ -41,7 +44,7 @@ func (m *Model) View() string {
 	}
 	margin := m.margin()
 	body := m.transcript.view(layout{
-		palette: m.palette, width: max(min(m.width-2*margin, widest), 1), height: m.height - len(bottom),
+		palette: m.palette, width: max(min(m.laidOut-2*margin, widest), 1), height: m.height - len(bottom),
 		unfolded: m.unfolded, now: m.now,
 	})
 	var b strings.Builder
@@ -59,9 +62,10 @@ func (m *Model) View() string {
 	return b.String()
 }
 
-// clip cuts what has no room on a screen of a few columns, where marks and indents alone may be too wide.
+// clip cuts what has no room: on a screen of a few columns, where marks and indents alone may be too wide, and while a
+// resize goes on.
 func (m *Model) clip(row string) string {
-	if m.width >= 16 {
+	if m.width >= 16 && m.laidOut <= m.width {
 		return row
 	}
 	return ansi.Truncate(row, m.width, "")

@@ -1,3 +1,5 @@
+// Colours for code.
+
 package markdown
 
 import (
@@ -5,6 +7,7 @@ import (
 
 	"github.com/alecthomas/chroma/v2"
 	"github.com/alecthomas/chroma/v2/lexers"
+
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 

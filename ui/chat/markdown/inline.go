@@ -1,15 +1,18 @@
+// Layout of what stands inside a line: emphasis, code, links, formulas.
+
 package markdown
 
 import (
 	"bytes"
 	"strings"
 
-	"github.com/ossrun/ossrun/ui/chat/term"
 	"github.com/yuin/goldmark/ast"
 	east "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
+
+	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
 // inline appends the text inside n as spans. Line ends of the source are kept: a model does not break its lines to fit a

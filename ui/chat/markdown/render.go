@@ -1,10 +1,12 @@
+// Layout of the blocks of a parsed text: headings, lists, quotes, code.
+
 package markdown
 
 import (
 	"strconv"
 	"strings"
 
-	"github.com/ossrun/ossrun/ui/chat/term"
+	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
 	east "github.com/yuin/goldmark/extension/ast"
@@ -12,7 +14,7 @@ import (
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
 
-	"github.com/yuin/goldmark"
+	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
 // grammar reads GitHub's markdown but for three things that models do not mean: a line of dashes under a paragraph is a

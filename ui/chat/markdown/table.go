@@ -1,10 +1,13 @@
+// Layout of tables.
+
 package markdown
 
 import (
 	"strings"
 
-	"github.com/ossrun/ossrun/ui/chat/term"
 	east "github.com/yuin/goldmark/extension/ast"
+
+	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
 // narrowest is the width below which a column of a table is not pressed.

@@ -1,3 +1,5 @@
+// The form in which the last block is shown while it is being written.
+
 package markdown
 
 import "strings"

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+
 	"github.com/ossrun/ossrun/ui/chat/vt"
 )
 

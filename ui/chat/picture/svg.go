@@ -1,9 +1,12 @@
+// From a terminal's screen to SVG.
+
 package main
 
 import (
 	"fmt"
 	"strings"
 
+	"github.com/ossrun/ossrun/ui/chat/term"
 	"github.com/ossrun/ossrun/ui/chat/vt"
 )
 
@@ -70,15 +73,17 @@ func cells(b *strings.Builder, run []vt.Cell, x, y int) {
 			padding+cellWidth*float64(x), top, cellWidth*float64(len(run)), cellHeight, paper, dim(style))
 	}
 	for from := 0; from < len(run); {
-		if blank(run[from]) {
+		if blank(run, from) {
 			from++
 			continue
 		}
 		end := from // words with single blanks between them are one text
 		var text strings.Builder
-		for end < len(run) && !(blank(run[end]) && (end+1 == len(run) || blank(run[end+1]) && run[end+1].Text == " ")) {
-			if text.WriteString(run[end].Text); run[end].Text == "" && !half(run, end) {
+		for end < len(run) && !(blank(run, end) && (end+1 == len(run) || blank(run, end+1))) {
+			if blank(run, end) {
 				text.WriteByte(' ')
+			} else {
+				text.WriteString(run[end].Text)
 			}
 			end++
 		}
@@ -88,11 +93,12 @@ func cells(b *strings.Builder, run []vt.Cell, x, y int) {
 	}
 }
 
-// blank reports a cell without ink; half the second column of a wide character.
-func blank(c vt.Cell) bool { return c.Text == "" || c.Text == " " }
-
-func half(run []vt.Cell, at int) bool {
-	return at > 0 && len(run[at-1].Text) > 2 && []rune(run[at-1].Text)[0] >= 0x1100
+// blank reports a cell without ink. The second half of a wide character has some, though no text of its own.
+func blank(run []vt.Cell, at int) bool {
+	if text := run[at].Text; text != "" {
+		return text == " "
+	}
+	return at == 0 || term.Width(run[at-1].Text) < 2
 }
 
 func colour(index uint8, none string) string {

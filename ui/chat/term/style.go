@@ -1,3 +1,5 @@
+// Styles, rows of styled text, and how they are painted.
+
 package term
 
 import "strings"

@@ -1,3 +1,5 @@
+// How many columns text takes.
+
 package term
 
 import (

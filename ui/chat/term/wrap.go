@@ -1,3 +1,5 @@
+// Breaking text into rows.
+
 package term
 
 import (
