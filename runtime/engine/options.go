@@ -47,13 +47,19 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Pages == 0 {
 		o.Pages = defaultPages
 	}
-	if o.MaxRows == 0 {
-		o.MaxRows = defaultMaxRows
-	}
+	o.MaxRows = o.Rows()
 	if o.Pages < 1 || o.MaxRows < 1 || o.Threads < 0 {
 		return o, fmt.Errorf("pages %d, rows %d and threads %d must be positive", o.Pages, o.MaxRows, o.Threads)
 	}
 	return o, nil
+}
+
+// Rows is the largest step: MaxRows or its default.
+func (o Options) Rows() int {
+	if o.MaxRows == 0 {
+		return defaultMaxRows
+	}
+	return o.MaxRows
 }
 
 // kvType is the element type of the cache.

@@ -20,18 +20,11 @@ func (p Plan) Total() int64 { return p.Weights + p.KV() + p.Scratch }
 
 // PlanFor computes what New will use for a model of shape s.
 func PlanFor(s models.Spec, o Options) (Plan, error) {
-	p, err := Record(s, o, maxRows(o))
+	p, err := Record(s, o, o.Rows())
 	if err != nil {
 		return Plan{}, err
 	}
 	return planOf(p), nil
-}
-
-func maxRows(o Options) int {
-	if o.MaxRows == 0 {
-		return defaultMaxRows
-	}
-	return o.MaxRows
 }
 
 func planOf(p *Program) Plan {

@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -39,12 +40,10 @@ func Small() []Shape {
 	}
 }
 
-// Released are the widths of the published models with few experts: for speed, and for sums as long as the real ones. 160 MB of weights.
-func Released() []Shape {
-	s := shape("decode, published width", 1, 2880, 2880, 64, 8, 64, 8, 4, 16384)
-	batch := s
-	batch.Name, batch.Rows = "batch of 8, published width", 8
-	return []Shape{s, batch}
+// Published is the width of the published models, with few experts and a short vocabulary: for speed, and for sums as long as the real ones.
+// Its matrices are larger than most caches; attention and the row-wise operations are too small to say anything about memory.
+func Published(rows int) Shape {
+	return shape(fmt.Sprintf("published width, %d rows", rows), rows, 2880, 2880, 64, 8, 64, 8, 4, 16384)
 }
 
 // OpResult is one operation on one shape.
@@ -99,10 +98,13 @@ var opTests = []opTest{
 
 // Ops runs every operation on every shape and reports each; the error joins those that failed.
 // With timing, each operation runs a few more times, under the clock.
-func Ops(dev engine.Device, o engine.Options, shapes []Shape, timing bool, report func(OpResult)) error {
+func Ops(ctx context.Context, dev engine.Device, o engine.Options, shapes []Shape, timing bool, report func(OpResult)) error {
 	var errs []error
 	for _, s := range shapes {
 		for _, test := range opTests {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			r := runOp(dev, o, s, test, timing)
 			if r.Failure != nil {
 				errs = append(errs, fmt.Errorf("%s, %s: %w", r.Op, r.Shape, r.Failure))

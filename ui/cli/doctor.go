@@ -1,0 +1,280 @@
+// ossrun doctor: the machine as ossrun sees it, and whether it computes correctly.
+//
+// Without flags it only looks. --golden DIR holds every compute mode to golden logits, --selftest every operation to
+// plain float64 loops; a miss of either ends with exit code 1. stdout holds the report alone, as text or as one JSON
+// object.
+
+package cli
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"runtime"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/cpu"
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// doctorReport is what --json prints.
+type doctorReport struct {
+	Machine  machineReport `json:"machine"`
+	Device   deviceReport  `json:"device"`
+	Models   []modelReport `json:"models"`
+	Config   configReport  `json:"config"`
+	Golden   []goldenRow   `json:"golden,omitempty"`
+	Selftest []selftestRow `json:"selftest,omitempty"`
+	Passed   *bool         `json:"passed,omitempty"` // of --golden and --selftest
+}
+
+type machineReport struct {
+	OS          string   `json:"os"`
+	CPU         string   `json:"cpu"`
+	Cores       int      `json:"cores"` // that this process may use
+	ISAs        []string `json:"isas"`
+	MemoryTotal int64    `json:"memory_total"`
+	MemoryFree  int64    `json:"memory_free"`
+}
+
+type deviceReport struct {
+	Name string `json:"name"`
+	Why  string `json:"why"`
+}
+
+type modelReport struct {
+	Name  string `json:"name"`
+	State string `json:"state"` // "complete", "incomplete", "not here", "built in"
+	Path  string `json:"path,omitempty"`
+	Needs int64  `json:"needs"` // bytes of memory with doctorContext tokens of context
+	Fits  bool   `json:"fits"`
+}
+
+type configReport struct {
+	Path  string `json:"path"`
+	There bool   `json:"there"`
+}
+
+// doctorContext is the context that "fits" speaks of, in tokens.
+const doctorContext = 8192
+
+const noGPU = "the GPU engine comes with a later version; this one computes on the CPU"
+
+func doctorCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "doctor",
+		Usage: "show the machine, what is used and why; check that it computes correctly",
+		Description: "Example: ossrun doctor --selftest\n\n" +
+			"A golden folder has checkpoint/, a model in the Hugging Face layout, and golden/ with cases.json and\n" +
+			"logits.safetensors.\n\n" + exitCodes,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "golden", Usage: "hold every compute mode to the golden logits in `DIR`"},
+			&cli.BoolFlag{Name: "selftest", Usage: "hold every operation to plain float64 loops, on every instruction set; about a minute"},
+			&cli.BoolFlag{Name: "json", Usage: "as one JSON object"},
+			configFlag(),
+		},
+		Action: func(c *cli.Context) (err error) {
+			if c.NArg() > 0 {
+				return fail(exitUsage, "doctor takes no arguments, but got %q; see ossrun doctor --help", c.Args().First())
+			}
+			dev, err := cpu.New(0)
+			if err != nil {
+				return fail(exitFailure, "%s", err)
+			}
+			defer func() { err = errors.Join(err, dev.Close()) }()
+			return examine(c, dev)
+		},
+	}
+}
+
+// examine makes the report and prints it; text comes as it is known, JSON at the end.
+func examine(c *cli.Context, dev engine.Device) error {
+	r, err := look(c, dev)
+	if err != nil {
+		return fail(exitFailure, "%s", err)
+	}
+	text := c.App.Writer
+	if c.Bool("json") {
+		text = io.Discard
+	}
+	if err := r.print(text); err != nil {
+		return err
+	}
+	if dir := c.String("golden"); dir != "" {
+		if err := r.golden(c.Context, text, dev, dir); err != nil {
+			return err
+		}
+	}
+	if c.Bool("selftest") {
+		if err := r.selftest(c.Context, text, dev); err != nil {
+			return err
+		}
+	}
+	if c.Bool("json") {
+		encoder := json.NewEncoder(c.App.Writer)
+		encoder.SetIndent("", "  ")
+		if err := encoder.Encode(r); err != nil {
+			return err
+		}
+	}
+	if r.Passed != nil && !*r.Passed {
+		return fail(exitFailure, "a check missed: this build does not compute correctly on this machine, or the golden is damaged")
+	}
+	return nil
+}
+
+// look gathers what can be seen without computing.
+func look(c *cli.Context, dev engine.Device) (*doctorReport, error) {
+	total, free := dev.Memory()
+	r := &doctorReport{
+		Machine: machineReport{OS: osName(), CPU: cpuModel(), Cores: cpu.Cores(), ISAs: cpu.ISAs(), MemoryTotal: total, MemoryFree: free},
+		Device:  deviceReport{Name: dev.Name(), Why: noGPU},
+	}
+	r.Config.Path = cmp.Or(c.String("config"), defaultConfigPath())
+	_, err := os.Stat(r.Config.Path)
+	r.Config.There = err == nil
+	r.Models, err = modelReports(free)
+	return r, err
+}
+
+// modelReports goes through the catalogue: what is here, and what each model needs.
+func modelReports(free int64) ([]modelReport, error) {
+	found, err := models.Cached()
+	if err != nil {
+		return nil, fmt.Errorf("reading the cache: %w", err)
+	}
+	demo, err := models.OpenDemo()
+	if err != nil {
+		return nil, err
+	}
+	spec := demo.Spec
+	if err := demo.Close(); err != nil {
+		return nil, err
+	}
+	var list []modelReport
+	for _, e := range models.Catalogue() {
+		m := modelReport{Name: e.ID, State: "not here"}
+		if e.HF == "" {
+			m.State, e.Spec = "built in", spec
+		}
+		for _, f := range found {
+			if f.ID != e.ID {
+				continue
+			}
+			m.State, m.Path = "complete", f.Path
+			if !f.Complete {
+				m.State = "incomplete"
+			}
+		}
+		if m.Needs, err = needs(e.Spec); err != nil {
+			return nil, err
+		}
+		m.Fits = m.Needs <= free
+		list = append(list, m)
+	}
+	return list, nil
+}
+
+// needs is the memory of a model with a context of doctorContext tokens.
+func needs(s models.Spec) (int64, error) {
+	pages := doctorContext/engine.PageTokens + (s.Window+engine.Options{}.Rows())/engine.PageTokens + 2
+	plan, err := engine.PlanFor(s, engine.Options{Pages: pages})
+	return plan.Total(), err
+}
+
+func (r *doctorReport) print(out io.Writer) error {
+	m := r.Machine
+	isas := strings.Join(m.ISAs, ", ")
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	fmt.Fprintf(w, "system\t%s\n", m.OS)
+	fmt.Fprintf(w, "cpu\t%s, %d core%s to use, %s\n", m.CPU, m.Cores, plural(m.Cores), isas)
+	fmt.Fprintf(w, "memory\t%s, %s free\n", gigabytes(m.MemoryTotal), gigabytes(m.MemoryFree))
+	fmt.Fprintf(w, "device\t%s: %s\n", r.Device.Name, r.Device.Why)
+	for i, x := range r.Models {
+		name, verdict := "", "does not fit"
+		if i == 0 {
+			name = "models"
+		}
+		if x.Fits {
+			verdict = "fits"
+		}
+		fmt.Fprintf(w, "%s\t%s: %s; needs %s with %d tokens of context, %s\n", name, x.Name, strings.TrimSpace(x.State+" "+x.Path), gigabytes(x.Needs), doctorContext, verdict)
+	}
+	state := "not there, defaults are used"
+	if r.Config.There {
+		state = "read"
+	}
+	fmt.Fprintf(w, "config\t%s (%s)\n", r.Config.Path, state)
+	return w.Flush()
+}
+
+// pass records the verdict of one check; one miss is enough.
+func (r *doctorReport) pass(ok bool) {
+	all := ok && (r.Passed == nil || *r.Passed)
+	r.Passed = &all
+}
+
+// verdict is the line that ends a check's table.
+func verdict(ok bool) string {
+	if ok {
+		return "passed"
+	}
+	return "FAILED"
+}
+
+func plural(n int) string {
+	if n == 1 {
+		return ""
+	}
+	return "s"
+}
+
+func gigabytes(n int64) string {
+	if n < 1e9 {
+		return fmt.Sprintf("%.0f MB", float64(n)/1e6)
+	}
+	return fmt.Sprintf("%.1f GB", float64(n)/1e9)
+}
+
+// finite is a number as JSON can have it: null where it is not finite.
+func finite(v float64) *float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return &v
+}
+
+// osName is the distribution where there is one, and the platform.
+func osName() string {
+	platform := runtime.GOOS + "/" + runtime.GOARCH
+	if name := strings.Trim(fieldOf("/etc/os-release", "PRETTY_NAME", "="), `"`); name != "" {
+		return name + ", " + platform
+	}
+	return platform
+}
+
+func cpuModel() string {
+	return cmp.Or(fieldOf("/proc/cpuinfo", "model name", ":"), "unknown "+runtime.GOARCH+" processor")
+}
+
+// fieldOf is the first value of a key in a file of lines, "" when there is none.
+func fieldOf(path, key, separator string) string {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(data)) {
+		if name, value, ok := strings.Cut(line, separator); ok && strings.TrimSpace(name) == key {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}

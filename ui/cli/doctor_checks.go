@@ -1,0 +1,135 @@
+// The two checks of ossrun doctor, as tables.
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/ossrun/ossrun/runtime/cpu"
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/engine/enginetest"
+	"github.com/ossrun/ossrun/runtime/engine/golden"
+)
+
+// goldenRow is one case in one mode; case "all" is the mode as a whole.
+type goldenRow struct {
+	Mode         string   `json:"mode"`
+	Case         string   `json:"case"`
+	Positions    int      `json:"positions"`
+	MaxAbs       *float64 `json:"max_abs"` // null: not a number
+	KLMean       *float64 `json:"kl_mean"`
+	KLMedian     *float64 `json:"kl_median"`
+	KLMax        *float64 `json:"kl_max"`
+	Agree        int      `json:"argmax_equal"`
+	Of           int      `json:"argmax_of"`
+	Greedy       int      `json:"greedy_equal"`
+	GreedyOf     int      `json:"greedy_of"`
+	GapLost      *float64 `json:"gap_lost"`
+	Milliseconds int64    `json:"ms"`
+	OK           bool     `json:"ok"`
+	Misses       []string `json:"misses,omitempty"`
+}
+
+// golden holds the device to a golden folder.
+func (r *doctorReport) golden(ctx context.Context, out io.Writer, dev engine.Device, dir string) error {
+	fmt.Fprintf(out, "\ngolden %s on %s\n", dir, dev.Name())
+	fmt.Fprintf(out, "%-6s %-8s %9s %9s %9s %9s %9s %9s %9s\n", "mode", "case", "positions", "max abs", "KL mean", "KL median", "argmax =", "greedy =", "time")
+	ok, err := golden.Run(ctx, dir, dev, nil, func(c golden.CaseResult) {
+		r.Golden = append(r.Golden, goldenRow{
+			Mode: c.Mode, Case: c.Case, Positions: c.Positions, MaxAbs: finite(c.MaxAbs), KLMean: finite(c.KLMean), KLMedian: finite(c.KLMedian),
+			KLMax: finite(c.KLMax), Agree: c.Agree, Of: c.Of, Greedy: c.Greedy, GreedyOf: c.GreedyOf, GapLost: finite(c.GapLost),
+			Milliseconds: c.Elapsed.Milliseconds(), OK: c.OK(), Misses: c.Misses,
+		})
+		fmt.Fprintf(out, "%-6s %-8s %9d %9.1e %9.1e %9.1e %9s %9s %7dms", c.Mode, c.Case, c.Positions, c.MaxAbs, c.KLMean, c.KLMedian,
+			fmt.Sprintf("%d/%d", c.Agree, c.Of), fmt.Sprintf("%d/%d", c.Greedy, c.GreedyOf), c.Elapsed.Milliseconds())
+		if !c.OK() {
+			fmt.Fprintf(out, "  MISS: %s", strings.Join(c.Misses, "; "))
+		}
+		fmt.Fprintln(out)
+	})
+	if err != nil {
+		if errors.Is(err, context.Canceled) {
+			return err
+		}
+		return fail(exitFailure, "golden %s cannot be run: %s", dir, err)
+	}
+	fmt.Fprintf(out, "golden: %s\n", verdict(ok))
+	r.pass(ok)
+	return nil
+}
+
+// selftestRow is one operation on one instruction set: its worst error on all shapes, its speed at the published width.
+type selftestRow struct {
+	Device string   `json:"device"`
+	ISA    string   `json:"isa"`
+	Op     string   `json:"op"`
+	Error  *float64 `json:"error"` // relative to the size of the terms; null: not a number
+	Bound  float64  `json:"bound"`
+	GBs    float64  `json:"gb_per_s"`
+	OK     bool     `json:"ok"`
+	Why    string   `json:"why,omitempty"`
+}
+
+// selftest holds every operation of every instruction set to the float64 loops.
+func (r *doctorReport) selftest(ctx context.Context, out io.Writer, dev engine.Device) error {
+	fmt.Fprintf(out, "\nselftest on %s; GB/s at the width of the published models, one row\n", dev.Name())
+	fmt.Fprintf(out, "%-7s %-22s %9s %9s %8s\n", "isa", "operation", "error", "allowed", "GB/s")
+	ok := true
+	for _, isa := range cpu.ISAs() {
+		rows, err := testISA(ctx, dev, isa)
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			row.Device = dev.Name()
+			r.Selftest = append(r.Selftest, *row)
+			shown := "NaN"
+			if row.Error != nil {
+				shown = fmt.Sprintf("%.1e", *row.Error)
+			}
+			fmt.Fprintf(out, "%-7s %-22s %9s %9.1e %8.2f", row.ISA, row.Op, shown, row.Bound, row.GBs)
+			if !row.OK {
+				fmt.Fprintf(out, "  FAILED: %s", row.Why)
+			}
+			fmt.Fprintln(out)
+			ok = ok && row.OK
+		}
+	}
+	fmt.Fprintf(out, "selftest: %s\n", verdict(ok))
+	r.pass(ok)
+	return nil
+}
+
+// testISA runs all shapes and puts each operation's results into one row.
+func testISA(ctx context.Context, dev engine.Device, isa string) (rows []*selftestRow, err error) {
+	byOp := map[string]*selftestRow{}
+	gather := func(o enginetest.OpResult) {
+		row := byOp[o.Op]
+		if row == nil {
+			row = &selftestRow{ISA: isa, Op: o.Op, Bound: o.Bound, Error: finite(0), OK: true}
+			byOp[o.Op] = row
+			rows = append(rows, row)
+		}
+		if row.Error != nil && !(o.Error <= *row.Error) {
+			row.Error = finite(o.Error)
+		}
+		row.GBs = max(row.GBs, o.GBs())
+		if o.Failure != nil {
+			row.OK, row.Why = false, fmt.Sprintf("%s: %s", o.Shape, o.Failure)
+		}
+	}
+	options := engine.Options{ISA: isa}
+	small := enginetest.Ops(ctx, dev, options, enginetest.Small(), false, gather)
+	published := enginetest.Ops(ctx, dev, options, []enginetest.Shape{enginetest.Published(1)}, true, gather)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if len(rows) == 0 {
+		return nil, errors.Join(small, published)
+	}
+	return rows, nil // failures of operations are in their rows
+}
