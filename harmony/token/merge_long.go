@@ -14,36 +14,46 @@ const (
 	margin = 160  // bytes at the end of a window that are left to the next one: their tokens may change with what follows
 )
 
-// windowStart is where a window began, in bytes of the piece and in tokens of the result.
-type windowStart struct{ bytes, tokens int }
+// doneWindow is where a window began, in bytes of the piece and in tokens of the result, and how many bytes it looked at.
+type doneWindow struct{ bytes, tokens, length int }
 
 // mergeLong appends the tokens of the piece b to dst.
 func (t *Tokenizer) mergeLong(dst []int32, b []byte) []int32 {
+	return t.mergeWindows(dst, b, window, margin)
+}
+
+// mergeWindows is mergeLong for windows of size bytes, the last tail bytes of which are left to the next one. The result
+// does not depend on either.
+func (t *Tokenizer) mergeWindows(dst []int32, b []byte, size, tail int) []int32 {
 	q := queues.Get().(*mergeQueue)
 	defer q.release()
-	var done []windowStart
-	size := window
+	var done []doneWindow
+	next := size
 	for from := 0; from < len(b); {
-		to := min(from+size, len(b))
+		to := min(from+next, len(b))
 		q.encode(t, b[from:to])
 		if len(done) > 0 && !t.neighbours(dst[len(dst)-1], int32(q.ids[0])) {
 			last := done[len(done)-1]
 			done = done[:len(done)-1]
-			from, dst, size = last.bytes, dst[:last.tokens], 2*(to-last.bytes)
+			from, dst, next = last.bytes, dst[:last.tokens], 2*max(last.length, to-last.bytes)
 			continue
 		}
-		done = append(done, windowStart{from, len(dst)})
-		end := int32(to - from)
+		end := to - from
 		if to < len(b) {
-			end -= margin
+			end -= tail
 		}
+		if int(q.next[0]) > end { // not even one token is certain
+			next *= 2
+			continue
+		}
+		done = append(done, doneWindow{from, len(dst), to - from})
 		i := int32(0)
-		for i < int32(to-from) && q.next[i] <= end {
+		for int(i) < to-from && int(q.next[i]) <= end {
 			dst = append(dst, int32(q.ids[i]))
 			i = q.next[i]
 		}
 		from += int(i)
-		size = window
+		next = size
 	}
 	return dst
 }

@@ -1,0 +1,111 @@
+package token
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// mergePlainly is byte pair encoding by the book: of all neighbours whose bytes together are a token, the lowest merges, the
+// leftmost of equals. It knows tokens but not the table of pairs.
+func mergePlainly(t *Tokenizer, b []byte) []int32 {
+	ends := make([]int, len(b))
+	for i := range ends {
+		ends[i] = i + 1
+	}
+	start := func(k int) int {
+		if k == 0 {
+			return 0
+		}
+		return ends[k-1]
+	}
+	for {
+		best, at := absent, 0
+		for k := 0; k+1 < len(ends); k++ {
+			if both := b[start(k):ends[k+1]]; len(both) <= longestToken {
+				if id := t.find(both); id < best {
+					best, at = id, k
+				}
+			}
+		}
+		if best == absent {
+			break
+		}
+		ends = slices.Delete(ends, at, at+1)
+	}
+	var ids []int32
+	for k, end := range ends {
+		ids = append(ids, int32(t.find(b[start(k):end])))
+	}
+	return ids
+}
+
+// hardBytes makes pieces that do not cut well: few different bytes, runs, rows of tokens.
+func hardBytes(t *Tokenizer, rng *rand.Rand, n int) []byte {
+	var b []byte
+	alphabet := make([]byte, 1+rng.IntN(4))
+	for i := range alphabet {
+		alphabet[i] = byte(rng.IntN(256))
+		if rng.IntN(2) == 0 {
+			alphabet[i] = "aeinorst -=#\n_"[rng.IntN(14)]
+		}
+	}
+	kind := rng.IntN(4)
+	for len(b) < n {
+		switch kind {
+		case 0:
+			b = append(b, alphabet[rng.IntN(len(alphabet))])
+		case 1:
+			b = append(b, 'a'+byte(rng.IntN(26)))
+		case 2:
+			b = append(b, t.ordinaryBytes(uint32(rng.IntN(ordinary)))...)
+		case 3:
+			b = append(b, slices.Repeat(alphabet[:1], rng.IntN(300))...)
+			b = append(b, alphabet...)
+		}
+	}
+	return b[:n]
+}
+
+// The scan of short pieces, the heap, and the windows are all the plain algorithm.
+func TestMergeIsExact(t *testing.T) {
+	tok, rng := Get(), rand.New(rand.NewPCG(3, 4))
+	var q mergeQueue
+	for range 300 {
+		b := hardBytes(tok, rng, 1+rng.IntN(300))
+		want := mergePlainly(tok, b)
+		if got := tok.merge(nil, b); !slices.Equal(got, want) {
+			t.Fatalf("%q: %v, want %v", b, got, want)
+		}
+		q.encode(tok, b)
+		if got := q.tokens(); !slices.Equal(got, want) {
+			t.Fatalf("%q: heap %v, want %v", b, got, want)
+		}
+		for _, size := range []int{2, 7, 40, 200} {
+			for _, tail := range []int{0, 1, 20} {
+				if got := tok.mergeWindows(nil, b, size, tail); !slices.Equal(got, want) {
+					t.Fatalf("%q: windows of %d and %d: %v, want %v", b, size, tail, got, want)
+				}
+			}
+		}
+	}
+}
+
+func TestLongMergeIsExact(t *testing.T) {
+	tok, rng := Get(), rand.New(rand.NewPCG(5, 6))
+	var q mergeQueue
+	for range 40 {
+		b := hardBytes(tok, rng, 1000+rng.IntN(9000))
+		q.encode(tok, b)
+		if got, want := tok.mergeLong(nil, b), q.tokens(); !slices.Equal(got, want) {
+			t.Fatalf("%.100q...: windows and heap differ", b)
+		}
+	}
+}
+
+func (q *mergeQueue) tokens() (ids []int32) {
+	for i := int32(0); int(i) < len(q.ids); i = q.next[i] {
+		ids = append(ids, int32(q.ids[i]))
+	}
+	return ids
+}
