@@ -9,6 +9,23 @@ namespace {
 
 constexpr E2m1Bytes kE2m1Bytes;
 
+// Eight bytes of eight rows turned around: pairs[i] has bytes 2i and then 2i+1 of every row.
+SIMD_INLINE void turn8x8(__m128i pairs[4], const uint8_t* const rows[8], int64_t offset) {
+  __m128i r[8], p[4];
+  SIMD_UNROLL
+  for (int i = 0; i < 8; i++) {
+    r[i] = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(rows[i] + offset));
+  }
+  SIMD_UNROLL
+  for (int i = 0; i < 4; i++) p[i] = _mm_unpacklo_epi8(r[2 * i], r[2 * i + 1]);
+  const __m128i a = _mm_unpacklo_epi16(p[0], p[1]), b = _mm_unpackhi_epi16(p[0], p[1]);
+  const __m128i c = _mm_unpacklo_epi16(p[2], p[3]), d = _mm_unpackhi_epi16(p[2], p[3]);
+  pairs[0] = _mm_unpacklo_epi32(a, c);
+  pairs[1] = _mm_unpackhi_epi32(a, c);
+  pairs[2] = _mm_unpacklo_epi32(b, d);
+  pairs[3] = _mm_unpackhi_epi32(b, d);
+}
+
 struct Avx2 {
   typedef __m256 F;
   typedef __m256i I;
@@ -110,9 +127,9 @@ struct Avx2 {
     return _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   }
 
-  // One block of kLanes rows, nibbles apart: out[8][kLanes][4] bytes, 2 * e2m1 + 12. Vector 2j has
-  // elements 8j + 0, 2, 4, 6 of every row, vector 2j+1 elements 8j + 1, 3, 5, 7.
-  SIMD_INLINE void q8_weights(uint8_t* out, const uint8_t* const rows[8], int64_t offset) {
+  // One block of kLanes rows turned around: four bytes 2 * e2m1 + 12 a lane. w[2j] has elements
+  // 8j + 0, 2, 4, 6 of every row, w[2j+1] elements 8j + 1, 3, 5, 7.
+  SIMD_INLINE void q8_weights(I w[8], const uint8_t* const rows[8], int64_t offset) {
     I a[4], d[4];
     SIMD_UNROLL
     for (int i = 0; i < 4; i++) {
@@ -131,8 +148,8 @@ struct Avx2 {
     SIMD_UNROLL
     for (int j = 0; j < 4; j++) {
       const I high = _mm256_and_si256(_mm256_srli_epi32(d[j], 4), nibble);
-      store_bytes(out + 64 * j, _mm256_shuffle_epi8(table, _mm256_and_si256(d[j], nibble)));
-      store_bytes(out + 64 * j + 32, _mm256_shuffle_epi8(table, high));
+      w[2 * j] = _mm256_shuffle_epi8(table, _mm256_and_si256(d[j], nibble));
+      w[2 * j + 1] = _mm256_shuffle_epi8(table, high);
     }
   }
   SIMD_INLINE void store_bytes(uint8_t* p, I a) {
@@ -157,6 +174,14 @@ struct Avx2 {
     int32_t bytes;
     memcpy(&bytes, q, sizeof bytes);
     return _mm256_set1_epi32(bytes);
+  }
+
+  // Eight bytes of kLanes rows turned around: out[8][kLanes].
+  SIMD_INLINE void turn8(uint8_t* out, const uint8_t* const rows[8], int64_t offset) {
+    __m128i pairs[4];
+    turn8x8(pairs, rows, offset);
+    SIMD_UNROLL
+    for (int i = 0; i < 4; i++) _mm_storeu_si128(reinterpret_cast<__m128i*>(out) + i, pairs[i]);
   }
 
   // 2^(scale - 127) of kLanes scale bytes; scale 0 is subnormal.

@@ -1,8 +1,9 @@
 // Products of float32 activations with bf16 and MXFP4 weights, for any vector width.
 //
 // There are two ways through, with the same bits:
-//   one token   four rows at a time stream by; weights become float32 in registers
-//   a batch     16 rows x 480 columns of weights become float32 on the stack (in the caches near
+//   few tokens  four rows at a time stream by; weights become float32 in registers, once for
+//               every kStreamTile tokens
+//   a batch     16 rows x 320 columns of weights become float32 on the stack (in the caches near
 //               the core) once, then tiles of 4 rows x kTileTokens tokens pass over them
 // What must stay true, for batch invariance: the sum of (row, token) is one vector of kLanes
 // partial sums, taken over k in steps of kLanes in ascending order, each step one fused
@@ -14,7 +15,7 @@
 namespace {
 
 constexpr int64_t kPanelRows = 16;      // rows whose weights are float32 at a time
-constexpr int64_t kPanelColumns = 480;  // of them this much of k: a multiple of 32, 2880 = 6 x 480
+constexpr int64_t kPanelColumns = 320;  // of them this much of k: a multiple of 32, 2880 = 9 x 320
 constexpr int64_t kPanelTokens = 48;    // tokens whose sums wait on the stack
 constexpr int64_t kTileRows = 4;        // four chains of additions hide the latency of one
 
@@ -47,30 +48,41 @@ SIMD_INLINE typename S::F load_bf16_part(const uint16_t* p, int64_t n) {
 template <class S>
 struct Bf16Weights {
   typedef typename S::F F;
+  static constexpr int kStreamTile = 3;    // tokens that share a conversion
+  static constexpr int kStreamBatch = 16;  // up to here that is faster than a panel
   const uint16_t* w;
   int64_t k;
 
-  // sums[i] of row r + i, for R rows and one token.
-  template <int R>
-  SIMD_INLINE void one_token(const Bf16Weights& m, F sums[R], const float* x, int64_t r) {
+  // Adds to the sums of rows r, r + 1... and T tokens.
+  template <int R, int T>
+  SIMD_INLINE void stream(const Bf16Weights& m, F sums[R][T], const float* const x[T], int64_t r) {
     const uint16_t* row = m.w + r * m.k;
     // The rows behind these are contiguous: they are fetched line by line, in the order they have
     // in memory, while these are computed.
     const uint16_t* ahead = row + R * m.k;
     const int64_t whole = m.k / S::kLanes * S::kLanes;
     for (int64_t i = 0; i < whole; i += S::kLanes, ahead += R * S::kLanes) {
-      const F xi = S::load(x + i);
       SIMD_UNROLL
       for (int line = 0; line < R * S::kLanes; line += 32) prefetch(ahead + line);
+      F xi[T];
       SIMD_UNROLL
-      for (int j = 0; j < R; j++) sums[j] = S::fma(S::load_bf16(row + j * m.k + i), xi, sums[j]);
+      for (int t = 0; t < T; t++) xi[t] = S::load(x[t] + i);
+      SIMD_UNROLL
+      for (int j = 0; j < R; j++) {
+        const F w = S::load_bf16(row + j * m.k + i);
+        SIMD_UNROLL
+        for (int t = 0; t < T; t++) sums[j][t] = S::fma(w, xi[t], sums[j][t]);
+      }
     }
     if (whole < m.k) {
       const int part = static_cast<int>(m.k - whole);
-      const F xi = S::load_part(x + whole, part);
       SIMD_UNROLL
       for (int j = 0; j < R; j++) {
-        sums[j] = S::fma(load_bf16_part<S>(row + j * m.k + whole, part), xi, sums[j]);
+        const F w = load_bf16_part<S>(row + j * m.k + whole, part);
+        SIMD_UNROLL
+        for (int t = 0; t < T; t++) {
+          sums[j][t] = S::fma(w, S::load_part(x[t] + whole, part), sums[j][t]);
+        }
       }
     }
   }
@@ -88,27 +100,36 @@ struct Bf16Weights {
 template <class S>
 struct Mxfp4Weights {
   typedef typename S::F F;
+  static constexpr int kStreamTile = 3;
+  static constexpr int kStreamBatch = 4;
   static constexpr int kVectors = kMxBlock / S::kLanes;
   const uint8_t* blocks;
   const uint8_t* scales;
   int64_t k;
 
-  template <int R>
-  SIMD_INLINE void one_token(const Mxfp4Weights& m, F sums[R], const float* x, int64_t r) {
+  template <int R, int T>
+  SIMD_INLINE void stream(const Mxfp4Weights& m, F sums[R][T], const float* const x[T], int64_t r) {
     const int64_t nb = m.k / kMxBlock;
     const uint8_t* row = m.blocks + r * nb * 16;
     const uint8_t* scale = m.scales + r * nb;
     const uint8_t* ahead = row + R * nb * 16;
     for (int64_t line = 0; line < R * nb; line += 64) prefetch(scale + R * nb + line);
-    for (int64_t b = 0; b < nb; b++, row += 16, scale++, x += kMxBlock, ahead += 16 * R) {
+    for (int64_t b = 0; b < nb; b++, row += 16, scale++, ahead += 16 * R) {
       prefetch(ahead);
+      F xb[kVectors];  // one token's activations stay in registers for all R rows
+      SIMD_UNROLL
+      for (int v = 0; v < kVectors; v++) xb[v] = S::load(x[0] + b * kMxBlock + v * S::kLanes);
       SIMD_UNROLL
       for (int j = 0; j < R; j++) {
         F w[kVectors];
         S::mx_weights(w, row + j * nb * 16, scale[j * nb]);
         SIMD_UNROLL
         for (int v = 0; v < kVectors; v++) {
-          sums[j] = S::fma(w[v], S::load(x + v * S::kLanes), sums[j]);
+          SIMD_UNROLL
+          for (int t = 0; t < T; t++) {
+            const F xv = T == 1 ? xb[v] : S::load(x[t] + b * kMxBlock + v * S::kLanes);
+            sums[j][t] = S::fma(w[v], xv, sums[j][t]);
+          }
         }
       }
     }
@@ -126,15 +147,57 @@ struct Mxfp4Weights {
   }
 };
 
+template <class S, class W, int R, int T>
+void stream_rows(float* y, int64_t ldy, const float* const x[T], const W& weights, int64_t r,
+                 const uint16_t* bias) {
+  typename S::F sums[R][T];
+  const float* xt[T];
+  SIMD_UNROLL
+  for (int t = 0; t < T; t++) {
+    xt[t] = x[t];
+    SIMD_UNROLL
+    for (int j = 0; j < R; j++) sums[j][t] = S::zero();
+  }
+  W::template stream<R, T>(weights, sums, xt, r);
+  SIMD_UNROLL
+  for (int t = 0; t < T; t++) {
+    SIMD_UNROLL
+    for (int j = 0; j < R; j++) y[t * ldy + r + j] = with_bias(S::sum(sums[j][t]), bias, r + j);
+  }
+}
+
+// stream_rows for a number of tokens known only at run time, 1 <= n <= T.
+template <class S, class W, int R, int T>
+struct StreamOf {
+  static void run(int64_t n, float* y, int64_t ldy, const float* const* x, const W& weights,
+                  int64_t r, const uint16_t* bias) {
+    if (n == T) return stream_rows<S, W, R, T>(y, ldy, x, weights, r, bias);
+    StreamOf<S, W, R, T - 1>::run(n, y, ldy, x, weights, r, bias);
+  }
+};
 template <class S, class W, int R>
-void rows_of_one_token(float* y, const float* x, const W& weights, int64_t r,
-                       const uint16_t* bias) {
-  typename S::F sums[R];
-  SIMD_UNROLL
-  for (int j = 0; j < R; j++) sums[j] = S::zero();
-  W::template one_token<R>(weights, sums, x, r);
-  SIMD_UNROLL
-  for (int j = 0; j < R; j++) y[r + j] = with_bias(S::sum(sums[j]), bias, r + j);
+struct StreamOf<S, W, R, 0> {
+  static void run(int64_t, float*, int64_t, const float* const*, const W&, int64_t,
+                  const uint16_t*) {}
+};
+
+// n <= kStreamBatch tokens.
+template <class S, class W>
+void few_tokens(float* y, int64_t ldy, const float* const* x, int64_t n, const W& weights,
+                int64_t r0, int64_t r1, const uint16_t* bias) {
+  const int64_t tiles = (n + W::kStreamTile - 1) / W::kStreamTile;
+  for (int64_t r = r0; r < r1;) {
+    const bool four = r + kTileRows <= r1;
+    for (int64_t i = 0; i < tiles; i++) {
+      const int64_t t = i * n / tiles, tokens = (i + 1) * n / tiles - t;
+      float* to = y + t * ldy;
+      if (four)
+        StreamOf<S, W, kTileRows, W::kStreamTile>::run(tokens, to, ldy, x + t, weights, r, bias);
+      else
+        StreamOf<S, W, 1, W::kStreamTile>::run(tokens, to, ldy, x + t, weights, r, bias);
+    }
+    r += four ? kTileRows : 1;
+  }
 }
 
 // Adds `length` columns to the sums of kTileRows rows and T tokens. x: T pointers to the first of
@@ -235,22 +298,21 @@ void panel(float* y, int64_t ldy, const float* const* x, int64_t n, const W& wei
   }
 }
 
-template <class S, class W>
-void matmul(float* y, int64_t ldy, const float* const* x, int64_t n, const W& weights, int64_t r0,
-            int64_t r1, const uint16_t* bias) {
-  if (n == 1) {
-    int64_t r = r0;
-    for (; r + kTileRows <= r1; r += kTileRows) {
-      rows_of_one_token<S, W, kTileRows>(y, x[0], weights, r, bias);
-    }
-    for (; r < r1; r++) rows_of_one_token<S, W, 1>(y, x[0], weights, r, bias);
-    return;
+// token(t) is the address of token t's activations.
+template <class S, class W, class Token>
+void matmul(float* y, int64_t ldy, Token token, int64_t n, const W& weights, int64_t r0, int64_t r1,
+            const uint16_t* bias) {
+  const float* x[kPanelTokens];
+  if (n <= W::kStreamBatch) {
+    for (int64_t t = 0; t < n; t++) x[t] = token(t);
+    return few_tokens<S>(y, ldy, x, n, weights, r0, r1, bias);
   }
   // Rows outside, tokens inside: what a panel reads of the weights stays in the core's cache.
   for (int64_t r = r0; r < r1; r += kPanelRows) {
-    const int64_t rows = smaller(kPanelRows, r1 - r);
-    for (int64_t t = 0; t < n; t += kPanelTokens) {
-      panel<S>(y + t * ldy, ldy, x + t, smaller(kPanelTokens, n - t), weights, r, rows, bias);
+    for (int64_t t0 = 0; t0 < n; t0 += kPanelTokens) {
+      const int64_t tokens = smaller(kPanelTokens, n - t0);
+      for (int64_t t = 0; t < tokens; t++) x[t] = token(t0 + t);
+      panel<S>(y + t0 * ldy, ldy, x, tokens, weights, r, smaller(kPanelRows, r1 - r), bias);
     }
   }
 }
@@ -259,23 +321,16 @@ template <class S>
 void matmul_bf16(float* y, int64_t ldy, const float* x, int64_t ldx, int64_t n, const uint16_t* w,
                  int64_t k, int64_t r0, int64_t r1, const uint16_t* bias) {
   const Bf16Weights<S> weights = {w, k};
-  if (n == 1) return matmul<S>(y, ldy, &x, n, weights, r0, r1, bias);
-  for (int64_t r = r0; r < r1; r += kPanelRows) {
-    const int64_t rows = smaller(kPanelRows, r1 - r);
-    for (int64_t t = 0; t < n; t += kPanelTokens) {
-      const int64_t tokens = smaller(kPanelTokens, n - t);
-      const float* xt[kPanelTokens];
-      for (int64_t i = 0; i < tokens; i++) xt[i] = x + (t + i) * ldx;
-      panel<S>(y + t * ldy, ldy, xt, tokens, weights, r, rows, bias);
-    }
-  }
+  matmul<S>(
+      y, ldy, [=](int64_t t) { return x + t * ldx; }, n, weights, r0, r1, bias);
 }
 
 template <class S>
 void matmul_mxfp4(float* y, int64_t ldy, const float* const* x, int64_t n, const uint8_t* blocks,
                   const uint8_t* scales, int64_t k, int64_t r0, int64_t r1, const uint16_t* bias) {
   const Mxfp4Weights<S> weights = {blocks, scales, k};
-  matmul<S>(y, ldy, x, n, weights, r0, r1, bias);
+  matmul<S>(
+      y, ldy, [=](int64_t t) { return x[t]; }, n, weights, r0, r1, bias);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 
 namespace {
 
-constexpr int64_t kQ8Blocks = 15;      // blocks of a row group that are turned around at a time
+constexpr int64_t kQ8Blocks = 16;      // blocks of a row group that are turned around at a time
 constexpr int64_t kQ8BlockBytes = 32;  // of one row: one byte an element
 
 template <class S>
@@ -102,49 +102,97 @@ struct TileQ8Of<S, 0> {
                   const float* const*, int64_t) {}
 };
 
+// The rows of a panel: kLanes of them, the last one repeated where there are fewer.
+template <class S>
+struct PanelRows {
+  const uint8_t* blocks[S::kLanes];
+  const uint8_t* scales[S::kLanes];
+};
+
+// The scales of blocks [b0, b0 + length) of the rows, halved (weights are doubled): out[b][lane].
+template <class S>
+void turn_scales(float* out, const PanelRows<S>& rows, int64_t b0, int64_t length) {
+  uint8_t bytes[kQ8Blocks * S::kLanes];
+  int64_t b = 0;
+  for (; b + 8 <= length; b += 8) S::turn8(bytes + b * S::kLanes, rows.scales, b0 + b);
+  for (; b < length; b++) {
+    for (int j = 0; j < S::kLanes; j++) bytes[b * S::kLanes + j] = rows.scales[j][b0 + b];
+  }
+  for (b = 0; b < length; b++) {
+    const typename S::F powers = S::scales(bytes + b * S::kLanes);
+    S::store(out + b * S::kLanes, S::mul(powers, S::set1(0.5f)));
+  }
+}
+
+// One token: the turned weights stay in registers. `ahead`: where the next rows are.
+template <class S>
+void stream_q8(float* sums, const PanelRows<S>& rows, const float* scales, const int8_t* q,
+               const float* d, int64_t b0, int64_t length, const uint8_t* ahead) {
+  typedef typename S::F F;
+  F sum = S::load(sums);
+  for (int64_t b = 0; b < length; b++, q += kMxBlock, d += 2, scales += S::kLanes) {
+    SIMD_UNROLL
+    for (int line = 0; line < S::kLanes * 16; line += 64) prefetch(ahead + line);
+    ahead += S::kLanes * 16;
+    typename S::I w[8];
+    S::q8_weights(w, rows.blocks, (b0 + b) * 16);
+    const typename S::I products = S::dot16(S::dot16(S::zero_ints(), w, q), w + 4, q + 16);
+    const F whole = S::sub(S::to_float(products), S::set1(d[1]));
+    sum = S::fma(whole, S::mul(S::load(scales), S::set1(d[0])), sum);
+  }
+  S::store(sums, sum);
+}
+
+// A batch: the turned weights of `length` blocks serve all n tokens.
+template <class S>
+void batch_q8(float* sums, const PanelRows<S>& rows, const float* scales, const int8_t* const* q,
+              const float* const* d, int64_t n, int64_t b0, int64_t length) {
+  alignas(64) uint8_t turned[kQ8Blocks * kQ8BlockBytes * S::kLanes];
+  for (int64_t b = 0; b < length; b++) {
+    typename S::I w[8];
+    S::q8_weights(w, rows.blocks, (b0 + b) * 16);
+    SIMD_UNROLL
+    for (int i = 0; i < 8; i++) S::store_bytes(turned + (8 * b + i) * 4 * S::kLanes, w[i]);
+  }
+  const int64_t tiles = (n + S::kTileTokensQ8 - 1) / S::kTileTokensQ8;
+  for (int64_t i = 0, t = 0; i < tiles; i++) {
+    const int64_t next = (i + 1) * n / tiles;
+    const int8_t* qt[S::kTileTokensQ8];
+    const float* dt[S::kTileTokensQ8];
+    for (int64_t u = t; u < next; u++) {
+      qt[u - t] = q[u] + b0 * kMxBlock;
+      dt[u - t] = d[u] + b0 * 2;
+    }
+    TileQ8Of<S, S::kTileTokensQ8>::run(next - t, sums + t * S::kLanes, turned, scales, qt, dt,
+                                       length);
+    t = next;
+  }
+}
+
 // Rows [r0, r0 + rows) with rows <= kLanes, for n <= kPanelTokens tokens; y, q and d are at the
 // first of them.
 template <class S>
 void panel_q8(float* y, int64_t ldy, const int8_t* const* q, const float* const* d, int64_t n,
               const uint8_t* blocks, const uint8_t* scales, int64_t nb, int64_t r0, int64_t rows,
               const uint16_t* bias) {
-  alignas(64) uint8_t w[kQ8Blocks * kQ8BlockBytes * S::kLanes];
-  alignas(64) float scale[kQ8Blocks * S::kLanes];
+  alignas(64) float powers[kQ8Blocks * S::kLanes];
   alignas(64) float sums[kPanelTokens * S::kLanes];
-  uint8_t scale_bytes[kQ8Blocks * S::kLanes];
-  const uint8_t* row[S::kLanes];
-  const uint8_t* row_scales[S::kLanes];
+  PanelRows<S> at;
   for (int64_t j = 0; j < S::kLanes; j++) {
-    const int64_t r = r0 + smaller(j, rows - 1);  // lanes without a row repeat the last one
-    row[j] = blocks + r * nb * 16;
-    row_scales[j] = scales + r * nb;
+    const int64_t r = r0 + smaller(j, rows - 1);
+    at.blocks[j] = blocks + r * nb * 16;
+    at.scales[j] = scales + r * nb;
   }
   memset(sums, 0, n * S::kLanes * sizeof *sums);
-  const int64_t tiles = (n + S::kTileTokensQ8 - 1) / S::kTileTokensQ8;
   const uint8_t* ahead = blocks + (r0 + S::kLanes) * nb * 16;
   for (int64_t b0 = 0; b0 < nb; b0 += kQ8Blocks) {
     const int64_t length = smaller(kQ8Blocks, nb - b0);
-    for (int64_t j = 0; j < S::kLanes; j++) {
-      for (int64_t b = 0; b < length; b++) scale_bytes[b * S::kLanes + j] = row_scales[j][b0 + b];
-    }
-    for (int64_t b = 0; b < length; b++) {
-      SIMD_UNROLL
-      for (int line = 0; line < S::kLanes * 16; line += 64) prefetch(ahead + line);
-      ahead += S::kLanes * 16;
-      S::q8_weights(w + b * kQ8BlockBytes * S::kLanes, row, (b0 + b) * 16);
-      const typename S::F powers = S::scales(scale_bytes + b * S::kLanes);
-      S::store(scale + b * S::kLanes, S::mul(powers, S::set1(0.5f)));
-    }
-    for (int64_t i = 0, t = 0; i < tiles; i++) {
-      const int64_t next = (i + 1) * n / tiles;
-      const int8_t* qt[S::kTileTokensQ8];
-      const float* dt[S::kTileTokensQ8];
-      for (int64_t u = t; u < next; u++) {
-        qt[u - t] = q[u] + b0 * kMxBlock;
-        dt[u - t] = d[u] + b0 * 2;
-      }
-      TileQ8Of<S, S::kTileTokensQ8>::run(next - t, sums + t * S::kLanes, w, scale, qt, dt, length);
-      t = next;
+    turn_scales<S>(powers, at, b0, length);
+    if (n == 1) {
+      stream_q8<S>(sums, at, powers, q[0] + b0 * kMxBlock, d[0] + b0 * 2, b0, length,
+                   ahead + b0 * S::kLanes * 16);
+    } else {
+      batch_q8<S>(sums, at, powers, q, d, n, b0, length);
     }
   }
   for (int64_t t = 0; t < n; t++) {

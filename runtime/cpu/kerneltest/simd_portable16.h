@@ -119,16 +119,20 @@ struct Portable16 {
       memcpy(&w[e / kLanes].lane[e % kLanes], &kPortableE2m1.bits[scale][code], sizeof(float));
     }
   }
-  static void q8_weights(uint8_t* out, const uint8_t* const rows[16], int64_t offset) {
+  static void q8_weights(I w[8], const uint8_t* const rows[16], int64_t offset) {
     for (int v = 0; v < 8; v++) {
       for (int r = 0; r < kLanes; r++) {
         for (int i = 0; i < 4; i++) {
           const uint8_t pair = rows[r][offset + v / 2 * 4 + i];
-          out[(v * kLanes + r) * 4 + i] = kE2m1Plus12[v % 2 == 0 ? pair & 15 : pair >> 4];
+          w[v].byte[r * 4 + i] = kE2m1Plus12[v % 2 == 0 ? pair & 15 : pair >> 4];
         }
       }
     }
   }
+  static void turn8(uint8_t* out, const uint8_t* const rows[16], int64_t offset) {
+    for (int i = 0; i < 8 * kLanes; i++) out[i] = rows[i % kLanes][offset + i / kLanes];
+  }
+  static void store_bytes(uint8_t* p, I a) { memcpy(p, a.byte, sizeof a.byte); }
   static I load_bytes(const uint8_t* p) {
     I v;
     memcpy(v.byte, p, sizeof v.byte);

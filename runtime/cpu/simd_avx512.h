@@ -1,0 +1,182 @@
+// Sixteen float32 lanes on AVX-512 (F, BW, DQ, VL, VNNI): the vocabulary of simd_avx2.h, wider.
+//
+// Includes that file: a few steps are the same on halves. Masks take the place of partial loads and
+// a sixteen-way permutation that of the byte tables. Many intrinsics stand in their zero-masked
+// form with a full mask: GCC 12 warns about the others, whose headers start from an undefined
+// vector; the instruction is the same.
+#ifndef OSSRUN_CPU_SIMD_AVX512_H_
+#define OSSRUN_CPU_SIMD_AVX512_H_
+
+#include "simd_avx2.h"
+
+namespace {
+
+constexpr E2m1Floats kE2m1Floats;
+
+struct Avx512 {
+  typedef __m512 F;
+  typedef __m512i I;
+  static constexpr int kLanes = 16;
+  static constexpr int kTileTokens = 6;    // 4 rows x 6 tokens of sums + 6 + 1: 31 of 32 registers
+  static constexpr int kTileTokensQ8 = 8;  // 8 sums + 8 integer sums + 4 weights
+
+  SIMD_INLINE F zero() { return _mm512_setzero_ps(); }
+  SIMD_INLINE F set1(float a) { return _mm512_set1_ps(a); }
+  SIMD_INLINE F load(const float* p) { return _mm512_loadu_ps(p); }
+  SIMD_INLINE void store(float* p, F a) { _mm512_storeu_ps(p, a); }
+  SIMD_INLINE F add(F a, F b) { return _mm512_add_ps(a, b); }
+  SIMD_INLINE F sub(F a, F b) { return _mm512_sub_ps(a, b); }
+  SIMD_INLINE F mul(F a, F b) { return _mm512_mul_ps(a, b); }
+  SIMD_INLINE F div(F a, F b) { return _mm512_div_ps(a, b); }
+  SIMD_INLINE F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
+  // Where one is not a number these give the second.
+  SIMD_INLINE F min(F a, F b) { return _mm512_maskz_min_ps(0xffff, a, b); }
+  SIMD_INLINE F max(F a, F b) { return _mm512_maskz_max_ps(0xffff, a, b); }
+  SIMD_INLINE F abs(F a) { return _mm512_andnot_ps(_mm512_set1_ps(-0.0f), a); }
+
+  SIMD_INLINE __mmask16 first(int n) { return static_cast<__mmask16>((1u << n) - 1); }
+  SIMD_INLINE F load_part(const float* p, int n) { return _mm512_maskz_loadu_ps(first(n), p); }
+  SIMD_INLINE void store_part(float* p, F a, int n) { _mm512_mask_storeu_ps(p, first(n), a); }
+
+  SIMD_INLINE __m256 low(F a) { return _mm512_maskz_extractf32x8_ps(0xff, a, 0); }
+  SIMD_INLINE __m256 high(F a) { return _mm512_maskz_extractf32x8_ps(0xff, a, 1); }
+  SIMD_INLINE float sum(F a) { return Avx2::sum(_mm256_add_ps(low(a), high(a))); }
+  SIMD_INLINE float max_lane(F a) { return Avx2::max_lane(_mm256_max_ps(low(a), high(a))); }
+  SIMD_INLINE void sum4(float out[4], F a, F b, F c, F d) {
+    Avx2::sum4(out, _mm256_add_ps(low(a), high(a)), _mm256_add_ps(low(b), high(b)),
+               _mm256_add_ps(low(c), high(c)), _mm256_add_ps(low(d), high(d)));
+  }
+
+  SIMD_INLINE F nearest(F a) {
+    return _mm512_maskz_roundscale_ps(0xffff, a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  }
+  SIMD_INLINE F power_of_2(F a) {
+    const I whole = _mm512_maskz_cvtps_epi32(0xffff, a);
+    const I biased = _mm512_add_epi32(whole, _mm512_set1_epi32(127));
+    return _mm512_castsi512_ps(_mm512_maskz_slli_epi32(0xffff, biased, 23));
+  }
+  SIMD_INLINE F zero_below(F a, F x, float limit) {
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, _mm512_set1_ps(limit), _CMP_NLT_UQ), a);
+  }
+
+  SIMD_INLINE F load_bf16(const void* p) {
+    const __m256i half = _mm256_loadu_si256(static_cast<const __m256i*>(p));
+    const I wide = _mm512_maskz_cvtepu16_epi32(0xffff, half);
+    return _mm512_castsi512_ps(_mm512_maskz_slli_epi32(0xffff, wide, 16));
+  }
+  SIMD_INLINE void store_bf16(void* p, F a) {
+    const I bits = _mm512_castps_si512(a);
+    const I odd = _mm512_and_si512(_mm512_maskz_srli_epi32(0xffff, bits, 16), _mm512_set1_epi32(1));
+    const I rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+    const I quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x00400000));
+    const __mmask16 nan = _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q);
+    const I chosen = _mm512_mask_mov_epi32(rounded, nan, quiet);
+    const I half = _mm512_maskz_srli_epi32(0xffff, chosen, 16);
+    _mm256_storeu_si256(static_cast<__m256i*>(p), _mm512_maskz_cvtepi32_epi16(0xffff, half));
+  }
+
+  SIMD_INLINE F evens(F a, F b) {
+    const I at = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    return _mm512_permutex2var_ps(a, at, b);
+  }
+  SIMD_INLINE F odds(F a, F b) {
+    const I at = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+    return _mm512_permutex2var_ps(a, at, b);
+  }
+
+  // The 32 weights of a block in natural order: each dword gets its byte, odd ones their upper
+  // nibble, and the low four bits choose among the scale's sixteen values.
+  SIMD_INLINE void mx_weights(F w[2], const uint8_t* block, uint8_t scale) {
+    const I table = _mm512_load_si512(kE2m1Floats.bits[scale]);
+    const I bytes = _mm512_maskz_broadcast_i32x4(
+        0xffff, _mm_loadu_si128(reinterpret_cast<const __m128i*>(block)));
+    const I lanes = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
+    const I upper = _mm512_setr_epi32(0, 4, 0, 4, 0, 4, 0, 4, 0, 4, 0, 4, 0, 4, 0, 4);
+    SIMD_UNROLL
+    for (int half = 0; half < 2; half++) {
+      const I one =
+          _mm512_shuffle_epi8(bytes, _mm512_add_epi32(lanes, _mm512_set1_epi32(8 * half)));
+      const I code = _mm512_maskz_srlv_epi32(0xffff, one, upper);
+      w[half] = _mm512_castsi512_ps(_mm512_maskz_permutexvar_epi32(0xffff, code, table));
+    }
+  }
+
+  // As in simd_avx2.h, of sixteen rows.
+  SIMD_INLINE void q8_weights(I w[8], const uint8_t* const rows[16], int64_t offset) {
+    I a[4], d[4];
+    SIMD_UNROLL
+    for (int i = 0; i < 4; i++) {
+      a[i] = _mm512_castsi128_si512(load16(rows[i] + offset));
+      a[i] = _mm512_maskz_inserti32x4(0xffff, a[i], load16(rows[4 + i] + offset), 1);
+      a[i] = _mm512_maskz_inserti32x4(0xffff, a[i], load16(rows[8 + i] + offset), 2);
+      a[i] = _mm512_maskz_inserti32x4(0xffff, a[i], load16(rows[12 + i] + offset), 3);
+    }
+    const I t0 = unpack_low32(a[0], a[1]), t1 = unpack_high32(a[0], a[1]);
+    const I t2 = unpack_low32(a[2], a[3]), t3 = unpack_high32(a[2], a[3]);
+    d[0] = unpack_low64(t0, t2);
+    d[1] = unpack_high64(t0, t2);
+    d[2] = unpack_low64(t1, t3);
+    d[3] = unpack_high64(t1, t3);
+    const I table = _mm512_maskz_broadcast_i32x4(0xffff, load16(kE2m1Plus12));
+    const I nibble = _mm512_set1_epi8(15);
+    SIMD_UNROLL
+    for (int j = 0; j < 4; j++) {
+      const I upper = _mm512_and_si512(_mm512_maskz_srli_epi32(0xffff, d[j], 4), nibble);
+      w[2 * j] = _mm512_shuffle_epi8(table, _mm512_and_si512(d[j], nibble));
+      w[2 * j + 1] = _mm512_shuffle_epi8(table, upper);
+    }
+  }
+  SIMD_INLINE __m128i load16(const uint8_t* p) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  }
+  SIMD_INLINE I unpack_low32(I a, I b) { return _mm512_maskz_unpacklo_epi32(0xffff, a, b); }
+  SIMD_INLINE I unpack_high32(I a, I b) { return _mm512_maskz_unpackhi_epi32(0xffff, a, b); }
+  SIMD_INLINE I unpack_low64(I a, I b) { return _mm512_maskz_unpacklo_epi64(0xff, a, b); }
+  SIMD_INLINE I unpack_high64(I a, I b) { return _mm512_maskz_unpackhi_epi64(0xff, a, b); }
+
+  SIMD_INLINE void store_bytes(uint8_t* p, I a) { _mm512_storeu_si512(p, a); }
+  SIMD_INLINE I load_bytes(const uint8_t* p) { return _mm512_loadu_si512(p); }
+  SIMD_INLINE I zero_ints() { return _mm512_setzero_si512(); }
+  SIMD_INLINE F to_float(I a) { return _mm512_maskz_cvtepi32_ps(0xffff, a); }
+
+  SIMD_INLINE I dot16(I prev, const I w[4], const int8_t* q) {
+    SIMD_UNROLL
+    for (int i = 0; i < 4; i++) {
+      int32_t four;
+      memcpy(&four, q + 4 * i, sizeof four);
+      prev = _mm512_dpbusd_epi32(prev, w[i], _mm512_set1_epi32(four));
+    }
+    return prev;
+  }
+
+  SIMD_INLINE void turn8(uint8_t* out, const uint8_t* const rows[16], int64_t offset) {
+    __m128i a[4], b[4];
+    turn8x8(a, rows, offset);
+    turn8x8(b, rows + 8, offset);
+    __m128i* to = reinterpret_cast<__m128i*>(out);
+    SIMD_UNROLL
+    for (int i = 0; i < 4; i++) {
+      _mm_storeu_si128(to + 2 * i, _mm_unpacklo_epi64(a[i], b[i]));
+      _mm_storeu_si128(to + 2 * i + 1, _mm_unpackhi_epi64(a[i], b[i]));
+    }
+  }
+  SIMD_INLINE F scales(const uint8_t* p) {
+    const I wide = _mm512_maskz_cvtepu8_epi32(0xffff, load16(p));
+    const I bits = _mm512_maskz_slli_epi32(0xffff, wide, 23);
+    return _mm512_castsi512_ps(_mm512_maskz_max_epu32(0xffff, bits, _mm512_set1_epi32(0x00400000)));
+  }
+
+  SIMD_INLINE void store_q8(int8_t* q, const F v[2]) {
+    const __m128i apart = _mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15);
+    SIMD_UNROLL
+    for (int i = 0; i < 2; i++) {
+      const I whole = _mm512_maskz_cvtps_epi32(0xffff, v[i]);
+      const __m128i bytes = _mm512_maskz_cvtepi32_epi8(0xffff, whole);
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(q) + i, _mm_shuffle_epi8(bytes, apart));
+    }
+  }
+};
+
+}  // namespace
+
+#endif  // OSSRUN_CPU_SIMD_AVX512_H_
