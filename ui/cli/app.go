@@ -123,9 +123,9 @@ Commands:{{range .VisibleCommands}}
 ossrun COMMAND --help tells more, with an example and the exit codes.
 `
 
-const commandHelp = `ossrun {{.Name}} - {{.Usage}}
+const commandHelp = `{{.HelpName}} - {{.Usage}}
 
-Usage: ossrun {{.Name}}{{if .ArgsUsage}} {{.ArgsUsage}}{{end}}
+Usage: {{.HelpName}}{{if .ArgsUsage}} {{.ArgsUsage}}{{end}}
 {{if .Description}}
 {{.Description}}
 {{end}}{{if .VisibleFlags}}

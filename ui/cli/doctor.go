@@ -23,6 +23,7 @@ import (
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/engine/enginetest"
 )
 
 // doctorReport is what --json prints.
@@ -114,7 +115,7 @@ func examine(c *cli.Context, dev engine.Device) error {
 		}
 	}
 	if c.Bool("selftest") {
-		if err := r.selftest(c.Context, text, dev); err != nil {
+		if err := r.selftest(c.Context, text, dev, enginetest.Small(), []enginetest.Shape{enginetest.Published(1)}); err != nil {
 			return err
 		}
 	}

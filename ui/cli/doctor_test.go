@@ -1,0 +1,235 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ossrun/ossrun/models/safetensors"
+	"github.com/ossrun/ossrun/runtime/cpu"
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/engine/enginetest"
+)
+
+const goldenT2 = "../../testdata/model/T2"
+
+// doctor runs ossrun doctor in process.
+func doctor(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = Run(t.Context(), append([]string{"ossrun", "doctor"}, args...), Terminal{In: strings.NewReader(""), Out: &out, Err: &errs})
+	return code, out.String(), errs.String()
+}
+
+// doctorJSON runs it with --json: stdout must be one object and nothing else.
+func doctorJSON(t *testing.T, wantCode int, args ...string) (r doctorReport) {
+	t.Helper()
+	code, stdout, stderr := doctor(t, append([]string{"--json"}, args...)...)
+	if code != wantCode {
+		t.Fatalf("exit code %d, not %d: %s", code, wantCode, stderr)
+	}
+	d := json.NewDecoder(strings.NewReader(stdout))
+	if err := d.Decode(&r); err != nil {
+		t.Fatalf("stdout is no JSON: %v\n%s", err, stdout)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		t.Fatalf("stdout has more than one object:\n%s", stdout)
+	}
+	return r
+}
+
+func TestDoctorLooks(t *testing.T) {
+	code, stdout, stderr := doctor(t)
+	if code != 0 || stderr != "" {
+		t.Fatalf("exit code %d, stderr %q", code, stderr)
+	}
+	for _, want := range []string{"system ", "cpu ", " free\n", "device ", noGPU, "20b: ", "120b: ", "demo: built in", "config.yaml (", "scalar"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("missing %q in\n%s", want, stdout)
+		}
+	}
+	if strings.Contains(stdout, "golden") || strings.Contains(stdout, "selftest") {
+		t.Errorf("a check ran unasked:\n%s", stdout)
+	}
+}
+
+func TestDoctorJSON(t *testing.T) {
+	r := doctorJSON(t, 0)
+	if r.Machine.Cores < 1 || r.Machine.MemoryTotal < 1<<28 || r.Machine.MemoryFree > r.Machine.MemoryTotal || len(r.Machine.ISAs) == 0 {
+		t.Errorf("machine %+v", r.Machine)
+	}
+	if len(r.Models) != 3 || r.Golden != nil || r.Selftest != nil || r.Passed != nil {
+		t.Errorf("report %+v", r)
+	}
+	for _, m := range r.Models {
+		if m.Fits != (m.Needs <= r.Machine.MemoryFree) {
+			t.Errorf("%s needs %d of %d and fits: %v", m.Name, m.Needs, r.Machine.MemoryFree, m.Fits)
+		}
+		// 13.76 and 65.25 GB of weights, 0.8 and 1.2 GB of float32 cache for 8192 tokens and two windows, and scratch
+		if least := map[string]int64{"20b": 14.5e9, "120b": 66.4e9}[m.Name]; m.Needs < least || least > 0 && m.Needs > least+1e9 {
+			t.Errorf("%s needs %d bytes", m.Name, m.Needs)
+		}
+	}
+}
+
+func TestDoctorGolden(t *testing.T) {
+	code, stdout, stderr := doctor(t, "--golden", goldenT2)
+	if code != 0 || stderr != "" || !strings.HasSuffix(stdout, "golden: passed\n") {
+		t.Errorf("exit code %d, stderr %q, stdout\n%s", code, stderr, stdout)
+	}
+	r := doctorJSON(t, 0, "--golden", goldenT2)
+	if len(r.Golden) != 2*8 || r.Passed == nil || !*r.Passed { // seven cases and their sum, in two modes
+		t.Errorf("%d rows, passed %v", len(r.Golden), r.Passed)
+	}
+	for _, row := range r.Golden {
+		if !row.OK || row.MaxAbs == nil || *row.MaxAbs == 0 {
+			t.Errorf("%+v", row)
+		}
+	}
+}
+
+// TestDoctorDamagedGolden: one logit, changed by a hundredth or no number at all, ends with exit code 1 and a miss in every mode.
+func TestDoctorDamagedGolden(t *testing.T) {
+	for _, change := range []float32{0.01, float32(math.NaN())} {
+		dir := damagedGolden(t, change)
+		r := doctorJSON(t, exitFailure, "--golden", dir)
+		missed := map[string]bool{}
+		for _, row := range r.Golden {
+			if !row.OK {
+				missed[row.Mode+" "+row.Case] = true
+			}
+		}
+		for _, want := range []string{"exact len31", "exact all", "int8 len31", "int8 all"} {
+			if !missed[want] {
+				t.Errorf("changed by %v: %s passes", change, want)
+			}
+		}
+		if len(missed) != 4 {
+			t.Errorf("changed by %v: misses %v", change, missed)
+		}
+		code, stdout, stderr := doctor(t, "--golden", dir)
+		if code != exitFailure || !strings.Contains(stdout, "MISS: ") || !strings.HasSuffix(stdout, "golden: FAILED\n") || !strings.Contains(stderr, "a check missed") {
+			t.Errorf("exit code %d, stderr %q, stdout\n%s", code, stderr, stdout)
+		}
+	}
+}
+
+func TestDoctorRefuses(t *testing.T) {
+	for _, test := range []struct {
+		args   []string
+		code   int
+		stderr string
+	}{
+		{[]string{"--golden", t.TempDir()}, exitFailure, "cannot be run"},
+		{[]string{"--golden"}, exitUsage, ""},
+		{[]string{"20b"}, exitUsage, "takes no arguments"},
+		{[]string{"--gold", "x"}, exitUsage, "--golden"},
+	} {
+		code, stdout, stderr := doctor(t, test.args...)
+		if code != test.code || !strings.Contains(stderr, test.stderr) || strings.Contains(stdout, "passed") {
+			t.Errorf("%v: exit code %d, stderr %q", test.args, code, stderr)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	code := Run(ctx, []string{"ossrun", "doctor", "--golden", goldenT2}, Terminal{Out: io.Discard, Err: io.Discard})
+	if code != exitInterrupted {
+		t.Errorf("interrupted: exit code %d", code)
+	}
+}
+
+// faulty is a device whose steps spoil one logit.
+type faulty struct{ engine.Device }
+
+type faultyStep struct{ engine.Step }
+
+func (d faulty) Compile(p *engine.Program) (engine.Step, error) {
+	s, err := d.Device.Compile(p)
+	return faultyStep{s}, err
+}
+
+func (s faultyStep) Forward(b *engine.Batch, logits []float32) error {
+	err := s.Step.Forward(b, logits)
+	if len(logits) > 0 {
+		logits[len(logits)/2] += 1
+	}
+	return err
+}
+
+// TestSelftestSeesAFault: of all operations only the one that is spoilt fails, and the report says so.
+func TestSelftestSeesAFault(t *testing.T) {
+	dev, err := cpu.New(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	for _, test := range []struct {
+		dev    engine.Device
+		failed string
+	}{{dev, ""}, {faulty{dev}, "unembed"}} {
+		var r doctorReport
+		var out bytes.Buffer
+		if err := r.selftest(t.Context(), &out, test.dev, enginetest.Small()[:1], nil); err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range r.Selftest {
+			if row.OK != (row.Op != test.failed) {
+				t.Errorf("with %q spoilt, %s is OK: %v (%s)", test.failed, row.Op, row.OK, row.Why)
+			}
+		}
+		if want := test.failed == ""; *r.Passed != want || strings.HasSuffix(out.String(), "selftest: passed\n") != want {
+			t.Errorf("with %q spoilt, passed: %v\n%s", test.failed, *r.Passed, out.String())
+		}
+	}
+}
+
+func TestDoctorSelftest(t *testing.T) {
+	if os.Getenv("OSSRUN_LONG") == "" {
+		t.Skip("slow: set OSSRUN_LONG=1")
+	}
+	r := doctorJSON(t, 0, "--selftest")
+	if len(r.Selftest) < 10*len(r.Machine.ISAs) || !*r.Passed {
+		t.Errorf("%d rows, passed %v", len(r.Selftest), *r.Passed)
+	}
+	for _, row := range r.Selftest {
+		if row.GBs <= 0 {
+			t.Errorf("%s on %s was not measured", row.Op, row.ISA)
+		}
+	}
+}
+
+// damagedGolden is T2 with one of its logits changed.
+func damagedGolden(t *testing.T, change float32) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(goldenT2)); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "golden", "logits.safetensors")
+	header, err := safetensors.Inspect(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, info := range header.Tensors {
+		if info.Name == "len31.logits" {
+			at := data[info.Begin+4*(17*777+402):]
+			v := math.Float32frombits(binary.LittleEndian.Uint32(at))
+			binary.LittleEndian.PutUint32(at, math.Float32bits(v+change))
+		}
+	}
+	if err := os.WriteFile(path, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
