@@ -1,9 +1,11 @@
-// Package store reads the Hugging Face cache, which ossrun shares with every other tool that uses it:
+// Package store keeps the Hugging Face cache, which ossrun shares with every other tool that uses it:
 //
 //	HUB/models--OWNER--NAME/refs/main              the commit that the branch was at, 40 hex digits
 //	HUB/models--OWNER--NAME/snapshots/COMMIT/FILE  links to ../../blobs/HASH (plain files where links are not possible)
+//	HUB/.locks/models--OWNER--NAME/HASH.lock       locked by whoever fetches that blob
 //
-// Nothing here writes, and nothing reads a weight: this package knows where files lie, package models what they must hold.
+// This file finds things in it; write.go and remove.go change it, under lock.go's locks. Nothing here reads a weight: this package
+// knows where files lie, package models what they must hold, package hub how to fetch them.
 package store
 
 import (
@@ -27,13 +29,20 @@ func Root() (string, error) {
 			return expand(path)
 		}
 	}
+	home, err := Home()
+	return filepath.Join(home, "hub"), err
+}
+
+// Home finds the folder of Hugging Face's tools: HF_HOME, XDG_CACHE_HOME/huggingface, ~/.cache/huggingface, in this order. The
+// token of hf auth login lies in it.
+func Home() (string, error) {
 	if path := os.Getenv("HF_HOME"); path != "" {
-		return expand(filepath.Join(path, "hub"))
+		return expand(path)
 	}
 	if path := os.Getenv("XDG_CACHE_HOME"); path != "" {
-		return expand(filepath.Join(path, "huggingface", "hub"))
+		return expand(filepath.Join(path, "huggingface"))
 	}
-	return expand(filepath.Join("~", ".cache", "huggingface", "hub"))
+	return expand(filepath.Join("~", ".cache", "huggingface"))
 }
 
 // expand replaces variables and a leading ~, as the Hugging Face tools do with these settings.

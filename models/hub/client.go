@@ -1,0 +1,181 @@
+// Package hub fetches model repositories over Hugging Face's protocol, plain HTTP, into the cache of package store.
+//
+// A pull asks the hub which commit a revision is and which files it has (listing.go), asks for each file where its bytes are,
+// how many, and what they hash to (resolve.go), and fetches them in ranges over several connections (pull.go, transfer.go),
+// keeping a journal of what is on disk (journal.go). What must stay true: the token goes to the hub's own origin and nowhere
+// else; a file has its final name only when its hash is right and its bytes are flushed; whatever ends a pull, the next
+// one goes on where it stopped.
+package hub
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/ossrun/ossrun/models/store"
+)
+
+// Client talks to one hub. Change its fields before the first call only.
+type Client struct {
+	Endpoint  string // https://huggingface.co, or a mirror; no slash at the end
+	Token     string // "" for none
+	TokenFrom string // where the token was found, for messages
+	Offline   bool   // ask nobody
+	UserAgent string
+
+	Connections int           // ranges that are fetched at once
+	ChunkBytes  int64         // length of a range
+	Stall       time.Duration // a connection that gives no byte for this long is given up
+	Backoff     time.Duration // wait before the first retry; doubled each time
+	Attempts    int           // tries in a row that bring no byte
+
+	http *http.Client
+}
+
+// DefaultEndpoint is Hugging Face's own hub.
+const DefaultEndpoint = "https://huggingface.co"
+
+// FromEnvironment makes a client as Hugging Face's own programs are set up: HF_ENDPOINT, HF_TOKEN (HUGGING_FACE_HUB_TOKEN in old
+// setups), the token file of hf auth login at HF_TOKEN_PATH or HF_HOME/token, HF_HUB_OFFLINE; and the usual proxy variables.
+func FromEnvironment() *Client {
+	endpoint := strings.TrimRight(os.Getenv("HF_ENDPOINT"), "/")
+	if endpoint == "" {
+		endpoint = DefaultEndpoint
+	}
+	c := New(endpoint)
+	c.Token, c.TokenFrom = token()
+	c.Offline = Offline()
+	return c
+}
+
+// New makes a client of an endpoint without a token.
+func New(endpoint string) *Client {
+	return &Client{
+		Endpoint: endpoint, UserAgent: "ossrun", Connections: 8, ChunkBytes: 16 << 20,
+		Stall: 30 * time.Second, Backoff: 500 * time.Millisecond, Attempts: 8,
+	}
+}
+
+// Offline tells whether HF_HUB_OFFLINE forbids the network.
+func Offline() bool {
+	switch strings.ToUpper(os.Getenv("HF_HUB_OFFLINE")) {
+	case "1", "ON", "YES", "TRUE":
+		return true
+	}
+	return false
+}
+
+func token() (text, from string) {
+	for _, name := range [...]string{"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"} {
+		if text := strings.TrimSpace(os.Getenv(name)); text != "" {
+			return text, name
+		}
+	}
+	path := os.Getenv("HF_TOKEN_PATH")
+	if path == "" {
+		home, err := store.Home()
+		if err != nil {
+			return "", ""
+		}
+		path = filepath.Join(home, "token")
+	}
+	content, err := os.ReadFile(path)
+	if err != nil || len(content) > 4096 {
+		return "", ""
+	}
+	return strings.TrimSpace(string(content)), path
+}
+
+// client makes the HTTP client at the first use. It speaks HTTP/1.1 only, since eight ranges are to be eight connections,
+// and follows no redirect by itself.
+func (c *Client) client() *http.Client {
+	if c.http == nil {
+		c.http = &http.Client{
+			Transport: &http.Transport{
+				Proxy:                 http.ProxyFromEnvironment,
+				DialContext:           (&net.Dialer{Timeout: min(c.Stall, 15*time.Second), KeepAlive: 15 * time.Second}).DialContext,
+				TLSHandshakeTimeout:   min(c.Stall, 15*time.Second),
+				ResponseHeaderTimeout: c.Stall,
+				IdleConnTimeout:       time.Minute,
+				MaxIdleConnsPerHost:   c.Connections,
+				TLSNextProto:          map[string]func(string, *tls.Conn) http.RoundTripper{},
+				DisableCompression:    true,
+			},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}
+	}
+	return c.http
+}
+
+// Close gives idle connections back.
+func (c *Client) Close() {
+	if c.http != nil {
+		c.http.CloseIdleConnections()
+	}
+}
+
+// send sends one request. The token is added when the address is of the hub itself.
+func (c *Client) send(ctx context.Context, method, address string, header http.Header) (*http.Response, error) {
+	if c.Offline {
+		return nil, errOffline
+	}
+	request, err := http.NewRequestWithContext(ctx, method, address, nil)
+	if err != nil {
+		return nil, fmt.Errorf("HF_ENDPOINT %s is no address: %w", c.Endpoint, err)
+	}
+	for name, values := range header {
+		request.Header[name] = values
+	}
+	request.Header.Set("User-Agent", c.UserAgent)
+	request.Header.Set("Accept-Encoding", "identity") // sizes and ranges must be those of the file
+	if c.Token != "" && c.own(request.URL) {
+		request.Header.Set("Authorization", "Bearer "+c.Token)
+	}
+	return c.client().Do(request)
+}
+
+// own tells whether an address is of the hub: same scheme, host and port.
+func (c *Client) own(address *url.URL) bool {
+	hub, err := url.Parse(c.Endpoint)
+	return err == nil && strings.EqualFold(hub.Scheme, address.Scheme) && strings.EqualFold(hub.Host, address.Host)
+}
+
+// follow sends a request and follows redirects by hand, until stop says that one is the answer or there is none. A redirect that
+// leaves https is refused.
+func (c *Client) follow(ctx context.Context, method, address string, header http.Header, stop func(*http.Response, *url.URL) bool) (*http.Response, error) {
+	for range 6 {
+		response, err := c.send(ctx, method, address, header)
+		if err != nil || response.StatusCode < 300 || response.StatusCode > 399 || response.Header.Get("Location") == "" {
+			return response, err
+		}
+		next, err := response.Location()
+		if err == nil && response.Request.URL.Scheme == "https" && next.Scheme != "https" {
+			err = fmt.Errorf("%s redirects to an address without encryption: %s://%s", response.Request.URL.Host, next.Scheme, next.Host)
+		}
+		if err != nil {
+			response.Body.Close()
+			return nil, &permanentError{err}
+		}
+		if stop != nil && stop(response, next) {
+			return response, nil
+		}
+		response.Body.Close()
+		address = next.String()
+	}
+	return nil, &permanentError{fmt.Errorf("%s redirects in a circle", c.host())}
+}
+
+// host is the hub's name in messages.
+func (c *Client) host() string {
+	if u, err := url.Parse(c.Endpoint); err == nil && u.Host != "" {
+		return u.Host
+	}
+	return c.Endpoint
+}

@@ -1,0 +1,158 @@
+package hub
+
+// What can go wrong, in sentences that say what to do about it.
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// AccessError says that the hub does not show a repository to us: it is gated, private, or the token is wrong.
+type AccessError struct {
+	Repo, Host string
+	Page       string // where a person can do something about it
+	Gated      bool
+	TokenFrom  string // "" when no token was sent
+	BadToken   bool   // the hub does not know the token
+}
+
+func (e *AccessError) Error() string {
+	switch {
+	case e.BadToken:
+		return fmt.Sprintf("%s does not know the token of %s: make a new one at %s, or take the old one away", e.Host, e.TokenFrom, e.Page)
+	case e.Gated && e.TokenFrom == "":
+		return fmt.Sprintf("%s is gated: accept its terms at %s, then set HF_TOKEN to a token of that account", e.Repo, e.Page)
+	case e.Gated:
+		return fmt.Sprintf("%s is gated and the token of %s has no access: accept its terms at %s with that account", e.Repo, e.TokenFrom, e.Page)
+	case e.TokenFrom == "":
+		return fmt.Sprintf("%s has no repository %s that everybody can see: look at %s; if it is private, set HF_TOKEN", e.Host, e.Repo, e.Page)
+	}
+	return fmt.Sprintf("the token of %s may not read %s: look at %s", e.TokenFrom, e.Repo, e.Page)
+}
+
+// NotFoundError says that a repository, a revision or a file is not there.
+type NotFoundError struct{ What, Host string }
+
+func (e *NotFoundError) Error() string { return fmt.Sprintf("%s has no %s", e.Host, e.What) }
+
+// OfflineError says that something is missing and must not be fetched.
+type OfflineError struct{ Repo, Root string }
+
+func (e *OfflineError) Error() string {
+	return fmt.Sprintf("%s is not complete in %s, and nothing is fetched offline (--offline or HF_HUB_OFFLINE)", e.Repo, e.Root)
+}
+
+// SpaceError says that a disk has too little room, before or while something was written.
+type SpaceError struct {
+	Path       string
+	Need, Free int64 // bytes; Need is 0 when the disk filled up on the way
+}
+
+func (e *SpaceError) Error() string {
+	if e.Need == 0 {
+		return fmt.Sprintf("the disk of %s is full: what was fetched is kept; make room and run it again", e.Path)
+	}
+	return fmt.Sprintf("%.2f GB are to be fetched and the disk of %s has %.2f GB free: make room, or set HF_HUB_CACHE to another disk",
+		float64(e.Need)/1e9, e.Path, float64(e.Free)/1e9)
+}
+
+// HashError says that what the hub sends is not what it promises, several times in a row.
+type HashError struct{ File, Want, Got string }
+
+func (e *HashError) Error() string {
+	return fmt.Sprintf("%s arrived damaged twice: its hash is %s, the hub promises %s", e.File, e.Got, e.Want)
+}
+
+// ChangedError says that a file changed on the hub again and again while it was fetched.
+type ChangedError struct{ File string }
+
+func (e *ChangedError) Error() string {
+	return e.File + " changes on the hub while it is fetched: run it again later"
+}
+
+// ProtocolError says that a server does not speak the hub's protocol.
+type ProtocolError struct{ Host, What string }
+
+func (e *ProtocolError) Error() string {
+	return fmt.Sprintf("%s does not answer as a Hugging Face hub: %s", e.Host, e.What)
+}
+
+// unreachableError wraps what is left when every retry failed.
+type unreachableError struct {
+	host string
+	err  error
+}
+
+func (e *unreachableError) Error() string {
+	return fmt.Sprintf("%s does not answer: %v; what was fetched is kept (HF_ENDPOINT names a mirror, HTTPS_PROXY a proxy)", e.host, e.err)
+}
+func (e *unreachableError) Unwrap() error { return e.err }
+
+var errOffline = errors.New("offline")
+
+// permanentError is not worth a retry.
+type permanentError struct{ err error }
+
+func (e *permanentError) Error() string { return e.err.Error() }
+func (e *permanentError) Unwrap() error { return e.err }
+
+// statusError is an answer that may be another one later.
+type statusError struct {
+	code  int
+	after time.Duration // what Retry-After asks for
+}
+
+func (e *statusError) Error() string { return fmt.Sprintf("status %d", e.code) }
+
+// later makes a statusError of a response and closes it.
+func later(r *http.Response) error {
+	discard(r)
+	e := &statusError{code: r.StatusCode}
+	text := r.Header.Get("Retry-After")
+	if seconds, err := strconv.Atoi(text); err == nil && seconds > 0 {
+		e.after = time.Duration(seconds) * time.Second
+	} else if at, err := http.ParseTime(text); err == nil {
+		e.after = time.Until(at)
+	}
+	return e
+}
+
+// busy tells whether a status asks to come back later.
+func busy(code int) bool {
+	return code == http.StatusTooManyRequests || code == http.StatusRequestTimeout || code >= 500
+}
+
+// discard reads a little of a body that nobody wants, so that its connection can be used again, and closes it.
+func discard(r *http.Response) {
+	_, _ = io.CopyN(io.Discard, r.Body, 64<<10) // an error shows at the connection's next use
+	r.Body.Close()
+}
+
+// refused makes the error of a 4xx answer of the hub about a repository.
+func (c *Client) refused(r *http.Response, repo, what string) error {
+	defer discard(r)
+	code, message := r.Header.Get("X-Error-Code"), r.Header.Get("X-Error-Message")
+	page := c.Endpoint + "/" + repo
+	access := &AccessError{Repo: repo, Host: c.host(), Page: page, Gated: code == "GatedRepo"}
+	if c.Token != "" {
+		access.TokenFrom = c.TokenFrom
+	}
+	switch {
+	case access.Gated:
+		return access
+	case r.StatusCode == http.StatusUnauthorized && c.Token != "" && message == "Invalid credentials in Authorization header":
+		access.BadToken, access.Page = true, c.Endpoint+"/settings/tokens"
+		return access
+	case code == "RepoNotFound" && r.StatusCode == http.StatusNotFound:
+		return &NotFoundError{"repository " + repo, c.host()}
+	case r.StatusCode == http.StatusUnauthorized, r.StatusCode == http.StatusForbidden:
+		return access
+	case r.StatusCode == http.StatusNotFound:
+		return &NotFoundError{what, c.host()}
+	}
+	return &ProtocolError{c.host(), fmt.Sprintf("status %d for %s", r.StatusCode, what)}
+}

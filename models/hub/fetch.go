@@ -1,0 +1,222 @@
+package hub
+
+// Fetching one range, or a whole file from a server that knows no ranges. Every answer is held against what the hub said of the
+// file: a server that sends another range, another length or another content is not believed.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// errNoRanges says that a server answers a range with the whole file.
+var errNoRanges = errors.New("the server sends whole files only")
+
+// errExpired says that an address on another host works no more.
+var errExpired = errors.New("the address of the file has ended")
+
+// errCut says that a connection ended before its range did.
+var errCut = errors.New("the connection was cut")
+
+// fetch does a job, with as many tries as it takes. buffer has pieceBytes.
+func (j job) fetch(buffer []byte) error {
+	t := j.t
+	patient := patience{client: t.pull.client}
+	for {
+		before := t.missing(j.index)
+		address, foreign := t.address()
+		var err error
+		if j.index < 0 {
+			err = t.stream(address, foreign, buffer)
+		} else {
+			err = t.ranged(j.index, address, foreign, buffer)
+		}
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, errNoRanges):
+			t.onlyWhole()
+			return nil
+		}
+		if t.ctx.Err() != nil {
+			return context.Cause(t.ctx)
+		}
+		if errors.Is(err, errExpired) {
+			if err := t.renew(address); err != nil {
+				return err
+			}
+		}
+		if t.missing(j.index) < before {
+			patient.tries = 0
+		}
+		if patient.tries == 2 {
+			t.pull.note("%s: %v, trying again", t.want.Path, err)
+		}
+		if err := patient.again(t.ctx, err); err != nil {
+			return err
+		}
+	}
+}
+
+// missing is what a range, or with index -1 the file, still lacks.
+func (t *transfer) missing(index int) int64 {
+	if index >= 0 {
+		_, length := t.left(index)
+		return length
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.at.size - t.at.done()
+}
+
+// get asks for the bytes of a file from an offset on; length 0 asks for the whole file.
+func (t *transfer) get(ctx context.Context, address string, foreign bool, from, length int64) (*http.Response, error) {
+	header := http.Header{}
+	if length > 0 {
+		header.Set("Range", fmt.Sprintf("bytes=%d-%d", from, from+length-1))
+	}
+	c := t.pull.client
+	response, err := c.follow(ctx, http.MethodGet, address, header, nil)
+	if err != nil {
+		return nil, err
+	}
+	code := response.StatusCode
+	if code == http.StatusOK || code == http.StatusPartialContent {
+		etag := response.Header.Get("X-Linked-Etag")
+		if etag == "" && !t.want.linked && c.own(response.Request.URL) {
+			etag = response.Header.Get("ETag")
+		}
+		if etag != "" && plainETag(etag) != t.want.ETag {
+			response.Body.Close()
+			return nil, &permanentError{errAbandoned}
+		}
+		return response, nil
+	}
+	switch {
+	case busy(code):
+		return nil, later(response)
+	case code == http.StatusRequestedRangeNotSatisfiable:
+		discard(response)
+		return nil, &permanentError{errAbandoned} // it is shorter than it was
+	case foreign || !c.own(response.Request.URL):
+		discard(response)
+		return nil, errExpired
+	}
+	return nil, c.refused(response, t.pull.repo.ID(), t.want.Path+" in "+t.pull.repo.ID())
+}
+
+// ranged fetches the rest of range i.
+func (t *transfer) ranged(i int, address string, foreign bool, buffer []byte) error {
+	from, length := t.left(i)
+	ctx, cancel := context.WithCancelCause(t.ctx)
+	defer cancel(nil)
+	response, err := t.get(ctx, address, foreign, from, length)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode == http.StatusOK {
+		if from != 0 || length != t.want.Size {
+			return errNoRanges
+		}
+		if response.ContentLength >= 0 && response.ContentLength != length {
+			return t.lies("a length of %d bytes", response.ContentLength)
+		}
+	} else if err := t.agrees(response.Header.Get("Content-Range"), from, length); err != nil {
+		return err
+	}
+	body := watch(response.Body, t.pull.client.Stall, cancel)
+	defer body.stop()
+	return t.receive(ctx, body, i, length, buffer)
+}
+
+// receive writes length bytes of a body to range i. What came before an error is kept.
+func (t *transfer) receive(ctx context.Context, body io.Reader, i int, length int64, buffer []byte) error {
+	for length > 0 {
+		n, err := io.ReadFull(body, buffer[:min(int64(len(buffer)), length)])
+		if n > 0 {
+			if err := t.write(i, buffer[:n]); err != nil {
+				return &permanentError{err}
+			}
+			length -= int64(n)
+		}
+		if err != nil && length > 0 {
+			return reason(ctx, err)
+		}
+	}
+	return nil
+}
+
+// reason says why a body ended too early.
+func reason(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(context.Cause(ctx), errStalled):
+		return errStalled
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return errCut
+	}
+	return err
+}
+
+// stream fetches the whole file in order and passes over what is there.
+func (t *transfer) stream(address string, foreign bool, buffer []byte) error {
+	ctx, cancel := context.WithCancelCause(t.ctx)
+	defer cancel(nil)
+	response, err := t.get(ctx, address, foreign, 0, 0)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return &ProtocolError{response.Request.URL.Host, "it sends a part where the whole was asked for"}
+	}
+	if response.ContentLength >= 0 && response.ContentLength != t.want.Size {
+		return t.lies("a length of %d bytes", response.ContentLength)
+	}
+	body := watch(response.Body, t.pull.client.Stall, cancel)
+	defer body.stop()
+	for i := range t.at.written {
+		start, _ := t.at.span(i)
+		from, length := t.left(i)
+		if _, err := io.CopyN(io.Discard, body, from-start); err != nil {
+			return reason(ctx, err)
+		}
+		if err := t.receive(ctx, body, i, length, buffer); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// agrees holds a Content-Range against what was asked for.
+func (t *transfer) agrees(header string, from, length int64) error {
+	span, total, ok := strings.Cut(strings.TrimPrefix(header, "bytes "), "/")
+	first, last, ok2 := strings.Cut(span, "-")
+	a, err1 := strconv.ParseInt(first, 10, 64)
+	b, err2 := strconv.ParseInt(last, 10, 64)
+	if !ok || !ok2 || err1 != nil || err2 != nil {
+		return t.lies("the range %q", header)
+	}
+	if n, err := strconv.ParseInt(total, 10, 64); total != "*" && (err != nil || n != t.want.Size) {
+		return &permanentError{errAbandoned}
+	}
+	if a != from || b < a || b >= from+length {
+		return t.lies("bytes %d-%d for %d-%d", a, b, from, from+length-1)
+	}
+	return nil
+}
+
+// lies is a retry's reason: an answer that contradicts the hub.
+func (t *transfer) lies(format string, args ...any) error {
+	address, _ := t.address()
+	host := ""
+	if u, err := url.Parse(address); err == nil {
+		host = u.Host
+	}
+	return fmt.Errorf("%s answers with "+format, append([]any{host}, args...)...)
+}

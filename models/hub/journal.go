@@ -1,0 +1,191 @@
+package hub
+
+// The journal of an unfinished file: how far each range has come. It stands beside the partial file and has one line of two
+// numbers a range: the bytes that were written, and of those the bytes that were flushed to the disk.
+//
+// What was written survives the process; what was flushed survives the machine. So a journal names the boot that it was
+// written in: under the same boot the written bytes count, after another one only the flushed. Numbers are set after the
+// bytes that they speak of, so a journal never says too much, and a file's hash is checked in the end whatever it says.
+//
+// The partial file is not called ETAG.incomplete, as the one of older huggingface_hub is: those take a file of that name whose
+// length is right for complete, and ours has its full length, with holes, from the start.
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/ossrun/ossrun/models/store"
+)
+
+const (
+	partialSuffix = ".ossrun.incomplete"
+	journalSuffix = ".ossrun.journal"
+	foreignSuffix = ".incomplete" // of older huggingface_hub: the file's beginning
+
+	journalHead = 512 // bytes before the first range's record
+	recordBytes = 8   // written and flushed, little-endian uint32
+	maxChunks   = 1 << 20
+)
+
+// header is the JSON at a journal's beginning, padded with spaces to journalHead bytes.
+type header struct {
+	Format string `json:"format"`
+	Size   int64  `json:"size"`
+	Chunk  int64  `json:"chunk"`
+	Boot   string `json:"boot"`
+}
+
+const journalFormat = "ossrun journal 1"
+
+// progress is how far the ranges of a file have come: written[i] bytes of range i.
+type progress struct {
+	size, chunk int64
+	written     []uint32
+}
+
+func newProgress(size, chunk int64) progress {
+	return progress{size, chunk, make([]uint32, (size+chunk-1)/chunk)}
+}
+
+// span is where range i begins and how long it is.
+func (p progress) span(i int) (start, length int64) {
+	start = int64(i) * p.chunk
+	return start, min(p.chunk, p.size-start)
+}
+
+// done counts the bytes that are there.
+func (p progress) done() (n int64) {
+	for _, w := range p.written {
+		n += int64(w)
+	}
+	return n
+}
+
+// readJournal gives the progress that the journal of a blob vouches for; false when there is none for a file of this size.
+func readJournal(blob string, size int64, boot string) (progress, bool) {
+	partial, err := os.Stat(blob + partialSuffix)
+	if err != nil || partial.Size() != size {
+		return progress{}, false
+	}
+	text, err := readSmall(blob+journalSuffix, journalHead+maxChunks*recordBytes)
+	if err != nil || len(text) < journalHead {
+		return progress{}, false
+	}
+	var h header
+	if json.Unmarshal(bytes.TrimRight(text[:journalHead], " "), &h) != nil || h.Format != journalFormat || h.Size != size ||
+		h.Chunk <= 0 || h.Chunk > 1<<31 || (size+h.Chunk-1)/h.Chunk > maxChunks {
+		return progress{}, false
+	}
+	p := newProgress(size, h.Chunk)
+	if len(text) != journalHead+len(p.written)*recordBytes {
+		return progress{}, false
+	}
+	for i := range p.written {
+		record := text[journalHead+i*recordBytes:]
+		n := binary.LittleEndian.Uint32(record[4:])
+		if h.Boot == boot && boot != "" {
+			n = max(n, binary.LittleEndian.Uint32(record))
+		}
+		if _, length := p.span(i); int64(n) > length {
+			return progress{}, false
+		}
+		p.written[i] = n
+	}
+	return p, true
+}
+
+func readSmall(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, most+1))
+}
+
+// journal records progress on the disk.
+type journal struct {
+	file    *os.File
+	flushed []uint32
+}
+
+// startJournal writes a journal anew that vouches for what p holds, all of which is flushed, and opens it.
+func startJournal(blob string, p progress, boot string) (*journal, error) {
+	head, err := json.Marshal(header{journalFormat, p.size, p.chunk, boot})
+	if err != nil {
+		return nil, err
+	}
+	text := append(head, strings.Repeat(" ", journalHead-len(head))...)
+	for _, n := range p.written {
+		text = binary.LittleEndian.AppendUint32(text, n)
+		text = binary.LittleEndian.AppendUint32(text, n)
+	}
+	if err := store.WriteFile(blob+journalSuffix, text); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(blob+journalSuffix, os.O_WRONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &journal{f, slices.Clone(p.written)}, nil
+}
+
+// wrote records the bytes of range i that are written.
+func (j *journal) wrote(i int, n uint32) error {
+	_, err := j.file.WriteAt(binary.LittleEndian.AppendUint32(nil, n), journalHead+int64(i)*recordBytes)
+	return err
+}
+
+// flush records, after the data was flushed, that the bytes of now were in it.
+func (j *journal) flush(now []uint32) error {
+	for i, n := range now {
+		if n == j.flushed[i] {
+			continue
+		}
+		if _, err := j.file.WriteAt(binary.LittleEndian.AppendUint32(nil, n), journalHead+int64(i)*recordBytes+4); err != nil {
+			return err
+		}
+		j.flushed[i] = n
+	}
+	return nil
+}
+
+func (j *journal) close() error { return j.file.Close() }
+
+// adopt takes over the beginning of a file that an older huggingface_hub left. Its name is ours from then on.
+func adopt(blob string, size, chunk int64) (progress, bool) {
+	stat, err := os.Lstat(blob + foreignSuffix)
+	if err != nil || !stat.Mode().IsRegular() || stat.Size() == 0 || stat.Size() > size {
+		return progress{}, false
+	}
+	if os.Rename(blob+foreignSuffix, blob+partialSuffix) != nil {
+		return progress{}, false
+	}
+	p := newProgress(size, chunk)
+	left := stat.Size()
+	for i := range p.written {
+		_, length := p.span(i)
+		p.written[i] = uint32(min(left, length))
+		left -= int64(p.written[i])
+	}
+	return p, true
+}
+
+// dropPartial deletes what is unfinished of a blob.
+func dropPartial(blob string) error {
+	var errs []error
+	for _, suffix := range [...]string{journalSuffix, partialSuffix} {
+		if err := os.Remove(blob + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("deleting a broken download: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}

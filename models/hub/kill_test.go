@@ -1,0 +1,82 @@
+package hub_test
+
+// kill -9 in the middle of pulls. The pull runs in a process of its own (this test binary again) against a server that
+// stays here and counts bytes.
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/ossrun/ossrun/models/hub"
+	"github.com/ossrun/ossrun/models/hub/hubtest"
+)
+
+// child is what the test binary is told to be when its first argument is childName.
+const childName = "pull-in-a-child"
+
+// pullInChild is the child: arguments endpoint, cache.
+func pullInChild(args []string) int {
+	client := hub.New(args[0])
+	if _, err := client.Pull(context.Background(), hub.Options{Root: args[1], Repo: tune}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func TestKill(t *testing.T) {
+	kills, size := 8, int64(44<<20) // with the second shard 66 MB
+	if os.Getenv("OSSRUN_LONG") != "" {
+		kills, size = 50, 4<<30/3 // 2 GB
+	}
+	r := sample(size)
+	server := hubtest.New()
+	defer server.Close()
+	server.Add(tune.ID(), r)
+	var total int64
+	for _, name := range fetched {
+		total += r.Files[name].Size
+		r.Files[name].ETag() // hashed before the clock starts
+	}
+	o := hub.Options{Root: t.TempDir(), Repo: tune}
+	start := func() *exec.Cmd {
+		cmd := exec.Command(os.Args[0], childName, server.Hub.URL, o.Root)
+		cmd.Stderr = os.Stderr
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		return cmd
+	}
+	// So slow that the kills spread over all of the pull. (The factor is for starting, and for sleeps that last longer than asked.)
+	const life = 300 * time.Millisecond
+	server.Throttle(int64(3 * float64(total) / 8 / (float64(kills+2) * life.Seconds())))
+	for n := range kills {
+		cmd := start()
+		time.Sleep(time.Duration(rand.Int64N(int64(2 * life))))
+		before := server.Sent("")
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if cmd.Wait() == nil {
+			t.Logf("kill %d came too late, with %d of %d bytes sent", n, before, total)
+		}
+	}
+	t.Logf("%d bytes were sent until the last kill", server.Sent(""))
+	server.Throttle(0)
+	if err := start().Wait(); err != nil {
+		t.Fatal(err)
+	}
+	whole(t, o, r)
+	// What a kill may cost: of each connection the piece that was not written yet, and what lay in its sockets.
+	extra, bound := server.Sent("")-total, int64(kills)*8*(256<<10)
+	t.Logf("%d kills: %d bytes were sent for %d, %d too many (%.2f chunks a kill)", kills, server.Sent(""), total, extra,
+		float64(extra)/float64(kills)/(16<<20))
+	if extra > bound || extra > int64(kills)*16<<20 {
+		t.Errorf("%d kills: %d bytes were sent for %d, %d too many, %d allowed", kills, server.Sent(""), total, extra, bound)
+	}
+}

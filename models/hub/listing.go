@@ -1,0 +1,147 @@
+package hub
+
+// Which files a revision has, and which of them a model needs.
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/ossrun/ossrun/models/store"
+)
+
+// Revision is a commit of a repository.
+type Revision struct {
+	Commit string
+	Files  []Listed // all files, as the hub lists them
+}
+
+// Listed is a file of a listing. A mirror may leave out everything but the path.
+type Listed struct {
+	Path   string
+	Size   int64  // -1 if the listing does not say
+	SHA256 string // hex, for files in LFS; else ""
+}
+
+// maxListing is the longest listing that is read, in bytes.
+const maxListing = 64 << 20
+
+// Revision asks which commit a branch, tag or commit is ("" is main) and what is in it.
+func (c *Client) Revision(ctx context.Context, repo store.Repo, revision string) (Revision, error) {
+	if revision == "" {
+		revision = "main"
+	}
+	if !store.ValidRevision(revision) {
+		return Revision{}, fmt.Errorf("%q is no revision: a branch, a tag or a commit", revision)
+	}
+	address := c.Endpoint + "/api/models/" + repo.ID() + "/revision/" + url.PathEscape(revision) + "?blobs=true"
+	var answer struct {
+		SHA      string `json:"sha"`
+		Siblings []struct {
+			Name string `json:"rfilename"`
+			Size *int64 `json:"size"`
+			LFS  *struct {
+				SHA256 string `json:"sha256"`
+				Size   *int64 `json:"size"`
+			} `json:"lfs"`
+		} `json:"siblings"`
+	}
+	err := c.retry(ctx, func() error {
+		ctx, cancel := context.WithTimeout(ctx, 2*c.Stall)
+		defer cancel()
+		response, err := c.follow(ctx, http.MethodGet, address, nil, nil)
+		if err != nil {
+			return err
+		}
+		if busy(response.StatusCode) {
+			return later(response)
+		}
+		if response.StatusCode != http.StatusOK {
+			return c.refused(response, repo.ID(), "revision "+revision+" of "+repo.ID())
+		}
+		defer discard(response)
+		text, err := io.ReadAll(io.LimitReader(response.Body, maxListing))
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal(text, &answer); err != nil {
+			return &ProtocolError{c.host(), "its list of files is no JSON"}
+		}
+		return nil
+	})
+	if err != nil {
+		return Revision{}, err
+	}
+	if !store.ValidCommit(answer.SHA) {
+		return Revision{}, &ProtocolError{c.host(), fmt.Sprintf("%q is no commit", answer.SHA)}
+	}
+	r := Revision{Commit: answer.SHA}
+	for _, s := range answer.Siblings {
+		f := Listed{Path: s.Name, Size: -1}
+		if s.Size != nil {
+			f.Size = *s.Size
+		}
+		if s.LFS != nil {
+			f.SHA256 = strings.ToLower(s.LFS.SHA256)
+			if s.LFS.Size != nil {
+				f.Size = *s.LFS.Size
+			}
+		}
+		r.Files = append(r.Files, f)
+	}
+	return r, nil
+}
+
+// small are the files beside the weights that ossrun, transformers and vLLM read.
+var small = []string{
+	"config.json", "generation_config.json", "model.safetensors.index.json",
+	"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja", "chat_template.json",
+}
+
+// Needed chooses the files that running a model takes, the small ones first: those of the root, and of the weights either the
+// shards or the single file. What is in folders (original/, metal/) is another form of the same model.
+func (r Revision) Needed() []Listed {
+	var files, weights []Listed
+	sharded := slices.ContainsFunc(r.Files, func(f Listed) bool { return f.Path == "model.safetensors.index.json" })
+	for _, f := range r.Files {
+		single := f.Path == "model.safetensors"
+		shard, _ := path.Match("model-*-of-*.safetensors", f.Path)
+		switch {
+		case slices.Contains(small, f.Path):
+			files = append(files, f)
+		case single && !sharded, shard:
+			weights = append(weights, f)
+		}
+	}
+	order := func(a, b Listed) int { return strings.Compare(a.Path, b.Path) }
+	slices.SortFunc(files, func(a, b Listed) int { return slices.Index(small, a.Path) - slices.Index(small, b.Path) })
+	slices.SortFunc(weights, order)
+	return append(files, weights...)
+}
+
+// usable says in one sentence why a repository cannot be run, if its files' names tell.
+func (r Revision) usable(repo string) error {
+	has := func(match func(string) bool) bool {
+		return slices.ContainsFunc(r.Files, func(f Listed) bool { return match(f.Path) })
+	}
+	needed := r.Needed()
+	weights := slices.ContainsFunc(needed, func(f Listed) bool { return strings.HasSuffix(f.Path, ".safetensors") })
+	config := slices.ContainsFunc(needed, func(f Listed) bool { return f.Path == "config.json" })
+	switch {
+	case weights && config:
+		return nil
+	case has(func(p string) bool { return strings.HasSuffix(p, ".gguf") }):
+		return &permanentError{fmt.Errorf("%s holds GGUF files: ossrun pull fetches safetensors, as in openai/gpt-oss-20b", repo)}
+	case has(func(p string) bool { return p == "adapter_config.json" }):
+		return &permanentError{fmt.Errorf("%s holds a LoRA adapter, not a model: merge it into its base model first", repo)}
+	case !weights:
+		return &permanentError{fmt.Errorf("%s has no model*.safetensors in its root: it is no model that ossrun runs", repo)}
+	}
+	return &permanentError{fmt.Errorf("%s has no config.json: it is no model that ossrun runs", repo)}
+}

@@ -1,0 +1,131 @@
+package hub
+
+// Where a file's bytes are and what they must be. The hub answers a HEAD of a resolve address with the file's ETag, which is
+// its sha256 for files in LFS and git's hash of a blob for the others, and for LFS files with a redirect to a store on
+// another host, whose signed address ends after a while and is then asked for anew.
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/ossrun/ossrun/models/store"
+)
+
+// File is a file to be fetched.
+type File struct {
+	Path   string
+	Size   int64
+	ETag   string // the blob's name
+	SHA256 string // what its bytes must hash to, "" if the hub does not say
+	GitSHA string // what git's hash of it must be, "" if the hub does not say
+
+	linked  bool   // the hub told the ETag of what the answer links to
+	address string // where the bytes are now
+	foreign bool   // on another host than the hub
+}
+
+// escapePath escapes a file's path for a URL.
+func escapePath(path string) string {
+	parts := strings.Split(path, "/")
+	for i := range parts {
+		parts[i] = url.PathEscape(parts[i])
+	}
+	return strings.Join(parts, "/")
+}
+
+// Resolve asks the hub about one file of a commit.
+func (c *Client) Resolve(ctx context.Context, repo store.Repo, commit string, listed Listed) (File, error) {
+	address := c.Endpoint + "/" + repo.ID() + "/resolve/" + url.PathEscape(commit) + "/" + escapePath(listed.Path)
+	var f File
+	err := c.retry(ctx, func() error {
+		ctx, cancel := context.WithTimeout(ctx, 2*c.Stall)
+		defer cancel()
+		response, err := c.follow(ctx, http.MethodHead, address, nil, func(r *http.Response, next *url.URL) bool {
+			// The hub describes the file on the way to its store; a mirror that only sends us to the hub does not.
+			return r.Header.Get("X-Linked-Etag") != "" && !c.own(next)
+		})
+		if err != nil {
+			return err
+		}
+		defer discard(response)
+		switch {
+		case busy(response.StatusCode):
+			return later(response)
+		case response.StatusCode >= 400:
+			return c.refused(response, repo.ID(), listed.Path+" in "+repo.ID())
+		}
+		f, err = c.described(response, listed, commit)
+		return err
+	})
+	return f, err
+}
+
+// described reads a file's description from the answer to a HEAD.
+func (c *Client) described(response *http.Response, listed Listed, commit string) (File, error) {
+	h := response.Header
+	wrong := func(format string, args ...any) (File, error) {
+		return File{}, &ProtocolError{c.host(), listed.Path + ": " + fmt.Sprintf(format, args...)}
+	}
+	f := File{Path: listed.Path, Size: -1, SHA256: listed.SHA256, address: response.Request.URL.String()}
+	redirected := response.StatusCode >= 300
+	if redirected {
+		next, err := response.Location()
+		if err != nil {
+			return wrong("it redirects to no address")
+		}
+		f.address = next.String()
+	}
+	if u, err := url.Parse(f.address); err != nil || !c.own(u) {
+		f.foreign = true
+	}
+	etag := h.Get("X-Linked-Etag")
+	if f.linked = etag != ""; !f.linked {
+		etag = h.Get("ETag")
+	}
+	if f.ETag = plainETag(etag); !store.ValidETag(f.ETag) {
+		return wrong("its ETag %q names no content", etag)
+	}
+	if at := h.Get("X-Repo-Commit"); at != "" && at != commit {
+		return wrong("it is of commit %s, not of %s", at, commit)
+	}
+	size := h.Get("X-Linked-Size")
+	if size == "" && !redirected {
+		size = h.Get("Content-Length")
+	}
+	if size != "" {
+		n, err := strconv.ParseInt(size, 10, 64)
+		if err != nil || n < 0 {
+			return wrong("%q is no size", size)
+		}
+		f.Size = n
+	}
+	switch {
+	case f.Size < 0:
+		f.Size = listed.Size
+	case listed.Size >= 0 && listed.Size != f.Size:
+		return wrong("the list says %d bytes, the file %d", listed.Size, f.Size)
+	}
+	if f.Size < 0 {
+		return wrong("it has no size")
+	}
+	switch raw, err := hex.DecodeString(f.ETag); {
+	case err != nil:
+	case len(raw) == 32 && f.SHA256 != "" && f.SHA256 != f.ETag:
+		return wrong("the list says sha256 %s, the file %s", f.SHA256, f.ETag)
+	case len(raw) == 32:
+		f.SHA256 = f.ETag
+	case len(raw) == 20 && f.SHA256 == "":
+		f.GitSHA = f.ETag
+	}
+	return f, nil
+}
+
+// plainETag takes a header's weakness mark and quotes away.
+func plainETag(etag string) string {
+	return strings.Trim(strings.TrimPrefix(strings.TrimSpace(etag), "W/"), `"`)
+}

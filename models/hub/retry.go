@@ -1,0 +1,100 @@
+package hub
+
+// Trying again: which errors may go away, how long to wait, and when to stop. A byte that arrives starts the count anew.
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"time"
+)
+
+// longest is the longest wait between two tries that was not asked for by the server.
+const longest = 30 * time.Second
+
+// longestAsked is the longest wait that a server's Retry-After gets.
+const longestAsked = 5 * time.Minute
+
+// patience counts the tries of one request.
+type patience struct {
+	client *Client
+	tries  int
+}
+
+// again waits before the next try. It gives the error back when it is permanent or there were enough tries.
+func (p *patience) again(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if !transient(err) {
+		return err
+	}
+	p.tries++
+	if p.tries >= p.client.Attempts {
+		return &unreachableError{p.client.host(), err}
+	}
+	wait := min(p.client.Backoff<<min(p.tries-1, 16), longest)
+	wait = wait/2 + rand.N(wait/2+1)
+	var status *statusError
+	if errors.As(err, &status) && status.after > 0 {
+		wait = min(status.after, longestAsked)
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}
+
+// transient tells whether an error may go away by itself: everything about connections, and a server that is busy.
+func transient(err error) bool {
+	var permanent *permanentError
+	var protocol *ProtocolError
+	var access *AccessError
+	var missing *NotFoundError
+	return !errors.Is(err, errOffline) && !errors.As(err, &permanent) && !errors.As(err, &protocol) &&
+		!errors.As(err, &access) && !errors.As(err, &missing)
+}
+
+// retry runs f until it works or its error is final.
+func (c *Client) retry(ctx context.Context, f func() error) error {
+	p := patience{client: c}
+	for {
+		err := f()
+		if err == nil {
+			return nil
+		}
+		if err := p.again(ctx, err); err != nil {
+			return err
+		}
+	}
+}
+
+// errStalled says that no byte came for too long.
+var errStalled = errors.New("no byte arrived for too long")
+
+// watched is a body whose every read must bring a byte in time. cancel must end the request that the body is of.
+type watched struct {
+	body   io.Reader
+	stall  time.Duration
+	timer  *time.Timer
+	cancel context.CancelCauseFunc
+}
+
+func watch(body io.Reader, stall time.Duration, cancel context.CancelCauseFunc) *watched {
+	return &watched{body: body, stall: stall, cancel: cancel, timer: time.AfterFunc(stall, func() { cancel(errStalled) })}
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.body.Read(p)
+	if n > 0 {
+		w.timer.Reset(w.stall)
+	}
+	return n, err
+}
+
+func (w *watched) stop() { w.timer.Stop() }

@@ -1,0 +1,30 @@
+//go:build unix
+
+package store
+
+// flock(2), which filelock, and with it huggingface_hub, uses on Unix.
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// lockFile locks f without waiting; ErrLocked when that would have to wait.
+func lockFile(f *os.File, exclusive bool) error {
+	how := unix.LOCK_SH
+	if exclusive {
+		how = unix.LOCK_EX
+	}
+	for {
+		err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.EWOULDBLOCK):
+			return ErrLocked
+		}
+		return err
+	}
+}

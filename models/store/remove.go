@@ -1,0 +1,280 @@
+package store
+
+// Deleting a repository's snapshots. What must stay true: a blob is deleted only when no snapshot that stays links to it and no
+// ossrun reads it; nothing is deleted before all of that is known; links go before what they point to, so that an
+// interrupted removal leaves an incomplete model, never a broken one.
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// Removal is what a removal would delete.
+type Removal struct {
+	Repo      Repo
+	Snapshots []Snapshot // these
+	Bytes     int64      // what the disk gets back
+	Whole     bool       // nothing of the repository stays
+
+	root  string
+	files []string // regular files and links to a shared store, to be deleted
+	refs  []string
+}
+
+// InUseError says that a file cannot be deleted now.
+type InUseError struct {
+	Path string
+	By   string // "a running ossrun" or "a running download"
+}
+
+func (e *InUseError) Error() string {
+	return fmt.Sprintf("%s is in use by %s: stop it first", filepath.Base(e.Path), e.By)
+}
+
+// PlanRemoval finds what goes with a revision of a repository, or with all of it (revision ""). A repository or revision that is
+// not in the cache gives a nil Removal.
+func PlanRemoval(root string, repo Repo, revision string) (*Removal, error) {
+	folder := filepath.Join(root, repo.Folder())
+	if _, err := os.Lstat(folder); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	all, err := Snapshots(root, repo)
+	if err != nil {
+		return nil, err
+	}
+	chosen, err := Select(root, repo, revision)
+	if err != nil {
+		return nil, err
+	}
+	if revision != "" && len(chosen) == 0 {
+		return nil, nil
+	}
+	r := &Removal{Repo: repo, Snapshots: chosen, root: root, Whole: len(chosen) == len(all)}
+	if r.Whole {
+		err = r.add(folder, nil)
+		return r, err
+	}
+	kept := map[string]bool{}
+	for _, s := range all {
+		if slices.ContainsFunc(chosen, func(c Snapshot) bool { return c.Commit == s.Commit }) {
+			continue
+		}
+		if err := blobsOf(s.Path, func(blob string) { kept[blob] = true }); err != nil {
+			return nil, err
+		}
+	}
+	for _, s := range chosen {
+		gone := map[string]bool{}
+		if err := blobsOf(s.Path, func(blob string) { gone[blob] = true }); err != nil {
+			return nil, err
+		}
+		for blob := range gone {
+			if kept[blob] {
+				continue
+			}
+			kept[blob] = true // counted once
+			for _, name := range []string{blob, blob + StampSuffix} {
+				if err := r.add(name, nil); err != nil {
+					return nil, err
+				}
+			}
+		}
+		if err := r.add(s.Path, func(path string) bool { return kept[path] }); err != nil {
+			return nil, err
+		}
+		if err := r.addRefs(folder, s.Commit); err != nil {
+			return nil, err
+		}
+	}
+	slices.Sort(r.files)
+	return r, nil
+}
+
+// add lists the regular files under path, and the links of a blobs folder, unless skip says otherwise.
+func (r *Removal) add(path string, skip func(string) bool) error {
+	err := filepath.WalkDir(path, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || skip != nil && skip(path) {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		switch {
+		case info.Mode().IsRegular():
+			r.files = append(r.files, path)
+			r.Bytes += occupied(info)
+		case filepath.Base(filepath.Dir(path)) == "blobs":
+			r.files = append(r.files, path)
+		}
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func (r *Removal) addRefs(folder, commit string) error {
+	refs := filepath.Join(folder, "refs")
+	err := filepath.WalkDir(refs, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(refs, path)
+		if err == nil && readRef(folder, name) == commit {
+			r.refs = append(r.refs, path)
+		}
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// blobsOf calls found with every blob that a snapshot links to.
+func blobsOf(snapshot string, found func(blob string)) error {
+	err := filepath.WalkDir(snapshot, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.Type()&fs.ModeSymlink == 0 {
+			return err
+		}
+		target, err := os.Readlink(path)
+		if err != nil {
+			return err
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(filepath.Dir(path), target)
+		}
+		if filepath.Base(filepath.Dir(target)) == "blobs" {
+			found(filepath.Clean(target))
+		}
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// Run deletes. *InUseError when something is being read or fetched; then nothing was deleted.
+func (r *Removal) Run() error {
+	var held []io.Closer
+	release := func() {
+		for _, f := range held {
+			f.Close()
+		}
+		held = nil
+	}
+	defer release()
+	for _, path := range r.files {
+		f, err := seize(path)
+		if errors.Is(err, ErrLocked) {
+			return &InUseError{path, "a running ossrun"}
+		}
+		if err != nil {
+			return err
+		}
+		if f != nil {
+			held = append(held, f)
+		}
+		if filepath.Base(filepath.Dir(path)) != "blobs" {
+			continue
+		}
+		etag, _, _ := strings.Cut(filepath.Base(path), ".")
+		lock := LockPath(r.root, r.Repo, etag)
+		if _, err := os.Stat(lock); err != nil {
+			continue // nobody ever locked it
+		}
+		l, err := TryLock(lock)
+		switch {
+		case errors.Is(err, ErrLocked) && !slices.ContainsFunc(held, func(h io.Closer) bool { return holds(h, lock) }):
+			return &InUseError{path, "a running download"}
+		case err == nil:
+			held = append(held, l)
+		case !errors.Is(err, ErrLocked):
+			return err
+		}
+	}
+	var shared []string
+	for _, path := range r.files {
+		if target, ok := sharedTarget(r.root, path); ok {
+			shared = append(shared, target)
+		}
+	}
+	if runtime.GOOS == "windows" {
+		release() // an open file cannot be deleted there, nor can one in use, which is what the locks are for
+	}
+	for _, s := range r.Snapshots {
+		if err := os.RemoveAll(s.Path); err != nil {
+			return err
+		}
+	}
+	for _, path := range slices.Concat(r.refs, r.files) {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	for _, target := range shared {
+		sweepShared(r.root, target)
+	}
+	if !r.Whole {
+		return nil
+	}
+	return errors.Join(os.RemoveAll(filepath.Join(r.root, r.Repo.Folder())), os.RemoveAll(filepath.Join(r.root, ".locks", r.Repo.Folder())))
+}
+
+// Close gives a lock up, like Release.
+func (l *Lock) Close() error { return l.Release() }
+
+// holds tells whether h is the lock at path: a blob's stamp and its unfinished download share the blob's lock.
+func holds(h io.Closer, path string) bool {
+	l, ok := h.(*Lock)
+	return ok && l.file.Name() == path
+}
+
+// sharedTarget gives the content behind a blob that is itself a link: huggingface_hub keeps one copy of what several
+// repositories hold in blobs/ of the cache.
+func sharedTarget(root, blob string) (string, bool) {
+	stat, err := os.Lstat(blob)
+	if err != nil || stat.Mode()&fs.ModeSymlink == 0 {
+		return "", false
+	}
+	target, err := filepath.EvalSymlinks(blob)
+	if err != nil {
+		return "", false
+	}
+	if real, err := filepath.EvalSymlinks(filepath.Join(root, "blobs")); err != nil || !strings.HasPrefix(target, real+string(filepath.Separator)) {
+		return "", false
+	}
+	return target, true
+}
+
+// sweepShared deletes a shared content that no repository links to any more. Whatever goes wrong leaves it for
+// huggingface_hub to sweep.
+func sweepShared(root, target string) {
+	lock, err := TryLock(target + ".lock")
+	if err != nil {
+		return
+	}
+	defer lock.Release()
+	links, err := filepath.Glob(filepath.Join(root, "*--*", "blobs", "*"))
+	if err != nil {
+		return
+	}
+	for _, link := range links {
+		if other, ok := sharedTarget(root, link); ok && other == target {
+			return
+		}
+	}
+	if os.Remove(target) == nil {
+		os.Remove(target + ".refs")
+	}
+}

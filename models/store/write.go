@@ -1,0 +1,123 @@
+package store
+
+// Writing the layout that cache.go reads. Every step is one rename or one link, so a process that dies leaves either the old
+// state or the new one.
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+)
+
+var (
+	etagName   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$`)
+	commitName = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
+)
+
+// ValidETag tells whether an ETag can name a blob. It cannot lead out of the blobs folder.
+func ValidETag(etag string) bool { return etagName.MatchString(etag) }
+
+// ValidCommit tells whether text is a whole commit hash.
+func ValidCommit(text string) bool { return commitName.MatchString(text) }
+
+// BlobPath is where the content with an ETag lies.
+func BlobPath(root string, repo Repo, etag string) string {
+	return filepath.Join(root, repo.Folder(), "blobs", etag)
+}
+
+// SnapshotPath is the folder of a commit.
+func SnapshotPath(root string, repo Repo, commit string) string {
+	return filepath.Join(root, repo.Folder(), "snapshots", commit)
+}
+
+// Link makes a file of a snapshot point to a blob, in place of whatever stood there. Where links are not possible the blob
+// itself becomes the file, as huggingface_hub does it.
+func Link(root string, repo Repo, commit, name, etag string) error {
+	if !ValidCommit(commit) || !ValidETag(etag) || !filepath.IsLocal(filepath.FromSlash(name)) {
+		return fmt.Errorf("%s of commit %s cannot be placed in the cache", name, commit)
+	}
+	path := filepath.Join(SnapshotPath(root, repo, commit), filepath.FromSlash(name))
+	blob := BlobPath(root, repo, etag)
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return fmt.Errorf("making a snapshot's folder: %w", err)
+	}
+	target, err := filepath.Rel(filepath.Dir(path), blob)
+	if err != nil {
+		return fmt.Errorf("linking %s: %w", name, err)
+	}
+	if now, err := os.Readlink(path); err == nil && now == target {
+		return nil
+	}
+	if blobStat, err := os.Stat(blob); errors.Is(err, fs.ErrNotExist) {
+		if stat, err := os.Lstat(path); err == nil && stat.Mode().IsRegular() {
+			return nil // the blob became the file in an earlier pull
+		}
+		return fmt.Errorf("linking %s: %w", name, err)
+	} else if stat, err2 := os.Lstat(path); err == nil && err2 == nil && os.SameFile(stat, blobStat) {
+		return nil
+	}
+	beside := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+strconv.FormatUint(rand.Uint64(), 36))
+	if os.Symlink(target, beside) != nil && os.Link(blob, beside) != nil {
+		beside = blob
+	}
+	if err := os.Rename(beside, path); err != nil {
+		if beside != blob {
+			os.Remove(beside)
+		}
+		return fmt.Errorf("linking %s: %w", name, err)
+	}
+	return nil
+}
+
+// WriteRef records which commit a branch or tag is at. Nothing is written for a revision that is the commit itself.
+func WriteRef(root string, repo Repo, revision, commit string) error {
+	if revision == commit {
+		return nil
+	}
+	if !ValidRevision(revision) || !ValidCommit(commit) {
+		return fmt.Errorf("%q cannot be a ref to %q", revision, commit)
+	}
+	folder := filepath.Join(root, repo.Folder())
+	if readRef(folder, revision) == commit {
+		return nil
+	}
+	return WriteFile(filepath.Join(folder, "refs", filepath.FromSlash(revision)), []byte(commit))
+}
+
+// WriteFile writes a small file beside its place and renames it. Folders are made.
+func WriteFile(path string, content []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	err = errors.Join(err, f.Chmod(0o644), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}
+
+// Free is the number of bytes that can still be written where path is or will be.
+func Free(path string) (int64, error) {
+	for {
+		if _, err := os.Stat(path); err == nil {
+			return freeBytes(path)
+		} else if parent := filepath.Dir(path); parent == path || !errors.Is(err, fs.ErrNotExist) {
+			return 0, err
+		} else {
+			path = parent
+		}
+	}
+}
