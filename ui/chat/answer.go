@@ -92,22 +92,6 @@ func (a *answer) finish(at time.Time, ending string, tone term.Style) {
 	a.live, a.ending, a.tone = false, ending, tone
 }
 
-// counted sets the exact number of reasoning tokens, where it belongs to one stretch.
-func (a *answer) counted(reasoning int) {
-	var only *thought
-	for _, p := range a.parts {
-		if t, ok := p.(*thought); ok {
-			if only != nil {
-				return
-			}
-			only = t
-		}
-	}
-	if only != nil && reasoning > 0 {
-		only.tokens = reasoning
-	}
-}
-
 // spinner turns while nothing has come yet.
 var spinner = []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
 

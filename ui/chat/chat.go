@@ -27,7 +27,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// A Runner is a loaded model: *session.Model through ForModel, or a script in tests.
+// A Runner is a loaded model: a *session.Model, or a script in tests.
 type Runner interface {
 	ID() string
 	Device() string
@@ -39,19 +39,6 @@ type Runner interface {
 type Turn interface {
 	Next() (session.Event, bool)
 	Result() session.Result
-}
-
-// ForModel makes a Runner of a loaded model.
-func ForModel(m *session.Model) Runner { return loaded{m} }
-
-type loaded struct{ *session.Model }
-
-func (l loaded) Start(ctx context.Context, r session.Request) (Turn, error) {
-	t, err := l.Model.Start(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	return t, nil
 }
 
 // Options are what a chat starts with. Model, In and Out are needed.

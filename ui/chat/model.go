@@ -256,7 +256,6 @@ func (m *Model) ended(d session.Done) {
 	if s := d.Timing.Decode.Seconds(); s > 0 && d.Usage.Completion > 1 {
 		m.rate = float64(d.Usage.Completion-1) / s
 	}
-	l.answer.counted(d.Usage.Reasoning)
 	ending, tone := "", term.Dim
 	switch d.Finish {
 	case session.FinishCancelled:

@@ -1,4 +1,4 @@
-// Picture runs a terminal program, asks it a question as a person would, and draws the screen that it shows as an SVG
+// Picture runs a terminal program, asks it questions as a person would, and draws the screen that it shows as an SVG
 // file. docs/images/make-chat.sh makes the picture in the README with it:
 //
 //	go run ./ui/chat/picture -out docs/images/chat.svg -ask "..." ossrun chat --model demo
@@ -24,7 +24,11 @@ import (
 
 func main() {
 	out := flag.String("out", "chat.svg", "the file to write")
-	ask := flag.String("ask", "", "what to type; Enter is pressed after it")
+	var asks []string
+	flag.Func("ask", "what to type; Enter is pressed after it and the answer waited for (may be given again)", func(s string) error {
+		asks = append(asks, s)
+		return nil
+	})
 	keys := flag.String("keys", "", "keys to press once the answer stands, as a Go string without quotes: \\x14 is Ctrl+T")
 	width := flag.Int("width", 84, "columns")
 	height := flag.Int("height", 24, "rows")
@@ -33,13 +37,13 @@ func main() {
 	flag.Parse()
 	ctx, cancel := context.WithTimeout(context.Background(), *wait)
 	defer cancel()
-	if err := run(ctx, *out, *ask, *keys, *title, *width, *height, flag.Args()); err != nil {
+	if err := run(ctx, *out, asks, *keys, *title, *width, *height, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "picture:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, out, ask, keys, title string, width, height int, command []string) error {
+func run(ctx context.Context, out string, asks []string, keys, title string, width, height int, command []string) error {
 	if len(command) == 0 {
 		return errors.New("no program to run: give its command line")
 	}
@@ -66,7 +70,7 @@ func run(ctx context.Context, out, ask, keys, title string, width, height int, c
 	if err := w.until(ctx, func(s string) bool { return strings.Contains(s, "Ask something") }); err != nil {
 		return err
 	}
-	if ask != "" {
+	for _, ask := range asks {
 		for _, c := range ask + "\r" {
 			if _, err := file.WriteString(string(c)); err != nil {
 				return err

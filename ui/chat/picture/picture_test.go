@@ -54,7 +54,7 @@ func TestRun(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	program := `stty raw -echo; printf 'Ask something\r\n'; dd bs=1 count=4 2>/dev/null >/dev/null; printf 'Esc stops'; sleep 0.3; printf '\rthe answer  '; exec cat`
-	if err := run(ctx, out, "why", "", "t", 40, 6, []string{"sh", "-c", program}); err != nil {
+	if err := run(ctx, out, []string{"why"}, "", "t", 40, 6, []string{"sh", "-c", program}); err != nil {
 		t.Fatal(err)
 	}
 	b, err := os.ReadFile(out)
@@ -64,7 +64,7 @@ func TestRun(t *testing.T) {
 	if !strings.Contains(string(b), ">the answer<") {
 		t.Errorf("no answer in the picture:\n%s", b)
 	}
-	if err := run(ctx, out, "", "", "t", 40, 6, []string{"sh", "-c", "echo broken"}); err == nil || !strings.Contains(err.Error(), "broken") {
+	if err := run(ctx, out, nil, "", "t", 40, 6, []string{"sh", "-c", "echo broken"}); err == nil || !strings.Contains(err.Error(), "broken") {
 		t.Errorf("a program that ends gives %v", err)
 	}
 }
