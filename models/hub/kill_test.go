@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"slices"
 	"testing"
 	"time"
 
@@ -52,19 +53,27 @@ func TestKill(t *testing.T) {
 		}
 		return cmd
 	}
-	// So slow that the kills spread over all of the pull. (The factor is for starting, and for sleeps that last longer than asked.)
-	const life = 300 * time.Millisecond
-	server.Throttle(int64(3 * float64(total) / 8 / (float64(kills+2) * life.Seconds())))
-	for n := range kills {
+	targets := make([]int64, kills)
+	for i := range targets {
+		targets[i] = rand.Int64N(total)
+	}
+	slices.Sort(targets)
+	server.Throttle(total / 8 / 4) // four seconds for all of it, so that a kill comes soon after its target
+	for _, target := range targets {
 		cmd := start()
-		time.Sleep(time.Duration(rand.Int64N(int64(2 * life))))
-		before := server.Sent("")
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		for server.Sent("") < target {
+			select {
+			case err := <-ended:
+				t.Fatalf("the pull ended by itself after %d bytes: %v", server.Sent(""), err)
+			case <-time.After(2 * time.Millisecond):
+			}
+		}
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		if cmd.Wait() == nil {
-			t.Logf("kill %d came too late, with %d of %d bytes sent", n, before, total)
-		}
+		<-ended
 	}
 	t.Logf("%d bytes were sent until the last kill", server.Sent(""))
 	server.Throttle(0)

@@ -68,7 +68,7 @@ func serve(t *testing.T, r *hubtest.Repo) (*hubtest.Server, *hub.Client, hub.Opt
 
 func quick(server *hubtest.Server) *hub.Client {
 	client := hub.New(server.Hub.URL)
-	client.ChunkBytes, client.Backoff, client.Stall = 64<<10, time.Millisecond, 300*time.Millisecond
+	client.ChunkBytes, client.Backoff = 64<<10, time.Millisecond
 	return client
 }
 
@@ -201,6 +201,9 @@ func TestFaults(t *testing.T) {
 			server.Fault = fault
 			client := quick(server)
 			defer client.Close()
+			if name == "stalled" {
+				client.Stall = 300 * time.Millisecond
+			}
 			o := hub.Options{Root: t.TempDir(), Repo: tune}
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
@@ -403,7 +406,7 @@ func TestCancel(t *testing.T) {
 	server, client, o := serve(t, r)
 	server.Throttle(4 << 20)
 	for n := 0; ; n++ {
-		ctx, cancel := context.WithTimeout(t.Context(), 60*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(60+10*n)*time.Millisecond)
 		before := time.Now()
 		_, err := client.Pull(ctx, o)
 		took := time.Since(before)
