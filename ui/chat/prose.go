@@ -41,18 +41,12 @@ func (p *prose) rows(width int) (stable, tail []string) {
 	}
 	all := p.text.String()
 	for {
-		rest := all[p.done:]
-		end := strings.IndexByte(rest, '\n')
-		if len(rest) > longestLine && (end < 0 || end > longestLine) {
-			if blank := strings.IndexByte(rest[longestLine:], ' '); blank >= 0 && (end < 0 || longestLine+blank < end) {
-				end = longestLine + blank
-			}
-		}
-		if end < 0 {
+		line, size := term.FirstLine(all[p.done:], longestLine)
+		if size == 0 {
 			break
 		}
-		p.stable = append(p.stable, p.paint(rest[:end])...)
-		p.done += end + 1
+		p.stable = append(p.stable, p.paint(line)...)
+		p.done += size
 		p.tailAt = -1
 	}
 	if p.tailAt != len(all) {

@@ -186,6 +186,7 @@ func TestLongTextIsCut(t *testing.T) {
 		"line":  strings.Repeat("word ", 20_000),
 		"code":  "```go\n" + strings.Repeat("x := 1 // a comment\n", 5000) + "```\nafter",
 		"table": "| a | b |\n|---|---|\n" + strings.Repeat("| one | two |\n", 5000),
+		"word":  strings.Repeat("abcdefghij", 20_000),
 		"quote": strings.Repeat("> said\n", 9000),
 	} {
 		s := New(term.Palette{})
@@ -200,6 +201,9 @@ func TestLongTextIsCut(t *testing.T) {
 		}
 		if name == "table" && strings.Count(all, "one │ two") != 5000 {
 			t.Errorf("table was damaged by the cut: %d rows", strings.Count(all, "one │ two"))
+		}
+		if name == "word" && len(letters(all)) != 200_000 {
+			t.Errorf("letters lost: %d", len(letters(all)))
 		}
 		if name == "line" && strings.Count(all, "word") != 20_000 {
 			t.Errorf("words lost: %d", strings.Count(all, "word"))

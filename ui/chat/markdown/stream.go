@@ -79,18 +79,12 @@ func (s *Stream) Push(text string) {
 	s.text.WriteString(text)
 	all := s.text.String()
 	for {
-		rest := all[s.line:]
-		end := strings.IndexByte(rest, '\n')
-		if len(rest) > longestLine && (end < 0 || end > longestLine) {
-			if blank := strings.IndexByte(rest[longestLine:], ' '); blank >= 0 && (end < 0 || longestLine+blank < end) {
-				end = longestLine + blank
-			}
-		}
-		if end < 0 {
+		line, size := term.FirstLine(all[s.line:], longestLine)
+		if size == 0 {
 			return
 		}
-		s.take(all, rest[:end])
-		s.line += end + 1
+		s.take(all, line, size)
+		s.line += size
 		if s.line-s.start > longestBlock {
 			s.cut(all)
 		}
@@ -106,12 +100,12 @@ func (s *Stream) End() {
 // Text is everything that was pushed.
 func (s *Stream) Text() string { return s.text.String() }
 
-// take reads one whole line and decides whether it goes on with the open block or begins the next.
-func (s *Stream) take(all, line string) {
+// take reads one whole line, which takes size bytes with its end, and decides whether it goes on with the open block or begins the next.
+func (s *Stream) take(all, line string, size int) {
 	trimmed := strings.TrimSpace(line)
 	if s.open.fence != "" && (s.open.kind == fenced || trimmed != "") {
 		if closes(s.open, trimmed) {
-			s.finish(all, s.line+len(line)+1)
+			s.finish(all, s.line+size)
 		}
 		return
 	}
@@ -121,7 +115,7 @@ func (s *Stream) take(all, line string) {
 		case formula: // a formula has no empty lines: this one was not meant as one
 			s.finish(all, s.line)
 		case none:
-			s.start = s.line + len(line) + 1
+			s.start = s.line + size
 		}
 		return
 	}
@@ -134,11 +128,11 @@ func (s *Stream) take(all, line string) {
 		s.blank = false
 		if strings.HasPrefix(trimmed, "```") && s.open.kind == item {
 			if s.open.nested = !s.open.nested; !s.open.nested && indent < 2 {
-				s.finish(all, s.line+len(line)+1)
+				s.finish(all, s.line+size)
 			}
 		}
 		if s.open.kind == table && s.open.header == "" {
-			s.open.header = all[s.start : s.line+len(line)+1]
+			s.open.header = all[s.start : s.line+size]
 		}
 		return
 	}
@@ -159,10 +153,10 @@ func (s *Stream) take(all, line string) {
 			s.open.fence = "$$"
 		}
 		if closes(s.open, trimmed[2:]) {
-			s.finish(all, s.line+len(line)+1)
+			s.finish(all, s.line+size)
 		}
 	case heading, rule:
-		s.finish(all, s.line+len(line)+1)
+		s.finish(all, s.line+size)
 	}
 }
 

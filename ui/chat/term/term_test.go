@@ -149,3 +149,29 @@ func TestChopAndCut(t *testing.T) {
 		}
 	}
 }
+
+func TestFirstLine(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		line string
+		size int
+	}{
+		{"abc", "", 0},
+		{"abc\nd", "abc", 4},
+		{"0123456789 0123\n", "0123456789", 11},
+		{"01234567890123456\n", "0123456789012345", 16},
+		{"0123456789012345", "", 0},
+		{"日日日日日日", "日日日日日", 15},
+		{"0123456789\n x", "0123456789", 11},
+	} {
+		line, size := FirstLine(c.text, 8)
+		if line != c.line || size != c.size {
+			t.Errorf("FirstLine(%q) = %q, %d, want %q, %d", c.text, line, size, c.line, c.size)
+		}
+		for n := range len(c.text) { // what has come so far may leave it open, but not end it elsewhere
+			if l, s := FirstLine(c.text[:n], 8); s != 0 && (l != line || s != size) {
+				t.Errorf("FirstLine(%q) = %q, %d, of the whole %q, %d", c.text[:n], l, s, line, size)
+			}
+		}
+	}
+}
