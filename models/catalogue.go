@@ -3,6 +3,7 @@ package models
 // The models that ossrun knows by name. Anything else of the same architecture is opened as a folder or as hf:owner/name.
 
 import (
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -16,8 +17,9 @@ type Entry struct {
 	HF            string   // the repository, "" for the demo
 	Aliases       []string // further names, in lower case
 	Spec          Spec
-	DownloadBytes int64 // size of the weights that ossrun pull fetches, 0 for the demo
-	Shards        int   // files that hold them, 0 where that is not stated
+	DownloadBytes int64  // size of the weights that ossrun pull fetches, 0 for the demo
+	Shards        int    // files that hold them, 0 where that is not stated
+	Special       string // what it is for, when it is no model for a chat about anything; "" for the others
 }
 
 // Demo is the catalogue's name of the embedded model.
@@ -36,6 +38,8 @@ var catalogue = sync.OnceValue(func() []Entry {
 			"gpt-oss:20b", "gpt-oss-20b", "gpt-oss20b", "gptoss:20b", "gptoss-20b", "openai/gpt-oss-20b", "openai/gpt-oss:20b"}},
 		{ID: "120b", HF: "openai/gpt-oss-120b", Spec: Spec120B(), Aliases: []string{
 			"gpt-oss:120b", "gpt-oss-120b", "gpt-oss120b", "gptoss:120b", "gptoss-120b", "openai/gpt-oss-120b", "openai/gpt-oss:120b"}},
+		safeguard("20b", Spec20B()),
+		safeguard("120b", Spec120B()),
 	}
 	for i := range list {
 		if list[i].HF != "" {
@@ -45,16 +49,48 @@ var catalogue = sync.OnceValue(func() []Entry {
 	return list
 })
 
+// safeguard is the variant of a released model that judges text by a policy. It has that model's shape.
+func safeguard(size string, shape Spec) Entry {
+	shape.Name = "gpt-oss-safeguard-" + size
+	return Entry{
+		ID: "safeguard-" + size, HF: "openai/" + shape.Name, Spec: shape, Special: "runs as gpt-oss-" + size + " does; judges a text by the policy in --system",
+		Aliases: []string{"gpt-oss-safeguard:" + size, shape.Name, "openai/" + shape.Name},
+	}
+}
+
+// Related is a repository that people know beside the models and that this version cannot run.
+type Related struct{ HF, Does string } // Does ends the sentence "HF is ..."
+
+var related = []Related{
+	{"nvidia/gpt-oss-120b-Eagle3-v2", "an EAGLE-3 draft, which guesses tokens for gpt-oss-120b and is no model itself: this version does not speculate and has no use for it; run 120b without it"},
+	{"amd/gpt-oss-120b-w-mxfp4-a-fp8", "AMD's conversion of gpt-oss-120b to 8-bit activations, which stores the weights in another way: this version does not read it; use openai/gpt-oss-120b"},
+}
+
+// LookupRelated finds a related repository by its name.
+func LookupRelated(name string) (Related, bool) {
+	name = strings.ToLower(bare(strings.TrimSpace(name)))
+	for _, r := range related {
+		if name == strings.ToLower(r.HF) || name == strings.ToLower(path.Base(r.HF)) {
+			return r, true
+		}
+	}
+	return Related{}, false
+}
+
+// bare takes hf: or Hugging Face's address from the front of a repository.
+func bare(name string) string {
+	for _, prefix := range [...]string{"hf:", "https://huggingface.co/", "huggingface.co/", "hf.co/"} {
+		if len(name) > len(prefix) && strings.EqualFold(name[:len(prefix)], prefix) && strings.Contains(name[len(prefix):], "/") {
+			return strings.TrimSuffix(name[len(prefix):], "/")
+		}
+	}
+	return name
+}
+
 // Lookup finds a model of the catalogue by any of its names, whatever their case. hf: and Hugging Face's address in front of
 // a repository are accepted.
 func Lookup(name string) (Entry, bool) {
-	name = strings.ToLower(strings.TrimSpace(name))
-	for _, prefix := range [...]string{"hf:", "https://huggingface.co/", "huggingface.co/", "hf.co/"} {
-		if rest, ok := strings.CutPrefix(name, prefix); ok && strings.Contains(rest, "/") {
-			name = strings.TrimSuffix(rest, "/")
-			break
-		}
-	}
+	name = strings.ToLower(bare(strings.TrimSpace(name)))
 	for _, e := range catalogue() {
 		if name == e.ID || slices.Contains(e.Aliases, name) {
 			return e, true

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/ossrun/ossrun/models/safetensors"
+	"github.com/ossrun/ossrun/models/store"
 )
 
 // Checkpoint is an open and checked checkpoint. It is read-only and safe for concurrent use until Close.
@@ -68,6 +69,12 @@ func open(path string) (*Checkpoint, error) {
 		}
 		files = append(files, f)
 		c.close = append(c.close, f.Close)
+		use, err := store.Use(filepath.Join(path, name)) // so that ossrun rm leaves it alone
+		if err != nil {
+			c.Close()
+			return nil, err
+		}
+		c.close = append(c.close, use.Close)
 	}
 	if err := c.check(files, index.Of); err != nil {
 		c.Close()

@@ -18,6 +18,8 @@ import (
 
 // Found is where a model lies.
 type Found struct {
+	Repo     string // "openai/gpt-oss-20b" for a snapshot in the Hugging Face cache, "" for anything else
+	Commit   string // the snapshot's
 	Name     string // what Spec.Name will be
 	ID       string // the catalogue's, "" for anything else
 	Path     string // the folder to open, "" for the demo
@@ -54,10 +56,14 @@ func (e *NotCachedError) Error() string {
 type UnknownModelError struct {
 	Name    string
 	Nearest string // the known name that looks most like it, "" if none does
+	Is      string // what it is instead, "" if nobody knows
 }
 
 func (e *UnknownModelError) Error() string {
 	shown := safetensors.Show(e.Name)
+	if e.Is != "" {
+		return shown + " is " + e.Is
+	}
 	if e.Nearest != "" {
 		return fmt.Sprintf("%s is no model and no folder: did you mean %s?", shown, e.Nearest)
 	}
@@ -67,11 +73,13 @@ func (e *UnknownModelError) Error() string {
 	return fmt.Sprintf("%s is no model and no folder: use %s, hf:owner/name or the path of a folder", shown, strings.Join(known(), ", "))
 }
 
-// known lists the catalogue's IDs.
+// known lists the IDs of the catalogue's models for everything.
 func known() []string {
 	var ids []string
 	for _, e := range catalogue() {
-		ids = append(ids, e.ID)
+		if e.Special == "" {
+			ids = append(ids, e.ID)
+		}
 	}
 	return ids
 }
@@ -81,6 +89,9 @@ func Resolve(name string) (Found, error) {
 	name = strings.TrimSpace(name)
 	if e, ok := Lookup(name); ok {
 		return e.find()
+	}
+	if r, ok := LookupRelated(name); ok {
+		return Found{}, &UnknownModelError{Name: r.HF, Is: r.Does}
 	}
 	if id, ok := strings.CutPrefix(name, "hf:"); ok {
 		repo, revision, err := parseHF(id)
@@ -190,6 +201,7 @@ func findFolder(path string) (Found, error) {
 func look(folder string) Found {
 	found := Found{Name: nameOf(folder), Path: folder, Complete: exists(filepath.Join(folder, "config.json"))}
 	if repo, ok := store.RepoOf(folder); ok {
+		found.Repo, found.Commit = repo.ID(), filepath.Base(folder)
 		if e, known := Lookup(repo.ID()); known {
 			found.ID = e.ID
 		}
@@ -236,7 +248,7 @@ func Cached() ([]Found, error) {
 	return list, nil
 }
 
-// BestFit gives the largest complete catalogue model in the cache whose weight files take at most freeBytes; false when
+// BestFit gives the largest complete model for everything of the catalogue in the cache whose weight files take at most freeBytes; false when
 // there is none. KV pages and scratch are the caller's to subtract from freeBytes first.
 func BestFit(freeBytes int64) (Found, bool) {
 	cached, err := Cached()
@@ -245,6 +257,9 @@ func BestFit(freeBytes int64) (Found, bool) {
 	}
 	var best Found
 	for _, found := range cached {
+		if e, ok := Lookup(found.ID); !ok || e.Special != "" {
+			continue
+		}
 		if found.Complete && found.Bytes <= freeBytes && found.Bytes > best.Bytes {
 			best = found
 		}

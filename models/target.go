@@ -1,0 +1,58 @@
+package models
+
+// What a download or a removal is told: a repository and a revision, under the name that people know.
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ossrun/ossrun/models/safetensors"
+	"github.com/ossrun/ossrun/models/store"
+)
+
+// Target is a revision of a repository.
+type Target struct {
+	Repo     store.Repo
+	Revision string // "" for whatever main is
+	Name     string // for people: "gpt-oss-20b", "owner/name@revision"
+	Bytes    int64  // size of the weights, 0 if unknown
+}
+
+// ParseTarget reads a name of the catalogue or owner/name, with or without hf: or Hugging Face's address in front and @revision
+// behind. *UnknownModelError for anything else; the demo, which has no repository, is that too.
+func ParseTarget(name string) (Target, error) {
+	name = strings.TrimSpace(name)
+	address, revision, pinned := strings.Cut(name, "@")
+	if pinned && !store.ValidRevision(revision) {
+		return Target{}, fmt.Errorf("%s names no revision after the @: write a branch, a tag or a commit", safetensors.Show(name))
+	}
+	if r, ok := LookupRelated(address); ok {
+		return Target{}, &UnknownModelError{Name: r.HF, Is: r.Does}
+	}
+	if e, ok := Lookup(address); ok {
+		if e.HF == "" {
+			return Target{}, &UnknownModelError{Name: e.ID, Is: "built in: it is no download"}
+		}
+		repo, _ := store.ParseRepo(e.HF)
+		t := Target{Repo: repo, Revision: revision, Name: e.Spec.Name, Bytes: e.DownloadBytes}
+		if pinned {
+			t.Name, t.Bytes = e.Spec.Name+"@"+revision, 0
+		}
+		return t, nil
+	}
+	if repo, ok := store.ParseRepo(bare(address)); ok {
+		t := Target{Repo: repo, Revision: revision, Name: repo.ID()}
+		if pinned {
+			t.Name += "@" + revision
+		}
+		return t, nil
+	}
+	if strings.HasPrefix(name, "hf:") {
+		_, _, err := parseHF(strings.TrimPrefix(name, "hf:"))
+		return Target{}, err
+	}
+	return Target{}, &UnknownModelError{Name: name, Nearest: nearest(name)}
+}
+
+// Find finds the target in the cache. *NotCachedError when it is not there.
+func (t Target) Find() (Found, error) { return findCached(t.Repo, t.Revision) }
