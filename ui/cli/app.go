@@ -61,7 +61,7 @@ weights in the Hugging Face cache, chats in the terminal and serves an OpenAI-co
 		ExitErrHandler:         func(*cli.Context, error) {},
 		OnUsageError:           usageError,
 		Commands: []*cli.Command{
-			chatCommand(t), serveCommand(t), pullCommand(), listCommand(), rmCommand(), benchCommand(), evalCommand(),
+			chatCommand(t), serveCommand(t), pullCommand(t), listCommand(), rmCommand(t), benchCommand(), evalCommand(),
 			doctorCommand(), harmonyCommand(), versionCommand(), completionCommand(),
 		},
 	}

@@ -27,13 +27,3 @@ func evalCommand() *cli.Command {
 	return later("eval", "grade a model on questions with known answers", "",
 		"any evaluation tool that speaks the OpenAI API can use `ossrun serve`")
 }
-
-func pullCommand() *cli.Command {
-	return later("pull", "download a model", "MODEL",
-		"`hf download openai/gpt-oss-20b` puts it where ossrun finds it")
-}
-
-func rmCommand() *cli.Command {
-	return later("rm", "delete a model", "MODEL",
-		"`hf cache delete` does it")
-}

@@ -1,4 +1,4 @@
-// ossrun list: what of the catalogue is on this machine, and whether it fits.
+// ossrun list: every gpt-oss in the Hugging Face cache, whether it is complete, and whether it fits this machine.
 
 package cli
 
@@ -14,11 +14,16 @@ import (
 )
 
 type listedModel struct {
-	Name     string `json:"name"`
-	Where    string `json:"where"`
-	Bytes    int64  `json:"bytes"`
-	Complete bool   `json:"complete"`
-	Fits     bool   `json:"fits"`
+	Name     string `json:"name"`               // what --model takes
+	Repo     string `json:"repository"`         // "" for what is built in
+	Revision string `json:"revision"`           // the commit
+	Main     bool   `json:"main"`               // it is what the repository's main was when it was last fetched
+	Where    string `json:"where"`              // a folder
+	Bytes    int64  `json:"bytes"`              // size of the weights that are there
+	Complete bool   `json:"complete"`           // by the weights' headers
+	Fits     bool   `json:"fits"`               // weights against the memory that is free now
+	Download int64  `json:"download,omitempty"` // size of the whole, where the catalogue knows it and it is not complete
+	Note     string `json:"note,omitempty"`
 }
 
 func listCommand() *cli.Command {
@@ -28,46 +33,93 @@ func listCommand() *cli.Command {
 		Description: "Example: ossrun list --json\n\n" + exitCodes,
 		Flags:       []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "as a JSON array"}, configFlag()},
 		Action: func(c *cli.Context) error {
-			found, err := models.Cached()
+			rows, err := listed()
 			if err != nil {
 				return fail(exitFailure, "reading the cache: %s", err)
-			}
-			demo, err := models.Resolve("demo")
-			if err != nil {
-				return err
-			}
-			dev, err := cpu.New(1)
-			if err != nil {
-				return fail(exitFailure, "%s", err)
-			}
-			_, free := dev.Memory()
-			if err := dev.Close(); err != nil {
-				return fail(exitFailure, "%s", err)
-			}
-			rows := []listedModel{}
-			for _, f := range append(found, demo) {
-				row := listedModel{Name: f.ID, Where: f.Path, Bytes: f.Bytes, Complete: f.Complete, Fits: f.Bytes < free}
-				if f.Demo {
-					row.Where, row.Complete, row.Fits = "built in", true, true
-				}
-				rows = append(rows, row)
 			}
 			if c.Bool("json") {
 				return json.NewEncoder(c.App.Writer).Encode(rows)
 			}
 			w := tabwriter.NewWriter(c.App.Writer, 0, 4, 2, ' ', 0)
-			fmt.Fprintln(w, "MODEL\tSIZE\tSTATE\tFITS\tWHERE")
+			fmt.Fprintln(w, "MODEL\tSIZE\tSTATE\tFITS\tREVISION\tWHERE")
 			for _, r := range rows {
-				state, fits := "complete", "yes"
-				if !r.Complete {
-					state = "incomplete"
-				}
+				fits := "yes"
 				if !r.Fits {
 					fits = "no"
 				}
-				fmt.Fprintf(w, "%s\t%.1f GB\t%s\t%s\t%s\n", r.Name, float64(r.Bytes)/1e9, state, fits, r.Where)
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, size(r.Bytes), r.state(), fits, r.revision(), r.Where)
 			}
-			return w.Flush()
+			if err := w.Flush(); err != nil {
+				return err
+			}
+			for _, r := range rows {
+				if r.Note != "" {
+					fmt.Fprintf(c.App.Writer, "%s: %s\n", r.Name, r.Note)
+				}
+			}
+			return nil
 		},
 	}
+}
+
+// listed gathers the rows: the cache's snapshots, then the demo.
+func listed() ([]listedModel, error) {
+	stored, err := models.Inventory()
+	if err != nil {
+		return nil, err
+	}
+	demo, err := models.Resolve(models.Demo)
+	if err != nil {
+		return nil, err
+	}
+	dev, err := cpu.New(1)
+	if err != nil {
+		return nil, err
+	}
+	_, free := dev.Memory()
+	if err := dev.Close(); err != nil {
+		return nil, err
+	}
+	rows := []listedModel{}
+	for _, s := range stored {
+		row := listedModel{Name: s.ID, Repo: s.Repo, Revision: s.Commit, Main: s.Main, Where: s.Path, Bytes: s.Bytes,
+			Complete: s.Complete, Fits: s.Bytes < free, Note: s.Note}
+		if row.Name == "" {
+			row.Name = "hf:" + s.Repo
+		}
+		if e, ok := models.Lookup(s.Repo); ok && !s.Complete {
+			row.Download, row.Fits = e.DownloadBytes, e.DownloadBytes < free
+		}
+		rows = append(rows, row)
+	}
+	return append(rows, listedModel{Name: demo.ID, Where: "built in", Bytes: demo.Bytes, Complete: true, Fits: true}), nil
+}
+
+// state says how much of a model is here.
+func (r listedModel) state() string {
+	switch {
+	case r.Complete:
+		return "complete"
+	case r.Download > 0:
+		return "incomplete, of " + size(r.Download)
+	}
+	return "incomplete"
+}
+
+func (r listedModel) revision() string {
+	switch {
+	case r.Revision == "":
+		return "-"
+	case r.Main:
+		return r.Revision[:min(7, len(r.Revision))] + " (main)"
+	}
+	return r.Revision[:min(7, len(r.Revision))]
+}
+
+// size is a number of bytes for people.
+func size(n int64) string {
+	if n < 100e6 {
+		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+	}
+	return fmt.Sprintf("%.1f GB", gb(n))
 }

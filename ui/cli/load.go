@@ -7,6 +7,7 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/hub"
 	"github.com/ossrun/ossrun/models/store"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
@@ -77,12 +79,17 @@ func chooseModel(c *cli.Context, t Terminal, dev engine.Device, ask bool) (model
 		fmt.Fprintln(t.Err, "ossrun: no gpt-oss model is on this machine yet, so the tiny built-in demo answers; `ossrun pull 20b` gets a real one")
 		return demo, nil
 	}
-	return offer(t, free, demo)
+	return offer(c.Context, t, free, demo)
 }
 
-// offer asks a person what to do when no model is here. The download itself is not in this version, so the first choice
-// says how to get it and ends.
-func offer(t Terminal, free int64, demo models.Found) (models.Found, error) {
+// offer asks a person what to do when no model is here, and downloads one if that is wanted.
+func offer(ctx context.Context, t Terminal, free int64, demo models.Found) (models.Found, error) {
+	client := hub.FromEnvironment()
+	defer client.Close()
+	if client.Offline {
+		fmt.Fprintln(t.Err, "ossrun: no gpt-oss model is on this machine and HF_HUB_OFFLINE forbids to fetch one, so the tiny built-in demo answers")
+		return demo, nil
+	}
 	e, _ := models.Lookup("20b")
 	fmt.Fprintf(t.Out, "No gpt-oss model is on this machine yet.\n\n")
 	fmt.Fprintf(t.Out, "  1  download %s: %.1f GB into %s, about %s at 100 Mbit/s\n", e.Spec.Name, float64(e.DownloadBytes)/1e9, cacheRoot(),
@@ -97,7 +104,14 @@ func offer(t Terminal, free int64, demo models.Found) (models.Found, error) {
 	}
 	switch strings.TrimSpace(line) {
 	case "1":
-		return models.Found{}, fail(exitModel, "this version cannot download yet: run `hf download %s`, then ossrun chat again", e.HF)
+		target, err := models.ParseTarget(e.ID)
+		if err != nil {
+			return models.Found{}, err
+		}
+		if err := download(ctx, client, target, false, &pullScreen{name: target.Name, terminal: t, bar: isTerminal(t.Err)}); err != nil {
+			return models.Found{}, err
+		}
+		return models.Resolve(e.ID)
 	case "", "2":
 		return demo, nil
 	}

@@ -1,0 +1,67 @@
+// A hub for the scripts and for the first-run offer: the demo's weights under OpenAI's names.
+
+package cli
+
+import (
+	"bytes"
+	"os"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/ossrun/ossrun/assets"
+	"github.com/ossrun/ossrun/models/hub/hubtest"
+	"github.com/ossrun/ossrun/models/pack"
+)
+
+// startHub starts a hub with a small openai/gpt-oss-20b, the same as someone/tune, and a gated someone/gated.
+func startHub() (*hubtest.Server, error) {
+	memory, err := pack.Unpack(bytes.NewReader(assets.DemoPack))
+	if err != nil {
+		return nil, err
+	}
+	weights := bytes.Clone(memory.Bytes)
+	if err := memory.Free(); err != nil {
+		return nil, err
+	}
+	files := map[string]*hubtest.File{
+		"config.json":                hubtest.Text(string(assets.DemoConfig)),
+		"generation_config.json":     hubtest.Text(string(assets.DemoGenerationConfig)),
+		"model.safetensors":          hubtest.LFS(weights),
+		"original/model.safetensors": hubtest.Generated(1000, 1),
+	}
+	server := hubtest.New()
+	server.Add("openai/gpt-oss-20b", &hubtest.Repo{Files: files})
+	server.Add("someone/tune", &hubtest.Repo{Files: files, Refs: []string{"v1"}})
+	server.Add("someone/gated", &hubtest.Repo{Files: files, Gated: true, Token: "good"})
+	return server, nil
+}
+
+// hubCommand starts a hub that the script's ossrun uses.
+func hubCommand(ts *testscript.TestScript, neg bool, args []string) {
+	server, err := startHub()
+	ts.Check(err)
+	ts.Defer(server.Close)
+	ts.Setenv("HF_ENDPOINT", server.Hub.URL)
+}
+
+func TestFirstRunOffer(t *testing.T) {
+	server, err := startHub()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	server.Throttle(20 << 20)
+	t.Setenv("HF_ENDPOINT", server.Hub.URL)
+	t.Setenv("HF_HOME", t.TempDir())
+	t.Setenv("HF_TOKEN", "")
+	os.Unsetenv("HF_HUB_CACHE")
+	term, _ := startInTerminal(t, 100, 30, "chat")
+	term.wait("Choose 1 or 2")
+	term.send("1\r")
+	term.wait("gpt-oss-20b is complete")
+	term.wait("Ask something", "gpt-oss-20b · cpu")
+	if server.Sent("model.safetensors") == 0 {
+		t.Error("nothing was fetched")
+	}
+}

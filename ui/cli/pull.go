@@ -1,0 +1,209 @@
+// ossrun pull: fetching a model into the Hugging Face cache, with one progress bar. The first-run offer of chat comes through
+// here too.
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/urfave/cli/v2"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/hub"
+	"github.com/ossrun/ossrun/models/store"
+)
+
+func pullCommand(t Terminal) *cli.Command {
+	return &cli.Command{
+		Name:      "pull",
+		Usage:     "download a model",
+		ArgsUsage: "[flags] MODEL",
+		Description: "MODEL is 20b, 120b, safeguard-20b, safeguard-120b, or any repository as hf:owner/name or\n" +
+			"hf:owner/name@revision. It goes into the Hugging Face cache, where transformers and vLLM find it too; what\n" +
+			"they fetched is used. A pull that was interrupted goes on where it stopped; one that is run again asks\n" +
+			"whether there is something newer.\n\n" +
+			"Example: ossrun pull 20b\n" +
+			"         ossrun pull hf:openai/gpt-oss-20b@main --json\n\n" + exitCodes,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "json", Usage: "progress as one JSON object a line"},
+			&cli.BoolFlag{Name: "verify", Usage: "hash every file again, also those that did not change since they were hashed"},
+			&cli.BoolFlag{Name: "offline", Usage: "ask nobody: only say whether the model is here (as HF_HUB_OFFLINE=1)"},
+			configFlag(),
+		},
+		Action: func(c *cli.Context) error {
+			if c.NArg() != 1 {
+				return fail(exitUsage, "pull wants one MODEL, such as 20b; see ossrun pull --help")
+			}
+			if c.Args().First() == models.Demo {
+				fmt.Fprintln(t.Out, "demo is built in: there is nothing to download")
+				return nil
+			}
+			target, err := models.ParseTarget(c.Args().First())
+			if err != nil {
+				return &exitError{exitModel, err.Error()}
+			}
+			client := hub.FromEnvironment()
+			defer client.Close()
+			client.Offline = client.Offline || c.Bool("offline")
+			show := &pullScreen{name: target.Name, terminal: t, json: c.Bool("json"), bar: isTerminal(t.Err) && !c.Bool("json")}
+			return download(c.Context, client, target, c.Bool("verify"), show)
+		},
+	}
+}
+
+// download fetches a target and says how it went.
+func download(ctx context.Context, client *hub.Client, target models.Target, verify bool, show *pullScreen) error {
+	client.UserAgent = "ossrun/" + build().Version
+	root, err := store.Root()
+	if err != nil {
+		return fail(exitFailure, "%s", err)
+	}
+	if client.Offline {
+		if found, err := target.Find(); err == nil && found.Complete {
+			return show.done(hub.Result{Path: found.Path, Commit: found.Commit, Bytes: found.Bytes})
+		}
+	}
+	show.start = time.Now()
+	result, err := client.Pull(ctx, hub.Options{Root: root, Repo: target.Repo, Revision: target.Revision, Verify: verify,
+		Progress: show.progress, Note: show.note})
+	show.clear()
+	if err == nil {
+		return show.done(result)
+	}
+	if ctx.Err() != nil {
+		if !show.json {
+			fmt.Fprintln(show.terminal.Err, "ossrun: interrupted; what was fetched is kept, and the same pull goes on from there")
+		}
+		return context.Canceled // however the context ended, the exit code is that of an interruption
+	}
+	var access *hub.AccessError
+	var missing *hub.NotFoundError
+	var offline *hub.OfflineError
+	code := exitFailure
+	if errors.As(err, &access) || errors.As(err, &missing) || errors.As(err, &offline) {
+		code = exitModel
+	}
+	return &exitError{code, err.Error()}
+}
+
+// pullScreen shows a pull: a bar for a person, JSON lines for a program, or only the end.
+type pullScreen struct {
+	name      string
+	terminal  Terminal
+	bar, json bool
+
+	start time.Time
+	mu    sync.Mutex
+	shown *progressbar.ProgressBar
+	last  time.Time
+	state hub.Progress
+}
+
+// pullEvent is a line of --json.
+type pullEvent struct {
+	Event       string  `json:"event"` // progress, note, done
+	Model       string  `json:"model"`
+	Bytes       int64   `json:"bytes,omitempty"`   // of all files
+	Done        int64   `json:"done,omitempty"`    // of those, on the disk
+	Fetched     int64   `json:"fetched,omitempty"` // of those, received by this pull
+	Rate        float64 `json:"bytes_per_second,omitempty"`
+	SecondsLeft float64 `json:"seconds_left,omitempty"`
+	Files       int     `json:"files,omitempty"`
+	FilesDone   int     `json:"files_done,omitempty"`
+	Text        string  `json:"text,omitempty"`
+	Commit      string  `json:"commit,omitempty"`
+	Path        string  `json:"path,omitempty"`
+	Seconds     float64 `json:"seconds,omitempty"`
+}
+
+func (s *pullScreen) emit(e pullEvent) error {
+	e.Model = s.name
+	return json.NewEncoder(s.terminal.Out).Encode(e)
+}
+
+func (s *pullScreen) progress(p hub.Progress) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state = p
+	switch {
+	case s.json:
+		if time.Since(s.last) >= time.Second || p.Done == p.Bytes {
+			s.last = time.Now()
+			_ = s.emit(pullEvent{Event: "progress", Bytes: p.Bytes, Done: p.Done, Fetched: p.Fetched, Rate: p.Rate,
+				SecondsLeft: p.Left.Seconds(), Files: p.Files, FilesDone: p.FilesDone}) // a reader that went away is told of at the end
+		}
+	case s.bar:
+		if s.shown == nil {
+			s.shown = newBar(s.terminal.Err, p.Bytes)
+		}
+		s.shown.Describe(fmt.Sprintf("%s  %.2f of %.2f GB  %s", s.name, gb(p.Done), gb(p.Bytes), pace(p)))
+		_ = s.shown.Set64(min(p.Done, p.Bytes)) // a bar that cannot be drawn is no reason to stop
+	}
+}
+
+// newBar makes the bar. Rate and time left are ours, since the library counts what was there before as if it had come now.
+func newBar(w io.Writer, total int64) *progressbar.ProgressBar {
+	return progressbar.NewOptions64(total, progressbar.OptionSetWriter(w), progressbar.OptionSetWidth(24),
+		progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false), progressbar.OptionShowDescriptionAtLineEnd(),
+		progressbar.OptionUseANSICodes(true), progressbar.OptionSetTheme(progressbar.ThemeASCII))
+}
+
+// gb is a number of bytes in GB.
+func gb(n int64) float64 { return float64(n) / 1e9 }
+
+// pace is the rate and the time left, or what is being done instead.
+func pace(p hub.Progress) string {
+	switch {
+	case p.Done >= p.Bytes:
+		return "checking"
+	case p.Rate < 1:
+		return "waiting"
+	}
+	return fmt.Sprintf("%.1f MB/s  %s left", p.Rate/1e6, minutes(p.Left.Seconds()))
+}
+
+func (s *pullScreen) note(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.json {
+		_ = s.emit(pullEvent{Event: "note", Text: text})
+		return
+	}
+	if s.shown != nil {
+		_ = s.shown.Clear()
+	}
+	fmt.Fprintf(s.terminal.Err, "ossrun: %s\n", text)
+}
+
+// clear takes the bar away.
+func (s *pullScreen) clear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.shown != nil {
+		_ = s.shown.Clear()
+		s.shown = nil
+	}
+}
+
+func (s *pullScreen) done(r hub.Result) error {
+	seconds := 0.0
+	if !s.start.IsZero() {
+		seconds = time.Since(s.start).Seconds()
+	}
+	if s.json {
+		return s.emit(pullEvent{Event: "done", Bytes: r.Bytes, Fetched: r.Fetched, Commit: r.Commit, Path: r.Path, Seconds: seconds})
+	}
+	how := "was here already"
+	if r.Fetched > 0 {
+		how = fmt.Sprintf("%.2f GB fetched in %s, %.1f MB/s", gb(r.Fetched), minutes(seconds), float64(r.Fetched)/1e6/max(seconds, 1e-3))
+	}
+	_, err := fmt.Fprintf(s.terminal.Out, "%s is complete (%s):\n%s\n", s.name, how, r.Path)
+	return err
+}
