@@ -2,7 +2,14 @@
 
 package term
 
-import "strings"
+import (
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/charmbracelet/lipgloss"
+	"github.com/muesli/termenv"
+)
 
 // A Style is a colour in its low four bits and attributes above them. Only the sixteen colours of the terminal's own
 // theme are used, so the screen is readable on light and on dark ones without asking the terminal what it is.
@@ -28,9 +35,6 @@ const (
 	colour Style = 15
 )
 
-// attributes are the SGR parameters of the attribute bits, lowest first.
-var attributes = [...]string{"1", "2", "3", "4", "9", "7"}
-
 // A Span is text without line ends in one style.
 type Span struct {
 	Text  string
@@ -55,8 +59,16 @@ type Palette struct{ NoColor bool }
 // Paint writes one row with its escape sequences. Neighbours of one style share a sequence; the row ends in the
 // terminal's own style.
 func (p Palette) Paint(row Row) string {
-	var b strings.Builder
+	var b, run strings.Builder
 	now := Plain
+	flush := func() {
+		if now == Plain {
+			b.WriteString(run.String())
+		} else if run.Len() > 0 {
+			b.WriteString(paint(now).Render(run.String()))
+		}
+		run.Reset()
+	}
 	for _, s := range row {
 		if s.Text == "" {
 			continue
@@ -66,17 +78,12 @@ func (p Palette) Paint(row Row) string {
 			style &^= colour
 		}
 		if style != now {
-			if now != Plain {
-				b.WriteString("\x1b[m")
-			}
-			sgr(&b, style)
+			flush()
 			now = style
 		}
-		b.WriteString(safe(s.Text))
+		run.WriteString(safe(s.Text))
 	}
-	if now != Plain {
-		b.WriteString("\x1b[m")
-	}
+	flush()
 	return b.String()
 }
 
@@ -89,24 +96,28 @@ func (p Palette) PaintAll(rows []Row) []string {
 	return out
 }
 
-func sgr(b *strings.Builder, s Style) {
-	if s == Plain {
-		return
+// paints holds the lipgloss style of every Style that was painted so far.
+var paints sync.Map // Style -> lipgloss.Style
+
+// ansi renders in the terminal's sixteen colours wherever it runs: whether colours are wanted is the Palette's business.
+var ansi = sync.OnceValue(func() *lipgloss.Renderer {
+	r := lipgloss.NewRenderer(io.Discard)
+	r.SetColorProfile(termenv.ANSI)
+	return r
+})
+
+// paint is s for lipgloss.
+func paint(s Style) lipgloss.Style {
+	if p, ok := paints.Load(s); ok {
+		return p.(lipgloss.Style)
 	}
-	sep := "\x1b["
-	for i, code := range attributes {
-		if s&(Bold<<i) != 0 {
-			b.WriteString(sep)
-			b.WriteString(code)
-			sep = ";"
-		}
-	}
+	p := ansi().NewStyle().Inline(true).Bold(s&Bold != 0).Faint(s&Dim != 0).Italic(s&Italic != 0).
+		Underline(s&Underline != 0).Strikethrough(s&Strike != 0).Reverse(s&Reverse != 0)
 	if c := s & colour; c != 0 {
-		b.WriteString(sep)
-		b.WriteByte('3')
-		b.WriteByte('0' + byte(c))
+		p = p.Foreground(lipgloss.ANSIColor(c))
 	}
-	b.WriteByte('m')
+	paints.Store(s, p)
+	return p
 }
 
 // safe is the last gate before the terminal: cleaned text in which line ends and tabs are blanks, for a row is one line.

@@ -119,17 +119,17 @@ func TestWrapKeepsStylesInsideAWord(t *testing.T) {
 	if got := fmt.Sprintf("%q", text(rows)); got != `["aa" "bbbb" "cc"]` {
 		t.Errorf("rows %s", got)
 	}
-	if got := (Palette{}).Paint(rows[1]); got != "b\x1b[1mbb\x1b[mb" {
+	if got := (Palette{}).Paint(rows[1]); got != "b\x1b[1mbb\x1b[0mb" {
 		t.Errorf("painted %q", got)
 	}
 }
 
 func TestPalette(t *testing.T) {
 	row := Row{{"a", Bold | Red}, {"b", Bold | Red}, {"c", Dim | Cyan}, {"d", Plain}}
-	if got, want := (Palette{}).Paint(row), "\x1b[1;31mab\x1b[m\x1b[2;36mc\x1b[md"; got != want {
+	if got, want := (Palette{}).Paint(row), "\x1b[1;31mab\x1b[0m\x1b[2;36mc\x1b[0md"; got != want {
 		t.Errorf("colour: %q, want %q", got, want)
 	}
-	if got, want := (Palette{NoColor: true}).Paint(row), "\x1b[1mab\x1b[m\x1b[2mc\x1b[md"; got != want {
+	if got, want := (Palette{NoColor: true}).Paint(row), "\x1b[1mab\x1b[0m\x1b[2mc\x1b[0md"; got != want {
 		t.Errorf("no colour: %q, want %q", got, want)
 	}
 }
