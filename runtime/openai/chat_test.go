@@ -41,7 +41,7 @@ func TestChatAnswer(t *testing.T) {
 	if d := sample.Defaults(); p.Temperature != d.Temperature || p.TopP != d.TopP || p.TopK != d.TopK || p.Logprobs != -1 || p.IgnoreEOS {
 		t.Errorf("not the defaults: %+v", p)
 	}
-	if req.Effort != "medium" || req.MaxTokens != 0 || req.Functions != nil && len(req.Functions) != 0 {
+	if req.Effort != "medium" || req.MaxTokens != 0 || len(req.Functions) != 0 {
 		t.Errorf("request: %+v", req)
 	}
 }

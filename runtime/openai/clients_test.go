@@ -78,7 +78,7 @@ func replay(t *testing.T, file string) {
 		case path == "/v1/chat/completions":
 			conform(t, "CreateChatCompletionResponse", decode(t, r.body))
 		case path == "/v1/responses":
-			answer := map[string]any{}
+			var answer map[string]any
 			if stream {
 				list := events(t, r.body)
 				conformResponses(t, list)

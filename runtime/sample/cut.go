@@ -99,7 +99,7 @@ func (r *row) topPCut(c cut, w weights, topP float64, ws *workspace) cut {
 			break
 		}
 	}
-	return cut{last.logit, last.id}
+	return cut(last)
 }
 
 // fillBuckets sums the weights of the kept tokens by bucket, down to those of bucket deepest.

@@ -113,9 +113,6 @@ type cut struct {
 	id    int32
 }
 
-// everything keeps all tokens but those that are banned.
-var everything = cut{-math.MaxFloat32, math.MaxInt32}
-
 func (c cut) keeps(logit float32, id int32) bool {
 	return logit > c.logit || logit == c.logit && id <= c.id
 }

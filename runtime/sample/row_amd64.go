@@ -12,6 +12,8 @@ import (
 var avx2 = cpu.X86.HasAVX2
 
 // expConstants are what denseMassAVX2 spreads over its lanes, in the order it reads them.
+//
+//lint:ignore U1000 row_amd64.s reads it
 var expConstants = [6]float64{roundSteps, expC3, expC2, expC1, 1, math.Float64frombits(expSteps - 1)}
 
 // denseMassAVX2 is denseMassGo.

@@ -195,7 +195,7 @@ func (s *Sampler) choose(logits []float32, position int, mask []uint64, ws *work
 	if k := s.p.TopK; k > 0 && k < s.vocab {
 		ws.candidates = r.top(k, ws.candidates)
 		last := ws.candidates[len(ws.candidates)-1]
-		c = c.stricter(cut{last.logit, last.id})
+		c = c.stricter(cut(last))
 	}
 	minP := c
 	if s.p.MinP > 0 {

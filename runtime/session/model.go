@@ -75,8 +75,9 @@ func Load(found models.Found, dev engine.Device, o LoadOptions) (_ *Model, err e
 	if err != nil {
 		return nil, err
 	}
+	logits := int64(maxSeqs) * int64(spec.Vocab) * 4 // the scheduler's, when every sequence decodes
 	m.plan, err = MakePlan(PlanInput{
-		Free: free, Weights: ckpt.Bytes(), Scratch: need.Scratch, PageBytes: need.PageBytes, PageTokens: engine.PageTokens,
+		Free: free, Weights: ckpt.Bytes(), Scratch: need.Scratch + logits, PageBytes: need.PageBytes, PageTokens: engine.PageTokens,
 		MaxPosition: spec.MaxPosition, MaxModelLen: o.MaxModelLen, Window: spec.Window, ChunkTokens: chunkRows, MaxSeqs: maxSeqs,
 	})
 	if err != nil {

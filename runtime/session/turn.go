@@ -34,7 +34,6 @@ type Turn struct {
 	pending  []Event
 	tokens   []int32 // sampled so far
 	bodyFrom int     // where in tokens the present message starts
-	channel  string
 	callOpen bool
 	resumed  bool // the message at bodyFrom is the first after a prompt, so it has no <|start|>
 	rescue   bool // the second try, with a forced final header, has been started

@@ -128,7 +128,7 @@ func openLink(s string) string {
 		return ""
 	case end == len(s)-1:
 		return "()"
-	case end > 0 && s[end+1] == '(' && strings.IndexAny(s[end:], ")\n") < 0:
+	case end > 0 && s[end+1] == '(' && !strings.ContainsAny(s[end:], ")\n"):
 		return ")"
 	}
 	return ""
