@@ -28,6 +28,7 @@ var level = map[string]int{
 	"runtime/cpu":     5,
 	"gpu/device":      5,
 	"runtime/grammar": 6,
+	"harmony/token":   7,
 	"runtime/kv":      6,
 	"runtime/sample":  6,
 	"runtime/engine":  7,

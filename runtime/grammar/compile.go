@@ -1,0 +1,216 @@
+// The compiler: all nodes that a schema needs, what of them can be fulfilled at all, and the program made of it.
+//
+// A node is a set of schemas that all must hold. Equal sets are one node, so recursion ends. What must stay true: the
+// program refers only to nodes that can be fulfilled by a finite value.
+
+package grammar
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+)
+
+type compiler struct {
+	*reader
+	program  *program
+	nodes    []*node
+	nodeOf   map[string]int32
+	strings  map[*stringSpec]int32
+	numbers  map[*dfa]int32
+	apart    map[*schema]bool
+	overlaps []overlap
+}
+
+// node is a set of schemas and the ways to fulfil all of them.
+type node struct {
+	all    []*schema
+	shapes []shape
+	live   bool // it can be fulfilled
+}
+
+// overlap is a node that must not be fulfillable: two alternatives of a oneOf at once.
+type overlap struct {
+	of *schema
+	n  int32
+}
+
+// mostSchemaNodes bounds a compiled schema.
+const mostSchemaNodes = 200_000
+
+// node returns the number of the node of schemas that all must hold; its shapes are found later.
+func (c *compiler) node(all []*schema) int32 {
+	all = slices.DeleteFunc(all, func(s *schema) bool { return s.at.kind == docBool && s.at.truth })
+	slices.SortFunc(all, func(a, b *schema) int { return int(a.id - b.id) })
+	all = slices.Compact(all)
+	key := make([]byte, 0, 4*len(all))
+	for _, s := range all {
+		key = binary.LittleEndian.AppendUint32(key, uint32(s.id))
+	}
+	id, ok := c.nodeOf[string(key)]
+	if !ok {
+		id = int32(len(c.nodes))
+		c.nodeOf[string(key)] = id
+		c.nodes = append(c.nodes, &node{all: all})
+		if len(all) == 0 {
+			c.program.anyNode = id
+		}
+	}
+	return id
+}
+
+// impossible tells that a node is refused outright.
+func (c *compiler) impossible(id int32) bool {
+	return slices.ContainsFunc(c.nodes[id].all, func(s *schema) bool { return s.at.kind == docBool && !s.at.truth })
+}
+
+func (c *compiler) addString(s *stringSpec) int32 {
+	id, ok := c.strings[s]
+	if !ok {
+		id = int32(len(c.program.strings))
+		c.strings[s] = id
+		c.program.strings = append(c.program.strings, s)
+	}
+	return id
+}
+
+func (c *compiler) addNumber(d *dfa) int32 {
+	id, ok := c.numbers[d]
+	if !ok {
+		id = int32(len(c.program.numbers))
+		c.numbers[d] = id
+		c.program.numbers = append(c.program.numbers, d)
+	}
+	return id
+}
+
+// compile finds all nodes from the root on and makes the program.
+func (c *compiler) compile(root *schema) (int32, error) {
+	c.strings, c.numbers, c.apart = map[*stringSpec]int32{}, map[*dfa]int32{}, map[*schema]bool{}
+	first := c.node([]*schema{root})
+	for i := 0; i < len(c.nodes); i++ {
+		if i > mostSchemaNodes {
+			return 0, &UnsupportedError{root.path, "schema", fmt.Sprintf("it is larger than %d places", mostSchemaNodes)}
+		}
+		variants, err := c.variants(c.nodes[i].all)
+		if err != nil {
+			return 0, err
+		}
+		for _, own := range variants {
+			s, err := c.shapes(own)
+			if err != nil {
+				return 0, err
+			}
+			c.nodes[i].shapes = append(c.nodes[i].shapes, s...)
+		}
+	}
+	for changed := true; changed; {
+		changed = false
+		for i := len(c.nodes) - 1; i >= 0; i-- {
+			if n := c.nodes[i]; !n.live && slices.ContainsFunc(n.shapes, c.live) {
+				n.live, changed = true, true
+			}
+		}
+	}
+	for _, o := range c.overlaps {
+		if c.nodes[o.n].live {
+			return 0, &UnsupportedError{o.of.path, "oneOf", "two alternatives may hold at once; use anyOf"}
+		}
+	}
+	if !c.nodes[first].live {
+		return 0, &InvalidError{root.path, "nothing fulfils it"}
+	}
+	for _, n := range c.nodes {
+		var alternatives []alternative
+		for i := range n.shapes {
+			if s := &n.shapes[i]; n.live && c.live(*s) {
+				a, err := c.emit(n, s)
+				if err != nil {
+					return 0, err
+				}
+				alternatives = append(alternatives, a)
+			}
+		}
+		c.program.nodes = append(c.program.nodes, alternatives)
+	}
+	return first, nil
+}
+
+// live tells whether a shape can be fulfilled, by what is known of the nodes so far.
+func (c *compiler) live(s shape) bool {
+	switch {
+	case s.object != nil:
+		have := 0
+		for _, p := range s.object.properties {
+			if c.nodes[p.value].live {
+				have++
+			} else if p.required {
+				return false
+			}
+		}
+		must := 0
+		for _, p := range s.object.properties {
+			if p.required {
+				must++
+			}
+		}
+		if s.object.max >= 0 && (must > s.object.max || s.object.min > s.object.max) {
+			return false
+		}
+		return have >= s.object.min || slices.ContainsFunc(s.object.extra, func(x extraKey) bool { return c.nodes[x.value].live })
+	case s.array != nil:
+		most := c.mostItems(s.array)
+		return most < 0 || most >= s.array.min
+	}
+	return true
+}
+
+// mostItems is how many items an array can have; -1: as many as one likes.
+func (c *compiler) mostItems(a *arrayShape) int {
+	for i := 0; i <= len(a.prefix); i++ {
+		item := a.items
+		if i < len(a.prefix) {
+			item = a.prefix[i]
+		}
+		if a.max >= 0 && i >= a.max {
+			return a.max
+		}
+		if !c.nodes[item].live {
+			return i
+		}
+	}
+	return a.max
+}
+
+// emit puts a live shape into the program, without what cannot be fulfilled.
+func (c *compiler) emit(n *node, s *shape) (alternative, error) {
+	p := c.program
+	switch {
+	case s.number != nil:
+		return alternative{readDFA, c.addNumber(s.number)}, nil
+	case s.text != nil:
+		return alternative{readString, c.addString(s.text)}, nil
+	case s.array != nil:
+		a := *s.array
+		a.max = c.mostItems(s.array)
+		p.arrays = append(p.arrays, &a)
+		return alternative{planItems, int32(len(p.arrays) - 1)}, nil
+	case s.object != nil:
+		o := *s.object
+		o.properties = slices.DeleteFunc(slices.Clone(o.properties), func(p property) bool { return !c.nodes[p.value].live })
+		o.extra = slices.DeleteFunc(slices.Clone(o.extra), func(x extraKey) bool { return !c.nodes[x.value].live })
+		o.canHave, o.mustHave = make([]int, len(o.properties)+1), make([]int, len(o.properties)+1)
+		for i := len(o.properties) - 1; i >= 0; i-- {
+			o.canHave[i], o.mustHave[i] = o.canHave[i+1]+1, o.mustHave[i+1]
+			if o.properties[i].required {
+				o.mustHave[i]++
+			}
+		}
+		if len(o.extra) > 0 && o.min > o.mustHave[0]+1 {
+			return alternative{}, &UnsupportedError{n.all[0].path, "minProperties", "with names that are not listed it is not supported"}
+		}
+		p.objects = append(p.objects, &o)
+		return alternative{planMembers, int32(len(p.objects) - 1)}, nil
+	}
+	return alternative{readLiteral, p.literal(s.literal)}, nil
+}

@@ -1,0 +1,352 @@
+// Deterministic automata over bytes: text of a JSON string (its characters, not their spelling), numbers as they are
+// spelled, and bodies held to a regular expression.
+//
+// What must stay true: automata are trimmed, so a state from which nothing is accepted does not exist, and whoever steps
+// to a live state can finish. Those of text accept UTF-8 only.
+
+package grammar
+
+import (
+	"errors"
+	"slices"
+)
+
+// dfa begins in state 0. Bytes are grouped in classes that no state tells apart.
+type dfa struct {
+	class   [256]uint8
+	classes int
+	next    []int32 // [states x classes], -1 where it dies
+	accept  []bool
+	total   []bool // from here any plain text can be read (see markTotal)
+}
+
+func (d *dfa) step(state int32, b byte) int32 { return d.next[int(state)*d.classes+int(d.class[b])] }
+
+// mostStates bounds an automaton of one string or number.
+const mostStates = 1 << 14
+
+var (
+	errTooLarge = errors.New("it needs too large an automaton")
+	errEmpty    = errors.New("nothing fulfils it")
+)
+
+// cuts collects where byte classes begin.
+type cuts [257]bool
+
+// at makes from..to a range that classes do not cross.
+func (c *cuts) at(from, to byte) { c[from], c[int(to)+1] = true, true }
+
+// textCuts are the bounds that every automaton of text keeps: those of UTF-8 and of plain text in JSON.
+func textCuts() cuts {
+	var c cuts
+	c.at(0, 0x1f)
+	c.at('"', '"')
+	c.at('\\', '\\')
+	for _, b := range []byte{0x80, 0x90, 0xa0, 0xc0, 0xc2, 0xe0, 0xe1, 0xed, 0xee, 0xf0, 0xf1, 0xf4, 0xf5} {
+		c[b] = true
+	}
+	return c
+}
+
+// classes numbers the ranges and picks a byte of each.
+func (c *cuts) classes() (class [256]uint8, pick []byte) {
+	for b := range 256 {
+		if b == 0 || c[b] {
+			pick = append(pick, byte(b))
+		}
+		class[b] = uint8(len(pick) - 1)
+	}
+	return class, pick
+}
+
+// buildDFA explores states from start and trims what cannot accept. step may be told one byte of each class only.
+func buildDFA[S comparable](start S, c cuts, step func(S, byte) (S, bool), accept func(S) bool) (*dfa, error) {
+	d := &dfa{}
+	var pick []byte
+	d.class, pick = c.classes()
+	d.classes = len(pick)
+	ids := map[S]int32{start: 0}
+	states := []S{start}
+	for i := 0; i < len(states); i++ {
+		s := states[i]
+		d.accept = append(d.accept, accept(s))
+		for _, b := range pick {
+			to, ok := step(s, b)
+			if !ok {
+				d.next = append(d.next, -1)
+				continue
+			}
+			id, known := ids[to]
+			if !known {
+				if len(states) >= mostStates {
+					return nil, errTooLarge
+				}
+				id = int32(len(states))
+				ids[to] = id
+				states = append(states, to)
+			}
+			d.next = append(d.next, id)
+		}
+	}
+	if !d.trim() {
+		return nil, errEmpty
+	}
+	return d, nil
+}
+
+// trim takes edges to states that cannot accept; it reports whether the start can.
+func (d *dfa) trim() bool {
+	n := len(d.accept)
+	back := make([][]int32, n)
+	for i, to := range d.next {
+		if to >= 0 {
+			back[to] = append(back[to], int32(i/d.classes))
+		}
+	}
+	live := slices.Clone(d.accept)
+	var queue []int32
+	for i, l := range live {
+		if l {
+			queue = append(queue, int32(i))
+		}
+	}
+	for len(queue) > 0 {
+		s := queue[len(queue)-1]
+		queue = queue[:len(queue)-1]
+		for _, from := range back[s] {
+			if !live[from] {
+				live[from] = true
+				queue = append(queue, from)
+			}
+		}
+	}
+	for i, to := range d.next {
+		if to >= 0 && !live[to] {
+			d.next[i] = -1
+		}
+	}
+	return live[0]
+}
+
+// markTotal finds the states, between characters, from which every plain text leads to live states, so that masks need
+// not be walked for it. For automata of text.
+func (d *dfa) markTotal() *dfa {
+	_, pick := d.picks()
+	phase := make([]int8, len(d.accept))
+	for i := range phase {
+		phase[i] = -1
+	}
+	phase[0] = 0
+	order := []int32{0}
+	for i := 0; i < len(order); i++ {
+		s := order[i]
+		for k, b := range pick {
+			if to := d.next[int(s)*d.classes+k]; to >= 0 && phase[to] < 0 {
+				u, _ := utf8Step(uint8(phase[s]), b)
+				phase[to] = int8(u)
+				order = append(order, to)
+			}
+		}
+	}
+	good := make([]bool, len(d.accept))
+	for _, s := range order {
+		good[s] = true
+	}
+	for changed := true; changed; {
+		changed = false
+		for i := len(order) - 1; i >= 0; i-- {
+			s := order[i]
+			if !good[s] {
+				continue
+			}
+			for k, b := range pick {
+				if b < 0x20 || b == '"' || b == '\\' {
+					continue
+				}
+				if _, ok := utf8Step(uint8(phase[s]), b); !ok {
+					continue
+				}
+				if to := d.next[int(s)*d.classes+k]; to < 0 || !good[to] {
+					good[s], changed = false, true
+					break
+				}
+			}
+		}
+	}
+	for i := range good {
+		good[i] = good[i] && phase[i] == 0
+	}
+	d.total = good
+	return d
+}
+
+// picks returns the bounds of the classes and a byte of each.
+func (d *dfa) picks() (c cuts, pick []byte) {
+	for b := range 256 {
+		if b == 0 || d.class[b] != d.class[b-1] {
+			c[b] = true
+			pick = append(pick, byte(b))
+		}
+	}
+	return c, pick
+}
+
+// utf8Step is the automaton of UTF-8: 0 between characters, 1..3 that many bytes to come, 4..7 after E0, ED, F0, F4.
+func utf8Step(u uint8, b byte) (uint8, bool) {
+	in := func(lo, hi byte) bool { return b >= lo && b <= hi }
+	switch u {
+	case 0:
+		switch {
+		case b < 0x80:
+			return 0, true
+		case in(0xc2, 0xdf):
+			return 1, true
+		case b == 0xe0:
+			return 4, true
+		case b == 0xed:
+			return 5, true
+		case in(0xe1, 0xef):
+			return 2, true
+		case b == 0xf0:
+			return 6, true
+		case b == 0xf4:
+			return 7, true
+		case in(0xf1, 0xf3):
+			return 3, true
+		}
+	case 1, 2, 3:
+		return u - 1, in(0x80, 0xbf)
+	case 4:
+		return 1, in(0xa0, 0xbf)
+	case 5:
+		return 1, in(0x80, 0x9f)
+	case 6:
+		return 2, in(0x90, 0xbf)
+	case 7:
+		return 2, in(0x80, 0x8f)
+	}
+	return 0, false
+}
+
+// startsCharacter tells whether b is the first byte of a character in UTF-8.
+func startsCharacter(b byte) bool { return b&0xc0 != 0x80 }
+
+// accepts tells whether the automaton accepts s.
+func (d *dfa) accepts(s string) bool {
+	at := int32(0)
+	for i := range len(s) {
+		if at = d.step(at, s[i]); at < 0 {
+			return false
+		}
+	}
+	return d.accept[at]
+}
+
+// factor is one automaton of an intersection, or its complement.
+type factor struct {
+	d   *dfa
+	not bool
+}
+
+// intersect is the automaton of texts that all factors accept, with min to max characters (max < 0: no bound).
+func intersect(factors []factor, min, max int) (*dfa, error) {
+	type pair struct {
+		states [6]int32
+		u      uint8
+		count  int32
+	}
+	if len(factors) > len(pair{}.states) {
+		return nil, errTooLarge
+	}
+	c := textCuts()
+	for _, f := range factors {
+		own, _ := f.d.picks()
+		for i, cut := range own {
+			c[i] = c[i] || cut
+		}
+	}
+	most := int32(max)
+	if max < 0 {
+		most = int32(min)
+	}
+	d, err := buildDFA(pair{}, c, func(p pair, b byte) (pair, bool) {
+		first := p.u == 0
+		var ok bool
+		if p.u, ok = utf8Step(p.u, b); !ok {
+			return p, false
+		}
+		if first {
+			if p.count < most {
+				p.count++
+			} else if max >= 0 {
+				return p, false
+			}
+		}
+		for i, f := range factors {
+			if p.states[i] >= 0 {
+				p.states[i] = f.d.step(p.states[i], b)
+			}
+			if p.states[i] < 0 && !f.not {
+				return p, false
+			}
+		}
+		return p, true
+	}, func(p pair) bool {
+		if p.u != 0 || int(p.count) < min {
+			return false
+		}
+		for i, f := range factors {
+			if (p.states[i] >= 0 && f.d.accept[p.states[i]]) == f.not {
+				return false
+			}
+		}
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	return d.markTotal(), nil
+}
+
+// otherThan is the automaton of all texts but those given.
+func otherThan(names []string) (*dfa, error) {
+	type at struct {
+		u    uint8
+		node int32 // -1: no name begins so
+	}
+	type node struct {
+		next map[byte]int32
+		end  bool
+	}
+	nodes := []node{{next: map[byte]int32{}}}
+	c := textCuts()
+	for _, name := range names {
+		n := int32(0)
+		for i := range len(name) {
+			b := name[i]
+			c.at(b, b)
+			to, ok := nodes[n].next[b]
+			if !ok {
+				to = int32(len(nodes))
+				nodes[n].next[b] = to
+				nodes = append(nodes, node{next: map[byte]int32{}})
+			}
+			n = to
+		}
+		nodes[n].end = true
+	}
+	d, err := buildDFA(at{}, c, func(s at, b byte) (at, bool) {
+		u, ok := utf8Step(s.u, b)
+		n := int32(-1)
+		if s.node >= 0 {
+			if to, known := nodes[s.node].next[b]; known {
+				n = to
+			}
+		}
+		return at{u, n}, ok
+	}, func(s at) bool { return s.u == 0 && (s.node < 0 || !nodes[s.node].end) })
+	if err != nil {
+		return nil, err
+	}
+	return d.markTotal(), nil
+}

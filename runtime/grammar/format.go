@@ -1,0 +1,97 @@
+// The formats of JSON Schema that are held, as regular expressions. Each is at most as wide as its standard; where it is
+// narrower docs/json-schema.md says so. A format that is not here is an annotation, as the standard has it.
+
+package grammar
+
+import "sync"
+
+const (
+	hexadecimal = `[0-9a-fA-F]`
+	octet       = `(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])`
+	ipv4        = octet + `(\.` + octet + `){3}`
+	group       = hexadecimal + `{1,4}`
+	leapYear    = `(([0-9][0-9](0[48]|[2468][048]|[13579][26]))|(0[48]|[2468][048]|[13579][26])00)`
+	anyYear     = `([0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)`
+	fullDate    = `(` + anyYear + `-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))|` + leapYear + `-02-29)`
+	hourMinute  = `([01][0-9]|2[0-3]):[0-5][0-9]`
+	fullTime    = `(` + hourMinute + `:[0-5][0-9](\.[0-9]+)?([Zz]|[+-]` + hourMinute + `)|23:59:60(\.[0-9]+)?([Zz]|[+-]00:00))`
+	hostLabel   = `[a-zA-Z0-9]([a-zA-Z0-9\-]{0,61}[a-zA-Z0-9])?`
+	hostname    = hostLabel + `(\.` + hostLabel + `){0,3}`
+	atom        = "[a-zA-Z0-9!#$%&'*+/=?^_`{|}~\\-]+"
+	unreserved  = `[a-zA-Z0-9\-._~!$&'()*+,;=:@/]|%` + hexadecimal + `{2}`
+	// after the path: a query and a fragment
+	uriTail = `(\?(` + unreserved + `|\?)*)?(#(` + unreserved + `|\?)*)?`
+	// with an authority, or without one and a path that does not begin with //
+	uriHost = `((` + `[a-zA-Z0-9\-._~!$&'()*+,;=:]|%` + hexadecimal + `{2})*@)?(([a-zA-Z0-9\-._~]|%` + hexadecimal + `{2})+|\[` + ipv6 + `\])(:[0-9]{1,5})?`
+	uri     = `[a-zA-Z][a-zA-Z0-9+\-.]*:(//` + uriHost + `(/(` + unreserved + `)*)?|/?([a-zA-Z0-9\-._~!$&'()*+,;=:@]|%` + hexadecimal + `{2})(` + unreserved + `)*)` + uriTail
+)
+
+// ipv6 is eight groups, of which :: stands for one or more; the last two may be an IPv4 address.
+const ipv6 = `((` + group + `:){7}` + group +
+	`|(` + group + `:){6}` + ipv4 +
+	`|(` + group + `:){1,7}:` +
+	`|(` + group + `:){1,6}:` + group +
+	`|(` + group + `:){1,5}(:` + group + `){2}` +
+	`|(` + group + `:){1,4}(:` + group + `){3}` +
+	`|(` + group + `:){1,3}(:` + group + `){4}` +
+	`|(` + group + `:){1,2}(:` + group + `){5}` +
+	`|` + group + `:(:` + group + `){6}` +
+	`|:((:` + group + `){1,7}|:)` +
+	`|((` + group + `:){1,5}|:):` + ipv4 +
+	`|:(:` + group + `){1,5}:` + ipv4 +
+	`|(` + group + `:){1,4}:` + group + `:` + ipv4 +
+	`|(` + group + `:){1,3}(:` + group + `){2}:` + ipv4 +
+	`|(` + group + `:){1,2}(:` + group + `){3}:` + ipv4 +
+	`|` + group + `:(:` + group + `){4}:` + ipv4 + `)`
+
+// formats are matched as a whole.
+var formats = map[string]string{
+	"date":         fullDate,
+	"time":         fullTime,
+	"date-time":    fullDate + `[Tt]` + fullTime,
+	"duration":     `P(([0-9]+W)|(([0-9]+Y([0-9]+M([0-9]+D)?)?|[0-9]+M([0-9]+D)?|[0-9]+D)(T([0-9]+H([0-9]+M([0-9]+S)?)?|[0-9]+M([0-9]+S)?|[0-9]+S))?)|T([0-9]+H([0-9]+M([0-9]+S)?)?|[0-9]+M([0-9]+S)?|[0-9]+S))`,
+	"email":        atom + `(\.` + atom + `)*@(` + hostname + `)`,
+	"hostname":     hostname,
+	"ipv4":         ipv4,
+	"ipv6":         ipv6,
+	"uuid":         hexadecimal + `{8}-` + hexadecimal + `{4}-` + hexadecimal + `{4}-` + hexadecimal + `{4}-` + hexadecimal + `{12}`,
+	"uri":          uri,
+	"json-pointer": `(/([^~/]|~[01])*)*`,
+}
+
+// patterns keeps the automata of expressions: the same few stand in many schemas.
+var patterns = struct {
+	sync.Mutex
+	made map[patternKey]patternMade
+}{made: map[patternKey]patternMade{}}
+
+type patternKey struct {
+	expression string
+	search     bool
+}
+
+type patternMade struct {
+	d   *dfa
+	err error
+}
+
+const keptPatterns = 1024
+
+// pattern is patternDFA from the cache.
+func pattern(expression string, search bool) (*dfa, error) {
+	k := patternKey{expression, search}
+	patterns.Lock()
+	made, ok := patterns.made[k]
+	patterns.Unlock()
+	if ok {
+		return made.d, made.err
+	}
+	d, err := patternDFA(expression, search)
+	patterns.Lock()
+	defer patterns.Unlock()
+	if len(patterns.made) >= keptPatterns {
+		clear(patterns.made)
+	}
+	patterns.made[k] = patternMade{d, err}
+	return d, err
+}

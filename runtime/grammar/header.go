@@ -1,0 +1,295 @@
+// The header automaton: every legal header of one request, as a graph over bytes and special tokens.
+//
+//	<|channel|> CHANNEL [ to=RECIPIENT] [ CONTENT TYPE] <|message|>
+//	 to=RECIPIENT<|channel|> CHANNEL [CONTENT TYPE] <|message|>
+//
+// What must stay true: only recipients that the request offers can be spelled; every node has a way on; the graph is
+// deterministic. Functions are called on commentary, the built-in tools on analysis or commentary, as the models were
+// trained to. A table is made once for a set of tools and shared by all turns; its masks are made when first needed.
+
+package grammar
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ossrun/ossrun/harmony/token"
+)
+
+// The channels.
+const (
+	Analysis   = "analysis"
+	Commentary = "commentary"
+	Final      = "final"
+)
+
+// toolKind tells where a tool may be called and with which content types.
+type toolKind uint8
+
+const (
+	functionTool toolKind = iota // commentary, JSON
+	browserTool                  // analysis or commentary, JSON or what the models call code
+	pythonTool                   // analysis or commentary, code
+)
+
+// recipient is one tool that may be called.
+type recipient struct {
+	name string
+	kind toolKind
+}
+
+func (r recipient) channels() []string {
+	if r.kind == functionTool {
+		return []string{Commentary}
+	}
+	return []string{Analysis, Commentary}
+}
+
+// headerRules says which messages may begin.
+type headerRules struct {
+	analysis, commentary, final bool
+	calls                       bool
+	oneForm                     bool // calls only in the form <|channel|>commentary to=NAME <|constrain|>json<|message|>
+}
+
+// headerNode is a place in a header. A node without edges is the end: the channel is known and the body begins.
+type headerNode struct {
+	bytes    []byteEdge
+	specials []specialEdge
+	tool     int32  // a recipient's name ends here, else -1
+	channel  string // of the end
+	mask     atomic.Pointer[[]uint64]
+}
+
+type byteEdge struct {
+	b  byte
+	to int32
+}
+
+type specialEdge struct{ id, to int32 }
+
+// headerTable is the graph; node 0 is where a header begins.
+type headerTable struct{ nodes []*headerNode }
+
+func (h *headerTable) add() int32 {
+	h.nodes = append(h.nodes, &headerNode{tool: -1})
+	return int32(len(h.nodes) - 1)
+}
+
+// step follows a byte, -1 if there is no such edge.
+func (h *headerTable) step(from int32, b byte) int32 {
+	for _, e := range h.nodes[from].bytes {
+		if e.b == b {
+			return e.to
+		}
+	}
+	return -1
+}
+
+// special follows a special token, -1 if there is no such edge.
+func (h *headerTable) special(from, id int32) int32 {
+	for _, e := range h.nodes[from].specials {
+		if e.id == id {
+			return e.to
+		}
+	}
+	return -1
+}
+
+// text makes the way that spells s from a node and returns its end.
+func (h *headerTable) text(from int32, s string) int32 {
+	for i := range len(s) {
+		to := h.step(from, s[i])
+		if to < 0 {
+			to = h.add()
+			h.nodes[from].bytes = append(h.nodes[from].bytes, byteEdge{s[i], to})
+		}
+		from = to
+	}
+	return from
+}
+
+// mark makes the way over a special token and returns its end.
+func (h *headerTable) mark(from, id int32) int32 {
+	to := h.special(from, id)
+	if to < 0 {
+		to = h.add()
+		h.link(from, id, to)
+	}
+	return to
+}
+
+func (h *headerTable) link(from, id, to int32) {
+	h.nodes[from].specials = append(h.nodes[from].specials, specialEdge{id, to})
+}
+
+// end makes <|message|> lead from a node into a body on that channel.
+func (h *headerTable) end(from int32, channel string) {
+	h.nodes[h.mark(from, token.Message)].channel = channel
+}
+
+// contentType makes what may follow the recipient, or the channel that follows it, up to the body.
+func (h *headerTable) contentType(from int32, kind toolKind, channel string, oneForm bool) {
+	if kind != functionTool {
+		h.end(h.text(from, " code"), channel)
+	}
+	if kind != pythonTool {
+		h.end(h.text(h.mark(h.text(from, " "), token.Constrain), "json"), channel)
+	}
+	if oneForm {
+		return
+	}
+	h.end(from, channel)
+	if kind != pythonTool {
+		h.end(h.text(h.mark(from, token.Constrain), "json"), channel)
+	}
+}
+
+// newHeaderTable makes the graph. Names were checked by checkName.
+func newHeaderTable(tools []recipient, r headerRules) *headerTable {
+	h := &headerTable{}
+	root := h.add()
+	channel := h.mark(root, token.Channel)
+	if r.analysis {
+		h.end(h.text(channel, Analysis), Analysis)
+	}
+	if r.commentary {
+		h.end(h.text(channel, Commentary), Commentary)
+	}
+	if r.final {
+		h.end(h.text(channel, Final), Final)
+	}
+	if !r.calls {
+		return h
+	}
+	for i, tool := range tools {
+		for _, c := range tool.channels() {
+			if r.oneForm && c != Commentary {
+				continue
+			}
+			leaf := h.text(channel, c+" to="+tool.name)
+			h.nodes[leaf].tool = int32(i)
+			h.contentType(leaf, tool.kind, c, r.oneForm)
+		}
+		if r.oneForm {
+			continue
+		}
+		leaf := h.text(root, " to="+tool.name)
+		h.nodes[leaf].tool = int32(i)
+		for _, c := range tool.channels() {
+			h.contentType(h.text(h.mark(leaf, token.Channel), c), tool.kind, c, false)
+		}
+	}
+	return h
+}
+
+// maskAt is what may follow at a node.
+func (h *headerTable) maskAt(at int32) []uint64 {
+	n := h.nodes[at]
+	if m := n.mask.Load(); m != nil {
+		return *m
+	}
+	mask := newMask()
+	for _, e := range n.specials {
+		allow(mask, e.id)
+	}
+	if len(n.bytes) > 0 {
+		trie := words().all
+		var stack [longestToken + 1]int32
+		stack[0] = at
+		for i := 0; i < len(trie); {
+			t := &trie[i]
+			to := h.step(stack[t.depth], t.edge)
+			if to < 0 {
+				i = int(t.next)
+				continue
+			}
+			stack[t.depth+1] = to
+			if t.token >= 0 {
+				allow(mask, t.token)
+			}
+			i++
+		}
+	}
+	n.mask.Store(&mask)
+	return mask
+}
+
+// forced is the way from a node to the first choice, in the tokens that spell it; nil if there is a choice at once. Where
+// text goes on after the choice, the last token before it is left to be chosen: it may be part of a longer one.
+func (h *headerTable) forced(at int32) []int32 {
+	var ids []int32
+	var text []byte
+	for {
+		n := h.nodes[at]
+		switch {
+		case len(n.bytes) == 1 && len(n.specials) == 0:
+			text = append(text, n.bytes[0].b)
+			at = n.bytes[0].to
+			continue
+		case len(n.bytes) == 0 && len(n.specials) == 1:
+			ids = append(token.Get().EncodeBytes(ids, text), n.specials[0].id)
+			text = text[:0]
+			at = n.specials[0].to
+			continue
+		case len(text) > 0:
+			spelled := token.Get().EncodeBytes(nil, text)
+			if len(n.bytes) > 0 {
+				spelled = spelled[:len(spelled)-1]
+			}
+			ids = append(ids, spelled...)
+		}
+		return ids
+	}
+}
+
+// checkName refuses names that a header cannot carry.
+func checkName(name string) error {
+	if name == "" {
+		return fmt.Errorf("a tool has no name")
+	}
+	for _, c := range []byte(name) {
+		if c <= ' ' || c == '<' || c == '=' || c >= 0x7f {
+			return fmt.Errorf("the tool name %q holds a character that a message header cannot carry", name)
+		}
+	}
+	return nil
+}
+
+// headerTables keeps the tables of the tool sets that were used last.
+var headerTables = struct {
+	sync.Mutex
+	tables map[string]*headerTable
+}{tables: map[string]*headerTable{}}
+
+// keptHeaderTables bounds the cache; beyond it the cache begins anew, running turns keep theirs.
+const keptHeaderTables = 256
+
+// tableFor returns the table for tools and rules, from the cache if it was made before.
+func tableFor(tools []recipient, r headerRules) *headerTable {
+	var key strings.Builder
+	fmt.Fprintf(&key, "%t %t %t %t %t", r.analysis, r.commentary, r.final, r.calls, r.oneForm)
+	if r.calls {
+		for _, t := range tools {
+			key.WriteByte(' ')
+			key.WriteString(t.name)
+			key.WriteByte(' ')
+			key.WriteString(strconv.Itoa(int(t.kind)))
+		}
+	}
+	k := key.String()
+	headerTables.Lock()
+	defer headerTables.Unlock()
+	if h := headerTables.tables[k]; h != nil {
+		return h
+	}
+	if len(headerTables.tables) >= keptHeaderTables {
+		clear(headerTables.tables)
+	}
+	h := newHeaderTable(tools, r)
+	headerTables.tables[k] = h
+	return h
+}

@@ -1,0 +1,400 @@
+// The pushdown machine that walks a grammar byte by byte.
+//
+// A configuration is a stack of frames: what is being read, and under it what comes after. Frames are interned, a frame
+// with its parent is one number, so equal stacks are equal numbers. A frame either reads a byte or is a plan that expand
+// turns into frames that do. Several configurations at once are the alternatives that are still open.
+//
+// What must stay true: plans are made only for what can be fulfilled, so every configuration can be finished.
+
+package grammar
+
+// frameKind says what a frame is. Those from planValue on are plans.
+type frameKind uint8
+
+const (
+	readLiteral  frameKind = iota // of: literal, a: position
+	readDFA                       // of: automaton, a: state; may end wherever it accepts
+	readString                    // of: string, a: state, b: characters<<4 | escape; up to the closing quote
+	planValue                     // of: node
+	planMembers                   // of: object, a: next property, b: members<<1 | 1 after the first
+	planItems                     // of: array, a: next item
+	planRule                      // of: rule of a written grammar
+	planSequence                  // of: sequence of a written grammar, a: position
+)
+
+// frame is one element of a stack; parent is the stack below it.
+type frame struct {
+	kind   frameKind
+	of     int32
+	a, b   int32
+	parent int32
+}
+
+// ended is the stack with nothing left to read.
+const ended int32 = 0
+
+// deepest is how many containers a value without a schema may lie in before it must be a scalar.
+const deepest = 48
+
+// stringSpec is what a JSON string may hold. The automaton is made when it is first needed.
+type stringSpec struct {
+	make     func() *dfa
+	text     *dfa
+	min, max int // characters; max -1: no bound
+}
+
+func (s *stringSpec) dfa() *dfa {
+	if s.text == nil {
+		s.text = s.make()
+	}
+	return s.text
+}
+
+// objectShape is an object with its properties in the order in which they are spelled.
+type objectShape struct {
+	properties []property
+	extra      []extraKey
+	min, max   int // members; max -1: no bound
+	// of the properties from an index on: how many there can be, how many there must be
+	canHave, mustHave []int
+}
+
+type property struct {
+	name     string
+	quoted   string // "name":
+	value    int32
+	required bool
+}
+
+// extraKey is a class of names that are not properties, and the node of their values.
+type extraKey struct{ name, value int32 }
+
+// arrayShape is prefix items, then items; max -1: no bound.
+type arrayShape struct {
+	prefix   []int32
+	items    int32 // -1: none
+	min, max int
+}
+
+// alternative is one way to spell a value.
+type alternative struct {
+	kind frameKind // readLiteral, readDFA, readString, planMembers, planItems
+	of   int32
+}
+
+// program is a compiled grammar: what frames refer to. It does not change once compiled, but for literals.
+type program struct {
+	literals  []string
+	numbers   []*dfa
+	strings   []*stringSpec
+	objects   []*objectShape
+	arrays    []*arrayShape
+	nodes     [][]alternative
+	anyNode   int32 // the node of a value without a schema, -1 if there is none
+	rules     [][]int32
+	sequences [][]symbol
+	literalOf map[string]int32
+}
+
+func newProgram() *program {
+	return &program{anyNode: -1, literalOf: map[string]int32{}}
+}
+
+func (p *program) literal(s string) int32 {
+	id, ok := p.literalOf[s]
+	if !ok {
+		id = int32(len(p.literals))
+		p.literals = append(p.literals, s)
+		p.literalOf[s] = id
+	}
+	return id
+}
+
+// machine interns frames and moves configurations.
+type machine struct {
+	*program
+	frames []frame
+	depth  []int32 // containers around a frame
+	ids    map[frame]int32
+}
+
+func newMachine(p *program) *machine {
+	return &machine{program: p, frames: make([]frame, 1), depth: make([]int32, 1), ids: map[frame]int32{}}
+}
+
+func (m *machine) push(kind frameKind, of, a, b, parent int32) int32 {
+	f := frame{kind, of, a, b, parent}
+	id, ok := m.ids[f]
+	if !ok {
+		id = int32(len(m.frames))
+		m.frames = append(m.frames, f)
+		d := m.depth[parent]
+		if kind == planMembers || kind == planItems {
+			d++
+		}
+		m.depth = append(m.depth, d)
+		m.ids[f] = id
+	}
+	return id
+}
+
+// text pushes a literal.
+func (m *machine) text(s string, parent int32) int32 {
+	return m.push(readLiteral, m.literal(s), 0, 0, parent)
+}
+
+// expand adds to out the configurations that read a byte next, and ended if the stack may end here.
+func (m *machine) expand(out []int32, id int32) []int32 {
+	if id == ended {
+		return append(out, id)
+	}
+	f := m.frames[id]
+	switch f.kind {
+	case planValue:
+		deep := f.of == m.anyNode && m.depth[id] >= deepest
+		for _, alt := range m.nodes[f.of] {
+			switch alt.kind {
+			case readLiteral:
+				out = append(out, m.push(readLiteral, alt.of, 0, 0, f.parent))
+			case readDFA:
+				out = m.expand(out, m.push(readDFA, alt.of, 0, 0, f.parent))
+			case readString:
+				out = append(out, m.text(`"`, m.push(readString, alt.of, 0, 0, f.parent)))
+			case planMembers:
+				if !deep {
+					out = append(out, m.text("{", m.push(planMembers, alt.of, 0, 0, f.parent)))
+				}
+			case planItems:
+				if !deep {
+					out = append(out, m.text("[", m.push(planItems, alt.of, 0, 0, f.parent)))
+				}
+			}
+		}
+		return out
+	case planMembers:
+		return m.expandMembers(out, f)
+	case planItems:
+		return m.expandItems(out, f)
+	case planRule:
+		for _, s := range m.rules[f.of] {
+			out = m.expand(out, m.push(planSequence, s, 0, 0, f.parent))
+		}
+		return out
+	case planSequence:
+		return m.expandSequence(out, f)
+	case readDFA:
+		out = append(out, id)
+		if m.numbers[f.of].accept[f.a] {
+			out = m.expand(out, f.parent)
+		}
+		return out
+	}
+	return append(out, id)
+}
+
+func (m *machine) expandMembers(out []int32, f frame) []int32 {
+	o := m.objects[f.of]
+	count, comma := int(f.b>>1), ""
+	if f.b&1 == 1 {
+		comma = ","
+	}
+	// after is the plan once one more member is read and the next property is i.
+	after := func(i int) int32 {
+		n := count
+		if o.max >= 0 || o.min > n {
+			n++
+		}
+		return m.push(planMembers, f.of, int32(i), int32(n)<<1|1, f.parent)
+	}
+	// fits tells whether the rest can be made of the properties from i on, with n members so far.
+	fits := func(n, i int) bool {
+		return (o.max < 0 || n+o.mustHave[i] <= o.max) && (len(o.extra) > 0 || n+o.canHave[i] >= o.min)
+	}
+	for i := int(f.a); i < len(o.properties); i++ {
+		p := &o.properties[i]
+		if fits(count+1, i+1) {
+			out = append(out, m.text(comma+p.quoted, m.push(planValue, p.value, 0, 0, after(i+1))))
+		}
+		if p.required {
+			return out
+		}
+	}
+	end := len(o.properties)
+	if fits(count+1, end) {
+		for _, x := range o.extra {
+			value := m.push(planValue, x.value, 0, 0, after(end))
+			out = append(out, m.text(comma+`"`, m.push(readString, x.name, 0, 0, m.text(":", value))))
+		}
+	}
+	if count >= o.min {
+		out = append(out, m.text("}", f.parent))
+	}
+	return out
+}
+
+func (m *machine) expandItems(out []int32, f frame) []int32 {
+	a := m.arrays[f.of]
+	i := int(f.a)
+	if i >= a.min {
+		out = append(out, m.text("]", f.parent))
+	}
+	item := a.items
+	if i < len(a.prefix) {
+		item = a.prefix[i]
+	}
+	if item < 0 || a.max >= 0 && i >= a.max {
+		return out
+	}
+	next := i + 1
+	if a.max < 0 { // without a bound the items after the prefix are alike; the first of all has no comma
+		next = min(next, max(len(a.prefix), a.min, 1))
+	}
+	value := m.push(planValue, item, 0, 0, m.push(planItems, f.of, int32(next), 0, f.parent))
+	if i == 0 {
+		return m.expand(out, value)
+	}
+	return append(out, m.text(",", value))
+}
+
+// move adds to out the configurations after byte b.
+func (m *machine) move(out []int32, id int32, b byte) []int32 {
+	if id == ended {
+		return out
+	}
+	f := m.frames[id]
+	switch f.kind {
+	case readLiteral:
+		s := m.literals[f.of]
+		if s[f.a] != b {
+			return out
+		}
+		if int(f.a)+1 == len(s) {
+			return m.expand(out, f.parent)
+		}
+		return append(out, m.push(readLiteral, f.of, f.a+1, 0, f.parent))
+	case readDFA:
+		to := m.numbers[f.of].step(f.a, b)
+		if to < 0 {
+			return out
+		}
+		return m.expand(out, m.push(readDFA, f.of, to, 0, f.parent))
+	case readString:
+		return m.moveString(out, f, b)
+	}
+	return out
+}
+
+// What of an escape has been read inside a string.
+const (
+	escNone  = iota
+	escSlash // \
+	escU     // \u
+	escU0    // \u0
+	escU00   // \u00
+	escU000  // \u000
+	escU001  // \u001
+)
+
+// shortEscapes are the characters that are spelled with a backslash and one letter.
+var shortEscapes = map[byte]byte{'"': '"', '\\': '\\', 'b': 8, 'f': 12, 'n': 10, 'r': 13, 't': 9}
+
+// hexDigit is the value of a digit as it is spelled here: in lower case.
+func hexDigit(b byte) (byte, bool) {
+	switch {
+	case b >= '0' && b <= '9':
+		return b - '0', true
+	case b >= 'a' && b <= 'f':
+		return b - 'a' + 10, true
+	}
+	return 0, false
+}
+
+// moveString reads a byte inside a string. Every character has one spelling: itself, or if JSON demands an escape the
+// short one, or if there is none \u00 and two digits.
+func (m *machine) moveString(out []int32, f frame, b byte) []int32 {
+	s := m.strings[f.of]
+	d := s.dfa()
+	count, esc := int(f.b>>4), f.b&15
+	// char goes on with the bytes of content c, which begins a character or continues one.
+	char := func(c byte) []int32 {
+		to := d.step(f.a, c)
+		if to < 0 {
+			return out
+		}
+		n := count
+		if startsCharacter(c) {
+			if s.max >= 0 && n >= s.max {
+				return out
+			}
+			if s.max >= 0 || n < s.min {
+				n++
+			}
+		}
+		return append(out, m.push(readString, f.of, to, int32(n)<<4, f.parent))
+	}
+	phase := func(e int32) []int32 {
+		if s.max >= 0 && count >= s.max || !escapeLives(d, f.a, e) {
+			return out
+		}
+		return append(out, m.push(readString, f.of, f.a, int32(count)<<4|e, f.parent))
+	}
+	switch esc {
+	case escNone:
+		switch {
+		case b == '"':
+			if !d.accept[f.a] || count < s.min {
+				return out
+			}
+			return m.expand(out, f.parent)
+		case b == '\\':
+			return phase(escSlash)
+		case b < 0x20:
+			return out
+		}
+		return char(b)
+	case escSlash:
+		if c, ok := shortEscapes[b]; ok {
+			return char(c)
+		}
+		if b == 'u' {
+			return phase(escU)
+		}
+	case escU, escU0:
+		if b == '0' {
+			return phase(esc + 1)
+		}
+	case escU00:
+		if b == '0' || b == '1' {
+			return phase(escU000 + int32(b-'0'))
+		}
+	case escU000, escU001:
+		if x, ok := hexDigit(b); ok {
+			if c := x + byte(esc-escU000)<<4; longEscape(c) {
+				return char(c)
+			}
+		}
+	}
+	return out
+}
+
+// longEscape tells that a control character has no short escape.
+func longEscape(c byte) bool {
+	return c < 0x20 && c != 8 && c != 9 && c != 10 && c != 12 && c != 13
+}
+
+// escapeLives tells whether some character with an escape that begins so can follow in that state.
+func escapeLives(d *dfa, state, esc int32) bool {
+	if esc == escSlash {
+		for _, c := range shortEscapes {
+			if d.step(state, c) >= 0 {
+				return true
+			}
+		}
+	}
+	for c := range byte(0x20) {
+		if (esc < escU000 || int32(c>>4) == esc-escU000) && longEscape(c) && d.step(state, c) >= 0 {
+			return true
+		}
+	}
+	return false
+}

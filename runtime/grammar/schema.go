@@ -1,0 +1,234 @@
+// Schemas: which keywords are held, which are refused, and where a $ref leads.
+//
+// A schema is the place in the document where it stands. What a keyword means is in shape.go; this file reads documents and
+// finds what is referred to. Keywords that are not known are annotations, as the standard has it.
+
+package grammar
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// UnsupportedError is a schema that asks for what cannot be held. Path is a JSON pointer into the schema.
+type UnsupportedError struct {
+	Path, Keyword, Reason string
+}
+
+func (e *UnsupportedError) Error() string {
+	return fmt.Sprintf("schema at %q: %s: %s", "#"+e.Path, e.Keyword, e.Reason)
+}
+
+// InvalidError is a schema that is none.
+type InvalidError struct{ Path, Reason string }
+
+func (e *InvalidError) Error() string { return fmt.Sprintf("schema at %q: %s", "#"+e.Path, e.Reason) }
+
+// refused are keywords that change what is valid and are not held.
+var refused = map[string]string{
+	"not":                   "is not supported",
+	"if":                    "is not supported",
+	"then":                  "is not supported without if",
+	"else":                  "is not supported without if",
+	"contains":              "is not supported",
+	"minContains":           "is not supported",
+	"maxContains":           "is not supported",
+	"propertyNames":         "is not supported",
+	"dependentRequired":     "is not supported",
+	"dependentSchemas":      "is not supported",
+	"dependencies":          "is not supported",
+	"unevaluatedItems":      "is not supported",
+	"unevaluatedProperties": "is not supported",
+	"$dynamicRef":           "is not supported",
+	"$recursiveRef":         "is not supported",
+}
+
+// schema is a place in the document.
+type schema struct {
+	id   int32
+	at   *doc
+	path string
+}
+
+// reader finds the schemas of one document.
+type reader struct {
+	root    *schema
+	schemas map[*doc]*schema
+	anchors map[string]*doc
+	paths   map[*doc]string
+	base    string // $id of the document
+	count   int32
+}
+
+// at is the schema at a place.
+func (r *reader) at(d *doc, path string) *schema {
+	s, ok := r.schemas[d]
+	if !ok {
+		s = &schema{id: r.count, at: d, path: path}
+		r.count++
+		r.schemas[d] = s
+	}
+	return s
+}
+
+// escape makes a token of a JSON pointer.
+func escape(key string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
+}
+
+// check looks at one schema's keywords, not at those below it.
+func (r *reader) check(s *schema) error {
+	d := s.at
+	if d.kind == docBool {
+		return nil
+	}
+	if d.kind != docObject {
+		return &InvalidError{s.path, "a schema is an object, true or false"}
+	}
+	for _, m := range d.members {
+		if reason, bad := refused[m.key]; bad {
+			if (m.key == "then" || m.key == "else") && d.get("if") == nil {
+				continue // they mean nothing
+			}
+			if (m.key == "minContains" || m.key == "maxContains") && d.get("contains") == nil {
+				continue
+			}
+			return &UnsupportedError{s.path, m.key, reason}
+		}
+		if m.key == "$id" && s != r.root {
+			return &UnsupportedError{s.path, m.key, "is supported at the root only"}
+		}
+	}
+	return nil
+}
+
+// refer finds what a $ref names: the document, a JSON pointer or an anchor in it.
+func (r *reader) refer(s *schema, ref string) (*schema, error) {
+	bad := func(reason string) error { return &UnsupportedError{s.path, "$ref", fmt.Sprintf("%q %s", ref, reason)} }
+	document, fragment, _ := strings.Cut(ref, "#")
+	if document != "" && document != r.base {
+		return nil, bad("is outside the document")
+	}
+	fragment, err := url.PathUnescape(fragment)
+	if err != nil {
+		return nil, bad("is no reference")
+	}
+	if fragment == "" {
+		return r.root, nil
+	}
+	if fragment[0] != '/' {
+		if r.anchors == nil {
+			r.anchors = map[string]*doc{}
+			r.paths = map[*doc]string{}
+			r.findAnchors(r.root.at, "")
+		}
+		if d := r.anchors[fragment]; d != nil {
+			return r.at(d, r.paths[d]), nil
+		}
+		return nil, bad("names no anchor of the document")
+	}
+	at := r.root.at
+	for _, key := range strings.Split(fragment[1:], "/") {
+		key = strings.ReplaceAll(strings.ReplaceAll(key, "~1", "/"), "~0", "~")
+		var next *doc
+		switch at.kind {
+		case docObject:
+			next = at.get(key)
+		case docArray:
+			if i, err := strconv.Atoi(key); err == nil && i >= 0 && i < len(at.items) {
+				next = at.items[i]
+			}
+		}
+		if next == nil {
+			return nil, bad("leads nowhere")
+		}
+		if at = next; at.kind == docObject && at.get("$id") != nil && at.get("$id").kind == docString {
+			return nil, bad("leads into a schema with an $id of its own")
+		}
+	}
+	return r.at(at, fragment), nil
+}
+
+// findAnchors looks for $anchor below a place. enum and const hold values, not schemas.
+func (r *reader) findAnchors(d *doc, path string) {
+	if a := d.get("$anchor"); a != nil && a.kind == docString {
+		r.anchors[a.text], r.paths[d] = d, path
+	}
+	for _, m := range d.members {
+		if m.key != "enum" && m.key != "const" {
+			r.findAnchors(m.value, path+"/"+escape(m.key))
+		}
+	}
+	for i, item := range d.items {
+		r.findAnchors(item, path+"/"+strconv.Itoa(i))
+	}
+}
+
+// schemas keeps compiled schemas by their hash.
+var compiledSchemas = struct {
+	sync.Mutex
+	made map[[32]byte]*Compiled
+}{made: map[[32]byte]*Compiled{}}
+
+// keptSchemas bounds the cache; beyond it the cache begins anew, running turns keep theirs.
+const keptSchemas = 1024
+
+// Schema compiles a JSON Schema (draft 2020-12, see docs/json-schema.md), or returns what was compiled for the same bytes
+// before. Errors are *InvalidError and *UnsupportedError.
+func Schema(raw []byte) (*Compiled, error) {
+	key := sha256.Sum256(raw)
+	compiledSchemas.Lock()
+	c := compiledSchemas.made[key]
+	compiledSchemas.Unlock()
+	if c != nil && !c.large() {
+		return c, nil
+	}
+	c, err := compileSchema(raw)
+	if err != nil {
+		return nil, err
+	}
+	compiledSchemas.Lock()
+	defer compiledSchemas.Unlock()
+	if len(compiledSchemas.made) >= keptSchemas {
+		clear(compiledSchemas.made)
+	}
+	compiledSchemas.made[key] = c
+	return c, nil
+}
+
+func compileSchema(raw []byte) (*Compiled, error) {
+	d, err := parseDocument(raw)
+	if err != nil {
+		return nil, &InvalidError{"", err.Error()}
+	}
+	r := &reader{schemas: map[*doc]*schema{}}
+	r.root = r.at(d, "")
+	if id := d.get("$id"); id != nil {
+		r.base = strings.TrimSuffix(id.text, "#")
+	}
+	c := &compiler{reader: r, program: newProgram(), nodeOf: map[string]int32{}}
+	root, err := c.compile(r.root)
+	if err != nil {
+		return nil, err
+	}
+	return newCompiled(c.program, planValue, root), nil
+}
+
+// JSON is the grammar of any JSON value.
+func JSON() *Compiled { return mustSchema(`true`) }
+
+// JSONObject is the grammar of any JSON object.
+func JSONObject() *Compiled { return mustSchema(`{"type":"object"}`) }
+
+// mustSchema compiles one of the schemas above, which are known to be supported.
+func mustSchema(raw string) *Compiled {
+	c, err := Schema([]byte(raw))
+	if err != nil {
+		panic("grammar: " + err.Error()) // a test compiles both
+	}
+	return c
+}

@@ -1,0 +1,621 @@
+// From schemas that all must hold to shapes: the ways, one type each, in which a value can fulfil them.
+//
+// $ref, allOf, anyOf and oneOf are resolved first: what is left is alternatives, each a list of schemas whose own keywords
+// all hold (variants). Their keywords are then intersected type by type. What must stay true: a shape takes no value that
+// the schemas refuse.
+
+package grammar
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// shape is one way to fulfil a node. One of literal, number, text, object and array is set.
+type shape struct {
+	literal string
+	number  *dfa
+	text    *stringSpec
+	object  *objectShape
+	array   *arrayShape
+}
+
+const (
+	mostVariants = 1024
+	mostOneOf    = 64
+	mostPatterns = 4
+)
+
+// variants resolves the schemas that all must hold into alternatives.
+func (c *compiler) variants(all []*schema) ([][]*schema, error) {
+	var out [][]*schema
+	var walk func(todo, own []*schema, groups [][]*schema) error
+	walk = func(todo, own []*schema, groups [][]*schema) error {
+		for len(todo) > 0 {
+			s := todo[0]
+			todo = todo[1:]
+			if slices.Contains(own, s) {
+				continue
+			}
+			if err := c.check(s); err != nil {
+				return err
+			}
+			if s.at.kind == docBool {
+				if !s.at.truth {
+					return nil
+				}
+				continue
+			}
+			own = append(slices.Clip(own), s)
+			if ref := s.at.get("$ref"); ref != nil {
+				to, err := c.refer(s, ref.text)
+				if err != nil {
+					return err
+				}
+				todo = append(slices.Clip(todo), to)
+			}
+			subs, err := c.list(s, "allOf")
+			if err != nil {
+				return err
+			}
+			todo = append(slices.Clip(todo), subs...)
+			for _, keyword := range []string{"anyOf", "oneOf"} {
+				subs, err := c.list(s, keyword)
+				if err != nil {
+					return err
+				}
+				if keyword == "oneOf" {
+					if err := c.mustBeApart(s, subs); err != nil {
+						return err
+					}
+				}
+				if subs != nil {
+					groups = append(slices.Clip(groups), subs)
+				}
+			}
+		}
+		if len(groups) == 0 {
+			if len(out) >= mostVariants {
+				return &UnsupportedError{all[0].path, "anyOf", "its alternatives multiply beyond reason"}
+			}
+			out = append(out, own)
+			return nil
+		}
+		for _, s := range groups[0] {
+			if err := walk([]*schema{s}, own, groups[1:]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := walk(all, nil, nil); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// list reads a keyword that holds schemas; nil if it is absent.
+func (c *compiler) list(s *schema, keyword string) ([]*schema, error) {
+	d := s.at.get(keyword)
+	if d == nil {
+		return nil, nil
+	}
+	if d.kind != docArray || len(d.items) == 0 {
+		return nil, &InvalidError{s.path, keyword + " is a list of schemas"}
+	}
+	var subs []*schema
+	for i, item := range d.items {
+		subs = append(subs, c.at(item, s.path+"/"+keyword+"/"+strconv.Itoa(i)))
+	}
+	return subs, nil
+}
+
+// mustBeApart notes that no value may fulfil two of the alternatives: only then oneOf is what anyOf is.
+func (c *compiler) mustBeApart(s *schema, subs []*schema) error {
+	if c.apart[s] {
+		return nil
+	}
+	c.apart[s] = true
+	if len(subs) > mostOneOf {
+		return &UnsupportedError{s.path, "oneOf", fmt.Sprintf("more than %d alternatives are not supported, use anyOf", mostOneOf)}
+	}
+	for i, a := range subs {
+		for _, b := range subs[i+1:] {
+			c.overlaps = append(c.overlaps, overlap{s, c.node([]*schema{a, b})})
+		}
+	}
+	return nil
+}
+
+// integerOf reads a keyword that is a count; -1 if it is absent.
+func integerOf(s *schema, keyword string) (int, error) {
+	d := s.at.get(keyword)
+	if d == nil {
+		return -1, nil
+	}
+	if d.kind == docNumber {
+		if r := rational(d.text); r != nil && r.IsInt() && r.Sign() >= 0 && r.Num().BitLen() < 31 {
+			return int(r.Num().Int64()), nil
+		}
+	}
+	return 0, &InvalidError{s.path, keyword + " is a count of 0 or more"}
+}
+
+// count intersects two keywords that bound a count; most is -1 if there is no bound.
+func count(own []*schema, low, high string) (least, most int, err error) {
+	most = -1
+	for _, s := range own {
+		l, err := integerOf(s, low)
+		if err != nil {
+			return 0, 0, err
+		}
+		h, err := integerOf(s, high)
+		if err != nil {
+			return 0, 0, err
+		}
+		least = max(least, l)
+		if h >= 0 && (most < 0 || h < most) {
+			most = h
+		}
+	}
+	return least, most, nil
+}
+
+// typesOf reads type: a bit for each docKind, and whether numbers must be integers.
+func typesOf(s *schema) (types uint8, integers bool, err error) {
+	d := s.at.get("type")
+	if d == nil {
+		return 0xff, false, nil
+	}
+	names := d.items
+	if d.kind == docString {
+		names = []*doc{d}
+	} else if d.kind != docArray {
+		return 0, false, &InvalidError{s.path, "type is a name or a list of names"}
+	}
+	integers = true
+	for _, n := range names {
+		switch n.text {
+		case "null":
+			types |= 1 << docNull
+		case "boolean":
+			types |= 1 << docBool
+		case "number":
+			types |= 1 << docNumber
+			integers = false
+		case "integer":
+			types |= 1 << docNumber
+		case "string":
+			types |= 1 << docString
+		case "array":
+			types |= 1 << docArray
+		case "object":
+			types |= 1 << docObject
+		default:
+			return 0, false, &InvalidError{s.path, fmt.Sprintf("%q is no type", n.text)}
+		}
+	}
+	return types, integers, nil
+}
+
+// shapes are the ways to fulfil the keywords of all schemas given.
+func (c *compiler) shapes(own []*schema) ([]shape, error) {
+	types, integers := uint8(0xff), false
+	var values []*doc
+	listed := false
+	for _, s := range own {
+		t, i, err := typesOf(s)
+		if err != nil {
+			return nil, err
+		}
+		types &= t
+		integers = integers || i
+		if e := s.at.get("enum"); e != nil && !listed {
+			if e.kind != docArray {
+				return nil, &InvalidError{s.path, "enum is a list of values"}
+			}
+			values, listed = e.items, true
+		}
+		if v := s.at.get("const"); v != nil && !listed {
+			values, listed = []*doc{v}, true
+		}
+	}
+	if listed {
+		return c.literals(own, values)
+	}
+	var out []shape
+	if types>>docNull&1 == 1 {
+		out = append(out, shape{literal: "null"})
+	}
+	if types>>docBool&1 == 1 {
+		out = append(out, shape{literal: "true"}, shape{literal: "false"})
+	}
+	for _, make := range []struct {
+		kind docKind
+		make func([]*schema) (*shape, error)
+	}{
+		{docNumber, func(own []*schema) (*shape, error) { return c.numberShape(own, integers) }},
+		{docString, c.stringShape}, {docArray, c.arrayShape}, {docObject, c.objectShape},
+	} {
+		if types>>make.kind&1 == 0 {
+			continue
+		}
+		s, err := make.make(own)
+		if err != nil {
+			return nil, err
+		}
+		if s != nil {
+			out = append(out, *s)
+		}
+	}
+	return out, nil
+}
+
+// literals are the listed values that fulfil everything else.
+func (c *compiler) literals(own []*schema, values []*doc) ([]shape, error) {
+	var out []shape
+	seen := map[string]bool{}
+	for _, v := range values {
+		ok := true
+		for _, s := range own {
+			holds, err := c.holds(v, s)
+			if err != nil {
+				return nil, err
+			}
+			ok = ok && holds
+		}
+		key := string(v.spell(nil, true))
+		if ok && !seen[key] {
+			seen[key] = true
+			out = append(out, shape{literal: string(v.spell(nil, false))})
+		}
+	}
+	return out, nil
+}
+
+// numberShape intersects the bounds; nil if no number is left.
+func (c *compiler) numberShape(own []*schema, integers bool) (*shape, error) {
+	spec := numberSpec{integer: integers}
+	bounded := false
+	for _, s := range own {
+		for _, m := range s.at.members {
+			switch m.key {
+			case "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf":
+			default:
+				continue
+			}
+			if m.value.kind == docBool { // drafts before 6
+				continue
+			}
+			r := rational(m.value.text)
+			if m.value.kind != docNumber || r == nil {
+				return nil, &InvalidError{s.path, m.key + " is a number"}
+			}
+			bounded = true
+			open := strings.HasPrefix(m.key, "exclusive")
+			switch m.key {
+			case "minimum", "exclusiveMinimum":
+				old := s.at.get("exclusiveMinimum")
+				open = open || old != nil && old.kind == docBool && old.truth
+				if spec.low == nil || r.Cmp(spec.low) > 0 || r.Cmp(spec.low) == 0 && open {
+					spec.low, spec.lowOpen = r, open
+				}
+			case "maximum", "exclusiveMaximum":
+				old := s.at.get("exclusiveMaximum")
+				open = open || old != nil && old.kind == docBool && old.truth
+				if spec.high == nil || r.Cmp(spec.high) < 0 || r.Cmp(spec.high) == 0 && open {
+					spec.high, spec.hiOpen = r, open
+				}
+			case "multipleOf":
+				if r.Sign() <= 0 {
+					return nil, &InvalidError{s.path, "multipleOf is more than 0"}
+				}
+				if !r.IsInt() || r.Num().BitLen() > 12 {
+					return nil, &UnsupportedError{s.path, m.key, "only integers up to 4095 are supported"}
+				}
+				if spec.multiple == nil {
+					spec.multiple = big.NewInt(1)
+				}
+				common := new(big.Int).GCD(nil, nil, spec.multiple, r.Num())
+				spec.multiple = new(big.Int).Mul(spec.multiple, new(big.Int).Div(r.Num(), common))
+			}
+		}
+	}
+	key := "number"
+	if integers {
+		key = "integer"
+	}
+	if bounded {
+		key = fmt.Sprint(integers, spec.low, spec.lowOpen, spec.high, spec.hiOpen, spec.multiple)
+	}
+	d, err := numberOf(key, spec)
+	switch {
+	case errors.Is(err, errEmpty):
+		return nil, nil
+	case err != nil:
+		return nil, &UnsupportedError{own[0].path, "minimum, maximum or multipleOf", err.Error()}
+	}
+	return &shape{number: d}, nil
+}
+
+// numbers keeps automata of numbers.
+var numbers = struct {
+	sync.Mutex
+	made map[string]*dfa
+}{made: map[string]*dfa{}}
+
+func numberOf(key string, spec numberSpec) (*dfa, error) {
+	numbers.Lock()
+	defer numbers.Unlock()
+	if d := numbers.made[key]; d != nil {
+		return d, nil
+	}
+	d, err := numberDFA(spec)
+	if err != nil {
+		return nil, err
+	}
+	if len(numbers.made) > 1024 {
+		clear(numbers.made)
+	}
+	numbers.made[key] = d
+	return d, nil
+}
+
+// anyText is the automaton of all texts.
+var anyText = sync.OnceValue(func() *dfa {
+	d, err := intersect(nil, 0, -1)
+	if err != nil {
+		panic("grammar: " + err.Error()) // it does not depend on anything
+	}
+	return d
+})
+
+// anyString is what every string without keywords shares.
+var anyString = &stringSpec{make: anyText, max: -1}
+
+// expressions are the automata of a schema's own pattern and format.
+func (c *compiler) expressions(s *schema) ([]factor, error) {
+	var out []factor
+	if p := s.at.get("pattern"); p != nil {
+		if p.kind != docString {
+			return nil, &InvalidError{s.path, "pattern is a string"}
+		}
+		d, err := pattern(p.text, true)
+		if err != nil {
+			return nil, &UnsupportedError{s.path, "pattern", err.Error()}
+		}
+		out = append(out, factor{d: d})
+	}
+	if f := s.at.get("format"); f != nil && formats[f.text] != "" {
+		d, err := pattern(formats[f.text], false)
+		if err != nil {
+			return nil, &UnsupportedError{s.path, "format", err.Error()}
+		}
+		out = append(out, factor{d: d})
+	}
+	return out, nil
+}
+
+// stringShape intersects lengths, patterns and formats; nil if no string is left.
+func (c *compiler) stringShape(own []*schema) (*shape, error) {
+	least, most, err := count(own, "minLength", "maxLength")
+	if err != nil {
+		return nil, err
+	}
+	if most >= 0 && least > most {
+		return nil, nil
+	}
+	var factors []factor
+	for _, s := range own {
+		f, err := c.expressions(s)
+		if err != nil {
+			if unsupported := (*UnsupportedError)(nil); errors.As(err, &unsupported) && unsupported.Reason == errEmpty.Error() {
+				return nil, nil
+			}
+			return nil, err
+		}
+		for _, one := range f {
+			if !slices.Contains(factors, one) {
+				factors = append(factors, one)
+			}
+		}
+	}
+	switch {
+	case len(factors) == 0 && least == 0 && most < 0:
+		return &shape{text: anyString}, nil
+	case len(factors) == 0:
+		return &shape{text: &stringSpec{make: anyText, min: least, max: most}}, nil
+	case len(factors) == 1 && least == 0 && most < 0:
+		return &shape{text: &stringSpec{text: factors[0].d, max: -1}}, nil
+	}
+	d, err := intersect(factors, least, most)
+	switch {
+	case errors.Is(err, errEmpty):
+		return nil, nil
+	case err != nil:
+		return nil, &UnsupportedError{own[0].path, "pattern or format with other keywords", err.Error()}
+	}
+	return &shape{text: &stringSpec{text: d, max: -1}}, nil
+}
+
+// arrayShape intersects prefixItems, items and the bounds.
+func (c *compiler) arrayShape(own []*schema) (*shape, error) {
+	least, most, err := count(own, "minItems", "maxItems")
+	if err != nil {
+		return nil, err
+	}
+	longest := 0
+	prefixes := make([][]*schema, len(own))
+	for i, s := range own {
+		if items := s.at.get("items"); items != nil && items.kind == docArray {
+			return nil, &UnsupportedError{s.path, "items", "a list is not supported, use prefixItems"}
+		}
+		if u := s.at.get("uniqueItems"); u != nil && u.truth && (most < 0 || most > 1) {
+			return nil, &UnsupportedError{s.path, "uniqueItems", "is not supported"}
+		}
+		if prefixes[i], err = c.list(s, "prefixItems"); err != nil {
+			return nil, err
+		}
+		longest = max(longest, len(prefixes[i]))
+	}
+	a := &arrayShape{min: least, max: most}
+	at := func(i int) int32 {
+		var all []*schema
+		for k, s := range own {
+			if i < len(prefixes[k]) {
+				all = append(all, prefixes[k][i])
+			} else if items := s.at.get("items"); items != nil {
+				all = append(all, c.at(items, s.path+"/items"))
+			}
+		}
+		return c.node(all)
+	}
+	for i := range longest {
+		a.prefix = append(a.prefix, at(i))
+	}
+	a.items = at(longest)
+	return &shape{array: a}, nil
+}
+
+// objectShape intersects properties, patterns, additionalProperties, required and the bounds.
+func (c *compiler) objectShape(own []*schema) (*shape, error) {
+	least, most, err := count(own, "minProperties", "maxProperties")
+	if err != nil {
+		return nil, err
+	}
+	type keyPattern struct {
+		d  *dfa
+		of map[*schema][]*schema // by the schema that has the pattern, what it demands of the value
+	}
+	var patterns []*keyPattern
+	var names []string
+	known := map[string]bool{}
+	required := map[string]bool{}
+	for _, s := range own {
+		if d := s.at.get("properties"); d != nil {
+			if d.kind != docObject {
+				return nil, &InvalidError{s.path, "properties is an object"}
+			}
+			for _, m := range d.members {
+				if !known[m.key] {
+					known[m.key] = true
+					names = append(names, m.key)
+				}
+			}
+		}
+		d := s.at.get("patternProperties")
+		if d == nil {
+			continue
+		}
+		for _, m := range d.members {
+			p, err := pattern(m.key, true)
+			if errors.Is(err, errEmpty) {
+				continue
+			}
+			if err != nil {
+				return nil, &UnsupportedError{s.path, "patternProperties", fmt.Sprintf("%q: %s", m.key, err)}
+			}
+			i := slices.IndexFunc(patterns, func(k *keyPattern) bool { return k.d == p })
+			if i < 0 {
+				i = len(patterns)
+				patterns = append(patterns, &keyPattern{p, map[*schema][]*schema{}})
+			}
+			patterns[i].of[s] = append(patterns[i].of[s], c.at(m.value, s.path+"/patternProperties/"+escape(m.key)))
+		}
+	}
+	if len(patterns) > mostPatterns {
+		return nil, &UnsupportedError{own[0].path, "patternProperties", fmt.Sprintf("more than %d patterns are not supported", mostPatterns)}
+	}
+	for _, s := range own {
+		d := s.at.get("required")
+		if d == nil || d.kind == docBool { // draft 3 has it as a truth of the property
+			continue
+		}
+		if d.kind != docArray {
+			return nil, &InvalidError{s.path, "required is a list of names"}
+		}
+		for _, n := range d.items {
+			if n.kind != docString {
+				return nil, &InvalidError{s.path, "required is a list of names"}
+			}
+			required[n.text] = true
+			if !known[n.text] {
+				known[n.text] = true
+				names = append(names, n.text)
+			}
+		}
+	}
+	// value is the node of a member's value: what properties, the patterns that match and else additionalProperties say.
+	value := func(name string, listed bool, matches func(int) bool) int32 {
+		var all []*schema
+		for _, s := range own {
+			said := false
+			if d := s.at.get("properties"); d != nil && listed {
+				if v := d.get(name); v != nil {
+					all = append(all, c.at(v, s.path+"/properties/"+escape(name)))
+					said = true
+				}
+			}
+			for i, p := range patterns {
+				if subs := p.of[s]; len(subs) > 0 && matches(i) {
+					all = append(all, subs...)
+					said = true
+				}
+			}
+			if d := s.at.get("additionalProperties"); d != nil && !said {
+				all = append(all, c.at(d, s.path+"/additionalProperties"))
+			}
+		}
+		return c.node(all)
+	}
+	o := &objectShape{min: least, max: most}
+	letters := 0
+	for _, name := range names {
+		letters += len(name)
+		v := value(name, true, func(i int) bool { return patterns[i].d.accepts(name) })
+		o.properties = append(o.properties, property{name, string(append(quote(nil, name), ':')), v, required[name]})
+	}
+	if letters > mostStates/2 {
+		return nil, &UnsupportedError{own[0].path, "properties", "their names are too long in all"}
+	}
+	for set := range 1 << len(patterns) {
+		v := value("", false, func(i int) bool { return set>>i&1 == 1 })
+		if c.impossible(v) {
+			continue
+		}
+		spec := &stringSpec{max: -1, make: func() *dfa {
+			d, err := otherThan(names)
+			if err != nil {
+				panic("grammar: " + err.Error()) // the names were counted
+			}
+			return d
+		}}
+		if len(names) == 0 {
+			spec = anyString
+		}
+		if len(patterns) > 0 {
+			others, err := otherThan(names)
+			if err == nil {
+				factors := []factor{{d: others}}
+				for i, p := range patterns {
+					factors = append(factors, factor{p.d, set>>i&1 == 0})
+				}
+				others, err = intersect(factors, 0, -1)
+			}
+			if errors.Is(err, errEmpty) {
+				continue
+			}
+			if err != nil {
+				return nil, &UnsupportedError{own[0].path, "patternProperties", err.Error()}
+			}
+			spec = &stringSpec{text: others, max: -1}
+		}
+		o.extra = append(o.extra, extraKey{c.addString(spec), v})
+	}
+	return &shape{object: o}, nil
+}

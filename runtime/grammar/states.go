@@ -1,0 +1,232 @@
+// The automaton that is made as it is walked: a state is the set of configurations that are open, its edges are filled
+// in when they are first followed, its mask when it is first asked for. Everything is shared by all bodies that are held to
+// the same grammar, behind one lock.
+
+package grammar
+
+import (
+	"encoding/binary"
+	"slices"
+	"sync"
+
+	"github.com/ossrun/ossrun/harmony/token"
+)
+
+// Compiled is a Grammar made from a schema, an expression, a choice or a written grammar.
+type Compiled struct {
+	mu     sync.Mutex
+	m      *machine
+	states []*state
+	ids    map[string]int32
+	masks  int // how many states keep a mask
+	// Relaxed names, by path, what the grammar does not hold the text to although the schema says so.
+	Relaxed []string
+}
+
+// state is a set of configurations.
+type state struct {
+	open  []int32 // sorted
+	done  bool    // the text may end here
+	next  *[256]int32
+	masks []endedMask
+}
+
+type endedMask struct {
+	ender int32
+	mask  []uint64
+}
+
+const (
+	unknown   int32 = 0  // an edge that was not followed yet; state 0 is never reached again
+	dead      int32 = -1 // an edge that leads nowhere
+	keptMasks       = 512
+	// mostFrames is the size from which a grammar is no longer given to new turns, so that memory is given back.
+	mostFrames = 1 << 19
+)
+
+// newCompiled begins with one frame.
+func newCompiled(p *program, kind frameKind, of int32) *Compiled {
+	c := &Compiled{m: newMachine(p), ids: map[string]int32{}}
+	c.states = []*state{{}}
+	c.add(c.m.expand(nil, c.m.push(kind, of, 0, 0, ended)))
+	return c
+}
+
+// firstState is where every body begins.
+const firstState int32 = 1
+
+// add interns a set of configurations.
+func (c *Compiled) add(open []int32) int32 {
+	slices.Sort(open)
+	open = slices.Compact(open)
+	if len(open) == 0 {
+		return dead
+	}
+	key := make([]byte, 0, 4*len(open))
+	for _, id := range open {
+		key = binary.LittleEndian.AppendUint32(key, uint32(id))
+	}
+	if id, ok := c.ids[string(key)]; ok {
+		return id
+	}
+	id := int32(len(c.states))
+	c.ids[string(key)] = id
+	c.states = append(c.states, &state{open: open, done: open[0] == ended})
+	return id
+}
+
+// step follows a byte.
+func (c *Compiled) step(from int32, b byte) int32 {
+	s := c.states[from]
+	if s.next == nil {
+		s.next = new([256]int32)
+	}
+	if to := s.next[b]; to != unknown {
+		return to
+	}
+	var buf [16]int32
+	open := buf[:0]
+	for _, id := range s.open {
+		open = c.m.move(open, id, b)
+	}
+	var to int32
+	if len(open) == 0 {
+		to = dead
+	} else {
+		to = c.add(slices.Clone(open))
+	}
+	s.next[b] = to
+	return to
+}
+
+// large tells that the grammar has grown beyond what is worth keeping.
+func (c *Compiled) large() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.m.frames) > mostFrames || len(c.states) > mostFrames/8
+}
+
+// Matcher begins a body.
+func (c *Compiled) Matcher() Matcher { return &matcher{c: c, at: firstState} }
+
+type matcher struct {
+	c  *Compiled
+	at int32
+}
+
+func (m *matcher) Done() bool {
+	if m.at < 0 {
+		return false
+	}
+	m.c.mu.Lock()
+	defer m.c.mu.Unlock()
+	return m.c.states[m.at].done
+}
+
+func (m *matcher) Accept(id int32) bool {
+	if id < 0 || int(id) >= ordinaryTokens {
+		return false
+	}
+	return m.bytes(token.Get().TokenBytes(id))
+}
+
+func (m *matcher) bytes(b []byte) bool {
+	m.c.mu.Lock()
+	defer m.c.mu.Unlock()
+	for _, x := range b {
+		if m.at < 0 {
+			return false
+		}
+		m.at = m.c.step(m.at, x)
+	}
+	return m.at >= 0
+}
+
+func (m *matcher) Mask(ender int32) []uint64 {
+	if m.at < 0 {
+		return only(ender) // Accept has told that nothing is promised any more
+	}
+	c := m.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.states[m.at]
+	for _, k := range s.masks {
+		if k.ender == ender {
+			return k.mask
+		}
+	}
+	mask := c.walk(m.at)
+	if s.done {
+		allow(mask, ender)
+	}
+	if c.masks++; c.masks > keptMasks {
+		for _, other := range c.states {
+			other.masks = nil
+		}
+		c.masks = 1
+	}
+	s.masks = append(s.masks, endedMask{ender, mask})
+	return mask
+}
+
+// walk makes the mask of a state. Inside a string that takes any text the plain tokens are known; what remains is the
+// trie of the others.
+func (c *Compiled) walk(from int32) []uint64 {
+	w := words()
+	trie := w.all
+	var mask []uint64
+	room := 0
+	for _, id := range c.states[from].open {
+		room = max(room, c.plainRoom(id, len(w.plain)-1))
+	}
+	if room > 0 {
+		mask = slices.Clone(w.plain[room])
+		if room == len(w.plain)-1 || len(c.states[from].open) == 1 {
+			trie = w.marked
+		}
+	} else {
+		mask = newMask()
+	}
+	var stack [longestToken + 1]int32
+	stack[0] = from
+	for i := 0; i < len(trie); {
+		t := &trie[i]
+		s := c.states[stack[t.depth]]
+		to := unknown
+		if s.next != nil {
+			to = s.next[t.edge]
+		}
+		if to == unknown {
+			to = c.step(stack[t.depth], t.edge)
+		}
+		if to < 0 {
+			i = int(t.next)
+			continue
+		}
+		stack[t.depth+1] = to
+		if t.token >= 0 {
+			allow(mask, t.token)
+		}
+		i++
+	}
+	return mask
+}
+
+// plainRoom is how many characters of any plain text a configuration takes, at most the number given.
+func (c *Compiled) plainRoom(id int32, most int) int {
+	if id == ended {
+		return 0
+	}
+	f := c.m.frames[id]
+	if f.kind != readString || f.b&15 != escNone {
+		return 0
+	}
+	s := c.m.strings[f.of]
+	if d := s.dfa(); d.total == nil || !d.total[f.a] {
+		return 0
+	}
+	if s.max < 0 {
+		return most
+	}
+	return min(most, s.max-int(f.b>>4))
+}

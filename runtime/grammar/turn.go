@@ -1,0 +1,324 @@
+// A Turn is the automaton of everything that the assistant may say to one request, from behind <|start|>assistant to the
+// token that ends the turn.
+//
+//	header --<|message|>--> body --<|end|>--> <|start|> assistant --> header ...
+//	                        body --<|return|>, <|call|>--> over
+//
+// What must stay true: every sequence of allowed tokens is legal Harmony for OpenAI's strict parser; a turn can only end
+// in an answer that is not empty or in a call of an offered tool; a body with a grammar can only end where the grammar is
+// fulfilled.
+
+package grammar
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/ossrun/ossrun/harmony/token"
+)
+
+// Grammar holds a body to a language. Its methods may be called by many turns at once.
+type Grammar interface {
+	// Matcher begins a body.
+	Matcher() Matcher
+}
+
+// Matcher is a place in a body. It belongs to one turn.
+type Matcher interface {
+	// Mask allows the tokens that go on from here, and ender where the body may end here. It allows one at least.
+	Mask(ender int32) []uint64
+	// Accept takes a token that Mask allowed, enders excepted; it reports whether it was one.
+	Accept(id int32) bool
+	// Done tells whether the body may end here.
+	Done() bool
+}
+
+// Choice says whether tools may, must or must not be called.
+type Choice uint8
+
+const (
+	Auto     Choice = iota // the model decides
+	None                   // no tool can be called
+	Required               // some tool is called, after reasoning if the model wants it
+	Named                  // the function TurnRules.Name is called, after reasoning if the model wants it
+)
+
+// FunctionRule is one function that the request offers as functions.NAME. Body may be nil: then arguments are any JSON
+// object.
+type FunctionRule struct {
+	Name string
+	Body Grammar
+}
+
+// TurnRules says what the assistant may do.
+type TurnRules struct {
+	Functions       []FunctionRule
+	Python, Browser bool // the built-in tools are offered
+	Choice          Choice
+	Name            string  // with Named: the function, without "functions."
+	Final           Grammar // of the answer; nil: free text
+	// MaxReasoning bounds the tokens of analysis; when they are used up the message is closed and the answer, or the call
+	// that Choice demands, is forced. 0: no bound; less than 0: no analysis at all.
+	MaxReasoning int
+}
+
+// mostMessages is how many messages a turn may hold before its answer or call is forced.
+const mostMessages = 16
+
+// place is where in a message a turn is.
+type place uint8
+
+const (
+	inHeader place = iota
+	inBody
+	atStart // <|start|> is next
+	inRole  // assistant is next
+	over    // the turn has ended
+	lost    // a token came that was not allowed: nothing is promised any more
+)
+
+// ErrNotAllowed is returned by Accept for a token that the mask did not allow.
+var ErrNotAllowed = errors.New("the token is not allowed here")
+
+// Turn is not safe for concurrent use.
+type Turn struct {
+	rules TurnRules
+	tools []recipient
+	body  []Grammar // of each tool; nil: free text
+
+	place    place
+	table    *headerTable
+	node     int32
+	tool     int32  // that the header has named, -1 for none
+	channel  string // of the body
+	ender    int32  // of the body
+	free     enderMask
+	matcher  Matcher
+	spoken   bool // the body has at least one token
+	messages int
+	reason   int // tokens of analysis so far
+}
+
+// roleToken is "assistant", which is one token; startMask and roleMask allow what stands between messages.
+var (
+	roleToken = sync.OnceValue(func() int32 { return token.Get().Encode(nil, "assistant")[0] })
+	startMask = sync.OnceValue(func() []uint64 { return only(token.Start) })
+	roleMask  = sync.OnceValue(func() []uint64 { return only(roleToken()) })
+)
+
+// NewTurn begins behind <|start|>assistant. Errors name what the rules ask for and cannot have.
+func NewTurn(r TurnRules) (*Turn, error) {
+	t := &Turn{rules: r}
+	if r.Choice > Named {
+		return nil, fmt.Errorf("tool choice %d is unknown", r.Choice)
+	}
+	seen := map[string]bool{}
+	for _, f := range r.Functions {
+		if err := checkName(f.Name); err != nil {
+			return nil, err
+		}
+		if seen[f.Name] {
+			return nil, fmt.Errorf("the function %q is offered twice", f.Name)
+		}
+		seen[f.Name] = true
+		if r.Choice == None || r.Choice == Named && f.Name != r.Name {
+			continue
+		}
+		body := f.Body
+		if body == nil {
+			body = JSONObject()
+		}
+		t.offer(recipient{"functions." + f.Name, functionTool}, body)
+	}
+	if r.Choice == Named && !seen[r.Name] {
+		return nil, fmt.Errorf("the tool choice names %q, which is not offered", r.Name)
+	}
+	if r.Choice == Auto || r.Choice == Required {
+		if r.Python {
+			t.offer(recipient{"python", pythonTool}, nil)
+		}
+		if r.Browser {
+			for _, name := range []string{"search", "open", "find"} {
+				t.offer(recipient{"browser." + name, browserTool}, JSONObject())
+			}
+		}
+	}
+	if r.Choice == Required && len(t.tools) == 0 {
+		return nil, errors.New("the tool choice requires a call, but no tool is offered")
+	}
+	t.beginHeader()
+	return t, nil
+}
+
+func (t *Turn) offer(r recipient, body Grammar) {
+	t.tools = append(t.tools, r)
+	t.body = append(t.body, body)
+}
+
+// beginHeader chooses what the next message may be.
+func (t *Turn) beginHeader() {
+	must := t.rules.Choice == Required || t.rules.Choice == Named
+	spent := t.messages >= mostMessages || t.rules.MaxReasoning > 0 && t.reason >= t.rules.MaxReasoning
+	analysis := t.rules.MaxReasoning >= 0 && !spent
+	var r headerRules
+	switch {
+	case must:
+		r = headerRules{calls: true, oneForm: true, analysis: analysis && t.messages == 0}
+	case spent:
+		r = headerRules{final: true}
+	default:
+		r = headerRules{analysis: analysis, commentary: true, final: true, calls: len(t.tools) > 0}
+	}
+	t.place, t.table, t.node, t.tool = inHeader, tableFor(t.tools, r), 0, -1
+}
+
+// Mask allows the tokens that may come next; nil allows all. The caller must not change it.
+func (t *Turn) Mask() []uint64 {
+	switch t.place {
+	case inHeader:
+		return t.table.maskAt(t.node)
+	case atStart:
+		return startMask()
+	case inRole:
+		return roleMask()
+	case inBody:
+		switch {
+		case t.matcher != nil:
+			return t.matcher.Mask(t.ender)
+		case t.budgetSpent():
+			return t.free.end
+		case !t.spoken && t.ender != token.End:
+			return textMask()
+		}
+		return t.free.text
+	}
+	return nil
+}
+
+// budgetSpent tells that the analysis being written must end.
+func (t *Turn) budgetSpent() bool {
+	return t.ender == token.End && t.channel == Analysis && t.rules.MaxReasoning > 0 && t.reason >= t.rules.MaxReasoning
+}
+
+// Forced returns the tokens that must come next, where there is no choice: they may be fed without sampling, and each
+// must be given to Accept. It is nil where there is a choice.
+func (t *Turn) Forced() []int32 {
+	switch t.place {
+	case inHeader:
+		return t.table.forced(t.node)
+	case atStart:
+		return []int32{token.Start, roleToken()}
+	case inRole:
+		return []int32{roleToken()}
+	case inBody:
+		if t.matcher == nil && !t.budgetSpent() {
+			return nil
+		}
+		if id, ok := single(t.Mask()); ok {
+			return []int32{id}
+		}
+	}
+	return nil
+}
+
+// Over tells that the turn has ended: its last token was <|return|> or <|call|>.
+func (t *Turn) Over() bool { return t.place == over }
+
+// Reasoning counts the tokens of analysis so far, without headers and enders.
+func (t *Turn) Reasoning() int { return t.reason }
+
+// Accept takes the next token. After ErrNotAllowed the turn allows everything and promises nothing.
+func (t *Turn) Accept(id int32) error {
+	if !t.accept(id) {
+		t.place = lost
+		return fmt.Errorf("token %d: %w", id, ErrNotAllowed)
+	}
+	return nil
+}
+
+func (t *Turn) accept(id int32) bool {
+	switch t.place {
+	case inHeader:
+		return t.acceptHeader(id)
+	case inBody:
+		return t.acceptBody(id)
+	case atStart:
+		t.place = inRole
+		return id == token.Start
+	case inRole:
+		t.beginHeader()
+		return id == roleToken()
+	}
+	return false
+}
+
+func (t *Turn) acceptHeader(id int32) bool {
+	if id < 0 || id >= token.VocabSize {
+		return false
+	}
+	at := t.node
+	if int(id) >= ordinaryTokens {
+		at = t.table.special(at, id)
+	} else {
+		for _, b := range token.Get().TokenBytes(id) {
+			if at = t.table.step(at, b); at < 0 {
+				return false
+			}
+			if tool := t.table.nodes[at].tool; tool >= 0 {
+				t.tool = tool
+			}
+		}
+	}
+	if at < 0 {
+		return false
+	}
+	t.node = at
+	if channel := t.table.nodes[at].channel; channel != "" {
+		t.beginBody(channel)
+	}
+	return true
+}
+
+func (t *Turn) beginBody(channel string) {
+	var g Grammar
+	t.place, t.channel, t.spoken = inBody, channel, false
+	switch {
+	case t.tool >= 0:
+		t.ender, g = token.Call, t.body[t.tool]
+	case channel == Final:
+		t.ender, g = token.Return, t.rules.Final
+	default:
+		t.ender = token.End
+	}
+	t.free, t.matcher = enderMasks()[t.ender], nil
+	if g != nil {
+		t.matcher = g.Matcher()
+	}
+}
+
+func (t *Turn) acceptBody(id int32) bool {
+	if id == t.ender {
+		if t.matcher != nil && !t.matcher.Done() || t.matcher == nil && !t.spoken && id != token.End {
+			return false
+		}
+		t.matcher = nil
+		t.messages++
+		t.place = over
+		if id == token.End {
+			t.place = atStart
+		}
+		return true
+	}
+	if id < 0 || int(id) >= ordinaryTokens || t.budgetSpent() {
+		return false
+	}
+	t.spoken = true
+	if t.matcher != nil {
+		return t.matcher.Accept(id)
+	}
+	if t.channel == Analysis && t.ender == token.End {
+		t.reason++
+	}
+	return true
+}
