@@ -65,15 +65,15 @@ func TestDoctorJSON(t *testing.T) {
 	if r.Machine.Cores < 1 || r.Machine.MemoryTotal < 1<<28 || r.Machine.MemoryFree > r.Machine.MemoryTotal || len(r.Machine.ISAs) == 0 {
 		t.Errorf("machine %+v", r.Machine)
 	}
-	if len(r.Models) != 3 || r.Golden != nil || r.Selftest != nil || r.Passed != nil {
+	if len(r.Models) < 3 || r.Golden != nil || r.Selftest != nil || r.Passed != nil {
 		t.Errorf("report %+v", r)
 	}
 	for _, m := range r.Models {
 		if m.Fits != (m.Needs <= r.Machine.MemoryFree) {
 			t.Errorf("%s needs %d of %d and fits: %v", m.Name, m.Needs, r.Machine.MemoryFree, m.Fits)
 		}
-		// 13.76 and 65.25 GB of weights, 0.8 and 1.2 GB of float32 cache for 8192 tokens and two windows, and scratch
-		if least := map[string]int64{"20b": 14.5e9, "120b": 66.4e9}[m.Name]; m.Needs < least || least > 0 && m.Needs > least+1e9 {
+		// 13.76 and 65.25 GB of weights, 0.40 and 0.60 GB of float32 cache for 8192 tokens; windows and scratch come on top
+		if least := map[string]int64{"20b": 14.16e9, "120b": 65.85e9}[m.Name]; m.Needs < least || least > 0 && m.Needs > least+0.3e9 {
 			t.Errorf("%s needs %d bytes", m.Name, m.Needs)
 		}
 	}

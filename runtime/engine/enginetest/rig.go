@@ -76,11 +76,12 @@ func (t tensor) row(i int) []float64 {
 	return v
 }
 
-// weight makes a random bf16 tensor.
+// weight makes a random bf16 tensor of values between 0.5 and 2 and their negatives.
 func (r *rig) weight(name string, rows, width int) (*engine.Buffer, tensor) {
 	t := tensor{make([]byte, 2*rows*width), width}
 	for i := range rows * width {
-		binary.LittleEndian.PutUint16(t.data[2*i:], toBF16(float32(r.rand.NormFloat64())))
+		bits := r.rand.Uint32()
+		binary.LittleEndian.PutUint16(t.data[2*i:], uint16(bits&0x807f|0x3f00|bits>>8&0x80)) // sign and mantissa of any kind, size 0.5 to 2
 	}
 	return r.upload(name, engine.BF16, rows, width, t.data), t
 }

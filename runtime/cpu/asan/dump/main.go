@@ -1,0 +1,199 @@
+// dump writes a recorded Program, its weights, and steps of a golden with the logits they must give, as one file that asan/replay.cpp runs
+// without Go: dump [-compute exact|int8] GOLDEN-FOLDER > FILE.
+//
+// The file is lines of words, some followed by raw little-endian bytes:
+//
+//	shape HIDDEN INTERMEDIATE HEADS KV-HEADS HEAD-DIM EXPERTS EXPERTS-PER-TOKEN PAGE-TOKENS PAGE-BYTES KV-BF16
+//	buffer ID BYTES                     scratch and cache, filled with NaN
+//	weight ID BYTES + bytes
+//	op KIND EXTENT NUMBER... : ID...    numbers are those of the C function, in its order; ID -1 is a null pointer
+//	step ROWS LOGIT-ROWS TABLES VOCAB TOLERANCE + int32 tokens, positions, tables, full_at, window_at, logit_row; float32 logits
+package main
+
+import (
+	"bufio"
+	"encoding/binary"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/engine/golden"
+)
+
+func main() {
+	compute := flag.String("compute", engine.Exact, "compute mode")
+	flag.Parse()
+	w := bufio.NewWriter(os.Stdout)
+	err := dump(w, flag.Arg(0), *compute)
+	if err == nil {
+		err = w.Flush()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "dump:", err)
+		os.Exit(1)
+	}
+}
+
+const (
+	maxRows = 160
+	pages   = 64
+)
+
+func dump(w io.Writer, dir, compute string) error {
+	ckpt, err := models.Open(filepath.Join(dir, "checkpoint"))
+	if err != nil {
+		return err
+	}
+	defer ckpt.Close()
+	cases, err := golden.Read(dir, ckpt.Spec.Vocab)
+	if err != nil {
+		return err
+	}
+	p, err := engine.Record(ckpt.Spec, engine.Options{Compute: compute, Pages: pages}, maxRows)
+	if err != nil {
+		return err
+	}
+	writeProgram(w, p, ckpt)
+	pool := golden.NewPages(pages)
+	for _, c := range cases {
+		if c.Name != "len31" && c.Name != "len129" {
+			continue
+		}
+		if err := writeCase(w, p, pool, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeProgram(w io.Writer, p *engine.Program, ckpt *models.Checkpoint) {
+	s, bf16 := p.Spec, 0
+	if p.Options.KV == "bf16" {
+		bf16 = 1
+	}
+	fmt.Fprintln(w, "shape", s.Hidden, s.Intermediate, s.Heads, s.KVHeads, s.HeadDim, s.Experts, s.ExpertsPerToken,
+		engine.PageTokens, engine.PageBytes(s, p.Options.KV), bf16)
+	ids := map[*engine.Buffer]int{nil: -1}
+	for i, b := range p.Buffers {
+		ids[b] = i
+		switch b.Home {
+		case engine.Weight:
+			fmt.Fprintln(w, "weight", i, p.BytesOf(b))
+			w.Write(ckpt.Tensor(b.Name).Data)
+		case engine.Logits:
+			ids[b] = -1
+		default:
+			fmt.Fprintln(w, "buffer", i, p.BytesOf(b))
+		}
+	}
+	for _, op := range p.Ops {
+		writeOp(w, op, ids)
+	}
+}
+
+// writeOp names the numbers that the C function of this kind takes.
+func writeOp(w io.Writer, op *engine.Op, ids map[*engine.Buffer]int) {
+	extent := 0
+	switch op.Out[0].Extent {
+	case engine.PerSlot:
+		extent = 1
+	case engine.PerLogit:
+		extent = 2
+	}
+	fmt.Fprint(w, "op ", op.Kind, " ", extent)
+	switch op.Kind {
+	case engine.Angles:
+		fmt.Fprintf(w, " %x", op.Scale)
+		for _, f := range op.Frequencies {
+			fmt.Fprintf(w, " %x", f)
+		}
+	case engine.Norm:
+		fmt.Fprintf(w, " %d %x", op.In[0].Width, op.Eps)
+	case engine.Linear:
+		add := 0
+		if op.Add {
+			add = 1
+		}
+		fmt.Fprint(w, " ", op.In[0].Width, " ", add)
+		for i := 0; i < len(op.W); i += 2 {
+			fmt.Fprint(w, " ", op.W[i].Rows)
+		}
+	case engine.WriteKV:
+		fmt.Fprint(w, " ", op.CacheLayer, " ", op.Window)
+	case engine.Attend:
+		fmt.Fprintf(w, " %d %d %x", op.CacheLayer, op.Window, op.Scale)
+	case engine.Quantize:
+		fmt.Fprint(w, " ", op.In[0].Width)
+	case engine.GateUp:
+		fmt.Fprintf(w, " %x", op.Limit)
+	}
+	fmt.Fprint(w, " :")
+	for _, list := range [][]*engine.Buffer{op.Out, op.In, op.W} {
+		for _, b := range list {
+			fmt.Fprint(w, " ", ids[b])
+		}
+	}
+	fmt.Fprintln(w)
+}
+
+// writeCase feeds two copies of the prompt side by side: most of it, then the rest; in between another sequence has one row.
+func writeCase(w io.Writer, p *engine.Program, pool *golden.Pages, c golden.Case) error {
+	a, b := pool.NewSequence(p.Spec), pool.NewSequence(p.Spec)
+	defer a.Close()
+	defer b.Close()
+	cut := len(c.Tokens) - 7
+	for _, part := range []struct{ from, to int }{{0, cut}, {cut, len(c.Tokens)}} {
+		var batch engine.Batch
+		var want [][]float32
+		long, err := a.Extend(part.to - part.from)
+		if err != nil {
+			return err
+		}
+		short, err := b.Extend(1)
+		if err != nil {
+			return err
+		}
+		batch.Seqs = []engine.SeqRows{long, short}
+		batch.Tokens = append(append(batch.Tokens, c.Tokens[part.from:part.to]...), c.Tokens[b.Length-1])
+		for i, position := range c.Positions {
+			if at := int(position); at >= part.from && at < part.to {
+				batch.LogitRows = append(batch.LogitRows, int32(at-part.from))
+				want = append(want, c.Logits[i])
+			}
+			if int(position) == b.Length-1 {
+				batch.LogitRows = append(batch.LogitRows, int32(part.to-part.from))
+				want = append(want, c.Logits[i])
+			}
+		}
+		writeStep(w, p, &batch, want)
+	}
+	return nil
+}
+
+func writeStep(w io.Writer, p *engine.Program, b *engine.Batch, want [][]float32) {
+	var positions, tables, fullAt, windowAt []int32
+	for _, q := range b.Seqs {
+		full := int32(len(tables))
+		tables = append(tables, q.Full...)
+		window := int32(len(tables))
+		tables = append(tables, q.Window...)
+		for r := range q.Rows {
+			positions, fullAt, windowAt = append(positions, q.Start+r), append(fullAt, full), append(windowAt, window)
+		}
+	}
+	tolerance := 1e-3
+	if p.Options.Compute != engine.Exact {
+		tolerance = 4 // a nearly tied expert may change; this run is about memory
+	}
+	fmt.Fprintln(w, "step", len(b.Tokens), len(b.LogitRows), len(tables), p.Spec.Vocab, tolerance)
+	for _, list := range [][]int32{b.Tokens, positions, tables, fullAt, windowAt, b.LogitRows} {
+		binary.Write(w, binary.LittleEndian, list)
+	}
+	for _, row := range want {
+		binary.Write(w, binary.LittleEndian, row)
+	}
+}
