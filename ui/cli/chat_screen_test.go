@@ -63,25 +63,33 @@ func (term *terminal) text() string {
 	return term.screen.String()
 }
 
-// wait waits until the screen shows all of want.
-func (term *terminal) wait(want ...string) string {
+// until waits for a screen on which ready holds, and fails the test with what was awaited if it never comes.
+func (term *terminal) until(awaited string, ready func(screen string) bool) string {
 	term.t.Helper()
 	deadline := time.Now().Add(60 * time.Second)
 	for {
-		text, missing := term.text(), ""
-		for _, w := range want {
-			if !strings.Contains(text, w) {
-				missing = w
-			}
-		}
-		if missing == "" {
+		text := term.text()
+		if ready(text) {
 			return text
 		}
 		if time.Now().After(deadline) {
-			term.t.Fatalf("%q never came; the screen is:\n%s", missing, text)
+			term.t.Fatalf("%s never came; the screen is:\n%s", awaited, text)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
+}
+
+// wait waits until the screen shows all of want.
+func (term *terminal) wait(want ...string) string {
+	term.t.Helper()
+	return term.until(strings.Join(want, " and "), func(screen string) bool {
+		for _, w := range want {
+			if !strings.Contains(screen, w) {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 func (term *terminal) send(keys string) {
@@ -93,16 +101,17 @@ func (term *terminal) send(keys string) {
 
 func TestChatOnTheScreen(t *testing.T) {
 	term, cmd := startInTerminal(t, 100, 30, "chat", "--model", "demo", "--temperature", "0")
-	term.wait("demo", "medium")
+	term.wait("effort medium")
 	term.send("\x12") // Ctrl+R: the next effort
-	term.wait("high")
+	term.wait("effort high")
 	term.send("How do I serve an OpenAI API?\r")
-	screen := term.wait("ossrun serve", "tok/s", "thought for")
-	if strings.Contains(screen, "<|") {
-		t.Errorf("a special token is on the screen:\n%s", screen)
+	term.wait("ossrun serve")
+	screen := term.until("the end of the answer", func(s string) bool { return strings.Contains(s, "tok/s") && !strings.Contains(s, "Esc stops") })
+	if !strings.Contains(screen, "thought for") || strings.Contains(screen, "<|") {
+		t.Errorf("reasoning is not folded, or a special token shows:\n%s", screen)
 	}
 	term.send("/effort low\r")
-	term.wait("low")
+	term.wait("effort low")
 	term.send("\x03")
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
