@@ -29,7 +29,7 @@ extern "C" {
 enum {
   kMxBlock = 32,      // elements along k that share one scale (MXFP4 weights, q8 activations)
   kMaxHeadDim = 256,  // largest head dimension the attention kernels take
-  kKernelStackBytes = 112 * 1024  // no kernel needs more stack than this
+  kKernelStackBytes = 80 * 1024  // no kernel needs more stack than this
 };
 
 typedef struct Kernels {
@@ -131,8 +131,7 @@ typedef struct Kernels {
 
 // Plain loops: the reference that the others are tested against, and what any machine can run.
 const Kernels* kernels_scalar(void);
-// AVX2 + FMA (with AVX-VNNI for 8-bit activations where it is there); null where the CPU or the
-// operating system cannot.
+// AVX2 + FMA; null where the CPU or the operating system cannot.
 const Kernels* kernels_avx2(void);
 // AVX-512 F, BW, DQ, VL and VNNI; null where the CPU or the operating system cannot.
 const Kernels* kernels_avx512(void);
