@@ -1,0 +1,110 @@
+// What masks cost: BenchmarkMask* report a step where the state was met before, TestMaskTimes the first meeting.
+
+package grammar
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ossrun/ossrun/harmony/token"
+)
+
+// speedCases are a schema and a text that fulfils it.
+var speedCases = []struct{ name, schema, text string }{
+	{"tool", weather, `{"city":"San Francisco, California","days":12}`},
+	{"free", `{"type":"object"}`, `{"query":"select a, b from \"t\"\nwhere x > 3","limit":[1,2.5,{"deep":{"er":"yes"}}],"ok":true}`},
+	{"order", `{"type":"object","properties":{"id":{"type":"string","pattern":"^[A-Z]{2}-[0-9]{3}$"},"note":{"type":"string","maxLength":200},"when":{"type":"string","format":"date-time"},"price":{"type":"number","minimum":0,"maximum":1000},"kind":{"enum":["new","old","none"]}},"required":["id","note","when","price","kind"],"additionalProperties":false}`,
+		`{"id":"AB-123","note":"leave it at the door, please; the bell does not work.","when":"2026-11-21T10:43:00Z","price":12.5,"kind":"old"}`},
+	{"words", `{"type":"string","pattern":"^[a-zA-Z0-9 .,;-]+$"}`, `"The quick brown fox jumps over the lazy dog, again and again."`},
+	{"open", `{"type":"object","properties":{"command":{"type":"string"},"cwd":{"type":"string"}},"required":["command"]}`, `{"command":"ls -l | grep 'a' > \"out\"","cwd":"/tmp","more":[{}]}`},
+}
+
+// firstMeetings walks a text with a grammar that is new and returns what each mask cost.
+func firstMeetings(t testing.TB, schema, text string) []time.Duration {
+	t.Helper()
+	c, err := compileSchema([]byte(schema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := c.Matcher()
+	var took []time.Duration
+	for _, id := range token.Get().Encode(nil, text) {
+		begin := time.Now()
+		mask := m.Mask(token.Call)
+		took = append(took, time.Since(begin))
+		if !Allowed(mask, id) || !m.Accept(id) {
+			t.Fatalf("%s: %q is refused", text, token.Get().TokenBytes(id))
+		}
+	}
+	if !m.Done() {
+		t.Fatalf("%s is not whole", text)
+	}
+	return took
+}
+
+func TestMaskTimes(t *testing.T) {
+	words()
+	for _, c := range speedCases {
+		var all, worst []time.Duration
+		for range 3 { // the best of three: other programs run on this machine
+			took := firstMeetings(t, c.schema, c.text)
+			if worst == nil || slices.Max(took) < slices.Max(worst) {
+				worst = took
+			}
+		}
+		all = slices.Sorted(slices.Values(worst))
+		t.Logf("%-6s first meeting of %d states: median %v, 9 of 10 under %v, worst %v", c.name, len(all), all[len(all)/2], all[len(all)*9/10], all[len(all)-1])
+		if all[len(all)-1] > 200*time.Millisecond {
+			t.Errorf("%s: a mask takes %v", c.name, all[len(all)-1])
+		}
+	}
+}
+
+func BenchmarkMask(b *testing.B) {
+	for _, c := range speedCases {
+		b.Run(c.name, func(b *testing.B) {
+			g := schemaOf(b, c.schema)
+			ids := token.Get().Encode(nil, c.text)
+			n := 0
+			for b.Loop() {
+				m := g.Matcher()
+				for _, id := range ids {
+					m.Mask(token.Call)
+					m.Accept(id)
+					n++
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/token")
+		})
+	}
+}
+
+// A token outside bodies with a grammar.
+func BenchmarkFreeTurn(b *testing.B) {
+	rules := TurnRules{Functions: []FunctionRule{{Name: "get_weather"}, {Name: "search"}}}
+	text := "<|channel|>analysis<|message|>The user wants to know what the weather will be like, so I look.<|end|><|start|>assistant<|channel|>final<|message|>It rains.<|return|>"
+	ids := spell(text)
+	n := 0
+	for b.Loop() {
+		turn, err := NewTurn(rules)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, id := range ids {
+			turn.Mask()
+			if err := turn.Accept(id); err != nil {
+				b.Fatal(err)
+			}
+			n++
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/token")
+}
+
+func BenchmarkLoop(b *testing.B) {
+	var l Loop
+	for i := 0; b.Loop(); i++ {
+		l.Push(int32(i * i % 1009))
+	}
+}
