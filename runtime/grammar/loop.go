@@ -6,36 +6,40 @@ const (
 	loopPeriods = 256 // the longest repeated piece that is seen, in tokens
 	loopTokens  = 512 // tokens that repeat what stood a period before, at least
 	loopRounds  = 8   // rounds of the period, at least
+	loopEvery   = 32  // tokens from one look to the next
+	loopMemory  = loopPeriods * (loopRounds + 1)
 )
 
 // Loop watches the tokens of a turn. It fires when the text has said the same piece of up to 256 tokens again and again
-// for 512 tokens and eight rounds: long enough that no table or rule of dashes is taken for a loop. The zero value is
-// ready to use. A token costs a pass over 256 counters.
+// for 512 tokens and eight rounds: long enough that no table or rule of dashes is taken for a loop. It looks back every 32
+// tokens. The zero value is ready to use.
 type Loop struct {
-	recent [loopPeriods]int32  // the last tokens, the one at count%loopPeriods is the oldest
-	runs   [loopPeriods]uint32 // runs[p-1]: how many tokens in a row equal the one p before
+	recent []int32
 	count  int
 }
 
 // Push takes the next token and tells whether the text loops.
 func (l *Loop) Push(id int32) bool {
-	at := l.count % loopPeriods
-	loops := false
-	for p := 1; p <= min(l.count, loopPeriods); p++ {
-		back := at - p
-		if back < 0 {
-			back += loopPeriods
+	if len(l.recent) == 2*loopMemory {
+		l.recent = append(l.recent[:0], l.recent[loopMemory:]...)
+	}
+	l.recent = append(l.recent, id)
+	if l.count++; l.count%loopEvery != 0 {
+		return false
+	}
+	for p := 1; p <= loopPeriods; p++ {
+		need := max(loopTokens, loopRounds*p)
+		last := len(l.recent) - 1
+		if last < need+p-1 {
+			break
 		}
-		if l.recent[back] != id {
-			l.runs[p-1] = 0
-			continue
+		run := 0
+		for run < need && l.recent[last-run] == l.recent[last-run-p] {
+			run++
 		}
-		l.runs[p-1]++
-		if run := int(l.runs[p-1]); run >= loopTokens && run >= loopRounds*p {
-			loops = true
+		if run == need {
+			return true
 		}
 	}
-	l.recent[at] = id
-	l.count++
-	return loops
+	return false
 }

@@ -19,6 +19,8 @@ type Compiled struct {
 	states []*state
 	ids    map[string]int32
 	masks  int // how many states keep a mask
+	// by string: the same without a bound on its length, for masks
+	unbounded map[int32]int32
 	// Relaxed names, by path, what the grammar does not hold the text to although the schema says so.
 	Relaxed []string
 }
@@ -96,7 +98,25 @@ func (c *Compiled) step(from int32, b byte) int32 {
 		to = c.add(slices.Clone(open))
 	}
 	s.next[b] = to
+	if len(s.open) == 1 && b >= 0x20 && b != '"' && b != '\\' {
+		c.spread(s, b, to)
+	}
 	return to
+}
+
+// spread fills in the edges of all bytes that a string does not tell apart from b. Quotes, backslashes and controls are in
+// classes of their own.
+func (c *Compiled) spread(s *state, b byte, to int32) {
+	f := c.m.frames[s.open[0]]
+	if f.kind != readString || f.b&15 != escNone {
+		return
+	}
+	class := &c.m.strings[f.of].dfa().class
+	for other := range 256 {
+		if class[other] == class[b] {
+			s.next[other] = to
+		}
+	}
 }
 
 // large tells that the grammar has grown beyond what is worth keeping.
@@ -155,7 +175,7 @@ func (m *matcher) Mask(ender int32) []uint64 {
 			return k.mask
 		}
 	}
-	mask := c.walk(m.at)
+	mask := c.text(m.at)
 	if s.done {
 		allow(mask, ender)
 	}
@@ -167,6 +187,40 @@ func (m *matcher) Mask(ender int32) []uint64 {
 	}
 	s.masks = append(s.masks, endedMask{ender, mask})
 	return mask
+}
+
+// text makes the mask of a state, without enders. While a string may go on for longer than any token its length does not
+// matter: then the mask is that of a string without a bound, which is made once.
+func (c *Compiled) text(at int32) []uint64 {
+	s := c.states[at]
+	if len(s.open) != 1 || s.open[0] == ended {
+		return c.walk(at)
+	}
+	f := c.m.frames[s.open[0]]
+	if f.kind != readString {
+		return c.walk(at)
+	}
+	spec := c.m.strings[f.of]
+	count := int(f.b >> 4)
+	if spec.max < 0 || count < spec.min || spec.max-count < longestToken {
+		return c.walk(at)
+	}
+	if c.unbounded == nil {
+		c.unbounded = map[int32]int32{}
+	}
+	twin, ok := c.unbounded[f.of]
+	if !ok {
+		twin = int32(len(c.m.strings))
+		c.m.strings = append(c.m.strings, &stringSpec{make: spec.make, text: spec.text, max: -1})
+		c.unbounded[f.of] = twin
+	}
+	at = c.add([]int32{c.m.push(readString, twin, f.a, f.b&15, f.parent)})
+	s = c.states[at]
+	if len(s.masks) == 0 {
+		s.masks = []endedMask{{-1, c.walk(at)}}
+		c.masks++
+	}
+	return slices.Clone(s.masks[0].mask)
 }
 
 // walk makes the mask of a state. Inside a string that takes any text the plain tokens are known; what remains is the
