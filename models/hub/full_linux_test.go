@@ -25,7 +25,7 @@ func TestFullDisk(t *testing.T) {
 	})
 	r := sample(1 << 20)
 	server, client, o := serve(t, r)
-	server.Throttle(1 << 20)
+	server.Throttle(100_000) // so that there are several reports while it lasts
 	o.Root = filepath.Join(disk, "hub")
 	// Somebody else fills the disk when the pull has got half a megabyte.
 	filler := filepath.Join(disk, "filler")
