@@ -84,10 +84,11 @@ func (c *compiler) addNumber(d *dfa) int32 {
 	return id
 }
 
-// compile finds all nodes from the root on and makes the program.
-func (c *compiler) compile(root *schema) (int32, error) {
+// compile finds all nodes from that of the schemas given on, and makes the program.
+func (c *compiler) compile(all []*schema) (int32, error) {
 	c.strings, c.numbers, c.apart = map[*stringSpec]int32{}, map[*dfa]int32{}, map[*schema]bool{}
-	first := c.node([]*schema{root})
+	root := all[0]
+	first := c.node(all)
 	for i := 0; i < len(c.nodes); i++ {
 		if i > mostSchemaNodes {
 			return 0, &UnsupportedError{root.path, "schema", fmt.Sprintf("it is larger than %d places", mostSchemaNodes)}

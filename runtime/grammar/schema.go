@@ -179,15 +179,23 @@ const keptSchemas = 1024
 
 // Schema compiles a JSON Schema (draft 2020-12, see docs/json-schema.md), or returns what was compiled for the same bytes
 // before. Errors are *InvalidError and *UnsupportedError.
-func Schema(raw []byte) (*Compiled, error) {
+func Schema(raw []byte) (*Compiled, error) { return cachedSchema(raw, false) }
+
+// Arguments is Schema for the parameters of a function, whose arguments are an object even if the schema does not say so.
+func Arguments(raw []byte) (*Compiled, error) { return cachedSchema(raw, true) }
+
+func cachedSchema(raw []byte, object bool) (*Compiled, error) {
 	key := sha256.Sum256(raw)
+	if object {
+		key[0] ^= 1
+	}
 	compiledSchemas.Lock()
 	c := compiledSchemas.made[key]
 	compiledSchemas.Unlock()
 	if c != nil && !c.large() {
 		return c, nil
 	}
-	c, err := compileSchema(raw)
+	c, err := compileSchema(raw, object)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +208,8 @@ func Schema(raw []byte) (*Compiled, error) {
 	return c, nil
 }
 
-func compileSchema(raw []byte) (*Compiled, error) {
+// compileSchema compiles; object demands an object beside what the schema says.
+func compileSchema(raw []byte, object bool) (*Compiled, error) {
 	d, err := parseDocument(raw)
 	if err != nil {
 		return nil, &InvalidError{"", err.Error()}
@@ -211,7 +220,11 @@ func compileSchema(raw []byte) (*Compiled, error) {
 		r.base = strings.TrimSuffix(id.text, "#")
 	}
 	c := &compiler{reader: r, program: newProgram(), nodeOf: map[string]int32{}}
-	root, err := c.compile(r.root)
+	all := []*schema{r.root}
+	if object {
+		all = append(all, r.at(&doc{kind: docObject, members: []member{{"type", &doc{kind: docString, text: "object"}}}}, ""))
+	}
+	root, err := c.compile(all)
 	if err != nil {
 		return nil, err
 	}

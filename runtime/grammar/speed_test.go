@@ -23,7 +23,7 @@ var speedCases = []struct{ name, schema, text string }{
 // firstMeetings walks a text with a grammar that is new and returns what each mask cost.
 func firstMeetings(t testing.TB, schema, text string) []time.Duration {
 	t.Helper()
-	c, err := compileSchema([]byte(schema))
+	c, err := compileSchema([]byte(schema), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,5 +106,13 @@ func BenchmarkLoop(b *testing.B) {
 	var l Loop
 	for i := 0; b.Loop(); i++ {
 		l.Push(int32(i * i % 1009))
+	}
+}
+
+// What the first grammar of a process waits for, the vocabulary's own table aside.
+func BenchmarkVocabulary(b *testing.B) {
+	token.Get()
+	for b.Loop() {
+		newVocabulary()
 	}
 }

@@ -21,8 +21,6 @@ type Compiled struct {
 	masks  int // how many states keep a mask
 	// by string: the same without a bound on its length, for masks
 	unbounded map[int32]int32
-	// Relaxed names, by path, what the grammar does not hold the text to although the schema says so.
-	Relaxed []string
 }
 
 // state is a set of configurations.

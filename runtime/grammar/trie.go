@@ -44,8 +44,13 @@ func plainText(b []byte) bool {
 	return true
 }
 
-// words is the vocabulary, made once, when the first grammar needs it.
-var words = sync.OnceValue(func() *vocabulary {
+// words is the vocabulary, made once.
+var words = sync.OnceValue(newVocabulary)
+
+// Prepare makes what all grammars share, so that the first turn need not wait for it. It may be called any number of times.
+func Prepare() { words() }
+
+func newVocabulary() *vocabulary {
 	t := token.Get()
 	ids := make([]int32, ordinaryTokens)
 	for i := range ids {
@@ -76,7 +81,7 @@ var words = sync.OnceValue(func() *vocabulary {
 		v.plain = append(v.plain, m)
 	}
 	return v
-})
+}
 
 // newTrie lays out tokens given in the order of their bytes.
 func newTrie(sorted []int32) []trieNode {

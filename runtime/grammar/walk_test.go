@@ -250,7 +250,7 @@ func BenchmarkCompile300Tools(b *testing.B) {
 	b.SetBytes(int64(size))
 	for b.Loop() {
 		for _, raw := range tools {
-			if _, err := compileSchema(raw); err != nil {
+			if _, err := compileSchema(raw, true); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/grammar"
 	"github.com/ossrun/ossrun/runtime/sched"
 )
 
@@ -87,6 +88,7 @@ func Load(found models.Found, dev engine.Device, o LoadOptions) (_ *Model, err e
 	if m.engine, err = engine.New(dev, ckpt, eo); err != nil {
 		return nil, fmt.Errorf("%s: %w", found.Name, err)
 	}
+	grammar.Prepare()
 	m.sched = sched.New(m.engine, sched.Options{Pages: m.plan.Pages, MaxBatchedTokens: chunkRows, MaxSeqs: maxSeqs, ContextLength: m.plan.Context})
 	m.submit = func(ctx context.Context, r sched.Request) (tokenStream, error) { return m.sched.Submit(ctx, r) }
 	return m, nil

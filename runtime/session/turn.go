@@ -16,6 +16,7 @@ import (
 
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/runtime/grammar"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
 )
@@ -29,6 +30,8 @@ type Turn struct {
 	stream tokenStream
 	parser *harmony.Parser
 	stop   *sample.StopMatcher
+	rules  grammar.TurnRules
+	loop   grammar.Loop
 
 	prompt   []int32
 	pending  []Event
@@ -70,6 +73,9 @@ func (m *Model) Start(ctx context.Context, r Request) (*Turn, error) {
 		return nil, err
 	}
 	t := &Turn{model: m, req: r, prompt: prompt, stop: sample.NewStopMatcher(r.Stop)}
+	if t.rules, t.result.Relaxed, err = rules(r); err != nil {
+		return nil, err
+	}
 	t.ctx, t.cancel = context.WithCancel(ctx)
 	if err := t.submit(prompt, nil, r.MaxTokens); err != nil {
 		t.cancel()
@@ -81,9 +87,13 @@ func (m *Model) Start(ctx context.Context, r Request) (*Turn, error) {
 }
 
 func (t *Turn) submit(prompt, forced []int32, most int) error {
+	allowed, err := mask(t.rules)
+	if err != nil {
+		return err
+	}
 	stream, err := t.model.submit(t.ctx, sched.Request{
 		Prompt: prompt, Forced: forced, Params: t.req.Params, MaxTokens: most,
-		Stop: []int32{token.Return, token.Call, token.EndOfText},
+		Stop: []int32{token.Return, token.Call, token.EndOfText}, Mask: allowed,
 	})
 	if err != nil {
 		return err
@@ -117,6 +127,7 @@ func (t *Turn) Result() Result { return t.result }
 func (t *Turn) accept(tok sched.Token) {
 	t.tokens = append(t.tokens, tok.ID)
 	t.usage.Completion++
+	defer t.endLoop(tok.ID)
 	if t.lost {
 		t.acceptLost(tok.ID)
 		return
@@ -150,6 +161,14 @@ func (t *Turn) accept(tok sched.Token) {
 	}
 	if t.parser.State() == harmony.InContent {
 		t.content(tok)
+	}
+}
+
+// endLoop ends a turn that repeats itself without end. What it has said so far is kept.
+func (t *Turn) endLoop(id int32) {
+	if t.loop.Push(id) && !t.ended {
+		t.emitAnswer(t.stop.Flush())
+		t.finish(FinishLength, nil)
 	}
 }
 
@@ -331,6 +350,7 @@ func (t *Turn) end() {
 // startRescue goes on once with a forced final header after a turn that ended without an answer or a call.
 func (t *Turn) startRescue() bool {
 	t.rescue = true
+	t.rules = grammar.TurnRules{Final: t.rules.Final, MaxReasoning: -1}
 	most := 0
 	if t.req.MaxTokens > 0 {
 		if most = t.req.MaxTokens - t.usage.Completion; most <= len(finalHeader()) {

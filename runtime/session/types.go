@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/runtime/grammar"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
 )
@@ -34,6 +35,13 @@ type Request struct {
 	Functions    []harmony.ToolDescription // offered as functions.NAME
 	Python       bool                      // offer the built-in python tool
 	Browser      bool                      // offer the built-in browser tool
+
+	// What the model may write is held to legal messages that call offered tools only (package grammar). These say more:
+	Choice       grammar.Choice  // whether tools may, must or must not be called
+	ChoiceName   string          // with grammar.Named: the function
+	Strict       []string        // functions whose Parameters must be held; those of others are held if they can be
+	Final        grammar.Grammar // of the answer; nil: free text
+	MaxReasoning int             // tokens of reasoning at most; 0: no bound; less than 0: none
 
 	Params    sample.Params
 	MaxTokens int      // generated tokens at most, reasoning included; 0: as many as the context holds
@@ -88,7 +96,7 @@ type Finish string
 
 const (
 	FinishStop      Finish = "stop"       // the model ended its turn, or a stop string was met
-	FinishLength    Finish = "length"     // MaxTokens or the context is used up
+	FinishLength    Finish = "length"     // MaxTokens or the context is used up, or the model repeats itself without end
 	FinishToolCalls Finish = "tool_calls" // the turn ended in at least one call
 	FinishCancelled Finish = "cancelled"  // the caller's context was cancelled
 	FinishError     Finish = "error"      // see Done.Err
@@ -128,6 +136,7 @@ type Result struct {
 	Messages                      []Message // to append to the history as they are
 	Tokens                        []int32   // what was sampled, after <|start|>assistant
 	Faults                        int       // places where the tokens were not legal Harmony
+	Relaxed                       []string  // functions whose arguments are held to JSON only, and why
 	Done                          Done
 }
 

@@ -1,0 +1,107 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/runtime/grammar"
+	"github.com/ossrun/ossrun/runtime/sample"
+	"github.com/ossrun/ossrun/runtime/sched"
+)
+
+// legalSoFar says how many of the tokens of text the request's mask allows.
+func legalSoFar(r sched.Request, text string) (allowed int, whole bool) {
+	ids := encode(text)
+	for i, id := range ids {
+		if !grammar.Allowed(r.Mask(ids[:i]), id) {
+			return i, false
+		}
+	}
+	return len(ids), true
+}
+
+// submitted is the request that reaches the scheduler.
+func submitted(t *testing.T, r Request) (sched.Request, error) {
+	t.Helper()
+	m, s := scripted("<|channel|>final<|message|>x<|return|>")
+	var got sched.Request
+	m.submit = func(ctx context.Context, q sched.Request) (tokenStream, error) {
+		got = q
+		return s.submit(ctx, q)
+	}
+	r.Params = sample.Defaults()
+	_, err := m.Start(context.Background(), r)
+	return got, err
+}
+
+func weatherTool(parameters string) []harmony.ToolDescription {
+	return []harmony.ToolDescription{{Name: "get_weather", Parameters: json.RawMessage(parameters)}}
+}
+
+func TestTurnsAreMasked(t *testing.T) {
+	tool := weatherTool(`{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}`)
+	call := `<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{"city":"Paris"}<|call|>`
+	for _, c := range []struct {
+		r     Request
+		text  string
+		legal bool
+	}{
+		{Request{}, "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>x<|return|>", true},
+		{Request{}, call, false},
+		{Request{Functions: tool}, call, true},
+		{Request{Functions: tool}, strings.Replace(call, "city", "town", 1), false},
+		{Request{Functions: tool, Choice: grammar.None}, call, false},
+		{Request{Functions: tool, Choice: grammar.Named, ChoiceName: "get_weather"}, call, true},
+		{Request{Functions: tool, Choice: grammar.Required}, "<|channel|>final<|message|>x<|return|>", false},
+		{Request{Final: grammar.JSONObject()}, "<|channel|>final<|message|>x<|return|>", false},
+		{Request{Final: grammar.JSONObject()}, `<|channel|>final<|message|>{"x":1}<|return|>`, true},
+		{Request{MaxReasoning: -1}, "<|channel|>analysis", false},
+	} {
+		q, err := submitted(t, c.r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, whole := legalSoFar(q, c.text); whole != c.legal {
+			t.Errorf("%s: allowed to token %d", c.text, n)
+		}
+	}
+}
+
+func TestParametersThatCannotBeHeld(t *testing.T) {
+	odd := `{"type":"object","properties":{"a":{"not":{"type":"string"}}}}`
+	q, err := submitted(t, Request{Functions: weatherTool(odd)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, whole := legalSoFar(q, `<|channel|>commentary to=functions.get_weather<|message|>{"any":[1]}<|call|>`); !whole {
+		t.Error("a function that is not strict is not held to JSON")
+	}
+	m, _ := scripted("<|channel|>final<|message|>x<|return|>")
+	if _, res := run(t, m, Request{Functions: weatherTool(odd)}); len(res.Relaxed) != 1 || !strings.Contains(res.Relaxed[0], "#/properties/a") {
+		t.Errorf("relaxed: %q", res.Relaxed)
+	}
+	_, err = submitted(t, Request{Functions: weatherTool(odd), Strict: []string{"get_weather"}})
+	var bad *RequestError
+	if !errors.As(err, &bad) || !strings.Contains(bad.Msg, "#/properties/a") || !strings.Contains(bad.Msg, "not") {
+		t.Errorf("strict: %v", err)
+	}
+	if _, err = submitted(t, Request{Choice: grammar.Required}); !errors.As(err, &bad) {
+		t.Errorf("required without tools: %v", err)
+	}
+}
+
+func TestALoopEndsTheTurn(t *testing.T) {
+	m, _ := scripted("<|channel|>final<|message|>" + strings.Repeat("and so on ", 600) + "<|return|>")
+	_, res := run(t, m, Request{})
+	if res.Done.Finish != FinishLength || res.Answer == "" || res.Done.Usage.Completion > 1000 {
+		t.Errorf("finish %q after %d tokens", res.Done.Finish, res.Done.Usage.Completion)
+	}
+	if m.faults.Load() != 0 || res.Tokens[0] != token.Channel {
+		t.Errorf("%d faults", m.faults.Load())
+	}
+}
