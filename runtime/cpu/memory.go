@@ -76,8 +76,8 @@ func (r *region) Write(offset int64, src []byte) error {
 }
 
 func (r *region) slice(offset int64, n int) ([]byte, error) {
-	if offset < 0 || offset+int64(n) > int64(len(r.data)) {
-		return nil, fmt.Errorf("bytes %d to %d of a region of %d", offset, offset+int64(n), len(r.data))
+	if offset < 0 || offset > int64(len(r.data)-n) {
+		return nil, fmt.Errorf("%d bytes at %d of a region of %d", n, offset, len(r.data))
 	}
 	return r.data[offset : offset+int64(n)], nil
 }

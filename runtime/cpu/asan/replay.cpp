@@ -1,7 +1,8 @@
 // Replays a dump (see dump/main.go) through the C functions of ../cpu.h: replay ISA THREADS FILE...
 //
-// Every buffer is an allocation of exactly its size, weights at odd addresses, scratch and cache full
-// of NaN: what reads or writes where it should not is seen by the sanitizers, or shows in a logit.
+// Every buffer is an allocation of exactly its size, weights at odd addresses, scratch and cache
+// full of NaN: what reads or writes where it should not is seen by the sanitizers, or shows in a
+// logit.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -64,7 +65,8 @@ class Replay {
       }
     }
     if (steps_ == 0) fail("no steps");
-    std::printf("%s, %d threads: %d steps, worst logit off by %.2g\n", isa_, threads_, steps_, worst_);
+    std::printf("%s, %d threads: %d steps, worst logit off by %.2g\n", isa_, threads_, steps_,
+                worst_);
   }
 
  private:

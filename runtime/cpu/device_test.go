@@ -1,0 +1,132 @@
+package cpu
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// What is the CPU's own: refusals, views, and steps that do not allocate.
+
+func openT2(t testing.TB) *models.Checkpoint {
+	t.Helper()
+	ckpt, err := models.Open(testdata + "T2/checkpoint")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ckpt.Close() })
+	return ckpt
+}
+
+func TestRefusals(t *testing.T) {
+	dev, ckpt := open(t, 2), openT2(t)
+	for name, o := range map[string]engine.Options{
+		"unknown set":      {ISA: "sse9"},
+		"too many threads": {Threads: 3},
+		"unknown mode":     {Compute: "fp2"},
+	} {
+		if _, err := engine.New(dev, ckpt, o); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	for _, isa := range isas {
+		eng, err := engine.New(dev, ckpt, engine.Options{ISA: isa, Pages: 1, MaxRows: 1})
+		if err == nil {
+			err = eng.Close()
+		}
+		if have := slices.Contains(ISAs(), isa); have != (err == nil) {
+			t.Errorf("%s is here: %v, error: %v", isa, have, err)
+		}
+	}
+	if _, err := New(-1); err == nil {
+		t.Error("-1 threads: accepted")
+	}
+}
+
+func TestRegions(t *testing.T) {
+	dev, err := New(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := []byte{1, 2, 3}
+	view, err := dev.Upload(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[1] = 9
+	got := make([]byte, 2)
+	if err := view.Read(1, got); err != nil || !slices.Equal(got, []byte{9, 3}) {
+		t.Errorf("a view reads %v, %v", got, err)
+	}
+	if view.Write(0, got) == nil {
+		t.Error("a view can be written")
+	}
+	own, err := dev.Alloc(100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []int64{-1, 99, math.MaxInt64} {
+		if own.Read(bad, got) == nil || own.Write(bad, got) == nil {
+			t.Errorf("two bytes at %d of 100: accepted", bad)
+		}
+	}
+	if _, err := dev.Alloc(0); err == nil {
+		t.Error("a region of nothing: accepted")
+	}
+	if dev.Close() == nil {
+		t.Error("a device closes under its regions")
+	}
+	for _, r := range []engine.Region{view, own, own} {
+		if err := r.Free(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := dev.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := dev.Close(); err != nil {
+		t.Error("a second Close:", err)
+	}
+	if _, err := dev.Alloc(1); err == nil {
+		t.Error("a closed device allocates")
+	}
+}
+
+// TestStepDoesNotAllocate: not in Go, after the first step of a size; C++ has nothing in a walk that could.
+func TestStepDoesNotAllocate(t *testing.T) {
+	dev, ckpt := open(t, 2), openT2(t)
+	eng, err := engine.New(dev, ckpt, engine.Options{Pages: 8, MaxRows: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	b := &engine.Batch{Tokens: []int32{1, 2, 3}, LogitRows: []int32{2},
+		Seqs: []engine.SeqRows{{Rows: 2, Full: []int32{0}, Window: []int32{1}}, {Rows: 1, Full: []int32{2}, Window: []int32{3}}}}
+	logits := make([]float32, ckpt.Spec.Vocab)
+	if n := testing.AllocsPerRun(20, func() {
+		if err := eng.Step(t.Context(), b, logits); err != nil {
+			t.Fatal(err)
+		}
+	}); n > 0 {
+		t.Errorf("%v allocations a step", n)
+	}
+}
+
+// BenchmarkDecode is one row of T2: what a step costs besides its arithmetic, which is next to nothing here.
+func BenchmarkDecode(b *testing.B) {
+	eng, err := engine.New(open(b, 0), openT2(b), engine.Options{Pages: 8, MaxRows: 8})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer eng.Close()
+	x := &engine.Batch{Tokens: []int32{1}, LogitRows: []int32{0}, Seqs: []engine.SeqRows{{Rows: 1, Full: []int32{0}, Window: []int32{1}}}}
+	logits := make([]float32, eng.Spec().Vocab)
+	for b.Loop() {
+		if err := eng.Step(b.Context(), x, logits); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
