@@ -20,6 +20,8 @@ type compiler struct {
 	numbers  map[*dfa]int32
 	apart    map[*schema]bool
 	overlaps []overlap
+
+	variantCount int // of all nodes
 }
 
 // node is a set of schemas and the ways to fulfil all of them.

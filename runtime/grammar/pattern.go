@@ -96,7 +96,10 @@ type nfaEdge struct {
 	to     int32
 }
 
-const mostNodes = 1 << 16
+const (
+	mostNodes = 1 << 16
+	mostWork  = 1 << 24
+)
 
 func (n *nfa) add() int32 {
 	n.nodes = append(n.nodes, nfaNode{})
@@ -276,6 +279,7 @@ func (n *nfa) determinize(start, match int32) (*dfa, error) {
 	}
 	mark := make([]int32, len(n.nodes))
 	round := int32(0)
+	work := 0 // nodes looked at; an expression that needs too many is refused as one that needs too many states
 	// closure adds what is reached over nothing. Edges that hold only at an end of the text are kept waiting.
 	closure := func(set []int32, begin, end bool) []int32 {
 		round++
@@ -284,6 +288,7 @@ func (n *nfa) determinize(start, match int32) (*dfa, error) {
 		}
 		for i := 0; i < len(set); i++ {
 			node := &n.nodes[set[i]]
+			work += 1 + len(node.empty)
 			if node.begin && !begin || node.end && !end {
 				continue
 			}
@@ -318,9 +323,13 @@ func (n *nfa) determinize(start, match int32) (*dfa, error) {
 		return set
 	}
 	d, err := buildDFA(at{pack(closure([]int32{start}, true, false)), true}, c, func(s at, b byte) (at, bool) {
+		if work > mostWork {
+			return at{}, false
+		}
 		round++
 		var set []int32
 		for i := 0; i < len(s.set); i += 4 {
+			work++
 			node := &n.nodes[binary.LittleEndian.Uint32([]byte(s.set[i:i+4]))]
 			for _, e := range node.bytes {
 				if b >= e.lo && b <= e.hi && mark[e.to] != round {
@@ -336,6 +345,9 @@ func (n *nfa) determinize(start, match int32) (*dfa, error) {
 	}, func(s at) bool {
 		return slices.Contains(closure(unpack(s.set), s.begin, true), match)
 	})
+	if work > mostWork {
+		return nil, errTooLarge
+	}
 	if err != nil {
 		return nil, err
 	}

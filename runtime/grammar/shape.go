@@ -80,7 +80,7 @@ func (c *compiler) variants(all []*schema) ([][]*schema, error) {
 			}
 		}
 		if len(groups) == 0 {
-			if len(out) >= mostVariants {
+			if c.variantCount++; len(out) >= mostVariants || c.variantCount > mostSchemaNodes {
 				return &UnsupportedError{all[0].path, "anyOf", "its alternatives multiply beyond reason"}
 			}
 			out = append(out, own)

@@ -8,6 +8,8 @@ package grammar
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/binary"
 	"slices"
 	"sync"
 	"unicode/utf8"
@@ -52,11 +54,7 @@ func Prepare() { words() }
 
 func newVocabulary() *vocabulary {
 	t := token.Get()
-	ids := make([]int32, ordinaryTokens)
-	for i := range ids {
-		ids[i] = int32(i)
-	}
-	slices.SortFunc(ids, func(a, b int32) int { return bytes.Compare(t.TokenBytes(a), t.TokenBytes(b)) })
+	ids := sortedTokens()
 	var marked []int32
 	byLength := map[int][]int32{}
 	longest := 0
@@ -83,10 +81,36 @@ func newVocabulary() *vocabulary {
 	return v
 }
 
+// sortedTokens are the ids in the order of their bytes. Most are told apart by the first eight, held as a number.
+func sortedTokens() []int32 {
+	type entry struct {
+		head uint64
+		id   int32
+	}
+	t := token.Get()
+	entries := make([]entry, ordinaryTokens)
+	for i := range entries {
+		var head [8]byte
+		copy(head[:], t.TokenBytes(int32(i)))
+		entries[i] = entry{binary.BigEndian.Uint64(head[:]), int32(i)}
+	}
+	slices.SortFunc(entries, func(a, b entry) int {
+		if a.head != b.head {
+			return cmp.Compare(a.head, b.head)
+		}
+		return bytes.Compare(t.TokenBytes(a.id), t.TokenBytes(b.id))
+	})
+	ids := make([]int32, len(entries))
+	for i, e := range entries {
+		ids[i] = e.id
+	}
+	return ids
+}
+
 // newTrie lays out tokens given in the order of their bytes.
 func newTrie(sorted []int32) []trieNode {
 	t := token.Get()
-	var nodes []trieNode
+	nodes := make([]trieNode, 0, 3*len(sorted))
 	var path []int32 // the nodes of the last token
 	var last []byte
 	for _, id := range sorted {

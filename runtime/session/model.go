@@ -56,9 +56,15 @@ func Load(found models.Found, dev engine.Device, o LoadOptions) (_ *Model, err e
 	if err != nil {
 		return nil, err
 	}
+	ready := make(chan struct{}) // the tables of package grammar, made beside the rest
+	go func() {
+		grammar.Prepare()
+		close(ready)
+	}()
 	m := &Model{id: found.Name, device: dev.Name(), ckpt: ckpt, dev: dev, created: time.Now(),
 		memory: NewMemory(rememberedTokens, rememberedFor)}
 	defer func() {
+		<-ready
 		if err != nil {
 			err = errors.Join(err, ckpt.Close())
 		}
@@ -88,7 +94,7 @@ func Load(found models.Found, dev engine.Device, o LoadOptions) (_ *Model, err e
 	if m.engine, err = engine.New(dev, ckpt, eo); err != nil {
 		return nil, fmt.Errorf("%s: %w", found.Name, err)
 	}
-	grammar.Prepare()
+	<-ready
 	m.sched = sched.New(m.engine, sched.Options{Pages: m.plan.Pages, MaxBatchedTokens: chunkRows, MaxSeqs: maxSeqs, ContextLength: m.plan.Context})
 	m.submit = func(ctx context.Context, r sched.Request) (tokenStream, error) { return m.sched.Submit(ctx, r) }
 	return m, nil
