@@ -149,27 +149,31 @@ func (d *dfa) markTotal() *dfa {
 		}
 	}
 	good := make([]bool, len(d.accept))
+	back := make([][]int32, len(d.accept))
+	var queue []int32
 	for _, s := range order {
 		good[s] = true
 	}
-	for changed := true; changed; {
-		changed = false
-		for i := len(order) - 1; i >= 0; i-- {
-			s := order[i]
-			if !good[s] {
+	for _, s := range order {
+		for k, b := range pick {
+			if _, ok := utf8Step(uint8(phase[s]), b); !ok || b < 0x20 || b == '"' || b == '\\' {
 				continue
 			}
-			for k, b := range pick {
-				if b < 0x20 || b == '"' || b == '\\' {
-					continue
-				}
-				if _, ok := utf8Step(uint8(phase[s]), b); !ok {
-					continue
-				}
-				if to := d.next[int(s)*d.classes+k]; to < 0 || !good[to] {
-					good[s], changed = false, true
-					break
-				}
+			if to := d.next[int(s)*d.classes+k]; to >= 0 {
+				back[to] = append(back[to], s)
+			} else if good[s] {
+				good[s] = false
+				queue = append(queue, s)
+			}
+		}
+	}
+	for len(queue) > 0 {
+		bad := queue[len(queue)-1]
+		queue = queue[:len(queue)-1]
+		for _, from := range back[bad] {
+			if good[from] {
+				good[from] = false
+				queue = append(queue, from)
 			}
 		}
 	}

@@ -98,7 +98,7 @@ type nfaEdge struct {
 
 const (
 	mostNodes = 1 << 16
-	mostWork  = 1 << 24
+	mostWork  = 1 << 26
 )
 
 func (n *nfa) add() int32 {
@@ -279,7 +279,7 @@ func (n *nfa) determinize(start, match int32) (*dfa, error) {
 	}
 	mark := make([]int32, len(n.nodes))
 	round := int32(0)
-	work := 0 // nodes looked at; an expression that needs too many is refused as one that needs too many states
+	work := 0 // nodes and edges looked at; an expression that needs too many is refused as one that needs too many states
 	// closure adds what is reached over nothing. Edges that hold only at an end of the text are kept waiting.
 	closure := func(set []int32, begin, end bool) []int32 {
 		round++
@@ -329,8 +329,8 @@ func (n *nfa) determinize(start, match int32) (*dfa, error) {
 		round++
 		var set []int32
 		for i := 0; i < len(s.set); i += 4 {
-			work++
 			node := &n.nodes[binary.LittleEndian.Uint32([]byte(s.set[i:i+4]))]
+			work += 1 + len(node.bytes)
 			for _, e := range node.bytes {
 				if b >= e.lo && b <= e.hi && mark[e.to] != round {
 					mark[e.to] = round
