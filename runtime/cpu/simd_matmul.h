@@ -321,16 +321,14 @@ template <class S>
 void matmul_bf16(float* y, int64_t ldy, const float* x, int64_t ldx, int64_t n, const uint16_t* w,
                  int64_t k, int64_t r0, int64_t r1, const uint16_t* bias) {
   const Bf16Weights<S> weights = {w, k};
-  matmul<S>(
-      y, ldy, [=](int64_t t) { return x + t * ldx; }, n, weights, r0, r1, bias);
+  matmul<S>(y, ldy, [=](int64_t t) { return x + t * ldx; }, n, weights, r0, r1, bias);
 }
 
 template <class S>
 void matmul_mxfp4(float* y, int64_t ldy, const float* const* x, int64_t n, const uint8_t* blocks,
                   const uint8_t* scales, int64_t k, int64_t r0, int64_t r1, const uint16_t* bias) {
   const Mxfp4Weights<S> weights = {blocks, scales, k};
-  matmul<S>(
-      y, ldy, [=](int64_t t) { return x[t]; }, n, weights, r0, r1, bias);
+  matmul<S>(y, ldy, [=](int64_t t) { return x[t]; }, n, weights, r0, r1, bias);
 }
 
 }  // namespace
