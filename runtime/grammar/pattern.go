@@ -19,6 +19,10 @@ import (
 // spaces is what \s stands for, written for a class.
 const spaces = `\t\n\x0b\f\r \x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}`
 
+// notSpaces is all the rest.
+const notSpaces = `\x00-\x08\x0e-\x1f!-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff}\x{200b}-\x{2027}\x{202a}-\x{202e}` +
+	`\x{2030}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{fefe}\x{ff00}-\x{10ffff}`
+
 // fromECMA rewrites an expression for Go's parser.
 func fromECMA(p string) (string, error) {
 	var b strings.Builder
@@ -54,9 +58,10 @@ func fromECMA(p string) (string, error) {
 				}
 			case 'S':
 				if class {
-					return "", errors.New(`\S inside a class is not supported`)
+					b.WriteString(notSpaces)
+				} else {
+					b.WriteString("[" + notSpaces + "]")
 				}
-				b.WriteString("[^" + spaces + "]")
 			case 'b', 'B':
 				if !class {
 					return "", errors.New(`word boundaries are not supported`)
@@ -164,6 +169,8 @@ func (n *nfa) build(re *syntax.Regexp, from int32) (int32, error) {
 			n.join(end, to)
 		}
 		return to, nil
+	case syntax.OpRepeat:
+		return n.repeat(re, from)
 	case syntax.OpStar, syntax.OpPlus, syntax.OpQuest:
 		at, to := n.add(), n.add()
 		n.join(from, at)
@@ -183,24 +190,55 @@ func (n *nfa) build(re *syntax.Regexp, from int32) (int32, error) {
 	return 0, fmt.Errorf("%s is not supported", re)
 }
 
+// repeat adds re.Min to re.Max copies.
+func (n *nfa) repeat(re *syntax.Regexp, from int32) (int32, error) {
+	var err error
+	for range re.Min {
+		if from, err = n.build(re.Sub[0], from); err != nil {
+			return 0, err
+		}
+	}
+	if re.Max < 0 {
+		return n.build(&syntax.Regexp{Op: syntax.OpStar, Sub: re.Sub}, from)
+	}
+	to := n.add()
+	n.join(from, to)
+	for range re.Max - re.Min {
+		at := n.add()
+		n.join(from, at)
+		if from, err = n.build(re.Sub[0], at); err != nil {
+			return 0, err
+		}
+		n.join(from, to)
+	}
+	return to, nil
+}
+
 // runes adds edges for the pairs of a character class.
 func (n *nfa) runes(from int32, pairs []rune) int32 {
 	to := n.add()
+	tails := map[tail]int32{}
 	for i := 0; i+1 < len(pairs); i += 2 {
-		n.runeRange(from, to, pairs[i], pairs[i+1])
+		n.runeRange(from, to, pairs[i], pairs[i+1], tails)
 	}
 	return to
 }
 
+// tail is a range of bytes before a node: characters that end alike share what reads their end.
+type tail struct {
+	lo, hi byte
+	to     int32
+}
+
 // runeRange splits a range of characters where their UTF-8 changes its length or all but its last bytes.
-func (n *nfa) runeRange(from, to int32, lo, hi rune) {
+func (n *nfa) runeRange(from, to int32, lo, hi rune, tails map[tail]int32) {
 	if lo > hi {
 		return
 	}
 	for _, edge := range []rune{0x7f, 0x7ff, 0xd7ff, 0xdfff, 0xffff} {
 		if lo <= edge && hi > edge {
-			n.runeRange(from, to, lo, edge)
-			n.runeRange(from, to, edge+1, hi)
+			n.runeRange(from, to, lo, edge, tails)
+			n.runeRange(from, to, edge+1, hi, tails)
 			return
 		}
 	}
@@ -214,25 +252,27 @@ func (n *nfa) runeRange(from, to int32, lo, hi rune) {
 			continue
 		}
 		if lo&low != 0 {
-			n.runeRange(from, to, lo, lo|low)
-			n.runeRange(from, to, (lo|low)+1, hi)
+			n.runeRange(from, to, lo, lo|low, tails)
+			n.runeRange(from, to, (lo|low)+1, hi, tails)
 			return
 		}
 		if hi&low != low {
-			n.runeRange(from, to, lo, hi&^low-1)
-			n.runeRange(from, to, hi&^low, hi)
+			n.runeRange(from, to, lo, hi&^low-1, tails)
+			n.runeRange(from, to, hi&^low, hi, tails)
 			return
 		}
 	}
-	at := from
-	for i := range a {
-		next := to
-		if i < len(a)-1 {
-			next = n.add()
+	for i := len(a) - 1; i > 0; i-- {
+		key := tail{a[i], b[i], to}
+		at, known := tails[key]
+		if !known {
+			at = n.add()
+			n.nodes[at].bytes = []nfaEdge{{a[i], b[i], to}}
+			tails[key] = at
 		}
-		n.nodes[at].bytes = append(n.nodes[at].bytes, nfaEdge{a[i], b[i], next})
-		at = next
+		to = at
 	}
+	n.nodes[from].bytes = append(n.nodes[from].bytes, nfaEdge{a[0], b[0], to})
 }
 
 // patternDFA is the automaton of the texts that an expression matches: anywhere if it is searched for, else as a whole.
@@ -253,7 +293,7 @@ func patternDFA(expression string, search bool) (*dfa, error) {
 		n.join(start, at)
 		n.join(n.runes(start, []rune{0, unicode.MaxRune}), start)
 	}
-	match, err := n.build(re.Simplify(), at)
+	match, err := n.build(re, at)
 	if err != nil {
 		return nil, err
 	}
@@ -264,6 +304,15 @@ func patternDFA(expression string, search bool) (*dfa, error) {
 		match = rest
 	}
 	return n.determinize(start, match)
+}
+
+// pack4 is a set as bytes.
+func pack4(set []int32) []byte {
+	b := make([]byte, 0, 4*len(set))
+	for _, s := range set {
+		b = binary.LittleEndian.AppendUint32(b, uint32(s))
+	}
+	return b
 }
 
 // determinize makes the automaton of sets of nodes.
@@ -322,6 +371,7 @@ func (n *nfa) determinize(start, match int32) (*dfa, error) {
 		}
 		return set
 	}
+	closed := map[string]string{} // what closure made of a set: several bytes lead to the same
 	d, err := buildDFA(at{pack(closure([]int32{start}, true, false)), true}, c, func(s at, b byte) (at, bool) {
 		if work > mostWork {
 			return at{}, false
@@ -341,7 +391,13 @@ func (n *nfa) determinize(start, match int32) (*dfa, error) {
 		if len(set) == 0 {
 			return at{}, false
 		}
-		return at{pack(closure(set, false, false)), false}, true
+		raw := string(pack4(set))
+		to, known := closed[raw]
+		if !known {
+			to = pack(closure(set, false, false))
+			closed[raw] = to
+		}
+		return at{to, false}, true
 	}, func(s at) bool {
 		return slices.Contains(closure(unpack(s.set), s.begin, true), match)
 	})
