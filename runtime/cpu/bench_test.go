@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"fmt"
+	"os"
 	"testing"
 
 	"github.com/ossrun/ossrun/runtime/engine"
@@ -14,11 +16,11 @@ func BenchmarkOps(b *testing.B) {
 	read := measureBandwidth(b)
 	for _, isa := range ISAs() {
 		for _, rows := range []int{1, 8} {
-			b.Run(isa, func(b *testing.B) {
+			b.Run(fmt.Sprintf("%s/%d rows", isa, rows), func(b *testing.B) {
 				for b.Loop() {
 					err := enginetest.Ops(b.Context(), open(b, 0), engine.Options{ISA: isa, KV: "bf16"}, []enginetest.Shape{enginetest.Published(rows)}, true,
 						func(r enginetest.OpResult) {
-							b.Logf("%-28s %2d rows %10v %8.2f GB/s %5.1f %% of reads", r.Op, rows, r.Time, r.GBs(), 100*r.GBs()*1e9/read)
+							fmt.Fprintf(os.Stderr, "%-6s %-22s %d rows %10v %8.2f GB/s %5.1f %% of reads\n", isa, r.Op, rows, r.Time, r.GBs(), 100*r.GBs()*1e9/read)
 						})
 					if err != nil {
 						b.Fatal(err)
@@ -39,6 +41,6 @@ func measureBandwidth(b testing.TB) (best float64) {
 	for range 5 {
 		best = max(best, dev.Bandwidth(data))
 	}
-	b.Logf("plain reads: %.1f GB/s on %d threads", best/1e9, dev.Threads())
+	fmt.Fprintf(os.Stderr, "plain reads: %.1f GB/s on %d threads\n", best/1e9, dev.Threads())
 	return best
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/golden"
@@ -94,6 +95,7 @@ func (r *rig) attendBatch(sequences []*history, step int) (*engine.Batch, int, e
 		if err != nil {
 			return nil, 0, err
 		}
+		rows.Full, rows.Window = slices.Clone(rows.Full), slices.Clone(rows.Window) // the step runs again, for timing, when pages have moved on
 		b.Seqs = append(b.Seqs, rows)
 		left -= n
 	}

@@ -177,7 +177,7 @@ func Poison(region engine.Region, offset, bytes int64) error {
 	return nil
 }
 
-// run runs the program on a batch. Repeating it is only for timing.
+// run runs the program on a batch, which is kept: time runs it again.
 func (r *rig) run(b *engine.Batch) error {
 	if err := r.prepare(); err != nil {
 		return err

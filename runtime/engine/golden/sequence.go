@@ -34,7 +34,8 @@ type Sequence struct {
 // NewSequence begins an empty sequence.
 func (p *Pages) NewSequence(s models.Spec) *Sequence { return &Sequence{pages: p, spec: s} }
 
-// Extend makes room for rows more positions and returns what a Batch needs to know. Window pages that no row from here on sees are given back.
+// Extend makes room for rows more positions and returns what a Batch needs to know; its tables are the sequence's own and change with the next
+// Extend. Window pages that no row from here on sees are given back.
 func (q *Sequence) Extend(rows int) (engine.SeqRows, error) {
 	start, need := q.Length, (q.Length+rows+engine.PageTokens-1)/engine.PageTokens
 	visible := engine.FirstVisible(start, q.spec.Window) / engine.PageTokens
