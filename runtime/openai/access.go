@@ -27,6 +27,7 @@ type exchange struct {
 	usage   session.Usage
 	fault   string
 	ignored string
+	relaxed string
 }
 
 func (e *exchange) WriteHeader(status int) {
@@ -60,14 +61,26 @@ func noteUsage(w http.ResponseWriter, u session.Usage) {
 
 // noteIgnored tells the client and the log what of the request has no effect.
 func noteIgnored(w http.ResponseWriter, what []string) {
-	if len(what) == 0 {
-		return
-	}
-	list := brief(strings.Join(slices.Compact(slices.Sorted(slices.Values(what))), ", "))
-	w.Header().Set("X-Ossrun-Ignored", strings.Map(printable, list))
+	list := noteHeader(w, "X-Ossrun-Ignored", strings.Join(slices.Compact(slices.Sorted(slices.Values(what))), ", "))
 	if e, ok := w.(*exchange); ok {
 		e.ignored = list
 	}
+}
+
+// noteRelaxed tells the client and the log which schemas are not held, and why.
+func noteRelaxed(w http.ResponseWriter, what []string) {
+	list := noteHeader(w, "X-Ossrun-Relaxed", strings.Join(what, "; "))
+	if e, ok := w.(*exchange); ok {
+		e.relaxed = list
+	}
+}
+
+func noteHeader(w http.ResponseWriter, name, text string) string {
+	text = brief(text)
+	if text != "" {
+		w.Header().Set(name, strings.Map(printable, text))
+	}
+	return text
 }
 
 // printable keeps a client's words out of the header syntax.
@@ -122,6 +135,9 @@ func (p *port) logLine(r *http.Request, e *exchange, took time.Duration) {
 	if e.ignored != "" {
 		attrs = append(attrs, slog.String("ignored", e.ignored))
 	}
+	if e.relaxed != "" {
+		attrs = append(attrs, slog.String("relaxed", e.relaxed))
+	}
 	p.log.LogAttrs(r.Context(), level, "request", attrs...)
 }
 
@@ -147,7 +163,7 @@ func (p *port) allowOrigin(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.Set("Access-Control-Allow-Origin", origin)
-	h.Set("Access-Control-Expose-Headers", "Retry-After, X-Ossrun-Ignored")
+	h.Set("Access-Control-Expose-Headers", "Retry-After, X-Ossrun-Ignored, X-Ossrun-Relaxed")
 	if r.Method == http.MethodOptions {
 		h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS")
 		asked := r.Header.Get("Access-Control-Request-Headers")

@@ -40,6 +40,7 @@ func (p *port) chat(w http.ResponseWriter, r *http.Request) {
 		writeFault(w, faultOf(err, "messages"))
 		return
 	}
+	noteRelaxed(w, append(req.format.relaxed, turns[0].Result().Relaxed...))
 	c := &chatAnswer{req: req, port: p, runner: runner, w: w, ctx: r.Context(), cancel: cancel,
 		id: newID("chatcmpl-"), created: time.Now().Unix(), model: echo(req.model, runner)}
 	for i := range turns {
@@ -230,7 +231,7 @@ func (c *chatAnswer) piece(ch *choice, piece chatPiece, logprobs *chatLogprobs) 
 // take applies a batch of events.
 func (c *chatAnswer) take(batch []arrival) error {
 	for _, a := range batch {
-		c.event(c.choices[a.choice], a.event)
+		c.event(c.choices[a.choice], c.req.format.shown(a.event))
 	}
 	if c.out == nil {
 		return nil

@@ -18,6 +18,7 @@ type chatRequest struct {
 	stream       bool
 	usage        bool // stream: a last chunk with the usage
 	reasoning    bool // show it
+	format       answerFormat
 	ignoredTools []string
 }
 
@@ -29,14 +30,14 @@ func parseChat(o *object) (*chatRequest, *fault) {
 		usage:     o.object("stream_options").flag("include_usage"),
 		reasoning: o.boolean("include_reasoning", true) && !o.object("reasoning").flag("exclude"),
 	}
-	refuseFormat(o, "response_format", o.get("response_format"))
+	r.format = readFormat(o, o.get("response_format"), "json_schema")
 	for _, old := range []string{"functions", "function_call"} {
 		if o.has(old) {
 			o.c.add(unsupported(old, "the deprecated parameter "+old, "use tools and tool_choice"))
 		}
 	}
-	functions, _, ignored := offers(o)
-	r.ignoredTools = ignored
+	tools := readOffer(o)
+	r.ignoredTools = tools.ignored
 	params := sampling(o)
 	params.Logprobs = logprobsWanted(o)
 	talk := chatConversation(o)
@@ -44,11 +45,13 @@ func parseChat(o *object) (*chatRequest, *fault) {
 		Messages:     talk.messages,
 		Instructions: talk.instructions(""),
 		Effort:       effort(o),
-		Functions:    descriptions(functions),
 		Params:       params,
 		MaxTokens:    tokenLimit(o, "max_completion_tokens", "max_tokens"),
 		Stop:         stops(o),
+		MaxReasoning: reasoningLimit(o),
 	}
+	tools.into(&r.turn)
+	r.format.into(&r.turn)
 	return r, o.c.first
 }
 
@@ -65,21 +68,6 @@ func logprobsWanted(o *object) int {
 		o.c.add(invalid("top_logprobs", "top_logprobs needs logprobs to be true"))
 	}
 	return -1
-}
-
-// refuseFormat refuses formats that a grammar would have to enforce; a text that merely looks right would break
-// clients that parse it.
-func refuseFormat(o *object, param string, v value) {
-	if v.kind() == 'n' {
-		return
-	}
-	switch kind := v.object().text("type"); kind {
-	case "text", "":
-	case "json_object", "json_schema":
-		v.c.add(unsupported(param, fmt.Sprintf("%s of type %q", param, kind), `use type "text" and ask for JSON in the instructions`))
-	default:
-		v.c.add(invalid(param, "%s has the unknown type %q", param, kind))
-	}
 }
 
 func chatConversation(o *object) *conversation {

@@ -27,8 +27,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type script func(r session.Request) ([]session.Event, error)
 
 type fakeRunner struct {
-	script script
-	stats  sched.Stats
+	script  script
+	stats   sched.Stats
+	relaxed []string // what the session says of every turn at its start
 
 	mu       sync.Mutex
 	requests []session.Request
@@ -50,7 +51,7 @@ func (f *fakeRunner) Start(ctx context.Context, r session.Request) (Turn, error)
 	defer f.mu.Unlock()
 	f.requests = append(f.requests, r)
 	f.running++
-	return &fakeTurn{ctx: ctx, runner: f, events: events}, nil
+	return &fakeTurn{ctx: ctx, runner: f, events: events, result: session.Result{Relaxed: f.relaxed}}, nil
 }
 
 // last is the request of the newest turn.

@@ -7,11 +7,13 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/runtime/grammar"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -20,7 +22,10 @@ func seedBodies(f *testing.F) {
 	for _, s := range []string{`{}`, `{"messages":[{"role":"user","content":"hi"}]}`, `{"input":"hi","previous_response_id":"x"}`,
 		`{"messages":[{"role":"assistant","tool_calls":[{"function":{"name":"a"}}]},{"role":"tool","tool_call_id":"c","content":[{"type":"x"}]}],"logit_bias":{"1":1},"stop":["a"],"seed":1e3}`,
 		`{"input":[{"type":"reasoning","content":[{"text":"a"}],"encrypted_content":"ossrun1.YQ"},{"type":"item_reference","id":"i"},{"type":"function_call","name":"f"}],"tools":[{"type":"function","name":"f","parameters":{}}]}`,
-		`{"reasoning":{"effort":"high"},"chat_template_kwargs":7,"text":{"format":{"type":"text"}},"tool_choice":{"type":"allowed_tools","tools":[{}]}}`} {
+		`{"reasoning":{"effort":"high"},"chat_template_kwargs":7,"text":{"format":{"type":"text"}},"tool_choice":{"type":"allowed_tools","tools":[{}]}}`,
+		`{"messages":[{"role":"user","content":"hi"}],"response_format":{"type":"json_schema","json_schema":{"name":"a","schema":{"type":"object","properties":{"a":{"type":"string"}}}}}}`,
+		`{"input":"hi","text":{"format":{"type":"json_schema","name":"a","strict":true,"schema":{"enum":[1,2]}}},"tools":[{"type":"function","name":"f","strict":true}],"tool_choice":{"type":"function","name":"f"}}`,
+		`{"input":"hi","guided_regex":"a+","max_reasoning_tokens":0}`} {
 		f.Add([]byte(s))
 	}
 	files, err := filepath.Glob("testdata/clients/*.jsonl")
@@ -61,6 +66,13 @@ func startable(t *testing.T, r session.Request) {
 		if m.Role == "" || m.Role == harmony.RoleTool && m.Name == "" || !utf8.ValidString(m.Text()) || strings.ContainsAny(m.Recipient+m.Name, " <>|\n") {
 			t.Errorf("message %+v", m)
 		}
+	}
+	if r.Choice == grammar.Required && len(r.Functions) == 0 ||
+		r.Choice == grammar.Named && !slices.ContainsFunc(r.Functions, func(f harmony.ToolDescription) bool { return f.Name == r.ChoiceName }) {
+		t.Errorf("choice %d of %q among %d functions", r.Choice, r.ChoiceName, len(r.Functions))
+	}
+	if r.Final != nil {
+		r.Final.Matcher() // of a nil *grammar.Compiled it would panic
 	}
 	for _, f := range r.Functions {
 		if !toolName(f.Name) || f.Parameters != nil && !json.Valid(f.Parameters) {

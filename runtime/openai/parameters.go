@@ -1,4 +1,4 @@
-// The parameters that chat completions and responses share: sampling, stop strings, effort, tools.
+// The parameters that chat completions and responses share: sampling, stop strings, limits, effort.
 //
 // What must stay true: what a client does not send is OpenAI's default (temperature 1, top-p 1, nothing else), and a
 // parameter that would change the answer and cannot be honoured is refused, never silently dropped. Parameters that
@@ -7,14 +7,11 @@
 package openai
 
 import (
-	"encoding/json"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/runtime/sample"
 )
@@ -103,6 +100,18 @@ func tokenLimit(o *object, names ...string) int {
 	return 0
 }
 
+// reasoningLimit is session.Request.MaxReasoning: a client's 0 is no reasoning, -1 and an absent field are no bound.
+func reasoningLimit(o *object) int {
+	switch n := o.integer("max_reasoning_tokens", -1, math.MaxInt32, -1); n {
+	case -1:
+		return 0
+	case 0:
+		return -1
+	default:
+		return n
+	}
+}
+
 // effort reads the reasoning effort wherever clients put it and maps OpenAI's seven levels onto the model's three.
 func effort(o *object) string {
 	for _, v := range []value{o.get("reasoning_effort"), o.object("reasoning").get("effort"),
@@ -123,135 +132,6 @@ func effort(o *object) string {
 		return ""
 	}
 	return "medium"
-}
-
-// function is a tool the client runs.
-type function struct {
-	name        string
-	description *string
-	parameters  json.RawMessage // nil: takes none
-	strict      *bool
-}
-
-// offers reads tools and tool_choice. choice is what the answer echoes; ignored are the types of tools that this
-// server cannot offer. Clients such as Codex send those along with the functions they need, so they are no fault.
-func offers(o *object) (functions []function, choice string, ignored []string) {
-	for _, v := range o.list("tools") {
-		t := v.object()
-		if kind := t.text("type"); kind != "function" {
-			if kind == "" {
-				t.complain(missing(t.at("type")))
-			}
-			ignored = append(ignored, kind)
-			continue
-		}
-		f := t
-		if t.has("function") { // chat completions nest, responses do not
-			f = t.object("function")
-		}
-		functions = append(functions, readFunction(f))
-	}
-	choice, names := toolChoice(o)
-	switch {
-	case names != nil:
-		functions = slices.DeleteFunc(functions, func(f function) bool { return !slices.Contains(names, f.name) })
-	case choice == "none":
-		functions = nil
-	}
-	return functions, choice, ignored
-}
-
-func readFunction(o *object) function {
-	f := function{name: o.text("name")}
-	if !toolName(f.name) {
-		o.complain(invalid(o.at("name"), "%s is %q, it must be 1 to 128 letters, digits, or any of _-.:/", o.at("name"), f.name))
-	}
-	if o.has("description") {
-		d := o.text("description")
-		f.description = &d
-	}
-	if o.has("parameters") {
-		if v := o.get("parameters"); v.kind() == '{' {
-			f.parameters = v.raw
-		} else {
-			v.wrong("an object")
-		}
-	}
-	if o.has("strict") {
-		s := o.boolean("strict", false)
-		f.strict = &s
-	}
-	return f
-}
-
-// toolName tells whether a name can stand in a Harmony header as one word.
-func toolName(s string) bool {
-	if len(s) == 0 || len(s) > 128 {
-		return false
-	}
-	for _, r := range s {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune("_-.:/", r):
-		default:
-			return false
-		}
-	}
-	return true
-}
-
-// toolChoice reads auto, none, and the list of allowed tools; names is nil where all are allowed.
-func toolChoice(o *object) (choice string, names []string) {
-	if !o.has("tool_choice") {
-		return "auto", nil
-	}
-	v := o.get("tool_choice")
-	if v.kind() == '"' {
-		switch choice := v.text(); choice {
-		case "auto", "none":
-			return choice, nil
-		case "required":
-			v.c.add(unsupported(v.path, `tool_choice "required"`, `use "auto" and ask for the call in the instructions`))
-		default:
-			v.c.add(invalid(v.path, `tool_choice is %q, it must be "auto", "none" or an object`, choice))
-		}
-		return "auto", nil
-	}
-	c := v.object()
-	switch kind := c.text("type"); kind {
-	case "allowed_tools":
-		if c.has("allowed_tools") {
-			c = c.object("allowed_tools")
-		}
-		if c.text("mode") == "required" {
-			v.c.add(unsupported(c.at("mode"), `tool_choice with mode "required"`, `use mode "auto"`))
-		}
-		names = []string{}
-		for _, t := range c.list("tools") {
-			tool := t.object()
-			if tool.has("function") {
-				tool = tool.object("function")
-			}
-			names = append(names, tool.text("name"))
-		}
-		return "auto", names
-	case "":
-		c.complain(missing(c.at("type")))
-	default:
-		v.c.add(unsupported(v.path, fmt.Sprintf("tool_choice of type %q", kind), `use "auto", or offer only that tool`))
-	}
-	return "auto", nil
-}
-
-// descriptions is how the session wants functions.
-func descriptions(functions []function) []harmony.ToolDescription {
-	list := make([]harmony.ToolDescription, len(functions))
-	for i, f := range functions {
-		list[i] = harmony.ToolDescription{Name: f.name, Parameters: f.parameters}
-		if f.description != nil {
-			list[i].Description = *f.description
-		}
-	}
-	return list
 }
 
 // complain adds a fault; a nil object has nobody to tell, because its own absence was the complaint.

@@ -38,6 +38,7 @@ func (p *port) responses(w http.ResponseWriter, r *http.Request) {
 		writeFault(w, faultOf(err, "input"))
 		return
 	}
+	noteRelaxed(w, append(req.format.relaxed, turn.Result().Relaxed...))
 	req.answer.ID, req.answer.CreatedAt, req.answer.Model = newID("resp_"), time.Now().Unix(), echo(req.model, runner)
 	a := &responsesAnswer{req: req, port: p, runner: runner, turn: turn, w: w, ctx: r.Context(), cancel: cancel}
 	a.composer = composer{answer: &req.answer, send: a.send}
@@ -113,7 +114,7 @@ func (a *responsesAnswer) take(batch []arrival) error {
 			a.done = d
 			continue
 		}
-		a.composer.take(e.event)
+		a.composer.take(a.req.format.shown(e.event))
 	}
 	if a.out == nil {
 		return nil

@@ -19,6 +19,7 @@ type responsesRequest struct {
 	store        bool
 	talk         conversation // the whole history, instructions of the request left out
 	answer       response     // what the answer echoes
+	format       answerFormat
 	ignoredTools []string
 	ignoredItems []string
 }
@@ -38,9 +39,9 @@ func parseResponses(o *object, store *responseStore) (*responsesRequest, *fault)
 			o.c.add(unsupported(name, name, "send the items themselves in input, or previous_response_id"))
 		}
 	}
-	refuseFormat(o.object("text"), "text.format", o.object("text").get("format"))
-	functions, choice, ignored := offers(o)
-	r.ignoredTools = ignored
+	r.format = readFormat(o, o.object("text").get("format"), "")
+	tools := readOffer(o)
+	r.ignoredTools = tools.ignored
 	params := sampling(o)
 	top := o.integer("top_logprobs", 0, sample.MaxTopLogprobs, 0)
 	if top > 0 || includes(o, "message.output_text.logprobs") {
@@ -61,11 +62,13 @@ func parseResponses(o *object, store *responseStore) (*responsesRequest, *fault)
 		Messages:     r.talk.messages,
 		Instructions: r.talk.instructions(instructions),
 		Effort:       effort(o),
-		Functions:    descriptions(functions),
 		Params:       params,
 		MaxTokens:    tokenLimit(o, "max_output_tokens"),
 		Stop:         stops(o),
+		MaxReasoning: reasoningLimit(o),
 	}
+	tools.into(&r.turn)
+	r.format.into(&r.turn)
 	r.answer = response{
 		Object: "response", Status: "in_progress",
 		Instructions:       orNull(instructions),
@@ -76,9 +79,9 @@ func parseResponses(o *object, store *responseStore) (*responsesRequest, *fault)
 		ServiceTier:        "default",
 		Store:              r.store,
 		Temperature:        params.Temperature,
-		Text:               textSettings{textFormat{"text"}},
-		ToolChoice:         choice,
-		Tools:              echoTools(functions),
+		Text:               textSettings{r.format.wire},
+		ToolChoice:         tools.choice,
+		Tools:              echoTools(tools.functions),
 		TopLogprobs:        top,
 		TopP:               params.TopP,
 		Truncation:         "disabled",

@@ -32,7 +32,7 @@ type response struct {
 	Store              bool              `json:"store"`
 	Temperature        float32           `json:"temperature"`
 	Text               textSettings      `json:"text"`
-	ToolChoice         string            `json:"tool_choice"`
+	ToolChoice         toolChoice        `json:"tool_choice"`
 	Tools              []functionTool    `json:"tools"`
 	TopLogprobs        int               `json:"top_logprobs"`
 	TopP               float32           `json:"top_p"`
@@ -58,10 +58,6 @@ type reasoningSettings struct {
 
 type textSettings struct {
 	Format textFormat `json:"format"`
-}
-
-type textFormat struct {
-	Type string `json:"type"`
 }
 
 type functionTool struct {

@@ -16,11 +16,11 @@ ROOTS = ['CreateChatCompletionResponse', 'CreateChatCompletionStreamResponse', '
 KEEP = {  # of these unions only these members
     'OutputItem': ['OutputMessage', 'FunctionToolCall', 'ReasoningItem'],
     'Tool': ['FunctionTool'],
-    'ToolChoiceParam': ['ToolChoiceOptions'],
+    'ToolChoiceParam': ['ToolChoiceOptions', 'ToolChoiceFunction'],
     'OutputMessageContent': ['OutputTextContent'],
     'OutputContent': ['OutputTextContent', 'ReasoningTextContent'],
     'Annotation': [],
-    'TextResponseFormatConfiguration': ['ResponseFormatText'],
+    'TextResponseFormatConfiguration': ['ResponseFormatText', 'TextResponseFormatJsonSchema', 'ResponseFormatJsonObject'],
 }
 
 def bare(o):

@@ -1,0 +1,223 @@
+// The form that a request demands of the answer: response_format, text.format and vLLM's guided_ fields.
+//
+// Only the answer is held to it; the model still reasons and calls as it likes. What must stay true: a form that is
+// accepted is kept by every answer that ends by itself, or the client is told that it is not (relaxed).
+
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/ossrun/ossrun/runtime/grammar"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// answerFormat is one form. Without a final it is free text.
+type answerFormat struct {
+	final   grammar.Grammar
+	section string     // of the developer message: the schema, as the model was trained to read it
+	wire    textFormat // the Responses API's echo
+	relaxed []string   // what of the schema is not held, and why
+}
+
+// textFormat is text.format of the Responses API. Name, Description, Schema and Strict are json_schema's.
+type textFormat struct {
+	Type        string          `json:"type"`
+	Name        string          `json:"name,omitempty"`
+	Description string          `json:"description,omitempty"`
+	Schema      json.RawMessage `json:"schema,omitempty"`
+	Strict      *bool           `json:"strict,omitempty"`
+}
+
+// readFormat reads v, which is response_format or text.format, and the guided_ fields of o. nested names the member that
+// holds the schema's description; "" is v itself.
+func readFormat(o *object, v value, nested string) answerFormat {
+	f := answerFormat{wire: textFormat{Type: "text"}}
+	if v.kind() != 'n' {
+		f = namedFormat(v.object(), nested)
+	}
+	given := 0
+	if f.final != nil {
+		given = 1
+	}
+	for _, g := range guidedFields(o) {
+		if given++; given > 1 {
+			g.value.c.add(invalid(g.value.path, "%s: the answer can have one form only, and the request names another", g.value.path))
+			break
+		}
+		f.final, f.section = g.read()
+	}
+	return f
+}
+
+// into holds the session's answer to f and tells the model.
+func (f answerFormat) into(r *session.Request) {
+	r.Final = f.final
+	r.Instructions = strings.Join(notEmpty([]string{r.Instructions, f.section}), "\n\n")
+}
+
+// shown is the event as the client gets it. Where the answer has a form, text that the model wrote before it is shown as
+// reasoning: clients parse what stands in the answer's place.
+func (f answerFormat) shown(e session.Event) session.Event {
+	if c, ok := e.(session.Commentary); ok && f.final != nil {
+		return session.Reasoning{Text: c.Text}
+	}
+	return e
+}
+
+func namedFormat(o *object, nested string) answerFormat {
+	free := answerFormat{wire: textFormat{Type: "text"}}
+	switch kind := o.text("type"); kind {
+	case "text", "":
+	case "json_object":
+		return answerFormat{final: grammar.JSONObject(), wire: textFormat{Type: kind}}
+	case "json_schema":
+		if nested == "" {
+			return schemaFormat(o)
+		}
+		if !o.has(nested) {
+			o.complain(missing(o.at(nested)))
+			return free
+		}
+		return schemaFormat(o.object(nested))
+	default:
+		o.complain(invalid(o.at("type"), "%s is %q, it must be text, json_object or json_schema", o.at("type"), kind))
+	}
+	return free
+}
+
+// schemaFormat reads name, description, schema and strict. A schema that cannot be held whole is refused if it is strict;
+// else the answer is JSON and no more is promised.
+func schemaFormat(o *object) answerFormat {
+	f := answerFormat{wire: textFormat{Type: "json_schema", Name: o.text("name"), Description: o.text("description")}}
+	if f.wire.Name == "" {
+		f.wire.Name = "response"
+	}
+	if !formatName(f.wire.Name) {
+		o.complain(invalid(o.at("name"), "%s is %q, it must be 1 to 64 letters, digits, _ or -", o.at("name"), f.wire.Name))
+	}
+	if o.has("strict") {
+		strict := o.flag("strict")
+		f.wire.Strict = &strict
+	}
+	v := o.get("schema")
+	switch v.kind() {
+	case '{':
+	case 'n':
+		o.complain(missing(v.path))
+		return f
+	default:
+		v.wrong("an object")
+		return f
+	}
+	f.wire.Schema, f.section = v.raw, formatSection(f.wire.Name, f.wire.Description, v.raw)
+	held, err := grammar.Schema(v.raw)
+	var beyond *grammar.UnsupportedError
+	switch {
+	case err == nil:
+		f.final = held
+	case errors.As(err, &beyond) && !o.flag("strict"):
+		f.final, f.relaxed = anyJSON(v.raw), []string{v.path + ": " + err.Error()}
+	default:
+		v.c.add(schemaFault(v, err))
+	}
+	return f
+}
+
+// anyJSON is what is held of a schema that cannot be held: an object where the schema says so, else JSON.
+func anyJSON(schema json.RawMessage) grammar.Grammar {
+	var root struct {
+		Type json.RawMessage `json:"type"`
+	}
+	if json.Unmarshal(schema, &root) == nil && string(root.Type) == `"object"` {
+		return grammar.JSONObject()
+	}
+	return grammar.JSON()
+}
+
+func schemaFault(v value, err error) *fault {
+	f := invalid(v.path, "%s cannot be held: %v", v.path, err)
+	f.code = "invalid_json_schema"
+	return f
+}
+
+func formatName(s string) bool {
+	return len(s) <= 64 && toolName(s) && !strings.ContainsAny(s, ".:/")
+}
+
+// formatSection is how OpenAI's Harmony tells the model of a schema.
+func formatSection(name, description string, schema json.RawMessage) string {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "# Response Formats\n\n## %s\n\n", name)
+	if description != "" {
+		b.WriteString("// " + strings.ReplaceAll(description, "\n", "\n// ") + "\n")
+	}
+	if err := json.Compact(&b, schema); err != nil {
+		return "" // no JSON: the grammar says so, and the request ends there
+	}
+	return b.String()
+}
+
+// guidedField is one of vLLM's ways to hold an answer.
+type guidedField struct {
+	value value
+	kind  string // json, regex, choice, json_object, or one that cannot be had
+}
+
+// guidedFields lists those that a request has: guided_KIND, and KIND in structured_outputs, which replaced them.
+func guidedFields(o *object) []guidedField {
+	var list []guidedField
+	newer := o.object("structured_outputs")
+	for _, kind := range []string{"json", "json_object", "regex", "choice", "grammar", "structural_tag", "whitespace_pattern"} {
+		for _, v := range []value{o.get("guided_" + kind), newer.get(kind)} {
+			if off := kind == "json_object" && string(bytes.TrimSpace(v.raw)) == "false"; v.kind() != 'n' && !off {
+				list = append(list, guidedField{v, kind})
+			}
+		}
+	}
+	return list
+}
+
+// read returns nil after a complaint.
+func (g guidedField) read() (final grammar.Grammar, section string) {
+	v := g.value
+	var held *grammar.Compiled
+	var err error
+	switch g.kind {
+	case "json":
+		schema := v.raw
+		if v.kind() == '"' { // as a text
+			schema = json.RawMessage(v.text())
+		}
+		if held, err = grammar.Schema(schema); err != nil {
+			v.c.add(schemaFault(v, err))
+			return nil, ""
+		}
+		return held, formatSection("response", "", schema)
+	case "json_object":
+		if string(bytes.TrimSpace(v.raw)) != "true" {
+			v.wrong("a boolean")
+		}
+		return grammar.JSONObject(), ""
+	case "regex":
+		held, err = grammar.Regex(v.text())
+	case "choice":
+		var texts []string
+		for _, t := range v.list() {
+			texts = append(texts, t.text())
+		}
+		held, err = grammar.TextChoice(texts)
+	default:
+		v.c.add(unsupported(v.path, v.path, "use a JSON schema, a regular expression or a choice"))
+		return nil, ""
+	}
+	if err != nil {
+		v.c.add(invalid(v.path, "%s cannot be held: %v", v.path, err))
+		return nil, ""
+	}
+	return held, ""
+}

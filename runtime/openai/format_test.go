@@ -1,0 +1,185 @@
+package openai
+
+import (
+	"bytes"
+	"log/slog"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/runtime/grammar"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// beyond is a schema that no grammar holds.
+const beyond = `{"type":"object","properties":{"a":{"not":{"type":"string"}}}}`
+
+const personSchema = `{"type":"object", "properties":{"name":{"type":"string"},"age":{"type":"integer"}}, "required":["name","age"], "additionalProperties":false}`
+
+// holds tells whether g allows text as a whole.
+func holds(g grammar.Grammar, text string) bool {
+	if g == nil {
+		return true
+	}
+	m := g.Matcher()
+	for _, id := range token.Get().Encode(nil, text) {
+		if !grammar.Allowed(m.Mask(token.Return), id) || !m.Accept(id) {
+			return false
+		}
+	}
+	return m.Done()
+}
+
+func TestFormats(t *testing.T) {
+	const section = "# Response Formats\n\n## person\n\n// Who it is.\n" +
+		`{"type":"object","properties":{"name":{"type":"string"},"age":{"type":"integer"}},"required":["name","age"],"additionalProperties":false}`
+	const person, object, array, plain = `{"name":"Ada","age":36}`, `{"x":[1]}`, `[1]`, `Hello.`
+	named := `"name":"person","description":"Who it is.","schema":` + personSchema
+	for _, c := range []struct {
+		name, chat, responses string // fields of the two requests
+		allowed, refused      []string
+		section               string
+		relaxed               string // begins the header, after the place in the request
+	}{
+		{"none", `"user":"u"`, `"user":"u"`, []string{person, plain}, nil, "", ""},
+		{"text", `"response_format":{"type":"text"}`, `"text":{"format":{"type":"text"}}`, []string{person, plain}, nil, "", ""},
+		{"json_object", `"response_format":{"type":"json_object"}`, `"text":{"format":{"type":"json_object"}}`, []string{person, object}, []string{array, plain}, "", ""},
+		{"json_schema", `"response_format":{"type":"json_schema","json_schema":{"strict":true,` + named + `}}`, `"text":{"format":{"type":"json_schema","strict":true,` + named + `}}`,
+			[]string{person}, []string{object, array, plain, `{"name":"Ada"}`}, section, ""},
+		{"json_schema not strict", `"response_format":{"type":"json_schema","json_schema":{` + named + `}}`, `"text":{"format":{"type":"json_schema",` + named + `}}`,
+			[]string{person}, []string{object}, section, ""},
+		{"relaxed", `"response_format":{"type":"json_schema","json_schema":{"name":"a","schema":` + beyond + `}}`, `"text":{"format":{"type":"json_schema","name":"a","schema":` + beyond + `}}`,
+			[]string{person, object}, []string{array, plain}, "# Response Formats\n\n## a\n\n" + beyond, `schema at "#/properties/a": not`},
+		{"guided_json", `"guided_json":` + personSchema, `"guided_json":` + personSchema, []string{person}, []string{object, plain},
+			strings.NewReplacer("person", "response", "// Who it is.\n", "").Replace(section), ""},
+		{"guided_json as a text", `"guided_json":"{\"enum\":[1,2]}"`, `"guided_json":"{\"enum\":[1,2]}"`, []string{"1", "2"}, []string{"3"},
+			"# Response Formats\n\n## response\n\n{\"enum\":[1,2]}", ""},
+		{"guided_regex", `"guided_regex":"[a-z]+\\d"`, `"structured_outputs":{"regex":"[a-z]+\\d"}`, []string{"abc7"}, []string{"abc", plain}, "", ""},
+		{"guided_choice", `"guided_choice":["yes","no"]`, `"structured_outputs":{"choice":["yes","no"],"json_object":false}`, []string{"yes", "no"}, []string{"maybe", "y"}, "", ""},
+		{"json_object of vLLM", `"structured_outputs":{"json_object":true}`, `"guided_json_object":true`, []string{object}, []string{array, plain}, "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			srv, f := server(t, answers("ok"))
+			for path, body := range map[string]string{"/v1/chat/completions": `{"messages":[{"role":"system","content":"Be brief."},` + hello + `],` + c.chat + `}`,
+				"/v1/responses": `{"instructions":"Be brief.","input":"hi",` + c.responses + `}`} {
+				r := post(t, srv, path, body)
+				got := f.last(t)
+				for _, text := range c.allowed {
+					if !holds(got.Final, text) {
+						t.Errorf("%s: %s is refused", path, text)
+					}
+				}
+				for _, text := range c.refused {
+					if holds(got.Final, text) {
+						t.Errorf("%s: %s is allowed", path, text)
+					}
+				}
+				if want := strings.TrimSuffix("Be brief.\n\n"+c.section, "\n\n"); got.Instructions != want {
+					t.Errorf("%s: instructions\n%q\nwant\n%q", path, got.Instructions, want)
+				}
+				relaxed := r.header.Get("X-Ossrun-Relaxed")
+				if _, reason, _ := strings.Cut(relaxed, ": "); (relaxed == "") != (c.relaxed == "") || !strings.HasPrefix(reason, c.relaxed) {
+					t.Errorf("%s: X-Ossrun-Relaxed: %q, want ... %q", path, relaxed, c.relaxed)
+				}
+			}
+		})
+	}
+}
+
+// The Responses API echoes the format with all its members.
+func TestFormatEcho(t *testing.T) {
+	srv, _ := server(t, answers(`{}`))
+	for _, format := range []string{`{"type":"text"}`, `{"type":"json_object"}`,
+		`{"type":"json_schema","name":"a","description":"d","schema":{"type":"object"},"strict":true}`, `{"type":"json_schema","name":"a","schema":{"type":"object"}}`} {
+		m := decode(t, post(t, srv, "/v1/responses", `{"input":"hi","text":{"format":`+format+`}}`).body)
+		conform(t, "Response", m)
+		if got, want := at(m, "text", "format"), decode(t, format); !reflect.DeepEqual(got, any(want)) {
+			t.Errorf("format %v, want %v", got, want)
+		}
+	}
+}
+
+func TestToolChoice(t *testing.T) {
+	const other = `{"type":"function","function":{"name":"other"}}`
+	for _, c := range []struct {
+		choice    string
+		mode      grammar.Choice
+		name      string
+		functions int
+		echo      any
+	}{
+		{`null`, grammar.Auto, "", 2, "auto"},
+		{`"auto"`, grammar.Auto, "", 2, "auto"},
+		{`"none"`, grammar.None, "", 0, "none"},
+		{`"required"`, grammar.Required, "", 2, "required"},
+		{`{"type":"function","function":{"name":"other"}}`, grammar.Named, "other", 2, map[string]any{"type": "function", "name": "other"}},
+		{`{"type":"function","name":"get_weather"}`, grammar.Named, "get_weather", 2, map[string]any{"type": "function", "name": "get_weather"}},
+		{`{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"other"}]}`, grammar.Required, "", 1, "required"},
+		{`{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"other"}}]}}`, grammar.Auto, "", 1, "auto"},
+	} {
+		t.Run(c.choice, func(t *testing.T) {
+			srv, f := server(t, calls("other", `{}`))
+			fields := `"tool_choice":` + c.choice + `,"tools":[` + weatherTool + `,` + other + `]}`
+			check := func() {
+				t.Helper()
+				if r := f.last(t); r.Choice != c.mode || r.ChoiceName != c.name || len(r.Functions) != c.functions {
+					t.Errorf("choice %d of %q among %d functions", r.Choice, r.ChoiceName, len(r.Functions))
+				}
+			}
+			post(t, srv, "/v1/chat/completions", `{"messages":[`+hello+`],`+fields)
+			check()
+			m := decode(t, post(t, srv, "/v1/responses", `{"input":"hi",`+fields).body)
+			check()
+			conform(t, "Response", m)
+			if !reflect.DeepEqual(m["tool_choice"], c.echo) {
+				t.Errorf("tool_choice %v, want %v", m["tool_choice"], c.echo)
+			}
+		})
+	}
+}
+
+func TestStrictFunctions(t *testing.T) {
+	var log bytes.Buffer
+	srv, f := server(t, answers("ok"), func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	f.relaxed = []string{`g: schema at "#": not: is not supported`, "h: so too\n"}
+	tools := `"tools":[` + weatherFunction + `,{"type":"function","name":"g","parameters":` + beyond + `},{"type":"function","name":"h","strict":false,"parameters":` + beyond + `}]}`
+	for path, body := range map[string]string{"/v1/chat/completions": `{"messages":[` + hello + `],` + tools, "/v1/responses": `{"input":"hi",` + tools,
+		"/v1/responses?": `{"stream":true,"input":"hi",` + tools} {
+		log.Reset()
+		r := post(t, srv, path, body)
+		if got := f.last(t).Strict; !reflect.DeepEqual(got, []string{"get_weather"}) {
+			t.Errorf("%s: strict %q", path, got)
+		}
+		if got := r.header.Get("X-Ossrun-Relaxed"); got != `g: schema at "#": not: is not supported; h: so too?` {
+			t.Errorf("%s: X-Ossrun-Relaxed: %q", path, got)
+		}
+	}
+	srv.Close() // the log line is written after the answer
+	if !strings.Contains(log.String(), "relaxed=") {
+		t.Errorf("log: %s", log.String())
+	}
+}
+
+// What a client parses is the answer alone: a preamble is shown as reasoning where the answer has a form.
+func TestPreambleBeforeAForm(t *testing.T) {
+	start := func(t *testing.T) *httptest.Server {
+		srv, _ := server(t, func(session.Request) ([]session.Event, error) {
+			return []session.Event{session.Commentary{Text: "Here it is:"}, session.Answer{Text: `{"a":1}`}, done(session.FinishStop)}, nil
+		})
+		return srv
+	}
+	m := decode(t, post(t, start(t), "/v1/chat/completions", `{"messages":[`+hello+`],"response_format":{"type":"json_object"}}`).body)
+	if got := at(m, "choices", 0, "message", "content"); got != `{"a":1}` || at(m, "choices", 0, "message", "reasoning") != "Here it is:" {
+		t.Errorf("message %v", at(m, "choices", 0, "message"))
+	}
+	m = decode(t, post(t, start(t), "/v1/responses", `{"input":"hi","text":{"format":{"type":"json_object"}}}`).body)
+	if len(m["output"].([]any)) != 2 || at(m, "output", 0, "type") != "reasoning" || at(m, "output", 1, "content", 0, "text") != `{"a":1}` {
+		t.Errorf("output %v", m["output"])
+	}
+	m = decode(t, post(t, start(t), "/v1/chat/completions", `{"messages":[`+hello+`]}`).body)
+	if got := at(m, "choices", 0, "message", "content"); got != "Here it is:\n\n{\"a\":1}" {
+		t.Errorf("content without a form: %q", got)
+	}
+}

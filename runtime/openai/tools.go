@@ -1,0 +1,195 @@
+// Tools and tool_choice of both APIs.
+//
+// What must stay true: a call that a client demands is demanded of the model too, by the grammar of the turn; a strict
+// function whose parameters cannot be held is refused by the place where they stand in the request.
+
+package openai
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/runtime/grammar"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// function is a tool the client runs.
+type function struct {
+	name        string
+	description *string
+	parameters  json.RawMessage // nil: takes none
+	strict      *bool
+}
+
+// offer is what a request says about tools. ignored are the types of tools that this server cannot offer: clients such
+// as Codex send those along with the functions they need, so they are no fault.
+type offer struct {
+	functions []function
+	choice    toolChoice
+	ignored   []string
+}
+
+// toolChoice says whether the model may, must or must not call; in JSON it has the form of the Responses API.
+type toolChoice struct {
+	mode grammar.Choice
+	name string // with grammar.Named
+}
+
+func (c toolChoice) MarshalJSON() ([]byte, error) {
+	switch c.mode {
+	case grammar.None:
+		return marshal("none")
+	case grammar.Required:
+		return marshal("required")
+	case grammar.Named:
+		return marshal(struct {
+			Type string `json:"type"`
+			Name string `json:"name"`
+		}{"function", c.name})
+	}
+	return marshal("auto")
+}
+
+// readOffer reads tools and tool_choice.
+func readOffer(o *object) offer {
+	var of offer
+	for _, v := range o.list("tools") {
+		t := v.object()
+		if kind := t.text("type"); kind != "function" {
+			if kind == "" {
+				t.complain(missing(t.at("type")))
+			}
+			of.ignored = append(of.ignored, kind)
+			continue
+		}
+		f := t
+		if t.has("function") { // chat completions nest, responses do not
+			f = t.object("function")
+		}
+		of.functions = append(of.functions, readFunction(f))
+	}
+	of.choose(o)
+	return of
+}
+
+// into makes the session's request offer the same.
+func (of offer) into(r *session.Request) {
+	r.Choice, r.ChoiceName = of.choice.mode, of.choice.name
+	for _, f := range of.functions {
+		d := harmony.ToolDescription{Name: f.name, Parameters: f.parameters}
+		if f.description != nil {
+			d.Description = *f.description
+		}
+		r.Functions = append(r.Functions, d)
+		if f.strict != nil && *f.strict {
+			r.Strict = append(r.Strict, f.name)
+		}
+	}
+}
+
+func readFunction(o *object) function {
+	f := function{name: o.text("name")}
+	if !toolName(f.name) {
+		o.complain(invalid(o.at("name"), "%s is %q, it must be 1 to 128 letters, digits, or any of _-.:/", o.at("name"), f.name))
+	}
+	if o.has("description") {
+		d := o.text("description")
+		f.description = &d
+	}
+	if o.has("strict") {
+		s := o.boolean("strict", false)
+		f.strict = &s
+	}
+	if o.has("parameters") {
+		v := o.get("parameters")
+		if v.kind() != '{' {
+			v.wrong("an object")
+			return f
+		}
+		f.parameters = v.raw
+		if f.strict != nil && *f.strict {
+			if _, err := grammar.Arguments(v.raw); err != nil {
+				fault := invalid(v.path, "the parameters of the strict function %q cannot be held: %v", f.name, err)
+				fault.code = "invalid_function_parameters"
+				o.complain(fault)
+			}
+		}
+	}
+	return f
+}
+
+// toolName tells whether a name can stand in a Harmony header as one word.
+func toolName(s string) bool {
+	if len(s) == 0 || len(s) > 128 {
+		return false
+	}
+	for _, r := range s {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune("_-.:/", r):
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// choose reads tool_choice: auto, none, required, a function, or a list of allowed tools.
+func (of *offer) choose(o *object) {
+	if !o.has("tool_choice") {
+		return
+	}
+	v := o.get("tool_choice")
+	if v.kind() == '"' {
+		of.mode(v, v.text())
+		return
+	}
+	c := v.object()
+	switch kind := c.text("type"); kind {
+	case "function":
+		if c.has("function") { // chat completions nest, responses do not
+			c = c.object("function")
+		}
+		of.choice = toolChoice{grammar.Named, c.text("name")}
+		if !slices.ContainsFunc(of.functions, func(f function) bool { return f.name == of.choice.name }) {
+			v.c.add(invalid(v.path, "tool_choice names the function %q, which is not among the tools", of.choice.name))
+		}
+	case "allowed_tools":
+		if c.has("allowed_tools") {
+			c = c.object("allowed_tools")
+		}
+		var names []string
+		for _, t := range c.list("tools") {
+			tool := t.object()
+			if tool.has("function") {
+				tool = tool.object("function")
+			}
+			names = append(names, tool.text("name"))
+		}
+		of.functions = slices.DeleteFunc(of.functions, func(f function) bool { return !slices.Contains(names, f.name) })
+		if c.has("mode") {
+			of.mode(v, c.text("mode"))
+		}
+	case "":
+		c.complain(missing(c.at("type")))
+	default:
+		v.c.add(unsupported(v.path, fmt.Sprintf("tool_choice of type %q", kind), "only functions can be chosen"))
+	}
+}
+
+func (of *offer) mode(v value, mode string) {
+	switch mode {
+	case "auto":
+	case "none":
+		of.choice.mode, of.functions = grammar.None, nil
+	case "required":
+		of.choice.mode = grammar.Required
+		if len(of.functions) == 0 {
+			v.c.add(invalid(v.path, `tool_choice is "required", but the request offers no function that could be called`))
+		}
+	default:
+		v.c.add(invalid(v.path, `tool_choice is %q, it must be "auto", "none", "required" or an object`, mode))
+	}
+}
