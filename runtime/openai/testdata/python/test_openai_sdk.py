@@ -8,8 +8,11 @@ tested is that the package decodes every answer and that streamed and whole answ
 """
 
 import json
+import re
+from typing import Literal
 
 import openai
+import pydantic
 import pytest
 
 ASK = [{"role": "user", "content": "What is the weather in Paris?"}]
@@ -262,3 +265,105 @@ def test_wrong_key(base_url, api_key):
         pytest.skip("the server has no key")
     with openai.OpenAI(base_url=base_url, api_key="wrong", max_retries=0) as c, pytest.raises(openai.AuthenticationError):
         c.models.list()
+
+
+# Forms that the grammar holds. These do not depend on what the model knows: any weights give text that fits.
+
+
+class Verdict(pydantic.BaseModel):
+    """Every field is bounded, so that a weak model cannot talk itself out of tokens."""
+
+    kind: Literal["question", "order", "other"]
+    polite: bool
+    words: Literal[1, 2, 3]
+
+
+LONG = 4000  # tokens; reasoning is bounded, so far fewer are used
+BRIEF = {"max_reasoning_tokens": 32}
+
+
+class get_weather(pydantic.BaseModel):
+    city: Literal["Paris", "Rome"]
+    days: Literal[1, 2]
+
+
+def test_chat_parse(client, model):
+    r = client.chat.completions.parse(model=model, messages=ASK, response_format=Verdict, max_tokens=LONG, extra_body=BRIEF)
+    assert r.choices[0].finish_reason == "stop"
+    assert isinstance(r.choices[0].message.parsed, Verdict)
+
+
+def test_chat_parse_stream(client, model):
+    with client.chat.completions.stream(model=model, messages=ASK, response_format=Verdict, max_tokens=LONG, extra_body=BRIEF) as stream:
+        for _ in stream:
+            pass
+        assert isinstance(stream.get_final_completion().choices[0].message.parsed, Verdict)
+
+
+def test_responses_parse(client, model):
+    r = client.responses.parse(model=model, input=ASK, text_format=Verdict, max_output_tokens=LONG, extra_body=BRIEF)
+    assert r.status == "completed"
+    assert isinstance(r.output_parsed, Verdict)
+    assert r.text.format.type == "json_schema" and r.text.format.name == "Verdict" and r.text.format.strict
+
+
+def test_chat_parse_strict_call(client, model):
+    r = client.chat.completions.parse(model=model, messages=ASK, tools=[openai.pydantic_function_tool(get_weather)], tool_choice="required",
+                                      max_tokens=LONG, extra_body=BRIEF)
+    assert r.choices[0].finish_reason == "tool_calls"
+    assert isinstance(r.choices[0].message.tool_calls[0].function.parsed_arguments, get_weather)
+
+
+def test_chat_named_call(client, model):
+    other = {"type": "function", "function": {"name": "other", "parameters": {"type": "object", "properties": {}, "additionalProperties": False}}}
+    choice = {"type": "function", "function": {"name": "other"}}
+    r = client.chat.completions.create(model=model, messages=ASK, tools=[CHAT_TOOL, other], tool_choice=choice, max_tokens=LONG, extra_body=BRIEF)
+    assert [c.function.name for c in r.choices[0].message.tool_calls] == ["other"]
+    assert json.loads(r.choices[0].message.tool_calls[0].function.arguments) == {}
+
+
+def test_responses_required_call(client, model):
+    tool = openai.pydantic_function_tool(get_weather)["function"]
+    r = client.responses.parse(model=model, input=ASK, tools=[{"type": "function", **tool}], tool_choice="required", max_output_tokens=LONG, extra_body=BRIEF)
+    called = [i for i in r.output if i.type == "function_call"]
+    assert called and r.tool_choice == "required"
+    assert get_weather.model_validate_json(called[0].arguments)
+
+
+def test_guided(client, model):
+    def ask(**fields):
+        r = client.chat.completions.create(model=model, messages=ASK, max_tokens=LONG, extra_body=BRIEF | fields)
+        return r.choices[0].message.content
+
+    assert ask(guided_choice=["sunny", "rainy"]) in ("sunny", "rainy")
+    assert re.fullmatch("[0-9]{2} degrees", ask(guided_regex="[0-9]{2} degrees"))
+    assert json.loads(ask(guided_json={"enum": [1, 2]})) in (1, 2)
+
+
+def test_no_reasoning(client, model):
+    r = client.chat.completions.create(model=model, messages=ASK, max_tokens=SHORT, extra_body={"max_reasoning_tokens": 0})
+    assert r.choices[0].message.content and not reasoning_of(r.choices[0].message)
+    assert r.usage.completion_tokens_details.reasoning_tokens == 0
+
+
+def test_forms_that_cannot_be(client, model):
+    beyond = {"type": "object", "properties": {"a": {"not": {"type": "string"}}}}
+
+    def refused(param, **fields):
+        with pytest.raises(openai.BadRequestError) as e:
+            client.chat.completions.create(model=model, messages=ASK, **fields)
+        assert e.value.param == param
+        return e.value.message
+
+    form = {"type": "json_schema", "json_schema": {"name": "a", "schema": beyond}}
+    raw = client.chat.completions.with_raw_response.create(model=model, messages=ASK, max_tokens=SHORT, response_format=form)
+    assert "#/properties/a" in raw.headers["x-ossrun-relaxed"]
+    form["json_schema"]["strict"] = True
+    assert "#/properties/a" in refused("response_format.json_schema.schema", response_format=form)
+    refused("tool_choice", tool_choice="required")
+    refused("guided_grammar", extra_body={"guided_grammar": "root ::= x"})
+    tool = {"type": "function", "function": {"name": "f", "parameters": beyond}}
+    raw = client.chat.completions.with_raw_response.create(model=model, messages=ASK, max_tokens=SHORT, tools=[tool])
+    assert raw.headers["x-ossrun-relaxed"].startswith("f: ")
+    tool["function"]["strict"] = True
+    assert "#/properties/a" in refused("tools[0].function.parameters", tools=[tool])
