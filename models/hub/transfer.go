@@ -296,7 +296,6 @@ func full(path string, err error) error {
 type sums struct {
 	git  hash.Hash // nil when nobody asks
 	full hash.Hash
-	got  string // what check found
 }
 
 func newSums(f File) *sums {
