@@ -116,10 +116,12 @@ type machine struct {
 	frames []frame
 	depth  []int32 // containers around a frame
 	ids    map[frame]int32
+	round  uint64   // of expansion: one for each step
+	seen   []uint64 // the round in which a frame was expanded last
 }
 
 func newMachine(p *program) *machine {
-	return &machine{program: p, frames: make([]frame, 1), depth: make([]int32, 1), ids: map[frame]int32{}}
+	return &machine{program: p, frames: make([]frame, 1), depth: make([]int32, 1), seen: make([]uint64, 1), ids: map[frame]int32{}}
 }
 
 func (m *machine) push(kind frameKind, of, a, b, parent int32) int32 {
@@ -133,6 +135,7 @@ func (m *machine) push(kind frameKind, of, a, b, parent int32) int32 {
 			d++
 		}
 		m.depth = append(m.depth, d)
+		m.seen = append(m.seen, 0)
 		m.ids[f] = id
 	}
 	return id
@@ -143,8 +146,13 @@ func (m *machine) text(s string, parent int32) int32 {
 	return m.push(readLiteral, m.literal(s), 0, 0, parent)
 }
 
-// expand adds to out the configurations that read a byte next, and ended if the stack may end here.
+// expand adds to out the configurations that read a byte next, and ended if the stack may end here. What was expanded in
+// this round is not expanded again, however many ways lead to it.
 func (m *machine) expand(out []int32, id int32) []int32 {
+	if m.seen[id] == m.round {
+		return out
+	}
+	m.seen[id] = m.round
 	if id == ended {
 		return append(out, id)
 	}

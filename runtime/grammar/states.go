@@ -18,7 +18,10 @@ type Compiled struct {
 	m      *machine
 	states []*state
 	ids    map[string]int32
-	masks  int // how many states keep a mask
+	first  []int32 // the set of state firstState
+	tables int     // states with edges
+	masks  int     // masks that are kept
+	age    int     // how many times the states were forgotten
 	// by string: the same without a bound on its length, for masks
 	unbounded map[int32]int32
 }
@@ -37,19 +40,34 @@ type endedMask struct {
 }
 
 const (
-	unknown   int32 = 0  // an edge that was not followed yet; state 0 is never reached again
-	dead      int32 = -1 // an edge that leads nowhere
-	keptMasks       = 512
-	// mostFrames is the size from which a grammar is no longer given to new turns, so that memory is given back.
-	mostFrames = 1 << 19
+	unknown int32 = 0  // an edge that was not followed yet; state 0 is never reached again
+	dead    int32 = -1 // an edge that leads nowhere
+	// mostBytes is what the states of a grammar may take, and mostFrames its size from which it is no longer given to new
+	// turns, so that memory is given back.
+	mostBytes  = 24 << 20
+	mostFrames = 1 << 18
+	tableBytes = 1200
 )
 
 // newCompiled begins with one frame.
 func newCompiled(p *program, kind frameKind, of int32) *Compiled {
 	c := &Compiled{m: newMachine(p), ids: map[string]int32{}}
 	c.states = []*state{{}}
+	c.m.round++
 	c.add(c.m.expand(nil, c.m.push(kind, of, 0, 0, ended)))
+	c.first = c.states[firstState].open
 	return c
+}
+
+// bound forgets all states when they take more memory than is worth keeping: bodies know their configurations and go on.
+func (c *Compiled) bound() {
+	if c.tables*tableBytes+c.masks*maskWords*8 <= mostBytes {
+		return
+	}
+	c.states, c.ids = []*state{{}}, map[string]int32{}
+	c.tables, c.masks = 0, 0
+	c.age++
+	c.add(slices.Clone(c.first))
 }
 
 // firstState is where every body begins.
@@ -80,12 +98,14 @@ func (c *Compiled) step(from int32, b byte) int32 {
 	s := c.states[from]
 	if s.next == nil {
 		s.next = new([256]int32)
+		c.tables++
 	}
 	if to := s.next[b]; to != unknown {
 		return to
 	}
 	var buf [16]int32
 	open := buf[:0]
+	c.m.round++
 	for _, id := range s.open {
 		open = c.m.move(open, id, b)
 	}
@@ -121,24 +141,33 @@ func (c *Compiled) spread(s *state, b byte, to int32) {
 func (c *Compiled) large() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.m.frames) > mostFrames || len(c.states) > mostFrames/8
+	return len(c.m.frames) > mostFrames
 }
 
 // Matcher begins a body.
-func (c *Compiled) Matcher() Matcher { return &matcher{c: c, at: firstState} }
+func (c *Compiled) Matcher() Matcher {
+	return &matcher{c: c, open: c.first, age: -1}
+}
 
 type matcher struct {
-	c  *Compiled
-	at int32
+	c    *Compiled
+	at   int32   // the state, while the states are of that age
+	open []int32 // its configurations
+	age  int
+}
+
+// find looks up the state. The lock is held.
+func (m *matcher) find() {
+	if m.at != dead && m.age != m.c.age {
+		m.at, m.age = m.c.add(slices.Clone(m.open)), m.c.age
+	}
 }
 
 func (m *matcher) Done() bool {
 	if m.at < 0 {
 		return false
 	}
-	m.c.mu.Lock()
-	defer m.c.mu.Unlock()
-	return m.c.states[m.at].done
+	return m.open[0] == ended
 }
 
 func (m *matcher) Accept(id int32) bool {
@@ -151,13 +180,18 @@ func (m *matcher) Accept(id int32) bool {
 func (m *matcher) bytes(b []byte) bool {
 	m.c.mu.Lock()
 	defer m.c.mu.Unlock()
+	m.find()
 	for _, x := range b {
 		if m.at < 0 {
 			return false
 		}
 		m.at = m.c.step(m.at, x)
 	}
-	return m.at >= 0
+	if m.at < 0 {
+		return false
+	}
+	m.open = m.c.states[m.at].open
+	return true
 }
 
 func (m *matcher) Mask(ender int32) []uint64 {
@@ -167,6 +201,8 @@ func (m *matcher) Mask(ender int32) []uint64 {
 	c := m.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.bound()
+	m.find()
 	s := c.states[m.at]
 	for _, k := range s.masks {
 		if k.ender == ender {
@@ -177,12 +213,7 @@ func (m *matcher) Mask(ender int32) []uint64 {
 	if s.done {
 		allow(mask, ender)
 	}
-	if c.masks++; c.masks > keptMasks {
-		for _, other := range c.states {
-			other.masks = nil
-		}
-		c.masks = 1
-	}
+	c.masks++
 	s.masks = append(s.masks, endedMask{ender, mask})
 	return mask
 }

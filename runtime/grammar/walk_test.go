@@ -199,7 +199,7 @@ func TestMasksAgreeWithTheAutomaton(t *testing.T) {
 			t.Errorf("%s after %q: the ender is allowed: %v", raw, text[:cut], !m.Done())
 		}
 		check := func(id int32) {
-			probe := &matcher{c: c, at: m.at}
+			probe := &matcher{c: c, at: m.at, open: m.open, age: m.age}
 			if probe.bytes(tok.TokenBytes(id)) != Allowed(mask, id) {
 				t.Errorf("%s after %q: token %q is allowed: %v", raw, text[:cut], tok.TokenBytes(id), Allowed(mask, id))
 			}
@@ -210,6 +210,34 @@ func TestMasksAgreeWithTheAutomaton(t *testing.T) {
 		for id := range int32(600) {
 			check(id)
 		}
+	}
+}
+
+// A body with more states than are kept goes on as if nothing were forgotten, and takes bounded memory.
+func TestStatesAreForgotten(t *testing.T) {
+	c, err := compileSchema([]byte(`{"type":"array","items":{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"}}},"maxItems":5000}`), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := c.Matcher().(*matcher)
+	if !other.bytes([]byte(`[{"a":1},{"b":"`)) {
+		t.Fatal("the other body")
+	}
+	text := "[" + strings.Repeat(`{"a":17,"b":"x"},`, 600) + "{}]"
+	m := c.Matcher()
+	for i, id := range token.Get().Encode(nil, text) {
+		if !Allowed(m.Mask(token.Call), id) || !m.Accept(id) {
+			t.Fatalf("token %d is refused", i)
+		}
+		if size := c.tables*tableBytes + c.masks*maskWords*8; size > mostBytes+mostBytes/4 {
+			t.Fatalf("token %d: %d bytes are kept", i, size)
+		}
+	}
+	if !m.Done() || c.age == 0 {
+		t.Errorf("done %v, forgotten %d times", m.Done(), c.age)
+	}
+	if mask := other.Mask(token.Call); Allowed(mask, token.Call) || !other.bytes([]byte(`y"}]`)) || !other.Done() {
+		t.Error("the other body does not go on")
 	}
 }
 

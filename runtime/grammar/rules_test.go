@@ -1,0 +1,131 @@
+package grammar
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ossrun/ossrun/harmony/token"
+)
+
+func TestWrittenGrammars(t *testing.T) {
+	for _, c := range []struct {
+		rules   string
+		yes, no []string
+	}{
+		{"start: greeting \" \" NAME (\",\" NAME)*\n\ngreeting: \"hello\" | \"hi\"i // either\nNAME: /[A-Z][a-z]+/\n",
+			[]string{"hello Ann", "HI Ann,Bob"}, []string{"Hello Ann", "hello ann", "hello Ann,", "hello"}},
+		{"root ::= expr\nexpr ::= term ([-+] term)*\nterm ::= [0-9]+ | \"(\" expr \")\" # numbers\n",
+			[]string{"1", "12+(3-4)-5", "((7))"}, []string{"", "1+", "(1", "1++2"}},
+		{"start: a\n  | b\n| c\na: \"a\"\nb: \"b\" b?\nc: /c\\/[\\/\\]]/", []string{"a", "bbb", "c//", "c/]"}, []string{"ab", "c"}},
+		{"start: \"\" | \"x\" start", []string{"", "xx"}, []string{"y"}},
+		{`start: "é\n" /\d*/ "end"`, []string{"é\nend", "é\n12end"}, []string{"é\n12"}},
+	} {
+		g, err := Rules(c.rules)
+		if err != nil {
+			t.Errorf("%s: %v", c.rules, err)
+			continue
+		}
+		whole := func(s string) bool {
+			m := g.Matcher().(*matcher)
+			return m.bytes([]byte(s)) && m.Done()
+		}
+		for _, s := range c.yes {
+			if !whole(s) {
+				t.Errorf("%s: %q is refused", c.rules, s)
+			}
+		}
+		for _, s := range c.no {
+			if whole(s) {
+				t.Errorf("%s: %q is taken", c.rules, s)
+			}
+		}
+	}
+}
+
+func TestWrittenGrammarsThatCannotBe(t *testing.T) {
+	for rules, want := range map[string]string{
+		"":                               "no rule named start",
+		"x: \"a\"":                       "no rule named start",
+		"start: other":                   "other is used but not written",
+		"start: start \"a\" | \"b\"":     "before it reads",
+		"start: /a*/ start":              "can never be finished",
+		"start: x* \nx: \"a\"?":          "before it reads",
+		"start: \"a\" start":             "can never be finished",
+		"start: (\"a\"":                  "no end",
+		"start: \"a":                     "no text",
+		"start: \"a\"\nstart: \"b\"":     "twice",
+		"%import common.WS\nstart: WS":   "begins no rule",
+		"start: /(?=a)/":                 "expression",
+		"start: \"a\"~3":                 "not supported",
+		"start: a\na: b\nb: a | \"x\"":   "before it reads",
+		"start: /[/":                     "no end",
+		"start: /a/i":                    "flags",
+		strings.Repeat("a", 1<<18) + "b": "longer",
+	} {
+		if _, err := Rules(rules); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.60s: %v, want %q", rules, err, want)
+		}
+	}
+}
+
+func TestRegexAndChoice(t *testing.T) {
+	r, err := Regex(`[a-z]{2,4}\d`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := TextChoice([]string{"red", "red wine", "blue"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range []struct {
+		g   *Compiled
+		s   string
+		yes bool
+	}{{r, "abc1", true}, {r, "abc", false}, {r, "xabcd1", false}, {c, "red", true}, {c, "red wine", true}, {c, "red ", false}, {c, "green", false}} {
+		m := k.g.Matcher().(*matcher)
+		if (m.bytes([]byte(k.s)) && m.Done()) != k.yes {
+			t.Errorf("%q", k.s)
+		}
+	}
+	m := c.Matcher()
+	if !m.Accept(token.Get().Encode(nil, "red")[0]) || !Allowed(m.Mask(token.Return), token.Return) || Allowed(m.Mask(token.Return), token.Call) {
+		t.Error("the ender after red")
+	}
+	if _, err := Regex(`(`); err == nil {
+		t.Error("( is accepted")
+	}
+	if _, err := TextChoice(nil); err == nil {
+		t.Error("no choice is accepted")
+	}
+}
+
+func FuzzRules(f *testing.F) {
+	f.Add("start: \"a\" | b*\nb: /[0-9]+/ \"x\"?")
+	f.Add("root ::= [a-z] (root | \"\")")
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) > 500 {
+			return
+		}
+		g, err := Rules(text)
+		if err != nil {
+			return
+		}
+		at := firstState
+		for range 100 { // no dead end on the way of the lowest bytes
+			next := dead
+			for b := range 256 {
+				if to := g.step(at, byte(b)); to > 0 {
+					next = to
+					break
+				}
+			}
+			if next == dead {
+				if !g.states[at].done {
+					t.Fatalf("%q: a dead end", text)
+				}
+				return
+			}
+			at = next
+		}
+	})
+}
