@@ -17,7 +17,7 @@ const weatherFunction = `{"type":"function","name":"get_weather","description":"
 func TestResponse(t *testing.T) {
 	srv, f := server(t, answers("Hello."))
 	r := post(t, srv, "/v1/responses", `{"model":"gpt-oss:20b","input":"hi","instructions":"Be brief.","max_output_tokens":200,"temperature":0.5,"metadata":{"k":"v"},"user":"u",`+
-		`"reasoning":{"effort":"xhigh","summary":"auto"},"service_tier":"auto","client_metadata":{"x":"y"},"text":{"verbosity":"low"},"parallel_tool_calls":false}`)
+		`"reasoning":{"effort":"xhigh","summary":"auto"},"service_tier":"auto","client_metadata":{"x":"y"},"text":{"verbosity":"low"},"parallel_tool_calls":false,"max_reasoning_tokens":7}`)
 	m := decode(t, r.body)
 	conform(t, "Response", m)
 	for key, want := range map[string]any{
@@ -47,7 +47,7 @@ func TestResponse(t *testing.T) {
 		t.Errorf("message %v", message)
 	}
 	req := f.last(t)
-	if req.Instructions != "Be brief." || req.Effort != "high" || req.MaxTokens != 200 || history(req) != "user: hi" {
+	if req.Instructions != "Be brief." || req.Effort != "high" || req.MaxTokens != 200 || req.MaxReasoning != 7 || history(req) != "user: hi" {
 		t.Errorf("request %+v", req)
 	}
 }
