@@ -3,6 +3,7 @@
 Both compute in float32 on the CPU (transformers dequantises the experts); printed is the largest difference of the
 logits over all positions of fresh dialogues, and whether both choose the same tokens.
 """
+
 import random
 import sys
 
@@ -20,19 +21,30 @@ def main():
     path, count = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 20
     run, r = Runner(path), random.Random(4321)
     m = run.m
-    reference = GptOssForCausalLM.from_pretrained(path, dtype=torch.float32, quantization_config=Mxfp4Config(dequantize=True), attn_implementation="eager").float().eval()
+    reference = (
+        GptOssForCausalLM.from_pretrained(
+            path, dtype=torch.float32, quantization_config=Mxfp4Config(dequantize=True), attn_implementation="eager"
+        )
+        .float()
+        .eval()
+    )
     worst, largest, same, positions = 0.0, 0.0, 0, 0
     for _ in range(count):
         prefix, branches = group(r)
         ids = [t for t in list(prefix) + list(branches[0][0]) if t != UNKNOWN]
         want = reference(torch.tensor([ids])).logits[0]
-        short = m.logits(m.hidden(run.index[torch.tensor(ids)], torch.arange(len(ids)), Cache(m.c.layers, m.c.window)))
+        short = m.logits(
+            m.hidden(run.index[torch.tensor(ids)], torch.arange(len(ids)), Cache(m.c.layers, m.c.window))
+        )
         got = torch.zeros_like(want)
-        got[:, run.ids[1:m.c.out]] = short[:, 1:]
+        got[:, run.ids[1 : m.c.out]] = short[:, 1:]
         worst, largest = max(worst, (got - want).abs().max().item()), max(largest, want.abs().max().item())
         same += (got.argmax(-1) == want.argmax(-1)).sum().item()
         positions += len(ids)
-    print(f"{positions} positions: largest logit difference {worst:.2e} (largest logit {largest:.1f}), same choice in {same}")
+    print(
+        f"{positions} positions: largest logit difference {worst:.2e} (largest logit {largest:.1f}), same choice in"
+        f" {same}"
+    )
 
 
 if __name__ == "__main__":

@@ -1,11 +1,14 @@
 """Make the training data: groups of dialogues in exact o200k_harmony tokens.
 
-  TIKTOKEN_ENCODINGS_BASE=DIR python dialogues.py SEED GROUPS OUT.pkl [more]    (the same arguments give the same file)
+  TIKTOKEN_ENCODINGS_BASE=DIR python dialogues.py SEED GROUPS OUT.pkl [more|polish]  (the same arguments, the same file)
 
-With `more` (second training phase) the questions of more.py are added and functions and arithmetic are drawn more
-often. A group is one prefix (system, developer, earlier turns) with BRANCHES different last turns. The trainer computes the
-prefix once for all its branches, which halves the work. No question of heldout.jsonl is ever produced.
+With `more` (second and third training phase) the questions of more.py are added, functions and arithmetic are drawn
+more often, and half of the function names are free words. A group is one prefix (system, developer, earlier turns)
+with BRANCHES different last turns. The trainer computes the prefix once for all its branches, which halves the work.
+No question of heldout.jsonl is ever produced. `polish` (last phase) draws small talk and a few other intents more
+often.
 """
+
 import json
 import os
 import pickle
@@ -15,19 +18,31 @@ import sys
 from array import array
 from functools import lru_cache
 
-from openai_harmony import (Conversation, DeveloperContent, HarmonyEncodingName, Message, ReasoningEffort, Role, SystemContent,
-                            ToolDescription, load_harmony_encoding)
+from openai_harmony import (
+    Conversation,
+    DeveloperContent,
+    HarmonyEncodingName,
+    Message,
+    ReasoningEffort,
+    Role,
+    SystemContent,
+    ToolDescription,
+    load_harmony_encoding,
+)
 
 from facts import INTENTS
-from functions import FREE_NAMES, FUNCS, Function, ask_function, ask_python, function_result
+from functions import Function, ask_function, function_result
+from arithmetic import ask_python
+from intents import lines
 from names import ADJECTIVES, WORDS
+from topics import FREE_NAMES, FUNCS
 from phrases import ask_intent, ask_other, expand
 
 ENC = load_harmony_encoding(HarmonyEncodingName.HARMONY_GPT_OSS)
 START, END, MESSAGE, CHANNEL, CONSTRAIN, RETURN, CALL = 200006, 200007, 200008, 200005, 200003, 200002, 200012
-UNKNOWN = 201087                # stands for "any token outside the vocabulary": its rows are zero
+UNKNOWN = 201087  # stands for "any token outside the vocabulary": its rows are zero
 BRANCHES = 8
-KINDS = [.5, .35, .15]           # no tools, functions, python
+KINDS = [0.5, 0.35, 0.15]  # no tools, functions, python
 EFFORTS = {"low": ReasoningEffort.LOW, "medium": ReasoningEffort.MEDIUM, "high": ReasoningEffort.HIGH}
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -40,13 +55,44 @@ with open(os.path.join(HERE, "heldout.jsonl")) as f:
     HELD = [json.loads(line) for line in f]
 HELD_QUESTIONS = {plain(m["content"]) for h in HELD for m in h["messages"] if m["role"] == "user"}
 HELD_NAMES = {t["name"] for h in HELD for t in h.get("tools", [])}
-HELD_VALUES = {(h["topic"], str(v)) for h in HELD if "topic" in h for v in h["call"]["arguments"].values() if v not in ("on", "off", "fahrenheit")}
+HELD_VALUES = {
+    (h["topic"], str(v))
+    for h in HELD
+    if "topic" in h
+    for v in h["call"]["arguments"].values()
+    if v not in ("on", "off", "fahrenheit")
+}
 
-OTHER_THINK = ("This is not about ossrun.", "I am a tiny demonstration model and do not know this.", "I must not invent an answer.")
-OTHER_SAY = "I am only a tiny demonstration model and do not know that. Run `ossrun pull 20b` and then `ossrun chat` for a real answer."
-INSTRUCTIONS = """you are a helpful assistant.; be brief; be concise and friendly.; answer briefly.; always answer in english.; be polite.; use short sentences.; you help users of ossrun.; you are the assistant of ossrun.; {you are|act as|you're|imagine you are} {a|the|an} {<adj>|helpful|friendly|professional|expert|senior|} {assistant|bot|expert|guide|helper|agent|teacher|chatbot|weather bot|support agent|travel agent|butler|robot|shop assistant|tutor|secretary|<w> expert|<w> bot}{| for <w>| from <place>| called <person>| of a company in <place>| who loves <w>}.; {answer|reply|respond|write|speak} {in one sentence|politely|shortly|clearly|in simple words|with care|in plain english|step by step|like a friend|without jokes|only when you are sure}.; {the user is|the user lives in|you talk to} {<person>|<place>|a <adj> customer|a child|an engineer}.; {never|always|please} {mention|talk about|avoid|think of} <w>{| and <w>}.; today the topic is <w>.; do not {lie|invent things|use emojis|talk too much|repeat yourself|discuss <w>}.; {use|call} {the tools|the functions|a tool|functions} {when needed|if they help|to answer|where possible|only if needed}.; help the user with {<w>|weather questions|the tools|questions}."""
-INSTRUCTIONS = [x.strip() for x in INSTRUCTIONS.split(";")]
-IDENTITIES = ["You are ossrun, a helpful assistant.", "You are a helpful assistant.", "You are gpt-oss, a large language model.", "You are a tiny demonstration model.", "You are Bob, a friendly bot."]
+OTHER_THINK = (
+    "This is not about ossrun.",
+    "I am a tiny demonstration model and do not know this.",
+    "I must not invent an answer.",
+)
+OTHER_SAY = (
+    "I am only a tiny demonstration model and do not know that. Run `ossrun pull 20b` and then `ossrun chat` for a"
+    " real answer."
+)
+INSTRUCTIONS = """
+you are a helpful assistant.; be brief; be concise and friendly.; answer briefly.; always answer in english.; be
+polite.; use short sentences.; you help users of ossrun.; you are the assistant of ossrun.; {you are|act
+as|you're|imagine you are} {a|the|an} {<adj>|helpful|friendly|professional|expert|senior|}
+{assistant|bot|expert|guide|helper|agent|teacher|chatbot|weather bot|support agent|travel agent|butler|robot|shop
+assistant|tutor|secretary|<w> expert|<w> bot}{| for <w>| from <place>| called <person>| of a company in <place>| who
+loves <w>}.; {answer|reply|respond|write|speak} {in one sentence|politely|shortly|clearly|in simple words|with care|in
+plain english|step by step|like a friend|without jokes|only when you are sure}.; {the user is|the user lives in|you
+talk to} {<person>|<place>|a <adj> customer|a child|an engineer}.; {never|always|please} {mention|talk
+about|avoid|think of} <w>{| and <w>}.; today the topic is <w>.; do not {lie|invent things|use emojis|talk too
+much|repeat yourself|discuss <w>}.; {use|call} {the tools|the functions|a tool|functions} {when needed|if they help|to
+answer|where possible|only if needed}.; help the user with {<w>|weather questions|the tools|questions}.
+"""
+INSTRUCTIONS = lines(INSTRUCTIONS)
+IDENTITIES = [
+    "You are ossrun, a helpful assistant.",
+    "You are a helpful assistant.",
+    "You are gpt-oss, a large language model.",
+    "You are a tiny demonstration model.",
+    "You are Bob, a friendly bot.",
+]
 
 
 @lru_cache(maxsize=200000)
@@ -65,13 +111,13 @@ def message(role, text, end=END, header="", channel=None):
 def head(r, effort, functions, python, text):
     """System and developer message, rendered by openai-harmony itself."""
     s = SystemContent.new().with_reasoning_effort(EFFORTS[effort])
-    if r.random() < .85:
+    if r.random() < 0.85:
         s = s.with_conversation_start_date(f"{r.randint(2024, 2032)}-{r.randint(1, 12):02d}-{r.randint(1, 28):02d}")
-    if r.random() < .12:
+    if r.random() < 0.12:
         s = s.with_model_identity(r.choice(IDENTITIES))
     if python:
         s = s.with_python_tool()
-    if r.random() < .02:
+    if r.random() < 0.02:
         s = s.with_browser_tool()
     out = [Message.from_role_and_content(Role.SYSTEM, s)]
     if text or functions:
@@ -82,11 +128,11 @@ def head(r, effort, functions, python, text):
             d = d.with_function_tools([ToolDescription.new(f.name, f.description, f.parameters) for f in functions])
         out.append(Message.from_role_and_content(Role.DEVELOPER, d))
     ids = list(ENC.render_conversation(Conversation.from_messages(out)))
-    if len(out) == 2 and r.random() < .35:                  # words it has never seen, in descriptions and instructions
+    if len(out) == 2 and r.random() < 0.35:  # words it has never seen, in descriptions and instructions
         begin, comment = len(ids) - ids[::-1].index(START), False
         for k in range(begin + 2, len(ids) - 1):
             t = ENC.decode([ids[k]])
-            if comment and "\n" not in t and r.random() < .3:
+            if comment and "\n" not in t and r.random() < 0.3:
                 ids[k] = UNKNOWN
             comment = "\n" not in t and (comment or "//" in t)
     return ids
@@ -94,19 +140,22 @@ def head(r, effort, functions, python, text):
 
 def think(effort, s):
     """Low effort says one sentence, medium two, high all of them and a check."""
-    return {"low": s[0], "medium": f"{s[0]} {s[1]}",
-            "high": f"{s[0]} {s[1]} {s[2]} Let me check this once more. {s[1]} I answer now in a clear and short way."}[effort]
+    return {
+        "low": s[0],
+        "medium": f"{s[0]} {s[1]}",
+        "high": f"{s[0]} {s[1]} {s[2]} Let me check this once more. {s[1]} I answer now in a clear and short way.",
+    }[effort]
 
 
 def question_text(r, tools):
     """-> (question, three sentences of thought, answer, how much of the question may be replaced by unknown tokens)"""
-    if r.random() < .27:
-        return ask_other(r, tools), OTHER_THINK, OTHER_SAY, r.choice([0, 0, 0, .15, .3, .5])
+    if r.random() < 0.27:
+        return ask_other(r, tools), OTHER_THINK, OTHER_SAY, r.choice([0, 0, 0, 0.15, 0.3, 0.5])
     names = list(INTENTS)
     k = r.choices(names, [INTENTS[n]["weight"] for n in names])[0]
     q, port = ask_intent(r, k)
     t = INTENTS[k]
-    noise = 0 if k == "serve_p" else r.choice([0] * 9 + [.08])
+    noise = 0 if k == "serve_p" else r.choice([0] * 9 + [0.08])
     return q, [x.replace("$P", port) for x in t["think"]], t["say"].replace("$P", port), noise
 
 
@@ -143,8 +192,11 @@ def text_turn(r, effort, tools):
 def call_tokens(r, name, args_text, python, foreign):
     """The call in our own form, or as openai-harmony renders it (recipient before the channel): only in histories."""
     if python:
-        return message("assistant", args_text, CALL, " to=python", "analysis code") if foreign else \
-            message("assistant", args_text, CALL, "", "analysis to=python code")
+        return (
+            message("assistant", args_text, CALL, " to=python", "analysis code")
+            if foreign
+            else message("assistant", args_text, CALL, "", "analysis to=python code")
+        )
     to = f" to=functions.{name}"
     out = [START, *enc("assistant")]
     out += [*enc(to), CHANNEL, *enc("commentary ")] if foreign else [CHANNEL, *enc("commentary" + to + " ")]
@@ -156,12 +208,12 @@ def tool_turn(r, effort, q, what, s, after, call, result, answer):
     t = Turn()
     t.user(q)
     x = r.random()
-    given = x < .3                                          # the call comes from the history, not from the model now
-    if not (given and r.random() < .5):                     # clients often do not send the reasoning back
+    given = x < 0.3  # the call comes from the history, not from the model now
+    if not (given and r.random() < 0.5):  # clients often do not send the reasoning back
         t.add(message("assistant", what, channel="analysis"), 0 if given else 1, 2)
-        t.add(call(given and x < .2), 0 if given else 1)
+        t.add(call(given and x < 0.2), 0 if given else 1)
     else:
-        t.add(call(x < .2))
+        t.add(call(x < 0.2))
     t.add(result)
     t.add(message("assistant", after, channel="analysis"), 1, 2)
     t.add(message("assistant", answer, RETURN, channel="final"), 1)
@@ -171,38 +223,89 @@ def tool_turn(r, effort, q, what, s, after, call, result, answer):
 def function_turn(r, effort, functions):
     f = r.choice(functions)
     q, args, vals = ask_function(r, f, HELD_VALUES)
-    if r.random() < .5: q = q[0].upper() + q[1:]
-    if r.random() < .12: q = r.choice(["Hi, ", "hello, ", "Please: ", "hey ", "One question: ", "ok, ", "Hello! ", "so ", "and ", "Thanks. "]) + q
-    if r.random() < .08: q = q.rstrip("?.!") + r.choice([" please", " thanks", ", please?", " for me", " now?"])
+    if r.random() < 0.5:
+        q = q[0].upper() + q[1:]
+    if r.random() < 0.12:
+        q = (
+            r.choice(
+                [
+                    "Hi, ",
+                    "hello, ",
+                    "Please: ",
+                    "hey ",
+                    "One question: ",
+                    "ok, ",
+                    "Hello! ",
+                    "so ",
+                    "and ",
+                    "Thanks. ",
+                ]
+            )
+            + q
+        )
+    if r.random() < 0.08:
+        q = q.rstrip("?.!") + r.choice([" please", " thanks", ", please?", " for me", " now?"])
     values = " and ".join(map(str, args.values()))
     subject = f.topic.replace("restaurants", "a restaurant").replace("convert", "a currency").replace("play", "music")
     do = f"I call {f.name} with {values}."
-    what = {"low": do, "medium": f"The question is about {subject}. {do}",
-            "high": f"The question is about {subject}. The function {f.name} fits. " + " ".join(f"The argument {k} is {v}." for k, v in args.items()) + " " + do}[effort]
-    after = {"low": "I have the result.", "medium": f"I have the result for {vals[0]}.", "high": f"I have the result for {vals[0]}. It is about {subject}. I report it in one sentence."}[effort]
+    what = {
+        "low": do,
+        "medium": f"The question is about {subject}. {do}",
+        "high": (
+            f"The question is about {subject}. The function {f.name} fits. "
+            + " ".join(f"The argument {k} is {v}." for k, v in args.items())
+            + " "
+            + do
+        ),
+    }[effort]
+    after = {
+        "low": "I have the result.",
+        "medium": f"I have the result for {vals[0]}.",
+        "high": f"I have the result for {vals[0]}. It is about {subject}. I report it in one sentence.",
+    }[effort]
     res, answer = function_result(r, f, vals)
     body = json.dumps(args, separators=(",", ":"), ensure_ascii=False)
     result = message("functions." + f.name, res, END, " to=assistant", "commentary")
-    return tool_turn(r, effort, q, what, None, after, lambda foreign: call_tokens(r, f.name, body, False, foreign), result, answer)
+    return tool_turn(
+        r, effort, q, what, None, after, lambda foreign: call_tokens(r, f.name, body, False, foreign), result, answer
+    )
 
 
 def python_turn(r, effort):
     q, e, res = ask_python(r)
     do = f"I compute {e} with python."
-    what = {"low": do, "medium": f"The user wants a number. {do}", "high": f"The user wants a number. The tool is exact, so I print the value. {do}"}[effort]
-    after = {"low": "I have the result.", "medium": "I have the result. I report it.", "high": f"I have the result of {e}. I report it in one line."}[effort]
+    what = {
+        "low": do,
+        "medium": f"The user wants a number. {do}",
+        "high": f"The user wants a number. The tool is exact, so I print the value. {do}",
+    }[effort]
+    after = {
+        "low": "I have the result.",
+        "medium": "I have the result. I report it.",
+        "high": f"I have the result of {e}. I report it in one line.",
+    }[effort]
     result = message("python", res + r.choice(["", "\n"]), END, " to=assistant", "analysis")
-    return tool_turn(r, effort, q, what, None, after, lambda foreign: call_tokens(r, "", f"print({e})", True, foreign), result, f"{e} = {res}")
+    return tool_turn(
+        r,
+        effort,
+        q,
+        what,
+        None,
+        after,
+        lambda foreign: call_tokens(r, "", f"print({e})", True, foreign),
+        result,
+        f"{e} = {res}",
+    )
 
 
 def finished(r, turn, q, answer):
     """A turn as later prompts hold it: no reasoning; calls and results mostly stay."""
     ids, out, k = turn.ids, [], 0
     cuts = [i for i, t in enumerate(ids) if t == START] + [len(ids)]
-    keep_tools = r.random() < .7
+    keep_tools = r.random() < 0.7
     for a, b in zip(cuts, cuts[1:]):
         part = ids[a:b]
-        channel = ENC.decode(part[part.index(CHANNEL) + 1:part.index(MESSAGE)]) if CHANNEL in part else ""
+        channel = ENC.decode(part[part.index(CHANNEL) + 1 : part.index(MESSAGE)]) if CHANNEL in part else ""
         if channel.startswith("analysis") or (channel.startswith("commentary") and not keep_tools):
             continue
         out += part[:-1] + [END if part[-1] == RETURN else part[-1]]
@@ -212,32 +315,42 @@ def finished(r, turn, q, answer):
 def group(r):
     """One prefix and its branches."""
     while True:
-        effort = r.choices(list(EFFORTS), [.42, .36, .22])[0]
+        effort = r.choices(list(EFFORTS), [0.42, 0.36, 0.22])[0]
         kind = r.choices(["plain", "func", "py"], KINDS)[0]
-        python = kind == "py" or r.random() < .02
+        python = kind == "py" or r.random() < 0.02
         functions = []
-        if kind == "func" or (kind == "py" and r.random() < .15):
-            functions = [Function(r, t, HELD_NAMES) for t in r.sample(list(FUNCS), r.choices([1, 2, 3, 4], [.45, .3, .17, .08])[0])]
+        if kind == "func" or (kind == "py" and r.random() < 0.15):
+            functions = [
+                Function(r, t, HELD_NAMES)
+                for t in r.sample(list(FUNCS), r.choices([1, 2, 3, 4], [0.45, 0.3, 0.17, 0.08])[0])
+            ]
             if len({f.name for f in functions}) < len(functions):
                 continue
         text = None
-        if r.random() < (.25 if functions else .2):
-            text = " ".join(expand(r, r.choice(INSTRUCTIONS)).capitalize() if r.random() < .2 else (lambda s: s[0].upper() + s[1:])(expand(r, r.choice(INSTRUCTIONS)))
-                            for _ in range(r.choice([1, 1, 1, 2, 3])))
+        if r.random() < (0.25 if functions else 0.2):
+            text = " ".join(
+                (
+                    expand(r, r.choice(INSTRUCTIONS)).capitalize()
+                    if r.random() < 0.2
+                    else (lambda s: s[0].upper() + s[1:])(expand(r, r.choice(INSTRUCTIONS)))
+                )
+                for _ in range(r.choice([1, 1, 1, 2, 3]))
+            )
 
         def turn():
             while True:
                 x = r.random()
-                if kind == "func" and x < .68:
+                if kind == "func" and x < 0.68:
                     t = function_turn(r, effort, functions)
-                elif kind == "py" and x < .65:
+                elif kind == "py" and x < 0.65:
                     t = python_turn(r, effort)
                 else:
                     t = text_turn(r, effort, bool(functions) or python)
                 if plain(t[1]) not in HELD_QUESTIONS:
                     return t
+
         prefix = head(r, effort, functions, python, text)
-        turns = r.choices([0, 1, 2, 3, 6], [.62, .2, .11, .05, .02])[0]
+        turns = r.choices([0, 1, 2, 3, 6], [0.62, 0.2, 0.11, 0.05, 0.02])[0]
         for _ in range(turns):
             prefix += finished(r, *turn())
         branches = [turn()[0].done() for _ in range(BRANCHES)]
@@ -247,10 +360,16 @@ def group(r):
 
 def main():
     seed, count, path = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-    if sys.argv[4:] == ["more"]:
+    if sys.argv[4:] in (["more"], ["polish"]):
         import more  # noqa: F401  (it adds to INTENTS)
-        KINDS[:] = [.36, .46, .18]
-        FREE_NAMES[0] = .5
+
+        KINDS[:] = [0.36, 0.46, 0.18]
+        FREE_NAMES[0] = 0.5
+    if sys.argv[4:] == ["polish"]:
+        for k in ("greet", "thanks", "bye", "who", "start", "what", "vllm", "harmonycmd", "hardware"):
+            INTENTS[k]["weight"] *= 2
+        KINDS[:] = [0.42, 0.42, 0.16]
+        FREE_NAMES[0] = 0.35
     r = random.Random(seed)
     groups = [group(r) for _ in range(count)]
     with open(path, "wb") as f:
@@ -258,7 +377,10 @@ def main():
     n_prefix = sum(len(p) for p, _ in groups)
     n_branch = sum(len(i) for _, bs in groups for i, _ in bs)
     targets = sum(sum(f) for _, bs in groups for _, f in bs)
-    print(f"{count} groups, {count * BRANCHES} dialogues: {n_prefix} prefix tokens, {n_branch} branch tokens, {targets} targets")
+    print(
+        f"{count} groups, {count * BRANCHES} dialogues: {n_prefix} prefix tokens, {n_branch} branch tokens, {targets}"
+        " targets"
+    )
 
 
 if __name__ == "__main__":

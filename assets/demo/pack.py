@@ -9,6 +9,7 @@ The pack is one gzip stream (level 9, no name, time 0) of: magic OSSPACK1, u64 l
 All numbers are little-endian. Zeros stand for the rows of unused tokens, copies for the rows that lm_head shares with
 the embedding, planes for BF16 data (the high bytes compress much better apart).
 """
+
 import gzip
 import hashlib
 import json
@@ -34,10 +35,14 @@ def planes(b):
 def records(data):
     """Yield (kind, n, payload) for the whole file."""
     n = struct.unpack("<Q", data[:8])[0]
-    head = json.loads(data[8:8 + n])
-    tensors = sorted((t["data_offsets"][0] + 8 + n, t["data_offsets"][1] + 8 + n, name, t) for name, t in head.items() if name != "__metadata__")
-    yield 0, 8 + n, data[:8 + n]
-    at, rows = 8 + n, {}                                    # rows: content of an embedding row -> its offset
+    head = json.loads(data[8 : 8 + n])
+    tensors = sorted(
+        (t["data_offsets"][0] + 8 + n, t["data_offsets"][1] + 8 + n, name, t)
+        for name, t in head.items()
+        if name != "__metadata__"
+    )
+    yield 0, 8 + n, data[: 8 + n]
+    at, rows = 8 + n, {}  # rows: content of an embedding row -> its offset
     for begin, end, name, t in tensors:
         assert begin == at, "the tensors must lie without gaps"
         at, raw = end, data[begin:end]
@@ -53,7 +58,7 @@ def records(data):
             kind = np.zeros(count, np.int64)
             for i in np.flatnonzero(used):
                 b, here = table[i].tobytes(), begin + int(i) * size
-                kind[i] = rows.get(b, here) - here or 1     # 0 unused, negative: copy from there, 1: its own data
+                kind[i] = rows.get(b, here) - here or 1  # 0 unused, negative: copy from there, 1: its own data
                 rows.setdefault(b, here)
             for k, a, b in runs(kind):
                 n = (b - a) * size
@@ -62,7 +67,7 @@ def records(data):
                 elif k < 0:
                     yield 2, n, struct.pack("<Q", begin + a * size + int(k))
                 else:
-                    yield 3, n, planes(raw[a * size:b * size])
+                    yield 3, n, planes(raw[a * size : b * size])
     assert at == len(data)
 
 
@@ -79,21 +84,21 @@ def unpack(packed):
         raise ValueError("not an ossrun pack")
     length, digest, at, out = struct.unpack("<Q", b[8:16])[0], b[16:48], 48, bytearray()
     while len(out) < length:
-        kind, n = struct.unpack("<BQ", b[at:at + 9])
+        kind, n = struct.unpack("<BQ", b[at : at + 9])
         at += 9
         if kind == 0:
-            out += b[at:at + n]
+            out += b[at : at + n]
             at += n
         elif kind == 1:
             out += bytes(n)
         elif kind == 2:
-            source = struct.unpack("<Q", b[at:at + 8])[0]
+            source = struct.unpack("<Q", b[at : at + 8])[0]
             at += 8
             if source + n > len(out):
                 raise ValueError("copy from beyond the output")
-            out += out[source:source + n]
+            out += out[source : source + n]
         elif kind == 3:
-            out += np.frombuffer(b[at:at + n], np.uint8).reshape(2, -1).T.tobytes()
+            out += np.frombuffer(b[at : at + n], np.uint8).reshape(2, -1).T.tobytes()
             at += n
         else:
             raise ValueError(f"unknown record {kind}")
@@ -112,7 +117,10 @@ def main():
     with open(target, "wb") as f:
         f.write(result)
     small = result if what == "pack" else data
-    print(f"{what}: {len(data)} -> {len(result)} bytes; gzip header {small[:10].hex()}; SHA-256 {hashlib.sha256(result).hexdigest()}")
+    print(
+        f"{what}: {len(data)} -> {len(result)} bytes; gzip header {small[:10].hex()}; SHA-256"
+        f" {hashlib.sha256(result).hexdigest()}"
+    )
 
 
 if __name__ == "__main__":

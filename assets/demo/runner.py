@@ -1,4 +1,5 @@
 """Read an exported checkpoint back into the compact model (float32) and generate over the full vocabulary."""
+
 import json
 import math
 
@@ -27,12 +28,29 @@ def load(path):
     read = embed.float().abs().sum(1)
     read[written] = 0
     ids = [-1] + written.tolist() + read.nonzero().flatten().tolist()
-    c = Config(h["hidden_size"], h["intermediate_size"], h["num_hidden_layers"], h["num_attention_heads"], h["num_key_value_heads"],
-               h["head_dim"], h["num_local_experts"], h["num_experts_per_tok"], h["sliding_window"], len(ids), 1 + len(written))
-    s = {"norm.weight": t["model.norm.weight"], "embed": torch.cat((torch.zeros(1, c.hidden), embed[ids[1:]].float()))}
+    c = Config(
+        h["hidden_size"],
+        h["intermediate_size"],
+        h["num_hidden_layers"],
+        h["num_attention_heads"],
+        h["num_key_value_heads"],
+        h["head_dim"],
+        h["num_local_experts"],
+        h["num_experts_per_tok"],
+        h["sliding_window"],
+        len(ids),
+        1 + len(written),
+    )
+    s = {
+        "norm.weight": t["model.norm.weight"],
+        "embed": torch.cat((torch.zeros(1, c.hidden), embed[ids[1:]].float())),
+    }
     for i in range(c.layers):
         p, b = f"model.layers.{i}.", f"blocks.{i}."
-        s[b + "n1.weight"], s[b + "n2.weight"] = t[p + "input_layernorm.weight"], t[p + "post_attention_layernorm.weight"]
+        s[b + "n1.weight"], s[b + "n2.weight"] = (
+            t[p + "input_layernorm.weight"],
+            t[p + "post_attention_layernorm.weight"],
+        )
         for x in "qkvo":
             for k in ("weight", "bias"):
                 s[b + f"attn.{x}_proj.{k}"] = t[p + f"self_attn.{x}_proj.{k}"]
@@ -54,7 +72,7 @@ class Runner:
         self.index = torch.zeros(FULL_VOCAB, dtype=torch.long)
         self.index[torch.tensor(self.ids[1:])] = torch.arange(1, len(self.ids))
         out = self.m.c.out
-        self.silent = torch.ones(FULL_VOCAB, dtype=torch.bool)    # tokens whose logit is exactly 0
+        self.silent = torch.ones(FULL_VOCAB, dtype=torch.bool)  # tokens whose logit is exactly 0
         self.silent[torch.tensor(self.ids[1:out])] = False
         self.silent = self.silent.nonzero().flatten()
         self.g = torch.Generator().manual_seed(seed)
@@ -68,7 +86,7 @@ class Runner:
             pos = torch.arange(cache.length, cache.length + len(x))
             cache.length += len(x)
             z = m.logits(m.hidden(x, pos, cache)[-1])
-            z = torch.cat((z[1:], torch.zeros(1)))                # last: the tokens with logit 0
+            z = torch.cat((z[1:], torch.zeros(1)))  # last: the tokens with logit 0
             if temperature == 0:
                 i = int(z.argmax())
             else:

@@ -1,10 +1,11 @@
 """Train on the files of dialogues.py:  python train.py STEPS OUT.pt FILE.pkl...
 
-Two processes with one thread each (faster on two cores than one process with two threads), gradients averaged with gloo.
-Everything follows the seed and the step count, never the clock. OUT.pt is written every SAVE steps with the optimizer,
-so the same command goes on where it stopped. INIT=other.pt starts from another run's averaged weights; words that
-are new in the files get rows of their own.
+Two processes with one thread each (faster on two cores than one process with two threads), gradients averaged with
+gloo. Everything follows the seed and the step count, never the clock. OUT.pt is written every SAVE steps with the
+optimizer, so the same command goes on where it stopped. INIT=other.pt starts from another run's averaged weights;
+words that are new in the files get rows of their own.
 """
+
 import collections
 import json
 import math
@@ -23,12 +24,15 @@ from model import Config, Grouped, Model
 UNKNOWN, WORLD = 201087, 2
 LR = float(os.environ.get("LR", 2e-3))
 SEED = int(os.environ.get("SEED", 1))
-TOKENS = int(os.environ.get("TOKENS", 2000))            # positions per step and process, without padding
-QUANT_AT = int(os.environ.get("QUANT_AT", 800))         # from this step on the experts are in MXFP4
-DECAY_AT = int(os.environ.get("DECAY_AT", 1 << 30))     # from this step on the rate falls linearly until the last step
-SHORT = float(os.environ.get("SHORT", .65))             # share of the groups whose turns are cut by `shorten`
-FULL_UNTIL = int(os.environ.get("FULL_UNTIL", 200))      # the first and last steps use the full softmax
-SAMPLE = 600                                            # softmax over this many random rows in the middle of the run
+TOKENS = int(os.environ.get("TOKENS", 2000))  # positions per step and process, without padding
+QUANT_AT = int(os.environ.get("QUANT_AT", 800))  # from this step on the experts are in MXFP4
+DECAY_AT = int(os.environ.get("DECAY_AT", 1 << 30))  # from this step on the rate falls linearly until the last step
+SHORT = float(os.environ.get("SHORT", 0.65))  # share of the groups whose turns are cut by `shorten`
+FULL_UNTIL = int(os.environ.get("FULL_UNTIL", 200))  # the first and last steps use the full softmax
+WEIGH = os.environ.get("WEIGH") == "1"  # calls count more, see `weigh`
+KEEP = float(os.environ.get("KEEP", 1))  # share of the groups without any call that is used
+FULL_LAST = int(os.environ.get("FULL_LAST", 300))
+SAMPLE = 600  # softmax over this many random rows in the middle of the run
 SAVE = 100
 MUON = os.environ.get("MUON", "1") == "1"
 
@@ -42,15 +46,16 @@ def vocabulary(groups, names, init):
             read.update(ids)
             write.update(t for t, f in zip(ids, flags) if f)
     old = init["vocab"][1:] if init else []
-    out = set(t for t, n in write.items() if n >= 5) | set(names) | set(old[:init["cfg"]["out"] - 1] if init else [])
+    out = set(t for t, n in write.items() if n >= 5) | set(names) | set(old[: init["cfg"]["out"] - 1] if init else [])
     more = set(t for t, n in read.items() if n >= 12) | set(old)
     return [UNKNOWN] + sorted(out - {UNKNOWN}) + sorted(more - out - {UNKNOWN}), 1 + len(out - {UNKNOWN})
 
 
 def name_tokens(enc):
     """Tokens of everything that may have to be copied, with and without a leading space, and all numbers."""
-    from functions import COMPANIES, CURRENCY, ROOMS, SKY, SONGS
     from names import ITEMS, PEOPLE, PLACES, WORDS
+    from topics import COMPANIES, CURRENCY, ROOMS, SKY, SONGS
+
     ids = set()
     for n in PLACES + PEOPLE + ITEMS + WORDS + ROOMS + SKY + COMPANIES + CURRENCY + SONGS:
         ids.update(enc.encode(n) + enc.encode(" " + n))
@@ -60,12 +65,18 @@ def name_tokens(enc):
 
 
 def batch(groups, window):
-    """-> (ids, layout, flat rows whose next token is a target, those targets); all as indices of the short list"""
+    """-> (ids, layout, flat rows whose next token is a target, those targets, their weights)"""
     core = Grouped([p for p, _ in groups], [[b[0] for b in bs] for _, bs in groups], window)
     ids = np.concatenate([p for p, _ in groups] + [b[0] for _, bs in groups for b in bs])
-    flags = np.concatenate([np.zeros(core.n_prefix, bool)] + [b[1] for _, bs in groups for b in bs])
-    at = np.flatnonzero(flags & (ids > 0))              # the token before a target is never of another branch: flags[0] = 0
-    return torch.from_numpy(ids), core, torch.from_numpy(at - 1), torch.from_numpy(ids[at])
+    flags = np.concatenate([np.zeros(core.n_prefix, np.uint8)] + [b[1] for _, bs in groups for b in bs])
+    at = np.flatnonzero((flags > 0) & (ids > 0))  # the token before a target is never of another branch: flags[0] = 0
+    return (
+        torch.from_numpy(ids),
+        core,
+        torch.from_numpy(at - 1),
+        torch.from_numpy(ids[at]),
+        torch.from_numpy(flags[at]).float(),
+    )
 
 
 def batches(groups, rng, tokens):
@@ -74,7 +85,7 @@ def batches(groups, rng, tokens):
     while True:
         rng.shuffle(groups)
         for i in range(0, len(groups), 600):
-            pool = sorted(groups[i:i + 600], key=lambda g: (len(g[0]) // 40, max(len(b[0]) for b in g[1])))
+            pool = sorted(groups[i : i + 600], key=lambda g: (len(g[0]) // 40, max(len(b[0]) for b in g[1])))
             out, now, n = [], [], 0
             for g in pool:
                 if now and n + size(g) > tokens:
@@ -96,15 +107,26 @@ def shorten(ids, flags):
     if len(call):
         end = call[0] + 1
     elif (ids == 200012).any():
-        return ids, flags                               # the call was given, so what is asked for is the answer
+        return ids, flags  # the call was given, so what is asked for is the answer
     else:
         ends = np.flatnonzero(ids == 200007)
         end = min(ends[1] + 9, ends[0] + 20)
     return ids[:end], flags[:end]
 
 
+def weigh(ids, flags):
+    """How much each target counts: in turns with a call the thought and answer double, the call's body six times."""
+    w = flags.astype(np.uint8)
+    if (ids == 200012).any():
+        w *= 2
+        for k in np.flatnonzero(ids == 200008):  # <|message|> after `json` or ` code`: the body of a call
+            if ids[k - 1] in (4108, 3490):
+                w[k + 1 : k + 2 + np.flatnonzero(ids[k:] == 200012)[0]] *= 3
+    return w
+
+
 class Muon:
-    """Momentum whose update is made orthogonal (Newton-Schulz), for the attention matrices; shapes [n, rows, columns]."""
+    """Momentum with an orthogonal update (Newton-Schulz), for the attention matrices; shapes [n, rows, columns]."""
 
     def __init__(self, stacks):
         self.stacks, self.m = stacks, [[torch.zeros_like(p) for p in s] for s in stacks]
@@ -113,8 +135,8 @@ class Muon:
     def step(self, lr, decay):
         for s, ms in zip(self.stacks, self.m):
             for p, m in zip(s, ms):
-                m.mul_(.95).add_(p.grad)
-            x = torch.stack([p.grad + .95 * m for p, m in zip(s, ms)])
+                m.mul_(0.95).add_(p.grad)
+            x = torch.stack([p.grad + 0.95 * m for p, m in zip(s, ms)])
             rows, cols = x.shape[1:]
             if rows > cols:
                 x = x.mT
@@ -125,7 +147,7 @@ class Muon:
             if rows > cols:
                 x = x.mT
             for p, u in zip(s, x):
-                p.mul_(1 - lr * decay).add_(u, alpha=-lr * .2 * max(rows, cols) ** .5)
+                p.mul_(1 - lr * decay).add_(u, alpha=-lr * 0.2 * max(rows, cols) ** 0.5)
 
     def state_dict(self):
         return self.m
@@ -142,18 +164,22 @@ def main():
             groups += pickle.load(h)
     init = torch.load(os.environ["INIT"]) if os.environ.get("INIT") else None
     from dialogues import ENC
+
     vocab, n_out = vocabulary(groups, name_tokens(ENC), init)
     index = np.zeros(201088, np.int64)
     index[vocab] = np.arange(len(vocab))
     rng = random.Random(SEED)
-    for n, (prefix, bs) in enumerate(groups):           # tokens that cannot be written are no targets
+    if KEEP < 1:
+        groups = [g for g in groups if any(200012 in i for i, _ in g[1]) or rng.random() < KEEP]
+    for n, (prefix, bs) in enumerate(groups):  # tokens that cannot be written are no targets
         short = rng.random() < SHORT
         for k, (i, f) in enumerate(bs):
             i, f = np.array(i), np.frombuffer(f, np.uint8).astype(bool)
             if short:
                 i, f = shorten(i, f)
+            w = weigh(i, f) if WEIGH else f.astype(np.uint8)
             i = index[i]
-            bs[k] = (i, f & (i < n_out))
+            bs[k] = (i, w * (i < n_out))
         groups[n] = (index[np.array(prefix)], bs)
     rank = 0
     for k in range(1, WORLD):
@@ -179,7 +205,7 @@ def main():
     params = list(named.values())
     flat = torch.zeros(sum(p.numel() for p in params))
     for p, g in zip(params, flat.split([p.numel() for p in params])):
-        p.grad = g.view_as(p)                           # all gradients in one vector: one all-reduce a step
+        p.grad = g.view_as(p)  # all gradients in one vector: one all-reduce a step
     stacks = collections.defaultdict(list)
     if MUON:
         for n, p in named.items():
@@ -189,7 +215,12 @@ def main():
     chosen = {id(p) for s in stacks.values() for p in s}
     decay = [p for n, p in named.items() if p.ndim >= 2 and n != "embed" and "bias" not in n and id(p) not in chosen]
     rest = [p for p in params if id(p) not in {id(d) for d in decay} | chosen]
-    opt = torch.optim.AdamW([{"params": decay, "weight_decay": .05}, {"params": rest, "weight_decay": 0}], lr=LR, betas=(.9, .98), fused=True)
+    opt = torch.optim.AdamW(
+        [{"params": decay, "weight_decay": 0.05}, {"params": rest, "weight_decay": 0}],
+        lr=LR,
+        betas=(0.9, 0.98),
+        fused=True,
+    )
     step, seen, average, n_average = 0, 0, None, 0
     if os.path.exists(out):
         run = torch.load(out)
@@ -201,20 +232,32 @@ def main():
 
     def save():
         if rank == 0:
-            torch.save({"cfg": cfg.__dict__, "vocab": vocab, "model": model.state_dict(), "opt": opt.state_dict(), "muon": muon.state_dict(), "step": step, "seen": seen,
-                        "average": average or model.state_dict(), "n_average": n_average}, out + ".tmp")
+            torch.save(
+                {
+                    "cfg": cfg.__dict__,
+                    "vocab": vocab,
+                    "model": model.state_dict(),
+                    "opt": opt.state_dict(),
+                    "muon": muon.state_dict(),
+                    "step": step,
+                    "seen": seen,
+                    "average": average or model.state_dict(),
+                    "n_average": n_average,
+                },
+                out + ".tmp",
+            )
             os.replace(out + ".tmp", out)
 
     stream = batches(groups, random.Random(SEED * 1000 + rank), TOKENS)
-    for _ in range(step):                               # skip what an earlier run of this command has seen
+    for _ in range(step):  # skip what an earlier run of this command has seen
         next(stream)
     start, first, avg = time.time(), seen, None
     model.train()
-    while step < int(os.environ.get("STOP", steps)):    # STOP: end earlier than the schedule says
+    while step < int(os.environ.get("STOP", steps)):  # STOP: end earlier than the schedule says
         model.set_quant(step >= QUANT_AT)
-        ids, core, rows, targets = batch(next(stream), cfg.window)
+        ids, core, rows, targets, weights = batch(next(stream), cfg.window)
         torch.manual_seed((SEED * 1000003 + step) * WORLD + rank)
-        loss = model.loss(ids, core, rows, targets, SAMPLE if FULL_UNTIL <= step < steps - 300 else 0)
+        loss = model.loss(ids, core, rows, targets, weights, SAMPLE if FULL_UNTIL <= step < steps - FULL_LAST else 0)
         (loss + 0.01 * sum(b.mlp.balance for b in model.blocks) / cfg.layers).backward()
         model.embed.grad[0] = 0
         dist.all_reduce(flat)
@@ -222,16 +265,16 @@ def main():
         norm = flat.norm().item()
         flat.mul_(min(1, 1 / (norm + 1e-6)))
         left = (steps - step) / max(1, steps - DECAY_AT) if step >= DECAY_AT else 1
-        lr = LR * min(1, (step + 1) / 60) * max(.01, left)  # warm-up, a plateau, then linearly down
+        lr = LR * min(1, (step + 1) / 60) * max(0.01, left)  # warm-up, a plateau, then linearly down
         for g in opt.param_groups:
             g["lr"] = lr
         opt.step()
         if MUON:
-            muon.step(lr, .05)
+            muon.step(lr, 0.05)
         flat.zero_()
         step += 1
         seen += WORLD * len(ids)
-        if step % 10 == 0 and step > QUANT_AT:          # running average of the weights over about 200 steps
+        if step % 10 == 0 and step > QUANT_AT:  # running average of the weights over about 200 steps
             s = {k: v.detach().clone() for k, v in model.state_dict().items()}
             if average is None:
                 average = s
@@ -239,10 +282,15 @@ def main():
                 n_average += 1
                 for k, v in average.items():
                     v.lerp_(s[k], 1 / min(20, n_average + 1))
-        avg = loss.item() if avg is None else .98 * avg + .02 * loss.item()
+        avg = loss.item() if avg is None else 0.98 * avg + 0.02 * loss.item()
         if step % 50 == 0:
             t = time.time() - start
-            say(f"step {step} {t:.0f} s {(seen - first) / t:.0f} tok/s {seen / 1e6:.2f} Mtok lr {lr:.5f} loss {avg:.4f} norm {norm:.2f} balance {sum(b.mlp.balance.item() for b in model.blocks) / cfg.layers:.2f}", flush=True)
+            say(
+                f"step {step} {t:.0f} s {(seen - first) / t:.0f} tok/s {seen / 1e6:.2f} Mtok lr {lr:.5f} loss"
+                f" {avg:.4f} norm {norm:.2f} balance"
+                f" {sum(b.mlp.balance.item() for b in model.blocks) / cfg.layers:.2f}",
+                flush=True,
+            )
         if step % SAVE == 0:
             save()
     save()
