@@ -21,7 +21,8 @@ type compiler struct {
 	apart    map[*schema]bool
 	overlaps []overlap
 
-	variantCount int // of all nodes
+	anyString    *stringSpec // what every string without keywords shares
+	variantCount int         // of all nodes
 }
 
 // node is a set of schemas and the ways to fulfil all of them.
@@ -89,6 +90,7 @@ func (c *compiler) addNumber(d *dfa) int32 {
 // compile finds all nodes from that of the schemas given on, and makes the program.
 func (c *compiler) compile(all []*schema) (int32, error) {
 	c.strings, c.numbers, c.apart = map[*stringSpec]int32{}, map[*dfa]int32{}, map[*schema]bool{}
+	c.anyString = &stringSpec{make: anyText, max: -1}
 	root := all[0]
 	first := c.node(all)
 	for i := 0; i < len(c.nodes); i++ {

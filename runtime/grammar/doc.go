@@ -1,7 +1,7 @@
 // Package grammar says which tokens may come next, so that what cannot be read cannot be sampled.
 //
 // Two automata make one Turn. The header automaton (header.go) knows the legal message headers of one request: channels,
-// the recipients that the request offers, content types. A body may be held to a Grammar: a JSON Schema (schema_*.go),
+// the recipients that the request offers, content types. A body may be held to a Grammar: a JSON Schema,
 // any JSON, a regular expression, a choice of texts. Both work on the bytes that tokens spell, so a name or a number is
 // allowed in every tokenization, and no choice of tokens leads into a dead end.
 //

@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/ossrun/ossrun/harmony"
@@ -340,4 +341,30 @@ func legal(m harmony.Message, r TurnRules, last bool) error {
 		return errors.New("the last message is empty")
 	}
 	return nil
+}
+
+// Grammars and tables are shared by turns that run at the same time; the race detector looks at this test.
+func TestTurnsAtTheSameTime(t *testing.T) {
+	rules := TurnRules{Functions: []FunctionRule{{"get_weather", schemaOf(t, weather)}, {"anything", nil}}, Final: schemaOf(t, `{"type":"array","items":{"type":"string"}}`)}
+	likely := likelyTokens()
+	var group sync.WaitGroup
+	for worker := range 4 {
+		group.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(worker), 1))
+			for range 8 {
+				turn, err := NewTurn(rules)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for n := 0; n < 100 && !turn.Over(); n++ {
+					if err := turn.Accept(pick(rng, turn.Mask(), likely)); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			}
+		})
+	}
+	group.Wait()
 }
