@@ -23,6 +23,7 @@ type compiler struct {
 
 	anyString    *stringSpec // what every string without keywords shares
 	variantCount int         // of all nodes
+	work         int         // of all automata of text
 }
 
 // node is a set of schemas and the ways to fulfil all of them.
@@ -85,6 +86,17 @@ func (c *compiler) addNumber(d *dfa) int32 {
 		c.program.numbers = append(c.program.numbers, d)
 	}
 	return id
+}
+
+// mostCompileWork bounds what all automata of a schema may take to make: some seconds.
+const mostCompileWork = 4 * mostWork
+
+// spend counts the making of an automaton.
+func (c *compiler) spend(s *schema, keyword string, d *dfa) error {
+	if c.work += d.work; c.work > mostCompileWork {
+		return &UnsupportedError{s.path, keyword, "the expressions of the schema are too large in all"}
+	}
+	return nil
 }
 
 // compile finds all nodes from that of the schemas given on, and makes the program.

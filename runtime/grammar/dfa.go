@@ -18,6 +18,7 @@ type dfa struct {
 	next    []int32 // [states x classes], -1 where it dies
 	accept  []bool
 	total   []bool // from here any plain text can be read (see markTotal)
+	work    int    // what making it took, in nodes and edges looked at
 }
 
 func (d *dfa) step(state int32, b byte) int32 { return d.next[int(state)*d.classes+int(d.class[b])] }
@@ -88,6 +89,7 @@ func buildDFA[S comparable](start S, c cuts, step func(S, byte) (S, bool), accep
 			d.next = append(d.next, id)
 		}
 	}
+	d.work = len(d.next)
 	if !d.trim() {
 		return nil, errEmpty
 	}

@@ -407,5 +407,6 @@ func (n *nfa) determinize(start, match int32) (*dfa, error) {
 	if err != nil {
 		return nil, err
 	}
+	d.work += work
 	return d.markTotal(), nil
 }

@@ -3,9 +3,13 @@
 package grammar
 
 import (
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"strings"
 	"testing"
+	"time"
 )
 
 func TestPatternsAgreeWithGo(t *testing.T) {
@@ -55,5 +59,24 @@ func TestPatternsThatAreRead(t *testing.T) {
 		if _, err := patternDFA(p, true); err == nil {
 			t.Errorf("%s is accepted", p)
 		}
+	}
+}
+
+// A schema cannot keep the compiler busy: each expression is bounded, and all of them are.
+func TestExpressionsOfASchemaAreBounded(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(`{"type":"object","properties":{"x":{}`)
+	for i := range 400 {
+		fmt.Fprintf(&b, `,"p%d":{"type":"string","pattern":"(a|b|c|ab|bc|ca){1,%d}"}`, i, 60+i%120)
+	}
+	b.WriteString(`}}`)
+	begin := time.Now()
+	_, err := compileSchema([]byte(b.String()), false)
+	var unsupported *UnsupportedError
+	if !errors.As(err, &unsupported) || unsupported.Keyword != "pattern" {
+		t.Errorf("%v", err)
+	}
+	if took := time.Since(begin); took > time.Minute {
+		t.Errorf("it takes %v to refuse", took)
 	}
 }

@@ -386,6 +386,9 @@ func (c *compiler) expressions(s *schema) ([]factor, error) {
 		if err != nil {
 			return nil, &UnsupportedError{s.path, "pattern", err.Error()}
 		}
+		if err := c.spend(s, "pattern", d); err != nil {
+			return nil, err
+		}
 		out = append(out, factor{d: d})
 	}
 	if f := s.at.get("format"); f != nil && formats[f.text] != "" {
@@ -436,6 +439,9 @@ func (c *compiler) stringShape(own []*schema) (*shape, error) {
 		return nil, nil
 	case err != nil:
 		return nil, &UnsupportedError{own[0].path, "pattern or format with other keywords", err.Error()}
+	}
+	if err := c.spend(own[0], "pattern", d); err != nil {
+		return nil, err
 	}
 	return &shape{text: &stringSpec{text: d, max: -1}}, nil
 }

@@ -85,6 +85,9 @@ func (c *compiler) objectShape(own []*schema) (*shape, error) {
 			if err != nil {
 				return nil, &UnsupportedError{s.path, "patternProperties", fmt.Sprintf("%q: %s", m.key, err)}
 			}
+			if err := c.spend(s, "patternProperties", p); err != nil {
+				return nil, err
+			}
 			i := slices.IndexFunc(patterns, func(k *keyPattern) bool { return k.d == p })
 			if i < 0 {
 				i = len(patterns)
@@ -177,6 +180,9 @@ func (c *compiler) objectShape(own []*schema) (*shape, error) {
 			}
 			if err != nil {
 				return nil, &UnsupportedError{own[0].path, "patternProperties", err.Error()}
+			}
+			if err := c.spend(own[0], "patternProperties", others); err != nil {
+				return nil, err
 			}
 			spec = &stringSpec{text: others, max: -1}
 		}
