@@ -250,6 +250,9 @@ func modelLogits() []float32 {
 }
 
 func TestNothingIsAllocatedPerToken(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
 	logits := modelLogits()
 	for name, p := range benchmarkParams() {
 		if p.Logprobs > 0 {
