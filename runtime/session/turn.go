@@ -226,11 +226,10 @@ func (t *Turn) content(tok sched.Token) {
 			t.result.Reasoning += delta
 			t.pending = append(t.pending, Reasoning{delta})
 		}
-	case "commentary":
-		if delta != "" {
-			t.result.Commentary += delta
-			t.pending = append(t.pending, Commentary{delta})
-		}
+	case "commentary": // shown to the user like an answer, so stop strings end it too
+		text, met := t.stop.Push(delta)
+		t.emitCommentary(text)
+		t.stopAt(met)
 	default: // final, and refusals that come without a channel
 		if tok.ID != token.Message && t.req.Params.Logprobs >= 0 {
 			t.waiting = append(t.waiting, t.logprob(tok))
@@ -243,10 +242,23 @@ func (t *Turn) content(tok sched.Token) {
 func (t *Turn) answer(delta string) {
 	text, met := t.stop.Push(delta)
 	t.emitAnswer(text)
+	t.stopAt(met)
+}
+
+// stopAt ends the turn where a stop string was met.
+func (t *Turn) stopAt(met string) {
 	if met != "" {
 		t.result.Done.StopString = met
 		t.finish(FinishStop, nil)
 	}
+}
+
+func (t *Turn) emitCommentary(text string) {
+	if text == "" {
+		return
+	}
+	t.result.Commentary += text
+	t.pending = append(t.pending, Commentary{text})
 }
 
 func (t *Turn) emitAnswer(text string) {
@@ -281,7 +293,11 @@ func (t *Turn) finishMessage(m harmony.Message) {
 	}
 	t.segments = append(t.segments, segment{reasoning: reasoning, tokens: kept})
 	if m.Recipient == "" {
-		if m.Channel != "analysis" && m.Channel != "commentary" {
+		switch m.Channel {
+		case "analysis":
+		case "commentary":
+			t.emitCommentary(t.stop.Flush())
+		default:
 			t.emitAnswer(t.stop.Flush())
 		}
 		t.result.Messages = append(t.result.Messages, Message{Message: m})

@@ -216,6 +216,14 @@ func TestStopString(t *testing.T) {
 	}
 }
 
+func TestStopStringInCommentary(t *testing.T) {
+	m, _ := scripted("<|channel|>commentary<|message|>one two STOP three<|end|><|start|>assistant<|channel|>final<|message|>four<|return|>")
+	_, res := run(t, m, Request{Messages: []Message{User("x")}, Stop: []string{" STOP"}})
+	if res.Commentary != "one two" || res.Answer != "" || res.Done.StopString != " STOP" {
+		t.Errorf("%+v", res)
+	}
+}
+
 func TestLogprobsComeOneAToken(t *testing.T) {
 	m, _ := scripted("<|channel|>final<|message|>a \U0001F9D1\u200D\U0001F680 b<|return|>")
 	p := sample.Defaults()

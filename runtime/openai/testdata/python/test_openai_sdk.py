@@ -279,7 +279,7 @@ class Verdict(pydantic.BaseModel):
 
 
 LONG = 4000  # tokens; reasoning is bounded, so far fewer are used
-BRIEF = {"max_reasoning_tokens": 32}
+BRIEF = {"max_reasoning_tokens": 32, "temperature": 0}  # so that a small model does not ramble
 
 
 class get_weather(pydantic.BaseModel):
