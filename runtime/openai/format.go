@@ -64,7 +64,7 @@ func (f answerFormat) into(r *session.Request) {
 // reasoning: clients parse what stands in the answer's place.
 func (f answerFormat) shown(e session.Event) session.Event {
 	if c, ok := e.(session.Commentary); ok && f.final != nil {
-		return session.Reasoning{Text: c.Text}
+		return session.Reasoning(c)
 	}
 	return e
 }
