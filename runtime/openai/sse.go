@@ -11,6 +11,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 )
@@ -77,8 +78,8 @@ func (s *eventStream) flush() error {
 	if err == nil {
 		err = s.rc.Flush()
 	}
-	if err != nil {
-		return s.fail(err)
+	if err != nil { // in the log a reset connection reads like the cancelled request it is
+		return s.fail(fmt.Errorf("cancelled, the client is gone: %w", err))
 	}
 	// The connection outlives the stream, and the server sets no deadline of its own for the next answer.
 	if err := s.rc.SetWriteDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
