@@ -26,6 +26,11 @@ type Batch struct {
 	Tokens    []int32 // [rows] token ids
 	Seqs      []SeqRows
 	LogitRows []int32 // the rows whose logits are wanted; any order, repeats allowed
+
+	// Rebuild computes the window layers' keys and values again where those of the full layers are still there: nothing is written for full
+	// layers, and no logits are asked for. What comes before a sequence's first row need not be there: rows near it come out wrong and harm
+	// nobody, see ReceptiveField; but every entry of Window that a row sees must name some page.
+	Rebuild bool
 }
 
 // Check says whether a batch can run: a model of shape s, at most maxRows rows, a pool of pages pages.

@@ -29,3 +29,18 @@ func cacheLayer(s models.Spec, layer int) int {
 	}
 	return n
 }
+
+// ReceptiveField is how many positions back from a cut the window layers' keys and values of its last Window-1 positions depend on, where the
+// full layers' are kept: each windowed layer reaches Window-1 positions below the one above it. 1,524 for the 20b, 2,286 for the 120b.
+//
+// Computed again from position cut-ReceptiveField on, the windowed layer number j (from 0) is exact j*(Window-1) positions later, so that all are
+// from cut-(Window-1) on: what a query at cut sees.
+func ReceptiveField(s models.Spec) int {
+	sliding := 0
+	for layer := range s.Layers {
+		if s.Sliding(layer) {
+			sliding++
+		}
+	}
+	return sliding * (s.Window - 1)
+}

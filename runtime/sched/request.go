@@ -21,6 +21,9 @@ type Request struct {
 	// included); a nil result allows all. It is called once for each sampled token, in order; masks of different requests
 	// are made at the same time. Neither side keeps the other's slice.
 	Mask func(generated []int32) []uint64
+	// Cuts are lengths of the prompt at which a later prompt is likely to leave this one: after the system and developer
+	// messages, after each user message and each tool result, ascending. Pages there are kept longest.
+	Cuts []int
 }
 
 // Token is one generated token. Logprob and Top are those of sample.Choice; forced tokens have none.
@@ -46,6 +49,15 @@ var ErrQueueFull = errors.New("too many requests are waiting")
 
 // ErrClosed ends the requests of a scheduler that is closed, and is returned to new ones.
 var ErrClosed = errors.New("the scheduler is closed")
+
+// EngineError ends the requests that were in a step which failed.
+type EngineError struct{ Fault error }
+
+func (e *EngineError) Error() string {
+	return "the engine failed while this request ran: " + e.Fault.Error() + "; send it again"
+}
+
+func (e *EngineError) Unwrap() error { return e.Fault }
 
 // ContextLengthError is a request that can never fit: it needs Asked tokens (its prompt, its forced tokens and one to
 // generate), the context holds Max.

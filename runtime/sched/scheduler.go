@@ -17,6 +17,7 @@ package sched
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -43,6 +44,13 @@ type Options struct {
 	MaxSeqs          int // sequences that run at once, at most MaxBatchedTokens; default 256
 	MaxQueued        int // requests that wait for those; default 2048
 	ContextLength    int // tokens of a sequence; default what the model was made for, and never more than the pool holds
+
+	// NoPrefixCaching computes every prompt from its first token on: no page outlives its sequence.
+	NoPrefixCaching bool
+	// Restart gives a fresh engine of the same shape after a step failed, with an empty cache. It is called from the loop,
+	// after the running requests got their *EngineError; the waiting ones go on with what it returns. Its error closes the
+	// scheduler. nil: the same engine goes on.
+	Restart func(fault error) (Engine, error)
 }
 
 func (o Options) withDefaults(spec models.Spec) Options {
@@ -84,6 +92,8 @@ type Scheduler struct {
 	incoming []*sequence
 	live     int // requests that have not ended
 	closed   bool
+	draining bool
+	drained  chan struct{} // closed when draining and nothing is live; made by the first Drain
 	stats    Stats
 
 	// The loop's own.
@@ -126,7 +136,7 @@ func (s *Scheduler) Submit(ctx context.Context, r Request) (*Stream, error) {
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.closed || s.draining {
 		return nil, ErrClosed
 	}
 	if s.live >= s.o.MaxSeqs+s.o.MaxQueued {
@@ -139,6 +149,28 @@ func (s *Scheduler) Submit(ctx context.Context, r Request) (*Stream, error) {
 	default:
 	}
 	return st, nil
+}
+
+// Drain lets no new request in (Submit returns ErrClosed), waits until those that were let in have ended, and closes the
+// scheduler. When ctx ends first, the rest is ended with ErrClosed and Drain returns ctx's error.
+func (s *Scheduler) Drain(ctx context.Context) error {
+	s.mu.Lock()
+	if !s.draining {
+		s.draining, s.drained = true, make(chan struct{})
+		if s.live == 0 {
+			close(s.drained)
+		}
+	}
+	drained := s.drained
+	s.mu.Unlock()
+	var err error
+	select {
+	case <-drained:
+	case <-s.done:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	return errors.Join(err, s.Close())
 }
 
 // Close ends every request with ErrClosed and waits for the loop. The engine is free then.

@@ -8,6 +8,7 @@ type Stats struct {
 	Waiting int // requests that wait for room, preempted ones included
 
 	PagesTotal, PagesUsed, PagesPeak int
+	PagesCached                      int // in no table, but with a known prefix; they count as free
 
 	Counts
 }
@@ -19,6 +20,16 @@ type Counts struct {
 	GeneratedTokens uint64 // delivered
 	PromptTokens    uint64 // of admitted requests
 	Preemptions     uint64
+
+	// The prefix cache, in tokens of admitted requests: how many were looked up, and how many had not to be computed.
+	PrefixQueries, PrefixHits uint64
+	Prefilled                 uint64 // rows of prompt tokens computed for the first time
+	Rebuilt                   uint64 // rows computed again for the window layers alone: receptive fields of hits
+	Recomputed                uint64 // rows computed again after a preemption
+	SwappedOut, SwappedIn     uint64 // pages to and from host memory or disk
+
+	NonFinite uint64 // requests that ended in logits that are no numbers
+	Faults    uint64 // steps that failed
 
 	Stopped, Length, Cancelled, Failed uint64 // requests, by how they ended
 }
@@ -38,6 +49,13 @@ func (s *Scheduler) publish() {
 	defer s.mu.Unlock()
 	s.live -= s.ended
 	s.ended = 0
+	if s.draining && s.live == 0 {
+		select {
+		case <-s.drained:
+		default:
+			close(s.drained)
+		}
+	}
 	s.stats = Stats{
 		Running: len(s.running), Waiting: len(s.waiting),
 		PagesTotal: s.pool.Total(), PagesUsed: s.pool.Used(), PagesPeak: s.pool.Peak(),

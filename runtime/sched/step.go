@@ -5,13 +5,14 @@
 package sched
 
 import (
-	"fmt"
+	"errors"
 	"runtime"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/sample"
 )
 
 // assemble writes the granted rows to s.batch. The logits of a sequence's last known token are asked for.
@@ -45,10 +46,10 @@ func (s *Scheduler) compute() {
 		if s.ctx.Err() != nil {
 			return // closed: the loop ends and says so to everyone
 		}
-		err = fmt.Errorf("the engine failed: %w", err)
-		now := time.Now()
+		s.counts.Faults++
+		now, fault := time.Now(), &EngineError{err}
 		for _, q := range s.running {
-			s.finish(q, FinishError, err, now)
+			s.finish(q, FinishError, fault, now)
 		}
 		clear(s.running)
 		s.running = s.running[:0]
@@ -145,5 +146,8 @@ func (s *Scheduler) finish(q *sequence, f Finish, err error, now time.Time) {
 		s.counts.Cancelled++
 	case FinishError:
 		s.counts.Failed++
+		if errors.Is(err, sample.ErrNonFinite) {
+			s.counts.NonFinite++
+		}
 	}
 }

@@ -31,6 +31,19 @@ type LoadOptions struct {
 	Threads     int // 0: all of the device's
 	Compute     string
 	ISA         string
+
+	MaxSeqs          int     // sequences in a step (--max-num-seqs); 0: 256
+	MaxBatchedTokens int     // rows of a step (--max-num-batched-tokens); 0: 512
+	MaxQueued        int     // requests that may wait; 0: 2048
+	KVCacheDtype     string  // auto, bf16 or f32 (--kv-cache-dtype); "" is auto
+	Utilization      float64 // share of the free memory that may be taken (--gpu-memory-utilization); 0: all but a reserve
+	NoPrefixCaching  bool    // --no-enable-prefix-caching
+	Deterministic    bool    // the same tokens for the same seed whatever the batch; always so on the CPU
+
+	// State is a folder in which sampled turns outlive the process; "" keeps them in memory alone.
+	State string
+	// Reopen is asked for a device to go on with after the one in use has failed; nil: the same one.
+	Reopen func(failed engine.Device) (engine.Device, error)
 }
 
 // Model is a loaded model. It is safe for concurrent use.
@@ -77,15 +90,22 @@ func Load(found models.Found, dev engine.Device, o LoadOptions) (_ *Model, err e
 	if found.Demo && o.MaxModelLen == 0 {
 		o.MaxModelLen = demoContext
 	}
-	eo := engine.Options{Compute: o.Compute, Threads: o.Threads, ISA: o.ISA, MaxRows: chunkRows}
+	if o.MaxBatchedTokens == 0 {
+		o.MaxBatchedTokens = chunkRows
+	}
+	if o.MaxSeqs == 0 {
+		o.MaxSeqs = maxSeqs
+	}
+	o.MaxSeqs = min(o.MaxSeqs, o.MaxBatchedTokens)
+	eo := engine.Options{Compute: o.Compute, Threads: o.Threads, ISA: o.ISA, MaxRows: o.MaxBatchedTokens}
 	need, err := engine.PlanFor(spec, eo)
 	if err != nil {
 		return nil, err
 	}
-	logits := int64(maxSeqs) * int64(spec.Vocab) * 4 // the scheduler's, when every sequence decodes
+	logits := int64(o.MaxSeqs) * int64(spec.Vocab) * 4 // the scheduler's, when every sequence decodes
 	m.plan, err = MakePlan(PlanInput{
 		Free: free, Weights: ckpt.Bytes(), Scratch: need.Scratch + logits, PageBytes: need.PageBytes, PageTokens: engine.PageTokens,
-		MaxPosition: spec.MaxPosition, MaxModelLen: o.MaxModelLen, Window: spec.Window, ChunkTokens: chunkRows, MaxSeqs: maxSeqs,
+		MaxPosition: spec.MaxPosition, MaxModelLen: o.MaxModelLen, Window: spec.Window, ChunkTokens: o.MaxBatchedTokens, MaxSeqs: o.MaxSeqs,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", found.Name, err)
@@ -95,7 +115,8 @@ func Load(found models.Found, dev engine.Device, o LoadOptions) (_ *Model, err e
 		return nil, fmt.Errorf("%s: %w", found.Name, err)
 	}
 	<-ready
-	m.sched = sched.New(m.engine, sched.Options{Pages: m.plan.Pages, MaxBatchedTokens: chunkRows, MaxSeqs: maxSeqs, ContextLength: m.plan.Context})
+	m.sched = sched.New(m.engine, sched.Options{Pages: m.plan.Pages, MaxBatchedTokens: o.MaxBatchedTokens, MaxSeqs: o.MaxSeqs,
+		MaxQueued: o.MaxQueued, ContextLength: m.plan.Context, NoPrefixCaching: o.NoPrefixCaching})
 	m.submit = func(ctx context.Context, r sched.Request) (tokenStream, error) { return m.sched.Submit(ctx, r) }
 	return m, nil
 }
@@ -103,6 +124,12 @@ func Load(found models.Found, dev engine.Device, o LoadOptions) (_ *Model, err e
 // Close ends the running turns and frees everything, the device included.
 func (m *Model) Close() error {
 	return errors.Join(m.sched.Close(), m.engine.Close(), m.ckpt.Close(), m.dev.Close())
+}
+
+// Drain lets no new turn in, waits for the running and waiting ones until ctx ends, ends what is left then, and closes
+// the model as Close does.
+func (m *Model) Drain(ctx context.Context) error {
+	return errors.Join(m.sched.Drain(ctx), m.Close())
 }
 
 // ID is the catalogue's name, or the folder's.
