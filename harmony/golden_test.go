@@ -3,44 +3,17 @@ package harmony
 // The goldens in testdata/harmony were made with OpenAI's own Harmony library.
 
 import (
-	"bufio"
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
-	"os"
 	"reflect"
 	"slices"
 	"testing"
 
+	"github.com/ossrun/ossrun/harmony/internal/golden"
 	"github.com/ossrun/ossrun/harmony/token"
 )
 
-func eachGolden[T any](t testing.TB, file string, check func(t testing.TB, c T)) {
-	t.Helper()
-	f, err := os.Open("../testdata/harmony/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	zr, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(zr)
-	lines.Buffer(nil, 64<<20)
-	n := 0
-	for ; lines.Scan(); n++ {
-		var c T
-		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
-			t.Fatal(err)
-		}
-		check(t, c)
-	}
-	if lines.Err() != nil || n == 0 {
-		t.Fatalf("%d cases, %v", n, lines.Err())
-	}
-	t.Logf("%s: %d cases", file, n)
-}
+const goldens = "../testdata/harmony/"
 
 type renderCase struct {
 	ID       string
@@ -57,7 +30,7 @@ type renderCase struct {
 
 func TestRenderGolden(t *testing.T) {
 	runs, failures := 0, 0
-	eachGolden(t, "render.jsonl.gz", func(t testing.TB, c renderCase) {
+	golden.Each(t, goldens+"render.jsonl.gz", func(t testing.TB, c renderCase) {
 		if c.Next == "" {
 			c.Next = RoleAssistant
 		}
@@ -93,7 +66,7 @@ func TestRenderGolden(t *testing.T) {
 
 // Messages survive their JSON form: written and read again, they render to the same tokens.
 func TestMessageJSONRoundTrip(t *testing.T) {
-	eachGolden(t, "render.jsonl.gz", func(t testing.TB, c renderCase) {
+	golden.Each(t, goldens+"render.jsonl.gz", func(t testing.TB, c renderCase) {
 		var messages, again []Message
 		if json.Unmarshal(c.Messages, &messages) != nil {
 			return
@@ -184,7 +157,7 @@ func sameMessages(t testing.TB, got []Message, want []json.RawMessage) bool {
 }
 
 func TestParseGolden(t *testing.T) {
-	eachGolden(t, "parse.jsonl.gz", func(t testing.TB, c parseCase) {
+	golden.Each(t, goldens+"parse.jsonl.gz", func(t testing.TB, c parseCase) {
 		for strict, want := range c.results(t) {
 			got, err := Parse(c.ids(), c.Role, strict)
 			if (err != nil) != (want.Error != "") || err == nil && !sameMessages(t, got, want.Messages) {
@@ -197,7 +170,7 @@ func TestParseGolden(t *testing.T) {
 // The parser is in the library's state after every token.
 func TestParseGoldenTrace(t *testing.T) {
 	tokens := 0
-	eachGolden(t, "parse.jsonl.gz", func(t testing.TB, c parseCase) {
+	golden.Each(t, goldens+"parse.jsonl.gz", func(t testing.TB, c parseCase) {
 		for strict, want := range c.results(t) {
 			tokens += followTrace(t, c, strict, want)
 		}

@@ -38,7 +38,7 @@ type bulk struct {
 
 func loadBulk(t *testing.T) (b bulk) {
 	t.Helper()
-	raw, err := os.ReadFile(golden + "bulk.json")
+	raw, err := os.ReadFile(goldens + "bulk.json")
 	if err == nil {
 		err = json.Unmarshal(raw, &b)
 	}
@@ -155,7 +155,7 @@ func TestBulkGlue(t *testing.T) {
 
 // The embedded classes are those of the published table.
 func TestUnicodeClasses(t *testing.T) {
-	raw, err := os.ReadFile(golden + "unicode_classes.json")
+	raw, err := os.ReadFile(goldens + "unicode_classes.json")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,48 +3,19 @@ package token
 // The goldens in testdata/tokenizer were made with OpenAI's tiktoken; its README says how.
 
 import (
-	"bufio"
 	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
-	"os"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ossrun/ossrun/harmony/internal/golden"
 )
 
-const golden = "../../testdata/tokenizer/"
-
-func eachGolden[T any](t testing.TB, file string, check func(t testing.TB, c T)) {
-	t.Helper()
-	f, err := os.Open(golden + file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	zr, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(zr)
-	lines.Buffer(nil, 64<<20)
-	n := 0
-	for ; lines.Scan(); n++ {
-		var c T
-		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
-			t.Fatal(err)
-		}
-		check(t, c)
-	}
-	if lines.Err() != nil || n == 0 {
-		t.Fatalf("%d cases, %v", n, lines.Err())
-	}
-	t.Logf("%s: %d cases", file, n)
-}
+const goldens = "../../testdata/tokenizer/"
 
 type encodeCase struct {
 	ID, Group  string
@@ -59,7 +30,7 @@ type encodeCase struct {
 
 func TestEncodeGolden(t *testing.T) {
 	tok := Get()
-	eachGolden(t, "encode.jsonl.gz", func(t testing.TB, c encodeCase) {
+	golden.Each(t, goldens+"encode.jsonl.gz", func(t testing.TB, c encodeCase) {
 		text := c.Text + strings.Repeat(c.Unit, c.Count)
 		ids := tok.Encode(nil, text)
 		if c.IDs != nil && !slices.Equal(ids, c.IDs) {
@@ -99,7 +70,7 @@ func sum256(ids []int32) []byte {
 
 func TestEncodeBytesGolden(t *testing.T) {
 	tok := Get()
-	eachGolden(t, "encode_bytes.jsonl.gz", func(t testing.TB, c struct {
+	golden.Each(t, goldens+"encode_bytes.jsonl.gz", func(t testing.TB, c struct {
 		ID       string
 		Bytes    string  `json:"bytes_b64"`
 		Text     string  `json:"text_replaced"`
@@ -127,7 +98,7 @@ func TestEncodeBytesGolden(t *testing.T) {
 
 func TestDecodeGolden(t *testing.T) {
 	tok := Get()
-	eachGolden(t, "decode.jsonl.gz", func(t testing.TB, c struct {
+	golden.Each(t, goldens+"decode.jsonl.gz", func(t testing.TB, c struct {
 		ID    string
 		IDs   []int32 `json:"ids"`
 		Bytes string  `json:"bytes_b64"`

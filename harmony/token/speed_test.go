@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ossrun/ossrun/harmony/internal/golden"
 )
 
 const megabyte = 1 << 20
@@ -28,7 +30,7 @@ func mixedText(tb testing.TB, n int) string {
 		return string(text)
 	}
 	var sample strings.Builder
-	eachGolden(tb, "encode.jsonl.gz", func(tb testing.TB, c encodeCase) {
+	golden.Each(tb, goldens+"encode.jsonl.gz", func(tb testing.TB, c encodeCase) {
 		switch c.Group {
 		case "special", "whitespace", "unicode16", "casing", "punct", "numbers":
 		default:

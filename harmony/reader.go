@@ -1,0 +1,252 @@
+// The total reader: any token ids to messages.
+//
+// Parser says what OpenAI's library says, and that refuses what a model at temperature 1 writes now and then. Reader takes
+// everything. What must stay true:
+//
+//   - legal tokens give the messages that Parser gives;
+//   - no ids make it fail, and what is wrong with them is counted by kind;
+//   - no byte is lost: the ordinary bytes of the tokens of a message are its Header and its Body, in that order, and the
+//     messages lie in the tokens one behind the other;
+//   - the text of a special token is never part of a message;
+//   - the work for a token does not depend on how many came before.
+
+package harmony
+
+import "github.com/ossrun/ossrun/harmony/token"
+
+// longestHeader is how many bytes a header may have before it is taken for text without one. Names of tools have 128 at
+// most; a reader of the stream waits this long for a text that began without a header.
+const longestHeader = 512
+
+// ReadMessage is a message as it was found. Its content is one text: Body, with U+FFFD for what is not UTF-8.
+type ReadMessage struct {
+	Message
+	From, To int    // its tokens are those from From to before To of all that were pushed
+	Header   []byte // the ordinary bytes of its header
+	Body     []byte // the ordinary bytes of its content
+	End      int32  // <|end|>, <|return|> or <|call|>; 0 if none of them ended it
+	Faults   Faults
+}
+
+// Reader reads messages from tokens as they are sampled. Make it with NewReader.
+type Reader struct {
+	state    State
+	messages []ReadMessage
+	pushed   int
+	faults   Faults // of all that was read
+	open     ReadMessage
+	role     Role         // of the open header, where it need not say so
+	marks    []headerMark // of the open header
+	decoder  token.StreamDecoder
+	delta    string
+	rest     string
+}
+
+// headerMark is a special token inside a header; At is where among the header's bytes it stands.
+type headerMark struct {
+	at int
+	id int32
+}
+
+// NewReader starts in the header of a message of that role, for the prompt has said <|start|> and the role already, or
+// between messages if role is "".
+func NewReader(role Role) *Reader {
+	r := &Reader{role: role}
+	if role != "" {
+		r.state = InHeader
+	}
+	return r
+}
+
+// Push reads one token.
+func (r *Reader) Push(id int32) {
+	r.pushed++
+	r.delta, r.rest = "", ""
+	if id >= 0 && id < token.StartOfText {
+		r.text(token.Get().TokenBytes(id))
+		return
+	}
+	switch {
+	case id < 0 || id >= token.VocabSize:
+		r.fault(FaultToken)
+	case id == token.Start:
+		switch {
+		case r.state == InContent:
+			r.fault(FaultEnd)
+			r.endContent(0, r.pushed-1)
+		case r.state == InHeader && len(r.open.Header)+len(r.marks) > 0:
+			r.headerIsText()
+			r.endContent(0, r.pushed-1)
+		case r.state == InHeader: // <|start|> after <|start|>
+			r.fault(FaultStray)
+		}
+		r.role, r.state = "", InHeader
+	case ends(id):
+		switch r.state {
+		case ExpectStart:
+			r.fault(FaultStray)
+		case InHeader:
+			r.endHeader(id)
+		case InContent:
+			r.endContent(id, r.pushed)
+		}
+	case id == token.Channel:
+		if r.state == InContent { // the next header without what divides messages: the same one speaks on
+			r.fault(FaultEnd)
+			role := r.open.Role
+			r.endContent(0, r.pushed-1)
+			r.role, r.state = role, InHeader
+		}
+		r.begin()
+		r.mark(id)
+	case id == token.Constrain && r.state == InHeader:
+		r.mark(id)
+	case id == token.Message && r.state != InContent:
+		r.begin()
+		r.beginContent(readHeader(r.open.Header, r.marks, r.role))
+	default:
+		r.fault(FaultStray)
+	}
+}
+
+// Finish tells that no more tokens come. What is open is closed; that is no fault, since a limit can cut anywhere.
+func (r *Reader) Finish() {
+	r.delta, r.rest = "", ""
+	switch {
+	case r.state == InContent:
+		r.endContent(0, r.pushed)
+	case r.state == InHeader && len(r.open.Header)+len(r.marks) > 0:
+		r.cutHeader()
+	case len(r.messages) > 0:
+		r.messages[len(r.messages)-1].To = r.pushed
+	}
+	r.state = ExpectStart
+}
+
+// text is a token that stands for bytes.
+func (r *Reader) text(b []byte) {
+	if r.state == InContent {
+		r.content(b)
+		return
+	}
+	r.begin()
+	if r.open.Header = append(r.open.Header, b...); len(r.open.Header) > longestHeader {
+		r.headerIsText()
+	}
+}
+
+// begin opens a header where none is: somebody forgot <|start|>.
+func (r *Reader) begin() {
+	if r.state != ExpectStart {
+		return
+	}
+	r.fault(FaultStart)
+	r.role, r.state = RoleAssistant, InHeader
+}
+
+func (r *Reader) content(b []byte) {
+	r.open.Body = append(r.open.Body, b...)
+	r.delta += r.decoder.PushBytes(b)
+}
+
+func (r *Reader) mark(id int32) {
+	r.marks = append(r.marks, headerMark{len(r.open.Header), id})
+	if len(r.marks) > longestHeader {
+		r.headerIsText()
+	}
+}
+
+// beginContent begins the content of a message with that header.
+func (r *Reader) beginContent(h header) {
+	for k, n := range h.faults {
+		r.faults[k] += n
+		r.open.Faults[k] += n
+	}
+	r.open.Message = h.message
+	r.state, r.marks = InContent, r.marks[:0]
+	if text := r.open.Header[h.text:]; len(text) > 0 {
+		r.open.Header = r.open.Header[:h.text:h.text]
+		r.content(text)
+	}
+}
+
+// headerIsText goes on with content where a header has no <|message|>, or has grown too long to be one.
+func (r *Reader) headerIsText() {
+	r.fault(FaultMessage)
+	r.beginContent(splitHeader(r.open.Header, r.marks, r.role))
+}
+
+// endHeader is the end of a message in its header. One that says nothing at all is none.
+func (r *Reader) endHeader(id int32) {
+	if len(r.open.Header)+len(r.marks) == 0 {
+		r.fault(FaultMessage)
+		r.role, r.state = "", ExpectStart
+		return
+	}
+	r.headerIsText()
+	r.endContent(id, r.pushed)
+}
+
+// cutHeader is the end of all tokens in a header: words that can be nothing but text are content, all else may still
+// have become a header and is none of the user's business.
+func (r *Reader) cutHeader() {
+	h := splitHeader(r.open.Header, r.marks, r.role)
+	if unfinishedHeader(r.open.Header[h.text:], len(r.marks) > 0, r.role) {
+		h.text, h.faults = len(r.open.Header), Faults{}
+	} else {
+		r.fault(FaultMessage)
+	}
+	r.beginContent(h)
+	r.endContent(0, r.pushed)
+}
+
+// endContent ends a message in its content; id is the token that did, 0 if the next message did or the end of all tokens.
+// Its tokens are those before to.
+func (r *Reader) endContent(id int32, to int) {
+	r.rest, r.delta = r.delta+r.decoder.Flush(), "" // a header that became text just now is all rest
+	m := r.open
+	m.Content = []Content{{Type: KindText, Text: token.Text(m.Body)}}
+	m.End, m.To = id, to
+	r.messages = append(r.messages, m)
+	r.open = ReadMessage{From: to}
+	r.state, r.role, r.marks = ExpectStart, "", r.marks[:0]
+}
+
+func (r *Reader) fault(f Fault) {
+	r.faults[f]++
+	r.open.Faults[f]++
+}
+
+// ReadAll reads all of ids at once.
+func ReadAll(ids []int32, role Role) ([]ReadMessage, Faults) {
+	r := NewReader(role)
+	for _, id := range ids {
+		r.Push(id)
+	}
+	r.Finish()
+	return r.Messages(), r.Faults()
+}
+
+// State is where the reader is now.
+func (r *Reader) State() State { return r.state }
+
+// Messages returns the messages that have ended, oldest first. The caller must not change them.
+func (r *Reader) Messages() []ReadMessage { return r.messages }
+
+// Current is the message whose content is being read, without content. It is empty in other states.
+func (r *Reader) Current() Message {
+	if r.state != InContent {
+		return Message{}
+	}
+	return r.open.Message
+}
+
+// Faults is what was wrong so far.
+func (r *Reader) Faults() Faults { return r.faults }
+
+// Delta is the text that the last token added to the message that is being read.
+func (r *Reader) Delta() string { return r.delta }
+
+// Rest is the text that the last token, or Finish, added to the message that it ended: half a character, or words that
+// were taken for a header until then.
+func (r *Reader) Rest() string { return r.rest }

@@ -1,0 +1,241 @@
+package harmony
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ossrun/ossrun/harmony/internal/golden"
+	"github.com/ossrun/ossrun/harmony/token"
+)
+
+// headerCase is a line of testdata/headers.jsonl: what models were seen to write, by the issue that shows it.
+type headerCase struct {
+	Source, Text string
+	Want         []struct {
+		Role, Channel, Recipient, Type, Text string
+		Call, Cut                            bool
+	}
+	Faults string // kinds that must be counted, and no others
+}
+
+func TestHeadersOfTheIssues(t *testing.T) {
+	golden.Each(t, "testdata/headers.jsonl", func(t testing.TB, c headerCase) {
+		ids := token.Get().EncodeSpecial(nil, c.Text, nil)
+		got, faults := ReadAll(ids, RoleAssistant)
+		checkNothingLost(t, ids, got)
+		if len(got) != len(c.Want) {
+			t.Errorf("%s: %d messages, want %d: %+v", c.Source, len(got), len(c.Want), got)
+			return
+		}
+		for i, w := range c.Want {
+			if w.Role == "" {
+				w.Role = "assistant"
+			}
+			m := got[i]
+			if m.Role != Role(w.Role) || m.Channel != w.Channel || m.Recipient != w.Recipient || m.ContentType != w.Type ||
+				m.Text() != w.Text || m.Calls() != w.Call || m.Calls() && m.Complete() == w.Cut {
+				t.Errorf("%s: message %d is %+v (calls %v, complete %v), want %+v", c.Source, i, m, m.Calls(), m.Complete(), w)
+			}
+		}
+		var kinds []string
+		for k, n := range faults {
+			if n > 0 {
+				kinds = append(kinds, Fault(k).String())
+			}
+		}
+		want := strings.Fields(c.Faults)
+		slices.Sort(want)
+		slices.Sort(kinds)
+		if !slices.Equal(kinds, want) {
+			t.Errorf("%s: faults %v, want %v", c.Source, kinds, want)
+		}
+	})
+}
+
+// checkNothingLost holds the promise of Reader: bytes in are bytes out, and no special token's text is among them.
+func checkNothingLost(t testing.TB, ids []int32, got []ReadMessage) {
+	t.Helper()
+	at := 0
+	ordinary := func(ids []int32) (b []byte) {
+		for _, id := range ids {
+			if id >= 0 && id < token.StartOfText {
+				b = append(b, token.Get().TokenBytes(id)...)
+			}
+		}
+		return b
+	}
+	for i, m := range got {
+		if m.From != at || m.To < m.From {
+			t.Fatalf("%v: message %d has the tokens %d to %d, the one before ended at %d", ids, i, m.From, m.To, at)
+		}
+		at = m.To
+		if in, out := ordinary(ids[m.From:m.To]), string(m.Header)+string(m.Body); string(in) != out {
+			t.Fatalf("%v: message %d: %q in, %q out", ids, i, in, out)
+		}
+		if m.Text() != token.Text(m.Body) || !m.Role.Known() {
+			t.Fatalf("%v: message %d: role %q, text %q of %q", ids, i, m.Role, m.Text(), m.Body)
+		}
+		if strings.Contains(m.Recipient+m.Name+m.Channel, "<|") {
+			t.Fatalf("%v: a special token's name in %+v", ids, m.Message)
+		}
+	}
+	if rest := ordinary(ids[at:]); len(rest) > 0 {
+		t.Fatalf("%v: %q is in no message", ids, rest)
+	}
+}
+
+// Where OpenAI's library reads tokens, Reader reads the same, but for what its documentation says.
+func TestReaderAgreesWithTheLibrary(t *testing.T) {
+	same, other := 0, 0
+	golden.Each(t, goldens+"parse.jsonl.gz", func(t testing.TB, c parseCase) {
+		ids := c.ids()
+		got, faults := ReadAll(ids, c.Role)
+		checkNothingLost(t, ids, got)
+		want, err := Parse(ids, c.Role, true)
+		if err != nil {
+			if faults.Total() == 0 && !strings.HasPrefix(err.Error(), errHeaderEnd.Error()) {
+				t.Errorf("%s: the library says %v, the reader finds no fault", c.ID, err)
+			}
+			other++
+			return
+		}
+		if faults.Total() > 0 {
+			other++ // a special token in a body, an unknown channel: legal for the library, not for us
+			return
+		}
+		if len(got) != len(want) {
+			t.Errorf("%s: %d messages, want %d", c.ID, len(got), len(want))
+			return
+		}
+		for i, w := range want {
+			g := got[i].Message
+			if g.ContentType != w.ContentType && g.ContentType == w.Recipient {
+				g.Recipient, g.ContentType = g.ContentType, "" // a content type is never a recipient
+			}
+			if g.Role != w.Role || g.Name != w.Name || g.Channel != w.Channel || g.Recipient != w.Recipient || g.ContentType != w.ContentType || g.Text() != w.Text() {
+				t.Errorf("%s: message %d is %+v, the library says %+v", c.ID, i, g, w)
+			}
+		}
+		same++
+	})
+	t.Logf("%d read alike, %d are no legal Harmony", same, other)
+	if same < 60 {
+		t.Error("too few cases are legal")
+	}
+}
+
+// What was shown as it came is the message in the end, whatever comes.
+func checkStream(t testing.TB, ids []int32, role Role) {
+	t.Helper()
+	r := NewReader(role)
+	shown, done := "", 0
+	check := func() {
+		if n := len(r.Messages()); n == done+1 {
+			if all := r.Messages()[done].Text(); shown+r.Rest() != all {
+				t.Fatalf("%v: showed %q and %q of %q", ids, shown, r.Rest(), all)
+			}
+			shown, done = "", n
+		} else if n != done || r.Rest() != "" {
+			t.Fatalf("%v: %d messages after %d, rest %q", ids, n, done, r.Rest())
+		}
+		shown += r.Delta()
+	}
+	for _, id := range ids {
+		r.Push(id)
+		check()
+	}
+	r.Finish()
+	check()
+	if shown != "" {
+		t.Fatalf("%v: %q belongs to no message", ids, shown)
+	}
+}
+
+// FuzzReader: no ids make it fail or lose a byte.
+func FuzzReader(f *testing.F) {
+	f.Add([]byte{3, 102, 2, 104, 1}, true)
+	f.Add([]byte{0, 96, 100, 3, 103, 104, 6, 105, 2, 200, 201, 5, 0, 96, 3, 102, 2, 250, 4}, false)
+	f.Fuzz(func(t *testing.T, raw []byte, prompted bool) {
+		role := Role("")
+		if prompted {
+			role = RoleAssistant
+		}
+		ids := fuzzIDs(raw)
+		got, _ := ReadAll(ids, role)
+		checkNothingLost(t, ids, got)
+		checkStream(t, ids, role)
+		for _, m := range got {
+			if text, err := json.Marshal(m.Message); err != nil {
+				t.Fatalf("%+v: %v %s", m, err, text)
+			}
+		}
+	})
+}
+
+// The headers of the issues, cut and put together in every way, lose nothing either.
+func TestNothingIsLostOfPieces(t *testing.T) {
+	raw, err := os.ReadFile("testdata/headers.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []int32
+	for line := range strings.Lines(string(raw)) {
+		var c headerCase
+		if err := json.Unmarshal([]byte(line), &c); err != nil {
+			t.Fatal(err)
+		}
+		ids := token.Get().EncodeSpecial(nil, c.Text, nil)
+		for n := range ids {
+			got, _ := ReadAll(ids[:n], RoleAssistant)
+			checkNothingLost(t, ids[:n], got)
+			checkStream(t, ids[n:], "")
+		}
+		all = append(all, ids...)
+	}
+	got, _ := ReadAll(all, RoleAssistant)
+	checkNothingLost(t, all, got)
+}
+
+// A million tokens cost no more each than a few, wherever they stand.
+func TestReaderIsLinear(t *testing.T) {
+	word := token.Get().Encode(nil, " word")[0]
+	for _, id := range []int32{word, 187, 1 << 20, token.Start, token.Channel, token.Constrain, token.Message, token.End} {
+		r := NewReader(RoleAssistant)
+		begin := time.Now()
+		for range 1_000_000 {
+			r.Push(id)
+		}
+		r.Finish()
+		if took := time.Since(begin); took > 10*time.Second {
+			t.Errorf("a million times token %d took %v", id, took)
+		}
+	}
+}
+
+func BenchmarkReader(b *testing.B) {
+	var ids []int32
+	for len(ids) < 4096 {
+		ids = token.Get().Encode(ids, "The quick brown fox jumps over the lazy dog; größer ist 漢字, und 1234 € sind viel. ")
+	}
+	open := token.Get().EncodeSpecial(nil, "<|channel|>final<|message|>", nil)
+	for b.Loop() {
+		r := NewReader(RoleAssistant)
+		for _, id := range open {
+			r.Push(id)
+		}
+		shown := 0
+		for _, id := range ids {
+			r.Push(id)
+			shown += len(r.Delta())
+		}
+		r.Finish()
+		if shown == 0 {
+			b.Fatal("nothing")
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(ids)), "ns/token")
+}
