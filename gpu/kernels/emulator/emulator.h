@@ -1,0 +1,50 @@
+// The emulator's C face: what tests and the fake driver call. The kernels are linked in; they are
+// found by name, as in a module.
+#ifndef OSSRUN_GPU_EMULATOR_EMULATOR_H_
+#define OSSRUN_GPU_EMULATOR_EMULATOR_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct {
+  const char* name;
+  int max_threads;   // of a block; a larger one is refused, as by a driver
+  int params;        // how many parameters it has
+  const int* sizes;  // [params] bytes of each
+} emulated_kernel;
+
+// The kernels linked in, sorted by name.
+int emulator_count(void);
+const emulated_kernel* emulator_at(int i);
+// Null when there is none of that name.
+const emulated_kernel* emulator_find(const char* name);
+
+// Lanes of a warp, and the fragment layout: "nv", "cdna", "gfx11" or "gfx12".
+int emulator_warp(void);
+const char* emulator_layout(void);
+
+// How blocks run. Threads: blocks in flight at once, each on an OS thread of its own. Reverse: the
+// last thread of a block runs first, which finds other missing barriers. The calling thread's own;
+// 1 and 0 at first.
+void emulator_threads(int threads);
+void emulator_reverse(int reverse);
+
+// Runs a kernel and returns when all its blocks have; null, or a sentence about what was wrong that
+// is good until this thread's next launch. args[i] points to the i-th parameter, as in
+// cuLaunchKernel. With cooperative, all blocks run at once and may wait for each other.
+const char* emulator_launch(const emulated_kernel* kernel, const unsigned grid[3],
+                            const unsigned block[3], size_t shared_bytes, void* const* args,
+                            int cooperative);
+
+// Switches between fibers so far, in all threads: the emulation's cost.
+uint64_t emulator_switches(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // OSSRUN_GPU_EMULATOR_EMULATOR_H_

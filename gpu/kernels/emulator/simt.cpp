@@ -1,0 +1,491 @@
+// The scheduler of the emulation: blocks on OS threads, threads of a block on fibers.
+//
+// A fiber gives up the processor only in a collective, so a kernel's ordinary code needs no
+// protection. Every error unwinds to the launch by switching back to its stack: fibers own nothing
+// that would leak, since kernels hold plain values only.
+#include "simt.h"
+#include "emulator.h"
+
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define SIMT_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SIMT_ASAN 1
+#endif
+#endif
+#if defined(SIMT_ASAN)
+extern "C" void __asan_unpoison_memory_region(void const volatile*, size_t);
+#endif
+
+// Saves the callee's registers and the stack pointer to *save, goes on where `load` was saved.
+extern "C" void simt_switch(void** save, void* load);
+#if defined(__x86_64__)
+asm(R"(.text
+.type simt_switch,@function
+simt_switch: pushq %rbp; pushq %rbx; pushq %r12; pushq %r13; pushq %r14; pushq %r15
+ movq %rsp,(%rdi); movq %rsi,%rsp
+ popq %r15; popq %r14; popq %r13; popq %r12; popq %rbx; popq %rbp; ret
+.size simt_switch,.-simt_switch)");
+#elif defined(__aarch64__)
+asm(R"(.text
+.type simt_switch,%function
+simt_switch: sub sp,sp,#160
+ stp x19,x20,[sp]; stp x21,x22,[sp,#16]; stp x23,x24,[sp,#32]; stp x25,x26,[sp,#48]
+ stp x27,x28,[sp,#64]; stp x29,x30,[sp,#80]
+ stp d8,d9,[sp,#96]; stp d10,d11,[sp,#112]; stp d12,d13,[sp,#128]; stp d14,d15,[sp,#144]
+ mov x9,sp; str x9,[x0]; mov sp,x1
+ ldp x19,x20,[sp]; ldp x21,x22,[sp,#16]; ldp x23,x24,[sp,#32]; ldp x25,x26,[sp,#48]
+ ldp x27,x28,[sp,#64]; ldp x29,x30,[sp,#80]
+ ldp d8,d9,[sp,#96]; ldp d10,d11,[sp,#112]; ldp d12,d13,[sp,#128]; ldp d14,d15,[sp,#144]
+ add sp,sp,#160; ret
+.size simt_switch,.-simt_switch)");
+#else
+#error "simt.cpp: add a context switch for this CPU"
+#endif
+
+namespace simt {
+
+__thread Fiber* self;
+__thread Block* block;
+__thread dim3 block_index, block_dim, grid_dim;
+
+namespace {
+
+enum { kRunnable, kWaitsForWarp, kWaitsForBlock, kReturned };
+
+struct Warp {
+  unsigned generation;
+  int arrived, returned, collective;
+  alignas(16) uint64_t slot[2][WARP];  // two, so that a fast lane may enter the next collective
+};
+
+struct SharedArray {
+  const void* site;
+  std::unique_ptr<char[]> memory;
+  size_t bytes;
+  bool live;
+};
+
+// Stacks lie at an odd stride: at a power of two all of them would share one set of the cache.
+constexpr size_t kStackBytes = (64 << 10) + 4096 + 192;
+constexpr size_t kGuardBytes = 64;
+constexpr unsigned char kGuard = 0xa5;
+constexpr size_t kMostStaticShared = 48 << 10;
+constexpr size_t kMostShared = 227 << 10;
+constexpr int kMostThreads = 1024;
+
+std::atomic<uint64_t> total_switches{0};
+
+void* fresh_stack(char* top, void (*entry)()) {
+#if defined(__x86_64__)
+  void** p = reinterpret_cast<void**>(top);
+  *--p = nullptr;
+  *--p = reinterpret_cast<void*>(entry);
+  for (int i = 0; i < 6; i++) *--p = nullptr;
+  return p;
+#else
+  char* p = top - 160;
+  memset(p, 0, 160);
+  *reinterpret_cast<void**>(p + 88) = reinterpret_cast<void*>(entry);
+  return p;
+#endif
+}
+
+}  // namespace
+
+struct Block {
+  std::vector<Fiber> fibers;
+  std::vector<Warp> warps;
+  std::vector<SharedArray> arrays;
+  std::vector<char> dynamic;
+  size_t dynamic_bytes = 0;
+  char* stacks = nullptr;
+  int capacity = 0;
+  int threads = 0, returned = 0, arrived = 0, step = 1;
+  unsigned generation = 0;
+  const char* file = nullptr;  // of the barrier that some threads wait at
+  int line = 0;
+  void* launcher = nullptr;  // its stack
+  const Kernel* kernel = nullptr;
+  void* const* args = nullptr;
+  uint64_t switches = 0;
+  const std::atomic<bool>* stop = nullptr;  // set when another block of the launch has failed
+  char error[512] = {};
+
+  ~Block() {
+    if (stacks) munmap(stacks, capacity * kStackBytes);
+  }
+  void reserve(int n);
+  void run();
+  void check_guards();
+};
+
+void fail(const char* format, ...) {
+  Block& b = *block;
+  const int n =
+      snprintf(b.error, sizeof b.error, "%s, block (%u,%u,%u), thread %d: ", b.kernel->name,
+               block_index.x, block_index.y, block_index.z, int(self - b.fibers.data()));
+  va_list list;
+  va_start(list, format);
+  vsnprintf(b.error + n, sizeof b.error - n, format, list);
+  va_end(list);
+  void* dead;
+  simt_switch(&dead, b.launcher);
+  __builtin_unreachable();
+}
+
+namespace {
+
+void give_up() {
+  Block& b = *block;
+  int at[4] = {0, 0, 0, 0};
+  for (const Fiber& f : b.fibers) at[f.state]++;
+  fail("deadlock: %d threads wait in a warp collective, %d at a barrier (%s:%d), %d have returned",
+       at[kWaitsForWarp], at[kWaitsForBlock], b.file ? b.file : "none", b.line, at[kReturned]);
+}
+
+bool runnable(Fiber& f) {
+  if (f.state == kWaitsForWarp && block->warps[f.warp].generation != f.waits_for)
+    f.state = kRunnable;
+  if (f.state == kWaitsForBlock && block->generation != f.waits_for) f.state = kRunnable;
+  return f.state == kRunnable;
+}
+
+void go_to(Fiber* me, Fiber* f) {
+  if (f == me) return;
+  self = f;
+  block->switches++;
+  simt_switch(&me->stack_pointer, f->stack_pointer);
+}
+
+// Hands over to the next runnable fiber, of the own warp if there is one, or back to the launch
+// when all have returned.
+__attribute__((noinline)) void next() {
+  Block& b = *block;
+  Fiber* me = self;
+  Fiber* all = b.fibers.data();
+  const int base = me->warp * WARP;
+  for (int i = 0, at = me->lane; i < WARP; i++) {
+    at = (at + b.step + WARP) % WARP;
+    if (runnable(all[base + at])) return go_to(me, all + base + at);
+  }
+  for (int i = 0, at = int(me - all); i < b.threads; i++) {
+    at = (at + b.step + b.threads) % b.threads;
+    if (runnable(all[at])) return go_to(me, all + at);
+  }
+  if (b.returned == b.threads) {
+    void* dead;
+    simt_switch(&dead, b.launcher);
+  }
+  give_up();
+}
+
+void entry() {
+  Block& b = *block;
+  b.kernel->call(b.kernel->function, b.args);
+  Fiber* me = self;
+  Warp& w = b.warps[me->warp];
+  me->state = kReturned;
+  b.returned++;
+  w.returned++;
+  if (w.arrived) fail("lanes returned while %d others of the warp wait for them", w.arrived);
+  if (b.arrived)
+    fail("threads returned while %d others wait at the barrier %s:%d", b.arrived, b.file, b.line);
+  next();
+  __builtin_unreachable();
+}
+
+}  // namespace
+
+__attribute__((noinline)) void sync_warp(int collective) {
+  Fiber* me = self;
+  Warp& w = block->warps[me->warp];
+  if (w.arrived == 0) w.collective = collective;
+  if (w.collective != collective) fail("the lanes of a warp meet different collectives");
+  if (w.returned) fail("a warp collective after %d lanes returned", w.returned);
+  const unsigned generation = w.generation;
+  if (++w.arrived == WARP) {
+    w.arrived = 0;
+    w.generation++;
+    return;
+  }
+  me->waits_for = generation;
+  me->state = kWaitsForWarp;
+  next();
+}
+
+__attribute__((noinline)) void sync_block(const char* file, int line) {
+  Block& b = *block;
+  Fiber* me = self;
+  if (b.returned) fail("barrier %s:%d after %d threads returned", file, line, b.returned);
+  if (b.arrived == 0) {
+    b.file = file;
+    b.line = line;
+  } else if (b.line != line || strcmp(b.file, file) != 0) {
+    fail("divergent barrier: %s:%d while others wait at %s:%d", file, line, b.file, b.line);
+  }
+  const unsigned generation = b.generation;
+  if (++b.arrived == b.threads) {
+    b.arrived = 0;
+    b.generation++;
+    return;
+  }
+  me->waits_for = generation;
+  me->state = kWaitsForBlock;
+  next();
+}
+
+uint64_t exchange(uint64_t v, int from) {
+  Fiber* me = self;
+  Warp& w = block->warps[me->warp];
+  if (from < 0 || from >= WARP) fail("a shuffle reads lane %d", from);
+  const unsigned g = w.generation & 1;
+  w.slot[g][me->lane] = v;
+  sync_warp(kShuffle);
+  return w.slot[g][from];
+}
+
+uint64_t ballot(bool v) {
+  Fiber* me = self;
+  Warp& w = block->warps[me->warp];
+  const unsigned g = w.generation & 1;
+  w.slot[g][me->lane] = v;
+  sync_warp(kBallot);
+  uint64_t bits = 0;
+  for (int i = 0; i < WARP; i++) bits |= (w.slot[g][i] & 1) << i;
+  return bits;
+}
+
+void share(int collective, const void* mine, const void** all) {
+  Fiber* me = self;
+  Warp& w = block->warps[me->warp];
+  const unsigned g = w.generation & 1;
+  w.slot[g][me->lane] = reinterpret_cast<uintptr_t>(mine);
+  sync_warp(collective);
+  for (int i = 0; i < WARP; i++) all[i] = reinterpret_cast<const void*>(w.slot[g][i]);
+}
+
+namespace {
+
+char* aligned(char* p) { return reinterpret_cast<char*>((uintptr_t(p) + 127) & ~uintptr_t{127}); }
+
+void poison(char* p, size_t bytes) {
+  memset(p, 0xff, bytes);
+  memset(p + bytes, kGuard, kGuardBytes);
+}
+
+bool guarded(const char* p, size_t bytes) {
+  for (size_t i = 0; i < kGuardBytes; i++)
+    if (static_cast<unsigned char>(p[bytes + i]) != kGuard) return false;
+  return true;
+}
+
+}  // namespace
+
+void* shared_array(const void* site, size_t bytes) {
+  Block& b = *block;
+  size_t sum = bytes;
+  for (SharedArray& a : b.arrays) {
+    if (a.site == site && a.live) return aligned(a.memory.get());
+    if (a.live) sum += a.bytes;
+  }
+  if (sum > kMostStaticShared) fail("%zu bytes of static shared memory", sum);
+  for (SharedArray& a : b.arrays) {
+    if (a.site != site) continue;
+    a.live = true;
+    poison(aligned(a.memory.get()), bytes);
+    return aligned(a.memory.get());
+  }
+  b.arrays.push_back(
+      {site, std::unique_ptr<char[]>(new char[bytes + kGuardBytes + 128]), bytes, true});
+  char* p = aligned(b.arrays.back().memory.get());
+  poison(p, bytes);
+  return p;
+}
+
+void* dynamic_shared() { return aligned(block->dynamic.data()); }
+
+void yield_block() {
+  if (*block->stop) fail("another block failed");
+  sched_yield();
+}
+
+void Block::reserve(int n) {
+  if (capacity >= n) return;
+  if (stacks) munmap(stacks, capacity * kStackBytes);
+  stacks = static_cast<char*>(mmap(nullptr, n * kStackBytes, PROT_READ | PROT_WRITE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  capacity = n;
+}
+
+void Block::check_guards() {
+  if (!guarded(aligned(dynamic.data()), dynamic_bytes))
+    snprintf(error, sizeof error, "%s: wrote behind its %zu bytes of dynamic shared memory",
+             kernel->name, dynamic_bytes);
+  for (SharedArray& a : arrays) {
+    if (a.live && !guarded(aligned(a.memory.get()), a.bytes))
+      snprintf(error, sizeof error, "%s: wrote behind a shared array of %zu bytes", kernel->name,
+               a.bytes);
+    a.live = false;
+  }
+}
+
+// Runs the block whose index stands in block_index.
+void Block::run() {
+  const int n = int(block_dim.x * block_dim.y * block_dim.z);
+  reserve(n);
+  threads = n;
+  returned = arrived = 0;
+  fibers.resize(n);
+  warps.assign(n / WARP, Warp{});
+  dynamic.resize(dynamic_bytes + kGuardBytes + 128);
+  poison(aligned(dynamic.data()), dynamic_bytes);
+  for (int i = 0; i < n; i++) {
+    Fiber& f = fibers[i];
+    f.state = kRunnable;
+    f.lane = i % WARP;
+    f.warp = i / WARP;
+    f.thread = {i % block_dim.x, i / block_dim.x % block_dim.y, i / (block_dim.x * block_dim.y)};
+    char* top = stacks + (i + 1) * kStackBytes;
+#if defined(SIMT_ASAN)  // a fiber that has returned leaves its red zones behind
+    __asan_unpoison_memory_region(top - kStackBytes, kStackBytes);
+#endif
+    f.stack_pointer = fresh_stack(top, entry);
+  }
+  self = step > 0 ? &fibers[0] : &fibers[n - 1];
+  simt_switch(&launcher, self->stack_pointer);
+  if (!error[0]) check_guards();
+}
+
+namespace {
+
+Kernel*& registry() {
+  static Kernel* first = nullptr;
+  return first;
+}
+
+std::vector<emulated_kernel>& table() {
+  static std::vector<emulated_kernel> all = [] {
+    std::vector<emulated_kernel> v;
+    for (Kernel* k = registry(); k; k = k->next)
+      v.push_back({k->name, k->max_threads, k->count, k->sizes});
+    std::sort(v.begin(), v.end(), [](const emulated_kernel& a, const emulated_kernel& b) {
+      return strcmp(a.name, b.name) < 0;
+    });
+    return v;
+  }();
+  return all;
+}
+
+const Kernel* registered(const char* name) {
+  for (Kernel* k = registry(); k; k = k->next)
+    if (strcmp(k->name, name) == 0) return k;
+  return nullptr;
+}
+
+thread_local int option_threads = 1, option_step = 1;
+thread_local std::string last_error;
+
+std::string refusal(const Kernel* k, const unsigned grid[3], const unsigned size[3],
+                    size_t shared) {
+  const uint64_t threads = uint64_t{size[0]} * size[1] * size[2];
+  const uint64_t blocks = uint64_t{grid[0]} * grid[1] * grid[2];
+  char text[160] = "";
+  if (threads == 0 || blocks == 0)
+    snprintf(text, sizeof text, "an empty grid or block");
+  else if (threads > uint64_t(std::min(k->max_threads, kMostThreads)))
+    snprintf(text, sizeof text, "a block of %llu threads, %d are its limit",
+             static_cast<unsigned long long>(threads), std::min(k->max_threads, kMostThreads));
+  else if (threads % WARP)
+    snprintf(text, sizeof text, "a block of %llu threads is not whole warps of %d",
+             static_cast<unsigned long long>(threads), WARP);
+  else if (grid[1] > 65535 || grid[2] > 65535 || grid[0] > 0x7fffffff)
+    snprintf(text, sizeof text, "a grid of %u x %u x %u", grid[0], grid[1], grid[2]);
+  else if (shared > kMostShared)
+    snprintf(text, sizeof text, "%zu bytes of shared memory", shared);
+  return text[0] ? std::string(k->name) + ": " + text : std::string();
+}
+
+}  // namespace
+
+void add(Kernel* k) {
+  k->next = registry();
+  registry() = k;
+}
+
+}  // namespace simt
+
+using simt::Block;
+
+int emulator_count(void) { return int(simt::table().size()); }
+const emulated_kernel* emulator_at(int i) { return &simt::table()[i]; }
+
+const emulated_kernel* emulator_find(const char* name) {
+  for (const emulated_kernel& k : simt::table())
+    if (strcmp(k.name, name) == 0) return &k;
+  return nullptr;
+}
+
+int emulator_warp(void) { return WARP; }
+#define QUOTE(x) #x
+#define QUOTED(x) QUOTE(x)
+const char* emulator_layout(void) { return QUOTED(EMULATED_LAYOUT); }
+void emulator_threads(int threads) { simt::option_threads = threads < 1 ? 1 : threads; }
+void emulator_reverse(int reverse) { simt::option_step = reverse ? -1 : 1; }
+uint64_t emulator_switches(void) { return simt::total_switches; }
+
+const char* emulator_launch(const emulated_kernel* kernel, const unsigned grid[3],
+                            const unsigned size[3], size_t shared_bytes, void* const* args,
+                            int cooperative) {
+  const simt::Kernel* k = simt::registered(kernel->name);
+  simt::last_error = simt::refusal(k, grid, size, shared_bytes);
+  if (!simt::last_error.empty()) return simt::last_error.c_str();
+  const unsigned blocks = grid[0] * grid[1] * grid[2];
+  const int step = simt::option_step;
+  std::atomic<unsigned> at{0};
+  std::atomic<bool> stop{false};
+  std::string error;
+  std::atomic_flag reporting = ATOMIC_FLAG_INIT;
+  const dim3 g{grid[0], grid[1], grid[2]}, s{size[0], size[1], size[2]};
+  auto work = [&] {
+    static thread_local Block b;  // its stacks serve the thread's next launch too
+    b.kernel = k;
+    b.args = args;
+    b.step = step;
+    b.stop = &stop;
+    b.dynamic_bytes = shared_bytes;
+    b.error[0] = 0;
+    b.switches = 0;
+    simt::block = &b;
+    simt::grid_dim = g;
+    simt::block_dim = s;
+    for (unsigned i; !stop && (i = at++) < blocks;) {
+      simt::block_index = {i % g.x, i / g.x % g.y, i / (g.x * g.y)};
+      b.run();
+      if (!b.error[0]) continue;
+      for (auto& a : b.arrays) a.live = false;
+      stop = true;
+      if (!reporting.test_and_set()) error = b.error;
+    }
+    simt::total_switches += b.switches;
+    simt::block = nullptr;
+  };
+  const unsigned wanted = cooperative ? blocks : unsigned(simt::option_threads);
+  std::vector<std::thread> others;
+  for (unsigned i = 1; i < std::min(wanted, blocks); i++) others.emplace_back(work);
+  work();
+  for (std::thread& t : others) t.join();
+  simt::last_error = error;
+  return error.empty() ? nullptr : simt::last_error.c_str();
+}

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# host.sh [nv|cdna|gfx11|gfx12] [asan]: builds the kernels and the emulator for the host and prints
+# the path of one relocatable object, kernels.o, to link with -pthread. Its C face is
+# emulator/emulator.h. The layout chooses the lanes of a warp and the matrix fragments that are
+# emulated. Objects are kept in the user's cache under the hash of their sources and flags, so a
+# second call only prints the path. KERNELS_CACHE: a folder to use instead of the cache.
+set -euo pipefail
+cd "$(dirname "$0")"
+layout=${1:-nv}
+case $layout in
+  nv) define="-DMATRIX_NV -DWARP=32" ;;
+  cdna) define="-DMATRIX_CDNA -DWARP=64" ;;
+  gfx11) define="-DMATRIX_GFX11 -DWARP=32" ;;
+  gfx12) define="-DMATRIX_GFX12 -DWARP=32" ;;
+  *) echo "host.sh: no layout $layout: nv, cdna, gfx11 or gfx12" >&2; exit 2 ;;
+esac
+cxx=${CXX:-g++}
+flags="-std=c++17 -O2 -fPIC -Wall -Wextra -Wno-unknown-pragmas -ffp-contract=off -fno-strict-aliasing"
+if [ "${2:-}" = asan ]; then
+  flags="$flags -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined"
+fi
+flags="$flags $define -DEMULATED_LAYOUT=$layout -I."
+cache=${KERNELS_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/ossrun-kernels}
+mkdir -p "$cache"
+find "$cache" -mindepth 1 -mtime +14 -delete 2>/dev/null || true
+
+headers=$({ echo "$flags"; $cxx --version | head -1; cat -- *.h emulator/*.h; } | sha256sum)
+objects=() stale=()
+for source in *.cu emulator/simt.cpp; do
+  [ "$source" = kernels.cu ] && continue
+  hash=$({ echo "$headers"; cat -- "$source"; } | sha256sum | cut -c1-16)
+  object=$cache/$layout-$(basename "$source")-$hash.o
+  objects+=("$object")
+  [ -f "$object" ] || stale+=("$source" "$object")
+done
+if [ ${#stale[@]} -gt 0 ]; then # into a name of its own first: another build never sees half a file
+  printf '%s\0' "${stale[@]}" | xargs -0 -P "$(nproc)" -n 2 \
+    sh -c "$cxx $flags -x c++ -c \"\$0\" -o \"\$1.\$\$\" && mv \"\$1.\$\$\" \"\$1\""
+fi
+all=$cache/$layout-$(printf '%s' "${objects[*]}" | sha256sum | cut -c1-16)/kernels.o
+if [ ! -f "$all" ]; then
+  mkdir -p "$(dirname "$all")"
+  ld -r -o "$all.$$" "${objects[@]}"
+  mv "$all.$$" "$all"
+fi
+touch "$all" "${objects[@]}"
+echo "$all"

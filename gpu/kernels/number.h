@@ -1,0 +1,99 @@
+// Numbers: bf16, E2M1, E8M0, and the few functions that a kernel needs of a math library.
+//
+// What must stay true: bf16 rounds to nearest, ties to even, and keeps NaN; an E2M1 value and its
+// scale are exact in float32. Functions called fast_ are one instruction of the GPU, good to about
+// 1e-6 relative; the others are good to the last bit or two.
+#ifndef OSSRUN_GPU_NUMBER_H_
+#define OSSRUN_GPU_NUMBER_H_
+
+#include "gpu.h"
+
+typedef uint16_t bf16;
+
+__device__ __forceinline__ float from_bf16(unsigned v) { return __uint_as_float(v << 16); }
+// The two bf16 of a 32-bit word.
+__device__ __forceinline__ float low_bf16(unsigned v) { return __uint_as_float(v << 16); }
+__device__ __forceinline__ float high_bf16(unsigned v) { return __uint_as_float(v & 0xffff0000u); }
+
+__device__ __forceinline__ bf16 to_bf16(float f) {
+  const unsigned u = __float_as_uint(f);
+  const bool nan = (u & 0x7fffffffu) > 0x7f800000u;
+  return static_cast<bf16>((nan ? u | 0x00400000u : u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+}
+
+// Two values as one word, the first in the low half.
+__device__ __forceinline__ unsigned to_bf16x2(float low, float high) {
+#if defined(GPU_NVIDIA)
+  unsigned r;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+  return r;
+#else
+  return static_cast<unsigned>(to_bf16(low)) | static_cast<unsigned>(to_bf16(high)) << 16;
+#endif
+}
+
+// The value of an E2M1 code in the low four bits of v. The code's three bits of size become the
+// lowest exponent bits and the highest mantissa bit of a float32, so 0.5 is a subnormal there.
+__device__ __forceinline__ float from_e2m1(unsigned v) {
+  return __uint_as_float((v & 8u) << 28 | (v & 7u) << 22) * 0x1p126f;
+}
+
+// 2^(v - 127): the exponent field itself, except that 0 is the subnormal 2^-127.
+__device__ __forceinline__ float from_e8m0(unsigned v) {
+  return __uint_as_float(v == 0 ? 0x00400000u : v << 23);
+}
+
+__device__ __forceinline__ float fast_exp2(float x) {
+#if defined(GPU_NVIDIA)
+  float r;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+#elif defined(GPU_AMD)
+  return __builtin_amdgcn_exp2f(x);
+#else
+  return exp2f(x);
+#endif
+}
+
+constexpr float kLog2E = 1.4426950408889634f;
+
+__device__ __forceinline__ float fast_exp(float x) { return fast_exp2(x * kLog2E); }
+
+// e^x for any x, to two units in the last place: 2^n times a polynomial on [-ln2/2, ln2/2].
+// Coefficients are the Taylor series; its ninth term is below 2^-31 there.
+__device__ __forceinline__ float exp_of(float x) {
+  if (x < -104.0f) return 0.0f;
+  if (x > 88.8f) return __uint_as_float(0x7f800000u);
+  const float shifted = fmaf(x, kLog2E, 0x1.8p23f);  // the nearest integer in the low bits
+  const float n = shifted - 0x1.8p23f;
+  const float r = fmaf(n, -1.42860677e-6f, fmaf(n, -0.693145751953125f, x));
+  float p = 1.0f / 5040;
+  p = fmaf(p, r, 1.0f / 720);
+  p = fmaf(p, r, 1.0f / 120);
+  p = fmaf(p, r, 1.0f / 24);
+  p = fmaf(p, r, 1.0f / 6);
+  p = fmaf(p, r, 0.5f);
+  p = fmaf(p, r, 1.0f);
+  p = fmaf(p, r, 1.0f);
+  // In two factors, since 2^n alone leaves float32's range before e^x does.
+  const int exponent = static_cast<int>(n), half = exponent / 2;
+  return p * __uint_as_float(static_cast<unsigned>(127 + half) << 23) *
+         __uint_as_float(static_cast<unsigned>(127 + exponent - half) << 23);
+}
+
+__device__ __forceinline__ float sqrt_of(float x) {
+#if defined(GPU_HOST)
+  return sqrtf(x);
+#else
+  return __builtin_sqrtf(x);
+#endif
+}
+
+// gate * sigmoid(1.702 gate) * (up + 1), gate and up clamped as gpt-oss has it.
+__device__ __forceinline__ float clamped_swiglu(float gate, float up, float limit) {
+  gate = fminf(gate, limit);
+  up = fminf(fmaxf(up, -limit), limit);
+  return gate / (1.0f + exp_of(-1.702f * gate)) * (up + 1.0f);
+}
+
+#endif  // OSSRUN_GPU_NUMBER_H_
