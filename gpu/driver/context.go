@@ -1,0 +1,109 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"unsafe"
+)
+
+// Context is a device in use. Its methods may be called from any goroutine.
+type Context struct {
+	d      *Driver
+	device *Device
+	handle uintptr // CUDA: the primary context; HIP: the device's number
+}
+
+// Pointer is an address in device memory.
+type Pointer uintptr
+
+// Open takes a device into use.
+func (g *Device) Open() (*Context, error) {
+	c := &Context{d: g.d, device: g, handle: uintptr(g.handle)}
+	if g.d.api == CUDA {
+		if err := g.d.call(contextRetain, uintptr(unsafe.Pointer(&c.handle)), uintptr(g.handle)); err != nil {
+			return nil, fmt.Errorf("GPU %d (%s): %w", g.Index, g.Name, err)
+		}
+	}
+	return c, nil
+}
+
+// Device is the device of the context.
+func (c *Context) Device() *Device { return c.device }
+
+// Close gives the device back. What was allocated in it must have been freed.
+func (c *Context) Close() error {
+	if c.d.api == CUDA {
+		return c.d.call(contextRelease, uintptr(c.device.handle))
+	}
+	return nil
+}
+
+// call runs a function with this device current.
+//
+//go:uintptrescapes
+func (c *Context) call(f function, args ...uintptr) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := c.d.call(contextUse, c.handle); err != nil {
+		return err
+	}
+	return c.d.call(f, args...)
+}
+
+// Memory is what the device has, and what is free of it now, in bytes.
+func (c *Context) Memory() (total, free int64, err error) {
+	var f, t uintptr
+	err = c.call(memoryInfo, uintptr(unsafe.Pointer(&f)), uintptr(unsafe.Pointer(&t)))
+	return word(t), word(f), err
+}
+
+// Alloc makes device memory, aligned to 256 bytes and not zeroed.
+func (c *Context) Alloc(bytes int64) (Pointer, error) {
+	var p uintptr
+	if err := c.call(memoryAlloc, uintptr(unsafe.Pointer(&p)), uintptr(bytes)); err != nil {
+		return 0, fmt.Errorf("allocate %d bytes on %s: %w", bytes, c.device.Name, err)
+	}
+	return Pointer(p), nil
+}
+
+// Free frees what Alloc gave.
+func (c *Context) Free(p Pointer) error { return c.call(memoryFree, uintptr(p)) }
+
+// HostMemory is memory of the host that the device reads and writes by itself: not Go's, never moved, never swapped out.
+type HostMemory struct {
+	c    *Context
+	data []byte
+}
+
+// AllocHost makes pinned memory.
+func (c *Context) AllocHost(bytes int) (*HostMemory, error) {
+	var p uintptr
+	if err := c.call(hostAlloc, uintptr(unsafe.Pointer(&p)), uintptr(bytes), hostPortable); err != nil {
+		return nil, fmt.Errorf("pin %d bytes of host memory: %w", bytes, err)
+	}
+	return &HostMemory{c, unsafe.Slice((*byte)(pointer(p)), bytes)}, nil
+}
+
+// Bytes is the memory. It must not be touched while a copy to or from it is under way, and not after Free.
+func (m *HostMemory) Bytes() []byte { return m.data }
+
+// Free frees the memory. It may be called more than once.
+func (m *HostMemory) Free() error {
+	if m.data == nil {
+		return nil
+	}
+	at := uintptr(unsafe.Pointer(unsafe.SliceData(m.data)))
+	m.data = nil
+	return m.c.call(hostFree, at)
+}
+
+// EnablePeer lets this context's kernels reach the memory of another. Doing it twice is no error.
+func (c *Context) EnablePeer(other *Context) error {
+	err := c.call(peerEnable, other.handle, 0)
+	var e *Error
+	if errors.As(err, &e) && e.Code == codePeerEnabled {
+		return nil
+	}
+	return err
+}

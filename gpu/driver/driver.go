@@ -1,0 +1,159 @@
+// Package driver reaches a GPU through the vendor's driver library alone: libcuda.so.1 or libamdhip64.so, nvcuda.dll or amdhip64.dll, opened at
+// run time. No SDK, no header and no library is needed to build; without a driver everything still runs, and Open says in one sentence why there
+// is none.
+//
+// One vocabulary serves both vendors: Driver, Context, Module, Function, Stream, Event, Graph. What must stay true:
+//   - Every error names the call, the driver's own code and the driver's own text (Error).
+//   - A call that works on a device makes the device current on the thread it runs on, so that goroutines may move between threads.
+//   - Nothing is freed by a finalizer: who makes a thing frees it.
+//   - Pointers into Go memory reach the library only for the length of a call. Copies that go on after the call take HostMemory, which is
+//     pinned and not Go's.
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unsafe"
+)
+
+// API is a vendor's interface.
+type API string
+
+const (
+	CUDA API = "CUDA"
+	HIP  API = "HIP"
+)
+
+// vendor is who to name to a person.
+func (a API) vendor() string {
+	if a == HIP {
+		return "AMD"
+	}
+	return "NVIDIA"
+}
+
+// ErrNoLibrary is an error of Open when the machine has no driver library.
+var ErrNoLibrary = errors.New("no driver library")
+
+// Driver is an opened and initialised library.
+type Driver struct {
+	api  API
+	path string
+	lib  *library
+	at   [functions]uintptr
+}
+
+// Open opens the library at path, or the machine's own when path is empty, in the order that Candidates lists. The error is ErrNoLibrary where
+// there is none; another one means that a driver is there and does not work.
+func Open(api API, path string) (*Driver, error) {
+	candidates := []string{path}
+	if path == "" {
+		candidates = Candidates(api)
+	}
+	var tried []string
+	for _, name := range candidates {
+		lib, err := openLibrary(name)
+		if err != nil {
+			tried = append(tried, err.Error())
+			continue
+		}
+		d := &Driver{api: api, path: name, lib: lib}
+		if err := d.start(); err != nil {
+			return nil, errors.Join(err, lib.close())
+		}
+		return d, nil
+	}
+	return nil, fmt.Errorf("%w of %s on this machine: %s", ErrNoLibrary, api.vendor(), strings.Join(tried, "; "))
+}
+
+// start finds every function and initialises the library.
+func (d *Driver) start() error {
+	for f := range functions {
+		name := f.symbol(d.api)
+		if name == "" {
+			continue
+		}
+		at, err := d.lib.symbol(name)
+		if err != nil {
+			return fmt.Errorf("the %s driver library %s is too old: it has no %s", d.api.vendor(), d.path, name)
+		}
+		d.at[f] = at
+	}
+	return d.call(initialize, 0)
+}
+
+// call runs a function that returns a code. Pointers among args must be converted in the argument list: they are kept where they are until the
+// call is over.
+//
+//go:uintptrescapes
+func (d *Driver) call(f function, args ...uintptr) error {
+	code := int32(d.lib.call(d.at[f], args...))
+	if code == codeSuccess {
+		return nil
+	}
+	return d.explain(f, int(code))
+}
+
+// API is the vendor's interface that this driver has.
+func (d *Driver) API() API { return d.api }
+
+// Path is the library's name or path.
+func (d *Driver) Path() string { return d.path }
+
+// Version is the newest interface that the driver knows: of CUDA 12040 for 12.4, of HIP 60342134 for 6.3.42134.
+func (d *Driver) Version() (int, error) {
+	var v int32
+	err := d.call(driverVersion, uintptr(unsafe.Pointer(&v)))
+	return int(v), err
+}
+
+// DeviceCount is how many devices the library shows to this process.
+func (d *Driver) DeviceCount() (int, error) {
+	var n int32
+	err := d.call(deviceCount, uintptr(unsafe.Pointer(&n)))
+	return int(n), err
+}
+
+// Symbol is the address of another exported symbol, 0 when there is none: for tests that ask a library more than a driver has.
+func (d *Driver) Symbol(name string) uintptr {
+	at, err := d.lib.symbol(name)
+	if err != nil {
+		return 0
+	}
+	return at
+}
+
+// Raw calls an address that Symbol gave. It is for tests.
+//
+//go:uintptrescapes
+func (d *Driver) Raw(at uintptr, args ...uintptr) uintptr { return d.lib.call(at, args...) }
+
+// Close unloads the library. Contexts must have been closed before.
+func (d *Driver) Close() error {
+	lib := d.lib
+	d.lib = nil
+	if lib == nil {
+		return nil
+	}
+	return lib.close()
+}
+
+// pointer turns an address that the library returned into one that Go can read.
+func pointer(p uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&p)) }
+
+// text reads a string of the library's.
+func text(p uintptr) string {
+	if p == 0 {
+		return ""
+	}
+	start := (*byte)(pointer(p))
+	n := 0
+	for *(*byte)(unsafe.Add(unsafe.Pointer(start), n)) != 0 {
+		n++
+	}
+	return string(unsafe.Slice(start, n))
+}
+
+// word is a library's answer of a number as an int, for sizes.
+func word(p uintptr) int64 { return int64(p) }

@@ -1,0 +1,59 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+)
+
+// Errors that a caller may want to tell apart.
+var (
+	ErrOutOfMemory = errors.New("the GPU's memory is full")
+	ErrNotReady    = errors.New("not finished yet")
+)
+
+// Error is a call that the driver refused.
+type Error struct {
+	Call string // the exported name: "cuMemAlloc_v2"
+	Code int    // the vendor's number
+	Name string // "CUDA_ERROR_OUT_OF_MEMORY"
+	Text string // "out of memory"
+	Log  string // what the compiler of a module said
+}
+
+func (e *Error) Error() string {
+	s := fmt.Sprintf("%s: %s (%s, %d)", e.Call, e.Text, e.Name, e.Code)
+	if e.Log != "" {
+		s += ": " + e.Log
+	}
+	return s
+}
+
+// Is makes ErrOutOfMemory and ErrNotReady recognisable.
+func (e *Error) Is(target error) bool {
+	return target == ErrOutOfMemory && e.Code == codeOutOfMemory || target == ErrNotReady && e.Code == codeNotReady
+}
+
+// explain asks the library what a code means. A library that does not know its own code gets a plain answer.
+func (d *Driver) explain(f function, code int) error {
+	e := &Error{Call: f.symbol(d.api), Code: code, Name: "unknown", Text: "the driver does not say why"}
+	if name := d.describe(errorName, code); name != "" {
+		e.Name = name
+	}
+	if t := d.describe(errorText, code); t != "" {
+		e.Text = t
+	}
+	return e
+}
+
+// describe calls one of the two functions that turn a code into words; HIP's return the words, CUDA's a code and the words.
+func (d *Driver) describe(f function, code int) string {
+	if d.api == HIP {
+		return text(d.lib.call(d.at[f], uintptr(code)))
+	}
+	var p uintptr
+	if int32(d.lib.call(d.at[f], uintptr(code), uintptr(unsafe.Pointer(&p)))) != codeSuccess {
+		return ""
+	}
+	return text(p)
+}

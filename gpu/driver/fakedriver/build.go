@@ -1,0 +1,146 @@
+// Package fakedriver is a GPU driver without a GPU: a shared library with the symbols of libcuda or libamdhip64 that runs the real kernels by
+// emulation, refuses what a driver refuses, fails on demand, and counts what is not given back. library/ is its C++; tests build it and open it
+// by its path, as any program could.
+//
+// What it does not know: time. Its clocks measure the emulation, and no figure taken through it says anything about a GPU.
+package fakedriver
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+
+	"github.com/ossrun/ossrun/gpu/driver"
+)
+
+// A flavour is a kind of GPU that the emulation can be built as: the lanes of a warp and the layout of its matrix fragments.
+type flavour struct {
+	warp   int
+	layout string
+}
+
+var flavours = map[driver.API]flavour{driver.CUDA: {32, "nv"}, driver.HIP: {64, "cdna"}}
+
+var building sync.Mutex
+
+// Build compiles the library for an API with g++ and returns its path. It lies in the user's cache under a hash of its sources, so that it is
+// compiled once for each change; several processes may build at once.
+func Build(api driver.API) (string, error) {
+	building.Lock()
+	defer building.Unlock()
+	sources, all, err := find(api)
+	if err != nil {
+		return "", fmt.Errorf("the fake driver's sources: %w", err)
+	}
+	f := flavours[api]
+	options := []string{"-std=c++17", "-O2", "-g1", "-fPIC", "-fvisibility=hidden", "-pthread", fmt.Sprintf("-DWARP=%d", f.warp),
+		fmt.Sprintf("-DEMULATED_LAYOUT=%q", f.layout), "-I", kernels(), "-I", library()}
+	h := sha256.New()
+	fmt.Fprintln(h, options)
+	for _, path := range all {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintln(h, path, len(data))
+		h.Write(data)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	folder := filepath.Join(cache, "ossrun-fakedriver")
+	target := filepath.Join(folder, map[driver.API]string{driver.CUDA: "libcuda-", driver.HIP: "libamdhip64-"}[api]+hex.EncodeToString(h.Sum(nil)[:8])+".so")
+	if _, err := os.Stat(target); err == nil {
+		return target, nil
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return "", err
+	}
+	work, err := os.MkdirTemp(folder, "build-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(work)
+	made := filepath.Join(work, "made.so")
+	objects, err := compile(work, sources, options)
+	if err != nil {
+		return "", err
+	}
+	if err := run("g++", append([]string{"-shared", "-pthread", "-o", made}, objects...)...); err != nil {
+		return "", err
+	}
+	return target, os.Rename(made, target)
+}
+
+// compile makes one object a source, as many at once as there are processors.
+func compile(work string, sources, options []string) ([]string, error) {
+	objects, failed := make([]string, len(sources)), make([]error, len(sources))
+	room := make(chan struct{}, runtime.NumCPU())
+	var all sync.WaitGroup
+	for i, source := range sources {
+		objects[i] = filepath.Join(work, fmt.Sprintf("%d.o", i))
+		all.Go(func() {
+			room <- struct{}{}
+			failed[i] = run("g++", append(append([]string(nil), options...), "-c", "-x", "c++", source, "-o", objects[i])...)
+			<-room
+		})
+	}
+	all.Wait()
+	for _, err := range failed {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return objects, nil
+}
+
+func run(name string, arguments ...string) error {
+	c := exec.Command(name, arguments...)
+	var said bytes.Buffer
+	c.Stderr = &said
+	if err := c.Run(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", name, err, said.Bytes())
+	}
+	return nil
+}
+
+// here is the folder of this file: the library is built where the sources are, which is where tests run.
+func here() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Dir(file)
+}
+
+func library() string { return filepath.Join(here(), "library") }
+func kernels() string { return filepath.Join(here(), "..", "..", "kernels") }
+
+// find lists what is compiled, and everything that it may include. Each kernel file is a source of its own; kernels.cu joins them for the
+// device compilers only.
+func find(api driver.API) (sources, all []string, err error) {
+	other := map[driver.API]string{driver.CUDA: "hip.cpp", driver.HIP: "cuda.cpp"}[api]
+	for _, pattern := range []string{filepath.Join(library(), "*"), filepath.Join(kernels(), "*.*"), filepath.Join(kernels(), "emulator", "*")} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, file := range files {
+			switch name, extension := filepath.Base(file), filepath.Ext(file); {
+			case extension == ".cpp" && name != other, extension == ".cu" && name != "kernels.cu":
+				sources = append(sources, file)
+				all = append(all, file)
+			case extension == ".h":
+				all = append(all, file)
+			}
+		}
+	}
+	if len(sources) == 0 {
+		return nil, nil, fmt.Errorf("none in %s", library())
+	}
+	return sources, all, nil
+}

@@ -1,0 +1,93 @@
+package fakedriver
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"unsafe"
+
+	"github.com/ossrun/ossrun/gpu/driver"
+)
+
+// Fake is an opened fake driver: a Driver, and the strings behind it.
+type Fake struct {
+	*driver.Driver
+	Path string
+}
+
+// Machine is what the fake pretends to have. The zero value is one Fake H100 with 64 GiB.
+type Machine struct {
+	Devices      int
+	Name         string
+	Major, Minor int
+	Memory       int64
+}
+
+// Open builds the library of an API and opens it with a machine. A process has one of each API: opening again starts it anew.
+func Open(api driver.API, m Machine) (*Fake, error) {
+	path, err := Build(api)
+	if err != nil {
+		return nil, err
+	}
+	d, err := driver.Open(api, path)
+	if err != nil {
+		return nil, err
+	}
+	f := &Fake{d, path}
+	f.control("reset")
+	if m != (Machine{}) {
+		name := append([]byte(m.Name), 0)
+		f.Raw(f.at("devices"), uintptr(m.Devices), uintptr(unsafe.Pointer(&name[0])), uintptr(m.Major), uintptr(m.Minor), uintptr(m.Memory))
+	}
+	return f, nil
+}
+
+// FailCall makes the nth call from now of a function fail with a code; "" is any function. Functions that free do so all the same.
+func (f *Fake) FailCall(function string, nth, code int) {
+	name := append([]byte(function), 0)
+	f.Raw(f.at("fail"), uintptr(unsafe.Pointer(&name[0])), uintptr(nth), uintptr(code))
+}
+
+// Failing tells whether FailCall still waits for its call.
+func (f *Fake) Failing() bool { return f.control("failing") != 0 }
+
+// Calls is how often a function was called, "" for all functions together.
+func (f *Fake) Calls(function string) int {
+	name := append([]byte(function), 0)
+	return int(f.Raw(f.at("calls"), uintptr(unsafe.Pointer(&name[0]))))
+}
+
+// Trace is the functions called so far, in order.
+func (f *Fake) Trace() []string { return strings.Fields(f.read("trace")) }
+
+// Leaks names what is held, "" when everything was given back.
+func (f *Fake) Leaks() string { return f.read("leaks") }
+
+// Reverse runs the threads of a block from the last to the first.
+func (f *Fake) Reverse(on bool) {
+	v := uintptr(0)
+	if on {
+		v = 1
+	}
+	f.Raw(f.at("reverse"), v)
+}
+
+func (f *Fake) at(what string) uintptr {
+	at := f.Symbol("ossrun_fake_" + what)
+	if at == 0 {
+		panic(fmt.Sprintf("%s has no ossrun_fake_%s", f.Path, what)) // built from this folder, so it has
+	}
+	return at
+}
+
+func (f *Fake) control(what string) uintptr { return f.Raw(f.at(what)) }
+
+// read calls a function that gives a text of any length.
+func (f *Fake) read(what string) string {
+	at := f.at(what)
+	n := f.Raw(at, 0, 0)
+	text := make([]byte, n+1)
+	f.Raw(at, uintptr(unsafe.Pointer(&text[0])), n+1)
+	s, _, _ := bytes.Cut(text, []byte{0})
+	return string(s)
+}

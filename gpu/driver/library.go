@@ -1,0 +1,87 @@
+//go:build !windows
+
+package driver
+
+/*
+#cgo linux LDFLAGS: -ldl
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+typedef uint64_t W;
+
+// Calls f with n words. Every argument of the functions in functions.go is an integer or a pointer, and the calling conventions of x86-64 and
+// AArch64 pass each of those in one register or one stack slot of 8 bytes, whatever its declared width.
+static W ossrun_driver_call(uintptr_t at, const W* a, int n) {
+  void* f = (void*)at;
+  switch (n) {
+    case 0: return ((W(*)(void))f)();
+    case 1: return ((W(*)(W))f)(a[0]);
+    case 2: return ((W(*)(W, W))f)(a[0], a[1]);
+    case 3: return ((W(*)(W, W, W))f)(a[0], a[1], a[2]);
+    case 4: return ((W(*)(W, W, W, W))f)(a[0], a[1], a[2], a[3]);
+    case 5: return ((W(*)(W, W, W, W, W))f)(a[0], a[1], a[2], a[3], a[4]);
+    case 6: return ((W(*)(W, W, W, W, W, W))f)(a[0], a[1], a[2], a[3], a[4], a[5]);
+    default: return ((W(*)(W, W, W, W, W, W, W, W, W, W, W))f)(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10]);
+  }
+}
+static uintptr_t ossrun_driver_symbol(void* lib, const char* name) { return (uintptr_t)dlsym(lib, name); }
+*/
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+)
+
+// library is an opened shared object.
+type library struct{ handle unsafe.Pointer }
+
+// mostArguments is how many words a call can have.
+const mostArguments = 11
+
+// Candidates is where a driver library is looked for, in order: the loader's own search (LD_LIBRARY_PATH, the cache of ldconfig) by the name
+// that the running driver has, then places that distributions leave out of that search.
+func Candidates(api API) []string {
+	if api == HIP {
+		return []string{"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "/opt/rocm/lib/libamdhip64.so", "libamdhip64.so"}
+	}
+	return []string{"libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1", "/run/opengl-driver/lib/libcuda.so.1", "libcuda.so"}
+}
+
+func openLibrary(name string) (*library, error) {
+	text := C.CString(name)
+	defer C.free(unsafe.Pointer(text))
+	handle := C.dlopen(text, C.RTLD_NOW|C.RTLD_LOCAL)
+	if handle == nil {
+		return nil, errors.New(C.GoString(C.dlerror()))
+	}
+	return &library{handle}, nil
+}
+
+func (l *library) symbol(name string) (uintptr, error) {
+	text := C.CString(name)
+	defer C.free(unsafe.Pointer(text))
+	at := C.ossrun_driver_symbol(l.handle, text)
+	if at == 0 {
+		return 0, fmt.Errorf("no symbol %s", name)
+	}
+	return uintptr(at), nil
+}
+
+//go:uintptrescapes
+func (l *library) call(at uintptr, args ...uintptr) uintptr {
+	var words [mostArguments]C.W
+	for i, a := range args {
+		words[i] = C.W(a)
+	}
+	return uintptr(C.ossrun_driver_call(C.uintptr_t(at), &words[0], C.int(len(args))))
+}
+
+func (l *library) close() error {
+	if C.dlclose(l.handle) != 0 {
+		return errors.New(C.GoString(C.dlerror()))
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+package driver
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"unsafe"
+)
+
+// Module is compiled kernels in a device's memory.
+type Module struct {
+	c      *Context
+	handle uintptr
+}
+
+// Load gives the driver PTX, a cubin or an AMD code object. The text of a PTX need not end in a zero.
+func (c *Context) Load(image []byte) (*Module, error) {
+	m := &Module{c: c}
+	if c.d.api == HIP {
+		return m, c.call(moduleLoad, uintptr(unsafe.Pointer(&m.handle)), uintptr(unsafe.Pointer(&image[0])), 0, 0, 0)
+	}
+	if !bytes.HasPrefix(image, []byte("\x7fELF")) && image[len(image)-1] != 0 {
+		image = append(bytes.Clone(image), 0)
+	}
+	log := make([]byte, 4096)
+	options := [2]int32{jitErrorLog, jitErrorLogSize}
+	var pin runtime.Pinner // the log's address is inside values, where nothing else keeps it
+	defer pin.Unpin()
+	pin.Pin(&log[0])
+	values := [2]uintptr{uintptr(unsafe.Pointer(&log[0])), uintptr(len(log))}
+	err := c.call(moduleLoad, uintptr(unsafe.Pointer(&m.handle)), uintptr(unsafe.Pointer(&image[0])), uintptr(len(options)),
+		uintptr(unsafe.Pointer(&options[0])), uintptr(unsafe.Pointer(&values[0])))
+	var refused *Error
+	if errors.As(err, &refused) {
+		said, _, _ := bytes.Cut(log, []byte{0})
+		refused.Log = strings.TrimSpace(string(said))
+	}
+	return m, err
+}
+
+// Close unloads the kernels.
+func (m *Module) Close() error { return m.c.call(moduleUnload, m.handle) }
+
+// Function is a kernel of a module; it lives as long as the module.
+type Function struct {
+	c      *Context
+	name   string
+	handle uintptr
+}
+
+// Function finds a kernel.
+func (m *Module) Function(name string) (*Function, error) {
+	f := &Function{c: m.c, name: name}
+	zero := append([]byte(name), 0)
+	if err := m.c.call(moduleFunction, uintptr(unsafe.Pointer(&f.handle)), m.handle, uintptr(unsafe.Pointer(&zero[0]))); err != nil {
+		return nil, fmt.Errorf("kernel %s: %w", name, err)
+	}
+	return f, nil
+}
+
+// Name is the kernel's name.
+func (f *Function) Name() string { return f.name }
+
+// AllowShared lets the kernel have so many bytes of dynamic shared memory; more than 48 KiB must be allowed first on NVIDIA. AMD asks for no
+// permission.
+func (f *Function) AllowShared(n int) error {
+	if f.c.d.api == HIP {
+		return nil
+	}
+	if err := f.c.call(functionSet, f.handle, functionDynamic, uintptr(n)); err != nil {
+		return fmt.Errorf("kernel %s: %d bytes of shared memory: %w", f.name, n, err)
+	}
+	return nil
+}
+
+// Resources are the registers of a thread, the bytes of local memory of a thread (spills), and the static shared bytes of a block.
+func (f *Function) Resources() (registers, local, shared int, err error) {
+	var v [3]int32
+	for i, what := range []uintptr{functionRegs, functionLocal, functionShared} {
+		if err = f.c.call(functionGet, uintptr(unsafe.Pointer(&v[i])), what, f.handle); err != nil {
+			return 0, 0, 0, fmt.Errorf("kernel %s: %w", f.name, err)
+		}
+	}
+	return int(v[0]), int(v[1]), int(v[2]), nil
+}
+
+// Shape is the size of a launch: blocks, threads of a block, bytes of dynamic shared memory.
+type Shape struct {
+	Grid, Block [3]uint32
+	Shared      uint32
+}
+
+// Arguments are a kernel's arguments in order. Each takes a slot of 8 bytes of which the driver reads as many as the kernel declares.
+type Arguments struct {
+	slots []uint64
+	kinds []byte
+}
+
+// Letters of Kinds.
+const (
+	KindPointer = 'p'
+	KindInt32   = 'i'
+	KindInt64   = 'l'
+	KindFloat32 = 'f'
+)
+
+func (a *Arguments) add(kind byte, v uint64) *Arguments {
+	a.slots, a.kinds = append(a.slots, v), append(a.kinds, kind)
+	return a
+}
+
+func (a *Arguments) Pointer(p Pointer) *Arguments { return a.add(KindPointer, uint64(p)) }
+func (a *Arguments) Int32(v int32) *Arguments     { return a.add(KindInt32, uint64(uint32(v))) }
+func (a *Arguments) Int64(v int64) *Arguments     { return a.add(KindInt64, uint64(v)) }
+func (a *Arguments) Float32(v float32) *Arguments {
+	return a.add(KindFloat32, uint64(*(*uint32)(unsafe.Pointer(&v))))
+}
+func (a *Arguments) Kinds() string { return string(a.kinds) }
+
+// Launch queues a kernel. The arguments are copied before it returns.
+func (s *Stream) Launch(f *Function, shape Shape, a *Arguments) error {
+	addresses := make([]uintptr, len(a.slots)+1)
+	var pin runtime.Pinner // the slots' addresses are inside addresses, where nothing else keeps them
+	defer pin.Unpin()
+	for i := range a.slots {
+		pin.Pin(&a.slots[i])
+		addresses[i] = uintptr(unsafe.Pointer(&a.slots[i]))
+	}
+	g, b := shape.Grid, shape.Block
+	err := s.c.call(launchKernel, f.handle, uintptr(g[0]), uintptr(g[1]), uintptr(g[2]), uintptr(b[0]), uintptr(b[1]), uintptr(b[2]),
+		uintptr(shape.Shared), s.handle, uintptr(unsafe.Pointer(&addresses[0])), 0)
+	if err != nil {
+		return fmt.Errorf("kernel %s, grid %v, block %v, %d bytes of shared memory: %w", f.name, g, b, shape.Shared, err)
+	}
+	return nil
+}

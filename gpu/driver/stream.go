@@ -1,0 +1,133 @@
+package driver
+
+import (
+	"errors"
+	"runtime"
+	"time"
+	"unsafe"
+)
+
+// Stream is a queue of work: what is put into it runs in that order, after the call has returned.
+type Stream struct {
+	c      *Context
+	handle uintptr
+}
+
+// NewStream makes a queue that waits for no other.
+func (c *Context) NewStream() (*Stream, error) {
+	s := &Stream{c: c}
+	return s, c.call(streamCreate, uintptr(unsafe.Pointer(&s.handle)), streamNonBlocking)
+}
+
+// Synchronize waits until the queue is empty. An error of an earlier kernel shows here.
+func (s *Stream) Synchronize() error { return s.c.call(streamSynchronize, s.handle) }
+
+// Wait makes what follows in this queue wait for an event, of this or another queue.
+func (s *Stream) Wait(e *Event) error { return s.c.call(streamWait, s.handle, e.handle, 0) }
+
+// Close ends the queue; what is in it still runs.
+func (s *Stream) Close() error { return s.c.call(streamDestroy, s.handle) }
+
+// CopyIn queues a copy of pinned bytes [at, at+n) to the device.
+func (s *Stream) CopyIn(to Pointer, from *HostMemory, at, n int) error {
+	return s.c.call(copyIn, uintptr(to), uintptr(unsafe.Pointer(&from.data[at : at+n][0])), uintptr(n), s.handle)
+}
+
+// CopyOut queues a copy of n bytes from the device to pinned bytes [at, at+n).
+func (s *Stream) CopyOut(to *HostMemory, at int, from Pointer, n int) error {
+	return s.c.call(copyOut, uintptr(unsafe.Pointer(&to.data[at : at+n][0])), uintptr(from), uintptr(n), s.handle)
+}
+
+// Copy queues a copy inside the device.
+func (s *Stream) Copy(to, from Pointer, n int64) error {
+	return s.c.call(copyInside, uintptr(to), uintptr(from), uintptr(n), s.handle)
+}
+
+// CopyPeer queues a copy from another device's memory into this one's, directly where the two are linked and through the host where not.
+func (s *Stream) CopyPeer(to Pointer, other *Context, from Pointer, n int64) error {
+	return s.c.call(copyPeer, uintptr(to), s.c.handle, uintptr(from), other.handle, uintptr(n), s.handle)
+}
+
+// Fill queues n bytes of one value.
+func (s *Stream) Fill(to Pointer, value byte, n int64) error {
+	return s.c.call(memorySet, uintptr(to), uintptr(value), uintptr(n), s.handle)
+}
+
+// Event is a mark in a queue.
+type Event struct {
+	c      *Context
+	handle uintptr
+}
+
+// NewEvent makes a mark; timing is for Elapsed and costs a little.
+func (c *Context) NewEvent(timing bool) (*Event, error) {
+	flags := uintptr(eventNoTiming)
+	if timing {
+		flags = eventTiming
+	}
+	e := &Event{c: c}
+	return e, c.call(eventCreate, uintptr(unsafe.Pointer(&e.handle)), flags)
+}
+
+// Record puts the mark at the end of a queue.
+func (e *Event) Record(s *Stream) error { return e.c.call(eventRecord, e.handle, s.handle) }
+
+// Synchronize waits until the queue has passed the mark.
+func (e *Event) Synchronize() error { return e.c.call(eventSynchronize, e.handle) }
+
+// Done tells whether the queue has passed the mark.
+func (e *Event) Done() (bool, error) {
+	err := e.c.call(eventQuery, e.handle)
+	if errors.Is(err, ErrNotReady) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Since is the time between two marks that a queue has passed, to about half a microsecond.
+func (e *Event) Since(start *Event) (time.Duration, error) {
+	var ms float32
+	err := e.c.call(eventElapsed, uintptr(unsafe.Pointer(&ms)), start.handle, e.handle)
+	return time.Duration(float64(ms) * 1e6), err
+}
+
+// Close frees the mark.
+func (e *Event) Close() error { return e.c.call(eventDestroy, e.handle) }
+
+// Graph is recorded work that is queued by one call.
+type Graph struct {
+	c    *Context
+	exec uintptr
+}
+
+// Capture records what record puts into the queue instead of running it. The arguments of kernels are fixed then: what changes from launch to
+// launch lies in device memory.
+func (s *Stream) Capture(record func() error) (*Graph, error) {
+	runtime.LockOSThread() // the capture belongs to the thread that began it
+	defer runtime.UnlockOSThread()
+	if err := s.c.call(captureBegin, s.handle, captureThreadLocal); err != nil {
+		return nil, err
+	}
+	err := record()
+	var graph uintptr
+	if ended := s.c.call(captureEnd, s.handle, uintptr(unsafe.Pointer(&graph))); err == nil {
+		err = ended // after a failed record the end of the capture only says so again
+	}
+	if graph != 0 {
+		defer func() { err = errors.Join(err, s.c.call(graphDestroy, graph)) }()
+	}
+	if err != nil {
+		return nil, err
+	}
+	g := &Graph{c: s.c}
+	if err = s.c.call(graphInstantiate, uintptr(unsafe.Pointer(&g.exec)), graph, 0); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// Launch queues the recorded work.
+func (g *Graph) Launch(s *Stream) error { return g.c.call(graphLaunch, g.exec, s.handle) }
+
+// Close frees the graph.
+func (g *Graph) Close() error { return g.c.call(graphExecDestroy, g.exec) }
