@@ -24,6 +24,13 @@ func (c *Checkpoint) check(files []*safetensors.File, placed map[string]string) 
 			held[t.Name] = t
 		}
 	}
+	if _, ok := held["block.0.attn.sinks"]; ok {
+		var err error
+		if held, err = fromOriginal(c.Spec, held); err != nil {
+			return err
+		}
+		placed = nil // it speaks of the names that the tensors had
+	}
 	if err := foreignTensors(held); err != nil {
 		return err
 	}
@@ -72,7 +79,7 @@ func foreignTensors(held map[string]Tensor) error {
 		case strings.HasSuffix(name, ".input_scale"), strings.HasSuffix(name, ".weight_scale"):
 			return fmt.Errorf("%s holds tensor %s of a conversion with quantised activations: %s", t.File, shown, advice)
 		case strings.HasPrefix(name, "block.") && strings.Contains(name, ".mlp."):
-			return fmt.Errorf("%s holds tensor %s of the original/ layout: point at the folder above it in OpenAI's repository", t.File, shown)
+			return fmt.Errorf("%s holds tensor %s of the original/ layout, and its config.json is not of that layout", t.File, shown)
 		}
 	}
 	return nil

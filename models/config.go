@@ -42,6 +42,18 @@ func parseSpec(config, generation []byte) (Spec, error) {
 	if err != nil {
 		return Spec{}, err
 	}
+	if f.isOriginal() {
+		var released []byte
+		if config, released, err = originalConfig(f); err != nil {
+			return Spec{}, err
+		}
+		if generation == nil {
+			generation = released
+		}
+		if f, err = parseFields("config.json", config); err != nil {
+			return Spec{}, err
+		}
+	}
 	if err := foreignConfig(f); err != nil {
 		return Spec{}, err
 	}

@@ -43,8 +43,6 @@ func foreignConfig(f fields) error {
 		return fmt.Errorf("%s describes an EAGLE-3 draft (%s), a helper that guesses tokens for a model and is none itself: point at the model", name, safetensors.Show(architecture))
 	case f.has("speculators_model_type"), f.has("speculators_config"):
 		return fmt.Errorf("%s describes a draft for speculative decoding, not a model: point at the model", name)
-	case kind == "" && f.has("num_experts") && f.has("swiglu_limit"):
-		return fmt.Errorf("%s is of the original/ layout, which OpenAI ships beside the one that ossrun reads: point at the folder above it, the one with model_type in its config.json", name)
 	case kind == "":
 		return fmt.Errorf("%s: model_type is missing: this is no gpt-oss checkpoint", name)
 	case kind != "gpt_oss":
@@ -87,7 +85,7 @@ func foreignFile(path string) error {
 	}
 	switch begin = begin[:n]; {
 	case bytes.HasPrefix(begin, []byte("GGUF")), strings.EqualFold(filepath.Ext(name), ".gguf"):
-		return fmt.Errorf("%s is a GGUF file, llama.cpp's format: ossrun reads the safetensors that OpenAI released; %s", name, advice)
+		return fmt.Errorf("%s is a GGUF file, llama.cpp's format: give its path to --model, and it is converted once", name)
 	case strings.HasSuffix(name, ".safetensors"), strings.HasSuffix(name, ".json"):
 		return fmt.Errorf("%s is one file of a checkpoint: point at its folder", name)
 	}
@@ -117,13 +115,11 @@ func foreignFolder(path string) error {
 	case holds(is("adapter_config.json")):
 		return fmt.Errorf("%s holds a LoRA adapter, not a model: merge it into its base model and keep the experts in MXFP4", name)
 	case holds(suffix(".gguf")):
-		return fmt.Errorf("%s holds GGUF files, llama.cpp's format: ossrun reads the safetensors that OpenAI released; %s", name, advice)
-	case holds(is("dtypes.json")):
-		return fmt.Errorf("%s is of the original/ layout, which OpenAI ships beside the one that ossrun reads: point at the folder above it", name)
+		return fmt.Errorf("%s holds GGUF files, llama.cpp's format: give the path of the file to --model, and it is converted once", name)
 	case holds(is("model.bin")):
 		return fmt.Errorf("%s holds the weights for Metal, which OpenAI ships beside the ones that ossrun reads: point at the folder above it", name)
 	case holds(is("original")) && !holds(suffix(".safetensors")):
-		return fmt.Errorf("%s has only the original/ layout: ossrun reads config.json and model-*.safetensors, which stand beside it in OpenAI's repository; download those too", name)
+		return fmt.Errorf("%s has an original/ folder without a config.json of that layout: download original/ again", name)
 	case holds(suffix(".safetensors")):
 		return fmt.Errorf("%s has no config.json beside its safetensors: download config.json too", name)
 	case holds(suffix(".pt")), holds(suffix(".pth")), holds(suffix(".ckpt")), holds(suffix(".bin")):

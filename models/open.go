@@ -47,6 +47,10 @@ func open(path string) (*Checkpoint, error) {
 	if !stat.IsDir() {
 		return nil, foreignFile(path)
 	}
+	name := nameOf(path)
+	if inside := originalIn(path); inside != "" {
+		path = inside
+	}
 	if !exists(filepath.Join(path, "config.json")) {
 		return nil, foreignFolder(path)
 	}
@@ -54,7 +58,7 @@ func open(path string) (*Checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec.Name = nameOf(path)
+	spec.Name = name
 	index, err := shards(path)
 	if err != nil {
 		return nil, err

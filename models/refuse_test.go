@@ -110,7 +110,7 @@ func TestRefuseConfig(t *testing.T) {
 				delete(c, key)
 			}
 			c["num_experts"], c["swiglu_limit"] = 32, 7.0
-		}, "config.json is of the original/ layout, which OpenAI ships beside the one that ossrun reads: point at the folder above it, the one with model_type in its config.json"},
+		}, "config.json: num_hidden_layers is missing"},
 		{"quark", func(c object) { c["quantization_config"] = object{"quant_method": "quark"} }, "config.json: quantization_config.quant_method is quark: AMD's conversion with 8-bit activations stores the weights differently; " + advice},
 		{"bitsandbytes", func(c object) { c["quantization_config"] = object{"quant_method": "bitsandbytes"} }, "config.json: quantization_config.quant_method is bitsandbytes, not mxfp4: " + advice},
 		{"no method", func(c object) { c["quantization_config"] = object{} }, "config.json: quantization_config.quant_method is missing, gpt-oss has mxfp4"},
@@ -219,7 +219,7 @@ func TestRefuseTensors(t *testing.T) {
 		{"original tensors", 1, func(c *modeltest.Checkpoint) {
 			c.Drop(func(string) bool { return true })
 			c.Add("block.0.mlp.mlp1_weight.blocks", "U8", 1, 4, 64, 2, 16)
-		}, "model.safetensors holds tensor block.0.mlp.mlp1_weight.blocks of the original/ layout: point at the folder above it in OpenAI's repository"},
+		}, "model.safetensors holds tensor block.0.mlp.mlp1_weight.blocks of the original/ layout, and its config.json is not of that layout"},
 		{"no tensors", 1, func(c *modeltest.Checkpoint) { c.Drop(func(string) bool { return true }) },
 			"model.safetensors does not hold tensor model.embed_tokens.weight, which config.json calls for"},
 	} {
@@ -289,7 +289,7 @@ func TestRefuseFiles(t *testing.T) {
 		{"lfs pointer", edit(first, become("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n")),
 			first + " is a Git LFS pointer, not the weights: run git lfs pull in its folder"},
 		{"web page", edit(first, become("<!DOCTYPE html><html></html>")), first + " is a web page, not the weights: the download saved an error page"},
-		{"gguf under its name", edit(first, become("GGUF\x03\x00\x00\x00\x00\x00\x00\x00")), first + " is a GGUF file under another name: ossrun reads the safetensors that OpenAI released"},
+		{"gguf under its name", edit(first, become("GGUF\x03\x00\x00\x00\x00\x00\x00\x00")), first + " is a GGUF file under another name: give its path to --model, and it is converted once"},
 		{"zeros", edit(first, func(text []byte) []byte { return make([]byte, len(text)) }), first + " is no safetensors file: it announces a header of 0 bytes"},
 		{"shard missing", remove(second), second + " is missing, which model.safetensors.index.json lists" + again},
 		{"index missing", remove("model.safetensors.index.json"), "model.safetensors.index.json is missing" + again},
@@ -350,14 +350,14 @@ func TestRefuseFolders(t *testing.T) {
 	}{
 		{"empty", nil, "", "it is an empty folder: point at one with config.json and model.safetensors"},
 		{"anything", map[string]string{"notes.txt": ""}, "", "it has no config.json: point at a folder with config.json and model.safetensors"},
-		{"gguf folder", map[string]string{"gpt-oss-20b-mxfp4.gguf": "GGUF"}, "", "it holds GGUF files, llama.cpp's format: ossrun reads the safetensors that OpenAI released; " + advice},
-		{"gguf file", map[string]string{"a.gguf": "GGUF"}, "a.gguf", "a.gguf is a GGUF file, llama.cpp's format: ossrun reads the safetensors that OpenAI released; " + advice},
-		{"gguf without its ending", map[string]string{"blob": "GGUF\x03\x00\x00\x00"}, "blob", "blob is a GGUF file, llama.cpp's format: ossrun reads the safetensors that OpenAI released; " + advice},
+		{"gguf folder", map[string]string{"gpt-oss-20b-mxfp4.gguf": "GGUF"}, "", "it holds GGUF files, llama.cpp's format: give the path of the file to --model, and it is converted once"},
+		{"gguf file", map[string]string{"a.gguf": "GGUF"}, "a.gguf", "a.gguf is a GGUF file, llama.cpp's format: give its path to --model, and it is converted once"},
+		{"gguf without its ending", map[string]string{"blob": "GGUF\x03\x00\x00\x00"}, "blob", "blob is a GGUF file, llama.cpp's format: give its path to --model, and it is converted once"},
 		{"weights file", map[string]string{"model.safetensors": "x"}, "model.safetensors", "model.safetensors is one file of a checkpoint: point at its folder"},
 		{"some file", map[string]string{"a.txt": "hello"}, "a.txt", "a.txt is a file: point at a folder with config.json and model.safetensors"},
 		{"adapter", map[string]string{"adapter_config.json": "{}", "adapter_model.safetensors": "x"}, "", "it holds a LoRA adapter, not a model: merge it into its base model and keep the experts in MXFP4"},
-		{"original", map[string]string{"dtypes.json": "{}", "model.safetensors": "x"}, "", "it is of the original/ layout, which OpenAI ships beside the one that ossrun reads: point at the folder above it"},
-		{"original only", map[string]string{"original/config.json": "{}", "README.md": ""}, "", "it has only the original/ layout: ossrun reads config.json and model-*.safetensors, which stand beside it in OpenAI's repository; download those too"},
+		{"original", map[string]string{"dtypes.json": "{}", "model.safetensors": "x"}, "", "it has no config.json beside its safetensors: download config.json too"},
+		{"original only", map[string]string{"original/dtypes.json": "{}", "README.md": ""}, "", "it has an original/ folder without a config.json of that layout: download original/ again"},
 		{"metal", map[string]string{"model.bin": "x"}, "", "it holds the weights for Metal, which OpenAI ships beside the ones that ossrun reads: point at the folder above it"},
 		{"pytorch", map[string]string{"consolidated.00.pth": "x"}, "", "it holds PyTorch files without a config.json: " + advice},
 	} {

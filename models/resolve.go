@@ -5,6 +5,7 @@ package models
 // that name; "./20b" is the folder.
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/ossrun/ossrun/assets"
+	"github.com/ossrun/ossrun/models/gguf"
 	"github.com/ossrun/ossrun/models/safetensors"
 	"github.com/ossrun/ossrun/models/store"
 )
@@ -26,10 +28,17 @@ type Found struct {
 	Demo     bool
 	Bytes    int64 // size of the weight files that are there
 	Complete bool  // every weight file is there in full, by its header; the tensors are checked when it is opened
+
+	Convert *Conversion // a GGUF file that must be converted to Path before it is opened, else nil
 }
 
 // Open opens what was found.
 func (f Found) Open() (*Checkpoint, error) {
+	if f.Convert != nil {
+		if err := f.Convert.Run(context.Background(), nil); err != nil {
+			return nil, fmt.Errorf("converting %s: %w", filepath.Base(f.Convert.Source), err)
+		}
+	}
 	if f.Demo {
 		return OpenDemo()
 	}
@@ -102,9 +111,12 @@ func Resolve(name string) (Found, error) {
 	}
 	if stat, err := os.Stat(name); err == nil && name != "" {
 		if !stat.IsDir() {
-			return Found{}, foreignFile(name)
+			return findFile(name)
 		}
 		return findFolder(name)
+	}
+	if found, ok, err := findElsewhere(name); ok {
+		return found, err
 	}
 	if strings.ContainsAny(name, `/\`) {
 		if repo, ok := store.ParseRepo(name); ok {
@@ -179,6 +191,22 @@ func findCached(repo store.Repo, revision string) (Found, error) {
 	return Found{}, missing
 }
 
+// findFile finds a model in one file: GGUF. Anything else is named for what it is.
+func findFile(path string) (Found, error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return Found{}, err
+	}
+	if !gguf.Is(absolute) {
+		return Found{}, foreignFile(path)
+	}
+	plan, err := PlanConversion(absolute, ggufName(filepath.Base(absolute)))
+	if err != nil {
+		return Found{}, err
+	}
+	return plan.found(), nil
+}
+
 // findFolder finds a folder, also when it is a repository's folder in a Hugging Face cache.
 func findFolder(path string) (Found, error) {
 	absolute, err := filepath.Abs(path)
@@ -199,9 +227,13 @@ func findFolder(path string) (Found, error) {
 
 // look describes the checkpoint in a folder by its files' names and headers.
 func look(folder string) Found {
-	found := Found{Name: nameOf(folder), Path: folder, Complete: exists(filepath.Join(folder, "config.json"))}
-	if repo, ok := store.RepoOf(folder); ok {
-		found.Repo, found.Commit = repo.ID(), filepath.Base(folder)
+	found := Found{Name: nameOf(folder), Path: folder}
+	if inside := originalIn(folder); inside != "" {
+		folder = inside
+	}
+	found.Complete = exists(filepath.Join(folder, "config.json"))
+	if repo, ok := store.RepoOf(found.Path); ok {
+		found.Repo, found.Commit = repo.ID(), filepath.Base(found.Path)
 		if e, known := Lookup(repo.ID()); known {
 			found.ID = e.ID
 		}

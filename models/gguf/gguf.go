@@ -1,0 +1,268 @@
+// Package gguf reads GGUF files, llama.cpp's format, far enough to find a gpt-oss's tensors in them.
+//
+// A file is: "GGUF", u32 version, u64 number of tensors, u64 number of keys, the keys, the tensors' infos, padding to the alignment, then
+// the tensors' bytes. Numbers are little-endian, strings have a u64 length and no end. A model may be cut into several files of the
+// same form; OpenSet opens them together.
+//
+// Nothing in a file is believed. What a File says stays true for its users: names are unique, each tensor's bytes lie inside its file and
+// are what type and shape need, no two tensors share a byte, and every number that the reader allocates by was held against the
+// file's size first. No tensor byte is read here.
+package gguf
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/bits"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/ossrun/ossrun/models/safetensors"
+)
+
+const (
+	magic            = "GGUF"
+	defaultAlignment = 32
+	maxTensors       = 1 << 16
+	maxKeys          = 1 << 16
+	maxString        = 1 << 20 // bytes; a chat template has about 16 kB
+	maxDims          = 4
+)
+
+// Tensor is one tensor of a file.
+type Tensor struct {
+	Name       string
+	Type       Type
+	Shape      []int // row-major, as everywhere in this program: the file lists dimensions the other way round
+	Begin, End int64 // byte positions in the file, End exclusive
+	File       int   // which of a set's files, in the order of Set.Files
+}
+
+// Elements is the number of values.
+func (t Tensor) Elements() int64 {
+	n := int64(1)
+	for _, d := range t.Shape {
+		n *= int64(d)
+	}
+	return n
+}
+
+// Header is a checked header.
+type Header struct {
+	Keys    map[string]Value
+	Tensors []Tensor // in the order of their bytes
+	Size    int64    // the file's, in bytes
+	Bytes   int64    // the header's own length, up to the first tensor
+}
+
+// Error says what is wrong with one file, in one sentence without an end.
+type Error struct {
+	File string // base name
+	Cut  bool   // the file ends too early
+	What string // the sentence after the file's name
+}
+
+func (e *Error) Error() string { return e.File + " " + e.What }
+
+// Open reads and checks the header of the file at path.
+func Open(path string) (*Header, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
+	}
+	defer f.Close()
+	stat, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
+	}
+	if !stat.Mode().IsRegular() {
+		return nil, &Error{File: filepath.Base(path), What: "is not a regular file"}
+	}
+	return Read(filepath.Base(path), f, stat.Size())
+}
+
+// Read reads and checks a header from the beginning of a file of size bytes. Errors about the content are *Error with file as their
+// File; errors of r are wrapped.
+func Read(file string, r io.Reader, size int64) (*Header, error) {
+	d := &decoder{in: bufio.NewReaderSize(io.LimitReader(r, size), 1<<16), size: size}
+	h, err := d.header()
+	var wrong *Error
+	switch {
+	case err == nil:
+		return h, nil
+	case errors.As(err, &wrong):
+		wrong.File = file
+		return nil, wrong
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, &Error{File: file, Cut: true, What: fmt.Sprintf("is cut short: its header needs more than the %d bytes of the file", size)}
+	}
+	return nil, fmt.Errorf("%s: %w", file, err)
+}
+
+func wrong(format string, args ...any) error { return &Error{What: fmt.Sprintf(format, args...)} }
+
+// header reads all of a header.
+func (d *decoder) header() (*Header, error) {
+	var begin [len(magic)]byte
+	if err := d.bytes(begin[:]); err != nil {
+		return nil, err
+	}
+	if string(begin[:]) != magic {
+		return nil, wrong("is no GGUF file: it begins with %q", begin)
+	}
+	version, err := d.uint32()
+	if err != nil {
+		return nil, err
+	}
+	if version != 2 && version != 3 {
+		return nil, wrong("is of version %d of GGUF, and 2 and 3 are read (a file for big-endian machines says so too)", version)
+	}
+	tensors, err := d.uint64()
+	if err != nil {
+		return nil, err
+	}
+	keys, err := d.uint64()
+	if err != nil {
+		return nil, err
+	}
+	if tensors > maxTensors || keys > maxKeys {
+		return nil, wrong("announces %d tensors and %d keys, more than any model has", tensors, keys)
+	}
+	h := &Header{Keys: map[string]Value{}, Size: d.size}
+	for range keys {
+		name, value, err := d.pair()
+		if err != nil {
+			return nil, err
+		}
+		if _, ok := h.Keys[name]; ok {
+			return nil, wrong("has key %s twice", safetensors.Show(name))
+		}
+		h.Keys[name] = value
+	}
+	seen := map[string]bool{}
+	for range tensors {
+		t, err := d.tensor()
+		if err != nil {
+			return nil, err
+		}
+		if seen[t.Name] {
+			return nil, wrong("names tensor %s twice", safetensors.Show(t.Name))
+		}
+		seen[t.Name] = true
+		h.Tensors = append(h.Tensors, t)
+	}
+	return h, h.place(d.read)
+}
+
+// place turns the tensors' offsets into positions in the file and checks them. read is how long the infos were.
+func (h *Header) place(read int64) error {
+	alignment := int64(defaultAlignment)
+	if v, ok := h.Keys["general.alignment"]; ok {
+		n, ok := v.Integer()
+		if !ok || n < 1 || n > 1<<20 || bits.OnesCount64(uint64(n)) != 1 {
+			return wrong("has a general.alignment that is no power of two")
+		}
+		alignment = n
+	}
+	h.Bytes = (read + alignment - 1) / alignment * alignment
+	for i := range h.Tensors {
+		t := &h.Tensors[i]
+		length := t.End - t.Begin
+		if t.Begin > math.MaxInt64-h.Bytes-length {
+			return wrong("has tensor %s at byte %d", safetensors.Show(t.Name), t.Begin)
+		}
+		if t.Begin%alignment != 0 {
+			return wrong("has tensor %s at byte %d, which is not aligned to %d", safetensors.Show(t.Name), t.Begin, alignment)
+		}
+		t.Begin += h.Bytes
+		t.End = t.Begin + length
+	}
+	slices.SortFunc(h.Tensors, func(a, b Tensor) int { return cmp.Or(cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.End, b.End)) })
+	end, before := h.Bytes, ""
+	for _, t := range h.Tensors {
+		if t.Begin < end {
+			return wrong("has tensors %s and %s in the same place", safetensors.Show(before), safetensors.Show(t.Name))
+		}
+		if t.End > h.Size {
+			return &Error{Cut: true, What: fmt.Sprintf("is cut short: tensor %s needs bytes %d..%d, the file has %d", safetensors.Show(t.Name), t.Begin, t.End, h.Size)}
+		}
+		end, before = t.End, t.Name
+	}
+	return nil
+}
+
+// tensor reads one info; Begin is the offset from the first tensor's place, End follows from type and shape.
+func (d *decoder) tensor() (Tensor, error) {
+	var t Tensor
+	var err error
+	if t.Name, err = d.text(); err != nil {
+		return t, err
+	}
+	dims, err := d.uint32()
+	if err != nil {
+		return t, err
+	}
+	if dims > maxDims {
+		return t, wrong("gives tensor %s %d dimensions", safetensors.Show(t.Name), dims)
+	}
+	count := uint64(1)
+	for range dims {
+		n, err := d.uint64()
+		if err != nil {
+			return t, err
+		}
+		high, low := bits.Mul64(count, n)
+		if high != 0 || low > math.MaxInt64/8 || n > math.MaxInt {
+			return t, wrong("gives tensor %s more elements than can be", safetensors.Show(t.Name))
+		}
+		count = low
+		t.Shape = append(t.Shape, int(n))
+	}
+	slices.Reverse(t.Shape)
+	kind, err := d.uint32()
+	if err != nil {
+		return t, err
+	}
+	t.Type = Type(kind)
+	offset, err := d.uint64()
+	if err != nil {
+		return t, err
+	}
+	if offset > math.MaxInt64 {
+		return t, wrong("has tensor %s at byte %d", safetensors.Show(t.Name), offset)
+	}
+	elements, size, ok := t.Type.Block()
+	if !ok {
+		return t, wrong("has tensor %s in %s: gpt-oss files have F32, F16, BF16, Q8_0 and MXFP4", safetensors.Show(t.Name), t.Type)
+	}
+	row := 1
+	if len(t.Shape) > 0 {
+		row = t.Shape[len(t.Shape)-1]
+	}
+	if row%elements != 0 {
+		return t, wrong("has tensor %s with rows of %d values, which %s cannot hold", safetensors.Show(t.Name), row, t.Type)
+	}
+	t.Begin = int64(offset)
+	length := int64(count) / int64(elements) * int64(size)
+	if t.Begin > math.MaxInt64-length {
+		return t, wrong("has tensor %s at byte %d", safetensors.Show(t.Name), offset)
+	}
+	t.End = t.Begin + length
+	return t, nil
+}
+
+// Is tells whether a file begins like a GGUF file.
+func Is(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	var begin [len(magic)]byte
+	_, err = io.ReadFull(f, begin[:])
+	return err == nil && string(begin[:]) == magic
+}

@@ -1,0 +1,73 @@
+package gguf
+
+// A model in several files: NAME-00001-of-00003.gguf and its siblings, each with a header of its own. The keys that describe the model
+// stand in the first.
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/ossrun/ossrun/models/safetensors"
+)
+
+// Set is all files of one model.
+type Set struct {
+	Files   []string // paths, in order
+	Keys    map[string]Value
+	Tensors map[string]Tensor
+	Size    int64 // of all files, in bytes
+}
+
+var part = regexp.MustCompile(`^(.*-)(\d{5})-of-(\d{5})(\.gguf)$`)
+
+// maxFiles is how many files a model may be cut into.
+const maxFiles = 1000
+
+// First tells whether a file's name is that of a whole model or of the first of several files.
+func First(name string) bool {
+	m := part.FindStringSubmatch(name)
+	return m == nil || m[2] == "00001"
+}
+
+// OpenSet opens the model whose file, or one of whose files, is at path.
+func OpenSet(path string) (*Set, error) {
+	s := &Set{Files: []string{path}, Tensors: map[string]Tensor{}}
+	if m := part.FindStringSubmatch(filepath.Base(path)); m != nil {
+		n, err := strconv.Atoi(m[3])
+		if err != nil || n < 1 || n > maxFiles {
+			return nil, &Error{File: filepath.Base(path), What: "is, by its name, one of " + m[3] + " files"}
+		}
+		s.Files = nil
+		for i := range n {
+			s.Files = append(s.Files, filepath.Join(filepath.Dir(path), fmt.Sprintf("%s%05d-of-%s%s", m[1], i+1, m[3], m[4])))
+		}
+	}
+	for i, file := range s.Files {
+		h, err := Open(file)
+		if err != nil {
+			return nil, err
+		}
+		s.Size += h.Size
+		if i == 0 {
+			s.Keys = maps.Clone(h.Keys)
+		}
+		for _, t := range h.Tensors {
+			if other, ok := s.Tensors[t.Name]; ok {
+				return nil, &Error{File: filepath.Base(file), What: fmt.Sprintf("holds tensor %s, which %s holds too", safetensors.Show(t.Name), filepath.Base(s.Files[other.File]))}
+			}
+			t.File = i
+			s.Tensors[t.Name] = t
+		}
+	}
+	return s, nil
+}
+
+// Names lists the tensors' names, sorted.
+func (s *Set) Names() []string { return slices.Sorted(maps.Keys(s.Tensors)) }
+
+// Base is the name of the file that holds a tensor.
+func (s *Set) Base(t Tensor) string { return filepath.Base(s.Files[t.File]) }

@@ -1,0 +1,277 @@
+package modeltest
+
+// GGUF files of a checkpoint, as llama.cpp's and ollama's converters write them, for the tests of reading them. The layouts are put
+// together from plain arithmetic on single values, so that the tests compare two ways of saying the same.
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/ossrun/ossrun/models"
+)
+
+// GGUFStyle is which program's file is written.
+type GGUFStyle int
+
+const (
+	LlamaBF16 GGUFStyle = iota // gate and up apart, attention and embeddings BF16, llama.cpp's order of nibbles
+	LlamaQ8                    // the same with attention and embeddings Q8_0, as in ggml-org's files
+	Ollama                     // from the original/ layout: gate_up and qkv whole, everything else BF16, OpenAI's order of nibbles under type 4
+)
+
+type ggufTensor struct {
+	name  string
+	kind  uint32
+	shape []int // row-major
+	data  []byte
+}
+
+// WriteGGUF writes the checkpoint that models.Open opened as files cut files, and gives the path of the first.
+func WriteGGUF(c *models.Checkpoint, folder, stem string, style GGUFStyle, files int) (string, error) {
+	s := c.Spec
+	architecture := "gpt-oss"
+	if style == Ollama {
+		architecture = "gptoss"
+	}
+	var list []ggufTensor
+	for _, want := range s.Tensors() {
+		list = append(list, ggufTensors(c, want, style)...)
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return "", err
+	}
+	each := (len(list) + files - 1) / files
+	first := ""
+	for i := range files {
+		path := filepath.Join(folder, stem+".gguf")
+		if files > 1 {
+			path = filepath.Join(folder, fmt.Sprintf("%s-%05d-of-%05d.gguf", stem, i+1, files))
+		}
+		if i == 0 {
+			first = path
+		}
+		var keys ggufKeys
+		keys.text("general.architecture", architecture)
+		if i == 0 {
+			keys.ofSpec(architecture, s)
+		}
+		if err := os.WriteFile(path, encodeGGUF(keys, list[i*each:min(len(list), (i+1)*each)]), 0o644); err != nil {
+			return "", err
+		}
+	}
+	return first, nil
+}
+
+// ggufTensors gives what a tensor of the Hugging Face layout becomes.
+func ggufTensors(c *models.Checkpoint, want models.TensorSpec, style GGUFStyle) []ggufTensor {
+	t := c.Tensor(want.Name)
+	var layer int
+	var rest string
+	if n, _ := fmt.Sscanf(want.Name, "model.layers.%d.%s", &layer, &rest); n != 2 {
+		name := map[string]string{"model.embed_tokens.weight": "token_embd.weight", "model.norm.weight": "output_norm.weight", "lm_head.weight": "output.weight"}[want.Name]
+		return []ggufTensor{dense(name, t, style)}
+	}
+	blk := fmt.Sprintf("blk.%d.", layer)
+	part, kind, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(rest, "self_attn."), "mlp."), ".")
+	switch {
+	case strings.HasSuffix(rest, "_scales"):
+		return nil
+	case strings.HasSuffix(rest, "_blocks"):
+		scales := c.Tensor(strings.TrimSuffix(want.Name, "_blocks") + "_scales")
+		if strings.Contains(rest, "down_proj") {
+			return []ggufTensor{experts(blk+"ffn_down_exps.weight", t, scales, 0, 1, style)}
+		}
+		if style == Ollama {
+			return []ggufTensor{experts(blk+"ffn_gate_up_exps.weight", t, scales, 0, 1, style)}
+		}
+		return []ggufTensor{experts(blk+"ffn_gate_exps.weight", t, scales, 0, 2, style), experts(blk+"ffn_up_exps.weight", t, scales, 1, 2, style)}
+	case strings.HasSuffix(rest, "gate_up_proj_bias") && style != Ollama:
+		return []ggufTensor{dense(blk+"ffn_gate_exps.bias", every(t, 0), style), dense(blk+"ffn_up_exps.bias", every(t, 1), style)}
+	case strings.HasSuffix(rest, "gate_up_proj_bias"):
+		return []ggufTensor{dense(blk+"ffn_gate_up_exps.bias", t, style)}
+	case strings.HasSuffix(rest, "down_proj_bias"):
+		return []ggufTensor{dense(blk+"ffn_down_exps.bias", t, style)}
+	case strings.HasSuffix(rest, "sinks"):
+		return []ggufTensor{dense(blk+map[bool]string{true: "attn_sinks", false: "attn_sinks.weight"}[style == Ollama], t, style)}
+	case style == Ollama && (part == "k_proj" || part == "v_proj"):
+		return nil
+	case style == Ollama && part == "q_proj":
+		prefix := fmt.Sprintf("model.layers.%d.self_attn.", layer)
+		k, v := c.Tensor(prefix+"k_proj."+kind), c.Tensor(prefix+"v_proj."+kind)
+		whole := models.Tensor{Shape: slices.Clone(t.Shape), Data: slices.Concat(t.Data, k.Data, v.Data)}
+		whole.Shape[0] += k.Shape[0] + v.Shape[0]
+		return []ggufTensor{dense(blk+"attn_qkv."+kind, whole, style)}
+	}
+	names := map[string]string{"input_layernorm": "attn_norm", "post_attention_layernorm": "post_attention_norm", "q_proj": "attn_q", "k_proj": "attn_k",
+		"v_proj": "attn_v", "o_proj": "attn_output", "router": "ffn_gate_inp"}
+	if style == Ollama {
+		names["post_attention_layernorm"], names["o_proj"] = "ffn_norm", "attn_out"
+	}
+	return []ggufTensor{dense(blk+names[part]+"."+kind, t, style)}
+}
+
+// every gives the values of a matrix's columns from one on, every second.
+func every(t models.Tensor, first int) models.Tensor {
+	out := models.Tensor{Shape: slices.Clone(t.Shape)}
+	out.Shape[1] /= 2
+	for i := first; i < len(t.Data)/2; i += 2 {
+		out.Data = append(out.Data, t.Data[2*i:2*i+2]...)
+	}
+	return out
+}
+
+// dense is a tensor of bfloat16 in the type that its style has for it.
+func dense(name string, t models.Tensor, style GGUFStyle) ggufTensor {
+	g := ggufTensor{name: name, shape: t.Shape}
+	matrix := len(t.Shape) == 2 && strings.HasSuffix(name, ".weight") && !strings.Contains(name, "ffn_gate_inp")
+	switch {
+	case style == Ollama || matrix && style == LlamaBF16:
+		g.kind, g.data = 30, t.Data
+	case matrix:
+		g.kind, g.data = 8, quantised(floats(t.Data))
+	default:
+		for _, v := range floats(t.Data) {
+			g.data = binary.LittleEndian.AppendUint32(g.data, math.Float32bits(v))
+		}
+	}
+	return g
+}
+
+// floats reads bfloat16.
+func floats(data []byte) []float32 {
+	out := make([]float32, len(data)/2)
+	for i := range out {
+		out[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(data[2*i:])) << 16)
+	}
+	return out
+}
+
+// quantised is Q8_0 with scales that are powers of two, which half precision has: what matters is that they are read rightly.
+func quantised(values []float32) (out []byte) {
+	for block := range slices.Chunk(values, 32) {
+		most := 0.0
+		for _, v := range block {
+			most = max(most, math.Abs(float64(v)))
+		}
+		exponent := -14
+		for math.Ldexp(127, exponent) < most {
+			exponent++
+		}
+		out = binary.LittleEndian.AppendUint16(out, uint16(exponent+15)<<10)
+		for _, v := range block {
+			out = append(out, byte(int8(math.RoundToEven(float64(v)/math.Ldexp(1, exponent)))))
+		}
+	}
+	return out
+}
+
+// experts is an expert matrix's rows from first on, every step-th, as blocks of a scale and 32 nibbles.
+func experts(name string, blocks, scales models.Tensor, first, step int, style GGUFStyle) ggufTensor {
+	e, rows, n := blocks.Shape[0], blocks.Shape[1], blocks.Shape[2]
+	g := ggufTensor{name: name, kind: 39, shape: []int{e, rows / step, n * 32}}
+	if style == Ollama {
+		g.kind = 4
+	}
+	for expert := range e {
+		for row := first; row < rows; row += step {
+			for block := range n {
+				at := (expert*rows+row)*n + block
+				var codes [32]byte
+				for i := range codes {
+					codes[i] = blocks.Data[at*16+i/2] >> (4 * (i % 2)) & 15
+				}
+				g.data = append(g.data, scales.Data[at])
+				for j := range 16 {
+					if style == Ollama {
+						g.data = append(g.data, codes[2*j]|codes[2*j+1]<<4)
+					} else {
+						g.data = append(g.data, codes[j]|codes[j+16]<<4)
+					}
+				}
+			}
+		}
+	}
+	return g
+}
+
+// ggufKeys are encoded keys and their number.
+type ggufKeys struct {
+	n    uint64
+	data []byte
+}
+
+func appendText(to []byte, text string) []byte {
+	return append(binary.LittleEndian.AppendUint64(to, uint64(len(text))), text...)
+}
+
+func (k *ggufKeys) key(name string, kind uint32) {
+	k.n++
+	k.data = binary.LittleEndian.AppendUint32(appendText(k.data, name), kind)
+}
+
+func (k *ggufKeys) text(name, value string) {
+	k.key(name, 8)
+	k.data = appendText(k.data, value)
+}
+
+func (k *ggufKeys) integer(name string, value int) {
+	k.key(name, 4)
+	k.data = binary.LittleEndian.AppendUint32(k.data, uint32(value))
+}
+
+func (k *ggufKeys) float(name string, value float64) {
+	k.key(name, 6)
+	k.data = binary.LittleEndian.AppendUint32(k.data, math.Float32bits(float32(value)))
+}
+
+func (k *ggufKeys) ofSpec(a string, s models.Spec) {
+	for name, v := range map[string]int{"block_count": s.Layers, "embedding_length": s.Hidden, "expert_feed_forward_length": s.Intermediate,
+		"feed_forward_length": s.Intermediate, "attention.head_count": s.Heads, "attention.head_count_kv": s.KVHeads, "attention.key_length": s.HeadDim,
+		"attention.value_length": s.HeadDim, "attention.sliding_window": s.Window, "expert_count": s.Experts, "expert_used_count": s.ExpertsPerToken,
+		"context_length": s.MaxPosition, "rope.scaling.original_context_length": s.RopeOriginal} {
+		k.integer(a+"."+name, v)
+	}
+	k.float(a+".attention.layer_norm_rms_epsilon", float64(s.NormEps))
+	k.float(a+".rope.freq_base", s.RopeTheta)
+	k.float(a+".rope.scaling.factor", s.RopeFactor)
+	k.key("tokenizer.ggml.tokens", 9) // a list of texts, passed over
+	k.data = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint32(k.data, 8), uint64(s.Vocab))
+	for i := range s.Vocab {
+		k.data = appendText(k.data, fmt.Sprint("t", i))
+	}
+	k.key("tokenizer.ggml.eos_token_ids", 9)
+	k.data = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint32(k.data, 5), uint64(len(s.EOS)))
+	for _, id := range s.EOS {
+		k.data = binary.LittleEndian.AppendUint32(k.data, uint32(id))
+	}
+}
+
+// encodeGGUF makes a file of version 3.
+func encodeGGUF(keys ggufKeys, tensors []ggufTensor) []byte {
+	const alignment = 32
+	out := binary.LittleEndian.AppendUint32([]byte("GGUF"), 3)
+	out = binary.LittleEndian.AppendUint64(out, uint64(len(tensors)))
+	out = append(binary.LittleEndian.AppendUint64(out, keys.n), keys.data...)
+	var data []byte
+	for _, t := range tensors {
+		out = binary.LittleEndian.AppendUint32(appendText(out, t.name), uint32(len(t.shape)))
+		for _, d := range slices.Backward(t.shape) {
+			out = binary.LittleEndian.AppendUint64(out, uint64(d))
+		}
+		out = binary.LittleEndian.AppendUint32(out, t.kind)
+		out = binary.LittleEndian.AppendUint64(out, uint64(len(data)))
+		data = append(data, t.data...)
+		for len(data)%alignment != 0 {
+			data = append(data, 0)
+		}
+	}
+	for len(out)%alignment != 0 {
+		out = append(out, 0)
+	}
+	return append(out, data...)
+}

@@ -1,0 +1,62 @@
+package modeltest
+
+// The original/ layout of a checkpoint, as OpenAI ships it beside the other: one file, q, k and v in one tensor.
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/ossrun/ossrun/models"
+)
+
+// WriteOriginal writes the checkpoint that models.Open opened into a folder.
+func WriteOriginal(c *models.Checkpoint, folder string) error {
+	s := c.Spec
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	config, err := json.Marshal(map[string]any{"num_hidden_layers": s.Layers, "num_experts": s.Experts, "experts_per_token": s.ExpertsPerToken,
+		"vocab_size": s.Vocab, "hidden_size": s.Hidden, "intermediate_size": s.Intermediate, "swiglu_limit": s.SwigluLimit, "head_dim": s.HeadDim,
+		"num_attention_heads": s.Heads, "num_key_value_heads": s.KVHeads, "sliding_window": s.Window, "initial_context_length": s.RopeOriginal,
+		"rope_theta": s.RopeTheta, "rope_scaling_factor": s.RopeFactor, "rope_ntk_alpha": s.RopeBetaSlow, "rope_ntk_beta": s.RopeBetaFast})
+	if err != nil {
+		return err
+	}
+	var list []Tensor
+	add := func(name string, from ...string) {
+		t := c.Tensor(from[0])
+		out := Tensor{name, t.DType.String(), slices.Clone(t.Shape), slices.Clone(t.Data)}
+		for _, more := range from[1:] {
+			out.Shape[0] += c.Tensor(more).Shape[0]
+			out.Data = append(out.Data, c.Tensor(more).Data...)
+		}
+		list = append(list, out)
+	}
+	add("embedding.weight", "model.embed_tokens.weight")
+	for layer := range s.Layers {
+		to, of := fmt.Sprintf("block.%d.", layer), fmt.Sprintf("model.layers.%d.", layer)
+		add(to+"attn.norm.scale", of+"input_layernorm.weight")
+		add(to+"attn.sinks", of+"self_attn.sinks")
+		add(to+"mlp.norm.scale", of+"post_attention_layernorm.weight")
+		for _, kind := range []string{"weight", "bias"} {
+			add(to+"attn.qkv."+kind, of+"self_attn.q_proj."+kind, of+"self_attn.k_proj."+kind, of+"self_attn.v_proj."+kind)
+			add(to+"attn.out."+kind, of+"self_attn.o_proj."+kind)
+			add(to+"mlp.gate."+kind, of+"mlp.router."+kind)
+		}
+		for _, m := range [][2]string{{"mlp1", "gate_up_proj"}, {"mlp2", "down_proj"}} {
+			add(to+"mlp."+m[0]+"_weight.blocks", of+"mlp.experts."+m[1]+"_blocks")
+			add(to+"mlp."+m[0]+"_weight.scales", of+"mlp.experts."+m[1]+"_scales")
+			add(to+"mlp."+m[0]+"_bias", of+"mlp.experts."+m[1]+"_bias")
+		}
+	}
+	add("norm.scale", "model.norm.weight")
+	add("unembedding.weight", "lm_head.weight")
+	return errors.Join(
+		os.WriteFile(filepath.Join(folder, "config.json"), config, 0o644),
+		os.WriteFile(filepath.Join(folder, "dtypes.json"), []byte("{}"), 0o644),
+		os.WriteFile(filepath.Join(folder, "model.safetensors"), Encode(list, nil), 0o644))
+}
