@@ -12,3 +12,5 @@
 //   - The plain kernels take any shape that engine.Program allows and say what an operation is; every other kernel is held
 //     to them.
 package kernels
+
+//go:generate go run ./generate

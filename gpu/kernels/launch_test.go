@@ -1,0 +1,85 @@
+package kernels
+
+import (
+	"strings"
+	"testing"
+)
+
+// launches makes one of every kind that this package can.
+func launches(t Target) []Launch {
+	const p = Pointer(256)
+	h := Heads{8, 2, 64}
+	var all []Launch
+	for _, bf16 := range []bool{false, true} {
+		c := Cache{p, 4096, bf16, p, p, p}
+		all = append(all, t.WriteKV(p, 3, c, p, h), t.Attend(p, 3, p, p, c, p, h, 128, 0.125))
+	}
+	for _, x := range []Activations{{X: p}, {Q: p, D: p}} {
+		w := ExpertMatrix{p, p, p}
+		all = append(all, t.GateUp(6, p, p, p, x, w, 96, 64, 2, 7), t.Down(6, p, p, p, x, w, 64, 96))
+	}
+	all = append(all, t.Route(p, 3, p, p, p, p, p, 8, 2)...)
+	return append(all,
+		t.Embed(p, 3, p, p, p, 64), t.Gather(p, 3, p, p, p, 64), t.CopyRows(p, 3, p, p, 64), t.Angles(p, 3, p, p, p, 32, 1),
+		t.Norm(p, 3, p, p, p, 64, 1e-5), t.Linear(p, 3, p, p, p, p, 64, 32, 32, true), t.Rope(p, 3, p, p, h),
+		t.Quantize(p, 3, p, p, p, 64), t.Combine(p, 3, p, p, p, 64, 2))
+}
+
+// A launch that has an argument too few, or one of the wrong size, reads garbage on a GPU: every launch is held to its kernel's source.
+func TestLaunchesFitTheirKernels(t *testing.T) {
+	signatures, err := Signatures(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	byName := map[string]Signature{}
+	for _, s := range signatures {
+		byName[s.Name] = s
+	}
+	for _, warp := range []int{32, 64} {
+		seen := map[string]bool{}
+		for _, l := range launches(Target{Warp: warp}) {
+			seen[l.Kernel] = true
+			s, ok := byName[l.Kernel]
+			if !ok {
+				t.Errorf("there is no kernel %s", l.Kernel)
+				continue
+			}
+			if n := l.Block[0] * l.Block[1] * l.Block[2]; int(n) > s.Threads || n%64 != 0 {
+				t.Errorf("%s: a block of %d threads; its most is %d", l.Kernel, n, s.Threads)
+			}
+			for _, n := range l.Grid {
+				if n == 0 {
+					t.Errorf("%s: an empty grid %v", l.Kernel, l.Grid)
+				}
+			}
+			if len(l.Args) != len(s.Parameters) {
+				t.Errorf("%s: %d arguments for %d parameters", l.Kernel, len(l.Args), len(s.Parameters))
+				continue
+			}
+			for i, p := range s.Parameters {
+				if !fits(l.Args[i], p.Type) {
+					t.Errorf("%s: %T for parameter %s %s", l.Kernel, l.Args[i], p.Type, p.Name)
+				}
+			}
+		}
+		for name := range byName {
+			if !seen[name] {
+				t.Errorf("warp %d: nothing launches %s", warp, name)
+			}
+		}
+	}
+}
+
+func fits(arg any, parameter string) bool {
+	switch arg.(type) {
+	case Pointer:
+		return strings.HasSuffix(parameter, "*")
+	case int32:
+		return parameter == "int"
+	case int64:
+		return parameter == "int64_t"
+	case float32:
+		return parameter == "float"
+	}
+	return false
+}

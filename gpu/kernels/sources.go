@@ -1,0 +1,152 @@
+package kernels
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Reading the sources: what the artefacts are made of, and which kernels there are. For the generator and the tests; a running
+// ossrun never calls this.
+
+// Manifest is assets/kernels/manifest.json: what the artefacts beside it were built from.
+type Manifest struct {
+	Sources   string              `json:"sources"` // Digest of the sources
+	Artefacts map[string]Artefact `json:"artefacts"`
+}
+
+// Artefact is one built file.
+type Artefact struct {
+	SHA256   string   `json:"sha256"`
+	Bytes    int      `json:"bytes"`
+	Compiler string   `json:"compiler"` // the first line of its --version
+	Flags    []string `json:"flags"`
+}
+
+// Digest is the SHA-256 of everything the device compilers read in dir: names and contents of *.cu and *.h.
+func Digest(dir string) (string, error) {
+	var files []string
+	for _, pattern := range []string{"*.cu", "*.h"} {
+		found, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			return "", err
+		}
+		files = append(files, found...)
+	}
+	if len(files) == 0 {
+		return "", fmt.Errorf("no kernel sources in %s", dir)
+	}
+	slices.Sort(files)
+	h := sha256.New()
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(h, "%s %d\n", filepath.Base(file), len(data))
+		h.Write(data)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// Signature is a kernel as its source declares it.
+type Signature struct {
+	Name       string
+	File       string
+	Threads    int // most in a block
+	Parameters []Parameter
+	Comment    string // what stands above it
+}
+
+// Parameter is one of a kernel's.
+type Parameter struct{ Type, Name string }
+
+var (
+	kernelPattern  = regexp.MustCompile(`(?s)((?://[^\n]*\n)*)KERNEL\((\w+)\)\s*(\w+)\(([^)]*)\)\s*\{`)
+	emulatePattern = regexp.MustCompile(`(?m)^EMULATE\((\w+), (\w+)\)`)
+	parameterPart  = regexp.MustCompile(`^(.*[ *])(\w+)$`)
+)
+
+// Signatures lists the kernels of the sources in dir, by name. It fails where a kernel is not made known to the emulation under the
+// same name and size of block.
+func Signatures(dir string) ([]Signature, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.cu"))
+	if err != nil {
+		return nil, err
+	}
+	var all []Signature
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		emulated := map[string]string{}
+		for _, m := range emulatePattern.FindAllStringSubmatch(string(data), -1) {
+			emulated[m[1]] = m[2]
+		}
+		for _, m := range kernelPattern.FindAllStringSubmatch(string(data), -1) {
+			s := Signature{Name: m[3], File: filepath.Base(file), Comment: comment(m[1])}
+			if _, err := fmt.Sscan(m[2], &s.Threads); err != nil {
+				return nil, fmt.Errorf("%s: %s: the size of its block is not a number: %s", s.File, s.Name, m[2])
+			}
+			if emulated[s.Name] != m[2] {
+				return nil, fmt.Errorf("%s: KERNEL(%s) %s has no EMULATE(%s, %s)", s.File, m[2], s.Name, s.Name, m[2])
+			}
+			for _, part := range strings.Split(m[4], ",") {
+				p := parameterPart.FindStringSubmatch(strings.Join(strings.Fields(part), " "))
+				if p == nil {
+					return nil, fmt.Errorf("%s: %s: parameter %q is not a type and a name", s.File, s.Name, part)
+				}
+				s.Parameters = append(s.Parameters, Parameter{strings.TrimSpace(p[1]), p[2]})
+			}
+			delete(emulated, s.Name)
+			all = append(all, s)
+		}
+		for name := range emulated {
+			return nil, fmt.Errorf("%s: EMULATE(%s) is no kernel of this file", filepath.Base(file), name)
+		}
+	}
+	slices.SortFunc(all, func(a, b Signature) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+func comment(lines string) string {
+	var text []string
+	for _, line := range strings.Split(strings.TrimSpace(lines), "\n") {
+		text = append(text, strings.TrimSpace(strings.TrimPrefix(line, "//")))
+	}
+	return strings.Join(text, "\n")
+}
+
+// Table is kernels.md: every kernel with its parameters, by file.
+func Table(signatures []Signature) string {
+	var b strings.Builder
+	b.WriteString("# The kernels\n\nWritten by `go generate ./gpu/...` from the sources; a test holds it to them. Blocks have as many threads as stand\n" +
+		"behind the name. Pointers are device addresses.\n")
+	byFile := slices.Clone(signatures)
+	slices.SortStableFunc(byFile, func(a, b Signature) int { return strings.Compare(a.File, b.File) })
+	file := ""
+	for _, s := range byFile {
+		if s.File != file {
+			file = s.File
+			fmt.Fprintf(&b, "\n## %s\n", file)
+		}
+		fmt.Fprintf(&b, "\n**%s** <%d>(", s.Name, s.Threads)
+		for i, p := range s.Parameters {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			fmt.Fprintf(&b, "`%s %s`", p.Type, p.Name)
+		}
+		b.WriteString(")\n")
+		if s.Comment != "" {
+			fmt.Fprintf(&b, "\n%s\n", s.Comment)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,99 @@
+package kernels
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/ossrun/ossrun/assets"
+)
+
+// The artefacts that the binary embeds are those of the sources beside this test: same digest, same bytes, same flags, all of them.
+func TestArtefactsAreNotStale(t *testing.T) {
+	read := func(name string) []byte {
+		data, err := assets.Kernels.ReadFile("kernels/" + name)
+		if err != nil {
+			t.Fatalf("%v: run go generate ./gpu/...", err)
+		}
+		return data
+	}
+	var m Manifest
+	if err := json.Unmarshal(read("manifest.json"), &m); err != nil {
+		t.Fatal(err)
+	}
+	digest, err := Digest(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Sources != digest {
+		t.Error("the kernel sources have changed since the artefacts were built: run go generate ./gpu/...")
+	}
+	for _, arch := range Archs {
+		a, ok := m.Artefacts[arch.File()]
+		if !ok {
+			t.Errorf("no %s in the manifest: run go generate ./gpu/...", arch.File())
+			continue
+		}
+		data := read(arch.File())
+		if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != a.SHA256 || len(data) != a.Bytes {
+			t.Errorf("%s is not the file that the manifest names", arch.File())
+		}
+		if !slices.Equal(a.Flags, arch.Flags()) {
+			t.Errorf("%s was built with other flags: run go generate ./gpu/...", arch.File())
+		}
+	}
+	entries, err := assets.Kernels.ReadDir("kernels")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) != len(Archs)+1 {
+		t.Errorf("%d files in assets/kernels, %d are built", len(entries), len(Archs)+1)
+	}
+}
+
+func TestKernelTableIsNotStale(t *testing.T) {
+	signatures, err := Signatures(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Table(signatures)
+	if have, err := os.ReadFile("kernels.md"); err != nil || string(have) != want {
+		t.Errorf("kernels.md is not what the sources say (%v): run go generate ./gpu/...", err)
+	}
+}
+
+// Every kernel stands in the translation unit that the device compilers build.
+func TestEveryFileIsBuilt(t *testing.T) {
+	unit, err := os.ReadFile("kernels.cu")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("*.cu")
+	if err != nil || len(files) < 5 {
+		t.Fatalf("%d sources, %v", len(files), err)
+	}
+	for _, file := range files {
+		if file != "kernels.cu" && !slices.Contains(includes(string(unit)), file) {
+			t.Errorf("kernels.cu does not include %s", file)
+		}
+	}
+}
+
+func includes(source string) (files []string) {
+	for rest := source; ; {
+		var name string
+		if n, _ := fmt.Sscanf(rest, "#include %q", &name); n == 1 {
+			files = append(files, name)
+		}
+		at := slices.Index([]byte(rest), '\n')
+		if at < 0 {
+			return files
+		}
+		rest = rest[at+1:]
+	}
+}

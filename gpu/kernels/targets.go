@@ -1,0 +1,56 @@
+package kernels
+
+// The GPUs that artefacts are built for.
+
+// Vendor is who made a GPU, and so which driver loads its artefacts.
+type Vendor uint8
+
+const (
+	NVIDIA Vendor = iota // PTX: text that the driver compiles for the card
+	AMD                  // code objects: ELF, for one architecture each
+)
+
+// Arch is an architecture that artefacts are built for.
+type Arch struct {
+	Name   string // "sm_80", "gfx942": the compiler's name, and the artefact's
+	Vendor Vendor
+	Warp   int    // lanes
+	Clang  string // the compiler: the oldest of Debian's that has the architecture
+	PTX    string // NVIDIA: the feature that names the PTX version. 8.0 is CUDA 12.0, whose drivers are from 2022
+}
+
+// Archs are all of them. PTX runs on its architecture and, without the final a, on all later ones of NVIDIA.
+var Archs = []Arch{
+	{"sm_80", NVIDIA, 32, "clang-19", "+ptx80"},
+	{"sm_90a", NVIDIA, 32, "clang-19", "+ptx80"},
+	{"sm_100a", NVIDIA, 32, "clang-22", "+ptx87"},
+	{"sm_120a", NVIDIA, 32, "clang-22", "+ptx87"},
+	{"sm_121a", NVIDIA, 32, "clang-22", "+ptx88"},
+	{"gfx90a", AMD, 64, "clang-19", ""},
+	{"gfx942", AMD, 64, "clang-19", ""},
+	{"gfx950", AMD, 64, "clang-22", ""},
+	{"gfx1100", AMD, 32, "clang-19", ""},
+	{"gfx1151", AMD, 32, "clang-19", ""},
+	{"gfx1200", AMD, 32, "clang-19", ""},
+	{"gfx1201", AMD, 32, "clang-19", ""},
+}
+
+// File is the artefact's name in assets/kernels.
+func (a Arch) File() string {
+	if a.Vendor == AMD {
+		return a.Name + ".co"
+	}
+	return a.Name + ".ptx"
+}
+
+// Flags are the compiler's, without input and output. The same sources and flags give the same bytes.
+func (a Arch) Flags() []string {
+	flags := []string{"--cuda-device-only", "-std=c++17", "-O3", "-Wall", "-Werror"}
+	if a.Vendor == NVIDIA {
+		// Without an SDK clang takes the oldest PTX, which has no shfl.sync, so the version must be named.
+		return append(flags, "-x", "cuda", "-nocudainc", "-nocudalib", "-S", "--cuda-gpu-arch="+a.Name, "--cuda-feature="+a.PTX)
+	}
+	// Code object version 5 is what drivers since ROCm 5.5 load; clang-22 would write 6. The cuid would hold the folder's name.
+	return append(flags, "-x", "hip", "--no-gpu-bundle-output", "-nogpuinc", "-nogpulib", "-fuse-cuid=none", "-mcode-object-version=5",
+		"--offload-arch="+a.Name)
+}
