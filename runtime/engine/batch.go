@@ -57,6 +57,9 @@ func (b *Batch) Check(s models.Spec, maxRows, pages int) error {
 	if sum != rows {
 		return fmt.Errorf("the sequences have %d rows, the step has %d tokens", sum, rows)
 	}
+	if b.Rebuild && len(b.LogitRows) > 0 {
+		return fmt.Errorf("logits are asked for in a step that rebuilds window pages")
+	}
 	if len(b.LogitRows) > maxRows {
 		return fmt.Errorf("logits of %d rows are asked for, this engine was made for %d", len(b.LogitRows), maxRows)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/ossrun/ossrun/models"
@@ -21,6 +22,7 @@ type Engine struct {
 
 	mu      sync.Mutex
 	buckets []bucket // ascending by rows
+	rebuild []bucket // those that were needed, in any order
 	kv      Region
 	scratch Region
 	weights map[string]Region
@@ -62,17 +64,7 @@ func (e *Engine) build(ckpt *models.Checkpoint) error {
 				return err
 			}
 		}
-		p.Layout()
-		for _, b := range p.Buffers {
-			switch b.Home {
-			case Scratch:
-				b.Region = e.scratch
-			case Cache:
-				b.Region = e.kv
-			case Weight:
-				b.Region = e.weights[b.Name]
-			}
-		}
+		e.place(p)
 		step, err := e.dev.Compile(p)
 		if err != nil {
 			return fmt.Errorf("compile a step of %d rows: %w", rows, err)
@@ -80,6 +72,21 @@ func (e *Engine) build(ckpt *models.Checkpoint) error {
 		e.buckets = append([]bucket{{p, step}}, e.buckets...)
 	}
 	return nil
+}
+
+// place tells a program where its buffers lie.
+func (e *Engine) place(p *Program) {
+	p.Layout()
+	for _, b := range p.Buffers {
+		switch b.Home {
+		case Scratch:
+			b.Region = e.scratch
+		case Cache:
+			b.Region = e.kv
+		case Weight:
+			b.Region = e.weights[b.Name]
+		}
+	}
 }
 
 // allocate takes the memory the largest program needs and uploads the weights it names.
@@ -156,6 +163,13 @@ func (e *Engine) Step(ctx context.Context, b *Batch, logits []float32) error {
 	for i := range e.buckets {
 		if e.buckets[i].program.Rows >= rows {
 			e.last = &e.buckets[i]
+			if b.Rebuild {
+				r, err := e.rebuildBucket(e.last)
+				if err != nil {
+					return err
+				}
+				e.last = r
+			}
 			return e.last.step.Forward(b, logits[:len(b.LogitRows)*e.spec.Vocab])
 		}
 	}
@@ -209,10 +223,36 @@ func (e *Engine) Measure(ctx context.Context, b *Batch, logits []float32) ([]Tim
 	return times, nil
 }
 
+// OpBytes is the least that each operation of a step of b has to move, in program order, when a layer reads that many experts on average.
+func (e *Engine) OpBytes(b *Batch, experts float64) []int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	rows := max(len(b.Tokens), len(b.LogitRows))
+	for i := range e.buckets {
+		if p := e.buckets[i].program; p.Rows >= rows {
+			w := p.WorkOf(b)
+			bytes := make([]int64, len(p.Ops))
+			for j, op := range p.Ops {
+				bytes[j] = p.BytesWith(op, w, experts)
+			}
+			return bytes
+		}
+	}
+	return nil
+}
+
+// StepBytes is the sum of OpBytes.
+func (e *Engine) StepBytes(b *Batch, experts float64) (sum int64) {
+	for _, n := range e.OpBytes(b, experts) {
+		sum += n
+	}
+	return sum
+}
+
 func (e *Engine) profile(on bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, b := range e.buckets {
+	for _, b := range slices.Concat(e.buckets, e.rebuild) {
 		b.step.Profiling(on)
 	}
 }
@@ -226,7 +266,7 @@ func (e *Engine) Close() error {
 	}
 	e.closed = true
 	var errs []error
-	for _, b := range e.buckets {
+	for _, b := range slices.Concat(e.buckets, e.rebuild) {
 		errs = append(errs, b.step.Close())
 	}
 	regions := []Region{e.kv, e.scratch}
@@ -238,6 +278,6 @@ func (e *Engine) Close() error {
 			errs = append(errs, r.Free())
 		}
 	}
-	e.buckets, e.weights, e.last = nil, nil, nil
+	e.buckets, e.rebuild, e.weights, e.last = nil, nil, nil, nil
 	return errors.Join(errs...)
 }

@@ -25,7 +25,10 @@ func (p *Program) WorkOf(b *Batch) Work {
 }
 
 // Bytes is what an operation must move at least: its weights once, its inputs once, its outputs once.
-func (p *Program) Bytes(op *Op, w Work) int64 {
+func (p *Program) Bytes(op *Op, w Work) int64 { return p.BytesWith(op, w, float64(w.Experts)) }
+
+// BytesWith is Bytes when a layer reads that many experts, whatever w assumes.
+func (p *Program) BytesWith(op *Op, w Work, experts float64) int64 {
 	var n int64
 	for _, b := range op.Out {
 		n += p.moved(b, w)
@@ -46,7 +49,7 @@ func (p *Program) Bytes(op *Op, w Work) int64 {
 		n += positions * p.positionBytes()
 	case GateUp, Down: // only the experts that were chosen
 		for _, b := range op.W {
-			n += p.BytesOf(b) / int64(p.Spec.Experts) * int64(w.Experts)
+			n += int64(float64(p.BytesOf(b)/int64(p.Spec.Experts)) * experts)
 		}
 		return n
 	case Linear:

@@ -13,6 +13,7 @@ func check(t *testing.T, p *Pool, tables []*Table) {
 		seen[page]++
 	}
 	used := 0
+	checkIndex(t, p, tables)
 	for _, tab := range tables {
 		if len(tab.full) != len(tab.window) {
 			t.Fatalf("tables of %d and %d entries", len(tab.full), len(tab.window))
@@ -67,7 +68,7 @@ func run(t *testing.T, rng *rand.Rand, window int) {
 			seqs = append(seqs, &sequence{chunk: 1 + rng.IntN(200)})
 		case n == 1:
 			i := rng.IntN(len(seqs))
-			p.Release(&seqs[i].Table)
+			p.Release(&seqs[i].Table, nil)
 			if seqs[i].Pages() != 0 {
 				t.Fatal("pages after Release")
 			}
@@ -108,7 +109,7 @@ func run(t *testing.T, rng *rand.Rand, window int) {
 		check(t, p, tables())
 	}
 	for _, s := range seqs {
-		p.Release(&s.Table)
+		p.Release(&s.Table, nil)
 	}
 	if p.Free() != p.Total() {
 		t.Fatalf("%d of %d pages are lost", p.Used(), p.Total())
@@ -183,7 +184,7 @@ func BenchmarkDecode(b *testing.B) {
 	next := 0
 	for b.Loop() {
 		if next == 60000 {
-			p.Release(&s)
+			p.Release(&s, nil)
 			next = 0
 		}
 		p.Reserve(&s, next+1)

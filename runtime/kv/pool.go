@@ -1,12 +1,13 @@
-// Package kv hands out the pages of the KV cache. A page holds keys and values of PageTokens positions of one sequence,
-// for the full layers or for the window layers; both kinds come from one pool, so memory is fixed at start.
+// Package kv hands out the pages of the KV cache and finds those again that hold a prompt's beginning. A page holds keys
+// and values of PageTokens positions, for the full layers or for the window layers; both kinds come from one pool, so
+// memory is fixed at start.
 //
-// What must stay true: a page is free or in exactly one table; used + free = total; nothing here allocates device memory.
-// All methods belong to the scheduler's goroutine.
-//
-// Pages pass between the free list and the tables through take and give alone. That is where a prefix index joins in: a
-// page given back then keeps its hash and goes to the tail of an LRU list, and a page found by its hash gets one more
-// reference instead of being taken.
+// What must stay true:
+//   - A page is in exactly one state: free (its contents are nobody's), used (in one or more tables, which refs counts), or
+//     cached (in no table, but the index knows what it holds). used + cached + free = total.
+//   - A cached page is as good as a free one to who needs a page, so caching never makes a request wait.
+//   - Whoever writes into a page is the only one who has it: pages that the index knows are whole and never written again.
+//   - Nothing here allocates device memory. All methods belong to the scheduler's goroutine, but for Spill's.
 package kv
 
 // PageTokens is how many positions a page holds. It is the engine's number; the scheduler holds them equal.
@@ -15,40 +16,139 @@ const PageTokens = 32
 // Pool is a fixed number of pages, numbered from 0.
 type Pool struct {
 	window int
-	total  int
+	pages  []page
 	free   []int32 // a stack: the page last given back is the likeliest to be in a cache
+	lists  [lists]queue
+	used   int
 	peak   int
+	given  uint64
+	prefixes
 }
 
-// NewPool makes a pool for a model whose window layers see window positions, the query's own included.
+// page is what the pool knows of one page.
+type page struct {
+	refs       int32 // tables that hold it
+	list       list  // of the cached ones, none otherwise
+	windowed   bool  // which of node's two pages it is
+	prev, next int32 // in list
+	node       *node // who finds it; nil: nobody
+}
+
+// list says how soon a cached page is taken for something else. Within one, the page longest unused goes first.
+type list uint8
+
+const (
+	none    list = iota
+	passing      // window pages that a sequence left behind where no later prompt is likely to need them
+	kept         // the rest
+	lists
+)
+
+// NewPool makes a pool for a model whose window layers see window positions, the query's own included. It finds no
+// prefixes before KeepPrefixes.
 func NewPool(pages, window int) *Pool {
-	p := &Pool{window: window, total: pages, free: make([]int32, pages)}
+	p := &Pool{window: window, pages: make([]page, pages), free: make([]int32, pages)}
 	for i := range p.free {
 		p.free[i] = int32(pages - 1 - i)
+	}
+	for i := range p.lists {
+		p.lists[i] = queue{first: -1, last: -1}
 	}
 	return p
 }
 
 // Total is the number of pages.
-func (p *Pool) Total() int { return p.total }
+func (p *Pool) Total() int { return len(p.pages) }
 
-// Free is how many pages are in no table.
-func (p *Pool) Free() int { return len(p.free) }
+// Free is how many pages can be taken: those that are free and those that are cached.
+func (p *Pool) Free() int { return len(p.pages) - p.used }
 
-// Used is how many pages are in a table.
-func (p *Pool) Used() int { return p.total - len(p.free) }
+// Used is how many pages are in a table. A page in two counts once.
+func (p *Pool) Used() int { return p.used }
+
+// Cached is how many of the free pages still hold what the index knows.
+func (p *Pool) Cached() int { return len(p.pages) - p.used - len(p.free) }
 
 // Peak is the most pages that were ever used at once.
 func (p *Pool) Peak() int { return p.peak }
 
+// Given counts the times that a page came free. While it stands still, what did not fit does not fit now.
+func (p *Pool) Given() uint64 { return p.given }
+
+// take gives a page to its first table. The caller has looked at Free.
 func (p *Pool) take() int32 {
+	if len(p.free) == 0 {
+		p.evict()
+	}
 	page := p.free[len(p.free)-1]
 	p.free = p.free[:len(p.free)-1]
-	p.peak = max(p.peak, p.Used())
+	p.pages[page].refs = 1
+	p.use()
 	return page
 }
 
-func (p *Pool) give(page int32) { p.free = append(p.free, page) }
+func (p *Pool) use() {
+	p.used++
+	p.peak = max(p.peak, p.used)
+}
+
+// ref puts a page that the index knows into one more table.
+func (p *Pool) ref(page int32) {
+	m := &p.pages[page]
+	if m.refs == 0 {
+		p.unlist(page)
+		p.use()
+	}
+	m.refs++
+}
+
+// unref takes a page out of one table.
+func (p *Pool) unref(page int32) {
+	m := &p.pages[page]
+	if m.refs--; m.refs > 0 {
+		return
+	}
+	p.used--
+	p.given++
+	switch {
+	case m.node == nil:
+		p.free = append(p.free, page)
+	case m.windowed && !m.node.pinned:
+		p.enlist(page, passing)
+	default:
+		p.enlist(page, kept)
+	}
+}
+
+// queue is a list of cached pages, the longest unused first.
+type queue struct{ first, last int32 }
+
+func (p *Pool) enlist(page int32, l list) {
+	m, q := &p.pages[page], &p.lists[l]
+	m.list, m.prev, m.next = l, q.last, -1
+	if q.last >= 0 {
+		p.pages[q.last].next = page
+	} else {
+		q.first = page
+	}
+	q.last = page
+}
+
+func (p *Pool) unlist(page int32) {
+	m := &p.pages[page]
+	q := &p.lists[m.list]
+	if m.prev >= 0 {
+		p.pages[m.prev].next = m.next
+	} else {
+		q.first = m.next
+	}
+	if m.next >= 0 {
+		p.pages[m.next].prev = m.prev
+	} else {
+		q.last = m.prev
+	}
+	m.list = none
+}
 
 // PagesFor is how many pages a sequence of that many positions holds at most, when its rows come in chunks of chunk: its
 // full layers one for every PageTokens, its window layers the pages that the window of the chunk's first row and the

@@ -2,14 +2,24 @@
 
 package kv
 
-// Given is the entry of a window page that was given back.
+// Given is the entry of a window page that is not held: it was given back, or is not there yet.
 const Given = -1
 
 // Table holds the pages of one sequence. Entry i of both tables covers the positions i*PageTokens to
 // (i+1)*PageTokens-1. The zero value has no pages.
 type Table struct {
 	full, window []int32
-	live         int // first window entry that is not given back
+	live, end    int // the window entries [live, end) are held
+
+	// What the index knows of it.
+	id      uint64
+	tail    *node // of the last indexed page, nil for none
+	indexed int   // whole pages that the index knows
+	private bool  // the index shall know nothing more of it
+	exact   int   // first position whose window keys and values are right
+	rebuild bool  // they are being computed again
+	cuts    []int // ascending lengths at which later prompts are likely to leave this one
+	cut     int   // of cuts: the first that is not passed
 }
 
 // Full is the table of the layers that see everything. It is valid until the next call that changes the table.
@@ -18,11 +28,17 @@ func (t *Table) Full() []int32 { return t.full }
 // Window is the table of the layers that see a window, with Given in front of what they still see.
 func (t *Table) Window() []int32 { return t.window }
 
-// Pages is how many pages the table holds.
-func (t *Table) Pages() int { return len(t.full) + len(t.window) - t.live }
+// Pages is how many pages the table holds, those that it shares included.
+func (t *Table) Pages() int { return len(t.full) + t.end - t.live }
 
 // Room is how many positions have their pages.
 func (t *Table) Room() int { return len(t.full) * PageTokens }
+
+// WindowRoom is how many positions have their window pages, or had them.
+func (t *Table) WindowRoom() int { return t.end * PageTokens }
+
+// Cuts tells at which lengths later prompts are likely to leave this sequence, ascending. Window pages there are kept.
+func (t *Table) Cuts(lengths []int) { t.cuts, t.cut = lengths, 0 }
 
 // Need is how many pages Reserve would take.
 func (p *Pool) Need(t *Table, positions int) int {
@@ -32,31 +48,54 @@ func (p *Pool) Need(t *Table, positions int) int {
 // Reserve gives the positions below positions their pages, or takes none and returns false.
 func (p *Pool) Reserve(t *Table, positions int) bool {
 	need := p.Need(t, positions)
-	if need > len(p.free) {
+	if need > p.Free() {
 		return false
 	}
 	for range need / 2 {
 		t.full = append(t.full, p.take())
 		t.window = append(t.window, p.take())
 	}
+	t.end = len(t.window)
 	return true
 }
 
 // Slide gives back the window pages that no query at position next or later sees: a query at p sees p-window+1 to p.
 func (p *Pool) Slide(t *Table, next int) {
-	for seen := min((next-p.window+1)/PageTokens, len(t.window)); t.live < seen; t.live++ {
-		p.give(t.window[t.live])
+	for seen := min((next-p.window+1)/PageTokens, t.end); t.live < seen; t.live++ {
+		page := t.window[t.live]
+		if n := p.pages[page].node; n != nil && t.nearCut(t.live, p.window) {
+			n.pinned = true
+		}
+		p.unref(page)
 		t.window[t.live] = Given
 	}
 }
 
-// Release gives everything back. The table is empty then and can be used again.
-func (p *Pool) Release(t *Table) {
-	for _, page := range t.full {
-		p.give(page)
+// cutSlack is how far behind a cut a prompt may really leave: a turn that drops its reasoning shares the beginning of a
+// header with the one that had it.
+const cutSlack = 8
+
+// nearCut tells whether a prompt that leaves at one of the cuts needs the window page i. It is asked with ascending i.
+func (t *Table) nearCut(i, window int) bool {
+	for t.cut < len(t.cuts) && t.cuts[t.cut]+cutSlack <= i*PageTokens {
+		t.cut++
 	}
-	for _, page := range t.window[t.live:] {
-		p.give(page)
+	return t.cut < len(t.cuts) && t.cuts[t.cut]-window+1 < (i+1)*PageTokens
+}
+
+// Release gives everything back. computed are the tokens whose keys and values are in the pages: where they end is a
+// likely cut, so what lies there is kept longest. The table is empty then and can be used again.
+func (p *Pool) Release(t *Table, computed []int32) {
+	p.Commit(t, computed, len(computed))
+	p.addLeaf(t, computed)
+	for i := len(t.full) - 1; i >= 0; i-- { // the last page is the first to be taken for something else
+		if i >= t.live && i < t.end {
+			if n := p.pages[t.window[i]].node; n != nil {
+				n.pinned = true
+			}
+			p.unref(t.window[i])
+		}
+		p.unref(t.full[i])
 	}
-	t.full, t.window, t.live = t.full[:0], t.window[:0], 0
+	*t = Table{full: t.full[:0], window: t.window[:0]}
 }

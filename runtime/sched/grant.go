@@ -19,39 +19,82 @@ import (
 )
 
 // drop ends the sequences whose request was cancelled and frees their pages.
-func (s *Scheduler) drop(queue []*sequence, now time.Time) []*sequence {
+func (s *Scheduler) drop(queue []*sequence) []*sequence {
 	return slices.DeleteFunc(queue, func(q *sequence) bool {
 		if q.stream.ctx.Err() == nil {
 			return false
 		}
-		s.finish(q, FinishCancelled, nil, now)
+		s.end(q, FinishCancelled, nil)
 		return true
 	})
 }
 
 // admit moves waiting sequences to running while there is room, oldest first: none overtakes one that does not fit yet.
+// What the cache has of a sequence it takes with it.
 func (s *Scheduler) admit(now time.Time) {
-	if len(s.waiting) == 0 {
+	if len(s.waiting) == 0 || len(s.running) == s.o.MaxSeqs {
 		return
 	}
+	// While no page comes free, what did not fit does not fit.
+	if len(s.running) > 0 && s.stuck == s.waiting[0] && s.stuckAt == s.pool.Given() {
+		return
+	}
+	s.stuck = nil
 	room := s.pool.Free()
 	for _, q := range s.running {
 		room -= s.outlook(q)
 	}
 	n := 0
 	for _, q := range s.waiting {
-		need := s.outlook(q)
-		if len(s.running) == s.o.MaxSeqs || len(s.running) > 0 && need > room {
+		if len(s.running) == s.o.MaxSeqs || !s.restored(q) {
 			break
 		}
-		room -= need
-		if q.stream.admit(now) {
+		free := s.pool.Free()
+		s.adopt(q)
+		room -= free - s.pool.Free()
+		if need := s.outlook(q); len(s.running) == 0 || need <= room {
+			room -= need
+		} else {
+			s.release(q)
+			s.stuck, s.stuckAt = q, s.pool.Given()
+			break
+		}
+		if q.stream.admit(now, min(q.computed, q.prompt)) {
 			s.counts.PromptTokens += uint64(q.prompt)
+			if !s.o.NoPrefixCaching {
+				s.counts.PrefixQueries += uint64(q.prompt)
+				s.counts.PrefixHits += uint64(min(q.computed, q.prompt))
+			}
 		}
 		s.running = append(s.running, q)
 		n++
 	}
 	s.waiting = slices.Delete(s.waiting, 0, n)
+}
+
+// adopt gives a waiting sequence the pages that hold the beginning of its tokens. The last token is always computed, since
+// the next one comes out of it.
+func (s *Scheduler) adopt(q *sequence) {
+	q.table.Cuts(q.cuts)
+	if s.o.NoPrefixCaching {
+		return
+	}
+	q.hashes = kv.Hashes(s.root, q.hashes, q.tokens)
+	h := s.pool.Adopt(&q.table, q.tokens, q.hashes, len(q.tokens)-1)
+	q.computed, q.seen = h.Rebuild, max(q.seen, h.Tokens)
+	if h.Rebuild < h.Tokens {
+		q.rebuildFrom, q.rebuildTo = h.Rebuild, h.Tokens
+	}
+}
+
+// release gives back the pages of q, which keep what was computed of it until they are needed.
+func (s *Scheduler) release(q *sequence) {
+	computed := q.tokens[:q.computed]
+	if q.rebuildTo > 0 {
+		computed = nil
+	}
+	s.pool.Release(&q.table, computed)
+	q.computed, q.rows, q.rebuildFrom, q.rebuildTo = 0, 0, 0, 0
 }
 
 // outlook is how many pages a sequence still needs for what it knows, and for the next page it writes. Chunks of one
@@ -63,18 +106,30 @@ func (s *Scheduler) outlook(q *sequence) int {
 // grant gives each running sequence its rows: first one to each that decodes, then the rest of the step in fair shares to
 // those that prefill. A share is at least a page, so with many of them the younger ones wait; what a share leaves over
 // goes to the oldest.
+//
+// Sequences whose window layers are rebuilt have steps of their own, since such a step runs another program. These take
+// turns with the others, so nobody waits for more than one of them.
 func (s *Scheduler) grant() {
-	budget := s.o.MaxBatchedTokens
-	prefills := 0
+	prefills, rebuilds := 0, 0
 	for _, q := range s.running {
 		q.rows = 0
-		if q.left() > 1 {
+		if q.rebuildTo > 0 {
+			rebuilds++
+		} else if q.left() > 1 {
 			prefills++
 		}
 	}
+	s.batch.Rebuild = false
+	if rebuilds > 0 && (!s.rebuilt || rebuilds == len(s.running)) {
+		s.grantRebuild()
+		s.rebuilt, s.batch.Rebuild = true, true
+		return
+	}
+	s.rebuilt = false
+	budget := s.o.MaxBatchedTokens
 	// running loses its youngest while pages are short, hence no range over it
 	for i := 0; i < len(s.running); i++ {
-		if q := s.running[i]; q.left() == 1 {
+		if q := s.running[i]; q.decodes() {
 			q.rows = s.fit(q, 1)
 			budget -= q.rows
 		}
@@ -85,13 +140,13 @@ func (s *Scheduler) grant() {
 	share := budget / min(prefills, max(1, budget/kv.PageTokens))
 	spare := budget
 	for _, q := range s.running {
-		if q.left() > 1 {
+		if q.prefills() {
 			spare -= min(share, q.left(), spare)
 		}
 	}
 	for i := 0; i < len(s.running) && budget > 0; i++ {
 		q := s.running[i]
-		if q.left() <= 1 {
+		if !q.prefills() {
 			continue
 		}
 		rows := min(share, q.left(), budget)
@@ -99,6 +154,31 @@ func (s *Scheduler) grant() {
 		spare -= more
 		q.rows = s.fit(q, rows+more)
 		budget -= q.rows
+	}
+}
+
+// grantRebuild gives the rows of a step to the sequences that are rebuilt, oldest first.
+func (s *Scheduler) grantRebuild() {
+	budget := s.o.MaxBatchedTokens
+	for i := 0; i < len(s.running) && budget > 0; i++ {
+		if q := s.running[i]; q.rebuildTo > 0 {
+			q.rows = s.fitRebuild(q, min(budget, q.rebuildTo-q.computed))
+			budget -= q.rows
+		}
+	}
+}
+
+// fitRebuild is fit for window pages alone.
+func (s *Scheduler) fitRebuild(q *sequence, want int) int {
+	for {
+		rows := min(want, q.table.WindowRoom()+s.pool.Free()*kv.PageTokens-q.computed)
+		if rows > 0 && s.pool.ReserveWindow(&q.table, q.rebuildFrom, q.computed+rows) {
+			return rows
+		}
+		if s.running[len(s.running)-1] == q {
+			return 0
+		}
+		s.preempt()
 	}
 }
 
@@ -117,14 +197,14 @@ func (s *Scheduler) fit(q *sequence, want int) int {
 	}
 }
 
-// preempt sends the youngest running sequence back to waiting. Its tokens stay; they are computed again later, and since
-// a choice depends on positions alone, its text is the same.
+// preempt sends the youngest running sequence back to waiting. Its tokens stay. What is still in the pages when it comes
+// back, or was brought to host memory from there, is taken again; the rest is computed again, and since a choice depends
+// on positions alone, its text is the same.
 func (s *Scheduler) preempt() {
 	last := len(s.running) - 1
 	q := s.running[last]
 	s.running = slices.Delete(s.running, last, last+1)
-	s.pool.Release(&q.table)
-	q.computed, q.rows = 0, 0
+	s.release(q)
 	s.waiting = slices.Insert(s.waiting, 0, q)
 	s.counts.Preemptions++
 }

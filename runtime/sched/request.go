@@ -21,6 +21,10 @@ type Request struct {
 	// included); a nil result allows all. It is called once for each sampled token, in order; masks of different requests
 	// are made at the same time. Neither side keeps the other's slice.
 	Mask func(generated []int32) []uint64
+	// Follow gives the tokens that have to come after those generated so far; nil where there is a choice. They are delivered as
+	// Forced and fed as input in one step. It is called after each sampled token that does not end the request, and is
+	// not called at the same time as Mask.
+	Follow func(generated []int32) []int32
 	// Cuts are lengths of the prompt at which a later prompt is likely to leave this one: after the system and developer
 	// messages, after each user message and each tool result, ascending. Pages there are kept longest.
 	Cuts []int

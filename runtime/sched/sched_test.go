@@ -15,12 +15,13 @@ import (
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/sample"
+	"github.com/ossrun/ossrun/runtime/sched/simtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // start makes a scheduler over a simulated engine and closes it with the test.
-func start(t testing.TB, o Options) (*Scheduler, *simEngine) {
+func start(t testing.TB, o Options) (*Scheduler, *simtest.Engine) {
 	t.Helper()
 	if o.Pages == 0 {
 		o.Pages = 512
@@ -70,7 +71,7 @@ func prompt(n int) []int32 {
 func TestStopIDIsDelivered(t *testing.T) {
 	s, sim := start(t, Options{})
 	r := Request{Prompt: prompt(5), MaxTokens: 20}
-	free, _ := alone(sim.spec, s.ContextLength(), r)
+	free, _ := alone(sim, s.ContextLength(), r)
 	r.Stop = []int32{free[6].ID}
 	st := submit(t, s, t.Context(), r)
 	got := drain(t, st)
@@ -162,9 +163,9 @@ func TestBadRequests(t *testing.T) {
 // gate holds the engine inside a step until the test lets it go.
 type gate struct{ in, out chan struct{} }
 
-func (g *gate) hold(sim *simEngine, at int) {
+func (g *gate) hold(sim *simtest.Engine, at int) {
 	g.in, g.out = make(chan struct{}), make(chan struct{})
-	sim.before = func(step int, _ *engine.Batch) error {
+	sim.Before = func(step int, _ *engine.Batch) error {
 		if step == at {
 			close(g.in)
 			<-g.out
@@ -200,7 +201,7 @@ func TestCancelFreesPagesBeforeTheNextStep(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var after []int
-	sim.before = func(step int, b *engine.Batch) error {
+	sim.Before = func(step int, b *engine.Batch) error {
 		if step == 3 {
 			cancel()
 		}
@@ -255,8 +256,8 @@ func TestEngineErrorEndsTheRunningOnly(t *testing.T) {
 	broken := errors.New("the device is gone")
 	var g gate
 	g.hold(sim, 1)
-	hold := sim.before
-	sim.before = func(step int, b *engine.Batch) error {
+	hold := sim.Before
+	sim.Before = func(step int, b *engine.Batch) error {
 		hold(step, b)
 		if step == 3 {
 			return broken
@@ -268,7 +269,7 @@ func TestEngineErrorEndsTheRunningOnly(t *testing.T) {
 	for i := range 4 {
 		r := Request{Prompt: prompt(3 + i), MaxTokens: 8}
 		streams = append(streams, submit(t, s, t.Context(), r))
-		w, _ := alone(sim.spec, s.ContextLength(), r)
+		w, _ := alone(sim, s.ContextLength(), r)
 		want = append(want, w)
 	}
 	<-g.in
@@ -299,13 +300,13 @@ func TestEngineErrorEndsTheRunningOnly(t *testing.T) {
 }
 
 // brokenRow gives one sequence a NaN.
-type brokenRow struct{ *simEngine }
+type brokenRow struct{ *simtest.Engine }
 
 func (e brokenRow) Step(ctx context.Context, b *engine.Batch, logits []float32) error {
-	err := e.simEngine.Step(ctx, b, logits)
+	err := e.Engine.Step(ctx, b, logits)
 	for i, r := range b.LogitRows {
 		if b.Tokens[r] == 42 {
-			logits[i*e.spec.Vocab+5] = float32(math.NaN())
+			logits[i*e.Spec().Vocab+5] = float32(math.NaN())
 		}
 	}
 	return err
@@ -334,7 +335,7 @@ func TestPrefillDelaysNobody(t *testing.T) {
 	var streams []*Stream
 	stalled, waited, prefilled := 0, 0, 0 // steps: without the decode, with the short prompt waiting, with the long one
 	last := int32(0)
-	sim.before = func(_ int, b *engine.Batch) error {
+	sim.Before = func(_ int, b *engine.Batch) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if len(streams) < 3 {
@@ -439,7 +440,7 @@ func TestManyRowsAreSampledAtOnce(t *testing.T) {
 		streams = append(streams, submit(t, s, t.Context(), requests[i]))
 	}
 	for i, st := range streams {
-		want, _ := alone(sim.spec, s.ContextLength(), requests[i])
+		want, _ := alone(sim, s.ContextLength(), requests[i])
 		for _, w := range want {
 			if got, ok := st.Next(t.Context()); !ok || got.ID != w.ID || got.Logprob != w.Logprob || !slices.Equal(got.Top, w.Top) {
 				t.Fatalf("request %d: %+v, want %+v", i, got, w)

@@ -4,15 +4,18 @@
 // One goroutine, the loop, owns all sequences and the page pool. A step goes:
 //
 //	collect   new requests join, cancelled ones leave and their pages are free
+//	admit     the oldest waiting ones join with the pages that the cache has of them
 //	grant     rows for this step: a row to each that decodes, then prefill chunks (grant.go has the policy)
-//	compute   the engine's step, then sampling (step.go)
-//	deliver   tokens go to the streams, which never block
+//	compute   the engine's step, then sampling (step.go); meanwhile the tokens of the step before go to the streams,
+//	          which never block (handout.go)
+//	advance   what is computed becomes findable, what left the window is given back
 //
 // What must stay true:
 //   - A request's tokens do not depend on what else runs: the engine computes each row by itself and sampling is by
 //     (seed, position). Preemption, chunk sizes and batches change times only.
 //   - No request fails for want of pages: what cannot fit alone is refused by Submit, everything else ends.
-//   - A step with an error ends the running requests; waiting and later ones run on.
+//   - A step with an error ends the running requests; waiting and later ones run on, on a new engine where Restart gives one.
+//   - Prefixes found in the cache change times only: the pages hold what computing would give.
 package sched
 
 import (
@@ -98,6 +101,8 @@ type Scheduler struct {
 
 	// The loop's own.
 	pool     *kv.Pool
+	root     kv.Hash
+	copying  []byte      // room for one page
 	running  []*sequence // oldest first
 	waiting  []*sequence // oldest first
 	batch    engine.Batch
@@ -106,18 +111,30 @@ type Scheduler struct {
 	next     atomic.Int32 // place in sampling
 	chooser  func()
 	counts   Counts
-	ended    int // since the last publish
+	ended    int       // since the last publish
+	rebuilt  bool      // the last step rebuilt window pages
+	stuck    *sequence // did not fit when pool.Given was stuckAt
+	stuckAt  uint64
+	lost     error // what those get that are there when the loop ends
+
+	out, outgoing      []handout
+	handing            bool
+	deliver, delivered chan struct{}
 }
 
 // New starts a scheduler. The engine must have o.Pages pages and take steps of o.MaxBatchedTokens rows, and is used by
 // this scheduler alone until Close returns.
 func New(eng Engine, o Options) *Scheduler {
-	s := &Scheduler{eng: eng, spec: eng.Spec(), wake: make(chan struct{}, 1), done: make(chan struct{})}
+	s := &Scheduler{eng: eng, spec: eng.Spec(), wake: make(chan struct{}, 1), done: make(chan struct{}),
+		deliver: make(chan struct{}), delivered: make(chan struct{})}
 	s.o = o.withDefaults(s.spec)
 	s.pool = kv.NewPool(s.o.Pages, s.spec.Window)
+	s.keepPrefixes()
 	s.ctx, s.close = context.WithCancel(context.Background())
 	s.chooser = s.chooseNext
+	s.lost = ErrClosed
 	s.publish()
+	go s.deliverer()
 	go s.loop()
 	return s
 }
@@ -133,6 +150,9 @@ func (s *Scheduler) Submit(ctx context.Context, r Request) (*Stream, error) {
 	}
 	st := newStream(ctx, len(r.Prompt))
 	q := newSequence(r, s.spec, s.o.ContextLength, st)
+	if !s.o.NoPrefixCaching {
+		q.hashes = kv.Hashes(s.root, nil, q.tokens)
+	}
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,11 +205,11 @@ func (s *Scheduler) Close() error {
 
 func (s *Scheduler) loop() {
 	defer close(s.done)
+	defer close(s.deliver)
 	for s.collect() {
-		now := time.Now()
-		s.running = s.drop(s.running, now)
-		s.waiting = s.drop(s.waiting, now)
-		s.admit(now)
+		s.running = s.drop(s.running)
+		s.waiting = s.drop(s.waiting)
+		s.admit(time.Now())
 		s.grant()
 		s.assemble()
 		s.publish()
@@ -197,12 +217,13 @@ func (s *Scheduler) loop() {
 			s.compute()
 		}
 	}
-	now := time.Now()
 	for _, q := range slices.Concat(s.running, s.waiting) {
-		s.finish(q, FinishError, ErrClosed, now)
+		s.end(q, FinishError, s.lost)
 	}
 	s.running, s.waiting = nil, nil
 	s.publish()
+	s.handOut()
+	s.handedOut()
 }
 
 // collect takes in new requests and waits while there is nothing to do. False means that the scheduler is closed, and
@@ -222,6 +243,8 @@ func (s *Scheduler) collect() bool {
 			return true
 		}
 		s.publish()
+		s.handOut()
+		s.handedOut()
 		select {
 		case <-s.wake:
 		case <-s.ctx.Done():

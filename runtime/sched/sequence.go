@@ -15,6 +15,7 @@ type sequence struct {
 	stream  *Stream
 	sampler *sample.Sampler
 	mask    func([]int32) []uint64
+	follow  func([]int32) []int32
 	stop    []int32
 
 	tokens    []int32 // prompt, forced, sampled: everything known
@@ -24,17 +25,25 @@ type sequence struct {
 	most      int     // tokens at most
 
 	table    kv.Table
+	hashes   []kv.Hash // of the whole pages of tokens; as far as they were needed
+	cuts     []int
 	computed int // positions whose keys and values are in the pages
+	seen     int // positions that were computed or found at any time
 	rows     int // granted in this step
 	logits   int // row of the step's logits to sample from, -1 for none
 
+	// While the window layers' pages before a hit's end are computed again, computed runs from rebuildFrom to rebuildTo;
+	// the full layers have everything below rebuildTo. Else both are 0.
+	rebuildFrom, rebuildTo int
+
 	choice sample.Choice // of this step
+	fed    []int32       // what has to follow the choice
 	err    error
 }
 
 // newSequence takes a checked request.
 func newSequence(r Request, spec models.Spec, context int, stream *Stream) *sequence {
-	q := &sequence{stream: stream, mask: r.Mask, prompt: len(r.Prompt), delivered: len(r.Prompt), most: context}
+	q := &sequence{stream: stream, mask: r.Mask, follow: r.Follow, prompt: len(r.Prompt), delivered: len(r.Prompt), most: context}
 	if r.MaxTokens > 0 {
 		q.most = min(context, q.prompt+r.MaxTokens)
 	}
@@ -53,9 +62,19 @@ func newSequence(r Request, spec models.Spec, context int, stream *Stream) *sequ
 	for _, id := range forced {
 		q.sampler.Accept(id)
 	}
+	for _, c := range r.Cuts {
+		if c > 0 && c < q.prompt && (len(q.cuts) == 0 || c > q.cuts[len(q.cuts)-1]) {
+			q.cuts = append(q.cuts, c)
+		}
+	}
+	q.cuts = append(q.cuts, q.prompt)
 	q.tokens = append(append(make([]int32, 0, q.forced+64), r.Prompt...), forced...)
 	return q
 }
+
+// decodes tells that one row moves it on, prefills that it has more than that before it.
+func (q *sequence) decodes() bool  { return q.rebuildTo == 0 && q.left() == 1 }
+func (q *sequence) prefills() bool { return q.rebuildTo == 0 && q.left() > 1 }
 
 func (q *sequence) stops(id int32) bool { return slices.Contains(q.stop, id) }
 
@@ -69,4 +88,8 @@ func (q *sequence) choose(logits []float32) {
 		mask = q.mask(q.tokens[q.prompt:])
 	}
 	q.choice, q.err = q.sampler.Next(logits, len(q.tokens), mask)
+	q.fed = nil
+	if q.follow != nil && q.err == nil && !q.stops(q.choice.ID) {
+		q.fed = q.follow(append(q.tokens, q.choice.ID)[q.prompt:])
+	}
 }

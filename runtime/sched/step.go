@@ -1,11 +1,11 @@
 // One step: the granted rows become a Batch, the engine computes it, the sequences whose last row was in it get their
-// next token. The three parts are apart so that a device that samples by itself can replace the second and third, and
-// the host can prepare a step while the one before it runs.
+// next token. The parts are apart so that a device that samples by itself can replace the second and third.
 
 package sched
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 	"sync"
@@ -27,7 +27,7 @@ func (s *Scheduler) assemble() {
 		b.Tokens = append(b.Tokens, q.tokens[q.computed:q.computed+q.rows]...)
 		b.Seqs = append(b.Seqs, engine.SeqRows{Start: int32(q.computed), Rows: int32(q.rows), Full: q.table.Full(), Window: q.table.Window()})
 		q.logits = -1
-		if q.rows == q.left() && len(q.tokens) < q.most {
+		if q.rebuildTo == 0 && q.rows == q.left() && len(q.tokens) < q.most {
 			q.logits = len(b.LogitRows)
 			b.LogitRows = append(b.LogitRows, int32(len(b.Tokens)-1))
 			s.sampling = append(s.sampling, q)
@@ -39,26 +39,47 @@ func (s *Scheduler) assemble() {
 	}
 }
 
-// compute runs the batch and samples. After an error of the engine every running sequence has ended.
+// compute runs the batch and samples. While the engine works, the tokens of the step before are handed out. After an error
+// of the engine every running sequence has ended.
 func (s *Scheduler) compute() {
+	s.handOut()
 	err := s.eng.Step(s.ctx, &s.batch, s.logits[:len(s.batch.LogitRows)*s.spec.Vocab])
+	s.handedOut()
 	if err != nil {
-		if s.ctx.Err() != nil {
-			return // closed: the loop ends and says so to everyone
+		if s.ctx.Err() == nil { // else closed: the loop ends and says so to everyone
+			s.fault(err)
 		}
-		s.counts.Faults++
-		now, fault := time.Now(), &EngineError{err}
-		for _, q := range s.running {
-			s.finish(q, FinishError, fault, now)
-		}
-		clear(s.running)
-		s.running = s.running[:0]
 		return
 	}
 	s.counts.Steps++
 	s.counts.Rows += uint64(len(s.batch.Tokens))
 	s.choose()
-	s.deliver(time.Now())
+	s.advance(time.Now())
+}
+
+// fault ends the running sequences after a step that failed. What the cache held is not trusted any more.
+func (s *Scheduler) fault(err error) {
+	s.counts.Faults++
+	for _, q := range s.running {
+		s.pool.Distrust(&q.table)
+		s.end(q, FinishError, &EngineError{err})
+	}
+	clear(s.running)
+	s.running = s.running[:0]
+	s.pool.Forget()
+	if s.o.Restart == nil {
+		return
+	}
+	s.handOut() // a restart takes seconds
+	s.publish()
+	eng, err := s.o.Restart(err)
+	s.handedOut()
+	if s.eng = eng; err != nil {
+		s.lost = fmt.Errorf("the engine failed and could not be started again: %w", err)
+		s.mu.Lock()
+		s.closed = true
+		s.mu.Unlock()
+	}
 }
 
 // serialLogits is up to how many logits one goroutine samples from sooner than several can be woken.
@@ -89,53 +110,92 @@ func (s *Scheduler) chooseNext() {
 	}
 }
 
-// deliver moves the sequences on, hands out their tokens, gives back what left the window and ends what is done.
-func (s *Scheduler) deliver(now time.Time) {
+// advance moves the sequences on by what the step computed: their pages become findable, those that left the window are
+// given back, tokens are noted to be handed out, and what is done ends.
+func (s *Scheduler) advance(now time.Time) {
 	s.running = slices.DeleteFunc(s.running, func(q *sequence) bool {
 		if q.rows == 0 {
 			return false
 		}
+		if q.rebuildTo > 0 {
+			s.advanceRebuild(q)
+			return false
+		}
+		s.count(q)
 		q.computed += q.rows
+		q.seen = max(q.seen, q.computed)
+		if q.logits >= 0 && q.err != nil {
+			s.pool.Distrust(&q.table)
+			s.end(q, FinishError, q.err)
+			return true
+		}
+		s.pool.Commit(&q.table, q.tokens, q.computed)
 		s.pool.Slide(&q.table, q.computed)
 		// A forced token counts as sampled once everything before it is computed.
 		for q.delivered < q.forced && q.delivered <= q.computed {
-			if s.hand(q, Token{ID: q.tokens[q.delivered], Forced: true}, now) {
+			if s.hand(q, Token{ID: q.tokens[q.delivered], Forced: true}) {
 				return true
 			}
 		}
 		if q.logits < 0 {
 			return false
 		}
-		if q.err != nil {
-			s.finish(q, FinishError, q.err, now)
-			return true
-		}
 		q.tokens = append(q.tokens, q.choice.ID)
 		q.sampler.Accept(q.choice.ID)
-		return s.hand(q, Token{ID: q.choice.ID, Logprob: q.choice.Logprob, Top: q.choice.Top}, now)
+		if s.hand(q, Token{ID: q.choice.ID, Logprob: q.choice.Logprob, Top: q.choice.Top}) {
+			return true
+		}
+		for _, id := range q.fed { // what leaves no choice is known at once; the next step computes all of it
+			q.tokens = append(q.tokens, id)
+			q.sampler.Accept(id)
+			if s.hand(q, Token{ID: id, Forced: true}) {
+				return true
+			}
+		}
+		return false
 	})
 }
 
-// hand gives the stream the token at q.delivered and tells whether it was the last.
-func (s *Scheduler) hand(q *sequence, t Token, now time.Time) (ended bool) {
+// advanceRebuild is advance for rows of window layers alone.
+func (s *Scheduler) advanceRebuild(q *sequence) {
+	s.counts.Rebuilt += uint64(q.rows)
+	q.computed += q.rows
+	if q.computed < q.rebuildTo {
+		s.pool.Slide(&q.table, q.computed)
+		return
+	}
+	s.pool.Rebuilt(&q.table, q.rebuildTo)
+	q.rebuildFrom, q.rebuildTo = 0, 0
+}
+
+// count adds the rows of q to those that are new and those that are not.
+func (s *Scheduler) count(q *sequence) {
+	to := q.computed + q.rows
+	again := max(0, min(q.seen, to)-q.computed)
+	s.counts.Recomputed += uint64(again)
+	s.counts.Prefilled += uint64(max(0, min(q.prompt, to)-q.computed-again))
+}
+
+// hand notes the token at q.delivered for the stream and tells whether it was the last.
+func (s *Scheduler) hand(q *sequence, t Token) (ended bool) {
 	q.delivered++
-	q.stream.push(t, now)
 	s.counts.GeneratedTokens++
+	s.out = append(s.out, handout{stream: q.stream, token: t, more: true})
 	switch {
 	case q.stops(t.ID):
-		s.finish(q, FinishStop, nil, now)
+		s.end(q, FinishStop, nil)
 	case q.delivered == q.most:
-		s.finish(q, FinishLength, nil, now)
+		s.end(q, FinishLength, nil)
 	default:
 		return false
 	}
 	return true
 }
 
-// finish frees the pages of q and ends its stream. The caller takes it off its queue.
-func (s *Scheduler) finish(q *sequence, f Finish, err error, now time.Time) {
-	s.pool.Release(&q.table)
-	q.stream.end(f, err, now)
+// end frees the pages of q and notes the end of its stream. The caller takes it off its queue.
+func (s *Scheduler) end(q *sequence, f Finish, err error) {
+	s.release(q)
+	s.out = append(s.out, handout{stream: q.stream, finish: f, err: err})
 	s.ended++
 	switch f {
 	case FinishStop:

@@ -119,12 +119,14 @@ func (st *Stream) Timing() Timing {
 	return t
 }
 
-// admit marks the end of waiting and tells whether it is the first time: a preempted request is admitted again.
-func (st *Stream) admit(now time.Time) (first bool) {
+// admit marks the end of waiting and tells whether it is the first time: a preempted request is admitted again. cached are
+// the tokens of the prompt that were found.
+func (st *Stream) admit(now time.Time, cached int) (first bool) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if first = st.at.admitted.IsZero(); first {
 		st.at.admitted = now
+		st.timing.Cached = cached
 	}
 	return first
 }

@@ -1,0 +1,237 @@
+// What a new sequence finds: the longest beginning of its tokens whose pages are here.
+//
+// The full layers need every page of the prefix; the window layers only those of its last window-1 positions. Where these
+// are gone there are two ways on, and the shorter one is taken: begin at an earlier place where they are, or compute the
+// receptive field again for the window layers alone, which is exact, since all that the full layers hold is still there.
+
+package kv
+
+import "slices"
+
+// Hit is the part of a sequence that need not be computed.
+type Hit struct {
+	Tokens  int // positions that the full layers have
+	Rebuild int // position from which the window layers must be computed again up to Tokens; Tokens: they have all they need
+}
+
+// Saved is how many positions are not computed.
+func (h Hit) Saved() int { return h.Rebuild }
+
+// Adopt fills an empty table with the pages that hold the beginning of tokens, at most most positions of it. hashes are
+// those of tokens. It takes two pages at most that are not in the index; the rest of what it holds then was found.
+func (p *Pool) Adopt(t *Table, tokens []int32, hashes []Hash, most int) Hit {
+	if p.keep == nil {
+		return Hit{}
+	}
+	path := p.path(hashes, tokens, most)
+	part, m := p.part(path, tokens, most)
+	h, whole := p.choose(path, part, m)
+	if h.Tokens == 0 {
+		return h
+	}
+	m = h.Tokens - whole*PageTokens
+	t.tail, t.indexed = path[:whole].last(&p.root), whole
+	p.tables++
+	t.id = p.tables
+	first := max(0, h.Tokens-p.window+1)
+	rebuild := h.Rebuild < h.Tokens
+	for i, n := range path[:whole] {
+		p.ref(n.full)
+		t.full = append(t.full, n.full)
+		if rebuild || i < first/PageTokens {
+			t.window = append(t.window, Given)
+			continue
+		}
+		p.ref(n.window)
+		t.window = append(t.window, n.window)
+	}
+	p.touch(path)
+	t.live, t.end, t.exact, t.rebuild = min(first/PageTokens, whole), whole, first, rebuild
+	if rebuild {
+		t.live = h.Rebuild / PageTokens
+		t.end = t.live
+	}
+	if m > 0 && !p.adoptPart(t, part, m) {
+		// What is left is a prefix of whole pages. Its window need not be there, so it is looked for anew.
+		p.Release(t, nil)
+		return p.Adopt(t, tokens, hashes, whole*PageTokens)
+	}
+	return h
+}
+
+type path []*node
+
+func (w path) last(root *node) *node {
+	if len(w) == 0 {
+		return root
+	}
+	return w[len(w)-1]
+}
+
+// path is the way down the tree along whole pages.
+func (p *Pool) path(hashes []Hash, tokens []int32, most int) (found path) {
+	for i, h := range hashes {
+		n := p.index[h]
+		if n == nil || (i+1)*PageTokens > most || !slices.Equal(n.tokens[:], tokens[i*PageTokens:(i+1)*PageTokens]) {
+			break
+		}
+		found = append(found, n)
+	}
+	return found
+}
+
+// part is the page behind path that has the most in common with tokens, and how much that is.
+func (p *Pool) part(w path, tokens []int32, most int) (best *node, m int) {
+	if p.keep.Copy == nil || p.Free() < 2 {
+		return nil, 0
+	}
+	rest := tokens[len(w)*PageTokens : max(len(w)*PageTokens, min(most, (len(w)+1)*PageTokens))]
+	for _, c := range w.last(&p.root).children {
+		n := 0
+		for n < min(c.n, len(rest)) && c.tokens[n] == rest[n] {
+			n++
+		}
+		if n > m {
+			best, m = c, n
+		}
+	}
+	return best, m
+}
+
+// choose finds where to begin. whole is how many pages of path are part of the hit.
+func (p *Pool) choose(w path, part *node, m int) (_ Hit, whole int) {
+	longest := len(w)*PageTokens + m
+	if p.windowed(w, part, longest) {
+		return Hit{longest, longest}, len(w)
+	}
+	if again := longest - p.keep.Field; p.keep.Field > 0 && again > 0 {
+		for k := len(w); k*PageTokens > again; k-- {
+			if at := k * PageTokens; p.windowed(w, part, at) {
+				return Hit{at, at}, k
+			}
+		}
+		return Hit{longest, again}, len(w)
+	}
+	for k := len(w); k > 0; k-- {
+		if at := k * PageTokens; p.windowed(w, part, at) {
+			return Hit{at, at}, k
+		}
+	}
+	return Hit{}, 0
+}
+
+// windowed tells whether the window pages are there that a query at position at sees.
+func (p *Pool) windowed(w path, part *node, at int) bool {
+	first := max(0, at-p.window+1)
+	for i := first / PageTokens; i*PageTokens < at; i++ {
+		n := part
+		if i < len(w) {
+			n = w[i]
+		}
+		if n == nil || n.window < 0 || n.from > max(0, first-i*PageTokens) {
+			return false
+		}
+	}
+	return true
+}
+
+// touch makes the cached window pages of a path the last to be taken, its beginning last of all.
+func (p *Pool) touch(w path) {
+	for _, n := range slices.Backward(w) {
+		if n.window >= 0 && p.pages[n.window].list == kept {
+			p.unlist(n.window)
+			p.enlist(n.window, kept)
+		}
+	}
+}
+
+// adoptPart gives the table the first m tokens of a page that it will write on: the page itself where it is a leaf that
+// ends there, else a copy.
+func (p *Pool) adoptPart(t *Table, part *node, m int) bool {
+	if part.n == m && m < PageTokens && part.window >= 0 {
+		full, window := part.full, part.window
+		p.ref(full)
+		p.ref(window)
+		p.prune(part, false) // the pages are in a table, so they stay
+		t.full, t.window = append(t.full, full), append(t.window, window)
+		if t.rebuild { // an entry in front of which others are missing cannot be held
+			t.window[len(t.window)-1] = Given
+			p.unref(window)
+		} else {
+			t.end = len(t.window)
+		}
+		return true
+	}
+	from := []int32{part.full}
+	if !t.rebuild {
+		from = append(from, part.window)
+	}
+	for _, page := range from {
+		p.ref(page)
+	}
+	var to []int32
+	var err error
+	if p.Free() >= len(from) {
+		for _, page := range from {
+			own := p.take()
+			to = append(to, own)
+			if err = p.keep.Copy(page, own); err != nil {
+				break
+			}
+		}
+	}
+	for _, page := range from {
+		p.unref(page)
+	}
+	if err != nil || len(to) < len(from) {
+		for _, page := range to {
+			p.unref(page)
+		}
+		return false
+	}
+	t.full = append(t.full, to[0])
+	if t.rebuild {
+		t.window = append(t.window, Given)
+		return true
+	}
+	t.window = append(t.window, to[1])
+	t.end = len(t.window)
+	return true
+}
+
+// ReserveWindow gives the positions below positions their window pages, while they are computed again from position from
+// on, or takes none and returns false. Entries in front of from that its first rows look at name the first page: what
+// these rows make of it is not used.
+func (p *Pool) ReserveWindow(t *Table, from, positions int) bool {
+	need := (positions+PageTokens-1)/PageTokens - t.end
+	if need > p.Free() {
+		return false
+	}
+	begin := t.end == from/PageTokens && t.live == t.end
+	for range max(0, need) {
+		t.window[t.end] = p.take()
+		t.end++
+	}
+	if begin {
+		for i := max(0, from-p.window+1) / PageTokens; i < t.live; i++ {
+			t.window[i] = t.window[t.live]
+		}
+	}
+	return true
+}
+
+// Rebuilt ends the computing again: the window pages of the last window-1 positions before cut are right.
+func (p *Pool) Rebuilt(t *Table, cut int) {
+	for i := range t.window[:t.live] {
+		t.window[i] = Given
+	}
+	t.rebuild = false
+	t.exact = max(0, cut-p.window+1)
+	p.Slide(t, cut)
+	n := t.tail
+	for i := t.indexed - 1; i >= t.live && n != nil && !n.gone; i-- {
+		p.offerWindow(t, n, i)
+		n.pinned = true
+		n = n.parent
+	}
+}

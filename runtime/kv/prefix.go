@@ -1,0 +1,238 @@
+// The prefix index: a tree of pages. A node is one page further than its parent; its hash names everything up to its end.
+//
+// What must stay true:
+//   - A table holds the full page of every node on the way to its tail, so a cached full page has nothing but cached pages
+//     below it. The cached pages of a sequence are listed from its end to its beginning, so a page is taken after those
+//     that need it.
+//   - A leaf, the part of a page at the end of a sequence, has no hash, is found through its parent, and is in no table.
+
+package kv
+
+import "slices"
+
+// prefixes is the part of the pool that finds pages by what they hold.
+type prefixes struct {
+	keep   *Prefixes // nil: nothing is kept
+	root   node
+	index  map[Hash]*node
+	tables uint64
+}
+
+// Prefixes says how prefixes are kept.
+type Prefixes struct {
+	Root Hash
+	// Field is how many positions back from a cut the window layers' keys and values depend on, where those of the full
+	// layers are there; 0: they cannot be computed again, so a hit ends where they are.
+	Field int
+	// Copy copies a page's contents; nil: parts of pages are not shared.
+	Copy func(from, to int32) error
+	// Evict is called before a page that was kept is taken for something else; it may be nil.
+	Evict func(h Hash, windowed bool, page int32)
+}
+
+// node is one page of a prefix, for both kinds of layers.
+type node struct {
+	hash     Hash
+	parent   *node
+	children []*node
+	tokens   [PageTokens]int32
+	n        int    // of tokens; less than PageTokens for a leaf
+	full     int32  // -1 for none: the root, and what is gone
+	window   int32  // -1 for none
+	from     int    // of PageTokens: the first slot of window that is right
+	pinned   bool   // the window page is kept like a full one
+	maker    uint64 // table that computed it
+	gone     bool
+}
+
+// KeepPrefixes makes the pool find prefixes. It is called before the first table is used.
+func (p *Pool) KeepPrefixes(o Prefixes) {
+	p.keep = &o
+	p.root = node{hash: o.Root, n: PageTokens, full: -1, window: -1}
+	p.index = map[Hash]*node{}
+}
+
+// Forget drops all that is cached: the contents are lost. Tables that are in use stay as they are, and unknown.
+func (p *Pool) Forget() {
+	if p.keep != nil {
+		for len(p.root.children) > 0 {
+			p.prune(p.root.children[0], false)
+		}
+	}
+}
+
+// Distrust drops from the index what this table computed: its contents may be wrong.
+func (p *Pool) Distrust(t *Table) {
+	t.private = true
+	var first *node
+	for n := t.tail; n != nil && n != &p.root; n = n.parent {
+		if n.maker == t.id {
+			first = n
+		}
+	}
+	if first != nil && !first.gone {
+		p.prune(first, false)
+	}
+}
+
+// Commit makes the whole pages below computed findable. tokens are the sequence's. Where the index knows a page already,
+// the table takes that one and gives its own back.
+func (p *Pool) Commit(t *Table, tokens []int32, computed int) {
+	if p.keep == nil || t.private || t.rebuild {
+		return
+	}
+	for t.indexed < computed/PageTokens {
+		if t.tail == nil {
+			t.tail = &p.root
+			p.tables++
+			t.id = p.tables
+		}
+		if t.tail.gone {
+			t.private = true
+			return
+		}
+		i := t.indexed
+		page := tokens[i*PageTokens : (i+1)*PageTokens]
+		h := t.tail.hash.Next(page)
+		n := p.index[h]
+		if n == nil {
+			n = &node{hash: h, parent: t.tail, n: PageTokens, full: t.full[i], window: -1, maker: t.id}
+			copy(n.tokens[:], page)
+			p.index[h] = n
+			p.dropLeaves(t.tail, page)
+			t.tail.children = append(t.tail.children, n)
+			p.pages[n.full].node, p.pages[n.full].windowed = n, false
+		} else if n.full != t.full[i] {
+			p.ref(n.full)
+			p.unref(t.full[i])
+			t.full[i] = n.full
+		}
+		p.offerWindow(t, n, i)
+		t.tail = n
+		t.indexed++
+	}
+}
+
+// offerWindow gives a node the table's window page i if it has none as good, and the table the node's if it has.
+func (p *Pool) offerWindow(t *Table, n *node, i int) {
+	if i < t.live || i >= t.end || t.window[i] == n.window {
+		return
+	}
+	from := max(0, t.exact-i*PageTokens)
+	if from >= PageTokens {
+		return
+	}
+	own := t.window[i]
+	if n.window >= 0 && n.from <= from {
+		p.ref(n.window)
+		p.unref(own)
+		t.window[i] = n.window
+		return
+	}
+	if n.window >= 0 {
+		p.lose(n.window)
+	}
+	n.window, n.from = own, from
+	p.pages[own].node, p.pages[own].windowed = n, true
+}
+
+// lose takes a page out of the index. If no table has it, it is free.
+func (p *Pool) lose(page int32) {
+	m := &p.pages[page]
+	m.node = nil
+	if m.refs == 0 {
+		p.unlist(page)
+		p.free = append(p.free, page)
+	}
+}
+
+// addLeaf keeps the tokens behind the last whole page of a sequence that ends.
+func (p *Pool) addLeaf(t *Table, computed []int32) {
+	i, rest := t.indexed, computed[min(len(computed), t.indexed*PageTokens):]
+	if p.keep == nil || t.private || t.rebuild || len(rest) == 0 || len(rest) >= PageTokens || i >= t.end || i < t.live ||
+		t.exact-i*PageTokens >= len(rest) {
+		return
+	}
+	parent := t.tail
+	if parent == nil {
+		parent = &p.root
+	}
+	if parent.gone {
+		return
+	}
+	for _, c := range parent.children {
+		if c.n >= len(rest) && slices.Equal(c.tokens[:len(rest)], rest) {
+			return // known already
+		}
+	}
+	p.dropLeaves(parent, rest)
+	n := &node{parent: parent, n: len(rest), full: t.full[i], window: t.window[i], from: max(0, t.exact-i*PageTokens), pinned: true}
+	copy(n.tokens[:], rest)
+	parent.children = append(parent.children, n)
+	p.pages[n.full].node, p.pages[n.full].windowed = n, false
+	p.pages[n.window].node, p.pages[n.window].windowed = n, true
+}
+
+// dropLeaves drops the leaves that hold nothing but a beginning of tokens.
+func (p *Pool) dropLeaves(parent *node, tokens []int32) {
+	for i := len(parent.children) - 1; i >= 0; i-- {
+		if c := parent.children[i]; c.n < PageTokens && c.n <= len(tokens) && slices.Equal(c.tokens[:c.n], tokens[:c.n]) {
+			p.prune(c, false)
+		}
+	}
+}
+
+// evict frees at least one cached page: the longest unused of the list whose pages go first.
+func (p *Pool) evict() {
+	page := p.lists[passing].first
+	if page < 0 {
+		page = p.lists[kept].first
+	}
+	n := p.pages[page].node
+	if p.pages[page].windowed {
+		p.leave(n, true)
+		p.lose(page)
+		n.window = -1
+		return
+	}
+	p.prune(n, true)
+}
+
+// leave tells who wants to know that a page's contents are about to be lost.
+func (p *Pool) leave(n *node, windowed bool) {
+	if p.keep.Evict == nil || n.n < PageTokens {
+		return
+	}
+	switch {
+	case !windowed:
+		p.keep.Evict(n.hash, false, n.full)
+	case n.window >= 0 && n.pinned && n.from == 0:
+		p.keep.Evict(n.hash, true, n.window)
+	}
+}
+
+// prune takes a node and all below it out of the index.
+func (p *Pool) prune(n *node, tell bool) {
+	siblings := n.parent.children
+	i := slices.Index(siblings, n)
+	siblings[i] = siblings[len(siblings)-1]
+	siblings[len(siblings)-1] = nil
+	n.parent.children = siblings[:len(siblings)-1]
+	for below := []*node{n}; len(below) > 0; {
+		n := below[len(below)-1]
+		below = append(below[:len(below)-1], n.children...)
+		n.children, n.gone = nil, true
+		if n.n == PageTokens {
+			delete(p.index, n.hash)
+		}
+		if tell {
+			p.leave(n, false)
+			p.leave(n, true)
+		}
+		p.lose(n.full)
+		if n.window >= 0 {
+			p.lose(n.window)
+		}
+		n.full, n.window = -1, -1
+	}
+}

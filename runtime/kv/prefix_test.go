@@ -1,0 +1,373 @@
+package kv
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// checkIndex holds the pool to what pool.go and prefix.go promise: one state a page, references as the tables have them,
+// nothing used below something cached.
+func checkIndex(t *testing.T, p *Pool, tables []*Table) {
+	t.Helper()
+	refs := make([]int32, p.Total())
+	for _, tab := range tables {
+		for _, page := range tab.full {
+			refs[page]++
+		}
+		for i := tab.live; i < tab.end; i++ {
+			refs[tab.window[i]]++
+		}
+	}
+	used := 0
+	for page := range p.pages {
+		if p.pages[page].refs != refs[page] {
+			t.Fatalf("page %d has %d references, %d tables hold it", page, p.pages[page].refs, refs[page])
+		}
+		if refs[page] > 0 {
+			used++
+		}
+	}
+	listed := map[int32]bool{}
+	for l := passing; l <= kept; l++ {
+		before := int32(-1)
+		for page := p.lists[l].first; page >= 0; page = p.pages[page].next {
+			m := p.pages[page]
+			if m.list != l || m.prev != before || m.node == nil || m.refs != 0 || listed[page] {
+				t.Fatalf("page %d in list %d: %+v", page, l, m)
+			}
+			listed[page], before = true, page
+		}
+		if p.lists[l].last != before {
+			t.Fatalf("list %d ends at %d, its last page is %d", l, p.lists[l].last, before)
+		}
+	}
+	for _, page := range p.free {
+		if m := p.pages[page]; m.refs != 0 || m.list != none || m.node != nil {
+			t.Fatalf("free page %d: %+v", page, m)
+		}
+	}
+	if used != p.Used() || len(listed) != p.Cached() || used+len(listed)+len(p.free) != p.Total() || p.Free() != p.Total()-used {
+		t.Fatalf("%d used (said %d), %d cached (said %d), %d free, %d in all", used, p.Used(), len(listed), p.Cached(), len(p.free), p.Total())
+	}
+	whole := 0
+	var walk func(n *node, above int32)
+	walk = func(n *node, above int32) {
+		if n.gone || p.pages[n.full].node != n || n.window >= 0 && p.pages[n.window].node != n {
+			t.Fatalf("node %+v and its pages do not know each other", n)
+		}
+		if above == 0 && refs[n.full] > 0 {
+			t.Fatal("a page is used below one that is cached")
+		}
+		if n.n == PageTokens {
+			whole++
+			if p.index[n.hash] != n || n.parent.hash.Next(n.tokens[:]) != n.hash {
+				t.Fatal("a node is not found under the hash of its tokens")
+			}
+		} else if len(n.children) > 0 || refs[n.full] > 0 {
+			t.Fatal("a leaf has children or is in a table")
+		}
+		for _, c := range n.children {
+			walk(c, refs[n.full])
+		}
+	}
+	if p.keep != nil {
+		for _, c := range p.root.children {
+			walk(c, 1)
+		}
+	}
+	if whole != len(p.index) {
+		t.Fatalf("%d nodes, %d in the index", whole, len(p.index))
+	}
+}
+
+// world is a pool with contents: what each slot of each page holds, as a device would have it.
+type world struct {
+	t       *testing.T
+	p       *Pool
+	window  int
+	field   int
+	full    [][PageTokens]uint64 // the prefix up to this position
+	win     [][PageTokens]uint64
+	seqs    []*talk
+	saved   int
+	rebuilt int
+	spilled map[Hash][PageTokens]uint64
+	wspill  map[Hash][PageTokens]uint64
+}
+
+// talk is a sequence with its tokens.
+type talk struct {
+	Table
+	tokens []int32
+	next   int // computed
+	cut    int // rebuild: up to here
+}
+
+func prefixOf(tokens []int32) uint64 {
+	h := uint64(14695981039346656037)
+	for _, id := range tokens {
+		h = (h ^ uint64(id+1)) * 1099511628211
+	}
+	return h
+}
+
+func newWorld(t *testing.T, rng *rand.Rand) *world {
+	w := &world{t: t, window: []int{1, 2, 20, 33, 64, 128}[rng.IntN(6)], spilled: map[Hash][PageTokens]uint64{}, wspill: map[Hash][PageTokens]uint64{}}
+	w.p = NewPool(30+rng.IntN(120), w.window)
+	w.full, w.win = make([][PageTokens]uint64, w.p.Total()), make([][PageTokens]uint64, w.p.Total())
+	if rng.IntN(2) == 0 {
+		w.field = 1 + (w.window-1)*(1+rng.IntN(3))
+	}
+	keep := Prefixes{Root: RootOf("test"), Field: w.field}
+	if rng.IntN(3) > 0 {
+		keep.Copy = func(from, to int32) error {
+			if rng.IntN(20) == 0 {
+				return errors.New("no copy today")
+			}
+			w.full[to], w.win[to] = w.full[from], w.win[from]
+			return nil
+		}
+	}
+	if rng.IntN(2) == 0 {
+		keep.Evict = func(h Hash, windowed bool, page int32) {
+			if windowed {
+				w.wspill[h] = w.win[page]
+			} else {
+				w.spilled[h] = w.full[page]
+			}
+		}
+	}
+	w.p.KeepPrefixes(keep)
+	return w
+}
+
+// begin starts a sequence and holds what it adopted to the contents.
+func (w *world) begin(rng *rand.Rand, tokens []int32) {
+	s := &talk{tokens: tokens}
+	hashes := Hashes(RootOf("test"), nil, tokens)
+	w.p.Restore(tokens, hashes, len(tokens)-1, 1+rng.IntN(10), func(h Hash, windowed bool) bool {
+		_, ok := w.spilled[h]
+		if windowed {
+			_, ok = w.wspill[h]
+		}
+		return ok
+	}, func(h Hash, windowed bool, page int32) error {
+		if rng.IntN(20) == 0 {
+			return errors.New("the disk is gone")
+		}
+		if windowed {
+			w.win[page] = w.wspill[h]
+		} else {
+			w.full[page] = w.spilled[h]
+		}
+		return nil
+	})
+	h := w.p.Adopt(&s.Table, tokens, hashes, len(tokens)-1)
+	w.saved += h.Saved()
+	if h.Tokens >= len(tokens) || h.Rebuild > h.Tokens || h.Tokens > s.Room() {
+		w.t.Fatalf("hit %+v of %d tokens, room %d", h, len(tokens), s.Room())
+	}
+	var cuts []int
+	for c := rng.IntN(60) + 1; c < len(tokens); c += 1 + rng.IntN(200) {
+		cuts = append(cuts, c)
+	}
+	s.Cuts(cuts)
+	s.next, s.cut = h.Rebuild, h.Tokens
+	w.seqs = append(w.seqs, s)
+	for pos := range h.Tokens {
+		if got := w.full[s.full[pos/PageTokens]][pos%PageTokens]; got != prefixOf(tokens[:pos+1]) {
+			w.t.Fatalf("adopted %d tokens, the full page of position %d holds something else", h.Tokens, pos)
+		}
+	}
+	if h.Rebuild < h.Tokens {
+		if w.field == 0 || h.Tokens-h.Rebuild != w.field {
+			w.t.Fatalf("hit %+v with a field of %d", h, w.field)
+		}
+		return
+	}
+	w.sees(s, h.Tokens)
+}
+
+// sees checks that the window layers have what a query at position at sees.
+func (w *world) sees(s *talk, at int) {
+	for pos := max(0, at-w.window+1); pos < at; pos++ {
+		if page := s.window[pos/PageTokens]; page == Given || w.win[page][pos%PageTokens] != prefixOf(s.tokens[:pos+1]) {
+			w.t.Fatalf("position %d is not in the window layers at %d", pos, at)
+		}
+	}
+}
+
+// compute moves a sequence on; false: no pages.
+func (w *world) compute(s *talk, rows int) bool {
+	if s.next < s.cut { // window layers only
+		from, to := s.cut-w.field, min(s.cut, s.next+rows)
+		if !w.p.ReserveWindow(&s.Table, from, to) {
+			return false
+		}
+		for pos := max(0, s.next-w.window+1); pos < s.next; pos++ {
+			if s.window[pos/PageTokens] == Given {
+				w.t.Fatalf("a row at %d finds no page at %d", s.next, pos)
+			}
+		}
+		for pos := s.next; pos < to; pos++ {
+			value := prefixOf(s.tokens[:pos+1])
+			if pos < s.cut-w.window+1 {
+				value = 0xbad
+			}
+			w.win[s.window[pos/PageTokens]][pos%PageTokens] = value
+		}
+		s.next = to
+		w.rebuilt++
+		if w.p.Slide(&s.Table, to); to == s.cut {
+			w.p.Rebuilt(&s.Table, to)
+			w.sees(s, to)
+		}
+		return true
+	}
+	to := min(len(s.tokens), s.next+rows)
+	if !w.p.Reserve(&s.Table, to) {
+		return false
+	}
+	w.sees(s, s.next)
+	for pos := s.next; pos < to; pos++ {
+		for _, page := range []int32{s.full[pos/PageTokens], s.window[pos/PageTokens]} {
+			if w.p.pages[page].refs != 1 || w.p.pages[page].node != nil {
+				w.t.Fatalf("position %d is written into a page of others", pos)
+			}
+		}
+		w.full[s.full[pos/PageTokens]][pos%PageTokens] = prefixOf(s.tokens[:pos+1])
+		w.win[s.window[pos/PageTokens]][pos%PageTokens] = prefixOf(s.tokens[:pos+1])
+	}
+	s.next = to
+	w.p.Commit(&s.Table, s.tokens, s.next)
+	w.p.Slide(&s.Table, s.next)
+	return true
+}
+
+func (w *world) end(i int) {
+	s := w.seqs[i]
+	computed := s.next
+	if s.next < s.cut {
+		computed = 0
+	}
+	w.p.Release(&s.Table, s.tokens[:computed])
+	w.seqs = slices.Delete(w.seqs, i, i+1)
+}
+
+func live(t *testing.T, rng *rand.Rand) (saved, rebuilt int) {
+	w := newWorld(t, rng)
+	var past [][]int32
+	for range 250 {
+		switch n := rng.IntN(12); {
+		case n == 0 || len(w.seqs) == 0:
+			var tokens []int32
+			if len(past) > 0 && rng.IntN(5) > 0 { // goes on from an earlier one, or leaves it somewhere
+				tokens = slices.Clone(past[rng.IntN(len(past))])
+				if rng.IntN(2) == 0 {
+					tokens = tokens[:rng.IntN(len(tokens)+1)]
+				}
+			}
+			for range 1 + rng.IntN(1+rng.IntN(300)) {
+				tokens = append(tokens, int32(rng.IntN(3)))
+			}
+			past = append(past, tokens)
+			w.begin(rng, tokens)
+		case n == 1:
+			w.end(rng.IntN(len(w.seqs)))
+		case n == 2 && rng.IntN(20) == 0:
+			w.p.Distrust(&w.seqs[rng.IntN(len(w.seqs))].Table)
+		case n == 2 && rng.IntN(40) == 0:
+			w.p.Forget()
+		default:
+			s := w.seqs[rng.IntN(len(w.seqs))]
+			if s.next == len(s.tokens) || !w.compute(s, 1+rng.IntN(150)) {
+				w.end(slices.Index(w.seqs, s))
+			}
+		}
+		var tables []*Table
+		for _, s := range w.seqs {
+			tables = append(tables, &s.Table)
+		}
+		checkIndex(t, w.p, tables)
+	}
+	for len(w.seqs) > 0 {
+		w.end(0)
+	}
+	checkIndex(t, w.p, nil)
+	if w.p.Used() != 0 {
+		t.Fatalf("%d pages are lost", w.p.Used())
+	}
+	w.p.Forget()
+	if len(w.p.free) != w.p.Total() || len(w.p.index) != 0 {
+		t.Fatalf("%d of %d pages are free after Forget", len(w.p.free), w.p.Total())
+	}
+	return w.saved, w.rebuilt
+}
+
+// Whatever sequences come, go on and leave: what is adopted is what their tokens say, and no page is lost or shared with
+// a writer.
+func TestPrefixes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	saved, rebuilt := 0, 0
+	for range 200 {
+		a, b := live(t, rng)
+		saved, rebuilt = saved+a, rebuilt+b
+	}
+	if saved < 100000 || rebuilt < 50 {
+		t.Fatalf("%d positions were found and %d chunks rebuilt: the worlds do not test enough", saved, rebuilt)
+	}
+}
+
+func FuzzPrefixes(f *testing.F) {
+	f.Add(uint64(1), uint64(2))
+	f.Fuzz(func(t *testing.T, a, b uint64) { live(t, rand.New(rand.NewPCG(a, b))) })
+}
+
+func TestHashNamesEverythingBefore(t *testing.T) {
+	tokens := make([]int32, 3*PageTokens)
+	a := Hashes(RootOf("m"), nil, tokens)
+	tokens[0] = 1
+	b := Hashes(RootOf("m"), nil, tokens)
+	if len(a) != 3 || a[0] == b[0] || a[2] == b[2] || a[1] == a[0] {
+		t.Fatalf("%x %x", a, b)
+	}
+	if c := Hashes(RootOf("n"), nil, tokens); c[0] == b[0] {
+		t.Fatal("two models share a name")
+	}
+	if c := Hashes(RootOf("m"), slices.Clone(b[:1]), tokens); !slices.Equal(c, b) {
+		t.Fatal("going on gives other names")
+	}
+}
+
+func BenchmarkHashes(b *testing.B) {
+	tokens := make([]int32, 32768)
+	for b.Loop() {
+		Hashes(Hash{}, nil, tokens)
+	}
+}
+
+func BenchmarkAdopt(b *testing.B) {
+	p := NewPool(5000, 128)
+	p.KeepPrefixes(Prefixes{Field: 1524})
+	tokens := make([]int32, 32768)
+	for i := range tokens {
+		tokens[i] = int32(i)
+	}
+	hashes := Hashes(Hash{}, nil, tokens)
+	var s Table
+	for next := 0; next < len(tokens); next += 512 {
+		p.Reserve(&s, next+512)
+		p.Commit(&s, tokens, next+512)
+		p.Slide(&s, next+512)
+	}
+	p.Release(&s, tokens)
+	b.ReportAllocs()
+	for b.Loop() {
+		if h := p.Adopt(&s, tokens, hashes, len(tokens)-1); h.Tokens != len(tokens)-PageTokens {
+			b.Fatal(h)
+		}
+		p.Release(&s, tokens[:len(tokens)-PageTokens])
+	}
+}

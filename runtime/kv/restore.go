@@ -1,0 +1,66 @@
+// Pages that were pushed out of the pool and are wanted again.
+
+package kv
+
+// Restore brings back pages of the beginning of tokens that another memory has, at most limit of them, so that Adopt finds
+// them: the full layers' as far as they go without a gap, the window layers' of the end. more tells that there are others.
+// After an error of load nothing is wrong; what it could not bring is computed.
+func (p *Pool) Restore(tokens []int32, hashes []Hash, most, limit int, has func(h Hash, windowed bool) bool,
+	load func(h Hash, windowed bool, page int32) error) (restored int, more bool) {
+	if p.keep == nil {
+		return 0, false
+	}
+	w := p.path(hashes, tokens, most)
+	end := len(w)
+	for end < len(hashes) && (end+1)*PageTokens <= most && has(hashes[end], false) {
+		end++
+	}
+	for _, n := range w { // held, so that room is not made among them
+		p.ref(n.full)
+	}
+	bring := func(h Hash, windowed bool) (int32, bool) {
+		if restored == limit || p.Free() == 0 {
+			more = more || restored == limit
+			return 0, false
+		}
+		page := p.take()
+		if load(h, windowed, page) != nil {
+			p.unref(page)
+			return 0, false
+		}
+		restored++
+		return page, true
+	}
+	for i := len(w); i < end; i++ {
+		page, ok := bring(hashes[i], false)
+		if !ok {
+			break
+		}
+		parent := w.last(&p.root)
+		n := &node{hash: hashes[i], parent: parent, n: PageTokens, full: page, window: -1}
+		copy(n.tokens[:], tokens[i*PageTokens:])
+		p.index[n.hash] = n
+		parent.children = append(parent.children, n)
+		p.pages[page].node, p.pages[page].windowed = n, false
+		w = append(w, n)
+	}
+	if len(w) == end {
+		for i := max(0, end*PageTokens-p.window+1) / PageTokens; i < end; i++ {
+			n := w[i]
+			if n.window >= 0 || !has(n.hash, true) {
+				continue
+			}
+			page, ok := bring(n.hash, true)
+			if !ok {
+				break
+			}
+			n.window, n.from, n.pinned = page, 0, true
+			p.pages[page].node, p.pages[page].windowed = n, true
+			p.unref(page)
+		}
+	}
+	for i := len(w) - 1; i >= 0; i-- {
+		p.unref(w[i].full)
+	}
+	return restored, more
+}
