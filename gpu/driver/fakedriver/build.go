@@ -14,18 +14,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 
 	"github.com/ossrun/ossrun/gpu/driver"
 )
 
-// A flavour is a kind of GPU that the emulation can be built as: the lanes of a warp and the layout of its matrix fragments.
-type flavour struct {
-	warp   int
-	layout string
-}
-
-var flavours = map[driver.API]flavour{driver.CUDA: {32, "nv"}, driver.HIP: {64, "cdna"}}
+// layouts are the kinds of GPU that the kernels are emulated as: the lanes of a warp and the layout of its matrix fragments.
+var layouts = map[driver.API]string{driver.CUDA: "nv", driver.HIP: "cdna"}
 
 var building sync.Mutex
 
@@ -34,15 +30,18 @@ var building sync.Mutex
 func Build(api driver.API) (string, error) {
 	building.Lock()
 	defer building.Unlock()
+	emulated, err := exec.Command(filepath.Join(kernels(), "host.sh"), layouts[api]).Output()
+	if err != nil {
+		return "", fmt.Errorf("building the kernels for the host: %w", err)
+	}
+	object := strings.TrimSpace(string(emulated)) // its name is a hash of all that is in it
 	sources, all, err := find(api)
 	if err != nil {
 		return "", fmt.Errorf("the fake driver's sources: %w", err)
 	}
-	f := flavours[api]
-	options := []string{"-std=c++17", "-O2", "-g1", "-fPIC", "-fvisibility=hidden", "-pthread", fmt.Sprintf("-DWARP=%d", f.warp),
-		fmt.Sprintf("-DEMULATED_LAYOUT=%q", f.layout), "-I", kernels(), "-I", library()}
+	options := []string{"-std=c++17", "-O1", "-g1", "-Wall", "-Wextra", "-fPIC", "-fvisibility=hidden", "-pthread", "-I", kernels()}
 	h := sha256.New()
-	fmt.Fprintln(h, options)
+	fmt.Fprintln(h, options, object)
 	for _, path := range all {
 		data, err := os.ReadFile(path)
 		if err != nil {
@@ -73,7 +72,7 @@ func Build(api driver.API) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := run("g++", append([]string{"-shared", "-pthread", "-o", made}, objects...)...); err != nil {
+	if err := run("g++", append([]string{"-shared", "-pthread", "-o", made, object}, objects...)...); err != nil {
 		return "", err
 	}
 	return target, os.Rename(made, target)
@@ -120,23 +119,20 @@ func here() string {
 func library() string { return filepath.Join(here(), "library") }
 func kernels() string { return filepath.Join(here(), "..", "..", "kernels") }
 
-// find lists what is compiled, and everything that it may include. Each kernel file is a source of its own; kernels.cu joins them for the
-// device compilers only.
+// find lists what is compiled for an API, and everything that goes into it.
 func find(api driver.API) (sources, all []string, err error) {
 	other := map[driver.API]string{driver.CUDA: "hip.cpp", driver.HIP: "cuda.cpp"}[api]
-	for _, pattern := range []string{filepath.Join(library(), "*"), filepath.Join(kernels(), "*.*"), filepath.Join(kernels(), "emulator", "*")} {
-		files, err := filepath.Glob(pattern)
-		if err != nil {
-			return nil, nil, err
+	files, err := filepath.Glob(filepath.Join(library(), "*"))
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, file := range files {
+		if filepath.Base(file) == other {
+			continue
 		}
-		for _, file := range files {
-			switch name, extension := filepath.Base(file), filepath.Ext(file); {
-			case extension == ".cpp" && name != other, extension == ".cu" && name != "kernels.cu":
-				sources = append(sources, file)
-				all = append(all, file)
-			case extension == ".h":
-				all = append(all, file)
-			}
+		all = append(all, file)
+		if filepath.Ext(file) == ".cpp" {
+			sources = append(sources, file)
 		}
 	}
 	if len(sources) == 0 {

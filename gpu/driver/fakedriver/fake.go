@@ -2,6 +2,7 @@ package fakedriver
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"strings"
 	"unsafe"
@@ -62,6 +63,29 @@ func (f *Fake) Trace() []string { return strings.Fields(f.read("trace")) }
 
 // Leaks names what is held, "" when everything was given back.
 func (f *Fake) Leaks() string { return f.read("leaks") }
+
+// Image is a module that has every kernel of the emulation and no code: what the fake reads of an image.
+func (f *Fake) Image() []byte {
+	names := strings.Fields(f.read("kernels"))
+	if f.API() == driver.HIP {
+		return codeObject(names)
+	}
+	var ptx strings.Builder
+	ptx.WriteString("//\n.version 8.0\n.target sm_80\n.address_size 64\n")
+	for _, name := range names {
+		fmt.Fprintf(&ptx, ".visible .entry %s(\n)\n{\n\tret;\n}\n", name)
+	}
+	return []byte(ptx.String())
+}
+
+// codeObject is an ELF file of nothing but a header and the names of kernel descriptors; its section headers begin at its end.
+func codeObject(names []string) []byte {
+	header := make([]byte, 64)
+	copy(header, "\x7fELF\x02\x01\x01")
+	body := strings.Join(names, ".kd\x00") + ".kd\x00"
+	binary.LittleEndian.PutUint64(header[0x28:], uint64(len(header)+len(body)))
+	return append(header, body...)
+}
 
 // Reverse runs the threads of a block from the last to the first.
 func (f *Fake) Reverse(on bool) {

@@ -63,6 +63,13 @@ CONTROL uint64_t ossrun_fake_trace(char* to, uint64_t n) {
   return copy(all, to, n);
 }
 
+// The names of the kernels that the emulation has, one a line.
+CONTROL uint64_t ossrun_fake_kernels(char* to, uint64_t n) {
+  std::string all;
+  for (int i = 0; i < emulator_count(); i++) all.append(emulator_at(i)->name).append("\n");
+  return copy(all, to, n);
+}
+
 // What is held and was not given back: "2 device allocations, 1 streams"; empty when nothing is.
 CONTROL uint64_t ossrun_fake_leaks(char* to, uint64_t n) {
   const std::lock_guard<std::mutex> hold(machine.lock);

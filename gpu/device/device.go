@@ -1,0 +1,174 @@
+// Package device runs Programs on a GPU: engine.Device over the vendor's driver.
+//
+// A program becomes a list of launches with fixed arguments, recorded once as a graph. What differs from step to step (how many rows, their
+// tokens and positions, the block tables) lies in device memory in front of the graph (state.go), so one launch of one graph serves every step of
+// a bucket. What must stay true:
+//   - A step costs a copy in, a graph launch and a copy out; nothing is allocated and no kernel is launched by itself.
+//   - After any error of the driver everything that was made is given back, and the error says which call failed and why.
+//   - Memory is the driver's: no Go pointer outlives a call.
+package device
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/gpu/kernels"
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// Device is one GPU. Steps of all engines on it run one after the other.
+type Device struct {
+	ctx       *driver.Context
+	arch      string
+	warp      int
+	module    *driver.Module
+	functions map[string]*driver.Function
+	stream    *driver.Stream // of steps and of reads and writes
+	loading   *loader
+	progress  func(bytes int64)
+	target    kernels.Target
+
+	mu     sync.Mutex // held while work is queued and waited for
+	window *driver.HostMemory
+	logits *sharedRegion
+	users  int // regions and steps not freed yet
+	closed bool
+}
+
+var _ engine.Device = (*Device)(nil)
+
+// Options of Open.
+type Options struct {
+	Index    int               // which of the driver's devices
+	Image    []byte            // compiled kernels; nil: those of this program for the device's architecture
+	Progress func(bytes int64) // is told of every piece of weights that has been read; from several goroutines
+}
+
+// windowBytes is the pinned memory through which reads, writes and results pass.
+const windowBytes = 4 << 20
+
+// Open takes a device of an opened driver into use. The driver must stay open until Close.
+func Open(d *driver.Driver, o Options) (_ *Device, err error) {
+	g, err := d.Device(o.Index)
+	if err != nil {
+		return nil, err
+	}
+	if o.Image == nil {
+		if o.Image, err = Image(g.Arch); err != nil {
+			return nil, fmt.Errorf("%s: %w", g.Name, err)
+		}
+	}
+	dev := &Device{arch: g.Arch, functions: map[string]*driver.Function{}, progress: o.Progress}
+	if dev.warp, err = g.Attribute(driver.WarpSize); err != nil {
+		return nil, fmt.Errorf("%s: %w", g.Name, err)
+	}
+	dev.target = kernels.Target{Warp: dev.warp}
+	if dev.ctx, err = g.Open(); err != nil {
+		return nil, err
+	}
+	if err := dev.prepare(o.Image); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", g.Name, err), dev.shut())
+	}
+	return dev, nil
+}
+
+func (d *Device) prepare(image []byte) (err error) {
+	if d.module, err = d.ctx.Load(image); err != nil {
+		d.module = nil
+		return fmt.Errorf("load the kernels for %s: %w", d.arch, err)
+	}
+	if d.stream, err = d.ctx.NewStream(); err != nil {
+		d.stream = nil
+		return err
+	}
+	if d.window, err = d.ctx.AllocHost(windowBytes); err != nil {
+		return err
+	}
+	return nil
+}
+
+// function finds a kernel, once.
+func (d *Device) function(name string) (*driver.Function, error) {
+	if f := d.functions[name]; f != nil {
+		return f, nil
+	}
+	f, err := d.module.Function(name)
+	if err != nil {
+		return nil, err
+	}
+	d.functions[name] = f
+	return f, nil
+}
+
+// Name is what doctor prints.
+func (d *Device) Name() string {
+	g := d.ctx.Device()
+	arch := d.arch
+	if arch == "" {
+		arch = "unknown architecture"
+	}
+	return fmt.Sprintf("gpu %d, %s, %s", g.Index, g.Name, arch)
+}
+
+// Arch is the instruction set: "sm_90", "gfx942".
+func (d *Device) Arch() string { return d.arch }
+
+// reserve is what a device keeps for itself of its memory: kernels, states of steps, logits, the driver's own.
+func reserve(total int64) int64 { return min(total/16, 768<<20) }
+
+// Memory is what the card has, and what is free of it for weights, cache and scratch.
+func (d *Device) Memory() (total, free int64) {
+	total, free, err := d.ctx.Memory()
+	if err != nil {
+		return d.ctx.Device().Memory, 0
+	}
+	return total, max(free-reserve(total), 0)
+}
+
+// Computes: both modes.
+func (d *Device) Computes() []string { return []string{engine.Exact, engine.Int8} }
+
+// Close gives the card back.
+func (d *Device) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil
+	}
+	if d.users > 0 {
+		return fmt.Errorf("%s is closed with %d regions and steps in use", d.ctx.Device().Name, d.users)
+	}
+	d.closed = true
+	return d.shut()
+}
+
+// shut frees what prepare and the first upload made, in whatever state.
+func (d *Device) shut() error {
+	var errs []error
+	if d.loading != nil {
+		errs = append(errs, d.loading.close())
+	}
+	if d.window != nil {
+		errs = append(errs, d.window.Free())
+	}
+	if d.stream != nil {
+		errs = append(errs, d.stream.Close())
+	}
+	if d.module != nil {
+		errs = append(errs, d.module.Close())
+	}
+	return errors.Join(append(errs, d.ctx.Close())...)
+}
+
+// use counts something that must be freed before Close.
+func (d *Device) use(n int) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return fmt.Errorf("%s is closed", d.ctx.Device().Name)
+	}
+	d.users += n
+	return nil
+}

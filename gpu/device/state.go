@@ -1,0 +1,87 @@
+package device
+
+import (
+	"encoding/binary"
+
+	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// The state of a step in device memory, int32 throughout:
+//
+//	counts    rows, logit rows, slots (rows * experts per token), 0
+//	tokens    [bucket]
+//	positions [bucket]
+//	fullAt    [bucket]  where in tables the row's table of the full layers begins
+//	windowAt  [bucket]  the same of the windowed layers; may lie before the first entry, since pages that have left the window are not sent
+//	logitRow  [bucket]
+//	tables    all block tables, one after another
+//
+// It is written by one copy in front of the graph. Only the part of tables that is in use travels.
+
+type layout struct {
+	bucket int // most rows
+	most   int // entries of tables
+}
+
+const counts = 4
+
+// layoutOf is the state of a program. Tables are as long as the sequences can be: a row for each, all of them at the end of their context.
+func layoutOf(p *engine.Program) layout {
+	longest := (p.Spec.MaxPosition + engine.PageTokens - 1) / engine.PageTokens
+	window := (p.Spec.Window+p.Rows)/engine.PageTokens + 2
+	return layout{p.Rows, p.Rows * (longest + window)}
+}
+
+func (l layout) bytes() int { return 4 * (counts + 5*l.bucket + l.most) }
+
+// place is the offset of one of the arrays behind counts, in bytes.
+func (l layout) place(array int) driver.Pointer { return driver.Pointer(4 * (counts + array*l.bucket)) }
+
+const (
+	tokensArray = iota
+	positionsArray
+	fullArray
+	windowArray
+	logitArray
+	tablesArray
+)
+
+// write fills the state of a batch and returns how many bytes of it are in use.
+func (l layout) write(state []byte, b *engine.Batch, window, perToken int) int {
+	put := func(at int, v int32) { binary.NativeEndian.PutUint32(state[4*at:], uint32(v)) }
+	array := func(i int) int { return counts + i*l.bucket }
+	put(0, int32(len(b.Tokens)))
+	put(1, int32(len(b.LogitRows)))
+	put(2, int32(len(b.Tokens)*perToken))
+	put(3, 0)
+	for i, t := range b.Tokens {
+		put(array(tokensArray)+i, t)
+	}
+	for i, r := range b.LogitRows {
+		put(array(logitArray)+i, r)
+	}
+	row, tables, used := 0, array(tablesArray), 0
+	for i := range b.Seqs {
+		q := &b.Seqs[i]
+		need := (int(q.Start+q.Rows) + engine.PageTokens - 1) / engine.PageTokens
+		first := engine.FirstVisible(int(q.Start), window) / engine.PageTokens
+		fullAt := int32(used)
+		for _, page := range q.Full[:need] {
+			put(tables+used, page)
+			used++
+		}
+		windowAt := int32(used - first)
+		for _, page := range q.Window[first:need] {
+			put(tables+used, page)
+			used++
+		}
+		for r := range q.Rows {
+			put(array(positionsArray)+row, q.Start+r)
+			put(array(fullArray)+row, fullAt)
+			put(array(windowArray)+row, windowAt)
+			row++
+		}
+	}
+	return 4 * (tables + used)
+}

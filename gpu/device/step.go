@@ -1,0 +1,275 @@
+package device
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"unsafe"
+
+	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/gpu/kernels"
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// A step on a GPU: the launches of a program as a graph, and the state in front of it.
+
+type step struct {
+	dev    *Device
+	p      *engine.Program
+	layout layout
+
+	state       *region       // layout
+	logits      *sharedRegion // f32 [rows, vocab]; nil when the program gives none
+	frequencies *region
+	pinned      *driver.HostMemory // the state on its way
+
+	ops   [][]launch // of each operation
+	graph *driver.Graph
+	marks []*driver.Event // before each operation and behind the last, while profiling
+	ns    []int64
+	ran   bool // ns is of a step
+}
+
+var _ engine.Step = (*step)(nil)
+
+// Compile turns a program into a graph.
+func (d *Device) Compile(p *engine.Program) (engine.Step, error) {
+	if p.Options.ISA != "" {
+		return nil, fmt.Errorf("instruction set %q is the CPU's: a GPU has one", p.Options.ISA)
+	}
+	if err := fits(p); err != nil {
+		return nil, err
+	}
+	if err := d.use(1); err != nil {
+		return nil, err
+	}
+	s := &step{dev: d, p: p, layout: layoutOf(p)}
+	if err := s.build(); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func (s *step) build() (err error) {
+	d := s.dev
+	if s.state, err = d.alloc(int64(s.layout.bytes())); err != nil {
+		return err
+	}
+	if s.pinned, err = d.ctx.AllocHost(s.layout.bytes()); err != nil {
+		return err
+	}
+	r := &recorder{dev: d, p: s.p, t: d.target, layout: s.layout, state: kernels.Pointer(s.state.at)}
+	for i, op := range s.p.Ops {
+		if err := s.prepare(r, op); err != nil {
+			return fmt.Errorf("operation %d (%s): %w", i, op.Label, err)
+		}
+		launches, err := r.record(op)
+		if err != nil {
+			return fmt.Errorf("operation %d (%s): %w", i, op.Label, err)
+		}
+		var list []launch
+		for _, l := range launches {
+			ready, err := r.ready(l)
+			if err != nil {
+				return fmt.Errorf("operation %d (%s): %w", i, op.Label, err)
+			}
+			list = append(list, ready)
+		}
+		s.ops = append(s.ops, list)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s.graph, err = d.stream.Capture(func() error {
+		for i := range s.ops {
+			if err := s.launch(i); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("record the step as a graph: %w", err)
+	}
+	return nil
+}
+
+// prepare checks an operation's buffers and makes the memory that it needs beside them.
+func (s *step) prepare(r *recorder, op *engine.Op) (err error) {
+	for _, list := range [][]*engine.Buffer{op.Out, op.In, op.W} {
+		for _, b := range list {
+			if err := r.own(b); err != nil {
+				return err
+			}
+			if b == nil || b.Home != engine.Logits || s.logits != nil {
+				continue
+			}
+			if s.logits, err = s.dev.shareLogits(s.p.BytesOf(b)); err != nil {
+				return err
+			}
+			r.logits = kernels.Pointer(s.logits.at)
+		}
+	}
+	if op.Kind != engine.Angles || s.frequencies != nil {
+		return nil
+	}
+	data := make([]byte, 0, 4*len(op.Frequencies))
+	for _, f := range op.Frequencies {
+		data = binary.NativeEndian.AppendUint32(data, math.Float32bits(f))
+	}
+	if s.frequencies, err = s.dev.alloc(int64(len(data))); err != nil {
+		return err
+	}
+	r.frequencies = kernels.Pointer(s.frequencies.at)
+	return s.frequencies.Write(0, data)
+}
+
+// launch queues one operation.
+func (s *step) launch(i int) error {
+	for _, l := range s.ops[i] {
+		if err := s.dev.stream.Launch(l.function, l.shape, l.args); err != nil {
+			return fmt.Errorf("%s: %w", s.p.Ops[i].Label, err)
+		}
+	}
+	return nil
+}
+
+// Forward runs one batch and waits for its logits.
+func (s *step) Forward(b *engine.Batch, logits []float32) error {
+	s.dev.mu.Lock()
+	defer s.dev.mu.Unlock()
+	if s.graph == nil || s.dev.closed {
+		return engine.ErrClosed
+	}
+	if err := s.queue(b); err != nil {
+		return err
+	}
+	if len(logits) > 0 && s.logits != nil {
+		if err := s.dev.read(s.logits.at, bytesOf(logits)); err != nil {
+			return fmt.Errorf("read the logits: %w", err)
+		}
+	} else if err := s.dev.stream.Synchronize(); err != nil {
+		return fmt.Errorf("run the step: %w", err)
+	}
+	return s.clock()
+}
+
+// queue sends the state and launches the step. The pinned state is free again when the step before has been waited for, which Forward did.
+func (s *step) queue(b *engine.Batch) error {
+	used := s.layout.write(s.pinned.Bytes(), b, s.p.Spec.Window, s.p.Spec.ExpertsPerToken)
+	if err := s.dev.stream.CopyIn(s.state.at, s.pinned, 0, used); err != nil {
+		return fmt.Errorf("send the step's state: %w", err)
+	}
+	if s.marks != nil {
+		return s.queueTimed()
+	}
+	if err := s.graph.Launch(s.dev.stream); err != nil {
+		return fmt.Errorf("launch the step: %w", err)
+	}
+	return nil
+}
+
+// queueTimed launches the operations one by one, with a mark before each.
+func (s *step) queueTimed() error {
+	for i := range s.ops {
+		if err := s.marks[i].Record(s.dev.stream); err != nil {
+			return err
+		}
+		if err := s.launch(i); err != nil {
+			return err
+		}
+	}
+	return s.marks[len(s.ops)].Record(s.dev.stream)
+}
+
+// clock reads the marks of a step that has ended.
+func (s *step) clock() error {
+	if s.marks == nil {
+		return nil
+	}
+	for i := range s.ns {
+		took, err := s.marks[i+1].Since(s.marks[i])
+		if err != nil {
+			return fmt.Errorf("read the clock of %s: %w", s.p.Ops[i].Label, err)
+		}
+		s.ns[i] = took.Nanoseconds()
+	}
+	s.ran = true
+	return nil
+}
+
+// bytesOf is the memory of float32 values.
+func bytesOf(v []float32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 4*len(v))
+}
+
+// Profiling makes or frees the marks. Where the driver refuses them there is no profile.
+func (s *step) Profiling(on bool) {
+	s.dev.mu.Lock()
+	defer s.dev.mu.Unlock()
+	s.ran = false
+	if !on || s.graph == nil {
+		s.unmark()
+		return
+	}
+	if s.marks != nil {
+		return
+	}
+	s.ns = make([]int64, len(s.ops))
+	for range len(s.ops) + 1 {
+		e, err := s.dev.ctx.NewEvent(true)
+		if err != nil {
+			s.unmark()
+			return
+		}
+		s.marks = append(s.marks, e)
+	}
+}
+
+func (s *step) unmark() error {
+	var errs []error
+	for _, e := range s.marks {
+		errs = append(errs, e.Close())
+	}
+	s.marks, s.ns = nil, nil
+	return errors.Join(errs...)
+}
+
+// Profile is the last step's times.
+func (s *step) Profile() []int64 {
+	s.dev.mu.Lock()
+	defer s.dev.mu.Unlock()
+	if !s.ran {
+		return nil
+	}
+	return append([]int64(nil), s.ns...)
+}
+
+// Close frees the graph and the state. It may be called more than once.
+func (s *step) Close() error {
+	s.dev.mu.Lock()
+	if s.layout.bucket == 0 {
+		s.dev.mu.Unlock()
+		return nil
+	}
+	s.layout = layout{}
+	errs := []error{s.unmark()}
+	if s.graph != nil {
+		errs = append(errs, s.graph.Close())
+		s.graph = nil
+	}
+	if s.pinned != nil {
+		errs = append(errs, s.pinned.Free())
+	}
+	s.dev.users--
+	s.dev.mu.Unlock()
+	if s.logits != nil {
+		errs = append(errs, s.logits.leave())
+	}
+	for _, r := range []*region{s.state, s.frequencies} {
+		if r != nil {
+			errs = append(errs, r.Free())
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,65 @@
+package device
+
+import (
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/models"
+)
+
+// What the tests of this folder share: a device whose driver is the fake, and the check that nothing of it is left.
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const testdata = "../../testdata/model/"
+
+// apis are both vendors' interfaces: the CUDA fake has warps of 32, the HIP fake of 64.
+var apis = []driver.API{driver.CUDA, driver.HIP}
+
+// long skips a test that takes minutes, unless OSSRUN_LONG asks for those.
+func long(t testing.TB) {
+	t.Helper()
+	if os.Getenv("OSSRUN_LONG") == "" {
+		t.Skip("slow: set OSSRUN_LONG=1")
+	}
+}
+
+// open makes a device that the test closes; what is left of it then fails the test.
+func open(t testing.TB, api driver.API) (*Device, *fakedriver.Fake) {
+	t.Helper()
+	f, err := fakedriver.Open(api, fakedriver.Machine{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev, err := Open(f.Driver, Options{Image: f.Image()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := dev.Close(); err != nil {
+			t.Error(err)
+		}
+		if left := f.Leaks(); left != "" {
+			t.Errorf("not given back: %s", left)
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return dev, f
+}
+
+// openModel opens the checkpoint of a golden model.
+func openModel(t testing.TB, name string) *models.Checkpoint {
+	t.Helper()
+	ckpt, err := models.Open(testdata + name + "/checkpoint")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ckpt.Close() })
+	return ckpt
+}
