@@ -48,7 +48,7 @@ const chunk = 64 << 10
 
 var zeroChunk [chunk]byte
 
-// Memory is an unpacked file. Its bytes are read-only: writing to them faults where the system can protect memory.
+// Memory is memory outside Go's heap. An unpacked file's bytes are read-only: writing to them faults where the system can protect memory.
 type Memory struct {
 	Bytes []byte
 	free  func() error
@@ -62,6 +62,18 @@ func (m *Memory) Free() error {
 		return nil
 	}
 	return free()
+}
+
+// Reserve gives size bytes of zeroed memory outside Go's heap, to be written by the caller; it occupies nothing until then.
+func Reserve(size int64) (*Memory, error) {
+	if size <= 0 || size > int64(^uint(0)>>1) {
+		return nil, fmt.Errorf("%d bytes cannot be reserved", size)
+	}
+	data, free, err := reserve(int(size))
+	if err != nil {
+		return nil, err
+	}
+	return &Memory{Bytes: data, free: free}, nil
 }
 
 // Unpack reads a pack to its end. A pack that is broken in any way gives an error and no memory.

@@ -22,21 +22,29 @@ const Kernels* kernels_of(const char* isa) {
   return nullptr;
 }
 
-// One thread's share of a read of memory.
+// A gauge's work, a share for each thread. The sums keep it from being optimised away.
 struct Read {
-  const uint64_t* words;
-  int64_t count;
-  std::atomic<uint64_t> sum{0};  // keeps the loads alive
+  const Kernels* kernels;
+  const uint8_t* data;
+  int64_t bytes;
+  std::atomic<uint64_t> sum{0};
 
   static void share(void* argument, int thread, int threads) {
     auto* r = static_cast<Read*>(argument);
-    const int64_t begin = r->count / 8 * thread / threads * 8;
-    const int64_t end = r->count / 8 * (thread + 1) / threads * 8;
-    uint64_t s[8] = {};
-    for (int64_t i = begin; i < end; i += 8) {
-      for (int j = 0; j < 8; j++) s[j] += r->words[i + j];
-    }
-    r->sum += s[0] + s[1] + s[2] + s[3] + s[4] + s[5] + s[6] + s[7];
+    const int64_t begin = r->bytes / 4096 * thread / threads * 4096;
+    const int64_t end = r->bytes / 4096 * (thread + 1) / threads * 4096;
+    r->sum += r->kernels->read_all(r->data + begin, end - begin);
+  }
+};
+
+struct Multiply {
+  const Kernels* kernels;
+  int64_t rounds;
+  std::atomic<int64_t> operations{0};
+
+  static void share(void* argument, int, int) {
+    auto* m = static_cast<Multiply*>(argument);
+    m->operations += m->kernels->multiply_peak(m->rounds);
   }
 };
 
@@ -89,9 +97,19 @@ void ossrun_profile_read(const ossrun_tape* t, int64_t* ns) {
   std::copy(t->nanoseconds.begin(), t->nanoseconds.end(), ns);
 }
 
-int64_t ossrun_read_memory(ossrun_pool* pool, int threads, const void* data, int64_t bytes) {
-  Read r{static_cast<const uint64_t*>(data), bytes / 8};
+int64_t ossrun_read_memory(ossrun_pool* pool, const char* isa, int threads, const void* data,
+                           int64_t bytes) {
+  Read r{kernels_of(isa), static_cast<const uint8_t*>(data), bytes};
   const int64_t start = ossrun::now();
   pool->pool.run(threads, Read::share, &r);
+  return ossrun::now() - start;
+}
+
+int64_t ossrun_multiply(ossrun_pool* pool, const char* isa, int threads, int64_t rounds,
+                        int64_t* operations) {
+  Multiply m{kernels_of(isa), rounds};
+  const int64_t start = ossrun::now();
+  pool->pool.run(threads, Multiply::share, &m);
+  *operations = m.operations;
   return ossrun::now() - start;
 }

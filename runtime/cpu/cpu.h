@@ -103,8 +103,13 @@ void ossrun_step(ossrun_pool* pool, ossrun_tape* t, int threads, int64_t rows, i
 void ossrun_profile(ossrun_tape* t, int on);
 void ossrun_profile_read(const ossrun_tape* t, int64_t* ns);
 
-// Reads `bytes` of memory with all threads, once; returns nanoseconds. For measured bandwidth.
-int64_t ossrun_read_memory(ossrun_pool* pool, int threads, const void* data, int64_t bytes);
+// Reads `bytes` of memory with the first `threads` threads, once; returns nanoseconds.
+int64_t ossrun_read_memory(ossrun_pool* pool, const char* isa, int threads, const void* data,
+                           int64_t bytes);
+// 8-bit multiply-adds and nothing else on the first `threads` threads; returns nanoseconds and, in
+// operations, how many there were.
+int64_t ossrun_multiply(ossrun_pool* pool, const char* isa, int threads, int64_t rounds,
+                        int64_t* operations);
 
 #ifdef __cplusplus
 }

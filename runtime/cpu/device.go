@@ -94,17 +94,6 @@ func (d *Device) Threads() int { return d.threads }
 // Computes: both modes on every instruction set.
 func (d *Device) Computes() []string { return []string{engine.Exact, engine.Int8} }
 
-// Bandwidth reads data once with all threads and returns bytes a second. data should be much larger than the caches.
-func (d *Device) Bandwidth(data []byte) float64 {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.pool == nil || len(data) < 64 {
-		return 0
-	}
-	ns := C.ossrun_read_memory(d.pool, C.int(d.threads), unsafe.Pointer(&data[0]), C.int64_t(len(data)))
-	return float64(len(data)) / float64(ns) * 1e9
-}
-
 // Close ends the threads.
 func (d *Device) Close() error {
 	d.mu.Lock()

@@ -127,6 +127,14 @@ typedef struct Kernels {
 
   // y = acc / l, float32 [group, dim]; y may be acc. Zeros where nothing was seen (l = 0).
   void (*attention_end)(float* y, const float* l, const float* acc, int64_t group, int64_t dim);
+
+  // Gauges: what the other kernels are measured against.
+
+  // Reads `bytes` bytes at p once, in order, and returns a sum that keeps the loads alive.
+  uint64_t (*read_all)(const uint8_t* p, int64_t bytes);
+  // `rounds` rounds of nothing but this table's widest 8-bit multiply-add on registers; returns the
+  // operations done, a multiplication and an addition being two.
+  int64_t (*multiply_peak)(int64_t rounds);
 } Kernels;
 
 // Plain loops: the reference that the others are tested against, and what any machine can run.

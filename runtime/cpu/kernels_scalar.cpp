@@ -224,6 +224,27 @@ void attention_end(float* y, const float* l, const float* acc, int64_t group, in
   }
 }
 
+uint64_t read_all(const uint8_t* p, int64_t bytes) {
+  uint64_t sum = 0;
+  for (int64_t i = 0; i + 8 <= bytes; i += 8) {
+    uint64_t word;
+    memcpy(&word, p + i, sizeof word);
+    sum += word;
+  }
+  return sum;
+}
+
+int64_t multiply_peak(int64_t rounds) {
+  volatile int32_t kept;
+  int32_t sums[4] = {1, 2, 3, 4};
+  for (int64_t i = 0; i < rounds; i++) {
+    for (int32_t& sum : sums) sum += static_cast<int8_t>(sum) * static_cast<int8_t>(i);
+  }
+  kept = sums[0] + sums[1] + sums[2] + sums[3];
+  (void)kept;
+  return rounds * 8;
+}
+
 const Kernels kTable = {
     "scalar",
     matmul_bf16,
@@ -243,6 +264,8 @@ const Kernels kTable = {
     attention_page<uint16_t>,
     attention_merge,
     attention_end,
+    read_all,
+    multiply_peak,
 };
 
 }  // namespace

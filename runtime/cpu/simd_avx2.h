@@ -159,6 +159,7 @@ struct Avx2 {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
   }
   SIMD_INLINE I zero_ints() { return _mm256_setzero_si256(); }
+  SIMD_INLINE I mix(I a, I b) { return _mm256_xor_si256(a, b); }
   SIMD_INLINE F to_float(I a) { return _mm256_cvtepi32_ps(a); }
 
   // prev + the products of four weight vectors with q[0..15], four a lane and vector. The int16
@@ -174,6 +175,18 @@ struct Avx2 {
     int32_t bytes;
     memcpy(&bytes, q, sizeof bytes);
     return _mm256_set1_epi32(bytes);
+  }
+
+  // One round of eight independent vpmaddubsw, which the compiler may neither merge nor spill.
+  static constexpr int64_t kPeakOperations = 8 * 32 * 2;
+  SIMD_INLINE void peak_round(I a[8]) {
+    __asm__ volatile(
+        "vpmaddubsw %8, %0, %0\n\tvpmaddubsw %8, %1, %1\n\tvpmaddubsw %8, %2, %2\n\t"
+        "vpmaddubsw %8, %3, %3\n\tvpmaddubsw %8, %4, %4\n\tvpmaddubsw %8, %5, %5\n\t"
+        "vpmaddubsw %8, %6, %6\n\tvpmaddubsw %8, %7, %7"
+        : "+x"(a[0]), "+x"(a[1]), "+x"(a[2]), "+x"(a[3]), "+x"(a[4]), "+x"(a[5]), "+x"(a[6]),
+          "+x"(a[7])
+        : "x"(_mm256_set1_epi32(0x01020304)));
   }
 
   // Eight bytes of kLanes rows turned around: out[8][kLanes].

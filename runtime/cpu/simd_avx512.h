@@ -137,6 +137,7 @@ struct Avx512 {
   SIMD_INLINE void store_bytes(uint8_t* p, I a) { _mm512_storeu_si512(p, a); }
   SIMD_INLINE I load_bytes(const uint8_t* p) { return _mm512_loadu_si512(p); }
   SIMD_INLINE I zero_ints() { return _mm512_setzero_si512(); }
+  SIMD_INLINE I mix(I a, I b) { return _mm512_xor_si512(a, b); }
   SIMD_INLINE F to_float(I a) { return _mm512_maskz_cvtepi32_ps(0xffff, a); }
 
   SIMD_INLINE I dot16(I prev, const I w[4], const int8_t* q) {
@@ -147,6 +148,15 @@ struct Avx512 {
       prev = _mm512_dpbusd_epi32(prev, w[i], _mm512_set1_epi32(four));
     }
     return prev;
+  }
+
+  static constexpr int64_t kPeakOperations = 8 * 64 * 2;
+  SIMD_INLINE void peak_round(I a[8]) {
+    const I one = _mm512_set1_epi32(0x01020304);
+    SIMD_UNROLL
+    for (int i = 0; i < 8; i++) {
+      __asm__ volatile("vpdpbusd %1, %1, %0" : "+v"(a[i]) : "v"(one));
+    }
   }
 
   SIMD_INLINE void turn8(uint8_t* out, const uint8_t* const rows[16], int64_t offset) {

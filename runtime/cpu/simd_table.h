@@ -9,6 +9,7 @@
 #include "simd_q8.h"
 #include "simd_rows.h"
 #include "simd_attention.h"
+#include "simd_gauge.h"
 
 namespace {
 
@@ -33,6 +34,8 @@ constexpr Kernels kernels_of(const char* name) {
       attention_page<S, uint16_t>,
       attention_merge<S>,
       attention_end<S>,
+      read_all<S>,
+      multiply_peak<S>,
   };
 }
 

@@ -18,11 +18,6 @@ func later(name, usage, argsUsage, instead string) *cli.Command {
 	}
 }
 
-func benchCommand() *cli.Command {
-	return later("bench", "measure tokens per second", "",
-		"`ossrun chat` shows tokens per second in its status line, and `go test -bench . ./runtime/cpu` measures the kernels")
-}
-
 func evalCommand() *cli.Command {
 	return later("eval", "grade a model on questions with known answers", "",
 		"any evaluation tool that speaks the OpenAI API can use `ossrun serve`")

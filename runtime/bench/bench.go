@@ -1,0 +1,147 @@
+// Package bench measures an engine: prefill, decode, batches and long contexts in tokens a second, and each beside what the machine can do.
+//
+// It returns data and prints nothing. What must stay true: a figure and the limit that it is divided by (the bandwidth of plain reads, the rate
+// of plain 8-bit multiplications) are taken in the same round, one right after the other, because other work on the machine changes both; a
+// ratio is the median of the rounds' ratios. Bytes are those that the operations declare (engine.Program.Bytes), operations those of the matrix
+// products alone.
+package bench
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// Gauge is a device that can measure its own limits.
+type Gauge interface {
+	Bandwidth(data []byte) float64            // bytes a second of plain reads, all threads
+	MultiplyPeak(spend time.Duration) float64 // 8-bit operations a second, all threads
+	MultiplyUnit() string                     // the instruction it counts
+}
+
+// Options say what is measured. Zero values take the defaults.
+type Options struct {
+	Engine   engine.Options
+	Prefill  []int // prompt lengths; default 512 and 2048
+	Batches  []int // sequences decoded together; default 8
+	Contexts []int // tokens already in the cache when decoding is measured once more; default none
+	Rounds   int   // of each measurement; default 5
+	Steps    int   // decode steps of a round; default 16
+	Progress func(string)
+}
+
+func (o Options) withDefaults() Options {
+	if o.Prefill == nil {
+		o.Prefill = []int{512, 2048}
+	}
+	if o.Batches == nil {
+		o.Batches = []int{8}
+	}
+	if o.Rounds == 0 {
+		o.Rounds = 5
+	}
+	if o.Steps == 0 {
+		o.Steps = 16
+	}
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+	return o
+}
+
+// Rate is tokens a second over some rounds.
+type Rate struct {
+	Tokens       int     `json:"tokens"`         // prompt length, or sequences decoded together
+	Context      int     `json:"context"`        // tokens in the cache before
+	TokensPerS   float64 `json:"tok_s"`          // median of the rounds
+	Least        float64 `json:"tok_s_least"`    // slowest round
+	Most         float64 `json:"tok_s_most"`     // fastest round
+	PerCPUSecond float64 `json:"tok_per_cpu_s"`  // tokens a second of processor time of this process: what a busy machine does not change
+	BytesPerStep int64   `json:"bytes_per_step"` // declared by the operations, with the experts that were really chosen; decode only
+	OfRead       float64 `json:"of_read"`        // bytes a second over plain reads, median of the rounds' ratios; decode only
+	OfMultiply   float64 `json:"of_multiply"`    // operations a second over plain multiplications; prefill only
+}
+
+// Operation is a kind of operation over a whole step.
+type Operation struct {
+	Name         string  `json:"name"`
+	Milliseconds float64 `json:"ms"`
+	Percent      float64 `json:"percent"` // of the step
+	Bytes        int64   `json:"bytes"`
+	GBPerS       float64 `json:"gb_s"`
+	OfRead       float64 `json:"of_read"`
+	TOPS         float64 `json:"tops"` // tera-operations a second; 0 where there is no matrix product
+	OfMultiply   float64 `json:"of_multiply"`
+}
+
+// Report is one run.
+type Report struct {
+	Model      string  `json:"model"`
+	Layers     int     `json:"layers"`
+	Device     string  `json:"device"`
+	Compute    string  `json:"compute"`
+	Dense      string  `json:"dense"`
+	KV         string  `json:"kv"`
+	Weights    int64   `json:"weight_bytes"`
+	DenseBytes int64   `json:"dense_cache_bytes"` // of the 8-bit copy of the dense weights, on disk and in memory; 0 without
+	ReadGBs    float64 `json:"read_gb_s"`         // best of all rounds
+	PeakTOPS   float64 `json:"vnni_tops"`         // best of all rounds, of the instruction below
+	PeakUnit   string  `json:"vnni_unit"`
+	StartS     float64 `json:"start_s"` // until the first token of a one-token prompt, weights in memory
+	Resident   int64   `json:"resident_bytes"`
+
+	Prefill []Rate `json:"prefill"`
+	Decode  []Rate `json:"decode"`
+
+	PrefillProfile []Operation `json:"prefill_profile"` // of the first prompt length
+	DecodeProfile  []Operation `json:"decode_profile"`
+	BatchProfile   []Operation `json:"batch_profile"` // of the last batch
+}
+
+// Run measures ckpt on dev. It needs memory for the weights that are already there, and for the cache of the longest measurement.
+func Run(ctx context.Context, dev engine.Device, ckpt *models.Checkpoint, o Options) (*Report, error) {
+	o = o.withDefaults()
+	gauge, ok := dev.(Gauge)
+	if !ok {
+		return nil, fmt.Errorf("%s cannot measure its own limits", dev.Name())
+	}
+	b := &run{ctx: ctx, o: o, dev: dev, gauge: gauge, ckpt: ckpt, random: rand.New(rand.NewPCG(1, 2))}
+	defer b.close()
+	if err := b.start(); err != nil {
+		return nil, err
+	}
+	for _, n := range o.Prefill {
+		if err := b.prefill(n); err != nil {
+			return nil, err
+		}
+	}
+	for _, at := range slices.Concat([]decodePoint{{1, 0}}, batchPoints(o.Batches), contextPoints(o.Contexts)) {
+		if err := b.decode(at); err != nil {
+			return nil, err
+		}
+	}
+	b.report.Resident = residentBytes()
+	return &b.report, b.close()
+}
+
+// decodePoint is one measurement of decoding.
+type decodePoint struct{ sequences, context int }
+
+func batchPoints(batches []int) (points []decodePoint) {
+	for _, n := range batches {
+		points = append(points, decodePoint{n, 0})
+	}
+	return points
+}
+
+func contextPoints(contexts []int) (points []decodePoint) {
+	for _, n := range contexts {
+		points = append(points, decodePoint{1, n})
+	}
+	return points
+}

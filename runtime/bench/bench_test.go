@@ -1,0 +1,101 @@
+package bench
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// slow is a device that computes nothing: what is held here is the counting.
+type slow struct{ steps int }
+
+type slowRegion []byte
+
+func (r slowRegion) Bytes() int64                   { return int64(len(r)) }
+func (r slowRegion) Read(at int64, b []byte) error  { copy(b, r[at:]); return nil }
+func (r slowRegion) Write(at int64, b []byte) error { copy(r[at:], b); return nil }
+func (r slowRegion) Free() error                    { return nil }
+
+func (d *slow) Name() string                                   { return "slow" }
+func (d *slow) Memory() (int64, int64)                         { return 1 << 40, 1 << 40 }
+func (d *slow) Computes() []string                             { return []string{engine.Exact} }
+func (d *slow) Alloc(n int64) (engine.Region, error)           { return make(slowRegion, n), nil }
+func (d *slow) Upload(b []byte) (engine.Region, error)         { return slowRegion(b), nil }
+func (d *slow) Compile(p *engine.Program) (engine.Step, error) { return &slowStep{d, p}, nil }
+func (d *slow) Close() error                                   { return nil }
+func (d *slow) Bandwidth([]byte) float64                       { return 1e9 }
+func (d *slow) MultiplyPeak(time.Duration) float64             { return 1e12 }
+func (d *slow) MultiplyUnit() string                           { return "none" }
+
+type slowStep struct {
+	d *slow
+	p *engine.Program
+}
+
+func (s *slowStep) Forward(*engine.Batch, []float32) error {
+	s.d.steps++
+	time.Sleep(time.Millisecond)
+	return nil
+}
+func (s *slowStep) Profile() []int64 {
+	ns := make([]int64, len(s.p.Ops))
+	for i := range ns {
+		ns[i] = 1000
+	}
+	return ns
+}
+func (s *slowStep) Profiling(bool) {}
+func (s *slowStep) Close() error   { return nil }
+
+// TestRun: rates follow the device's pace, bytes are those of one expert a layer (the taps of this device say expert 0), and the JSON has the names.
+func TestRun(t *testing.T) {
+	s := models.Spec20B()
+	s.Layers, s.Hidden, s.Intermediate, s.Vocab, s.Experts = 2, 64, 64, 4096, 8
+	ckpt, err := models.Synthetic(s, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ckpt.Close()
+	dev := &slow{}
+	r, err := Run(t.Context(), dev, ckpt, Options{Engine: engine.Options{MaxRows: 16}, Prefill: []int{40}, Batches: []int{3}, Contexts: []int{64}, Rounds: 2, Steps: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := r.Prefill[0]; p.TokensPerS > 40/0.003 || p.TokensPerS < 40 { // three steps of at least a millisecond
+		t.Errorf("prefill at %v tok/s", p.TokensPerS)
+	}
+	if len(r.Decode) != 3 || r.Decode[1].Tokens != 3 || r.Decode[2].Context != 64 {
+		t.Errorf("decode was measured at %+v", r.Decode)
+	}
+	program, err := engine.Record(s, engine.Options{MaxRows: 16}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want int64
+	for _, op := range program.Ops {
+		want += program.BytesWith(op, engine.Work{Rows: 1, LogitRows: 1, Full: 70, Window: 70}, 1)
+	}
+	if got := r.Decode[0].BytesPerStep; math.Abs(float64(got-want)) > 64 { // the taps' own few bytes
+		t.Errorf("%d bytes a token, want %d", got, want)
+	}
+	if rate, of := r.Decode[0].TokensPerS, r.Decode[0].OfRead; math.Abs(of-rate*float64(want)/1e9) > 0.2*of {
+		t.Errorf("%v of the reads at %v tok/s", of, rate)
+	}
+	flat := r.Flat()
+	for _, name := range []string{"prefill_40_tok_s", "decode_tok_s", "batch3_tok_s", "decode_at_64_tok_s", "bytes_per_token", "read_gb_s", "vnni_tops",
+		"prefill_fraction_of_vnni", "decode_fraction_of_read"} {
+		if _, ok := flat[name].(float64); !ok && name != "bytes_per_token" {
+			t.Errorf("%s is %v", name, flat[name])
+		}
+	}
+	var percent float64
+	for _, o := range r.DecodeProfile {
+		percent += o.Percent
+	}
+	if math.Abs(percent-100) > 1e-6 {
+		t.Errorf("the profile adds up to %v %%", percent)
+	}
+}
