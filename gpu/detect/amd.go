@@ -1,0 +1,325 @@
+package detect
+
+// AMD: PCI, KFD's topology in sysfs, the right to open /dev/kfd, the runtime's answers; and where there are none, rocm-smi's JSON and rocminfo.
+// KFD's facts that are easy to get wrong: local_mem_size is always 0 (memory is in mem_banks with heap_type 1 or 2); units are
+// simd_count/simd_per_cu (the array counts have slots that are fused off); name says "ip discovery"; partitions share unique_id.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// oldMEC: MI300's compute firmware below this needs HSA_NO_SCRATCH_RECLAIM=1. The number holds for gfx942 only.
+const oldMEC = 177
+
+// smallIGPU: an integrated GPU with fewer units than this is there for the desktop, and the CPU beside it is the faster one.
+const smallIGPU = 16
+
+func (r *Report) amd(ctx context.Context, m Machine, cards []pciCard) {
+	gpus, topology := kfdGPUs(m.Files)
+	var onBus []pciCard
+	for _, c := range cards {
+		if !strings.HasPrefix(c.id, "1002:") {
+			continue
+		}
+		onBus = append(onBus, c)
+		for i := range gpus {
+			if gpus[i].BDF == c.bdf {
+				gpus[i].PCI, gpus[i].KernelDriver = firstOf(gpus[i].PCI, c.id), c.driver
+			}
+		}
+	}
+	answers, err := ask(m, AMD)
+	gpus = merge(gpus, answers, AMD)
+	if err != nil {
+		r.problem(Problem{Vendor: AMD, Code: "runtime-error", Text: err.Error(), Remedy: "install or repair AMD's HIP runtime (libamdhip64); see dmesg for amdgpu"})
+	}
+	if len(gpus) == 0 {
+		gpus = r.rocmTools(ctx, m)
+	}
+	r.kfdRights(ctx, m, len(gpus) > 0 || len(onBus) > 0 || topology)
+
+	// KFD lists what compute can use. A card that only the bus shows was passed over, and the kernel's log says why.
+	for _, c := range onBus {
+		known := slices.ContainsFunc(gpus, func(g GPU) bool { return g.BDF == c.bdf })
+		chip := chipOf(c.id, 0, 0)
+		if known || len(gpus) > 0 && !topology || chip == nil || chip.Integrated {
+			continue // an integrated one that only the bus shows is the desktop's
+		}
+		g := GPU{Vendor: AMD, PCI: c.id, BDF: c.bdf, KernelDriver: c.driver, Minor: -1}
+		if topology && !r.blocked(AMD) {
+			text := lineWith(r.kernelLog(ctx, m), "skipped device "+c.id)
+			r.problem(Problem{Vendor: AMD, Code: "kfd-skipped", Text: text, Remedy: "use a slot with PCIe atomics, or newer firmware for the card"})
+			g.Reason = "the kernel's compute driver passes it over"
+		} else if c.driver != "amdgpu" && !r.blocked(AMD) {
+			r.problem(Problem{Vendor: AMD, Code: "driver-not-loaded", Text: "an AMD card is there, but the amdgpu module does not hold it",
+				Remedy: "modprobe amdgpu; install the amdgpu driver and its firmware"})
+		}
+		gpus = append(gpus, g)
+	}
+	for i := range gpus {
+		shareMemory(m.Files, &gpus[i])
+		c := chipOf(gpus[i].PCI, gpus[i].Units, gpus[i].MemoryMiB)
+		if c != nil && (c.ID == "amd-mi300x" || c.ID == "amd-mi325x") && gpus[i].MECFirmware > 0 && gpus[i].MECFirmware < oldMEC {
+			r.problem(Problem{Vendor: AMD, Code: "old-mec-firmware", Text: fmt.Sprintf("MEC firmware %d < %d", gpus[i].MECFirmware, oldMEC), Advice: true,
+				Remedy: "our own process sets HSA_NO_SCRATCH_RECLAIM=1; export it for vLLM, or update the firmware"})
+		}
+	}
+	r.GPUs = append(r.GPUs, gpus...)
+}
+
+// kfdGPUs reads the topology. The second result says that there is one at all.
+func kfdGPUs(files fs.FS) ([]GPU, bool) {
+	const root = "sys/class/kfd/kfd/topology/nodes"
+	if files == nil {
+		return nil, false
+	}
+	entries, err := fs.ReadDir(files, root)
+	if err != nil {
+		return nil, false
+	}
+	var gpus []GPU
+	for _, e := range entries {
+		node, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		dir := path.Join(root, e.Name())
+		p := properties(readText(files, dir+"/properties"))
+		if p["simd_count"] == 0 || p["gfx_target_version"] == 0 {
+			continue // a processor
+		}
+		g := GPU{Vendor: AMD, Node: node, Arch: gfxName(int(p["gfx_target_version"])), RenderMinor: int(p["drm_render_minor"]), Card: p["unique_id"],
+			Hive: p["hive_id"], BDF: kfdBDF(p["domain"], p["location_id"]), Minor: -1}
+		if id := p["device_id"]; id != 0 {
+			g.PCI = fmt.Sprintf("1002:%04x", id)
+		}
+		if per := p["simd_per_cu"]; per > 0 {
+			g.Units = int(p["simd_count"] / per)
+		}
+		if strings.HasPrefix(g.Arch, "gfx9") {
+			g.MECFirmware = int(p["fw_version"])
+		}
+		g.Integrated = p["cpu_cores_count"] > 0 || slices.Contains(integratedArchs, g.Arch)
+		g.MemoryMiB = kfdMemory(files, dir+"/mem_banks")
+		gpus = append(gpus, g)
+	}
+	slices.SortFunc(gpus, func(a, b GPU) int { return a.Node - b.Node })
+	return gpus, true
+}
+
+// properties reads lines of "name number".
+func properties(text string) map[string]uint64 {
+	p := map[string]uint64{}
+	for line := range strings.Lines(text) {
+		if f := strings.Fields(line); len(f) == 2 {
+			if n, err := strconv.ParseUint(f[1], 10, 64); err == nil {
+				p[f[0]] = n
+			}
+		}
+	}
+	return p
+}
+
+// kfdMemory sums the banks of video memory, in MiB. Heap 1 is visible to the host, heap 2 is not; both are the card's.
+func kfdMemory(files fs.FS, dir string) int {
+	entries, err := fs.ReadDir(files, dir)
+	if err != nil {
+		return 0
+	}
+	var total uint64
+	for _, e := range entries {
+		p := properties(readText(files, path.Join(dir, e.Name(), "properties")))
+		if h := p["heap_type"]; h == 1 || h == 2 {
+			total += p["size_in_bytes"]
+		}
+	}
+	return int(total >> 20)
+}
+
+// gfxName turns KFD's number into the compiler's name: 90402 is gfx942, 90010 gfx90a. Minor and step print in hex.
+func gfxName(v int) string { return fmt.Sprintf("gfx%d%x%x", v/10000, v/100%100, v%100) }
+
+// kfdBDF turns KFD's address (bus << 8 | device << 3 | function) into sysfs's.
+func kfdBDF(domain, location uint64) string {
+	if domain == 0 && location == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%04x:%02x:%02x.%d", domain, location>>8&0xff, location>>3&0x1f, location&7)
+}
+
+// shareMemory finds what an integrated GPU may use: its carve-out or the host's memory through GTT, whichever is larger, never both.
+func shareMemory(files fs.FS, g *GPU) {
+	if !g.Integrated || files == nil {
+		return
+	}
+	cards, err := fs.Glob(files, "sys/class/drm/card*/device/mem_info_gtt_total")
+	if err != nil {
+		return
+	}
+	for _, gtt := range cards {
+		dir := path.Dir(gtt)
+		if id := readText(files, dir+"/vendor") + ":" + readText(files, dir+"/device"); g.PCI != "" && strings.ReplaceAll(id, "0x", "") != g.PCI {
+			continue
+		}
+		g.GTTMiB, g.VRAMMiB = bytesMiB(readText(files, gtt)), bytesMiB(readText(files, dir+"/mem_info_vram_total"))
+		g.MemoryMiB = max(g.GTTMiB, g.VRAMMiB)
+	}
+}
+
+func bytesMiB(s string) int {
+	n, _ := strconv.ParseInt(s, 10, 64)
+	return int(n >> 20)
+}
+
+// kfdRights finds out whether this user may compute.
+func (r *Report) kfdRights(ctx context.Context, m Machine, amdHere bool) {
+	var text string
+	if m.OpenKFD != nil {
+		err := m.OpenKFD()
+		switch {
+		case err == nil || !amdHere:
+			return
+		case errors.Is(err, fs.ErrNotExist):
+			text = "Unable to open /dev/kfd read-write: No such file or directory"
+		case errors.Is(err, fs.ErrPermission):
+			text = "Unable to open /dev/kfd read-write: Permission denied"
+		default:
+			text = "Unable to open /dev/kfd read-write: " + err.Error()
+		}
+	}
+	if m.Run != nil {
+		if out, err := m.Run(ctx, "rocminfo"); err == nil && text == "" {
+			text = out.Text
+		} else if err == nil && strings.Contains(out.Text, "is not member of") {
+			text = lineWith(out.Text, "is not member of")
+		}
+	}
+	container := r.Where == "container"
+	switch {
+	case strings.Contains(text, "ROCk module is NOT loaded"):
+		r.problem(Problem{Vendor: AMD, Code: "driver-not-loaded", Text: lineWith(text, "ROCk module is NOT loaded"), Remedy: "modprobe amdgpu; install the amdgpu driver and its firmware"})
+	case strings.Contains(text, "read-write: No such file") && container:
+		r.problem(Problem{Vendor: AMD, Code: "kfd-missing", Text: lineWith(text, "Unable to open /dev/kfd"), Remedy: "docker run --device /dev/kfd --device /dev/dri"})
+	case strings.Contains(text, "is not member of"):
+		r.problem(Problem{Vendor: AMD, Code: "kfd-permission", Text: lineWith(text, "is not member of"), Remedy: "sudo usermod -aG render,video $USER, then log in again"})
+	case strings.Contains(text, "Permission denied"):
+		remedy := "sudo usermod -aG render,video $USER, then log in again"
+		if container {
+			remedy = "docker run --group-add render (or the number of /dev/kfd's group)"
+		}
+		r.problem(Problem{Vendor: AMD, Code: "kfd-permission", Text: lineWith(text, "Unable to open /dev/kfd"), Remedy: remedy})
+	case r.Where == "wsl2" && len(r.GPUs) == 0 && len(r.Problems) == 0 && !exists(m.Files, "dev/kfd"):
+		r.problem(Problem{Vendor: AMD, Code: "wsl-amd", Text: "no /dev/kfd and no /dev/dri in WSL2",
+			Remedy: "AMD's runtime reaches the card through /dev/dxg and librocdxg; older ones need HSA_ENABLE_DXG_DETECTION=1"})
+	case strings.Contains(text, "Unable to open /dev/kfd"):
+		if line := lineWith(r.kernelLog(ctx, m), "not supported in kfd"); line != "not supported in kfd" {
+			r.problem(Problem{Vendor: AMD, Code: "too-old", Text: line, Remedy: "use the CPU"})
+		} else {
+			r.problem(Problem{Vendor: AMD, Code: "kfd-error", Text: lineWith(text, "Unable to open /dev/kfd"), Remedy: "see dmesg for kfd and amdgpu"})
+		}
+	}
+}
+
+// kernelLog is dmesg where this user may read it.
+func (r *Report) kernelLog(ctx context.Context, m Machine) string {
+	if m.Run == nil {
+		return ""
+	}
+	out, err := m.Run(ctx, "dmesg")
+	if err != nil {
+		return ""
+	}
+	return out.Text
+}
+
+// rocmTools asks rocm-smi for JSON, then rocminfo.
+func (r *Report) rocmTools(ctx context.Context, m Machine) []GPU {
+	if m.Run == nil {
+		return nil
+	}
+	if out, err := m.Run(ctx, "rocm-smi", "--showproductname", "--showmeminfo", "vram", "--json"); err == nil {
+		if gpus := smiCards(out.Text); len(gpus) > 0 {
+			return gpus
+		}
+	}
+	if out, err := m.Run(ctx, "rocminfo"); err == nil {
+		return agents(out.Text)
+	}
+	return nil
+}
+
+// smiCards reads rocm-smi's JSON: an object a card, all values text.
+func smiCards(text string) []GPU {
+	var cards map[string]map[string]string
+	if json.Unmarshal([]byte(text), &cards) != nil {
+		return nil
+	}
+	var gpus []GPU
+	for _, c := range cards {
+		node, _ := strconv.Atoi(c["Node ID"])
+		g := GPU{Vendor: AMD, Name: c["Card Series"], Node: node, Arch: c["GFX Version"], MemoryMiB: bytesMiB(c["VRAM Total Memory (B)"]), Minor: -1}
+		if id, ok := strings.CutPrefix(c["Card Model"], "0x"); ok {
+			g.PCI = "1002:" + strings.ToLower(id)
+		}
+		g.Integrated = slices.Contains(integratedArchs, g.Arch)
+		gpus = append(gpus, g)
+	}
+	slices.SortFunc(gpus, func(a, b GPU) int { return a.Node - b.Node })
+	return gpus
+}
+
+var agentNumber = regexp.MustCompile(`^\d+`)
+
+// agents reads rocminfo's list of agents: "Key:   value" lines, an agent from each "Name:".
+func agents(text string) []GPU {
+	var gpus []GPU
+	var g GPU
+	var device string
+	end := func() {
+		if strings.HasPrefix(g.Arch, "gfx") && (device == "GPU" || device == "") {
+			gpus = append(gpus, g)
+		}
+		g, device = GPU{Vendor: AMD, Minor: -1}, ""
+	}
+	end()
+	for line := range strings.Lines(text) {
+		key, value, ok := strings.Cut(strings.TrimSpace(line), ":")
+		if !ok {
+			continue
+		}
+		value = strings.TrimSpace(value)
+		n, _ := strconv.Atoi(agentNumber.FindString(value))
+		switch key {
+		case "Name":
+			if strings.HasPrefix(value, "amdgcn-") {
+				continue // the instruction set of the agent above
+			}
+			end()
+			g.Arch = value
+		case "Marketing Name":
+			g.Name = value
+		case "Device Type":
+			device = value
+		case "Node":
+			g.Node = n
+		case "Chip ID":
+			g.PCI = fmt.Sprintf("1002:%04x", n)
+		case "BDFID":
+			g.BDF = kfdBDF(0, uint64(n))
+		case "Compute Unit":
+			g.Units = n
+		}
+		g.Integrated = slices.Contains(integratedArchs, g.Arch)
+	}
+	end()
+	return gpus
+}

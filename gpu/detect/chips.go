@@ -1,0 +1,100 @@
+package detect
+
+// The chips that this version knows: what a card's PCI id or name says about it before any driver is asked. chips.json holds published and
+// recorded figures, one object a product; a figure that stands in from_memory was found in no second place and is shown with that remark.
+// What must stay true: nothing here decides how much memory may be used; that is asked of the driver. A chip that is not in the list is no error.
+
+import (
+	_ "embed"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+)
+
+//go:embed chips.json
+var chipsJSON []byte
+
+// Chip is one product. Rates are dense; 0 means that the chip has no such unit or that the figure is not known.
+type Chip struct {
+	ID         string   `json:"id"`
+	Vendor     string   `json:"vendor"`
+	PCI        []string `json:"pci"` // "10de:2335"
+	Names      []string `json:"names"`
+	Arch       string   `json:"arch"`          // "sm_90", "gfx942"
+	MemoryMiB  int      `json:"memory_mib"`    // as the driver prints it
+	Units      int      `json:"units"`         // SMs or CUs
+	Bandwidth  float64  `json:"bandwidth_gbs"` // 10^9 byte/s
+	BF16       float64  `json:"bf16_tflops"`   // 10^12/s, float32 accumulation
+	Int8       float64  `json:"int8_tops"`     // 10^12/s
+	FP8        float64  `json:"fp8_tflops"`    // 10^12/s
+	FP4        float64  `json:"fp4_tflops"`    // 10^12/s
+	Shared     int      `json:"shared_bytes"`  // the most shared memory a block may ask for
+	L2         int64    `json:"l2_bytes"`      // bytes
+	PeerLink   string   `json:"peer_link"`     // "nvlink", "xgmi", ...; "": PCIe
+	PeerGBs    float64  `json:"peer_gbs"`      // both directions together, 10^9 byte/s
+	Integrated bool     `json:"integrated"`    // shares the host's memory
+	FromMemory []string `json:"from_memory"`   // fields that no second source confirms
+}
+
+// Chips lists every chip this version knows.
+var Chips = sync.OnceValue(func() []Chip {
+	var chips []Chip
+	if err := json.Unmarshal(chipsJSON, &chips); err != nil {
+		panic("gpu/detect: chips.json: " + err.Error()) // embedded at build time and parsed in the tests
+	}
+	return chips
+})
+
+// chipOf finds the product of a PCI id ("10de:2335"). Several products may share an id: units, then memory, tell them apart; nil where the id is
+// unknown.
+func chipOf(pci string, units, memoryMiB int) *Chip {
+	var best *Chip
+	bestScore := -1
+	for i := range Chips() {
+		c := &Chips()[i]
+		if !slices.Contains(c.PCI, strings.ToLower(pci)) {
+			continue
+		}
+		score := 0
+		if units != 0 && c.Units == units {
+			score += 2
+		}
+		if memoryMiB != 0 && c.MemoryMiB != 0 && near(memoryMiB, c.MemoryMiB) {
+			score++
+		}
+		if score > bestScore {
+			best, bestScore = c, score
+		}
+	}
+	return best
+}
+
+// chipNamed finds the product that a driver calls by name. Where several carry one name, the memory decides.
+func chipNamed(name string, memoryMiB int) *Chip {
+	var found *Chip
+	for i := range Chips() {
+		c := &Chips()[i]
+		if !slices.ContainsFunc(c.Names, func(n string) bool { return strings.EqualFold(n, name) }) {
+			continue
+		}
+		if found == nil || memoryMiB != 0 && near(memoryMiB, c.MemoryMiB) {
+			found = c
+		}
+	}
+	return found
+}
+
+// near says whether two memory figures can be of one product: drivers and firmware keep up to a twentieth for themselves.
+func near(a, b int) bool { return a*20 > b*19 && b*20 > a*19 }
+
+// integratedArchs are the AMD architectures that exist only inside processors.
+var integratedArchs = []string{"gfx902", "gfx90c", "gfx1013", "gfx1033", "gfx1035", "gfx1036", "gfx1037", "gfx1103", "gfx1150", "gfx1151", "gfx1152", "gfx1153"}
+
+// nameFor is the catalogue's variant of a product with several: the i-th name belongs to the i-th PCI id where there are as many.
+func (c *Chip) nameFor(pci string) string {
+	if i := slices.Index(c.PCI, strings.ToLower(pci)); i > 0 && len(c.Names) == len(c.PCI) {
+		return c.Names[i]
+	}
+	return c.Names[0]
+}

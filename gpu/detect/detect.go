@@ -1,0 +1,229 @@
+// Package detect says which GPUs are in this machine, what they can do, and in one sentence why one is not used.
+//
+// Two stages. First the machine's own files: PCI, the NVIDIA module's /proc, AMD's KFD topology; nothing is loaded and nothing can hang. Then the
+// driver's answers, which the caller brings (Ask), because opening a driver is gpu/driver's work. Where a driver cannot be asked, the vendor's
+// own tools explain why (Run).
+//
+// What must stay true: no table made for people is ever parsed; a missing or odd file is not an error but a fact less; the most precise evidence
+// wins (driver, then the module's files, then PCI with the catalogue); two cards of one kind are never expected to be equal.
+package detect
+
+import (
+	"context"
+	"io/fs"
+	"strings"
+)
+
+// Vendors.
+const (
+	NVIDIA = "nvidia"
+	AMD    = "amd"
+)
+
+// GPU is one device as programs can use it: a card, or a partition of one.
+type GPU struct {
+	Vendor       string `json:"vendor"`
+	Name         string `json:"name,omitempty"`
+	PCI          string `json:"pci,omitempty"`           // "10de:2335"
+	BDF          string `json:"bdf,omitempty"`           // "0000:1b:00.0"
+	Arch         string `json:"arch,omitempty"`          // "sm_90", "gfx942"
+	MemoryMiB    int    `json:"memory_mib,omitempty"`    // what the device has; 0: not known from here
+	FreeMiB      int    `json:"free_mib,omitempty"`      // what was free of it when it was asked
+	Units        int    `json:"units,omitempty"`         // SMs or CUs
+	Integrated   bool   `json:"integrated,omitempty"`    // shares the host's memory
+	MIG          bool   `json:"mig,omitempty"`           // cut into instances
+	KernelDriver string `json:"kernel_driver,omitempty"` // the module that holds the PCI device
+	Minor        int    `json:"-"`                       // NVIDIA's device minor, -1
+	Node         int    `json:"kfd_node,omitempty"`      // KFD's node, 0: none
+	RenderMinor  int    `json:"render_minor,omitempty"`
+	Card         uint64 `json:"card,omitempty"` // equal on the partitions of one card; 0: not known
+	Hive         uint64 `json:"hive,omitempty"` // equal on cards that are linked directly
+	MECFirmware  int    `json:"mec_firmware,omitempty"`
+	VRAMMiB      int    `json:"vram_mib,omitempty"` // of an integrated GPU: its own part of the memory,
+	GTTMiB       int    `json:"gtt_mib,omitempty"`  // and what it may use of the host's. Never add the two.
+	Usable       bool   `json:"usable"`
+	Reason       string `json:"reason,omitempty"` // why it is not usable
+	Chip         *Chip  `json:"-"`                // the catalogue's entry, nil when unknown
+}
+
+// Problem is what keeps GPUs from being used, or from being used well.
+type Problem struct {
+	Vendor string `json:"vendor"`
+	Code   string `json:"code"`
+	Text   string `json:"text"`   // what was found, in the machine's own words where it has any
+	Remedy string `json:"remedy"` // what to do about it
+	// Advice marks a problem that does not keep the GPU from being used.
+	Advice bool `json:"advice,omitempty"`
+}
+
+// Report is the result.
+type Report struct {
+	Where         string    `json:"where"` // "linux", "wsl2", "container", "windows", "darwin"
+	DriverVersion string    `json:"nvidia_driver,omitempty"`
+	OpenModule    bool      `json:"nvidia_open_module,omitempty"`
+	GPUs          []GPU     `json:"gpus"`
+	Problems      []Problem `json:"problems,omitempty"`
+}
+
+// Answer is what a driver says of one device.
+type Answer struct {
+	Name      string
+	BDF       string // "" where the driver does not tell
+	PCI       string
+	Arch      string
+	MemoryMiB int
+	FreeMiB   int
+	Units     int
+	MIG       bool
+}
+
+// Output is what a program printed, and its exit status.
+type Output struct {
+	Text string
+	Exit int
+}
+
+// Machine is where detection looks. Every part may be missing.
+type Machine struct {
+	Files fs.FS  // rooted at /: sys, proc, dev
+	Where string // "": found out from Files
+	// Ask asks a vendor's driver. An error is the driver's own; nil, nil means that there is no driver to ask.
+	Ask func(vendor string) ([]Answer, error)
+	// OpenKFD opens /dev/kfd for reading and writing and closes it again.
+	OpenKFD func() error
+	// Run runs one of the vendors' tools and waits no longer than the context allows. Its error means that the tool could not be started.
+	Run func(ctx context.Context, name string, args ...string) (Output, error)
+}
+
+// Detect looks at a machine.
+func Detect(ctx context.Context, m Machine) Report {
+	r := Report{Where: m.Where}
+	if r.Where == "" {
+		r.Where = where(m.Files)
+	}
+	cards := pciCards(m.Files)
+	r.nvidia(ctx, m, cards)
+	r.amd(ctx, m, cards)
+	for i := range r.GPUs {
+		r.GPUs[i].fill()
+	}
+	r.judge()
+	return r
+}
+
+// Usable lists the GPUs that can be used.
+func (r Report) Usable() []GPU {
+	var usable []GPU
+	for _, g := range r.GPUs {
+		if g.Usable {
+			usable = append(usable, g)
+		}
+	}
+	return usable
+}
+
+// Why is one sentence on why no GPU is used, "" when one can be or when there is none to speak of.
+func (r Report) Why() string {
+	if len(r.Usable()) > 0 {
+		return ""
+	}
+	for _, p := range r.Problems {
+		if !p.Advice {
+			return p.Text + ": " + p.Remedy
+		}
+	}
+	for _, g := range r.GPUs {
+		if g.Reason != "" {
+			return firstOf(g.Name, g.PCI) + ": " + g.Reason
+		}
+	}
+	return ""
+}
+
+// Environment is what our own process must set before it opens AMD's runtime.
+func (r Report) Environment() map[string]string {
+	for _, g := range r.GPUs {
+		if g.Arch == "gfx942" && g.MECFirmware > 0 && g.MECFirmware < oldMEC {
+			return map[string]string{"HSA_NO_SCRATCH_RECLAIM": "1"}
+		}
+	}
+	return nil
+}
+
+// problem notes a problem once.
+func (r *Report) problem(p Problem) {
+	for _, have := range r.Problems {
+		if have.Code == p.Code && have.Vendor == p.Vendor {
+			return
+		}
+	}
+	r.Problems = append(r.Problems, p)
+}
+
+// fill adds what the catalogue knows to what was seen.
+func (g *GPU) fill() {
+	if g.PCI != "" {
+		g.Chip = chipOf(g.PCI, g.Units, g.MemoryMiB)
+	}
+	if g.Chip == nil && g.Name != "" {
+		g.Chip = chipNamed(g.Name, g.MemoryMiB)
+	}
+	c := g.Chip
+	if c == nil {
+		return
+	}
+	g.Arch = firstOf(g.Arch, c.Arch)
+	if g.PCI == "" && len(c.PCI) > 0 {
+		g.PCI = c.PCI[0]
+	}
+	if g.Name == "" {
+		g.Name = c.nameFor(g.PCI)
+	}
+	if g.Units == 0 {
+		g.Units = c.Units
+	}
+	g.Integrated = g.Integrated || c.Integrated
+}
+
+func firstOf(texts ...string) string {
+	for _, s := range texts {
+		if s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// where tells Windows' Linux and containers from a plain Linux.
+func where(files fs.FS) string {
+	if files == nil {
+		return ""
+	}
+	if v := strings.ToLower(readText(files, "proc/version")); strings.Contains(v, "microsoft") || exists(files, "dev/dxg") {
+		return "wsl2"
+	}
+	if exists(files, ".dockerenv") || exists(files, "run/.containerenv") {
+		return "container"
+	}
+	return "linux"
+}
+
+func exists(files fs.FS, name string) bool {
+	if files == nil {
+		return false
+	}
+	_, err := fs.Stat(files, name)
+	return err == nil
+}
+
+// readText is a small file's text without the space around it, "" when it cannot be read.
+func readText(files fs.FS, name string) string {
+	if files == nil {
+		return ""
+	}
+	b, err := fs.ReadFile(files, name)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}

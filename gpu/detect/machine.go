@@ -1,0 +1,71 @@
+package detect
+
+// This machine: its files, its tools and the right to open AMD's device. Nothing here takes longer than toolTime a tool, because a tool of a broken
+// driver may hang.
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"runtime"
+	"time"
+)
+
+// toolTime is how long one of the vendors' tools may take.
+const toolTime = 10 * time.Second
+
+// toolBytes is how much of its output is read.
+const toolBytes = 4 << 20
+
+// Here is the machine that this process runs on. ask brings the drivers' answers and may be nil.
+func Here(ask func(vendor string) ([]Answer, error)) Machine {
+	m := Machine{Ask: ask, Run: runTool}
+	if runtime.GOOS == "linux" {
+		m.Files, m.OpenKFD = os.DirFS("/"), openKFD
+	} else {
+		m.Where = runtime.GOOS
+	}
+	return m
+}
+
+func openKFD() error {
+	f, err := os.OpenFile("/dev/kfd", os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// runTool runs a program without a terminal and without our environment's say in its language.
+func runTool(ctx context.Context, name string, args ...string) (Output, error) {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return Output{}, fs.ErrNotExist
+	}
+	ctx, cancel := context.WithTimeout(ctx, toolTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	cmd.WaitDelay = time.Second
+	var out bounded
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err = cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return Output{}, err
+	}
+	return Output{Text: out.String(), Exit: cmd.ProcessState.ExitCode()}, nil
+}
+
+// bounded keeps the first toolBytes and forgets the rest.
+type bounded struct{ bytes.Buffer }
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if room := toolBytes - b.Len(); room > 0 {
+		b.Buffer.Write(p[:min(room, len(p))])
+	}
+	return len(p), nil
+}

@@ -1,0 +1,300 @@
+package detect
+
+// NVIDIA: PCI, /proc/driver/nvidia, the driver's answers; and where there are none, nvidia-smi's queries (never its table).
+
+import (
+	"bufio"
+	"context"
+	"encoding/csv"
+	"io/fs"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// smiQuery is what nvidia-smi is asked; the names are those of its help text.
+const smiQuery = "index,name,pci.bus_id,pci.device_id,memory.total,memory.free,driver_version,compute_cap,mig.mode.current"
+
+func (r *Report) nvidia(ctx context.Context, m Machine, cards []pciCard) {
+	var gpus []GPU
+	for _, c := range cards {
+		if strings.HasPrefix(c.id, "10de:") {
+			gpus = append(gpus, GPU{Vendor: NVIDIA, PCI: c.id, BDF: c.bdf, KernelDriver: c.driver, Minor: -1})
+		}
+	}
+	r.DriverVersion, r.OpenModule = moduleVersion(readText(m.Files, "proc/driver/nvidia/version"))
+	gpus = moduleGPUs(m.Files, gpus)
+
+	answers, err := ask(m, NVIDIA)
+	if err != nil {
+		r.nvidiaText(err.Error(), 0)
+	}
+	if len(answers) == 0 {
+		answers = r.nvidiaTools(ctx, m)
+	}
+	loaded := len(answers) > 0 || r.DriverVersion != "" || exists(m.Files, "proc/driver/nvidia/gpus")
+	gpus = merge(gpus, answers, NVIDIA)
+	if len(gpus) > 0 && !loaded && !r.blocked(NVIDIA) {
+		nouveau := false
+		for _, g := range gpus {
+			nouveau = nouveau || g.KernelDriver == "nouveau"
+		}
+		if nouveau {
+			r.problem(Problem{Vendor: NVIDIA, Code: "no-driver", Text: "nouveau is in use and cannot run CUDA", Remedy: "install NVIDIA's driver"})
+		} else {
+			r.problem(Problem{Vendor: NVIDIA, Code: "driver-not-loaded", Text: "an NVIDIA card is there, but NVIDIA's kernel module is not loaded",
+				Remedy: "modprobe nvidia; if that fails the module was not built for this kernel, or Secure Boot refuses it"})
+		}
+	}
+	for _, g := range gpus {
+		if g.MIG {
+			r.problem(Problem{Vendor: NVIDIA, Code: "mig", Text: "MIG mode is Enabled on " + firstOf(g.Name, g.BDF),
+				Remedy: "choose an instance with CUDA_VISIBLE_DEVICES=MIG-<uuid>, or turn MIG off"})
+		}
+	}
+	r.GPUs = append(r.GPUs, gpus...)
+}
+
+// ask asks a driver when there is one to ask.
+func ask(m Machine, vendor string) ([]Answer, error) {
+	if m.Ask == nil {
+		return nil, nil
+	}
+	return m.Ask(vendor)
+}
+
+// merge lays a driver's answers over the cards that PCI showed: by address, else in order among the cards of the same kind. An answer that fits no
+// card is a card that PCI does not show (WSL, some containers).
+func merge(gpus []GPU, answers []Answer, vendor string) []GPU {
+	used := make([]bool, len(gpus))
+	find := func(a Answer) int {
+		for i, g := range gpus {
+			if !used[i] && a.BDF != "" && g.BDF == a.BDF {
+				return i
+			}
+		}
+		for i, g := range gpus {
+			if used[i] {
+				continue
+			}
+			c := chipNamed(a.Name, a.MemoryMiB)
+			if a.PCI != "" && a.PCI == g.PCI || c != nil && c == chipOf(g.PCI, a.Units, a.MemoryMiB) {
+				return i
+			}
+		}
+		return -1
+	}
+	place := make([]int, len(answers))
+	for i, a := range answers { // addresses first, so that an exact match is never taken by a likely one
+		place[i] = -1
+		for j, g := range gpus {
+			if !used[j] && a.BDF != "" && g.BDF == a.BDF {
+				place[i], used[j] = j, true
+				break
+			}
+		}
+	}
+	for i, a := range answers {
+		at := place[i]
+		if at < 0 {
+			if at = find(a); at < 0 {
+				gpus = append(gpus, GPU{Vendor: vendor, Minor: -1})
+				used = append(used, true)
+				at = len(gpus) - 1
+			}
+			used[at] = true
+		}
+		g := &gpus[at]
+		g.Name, g.PCI, g.BDF = firstOf(a.Name, g.Name), firstOf(a.PCI, g.PCI), firstOf(a.BDF, g.BDF)
+		g.Arch = firstOf(a.Arch, g.Arch)
+		g.MIG = g.MIG || a.MIG
+		if a.MemoryMiB > 0 {
+			g.MemoryMiB = a.MemoryMiB
+		}
+		g.FreeMiB = a.FreeMiB
+		if a.Units > 0 {
+			g.Units = a.Units
+		}
+	}
+	return gpus
+}
+
+var versionField = regexp.MustCompile(`\b\d{3,}\.\d+(\.\d+)?\b`)
+
+// moduleVersion reads /proc/driver/nvidia/version, which differs between the closed, the open and Tegra's module.
+func moduleVersion(text string) (version string, open bool) {
+	line, _, _ := strings.Cut(text, "\n")
+	if !strings.HasPrefix(line, "NVRM version:") {
+		return "", false
+	}
+	return versionField.FindString(line), strings.Contains(line, "Open Kernel Module")
+}
+
+// moduleGPUs adds what /proc/driver/nvidia/gpus says: names and minors.
+func moduleGPUs(files fs.FS, gpus []GPU) []GPU {
+	const root = "proc/driver/nvidia/gpus"
+	if files == nil {
+		return gpus
+	}
+	entries, err := fs.ReadDir(files, root)
+	if err != nil {
+		return gpus
+	}
+	for _, e := range entries {
+		g := GPU{Vendor: NVIDIA, BDF: strings.ToLower(e.Name()), Minor: -1}
+		at := -1
+		for i := range gpus {
+			if gpus[i].BDF == g.BDF {
+				at = i
+			}
+		}
+		if at < 0 {
+			gpus, at = append(gpus, g), len(gpus)
+		}
+		for line := range strings.Lines(readText(files, path.Join(root, e.Name(), "information"))) {
+			key, value, _ := strings.Cut(line, ":")
+			value = strings.TrimSpace(value)
+			switch strings.TrimSpace(key) {
+			case "Model":
+				gpus[at].Name = value
+			case "Device Minor":
+				if n, err := strconv.Atoi(value); err == nil {
+					gpus[at].Minor = n
+				}
+			}
+		}
+	}
+	return gpus
+}
+
+// nvidiaTools asks nvidia-smi, and notes as a problem what it answers instead of a list.
+func (r *Report) nvidiaTools(ctx context.Context, m Machine) []Answer {
+	if m.Run == nil {
+		return nil
+	}
+	out, err := m.Run(ctx, "nvidia-smi", "--query-gpu="+smiQuery, "--format=csv")
+	if err != nil {
+		return nil
+	}
+	answers := smiAnswers(out.Text)
+	if len(answers) == 0 {
+		r.nvidiaText(out.Text, out.Exit)
+	}
+	return answers
+}
+
+// smiAnswers reads the CSV of nvidia-smi's query by its header. "[N/A]" and "Not Supported" are values that are not known.
+func smiAnswers(text string) []Answer {
+	rd := csv.NewReader(strings.NewReader(text))
+	rd.FieldsPerRecord = -1
+	rd.TrimLeadingSpace = true
+	rd.LazyQuotes = true
+	rows, err := rd.ReadAll()
+	if err != nil || len(rows) < 2 {
+		return nil
+	}
+	column := map[string]int{}
+	for i, h := range rows[0] {
+		name, _, _ := strings.Cut(strings.TrimSpace(h), " [")
+		column[name] = i
+	}
+	if _, ok := column["name"]; !ok {
+		return nil
+	}
+	var answers []Answer
+	for _, row := range rows[1:] {
+		field := func(name string) string {
+			i, ok := column[name]
+			if !ok || i >= len(row) {
+				return ""
+			}
+			v := strings.TrimSpace(row[i])
+			if strings.HasPrefix(v, "[") || v == "Not Supported" || v == "N/A" {
+				return ""
+			}
+			return v
+		}
+		a := Answer{Name: field("name"), BDF: normalBDF(field("pci.bus_id")), MemoryMiB: mebibytes(field("memory.total")),
+			FreeMiB: mebibytes(field("memory.free")), MIG: field("mig.mode.current") == "Enabled"}
+		if id := strings.ToLower(field("pci.device_id")); len(id) == len("0x232110de") { // device, then vendor
+			a.PCI = id[6:] + ":" + id[2:6]
+		}
+		if cc := field("compute_cap"); cc != "" {
+			a.Arch = "sm_" + strings.ReplaceAll(cc, ".", "")
+		}
+		if used := field("memory.used"); a.FreeMiB == 0 && used != "" && a.MemoryMiB > 0 {
+			a.FreeMiB = a.MemoryMiB - mebibytes(used)
+		}
+		answers = append(answers, a)
+	}
+	return answers
+}
+
+// mebibytes reads "81559 MiB".
+func mebibytes(s string) int {
+	n, _ := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(s, "MiB")))
+	return n
+}
+
+// saying is a sentence of NVIDIA's tools or driver, and what it means.
+type saying struct{ words, code, remedy string }
+
+var nvidiaSayings = []saying{
+	{"couldn't communicate with the NVIDIA driver", "driver-not-loaded", "modprobe nvidia; if that fails the module was not built for this kernel, or Secure Boot refuses it"},
+	{"Driver/library version mismatch", "version-mismatch", "reboot, or unload and reload the nvidia modules: an upgrade replaced the libraries under a running module"},
+	{"GPU is lost", "gpu-lost", "reboot; reseat the card, check power and heat"},
+	{"Unable to determine the device handle", "gpu-lost", "reboot; reseat the card, check power and heat"},
+	{"Failed to initialize NVML", "nvml-error", "in a container: restart it, or fix the cgroup rules for /dev/nvidia*; on a host: check the rights of /dev/nvidia* and dmesg"},
+	{"SYSTEM_NOT_READY", "fabric-not-ready", "start nvidia-fabricmanager (the driver's own version) and wait until nvidia-smi -q shows Fabric State: Completed"},
+	{"No devices were found", "no-devices", "look into dmesg for NVRM: Xid, check power cables; the card may be too old for this driver, or held by vfio-pci"},
+}
+
+var busID = regexp.MustCompile(`GPU ?([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9])`)
+
+// nvidiaText finds the meaning of a tool's or the driver's words.
+func (r *Report) nvidiaText(text string, exit int) {
+	for _, s := range nvidiaSayings {
+		if !strings.Contains(text, s.words) {
+			continue
+		}
+		remedy := s.remedy
+		if s.code == "driver-not-loaded" && r.Where == "wsl2" {
+			remedy = "install or update NVIDIA's driver on Windows (not inside WSL), then wsl --shutdown"
+		}
+		r.problem(Problem{Vendor: NVIDIA, Code: s.code, Text: lineWith(text, s.words), Remedy: remedy})
+		if m := busID.FindStringSubmatch(text); m != nil && s.code == "gpu-lost" {
+			r.GPUs = append(r.GPUs, GPU{Vendor: NVIDIA, BDF: normalBDF(m[1]), Minor: -1, Reason: "it fell off the bus"})
+		}
+		return
+	}
+	if exit != 0 {
+		r.problem(Problem{Vendor: NVIDIA, Code: "unknown", Text: "nvidia-smi fails: " + firstLine(text), Remedy: "see dmesg"})
+	}
+}
+
+// lineWith is the line of a text that holds words, without the rest.
+func lineWith(text, words string) string {
+	sc := bufio.NewScanner(strings.NewReader(text))
+	for sc.Scan() {
+		if strings.Contains(sc.Text(), words) {
+			return strings.TrimSpace(sc.Text())
+		}
+	}
+	return words
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return line
+}
+
+// blocked says whether a vendor's GPUs are known not to work.
+func (r *Report) blocked(vendor string) bool {
+	for _, p := range r.Problems {
+		if p.Vendor == vendor && !p.Advice {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,155 @@
+package detect
+
+// The readers of outside text on their own: what they make of odd input, and that no input breaks them.
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+func TestModuleVersion(t *testing.T) {
+	for text, want := range map[string]string{
+		"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  595.84  Release Build":      "595.84",
+		"NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.173.02  Tue Jun 23 08:38:17 UTC": "580.173.02",
+		"NVRM version: NVIDIA UNIX Open Kernel Module for aarch64  540.4.0  Release Build":    "540.4.0",
+		"something else 555.1": "",
+		"":                     "",
+	} {
+		if got, _ := moduleVersion(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	for v, want := range map[int]string{90010: "gfx90a", 90402: "gfx942", 90500: "gfx950", 100300: "gfx1030", 110000: "gfx1100", 110501: "gfx1151", 120001: "gfx1201"} {
+		if got := gfxName(v); got != want {
+			t.Errorf("%d: %s, want %s", v, got, want)
+		}
+	}
+	for in, want := range map[string]string{"00000000:0E:00.0": "0000:0e:00.0", "0000000F:01:00.0": "000f:01:00.0", "0009:01:00.0": "0009:01:00.0", "": "", "x": "x"} {
+		if got := normalBDF(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+	if got := kfdBDF(0, 34304); got != "0000:86:00.0" {
+		t.Error(got)
+	}
+	for in, want := range map[string]int{"sm_90a": 90, "sm_121": 121, "gfx942": 0, "": 0, "sm_x": 0} {
+		if got := smOf(in); got != want {
+			t.Errorf("%q: %d, want %d", in, got, want)
+		}
+	}
+}
+
+// The list of chips says what the recorded figures say, and nothing is lost on the way.
+func TestChipsAgreeWithTheirSource(t *testing.T) {
+	b, err := os.ReadFile("testdata/gpus.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var source struct {
+		GPUs []map[string]json.RawMessage `json:"gpus"`
+	}
+	if err := json.Unmarshal(b, &source); err != nil {
+		t.Fatal(err)
+	}
+	if len(source.GPUs) != len(Chips()) {
+		t.Fatalf("%d chips, the source has %d", len(Chips()), len(source.GPUs))
+	}
+	for i, g := range source.GPUs {
+		c := Chips()[i]
+		figure := func(name string, got float64) {
+			var f struct {
+				Value   *float64 `json:"value"`
+				Sources []string `json:"sources"`
+			}
+			if err := json.Unmarshal(g[name], &f); err != nil {
+				t.Fatalf("%s: %s: %v", c.ID, name, err)
+			}
+			if want := f.Value; want != nil && *want != got || want == nil && got != 0 {
+				t.Errorf("%s: %s is %v, the source says %v", c.ID, name, got, want)
+			}
+		}
+		figure("memory_mib", float64(c.MemoryMiB))
+		figure("units", float64(c.Units))
+		figure("bandwidth_gbs", c.Bandwidth)
+		figure("bf16_tflops", c.BF16)
+		figure("int8_tops", c.Int8)
+		figure("fp8_tflops", c.FP8)
+		figure("fp4_tflops", c.FP4)
+		figure("shared_per_block_optin_bytes", float64(c.Shared))
+		figure("l2_bytes", float64(c.L2))
+		if len(c.PCI) == 0 || len(c.Names) == 0 || c.Arch == "" {
+			t.Errorf("%s lacks ids, names or an architecture", c.ID)
+		}
+	}
+}
+
+// One id, several products: units and memory decide.
+func TestSharedIDs(t *testing.T) {
+	if c := chipOf("1002:744c", 96, 0); c == nil || c.ID != "amd-rx-7900-xtx" {
+		t.Errorf("%+v", c)
+	}
+	if c := chipOf("1002:744c", 84, 20464); c == nil || c.ID != "amd-rx-7900-xt" {
+		t.Errorf("%+v", c)
+	}
+	if c := chipOf("10de:ffff", 0, 0); c != nil {
+		t.Errorf("%+v", c)
+	}
+}
+
+// Nothing there at all: no GPUs, no problem, no sentence.
+func TestEmptyMachine(t *testing.T) {
+	for _, m := range []Machine{{}, {Files: fstest.MapFS{}}, {Where: "windows"}} {
+		if r := Detect(t.Context(), m); len(r.GPUs) > 0 || len(r.Problems) > 0 || r.Why() != "" {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// This machine, whatever it is: detection ends and says why where no GPU is used.
+func TestHere(t *testing.T) {
+	r := Detect(t.Context(), Here(nil))
+	if r.Where == "" {
+		t.Error("where?")
+	}
+	for _, g := range r.GPUs {
+		if !g.Usable && g.Reason == "" {
+			t.Errorf("%+v is not used and nothing says why", g)
+		}
+	}
+}
+
+func FuzzDetect(f *testing.F) {
+	f.Add("index, name, memory.total [MiB]\n0, NVIDIA H200, 143771 MiB", "  Name: gfx942\n  Chip ID: 29857(0x74a1)\n  BDFID: 9728", `{"card0":{"Card Model":"0x744c"}}`,
+		"simd_count 1216\ngfx_target_version 90402\nsimd_per_cu 4\nlocation_id 9728", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.173.02")
+	f.Add("No devices were found", "ROCk module is NOT loaded", "", "simd_count 4", "x")
+	f.Fuzz(func(t *testing.T, smi, rocminfo, rocm, properties, version string) {
+		for _, text := range []string{smi, rocminfo, rocm} {
+			smiAnswers(text)
+			agents(text)
+			smiCards(text)
+		}
+		files := fstest.MapFS{
+			"proc/driver/nvidia/version":                                   {Data: []byte(version)},
+			"proc/driver/nvidia/gpus/0000:01:00.0/information":             {Data: []byte(smi)},
+			"sys/class/kfd/kfd/topology/nodes/1/properties":                {Data: []byte(properties)},
+			"sys/class/kfd/kfd/topology/nodes/1/mem_banks/0/properties":    {Data: []byte(properties)},
+			"sys/bus/pci/devices/0000:01:00.0/vendor":                      {Data: []byte("0x10de")},
+			"sys/bus/pci/devices/0000:01:00.0/class":                       {Data: []byte("0x030000")},
+			"sys/bus/pci/devices/0000:01:00.0/device":                      {Data: []byte(rocm)},
+			"sys/class/drm/card0/device/mem_info_gtt_total":                {Data: []byte(version)},
+			"sys/bus/pci/devices/" + strings.Repeat("0", 4) + ":02/vendor": {Data: []byte("0x1002")},
+		}
+		r := Detect(t.Context(), Machine{Files: files})
+		for _, g := range r.GPUs {
+			if !g.Usable && g.Reason == "" {
+				t.Errorf("%+v is not used and nothing says why", g)
+			}
+		}
+	})
+}
