@@ -6,18 +6,12 @@
 package cli
 
 import (
-	"bufio"
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/models"
-	"github.com/ossrun/ossrun/models/hub"
-	"github.com/ossrun/ossrun/models/store"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/session"
@@ -32,6 +26,9 @@ func loadModel(c *cli.Context, t Terminal, ask bool, chosen func()) (*session.Mo
 	}
 	found, err := chooseModel(c, t, dev, ask)
 	if err != nil {
+		return nil, errors.Join(err, dev.Close())
+	}
+	if found, err = ready(c.Context, t, dev, found); err != nil {
 		return nil, errors.Join(err, dev.Close())
 	}
 	chosen()
@@ -80,56 +77,4 @@ func chooseModel(c *cli.Context, t Terminal, dev engine.Device, ask bool) (model
 		return demo, nil
 	}
 	return offer(c.Context, t, free, demo)
-}
-
-// offer asks a person what to do when no model is here, and downloads one if that is wanted.
-func offer(ctx context.Context, t Terminal, free int64, demo models.Found) (models.Found, error) {
-	client := hub.FromEnvironment()
-	defer client.Close()
-	if client.Offline {
-		fmt.Fprintln(t.Err, "ossrun: no gpt-oss model is on this machine and HF_HUB_OFFLINE forbids to fetch one, so the tiny built-in demo answers")
-		return demo, nil
-	}
-	e, _ := models.Lookup("20b")
-	fmt.Fprintf(t.Out, "No gpt-oss model is on this machine yet.\n\n")
-	fmt.Fprintf(t.Out, "  1  download %s: %.1f GB into %s, about %s at 100 Mbit/s\n", e.Spec.Name, float64(e.DownloadBytes)/1e9, cacheRoot(),
-		minutes(float64(e.DownloadBytes)*8/100e6))
-	if free < e.DownloadBytes {
-		fmt.Fprintf(t.Out, "     (it will not fit: %.1f GB of memory are free)\n", float64(free)/1e9)
-	}
-	fmt.Fprintf(t.Out, "  2  talk to the built-in demo: tiny, knows a little about ossrun\n\nChoose 1 or 2 [2]: ")
-	line, err := bufio.NewReader(t.In).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return models.Found{}, err
-	}
-	switch strings.TrimSpace(line) {
-	case "1":
-		target, err := models.ParseTarget(e.ID)
-		if err != nil {
-			return models.Found{}, err
-		}
-		if err := download(ctx, client, target, false, &pullScreen{name: target.Name, terminal: t, bar: isTerminal(t.Err)}); err != nil {
-			return models.Found{}, err
-		}
-		return models.Resolve(e.ID)
-	case "", "2":
-		return demo, nil
-	}
-	return models.Found{}, fail(exitUsage, "1 or 2 was expected, not %q", strings.TrimSpace(line))
-}
-
-// cacheRoot is where downloads go, for people.
-func cacheRoot() string {
-	root, err := store.Root()
-	if err != nil {
-		return "the Hugging Face cache"
-	}
-	return root
-}
-
-func minutes(seconds float64) string {
-	if seconds < 90 {
-		return fmt.Sprintf("%.0f s", seconds)
-	}
-	return fmt.Sprintf("%.0f min", seconds/60)
 }

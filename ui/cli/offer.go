@@ -1,0 +1,144 @@
+// The first run: no gpt-oss is in the cache, and a person decides. What other programs on this machine have is offered before anything is
+// fetched; the demo is what Enter takes.
+
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/hub"
+	"github.com/ossrun/ossrun/models/store"
+)
+
+// offer asks a person what to do when no model is here, and downloads one if that is wanted.
+func offer(ctx context.Context, t Terminal, free int64, demo models.Found) (models.Found, error) {
+	client := hub.FromEnvironment()
+	defer client.Close()
+	others := usable(models.ListElsewhere())
+	if client.Offline && len(others) == 0 {
+		fmt.Fprintln(t.Err, "ossrun: no gpt-oss model is on this machine and HF_HUB_OFFLINE forbids to fetch one, so the tiny built-in demo answers")
+		return demo, nil
+	}
+	fmt.Fprintf(t.Out, "No gpt-oss model is in %s yet.\n\n", cacheRoot())
+	var choices []func() (models.Found, error)
+	choice := func(what func() (models.Found, error), format string, args ...any) {
+		choices = append(choices, what)
+		fmt.Fprintf(t.Out, "  %d  %s\n", len(choices), fmt.Sprintf(format, args...))
+	}
+	fits := func(bytes int64) {
+		if free < bytes {
+			fmt.Fprintf(t.Out, "     (it will not fit: %.1f GB of memory are free)\n", gb(free))
+		}
+	}
+	for _, e := range others {
+		choice(func() (models.Found, error) { return models.Resolve(e.Name) }, "use %s, which %s has here%s", e.Name, e.Program, cost(e.Conversion))
+		fits(e.Conversion.Bytes)
+	}
+	if !client.Offline {
+		e, _ := models.Lookup("20b")
+		choice(func() (models.Found, error) {
+			target, err := models.ParseTarget(e.ID)
+			if err != nil {
+				return models.Found{}, err
+			}
+			if err := download(ctx, client, target, false, &pullScreen{name: target.Name, terminal: t, bar: isTerminal(t.Err)}); err != nil {
+				return models.Found{}, err
+			}
+			return models.Resolve(e.ID)
+		}, "download %s: %.1f GB, about %s at 100 Mbit/s", e.Spec.Name, gb(e.DownloadBytes), minutes(float64(e.DownloadBytes)*8/100e6))
+		fits(e.DownloadBytes)
+	}
+	choice(func() (models.Found, error) { return demo, nil }, "talk to the built-in demo: tiny, knows a little about ossrun")
+	wanted := "1 or 2"
+	if len(choices) > 2 {
+		wanted = fmt.Sprintf("1 to %d", len(choices))
+	}
+	fmt.Fprintf(t.Out, "\nChoose %s [%d]: ", wanted, len(choices))
+	line, err := bufio.NewReader(t.In).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return models.Found{}, err
+	}
+	answer := strings.TrimSpace(line)
+	if answer == "" {
+		return demo, nil
+	}
+	n, err := strconv.Atoi(answer)
+	if err != nil || n < 1 || n > len(choices) {
+		return models.Found{}, fail(exitUsage, "%s was expected, not %q", wanted, answer)
+	}
+	return choices[n-1]()
+}
+
+// usable leaves those out that cannot be converted.
+func usable(list []models.Elsewhere) (out []models.Elsewhere) {
+	for _, e := range list {
+		if e.Conversion != nil {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// cost says what using a GGUF file takes.
+func cost(c *models.Conversion) string {
+	if c.Done {
+		return ""
+	}
+	return fmt.Sprintf(": nothing is downloaded, %.1f GB are written once", gb(c.Bytes))
+}
+
+// instead offers, before a download, the same model that another program has here. It gives true when that is taken, which only a person can.
+func instead(t Terminal, target models.Target) (bool, error) {
+	entry, ok := models.Lookup(target.Repo.ID())
+	if !ok || target.Revision != "" || entry.Special != "" {
+		return false, nil
+	}
+	if found, err := target.Find(); err == nil && found.Complete {
+		return false, nil // it is here: asking for something newer
+	}
+	for _, e := range usable(models.ListElsewhere()) {
+		if !e.SameShape(entry) {
+			continue
+		}
+		use := "ossrun chat --model " + e.Name
+		if !isTerminal(t.In) || !isTerminal(t.Err) {
+			fmt.Fprintf(t.Err, "ossrun: %s has a model of this shape here: %s uses it%s\n", e.Program, use, cost(e.Conversion))
+			return false, nil
+		}
+		fmt.Fprintf(t.Err, "%s has %s here%s.\nUse that instead of downloading %.1f GB? [Y/n] ", e.Program, e.Name, cost(e.Conversion), gb(entry.DownloadBytes))
+		line, err := bufio.NewReader(t.In).ReadString('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return false, err
+		}
+		switch strings.ToLower(strings.TrimSpace(line)) {
+		case "", "y", "yes":
+			_, err := fmt.Fprintf(t.Out, "nothing was downloaded; %s uses it\n", use)
+			return true, err
+		}
+		return false, nil
+	}
+	return false, nil
+}
+
+// cacheRoot is where downloads go, for people.
+func cacheRoot() string {
+	root, err := store.Root()
+	if err != nil {
+		return "the Hugging Face cache"
+	}
+	return root
+}
+
+func minutes(seconds float64) string {
+	if seconds < 90 {
+		return fmt.Sprintf("%.0f s", seconds)
+	}
+	return fmt.Sprintf("%.0f min", seconds/60)
+}
