@@ -138,7 +138,7 @@ func (p *Pool) windowed(w path, part *node, at int) bool {
 // touch makes the cached window pages of a path the last to be taken, its beginning last of all.
 func (p *Pool) touch(w path) {
 	for _, n := range slices.Backward(w) {
-		if n.window >= 0 && p.pages[n.window].list == kept {
+		if n.window >= 0 && p.pages[n.window].shelf == kept {
 			p.unlist(n.window)
 			p.enlist(n.window, kept)
 		}
@@ -222,12 +222,12 @@ func (p *Pool) ReserveWindow(t *Table, from, positions int) bool {
 
 // Rebuilt ends the computing again: the window pages of the last window-1 positions before cut are right.
 func (p *Pool) Rebuilt(t *Table, cut int) {
+	p.Slide(t, cut)
 	for i := range t.window[:t.live] {
 		t.window[i] = Given
 	}
 	t.rebuild = false
 	t.exact = max(0, cut-p.window+1)
-	p.Slide(t, cut)
 	n := t.tail
 	for i := t.indexed - 1; i >= t.live && n != nil && !n.gone; i-- {
 		p.offerWindow(t, n, i)

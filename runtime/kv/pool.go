@@ -15,33 +15,33 @@ const PageTokens = 32
 
 // Pool is a fixed number of pages, numbered from 0.
 type Pool struct {
-	window int
-	pages  []page
-	free   []int32 // a stack: the page last given back is the likeliest to be in a cache
-	lists  [lists]queue
-	used   int
-	peak   int
-	given  uint64
+	window  int
+	pages   []page
+	free    []int32 // a stack: the page last given back is the likeliest to be in a cache
+	shelves [shelfCount]queue
+	used    int
+	peak    int
+	given   uint64
 	prefixes
 }
 
 // page is what the pool knows of one page.
 type page struct {
 	refs       int32 // tables that hold it
-	list       list  // of the cached ones, none otherwise
+	shelf      shelf // of the cached ones, none otherwise
 	windowed   bool  // which of node's two pages it is
-	prev, next int32 // in list
+	prev, next int32 // on shelf
 	node       *node // who finds it; nil: nobody
 }
 
-// list says how soon a cached page is taken for something else. Within one, the page longest unused goes first.
-type list uint8
+// shelf says how soon a cached page is taken for something else. Within one, the page longest unused goes first.
+type shelf uint8
 
 const (
-	none    list = iota
-	passing      // window pages that a sequence left behind where no later prompt is likely to need them
-	kept         // the rest
-	lists
+	none    shelf = iota
+	passing       // window pages that a sequence left behind where no later prompt is likely to need them
+	kept          // the rest
+	shelfCount
 )
 
 // NewPool makes a pool for a model whose window layers see window positions, the query's own included. It finds no
@@ -51,8 +51,8 @@ func NewPool(pages, window int) *Pool {
 	for i := range p.free {
 		p.free[i] = int32(pages - 1 - i)
 	}
-	for i := range p.lists {
-		p.lists[i] = queue{first: -1, last: -1}
+	for i := range p.shelves {
+		p.shelves[i] = queue{first: -1, last: -1}
 	}
 	return p
 }
@@ -123,9 +123,9 @@ func (p *Pool) unref(page int32) {
 // queue is a list of cached pages, the longest unused first.
 type queue struct{ first, last int32 }
 
-func (p *Pool) enlist(page int32, l list) {
-	m, q := &p.pages[page], &p.lists[l]
-	m.list, m.prev, m.next = l, q.last, -1
+func (p *Pool) enlist(page int32, l shelf) {
+	m, q := &p.pages[page], &p.shelves[l]
+	m.shelf, m.prev, m.next = l, q.last, -1
 	if q.last >= 0 {
 		p.pages[q.last].next = page
 	} else {
@@ -136,7 +136,7 @@ func (p *Pool) enlist(page int32, l list) {
 
 func (p *Pool) unlist(page int32) {
 	m := &p.pages[page]
-	q := &p.lists[m.list]
+	q := &p.shelves[m.shelf]
 	if m.prev >= 0 {
 		p.pages[m.prev].next = m.next
 	} else {
@@ -147,7 +147,7 @@ func (p *Pool) unlist(page int32) {
 	} else {
 		q.last = m.prev
 	}
-	m.list = none
+	m.shelf = none
 }
 
 // PagesFor is how many pages a sequence of that many positions holds at most, when its rows come in chunks of chunk: its

@@ -184,9 +184,9 @@ func (p *Pool) dropLeaves(parent *node, tokens []int32) {
 
 // evict frees at least one cached page: the longest unused of the list whose pages go first.
 func (p *Pool) evict() {
-	page := p.lists[passing].first
+	page := p.shelves[passing].first
 	if page < 0 {
-		page = p.lists[kept].first
+		page = p.shelves[kept].first
 	}
 	n := p.pages[page].node
 	if p.pages[page].windowed {

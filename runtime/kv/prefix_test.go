@@ -32,19 +32,19 @@ func checkIndex(t *testing.T, p *Pool, tables []*Table) {
 	listed := map[int32]bool{}
 	for l := passing; l <= kept; l++ {
 		before := int32(-1)
-		for page := p.lists[l].first; page >= 0; page = p.pages[page].next {
+		for page := p.shelves[l].first; page >= 0; page = p.pages[page].next {
 			m := p.pages[page]
-			if m.list != l || m.prev != before || m.node == nil || m.refs != 0 || listed[page] {
+			if m.shelf != l || m.prev != before || m.node == nil || m.refs != 0 || listed[page] {
 				t.Fatalf("page %d in list %d: %+v", page, l, m)
 			}
 			listed[page], before = true, page
 		}
-		if p.lists[l].last != before {
-			t.Fatalf("list %d ends at %d, its last page is %d", l, p.lists[l].last, before)
+		if p.shelves[l].last != before {
+			t.Fatalf("list %d ends at %d, its last page is %d", l, p.shelves[l].last, before)
 		}
 	}
 	for _, page := range p.free {
-		if m := p.pages[page]; m.refs != 0 || m.list != none || m.node != nil {
+		if m := p.pages[page]; m.refs != 0 || m.shelf != none || m.node != nil {
 			t.Fatalf("free page %d: %+v", page, m)
 		}
 	}

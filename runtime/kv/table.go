@@ -68,6 +68,9 @@ func (p *Pool) Slide(t *Table, next int) {
 		}
 		p.unref(page)
 		t.window[t.live] = Given
+		for i := t.live - 1; i >= 0 && t.window[i] != Given; i-- { // other names of that page, see ReserveWindow
+			t.window[i] = Given
+		}
 	}
 }
 

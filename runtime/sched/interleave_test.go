@@ -1,4 +1,5 @@
-// Any interleaving of arrivals, cancellations, preemptions and chunk sizes gives each request the tokens it gets alone.
+// Any interleaving of arrivals, cancellations, preemptions, chunk sizes, prefixes found and pages swapped out gives each
+// request the tokens it gets alone.
 
 package sched
 
@@ -123,6 +124,15 @@ func scenario(t *testing.T, rng *rand.Rand) Stats {
 		MaxSeqs:          1 + rng.IntN(8),
 	}
 	window := []int{1, 20, 33, 128}[rng.IntN(4)]
+	o.NoPrefixCaching = rng.IntN(8) == 0
+	if rng.IntN(3) == 0 {
+		spill, err := kv.OpenSpill(kv.SpillOptions{HostBytes: int64(rng.IntN(64 << 10))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer spill.Close()
+		o.Spill = spill
+	}
 	sim := newSim(o, vocab, window)
 	var s *Scheduler
 	crowded := rng.IntN(2) == 0
@@ -136,6 +146,25 @@ func scenario(t *testing.T, rng *rand.Rand) Stats {
 		if crowded { // short prompts are all let in, and grow until the pages run out
 			jobs[i].request.MaxTokens += 150
 			jobs[i].request.Stop = nil
+		}
+		if i > 0 && rng.IntN(3) > 0 { // goes on from an earlier one's answer, or leaves it somewhere
+			r := &jobs[i].request
+			earlier := jobs[rng.IntN(i)].request
+			past := slices.Clone(earlier.Prompt)
+			if rng.IntN(2) == 0 && earlier.MaxTokens > 0 {
+				answer, _ := alone(sim, len(past)+len(earlier.Forced)+earlier.MaxTokens+1, earlier)
+				for _, tok := range answer {
+					past = append(past, tok.ID)
+				}
+			}
+			if rng.IntN(3) == 0 {
+				past = past[:rng.IntN(len(past)+1)]
+			}
+			r.Prompt = append(past, r.Prompt[:1+rng.IntN(len(r.Prompt))]...)
+			for c := 0; c < len(r.Prompt); c += 1 + rng.IntN(100) {
+				r.Cuts = append(r.Cuts, c)
+			}
+			jobs[i].submit += rng.IntN(150)
 		}
 		if rng.IntN(5) == 0 {
 			jobs[i].cancel = jobs[i].submit + 1 + rng.IntN(1+rng.IntN(200))
@@ -252,14 +281,19 @@ func scenario(t *testing.T, rng *rand.Rand) Stats {
 
 func TestInterleavings(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	preemptions, cancelled := uint64(0), uint64(0)
-	for range 150 {
+	var all Stats
+	for range 200 {
 		stats := scenario(t, rng)
-		preemptions += stats.Preemptions
-		cancelled += stats.Cancelled
+		all.Preemptions += stats.Preemptions
+		all.Cancelled += stats.Cancelled
+		all.PrefixHits += stats.PrefixHits
+		all.Rebuilt += stats.Rebuilt
+		all.SwappedIn += stats.SwappedIn
+		all.Recomputed += stats.Recomputed
 	}
-	if preemptions < 30 || cancelled < 50 {
-		t.Fatalf("%d preemptions, %d cancellations: the scenarios do not test enough", preemptions, cancelled)
+	t.Logf("%+v", all.Counts)
+	if all.Preemptions < 30 || all.Cancelled < 50 || all.PrefixHits < 5000 || all.Rebuilt < 500 || all.SwappedIn < 50 || all.Recomputed < 500 {
+		t.Fatalf("%+v: the scenarios do not test enough", all.Counts)
 	}
 }
 

@@ -50,6 +50,10 @@ type Options struct {
 
 	// NoPrefixCaching computes every prompt from its first token on: no page outlives its sequence.
 	NoPrefixCaching bool
+	// Spill takes pages that are needed for something else, and gives them back to whom they would save computing; nil: none.
+	Spill *kv.Spill
+	// Model names the weights and the form of the pages. Schedulers on one Spill share what is equally named.
+	Model string
 	// Restart gives a fresh engine of the same shape after a step failed, with an empty cache. It is called from the loop,
 	// after the running requests got their *EngineError; the waiting ones go on with what it returns. Its error closes the
 	// scheduler. nil: the same engine goes on.

@@ -1,0 +1,182 @@
+// A second memory for pages that the pool has to take for something else: host memory in front of a device's, and behind
+// both, if wanted, a folder on disk.
+//
+// What must stay true: a page comes back whole or not at all; neither memory grows beyond its limit; Put never waits for a
+// disk. What is lost is computed again.
+
+package kv
+
+import (
+	"container/list"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// SpillOptions bound a Spill. Both limits are bytes of pages.
+type SpillOptions struct {
+	HostBytes int64
+	Folder    string // "" for none; made if it is not there
+	DiskBytes int64  // of Folder
+}
+
+// Spill outlives schedulers: a model that is loaded again finds its pages. Its methods may be called from anywhere.
+type Spill struct {
+	limit int64
+	disk  *folder // nil for none
+
+	mu      sync.Mutex
+	bytes   int64
+	order   *list.List // of *spilled, most recently used in front
+	pages   map[pageName]*list.Element
+	writing map[pageName][]byte // on the way to the disk
+	queue   chan pageName
+	written sync.WaitGroup
+	closed  bool
+}
+
+type pageName struct {
+	prefix   Hash
+	windowed bool
+}
+
+type spilled struct {
+	name pageName
+	data []byte
+}
+
+// queued is how many pages may be on the way to the disk; more are dropped.
+const queued = 256
+
+// ErrNotSpilled is returned for a page that is not there, or not any more.
+var ErrNotSpilled = errors.New("the page is not in the spill")
+
+// OpenSpill starts with what the folder holds.
+func OpenSpill(o SpillOptions) (*Spill, error) {
+	s := &Spill{limit: o.HostBytes, order: list.New(), pages: map[pageName]*list.Element{}, writing: map[pageName][]byte{}}
+	if o.Folder != "" && o.DiskBytes > 0 {
+		var err error
+		if s.disk, err = openFolder(o.Folder, o.DiskBytes); err != nil {
+			return nil, fmt.Errorf("the folder for KV pages: %w", err)
+		}
+		s.queue = make(chan pageName, queued)
+		s.written.Go(s.write)
+	}
+	return s, nil
+}
+
+// Has tells whether Get would find a page.
+func (s *Spill) Has(prefix Hash, windowed bool) bool {
+	name := pageName{prefix, windowed}
+	s.mu.Lock()
+	_, host := s.pages[name]
+	_, writing := s.writing[name]
+	s.mu.Unlock()
+	return host || writing || s.disk != nil && s.disk.has(name)
+}
+
+// Put keeps a copy of a page.
+func (s *Spill) Put(prefix Hash, windowed bool, page []byte) {
+	name := pageName{prefix, windowed}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	if e, ok := s.pages[name]; ok {
+		s.order.MoveToFront(e)
+		return
+	}
+	s.pages[name] = s.order.PushFront(&spilled{name, append([]byte(nil), page...)})
+	s.bytes += int64(len(page))
+	for s.bytes > s.limit {
+		s.pushOut()
+	}
+}
+
+// pushOut drops the page longest unused from host memory, onto the disk if there is one. s.mu is held.
+func (s *Spill) pushOut() {
+	p := s.order.Remove(s.order.Back()).(*spilled)
+	delete(s.pages, p.name)
+	s.bytes -= int64(len(p.data))
+	if s.disk == nil || s.disk.has(p.name) {
+		return
+	}
+	if _, ok := s.writing[p.name]; ok {
+		return
+	}
+	select {
+	case s.queue <- p.name:
+		s.writing[p.name] = p.data
+	default:
+	}
+}
+
+// write is the goroutine that fills the disk.
+func (s *Spill) write() {
+	for name := range s.queue {
+		s.mu.Lock()
+		data := s.writing[name]
+		s.mu.Unlock()
+		_ = s.disk.put(name, data) // a full disk costs the page, nothing else
+		s.mu.Lock()
+		delete(s.writing, name)
+		s.mu.Unlock()
+	}
+}
+
+// Get fills page, which must be as long as what was put.
+func (s *Spill) Get(prefix Hash, windowed bool, page []byte) error {
+	name := pageName{prefix, windowed}
+	s.mu.Lock()
+	data := s.writing[name]
+	if e, ok := s.pages[name]; ok {
+		s.order.MoveToFront(e)
+		data = e.Value.(*spilled).data
+	}
+	s.mu.Unlock()
+	switch {
+	case data != nil && len(data) == len(page):
+		copy(page, data)
+		return nil
+	case data == nil && s.disk != nil:
+		return s.disk.get(name, page)
+	}
+	return ErrNotSpilled
+}
+
+// Bytes is what host memory and the disk hold.
+func (s *Spill) Bytes() (host, disk int64) {
+	s.mu.Lock()
+	host = s.bytes
+	s.mu.Unlock()
+	if s.disk != nil {
+		disk = s.disk.size()
+	}
+	return host, disk
+}
+
+// Close writes what the disk may still take of host memory and frees it. Schedulers that use it must be closed.
+func (s *Spill) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	s.mu.Unlock()
+	if s.disk != nil {
+		close(s.queue)
+		s.written.Wait()
+		for e := s.order.Back(); e != nil; e = e.Prev() { // the most recently used last, so that it stays
+			p := e.Value.(*spilled)
+			if err := s.disk.put(p.name, p.data); err != nil {
+				return fmt.Errorf("write KV pages: %w", err)
+			}
+		}
+	}
+	s.order.Init()
+	clear(s.pages)
+	s.bytes = 0
+	return nil
+}

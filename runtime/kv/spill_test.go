@@ -1,0 +1,160 @@
+package kv
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+func pageOf(n byte) []byte { return bytes.Repeat([]byte{n}, 1000) }
+
+func nameOf(n byte) Hash { return Hash{n} }
+
+// open makes a Spill that the test closes.
+func open(t *testing.T, o SpillOptions) *Spill {
+	t.Helper()
+	s, err := OpenSpill(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func holds(t *testing.T, s *Spill, n byte, windowed bool) bool {
+	t.Helper()
+	page := make([]byte, 1000)
+	err := s.Get(nameOf(n), windowed, page)
+	if (err == nil) != s.Has(nameOf(n), windowed) {
+		t.Fatalf("page %d: Get says %v, Has %v", n, err, err != nil)
+	}
+	if err == nil && !bytes.Equal(page, pageOf(n)) {
+		t.Fatalf("page %d holds something else", n)
+	}
+	return err == nil
+}
+
+func TestSpillInHostMemoryIsBounded(t *testing.T) {
+	s := open(t, SpillOptions{HostBytes: 3000})
+	for n := range byte(5) {
+		s.Put(nameOf(n), n%2 == 0, pageOf(n))
+		if n == 2 && !holds(t, s, 0, true) { // used: 1 is older now
+			t.Fatal("page 0 is gone")
+		}
+	}
+	for n, want := range []bool{false, false, false, true, true} {
+		if n == 0 {
+			want = true // 0, 3 and 4 are the last used
+		}
+		if got := holds(t, s, byte(n), n%2 == 0); got != want {
+			t.Errorf("page %d: %v", n, got)
+		}
+	}
+	if holds(t, s, 4, false) {
+		t.Error("a window page was taken for a full one")
+	}
+	if host, disk := s.Bytes(); host != 3000 || disk != 0 {
+		t.Errorf("%d %d bytes", host, disk)
+	}
+	if s.Get(nameOf(4), true, make([]byte, 7)) == nil {
+		t.Error("a page of another size was given out")
+	}
+}
+
+func TestSpillOnDiskOutlivesTheProcess(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "kv")
+	o := SpillOptions{HostBytes: 1000, Folder: folder, DiskBytes: 3 * int64(fileHeader+1000)}
+	s := open(t, o)
+	for n := range byte(6) {
+		s.Put(nameOf(n), false, pageOf(n))
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // closed twice is closed
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(folder, "x.part"), pageOf(1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, o)
+	for n := range byte(6) {
+		if got := holds(t, s, n, false); got != (n >= 3) {
+			t.Errorf("page %d: %v", n, got)
+		}
+	}
+	if _, disk := s.Bytes(); disk > o.DiskBytes {
+		t.Errorf("%d bytes on disk, %d allowed", disk, o.DiskBytes)
+	}
+	if _, err := os.Stat(filepath.Join(folder, "x.part")); !os.IsNotExist(err) {
+		t.Error("what a killed process left is still there")
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// a smaller limit is kept at once
+	o.DiskBytes = int64(fileHeader + 1000)
+	s = open(t, o)
+	if _, disk := s.Bytes(); disk > o.DiskBytes {
+		t.Errorf("%d bytes on disk, %d allowed", disk, o.DiskBytes)
+	}
+}
+
+func TestDamagedPagesAreNotUsed(t *testing.T) {
+	folder := t.TempDir()
+	o := SpillOptions{Folder: folder, DiskBytes: 1 << 20}
+	for _, damage := range []func([]byte) []byte{
+		func(b []byte) []byte { b[500] ^= 1; return b },
+		func(b []byte) []byte { return b[:400] },
+		func(b []byte) []byte { return nil },
+		func(b []byte) []byte { b[0] ^= 1; return b },
+	} {
+		s := open(t, o)
+		s.Put(nameOf(7), false, pageOf(7))
+		s.Close()
+		s = open(t, o)
+		path := filepath.Join(folder, pageName{nameOf(7), false}.file())
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, damage(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		page := make([]byte, 1000)
+		if s.Get(nameOf(7), false, page) == nil {
+			t.Error("a damaged page was given out")
+		}
+		if s.Has(nameOf(7), false) {
+			t.Error("a damaged page is still there")
+		}
+		s.Close()
+	}
+}
+
+func TestSpillFromManySides(t *testing.T) {
+	s := open(t, SpillOptions{HostBytes: 5000, Folder: t.TempDir(), DiskBytes: 20000})
+	var all sync.WaitGroup
+	for g := range 4 {
+		all.Go(func() {
+			page := make([]byte, 1000)
+			for i := range 200 {
+				n := byte((i*7 + g) % 40)
+				s.Put(nameOf(n), false, pageOf(n))
+				if s.Get(nameOf(byte(i%40)), false, page) == nil && !bytes.Equal(page, pageOf(byte(i%40))) {
+					t.Error("a page holds something else")
+				}
+			}
+		})
+	}
+	all.Wait()
+	s.Close()
+	s.Put(nameOf(1), false, pageOf(1)) // after Close: nothing
+	if host, disk := s.Bytes(); host != 0 || disk > 20000 {
+		t.Errorf("%d %d bytes", host, disk)
+	}
+}

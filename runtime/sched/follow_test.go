@@ -1,0 +1,66 @@
+// Tokens that leave no choice: fed as input they give the text that sampling them under a mask gives, in fewer steps.
+
+package sched
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestFollowIsWhatAMaskWouldForce(t *testing.T) {
+	// After every fifth token the next three are known.
+	fixed := []int32{11, 12, 13}
+	next := func(generated []int32) []int32 {
+		if at := len(generated) % 8; at >= 5 {
+			return fixed[at-5:]
+		}
+		return nil
+	}
+	mask := func(generated []int32) []uint64 {
+		ids := next(generated)
+		if ids == nil {
+			return nil
+		}
+		m := make([]uint64, 2)
+		m[ids[0]>>6] |= 1 << (ids[0] & 63)
+		return m
+	}
+	for _, most := range []int{1, 5, 6, 7, 8, 9, 61, 200} {
+		s, _ := start(t, Options{Pages: 40})
+		r := Request{Prompt: prompt(40), MaxTokens: most, Mask: mask}
+		r.Params.Temperature, r.Params.TopP, r.Params.Seed = 1, 1, 7
+		sampled := drain(t, submit(t, s, t.Context(), r))
+		before := s.Stats().Steps
+		r.Follow = next
+		st := submit(t, s, t.Context(), r)
+		var fed []int32
+		forced := 0
+		for tok, ok := st.Next(t.Context()); ok; tok, ok = st.Next(t.Context()) {
+			fed = append(fed, tok.ID)
+			if tok.Forced {
+				forced++
+			}
+		}
+		if !slices.Equal(fed, sampled) || len(fed) != most || st.Finish() != FinishLength {
+			t.Errorf("%d tokens: fed %v, sampled %v, %q", most, fed, sampled, st.Finish())
+		}
+		if want := most/8*3 + max(0, most%8-5); forced != want {
+			t.Errorf("%d tokens: %d were forced, want %d", most, forced, want)
+		}
+		if steps := s.Stats().Steps - before; most > 8 && int(steps) > most-forced+2 {
+			t.Errorf("%d tokens took %d steps", most, steps)
+		}
+	}
+}
+
+// A token that follows may be the one that ends the request.
+func TestFollowEndsARequest(t *testing.T) {
+	s, _ := start(t, Options{})
+	r := Request{Prompt: prompt(5), MaxTokens: 50, Stop: []int32{9}, Follow: func(generated []int32) []int32 { return []int32{8, 9, 8} }}
+	r.Params.Temperature, r.Params.TopP = 1, 1
+	st := submit(t, s, t.Context(), r)
+	got := drain(t, st)
+	if n := len(got); st.Finish() != FinishStop || got[n-1] != 9 || n != 3 && n != 1 {
+		t.Errorf("%v, %q", got, st.Finish())
+	}
+}
