@@ -34,6 +34,7 @@ var level = map[string]int{
 	"runtime/sample":   6,
 	"runtime/engine":   7,
 	"gpu/worker":       6,
+	"gpu/placement":    6,
 	"gpu/kernels":      7,
 	"gpu/driver":       8,
 	"gpu/detect":       8,

@@ -1,0 +1,312 @@
+// Package placement decides what of a model lies where: which layers on which card, which experts on the CPU, how long the context can be, and
+// what the memory's speed then allows.
+//
+// The order is that of what hurts least: all on one card; else layers over several cards, each with their own cache; else experts on the CPU, last
+// layers first, while attention, the dense weights and the KV cache stay on the cards, because a token reads all of those and only some experts.
+//
+// What must stay true: no card is ever planned beyond what it has free less its reserve; the figures are sums of tensor sizes and engine.PlanFor's
+// scratch, never guesses; a plan that does not fit is an error that says by how much.
+package placement
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// Card is a GPU with memory to give.
+type Card struct {
+	Name      string
+	Free      int64   // bytes the driver says are free
+	Total     int64   // bytes
+	Bandwidth float64 // byte/s of its memory, measured or from the catalogue; 0: not known
+	Shared    bool    // its memory is the host's: experts on the CPU would use the same bytes
+}
+
+// Host is the machine around the cards.
+type Host struct {
+	Free      int64   // bytes
+	Bandwidth float64 // byte/s; 0: not known
+}
+
+// Options are the wishes of a user.
+type Options struct {
+	Context     int     // tokens of the longest sequence; 0: as long as fits, up to what the model was made for
+	Sequences   int     // sequences of that length at once; 0: 1
+	Rows        int     // of the largest step; 0: 2048
+	KV          string  // "bf16" (default), "f32"
+	Utilization float64 // share of a card's memory that may be used; 0: 0.9, as vLLM
+}
+
+// Share is one card's part.
+type Share struct {
+	Card        int   // index into the cards
+	From, To    int   // its layers, To not included
+	CPUExperts  []int // those of its layers whose experts the CPU computes
+	Embedding   bool
+	Unembedding bool
+	Weights     int64 // bytes
+	KV          int64 // bytes
+	Scratch     int64 // bytes
+}
+
+// Bytes is all that the card holds.
+func (s Share) Bytes() int64 { return s.Weights + s.KV + s.Scratch }
+
+// Plan is what lies where.
+type Plan struct {
+	Shares   []Share
+	HostUsed int64   // bytes of experts on the CPU
+	Context  int     // tokens
+	Pages    int     // of the pool, on each card for its own layers
+	Ceiling  float64 // decode tokens/s of one stream at an empty context that the memories' speed allows; 0: a bandwidth is not known
+}
+
+// CPUExpertLayers counts the layers whose experts run on the CPU.
+func (p Plan) CPUExpertLayers() int {
+	n := 0
+	for _, s := range p.Shares {
+		n += len(s.CPUExperts)
+	}
+	return n
+}
+
+// reserve is left on every card: the driver's own needs, and a display's.
+const reserve = 512 << 20
+
+// shortest is the least context that is worth a start.
+const shortest = 4096
+
+// NoRoom says that a model cannot run on these cards with this host.
+type NoRoom struct {
+	Model        string
+	Need, Have   int64 // bytes on the cards
+	HostNeed     int64 // bytes of experts that would have to lie in host memory
+	HostHave     int64
+	AskedContext int
+}
+
+func (e *NoRoom) Error() string {
+	s := fmt.Sprintf("%s does not fit: it needs %s on the GPU and %s is there", e.Model, gib(e.Need), gib(e.Have))
+	if e.HostNeed > e.HostHave {
+		s += fmt.Sprintf("; %s of its experts would go to the host's memory, which has %s", gib(e.HostNeed), gib(e.HostHave))
+	}
+	if e.AskedContext > 0 {
+		s += fmt.Sprintf("; a context below %d tokens needs less (--max-model-len)", e.AskedContext)
+	}
+	return s
+}
+
+func gib(n int64) string { return fmt.Sprintf("%.1f GiB", float64(max(n, 0))/(1<<30)) }
+
+// sizes are the parts of a model in bytes.
+type sizes struct {
+	embedding, unembedding int64
+	dense, experts         []int64 // by layer
+	active                 float64 // share of a layer's experts that a token reads
+	page                   int64   // KV of one page, all layers of a kind
+	scratch                int64
+}
+
+func measure(s models.Spec, o Options) (sizes, error) {
+	z := sizes{dense: make([]int64, s.Layers), experts: make([]int64, s.Layers), active: float64(s.ExpertsPerToken) / float64(s.Experts)}
+	for _, t := range s.Tensors() {
+		var layer int
+		switch _, err := fmt.Sscanf(t.Name, "model.layers.%d.", &layer); {
+		case t.Name == "model.embed_tokens.weight":
+			z.embedding += t.Bytes()
+		case err != nil:
+			z.unembedding += t.Bytes()
+		case strings.Contains(t.Name, ".mlp.experts."):
+			z.experts[layer] += t.Bytes()
+		default:
+			z.dense[layer] += t.Bytes()
+		}
+	}
+	plan, err := engine.PlanFor(s, engine.Options{KV: o.KV, MaxRows: o.Rows, Pages: 1, Compute: engine.Int8})
+	if err != nil {
+		return z, err
+	}
+	z.page, z.scratch = plan.PageBytes, plan.Scratch
+	return z, nil
+}
+
+// pages is the pool for a number of sequences: the full layers hold all positions, the window layers the window and a step's rows.
+func pages(s models.Spec, context, sequences, rows int) int {
+	full := (context + engine.PageTokens - 1) / engine.PageTokens
+	window := min(full, (s.Window+rows+engine.PageTokens-1)/engine.PageTokens+2)
+	return (full + window) * sequences
+}
+
+// For plans a model of shape s.
+func For(s models.Spec, cards []Card, host Host, o Options) (Plan, error) {
+	if len(cards) == 0 {
+		return Plan{}, fmt.Errorf("there is no GPU to place %s on", s.Name)
+	}
+	if o.Sequences == 0 {
+		o.Sequences = 1
+	}
+	if o.Rows == 0 {
+		o.Rows = 2048
+	}
+	if o.KV == "" {
+		o.KV = "bf16"
+	}
+	if o.Utilization == 0 {
+		o.Utilization = 0.9
+	}
+	z, err := measure(s, o)
+	if err != nil {
+		return Plan{}, err
+	}
+	asked := o.Context
+	longest := min(s.MaxPosition, maxContext)
+	if asked > longest {
+		return Plan{}, fmt.Errorf("a context of %d tokens is longer than %s was made for (%d)", asked, s.Name, longest)
+	}
+	if asked > 0 {
+		return z.place(s, cards, host, o, asked)
+	}
+	// As long as fits. A long context is worth less than experts on the card, so first the fewest experts on the CPU, then the longest context.
+	least, err := z.place(s, cards, host, o, min(shortest, longest))
+	if err != nil {
+		return Plan{}, err
+	}
+	best, step := least, 1024
+	for low, high := least.Context/step, longest/step; low < high; {
+		mid := (low + high + 1) / 2
+		p, err := z.place(s, cards, host, o, mid*step)
+		if err == nil && p.CPUExpertLayers() <= max(least.CPUExpertLayers(), 0) && len(p.Shares) <= len(least.Shares) {
+			best, low = p, mid
+		} else {
+			high = mid - 1
+		}
+	}
+	return best, nil
+}
+
+// maxContext is what the published models were trained for, with YaRN.
+const maxContext = 131072
+
+// room is what a card may be filled with.
+func room(c Card, o Options) int64 {
+	n := c.Free - reserve
+	if c.Total > 0 {
+		n = min(n, int64(float64(c.Total)*o.Utilization))
+	}
+	return max(n, 0)
+}
+
+// place tries one context: on as few cards as hold it, then with experts on the CPU.
+func (z sizes) place(s models.Spec, cards []Card, host Host, o Options, context int) (Plan, error) {
+	for n := 1; n <= len(cards); n++ {
+		if p, ok := z.spread(s, cards[:n], o, context, 0); ok {
+			return z.finish(p, cards, host), nil
+		}
+	}
+	var hostNeed int64
+	for onCPU := 1; onCPU <= s.Layers; onCPU++ { // the last layers' experts first
+		hostNeed += z.experts[s.Layers-onCPU]
+		if hostNeed > host.Free || cards[0].Shared {
+			break
+		}
+		if p, ok := z.spread(s, cards, o, context, onCPU); ok {
+			p.HostUsed = hostNeed
+			return z.finish(p, cards, host), nil
+		}
+	}
+	need := z.embedding + z.unembedding + z.scratch + int64(pages(s, context, o.Sequences, o.Rows))*z.page
+	for i := range z.dense {
+		need += z.dense[i]
+		if hostNeed <= host.Free && !cards[0].Shared {
+			continue // all experts went to the CPU and it is still too much
+		}
+		need += z.experts[i]
+	}
+	var have int64
+	for _, c := range cards {
+		have += room(c, o)
+	}
+	e := &NoRoom{Model: s.Name, Need: need, Have: have, HostNeed: hostNeed, HostHave: host.Free}
+	if context > shortest {
+		e.AskedContext = context
+	}
+	return Plan{}, e
+}
+
+// spread fills the cards in order with layers; the experts of the last onCPU layers take no room.
+func (z sizes) spread(s models.Spec, cards []Card, o Options, context, onCPU int) (Plan, bool) {
+	p := Plan{Context: context, Pages: pages(s, context, o.Sequences, o.Rows)}
+	layer := 0
+	for i, c := range cards {
+		share := Share{Card: i, From: layer, Scratch: z.scratch, Embedding: layer == 0}
+		left := room(c, o) - z.scratch
+		if share.Embedding {
+			share.Weights += z.embedding
+		}
+		pool := int64(p.Pages) * z.page / int64(s.Layers) // a layer's part of the pool
+		for ; layer < s.Layers; layer++ {
+			need := z.dense[layer]
+			cpu := layer >= s.Layers-onCPU
+			if !cpu {
+				need += z.experts[layer]
+			}
+			last := int64(0)
+			if layer == s.Layers-1 {
+				last = z.unembedding
+			}
+			if share.Weights+share.KV+need+pool+last > left {
+				break
+			}
+			share.Weights += need + last
+			share.KV += pool
+			if cpu {
+				share.CPUExperts = append(share.CPUExperts, layer)
+			}
+		}
+		share.To = layer
+		share.Unembedding = layer == s.Layers
+		if share.To > share.From {
+			p.Shares = append(p.Shares, share)
+		}
+		if layer == s.Layers {
+			return p, true
+		}
+	}
+	return p, false
+}
+
+// finish computes what the memories allow: a token reads all dense weights, the unembedding and its share of every layer's experts, one card after
+// the other.
+func (z sizes) finish(p Plan, cards []Card, host Host) Plan {
+	var seconds float64
+	for _, s := range p.Shares {
+		var onCard, onHost float64
+		cpu := map[int]bool{}
+		for _, l := range s.CPUExperts {
+			cpu[l] = true
+		}
+		for l := s.From; l < s.To; l++ {
+			onCard += float64(z.dense[l])
+			if cpu[l] {
+				onHost += float64(z.experts[l]) * z.active
+			} else {
+				onCard += float64(z.experts[l]) * z.active
+			}
+		}
+		if s.Unembedding {
+			onCard += float64(z.unembedding)
+		}
+		seconds += onCard / cards[s.Card].Bandwidth // +Inf where it is not known
+		if onHost > 0 {
+			seconds += onHost / host.Bandwidth
+		}
+	}
+	if !math.IsInf(seconds, 0) && seconds > 0 {
+		p.Ceiling = 1 / seconds
+	}
+	return p
+}

@@ -1,0 +1,174 @@
+package placement
+
+import (
+	"bufio"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/ossrun/ossrun/gpu/detect"
+	"github.com/ossrun/ossrun/models"
+)
+
+var update = flag.Bool("update", false, "write testdata/plans.txt anew")
+
+// The host of the table: 96 GiB free, 80 GB/s, a desktop with two channels of DDR5.
+var desktop = Host{Free: 96 << 30, Bandwidth: 80e9}
+
+// cardOf is a chip of the catalogue as its driver shows it, nothing else on it. A chip that shares the host's memory is given 112 GiB.
+func cardOf(c detect.Chip) Card {
+	total := int64(c.MemoryMiB) << 20
+	if total == 0 {
+		total = 112 << 30
+		if !c.Integrated {
+			total = 144 << 30 // the one chip whose driver's figure is not known, GH200 with 144 GB
+		}
+	}
+	return Card{Name: c.ID, Total: total, Free: total - 300<<20, Bandwidth: c.Bandwidth * 1e9, Shared: c.Integrated}
+}
+
+func describe(p Plan, err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	var where []string
+	for _, s := range p.Shares {
+		part := fmt.Sprintf("layers %d-%d %.1f+%.1f+%.1f GiB", s.From, s.To-1, gibs(s.Weights), gibs(s.KV), gibs(s.Scratch))
+		if n := len(s.CPUExperts); n > 0 {
+			part += fmt.Sprintf(", experts of %d layers on the CPU", n)
+		}
+		where = append(where, part)
+	}
+	return fmt.Sprintf("context %d, %s, at most %.0f tok/s", p.Context, strings.Join(where, " | "), p.Ceiling)
+}
+
+func gibs(n int64) float64 { return float64(n) / (1 << 30) }
+
+// The plan of both models for every chip of the catalogue, written out: a change of any of them is seen in review.
+func TestTable(t *testing.T) {
+	var lines []string
+	for _, c := range detect.Chips() {
+		for _, s := range []models.Spec{models.Spec20B(), models.Spec120B()} {
+			lines = append(lines, fmt.Sprintf("%-30s %-12s %s", c.ID, s.Name, describe(For(s, []Card{cardOf(c)}, desktop, Options{}))))
+		}
+	}
+	const path = "testdata/plans.txt"
+	if *update {
+		if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var want []string
+	for sc := bufio.NewScanner(f); sc.Scan(); {
+		want = append(want, sc.Text())
+	}
+	if len(want) != len(lines) {
+		t.Fatalf("%d lines, the table has %d: go test -update and read the difference", len(lines), len(want))
+	}
+	for i := range lines {
+		if lines[i] != want[i] {
+			t.Errorf("now  %s\nwas  %s", lines[i], want[i])
+		}
+	}
+}
+
+// Figures by hand: 20b is 13,761,264,768 bytes, and a token reads 3.71 GB of it as released, embedding rows left out.
+func TestFiguresByHand(t *testing.T) {
+	s := models.Spec20B()
+	p, err := For(s, []Card{{Free: 80e9, Total: 80e9, Bandwidth: 3.35e12}}, Host{}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Shares) != 1 || p.Shares[0].Weights != s.WeightBytes() || p.Context != 131072 || p.CPUExpertLayers() != 0 {
+		t.Errorf("%+v", p)
+	}
+	bytes := 3.35e12 / p.Ceiling
+	if bytes < 3.6e9 || bytes > 3.8e9 {
+		t.Errorf("a token reads %.3g bytes, the published count is 3.71e9", bytes)
+	}
+	// 8 KV heads of 64, K and V, bf16: 2 KiB a token and layer. All 131,072 in the full 12 layers; the window, a step's 2,048 rows and the cut
+	// pages in the others.
+	if want := int64(131072+128+2048+64) * 2048 * 12; p.Shares[0].KV != want {
+		t.Errorf("KV %d, want %d", p.Shares[0].KV, want)
+	}
+}
+
+func TestTwoCardsBeforeTheCPU(t *testing.T) {
+	card := Card{Free: 24e9, Total: 24e9, Bandwidth: 1e12}
+	p, err := For(models.Spec120B(), []Card{card, card, card, card}, desktop, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.CPUExpertLayers() != 0 || len(p.Shares) != 4 {
+		t.Errorf("%s", describe(p, nil))
+	}
+	next := 0
+	for _, s := range p.Shares {
+		if s.From != next {
+			t.Errorf("layers have a gap: %+v", p.Shares)
+		}
+		next = s.To
+	}
+	if next != 36 || !p.Shares[0].Embedding || !p.Shares[3].Unembedding {
+		t.Errorf("%+v", p.Shares)
+	}
+}
+
+func TestNoRoomSaysTheNumbers(t *testing.T) {
+	_, err := For(models.Spec120B(), []Card{{Free: 8e9, Total: 8e9}}, Host{Free: 16e9}, Options{})
+	var e *NoRoom
+	if !errors.As(err, &e) || e.HostNeed <= e.HostHave || !strings.Contains(err.Error(), "GiB") {
+		t.Errorf("%v", err)
+	}
+	if _, err := For(models.Spec20B(), nil, Host{}, Options{}); err == nil {
+		t.Error("no card, no error")
+	}
+	if _, err := For(models.Spec20B(), []Card{{Free: 80e9}}, Host{}, Options{Context: 200000}); err == nil {
+		t.Error("a context beyond the model's")
+	}
+}
+
+// Whatever the machine: no card beyond its room, every layer once, the experts on the CPU within the host's memory, more memory never a shorter
+// context with as many experts on the cards.
+func TestNeverOverruns(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	specs := []models.Spec{models.Spec20B(), models.Spec120B()}
+	for range 400 {
+		s := specs[r.IntN(2)]
+		cards := make([]Card, 1+r.IntN(4))
+		for i := range cards {
+			total := int64(4e9 + r.Float64()*140e9)
+			cards[i] = Card{Total: total, Free: int64(float64(total) * (0.3 + 0.7*r.Float64())), Bandwidth: 1e12}
+		}
+		host := Host{Free: int64(r.Float64() * 128e9), Bandwidth: 5e10}
+		o := Options{Utilization: 0.5 + r.Float64()/2, Sequences: 1 + r.IntN(4)}
+		p, err := For(s, cards, host, o)
+		if err != nil {
+			var e *NoRoom
+			if !errors.As(err, &e) {
+				t.Fatal(err)
+			}
+			continue
+		}
+		layers, weights := 0, int64(0)
+		for _, share := range p.Shares {
+			if share.Bytes() > room(cards[share.Card], o) {
+				t.Fatalf("card %d holds %d of %d", share.Card, share.Bytes(), room(cards[share.Card], o))
+			}
+			layers += share.To - share.From
+			weights += share.Weights
+		}
+		if layers != s.Layers || weights+p.HostUsed != s.WeightBytes() || p.HostUsed > host.Free {
+			t.Fatalf("%d layers, %d + %d bytes of %d", layers, weights, p.HostUsed, s.WeightBytes())
+		}
+	}
+}
