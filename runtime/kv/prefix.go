@@ -198,6 +198,20 @@ func (p *Pool) evict() {
 	p.prune(n, true)
 }
 
+// Flush frees every cached page, the longest unused first, and tells Evict of those that are kept.
+func (p *Pool) Flush() {
+	for p.keep != nil && p.Cached() > 0 {
+		p.evict()
+	}
+}
+
+// Shed frees the cached window pages that no cut needs, which are the first to go when pages are short.
+func (p *Pool) Shed() {
+	for p.shelves[passing].first >= 0 {
+		p.evict()
+	}
+}
+
 // leave tells who wants to know that a page's contents are about to be lost.
 func (p *Pool) leave(n *node, windowed bool) {
 	if p.keep.Evict == nil || n.n < PageTokens {

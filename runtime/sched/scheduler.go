@@ -225,6 +225,9 @@ func (s *Scheduler) loop() {
 		s.end(q, FinishError, s.lost)
 	}
 	s.running, s.waiting = nil, nil
+	if s.o.Spill != nil {
+		s.pool.Flush()
+	}
 	s.publish()
 	s.handOut()
 	s.handedOut()

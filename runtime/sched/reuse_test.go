@@ -1,0 +1,183 @@
+// Prefix reuse over the real engine: whatever the cache gives, the logits are those of a cold start.
+
+package sched
+
+import (
+	"context"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/cpu"
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/kv"
+	"github.com/ossrun/ossrun/runtime/sample"
+)
+
+// listening keeps the logits of the last row that was asked for.
+type listening struct {
+	*engine.Engine
+	last    []float32
+	rows    int // computed, and of them rebuilt
+	rebuilt int
+}
+
+func (e *listening) Step(ctx context.Context, b *engine.Batch, logits []float32) error {
+	err := e.Engine.Step(ctx, b, logits)
+	if n := len(b.LogitRows); n > 0 {
+		e.last = append(e.last[:0], logits[(n-1)*e.Spec().Vocab:n*e.Spec().Vocab]...)
+	}
+	e.rows += len(b.Tokens)
+	if b.Rebuild {
+		e.rebuilt += len(b.Tokens)
+	}
+	return err
+}
+
+// reuse opens the engine over T1.
+func reuse(t *testing.T, pages int) (*listening, func()) {
+	t.Helper()
+	dev, err := cpu.New(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ckpt, err := models.Open(filepath.Join(t1, "checkpoint"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	eng, err := engine.New(dev, ckpt, engine.Options{Pages: pages, MaxRows: 256})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &listening{Engine: eng}, func() { eng.Close(); ckpt.Close(); dev.Close() }
+}
+
+func story(n int, seed int32) []int32 {
+	ids := make([]int32, n)
+	for i := range ids {
+		ids[i] = (int32(i*i)*31 + int32(i)*17 + seed) % 1000
+	}
+	return ids
+}
+
+// A prompt that leaves a cached one at any place gets the logits of a cold start, bit for bit on this device, whether the
+// window pages there are still in the pool, or the receptive field has to be computed again.
+func TestReuseAtEveryCut(t *testing.T) {
+	n, step := 450, 61
+	if os.Getenv("OSSRUN_LONG") != "" {
+		n, step = 700, 1
+	}
+	eng, end := reuse(t, 256)
+	defer end()
+	field := engine.ReceptiveField(eng.Spec())
+	if field != 2*127 {
+		t.Fatalf("field %d", field)
+	}
+	base := story(n, 1)
+	o := Options{Pages: 256, MaxBatchedTokens: 256, MaxSeqs: 4}
+	greedy := sample.Params{Logprobs: -1}
+	cold := func(prompt []int32) ([]int32, []float32) {
+		o := o
+		o.NoPrefixCaching = true
+		s := New(eng, o)
+		defer s.Close()
+		ids := drain(t, submit(t, s, t.Context(), Request{Prompt: prompt, MaxTokens: 2, Params: greedy}))
+		return ids, slices.Clone(eng.last)
+	}
+	s := New(eng, o)
+	defer func() { s.Close() }()
+	saved, rebuilds, fullest := 0, 0, 0
+	for cut := 1; cut <= n; cut += step {
+		prompt := append(slices.Clone(base[:cut]), story(40, int32(cut))...)
+		want, logits := cold(prompt)
+		// Each cut meets the pages of the base alone: once with the window pages of its end, once with those of the cut kept
+		// too.
+		for _, cuts := range [][]int{nil, {cut}} {
+			s.Close()
+			s = New(eng, o)
+			drain(t, submit(t, s, t.Context(), Request{Prompt: base, MaxTokens: 1, Params: greedy, Cuts: cuts}))
+			s.pool.Shed()
+			rebuilt := eng.rebuilt
+			st := submit(t, s, t.Context(), Request{Prompt: prompt, MaxTokens: 2, Params: greedy})
+			got := drain(t, st)
+			if !slices.Equal(got, want) {
+				t.Fatalf("cut %d: got %v, cold %v", cut, got, want)
+			}
+			worst := 0.0
+			for i := range logits {
+				worst = max(worst, math.Abs(float64(logits[i]-eng.last[i])))
+			}
+			if worst > 1e-3 {
+				t.Fatalf("cut %d: a logit is %g off", cut, worst)
+			}
+			cached := st.Timing().Cached
+			saved += cached
+			rebuilt = eng.rebuilt - rebuilt
+			if rebuilt > 0 {
+				rebuilds++
+			}
+			if rebuilt > field || rebuilt > 0 && cached+rebuilt < cut {
+				t.Fatalf("cut %d: %d cached, %d rebuilt", cut, cached, rebuilt)
+			}
+			if cuts != nil {
+				if cached < cut {
+					t.Fatalf("cut %d, known before: only %d tokens are cached", cut, cached)
+				}
+				fullest++
+			} else if cut-cached > field {
+				t.Fatalf("cut %d: only %d tokens are cached, more than a receptive field is computed", cut, cached)
+			}
+		}
+	}
+	t.Logf("%d cuts: %d tokens cached, %d rebuilds", fullest, saved, rebuilds)
+	if rebuilds == 0 {
+		t.Error("nothing was rebuilt")
+	}
+}
+
+// Pages that went to host memory come back as they were, into a new engine too.
+func TestSpillSurvivesReload(t *testing.T) {
+	spill, err := kv.OpenSpill(kv.SpillOptions{HostBytes: 64 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer spill.Close()
+	o := Options{Pages: 60, MaxBatchedTokens: 256, Spill: spill, Model: "T1"}
+	first := story(400, 1)
+	follow := append(slices.Clone(first), story(50, 9)...)
+	greedy := sample.Params{Logprobs: -1}
+	var want []int32
+	for reload := range 2 {
+		eng, end := reuse(t, o.Pages)
+		if reload == 0 {
+			cold := o
+			cold.NoPrefixCaching = true
+			s := New(eng, cold)
+			want = drain(t, submit(t, s, t.Context(), Request{Prompt: follow, MaxTokens: 8, Params: greedy}))
+			s.Close()
+		}
+		s := New(eng, o)
+		if reload == 0 {
+			drain(t, submit(t, s, t.Context(), Request{Prompt: first, MaxTokens: 1, Params: greedy}))
+			for i := range 6 { // pushes the first one out
+				drain(t, submit(t, s, t.Context(), Request{Prompt: story(500, int32(i*100+50)), MaxTokens: 1, Params: greedy}))
+			}
+		}
+		st := submit(t, s, t.Context(), Request{Prompt: follow, MaxTokens: 8, Params: greedy})
+		if got := drain(t, st); !slices.Equal(got, want) {
+			t.Errorf("load %d: got %v, cold %v", reload, got, want)
+		}
+		stats := s.Stats()
+		if cached := st.Timing().Cached; cached < 384-127 || stats.SwappedIn == 0 {
+			t.Errorf("load %d: %d cached, %+v", reload, cached, stats)
+		}
+		if host, _ := spill.Bytes(); host == 0 {
+			t.Error("nothing was swapped out")
+		}
+		s.Close()
+		end()
+	}
+}
