@@ -95,7 +95,6 @@ __device__ __forceinline__ int __shfl_xor_sync(unsigned lanes, int v, int d) {
 __device__ __forceinline__ int __shfl_sync(unsigned lanes, int v, int lane) {
   return __nvvm_shfl_sync_idx_i32(lanes, v, lane, 31);
 }
-__device__ __forceinline__ int atomicAdd(int* p, int v) { return __nvvm_atom_add_gen_i(p, v); }
 #else
 GPU_INDEX(threadIdx, __builtin_amdgcn_workitem_id_x, __builtin_amdgcn_workitem_id_y,
           __builtin_amdgcn_workitem_id_z)
@@ -138,9 +137,6 @@ __device__ __forceinline__ int __shfl_xor_sync(unsigned, int v, int d) {
 __device__ __forceinline__ int __shfl_sync(unsigned, int v, int lane) {
   return __builtin_amdgcn_ds_bpermute(lane << 2, v);
 }
-__device__ __forceinline__ int atomicAdd(int* p, int v) {
-  return __hip_atomic_fetch_add(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
-}
 #endif
 __device__ __forceinline__ float __uint_as_float(unsigned v) {
   return __builtin_bit_cast(float, v);
@@ -175,6 +171,18 @@ __device__ __forceinline__ float __shfl_sync(unsigned lanes, float v, int lane) 
 #endif
 
 #define FULL 0xffffffffu  // all lanes of a warp
+
+// *p += v for all threads of the GPU, in no order; returns what was there.
+template <class T>
+__device__ __forceinline__ T atomic_add(T* p, T v) {
+#if defined(GPU_NVCC)
+  return atomicAdd(p, v);
+#elif defined(GPU_AMD)
+  return __hip_atomic_fetch_add(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+#else
+  return __atomic_fetch_add(p, v, __ATOMIC_RELAXED);
+#endif
+}
 
 // ---- our own words
 #define KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads)

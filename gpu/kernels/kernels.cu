@@ -8,4 +8,5 @@
 #include "rope.cu"
 #include "route.cu"
 #include "rows.cu"
+#include "sample.cu"
 #include "write_kv.cu"

@@ -164,3 +164,26 @@ func (x Activations) operands(kernel string) (string, []any) {
 func (t Target) Combine(rows Pointer, bucket int, x, y, weights Pointer, width, top int) Launch {
 	return Launch{"combine", grid(bucket), block(threads), 0, []any{rows, x, y, weights, i32(width), i32(top)}}
 }
+
+// Below, sampling. logits is f32 [logit rows, vocab]; sample.cu has the layouts of stats, edits and params.
+
+// LogitStats: stats of every row, before anything changes the logits.
+func (t Target) LogitStats(logitRows Pointer, bucket int, stats, logits Pointer, vocab int) Launch {
+	return Launch{"logit_stats", grid(bucket), block(512), 0, []any{logitRows, stats, logits, i32(vocab)}}
+}
+
+// EditLogits applies the live count edits, at most `most`, to logits.
+func (t Target) EditLogits(count Pointer, most int, edits, logits Pointer, vocab int) Launch {
+	return Launch{"edit_logits", grid(divideUp(most, 256)), block(256), 0, []any{count, edits, logits, i32(vocab)}}
+}
+
+// Sample: tokens i32 [logit rows] under params [logit rows] and masks of maskWords 32-bit words each.
+func (t Target) Sample(logitRows Pointer, bucket int, tokens, logits, params, stats, masks Pointer, vocab, maskWords int) Launch {
+	return Launch{"sample", grid(bucket), block(512), 0,
+		[]any{logitRows, tokens, logits, params, stats, masks, i32(vocab), i32(maskWords)}}
+}
+
+// TopLogits: ids i32 and values f32 [logit rows, count], the highest first.
+func (t Target) TopLogits(logitRows Pointer, bucket int, ids, values, logits Pointer, vocab, count int) Launch {
+	return Launch{"top_logits", grid(bucket), block(512), 0, []any{logitRows, ids, values, logits, i32(vocab), i32(count)}}
+}

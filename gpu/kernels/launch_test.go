@@ -19,6 +19,8 @@ func launches(t Target) []Launch {
 		all = append(all, t.GateUp(6, p, p, p, x, w, 96, 64, 2, 7), t.Down(6, p, p, p, x, w, 64, 96))
 	}
 	all = append(all, t.Route(p, 3, p, p, p, p, p, 8, 2)...)
+	all = append(all, t.LogitStats(p, 3, p, p, 50), t.EditLogits(p, 9, p, p, 50), t.Sample(p, 3, p, p, p, p, p, 50, 2),
+		t.TopLogits(p, 3, p, p, p, 50, 20))
 	return append(all,
 		t.Embed(p, 3, p, p, p, 64), t.Gather(p, 3, p, p, p, 64), t.CopyRows(p, 3, p, p, 64), t.Angles(p, 3, p, p, p, 32, 1),
 		t.Norm(p, 3, p, p, p, 64, 1e-5), t.Linear(p, 3, p, p, p, p, 64, 32, 32, true), t.Rope(p, 3, p, p, h),

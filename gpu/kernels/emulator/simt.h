@@ -161,9 +161,4 @@ static inline int __shfl_sync(unsigned, int v, int lane) {
 static inline int __shfl_xor_sync(unsigned, int v, int d) {
   return static_cast<int>(simt::exchange(static_cast<unsigned>(v), simt::self->lane ^ d));
 }
-static inline unsigned atomicAdd(unsigned* p, unsigned v) {
-  return __atomic_fetch_add(p, v, __ATOMIC_RELAXED);
-}
-static inline int atomicAdd(int* p, int v) { return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
-
 #endif  // OSSRUN_GPU_EMULATOR_SIMT_H_

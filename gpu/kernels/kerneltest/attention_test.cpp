@@ -1,0 +1,77 @@
+// angles, rope, write_kv and attend against the reference.
+#include "attention.h"
+
+namespace {
+
+using reference::Row;
+
+TEST(angles) {
+  const std::vector<int> at = {0, 1, 131071, 77777, 500};
+  const std::vector<float> f = {1.0f, 0.1f, 1.3e-3f, 7.7e-6f, 0.999f};
+  const int half = int(f.size()), rows = 4;
+  const float scale = 1.3465736f;
+  Memory<int> count(std::vector<int>{rows}), positions(at);
+  Memory<float> frequencies(f), a(at.size() * 2 * half);
+  launch("angles", {unsigned(at.size())}, 256, 0, count, a, positions, frequencies, half, scale);
+  std::vector<double> want;
+  for (int r = 0; r < rows; r++)
+    for (double v : reference::angles(at[r], f, scale)) want.push_back(v);
+  near("a", a, want, 2e-7);
+  untouched("a", a, rows * 2 * half);
+}
+
+TEST(rope) {
+  const int rows = 2, heads = 3, dim = 64, stride = 5 * dim;
+  const std::vector<float> in = floats(3 * stride);
+  Memory<int> count(std::vector<int>{rows});
+  Memory<float> x(in), a(floats(rows * dim));
+  launch("rope", {3}, 256, 0, count, x, a, heads, dim, stride);
+  for (int r = 0; r < 3; r++) {
+    Row want = reference::wide(&in[r * stride], stride);
+    if (r < rows) reference::rope(want, reference::wide(&a[r * dim], dim), heads, dim);
+    near("x", std::vector<float>(&x[r * stride], &x[r * stride] + stride), want, 5e-7);
+  }
+}
+
+template <class T>
+void write_of(const char* kernel) {
+  Attention<T> t({4, 2, 32}, {70, 5}, 2);
+  Memory<float> qkv(floats(4 * t.heads.width()));
+  const std::vector<T> before = t.cache.values();
+  launch(kernel, {4}, 256, 0, t.count, t.layer(), qkv, t.positions, t.tables, t.table_at,
+         t.page_elements, t.heads.query, t.heads.kv, t.heads.dim);
+  std::vector<T> want = before;
+  for (int r = 0; r < t.rows(); r++)
+    for (int h = 0; h < t.heads.kv; h++)
+      for (int i = 0; i < t.heads.dim; i++) {
+        const float* k = &qkv[r * t.heads.width() + (t.heads.query + h) * t.heads.dim + i];
+        const size_t at = t.at(r, h, t.positions[r]) + i;
+        set(want[at], k[0]);
+        set(want[at + 32 * t.heads.dim], k[t.heads.kv * t.heads.dim]);
+      }
+  for (size_t i = 0; i < want.size(); i++)
+    if (memcmp(&want[i], &t.cache[i], sizeof(T))) fail("element %zu of the cache differs", i);
+}
+
+TEST(write_kv_f32) { write_of<float>("write_kv_f32"); }
+TEST(write_kv_bf16) { write_of<bf16>("write_kv_bf16"); }
+
+template <class T>
+void attend_of(const char* kernel, Heads heads, std::vector<int> lengths, int window) {
+  Attention<T> t(heads, lengths, 2);
+  const unsigned per_block = 256 / emulator_warp();
+  Memory<float> o((t.rows() + 1) * heads.query * heads.dim);
+  launch(kernel, {divide_up(heads.query, per_block), unsigned(t.rows() + 1)}, 256, 0, t.count, o,
+         t.qkv, t.layer(), t.sinks, t.positions, t.tables, t.table_at, t.page_elements, heads.query,
+         heads.kv, heads.dim, window, t.scale);
+  near("o", o, t.want(window), 2e-6, 0.1);
+  untouched("o", o, t.rows() * heads.query * heads.dim);
+}
+
+TEST(attend_full) { attend_of<float>("attend_f32", {6, 2, 64}, {1, 33, 150}, 0); }
+TEST(attend_window) { attend_of<float>("attend_f32", {3, 1, 32}, {1, 9, 10, 97}, 9); }
+TEST(attend_wide) { attend_of<float>("attend_f32", {2, 2, 96}, {40}, 0); }
+TEST(attend_bf16) { attend_of<bf16>("attend_bf16", {6, 2, 64}, {64, 65}, 0); }
+TEST(attend_bf16_window) { attend_of<bf16>("attend_bf16", {2, 1, 64}, {200, 3}, 128); }
+
+}  // namespace

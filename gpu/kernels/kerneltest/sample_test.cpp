@@ -1,0 +1,205 @@
+// Sampling against a reference that sorts: the same cuts, the same draw, on hundreds of random
+// rows.
+#include "reference.h"
+
+namespace {
+
+struct SampleRow {  // as sample.cu has it
+  float temperature = 1, top_p = 1, min_p = 0;
+  int top_k = 0;
+  uint64_t seed = 0;
+  int64_t position = 0;
+  int mask = -1, reserved = 0;
+};
+struct LogitStats {
+  float highest;
+  int finite;
+  uint64_t mass;
+};
+struct LogitEdit {
+  int row, id;
+  float repetition, less, more, was;
+};
+static_assert(sizeof(SampleRow) == 40 && sizeof(LogitStats) == 16 && sizeof(LogitEdit) == 24,
+              "what sampling.go promises");
+
+// The numbers that runtime/sample draws for (seed, position).
+struct Draw {
+  uint64_t seed;
+  int64_t position;
+  double u;
+};
+const Draw kDraws[] = {
+    {0x0ull, 0, 0.88052019788861424},       {0x1ull, 2, 0.55650023306892282},
+    {0x3039ull, 77, 0.52395343458177679},   {0xdeadbeefcafef00dull, 131071, 0.34336249498415805},
+    {0x7ull, 1000000, 0.42882559640122442},
+};
+
+bool allowed(const std::vector<unsigned>& mask, int id) {
+  return mask.empty() || (mask[id / 32] >> (id % 32) & 1);
+}
+
+// The token that u chooses.
+int choose(const float* x, int vocab, const SampleRow& p, const std::vector<unsigned>& mask,
+           double u) {
+  std::vector<int> order;
+  for (int i = 0; i < vocab; i++)
+    if (allowed(mask, i)) order.push_back(i);
+  if (order.empty()) return -2;
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return x[a] > x[b]; });
+  if (p.temperature == 0) return order[0];
+  const double highest = x[order[0]];
+  const auto weight = [&](int id) { return exp((x[id] - highest) / p.temperature); };
+  if (p.top_k > 0 && p.top_k < int(order.size())) order.resize(p.top_k);
+  if (p.top_p < 1) {
+    double whole = 0, sum = 0;
+    for (int id : order) whole += weight(id);
+    size_t n = 0;
+    while (n < order.size() && (n == 0 || sum < p.top_p * whole)) sum += weight(order[n++]);
+    order.resize(n);
+  }
+  if (p.min_p > 0)
+    while (weight(order.back()) < p.min_p) order.pop_back();
+  std::sort(order.begin(), order.end());
+  double whole = 0, sum = 0;
+  for (int id : order) whole += weight(id);
+  for (int id : order)
+    if ((sum += weight(id)) > u * whole) return id;
+  return order.back();
+}
+
+// One row a draw, the same parameters for all; `distinct` logit values make ties where it is small.
+void sample_of(int vocab, SampleRow p, int distinct, bool masked) {
+  const int rows = int(sizeof kDraws / sizeof *kDraws), bucket = rows + 1;
+  const int words = int(divide_up(vocab, 32));
+  std::vector<float> x = floats(size_t(rows) * vocab, 6);
+  if (distinct)
+    for (float& v : x) v = floorf(v / 6 * distinct) / 2;
+  std::vector<unsigned> mask;
+  if (masked)
+    for (int i = 0; i < words; i++) mask.push_back(unsigned(rng()()) & unsigned(rng()()));
+  std::vector<SampleRow> params;
+  for (const Draw& d : kDraws) {
+    p.seed = d.seed;
+    p.position = d.position;
+    p.mask = masked ? 1 : -1;
+    params.push_back(p);
+  }
+  std::vector<unsigned> masks(words, 0);  // mask 0 allows nothing: it must not be taken
+  masks.insert(masks.end(), mask.begin(), mask.end());
+  Memory<int> count(std::vector<int>{rows}), tokens(bucket);
+  Memory<float> logits(x);
+  Memory<SampleRow> rows_of(params);
+  Memory<LogitStats> stats(bucket);
+  Memory<unsigned> bits(masks);
+  launch("logit_stats", {unsigned(bucket)}, 512, 0, count, stats, logits, vocab);
+  launch("sample", {unsigned(bucket)}, 512, 0, count, tokens, logits, rows_of, stats, bits, vocab,
+         words);
+  for (int r = 0; r < rows; r++) {
+    const int want = choose(&x[size_t(r) * vocab], vocab, p, mask, kDraws[r].u);
+    if (tokens[r] != want) fail("row %d: token %d, not %d", r, tokens[r], want);
+  }
+  untouched("tokens", tokens, rows);
+}
+
+SampleRow with(float temperature, int top_k, float top_p, float min_p) {
+  SampleRow p;
+  p.temperature = temperature;
+  p.top_k = top_k;
+  p.top_p = top_p;
+  p.min_p = min_p;
+  return p;
+}
+
+TEST(sample_plain) { sample_of(1000, with(1, 0, 1, 0), 0, false); }
+TEST(sample_greedy) { sample_of(777, with(0, 0, 1, 0), 4, true); }
+TEST(sample_masked) { sample_of(1003, with(0.7f, 0, 1, 0), 0, true); }
+TEST(sample_top_k) {
+  for (int k : {1, 2, 17, 400, 5000}) sample_of(600, with(2, k, 1, 0), 0, k % 2);
+}
+TEST(sample_top_k_ties) {
+  for (int k : {1, 3, 40, 299}) sample_of(300, with(3, k, 1, 0), 3, k == 3);
+}
+TEST(sample_top_p) {
+  for (float p : {0.0f, 0.1f, 0.5f, 0.9f, 0.999f}) sample_of(700, with(1.5f, 0, p, 0), 0, false);
+}
+TEST(sample_top_p_ties) {
+  for (float p : {0.05f, 0.33f, 0.8f}) sample_of(400, with(1, 0, p, 0), 5, true);
+}
+TEST(sample_min_p) {
+  for (float p : {0.01f, 0.3f, 1.0f}) sample_of(500, with(1, 0, 1, p), 0, false);
+}
+TEST(sample_all_cuts) { sample_of(900, with(0.8f, 50, 0.9f, 0.02f), 9, true); }
+TEST(sample_wide) { sample_of(40000, with(1, 0, 0.95f, 0), 0, true); }
+
+TEST(sample_refuses) {
+  const int vocab = 100;
+  std::vector<float> x = floats(4 * vocab);
+  x[17] = NAN;
+  x[vocab + 99] = INFINITY;
+  std::vector<SampleRow> params(4);
+  params[2].mask = 0;
+  Memory<int> count(std::vector<int>{4}), tokens(4);
+  Memory<float> logits(x);
+  Memory<SampleRow> rows(params);
+  Memory<LogitStats> stats(4);
+  Memory<unsigned> masks(std::vector<unsigned>(4, 0));
+  launch("logit_stats", {4}, 512, 0, count, stats, logits, vocab);
+  launch("sample", {4}, 512, 0, count, tokens, logits, rows, stats, masks, vocab, 4);
+  if (tokens[0] != -1 || tokens[1] != -1) fail("logits that are not finite gave a token");
+  if (tokens[2] != -2) fail("a mask that allows nothing gave a token");
+  if (tokens[3] < 0 || tokens[3] >= vocab) fail("token %d", tokens[3]);
+}
+
+TEST(logit_stats) {
+  const int vocab = 3000;
+  const std::vector<float> x = floats(vocab, 20);
+  Memory<int> count(std::vector<int>{1});
+  Memory<float> logits(x);
+  Memory<LogitStats> stats(2);
+  launch("logit_stats", {2}, 512, 0, count, stats, logits, vocab);
+  const double highest = *std::max_element(x.begin(), x.end());
+  double mass = 0;
+  for (float v : x) mass += exp(v - highest);
+  if (stats[0].highest != float(highest) || !stats[0].finite) fail("the highest logit");
+  Comparison c("mass", 1e-7);
+  c.add(double(stats[0].mass) * 0x1p-40, mass, mass, 0);
+  c.check();
+  untouched("stats", stats, 1);
+}
+
+TEST(edit_logits) {
+  const int vocab = 50;
+  const std::vector<float> before = {floats(3 * vocab)};
+  std::vector<LogitEdit> e = {{0, 3, 1.5f, 0.25f, 0, 0}, {2, 49, 2, 0, -1, 0}, {2, 0, 1, 0, 3, 0}};
+  e.push_back({1, 1, 1, 0, 100, 0});  // one more than the count says
+  Memory<int> count(std::vector<int>{3});
+  Memory<LogitEdit> edits(e);
+  Memory<float> logits(before);
+  launch("edit_logits", {1}, 256, 0, count, edits, logits, vocab);
+  std::vector<double> want(before.begin(), before.end());
+  for (int i = 0; i < 3; i++) {
+    double& v = want[e[i].row * vocab + e[i].id];
+    if (edits[i].was != float(v)) fail("edit %d does not tell what was", i);
+    v = (v > 0 ? v / e[i].repetition : v * e[i].repetition) - e[i].less + e[i].more;
+  }
+  near("logits", logits, want, 1e-6);
+}
+
+TEST(top_logits) {
+  const int vocab = 900, n = 7;
+  std::vector<float> x = floats(2 * vocab, 3);
+  for (float& v : x) v = floorf(v * 20) / 20;
+  Memory<int> count(std::vector<int>{2}), ids(3 * n);
+  Memory<float> logits(x), values(3 * n);
+  launch("top_logits", {3}, 512, 0, count, ids, values, logits, vocab, n);
+  for (int r = 0; r < 2; r++) {
+    const std::vector<int> want = reference::choose(reference::wide(&x[r * vocab], vocab), n);
+    for (int i = 0; i < n; i++)
+      if (ids[r * n + i] != want[i] || values[r * n + i] != x[r * vocab + want[i]])
+        fail("row %d: place %d has token %d, not %d", r, i, ids[r * n + i], want[i]);
+  }
+  untouched("ids", ids, 2 * n);
+}
+
+}  // namespace
