@@ -222,6 +222,9 @@ func (t *Turn) Forced() []int32 {
 	return nil
 }
 
+// InBody tells that the turn is between <|message|> and the token that ends the message.
+func (t *Turn) InBody() bool { return t.place == inBody }
+
 // Over tells that the turn has ended: its last token was <|return|> or <|call|>.
 func (t *Turn) Over() bool { return t.place == over }
 

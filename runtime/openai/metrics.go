@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -18,6 +19,7 @@ type metrics struct {
 	http.Handler
 	prompt, cached, generated *prometheus.CounterVec
 	success                   *prometheus.CounterVec // by finished_reason
+	faults                    *prometheus.CounterVec // by kind
 	ttft, tpot, latency       *prometheus.HistogramVec
 }
 
@@ -46,6 +48,7 @@ func newMetrics(models ModelSource) *metrics {
 		cached:    counter("vllm:prompt_tokens_cached_total", "Prompt tokens that were found in the prefix cache."),
 		generated: counter("vllm:generation_tokens_total", "Generated tokens, reasoning included."),
 		success:   counter("vllm:request_success_total", "Turns that ended, by how.", "finished_reason"),
+		faults:    counter("ossrun:harmony_faults_total", "Places where sampled tokens were not legal Harmony, by kind.", "kind"),
 		ttft:      histogram("vllm:time_to_first_token_seconds", "From submission to the first token.", firstTokenBounds),
 		tpot:      histogram("vllm:request_time_per_output_token_seconds", "Mean time of a token after the first, one value a request.", perTokenBounds),
 		latency:   histogram("vllm:e2e_request_latency_seconds", "From submission to the last token.", requestBounds),
@@ -61,6 +64,9 @@ func (m *metrics) finished(model string, d session.Done) {
 	m.prompt.WithLabelValues(model).Add(float64(d.Usage.Prompt))
 	m.cached.WithLabelValues(model).Add(float64(d.Usage.Cached))
 	m.generated.WithLabelValues(model).Add(float64(d.Usage.Completion))
+	for kind, n := range d.Faults {
+		m.faults.WithLabelValues(model, harmony.Fault(kind).String()).Add(float64(n))
+	}
 	if d.Usage.Completion == 0 {
 		return
 	}

@@ -155,5 +155,5 @@ func (m *Model) Faults() (turns, faults int64) { return m.turns.Load(), m.faults
 
 func (m *Model) finished(t *Turn) {
 	m.turns.Add(1)
-	m.faults.Add(int64(t.result.Faults))
+	m.faults.Add(int64(t.result.Done.Faults.Total()))
 }

@@ -28,7 +28,7 @@ type Turn struct {
 	model  *Model
 	req    Request
 	stream tokenStream
-	parser *harmony.Parser
+	reader *harmony.Reader
 	stop   *sample.StopMatcher
 	rules  grammar.TurnRules
 	loop   grammar.Loop
@@ -36,12 +36,10 @@ type Turn struct {
 	prompt   []int32
 	pending  []Event
 	tokens   []int32 // sampled so far
-	bodyFrom int     // where in tokens the present message starts
+	readFrom int     // where in tokens the reader began
 	callOpen bool
-	resumed  bool // the message at bodyFrom is the first after a prompt, so it has no <|start|>
+	cut      bool // a limit ended the tokens
 	rescue   bool // the second try, with a forced final header, has been started
-	lost     bool // between a fault and the next <|start|>: text is kept as answer
-	lostText token.StreamDecoder
 
 	waiting  []TokenLogprob // logprobs of answer tokens whose text is held back
 	segments []segment
@@ -81,19 +79,22 @@ func (m *Model) Start(ctx context.Context, r Request) (*Turn, error) {
 		t.cancel()
 		return nil, err
 	}
-	t.parser = harmony.NewParser(harmony.RoleAssistant, false)
+	t.reader = harmony.NewReader(harmony.RoleAssistant)
 	t.usage.Prompt = len(prompt)
 	return t, nil
 }
 
 func (t *Turn) submit(prompt, forced []int32, most int) error {
-	allowed, err := mask(t.rules)
+	held, err := hold(t.rules, t.req.Params.Logprobs >= 0)
 	if err != nil {
 		return err
 	}
+	if forced == nil {
+		forced = held.follow(nil)
+	}
 	stream, err := t.model.submit(t.ctx, sched.Request{
 		Prompt: prompt, Forced: forced, Params: t.req.Params, MaxTokens: most,
-		Stop: []int32{token.Return, token.Call, token.EndOfText}, Mask: allowed,
+		Stop: []int32{token.Return, token.Call, token.EndOfText}, Mask: held.mask, Follow: held.follow,
 	})
 	if err != nil {
 		return err
@@ -127,41 +128,20 @@ func (t *Turn) Result() Result { return t.result }
 func (t *Turn) accept(tok sched.Token) {
 	t.tokens = append(t.tokens, tok.ID)
 	t.usage.Completion++
-	defer t.endLoop(tok.ID)
-	if t.lost {
-		t.acceptLost(tok.ID)
-		return
-	}
-	if t.parser.State() == harmony.InHeader && strayInHeader(tok.ID) {
-		t.result.Faults++
-		t.lost = true
-		t.acceptLost(tok.ID)
-		return
-	}
-	if t.parser.State() == harmony.InContent && strayInBody(tok.ID) {
-		t.result.Faults++
-		if tok.ID != token.Start {
-			return // a special token has no text, and no place in a body
+	before := len(t.reader.Messages())
+	t.reader.Push(tok.ID)
+	t.finishMessages(before)
+	if t.reader.State() == harmony.InContent {
+		m := t.reader.Current()
+		if m.Channel == harmony.ChannelAnalysis && !m.Calls() {
+			t.usage.Reasoning++
 		}
-		t.push(token.End) // the body's ender is missing
+		if !m.Calls() && !shownAside(m) && tok.ID != token.Message && t.req.Params.Logprobs >= 0 {
+			t.waiting = append(t.waiting, t.logprob(tok))
+		}
+		t.said(m, t.reader.Delta())
 	}
-	before := len(t.parser.Messages())
-	if err := t.parser.Push(tok.ID); err != nil {
-		t.result.Faults++
-		t.lost = true
-		t.acceptLost(tok.ID)
-		return
-	}
-	if t.parser.State() == harmony.InContent && t.parser.Channel() == "analysis" && recipientOf(t.parser.Recipient()) == "" {
-		t.usage.Reasoning++
-	}
-	if done := t.parser.Messages(); len(done) > before {
-		t.finishMessage(done[len(done)-1])
-		return
-	}
-	if t.parser.State() == harmony.InContent {
-		t.content(tok)
-	}
+	t.endLoop(tok.ID)
 }
 
 // endLoop ends a turn that repeats itself without end. What it has said so far is kept.
@@ -172,77 +152,40 @@ func (t *Turn) endLoop(id int32) {
 	}
 }
 
-// strayInBody tells that id is a special token which does not end a message.
-func strayInBody(id int32) bool {
-	_, special := token.Get().Special(id)
-	return special && id != token.End && id != token.Return && id != token.Call
+// shownAside tells that a message without a recipient is no answer. Answers are the final channel and, since refusals come
+// without one, whatever has no channel.
+func shownAside(m harmony.Message) bool {
+	return m.Channel == harmony.ChannelAnalysis || m.Channel == harmony.ChannelCommentary
 }
 
-// strayInHeader tells that id is a special token which has no place in a header.
-func strayInHeader(id int32) bool {
-	return strayInBody(id) && id != token.Channel && id != token.Constrain && id != token.Message
-}
-
-// recipientOf is who a message is for. A content type that lost its recipient stands in its place in what the parser
-// reads ("commentary <|constrain|>json"); it is nobody's name.
-func recipientOf(recipient string) string {
-	if strings.Contains(recipient, "<|") {
-		return ""
-	}
-	return recipient
-}
-
-// push gives the parser a token that the model left out.
-func (t *Turn) push(id int32) {
-	before := len(t.parser.Messages())
-	if t.parser.Push(id) != nil {
-		return
-	}
-	if done := t.parser.Messages(); len(done) > before {
-		t.finishMessage(done[len(done)-1])
-	}
-	t.bodyFrom = len(t.tokens) - 1
-}
-
-// content turns the newest piece of the present message into an event.
-func (t *Turn) content(tok sched.Token) {
-	delta := t.parser.Delta()
-	if to := recipientOf(t.parser.Recipient()); to != "" {
+// said turns new text of the message m into an event. The first text of a call, be it empty, opens it.
+func (t *Turn) said(m harmony.Message, text string) {
+	switch {
+	case m.Calls():
 		if !t.callOpen {
 			t.callOpen = true
-			t.result.Calls = append(t.result.Calls, Call{ID: newCallID(), Name: strings.TrimPrefix(to, "functions."), Recipient: to})
-			c := t.result.Calls[len(t.result.Calls)-1]
-			t.pending = append(t.pending, CallStart{Index: len(t.result.Calls) - 1, ID: c.ID, Name: c.Name, Recipient: to})
+			c := Call{ID: newCallID(), Name: strings.TrimPrefix(m.Recipient, "functions."), Recipient: m.Recipient}
+			t.result.Calls = append(t.result.Calls, c)
+			t.pending = append(t.pending, CallStart{Index: len(t.result.Calls) - 1, ID: c.ID, Name: c.Name, Recipient: c.Recipient})
 		}
-		if delta != "" {
-			t.result.Calls[len(t.result.Calls)-1].Arguments += delta
-			t.pending = append(t.pending, CallArguments{Index: len(t.result.Calls) - 1, Text: delta})
+		if n := len(t.result.Calls) - 1; text != "" {
+			t.result.Calls[n].Arguments += text
+			t.pending = append(t.pending, CallArguments{Index: n, Text: text})
 		}
-		return
-	}
-	switch t.parser.Channel() {
-	case "analysis":
-		if delta != "" {
-			t.result.Reasoning += delta
-			t.pending = append(t.pending, Reasoning{delta})
+	case m.Channel == harmony.ChannelAnalysis:
+		if text != "" {
+			t.result.Reasoning += text
+			t.pending = append(t.pending, Reasoning{text})
 		}
-	case "commentary": // shown to the user like an answer, so stop strings end it too
-		text, met := t.stop.Push(delta)
-		t.emitCommentary(text)
+	case m.Channel == harmony.ChannelCommentary: // shown to the user like an answer, so stop strings end it too
+		shown, met := t.stop.Push(text)
+		t.emitCommentary(shown)
 		t.stopAt(met)
-	default: // final, and refusals that come without a channel
-		if tok.ID != token.Message && t.req.Params.Logprobs >= 0 {
-			t.waiting = append(t.waiting, t.logprob(tok))
-		}
-		t.answer(delta)
+	default:
+		shown, met := t.stop.Push(text)
+		t.emitAnswer(shown)
+		t.stopAt(met)
 	}
-}
-
-// answer passes text of the final channel through the stop strings.
-func (t *Turn) answer(delta string) {
-	text, met := t.stop.Push(delta)
-	t.emitAnswer(text)
-	t.stopAt(met)
 }
 
 // stopAt ends the turn where a stop string was met.
@@ -270,20 +213,27 @@ func (t *Turn) emitAnswer(text string) {
 	t.waiting = nil
 }
 
-// finishMessage closes the message that the last token ended.
-func (t *Turn) finishMessage(m harmony.Message) {
-	m.Recipient = recipientOf(m.Recipient)
-	body := t.tokens[t.bodyFrom:]
-	if t.bodyFrom > 0 && !t.resumed { // the second and later messages carry their own <|start|>assistant
-		start := assistantStart()
-		if len(body) < len(start) || !slices.Equal(body[:len(start)], start) {
-			t.result.Faults++ // somebody else's name
-			start = nil
+// finishMessages closes the messages that the last token ended, those from the number before on.
+func (t *Turn) finishMessages(before int) {
+	for _, m := range t.reader.Messages()[before:] {
+		if !t.ended {
+			t.said(m.Message, t.reader.Rest())
 		}
-		body = body[len(start):]
+		if !t.ended { // a stop string may have been in the rest
+			t.finishMessage(m)
+		}
 	}
-	t.bodyFrom, t.resumed = len(t.tokens), false
-	reasoning := m.Channel == "analysis" && m.Recipient == ""
+}
+
+func (t *Turn) finishMessage(m harmony.ReadMessage) {
+	body := t.tokens[t.readFrom+m.From : t.readFrom+m.To]
+	if m.From > 0 { // the second and later messages carry their own <|start|>assistant
+		body = body[min(len(body), len(assistantStart())):]
+	}
+	if m.Role != harmony.RoleAssistant {
+		t.result.Done.Faults[harmony.FaultRole]++ // somebody else's name
+	}
+	reasoning := m.Channel == harmony.ChannelAnalysis && !m.Calls()
 	if reasoning {
 		t.usage.Reasoning += 3 // <|channel|>analysis and the ender; <|message|> was counted with the content
 	}
@@ -292,44 +242,26 @@ func (t *Turn) finishMessage(m harmony.Message) {
 		kept[n] = token.End
 	}
 	t.segments = append(t.segments, segment{reasoning: reasoning, tokens: kept})
-	if m.Recipient == "" {
-		switch m.Channel {
-		case "analysis":
-		case "commentary":
-			t.emitCommentary(t.stop.Flush())
-		default:
-			t.emitAnswer(t.stop.Flush())
-		}
-		t.result.Messages = append(t.result.Messages, Message{Message: m})
-		return
-	}
-	if !t.callOpen { // a call without arguments
-		t.result.Calls = append(t.result.Calls, Call{ID: newCallID(), Name: strings.TrimPrefix(m.Recipient, "functions."), Recipient: m.Recipient})
-		c := t.result.Calls[len(t.result.Calls)-1]
-		t.pending = append(t.pending, CallStart{Index: len(t.result.Calls) - 1, ID: c.ID, Name: c.Name, Recipient: c.Recipient})
-	}
-	t.callOpen = false
-	n := len(t.result.Calls) - 1
-	t.result.Calls[n].Arguments = m.Text()
-	t.pending = append(t.pending, CallEnd{Index: n, Arguments: m.Text()})
-	t.result.Messages = append(t.result.Messages, Message{Message: m, CallID: t.result.Calls[n].ID})
-}
-
-// acceptLost keeps the text of tokens that are not legal Harmony as part of the answer, until <|start|> begins a
-// message again.
-func (t *Turn) acceptLost(id int32) {
-	if id == token.Start {
-		t.lost = false
-		t.parser = harmony.NewParser("", false)
-		t.bodyFrom = len(t.tokens) - 1
-		if t.parser.Push(id) == nil {
+	message := Message{Message: m.Message}
+	switch {
+	case m.Calls():
+		n := len(t.result.Calls) - 1
+		t.callOpen = false
+		if t.cut && !m.Complete() { // no arguments that could be run
+			t.result.Calls = t.result.Calls[:n]
 			return
 		}
+		message.CallID = t.result.Calls[n].ID
+		t.pending = append(t.pending, CallEnd{Index: n, Arguments: m.Text()})
+	case m.Channel == harmony.ChannelCommentary:
+		t.emitCommentary(t.stop.Flush())
+	case !reasoning:
+		t.emitAnswer(t.stop.Flush())
 	}
-	if _, special := token.Get().Special(id); special {
-		return
+	if !m.Calls() && m.Text() == "" && m.End == 0 {
+		return // a header that was cut
 	}
-	t.answer(t.lostText.Push(id))
+	t.result.Messages = append(t.result.Messages, message)
 }
 
 // end is called when the stream has no more tokens.
@@ -342,18 +274,16 @@ func (t *Turn) end() {
 		t.finish(FinishCancelled, t.ctx.Err())
 		return
 	}
-	length := t.stream.Finish() == sched.FinishLength
-	if !t.lost {
-		before := len(t.parser.Messages())
-		if err := t.parser.Finish(); err != nil {
-			t.result.Faults++
-		} else if done := t.parser.Messages(); len(done) > before && len(t.tokens) > t.bodyFrom {
-			t.finishMessage(done[len(done)-1])
-		}
+	t.cut = true
+	before := len(t.reader.Messages())
+	t.reader.Finish()
+	t.finishMessages(before)
+	if t.ended {
+		return
 	}
 	t.emitAnswer(t.stop.Flush())
 	switch {
-	case length:
+	case t.stream.Finish() == sched.FinishLength:
 		t.finish(FinishLength, nil)
 	case len(t.result.Calls) > 0:
 		t.finish(FinishToolCalls, nil)
@@ -380,9 +310,9 @@ func (t *Turn) startRescue() bool {
 	if t.submit(prompt, finalHeader(), most) != nil {
 		return false
 	}
-	t.lost, t.callOpen = false, false
-	t.parser = harmony.NewParser(harmony.RoleAssistant, false)
-	t.bodyFrom, t.resumed = len(t.tokens), true
+	t.addFaults()
+	t.callOpen, t.cut = false, false
+	t.reader, t.readFrom = harmony.NewReader(harmony.RoleAssistant), len(t.tokens)
 	return true
 }
 
@@ -392,6 +322,7 @@ func (t *Turn) finish(f Finish, err error) {
 		return
 	}
 	t.ended = true
+	t.addFaults()
 	t.usage.Reasoning = min(t.usage.Reasoning, t.usage.Completion)
 	timing := t.stream.Timing()
 	t.cancel() // ends the request where the turn ends before it: at a stop string
@@ -400,12 +331,17 @@ func (t *Turn) finish(f Finish, err error) {
 	if f == FinishError || f == FinishCancelled || f == FinishLength || t.result.Done.StopString != "" {
 		t.keepPartial()
 	}
-	t.result.Done = Done{Finish: f, StopString: t.result.Done.StopString, Usage: t.usage, Timing: timing, Err: err}
+	t.result.Done = Done{Finish: f, StopString: t.result.Done.StopString, Usage: t.usage, Timing: timing, Faults: t.result.Done.Faults, Err: err}
 	t.pending = append(t.pending, t.result.Done)
-	if t.result.Faults == 0 && (f == FinishStop && t.result.Done.StopString == "" || f == FinishToolCalls) {
+	if t.result.Done.Faults.Total() == 0 && (f == FinishStop && t.result.Done.StopString == "" || f == FinishToolCalls) {
 		t.remember()
 	}
 	t.model.finished(t)
+}
+
+// addFaults counts what the reader has found.
+func (t *Turn) addFaults() {
+	t.result.Done.Faults = t.result.Done.Faults.Plus(t.reader.Faults())
 }
 
 // keepPartial puts an answer that was cut off into the history, so that the conversation can go on.

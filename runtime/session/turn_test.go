@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -33,7 +34,10 @@ func (s *script) submit(ctx context.Context, r sched.Request) (tokenStream, erro
 	if cut, ok := strings.CutSuffix(text, "[length]"); ok {
 		text, finish = cut, sched.FinishLength
 	}
-	ids := append(append([]int32{}, r.Forced...), encode(text)...)
+	ids := encode(text)
+	if !slices.Equal(ids[:min(len(ids), len(r.Forced))], r.Forced) { // what is forced need not be said
+		ids = append(slices.Clone(r.Forced), ids...)
+	}
 	return &scriptStream{ctx: ctx, ids: ids, forced: len(r.Forced), finish: finish}, nil
 }
 
@@ -115,7 +119,7 @@ done stop`
 	if events != want {
 		t.Errorf("got\n%s\nwant\n%s", events, want)
 	}
-	if res.Answer != "It is 4." || res.Reasoning != "Easy." || res.Faults != 0 || len(res.Messages) != 2 {
+	if res.Answer != "It is 4." || res.Reasoning != "Easy." || res.Done.Faults.Total() != 0 || len(res.Messages) != 2 {
 		t.Errorf("%+v", res)
 	}
 	if u := res.Done.Usage; u.Prompt != len(s.prompts[0]) || u.Completion != len(res.Tokens) || u.Reasoning != 6 {

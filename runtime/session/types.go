@@ -108,7 +108,8 @@ type Done struct {
 	StopString string // the stop string that was met, if any
 	Usage      Usage
 	Timing     sched.Timing
-	Err        error // set with FinishError
+	Faults     harmony.Faults // places where the tokens were not legal Harmony
+	Err        error          // set with FinishError
 }
 
 // Usage counts tokens. Completion includes Reasoning: the tokens of analysis messages with their framing.
@@ -135,7 +136,6 @@ type Result struct {
 	Calls                         []Call
 	Messages                      []Message // to append to the history as they are
 	Tokens                        []int32   // what was sampled, after <|start|>assistant
-	Faults                        int       // places where the tokens were not legal Harmony
 	Relaxed                       []string  // functions whose arguments are held to JSON only, and why
 	Done                          Done
 }

@@ -200,7 +200,7 @@ func TestDemoModel(t *testing.T) {
 		case session.FinishLength:
 			cut++
 		case session.FinishStop, session.FinishToolCalls:
-			if res.Faults > 0 || res.Answer == "" && len(res.Calls) == 0 || strings.Contains(res.Answer+res.Reasoning, "<|") {
+			if res.Done.Faults.Total() > 0 || res.Answer == "" && len(res.Calls) == 0 || strings.Contains(res.Answer+res.Reasoning, "<|") {
 				illegal++
 				t.Errorf("seed %d: %q", i, string(token.Get().Decode(nil, res.Tokens)))
 			}
