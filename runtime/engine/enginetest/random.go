@@ -1,0 +1,117 @@
+package enginetest
+
+// A device that writes at random: what a sampler may do wrong, it will do sooner or later. It computes nothing of the program.
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync/atomic"
+
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// RandomOptions say what a Random writes.
+type RandomOptions struct {
+	Vocab int
+	Seed  uint64
+	// Likely are ids that together get the part LikelyMass of a row's probability, so that messages end and documents have
+	// structure; the rest is spread over all ids.
+	Likely     []int32
+	LikelyMass float64
+}
+
+// Random is a Device of the host whose steps give random logits: standard normal ones, and those of Likely raised to
+// their mass. The logits of step n differ from those of step m, but a row of them is a window of one long table, since
+// a million rows of 201,088 numbers each would take hours to make.
+type Random struct {
+	o     RandomOptions
+	table []float32
+	lift  float32 // of a likely id
+	rows  atomic.Uint64
+}
+
+// NewRandom makes one.
+func NewRandom(o RandomOptions) *Random {
+	r := &Random{o: o, table: make([]float32, o.Vocab+1<<16)}
+	rng := rand.New(rand.NewPCG(o.Seed, 1))
+	for i := range r.table {
+		r.table[i] = float32(rng.NormFloat64())
+	}
+	if n := len(o.Likely); n > 0 { // the mean of exp of a standard normal number is exp(1/2)
+		r.lift = float32(math.Log(o.LikelyMass / (1 - o.LikelyMass) * float64(o.Vocab) / float64(n)))
+	}
+	return r
+}
+
+// Rows is how many rows of logits were given.
+func (r *Random) Rows() uint64 { return r.rows.Load() }
+
+// Name implements engine.Device.
+func (r *Random) Name() string { return "random logits" }
+
+// Memory implements engine.Device.
+func (r *Random) Memory() (total, free int64) { return 8 << 30, 8 << 30 }
+
+// Computes implements engine.Device.
+func (r *Random) Computes() []string { return []string{"exact"} }
+
+// Alloc implements engine.Device. The region has a size and no memory.
+func (r *Random) Alloc(bytes int64) (engine.Region, error) { return emptyRegion(bytes), nil }
+
+// Upload implements engine.Device.
+func (r *Random) Upload(data []byte) (engine.Region, error) { return emptyRegion(len(data)), nil }
+
+// Compile implements engine.Device.
+func (r *Random) Compile(*engine.Program) (engine.Step, error) { return randomStep{r}, nil }
+
+// Close implements engine.Device.
+func (r *Random) Close() error { return nil }
+
+type emptyRegion int64
+
+func (n emptyRegion) Bytes() int64 { return int64(n) }
+
+func (n emptyRegion) Read(offset int64, dst []byte) error { return n.check(offset, dst) }
+
+func (n emptyRegion) Write(offset int64, src []byte) error { return n.check(offset, src) }
+
+func (n emptyRegion) check(offset int64, b []byte) error {
+	if offset < 0 || offset+int64(len(b)) > int64(n) {
+		return fmt.Errorf("%d bytes at %d are outside a region of %d", len(b), offset, int64(n))
+	}
+	return nil
+}
+
+func (n emptyRegion) Free() error { return nil }
+
+type randomStep struct{ r *Random }
+
+// Forward gives each wanted row another window of the table; the likely ids have a place of their own in it.
+func (s randomStep) Forward(b *engine.Batch, logits []float32) error {
+	r := s.r
+	for i := range b.LogitRows {
+		n := r.rows.Add(1)
+		at := int(scatter(n^r.o.Seed<<32) % (1 << 16))
+		row := logits[i*r.o.Vocab : (i+1)*r.o.Vocab]
+		copy(row, r.table[at:at+r.o.Vocab])
+		for k, id := range r.o.Likely {
+			row[id] = r.table[scatter(n*1024+uint64(k))%uint64(len(r.table))] + r.lift
+		}
+	}
+	return nil
+}
+
+// scatter mixes a counter to a number that looks random (the finalizer of splitmix64).
+func scatter(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+func (s randomStep) Profile() []int64 { return nil }
+
+func (s randomStep) Profiling(bool) {}
+
+func (s randomStep) Close() error { return nil }
