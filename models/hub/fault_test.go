@@ -1,0 +1,159 @@
+package hub_test
+
+// Pulls from a hub with faults. Whatever the fault, what ends up in the cache is held against the server's files byte by byte.
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/ossrun/ossrun/models/hub"
+	"github.com/ossrun/ossrun/models/hub/hubtest"
+	"github.com/ossrun/ossrun/models/store"
+)
+
+// TestFaults pulls through faults that must not be seen from outside.
+func TestFaults(t *testing.T) {
+	const shard = "model-00000-of-00001.safetensors"
+	first := func(k kind, f hubtest.Fault) func(hubtest.Request) hubtest.Fault {
+		return func(r hubtest.Request) hubtest.Fault {
+			if r.Kind == k && r.N == 0 {
+				return f
+			}
+			return hubtest.Fault{}
+		}
+	}
+	for name, fault := range map[string]func(hubtest.Request) hubtest.Fault{
+		"list 429 with Retry-After": first(hubtest.Info, hubtest.Fault{Status: 429, RetryAfter: "1"}),
+		"list 503":                  first(hubtest.Info, hubtest.Fault{Status: 503}),
+		"list without sizes":        func(hubtest.Request) hubtest.Fault { return hubtest.Fault{BareList: true} },
+		"head 500":                  first(hubtest.Head, hubtest.Fault{Status: 500}),
+		"get 429":                   first(hubtest.Get, hubtest.Fault{Status: 429}),
+		"store 503":                 first(hubtest.CDN, hubtest.Fault{Status: 503}),
+		"store refuses once":        first(hubtest.CDN, hubtest.Fault{Status: 403}),
+		"cut": func(r hubtest.Request) hubtest.Fault {
+			if r.Kind == hubtest.CDN && r.N%2 == 0 {
+				return hubtest.Fault{Cut: 1000 + int64(r.N)*100}
+			}
+			return hubtest.Fault{}
+		},
+		"stalled": first(hubtest.CDN, hubtest.Fault{Stall: time.Minute}),
+		"slow":    func(r hubtest.Request) hubtest.Fault { return hubtest.Fault{Rate: 2 << 20} },
+		"corrupt once": func(r hubtest.Request) hubtest.Fault {
+			return hubtest.Fault{Corrupt: r.Kind == hubtest.CDN && r.Path == shard && r.N == 3}
+		},
+		"corrupt small file": func(r hubtest.Request) hubtest.Fault {
+			return hubtest.Fault{Corrupt: r.Kind == hubtest.Get && r.Path == "config.json" && r.N == 0}
+		},
+		"no ranges":              func(r hubtest.Request) hubtest.Fault { return hubtest.Fault{NoRanges: r.Kind == hubtest.CDN} },
+		"no ranges, cut":         func(r hubtest.Request) hubtest.Fault { return noRangesCut(r) },
+		"total lies once":        first(hubtest.CDN, hubtest.Fault{Total: 5}),
+		"length lies once":       first(hubtest.CDN, hubtest.Fault{NoRanges: true, Length: 1 << 40}),
+		"another ETag while get": first(hubtest.Get, hubtest.Fault{ETag: "0123456789012345678901234567890123456789"}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := sample(1 << 20)
+			server := hubtest.New()
+			defer server.Close()
+			server.Add(tune.ID(), r)
+			server.Fault = fault
+			client := quick(server)
+			defer client.Close()
+			if name == "stalled" {
+				client.Stall = 300 * time.Millisecond
+			}
+			o := hub.Options{Root: t.TempDir(), Repo: tune}
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			if _, err := client.Pull(ctx, o); err != nil {
+				t.Fatal(err)
+			}
+			whole(t, o, r)
+		})
+	}
+}
+
+type kind = hubtest.Kind
+
+func noRangesCut(r hubtest.Request) hubtest.Fault {
+	if r.Kind != hubtest.CDN {
+		return hubtest.Fault{}
+	}
+	f := hubtest.Fault{NoRanges: true}
+	if r.N < 6 {
+		f.Cut = 300_000
+	}
+	return f
+}
+
+// TestCorruptOnce sees that one damaged file is fetched twice and no other.
+func TestCorruptOnce(t *testing.T) {
+	const shard = "model-00000-of-00001.safetensors"
+	r := sample(1 << 20)
+	server, client, o := serve(t, r)
+	server.Fault = func(r hubtest.Request) hubtest.Fault {
+		return hubtest.Fault{Corrupt: r.Kind == hubtest.CDN && r.Path == shard && r.N == 3}
+	}
+	if _, err := client.Pull(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	whole(t, o, r)
+	for _, name := range fetched {
+		want := r.Files[name].Size
+		if name == shard {
+			want *= 2
+		}
+		if got := server.Sent(name); got != want {
+			t.Errorf("%d bytes of %s were sent, want %d", got, name, want)
+		}
+	}
+}
+
+// TestFlippedInCache flips a bit of each file in turn: the next pull fetches that file again and no other.
+func TestFlippedInCache(t *testing.T) {
+	r := sample(300_000)
+	server, client, o := serve(t, r)
+	if _, err := client.Pull(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range fetched {
+		blob := store.BlobPath(o.Root, tune, r.Files[name].ETag())
+		content, err := os.ReadFile(blob)
+		if err != nil {
+			t.Fatal(err)
+		}
+		content[len(content)/2] ^= 8
+		time.Sleep(10 * time.Millisecond) // a file's time is only so fine
+		if err := os.WriteFile(blob, content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		server.Reset()
+		if _, err := client.Pull(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		whole(t, o, r)
+		if sent := server.Sent(""); sent != r.Files[name].Size || sent != server.Sent(name) {
+			t.Errorf("after a flip in %s %d bytes were sent, of it %d", name, sent, server.Sent(name))
+		}
+	}
+	// A flip that leaves the file's time as it was is found with Verify.
+	name := fetched[len(fetched)-1]
+	blob := store.BlobPath(o.Root, tune, r.Files[name].ETag())
+	stat, err := os.Stat(blob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(blob, make([]byte, stat.Size()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(blob, stat.ModTime(), stat.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	o.Verify = true
+	if _, err := client.Pull(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	whole(t, o, r)
+}

@@ -1,0 +1,149 @@
+package hub_test
+
+// Pulls that go on: after an interruption, beside another pull, from what another program or an earlier commit left.
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ossrun/ossrun/models/hub"
+	"github.com/ossrun/ossrun/models/hub/hubtest"
+	"github.com/ossrun/ossrun/models/store"
+)
+
+// TestCancel interrupts a pull again and again; each goes on where the last one stopped.
+func TestCancel(t *testing.T) {
+	r := sample(4 << 20)
+	server, client, o := serve(t, r)
+	server.Throttle(4 << 20)
+	for n := 0; ; n++ {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(60+10*n)*time.Millisecond)
+		before := time.Now()
+		_, err := client.Pull(ctx, o)
+		took := time.Since(before)
+		cancel()
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, context.DeadlineExceeded) || n > 100 {
+			t.Fatalf("pull %d: %v", n, err)
+		}
+		if took > time.Second {
+			t.Errorf("it took %v to stop", took)
+		}
+	}
+	whole(t, o, r)
+	var size int64
+	for _, name := range fetched {
+		size += r.Files[name].Size
+	}
+	t.Logf("%d bytes were sent for %d", server.Sent(""), size)
+	if extra := server.Sent("") - size; extra > size/2 {
+		t.Errorf("%d bytes were sent for %d", server.Sent(""), size)
+	}
+}
+
+// TestTwoPulls run at once and share the work.
+func TestTwoPulls(t *testing.T) {
+	r := sample(2 << 20)
+	server, client, o := serve(t, r)
+	server.Throttle(4 << 20)
+	other := quick(server)
+	defer other.Close()
+	errs := make(chan error, 2)
+	for _, c := range []*hub.Client{client, other} {
+		go func() {
+			_, err := c.Pull(t.Context(), o)
+			errs <- err
+		}()
+	}
+	if err := errors.Join(<-errs, <-errs); err != nil {
+		t.Fatal(err)
+	}
+	whole(t, o, r)
+	for _, name := range fetched {
+		if sent := server.Sent(name); sent != r.Files[name].Size {
+			t.Errorf("%d bytes of %s were sent, it has %d", sent, name, r.Files[name].Size)
+		}
+	}
+}
+
+// TestAdopt goes on with what an older huggingface_hub left, and starts again when that was wrong.
+func TestAdopt(t *testing.T) {
+	const shard = "model-00000-of-00001.safetensors"
+	for _, right := range []bool{true, false} {
+		r := sample(1 << 20)
+		f := r.Files[shard]
+		server, client, o := serve(t, r)
+		begin := make([]byte, 500_001)
+		if _, err := f.ReadAt(begin, 0); err != nil {
+			t.Fatal(err)
+		}
+		want := f.Size - int64(len(begin))
+		if !right {
+			begin[70_000] ^= 1
+			want += f.Size
+		}
+		if err := store.WriteFile(store.BlobPath(o.Root, tune, f.ETag())+".incomplete", begin); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.Pull(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		whole(t, o, r)
+		if sent := server.Sent(shard); sent != want {
+			t.Errorf("%d bytes were sent, want %d", sent, want)
+		}
+	}
+}
+
+// TestNewCommit keeps what two commits share.
+func TestNewCommit(t *testing.T) {
+	r := sample(300_000)
+	server, client, o := serve(t, r)
+	if _, err := client.Pull(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	next := sample(300_000)
+	next.Commit = strings.Repeat("beef", 10)
+	next.Files["model-00001-of-00001.safetensors"] = hubtest.Generated(200_000, 9)
+	server.Add(tune.ID(), next)
+	server.Reset()
+	if _, err := client.Pull(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	whole(t, o, next)
+	if sent := server.Sent(""); sent != 200_000 {
+		t.Errorf("%d bytes were sent, want those of the new shard", sent)
+	}
+	removal, err := store.PlanRemoval(o.Root, tune, r.Commit)
+	if err != nil || removal == nil || removal.Whole || len(removal.Snapshots) != 1 {
+		t.Fatalf("removing the old commit is planned as %+v, %v", removal, err)
+	}
+	if err := removal.Run(); err != nil {
+		t.Fatal(err)
+	}
+	whole(t, o, next)
+	if _, err := os.Stat(store.BlobPath(o.Root, tune, r.Files["model-00001-of-00001.safetensors"].ETag())); err == nil {
+		t.Error("the old shard is still there")
+	}
+}
+
+// TestSpace looks at the disk before it asks for bytes.
+func TestSpace(t *testing.T) {
+	r := sample(1000)
+	r.Files["model-00001-of-00001.safetensors"] = hubtest.Claimed(1 << 60)
+	server, client, o := serve(t, r)
+	_, err := client.Pull(t.Context(), o)
+	var space *hub.SpaceError
+	if !errors.As(err, &space) || space.Need < 1<<60 || space.Free <= 0 {
+		t.Fatalf("the error is %v", err)
+	}
+	if server.Sent("") != 0 {
+		t.Errorf("%d bytes were sent all the same", server.Sent(""))
+	}
+}
