@@ -1,28 +1,114 @@
 package device
 
 import (
+	"slices"
 	"testing"
-	"time"
 
+	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/enginetest"
 )
 
 // The suite that every Device passes, with the real kernels run by emulation.
 
-// TestOps: every operation alone, on both vendors' warps and both kinds of cache.
+// TestOps: every operation alone, on both vendors' warps and both kinds of cache. Attention takes most of the time, so the larger shapes are for
+// long runs.
 func TestOps(t *testing.T) {
-	for i, api := range apis {
+	shapes := enginetest.Small()
+	short := map[driver.API][]enginetest.Shape{driver.CUDA: {shapes[0], shapes[2]}, driver.HIP: {shapes[2]}}
+	for api, kv := range map[driver.API]string{driver.CUDA: "f32", driver.HIP: "bf16"} {
 		t.Run(string(api), func(t *testing.T) {
 			dev, _ := open(t, api)
-			o := engine.Options{KV: []string{"f32", "bf16"}[i]}
-			start := time.Now()
-			err := enginetest.Ops(t.Context(), dev, o, enginetest.Small(), false, func(r enginetest.OpResult) {
-				t.Logf("%-24s %-32s %.1e of %.1e, %v", r.Op, r.Shape, r.Error, r.Bound, time.Since(start).Round(time.Millisecond))
-			})
-			if err != nil {
+			holdOps(t, dev, engine.Options{KV: kv}, short[api])
+		})
+	}
+}
+
+// TestOpsLong: all shapes, and the threads of a block in the other order.
+func TestOpsLong(t *testing.T) {
+	long(t)
+	for i, api := range apis {
+		for _, reverse := range []bool{false, true} {
+			dev, f := open(t, api)
+			f.Reverse(reverse)
+			holdOps(t, dev, engine.Options{KV: []string{"bf16", "f32"}[i]}, enginetest.Small())
+		}
+	}
+}
+
+func holdOps(t *testing.T, dev *Device, o engine.Options, shapes []enginetest.Shape) {
+	t.Helper()
+	n := 0
+	if err := enginetest.Ops(t.Context(), dev, o, shapes, false, func(enginetest.OpResult) { n++ }); err != nil {
+		t.Error(err)
+	}
+	if n < 19*len(shapes) {
+		t.Errorf("only %d operations were run", n)
+	}
+}
+
+// TestUnits: angles, SwiGLU and MXFP4 decoding as the references have them.
+func TestUnits(t *testing.T) {
+	for _, api := range apis {
+		t.Run(string(api), func(t *testing.T) {
+			dev, _ := open(t, api)
+			for _, check := range enginetest.Units(dev, engine.Options{}, testdata+"units") {
+				t.Run(check.Name, func(t *testing.T) {
+					if err := check.Run(t.Context()); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		})
+	}
+}
+
+// quick are the checks of whole models that take seconds by emulation; the others cut, share and widen long prompts.
+var quick = []string{"several rows verify a draft", "bad steps are refused and harm nothing", "a cancelled step does not run", "a closed engine says so", "memory is as planned"}
+
+// TestPrograms: whole models; a step's result may not change by a bit with its batch.
+func TestPrograms(t *testing.T) {
+	dev, _ := open(t, driver.CUDA)
+	ran := 0
+	for _, check := range enginetest.Programs(enginetest.Config{Device: dev, Dir: testdata + "T2"}) {
+		if !slices.Contains(quick, check.Name) {
+			continue
+		}
+		ran++
+		t.Run(check.Name, func(t *testing.T) {
+			if err := check.Run(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})
+	}
+	if ran != len(quick) {
+		t.Errorf("%d of %d checks were there", ran, len(quick))
+	}
+}
+
+// TestProgramsLong: all of them, in both modes and on both vendors' warps.
+func TestProgramsLong(t *testing.T) {
+	long(t)
+	for i, api := range apis {
+		for _, compute := range []string{engine.Exact, engine.Int8} {
+			dev, _ := open(t, api)
+			c := enginetest.Config{Device: dev, Dir: testdata + []string{"T2", "T1"}[i], Options: engine.Options{Compute: compute}}
+			for _, check := range enginetest.Programs(c) {
+				t.Run(string(api)+"/"+compute+"/"+check.Name, func(t *testing.T) {
+					if err := check.Run(t.Context()); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestIntermediatesLong: T1's prompt of 200, inside.
+func TestIntermediatesLong(t *testing.T) {
+	long(t)
+	dev, _ := open(t, driver.CUDA)
+	if err := enginetest.Intermediates(t.Context(), enginetest.Config{Device: dev, Dir: testdata + "T1"}, func(name string, worst float64) { t.Logf("%-32s %.2e", name, worst) }); err != nil {
+		t.Error(err)
 	}
 }

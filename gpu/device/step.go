@@ -141,6 +141,14 @@ func (s *step) Forward(b *engine.Batch, logits []float32) error {
 	if s.graph == nil || s.dev.closed {
 		return engine.ErrClosed
 	}
+	err := s.forward(b, logits)
+	if err != nil {
+		s.dev.stream.Synchronize() // the next step writes to the pinned state; its own error is the one above
+	}
+	return err
+}
+
+func (s *step) forward(b *engine.Batch, logits []float32) error {
 	if err := s.queue(b); err != nil {
 		return err
 	}

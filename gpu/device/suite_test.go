@@ -35,7 +35,7 @@ func open(t testing.TB, api driver.API) (*Device, *fakedriver.Fake) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dev, err := Open(f.Driver, Options{Image: f.Image()})
+	dev, err := Open(f.Driver, Options{Image: image(t, api)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,6 +51,16 @@ func open(t testing.TB, api driver.API) (*Device, *fakedriver.Fake) {
 		}
 	})
 	return dev, f
+}
+
+// image is what the fake of an API is given: the kernels that are shipped for its card. KFD, which names an AMD card, is not faked.
+func image(t testing.TB, api driver.API) []byte {
+	t.Helper()
+	data, err := Image(map[driver.API]string{driver.CUDA: "sm_90", driver.HIP: "gfx942"}[api])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
 }
 
 // openModel opens the checkpoint of a golden model.

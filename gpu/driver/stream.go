@@ -102,28 +102,31 @@ type Graph struct {
 
 // Capture records what record puts into the queue instead of running it. The arguments of kernels are fixed then: what changes from launch to
 // launch lies in device memory.
-func (s *Stream) Capture(record func() error) (*Graph, error) {
+func (s *Stream) Capture(record func() error) (_ *Graph, err error) {
 	runtime.LockOSThread() // the capture belongs to the thread that began it
 	defer runtime.UnlockOSThread()
 	if err := s.c.call(captureBegin, s.handle, captureThreadLocal); err != nil {
 		return nil, err
 	}
-	err := record()
+	err = record()
 	var graph uintptr
 	if ended := s.c.call(captureEnd, s.handle, uintptr(unsafe.Pointer(&graph))); err == nil {
 		err = ended // after a failed record the end of the capture only says so again
 	}
-	if graph != 0 {
-		defer func() { err = errors.Join(err, s.c.call(graphDestroy, graph)) }()
-	}
-	if err != nil {
-		return nil, err
-	}
 	g := &Graph{c: s.c}
-	if err = s.c.call(graphInstantiate, uintptr(unsafe.Pointer(&g.exec)), graph, 0); err != nil {
-		return nil, err
+	if err == nil {
+		err = s.c.call(graphInstantiate, uintptr(unsafe.Pointer(&g.exec)), graph, 0)
 	}
-	return g, nil
+	if graph != 0 {
+		err = errors.Join(err, s.c.call(graphDestroy, graph))
+	}
+	if err == nil {
+		return g, nil
+	}
+	if g.exec != 0 {
+		err = errors.Join(err, g.Close())
+	}
+	return nil, err
 }
 
 // Launch queues the recorded work.

@@ -35,13 +35,16 @@ func Open(api driver.API, m Machine) (*Fake, error) {
 		return nil, err
 	}
 	f := &Fake{d, path}
-	f.control("reset")
+	f.Restart()
 	if m != (Machine{}) {
 		name := append([]byte(m.Name), 0)
 		f.Raw(f.at("devices"), uintptr(m.Devices), uintptr(unsafe.Pointer(&name[0])), uintptr(m.Major), uintptr(m.Minor), uintptr(m.Memory))
 	}
 	return f, nil
 }
+
+// Restart forgets everything: the machine has one Fake H100 again, and nothing was called.
+func (f *Fake) Restart() { f.control("reset") }
 
 // FailCall makes the nth call from now of a function fail with a code; "" is any function. Functions that free do so all the same.
 func (f *Fake) FailCall(function string, nth, code int) {

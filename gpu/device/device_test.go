@@ -1,0 +1,225 @@
+package device
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/modeltest"
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// What is the GPU's own: regions, uploads in pieces, refusals, profiles, and what becomes of an engine when the driver fails.
+
+func TestRegions(t *testing.T) {
+	for _, api := range apis {
+		t.Run(string(api), func(t *testing.T) {
+			dev, _ := open(t, api)
+			r, err := dev.Alloc(100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := bytes.Repeat([]byte{1}, 100)
+			if err := r.Read(0, got); err != nil || !slices.Equal(got, make([]byte, 100)) {
+				t.Errorf("new memory holds %v, %v", got, err)
+			}
+			if err := errors.Join(r.Write(98, []byte{8, 9}), r.Read(97, got[:3])); err != nil || !slices.Equal(got[:3], []byte{0, 8, 9}) {
+				t.Errorf("%v, %v", got[:3], err)
+			}
+			for _, bad := range []int64{-1, 99, math.MaxInt64} {
+				if r.Read(bad, got[:2]) == nil || r.Write(bad, got[:2]) == nil {
+					t.Errorf("two bytes at %d of 100: accepted", bad)
+				}
+			}
+			if _, err := dev.Alloc(0); err == nil {
+				t.Error("a region of nothing: accepted")
+			}
+			if dev.Close() == nil {
+				t.Error("a device closes under its regions")
+			}
+			if err := errors.Join(r.Free(), r.Free()); err != nil {
+				t.Error(err)
+			}
+			if r.Read(0, got) == nil {
+				t.Error("a freed region is read")
+			}
+		})
+	}
+}
+
+// TestUpload: more than the ring of pieces holds, from an odd address, and everything is reported.
+func TestUpload(t *testing.T) {
+	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var told atomic.Int64
+	dev, err := Open(f.Driver, Options{Progress: func(n int64) { told.Add(n) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := make([]byte, (pieces+1)*pieceBytes+12345)
+	for i := 0; i < len(data); i += 997 {
+		data[i] = byte(i)
+	}
+	r, err := dev.Upload(data[1:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, len(data)-1)
+	if err := r.Read(0, got); err != nil || !bytes.Equal(got, data[1:]) {
+		t.Errorf("other bytes arrived, %v", err)
+	}
+	if told.Load() != int64(len(got)) {
+		t.Errorf("%d bytes reported of %d", told.Load(), len(got))
+	}
+	if err := errors.Join(r.Free(), dev.Close(), dev.Close()); err != nil {
+		t.Error(err)
+	}
+	if _, err := dev.Alloc(1); err == nil {
+		t.Error("a closed device allocates")
+	}
+	if left := f.Leaks(); left != "" {
+		t.Error(left)
+	}
+}
+
+func TestNameAndMemory(t *testing.T) {
+	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: 2, Name: "Fake RTX", Major: 8, Minor: 9, Memory: 24 << 30})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	dev, err := Open(f.Driver, Options{Index: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "gpu 1, Fake RTX, sm_89"; dev.Name() != want {
+		t.Errorf("%q, not %q", dev.Name(), want)
+	}
+	total, free := dev.Memory()
+	if total != 24<<30 || free <= total*15/16 || free >= total {
+		t.Errorf("%d of %d are free", free, total)
+	}
+	if err := dev.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := Open(f.Driver, Options{Index: 2}); err == nil {
+		t.Error("a third device of two: opened")
+	}
+}
+
+// tiny is a checkpoint of 100 kB.
+func tiny(t testing.TB) *models.Checkpoint {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "tiny")
+	if err := modeltest.New(modeltest.Tiny(), 1).Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	ckpt, err := models.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ckpt.Close() })
+	return ckpt
+}
+
+// prompt is a step of two rows of one sequence, next the row behind them.
+func prompt() *engine.Batch {
+	return &engine.Batch{Tokens: []int32{5, 6}, LogitRows: []int32{1}, Seqs: []engine.SeqRows{{Rows: 2, Full: []int32{1}, Window: []int32{2}}}}
+}
+
+func next() *engine.Batch {
+	return &engine.Batch{Tokens: []int32{7}, LogitRows: []int32{0}, Seqs: []engine.SeqRows{{Start: 2, Rows: 1, Full: []int32{1}, Window: []int32{2}}}}
+}
+
+func TestRefusals(t *testing.T) {
+	dev, _ := open(t, driver.CUDA)
+	ckpt := tiny(t)
+	wide := ckpt.Spec
+	wide.HeadDim = 48
+	for what, err := range map[string]error{
+		"a CPU's instruction set": func() error {
+			_, err := engine.New(dev, ckpt, engine.Options{ISA: "avx2", Pages: 4, MaxRows: 1})
+			return err
+		}(),
+		"heads of 48":    fits(&engine.Program{Spec: wide, Rows: 1}),
+		"too many slots": fits(&engine.Program{Spec: ckpt.Spec, Rows: 40000}),
+	} {
+		if err == nil {
+			t.Errorf("%s: accepted", what)
+		}
+	}
+}
+
+// TestBuffersOfAnotherDevice: a program whose memory lies elsewhere is not compiled.
+func TestBuffersOfAnotherDevice(t *testing.T) {
+	dev, _ := open(t, driver.CUDA)
+	p, err := engine.Record(modeltest.Tiny(), engine.Options{Pages: 4}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := dev.Compile(p); err == nil || !strings.Contains(err.Error(), "does not lie in the memory of this device") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestProfile: with clocks on, a step gives the same logits and a time for each operation; with clocks off again, none.
+func TestProfile(t *testing.T) {
+	dev, f := open(t, driver.CUDA)
+	ckpt := tiny(t)
+	eng, err := engine.New(dev, ckpt, engine.Options{Pages: 4, MaxRows: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, timed := make([]float32, ckpt.Spec.Vocab), make([]float32, ckpt.Spec.Vocab)
+	if err := eng.Step(t.Context(), prompt(), plain); err != nil {
+		t.Fatal(err)
+	}
+	times, err := eng.Measure(t.Context(), prompt(), timed)
+	if err != nil || !slices.Equal(plain, timed) {
+		t.Errorf("other logits under the clock, %v", err)
+	}
+	for _, x := range times {
+		if x.Nanoseconds <= 0 || x.Bytes <= 0 {
+			t.Errorf("%s: %d ns, %d bytes", x.Label, x.Nanoseconds, x.Bytes)
+		}
+	}
+	launches := f.Calls("cuLaunchKernel")
+	if err := eng.Step(t.Context(), prompt(), timed); err != nil || f.Calls("cuLaunchKernel") != launches {
+		t.Errorf("a plain step launches kernels one by one, %v", err)
+	}
+	if err := eng.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestStepCalls: a step is a copy in, a graph and a copy out, however many operations it has.
+func TestStepCalls(t *testing.T) {
+	dev, f := open(t, driver.CUDA)
+	eng, err := engine.New(dev, tiny(t), engine.Options{Pages: 4, MaxRows: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	logits := make([]float32, eng.Spec().Vocab)
+	before := len(f.Trace())
+	if err := eng.Step(t.Context(), prompt(), logits); err != nil {
+		t.Fatal(err)
+	}
+	calls := slices.DeleteFunc(f.Trace()[before:], func(name string) bool { return name == "cuCtxSetCurrent" })
+	if want := []string{"cuMemcpyHtoDAsync_v2", "cuGraphLaunch", "cuMemcpyDtoHAsync_v2", "cuStreamSynchronize"}; !slices.Equal(calls, want) {
+		t.Errorf("%v, not %v", calls, want)
+	}
+	if err := eng.Close(); err != nil {
+		t.Error(err)
+	}
+}

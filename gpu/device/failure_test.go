@@ -1,0 +1,135 @@
+package device
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// Every call of the driver may fail. Whatever does, the error names it, and nothing is left behind.
+
+// life is a device's: open, load, prefill, decode, a profiled step, close.
+func life(t *testing.T, f *fakedriver.Fake, image []byte, ckpt *models.Checkpoint) (err error) {
+	dev, err := Open(f.Driver, Options{Image: image})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dev.Close()) }()
+	eng, err := engine.New(dev, ckpt, engine.Options{Pages: 4, MaxRows: 2})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, eng.Close()) }()
+	logits := make([]float32, ckpt.Spec.Vocab)
+	for _, b := range []*engine.Batch{prompt(), next()} {
+		if err := eng.Step(t.Context(), b, logits); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// frees are the functions that give something back. They do their work and report an error all the same; but when making the device current fails
+// before one of them, nothing can be given back any more.
+func frees(name string) bool {
+	for _, word := range []string{"Free", "Destroy", "Unload", "Release"} {
+		if strings.Contains(name, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestEveryCallFails: each function the driver has, at its first call, one in the middle and its last; with OSSRUN_LONG, every single call.
+func TestEveryCallFails(t *testing.T) {
+	ckpt := tiny(t)
+	for _, api := range apis {
+		t.Run(string(api), func(t *testing.T) {
+			f, err := fakedriver.Open(api, fakedriver.Machine{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			kernels := image(t, api)
+			if err := life(t, f, kernels, ckpt); err != nil {
+				t.Fatal(err)
+			}
+			trace := f.Trace()
+			at := map[string][]int{}
+			for i, name := range trace {
+				at[name] = append(at[name], i)
+			}
+			if len(at) < 25 {
+				t.Errorf("only %d functions are called", len(at))
+			}
+			tried := 0
+			for name, calls := range at {
+				if os.Getenv("OSSRUN_LONG") == "" {
+					calls = slices.Compact([]int{calls[0], calls[len(calls)/2], calls[len(calls)-1]})
+				}
+				for _, i := range calls {
+					tried++
+					f.Restart()
+					f.FailCall("", i+1, 46)
+					err := life(t, f, kernels, ckpt)
+					var e *driver.Error
+					if !errors.As(err, &e) || e.Code != 46 || e.Call != name {
+						t.Errorf("call %d, %s: %v", i, name, err)
+					}
+					if left := f.Leaks(); left != "" && !(i+1 < len(trace) && !frees(name) && frees(trace[i+1])) {
+						t.Errorf("call %d, %s, leaves %s", i, name, left)
+					}
+				}
+			}
+			t.Logf("%d of %d calls failed", tried, len(trace))
+		})
+	}
+}
+
+// TestGoesOn: after a refused call in the middle of a step the next step is as if nothing had been.
+func TestGoesOn(t *testing.T) {
+	dev, f := open(t, driver.CUDA)
+	eng, err := engine.New(dev, tiny(t), engine.Options{Pages: 4, MaxRows: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, got := make([]float32, eng.Spec().Vocab), make([]float32, eng.Spec().Vocab)
+	if err := eng.Step(t.Context(), prompt(), want); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"cuMemcpyHtoDAsync_v2", "cuGraphLaunch", "cuMemcpyDtoHAsync_v2", "cuStreamSynchronize"} {
+		f.FailCall(name, 1, 1)
+		if err := eng.Step(t.Context(), next(), got); err == nil {
+			t.Errorf("%s failed, the step did not", name)
+		}
+		if err := eng.Step(t.Context(), prompt(), got); err != nil || !slices.Equal(want, got) {
+			t.Errorf("after %s: %v, the same logits: %v", name, err, slices.Equal(want, got))
+		}
+	}
+	if err := eng.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestMemoryFull: a card too small says so, by its name, and keeps nothing.
+func TestMemoryFull(t *testing.T) {
+	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: 1, Name: "Small Card", Major: 9, Memory: 100 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	err = life(t, f, image(t, driver.CUDA), tiny(t))
+	if !errors.Is(err, driver.ErrOutOfMemory) || !strings.Contains(err.Error(), "Small Card") {
+		t.Errorf("%v", err)
+	}
+	if left := f.Leaks(); left != "" {
+		t.Error(left)
+	}
+}

@@ -1,0 +1,38 @@
+package device
+
+import (
+	"testing"
+
+	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/engine/golden"
+)
+
+// The goldens: what other implementations computed after the same prompts.
+
+// TestGolden: the shortest prompt and its continuation of 48 tokens, in both modes on warps of 32, in one on warps of 64.
+func TestGolden(t *testing.T) {
+	for api, modes := range map[driver.API][]string{driver.CUDA: {engine.Exact, engine.Int8}, driver.HIP: {engine.Exact}} {
+		t.Run(string(api), func(t *testing.T) { holdGolden(t, golden.Options{Only: []string{"len1"}}, api, testdata+"T2", modes) })
+	}
+}
+
+// TestGoldenLong: every case of both models, prompts to 5,000 tokens.
+func TestGoldenLong(t *testing.T) {
+	long(t)
+	for _, model := range []string{"T2", "T1"} {
+		t.Run(model, func(t *testing.T) { holdGolden(t, golden.Options{}, driver.CUDA, testdata+model, nil) })
+	}
+}
+
+func holdGolden(t *testing.T, o golden.Options, api driver.API, dir string, modes []string) {
+	t.Helper()
+	dev, _ := open(t, api)
+	ok, err := o.Run(t.Context(), dir, dev, modes, func(r golden.CaseResult) {
+		t.Logf("%-6s %-8s max abs %.1e, KL max %.1e, largest logit %d/%d, greedy %d/%d, %v %v",
+			r.Mode, r.Case, r.MaxAbs, r.KLMax, r.Agree, r.Of, r.Greedy, r.GreedyOf, r.Elapsed.Round(1e6), r.Misses)
+	})
+	if err != nil || !ok {
+		t.Errorf("passed: %v, error: %v", ok, err)
+	}
+}

@@ -1,0 +1,35 @@
+package device
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// TestImageOfEachCard: what each generation of cards is given.
+func TestImageOfEachCard(t *testing.T) {
+	for arch, want := range map[string]string{
+		"sm_80": "sm_80", "sm_86": "sm_80", "sm_87": "sm_80", "sm_89": "sm_80", "sm_90": "sm_90a", "sm_100": "sm_100a", "sm_103": "sm_80",
+		"sm_110": "sm_80", "sm_120": "sm_120a", "sm_121": "sm_121a", "sm_130": "sm_80",
+		"gfx90a": "gfx90a", "gfx942": "gfx942", "gfx950": "gfx950", "gfx1100": "gfx1100", "gfx1151": "gfx1151", "gfx1200": "gfx1200", "gfx1201": "gfx1201",
+	} {
+		a, err := choose(arch)
+		if err != nil || a.Name != want {
+			t.Errorf("%s takes %q, %v, not %s", arch, a.Name, err, want)
+			continue
+		}
+		image, err := Image(arch)
+		if err != nil || !bytes.HasPrefix(image, []byte("\x7fELF")) && !bytes.Contains(image, []byte(".target "+want)) {
+			t.Errorf("%s: %d bytes, %v", arch, len(image), err)
+		}
+	}
+}
+
+// TestImageRefusals: one sentence each.
+func TestImageRefusals(t *testing.T) {
+	for arch, want := range map[string]string{"sm_75": "too old: 8.0", "sm_70": "7.0 is too old", "gfx1030": "no kernels for gfx1030", "": "cannot be told"} {
+		if _, err := Image(arch); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, which does not say %q", arch, err, want)
+		}
+	}
+}

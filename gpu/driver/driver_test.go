@@ -1,0 +1,172 @@
+package driver_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+)
+
+// Opening a library, looking at devices, and what errors say.
+
+func TestNoLibrary(t *testing.T) {
+	for _, api := range []driver.API{driver.CUDA, driver.HIP} {
+		_, err := driver.Open(api, "/nowhere/lib.so")
+		if !errors.Is(err, driver.ErrNoLibrary) {
+			t.Errorf("%s: %v", api, err)
+		}
+		contains(t, err, "/nowhere/lib.so")
+	}
+}
+
+func TestNotADriver(t *testing.T) {
+	path, err := fakedriver.Build(driver.HIP)
+	must(t, err)
+	_, err = driver.Open(driver.CUDA, path)
+	contains(t, err, "the NVIDIA driver library", "is too old: it has no cuInit")
+	text := filepath.Join(t.TempDir(), "libcuda.so.1")
+	must(t, os.WriteFile(text, []byte("not a library"), 0o644))
+	if _, err := driver.Open(driver.CUDA, text); !errors.Is(err, driver.ErrNoLibrary) {
+		t.Errorf("a text file: %v", err)
+	}
+}
+
+func TestInitFails(t *testing.T) {
+	path, err := fakedriver.Build(driver.CUDA)
+	must(t, err)
+	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{})
+	must(t, err)
+	defer f.Close()
+	f.FailCall("cuInit", 1, 100)
+	_, err = driver.Open(driver.CUDA, path)
+	contains(t, err, "cuInit: no GPU is detected (ERROR_NO_DEVICE, 100)")
+	if errors.Is(err, driver.ErrNoLibrary) {
+		t.Error("a driver that is there counts as none")
+	}
+}
+
+func TestCandidatesAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/gpu.md")
+	must(t, err)
+	for _, api := range []driver.API{driver.CUDA, driver.HIP} {
+		for _, name := range driver.Candidates(api) {
+			if !strings.Contains(string(page), "`"+name+"`") {
+				t.Errorf("docs/gpu.md does not name %s", name)
+			}
+		}
+	}
+}
+
+func TestDevices(t *testing.T) {
+	m := fakedriver.Machine{Devices: 3, Name: "Fake Card", Major: 8, Minor: 6, Memory: 24 << 30}
+	each(t, m, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+		n, err := f.DeviceCount()
+		if err != nil || n != 3 {
+			t.Fatalf("%d devices, %v", n, err)
+		}
+		g, err := f.Device(2)
+		must(t, err)
+		if g.Name != "Fake Card" || g.Memory != 24<<30 || g.PCI != "0000:03:00.0" {
+			t.Errorf("%+v", g)
+		}
+		if f.API() == driver.CUDA && g.Arch != "sm_86" {
+			t.Errorf("architecture %q", g.Arch)
+		}
+		warp, err := g.Attribute(driver.WarpSize)
+		if want := map[driver.API]int{driver.CUDA: 32, driver.HIP: 64}[f.API()]; err != nil || warp != want {
+			t.Errorf("warps of %d, %v", warp, err)
+		}
+		if _, err := f.Device(3); code(err) != 101 {
+			t.Errorf("a fourth of three: %v", err)
+		}
+		if v, err := f.Version(); err != nil || v < 12000 {
+			t.Errorf("version %d, %v", v, err)
+		}
+	})
+}
+
+func TestErrorWords(t *testing.T) {
+	each(t, fakedriver.Machine{Devices: 1, Name: "Small", Major: 9, Memory: 1 << 20}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+		_, err := c.Alloc(1 << 30)
+		if !errors.Is(err, driver.ErrOutOfMemory) || code(err) != 2 {
+			t.Errorf("%v", err)
+		}
+		contains(t, err, "allocate 1073741824 bytes on Small", f.Trace()[len(f.Trace())-1]+": out of memory (ERROR_OUT_OF_MEMORY, 2)")
+		f.FailCall("", 1, 12345)
+		_, err = c.Alloc(1)
+		contains(t, err, "12345")
+	})
+}
+
+// TestEveryCallCanFail: each function, told to fail, gives its name and code, and the next call works again.
+func TestEveryCallCanFail(t *testing.T) {
+	each(t, fakedriver.Machine{Devices: 2, Name: "Fake", Major: 9, Memory: 1 << 30}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+		g := c.Device()
+		b := newBench(t, c, 256)
+		other := context(t, f, 1)
+		m, k := kernel(t, f, c, "copy_rows")
+		e, err := c.NewEvent(true)
+		must(t, err)
+		for name, try := range map[string]func() error{
+			"Version":     func() error { _, err := f.Version(); return err },
+			"DeviceCount": func() error { _, err := f.DeviceCount(); return err },
+			"Device":      func() error { _, err := f.Device(0); return err },
+			"Attribute":   func() error { _, err := g.Attribute(driver.WarpSize); return err },
+			"CanAccess":   func() error { _, err := g.CanAccess(other.Device()); return err },
+			"Memory":      func() error { _, _, err := c.Memory(); return err },
+			"Alloc":       func() error { _, err := c.Alloc(1); return err },
+			"AllocHost":   func() error { _, err := c.AllocHost(1); return err },
+			"Load":        func() error { _, err := c.Load(f.Image()); return err },
+			"Function":    func() error { _, err := m.Function("copy_rows"); return err },
+			"Resources":   func() error { _, _, _, err := k.Resources(); return err },
+			"NewStream":   func() error { _, err := c.NewStream(); return err },
+			"NewEvent":    func() error { _, err := c.NewEvent(false); return err },
+			"EnablePeer":  func() error { return c.EnablePeer(other) },
+			"CopyIn":      func() error { return b.s.CopyIn(b.device, b.host, 0, 1) },
+			"CopyOut":     func() error { return b.s.CopyOut(b.host, 0, b.device, 1) },
+			"Copy":        func() error { return b.s.Copy(b.device, b.device+8, 1) },
+			"CopyPeer":    func() error { return b.s.CopyPeer(b.device, other, b.device+8, 1) },
+			"Fill":        func() error { return b.s.Fill(b.device, 1, 1) },
+			"Wait":        func() error { return b.s.Wait(e) },
+			"Record":      func() error { return e.Record(b.s) },
+			"Synchronize": func() error { return b.s.Synchronize() },
+			"Event":       func() error { return e.Synchronize() },
+			"Done":        func() error { _, err := e.Done(); return err },
+			"Capture":     func() error { _, err := b.s.Capture(func() error { return nil }); return err },
+		} {
+			f.FailCall("", 1, 700)
+			if err := try(); code(err) != 700 {
+				t.Errorf("%s: %v", name, err)
+			}
+			if f.Failing() {
+				t.Errorf("%s calls nothing", name)
+			}
+		}
+		must(t, errors.Join(e.Close(), m.Close()))
+		b.close(t)
+		must(t, other.Close())
+	})
+}
+
+// TestKFDArch: what an AMD card's kernel driver shows.
+func TestKFDArch(t *testing.T) {
+	nodes := t.TempDir()
+	for name, properties := range map[string]string{
+		"0": "cpu_cores_count 64\ngfx_target_version 0\nlocation_id 0\ndomain 0\n",
+		"1": "gfx_target_version 90402\nlocation_id 1280\ndomain 0\n",
+		"2": "gfx_target_version 90010\nlocation_id 35841\ndomain 2\n",
+		"3": "gfx_target_version 120001\nlocation_id 768\ndomain 0\n",
+	} {
+		must(t, os.MkdirAll(filepath.Join(nodes, name), 0o755))
+		must(t, os.WriteFile(filepath.Join(nodes, name, "properties"), []byte(properties), 0o644))
+	}
+	for pci, want := range map[string]string{"0000:05:00.0": "gfx942", "0002:8C:00.1": "gfx90a", "0000:03:00.0": "gfx1201", "0000:06:00.0": ""} {
+		if got := driver.KFDArch(nodes, pci); got != want {
+			t.Errorf("%s is %q, not %q", pci, got, want)
+		}
+	}
+}

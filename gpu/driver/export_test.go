@@ -1,0 +1,4 @@
+package driver
+
+// KFDArch is kfdArch, for the test.
+var KFDArch = kfdArch

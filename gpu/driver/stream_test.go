@@ -1,0 +1,341 @@
+package driver_test
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+)
+
+// Memory, queues, marks, kernels and graphs; and that the fake refuses what a driver refuses.
+
+func TestCopies(t *testing.T) {
+	each(t, fakedriver.Machine{}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+		b := newBench(t, c, 1000)
+		defer b.close(t)
+		total, free, err := c.Memory()
+		if err != nil || total-free != 1000 {
+			t.Errorf("%d of %d free, %v", free, total, err)
+		}
+		for i := range b.host.Bytes() {
+			b.host.Bytes()[i] = byte(i)
+		}
+		want := bytes.Clone(b.host.Bytes())
+		must(t, b.s.CopyIn(b.device, b.host, 0, 1000))
+		must(t, b.s.Synchronize())
+		clear(b.host.Bytes())
+		must(t, b.s.Fill(b.device+10, 7, 5))
+		must(t, b.s.Copy(b.device+500, b.device, 100))
+		copy(want[10:], bytes.Repeat([]byte{7}, 5))
+		copy(want[500:], want[:100])
+		if !bytes.Equal(b.read(t), want) {
+			t.Error("other bytes came back")
+		}
+	})
+}
+
+// TestQueuesRunLate: what is not waited for has not happened, so a forgotten wait shows.
+func TestQueuesRunLate(t *testing.T) {
+	each(t, fakedriver.Machine{}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+		b := newBench(t, c, 64)
+		defer b.close(t)
+		b.host.Bytes()[0] = 1
+		must(t, b.s.CopyIn(b.device, b.host, 0, 64))
+		b.host.Bytes()[0] = 2 // too early
+		if got := b.read(t)[0]; got != 2 {
+			t.Errorf("the copy took %d, the byte before it was changed", got)
+		}
+	})
+}
+
+func TestEvents(t *testing.T) {
+	each(t, fakedriver.Machine{}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+		b := newBench(t, c, 64)
+		defer b.close(t)
+		other, err := c.NewStream()
+		must(t, err)
+		var marks [2]*driver.Event
+		for i := range marks {
+			marks[i], err = c.NewEvent(true)
+			must(t, err)
+		}
+		must(t, marks[0].Record(b.s))
+		must(t, b.s.Fill(b.device, 9, 64))
+		must(t, marks[1].Record(b.s))
+		done, err := marks[1].Done()
+		if err != nil || done {
+			t.Errorf("done before it began: %v, %v", done, err)
+		}
+		if _, err := marks[1].Since(marks[0]); !errors.Is(err, driver.ErrNotReady) {
+			t.Errorf("a clock that has not stopped: %v", err)
+		}
+		must(t, other.Wait(marks[1])) // the other queue makes the first one run
+		must(t, other.Synchronize())
+		if done, err = marks[1].Done(); err != nil || !done {
+			t.Errorf("not done behind a queue that waited: %v, %v", done, err)
+		}
+		took, err := marks[1].Since(marks[0])
+		if err != nil || took < 0 {
+			t.Errorf("%v, %v", took, err)
+		}
+		must(t, errors.Join(marks[0].Close(), marks[1].Close(), other.Close()))
+	})
+}
+
+// args are those of copy_rows: rows, y, x, words.
+func args(rows, y, x driver.Pointer, words int32) *driver.Arguments {
+	return new(driver.Arguments).Pointer(rows).Pointer(y).Pointer(x).Int32(words)
+}
+
+var oneBlock = driver.Shape{Grid: [3]uint32{4, 1, 1}, Block: [3]uint32{256, 1, 1}}
+
+func TestLaunch(t *testing.T) {
+	each(t, fakedriver.Machine{}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+		b := newBench(t, c, 1024)
+		defer b.close(t)
+		m, k := kernel(t, f, c, "copy_rows")
+		copy(b.host.Bytes(), []byte{3, 0, 0, 0}) // rows
+		copy(b.host.Bytes()[256:], "row one row two row 3!! row four")
+		must(t, b.s.CopyIn(b.device, b.host, 0, 1024))
+		must(t, b.s.Synchronize())
+		a := args(b.device, b.device+512, b.device+256, 2)
+		must(t, b.s.Launch(k, oneBlock, a))
+		got := b.read(t)
+		if string(got[512:536]) != "row one row two row 3!! " || strings.HasPrefix(string(got[536:]), "row four") {
+			t.Errorf("%q", got[512:544])
+		}
+		if a.Kinds() != "pppi" {
+			t.Errorf("kinds %q", a.Kinds())
+		}
+		must(t, m.Close())
+	})
+}
+
+// TestGraph: recorded once, launched on other data each time.
+func TestGraph(t *testing.T) {
+	each(t, fakedriver.Machine{}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+		b := newBench(t, c, 1024)
+		defer b.close(t)
+		m, k := kernel(t, f, c, "copy_rows")
+		g, err := b.s.Capture(func() error { return b.s.Launch(k, oneBlock, args(b.device, b.device+512, b.device+256, 1)) })
+		must(t, err)
+		for i := range 3 {
+			clear(b.host.Bytes())
+			copy(b.host.Bytes(), []byte{1, 0, 0, 0})
+			copy(b.host.Bytes()[256:], []byte{'a' + byte(i), 'b', 'c', 'd'})
+			must(t, b.s.CopyIn(b.device, b.host, 0, 1024))
+			must(t, g.Launch(b.s))
+			if got := b.read(t); got[512] != 'a'+byte(i) {
+				t.Errorf("launch %d gave %q", i, got[512:516])
+			}
+		}
+		must(t, errors.Join(g.Close(), m.Close()))
+	})
+}
+
+// TestCaptureFails: a record that fails leaves the queue usable and nothing behind.
+func TestCaptureFails(t *testing.T) {
+	each(t, fakedriver.Machine{}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+		b := newBench(t, c, 64)
+		defer b.close(t)
+		sorry := errors.New("sorry")
+		if _, err := b.s.Capture(func() error { return sorry }); !errors.Is(err, sorry) {
+			t.Errorf("%v", err)
+		}
+		_, err := b.s.Capture(func() error { return b.s.Synchronize() })
+		contains(t, err, "not permitted when stream is capturing")
+		must(t, b.s.Fill(b.device, 1, 64))
+		must(t, b.s.Synchronize())
+	})
+}
+
+func TestLaunchRefusals(t *testing.T) {
+	each(t, fakedriver.Machine{}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+		b := newBench(t, c, 1024)
+		defer b.close(t)
+		m, k := kernel(t, f, c, "copy_rows")
+		good := args(b.device, b.device, b.device, 0)
+		for what, bad := range map[string]struct {
+			shape driver.Shape
+			args  *driver.Arguments
+			code  int
+		}{
+			"1,088 threads":        {driver.Shape{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1088, 1, 1}}, good, 1},
+			"beyond launch bounds": {driver.Shape{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{512, 1, 1}}, good, 701},
+			"no blocks":            {driver.Shape{Grid: [3]uint32{0, 1, 1}, Block: [3]uint32{64, 1, 1}}, good, 1},
+			"65,536 blocks across": {driver.Shape{Grid: [3]uint32{1, 65536, 1}, Block: [3]uint32{64, 1, 1}}, good, 1},
+			"too much shared":      {driver.Shape{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{64, 1, 1}, Shared: 96 << 10}, good, 1},
+			"a pointer to nowhere": {oneBlock, args(b.device, b.device+4096, b.device, 1), 700},
+			"a host's pointer":     {oneBlock, args(b.device, 0x7f0000000000, b.device, 1), 700},
+		} {
+			err := b.s.Launch(k, bad.shape, bad.args)
+			if code(err) != bad.code {
+				t.Errorf("%s: %v", what, err)
+			}
+			contains(t, err, "kernel copy_rows, grid")
+		}
+		if _, err := m.Function("no_such_kernel"); code(err) != 500 {
+			t.Errorf("a kernel that is not there: %v", err)
+		}
+		must(t, m.Close())
+	})
+}
+
+// TestSharedMemoryMustBeAllowed: 96 KiB are refused until they are asked for; NVIDIA alone has that rule.
+func TestSharedMemoryMustBeAllowed(t *testing.T) {
+	each(t, fakedriver.Machine{}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+		b := newBench(t, c, 64)
+		defer b.close(t)
+		m, k := kernel(t, f, c, "copy_rows")
+		defer func() { must(t, m.Close()) }()
+		must(t, b.s.Fill(b.device, 0, 64))
+		if f.API() == driver.HIP {
+			must(t, k.AllowShared(60<<10))
+			return
+		}
+		large := driver.Shape{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{64, 1, 1}, Shared: 96 << 10}
+		if err := b.s.Launch(k, large, args(b.device, b.device, b.device, 0)); code(err) != 1 {
+			t.Errorf("not allowed: %v", err)
+		}
+		must(t, k.AllowShared(96<<10))
+		must(t, b.s.Launch(k, large, args(b.device, b.device, b.device, 0)))
+		must(t, b.s.Synchronize())
+		contains(t, k.AllowShared(1<<20), "1048576 bytes of shared memory")
+	})
+}
+
+// TestIllegalAddress: a kernel that writes behind its memory loses the device, and the process lives.
+func TestIllegalAddress(t *testing.T) {
+	each(t, fakedriver.Machine{}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+		b := newBench(t, c, 4096)
+		m, k := kernel(t, f, c, "copy_rows")
+		clear(b.host.Bytes())
+		b.host.Bytes()[0] = 1
+		must(t, b.s.CopyIn(b.device, b.host, 0, 4096))
+		must(t, b.s.Launch(k, oneBlock, args(b.device, b.device+4000, b.device, 1000)))
+		err := b.s.Synchronize()
+		if code(err) != 700 {
+			t.Errorf("%v", err)
+		}
+		contains(t, err, "copy_rows: touched memory that is not there")
+		if _, err := c.Alloc(1); code(err) != 700 {
+			t.Errorf("the device is not lost: %v", err)
+		}
+		for _, err := range []error{m.Close(), c.Free(b.device), b.host.Free(), b.s.Close()} {
+			if code(err) != 700 { // it is freed, and the old error shows again
+				t.Errorf("%v", err)
+			}
+		}
+	})
+}
+
+func TestMemoryRefusals(t *testing.T) {
+	each(t, fakedriver.Machine{}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+		b := newBench(t, c, 64)
+		p, err := c.Alloc(64)
+		must(t, err)
+		must(t, c.Free(p))
+		for what, err := range map[string]error{
+			"freed twice":          c.Free(p),
+			"copied after free":    b.s.CopyIn(p, b.host, 0, 64),
+			"a copy past the end":  b.s.Copy(b.device+60, b.device, 8),
+			"a fill past the end":  b.s.Fill(b.device, 0, 65),
+			"freed in the middle":  c.Free(b.device + 16),
+			"nothing is allocated": func() error { _, err := c.Alloc(0); return err }(),
+		} {
+			if code(err) != 1 {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		b.close(t)
+		if err := b.s.Synchronize(); code(err) != 400 {
+			t.Errorf("a closed queue: %v", err)
+		}
+	})
+}
+
+func TestLeaksAreCounted(t *testing.T) {
+	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{})
+	must(t, err)
+	defer f.Close()
+	c := context(t, f, 0)
+	b := newBench(t, c, 64)
+	if got := f.Leaks(); got != "1 device allocations, 1 pinned allocations, 1 streams, 1 contexts" {
+		t.Errorf("%q", got)
+	}
+	b.close(t)
+	must(t, c.Close())
+	if got := f.Leaks(); got != "" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestImageRefusals(t *testing.T) {
+	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: 1, Name: "Old", Major: 7, Minor: 5, Memory: 1 << 20})
+	must(t, err)
+	defer f.Close()
+	c := context(t, f, 0)
+	defer c.Close()
+	for what, bad := range map[string]struct {
+		image string
+		code  int
+	}{
+		"not an image":     {"hello", 200},
+		"for a later card": {".version 8.0\n.target sm_80\n", 209},
+	} {
+		if _, err := c.Load([]byte(bad.image)); code(err) != bad.code {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// TestPeers: memory of another device is reached by copies, and by kernels once that is allowed.
+func TestPeers(t *testing.T) {
+	each(t, fakedriver.Machine{Devices: 2, Name: "Fake", Major: 9, Memory: 1 << 30}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+		other := context(t, f, 1)
+		b, far := newBench(t, c, 512), newBench(t, other, 512)
+		m, k := kernel(t, f, c, "copy_rows")
+		must(t, b.s.Fill(b.device, 0, 512))
+		must(t, far.s.Fill(far.device, 5, 512))
+		must(t, far.s.Synchronize())
+		reach := args(b.device, b.device+256, far.device, 1)
+		if err := b.s.Launch(k, oneBlock, reach); code(err) != 700 {
+			t.Errorf("a kernel reaches another device by itself: %v", err)
+		}
+		must(t, c.EnablePeer(other))
+		must(t, c.EnablePeer(other))
+		must(t, b.s.Launch(k, oneBlock, reach))
+		must(t, b.s.CopyPeer(b.device, other, far.device, 8))
+		if got := b.read(t); got[0] != 5 || got[8] != 0 {
+			t.Errorf("%v", got[:16])
+		}
+		must(t, m.Close())
+		b.close(t)
+		far.close(t)
+		must(t, other.Close())
+	})
+}
+
+// TestThreads: a context is used from many goroutines at once.
+func TestThreads(t *testing.T) {
+	each(t, fakedriver.Machine{}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				for range 20 {
+					b := newBench(t, c, 128)
+					must(t, b.s.Fill(b.device, 3, 128))
+					if got := b.read(t); got[127] != 3 {
+						t.Errorf("%v", got)
+					}
+					b.close(t)
+				}
+			})
+		}
+		all.Wait()
+	})
+}
