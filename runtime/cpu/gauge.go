@@ -51,7 +51,7 @@ func (d *Device) MultiplyUnit() string {
 	case "avx512":
 		return "vpdpbusd, 512 bit"
 	case "avx2":
-		return "vpmaddubsw, 256 bit (no VNNI on this machine)"
+		return "vpmaddubsw and vpaddw, 256 bit (no VNNI on this machine)"
 	}
 	return "scalar multiplications"
 }

@@ -132,8 +132,8 @@ typedef struct Kernels {
 
   // Reads `bytes` bytes at p once, in order, and returns a sum that keeps the loads alive.
   uint64_t (*read_all)(const uint8_t* p, int64_t bytes);
-  // `rounds` rounds of nothing but this table's widest 8-bit multiply-add on registers; returns the
-  // operations done, a multiplication and an addition being two.
+  // `rounds` rounds of nothing but this table's widest 8-bit products of registers, added up in
+  // registers; returns the operations done, a multiplication and an addition being two.
   int64_t (*multiply_peak)(int64_t rounds);
 } Kernels;
 

@@ -99,14 +99,17 @@ class QuantizeOp : public RowOp<QuantizeOp> {
   int64_t width_;
 };
 
-// The walk that gate_up and down share: a task is a tile of rows of one chosen expert's matrix, for
-// all the slots that chose it, so each weight is read from memory once a step.
+// The walk that gate_up and down share: a task is a few tiles of rows of one chosen expert's
+// matrix, for all the slots that chose it, so each weight is read from memory once a step. The
+// fewer tasks a thread has, the longer are the stretches of memory it reads; enough are left to
+// share them evenly.
 class ExpertOp : public Op {
  public:
   ExpertOp(const ossrun_tape& t, const int32_t* order, const int32_t* groups, const float* x,
            const int8_t* q, const float* d, const ossrun_expert_matrix& w, int64_t n, int64_t k,
            int64_t slots_per_input)
-      : k_(t.kernels),
+      : tape_(&t),
+        k_(t.kernels),
         order_(order),
         groups_(groups),
         x_(x),
@@ -118,10 +121,37 @@ class ExpertOp : public Op {
         slots_per_input_(slots_per_input),
         tiles_(divide_up(n, kTile)) {}
 
-  int64_t tasks(const ossrun_batch&) const override { return groups_[0] * tiles_; }
+  int64_t tasks(const ossrun_batch&) const override {
+    return groups_[0] * divide_up(tiles_, tiles_per_task());
+  }
 
   void run(const ossrun_batch&, int64_t task) const override {
-    const int64_t a = task / tiles_, r0 = task % tiles_ * kTile;
+    const int64_t together = tiles_per_task(), of_expert = divide_up(tiles_, together);
+    const int64_t first = task % of_expert * together;
+    for (int64_t i = first; i < std::min(tiles_, first + together); i++) {
+      run_tile(task / of_expert, i * kTile);
+    }
+  }
+
+ protected:
+  // Receives the sums of rows [r0, r0+rows) for one slot; may overwrite them.
+  virtual void put(int64_t slot, int64_t r0, float* sums, int64_t rows) const = 0;
+
+  const ossrun_tape* tape_;
+  const Kernels* k_;
+
+ private:
+  static constexpr int64_t kTile = 64;    // rows whose sums wait on the stack; even
+  static constexpr int64_t kChunk = 128;  // slots whose sums wait on the stack
+  static constexpr int64_t kTasksPerThread = 12;
+  static constexpr int64_t kMostTogether = 8;
+
+  int64_t tiles_per_task() const {
+    const int64_t fair = groups_[0] * tiles_ / (tape_->threads * kTasksPerThread);
+    return std::max<int64_t>(1, std::min(kMostTogether, fair));
+  }
+
+  void run_tile(int64_t a, int64_t r0) const {
     const int64_t rows = std::min(kTile, n_ - r0);
     const int64_t row = groups_[1 + 2 * a] * n_ + r0;  // of [experts * n, k]
     const int64_t begin = a > 0 ? groups_[2 * a] : 0, end = groups_[2 + 2 * a];
@@ -134,16 +164,6 @@ class ExpertOp : public Op {
       for (int64_t i = 0; i < count; i++) put(order_[at + i], r0, tile + i * kTile, rows);
     }
   }
-
- protected:
-  // Receives the sums of rows [r0, r0+rows) for one slot; may overwrite them.
-  virtual void put(int64_t slot, int64_t r0, float* sums, int64_t rows) const = 0;
-
-  const Kernels* k_;
-
- private:
-  static constexpr int64_t kTile = 64;   // rows of a weight that one task reads; even
-  static constexpr int64_t kChunk = 64;  // slots whose sums wait on the stack
 
   void multiply(float* tile, const int32_t* slots, int64_t count, const uint8_t* blocks,
                 const uint8_t* scales, int64_t rows, const uint16_t* bias) const {

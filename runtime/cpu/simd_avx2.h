@@ -31,7 +31,8 @@ struct Avx2 {
   typedef __m256i I;
   static constexpr int kLanes = 8;
   static constexpr int kTileTokens = 3;    // 4 rows x 3 tokens of sums + 3 + 1: all 16 registers
-  static constexpr int kTileTokensQ8 = 4;  // 4 sums + 4 integer sums + 4 weights
+  static constexpr int kRowVectors = 2;    // of 8-bit tiles
+  static constexpr int kTileTokensQ8 = 3;  // 6 sums + 6 integer sums + 2 weights + 2
 
   SIMD_INLINE F zero() { return _mm256_setzero_ps(); }
   SIMD_INLINE F set1(float a) { return _mm256_set1_ps(a); }
@@ -158,35 +159,60 @@ struct Avx2 {
   SIMD_INLINE I load_bytes(const uint8_t* p) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
   }
+  // a in a register: GCC would load it again for each use.
+  SIMD_INLINE I kept(I a) {
+    __asm__("" : "+x"(a));
+    return a;
+  }
   SIMD_INLINE I zero_ints() { return _mm256_setzero_si256(); }
   SIMD_INLINE I mix(I a, I b) { return _mm256_xor_si256(a, b); }
   SIMD_INLINE F to_float(I a) { return _mm256_cvtepi32_ps(a); }
 
-  // prev + the products of four weight vectors with q[0..15], four a lane and vector. The int16
-  // sums cannot saturate: 4 x 2 x 24 x 127 = 24384.
-  SIMD_INLINE I dot16(I prev, const I w[4], const int8_t* q) {
-    I sums = _mm256_maddubs_epi16(w[0], four(q));
-    sums = _mm256_add_epi16(sums, _mm256_maddubs_epi16(w[1], four(q + 4)));
-    sums = _mm256_add_epi16(sums, _mm256_maddubs_epi16(w[2], four(q + 8)));
-    sums = _mm256_add_epi16(sums, _mm256_maddubs_epi16(w[3], four(q + 12)));
-    return _mm256_add_epi32(prev, _mm256_madd_epi16(sums, _mm256_set1_epi16(1)));
+  // The 8-bit sums of a block, without VNNI: two int16 a lane, for bytes 0, 1 and 2, 3 of the
+  // fours. They begin with -12 * sum(q) of their bytes and end within 16 * 12 * 127 = 24384; in
+  // between they may wrap, which takes nothing from an exact end. One vpmaddubsw is at most 2 * 24
+  // * 127.
+  SIMD_INLINE void store_block_start(float* to, const int8_t* q) {
+    const I bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(q));
+    const I sums = _mm256_maddubs_epi16(_mm256_set1_epi8(12), bytes);
+    __m128i s = _mm_add_epi16(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
+    s = _mm_add_epi16(s, _mm_shuffle_epi32(s, 0x4e));
+    s = _mm_add_epi16(s, _mm_shuffle_epi32(s, 0xb1));
+    const int32_t pair = _mm_cvtsi128_si32(_mm_sub_epi16(_mm_setzero_si128(), s));
+    memcpy(to, &pair, sizeof pair);
   }
+  SIMD_INLINE I block_start(const float* p) {
+    int32_t pair;
+    memcpy(&pair, p, sizeof pair);
+    return _mm256_set1_epi32(pair);
+  }
+  // The empty assembly keeps the order of the additions: GCC would turn a chain of them into a tree
+  // that needs three times the registers there are.
+  SIMD_INLINE I dot4(I sums, I w, I four) {
+    sums = _mm256_add_epi16(sums, _mm256_maddubs_epi16(w, four));
+    __asm__("" : "+x"(sums));
+    return sums;
+  }
+  SIMD_INLINE I block_end(I sums) { return _mm256_madd_epi16(sums, _mm256_set1_epi16(1)); }
   SIMD_INLINE I four(const int8_t* q) {
     int32_t bytes;
     memcpy(&bytes, q, sizeof bytes);
     return _mm256_set1_epi32(bytes);
   }
 
-  // One round of eight independent vpmaddubsw, which the compiler may neither merge nor spill.
+  // One round of eight vpmaddubsw whose results are added up, which is what stands for one vpdpbusd
+  // each where there is no VNNI. In assembly, so that the compiler neither merges nor spills them.
   static constexpr int64_t kPeakOperations = 8 * 32 * 2;
   SIMD_INLINE void peak_round(I a[8]) {
-    __asm__ volatile(
-        "vpmaddubsw %8, %0, %0\n\tvpmaddubsw %8, %1, %1\n\tvpmaddubsw %8, %2, %2\n\t"
-        "vpmaddubsw %8, %3, %3\n\tvpmaddubsw %8, %4, %4\n\tvpmaddubsw %8, %5, %5\n\t"
-        "vpmaddubsw %8, %6, %6\n\tvpmaddubsw %8, %7, %7"
-        : "+x"(a[0]), "+x"(a[1]), "+x"(a[2]), "+x"(a[3]), "+x"(a[4]), "+x"(a[5]), "+x"(a[6]),
-          "+x"(a[7])
-        : "x"(_mm256_set1_epi32(0x01020304)));
+    const I one = _mm256_set1_epi32(0x01020304);
+    I product;
+#define PEAK_PAIR(sum) "vpmaddubsw %9, %9, %8\n\tvpaddw %8, " sum ", " sum "\n\t"
+    __asm__ volatile(PEAK_PAIR("%0") PEAK_PAIR("%1") PEAK_PAIR("%2") PEAK_PAIR("%3") PEAK_PAIR("%4")
+                         PEAK_PAIR("%5") PEAK_PAIR("%6") PEAK_PAIR("%7")
+                     : "+x"(a[0]), "+x"(a[1]), "+x"(a[2]), "+x"(a[3]), "+x"(a[4]), "+x"(a[5]),
+                       "+x"(a[6]), "+x"(a[7]), "=&x"(product)
+                     : "x"(one));
+#undef PEAK_PAIR
   }
 
   // Eight bytes of kLanes rows turned around: out[8][kLanes].

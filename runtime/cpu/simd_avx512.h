@@ -18,7 +18,8 @@ struct Avx512 {
   typedef __m512i I;
   static constexpr int kLanes = 16;
   static constexpr int kTileTokens = 6;    // 4 rows x 6 tokens of sums + 6 + 1: 31 of 32 registers
-  static constexpr int kTileTokensQ8 = 8;  // 8 sums + 8 integer sums + 4 weights
+  static constexpr int kRowVectors = 2;    // of 8-bit tiles
+  static constexpr int kTileTokensQ8 = 6;  // 12 sums + 12 integer sums + 2 weights
 
   SIMD_INLINE F zero() { return _mm512_setzero_ps(); }
   SIMD_INLINE F set1(float a) { return _mm512_set1_ps(a); }
@@ -136,19 +137,39 @@ struct Avx512 {
 
   SIMD_INLINE void store_bytes(uint8_t* p, I a) { _mm512_storeu_si512(p, a); }
   SIMD_INLINE I load_bytes(const uint8_t* p) { return _mm512_loadu_si512(p); }
+  // a in a register: GCC would load it again for each use.
+  SIMD_INLINE I kept(I a) {
+    __asm__("" : "+v"(a));
+    return a;
+  }
   SIMD_INLINE I zero_ints() { return _mm512_setzero_si512(); }
   SIMD_INLINE I mix(I a, I b) { return _mm512_xor_si512(a, b); }
   SIMD_INLINE F to_float(I a) { return _mm512_maskz_cvtepi32_ps(0xffff, a); }
 
-  SIMD_INLINE I dot16(I prev, const I w[4], const int8_t* q) {
-    SIMD_UNROLL
-    for (int i = 0; i < 4; i++) {
-      int32_t four;
-      memcpy(&four, q + 4 * i, sizeof four);
-      prev = _mm512_dpbusd_epi32(prev, w[i], _mm512_set1_epi32(four));
-    }
-    return prev;
+  // The 8-bit sums of a block are int32 and begin with -12 * sum(q).
+  SIMD_INLINE void store_block_start(float* to, const int8_t* q) {
+    Avx2::store_block_start(to, q);
+    int16_t pair[2];
+    memcpy(pair, to, sizeof pair);
+    const int32_t sum = pair[0] + pair[1];
+    memcpy(to, &sum, sizeof sum);
   }
+  SIMD_INLINE I block_start(const float* p) {
+    int32_t sum;
+    memcpy(&sum, p, sizeof sum);
+    return _mm512_set1_epi32(sum);
+  }
+  SIMD_INLINE I four(const int8_t* q) {
+    int32_t bytes;
+    memcpy(&bytes, q, sizeof bytes);
+    return _mm512_set1_epi32(bytes);
+  }
+  SIMD_INLINE I dot4(I sums, I w, I four) {
+    sums = _mm512_dpbusd_epi32(sums, w, four);
+    __asm__("" : "+v"(sums));  // in this order, as in simd_avx2.h
+    return sums;
+  }
+  SIMD_INLINE I block_end(I sums) { return sums; }
 
   static constexpr int64_t kPeakOperations = 8 * 64 * 2;
   SIMD_INLINE void peak_round(I a[8]) {

@@ -1,10 +1,14 @@
 // 8-bit activations: quantisation, and their product with MXFP4 weights in integers.
 //
-// A lane is a row: kLanes rows of a block are turned around on the stack so that one vector holds
-// four elements of each of them, as unsigned bytes 2 e2m1 + 12, and every token multiplies the same
-// vectors with four of its own bytes in all lanes. The 12 comes off as 12 * sum(q) of the block, a
-// number that quantize_q8 leaves beside the scale:
-//   d[2b] = scale of block b, d[2b+1] = 12 * sum of its q (whole, below 2^24)
+// A lane is a row: kLanes rows of a block are turned around so that one vector holds four elements
+// of each of them, as unsigned bytes 2 e2m1 + 12, and every token multiplies the same vectors with
+// four of its own bytes in all lanes. The 12 comes off as 12 * sum(q) of the block, with which the
+// sums begin: quantize_q8 leaves it beside the scale, in the form that S::block_start wants.
+//   d[2b] = scale of block b, d[2b+1] = S's bits of -12 * sum of its q
+//
+// A batch goes in tiles of kRowVectors vectors of rows times kTileTokensQ8 tokens: each weight that
+// is loaded meets all tokens of the tile, each activation all its rows.
+//
 // What must stay true, for batch invariance: the sum of (row, token) is one lane that takes the
 // blocks in ascending order, one fused multiply-add each, of an exact integer.
 #ifndef OSSRUN_CPU_SIMD_Q8_H_
@@ -14,6 +18,7 @@ namespace {
 
 constexpr int64_t kQ8Blocks = 16;      // blocks of a row group that are turned around at a time
 constexpr int64_t kQ8BlockBytes = 32;  // of one row: one byte an element
+constexpr int64_t kQ8Tokens = 128;     // tokens whose sums wait on the stack
 
 template <class S>
 void quantize_q8(int8_t* q, float* d, const float* x, int64_t k) {
@@ -33,100 +38,113 @@ void quantize_q8(int8_t* q, float* d, const float* x, int64_t k) {
       memset(q, 0, kMxBlock);
       continue;
     }
-    F sum = S::zero();
     SIMD_UNROLL
     for (int i = 0; i < kVectors; i++) {
       v[i] = S::nearest(S::div(v[i], S::set1(scale)));
       v[i] = S::max(S::min(v[i], S::set1(127.0f)), S::set1(-127.0f));
-      sum = S::add(sum, v[i]);
     }
     d[0] = scale;
-    d[1] = 12.0f * S::sum(sum);
     S::store_q8(q, v);
+    S::store_block_start(d + 1, q);
   }
 }
 
-// Adds `blocks` blocks to the sums of kLanes rows and T tokens. w: [blocks, 8, kLanes, 4] bytes.
-// scales: [blocks, kLanes], halved. q, d: T pointers each to the first block. sums: T vectors.
-template <class S, int T>
+// Adds `blocks` blocks to the sums of R vectors of rows and T tokens. w: [blocks, 8, R, kLanes, 4]
+// bytes. scales: [blocks, R, kLanes], halved. q, d: T pointers each to the first block. sums: [T,
+// R] vectors.
+template <class S, int R, int T>
 void tile_q8(float* sums, const uint8_t* w, const float* scales, const int8_t* const* q,
              const float* const* d, int64_t blocks) {
   typedef typename S::F F;
   typedef typename S::I I;
-  F s[T];
+  F s[T][R];
   const int8_t* qt[T];
   const float* dt[T];
   SIMD_UNROLL
   for (int t = 0; t < T; t++) {
-    s[t] = S::load(sums + t * S::kLanes);
     qt[t] = q[t];
     dt[t] = d[t];
+    SIMD_UNROLL
+    for (int r = 0; r < R; r++) s[t][r] = S::load(sums + (t * R + r) * S::kLanes);
   }
-  for (int64_t b = 0; b < blocks; b++, w += kQ8BlockBytes * S::kLanes, scales += S::kLanes) {
-    I products[T];
-    SIMD_UNROLL
-    for (int t = 0; t < T; t++) products[t] = S::zero_ints();
-    SIMD_UNROLL
-    for (int half = 0; half < 2; half++) {
-      I wv[4];
-      SIMD_UNROLL
-      for (int i = 0; i < 4; i++) wv[i] = S::load_bytes(w + (4 * half + i) * 4 * S::kLanes);
-      SIMD_UNROLL
-      for (int t = 0; t < T; t++) {
-        products[t] = S::dot16(products[t], wv, qt[t] + kMxBlock * b + 16 * half);
-      }
-    }
-    const F scale = S::load(scales);
+  for (int64_t b = 0; b < blocks; b++, scales += R * S::kLanes) {
+    I products[T][R];
     SIMD_UNROLL
     for (int t = 0; t < T; t++) {
-      const F whole = S::sub(S::to_float(products[t]), S::set1(dt[t][2 * b + 1]));
-      s[t] = S::fma(whole, S::mul(scale, S::set1(dt[t][2 * b])), s[t]);
+      SIMD_UNROLL
+      for (int r = 0; r < R; r++) products[t][r] = S::block_start(dt[t] + 2 * b + 1);
+    }
+    SIMD_UNROLL
+    for (int i = 0; i < 8; i++, w += 4 * R * S::kLanes) {
+      I wi[R];
+      SIMD_UNROLL
+      for (int r = 0; r < R; r++) wi[r] = S::kept(S::load_bytes(w + r * 4 * S::kLanes));
+      SIMD_UNROLL
+      for (int t = 0; t < T; t++) {
+        const I four = S::four(qt[t] + kMxBlock * b + 4 * i);
+        SIMD_UNROLL
+        for (int r = 0; r < R; r++) products[t][r] = S::dot4(products[t][r], wi[r], four);
+      }
+    }
+    SIMD_UNROLL
+    for (int t = 0; t < T; t++) {
+      const F size = S::set1(dt[t][2 * b]);
+      SIMD_UNROLL
+      for (int r = 0; r < R; r++) {
+        const F whole = S::to_float(S::block_end(products[t][r]));
+        s[t][r] = S::fma(whole, S::mul(S::load(scales + r * S::kLanes), size), s[t][r]);
+      }
     }
   }
   SIMD_UNROLL
-  for (int t = 0; t < T; t++) S::store(sums + t * S::kLanes, s[t]);
+  for (int t = 0; t < T; t++) {
+    SIMD_UNROLL
+    for (int r = 0; r < R; r++) S::store(sums + (t * R + r) * S::kLanes, s[t][r]);
+  }
 }
 
 // tile_q8 for a number of tokens known only at run time, 1 <= n <= T.
-template <class S, int T>
+template <class S, int R, int T>
 struct TileQ8Of {
   static void run(int64_t n, float* sums, const uint8_t* w, const float* scales,
                   const int8_t* const* q, const float* const* d, int64_t blocks) {
-    if (n == T) return tile_q8<S, T>(sums, w, scales, q, d, blocks);
-    TileQ8Of<S, T - 1>::run(n, sums, w, scales, q, d, blocks);
+    if (n == T) return tile_q8<S, R, T>(sums, w, scales, q, d, blocks);
+    TileQ8Of<S, R, T - 1>::run(n, sums, w, scales, q, d, blocks);
   }
 };
-template <class S>
-struct TileQ8Of<S, 0> {
+template <class S, int R>
+struct TileQ8Of<S, R, 0> {
   static void run(int64_t, float*, const uint8_t*, const float*, const int8_t* const*,
                   const float* const*, int64_t) {}
 };
 
-// The rows of a panel: kLanes of them, the last one repeated where there are fewer.
-template <class S>
+// The rows of a panel: R vectors of them, the last one repeated where there are fewer.
+template <class S, int R>
 struct PanelRows {
-  const uint8_t* blocks[S::kLanes];
-  const uint8_t* scales[S::kLanes];
+  const uint8_t* blocks[R * S::kLanes];
+  const uint8_t* scales[R * S::kLanes];
 };
 
-// The scales of blocks [b0, b0 + length) of the rows, halved (weights are doubled): out[b][lane].
+// The scales of blocks [b0, b0 + length) of kLanes rows, halved (weights are doubled), each block's
+// `stride` floats after the one before.
 template <class S>
-void turn_scales(float* out, const PanelRows<S>& rows, int64_t b0, int64_t length) {
+void turn_scales(float* out, int64_t stride, const uint8_t* const* rows, int64_t b0,
+                 int64_t length) {
   uint8_t bytes[kQ8Blocks * S::kLanes];
   int64_t b = 0;
-  for (; b + 8 <= length; b += 8) S::turn8(bytes + b * S::kLanes, rows.scales, b0 + b);
+  for (; b + 8 <= length; b += 8) S::turn8(bytes + b * S::kLanes, rows, b0 + b);
   for (; b < length; b++) {
-    for (int j = 0; j < S::kLanes; j++) bytes[b * S::kLanes + j] = rows.scales[j][b0 + b];
+    for (int j = 0; j < S::kLanes; j++) bytes[b * S::kLanes + j] = rows[j][b0 + b];
   }
   for (b = 0; b < length; b++) {
     const typename S::F powers = S::scales(bytes + b * S::kLanes);
-    S::store(out + b * S::kLanes, S::mul(powers, S::set1(0.5f)));
+    S::store(out + b * stride, S::mul(powers, S::set1(0.5f)));
   }
 }
 
 // One token: the turned weights stay in registers. `ahead`: where the next rows are.
 template <class S>
-void stream_q8(float* sums, const PanelRows<S>& rows, const float* scales, const int8_t* q,
+void stream_q8(float* sums, const uint8_t* const* rows, const float* scales, const int8_t* q,
                const float* d, int64_t b0, int64_t length, const uint8_t* ahead) {
   typedef typename S::F F;
   F sum = S::load(sums);
@@ -135,27 +153,39 @@ void stream_q8(float* sums, const PanelRows<S>& rows, const float* scales, const
     for (int line = 0; line < S::kLanes * 16; line += 64) prefetch(ahead + line);
     ahead += S::kLanes * 16;
     typename S::I w[8];
-    S::q8_weights(w, rows.blocks, (b0 + b) * 16);
-    const typename S::I products = S::dot16(S::dot16(S::zero_ints(), w, q), w + 4, q + 16);
-    const F whole = S::sub(S::to_float(products), S::set1(d[1]));
+    S::q8_weights(w, rows, (b0 + b) * 16);
+    typename S::I products = S::block_start(d + 1);
+    SIMD_UNROLL
+    for (int i = 0; i < 8; i++) products = S::dot4(products, w[i], S::four(q + 4 * i));
+    const F whole = S::to_float(S::block_end(products));
     sum = S::fma(whole, S::mul(S::load(scales), S::set1(d[0])), sum);
   }
   S::store(sums, sum);
 }
 
-// A batch: the turned weights of `length` blocks serve all n tokens.
-template <class S>
-void batch_q8(float* sums, const PanelRows<S>& rows, const float* scales, const int8_t* const* q,
-              const float* const* d, int64_t n, int64_t b0, int64_t length) {
-  alignas(64) uint8_t turned[kQ8Blocks * kQ8BlockBytes * S::kLanes];
+// A batch: the turned weights of `length` blocks serve all n tokens. What the next rows have in
+// [ahead, ahead + length * 16 * rows of a panel) is fetched meanwhile, a little with every tile.
+template <class S, int R>
+void batch_q8(float* sums, const PanelRows<S, R>& rows, const float* scales, const int8_t* const* q,
+              const float* const* d, int64_t n, int64_t b0, int64_t length, const uint8_t* ahead) {
+  alignas(64) uint8_t turned[kQ8Blocks * kQ8BlockBytes * R * S::kLanes];
   for (int64_t b = 0; b < length; b++) {
-    typename S::I w[8];
-    S::q8_weights(w, rows.blocks, (b0 + b) * 16);
-    SIMD_UNROLL
-    for (int i = 0; i < 8; i++) S::store_bytes(turned + (8 * b + i) * 4 * S::kLanes, w[i]);
+    for (int r = 0; r < R; r++) {
+      typename S::I w[8];
+      S::q8_weights(w, rows.blocks + r * S::kLanes, (b0 + b) * 16);
+      SIMD_UNROLL
+      for (int i = 0; i < 8; i++) {
+        S::store_bytes(turned + ((8 * b + i) * R + r) * 4 * S::kLanes, w[i]);
+      }
+    }
   }
+  // As even as possible: 4 tokens are 2 + 2, not 3 + 1.
   const int64_t tiles = (n + S::kTileTokensQ8 - 1) / S::kTileTokensQ8;
+  const int64_t lines = length * R * S::kLanes * 16 / 64;
   for (int64_t i = 0, t = 0; i < tiles; i++) {
+    for (int64_t line = i * lines / tiles; line < (i + 1) * lines / tiles; line++) {
+      __builtin_prefetch(ahead + 64 * line, 0, 2);
+    }
     const int64_t next = (i + 1) * n / tiles;
     const int8_t* qt[S::kTileTokensQ8];
     const float* dt[S::kTileTokensQ8];
@@ -163,41 +193,46 @@ void batch_q8(float* sums, const PanelRows<S>& rows, const float* scales, const 
       qt[u - t] = q[u] + b0 * kMxBlock;
       dt[u - t] = d[u] + b0 * 2;
     }
-    TileQ8Of<S, S::kTileTokensQ8>::run(next - t, sums + t * S::kLanes, turned, scales, qt, dt,
-                                       length);
+    TileQ8Of<S, R, S::kTileTokensQ8>::run(next - t, sums + t * R * S::kLanes, turned, scales, qt,
+                                          dt, length);
     t = next;
   }
 }
 
-// Rows [r0, r0 + rows) with rows <= kLanes, for n <= kPanelTokens tokens; y, q and d are at the
-// first of them.
-template <class S>
+// Rows [r0, r0 + rows) with rows <= R * kLanes, for n <= kQ8Tokens tokens (R = 1 where n is 1); y,
+// q and d are at the first of them.
+template <class S, int R>
 void panel_q8(float* y, int64_t ldy, const int8_t* const* q, const float* const* d, int64_t n,
               const uint8_t* blocks, const uint8_t* scales, int64_t nb, int64_t r0, int64_t rows,
               const uint16_t* bias) {
-  alignas(64) float powers[kQ8Blocks * S::kLanes];
-  alignas(64) float sums[kPanelTokens * S::kLanes];
-  PanelRows<S> at;
-  for (int64_t j = 0; j < S::kLanes; j++) {
+  alignas(64) float powers[kQ8Blocks * R * S::kLanes];
+  alignas(64) float sums[kQ8Tokens * R * S::kLanes];
+  PanelRows<S, R> at;
+  for (int64_t j = 0; j < R * S::kLanes; j++) {
     const int64_t r = r0 + smaller(j, rows - 1);
     at.blocks[j] = blocks + r * nb * 16;
     at.scales[j] = scales + r * nb;
   }
-  memset(sums, 0, n * S::kLanes * sizeof *sums);
-  const uint8_t* ahead = blocks + (r0 + S::kLanes) * nb * 16;
+  memset(sums, 0, n * R * S::kLanes * sizeof *sums);
+  const uint8_t* ahead = blocks + (r0 + R * S::kLanes) * nb * 16;
+  for (int64_t line = 0; line < R * S::kLanes * nb; line += 64) {
+    __builtin_prefetch(scales + (r0 + R * S::kLanes) * nb + line, 0, 2);
+  }
   for (int64_t b0 = 0; b0 < nb; b0 += kQ8Blocks) {
     const int64_t length = smaller(kQ8Blocks, nb - b0);
-    turn_scales<S>(powers, at, b0, length);
-    if (n == 1) {
-      stream_q8<S>(sums, at, powers, q[0] + b0 * kMxBlock, d[0] + b0 * 2, b0, length,
+    for (int r = 0; r < R; r++) {
+      turn_scales<S>(powers + r * S::kLanes, R * S::kLanes, at.scales + r * S::kLanes, b0, length);
+    }
+    if (R == 1 && n == 1) {
+      stream_q8<S>(sums, at.blocks, powers, q[0] + b0 * kMxBlock, d[0] + b0 * 2, b0, length,
                    ahead + b0 * S::kLanes * 16);
     } else {
-      batch_q8<S>(sums, at, powers, q, d, n, b0, length);
+      batch_q8<S, R>(sums, at, powers, q, d, n, b0, length, ahead + b0 * R * S::kLanes * 16);
     }
   }
   for (int64_t t = 0; t < n; t++) {
     for (int64_t j = 0; j < rows; j++) {
-      y[t * ldy + r0 + j] = with_bias(sums[t * S::kLanes + j], bias, r0 + j);
+      y[t * ldy + r0 + j] = with_bias(sums[t * R * S::kLanes + j], bias, r0 + j);
     }
   }
 }
@@ -206,12 +241,21 @@ template <class S>
 void matmul_mxfp4_q8(float* y, int64_t ldy, const int8_t* const* q, const float* const* d,
                      int64_t n, const uint8_t* blocks, const uint8_t* scales, int64_t k, int64_t r0,
                      int64_t r1, const uint16_t* bias) {
-  for (int64_t r = r0; r < r1; r += S::kLanes) {
-    const int64_t rows = smaller(S::kLanes, r1 - r);
-    for (int64_t t = 0; t < n; t += kPanelTokens) {
-      panel_q8<S>(y + t * ldy, ldy, q + t, d + t, smaller(kPanelTokens, n - t), blocks, scales,
-                  k / kMxBlock, r, rows, bias);
+  const int64_t nb = k / kMxBlock;
+  for (int64_t r = r0; r < r1;) {
+    const bool wide = n > 1 && r1 - r > S::kLanes;
+    const int64_t rows = smaller((wide ? S::kRowVectors : 1) * S::kLanes, r1 - r);
+    for (int64_t t = 0; t < n; t += kQ8Tokens) {
+      const int64_t tokens = smaller(kQ8Tokens, n - t);
+      float* to = y + t * ldy;
+      if (wide) {
+        panel_q8<S, S::kRowVectors>(to, ldy, q + t, d + t, tokens, blocks, scales, nb, r, rows,
+                                    bias);
+      } else {
+        panel_q8<S, 1>(to, ldy, q + t, d + t, tokens, blocks, scales, nb, r, rows, bias);
+      }
     }
+    r += rows;
   }
 }
 

@@ -7,7 +7,8 @@ void ossrun_tape::seal() {
   nanoseconds.assign(ops.size(), 0);
 }
 
-void ossrun_tape::walk(ossrun::Pool& pool, int threads, const ossrun_batch& batch) {
+void ossrun_tape::walk(ossrun::Pool& pool, int wanted, const ossrun_batch& batch) {
+  threads = wanted;
   for (Counters& c : counters_) {
     c.taken.store(0, std::memory_order_relaxed);
     c.done.store(0, std::memory_order_relaxed);
@@ -15,7 +16,7 @@ void ossrun_tape::walk(ossrun::Pool& pool, int threads, const ossrun_batch& batc
   if (profiling) opened_at_ = ossrun::now();
   open_from(0, batch);
   Walk w{this, &batch};
-  pool.run(threads, enter, &w);
+  pool.run(wanted, enter, &w);
 }
 
 void ossrun_tape::enter(void* walk, int, int) {

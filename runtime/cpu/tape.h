@@ -51,11 +51,12 @@ struct ossrun_tape {
 
   // Makes room for the counters: after the last operation was added, before the first walk.
   void seal();
-  void walk(ossrun::Pool& pool, int threads, const ossrun_batch& batch);
+  void walk(ossrun::Pool& pool, int wanted, const ossrun_batch& batch);
 
   const Kernels* kernels;
   const ossrun_shape shape;
   std::vector<std::unique_ptr<ossrun::Op>> ops;
+  int threads = 1;  // of the walk that runs: operations make their tasks as large as that allows
   bool profiling = false;
   std::vector<int64_t> nanoseconds;  // of each operation in the last walk
 

@@ -12,7 +12,8 @@ constexpr E2m1Floats kPortableE2m1;
 struct Portable16 {
   static constexpr int kLanes = 16;
   static constexpr int kTileTokens = 6;
-  static constexpr int kTileTokensQ8 = 8;
+  static constexpr int kRowVectors = 2;
+  static constexpr int kTileTokensQ8 = 6;
   struct F {
     float lane[kLanes];
   };
@@ -138,6 +139,7 @@ struct Portable16 {
     memcpy(v.byte, p, sizeof v.byte);
     return v;
   }
+  static I kept(I a) { return a; }
   static I zero_ints() { return I{}; }
   static F to_float(I a) {
     return each([&](int i) {
@@ -146,14 +148,36 @@ struct Portable16 {
       return static_cast<float>(value);
     });
   }
-  static I dot16(I prev, const I w[4], const int8_t* q) {
+  static void store_block_start(float* to, const int8_t* q) {
+    int32_t sum = 0;
+    for (int i = 0; i < 32; i++) sum -= 12 * q[i];
+    memcpy(to, &sum, sizeof sum);
+  }
+  static I block_start(const float* p) { return repeated(p); }
+  static I four(const int8_t* q) { return repeated(q); }
+  static I repeated(const void* p) {
+    I v;
+    for (int r = 0; r < kLanes; r++) memcpy(v.byte + 4 * r, p, 4);
+    return v;
+  }
+  static I dot4(I sums, I w, I four) {
     for (int r = 0; r < kLanes; r++) {
       int32_t value;
-      memcpy(&value, prev.byte + 4 * r, sizeof value);
-      for (int i = 0; i < 16; i++) value += w[i / 4].byte[4 * r + i % 4] * q[i];
-      memcpy(prev.byte + 4 * r, &value, sizeof value);
+      memcpy(&value, sums.byte + 4 * r, sizeof value);
+      for (int i = 4 * r; i < 4 * r + 4; i++)
+        value += w.byte[i] * static_cast<int8_t>(four.byte[i]);
+      memcpy(sums.byte + 4 * r, &value, sizeof value);
     }
-    return prev;
+    return sums;
+  }
+  static I block_end(I sums) { return sums; }
+  static I mix(I a, I b) {
+    for (int i = 0; i < 4 * kLanes; i++) a.byte[i] ^= b.byte[i];
+    return a;
+  }
+  static constexpr int64_t kPeakOperations = 8 * 2 * 4 * kLanes;
+  static void peak_round(I a[8]) {
+    for (int i = 0; i < 8; i++) a[i] = dot4(a[i], a[i], a[i]);
   }
   static F scales(const uint8_t* p) {
     return each([&](int i) { return ldexpf(1.0f, p[i] - 127); });
