@@ -1,0 +1,320 @@
+// The set over scripted models: who is loaded when, who waits for whom, and that nothing is left behind.
+
+package loaded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/ossrun/ossrun/runtime/sched"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// machine loads scripted models into an amount of memory.
+type machine struct {
+	t    *testing.T
+	room int // units of memory; a model takes as many as its key is long
+	slow time.Duration
+	fail map[string]error
+
+	mu     sync.Mutex
+	events []string
+	used   int
+}
+
+func (m *machine) note(format string, a ...any) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.events = append(m.events, fmt.Sprintf(format, a...))
+}
+
+func (m *machine) load(key string, beside []Model) (Model, error) {
+	time.Sleep(m.slow)
+	m.mu.Lock()
+	if err := m.fail[key]; err != nil {
+		m.mu.Unlock()
+		return nil, err
+	}
+	used := m.used
+	if used+len(key) > m.room {
+		m.mu.Unlock()
+		if len(beside) == 0 && used > 0 {
+			m.t.Error("memory is used and nobody is there")
+		}
+		return nil, fmt.Errorf("%s: %w", key, ErrNoRoom)
+	}
+	m.used += len(key)
+	m.mu.Unlock()
+	m.note("load %s", key)
+	return &fakeModel{machine: m, key: key}, nil
+}
+
+type fakeModel struct {
+	machine *machine
+	key     string
+
+	mu     sync.Mutex
+	broken bool
+	open   int
+	closed bool
+}
+
+func (f *fakeModel) ID() string         { return f.key }
+func (f *fakeModel) Device() string     { return "fake" }
+func (f *fakeModel) ContextLength() int { return 100 }
+func (f *fakeModel) Plan() session.Plan { return session.Plan{} }
+func (f *fakeModel) Created() time.Time { return time.Time{} }
+func (f *fakeModel) Stats() sched.Stats { return sched.Stats{} }
+
+func (f *fakeModel) Start(ctx context.Context, r session.Request) (Turn, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed || f.broken {
+		return nil, sched.ErrClosed
+	}
+	f.open++
+	return &fakeTurn{f}, nil
+}
+
+func (f *fakeModel) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		f.machine.t.Errorf("%s is closed twice", f.key)
+	}
+	f.closed = true
+	f.machine.mu.Lock()
+	f.machine.used -= len(f.key)
+	f.machine.mu.Unlock()
+	if f.open > 0 {
+		f.machine.note("cut %s", f.key)
+	}
+	f.machine.note("close %s", f.key)
+	return nil
+}
+
+// fakeTurn ends with the first Next.
+type fakeTurn struct{ model *fakeModel }
+
+func (t *fakeTurn) Next() (session.Event, bool) {
+	t.model.mu.Lock()
+	defer t.model.mu.Unlock()
+	t.model.open--
+	return session.Done{Finish: session.FinishStop}, true
+}
+
+func (t *fakeTurn) Result() session.Result { return session.Result{} }
+
+func start(t *testing.T, s *Set, key string) Turn {
+	t.Helper()
+	turn, err := s.Start(t.Context(), key, session.Request{})
+	if err != nil {
+		t.Fatalf("%s: %v", key, err)
+	}
+	return turn
+}
+
+func (m *machine) want(t *testing.T, events ...string) {
+	t.Helper()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if got, want := fmt.Sprint(m.events), fmt.Sprint(events); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestManyRequestsOneLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &machine{t: t, room: 4, slow: time.Second}
+		s := New(Options{Load: m.load, KeepAlive: -1})
+		var wg sync.WaitGroup
+		for range 50 {
+			wg.Go(func() { start(t, s, "aa").Next() })
+		}
+		wg.Wait()
+		time.Sleep(1000 * time.Hour) // for ever means for ever
+		m.want(t, "load aa")
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		m.want(t, "load aa", "close aa")
+		if _, err := s.Start(t.Context(), "aa", session.Request{}); !errors.Is(err, sched.ErrClosed) {
+			t.Errorf("after Close: %v", err)
+		}
+	})
+}
+
+func TestIdleModelIsUnloadedAndComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &machine{t: t, room: 4}
+		s := New(Options{Load: m.load, KeepAlive: time.Minute})
+		defer s.Close()
+		turn := start(t, s, "aa")
+		time.Sleep(time.Hour) // a long turn is no idleness
+		m.want(t, "load aa")
+		turn.Next()
+		time.Sleep(59 * time.Second)
+		if st := s.Status(); len(st) != 1 || time.Until(st[0].Until) != time.Second || st[0].State != Ready {
+			t.Errorf("%+v", st)
+		}
+		start(t, s, "aa").Next() // starts the minute anew
+		time.Sleep(59 * time.Second)
+		m.want(t, "load aa")
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		m.want(t, "load aa", "close aa")
+		if s.Find("aa") != nil || len(s.Status()) != 0 {
+			t.Error("it is still listed")
+		}
+		start(t, s, "aa").Next()
+		m.want(t, "load aa", "close aa", "load aa")
+	})
+}
+
+func TestTwoStayWhereTheyFit(t *testing.T) {
+	m := &machine{t: t, room: 100}
+	s := New(Options{Load: m.load, KeepAlive: -1})
+	start(t, s, "a").Next()
+	start(t, s, "bb").Next()
+	start(t, s, "a").Next()
+	m.want(t, "load a", "load bb")
+	start(t, s, "ccc").Next() // never three: the least recently used goes
+	m.want(t, "load a", "load bb", "close bb", "load ccc")
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSwapWaitsForTheTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &machine{t: t, room: 3}
+		s := New(Options{Load: m.load, KeepAlive: -1})
+		long := start(t, s, "aa")
+		swapped := make(chan Turn)
+		go func() { swapped <- start(t, s, "bbb") }()
+		synctest.Wait()
+		if st := s.Status(); len(st) != 2 || st[0].State != Leaving || st[1].State != Loading {
+			t.Errorf("%+v", st)
+		}
+		back := make(chan Turn)
+		go func() { back <- start(t, s, "aa") }() // comes after the swap, not before it
+		synctest.Wait()
+		m.want(t, "load aa")
+		long.Next()
+		b := <-swapped
+		m.want(t, "load aa", "close aa", "load bbb")
+		synctest.Wait()
+		m.want(t, "load aa", "close aa", "load bbb")
+		b.Next()
+		(<-back).Next()
+		m.want(t, "load aa", "close aa", "load bbb", "close bbb", "load aa")
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestFailedLoadIsSaidAndTriedAgain(t *testing.T) {
+	damaged := errors.New("damaged")
+	m := &machine{t: t, room: 9, fail: map[string]error{"aa": damaged}}
+	s := New(Options{Load: m.load, KeepAlive: -1})
+	defer s.Close()
+	if _, err := s.Start(t.Context(), "aa", session.Request{}); !errors.Is(err, damaged) {
+		t.Errorf("%v", err)
+	}
+	if _, err := s.Start(t.Context(), "much too large", session.Request{}); !errors.Is(err, ErrNoRoom) {
+		t.Errorf("%v", err)
+	}
+	delete(m.fail, "aa")
+	start(t, s, "aa").Next()
+}
+
+func TestBrokenModelIsLoadedAnew(t *testing.T) {
+	m := &machine{t: t, room: 9}
+	s := New(Options{Load: m.load, KeepAlive: -1})
+	defer s.Close()
+	start(t, s, "aa").Next()
+	s.Find("aa").(*fakeModel).broken = true
+	start(t, s, "aa").Next()
+	m.want(t, "load aa", "close aa", "load aa")
+}
+
+func TestClientThatLeavesGivesTheModelBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &machine{t: t, room: 9, slow: time.Minute}
+		s := New(Options{Load: m.load, KeepAlive: time.Hour})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := s.Start(ctx, "aa", session.Request{}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+		time.Sleep(time.Minute) // the load goes on: the next one will want it
+		m.want(t, "load aa")
+		gone, leave := context.WithCancel(t.Context())
+		if _, err := s.Start(gone, "aa", session.Request{}); err != nil {
+			t.Fatal(err)
+		}
+		leave() // and never calls Next
+		time.Sleep(2 * time.Hour)
+		if len(s.Status()) != 0 {
+			t.Error("the turn of a client that is gone keeps the model")
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &machine{t: t, room: 9}
+		s := New(Options{Load: m.load, KeepAlive: time.Minute})
+		quick, slow := start(t, s, "a"), start(t, s, "bb")
+		_ = slow
+		time.AfterFunc(10*time.Second, func() { quick.Next() })
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		began := time.Now()
+		cut, err := s.Drain(ctx)
+		if cut != 1 || err != nil || time.Since(began) != 30*time.Second {
+			t.Errorf("%d were cut after %v, %v", cut, time.Since(began), err)
+		}
+		if cut, err := s.Drain(ctx); cut != 0 || err != nil {
+			t.Errorf("again: %d, %v", cut, err)
+		}
+	})
+}
+
+// Whatever comes in whatever order, memory is never overrun (machine.load refuses), nothing is closed twice and everything
+// is closed in the end.
+func TestAnyOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &machine{t: t, room: 5, slow: time.Millisecond}
+		s := New(Options{Load: m.load, KeepAlive: 20 * time.Millisecond})
+		var wg sync.WaitGroup
+		for i := range 200 {
+			wg.Go(func() {
+				time.Sleep(time.Duration(i*7919%400) * time.Millisecond)
+				turn := start(t, s, []string{"a", "bb", "ccc", "dddd"}[i*31%4])
+				time.Sleep(time.Duration(i*104729%30) * time.Millisecond)
+				turn.Next()
+			})
+		}
+		wg.Wait()
+		if cut, err := s.Drain(t.Context()); cut != 0 || err != nil {
+			t.Errorf("%d cut, %v", cut, err)
+		}
+		if m.used != 0 {
+			t.Errorf("%d units are still taken", m.used)
+		}
+	})
+}
