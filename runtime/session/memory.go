@@ -5,7 +5,7 @@
 // keeps the very tokens: of a turn that ended in a call under the call's id, of an answer under a hash of its text.
 //
 // What must stay true: a remembered piece is used only where it says what the client says (same arguments, same
-// answer), so a client that edits its history gets its own words rendered.
+// answer, same words before them), so a client that edits its history gets its own words rendered.
 
 package session
 
@@ -14,9 +14,12 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/ossrun/ossrun/harmony/token"
 )
 
 // segment is one message of the assistant as it was sampled.
@@ -43,6 +46,7 @@ type Memory struct {
 	tokens    int
 	order     *list.List // of *remembered, most recently used in front
 	byKey     map[string]*list.Element
+	log       *turnLog // nil: in memory alone
 }
 
 // NewMemory keeps at most maxTokens tokens, none longer than ttl after it was last used.
@@ -57,19 +61,28 @@ func answerKey(text string) string {
 
 func callKey(id string) string { return "call:" + id }
 
+// put remembers r, on disk too where there is a log. A disk that refuses costs what outlives the process, nothing else.
 func (m *Memory) put(r *remembered) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r.at = m.now()
+	if m.add(r) && m.log != nil {
+		m.log.append(r, m.order)
+	}
+}
+
+// add takes r in and drops what is too much or too old. m.mu is held.
+func (m *Memory) add(r *remembered) bool {
+	r.tokens = 0
 	for _, s := range r.segments {
 		r.tokens += len(s.tokens)
 	}
 	if r.tokens > m.maxTokens {
-		return
+		return false
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	if e, ok := m.byKey[r.key]; ok {
 		m.drop(e)
 	}
-	r.at = m.now()
 	m.byKey[r.key] = m.order.PushFront(r)
 	m.tokens += r.tokens
 	for m.tokens > m.maxTokens {
@@ -78,6 +91,7 @@ func (m *Memory) put(r *remembered) {
 	for e := m.order.Back(); e != nil && m.now().Sub(e.Value.(*remembered).at) > m.ttl; e = m.order.Back() {
 		m.drop(e)
 	}
+	return true
 }
 
 func (m *Memory) get(key string) *remembered {
@@ -113,4 +127,38 @@ func sameArguments(a, b string) bool {
 		return false
 	}
 	return reflect.DeepEqual(x, y)
+}
+
+// saysTheSame tells whether the texts for the user that r holds are those of the run, in order. A run that holds nothing
+// but its last message is taken as one whose client leaves such texts away, if the last message was a call: its id says
+// whose it is.
+func saysTheSame(r *remembered, run []Message) bool {
+	var said []string
+	for _, m := range run {
+		if !isReasoning(m) && m.Recipient == "" {
+			said = append(said, m.Text())
+		}
+	}
+	if r.arguments != "" && len(said) == 0 {
+		return true
+	}
+	var kept []string
+	for _, s := range r.segments {
+		if text, shown := s.shown(); shown {
+			kept = append(kept, text)
+		}
+	}
+	return slices.Equal(kept, said)
+}
+
+// shown is the text of a segment that is for the user; false for reasoning and calls.
+func (s segment) shown() (text string, ok bool) {
+	body := slices.Index(s.tokens, token.Message)
+	if s.reasoning || body < 0 || len(s.tokens) == 0 || s.tokens[len(s.tokens)-1] == token.Call {
+		return "", false
+	}
+	if strings.Contains(string(token.Get().Decode(nil, s.tokens[:body])), " to=") {
+		return "", false
+	}
+	return string(token.Get().Decode(nil, s.tokens[body+1:len(s.tokens)-1])), true
 }

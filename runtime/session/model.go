@@ -14,6 +14,7 @@ import (
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/grammar"
+	"github.com/ossrun/ossrun/runtime/kv"
 	"github.com/ossrun/ossrun/runtime/sched"
 )
 
@@ -35,13 +36,15 @@ type LoadOptions struct {
 	MaxSeqs          int     // sequences in a step (--max-num-seqs); 0: 256
 	MaxBatchedTokens int     // rows of a step (--max-num-batched-tokens); 0: 512
 	MaxQueued        int     // requests that may wait; 0: 2048
-	KVCacheDtype     string  // auto, bf16 or f32 (--kv-cache-dtype); "" is auto
+	KVCacheDtype     string  // auto, bf16 or f32 (--kv-cache-dtype); "" is auto; fp8 is refused
 	Utilization      float64 // share of the free memory that may be taken (--gpu-memory-utilization); 0: all but a reserve
 	NoPrefixCaching  bool    // --no-enable-prefix-caching
 	Deterministic    bool    // the same tokens for the same seed whatever the batch; always so on the CPU
 
 	// State is a folder in which sampled turns outlive the process; "" keeps them in memory alone.
 	State string
+	// Spill keeps KV pages that were pushed out, over reloads too; nil for none. It is the caller's to close.
+	Spill *kv.Spill
 	// Reopen is asked for a device to go on with after the one in use has failed; nil: the same one.
 	Reopen func(failed engine.Device) (engine.Device, error)
 }
@@ -57,6 +60,10 @@ type Model struct {
 	dev     engine.Device
 	memory  *Memory
 	created time.Time
+	reopen  func(engine.Device) (engine.Device, error)
+
+	lame      int    // engines in a row that failed at their first step
+	goodSteps uint64 // when the last one failed
 
 	submit func(context.Context, sched.Request) (tokenStream, error) // the scheduler's Submit; tests script it
 
@@ -74,12 +81,19 @@ func Load(found models.Found, dev engine.Device, o LoadOptions) (_ *Model, err e
 		grammar.Prepare()
 		close(ready)
 	}()
-	m := &Model{id: found.Name, device: dev.Name(), ckpt: ckpt, dev: dev, created: time.Now(),
-		memory: NewMemory(rememberedTokens, rememberedFor)}
+	m := &Model{id: found.Name, device: dev.Name(), ckpt: ckpt, dev: dev, created: time.Now(), reopen: o.Reopen}
 	defer func() {
 		<-ready
 		if err != nil {
 			err = errors.Join(err, ckpt.Close())
+		}
+	}()
+	if m.memory, err = openMemory(o.State); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, m.memory.Close())
 		}
 	}()
 	_, free := dev.Memory()
@@ -98,13 +112,16 @@ func Load(found models.Found, dev engine.Device, o LoadOptions) (_ *Model, err e
 	}
 	o.MaxSeqs = min(o.MaxSeqs, o.MaxBatchedTokens)
 	eo := engine.Options{Compute: o.Compute, Threads: o.Threads, ISA: o.ISA, MaxRows: o.MaxBatchedTokens}
+	if eo.KV, err = kvType(o.KVCacheDtype); err != nil {
+		return nil, err
+	}
 	need, err := engine.PlanFor(spec, eo)
 	if err != nil {
 		return nil, err
 	}
 	logits := int64(o.MaxSeqs) * int64(spec.Vocab) * 4 // the scheduler's, when every sequence decodes
 	m.plan, err = MakePlan(PlanInput{
-		Free: free, Weights: ckpt.Bytes(), Scratch: need.Scratch + logits, PageBytes: need.PageBytes, PageTokens: engine.PageTokens,
+		Free: free, Utilization: o.Utilization, Weights: ckpt.Bytes(), Scratch: need.Scratch + logits, PageBytes: need.PageBytes, PageTokens: engine.PageTokens,
 		MaxPosition: spec.MaxPosition, MaxModelLen: o.MaxModelLen, Window: spec.Window, ChunkTokens: o.MaxBatchedTokens, MaxSeqs: o.MaxSeqs,
 	})
 	if err != nil {
@@ -115,15 +132,22 @@ func Load(found models.Found, dev engine.Device, o LoadOptions) (_ *Model, err e
 		return nil, fmt.Errorf("%s: %w", found.Name, err)
 	}
 	<-ready
-	m.sched = sched.New(m.engine, sched.Options{Pages: m.plan.Pages, MaxBatchedTokens: o.MaxBatchedTokens, MaxSeqs: o.MaxSeqs,
-		MaxQueued: o.MaxQueued, ContextLength: m.plan.Context, NoPrefixCaching: o.NoPrefixCaching})
-	m.submit = func(ctx context.Context, r sched.Request) (tokenStream, error) { return m.sched.Submit(ctx, r) }
+	so := sched.Options{Pages: m.plan.Pages, MaxBatchedTokens: o.MaxBatchedTokens, MaxSeqs: o.MaxSeqs, MaxQueued: o.MaxQueued,
+		ContextLength: m.plan.Context, NoPrefixCaching: o.NoPrefixCaching, Restart: m.restart, Spill: o.Spill}
+	if so.Spill != nil {
+		so.Model = fingerprint(ckpt, m.engine.Options())
+	}
+	m.sched = sched.New(m.engine, so)
+	m.submit = func(ctx context.Context, r sched.Request) (tokenStream, error) {
+		r.Cuts = cuts(r.Prompt)
+		return m.sched.Submit(ctx, r)
+	}
 	return m, nil
 }
 
 // Close ends the running turns and frees everything, the device included.
 func (m *Model) Close() error {
-	return errors.Join(m.sched.Close(), m.engine.Close(), m.ckpt.Close(), m.dev.Close())
+	return errors.Join(m.sched.Close(), m.engine.Close(), m.ckpt.Close(), m.dev.Close(), m.memory.Close())
 }
 
 // Drain lets no new turn in, waits for the running and waiting ones until ctx ends, ends what is left then, and closes

@@ -1,8 +1,13 @@
 package session
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/kv"
 )
 
 func input20b(free int64) PlanInput {
@@ -54,5 +59,66 @@ func TestPlanUsesAllItCan(t *testing.T) {
 	tight, err := MakePlan(input20b(17 << 30))
 	if err != nil || tight.Context >= 131072 || tight.Context < 8192 {
 		t.Fatalf("%+v %v", tight, err)
+	}
+}
+
+// On any machine, for any model and any flags: what is planned is what the engine takes, it is within what may be taken,
+// and every sequence up to the stated context has its pages, at any batch.
+func TestPlanOnAnyMachine(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	fitted, whole := 0, 0
+	for range 400 {
+		spec := []models.Spec{models.Spec20B(), models.Spec120B()}[rng.IntN(2)]
+		pick := func(n ...int) int { return n[rng.IntN(len(n))] }
+		rows, seqs := pick(0, 1, 64, 512, 2048, 8192, 16384), pick(1, 8, 256, 1024)
+		if rows == 0 {
+			rows = chunkRows
+		}
+		seqs = min(seqs, rows)
+		o := engine.Options{KV: []string{"", "f32", "bf16"}[rng.IntN(3)], MaxRows: rows, Pages: 1}
+		need, err := engine.PlanFor(spec, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := PlanInput{Free: int64(rng.IntN(200<<10)+1) << 20, Weights: need.Weights, Scratch: need.Scratch + int64(seqs)*int64(spec.Vocab)*4,
+			PageBytes: need.PageBytes, PageTokens: engine.PageTokens, MaxPosition: spec.MaxPosition, Window: spec.Window, ChunkTokens: rows, MaxSeqs: seqs,
+			MaxModelLen: pick(0, 0, 0, 1000, 8192, 131072), Utilization: []float64{0, 0, 0.5, 0.9, 0.95, 1}[rng.IntN(6)]}
+		p, err := MakePlan(in)
+		if err != nil {
+			if p != (Plan{}) || !strings.Contains(err.Error(), "--max-model-len") {
+				t.Fatalf("%+v: %+v, %v", in, p, err)
+			}
+			continue
+		}
+		fitted++
+		o.Pages = p.Pages
+		exact, err := engine.PlanFor(spec, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		may := in.Free - reserve(in.Free)
+		if in.Utilization > 0 {
+			may = int64(float64(in.Free) * in.Utilization)
+		}
+		if total := exact.Total() + int64(seqs)*int64(spec.Vocab)*4; total != p.Total || total > may || p.Left != in.Free-total {
+			t.Fatalf("%+v: the engine takes %d, planned are %d of %d", in, total, p.Total, may)
+		}
+		if kv.PagesFor(p.Context, rows, spec.Window) > p.Pages || in.MaxModelLen > 0 && p.Context != min(in.MaxModelLen, spec.MaxPosition) {
+			t.Fatalf("%+v: %+v", in, p)
+		}
+		if p.Context == spec.MaxPosition {
+			whole++
+		} else if in.MaxModelLen == 0 && (p.FullContext <= in.Free || len(p.Lines()) != 3) {
+			t.Fatalf("%+v: the whole context is said to need %d, %q", in, p.FullContext, p.Lines())
+		}
+		if in.MaxModelLen == 0 && p.Context < spec.MaxPosition { // what would change it does
+			in.Free = p.FullContext
+			if p, err = MakePlan(in); err != nil || p.Context != spec.MaxPosition {
+				t.Fatalf("%+v: %+v, %v", in, p, err)
+			}
+		}
+	}
+	if fitted < 100 || whole < 30 {
+		t.Fatalf("only %d plans fitted, %d with the whole context", fitted, whole)
 	}
 }

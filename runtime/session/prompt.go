@@ -20,6 +20,7 @@ func (m *Model) prompt(r Request) ([]int32, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.Instructions = withoutBilling(r.Instructions)
 	head := []harmony.Message{system}
 	if r.Instructions != "" || len(r.Functions) > 0 {
 		d := harmony.DeveloperContent{Tools: harmony.Functions(r.Functions)}
@@ -47,7 +48,7 @@ func (m *Model) prompt(r Request) ([]int32, error) {
 			end++
 		}
 		if end == i { // somebody else's message
-			if ids, err = harmony.RenderMessage(ids, r.Messages[i].Message, opts); err != nil {
+			if ids, err = harmony.RenderMessage(ids, withoutBillingIn(r.Messages[i].Message), opts); err != nil {
 				return nil, err
 			}
 			i++
@@ -64,7 +65,7 @@ func (m *Model) prompt(r Request) ([]int32, error) {
 // renderRun appends the assistant's consecutive messages; finished tells that the turn they belong to has its answer.
 func (m *Model) renderRun(ids []int32, run []Message, finished bool, opts harmony.RenderOptions) ([]int32, error) {
 	last := run[len(run)-1]
-	if r := m.recall(last); r != nil {
+	if r := m.recall(run, last); r != nil {
 		for _, s := range r.segments {
 			if finished && s.reasoning {
 				continue
@@ -85,18 +86,22 @@ func (m *Model) renderRun(ids []int32, run []Message, finished bool, opts harmon
 	return ids, nil
 }
 
-// recall finds what was sampled for a run by its last message.
-func (m *Model) recall(last Message) *remembered {
-	if last.CallID != "" {
-		if r := m.memory.get(callKey(last.CallID)); r != nil && sameArguments(r.arguments, last.Text()) {
-			return r
+// recall finds what was sampled for a run by its last message. What it said to the user before that, the run says too:
+// the same answer was given in many conversations.
+func (m *Model) recall(run []Message, last Message) *remembered {
+	var r *remembered
+	switch {
+	case last.CallID != "":
+		if r = m.memory.get(callKey(last.CallID)); r != nil && !sameArguments(r.arguments, last.Text()) {
+			return nil
 		}
+	case isFinal(last):
+		r = m.memory.get(answerKey(last.Text()))
+	}
+	if r == nil || !saysTheSame(r, run) {
 		return nil
 	}
-	if isFinal(last) {
-		return m.memory.get(answerKey(last.Text()))
-	}
-	return nil
+	return r
 }
 
 func isFinal(m Message) bool {

@@ -1,0 +1,136 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/cpu"
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/sample"
+	"github.com/ossrun/ossrun/runtime/sched"
+)
+
+// frail is a device whose steps fail while broken is positive, one less each time.
+type frail struct {
+	engine.Device
+	broken *atomic.Int32
+}
+
+type frailStep struct {
+	engine.Step
+	broken *atomic.Int32
+}
+
+var errBroken = errors.New("the card has fallen off the bus")
+
+func (d frail) Compile(p *engine.Program) (engine.Step, error) {
+	s, err := d.Device.Compile(p)
+	return frailStep{s, d.broken}, err
+}
+
+func (s frailStep) Forward(b *engine.Batch, logits []float32) error {
+	if s.broken.Load() > 0 {
+		s.broken.Add(-1)
+		return errBroken
+	}
+	return s.Step.Forward(b, logits)
+}
+
+func loadFrail(t *testing.T, o LoadOptions) (*Model, *atomic.Int32) {
+	t.Helper()
+	found, err := models.Resolve("demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev, err := cpu.New(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := new(atomic.Int32)
+	o.MaxModelLen = 1024
+	m, err := Load(found, frail{dev, broken}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, broken
+}
+
+func say(t *testing.T, m *Model, words string) (Result, error) {
+	t.Helper()
+	turn, err := m.Start(context.Background(), Request{Messages: []Message{User(words)}, Date: "2026-11-21", MaxTokens: 20, Params: sample.Params{Logprobs: -1}})
+	if err != nil {
+		return Result{}, err
+	}
+	for _, ok := turn.Next(); ok; _, ok = turn.Next() {
+	}
+	return turn.Result(), nil
+}
+
+// A device that fails costs the turns that run; the next one gets what it would have got before, on a new engine. One that
+// stays broken ends the model with an error that says so.
+func TestFaultRestartsTheEngine(t *testing.T) {
+	reopened := 0
+	m, broken := loadFrail(t, LoadOptions{Reopen: func(old engine.Device) (engine.Device, error) {
+		reopened++
+		return old, nil
+	}})
+	before, err := say(t, m, "Hello")
+	if err != nil || before.Done.Finish == FinishError {
+		t.Fatal(err, before.Done.Err)
+	}
+	broken.Store(1)
+	failed, err := say(t, m, "Hello")
+	var fault *sched.EngineError
+	if err != nil || failed.Done.Finish != FinishError || !errors.As(failed.Done.Err, &fault) || !errors.Is(failed.Done.Err, errBroken) {
+		t.Fatalf("%v, %q %v", err, failed.Done.Finish, failed.Done.Err)
+	}
+	after, err := say(t, m, "Hello")
+	if err != nil || !slices.Equal(after.Tokens, before.Tokens) {
+		t.Fatalf("%v: %q after the restart, %q before: %v", err, text(after.Tokens), text(before.Tokens), after.Done.Err)
+	}
+	if reopened != 1 || m.Stats().Faults != 1 || after.Done.Usage.Cached != 0 {
+		t.Errorf("reopened %d times, %d faults, %d tokens cached on a new engine", reopened, m.Stats().Faults, after.Done.Usage.Cached)
+	}
+	broken.Store(1000)
+	for range 10 {
+		if failed, err = say(t, m, "Hello"); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, sched.ErrClosed) {
+		t.Errorf("a broken device's model still takes turns: %v, %v", err, failed.Done.Err)
+	}
+	if err := m.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// What the flags say reaches the engine and the scheduler.
+func TestLoadOptions(t *testing.T) {
+	folder := t.TempDir()
+	m, _ := loadFrail(t, LoadOptions{KVCacheDtype: "bf16", NoPrefixCaching: true, MaxSeqs: 3, MaxBatchedTokens: 64, State: folder})
+	defer m.Close()
+	if o := m.engine.Options(); o.KV != "bf16" || o.MaxRows != 64 {
+		t.Errorf("%+v", o)
+	}
+	for range 2 {
+		res, err := say(t, m, "Hello there, what can you do for me today?")
+		if err != nil || res.Done.Usage.Cached != 0 {
+			t.Errorf("%v, %d tokens cached", err, res.Done.Usage.Cached)
+		}
+	}
+	if len(m.Plan().Lines()) < 2 || !strings.Contains(m.Plan().Lines()[1], "1024 tokens") {
+		t.Errorf("%q", m.Plan().Lines())
+	}
+	if _, err := kvType("fp8"); err == nil || !strings.Contains(err.Error(), "bf16") {
+		t.Errorf("%v", err)
+	}
+	if _, err := kvType("q4"); err == nil {
+		t.Error("an unknown type was taken")
+	}
+}
