@@ -61,7 +61,7 @@ type Report struct {
 	Where         string    `json:"where"` // "linux", "wsl2", "container", "windows", "darwin"
 	DriverVersion string    `json:"nvidia_driver,omitempty"`
 	OpenModule    bool      `json:"nvidia_open_module,omitempty"`
-	GPUs          []GPU     `json:"gpus"`
+	GPUs          []GPU     `json:"devices"`
 	Problems      []Problem `json:"problems,omitempty"`
 }
 
@@ -97,7 +97,7 @@ type Machine struct {
 
 // Detect looks at a machine.
 func Detect(ctx context.Context, m Machine) Report {
-	r := Report{Where: m.Where}
+	r := Report{Where: m.Where, GPUs: []GPU{}}
 	if r.Where == "" {
 		r.Where = where(m.Files)
 	}

@@ -33,6 +33,10 @@ func (r *Report) nvidia(ctx context.Context, m Machine, cards []pciCard) {
 	if len(answers) == 0 {
 		answers = r.nvidiaTools(ctx, m)
 	}
+	if err != nil && !r.blocked(NVIDIA) {
+		r.problem(Problem{Vendor: NVIDIA, Code: "driver-error", Text: firstLine(err.Error()),
+			Remedy: "see dmesg for NVRM; in a container, start it with the NVIDIA container toolkit (docker run --gpus all)"})
+	}
 	loaded := len(answers) > 0 || r.DriverVersion != "" || exists(m.Files, "proc/driver/nvidia/gpus")
 	gpus = merge(gpus, answers, NVIDIA)
 	if len(gpus) > 0 && !loaded && !r.blocked(NVIDIA) {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/ossrun/ossrun/gpu/detect"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
@@ -29,6 +30,7 @@ import (
 // doctorReport is what --json prints.
 type doctorReport struct {
 	Machine  machineReport `json:"machine"`
+	GPUs     detect.Report `json:"gpus"`
 	Device   deviceReport  `json:"device"`
 	Models   []modelReport `json:"models"`
 	Config   configReport  `json:"config"`
@@ -137,7 +139,11 @@ func look(c *cli.Context, dev engine.Device) (*doctorReport, error) {
 	total, free := dev.Memory()
 	r := &doctorReport{
 		Machine: machineReport{OS: osName(), CPU: cpuModel(), Cores: cpu.Cores(), ISAs: cpu.ISAs(), MemoryTotal: total, MemoryFree: free},
+		GPUs:    seeGPUs(c.Context),
 		Device:  deviceReport{Name: dev.Name(), Why: noGPU},
+	}
+	if len(r.GPUs.Usable()) == 0 {
+		r.Device.Why = whyCPU(r.GPUs)
 	}
 	r.Config.Path = cmp.Or(c.String("config"), defaultConfigPath())
 	_, err := os.Stat(r.Config.Path)
@@ -198,6 +204,7 @@ func (r *doctorReport) print(out io.Writer) error {
 	fmt.Fprintf(w, "system\t%s\n", m.OS)
 	fmt.Fprintf(w, "cpu\t%s, %d core%s to use, %s\n", m.CPU, m.Cores, plural(m.Cores), isas)
 	fmt.Fprintf(w, "memory\t%s, %s free\n", gigabytes(m.MemoryTotal), gigabytes(m.MemoryFree))
+	printGPUs(w, r.GPUs)
 	fmt.Fprintf(w, "device\t%s: %s\n", r.Device.Name, r.Device.Why)
 	for i, x := range r.Models {
 		name, verdict := "", "does not fit"
