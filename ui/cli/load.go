@@ -12,7 +12,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/models"
-	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -31,33 +30,15 @@ func loadModel(c *cli.Context, t Terminal, ask bool, chosen func()) (*session.Mo
 	if found, err = ready(c.Context, t, dev, found); err != nil {
 		return nil, errors.Join(err, dev.Close())
 	}
+	if dev, err = fitting(c, dev, found); err != nil {
+		return nil, fail(exitFailure, "%s", err)
+	}
 	chosen()
 	m, err := session.Load(found, dev, session.LoadOptions{MaxModelLen: c.Int("max-model-len")})
 	if err != nil {
 		return nil, errors.Join(&exitError{exitModel, err.Error()}, dev.Close())
 	}
 	return m, nil
-}
-
-func openDevice(c *cli.Context) (engine.Device, error) {
-	gpus, err := gpuList(c)
-	if err != nil {
-		return nil, err
-	}
-	if n := c.Int("threads"); n < 0 {
-		return nil, fail(exitUsage, "--threads must be at least 1, not %d", n)
-	}
-	if n := c.Int("max-model-len"); n < 0 {
-		return nil, fail(exitUsage, "--max-model-len must be at least 1, not %d", n)
-	}
-	switch d := c.String("device"); {
-	case d == "gpu" || d == "auto" && gpus != nil:
-		return nil, fail(exitFailure, "this version has no GPU engine yet: use --device cpu")
-	case d == "auto" || d == "cpu":
-		return cpu.New(c.Int("threads"))
-	default:
-		return nil, fail(exitUsage, "--device must be auto, cpu or gpu, not %q", d)
-	}
 }
 
 func chooseModel(c *cli.Context, t Terminal, dev engine.Device, ask bool) (models.Found, error) {

@@ -1,0 +1,196 @@
+package cli
+
+import (
+	"bytes"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/modeltest"
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// Choosing a device, with the fake driver where a GPU is wanted.
+
+// fakeGPU gives this test's driver libraries: the fake as NVIDIA's, none as AMD's.
+func fakeGPU(t *testing.T, m fakedriver.Machine) *fakedriver.Fake {
+	t.Helper()
+	f, err := fakedriver.Open(driver.CUDA, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if left := f.Leaks(); left != "" {
+			t.Errorf("not given back: %s", left)
+		}
+		f.Close()
+	})
+	t.Setenv("OSSRUN_LIBCUDA", f.Path)
+	t.Setenv("OSSRUN_LIBAMDHIP64", "")
+	return f
+}
+
+// withFlags runs a function as a verb with the engine's flags, and returns what it wrote to stderr.
+func withFlags(t *testing.T, args []string, run func(c *cli.Context) error) (string, error) {
+	t.Helper()
+	var stderr bytes.Buffer
+	app := &cli.App{Flags: engineFlags(), Action: run, ErrWriter: &stderr, ExitErrHandler: func(*cli.Context, error) {}}
+	err := app.RunContext(t.Context(), append([]string{"ossrun"}, args...))
+	return stderr.String(), err
+}
+
+// opened is the name of the device that flags open, and what was said about it.
+func opened(t *testing.T, args ...string) (name, said string, err error) {
+	t.Helper()
+	said, err = withFlags(t, args, func(c *cli.Context) error {
+		dev, err := openDevice(c)
+		if err != nil {
+			return err
+		}
+		name = dev.Name()
+		return dev.Close()
+	})
+	return name, said, err
+}
+
+func TestDeviceGPU(t *testing.T) {
+	fakeGPU(t, fakedriver.Machine{Devices: 2, Name: "Fake H100", Major: 9, Memory: 64 << 30})
+	for _, x := range []struct{ args, want string }{
+		{"--device gpu", "gpu 0, Fake H100, sm_90"},
+		{"--device gpu --gpu 1", "gpu 1, Fake H100, sm_90"},
+		{"--gpu 1", "gpu 1, Fake H100, sm_90"},
+		{"", "gpu 0, Fake H100, sm_90"},
+		{"--device auto", "gpu 0, Fake H100, sm_90"},
+	} {
+		name, said, err := opened(t, strings.Fields(x.args)...)
+		if err != nil || name != x.want || said != "" {
+			t.Errorf("%q: %q, said %q, %v", x.args, name, said, err)
+		}
+	}
+	name, _, err := opened(t, "--device", "cpu")
+	if err != nil || !strings.HasPrefix(name, "cpu") {
+		t.Errorf("%q, %v", name, err)
+	}
+	for args, want := range map[string]string{
+		"--gpu 2":   "there is no GPU 2: the drivers show 2",
+		"--gpu 0,1": "several GPUs is not in this version",
+	} {
+		if _, _, err := opened(t, strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+}
+
+// TestDeviceNone: without a driver auto is silent, gpu says what is missing.
+func TestDeviceNone(t *testing.T) {
+	t.Setenv("OSSRUN_LIBCUDA", "")
+	t.Setenv("OSSRUN_LIBAMDHIP64", "")
+	if _, err := driver.Open(driver.CUDA, ""); err == nil {
+		t.Skip("this machine has a driver")
+	}
+	name, said, err := opened(t)
+	if err != nil || !strings.HasPrefix(name, "cpu") || said != "" {
+		t.Errorf("%q, said %q, %v", name, said, err)
+	}
+	if _, _, err := opened(t, "--device", "gpu"); err == nil || !strings.Contains(err.Error(), "no GPU driver is on this machine; --device cpu") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestDeviceRefused: a driver that is here and cannot be used is named, in one line, and the CPU computes.
+func TestDeviceRefused(t *testing.T) {
+	fakeGPU(t, fakedriver.Machine{Devices: 1, Name: "Fake T4", Major: 7, Minor: 5, Memory: 16 << 30})
+	name, said, err := opened(t)
+	want := "ossrun: the CPU computes: Fake T4: its compute capability 7.5 is too old: 8.0 or newer is needed\n"
+	if err != nil || !strings.HasPrefix(name, "cpu") || said != want {
+		t.Errorf("%q, said %q, %v", name, said, err)
+	}
+	if _, _, err := opened(t, "--device", "gpu"); err == nil || !strings.Contains(err.Error(), "too old") {
+		t.Errorf("%v", err)
+	}
+	t.Setenv("OSSRUN_LIBCUDA", "/nowhere/libcuda.so")
+	if name, said, err = opened(t); err != nil || !strings.HasPrefix(name, "cpu") || !strings.Contains(said, "/nowhere/libcuda.so") {
+		t.Errorf("%q, said %q, %v", name, said, err)
+	}
+}
+
+// TestDeviceFits: auto moves a model that the card has no room for to the CPU and says so; --device gpu does not.
+func TestDeviceFits(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "tiny")
+	if err := modeltest.New(modeltest.Tiny(), 1).Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	found, err := models.Resolve(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for memory, args := range map[int64][]string{64 << 10: nil, 64 << 30: nil, 64<<10 + 1: {"--device", "gpu"}} {
+		fakeGPU(t, fakedriver.Machine{Devices: 1, Name: "Fake Card", Major: 9, Memory: memory})
+		var name string
+		said, err := withFlags(t, args, func(c *cli.Context) error {
+			dev, err := openDevice(c)
+			if err != nil {
+				return err
+			}
+			if dev, err = fitting(c, dev, found); err != nil {
+				return err
+			}
+			name = dev.Name()
+			return dev.Close()
+		})
+		small := memory == 64<<10
+		if err != nil || strings.HasPrefix(name, "cpu") != small || strings.Contains(said, "the CPU computes: tiny needs ") != small {
+			t.Errorf("%d bytes, %q: %q, said %q, %v", memory, args, name, said, err)
+		}
+	}
+}
+
+// TestDeviceComputes: what --device gpu opens gives the logits that the CPU gives.
+func TestDeviceComputes(t *testing.T) {
+	fakeGPU(t, fakedriver.Machine{})
+	dir := filepath.Join(t.TempDir(), "tiny")
+	if err := modeltest.New(modeltest.Tiny(), 1).Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	logits := func(args ...string) (all []float32) {
+		_, err := withFlags(t, args, func(c *cli.Context) error {
+			dev, err := openDevice(c)
+			if err != nil {
+				return err
+			}
+			defer dev.Close()
+			ckpt, err := models.Open(dir)
+			if err != nil {
+				return err
+			}
+			defer ckpt.Close()
+			eng, err := engine.New(dev, ckpt, engine.Options{Pages: 4, MaxRows: 2})
+			if err != nil {
+				return err
+			}
+			defer eng.Close()
+			all = make([]float32, ckpt.Spec.Vocab)
+			b := &engine.Batch{Tokens: []int32{3, 4}, LogitRows: []int32{1}, Seqs: []engine.SeqRows{{Rows: 2, Full: []int32{0}, Window: []int32{1}}}}
+			return eng.Step(c.Context, b, all)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	gpu, cpu := logits("--device", "gpu"), logits("--device", "cpu")
+	if slices.Equal(gpu, make([]float32, len(gpu))) {
+		t.Error("nothing was computed")
+	}
+	for i, v := range gpu {
+		if d := v - cpu[i]; d > 1e-4 || d < -1e-4 {
+			t.Errorf("logit %d: %v on the GPU, %v on the CPU", i, v, cpu[i])
+		}
+	}
+}
