@@ -99,6 +99,7 @@ func (p *port) around(next http.Handler) http.Handler {
 		defer func() {
 			if x := recover(); x != nil {
 				if x == http.ErrAbortHandler {
+					p.logLine(r, e, time.Since(start))
 					panic(x)
 				}
 				p.log.Error("the handler panicked", "path", r.URL.Path, "panic", x, "stack", string(debug.Stack()))

@@ -102,9 +102,14 @@ type choice struct {
 }
 
 func (c *chatAnswer) whole(turns []Turn) {
-	follow := follower{turns: turns, cancel: c.cancel, silence: c.port.silence, batch: c.take}
-	_ = follow.run() // take does not fail without a stream
+	patient := patientWriter{w: c.w}
+	follow := follower{turns: turns, cancel: c.cancel, silence: c.port.silence, batch: c.take, quiet: patient.quiet, whole: true}
+	err := follow.run()
 	usage := c.finish()
+	if err != nil {
+		noteError(c.w, "cancelled, the client is gone: "+err.Error())
+		return
+	}
 	if f := c.fault(); f != nil {
 		writeFault(c.w, f)
 		return
@@ -179,12 +184,13 @@ func (c *chatAnswer) finish() session.Usage {
 }
 
 func (c *chatAnswer) streamed(turns []Turn) {
+	defer c.port.pace.enter()()
 	c.out = startEvents(c.w, c.cancel)
 	for _, ch := range c.choices {
 		c.piece(ch, chatPiece{Role: "assistant", Content: new(string)}, nil)
 	}
 	_ = c.out.flush() // a client that is gone already: the turns are cancelled, and followed to their end all the same
-	follow := follower{turns: turns, cancel: c.cancel, silence: c.port.silence, batch: c.take, quiet: c.quiet}
+	follow := follower{turns: turns, cancel: c.cancel, silence: c.port.silence, batch: c.take, quiet: c.quiet, pace: c.port.pace}
 	err := follow.run()
 	usage := c.finish()
 	if err != nil {

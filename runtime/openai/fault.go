@@ -81,6 +81,8 @@ func faultOf(err error, history string) *fault {
 			message: "the queue of waiting requests is full; try again in 1s"}
 	case errors.Is(err, sched.ErrClosed):
 		return &fault{status: http.StatusServiceUnavailable, kind: kindServer, code: kindServer, message: "the server is shutting down"}
+	case errors.Is(err, ErrUnavailable):
+		return &fault{status: http.StatusServiceUnavailable, kind: kindServer, code: "model_unavailable", message: err.Error()}
 	case errors.Is(err, ErrUnknownModel):
 		return &fault{status: http.StatusNotFound, kind: kindInvalid, code: "model_not_found", param: "model", message: err.Error()}
 	case errors.Is(err, context.Canceled):
@@ -134,7 +136,12 @@ func orNull(s string) *string {
 	return &s
 }
 
+// writeFault answers with an error. Where a whole answer has begun already (patient.go) it cuts the connection.
 func writeFault(w http.ResponseWriter, f *fault) {
+	if headersSent(w) {
+		noteError(w, brief(f.message))
+		panic(http.ErrAbortHandler)
+	}
 	if f.retryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(f.retryAfter))
 	}
@@ -152,10 +159,12 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 		status, b = http.StatusInternalServerError, []byte(`{"error":{"message":"the answer could not be encoded","type":"server_error","param":null,"code":null}}`)
 		noteError(w, err.Error())
 	}
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(len(b)+1))
-	w.WriteHeader(status)
+	if !headersSent(w) {
+		h := w.Header()
+		h.Set("Content-Type", "application/json")
+		h.Set("Content-Length", strconv.Itoa(len(b)+1))
+		w.WriteHeader(status)
+	}
 	_, _ = w.Write(append(b, '\n'))
 }
 

@@ -29,6 +29,8 @@ type follower struct {
 	silence time.Duration
 	batch   func([]arrival) error
 	quiet   func() error // nil: nothing to do
+	pace    *pace        // nil: a batch is passed on as soon as it is there
+	whole   bool         // quiet comes by the clock, whatever arrives: the client sees none of it yet
 }
 
 func (f follower) run() error {
@@ -51,8 +53,10 @@ func (f follower) run() error {
 	timer := time.NewTimer(f.silence)
 	defer timer.Stop()
 	var failed error
+	var sent time.Time // when the last batch was passed on
 	for {
 		var err error
+		arrived := false
 		select {
 		case a, ok := <-arrivals:
 			if !ok {
@@ -61,7 +65,13 @@ func (f follower) run() error {
 			if failed != nil {
 				continue // drain
 			}
-			err = f.batch(merge(ready(a, arrivals)))
+			arrived = true
+			batch := ready([]arrival{a}, arrivals)
+			if f.pace != nil && !sent.IsZero() {
+				batch = f.hold(batch, arrivals, sent)
+			}
+			err = f.batch(merge(batch))
+			sent = time.Now()
 		case <-timer.C:
 			if failed == nil && f.quiet != nil {
 				err = f.quiet()
@@ -71,13 +81,37 @@ func (f follower) run() error {
 			failed = err
 			f.cancel()
 		}
-		timer.Reset(f.silence)
+		if !arrived || !f.whole {
+			timer.Reset(f.silence)
+		}
 	}
 }
 
+// hold adds to a batch what comes until its stream may be written again.
+func (f follower) hold(batch []arrival, arrivals <-chan arrival, sent time.Time) []arrival {
+	enough, until := f.pace.hold(sent, f.silence)
+	wait := time.Until(until)
+	if wait <= 0 || urgent(batch) {
+		return batch
+	}
+	clock := time.NewTimer(wait)
+	defer clock.Stop()
+	for pieces(batch) < enough && !urgent(batch) {
+		select {
+		case a, ok := <-arrivals:
+			if !ok {
+				return batch // follow meets the closed channel again
+			}
+			batch = ready(append(batch, a), arrivals)
+		case <-clock.C:
+			return batch
+		}
+	}
+	return batch
+}
+
 // ready takes what has arrived by now.
-func ready(first arrival, arrivals <-chan arrival) []arrival {
-	batch := []arrival{first}
+func ready(batch []arrival, arrivals <-chan arrival) []arrival {
 	for len(batch) < most {
 		select {
 		case a, ok := <-arrivals:

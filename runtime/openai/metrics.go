@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -21,12 +22,15 @@ type metrics struct {
 	success                   *prometheus.CounterVec // by finished_reason
 	faults                    *prometheus.CounterVec // by kind
 	ttft, tpot, latency       *prometheus.HistogramVec
+	queue, prefill, decode    *prometheus.HistogramVec // parts of latency
+	prompts, answers          *prometheus.HistogramVec // tokens
 }
 
 // Bounds in seconds, from what vLLM uses: one decode step on a fast card to one on a slow CPU.
 var (
 	firstTokenBounds = []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, 160, 640, 2560}
 	perTokenBounds   = []float64{0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80}
+	tokenBounds      = []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000}
 	requestBounds    = []float64{0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680}
 )
 
@@ -52,6 +56,11 @@ func newMetrics(models ModelSource) *metrics {
 		ttft:      histogram("vllm:time_to_first_token_seconds", "From submission to the first token.", firstTokenBounds),
 		tpot:      histogram("vllm:request_time_per_output_token_seconds", "Mean time of a token after the first, one value a request.", perTokenBounds),
 		latency:   histogram("vllm:e2e_request_latency_seconds", "From submission to the last token.", requestBounds),
+		queue:     histogram("vllm:request_queue_time_seconds", "From submission to the first step.", requestBounds),
+		prefill:   histogram("vllm:request_prefill_time_seconds", "From the first step to the first token.", requestBounds),
+		decode:    histogram("vllm:request_decode_time_seconds", "From the first token to the last.", requestBounds),
+		prompts:   histogram("vllm:request_prompt_tokens", "Prompt tokens of a request.", tokenBounds),
+		answers:   histogram("vllm:request_generation_tokens", "Generated tokens of a request, reasoning included.", tokenBounds),
 	}
 	registry.MustRegister(&state{models})
 	m.Handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
@@ -72,6 +81,11 @@ func (m *metrics) finished(model string, d session.Done) {
 	}
 	m.ttft.WithLabelValues(model).Observe(d.Timing.TTFT.Seconds())
 	m.latency.WithLabelValues(model).Observe((d.Timing.TTFT + d.Timing.Decode).Seconds())
+	m.queue.WithLabelValues(model).Observe(d.Timing.Queued.Seconds())
+	m.prefill.WithLabelValues(model).Observe(d.Timing.Prefill.Seconds())
+	m.decode.WithLabelValues(model).Observe(d.Timing.Decode.Seconds())
+	m.prompts.WithLabelValues(model).Observe(float64(d.Usage.Prompt))
+	m.answers.WithLabelValues(model).Observe(float64(d.Usage.Completion))
 	if n := d.Usage.Completion - 1; n > 0 {
 		m.tpot.WithLabelValues(model).Observe(d.Timing.Decode.Seconds() / float64(n))
 	}
@@ -80,30 +94,49 @@ func (m *metrics) finished(model string, d session.Done) {
 // state reads the scheduler of every loaded model when the metrics are asked for.
 type state struct{ models ModelSource }
 
-var (
-	runningDesc = prometheus.NewDesc("vllm:num_requests_running", "Sequences in the running batch.", []string{"model_name"}, nil)
-	waitingDesc = prometheus.NewDesc("vllm:num_requests_waiting", "Requests in the queue.", []string{"model_name"}, nil)
-	kvDesc      = prometheus.NewDesc("vllm:kv_cache_usage_perc", "Part of the KV pages in use, 0 to 1.", []string{"model_name"}, nil)
-	preemptDesc = prometheus.NewDesc("vllm:num_preemptions_total", "Sequences that gave their pages back and were computed again.", []string{"model_name"}, nil)
-)
+// gauges are what a scheduler tells, by vLLM's names.
+var gauges = []struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+	of   func(sched.Stats) float64
+}{
+	{describe("vllm:num_requests_running", "Sequences in the running batch."), prometheus.GaugeValue,
+		func(s sched.Stats) float64 { return float64(s.Running) }},
+	{describe("vllm:num_requests_waiting", "Requests in the queue."), prometheus.GaugeValue,
+		func(s sched.Stats) float64 { return float64(s.Waiting) }},
+	{describe("vllm:kv_cache_usage_perc", "Part of the KV pages in use, 0 to 1."), prometheus.GaugeValue,
+		func(s sched.Stats) float64 { return float64(s.PagesUsed) / float64(max(s.PagesTotal, 1)) }},
+	{describe("ossrun:kv_cache_cached_perc", "Part of the KV pages that nobody uses and that hold a known prefix, 0 to 1."), prometheus.GaugeValue,
+		func(s sched.Stats) float64 { return float64(s.PagesCached) / float64(max(s.PagesTotal, 1)) }},
+	{describe("vllm:num_preemptions_total", "Sequences that gave their pages back and were computed again."), prometheus.CounterValue,
+		func(s sched.Stats) float64 { return float64(s.Preemptions) }},
+	{describe("vllm:prefix_cache_queries_total", "Prompt tokens that were looked up in the prefix cache."), prometheus.CounterValue,
+		func(s sched.Stats) float64 { return float64(s.PrefixQueries) }},
+	{describe("vllm:prefix_cache_hits_total", "Prompt tokens that were found there and not computed."), prometheus.CounterValue,
+		func(s sched.Stats) float64 { return float64(s.PrefixHits) }},
+	{describe("ossrun:engine_steps_total", "Steps of the engine."), prometheus.CounterValue,
+		func(s sched.Stats) float64 { return float64(s.Steps) }},
+	{describe("ossrun:engine_faults_total", "Steps that failed, after each of which the engine was started again."), prometheus.CounterValue,
+		func(s sched.Stats) float64 { return float64(s.Faults) }},
+	{describe("ossrun:non_finite_logits_total", "Requests that ended because the model computed something that is no number."), prometheus.CounterValue,
+		func(s sched.Stats) float64 { return float64(s.NonFinite) }},
+}
+
+func describe(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, []string{"model_name"}, nil)
+}
 
 func (s *state) Describe(ch chan<- *prometheus.Desc) {
-	ch <- runningDesc
-	ch <- waitingDesc
-	ch <- kvDesc
-	ch <- preemptDesc
+	for _, g := range gauges {
+		ch <- g.desc
+	}
 }
 
 func (s *state) Collect(ch chan<- prometheus.Metric) {
 	for _, r := range s.models.Loaded() {
 		now := r.Stats()
-		kv := 0.0
-		if now.PagesTotal > 0 {
-			kv = float64(now.PagesUsed) / float64(now.PagesTotal)
+		for _, g := range gauges {
+			ch <- prometheus.MustNewConstMetric(g.desc, g.kind, g.of(now), r.ID())
 		}
-		ch <- prometheus.MustNewConstMetric(runningDesc, prometheus.GaugeValue, float64(now.Running), r.ID())
-		ch <- prometheus.MustNewConstMetric(waitingDesc, prometheus.GaugeValue, float64(now.Waiting), r.ID())
-		ch <- prometheus.MustNewConstMetric(kvDesc, prometheus.GaugeValue, kv, r.ID())
-		ch <- prometheus.MustNewConstMetric(preemptDesc, prometheus.CounterValue, float64(now.Preemptions), r.ID())
 	}
 }

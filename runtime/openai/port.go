@@ -27,6 +27,8 @@ type Options struct {
 	Origins []string     // web origins that may read the answers besides those of this machine; "*": all
 	// Silence is how long a stream may be silent before a heartbeat is sent. 0: 15 s. Agents give up after 300 s.
 	Silence time.Duration
+	// Interval is how many tokens an event of a stream holds; 0: one, and more where many streams are open.
+	Interval int
 	// Ready tells why requests cannot be answered now, for /health. nil: always ready.
 	Ready func() error
 }
@@ -39,6 +41,7 @@ type port struct {
 	origins []string
 	silence time.Duration
 	ready   func() error
+	pace    *pace
 	store   *responseStore
 	metrics *metrics
 }
@@ -46,6 +49,7 @@ type port struct {
 // NewHandler is the port. Every answer of it is JSON, a stream of events, or the metrics' text.
 func NewHandler(o Options) http.Handler {
 	p := &port{models: o.Models, key: o.APIKey, version: o.Version, log: o.Log, origins: o.Origins, silence: o.Silence, ready: o.Ready,
+		pace:  &pace{tokens: o.Interval},
 		store: newResponseStore(maxStored, maxStoredBytes), metrics: newMetrics(o.Models)}
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)

@@ -76,7 +76,12 @@ func (a *responsesAnswer) sendResponse(kind string) {
 
 func (a *responsesAnswer) run() {
 	f := follower{turns: []Turn{a.turn}, cancel: a.cancel, silence: a.port.silence, batch: a.take}
-	if a.req.stream {
+	if !a.req.stream {
+		patient := patientWriter{w: a.w}
+		f.quiet, f.whole = patient.quiet, true
+	} else {
+		defer a.port.pace.enter()()
+		f.pace = a.port.pace
 		a.out = startEvents(a.w, a.cancel)
 		a.sendResponse("response.created")
 		a.sendResponse("response.in_progress")
@@ -92,6 +97,9 @@ func (a *responsesAnswer) run() {
 	noteUsage(a.w, a.done.Usage)
 	if err != nil {
 		noteError(a.w, err.Error())
+		if a.out == nil {
+			return // nobody is left to read an answer
+		}
 	}
 	failed := failure(a.ctx, &a.done, "input")
 	if failed != nil && a.out == nil {

@@ -26,7 +26,8 @@ type Runner interface {
 	ContextLength() int
 	Stats() sched.Stats
 	// Start returns at once with a running turn, or with *sched.ContextLengthError, sched.ErrQueueFull or
-	// *session.RequestError. Cancelling ctx ends the turn.
+	// *session.RequestError. Cancelling ctx ends the turn. A model that has to be loaded first takes its time; the error
+	// wraps ErrUnavailable where that fails.
 	Start(ctx context.Context, r session.Request) (Turn, error)
 }
 
@@ -50,6 +51,9 @@ type ModelSource interface {
 
 // ErrUnknownModel is returned, wrapped, by ModelSource.Get.
 var ErrUnknownModel = errors.New("unknown model")
+
+// ErrUnavailable is returned, wrapped, by Runner.Start for a model that is known and cannot be loaded.
+var ErrUnavailable = errors.New("the model cannot be loaded")
 
 // Single is the source of a server with one model, known under its own name and some others.
 func Single(r Runner, created int64, aliases ...string) ModelSource {

@@ -1,0 +1,52 @@
+// Whole answers of slow models.
+//
+// A client that does not stream sees nothing until the answer is complete, and gives up: Node after 300 s without headers,
+// proxies often after 60 s. JSON may begin with white space, so a line feed now and then keeps the connection in use, and
+// every parser skips it. What must stay true: nothing is sent in the first two heartbeats, so that an error of an ordinary
+// request has its status; once headers are out, an error cuts the connection, since status 200 cannot be taken back and
+// clients repeat a request that was cut.
+
+package openai
+
+import (
+	"errors"
+	"net/http"
+	"time"
+)
+
+// patientWriter sends the line feeds of one whole answer.
+type patientWriter struct {
+	w     http.ResponseWriter
+	beats int
+}
+
+// quiet is called at every heartbeat.
+func (p *patientWriter) quiet() error {
+	if p.beats++; p.beats < 2 {
+		return nil
+	}
+	rc := http.NewResponseController(p.w)
+	if err := rc.SetWriteDeadline(time.Now().Add(patience)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	if !headersSent(p.w) {
+		p.w.Header().Set("Content-Type", "application/json")
+		p.w.WriteHeader(http.StatusOK)
+	}
+	if _, err := p.w.Write([]byte{'\n'}); err != nil {
+		return err
+	}
+	if err := rc.Flush(); err != nil {
+		return err
+	}
+	if err := rc.SetWriteDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	return nil
+}
+
+// headersSent tells that the status of the answer is settled.
+func headersSent(w http.ResponseWriter) bool {
+	e, ok := w.(*exchange)
+	return ok && e.status != 0
+}
