@@ -18,6 +18,7 @@ var level = map[string]int{
 	"ui/cli":           1,
 	"ui/chat":          2,
 	"runtime/openai":   2,
+	"runtime/join":     2,
 	"runtime/vllm":     2,
 	"runtime/bench":    2,
 	"runtime/eval":     2,

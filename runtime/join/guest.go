@@ -1,0 +1,142 @@
+// The joining side: a server's model as something that starts turns.
+
+package join
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// patience is how long a cancelled turn may take to say how it ended.
+const patience = 5 * time.Second
+
+// Guest has turns of one model of a server.
+type Guest struct {
+	Server Server
+	Model  Model
+}
+
+// ID is the model's name.
+func (g *Guest) ID() string { return g.Model.Name }
+
+// Device says what the model runs on.
+func (g *Guest) Device() string { return g.Model.Device }
+
+// ContextLength is in tokens, prompt and answer together.
+func (g *Guest) ContextLength() int { return g.Model.Context }
+
+// Start starts a turn. Cancelling ctx ends it, and it says so in its Done.
+func (g *Guest) Start(ctx context.Context, r session.Request) (Turn, error) {
+	request, err := toWire(r)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := dial(ctx, g.Server.Path)
+	if err != nil {
+		return nil, fmt.Errorf("the server (process %d) is gone: %w", g.Server.PID, err)
+	}
+	t := &guestTurn{ctx: ctx, conn: conn, read: json.NewDecoder(conn)}
+	write := json.NewEncoder(conn)
+	write.SetEscapeHTML(false)
+	if err = write.Encode(order{Do: doTurn, Model: g.Model.Name, Request: request}); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("the server (process %d) is gone: %w", g.Server.PID, err)
+	}
+	t.stop = context.AfterFunc(ctx, func() {
+		_ = write.Encode(order{Do: doCancel}) // a connection that is broken cancels too
+		_ = conn.SetReadDeadline(time.Now().Add(patience))
+	})
+	var first said
+	if err := t.read.Decode(&first); err != nil {
+		t.leave()
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, fmt.Errorf("the server (process %d) is gone: %w", g.Server.PID, err)
+	}
+	if first.Refused != nil {
+		t.leave()
+		return nil, first.Refused.err()
+	}
+	return t, nil
+}
+
+type guestTurn struct {
+	ctx    context.Context
+	conn   net.Conn
+	read   *json.Decoder
+	stop   func() bool
+	result session.Result
+	ended  bool
+}
+
+// Next blocks for the next event; it returns false after Done was delivered.
+func (t *guestTurn) Next() (session.Event, bool) {
+	if t.ended {
+		return nil, false
+	}
+	for {
+		var line said
+		if err := t.read.Decode(&line); err != nil {
+			return t.lost(err), true
+		}
+		if line.Result != nil {
+			t.result = line.Result.result()
+			t.leave()
+			return t.result.Done, true
+		}
+		if e := line.event(); e != nil {
+			t.note(e)
+			return e, true
+		}
+	}
+}
+
+// lost ends a turn whose server is gone.
+func (t *guestTurn) lost(err error) session.Event {
+	t.leave()
+	t.result.Done = session.Done{Finish: session.FinishError, Err: fmt.Errorf("the server is gone: %w", err)}
+	if t.ctx.Err() != nil {
+		t.result.Done = session.Done{Finish: session.FinishCancelled}
+	}
+	if t.result.Answer != "" {
+		t.result.Messages = append(t.result.Messages, session.AssistantAnswer(t.result.Answer))
+	}
+	return t.result.Done
+}
+
+func (t *guestTurn) leave() {
+	t.ended = true
+	t.stop()
+	t.conn.Close()
+}
+
+// note keeps what has been said, for Result before the end.
+func (t *guestTurn) note(e session.Event) {
+	switch e := e.(type) {
+	case session.Reasoning:
+		t.result.Reasoning += e.Text
+	case session.Commentary:
+		t.result.Commentary += e.Text
+	case session.Answer:
+		t.result.Answer += e.Text
+	case session.CallStart:
+		t.result.Calls = append(t.result.Calls, session.Call{ID: e.ID, Name: e.Name, Recipient: e.Recipient})
+	case session.CallArguments:
+		if e.Index < len(t.result.Calls) {
+			t.result.Calls[e.Index].Arguments += e.Text
+		}
+	case session.CallEnd:
+		if e.Index < len(t.result.Calls) {
+			t.result.Calls[e.Index].Arguments = e.Arguments
+		}
+	}
+}
+
+// Result is what the turn has said so far; whole once Next has returned Done.
+func (t *guestTurn) Result() session.Result { return t.result }

@@ -1,0 +1,97 @@
+// The server's side of the socket.
+
+package join
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"sync"
+
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// Turn is one running turn: *session.Turn.
+type Turn interface {
+	Next() (session.Event, bool)
+	Result() session.Result
+}
+
+// Host is what a server gives to those who join.
+type Host interface {
+	Status() Status
+	// Start starts a turn of the model of that name, "" for the one that is served by default.
+	Start(ctx context.Context, model string, r session.Request) (Turn, error)
+	// Stop begins the end of the server and returns at once.
+	Stop(now bool)
+}
+
+// Serve answers on l until l is closed and every connection has ended. ctx ends the turns that run.
+func Serve(ctx context.Context, l net.Listener, h Host) error {
+	var conns sync.WaitGroup
+	defer conns.Wait()
+	for {
+		conn, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		conns.Go(func() {
+			defer conn.Close()
+			stop := context.AfterFunc(ctx, func() { conn.Close() })
+			defer stop()
+			answer(ctx, conn, h)
+		})
+	}
+}
+
+// answer obeys one order. An error of the connection means that the client is gone, who is the one to be told.
+func answer(ctx context.Context, conn net.Conn, h Host) {
+	read, write := json.NewDecoder(conn), json.NewEncoder(conn)
+	write.SetEscapeHTML(false)
+	var o order
+	if read.Decode(&o) != nil {
+		return
+	}
+	switch o.Do {
+	case doStatus:
+		_ = write.Encode(h.Status())
+	case doStop:
+		h.Stop(o.Now)
+		_ = write.Encode(struct{}{})
+	case doTurn:
+		if o.Request != nil {
+			turn(ctx, read, write, h, o)
+		}
+	}
+}
+
+func turn(ctx context.Context, read *json.Decoder, write *json.Encoder, h Host, o order) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { // ends with the connection
+		var next order
+		_ = read.Decode(&next) // a word to cancel, or the client is gone
+		cancel()
+	}()
+	t, err := h.Start(ctx, o.Model, o.Request.request())
+	if err != nil {
+		_ = write.Encode(said{Refused: errorToWire(err)})
+		return
+	}
+	gone := write.Encode(said{Started: true}) != nil
+	for e, ok := t.Next(); ok; e, ok = t.Next() {
+		if _, last := e.(session.Done); last || gone {
+			continue
+		}
+		if gone = write.Encode(say(e)) != nil; gone {
+			cancel()
+		}
+	}
+	if !gone {
+		_ = write.Encode(said{Result: resultToWire(t.Result())})
+	}
+}

@@ -1,0 +1,166 @@
+// Package join lets the processes of one user share one engine: a server that runs is found through a socket in the XDG
+// runtime directory, and `ossrun chat` has its turns there instead of loading the weights a second time.
+//
+// The socket speaks lines of JSON. A connection begins with one order (wire.go) and belongs to it: status, turn or stop. The
+// types of a turn are the session's own, so a chat that has joined loses nothing: reasoning, usage, timings, tokens.
+//
+// What must stay true: only the user can reach the socket (its folder is 0700); a socket that nobody listens on is removed by
+// whoever finds it; a client that goes away, or asks for it, cancels its turn.
+package join
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/adrg/xdg"
+)
+
+// Protocol is the version of what is spoken on the socket. Processes of different versions do not join.
+const Protocol = 1
+
+const (
+	suffix = ".sock"
+	// longestPath is what the kernel takes as the path of a socket, 108 bytes with its end on Linux and fewer elsewhere.
+	longestPath = 103
+	// answerTime is how long a server may take to say how it is.
+	answerTime = 2 * time.Second
+)
+
+// Folder is where the sockets of this user are, made if need be: ossrun in the XDG runtime directory, or in the XDG state
+// folder where the machine has no runtime directory.
+func Folder() (string, error) {
+	base := xdg.RuntimeDir
+	if info, err := os.Stat(base); err != nil || !info.IsDir() {
+		base = xdg.StateHome
+	}
+	folder := filepath.Join(base, "ossrun")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return "", fmt.Errorf("the folder for the socket: %w", err)
+	}
+	info, err := os.Stat(folder)
+	if err != nil {
+		return "", fmt.Errorf("the folder for the socket: %w", err)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		if err := os.Chmod(folder, 0o700); err != nil {
+			return "", fmt.Errorf("the folder for the socket is open to others: %w", err)
+		}
+	}
+	return folder, nil
+}
+
+// Listen makes the socket of this process in folder. Closing the listener removes it.
+func Listen(folder string) (net.Listener, error) {
+	path := filepath.Join(folder, strconv.Itoa(os.Getpid())+suffix)
+	if len(path) > longestPath {
+		return nil, fmt.Errorf("%s is too long for a socket, which has %d bytes: set XDG_RUNTIME_DIR to a shorter folder", path, longestPath)
+	}
+	// One of this number is of a process that is gone.
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	return l, os.Chmod(path, 0o600)
+}
+
+// Server is one that runs.
+type Server struct {
+	Path string
+	Status
+}
+
+// Servers lists the running servers of this user, the oldest first, and removes the sockets of those that are gone.
+func Servers(ctx context.Context, folder string) ([]Server, error) {
+	entries, err := os.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var list []Server
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), suffix) {
+			continue
+		}
+		path := filepath.Join(folder, e.Name())
+		st, err := askStatus(ctx, path)
+		switch {
+		case err == nil:
+			list = append(list, Server{path, st})
+		case errors.Is(err, syscall.ECONNREFUSED):
+			_ = os.Remove(path) // somebody else may have been faster
+		}
+	}
+	slices.SortFunc(list, func(a, b Server) int { return a.Started.Compare(b.Started) })
+	return list, nil
+}
+
+func askStatus(ctx context.Context, path string) (Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	var st Status
+	err := ask(ctx, path, order{Do: doStatus}, &st)
+	return st, err
+}
+
+// Stop asks the server to let its turns end and to go, or to go at once.
+func (s Server) Stop(ctx context.Context, now bool) error {
+	var done struct{}
+	return ask(ctx, s.Path, order{Do: doStop, Now: now}, &done)
+}
+
+// Gone waits until the server has left its socket.
+func (s Server) Gone(ctx context.Context) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		conn, err := dial(ctx, s.Path)
+		if err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return nil
+		}
+		conn.Close()
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func dial(ctx context.Context, path string) (net.Conn, error) {
+	var d net.Dialer
+	return d.DialContext(ctx, "unix", path)
+}
+
+// ask sends one order and reads one answer.
+func ask(ctx context.Context, path string, o order, answer any) error {
+	conn, err := dial(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	if err := json.NewEncoder(conn).Encode(o); err != nil {
+		return err
+	}
+	return json.NewDecoder(conn).Decode(answer)
+}

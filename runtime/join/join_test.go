@@ -1,0 +1,209 @@
+// Both sides over a real socket, with a scripted server.
+
+package join
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/runtime/sample"
+	"github.com/ossrun/ossrun/runtime/sched"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// scriptedHost says what its test wants and keeps what it was asked.
+type scriptedHost struct {
+	events  []session.Event // nil: wait for the cancel
+	result  session.Result
+	err     error
+	asked   session.Request
+	model   string
+	stopped chan bool
+	ended   chan session.Finish
+}
+
+func (h *scriptedHost) Status() Status {
+	return Status{Protocol: Protocol, PID: os.Getpid(), URL: "http://127.0.0.1:1", State: Ready, Models: []Model{{Name: "m", Context: 100}}}
+}
+
+func (h *scriptedHost) Stop(now bool) { h.stopped <- now }
+
+func (h *scriptedHost) Start(ctx context.Context, model string, r session.Request) (Turn, error) {
+	h.asked, h.model = r, model
+	if h.err != nil {
+		return nil, h.err
+	}
+	return &scriptedTurn{h, ctx, h.events}, nil
+}
+
+type scriptedTurn struct {
+	h    *scriptedHost
+	ctx  context.Context
+	left []session.Event
+}
+
+func (t *scriptedTurn) Next() (session.Event, bool) {
+	if t.h.events == nil {
+		<-t.ctx.Done()
+		t.h.events, t.left = []session.Event{}, nil
+		t.h.result.Done = session.Done{Finish: session.FinishCancelled, Usage: session.Usage{Prompt: 7}}
+		t.h.ended <- session.FinishCancelled
+		return t.h.result.Done, true
+	}
+	if len(t.left) == 0 {
+		return nil, false
+	}
+	e := t.left[0]
+	t.left = t.left[1:]
+	return e, true
+}
+
+func (t *scriptedTurn) Result() session.Result { return t.h.result }
+
+func host(t *testing.T, h *scriptedHost) *Guest {
+	t.Helper()
+	folder := t.TempDir()
+	l, err := Listen(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- Serve(t.Context(), l, h) }()
+	t.Cleanup(func() {
+		l.Close()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	list, err := Servers(t.Context(), folder)
+	if err != nil || len(list) != 1 || list[0].PID != os.Getpid() || list[0].Protocol != Protocol {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	return &Guest{Server: list[0], Model: list[0].Models[0]}
+}
+
+func TestATurnLosesNothing(t *testing.T) {
+	request := session.Request{
+		Messages: []session.Message{session.User("hé <|end|> \x00"), session.AssistantReasoning("r"), session.FunctionCall("call_1", "f", `{"a":1}`),
+			session.FunctionResult("call_1", "f", "ok"), session.AssistantAnswer("a"), session.Developer("d")},
+		Identity: "i", Date: "2026-11-21", Effort: "high", Instructions: "be brief", Python: true, Browser: true,
+		Functions: []harmony.ToolDescription{{Name: "f", Description: "d", Parameters: []byte(`{"type":"object"}`)}},
+		Strict:    []string{"f"}, MaxReasoning: 5, MaxTokens: 9, Stop: []string{"x"},
+		Params: sample.Params{Temperature: 0.5, TopP: 0.9, Seed: 1<<63 + 1, Logprobs: 2, LogitBias: map[int32]float32{3: -1.5}},
+	}
+	lp := []session.TokenLogprob{{Token: "\uFFFD", Bytes: []byte{0xff}, Logprob: -0.25, Top: []session.TokenLogprob{{Token: "b", Bytes: []byte("b"), Logprob: -1}}}}
+	done := session.Done{Finish: session.FinishError, StopString: "x", Usage: session.Usage{Prompt: 1, Cached: 2, Completion: 3, Reasoning: 4},
+		Timing: sched.Timing{TTFT: time.Second, Decode: time.Minute, Generated: 3}, Err: errors.New("it broke")}
+	h := &scriptedHost{
+		events: []session.Event{session.Reasoning{Text: "think"}, session.Commentary{Text: "c"}, session.CallStart{ID: "call_2", Name: "f", Recipient: "functions.f"},
+			session.CallArguments{Text: "{}"}, session.CallEnd{Arguments: "{}"}, session.Answer{Text: "\u2028<&>", Logprobs: lp}, done},
+		result: session.Result{Reasoning: "think", Commentary: "c", Answer: "\u2028<&>", Calls: []session.Call{{ID: "call_2", Name: "f", Recipient: "functions.f", Arguments: "{}"}},
+			Messages: []session.Message{session.FunctionCall("call_2", "f", "{}")}, Tokens: []int32{200005, 1}, Relaxed: []string{"r"}, Done: done},
+	}
+	g := host(t, h)
+	turn, err := g.Start(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []session.Event
+	for e, ok := turn.Next(); ok; e, ok = turn.Next() {
+		got = append(got, e)
+	}
+	if !reflect.DeepEqual(got, h.events) {
+		t.Errorf("events\ngot  %+v\nwant %+v", got, h.events)
+	}
+	if !reflect.DeepEqual(turn.Result(), h.result) {
+		t.Errorf("result\ngot  %+v\nwant %+v", turn.Result(), h.result)
+	}
+	if !reflect.DeepEqual(h.asked, request) || h.model != "m" {
+		t.Errorf("request\ngot  %+v\nwant %+v", h.asked, request)
+	}
+}
+
+func TestCancelReachesTheServerAndItsUsageComesBack(t *testing.T) {
+	h := &scriptedHost{ended: make(chan session.Finish, 1)}
+	g := host(t, h)
+	ctx, cancel := context.WithCancel(t.Context())
+	turn, err := g.Start(ctx, session.Request{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(20*time.Millisecond, cancel)
+	e, ok := turn.Next()
+	if d, is := e.(session.Done); !ok || !is || d.Finish != session.FinishCancelled || d.Usage.Prompt != 7 {
+		t.Errorf("%+v", e)
+	}
+	if f := <-h.ended; f != session.FinishCancelled {
+		t.Error(f)
+	}
+}
+
+func TestAClientThatGoesAwayCancels(t *testing.T) {
+	h := &scriptedHost{ended: make(chan session.Finish, 1)}
+	g := host(t, h)
+	turn, err := g.Start(t.Context(), session.Request{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn.(*guestTurn).conn.Close()
+	select {
+	case <-h.ended:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the turn goes on without its client")
+	}
+	turn.Next()
+}
+
+func TestErrorsKeepTheirKind(t *testing.T) {
+	for _, want := range []error{&session.RequestError{Param: "effort", Msg: "no"}, &sched.ContextLengthError{Max: 10, Asked: 20}, sched.ErrQueueFull, sched.ErrClosed, errors.New("else")} {
+		g := host(t, &scriptedHost{err: want})
+		if _, err := g.Start(t.Context(), session.Request{}); !reflect.DeepEqual(err, want) {
+			t.Errorf("got %#v, want %#v", err, want)
+		}
+	}
+}
+
+func TestStop(t *testing.T) {
+	h := &scriptedHost{stopped: make(chan bool, 1)}
+	g := host(t, h)
+	if err := g.Server.Stop(t.Context(), true); err != nil || !<-h.stopped {
+		t.Error(err)
+	}
+}
+
+// A server that was killed leaves its socket; whoever looks removes it.
+func TestStaleSocketsAreRemoved(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "4711"+suffix)
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	l.Close()
+	list, err := Servers(t.Context(), folder)
+	if err != nil || len(list) != 0 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the socket is still there: %v", err)
+	}
+}
+
+func TestAPathTooLongIsSaid(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "a-folder-with-a-name-that-goes-on-and-on-and-on", "and-on-and-on-and-on-and-on-and-on-and-on-and-on")
+	if _, err := Listen(folder); err == nil {
+		t.Error("no error")
+	}
+}
