@@ -13,12 +13,16 @@ import (
 
 // RandomOptions say what a Random writes.
 type RandomOptions struct {
-	Vocab int
-	Seed  uint64
-	// Likely are ids that together get the part LikelyMass of a row's probability, so that messages end and documents have
-	// structure; the rest is spread over all ids.
-	Likely     []int32
-	LikelyMass float64
+	Vocab  int
+	Seed   uint64
+	Likely []Likely
+}
+
+// Likely are ids that together get the part Mass of a row's probability, so that messages end and documents have structure;
+// what no Likely takes is spread over all ids. An id stands in one of them.
+type Likely struct {
+	IDs  []int32
+	Mass float64
 }
 
 // Random is a Device of the host whose steps give random logits: standard normal ones, and those of Likely raised to
@@ -27,7 +31,7 @@ type RandomOptions struct {
 type Random struct {
 	o     RandomOptions
 	table []float32
-	lift  float32 // of a likely id
+	lift  []float32 // of the ids of each Likely
 	rows  atomic.Uint64
 }
 
@@ -38,8 +42,12 @@ func NewRandom(o RandomOptions) *Random {
 	for i := range r.table {
 		r.table[i] = float32(rng.NormFloat64())
 	}
-	if n := len(o.Likely); n > 0 { // the mean of exp of a standard normal number is exp(1/2)
-		r.lift = float32(math.Log(o.LikelyMass / (1 - o.LikelyMass) * float64(o.Vocab) / float64(n)))
+	rest := 1.0
+	for _, l := range o.Likely {
+		rest -= l.Mass
+	}
+	for _, l := range o.Likely {
+		r.lift = append(r.lift, float32(math.Log(l.Mass/rest*float64(o.Vocab)/float64(len(l.IDs)))))
 	}
 	return r
 }
@@ -95,8 +103,10 @@ func (s randomStep) Forward(b *engine.Batch, logits []float32) error {
 		at := int(scatter(n^r.o.Seed<<32) % (1 << 16))
 		row := logits[i*r.o.Vocab : (i+1)*r.o.Vocab]
 		copy(row, r.table[at:at+r.o.Vocab])
-		for k, id := range r.o.Likely {
-			row[id] = r.table[scatter(n*1024+uint64(k))%uint64(len(r.table))] + r.lift
+		for g, l := range r.o.Likely {
+			for _, id := range l.IDs {
+				row[id] = r.table[scatter(n<<18+uint64(id))%uint64(len(r.table))] + r.lift[g]
+			}
 		}
 	}
 	return nil
