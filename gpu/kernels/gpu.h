@@ -105,11 +105,15 @@ GPU_INDEX(blockDim, __builtin_amdgcn_workgroup_size_x, __builtin_amdgcn_workgrou
 struct gridDim_t {
   __declspec(property(get = get_x)) unsigned x;
   __declspec(property(get = get_y)) unsigned y;
+  __declspec(property(get = get_z)) unsigned z;
   static __device__ __forceinline__ unsigned get_x() {
     return __builtin_amdgcn_grid_size_x() / __builtin_amdgcn_workgroup_size_x();
   }
   static __device__ __forceinline__ unsigned get_y() {
     return __builtin_amdgcn_grid_size_y() / __builtin_amdgcn_workgroup_size_y();
+  }
+  static __device__ __forceinline__ unsigned get_z() {
+    return __builtin_amdgcn_grid_size_z() / __builtin_amdgcn_workgroup_size_z();
   }
 };
 extern const __device__ gridDim_t gridDim __attribute__((weak));
@@ -181,6 +185,17 @@ __device__ __forceinline__ T atomic_add(T* p, T v) {
   return __hip_atomic_fetch_add(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
 #else
   return __atomic_fetch_add(p, v, __ATOMIC_RELAXED);
+#endif
+}
+
+// What this thread wrote is seen by all threads of the GPU before what it writes next.
+__device__ __forceinline__ void fence_gpu() {
+#if defined(GPU_NVIDIA)
+  asm volatile("fence.acq_rel.gpu;" ::: "memory");
+#elif defined(GPU_AMD)
+  __builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "agent");
+#else
+  __atomic_thread_fence(__ATOMIC_ACQ_REL);
 #endif
 }
 

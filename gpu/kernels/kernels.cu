@@ -1,6 +1,9 @@
 // All kernels in one translation unit: what the device compilers build. The host emulation builds
 // each file by itself.
 #include "attend.cu"
+#include "decode_attend.cu"
+#include "decode_dense.cu"
+#include "decode_experts.cu"
 #include "experts.cu"
 #include "linear.cu"
 #include "norm.cu"

@@ -12,13 +12,23 @@ func launches(t Target) []Launch {
 	var all []Launch
 	for _, bf16 := range []bool{false, true} {
 		c := Cache{p, 4096, bf16, p, p, p}
-		all = append(all, t.WriteKV(p, 3, c, p, h), t.Attend(p, 3, p, p, c, p, h, 128, 0.125))
+		all = append(all, t.WriteKV(p, 3, c, p, h), t.Attend(p, 3, p, p, c, p, h, 128, 0.125),
+			t.DecodeAttend(p, 3, p, p, p, p, c, p, h, 128, 0.125))
+		for _, bucket := range []int{1, 3} {
+			all = append(all, t.DecodeQKV(p, bucket, p, c, p, p, QKV{p, p, p, p, p, p}, p, 64, h, 1e-5))
+		}
 	}
 	for _, x := range []Activations{{X: p}, {Q: p, D: p}} {
 		w := ExpertMatrix{p, p, p}
 		all = append(all, t.GateUp(6, p, p, p, x, w, 96, 64, 2, 7), t.Down(6, p, p, p, x, w, 64, 96))
 	}
 	all = append(all, t.Route(p, 3, p, p, p, p, p, 8, 2)...)
+	for _, bucket := range []int{1, 3} {
+		all = append(all, t.DecodeLinear(p, bucket, p, p, p, p, p, 64, 32, 32, true, 1e-5))
+	}
+	w := ExpertMatrix{p, p, p}
+	all = append(all, t.DecodeRoute(p, 3, p, p, p, p, p, p, p, p, p, 64, 8, 2, 1e-5), t.DecodeGateUp(p, 3, p, p, p, w, 96, 64, 2, 7),
+		t.DecodeDown(p, 3, p, p, p, p, w, 64, 96, 2))
 	all = append(all, t.LogitStats(p, 3, p, p, 50), t.EditLogits(p, 9, p, p, 50), t.Sample(p, 3, p, p, p, p, p, 50, 2),
 		t.TopLogits(p, 3, p, p, p, 50, 20))
 	return append(all,

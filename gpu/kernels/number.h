@@ -89,6 +89,12 @@ __device__ __forceinline__ float sqrt_of(float x) {
 #endif
 }
 
+// Larger floats have larger keys.
+__device__ __forceinline__ unsigned key_of(float v) {
+  const unsigned u = __float_as_uint(v);
+  return u & 0x80000000u ? ~u : u | 0x80000000u;
+}
+
 // gate * sigmoid(1.702 gate) * (up + 1), gate and up clamped as gpt-oss has it.
 __device__ __forceinline__ float clamped_swiglu(float gate, float up, float limit) {
   gate = fminf(gate, limit);

@@ -40,44 +40,12 @@ struct LogitEdit {
 constexpr int kSampleThreads = 512;
 constexpr int kSampleWarps = kSampleThreads / WARP;
 
-// Larger floats have larger keys.
-__device__ __forceinline__ unsigned key_of(float v) {
-  const unsigned u = __float_as_uint(v);
-  return u & 0x80000000u ? ~u : u | 0x80000000u;
-}
-
 // 2^40 times e^x, for x <= 0.
 __device__ __forceinline__ uint64_t mass_of(float x) {
   return static_cast<uint64_t>(exp_of(x) * 0x1p40f);
 }
 
-// Sums and maxima of 64-bit integers over a block; `part` is shared, of kSampleWarps.
-__device__ __forceinline__ uint64_t warp_sum(uint64_t v) {
-#pragma unroll
-  for (int d = WARP / 2; d > 0; d >>= 1) {
-    const unsigned low =
-        static_cast<unsigned>(__shfl_xor_sync(FULL, static_cast<int>(static_cast<unsigned>(v)), d));
-    const unsigned high = static_cast<unsigned>(
-        __shfl_xor_sync(FULL, static_cast<int>(static_cast<unsigned>(v >> 32)), d));
-    v += static_cast<uint64_t>(high) << 32 | low;
-  }
-  return v;
-}
-
-__device__ __forceinline__ uint64_t warp_max(uint64_t v) {
-#pragma unroll
-  for (int d = WARP / 2; d > 0; d >>= 1) {
-    const unsigned low =
-        static_cast<unsigned>(__shfl_xor_sync(FULL, static_cast<int>(static_cast<unsigned>(v)), d));
-    const unsigned high = static_cast<unsigned>(
-        __shfl_xor_sync(FULL, static_cast<int>(static_cast<unsigned>(v >> 32)), d));
-    const uint64_t other = static_cast<uint64_t>(high) << 32 | low;
-    v = other > v ? other : v;
-  }
-  return v;
-}
-
-// The sum over the block, the same for all threads.
+// The sum over the block, the same for all threads; `part` is shared, of kSampleWarps.
 __device__ __forceinline__ uint64_t block_total(uint64_t v, uint64_t* part) {
   v = warp_sum(v);
   __syncthreads();  // an earlier use of part has been read

@@ -17,6 +17,29 @@ __device__ __forceinline__ float warp_max(float v) {
   return v;
 }
 
+__device__ __forceinline__ uint64_t shuffle_xor(uint64_t v, int d) {
+  const unsigned low =
+      static_cast<unsigned>(__shfl_xor_sync(FULL, static_cast<int>(static_cast<unsigned>(v)), d));
+  const unsigned high = static_cast<unsigned>(
+      __shfl_xor_sync(FULL, static_cast<int>(static_cast<unsigned>(v >> 32)), d));
+  return static_cast<uint64_t>(high) << 32 | low;
+}
+
+__device__ __forceinline__ uint64_t warp_sum(uint64_t v) {
+#pragma unroll
+  for (int d = WARP / 2; d > 0; d >>= 1) v += shuffle_xor(v, d);
+  return v;
+}
+
+__device__ __forceinline__ uint64_t warp_max(uint64_t v) {
+#pragma unroll
+  for (int d = WARP / 2; d > 0; d >>= 1) {
+    const uint64_t other = shuffle_xor(v, d);
+    v = other > v ? other : v;
+  }
+  return v;
+}
+
 // The sum over a block of up to 1,024 threads. `part` is a shared array of 1024 / WARP floats; it
 // may be used again after the next barrier.
 __device__ __forceinline__ float block_sum(float v, float* part) {

@@ -1,0 +1,90 @@
+package kernels
+
+// The launches of a decode step: six a layer, for steps of few rows. Each does what several plain launches do and leaves the same
+// buffers, so that either form can take the other's place.
+
+// DecodeRows is up to how many rows the decode kernels are meant for.
+const DecodeRows = 16
+
+// DecodeRuns is the most blocks a context is split over.
+const DecodeRuns = 32
+
+// Decodes tells whether the decode kernels can do this shape; where not, the plain kernels do.
+func Decodes(h Heads, hidden, intermediate, top int) bool {
+	return h.Dim == 64 && h.Query <= 8*h.KV && hidden%32 == 0 && intermediate%32 == 0 && top <= 16 &&
+		4*4*hidden <= MostShared && 4*4*h.Query*h.Dim <= 2*MostShared && 4*top*intermediate <= MostShared
+}
+
+// MostShared is the shared memory of a block that every GPU gives without being asked to.
+const MostShared = 48 << 10
+
+// DecodePartialBytes is the scratch that DecodeAttend needs; its first part need not be anything, arrived must be 0.
+func DecodePartialBytes(bucket int, h Heads) int64 {
+	return int64(bucket) * int64(h.KV) * DecodeRuns * 8 * 66 * 4
+}
+
+// rowsAtOnce is how many rows share a pass over dense weights of k columns.
+func rowsAtOnce(bucket, k int) int {
+	if bucket > 1 && 4*4*k <= MostShared {
+		return 4
+	}
+	return 1
+}
+
+func (t Target) decodeBlocks(columns, perWarp int) int {
+	return divideUp(columns, threads/t.Warp*perWarp)
+}
+
+// DecodeLinear is Norm by norm bf16 [k], unless norm is 0, and then Linear.
+func (t Target) DecodeLinear(rows Pointer, bucket int, y, x, norm, w, bias Pointer, k, n, stride int, add bool, eps float32) Launch {
+	at := rowsAtOnce(bucket, k)
+	return Launch{suffixed("decode_linear", at), grid(t.decodeBlocks(n, 2), divideUp(bucket, at)), block(threads), uint32(4 * k * at),
+		[]any{rows, y, x, norm, w, bias, i32(k), i32(n), i32(stride), flag(add), eps}}
+}
+
+// QKV are the three projections.
+type QKV struct{ WQ, BQ, WK, BK, WV, BV Pointer }
+
+// DecodeQKV is Norm, the projections, Rope and WriteKV.
+func (t Target) DecodeQKV(rows Pointer, bucket int, qkv Pointer, c Cache, x, norm Pointer, w QKV, angles Pointer, hidden int, h Heads, eps float32) Launch {
+	at := rowsAtOnce(bucket, hidden)
+	return Launch{suffixed("decode_qkv"+c.suffix(), at), grid(t.decodeBlocks(h.Width()/2, 1), divideUp(bucket, at)), block(threads), uint32(4 * hidden * at),
+		[]any{rows, qkv, c.Layer, x, norm, w.WQ, w.BQ, w.WK, w.BK, w.WV, w.BV, angles, c.Positions, c.Tables, c.TableAt, c.PageElements,
+			i32(hidden), i32(h.Query), i32(h.KV), i32(h.Dim), eps}}
+}
+
+func suffixed(name string, rows int) string {
+	if rows == 4 {
+		return name + "_4"
+	}
+	return name + "_1"
+}
+
+// DecodeAttend is Attend. partial has DecodePartialBytes, arrived i32 [bucket, h.KV] is 0 before the first step.
+func (t Target) DecodeAttend(rows Pointer, bucket int, o, partial, arrived, qkv Pointer, c Cache, sinks Pointer, h Heads, window int, scale float32) Launch {
+	runs := DecodeRuns
+	if window > 0 {
+		runs = 1 // a window of 128 positions is one run
+	}
+	return Launch{"decode_attend" + c.suffix(), grid(h.KV, bucket, runs), block(threads), 0,
+		[]any{rows, o, partial, arrived, qkv, c.Layer, sinks, c.Positions, c.Tables, c.TableAt, c.PageElements,
+			i32(h.Query), i32(h.KV), i32(window), scale}}
+}
+
+// DecodeRoute is Norm, the router's Linear and the choice of Route; order and groups are not made. arrived i32 [bucket] as above.
+func (t Target) DecodeRoute(rows Pointer, bucket int, experts, weights, normed, router, arrived, x, norm, w, bias Pointer, hidden, count, top int, eps float32) Launch {
+	return Launch{"decode_route", grid(t.decodeBlocks(count, 1), bucket), block(threads), uint32(4 * hidden),
+		[]any{rows, experts, weights, normed, router, arrived, x, norm, w, bias, i32(hidden), i32(count), i32(top), eps}}
+}
+
+// DecodeGateUp is GateUp, by experts i32 [rows, top] and normed f32 [rows, k].
+func (t Target) DecodeGateUp(rows Pointer, bucket int, h, experts, normed Pointer, w ExpertMatrix, n, k, top int, limit float32) Launch {
+	return Launch{"decode_gate_up", grid(t.decodeBlocks(n, 2), bucket*top), block(threads), uint32(4 * k),
+		[]any{rows, h, experts, normed, w.Blocks, w.Scales, w.Bias, i32(n), i32(k), i32(top), limit}}
+}
+
+// DecodeDown is Down and Combine.
+func (t Target) DecodeDown(rows Pointer, bucket int, x, experts, weights, h Pointer, w ExpertMatrix, n, k, top int) Launch {
+	return Launch{"decode_down", grid(t.decodeBlocks(n, 2), bucket), block(threads), uint32(4 * k * top),
+		[]any{rows, x, experts, weights, h, w.Blocks, w.Scales, w.Bias, i32(n), i32(k), i32(top)}}
+}

@@ -1,0 +1,183 @@
+// The decode kernels against the reference: what the plain kernels do in several launches, in one.
+#include "attention.h"
+
+namespace {
+
+using reference::Row;
+
+unsigned warps() { return unsigned(256 / emulator_warp()); }
+
+void decode_linear_of(int at_once, int rows, int k, int n, bool norm, bool bias, bool add) {
+  const int bucket = rows + 1, stride = n + 3;
+  const float eps = 1e-5f;
+  Memory<int> count(std::vector<int>{rows});
+  Memory<float> x(floats(rows * k)), y(bucket * stride);
+  if (add)
+    for (int r = 0; r < rows; r++)
+      for (int i = 0; i < n; i++) y[r * stride + i] = uniform();
+  const std::vector<float> before = y.values();
+  Memory<bf16> w(halves(n * k)), b(halves(n)), g(halves(k));
+  launch(at_once == 4 ? "decode_linear_4" : "decode_linear_1",
+         {divide_up(n, warps() * 4), divide_up(bucket, at_once)}, 256, 4 * k * at_once, count, y, x,
+         norm ? g.data() : nullptr, w, bias ? b.data() : nullptr, k, n, stride, int(add), eps);
+  for (int r = 0; r < rows; r++) {
+    Row in = reference::wide(&x[r * k], k);
+    if (norm) in = reference::norm(in, g.data(), eps);
+    const Row want = reference::linear(in, w.data(), bias ? b.data() : nullptr, n);
+    Comparison c("y", 3e-6);
+    for (int i = 0; i < n; i++)
+      c.add(y[r * stride + i], want[i] + (add ? before[r * stride + i] : 0), 1 + fabs(want[i]),
+            r * stride + i);
+    c.check();
+    for (int i = n; i < stride; i++)
+      if (memcmp(&y[r * stride + i], &before[r * stride + i], 4)) fail("wrote behind the columns");
+  }
+  untouched("y", y, rows * stride);
+}
+
+TEST(decode_linear) { decode_linear_of(1, 2, 96, 37, false, true, true); }
+TEST(decode_linear_norm) { decode_linear_of(1, 1, 2080, 35, true, false, false); }
+TEST(decode_linear_rows) { decode_linear_of(4, 6, 320, 33, true, true, false); }
+TEST(decode_linear_rows_add) { decode_linear_of(4, 3, 1056, 64, false, true, true); }
+
+template <class T>
+void decode_qkv_of(const char* kernel, int at_once, Heads heads, std::vector<int> lengths) {
+  const int hidden = 160;
+  const float eps = 1e-5f;
+  Attention<T> t(heads, lengths, 2);
+  const int rows = t.rows(), bucket = rows + 1, dim = heads.dim;
+  Memory<float> x(floats(rows * hidden)), qkv(bucket * heads.width()), angles(floats(rows * dim));
+  Memory<bf16> norm(halves(hidden)), wq(halves(heads.query * dim * hidden)),
+      bq(halves(heads.query * dim)), wk(halves(heads.kv * dim * hidden)),
+      bk(halves(heads.kv * dim)), wv(halves(heads.kv * dim * hidden)), bv(halves(heads.kv * dim));
+  const std::vector<T> before = t.cache.values();
+  launch(kernel, {3, divide_up(bucket, at_once)}, 256, 4 * hidden * at_once, t.count, qkv,
+         t.layer(), x, norm, wq, bq, wk, bk, wv, bv, angles, t.positions, t.tables, t.table_at,
+         t.page_elements, hidden, heads.query, heads.kv, dim, eps);
+  std::vector<double> want;
+  std::vector<T> cache = before;
+  for (int r = 0; r < rows; r++) {
+    const Row in = reference::norm(reference::wide(&x[r * hidden], hidden), norm.data(), eps);
+    Row row = reference::linear(in, wq.data(), bq.data(), heads.query * dim);
+    for (double v : reference::linear(in, wk.data(), bk.data(), heads.kv * dim)) row.push_back(v);
+    for (double v : reference::linear(in, wv.data(), bv.data(), heads.kv * dim)) row.push_back(v);
+    reference::rope(row, reference::wide(&angles[r * dim], dim), heads.query + heads.kv, dim);
+    want.insert(want.end(), row.begin(), row.end());
+    for (int h = 0; h < heads.kv; h++)
+      for (int i = 0; i < dim; i++) {
+        const float* k = &qkv[r * heads.width() + (heads.query + h) * dim + i];
+        const size_t at = t.at(r, h, t.positions[r]) + i;
+        set(cache[at], k[0]);
+        set(cache[at + kPageTokens * dim], k[heads.kv * dim]);
+      }
+  }
+  near("qkv", qkv, want, 5e-6, 2);
+  untouched("qkv", qkv, rows * heads.width());
+  for (size_t i = 0; i < cache.size(); i++)
+    if (memcmp(&cache[i], &t.cache[i], sizeof(T))) fail("element %zu of the cache differs", i);
+}
+
+TEST(decode_qkv) { decode_qkv_of<float>("decode_qkv_f32_1", 1, {4, 2, 64}, {33, 1}); }
+TEST(decode_qkv_rows) { decode_qkv_of<float>("decode_qkv_f32_4", 4, {3, 1, 32}, {5, 64, 7, 1, 9}); }
+TEST(decode_qkv_bf16) { decode_qkv_of<bf16>("decode_qkv_bf16_1", 1, {2, 1, 64}, {65}); }
+TEST(decode_qkv_bf16_rows) {
+  decode_qkv_of<bf16>("decode_qkv_bf16_4", 4, {2, 2, 64}, {32, 31, 34});
+}
+
+template <class T>
+void decode_attend_of(const char* kernel, Heads heads, std::vector<int> lengths, int window,
+                      unsigned runs) {
+  Attention<T> t(heads, lengths, 2);
+  const unsigned bucket = unsigned(t.rows() + 1);
+  Memory<float> o(bucket * heads.query * heads.dim), partial(bucket * heads.kv * runs * 8 * 66);
+  Memory<int> arrived(std::vector<int>(bucket * heads.kv, 0));
+  for (int again = 0; again < 2; again++) {  // a step leaves arrived as the next one needs it
+    launch(kernel, {unsigned(heads.kv), bucket, runs}, 256, 0, t.count, o, partial, arrived, t.qkv,
+           t.layer(), t.sinks, t.positions, t.tables, t.table_at, t.page_elements, heads.query,
+           heads.kv, window, t.scale);
+    near("o", o, t.want(window), 3e-6, 0.1);
+  }
+  untouched("o", o, t.rows() * heads.query * heads.dim);
+  for (size_t i = 0; i < arrived.size(); i++)
+    if (arrived[i]) fail("arrived[%zu] is %d", i, arrived[i]);
+}
+
+TEST(decode_attend) {
+  decode_attend_of<float>("decode_attend_f32", {16, 2, 64}, {1, 32, 33, 300}, 0, 4);
+}
+TEST(decode_attend_long) { decode_attend_of<float>("decode_attend_f32", {3, 1, 64}, {1500}, 0, 3); }
+TEST(decode_attend_window) {
+  decode_attend_of<float>("decode_attend_f32", {8, 1, 64}, {1, 128, 129, 200}, 128, 1);
+}
+TEST(decode_attend_bf16) {
+  decode_attend_of<bf16>("decode_attend_bf16", {12, 2, 64}, {290, 31}, 0, 2);
+}
+TEST(decode_attend_bf16_window) {
+  decode_attend_of<bf16>("decode_attend_bf16", {8, 1, 64}, {159, 161}, 128, 1);
+}
+
+// A layer's second half: route, gate and up, down.
+void decode_experts_of(int rows, int hidden, int inter, int experts, int top, bool ties) {
+  const int bucket = rows + 1;
+  const float eps = 1e-5f, limit = 7;
+  Memory<int> count(std::vector<int>{rows}), chosen(bucket * top),
+      arrived(std::vector<int>(bucket, 0));
+  Memory<float> x(floats(bucket * hidden)), t(bucket * hidden), router(bucket * experts),
+      weights(bucket * top), h(bucket * top * inter);
+  Memory<bf16> norm(halves(hidden)), w(halves(experts * hidden, ties ? 0 : 1)),
+      bias(ties ? std::vector<bf16>(experts, 0) : halves(experts));
+  const std::vector<float> before = x.values();
+  launch("decode_route", {divide_up(experts, warps()), unsigned(bucket)}, 256, 4 * hidden, count,
+         chosen, weights, t, router, arrived, x, norm, w, bias, hidden, experts, top, eps);
+  std::vector<double> normed, logits, shares;
+  for (int r = 0; r < rows; r++) {
+    const Row in = reference::norm(reference::wide(&x[r * hidden], hidden), norm.data(), eps);
+    const Row l = reference::linear(in, w.data(), bias.data(), experts);
+    normed.insert(normed.end(), in.begin(), in.end());
+    logits.insert(logits.end(), l.begin(), l.end());
+    const std::vector<int> want =
+        reference::choose(reference::wide(&router[r * experts], experts), top);
+    Row picked;
+    for (int j = 0; j < top; j++) {
+      if (chosen[r * top + j] != want[j])
+        fail("row %d: choice %d is %d, not %d", r, j, chosen[r * top + j], want[j]);
+      picked.push_back(l[want[j]]);
+    }
+    for (double v : reference::softmax(picked)) shares.push_back(v);
+  }
+  near("t", t, normed, 2e-6);
+  near("router", router, logits, 4e-6, 2);
+  near("weights", weights, shares, 2e-5);
+  untouched("t", t, rows * hidden);
+  untouched("router", router, rows * experts);
+  untouched("experts", chosen, rows * top);
+  untouched("weights", weights, rows * top);
+  for (int r = 0; r < bucket; r++)
+    if (arrived[r]) fail("arrived[%d] is %d", r, arrived[r]);
+
+  const reference::Experts g(experts, 2 * inter, hidden, 124), d(experts, hidden, inter, 122);
+  Memory<uint8_t> gb(g.blocks), gs(g.scales), db(d.blocks), ds(d.scales);
+  Memory<bf16> gbias(g.bias), dbias(d.bias);
+  launch("decode_gate_up", {2, unsigned(bucket * top)}, 256, 4 * hidden, count, h, chosen, t, gb,
+         gs, gbias, inter, hidden, top, limit);
+  launch("decode_down", {3, unsigned(bucket)}, 256, 4 * inter * top, count, x, chosen, weights, h,
+         db, ds, dbias, hidden, inter, top);
+  std::vector<double> mid, out(before.begin(), before.end());
+  for (int s = 0; s < rows * top; s++) {
+    for (double v :
+         reference::gate_up(g, chosen[s], reference::wide(&t[s / top * hidden], hidden), limit))
+      mid.push_back(v);
+    const Row y = reference::down(d, chosen[s], reference::wide(&h[s * inter], inter));
+    for (int i = 0; i < hidden; i++) out[s / top * hidden + i] += double(weights[s]) * y[i];
+  }
+  near("h", h, mid, 5e-6, 1);
+  near("x", x, out, 5e-6, 1);
+  untouched("h", h, rows * top * inter);
+}
+
+TEST(decode_experts) { decode_experts_of(3, 160, 96, 10, 4, false); }
+TEST(decode_experts_one_row) { decode_experts_of(1, 64, 32, 40, 2, false); }
+TEST(decode_experts_ties) { decode_experts_of(2, 96, 64, 5, 3, true); }
+TEST(decode_experts_wide) { decode_experts_of(1, 1088, 192, 3, 2, false); }
+
+}  // namespace
