@@ -45,6 +45,8 @@ type Converted struct {
 	Bytes   int64  `json:"bytes"`   // its size
 	Rounded int64  `json:"rounded"` // values that bfloat16 could not hold
 	Values  int64  `json:"values"`  // of the tensors that are bfloat16 here
+
+	Folder string `json:"-"` // where it lies
 }
 
 // ConvertedRoot is the folder of all conversions.
@@ -194,9 +196,8 @@ func waitLock(ctx context.Context, path string) (*store.Lock, error) {
 	}
 }
 
-// conversions lists what was converted: folder and what it was made from.
-func conversions() (map[string]Converted, error) {
-	list := map[string]Converted{}
+// ListConverted lists what was converted, in the order of the folders.
+func ListConverted() ([]Converted, error) {
 	root, err := ConvertedRoot()
 	if err != nil {
 		return nil, err
@@ -205,6 +206,7 @@ func conversions() (map[string]Converted, error) {
 	if err != nil {
 		return nil, err
 	}
+	var list []Converted
 	for _, path := range found {
 		if strings.HasSuffix(filepath.Dir(filepath.Dir(path)), ".partial") {
 			continue
@@ -214,7 +216,44 @@ func conversions() (map[string]Converted, error) {
 		if err != nil || json.Unmarshal(text, &about) != nil {
 			continue // deleted meanwhile, or written by somebody else
 		}
-		list[filepath.Dir(path)] = about
+		about.Folder = filepath.Dir(path)
+		list = append(list, about)
 	}
 	return list, nil
+}
+
+// FindConverted finds what was converted from a model of another program, from a GGUF file, or in a folder; false when nothing was.
+func FindConverted(name string) (Converted, bool, error) {
+	list, err := ListConverted()
+	if err != nil {
+		return Converted{}, false, err
+	}
+	path := name
+	if _, ok, _ := findElsewhere(name); ok {
+		for _, e := range ListElsewhere() {
+			if e.Name == name && e.Conversion != nil {
+				path = e.Conversion.Folder
+			}
+		}
+	} else if gguf.Is(name) {
+		plan, err := PlanConversion(name, ggufName(filepath.Base(name)))
+		if err != nil {
+			return Converted{}, false, err
+		}
+		path = plan.Folder
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return Converted{}, false, err
+	}
+	for _, c := range list {
+		if c.Folder == path || filepath.Dir(c.Folder) == filepath.Dir(path) {
+			return c, true, nil
+		}
+	}
+	return Converted{}, false, nil
+}
+
+// Remove deletes the conversion, never what it was made from. *store.InUseError when a running ossrun reads it.
+func (c Converted) Remove() (freed int64, err error) {
+	return store.RemoveFolder(filepath.Dir(c.Folder))
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/gguf"
 	"github.com/ossrun/ossrun/models/modeltest"
+	"github.com/ossrun/ossrun/models/store"
 )
 
 // golden opens T1 or T2.
@@ -247,5 +248,38 @@ func TestOriginalLayout(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestRemoveConverted: a conversion that is in use stays, and what it was made from stays always.
+func TestRemoveConverted(t *testing.T) {
+	path, err := modeltest.WriteGGUF(golden(t, "T2"), t.TempDir(), "tune", modeltest.LlamaBF16, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := convert(t, path)
+	list, err := models.ListConverted()
+	if err != nil || len(list) != 1 || list[0].Folder != open.Path || list[0].Source != path || list[0].Rounded != 0 {
+		t.Fatalf("converted: %+v, %v", list, err)
+	}
+	c, ok, err := models.FindConverted(path)
+	if err != nil || !ok || c.Folder != open.Path {
+		t.Fatalf("%s was converted to %+v, %v, %v", path, c, ok, err)
+	}
+	var used *store.InUseError
+	if _, err := c.Remove(); !errors.As(err, &used) {
+		t.Errorf("deleting weights in use gives %v", err)
+	}
+	if err := open.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if freed, err := c.Remove(); err != nil || freed < open.Bytes() {
+		t.Errorf("%d bytes are freed, %v", freed, err)
+	}
+	if _, ok, err := models.FindConverted(path); ok || err != nil {
+		t.Errorf("after that it is converted: %v, %v", ok, err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Errorf("the GGUF file: %v", err)
 	}
 }

@@ -84,7 +84,9 @@ func foreignFile(path string) error {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	switch begin = begin[:n]; {
-	case bytes.HasPrefix(begin, []byte("GGUF")), strings.EqualFold(filepath.Ext(name), ".gguf"):
+	case strings.EqualFold(filepath.Ext(name), ".gguf") && !bytes.HasPrefix(begin, []byte("GGUF")):
+		return fmt.Errorf("%s is no GGUF file, whatever its name: it begins with %q", name, begin)
+	case bytes.HasPrefix(begin, []byte("GGUF")):
 		return fmt.Errorf("%s is a GGUF file, llama.cpp's format: give its path to --model, and it is converted once", name)
 	case strings.HasSuffix(name, ".safetensors"), strings.HasSuffix(name, ".json"):
 		return fmt.Errorf("%s is one file of a checkpoint: point at its folder", name)

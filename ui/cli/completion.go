@@ -34,11 +34,12 @@ compdef _ossrun ossrun
 func completionCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "completion",
-		Usage:     "print a completion script for bash, zsh or fish",
-		ArgsUsage: "bash|zsh|fish",
+		Usage:     "print a completion script for bash, zsh or fish, or the manual page",
+		ArgsUsage: "bash|zsh|fish|man",
 		Description: "Example: source <(ossrun completion bash)\n" +
-			"         ossrun completion fish > ~/.config/fish/completions/ossrun.fish\n\n" + exitCodes,
-		BashComplete: func(c *cli.Context) { _, _ = io.WriteString(c.App.Writer, "bash\nzsh\nfish\n") },
+			"         ossrun completion fish > ~/.config/fish/completions/ossrun.fish\n" +
+			"         ossrun completion man | man -l -\n\n" + exitCodes,
+		BashComplete: func(c *cli.Context) { _, _ = io.WriteString(c.App.Writer, "bash\nzsh\nfish\nman\n") },
 		Action: func(c *cli.Context) error {
 			var script string
 			switch shell := c.Args().First(); shell {
@@ -52,8 +53,10 @@ func completionCommand() *cli.Command {
 					return fail(exitFailure, "fish completion: %s", err)
 				}
 				script = fish
+			case "man":
+				script = manual(c.App)
 			default:
-				return fail(exitUsage, "completion wants bash, zsh or fish, not %q; see ossrun completion --help", shell)
+				return fail(exitUsage, "completion wants bash, zsh, fish or man, not %q; see ossrun completion --help", shell)
 			}
 			_, err := io.WriteString(c.App.Writer, script)
 			return err

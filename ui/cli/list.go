@@ -1,4 +1,5 @@
-// ossrun list: every gpt-oss in the Hugging Face cache, whether it is complete, and whether it fits this machine.
+// ossrun list: every gpt-oss in the Hugging Face cache and in the folders of other programs, whether it is complete, and whether it fits
+// this machine.
 
 package cli
 
@@ -23,6 +24,8 @@ type listedModel struct {
 	Complete bool   `json:"complete"`           // by the weights' headers
 	Fits     bool   `json:"fits"`               // weights against the memory that is free now
 	Download int64  `json:"download,omitempty"` // size of the whole, where the catalogue knows it and it is not complete
+	Program  string `json:"program,omitempty"`  // which other program keeps it, as a GGUF file
+	Convert  int64  `json:"convert,omitempty"`  // bytes that its conversion, which is still to be done, will take
 	Note     string `json:"note,omitempty"`
 }
 
@@ -62,7 +65,7 @@ func listCommand() *cli.Command {
 	}
 }
 
-// listed gathers the rows: the cache's snapshots, then the demo.
+// listed gathers the rows: the cache's snapshots, what other programs keep, what was converted by its path, then the demo.
 func listed() ([]listedModel, error) {
 	stored, err := models.Inventory()
 	if err != nil {
@@ -92,12 +95,56 @@ func listed() ([]listedModel, error) {
 		}
 		rows = append(rows, row)
 	}
+	others, err := listedElsewhere(free)
+	if err != nil {
+		return nil, err
+	}
+	rows = append(rows, others...)
 	return append(rows, listedModel{Name: demo.ID, Where: "built in", Bytes: demo.Bytes, Complete: true, Fits: true}), nil
+}
+
+// listedElsewhere gathers the GGUF files of other programs, and the conversions of others.
+func listedElsewhere(free int64) (rows []listedModel, err error) {
+	converted, err := models.ListConverted()
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	for _, e := range models.ListElsewhere() {
+		row := listedModel{Name: e.Name, Where: e.Path, Bytes: e.Bytes, Program: e.Program}
+		switch c := e.Conversion; {
+		case c == nil:
+			row.Note = "cannot be used: " + e.Trouble.Error()
+		case c.Done:
+			row.Complete, row.Fits, row.Note = true, c.Bytes < free, "converted in "+c.Folder
+			seen[c.Folder] = true
+		default:
+			row.Complete, row.Fits, row.Convert = true, c.Bytes < free, c.Bytes
+			row.Note = fmt.Sprintf("converted when it is first used, which writes %s", size(c.Bytes))
+		}
+		rows = append(rows, row)
+	}
+	for _, c := range converted {
+		if seen[c.Folder] {
+			continue
+		}
+		found, err := models.Resolve(c.Folder)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, listedModel{Name: c.Folder, Where: c.Folder, Bytes: found.Bytes, Complete: found.Complete, Fits: found.Bytes < free,
+			Note: "converted from " + c.Source})
+	}
+	return rows, nil
 }
 
 // state says how much of a model is here.
 func (r listedModel) state() string {
 	switch {
+	case r.Program != "" && r.Complete:
+		return "GGUF of " + r.Program
+	case r.Program != "":
+		return "cannot be used"
 	case r.Complete:
 		return "complete"
 	case r.Download > 0:

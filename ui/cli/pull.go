@@ -27,8 +27,8 @@ func pullCommand(t Terminal) *cli.Command {
 		ArgsUsage: "[flags] MODEL",
 		Description: "MODEL is 20b, 120b, safeguard-20b, safeguard-120b, or any repository as hf:owner/name or\n" +
 			"hf:owner/name@revision. It goes into the Hugging Face cache, where transformers and vLLM find it too; what\n" +
-			"they fetched is used. A pull that was interrupted goes on where it stopped; one that is run again asks\n" +
-			"whether there is something newer.\n\n" +
+			"they fetched is used, and what ollama, LM Studio or llama.cpp keep is offered first. A pull that was\n" +
+			"interrupted goes on where it stopped; one that is run again asks whether there is something newer.\n\n" +
 			"Example: ossrun pull 20b\n" +
 			"         ossrun pull hf:openai/gpt-oss-20b@main --json\n\n" + exitCodes,
 		Flags: []cli.Flag{
@@ -48,6 +48,9 @@ func pullCommand(t Terminal) *cli.Command {
 			target, err := models.ParseTarget(c.Args().First())
 			if err != nil {
 				return &exitError{exitModel, err.Error()}
+			}
+			if taken, err := instead(t, target); taken || err != nil {
+				return err
 			}
 			client := hub.FromEnvironment()
 			defer client.Close()

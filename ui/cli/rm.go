@@ -21,13 +21,17 @@ func rmCommand(t Terminal) *cli.Command {
 		Usage:     "delete a model",
 		ArgsUsage: "[flags] MODEL",
 		Description: "MODEL is written as for pull. Its snapshots go, and every file that no other snapshot uses; with a\n" +
-			"revision, only that one's. Nothing that a running ossrun reads or fetches is deleted.\n\n" +
+			"revision, only that one's. Nothing that a running ossrun reads or fetches is deleted. Of a GGUF file or of a\n" +
+			"model of another program, as list shows it, what ossrun converted goes and the file stays.\n\n" +
 			"Example: ossrun rm 20b\n" +
 			"         ossrun rm hf:someone/tune@v1 --yes\n\n" + exitCodes,
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "yes", Usage: "do not ask"}, configFlag()},
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
 				return fail(exitUsage, "rm wants one MODEL, such as 20b; ossrun list shows what is here")
+			}
+			if done, err := removeConverted(c, t); done || err != nil {
+				return err
 			}
 			target, err := models.ParseTarget(c.Args().First())
 			if err != nil {
@@ -62,6 +66,28 @@ func rmCommand(t Terminal) *cli.Command {
 			return err
 		},
 	}
+}
+
+// removeConverted deletes what was converted from a GGUF file, never the file; false when the argument names nothing of that kind.
+func removeConverted(c *cli.Context, t Terminal) (bool, error) {
+	converted, ok, err := models.FindConverted(c.Args().First())
+	if err != nil {
+		return true, &exitError{exitModel, err.Error()}
+	}
+	if !ok {
+		return false, nil
+	}
+	if !c.Bool("yes") {
+		if ok, err := agreed(t, fmt.Sprintf("Delete %s, converted from %s, which stays?", converted.Folder, converted.Source)); err != nil || !ok {
+			return true, err
+		}
+	}
+	freed, err := converted.Remove()
+	if err != nil {
+		return true, fail(exitFailure, "deleting %s: %s", converted.Folder, err)
+	}
+	_, err = fmt.Fprintf(t.Out, "deleted %s (%.2f GB); %s stays\n", converted.Folder, gb(freed), converted.Source)
+	return true, err
 }
 
 func count(n int, what string) string {

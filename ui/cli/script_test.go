@@ -42,7 +42,7 @@ func TestScripts(t *testing.T) {
 			return os.MkdirAll(home, 0o755)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"exits": wantExit, "copydir": copyDir, "cut": cutFile, "listen": listenOnFreePort, "hub": hubCommand,
+			"exits": wantExit, "copydir": copyDir, "cut": cutFile, "listen": listenOnFreePort, "hub": hubCommand, "gguf": ggufCommand, "original": originalCommand,
 		},
 		RequireExplicitExec: false,
 	})

@@ -3,12 +3,15 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/ossrun/ossrun/assets"
 )
 
 // Version is set by the release build; a plain go build takes what the module records.
@@ -20,6 +23,10 @@ type buildInfo struct {
 	Go      string `json:"go"`
 	OS      string `json:"os"`
 	Arch    string `json:"arch"`
+
+	Kernels kernelHashes `json:"kernels"`
+	Static  bool         `json:"static"` // no dynamic loader: GPU drivers only through a worker
+	Worker  bool         `json:"worker"` // a GPU worker is inside
 }
 
 func build() buildInfo {
@@ -55,16 +62,26 @@ func build() buildInfo {
 func versionCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "version",
-		Usage: "print version, commit and platform",
+		Usage: "print version, commit, kernels and platform",
 		Description: "Example: ossrun version --json\n\n" +
 			exitCodes,
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "as one JSON object"}},
 		Action: func(c *cli.Context) error {
 			b := build()
+			var err error
+			if b.Kernels, err = kernels(); err != nil {
+				return fail(exitFailure, "hashing the kernels: %s", err)
+			}
+			b.Static, b.Worker = linkedStatically, len(assets.GPUWorker) > 0
 			if c.Bool("json") {
 				return json.NewEncoder(c.App.Writer).Encode(b)
 			}
-			_, err := fmt.Fprintf(c.App.Writer, "ossrun %s (commit %s, %s, %s/%s)\n", b.Version, b.Commit, b.Go, b.OS, b.Arch)
+			how := ""
+			if b.Static {
+				how = ", static"
+			}
+			_, err = fmt.Fprintf(c.App.Writer, "ossrun %s (commit %s, kernels cpu %s gpu %s, %s, %s/%s%s)\n", b.Version, b.Commit,
+				b.Kernels.CPU, cmp.Or(b.Kernels.GPU, "none"), b.Go, b.OS, b.Arch, how)
 			return err
 		},
 	}

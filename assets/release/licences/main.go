@@ -1,0 +1,113 @@
+// Command licences writes the texts of the licences of everything that a release carries: our own, every module that is linked on any
+// system, Go's standard library, and what zig links in (musl, libc++, libunwind, compiler-rt, mingw-w64). A module without a text is
+// an error.
+//
+//	go run ./assets/release/licences ZIG > OUT     ZIG is what assets/release/zig prints
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: licences ZIG > OUT")
+		os.Exit(2)
+	}
+	if err := write(os.Stdout, filepath.Join(filepath.Dir(os.Args[1]), "lib")); err != nil {
+		fmt.Fprintln(os.Stderr, "licences:", err)
+		os.Exit(1)
+	}
+}
+
+// part is something that is linked or embedded, with the files of its licence.
+type part struct {
+	name  string
+	files []string
+}
+
+func write(w io.Writer, zig string) error {
+	parts := []part{
+		{"ossrun, with the demo model", []string{"LICENSE"}},
+		{"the o200k_harmony vocabulary, from openai/gpt-oss (Apache-2.0, as above)", nil},
+		{"Go's standard library and runtime", []string{filepath.Join(runtime.GOROOT(), "LICENSE")}},
+		{"musl (Linux)", []string{filepath.Join(zig, "libc/musl/COPYRIGHT")}},
+		{"libc++ (all systems)", []string{filepath.Join(zig, "libcxx/LICENSE.TXT")}},
+		{"libc++abi (all systems)", []string{filepath.Join(zig, "libcxxabi/LICENSE.TXT")}},
+		{"libunwind (Linux, Windows)", []string{filepath.Join(zig, "libunwind/LICENSE.TXT")}},
+		{"zig, whose compiler-rt is linked in (all systems)", []string{filepath.Join(zig, "../LICENSE")}},
+		{"mingw-w64's runtime (Windows)", []string{filepath.Join(zig, "libc/mingw/COPYING")}},
+	}
+	modules, err := linked()
+	if err != nil {
+		return err
+	}
+	for _, p := range append(parts, modules...) {
+		fmt.Fprintf(w, "%s\n%s\n\n", strings.Repeat("=", 100), p.name)
+		for _, name := range p.files {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				return err
+			}
+			if _, err := fmt.Fprintf(w, "%s\n\n", bytes.TrimSpace(text)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// linked lists the modules that the program of any system links, each once.
+func linked() ([]part, error) {
+	var list []part
+	for _, system := range []string{"linux", "windows", "darwin"} {
+		list2, err := linkedOn(system)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, list2...)
+	}
+	slices.SortFunc(list, func(a, b part) int { return strings.Compare(a.name, b.name) })
+	return slices.CompactFunc(list, func(a, b part) bool { return a.name == b.name }), nil
+}
+
+func linkedOn(system string) ([]part, error) {
+	list := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}} {{.Dir}}{{end}}{{end}}", ".")
+	list.Env = append(os.Environ(), "GOOS="+system, "CGO_ENABLED=1")
+	list.Stderr = os.Stderr
+	out, err := list.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list for %s: %w", system, err)
+	}
+	var parts []part
+	seen := map[string]bool{}
+	for line := range strings.Lines(string(out)) {
+		f := strings.Fields(line)
+		if len(f) != 3 || seen[f[0]] {
+			continue
+		}
+		seen[f[0]] = true
+		var files []string
+		for _, pattern := range []string{"LICEN[CS]E*", "COPYING*", "NOTICE*"} {
+			found, err := filepath.Glob(filepath.Join(f[2], pattern))
+			if err != nil {
+				return nil, err
+			}
+			files = append(files, found...)
+		}
+		if len(files) == 0 {
+			return nil, errors.New(f[0] + " has no licence file")
+		}
+		parts = append(parts, part{f[0] + " " + f[1], files})
+	}
+	return parts, nil
+}
