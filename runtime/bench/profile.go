@@ -35,7 +35,7 @@ func (b *run) measured(x *engine.Batch) ([]Operation, error) {
 		name := t.Kind.String()
 		if _, label, ok := strings.Cut(t.Label, "."); ok && strings.HasPrefix(t.Label, "layer") {
 			name = label
-		} else if t.Kind == engine.Linear || t.Kind == engine.Norm {
+		} else if t.Kind == engine.Linear || t.Kind == engine.LinearQ8 || t.Kind == engine.Norm || t.Kind == engine.Quantize {
 			name = t.Label
 		}
 		if t.Kind == engine.Tap {

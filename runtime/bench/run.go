@@ -54,7 +54,7 @@ func (b *run) start() (err error) {
 	}
 	eo = b.eng.Options()
 	b.logits = make([]float32, sequences*b.ckpt.Spec.Vocab)
-	b.report = Report{Model: b.ckpt.Spec.Name, Layers: b.ckpt.Spec.Layers, Device: b.dev.Name(), Compute: eo.Compute, KV: eo.KV, Dense: "bf16",
+	b.report = Report{Model: b.ckpt.Spec.Name, Layers: b.ckpt.Spec.Layers, Device: b.dev.Name(), Compute: eo.Compute, KV: eo.KV, Dense: eo.Dense, DenseBytes: b.eng.DenseBytes(),
 		Weights: b.eng.Plan().Weights, PeakUnit: b.gauge.MultiplyUnit()}
 	if err := b.step(b.batch(1, 0, 1)); err != nil {
 		return err

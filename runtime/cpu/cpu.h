@@ -55,6 +55,11 @@ typedef struct {
   int64_t n;
 } ossrun_matrix;
 typedef struct {
+  const uint8_t* weight;  // groups of eight rows in 8 bits: kernels.h, matmul_q8
+  const uint16_t* bias;   // [n] or null
+  int64_t n;
+} ossrun_q8_matrix;
+typedef struct {
   const uint8_t* blocks;  // [experts, n, k/2]
   const uint8_t* scales;  // [experts, n, k/32]
   const uint16_t* bias;   // [experts, n]
@@ -72,6 +77,8 @@ int ossrun_norm(ossrun_tape* t, ossrun_extent rows, float* y, const float* x, co
 // y null: the caller's logits.
 int ossrun_linear(ossrun_tape* t, ossrun_extent rows, float* y, const float* x, int64_t k,
                   const ossrun_matrix* parts, int count, int add);
+int ossrun_linear_q8(ossrun_tape* t, ossrun_extent rows, float* y, const int8_t* q, const float* d,
+                     int64_t k, const ossrun_q8_matrix* parts, int count, int add);
 int ossrun_rope(ossrun_tape* t, float* qkv, const float* angles);
 int ossrun_write_kv(ossrun_tape* t, void* cache, const float* qkv, int64_t layer, int windowed);
 int ossrun_attend(ossrun_tape* t, float* o, const float* qkv, const void* cache,

@@ -94,6 +94,9 @@ func (d *Device) Threads() int { return d.threads }
 // Computes: both modes on every instruction set.
 func (d *Device) Computes() []string { return []string{engine.Exact, engine.Int8} }
 
+// DenseQ8: dense weights may be had in 8 bits.
+func (d *Device) DenseQ8() bool { return true }
+
 // Close ends the threads.
 func (d *Device) Close() error {
 	d.mu.Lock()

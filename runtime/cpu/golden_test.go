@@ -3,6 +3,7 @@ package cpu
 import (
 	"testing"
 
+	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/golden"
 )
 
@@ -24,6 +25,22 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// TestGoldenDenseQ8: 8-bit dense weights keep the bounds of the 8-bit mode.
+func TestGoldenDenseQ8(t *testing.T) {
+	for _, isa := range isas {
+		for _, model := range []string{"T1", "T2"} {
+			t.Run(isa+"/"+model, func(t *testing.T) {
+				needISA(t, isa)
+				o := golden.Options{Engine: engine.Options{ISA: isa, Dense: engine.DenseQ8}}
+				if isa == "scalar" {
+					o.Only = []string{"len1", "len2", "len31", "len128", "len129", "len200"}
+				}
+				holdGoldenModes(t, o, testdata+model, []string{engine.Int8})
+			})
+		}
+	}
+}
+
 func TestGoldenLong(t *testing.T) {
 	long(t)
 	for _, chunk := range []int{1, 31, 512} {
@@ -37,7 +54,12 @@ func TestGoldenLong(t *testing.T) {
 
 func holdGolden(t *testing.T, o golden.Options, dir string) {
 	t.Helper()
-	ok, err := o.Run(t.Context(), dir, open(t, 2), nil, func(r golden.CaseResult) {
+	holdGoldenModes(t, o, dir, nil)
+}
+
+func holdGoldenModes(t *testing.T, o golden.Options, dir string, modes []string) {
+	t.Helper()
+	ok, err := o.Run(t.Context(), dir, open(t, 2), modes, func(r golden.CaseResult) {
 		t.Logf("%-6s %-8s max abs %.1e, KL mean %.1e median %.1e max %.1e, largest logit %d/%d, greedy %d/%d, lead lost %.2f, %v %v",
 			r.Mode, r.Case, r.MaxAbs, r.KLMean, r.KLMedian, r.KLMax, r.Agree, r.Of, r.Greedy, r.GreedyOf, r.GapLost, r.Elapsed.Round(1e6), r.Misses)
 	})

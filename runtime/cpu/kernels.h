@@ -28,6 +28,7 @@ extern "C" {
 
 enum {
   kMxBlock = 32,      // elements along k that share one scale (MXFP4 weights, q8 activations)
+  kQ8GroupRows = 8,   // rows of dense 8-bit weights that lie together
   kMaxHeadDim = 256,  // largest head dimension the attention kernels take
   kKernelStackBytes = 80 * 1024  // no kernel needs more stack than this
 };
@@ -60,8 +61,8 @@ typedef struct Kernels {
 
   // 8-bit activations in blocks of 32: scale = max|x| / 127, q = x / scale rounded to nearest, ties
   // to even; a block of zeros (or whose scale is below float32's normal range) counts as zero.
-  //   q  int8 [k]        the order within a block is the table's own
-  //   d  float32 [k/16]  two numbers a block, the table's own: only the same table reads q and d
+  //   q  int8 [k]        columns 0 2 4 6 1 3 5 7 of every eight
+  //   d  float32 [k/16]  two numbers a block, the table's own: only the same table reads d
   //   x  float32 [k], finite; k a multiple of 32
   void (*quantize_q8)(int8_t* q, float* d, const float* x, int64_t k);
 
@@ -71,6 +72,16 @@ typedef struct Kernels {
   void (*matmul_mxfp4_q8)(float* y, int64_t ldy, const int8_t* const* q, const float* const* d,
                           int64_t n, const uint8_t* blocks, const uint8_t* scales, int64_t k,
                           int64_t r0, int64_t r1, const uint16_t* bias);
+
+  // Quantised activations times dense weights in 8 bits, products exact within a block:
+  // y = sum over blocks of scale(row, block) * d * (sum of weight * q).
+  //   w     groups of eight rows, one after another: for each block of 32 columns the rows' scales
+  //         (bf16 [8]) and their weights, int8 [8][8 rows][4], columns ordered as in q
+  //   bias  bf16 [rows], from row 0, or null
+  //   r0    a multiple of 8; r1 too, unless it is the last row
+  // Bytes of weights: 34 k/32 (r1 - r0).
+  void (*matmul_q8)(float* y, int64_t ldy, const int8_t* const* q, const float* const* d, int64_t n,
+                    const uint8_t* w, int64_t k, int64_t r0, int64_t r1, const uint16_t* bias);
 
   // y = x / sqrt(mean(x^2) + eps) * w. x, y float32 [k], w bf16 [k]; y may be x.
   void (*rmsnorm)(float* y, const float* x, const uint16_t* w, int64_t k, float eps);

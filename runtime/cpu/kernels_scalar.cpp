@@ -77,7 +77,10 @@ void matmul_mxfp4(float* y, int64_t ldy, const float* const* x, int64_t n, const
   }
 }
 
-// q in natural order; d has the scale of a block and a second number that this table does not use.
+// Where column i of a block stands among its 8-bit activations (and dense 8-bit weights).
+int64_t q8_place(int64_t i) { return i / 8 * 8 + i % 2 * 4 + i % 8 / 2; }
+
+// d has the scale of a block and a second number that this table does not use.
 void quantize_q8(int8_t* q, float* d, const float* x, int64_t k) {
   for (int64_t b = 0; b < k / kMxBlock; b++, x += kMxBlock, q += kMxBlock, d += 2) {
     float largest = 0;
@@ -91,7 +94,7 @@ void quantize_q8(int8_t* q, float* d, const float* x, int64_t k) {
     }
     for (int64_t i = 0; i < kMxBlock; i++) {
       const float rounded = rintf(x[i] / d[0]);
-      q[i] = static_cast<int8_t>(fminf(fmaxf(rounded, -127.0f), 127.0f));
+      q[q8_place(i)] = static_cast<int8_t>(fminf(fmaxf(rounded, -127.0f), 127.0f));
     }
   }
 }
@@ -107,9 +110,33 @@ void matmul_mxfp4_q8(float* y, int64_t ldy, const int8_t* const* q, const float*
         const uint8_t* block = blocks + (r * nb + b) * (kMxBlock / 2);
         int32_t twice = 0;
         for (int64_t i = 0; i < kMxBlock; i++)
-          twice += twice_e2m1(block, i) * q[t][b * kMxBlock + i];
+          twice += twice_e2m1(block, i) * q[t][b * kMxBlock + q8_place(i)];
         const float scale = scale_of(scales[r * nb + b]) * (0.5f * d[t][2 * b]);
         sum += scale * static_cast<float>(twice);
+      }
+      y[t * ldy + r] = with_bias(sum, bias, r);
+    }
+  }
+}
+
+void matmul_q8(float* y, int64_t ldy, const int8_t* const* q, const float* const* d, int64_t n,
+               const uint8_t* w, int64_t k, int64_t r0, int64_t r1, const uint16_t* bias) {
+  const int64_t block_bytes = kQ8GroupRows * (2 + kMxBlock);
+  for (int64_t r = r0; r < r1; r++) {
+    const uint8_t* group = w + r / kQ8GroupRows * (k / kMxBlock) * block_bytes;
+    const int64_t in_group = r % kQ8GroupRows;
+    for (int64_t t = 0; t < n; t++) {
+      float sum = 0;
+      for (int64_t b = 0; b < k / kMxBlock; b++) {
+        const uint8_t* block = group + b * block_bytes;
+        uint16_t scale;
+        memcpy(&scale, block + 2 * in_group, sizeof scale);
+        int32_t whole = 0;
+        for (int64_t i = 0; i < kMxBlock; i++) {
+          const uint8_t* four = block + 2 * kQ8GroupRows + (i / 4 * kQ8GroupRows + in_group) * 4;
+          whole += static_cast<int8_t>(four[i % 4]) * q[t][b * kMxBlock + i];
+        }
+        sum += bf16(&scale) * d[t][2 * b] * static_cast<float>(whole);
       }
       y[t * ldy + r] = with_bias(sum, bias, r);
     }
@@ -251,6 +278,7 @@ const Kernels kTable = {
     matmul_mxfp4,
     quantize_q8,
     matmul_mxfp4_q8,
+    matmul_q8,
     rmsnorm,
     swiglu,
     rope,

@@ -120,6 +120,79 @@ class LinearOp : public Op {
   int64_t columns_ = 0, tiles_ = 0;
 };
 
+// LinearOp on 8-bit rows: q and d in place of x.
+class LinearQ8Op : public Op {
+ public:
+  LinearQ8Op(const ossrun_tape& t, ossrun_extent rows, float* y, const int8_t* q, const float* d,
+             int64_t k, const ossrun_q8_matrix* parts, int count, bool add)
+      : k_(t.kernels),
+        extent_(rows),
+        per_token_(t.shape.experts_per_token),
+        y_(y),
+        q_(q),
+        d_(d),
+        width_(k),
+        add_(add) {
+    for (int i = 0; i < count; i++) {
+      parts_[i] = parts[i];
+      columns_ += parts[i].n;
+      tiles_ += divide_up(parts[i].n, kTile);
+    }
+  }
+
+  int64_t tasks(const ossrun_batch& b) const override {
+    return rows_of(b, extent_, per_token_) > 0 ? tiles_ : 0;
+  }
+
+  void run(const ossrun_batch& b, int64_t tile) const override {
+    int64_t column = 0;
+    const ossrun_q8_matrix* part = parts_;
+    for (; tile >= divide_up(part->n, kTile); part++) {
+      tile -= divide_up(part->n, kTile);
+      column += part->n;
+    }
+    const int64_t r0 = tile * kTile, r1 = std::min(part->n, r0 + kTile);
+    const int64_t n = rows_of(b, extent_, per_token_);
+    float* y = (y_ ? y_ : b.logits) + column;
+    for (int64_t t = 0; t < n; t += kChunk) chunk(y, t, std::min(kChunk, n - t), *part, r0, r1);
+  }
+
+ private:
+  static constexpr int64_t kTile = 64;    // rows of a weight that one task reads
+  static constexpr int64_t kChunk = 128;  // rows of activations at a time
+
+  void chunk(float* y, int64_t t, int64_t rows, const ossrun_q8_matrix& m, int64_t r0,
+             int64_t r1) const {
+    const int8_t* q[kChunk];
+    const float* d[kChunk];
+    for (int64_t i = 0; i < rows; i++) {
+      q[i] = q_ + (t + i) * width_;
+      d[i] = d_ + (t + i) * (width_ / kMxBlock * 2);
+    }
+    if (!add_) {
+      k_->matmul_q8(y + t * columns_, columns_, q, d, rows, m.weight, width_, r0, r1, m.bias);
+      return;
+    }
+    alignas(64) float tile[kChunk * kTile];
+    const uint8_t* w = m.weight + r0 * (width_ / kMxBlock) * (2 + kMxBlock);
+    k_->matmul_q8(tile, kTile, q, d, rows, w, width_, 0, r1 - r0, m.bias ? m.bias + r0 : nullptr);
+    for (int64_t i = 0; i < rows; i++) {
+      k_->add(y + (t + i) * columns_ + r0, tile + i * kTile, r1 - r0);
+    }
+  }
+
+  const Kernels* k_;
+  ossrun_extent extent_;
+  int64_t per_token_;
+  float* y_;
+  const int8_t* q_;
+  const float* d_;
+  int64_t width_;
+  ossrun_q8_matrix parts_[OSSRUN_MAX_PARTS] = {};
+  bool add_;
+  int64_t columns_ = 0, tiles_ = 0;
+};
+
 // y[i] = x[the i-th row whose logits are asked].
 class GatherOp : public RowOp<GatherOp> {
  public:
@@ -171,6 +244,11 @@ int ossrun_norm(ossrun_tape* t, ossrun_extent rows, float* y, const float* x, co
 int ossrun_linear(ossrun_tape* t, ossrun_extent rows, float* y, const float* x, int64_t k,
                   const ossrun_matrix* parts, int count, int add) {
   return append(t, LinearOp(*t, rows, y, x, k, parts, count, add != 0));
+}
+
+int ossrun_linear_q8(ossrun_tape* t, ossrun_extent rows, float* y, const int8_t* q, const float* d,
+                     int64_t k, const ossrun_q8_matrix* parts, int count, int add) {
+  return append(t, LinearQ8Op(*t, rows, y, q, d, k, parts, count, add != 0));
 }
 
 int ossrun_gather(ossrun_tape* t, float* y, const float* x) {

@@ -17,7 +17,8 @@ struct Avx512 {
   typedef __m512 F;
   typedef __m512i I;
   static constexpr int kLanes = 16;
-  static constexpr int kTileTokens = 6;    // 4 rows x 6 tokens of sums + 6 + 1: 31 of 32 registers
+  static constexpr int kTileTokens = 6;  // 4 rows x 6 tokens of sums + 6 + 1: 31 of 32 registers
+  static constexpr int kTileTokensDenseQ8 = 12;
   static constexpr int kRowVectors = 2;    // of 8-bit tiles
   static constexpr int kTileTokensQ8 = 6;  // 12 sums + 12 integer sums + 2 weights
 
@@ -146,19 +147,39 @@ struct Avx512 {
   SIMD_INLINE I mix(I a, I b) { return _mm512_xor_si512(a, b); }
   SIMD_INLINE F to_float(I a) { return _mm512_maskz_cvtepi32_ps(0xffff, a); }
 
-  // The 8-bit sums of a block are int32 and begin with -12 * sum(q).
+  // The 8-bit sums of a block are int32 and begin with -4 * sum(q) times what the unsigned form of
+  // the weights is too large by, in fours: 3 for MXFP4, 32 for dense weights.
   SIMD_INLINE void store_block_start(float* to, const int8_t* q) {
     Avx2::store_block_start(to, q);
     int16_t pair[2];
     memcpy(pair, to, sizeof pair);
-    const int32_t sum = pair[0] + pair[1];
+    const int32_t sum = (pair[0] + pair[1]) / 3;
     memcpy(to, &sum, sizeof sum);
   }
   SIMD_INLINE I block_start(const float* p) {
     int32_t sum;
     memcpy(&sum, p, sizeof sum);
-    return _mm512_set1_epi32(sum);
+    return _mm512_set1_epi32(3 * sum);
   }
+  SIMD_INLINE I dense_start(const float* p) {
+    int32_t sum;
+    memcpy(&sum, p, sizeof sum);
+    return _mm512_set1_epi32(32 * sum);
+  }
+  SIMD_INLINE __m256i load32(const uint8_t* p) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  }
+  // Dense weights of two groups, plus 128.
+  SIMD_INLINE I load_dense(const uint8_t* p, const uint8_t* second) {
+    const I both =
+        _mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(load32(p)), load32(second), 1);
+    return _mm512_xor_si512(both, _mm512_set1_epi8(-128));
+  }
+  SIMD_INLINE F dense_scales(const uint8_t* p, const uint8_t* second) {
+    const __m128i both[2] = {load16(p), load16(second)};
+    return load_bf16(both);
+  }
+  SIMD_INLINE I dense_dot4(I sums, I w, I four) { return dot4(sums, w, four); }
   SIMD_INLINE I four(const int8_t* q) {
     int32_t bytes;
     memcpy(&bytes, q, sizeof bytes);

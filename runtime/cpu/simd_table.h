@@ -7,6 +7,7 @@
 
 #include "simd_matmul.h"
 #include "simd_q8.h"
+#include "simd_dense_q8.h"
 #include "simd_rows.h"
 #include "simd_attention.h"
 #include "simd_gauge.h"
@@ -21,6 +22,7 @@ constexpr Kernels kernels_of(const char* name) {
       matmul_mxfp4<S>,
       quantize_q8<S>,
       matmul_mxfp4_q8<S>,
+      matmul_q8<S>,
       rmsnorm<S>,
       swiglu<S>,
       rope<S>,

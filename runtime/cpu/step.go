@@ -139,6 +139,8 @@ func (s *step) append(op *engine.Op) bool {
 		ok = C.ossrun_norm(t, extent(op.Out[0]), f32(out(0)), f32(in(0)), bf16(w(0)), C.int64_t(op.In[0].Width), C.float(op.Eps))
 	case engine.Linear:
 		ok = s.appendLinear(op)
+	case engine.LinearQ8:
+		ok = s.appendLinearQ8(op)
 	case engine.Rope:
 		ok = C.ossrun_rope(t, f32(out(0)), f32(in(0)))
 	case engine.WriteKV:
@@ -181,6 +183,23 @@ func (s *step) appendLinear(op *engine.Op) C.int {
 		add = 1
 	}
 	return C.ossrun_linear(s.tape, extent(op.Out[0]), f32(pointer(op.Out[0])), f32(pointer(op.In[0])), C.int64_t(op.In[0].Width), &parts[0], C.int(count), add)
+}
+
+func (s *step) appendLinearQ8(op *engine.Op) C.int {
+	var parts [C.OSSRUN_MAX_PARTS]C.ossrun_q8_matrix
+	count := len(op.W) / 2
+	if count > len(parts) {
+		return 0
+	}
+	for i := range count {
+		parts[i] = C.ossrun_q8_matrix{(*C.uint8_t)(pointer(op.W[2*i])), bf16(pointer(op.W[2*i+1])), C.int64_t(op.PartRows(i))}
+	}
+	var add C.int
+	if op.Add {
+		add = 1
+	}
+	return C.ossrun_linear_q8(s.tape, extent(op.Out[0]), f32(pointer(op.Out[0])), (*C.int8_t)(pointer(op.In[0])), f32(pointer(op.In[1])),
+		C.int64_t(op.In[0].Width), &parts[0], C.int(count), add)
 }
 
 // activations are an expert operation's inputs: float32, or 8 bits and scales.

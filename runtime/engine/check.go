@@ -1,6 +1,10 @@
 package engine
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/ossrun/ossrun/models/q8"
+)
 
 // The operand rules of program.go's table, as code. A program that passes can be run without further questions about shapes and types.
 
@@ -17,7 +21,7 @@ const open Extent = 255
 // arity is how many operands each kind has: Out, In, W. Linear has pairs of weights; an expert matrix reads one buffer of activations or two.
 var arity = [kinds]struct{ out, in, w int }{
 	Embed: {1, 0, 1}, Angles: {1, 0, 0}, Norm: {1, 1, 1}, Linear: {1, 1, -1}, Rope: {1, 1, 0}, WriteKV: {1, 1, 0}, Attend: {1, 2, 1},
-	Route: {4, 1, 0}, Quantize: {2, 1, 0}, GateUp: {1, -1, 3}, Down: {1, -1, 3}, Combine: {1, 2, 0}, Gather: {1, 1, 0}, Tap: {1, 1, 0},
+	Route: {4, 1, 0}, Quantize: {2, 1, 0}, GateUp: {1, -1, 3}, Down: {1, -1, 3}, Combine: {1, 2, 0}, Gather: {1, 1, 0}, Tap: {1, 1, 0}, LinearQ8: {1, 2, -1},
 }
 
 func checkArity(op *Op) error {
@@ -34,7 +38,7 @@ func checkArity(op *Op) error {
 			return fmt.Errorf("has %d %s, not %d", len(operand.list), operand.what, operand.n)
 		}
 		for i, b := range operand.list {
-			bias := op.Kind == Linear && operand.what == "weights" && i%2 == 1
+			bias := (op.Kind == Linear || op.Kind == LinearQ8) && operand.what == "weights" && i%2 == 1
 			if b == nil && !bias {
 				return fmt.Errorf("%d of the %s is missing", i, operand.what)
 			}
@@ -66,6 +70,8 @@ func (p *Program) checkOp(op *Op) error {
 			operands(op.W, want{"w", bf16, Fixed, x.Width}))
 	case Linear:
 		return checkLinear(op)
+	case LinearQ8:
+		return checkLinearQ8(op)
 	case Rope:
 		return first(operands(op.Out, want{"qkv", f32, PerRow, qkv}), operands(op.In, want{"a", f32, PerRow, s.HeadDim}))
 	case WriteKV:
@@ -118,6 +124,31 @@ func checkLinear(op *Op) error {
 			return fmt.Errorf("%s is not bf16 [%d]", bias.Name, w.Rows)
 		}
 		n += w.Rows
+	}
+	if n != y.Width {
+		return fmt.Errorf("the parts have %d rows, the result %d columns", n, y.Width)
+	}
+	return nil
+}
+
+// checkLinearQ8: as checkLinear. A part without a bias has all columns of the result: its own rows are padded to groups of q8.GroupRows.
+func checkLinearQ8(op *Op) error {
+	if len(op.W) == 0 || len(op.W)%2 != 0 {
+		return fmt.Errorf("needs pairs of weight and bias, has %d", len(op.W))
+	}
+	q, d, y, n := op.In[0], op.In[1], op.Out[0], 0
+	if q.Type != I8 || d.Type != F32 || y.Type != F32 || q.Extent != y.Extent || d.Extent != y.Extent || q.Width%32 != 0 || d.Width != q.Width/16 {
+		return fmt.Errorf("inputs must be 8-bit rows in whole blocks and their scales, of the result's kind")
+	}
+	for i := 0; i < len(op.W); i += 2 {
+		w, bias, rows := op.W[i], op.W[i+1], op.PartRows(i/2)
+		if w.Type != U8 || w.Width != q8.GroupBytes(q.Width) || w.Rows != q8.Groups(rows) {
+			return fmt.Errorf("%s is not 8-bit [%d, %d]", w.Name, rows, q.Width)
+		}
+		if bias != nil && (bias.Type != BF16 || bias.Width != rows) {
+			return fmt.Errorf("%s is not bf16 [%d]", bias.Name, rows)
+		}
+		n += rows
 	}
 	if n != y.Width {
 		return fmt.Errorf("the parts have %d rows, the result %d columns", n, y.Width)

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/q8"
 )
 
 // An Engine is a checkpoint on a device: memory laid out and allocated once, one compiled step per batch bucket, nothing allocated after New.
@@ -26,7 +28,8 @@ type Engine struct {
 	kv      Region
 	scratch Region
 	weights map[string]Region
-	last    *bucket // ran the last step
+	dense   *q8.Copy // with DenseQ8
+	last    *bucket  // ran the last step
 	closed  bool
 }
 
@@ -46,6 +49,14 @@ func New(dev Device, ckpt *models.Checkpoint, o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{dev: dev, spec: ckpt.Spec, options: o, weights: map[string]Region{}}
+	if o.Dense == DenseQ8 {
+		if x, ok := dev.(interface{ DenseQ8() bool }); !ok || !x.DenseQ8() {
+			return nil, fmt.Errorf("%s has no kernels for dense weights in 8 bits: use %s", dev.Name(), DenseBF16)
+		}
+		if e.dense, err = q8.Open(ckpt, o.DenseCache); err != nil {
+			return nil, fmt.Errorf("the 8-bit copy of the dense weights: %w", err)
+		}
+	}
 	if err := e.build(ckpt); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
@@ -102,11 +113,14 @@ func (e *Engine) allocate(p *Program, ckpt *models.Checkpoint) (err error) {
 		if b.Home != Weight {
 			continue
 		}
-		t := ckpt.Tensor(b.Name)
-		if int64(len(t.Data)) != p.BytesOf(b) {
-			return fmt.Errorf("%s has %d bytes, the model needs %d", b.Name, len(t.Data), p.BytesOf(b))
+		data := ckpt.Tensor(b.Name).Data
+		if e.dense != nil && strings.HasSuffix(b.Name, q8.Suffix) {
+			data = e.dense.Tensor(strings.TrimSuffix(b.Name, q8.Suffix))
 		}
-		if e.weights[b.Name], err = e.dev.Upload(t.Data); err != nil {
+		if int64(len(data)) != p.BytesOf(b) {
+			return fmt.Errorf("%s has %d bytes, the model needs %d", b.Name, len(data), p.BytesOf(b))
+		}
+		if e.weights[b.Name], err = e.dev.Upload(data); err != nil {
 			return fmt.Errorf("upload %s: %w", b.Name, err)
 		}
 	}
@@ -223,6 +237,16 @@ func (e *Engine) Measure(ctx context.Context, b *Batch, logits []float32) ([]Tim
 	return times, nil
 }
 
+// DenseBytes is the size of the 8-bit copy of the dense weights, on disk and in memory; 0 without one.
+func (e *Engine) DenseBytes() int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.dense == nil {
+		return 0
+	}
+	return e.dense.Bytes()
+}
+
 // OpBytes is the least that each operation of a step of b has to move, in program order, when a layer reads that many experts on average.
 func (e *Engine) OpBytes(b *Batch, experts float64) []int64 {
 	e.mu.Lock()
@@ -277,6 +301,10 @@ func (e *Engine) Close() error {
 		if r != nil {
 			errs = append(errs, r.Free())
 		}
+	}
+	if e.dense != nil {
+		errs = append(errs, e.dense.Close())
+		e.dense = nil
 	}
 	e.buckets, e.rebuild, e.weights, e.last = nil, nil, nil, nil
 	return errors.Join(errs...)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/q8"
 )
 
 // The model. Each line appends one operation; reading the file from Record down is reading gpt-oss.
@@ -35,16 +36,16 @@ func Record(s models.Spec, o Options, rows int) (*Program, error) {
 
 		p.Norm(w.label("norm"), t, x, w.vector("input_layernorm.weight", s.Hidden))
 		p.Tap(w.label("input_layernorm"), t)
-		p.Linear(w.label("qkv"), qkv, t,
-			w.linear("self_attn.q_proj", s.Heads*s.HeadDim, s.Hidden),
-			w.linear("self_attn.k_proj", s.KVHeads*s.HeadDim, s.Hidden),
-			w.linear("self_attn.v_proj", s.KVHeads*s.HeadDim, s.Hidden))
+		p.Dense(w.label("qkv"), "norm", qkv, t, false,
+			w.dense("self_attn.q_proj", s.Heads*s.HeadDim, s.Hidden),
+			w.dense("self_attn.k_proj", s.KVHeads*s.HeadDim, s.Hidden),
+			w.dense("self_attn.v_proj", s.KVHeads*s.HeadDim, s.Hidden))
 		p.Rope(w.label("rope"), qkv, angles)
 		p.Tap(w.label("qkv_rope"), qkv)
 		p.WriteKV(w.label("kv"), layer, qkv)
 		p.Attend(w.label("attend"), layer, heads, qkv, w.vector("self_attn.sinks", s.Heads))
 		p.Tap(w.label("attn_heads"), heads)
-		p.AddLinear(w.label("o"), x, heads, w.linear("self_attn.o_proj", s.Hidden, s.Heads*s.HeadDim))
+		p.Dense(w.label("o"), "heads", x, heads, true, w.dense("self_attn.o_proj", s.Hidden, s.Heads*s.HeadDim))
 		p.Tap(w.label("after_attn"), x)
 
 		p.Norm(w.label("norm2"), t, x, w.vector("post_attention_layernorm.weight", s.Hidden))
@@ -63,7 +64,7 @@ func Record(s models.Spec, o Options, rows int) (*Program, error) {
 	p.Gather(last, x)
 	p.Norm("final_norm", last, last, p.Weight("model.norm.weight", BF16, 1, s.Hidden))
 	p.Tap("final_norm", last)
-	p.Linear("unembed", p.Logits(), last, Matrix{Weight: p.Weight("lm_head.weight", BF16, s.Vocab, s.Hidden)})
+	p.Dense("unembed", "last", p.Logits(), last, false, Matrix{Weight: p.denseWeight("lm_head.weight", s.Vocab, s.Hidden)})
 	return p, p.Check()
 }
 
@@ -91,6 +92,19 @@ func (w weights) linear(what string, n, k int) Matrix {
 	return Matrix{w.p.Weight(w.name(what+".weight"), BF16, n, k), w.p.Weight(w.name(what+".bias"), BF16, 1, n)}
 }
 
+// dense is linear with its weight in the form that Options.Dense names.
+func (w weights) dense(what string, n, k int) Matrix {
+	return Matrix{w.p.denseWeight(w.name(what+".weight"), n, k), w.p.Weight(w.name(what+".bias"), BF16, 1, n)}
+}
+
+// denseWeight names a matrix [n, k] of the checkpoint, or its 8-bit copy.
+func (p *Program) denseWeight(name string, n, k int) *Buffer {
+	if p.Options.Dense == DenseQ8 {
+		return p.Weight(name+q8.Suffix, U8, q8.Groups(n), q8.GroupBytes(k))
+	}
+	return p.Weight(name, BF16, n, k)
+}
+
 func (w weights) experts(what string, n, k int) ExpertMatrix {
 	what, e := "mlp.experts."+what, w.p.Spec.Experts
 	return ExpertMatrix{
@@ -105,6 +119,11 @@ func (p *Program) activations(label, name string, x *Buffer) []*Buffer {
 	if p.Options.Compute != Int8 {
 		return []*Buffer{x}
 	}
+	return p.quantized(label, name, x)
+}
+
+// quantized records the 8-bit form of x.
+func (p *Program) quantized(label, name string, x *Buffer) []*Buffer {
 	q := p.Scratch(name+".q8", I8, x.Extent, x.Width)
 	d := p.Scratch(name+".d", F32, x.Extent, x.Width/16)
 	p.Quantize(label, q, d, x)
@@ -143,6 +162,15 @@ func (p *Program) Linear(label string, y, x *Buffer, parts ...Matrix) {
 
 func (p *Program) AddLinear(label string, y, x *Buffer, m Matrix) {
 	p.Append(Op{Kind: Linear, Label: label, Layer: -1, Out: list(y), In: list(x), W: flat([]Matrix{m}), Add: true})
+}
+
+// Dense is Linear (or AddLinear) over weights in the form that Options.Dense names; name is x's.
+func (p *Program) Dense(label, name string, y, x *Buffer, add bool, parts ...Matrix) {
+	op := Op{Kind: Linear, Label: label, Layer: -1, Out: list(y), In: list(x), W: flat(parts), Add: add}
+	if p.Options.Dense == DenseQ8 {
+		op.Kind, op.In = LinearQ8, p.quantized(label, name, x)
+	}
+	p.Append(op)
 }
 
 func (p *Program) Rope(label string, qkv, angles *Buffer) {

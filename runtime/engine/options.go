@@ -11,15 +11,24 @@ const (
 	Int8  = "int8"  // activations rounded to 8 bits in blocks of 32 before each expert matrix; products exact
 )
 
+// Dense weights (attention and unembedding): how they are kept. The router stays bf16 in both.
+const (
+	DenseBF16 = "bf16" // as released
+	DenseQ8   = "q8"   // 8 bits in blocks of 32, a copy made once: about half the bytes; their inputs are rounded to 8 bits too
+)
+
 // Options shape an Engine. The zero value is a usable exact engine.
 type Options struct {
 	Compute string // Exact (default) or Int8
+	Dense   string // DenseBF16 (default) or DenseQ8, where the device has it
 	KV      string // "f32" (default with Exact), "bf16" (default with Int8)
 	Pages   int    // KV pages in the pool; default 512
 	Threads int    // of those the device has; 0: all
 	MaxRows int    // rows of the largest step; default 512
 	ISA     string // "" for the best this machine has, or "scalar", "avx2", "avx512"
 	Taps    []string
+
+	DenseCache string // folder for the copy that DenseQ8 makes; "": in memory only, made anew each time
 }
 
 const (
@@ -34,6 +43,12 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if !slices.Contains([]string{Exact, Int8}, o.Compute) {
 		return o, fmt.Errorf("unknown compute mode %q: %s or %s", o.Compute, Exact, Int8)
+	}
+	if o.Dense == "" {
+		o.Dense = DenseBF16
+	}
+	if o.Dense != DenseBF16 && o.Dense != DenseQ8 {
+		return o, fmt.Errorf("unknown form of the dense weights %q: %s or %s", o.Dense, DenseBF16, DenseQ8)
 	}
 	if o.KV == "" {
 		o.KV = "f32"

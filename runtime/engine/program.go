@@ -84,10 +84,11 @@ const (
 	Combine              // Out x[R,H]          In y[S,H] weights[R,k]: x += sum over j of weight j * y j, in the order of the choices
 	Gather               // Out y[L,H]          In x[R,H]: the rows whose logits are asked
 	Tap                  // Out y               In x: a copy that outlives the step, for tests and drafts
+	LinearQ8             // Out y[n,N] In q[n,K] d[n,K/16] W (w[ceil(Ni/8), K/32*272], bias[Ni] or nil)...: Linear on 8-bit rows; see package models/q8
 	kinds
 )
 
-var kindNames = [kinds]string{"embed", "angles", "norm", "linear", "rope", "write_kv", "attend", "route", "quantize", "gate_up", "down", "combine", "gather", "tap"}
+var kindNames = [kinds]string{"embed", "angles", "norm", "linear", "rope", "write_kv", "attend", "route", "quantize", "gate_up", "down", "combine", "gather", "tap", "linear_q8"}
 
 func (k Kind) String() string { return kindNames[k] }
 
@@ -103,13 +104,24 @@ type Op struct {
 	In    []*Buffer
 	W     []*Buffer
 
-	Add         bool      // Linear
+	Add         bool      // Linear, LinearQ8
 	Eps         float32   // Norm
 	Frequencies []float32 // Angles: [D/2]
 	Scale       float32   // Angles: the YaRN factor on cos and sin. Attend: on q·k
 	Window      int       // Attend: positions a query sees, itself included; 0: all
 	CacheLayer  int       // WriteKV, Attend: which layer of its page
 	Limit       float32   // GateUp: the clamp
+}
+
+// PartRows is how many columns of the result the i-th part of a Linear or LinearQ8 makes.
+func (op *Op) PartRows(i int) int {
+	if op.Kind == Linear {
+		return op.W[2*i].Rows
+	}
+	if bias := op.W[2*i+1]; bias != nil {
+		return bias.Width
+	}
+	return op.Out[0].Width
 }
 
 // Program is what one step of up to Rows rows does.

@@ -52,7 +52,7 @@ func (p *Program) BytesWith(op *Op, w Work, experts float64) int64 {
 			n += int64(float64(p.BytesOf(b)/int64(p.Spec.Experts)) * experts)
 		}
 		return n
-	case Linear:
+	case Linear, LinearQ8:
 		if op.Add {
 			n += p.moved(op.Out[0], w)
 		}

@@ -26,6 +26,7 @@ func benchCommand() *cli.Command {
 		&cli.StringFlag{Name: "synthetic", Usage: "random weights of this `SHAPE`: 20b, 120b, or layers x hidden x intermediate x experts, as 2x2880x2880x32"},
 		&cli.IntFlag{Name: "layers", Usage: "with --synthetic: only so many `LAYERS`, for less memory; the result says so"},
 		&cli.StringFlag{Name: "compute", Value: engine.Int8, Usage: "activations into the experts: exact or int8"},
+		&cli.StringFlag{Name: "dense", Value: engine.DenseBF16, Usage: "attention and unembedding weights: bf16, or q8, a copy in 8 bits"},
 		&cli.StringFlag{Name: "isa", Usage: "instruction set (default: the best there is)"},
 		&cli.StringFlag{Name: "prefill", Value: "512,2048", Usage: "prompt lengths"},
 		&cli.StringFlag{Name: "batch", Value: "8", Usage: "numbers of sequences decoded together"},
@@ -45,7 +46,7 @@ func benchCommand() *cli.Command {
 		Description: "Example: ossrun bench --synthetic 20b --layers 4 --json\n\n" +
 			"Bandwidth and multiplications are measured between the rounds, since other work on the machine changes\n" +
 			"both. Without --synthetic the model of --model, or the best one that is here, is measured.\n\n" + exitCodes,
-		Flags:  flags,
+		Flags: flags,
 		Action: func(c *cli.Context) error {
 			return runBench(c, Terminal{In: c.App.Reader, Out: c.App.Writer, Err: c.App.ErrWriter})
 		},
@@ -84,7 +85,7 @@ func runBench(c *cli.Context, t Terminal) (err error) {
 }
 
 func benchOptions(c *cli.Context) (o bench.Options, err error) {
-	o = bench.Options{Engine: engine.Options{Compute: c.String("compute"), ISA: c.String("isa")}, Rounds: c.Int("rounds"), Steps: c.Int("steps")}
+	o = bench.Options{Engine: engine.Options{Compute: c.String("compute"), ISA: c.String("isa"), Dense: c.String("dense")}, Rounds: c.Int("rounds"), Steps: c.Int("steps")}
 	if o.Rounds < 1 || o.Steps < 1 {
 		return o, fail(exitUsage, "--rounds and --steps must be at least 1")
 	}

@@ -212,6 +212,68 @@ void q8_case(const Kernels& kernels, Checker& check, Random& random, int64_t row
            });
 }
 
+// Dense weights in 8 bits, in groups of eight rows.
+void dense_q8_case(const Kernels& kernels, Checker& check, Random& random, int64_t rows,
+                   int64_t tokens, int64_t k, int64_t slack, bool with_bias) {
+  Problem p(rows, tokens, k, slack);
+  p.fill_activations(random, 3);
+  std::vector<std::unique_ptr<Guarded<int8_t>>> q;
+  std::vector<std::unique_ptr<Guarded<float>>> d;
+  std::vector<const int8_t*> q_at;
+  std::vector<const float*> d_at;
+  std::vector<double> kept;
+  for (int64_t t = 0; t < tokens; t++) {
+    if (random.below(4) == 0) memset(p.x[t]->data(), 0, 32 * sizeof(float));
+    q.emplace_back(new Guarded<int8_t>(k));
+    d.emplace_back(new Guarded<float>(k / 16));
+    kernels.quantize_q8(q[t]->data(), d[t]->data(), p.x_at[t], k);
+    q_at.push_back(q[t]->data());
+    d_at.push_back(d[t]->data());
+    quantise(kept, p.x_at[t], k);
+    for (int64_t i = 0; i < k; i++) p.x[t]->data()[i] = static_cast<float>(kept[i]);
+  }
+  const int64_t group_bytes = k / 32 * (8 * 34);
+  Guarded<uint8_t> w((rows + 7) / 8 * group_bytes, slack);
+  for (int64_t b = 0; b < w.size() / (8 * 34); b++) {
+    uint8_t* block = w.data() + b * 8 * 34;
+    for (int r = 0; r < 8; r++) {
+      const uint16_t scale = bf16_of(0.01f + static_cast<float>(random.uniform()));
+      memcpy(block + 2 * r, &scale, sizeof scale);
+    }
+    for (int i = 16; i < 8 * 34;
+         i++) {  // the ends often: products of 127 and 127 must not saturate
+      const int64_t any = random.between(-160, 160);
+      block[i] = static_cast<uint8_t>(std::max<int64_t>(-127, std::min<int64_t>(127, any)));
+    }
+  }
+  const uint16_t* bias = with_bias ? p.bias.data() : nullptr;
+  p.multiply(
+      [&](int64_t r, int64_t i) {
+        const uint8_t* block = w.data() + r / 8 * group_bytes + i / 32 * (8 * 34);
+        const int64_t at = i % 32 / 8 * 8 + i % 2 * 4 + i % 8 / 2;
+        uint16_t scale;
+        memcpy(&scale, block + r % 8 * 2, sizeof scale);
+        return bf16_double(scale) *
+               static_cast<int8_t>(block[16 + (at / 4 * 8 + r % 8) * 4 + at % 4]);
+      },
+      bias);
+  all_cuts(check, random, p, rounding(k),
+           [&](float* y, int64_t ldy, int64_t t0, int64_t n, int64_t r0, int64_t r1) {
+             const int64_t from = r0 / 8 * 8, to = std::min(rows, (r1 + 7) / 8 * 8);
+             if (from == r0 && to == r1) {
+               kernels.matmul_q8(y, ldy, q_at.data() + t0, d_at.data() + t0, n, w.data(), k, r0, r1,
+                                 bias);
+               return;
+             }
+             std::vector<float> all(static_cast<size_t>(n * ldy) + 1);  // whole groups at a time
+             kernels.matmul_q8(all.data(), ldy, q_at.data() + t0, d_at.data() + t0, n, w.data(), k,
+                               from, to, bias);
+             for (int64_t t = 0; t < n; t++) {
+               for (int64_t r = r0; r < r1; r++) y[t * ldy + r] = all[t * ldy + r];
+             }
+           });
+}
+
 // Every code at every place of a block under every scale: the weight itself, to the bit.
 void test_every_weight(const Kernels& kernels, Checker& check) {
   check.start("every weight");
@@ -313,6 +375,16 @@ void test_matmul(const Kernels& kernels, Checker& check) {
   check.start("matmul mxfp4 q8, scales far apart");
   q8_case(kernels, check, random, 9, 9, 128, 1, false, 0, 3);
   q8_case(kernels, check, random, 9, 9, 128, 1, false, 1, 240);
+  check.start("matmul dense q8, every small shape");
+  for (int64_t k = 32; k <= 160; k += 32) {
+    dense_q8_case(kernels, check, random, 9, 9, k, k / 32 % 3, k % 64);
+  }
+  for (int64_t k : {480, 512, 992, 1440}) dense_q8_case(kernels, check, random, 30, 5, k, 1, 1);
+  check.start("matmul dense q8, ragged");
+  for (int i = 0; i < 20; i++) {
+    const Ragged c(random, 24);
+    dense_q8_case(kernels, check, random, c.rows, c.tokens, 32 * c.steps, c.slack, c.with_bias);
+  }
   check.start("matmul mxfp4 q8, ragged");
   for (int i = 0; i < 25; i++) {
     const Ragged c(random, 24);

@@ -13,6 +13,7 @@ struct Portable16 {
   static constexpr int kLanes = 16;
   static constexpr int kTileTokens = 6;
   static constexpr int kRowVectors = 2;
+  static constexpr int kTileTokensDenseQ8 = 5;
   static constexpr int kTileTokensQ8 = 6;
   struct F {
     float lane[kLanes];
@@ -166,6 +167,30 @@ struct Portable16 {
       memcpy(&value, sums.byte + 4 * r, sizeof value);
       for (int i = 4 * r; i < 4 * r + 4; i++)
         value += w.byte[i] * static_cast<int8_t>(four.byte[i]);
+      memcpy(sums.byte + 4 * r, &value, sizeof value);
+    }
+    return sums;
+  }
+  static I load_dense(const uint8_t* p, const uint8_t* second) {
+    I v;
+    memcpy(v.byte, p, 32);
+    memcpy(v.byte + 32, second, 32);
+    return v;
+  }
+  static F dense_scales(const uint8_t* p, const uint8_t* second) {
+    uint8_t both[32];
+    memcpy(both, p, 16);
+    memcpy(both + 16, second, 16);
+    return load_bf16(both);
+  }
+  static I dense_start(const float*) { return zero_ints(); }
+  static I dense_dot4(I sums, I w, I four) {
+    for (int r = 0; r < kLanes; r++) {
+      int32_t value;
+      memcpy(&value, sums.byte + 4 * r, sizeof value);
+      for (int i = 4 * r; i < 4 * r + 4; i++) {
+        value += static_cast<int8_t>(w.byte[i]) * static_cast<int8_t>(four.byte[i]);
+      }
       memcpy(sums.byte + 4 * r, &value, sizeof value);
     }
     return sums;

@@ -445,7 +445,9 @@ func (c Config) planned(context.Context) error {
 		switch {
 		case plan != b.Plan():
 			return fmt.Errorf("planned %+v, used %+v", plan, b.Plan())
-		case plan.Weights != b.ckpt.Bytes():
+		case b.Options().Dense == engine.DenseQ8 && plan.Weights >= b.ckpt.Bytes():
+			return fmt.Errorf("weights of %d bytes are planned with dense ones in 8 bits, the checkpoint has %d", plan.Weights, b.ckpt.Bytes())
+		case b.Options().Dense != engine.DenseQ8 && plan.Weights != b.ckpt.Bytes():
 			return fmt.Errorf("weights of %d bytes are planned, the checkpoint has %d", plan.Weights, b.ckpt.Bytes())
 		case plan.KV() != b.Cache().Bytes():
 			return fmt.Errorf("a pool of %d bytes is planned, it has %d", plan.KV(), b.Cache().Bytes())

@@ -46,7 +46,11 @@ const goldenBound = 1e-3 // between a golden logit and exact float32 arithmetic,
 var bounds = map[string]bound{
 	engine.Exact: {maxAbs: goldenBound, klMean: math.Inf(1), klMedian: math.Inf(1), gapLost: math.Inf(1), everyGreedyEquals: true},
 	engine.Int8:  {klMean: 2e-2, klMedian: 2e-3, agree: 0.93, gapLost: 2},
+	int8DenseQ8:  {klMean: 5e-2, klMedian: 5e-3, agree: 0.90, gapLost: 2}, // what a bfloat16 engine may be off by
 }
+
+// int8DenseQ8 is the name of the 8-bit mode with dense weights in 8 bits too.
+const int8DenseQ8 = engine.Int8 + ", dense " + engine.DenseQ8
 
 // measured is what one case gave in one mode.
 type measured struct {

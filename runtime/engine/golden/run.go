@@ -63,8 +63,12 @@ func (o Options) Run(ctx context.Context, dir string, dev engine.Device, modes [
 			if results, err = o.runMode(ctx, mode, ckpt, dev, cases); err != nil {
 				return false, err
 			}
+			if mode == engine.Int8 && o.Engine.Dense == engine.DenseQ8 {
+				mode = int8DenseQ8
+			}
 		}
 		for i := range results {
+			results[i].result.Mode = mode
 			judgeCase(&results[i].result, exact, i)
 			report(results[i].result)
 		}
@@ -83,6 +87,9 @@ func (o Options) runMode(ctx context.Context, mode string, ckpt *models.Checkpoi
 	}
 	options := o.Engine
 	options.Compute, options.MaxRows = mode, chunk
+	if mode == engine.Exact {
+		options.Dense = engine.DenseBF16 // exact judges the golden and the other modes
+	}
 	if options.Pages == 0 {
 		options.Pages = pagesFor(cases, chunk)
 	}

@@ -1,0 +1,80 @@
+// Package q8 keeps 8-bit copies of a checkpoint's dense weights (the projections of attention and the unembedding): half the bytes of bf16, made
+// once and kept in a file of their own.
+//
+// The layout is the kernels': rows go in groups of eight, and a group is, for each block of 32 columns, the eight rows' scales (bf16) and then
+// eight times four bytes of every row,
+//
+//	group = [k/32]{ scales bf16 [8], weights int8 [8][8 rows][4] }
+//
+// so that one vector holds four columns of eight rows and a matrix is read as one stream. Within every eight columns the order is
+// 0 2 4 6 1 3 5 7, which is that of 8-bit activations (and of MXFP4's nibbles). Rows beyond the last are zero.
+//
+// A weight is scale * q with |q| <= 127; the scale is the block's largest magnitude over 127, rounded up to a bf16.
+package q8
+
+import (
+	"encoding/binary"
+	"math"
+	"runtime"
+	"sync"
+)
+
+// Shape of the layout.
+const (
+	GroupRows  = 8
+	BlockSize  = 32
+	blockBytes = GroupRows*2 + GroupRows*BlockSize
+	Suffix     = ".q8" // of the name of a copy, behind the tensor's own
+)
+
+// Groups is how many groups n rows make.
+func Groups(n int) int { return (n + GroupRows - 1) / GroupRows }
+
+// GroupBytes is the size of a group of rows of k columns, k a multiple of 32.
+func GroupBytes(k int) int { return k / BlockSize * blockBytes }
+
+// Quantize writes the copy of a bf16 matrix [n, k] into dst, which has Groups(n) * GroupBytes(k) bytes.
+func Quantize(dst, src []byte, n, k int) {
+	var wait sync.WaitGroup
+	workers := runtime.GOMAXPROCS(0)
+	for i := range workers {
+		first, last := Groups(n)*i/workers, Groups(n)*(i+1)/workers
+		wait.Go(func() {
+			for g := first; g < last; g++ {
+				group(dst[g*GroupBytes(k):(g+1)*GroupBytes(k)], src[2*g*GroupRows*k:], min(GroupRows, n-g*GroupRows), k)
+			}
+		})
+	}
+	wait.Wait()
+}
+
+// place is where column i of eight stands.
+var place = [8]int{0, 4, 1, 5, 2, 6, 3, 7}
+
+// group writes one group; src begins with its first row.
+func group(dst, src []byte, rows, k int) {
+	clear(dst)
+	for b := range k / BlockSize {
+		block := dst[b*blockBytes : (b+1)*blockBytes]
+		for r := range rows {
+			from := src[2*(r*k+b*BlockSize):]
+			var values [BlockSize]float32
+			var largest float32
+			for i := range values {
+				values[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(from[2*i:])) << 16)
+				largest = max(largest, values[i], -values[i])
+			}
+			scale := (math.Float32bits(largest/127) + 0xffff) >> 16 // up: no value may exceed 127 scales
+			size := math.Float32frombits(scale << 16)
+			if size < 1.17549435e-38 { // no normal reciprocal: the block counts as zero
+				continue
+			}
+			binary.LittleEndian.PutUint16(block[2*r:], uint16(scale))
+			for i, v := range values {
+				at := i/8*8 + place[i%8]
+				q := math.RoundToEven(float64(v / size))
+				block[2*GroupRows+at/4*4*GroupRows+4*r+at%4] = byte(int8(max(-127, min(127, q))))
+			}
+		}
+	}
+}

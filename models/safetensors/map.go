@@ -1,0 +1,23 @@
+package safetensors
+
+import (
+	"fmt"
+	"os"
+)
+
+// Map maps the file at path, which must have exactly size bytes, read-only; unmap ends it.
+func Map(path string, size int64) (data []byte, unmap func() error, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close() // a mapping outlives its descriptor
+	stat, err := f.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	if stat.Size() != size || size <= 0 || size > int64(^uint(0)>>1) {
+		return nil, nil, fmt.Errorf("%s has %d bytes, not %d: remove it and it is made anew", path, stat.Size(), size)
+	}
+	return mapFile(f, int(size))
+}
