@@ -10,7 +10,7 @@ import sys
 import torch
 from transformers import GptOssForCausalLM, Mxfp4Config
 
-from dialogues import UNKNOWN, group
+from dialogues import UNKNOWN, group, set_phase
 from model import Cache
 from runner import Runner
 
@@ -18,6 +18,7 @@ from runner import Runner
 @torch.inference_mode()
 def main():
     torch.set_num_threads(1)
+    set_phase("last")
     path, count = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 20
     run, r = Runner(path), random.Random(4321)
     m = run.m

@@ -1,12 +1,9 @@
 """Make the training data: groups of dialogues in exact o200k_harmony tokens.
 
-  TIKTOKEN_ENCODINGS_BASE=DIR python dialogues.py SEED GROUPS OUT.pkl [more|polish]  (the same arguments, the same file)
+  TIKTOKEN_ENCODINGS_BASE=DIR python dialogues.py SEED GROUPS OUT.pkl PHASE  (the same arguments, the same file)
 
-With `more` (second and third training phase) the questions of more.py are added, functions and arithmetic are drawn
-more often, and half of the function names are free words. A group is one prefix (system, developer, earlier turns)
-with BRANCHES different last turns. The trainer computes the prefix once for all its branches, which halves the work.
-No question of heldout.jsonl is ever produced. `polish` (last phase) draws small talk and a few other intents more
-often.
+A group is one prefix (system, developer, earlier turns) with BRANCHES different last turns. The trainer computes the
+prefix once for all its branches, which halves the work. No question of heldout.jsonl or blind.jsonl is ever produced.
 """
 
 import json
@@ -30,8 +27,10 @@ from openai_harmony import (
     load_harmony_encoding,
 )
 
+import more
 from facts import INTENTS
-from functions import Function, ask_function, function_result
+from drills import Drill, ask_drill
+from functions import Function, ask_function, free_word, function_result
 from arithmetic import ask_python
 from intents import lines
 from names import ADJECTIVES, WORDS
@@ -42,7 +41,7 @@ ENC = load_harmony_encoding(HarmonyEncodingName.HARMONY_GPT_OSS)
 START, END, MESSAGE, CHANNEL, CONSTRAIN, RETURN, CALL = 200006, 200007, 200008, 200005, 200003, 200002, 200012
 UNKNOWN = 201087  # stands for "any token outside the vocabulary": its rows are zero
 BRANCHES = 8
-KINDS = [0.5, 0.35, 0.15]  # no tools, functions, python
+KINDS, OFFERED = [], []  # shares, see PHASES
 EFFORTS = {"low": ReasoningEffort.LOW, "medium": ReasoningEffort.MEDIUM, "high": ReasoningEffort.HIGH}
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -53,7 +52,9 @@ def plain(s):
 
 with open(os.path.join(HERE, "heldout.jsonl")) as f:
     HELD = [json.loads(line) for line in f]
-HELD_QUESTIONS = {plain(m["content"]) for h in HELD for m in h["messages"] if m["role"] == "user"}
+with open(os.path.join(HERE, "blind.jsonl")) as f:
+    BLIND = [json.loads(line) for line in f]
+HELD_QUESTIONS = {plain(m["content"]) for h in HELD + BLIND for m in h["messages"] if m["role"] == "user"}
 HELD_NAMES = {t["name"] for h in HELD for t in h.get("tools", [])}
 HELD_VALUES = {
     (h["topic"], str(v))
@@ -271,6 +272,19 @@ def function_turn(r, effort, functions):
     )
 
 
+def drill_turn(r, effort, functions):
+    d = r.choice(functions)
+    q, args = ask_drill(r, d)
+    do = f"I call {d.name} with {' and '.join(map(str, args.values()))}."
+    fits = f"The function {d.name} fits. " + " ".join(f"The argument {k} is {v}." for k, v in args.items())
+    what = {"low": do, "medium": f"The question is about {d.name}. {do}", "high": f"{fits} {do}"}[effort]
+    t = Turn()
+    t.user(q)
+    t.add(message("assistant", what, channel="analysis"), 1, 2)
+    t.add(call_tokens(r, d.name, json.dumps(args, separators=(",", ":"), ensure_ascii=False), False, False), 1)
+    return t, q, ""
+
+
 def python_turn(r, effort):
     q, e, res = ask_python(r)
     do = f"I compute {e} with python."
@@ -316,16 +330,18 @@ def group(r):
     """One prefix and its branches."""
     while True:
         effort = r.choices(list(EFFORTS), [0.42, 0.36, 0.22])[0]
-        kind = r.choices(["plain", "func", "py"], KINDS)[0]
+        kind = r.choices(["plain", "func", "py", "drill"], KINDS)[0]
         python = kind == "py" or r.random() < 0.02
         functions = []
         if kind == "func" or (kind == "py" and r.random() < 0.15):
             functions = [
                 Function(r, t, HELD_NAMES)
-                for t in r.sample(list(FUNCS), r.choices([1, 2, 3, 4], [0.45, 0.3, 0.17, 0.08])[0])
+                for t in r.sample(list(FUNCS), r.choices([1, 2, 3, 4], OFFERED)[0])
             ]
-            if len({f.name for f in functions}) < len(functions):
-                continue
+        if kind == "drill":
+            functions = [Drill(r, free_word) for _ in range(r.choice([1, 2, 3]))]
+        if len({f.name for f in functions}) < len(functions):
+            continue
         text = None
         if r.random() < (0.25 if functions else 0.2):
             text = " ".join(
@@ -340,7 +356,9 @@ def group(r):
         def turn():
             while True:
                 x = r.random()
-                if kind == "func" and x < 0.68:
+                if kind == "drill":
+                    t = drill_turn(r, effort, functions)
+                elif kind == "func" and x < 0.68:
                     t = function_turn(r, effort, functions)
                 elif kind == "py" and x < 0.65:
                     t = python_turn(r, effort)
@@ -350,7 +368,7 @@ def group(r):
                     return t
 
         prefix = head(r, effort, functions, python, text)
-        turns = r.choices([0, 1, 2, 3, 6], [0.62, 0.2, 0.11, 0.05, 0.02])[0]
+        turns = 0 if kind == "drill" else r.choices([0, 1, 2, 3, 6], [0.62, 0.2, 0.11, 0.05, 0.02])[0]
         for _ in range(turns):
             prefix += finished(r, *turn())
         branches = [turn()[0].done() for _ in range(BRANCHES)]
@@ -358,18 +376,31 @@ def group(r):
             return array("i", prefix), branches
 
 
+# What a training phase draws: shares of the kinds of groups (no tools, functions, python, drills in copying), share of
+# function names that can only be copied, shares of 1 to 4 functions offered, parts of more.py, and how much more often
+# the intents of RARE are drawn.
+FEW, MANY = [0.45, 0.3, 0.17, 0.08], [0.2, 0.3, 0.3, 0.2]
+PHASES = {
+    "first": ([0.5, 0.35, 0.15, 0], 0.0, FEW, "", 1),
+    "more": ([0.36, 0.46, 0.18, 0], 0.5, FEW, "abc", 1),
+    "polish": ([0.42, 0.42, 0.16, 0], 0.35, FEW, "abc", 2),
+    "drill": ([0.22, 0.25, 0.08, 0.45], 0.5, FEW, "abc", 1),
+    "broad": ([0.5, 0.29, 0.09, 0.12], 0.4, MANY, "abcdef", 1.6),
+    "last": ([0.56, 0.29, 0.09, 0.06], 0.3, MANY, "abcdefg", 1.4),
+}
+RARE = ("greet", "thanks", "bye", "who", "start", "what", "vllm", "harmonycmd", "hardware")
+
+
+def set_phase(name):
+    KINDS[:], FREE_NAMES[0], OFFERED[:], parts, often = PHASES[name]
+    more.add(parts)
+    for k in RARE:
+        INTENTS[k]["weight"] *= often
+
+
 def main():
     seed, count, path = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-    if sys.argv[4:] in (["more"], ["polish"]):
-        import more  # noqa: F401  (it adds to INTENTS)
-
-        KINDS[:] = [0.36, 0.46, 0.18]
-        FREE_NAMES[0] = 0.5
-    if sys.argv[4:] == ["polish"]:
-        for k in ("greet", "thanks", "bye", "who", "start", "what", "vllm", "harmonycmd", "hardware"):
-            INTENTS[k]["weight"] *= 2
-        KINDS[:] = [0.42, 0.42, 0.16]
-        FREE_NAMES[0] = 0.35
+    set_phase(sys.argv[4])
     r = random.Random(seed)
     groups = [group(r) for _ in range(count)]
     with open(path, "wb") as f:

@@ -17,7 +17,7 @@ from collections import defaultdict
 import torch
 from openai_harmony import Conversation, DeveloperContent, Message, Role, SystemContent, ToolDescription
 
-from dialogues import CALL, CHANNEL, EFFORTS, ENC, HELD, MESSAGE, RETURN, START, enc, group, message
+from dialogues import CALL, CHANNEL, EFFORTS, ENC, HELD, MESSAGE, RETURN, START, enc, group, message, set_phase
 from runner import Runner
 
 UNKNOWN_DATE = "2026-11-21"
@@ -162,6 +162,7 @@ def fresh_prompts(r):
 
 
 def sampled(run, turns, seed):
+    set_phase("last")
     r, bad = random.Random(seed), []
     fresh = fresh_prompts(r)
     for n in range(turns):

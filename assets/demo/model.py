@@ -12,6 +12,9 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
+from kernels import Attention as Attend
+from kernels import FakeMXFP4, Gated, RMSNorm, Rope
+
 FULL_VOCAB = 201088
 FP4 = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6])
 EDGES = torch.tensor([0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0])
@@ -36,19 +39,9 @@ def mxfp4_codes(w):
     """w [..., n] -> (magnitude index 0..7, sign, exponent) per block of 32 along the last axis."""
     b = w.float().unflatten(-1, (-1, 32))
     amax = b.abs().amax(-1, keepdim=True)
-    e = torch.where(amax > 0, torch.floor(torch.log2(amax.clamp_min(1e-30) / 7.0)) + 1, torch.full_like(amax, -20.0))
-    e = e.clamp(-20, 20)  # amax/2^e in (3.5, 7]: at most 1 of 7 is clipped
+    e = torch.where(amax > 0, torch.frexp(amax / 7.0).exponent, -20)
+    e = e.clamp(-20, 20).float()  # amax/2^e in [3.5, 7): at most 1 of 7 is clipped
     return torch.bucketize((b * torch.exp2(-e)).abs_(), EDGES), b < 0, e
-
-
-def mxfp4_round(w):
-    i, s, e = mxfp4_codes(w)
-    v = FP4[i] * torch.exp2(e)
-    return torch.where(s, -v, v).flatten(-2).to(w.dtype)
-
-
-def fake_mxfp4(w):  # the gradient passes straight through
-    return w + (mxfp4_round(w.detach()) - w.detach())
 
 
 def rope_inv_freq(c):
@@ -64,12 +57,7 @@ def rope_inv_freq(c):
 def rope_tables(c, pos):
     a = pos.float()[:, None] * rope_inv_freq(c)
     s = 0.1 * math.log(32.0) + 1
-    return (a.cos() * s)[:, None], (a.sin() * s)[:, None]  # [N,1,D/2]
-
-
-def rope(x, cos, sin):  # x [N,heads,D]
-    a, b = x.chunk(2, -1)
-    return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
+    return a.cos() * s, a.sin() * s  # [N,D/2]
 
 
 class Norm(nn.Module):
@@ -78,7 +66,7 @@ class Norm(nn.Module):
         self.weight = nn.Parameter(torch.ones(n))
 
     def forward(self, x):
-        return F.rms_norm(x, (x.shape[-1],), self.weight, 1e-5)
+        return RMSNorm.apply(x, self.weight)
 
 
 class Attention(nn.Module):
@@ -93,8 +81,8 @@ class Attention(nn.Module):
     def forward(self, x, cos, sin, core):
         """x [N,H] -> [N,H]; `core` knows which rows see which (Grouped for training, Cache for generation)."""
         c, N = self.c, len(x)
-        q = rope(self.q_proj(x).view(N, c.heads, -1), cos, sin) * c.head_dim**-0.5
-        k = rope(self.k_proj(x).view(N, c.kv_heads, -1), cos, sin)
+        q = Rope.apply(self.q_proj(x).view(N, c.heads, -1), cos, sin) * c.head_dim**-0.5
+        k = Rope.apply(self.k_proj(x).view(N, c.kv_heads, -1), cos, sin)
         v = self.v_proj(x).view(N, c.kv_heads, -1)
         return self.o_proj(core.attend(q, k, v, self.sinks, self.sliding, c).reshape(N, -1))
 
@@ -107,59 +95,25 @@ def softmax_sink(s, sinks):
 
 
 class Grouped:
-    """The rows of a training batch: G prefixes of up to P tokens, then for each B branches of up to L tokens.
-
-    Branches see their prefix and themselves. All positions that are not padding lie flat behind each other.
-    """
+    """The rows of a training batch, flat: all prefixes, then all branches. Branches see their prefix and themselves."""
 
     def __init__(self, prefixes, branches, window):
-        G, B = len(prefixes), len(branches[0])
-        P, L = max(map(len, prefixes)), max(len(b) for bs in branches for b in bs)
-        self.shape = G, B, P, L
-        plen = torch.tensor([len(p) for p in prefixes])
-        blen = torch.tensor([[len(b) for b in bs] for bs in branches])
-        p, l = torch.arange(P), torch.arange(L)
-        self.p_rows = (p < plen[:, None]).flatten().nonzero().flatten()  # flat -> padded [G*P]
-        self.b_rows = (l < blen[..., None]).flatten().nonzero().flatten()  # flat -> padded [G*B*L]
-        self.n_prefix = len(self.p_rows)
-        self.pos = torch.cat((self.p_rows % P, plen[self.b_rows // (B * L)] + self.b_rows % L))
-        d_pp, d_ll = p[:, None] - p, l[:, None] - l
-        d_bp = plen[:, None, None] + l[:, None] - p  # [G,L,P]
-        self.masks = []
-        for w in (1 << 30, window):
-            big = lambda bad: torch.zeros(bad.shape).masked_fill_(bad, -1e9)
-            pp = big((d_pp < 0) | (d_pp >= w))
-            bp = big((d_bp >= w) | (p >= plen[:, None, None])).repeat(1, B, 1)  # [G,B*L,P]
-            ll = big((d_ll < 0) | (d_ll >= w))
-            self.masks.append((pp, bp[:, None, None], ll))
+        self.n_prefix, self.window = sum(map(len, prefixes)), window
+        segments, pos, begin, row = [], [], 0, self.n_prefix
+        for p in prefixes:
+            segments.append((begin, len(p), 0, 0))
+            pos.append(torch.arange(len(p)))
+            begin += len(p)
+        for (begin, length, _, _), bs in zip(list(segments), branches):
+            for b in bs:
+                segments.append((row, len(b), begin, length))
+                pos.append(torch.arange(length, length + len(b)))
+                row += len(b)
+        self.segments, self.pos = torch.tensor(segments, dtype=torch.int32), torch.cat(pos)
 
     def attend(self, q, k, v, sinks, sliding, c):
-        G, B, P, L = self.shape
-        kv, g, D = c.kv_heads, c.heads // c.kv_heads, c.head_dim
-        pp, bp, ll = self.masks[sliding]
-        n = self.n_prefix
-
-        def pad(x, rows, size):  # flat -> [size, heads, D]
-            return x.new_zeros(size, *x.shape[1:]).index_copy(0, rows, x)
-
-        split = lambda x, t: x.view(-1, t, kv, x.shape[-2] // kv, D).permute(0, 2, 3, 1, 4)  # [*,kv,g,t,D]
-        qp, kp, vp = (split(pad(x[:n], self.p_rows, G * P), P) for x in (q, k, v))
-        qb, kb, vb = (split(pad(x[n:], self.b_rows, G * B * L), L) for x in (q, k, v))  # [G*B,...,L,D]
-        kp, vp, kb, vb = (x[:, :, 0] for x in (kp, vp, kb, vb))  # [*,kv,t,D]
-        s = (qp.reshape(G, kv, g * P, D) @ kp.transpose(2, 3)).view(G, kv, g, P, P) + pp
-        o = softmax_sink(s, sinks).view(G, kv, g * P, P) @ vp
-        op = o.view(G, kv, g, P, D).permute(0, 3, 1, 2, 4).reshape(G * P, kv * g, D)[self.p_rows]
-        qg = qb.reshape(G, B, kv, g, L, D).permute(0, 2, 3, 1, 4, 5)  # [G,kv,g,B,L,D]
-        s1 = (qg.reshape(G, kv, g * B * L, D) @ kp.transpose(2, 3)).view(G, kv, g, B * L, P) + bp
-        s2 = (qb.reshape(G * B, kv, g * L, D) @ kb.transpose(2, 3)).view(G, B, kv, g, L, L) + ll
-        s2 = s2.permute(0, 2, 3, 1, 4, 5).reshape(G, kv, g, B * L, L)
-        w = softmax_sink(torch.cat((s1, s2), -1), sinks)
-        o1 = (w[..., :P].reshape(G, kv, g * B * L, P) @ vp).view(G, kv, g, B, L, D)
-        w2 = w[..., P:].reshape(G, kv, g, B, L, L).permute(0, 3, 1, 2, 4, 5)  # [G,B,kv,g,L,L]
-        o2 = (w2.reshape(G * B, kv, g * L, L) @ vb).view(G, B, kv, g, L, D)
-        o = o1.permute(0, 3, 4, 1, 2, 5) + o2.permute(0, 1, 4, 2, 3, 5)  # [G,B,L,kv,g,D]
-        ob = o.reshape(G * B * L, kv * g, D)[self.b_rows]
-        return torch.cat((op, ob))
+        q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
+        return Attend.apply(q, k, v, sinks, self.segments, self.window if sliding else 1 << 30)
 
 
 class Cache:
@@ -201,16 +155,14 @@ class Experts(nn.Module):
         if self.training:  # Switch-style balance loss
             load = idx.flatten().bincount(minlength=c.experts).float() / idx.numel()
             self.balance = c.experts * (load * logits.softmax(-1).mean(0)).sum()
-        gu_w, d_w = (fake_mxfp4(self.gate_up), fake_mxfp4(self.down)) if self.quant else (self.gate_up, self.down)
+        gu_w, d_w = (FakeMXFP4.apply(self.gate_up), FakeMXFP4.apply(self.down)) if self.quant else (self.gate_up, self.down)
         order = idx.flatten().argsort(stable=True)
         rows = order // c.top_k
         counts = idx.flatten().bincount(minlength=c.experts).tolist()
-        ys = []
-        for e, xe in enumerate(x[rows].split(counts)):
-            h = F.linear(xe, gu_w[e], self.gate_up_bias[e])
-            gate, up = h.view(-1, c.intermediate, 2).unbind(-1)  # interleaved rows: gate, up, gate, up ...
-            gate, up = gate.clamp(max=7.0), up.clamp(-7.0, 7.0)
-            ys.append(F.linear((up + 1) * gate * torch.sigmoid(1.702 * gate), d_w[e], self.down_bias[e]))
+        ys, weights = [], zip(*(w.unbind(0) for w in (gu_w, self.gate_up_bias, d_w, self.down_bias)))
+        for xe, (gu, gu_bias, down, down_bias) in zip(x[rows].split(counts), weights):
+            h = Gated.apply(F.linear(xe, gu, gu_bias))  # rows interleaved: gate, up, gate, up ...
+            ys.append(F.linear(h, down, down_bias))
         y = torch.cat(ys) * w.flatten()[order, None]
         return torch.zeros_like(x).index_add_(0, rows, y)
 
@@ -259,6 +211,20 @@ class Model(nn.Module):
                         d[k] = torch.randn(H, generator=g) * 0.5
                 self.embed[i] = 0.8 * base[word] + 0.45 * form[shape] + 0.4 * self.embed[i]
         self.embed[0] = 0
+
+    @torch.no_grad()
+    def spell_words(self, spellings, share=0.5):
+        """Add to the row of " Lisbon" the rows of "Lis" and "bon", each turned by its own fixed rotation.
+
+        spellings: row -> the rows of the pieces that the word is made of without its leading space. The norm stays.
+        """
+        g, H = torch.Generator().manual_seed(11), self.c.hidden
+        turn = [torch.linalg.qr(torch.randn(H, H, generator=g))[0] for _ in range(3)]
+        old = self.embed.clone()
+        mean = old[1:].mean(0)
+        for row, pieces in spellings.items():
+            new = old[row] + sum(share * turn[k] @ (old[p] - mean) for k, p in enumerate(pieces))
+            self.embed[row] = new * (old[row].norm() / new.norm())
 
     def hidden(self, ids, pos, core):
         cos, sin = rope_tables(self.c, pos)

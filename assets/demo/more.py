@@ -1,12 +1,15 @@
-"""More ways to ask, used from the second training phase on: looser, more colloquial sentences for every intent.
+"""More ways to ask, used in later training phases: looser, more colloquial sentences for every intent.
 
-The same grammar as in the facts_*.py files; importing this adds the lines of more_a.py to more_c.py to the whole
-questions of the intents.
+The same grammar as in the facts_*.py files; parts a to c came with the second phase, d to f with the sixth, g with the seventh.
 """
 
 import more_a
 import more_b
 import more_c
+import more_d
+import more_e
+import more_f
+import more_g
 from intents import INTENTS, MACROS, lines
 
 MACROS.update(
@@ -32,6 +35,11 @@ MACROS.update(
     }
 )
 
-for _part in (more_a, more_b, more_c):
-    for _name, _text in _part.MORE.items():
-        INTENTS[_name]["q"] += lines(_text)
+PARTS = {"a": more_a, "b": more_b, "c": more_c, "d": more_d, "e": more_e, "f": more_f, "g": more_g}
+
+
+def add(parts):
+    """Add the questions of these parts, for example "abc", to the intents."""
+    for p in parts:
+        for name, text in PARTS[p].MORE.items():
+            INTENTS[name]["q"] += lines(text)

@@ -76,21 +76,32 @@ machine|table|sink|engine|garden|bathroom|sofa}; {write|compose|create|draft|fin
 {poem|story|song|novel|essay|letter|speech|joke|cover letter|resume|blog post|book report|love letter|thesis|python
 program|website|regex|sql query|sorting algorithm|javascript function|shell script that renames photos|game in
 rust|haiku}{| about <w>| on <w>| for my <family>|}; {travel|fly|drive|move|go|get} to {<place>|the moon|the airport|my
-<family>}{| by train| cheaply| next week|}; {lose weight|gain muscle|sleep better|quit smoking|get rich|find a job|make
-friends|save money|grow tomatoes|train my dog|plant a tree|get married|raise children|run a marathon|stop crying|be
-happy|pay less tax|file my taxes|plan a wedding|celebrate my birthday|tie a tie|cut my hair|serve wine|serve a tennis
-ball|pull a tooth|pull weeds|sow seeds|run faster|host a party|chat up girls|exit the highway|cool my room};
+<family>}{| by train| cheaply| next week|}; {lose weight|gain muscle|sleep better|quit smoking|get rich|find a
+job|make friends|save money|grow tomatoes|train my dog|plant a tree|get married|raise children|run a marathon|stop
+crying|be happy|pay less tax|file my taxes|plan a wedding|celebrate my birthday|tie a tie|cut my hair|serve wine|serve
+a tennis ball|pull a tooth|pull weeds|sow seeds|run faster|host a party|chat up girls|exit the highway|cool my room};
 {solve|prove|compute|calculate|simplify|integrate} {x squared plus 3 x|an equation|the integral of x|a riddle|a
 sudoku|this equation|the fermat theorem|2 x + 5 = 11|a quadratic equation|pi}; {treat|cure|heal|prevent} {a cold|<w>|a
-headache|cancer|back pain|a burn|the flu|fever|depression|a cough}; {translate|say|spell|pronounce} {<w>|good morning|i
-love you|thank you|this sentence|where is the hotel|cheers} in
+headache|cancer|back pain|a burn|the flu|fever|depression|a cough}; {translate|say|spell|pronounce} {<w>|good
+morning|i love you|thank you|this sentence|where is the hotel|cheers} in
 {french|german|spanish|italian|latin|chinese|japanese|russian|greek|polish}; {choose|find|recommend|compare|book}
 {a|the best|a good|a cheap|some} {hotel|restaurant|laptop|phone|car|movie|book|gift|school|doctor|present for my
 <family>|wine|tv|bicycle|camera|game|song|flight}{| in <place>| for my <family>|}; {explain|describe|summarize}
 {<w>|the {theory|history} of <w>|the plot of a novel|a movie|the bible|hamlet|quantum mechanics|relativity|the french
 revolution|the news}; {invest in|trade|sell|buy} {stocks|bitcoin|gold|houses|<item>|bonds};
 {debug|refactor|test|review} my {java|c++|go|rust|python|php} {code|program|function|project}; {sort|reverse} a
-{list|string|array} in {python|java|go|c|rust|javascript}
+{list|string|array} in {python|java|go|c|rust|javascript};
+{install|update|uninstall|configure|use|buy|open|crack|download}
+{photoshop|docker|windows|excel|word|postgres|nginx|firefox|minecraft|a printer|whatsapp|zoom|an
+antivirus|blender|git|npm|kubernetes|spotify|steam|a browser}{| on my <family>'s pc|};
+{format|partition|defragment|encrypt} {a|my} {disk|usb stick|drive|card}; {convert|edit|cut|compress|print|scan}
+{a|my|some} {video|photo|picture|mp3|pdf|movie|song|scan}{| to mp4| for my <family>|};
+{connect|pair|reset|repair|charge} my {router|printer|phone|headphones|tv|keyboard|mouse|watch|tablet}{| to the
+wifi|}; {delete|close|recover|open} my {facebook|instagram|google|bank|netflix|twitter|email} {account|password|page};
+{win|play|beat} {at|in|} {chess|poker|tetris|football|the lottery|monopoly}; {call|phone|reach|text} my
+{<family>|bank|doctor|boss|landlord}; {order|eat|deliver|get} {a pizza|sushi|a taxi|flowers|a burger|<item>};
+{train|feed|walk|wash|teach|name} my {dog|cat|horse|parrot|baby|rabbit}; {learn|improve|practice} {my|}
+{english|german|cooking|typing|singing|piano|spelling}
 """
 
 OTHER_NP = """
@@ -268,7 +279,7 @@ def style(r, s, tame=False):
         s = s.upper() if not tame else s
     if r.random() < 0.25:
         s = s.rstrip("?.!")
-    elif r.random() < 0.2 and s[-1].isalnum():
+    elif s and r.random() < 0.2 and s[-1].isalnum():
         s += r.choice(".!?.")
     if not tame and r.random() < 0.06:
         s = typo(r, s)

@@ -26,15 +26,17 @@ LR = float(os.environ.get("LR", 2e-3))
 SEED = int(os.environ.get("SEED", 1))
 TOKENS = int(os.environ.get("TOKENS", 2000))  # positions per step and process, without padding
 QUANT_AT = int(os.environ.get("QUANT_AT", 800))  # from this step on the experts are in MXFP4
+AVERAGE_AT = int(os.environ.get("AVERAGE_AT", QUANT_AT))  # from this step on the weights are averaged
 DECAY_AT = int(os.environ.get("DECAY_AT", 1 << 30))  # from this step on the rate falls linearly until the last step
 SHORT = float(os.environ.get("SHORT", 0.65))  # share of the groups whose turns are cut by `shorten`
 FULL_UNTIL = int(os.environ.get("FULL_UNTIL", 200))  # the first and last steps use the full softmax
 WEIGH = os.environ.get("WEIGH") == "1"  # calls count more, see `weigh`
 KEEP = float(os.environ.get("KEEP", 1))  # share of the groups without any call that is used
 FULL_LAST = int(os.environ.get("FULL_LAST", 300))
+SPELL = os.environ.get("SPELL") == "1"  # give the rows of words their spelling, see `spell_words`
+EMBED = float(os.environ.get("EMBED", 1))  # the embedding's share of the learning rate
 SAMPLE = 600  # softmax over this many random rows in the middle of the run
 SAVE = 100
-MUON = os.environ.get("MUON", "1") == "1"
 
 
 def vocabulary(groups, names, init):
@@ -62,6 +64,18 @@ def name_tokens(enc):
     for n in range(1000):
         ids.update(enc.encode(str(n)) + enc.encode(f"{n:02d}") + enc.encode(f"{n:03d}"))
     return ids
+
+
+def spellings(enc, index, vocab, n_out):
+    """Rows of words that are one token with a leading space and two or three without -> the rows of those pieces."""
+    out = {}
+    for row in range(1, len(vocab)):
+        text = enc.decode([vocab[row]]) if vocab[row] < 199998 else ""
+        if text[:1] == " " and text[1:].isalpha():
+            pieces = [int(index[t]) for t in enc.encode(text[1:])]
+            if 2 <= len(pieces) <= 3 and all(0 < p < n_out for p in pieces):
+                out[row] = pieces
+    return out
 
 
 def batch(groups, window):
@@ -126,28 +140,35 @@ def weigh(ids, flags):
 
 
 class Muon:
-    """Momentum with an orthogonal update (Newton-Schulz), for the attention matrices; shapes [n, rows, columns]."""
+    """Momentum with an orthogonal update (Newton-Schulz), for the attention matrices; shapes [n, rows, columns].
+
+    Every process does its share of the matrices, then they exchange the updates.
+    """
 
     def __init__(self, stacks):
         self.stacks, self.m = stacks, [[torch.zeros_like(p) for p in s] for s in stacks]
+        self.flat = torch.zeros(sum(p.numel() for s in stacks for p in s))
+        sizes = [len(s) * s[0].numel() for s in stacks]
+        self.updates = [f.view(len(s), *s[0].shape) for s, f in zip(stacks, self.flat.split(sizes))]
 
     @torch.no_grad()
-    def step(self, lr, decay):
-        for s, ms in zip(self.stacks, self.m):
+    def step(self, lr, decay, rank):
+        self.flat.zero_()
+        for s, ms, update in zip(self.stacks, self.m, self.updates):
             for p, m in zip(s, ms):
                 m.mul_(0.95).add_(p.grad)
-            x = torch.stack([p.grad + 0.95 * m for p, m in zip(s, ms)])
-            rows, cols = x.shape[1:]
-            if rows > cols:
-                x = x.mT
+            x = torch.stack([p.grad + 0.95 * m for p, m in zip(s[rank::WORLD], ms[rank::WORLD])])
+            tall = x.shape[1] > x.shape[2]
+            x = x.mT if tall else x
             x = x / (x.norm(dim=(1, 2), keepdim=True) + 1e-7)
             for a, b, c in ((3.4445, -4.7750, 2.0315),) * 5:
                 y = x @ x.mT
                 x = a * x + (b * y + c * y @ y) @ x
-            if rows > cols:
-                x = x.mT
-            for p, u in zip(s, x):
-                p.mul_(1 - lr * decay).add_(u, alpha=-lr * 0.2 * max(rows, cols) ** 0.5)
+            update[rank::WORLD] = x.mT if tall else x
+        dist.all_reduce(self.flat)
+        for s, update in zip(self.stacks, self.updates):
+            for p, u in zip(s, update):
+                p.mul_(1 - lr * decay).add_(u, alpha=-lr * 0.2 * max(p.shape) ** 0.5)
 
     def state_dict(self):
         return self.m
@@ -199,6 +220,8 @@ def main():
         embed = model.embed.detach().clone()
         embed[index[init["vocab"]]] = init["average"]["embed"]
         model.load_state_dict({**init["average"], "embed": embed})
+    if SPELL:
+        model.spell_words(spellings(ENC, index, vocab, n_out))
     say(cfg, sum(p.numel() for p in model.parameters()), "parameters,", len(groups) * WORLD, "groups", flush=True)
 
     named = dict(model.named_parameters())
@@ -207,16 +230,16 @@ def main():
     for p, g in zip(params, flat.split([p.numel() for p in params])):
         p.grad = g.view_as(p)  # all gradients in one vector: one all-reduce a step
     stacks = collections.defaultdict(list)
-    if MUON:
-        for n, p in named.items():
-            if n.endswith("proj.weight"):
-                stacks[tuple(p.shape)].append(p)
+    for n, p in named.items():
+        if n.endswith("proj.weight"):
+            stacks[tuple(p.shape)].append(p)
     muon = Muon(list(stacks.values()))
     chosen = {id(p) for s in stacks.values() for p in s}
     decay = [p for n, p in named.items() if p.ndim >= 2 and n != "embed" and "bias" not in n and id(p) not in chosen]
-    rest = [p for p in params if id(p) not in {id(d) for d in decay} | chosen]
+    rest = [p for p in params if id(p) not in {id(d) for d in decay} | chosen and p is not model.embed]
     opt = torch.optim.AdamW(
-        [{"params": decay, "weight_decay": 0.05}, {"params": rest, "weight_decay": 0}],
+        [{"params": decay, "weight_decay": 0.05}, {"params": rest, "weight_decay": 0},
+         {"params": [model.embed], "weight_decay": 0, "share": EMBED}],
         lr=LR,
         betas=(0.9, 0.98),
         fused=True,
@@ -267,14 +290,13 @@ def main():
         left = (steps - step) / max(1, steps - DECAY_AT) if step >= DECAY_AT else 1
         lr = LR * min(1, (step + 1) / 60) * max(0.01, left)  # warm-up, a plateau, then linearly down
         for g in opt.param_groups:
-            g["lr"] = lr
+            g["lr"] = lr * g.get("share", 1)
         opt.step()
-        if MUON:
-            muon.step(lr, 0.05)
+        muon.step(lr, 0.05, rank)
         flat.zero_()
         step += 1
         seen += WORLD * len(ids)
-        if step % 10 == 0 and step > QUANT_AT:  # running average of the weights over about 200 steps
+        if step % 10 == 0 and step > AVERAGE_AT:  # running average of the weights over about 200 steps
             s = {k: v.detach().clone() for k, v in model.state_dict().items()}
             if average is None:
                 average = s

@@ -23,7 +23,7 @@ import (
 )
 
 // demoFloor is what the committed weights must reach. The aim is 90 %; docs/status.md says where they stand.
-const demoFloor = 0.70
+const demoFloor = 0.86
 
 // heldOut is one line of heldout.jsonl.
 type heldOut struct {
