@@ -335,8 +335,7 @@ def group(r):
         functions = []
         if kind == "func" or (kind == "py" and r.random() < 0.15):
             functions = [
-                Function(r, t, HELD_NAMES)
-                for t in r.sample(list(FUNCS), r.choices([1, 2, 3, 4], OFFERED)[0])
+                Function(r, t, HELD_NAMES) for t in r.sample(list(FUNCS), r.choices([1, 2, 3, 4], OFFERED)[0])
             ]
         if kind == "drill":
             functions = [Drill(r, free_word) for _ in range(r.choice([1, 2, 3]))]

@@ -1,8 +1,9 @@
-// Attention, rotary embedding, norm, the experts' activation and MXFP4 rounding for training on a CPU, float32, one thread.
-// PyTorch's own operators spend most of a step on padding, masks and copies; these walk the exact rows of every
-// prefix and branch, skip what the window hides, and keep the weights for the backward pass.
+// Attention, rotary embedding, norm, the experts' activation and MXFP4 rounding for training on a
+// CPU, float32, one thread. PyTorch's own operators spend most of a step on padding, masks and
+// copies; these walk the exact rows of every prefix and branch, skip what the window hides, and
+// keep the weights for the backward pass.
 //
-//   g++ -O3 -march=native -ffast-math -shared -fPIC kernels.cpp -o libkernels.so     (kernels.py does this)
+// kernels.py builds it: g++ -O3 -march=native -ffast-math -shared -fPIC kernels.cpp -o libkernels.so
 
 #include <algorithm>
 #include <cmath>
@@ -18,7 +19,8 @@ using vec = float __attribute__((vector_size(32), aligned(4), may_alias));
 int padded(int n) { return (n + 15) & ~15; }
 
 template <int R>
-void tile(int k, const float* a, long ar, long ak, const float* b, long ldb, float* c, long ldc, bool add) {
+void tile(int k, const float* a, long ar, long ak, const float* b, long ldb, float* c, long ldc,
+          bool add) {
   vec x[R][2];
   for (int r = 0; r < R; r++)
     for (int j = 0; j < 2; j++) x[r][j] = add ? *(const vec*)(c + r * ldc + 8 * j) : vec{};
@@ -34,20 +36,32 @@ void tile(int k, const float* a, long ar, long ak, const float* b, long ldb, flo
     for (int j = 0; j < 2; j++) *(vec*)(c + r * ldc + 8 * j) = x[r][j];
 }
 
-// C[m,n] = or += A[m,k] B[k,n]; A's element (i,j) lies at a[i*ar + j*ak]; n is rounded up to 16 columns.
-void multiply(int m, int n, int k, const float* a, long ar, long ak, const float* b, long ldb, float* c, long ldc,
-              bool add) {
+// C[m,n] = or += A[m,k] B[k,n]; A's element (i,j) lies at a[i*ar + j*ak]; n is rounded up to 16
+// columns.
+void multiply(int m, int n, int k, const float* a, long ar, long ak, const float* b, long ldb,
+              float* c, long ldc, bool add) {
   for (int j = 0; j < n; j += 16)
     for (int i = 0; i < m; i += 6) {
       const float* ai = a + i * ar;
       float* ci = c + i * ldc + j;
       switch (std::min(6, m - i)) {
-        case 6: tile<6>(k, ai, ar, ak, b + j, ldb, ci, ldc, add); break;
-        case 5: tile<5>(k, ai, ar, ak, b + j, ldb, ci, ldc, add); break;
-        case 4: tile<4>(k, ai, ar, ak, b + j, ldb, ci, ldc, add); break;
-        case 3: tile<3>(k, ai, ar, ak, b + j, ldb, ci, ldc, add); break;
-        case 2: tile<2>(k, ai, ar, ak, b + j, ldb, ci, ldc, add); break;
-        default: tile<1>(k, ai, ar, ak, b + j, ldb, ci, ldc, add);
+        case 6:
+          tile<6>(k, ai, ar, ak, b + j, ldb, ci, ldc, add);
+          break;
+        case 5:
+          tile<5>(k, ai, ar, ak, b + j, ldb, ci, ldc, add);
+          break;
+        case 4:
+          tile<4>(k, ai, ar, ak, b + j, ldb, ci, ldc, add);
+          break;
+        case 3:
+          tile<3>(k, ai, ar, ak, b + j, ldb, ci, ldc, add);
+          break;
+        case 2:
+          tile<2>(k, ai, ar, ak, b + j, ldb, ci, ldc, add);
+          break;
+        default:
+          tile<1>(k, ai, ar, ak, b + j, ldb, ci, ldc, add);
       }
     }
 }
@@ -65,9 +79,11 @@ struct Turned {
   }
 };
 
-// One block of query rows and the keys that it may see: prefix keys [pa, prefix) and own keys [oa, ob).
+// One block of query rows and the keys that it may see: prefix keys [pa, prefix) and own keys [oa,
+// ob).
 struct Block {
-  int rows, first, pa, pn, oa, on, pw, width;  // pw: columns of the prefix part, width: of both, padded
+  int rows, first, pa, pn, oa, on, pw,
+      width;  // pw: columns of the prefix part, width: of both, padded
   Block(int first, int len, int prefix, int window) : first(first) {
     rows = std::min(BLOCK, len - first);
     const int low = std::max(0, prefix + first - window + 1);  // the first key that any row sees
@@ -77,7 +93,8 @@ struct Block {
   }
 };
 
-// segments: per segment begin, length, begin of its prefix, length of its prefix (0 for a prefix itself)
+// segments: per segment begin, length, begin of its prefix, length of its prefix (0 for a prefix
+// itself)
 template <class F>
 void walk(const int* seg, int n, int window, int heads, F f) {
   long at = 0;
@@ -95,13 +112,15 @@ extern "C" {
 
 long attention_size(const int* seg, int n, int window, int heads) {
   long size = 0;
-  walk(seg, n, window, heads, [&](int, const Block& b, long at) { size = at + (long)heads * b.rows * b.width; });
+  walk(seg, n, window, heads,
+       [&](int, const Block& b, long at) { size = at + (long)heads * b.rows * b.width; });
   return size;
 }
 
-// q [N,heads,D], k and v [N,kv,D], sinks [heads] -> o [N,heads,D], w: attention weights for the backward pass
-void attention_forward(const int* seg, int n, int window, int heads, int kv, const float* q, const float* k,
-                       const float* v, const float* sinks, float* o, float* w) {
+// q [N,heads,D], k and v [N,kv,D], sinks [heads] -> o [N,heads,D], w: attention weights for the
+// backward pass
+void attention_forward(const int* seg, int n, int window, int heads, int kv, const float* q,
+                       const float* k, const float* v, const float* sinks, float* o, float* w) {
   const int qs = heads * D, ks = kv * D, group = heads / kv;
   std::vector<Turned> prefix(kv), own(kv);
   int p_begin = -1, o_begin = -1;
@@ -121,13 +140,15 @@ void attention_forward(const int* seg, int n, int window, int heads, int kv, con
       multiply(b.rows, b.on, D, qb, qs, 1, &u.x[b.oa], u.ld, x + b.pw, b.width, false);
       for (int t = 0; t < b.rows; t++) {
         float* y = x + (long)t * b.width;
-        const int low = pl + b.first + t - window + 1;  // keys before this one are outside the window
+        const int low =
+            pl + b.first + t - window + 1;  // keys before this one are outside the window
         const int p0 = std::clamp(low - b.pa, 0, b.pn);
         const int o0 = b.pw + std::max(0, low - pl - b.oa), o1 = b.pw + b.first + t + 1 - b.oa;
         float top = sinks[h], sum = 0;
         for (int j = p0; j < b.pn; j++) top = std::max(top, y[j]);
         for (int j = o0; j < o1; j++) top = std::max(top, y[j]);
-        std::fill(y, y + p0, 0.f), std::fill(y + b.pn, y + o0, 0.f), std::fill(y + o1, y + b.width, 0.f);
+        std::fill(y, y + p0, 0.f), std::fill(y + b.pn, y + o0, 0.f),
+            std::fill(y + o1, y + b.width, 0.f);
         for (int j = p0; j < b.pn; j++) y[j] = std::exp(y[j] - top);
         for (int j = o0; j < o1; j++) y[j] = std::exp(y[j] - top);
         for (int j = p0; j < o1; j++) sum += y[j];
@@ -136,16 +157,18 @@ void attention_forward(const int* seg, int n, int window, int heads, int kv, con
       }
       float* ob = o + (long)(begin + b.first) * qs + h * D;
       const float* vh = v + (h / group) * D;
-      if (b.pn) multiply(b.rows, D, b.pn, x, b.width, 1, vh + (long)(pb + b.pa) * ks, ks, ob, qs, false);
-      multiply(b.rows, D, b.on, x + b.pw, b.width, 1, vh + (long)(begin + b.oa) * ks, ks, ob, qs, b.pn > 0);
+      if (b.pn)
+        multiply(b.rows, D, b.pn, x, b.width, 1, vh + (long)(pb + b.pa) * ks, ks, ob, qs, false);
+      multiply(b.rows, D, b.on, x + b.pw, b.width, 1, vh + (long)(begin + b.oa) * ks, ks, ob, qs,
+               b.pn > 0);
     }
   });
 }
 
 // dk, dv and dsinks must be zero at the start; w is as the forward pass left it
-void attention_backward(const int* seg, int n, int window, int heads, int kv, const float* q, const float* k,
-                        const float* v, const float* w, const float* go, float* dq, float* dk, float* dv,
-                        float* dsinks) {
+void attention_backward(const int* seg, int n, int window, int heads, int kv, const float* q,
+                        const float* k, const float* v, const float* w, const float* go, float* dq,
+                        float* dk, float* dv, float* dsinks) {
   const int qs = heads * D, ks = kv * D, group = heads / kv;
   std::vector<Turned> prefix(kv), own(kv);
   std::vector<float> ds;
@@ -161,7 +184,8 @@ void attention_backward(const int* seg, int n, int window, int heads, int kv, co
     ds.resize((long)b.rows * b.width);
     for (int h = 0; h < heads; h++, at += (long)b.rows * b.width) {
       const Turned &p = prefix[h / group], &u = own[h / group];
-      const long row = (long)(begin + b.first) * qs + h * D, own_row = (long)(begin + b.oa) * ks + (h / group) * D,
+      const long row = (long)(begin + b.first) * qs + h * D,
+                 own_row = (long)(begin + b.oa) * ks + (h / group) * D,
                  prefix_row = (long)(pb + b.pa) * ks + (h / group) * D;
       const float* x = w + at;
       if (b.pn) {
@@ -188,7 +212,8 @@ void attention_backward(const int* seg, int n, int window, int heads, int kv, co
   });
 }
 
-// h [n,2m] with gate and up interleaved -> y [n,m] = (up + 1) gate sigmoid(1.702 gate), both clamped as gpt-oss does
+// h [n,2m] with gate and up interleaved -> y [n,m] = (up + 1) gate sigmoid(1.702 gate), both
+// clamped as gpt-oss does
 void gated_forward(long n, const float* h, float* y) {
   for (long i = 0; i < n; i++) {
     const float g = std::min(h[2 * i], 7.f), u = std::clamp(h[2 * i + 1], -7.f, 7.f);
@@ -205,8 +230,10 @@ void gated_backward(long n, const float* h, const float* gy, float* gh) {
   }
 }
 
-// x [n,heads,D] turned by the angles whose cos and sin are given per row [n,D/2]; sign -1 turns back
-void rope(long n, int heads, float sign, const float* x, const float* cos, const float* sin, float* y) {
+// x [n,heads,D] turned by the angles whose cos and sin are given per row [n,D/2]; sign -1 turns
+// back
+void rope(long n, int heads, float sign, const float* x, const float* cos, const float* sin,
+          float* y) {
   for (long i = 0; i < n; i++, cos += D / 2, sin += D / 2)
     for (int h = 0; h < heads; h++, x += D, y += D)
       for (int j = 0; j < D / 2; j++) {
@@ -227,8 +254,8 @@ void norm_forward(long n, int m, const float* x, const float* weight, float* y, 
 }
 
 // gw must be zero at the start
-void norm_backward(long n, int m, const float* x, const float* weight, const float* scale, const float* gy, float* gx,
-                   float* gw) {
+void norm_backward(long n, int m, const float* x, const float* weight, const float* scale,
+                   const float* gy, float* gx, float* gw) {
   for (long i = 0; i < n; i++, x += m, gy += m, gx += m) {
     const float s = scale[i];
     float dot = 0;
@@ -252,8 +279,8 @@ void mxfp4_round(long n, const float* w, float* out) {
     const float down = std::ldexp(1.f, -e), up = std::ldexp(1.f, e);
     for (int j = 0; j < 32; j++) {
       const float a = std::fabs(w[j]) * down;
-      const float v = 0.5f * ((a > 0.25f) + (a > 0.75f) + (a > 1.25f) + (a > 1.75f)) + (a > 2.5f) + (a > 3.5f) +
-                      2.f * (a > 5.f);
+      const float v = 0.5f * ((a > 0.25f) + (a > 0.75f) + (a > 1.25f) + (a > 1.75f)) + (a > 2.5f) +
+                      (a > 3.5f) + 2.f * (a > 5.f);
       out[j] = std::copysign(v * up, w[j]);
     }
   }

@@ -155,7 +155,9 @@ class Experts(nn.Module):
         if self.training:  # Switch-style balance loss
             load = idx.flatten().bincount(minlength=c.experts).float() / idx.numel()
             self.balance = c.experts * (load * logits.softmax(-1).mean(0)).sum()
-        gu_w, d_w = (FakeMXFP4.apply(self.gate_up), FakeMXFP4.apply(self.down)) if self.quant else (self.gate_up, self.down)
+        gu_w, d_w = (
+            (FakeMXFP4.apply(self.gate_up), FakeMXFP4.apply(self.down)) if self.quant else (self.gate_up, self.down)
+        )
         order = idx.flatten().argsort(stable=True)
         rows = order // c.top_k
         counts = idx.flatten().bincount(minlength=c.experts).tolist()

@@ -238,8 +238,11 @@ def main():
     decay = [p for n, p in named.items() if p.ndim >= 2 and n != "embed" and "bias" not in n and id(p) not in chosen]
     rest = [p for p in params if id(p) not in {id(d) for d in decay} | chosen and p is not model.embed]
     opt = torch.optim.AdamW(
-        [{"params": decay, "weight_decay": 0.05}, {"params": rest, "weight_decay": 0},
-         {"params": [model.embed], "weight_decay": 0, "share": EMBED}],
+        [
+            {"params": decay, "weight_decay": 0.05},
+            {"params": rest, "weight_decay": 0},
+            {"params": [model.embed], "weight_decay": 0, "share": EMBED},
+        ],
         lr=LR,
         betas=(0.9, 0.98),
         fused=True,
