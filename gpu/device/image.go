@@ -24,6 +24,12 @@ func Image(arch string) ([]byte, error) {
 	return image, nil
 }
 
+// Artefact names the compiled kernels that a card of an architecture runs: "sm_90a" for "sm_90", "sm_80" for "sm_86".
+func Artefact(arch string) (string, error) {
+	a, err := choose(arch)
+	return a.Name, err
+}
+
 // choose finds the artefact. PTX for a plain architecture is compiled by the driver for any later card; that for an "a" architecture, and every
 // code object of AMD's, runs on its own only.
 func choose(arch string) (best kernels.Arch, err error) {

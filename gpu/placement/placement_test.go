@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/gpu/detect"
+	"github.com/ossrun/ossrun/gpu/device"
 	"github.com/ossrun/ossrun/models"
 )
 
@@ -48,12 +49,19 @@ func describe(p Plan, err error) string {
 
 func gibs(n int64) float64 { return float64(n) / (1 << 30) }
 
-// The plan of both models for every chip of the catalogue, written out: a change of any of them is seen in review.
+// The kernels and the plan of both models for every chip of the catalogue, written out: a change of any of them is seen in review.
 func TestTable(t *testing.T) {
 	var lines []string
 	for _, c := range detect.Chips() {
 		for _, s := range []models.Spec{models.Spec20B(), models.Spec120B()} {
-			lines = append(lines, fmt.Sprintf("%-30s %-12s %s", c.ID, s.Name, describe(For(s, []Card{cardOf(c)}, desktop, Options{}))))
+			kernels, err := device.Artefact(c.Arch)
+			plan := ""
+			if err != nil {
+				kernels, plan = "-", "the CPU: "+err.Error()
+			} else {
+				plan = describe(For(s, []Card{cardOf(c)}, desktop, Options{}))
+			}
+			lines = append(lines, fmt.Sprintf("%-30s %-12s %-8s %s", c.ID, s.Name, kernels, plan))
 		}
 	}
 	const path = "testdata/plans.txt"
