@@ -18,6 +18,8 @@ namespace {
 const Kernels* kernels_of(const char* isa) {
   if (std::strcmp(isa, "scalar") == 0) return kernels_scalar();
   if (std::strcmp(isa, "avx2") == 0) return kernels_avx2();
+  if (std::strcmp(isa, "avxvnni") == 0) return kernels_avxvnni();
+  if (std::strcmp(isa, "neon") == 0) return kernels_neon();
   if (std::strcmp(isa, "avx512") == 0) return kernels_avx512();
   return nullptr;
 }

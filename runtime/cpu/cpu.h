@@ -40,7 +40,7 @@ typedef struct ossrun_tape ossrun_tape;
 ossrun_pool* ossrun_pool_new(int threads);
 void ossrun_pool_free(ossrun_pool* pool);
 
-// isa: "scalar", "avx2", "avx512". Null when this machine does not have it.
+// isa: "scalar", "avx2", "avxvnni", "avx512", "neon". Null when this machine does not have it.
 const char* ossrun_isa(const char* isa);
 
 // A tape for one instruction set; null when the machine has not got it, or no memory.

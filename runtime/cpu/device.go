@@ -50,7 +50,7 @@ func New(threads int) (engine.Device, error) {
 // ISAs are the instruction sets this machine has kernels for, best last. "scalar" is always there.
 func ISAs() []string {
 	var have []string
-	for _, isa := range []string{"scalar", "avx2", "avx512"} {
+	for _, isa := range []string{"scalar", "neon", "avx2", "avxvnni", "avx512"} {
 		if hasISA(isa) {
 			have = append(have, isa)
 		}

@@ -50,6 +50,10 @@ func (d *Device) MultiplyUnit() string {
 	switch d.gaugeISA() {
 	case "avx512":
 		return "vpdpbusd, 512 bit"
+	case "avxvnni":
+		return "vpdpbusd, 256 bit"
+	case "neon":
+		return "sdot, 128 bit"
 	case "avx2":
 		return "vpmaddubsw and vpaddw, 256 bit (no VNNI on this machine)"
 	}

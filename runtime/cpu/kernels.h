@@ -34,7 +34,7 @@ enum {
 };
 
 typedef struct Kernels {
-  const char* name;  // "scalar", "avx2" or "avx512"
+  const char* name;  // "scalar", "avx2", "avxvnni", "avx512" or "neon"
 
   // y[t*ldy + r] = sum_i w[r*k + i] * x[t*ldx + i] (+ bias[r]) for r in [r0, r1), t in [0, n).
   //   y     float32 [n, ldy]: only columns r0..r1-1 are written
@@ -152,8 +152,12 @@ typedef struct Kernels {
 const Kernels* kernels_scalar(void);
 // AVX2 + FMA; null where the CPU or the operating system cannot.
 const Kernels* kernels_avx2(void);
+// AVX2, FMA and AVX-VNNI; null where the CPU or the operating system cannot.
+const Kernels* kernels_avxvnni(void);
 // AVX-512 F, BW, DQ, VL and VNNI; null where the CPU or the operating system cannot.
 const Kernels* kernels_avx512(void);
+// ARMv8.2 NEON with the dot product; null where the CPU cannot.
+const Kernels* kernels_neon(void);
 
 #ifdef __cplusplus
 }

@@ -25,6 +25,11 @@ inline bool cpu_has_avx2_fma() {
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_AVX2);
 }
 
+inline bool cpu_has_avx_vnni() {
+  unsigned a, b, c, d;
+  return cpu_has_avx2_fma() && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
+}
+
 inline bool cpu_has_avx512_vnni() {
   unsigned a, b, c, d;
   const uint32_t zmm = 0xe6;  // and opmask, upper halves, upper sixteen

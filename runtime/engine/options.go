@@ -25,7 +25,7 @@ type Options struct {
 	Pages   int    // KV pages in the pool; default 512
 	Threads int    // of those the device has; 0: all
 	MaxRows int    // rows of the largest step; default 512
-	ISA     string // "" for the best this machine has, or "scalar", "avx2", "avx512"
+	ISA     string // "" for the best this machine has, or "scalar", "neon", "avx2", "avxvnni", "avx512"
 	Taps    []string
 
 	DenseCache string // folder for the copy that DenseQ8 makes; "": in memory only, made anew each time

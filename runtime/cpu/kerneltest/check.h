@@ -93,5 +93,7 @@ void test_attention(const Kernels& k, Checker& check);
 
 // The templates at sixteen lanes in portable C++ (portable16.cpp).
 const Kernels* kernels_portable16();
+// The table for AVX-VNNI without its instruction (emulated_vnni.cpp); null without AVX2.
+const Kernels* kernels_emulated_vnni();
 
 #endif  // OSSRUN_KERNELTEST_CHECK_H_

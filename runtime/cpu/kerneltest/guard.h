@@ -22,7 +22,9 @@ class Guarded {
     mapped_ = (bytes + page - 1) / page * page + 2 * page;
     map_ = static_cast<uint8_t*>(
         mmap(nullptr, mapped_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    if (map_ == MAP_FAILED || mprotect(map_ + page, mapped_ - 2 * page, PROT_READ | PROT_WRITE)) {
+    const size_t usable = mapped_ - 2 * page;  // qemu-user refuses to protect nothing
+    if (map_ == MAP_FAILED ||
+        (usable > 0 && mprotect(map_ + page, usable, PROT_READ | PROT_WRITE))) {
       perror("guarded memory");
       exit(1);
     }

@@ -9,10 +9,10 @@ int main(int argc, char** argv) {
     const char* name;
     const Kernels* kernels;
   } tables[] = {
-      {"scalar", kernels_scalar()},
-      {"portable16", kernels_portable16()},
-      {"avx2", kernels_avx2()},
-      {"avx512", kernels_avx512()},
+      {"scalar", kernels_scalar()},   {"portable16", kernels_portable16()},
+      {"avx2", kernels_avx2()},       {"emulated vnni", kernels_emulated_vnni()},
+      {"avxvnni", kernels_avxvnni()}, {"avx512", kernels_avx512()},
+      {"neon", kernels_neon()},
   };
   int64_t failures = 0;
   for (const auto& table : tables) {

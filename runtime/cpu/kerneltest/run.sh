@@ -1,6 +1,7 @@
 #!/bin/sh
 # Builds the kernel tests and runs them: as released (-O2), then under AddressSanitizer and
-# UndefinedBehaviorSanitizer. CXX chooses the compiler (g++ by default); `run.sh bench` measures.
+# UndefinedBehaviorSanitizer. CXX chooses the compiler (g++ by default); `run.sh bench` measures, `run.sh neon`
+# runs the NEON table, built with Debian's cross compiler, under qemu-user.
 set -eu
 cd "$(dirname "$0")"
 cxx=${CXX:-g++}
@@ -15,7 +16,16 @@ if [ "${1:-}" = bench ]; then
   "$out/bench" "$@"
   exit
 fi
-sources="main.cpp matmul_test.cpp rows_test.cpp attention_test.cpp portable16.cpp $kernels"
+if [ "${1:-}" = neon ]; then
+  shift
+  cross=${CROSS:-aarch64-linux-gnu-g++}
+  $cross $flags -O0 -c -o "$out/portable16.o" portable16.cpp # not run here, and slow to optimise
+  $cross $flags -O2 -static -o "$out/kernel_test_neon" main.cpp matmul_test.cpp rows_test.cpp attention_test.cpp \
+    emulated_vnni.cpp "$out/portable16.o" $kernels
+  ${EMULATOR:-qemu-aarch64} "$out/kernel_test_neon" neon
+  exit
+fi
+sources="main.cpp matmul_test.cpp rows_test.cpp attention_test.cpp portable16.cpp emulated_vnni.cpp $kernels"
 $cxx $flags -O2 -o "$out/kernel_test" $sources
 "$out/kernel_test" "$@"
 $cxx $flags -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-sanitize=alignment \
