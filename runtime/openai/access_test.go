@@ -71,7 +71,6 @@ func TestRoutes(t *testing.T) {
 	}{
 		{"GET", "/v1/nothing", 404, "unknown_url"},
 		{"GET", "/", 404, "unknown_url"},
-		{"POST", "/v1/completions", 404, "unknown_url"},
 		{"POST", "/v1/embeddings", 404, "unknown_url"},
 		{"GET", "/v1/chat/completions", 405, "method_not_allowed"},
 		{"PUT", "/v1/responses", 405, "method_not_allowed"},

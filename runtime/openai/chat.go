@@ -35,7 +35,7 @@ func (p *port) chat(w http.ResponseWriter, r *http.Request) {
 	noteIgnored(w, req.ignoredTools)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	turns, err := startTurns(ctx, cancel, runner, req)
+	turns, err := startTurns(ctx, cancel, runner, choices(req.turn, req.n))
 	if err != nil {
 		writeFault(w, faultOf(err, "messages"))
 		return
@@ -53,13 +53,21 @@ func (p *port) chat(w http.ResponseWriter, r *http.Request) {
 	c.whole(turns)
 }
 
-// startTurns starts n turns that differ in their seed. If one cannot start, none goes on.
-func startTurns(ctx context.Context, cancel context.CancelFunc, runner Runner, req *chatRequest) ([]Turn, error) {
+// choices are n requests that differ in their seed.
+func choices(r session.Request, n int) []session.Request {
+	list := make([]session.Request, n)
+	for i := range list {
+		list[i] = r
+		list[i].Params.Seed += uint64(i)
+	}
+	return list
+}
+
+// startTurns starts a turn for each request. If one cannot start, none goes on.
+func startTurns(ctx context.Context, cancel context.CancelFunc, runner Runner, requests []session.Request) ([]Turn, error) {
 	var turns []Turn
-	for i := range req.n {
-		turn := req.turn
-		turn.Params.Seed += uint64(i)
-		t, err := runner.Start(ctx, turn)
+	for _, r := range requests {
+		t, err := runner.Start(ctx, r)
 		if err != nil {
 			cancel()
 			for _, t := range turns {

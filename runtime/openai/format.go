@@ -165,7 +165,7 @@ func formatSection(name, description string, schema json.RawMessage) string {
 // guidedField is one of vLLM's ways to hold an answer.
 type guidedField struct {
 	value value
-	kind  string // json, regex, choice, json_object, or one that cannot be had
+	kind  string // json, regex, choice, grammar, json_object, or one that cannot be had
 }
 
 // guidedFields lists those that a request has: guided_KIND, and KIND in structured_outputs, which replaced them.
@@ -211,8 +211,10 @@ func (g guidedField) read() (final grammar.Grammar, section string) {
 			texts = append(texts, t.text())
 		}
 		held, err = grammar.TextChoice(texts)
-	default:
-		v.c.add(unsupported(v.path, v.path, "use a JSON schema, a regular expression or a choice"))
+	case "grammar":
+		held, err = grammar.Rules(v.text())
+	default: // tags inside free text, and white space that the one spelling does not have
+		v.c.add(unsupported(v.path, v.path, "use a JSON schema, a grammar, a regular expression or a choice"))
 		return nil, ""
 	}
 	if err != nil {

@@ -58,6 +58,7 @@ func TestFormats(t *testing.T) {
 			"# Response Formats\n\n## response\n\n{\"enum\":[1,2]}", ""},
 		{"guided_regex", `"guided_regex":"[a-z]+\\d"`, `"structured_outputs":{"regex":"[a-z]+\\d"}`, []string{"abc7"}, []string{"abc", plain}, "", ""},
 		{"guided_choice", `"guided_choice":["yes","no"]`, `"structured_outputs":{"choice":["yes","no"],"json_object":false}`, []string{"yes", "no"}, []string{"maybe", "y"}, "", ""},
+		{"guided_grammar", `"guided_grammar":"root ::= \"a\" [0-9]+"`, `"structured_outputs":{"grammar":"start: \"a\" /[0-9]+/"}`, []string{"a1", "a42"}, []string{"a", "b1"}, "", ""},
 		{"json_object of vLLM", `"structured_outputs":{"json_object":true}`, `"guided_json_object":true`, []string{object}, []string{array, plain}, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

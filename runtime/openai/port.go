@@ -77,12 +77,12 @@ func (p *port) routes() map[string]methods {
 		"/v1/responses/{id}":   {"GET": p.storedResponse, "DELETE": p.deleteResponse},
 		"/v1/models":           {"GET": p.listModels},
 		"/v1/models/{id...}":   {"GET": p.showModel},
-		"/v1/completions":      {"POST": refuseRoute("use /v1/chat/completions or /v1/responses")},
+		"/v1/completions":      {"POST": p.completions},
 		"/v1/embeddings":       {"POST": refuseRoute("gpt-oss makes no embeddings")},
 		"/health":              {"GET": p.health},
 		"/version":             {"GET": p.showVersion},
 		"/metrics":             {"GET": p.metrics.ServeHTTP},
-		"/":                    {"": refuseRoute("the API is under /v1/: chat/completions, responses, models")},
+		"/":                    {"": refuseRoute("the API is under /v1/: chat/completions, responses, completions, models")},
 	}
 }
 

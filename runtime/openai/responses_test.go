@@ -316,7 +316,7 @@ func TestResponsesRefuseWhatTheyCannotRead(t *testing.T) {
 		{`{"input":"x","text":{"format":{"type":"json_schema","name":"a"}}}`, "text.format.schema", "missing_required_parameter", "missing"},
 		{`{"input":"x","tools":[{"type":"function","name":"f","strict":true,"parameters":` + beyond + `}]}`, "tools[0].parameters", "invalid_function_parameters", `"#/properties/a": not`},
 		{`{"input":"x","text":{"format":{"type":"yaml"}}}`, "text.format.type", "", "yaml"},
-		{`{"input":"x","guided_grammar":"root ::= x"}`, "guided_grammar", "unsupported_parameter", "not supported"},
+		{`{"input":"x","guided_structural_tag":"x"}`, "guided_structural_tag", "unsupported_parameter", "not supported"},
 		{`{"input":"x","text":"y"}`, "text", "invalid_type", "an object"},
 		{`{"input":"x","reasoning":{"effort":"huge"}}`, "reasoning.effort", "", "huge"},
 		{`{"input":"x","reasoning":"high"}`, "reasoning", "invalid_type", "an object"},

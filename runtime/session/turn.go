@@ -38,8 +38,9 @@ type Turn struct {
 	tokens   []int32 // sampled so far
 	readFrom int     // where in tokens the reader began
 	callOpen bool
-	cut      bool // a limit ended the tokens
-	rescue   bool // the second try, with a forced final header, has been started
+	cut      bool                // a limit ended the tokens
+	rescue   bool                // the second try, with a forced final header, has been started
+	decoder  token.StreamDecoder // of a text without a conversation
 
 	waiting  []TokenLogprob // logprobs of answer tokens whose text is held back
 	segments []segment
@@ -66,6 +67,16 @@ type tokenStream interface {
 
 // Start renders the request, submits it and returns at once. Cancelling ctx ends the turn before the next step.
 func (m *Model) Start(ctx context.Context, r Request) (*Turn, error) {
+	if r.Prompt != nil {
+		t := &Turn{model: m, req: r, prompt: r.Prompt, stop: sample.NewStopMatcher(r.Stop), reader: harmony.NewReader(harmony.RoleAssistant)}
+		t.ctx, t.cancel = context.WithCancel(ctx)
+		if err := t.continueText(); err != nil {
+			t.cancel()
+			return nil, err
+		}
+		t.usage.Prompt = len(r.Prompt)
+		return t, nil
+	}
 	prompt, err := m.prompt(r)
 	if err != nil {
 		return nil, err
@@ -114,7 +125,11 @@ func (t *Turn) Next() (Event, bool) {
 			t.end()
 			continue
 		}
-		t.accept(tok)
+		if t.req.Prompt != nil {
+			t.acceptText(tok)
+		} else {
+			t.accept(tok)
+		}
 	}
 	e := t.pending[0]
 	t.pending = t.pending[1:]
@@ -272,6 +287,10 @@ func (t *Turn) end() {
 		return
 	case sched.FinishCancelled:
 		t.finish(FinishCancelled, t.ctx.Err())
+		return
+	}
+	if t.req.Prompt != nil {
+		t.endText()
 		return
 	}
 	t.cut = true

@@ -36,6 +36,10 @@ type Request struct {
 	Python       bool                      // offer the built-in python tool
 	Browser      bool                      // offer the built-in browser tool
 
+	// Prompt, if not nil, is continued as it is: as text, without a conversation. Then only Final, Params, MaxTokens and Stop
+	// are looked at, and all that comes is Answer.
+	Prompt []int32
+
 	// What the model may write is held to legal messages that call offered tools only (package grammar). These say more:
 	Choice       grammar.Choice  // whether tools may, must or must not be called
 	ChoiceName   string          // with grammar.Named: the function

@@ -1,0 +1,172 @@
+// POST /v1/completions: what a request asks for.
+
+package openai
+
+import (
+	"encoding/json"
+
+	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/runtime/sample"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// mostTexts is how many choices one request may have, all prompts together.
+const mostTexts = 256
+
+// textDefault is how many tokens a request gets that names no number: OpenAI's default.
+const textDefault = 16
+
+// completionRequest is a request that has been checked.
+type completionRequest struct {
+	model    string
+	prompts  []textPrompt
+	turn     session.Request // of each prompt
+	n        int
+	stream   bool
+	usage    bool // stream: a last chunk with the usage
+	echo     bool
+	logprobs bool
+	nothing  bool // max_tokens is 0: only the echo
+	format   answerFormat
+}
+
+// textPrompt is one prompt. text is the client's own, "" where it sent ids.
+type textPrompt struct {
+	text string
+	ids  []int32
+}
+
+// shown is what echo repeats. Ids are repeated as text, without the names of special tokens.
+func (p textPrompt) shown() string {
+	if p.text != "" {
+		return p.text
+	}
+	var ordinary []int32
+	for _, id := range p.ids {
+		if id < token.StartOfText {
+			ordinary = append(ordinary, id)
+		}
+	}
+	return token.Text(token.Get().Decode(nil, ordinary))
+}
+
+func parseCompletion(o *object) (*completionRequest, *fault) {
+	r := &completionRequest{
+		model:  o.text("model"),
+		n:      o.integer("n", 1, maxChoices, 1),
+		stream: o.boolean("stream", false),
+		usage:  o.object("stream_options").flag("include_usage"),
+		echo:   o.flag("echo"),
+	}
+	r.prompts = readPrompts(o)
+	if len(r.prompts)*r.n > mostTexts {
+		o.c.add(invalid("prompt", "%d prompts of %d choices are more than %d in one request", len(r.prompts), r.n, mostTexts))
+	}
+	if o.text("suffix") != "" {
+		o.c.add(unsupported("suffix", "suffix", "the model continues texts and does not fill gaps"))
+	}
+	if best := o.integer("best_of", 1, maxChoices, r.n); best != r.n {
+		o.c.add(unsupported("best_of", "best_of that differs from n", "ask for n choices and choose among them"))
+	}
+	params := sampling(o)
+	params.Logprobs = -1
+	if o.has("logprobs") {
+		r.logprobs = true
+		params.Logprobs = o.integer("logprobs", 0, sample.MaxTopLogprobs, 0)
+		if r.echo {
+			o.c.add(unsupported("logprobs", "logprobs with echo", "logprobs are those of generated tokens"))
+		}
+	}
+	r.format = readFormat(o, o.get("response_format"), "json_schema")
+	r.turn = session.Request{Params: params, Stop: stops(o), Final: r.format.final, MaxTokens: textDefault}
+	if o.has("max_tokens") {
+		switch n := o.integer("max_tokens", -1, 1<<30, 0); {
+		case n > 0:
+			r.turn.MaxTokens = n
+		case n < 0:
+			r.turn.MaxTokens = 0
+		case r.echo:
+			r.nothing = true
+		default:
+			o.c.add(invalid("max_tokens", "max_tokens must be at least 1, or 0 with echo"))
+		}
+	}
+	return r, o.c.first
+}
+
+// requests are the turns of the request, in the order of its choices.
+func (r *completionRequest) requests() []session.Request {
+	var list []session.Request
+	for _, p := range r.prompts {
+		turn := r.turn
+		turn.Prompt = p.ids
+		list = append(list, choices(turn, r.n)...)
+	}
+	return list
+}
+
+// readPrompts reads a text, token ids, or a list of either. Names of special tokens in a text become these tokens, as
+// clients that write Harmony themselves expect.
+func readPrompts(o *object) []textPrompt {
+	if !o.has("prompt") {
+		o.c.add(missing("prompt"))
+		return nil
+	}
+	v := o.get("prompt")
+	if v.kind() == '"' {
+		return []textPrompt{encodePrompt(v.text())}
+	}
+	if v.kind() != '[' {
+		v.wrong("a string, an array of strings, of token ids, or of arrays of token ids")
+		return nil
+	}
+	list := v.list()
+	if len(list) == 0 {
+		o.c.add(invalid("prompt", "prompt is an empty array"))
+		return nil
+	}
+	var prompts []textPrompt
+	switch list[0].kind() {
+	case '"':
+		for _, p := range list {
+			prompts = append(prompts, encodePrompt(p.text()))
+		}
+	case '[':
+		for _, p := range list {
+			prompts = append(prompts, textPrompt{ids: promptIDs(p, p.list())})
+		}
+	default:
+		prompts = append(prompts, textPrompt{ids: promptIDs(v, list)})
+	}
+	return prompts
+}
+
+// encodePrompt makes the ids of a text; the empty one begins as OpenAI's does, behind <|endoftext|>.
+func encodePrompt(text string) textPrompt {
+	p := textPrompt{text: text, ids: token.Get().EncodeSpecial(nil, text, nil)}
+	if len(p.ids) == 0 {
+		p.ids = []int32{token.EndOfText}
+	}
+	return p
+}
+
+func promptIDs(v value, list []value) []int32 {
+	ids := make([]int32, 0, len(list))
+	for _, e := range list {
+		ids = append(ids, e.tokenID())
+	}
+	if len(ids) == 0 {
+		v.c.add(invalid(v.path, "%s holds no token", v.path))
+	}
+	return ids
+}
+
+// tokenID reads an id of the vocabulary.
+func (v value) tokenID() int32 {
+	var id int64
+	if v.kind() != '0' || json.Unmarshal(v.raw, &id) != nil || id < 0 || id >= token.VocabSize {
+		v.c.add(invalid(v.path, "%s is %s, which is not a token id of 0 to %d", v.path, brief(string(v.raw)), token.VocabSize-1))
+		return 0
+	}
+	return int32(id)
+}

@@ -1,0 +1,68 @@
+// Turns without a conversation: a prompt of tokens that is continued as it is. Nothing is rendered, nothing is masked but what
+// Request.Final holds, and the tokens are text, not Harmony.
+
+package session
+
+import (
+	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/runtime/grammar"
+	"github.com/ossrun/ossrun/runtime/sched"
+)
+
+// continueText submits Request.Prompt.
+func (t *Turn) continueText() error {
+	r := sched.Request{Prompt: t.prompt, Params: t.req.Params, MaxTokens: t.req.MaxTokens, Stop: []int32{token.Return, token.Call, token.EndOfText}}
+	if t.req.Final != nil {
+		r.Mask = textMask(t.req.Final)
+	}
+	stream, err := t.model.submit(t.ctx, r)
+	if err != nil {
+		return err
+	}
+	t.stream = stream
+	return nil
+}
+
+// textMask holds a whole text to a grammar; <|return|> ends it.
+func textMask(g grammar.Grammar) func([]int32) []uint64 {
+	m, seen, over := g.Matcher(), 0, false
+	return func(generated []int32) []uint64 {
+		for ; seen < len(generated) && !over; seen++ {
+			over = !m.Accept(generated[seen]) // behind the end, as a request may ask for that ignores end tokens
+		}
+		if over {
+			return nil
+		}
+		return m.Mask(token.Return)
+	}
+}
+
+// acceptText takes one token of a text. Special tokens have no text.
+func (t *Turn) acceptText(tok sched.Token) {
+	t.tokens = append(t.tokens, tok.ID)
+	t.usage.Completion++
+	if tok.ID < token.StartOfText {
+		if t.req.Params.Logprobs >= 0 {
+			t.waiting = append(t.waiting, t.logprob(tok))
+		}
+		shown, met := t.stop.Push(t.decoder.Push(tok.ID))
+		t.emitAnswer(shown)
+		t.stopAt(met)
+	}
+	t.endLoop(tok.ID)
+}
+
+// endText is called when the stream of a text has no more tokens.
+func (t *Turn) endText() {
+	shown, met := t.stop.Push(t.decoder.Flush())
+	t.emitAnswer(shown)
+	if t.stopAt(met); t.ended {
+		return
+	}
+	t.emitAnswer(t.stop.Flush())
+	if t.stream.Finish() == sched.FinishLength {
+		t.finish(FinishLength, nil)
+		return
+	}
+	t.finish(FinishStop, nil)
+}

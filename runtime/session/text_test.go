@@ -1,0 +1,41 @@
+package session
+
+import (
+	"testing"
+
+	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/runtime/grammar"
+	"github.com/ossrun/ossrun/runtime/sample"
+)
+
+func TestTextIsContinued(t *testing.T) {
+	m, s := scripted("and peace<|channel|>, 1\U0001F9D1 more STOP no<|return|>", "cut[length]")
+	p := sample.Defaults()
+	p.Logprobs = 0
+	events, res := run(t, m, Request{Prompt: []int32{1, 2}, Params: p, Stop: []string{" STOP"}})
+	if want := "and peace, 1\U0001F9D1 more"; res.Answer != want || res.Done.StopString != " STOP" || res.Done.Faults.Total() != 0 {
+		t.Errorf("%q of %s", res.Answer, events)
+	}
+	if len(s.prompts[0]) != 2 || res.Done.Usage.Prompt != 2 || res.Done.Usage.Completion == 0 {
+		t.Errorf("prompt %v, usage %+v", s.prompts[0], res.Done.Usage)
+	}
+	if _, res = run(t, m, Request{Prompt: []int32{1}}); res.Answer != "cut" || res.Done.Finish != FinishLength {
+		t.Errorf("%+v", res)
+	}
+}
+
+func TestTextIsMaskedOnlyWhenAsked(t *testing.T) {
+	q, err := submitted(t, Request{Prompt: []int32{1}})
+	if err != nil || q.Mask != nil || q.Follow != nil || len(q.Forced) != 0 {
+		t.Fatalf("%v %+v", err, q)
+	}
+	if q, err = submitted(t, Request{Prompt: []int32{1}, Final: grammar.JSONObject()}); err != nil {
+		t.Fatal(err)
+	}
+	if n, whole := legalSoFar(q, `{"a":1}<|return|>`); !whole {
+		t.Errorf("JSON is refused at token %d", n)
+	}
+	if grammar.Allowed(q.Mask(token.Get().Encode(nil, `{"a":1}`)), token.End) {
+		t.Error("an end that is none")
+	}
+}
