@@ -19,6 +19,7 @@ namespace {
 constexpr int64_t kQ8Blocks = 16;      // blocks of a row group that are turned around at a time
 constexpr int64_t kQ8BlockBytes = 32;  // of one row: one byte an element
 constexpr int64_t kQ8Tokens = 128;     // tokens whose sums wait on the stack
+constexpr int kQ8Stream = 4;  // up to here tokens are better served without turning on the stack
 
 template <class S>
 void quantize_q8(int8_t* q, float* d, const float* x, int64_t k) {
@@ -142,26 +143,57 @@ void turn_scales(float* out, int64_t stride, const uint8_t* const* rows, int64_t
   }
 }
 
-// One token: the turned weights stay in registers. `ahead`: where the next rows are.
-template <class S>
-void stream_q8(float* sums, const uint8_t* const* rows, const float* scales, const int8_t* q,
-               const float* d, int64_t b0, int64_t length, const uint8_t* ahead) {
+// T tokens, few enough that the turned weights stay in registers. `ahead`: where the next rows are.
+template <class S, int T>
+void stream_q8(float* sums, const uint8_t* const* rows, const float* scales, const int8_t* const* q,
+               const float* const* d, int64_t b0, int64_t length, const uint8_t* ahead) {
   typedef typename S::F F;
-  F sum = S::load(sums);
-  for (int64_t b = 0; b < length; b++, q += kMxBlock, d += 2, scales += S::kLanes) {
+  F sum[T];
+  const int8_t* qt[T];
+  const float* dt[T];
+  SIMD_UNROLL
+  for (int t = 0; t < T; t++) {
+    sum[t] = S::load(sums + t * S::kLanes);
+    qt[t] = q[t] + b0 * kMxBlock;
+    dt[t] = d[t] + b0 * 2;
+  }
+  for (int64_t b = 0; b < length; b++, scales += S::kLanes) {
     SIMD_UNROLL
     for (int line = 0; line < S::kLanes * 16; line += 64) prefetch(ahead + line);
     ahead += S::kLanes * 16;
     typename S::I w[8];
     S::q8_weights(w, rows, (b0 + b) * 16);
-    typename S::I products = S::block_start(d + 1);
+    const F scale = S::load(scales);
     SIMD_UNROLL
-    for (int i = 0; i < 8; i++) products = S::dot4(products, w[i], S::four(q + 4 * i));
-    const F whole = S::to_float(S::block_end(products));
-    sum = S::fma(whole, S::mul(S::load(scales), S::set1(d[0])), sum);
+    for (int t = 0; t < T; t++) {
+      typename S::I products = S::block_start(dt[t] + 2 * b + 1);
+      SIMD_UNROLL
+      for (int i = 0; i < 8; i++) {
+        products = S::dot4(products, w[i], S::four(qt[t] + kMxBlock * b + 4 * i));
+      }
+      const F whole = S::to_float(S::block_end(products));
+      sum[t] = S::fma(whole, S::mul(scale, S::set1(dt[t][2 * b])), sum[t]);
+    }
   }
-  S::store(sums, sum);
+  SIMD_UNROLL
+  for (int t = 0; t < T; t++) S::store(sums + t * S::kLanes, sum[t]);
 }
+
+// stream_q8 for a number of tokens known only at run time, 1 <= n <= T.
+template <class S, int T>
+struct StreamQ8Of {
+  static void run(int64_t n, float* sums, const uint8_t* const* rows, const float* scales,
+                  const int8_t* const* q, const float* const* d, int64_t b0, int64_t length,
+                  const uint8_t* ahead) {
+    if (n == T) return stream_q8<S, T>(sums, rows, scales, q, d, b0, length, ahead);
+    StreamQ8Of<S, T - 1>::run(n, sums, rows, scales, q, d, b0, length, ahead);
+  }
+};
+template <class S>
+struct StreamQ8Of<S, 0> {
+  static void run(int64_t, float*, const uint8_t* const*, const float*, const int8_t* const*,
+                  const float* const*, int64_t, int64_t, const uint8_t*) {}
+};
 
 // A batch: the turned weights of `length` blocks serve all n tokens. What the next rows have in
 // [ahead, ahead + length * 16 * rows of a panel) is fetched meanwhile, a little with every tile.
@@ -199,8 +231,8 @@ void batch_q8(float* sums, const PanelRows<S, R>& rows, const float* scales, con
   }
 }
 
-// Rows [r0, r0 + rows) with rows <= R * kLanes, for n <= kQ8Tokens tokens (R = 1 where n is 1); y,
-// q and d are at the first of them.
+// Rows [r0, r0 + rows) with rows <= R * kLanes, for n <= kQ8Tokens tokens; y, q and d are at the first
+// of them.
 template <class S, int R>
 void panel_q8(float* y, int64_t ldy, const int8_t* const* q, const float* const* d, int64_t n,
               const uint8_t* blocks, const uint8_t* scales, int64_t nb, int64_t r0, int64_t rows,
@@ -223,9 +255,9 @@ void panel_q8(float* y, int64_t ldy, const int8_t* const* q, const float* const*
     for (int r = 0; r < R; r++) {
       turn_scales<S>(powers + r * S::kLanes, R * S::kLanes, at.scales + r * S::kLanes, b0, length);
     }
-    if (R == 1 && n == 1) {
-      stream_q8<S>(sums, at.blocks, powers, q[0] + b0 * kMxBlock, d[0] + b0 * 2, b0, length,
-                   ahead + b0 * S::kLanes * 16);
+    if (R == 1 && n <= kQ8Stream) {
+      StreamQ8Of<S, kQ8Stream>::run(n, sums, at.blocks, powers, q, d, b0, length,
+                                    ahead + b0 * S::kLanes * 16);
     } else {
       batch_q8<S, R>(sums, at, powers, q, d, n, b0, length, ahead + b0 * R * S::kLanes * 16);
     }
@@ -243,7 +275,7 @@ void matmul_mxfp4_q8(float* y, int64_t ldy, const int8_t* const* q, const float*
                      int64_t r1, const uint16_t* bias) {
   const int64_t nb = k / kMxBlock;
   for (int64_t r = r0; r < r1;) {
-    const bool wide = n > 1 && r1 - r > S::kLanes;
+    const bool wide = n > kQ8Stream && r1 - r > S::kLanes;
     const int64_t rows = smaller((wide ? S::kRowVectors : 1) * S::kLanes, r1 - r);
     for (int64_t t = 0; t < n; t += kQ8Tokens) {
       const int64_t tokens = smaller(kQ8Tokens, n - t);
