@@ -184,3 +184,16 @@ func TestPreambleBeforeAForm(t *testing.T) {
 		t.Errorf("content without a form: %q", got)
 	}
 }
+
+// The port's own bound on reasoning holds for requests that do not say.
+func TestReasoningBoundOfThePort(t *testing.T) {
+	srv, f := server(t, answers("ok"), func(o *Options) { o.MaxReasoning = 7 })
+	for field, want := range map[string]int{"": 7, `,"max_reasoning_tokens":3`: 3, `,"max_reasoning_tokens":-1`: 0, `,"max_reasoning_tokens":0`: -1} {
+		for path, body := range map[string]string{"/v1/chat/completions": `{"messages":[` + hello + `]`, "/v1/responses": `{"input":"hi"`} {
+			post(t, srv, path, body+field+"}")
+			if got := f.last(t).MaxReasoning; got != want {
+				t.Errorf("%s with %q: %d, want %d", path, field, got, want)
+			}
+		}
+	}
+}

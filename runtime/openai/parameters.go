@@ -14,6 +14,7 @@ import (
 
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/runtime/sample"
+	"github.com/ossrun/ossrun/runtime/session"
 )
 
 const (
@@ -109,6 +110,13 @@ func reasoningLimit(o *object) int {
 		return -1
 	default:
 		return n
+	}
+}
+
+// boundReasoning gives a request that does not say how long the model may reason the port's own bound.
+func (p *port) boundReasoning(o *object, r *session.Request) {
+	if !o.has("max_reasoning_tokens") {
+		r.MaxReasoning = p.bound
 	}
 }
 

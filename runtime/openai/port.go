@@ -29,6 +29,8 @@ type Options struct {
 	Silence time.Duration
 	// Interval is how many tokens an event of a stream holds; 0: one, and more where many streams are open.
 	Interval int
+	// MaxReasoning is session.Request.MaxReasoning of requests that do not name max_reasoning_tokens.
+	MaxReasoning int
 	// Ready tells why requests cannot be answered now, for /health. nil: always ready.
 	Ready func() error
 }
@@ -42,13 +44,14 @@ type port struct {
 	silence time.Duration
 	ready   func() error
 	pace    *pace
+	bound   int // MaxReasoning
 	store   *responseStore
 	metrics *metrics
 }
 
 // NewHandler is the port. Every answer of it is JSON, a stream of events, or the metrics' text.
 func NewHandler(o Options) http.Handler {
-	p := &port{models: o.Models, key: o.APIKey, version: o.Version, log: o.Log, origins: o.Origins, silence: o.Silence, ready: o.Ready,
+	p := &port{models: o.Models, key: o.APIKey, version: o.Version, log: o.Log, origins: o.Origins, silence: o.Silence, ready: o.Ready, bound: o.MaxReasoning,
 		pace:  &pace{tokens: o.Interval},
 		store: newResponseStore(maxStored, maxStoredBytes), metrics: newMetrics(o.Models)}
 	if p.log == nil {

@@ -25,6 +25,7 @@ func (p *port) responses(w http.ResponseWriter, r *http.Request) {
 		writeFault(w, f)
 		return
 	}
+	p.boundReasoning(body, &req.turn)
 	runner, err := p.models.Get(r.Context(), req.model)
 	if err != nil {
 		writeFault(w, unavailable(err))

@@ -48,6 +48,8 @@ type Options struct {
 	System    string // instructions, sent as the developer message
 	Params    sample.Params
 	MaxTokens int // generated tokens a turn at most; 0: as many as the context holds
+	// MaxReasoning is session.Request.MaxReasoning of every turn.
+	MaxReasoning int
 
 	In          io.Reader // a terminal
 	Out         io.Writer // a terminal

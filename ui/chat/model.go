@@ -200,7 +200,7 @@ func (m *Model) ask(text string) tea.Cmd {
 	m.live = l
 	req := session.Request{
 		Messages: m.conversation.messages(), Effort: m.effort, Instructions: m.system,
-		Params: m.options.Params, MaxTokens: m.options.MaxTokens,
+		Params: m.options.Params, MaxTokens: m.options.MaxTokens, MaxReasoning: m.options.MaxReasoning,
 	}
 	clock, runner := m.clock, m.options.Model
 	m.background.Go(func() {

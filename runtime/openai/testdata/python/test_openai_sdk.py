@@ -338,6 +338,21 @@ def test_guided(client, model):
     assert ask(guided_choice=["sunny", "rainy"]) in ("sunny", "rainy")
     assert re.fullmatch("[0-9]{2} degrees", ask(guided_regex="[0-9]{2} degrees"))
     assert json.loads(ask(guided_json={"enum": [1, 2]})) in (1, 2)
+    assert re.fullmatch("(sun|rain), [0-9]+", ask(guided_grammar='root ::= ("sun" | "rain") ", " [0-9]+'))
+
+
+def test_completions(client, model):
+    r = client.completions.create(model=model, prompt=["The capital of France is", "Two and two"], n=2, max_tokens=4, echo=True, temperature=0)
+    assert [c.index for c in r.choices] == [0, 1, 2, 3]
+    assert r.choices[0].text.startswith("The capital of France is") and r.choices[2].text.startswith("Two and two")
+    assert r.usage.completion_tokens <= 16 and r.usage.total_tokens == r.usage.prompt_tokens + r.usage.completion_tokens
+    whole = client.completions.create(model=model, prompt=[976, 9029], max_tokens=4, logprobs=2, seed=3)
+    l = whole.choices[0].logprobs
+    assert len(l.tokens) == len(l.token_logprobs) == len(l.top_logprobs) == len(l.text_offset) and "".join(l.tokens) == whole.choices[0].text
+    pieces = client.completions.create(model=model, prompt=[976, 9029], max_tokens=4, seed=3, stream=True)
+    assert "".join(c.text for p in pieces for c in p.choices) == whole.choices[0].text
+    held = client.completions.create(model=model, prompt="x", max_tokens=LONG, extra_body={"guided_choice": ["yes", "no"]})
+    assert held.choices[0].text in ("yes", "no")
 
 
 def test_no_reasoning(client, model):
@@ -362,6 +377,7 @@ def test_forms_that_cannot_be(client, model):
     assert "#/properties/a" in refused("response_format.json_schema.schema", response_format=form)
     refused("tool_choice", tool_choice="required")
     refused("guided_grammar", extra_body={"guided_grammar": "root ::= x"})
+    refused("guided_structural_tag", extra_body={"guided_structural_tag": "{}"})
     tool = {"type": "function", "function": {"name": "f", "parameters": beyond}}
     raw = client.chat.completions.with_raw_response.create(model=model, messages=ASK, max_tokens=SHORT, tools=[tool])
     assert raw.headers["x-ossrun-relaxed"].startswith("f: ")
