@@ -6,8 +6,6 @@
 
 package sched
 
-import "time"
-
 // handout is one token for a stream, or its end.
 type handout struct {
 	stream *Stream
@@ -23,6 +21,7 @@ func (s *Scheduler) handOut() {
 		return
 	}
 	s.outgoing, s.out = s.out, s.outgoing[:0]
+	s.outAt = s.o.now()
 	s.handing = true
 	s.deliver <- struct{}{}
 }
@@ -39,12 +38,11 @@ func (s *Scheduler) handedOut() {
 // deliverer is the goroutine. It ends when s.deliver is closed.
 func (s *Scheduler) deliverer() {
 	for range s.deliver {
-		now := time.Now()
 		for i := range s.outgoing {
 			if h := &s.outgoing[i]; h.more {
-				h.stream.push(h.token, now)
+				h.stream.push(h.token, s.outAt)
 			} else {
-				h.stream.end(h.finish, h.err, now)
+				h.stream.end(h.finish, h.err, s.outAt)
 			}
 		}
 		s.delivered <- struct{}{}

@@ -3,7 +3,6 @@ package sched
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -12,7 +11,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched/simtest"
@@ -446,52 +444,5 @@ func TestManyRowsAreSampledAtOnce(t *testing.T) {
 				t.Fatalf("request %d: %+v, want %+v", i, got, w)
 			}
 		}
-	}
-}
-
-// nullEngine costs nothing, so that a benchmark sees the scheduler alone.
-type nullEngine struct{ vocab int }
-
-func (e nullEngine) Spec() models.Spec {
-	return models.Spec{Vocab: e.vocab, Window: 128, MaxPosition: 1 << 30}
-}
-
-func (e nullEngine) Step(context.Context, *engine.Batch, []float32) error { return nil }
-
-// BenchmarkStep is the cost of scheduling a step of 256 decodes: everything but the engine and the size of the
-// vocabulary. Readers are the worst case of a server: one goroutine each.
-func BenchmarkStep(b *testing.B) {
-	for _, readers := range []bool{false, true} {
-		b.Run(fmt.Sprintf("readers=%v", readers), func(b *testing.B) {
-			const seqs = 256
-			s := New(nullEngine{vocab: 16}, Options{Pages: 1 << 20, MaxSeqs: seqs})
-			ctx, cancel := context.WithCancel(context.Background())
-			var all sync.WaitGroup
-			for range seqs {
-				st, err := s.Submit(ctx, Request{Prompt: []int32{1}, Params: sample.Params{Logprobs: -1}})
-				if err != nil {
-					b.Fatal(err)
-				}
-				if readers {
-					all.Go(func() {
-						for _, ok := st.Next(ctx); ok; _, ok = st.Next(ctx) {
-						}
-					})
-				}
-			}
-			for s.Stats().Running < seqs {
-				time.Sleep(time.Millisecond)
-			}
-			b.ReportAllocs()
-			b.ResetTimer()
-			from := s.Stats().Steps
-			for s.Stats().Steps < from+uint64(b.N) {
-				time.Sleep(50 * time.Microsecond)
-			}
-			b.StopTimer()
-			cancel()
-			all.Wait()
-			s.Close()
-		})
 	}
 }

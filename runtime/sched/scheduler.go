@@ -58,6 +58,8 @@ type Options struct {
 	// after the running requests got their *EngineError; the waiting ones go on with what it returns. Its error closes the
 	// scheduler. nil: the same engine goes on.
 	Restart func(fault error) (Engine, error)
+
+	now func() time.Time // tests have their own time
 }
 
 func (o Options) withDefaults(spec models.Spec) Options {
@@ -65,6 +67,9 @@ func (o Options) withDefaults(spec models.Spec) Options {
 		if *v <= 0 {
 			*v = standard
 		}
+	}
+	if o.now == nil {
+		o.now = time.Now
 	}
 	fill(&o.Pages, 512)
 	fill(&o.MaxBatchedTokens, 512)
@@ -122,6 +127,7 @@ type Scheduler struct {
 	lost     error // what those get that are there when the loop ends
 
 	out, outgoing      []handout
+	outAt              time.Time // when the step that outgoing is of ended
 	handing            bool
 	deliver, delivered chan struct{}
 }
@@ -152,7 +158,7 @@ func (s *Scheduler) Submit(ctx context.Context, r Request) (*Stream, error) {
 	if err := r.check(s.spec, s.o.ContextLength); err != nil {
 		return nil, err
 	}
-	st := newStream(ctx, len(r.Prompt))
+	st := newStream(ctx, len(r.Prompt), s.o.now)
 	q := newSequence(r, s.spec, s.o.ContextLength, st)
 	if !s.o.NoPrefixCaching {
 		q.hashes = kv.Hashes(s.root, nil, q.tokens)
@@ -213,7 +219,7 @@ func (s *Scheduler) loop() {
 	for s.collect() {
 		s.running = s.drop(s.running)
 		s.waiting = s.drop(s.waiting)
-		s.admit(time.Now())
+		s.admit(s.o.now())
 		s.grant()
 		s.assemble()
 		s.publish()

@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/sample"
@@ -54,7 +53,7 @@ func (s *Scheduler) compute() {
 	s.counts.Steps++
 	s.counts.Rows += uint64(len(s.batch.Tokens))
 	s.choose()
-	s.advance(time.Now())
+	s.advance()
 }
 
 // fault ends the running sequences after a step that failed. What the cache held is not trusted any more.
@@ -112,7 +111,7 @@ func (s *Scheduler) chooseNext() {
 
 // advance moves the sequences on by what the step computed: their pages become findable, those that left the window are
 // given back, tokens are noted to be handed out, and what is done ends.
-func (s *Scheduler) advance(now time.Time) {
+func (s *Scheduler) advance() {
 	s.running = slices.DeleteFunc(s.running, func(q *sequence) bool {
 		if q.rows == 0 {
 			return false

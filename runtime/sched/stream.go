@@ -14,7 +14,8 @@ import (
 // Stream yields the tokens of one request. It is for one reader; Finish, Err and Timing may be asked from anywhere.
 type Stream struct {
 	ctx    context.Context // of Submit: ends the request
-	signal chan struct{}   // capacity 1: something new is in the buffer, or the stream ended
+	now    func() time.Time
+	signal chan struct{} // capacity 1: something new is in the buffer, or the stream ended
 
 	mu     sync.Mutex
 	buffer []Token
@@ -37,10 +38,10 @@ type Timing struct {
 	Generated int // tokens, forced ones included
 }
 
-func newStream(ctx context.Context, prompt int) *Stream {
-	st := &Stream{ctx: ctx, signal: make(chan struct{}, 1)}
+func newStream(ctx context.Context, prompt int, now func() time.Time) *Stream {
+	st := &Stream{ctx: ctx, now: now, signal: make(chan struct{}, 1)}
 	st.timing.Prompt = prompt
-	st.at.submitted = time.Now()
+	st.at.submitted = now()
 	return st
 }
 
@@ -77,7 +78,7 @@ func (st *Stream) Next(ctx context.Context) (Token, bool) {
 // settle ends the stream of a cancelled request, which the loop may not have noticed yet.
 func (st *Stream) settle() {
 	if st.ctx.Err() != nil {
-		st.end(FinishCancelled, nil, time.Now())
+		st.end(FinishCancelled, nil, st.now())
 	}
 }
 
@@ -103,7 +104,7 @@ func (st *Stream) Timing() Timing {
 	t, at := st.timing, st.at
 	now := at.ended
 	if now.IsZero() {
-		now = time.Now()
+		now = st.now()
 	}
 	until := func(mark time.Time) time.Time {
 		if mark.IsZero() {

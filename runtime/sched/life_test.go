@@ -1,0 +1,173 @@
+// Ends and breaks: draining, faults, and what a rebuild costs the others.
+
+package sched
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/sample"
+)
+
+// Draining lets nobody in, and those that are in end as they would have.
+func TestDrain(t *testing.T) {
+	o := Options{Pages: 512, MaxBatchedTokens: 64, MaxSeqs: 1}
+	sim := newSim(o, 97, 128)
+	s := New(sim, o)
+	runs := submit(t, s, t.Context(), Request{Prompt: prompt(30), MaxTokens: 40})
+	waits := submit(t, s, t.Context(), Request{Prompt: prompt(20), MaxTokens: 7})
+	runs.Next(t.Context())
+	done := make(chan error)
+	go func() { done <- s.Drain(context.Background()) }()
+	for {
+		if _, err := s.Submit(t.Context(), Request{Prompt: prompt(3), MaxTokens: 1}); err != nil {
+			if !errors.Is(err, ErrClosed) {
+				t.Error(err)
+			}
+			break
+		}
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	for i, st := range []*Stream{runs, waits} {
+		got := len(drain(t, st)) + 1 - i
+		if want := []int{40, 7}[i]; got != want || st.Finish() != FinishLength {
+			t.Errorf("request %d ended %q with %d tokens of %d: %v", i, st.Finish(), got, want, st.Err())
+		}
+	}
+	if err := s.Drain(context.Background()); err != nil { // of nothing
+		t.Error(err)
+	}
+}
+
+// What has not ended by the deadline is aborted.
+func TestDrainEnds(t *testing.T) {
+	s, _ := start(t, Options{})
+	endless := submit(t, s, t.Context(), Request{Prompt: prompt(3), Params: sample.Params{LogitBias: map[int32]float32{3: -100}}})
+	endless.Next(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	err := s.Drain(ctx)
+	drain(t, endless)
+	if f := endless.Finish(); f == FinishError && (!errors.Is(err, context.DeadlineExceeded) || !errors.Is(endless.Err(), ErrClosed)) || f == "" {
+		t.Errorf("%v, %q %v", err, f, endless.Err())
+	}
+	if st := s.Stats(); st.PagesUsed != 0 || st.Running+st.Waiting != 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// A fault costs the running requests; the waiting ones get their tokens from the next engine, and nothing of the old
+// one's cache.
+func TestRestart(t *testing.T) {
+	o := Options{Pages: 256, MaxBatchedTokens: 64, MaxSeqs: 2}
+	broken := errors.New("the device is gone")
+	sim := newSim(o, 97, 128)
+	var g gate
+	g.hold(sim, 1)
+	hold := sim.Before
+	sim.Before = func(step int, b *engine.Batch) error {
+		_ = hold(step, b)
+		if step == 4 {
+			return broken
+		}
+		return nil
+	}
+	restarts := 0
+	o.Restart = func(fault error) (Engine, error) {
+		if restarts++; !errors.Is(fault, broken) {
+			t.Error(fault)
+		}
+		return newSim(Options{Pages: 256, MaxBatchedTokens: 64}, 97, 128), nil
+	}
+	s := New(sim, o)
+	defer s.Close()
+	var streams []*Stream
+	var want [][]Token
+	for range 4 { // of equal prompts: a page of the old engine would be found
+		r := Request{Prompt: prompt(100), MaxTokens: 8}
+		streams = append(streams, submit(t, s, t.Context(), r))
+		w, _ := alone(sim, s.ContextLength(), r)
+		want = append(want, w)
+	}
+	<-g.in
+	close(g.out)
+	failed := 0
+	for i, st := range streams {
+		got := drain(t, st)
+		var fault *EngineError
+		switch {
+		case st.Finish() == FinishError && errors.As(st.Err(), &fault) && errors.Is(st.Err(), broken):
+			failed++
+		case st.Finish() != FinishLength || !slices.EqualFunc(got, want[i], func(id int32, t Token) bool { return id == t.ID }):
+			t.Errorf("request %d: %v %q %v", i, got, st.Finish(), st.Err())
+		}
+	}
+	if failed == 0 || failed > 2 || restarts != 1 || s.Stats().Faults != 1 {
+		t.Errorf("%d failed, %d restarts, %+v", failed, restarts, s.Stats().Counts)
+	}
+}
+
+func TestFailedRestartEndsEverything(t *testing.T) {
+	o := Options{Pages: 64, MaxBatchedTokens: 64, MaxSeqs: 1}
+	sim := newSim(o, 97, 128)
+	sim.Before = func(int, *engine.Batch) error { return errors.New("gone") }
+	no := errors.New("no card left")
+	o.Restart = func(error) (Engine, error) { return nil, no }
+	s := New(sim, o)
+	defer s.Close()
+	for range 3 {
+		st, err := s.Submit(t.Context(), Request{Prompt: prompt(3)})
+		if err != nil {
+			if !errors.Is(err, ErrClosed) {
+				t.Error(err)
+			}
+			continue
+		}
+		if drain(t, st); st.Finish() != FinishError || st.Err() == nil {
+			t.Errorf("%q %v", st.Finish(), st.Err())
+		}
+	}
+	if _, err := s.Submit(t.Context(), Request{Prompt: prompt(3)}); !errors.Is(err, ErrClosed) {
+		t.Error(err)
+	}
+}
+
+// A decode never waits for more than two steps, whatever is prefilled or rebuilt beside it.
+func TestRebuildDelaysNobody(t *testing.T) {
+	o := Options{Pages: 200, MaxBatchedTokens: 40}
+	s, sim := start(t, o)
+	long := prompt(900)
+	drain(t, submit(t, s, t.Context(), Request{Prompt: long, MaxTokens: 1}))
+	decoding := Request{Prompt: []int32{5}, MaxTokens: 400, Params: sample.Params{LogitBias: map[int32]float32{3: -100, 4: -100}}}
+	worst, since, rebuilds := 0, 0, 0
+	var others []*Stream
+	sim.Before = func(_ int, b *engine.Batch) error {
+		if len(others) == 0 && b.Seqs[0].Start > 5 { // the decode runs
+			s.pool.Shed() // as a full pool would: the window pages that no cut needs are gone
+			for _, p := range [][]int32{append(slices.Clone(long[:700]), 1, 2, 3), prompt(800)[200:]} {
+				others = append(others, submit(t, s, t.Context(), Request{Prompt: p, MaxTokens: 1}))
+			}
+		}
+		if since++; b.Rebuild {
+			rebuilds++
+		} else if b.Seqs[0].Rows == 1 {
+			worst, since = max(worst, since), 0
+		}
+		return nil
+	}
+	drain(t, submit(t, s, t.Context(), decoding))
+	for _, st := range others {
+		drain(t, st)
+	}
+	s.Close()
+	t.Logf("%d steps of rebuilding, a decode is in one step of %d at least: %+v", rebuilds, worst, s.Stats().Counts)
+	if worst > 2 || worst < 1 || rebuilds < 4 {
+		t.Errorf("%d steps of rebuilding, a decode came in one step of %d", rebuilds, worst)
+	}
+}
