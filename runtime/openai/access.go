@@ -124,7 +124,7 @@ func (p *port) around(next http.Handler) http.Handler {
 
 func (p *port) logLine(r *http.Request, e *exchange, took time.Duration) {
 	level := slog.LevelInfo
-	if e.status >= 500 {
+	if e.status >= 500 && r.URL.Path != "/health" { // which says so while nothing is wrong
 		level = slog.LevelError
 	}
 	attrs := []slog.Attr{slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", e.status),

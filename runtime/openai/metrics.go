@@ -9,6 +9,7 @@ import (
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/ossrun/ossrun/harmony"
@@ -62,7 +63,7 @@ func newMetrics(models ModelSource) *metrics {
 		prompts:   histogram("vllm:request_prompt_tokens", "Prompt tokens of a request.", tokenBounds),
 		answers:   histogram("vllm:request_generation_tokens", "Generated tokens of a request, reasoning included.", tokenBounds),
 	}
-	registry.MustRegister(&state{models})
+	registry.MustRegister(&state{models}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.Handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 	return m
 }

@@ -61,7 +61,7 @@ weights in the Hugging Face cache, chats in the terminal and serves an OpenAI-co
 		ExitErrHandler:         func(*cli.Context, error) {},
 		OnUsageError:           usageError,
 		Commands: []*cli.Command{
-			chatCommand(t), serveCommand(t), pullCommand(t), listCommand(), rmCommand(t), benchCommand(), evalCommand(),
+			chatCommand(t), serveCommand(t), psCommand(), stopCommand(t), pullCommand(t), listCommand(), rmCommand(t), benchCommand(), evalCommand(),
 			doctorCommand(), harmonyCommand(), versionCommand(), completionCommand(),
 		},
 	}
@@ -80,7 +80,7 @@ weights in the Hugging Face cache, chats in the terminal and serves an OpenAI-co
 // finishCommand gives a verb what all verbs have: errors in our words, the config file, help in our form.
 func finishCommand(app *cli.App, cmd *cli.Command) {
 	cmd.OnUsageError = usageError
-	cmd.CustomHelpTemplate = commandHelp
+	cmd.CustomHelpTemplate = helpTemplate(cmd)
 	cmd.HideHelpCommand = true
 	before := cmd.Before
 	cmd.Before = func(c *cli.Context) error {
@@ -94,7 +94,7 @@ func finishCommand(app *cli.App, cmd *cli.Command) {
 	}
 	for _, sub := range cmd.Subcommands {
 		sub.OnUsageError = usageError
-		sub.CustomHelpTemplate = commandHelp
+		sub.CustomHelpTemplate = helpTemplate(sub)
 		sub.HideHelpCommand = true
 	}
 }
@@ -112,26 +112,3 @@ func isTerminal(f any) bool {
 	file, ok := f.(*os.File)
 	return ok && isatty.IsTerminal(file.Fd())
 }
-
-const appHelp = `{{.Name}} - {{.Usage}}
-
-{{.Description}}
-
-Commands:{{range .VisibleCommands}}
-  {{printf "%-12s" .Name}} {{.Usage}}{{end}}
-
-ossrun COMMAND --help tells more, with an example and the exit codes.
-`
-
-const commandHelp = `{{.HelpName}} - {{.Usage}}
-
-Usage: {{.HelpName}}{{if .ArgsUsage}} {{.ArgsUsage}}{{end}}
-{{if .Description}}
-{{.Description}}
-{{end}}{{if .VisibleFlags}}
-Flags:{{range .VisibleFlags}}
-  {{.}}{{end}}
-{{end}}{{if .Subcommands}}
-Commands:{{range .Subcommands}}
-  {{printf "%-12s" .Name}} {{.Usage}}{{end}}
-{{end}}`

@@ -29,10 +29,15 @@ func chatCommand(t Terminal) *cli.Command {
 			"Example: ossrun chat\n" +
 			"         ossrun chat --effort high \"Is 2027 prime?\"\n" +
 			"         git diff | ossrun chat \"Write a commit message\"\n\n" + exitCodes,
-		Flags: append(append(engineFlags(), samplingFlags()...),
+		Flags: append(append(append(engineFlags(), memoryFlags()...), samplingFlags()...),
+			&cli.BoolFlag{Name: "alone", Category: groupModel, Usage: "load the model here, even where ossrun serve has loaded it already"},
+			printConfigFlag(),
 			&cli.BoolFlag{Name: "show-reasoning", Usage: "with a PROMPT: print the reasoning on stderr"},
 			&cli.BoolFlag{Name: "json", Usage: "with a PROMPT: print one JSON object"}),
 		Action: func(c *cli.Context) error {
+			if c.Bool("print-config") {
+				return printChatConfig(c, t)
+			}
 			prompt, err := promptText(c, t)
 			if err != nil {
 				return err
@@ -49,7 +54,7 @@ func chatCommand(t Terminal) *cli.Command {
 				return fail(exitUsage, "the chat wants a terminal; give a PROMPT to have one answer on stdout")
 			}
 			restore := func() {}
-			m, err := loadModel(c, t, !once, func() {
+			m, notice, err := answererFor(c, t, !once, func() {
 				if !once {
 					restore = holdTyping(t.In)
 				}
@@ -62,26 +67,15 @@ func chatCommand(t Terminal) *cli.Command {
 			if once {
 				return answerOnce(c, t, m, session.Request{
 					Messages: []session.Message{session.User(prompt)}, Instructions: c.String("system"),
-					Effort: effort, Params: params, MaxTokens: c.Int("max-tokens"),
+					Effort: effort, Params: params, MaxTokens: c.Int("max-tokens"), MaxReasoning: maxReasoning(c),
 				})
 			}
 			return chat.Run(c.Context, chat.Options{
-				Model: chatRunner{m}, Effort: effort, System: c.String("system"), Params: params, MaxTokens: c.Int("max-tokens"),
+				Model: m, Notice: notice, Effort: effort, System: c.String("system"), Params: params, MaxTokens: c.Int("max-tokens"), MaxReasoning: maxReasoning(c),
 				In: t.In, Out: t.Out, HistoryPath: filepath.Join(xdg.StateHome, "ossrun", "history"), NoColor: os.Getenv("NO_COLOR") != "",
 			})
 		},
 	}
-}
-
-// chatRunner gives the chat the model behind its own interface.
-type chatRunner struct{ *session.Model }
-
-func (r chatRunner) Start(ctx context.Context, q session.Request) (chat.Turn, error) {
-	t, err := r.Model.Start(ctx, q)
-	if err != nil {
-		return nil, err // a typed nil inside the interface would not be nil
-	}
-	return t, nil
 }
 
 // promptText joins the arguments and what is piped in.
@@ -135,7 +129,7 @@ type onceUsage struct {
 }
 
 // answerOnce streams one answer to stdout.
-func answerOnce(c *cli.Context, t Terminal, m *session.Model, r session.Request) error {
+func answerOnce(c *cli.Context, t Terminal, m answerer, r session.Request) error {
 	r.Params.Logprobs = -1
 	turn, err := m.Start(c.Context, r)
 	if err != nil {

@@ -35,7 +35,7 @@ func startInTerminal(t *testing.T, width, height uint16, args ...string) (*termi
 	}
 	cmd := exec.Command(bin, args...)
 	home := t.TempDir()
-	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home, "TERM=xterm-256color")
+	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home, "XDG_RUNTIME_DIR="+home, "TERM=xterm-256color")
 	f, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: height, Cols: width})
 	if err != nil {
 		t.Fatal(err)

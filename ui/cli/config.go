@@ -5,8 +5,9 @@
 //	port: 9000
 //
 // It is read from --config FILE, else from ossrun/config.yaml in the XDG configuration folder if it is there. A flag on
-// the command line wins. What must stay true: a key that is no flag of any verb is an error with the nearest name, and
-// a bad value is reported with the file and the key, never ignored.
+// the command line wins. Files made for vLLM are read too (vllm_words.go has what their keys mean here). What must stay
+// true: a key that is no flag of any verb is an error with the nearest name, and a bad value is reported with the file and
+// the key, never ignored.
 
 package cli
 
@@ -44,33 +45,74 @@ func applyConfig(app *cli.App, c *cli.Context) error {
 	var names []string
 	for _, cmd := range app.Commands {
 		for _, f := range cmd.Flags {
-			if n := f.Names()[0]; n != "config" && n != "help" && !every[n] {
-				every[n] = true
-				names = append(names, n)
+			for _, n := range f.Names() {
+				if n != "config" && n != "print-config" && n != "help" && !every[n] {
+					every[n] = true
+					names = append(names, n)
+				}
 			}
 		}
 	}
-	mine := map[string]bool{}
+	mine := map[string]string{} // any name of a flag of this verb, and its first
 	for _, f := range c.Command.Flags {
-		mine[f.Names()[0]] = true
+		for _, n := range f.Names() {
+			mine[n] = f.Names()[0]
+		}
+	}
+	given := map[string]bool{} // on the command line
+	for _, n := range mine {
+		given[n] = c.IsSet(n)
 	}
 	keys := make([]string, 0, len(values))
 	for k := range values {
 		keys = append(keys, k)
 	}
 	sort.Strings(keys)
-	for _, k := range keys {
-		if !every[k] {
-			return fail(exitUsage, "config file %s: %s", path, unknownName("key", k, names))
+	for _, written := range keys {
+		k := written
+		if !every[k] { // as vLLM's files may write it
+			k = strings.ReplaceAll(k, "_", "-")
 		}
-		if !mine[k] || c.IsSet(k) {
+		if !every[k] {
+			return fail(exitUsage, "config file %s: %s", path, unknownName("key", written, names))
+		}
+		name := mine[k]
+		if name == "" || given[name] || given[opposite(name)] {
 			continue
 		}
-		if err := c.Set(k, values[k]); err != nil {
-			return fail(exitUsage, "config file %s: %s: %s", path, k, err)
+		if err := c.Set(name, values[written]); err != nil {
+			return fail(exitUsage, "config file %s: %s: %s", path, written, err)
 		}
+		noteOrigin(c, name, "config file "+path)
 	}
 	return nil
+}
+
+// opposite is the flag that takes back what a flag of two forms says: enable-prefix-caching of no-enable-prefix-caching.
+func opposite(name string) string {
+	if bare, ok := strings.CutPrefix(name, "no-"); ok {
+		return bare
+	}
+	return "no-" + name
+}
+
+// noteOrigin remembers where the value of a flag comes from that was not on the command line.
+func noteOrigin(c *cli.Context, name, where string) {
+	if c.App.Metadata == nil {
+		c.App.Metadata = map[string]any{}
+	}
+	c.App.Metadata["origin of "+name] = where
+}
+
+// origin says where the value of a flag comes from, for --print-config.
+func origin(c *cli.Context, name string) string {
+	if where, ok := c.App.Metadata["origin of "+name].(string); ok {
+		return where
+	}
+	if c.IsSet(name) {
+		return "command line"
+	}
+	return "default"
 }
 
 // readConfig gives the file's keys with their values as flag texts; a list is joined by commas.

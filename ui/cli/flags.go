@@ -11,31 +11,73 @@ import (
 	"github.com/ossrun/ossrun/runtime/sample"
 )
 
+// Groups of flags in --help.
+const (
+	groupModel    = "Model and device"
+	groupMemory   = "Context and memory"
+	groupBatch    = "Batching"
+	groupListen   = "The port"
+	groupLife     = "Life cycle"
+	groupSampling = "The answer"
+	groupSettings = "Settings"
+)
+
 func configFlag() cli.Flag {
-	return &cli.StringFlag{Name: "config", Usage: "read defaults for flags from `FILE` (default: ossrun/config.yaml in the XDG configuration folder)"}
+	return &cli.StringFlag{Name: "config", Category: groupSettings, Usage: "read defaults for flags from `FILE`; vLLM's YAML files are read too (default: ossrun/config.yaml in the XDG configuration folder)"}
 }
 
-// engineFlags say which model runs where: common to chat and serve.
+func printConfigFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "print-config", Category: groupSettings, Usage: "print every setting with where it comes from, as a config file, and exit"}
+}
+
+// engineFlags say which model runs where: common to chat, serve and bench.
 func engineFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "model", Usage: "`M` is 20b, 120b, demo, a name such as openai/gpt-oss-20b, or a folder (default: the best one that is here and fits)"},
-		&cli.StringFlag{Name: "device", Value: "auto", Usage: "auto, cpu or gpu"},
-		&cli.StringFlag{Name: "gpu", Usage: "use these GPUs, as `0,1`"},
-		&cli.IntFlag{Name: "threads", Usage: "CPU threads (default: every core this process may use)"},
-		&cli.IntFlag{Name: "max-model-len", Usage: "longest context in tokens (default: as long as memory allows)"},
+		&cli.StringFlag{Name: "model", Category: groupModel, Usage: "`M` is 20b, 120b, demo, a name such as openai/gpt-oss-20b, or a folder (default: the best one that is here and fits)"},
+		&cli.StringFlag{Name: "device", Category: groupModel, Value: "auto", Usage: "`D` is auto, cpu or gpu"},
+		&cli.StringFlag{Name: "gpu", Category: groupModel, Usage: "use these GPUs, as `0,1`"},
+		&cli.IntFlag{Name: "threads", Category: groupModel, Usage: "`N` CPU threads (default: every core this process may use)"},
+		&cli.IntFlag{Name: "max-model-len", Category: groupMemory, Usage: "longest context in `TOKENS`, prompt and answer together (default: as long as memory allows)"},
 		configFlag(),
+	}
+}
+
+// memoryFlags say how the memory is used that a model takes beside its weights.
+func memoryFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "deterministic", Category: groupModel, Usage: "the same seed gives the same tokens whatever else runs; on the CPU always so"},
+		&cli.StringFlag{Name: "kv-cache-dtype", Category: groupMemory, Value: "auto", Usage: "numbers in the KV cache: `TYPE` is auto, bf16, fp8 or f32; the device says what it has"},
+		&cli.Float64Flag{Name: "gpu-memory-utilization", Category: groupMemory, Usage: "take at most this `SHARE` of the free memory, 0.05 to 1, on the CPU too (default: all but a reserve)"},
 	}
 }
 
 // samplingFlags are the defaults of a request.
 func samplingFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "effort", Value: "medium", Usage: "how long the model thinks: low, medium or high"},
-		&cli.StringFlag{Name: "system", Usage: "instructions for the model, as a developer message"},
-		&cli.Float64Flag{Name: "temperature", Value: 1, Usage: "0 always takes the most probable token"},
-		&cli.Float64Flag{Name: "top-p", Value: 1, Usage: "sample from the most probable tokens that together have this much"},
-		&cli.Uint64Flag{Name: "seed", Usage: "the same seed gives the same text (default: another each time)"},
-		&cli.IntFlag{Name: "max-tokens", Usage: "stop after this many tokens, reasoning included (default: the context's end)"},
+		&cli.StringFlag{Name: "effort", Category: groupSampling, Value: "medium", Usage: "how long the model thinks: `E` is low, medium or high"},
+		&cli.StringFlag{Name: "system", Category: groupSampling, Usage: "instructions for the model, as a developer message: `TEXT`"},
+		&cli.Float64Flag{Name: "temperature", Category: groupSampling, Value: 1, Usage: "`T` of 0 always takes the most probable token"},
+		&cli.Float64Flag{Name: "top-p", Category: groupSampling, Value: 1, Usage: "sample from the most probable tokens that together have `P`"},
+		&cli.Uint64Flag{Name: "seed", Category: groupSampling, Usage: "the same seed `N` gives the same text (default: another each time)"},
+		maxReasoningFlag(),
+		&cli.IntFlag{Name: "max-tokens", Category: groupSampling, Usage: "stop after `N` tokens, reasoning included (default: the context's end)"},
+	}
+}
+
+// maxReasoningFlag bounds the reasoning of a chat, or of a server's requests that do not bound it themselves.
+func maxReasoningFlag() cli.Flag {
+	return &cli.IntFlag{Name: "max-reasoning-tokens", Category: groupSampling, Value: -1, Usage: "let the model reason for at most `N` tokens, then it must answer; 0 is no reasoning, -1 no bound"}
+}
+
+// maxReasoning is the flag in session.Request's words.
+func maxReasoning(c *cli.Context) int {
+	switch n := c.Int("max-reasoning-tokens"); {
+	case n < 0:
+		return 0
+	case n == 0:
+		return -1
+	default:
+		return n
 	}
 }
 

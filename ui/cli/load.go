@@ -1,7 +1,8 @@
 // Choosing a model and a device, and loading the one onto the other: common to chat and serve.
 //
 // Without --model the best cached model that fits is taken. With none cached, a person at a terminal is asked (the
-// download with its size and place, or the demo); anything else gets the demo and one line that says so.
+// download with its size and place, or the demo); anything else gets the demo and one line that says so. stock.go loads the
+// models of a server.
 
 package cli
 
@@ -34,11 +35,39 @@ func loadModel(c *cli.Context, t Terminal, ask bool, chosen func()) (*session.Mo
 		return nil, fail(exitFailure, "%s", err)
 	}
 	chosen()
-	m, err := session.Load(found, dev, session.LoadOptions{MaxModelLen: c.Int("max-model-len")})
+	k, err := readKnobs(c, kindOf(dev), deviceMemory(dev))
+	if err != nil {
+		return nil, errors.Join(err, dev.Close())
+	}
+	k.say(t)
+	o := k.load()
+	o.Reopen = reopen(c)
+	m, err := session.Load(found, dev, o)
 	if err != nil {
 		return nil, errors.Join(&exitError{exitModel, err.Error()}, dev.Close())
 	}
 	return m, nil
+}
+
+// reopen opens the device anew after it has failed.
+func reopen(c *cli.Context) func(engine.Device) (engine.Device, error) {
+	return func(failed engine.Device) (engine.Device, error) {
+		_ = failed.Close() // it may not be able to
+		return openDevice(c)
+	}
+}
+
+// kindOf tells the kinds of devices apart that settings depend on.
+func kindOf(dev engine.Device) string {
+	if _, gpu := dev.(*gpuDevice); gpu {
+		return onGPU
+	}
+	return onCPU
+}
+
+func deviceMemory(dev engine.Device) int64 {
+	total, _ := dev.Memory()
+	return total
 }
 
 func chooseModel(c *cli.Context, t Terminal, dev engine.Device, ask bool) (models.Found, error) {

@@ -5,11 +5,14 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 
 	"github.com/adrg/xdg"
@@ -20,13 +23,19 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"ossrun": func() {
 			xdg.Reload()
-			os.Exit(Run(context.Background(), append([]string{"ossrun"}, os.Args[1:]...), Terminal{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+			context.AfterFunc(ctx, stop)
+			os.Exit(Run(ctx, append([]string{"ossrun"}, os.Args[1:]...), Terminal{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 		},
 	})
 }
 
 func TestScripts(t *testing.T) {
 	golden, err := filepath.Abs("../../testdata/model")
+	if err != nil {
+		t.Fatal(err)
+	}
+	guide, err := filepath.Abs("testdata/guide")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,11 +47,13 @@ func TestScripts(t *testing.T) {
 			env.Setenv("XDG_CONFIG_HOME", filepath.Join(home, "config"))
 			env.Setenv("XDG_STATE_HOME", filepath.Join(home, "state"))
 			env.Setenv("XDG_CACHE_HOME", filepath.Join(home, "cache"))
+			env.Setenv("XDG_RUNTIME_DIR", filepath.Join(env.WorkDir, "run"))
 			env.Setenv("GOLDEN", golden)
-			return os.MkdirAll(home, 0o755)
+			env.Setenv("GUIDE", guide)
+			return errors.Join(os.MkdirAll(home, 0o755), os.MkdirAll(filepath.Join(env.WorkDir, "run"), 0o700))
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"exits": wantExit, "copydir": copyDir, "cut": cutFile, "listen": listenOnFreePort, "hub": hubCommand, "gguf": ggufCommand, "original": originalCommand,
+			"exits": wantExit, "copydir": copyDir, "cut": cutFile, "listen": listenOnFreePort, "until-ready": untilReady, "hub": hubCommand, "gguf": ggufCommand, "original": originalCommand,
 		},
 		RequireExplicitExec: false,
 	})

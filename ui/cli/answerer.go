@@ -1,0 +1,126 @@
+// Where a chat has its answers from: a server of this user that runs, or a model loaded for the chat alone.
+//
+// One engine a machine: weights that a server has loaded are not loaded again. A chat that names a device or a memory setting
+// on its command line wants its own engine and gets it, and so does --alone.
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/join"
+	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/ui/chat"
+)
+
+// answerer is a model for one chat.
+type answerer interface {
+	chat.Runner
+	Close() error
+}
+
+// answererFor joins a server or loads a model; notice is a line for the person about it, "" for none.
+func answererFor(c *cli.Context, t Terminal, ask bool, chosen func()) (a answerer, notice string, err error) {
+	if g := serverFor(c); g != nil {
+		chosen()
+		return joined{g}, "joined the server at " + g.Server.URL + ", which has the model loaded; --alone loads it here", nil
+	}
+	m, err := loadModel(c, t, ask, chosen)
+	if err != nil {
+		return nil, "", err
+	}
+	return alone{m}, "", nil
+}
+
+// alone is a model of this process.
+type alone struct{ *session.Model }
+
+func (a alone) Start(ctx context.Context, q session.Request) (chat.Turn, error) {
+	t, err := a.Model.Start(ctx, q)
+	if err != nil {
+		return nil, err // a typed nil inside the interface would not be nil
+	}
+	return t, nil
+}
+
+// joined is a model of a server.
+type joined struct{ *join.Guest }
+
+func (j joined) Start(ctx context.Context, q session.Request) (chat.Turn, error) {
+	t, err := j.Guest.Start(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// Close leaves the server as it is.
+func (j joined) Close() error { return nil }
+
+// ownEngine are flags that only an engine of one's own can follow.
+var ownEngine = []string{"alone", "device", "gpu", "threads", "max-model-len", "kv-cache-dtype", "gpu-memory-utilization", "deterministic"}
+
+// serverFor is the running server that the chat can join, nil if there is none.
+func serverFor(c *cli.Context) *join.Guest {
+	for _, name := range ownEngine {
+		if c.IsSet(name) && origin(c, name) == "command line" {
+			return nil
+		}
+	}
+	folder, err := join.Folder()
+	if err != nil {
+		return nil // then no server has made a socket either
+	}
+	list, err := join.Servers(c.Context, folder)
+	if err != nil {
+		return nil
+	}
+	for _, s := range list {
+		if s.Protocol != join.Protocol || s.State == join.Draining {
+			continue
+		}
+		for i, m := range s.Models {
+			if wantsModel(c.String("model"), i == 0, m) {
+				return &join.Guest{Server: s, Model: m}
+			}
+		}
+	}
+	return nil
+}
+
+// wantsModel tells whether a chat for which name was given can be had with m, which is the server's first or another one.
+func wantsModel(name string, first bool, m join.Model) bool {
+	if name == "" { // the best that is here: not the demo beside a real one
+		return first && (m.Name != models.Demo || !anyCached())
+	}
+	if strings.EqualFold(name, m.Name) || slices.ContainsFunc(m.Aliases, func(a string) bool { return strings.EqualFold(a, name) }) {
+		return true
+	}
+	asked, ok := models.Lookup(name)
+	served, known := models.Lookup(m.Name)
+	return ok && known && asked.ID == served.ID
+}
+
+func anyCached() bool {
+	cached, err := models.Cached()
+	return err == nil && slices.ContainsFunc(cached, func(f models.Found) bool { return f.Complete })
+}
+
+// printChatConfig is --print-config of the chat.
+func printChatConfig(c *cli.Context, t Terminal) error {
+	dev, err := openDevice(c)
+	if err != nil {
+		return err
+	}
+	k, err := readKnobs(c, kindOf(dev), deviceMemory(dev))
+	if err = errors.Join(err, dev.Close()); err != nil {
+		return err
+	}
+	return printConfig(t.Out, c, &k)
+}

@@ -1,0 +1,136 @@
+// The --help of a verb: its flags in groups, in the order they are defined in, in two columns that fit a terminal of 100.
+//
+// A group is a flag's Category; flags without one come first. What must stay true: every flag that is not hidden is shown
+// with its default, and the text does not depend on the terminal, so that it can be piped and compared.
+
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+const appHelp = `{{.Name}} - {{.Usage}}
+
+{{.Description}}
+
+Commands:{{range .VisibleCommands}}
+  {{printf "%-12s" .Name}} {{.Usage}}{{end}}
+
+ossrun COMMAND --help tells more, with an example and the exit codes.
+`
+
+const commandHelp = `{{.HelpName}} - {{.Usage}}
+
+Usage: {{.HelpName}}{{if .ArgsUsage}} {{.ArgsUsage}}{{end}}
+{{if .Description}}
+{{.Description}}
+{{end}}FLAGS{{if .Subcommands}}
+Commands:{{range .Subcommands}}
+  {{printf "%-12s" .Name}} {{.Usage}}{{end}}
+{{end}}`
+
+const (
+	helpWidth  = 100
+	flagColumn = 34 // where the descriptions start
+)
+
+// helpTemplate is commandHelp with the flags of cmd in it.
+func helpTemplate(cmd *cli.Command) string {
+	return strings.Replace(commandHelp, "FLAGS", templateText(flagHelp(cmd.Flags)), 1)
+}
+
+// templateText is s as a template that prints s.
+func templateText(s string) string { return strings.ReplaceAll(s, "{{", `{{"{{"}}`) }
+
+func flagHelp(flags []cli.Flag) string {
+	var groups []string
+	byGroup := map[string][]cli.DocGenerationFlag{}
+	for _, f := range flags {
+		if v, ok := f.(cli.VisibleFlag); ok && !v.IsVisible() {
+			continue
+		}
+		doc, ok := f.(cli.DocGenerationFlag)
+		if !ok {
+			continue
+		}
+		group := ""
+		if c, ok := f.(cli.CategorizableFlag); ok {
+			group = c.GetCategory()
+		}
+		if byGroup[group] == nil {
+			groups = append(groups, group)
+		}
+		byGroup[group] = append(byGroup[group], doc)
+	}
+	if i := slices.Index(groups, groupSettings); i >= 0 { // the config file comes last
+		groups = append(slices.Delete(groups, i, i+1), groupSettings)
+	}
+	var b strings.Builder
+	for _, g := range groups {
+		title := g
+		if title == "" {
+			title = "Flags"
+		}
+		fmt.Fprintf(&b, "\n%s:\n", title)
+		for _, f := range byGroup[g] {
+			writeFlag(&b, f)
+		}
+	}
+	return b.String()
+}
+
+func writeFlag(b *strings.Builder, f cli.DocGenerationFlag) {
+	placeholder, usage := unquote(f.GetUsage())
+	left := "  --" + f.Names()[0]
+	if f.TakesValue() {
+		if placeholder == "" {
+			placeholder = "VALUE"
+		}
+		left += " " + placeholder
+		if d := shownDefault(f); d != "" {
+			usage += " (default: " + d + ")"
+		}
+	}
+	fmt.Fprintf(b, "%-*s", flagColumn-2, left)
+	column := max(len(left), flagColumn-2)
+	if column > flagColumn-2 {
+		b.WriteString("\n" + strings.Repeat(" ", flagColumn-2))
+	}
+	column = flagColumn - 2
+	for _, word := range strings.Fields(usage) {
+		if column+1+len(word) > helpWidth {
+			b.WriteString("\n" + strings.Repeat(" ", flagColumn-2))
+			column = flagColumn - 2
+		}
+		b.WriteString(" " + word)
+		column += 1 + len(word)
+	}
+	b.WriteByte('\n')
+}
+
+// shownDefault is the default worth showing: not one that the usage explains itself, and not an empty one.
+func shownDefault(f cli.DocGenerationFlag) string {
+	if strings.Contains(f.GetUsage(), "(default") {
+		return ""
+	}
+	switch d := strings.Trim(f.GetDefaultText(), `"`); d {
+	case "", "0":
+		return ""
+	default:
+		return d
+	}
+}
+
+// unquote takes the name of the value, which stands in backquotes, out of a usage.
+func unquote(usage string) (placeholder, text string) {
+	before, rest, ok := strings.Cut(usage, "`")
+	if !ok {
+		return "", usage
+	}
+	placeholder, after, _ := strings.Cut(rest, "`")
+	return placeholder, before + placeholder + after
+}

@@ -1,0 +1,171 @@
+// ossrun ps and ossrun stop: the servers of this user.
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/ossrun/ossrun/runtime/join"
+)
+
+func psCommand() *cli.Command {
+	return &cli.Command{
+		Name:        "ps",
+		Usage:       "show the servers that run, and their models",
+		Description: "Example: ossrun ps --json\n\n" + exitCodes,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "json", Usage: "as one JSON array"},
+			configFlag(),
+		},
+		Action: func(c *cli.Context) error {
+			if c.NArg() > 0 {
+				return fail(exitUsage, "ps takes no arguments, but got %q; see ossrun ps --help", c.Args().First())
+			}
+			list, err := runningServers(c.Context)
+			if err != nil {
+				return err
+			}
+			if c.Bool("json") {
+				all := []join.Status{}
+				for _, s := range list {
+					all = append(all, s.Status)
+				}
+				return json.NewEncoder(c.App.Writer).Encode(all)
+			}
+			if len(list) == 0 {
+				fmt.Fprintln(c.App.ErrWriter, "ossrun: no server runs; ossrun serve starts one")
+				return nil
+			}
+			return printServers(c, list)
+		},
+	}
+}
+
+func printServers(c *cli.Context, list []join.Server) error {
+	w := tabwriter.NewWriter(c.App.Writer, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "PID\tMODEL\tSTATE\tMEMORY\tCONTEXT\tRUNNING\tWAITING\tKV\tUNLOADS\tUP\tPORT")
+	for _, s := range list {
+		for i, m := range s.Models {
+			if i > 0 && m.State == stateUnloaded {
+				continue // what it could load is in ossrun list
+			}
+			state := m.State
+			if s.State == join.Draining {
+				state = string(s.State)
+			}
+			memory, kv := "-", "-"
+			if m.Bytes > 0 {
+				memory, kv = gigabytes(m.Bytes), fmt.Sprintf("%.0f%%", 100*m.KV)
+			}
+			unloads := "never"
+			if m.Unloads != nil {
+				unloads = "in " + brief(time.Until(*m.Unloads))
+			} else if m.State != "ready" || m.Running > 0 {
+				unloads = "-"
+			}
+			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\t%s/v1\n", s.PID, m.Name, state, memory, m.Context, m.Running, m.Waiting, kv,
+				unloads, brief(time.Since(s.Started)), s.URL)
+		}
+	}
+	return w.Flush()
+}
+
+// brief is a time for people, to the second or to the minute.
+func brief(d time.Duration) string {
+	if d < time.Hour {
+		return max(d, 0).Round(time.Second).String()
+	}
+	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+}
+
+func stopCommand(t Terminal) *cli.Command {
+	return &cli.Command{
+		Name:      "stop",
+		Usage:     "stop a server: its running requests may end",
+		ArgsUsage: "[flags] [PID or PORT]",
+		Description: "Example: ossrun stop\n" +
+			"         ossrun stop 8000 --now\n\n" +
+			"It returns when the server is gone. Without an argument it stops the only server that runs.\n\n" + exitCodes,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "now", Usage: "end running requests with an error instead of waiting up to 30 s for them"},
+			&cli.BoolFlag{Name: "all", Usage: "stop every server of this user"},
+			configFlag(),
+		},
+		Action: func(c *cli.Context) error {
+			if c.NArg() > 1 {
+				return fail(exitUsage, "stop takes one PID or PORT, not also %q; see ossrun stop --help", c.Args().Get(1))
+			}
+			list, err := runningServers(c.Context)
+			if err != nil {
+				return err
+			}
+			if list, err = chosenServers(list, c.Args().First(), c.Bool("all")); err != nil {
+				return err
+			}
+			for _, s := range list {
+				if err := stopServer(c.Context, s, c.Bool("now")); err != nil {
+					return err
+				}
+				fmt.Fprintf(t.Err, "ossrun: process %d at %s has stopped\n", s.PID, s.URL)
+			}
+			return nil
+		},
+	}
+}
+
+func stopServer(ctx context.Context, s join.Server, now bool) error {
+	if err := s.Stop(ctx, now); err != nil {
+		return fail(exitFailure, "process %d does not answer: %s; kill %[1]d ends it", s.PID, rootCause(err))
+	}
+	wait, cancel := context.WithTimeout(ctx, drainTime+2*lastWords)
+	defer cancel()
+	if err := s.Gone(wait); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fail(exitFailure, "process %d was told to stop and is still there: kill %[1]d ends it", s.PID)
+	}
+	return nil
+}
+
+// chosenServers are those that a PID or a port means.
+func chosenServers(list []join.Server, which string, all bool) ([]join.Server, error) {
+	if len(list) == 0 {
+		return nil, fail(exitFailure, "no server of this user runs")
+	}
+	if all {
+		return list, nil
+	}
+	if which == "" {
+		if len(list) > 1 {
+			return nil, fail(exitUsage, "%d servers run: name one by its PID or port (ossrun ps shows them), or give --all", len(list))
+		}
+		return list, nil
+	}
+	for _, s := range list {
+		if strconv.Itoa(s.PID) == which || strings.HasSuffix(s.URL, ":"+which) {
+			return []join.Server{s}, nil
+		}
+	}
+	return nil, fail(exitUsage, "no server has the PID or the port %s; ossrun ps shows them", which)
+}
+
+func runningServers(ctx context.Context) ([]join.Server, error) {
+	folder, err := join.Folder()
+	if err != nil {
+		return nil, fail(exitFailure, "%s", err)
+	}
+	list, err := join.Servers(ctx, folder)
+	if err != nil {
+		return nil, fail(exitFailure, "looking for servers: %s", err)
+	}
+	return list, nil
+}

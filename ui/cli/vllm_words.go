@@ -1,0 +1,232 @@
+// vLLM's words: the flags and config keys of `vllm serve` that this engine has no switch for.
+//
+// People come with a command line or a YAML file that works for vLLM. What it asks for is honoured by a flag of the same
+// name, or listed here: either this engine always does it or does something else, which is said in one line when the
+// server starts, or the request would change the result and is refused with what to do. What must stay true: nothing is
+// swallowed silently, and a word that stands nowhere is an error with the nearest name.
+
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/ossrun/ossrun/models"
+)
+
+// vllmWord is one flag of vLLM.
+type vllmWord struct {
+	names   string // the first is vLLM's own
+	boolean bool
+	here    string                    // what this engine does instead
+	refuse  func(value string) string // why it cannot be had, "" if here answers it; nil: never
+}
+
+const elsewhere = "--engine vllm shows the command that vLLM takes it with"
+
+// only accepts some values.
+func only(accepted ...string) func(string) string {
+	return func(v string) string {
+		for _, a := range accepted {
+			if strings.EqualFold(strings.TrimSpace(v), a) {
+				return ""
+			}
+		}
+		return fmt.Sprintf("only %s is possible, not %q", strings.Join(accepted, " or "), v)
+	}
+}
+
+// oneDevice refuses parallelism over several devices.
+func oneDevice(v string) string {
+	if n, err := strconv.Atoi(strings.TrimSpace(v)); err != nil || n < 1 {
+		return fmt.Sprintf("a number from 1 up is wanted, not %q", v)
+	} else if n > 1 {
+		return fmt.Sprintf("this engine runs a model on one device, not on %d; %s", n, elsewhere)
+	}
+	return ""
+}
+
+func never(why string) func(string) string { return func(string) string { return why } }
+
+func speculative(v string) string {
+	var config struct{ Model, Method string }
+	what := "speculative decoding"
+	if json.Unmarshal([]byte(v), &config) == nil && config.Model != "" {
+		what += " with " + config.Model
+	}
+	return what + " is not in this version; " + elsewhere
+}
+
+func notAboveZero(what string) func(string) string {
+	return func(v string) string {
+		if f, err := strconv.ParseFloat(strings.TrimSpace(v), 64); err != nil || f > 0 {
+			return what
+		}
+		return ""
+	}
+}
+
+var vllmWords = []vllmWord{
+	{names: "tool-call-parser", here: "calls are always parsed, from Harmony's tokens", refuse: only("openai")},
+	{names: "enable-auto-tool-choice", boolean: true, here: "always on"},
+	{names: "reasoning-parser", here: "reasoning is always told apart, by Harmony's channels", refuse: only("openai_gptoss", "openai", "gptoss", "gpt_oss")},
+	{names: "enable-reasoning", boolean: true, here: "always on"},
+
+	{names: "tensor-parallel-size tp", here: "one device, as here", refuse: oneDevice},
+	{names: "pipeline-parallel-size pp", here: "one device, as here", refuse: oneDevice},
+	{names: "data-parallel-size dp", here: "one device, as here", refuse: oneDevice},
+	{names: "enable-expert-parallel", boolean: true, here: "has no effect on one device"},
+	{names: "distributed-executor-backend", here: "has no effect on one device"},
+	{names: "speculative-config", refuse: speculative},
+	{names: "enable-lora", boolean: true, refuse: never("adapters cannot be loaded; " + elsewhere)},
+	{names: "lora-modules", refuse: never("adapters cannot be loaded; " + elsewhere)},
+
+	{names: "max-cudagraph-capture-size max-seq-len-to-capture", here: "steps are compiled for buckets of rows, the powers of two up to --max-num-batched-tokens, whatever the size"},
+	{names: "cuda-graph-sizes cudagraph-capture-sizes", here: "steps are compiled for buckets of rows, the powers of two up to --max-num-batched-tokens, whatever the sizes"},
+	{names: "compilation-config cc O", here: "the step is compiled once, at start; there is nothing to set"},
+	{names: "enforce-eager", boolean: true, here: "the step is compiled once, at start; there is nothing to set"},
+	{names: "async-scheduling", boolean: true, here: "the scheduler is this engine's own and needs no switch"},
+	{names: "no-async-scheduling", boolean: true, here: "the scheduler is this engine's own and needs no switch"},
+	{names: "enable-chunked-prefill", boolean: true, here: "always on, in chunks of --max-num-batched-tokens"},
+	{names: "no-enable-chunked-prefill", boolean: true, refuse: never("prefill always comes in chunks; --max-num-batched-tokens sets their size")},
+	{names: "scheduling-policy", here: "first come, first served", refuse: only("fcfs")},
+	{names: "num-scheduler-steps", here: "every step is scheduled by itself", refuse: only("1")},
+	{names: "attention-backend", here: "the device has one attention, with sinks and windows"},
+	{names: "block-size", here: "pages of the KV cache hold 32 tokens"},
+	{names: "swap-space", here: "the scheduler plans preemption by itself"},
+	{names: "cpu-offload-gb", here: "nothing is offloaded", refuse: notAboveZero("weights are not split between GPU and CPU in this version; " + elsewhere)},
+	{names: "num-gpu-blocks-override", refuse: never("the plan counts the pages; --gpu-memory-utilization and --max-model-len change it")},
+	{names: "enable-prompt-tokens-details", boolean: true, here: "cached_tokens is always in the usage"},
+	{names: "prefix-caching-hash-algo", here: "pages are hashed with one algorithm"},
+
+	{names: "dtype", here: "weights are used as released: MXFP4 experts, bf16 for the rest", refuse: only("auto", "bfloat16", "bf16")},
+	{names: "quantization q", here: "weights are used as released: MXFP4 experts, bf16 for the rest", refuse: only("mxfp4", "gpt_oss_mxfp4", "none")},
+	{names: "load-format", here: "weights are mapped from safetensors", refuse: only("auto", "safetensors")},
+	{names: "trust-remote-code", boolean: true, here: "code that comes with a model is never run"},
+	{names: "tokenizer", here: "the vocabulary o200k_harmony is built in"},
+	{names: "tokenizer-mode", here: "the vocabulary o200k_harmony is built in"},
+	{names: "skip-tokenizer-init", boolean: true, refuse: never("the port speaks text; the vocabulary o200k_harmony is built in")},
+	{names: "hf-token", refuse: never("set the environment variable HF_TOKEN, or run hf auth login")},
+	{names: "hf-config-path", refuse: never("config.json is read from the model's own folder")},
+	{names: "revision", refuse: never("name it with the model: --model hf:OWNER/NAME@REVISION")},
+	{names: "download-dir", refuse: never("set the environment variable HF_HUB_CACHE to that folder")},
+	{names: "chat-template", refuse: never("prompts are rendered as Harmony, which is built in")},
+	{names: "chat-template-content-format", here: "prompts are rendered as Harmony, which is built in"},
+	{names: "response-role", here: "the role is assistant", refuse: only("assistant")},
+	{names: "generation-config", here: "without a client's word: temperature 1, top-p 1", refuse: only("auto", "vllm")},
+	{names: "override-generation-config", refuse: never("clients set sampling in their requests")},
+	{names: "max-logprobs", here: "up to 20, as at OpenAI", refuse: func(v string) string {
+		if n, err := strconv.Atoi(v); err != nil || n > 20 {
+			return "at most 20 log probabilities a token are given"
+		}
+		return ""
+	}},
+	{names: "seed", here: "a request without a seed draws its own"},
+	{names: "tool-server", refuse: never("built-in tools are not in this version yet; clients can bring functions")},
+	{names: "disable-log-requests", boolean: true, here: "the log has one line a request, without its text"},
+	{names: "no-enable-log-requests", boolean: true, here: "the log has one line a request, without its text"},
+	{names: "enable-log-requests", boolean: true, here: "the log has one line a request, without its text"},
+	{names: "disable-log-stats", boolean: true, here: "figures are in /metrics and ossrun ps"},
+	{names: "disable-uvicorn-access-log", boolean: true, here: "the log has one line a request, without its text"},
+	{names: "uvicorn-log-level", here: "the log has one line a request, without its text"},
+	{names: "ssl-keyfile", refuse: never("this port speaks plain HTTP: put a proxy in front of it for TLS")},
+	{names: "ssl-certfile", refuse: never("this port speaks plain HTTP: put a proxy in front of it for TLS")},
+	{names: "root-path", refuse: never("the API is under /v1: let the proxy strip the prefix")},
+}
+
+// vllmFlags are the words as flags that --help does not show.
+func vllmFlags() []cli.Flag {
+	var flags []cli.Flag
+	for _, w := range vllmWords {
+		names := strings.Fields(w.names)
+		if w.boolean {
+			flags = append(flags, &cli.BoolFlag{Name: names[0], Aliases: names[1:], Hidden: true})
+			continue
+		}
+		flags = append(flags, &cli.StringFlag{Name: names[0], Aliases: names[1:], Hidden: true})
+	}
+	return flags
+}
+
+// vllmNotes answers the words that were given: a line for each, or an error for the first that cannot be had.
+func vllmNotes(c *cli.Context) ([]string, error) {
+	var notes []string
+	for _, w := range vllmWords {
+		name := strings.Fields(w.names)[0]
+		if !c.IsSet(name) || w.boolean && !c.Bool(name) {
+			continue
+		}
+		value := "true"
+		if !w.boolean {
+			value = c.String(name)
+		}
+		shown := "--" + name
+		if from := origin(c, name); from != "command line" {
+			shown = from + ": " + name
+		}
+		if w.refuse != nil {
+			if why := w.refuse(value); why != "" {
+				return nil, fail(exitUsage, "%s: %s", shown, why)
+			}
+		}
+		notes = append(notes, shown+": "+w.here)
+	}
+	return notes, nil
+}
+
+// vllmCommand is the command line for vLLM that asks for what this one does.
+func vllmCommand(c *cli.Context, model string) string {
+	set := map[string]string{}
+	for _, f := range c.Command.Flags {
+		name := f.Names()[0]
+		if !c.IsSet(name) || ours[name] {
+			continue
+		}
+		switch v := c.Value(name).(type) {
+		case bool:
+			if v {
+				set[name] = ""
+			}
+		default:
+			set[name] = fmt.Sprint(v)
+		}
+	}
+	names := make([]string, 0, len(set))
+	for n := range set {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	words := []string{"vllm", "serve", model}
+	for _, n := range names {
+		words = append(words, "--"+n)
+		if v := set[n]; v != "" {
+			words = append(words, shellWord(v))
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// ours are flags that vLLM does not have.
+var ours = map[string]bool{"model": true, "engine": true, "device": true, "gpu": true, "threads": true, "preset": true, "config": true,
+	"print-config": true, "keep-alive": true, "max-waiting": true, "deterministic": true, "compute": true, "dense": true, "log": true}
+
+// shellWord quotes a word for a shell where it has to be.
+func shellWord(s string) string {
+	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,+@%") == "" && s != "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// vllmModel is a model's name as vLLM knows it.
+func vllmModel(name string) string {
+	if e, ok := models.Lookup(name); ok && e.HF != "" {
+		return e.HF
+	}
+	return name
+}
