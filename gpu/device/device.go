@@ -35,6 +35,9 @@ type Device struct {
 	logits *sharedRegion
 	users  int // regions and steps not freed yet
 	closed bool
+
+	joining sync.Mutex // held while sampler changes
+	sampler *sampler
 }
 
 var _ engine.Device = (*Device)(nil)

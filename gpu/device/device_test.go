@@ -216,7 +216,7 @@ func TestStepCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	calls := slices.DeleteFunc(f.Trace()[before:], func(name string) bool { return name == "cuCtxSetCurrent" })
-	if want := []string{"cuMemcpyHtoDAsync_v2", "cuGraphLaunch", "cuMemcpyDtoHAsync_v2", "cuStreamSynchronize"}; !slices.Equal(calls, want) {
+	if want := []string{"cuEventSynchronize", "cuMemcpyHtoDAsync_v2", "cuEventRecord", "cuGraphLaunch", "cuMemcpyDtoHAsync_v2", "cuStreamSynchronize"}; !slices.Equal(calls, want) {
 		t.Errorf("%v, not %v", calls, want)
 	}
 	if err := eng.Close(); err != nil {

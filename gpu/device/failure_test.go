@@ -15,7 +15,7 @@ import (
 
 // Every call of the driver may fail. Whatever does, the error names it, and nothing is left behind.
 
-// life is a device's: open, load, prefill, decode, a profiled step, close.
+// life is a device's: open, load, prefill, decode, two samples, close.
 func life(t *testing.T, f *fakedriver.Fake, image []byte, ckpt *models.Checkpoint) (err error) {
 	dev, err := Open(f.Driver, Options{Image: image})
 	if err != nil {
@@ -30,6 +30,24 @@ func life(t *testing.T, f *fakedriver.Fake, image []byte, ckpt *models.Checkpoin
 	logits := make([]float32, ckpt.Spec.Vocab)
 	for _, b := range []*engine.Batch{prompt(), next()} {
 		if err := eng.Step(t.Context(), b, logits); err != nil {
+			return err
+		}
+	}
+	if err := eng.Queue(t.Context(), next(), nil); err != nil {
+		return err
+	}
+	if err := eng.Sample([]engine.Choice{{Temperature: 1, TopP: 0.9, Logprobs: 1, Mask: []uint64{^uint64(0), ^uint64(0)}}}); err != nil {
+		return err
+	}
+	if err := eng.Queue(t.Context(), next(), []int32{0}); err != nil {
+		return err
+	}
+	if err := eng.Sample([]engine.Choice{{Logprobs: -1}}); err != nil {
+		return err
+	}
+	var chosen [1]engine.Chosen
+	for range 2 {
+		if err := eng.Wait(chosen[:]); err != nil {
 			return err
 		}
 	}

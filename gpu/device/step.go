@@ -22,13 +22,21 @@ type step struct {
 	state       *region       // layout
 	logits      *sharedRegion // f32 [rows, vocab]; nil when the program gives none
 	frequencies *region
-	pinned      *driver.HostMemory // the state on its way
+	pinned      [2]stateOnItsWay // in turn: one is written while the device reads the other
+	turn        int
+	sampler     *sampler // once it has sampled
 
 	ops   [][]launch // of each operation
 	graph *driver.Graph
 	marks []*driver.Event // before each operation and behind the last, while profiling
 	ns    []int64
 	ran   bool // ns is of a step
+}
+
+// stateOnItsWay is pinned memory for a state, and the mark behind the copy that last read it.
+type stateOnItsWay struct {
+	memory *driver.HostMemory
+	sent   *driver.Event
 }
 
 var _ engine.Step = (*step)(nil)
@@ -56,8 +64,14 @@ func (s *step) build() (err error) {
 	if s.state, err = d.alloc(int64(s.layout.bytes())); err != nil {
 		return err
 	}
-	if s.pinned, err = d.ctx.AllocHost(s.layout.bytes()); err != nil {
-		return err
+	for i := range s.pinned {
+		if s.pinned[i].memory, err = d.ctx.AllocHost(s.layout.bytes()); err != nil {
+			return err
+		}
+		if s.pinned[i].sent, err = d.ctx.NewEvent(false); err != nil {
+			s.pinned[i].sent = nil
+			return err
+		}
 	}
 	r := &recorder{dev: d, p: s.p, t: d.target, layout: s.layout, state: kernels.Pointer(s.state.at)}
 	for i, op := range s.p.Ops {
@@ -143,13 +157,13 @@ func (s *step) Forward(b *engine.Batch, logits []float32) error {
 	}
 	err := s.forward(b, logits)
 	if err != nil {
-		s.dev.stream.Synchronize() // the next step writes to the pinned state; its own error is the one above
+		s.dev.stream.Synchronize() // nothing of it is under way when the next one begins; the error above is the one to tell
 	}
 	return err
 }
 
 func (s *step) forward(b *engine.Batch, logits []float32) error {
-	if err := s.queue(b); err != nil {
+	if err := s.queue(b, nil); err != nil {
 		return err
 	}
 	if len(logits) > 0 && s.logits != nil {
@@ -162,11 +176,22 @@ func (s *step) forward(b *engine.Batch, logits []float32) error {
 	return s.clock()
 }
 
-// queue sends the state and launches the step. The pinned state is free again when the step before has been waited for, which Forward did.
-func (s *step) queue(b *engine.Batch) error {
-	used := s.layout.write(s.pinned.Bytes(), b, s.p.Spec.Window, s.p.Spec.ExpertsPerToken)
-	if err := s.dev.stream.CopyIn(s.state.at, s.pinned, 0, used); err != nil {
+// queue sends the state and launches the step; from as in Queue.
+func (s *step) queue(b *engine.Batch, from []int32) error {
+	p := &s.pinned[s.turn]
+	s.turn = 1 - s.turn
+	if err := p.sent.Synchronize(); err != nil {
+		return fmt.Errorf("wait for the state's memory: %w", err)
+	}
+	used := s.layout.write(p.memory.Bytes(), b, s.p.Spec.Window, s.p.Spec.ExpertsPerToken)
+	if err := s.dev.stream.CopyIn(s.state.at, p.memory, 0, used); err != nil {
 		return fmt.Errorf("send the step's state: %w", err)
+	}
+	if err := p.sent.Record(s.dev.stream); err != nil {
+		return fmt.Errorf("send the step's state: %w", err)
+	}
+	if err := s.feed(from); err != nil {
+		return err
 	}
 	if s.marks != nil {
 		return s.queueTimed()
@@ -266,11 +291,17 @@ func (s *step) Close() error {
 		errs = append(errs, s.graph.Close())
 		s.graph = nil
 	}
-	if s.pinned != nil {
-		errs = append(errs, s.pinned.Free())
+	for _, p := range s.pinned {
+		if p.memory != nil {
+			errs = append(errs, p.memory.Free())
+		}
+		if p.sent != nil {
+			errs = append(errs, p.sent.Close())
+		}
 	}
 	s.dev.users--
 	s.dev.mu.Unlock()
+	errs = append(errs, s.leaveSampler())
 	if s.logits != nil {
 		errs = append(errs, s.logits.leave())
 	}

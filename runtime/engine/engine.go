@@ -30,6 +30,7 @@ type Engine struct {
 	weights map[string]Region
 	dense   *q8.Copy // with DenseQ8
 	last    *bucket  // ran the last step
+	chosen  sampling
 	closed  bool
 }
 

@@ -36,6 +36,7 @@ type doctorReport struct {
 	Config   configReport  `json:"config"`
 	Golden   []goldenRow   `json:"golden,omitempty"`
 	Selftest []selftestRow `json:"selftest,omitempty"`
+	Whole    *wholeReport  `json:"whole_models,omitempty"`
 	Passed   *bool         `json:"passed,omitempty"` // of --golden and --selftest
 }
 
@@ -69,8 +70,6 @@ type configReport struct {
 // doctorContext is the context that "fits" speaks of, in tokens.
 const doctorContext = 8192
 
-const noGPU = "the GPU engine comes with a later version; this one computes on the CPU"
-
 func doctorCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "doctor",
@@ -80,7 +79,9 @@ func doctorCommand() *cli.Command {
 			"logits.safetensors.\n\n" + exitCodes,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "golden", Usage: "hold every compute mode to the golden logits in `DIR`"},
-			&cli.BoolFlag{Name: "selftest", Usage: "hold every operation to plain float64 loops, on every instruction set; about a minute"},
+			&cli.BoolFlag{Name: "selftest", Usage: "hold every operation to plain float64 loops, on every instruction set or on the GPU; about a minute"},
+			&cli.StringFlag{Name: "device", Value: "auto", Usage: "what the checks run on: auto, cpu or gpu"},
+			&cli.StringFlag{Name: "gpu", Usage: "this GPU, as `0`"},
 			&cli.BoolFlag{Name: "json", Usage: "as one JSON object"},
 			configFlag(),
 		},
@@ -88,19 +89,24 @@ func doctorCommand() *cli.Command {
 			if c.NArg() > 0 {
 				return fail(exitUsage, "doctor takes no arguments, but got %q; see ossrun doctor --help", c.Args().First())
 			}
-			dev, err := cpu.New(0)
+			host, err := cpu.New(0)
 			if err != nil {
 				return fail(exitFailure, "%s", err)
 			}
-			defer func() { err = errors.Join(err, dev.Close()) }()
-			return examine(c, dev)
+			defer func() { err = errors.Join(err, host.Close()) }()
+			dev, why, err := doctorDevice(c, host)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, dev.Close()) }() // twice where it is the host, which is no error
+			return examine(c, host, dev, why)
 		},
 	}
 }
 
 // examine makes the report and prints it; text comes as it is known, JSON at the end.
-func examine(c *cli.Context, dev engine.Device) error {
-	r, err := look(c, dev)
+func examine(c *cli.Context, host, dev engine.Device, why string) error {
+	r, err := look(c, host, dev, why)
 	if err != nil {
 		return fail(exitFailure, "%s", err)
 	}
@@ -116,7 +122,11 @@ func examine(c *cli.Context, dev engine.Device) error {
 			return err
 		}
 	}
-	if c.Bool("selftest") {
+	if gpu, ok := dev.(*gpuDevice); ok && c.Bool("selftest") {
+		if err := r.selftestGPU(c.Context, text, gpu, fullGPUSelftest(gpu)); err != nil {
+			return err
+		}
+	} else if c.Bool("selftest") {
 		if err := r.selftest(c.Context, text, dev, enginetest.Small(), []enginetest.Shape{enginetest.Published(1)}); err != nil {
 			return err
 		}
@@ -135,20 +145,24 @@ func examine(c *cli.Context, dev engine.Device) error {
 }
 
 // look gathers what can be seen without computing.
-func look(c *cli.Context, dev engine.Device) (*doctorReport, error) {
-	total, free := dev.Memory()
+func look(c *cli.Context, host, dev engine.Device, why string) (*doctorReport, error) {
+	total, free := host.Memory()
 	r := &doctorReport{
 		Machine: machineReport{OS: osName(), CPU: cpuModel(), Cores: cpu.Cores(), ISAs: cpu.ISAs(), MemoryTotal: total, MemoryFree: free},
 		GPUs:    seeGPUs(c.Context),
-		Device:  deviceReport{Name: dev.Name(), Why: noGPU},
+		Device:  deviceReport{Name: dev.Name(), Why: why},
 	}
-	if len(r.GPUs.Usable()) == 0 {
+	switch {
+	case why == "" && len(r.GPUs.Usable()) > 0:
+		r.Device.Why = "no GPU is used: " + errNoDriver.Error() + gpuNote
+	case why == "":
 		r.Device.Why = whyCPU(r.GPUs) + gpuNote
 	}
 	r.Config.Path = cmp.Or(c.String("config"), defaultConfigPath())
 	_, err := os.Stat(r.Config.Path)
 	r.Config.There = err == nil
-	r.Models, err = modelReports(free)
+	_, room := dev.Memory()
+	r.Models, err = modelReports(room)
 	return r, err
 }
 

@@ -64,14 +64,15 @@ func (r *doctorReport) golden(ctx context.Context, out io.Writer, dev engine.Dev
 
 // selftestRow is one operation on one instruction set: its worst error on all shapes, its speed at the published width.
 type selftestRow struct {
-	Device string   `json:"device"`
-	ISA    string   `json:"isa"`
-	Op     string   `json:"op"`
-	Error  *float64 `json:"error"` // relative to the size of the terms; null: not a number
-	Bound  float64  `json:"bound"`
-	GBs    float64  `json:"gb_per_s"`
-	OK     bool     `json:"ok"`
-	Why    string   `json:"why,omitempty"`
+	Device  string   `json:"device"`
+	ISA     string   `json:"isa"`
+	Op      string   `json:"op"`
+	Error   *float64 `json:"error"` // relative to the size of the terms; null: not a number
+	Bound   float64  `json:"bound"`
+	GBs     float64  `json:"gb_per_s"`
+	Percent float64  `json:"percent_of_bandwidth,omitempty"` // of a GPU's, as measured on it
+	OK      bool     `json:"ok"`
+	Why     string   `json:"why,omitempty"`
 }
 
 // selftest holds every operation of every instruction set to the float64 loops: on all shapes, those of timed under the clock too.
@@ -80,7 +81,7 @@ func (r *doctorReport) selftest(ctx context.Context, out io.Writer, dev engine.D
 	fmt.Fprintf(out, "%-7s %-22s %9s %9s %8s\n", "isa", "operation", "error", "allowed", "GB/s")
 	ok := true
 	for _, isa := range cpu.ISAs() {
-		rows, err := testISA(ctx, dev, isa, shapes, timed)
+		rows, err := testOps(ctx, dev, engine.Options{ISA: isa}, isa, shapes, timed)
 		if err != nil {
 			return err
 		}
@@ -104,8 +105,8 @@ func (r *doctorReport) selftest(ctx context.Context, out io.Writer, dev engine.D
 	return nil
 }
 
-// testISA runs all shapes and puts each operation's results into one row.
-func testISA(ctx context.Context, dev engine.Device, isa string, shapes, timed []enginetest.Shape) (rows []*selftestRow, err error) {
+// testOps runs all shapes and puts each operation's results into one row of an instruction set.
+func testOps(ctx context.Context, dev engine.Device, options engine.Options, isa string, shapes, timed []enginetest.Shape) (rows []*selftestRow, err error) {
 	byOp := map[string]*selftestRow{}
 	gather := func(o enginetest.OpResult) {
 		row := byOp[o.Op]
@@ -122,7 +123,6 @@ func testISA(ctx context.Context, dev engine.Device, isa string, shapes, timed [
 			row.OK, row.Why = false, fmt.Sprintf("%s: %s", o.Shape, o.Failure)
 		}
 	}
-	options := engine.Options{ISA: isa}
 	enginetest.Ops(ctx, dev, options, shapes, false, gather) // failures of operations are in their rows
 	enginetest.Ops(ctx, dev, options, timed, true, gather)
 	return rows, ctx.Err()

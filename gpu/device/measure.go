@@ -1,0 +1,198 @@
+package device
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// What the card can do, measured on it: the bandwidth of its memory, and the speed of whole models of random weights.
+
+// Bandwidth is what a copy inside the card's memory reaches, in bytes a second: each byte is read once and written once. The copy grows until it
+// takes long enough to be timed, or fills a quarter of what is free.
+func (d *Device) Bandwidth() (rate float64, err error) {
+	const enough, rounds = 5 * time.Millisecond, 5
+	_, free := d.Memory()
+	for bytes := int64(1 << 20); ; bytes *= 4 {
+		took, err := d.timeCopy(bytes, rounds)
+		if err != nil {
+			return 0, fmt.Errorf("measure the bandwidth: %w", err)
+		}
+		if took > 0 {
+			rate = max(rate, float64(2*bytes)/took.Seconds())
+		}
+		if took >= enough || 8*bytes > free {
+			return rate, nil
+		}
+	}
+}
+
+// timeCopy is the best of some copies of so many bytes.
+func (d *Device) timeCopy(bytes int64, rounds int) (best time.Duration, err error) {
+	r, err := d.alloc(2 * bytes)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, r.Free()) }()
+	var marks [2]*driver.Event
+	for i := range marks {
+		if marks[i], err = d.ctx.NewEvent(true); err != nil {
+			return 0, err
+		}
+		defer func() { err = errors.Join(err, marks[i].Close()) }()
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.stream.Fill(r.at, 1, 2*bytes); err != nil {
+		return 0, err
+	}
+	for range rounds {
+		for _, queue := range []func() error{
+			func() error { return marks[0].Record(d.stream) },
+			func() error { return d.stream.Copy(r.at+driver.Pointer(bytes), r.at, bytes) },
+			func() error { return marks[1].Record(d.stream) },
+			d.stream.Synchronize,
+		} {
+			if err := queue(); err != nil {
+				return 0, err
+			}
+		}
+		took, err := marks[1].Since(marks[0])
+		if err != nil {
+			return 0, err
+		}
+		if best == 0 || took < best {
+			best = took
+		}
+	}
+	return best, nil
+}
+
+// Point is what a model is timed at: Rows of each of Sequences, behind Context tokens that are in the cache.
+type Point struct {
+	Sequences int `json:"sequences"`
+	Rows      int `json:"rows"` // of each: 1 is decode, more is prefill
+	Context   int `json:"context"`
+}
+
+// Points are those of the self-test: prefill of 512 and 2,048 tokens; decode of 1, 8 and 64 sequences at contexts of 0, 4k and 32k.
+func Points() []Point {
+	list := []Point{{1, 512, 0}, {1, 2048, 0}}
+	for _, context := range []int{0, 4 << 10, 32 << 10} {
+		for _, sequences := range []int{1, 8, 64} {
+			list = append(list, Point{sequences, 1, context})
+		}
+	}
+	return list
+}
+
+// Speed is a point's result.
+type Speed struct {
+	Point
+	TokensPerSecond float64 `json:"tokens_per_s"`
+	GBs             float64 `json:"gb_per_s"`          // of the bytes that the step has to move at least
+	Skipped         string  `json:"skipped,omitempty"` // why it was not run
+}
+
+// Whole times a model at some points: the median of rounds steps, logits of each sequence's last row included. Points that need more cache than
+// fits are skipped and say so.
+func Whole(ctx context.Context, dev engine.Device, ckpt *models.Checkpoint, o engine.Options, points []Point, rounds int, report func(Speed)) (err error) {
+	o.MaxRows = 1
+	for _, p := range points {
+		o.MaxRows = max(o.MaxRows, p.Sequences*p.Rows)
+	}
+	o.Pages = 1
+	plan, err := engine.PlanFor(ckpt.Spec, o)
+	if err != nil {
+		return err
+	}
+	_, free := dev.Memory()
+	room := (free - plan.Total()) / plan.PageBytes * 9 / 10
+	for _, p := range points {
+		if need := p.pages(); need <= room {
+			o.Pages = int(max(int64(o.Pages), need))
+		}
+	}
+	eng, err := engine.New(dev, ckpt, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, eng.Close()) }()
+	program, err := engine.Record(ckpt.Spec, o, o.MaxRows)
+	if err != nil {
+		return err
+	}
+	for _, p := range points {
+		speed := Speed{Point: p}
+		switch {
+		case p.Context+p.Rows > ckpt.Spec.MaxPosition:
+			speed.Skipped = "longer than the model's context"
+		case p.pages() > int64(o.Pages):
+			speed.Skipped = "its KV cache does not fit"
+		default:
+			if err := speed.measure(ctx, eng, program, rounds); err != nil {
+				return err
+			}
+		}
+		report(speed)
+	}
+	return nil
+}
+
+// pages is what a point needs: pages of its own for every sequence, both kinds of layer.
+func (p Point) pages() int64 {
+	return 2 * int64(p.Sequences) * int64((p.Context+p.Rows+engine.PageTokens-1)/engine.PageTokens)
+}
+
+func (s *Speed) measure(ctx context.Context, eng *engine.Engine, program *engine.Program, rounds int) error {
+	b := s.batch(eng.Spec())
+	logits := make([]float32, len(b.LogitRows)*eng.Spec().Vocab)
+	var took []time.Duration
+	for i := range rounds + 1 {
+		start := time.Now()
+		if err := eng.Step(ctx, b, logits); err != nil {
+			return err
+		}
+		if i > 0 { // the first one warms
+			took = append(took, time.Since(start))
+		}
+	}
+	slices.Sort(took)
+	seconds := took[len(took)/2].Seconds()
+	var bytes int64
+	work := program.WorkOf(b)
+	for _, op := range program.Ops {
+		bytes += program.Bytes(op, work)
+	}
+	s.TokensPerSecond, s.GBs = float64(len(b.Tokens))/seconds, float64(bytes)/seconds/1e9
+	return nil
+}
+
+// batch has other tokens in every row, so that rows choose other experts.
+func (s *Speed) batch(spec models.Spec) *engine.Batch {
+	b := &engine.Batch{}
+	page := int32(0)
+	table := func(n int) []int32 {
+		pages := make([]int32, n)
+		for i := range pages {
+			pages[i] = page
+			page++
+		}
+		return pages
+	}
+	n := (s.Context + s.Rows + engine.PageTokens - 1) / engine.PageTokens
+	for range s.Sequences {
+		b.Seqs = append(b.Seqs, engine.SeqRows{Start: int32(s.Context), Rows: int32(s.Rows), Full: table(n), Window: table(n)})
+		for range s.Rows {
+			b.Tokens = append(b.Tokens, int32(len(b.Tokens)*7919%spec.Vocab))
+		}
+		b.LogitRows = append(b.LogitRows, int32(len(b.Tokens)-1))
+	}
+	return b
+}

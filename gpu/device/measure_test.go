@@ -1,0 +1,82 @@
+package device
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/modeltest"
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// TestBandwidth: on a small card, since the copy grows with the card.
+func TestBandwidth(t *testing.T) {
+	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: 1, Name: "Fake", Major: 9, Memory: 32 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	dev, err := Open(f.Driver, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rate, err := dev.Bandwidth()
+	if err != nil || rate <= 0 {
+		t.Errorf("%v, %v", rate, err)
+	}
+	f.FailCall("cuMemcpyDtoDAsync_v2", 3, 46)
+	if _, err := dev.Bandwidth(); err == nil || !strings.Contains(err.Error(), "measure the bandwidth: cuMemcpyDtoDAsync_v2") {
+		t.Errorf("%v", err)
+	}
+	if err := dev.Close(); err != nil {
+		t.Error(err)
+	}
+	if left := f.Leaks(); left != "" {
+		t.Error(left)
+	}
+}
+
+// TestWhole: every point is run or says why not, on a card with room for some of them.
+func TestWhole(t *testing.T) {
+	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: 1, Name: "Fake", Major: 9, Memory: 8 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	dev, err := Open(f.Driver, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := modeltest.Tiny()
+	spec.MaxPosition = 4096
+	ckpt, err := models.Synthetic(spec, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ckpt.Close()
+	points := []Point{{1, 2, 0}, {1, 1, 100}, {2, 1, 0}, {4, 1, 3000}, {1, 1, 5000}}
+	var got []Speed
+	if err := Whole(t.Context(), dev, ckpt, engine.Options{}, points, 1, func(s Speed) { got = append(got, s) }); err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range got {
+		ran := i < 3
+		if s.Point != points[i] || (s.TokensPerSecond > 0) != ran || (s.GBs > 0) != ran || (s.Skipped == "") != ran {
+			t.Errorf("%+v", s)
+		}
+	}
+	if len(got) != len(points) || got[3].Skipped != "its KV cache does not fit" {
+		t.Errorf("%+v", got)
+	}
+	if err := dev.Close(); err != nil {
+		t.Error(err)
+	}
+	if left := f.Leaks(); left != "" {
+		t.Error(left)
+	}
+	if points := Points(); len(points) != 11 {
+		t.Errorf("%d points", len(points))
+	}
+}

@@ -1,0 +1,386 @@
+package device
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/gpu/kernels"
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// Choosing tokens on the card: the logits never leave it. The parameters, masks and edits of a step travel in one copy behind the forward pass;
+// the tokens stay where the next step takes them from, and travel back beside it.
+//
+// Two samples may be under way, each in a slot of its own, since the host writes one while the device still reads the other.
+
+// sampler is a device's, shared by its steps: they run one after the other.
+type sampler struct {
+	rows, words int // room: logit rows, 32-bit words of a mask
+	slots       [2]sampleSlot
+	next        int // the slot of the next Sample
+	waiting     int // Samples not waited for
+	users       int // steps that have sampled
+	stats       *region
+	ids, values *region // of top_logits, [rows, mostRivals]
+}
+
+// mostRivals is the most tokens a choice is reported with.
+const mostRivals = 20
+
+// A sampleSlot holds one Sample: what goes in, what comes out.
+type sampleSlot struct {
+	in     *region            // params [rows], count, edits, masks
+	pinned *driver.HostMemory // the same
+	tokens *region            // i32 [rows]
+	out    *driver.HostMemory // the tokens on their way back
+	done   *driver.Event
+	rows   int
+	chosen []engine.Chosen // when logprobs were asked for: known before Wait
+}
+
+// mostEdits is how many edits a slot has room for, for each row.
+const mostEdits = 512
+
+func (s *sampler) editsAt() int { return s.rows * kernels.SampleRowBytes }
+func (s *sampler) masksAt() int { return s.editsAt() + 16 + s.rows*mostEdits*kernels.LogitEditBytes }
+func (s *sampler) bytes() int   { return s.masksAt() + 4*s.rows*s.words }
+
+// newSampler makes room for so many rows.
+func (d *Device) newSampler(rows, vocab int) (_ *sampler, err error) {
+	s := &sampler{rows: rows, words: 2 * ((vocab + 63) / 64)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.close())
+		}
+	}()
+	for _, r := range []struct {
+		to    **region
+		bytes int
+	}{{&s.stats, rows * kernels.LogitStatsBytes}, {&s.ids, 4 * rows * mostRivals}, {&s.values, 4 * rows * mostRivals}} {
+		if *r.to, err = d.alloc(int64(r.bytes)); err != nil {
+			return nil, err
+		}
+	}
+	for i := range s.slots {
+		slot := &s.slots[i]
+		if slot.in, err = d.alloc(int64(s.bytes())); err != nil {
+			return nil, err
+		}
+		if slot.tokens, err = d.alloc(int64(4 * rows)); err != nil {
+			return nil, err
+		}
+		if slot.pinned, err = d.ctx.AllocHost(s.bytes()); err != nil {
+			return nil, err
+		}
+		if slot.out, err = d.ctx.AllocHost(4 * rows); err != nil {
+			return nil, err
+		}
+		if slot.done, err = d.ctx.NewEvent(false); err != nil {
+			slot.done = nil
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (s *sampler) close() error {
+	var errs []error
+	regions := []*region{s.stats, s.ids, s.values}
+	for _, slot := range s.slots {
+		regions = append(regions, slot.in, slot.tokens)
+		for _, m := range []*driver.HostMemory{slot.pinned, slot.out} {
+			if m != nil {
+				errs = append(errs, m.Free())
+			}
+		}
+		if slot.done != nil {
+			errs = append(errs, slot.done.Close())
+		}
+	}
+	for _, r := range regions {
+		if r != nil {
+			errs = append(errs, r.Free())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+var _ engine.SamplingStep = (*step)(nil)
+
+// joinSampler gives the step the device's sampler, made at first and made anew when a step has more rows.
+func (s *step) joinSampler() error {
+	d := s.dev
+	d.joining.Lock()
+	defer d.joining.Unlock()
+	if s.sampler != nil {
+		return nil
+	}
+	if have := d.sampler; have != nil && have.rows >= s.layout.bucket && have.words >= 2*((s.p.Spec.Vocab+63)/64) {
+		have.users++
+		s.sampler = have
+		return nil
+	}
+	if d.sampler != nil && d.sampler.waiting > 0 {
+		return errors.New("a larger step samples while a smaller one is waited for")
+	}
+	made, err := d.newSampler(max(s.layout.bucket, s.p.Options.MaxRows), s.p.Spec.Vocab)
+	if err != nil {
+		return fmt.Errorf("room to sample in: %w", err)
+	}
+	made.users = 1
+	d.sampler, s.sampler = made, made
+	return nil
+}
+
+// leaveSampler lets go of it; the last step frees it.
+func (s *step) leaveSampler() error {
+	s.dev.joining.Lock()
+	defer s.dev.joining.Unlock()
+	have := s.sampler
+	s.sampler = nil
+	if have == nil {
+		return nil
+	}
+	have.users--
+	if have.users > 0 {
+		return nil
+	}
+	if s.dev.sampler == have {
+		s.dev.sampler = nil
+	}
+	return have.close()
+}
+
+// Queue starts a batch and returns at once. Tokens of the last Sample pass from its slot into this step's state, inside the card.
+func (s *step) Queue(b *engine.Batch, from []int32) error {
+	s.dev.mu.Lock()
+	defer s.dev.mu.Unlock()
+	if s.graph == nil || s.dev.closed {
+		return engine.ErrClosed
+	}
+	if s.logits == nil {
+		return errors.New("this program gives no logits")
+	}
+	return s.queue(b, from)
+}
+
+// feed queues the copies of tokens that are on the card already, a copy for each run of rows that stand side by side.
+func (s *step) feed(from []int32) error {
+	var tokens *region
+	if sam := s.dev.sampler; sam != nil {
+		tokens = sam.slots[1-sam.next].tokens
+	}
+	for i := 0; i < len(from); {
+		n := 1
+		for i+n < len(from) && from[i] >= 0 && from[i+n] == from[i]+int32(n) {
+			n++
+		}
+		if from[i] >= 0 {
+			if tokens == nil {
+				return errors.New("a row takes its token from a sample, and there was none")
+			}
+			to := s.state.at + s.layout.place(tokensArray) + driver.Pointer(4*i)
+			if err := s.dev.stream.Copy(to, tokens.at+driver.Pointer(4*from[i]), int64(4*n)); err != nil {
+				return fmt.Errorf("take over the tokens: %w", err)
+			}
+		}
+		i += n
+	}
+	return nil
+}
+
+// Sample sends the parameters and queues the kernels.
+func (s *step) Sample(choices []engine.Choice) error {
+	if err := s.joinSampler(); err != nil {
+		return err
+	}
+	d, sam := s.dev, s.sampler
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s.graph == nil || d.closed {
+		return engine.ErrClosed
+	}
+	if len(choices) > sam.rows {
+		return fmt.Errorf("%d choices where there is room for %d", len(choices), sam.rows)
+	}
+	slot := &sam.slots[sam.next]
+	edits, masks, err := sam.write(slot.pinned.Bytes(), choices)
+	if err != nil {
+		return err
+	}
+	slot.rows, slot.chosen = len(choices), nil
+	if err := s.send(slot, edits, masks); err != nil {
+		return fmt.Errorf("send the choices: %w", err)
+	}
+	rivals := -1
+	for _, c := range choices {
+		rivals = max(rivals, c.Logprobs)
+	}
+	if err := s.launchSampling(slot, edits, min(rivals, mostRivals)); err != nil {
+		return err
+	}
+	if rivals >= 0 {
+		if slot.chosen, err = s.logprobs(slot, choices, min(rivals, mostRivals)); err != nil {
+			return fmt.Errorf("read the logprobs: %w", err)
+		}
+	} else if err := d.stream.CopyOut(slot.out, 0, slot.tokens.at, 4*slot.rows); err != nil {
+		return fmt.Errorf("send the tokens back: %w", err)
+	}
+	if err := slot.done.Record(d.stream); err != nil {
+		return err
+	}
+	sam.next = 1 - sam.next
+	sam.waiting++
+	return nil
+}
+
+// write fills a slot's memory and returns how many edits and masks there are.
+func (s *sampler) write(to []byte, choices []engine.Choice) (edits, masks int, err error) {
+	params := to[:0]
+	for _, c := range choices {
+		r := kernels.SampleRow{Temperature: c.Temperature, TopP: c.TopP, MinP: c.MinP, TopK: c.TopK, Seed: c.Seed, Position: c.Position, Mask: -1}
+		if c.Mask != nil {
+			r.Mask = int32(masks)
+			at := to[s.masksAt()+4*s.words*masks:][:4*s.words]
+			clear(at)
+			for i, w := range c.Mask[:min(len(c.Mask), s.words/2)] {
+				binary.LittleEndian.PutUint64(at[8*i:], w)
+			}
+			masks++
+		}
+		params = r.Append(params)
+	}
+	list := to[s.editsAt()+16 : s.editsAt()+16]
+	for row, c := range choices {
+		if len(c.Edits) > mostEdits {
+			return 0, 0, fmt.Errorf("%d edits of one row, %d are the most", len(c.Edits), mostEdits)
+		}
+		for _, e := range c.Edits {
+			list = kernels.LogitEdit{Row: int32(row), ID: e.ID, Repetition: e.Repetition, Less: e.Less, More: e.More}.Append(list)
+			edits++
+		}
+	}
+	binary.LittleEndian.PutUint32(to[s.editsAt():], uint32(edits))
+	return edits, masks, nil
+}
+
+// send queues the copies of what is in use: the parameters, the edits, the masks.
+func (s *step) send(slot *sampleSlot, edits, masks int) error {
+	sam := s.sampler
+	for _, part := range []struct{ at, n int }{
+		{0, slot.rows * kernels.SampleRowBytes},
+		{sam.editsAt(), 16 + edits*kernels.LogitEditBytes},
+		{sam.masksAt(), 4 * masks * sam.words},
+	} {
+		if part.n == 0 {
+			continue
+		}
+		if err := s.dev.stream.CopyIn(slot.in.at+driver.Pointer(part.at), slot.pinned, part.at, part.n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// launchSampling queues the kernels: what is known of the rows, the edits, the choice.
+func (s *step) launchSampling(slot *sampleSlot, edits, rivals int) error {
+	sam, vocab, t := s.sampler, s.p.Spec.Vocab, s.dev.target
+	rows, logits, stats := kernels.Pointer(s.state.at)+4, kernels.Pointer(s.logits.at), kernels.Pointer(sam.stats.at)
+	in := func(at int) kernels.Pointer { return kernels.Pointer(slot.in.at) + kernels.Pointer(at) }
+	list := []kernels.Launch{t.LogitStats(rows, slot.rows, stats, logits, vocab)}
+	if rivals > 0 {
+		list = append(list, t.TopLogits(rows, slot.rows, kernels.Pointer(sam.ids.at), kernels.Pointer(sam.values.at), logits, vocab, rivals))
+	}
+	if edits > 0 {
+		list = append(list, t.EditLogits(in(sam.editsAt()), edits, in(sam.editsAt()+16), logits, vocab))
+	}
+	list = append(list, t.Sample(rows, slot.rows, kernels.Pointer(slot.tokens.at), logits, in(0), stats, in(sam.masksAt()), vocab, sam.words))
+	r := recorder{dev: s.dev}
+	for _, l := range list {
+		ready, err := r.ready(l)
+		if err != nil {
+			return err
+		}
+		if err := s.dev.stream.Launch(ready.function, ready.shape, ready.args); err != nil {
+			return fmt.Errorf("choose the tokens: %w", err)
+		}
+	}
+	return nil
+}
+
+// logprobs waits for the tokens and reads what was asked about them while the logits are still there.
+func (s *step) logprobs(slot *sampleSlot, choices []engine.Choice, rivals int) ([]engine.Chosen, error) {
+	d, sam := s.dev, s.sampler
+	read := func(r *region, n int) ([]byte, error) {
+		data := make([]byte, n)
+		return data, d.read(r.at, data)
+	}
+	tokens, err1 := read(slot.tokens, 4*slot.rows)
+	stats, err2 := read(sam.stats, slot.rows*kernels.LogitStatsBytes)
+	edits, err3 := read(slot.in, sam.masksAt())
+	ids, err4 := read(sam.ids, 4*slot.rows*max(rivals, 0))
+	values, err5 := read(sam.values, 4*slot.rows*max(rivals, 0))
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
+		return nil, err
+	}
+	was := map[[2]int32]float32{} // logits that an edit changed
+	list := edits[sam.editsAt()+16:]
+	for range binary.LittleEndian.Uint32(edits[sam.editsAt():]) {
+		key := [2]int32{int32(binary.LittleEndian.Uint32(list)), int32(binary.LittleEndian.Uint32(list[4:]))}
+		was[key] = math.Float32frombits(binary.LittleEndian.Uint32(list[20:]))
+		list = list[kernels.LogitEditBytes:]
+	}
+	chosen := make([]engine.Chosen, slot.rows)
+	for i := range chosen {
+		c := &chosen[i]
+		c.ID = int32(binary.LittleEndian.Uint32(tokens[4*i:]))
+		if c.ID < 0 || choices[i].Logprobs < 0 {
+			continue
+		}
+		stat := kernels.LogitStatsAt(stats, i)
+		logit, edited := was[[2]int32{int32(i), c.ID}]
+		if !edited {
+			var one [4]byte
+			if err := d.read(s.logits.at+driver.Pointer(4*(i*s.p.Spec.Vocab+int(c.ID))), one[:]); err != nil {
+				return nil, err
+			}
+			logit = math.Float32frombits(binary.LittleEndian.Uint32(one[:]))
+		}
+		c.Logprob = stat.Logprob(logit)
+		for j := range min(choices[i].Logprobs, rivals) {
+			id := int32(binary.LittleEndian.Uint32(ids[4*(i*rivals+j):]))
+			if id >= 0 {
+				value := math.Float32frombits(binary.LittleEndian.Uint32(values[4*(i*rivals+j):]))
+				c.Top = append(c.Top, engine.Rival{ID: id, Logprob: stat.Logprob(value)})
+			}
+		}
+	}
+	return chosen, nil
+}
+
+// Wait gives the tokens of the oldest Sample.
+func (s *step) Wait(chosen []engine.Chosen) error {
+	d := s.dev
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	sam := s.sampler
+	if sam == nil || sam.waiting == 0 {
+		return errors.New("nothing was sampled that could be waited for")
+	}
+	slot := &sam.slots[(sam.next+sam.waiting)%2] // one waits: the slot before next; two: next itself, which is the older
+	sam.waiting--
+	if err := slot.done.Synchronize(); err != nil {
+		return fmt.Errorf("wait for the tokens: %w", err)
+	}
+	if slot.chosen != nil {
+		copy(chosen, slot.chosen)
+		return nil
+	}
+	for i := range chosen {
+		chosen[i] = engine.Chosen{ID: int32(binary.LittleEndian.Uint32(slot.out.Bytes()[4*i:]))}
+	}
+	return nil
+}

@@ -1,0 +1,186 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Tokens chosen where the logits are. A device that can do it runs a step as three calls, of which only the last one waits:
+//
+//	Queue   the forward pass of a batch; a row's token may be one that the Sample before chose and that nobody has read yet
+//	Sample  how a token is chosen for each of the batch's logit rows; masks are needed now, not at Queue, so a grammar may take its time
+//	Wait    the tokens of the oldest Sample that was not waited for
+//
+// A scheduler that stays one step ahead calls Queue(1) Sample(1), then for every n: Queue(n+1) with the tokens of n left on the device, Wait(n),
+// the masks that follow from n, Sample(n+1). Two Samples may be waited for at most.
+
+// Choice says how one token is chosen. Steps apply in the order that runtime/sample documents; penalties and biases come as Edits.
+type Choice struct {
+	Temperature, TopP, MinP float32 // 0 takes the highest logit; 1 is off; 0 is off
+	TopK                    int32   // 0 is off
+	Seed                    uint64
+	Position                int64
+	Mask                    []uint64 // a bit for each token that is allowed, the lowest of a word first; nil: all
+	Edits                   []Edit   // at most one for a token
+	Logprobs                int      // -1: none; n: the token's own, and n rivals. A step that asks for some waits for its tokens in Sample
+}
+
+// Edit changes one logit v before the choice: v / Repetition where it is positive, else v * Repetition; then minus Less, plus More. Logprobs are
+// of the logits before.
+type Edit struct {
+	ID                     int32
+	Repetition, Less, More float32
+}
+
+// Chosen is a token, and what was asked about it.
+type Chosen struct {
+	ID      int32 // or one of the two below
+	Logprob float32
+	Top     []Rival // most probable first
+}
+
+// Rival is a token that might have been chosen.
+type Rival struct {
+	ID      int32
+	Logprob float32
+}
+
+// What Chosen.ID is where there is no token.
+const (
+	NotFinite      = -1 // a logit is NaN or infinite: the device or the weights are broken
+	NothingAllowed = -2 // the mask and the edits leave no token
+)
+
+// SamplingStep is a Step whose device chooses tokens.
+type SamplingStep interface {
+	Step
+	// Queue starts a batch that passed Batch.Check. from is nil, or for each row -1 or the row of the Sample before whose token it takes.
+	Queue(b *Batch, from []int32) error
+	// Sample starts the choice of a token for each logit row of the batch queued last.
+	Sample(choices []Choice) error
+	// Wait waits for the oldest Sample and fills chosen, as long as its choices.
+	Wait(chosen []Chosen) error
+}
+
+// ErrNoSampling is what Queue gives on a device that does not choose tokens.
+var ErrNoSampling = errors.New("this device does not choose tokens")
+
+// sampling is where an engine's queued steps are.
+type sampling struct {
+	steps   []SamplingStep // sampled and not waited for, oldest first
+	lengths []int          // of their choices
+	queued  SamplingStep   // not sampled yet
+	rows    int            // logit rows of queued
+	last    int            // rows of the last Sample
+}
+
+// mostWaiting is how many Samples may be waited for.
+const mostWaiting = 2
+
+// Samples tells whether Queue, Sample and Wait work.
+func (e *Engine) Samples() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.buckets) == 0 {
+		return false
+	}
+	_, ok := e.buckets[0].step.(SamplingStep)
+	return ok
+}
+
+// Queue starts a batch; see the top of this file. Tokens of rows that from fills are ignored.
+func (e *Engine) Queue(ctx context.Context, b *Batch, from []int32) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := b.Check(e.spec, e.options.MaxRows, e.options.Pages); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return ErrClosed
+	}
+	if err := e.checkFrom(b, from); err != nil {
+		return err
+	}
+	rows := max(len(b.Tokens), len(b.LogitRows))
+	for i := range e.buckets {
+		if e.buckets[i].program.Rows < rows {
+			continue
+		}
+		step, ok := e.buckets[i].step.(SamplingStep)
+		if !ok {
+			return ErrNoSampling
+		}
+		if err := step.Queue(b, from); err != nil {
+			return err
+		}
+		e.last = &e.buckets[i]
+		e.chosen.queued, e.chosen.rows = step, len(b.LogitRows)
+		return nil
+	}
+	return fmt.Errorf("no program for %d rows", rows)
+}
+
+func (e *Engine) checkFrom(b *Batch, from []int32) error {
+	if from != nil && len(from) != len(b.Tokens) {
+		return fmt.Errorf("%d rows say where their token comes from, the step has %d", len(from), len(b.Tokens))
+	}
+	for i, f := range from {
+		if f < -1 || int(f) >= e.chosen.last {
+			return fmt.Errorf("row %d takes the token of row %d of a sample of %d", i, f, e.chosen.last)
+		}
+	}
+	return nil
+}
+
+// Sample starts the choice of the tokens of the step queued last.
+func (e *Engine) Sample(choices []Choice) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c := &e.chosen
+	switch {
+	case e.closed:
+		return ErrClosed
+	case c.queued == nil:
+		return errors.New("no step is queued that could be sampled")
+	case len(choices) != c.rows || len(choices) == 0:
+		return fmt.Errorf("%d choices for a step with logits of %d rows", len(choices), c.rows)
+	case len(c.steps) == mostWaiting:
+		return fmt.Errorf("%d samples wait to be read already", mostWaiting)
+	}
+	for i, x := range choices {
+		for _, edit := range x.Edits {
+			if edit.ID < 0 || int(edit.ID) >= e.spec.Vocab {
+				return fmt.Errorf("row %d: token %d of an edit is outside the vocabulary of %d", i, edit.ID, e.spec.Vocab)
+			}
+		}
+	}
+	step := c.queued
+	c.queued = nil
+	if err := step.Sample(choices); err != nil {
+		return err
+	}
+	c.steps, c.lengths, c.last = append(c.steps, step), append(c.lengths, len(choices)), len(choices)
+	return nil
+}
+
+// Wait gives the tokens of the oldest Sample; chosen must be as long as its choices.
+func (e *Engine) Wait(chosen []Chosen) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c := &e.chosen
+	switch {
+	case e.closed:
+		return ErrClosed
+	case len(c.steps) == 0:
+		return errors.New("nothing was sampled that could be waited for")
+	case len(chosen) != c.lengths[0]:
+		return fmt.Errorf("room for %d tokens of a sample of %d", len(chosen), c.lengths[0])
+	}
+	step := c.steps[0]
+	c.steps, c.lengths = c.steps[1:], c.lengths[1:]
+	return step.Wait(chosen)
+}

@@ -1,0 +1,131 @@
+// What ossrun doctor does on a GPU: choosing it, holding every operation to plain float64 loops on it, and timing whole
+// models of random weights. Speeds stand beside the bandwidth that was measured on the same card just before.
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/ossrun/ossrun/gpu/device"
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/engine/enginetest"
+)
+
+// wholeReport is the part of --selftest that runs whole models.
+type wholeReport struct {
+	Model     string         `json:"model"`
+	Bandwidth float64        `json:"measured_gb_per_s"`
+	Points    []device.Speed `json:"points"`
+}
+
+// doctorDevice is what doctor's checks run on: a GPU that works, else host; and why, "" where the machine's report says it.
+func doctorDevice(c *cli.Context, host engine.Device) (dev engine.Device, why string, err error) {
+	gpus, err := gpuList(c)
+	if err != nil {
+		return nil, "", err
+	}
+	switch d := c.String("device"); {
+	case d == "cpu":
+		return host, "asked for", nil
+	case d == "gpu" || d == "auto" && gpus != nil:
+		if dev, err = openGPU(gpus); err != nil {
+			return nil, "", fail(exitFailure, "%s", err)
+		}
+		return dev, "asked for, and it works", nil
+	case d != "auto":
+		return nil, "", fail(exitUsage, "--device must be auto, cpu or gpu, not %q", d)
+	}
+	dev, err = openGPU(nil)
+	switch {
+	case err == nil:
+		return dev, "a GPU that works", nil
+	case errors.Is(err, errNoDriver):
+		return host, "", nil
+	}
+	return host, "no GPU is used: " + err.Error(), nil
+}
+
+// gpuSelftest is the self-test's extent on a GPU.
+type gpuSelftest struct {
+	shapes, timed []enginetest.Shape
+	whole         models.Spec
+	points        []device.Point
+	rounds        int
+}
+
+// fullGPUSelftest is what --selftest does: small shapes for correctness, the published width for speed, and the 20b's
+// shape with as many layers as fit.
+func fullGPUSelftest(dev engine.Device) gpuSelftest {
+	spec := models.Spec20B()
+	_, free := dev.Memory()
+	for spec.Layers > 2 && 2*spec.WeightBytes() > free {
+		spec.Layers -= 2
+	}
+	return gpuSelftest{enginetest.Small(), []enginetest.Shape{enginetest.Published(1), enginetest.Published(64)}, spec, device.Points(), 5}
+}
+
+// selftestGPU runs the self-test on a card and reports as it goes.
+func (r *doctorReport) selftestGPU(ctx context.Context, out io.Writer, dev *gpuDevice, t gpuSelftest) error {
+	fmt.Fprintf(out, "\nselftest on %s\n", dev.Name())
+	rate, err := dev.Bandwidth()
+	if err != nil {
+		return fail(exitFailure, "%s", err)
+	}
+	gbs := rate / 1e9
+	fmt.Fprintf(out, "memory: %.0f GB/s in a copy, each byte read and written\n", gbs)
+	fmt.Fprintf(out, "%-22s %9s %9s %9s %9s\n", "operation", "error", "allowed", "GB/s", "of memory")
+	rows, err := testOps(ctx, dev, engine.Options{}, dev.Arch(), t.shapes, t.timed)
+	if err != nil {
+		return err
+	}
+	ok := true
+	for _, row := range rows {
+		row.Device, row.Percent = dev.Name(), 100*row.GBs/gbs
+		r.Selftest = append(r.Selftest, *row)
+		shown := "NaN"
+		if row.Error != nil {
+			shown = fmt.Sprintf("%.1e", *row.Error)
+		}
+		fmt.Fprintf(out, "%-22s %9s %9.1e %9.2f %8.1f%%", row.Op, shown, row.Bound, row.GBs, row.Percent)
+		if !row.OK {
+			fmt.Fprintf(out, "  FAILED: %s", row.Why)
+		}
+		fmt.Fprintln(out)
+		ok = ok && row.OK
+	}
+	if ok { // the speed of wrong results is nothing to know
+		err = r.wholeModel(ctx, out, dev, t, gbs)
+	}
+	if err != nil {
+		return fail(exitFailure, "whole models: %s", err)
+	}
+	fmt.Fprintf(out, "selftest: %s\n", verdict(ok))
+	r.pass(ok)
+	return nil
+}
+
+// wholeModel times prefill and decode of random weights.
+func (r *doctorReport) wholeModel(ctx context.Context, out io.Writer, dev *gpuDevice, t gpuSelftest, gbs float64) (err error) {
+	ckpt, err := models.Synthetic(t.whole, 1)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, ckpt.Close()) }()
+	r.Whole = &wholeReport{Model: fmt.Sprintf("%s, %d layers, random weights", t.whole.Name, t.whole.Layers), Bandwidth: gbs}
+	fmt.Fprintf(out, "%s\n%9s %9s %9s %12s %9s %9s\n", r.Whole.Model, "sequences", "rows", "context", "tokens/s", "GB/s", "of memory")
+	return device.Whole(ctx, dev, ckpt, engine.Options{KV: "bf16"}, t.points, t.rounds, func(s device.Speed) {
+		r.Whole.Points = append(r.Whole.Points, s)
+		fmt.Fprintf(out, "%9d %9d %9d ", s.Sequences, s.Rows, s.Context)
+		if s.Skipped != "" {
+			fmt.Fprintln(out, s.Skipped)
+			return
+		}
+		fmt.Fprintf(out, "%12.1f %9.1f %8.1f%%\n", s.TokensPerSecond, s.GBs, 100*s.GBs/gbs)
+	})
+}
