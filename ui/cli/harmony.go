@@ -309,13 +309,15 @@ func renderLine(line []byte) (any, error) {
 const parseHelp = `A line is {"ids": [...], "role": "assistant", "strict": true}. The role is that of a first message
 whose <|start|> and role are not among the ids; without it they begin with <|start|>. It gives
 {"messages": [...]}, or {"error": "..."} for ids that are no messages. Not strict, a message may
-end in its header.`
+end in its header. With "total": true there are no errors: any ids give messages, as ossrun
+itself reads them, and "faults" counts by kind what was wrong.`
 
 func parseLine(line []byte) (any, error) {
 	var in struct {
 		IDs    []uint32
 		Role   *harmony.Role
 		Strict json.RawMessage
+		Total  bool
 	}
 	if err := json.Unmarshal(line, &in); err != nil {
 		return nil, err
@@ -335,6 +337,9 @@ func parseLine(line []byte) (any, error) {
 			return nil, errors.New("strict is neither true nor false")
 		}
 	}
+	if in.Total {
+		return parseTotal(signed(in.IDs), role), nil
+	}
 	messages, err := harmony.Parse(signed(in.IDs), role, strict)
 	if err != nil {
 		return harmonyError{err.Error()}, nil
@@ -342,4 +347,24 @@ func parseLine(line []byte) (any, error) {
 	return struct {
 		Messages []harmony.Message `json:"messages"`
 	}{append([]harmony.Message{}, messages...)}, nil
+}
+
+// totalParse is what the total reader finds.
+type totalParse struct {
+	Messages []harmony.Message `json:"messages"`
+	Faults   map[string]int    `json:"faults"`
+}
+
+func parseTotal(ids []int32, role harmony.Role) totalParse {
+	read, faults := harmony.ReadAll(ids, role)
+	out := totalParse{Messages: []harmony.Message{}, Faults: map[string]int{}}
+	for _, m := range read {
+		out.Messages = append(out.Messages, m.Message)
+	}
+	for kind, n := range faults {
+		if n > 0 {
+			out.Faults[harmony.Fault(kind).String()] = n
+		}
+	}
+	return out
 }
