@@ -107,6 +107,9 @@ func hostMemory(meminfo, self, root string) (total, free int64) {
 			free = kib << 10
 		}
 	}
+	if total == 0 { // no /proc: an empty chroot
+		total, free = kernelMemory()
+	}
 	for _, dir := range cgroupDirs(self, root) {
 		limit, used := "memory.max", "memory.current"
 		if readLine(filepath.Join(dir, limit)) == "" {
