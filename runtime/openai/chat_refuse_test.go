@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -103,6 +104,8 @@ func TestStartErrors(t *testing.T) {
 		status                     int
 		kind, param, code, message string
 	}{
+		{fmt.Errorf("turn: %w", sample.ErrNonFinite), 500, kindServer, "", "non_finite_logits", "no number"},
+		{&sched.EngineError{Fault: errors.New("gone")}, 500, kindServer, "", "engine_fault", "send it again"},
 		{fmt.Errorf("submit: %w", sched.ErrQueueFull), 429, "rate_limit_error", "", "rate_limit_exceeded", "queue"},
 		{&sched.ContextLengthError{Max: 4096, Asked: 5000}, 400, kindInvalid, "messages", codeContextLength,
 			"This model's maximum context length is 4096 tokens. However, you requested 5000 tokens."},

@@ -63,6 +63,7 @@ func unsupported(param, what, instead string) *fault {
 func faultOf(err error, history string) *fault {
 	var f *fault
 	var tooLong *sched.ContextLengthError
+	var broken *sched.EngineError
 	var request *session.RequestError
 	var param *sample.ParamError
 	switch {
@@ -76,6 +77,11 @@ func faultOf(err error, history string) *fault {
 		return invalid(parameterOf(request.Param, history), "%s", request.Msg)
 	case errors.As(err, &param):
 		return invalid(param.Param, "%s", param.Error())
+	case errors.Is(err, sample.ErrNonFinite):
+		return &fault{status: http.StatusInternalServerError, kind: kindServer, code: "non_finite_logits",
+			message: "the model computed something that is no number, so this request was ended; others are not concerned"}
+	case errors.As(err, &broken):
+		return &fault{status: http.StatusInternalServerError, kind: kindServer, code: "engine_fault", message: broken.Error()}
 	case errors.Is(err, sched.ErrQueueFull):
 		return &fault{status: http.StatusTooManyRequests, kind: "rate_limit_error", code: "rate_limit_exceeded", retryAfter: 1,
 			message: "the queue of waiting requests is full; try again in 1s"}
