@@ -71,7 +71,7 @@ __device__ __forceinline__ void attend_run(const int* rows, float* o, float* par
     const bool seen = lane < kPageTokens && at + lane >= begin && at + lane < end;
     float logit[kGroup] = {};
     if (seen) {
-#pragma unroll 2
+#pragma unroll 1
       for (int i = 0; i < kDim / 4; i++) {
         const float4 k = load4(keys + lane * kDim + 4 * i);
 #pragma unroll

@@ -3,7 +3,8 @@
 # the path of one relocatable object, kernels.o, to link with -pthread. Its C face is
 # emulator/emulator.h. The layout chooses the lanes of a warp and the matrix fragments that are
 # emulated. Objects are kept in the user's cache under the hash of their sources and flags, so a
-# second call only prints the path. KERNELS_CACHE: a folder to use instead of the cache.
+# second call only prints the path. KERNELS_CACHE: a folder to use instead of the cache. KERNELS: only
+# these sources.
 set -euo pipefail
 cd "$(dirname "$0")"
 layout=${1:-nv}
@@ -26,7 +27,7 @@ find "$cache" -mindepth 1 -mtime +14 -delete 2>/dev/null || true
 
 headers=$({ echo "$flags"; $cxx --version | head -1; cat -- *.h emulator/*.h; } | sha256sum)
 objects=() stale=()
-for source in *.cu emulator/simt.cpp; do
+for source in ${KERNELS:-*.cu} emulator/simt.cpp; do
   [ "$source" = kernels.cu ] && continue
   hash=$({ echo "$headers"; cat -- "$source"; } | sha256sum | cut -c1-16)
   object=$cache/$layout-$(basename "$source")-$hash.o

@@ -7,6 +7,7 @@
 #include "experts.cu"
 #include "linear.cu"
 #include "norm.cu"
+#include "prefill.cu"
 #include "quantize.cu"
 #include "rope.cu"
 #include "route.cu"

@@ -27,6 +27,11 @@ func launches(t Target) []Launch {
 		all = append(all, t.DecodeLinear(p, bucket, p, p, p, p, p, 64, 32, 32, true, 1e-5))
 	}
 	w := ExpertMatrix{p, p, p}
+	for _, terms := range []Terms{Rounded, Whole} {
+		all = append(all, t.PrefillLinear(p, 100, p, p, p, p, 64, 130, 130, true, terms),
+			t.PrefillGateUp(200, 8, p, p, p, p, w, 96, 64, 2, 7, terms), t.PrefillDown(200, 8, p, p, p, p, w, 64, 96, terms))
+	}
+	all = append(all, t.MatrixProof(p, p, p))
 	all = append(all, t.DecodeRoute(p, 3, p, p, p, p, p, p, p, p, p, 64, 8, 2, 1e-5), t.DecodeGateUp(p, 3, p, p, p, w, 96, 64, 2, 7),
 		t.DecodeDown(p, 3, p, p, p, p, w, 64, 96, 2))
 	all = append(all, t.LogitStats(p, 3, p, p, 50), t.EditLogits(p, 9, p, p, 50), t.Sample(p, 3, p, p, p, p, p, 50, 2),
@@ -56,7 +61,7 @@ func TestLaunchesFitTheirKernels(t *testing.T) {
 				t.Errorf("there is no kernel %s", l.Kernel)
 				continue
 			}
-			if n := l.Block[0] * l.Block[1] * l.Block[2]; int(n) > s.Threads || n%64 != 0 {
+			if n := l.Block[0] * l.Block[1] * l.Block[2]; int(n) > s.Threads || int(n)%warp != 0 {
 				t.Errorf("%s: a block of %d threads; its most is %d", l.Kernel, n, s.Threads)
 			}
 			for _, n := range l.Grid {

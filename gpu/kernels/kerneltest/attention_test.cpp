@@ -34,9 +34,11 @@ TEST(rope) {
 }
 
 template <class T>
-void write_of(const char* kernel) {
+void write_of(const char* kernel, bool ties = false) {
   Attention<T> t({4, 2, 32}, {70, 5}, 2);
   Memory<float> qkv(floats(4 * t.heads.width()));
+  if (ties)  // half way between two bf16
+    for (size_t i = 0; i < qkv.size(); i++) qkv[i] = 1 + float(2 * below(64) + 1) / 256;
   const std::vector<T> before = t.cache.values();
   launch(kernel, {4}, 256, 0, t.count, t.layer(), qkv, t.positions, t.tables, t.table_at,
          t.page_elements, t.heads.query, t.heads.kv, t.heads.dim);
@@ -54,6 +56,7 @@ void write_of(const char* kernel) {
 }
 
 TEST(write_kv_f32) { write_of<float>("write_kv_f32"); }
+TEST(write_kv_bf16_ties) { write_of<bf16>("write_kv_bf16", true); }
 TEST(write_kv_bf16) { write_of<bf16>("write_kv_bf16"); }
 
 template <class T>

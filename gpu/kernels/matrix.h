@@ -1,0 +1,202 @@
+// The matrix unit: C[16x16] += A[16x16] · B[16x16]ᵀ by one warp, bf16 in, float32 out.
+//
+// A is [m][k] and B is [n][k], as weights are stored, both in shared memory with rows `stride`
+// elements apart (a multiple of 8). Which lane holds what differs by vendor and generation; this
+// file is the only one that knows. The emulation computes each lane's results from the other lanes'
+// registers by the same layouts, so a wrong index is a wrong product there too.
+//
+//   NVIDIA mma.m16n8k16   two instructions, for the left and the right eight columns
+//   CDNA mfma 16x16x16    A, B: row lane%16, k (lane/16)*4+i;  C: row (lane/16)*4+i, column lane%16
+//   gfx12 wmma            A, B: row lane%16, k (lane/16)*8+i;  C: row (lane/16)*8+i, column lane%16
+//   gfx11 wmma            A, B: row lane%16, all 16 k, twice;  C: row 2i+lane/16,    column lane%16
+#ifndef OSSRUN_GPU_MATRIX_H_
+#define OSSRUN_GPU_MATRIX_H_
+
+#include "number.h"
+
+#if defined(GPU_NVIDIA)
+#define MATRIX_NV 1
+#elif defined(GPU_AMD) && defined(__GFX9__)
+#define MATRIX_CDNA 1
+#elif defined(GPU_AMD) && defined(__GFX12__)
+#define MATRIX_GFX12 1
+#elif defined(GPU_AMD)
+#define MATRIX_GFX11 1
+#endif
+
+#if defined(MATRIX_CDNA)
+constexpr int kFragmentWords = 2, kFragmentSums = 4;
+#elif defined(MATRIX_GFX11)
+constexpr int kFragmentWords = 8, kFragmentSums = 8;
+#else
+constexpr int kFragmentWords = 4, kFragmentSums = 8;
+#endif
+
+struct Fragment {
+  unsigned w[kFragmentWords];
+};
+struct Sums {
+  float v[kFragmentSums];
+};
+
+// Row and column, in the 16x16 result, of a lane's i-th sum.
+__device__ __forceinline__ int sum_row(int lane, int i) {
+#if defined(MATRIX_NV)
+  return lane / 4 + (i >> 1 & 1) * 8;
+#elif defined(MATRIX_CDNA)
+  return lane / 16 * 4 + i;
+#elif defined(MATRIX_GFX12)
+  return lane / 16 * 8 + i;
+#else
+  return 2 * i + lane / 16;
+#endif
+}
+__device__ __forceinline__ int sum_column(int lane, int i) {
+#if defined(MATRIX_NV)
+  return lane % 4 * 2 + (i & 1) + (i >> 2) * 8;
+#else
+  (void)i;
+  return lane % 16;
+#endif
+}
+
+#if defined(GPU_NVIDIA)
+__device__ __forceinline__ unsigned shared_address(const void* p) {
+#if defined(GPU_NVCC)
+  return static_cast<unsigned>(__cvta_generic_to_shared(p));
+#else
+  return static_cast<unsigned>(
+      reinterpret_cast<size_t>((const __attribute__((address_space(3))) void*)p));
+#endif
+}
+__device__ __forceinline__ Fragment load_matrices(const bf16* p) {
+  Fragment f;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(f.w[0]), "=r"(f.w[1]), "=r"(f.w[2]), "=r"(f.w[3])
+               : "r"(shared_address(p))
+               : "memory");
+  return f;
+}
+#endif
+
+// The fragment of 16 rows of A at s.
+__device__ __forceinline__ Fragment load_a(const bf16* s, int stride, int lane) {
+#if defined(GPU_NVIDIA)
+  return load_matrices(s + lane % 16 * stride + lane / 16 * 8);
+#else
+  Fragment f;
+#if defined(MATRIX_NV)
+  for (int i = 0; i < 4; i++)
+    f.w[i] = *reinterpret_cast<const unsigned*>(s + (lane / 4 + (i & 1) * 8) * stride +
+                                                lane % 4 * 2 + (i >> 1) * 8);
+#elif defined(MATRIX_CDNA)
+  const uint2 v = *reinterpret_cast<const uint2*>(s + lane % 16 * stride + lane / 16 * 4);
+  f.w[0] = v.x;
+  f.w[1] = v.y;
+#elif defined(MATRIX_GFX12)
+  const uint4 v = *reinterpret_cast<const uint4*>(s + lane % 16 * stride + lane / 16 * 8);
+  f.w[0] = v.x;
+  f.w[1] = v.y;
+  f.w[2] = v.z;
+  f.w[3] = v.w;
+#else
+  const uint4 u = *reinterpret_cast<const uint4*>(s + lane % 16 * stride);
+  const uint4 v = *reinterpret_cast<const uint4*>(s + lane % 16 * stride + 8);
+  f.w[0] = u.x;
+  f.w[1] = u.y;
+  f.w[2] = u.z;
+  f.w[3] = u.w;
+  f.w[4] = v.x;
+  f.w[5] = v.y;
+  f.w[6] = v.z;
+  f.w[7] = v.w;
+#endif
+  return f;
+#endif
+}
+
+// The fragment of 16 rows of B, which are columns of C, at s.
+__device__ __forceinline__ Fragment load_b(const bf16* s, int stride, int lane) {
+#if defined(GPU_NVIDIA)
+  return load_matrices(s + (lane % 8 + lane / 16 * 8) * stride + (lane / 8 & 1) * 8);
+#elif defined(MATRIX_NV)
+  Fragment f;  // words 0 and 1: columns 0 to 7, words 2 and 3: columns 8 to 15
+  for (int i = 0; i < 4; i++)
+    f.w[i] = *reinterpret_cast<const unsigned*>(s + (lane / 4 + (i >> 1) * 8) * stride +
+                                                lane % 4 * 2 + (i & 1) * 8);
+  return f;
+#else
+  return load_a(s, stride, lane);  // of one shape on AMD
+#endif
+}
+
+#if defined(GPU_HOST)
+// Element (row, k) of the matrix whose fragments the lanes gave; the other operand has its own
+// place for it on NVIDIA.
+inline float a_element(const void* const* lanes, int row, int k) {
+#if defined(MATRIX_NV)
+  const int lane = row % 8 * 4 + k % 8 / 2, word = row / 8 + k / 8 * 2;
+#elif defined(MATRIX_CDNA)
+  const int lane = row + k / 4 * 16, word = k % 4 / 2;
+#elif defined(MATRIX_GFX12)
+  const int lane = row + k / 8 * 16, word = k % 8 / 2;
+#else
+  const int lane = row, word = k / 2;
+#endif
+  return from_bf16(static_cast<const Fragment*>(lanes[lane])->w[word] >> (k & 1) * 16 & 0xffff);
+}
+inline float b_element(const void* const* lanes, int row, int k) {
+#if defined(MATRIX_NV)
+  const int lane = row % 8 * 4 + k % 8 / 2, word = row / 8 * 2 + k / 8;
+  return from_bf16(static_cast<const Fragment*>(lanes[lane])->w[word] >> (k & 1) * 16 & 0xffff);
+#elif defined(MATRIX_GFX11)
+  // The upper lanes must hold the same: take it from there.
+  return from_bf16(static_cast<const Fragment*>(lanes[row + 16])->w[k / 2] >> (k & 1) * 16 &
+                   0xffff);
+#else
+  return a_element(lanes, row, k);
+#endif
+}
+#else
+typedef short short4_v __attribute__((ext_vector_type(4)));
+typedef short short8_v __attribute__((ext_vector_type(8)));
+typedef short short16_v __attribute__((ext_vector_type(16)));
+typedef float float4_v __attribute__((ext_vector_type(4)));
+typedef float float8_v __attribute__((ext_vector_type(8)));
+#endif
+
+__device__ __forceinline__ void multiply(Sums& c, const Fragment& a, const Fragment& b) {
+#if defined(GPU_NVIDIA)
+#pragma unroll
+  for (int h = 0; h < 2; h++)
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+        "{%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(c.v[h * 4]), "+f"(c.v[h * 4 + 1]), "+f"(c.v[h * 4 + 2]), "+f"(c.v[h * 4 + 3])
+        : "r"(a.w[0]), "r"(a.w[1]), "r"(a.w[2]), "r"(a.w[3]), "r"(b.w[h * 2]), "r"(b.w[h * 2 + 1]));
+#elif defined(GPU_AMD) && defined(MATRIX_CDNA)
+  c = __builtin_bit_cast(Sums, __builtin_amdgcn_mfma_f32_16x16x16bf16_1k(
+                                   __builtin_bit_cast(short4_v, a), __builtin_bit_cast(short4_v, b),
+                                   __builtin_bit_cast(float4_v, c), 0, 0, 0));
+#elif defined(GPU_AMD) && defined(MATRIX_GFX12)
+  c = __builtin_bit_cast(Sums, __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32_gfx12(
+                                   __builtin_bit_cast(short8_v, a), __builtin_bit_cast(short8_v, b),
+                                   __builtin_bit_cast(float8_v, c)));
+#elif defined(GPU_AMD)
+  c = __builtin_bit_cast(
+      Sums, __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32(__builtin_bit_cast(short16_v, a),
+                                                        __builtin_bit_cast(short16_v, b),
+                                                        __builtin_bit_cast(float8_v, c)));
+#else
+  const void *as[WARP], *bs[WARP];
+  simt::share(simt::kMatrix, &a, as);
+  simt::share(simt::kMatrix, &b, bs);
+  const int lane = simt::self->lane;
+  for (int i = 0; i < kFragmentSums; i++)
+    for (int k = 0; k < 16; k++)
+      c.v[i] += a_element(as, sum_row(lane, i), k) * b_element(bs, sum_column(lane, i), k);
+  simt::sync_warp(simt::kMatrix);  // the fragments live until every lane has read them
+#endif
+}
+
+#endif  // OSSRUN_GPU_MATRIX_H_

@@ -1,0 +1,292 @@
+// Prefill's matrices on the matrix unit: a dense one, and the experts' grouped by expert, whose
+// MXFP4 weights are unpacked to bf16 on their way into shared memory, where they are exact.
+//
+// A block makes 64 rows by 128 columns, 32 of k at a time; what the next 32 need is under way in
+// registers while this one is multiplied. Activations are float32 and are cut into TERMS bf16 that
+// add up to them: one term rounds to bf16 (the bf16 mode), three are all of float32's 24 bits
+// (exact).
+//
+// What must stay true: k is a multiple of 32; weights and rows of x begin at multiples of 16.
+#include "expert.h"
+#include "matrix.h"
+
+constexpr int kTileRows = 64, kTileColumns = 128, kTileK = 32;
+constexpr int kTileStride = kTileK + 8;  // bf16 between rows: eight rows meet 32 different banks
+constexpr int kResultStride = kTileColumns + 4;
+constexpr int kTileThreads = 256;
+// Warps stand 2 by kWarpsAcross over the tile; each has 32 rows by kAcross * 16 columns.
+constexpr int kWarpsAcross = kTileThreads / WARP / 2;
+constexpr int kAcross = kTileColumns / kWarpsAcross / 16;
+
+// Eight activations as bf16 words; what they leave out replaces them.
+__device__ __forceinline__ uint4 take_term(float4& a, float4& b) {
+  uint4 t;
+  t.x = to_bf16x2(a.x, a.y);
+  t.y = to_bf16x2(a.z, a.w);
+  t.z = to_bf16x2(b.x, b.y);
+  t.w = to_bf16x2(b.z, b.w);
+  a.x -= low_bf16(t.x);
+  a.y -= high_bf16(t.x);
+  a.z -= low_bf16(t.y);
+  a.w -= high_bf16(t.y);
+  b.x -= low_bf16(t.z);
+  b.y -= high_bf16(t.z);
+  b.z -= low_bf16(t.w);
+  b.w -= high_bf16(t.w);
+  return t;
+}
+
+// Two E2M1 at bits 4i and 4i + 4 of q, times scale, as a word of bf16.
+__device__ __forceinline__ unsigned unpack_pair(unsigned q, int i, float scale) {
+  const float low = from_e2m1(q >> (4 * i)) * scale, high = from_e2m1(q >> (4 * i + 4)) * scale;
+  return __float_as_uint(low) >> 16 | (__float_as_uint(high) & 0xffff0000u);
+}
+
+__device__ __forceinline__ uint4 unpack8(unsigned q, float scale) {
+  return uint4{unpack_pair(q, 0, scale), unpack_pair(q, 2, scale), unpack_pair(q, 4, scale),
+               unpack_pair(q, 6, scale)};
+}
+
+// Where a thread's share of the weights of a tile comes from: 16 elements of one row at each step.
+struct DenseWeights {
+  const bf16* w;  // the row, or null past the last one
+  uint4 a, b;
+  __device__ __forceinline__ void fetch(int k0, int half) {
+    a = b = uint4{0, 0, 0, 0};
+    if (!w) return;
+    const uint4* p = reinterpret_cast<const uint4*>(w + k0 + half * 16);
+    a = p[0];
+    b = p[1];
+  }
+  __device__ __forceinline__ void put(uint4* to) const {
+    to[0] = a;
+    to[1] = b;
+  }
+};
+
+struct MxWeights {
+  const uint8_t* blocks;  // the row, or null past the last one
+  const uint8_t* scales;
+  uint2 q;
+  unsigned scale;
+  __device__ __forceinline__ void fetch(int k0, int half) {
+    q = uint2{0, 0};
+    scale = 0;
+    if (!blocks) return;
+    q = *reinterpret_cast<const uint2*>(blocks + k0 / 2 + half * 8);
+    scale = scales[k0 / kBlock];
+  }
+  __device__ __forceinline__ void put(uint4* to) const {
+    const float s = from_e8m0(scale);
+    to[0] = unpack8(q.x, s);
+    to[1] = unpack8(q.y, s);
+  }
+};
+
+// The product of 64 rows and 128 weight rows into `result`, rows kResultStride apart; it lies where
+// the operands were. `row` is the activations of this thread's row of the tile (threadIdx.x / 4),
+// or null; `weights` those of its weight row (threadIdx.x / 2).
+template <int TERMS, class Weights>
+__device__ __forceinline__ void tile_product(float* result, const float* row, Weights weights,
+                                             int k) {
+  bf16* const as = reinterpret_cast<bf16*>(result);
+  bf16* const bs = as + TERMS * kTileRows * kTileStride;
+  const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+  const int down = warp / kWarpsAcross * 32, across = warp % kWarpsAcross * kAcross * 16;
+  const int quarter = threadIdx.x % 4, half = threadIdx.x % 2;
+  bf16* const to_a = as + threadIdx.x / 4 * kTileStride + quarter * 8;
+  bf16* const to_b = bs + threadIdx.x / 2 * kTileStride + half * 16;
+  Sums sum[2][kAcross];
+#pragma unroll
+  for (int i = 0; i < 2; i++)
+#pragma unroll
+    for (int j = 0; j < kAcross; j++)
+#pragma unroll
+      for (int n = 0; n < kFragmentSums; n++) sum[i][j].v[n] = 0;
+  float4 a = {0, 0, 0, 0}, b = {0, 0, 0, 0};
+  const auto fetch = [&](int k0) {
+    if (row) {
+      const float4* p = reinterpret_cast<const float4*>(row + k0 + quarter * 8);
+      a = p[0];
+      b = p[1];
+    }
+    weights.fetch(k0, half);
+  };
+  fetch(0);
+  for (int k0 = 0; k0 < k; k0 += kTileK) {
+    __syncthreads();  // the tile before has been multiplied
+#pragma unroll
+    for (int t = 0; t < TERMS; t++)
+      *reinterpret_cast<uint4*>(to_a + t * kTileRows * kTileStride) = take_term(a, b);
+    weights.put(reinterpret_cast<uint4*>(to_b));
+    __syncthreads();
+    if (k0 + kTileK < k) fetch(k0 + kTileK);
+#pragma unroll
+    for (int kk = 0; kk < kTileK; kk += 16) {
+      Fragment fb[kAcross];
+#pragma unroll
+      for (int j = 0; j < kAcross; j++)
+        fb[j] = load_b(bs + (across + j * 16) * kTileStride + kk, kTileStride, lane);
+#pragma unroll
+      for (int t = 0; t < TERMS; t++)
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+          const Fragment fa =
+              load_a(as + (t * kTileRows + down + i * 16) * kTileStride + kk, kTileStride, lane);
+#pragma unroll
+          for (int j = 0; j < kAcross; j++) multiply(sum[i][j], fa, fb[j]);
+        }
+    }
+  }
+  __syncthreads();  // the operands have been read: the result takes their place
+#pragma unroll
+  for (int i = 0; i < 2; i++)
+#pragma unroll
+    for (int j = 0; j < kAcross; j++)
+#pragma unroll
+      for (int n = 0; n < kFragmentSums; n++)
+        result[(down + i * 16 + sum_row(lane, n)) * kResultStride + across + j * 16 +
+               sum_column(lane, n)] = sum[i][j].v[n];
+  __syncthreads();
+}
+
+template <int TERMS>
+__device__ __forceinline__ void linear_tile(const int* rows, float* y, const float* x,
+                                            const bf16* w, const bf16* bias, int k, int n,
+                                            int stride, int add) {
+  DYNAMIC_SHARED(float, result);
+  const int live = *rows, row0 = blockIdx.y * kTileRows, column0 = blockIdx.x * kTileColumns;
+  if (row0 >= live) return;  // the whole block
+  const int own_row = row0 + threadIdx.x / 4, own_column = column0 + threadIdx.x / 2;
+  DenseWeights weights = {};
+  weights.w = own_column < n ? w + static_cast<int64_t>(own_column) * k : nullptr;
+  tile_product<TERMS>(result, own_row < live ? x + static_cast<int64_t>(own_row) * k : nullptr,
+                      weights, k);
+  for (int i = threadIdx.x; i < kTileRows * kTileColumns; i += kTileThreads) {
+    const int r = row0 + i / kTileColumns, c = column0 + i % kTileColumns;
+    if (r >= live || c >= n) continue;
+    float v = result[i / kTileColumns * kResultStride + i % kTileColumns];
+    if (bias) v += from_bf16(bias[c]);
+    float* to = y + static_cast<int64_t>(r) * stride + c;
+    *to = add ? *to + v : v;
+  }
+}
+
+// linear for many rows; TERMS ends the name.
+// grid (ceil(n / 128), ceil(bucket rows / 64)), shared 33792
+KERNEL(256)
+prefill_linear_1(const int* rows, float* y, const float* x, const bf16* w, const bf16* bias, int k,
+                 int n, int stride, int add) {
+  linear_tile<1>(rows, y, x, w, bias, k, n, stride, add);
+}
+EMULATE(prefill_linear_1, 256)
+
+KERNEL(256)
+prefill_linear_3(const int* rows, float* y, const float* x, const bf16* w, const bf16* bias, int k,
+                 int n, int stride, int add) {
+  linear_tile<3>(rows, y, x, w, bias, k, n, stride, add);
+}
+EMULATE(prefill_linear_3, 256)
+
+// The expert and the places in order of tile number `tile`; false past the last one.
+__device__ __forceinline__ bool find_tile(const int* groups, int tile, int* expert, int* begin,
+                                          int* end) {
+  int start = 0;
+  for (int a = 0; a < groups[0]; a++) {
+    const int stop = groups[2 + 2 * a], tiles = (stop - start + kTileRows - 1) / kTileRows;
+    if (tile < tiles) {
+      *expert = groups[1 + 2 * a];
+      *begin = start + tile * kTileRows;
+      *end = stop;
+      return true;
+    }
+    tile -= tiles;
+    start = stop;
+  }
+  return false;
+}
+
+// y[slot] = the expert's matrix [n, k] · x[slot / top], with bias; with `limit` the pairs of
+// columns go through the clamped SwiGLU and y has n / 2 columns.
+template <int TERMS, bool GATED>
+__device__ __forceinline__ void expert_tile(float* y, const int* order, const int* groups,
+                                            const float* x, const uint8_t* blocks,
+                                            const uint8_t* scales, const bf16* bias, int n, int k,
+                                            int top, float limit) {
+  DYNAMIC_SHARED(float, result);
+  int expert, begin, end;
+  if (!find_tile(groups, blockIdx.y, &expert, &begin, &end)) return;  // the whole block
+  const int column0 = blockIdx.x * kTileColumns;
+  const int own_place = begin + threadIdx.x / 4, own_column = column0 + threadIdx.x / 2;
+  const int64_t own_weight = static_cast<int64_t>(expert) * n + own_column;
+  MxWeights weights = {};
+  weights.blocks = own_column < n ? blocks + own_weight * (k / 2) : nullptr;
+  weights.scales = scales + own_weight * (k / kBlock);
+  const float* row =
+      own_place < end ? x + static_cast<int64_t>(order[own_place] / top) * k : nullptr;
+  tile_product<TERMS>(result, row, weights, k);
+  constexpr int kStep = GATED ? 2 : 1, kColumns = kTileColumns / kStep;
+  for (int i = threadIdx.x; i < kTileRows * kColumns; i += kTileThreads) {
+    const int place = begin + i / kColumns, c = column0 + i % kColumns * kStep;
+    if (place >= end || c >= n) continue;
+    const float* v = result + i / kColumns * kResultStride + i % kColumns * kStep;
+    const bf16* add = bias + static_cast<int64_t>(expert) * n + c;
+    float* to = y + static_cast<int64_t>(order[place]) * (n / kStep) + c / kStep;
+    *to = GATED ? clamped_swiglu(v[0] + from_bf16(add[0]), v[kStep - 1] + from_bf16(add[kStep - 1]),
+                                 limit)
+                : v[0] + from_bf16(add[0]);
+  }
+}
+
+// gate_up for many rows: n is the width of h, TERMS ends the name.
+// grid (ceil(2n / 128), ceil(bucket slots / 64) + experts), shared 33792
+KERNEL(256)
+prefill_gate_up_1(float* h, const int* order, const int* groups, const float* x,
+                  const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, int k,
+                  int top, float limit) {
+  expert_tile<1, true>(h, order, groups, x, blocks, scales, bias, 2 * n, k, top, limit);
+}
+EMULATE(prefill_gate_up_1, 256)
+
+KERNEL(256)
+prefill_gate_up_3(float* h, const int* order, const int* groups, const float* x,
+                  const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, int k,
+                  int top, float limit) {
+  expert_tile<3, true>(h, order, groups, x, blocks, scales, bias, 2 * n, k, top, limit);
+}
+EMULATE(prefill_gate_up_3, 256)
+
+// down for many rows.
+// grid (ceil(n / 128), ceil(bucket slots / 64) + experts), shared 33792
+KERNEL(256)
+prefill_down_1(float* y, const int* order, const int* groups, const float* h, const uint8_t* blocks,
+               const uint8_t* scales, const bf16* bias, int n, int k) {
+  expert_tile<1, false>(y, order, groups, h, blocks, scales, bias, n, k, 1, 0);
+}
+EMULATE(prefill_down_1, 256)
+
+KERNEL(256)
+prefill_down_3(float* y, const int* order, const int* groups, const float* h, const uint8_t* blocks,
+               const uint8_t* scales, const bf16* bias, int n, int k) {
+  expert_tile<3, false>(y, order, groups, h, blocks, scales, bias, n, k, 1, 0);
+}
+EMULATE(prefill_down_3, 256)
+
+// One 16x16x16 product of integers, exact in bf16: c[i][j] = sum over k of a[i][k] * b[j][k]. It
+// shows that the fragments lie where this file believes, on the card at hand. a, b bf16 [16][16], c
+// f32 [16][16]. grid (1), block WARP
+KERNEL(64)
+matrix_proof(float* c, const bf16* a, const bf16* b) {
+  SHARED(bf16, tile, 2 * 16 * kTileStride);
+  const int lane = threadIdx.x;
+  for (int i = lane; i < 256; i += WARP) {
+    tile[i / 16 * kTileStride + i % 16] = a[i];
+    tile[(16 + i / 16) * kTileStride + i % 16] = b[i];
+  }
+  __syncthreads();
+  Sums sum = {};
+  multiply(sum, load_a(tile, kTileStride, lane),
+           load_b(tile + 16 * kTileStride, kTileStride, lane));
+  for (int i = 0; i < kFragmentSums; i++) c[sum_row(lane, i) * 16 + sum_column(lane, i)] = sum.v[i];
+}
+EMULATE(matrix_proof, 64)
