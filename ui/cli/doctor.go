@@ -60,6 +60,8 @@ type modelReport struct {
 	Path  string `json:"path,omitempty"`
 	Needs int64  `json:"needs"` // bytes of memory with doctorContext tokens of context
 	Fits  bool   `json:"fits"`
+
+	Plan planReport `json:"plan"` // what a load would do now
 }
 
 type configReport struct {
@@ -199,6 +201,7 @@ func modelReports(free int64) ([]modelReport, error) {
 			return nil, err
 		}
 		m.Fits = m.Needs <= free
+		m.Plan = planOf(e, free)
 		list = append(list, m)
 	}
 	return list, nil
@@ -229,6 +232,11 @@ func (r *doctorReport) print(out io.Writer) error {
 			verdict = "fits"
 		}
 		fmt.Fprintf(w, "%s\t%s: %s; needs %s with %d tokens of context, %s\n", name, x.Name, strings.TrimSpace(x.State+" "+x.Path), gigabytes(x.Needs), doctorContext, verdict)
+		if x.State == "complete" || x.State == "built in" {
+			for _, line := range x.Plan.lines {
+				fmt.Fprintf(w, "\t  %s\n", line)
+			}
+		}
 	}
 	state := "not there, defaults are used"
 	if r.Config.There {

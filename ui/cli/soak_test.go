@@ -61,8 +61,8 @@ func serveDemo(t *testing.T, args ...string) *served {
 		t.Fatal(err)
 	}
 	home := t.TempDir()
-	program := filepath.Join(home, "ossrun") // TestMain is the program of that name
-	if err := errors.Join(os.Symlink(self, program), os.Mkdir(filepath.Join(home, "run"), 0o700)); err != nil {
+	program := filepath.Join(home, "bin", "ossrun") // TestMain is the program of that name
+	if err := errors.Join(os.Mkdir(filepath.Dir(program), 0o700), os.Mkdir(filepath.Join(home, "run"), 0o700), os.Symlink(self, program)); err != nil {
 		t.Fatal(err)
 	}
 	s := &served{t: t, cmd: exec.Command(program, append([]string{"serve", "demo", "--device", "cpu", "--port", "0"}, args...)...),
@@ -204,7 +204,7 @@ func (s *served) ask(ctx context.Context, q question) (text string, used int, er
 			used = chunk.Usage.Completion
 		}
 	}
-	return "", 0, fmt.Errorf("the stream was cut: %v", lines.Err())
+	return "", 0, errors.Join(errors.New("the stream was cut"), lines.Err())
 }
 
 // questions are asked once alone, so that their answers are known.

@@ -1,0 +1,45 @@
+// The memory plan of a model as ossrun doctor shows it: what Load would do with the memory that is free now, and what would
+// change it.
+
+package cli
+
+import (
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// planReport is one plan. Sizes are bytes, contexts are tokens.
+type planReport struct {
+	Context     int    `json:"context"`
+	MaxContext  int    `json:"max_context"` // what the model was made for
+	Weights     int64  `json:"weights"`
+	KV          int64  `json:"kv"`
+	Scratch     int64  `json:"scratch"`
+	Free        int64  `json:"free"`
+	Left        int64  `json:"left"`
+	FullContext int64  `json:"free_for_max_context"` // what would have to be free for max_context
+	Error       string `json:"error,omitempty"`      // why there is no plan; the other fields are 0 then
+
+	lines []string // for people
+}
+
+// planOf plans a model of the catalogue with the default settings of serve and chat on the CPU.
+func planOf(e models.Entry, free int64) planReport {
+	k := standard(onCPU, free)
+	need, err := engine.PlanFor(e.Spec, engine.Options{MaxRows: k.maxRows})
+	if err != nil {
+		return planReport{Error: err.Error()}
+	}
+	in := session.PlanInput{Free: free, Weights: need.Weights, Scratch: need.Scratch + int64(k.maxSeqs)*int64(e.Spec.Vocab)*4, PageBytes: need.PageBytes,
+		PageTokens: engine.PageTokens, MaxPosition: e.Spec.MaxPosition, Window: e.Spec.Window, ChunkTokens: k.maxRows, MaxSeqs: k.maxSeqs}
+	if e.ID == models.Demo {
+		in.MaxModelLen = doctorContext // as it is loaded: it was trained on short conversations
+	}
+	p, err := session.MakePlan(in)
+	if err != nil {
+		return planReport{Error: err.Error(), lines: []string{err.Error()}}
+	}
+	return planReport{Context: p.Context, MaxContext: p.MaxPosition, Weights: p.Weights, KV: p.KV, Scratch: p.Scratch, Free: p.Free, Left: p.Left,
+		FullContext: p.FullContext, lines: p.Lines()}
+}
