@@ -98,7 +98,15 @@ func TestRegions(t *testing.T) {
 // TestStepDoesNotAllocate: not in Go, after the first step of a size; C++ has nothing in a walk that could.
 func TestStepDoesNotAllocate(t *testing.T) {
 	dev, ckpt := open(t, 2), openT2(t)
-	eng, err := engine.New(dev, ckpt, engine.Options{Pages: 8, MaxRows: 8})
+	for _, o := range []engine.Options{{}, {Compute: engine.Int8}, {Compute: engine.Int8, Dense: engine.DenseQ8}} {
+		o.Pages, o.MaxRows = 8, 8
+		stepDoesNotAllocate(t, dev, ckpt, o)
+	}
+}
+
+func stepDoesNotAllocate(t *testing.T, dev engine.Device, ckpt *models.Checkpoint, o engine.Options) {
+	t.Helper()
+	eng, err := engine.New(dev, ckpt, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +119,7 @@ func TestStepDoesNotAllocate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}); n > 0 {
-		t.Errorf("%v allocations a step", n)
+		t.Errorf("%+v: %v allocations a step", o, n)
 	}
 }
 
