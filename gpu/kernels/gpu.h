@@ -50,7 +50,7 @@
 #define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
 #else  // clang does not apply launch_bounds to AMD GPUs: blocks would be taken to have 1,024
        // threads
-#define __launch_bounds__(n) __attribute__((amdgpu_flat_work_group_size(1, n)))
+#define __launch_bounds__(n, blocks) __attribute__((amdgpu_flat_work_group_size(1, n)))
 #endif
 typedef __SIZE_TYPE__ size_t;
 typedef __INT64_TYPE__ int64_t;
@@ -200,7 +200,7 @@ __device__ __forceinline__ void fence_gpu() {
 }
 
 // ---- our own words
-#define KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads)
+#define KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads, 1)
 #if defined(GPU_HOST)
 #define EMULATE(name, threads) static simt::Register registered_##name{#name, name, threads};
 #define SHARED(type, name, count)    \
