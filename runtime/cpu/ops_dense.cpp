@@ -61,7 +61,6 @@ class LinearOp : public Op {
         y_(y),
         x_(x),
         width_(k),
-        count_(count),
         add_(add) {
     for (int i = 0; i < count; i++) {
       parts_[i] = parts[i];
@@ -115,7 +114,6 @@ class LinearOp : public Op {
   const float* x_;
   int64_t width_;
   ossrun_matrix parts_[OSSRUN_MAX_PARTS] = {};
-  int count_;
   bool add_;
   int64_t columns_ = 0, tiles_ = 0;
 };

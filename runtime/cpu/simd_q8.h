@@ -231,8 +231,8 @@ void batch_q8(float* sums, const PanelRows<S, R>& rows, const float* scales, con
   }
 }
 
-// Rows [r0, r0 + rows) with rows <= R * kLanes, for n <= kQ8Tokens tokens; y, q and d are at the first
-// of them.
+// Rows [r0, r0 + rows) with rows <= R * kLanes, for n <= kQ8Tokens tokens; y, q and d are at the
+// first of them.
 template <class S, int R>
 void panel_q8(float* y, int64_t ldy, const int8_t* const* q, const float* const* d, int64_t n,
               const uint8_t* blocks, const uint8_t* scales, int64_t nb, int64_t r0, int64_t rows,
