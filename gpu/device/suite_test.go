@@ -8,7 +8,6 @@ import (
 
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
-	"github.com/ossrun/ossrun/models"
 )
 
 // What the tests of this folder share: a device whose driver is the fake, and the check that nothing of it is left.
@@ -61,15 +60,4 @@ func image(t testing.TB, api driver.API) []byte {
 		t.Fatal(err)
 	}
 	return data
-}
-
-// openModel opens the checkpoint of a golden model.
-func openModel(t testing.TB, name string) *models.Checkpoint {
-	t.Helper()
-	ckpt, err := models.Open(testdata + name + "/checkpoint")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ckpt.Close() })
-	return ckpt
 }

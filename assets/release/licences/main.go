@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 )
@@ -36,10 +35,14 @@ type part struct {
 }
 
 func write(w io.Writer, zig string) error {
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return fmt.Errorf("go env GOROOT: %w", err)
+	}
 	parts := []part{
 		{"ossrun, with the demo model", []string{"LICENSE"}},
 		{"the o200k_harmony vocabulary, from openai/gpt-oss (Apache-2.0, as above)", nil},
-		{"Go's standard library and runtime", []string{filepath.Join(runtime.GOROOT(), "LICENSE")}},
+		{"Go's standard library and runtime", []string{filepath.Join(strings.TrimSpace(string(root)), "LICENSE")}},
 		{"musl (Linux)", []string{filepath.Join(zig, "libc/musl/COPYRIGHT")}},
 		{"libc++ (all systems)", []string{filepath.Join(zig, "libcxx/LICENSE.TXT")}},
 		{"libc++abi (all systems)", []string{filepath.Join(zig, "libcxxabi/LICENSE.TXT")}},
