@@ -30,7 +30,9 @@ const (
 type LoadOptions struct {
 	MaxModelLen int // longest context in tokens; 0: as long as fits
 	Threads     int // 0: all of the device's
-	Compute     string
+	Compute     string // exact, int8, or auto: int8 but for the demo, whose measured answers are exact's; "" is exact
+	Dense       string // bf16 or q8 (--dense); "" is bf16
+	DenseCache  string // folder that keeps the 8-bit copy which q8 makes; "": it is made anew each time
 	ISA         string
 
 	MaxSeqs          int     // sequences in a step (--max-num-seqs); 0: 256
@@ -111,7 +113,13 @@ func Load(found models.Found, dev engine.Device, o LoadOptions) (_ *Model, err e
 		o.MaxSeqs = maxSeqs
 	}
 	o.MaxSeqs = min(o.MaxSeqs, o.MaxBatchedTokens)
-	eo := engine.Options{Compute: o.Compute, Threads: o.Threads, ISA: o.ISA, MaxRows: o.MaxBatchedTokens}
+	if o.Compute == "auto" {
+		o.Compute = engine.Int8
+		if found.Demo {
+			o.Compute = engine.Exact
+		}
+	}
+	eo := engine.Options{Compute: o.Compute, Dense: o.Dense, DenseCache: o.DenseCache, Threads: o.Threads, ISA: o.ISA, MaxRows: o.MaxBatchedTokens}
 	if eo.KV, err = kvType(o.KVCacheDtype); err != nil {
 		return nil, err
 	}

@@ -10,12 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 
-	"github.com/adrg/xdg"
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/models"
@@ -74,7 +72,7 @@ func runBench(c *cli.Context, t Terminal) (err error) {
 	}
 	defer func() { err = errors.Join(err, ckpt.Close()) }()
 	if ckpt.Path != "" {
-		o.Engine.DenseCache = filepath.Join(xdg.CacheHome, "ossrun", "dense")
+		o.Engine.DenseCache = denseCache()
 	}
 	o.Progress = func(line string) { fmt.Fprintln(t.Err, line) }
 	report, err := bench.Run(c.Context, dev, ckpt, o)

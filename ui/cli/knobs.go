@@ -6,13 +6,16 @@ package cli
 import (
 	"fmt"
 	"io"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/adrg/xdg"
 	"github.com/goccy/go-yaml"
 	"github.com/urfave/cli/v2"
 
+	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -22,7 +25,9 @@ type knobs struct {
 	maxRows       int // --max-num-batched-tokens
 	maxSeqs       int
 	maxWaiting    int
-	kvType        string  // as session.LoadOptions wants it
+	compute       string // as session.LoadOptions wants it, like the next two
+	dense         string
+	kvType        string
 	utilization   float64 // 0: all but a reserve
 	prefixCache   bool
 	deterministic bool
@@ -135,6 +140,9 @@ func readKnobs(c *cli.Context, kind string, memory int64) (knobs, error) {
 	if err := k.readKV(c.String("kv-cache-dtype"), kind); err != nil {
 		return k, err
 	}
+	if err := k.readNumbers(c.String("compute"), c.String("dense"), kind); err != nil {
+		return k, err
+	}
 	if c.IsSet("deterministic") && !c.Bool("deterministic") && kind == onCPU {
 		k.notes = append(k.notes, "--deterministic=false: the CPU engine always gives the same tokens for the same seed")
 	} else if c.Bool("deterministic") {
@@ -186,6 +194,27 @@ func (k *knobs) apply(c *cli.Context, name, kind string) error {
 	return fail(exitUsage, "--preset must be %s, not %q", presetNames(), name)
 }
 
+// readNumbers takes the kinds of numbers that the engine computes with. On a GPU auto is exact: its 8-bit kernels were not proven on a card.
+func (k *knobs) readNumbers(compute, dense, kind string) error {
+	switch k.compute = strings.ToLower(compute); k.compute {
+	case "auto":
+		if kind == onGPU {
+			k.compute = engine.Exact
+		}
+	case engine.Exact, engine.Int8:
+	default:
+		return fail(exitUsage, "--compute must be auto, exact or int8, not %q", compute)
+	}
+	switch k.dense = strings.ToLower(dense); {
+	case k.dense != engine.DenseBF16 && k.dense != engine.DenseQ8:
+		return fail(exitUsage, "--dense must be bf16 or q8, not %q", dense)
+	case k.dense == engine.DenseQ8 && kind == onGPU:
+		k.dense = engine.DenseBF16
+		k.notes = append(k.notes, "--dense q8: the GPU engine has the dense weights as released, bf16; those are taken")
+	}
+	return nil
+}
+
 // readKV translates vLLM's names of types of the KV cache.
 func (k *knobs) readKV(name, kind string) error {
 	switch v := strings.ToLower(name); v {
@@ -226,11 +255,14 @@ func keepAlive(s string) (time.Duration, error) {
 	return max(d, -1), nil
 }
 
+// denseCache is the folder of the 8-bit copies that --dense q8 makes.
+func denseCache() string { return filepath.Join(xdg.CacheHome, "ossrun", "dense") }
+
 // load is how a model is loaded with these settings.
 func (k *knobs) load() session.LoadOptions {
 	return session.LoadOptions{
 		MaxModelLen: k.maxModelLen, MaxSeqs: k.maxSeqs, MaxBatchedTokens: k.maxRows, MaxQueued: k.maxWaiting,
-		KVCacheDtype: k.kvType, Utilization: k.utilization, NoPrefixCaching: !k.prefixCache, Deterministic: k.deterministic,
+		Compute: k.compute, Dense: k.dense, DenseCache: denseCache(), KVCacheDtype: k.kvType, Utilization: k.utilization, NoPrefixCaching: !k.prefixCache, Deterministic: k.deterministic,
 	}
 }
 
