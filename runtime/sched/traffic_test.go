@@ -201,6 +201,9 @@ func play(t *testing.T, load traffic) measured {
 // While 256 sequences decode, the engine waits for the scheduler for less than three hundredths of a fast card's step. The
 // median is taken, since other programs run on the machine.
 func TestUtilisation(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipped: a time is measured, and -short runs go with the race detector, which makes it ten times as long")
+	}
 	const seqs = 256
 	eng := &gaps{nullEngine: nullEngine{vocab: 16}}
 	s := New(eng, Options{Pages: 1 << 16, MaxSeqs: seqs})
