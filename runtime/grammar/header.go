@@ -197,19 +197,19 @@ func (h *headerTable) maskAt(at int32) []uint64 {
 		allow(mask, e.id)
 	}
 	if len(n.bytes) > 0 {
-		trie := words().all
+		trie := &words().all
 		var stack [longestToken + 1]int32
 		stack[0] = at
-		for i := 0; i < len(trie); {
-			t := &trie[i]
+		for i := 0; i < len(trie.nodes); {
+			t := &trie.nodes[i]
 			to := h.step(stack[t.depth], t.edge)
 			if to < 0 {
 				i = int(t.next)
 				continue
 			}
 			stack[t.depth+1] = to
-			if t.token >= 0 {
-				allow(mask, t.token)
+			if t.whole {
+				allow(mask, trie.order[t.first])
 			}
 			i++
 		}

@@ -31,6 +31,7 @@ type state struct {
 	open  []int32 // sorted
 	done  bool    // the text may end here
 	next  *[256]int32
+	loops uint64 // the kinds of bytes that are known to lead back here
 	masks []endedMask
 }
 
@@ -119,7 +120,23 @@ func (c *Compiled) step(from int32, b byte) int32 {
 	if len(s.open) == 1 && b >= 0x20 && b != '"' && b != '\\' {
 		c.spread(s, b, to)
 	}
+	if to == from {
+		s.findLoops(from)
+	}
 	return to
+}
+
+// findLoops notes the kinds of which every byte is known by now to lead back to the state, self.
+func (s *state) findLoops(self int32) {
+	for kind, bounds := range kindRanges {
+		b := int(bounds[0])
+		for b <= int(bounds[1]) && s.next[b] == self {
+			b++
+		}
+		if b > int(bounds[1]) {
+			s.loops |= 1 << kind
+		}
+	}
 }
 
 // spread fills in the edges of all bytes that a string does not tell apart from b. Quotes, backslashes and controls are in
@@ -256,7 +273,7 @@ func (c *Compiled) text(at int32) []uint64 {
 // trie of the others.
 func (c *Compiled) walk(from int32) []uint64 {
 	w := words()
-	trie := w.all
+	trie := &w.all
 	var mask []uint64
 	room := 0
 	for _, id := range c.states[from].open {
@@ -265,30 +282,38 @@ func (c *Compiled) walk(from int32) []uint64 {
 	if room > 0 {
 		mask = slices.Clone(w.plain[room])
 		if room == len(w.plain)-1 || len(c.states[from].open) == 1 {
-			trie = w.marked
+			trie = &w.marked
 		}
 	} else {
 		mask = newMask()
 	}
 	var stack [longestToken + 1]int32
 	stack[0] = from
-	for i := 0; i < len(trie); {
-		t := &trie[i]
-		s := c.states[stack[t.depth]]
+	for i := 0; i < len(trie.nodes); {
+		t := &trie.nodes[i]
+		at := stack[t.depth]
+		s := c.states[at]
 		to := unknown
 		if s.next != nil {
 			to = s.next[t.edge]
 		}
 		if to == unknown {
-			to = c.step(stack[t.depth], t.edge)
+			to = c.step(at, t.edge)
 		}
 		if to < 0 {
 			i = int(t.next)
 			continue
 		}
+		if to == at && t.kinds&^s.loops == 0 {
+			for _, id := range trie.order[t.first:t.last] {
+				allow(mask, id)
+			}
+			i = int(t.next)
+			continue
+		}
 		stack[t.depth+1] = to
-		if t.token >= 0 {
-			allow(mask, t.token)
+		if t.whole {
+			allow(mask, trie.order[t.first])
 		}
 		i++
 	}

@@ -17,18 +17,60 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 )
 
-// trieNode is one byte of some token. Nodes stand in the order of a walk: children follow their parent.
+// trieNode is one byte of some token. Nodes stand in the order of a walk: children follow their parent. All that a walk
+// looks at is in the node: walks jump, so each further table would be a further wait for memory.
 type trieNode struct {
-	edge  byte
-	depth uint8 // of the parent; 0 for the first byte of a token
-	next  int32 // the node after this one's subtree
-	token int32 // the token that ends here, -1 for none
+	edge        byte
+	depth       uint8  // of the parent; 0 for the first byte of a token
+	whole       bool   // a token ends here, the first of the subtree
+	next        int32  // the node after this one's subtree
+	first, last int32  // the tokens of the subtree are order[first:last]
+	kinds       uint64 // the kinds of the bytes in the subtree, the node's own included
 }
+
+// trie is the nodes and the tokens as they stand in them. Where an automaton comes back to its state on every byte of a
+// subtree, all tokens of the subtree are allowed, and the walk takes it whole.
+type trie struct {
+	nodes []trieNode
+	order []int32
+}
+
+// byteKinds numbers the 256 bytes in fewer than 64 ranges, so that a set of kinds is one word: what patterns like to tell
+// apart is apart. kindRanges holds the bytes of each, both bounds included.
+var byteKinds, kindRanges = func() (kind [256]uint8, ranges [][2]uint8) {
+	add := func(from, to uint8) {
+		for b := int(from); b <= int(to); b++ {
+			kind[b] = uint8(len(ranges))
+		}
+		ranges = append(ranges, [2]uint8{from, to})
+	}
+	single := func(from, to uint8) {
+		for b := from; b <= to; b++ {
+			add(b, b)
+		}
+	}
+	add(0, 8)
+	single('\t', '\r')
+	add(14, 31)
+	single(' ', '/')
+	add('0', '0')
+	add('1', '9')
+	single(':', '@')
+	add('A', 'F')
+	add('G', 'Z')
+	single('[', '`')
+	add('a', 'f')
+	add('g', 'z')
+	single('{', 0x7f)
+	add(0x80, 0xbf)
+	add(0xc0, 0xff)
+	return kind, ranges
+}()
 
 // vocabulary is the tokens in the forms that masks are made from.
 type vocabulary struct {
-	all    []trieNode // every token
-	marked []trieNode // those that are not plain
+	all    trie // every token
+	marked trie // those that are not plain
 	// plain[n] allows the plain tokens of at most n characters; the last allows all of them.
 	plain [][]uint64
 }
@@ -108,32 +150,45 @@ func sortedTokens() []int32 {
 }
 
 // newTrie lays out tokens given in the order of their bytes.
-func newTrie(sorted []int32) []trieNode {
+func newTrie(sorted []int32) trie {
 	t := token.Get()
 	nodes := make([]trieNode, 0, 3*len(sorted))
 	var path []int32 // the nodes of the last token
 	var last []byte
-	for _, id := range sorted {
+	for place, id := range sorted {
 		b := t.TokenBytes(id)
 		same := 0
 		for same < len(b) && same < len(last) && b[same] == last[same] {
 			same++
 		}
 		for _, n := range path[same:] {
-			nodes[n].next = int32(len(nodes))
+			nodes[n].next, nodes[n].last = int32(len(nodes)), int32(place)
 		}
 		path = path[:same]
 		for d := same; d < len(b); d++ {
 			path = append(path, int32(len(nodes)))
-			nodes = append(nodes, trieNode{edge: b[d], depth: uint8(d), token: -1})
+			nodes = append(nodes, trieNode{edge: b[d], depth: uint8(d), first: int32(place)})
 		}
-		nodes[len(nodes)-1].token = id
+		nodes[len(nodes)-1].whole = true
 		last = b
 	}
 	for _, n := range path {
-		nodes[n].next = int32(len(nodes))
+		nodes[n].next, nodes[n].last = int32(len(nodes)), int32(len(sorted))
 	}
-	return slices.Clip(nodes)
+	markKinds(nodes)
+	return trie{slices.Clip(nodes), sorted}
+}
+
+// markKinds collects the kinds of bytes in each subtree, from the last node to the first: a node's parent is the nearest
+// before it that is one less deep.
+func markKinds(nodes []trieNode) {
+	var below [longestToken + 1]uint64 // by depth, of nodes whose parent is still to come
+	for i := len(nodes) - 1; i >= 0; i-- {
+		n := &nodes[i]
+		n.kinds = below[n.depth+1] | 1<<byteKinds[n.edge]
+		below[n.depth+1] = 0
+		below[n.depth] |= n.kinds
+	}
 }
 
 // longestToken is the most bytes that a token has.
