@@ -37,6 +37,9 @@ func randomPattern(rng *rand.Rand) string {
 	return b.String()
 }
 
+// wordyPatterns take all words, in one state or in more.
+var wordyPatterns = []string{"[a-zA-Z0-9 .,;-]+", "[a-zA-Z0-9 ]*x", "[a-zA-Z0-9 _]{3,}", "(a|[a-zA-Z0-9 !]+\\?)", "[^#]+", "[a-zA-Z0-9 ]{0,9}"}
+
 // plainMask is the mask of a state without its trie.
 func plainMask(c *Compiled, from int32) []uint64 {
 	mask := newMask()
@@ -59,6 +62,9 @@ func TestMasksOfRandomAutomata(t *testing.T) {
 	taken := 0
 	for i := range 30 {
 		pattern := randomPattern(rng)
+		if i < len(wordyPatterns) {
+			pattern = wordyPatterns[i]
+		}
 		quoted, err := json.Marshal("^" + pattern + "$")
 		if err != nil {
 			t.Fatal(err)

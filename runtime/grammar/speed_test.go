@@ -102,6 +102,107 @@ func BenchmarkFreeTurn(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/token")
 }
 
+// batchTurns are turns of 64 requests, each with tokens that fulfil it: calls held to each of the speedCases, answers held
+// to them, and free turns, each begun at another place. met false: with grammars that nobody has used.
+func batchTurns(tb testing.TB, own bool) (rules []TurnRules, texts [][]int32) {
+	tb.Helper()
+	for i := range 64 {
+		c := speedCases[i%len(speedCases)]
+		if !own && i >= len(speedCases) {
+			rules, texts = append(rules, rules[i%len(speedCases)]), append(texts, texts[i%len(speedCases)])
+			continue
+		}
+		g, err := compileSchema([]byte(c.schema), false)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		think := "<|channel|>analysis<|message|>The user wants to know, so I look.<|end|><|start|>assistant"
+		r := TurnRules{Functions: []FunctionRule{{Name: "get_weather", Body: g}, {Name: "search"}}}
+		text := think + "<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>" + c.text + "<|call|>"
+		switch i % 3 {
+		case 1:
+			r.Final, text = g, think+"<|channel|>final<|message|>"+c.text+"<|return|>"
+		case 2:
+			text = think + "<|channel|>final<|message|>It rains in the whole of the north.<|return|>"
+		}
+		rules, texts = append(rules, r), append(texts, spell(text))
+	}
+	return rules, texts
+}
+
+// A step of a batch of 64: the mask of each sequence, copied to where it would be uploaded from, and its token accepted.
+func BenchmarkBatch64(b *testing.B) {
+	rules, texts := batchTurns(b, true)
+	upload := make([]uint64, 64*maskWords)
+	turns, at := make([]*Turn, 64), make([]int, 64)
+	step := func(i int) {
+		if turns[i] == nil || at[i] == len(texts[i]) {
+			t, err := NewTurn(rules[i])
+			if err != nil {
+				b.Fatal(err)
+			}
+			turns[i], at[i] = t, 0
+		}
+		copy(upload[i*maskWords:(i+1)*maskWords], turns[i].Mask())
+		if err := turns[i].Accept(texts[i][at[i]]); err != nil {
+			b.Fatal(err)
+		}
+		at[i]++
+	}
+	for i := range 64 {
+		for range 1 + i { // every sequence in another state
+			step(i)
+		}
+	}
+	n := 0
+	var worst time.Duration
+	for b.Loop() {
+		begin := time.Now()
+		for i := range 64 {
+			step(i)
+		}
+		worst = max(worst, time.Since(begin))
+		n += 64
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n)/1e3, "us/sequence")
+	b.ReportMetric(float64(worst.Nanoseconds())/64e3, "worst-us/sequence")
+}
+
+// The same where no state was met before: all turns of a batch from their beginning to their end, with new grammars.
+func BenchmarkBatch64New(b *testing.B) {
+	words()
+	upload := make([]uint64, 64*maskWords)
+	n := 0
+	for b.Loop() {
+		b.StopTimer()
+		rules, texts := batchTurns(b, false)
+		turns := make([]*Turn, 64)
+		for i := range turns {
+			t, err := NewTurn(rules[i])
+			if err != nil {
+				b.Fatal(err)
+			}
+			turns[i] = t
+		}
+		b.StartTimer()
+		for at, going := 0, true; going; at++ {
+			going = false
+			for i, t := range turns {
+				if at >= len(texts[i]) {
+					continue
+				}
+				going = true
+				copy(upload[i*maskWords:(i+1)*maskWords], t.Mask())
+				if err := t.Accept(texts[i][at]); err != nil {
+					b.Fatal(err)
+				}
+				n++
+			}
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n)/1e3, "us/sequence")
+}
+
 func BenchmarkLoop(b *testing.B) {
 	var l Loop
 	for i := 0; b.Loop(); i++ {

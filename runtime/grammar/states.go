@@ -239,7 +239,10 @@ func (m *matcher) Mask(ender int32) []uint64 {
 // matter: then the mask is that of a string without a bound, which is made once.
 func (c *Compiled) text(at int32) []uint64 {
 	s := c.states[at]
-	if len(s.open) != 1 || s.open[0] == ended {
+	if len(s.open) > 1 {
+		return c.textOfSeveral(s.open)
+	}
+	if s.open[0] == ended {
 		return c.walk(at)
 	}
 	f := c.m.frames[s.open[0]]
@@ -269,6 +272,29 @@ func (c *Compiled) text(at int32) []uint64 {
 	return slices.Clone(s.masks[0].mask)
 }
 
+// textOfSeveral makes the mask of several configurations. What follows one does not depend on the others, so strings, for
+// which there are faster ways, are looked at alone.
+func (c *Compiled) textOfSeveral(open []int32) []uint64 {
+	var rest []int32
+	mask := newMask()
+	add := func(more []uint64) {
+		for i, w := range more {
+			mask[i] |= w
+		}
+	}
+	for _, id := range open {
+		if id != ended && c.m.frames[id].kind == readString {
+			add(c.text(c.add([]int32{id})))
+		} else {
+			rest = append(rest, id)
+		}
+	}
+	if len(rest) > 0 {
+		add(c.walk(c.add(rest)))
+	}
+	return mask
+}
+
 // walk makes the mask of a state. Inside a string that takes any text the plain tokens are known; what remains is the
 // trie of the others.
 func (c *Compiled) walk(from int32) []uint64 {
@@ -285,7 +311,11 @@ func (c *Compiled) walk(from int32) []uint64 {
 			trie = &w.marked
 		}
 	} else {
-		mask = newMask()
+		room, all := c.wordRoom(from, len(w.wordy)-1)
+		mask = slices.Clone(w.wordy[room])
+		if all {
+			trie = &w.rest
+		}
 	}
 	var stack [longestToken + 1]int32
 	stack[0] = from
@@ -318,6 +348,27 @@ func (c *Compiled) walk(from int32) []uint64 {
 		i++
 	}
 	return mask
+}
+
+// wordRoom is how many wordBytes, whichever they are, can follow, at most the number given; all tells that no longer text
+// of them can.
+func (c *Compiled) wordRoom(from int32, most int) (room int, all bool) {
+	for at := from; room < most; room++ {
+		to := c.step(at, wordBytes[0])
+		for i := range len(wordBytes) {
+			if c.step(at, wordBytes[i]) != to {
+				return room, false
+			}
+		}
+		if to < 0 {
+			return room, room > 0
+		}
+		if to == at {
+			return most, true
+		}
+		at = to
+	}
+	return most, true
 }
 
 // plainRoom is how many characters of any plain text a configuration takes, at most the number given.

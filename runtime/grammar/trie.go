@@ -2,7 +2,8 @@
 //
 // A walk carries a state of some automaton down the trie; where the automaton dies, the whole subtree is skipped. Inside
 // JSON strings nearly every token is allowed, so there is a second trie without the tokens that are plain text there,
-// and masks of the plain ones.
+// and masks of the plain ones. Patterns for words and names have the same in small: a trie without the tokens of letters,
+// digits and spaces, and the mask of these.
 
 package grammar
 
@@ -10,6 +11,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"maps"
 	"slices"
 	"sync"
 	"unicode/utf8"
@@ -71,6 +73,9 @@ var byteKinds, kindRanges = func() (kind [256]uint8, ranges [][2]uint8) {
 type vocabulary struct {
 	all    trie // every token
 	marked trie // those that are not plain
+	// wordy[n] allows the tokens of at most n wordBytes and nothing else; rest is the trie of the tokens that have others.
+	wordy [][]uint64
+	rest  trie
 	// plain[n] allows the plain tokens of at most n characters; the last allows all of them.
 	plain [][]uint64
 }
@@ -88,6 +93,9 @@ func plainText(b []byte) bool {
 	return true
 }
 
+// wordBytes are the bytes that make up half of the vocabulary.
+const wordBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 "
+
 // words is the vocabulary, made once.
 var words = sync.OnceValue(newVocabulary)
 
@@ -97,30 +105,39 @@ func Prepare() { words() }
 func newVocabulary() *vocabulary {
 	t := token.Get()
 	ids := sortedTokens()
-	var marked []int32
-	byLength := map[int][]int32{}
-	longest := 0
+	var marked, rest []int32
+	wordKinds := kindsOf([]byte(wordBytes))
+	plainBy, wordyBy := map[int][]int32{}, map[int][]int32{}
 	for _, id := range ids {
 		if b := t.TokenBytes(id); plainText(b) {
 			n := utf8.RuneCount(b)
-			byLength[n] = append(byLength[n], id)
-			longest = max(longest, n)
+			plainBy[n] = append(plainBy[n], id)
 		} else {
 			marked = append(marked, id)
 		}
+		if b := t.TokenBytes(id); kindsOf(b)&^wordKinds == 0 {
+			wordyBy[len(b)] = append(wordyBy[len(b)], id)
+		} else {
+			rest = append(rest, id)
+		}
 	}
-	v := &vocabulary{all: newTrie(ids), marked: newTrie(marked), plain: [][]uint64{newMask()}}
-	for n := 1; n <= longest; n++ {
-		m := v.plain[n-1]
-		if len(byLength[n]) > 0 {
+	return &vocabulary{all: newTrie(ids), marked: newTrie(marked), rest: newTrie(rest), wordy: upTo(wordyBy), plain: upTo(plainBy)}
+}
+
+// upTo makes the masks of the tokens of at most n of something, from those of each n.
+func upTo(by map[int][]int32) [][]uint64 {
+	masks := [][]uint64{newMask()}
+	for n := 1; n <= slices.Max(slices.Collect(maps.Keys(by))); n++ {
+		m := masks[n-1]
+		if len(by[n]) > 0 {
 			m = slices.Clone(m)
-			for _, id := range byLength[n] {
+			for _, id := range by[n] {
 				allow(m, id)
 			}
 		}
-		v.plain = append(v.plain, m)
+		masks = append(masks, m)
 	}
-	return v
+	return masks
 }
 
 // sortedTokens are the ids in the order of their bytes. Most are told apart by the first eight, held as a number.
@@ -177,6 +194,14 @@ func newTrie(sorted []int32) trie {
 	}
 	markKinds(nodes)
 	return trie{slices.Clip(nodes), sorted}
+}
+
+// kindsOf is the set of the kinds of some bytes.
+func kindsOf(bytes []byte) (kinds uint64) {
+	for _, b := range bytes {
+		kinds |= 1 << byteKinds[b]
+	}
+	return kinds
 }
 
 // markKinds collects the kinds of bytes in each subtree, from the last node to the first: a node's parent is the nearest
