@@ -150,7 +150,7 @@ func BenchmarkBatch64(b *testing.B) {
 		at[i]++
 	}
 	for i := range 64 {
-		for range 1 + i { // every sequence in another state
+		for range 2*len(texts[i]) + i { // every state was met, every sequence is in another
 			step(i)
 		}
 	}
@@ -171,11 +171,16 @@ func BenchmarkBatch64(b *testing.B) {
 // The same where no state was met before: all turns of a batch from their beginning to their end, with new grammars.
 func BenchmarkBatch64New(b *testing.B) {
 	words()
+	b.Run("shared", func(b *testing.B) { newBatches(b, false) })
+	b.Run("own", func(b *testing.B) { newBatches(b, true) })
+}
+
+func newBatches(b *testing.B, own bool) {
 	upload := make([]uint64, 64*maskWords)
 	n := 0
 	for b.Loop() {
 		b.StopTimer()
-		rules, texts := batchTurns(b, false)
+		rules, texts := batchTurns(b, own)
 		turns := make([]*Turn, 64)
 		for i := range turns {
 			t, err := NewTurn(rules[i])
