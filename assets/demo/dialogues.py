@@ -34,7 +34,7 @@ from functions import Function, ask_function, free_word, function_result
 from arithmetic import ask_python
 from intents import lines
 from names import ADJECTIVES, WORDS
-from topics import FREE_NAMES, FUNCS
+from topics import FREE_NAMES, FUNCS, NO_DESCRIPTION
 from phrases import ask_intent, ask_other, expand
 
 ENC = load_harmony_encoding(HarmonyEncodingName.HARMONY_GPT_OSS)
@@ -386,12 +386,14 @@ PHASES = {
     "drill": ([0.22, 0.25, 0.08, 0.45], 0.5, FEW, "abc", 1),
     "broad": ([0.5, 0.29, 0.09, 0.12], 0.4, MANY, "abcdef", 1.6),
     "last": ([0.56, 0.29, 0.09, 0.06], 0.3, MANY, "abcdefg", 1.4),
+    "plain": ([0.5, 0.36, 0.09, 0.05], 0.2, FEW, "abcdefg", 1.4),
 }
 RARE = ("greet", "thanks", "bye", "who", "start", "what", "vllm", "harmonycmd", "hardware")
 
 
 def set_phase(name):
     KINDS[:], FREE_NAMES[0], OFFERED[:], parts, often = PHASES[name]
+    NO_DESCRIPTION[0] = 0.4 if name == "plain" else 0.0
     more.add(parts)
     for k in RARE:
         INTENTS[k]["weight"] *= often

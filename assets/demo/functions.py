@@ -5,7 +5,7 @@ import json
 from intents import lines
 from names import ADJECTIVES, ITEMS, WORDS
 from phrases import expand
-from topics import CITY, FREE_NAMES, FUNCS, ITEM, NUMERIC, PERSON, UNITS, VALUE
+from topics import CITY, FREE_NAMES, FUNCS, ITEM, NO_DESCRIPTION, NUMERIC, PERSON, UNITS, VALUE
 
 VERBS = (
     "get fetch find lookup query read show check load request search retrieve obtain give tell ask display look_up"
@@ -125,7 +125,8 @@ class Function:
                     ["The unit of the temperature", "Temperature unit", "celsius or fahrenheit"]
                 )
         self.parameters = {"type": "object", "properties": props, "required": list(self.args)}
-        self.description = r.choice(lines(FUNCS[topic][3]))
+        plain = any(n in self.name.lower() for n in FUNCS[topic][0])  # the name alone says what it does
+        self.description = "" if plain and r.random() < NO_DESCRIPTION[0] else r.choice(lines(FUNCS[topic][3]))
 
 
 def ask_function(r, f, held):

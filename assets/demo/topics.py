@@ -3,6 +3,7 @@
 from names import ADJECTIVES, ITEMS, PEOPLE, PLACES, WORDS
 
 FREE_NAMES = [0.0]  # share of function and argument names that say nothing about the topic (second training phase)
+NO_DESCRIPTION = [0.0]  # share of functions whose name says enough and that come without a description (last phase)
 CITY = ["city", "location", "place", "town", "address", "region", "city_name", "where", "destination", "area", "loc"]
 PERSON = ["name", "person", "user", "contact", "employee", "customer", "who", "full_name"]
 ITEM = ["item", "product", "article", "thing", "goods", "keyword", "name", "product_name"]
