@@ -355,13 +355,16 @@ func (c *Compiled) walk(from int32) []uint64 {
 func (c *Compiled) wordRoom(from int32, most int) (room int, all bool) {
 	for at := from; room < most; room++ {
 		to := c.step(at, wordBytes[0])
+		if to < 0 && room == 0 {
+			return 0, false // most states: a text of them is not what is read
+		}
 		for i := range len(wordBytes) {
 			if c.step(at, wordBytes[i]) != to {
 				return room, false
 			}
 		}
 		if to < 0 {
-			return room, room > 0
+			return room, true
 		}
 		if to == at {
 			return most, true
