@@ -28,8 +28,8 @@ const (
 
 // LoadOptions say how a model is loaded. The zero value takes what fits.
 type LoadOptions struct {
-	MaxModelLen int // longest context in tokens; 0: as long as fits
-	Threads     int // 0: all of the device's
+	MaxModelLen int    // longest context in tokens; 0: as long as fits
+	Threads     int    // 0: all of the device's
 	Compute     string // exact, int8, or auto: int8 but for the demo, whose measured answers are exact's; "" is exact
 	Dense       string // bf16 or q8 (--dense); "" is bf16
 	DenseCache  string // folder that keeps the 8-bit copy which q8 makes; "": it is made anew each time
