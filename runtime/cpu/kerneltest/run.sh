@@ -26,8 +26,17 @@ if [ "${1:-}" = neon ]; then
   exit
 fi
 sources="main.cpp matmul_test.cpp rows_test.cpp attention_test.cpp portable16.cpp emulated_vnni.cpp $kernels"
-$cxx $flags -O2 -o "$out/kernel_test" $sources
+
+# build NAME FLAGS...: the tests as an executable, its sources compiled on every core.
+build() {
+  name=$1
+  shift
+  mkdir "$out/$name.d"
+  for source in $sources; do echo "$source"; done | xargs -P "$(nproc)" -I{} sh -c \
+    'dir=$1; source=$2; shift 2; exec "$@" -c -o "$dir/$(basename "$source" .cpp).o" "$source"' - "$out/$name.d" {} $cxx $flags "$@"
+  $cxx "$@" -o "$out/$name" "$out/$name.d"/*.o
+}
+build kernel_test -O2
 "$out/kernel_test" "$@"
-$cxx $flags -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-sanitize=alignment \
-  -o "$out/kernel_test_asan" $sources
+build kernel_test_asan -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-sanitize=alignment
 "$out/kernel_test_asan" "$@"
