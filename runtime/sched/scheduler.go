@@ -107,6 +107,7 @@ type Scheduler struct {
 	draining bool
 	drained  chan struct{} // closed when draining and nothing is live; made by the first Drain
 	stats    Stats
+	pace     pace
 
 	// The loop's own.
 	pool     *kv.Pool

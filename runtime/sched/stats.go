@@ -47,6 +47,7 @@ func (s *Scheduler) Stats() Stats {
 func (s *Scheduler) publish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.pace.step(s.o.now(), s.ended, s.stats.Running > 0)
 	s.live -= s.ended
 	s.ended = 0
 	if s.draining && s.live == 0 {
