@@ -73,12 +73,33 @@ func scanBlocksGo(logits, maxima []float32) (finite bool) {
 	return bad>>31 == 0
 }
 
+// denseTokens is how many tokens of a block must be allowed for it to be looked at as a whole, the others banned.
+const denseTokens = 6
+
+// isDense tells whether a block is looked at as a whole.
+func isDense(v []float32, word uint64) bool {
+	return len(v) == blockTokens && bits.OnesCount64(word) >= denseTokens
+}
+
+// keepGo copies a block, with -Inf for the tokens that word does not allow, and returns the highest of the others.
+func keepGo(kept, v *[blockTokens]float32, word uint64) (highest float32) {
+	banned := math.Float32bits(float32(math.Inf(-1)))
+	highest = float32(math.Inf(-1))
+	for i := range v {
+		off := uint32(word>>i&1) - 1 // all ones for a token that is not allowed
+		kept[i] = math.Float32frombits(math.Float32bits(v[i])&^off | banned&off)
+		highest = max(highest, kept[i])
+	}
+	return highest
+}
+
 // refresh sets the maximum of block b from its logits and the mask.
 func (r *row) refresh(b int) {
 	highest := float32(math.Inf(-1))
 	v, word := r.block(b)
-	if word == ^uint64(0) {
-		r.maxima[b] = slices.Max(v)
+	if isDense(v, word) {
+		var kept [blockTokens]float32
+		r.maxima[b] = keep(&kept, (*[blockTokens]float32)(v), word)
 		return
 	}
 	for ; word != 0; word &= word - 1 {
@@ -143,8 +164,9 @@ func (w weights) steps(logit float32) float64 { return (float64(logit) - w.highe
 func (w weights) of(logit float32) float64 { return exp2Steps(w.steps(logit)) }
 
 // mass fills sums [blocks] with the weights of the kept tokens and returns the whole.
-func (r *row) mass(c cut, w weights, sums []float64) (whole float64) {
+func (r *row) mass(c cut, w weights, sums []float64) (sum float64) {
 	above := math.Nextafter32(c.logit, float32(math.Inf(1))) // what is kept behind c.id
+	var kept [blockTokens]float32
 	for b, highest := range r.maxima {
 		sums[b] = 0
 		if highest < c.logit {
@@ -152,12 +174,17 @@ func (r *row) mass(c cut, w weights, sums []float64) (whole float64) {
 		}
 		v, word := r.block(b)
 		first, last := int32(b*blockTokens), int32(b*blockTokens+blockTokens-1)
-		switch {
-		case word == ^uint64(0) && last <= c.id:
-			sums[b] = denseMass((*[blockTokens]float32)(v), c.logit, w.highest, w.scale)
-		case word == ^uint64(0) && first > c.id:
-			sums[b] = denseMass((*[blockTokens]float32)(v), above, w.highest, w.scale)
-		default:
+		if isDense(v, word) && (last <= c.id || first > c.id) {
+			block, least := (*[blockTokens]float32)(v), c.logit
+			if first > c.id {
+				least = above
+			}
+			if word != ^uint64(0) {
+				keep(&kept, block, word)
+				block = &kept
+			}
+			sums[b] = denseMass(block, least, w.highest, w.scale)
+		} else {
 			for ; word != 0; word &= word - 1 {
 				i := bits.TrailingZeros64(word)
 				if c.keeps(v[i], first+int32(i)) {
@@ -165,9 +192,9 @@ func (r *row) mass(c cut, w weights, sums []float64) (whole float64) {
 				}
 			}
 		}
-		whole += sums[b]
+		sum += sums[b]
 	}
-	return whole
+	return sum
 }
 
 // denseMassGo is the weight of the tokens of a block whose logit is least or more. Four sums run side by side, since each

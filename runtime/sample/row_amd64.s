@@ -122,3 +122,38 @@ block:
 	MOVL         AX, ret+24(FP)
 	VZEROUPPER
 	RET
+
+// func keepAVX2(kept, v *[64]float32, word uint64) float32
+TEXT ·keepAVX2(SB), NOSPLIT, $0-28
+	MOVQ         kept+0(FP), DI
+	MOVQ         v+8(FP), SI
+	MOVQ         word+16(FP), AX
+	VMOVDQU      ·laneBits(SB), Y1
+	VBROADCASTSS ·banned(SB), Y2
+	VMOVAPS      Y2, Y0           // the highest
+	MOVQ         $8, CX
+
+eight:
+	VMOVD        AX, X3
+	VPBROADCASTD X3, Y3
+	VPAND        Y1, Y3, Y3
+	VPCMPEQD     Y1, Y3, Y3       // all ones for what is allowed
+	VMOVUPS      (SI), Y4
+	VBLENDVPS    Y3, Y4, Y2, Y4
+	VMOVUPS      Y4, (DI)
+	VMAXPS       Y4, Y0, Y0
+	SHRQ         $8, AX
+	ADDQ         $32, SI
+	ADDQ         $32, DI
+	DECQ         CX
+	JNZ          eight
+
+	VEXTRACTF128 $1, Y0, X1
+	VMAXPS       X0, X1, X0
+	VPERMILPS    $0x4E, X0, X1
+	VMAXPS       X0, X1, X0
+	VPERMILPS    $0xB1, X0, X1
+	VMAXSS       X0, X1, X0
+	VMOVSS       X0, ret+24(FP)
+	VZEROUPPER
+	RET

@@ -67,6 +67,37 @@ func TestScanAssemblyEqualsGo(t *testing.T) {
 	}
 }
 
+func TestKeepAssemblyEqualsGo(t *testing.T) {
+	if !avx2 {
+		t.Skip("no AVX2 on this machine")
+	}
+	rng := rand.New(rand.NewPCG(15, 16))
+	var v, a, b [blockTokens]float32
+	for range 5000 {
+		for i := range v {
+			if v[i] = float32(rng.NormFloat64()); rng.IntN(40) == 0 {
+				v[i] = float32(math.Inf(-1))
+			}
+		}
+		word := rng.Uint64() & rng.Uint64()
+		switch rng.IntN(4) {
+		case 0:
+			word = 1 << rng.IntN(blockTokens)
+		case 1:
+			word = ^word
+		}
+		x, y := keepAVX2(&a, &v, word), keepGo(&b, &v, word)
+		if x != y || a != b {
+			t.Fatalf("%#x: %v %v, in Go %v %v", word, x, a, y, b)
+		}
+		for i := range v {
+			if want := word>>i&1 == 1; want && a[i] != v[i] || !want && !math.IsInf(float64(a[i]), -1) {
+				t.Fatalf("%#x: %v became %v at %d", word, v[i], a[i], i)
+			}
+		}
+	}
+}
+
 func BenchmarkPasses(b *testing.B) {
 	logits := modelLogits()
 	maxima := make([]float32, blocks(len(logits)))

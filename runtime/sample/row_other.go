@@ -9,3 +9,5 @@ func denseMass(v *[blockTokens]float32, least float32, highest, scale float64) f
 }
 
 func scanBlocks(logits, maxima []float32) (finite bool) { return scanBlocksGo(logits, maxima) }
+
+func keep(kept, v *[blockTokens]float32, word uint64) float32 { return keepGo(kept, v, word) }

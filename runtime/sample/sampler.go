@@ -264,13 +264,20 @@ func (s *Sampler) edit(logits []float32, mask []uint64, leniency int, ws *worksp
 
 // findMaxima finds the maxima of r's blocks: those of the model's logits, but for blocks that an edit or the mask touched.
 func (s *Sampler) findMaxima(r *row, ws *workspace) {
-	if r.mask != nil || len(s.undo) > len(r.maxima) {
+	if len(s.undo) > len(r.maxima) {
 		for b := range r.maxima {
 			r.refresh(b)
 		}
 		return
 	}
 	copy(r.maxima, ws.model)
+	if r.mask != nil {
+		for b := range r.maxima {
+			if b >= len(r.mask) || r.mask[b] != ^uint64(0) {
+				r.refresh(b)
+			}
+		}
+	}
 	for _, e := range s.undo {
 		r.refresh(int(e.id) / blockTokens)
 	}

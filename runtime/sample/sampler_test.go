@@ -300,16 +300,21 @@ func BenchmarkNext(b *testing.B) {
 			}
 		})
 	}
-	b.Run("mask", func(b *testing.B) {
-		mask := make([]uint64, gptOSSVocab/64)
-		mask[3] = 0xff
-		s := New(params["plain"], gptOSSVocab, nil)
-		for b.Loop() {
-			if _, err := s.Next(logits, 1, mask); err != nil {
-				b.Fatal(err)
+	few, text := make([]uint64, gptOSSVocab/64), make([]uint64, gptOSSVocab/64)
+	few[3] = 0xff
+	for i := range text { // as inside a JSON string: every second word lacks a token
+		text[i] = ^(uint64(i&1) << (i % 64))
+	}
+	for name, mask := range map[string][]uint64{"mask": few, "maskText": text} {
+		b.Run(name, func(b *testing.B) {
+			s := New(params["plain"], gptOSSVocab, nil)
+			for b.Loop() {
+				if _, err := s.Next(logits, 1, mask); err != nil {
+					b.Fatal(err)
+				}
 			}
-		}
-	})
+		})
+	}
 }
 
 func ExampleSampler() {
