@@ -26,28 +26,47 @@ type Likely struct {
 }
 
 // Random is a Device of the host whose steps give random logits: standard normal ones, and those of Likely raised to
-// their mass. The logits of step n differ from those of step m, but a row of them is a window of one long table, since
-// a million rows of 201,088 numbers each would take hours to make.
+// their mass. As in a model's own logits most ids of a row are out of the question, others in each row: of eight blocks of 64 ids
+// seven lie farBelow the rest, so that they come where a mask leaves nothing else. The logits of step n differ from those of step
+// m, but a row of them is a window of one long table, since a million rows of 201,088 numbers each would take hours to make.
 type Random struct {
-	o     RandomOptions
-	table []float32
-	lift  []float32 // of the ids of each Likely
-	rows  atomic.Uint64
+	o      RandomOptions
+	table  []float32
+	normal []float32
+	lift   []float32 // of the ids of each Likely
+	rows   atomic.Uint64
 }
+
+const (
+	blockIDs = 64
+	oneIn    = 8    // blocks
+	farBelow = 60   // nats; a sampler may leave out what is this far below its best
+	windows  = 1024 // where a row may begin in the table, a block apart
+	normals  = 4096 // for the ids of Likely
+)
 
 // NewRandom makes one.
 func NewRandom(o RandomOptions) *Random {
-	r := &Random{o: o, table: make([]float32, o.Vocab+1<<16)}
+	r := &Random{o: o, table: make([]float32, o.Vocab+windows*blockIDs), normal: make([]float32, normals)}
 	rng := rand.New(rand.NewPCG(o.Seed, 1))
+	for i := range r.normal {
+		r.normal[i] = float32(rng.NormFloat64())
+	}
+	below := 0.0
 	for i := range r.table {
-		r.table[i] = float32(rng.NormFloat64())
+		if i%blockIDs == 0 {
+			if below = farBelow; rng.IntN(oneIn) == 0 {
+				below = 0
+			}
+		}
+		r.table[i] = float32(rng.NormFloat64() - below)
 	}
 	rest := 1.0
 	for _, l := range o.Likely {
 		rest -= l.Mass
 	}
 	for _, l := range o.Likely {
-		r.lift = append(r.lift, float32(math.Log(l.Mass/rest*float64(o.Vocab)/float64(len(l.IDs)))))
+		r.lift = append(r.lift, float32(math.Log(l.Mass/rest*float64(o.Vocab)/oneIn/float64(len(l.IDs)))))
 	}
 	return r
 }
@@ -100,12 +119,12 @@ func (s randomStep) Forward(b *engine.Batch, logits []float32) error {
 	r := s.r
 	for i := range b.LogitRows {
 		n := r.rows.Add(1)
-		at := int(scatter(n^r.o.Seed<<32) % (1 << 16))
+		at := int(scatter(n^r.o.Seed<<32)%windows) * blockIDs
 		row := logits[i*r.o.Vocab : (i+1)*r.o.Vocab]
 		copy(row, r.table[at:at+r.o.Vocab])
 		for g, l := range r.o.Likely {
 			for _, id := range l.IDs {
-				row[id] = r.table[scatter(n<<18+uint64(id))%uint64(len(r.table))] + r.lift[g]
+				row[id] = r.normal[scatter(n<<18+uint64(id))%normals] + r.lift[g]
 			}
 		}
 	}
