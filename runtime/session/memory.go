@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/runtime/session/journal"
 )
 
 // segment is one message of the assistant as it was sampled.
@@ -46,11 +47,19 @@ type Memory struct {
 	tokens    int
 	order     *list.List // of *remembered, most recently used in front
 	byKey     map[string]*list.Element
-	log       *turnLog // nil: in memory alone
+	log       *journal.Journal // nil: in memory alone
 }
 
-// NewMemory keeps at most maxTokens tokens, none longer than ttl after it was last used.
+const rememberedTokens = 4 << 20 // 16 MiB of ids
+
+// RememberedFor is how long sampled turns are kept after they were last used, where nothing else is said.
+const RememberedFor = 24 * time.Hour
+
+// NewMemory keeps at most maxTokens tokens (0: four million), none longer than ttl after it was last used.
 func NewMemory(maxTokens int, ttl time.Duration) *Memory {
+	if maxTokens == 0 {
+		maxTokens = rememberedTokens
+	}
 	return &Memory{maxTokens: maxTokens, ttl: ttl, now: time.Now, order: list.New(), byKey: map[string]*list.Element{}}
 }
 
@@ -67,7 +76,7 @@ func (m *Memory) put(r *remembered) {
 	defer m.mu.Unlock()
 	r.at = m.now()
 	if m.add(r) && m.log != nil {
-		m.log.append(r, m.order)
+		m.log.Append(r.record(), m.records)
 	}
 }
 

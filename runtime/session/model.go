@@ -19,11 +19,9 @@ import (
 )
 
 const (
-	maxSeqs          = 256
-	chunkRows        = 512     // most rows of a step
-	demoContext      = 8192    // the demo was trained on short conversations; more would only cost memory
-	rememberedTokens = 4 << 20 // 16 MiB of ids
-	rememberedFor    = 24 * time.Hour
+	maxSeqs     = 256
+	chunkRows   = 512  // most rows of a step
+	demoContext = 8192 // the demo was trained on short conversations; more would only cost memory
 )
 
 // LoadOptions say how a model is loaded. The zero value takes what fits.
@@ -43,10 +41,11 @@ type LoadOptions struct {
 	NoPrefixCaching  bool    // --no-enable-prefix-caching
 	Deterministic    bool    // the same tokens for the same seed whatever the batch; always so on the CPU
 
-	// State is a folder in which sampled turns outlive the process; "" keeps them in memory alone.
-	State string
-	// Spill keeps KV pages that were pushed out, over reloads too; nil for none. It is the caller's to close.
-	Spill *kv.Spill
+	// Memory has what was sampled. It is the caller's to close, and models may share it; nil: the model has one of its own.
+	Memory *Memory
+	// Spill, if not nil, is asked with the plan for what keeps KV pages that are pushed out, over reloads too; it may give nil.
+	// That is the caller's to close, after the model.
+	Spill func(Plan) *kv.Spill
 	// Reopen is asked for a device to go on with after the one in use has failed; nil: the same one.
 	Reopen func(failed engine.Device) (engine.Device, error)
 }
@@ -90,14 +89,9 @@ func Load(found models.Found, dev engine.Device, o LoadOptions) (_ *Model, err e
 			err = errors.Join(err, ckpt.Close())
 		}
 	}()
-	if m.memory, err = openMemory(o.State); err != nil {
-		return nil, err
+	if m.memory = o.Memory; m.memory == nil {
+		m.memory = NewMemory(0, RememberedFor)
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, m.memory.Close())
-		}
-	}()
 	_, free := dev.Memory()
 	spec := ckpt.Spec
 	if spec.Vocab != token.VocabSize {
@@ -141,8 +135,9 @@ func Load(found models.Found, dev engine.Device, o LoadOptions) (_ *Model, err e
 	}
 	<-ready
 	so := sched.Options{Pages: m.plan.Pages, MaxBatchedTokens: o.MaxBatchedTokens, MaxSeqs: o.MaxSeqs, MaxQueued: o.MaxQueued,
-		ContextLength: m.plan.Context, NoPrefixCaching: o.NoPrefixCaching, Restart: m.restart, Spill: o.Spill}
-	if so.Spill != nil {
+		ContextLength: m.plan.Context, NoPrefixCaching: o.NoPrefixCaching, Restart: m.restart}
+	if o.Spill != nil {
+		so.Spill = o.Spill(m.plan)
 		so.Model = fingerprint(ckpt, m.engine.Options())
 	}
 	m.sched = sched.New(m.engine, so)
@@ -155,7 +150,7 @@ func Load(found models.Found, dev engine.Device, o LoadOptions) (_ *Model, err e
 
 // Close ends the running turns and frees everything, the device included.
 func (m *Model) Close() error {
-	return errors.Join(m.sched.Close(), m.engine.Close(), m.ckpt.Close(), m.dev.Close(), m.memory.Close())
+	return errors.Join(m.sched.Close(), m.engine.Close(), m.ckpt.Close(), m.dev.Close())
 }
 
 // Drain lets no new turn in, waits for the running and waiting ones until ctx ends, ends what is left then, and closes

@@ -42,14 +42,6 @@ func (m *Model) restart(fault error) (sched.Engine, error) {
 	return eng, nil
 }
 
-// openMemory is on disk where there is a folder for it.
-func openMemory(folder string) (*Memory, error) {
-	if folder == "" {
-		return NewMemory(rememberedTokens, rememberedFor), nil
-	}
-	return OpenMemory(folder, rememberedTokens, rememberedFor)
-}
-
 // kvType turns the words of --kv-cache-dtype into the engine's.
 func kvType(dtype string) (string, error) {
 	switch dtype {

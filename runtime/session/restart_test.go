@@ -112,8 +112,7 @@ func TestFaultRestartsTheEngine(t *testing.T) {
 
 // What the flags say reaches the engine and the scheduler.
 func TestLoadOptions(t *testing.T) {
-	folder := t.TempDir()
-	m, _ := loadFrail(t, LoadOptions{KVCacheDtype: "bf16", NoPrefixCaching: true, MaxSeqs: 3, MaxBatchedTokens: 64, State: folder})
+	m, _ := loadFrail(t, LoadOptions{KVCacheDtype: "bf16", NoPrefixCaching: true, MaxSeqs: 3, MaxBatchedTokens: 64})
 	defer m.Close()
 	if o := m.engine.Options(); o.KV != "bf16" || o.MaxRows != 64 {
 		t.Errorf("%+v", o)

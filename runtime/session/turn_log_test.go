@@ -2,12 +2,15 @@ package session
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ossrun/ossrun/models/store"
 )
 
 func remember(id int) *remembered {
@@ -47,7 +50,14 @@ func TestSampledTurnsOutliveTheProcess(t *testing.T) {
 	for id := range 5 {
 		m.put(remember(id))
 	}
-	m = openMemoryIn(t, folder, 1<<20) // the first was never closed, as after kill -9
+	if _, err := OpenMemory(folder, 0, time.Hour); !errors.Is(err, store.ErrLocked) {
+		t.Errorf("two have one log: %v", err)
+	}
+	killed := filepath.Join(t.TempDir(), "killed") // as after kill -9: never closed, and nobody holds the lock
+	if err := os.CopyFS(killed, os.DirFS(folder)); err != nil {
+		t.Fatal(err)
+	}
+	m = openMemoryIn(t, killed, 1<<20)
 	for id := range 5 {
 		if !known(t, m, id) {
 			t.Errorf("call %d is forgotten", id)
@@ -103,6 +113,7 @@ func TestLogIsBounded(t *testing.T) {
 	if err != nil || info.Size() > 3<<20 {
 		t.Errorf("%d bytes for 2000 tokens, %v", info.Size(), err)
 	}
+	m.Close()
 	if m = openMemoryIn(t, folder, 2000); !known(t, m, 19999) || known(t, m, 10) || m.tokens > 2000 {
 		t.Errorf("%d tokens are remembered", m.tokens)
 	}
