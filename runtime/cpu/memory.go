@@ -3,7 +3,6 @@ package cpu
 import (
 	"fmt"
 	"runtime"
-	"syscall"
 	"unsafe"
 
 	"github.com/ossrun/ossrun/runtime/engine"
@@ -28,7 +27,7 @@ func (d *Device) Alloc(bytes int64) (engine.Region, error) {
 	if err := d.use(1); err != nil {
 		return nil, err
 	}
-	data, err := syscall.Mmap(-1, 0, int(bytes), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	data, err := mapZeroed(int(bytes))
 	if err != nil {
 		d.release()
 		return nil, fmt.Errorf("map %d bytes: %w", bytes, err)
@@ -90,7 +89,7 @@ func (r *region) Free() error {
 	if r.view {
 		r.pinned.Unpin()
 	} else {
-		err = syscall.Munmap(r.data)
+		err = unmap(r.data)
 	}
 	r.data = nil
 	r.dev.release()

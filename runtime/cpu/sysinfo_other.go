@@ -1,6 +1,6 @@
-//go:build !linux
+//go:build !linux && !darwin && !windows
 
 package cpu
 
-// kernelMemory is known on Linux only.
+// kernelMemory is not known here.
 func kernelMemory() (total, free int64) { return 0, 0 }

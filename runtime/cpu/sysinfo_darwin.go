@@ -1,0 +1,14 @@
+package cpu
+
+import "golang.org/x/sys/unix"
+
+// kernelMemory asks macOS. Free are the pages that nobody has and those that only hold a file's copy, which give way.
+func kernelMemory() (total, free int64) {
+	size, err := unix.SysctlUint64("hw.memsize")
+	if err != nil {
+		return 0, 0
+	}
+	unused, _ := unix.SysctlUint32("vm.page_free_count")
+	copies, _ := unix.SysctlUint32("vm.page_pageable_external_count")
+	return int64(size), (int64(unused) + int64(copies)) * int64(unix.Getpagesize())
+}
