@@ -75,9 +75,9 @@ func (p *Pool) Distrust(t *Table) {
 	}
 }
 
-// Commit makes the whole pages below computed findable. tokens are the sequence's. Where the index knows a page already,
-// the table takes that one and gives its own back.
-func (p *Pool) Commit(t *Table, tokens []int32, computed int) {
+// Commit makes the whole pages below computed findable. tokens are the sequence's, hashes the names of their pages as far
+// as the caller has made them. Where the index knows a page already, the table takes that one and gives its own back.
+func (p *Pool) Commit(t *Table, tokens []int32, hashes []Hash, computed int) {
 	if p.keep == nil || t.private || t.rebuild {
 		return
 	}
@@ -93,7 +93,12 @@ func (p *Pool) Commit(t *Table, tokens []int32, computed int) {
 		}
 		i := t.indexed
 		page := tokens[i*PageTokens : (i+1)*PageTokens]
-		h := t.tail.hash.Next(page)
+		var h Hash
+		if i < len(hashes) {
+			h = hashes[i]
+		} else {
+			h = t.tail.hash.Next(page)
+		}
 		n := p.index[h]
 		if n == nil {
 			n = &node{hash: h, parent: t.tail, n: PageTokens, full: t.full[i], window: -1, maker: t.id}

@@ -241,7 +241,7 @@ func (w *world) compute(s *talk, rows int) bool {
 		w.win[s.window[pos/PageTokens]][pos%PageTokens] = prefixOf(s.tokens[:pos+1])
 	}
 	s.next = to
-	w.p.Commit(&s.Table, s.tokens, s.next)
+	w.p.Commit(&s.Table, s.tokens, nil, s.next)
 	w.p.Slide(&s.Table, s.next)
 	return true
 }
@@ -359,7 +359,7 @@ func BenchmarkAdopt(b *testing.B) {
 	var s Table
 	for next := 0; next < len(tokens); next += 512 {
 		p.Reserve(&s, next+512)
-		p.Commit(&s, tokens, next+512)
+		p.Commit(&s, tokens, nil, next+512)
 		p.Slide(&s, next+512)
 	}
 	p.Release(&s, tokens)

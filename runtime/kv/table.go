@@ -89,7 +89,7 @@ func (t *Table) nearCut(i, window int) bool {
 // Release gives everything back. computed are the tokens whose keys and values are in the pages: where they end is a
 // likely cut, so what lies there is kept longest. The table is empty then and can be used again.
 func (p *Pool) Release(t *Table, computed []int32) {
-	p.Commit(t, computed, len(computed))
+	p.Commit(t, computed, nil, len(computed))
 	p.addLeaf(t, computed)
 	for i := len(t.full) - 1; i >= 0; i-- { // the last page is the first to be taken for something else
 		if i >= t.live && i < t.end {

@@ -94,7 +94,7 @@ func (s *Scheduler) release(q *sequence) {
 		computed = nil
 	}
 	s.pool.Release(&q.table, computed)
-	q.computed, q.rows, q.rebuildFrom, q.rebuildTo = 0, 0, 0, 0
+	q.computed, q.rows, q.flying, q.rebuildFrom, q.rebuildTo = 0, 0, 0, 0, 0
 }
 
 // outlook is how many pages a sequence still needs for what it knows, and for the next page it writes. Chunks of one
@@ -103,29 +103,48 @@ func (s *Scheduler) outlook(q *sequence) int {
 	return max(0, kv.PagesFor(len(q.tokens)+kv.PageTokens, kv.PageTokens, s.spec.Window)-q.table.Pages())
 }
 
+// planned says what the rows that were granted ahead are worth when the step before is over.
+type planned uint8
+
+const (
+	none     planned = iota // grant again
+	tight                   // they stand, unless somebody ends: a prefill would have taken more
+	complete                // they stand: everybody has what there is to do
+)
+
 // grant gives each running sequence its rows: first one to each that decodes, then the rest of the step in fair shares to
 // those that prefill. A share is at least a page, so with many of them the younger ones wait; what a share leaves over
 // goes to the oldest.
 //
 // Sequences whose window layers are rebuilt have steps of their own, since such a step runs another program. These take
 // turns with the others, so nobody waits for more than one of them.
-func (s *Scheduler) grant() {
+//
+// Ahead, while a step runs, it takes free pages only. s.plan says what came of it.
+func (s *Scheduler) grant(ahead bool) {
 	prefills, rebuilds := 0, 0
 	for _, q := range s.running {
 		q.rows = 0
 		if q.rebuildTo > 0 {
 			rebuilds++
-		} else if q.left() > 1 {
+		} else if q.prefills() {
 			prefills++
 		}
 	}
-	s.batch.Rebuild = false
-	if rebuilds > 0 && (!s.rebuilt || rebuilds == len(s.running)) {
-		s.grantRebuild()
-		s.rebuilt, s.batch.Rebuild = true, true
-		return
+	s.plan, s.ahead = none, ahead
+	if rebuilds > 0 {
+		if ahead {
+			return // where a rebuild will end is looked at when it is there
+		}
+		if !s.rebuild || rebuilds == len(s.running) {
+			s.grantRebuild()
+			s.rebuild = true
+			return
+		}
 	}
-	s.rebuilt = false
+	s.plan = complete
+	if !ahead {
+		s.rebuild = false
+	}
 	budget := s.o.MaxBatchedTokens
 	// running loses its youngest while pages are short, hence no range over it
 	for i := 0; i < len(s.running); i++ {
@@ -134,7 +153,11 @@ func (s *Scheduler) grant() {
 			budget -= q.rows
 		}
 	}
-	if prefills == 0 || budget == 0 {
+	if prefills == 0 {
+		return
+	}
+	if budget == 0 {
+		s.plan = min(s.plan, tight)
 		return
 	}
 	share := budget / min(prefills, max(1, budget/kv.PageTokens))
@@ -154,6 +177,11 @@ func (s *Scheduler) grant() {
 		spare -= more
 		q.rows = s.fit(q, rows+more)
 		budget -= q.rows
+	}
+	for _, q := range s.running {
+		if q.prefills() && q.rows < q.left() {
+			s.plan = min(s.plan, tight)
+		}
 	}
 }
 
@@ -183,14 +211,19 @@ func (s *Scheduler) fitRebuild(q *sequence, want int) int {
 }
 
 // fit reserves pages for the next rows of q, fewer where pages are short. Where not one fits, younger sequences are
-// preempted; 0 means that q is the youngest itself and waits for pages to come free.
+// preempted; 0 means that q is the youngest itself and waits for pages to come free, or that the rows are granted ahead.
 func (s *Scheduler) fit(q *sequence, want int) int {
 	for {
-		reach := q.table.Room() + s.pool.Free()/2*kv.PageTokens - q.computed
-		if rows := min(want, reach); rows > 0 && s.pool.Reserve(&q.table, q.computed+rows) {
+		reach := q.table.Room() + s.pool.Free()/2*kv.PageTokens - q.at()
+		rows := min(want, reach)
+		if rows < want {
+			s.plan = none
+		}
+		if rows > 0 && s.pool.Reserve(&q.table, q.at()+rows) {
 			return rows
 		}
-		if s.running[len(s.running)-1] == q {
+		if s.ahead || s.running[len(s.running)-1] == q {
+			s.plan = none
 			return 0
 		}
 		s.preempt()

@@ -140,14 +140,15 @@ func TestFailedRestartEndsEverything(t *testing.T) {
 
 // A decode never waits for more than two steps, whatever is prefilled or rebuilt beside it.
 func TestRebuildDelaysNobody(t *testing.T) {
-	o := Options{Pages: 200, MaxBatchedTokens: 40}
-	s, sim := start(t, o)
+	look := func(*engine.Batch) {}
+	o := Options{Pages: 200, MaxBatchedTokens: 40, launch: func(b *engine.Batch) { look(b) }}
+	s, _ := start(t, o)
 	long := prompt(900)
 	drain(t, submit(t, s, t.Context(), Request{Prompt: long, MaxTokens: 1}))
 	decoding := Request{Prompt: []int32{5}, MaxTokens: 400, Params: sample.Params{LogitBias: map[int32]float32{3: -100, 4: -100}}}
 	worst, since, rebuilds := 0, 0, 0
 	var others []*Stream
-	sim.Before = func(_ int, b *engine.Batch) error {
+	look = func(b *engine.Batch) {
 		if len(others) == 0 && b.Seqs[0].Start > 5 { // the decode runs
 			s.pool.Shed() // as a full pool would: the window pages that no cut needs are gone
 			for _, p := range [][]int32{append(slices.Clone(long[:700]), 1, 2, 3), prompt(800)[200:]} {
@@ -159,7 +160,6 @@ func TestRebuildDelaysNobody(t *testing.T) {
 		} else if b.Seqs[0].Rows == 1 {
 			worst, since = max(worst, since), 0
 		}
-		return nil
 	}
 	drain(t, submit(t, s, t.Context(), decoding))
 	for _, st := range others {

@@ -195,28 +195,42 @@ func TestQueueFull(t *testing.T) {
 
 // A cancelled request is in no later step, and its pages are free before the next one.
 func TestCancelFreesPagesBeforeTheNextStep(t *testing.T) {
-	s, sim := start(t, Options{})
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var after []int
-	sim.Before = func(step int, b *engine.Batch) error {
-		if step == 3 {
-			cancel()
+	for _, late := range []bool{false, true} { // before the next step is planned, and after
+		var s *Scheduler
+		ctx, cancel := context.WithCancel(t.Context())
+		all := make(chan struct{})
+		step, before := 0, 0
+		var after []int
+		o := Options{launch: func(b *engine.Batch) {
+			switch step++; {
+			case step == 1:
+				<-all
+			case step == 4:
+				before = s.pool.Used()
+				if !late {
+					cancel()
+				}
+			case step == 5:
+				after = append(after, len(b.Seqs), s.pool.Used(), s.pool.Free())
+			}
+		}, prepared: func() {
+			if step == 4 && late {
+				cancel()
+			}
+		}}
+		s, _ = start(t, o)
+		gone := submit(t, s, ctx, Request{Prompt: prompt(100)})
+		stays := submit(t, s, t.Context(), Request{Prompt: prompt(10), MaxTokens: 9})
+		close(all)
+		drain(t, stays)
+		if before != 2+2*4 || !slices.Equal(after, []int{1, 2, 510}) {
+			t.Fatalf("%d pages before the cancellation; sequences, pages used and free in the step after it: %v", before, after)
 		}
-		if step > 3 {
-			after = append(after, len(b.Seqs), s.pool.Used())
+		drain(t, gone)
+		if gone.Finish() != FinishCancelled || gone.Err() != nil {
+			t.Fatalf("%q %v", gone.Finish(), gone.Err())
 		}
-		return nil
-	}
-	gone := submit(t, s, ctx, Request{Prompt: prompt(100)})
-	stays := submit(t, s, t.Context(), Request{Prompt: prompt(10), MaxTokens: 6})
-	drain(t, stays)
-	if len(after) < 2 || after[0] != 1 || after[1] != 2 {
-		t.Fatalf("sequences and pages in the steps after the cancellation: %v", after)
-	}
-	drain(t, gone)
-	if gone.Finish() != FinishCancelled || gone.Err() != nil {
-		t.Fatalf("%q %v", gone.Finish(), gone.Err())
+		cancel()
 	}
 }
 

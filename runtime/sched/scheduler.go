@@ -3,11 +3,12 @@
 //
 // One goroutine, the loop, owns all sequences and the page pool. A step goes:
 //
-//	collect   new requests join, cancelled ones leave and their pages are free
-//	admit     the oldest waiting ones join with the pages that the cache has of them
-//	grant     rows for this step: a row to each that decodes, then prefill chunks (grant.go has the policy)
-//	compute   the engine's step, then sampling (step.go); meanwhile the tokens of the step before go to the streams,
-//	          which never block (handout.go)
+//	collect   new requests join
+//	settle    cancelled ones leave and their pages are free; the oldest waiting ones join with the pages that the cache
+//	          has of them; each gets its rows, unless the plan that was made beside the step before still stands
+//	          (grant.go has the policy)
+//	compute   the engine's step, then sampling (step.go); meanwhile another goroutine hands out the tokens of the step
+//	          before, makes masks and plans the next step (beside.go)
 //	advance   what is computed becomes findable, what left the window is given back
 //
 // What must stay true:
@@ -59,7 +60,11 @@ type Options struct {
 	// scheduler. nil: the same engine goes on.
 	Restart func(fault error) (Engine, error)
 
-	now func() time.Time // tests have their own time
+	// For tests: their own time, and what they look at, before each step in the loop's goroutine, and when the step behind
+	// it is planned, in that which does it.
+	now      func() time.Time
+	launch   func(*engine.Batch)
+	prepared func()
 }
 
 func (o Options) withDefaults(spec models.Spec) Options {
@@ -119,33 +124,35 @@ type Scheduler struct {
 	logits   []float32 // grown to the most rows that were asked for
 	sampling []*sequence
 	next     atomic.Int32 // place in sampling
-	chooser  func()
 	counts   Counts
 	ended    int       // since the last publish
-	rebuilt  bool      // the last step rebuilt window pages
+	plan     planned   // of the next step
+	ahead    bool      // it is made while another runs
+	rebuild  bool      // it rebuilds window pages
+	launched int       // sequences of running that were there when the step began
 	stuck    *sequence // did not fit when pool.Given was stuckAt
 	stuckAt  uint64
 	lost     error // what those get that are there when the loop ends
 
-	out, outgoing      []handout
-	outAt              time.Time // when the step that outgoing is of ended
-	handing            bool
-	deliver, delivered chan struct{}
+	out, outgoing []handout
+	outAt         time.Time // when the step that outgoing is of ended
+	busy          bool      // between begin and join
+	beside        chan bool
+	joined        chan struct{}
 }
 
 // New starts a scheduler. The engine must have o.Pages pages and take steps of o.MaxBatchedTokens rows, and is used by
 // this scheduler alone until Close returns.
 func New(eng Engine, o Options) *Scheduler {
 	s := &Scheduler{eng: eng, spec: eng.Spec(), wake: make(chan struct{}, 1), done: make(chan struct{}),
-		deliver: make(chan struct{}), delivered: make(chan struct{})}
+		beside: make(chan bool), joined: make(chan struct{})}
 	s.o = o.withDefaults(s.spec)
 	s.pool = kv.NewPool(s.o.Pages, s.spec.Window)
 	s.keepPrefixes()
 	s.ctx, s.close = context.WithCancel(context.Background())
-	s.chooser = s.chooseNext
 	s.lost = ErrClosed
 	s.publish()
-	go s.deliverer()
+	go s.besides()
 	go s.loop()
 	return s
 }
@@ -216,12 +223,9 @@ func (s *Scheduler) Close() error {
 
 func (s *Scheduler) loop() {
 	defer close(s.done)
-	defer close(s.deliver)
+	defer close(s.beside)
 	for s.collect() {
-		s.running = s.drop(s.running)
-		s.waiting = s.drop(s.waiting)
-		s.admit(s.o.now())
-		s.grant()
+		s.settle()
 		s.assemble()
 		s.publish()
 		if len(s.batch.Tokens) > 0 {
@@ -236,32 +240,37 @@ func (s *Scheduler) loop() {
 		s.pool.Flush()
 	}
 	s.publish()
-	s.handOut()
-	s.handedOut()
+	s.begin(false)
+	s.join()
 }
 
 // collect takes in new requests and waits while there is nothing to do. False means that the scheduler is closed, and
 // that every request it took is in a queue.
 func (s *Scheduler) collect() bool {
 	for {
-		s.mu.Lock()
-		s.waiting = append(s.waiting, s.incoming...) // the youngest, in order
-		clear(s.incoming)
-		s.incoming = s.incoming[:0]
-		closed := s.closed
-		s.mu.Unlock()
-		if closed {
+		if closed := s.takeIn(); closed {
 			return false
 		}
 		if len(s.running)+len(s.waiting) > 0 {
 			return true
 		}
 		s.publish()
-		s.handOut()
-		s.handedOut()
+		s.begin(false)
+		s.join()
 		select {
 		case <-s.wake:
 		case <-s.ctx.Done():
 		}
 	}
+}
+
+// takeIn puts new requests at the end of those that wait.
+func (s *Scheduler) takeIn() (closed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting = append(s.waiting, s.incoming...) // the youngest, in order
+	s.stats.Waiting += len(s.incoming)
+	clear(s.incoming)
+	s.incoming = s.incoming[:0]
+	return s.closed
 }

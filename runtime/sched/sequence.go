@@ -29,16 +29,18 @@ type sequence struct {
 	cuts     []int
 	computed int // positions whose keys and values are in the pages
 	seen     int // positions that were computed or found at any time
-	rows     int // granted in this step
-	logits   int // row of the step's logits to sample from, -1 for none
+	rows     int // granted in the next step
+	flying   int // in the step that runs
+	logits   int // row of that step's logits to sample from, -1 for none
 
 	// While the window layers' pages before a hit's end are computed again, computed runs from rebuildFrom to rebuildTo;
 	// the full layers have everything below rebuildTo. Else both are 0.
 	rebuildFrom, rebuildTo int
 
-	choice sample.Choice // of this step
-	fed    []int32       // what has to follow the choice
-	err    error
+	allowed []uint64      // what the mask allows to choose in this step
+	choice  sample.Choice // of this step
+	fed     []int32       // what has to follow the choice
+	err     error
 }
 
 // newSequence takes a checked request.
@@ -73,22 +75,39 @@ func newSequence(r Request, spec models.Spec, context int, stream *Stream) *sequ
 }
 
 // decodes tells that one row moves it on, prefills that it has more than that before it.
-func (q *sequence) decodes() bool  { return q.rebuildTo == 0 && q.left() == 1 }
+func (q *sequence) decodes() bool  { return q.rebuildTo == 0 && q.left() == 1 && !q.last() }
 func (q *sequence) prefills() bool { return q.rebuildTo == 0 && q.left() > 1 }
 
 func (q *sequence) stops(id int32) bool { return slices.Contains(q.stop, id) }
 
-// left is how many known tokens are not computed. One is left to a sequence that decodes.
-func (q *sequence) left() int { return len(q.tokens) - q.computed }
+// at is how many positions will be in the pages when the running step is over; between two steps it is computed.
+func (q *sequence) at() int { return q.computed + q.flying }
+
+// known is how many tokens will be known then, though not which the last one is.
+func (q *sequence) known() int {
+	if q.flying > 0 && q.logits >= 0 {
+		return len(q.tokens) + 1
+	}
+	return len(q.tokens)
+}
+
+// left is how many known tokens will not be computed. One is left to a sequence that decodes.
+func (q *sequence) left() int { return q.known() - q.at() }
+
+// last tells that the running step is certainly its last.
+func (q *sequence) last() bool { return q.flying > 0 && q.known() == q.most && q.at() >= q.most-1 }
+
+// allow asks for the mask of the token that the running step gives.
+func (q *sequence) allow() {
+	if q.mask != nil {
+		q.allowed = q.mask(q.tokens[q.prompt:])
+	}
+}
 
 // choose samples from its row of the step's logits.
 func (q *sequence) choose(logits []float32) {
-	var mask []uint64
-	if q.mask != nil {
-		mask = q.mask(q.tokens[q.prompt:])
-	}
-	q.choice, q.err = q.sampler.Next(logits, len(q.tokens), mask)
-	q.fed = nil
+	q.choice, q.err = q.sampler.Next(logits, len(q.tokens), q.allowed)
+	q.allowed, q.fed = nil, nil
 	if q.follow != nil && q.err == nil && !q.stops(q.choice.ID) {
 		q.fed = q.follow(append(q.tokens, q.choice.ID)[q.prompt:])
 	}

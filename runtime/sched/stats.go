@@ -16,6 +16,7 @@ type Stats struct {
 // Counts only grow.
 type Counts struct {
 	Steps           uint64
+	Ahead           uint64 // steps whose rows were granted while the one before ran
 	Rows            uint64 // computed: prompt tokens, recomputed ones and decodes
 	GeneratedTokens uint64 // delivered
 	PromptTokens    uint64 // of admitted requests

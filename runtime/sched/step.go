@@ -17,7 +17,7 @@ import (
 // assemble writes the granted rows to s.batch. The logits of a sequence's last known token are asked for.
 func (s *Scheduler) assemble() {
 	b := &s.batch
-	b.Tokens, b.Seqs, b.LogitRows = b.Tokens[:0], b.Seqs[:0], b.LogitRows[:0]
+	b.Tokens, b.Seqs, b.LogitRows, b.Rebuild = b.Tokens[:0], b.Seqs[:0], b.LogitRows[:0], s.rebuild
 	s.sampling = s.sampling[:0]
 	for _, q := range s.running {
 		if q.rows == 0 {
@@ -31,19 +31,24 @@ func (s *Scheduler) assemble() {
 			b.LogitRows = append(b.LogitRows, int32(len(b.Tokens)-1))
 			s.sampling = append(s.sampling, q)
 		}
+		q.flying = q.rows
 	}
+	s.launched = len(s.running)
 	if need := len(b.LogitRows) * s.spec.Vocab; need > len(s.logits) {
 		rows := min(max(2*len(s.logits)/s.spec.Vocab, len(b.LogitRows)), s.o.MaxSeqs)
 		s.logits = make([]float32, rows*s.spec.Vocab)
 	}
 }
 
-// compute runs the batch and samples. While the engine works, the tokens of the step before are handed out. After an error
-// of the engine every running sequence has ended.
+// compute runs the batch, with what is done beside it, and samples. After an error of the engine every sequence that was
+// running has ended.
 func (s *Scheduler) compute() {
-	s.handOut()
+	if s.o.launch != nil {
+		s.o.launch(&s.batch)
+	}
+	s.begin(true)
 	err := s.eng.Step(s.ctx, &s.batch, s.logits[:len(s.batch.LogitRows)*s.spec.Vocab])
-	s.handedOut()
+	s.join()
 	if err != nil {
 		if s.ctx.Err() == nil { // else closed: the loop ends and says so to everyone
 			s.fault(err)
@@ -56,10 +61,16 @@ func (s *Scheduler) compute() {
 	s.advance()
 }
 
-// fault ends the running sequences after a step that failed. What the cache held is not trusted any more.
+// fault ends the running sequences after a step that failed; those admitted while it ran wait again. What the cache held is
+// not trusted any more.
 func (s *Scheduler) fault(err error) {
 	s.counts.Faults++
-	for _, q := range s.running {
+	s.plan = none
+	for _, q := range s.running[s.launched:] {
+		s.release(q)
+	}
+	s.waiting = slices.Insert(s.waiting, 0, s.running[s.launched:]...)
+	for _, q := range s.running[:s.launched] {
 		s.pool.Distrust(&q.table)
 		s.end(q, FinishError, &EngineError{err})
 	}
@@ -69,10 +80,10 @@ func (s *Scheduler) fault(err error) {
 	if s.o.Restart == nil {
 		return
 	}
-	s.handOut() // a restart takes seconds
+	s.begin(false) // a restart takes seconds
 	s.publish()
 	eng, err := s.o.Restart(err)
-	s.handedOut()
+	s.join()
 	if s.eng = eng; err != nil {
 		s.lost = fmt.Errorf("the engine failed and could not be started again: %w", err)
 		s.mu.Lock()
@@ -84,81 +95,103 @@ func (s *Scheduler) fault(err error) {
 // serialLogits is up to how many logits one goroutine samples from sooner than several can be woken.
 const serialLogits = 1 << 16
 
-// choose samples all sequences that have logits, on every core: a row costs about a millisecond at full vocabulary.
+// choose samples all sequences that have logits: a row costs about a millisecond at full vocabulary.
 func (s *Scheduler) choose() {
-	s.next.Store(0)
-	var others sync.WaitGroup
-	if len(s.sampling)*s.spec.Vocab > serialLogits {
-		for range min(runtime.GOMAXPROCS(0), len(s.sampling)) - 1 {
-			others.Go(s.chooser)
-		}
-	}
-	s.chooser()
-	others.Wait()
+	s.spread(len(s.sampling)*s.spec.Vocab > serialLogits, func(q *sequence) {
+		q.choose(s.logits[q.logits*s.spec.Vocab : (q.logits+1)*s.spec.Vocab])
+	})
 }
 
-// chooseNext takes sequences off s.sampling until there are none left.
-func (s *Scheduler) chooseNext() {
-	for {
-		i := int(s.next.Add(1)) - 1
-		if i >= len(s.sampling) {
-			return
+// spread does something for each sequence that is sampled in this step, on every core where that is wide.
+func (s *Scheduler) spread(wide bool, do func(*sequence)) {
+	if !wide {
+		for _, q := range s.sampling {
+			do(q)
 		}
-		q := s.sampling[i]
-		q.choose(s.logits[q.logits*s.spec.Vocab : (q.logits+1)*s.spec.Vocab])
+		return
 	}
+	s.next.Store(0)
+	work := func() {
+		for {
+			i := int(s.next.Add(1)) - 1
+			if i >= len(s.sampling) {
+				return
+			}
+			do(s.sampling[i])
+		}
+	}
+	var others sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(s.sampling)) - 1 {
+		others.Go(work)
+	}
+	work()
+	others.Wait()
 }
 
 // advance moves the sequences on by what the step computed: their pages become findable, those that left the window are
 // given back, tokens are noted to be handed out, and what is done ends.
 func (s *Scheduler) advance() {
 	s.running = slices.DeleteFunc(s.running, func(q *sequence) bool {
-		if q.rows == 0 {
+		if q.flying == 0 {
 			return false
 		}
 		if q.rebuildTo > 0 {
 			s.advanceRebuild(q)
 			return false
 		}
-		s.count(q)
-		q.computed += q.rows
-		q.seen = max(q.seen, q.computed)
-		if q.logits >= 0 && q.err != nil {
-			s.pool.Distrust(&q.table)
-			s.end(q, FinishError, q.err)
-			return true
+		rows, more := q.rows, len(q.fed) > 0
+		ended := s.move(q)
+		if more || ended && rows > 0 && s.plan == tight {
+			s.plan = none
 		}
-		s.pool.Commit(&q.table, q.tokens, q.computed)
-		s.pool.Slide(&q.table, q.computed)
-		// A forced token counts as sampled once everything before it is computed.
-		for q.delivered < q.forced && q.delivered <= q.computed {
-			if s.hand(q, Token{ID: q.tokens[q.delivered], Forced: true}) {
-				return true
-			}
-		}
-		if q.logits < 0 {
-			return false
-		}
-		q.tokens = append(q.tokens, q.choice.ID)
-		q.sampler.Accept(q.choice.ID)
-		if s.hand(q, Token{ID: q.choice.ID, Logprob: q.choice.Logprob, Top: q.choice.Top}) {
-			return true
-		}
-		for _, id := range q.fed { // what leaves no choice is known at once; the next step computes all of it
-			q.tokens = append(q.tokens, id)
-			q.sampler.Accept(id)
-			if s.hand(q, Token{ID: id, Forced: true}) {
-				return true
-			}
-		}
-		return false
+		return ended
 	})
+}
+
+// move is advance for one sequence; it tells whether that has ended.
+func (s *Scheduler) move(q *sequence) bool {
+	s.count(q)
+	q.computed += q.flying
+	q.flying = 0
+	q.seen = max(q.seen, q.computed)
+	if q.logits >= 0 && q.err != nil {
+		s.pool.Distrust(&q.table)
+		s.end(q, FinishError, q.err)
+		return true
+	}
+	s.pool.Commit(&q.table, q.tokens, q.hashes, q.computed)
+	s.pool.Slide(&q.table, q.computed)
+	// A forced token counts as sampled once everything before it is computed.
+	for q.delivered < q.forced && q.delivered <= q.computed {
+		if s.hand(q, Token{ID: q.tokens[q.delivered], Forced: true}) {
+			return true
+		}
+	}
+	if q.logits < 0 {
+		return false
+	}
+	q.tokens = append(q.tokens, q.choice.ID)
+	q.sampler.Accept(q.choice.ID)
+	if s.hand(q, Token{ID: q.choice.ID, Logprob: q.choice.Logprob, Top: q.choice.Top}) {
+		return true
+	}
+	fed := q.fed
+	q.fed = nil
+	for _, id := range fed { // what leaves no choice is known at once; the next step computes all of it
+		q.tokens = append(q.tokens, id)
+		q.sampler.Accept(id)
+		if s.hand(q, Token{ID: id, Forced: true}) {
+			return true
+		}
+	}
+	return false
 }
 
 // advanceRebuild is advance for rows of window layers alone.
 func (s *Scheduler) advanceRebuild(q *sequence) {
-	s.counts.Rebuilt += uint64(q.rows)
-	q.computed += q.rows
+	s.counts.Rebuilt += uint64(q.flying)
+	q.computed += q.flying
+	q.flying = 0
 	if q.computed < q.rebuildTo {
 		s.pool.Slide(&q.table, q.computed)
 		return
@@ -169,7 +202,7 @@ func (s *Scheduler) advanceRebuild(q *sequence) {
 
 // count adds the rows of q to those that are new and those that are not.
 func (s *Scheduler) count(q *sequence) {
-	to := q.computed + q.rows
+	to := q.at()
 	again := max(0, min(q.seen, to)-q.computed)
 	s.counts.Recomputed += uint64(again)
 	s.counts.Prefilled += uint64(max(0, min(q.prompt, to)-q.computed-again))
