@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
@@ -106,7 +107,7 @@ func TestStartErrors(t *testing.T) {
 	}{
 		{fmt.Errorf("turn: %w", sample.ErrNonFinite), 500, kindServer, "", "non_finite_logits", "no number"},
 		{&sched.EngineError{Fault: errors.New("gone")}, 500, kindServer, "", "engine_fault", "send it again"},
-		{fmt.Errorf("submit: %w", sched.ErrQueueFull), 429, "rate_limit_error", "", "rate_limit_exceeded", "queue"},
+		{fmt.Errorf("submit: %w", &session.BusyError{After: 7 * time.Second}), 429, "rate_limit_error", "", "rate_limit_exceeded", "queue"},
 		{&sched.ContextLengthError{Max: 4096, Asked: 5000}, 400, kindInvalid, "messages", codeContextLength,
 			"This model's maximum context length is 4096 tokens. However, you requested 5000 tokens."},
 		{&session.RequestError{Param: "effort", Msg: "must be low"}, 400, kindInvalid, "reasoning_effort", "", "must be low"},
@@ -118,7 +119,7 @@ func TestStartErrors(t *testing.T) {
 			for _, stream := range []string{"true", "false"} {
 				r := ask(t, "POST", srv.URL+"/v1/chat/completions", `{"messages":[`+hello+`],"stream":`+stream+`}`)
 				wantFault(t, r, c.status, c.kind, c.param, c.code, c.message)
-				if (r.header.Get("Retry-After") != "") != (c.status == http.StatusTooManyRequests) {
+				if want := map[bool]string{true: "7"}[c.status == http.StatusTooManyRequests]; r.header.Get("Retry-After") != want {
 					t.Errorf("Retry-After: %q", r.header.Get("Retry-After"))
 				}
 			}
@@ -136,7 +137,7 @@ func TestChatSecondChoiceCannotStart(t *testing.T) {
 	n := 0
 	srv, _ := server(t, func(r session.Request) ([]session.Event, error) {
 		if n++; n == 2 {
-			return nil, sched.ErrQueueFull
+			return nil, &session.BusyError{After: time.Second}
 		}
 		return answers("ok")(r)
 	})

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
@@ -64,6 +65,7 @@ func faultOf(err error, history string) *fault {
 	var f *fault
 	var tooLong *sched.ContextLengthError
 	var broken *sched.EngineError
+	var busy *session.BusyError
 	var request *session.RequestError
 	var param *sample.ParamError
 	switch {
@@ -82,9 +84,9 @@ func faultOf(err error, history string) *fault {
 			message: "the model computed something that is no number, so this request was ended; others are not concerned"}
 	case errors.As(err, &broken):
 		return &fault{status: http.StatusInternalServerError, kind: kindServer, code: "engine_fault", message: broken.Error()}
-	case errors.Is(err, sched.ErrQueueFull):
-		return &fault{status: http.StatusTooManyRequests, kind: "rate_limit_error", code: "rate_limit_exceeded", retryAfter: 1,
-			message: "the queue of waiting requests is full; try again in 1s"}
+	case errors.As(err, &busy):
+		return &fault{status: http.StatusTooManyRequests, kind: "rate_limit_error", code: "rate_limit_exceeded",
+			retryAfter: int(busy.After / time.Second), message: busy.Error()}
 	case errors.Is(err, sched.ErrClosed):
 		return &fault{status: http.StatusServiceUnavailable, kind: kindServer, code: kindServer, message: "the server is shutting down"}
 	case errors.Is(err, ErrUnavailable):

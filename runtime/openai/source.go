@@ -25,7 +25,7 @@ type Runner interface {
 	ID() string
 	ContextLength() int
 	Stats() sched.Stats
-	// Start returns at once with a running turn, or with *sched.ContextLengthError, sched.ErrQueueFull or
+	// Start returns at once with a running turn, or with *sched.ContextLengthError, *session.BusyError or
 	// *session.RequestError. Cancelling ctx ends the turn. A model that has to be loaded first takes its time; the error
 	// wraps ErrUnavailable where that fails.
 	Start(ctx context.Context, r session.Request) (Turn, error)

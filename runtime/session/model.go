@@ -143,7 +143,11 @@ func Load(found models.Found, dev engine.Device, o LoadOptions) (_ *Model, err e
 	m.sched = sched.New(m.engine, so)
 	m.submit = func(ctx context.Context, r sched.Request) (tokenStream, error) {
 		r.Cuts = cuts(r.Prompt)
-		return m.sched.Submit(ctx, r)
+		st, err := m.sched.Submit(ctx, r)
+		if errors.Is(err, sched.ErrQueueFull) {
+			err = &BusyError{m.sched.RetryAfter()}
+		}
+		return st, err
 	}
 	return m, nil
 }

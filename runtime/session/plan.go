@@ -37,6 +37,7 @@ type Plan struct {
 	Weights, Scratch, PageBytes int64
 	Free                        int64 // before loading
 	Left                        int64 // of Free, untouched by the plan
+	Spare                       int64 // of Left, beyond what is reserved for the rest of the machine
 	MaxPosition                 int   // what the checkpoint was made for
 	FullContext                 int64 // what Free would have to be for a context of MaxPosition
 }
@@ -101,7 +102,7 @@ func MakePlan(in PlanInput) (Plan, error) {
 	p := Plan{Context: n, Pages: pages, KV: int64(pages) * in.PageBytes, Weights: in.Weights, Scratch: in.Scratch, PageBytes: in.PageBytes,
 		Free: in.Free, MaxPosition: in.MaxPosition}
 	p.Total = p.KV + in.Weights + in.Scratch
-	p.Left = in.Free - p.Total
+	p.Left, p.Spare = in.Free-p.Total, max(0, in.usable()-p.Total)
 	p.FullContext = in.freeFor(in.Weights + in.Scratch + int64(in.pagesFor(in.MaxPosition))*in.PageBytes)
 	return p, nil
 }

@@ -7,6 +7,7 @@ package session
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/runtime/grammar"
@@ -143,6 +144,15 @@ type Result struct {
 	Relaxed                       []string  // functions whose arguments are held to JSON only, and why
 	Done                          Done
 }
+
+// BusyError is a queue that is full: it wraps sched.ErrQueueFull. After is when there may be room, in whole seconds from 1 up.
+type BusyError struct{ After time.Duration }
+
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("the queue of waiting requests is full; try again in %v", e.After)
+}
+
+func (e *BusyError) Unwrap() error { return sched.ErrQueueFull }
 
 // RequestError is a request that cannot be run as it was asked. Param names the field in the words of this package.
 type RequestError struct{ Param, Msg string }

@@ -1,0 +1,418 @@
+// The port over the demo model on the CPU, with a real connection between: what holds only where all rooms work together. Steps
+// can be held, counted and made to fail, so nothing here waits for a clock.
+
+package openai
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/cpu"
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// stage is a device whose steps can be held and spoilt.
+type stage struct {
+	engine.Device
+	steps atomic.Int64 // that have begun
+
+	mu     sync.Mutex
+	held   chan *engine.Batch // nil: steps run freely; else each step sends its batch and waits for resume
+	resume chan struct{}
+	fail   error // of the next step
+	poison bool  // the next step's logits
+}
+
+type stageStep struct {
+	engine.Step
+	on *stage
+}
+
+func (s *stage) Compile(p *engine.Program) (engine.Step, error) {
+	step, err := s.Device.Compile(p)
+	return stageStep{step, s}, err
+}
+
+func (s stageStep) Forward(b *engine.Batch, logits []float32) error {
+	on := s.on
+	on.steps.Add(1)
+	on.mu.Lock()
+	held, resume, fail, poison := on.held, on.resume, on.fail, on.poison && len(logits) > 0
+	on.fail = nil
+	if poison {
+		on.poison = false
+	}
+	on.mu.Unlock()
+	if held != nil {
+		select {
+		case held <- b:
+			<-resume
+		case <-resume: // closed by free
+		}
+	}
+	if fail != nil {
+		return fail
+	}
+	err := s.Step.Forward(b, logits)
+	if poison {
+		for i := range logits {
+			logits[i] = float32(math.NaN())
+		}
+	}
+	return err
+}
+
+// hold makes every step from now on wait for one call of step, until free is called.
+func (s *stage) hold() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held, s.resume = make(chan *engine.Batch), make(chan struct{})
+}
+
+// step waits for a step that is held, which goes on when the function it returns is called.
+func (s *stage) step(t *testing.T) (b *engine.Batch, goOn func()) {
+	t.Helper()
+	select {
+	case b = <-s.held:
+		return b, func() { s.resume <- struct{}{} }
+	case <-time.After(2 * time.Minute):
+		t.Fatal("no step came")
+		return nil, nil
+	}
+}
+
+// free lets steps run again, one that is held included.
+func (s *stage) free() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held == nil {
+		return
+	}
+	close(s.resume)
+	s.held, s.resume = nil, nil
+}
+
+// livePort is a port over a real model.
+type livePort struct {
+	*httptest.Server
+	t     *testing.T
+	stage *stage
+	gone  chan struct{} // one for each request whose client the server has seen leave
+}
+
+func live(t *testing.T, o session.LoadOptions) *livePort {
+	t.Helper()
+	found, err := models.Resolve("demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev, err := cpu.New(min(2, runtime.NumCPU()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &livePort{t: t, stage: &stage{Device: dev}, gone: make(chan struct{}, 100)}
+	if o.MaxModelLen == 0 {
+		o.MaxModelLen = 4096
+	}
+	m, err := session.Load(found, p.stage, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := NewHandler(Options{Models: Single(Session(m), 1, "demo")})
+	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/metrics" {
+			defer context.AfterFunc(r.Context(), func() { p.gone <- struct{}{} })()
+		}
+		h.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() {
+		p.stage.free()
+		p.Close()
+		http.DefaultClient.CloseIdleConnections()
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// metric is one value of /metrics.
+func (p *livePort) metric(name string) float64 {
+	p.t.Helper()
+	m := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(name) + `(?:\{[^}]*\})? (\S+)$`).FindStringSubmatch(ask(p.t, "GET", p.URL+"/metrics", "").body)
+	if m == nil {
+		p.t.Fatalf("there is no metric %s", name)
+	}
+	v, err := strconv.ParseFloat(m[1], 64)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return v
+}
+
+// want holds the gauges to values; a step must be held, or nothing may run, so that they stand still.
+func (p *livePort) want(running, waiting int, pages bool) {
+	p.t.Helper()
+	var r, w, kv float64
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		r, w, kv = p.metric("vllm:num_requests_running"), p.metric("vllm:num_requests_waiting"), p.metric("vllm:kv_cache_usage_perc")
+		if r == float64(running) && w == float64(waiting) && kv > 0 == pages {
+			return
+		}
+	}
+	p.t.Fatalf("%v run, %v wait, %v of the pages are used; wanted %d and %d, pages %v", r, w, kv, running, waiting, pages)
+}
+
+// stream begins a stream, which leave ends from the client's side; the rest of it comes from text.
+func (p *livePort) stream(body string) (leave func(), text func() string) {
+	p.t.Helper()
+	ctx, cancel := context.WithCancel(p.t.Context())
+	req, err := http.NewRequestWithContext(ctx, "POST", p.URL+"/v1/chat/completions", strings.NewReader(body))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	got := make(chan string, 1)
+	go func() {
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			got <- err.Error()
+			return
+		}
+		defer resp.Body.Close()
+		all, err := io.ReadAll(bufio.NewReader(resp.Body))
+		if err != nil && !errors.Is(err, context.Canceled) {
+			all = append(all, err.Error()...)
+		}
+		got <- string(all)
+	}()
+	p.t.Cleanup(cancel)
+	return cancel, func() string {
+		select {
+		case s := <-got:
+			return s
+		case <-time.After(2 * time.Minute):
+			p.t.Error("the stream does not end")
+			return ""
+		}
+	}
+}
+
+const longAnswer = `{"stream":true,"ignore_eos":true,"max_tokens":3000,"seed":1,"messages":[{"role":"user","content":"What is ossrun?"}]}`
+
+// A client that is killed in mid-stream: the step that runs then is the last one with its rows, its pages are free before
+// the next one, and who waited for its place runs in that.
+func TestKilledClientFreesItsPagesWithinAStep(t *testing.T) {
+	p := live(t, session.LoadOptions{MaxSeqs: 1, MaxBatchedTokens: 128})
+	p.stage.hold()
+	leave, _ := p.stream(longAnswer)
+	for range 5 { // the prompt and some tokens
+		_, goOn := p.stage.step(t)
+		goOn()
+	}
+	b, goOn := p.stage.step(t)
+	if len(b.Tokens) != 1 || b.Seqs[0].Start < 50 {
+		t.Fatalf("%d rows from position %d are no decode", len(b.Tokens), b.Seqs[0].Start)
+	}
+	leaveNext, _ := p.stream(strings.Replace(longAnswer, "ossrun", "this", 1))
+	p.want(1, 1, true)
+	used := p.metric("vllm:kv_cache_usage_perc")
+
+	leave()
+	<-p.gone // the server knows
+	goOn()
+	b, goOn = p.stage.step(t)
+	if len(b.Seqs) != 1 || len(b.Tokens) < 2 { // the beginning of its prompt is known
+		t.Errorf("the next step has %d rows of %d sequences: not the prompt of who waited", len(b.Tokens), len(b.Seqs))
+	}
+	p.want(1, 0, true)
+	if now := p.metric("vllm:kv_cache_usage_perc"); now > used {
+		t.Errorf("%v of the pages are used by one request, %v before by another", now, used)
+	}
+
+	leaveNext()
+	<-p.gone
+	steps := p.stage.steps.Load()
+	goOn()
+	p.want(0, 0, false)
+	if n := p.stage.steps.Load(); n != steps {
+		t.Errorf("%d more steps for nobody", n-steps)
+	}
+	if n := p.metric("ossrun:engine_steps_total"); n != float64(steps) {
+		t.Errorf("%v steps are counted, %d were", n, steps)
+	}
+}
+
+// A full queue says when to come again.
+func TestFullQueueSaysWhenToComeAgain(t *testing.T) {
+	p := live(t, session.LoadOptions{MaxSeqs: 1, MaxQueued: 1, MaxBatchedTokens: 128})
+	p.stage.hold()
+	leave, _ := p.stream(longAnswer)
+	_, goOn := p.stage.step(t)
+	leaveNext, _ := p.stream(longAnswer)
+	p.want(1, 1, true)
+	r := ask(t, "POST", p.URL+"/v1/chat/completions", longAnswer)
+	wantFault(t, r, 429, "rate_limit_error", "", "rate_limit_exceeded", "try again in")
+	if n, err := strconv.Atoi(r.header.Get("Retry-After")); err != nil || n < 1 || n > 60 {
+		t.Errorf("Retry-After: %q", r.header.Get("Retry-After"))
+	}
+	leave()
+	leaveNext()
+	<-p.gone
+	<-p.gone
+	goOn()
+	p.want(0, 0, false)
+}
+
+// A device that fails ends the running requests with a clear error; the one that waits, and the next, are answered by a new engine.
+func TestDeviceFaultThroughThePort(t *testing.T) {
+	p := live(t, session.LoadOptions{MaxSeqs: 1, MaxBatchedTokens: 128})
+	short := strings.Replace(strings.Replace(longAnswer, `"max_tokens":3000`, `"max_tokens":8`, 1), `"stream":true,`, "", 1)
+	before := post(t, p.Server, "/v1/chat/completions", short).body
+	p.stage.hold()
+	_, failed := p.stream(longAnswer)
+	for range 4 {
+		_, goOn := p.stage.step(t)
+		goOn()
+	}
+	p.stage.mu.Lock()
+	p.stage.fail = errors.New("the card has fallen off the bus")
+	p.stage.mu.Unlock()
+	_, goOn := p.stage.step(t) // was asked for before
+	_, waited := p.stream(strings.Replace(short, "{", `{"stream":true,`, 1))
+	p.want(1, 1, true)
+	goOn()
+	p.stage.free()
+	list := events(t, failed())
+	if n := len(list); n < 3 || at(list[n-2].json, "error", "code") != "engine_fault" || list[n-1].data != "[DONE]" ||
+		!strings.Contains(fmt.Sprint(at(list[n-2].json, "error", "message")), "fallen off the bus") {
+		t.Errorf("the running stream ends with %v", list[max(0, len(list)-2):])
+	}
+	if s := waited(); !strings.Contains(s, `"finish_reason":"length"`) {
+		t.Errorf("the waiting stream: %s", s)
+	}
+	after := post(t, p.Server, "/v1/chat/completions", short).body
+	if a, b := at(decode(t, before), "choices", 0, "message"), at(decode(t, after), "choices", 0, "message"); fmt.Sprint(a) != fmt.Sprint(b) {
+		t.Errorf("before the fault %v, after it %v", a, b)
+	}
+	if n := p.metric("ossrun:engine_faults_total"); n != 1 {
+		t.Errorf("%v faults are counted", n)
+	}
+}
+
+// A NaN in the logits ends its request, whole or streamed, and no other.
+func TestNaNThroughThePort(t *testing.T) {
+	p := live(t, session.LoadOptions{MaxBatchedTokens: 128})
+	poison := func() {
+		p.stage.mu.Lock()
+		p.stage.poison = true
+		p.stage.mu.Unlock()
+	}
+	poison()
+	wantFault(t, ask(t, "POST", p.URL+"/v1/chat/completions", strings.Replace(longAnswer, `"stream":true,`, "", 1)), 500, kindServer, "", "non_finite_logits", "no number")
+	p.stage.hold()
+	_, text := p.stream(longAnswer)
+	for range 3 {
+		_, goOn := p.stage.step(t)
+		goOn()
+	}
+	poison()
+	p.stage.free()
+	list := events(t, text())
+	if n := len(list); n < 3 || at(list[n-2].json, "error", "code") != "non_finite_logits" {
+		t.Errorf("the stream ends with %v", list[max(0, len(list)-2):])
+	}
+	p.want(0, 0, false)
+	if n := p.metric("ossrun:non_finite_logits_total"); n != 2 {
+		t.Errorf("%v are counted", n)
+	}
+	if n := p.metric("ossrun:engine_faults_total"); n != 0 {
+		t.Errorf("%v faults: the engine was started again for a NaN", n)
+	}
+	post(t, p.Server, "/v1/chat/completions", strings.Replace(strings.Replace(longAnswer, `"stream":true,`, "", 1), "3000", "4", 1))
+}
+
+// counted is the usage of a whole answer.
+func counted(t *testing.T, answer map[string]any) (prompt, cached, completion int) {
+	t.Helper()
+	n := func(path ...any) int {
+		v, _ := at(answer, append([]any{"usage"}, path...)...).(float64)
+		return int(v)
+	}
+	return n("prompt_tokens"), n("prompt_tokens_details", "cached_tokens"), n("completion_tokens")
+}
+
+// Fifty turns of a tool loop by a client that drops all reasoning: no token is prefilled twice. Only the last token that was
+// sampled of a turn is not in the cache: nothing had to be computed with it.
+func TestAgentTraceThroughThePort(t *testing.T) {
+	turns := 50
+	if testing.Short() {
+		turns = 10
+	}
+	p := live(t, session.LoadOptions{})
+	tools := `[{"type":"function","function":{"name":"read","parameters":{"type":"object","properties":{"file":{"type":"integer","minimum":0,"maximum":9}},"required":["file"],"additionalProperties":false}}}]`
+	history := `{"role":"system","content":"You read files."},{"role":"user","content":"Read the files, all of them."}`
+	known, total := 0, 0
+	for i := range turns {
+		answer := decode(t, post(t, p.Server, "/v1/chat/completions", fmt.Sprintf(`{"seed":%d,"max_reasoning_tokens":%d,"tools":%s,"tool_choice":"required","messages":[%s]}`,
+			i, i%3*4, tools, history)).body)
+		prompt, cached, completion := counted(t, answer)
+		total += prompt
+		if i > 0 && cached != known {
+			t.Fatalf("turn %d: %d tokens of a prompt of %d are cached, %d were computed before", i, cached, prompt, known)
+		}
+		known = prompt + completion - 1
+		call := at(answer, "choices", 0, "message", "tool_calls", 0)
+		id, arguments := at(call, "id"), fmt.Sprint(at(call, "function", "arguments"))
+		if id == nil {
+			t.Fatalf("turn %d: no call in %v", i, answer)
+		}
+		history += fmt.Sprintf(`,{"role":"assistant","tool_calls":[{"id":%q,"type":"function","function":{"name":"read","arguments":%q}}]},{"role":"tool","tool_call_id":%q,"content":"line %d"}`,
+			id, arguments, id, i)
+	}
+	if prefilled, cached := p.metric("ossrun:prefilled_tokens_total"), p.metric("vllm:prefix_cache_hits_total"); prefilled+cached != float64(total) {
+		t.Errorf("%v tokens were prefilled and %v cached, of %d", prefilled, cached, total)
+	}
+	if n := p.metric("ossrun:rebuilt_tokens_total") + p.metric("ossrun:recomputed_tokens_total"); n != 0 {
+		t.Errorf("%v tokens were computed again", n)
+	}
+}
+
+// The header that a client writes into its system text with another value each time does not break reuse, in either API.
+func TestBillingHeaderThroughThePort(t *testing.T) {
+	p := live(t, session.LoadOptions{})
+	for i, body := range []string{
+		`{"max_tokens":1,"messages":[{"role":"system","content":"x-anthropic-billing-header: cc_version=2.1.15.abc; cch=%05x;\nYou are a coding agent."},{"role":"user","content":"Hi"}]}`,
+		`{"max_tokens":1,"messages":[{"role":"system","content":[{"type":"text","text":"x-anthropic-billing-header: cc_version=2.1.15.abc; cch=%05x;"},{"type":"text","text":"You are another agent."}]},{"role":"user","content":"Hi"}]}`,
+	} {
+		for turn := range 2 {
+			prompt, cached, _ := counted(t, decode(t, post(t, p.Server, "/v1/chat/completions", fmt.Sprintf(body, 77*turn+i)).body))
+			if turn > 0 && cached < prompt-1 {
+				t.Errorf("body %d: %d of %d tokens are cached", i, cached, prompt)
+			}
+		}
+	}
+	for turn := range 2 {
+		r := post(t, p.Server, "/v1/responses", fmt.Sprintf(`{"max_output_tokens":1,"instructions":"x-anthropic-billing-header: cch=%d;\nYou are a third agent.","input":"Hi"}`, turn))
+		prompt, _ := at(decode(t, r.body), "usage", "input_tokens").(float64)
+		cached, _ := at(decode(t, r.body), "usage", "input_tokens_details", "cached_tokens").(float64)
+		if turn > 0 && cached < prompt-1 {
+			t.Errorf("responses: %v of %v tokens are cached", cached, prompt)
+		}
+	}
+}
