@@ -34,6 +34,10 @@ type knobs struct {
 	interval      int           // tokens an event of a stream; 0: by the load
 	keepAlive     time.Duration // below 0: for ever
 
+	swapSpace, swapDisk int64 // bytes for KV pages that are pushed out; swapSpace below 0: what the plan leaves over
+	remember            time.Duration
+	rememberOnDisk      bool
+
 	origins map[string]string // of the flags that the config file and the command line leave open
 	notes   []string          // what was asked for and is done otherwise
 }
@@ -159,6 +163,11 @@ func readKnobs(c *cli.Context, kind string, memory int64) (knobs, error) {
 	if has("keep-alive") {
 		var err error
 		if k.keepAlive, err = keepAlive(c.String("keep-alive")); err != nil {
+			return k, err
+		}
+	}
+	if has("swap-space") {
+		if err := k.readKeep(c, kind); err != nil {
 			return k, err
 		}
 	}

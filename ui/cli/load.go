@@ -52,7 +52,9 @@ func loadModel(c *cli.Context, t Terminal, ask bool, chosen func()) (*session.Mo
 // reopen opens the device anew after it has failed.
 func reopen(c *cli.Context) func(engine.Device) (engine.Device, error) {
 	return func(failed engine.Device) (engine.Device, error) {
-		_ = failed.Close() // it may not be able to
+		if err := failed.Close(); err != nil { // it may not be able to; what it held stays held while this process runs
+			fmt.Fprintf(c.App.ErrWriter, "ossrun: the device that failed was not closed: %s\n", err)
+		}
 		return openDevice(c)
 	}
 }

@@ -59,6 +59,7 @@ func serveCommand(t Terminal) *cli.Command {
 
 func serveFlags() []cli.Flag {
 	flags := append(engineFlags(), memoryFlags()...)
+	flags = append(flags, keepFlags()...)
 	flags = append(flags, batchFlags()...)
 	flags = append(flags,
 		&cli.StringFlag{Name: "host", Category: groupListen, Value: "127.0.0.1", Usage: "listen on this `ADDRESS`; 0.0.0.0 is every one"},
@@ -115,8 +116,13 @@ func serve(c *cli.Context, t Terminal) error {
 	if err = errors.Join(err, dev.Close()); err != nil {
 		return err
 	}
-	s := newServer(c, t, newStock(c, t, k, found), listener)
-	return s.run(c.Context)
+	kept := openKept(t, k)
+	s := newServer(c, t, newStock(c, t, k, found, kept), listener)
+	err = s.run(c.Context)
+	if lost := kept.close(); lost != nil {
+		fmt.Fprintf(t.Err, "ossrun: not everything could be kept for the next start: %s\n", lost)
+	}
+	return err
 }
 
 // modelArgument takes the model as vLLM does: ossrun serve MODEL.
@@ -278,8 +284,10 @@ func (s *server) announce() {
 	if m == nil {
 		return // unloaded again already
 	}
-	for _, line := range m.Plan().Lines() {
-		fmt.Fprintf(s.t.Err, "ossrun: %s\n", line)
+	for _, line := range append(m.Plan().Lines(), s.stock.kept.line()) {
+		if line != "" {
+			fmt.Fprintf(s.t.Err, "ossrun: %s\n", line)
+		}
 	}
 	fmt.Fprintf(s.t.Err, "ossrun: %s on %s, context %d tokens: %s/v1\n", s.stock.shownName(s.stock.first), m.Device(), m.ContextLength(), s.url())
 	if ip, ok := s.listener.Addr().(*net.TCPAddr); ok && !ip.IP.IsLoopback() && s.c.String("api-key") == "" {

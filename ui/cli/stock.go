@@ -32,6 +32,7 @@ type stock struct {
 	c     *cli.Context
 	t     Terminal
 	k     knobs
+	kept  *kept
 	set   *loaded.Set
 	first models.Found // the model of --model
 	names []string     // of --served-model-name; with them the server has one model only
@@ -41,8 +42,8 @@ type stock struct {
 	long  map[string]int          // context lengths that are known
 }
 
-func newStock(c *cli.Context, t Terminal, k knobs, first models.Found) *stock {
-	s := &stock{c: c, t: t, k: k, first: first, found: map[string]models.Found{}, long: map[string]int{}}
+func newStock(c *cli.Context, t Terminal, k knobs, first models.Found, kept *kept) *stock {
+	s := &stock{c: c, t: t, k: k, kept: kept, first: first, found: map[string]models.Found{}, long: map[string]int{}}
 	for _, n := range strings.Split(c.String("served-model-name"), ",") {
 		if n = strings.TrimSpace(n); n != "" {
 			s.names = append(s.names, n)
@@ -85,10 +86,12 @@ func (s *stock) loadBeside(found models.Found, beside []loaded.Model) (*session.
 		return nil, err
 	}
 	_, free := dev.Memory()
+	taken := s.kept.untouched()
+	for _, m := range beside { // what the others have planned is theirs, though it may not be touched yet
+		taken += m.Plan().Total
+	}
 	if kindOf(dev) == onCPU {
-		for _, m := range beside { // what the others have planned is theirs, though it may not be touched yet
-			free -= m.Plan().Total
-		}
+		free -= taken
 	}
 	if len(beside) > 0 && free < found.Bytes {
 		return nil, errors.Join(loaded.ErrNoRoom, dev.Close())
@@ -104,8 +107,8 @@ func (s *stock) loadBeside(found models.Found, beside []loaded.Model) (*session.
 		return nil, errors.Join(err, dev.Close())
 	}
 	o := k.load()
-	o.Reopen = reopen(s.c)
-	if len(beside) > 0 && kindOf(dev) == onCPU {
+	o.Reopen, o.Memory, o.Spill = reopen(s.c), s.kept.memory, s.kept.spill
+	if taken > 0 && kindOf(dev) == onCPU {
 		dev = portion{dev, free}
 	}
 	m, err := session.Load(found, dev, o)

@@ -98,7 +98,7 @@ var vllmWords = []vllmWord{
 	{names: "num-scheduler-steps", here: "every step is scheduled by itself", refuse: only("1")},
 	{names: "attention-backend", here: "the device has one attention, with sinks and windows"},
 	{names: "block-size", here: "pages of the KV cache hold 32 tokens"},
-	{names: "swap-space", here: "the scheduler plans preemption by itself"},
+	{names: "kv-offloading-backend", here: "--swap-space and --swap-disk have their own", refuse: only("native")},
 	{names: "cpu-offload-gb", here: "nothing is offloaded", refuse: notAboveZero("weights are not split between GPU and CPU in this version; " + elsewhere)},
 	{names: "num-gpu-blocks-override", refuse: never("the plan counts the pages; --gpu-memory-utilization and --max-model-len change it")},
 	{names: "enable-prompt-tokens-details", boolean: true, here: "cached_tokens is always in the usage"},
@@ -213,7 +213,8 @@ func vllmCommand(c *cli.Context, model string) string {
 
 // ours are flags that vLLM does not have.
 var ours = map[string]bool{"model": true, "engine": true, "device": true, "gpu": true, "threads": true, "preset": true, "config": true,
-	"print-config": true, "keep-alive": true, "max-waiting": true, "deterministic": true, "compute": true, "dense": true, "log": true}
+	"print-config": true, "keep-alive": true, "max-waiting": true, "deterministic": true, "compute": true, "dense": true, "log": true,
+	"swap-disk": true, "remember": true, "no-remember-on-disk": true}
 
 // shellWord quotes a word for a shell where it has to be.
 func shellWord(s string) string {
