@@ -46,6 +46,7 @@ func (p *Pool) Adopt(t *Table, tokens []int32, hashes []Hash, most int) Hit {
 		t.window = append(t.window, n.window)
 	}
 	p.touch(path)
+	t.twins = p.each() - 1
 	t.live, t.end, t.exact, t.rebuild = min(first/PageTokens, whole), whole, first, rebuild
 	if rebuild {
 		t.live = h.Rebuild / PageTokens
@@ -82,7 +83,7 @@ func (p *Pool) path(hashes []Hash, tokens []int32, most int) (found path) {
 
 // part is the page behind path that has the most in common with tokens, and how much that is.
 func (p *Pool) part(w path, tokens []int32, most int) (best *node, m int) {
-	if p.keep.Copy == nil || p.Free() < 2 {
+	if p.keep.Copy == nil || p.Free() < 1+p.each() {
 		return nil, 0
 	}
 	rest := tokens[len(w)*PageTokens : max(len(w)*PageTokens, min(most, (len(w)+1)*PageTokens))]
@@ -162,20 +163,23 @@ func (p *Pool) adoptPart(t *Table, part *node, m int) bool {
 		}
 		return true
 	}
-	from := []int32{part.full}
+	from, need := []int32{part.full}, 1
 	if !t.rebuild {
-		from = append(from, part.window)
+		from, need = append(from, part.window), 1+p.each()
 	}
 	for _, page := range from {
 		p.ref(page)
 	}
 	var to []int32
 	var err error
-	if p.Free() >= len(from) {
-		for _, page := range from {
-			own := p.take()
-			to = append(to, own)
-			if err = p.keep.Copy(page, own); err != nil {
+	if p.Free() >= need {
+		for i, page := range from {
+			if i == 0 {
+				to = append(to, p.take())
+			} else {
+				to = append(to, p.takeWindow())
+			}
+			if err = p.copy(page, to[i]); err != nil {
 				break
 			}
 		}
@@ -199,17 +203,25 @@ func (p *Pool) adoptPart(t *Table, part *node, m int) bool {
 	return true
 }
 
+// copy copies a page, and its twin to the other's.
+func (p *Pool) copy(from, to int32) error {
+	if err := p.keep.Copy(from, to); err != nil || p.twin(to) < 0 {
+		return err
+	}
+	return p.keep.Copy(p.twin(from), p.twin(to))
+}
+
 // ReserveWindow gives the positions below positions their window pages, while they are computed again from position from
 // on, or takes none and returns false. Entries in front of from that its first rows look at name the first page: what
 // these rows make of it is not used.
 func (p *Pool) ReserveWindow(t *Table, from, positions int) bool {
 	need := (positions+PageTokens-1)/PageTokens - t.end
-	if need > p.Free() {
+	if need*p.each() > p.Free() {
 		return false
 	}
 	begin := t.end == from/PageTokens && t.live == t.end
 	for range max(0, need) {
-		t.window[t.end] = p.take()
+		t.window[t.end] = p.takeWindow()
 		t.end++
 	}
 	if begin {

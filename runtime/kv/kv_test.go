@@ -30,6 +30,10 @@ func check(t *testing.T, p *Pool, tables []*Table) {
 			}
 			seen[tab.window[i]]++
 			held++
+			if twin := p.twin(tab.window[i]); twin >= 0 {
+				seen[twin]++
+				held++
+			}
 		}
 		if tab.Pages() != held {
 			t.Fatalf("the table says %d pages and holds %d", tab.Pages(), held)
@@ -55,6 +59,9 @@ type sequence struct {
 
 func run(t *testing.T, rng *rand.Rand, window int) {
 	p := NewPool(20+rng.IntN(100), window)
+	if rng.IntN(3) == 0 {
+		p.Pair()
+	}
 	var seqs []*sequence
 	tables := func() (all []*Table) {
 		for _, s := range seqs {
@@ -94,8 +101,8 @@ func run(t *testing.T, rng *rand.Rand, window int) {
 					t.Fatalf("window page of position %d is gone at %d", pos, s.next)
 				}
 			}
-			if most := PagesFor(s.next+rows, s.chunk, window); s.Pages() > most {
-				t.Fatalf("%d positions in chunks of %d hold %d pages, PagesFor says %d", s.next+rows, s.chunk, s.Pages(), most)
+			if most := PagesOf(s.next+rows, s.chunk, window, p.each()); s.Pages() > most {
+				t.Fatalf("%d positions in chunks of %d hold %d pages, PagesOf says %d", s.next+rows, s.chunk, s.Pages(), most)
 			}
 			s.next += rows
 			p.Slide(&s.Table, s.next)

@@ -6,6 +6,8 @@
 //   - A page is in exactly one state: free (its contents are nobody's), used (in one or more tables, which refs counts), or
 //     cached (in no table, but the index knows what it holds). used + cached + free = total.
 //   - A cached page is as good as a free one to who needs a page, so caching never makes a request wait.
+//   - Where window pages come in pairs, the second of a pair, its twin, is in the same state as the first, and only Twins
+//     knows it: tables, the index and the lists name the first.
 //   - Whoever writes into a page is the only one who has it: pages that the index knows are whole and never written again.
 //   - Nothing here allocates device memory. All methods belong to the scheduler's goroutine, but for Spill's.
 package kv
@@ -17,6 +19,7 @@ const PageTokens = 32
 type Pool struct {
 	window  int
 	pages   []page
+	twins   []int32 // by page: the second page of these window positions, or -1; nil: one page is enough
 	free    []int32 // a stack: the page last given back is the likeliest to be in a cache
 	shelves [shelfCount]queue
 	used    int
@@ -57,6 +60,27 @@ func NewPool(pages, window int) *Pool {
 	return p
 }
 
+// Pair makes every entry of a window table two pages of the pool: keys and values of the full layers are kept in half the
+// bytes then, and those of the window layers are not. It is called before the first table is used.
+func (p *Pool) Pair() {
+	p.twins = make([]int32, len(p.pages))
+	for i := range p.twins {
+		p.twins[i] = -1
+	}
+}
+
+// Twins has the second page of each window page that is held, by the first one's number; nil without Pair. It is the pool's
+// own and changes with it.
+func (p *Pool) Twins() []int32 { return p.twins }
+
+// each is how many pages of the pool an entry of a window table takes.
+func (p *Pool) each() int {
+	if p.twins != nil {
+		return 2
+	}
+	return 1
+}
+
 // Total is the number of pages.
 func (p *Pool) Total() int { return len(p.pages) }
 
@@ -87,6 +111,23 @@ func (p *Pool) take() int32 {
 	return page
 }
 
+// takeWindow is take for an entry of a window table.
+func (p *Pool) takeWindow() int32 {
+	page := p.take()
+	if p.twins != nil {
+		p.twins[page] = p.take()
+	}
+	return page
+}
+
+// twin is the second page of a pair, -1 for none.
+func (p *Pool) twin(page int32) int32 {
+	if p.twins == nil {
+		return -1
+	}
+	return p.twins[page]
+}
+
 func (p *Pool) use() {
 	p.used++
 	p.peak = max(p.peak, p.used)
@@ -98,6 +139,10 @@ func (p *Pool) ref(page int32) {
 	if m.refs == 0 {
 		p.unlist(page)
 		p.use()
+		if twin := p.twin(page); twin >= 0 {
+			p.pages[twin].refs = 1
+			p.use()
+		}
 	}
 	m.refs++
 }
@@ -110,14 +155,27 @@ func (p *Pool) unref(page int32) {
 	}
 	p.used--
 	p.given++
+	if twin := p.twin(page); twin >= 0 {
+		p.pages[twin].refs = 0
+		p.used--
+	}
 	switch {
 	case m.node == nil:
-		p.free = append(p.free, page)
+		p.drop(page)
 	case m.windowed && !m.node.pinned:
 		p.enlist(page, passing)
 	default:
 		p.enlist(page, kept)
 	}
+}
+
+// drop makes a page that is in no table and no list free, with its twin.
+func (p *Pool) drop(page int32) {
+	if twin := p.twin(page); twin >= 0 {
+		p.twins[page] = -1
+		p.free = append(p.free, twin)
+	}
+	p.free = append(p.free, page)
 }
 
 // queue is a list of cached pages, the longest unused first.
@@ -153,7 +211,10 @@ func (p *Pool) unlist(page int32) {
 // PagesFor is how many pages a sequence of that many positions holds at most, when its rows come in chunks of chunk: its
 // full layers one for every PageTokens, its window layers the pages that the window of the chunk's first row and the
 // chunk itself touch.
-func PagesFor(positions, chunk, window int) int {
+func PagesFor(positions, chunk, window int) int { return PagesOf(positions, chunk, window, 1) }
+
+// PagesOf is PagesFor where an entry of a window table takes each pages of the pool, see Pair.
+func PagesOf(positions, chunk, window, each int) int {
 	full := (positions + PageTokens - 1) / PageTokens
 	// A stretch of n positions touches (n-2)/PageTokens + 2 pages where it lies worst, 1 if n is 1.
 	stretch := window - 1 + chunk
@@ -161,5 +222,5 @@ func PagesFor(positions, chunk, window int) int {
 	if stretch > 1 {
 		touched = (stretch-2)/PageTokens + 2
 	}
-	return full + min(full, touched)
+	return full + each*min(full, touched)
 }

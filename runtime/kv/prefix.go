@@ -24,7 +24,7 @@ type Prefixes struct {
 	// Field is how many positions back from a cut the window layers' keys and values depend on, where those of the full
 	// layers are there; 0: they cannot be computed again, so a hit ends where they are.
 	Field int
-	// Copy copies a page's contents; nil: parts of pages are not shared.
+	// Copy copies a page's contents, of a pair the two one after the other; nil: parts of pages are not shared.
 	Copy func(from, to int32) error
 	// Evict is called before a page that was kept is taken for something else; it may be nil.
 	Evict func(h Hash, windowed bool, page int32)
@@ -147,7 +147,7 @@ func (p *Pool) lose(page int32) {
 	m.node = nil
 	if m.refs == 0 {
 		p.unlist(page)
-		p.free = append(p.free, page)
+		p.drop(page)
 	}
 }
 

@@ -20,6 +20,15 @@ func checkIndex(t *testing.T, p *Pool, tables []*Table) {
 			refs[tab.window[i]]++
 		}
 	}
+	for page, twin := range p.twins { // in the state of their pages, and theirs alone
+		if twin < 0 {
+			continue
+		}
+		if refs[twin] != 0 || p.twins[twin] >= 0 || p.pages[twin].node != nil || p.pages[twin].shelf != none || p.pages[page].refs == 0 && p.pages[page].shelf == none {
+			t.Fatalf("page %d is the twin of page %d: %+v, %+v", twin, page, p.pages[twin], p.pages[page])
+		}
+		refs[twin] = min(refs[page], 1)
+	}
 	used := 0
 	for page := range p.pages {
 		if p.pages[page].refs != refs[page] {
@@ -38,6 +47,14 @@ func checkIndex(t *testing.T, p *Pool, tables []*Table) {
 				t.Fatalf("page %d in list %d: %+v", page, l, m)
 			}
 			listed[page], before = true, page
+			if twin := p.twin(page); twin >= 0 {
+				if listed[twin] {
+					t.Fatalf("page %d is a twin twice", twin)
+				}
+				listed[twin] = true
+			} else if m.windowed && p.twins != nil {
+				t.Fatalf("window page %d has no twin", page)
+			}
 		}
 		if p.shelves[l].last != before {
 			t.Fatalf("list %d ends at %d, its last page is %d", l, p.shelves[l].last, before)
@@ -94,7 +111,23 @@ type world struct {
 	saved   int
 	rebuilt int
 	spilled map[Hash][PageTokens]uint64
-	wspill  map[Hash][PageTokens]uint64
+	wspill  map[Hash][2][PageTokens]uint64
+}
+
+// setWindow writes a slot of a window page, and another value into its twin's; getWindow tells whether both are there.
+func (w *world) setWindow(page int32, slot int, value uint64) {
+	w.win[page][slot] = value
+	if twin := w.p.twin(page); twin >= 0 {
+		w.win[twin][slot] = ^value
+	}
+}
+
+func (w *world) getWindow(page int32, slot int, value uint64) bool {
+	twin := w.p.twin(page)
+	if twin < 0 && w.p.twins != nil {
+		return false
+	}
+	return w.win[page][slot] == value && (twin < 0 || w.win[twin][slot] == ^value)
 }
 
 // talk is a sequence with its tokens.
@@ -114,8 +147,11 @@ func prefixOf(tokens []int32) uint64 {
 }
 
 func newWorld(t *testing.T, rng *rand.Rand) *world {
-	w := &world{t: t, window: []int{1, 2, 20, 33, 64, 128}[rng.IntN(6)], spilled: map[Hash][PageTokens]uint64{}, wspill: map[Hash][PageTokens]uint64{}}
+	w := &world{t: t, window: []int{1, 2, 20, 33, 64, 128}[rng.IntN(6)], spilled: map[Hash][PageTokens]uint64{}, wspill: map[Hash][2][PageTokens]uint64{}}
 	w.p = NewPool(30+rng.IntN(120), w.window)
+	if rng.IntN(3) == 0 {
+		w.p.Pair()
+	}
 	w.full, w.win = make([][PageTokens]uint64, w.p.Total()), make([][PageTokens]uint64, w.p.Total())
 	if rng.IntN(2) == 0 {
 		w.field = 1 + (w.window-1)*(1+rng.IntN(3))
@@ -133,7 +169,11 @@ func newWorld(t *testing.T, rng *rand.Rand) *world {
 	if rng.IntN(2) == 0 {
 		keep.Evict = func(h Hash, windowed bool, page int32) {
 			if windowed {
-				w.wspill[h] = w.win[page]
+				both := [2][PageTokens]uint64{w.win[page]}
+				if twin := w.p.twin(page); twin >= 0 {
+					both[1] = w.win[twin]
+				}
+				w.wspill[h] = both
 			} else {
 				w.spilled[h] = w.full[page]
 			}
@@ -158,7 +198,10 @@ func (w *world) begin(rng *rand.Rand, tokens []int32) {
 			return errors.New("the disk is gone")
 		}
 		if windowed {
-			w.win[page] = w.wspill[h]
+			w.win[page] = w.wspill[h][0]
+			if twin := w.p.twin(page); twin >= 0 {
+				w.win[twin] = w.wspill[h][1]
+			}
 		} else {
 			w.full[page] = w.spilled[h]
 		}
@@ -193,7 +236,7 @@ func (w *world) begin(rng *rand.Rand, tokens []int32) {
 // sees checks that the window layers have what a query at position at sees.
 func (w *world) sees(s *talk, at int) {
 	for pos := max(0, at-w.window+1); pos < at; pos++ {
-		if page := s.window[pos/PageTokens]; page == Given || w.win[page][pos%PageTokens] != prefixOf(s.tokens[:pos+1]) {
+		if page := s.window[pos/PageTokens]; page == Given || !w.getWindow(page, pos%PageTokens, prefixOf(s.tokens[:pos+1])) {
 			w.t.Fatalf("position %d is not in the window layers at %d", pos, at)
 		}
 	}
@@ -216,7 +259,7 @@ func (w *world) compute(s *talk, rows int) bool {
 			if pos < s.cut-w.window+1 {
 				value = 0xbad
 			}
-			w.win[s.window[pos/PageTokens]][pos%PageTokens] = value
+			w.setWindow(s.window[pos/PageTokens], pos%PageTokens, value)
 		}
 		s.next = to
 		w.rebuilt++
@@ -238,7 +281,7 @@ func (w *world) compute(s *talk, rows int) bool {
 			}
 		}
 		w.full[s.full[pos/PageTokens]][pos%PageTokens] = prefixOf(s.tokens[:pos+1])
-		w.win[s.window[pos/PageTokens]][pos%PageTokens] = prefixOf(s.tokens[:pos+1])
+		w.setWindow(s.window[pos/PageTokens], pos%PageTokens, prefixOf(s.tokens[:pos+1]))
 	}
 	s.next = to
 	w.p.Commit(&s.Table, s.tokens, nil, s.next)

@@ -19,11 +19,15 @@ func (p *Pool) Restore(tokens []int32, hashes []Hash, most, limit int, has func(
 		p.ref(n.full)
 	}
 	bring := func(h Hash, windowed bool) (int32, bool) {
-		if restored == limit || p.Free() == 0 {
+		take, pages := p.take, 1
+		if windowed {
+			take, pages = p.takeWindow, p.each()
+		}
+		if restored == limit || p.Free() < pages {
 			more = more || restored == limit
 			return 0, false
 		}
-		page := p.take()
+		page := take()
 		if load(h, windowed, page) != nil {
 			p.unref(page)
 			return 0, false

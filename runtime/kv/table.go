@@ -10,6 +10,7 @@ const Given = -1
 type Table struct {
 	full, window []int32
 	live, end    int // the window entries [live, end) are held
+	twins        int // pages that an entry of window takes beside the one it names
 
 	// What the index knows of it.
 	id      uint64
@@ -29,7 +30,7 @@ func (t *Table) Full() []int32 { return t.full }
 func (t *Table) Window() []int32 { return t.window }
 
 // Pages is how many pages the table holds, those that it shares included.
-func (t *Table) Pages() int { return len(t.full) + t.end - t.live }
+func (t *Table) Pages() int { return len(t.full) + (t.end-t.live)*(1+t.twins) }
 
 // Room is how many positions have their pages.
 func (t *Table) Room() int { return len(t.full) * PageTokens }
@@ -42,7 +43,7 @@ func (t *Table) Cuts(lengths []int) { t.cuts, t.cut = lengths, 0 }
 
 // Need is how many pages Reserve would take.
 func (p *Pool) Need(t *Table, positions int) int {
-	return 2 * max(0, (positions+PageTokens-1)/PageTokens-len(t.full))
+	return (1 + p.each()) * max(0, (positions+PageTokens-1)/PageTokens-len(t.full))
 }
 
 // Reserve gives the positions below positions their pages, or takes none and returns false.
@@ -51,9 +52,10 @@ func (p *Pool) Reserve(t *Table, positions int) bool {
 	if need > p.Free() {
 		return false
 	}
-	for range need / 2 {
+	t.twins = p.each() - 1
+	for range need / (1 + p.each()) {
 		t.full = append(t.full, p.take())
-		t.window = append(t.window, p.take())
+		t.window = append(t.window, p.takeWindow())
 	}
 	t.end = len(t.window)
 	return true
