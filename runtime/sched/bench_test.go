@@ -15,14 +15,22 @@ import (
 	"github.com/ossrun/ossrun/runtime/sample"
 )
 
-// nullEngine costs nothing, so that a benchmark sees the scheduler alone.
-type nullEngine struct{ vocab int }
+// nullEngine costs no processor time, so that a benchmark sees the scheduler alone; its steps may take time, as a card's do.
+type nullEngine struct {
+	vocab int
+	takes time.Duration
+}
 
 func (e nullEngine) Spec() models.Spec {
 	return models.Spec{Vocab: e.vocab, Window: 128, MaxPosition: 1 << 30}
 }
 
-func (e nullEngine) Step(context.Context, *engine.Batch, []float32) error { return nil }
+func (e nullEngine) Step(context.Context, *engine.Batch, []float32) error {
+	if e.takes > 0 {
+		time.Sleep(e.takes)
+	}
+	return nil
+}
 
 // cpuTime is what the process has used of all cores. On a machine that others use too it is what counts.
 func cpuTime() time.Duration {
@@ -36,10 +44,14 @@ func cpuTime() time.Duration {
 // BenchmarkStep is the cost of scheduling a step of 256 decodes: everything but the engine and the size of the
 // vocabulary. Readers are the worst case of a server: one goroutine each.
 func BenchmarkStep(b *testing.B) {
-	for _, readers := range []bool{false, true} {
-		b.Run(fmt.Sprintf("readers=%v", readers), func(b *testing.B) {
+	for _, c := range []struct {
+		takes   time.Duration
+		readers bool
+	}{{0, false}, {2 * time.Millisecond, false}, {2 * time.Millisecond, true}} {
+		readers := c.readers
+		b.Run(fmt.Sprintf("step=%v,readers=%v", c.takes, readers), func(b *testing.B) {
 			const seqs = 256
-			s := New(nullEngine{vocab: 16}, Options{Pages: 1 << 20, MaxSeqs: seqs})
+			s := New(nullEngine{vocab: 16, takes: c.takes}, Options{Pages: 1 << 20, MaxSeqs: seqs})
 			ctx, cancel := context.WithCancel(context.Background())
 			var all sync.WaitGroup
 			for range seqs {
