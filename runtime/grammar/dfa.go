@@ -17,8 +17,9 @@ type dfa struct {
 	classes int
 	next    []int32 // [states x classes], -1 where it dies
 	accept  []bool
-	total   []bool // from here any plain text can be read (see markTotal)
-	work    int    // what making it took, in nodes and edges looked at
+	total   []bool  // from here any plain text can be read (see markTotal)
+	shapes  *shapes // of an automaton of text (see text.go)
+	work    int     // what making it took, in nodes and edges looked at
 }
 
 func (d *dfa) step(state int32, b byte) int32 { return d.next[int(state)*d.classes+int(d.class[b])] }
@@ -182,7 +183,7 @@ func (d *dfa) markTotal() *dfa {
 	for i := range good {
 		good[i] = good[i] && phase[i] == 0
 	}
-	d.total = good
+	d.total, d.shapes = good, newShapes(d, order, phase)
 	return d
 }
 

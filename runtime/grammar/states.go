@@ -32,6 +32,8 @@ type state struct {
 	done  bool    // the text may end here
 	next  *[256]int32
 	loops uint64 // the kinds of bytes that are known to lead back here
+	stays uint64 // the kinds of bytes of which any text can follow, once met is meetings
+	met   uint8  // how often walks came here
 	masks []endedMask
 }
 
@@ -70,6 +72,9 @@ func (c *Compiled) bound() {
 	c.age++
 	c.add(slices.Clone(c.first))
 }
+
+// meetings is how often walks come to a state before it is worth finding out what text can follow it.
+const meetings = 16
 
 // firstState is where every body begins.
 const firstState int32 = 1
@@ -272,8 +277,8 @@ func (c *Compiled) text(at int32) []uint64 {
 	return slices.Clone(s.masks[0].mask)
 }
 
-// textOfSeveral makes the mask of several configurations. What follows one does not depend on the others, so strings, for
-// which there are faster ways, are looked at alone.
+// textOfSeveral makes the mask of several configurations. What follows one does not depend on the others, so text, for
+// which there are faster ways, is looked at alone.
 func (c *Compiled) textOfSeveral(open []int32) []uint64 {
 	var rest []int32
 	mask := newMask()
@@ -283,7 +288,7 @@ func (c *Compiled) textOfSeveral(open []int32) []uint64 {
 		}
 	}
 	for _, id := range open {
-		if id != ended && c.m.frames[id].kind == readString {
+		if f := c.m.frames[id]; id != ended && (f.kind == readString || f.kind == readDFA && f.parent == ended) {
 			add(c.text(c.add([]int32{id})))
 		} else {
 			rest = append(rest, id)
@@ -295,21 +300,14 @@ func (c *Compiled) textOfSeveral(open []int32) []uint64 {
 	return mask
 }
 
-// walk makes the mask of a state. Inside a string that takes any text the plain tokens are known; what remains is the
-// trie of the others.
+// walk makes the mask of a state. Where the plain tokens or those of words are known without a walk, what remains is the trie
+// of the others.
 func (c *Compiled) walk(from int32) []uint64 {
 	w := words()
 	trie := &w.all
-	var mask []uint64
-	room := 0
-	for _, id := range c.states[from].open {
-		room = max(room, c.plainRoom(id, len(w.plain)-1))
-	}
-	if room > 0 {
-		mask = slices.Clone(w.plain[room])
-		if room == len(w.plain)-1 || len(c.states[from].open) == 1 {
-			trie = &w.marked
-		}
+	mask, ok := c.plainMask(from)
+	if ok {
+		trie = &w.marked
 	} else {
 		room, all := c.wordRoom(from, len(w.wordy)-1)
 		mask = slices.Clone(w.wordy[room])
@@ -334,7 +332,13 @@ func (c *Compiled) walk(from int32) []uint64 {
 			i = int(t.next)
 			continue
 		}
-		if to == at && t.kinds&^s.loops == 0 {
+		after := c.states[to]
+		if after.met < meetings {
+			if after.met++; after.met == meetings {
+				after.stays = c.stays(to)
+			}
+		}
+		if t.kinds&^after.loops == 0 || t.kinds&^after.stays == 0 {
 			for _, id := range trie.order[t.first:t.last] {
 				allow(mask, id)
 			}
@@ -372,23 +376,4 @@ func (c *Compiled) wordRoom(from int32, most int) (room int, all bool) {
 		at = to
 	}
 	return most, true
-}
-
-// plainRoom is how many characters of any plain text a configuration takes, at most the number given.
-func (c *Compiled) plainRoom(id int32, most int) int {
-	if id == ended {
-		return 0
-	}
-	f := c.m.frames[id]
-	if f.kind != readString || f.b&15 != escNone {
-		return 0
-	}
-	s := c.m.strings[f.of]
-	if d := s.dfa(); d.total == nil || !d.total[f.a] {
-		return 0
-	}
-	if s.max < 0 {
-		return most
-	}
-	return min(most, s.max-int(f.b>>4))
 }

@@ -65,9 +65,14 @@ var byteKinds, kindRanges = func() (kind [256]uint8, ranges [][2]uint8) {
 	add('g', 'z')
 	single('{', 0x7f)
 	add(0x80, 0xbf)
-	add(0xc0, 0xff)
+	add(0xc0, 0xe1)
+	add(0xe2, 0xe2) // a dot does not take the line ends among these
+	add(0xe3, 0xff)
 	return kind, ranges
 }()
+
+// ragged stands among the kinds for tokens that are not whole characters.
+const ragged = 1 << 63
 
 // vocabulary is the tokens in the forms that masks are made from.
 type vocabulary struct {
@@ -77,7 +82,8 @@ type vocabulary struct {
 	wordy [][]uint64
 	rest  trie
 	// plain[n] allows the plain tokens of at most n characters; the last allows all of them.
-	plain [][]uint64
+	plain    [][]uint64
+	alphabet *alphabet // of the plain tokens
 }
 
 // plainText tells whether b stands for itself inside a JSON string: whole characters, no quote, backslash or control.
@@ -105,13 +111,14 @@ func Prepare() { words() }
 func newVocabulary() *vocabulary {
 	t := token.Get()
 	ids := sortedTokens()
-	var marked, rest []int32
+	var marked, rest, plain []int32
 	wordKinds := kindsOf([]byte(wordBytes))
 	plainBy, wordyBy := map[int][]int32{}, map[int][]int32{}
 	for _, id := range ids {
 		if b := t.TokenBytes(id); plainText(b) {
 			n := utf8.RuneCount(b)
 			plainBy[n] = append(plainBy[n], id)
+			plain = append(plain, id)
 		} else {
 			marked = append(marked, id)
 		}
@@ -121,7 +128,8 @@ func newVocabulary() *vocabulary {
 			rest = append(rest, id)
 		}
 	}
-	return &vocabulary{all: newTrie(ids), marked: newTrie(marked), rest: newTrie(rest), wordy: upTo(wordyBy), plain: upTo(plainBy)}
+	return &vocabulary{all: newTrie(ids), marked: newTrie(marked), rest: newTrie(rest), wordy: upTo(wordyBy), plain: upTo(plainBy),
+		alphabet: newAlphabet(plain)}
 }
 
 // upTo makes the masks of the tokens of at most n of something, from those of each n.
@@ -187,6 +195,9 @@ func newTrie(sorted []int32) trie {
 			nodes = append(nodes, trieNode{edge: b[d], depth: uint8(d), first: int32(place)})
 		}
 		nodes[len(nodes)-1].whole = true
+		if !utf8.Valid(b) {
+			nodes[len(nodes)-1].kinds = ragged
+		}
 		last = b
 	}
 	for _, n := range path {
@@ -198,6 +209,9 @@ func newTrie(sorted []int32) trie {
 
 // kindsOf is the set of the kinds of some bytes.
 func kindsOf(bytes []byte) (kinds uint64) {
+	if !utf8.Valid(bytes) {
+		kinds = ragged
+	}
 	for _, b := range bytes {
 		kinds |= 1 << byteKinds[b]
 	}
@@ -210,7 +224,7 @@ func markKinds(nodes []trieNode) {
 	var below [longestToken + 1]uint64 // by depth, of nodes whose parent is still to come
 	for i := len(nodes) - 1; i >= 0; i-- {
 		n := &nodes[i]
-		n.kinds = below[n.depth+1] | 1<<byteKinds[n.edge]
+		n.kinds |= below[n.depth+1] | 1<<byteKinds[n.edge]
 		below[n.depth+1] = 0
 		below[n.depth] |= n.kinds
 	}

@@ -1,0 +1,222 @@
+// Regions of an automaton of text: the states between which text can go on without anything changing.
+//
+// What must stay true: the states of a region have one shape, and what leaves it, or may be full after some characters, is
+// known. A region says nothing about bytes that are no plain text.
+
+package grammar
+
+import (
+	"encoding/binary"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+)
+
+const (
+	mostRegion  = 64 // states of a region
+	mostStaying = 8  // states of a region that texts of any length stay in
+	mostDeep    = 24 // characters that a region is followed; few tokens have more
+	mostWide    = 8  // states of a region that characters beyond ASCII lead out of
+	leastTaken  = 24 // characters of ASCII: of a state that takes fewer most of the trie is cut off at once
+)
+
+// shapes says what the states of an automaton do with plain text: states with equal shapes take the same characters. A shape is what
+// the bytes that may come next lead to, a byte of each class: inside a character a shape, behind it nothing more. They are
+// found when the automaton is made, so that no mask waits for them.
+type shapes struct {
+	d        *dfa
+	ascii    []byte  // a byte of each class of plain ASCII
+	beyond   []byte  // a byte of each class beyond ASCII
+	of       []int32 // by state; 0: not found yet
+	known    map[string]int32
+	complete []bool // by shape: every character beyond ASCII is taken
+	narrow   []bool // by shape: none is
+}
+
+const (
+	noShape    int32 = iota + 1 // no plain text can follow
+	wholeShape                  // the character is complete
+	firstShape
+)
+
+// newShapes finds the shapes of states that text leads to, which lie in a place of a character each.
+func newShapes(d *dfa, states []int32, place []int8) *shapes {
+	s := &shapes{d: d, of: make([]int32, len(d.accept)), known: map[string]int32{}}
+	s.complete, s.narrow = []bool{noShape: false, wholeShape: true}, []bool{noShape: true, wholeShape: false}
+	_, pick := d.picks()
+	for _, b := range pick {
+		switch {
+		case b >= utf8.RuneSelf:
+			s.beyond = append(s.beyond, b)
+		case isPlain[b]:
+			s.ascii = append(s.ascii, b)
+		}
+	}
+	for _, state := range states {
+		s.shape(state, uint8(place[state]))
+	}
+	return s
+}
+
+// shape is that of a state in a place of a character (see utf8Step).
+func (s *shapes) shape(state int32, u uint8) int32 {
+	if state < 0 {
+		return noShape
+	}
+	if s.of[state] != 0 {
+		return s.of[state]
+	}
+	var key []byte
+	some, complete, narrow := false, true, true
+	if u == 0 {
+		for _, b := range s.ascii {
+			taken := s.d.step(state, b) >= 0
+			some = some || taken
+			key = strconv.AppendBool(key, taken)
+		}
+	}
+	for _, b := range s.beyond {
+		next, ok := utf8Step(u, b)
+		if !ok {
+			continue
+		}
+		to := s.d.step(state, b)
+		shape := wholeShape
+		if to < 0 || next != 0 {
+			shape = s.shape(to, next)
+		}
+		complete, narrow = complete && s.complete[shape], narrow && shape == noShape
+		key = binary.LittleEndian.AppendUint32(key, uint32(shape))
+	}
+	shape := noShape
+	if some || !narrow {
+		var known bool
+		if shape, known = s.known[string(key)]; !known {
+			shape = int32(len(s.complete))
+			s.known[string(key)] = shape
+			s.complete, s.narrow = append(s.complete, complete), append(s.narrow, narrow)
+		}
+	}
+	s.of[state] = shape
+	return shape
+}
+
+// region is the states that plain text leads to from one of them without leaving: all have its shape.
+type region struct {
+	*shapes
+	states []int32
+	inside []bool // of all states
+	leaves []bool // by class: characters of ASCII that lead out of the region from some state
+	wide   bool   // some characters beyond ASCII do
+	// after room characters the text may be full: no more plain text can come. -1: never. exact: after just as many.
+	room  int
+	exact bool
+	seen  []bool // states inside a character that were looked at
+}
+
+// regionOf finds the region of a state; false if it has more than most states or takes too few characters to be worth it. How it goes on
+// after mostDeep characters is not looked at.
+func regionOf(s *shapes, from int32, most int) (*region, bool) {
+	n := len(s.d.accept)
+	r := &region{shapes: s, states: []int32{from}, inside: make([]bool, n), leaves: make([]bool, s.d.classes), room: -1, exact: true, seen: make([]bool, n)}
+	taken, left := 0, 0
+	for b, plain := range isPlain {
+		to := s.d.step(from, byte(b))
+		if !plain || to < 0 {
+			continue
+		}
+		taken++
+		if shape := s.shape(to, 0); shape != noShape && shape != s.shape(from, 0) {
+			left++
+		}
+	}
+	if taken < leastTaken || 2*left > taken { // nothing is won where most characters lead elsewhere
+		return nil, false
+	}
+	r.inside[from] = true
+	begin := 0
+	for depth := 0; begin < len(r.states); depth++ {
+		end := len(r.states)
+		full := false
+		for i := begin; i < end; i++ {
+			for _, b := range s.ascii {
+				if to := s.d.step(r.states[i], b); to >= 0 && !r.enter(to, end, &full) {
+					r.leaves[s.d.class[b]] = true
+				}
+			}
+			r.lookBeyond(r.states[i], 0, end, &full)
+		}
+		switch {
+		case full:
+			r.room = depth + 1
+			r.exact = r.exact && len(r.states) == end
+			r.states = r.states[:end]
+			return r, true
+		case len(r.states) > most:
+			return nil, false
+		case depth+1 == mostDeep && len(r.states) > end:
+			r.room, r.exact = mostDeep, false
+			return r, true
+		}
+		begin = end
+	}
+	return r, true
+}
+
+// enter takes a state into the region; false if it does not belong there. A full one is noted and left out. The states from index
+// deeper on were found at this depth.
+func (r *region) enter(state int32, deeper int, full *bool) bool {
+	if r.inside[state] {
+		r.exact = r.exact && slices.Contains(r.states[deeper:], state)
+		return true
+	}
+	switch r.shape(state, 0) {
+	case noShape:
+		*full = true
+		return true
+	case r.shape(r.states[0], 0):
+		r.inside[state] = true
+		r.states = append(r.states, state)
+		return true
+	}
+	return false
+}
+
+// lookBeyond looks where the characters beyond ASCII lead.
+func (r *region) lookBeyond(from int32, u uint8, deeper int, full *bool) {
+	for _, b := range r.beyond {
+		next, ok := utf8Step(u, b)
+		to := r.d.step(from, b)
+		switch {
+		case !ok || to < 0:
+		case next == 0:
+			r.wide = !r.enter(to, deeper, full) || r.wide
+		case !r.seen[to]:
+			r.seen[to] = true
+			r.lookBeyond(to, next, deeper, full)
+		}
+	}
+}
+
+// stays is the kinds of bytes (trie.go) of which a text of any length stays in the region; 0 where there is a bound.
+func (r *region) stays() (kinds uint64) {
+	if r.room >= 0 {
+		return 0
+	}
+	for kind, bounds := range kindRanges {
+		stay := true
+		for b := int(bounds[0]); b <= int(bounds[1]) && stay; b++ {
+			to := r.d.step(r.states[0], byte(b))
+			switch u, ok := utf8Step(0, byte(b)); {
+			case b < utf8.RuneSelf:
+				stay = isPlain[b] && to >= 0 && !r.leaves[r.d.class[b]]
+			case ok: // the first byte of a character
+				stay = !r.wide && r.complete[r.shape(to, u)]
+			}
+		}
+		if stay {
+			kinds |= 1 << kind
+		}
+	}
+	return kinds
+}

@@ -1,0 +1,270 @@
+// Masks of strings that take nearly any text: patterns such as ^[^<>]*$ or ^foo.*bar$.
+//
+// Walking the whole trie for them would take milliseconds, although from one character to the next nothing changes: the places
+// that text leads to take the same characters as the place itself. Such places are a region, and three classes of
+// characters are enough to know what it does with plain text: those that stay in it, those that are dead in all of it, and those
+// that leave it. A plain token is then allowed if all its characters stay, refused if one is dead and none leaves, and only
+// those with one that leaves are looked at byte by byte.
+
+package grammar
+
+import (
+	"math/bits"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/ossrun/ossrun/harmony/token"
+)
+
+// mostLeaving bounds the tokens that are looked at byte by byte.
+const mostLeaving = 1 << 14
+
+// isPlain tells the characters of ASCII that are plain text.
+var isPlain = func() (plain [utf8.RuneSelf]bool) {
+	for b := range plain {
+		plain[b] = plainText([]byte{byte(b)})
+	}
+	return plain
+}()
+
+// alphabet is the plain tokens by what they are made of.
+type alphabet struct {
+	with [utf8.RuneSelf][]uint64 // by character of ASCII: the tokens that hold it, nil for one that is not plain
+	wide []uint64                // the tokens that hold a character beyond ASCII
+	led  [256][]uint64           // those that hold one with that first byte; nil for none
+	// the characters beyond ASCII, those that differ in their last byte only side by side
+	beyond []siblings
+}
+
+// siblings are characters that differ in their last byte.
+type siblings struct {
+	head []byte // all bytes but the last
+	last []byte
+	in   [][]int32 // the tokens that hold the character with that last byte
+}
+
+// newAlphabet sorts plain tokens by their characters.
+func newAlphabet(plain []int32) *alphabet {
+	t := token.Get()
+	c := &alphabet{wide: newMask()}
+	for b := range c.with {
+		if isPlain[b] {
+			c.with[b] = newMask()
+		}
+	}
+	in := map[rune][]int32{}
+	for _, id := range plain {
+		for _, r := range string(t.TokenBytes(id)) {
+			if r < utf8.RuneSelf {
+				allow(c.with[r], id)
+				continue
+			}
+			lead := utf8.AppendRune(nil, r)[0]
+			if c.led[lead] == nil {
+				c.led[lead] = newMask()
+			}
+			allow(c.wide, id)
+			allow(c.led[lead], id)
+			if have := in[r]; len(have) == 0 || have[len(have)-1] != id {
+				in[r] = append(have, id)
+			}
+		}
+	}
+	runes := make([]rune, 0, len(in))
+	for r := range in {
+		runes = append(runes, r)
+	}
+	slices.Sort(runes)
+	for _, r := range runes {
+		b := utf8.AppendRune(nil, r)
+		head, last := b[:len(b)-1], b[len(b)-1]
+		if n := len(c.beyond); n == 0 || string(c.beyond[n-1].head) != string(head) {
+			c.beyond = append(c.beyond, siblings{head: head})
+		}
+		s := &c.beyond[len(c.beyond)-1]
+		s.last, s.in = append(s.last, last), append(s.in, in[r])
+	}
+	return c
+}
+
+// sort takes the plain tokens that a region refuses out of mask and returns those that have to be looked at, sorted by nothing.
+func (r *region) sort(c *alphabet, mask []uint64) (open []uint64) {
+	open = newMask()
+	for b, set := range c.with {
+		switch {
+		case !isPlain[b]:
+		case r.leaves[r.d.class[b]]:
+			for i, w := range set {
+				open[i] |= w
+			}
+		case r.d.step(r.states[0], byte(b)) < 0:
+			without(mask, set)
+		}
+	}
+	switch shape := r.shape(r.states[0], 0); {
+	case r.narrow[shape]:
+		without(mask, c.wide)
+	case r.wide || !r.complete[shape]:
+		r.sortWide(c, mask, open)
+	}
+	without(mask, open) // a token with a dead character is dead only if it did not leave before
+	return open
+}
+
+// without takes the ids of set out of mask.
+func without(mask, set []uint64) {
+	for i, w := range set {
+		mask[i] &^= w
+	}
+}
+
+// sortWide does it for the characters beyond ASCII, each by itself.
+func (r *region) sortWide(c *alphabet, mask, open []uint64) {
+	states := r.states
+	if !r.wide { // where a character is taken by one, it is by all, and none leaves
+		states = states[:1]
+	}
+	heads := make([]int32, len(states))
+	var lead byte
+	known := false
+	for i := range c.beyond {
+		s := &c.beyond[i]
+		if s.head[0] != lead { // all characters with a first byte are of one kind, mostly
+			lead = s.head[0]
+			u, _ := utf8Step(0, lead)
+			shape := r.shape(r.d.step(r.states[0], lead), u)
+			if known = shape == noShape; known {
+				without(mask, c.led[lead])
+			}
+			known = known || r.complete[shape] && !r.wide
+		}
+		if known {
+			continue
+		}
+		for k, at := range states {
+			for _, b := range s.head {
+				if at >= 0 {
+					at = r.d.step(at, b)
+				}
+			}
+			heads[k] = at
+		}
+		for k, last := range s.last {
+			stay, dead := 0, 0
+			for _, at := range heads {
+				if at >= 0 {
+					at = r.d.step(at, last)
+				}
+				switch {
+				case at < 0:
+					dead++
+				case !r.wide || r.inside[at]:
+					stay++
+				}
+			}
+			if stay == len(heads) {
+				continue
+			}
+			for _, id := range s.in[k] {
+				if dead == len(heads) {
+					mask[id>>6] &^= 1 << (id & 63)
+				} else {
+					allow(open, id)
+				}
+			}
+		}
+	}
+}
+
+// textOf is the automaton of a state that reads text and nothing else, the state of it, and how many characters may come at
+// most; nil if it is none.
+func (c *Compiled) textOf(from int32, most int) (d *dfa, at int32, room int) {
+	open := c.states[from].open
+	if len(open) > 1 || open[0] == ended {
+		return nil, 0, 0
+	}
+	room = most
+	f := c.m.frames[open[0]]
+	switch {
+	case f.kind == readString && f.b&15 == escNone:
+		s := c.m.strings[f.of]
+		d = s.dfa()
+		if s.max >= 0 {
+			room = min(room, s.max-int(f.b>>4))
+		}
+	case f.kind == readDFA && f.parent == ended:
+		d = c.m.numbers[f.of]
+	}
+	if d == nil || d.total == nil {
+		return nil, 0, 0
+	}
+	return d, f.a, room
+}
+
+// plainMask is the plain tokens that a state takes; false if it does not read text, or text of too many kinds.
+func (c *Compiled) plainMask(from int32) ([]uint64, bool) {
+	w := words()
+	longest := len(w.plain) - 1
+	d, at, room := c.textOf(from, longest)
+	if d == nil {
+		return nil, false
+	}
+	if d.total[at] {
+		return slices.Clone(w.plain[room]), true
+	}
+	r, ok := regionOf(d.shapes, at, mostRegion)
+	if !ok || r.wide && len(r.states) > mostWide {
+		return nil, false
+	}
+	if s := c.states[from]; room == longest && s.met < meetings && len(r.states) <= mostStaying {
+		s.stays, s.met = r.stays(), meetings
+	}
+	if r.room >= 0 {
+		room = min(room, r.room)
+	}
+	mask := slices.Clone(w.plain[room])
+	open := r.sort(w.alphabet, mask)
+	if r.room >= 0 && !r.exact {
+		for i, word := range w.plain[longest] {
+			open[i] |= word &^ w.plain[room][i]
+		}
+	}
+	n := 0
+	for _, word := range open {
+		n += bits.OnesCount64(word)
+	}
+	if n > mostLeaving {
+		return nil, false
+	}
+	for i, word := range open {
+		for ; word != 0; word &= word - 1 {
+			if id := int32(i*64 + bits.TrailingZeros64(word)); c.takesToken(from, id) {
+				allow(mask, id)
+			}
+		}
+	}
+	return mask, true
+}
+
+// stays is the kinds of bytes of which a text of any length can follow a state; 0 also where that is not known.
+func (c *Compiled) stays(at int32) uint64 {
+	d, from, room := c.textOf(at, longestToken)
+	if d == nil || room < longestToken {
+		return 0
+	}
+	r, ok := regionOf(d.shapes, from, mostStaying)
+	if !ok {
+		return 0
+	}
+	return r.stays()
+}
+
+// takesToken tells whether a state takes the bytes of a token.
+func (c *Compiled) takesToken(at, id int32) bool {
+	for _, b := range token.Get().TokenBytes(id) {
+		if at = c.step(at, b); at < 0 {
+			return false
+		}
+	}
+	return true
+}
