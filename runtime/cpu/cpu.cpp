@@ -86,10 +86,10 @@ int ossrun_tape_seal(ossrun_tape* t) {
 
 void ossrun_step(ossrun_pool* pool, ossrun_tape* t, int threads, int64_t rows, int64_t logit_rows,
                  const int32_t* tokens, const int32_t* positions, const int32_t* tables,
-                 const int32_t* full_at, const int32_t* window_at, const int32_t* logit_row,
-                 float* logits) {
-  const ossrun_batch batch{rows,    logit_rows, tokens,    positions, tables,
-                           full_at, window_at,  logit_row, logits};
+                 const int32_t* full_at, const int32_t* window_at, const int32_t* twins,
+                 const int32_t* logit_row, float* logits) {
+  const ossrun_batch batch{rows,    logit_rows, tokens, positions, tables,
+                           full_at, window_at,  twins,  logit_row, logits};
   t->walk(pool->pool, threads, batch);
 }
 

@@ -14,11 +14,14 @@ extern "C" {
 
 typedef enum { OSSRUN_PER_ROW, OSSRUN_PER_SLOT, OSSRUN_PER_LOGIT } ossrun_extent;
 
+// The third: e4m3 in full layers, bf16 in window layers, half of which lie in the pages' twins.
+typedef enum { OSSRUN_KV_F32, OSSRUN_KV_BF16, OSSRUN_KV_F8 } ossrun_kv;
+
 typedef struct {
   int64_t hidden, intermediate, heads, kv_heads, head_dim, experts, experts_per_token;
   int64_t page_tokens;  // positions in a KV page
   int64_t page_bytes;   // of a KV page: [layers of a kind][kv heads]{K, V} [page_tokens, head_dim]
-  int32_t kv_bf16;      // elements of the cache: bf16, else float32
+  int32_t kv;           // elements of the cache: ossrun_kv
 } ossrun_shape;
 
 // One step. Arrays are the caller's and are only read, but for logits.
@@ -29,6 +32,7 @@ typedef struct {
   const int32_t* tables;     // all block tables, one after another
   const int32_t* full_at;    // [rows]: where the table of the row's sequence begins in tables
   const int32_t* window_at;  // [rows]
+  const int32_t* twins;      // [pages of the pool]: the second page of a window page, or null
   const int32_t* logit_row;  // [logit_rows]
   float* logits;             // [logit_rows, vocab]
 } ossrun_batch;
@@ -80,9 +84,11 @@ int ossrun_linear(ossrun_tape* t, ossrun_extent rows, float* y, const float* x, 
 int ossrun_linear_q8(ossrun_tape* t, ossrun_extent rows, float* y, const int8_t* q, const float* d,
                      int64_t k, const ossrun_q8_matrix* parts, int count, int add);
 int ossrun_rope(ossrun_tape* t, float* qkv, const float* angles);
-int ossrun_write_kv(ossrun_tape* t, void* cache, const float* qkv, int64_t layer, int windowed);
+// twin: the layer lies in the twins of the pages that the table names.
+int ossrun_write_kv(ossrun_tape* t, void* cache, const float* qkv, int64_t layer, int windowed,
+                    int twin);
 int ossrun_attend(ossrun_tape* t, float* o, const float* qkv, const void* cache,
-                  const uint16_t* sinks, int64_t layer, int64_t window, float scale);
+                  const uint16_t* sinks, int64_t layer, int64_t window, int twin, float scale);
 int ossrun_route(ossrun_tape* t, int32_t* experts, float* weights, int32_t* order, int32_t* groups,
                  const float* router);
 int ossrun_quantize(ossrun_tape* t, ossrun_extent rows, int8_t* q, float* d, const float* x,
@@ -103,8 +109,8 @@ int ossrun_tape_seal(ossrun_tape* t);
 // Runs the tape on the first `threads` threads. One step of a pool at a time.
 void ossrun_step(ossrun_pool* pool, ossrun_tape* t, int threads, int64_t rows, int64_t logit_rows,
                  const int32_t* tokens, const int32_t* positions, const int32_t* tables,
-                 const int32_t* full_at, const int32_t* window_at, const int32_t* logit_row,
-                 float* logits);
+                 const int32_t* full_at, const int32_t* window_at, const int32_t* twins,
+                 const int32_t* logit_row, float* logits);
 
 // Timing of every operation, off at first; ns [operations] receives the last step's.
 void ossrun_profile(ossrun_tape* t, int on);

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"os"
 	"testing"
 
 	"github.com/ossrun/ossrun/runtime/engine"
@@ -36,6 +37,25 @@ func TestGoldenDenseQ8(t *testing.T) {
 					o.Only = []string{"len1", "len2", "len31", "len128", "len129", "len200"}
 				}
 				holdGoldenModes(t, o, testdata+model, []string{engine.Int8})
+			})
+		}
+	}
+}
+
+// TestGoldenFP8: keys and values of the full layers in 8 bits, within the bounds of a bfloat16 engine.
+func TestGoldenFP8(t *testing.T) {
+	for _, isa := range isas {
+		for _, model := range []string{"T1", "T2"} {
+			t.Run(isa+"/"+model, func(t *testing.T) {
+				needISA(t, isa)
+				o := golden.Options{Engine: engine.Options{ISA: isa, KV: engine.KVFP8}}
+				switch {
+				case isa == "scalar":
+					o.Only = []string{"len31", "len129"}
+				case os.Getenv("OSSRUN_LONG") == "":
+					o.Only = []string{"len1", "len2", "len31", "len128", "len129", "len200"}
+				}
+				holdGoldenModes(t, o, testdata+model, []string{engine.Exact, engine.Int8})
 			})
 		}
 	}

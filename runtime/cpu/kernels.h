@@ -101,6 +101,10 @@ typedef struct Kernels {
   // y = x rounded to bf16, nearest, ties to even; NaN stays NaN. n elements.
   void (*f32_to_bf16)(uint16_t* y, const float* x, int64_t n);
 
+  // y = x as e4m3: nearest, ties to even, ends at +-448, which infinities and NaN become too. The
+  // codes 0x7f and 0xff, NaN in the format, are never written and count as +-480. n elements.
+  void (*f32_to_f8)(uint8_t* y, const float* x, int64_t n);
+
   void (*add)(float* y, const float* x, int64_t n);            // y += x; x may be y
   void (*axpy)(float* y, float a, const float* x, int64_t n);  // y += a x, the weighted expert sum
   void (*softmax)(float* x, int64_t n);  // in place; n finite logits (the experts chosen), n >= 1
@@ -130,6 +134,9 @@ typedef struct Kernels {
   void (*attention_page_bf16)(float* m, float* l, float* acc, const float* q, int64_t group,
                               int64_t dim, float scale, const uint16_t* keys,
                               const uint16_t* values, int64_t stride, int64_t t0, int64_t t1);
+  void (*attention_page_f8)(float* m, float* l, float* acc, const float* q, int64_t group,
+                            int64_t dim, float scale, const uint8_t* keys, const uint8_t* values,
+                            int64_t stride, int64_t t0, int64_t t1);
 
   // Adds the state (m2, l2, acc2) of other pages to (m, l, acc): what lets several threads share
   // one long context. Only one of the two may have begun with the sink.
@@ -150,9 +157,9 @@ typedef struct Kernels {
 
 // Plain loops: the reference that the others are tested against, and what any machine can run.
 const Kernels* kernels_scalar(void);
-// AVX2 + FMA; null where the CPU or the operating system cannot.
+// AVX2, FMA and F16C; null where the CPU or the operating system cannot.
 const Kernels* kernels_avx2(void);
-// AVX2, FMA and AVX-VNNI; null where the CPU or the operating system cannot.
+// AVX2, FMA, F16C and AVX-VNNI; null where the CPU or the operating system cannot.
 const Kernels* kernels_avxvnni(void);
 // AVX-512 F, BW, DQ, VL and VNNI; null where the CPU or the operating system cannot.
 const Kernels* kernels_avx512(void);

@@ -1,4 +1,4 @@
-// The kernel table for AVX2 and FMA: every x86-64 server and PC since about 2015.
+// The kernel table for AVX2, FMA and F16C: every x86-64 server and PC since about 2015.
 #include "kernels.h"
 
 #if defined(__x86_64__)
@@ -15,7 +15,7 @@ static const Kernels* table();  // compiled for AVX2: called only where that is
 
 extern "C" const Kernels* kernels_avx2(void) { return cpu_has_avx2_fma() ? table() : nullptr; }
 
-SIMD_TARGET_BEGIN("avx2,fma")
+SIMD_TARGET_BEGIN("avx2,fma,f16c")
 #include "simd_avx2.h"
 #include "simd_table.h"
 

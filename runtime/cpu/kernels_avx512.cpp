@@ -15,7 +15,7 @@ static const Kernels* table();  // compiled for AVX-512: called only where that 
 
 extern "C" const Kernels* kernels_avx512(void) { return cpu_has_avx512_vnni() ? table() : nullptr; }
 
-SIMD_TARGET_BEGIN("avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")
+SIMD_TARGET_BEGIN("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")
 #include "simd_avx512.h"
 #include "simd_table.h"
 

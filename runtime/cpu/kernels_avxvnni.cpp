@@ -16,7 +16,7 @@ static const Kernels* table();  // compiled for AVX-VNNI: called only where that
 
 extern "C" const Kernels* kernels_avxvnni(void) { return cpu_has_avx_vnni() ? table() : nullptr; }
 
-SIMD_TARGET_BEGIN("avx2,fma,avxvnni")
+SIMD_TARGET_BEGIN("avx2,fma,f16c,avxvnni")
 #include "simd_avxvnni.h"
 #include "simd_table.h"
 

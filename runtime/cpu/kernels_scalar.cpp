@@ -184,6 +184,29 @@ void f32_to_bf16(uint16_t* y, const float* x, int64_t n) {
   }
 }
 
+// The value of an e4m3 code: 4 bits of exponent with bias 7, 3 of mantissa.
+float f8(uint8_t code) {
+  const int exponent = code >> 3 & 15, mantissa = code & 7;
+  const float size = exponent == 0 ? ldexpf(static_cast<float>(mantissa), -9)
+                                   : ldexpf(static_cast<float>(8 + mantissa), exponent - 10);
+  return code & 0x80 ? -size : size;
+}
+
+// The nearest code, found by looking: the first whose upper neighbour is farther, or as far and
+// odd.
+void f32_to_f8(uint8_t* y, const float* x, int64_t n) {
+  for (int64_t i = 0; i < n; i++) {
+    const float size = x[i] == x[i] ? fminf(fabsf(x[i]), 448.0f) : 448.0f;
+    uint8_t code = 0;
+    while (code < 0x7e) {
+      const float down = size - f8(code), up = f8(static_cast<uint8_t>(code + 1)) - size;
+      if (down < up || (down == up && code % 2 == 0)) break;
+      code++;
+    }
+    y[i] = static_cast<uint8_t>(signbit(x[i]) ? code | 0x80 : code);
+  }
+}
+
 void add(float* y, const float* x, int64_t n) {
   for (int64_t i = 0; i < n; i++) y[i] += x[i];
 }
@@ -210,6 +233,7 @@ void attention_begin(float* m, float* l, float* acc, int64_t group, int64_t dim,
 
 float element(const float* p) { return *p; }
 float element(const uint16_t* p) { return bf16(p); }
+float element(const uint8_t* p) { return f8(*p); }
 
 // One token at a time: rescale the state where the new logit is the largest so far, then add.
 template <class T>
@@ -284,12 +308,14 @@ const Kernels kTable = {
     rope,
     bf16_to_f32,
     f32_to_bf16,
+    f32_to_f8,
     add,
     axpy,
     softmax,
     attention_begin,
     attention_page<float>,
     attention_page<uint16_t>,
+    attention_page<uint8_t>,
     attention_merge,
     attention_end,
     read_all,

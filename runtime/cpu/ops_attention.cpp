@@ -54,16 +54,19 @@ class RopeOp : public RowOp<RopeOp> {
   const float* angles_;
 };
 
-// Where things lie in the cache, for one layer. T is float or uint16_t (bf16).
+// Where things lie in the cache, for one layer. T is float, uint16_t (bf16) or uint8_t (e4m3).
 //   page = [layers of a kind][kv heads]{ K [page_tokens, head_dim], V [page_tokens, head_dim] }
 template <class T>
 struct LayerCache {
-  LayerCache(const ossrun_shape& s, const void* cache, int64_t layer)
+  LayerCache(const ossrun_shape& s, const void* cache, int64_t layer, bool twin)
       : base(static_cast<const char*>(cache) +
              layer * s.kv_heads * 2 * s.page_tokens * s.head_dim * int64_t{sizeof(T)}),
         page_bytes(s.page_bytes),
-        half(s.page_tokens * s.head_dim) {}
+        half(s.page_tokens * s.head_dim),
+        twin(twin) {}
 
+  // The page of this layer where the block table names this one.
+  int32_t page(const ossrun_batch& b, int32_t named) const { return twin ? b.twins[named] : named; }
   const T* keys(int32_t page, int64_t kv_head) const {
     return reinterpret_cast<const T*>(base + page * page_bytes) + kv_head * 2 * half;
   }
@@ -72,6 +75,7 @@ struct LayerCache {
   const char* base;
   int64_t page_bytes;
   int64_t half;  // elements of K, or V, of one head in one page
+  bool twin;     // the layer lies in the pages' twins
 };
 
 void store(const Kernels*, float* to, const float* from, int64_t n) {
@@ -80,22 +84,26 @@ void store(const Kernels*, float* to, const float* from, int64_t n) {
 void store(const Kernels* k, uint16_t* to, const float* from, int64_t n) {
   k->f32_to_bf16(to, from, n);
 }
+void store(const Kernels* k, uint8_t* to, const float* from, int64_t n) {
+  k->f32_to_f8(to, from, n);
+}
 
 template <class T>
 class WriteKvOp : public RowOp<WriteKvOp<T>> {
  public:
-  WriteKvOp(const ossrun_tape& t, void* cache, const float* qkv, int64_t layer, bool windowed)
+  WriteKvOp(const ossrun_tape& t, void* cache, const float* qkv, int64_t layer, bool windowed,
+            bool twin)
       : RowOp<WriteKvOp<T>>(OSSRUN_PER_ROW, 0),
         k_(t.kernels),
         s_(t.shape),
-        cache_(t.shape, cache, layer),
+        cache_(t.shape, cache, layer, twin),
         qkv_(qkv),
         windowed_(windowed) {}
 
   void row(const ossrun_batch& b, int64_t i) const {
     const int64_t position = b.positions[i], d = s_.head_dim;
     const int32_t* table = b.tables + (windowed_ ? b.window_at : b.full_at)[i];
-    const int32_t page = table[position / s_.page_tokens];
+    const int32_t page = cache_.page(b, table[position / s_.page_tokens]);
     const int64_t at = position % s_.page_tokens * d;
     const float* key = qkv_ + (i * (s_.heads + 2 * s_.kv_heads) + s_.heads) * d;
     const float* value = key + s_.kv_heads * d;
@@ -120,10 +128,10 @@ template <class T>
 class AttendOp : public Op {
  public:
   AttendOp(const ossrun_tape& t, float* o, const float* qkv, const void* cache,
-           const uint16_t* sinks, int64_t layer, int64_t window, float scale)
+           const uint16_t* sinks, int64_t layer, int64_t window, bool twin, float scale)
       : k_(t.kernels),
         s_(t.shape),
-        cache_(t.shape, cache, layer),
+        cache_(t.shape, cache, layer, twin),
         o_(o),
         qkv_(qkv),
         sinks_(sinks),
@@ -144,7 +152,8 @@ class AttendOp : public Op {
     k_->attention_begin(m, l, acc, group_, d, sinks_ + kv * group_);
     for (int64_t page = begin / s_.page_tokens; page * s_.page_tokens < end; page++) {
       const int64_t first = page * s_.page_tokens;
-      page_of(m, l, acc, q, cache_.keys(table[page], kv), cache_.values(table[page], kv),
+      const int32_t here = cache_.page(b, table[page]);
+      page_of(m, l, acc, q, cache_.keys(here, kv), cache_.values(here, kv),
               std::max<int64_t>(0, begin - first), std::min(s_.page_tokens, end - first));
     }
     k_->attention_end(o_ + (row * s_.heads + kv * group_) * d, l, acc, group_, d);
@@ -163,6 +172,11 @@ class AttendOp : public Op {
     k_->attention_page_bf16(m, l, acc, q, group_, s_.head_dim, scale_, keys, values, s_.head_dim,
                             t0, t1);
   }
+  void page_of(float* m, float* l, float* acc, const float* q, const uint8_t* keys,
+               const uint8_t* values, int64_t t0, int64_t t1) const {
+    k_->attention_page_f8(m, l, acc, q, group_, s_.head_dim, scale_, keys, values, s_.head_dim, t0,
+                          t1);
+  }
 
   const Kernels* k_;
   ossrun_shape s_;
@@ -174,6 +188,19 @@ class AttendOp : public Op {
   float scale_;
   int64_t group_;
 };
+
+// Calls make with an element of the type that a layer's keys and values have.
+template <class Make>
+int of_type(const ossrun_tape& t, bool windowed, Make make) {
+  switch (t.shape.kv) {
+    case OSSRUN_KV_F8:
+      return windowed ? make(uint16_t()) : make(uint8_t());
+    case OSSRUN_KV_BF16:
+      return make(uint16_t());
+    default:
+      return make(float());
+  }
+}
 
 static_assert(AttendOp<float>::kMaxGroup == OSSRUN_MAX_GROUP, "what cpu.h promises");
 static_assert(int{kMaxHeadDim} == int{OSSRUN_MAX_HEAD_DIM}, "what cpu.h promises");
@@ -195,15 +222,18 @@ int ossrun_rope(ossrun_tape* t, float* qkv, const float* angles) {
   return append(t, RopeOp(*t, qkv, angles));
 }
 
-int ossrun_write_kv(ossrun_tape* t, void* cache, const float* qkv, int64_t layer, int windowed) {
-  const bool w = windowed != 0;
-  return t->shape.kv_bf16 ? append(t, WriteKvOp<uint16_t>(*t, cache, qkv, layer, w))
-                          : append(t, WriteKvOp<float>(*t, cache, qkv, layer, w));
+int ossrun_write_kv(ossrun_tape* t, void* cache, const float* qkv, int64_t layer, int windowed,
+                    int twin) {
+  return of_type(*t, windowed != 0, [&](auto element) {
+    using T = decltype(element);
+    return append(t, WriteKvOp<T>(*t, cache, qkv, layer, windowed != 0, twin != 0));
+  });
 }
 
 int ossrun_attend(ossrun_tape* t, float* o, const float* qkv, const void* cache,
-                  const uint16_t* sinks, int64_t layer, int64_t window, float scale) {
-  return t->shape.kv_bf16
-             ? append(t, AttendOp<uint16_t>(*t, o, qkv, cache, sinks, layer, window, scale))
-             : append(t, AttendOp<float>(*t, o, qkv, cache, sinks, layer, window, scale));
+                  const uint16_t* sinks, int64_t layer, int64_t window, int twin, float scale) {
+  return of_type(*t, window > 0, [&](auto element) {
+    using T = decltype(element);
+    return append(t, AttendOp<T>(*t, o, qkv, cache, sinks, layer, window, twin != 0, scale));
+  });
 }

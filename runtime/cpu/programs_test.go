@@ -12,14 +12,14 @@ import (
 func TestPrograms(t *testing.T) {
 	for _, isa := range isas {
 		for threads := 1; threads <= 3; threads++ {
-			for _, mode := range [][2]string{{engine.Exact, engine.DenseBF16}, {engine.Int8, engine.DenseBF16}, {engine.Int8, engine.DenseQ8}} {
-				t.Run(fmt.Sprintf("%s/%d threads/%s %s", isa, threads, mode[0], mode[1]), func(t *testing.T) {
+			for _, mode := range [][3]string{{engine.Exact, engine.DenseBF16}, {engine.Int8, engine.DenseBF16}, {engine.Int8, engine.DenseQ8, engine.KVFP8}} {
+				t.Run(fmt.Sprintf("%s/%d threads/%s %s %s", isa, threads, mode[0], mode[1], mode[2]), func(t *testing.T) {
 					needISA(t, isa)
 					if isa == "scalar" && threads != 2 {
 						long(t)
 					}
 					model := []string{"T2", "T1"}[threads%2]
-					c := enginetest.Config{Device: open(t, threads), Dir: testdata + model, Options: engine.Options{Compute: mode[0], Dense: mode[1], ISA: isa}}
+					c := enginetest.Config{Device: open(t, threads), Dir: testdata + model, Options: engine.Options{Compute: mode[0], Dense: mode[1], KV: mode[2], ISA: isa}}
 					for _, check := range enginetest.Programs(c) {
 						t.Run(check.Name, func(t *testing.T) {
 							if err := check.Run(t.Context()); err != nil {

@@ -2,8 +2,9 @@
 //
 // A page is taken in chunks of 32 tokens: logits of up to 8 heads into a small table, the softmax
 // state of each head moved to the chunk's largest logit, then the values summed with the table's
-// weights. Heads go four at a time, so a key or value is loaded once for four of them. bf16 pages
-// become float32 on the stack first. A chunk's result depends on its tokens, not on its neighbours.
+// weights. Heads go four at a time, so a key or value is loaded once for four of them. bf16 and
+// e4m3 pages become float32 on the stack first. A chunk's result depends on its tokens, not on its
+// neighbours.
 #ifndef OSSRUN_CPU_SIMD_ATTENTION_H_
 #define OSSRUN_CPU_SIMD_ATTENTION_H_
 
@@ -119,11 +120,18 @@ const float* widened(float*, const float* page, int64_t, int64_t, int64_t*) {
   return page;
 }
 template <class S>
-const float* widened(float* wide, const uint16_t* page, int64_t dim, int64_t tokens,
-                     int64_t* stride) {
+SIMD_INLINE typename S::F load_wide(const uint16_t* p) {
+  return S::load_bf16(p);
+}
+template <class S>
+SIMD_INLINE typename S::F load_wide(const uint8_t* p) {
+  return S::load_f8(p);
+}
+template <class S, class T>
+const float* widened(float* wide, const T* page, int64_t dim, int64_t tokens, int64_t* stride) {
   for (int64_t t = 0; t < tokens; t++) {
     for (int64_t i = 0; i < dim; i += S::kLanes) {
-      S::store(wide + t * dim + i, S::load_bf16(page + t * *stride + i));
+      S::store(wide + t * dim + i, load_wide<S>(page + t * *stride + i));
     }
   }
   *stride = dim;

@@ -89,6 +89,13 @@ struct Avx2 {
     const __m128i half = _mm_loadu_si128(static_cast<const __m128i*>(p));
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
   }
+  // kLanes e4m3 codes. As the upper bits of a half a code is its value / 256.
+  SIMD_INLINE F load_f8(const uint8_t* p) {
+    const __m128i codes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+    const __m128i moved = _mm_srai_epi16(_mm_unpacklo_epi8(_mm_setzero_si128(), codes), 1);
+    const __m128i half = _mm_and_si128(moved, _mm_set1_epi16(static_cast<int16_t>(0xbfff)));
+    return _mm256_mul_ps(_mm256_cvtph_ps(half), _mm256_set1_ps(256.0f));
+  }
   // Rounded to nearest, ties to even; not-a-number stays one.
   SIMD_INLINE void store_bf16(void* p, F a) {
     const I bits = _mm256_castps_si256(a);

@@ -66,6 +66,13 @@ struct Avx512 {
     const I wide = _mm512_maskz_cvtepu16_epi32(0xffff, half);
     return _mm512_castsi512_ps(_mm512_maskz_slli_epi32(0xffff, wide, 16));
   }
+  // kLanes e4m3 codes. As the upper bits of a half a code is its value / 256.
+  SIMD_INLINE F load_f8(const uint8_t* p) {
+    const __m256i codes = _mm256_cvtepu8_epi16(load16(p));
+    const __m256i moved = _mm256_srai_epi16(_mm256_slli_epi16(codes, 8), 1);
+    const __m256i half = _mm256_and_si256(moved, _mm256_set1_epi16(static_cast<int16_t>(0xbfff)));
+    return _mm512_mul_ps(_mm512_maskz_cvtph_ps(0xffff, half), _mm512_set1_ps(256.0f));
+  }
   SIMD_INLINE void store_bf16(void* p, F a) {
     const I bits = _mm512_castps_si512(a);
     const I odd = _mm512_and_si512(_mm512_maskz_srli_epi32(0xffff, bits, 16), _mm512_set1_epi32(1));

@@ -21,7 +21,7 @@ inline bool cpu_has_avx2_fma() {
   unsigned a, b, c, d;
   const uint32_t ymm = 0x06;  // SSE and AVX state
   if ((kept_registers() & ymm) != ymm) return false;
-  if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_FMA)) return false;
+  if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_FMA) || !(c & bit_F16C)) return false;
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_AVX2);
 }
 

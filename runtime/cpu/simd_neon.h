@@ -73,6 +73,14 @@ struct Neon {
     memcpy(&half, p, sizeof half);
     return vreinterpretq_f32_u32(vshll_n_u16(half, 16));
   }
+  // kLanes e4m3 codes. As the upper bits of a half a code is its value / 256.
+  SIMD_INLINE F load_f8(const uint8_t* p) {
+    uint8_t padded[8] = {};
+    memcpy(padded, p, kLanes);
+    const int16x8_t moved = vshrq_n_s16(vreinterpretq_s16_u16(vshll_n_u8(vld1_u8(padded), 8)), 1);
+    const int16x4_t half = vand_s16(vget_low_s16(moved), vdup_n_s16(static_cast<int16_t>(0xbfff)));
+    return vmulq_n_f32(vcvt_f32_f16(vreinterpret_f16_s16(half)), 256.0f);
+  }
   // Rounded to nearest, ties to even; not-a-number stays one.
   SIMD_INLINE void store_bf16(void* p, F a) {
     const uint32x4_t bits = vreinterpretq_u32_f32(a);

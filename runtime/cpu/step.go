@@ -79,8 +79,11 @@ func shapeOf(p *engine.Program) C.ossrun_shape {
 		experts: C.int64_t(s.Experts), experts_per_token: C.int64_t(s.ExpertsPerToken),
 		page_tokens: engine.PageTokens, page_bytes: C.int64_t(engine.PageBytes(s, p.Options.KV)),
 	}
-	if p.Options.KV == "bf16" {
-		shape.kv_bf16 = 1
+	switch p.Options.KV {
+	case "bf16":
+		shape.kv = C.OSSRUN_KV_BF16
+	case engine.KVFP8:
+		shape.kv = C.OSSRUN_KV_F8
 	}
 	return shape
 }
@@ -144,9 +147,10 @@ func (s *step) append(op *engine.Op) bool {
 	case engine.Rope:
 		ok = C.ossrun_rope(t, f32(out(0)), f32(in(0)))
 	case engine.WriteKV:
-		ok = C.ossrun_write_kv(t, out(0), f32(in(0)), C.int64_t(op.CacheLayer), C.int(min(op.Window, 1)))
+		ok = C.ossrun_write_kv(t, out(0), f32(in(0)), C.int64_t(op.CacheLayer), C.int(min(op.Window, 1)), flag(op.Twin))
 	case engine.Attend:
-		ok = C.ossrun_attend(t, f32(out(0)), f32(in(0)), in(1), bf16(w(0)), C.int64_t(op.CacheLayer), C.int64_t(op.Window), C.float(op.Scale))
+		ok = C.ossrun_attend(t, f32(out(0)), f32(in(0)), in(1), bf16(w(0)), C.int64_t(op.CacheLayer), C.int64_t(op.Window), flag(op.Twin),
+			C.float(op.Scale))
 	case engine.Route:
 		ok = C.ossrun_route(t, i32(out(0)), f32(out(1)), i32(out(2)), i32(out(3)), f32(in(0)))
 	case engine.Quantize:
@@ -178,11 +182,8 @@ func (s *step) appendLinear(op *engine.Op) C.int {
 	for i := range count {
 		parts[i] = C.ossrun_matrix{bf16(pointer(op.W[2*i])), bf16(pointer(op.W[2*i+1])), C.int64_t(op.W[2*i].Rows)}
 	}
-	var add C.int
-	if op.Add {
-		add = 1
-	}
-	return C.ossrun_linear(s.tape, extent(op.Out[0]), f32(pointer(op.Out[0])), f32(pointer(op.In[0])), C.int64_t(op.In[0].Width), &parts[0], C.int(count), add)
+	return C.ossrun_linear(s.tape, extent(op.Out[0]), f32(pointer(op.Out[0])), f32(pointer(op.In[0])), C.int64_t(op.In[0].Width), &parts[0], C.int(count),
+		flag(op.Add))
 }
 
 func (s *step) appendLinearQ8(op *engine.Op) C.int {
@@ -194,12 +195,8 @@ func (s *step) appendLinearQ8(op *engine.Op) C.int {
 	for i := range count {
 		parts[i] = C.ossrun_q8_matrix{(*C.uint8_t)(pointer(op.W[2*i])), bf16(pointer(op.W[2*i+1])), C.int64_t(op.PartRows(i))}
 	}
-	var add C.int
-	if op.Add {
-		add = 1
-	}
 	return C.ossrun_linear_q8(s.tape, extent(op.Out[0]), f32(pointer(op.Out[0])), (*C.int8_t)(pointer(op.In[0])), f32(pointer(op.In[1])),
-		C.int64_t(op.In[0].Width), &parts[0], C.int(count), add)
+		C.int64_t(op.In[0].Width), &parts[0], C.int(count), flag(op.Add))
 }
 
 // activations are an expert operation's inputs: float32, or 8 bits and scales.
@@ -220,6 +217,13 @@ func pointer(b *engine.Buffer) unsafe.Pointer {
 		return nil
 	}
 	return unsafe.Add(unsafe.Pointer(unsafe.SliceData(b.Region.(*region).data)), b.Offset)
+}
+
+func flag(on bool) C.int {
+	if on {
+		return 1
+	}
+	return 0
 }
 
 func f32(p unsafe.Pointer) *C.float     { return (*C.float)(p) }
@@ -245,7 +249,7 @@ func (s *step) Forward(b *engine.Batch, logits []float32) error {
 	}
 	s.flatten(b)
 	C.ossrun_step(s.dev.pool, s.tape, C.int(s.threads), C.int64_t(len(b.Tokens)), C.int64_t(len(b.LogitRows)),
-		ints(b.Tokens), ints(s.positions), ints(s.tables), ints(s.fullAt), ints(s.windowAt), ints(b.LogitRows), (*C.float)(unsafe.SliceData(logits)))
+		ints(b.Tokens), ints(s.positions), ints(s.tables), ints(s.fullAt), ints(s.windowAt), ints(b.Twins), ints(b.LogitRows), (*C.float)(unsafe.SliceData(logits)))
 	runtime.KeepAlive(s)
 	if s.timing {
 		C.ossrun_profile_read(s.tape, (*C.int64_t)(unsafe.SliceData(s.ns)))
@@ -277,12 +281,8 @@ func (s *step) Profiling(on bool) {
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
 	s.timing = on
-	var flag C.int
-	if on {
-		flag = 1
-	}
 	if s.tape != nil {
-		C.ossrun_profile(s.tape, flag)
+		C.ossrun_profile(s.tape, flag(on))
 	}
 }
 

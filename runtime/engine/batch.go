@@ -27,6 +27,9 @@ type Batch struct {
 	Seqs      []SeqRows
 	LogitRows []int32 // the rows whose logits are wanted; any order, repeats allowed
 
+	// Twins has, for each page of the pool that Window names, the second page of these positions; nil where WindowPages is 1.
+	Twins []int32
+
 	// Rebuild computes the window layers' keys and values again where those of the full layers are still there: nothing is written for full
 	// layers, and no logits are asked for. What comes before a sequence's first row need not be there: rows near it come out wrong and harm
 	// nobody, see ReceptiveField; but every entry of Window that a row sees must name some page.
@@ -84,6 +87,21 @@ func (q *SeqRows) check(s models.Spec, pages int) error {
 		return err
 	}
 	return checkTable("window", q.Window, FirstVisible(int(q.Start), s.Window)/PageTokens, need, pages)
+}
+
+// checkTwins wants a page behind every one that a row sees in a window layer, or writes.
+func (b *Batch) checkTwins(s models.Spec, pages int) error {
+	if len(b.Twins) != pages {
+		return fmt.Errorf("8-bit pages need a twin for each window page: %d are given for a pool of %d", len(b.Twins), pages)
+	}
+	for i, q := range b.Seqs {
+		for at := FirstVisible(int(q.Start), s.Window) / PageTokens; at*PageTokens < int(q.Start+q.Rows); at++ {
+			if twin := b.Twins[q.Window[at]]; twin < 0 || int(twin) >= pages || twin == q.Window[at] {
+				return fmt.Errorf("sequence %d: window page %d has page %d of a pool of %d for a twin", i, q.Window[at], twin, pages)
+			}
+		}
+	}
+	return nil
 }
 
 // FirstVisible is the first position that a query at position sees in a layer with this window.

@@ -50,6 +50,11 @@ func New(dev Device, ckpt *models.Checkpoint, o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{dev: dev, spec: ckpt.Spec, options: o, weights: map[string]Region{}}
+	if o.KV == KVFP8 {
+		if x, ok := dev.(interface{ FP8KV() bool }); !ok || !x.FP8KV() {
+			return nil, fmt.Errorf("%s has no kernels for KV pages in 8 bits: use bf16", dev.Name())
+		}
+	}
 	if o.Dense == DenseQ8 {
 		if x, ok := dev.(interface{ DenseQ8() bool }); !ok || !x.DenseQ8() {
 			return nil, fmt.Errorf("%s has no kernels for dense weights in 8 bits: use %s", dev.Name(), DenseBF16)
@@ -165,6 +170,11 @@ func (e *Engine) Step(ctx context.Context, b *Batch, logits []float32) error {
 	}
 	if err := b.Check(e.spec, e.options.MaxRows, e.options.Pages); err != nil {
 		return err
+	}
+	if WindowPages(e.options.KV) > 1 {
+		if err := b.checkTwins(e.spec, e.options.Pages); err != nil {
+			return err
+		}
 	}
 	if want := len(b.LogitRows) * e.spec.Vocab; len(logits) < want {
 		return fmt.Errorf("room for %d logits, %d are asked for", len(logits), want)

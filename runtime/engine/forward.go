@@ -178,13 +178,14 @@ func (p *Program) Rope(label string, qkv, angles *Buffer) {
 }
 
 func (p *Program) WriteKV(label string, layer int, qkv *Buffer) {
-	p.Append(Op{Kind: WriteKV, Label: label, Layer: layer, Out: list(p.KV()), In: list(qkv),
-		Window: p.window(layer), CacheLayer: cacheLayer(p.Spec, layer)})
+	place, twin := cachePlace(p.Spec, p.Options.KV, layer)
+	p.Append(Op{Kind: WriteKV, Label: label, Layer: layer, Out: list(p.KV()), In: list(qkv), Window: p.window(layer), CacheLayer: place, Twin: twin})
 }
 
 func (p *Program) Attend(label string, layer int, o, qkv, sinks *Buffer) {
+	place, twin := cachePlace(p.Spec, p.Options.KV, layer)
 	p.Append(Op{Kind: Attend, Label: label, Layer: layer, Out: list(o), In: list(qkv, p.KV()), W: list(sinks),
-		Window: p.window(layer), CacheLayer: cacheLayer(p.Spec, layer), Scale: float32(1 / math.Sqrt(float64(p.Spec.HeadDim)))})
+		Window: p.window(layer), CacheLayer: place, Twin: twin, Scale: float32(1 / math.Sqrt(float64(p.Spec.HeadDim)))})
 }
 
 func (p *Program) Route(label string, r Routes, router *Buffer) {

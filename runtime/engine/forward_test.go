@@ -110,13 +110,29 @@ func TestCacheLayers(t *testing.T) {
 	s.Layers = 5 // three with a window, two without
 	var got []int
 	for l := range s.Layers {
-		got = append(got, cacheLayer(s, l))
+		place, twin := cachePlace(s, "bf16", l)
+		if twin {
+			t.Errorf("layer %d lies in a twin", l)
+		}
+		got = append(got, place)
 	}
 	if !slices.Equal(got, []int{0, 0, 1, 1, 2}) {
 		t.Errorf("places %v", got)
 	}
 	if want := int64(3 * 2 * 2 * PageTokens * 64 * 4); PageBytes(s, "f32") != want {
 		t.Errorf("a page has %d bytes, not %d", PageBytes(s, "f32"), want)
+	}
+	// In 8 bits: two full layers of one byte; two window layers of two bytes, the third in the twin.
+	if want := int64(2 * 2 * 2 * 2 * PageTokens * 64); PageBytes(s, KVFP8) != want {
+		t.Errorf("a page in 8 bits has %d bytes, not %d", PageBytes(s, KVFP8), want)
+	}
+	for layer, want := range []struct {
+		place int
+		twin  bool
+	}{{0, false}, {0, false}, {1, false}, {1, false}, {0, true}} {
+		if place, twin := cachePlace(s, KVFP8, layer); place != want.place || twin != want.twin {
+			t.Errorf("layer %d lies at %d, in a twin: %v", layer, place, twin)
+		}
 	}
 }
 

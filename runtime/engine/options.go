@@ -17,11 +17,14 @@ const (
 	DenseQ8   = "q8"   // 8 bits in blocks of 32, a copy made once: about half the bytes; their inputs are rounded to 8 bits too
 )
 
+// KVFP8 keeps keys and values of the full layers in e4m3, 8 bits that are rounded to nearest and end at 448; the window layers' stay bf16.
+const KVFP8 = "fp8"
+
 // Options shape an Engine. The zero value is a usable exact engine.
 type Options struct {
 	Compute string // Exact (default) or Int8
 	Dense   string // DenseBF16 (default) or DenseQ8, where the device has it
-	KV      string // "f32" (default with Exact), "bf16" (default with Int8)
+	KV      string // "f32" (default with Exact), "bf16" (default with Int8), or KVFP8 where the device has it
 	Pages   int    // KV pages in the pool; default 512
 	Threads int    // of those the device has; 0: all
 	MaxRows int    // rows of the largest step; default 512
@@ -56,8 +59,8 @@ func (o Options) withDefaults() (Options, error) {
 			o.KV = "bf16"
 		}
 	}
-	if o.KV != "f32" && o.KV != "bf16" {
-		return o, fmt.Errorf("unknown kv type %q: f32 or bf16", o.KV)
+	if o.KV != "f32" && o.KV != "bf16" && o.KV != KVFP8 {
+		return o, fmt.Errorf("unknown kv type %q: f32, bf16 or %s", o.KV, KVFP8)
 	}
 	if o.Pages == 0 {
 		o.Pages = defaultPages
@@ -77,10 +80,13 @@ func (o Options) Rows() int {
 	return o.MaxRows
 }
 
-// kvType is the element type of the cache.
+// kvType is the element type of the cache: with KVFP8 it has two, so it is bytes.
 func (o Options) kvType() Type {
-	if o.KV == "bf16" {
+	switch o.KV {
+	case "bf16":
 		return BF16
+	case KVFP8:
+		return U8
 	}
 	return F32
 }

@@ -95,7 +95,7 @@ func TestBatchTraffic(t *testing.T) {
 				activations += p.moved(op.Out[0], work)
 			}
 		case WriteKV:
-			activations += 64 * p.positionBytes()
+			activations += 64 * p.positionBytes(op)
 		}
 	}
 	if all-activations != n {

@@ -110,6 +110,7 @@ type Op struct {
 	Scale       float32   // Angles: the YaRN factor on cos and sin. Attend: on q·k
 	Window      int       // Attend: positions a query sees, itself included; 0: all
 	CacheLayer  int       // WriteKV, Attend: which layer of its page
+	Twin        bool      // WriteKV, Attend: of that page's twin; KVFP8 only
 	Limit       float32   // GateUp: the clamp
 }
 

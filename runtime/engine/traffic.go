@@ -40,13 +40,13 @@ func (p *Program) BytesWith(op *Op, w Work, experts float64) int64 {
 	case Embed: // only the tokens' rows
 		return n + int64(w.Rows)*int64(op.W[0].Width)*op.W[0].Type.Size()
 	case WriteKV:
-		n += int64(w.Rows) * p.positionBytes()
+		n += int64(w.Rows) * p.positionBytes(op)
 	case Attend:
 		positions := w.Full
 		if op.Window > 0 {
 			positions = w.Window
 		}
-		n += positions * p.positionBytes()
+		n += positions * p.positionBytes(op)
 	case GateUp, Down: // only the experts that were chosen
 		for _, b := range op.W {
 			n += int64(float64(p.BytesOf(b)/int64(p.Spec.Experts)) * experts)
@@ -65,9 +65,13 @@ func (p *Program) BytesWith(op *Op, w Work, experts float64) int64 {
 	return n
 }
 
-// positionBytes is K and V of one position in one layer.
-func (p *Program) positionBytes() int64 {
-	return 2 * int64(p.Spec.KVHeads) * int64(p.Spec.HeadDim) * p.Options.kvType().Size()
+// positionBytes is K and V of one position in the layer of op.
+func (p *Program) positionBytes(op *Op) int64 {
+	element := p.Options.kvType()
+	if p.Options.KV == KVFP8 && op.Window > 0 {
+		element = BF16
+	}
+	return 2 * int64(p.Spec.KVHeads) * int64(p.Spec.HeadDim) * element.Size()
 }
 
 // moved is a buffer's share at this size of step; the cache is counted by the operations that know which part they touch.

@@ -73,7 +73,7 @@ class Replay {
   void shape(std::istream& line) {
     ossrun_shape s = {};
     line >> s.hidden >> s.intermediate >> s.heads >> s.kv_heads >> s.head_dim >> s.experts >>
-        s.experts_per_token >> s.page_tokens >> s.page_bytes >> s.kv_bf16;
+        s.experts_per_token >> s.page_tokens >> s.page_bytes >> s.kv;
     tape_ = ossrun_tape_new(isa_, &s);
     if (!line || !tape_) fail("no tape");
   }
@@ -106,7 +106,7 @@ class Replay {
     while (line >> word && word != ":") numbers.push_back(std::strtod(word.c_str(), nullptr));
     operands_.clear();
     for (int id; line >> id;) operands_.push_back(id);
-    numbers.resize(std::max<size_t>(numbers.size(), 3));
+    numbers.resize(std::max<size_t>(numbers.size(), 4));
     if (!append(kind, ossrun_extent(extent), numbers)) fail("cannot append: " + text);
   }
 
@@ -126,9 +126,9 @@ class Replay {
       return ossrun_linear(t, rows, f(0), f(1), a, parts, count, int(b));
     }
     if (kind == "rope") return ossrun_rope(t, f(0), f(1));
-    if (kind == "write_kv") return ossrun_write_kv(t, at<void*>(0), f(1), a, b > 0);
+    if (kind == "write_kv") return ossrun_write_kv(t, at<void*>(0), f(1), a, b > 0, int(x[2]));
     if (kind == "attend") {
-      return ossrun_attend(t, f(0), f(1), at<void*>(2), h(3), a, b, float(x[2]));
+      return ossrun_attend(t, f(0), f(1), at<void*>(2), h(3), a, b, int(x[2]), float(x[3]));
     }
     if (kind == "route") return ossrun_route(t, n(0), f(1), n(2), n(3), f(4));
     if (kind == "quantize") return ossrun_quantize(t, rows, at<int8_t>(0), f(1), f(2), a);
@@ -158,18 +158,19 @@ class Replay {
   }
 
   void step(std::istream& line) {
-    int64_t rows = 0, logit_rows = 0, table = 0, vocab = 0;
+    int64_t rows = 0, logit_rows = 0, table = 0, twin_count = 0, vocab = 0;
     double tolerance = 0;
-    line >> rows >> logit_rows >> table >> vocab >> tolerance;
+    line >> rows >> logit_rows >> table >> twin_count >> vocab >> tolerance;
     if (steps_++ == 0 && !ossrun_tape_seal(tape_)) fail("no memory");
     const auto tokens = read<int32_t>(rows), positions = read<int32_t>(rows);
     const auto tables = read<int32_t>(table);
     const auto full_at = read<int32_t>(rows), window_at = read<int32_t>(rows);
-    const auto logit_row = read<int32_t>(logit_rows);
+    const auto twins = read<int32_t>(twin_count), logit_row = read<int32_t>(logit_rows);
     const auto want = read<float>(logit_rows * vocab);
     std::vector<float> logits(want.size());
     ossrun_step(pool_, tape_, threads_, rows, logit_rows, tokens.data(), positions.data(),
-                tables.data(), full_at.data(), window_at.data(), logit_row.data(), logits.data());
+                tables.data(), full_at.data(), window_at.data(), twins.data(), logit_row.data(),
+                logits.data());
     for (size_t i = 0; i < want.size(); i++) {
       const double e = std::fabs(double(logits[i]) - want[i]);
       if (!(e <= tolerance)) {

@@ -11,6 +11,7 @@ for model in T1 T2; do
   for compute in exact int8; do
     go run ./dump -compute "$compute" "../../../testdata/model/$model" > "$out/$model.$compute"
   done
+  go run ./dump -kv fp8 "../../../testdata/model/$model" > "$out/$model.fp8"
 done
 # Weights lie at odd addresses here on purpose, which kernels read byte by byte or with unaligned loads.
 # (gcc 12 sees uninitialised values in its own AVX-512 header once a sanitizer is on.)
@@ -27,7 +28,7 @@ build address -fsanitize=address,undefined -fno-sanitize-recover=all -fno-saniti
 build thread -fsanitize=thread
 for isa in scalar avx2 avx512; do
   for threads in 1 3; do
-    "$out/address" "$isa" "$threads" "$out"/T1.exact "$out"/T1.int8 "$out"/T2.exact "$out"/T2.int8
+    "$out/address" "$isa" "$threads" "$out"/T1.* "$out"/T2.*
   done
-  TSAN_OPTIONS=halt_on_error=1 "$out/thread" "$isa" 3 "$out"/T2.exact "$out"/T2.int8
+  TSAN_OPTIONS=halt_on_error=1 "$out/thread" "$isa" 3 "$out"/T2.*
 done

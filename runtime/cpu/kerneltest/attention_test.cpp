@@ -28,11 +28,19 @@ void page(const Kernels& k, State& s, const float* q, const Case& c, const uint1
   k.attention_page_bf16(s.m.data(), s.l.data(), s.acc.data(), q, c.group, c.dim, c.scale, keys,
                         values, stride, t0, t1);
 }
+void page(const Kernels& k, State& s, const float* q, const Case& c, const uint8_t* keys,
+          const uint8_t* values, int64_t stride, int64_t t0, int64_t t1) {
+  k.attention_page_f8(s.m.data(), s.l.data(), s.acc.data(), q, c.group, c.dim, c.scale, keys,
+                      values, stride, t0, t1);
+}
 
 double value_of(float a) { return a; }
 double value_of(uint16_t a) { return bf16_double(a); }
+double value_of(uint8_t a) { return f8_double(a); }
 void assign(float a, float* to) { *to = a; }
 void assign(float a, uint16_t* to) { *to = bf16_of(a); }
+// Any code of a number of that size: signs and mantissas of all kinds, subnormals among them.
+void assign(float a, uint8_t* to) { kernels_scalar()->f32_to_f8(to, &a, 1); }
 
 template <class T>
 void run(const Kernels& k, Checker& check, Random& random, const Case& c) {
@@ -108,6 +116,7 @@ void test_attention(const Kernels& k, Checker& check) {
         const Case c = {group, dim, tokens, 1 / sqrtf(static_cast<float>(dim)), 1, dim != 96};
         run<float>(k, check, random, c);
         run<uint16_t>(k, check, random, c);
+        run<uint8_t>(k, check, random, c);
       }
     }
   }

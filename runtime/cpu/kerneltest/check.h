@@ -46,6 +46,12 @@ inline double bf16_double(uint16_t half) { return bits_float(static_cast<uint32_
 inline uint16_t bf16_of(float a) {  // cut, not rounded: any bf16 will do as a weight
   return static_cast<uint16_t>(float_bits(a) >> 16);
 }
+// e4m3, its NaN codes as 480.
+inline double f8_double(uint8_t code) {
+  const int exponent = code >> 3 & 15, mantissa = code & 7;
+  const double size = exponent == 0 ? ldexp(mantissa, -9) : ldexp(8 + mantissa, exponent - 10);
+  return code & 0x80 ? -size : size;
+}
 inline double e2m1_double(int code) {
   static const double kValues[8] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
   return code < 8 ? kValues[code] : -kValues[code - 8];

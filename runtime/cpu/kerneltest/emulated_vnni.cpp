@@ -14,7 +14,7 @@ static const Kernels* table();
 
 const Kernels* kernels_emulated_vnni() { return cpu_has_avx2_fma() ? table() : nullptr; }
 
-SIMD_TARGET_BEGIN("avx2,fma")
+SIMD_TARGET_BEGIN("avx2,fma,f16c")
 
 // sums + four products of an unsigned byte of w and a signed one of a, in each of eight lanes.
 static inline __m256i emulated_dpbusd(__m256i sums, __m256i w, __m256i a) {

@@ -1,4 +1,5 @@
 // The kernels over one row against the same formulas in double, at every length with a tail.
+#include <algorithm>
 #include <vector>
 
 #include "check.h"
@@ -124,6 +125,56 @@ void test_conversions(const Kernels& k, Checker& check, Random& random) {
   }
 }
 
+// Every code is read through attention: one key of zeros and one value row that holds them all.
+void test_f8(const Kernels& k, Checker& check, Random& random) {
+  check.start("e4m3 codes read");
+  Guarded<uint8_t> keys(256), values(256);
+  Guarded<float> q(256), acc(256), m(1), l(1), y(256);
+  for (int64_t i = 0; i < 256; i++) {
+    keys.set(i, 0);
+    values.set(i, static_cast<uint8_t>(i));
+    q.set(i, 1);
+  }
+  k.attention_begin(m.data(), l.data(), acc.data(), 1, 256, nullptr);
+  k.attention_page_f8(m.data(), l.data(), acc.data(), q.data(), 1, 256, 1, keys.data(),
+                      values.data(), 256, 0, 1);
+  k.attention_end(y.data(), l.data(), acc.data(), 1, 256);
+  for (int i = 0; i < 256; i++) {
+    check.same(y.get(i), static_cast<float>(f8_double(static_cast<uint8_t>(i))), "code", i);
+  }
+
+  check.start("e4m3 codes written");
+  std::vector<float> numbers = {INFINITY, -INFINITY, NAN, 448, 449, 464, 1e30f, -1e-30f, 0.0f};
+  for (int code = 0; code < 0x7f; code++) {  // each, its middle with the next, and both neighbours
+    const float a = static_cast<float>(f8_double(static_cast<uint8_t>(code)));
+    const float b = static_cast<float>(f8_double(static_cast<uint8_t>(code + 1)));
+    for (float x : {a, a / 2 + b / 2}) {
+      for (float y : {x, nextafterf(x, -1e9f), nextafterf(x, 1e9f)}) {
+        numbers.push_back(y);
+        numbers.push_back(-y);
+      }
+    }
+  }
+  for (int i = 0; i < 2000; i++) {
+    numbers.push_back(ldexpf(random.normal(), static_cast<int>(random.between(-14, 10))));
+  }
+  for (size_t begin = 0; begin < numbers.size();) {  // in pieces of any length
+    const size_t n = std::min<size_t>(numbers.size() - begin, random.between(1, 70));
+    Guarded<float> x(n);
+    Guarded<uint8_t> got(n), want(n);
+    for (size_t i = 0; i < n; i++) x.set(i, numbers[begin + i]);
+    k.f32_to_f8(got.data(), x.data(), n);
+    kernels_scalar()->f32_to_f8(want.data(), x.data(), n);
+    for (size_t i = 0; i < n; i++) {
+      check.that(got.get(i) == want.get(i), "code", got.get(i), want.get(i), begin + i);
+      const double size = fabs(x.get(i)) < 448 ? fabs(x.get(i)) : 448;
+      // Half a step of the last place: 2^-4 of the number, 2^-10 where it is subnormal.
+      check.near(fabs(f8_double(got.get(i))), size, fmax(size / 16, 0x1p-10), begin + i);
+    }
+    begin += n;
+  }
+}
+
 void test_sums(const Kernels& k, Checker& check, Random& random) {
   check.start("add and axpy");
   for (int64_t n : kLengths) {
@@ -167,5 +218,6 @@ void test_rows(const Kernels& k, Checker& check) {
   test_swiglu(k, check, random);
   test_rope(k, check, random);
   test_conversions(k, check, random);
+  test_f8(k, check, random);
   test_sums(k, check, random);
 }

@@ -90,6 +90,14 @@ struct Portable16 {
   static F zero_below(F a, F x, float limit) {
     return each([&](int i) { return x.lane[i] < limit ? 0.0f : a.lane[i]; });
   }
+  static F load_f8(const uint8_t* p) {
+    return each([&](int i) {
+      const int exponent = p[i] >> 3 & 15, mantissa = p[i] & 7;
+      const float size = exponent == 0 ? ldexpf(static_cast<float>(mantissa), -9)
+                                       : ldexpf(static_cast<float>(8 + mantissa), exponent - 10);
+      return p[i] & 0x80 ? -size : size;
+    });
+  }
   static F load_bf16(const void* p) {
     return each([&](int i) {
       uint8_t bits[4] = {};

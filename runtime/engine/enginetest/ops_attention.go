@@ -38,7 +38,7 @@ func testAttend(r *rig, layer int) (float64, error) {
 	if err := r.prepare(); err != nil {
 		return 0, err
 	}
-	pages := newShuffled(r.p.Options.Pages, r.rand)
+	pages := newShuffled(r.p.Options.Pages, r.rand).WithTwins(r.p.Options.KV)
 	sequences := []*history{{Sequence: pages.NewSequence(s)}, {Sequence: pages.NewSequence(s)}}
 	var e worst
 	for step := 0; ; step++ {
@@ -75,7 +75,7 @@ func testAttend(r *rig, layer int) (float64, error) {
 
 // attendBatch takes each sequence a few rows further: to the middle of pages, over their edges and past the window. Nil when they are full.
 func (r *rig) attendBatch(sequences []*history, step int) (*engine.Batch, int, error) {
-	b := &engine.Batch{}
+	b := &engine.Batch{Twins: sequences[0].Twins()}
 	left := r.rows
 	for i, q := range sequences {
 		n := left
@@ -125,8 +125,11 @@ func (r *rig) compareHeads(e *worst, q *history, qkv []float64, got []float32, w
 	s := r.p.Spec
 	d := s.HeadDim
 	kv := qkv[s.Heads*d:]
-	if r.p.Options.KV == "bf16" {
-		for i, v := range kv {
+	for i, v := range kv {
+		switch {
+		case r.p.Options.KV == engine.KVFP8 && window == 0:
+			kv[i] = roundE4M3(v)
+		case r.p.Options.KV != "f32":
 			kv[i] = fromBF16(toBF16(float32(v)))
 		}
 	}

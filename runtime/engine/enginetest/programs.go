@@ -62,13 +62,14 @@ func (c Config) open(maxRows, pages int) (*bench, error) {
 		return nil, err
 	}
 	o := c.Options
+	pages += pages / 2 * (engine.WindowPages(o.KV) - 1)
 	o.MaxRows, o.Pages = maxRows, pages
 	eng, err := engine.New(c.Device, ckpt, o)
 	if err != nil {
 		return nil, errors.Join(err, ckpt.Close())
 	}
 	random := rand.New(rand.NewPCG(7, 7))
-	b := &bench{Engine: eng, ckpt: ckpt, rand: random, pages: newShuffled(pages, random), used: map[int32]bool{}}
+	b := &bench{Engine: eng, ckpt: ckpt, rand: random, pages: newShuffled(pages, random).WithTwins(o.KV), used: map[int32]bool{}}
 	cases, err := golden.Read(c.Dir, eng.Spec().Vocab)
 	for _, one := range cases {
 		if len(one.Tokens) >= 500 && len(one.Tokens) < 1000 {
@@ -110,6 +111,19 @@ func (b *bench) part(tokens []int32) *part {
 	return &part{Sequence: b.pages.NewSequence(b.Spec()), tokens: tokens}
 }
 
+// twins are half the pool away from their pages, for tables that were written by hand; nil where there are none.
+func (b *bench) twins() []int32 {
+	if b.pages.Twins == nil {
+		return nil
+	}
+	n := int32(len(b.pages.Twins))
+	twins := make([]int32, n)
+	for i := range n {
+		twins[i] = (i + n/2) % n
+	}
+	return twins
+}
+
 // feed runs one step: rows[i] more tokens of parts[i], all logits kept. Pages that came free are NaN before the step.
 func (b *bench) feed(ctx context.Context, parts []*part, rows []int) error {
 	var batch engine.Batch
@@ -125,6 +139,7 @@ func (b *bench) feed(ctx context.Context, parts []*part, rows []int) error {
 		batch.Seqs = append(batch.Seqs, q)
 		batch.Tokens = append(batch.Tokens, p.tokens[at:at+rows[i]]...)
 	}
+	batch.Twins = b.pages.Twins
 	for i := range batch.Tokens {
 		batch.LogitRows = append(batch.LogitRows, int32(i))
 	}
@@ -150,6 +165,9 @@ func (b *bench) poisonFreed(sequences []engine.SeqRows) error {
 	for _, q := range sequences {
 		for _, page := range slices.Concat(q.Full, q.Window) {
 			b.used[page] = true
+			if page >= 0 && b.pages.Twins != nil {
+				b.used[b.pages.Twins[page]] = true
+			}
 		}
 	}
 	for _, page := range b.pages.Free {
@@ -326,7 +344,7 @@ func (c Config) refusals(ctx context.Context) error {
 	return c.with(8, 16, func(b *bench) error {
 		s := b.Spec()
 		good := func() *engine.Batch {
-			return &engine.Batch{Tokens: []int32{1, 2, 3}, LogitRows: []int32{2},
+			return &engine.Batch{Tokens: []int32{1, 2, 3}, LogitRows: []int32{2}, Twins: b.twins(),
 				Seqs: []engine.SeqRows{{Start: 0, Rows: 2, Full: []int32{3}, Window: []int32{4}}, {Start: 0, Rows: 1, Full: []int32{5}, Window: []int32{6}}}}
 		}
 		want := make([]float32, s.Vocab)
@@ -349,11 +367,17 @@ func (c Config) refusals(ctx context.Context) error {
 			"no window table":               func(x *engine.Batch) { x.Seqs[0].Window = nil },
 			"full page given back":          func(x *engine.Batch) { x.Seqs[0].Full = []int32{-1} },
 			"visible window page missing":   func(x *engine.Batch) { x.Seqs[0].Window = []int32{-1} },
-			"page beyond the pool":          func(x *engine.Batch) { x.Seqs[0].Full = []int32{16} },
+			"page beyond the pool":          func(x *engine.Batch) { x.Seqs[0].Full = []int32{int32(b.Options().Pages)} },
 			"window page beyond the pool":   func(x *engine.Batch) { x.Seqs[0].Window = []int32{99} },
 			"logits of a row that is not":   func(x *engine.Batch) { x.LogitRows = []int32{3} },
 			"logits of a negative row":      func(x *engine.Batch) { x.LogitRows = []int32{-1} },
 			"logits of more rows than room": func(x *engine.Batch) { x.LogitRows = make([]int32, 9) },
+		}
+		if b.twins() != nil {
+			bad["no twins"] = func(x *engine.Batch) { x.Twins = nil }
+			bad["a twin beyond the pool"] = func(x *engine.Batch) { x.Twins[4] = int32(len(x.Twins)) }
+			bad["a page as its own twin"] = func(x *engine.Batch) { x.Twins[6] = 6 }
+			bad["no twin"] = func(x *engine.Batch) { x.Twins[6] = -1 }
 		}
 		for name, spoil := range bad {
 			x := good()
@@ -365,7 +389,7 @@ func (c Config) refusals(ctx context.Context) error {
 		if err := b.Step(ctx, good(), want[:1]); err == nil {
 			return errors.New("a result too small: accepted")
 		}
-		if err := b.Step(ctx, &engine.Batch{Tokens: []int32{1}, Seqs: good().Seqs[1:]}, nil); err != nil {
+		if err := b.Step(ctx, &engine.Batch{Tokens: []int32{1}, Seqs: good().Seqs[1:], Twins: b.twins()}, nil); err != nil {
 			return fmt.Errorf("a step without logits: %w", err)
 		}
 		got := make([]float32, s.Vocab)
@@ -380,7 +404,7 @@ func (c Config) cancelled(ctx context.Context) error {
 	return c.with(8, 16, func(b *bench) error {
 		ctx, cancel := context.WithCancel(ctx)
 		cancel()
-		x := &engine.Batch{Tokens: []int32{1}, Seqs: []engine.SeqRows{{Rows: 1, Full: []int32{0}, Window: []int32{1}}}}
+		x := &engine.Batch{Tokens: []int32{1}, Seqs: []engine.SeqRows{{Rows: 1, Full: []int32{0}, Window: []int32{1}}}, Twins: b.twins()}
 		if err := b.Step(ctx, x, nil); !errors.Is(err, context.Canceled) {
 			return fmt.Errorf("got %v", err)
 		}
@@ -402,7 +426,7 @@ func (c Config) concurrent(ctx context.Context) error {
 		for i := range n {
 			go func() {
 				table := []int32{int32(2 * i), int32(2*i + 1)}
-				x := &engine.Batch{Tokens: tokens, Seqs: []engine.SeqRows{{Rows: 20, Full: table[:1], Window: table[1:]}}, LogitRows: []int32{0, 19}}
+				x := &engine.Batch{Tokens: tokens, Seqs: []engine.SeqRows{{Rows: 20, Full: table[:1], Window: table[1:]}}, LogitRows: []int32{0, 19}, Twins: b.twins()}
 				logits := make([]float32, 2*vocab)
 				for range 5 {
 					if err := b.Step(ctx, x, logits); err != nil {
@@ -429,7 +453,7 @@ func (c Config) closed(ctx context.Context) error {
 	if err := errors.Join(b.close(), b.Engine.Close()); err != nil {
 		return fmt.Errorf("closing, twice: %w", err)
 	}
-	x := &engine.Batch{Tokens: []int32{1}, Seqs: []engine.SeqRows{{Rows: 1, Full: []int32{0}, Window: []int32{1}}}}
+	x := &engine.Batch{Tokens: []int32{1}, Seqs: []engine.SeqRows{{Rows: 1, Full: []int32{0}, Window: []int32{1}}}, Twins: b.twins()}
 	if err := b.Step(ctx, x, nil); !errors.Is(err, engine.ErrClosed) {
 		return fmt.Errorf("a step after Close gets %v", err)
 	}

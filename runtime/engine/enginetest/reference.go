@@ -19,6 +19,13 @@ func toBF16(v float32) uint16 {
 	return uint16((bits + 0x7fff + bits>>16&1) >> 16)
 }
 
+// roundE4M3 is the nearest number of e4m3, ties to even: steps of 2^-3 of the power of two below, of 2^-9 under 2^-6, up to 448.
+func roundE4M3(v float64) float64 {
+	_, exponent := math.Frexp(v) // |v| in [2^(exponent-1), 2^exponent)
+	step := math.Ldexp(1, max(exponent-1, -6)-3)
+	return math.Max(-448, math.Min(448, math.RoundToEven(v/step)*step))
+}
+
 // dot is w·x + bias and the sum of the absolute terms.
 func dot(w, x []float64, bias float64) (sum, size float64) {
 	sum, size = bias, math.Abs(bias)

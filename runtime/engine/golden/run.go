@@ -52,20 +52,23 @@ func (o Options) Run(ctx context.Context, dir string, dev engine.Device, modes [
 			return false, fmt.Errorf("%s has not all of the cases %v", dir, o.Only)
 		}
 	}
-	exact, err := o.runMode(ctx, engine.Exact, ckpt, dev, cases) // every mode needs it: it judges the golden
+	judge := o // exact judges the golden and the other modes
+	judge.Engine.Dense = engine.DenseBF16
+	if judge.Engine.KV == engine.KVFP8 {
+		judge.Engine.KV = "f32"
+	}
+	exact, err := judge.runMode(ctx, engine.Exact, ckpt, dev, cases)
 	if err != nil {
 		return false, err
 	}
 	ok = true
 	for _, mode := range modes {
 		results := exact
-		if mode != engine.Exact {
+		if mode != engine.Exact || o.Engine.KV == engine.KVFP8 {
 			if results, err = o.runMode(ctx, mode, ckpt, dev, cases); err != nil {
 				return false, err
 			}
-			if mode == engine.Int8 && o.Engine.Dense == engine.DenseQ8 {
-				mode = int8DenseQ8
-			}
+			mode = o.nameOf(mode)
 		}
 		for i := range results {
 			results[i].result.Mode = mode
@@ -79,6 +82,17 @@ func (o Options) Run(ctx context.Context, dir string, dev engine.Device, modes [
 	return ok, nil
 }
 
+// nameOf is how a compute mode with these options is called in the bounds.
+func (o Options) nameOf(mode string) string {
+	if mode == engine.Int8 && o.Engine.Dense == engine.DenseQ8 {
+		mode = int8DenseQ8
+	}
+	if o.Engine.KV == engine.KVFP8 {
+		mode += kvFP8
+	}
+	return mode
+}
+
 // runMode runs every case in one mode.
 func (o Options) runMode(ctx context.Context, mode string, ckpt *models.Checkpoint, dev engine.Device, cases []Case) (results []measured, err error) {
 	chunk := o.Chunk
@@ -88,17 +102,17 @@ func (o Options) runMode(ctx context.Context, mode string, ckpt *models.Checkpoi
 	options := o.Engine
 	options.Compute, options.MaxRows = mode, chunk
 	if mode == engine.Exact {
-		options.Dense = engine.DenseBF16 // exact judges the golden and the other modes
+		options.Dense = engine.DenseBF16
 	}
 	if options.Pages == 0 {
-		options.Pages = pagesFor(cases, chunk)
+		options.Pages = pagesFor(cases, chunk) * (1 + engine.WindowPages(options.KV)) / 2
 	}
 	eng, err := engine.New(dev, ckpt, options)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", mode, err)
 	}
 	defer func() { err = errors.Join(err, eng.Close()) }()
-	pages := NewPages(options.Pages)
+	pages := NewPages(options.Pages).WithTwins(options.KV)
 	for i := range cases {
 		out, err := feed(ctx, eng, pages, &cases[i], chunk)
 		if err != nil {
@@ -174,7 +188,7 @@ func step(ctx context.Context, eng *engine.Engine, q *Sequence, b *engine.Batch)
 	if err != nil {
 		return nil, err
 	}
-	b.Seqs = []engine.SeqRows{rows}
+	b.Seqs, b.Twins = []engine.SeqRows{rows}, q.Twins()
 	logits := make([]float32, len(b.LogitRows)*eng.Spec().Vocab)
 	return logits, eng.Step(ctx, b, logits)
 }

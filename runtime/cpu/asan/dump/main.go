@@ -26,9 +26,10 @@ import (
 
 func main() {
 	compute := flag.String("compute", engine.Exact, "compute mode")
+	kv := flag.String("kv", "", "type of the KV cache, the mode's own by default")
 	flag.Parse()
 	w := bufio.NewWriter(os.Stdout)
-	err := dump(w, flag.Arg(0), *compute)
+	err := dump(w, flag.Arg(0), engine.Options{Compute: *compute, KV: *kv, Pages: pages})
 	if err == nil {
 		err = w.Flush()
 	}
@@ -43,7 +44,7 @@ const (
 	pages   = 64
 )
 
-func dump(w io.Writer, dir, compute string) error {
+func dump(w io.Writer, dir string, o engine.Options) error {
 	ckpt, err := models.Open(filepath.Join(dir, "checkpoint"))
 	if err != nil {
 		return err
@@ -53,12 +54,12 @@ func dump(w io.Writer, dir, compute string) error {
 	if err != nil {
 		return err
 	}
-	p, err := engine.Record(ckpt.Spec, engine.Options{Compute: compute, Pages: pages}, maxRows)
+	p, err := engine.Record(ckpt.Spec, o, maxRows)
 	if err != nil {
 		return err
 	}
 	writeProgram(w, p, ckpt)
-	pool := golden.NewPages(pages)
+	pool := golden.NewPages(pages).WithTwins(p.Options.KV)
 	for _, c := range cases {
 		if c.Name != "len31" && c.Name != "len129" {
 			continue
@@ -71,12 +72,10 @@ func dump(w io.Writer, dir, compute string) error {
 }
 
 func writeProgram(w io.Writer, p *engine.Program, ckpt *models.Checkpoint) {
-	s, bf16 := p.Spec, 0
-	if p.Options.KV == "bf16" {
-		bf16 = 1
-	}
+	s := p.Spec
+	kv := map[string]int{"f32": 0, "bf16": 1, engine.KVFP8: 2}[p.Options.KV]
 	fmt.Fprintln(w, "shape", s.Hidden, s.Intermediate, s.Heads, s.KVHeads, s.HeadDim, s.Experts, s.ExpertsPerToken,
-		engine.PageTokens, engine.PageBytes(s, p.Options.KV), bf16)
+		engine.PageTokens, engine.PageBytes(s, p.Options.KV), kv)
 	ids := map[*engine.Buffer]int{nil: -1}
 	for i, b := range p.Buffers {
 		ids[b] = i
@@ -114,18 +113,14 @@ func writeOp(w io.Writer, op *engine.Op, ids map[*engine.Buffer]int) {
 	case engine.Norm:
 		fmt.Fprintf(w, " %d %x", op.In[0].Width, op.Eps)
 	case engine.Linear:
-		add := 0
-		if op.Add {
-			add = 1
-		}
-		fmt.Fprint(w, " ", op.In[0].Width, " ", add)
+		fmt.Fprint(w, " ", op.In[0].Width, " ", number(op.Add))
 		for i := 0; i < len(op.W); i += 2 {
 			fmt.Fprint(w, " ", op.W[i].Rows)
 		}
 	case engine.WriteKV:
-		fmt.Fprint(w, " ", op.CacheLayer, " ", op.Window)
+		fmt.Fprint(w, " ", op.CacheLayer, " ", op.Window, " ", number(op.Twin))
 	case engine.Attend:
-		fmt.Fprintf(w, " %d %d %x", op.CacheLayer, op.Window, op.Scale)
+		fmt.Fprintf(w, " %d %d %d %x", op.CacheLayer, op.Window, number(op.Twin), op.Scale)
 	case engine.Quantize:
 		fmt.Fprint(w, " ", op.In[0].Width)
 	case engine.GateUp:
@@ -138,6 +133,13 @@ func writeOp(w io.Writer, op *engine.Op, ids map[*engine.Buffer]int) {
 		}
 	}
 	fmt.Fprintln(w)
+}
+
+func number(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // writeCase feeds two copies of the prompt side by side: most of it, then the rest; in between another sequence has one row.
@@ -157,7 +159,7 @@ func writeCase(w io.Writer, p *engine.Program, pool *golden.Pages, c golden.Case
 		if err != nil {
 			return err
 		}
-		batch.Seqs = []engine.SeqRows{long, short}
+		batch.Seqs, batch.Twins = []engine.SeqRows{long, short}, pool.Twins
 		batch.Tokens = append(append(batch.Tokens, c.Tokens[part.from:part.to]...), c.Tokens[b.Length-1])
 		for i, position := range c.Positions {
 			if at := int(position); at >= part.from && at < part.to {
@@ -186,11 +188,11 @@ func writeStep(w io.Writer, p *engine.Program, b *engine.Batch, want [][]float32
 		}
 	}
 	tolerance := 1e-3
-	if p.Options.Compute != engine.Exact {
+	if p.Options.Compute != engine.Exact || p.Options.KV == engine.KVFP8 {
 		tolerance = 4 // a nearly tied expert may change; this run is about memory
 	}
-	fmt.Fprintln(w, "step", len(b.Tokens), len(b.LogitRows), len(tables), p.Spec.Vocab, tolerance)
-	for _, list := range [][]int32{b.Tokens, positions, tables, fullAt, windowAt, b.LogitRows} {
+	fmt.Fprintln(w, "step", len(b.Tokens), len(b.LogitRows), len(tables), len(b.Twins), p.Spec.Vocab, tolerance)
+	for _, list := range [][]int32{b.Tokens, positions, tables, fullAt, windowAt, b.Twins, b.LogitRows} {
 		binary.Write(w, binary.LittleEndian, list)
 	}
 	for _, row := range want {
