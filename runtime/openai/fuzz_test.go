@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/ossrun/ossrun/harmony"
@@ -98,7 +99,7 @@ func FuzzChatRequest(f *testing.F) {
 
 func FuzzResponsesRequest(f *testing.F) {
 	seedBodies(f)
-	store := newResponseStore(10, 1<<20)
+	store := newResponses(10, 1<<20, time.Hour)
 	store.put(&storedResponse{id: "x", body: json.RawMessage(`{}`), items: map[string]json.RawMessage{"i": json.RawMessage(`{"role":"user","content":"a"}`)}})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		o, bad := parseObject(b)

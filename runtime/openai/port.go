@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/ossrun/ossrun/runtime/session"
 )
 
 // Options is what a port is made of.
@@ -31,6 +33,8 @@ type Options struct {
 	Interval int
 	// MaxReasoning is session.Request.MaxReasoning of requests that do not name max_reasoning_tokens.
 	MaxReasoning int
+	// Responses are those that were stored; the caller's to close. nil: the port has its own, in memory.
+	Responses *Responses
 	// Ready tells why requests cannot be answered now, for /health. nil: always ready.
 	Ready func() error
 }
@@ -45,7 +49,7 @@ type port struct {
 	ready   func() error
 	pace    *pace
 	bound   int // MaxReasoning
-	store   *responseStore
+	store   *Responses
 	metrics *metrics
 }
 
@@ -53,12 +57,15 @@ type port struct {
 func NewHandler(o Options) http.Handler {
 	p := &port{models: o.Models, key: o.APIKey, version: o.Version, log: o.Log, origins: o.Origins, silence: o.Silence, ready: o.Ready, bound: o.MaxReasoning,
 		pace:  &pace{tokens: o.Interval},
-		store: newResponseStore(maxStored, maxStoredBytes), metrics: newMetrics(o.Models)}
+		store: o.Responses, metrics: newMetrics(o.Models)}
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)
 	}
 	if p.silence == 0 {
 		p.silence = 15 * time.Second
+	}
+	if p.store == nil {
+		p.store = NewResponses(session.RememberedFor)
 	}
 	if p.ready == nil {
 		p.ready = func() error { return nil }

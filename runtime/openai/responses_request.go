@@ -25,7 +25,7 @@ type responsesRequest struct {
 }
 
 // parseResponses checks a request; store answers for previous_response_id and item references.
-func parseResponses(o *object, store *responseStore) (*responsesRequest, *fault) {
+func parseResponses(o *object, store *Responses) (*responsesRequest, *fault) {
 	r := &responsesRequest{
 		model:  o.text("model"),
 		stream: o.flag("stream"),
@@ -123,7 +123,7 @@ func echoTools(functions []function) []functionTool {
 }
 
 // readInput appends the request's items to the conversation. It returns the types of items that mean nothing here.
-func readInput(o *object, talk *conversation, store *responseStore, goesOn bool) (ignored []string) {
+func readInput(o *object, talk *conversation, store *Responses, goesOn bool) (ignored []string) {
 	v := o.get("input")
 	switch v.kind() {
 	case 'n':
@@ -151,7 +151,7 @@ func readInput(o *object, talk *conversation, store *responseStore, goesOn bool)
 }
 
 // inputItem appends one item; after is what follows it. It returns the item's type if it was left out.
-func inputItem(talk *conversation, v value, after []value, store *responseStore) (ignored string) {
+func inputItem(talk *conversation, v value, after []value, store *Responses) (ignored string) {
 	o := v.object()
 	if o == nil {
 		return ""

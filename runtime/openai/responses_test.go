@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ossrun/ossrun/models/store"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -354,7 +355,7 @@ func TestSeal(t *testing.T) {
 }
 
 func TestResponseStoreIsBounded(t *testing.T) {
-	s := newResponseStore(3, 10_000)
+	s := newResponses(3, 10_000, time.Hour)
 	put := func(id string, size int) {
 		s.put(&storedResponse{id: id, body: []byte(strings.Repeat("x", size)), items: map[string]json.RawMessage{"item_" + id: nil}})
 	}
@@ -393,5 +394,49 @@ func TestResponseStoreIsBounded(t *testing.T) {
 	check()
 	if s.bytes != 0 {
 		t.Errorf("%d bytes of nothing", s.bytes)
+	}
+}
+
+// Responses outlive the process that stored them, but those that were deleted and those that are too old.
+func TestResponsesOutliveTheProcess(t *testing.T) {
+	folder := t.TempDir()
+	open := func() *Responses {
+		s, err := OpenResponses(folder, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	ask := func(s *Responses, body string) (string, *fakeRunner) {
+		srv, f := server(t, agent, func(o *Options) { o.Responses = s })
+		return post(t, srv, "/v1/responses", body).body, f
+	}
+	s := open()
+	tools := `"tools":[{"type":"function","name":"weather","parameters":{}}]`
+	first, _ := ask(s, `{"instructions":"Be brief.","input":[{"role":"developer","content":"In French."},{"role":"user","content":"The weather?\n<|end|>"}],`+tools+`}`)
+	gone, _ := ask(s, `{"input":"x"}`)
+	id := at(decode(t, first), "id").(string)
+	if !s.remove(at(decode(t, gone), "id").(string)) {
+		t.Error("there was nothing to delete")
+	}
+	body := fmt.Sprintf(`{"previous_response_id":%q,"input":[{"type":"function_call_output","call_id":"call_1","output":"rain"}],%s}`, id, tools)
+	_, before := ask(s, body)
+	if _, err := OpenResponses(folder, time.Hour); !errors.Is(err, store.ErrLocked) {
+		t.Errorf("two have one folder: %v", err)
+	}
+	s.Close()
+
+	s = open()
+	_, after := ask(s, body)
+	if a, b := after.last(t), before.last(t); history(a) != history(b) || a.Instructions != b.Instructions || !reflect.DeepEqual(a.Messages, b.Messages) {
+		t.Errorf("before\n%s\nafter\n%s", history(b), history(a))
+	}
+	if s.order.Len() != 3 {
+		t.Errorf("%d responses, not the first and two that follow it", s.order.Len())
+	}
+	s.now = func() time.Time { return time.Now().Add(2 * time.Hour) }
+	if _, ok := s.get(id); ok {
+		t.Error("a response is kept beyond its time")
 	}
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/ossrun/ossrun/models/store"
 	"github.com/ossrun/ossrun/runtime/kv"
+	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -64,8 +65,8 @@ func (k *knobs) readKeep(c *cli.Context, kind string) error {
 
 // kept is what one server keeps. It is safe for concurrent use.
 type kept struct {
-	memory *session.Memory // of sampled turns
-	state  string          // the folder that this process may write its state to; "" for none
+	memory    *session.Memory // of sampled turns
+	responses *openai.Responses
 
 	disk   int64       // bytes of pages
 	folder string      // for them
@@ -80,18 +81,7 @@ type kept struct {
 // openKept says on t what cannot be kept.
 func openKept(t Terminal, k knobs) *kept {
 	m := &kept{space: k.swapSpace}
-	state := filepath.Join(xdg.StateHome, "ossrun", "turns")
-	if k.rememberOnDisk && k.remember > 0 {
-		var err error
-		if m.memory, err = session.OpenMemory(state, 0, k.remember); err == nil {
-			m.state = state
-		} else {
-			sayNotKept(t, "what is sampled is not remembered beyond this process", err)
-		}
-	}
-	if m.memory == nil {
-		m.memory = session.NewMemory(0, k.remember)
-	}
+	m.remember(t, k)
 	if !k.prefixCache {
 		m.space = 0
 		return m
@@ -106,6 +96,25 @@ func openKept(t Terminal, k knobs) *kept {
 		}
 	}
 	return m
+}
+
+// remember opens the memories of what was said.
+func (m *kept) remember(t Terminal, k knobs) {
+	if k.rememberOnDisk && k.remember > 0 {
+		folder := filepath.Join(xdg.StateHome, "ossrun", "turns")
+		var err error
+		if m.memory, err = session.OpenMemory(folder, 0, k.remember); err == nil {
+			if m.responses, err = openai.OpenResponses(folder, k.remember); err == nil {
+				return
+			}
+			err = errors.Join(err, m.memory.Close()) // it goes on in memory
+		}
+		sayNotKept(t, "what is sampled is not remembered beyond this process", err)
+	}
+	if m.memory == nil {
+		m.memory = session.NewMemory(0, k.remember)
+	}
+	m.responses = openai.NewResponses(k.remember)
 }
 
 func sayNotKept(t Terminal, what string, err error) {
@@ -173,5 +182,5 @@ func (m *kept) close() error {
 	if m.lock != nil {
 		err = errors.Join(err, m.lock.Release())
 	}
-	return errors.Join(err, m.memory.Close())
+	return errors.Join(err, m.memory.Close(), m.responses.Close())
 }

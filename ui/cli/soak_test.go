@@ -46,39 +46,58 @@ func untilReady(ts *testscript.TestScript, neg bool, args []string) {
 
 // served is a running ossrun serve.
 type served struct {
-	t   *testing.T
-	url string
-	cmd *exec.Cmd
-	err bytes.Buffer
-	web *http.Client
+	t     *testing.T
+	home  string
+	url   string
+	cmd   *exec.Cmd
+	err   bytes.Buffer
+	web   *http.Client
+	done  chan struct{} // closed when the process has ended
+	ended bool          // by the test
 }
 
 // serveDemo starts ossrun serve --model demo and waits until it is ready. It is stopped, and must end well, with the test.
 func serveDemo(t *testing.T, args ...string) *served {
 	t.Helper()
+	return serveIn(t, t.TempDir(), args...)
+}
+
+// serveIn is serveDemo in a home folder, which may be that of an earlier server.
+func serveIn(t *testing.T, home string, args ...string) *served {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	home := t.TempDir()
 	program := filepath.Join(home, "bin", "ossrun") // TestMain is the program of that name
-	if err := errors.Join(os.Mkdir(filepath.Dir(program), 0o700), os.Mkdir(filepath.Join(home, "run"), 0o700), os.Symlink(self, program)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(program), 0o700), os.MkdirAll(filepath.Join(home, "run"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	s := &served{t: t, cmd: exec.Command(program, append([]string{"serve", "demo", "--device", "cpu", "--port", "0"}, args...)...),
+	if err := os.Symlink(self, program); err != nil && !errors.Is(err, os.ErrExist) {
+		t.Fatal(err)
+	}
+	s := &served{t: t, home: home, done: make(chan struct{}), cmd: exec.Command(program, append([]string{"serve", "demo", "--device", "cpu", "--port", "0"}, args...)...),
 		web: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2000}}}
-	s.cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home, "XDG_CACHE_HOME="+home, "XDG_RUNTIME_DIR="+filepath.Join(home, "run"))
+	s.cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home, "XDG_CACHE_HOME="+home, "XDG_RUNTIME_DIR="+filepath.Join(home, "run"),
+		"HF_HUB_CACHE="+filepath.Join(home, "hub"))
 	s.cmd.Stderr = &s.err
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		s.web.CloseIdleConnections()
-		_ = s.cmd.Process.Signal(os.Interrupt)
-		if err := s.cmd.Wait(); err != nil || strings.Contains(s.err.String(), "DATA RACE") {
-			t.Errorf("the server ended with %v; its last words: %s", err, s.err.String()[max(0, s.err.Len()-4000):])
+		if !s.ended {
+			_ = s.cmd.Process.Signal(os.Interrupt)
+		}
+		<-s.done
+		if bad := !s.ended && s.cmd.ProcessState.ExitCode() != 0; bad || strings.Contains(s.err.String(), "DATA RACE") {
+			t.Errorf("the server ended with %v; its last words: %s", s.cmd.ProcessState, s.err.String()[max(0, s.err.Len()-4000):])
 		}
 	})
+	go func() {
+		defer close(s.done)
+		_ = s.cmd.Wait() // ProcessState has it
+	}()
 	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		list, err := join.Servers(t.Context(), filepath.Join(home, "run", "ossrun"))
 		if err == nil && len(list) == 1 && list[0].State == join.Ready {
