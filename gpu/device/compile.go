@@ -26,7 +26,23 @@ type recorder struct {
 	state       kernels.Pointer
 	logits      kernels.Pointer
 	frequencies kernels.Pointer
+	plain       bool            // no forms
+	partial     kernels.Pointer // scratch of the attention kernels; 0 where they cannot do these heads
+	arrived     kernels.Pointer // counters of blocks, 0 before and after every kernel
+	runs        int             // that a long context is cut in
 }
+
+// operationError says which operation of a program cannot be compiled.
+type operationError struct {
+	at    int
+	label string
+	err   error
+}
+
+func (e operationError) Error() string {
+	return fmt.Sprintf("operation %d (%s): %v", e.at, e.label, e.err)
+}
+func (e operationError) Unwrap() error { return e.err }
 
 // mostGroup and mostHeadDim are what the attention kernels have registers for.
 const (

@@ -30,11 +30,14 @@ type Device struct {
 	progress  func(bytes int64)
 	target    kernels.Target
 
-	mu     sync.Mutex // held while work is queued and waited for
-	window *driver.HostMemory
-	logits *sharedRegion
-	users  int // regions and steps not freed yet
-	closed bool
+	plain bool // only the plain kernels
+
+	mu         sync.Mutex // held while work is queued and waited for
+	window     *driver.HostMemory
+	shared     map[sharing]*sharedRegion
+	distrusted map[Form]bool
+	users      int // regions and steps not freed yet
+	closed     bool
 
 	joining sync.Mutex // held while sampler changes
 	sampler *sampler
@@ -47,6 +50,10 @@ type Options struct {
 	Index    int               // which of the driver's devices
 	Image    []byte            // compiled kernels; nil: those of this program for the device's architecture
 	Progress func(bytes int64) // is told of every piece of weights that has been read; from several goroutines
+
+	// Plain runs the plain kernels alone: what the others are held to, and the only ones whose results do not differ by a bit between steps of few
+	// and of many rows.
+	Plain bool
 }
 
 // windowBytes is the pinned memory through which reads, writes and results pass.
@@ -63,7 +70,8 @@ func Open(d *driver.Driver, o Options) (_ *Device, err error) {
 			return nil, fmt.Errorf("%s: %w", g.Name, err)
 		}
 	}
-	dev := &Device{arch: g.Arch, functions: map[string]*driver.Function{}, progress: o.Progress}
+	dev := &Device{arch: g.Arch, functions: map[string]*driver.Function{}, progress: o.Progress, plain: o.Plain,
+		shared: map[sharing]*sharedRegion{}, distrusted: map[Form]bool{}}
 	if dev.warp, err = g.Attribute(driver.WarpSize); err != nil {
 		return nil, fmt.Errorf("%s: %w", g.Name, err)
 	}

@@ -189,8 +189,8 @@ func TestProfile(t *testing.T) {
 	if err != nil || !slices.Equal(plain, timed) {
 		t.Errorf("other logits under the clock, %v", err)
 	}
-	for _, x := range times {
-		if x.Nanoseconds <= 0 || x.Bytes <= 0 {
+	for _, x := range times { // a fused operation's time is that of the matrix it runs beside
+		if matrix := x.Kind == engine.Linear || x.Kind == engine.GateUp || x.Kind == engine.Down; matrix && x.Nanoseconds <= 0 || x.Bytes <= 0 {
 			t.Errorf("%s: %d ns, %d bytes", x.Label, x.Nanoseconds, x.Bytes)
 		}
 	}

@@ -50,30 +50,41 @@ func (d *Device) alloc(bytes int64) (*region, error) {
 	return &region{d, p, bytes}, nil
 }
 
-// shareLogits gives a step the region for its logits. Steps run one after the other, so those of all buckets share the largest one's; a step of
-// another engine that needs more gets a larger one, and those before keep theirs.
-func (d *Device) shareLogits(bytes int64) (*sharedRegion, error) {
+// sharing names memory that all steps of a device use in turn, since they run one after the other.
+type sharing string
+
+const (
+	logitsMemory  sharing = "logits"
+	partialMemory sharing = "partial results of attention"
+	arrivedMemory sharing = "counters of blocks" // 0 between kernels
+)
+
+// share gives a step memory of a kind. That of all buckets is the largest one's; a step of another engine that needs more gets larger memory, and
+// those before keep theirs.
+func (d *Device) share(what sharing, bytes int64) (*sharedRegion, error) {
 	d.mu.Lock()
-	have := d.logits
+	have := d.shared[what]
 	if have != nil && have.bytes >= bytes {
 		have.users++
 		d.mu.Unlock()
 		return have, nil
 	}
 	d.mu.Unlock()
-	r, err := d.alloc(bytes)
+	r, err := d.Alloc(bytes)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.logits = &sharedRegion{region: r, users: 1}
-	return d.logits, nil
+	made := &sharedRegion{region: r.(*region), what: what, users: 1}
+	d.shared[what] = made
+	return made, nil
 }
 
 // sharedRegion is freed by the last of its users.
 type sharedRegion struct {
 	*region
+	what  sharing
 	users int // guarded by the device's lock
 }
 
@@ -81,8 +92,8 @@ func (r *sharedRegion) leave() error {
 	r.dev.mu.Lock()
 	r.users--
 	last := r.users == 0
-	if last && r.dev.logits == r {
-		r.dev.logits = nil
+	if last && r.dev.shared[r.what] == r {
+		delete(r.dev.shared, r.what)
 	}
 	r.dev.mu.Unlock()
 	if !last {

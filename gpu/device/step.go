@@ -18,6 +18,7 @@ type step struct {
 	dev    *Device
 	p      *engine.Program
 	layout layout
+	plain  bool // no forms
 
 	state       *region       // layout
 	logits      *sharedRegion // f32 [rows, vocab]; nil when the program gives none
@@ -26,11 +27,19 @@ type step struct {
 	turn        int
 	sampler     *sampler // once it has sampled
 
-	ops   [][]launch // of each operation
-	graph *driver.Graph
-	marks []*driver.Event // before each operation and behind the last, while profiling
-	ns    []int64
-	ran   bool // ns is of a step
+	partial, arrived *sharedRegion // of the attention kernels, nil where no kernel needs them
+
+	phases []readyPhase
+	graph  *driver.Graph
+	marks  []*driver.Event // before each phase and behind the last, while profiling
+	ns     []int64         // of each operation
+	ran    bool            // ns is of a step
+}
+
+// readyPhase is a phase with its launches packed.
+type readyPhase struct {
+	phase
+	ready []launch
 }
 
 // stateOnItsWay is pinned memory for a state, and the mark behind the copy that last read it.
@@ -46,13 +55,21 @@ func (d *Device) Compile(p *engine.Program) (engine.Step, error) {
 	if p.Options.ISA != "" {
 		return nil, fmt.Errorf("instruction set %q is the CPU's: a GPU has one", p.Options.ISA)
 	}
+	s, err := d.compile(p, d.plain)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (d *Device) compile(p *engine.Program, plain bool) (*step, error) {
 	if err := fits(p); err != nil {
 		return nil, err
 	}
 	if err := d.use(1); err != nil {
 		return nil, err
 	}
-	s := &step{dev: d, p: p, layout: layoutOf(p)}
+	s := &step{dev: d, p: p, layout: layoutOf(p), plain: plain}
 	if err := s.build(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -73,29 +90,34 @@ func (s *step) build() (err error) {
 			return err
 		}
 	}
-	r := &recorder{dev: d, p: s.p, t: d.target, layout: s.layout, state: kernels.Pointer(s.state.at)}
+	r := &recorder{dev: d, p: s.p, t: d.target, layout: s.layout, state: kernels.Pointer(s.state.at), plain: s.plain}
 	for i, op := range s.p.Ops {
 		if err := s.prepare(r, op); err != nil {
-			return fmt.Errorf("operation %d (%s): %w", i, op.Label, err)
+			return operationError{i, op.Label, err}
 		}
-		launches, err := r.record(op)
-		if err != nil {
-			return fmt.Errorf("operation %d (%s): %w", i, op.Label, err)
-		}
-		var list []launch
-		for _, l := range launches {
+	}
+	if err := s.shareScratch(r); err != nil {
+		return err
+	}
+	phases, err := r.phases()
+	if err != nil {
+		return err
+	}
+	for _, ph := range phases {
+		made := readyPhase{phase: ph}
+		for _, l := range ph.launches {
 			ready, err := r.ready(l)
 			if err != nil {
-				return fmt.Errorf("operation %d (%s): %w", i, op.Label, err)
+				return operationError{ph.from, s.p.Ops[ph.from].Label, err}
 			}
-			list = append(list, ready)
+			made.ready = append(made.ready, ready)
 		}
-		s.ops = append(s.ops, list)
+		s.phases = append(s.phases, made)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s.graph, err = d.stream.Capture(func() error {
-		for i := range s.ops {
+		for i := range s.phases {
 			if err := s.launch(i); err != nil {
 				return err
 			}
@@ -118,7 +140,7 @@ func (s *step) prepare(r *recorder, op *engine.Op) (err error) {
 			if b == nil || b.Home != engine.Logits || s.logits != nil {
 				continue
 			}
-			if s.logits, err = s.dev.shareLogits(s.p.BytesOf(b)); err != nil {
+			if s.logits, err = s.dev.share(logitsMemory, s.p.BytesOf(b)); err != nil {
 				return err
 			}
 			r.logits = kernels.Pointer(s.logits.at)
@@ -138,11 +160,28 @@ func (s *step) prepare(r *recorder, op *engine.Op) (err error) {
 	return s.frequencies.Write(0, data)
 }
 
-// launch queues one operation.
+// shareScratch joins the memory that the attention kernels need beside the program's own.
+func (s *step) shareScratch(r *recorder) (err error) {
+	h := r.heads()
+	if !kernels.Attends(h) || s.plain {
+		return nil
+	}
+	r.runs = attendRuns(s.p)
+	if s.partial, err = s.dev.share(partialMemory, kernels.DecodePartialBytes(s.p.Rows, h, r.runs)); err != nil {
+		return err
+	}
+	if s.arrived, err = s.dev.share(arrivedMemory, int64(4*s.p.Rows*h.KV)); err != nil {
+		return err
+	}
+	r.partial, r.arrived = kernels.Pointer(s.partial.at), kernels.Pointer(s.arrived.at)
+	return nil
+}
+
+// launch queues one phase.
 func (s *step) launch(i int) error {
-	for _, l := range s.ops[i] {
+	for _, l := range s.phases[i].ready {
 		if err := s.dev.stream.Launch(l.function, l.shape, l.args); err != nil {
-			return fmt.Errorf("%s: %w", s.p.Ops[i].Label, err)
+			return fmt.Errorf("%s: %w", s.p.Ops[s.phases[i].from].Label, err)
 		}
 	}
 	return nil
@@ -178,6 +217,19 @@ func (s *step) forward(b *engine.Batch, logits []float32) error {
 
 // queue sends the state and launches the step; from as in Queue.
 func (s *step) queue(b *engine.Batch, from []int32) error {
+	if err := s.sendState(b, from); err != nil {
+		return err
+	}
+	if s.marks != nil {
+		return s.queueTimed()
+	}
+	if err := s.graph.Launch(s.dev.stream); err != nil {
+		return fmt.Errorf("launch the step: %w", err)
+	}
+	return nil
+}
+
+func (s *step) sendState(b *engine.Batch, from []int32) error {
 	p := &s.pinned[s.turn]
 	s.turn = 1 - s.turn
 	if err := p.sent.Synchronize(); err != nil {
@@ -190,21 +242,12 @@ func (s *step) queue(b *engine.Batch, from []int32) error {
 	if err := p.sent.Record(s.dev.stream); err != nil {
 		return fmt.Errorf("send the step's state: %w", err)
 	}
-	if err := s.feed(from); err != nil {
-		return err
-	}
-	if s.marks != nil {
-		return s.queueTimed()
-	}
-	if err := s.graph.Launch(s.dev.stream); err != nil {
-		return fmt.Errorf("launch the step: %w", err)
-	}
-	return nil
+	return s.feed(from)
 }
 
-// queueTimed launches the operations one by one, with a mark before each.
+// queueTimed launches the phases one by one, with a mark before each.
 func (s *step) queueTimed() error {
-	for i := range s.ops {
+	for i := range s.phases {
 		if err := s.marks[i].Record(s.dev.stream); err != nil {
 			return err
 		}
@@ -212,7 +255,7 @@ func (s *step) queueTimed() error {
 			return err
 		}
 	}
-	return s.marks[len(s.ops)].Record(s.dev.stream)
+	return s.marks[len(s.phases)].Record(s.dev.stream)
 }
 
 // clock reads the marks of a step that has ended.
@@ -220,15 +263,33 @@ func (s *step) clock() error {
 	if s.marks == nil {
 		return nil
 	}
-	for i := range s.ns {
+	clear(s.ns)
+	for i, ph := range s.phases {
 		took, err := s.marks[i+1].Since(s.marks[i])
 		if err != nil {
-			return fmt.Errorf("read the clock of %s: %w", s.p.Ops[i].Label, err)
+			return fmt.Errorf("read the clock of %s: %w", s.p.Ops[ph.from].Label, err)
 		}
-		s.ns[i] = took.Nanoseconds()
+		s.ns[s.heaviest(ph.phase)] = took.Nanoseconds()
 	}
 	s.ran = true
 	return nil
+}
+
+// heaviest is the operation of a phase whose weights are most: the time of the whole phase is noted as its own, since the others run inside.
+func (s *step) heaviest(ph phase) (at int) {
+	most := int64(-1)
+	for i := ph.from; i < ph.to; i++ {
+		var bytes int64
+		for _, w := range s.p.Ops[i].W {
+			if w != nil {
+				bytes += s.p.BytesOf(w)
+			}
+		}
+		if bytes > most {
+			at, most = i, bytes
+		}
+	}
+	return at
 }
 
 // bytesOf is the memory of float32 values.
@@ -248,8 +309,8 @@ func (s *step) Profiling(on bool) {
 	if s.marks != nil {
 		return
 	}
-	s.ns = make([]int64, len(s.ops))
-	for range len(s.ops) + 1 {
+	s.ns = make([]int64, len(s.p.Ops))
+	for range len(s.phases) + 1 {
 		e, err := s.dev.ctx.NewEvent(true)
 		if err != nil {
 			s.unmark()
@@ -302,8 +363,10 @@ func (s *step) Close() error {
 	s.dev.users--
 	s.dev.mu.Unlock()
 	errs = append(errs, s.leaveSampler())
-	if s.logits != nil {
-		errs = append(errs, s.logits.leave())
+	for _, r := range []*sharedRegion{s.logits, s.partial, s.arrived} {
+		if r != nil {
+			errs = append(errs, r.leave())
+		}
 	}
 	for _, r := range []*region{s.state, s.frequencies} {
 		if r != nil {

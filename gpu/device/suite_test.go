@@ -30,11 +30,19 @@ func long(t testing.TB) {
 // open makes a device that the test closes; what is left of it then fails the test.
 func open(t testing.TB, api driver.API) (*Device, *fakedriver.Fake) {
 	t.Helper()
+	return openWith(t, api, Options{})
+}
+
+func openWith(t testing.TB, api driver.API, o Options) (*Device, *fakedriver.Fake) {
+	t.Helper()
+	if o.Image == nil {
+		o.Image = image(t, api)
+	}
 	f, err := fakedriver.Open(api, fakedriver.Machine{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	dev, err := Open(f.Driver, Options{Image: image(t, api)})
+	dev, err := Open(f.Driver, o)
 	if err != nil {
 		t.Fatal(err)
 	}

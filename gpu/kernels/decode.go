@@ -11,16 +11,19 @@ const DecodeRuns = 32
 
 // Decodes tells whether the decode kernels can do this shape; where not, the plain kernels do.
 func Decodes(h Heads, hidden, intermediate, top int) bool {
-	return h.Dim == 64 && h.Query <= 8*h.KV && hidden%32 == 0 && intermediate%32 == 0 && top <= 16 &&
+	return Attends(h) && hidden%32 == 0 && intermediate%32 == 0 && top <= 16 &&
 		4*4*hidden <= MostShared && 4*4*h.Query*h.Dim <= 2*MostShared && 4*top*intermediate <= MostShared
 }
+
+// Attends tells whether DecodeAttend can do these heads; it serves steps of any size.
+func Attends(h Heads) bool { return h.Dim == 64 && h.Query <= 8*h.KV }
 
 // MostShared is the shared memory of a block that every GPU gives without being asked to.
 const MostShared = 48 << 10
 
-// DecodePartialBytes is the scratch that DecodeAttend needs; its first part need not be anything, arrived must be 0.
-func DecodePartialBytes(bucket int, h Heads) int64 {
-	return int64(bucket) * int64(h.KV) * DecodeRuns * 8 * 66 * 4
+// DecodePartialBytes is the scratch that DecodeAttend needs for contexts cut into so many runs; it need not be anything, arrived must be 0.
+func DecodePartialBytes(bucket int, h Heads, runs int) int64 {
+	return int64(bucket) * int64(h.KV) * int64(runs) * 8 * 66 * 4
 }
 
 // rowsAtOnce is how many rows share a pass over dense weights of k columns.
@@ -60,9 +63,9 @@ func suffixed(name string, rows int) string {
 	return name + "_1"
 }
 
-// DecodeAttend is Attend. partial has DecodePartialBytes, arrived i32 [bucket, h.KV] is 0 before the first step.
-func (t Target) DecodeAttend(rows Pointer, bucket int, o, partial, arrived, qkv Pointer, c Cache, sinks Pointer, h Heads, window int, scale float32) Launch {
-	runs := DecodeRuns
+// DecodeAttend is Attend, with long contexts cut into up to runs runs. partial has DecodePartialBytes, arrived i32 [bucket, h.KV] is 0 before the
+// first step.
+func (t Target) DecodeAttend(rows Pointer, bucket int, o, partial, arrived, qkv Pointer, c Cache, sinks Pointer, h Heads, window, runs int, scale float32) Launch {
 	if window > 0 {
 		runs = 1 // a window of 128 positions is one run
 	}

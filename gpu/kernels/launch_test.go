@@ -13,7 +13,7 @@ func launches(t Target) []Launch {
 	for _, bf16 := range []bool{false, true} {
 		c := Cache{p, 4096, bf16, p, p, p}
 		all = append(all, t.WriteKV(p, 3, c, p, h), t.Attend(p, 3, p, p, c, p, h, 128, 0.125),
-			t.DecodeAttend(p, 3, p, p, p, p, c, p, h, 128, 0.125))
+			t.DecodeAttend(p, 3, p, p, p, p, c, p, h, 128, DecodeRuns, 0.125))
 		for _, bucket := range []int{1, 3} {
 			all = append(all, t.DecodeQKV(p, bucket, p, c, p, p, QKV{p, p, p, p, p, p}, p, 64, h, 1e-5))
 		}

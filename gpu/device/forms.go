@@ -1,0 +1,307 @@
+package device
+
+import (
+	"slices"
+
+	"github.com/ossrun/ossrun/gpu/kernels"
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// Which kernels compute a run of operations. Each operation has a plain kernel; a Form is a faster one, for one operation or for several that
+// stand behind each other. Which forms there are depends on the rows that a step may have:
+//
+//	up to kernels.DecodeRows   the decode kernels: six launches a layer
+//	more                       matrices on the matrix unit, experts grouped
+//
+// What must stay true: a form leaves every buffer that anything reads later as the plain kernels would, up to rounding. A form that does not fit
+// a shape, that a tap stands in the middle of, or that was found wrong on this card (Distrust) is not taken: the plain kernels are.
+
+// Form names a faster way of computing one or more operations.
+type Form string
+
+// The forms.
+const (
+	DecodeQKV     Form = "decode_qkv"      // norm, projections, RoPE, KV write
+	DecodeLinear  Form = "decode_linear"   // norm where there is one, one projection
+	DecodeRoute   Form = "decode_route"    // norm, router, choice of experts
+	DecodeGateUp  Form = "decode_gate_up"  //
+	DecodeDown    Form = "decode_down"     // down, weighted sum and residual
+	Attend        Form = "decode_attend"   // steps of any size
+	PrefillLinear Form = "prefill_linear"  //
+	PrefillGateUp Form = "prefill_gate_up" //
+	PrefillDown   Form = "prefill_down"    //
+)
+
+// Forms are all of them.
+func Forms() []Form {
+	return []Form{DecodeQKV, DecodeLinear, DecodeRoute, DecodeGateUp, DecodeDown, Attend, PrefillLinear, PrefillGateUp, PrefillDown}
+}
+
+// Distrust takes forms out of use: what is compiled from now on has the plain kernels in their place.
+func (d *Device) Distrust(forms ...Form) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, f := range forms {
+		d.distrusted[f] = true
+	}
+}
+
+// Distrusted are the forms that are out of use.
+func (d *Device) Distrusted() []Form {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.DeleteFunc(Forms(), func(f Form) bool { return !d.distrusted[f] })
+}
+
+func (d *Device) trusts(f Form) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !d.distrusted[f]
+}
+
+// phase is a run of operations that are launched together.
+type phase struct {
+	from, to int  // of Program.Ops
+	form     Form // "" for the plain kernels
+	launches []kernels.Launch
+	leaves   []*engine.Buffer // what it writes that is read later; of the plain kernels everything
+}
+
+// phases cuts the program into runs, greedily: the forms that take most operations are asked first.
+func (r *recorder) phases() (list []phase, err error) {
+	matchers := []func(int) phase{r.attend}
+	switch {
+	case r.plain:
+		matchers = nil
+	case r.decodes():
+		matchers = append(matchers, r.decodeQKV, r.decodeRoute, r.decodeLinear, r.decodeGateUp, r.decodeDown)
+	case r.p.Rows > kernels.DecodeRows:
+		matchers = append(matchers, r.prefillLinear, r.prefillGateUp, r.prefillDown)
+	}
+	for i := 0; i < len(r.p.Ops); {
+		ph := phase{from: i, to: i}
+		for _, match := range matchers {
+			if ph = match(i); ph.to > i {
+				break
+			}
+		}
+		if ph.to <= i {
+			ph = phase{from: i, to: i + 1}
+			if ph.launches, err = r.record(r.p.Ops[i]); err != nil {
+				return nil, operationError{i, r.p.Ops[i].Label, err}
+			}
+		}
+		list = append(list, ph)
+		i = ph.to
+	}
+	return list, nil
+}
+
+// decodes tells whether the decode kernels have room for this program.
+func (r *recorder) decodes() bool {
+	s := r.p.Spec
+	return r.p.Rows <= kernels.DecodeRows && kernels.Decodes(r.heads(), s.Hidden, s.Intermediate, s.ExpertsPerToken)
+}
+
+// run tells whether the operations from i on are of these kinds.
+func (r *recorder) run(i int, kinds ...engine.Kind) bool {
+	if i+len(kinds) > len(r.p.Ops) {
+		return false
+	}
+	for j, k := range kinds {
+		if r.p.Ops[i+j].Kind != k {
+			return false
+		}
+	}
+	return true
+}
+
+// dead tells that nothing reads a buffer of the arena any more from operation i on, before it is written anew.
+func (r *recorder) dead(b *engine.Buffer, i int) bool {
+	if b.Home != engine.Scratch {
+		return false
+	}
+	for _, op := range r.p.Ops[i:] {
+		if slices.Contains(op.In, b) || slices.Contains(op.Out, b) && (op.Add || op.Kind == engine.Combine || op.Kind == engine.Rope) {
+			return false
+		}
+		if slices.Contains(op.Out, b) {
+			return true
+		}
+	}
+	return true
+}
+
+func (r *recorder) attend(i int) phase {
+	op := r.p.Ops[i]
+	if op.Kind != engine.Attend || r.partial == 0 || !r.dev.trusts(Attend) {
+		return phase{}
+	}
+	live, bucket := r.rows(op.Out[0])
+	l := r.t.DecodeAttend(live, bucket, r.at(op.Out[0]), r.partial, r.arrived, r.at(op.In[0]), r.cache(op, op.In[1]), r.at(op.W[0]), r.heads(), op.Window, r.runs, op.Scale)
+	return phase{i, i + 1, Attend, []kernels.Launch{l}, op.Out}
+}
+
+// attendRuns is in how many runs a program cuts long contexts. Steps of many rows have blocks enough without; where they are cut, a run has eight
+// pages, so that a row's bits do not depend on the bucket.
+func attendRuns(p *engine.Program) int {
+	if p.Rows > kernels.DecodeRows {
+		return 1
+	}
+	const pagesOfRun = 8
+	pages := (p.Spec.MaxPosition + engine.PageTokens - 1) / engine.PageTokens
+	return min(kernels.DecodeRuns, (pages+pagesOfRun-1)/pagesOfRun)
+}
+
+func (r *recorder) decodeQKV(i int) phase {
+	if !r.run(i, engine.Norm, engine.Linear, engine.Rope, engine.WriteKV) || !r.dev.trusts(DecodeQKV) {
+		return phase{}
+	}
+	norm, linear, rope, write := r.p.Ops[i], r.p.Ops[i+1], r.p.Ops[i+2], r.p.Ops[i+3]
+	t, qkv := norm.Out[0], linear.Out[0]
+	if len(linear.W) != 6 || linear.Add || linear.In[0] != t || rope.Out[0] != qkv || write.In[0] != qkv || t == norm.In[0] || !r.dead(t, i+2) {
+		return phase{}
+	}
+	live, bucket := r.rows(qkv)
+	w := kernels.QKV{WQ: r.at(linear.W[0]), BQ: r.at(linear.W[1]), WK: r.at(linear.W[2]), BK: r.at(linear.W[3]), WV: r.at(linear.W[4]), BV: r.at(linear.W[5])}
+	l := r.t.DecodeQKV(live, bucket, r.at(qkv), r.cache(write, write.Out[0]), r.at(norm.In[0]), r.at(norm.W[0]), w, r.at(rope.In[0]), norm.In[0].Width, r.heads(), norm.Eps)
+	return phase{i, i + 4, DecodeQKV, []kernels.Launch{l}, []*engine.Buffer{qkv, write.Out[0]}}
+}
+
+// decodeLinear is a projection, and the norm in front of it where nothing else reads that.
+func (r *recorder) decodeLinear(i int) phase {
+	at := i
+	if r.run(i, engine.Norm, engine.Linear) {
+		at = i + 1
+	}
+	op := r.p.Ops[at]
+	if op.Kind != engine.Linear || op.In[0].Width%32 != 0 || 4*op.In[0].Width > kernels.MostShared || !r.dev.trusts(DecodeLinear) {
+		return phase{}
+	}
+	x, norm, eps := op.In[0], kernels.Pointer(0), float32(0)
+	if at > i {
+		n := r.p.Ops[i]
+		if n.Out[0] != x || !r.dead(x, at+1) {
+			return phase{}
+		}
+		x, norm, eps = n.In[0], r.at(n.W[0]), n.Eps
+	}
+	live, bucket := r.rows(op.Out[0])
+	y, stride := r.at(op.Out[0]), op.Out[0].Width
+	ph := phase{from: i, to: at + 1, form: DecodeLinear, leaves: op.Out}
+	for j := 0; j < len(op.W); j += 2 {
+		ph.launches = append(ph.launches, r.t.DecodeLinear(live, bucket, y, r.at(x), norm, r.at(op.W[j]), r.at(op.W[j+1]), x.Width, op.W[j].Rows, stride, op.Add, eps))
+		y += kernels.Pointer(4 * op.W[j].Rows)
+	}
+	return ph
+}
+
+// decodeRoute leaves order and groups only where a plain expert kernel reads them.
+func (r *recorder) decodeRoute(i int) phase {
+	if !r.run(i, engine.Norm, engine.Linear, engine.Route) || !r.dev.trusts(DecodeRoute) {
+		return phase{}
+	}
+	norm, linear, route := r.p.Ops[i], r.p.Ops[i+1], r.p.Ops[i+2]
+	t := norm.Out[0]
+	if len(linear.W) != 2 || linear.Add || linear.In[0] != t || route.In[0] != linear.Out[0] || t == norm.In[0] {
+		return phase{}
+	}
+	s := r.p.Spec
+	live, bucket := r.rows(t)
+	list := []kernels.Launch{r.t.DecodeRoute(live, bucket, r.at(route.Out[0]), r.at(route.Out[1]), r.at(t), r.at(linear.Out[0]), r.arrived,
+		r.at(norm.In[0]), r.at(norm.W[0]), r.at(linear.W[0]), r.at(linear.W[1]), s.Hidden, s.Experts, s.ExpertsPerToken, norm.Eps)}
+	leaves := []*engine.Buffer{t, linear.Out[0], route.Out[0], route.Out[1]}
+	if r.grouped(route, i+3) {
+		plain := r.t.Route(live, bucket, r.at(route.Out[0]), r.at(route.Out[1]), r.at(route.Out[2]), r.at(route.Out[3]), r.at(linear.Out[0]), s.Experts, s.ExpertsPerToken)
+		list, leaves = append(list, plain[1]), append(leaves, route.Out[2:]...)
+	}
+	return phase{i, i + 3, DecodeRoute, list, leaves}
+}
+
+// grouped tells whether anything reads the slots sorted by expert that a route leaves.
+func (r *recorder) grouped(route *engine.Op, i int) bool {
+	for j, op := range r.p.Ops[i:] {
+		if op.Kind == engine.Route {
+			return false
+		}
+		if len(op.In) < 2 || op.In[0] != route.Out[2] {
+			continue
+		}
+		if r.decodeGateUp(i+j).to == 0 && r.decodeDown(i+j).to == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// routeOf is the operation that chose the experts of slots sorted like this.
+func (r *recorder) routeOf(i int, order *engine.Buffer) *engine.Op {
+	for _, op := range slices.Backward(r.p.Ops[:i]) {
+		if op.Kind == engine.Route && op.Out[2] == order {
+			return op
+		}
+	}
+	return nil
+}
+
+func (r *recorder) decodeGateUp(i int) phase {
+	op := r.p.Ops[i]
+	if op.Kind != engine.GateUp || len(op.In) != 3 || !r.dev.trusts(DecodeGateUp) {
+		return phase{}
+	}
+	route := r.routeOf(i, op.In[0])
+	if route == nil {
+		return phase{}
+	}
+	s := r.p.Spec
+	l := r.t.DecodeGateUp(r.state, r.p.Rows, r.at(op.Out[0]), r.at(route.Out[0]), r.at(op.In[2]), r.matrix(op), s.Intermediate, s.Hidden, s.ExpertsPerToken, op.Limit)
+	return phase{i, i + 1, DecodeGateUp, []kernels.Launch{l}, op.Out}
+}
+
+func (r *recorder) decodeDown(i int) phase {
+	if !r.run(i, engine.Down, engine.Combine) || !r.dev.trusts(DecodeDown) {
+		return phase{}
+	}
+	down, combine := r.p.Ops[i], r.p.Ops[i+1]
+	route := r.routeOf(i, down.In[0])
+	if len(down.In) != 3 || route == nil || combine.In[0] != down.Out[0] || combine.In[1] != route.Out[1] || !r.dead(down.Out[0], i+2) {
+		return phase{}
+	}
+	s := r.p.Spec
+	l := r.t.DecodeDown(r.state, r.p.Rows, r.at(combine.Out[0]), r.at(route.Out[0]), r.at(route.Out[1]), r.at(down.In[2]), r.matrix(down), s.Hidden, s.Intermediate, s.ExpertsPerToken)
+	return phase{i, i + 2, DecodeDown, []kernels.Launch{l}, combine.Out}
+}
+
+func (r *recorder) prefillLinear(i int) phase {
+	op := r.p.Ops[i]
+	if op.Kind != engine.Linear || op.In[0].Width%32 != 0 || !r.dev.trusts(PrefillLinear) {
+		return phase{}
+	}
+	live, bucket := r.rows(op.Out[0])
+	y, stride := r.at(op.Out[0]), op.Out[0].Width
+	ph := phase{from: i, to: i + 1, form: PrefillLinear, leaves: op.Out}
+	for j := 0; j < len(op.W); j += 2 {
+		ph.launches = append(ph.launches, r.t.PrefillLinear(live, bucket, y, r.at(op.In[0]), r.at(op.W[j]), r.at(op.W[j+1]), op.In[0].Width, op.W[j].Rows, stride, op.Add, kernels.Whole))
+		y += kernels.Pointer(4 * op.W[j].Rows)
+	}
+	return ph
+}
+
+func (r *recorder) prefillGateUp(i int) phase {
+	op, s := r.p.Ops[i], r.p.Spec
+	if op.Kind != engine.GateUp || len(op.In) != 3 || !r.dev.trusts(PrefillGateUp) {
+		return phase{}
+	}
+	l := r.t.PrefillGateUp(r.p.Rows*s.ExpertsPerToken, s.Experts, r.at(op.Out[0]), r.at(op.In[0]), r.at(op.In[1]), r.at(op.In[2]), r.matrix(op),
+		s.Intermediate, s.Hidden, s.ExpertsPerToken, op.Limit, kernels.Whole)
+	return phase{i, i + 1, PrefillGateUp, []kernels.Launch{l}, op.Out}
+}
+
+func (r *recorder) prefillDown(i int) phase {
+	op, s := r.p.Ops[i], r.p.Spec
+	if op.Kind != engine.Down || len(op.In) != 3 || !r.dev.trusts(PrefillDown) {
+		return phase{}
+	}
+	l := r.t.PrefillDown(r.p.Rows*s.ExpertsPerToken, s.Experts, r.at(op.Out[0]), r.at(op.In[0]), r.at(op.In[1]), r.at(op.In[2]), r.matrix(op), s.Hidden, s.Intermediate, kernels.Whole)
+	return phase{i, i + 1, PrefillDown, []kernels.Launch{l}, op.Out}
+}
