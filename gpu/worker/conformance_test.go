@@ -1,0 +1,66 @@
+//go:build linux
+
+package worker
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/engine/enginetest"
+)
+
+// The suite that every Device passes, through a worker: with the CPU inside all of it, with a GPU of the fake driver's a part, since its own tests
+// hold the rest.
+
+const testdata = "../../testdata/model/"
+
+func TestOps(t *testing.T) {
+	shapes := enginetest.Small()
+	for kind, list := range map[string][]enginetest.Shape{"cpu": shapes, "CUDA": shapes[2:3], "HIP": shapes[2:3]} {
+		t.Run(kind, func(t *testing.T) {
+			dev := opened(t, kind, Options{})
+			n := 0
+			if err := enginetest.Ops(t.Context(), dev, engine.Options{KV: "bf16"}, list, false, func(enginetest.OpResult) { n++ }); err != nil {
+				t.Error(err)
+			}
+			if n < 19*len(list) {
+				t.Errorf("only %d operations were run", n)
+			}
+			if c := dev.Traffic(); c.Steps < int64(n) || c.Sent != c.Steps || c.Received != c.Steps {
+				t.Errorf("%+v", c)
+			}
+		})
+	}
+}
+
+func TestUnits(t *testing.T) {
+	for _, kind := range []string{"cpu", "CUDA"} {
+		t.Run(kind, func(t *testing.T) {
+			dev := opened(t, kind, Options{})
+			for _, check := range enginetest.Units(dev, engine.Options{}, testdata+"units") {
+				if err := check.Run(t.Context()); err != nil {
+					t.Errorf("%s: %v", check.Name, err)
+				}
+			}
+		})
+	}
+}
+
+// TestPrograms: whole models, their weights opened by the worker.
+func TestPrograms(t *testing.T) {
+	quick := []string{"bad steps are refused and harm nothing", "a cancelled step does not run", "a closed engine says so", "memory is as planned"}
+	for _, kind := range []string{"cpu", "CUDA"} {
+		dev := opened(t, kind, Options{})
+		for _, check := range enginetest.Programs(enginetest.Config{Device: dev, Dir: testdata + "T2"}) {
+			if kind != "cpu" && !slices.Contains(quick, check.Name) {
+				continue
+			}
+			t.Run(kind+"/"+check.Name, func(t *testing.T) {
+				if err := check.Run(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}

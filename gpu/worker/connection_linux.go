@@ -1,0 +1,288 @@
+package worker
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// This side of the socket: requests go out in order, answers come back in order. Choices of tokens are the only requests that are sent without
+// waiting; their answers are put aside when another answer is waited for.
+
+// Deadlines are how long an answer may take before the worker counts as hung. Zeros stand for the defaults.
+type Deadlines struct {
+	Step  time.Duration // a step
+	Setup time.Duration // anything else: the driver compiles kernels, the disk is read
+}
+
+const (
+	stepDeadline  = 2 * time.Minute
+	setupDeadline = 10 * time.Minute
+	// partingDeadline is how long a worker may take to give its device back.
+	partingDeadline = 10 * time.Second
+)
+
+// Traffic counts messages of steps. A step costs one each way.
+type Traffic struct{ Steps, Sent, Received int64 }
+
+type connection struct {
+	p         *process
+	shared    *shared
+	deadlines Deadlines
+
+	mu      sync.Mutex
+	last    uint32    // number of the last request
+	seen    uint32    // number of the newest request that was answered, and with it all before
+	pending *pending  // a choice that is not sent yet
+	waiting []uint32  // choices that were sent and not answered
+	tokens  []outcome // choices that were answered and not waited for
+	in      message
+	out     []byte
+	lost    error
+
+	steps, sent, received atomic.Int64
+}
+
+// pending is a request that is being written into its slot.
+type pending struct {
+	number uint32
+	w      writer
+}
+
+// outcome is the answer to a choice.
+type outcome struct {
+	chosen []engine.Chosen
+	err    error
+}
+
+// call sends a request and waits for its answer; ask and tell are JSON, either may be nil. fill writes the request's slot, and take reads the
+// answer's, each nil for none.
+func (c *connection) call(k kind, ask, tell any, fill func(slot []byte) int, take func(answer []byte) error) error {
+	var text []byte
+	if ask != nil {
+		var err error
+		if text, err = json.Marshal(ask); err != nil {
+			return fmt.Errorf("%s: %w", k, err)
+		}
+	}
+	return c.callText(k, text, tell, fill, take)
+}
+
+func (c *connection) callText(k kind, text []byte, tell any, fill func(slot []byte) int, take func(answer []byte) error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.flush(); err != nil {
+		return err
+	}
+	number, err := c.next()
+	if err != nil {
+		return err
+	}
+	m := message{kind: k, number: number, text: text}
+	if fill != nil {
+		m.shared = uint32(fill(c.shared.slot(number)))
+	}
+	deadline := c.deadlines.Setup
+	if k == forward {
+		deadline = c.deadlines.Step
+	}
+	if err := c.send(&m); err != nil {
+		return err
+	}
+	if err := c.await(number, k, deadline); err != nil {
+		return err
+	}
+	if c.in.kind == failed {
+		return decodeFault(c.in.text)
+	}
+	if tell != nil {
+		if err := json.Unmarshal(c.in.text, tell); err != nil {
+			return c.mistrust(fmt.Errorf("an answer to %s that cannot be read: %w", k, err))
+		}
+	}
+	if take == nil {
+		return nil
+	}
+	if err := take(c.shared.answer(number)[:c.in.shared]); err != nil {
+		return c.mistrust(fmt.Errorf("an answer to %s: %w", k, err))
+	}
+	return nil
+}
+
+// next gives the next request its number; its slot is free. Where as many requests as there are slots were not answered, it waits for all.
+func (c *connection) next() (uint32, error) {
+	if c.lost != nil {
+		return 0, c.lost
+	}
+	if c.last-c.seen >= slots-1 && len(c.waiting) == 0 {
+		c.last++
+		if err := c.send(&message{kind: memory, number: c.last}); err != nil { // any question does
+			return 0, err
+		}
+		if err := c.await(c.last, memory, c.deadlines.Setup); err != nil {
+			return 0, err
+		}
+	}
+	for c.last-c.seen >= slots-1 {
+		if err := c.receive(c.deadlines.Step, advance); err != nil {
+			return 0, err
+		}
+		if err := c.putAside(); err != nil {
+			return 0, err
+		}
+	}
+	c.last++
+	return c.last, nil
+}
+
+// send writes one message.
+func (c *connection) send(m *message) error {
+	if c.lost != nil {
+		return c.lost
+	}
+	c.out = m.append(c.out[:0])
+	_ = c.p.conn.SetWriteDeadline(time.Now().Add(c.deadlines.Setup))
+	if _, err := c.p.conn.Write(c.out); err != nil {
+		return c.gone(err, m.kind, c.deadlines.Setup)
+	}
+	if m.kind == forward || m.kind == advance {
+		c.sent.Add(1)
+	}
+	return nil
+}
+
+// await reads until the answer to a request is in c.in. Choices that are answered before are put aside.
+func (c *connection) await(number uint32, k kind, deadline time.Duration) error {
+	for {
+		if err := c.receive(deadline, k); err != nil {
+			return err
+		}
+		if c.in.number == number {
+			if k == forward {
+				c.received.Add(1)
+				c.steps.Add(1)
+			}
+			return nil
+		}
+		if err := c.putAside(); err != nil {
+			return err
+		}
+	}
+}
+
+// receive reads one answer.
+func (c *connection) receive(deadline time.Duration, k kind) error {
+	if c.lost != nil {
+		return c.lost
+	}
+	_ = c.p.conn.SetReadDeadline(time.Now().Add(deadline))
+	if err := c.in.read(c.p.conn); err != nil {
+		return c.gone(err, k, deadline)
+	}
+	switch {
+	case c.in.kind != done && c.in.kind != failed:
+		return c.mistrust(fmt.Errorf("a %s is no answer", c.in.kind))
+	case c.in.number-c.seen-1 >= c.last-c.seen:
+		return c.mistrust(fmt.Errorf("an answer to request %d, which is none of %d to %d", c.in.number, c.seen+1, c.last))
+	case c.in.shared > answerBytes:
+		return c.mistrust(fmt.Errorf("an answer of %d bytes in a slot of %d", c.in.shared, answerBytes))
+	}
+	c.seen = c.in.number
+	return nil
+}
+
+// putAside keeps the answer to a choice until it is waited for.
+func (c *connection) putAside() error {
+	if len(c.waiting) == 0 || c.waiting[0] != c.in.number {
+		return c.mistrust(fmt.Errorf("an answer to request %d, which waits for none", c.in.number))
+	}
+	c.waiting = c.waiting[1:]
+	c.received.Add(1)
+	if c.in.kind == failed {
+		c.tokens = append(c.tokens, outcome{err: decodeFault(c.in.text)})
+		return nil
+	}
+	r := reader{from: c.shared.answer(c.in.number)[:c.in.shared]}
+	chosen := readChosen(&r)
+	if err := r.end(); err != nil {
+		return c.mistrust(err)
+	}
+	c.tokens = append(c.tokens, outcome{chosen: chosen})
+	return nil
+}
+
+// gone is the error of a socket that failed: the worker has died, or hangs.
+func (c *connection) gone(err error, k kind, deadline time.Duration) error {
+	why := ""
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		why = late(k, deadline)
+	case errors.Is(err, io.EOF), errors.Is(err, errTorn), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+	default:
+		why = err.Error()
+	}
+	return c.end(why)
+}
+
+// mistrust ends a worker that says what it cannot say.
+func (c *connection) mistrust(err error) error {
+	return c.end("it was not understood and was ended: " + err.Error())
+}
+
+// dyingTime is how long a worker whose socket is closed may take to be gone.
+const dyingTime = 2 * time.Second
+
+// end makes sure that the worker is gone; every later call gives the same error.
+func (c *connection) end(why string) error {
+	if c.lost != nil {
+		return c.lost
+	}
+	if why == "" {
+		select {
+		case <-c.p.ended:
+		case <-time.After(dyingTime):
+			why = "it closed its socket and was ended"
+		}
+	}
+	c.p.kill(why)
+	c.lost = c.p.lost()
+	return c.lost
+}
+
+// part says goodbye, waits for the process, and gives the memory back.
+func (c *connection) part() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.shared == nil {
+		return nil
+	}
+	var fault error
+	if c.lost == nil {
+		c.pending = nil
+		c.last++
+		if err := c.send(&message{kind: goodbye, number: c.last}); err == nil && c.await(c.last, goodbye, partingDeadline) == nil {
+			if c.in.kind == failed {
+				fault = decodeFault(c.in.text)
+			}
+			select {
+			case <-c.p.ended:
+			case <-time.After(partingDeadline):
+			}
+		}
+	}
+	c.p.kill("it was closed")
+	if c.lost == nil {
+		c.lost = engine.ErrClosed
+	}
+	err := errors.Join(fault, c.p.conn.Close(), c.shared.close())
+	c.shared = nil
+	return err
+}

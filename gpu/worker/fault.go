@@ -1,0 +1,102 @@
+package worker
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// Errors on their way: the text, and those of its causes that a caller may tell apart.
+
+type faultText struct {
+	Text   string
+	Driver *driver.Error `json:",omitempty"`
+	Known  []string      `json:",omitempty"`
+}
+
+// known are the errors without fields of their own.
+var known = map[string]error{
+	"closed":        engine.ErrClosed,
+	"no sampling":   engine.ErrNoSampling,
+	"no driver":     driver.ErrNoLibrary,
+	"out of memory": driver.ErrOutOfMemory,
+	"other file":    errOtherFile,
+}
+
+// errOtherFile is a file of weights that the worker does not find as the parent has it mapped.
+var errOtherFile = errors.New("not the file that is mapped")
+
+// encodeFault writes an error.
+func encodeFault(err error) []byte {
+	t := faultText{Text: err.Error()}
+	errors.As(err, &t.Driver)
+	for name, e := range known {
+		if errors.Is(err, e) {
+			t.Known = append(t.Known, name)
+		}
+	}
+	text, bad := json.Marshal(t)
+	if bad != nil { // strings and numbers always can be written
+		return []byte(`{"Text":"an error that cannot be told"}`)
+	}
+	return text
+}
+
+// Fault is an error of the device in the worker. It has the causes that the device's own error has: *driver.Error, engine.ErrClosed and the like.
+type Fault struct {
+	Text   string
+	causes []error
+}
+
+func (f *Fault) Error() string   { return f.Text }
+func (f *Fault) Unwrap() []error { return f.causes }
+
+// decodeFault makes the error of a text.
+func decodeFault(text []byte) error {
+	var t faultText
+	if err := json.Unmarshal(text, &t); err != nil || t.Text == "" {
+		return errors.New("the GPU worker failed and did not say how")
+	}
+	f := &Fault{Text: t.Text}
+	if t.Driver != nil {
+		f.causes = append(f.causes, t.Driver)
+	}
+	for _, name := range t.Known {
+		if e := known[name]; e != nil {
+			f.causes = append(f.causes, e)
+		}
+	}
+	return f
+}
+
+// ErrLost is the cause of every error that a worker's end has: all that was on its device is gone, and a new one must be started.
+var ErrLost = errors.New("the GPU worker is gone")
+
+// Lost says how a worker ended.
+type Lost struct {
+	How  string // "signal: killed", "exit status 2", "it did not answer a step for 2m0s and was ended"
+	Said string // the line it died with, or its last one
+}
+
+func (l *Lost) Error() string {
+	text := "the GPU worker ended: " + l.How
+	if l.Said != "" {
+		text += "; it said: " + l.Said
+	}
+	return text
+}
+
+func (l *Lost) Is(target error) bool { return target == ErrLost }
+
+// late is how a worker ends that hangs.
+func late(k kind, after time.Duration) string {
+	what := "a step"
+	if k != forward && k != advance {
+		what = fmt.Sprintf("%q", k)
+	}
+	return fmt.Sprintf("it did not answer %s for %s and was ended", what, after)
+}

@@ -1,0 +1,107 @@
+package worker
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"runtime/debug"
+	"sync"
+
+	"github.com/ossrun/ossrun/assets"
+)
+
+// Both sides must be of one build: what they send each other has no other version.
+
+// Protocol is the number of what messages mean; it goes up with every change of this package's files about messages.
+const Protocol = 1
+
+// Identity is a build.
+type Identity struct {
+	Protocol int
+	Commit   string // "" where the build does not record it
+	Kernels  string // hash of the compiled GPU kernels
+}
+
+// Here is this build.
+var Here = sync.OnceValue(func() Identity {
+	id := Identity{Protocol: Protocol, Kernels: kernelHash()}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				id.Commit = s.Value
+			}
+		}
+	}
+	return id
+})
+
+// kernelHash is the first digits of SHA-256 over the names and contents of the embedded kernels.
+func kernelHash() string {
+	sum := sha256.New()
+	err := fs.WalkDir(assets.Kernels, ".", func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		data, err := assets.Kernels.ReadFile(path)
+		fmt.Fprintf(sum, "%s %d\n", path, len(data))
+		sum.Write(data)
+		return err
+	})
+	if err != nil {
+		return err.Error() // of files that are inside this program
+	}
+	return hex.EncodeToString(sum.Sum(nil))[:12]
+}
+
+// match says how two builds differ.
+func (id Identity) match(other Identity) error {
+	switch {
+	case id.Protocol != other.Protocol:
+		return fmt.Errorf("the GPU worker is of another version: it speaks protocol %d, this program %d", other.Protocol, id.Protocol)
+	case id.Commit != other.Commit:
+		return fmt.Errorf("the GPU worker is of another build: commit %q, this program %q", other.Commit, id.Commit)
+	case id.Kernels != other.Kernels:
+		return fmt.Errorf("the GPU worker has other kernels: %s, this program %s", other.Kernels, id.Kernels)
+	}
+	return nil
+}
+
+// The texts of requests and answers.
+type (
+	helloText struct {
+		Identity
+		Shared int64 // bytes of the shared memory
+	}
+	openText struct {
+		GPUs []int
+	}
+	deviceText struct {
+		Name        string
+		Arch        string
+		Computes    []string
+		DenseQ8     bool
+		FP8KV       bool
+		Total, Free int64
+	}
+	memoryText struct{ Total, Free int64 }
+	allocText  struct{ Bytes int64 }
+	regionText struct {
+		Region uint32
+		Bytes  int64
+	}
+	partText struct {
+		Region uint32
+		Offset int64
+		Bytes  int64
+	}
+	stepText struct {
+		Step    uint32
+		Samples bool
+	}
+	profilingText struct {
+		Step uint32
+		On   bool
+	}
+	profileText struct{ Nanoseconds []int64 }
+)

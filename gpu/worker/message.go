@@ -1,0 +1,114 @@
+package worker
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// A message on the socket: a header of four words, then a text. The header's form may never change, since hello must be understood by a worker of
+// any version to be refused.
+//
+//	kind    what it is, see the list
+//	number  of the request, counted from 1; an answer has its request's
+//	text    bytes that follow: JSON for what happens a few times a model, empty for a step
+//	shared  bytes that lie in the shared memory, in the slot of the number
+
+type kind uint32
+
+// Requests, then the two kinds of answer.
+const (
+	hello     kind = iota + 1
+	open           // a GPU
+	memory         // of the device
+	alloc          // a region
+	uploadOne      // a region from a file
+	readPart       // of a region
+	writePart      // of a region
+	free           // a region
+	compile        // a program into a step
+	drop           // a step
+	profiling      // on or off
+	profile        // of the last step
+	forward        // a batch, to its logits
+	advance        // choose the tokens of the step queued before, queue a batch, or both; answered when it chooses
+	goodbye
+	done   // the answer
+	failed // the answer, as an error
+	kinds
+)
+
+var kindNames = [kinds]string{"", "hello", "open", "memory", "alloc", "upload", "read", "write", "free", "compile", "drop", "profiling", "profile", "forward", "advance",
+	"goodbye", "done", "failed"}
+
+func (k kind) String() string {
+	if k == 0 || k >= kinds {
+		return fmt.Sprintf("message of kind %d", uint32(k))
+	}
+	return kindNames[k]
+}
+
+const (
+	headerBytes = 16
+	// mostText holds the program of a model of a thousand layers.
+	mostText = 32 << 20
+)
+
+type message struct {
+	kind   kind
+	number uint32
+	shared uint32
+	text   []byte
+}
+
+// errTorn is a message that ended in the middle.
+var errTorn = errors.New("a message was cut off")
+
+// append adds the message as it is sent.
+func (m *message) append(to []byte) []byte {
+	to = binary.LittleEndian.AppendUint32(to, uint32(m.kind))
+	to = binary.LittleEndian.AppendUint32(to, m.number)
+	to = binary.LittleEndian.AppendUint32(to, uint32(len(m.text)))
+	to = binary.LittleEndian.AppendUint32(to, m.shared)
+	return append(to, m.text...)
+}
+
+// read takes the next message. It fails with io.EOF where the other side has ended between two messages.
+func (m *message) read(from io.Reader) error {
+	var head [headerBytes]byte
+	switch _, err := io.ReadFull(from, head[:]); {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return errTorn
+	case err != nil:
+		return err
+	}
+	word := func(i int) uint32 { return binary.LittleEndian.Uint32(head[4*i:]) }
+	m.kind, m.number, m.shared = kind(word(0)), word(1), word(3)
+	switch text := word(2); {
+	case m.kind == 0 || m.kind >= kinds:
+		return fmt.Errorf("a %s is unknown", m.kind)
+	case text > mostText:
+		return fmt.Errorf("a %s of %d bytes is longer than the %d allowed", m.kind, text, mostText)
+	case m.shared > slotBytes:
+		return fmt.Errorf("a %s has %d bytes in a slot of %d", m.kind, m.shared, slotBytes)
+	default:
+		m.text = m.text[:0]
+		return m.readText(from, int(text))
+	}
+}
+
+// readText grows with what arrives, so that a length alone takes no memory.
+func (m *message) readText(from io.Reader, n int) error {
+	const piece = 64 << 10
+	for len(m.text) < n {
+		at := len(m.text)
+		m.text = append(m.text, make([]byte, min(piece, n-at))...)
+		if _, err := io.ReadFull(from, m.text[at:]); errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+			return errTorn
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}

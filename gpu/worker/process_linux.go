@@ -1,0 +1,165 @@
+package worker
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The worker as a process: started with its two descriptors, watched until it has ended, its words passed on.
+
+// Descriptors that the worker finds.
+const (
+	socketDescriptor = 3
+	memoryDescriptor = 4
+)
+
+type process struct {
+	os    *os.Process
+	conn  net.Conn
+	ended chan struct{} // closed when the process is gone and its last line was read
+
+	mu   sync.Mutex
+	how  string // the exit status, once it has ended
+	end  string // why we ended it, "" when we did not
+	said string // the last line, or the one with which it began to die
+	died bool   // said is the latter
+}
+
+// lineBytes is how long a line of the worker may be; what is longer is cut.
+const lineBytes = 512
+
+// dying are the beginnings of the lines with which a Go program ends before its time.
+var dying = []string{"panic: ", "fatal error: ", "SIG", "unexpected fault address"}
+
+// start runs a program as a worker with the shared memory.
+func start(program []string, memory *os.File, log func(line string)) (_ *process, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("make a socket for the GPU worker: %w", err)
+	}
+	ours, theirs := os.NewFile(uintptr(fds[0]), "socket"), os.NewFile(uintptr(fds[1]), "socket of the GPU worker")
+	defer theirs.Close()
+	conn, err := net.FileConn(ours)
+	if err = errors.Join(err, ours.Close()); err != nil {
+		return nil, err
+	}
+	words, says, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	cmd := exec.Command(program[0], program[1:]...)
+	cmd.Stdout, cmd.Stderr = says, says
+	cmd.ExtraFiles = []*os.File{theirs, memory} // from descriptor 3 on
+	// A process group of its own: the terminal's Ctrl-C ends the running requests first, then the worker.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	p := &process{conn: conn, ended: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		// The kernel sends the death signal when the thread ends that made the process, so that thread stays with it.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err != nil {
+			return
+		}
+		p.watch(cmd, words, log)
+	}()
+	err = <-started
+	says.Close()
+	if err != nil {
+		return nil, errors.Join(err, words.Close(), conn.Close())
+	}
+	p.os = cmd.Process
+	return p, nil
+}
+
+// watch waits for the process and for what it says.
+func (p *process) watch(cmd *exec.Cmd, words *os.File, log func(string)) {
+	heard := make(chan struct{})
+	go func() {
+		defer close(heard)
+		p.listen(words, log)
+	}()
+	err := cmd.Wait()
+	select {
+	case <-heard:
+	case <-time.After(time.Second): // a child of its own holds the pipe
+	}
+	words.Close()
+	<-heard
+	p.mu.Lock()
+	p.how = "exit status 0"
+	if err != nil {
+		p.how = err.Error()
+	}
+	p.mu.Unlock()
+	close(p.ended)
+}
+
+// listen passes on what the worker says, a line at a time.
+func (p *process) listen(words *os.File, log func(string)) {
+	lines := bufio.NewReaderSize(words, lineBytes)
+	for {
+		line, more, err := lines.ReadLine()
+		if err != nil {
+			return
+		}
+		text := string(bytes.ToValidUTF8(line, nil))
+		for more && err == nil { // the rest of a line that is too long
+			_, more, err = lines.ReadLine()
+		}
+		if text == "" {
+			continue
+		}
+		p.mu.Lock()
+		if !p.died {
+			p.said = text
+			p.died = slices.ContainsFunc(dying, func(start string) bool { return strings.HasPrefix(text, start) })
+		}
+		p.mu.Unlock()
+		if log != nil {
+			log(text)
+		}
+	}
+}
+
+// kill ends the process for a reason, which lost tells, and waits until it is gone.
+func (p *process) kill(why string) {
+	p.mu.Lock()
+	if p.end == "" && p.how == "" {
+		p.end = why
+	}
+	p.mu.Unlock()
+	select {
+	case <-p.ended:
+		return
+	default:
+	}
+	_ = p.os.Kill() // it may be gone by now
+	<-p.ended
+}
+
+// lost says how it ended, after it has.
+func (p *process) lost() *Lost {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	how := p.end
+	if how == "" {
+		how = p.how
+	}
+	return &Lost{How: how, Said: p.said}
+}

@@ -1,0 +1,152 @@
+//go:build linux
+
+package worker
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/sample"
+)
+
+// Tokens chosen in the worker: the same as the host chooses, one step ahead, with one message each way for each step.
+
+// TestSampleThere walks a chain of steps, each fed by the one before inside the card, and holds every token to the host's choice.
+func TestSampleThere(t *testing.T) {
+	dev := opened(t, "CUDA", Options{})
+	ckpt := tiny(t)
+	eng, err := engine.New(dev, ckpt, small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := eng.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if !eng.Samples() {
+		t.Fatal("the device does not choose tokens")
+	}
+	vocab := ckpt.Spec.Vocab
+	odd := make([]uint64, (vocab+63)/64)
+	for i := range odd {
+		odd[i] = 0xaaaaaaaaaaaaaaaa
+	}
+	const steps = 6
+	choice := func(i int) engine.Choice {
+		c := engine.Choice{Temperature: 1, TopP: 1, Seed: 5, Position: int64(2 + i), Logprobs: -1}
+		if i%2 == 1 {
+			c.Mask, c.Logprobs = odd, 2
+		}
+		return c
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := dev.Traffic()
+	var tokens []int32
+	var got [1]engine.Chosen
+	must(eng.Queue(t.Context(), rows(0, 5, 6), nil))
+	must(eng.Sample([]engine.Choice{choice(0)}))
+	for i := range steps {
+		if i+1 < steps {
+			must(eng.Queue(t.Context(), rows(int32(2+i), 0), []int32{0}))
+		}
+		must(eng.Wait(got[:]))
+		tokens = append(tokens, got[0].ID)
+		if n := len(got[0].Top); n != 2*(i%2) {
+			t.Errorf("step %d has %d rivals", i, n)
+		}
+		if i+1 < steps {
+			must(eng.Sample([]engine.Choice{choice(i + 1)}))
+		}
+	}
+	after := dev.Traffic()
+	if n := after.Steps - before.Steps; n != steps {
+		t.Errorf("%d steps were counted, not %d", n, steps)
+	}
+	// The first step has no choice before it, and behind the last one's there is no step: one message more goes there in all.
+	if sent, received := after.Sent-before.Sent, after.Received-before.Received; sent != steps+1 || received != steps {
+		t.Errorf("%d steps took %d messages there and %d back", steps, sent, received)
+	}
+	logits := make([]float32, vocab)
+	must(eng.Step(t.Context(), rows(0, 5, 6), logits))
+	for i, token := range tokens {
+		p, mask := sample.Params{Temperature: 1, TopP: 1, Seed: 5}, []uint64(nil)
+		if i%2 == 1 {
+			p.Logprobs, mask = 2, odd
+		}
+		want, err := sample.New(p, vocab, nil).Next(slices.Clone(logits), 2+i, mask)
+		must(err)
+		if want.ID != token {
+			t.Errorf("token %d is %d, the host's is %d", i, token, want.ID)
+		}
+		must(eng.Step(t.Context(), rows(int32(2+i), token), logits))
+	}
+}
+
+// TestSampleRefusals: what is wrong with a choice, or with a batch that nobody waited for, is told when its tokens are waited for; then it goes on.
+func TestSampleRefusals(t *testing.T) {
+	dev := opened(t, "CUDA", Options{})
+	ckpt := tiny(t)
+	p, err := engine.Record(ckpt.Spec, engine.Options{Pages: 4}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var regions []engine.Region
+	p.Layout()
+	for _, b := range p.Buffers {
+		if b.Home == engine.Logits {
+			continue
+		}
+		b.Offset = 0
+		if b.Region, err = dev.Alloc(p.BytesOf(b)); err != nil {
+			t.Fatal(err)
+		}
+		regions = append(regions, b.Region)
+	}
+	made, err := dev.Compile(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := made.(engine.SamplingStep)
+	var got [1]engine.Chosen
+	if err := s.Wait(got[:]); err == nil {
+		t.Error("nothing was sampled, and it was waited for")
+	}
+	one := []engine.Choice{{Logprobs: -1}}
+	for what, run := range map[string]func() error{
+		"no batch":        func() error { return s.Sample(one) },
+		"another length":  func() error { return errors.Join(s.Queue(rows(0, 5), nil), s.Sample(append(one, one...))) },
+		"a bad batch":     func() error { return errors.Join(s.Queue(rows(0, int32(ckpt.Spec.Vocab)), nil), s.Sample(one)) },
+		"from other rows": func() error { return errors.Join(s.Queue(rows(0, 5), []int32{0, 0}), s.Sample(one)) },
+		"an edit too high": func() error {
+			return errors.Join(s.Queue(rows(0, 5), nil), s.Sample([]engine.Choice{{Edits: []engine.Edit{{ID: 1 << 30}}}}))
+		},
+	} {
+		if err := errors.Join(run(), s.Wait(got[:])); err == nil || errors.Is(err, ErrLost) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for range 3 * slots { // batches that nobody chooses from use up no slot
+		if err := s.Queue(rows(0, 5), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(s.Sample(one), regions[0].Read(0, make([]byte, 4)), s.Wait(got[:])); err != nil { // a read between comes to no harm
+		t.Error(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, r := range regions {
+		if err := r.Free(); err != nil {
+			t.Error(err)
+		}
+	}
+}

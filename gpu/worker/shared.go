@@ -1,0 +1,56 @@
+package worker
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// The memory that both sides see: a slot for each of the last requests and one for its answer, by the request's number, then the logits. It takes
+// room only where it has been written.
+
+const (
+	slots       = 4
+	slotBytes   = 64 << 20
+	answerBytes = 4 << 20
+	slotsBytes  = slots * (slotBytes + answerBytes)
+
+	// logitsBytes is room for 2,048 rows of the published vocabulary.
+	logitsBytes = 2 << 30
+	// pieceBytes is how much of a region one message reads or writes.
+	pieceBytes = answerBytes
+)
+
+// shared is the mapping.
+type shared struct {
+	bytes []byte
+	close func() error
+}
+
+// checkShared says whether so many bytes are shared memory of this version.
+func checkShared(bytes int64) error {
+	if bytes <= slotsBytes || bytes > slotsBytes+logitsBytes {
+		return fmt.Errorf("the shared memory has %d bytes, between %d and %d are expected", bytes, slotsBytes, int64(slotsBytes)+logitsBytes)
+	}
+	return nil
+}
+
+// slot is where the sender of a request writes.
+func (s *shared) slot(number uint32) []byte {
+	at := int(number%slots) * slotBytes
+	return s.bytes[at : at+slotBytes : at+slotBytes]
+}
+
+// answer is where the answer to a request is written.
+func (s *shared) answer(number uint32) []byte {
+	at := slots*slotBytes + int(number%slots)*answerBytes
+	return s.bytes[at : at+answerBytes : at+answerBytes]
+}
+
+// logits is where a step leaves n of them.
+func (s *shared) logits(n int) ([]float32, error) {
+	area := s.bytes[slotsBytes:]
+	if n < 0 || n > len(area)/4 {
+		return nil, fmt.Errorf("%d logits do not fit into the memory that is shared with the GPU worker: it has room for %d", n, len(area)/4)
+	}
+	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(area))), n), nil
+}
