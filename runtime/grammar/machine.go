@@ -306,6 +306,9 @@ const (
 // shortEscapes are the characters that are spelled with a backslash and one letter.
 var shortEscapes = map[byte]byte{'"': '"', '\\': '\\', 'b': 8, 'f': 12, 'n': 10, 'r': 13, 't': 9}
 
+// escapeBytes are all bytes that can stand in an escape behind the backslash.
+const escapeBytes = `"\bfnrtu0123456789abcdef`
+
 // hexDigit is the value of a digit as it is spelled here: in lower case.
 func hexDigit(b byte) (byte, bool) {
 	switch {

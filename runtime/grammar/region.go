@@ -28,6 +28,7 @@ type shapes struct {
 	ascii    []byte  // a byte of each class of plain ASCII
 	beyond   []byte  // a byte of each class beyond ASCII
 	of       []int32 // by state; 0: not found yet
+	end      []int32 // by state: where every character beyond ASCII that is read from here ends; -1: none is, or in several states
 	known    map[string]int32
 	complete []bool // by shape: every character beyond ASCII is taken
 	narrow   []bool // by shape: none is
@@ -41,7 +42,7 @@ const (
 
 // newShapes finds the shapes of states that text leads to, which lie in a place of a character each.
 func newShapes(d *dfa, states []int32, place []int8) *shapes {
-	s := &shapes{d: d, of: make([]int32, len(d.accept)), known: map[string]int32{}}
+	s := &shapes{d: d, of: make([]int32, len(d.accept)), end: make([]int32, len(d.accept)), known: map[string]int32{}}
 	s.complete, s.narrow = []bool{noShape: false, wholeShape: true}, []bool{noShape: true, wholeShape: false}
 	_, pick := d.picks()
 	for _, b := range pick {
@@ -67,6 +68,7 @@ func (s *shapes) shape(state int32, u uint8) int32 {
 		return s.of[state]
 	}
 	var key []byte
+	end, ends := int32(-1), 0
 	some, complete, narrow := false, true, true
 	if u == 0 {
 		for _, b := range s.ascii {
@@ -83,7 +85,13 @@ func (s *shapes) shape(state int32, u uint8) int32 {
 		to := s.d.step(state, b)
 		shape := wholeShape
 		if to < 0 || next != 0 {
-			shape = s.shape(to, next)
+			if shape = s.shape(to, next); to >= 0 {
+				to = s.end[to]
+			}
+		}
+		if shape != noShape && (ends == 0 || to != end) {
+			end = to
+			ends++
 		}
 		complete, narrow = complete && s.complete[shape], narrow && shape == noShape
 		key = binary.LittleEndian.AppendUint32(key, uint32(shape))
@@ -97,7 +105,9 @@ func (s *shapes) shape(state int32, u uint8) int32 {
 			s.complete, s.narrow = append(s.complete, complete), append(s.narrow, narrow)
 		}
 	}
-	s.of[state] = shape
+	if s.of[state], s.end[state] = shape, end; ends != 1 {
+		s.end[state] = -1
+	}
 	return shape
 }
 
@@ -191,7 +201,11 @@ func (r *region) lookBeyond(from int32, u uint8, deeper int, full *bool) {
 		case !ok || to < 0:
 		case next == 0:
 			r.wide = !r.enter(to, deeper, full) || r.wide
-		case !r.seen[to]:
+		case r.seen[to]:
+		case r.end[to] >= 0:
+			r.seen[to] = true
+			r.wide = !r.enter(r.end[to], deeper, full) || r.wide
+		default:
 			r.seen[to] = true
 			r.lookBeyond(to, next, deeper, full)
 		}

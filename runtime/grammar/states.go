@@ -99,11 +99,47 @@ func (c *Compiled) add(open []int32) int32 {
 	return id
 }
 
+// table begins the edges of a state: dead for the bytes that none of its configurations can read, which is most of them.
+func (c *Compiled) table(open []int32) *[256]int32 {
+	t := new([256]int32)
+	for b := range t {
+		t[b] = dead
+	}
+	for _, id := range open {
+		if id == ended {
+			continue
+		}
+		switch f := c.m.frames[id]; {
+		case f.kind == readLiteral:
+			t[c.m.literals[f.of][f.a]] = unknown
+		case f.kind == readDFA:
+			d := c.m.numbers[f.of]
+			for b := range t {
+				if d.step(f.a, byte(b)) >= 0 {
+					t[b] = unknown
+				}
+			}
+		case f.b&15 == escNone:
+			d := c.m.strings[f.of].dfa()
+			for b := 0x20; b < len(t); b++ {
+				if d.step(f.a, byte(b)) >= 0 || b == '"' || b == '\\' {
+					t[b] = unknown
+				}
+			}
+		default:
+			for _, b := range []byte(escapeBytes) {
+				t[b] = unknown
+			}
+		}
+	}
+	return t
+}
+
 // step follows a byte.
 func (c *Compiled) step(from int32, b byte) int32 {
 	s := c.states[from]
 	if s.next == nil {
-		s.next = new([256]int32)
+		s.next = c.table(s.open)
 		c.tables++
 	}
 	if to := s.next[b]; to != unknown {
