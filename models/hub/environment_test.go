@@ -1,0 +1,104 @@
+package hub_test
+
+// How the environment sets a client up, as Hugging Face's own programs read it, and that a proxy is used.
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/ossrun/ossrun/models/hub"
+	"github.com/ossrun/ossrun/models/hub/hubtest"
+)
+
+func TestFromEnvironment(t *testing.T) {
+	home := t.TempDir()
+	if err := os.WriteFile(filepath.Join(home, "token"), []byte("of-the-home\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := filepath.Join(t.TempDir(), "mine")
+	if err := os.WriteFile(elsewhere, []byte("of-a-file"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		set                   map[string]string
+		endpoint, token, from string
+		offline               bool
+	}{
+		"nothing":      {map[string]string{"HF_HOME": t.TempDir()}, "https://huggingface.co", "", "", false},
+		"a mirror":     {map[string]string{"HF_HOME": t.TempDir(), "HF_ENDPOINT": "https://mirror.example/hf/"}, "https://mirror.example/hf", "", "", false},
+		"HF_TOKEN":     {map[string]string{"HF_HOME": home, "HF_TOKEN": " t1 "}, "https://huggingface.co", "t1", "HF_TOKEN", false},
+		"the old name": {map[string]string{"HF_HOME": home, "HUGGING_FACE_HUB_TOKEN": "t2"}, "https://huggingface.co", "t2", "HUGGING_FACE_HUB_TOKEN", false},
+		"auth login":   {map[string]string{"HF_HOME": home}, "https://huggingface.co", "of-the-home", filepath.Join(home, "token"), false},
+		"a token file": {map[string]string{"HF_HOME": home, "HF_TOKEN_PATH": elsewhere}, "https://huggingface.co", "of-a-file", elsewhere, false},
+		"offline":      {map[string]string{"HF_HOME": t.TempDir(), "HF_HUB_OFFLINE": "yes"}, "https://huggingface.co", "", "", true},
+		"not offline":  {map[string]string{"HF_HOME": t.TempDir(), "HF_HUB_OFFLINE": "0"}, "https://huggingface.co", "", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, variable := range []string{"HF_ENDPOINT", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH", "HF_HUB_OFFLINE", "HF_HOME"} {
+				t.Setenv(variable, test.set[variable])
+			}
+			c := hub.FromEnvironment()
+			if c.Endpoint != test.endpoint || c.Token != test.token || c.TokenFrom != test.from || c.Offline != test.offline {
+				t.Errorf("the client is %s, token %q of %q, offline %v", c.Endpoint, c.Token, c.TokenFrom, c.Offline)
+			}
+		})
+	}
+}
+
+// TestProxy pulls from a hub that only the proxy knows. A process of its own, since Go reads the proxy variables once.
+func TestProxy(t *testing.T) {
+	r := sample(300_000)
+	server := hubtest.New()
+	defer server.Close()
+	server.Add(tune.ID(), r)
+	var through atomic.Int64
+	forward := &http.Client{Transport: &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if q.URL.Host != "hub.invalid" {
+			http.Error(w, "this proxy knows hub.invalid only", http.StatusBadGateway)
+			return
+		}
+		through.Add(1)
+		inner, err := http.NewRequestWithContext(q.Context(), q.Method, server.Hub.URL+q.URL.RequestURI(), nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		inner.Header = q.Header.Clone()
+		answer, err := forward.Do(inner)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+			return
+		}
+		defer answer.Body.Close()
+		for name, values := range answer.Header {
+			w.Header()[name] = values
+		}
+		w.WriteHeader(answer.StatusCode)
+		_, _ = io.Copy(w, answer.Body) // a client that went away is its own affair
+	}))
+	defer proxy.Close()
+	o := hub.Options{Root: t.TempDir(), Repo: tune}
+	cmd := exec.Command(os.Args[0], childName, "http://hub.invalid", o.Root)
+	for _, variable := range os.Environ() {
+		if name, _, _ := strings.Cut(strings.ToUpper(variable), "="); !strings.HasSuffix(name, "_PROXY") {
+			cmd.Env = append(cmd.Env, variable)
+		}
+	}
+	cmd.Env = append(cmd.Env, "HTTP_PROXY="+proxy.URL)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("the pull behind a proxy: %v: %s", err, out)
+	}
+	whole(t, o, r)
+	if through.Load() < int64(len(fetched)) {
+		t.Errorf("%d requests went through the proxy", through.Load())
+	}
+}
