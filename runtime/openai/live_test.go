@@ -416,3 +416,46 @@ func TestBillingHeaderThroughThePort(t *testing.T) {
 		}
 	}
 }
+
+// Sixty-four streams at once, all with their own seeds: each says what it says alone, and nothing is left of them.
+func TestManyStreamsThroughThePort(t *testing.T) {
+	p := live(t, session.LoadOptions{MaxSeqs: 24, Deterministic: true}) // so that most of them wait, and join a batch that runs
+	body := func(seed int) string {
+		return fmt.Sprintf(`{"stream":true,"ignore_eos":true,"max_tokens":10,"seed":%d,"messages":[{"role":"user","content":"What is ossrun? %d"}]}`, seed, seed%3)
+	}
+	text := func(stream string) string {
+		var b strings.Builder
+		list, err := parseEvents(stream)
+		for _, e := range list {
+			for _, name := range []string{"reasoning", "content"} {
+				if piece, ok := at(e.json, "choices", 0, "delta", name).(string); ok {
+					b.WriteString(piece)
+				}
+			}
+		}
+		return fmt.Sprint(b.String(), err)
+	}
+	alone := make([]string, 4)
+	for i := range alone {
+		_, all := p.stream(body(i))
+		alone[i] = text(all())
+	}
+	goroutines := p.metric("go_goroutines")
+	var streams []func() string
+	for i := range 64 {
+		_, all := p.stream(body(i % 4))
+		streams = append(streams, all)
+	}
+	for i, all := range streams {
+		if got := text(all()); got != alone[i%4] || len(got) < 10 {
+			t.Errorf("stream %d: %q, alone %q", i, got, alone[i%4])
+		}
+	}
+	p.want(0, 0, false)
+	http.DefaultClient.CloseIdleConnections()
+	for end := time.Now().Add(time.Minute); p.metric("go_goroutines") > goroutines+8; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%v goroutines before, %v after", goroutines, p.metric("go_goroutines"))
+		}
+	}
+}
