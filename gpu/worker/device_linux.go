@@ -109,6 +109,13 @@ func (d *Device) Memory() (total, free int64) {
 	return m.Total, m.Free
 }
 
+// Bandwidth is what a copy inside the card's memory reaches, in bytes a second.
+func (d *Device) Bandwidth() (float64, error) {
+	var b bandText
+	err := d.c.call(bandwidth, nil, &b, nil, nil)
+	return b.BytesPerSecond, err
+}
+
 // Close ends the worker.
 func (d *Device) Close() error {
 	d.mu.Lock()

@@ -85,6 +85,7 @@ type (
 		Total, Free int64
 	}
 	memoryText struct{ Total, Free int64 }
+	bandText   struct{ BytesPerSecond float64 }
 	allocText  struct{ Bytes int64 }
 	regionText struct {
 		Region uint32

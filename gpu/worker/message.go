@@ -22,6 +22,7 @@ const (
 	hello     kind = iota + 1
 	open           // a GPU
 	memory         // of the device
+	bandwidth      // of its memory, measured
 	alloc          // a region
 	uploadOne      // a region from a file
 	readPart       // of a region
@@ -39,7 +40,7 @@ const (
 	kinds
 )
 
-var kindNames = [kinds]string{"", "hello", "open", "memory", "alloc", "upload", "read", "write", "free", "compile", "drop", "profiling", "profile", "forward", "advance",
+var kindNames = [kinds]string{"", "hello", "open", "memory", "bandwidth", "alloc", "upload", "read", "write", "free", "compile", "drop", "profiling", "profile", "forward", "advance",
 	"goodbye", "done", "failed"}
 
 func (k kind) String() string {

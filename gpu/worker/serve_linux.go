@@ -103,6 +103,8 @@ func (s *server) answer(m *message) (*message, error) {
 	case memory:
 		total, free := s.dev.Memory()
 		return tell(memoryText{total, free})
+	case bandwidth:
+		return s.bandwidth()
 	case alloc:
 		return s.alloc(m)
 	case uploadOne:
@@ -170,6 +172,18 @@ func (s *server) openDevice(m *message) (*message, error) {
 	}
 	t.Total, t.Free = s.dev.Memory()
 	return tell(t)
+}
+
+func (s *server) bandwidth() (*message, error) {
+	b, ok := s.dev.(interface{ Bandwidth() (float64, error) })
+	if !ok {
+		return nil, fmt.Errorf("%s cannot measure its memory", s.dev.Name())
+	}
+	rate, err := b.Bandwidth()
+	if err != nil {
+		return nil, err
+	}
+	return tell(bandText{rate})
 }
 
 // goodbye gives the device back, with all that is on it.

@@ -62,7 +62,7 @@ weights in the Hugging Face cache, chats in the terminal and serves an OpenAI-co
 		OnUsageError:           usageError,
 		Commands: []*cli.Command{
 			chatCommand(t), serveCommand(t), psCommand(), stopCommand(t), pullCommand(t), listCommand(), rmCommand(t), benchCommand(), evalCommand(),
-			doctorCommand(), harmonyCommand(), versionCommand(), completionCommand(),
+			doctorCommand(), harmonyCommand(), versionCommand(), completionCommand(), workerCommand(),
 		},
 	}
 	app.Action = func(c *cli.Context) error {

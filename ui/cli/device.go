@@ -7,12 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/ossrun/ossrun/gpu/device"
+	"github.com/ossrun/ossrun/gpu/card"
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/cpu"
@@ -31,26 +29,36 @@ func openDevice(c *cli.Context) (engine.Device, error) {
 	if n := c.Int("max-model-len"); n < 0 {
 		return nil, fail(exitUsage, "--max-model-len must be at least 1, not %d", n)
 	}
+	open := gpuOpener(c)
 	switch d := c.String("device"); {
 	case d == "gpu" || d == "auto" && gpus != nil:
-		dev, err := openGPU(gpus)
+		dev, err := open(gpus)
 		if err != nil {
 			return nil, fail(exitFailure, "%s; --device cpu computes without a GPU", err)
 		}
 		return dev, nil
 	case d == "auto":
-		dev, err := openGPU(nil)
+		dev, err := open(nil)
 		if err == nil {
 			return dev, nil
 		}
-		if !errors.Is(err, errNoDriver) {
+		if !errors.Is(err, driver.ErrNoLibrary) {
 			tellCPU(c.App.ErrWriter, err.Error())
 		}
+		nothingToIsolate(c)
 		return cpu.New(c.Int("threads"))
 	case d == "cpu":
+		nothingToIsolate(c)
 		return cpu.New(c.Int("threads"))
 	default:
 		return nil, fail(exitUsage, "--device must be auto, cpu or gpu, not %q", d)
+	}
+}
+
+// nothingToIsolate answers --isolate where the CPU computes.
+func nothingToIsolate(c *cli.Context) {
+	if c.Bool("isolate") {
+		fmt.Fprintln(c.App.ErrWriter, "ossrun: there is nothing to isolate: the CPU computes, in this process; --isolate is for GPUs")
 	}
 }
 
@@ -59,7 +67,7 @@ func tellCPU(to io.Writer, why string) { fmt.Fprintf(to, "ossrun: the CPU comput
 // fitting gives the device that a model runs on: the one that was opened, or, when auto chose a GPU that has no room
 // for it, the CPU. The device it does not return is closed.
 func fitting(c *cli.Context, dev engine.Device, found models.Found) (engine.Device, error) {
-	if _, gpu := dev.(*gpuDevice); !gpu || c.String("device") != "auto" || c.String("gpu") != "" {
+	if !onGPUDevice(dev) || c.String("device") != "auto" || c.String("gpu") != "" {
 		return dev, nil
 	}
 	ckpt, err := found.Open()
@@ -81,67 +89,28 @@ func fitting(c *cli.Context, dev engine.Device, found models.Found) (engine.Devi
 	return cpu.New(c.Int("threads"))
 }
 
-// gpuDevice is a device and the driver under it, closed together.
-type gpuDevice struct {
-	*device.Device
-	driver *driver.Driver
-}
+// gpuDevice is a GPU in this process.
+type gpuDevice = card.Card
 
-func (g *gpuDevice) Close() error {
-	if err := g.Device.Close(); err != nil {
-		return err
-	}
-	return g.driver.Close()
-}
-
-// errNoDriver is a machine without any driver library: the usual case of a machine without a GPU.
-var errNoDriver = errors.New("no GPU driver is on this machine")
-
-// libraries are the variables that name another driver library than the machine's own.
-var libraries = []struct {
-	api      driver.API
-	variable string
-}{{driver.CUDA, "OSSRUN_LIBCUDA"}, {driver.HIP, "OSSRUN_LIBAMDHIP64"}}
-
-// openGPU opens the GPU of a list of one, or the first that works. NVIDIA's are counted before AMD's.
+// openGPU opens the GPU of a list of one, or the first that works, in this process.
 func openGPU(list []int) (engine.Device, error) {
-	if len(list) > 1 {
-		return nil, fmt.Errorf("a model over several GPUs is not in this version: give --gpu one number")
+	dev, err := card.Open(list)
+	if err != nil {
+		return nil, err
 	}
-	var refused []string
-	seen := 0
-	for _, l := range libraries {
-		d, err := driver.Open(l.api, os.Getenv(l.variable))
-		if err != nil {
-			if !errors.Is(err, driver.ErrNoLibrary) || os.Getenv(l.variable) != "" {
-				refused = append(refused, err.Error())
-			}
-			continue
-		}
-		count, err := d.DeviceCount()
-		if err != nil {
-			refused = append(refused, fmt.Sprintf("%s: %s", l.api, err))
-		}
-		for i := range count {
-			if len(list) == 1 && list[0] != seen+i {
-				continue
-			}
-			dev, err := device.Open(d, device.Options{Index: i})
-			if err == nil {
-				return &gpuDevice{dev, d}, nil
-			}
-			refused = append(refused, err.Error())
-		}
-		seen += count
-		if err := d.Close(); err != nil {
-			refused = append(refused, err.Error())
-		}
+	return dev, nil
+}
+
+// gpuOpener is how a GPU is opened: in this process, or in one of its own where --isolate asks for it or no other way is there.
+func gpuOpener(c *cli.Context) func(list []int) (engine.Device, error) {
+	if !linkedStatically && !c.Bool("isolate") {
+		return openGPU
 	}
-	switch {
-	case len(refused) > 0:
-		return nil, errors.New(strings.Join(refused, "; "))
-	case seen == 0:
-		return nil, errNoDriver
-	}
-	return nil, fmt.Errorf("there is no GPU %d: the drivers show %d", list[0], seen)
+	return func(list []int) (engine.Device, error) { return openIsolated(c, list) }
+}
+
+// onGPUDevice tells a GPU from the CPU.
+func onGPUDevice(dev engine.Device) bool {
+	_, here := dev.(*gpuDevice)
+	return here || isolated(dev)
 }

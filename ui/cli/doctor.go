@@ -20,6 +20,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/ossrun/ossrun/gpu/card"
 	"github.com/ossrun/ossrun/gpu/detect"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/cpu"
@@ -37,6 +38,7 @@ type doctorReport struct {
 	Golden   []goldenRow   `json:"golden,omitempty"`
 	Selftest []selftestRow `json:"selftest,omitempty"`
 	Whole    *wholeReport  `json:"whole_models,omitempty"`
+	Worker   *trafficRow   `json:"worker,omitempty"`
 	Passed   *bool         `json:"passed,omitempty"` // of --golden and --selftest
 }
 
@@ -84,6 +86,7 @@ func doctorCommand() *cli.Command {
 			&cli.BoolFlag{Name: "selftest", Usage: "hold every operation to plain float64 loops, on every instruction set or on the GPU; about a minute"},
 			&cli.StringFlag{Name: "device", Value: "auto", Usage: "what the checks run on: auto, cpu or gpu"},
 			&cli.StringFlag{Name: "gpu", Usage: "this GPU, as `0`"},
+			isolateFlag(),
 			&cli.BoolFlag{Name: "json", Usage: "as one JSON object"},
 			configFlag(),
 		},
@@ -124,7 +127,7 @@ func examine(c *cli.Context, host, dev engine.Device, why string) error {
 			return err
 		}
 	}
-	if gpu, ok := dev.(*gpuDevice); ok && c.Bool("selftest") {
+	if gpu, ok := dev.(gpuUnderTest); ok && c.Bool("selftest") {
 		if err := r.selftestGPU(c.Context, text, gpu, fullGPUSelftest(gpu)); err != nil {
 			return err
 		}
@@ -133,6 +136,7 @@ func examine(c *cli.Context, host, dev engine.Device, why string) error {
 			return err
 		}
 	}
+	r.Worker = workerTraffic(text, dev)
 	if c.Bool("json") {
 		encoder := json.NewEncoder(c.App.Writer)
 		encoder.SetIndent("", "  ")
@@ -156,9 +160,9 @@ func look(c *cli.Context, host, dev engine.Device, why string) (*doctorReport, e
 	}
 	switch {
 	case why == "" && len(r.GPUs.Usable()) > 0:
-		r.Device.Why = "no GPU is used: " + errNoDriver.Error() + gpuNote
+		r.Device.Why = "no GPU is used: " + card.ErrNone.Error() + gpuNote()
 	case why == "":
-		r.Device.Why = whyCPU(r.GPUs) + gpuNote
+		r.Device.Why = whyCPU(r.GPUs) + gpuNote()
 	}
 	r.Config.Path = cmp.Or(c.String("config"), defaultConfigPath())
 	_, err := os.Stat(r.Config.Path)

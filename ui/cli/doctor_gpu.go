@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/gpu/device"
+	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/enginetest"
@@ -34,21 +35,29 @@ func doctorDevice(c *cli.Context, host engine.Device) (dev engine.Device, why st
 	case d == "cpu":
 		return host, "asked for", nil
 	case d == "gpu" || d == "auto" && gpus != nil:
-		if dev, err = openGPU(gpus); err != nil {
+		if dev, err = gpuOpener(c)(gpus); err != nil {
 			return nil, "", fail(exitFailure, "%s", err)
 		}
 		return dev, "asked for, and it works", nil
 	case d != "auto":
 		return nil, "", fail(exitUsage, "--device must be auto, cpu or gpu, not %q", d)
 	}
-	dev, err = openGPU(nil)
+	dev, err = gpuOpener(c)(nil)
 	switch {
 	case err == nil:
 		return dev, "a GPU that works", nil
-	case errors.Is(err, errNoDriver):
+	case errors.Is(err, driver.ErrNoLibrary):
+		nothingToIsolate(c)
 		return host, "", nil
 	}
 	return host, "no GPU is used: " + err.Error(), nil
+}
+
+// gpuUnderTest is a GPU in this process or in one of its own.
+type gpuUnderTest interface {
+	engine.Device
+	Arch() string
+	Bandwidth() (float64, error)
 }
 
 // gpuSelftest is the self-test's extent on a GPU.
@@ -71,7 +80,7 @@ func fullGPUSelftest(dev engine.Device) gpuSelftest {
 }
 
 // selftestGPU runs the self-test on a card and reports as it goes.
-func (r *doctorReport) selftestGPU(ctx context.Context, out io.Writer, dev *gpuDevice, t gpuSelftest) error {
+func (r *doctorReport) selftestGPU(ctx context.Context, out io.Writer, dev gpuUnderTest, t gpuSelftest) error {
 	fmt.Fprintf(out, "\nselftest on %s\n", dev.Name())
 	rate, err := dev.Bandwidth()
 	if err != nil {
@@ -111,7 +120,7 @@ func (r *doctorReport) selftestGPU(ctx context.Context, out io.Writer, dev *gpuD
 }
 
 // wholeModel times prefill and decode of random weights.
-func (r *doctorReport) wholeModel(ctx context.Context, out io.Writer, dev *gpuDevice, t gpuSelftest, gbs float64) (err error) {
+func (r *doctorReport) wholeModel(ctx context.Context, out io.Writer, dev gpuUnderTest, t gpuSelftest, gbs float64) (err error) {
 	ckpt, err := models.Synthetic(t.whole, 1)
 	if err != nil {
 		return err

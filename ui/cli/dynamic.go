@@ -6,4 +6,7 @@ package cli
 const linkedStatically = false
 
 // gpuNote is what a static executable says of the GPU.
-const gpuNote = ""
+func gpuNote() string { return "" }
+
+// noWorker is what a static executable without a worker says.
+const noWorker = ""

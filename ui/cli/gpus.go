@@ -26,11 +26,17 @@ func seeGPUs(ctx context.Context) detect.Report {
 	return detect.Detect(ctx, detect.Here(askDriver))
 }
 
+// What shows on Linux that a kernel driver is there.
+var (
+	nvidiaSigns = []string{"/proc/driver/nvidia/version", "/dev/dxg", "/dev/nvidiactl"}
+	amdSigns    = []string{"/dev/kfd"}
+)
+
 // askDriver lists a vendor's devices; nil, nil where there is nothing to drive.
 func askDriver(vendor string) (_ []detect.Answer, err error) {
-	api, signs := driver.CUDA, []string{"/proc/driver/nvidia/version", "/dev/dxg", "/dev/nvidiactl"}
+	api, signs := driver.CUDA, nvidiaSigns
 	if vendor == detect.AMD {
-		api, signs = driver.HIP, []string{"/dev/kfd"}
+		api, signs = driver.HIP, amdSigns
 	}
 	if runtime.GOOS == "linux" && !anyExists(signs) {
 		return nil, nil

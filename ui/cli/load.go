@@ -61,7 +61,7 @@ func reopen(c *cli.Context) func(engine.Device) (engine.Device, error) {
 
 // kindOf tells the kinds of devices apart that settings depend on.
 func kindOf(dev engine.Device) string {
-	if _, gpu := dev.(*gpuDevice); gpu {
+	if onGPUDevice(dev) {
 		return onGPU
 	}
 	return onCPU

@@ -212,7 +212,7 @@ func vllmCommand(c *cli.Context, model string) string {
 }
 
 // ours are flags that vLLM does not have.
-var ours = map[string]bool{"model": true, "engine": true, "device": true, "gpu": true, "threads": true, "preset": true, "config": true,
+var ours = map[string]bool{"model": true, "engine": true, "device": true, "gpu": true, "isolate": true, "threads": true, "preset": true, "config": true,
 	"print-config": true, "keep-alive": true, "max-waiting": true, "deterministic": true, "compute": true, "dense": true, "log": true,
 	"swap-disk": true, "remember": true, "no-remember-on-disk": true}
 

@@ -1,0 +1,85 @@
+// Package card opens a GPU as a person names it: a number, counted over the vendors, or none for the first that works. It is what the program and
+// its worker (gpu/worker) have in common: the driver library and the device on it, opened and closed together.
+package card
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/ossrun/ossrun/gpu/device"
+	"github.com/ossrun/ossrun/gpu/driver"
+)
+
+// Card is a device and the driver under it.
+type Card struct {
+	*device.Device
+	Driver *driver.Driver
+}
+
+// Close closes both.
+func (c *Card) Close() error {
+	if err := c.Device.Close(); err != nil {
+		return err
+	}
+	return c.Driver.Close()
+}
+
+// Libraries are the variables that name another driver library than the machine's own, in the order in which vendors are counted.
+var Libraries = []struct {
+	API      driver.API
+	Variable string
+}{{driver.CUDA, "OSSRUN_LIBCUDA"}, {driver.HIP, "OSSRUN_LIBAMDHIP64"}}
+
+// ErrNone is a machine without any driver library, the usual case of a machine without a GPU. It is a driver.ErrNoLibrary.
+var ErrNone error = none{}
+
+type none struct{}
+
+func (none) Error() string        { return "no GPU driver is on this machine" }
+func (none) Is(target error) bool { return target == driver.ErrNoLibrary }
+
+// Open opens the GPU of a list of one, or the first that works. NVIDIA's are counted before AMD's. ErrNone is the only error that is no
+// reason to wonder.
+func Open(list []int) (*Card, error) {
+	if len(list) > 1 {
+		return nil, fmt.Errorf("a model over several GPUs is not in this version: give --gpu one number")
+	}
+	var refused []string
+	seen := 0
+	for _, l := range Libraries {
+		d, err := driver.Open(l.API, os.Getenv(l.Variable))
+		if err != nil {
+			if !errors.Is(err, driver.ErrNoLibrary) || os.Getenv(l.Variable) != "" {
+				refused = append(refused, err.Error())
+			}
+			continue
+		}
+		count, err := d.DeviceCount()
+		if err != nil {
+			refused = append(refused, fmt.Sprintf("%s: %s", l.API, err))
+		}
+		for i := range count {
+			if len(list) == 1 && list[0] != seen+i {
+				continue
+			}
+			dev, err := device.Open(d, device.Options{Index: i})
+			if err == nil {
+				return &Card{dev, d}, nil
+			}
+			refused = append(refused, err.Error())
+		}
+		seen += count
+		if err := d.Close(); err != nil {
+			refused = append(refused, err.Error())
+		}
+	}
+	switch {
+	case len(refused) > 0:
+		return nil, errors.New(strings.Join(refused, "; "))
+	case seen == 0:
+		return nil, ErrNone
+	}
+	return nil, fmt.Errorf("there is no GPU %d: the drivers show %d", list[0], seen)
+}

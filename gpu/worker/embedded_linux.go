@@ -1,0 +1,167 @@
+package worker
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"debug/elf"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// A worker that is carried inside the program, compressed, and started from memory. Where the system runs nothing from memory (vm.memfd_noexec=2,
+// no /proc), it is written to a folder of the user's once and started from there.
+
+// StartEmbedded is Start with a program that lies compressed in memory. o.Program is ignored.
+func StartEmbedded(compressed []byte, o Options) (*Device, error) {
+	image, err := unpack(compressed)
+	if err != nil {
+		return nil, fmt.Errorf("the GPU worker inside this program: %w", err)
+	}
+	if loader := loaderOf(image); loader != "" {
+		if _, err := os.Stat(loader); err != nil {
+			return nil, fmt.Errorf("GPUs need the C library glibc on this machine, and its loader %s is not there", loader)
+		}
+	}
+	inMemory, memoryErr := memoryFile(image)
+	if memoryErr == nil {
+		defer inMemory.Close()
+		o.Program = []string{fmt.Sprintf("/proc/self/fd/%d", inMemory.Fd())}
+		dev, err := Start(o)
+		if err == nil || !refusedToRun(err) {
+			return dev, err
+		}
+		memoryErr = err
+	}
+	var errs []error
+	for _, folder := range folders() {
+		path, err := writeProgram(folder, image)
+		if err == nil {
+			o.Program = []string{path}
+			var dev *Device
+			if dev, err = Start(o); err == nil || !refusedToRun(err) {
+				return dev, err
+			}
+		}
+		errs = append(errs, err)
+	}
+	return nil, fmt.Errorf("the GPU worker can be started neither from memory nor from a file: %w", errors.Join(append([]error{memoryErr}, errs...)...))
+}
+
+// mostImage bounds what is unpacked.
+const mostImage = 512 << 20
+
+func unpack(compressed []byte) ([]byte, error) {
+	z, err := gzip.NewReader(bytes.NewReader(compressed))
+	if err != nil {
+		return nil, err
+	}
+	image, err := io.ReadAll(io.LimitReader(z, mostImage))
+	if err != nil {
+		return nil, err
+	}
+	return image, z.Close()
+}
+
+// loaderOf is the dynamic loader that an executable names, "" when it names none.
+func loaderOf(image []byte) string {
+	f, err := elf.NewFile(bytes.NewReader(image))
+	if err != nil {
+		return ""
+	}
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			text := make([]byte, min(p.Filesz, 4096))
+			if _, err := p.ReadAt(text, 0); err != nil {
+				return ""
+			}
+			name, _, _ := strings.Cut(string(text), "\x00")
+			return name
+		}
+	}
+	return ""
+}
+
+// refusedToRun are the errors of a system that will not run this file from this place.
+func refusedToRun(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.ENOEXEC)
+}
+
+// firstDescriptor is above those that the worker is started with: a lower one would name another file in the new process.
+const firstDescriptor = 64
+
+// memoryFile is an executable file without a name that nobody can change any more.
+func memoryFile(image []byte) (_ *os.File, err error) {
+	const executable = 0x10 // MFD_EXEC, from Linux 6.3 on; before it, every such file is
+	fd, err := unix.MemfdCreate("ossrun-gpu-worker", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|executable)
+	if errors.Is(err, unix.EINVAL) {
+		fd, err = unix.MemfdCreate("ossrun-gpu-worker", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make a program in memory: %w", err)
+	}
+	low := os.NewFile(uintptr(fd), "worker")
+	defer low.Close()
+	if _, err := low.Write(image); err != nil {
+		return nil, fmt.Errorf("write a program into memory: %w", err)
+	}
+	if _, err := unix.FcntlInt(low.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_WRITE|sizeSeals); err != nil {
+		return nil, fmt.Errorf("seal a program in memory: %w", err)
+	}
+	high, err := unix.FcntlInt(low.Fd(), unix.F_DUPFD_CLOEXEC, firstDescriptor)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(high), "worker"), nil
+}
+
+// folders are where a worker may be written: of the session, then of the user.
+func folders() (list []string) {
+	if session := os.Getenv("XDG_RUNTIME_DIR"); session != "" {
+		list = append(list, filepath.Join(session, "ossrun"))
+	}
+	if cache, err := os.UserCacheDir(); err == nil {
+		list = append(list, filepath.Join(cache, "ossrun"))
+	}
+	return list
+}
+
+// writeProgram puts the program into a folder that is the user's alone, under its hash, unless it is there already, byte for byte.
+func writeProgram(folder string, image []byte) (path string, err error) {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return "", err
+	}
+	info, err := os.Stat(folder)
+	if err != nil {
+		return "", err
+	}
+	if mode := info.Mode().Perm(); mode&0o022 != 0 {
+		return "", fmt.Errorf("%s can be written to by others (%o): a program is not started from there", folder, mode)
+	}
+	sum := sha256.Sum256(image)
+	path = filepath.Join(folder, "gpu-worker-"+hex.EncodeToString(sum[:8]))
+	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, image) {
+		return path, os.Chmod(path, 0o700)
+	}
+	made, err := os.CreateTemp(folder, "gpu-worker-*.new")
+	if err != nil {
+		return "", err
+	}
+	_, err = made.Write(image)
+	err = errors.Join(err, made.Chmod(0o700), made.Close())
+	if err == nil {
+		err = os.Rename(made.Name(), path)
+	}
+	if err != nil {
+		return "", errors.Join(fmt.Errorf("write the GPU worker: %w", err), os.Remove(made.Name()))
+	}
+	return path, nil
+}
