@@ -168,7 +168,8 @@ func (t *Turn) beginHeader() {
 	case spent:
 		r = headerRules{final: true}
 	default:
-		r = headerRules{analysis: analysis, commentary: true, final: true, calls: len(t.tools) > 0}
+		// without tools a preamble would only be reasoning by another name
+		r = headerRules{analysis: analysis, commentary: analysis || len(t.tools) > 0, final: true, calls: len(t.tools) > 0}
 	}
 	t.place, t.table, t.node, t.tool = inHeader, tableFor(t.tools, r), 0, -1
 }

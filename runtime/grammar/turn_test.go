@@ -134,6 +134,10 @@ func TestForcedCallAndBudget(t *testing.T) {
 		t.Fatal("the forced header is refused")
 	}
 
+	turn = turnOf(t, TurnRules{MaxReasoning: -1})
+	if got := turn.Forced(); !slices.Equal(got, spell("<|channel|>final<|message|>")) {
+		t.Errorf("without reasoning and tools %q is forced, want the answer", token.Get().Decode(nil, got))
+	}
 	turn = turnOf(t, TurnRules{MaxReasoning: 3})
 	if n := feed(turn, spell("<|channel|>analysis<|message|>one two three four five")); n != 6 {
 		t.Fatalf("%d tokens were allowed, want 6", n)
