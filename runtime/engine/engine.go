@@ -159,6 +159,9 @@ func (e *Engine) Plan() Plan { return e.plan }
 // PageBytes is the size of one KV page.
 func (e *Engine) PageBytes() int64 { return e.plan.PageBytes }
 
+// WindowPages is how many pages of the pool PageTokens positions of the window layers take, see cache.go.
+func (e *Engine) WindowPages() int { return WindowPages(e.options.KV) }
+
 // Cache is the KV pool, page i at i*PageBytes.
 func (e *Engine) Cache() Region { return e.kv }
 

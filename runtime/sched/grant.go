@@ -100,7 +100,7 @@ func (s *Scheduler) release(q *sequence) {
 // outlook is how many pages a sequence still needs for what it knows, and for the next page it writes. Chunks of one
 // page are reckoned with, since grants shrink to that where pages are short.
 func (s *Scheduler) outlook(q *sequence) int {
-	return max(0, kv.PagesFor(len(q.tokens)+kv.PageTokens, kv.PageTokens, s.spec.Window)-q.table.Pages())
+	return max(0, kv.PagesOf(len(q.tokens)+kv.PageTokens, kv.PageTokens, s.spec.Window, s.each)-q.table.Pages())
 }
 
 // planned says what the rows that were granted ahead are worth when the step before is over.
@@ -199,7 +199,7 @@ func (s *Scheduler) grantRebuild() {
 // fitRebuild is fit for window pages alone.
 func (s *Scheduler) fitRebuild(q *sequence, want int) int {
 	for {
-		rows := min(want, q.table.WindowRoom()+s.pool.Free()*kv.PageTokens-q.computed)
+		rows := min(want, q.table.WindowRoom()+s.pool.Free()/s.each*kv.PageTokens-q.computed)
 		if rows > 0 && s.pool.ReserveWindow(&q.table, q.rebuildFrom, q.computed+rows) {
 			return rows
 		}
@@ -214,7 +214,7 @@ func (s *Scheduler) fitRebuild(q *sequence, want int) int {
 // preempted; 0 means that q is the youngest itself and waits for pages to come free, or that the rows are granted ahead.
 func (s *Scheduler) fit(q *sequence, want int) int {
 	for {
-		reach := q.table.Room() + s.pool.Free()/2*kv.PageTokens - q.at()
+		reach := q.table.Room() + s.pool.Free()/(1+s.each)*kv.PageTokens - q.at()
 		rows := min(want, reach)
 		if rows < want {
 			s.plan = none

@@ -82,21 +82,24 @@ func randomRequest(rng *rand.Rand, vocab, longest int) Request {
 func (s *Scheduler) checkState(b *engine.Batch) error {
 	pages := map[int32]bool{}
 	for _, q := range s.running {
-		for _, table := range [][]int32{q.table.Full(), q.table.Window()} {
-			for _, page := range table {
-				if page != kv.Given {
-					pages[page] = true
-				}
+		for _, page := range slices.Concat(q.table.Full(), q.table.Window()) {
+			if page != kv.Given {
+				pages[page] = true
+			}
+		}
+		for _, page := range q.table.Window() {
+			if page != kv.Given && s.each > 1 {
+				pages[b.Twins[page]] = true
 			}
 		}
 		if s.batch.Rebuild {
 			continue
 		}
-		if q.rebuildTo == 0 && q.rows > 1 && q.rows < q.left() && s.pool.Free() >= 2 && len(b.Tokens) < s.o.MaxBatchedTokens {
+		if q.rebuildTo == 0 && q.rows > 1 && q.rows < q.left() && s.pool.Free() > s.each && len(b.Tokens) < s.o.MaxBatchedTokens {
 			return fmt.Errorf("a prefill has %d of %d rows though %d pages and %d rows are free", q.rows, q.left(), s.pool.Free(),
 				s.o.MaxBatchedTokens-len(b.Tokens))
 		}
-		if q.decodes() && q.rows == 0 && s.pool.Free() >= 2 {
+		if q.decodes() && q.rows == 0 && s.pool.Free() > s.each {
 			return errors.New("a decode waits though there are pages")
 		}
 	}
@@ -133,7 +136,12 @@ func scenario(t *testing.T, rng *rand.Rand) Stats {
 		defer spill.Close()
 		o.Spill = spill
 	}
+	pairs := rng.IntN(4) == 0
+	if pairs {
+		o.Pages += o.Pages / 2
+	}
 	sim := newSim(o, vocab, window)
+	sim.Pairs = pairs
 	var s *Scheduler
 	crowded := rng.IntN(2) == 0
 	jobs := make([]*job, 1+rng.IntN(12))
@@ -298,7 +306,7 @@ func TestInterleavings(t *testing.T) {
 		all.Ahead += stats.Ahead
 	}
 	t.Logf("%+v", all.Counts)
-	for _, least := range [][2]uint64{{all.Preemptions, 30}, {all.Cancelled, 50}, {all.PrefixHits, 5000}, {all.Rebuilt, 250}, {all.SwappedIn, 50},
+	for _, least := range [][2]uint64{{all.Preemptions, 30}, {all.Cancelled, 50}, {all.PrefixHits, 5000}, {all.Rebuilt, 250}, {all.SwappedIn, 30},
 		{all.Recomputed, 500}, {all.Ahead, 5000}, {all.Steps - all.Ahead, 500}} {
 		if least[0] < least[1]*scenarios/200 {
 			t.Fatalf("%+v: the scenarios do not test enough", all.Counts)

@@ -34,45 +34,53 @@ func (s *Scheduler) keepPrefixes() {
 
 // copyPage goes through the host; a page is copied once a request at most.
 func (s *Scheduler) copyPage(from, to int32) error {
-	if err := s.readPage(from); err != nil {
+	page := s.room(false)
+	e := s.eng.(pager)
+	if err := e.Cache().Read(int64(from)*e.PageBytes(), page); err != nil {
 		return err
 	}
-	return s.writePage(to)
+	return e.Cache().Write(int64(to)*e.PageBytes(), page)
 }
 
-// readPage fills s.copying, writePage stores it.
-func (s *Scheduler) readPage(page int32) error {
-	e := s.eng.(pager)
+// room is for the contents of a page, a window page's twin included.
+func (s *Scheduler) room(windowed bool) []byte {
+	bytes := s.eng.(pager).PageBytes()
 	if s.copying == nil {
-		s.copying = make([]byte, e.PageBytes())
+		s.copying = make([]byte, bytes*int64(s.each))
 	}
-	return e.Cache().Read(int64(page)*e.PageBytes(), s.copying)
+	if windowed {
+		return s.copying
+	}
+	return s.copying[:bytes]
 }
 
-func (s *Scheduler) writePage(page int32) error {
-	e := s.eng.(pager)
-	return e.Cache().Write(int64(page)*e.PageBytes(), s.copying)
+// parts calls do for each page of the pool behind a page and its part of contents.
+func (s *Scheduler) parts(page int32, contents []byte, do func(at int64, part []byte) error) error {
+	bytes := s.eng.(pager).PageBytes()
+	if err := do(int64(page)*bytes, contents[:bytes]); err != nil || int64(len(contents)) == bytes {
+		return err
+	}
+	return do(int64(s.pool.Twins()[page])*bytes, contents[bytes:])
 }
 
 // swapOut keeps a page's contents before the page is taken for something else.
 func (s *Scheduler) swapOut(prefix kv.Hash, windowed bool, page int32) {
-	if s.o.Spill.Has(prefix, windowed) || s.readPage(page) != nil {
+	contents := s.room(windowed)
+	if s.o.Spill.Has(prefix, windowed) || s.parts(page, contents, s.eng.(pager).Cache().Read) != nil {
 		return
 	}
-	s.o.Spill.Put(prefix, windowed, s.copying)
+	s.o.Spill.Put(prefix, windowed, contents)
 	s.counts.SwappedOut++
 }
 
 // swapIn is the way back.
 func (s *Scheduler) swapIn(prefix kv.Hash, windowed bool, page int32) error {
-	if s.copying == nil {
-		s.copying = make([]byte, s.eng.(pager).PageBytes())
-	}
-	if err := s.o.Spill.Get(prefix, windowed, s.copying); err != nil {
+	contents := s.room(windowed)
+	if err := s.o.Spill.Get(prefix, windowed, contents); err != nil {
 		return err
 	}
 	s.counts.SwappedIn++
-	return s.writePage(page)
+	return s.parts(page, contents, s.eng.(pager).Cache().Write)
 }
 
 // restored brings back pages of q that were swapped out, and tells whether q need not wait for more of them. Reading a

@@ -37,8 +37,8 @@ func (e *listening) Step(ctx context.Context, b *engine.Batch, logits []float32)
 	return err
 }
 
-// reuse opens the engine over T1.
-func reuse(t *testing.T, pages int) (*listening, func()) {
+// reuse opens the engine over T1 with a cache of that type.
+func reuse(t *testing.T, pages int, kvType string) (*listening, func()) {
 	t.Helper()
 	dev, err := cpu.New(2)
 	if err != nil {
@@ -48,7 +48,7 @@ func reuse(t *testing.T, pages int) (*listening, func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eng, err := engine.New(dev, ckpt, engine.Options{Pages: pages, MaxRows: 256})
+	eng, err := engine.New(dev, ckpt, engine.Options{Pages: pages, MaxRows: 256, KV: kvType})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,13 +64,22 @@ func story(n int, seed int32) []int32 {
 }
 
 // A prompt that leaves a cached one at any place gets the logits of a cold start, bit for bit on this device, whether the
-// window pages there are still in the pool, or the receptive field has to be computed again.
+// window pages there are still in the pool, or the receptive field has to be computed again. The short run takes the cuts at
+// the edges of pages, of the window and of the receptive field; the long one takes every cut.
 func TestReuseAtEveryCut(t *testing.T) {
-	n, step := 450, 61
+	n, at := 450, []int{1, 31, 32, 33, 96, 127, 128, 129, 160, 254, 255, 256, 287, 381, 382, 450}
 	if os.Getenv("OSSRUN_LONG") != "" {
-		n, step = 700, 1
+		n, at = 512, nil
+		for cut := 1; cut <= n; cut++ {
+			at = append(at, cut)
+		}
 	}
-	eng, end := reuse(t, 256)
+	t.Run("f32", func(t *testing.T) { reuseAt(t, n, at, "") })
+	t.Run("fp8", func(t *testing.T) { reuseAt(t, n, []int{1, 33, 128, 255, 382, 450}, engine.KVFP8) })
+}
+
+func reuseAt(t *testing.T, n int, at []int, kvType string) {
+	eng, end := reuse(t, 256, kvType)
 	defer end()
 	field := engine.ReceptiveField(eng.Spec())
 	if field != 2*127 {
@@ -89,8 +98,8 @@ func TestReuseAtEveryCut(t *testing.T) {
 	}
 	s := New(eng, o)
 	defer func() { s.Close() }()
-	saved, rebuilds, fullest := 0, 0, 0
-	for cut := 1; cut <= n; cut += step {
+	saved, rebuilds, fullest, furthest := 0, 0, 0, 0.0
+	for _, cut := range at {
 		prompt := append(slices.Clone(base[:cut]), story(40, int32(cut))...)
 		want, logits := cold(prompt)
 		// Each cut meets the pages of the base alone: once with the window pages of its end, once with those of the cut kept
@@ -113,6 +122,7 @@ func TestReuseAtEveryCut(t *testing.T) {
 			if worst > 1e-3 {
 				t.Fatalf("cut %d: a logit is %g off", cut, worst)
 			}
+			furthest = max(furthest, worst)
 			cached := st.Timing().Cached
 			saved += cached
 			rebuilt = eng.rebuilt - rebuilt
@@ -132,7 +142,7 @@ func TestReuseAtEveryCut(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d cuts: %d tokens cached, %d rebuilds", fullest, saved, rebuilds)
+	t.Logf("%d cuts of %d: %d tokens cached, %d rebuilds, logits at most %g off", fullest, n, saved, rebuilds, furthest)
 	if rebuilds == 0 {
 		t.Error("nothing was rebuilt")
 	}
@@ -140,18 +150,23 @@ func TestReuseAtEveryCut(t *testing.T) {
 
 // Pages that went to host memory come back as they were, into a new engine too.
 func TestSpillSurvivesReload(t *testing.T) {
+	t.Run("f32", func(t *testing.T) { spillSurvives(t, "", 60) })
+	t.Run("fp8", func(t *testing.T) { spillSurvives(t, engine.KVFP8, 80) })
+}
+
+func spillSurvives(t *testing.T, kvType string, pages int) {
 	spill, err := kv.OpenSpill(kv.SpillOptions{HostBytes: 64 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer spill.Close()
-	o := Options{Pages: 60, MaxBatchedTokens: 256, Spill: spill, Model: "T1"}
+	o := Options{Pages: pages, MaxBatchedTokens: 256, Spill: spill, Model: "T1"}
 	first := story(400, 1)
 	follow := append(slices.Clone(first), story(50, 9)...)
 	greedy := sample.Params{Logprobs: -1}
 	var want []int32
 	for reload := range 2 {
-		eng, end := reuse(t, o.Pages)
+		eng, end := reuse(t, o.Pages, kvType)
 		if reload == 0 {
 			cold := o
 			cold.NoPrefixCaching = true

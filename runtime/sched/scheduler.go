@@ -67,7 +67,7 @@ type Options struct {
 	prepared func()
 }
 
-func (o Options) withDefaults(spec models.Spec) Options {
+func (o Options) withDefaults(spec models.Spec, each int) Options {
 	fill := func(v *int, standard int) {
 		if *v <= 0 {
 			*v = standard
@@ -82,14 +82,14 @@ func (o Options) withDefaults(spec models.Spec) Options {
 	fill(&o.MaxQueued, 2048)
 	fill(&o.ContextLength, spec.MaxPosition)
 	o.MaxSeqs = min(o.MaxSeqs, o.MaxBatchedTokens)
-	o.ContextLength = min(o.ContextLength, spec.MaxPosition, longest(o.Pages, spec.Window))
+	o.ContextLength = min(o.ContextLength, spec.MaxPosition, longest(o.Pages, spec.Window, each))
 	return o
 }
 
 // longest is how many tokens a sequence can have that has the pool for itself.
-func longest(pages, window int) int {
+func longest(pages, window, each int) int {
 	n := pages * kv.PageTokens
-	for n > 0 && kv.PagesFor(n, 1, window) > pages {
+	for n > 0 && kv.PagesOf(n, 1, window, each) > pages {
 		n -= kv.PageTokens
 	}
 	return n
@@ -116,8 +116,9 @@ type Scheduler struct {
 
 	// The loop's own.
 	pool     *kv.Pool
+	each     int // pages of the pool that an entry of a window table takes
 	root     kv.Hash
-	copying  []byte      // room for one page
+	copying  []byte      // room for a page and its twin
 	running  []*sequence // oldest first
 	waiting  []*sequence // oldest first
 	batch    engine.Batch
@@ -146,8 +147,15 @@ type Scheduler struct {
 func New(eng Engine, o Options) *Scheduler {
 	s := &Scheduler{eng: eng, spec: eng.Spec(), wake: make(chan struct{}, 1), done: make(chan struct{}),
 		beside: make(chan bool), joined: make(chan struct{})}
-	s.o = o.withDefaults(s.spec)
+	s.each = 1
+	if e, ok := eng.(interface{ WindowPages() int }); ok {
+		s.each = e.WindowPages()
+	}
+	s.o = o.withDefaults(s.spec, s.each)
 	s.pool = kv.NewPool(s.o.Pages, s.spec.Window)
+	if s.each > 1 {
+		s.pool.Pair()
+	}
 	s.keepPrefixes()
 	s.ctx, s.close = context.WithCancel(context.Background())
 	s.lost = ErrClosed

@@ -18,6 +18,7 @@ import (
 func (s *Scheduler) assemble() {
 	b := &s.batch
 	b.Tokens, b.Seqs, b.LogitRows, b.Rebuild = b.Tokens[:0], b.Seqs[:0], b.LogitRows[:0], s.rebuild
+	b.Twins = s.pool.Twins()
 	s.sampling = s.sampling[:0]
 	for _, q := range s.running {
 		if q.rows == 0 {

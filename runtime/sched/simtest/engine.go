@@ -32,6 +32,9 @@ type Engine struct {
 	// Before is called before each step, in the goroutine that asked for it, with the steps so far. Its error is the step's.
 	Before func(step int, b *engine.Batch) error
 
+	// Pairs makes each entry of a window table two pages of the pool, the second of which has the upper window layer.
+	Pairs bool
+
 	spec    models.Spec
 	pages   [][engine.PageTokens]slot
 	maxRows int
@@ -51,6 +54,14 @@ func New(pages, maxRows, vocab, window int) *Engine {
 
 // Spec is the shape it pretends to have.
 func (e *Engine) Spec() models.Spec { return e.spec }
+
+// WindowPages is how many pages of the pool an entry of a window table takes.
+func (e *Engine) WindowPages() int {
+	if e.Pairs {
+		return 2
+	}
+	return 1
+}
 
 // Steps is how many have been asked for.
 func (e *Engine) Steps() int { return e.steps }
@@ -116,7 +127,11 @@ func (e *Engine) Step(_ context.Context, b *engine.Batch, logits []float32) erro
 			if windowed {
 				table = b.Seqs[r.seq].Window
 			}
-			return &e.pages[table[pos/engine.PageTokens]][pos%engine.PageTokens][layer/2]
+			page, place := table[pos/engine.PageTokens], layer/2
+			if e.Pairs && windowed && place > 0 {
+				page, place = b.Twins[page], 0
+			}
+			return &e.pages[page][pos%engine.PageTokens][place]
 		}
 		if windowed || !b.Rebuild {
 			for i, r := range rows {
