@@ -185,7 +185,13 @@ func play(t *testing.T, load traffic) measured {
 		if eng.now().After(end) {
 			break
 		}
-		eng.pass(time.Millisecond)
+		next := end.Add(time.Millisecond)
+		for _, c := range clients {
+			if c.next.Before(next) {
+				next = c.next
+			}
+		}
+		eng.pass(max(next.Sub(eng.now()), time.Millisecond))
 	}
 	m.stats = s.Stats()
 	m.span = eng.now().Sub(start)
@@ -293,6 +299,10 @@ func TestTraffic(t *testing.T) {
 			}, minute},
 		{"a day: 3 people and an agent on a CPU", slow, Options{Pages: 4096, MaxBatchedTokens: 512}, func() []*client {
 			return append(many(3, client{prompt: 800, answer: 200, think: 30 * time.Second}), &client{prompt: 3000, answer: 80, think: 5 * time.Second, grow: true})
+		}, day},
+		{"a day: 30 people, 3 agents and a long prompt every 10 minutes on a card", fast, gpu, func() []*client {
+			mixed := append(many(30, client{prompt: 800, answer: 300, think: 4 * time.Minute}), many(3, client{prompt: 3000, answer: 80, think: time.Minute, grow: true})...)
+			return append(mixed, &client{prompt: 100000, answer: 500, think: 10 * time.Minute})
 		}, day},
 	} {
 		began, cpu := time.Now(), cpuTime()
