@@ -101,15 +101,22 @@ func TestFormsTaken(t *testing.T) {
 	}
 }
 
-// TestPlainDevice: asked for, the plain kernels stand alone.
+// TestPlainDevice: asked for, of the device or by a program that must not depend on its batch, the plain kernels stand alone.
 func TestPlainDevice(t *testing.T) {
-	dev, _ := openWith(t, driver.CUDA, Options{Plain: true})
-	for _, rows := range []int{1, 17} {
-		for _, ph := range compiled(t, dev, engine.Options{Pages: 4}, rows).phases {
-			if ph.form != "" || ph.to != ph.from+1 {
-				t.Errorf("a step of %d rows has %s", rows, ph.form)
+	for name, x := range map[string]struct {
+		device  Options
+		program engine.Options
+	}{"the device": {Options{Plain: true}, engine.Options{Pages: 4}}, "the program": {Options{}, engine.Options{Pages: 4, Deterministic: true}}} {
+		t.Run(name, func(t *testing.T) {
+			dev, _ := openWith(t, driver.CUDA, x.device)
+			for _, rows := range []int{1, 17} {
+				for _, ph := range compiled(t, dev, x.program, rows).phases {
+					if ph.form != "" || ph.to != ph.from+1 {
+						t.Errorf("a step of %d rows has %s", rows, ph.form)
+					}
+				}
 			}
-		}
+		})
 	}
 }
 

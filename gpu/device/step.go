@@ -69,7 +69,7 @@ func (d *Device) compile(p *engine.Program, plain bool) (*step, error) {
 	if err := d.use(1); err != nil {
 		return nil, err
 	}
-	s := &step{dev: d, p: p, layout: layoutOf(p), plain: plain}
+	s := &step{dev: d, p: p, layout: layoutOf(p), plain: plain || p.Options.Deterministic}
 	if err := s.build(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

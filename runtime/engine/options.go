@@ -31,6 +31,9 @@ type Options struct {
 	ISA     string // "" for the best this machine has, or "scalar", "neon", "avx2", "avxvnni", "avx512"
 	Taps    []string
 
+	// Deterministic asks for the same bits whatever else is in the step. The CPU always gives them; a GPU has slower kernels for it.
+	Deterministic bool
+
 	DenseCache string // folder for the copy that DenseQ8 makes; "": in memory only, made anew each time
 }
 
