@@ -28,6 +28,9 @@ func main() {
 	}
 }
 
+// textOf names, for modules whose README.md states a licence without its text, a module of the same author that has the text.
+var textOf = map[string]string{"github.com/mattn/go-localereader": "github.com/mattn/go-isatty"}
+
 // part is something that is linked or embedded, with the files of its licence.
 type part struct {
 	name  string
@@ -91,26 +94,40 @@ func linkedOn(system string) ([]part, error) {
 	if err != nil {
 		return nil, fmt.Errorf("go list for %s: %w", system, err)
 	}
-	var parts []part
-	seen := map[string]bool{}
+	folders := map[string]string{}
+	var modules [][]string // path, version, folder
 	for line := range strings.Lines(string(out)) {
-		f := strings.Fields(line)
-		if len(f) != 3 || seen[f[0]] {
-			continue
+		if f := strings.Fields(line); len(f) == 3 && folders[f[0]] == "" {
+			folders[f[0]] = f[2]
+			modules = append(modules, f)
 		}
-		seen[f[0]] = true
-		var files []string
-		for _, pattern := range []string{"LICEN[CS]E*", "COPYING*", "NOTICE*"} {
-			found, err := filepath.Glob(filepath.Join(f[2], pattern))
-			if err != nil {
-				return nil, err
-			}
-			files = append(files, found...)
+	}
+	var parts []part
+	for _, m := range modules {
+		files, err := texts(m[2])
+		if author := folders[textOf[m[0]]]; err == nil && len(files) == 0 && author != "" {
+			files, err = texts(author)
+			files = append([]string{filepath.Join(m[2], "README.md")}, files...)
+		}
+		if err != nil {
+			return nil, err
 		}
 		if len(files) == 0 {
-			return nil, errors.New(f[0] + " has no licence file")
+			return nil, errors.New(m[0] + " has no licence file")
 		}
-		parts = append(parts, part{f[0] + " " + f[1], files})
+		parts = append(parts, part{m[0] + " " + m[1], files})
 	}
 	return parts, nil
+}
+
+// texts are the files of a folder that hold a licence.
+func texts(folder string) (files []string, err error) {
+	for _, pattern := range []string{"LICEN[CS]E*", "COPYING*", "NOTICE*"} {
+		found, err := filepath.Glob(filepath.Join(folder, pattern))
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, found...)
+	}
+	return files, nil
 }
