@@ -45,6 +45,7 @@ func write(w io.Writer, zig string) error {
 	parts := []part{
 		{"ossrun, with the demo model", []string{"LICENSE"}},
 		{"the o200k_harmony vocabulary, from openai/gpt-oss (Apache-2.0, as above)", nil},
+		{"the character classes of the tokenizer, from the Unicode Character Database 16.0.0", []string{"assets/release/unicode-licence.txt"}},
 		{"Go's standard library and runtime", []string{filepath.Join(strings.TrimSpace(string(root)), "LICENSE")}},
 		{"musl (Linux)", []string{filepath.Join(zig, "libc/musl/COPYRIGHT")}},
 		{"libc++ (all systems)", []string{filepath.Join(zig, "libcxx/LICENSE.TXT")}},
