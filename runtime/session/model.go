@@ -36,7 +36,8 @@ type LoadOptions struct {
 	MaxSeqs          int     // sequences in a step (--max-num-seqs); 0: 256
 	MaxBatchedTokens int     // rows of a step (--max-num-batched-tokens); 0: 512
 	MaxQueued        int     // requests that may wait; 0: 2048
-	KVCacheDtype     string  // auto, bf16 or f32 (--kv-cache-dtype); "" is auto; fp8 is refused
+	KVCacheDtype     string  // auto, bf16, fp8 or f32 (--kv-cache-dtype), as the device has it; "" is auto
+	Withheld         int64   // bytes of the free memory that are somebody else's
 	Utilization      float64 // share of the free memory that may be taken (--gpu-memory-utilization); 0: all but a reserve
 	NoPrefixCaching  bool    // --no-enable-prefix-caching
 	Deterministic    bool    // the same tokens for the same seed whatever the batch; always so on the CPU
@@ -113,7 +114,8 @@ func Load(found models.Found, dev engine.Device, o LoadOptions) (_ *Model, err e
 			o.Compute = engine.Exact
 		}
 	}
-	eo := engine.Options{Compute: o.Compute, Dense: o.Dense, DenseCache: o.DenseCache, Threads: o.Threads, ISA: o.ISA, MaxRows: o.MaxBatchedTokens}
+	eo := engine.Options{Compute: o.Compute, Dense: o.Dense, DenseCache: o.DenseCache, Threads: o.Threads, ISA: o.ISA, MaxRows: o.MaxBatchedTokens,
+		Deterministic: o.Deterministic}
 	if eo.KV, err = kvType(o.KVCacheDtype); err != nil {
 		return nil, err
 	}
@@ -123,8 +125,8 @@ func Load(found models.Found, dev engine.Device, o LoadOptions) (_ *Model, err e
 	}
 	logits := int64(o.MaxSeqs) * int64(spec.Vocab) * 4 // the scheduler's, when every sequence decodes
 	m.plan, err = MakePlan(PlanInput{
-		Free: free, Utilization: o.Utilization, Weights: ckpt.Bytes(), Scratch: need.Scratch + logits, PageBytes: need.PageBytes, PageTokens: engine.PageTokens,
-		MaxPosition: spec.MaxPosition, MaxModelLen: o.MaxModelLen, Window: spec.Window, ChunkTokens: o.MaxBatchedTokens, MaxSeqs: o.MaxSeqs,
+		Free: free - o.Withheld, Utilization: o.Utilization, Weights: ckpt.Bytes(), Scratch: need.Scratch + logits, PageBytes: need.PageBytes, PageTokens: engine.PageTokens,
+		WindowPages: engine.WindowPages(eo.KV), MaxPosition: spec.MaxPosition, MaxModelLen: o.MaxModelLen, Window: spec.Window, ChunkTokens: o.MaxBatchedTokens, MaxSeqs: o.MaxSeqs,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", found.Name, err)

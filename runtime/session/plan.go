@@ -20,6 +20,7 @@ type PlanInput struct {
 	Scratch     int64 // activations of the largest step, and the logits of all sequences
 	PageBytes   int64
 	PageTokens  int
+	WindowPages int // pages of the pool that PageTokens positions of the window layers take; 0: one
 	MaxPosition int // what the checkpoint was made for
 	MaxModelLen int // what the user asked for; 0: as long as fits
 	Window      int // positions a window layer sees
@@ -65,7 +66,9 @@ func (in PlanInput) freeFor(bytes int64) int64 {
 }
 
 // pagesFor is the pages a sequence of n tokens can hold at once.
-func (in PlanInput) pagesFor(n int) int { return kv.PagesFor(n, in.ChunkTokens, in.Window) }
+func (in PlanInput) pagesFor(n int) int {
+	return kv.PagesOf(n, in.ChunkTokens, in.Window, max(1, in.WindowPages))
+}
 
 // MakePlan chooses the longest context that fits (or the one asked for), then room for more sequences of it: up to
 // four, or MaxSeqs if that is less. With a Utilization, which says what the memory is there for, all of it is taken that
@@ -116,7 +119,7 @@ func (p Plan) Lines() []string {
 	}
 	if p.Context < p.MaxPosition {
 		lines = append(lines, fmt.Sprintf("for the model's whole context of %d tokens %s must be free: free memory, or lower --max-num-seqs or "+
-			"--max-num-batched-tokens, or choose --kv-cache-dtype bf16", p.MaxPosition, gib(p.FullContext)))
+			"--max-num-batched-tokens, or choose --kv-cache-dtype bf16 or fp8", p.MaxPosition, gib(p.FullContext)))
 	}
 	return lines
 }

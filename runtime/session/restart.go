@@ -6,7 +6,6 @@ package session
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 
 	"github.com/ossrun/ossrun/models"
@@ -51,17 +50,17 @@ func kvType(dtype string) (string, error) {
 		return "bf16", nil
 	case "f32", "float32":
 		return "f32", nil
-	case "fp8", "fp8_e4m3", "fp8_e5m2":
-		return "", errors.New("--kv-cache-dtype fp8: no engine of this version has 8-bit KV pages; bf16 halves them against f32")
+	case "fp8", "fp8_e4m3":
+		return engine.KVFP8, nil
 	}
-	return "", fmt.Errorf("--kv-cache-dtype must be auto, bf16 or f32, not %q", dtype)
+	return "", fmt.Errorf("--kv-cache-dtype must be auto, bf16, fp8 or f32, not %q", dtype)
 }
 
 // fingerprint names the weights and all else that KV pages depend on. It reads little of a checkpoint, but from tensors
 // that every training changes.
 func fingerprint(ckpt *models.Checkpoint, o engine.Options) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%+v %s %s", ckpt.Spec, o.KV, o.Compute)
+	fmt.Fprintf(h, "%+v %s %s %s %t", ckpt.Spec, o.KV, o.Compute, o.Dense, o.Deterministic)
 	last := ckpt.Spec.Layers - 1
 	for _, name := range []string{"model.norm.weight", "model.embed_tokens.weight", "model.layers.0.self_attn.k_proj.weight",
 		fmt.Sprintf("model.layers.%d.self_attn.k_proj.weight", last), fmt.Sprintf("model.layers.%d.mlp.router.weight", last)} {

@@ -235,9 +235,9 @@ func (k *knobs) readKV(name, kind string) error {
 		k.kvType = "f32"
 	case "fp8", "fp8_e4m3":
 		k.kvType = "fp8"
-		if kind == onCPU {
+		if kind == onGPU {
 			k.kvType = "bf16"
-			k.notes = append(k.notes, fmt.Sprintf("--kv-cache-dtype %s: the CPU engine has bf16 and f32; bf16 is taken", v))
+			k.notes = append(k.notes, fmt.Sprintf("--kv-cache-dtype %s: the GPU engine has bf16 and f32; bf16 is taken", v))
 		}
 	default:
 		return fail(exitUsage, "--kv-cache-dtype must be auto, bf16, fp8 or f32, not %q", name)

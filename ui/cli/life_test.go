@@ -48,18 +48,18 @@ func cacheDemoAs(t *testing.T, root string, names ...string) {
 	}
 }
 
-// loadedModels lists the models in memory.
+// loadedModels lists the models in memory. A server that is busy may not answer at once.
 func (s *served) loadedModels() (names []string) {
 	s.t.Helper()
-	list, err := join.Servers(s.t.Context(), filepath.Join(s.home, "run", "ossrun"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	for _, one := range list {
-		for _, m := range one.Models {
-			if m.State != stateUnloaded {
-				names = append(names, m.Name)
-			}
+	var list []join.Server
+	s.eventually("the server says what it has loaded", func() bool {
+		var err error
+		list, err = join.Servers(s.t.Context(), filepath.Join(s.home, "run", "ossrun"))
+		return err == nil && len(list) == 1
+	})
+	for _, m := range list[0].Models {
+		if m.State != stateUnloaded {
+			names = append(names, m.Name)
 		}
 	}
 	return names
@@ -160,7 +160,8 @@ func (s *served) long(tokens int) (rest func() string) {
 func TestServeLife(t *testing.T) {
 	home := t.TempDir()
 	cacheDemoAs(t, filepath.Join(home, "hub"), "openai/gpt-oss-20b", "openai/gpt-oss-120b")
-	s := serveIn(t, home, "--max-model-len", "32768", "--swap-disk", "0.5")
+	small := []string{"--max-model-len", "32768", "--max-num-seqs", "2", "--swap-space", "0.1", "--swap-disk", "0.5"} // for a machine that has little left
+	s := serveIn(t, home, small...)
 
 	const tools = `"tools":[{"type":"function","function":{"name":"list_files","parameters":{"type":"object","properties":{"folder":{"enum":["a","b"]}},"required":["folder"],"additionalProperties":false}}}]`
 	const asked = `{"role":"system","content":"You look after the files of a person who has many of them, in folders that are named by letters."},{"role":"user","content":"What is in folder a?"}`
@@ -219,7 +220,7 @@ func TestServeLife(t *testing.T) {
 	}
 
 	// The same again from another process: the same prompt, its pages from the disk, the same answer. --keep-alive 0 unloads at once.
-	s = serveIn(t, home, "--max-model-len", "32768", "--swap-disk", "0.5", "--keep-alive", "0", "--stream-interval", "5")
+	s = serveIn(t, home, append(small, "--keep-alive", "0", "--stream-interval", "5")...)
 	for range 2 {
 		again := s.post("/v1/chat/completions", followUp)
 		if again.Usage.Prompt != second.Usage.Prompt || again.Usage.Details.Cached != pages(again) {

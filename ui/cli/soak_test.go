@@ -141,7 +141,7 @@ func (s *served) metric(name string) float64 {
 // eventually waits until ok holds.
 func (s *served) eventually(what string, ok func() bool) {
 	s.t.Helper()
-	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			s.t.Fatalf("it never came that %s", what)
 		}

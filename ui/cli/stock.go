@@ -17,7 +17,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/models"
-	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
@@ -108,8 +107,8 @@ func (s *stock) loadBeside(found models.Found, beside []loaded.Model) (*session.
 	}
 	o := k.load()
 	o.Reopen, o.Memory, o.Spill = reopen(s.c), s.kept.memory, s.kept.spill
-	if taken > 0 && kindOf(dev) == onCPU {
-		dev = portion{dev, free}
+	if kindOf(dev) == onCPU {
+		o.Withheld = taken
 	}
 	m, err := session.Load(found, dev, o)
 	if err != nil {
@@ -123,17 +122,6 @@ func (s *stock) loadBeside(found models.Found, beside []loaded.Model) (*session.
 		return nil, errors.Join(loaded.ErrNoRoom, m.Close())
 	}
 	return m, nil
-}
-
-// portion is a device of which only a part may be used.
-type portion struct {
-	engine.Device
-	free int64
-}
-
-func (p portion) Memory() (total, free int64) {
-	total, free = p.Device.Memory()
-	return total, min(free, p.free)
 }
 
 // shownName is the name of a model in answers, metrics and lists.
