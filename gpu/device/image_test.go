@@ -9,9 +9,9 @@ import (
 // TestImageOfEachCard: what each generation of cards is given.
 func TestImageOfEachCard(t *testing.T) {
 	for arch, want := range map[string]string{
-		"sm_80": "sm_80", "sm_86": "sm_80", "sm_87": "sm_80", "sm_89": "sm_80", "sm_90": "sm_90a", "sm_100": "sm_100a", "sm_103": "sm_80",
+		"sm_80": "sm_80", "sm_86": "sm_80", "sm_87": "sm_80", "sm_89": "sm_80", "sm_90": "sm_90a", "sm_100": "sm_100a", "sm_103": "sm_103a",
 		"sm_110": "sm_80", "sm_120": "sm_120a", "sm_121": "sm_121a", "sm_130": "sm_80",
-		"gfx90a": "gfx90a", "gfx942": "gfx942", "gfx950": "gfx950", "gfx1100": "gfx1100", "gfx1151": "gfx1151", "gfx1200": "gfx1200", "gfx1201": "gfx1201",
+		"gfx90a": "gfx90a", "gfx942": "gfx942", "gfx950": "gfx950", "gfx1100": "gfx1100", "gfx1101": "gfx1101", "gfx1151": "gfx1151", "gfx1200": "gfx1200", "gfx1201": "gfx1201",
 	} {
 		a, err := choose(arch)
 		if err != nil || a.Name != want {

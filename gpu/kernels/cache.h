@@ -11,6 +11,9 @@
 #include "number.h"
 
 constexpr int kPageTokens = 32;
+// The shape that the decode and prefill kernels of attention are made for.
+constexpr int kGroup = 8;  // most query heads of a KV head
+constexpr int kDim = 64;   // head dim
 
 __device__ __forceinline__ float load(const float* p) { return *p; }
 __device__ __forceinline__ float load(const bf16* p) { return from_bf16(*p); }

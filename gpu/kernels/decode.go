@@ -45,6 +45,16 @@ func (t Target) DecodeLinear(rows Pointer, bucket int, y, x, norm, w, bias Point
 		[]any{rows, y, x, norm, w, bias, i32(k), i32(n), i32(stride), flag(add), eps}}
 }
 
+// DecodeLinearQ8 is LinearQ8.
+func (t Target) DecodeLinearQ8(rows Pointer, bucket int, y Pointer, x Activations, w, bias Pointer, k, n, stride int, add bool) Launch {
+	at := 1
+	if bucket > 1 && 4*(k+k/8) <= MostShared {
+		at = 4
+	}
+	return Launch{suffixed("decode_linear_q8", at), grid(t.decodeBlocks(divideUp(n, 8), 1), divideUp(bucket, at)), block(threads), uint32(at * (k + k/8)),
+		[]any{rows, y, x.Q, x.D, w, bias, i32(k), i32(n), i32(stride), flag(add)}}
+}
+
 // QKV are the three projections.
 type QKV struct{ WQ, BQ, WK, BK, WV, BV Pointer }
 

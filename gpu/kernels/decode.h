@@ -14,7 +14,8 @@
 
 constexpr int kDecodeThreads = 256;
 constexpr int kDecodeWarps = kDecodeThreads / WARP;
-constexpr int kInFlight = 4;  // 16-byte loads of a row that a lane has under way
+constexpr int kInFlight = 4;        // 16-byte loads of a row that a lane has under way
+constexpr int kInFlightOfMany = 2;  // the same where several rows share them
 
 // 16 bytes that are read once: past the first cache.
 __device__ __forceinline__ uint4 stream16(const void* p) {
@@ -75,18 +76,19 @@ __device__ __forceinline__ float dot4(float a, float b, float c, float d, float4
 template <int ROWS, int COLUMNS>
 __device__ __forceinline__ void dot_bf16(float (&sum)[ROWS][COLUMNS], const float4* staged,
                                          const bf16* const (&w)[COLUMNS], int k, int lane) {
+  constexpr int kAtOnce = ROWS > 1 ? kInFlightOfMany : kInFlight;
   const int pieces = k / 8;
-  for (int first = lane; first < pieces; first += kInFlight * WARP) {
-    uint4 v[kInFlight][COLUMNS];
+  for (int first = lane; first < pieces; first += kAtOnce * WARP) {
+    uint4 v[kAtOnce][COLUMNS];
 #pragma unroll
-    for (int u = 0; u < kInFlight; u++)
+    for (int u = 0; u < kAtOnce; u++)
 #pragma unroll
       for (int c = 0; c < COLUMNS; c++) {
         const int i = first + u * WARP;
         v[u][c] = i < pieces ? stream16(w[c] + i * 8) : uint4{0, 0, 0, 0};
       }
 #pragma unroll
-    for (int u = 0; u < kInFlight; u++) {
+    for (int u = 0; u < kAtOnce; u++) {
       const int i = first + u * WARP < pieces ? first + u * WARP : 0;
 #pragma unroll
       for (int r = 0; r < ROWS; r++) {

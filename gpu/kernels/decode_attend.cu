@@ -9,8 +9,6 @@
 #include "cache.h"
 #include "decode.h"
 
-constexpr int kGroup = 8;         // most query heads of a KV head
-constexpr int kDim = 64;          // head dim
 constexpr int kRunPages = 8;      // least pages in a run
 constexpr int kState = kDim + 2;  // floats of a run and head: values, largest logit, sum
 

@@ -39,17 +39,19 @@ __device__ __forceinline__ void linear_rows(const int* rows, float* y, const flo
                                     w + static_cast<int64_t>(two ? c + 1 : c) * k};
     float sum[ROWS][2] = {};
     dot_bf16(sum, staged, columns, k, lane);
+    float v = 0;  // of the lane's own row and column: lane 2r + j has sum[r][j]
 #pragma unroll
-    for (int r = 0; r < ROWS; r++) {
+    for (int r = 0; r < ROWS; r++)
 #pragma unroll
       for (int j = 0; j < 2; j++) {
-        const float v = warp_sum(sum[r][j]);
-        if (lane != 0 || row0 + r >= live || (j == 1 && !two)) continue;
-        float* to = y + static_cast<int64_t>(row0 + r) * stride + c + j;
-        const float result = bias ? v + from_bf16(bias[c + j]) : v;
-        *to = add ? *to + result : result;
+        const float all = warp_sum(sum[r][j]);
+        if (lane == 2 * r + j) v = all;
       }
-    }
+    const int row = row0 + lane / 2, j = lane % 2;
+    if (lane >= 2 * ROWS || row >= live || (j == 1 && !two)) continue;
+    float* to = y + static_cast<int64_t>(row) * stride + c + j;
+    if (bias) v += from_bf16(bias[c + j]);
+    *to = add ? *to + v : v;
   }
 }
 
@@ -99,32 +101,37 @@ __device__ __forceinline__ void qkv_rows(const int* rows, float* qkv, T* cache, 
                                     w + static_cast<int64_t>(high) * k};
     float sum[ROWS][2] = {};
     dot_bf16(sum, staged, columns, k, lane);
+    float u = 0, v = 0;  // of the lane's own row
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
-      float u = warp_sum(sum[r][0]), v = warp_sum(sum[r][1]);
-      const int row = row0 + r;
-      if (lane != 0 || row >= live) continue;
-      if (bias) {
-        u += from_bf16(bias[low]);
-        v += from_bf16(bias[high]);
+      const float all_u = warp_sum(sum[r][0]), all_v = warp_sum(sum[r][1]);
+      if (lane == r) {
+        u = all_u;
+        v = all_v;
       }
-      if (query || key) {
-        const float c = angles[static_cast<int64_t>(row) * dim + i];
-        const float s = angles[static_cast<int64_t>(row) * dim + half + i];
-        const float turned = u * c - v * s;
-        v = v * c + u * s;
-        u = turned;
-      }
-      float* to = qkv + static_cast<int64_t>(row) * width + head * dim + i;
-      to[0] = u;
-      to[half] = v;
-      if (query) continue;
-      const int position = positions[row], page = tables[table_at[row] + position / kPageTokens];
-      T* at = key_at(cache, page_elements, page, own, position, dim) + i;
-      if (!key) at += kPageTokens * dim;
-      store(at, u);
-      store(at + half, v);
     }
+    const int row = row0 + lane;
+    if (lane >= ROWS || row >= live) continue;
+    if (bias) {
+      u += from_bf16(bias[low]);
+      v += from_bf16(bias[high]);
+    }
+    if (query || key) {
+      const float c = angles[static_cast<int64_t>(row) * dim + i];
+      const float s = angles[static_cast<int64_t>(row) * dim + half + i];
+      const float turned = u * c - v * s;
+      v = v * c + u * s;
+      u = turned;
+    }
+    float* to = qkv + static_cast<int64_t>(row) * width + head * dim + i;
+    to[0] = u;
+    to[half] = v;
+    if (query) continue;
+    const int position = positions[row], page = tables[table_at[row] + position / kPageTokens];
+    T* at = key_at(cache, page_elements, page, own, position, dim) + i;
+    if (!key) at += kPageTokens * dim;
+    store(at, u);
+    store(at + half, v);
   }
 }
 

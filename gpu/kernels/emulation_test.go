@@ -3,6 +3,7 @@ package kernels
 import (
 	"bufio"
 	"bytes"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -14,11 +15,16 @@ func TestEmulation(t *testing.T) {
 	for _, layout := range []struct {
 		name  string
 		words []string // of the cases to run; none: all
-	}{{"nv", nil}, {"cdna", nil}} {
+		files string   // of the kernels; none: all
+	}{{"nv", nil, ""}, {"cdna", nil, ""}, {"gfx11", []string{"matrix"}, "prefill.cu prefill_attend.cu"},
+		{"gfx12", []string{"matrix"}, "prefill.cu prefill_attend.cu"}} {
 		t.Run(layout.name, func(t *testing.T) {
 			var errors bytes.Buffer
 			command := exec.Command("kerneltest/run.sh", append([]string{layout.name}, layout.words...)...)
 			command.Stderr = &errors
+			if layout.files != "" {
+				command.Env = append(os.Environ(), "KERNELS="+layout.files)
+			}
 			out, err := command.Output()
 			cases := 0
 			for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {

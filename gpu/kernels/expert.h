@@ -23,6 +23,25 @@ __device__ __forceinline__ int expert_of(const int* groups, int at) {
   return groups[1 + 2 * a];
 }
 
+// The expert and the places in order of tile number `tile`, of at most `most` places; false past
+// the last one.
+__device__ __forceinline__ bool find_tile(const int* groups, int tile, int most, int* expert,
+                                          int* begin, int* end) {
+  int start = 0;
+  for (int a = 0; a < groups[0]; a++) {
+    const int stop = groups[2 + 2 * a], tiles = (stop - start + most - 1) / most;
+    if (tile < tiles) {
+      *expert = groups[1 + 2 * a];
+      *begin = start + tile * most;
+      *end = stop;
+      return true;
+    }
+    tile -= tiles;
+    start = stop;
+  }
+  return false;
+}
+
 // One lane's share of a row's product with x: every WARP-th block of 32.
 __device__ __forceinline__ float mxfp4_part(const uint8_t* blocks, const uint8_t* scales,
                                             const float* x, int k, int lane) {

@@ -38,7 +38,8 @@ type Activations struct{ X, Q, D Pointer }
 
 // Target is what a launch depends on beside the shapes.
 type Target struct {
-	Warp int // lanes: 32 or 64
+	Warp int  // lanes: 32 or 64
+	Unit Unit // what prefill multiplies with; MMA is on every card
 }
 
 const threads = 256 // of a block, unless a kernel says otherwise
@@ -98,6 +99,12 @@ func (t Target) Norm(rows Pointer, bucket int, y, x, w Pointer, width int, eps f
 func (t Target) Linear(rows Pointer, bucket int, y, x, w, bias Pointer, k, n, stride int, add bool) Launch {
 	return Launch{"linear", grid(t.warps(n), bucket), block(threads), 0,
 		[]any{rows, y, x, w, bias, i32(k), i32(n), i32(stride), flag(add)}}
+}
+
+// LinearQ8 is Linear on activations in 8 bits, x.Q and x.D, over the 8-bit copy that package models/q8 makes of w.
+func (t Target) LinearQ8(rows Pointer, bucket int, y Pointer, x Activations, w, bias Pointer, k, n, stride int, add bool) Launch {
+	return Launch{"linear_q8", grid(t.warps(n), bucket), block(threads), 0,
+		[]any{rows, y, x.Q, x.D, w, bias, i32(k), i32(n), i32(stride), flag(add)}}
 }
 
 // Rope turns the query and key heads of qkv f32 [rows, h.Width()] by angles a f32 [rows, h.Dim].

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// launches makes one of every kind that this package can.
-func launches(t Target) []Launch {
+// launchesOn makes one of every kind that this package can on a target.
+func launchesOn(t Target) []Launch {
 	const p = Pointer(256)
 	h := Heads{8, 2, 64}
 	var all []Launch
@@ -26,12 +26,25 @@ func launches(t Target) []Launch {
 	for _, bucket := range []int{1, 3} {
 		all = append(all, t.DecodeLinear(p, bucket, p, p, p, p, p, 64, 32, 32, true, 1e-5))
 	}
+	for _, bucket := range []int{1, 3} {
+		x := Activations{Q: p, D: p}
+		all = append(all, t.LinearQ8(p, bucket, p, x, p, p, 64, 32, 32, true), t.DecodeLinearQ8(p, bucket, p, x, p, p, 64, 32, 32, true))
+	}
 	w := ExpertMatrix{p, p, p}
 	for _, terms := range []Terms{Rounded, Whole} {
 		all = append(all, t.PrefillLinear(p, 100, p, p, p, p, 64, 130, 130, true, terms),
 			t.PrefillGateUp(200, 8, p, p, p, p, w, 96, 64, 2, 7, terms), t.PrefillDown(200, 8, p, p, p, p, w, 64, 96, terms))
 	}
-	all = append(all, t.MatrixProof(p, p, p))
+	bf16 := Cache{p, 4096, true, p, p, p}
+	all = append(all, t.QuantizeMX(p, 100, TermsMX{p, p}, p, 64), t.PrefillAttend(p, 100, p, p, bf16, p, h, 128, 0.125, Rounded),
+		t.PrefillAttend(p, 100, p, p, bf16, p, h, 0, 0.125, Whole), t.MatrixProof(p, p, p))
+	switch t.Unit {
+	case WGMMA:
+		all = append(all, t.MatrixProofWGMMA(p, p, p))
+	case MX:
+		all = append(all, t.PrefillGateUpMX(200, 8, p, p, p, TermsMX{p, p}, w, 96, 64, 2, 7),
+			t.PrefillDownMX(200, 8, p, p, p, TermsMX{p, p}, w, 64, 96), t.MatrixProofMX(p, p, p, p, p))
+	}
 	all = append(all, t.DecodeRoute(p, 3, p, p, p, p, p, p, p, p, p, 64, 8, 2, 1e-5), t.DecodeGateUp(p, 3, p, p, p, w, 96, 64, 2, 7),
 		t.DecodeDown(p, 3, p, p, p, p, w, 64, 96, 2))
 	all = append(all, t.LogitStats(p, 3, p, p, 50), t.EditLogits(p, 9, p, p, 50), t.Sample(p, 3, p, p, p, p, p, 50, 2),
@@ -54,7 +67,11 @@ func TestLaunchesFitTheirKernels(t *testing.T) {
 	}
 	for _, warp := range []int{32, 64} {
 		seen := map[string]bool{}
-		for _, l := range launches(Target{Warp: warp}) {
+		var all []Launch
+		for _, unit := range []Unit{MMA, WGMMA, MX} {
+			all = append(all, launchesOn(Target{Warp: warp, Unit: unit})...)
+		}
+		for _, l := range all {
 			seen[l.Kernel] = true
 			s, ok := byName[l.Kernel]
 			if !ok {

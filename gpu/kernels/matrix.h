@@ -60,6 +60,28 @@ __device__ __forceinline__ int sum_column(int lane, int i) {
 #endif
 }
 
+// A lane's sums belong to kSumRows rows; the kRowLanes lanes that share them are neighbours.
+#if defined(MATRIX_NV)
+constexpr int kSumRows = 2, kRowLanes = 4;
+#else
+constexpr int kSumRows = kFragmentSums, kRowLanes = 16;
+#endif
+// Which of the lane's rows its i-th sum belongs to, and the first sum of row r.
+__device__ __forceinline__ constexpr int row_of_sum(int i) {
+#if defined(MATRIX_NV)
+  return i >> 1 & 1;
+#else
+  return i;
+#endif
+}
+__device__ __forceinline__ constexpr int first_of_row(int r) {
+#if defined(MATRIX_NV)
+  return r * 2;
+#else
+  return r;
+#endif
+}
+
 #if defined(GPU_NVIDIA)
 __device__ __forceinline__ unsigned shared_address(const void* p) {
 #if defined(GPU_NVCC)
@@ -114,6 +136,21 @@ __device__ __forceinline__ Fragment load_a(const bf16* s, int stride, int lane) 
   return f;
 #endif
 }
+
+#if defined(MATRIX_NV)
+// A result as the A of a next product, rounded to bf16; what the rounding leaves out replaces it.
+// The lane already holds the elements it needs.
+__device__ __forceinline__ Fragment take_a(Sums& c) {
+  Fragment f;
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    f.w[i] = to_bf16x2(c.v[2 * i], c.v[2 * i + 1]);
+    c.v[2 * i] -= low_bf16(f.w[i]);
+    c.v[2 * i + 1] -= high_bf16(f.w[i]);
+  }
+  return f;
+}
+#endif
 
 // The fragment of 16 rows of B, which are columns of C, at s.
 __device__ __forceinline__ Fragment load_b(const bf16* s, int stride, int lane) {

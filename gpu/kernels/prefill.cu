@@ -188,24 +188,6 @@ prefill_linear_3(const int* rows, float* y, const float* x, const bf16* w, const
 }
 EMULATE(prefill_linear_3, 256)
 
-// The expert and the places in order of tile number `tile`; false past the last one.
-__device__ __forceinline__ bool find_tile(const int* groups, int tile, int* expert, int* begin,
-                                          int* end) {
-  int start = 0;
-  for (int a = 0; a < groups[0]; a++) {
-    const int stop = groups[2 + 2 * a], tiles = (stop - start + kTileRows - 1) / kTileRows;
-    if (tile < tiles) {
-      *expert = groups[1 + 2 * a];
-      *begin = start + tile * kTileRows;
-      *end = stop;
-      return true;
-    }
-    tile -= tiles;
-    start = stop;
-  }
-  return false;
-}
-
 // y[slot] = the expert's matrix [n, k] · x[slot / top], with bias; with `limit` the pairs of
 // columns go through the clamped SwiGLU and y has n / 2 columns.
 template <int TERMS, bool GATED>
@@ -215,7 +197,7 @@ __device__ __forceinline__ void expert_tile(float* y, const int* order, const in
                                             int top, float limit) {
   DYNAMIC_SHARED(float, result);
   int expert, begin, end;
-  if (!find_tile(groups, blockIdx.y, &expert, &begin, &end)) return;  // the whole block
+  if (!find_tile(groups, blockIdx.y, kTileRows, &expert, &begin, &end)) return;  // the whole block
   const int column0 = blockIdx.x * kTileColumns;
   const int own_place = begin + threadIdx.x / 4, own_column = column0 + threadIdx.x / 2;
   const int64_t own_weight = static_cast<int64_t>(expert) * n + own_column;

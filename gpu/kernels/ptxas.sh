@@ -1,25 +1,29 @@
 #!/usr/bin/env bash
 # ptxas.sh [--write]: assembles the shipped PTX for the cards it is meant for, with NVIDIA's own
 # assembler from PyPI, and fails where it is refused or a kernel spills registers. Prints the table of
-# registers; with --write puts it into docs/gpu-kernels.md, else wants it to be there already.
+# registers; with --write puts it into docs/gpu-kernels.md, else wants it to be there already. Then the
+# disassembly test, which needs NVIDIA's disassembler (PyPI) and LLVM's, and must not be skipped here.
 set -euo pipefail
 cd "$(dirname "$0")"
 version=13.5.37 # of nvidia-cuda-nvcc
 tools=${XDG_CACHE_HOME:-$HOME/.cache}/ossrun-ci/ptxas-$version
-if [ ! -x "$tools/bin/ptxas" ]; then
+if [ ! -x "$tools/bin/ptxas" ] || [ ! -x "$tools/bin/nvdisasm" ]; then
   mkdir -p "$tools"
   python3 -m venv "$tools/venv"
-  "$tools/venv/bin/pip" install -q --no-deps --target "$tools/wheel" "nvidia-cuda-nvcc==$version"
+  "$tools/venv/bin/pip" install -q --no-deps --target "$tools/wheel" "nvidia-cuda-nvcc==$version" "nvidia-cuda-nvdisasm==$version"
   mkdir -p "$tools/bin"
-  cp "$(find "$tools/wheel" -name ptxas -type f | head -1)" "$tools/bin/ptxas"
-  chmod +x "$tools/bin/ptxas"
+  for program in ptxas nvdisasm; do
+    cp "$(find "$tools/wheel" -name $program -type f | head -1)" "$tools/bin/$program"
+    chmod +x "$tools/bin/$program"
+  done
   rm -rf "$tools/wheel" "$tools/venv"
 fi
+command -v llvm-objdump-22 > /dev/null || { apt-get update -q && apt-get install -y -q --no-install-recommends llvm-22; }
 ptx=../../assets/kernels page=../../docs/gpu-kernels.md
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 # The card, and the PTX that is loaded on it.
-for pair in sm_80:sm_80 sm_86:sm_80 sm_89:sm_80 sm_90a:sm_90a sm_100a:sm_100a sm_120a:sm_120a; do
+for pair in sm_80:sm_80 sm_86:sm_80 sm_89:sm_80 sm_90a:sm_90a sm_100a:sm_100a sm_103a:sm_103a sm_120a:sm_120a sm_121a:sm_121a; do
   arch=${pair%:*} from=${pair#*:}
   "$tools/bin/ptxas" -v -arch="$arch" "$ptx/$from.ptx" -o "$work/$arch.cubin" > "$work/$arch.log" 2>&1 ||
     { cat "$work/$arch.log" >&2; echo "ptxas refuses $from.ptx for $arch" >&2; exit 1; }
@@ -28,7 +32,7 @@ python3 - "$work" "$page" "${1:-}" <<'PYTHON'
 import pathlib, re, sys
 
 work, page, mode = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3]
-archs = ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a"]
+archs = ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a", "sm_121a"]
 table, spilled = {}, []
 for arch in archs:
     name = None
@@ -54,3 +58,5 @@ if mode == "--write":
 elif have[i:j] != text:
     sys.exit("the table in docs/gpu-kernels.md is not this one: run gpu/kernels/ptxas.sh --write")
 PYTHON
+seen=$(go test -count=1 -v -run 'TestDisassembly|TestCodeObjects' . 2>&1) || { echo "$seen" >&2; exit 1; }
+! grep -q -e '--- SKIP' <<< "$seen" || { echo "$seen" >&2; exit 1; }

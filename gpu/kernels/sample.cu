@@ -268,26 +268,23 @@ sample(const int* logit_rows, int* tokens, const float* logits, const SampleRow*
   r.highest = r.logits[first];
   r.inverse = 1.0f / p.temperature;
   Cut c = {0, 0x7fffffff, 1};
-  if (p.top_k > 0) {
-    uint64_t allowed = 0;
-    for (int i = r.begin + lane; i < r.end; i += WARP) allowed += r.allowed(i);
-    allowed = block_total(allowed, part);
-    const uint64_t k = static_cast<uint64_t>(p.top_k);
-    if (k < allowed) c = cut_at(r, c, k, part, bins, found, [&](int) { return uint64_t{1}; });
+  // First the top_k of highest logit, then those that hold top_p of the weight: one code for both.
+  for (int by_mass = 0; by_mass < 2; by_mass++) {
+    if (by_mass ? p.top_p >= 1 : p.top_k <= 0) continue;
+    const auto weight = [&](int i) { return by_mass ? r.mass(i) : uint64_t{1}; };
+    uint64_t whole = 0;
+    for (int i = r.begin + lane; i < r.end; i += WARP) whole += c.keeps(r, i) ? weight(i) : 0;
+    whole = block_total(whole, part);
+    const uint64_t wanted =
+        by_mass ? static_cast<uint64_t>(static_cast<double>(p.top_p) * static_cast<double>(whole))
+                : static_cast<uint64_t>(p.top_k);
+    if (by_mass || wanted < whole)
+      c = cut_at(r, c, wanted < 1 ? 1 : wanted, part, bins, found, weight);
   }
-  const auto mass = [&](int i) { return r.mass(i); };
   const auto kept = [&](int i) {
     const uint64_t m = c.keeps(r, i) ? r.mass(i) : 0;
     return m >= c.least ? m : 0;
   };
-  if (p.top_p < 1) {
-    uint64_t whole = 0;
-    for (int i = r.begin + lane; i < r.end; i += WARP) whole += kept(i);
-    whole = block_total(whole, part);
-    const uint64_t wanted =
-        static_cast<uint64_t>(static_cast<double>(p.top_p) * static_cast<double>(whole));
-    c = cut_at(r, c, wanted < 1 ? 1 : wanted, part, bins, found, mass);
-  }
   if (p.min_p > 0) {
     const uint64_t least = static_cast<uint64_t>(p.min_p * 0x1p40f);
     c.least = least > 1 ? least : 1;

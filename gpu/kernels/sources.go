@@ -16,12 +16,12 @@ import (
 
 // Manifest is assets/kernels/manifest.json: what the artefacts beside it were built from.
 type Manifest struct {
-	Sources   string              `json:"sources"` // Digest of the sources
 	Artefacts map[string]Artefact `json:"artefacts"`
 }
 
 // Artefact is one built file.
 type Artefact struct {
+	Sources  string   `json:"sources"` // Digest of the sources
 	SHA256   string   `json:"sha256"`
 	Bytes    int      `json:"bytes"`
 	Compiler string   `json:"compiler"` // the first line of its --version

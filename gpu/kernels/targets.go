@@ -17,22 +17,28 @@ type Arch struct {
 	Warp   int    // lanes
 	Clang  string // the compiler: the oldest of Debian's that has the architecture
 	PTX    string // NVIDIA: the feature that names the PTX version. 8.0 is CUDA 12.0, whose drivers are from 2022
+	Unit   Unit
 }
+
+// Target is what launches on this architecture depend on.
+func (a Arch) Target() Target { return Target{Warp: a.Warp, Unit: a.Unit} }
 
 // Archs are all of them. PTX runs on its architecture and, without the final a, on all later ones of NVIDIA.
 var Archs = []Arch{
-	{"sm_80", NVIDIA, 32, "clang-19", "+ptx80"},
-	{"sm_90a", NVIDIA, 32, "clang-19", "+ptx80"},
-	{"sm_100a", NVIDIA, 32, "clang-22", "+ptx87"},
-	{"sm_120a", NVIDIA, 32, "clang-22", "+ptx87"},
-	{"sm_121a", NVIDIA, 32, "clang-22", "+ptx88"},
-	{"gfx90a", AMD, 64, "clang-19", ""},
-	{"gfx942", AMD, 64, "clang-19", ""},
-	{"gfx950", AMD, 64, "clang-22", ""},
-	{"gfx1100", AMD, 32, "clang-19", ""},
-	{"gfx1151", AMD, 32, "clang-19", ""},
-	{"gfx1200", AMD, 32, "clang-19", ""},
-	{"gfx1201", AMD, 32, "clang-19", ""},
+	{"sm_80", NVIDIA, 32, "clang-19", "+ptx80", MMA},
+	{"sm_90a", NVIDIA, 32, "clang-19", "+ptx80", WGMMA},
+	{"sm_100a", NVIDIA, 32, "clang-22", "+ptx87", MMA},
+	{"sm_103a", NVIDIA, 32, "clang-22", "+ptx88", MMA},
+	{"sm_120a", NVIDIA, 32, "clang-22", "+ptx87", MX},
+	{"sm_121a", NVIDIA, 32, "clang-22", "+ptx88", MX},
+	{"gfx90a", AMD, 64, "clang-19", "", MMA},
+	{"gfx942", AMD, 64, "clang-19", "", MMA},
+	{"gfx950", AMD, 64, "clang-22", "", MX},
+	{"gfx1100", AMD, 32, "clang-19", "", MMA},
+	{"gfx1101", AMD, 32, "clang-19", "", MMA},
+	{"gfx1151", AMD, 32, "clang-19", "", MMA},
+	{"gfx1200", AMD, 32, "clang-19", "", MMA},
+	{"gfx1201", AMD, 32, "clang-19", "", MMA},
 }
 
 // File is the artefact's name in assets/kernels.

@@ -17,8 +17,8 @@ inline void set(bf16& to, float v) { to = to_bf16(v); }
 
 constexpr int kPageTokens = 32;
 
-// One row a sequence, at the last of its `lengths` positions; `layers` layers a page, of which the
-// kernels see the last.
+// One row a sequence, at the last of its `lengths` positions, or as many as `chunks` says, at the
+// last positions; `layers` layers a page, of which the kernels see the last.
 template <class T>
 struct Attention {
   Heads heads;
@@ -31,26 +31,28 @@ struct Attention {
   Memory<bf16> sinks;
   Memory<float> qkv;
 
-  Attention(Heads h, std::vector<int> lengths, int layers)
+  Attention(Heads h, std::vector<int> sequences, int layers, std::vector<int> chunks = {})
       : heads(h),
-        lengths(lengths),
+        lengths(each_row(sequences, sequences, chunks)),
         layers(layers),
         page_elements(int64_t(layers) * h.kv * 2 * kPageTokens * h.dim),
         scale(float(1 / sqrt(h.dim))),
         count(std::vector<int>{int(lengths.size())}),
-        positions(last(lengths)),
-        tables(pages(lengths)),
-        table_at(begins(lengths)),
+        positions(last(sequences, chunks)),
+        tables(pages(sequences)),
+        table_at(each_row(begins(sequences), sequences, chunks)),
         cache(size_t(tables.size()) * page_elements),
         sinks(halves(h.query, 3)),
         qkv(floats(lengths.size() * h.width(), 2)) {
-    for (int r = 0; r < rows(); r++)
+    for (int r = 0; r < rows(); r++) {
+      if (r > 0 && table_at[r] == table_at[r - 1]) continue;
       for (int kv = 0; kv < h.kv; kv++)
         for (int p = 0; p < lengths[r]; p++)
           for (int i = 0; i < h.dim; i++) {
             set(cache[at(r, kv, p) + i], uniform() * 2);
             set(cache[at(r, kv, p) + kPageTokens * h.dim + i], uniform());
           }
+    }
   }
 
   int rows() const { return int(lengths.size()); }
@@ -93,9 +95,18 @@ struct Attention {
   }
 
  private:
-  static std::vector<int> last(const std::vector<int>& lengths) {
+  // What every sequence has, said for each of its rows.
+  static std::vector<int> each_row(const std::vector<int>& what, const std::vector<int>& sequences,
+                                   const std::vector<int>& chunks) {
     std::vector<int> v;
-    for (int n : lengths) v.push_back(n - 1);
+    for (size_t i = 0; i < sequences.size(); i++)
+      v.insert(v.end(), chunks.empty() ? 1 : chunks[i], what[i]);
+    return v;
+  }
+  static std::vector<int> last(const std::vector<int>& sequences, const std::vector<int>& chunks) {
+    std::vector<int> v;
+    for (size_t i = 0; i < sequences.size(); i++)
+      for (int n = chunks.empty() ? 1 : chunks[i]; n > 0; n--) v.push_back(sequences[i] - n);
     return v;
   }
   static std::vector<int> begins(const std::vector<int>& lengths) {

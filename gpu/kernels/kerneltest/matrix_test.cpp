@@ -1,12 +1,11 @@
 // The matrix unit and what is built on it, in every layout of fragments. Names begin with matrix:
 // the layouts that differ in nothing else run these cases alone.
-#include "reference.h"
+#include "attention.h"
+#include "tiles.h"
 
 namespace {
 
-using reference::Row;
-
-constexpr size_t kShared = 64 * 132 * 4;
+const Tiles kRounded = {"_1", 1, 64, 64 * 132 * 4}, kWhole = {"_3", 3, 64, 64 * 132 * 4};
 
 TEST(matrix_proof) {
   std::vector<bf16> a(256), b(256);
@@ -23,83 +22,49 @@ TEST(matrix_proof) {
     }
 }
 
-// Activations as one bf16 keeps them.
-Row rounded(Row x, int terms) {
-  if (terms == 1)
-    for (double& v : x) v = from_bf16(to_bf16(float(v)));
-  return x;
+TEST(matrix_linear) { linear_of(kRounded, 67, 96, 150, true, false); }
+TEST(matrix_linear_whole) { linear_of(kWhole, 33, 160, 70, true, true); }
+TEST(matrix_linear_no_bias) { linear_of(kRounded, 5, 32, 129, false, false); }
+
+TEST(matrix_experts) { experts_of(kRounded, 52, 64, 96, 5, 2, 3); }
+TEST(matrix_experts_whole) { experts_of(kWhole, 4, 64, 96, 3, 4, 0); }
+TEST(matrix_experts_one_slot) { experts_of(kRounded, 1, 32, 32, 9, 1, 8); }
+
+// Flash attention, its sequences' last `chunks` positions being the step's rows.
+void attend_of(int terms, Heads heads, std::vector<int> lengths, std::vector<int> chunks,
+               int window, unsigned share) {
+  Attention<bf16> t(heads, lengths, 2, chunks);
+  if (terms == 1)  // what the kernel rounds is exact: only the weights are not
+    for (size_t i = 0; i < t.qkv.size(); i++) t.qkv[i] = from_bf16(to_bf16(t.qkv[i]));
+  const unsigned at_once = terms == 1 ? 16 : 8, bucket = unsigned(t.rows()) + 3;
+  Memory<float> o(size_t(bucket) * heads.query * heads.dim);
+  launch(terms == 1 ? "prefill_attend_1" : "prefill_attend_3",
+         {unsigned(heads.kv), divide_up(bucket, at_once), share}, at_once * 16, 0, t.count, o,
+         t.qkv, t.layer(), t.sinks, t.positions, t.tables, t.table_at, t.page_elements, heads.query,
+         heads.kv, window, t.scale);
+  near("o", o, t.want(window), terms == 1 ? 0x1p-8 : 1e-5, terms == 1 ? 1 : 0.1);
+  untouched("o", o, size_t(t.rows()) * heads.query * heads.dim);
 }
 
-void linear_of(int terms, int rows, int k, int n, bool bias, bool add) {
-  const int bucket = rows + 3, stride = n + 2;
-  Memory<int> count(std::vector<int>{rows});
-  Memory<float> x(floats(rows * k)), y(bucket * stride);
-  if (add)
-    for (int r = 0; r < rows; r++)
-      for (int i = 0; i < n; i++) y[r * stride + i] = uniform();
-  const std::vector<float> before = y.values();
-  Memory<bf16> w(halves(n * k)), b(halves(n));
-  launch(terms == 1 ? "prefill_linear_1" : "prefill_linear_3",
-         {divide_up(n, 128), divide_up(bucket, 64)}, 256, kShared, count, y, x, w,
-         bias ? b.data() : nullptr, k, n, stride, int(add));
-  Comparison c("y", 4e-6);
-  for (int r = 0; r < rows; r++) {
-    const Row want = reference::linear(rounded(reference::wide(&x[r * k], k), terms), w.data(),
-                                       bias ? b.data() : nullptr, n);
-    for (int i = 0; i < n; i++)
-      c.add(y[r * stride + i], want[i] + (add ? before[r * stride + i] : 0), 1 + fabs(want[i]),
-            r * stride + i);
-    for (int i = n; i < stride; i++)
-      if (memcmp(&y[r * stride + i], &before[r * stride + i], 4)) fail("wrote behind the columns");
-  }
-  c.check();
-  untouched("y", y, rows * stride);
+TEST(matrix_attend) { attend_of(1, {8, 1, 64}, {70}, {37}, 0, 1); }
+TEST(matrix_attend_whole) { attend_of(3, {6, 2, 64}, {33, 65}, {9, 3}, 0, 2); }
+TEST(matrix_attend_window) { attend_of(3, {3, 1, 64}, {100, 9}, {21, 9}, 40, 1); }
+TEST(matrix_attend_mixed) { attend_of(3, {8, 1, 64}, {1, 40, 64, 5, 6}, {1, 1, 3, 2, 1}, 0, 4); }
+
+// A row's bits do not depend on what else is in the step.
+TEST(matrix_attend_same_bits) {
+  const Heads heads = {8, 1, 64};
+  Attention<bf16> t(heads, {50, 80}, 1, {7, 20});
+  Memory<float> o(27 * 8 * 64), alone(27 * 8 * 64);
+  launch("prefill_attend_1", {1, 2, 2}, 256, 0, t.count, o, t.qkv, t.layer(), t.sinks, t.positions,
+         t.tables, t.table_at, t.page_elements, 8, 1, 32, t.scale);
+  const int first = 11;
+  Memory<int> one(std::vector<int>{27 - first});
+  launch("prefill_attend_1", {1, 1, 1}, 256, 0, one, alone, &t.qkv[first * heads.width()],
+         t.layer(), t.sinks, &t.positions[first], t.tables, &t.table_at[first], t.page_elements, 8,
+         1, 32, t.scale);
+  if (memcmp(&o[first * 512], &alone[0], (27 - first) * 512 * 4))
+    fail("other bits in another step");
 }
-
-TEST(matrix_linear) { linear_of(1, 67, 96, 150, true, false); }
-TEST(matrix_linear_whole) { linear_of(3, 33, 160, 70, true, true); }
-TEST(matrix_linear_no_bias) { linear_of(1, 5, 32, 129, false, false); }
-
-void experts_of(int terms, int rows, int hidden, int inter, int experts, int top, int favourite) {
-  const int slots = rows * top, bucket = slots + 5;
-  const float limit = 7;
-  // A routing of its own: some experts have nothing, one has many.
-  std::vector<int> chosen, order, groups = {0};
-  for (int s = 0; s < slots; s++) chosen.push_back(s % 3 ? favourite : below(experts));
-  for (int e = 0; e < experts; e++) {
-    const size_t start = order.size();
-    for (int s = 0; s < slots; s++)
-      if (chosen[s] == e) order.push_back(s);
-    if (order.size() == start) continue;
-    groups[0]++;
-    groups.push_back(e);
-    groups.push_back(int(order.size()));
-  }
-  Memory<int> o(order), g(groups);
-  const reference::Experts gu(experts, 2 * inter, hidden, 124), d(experts, hidden, inter, 122);
-  Memory<uint8_t> gb(gu.blocks), gs(gu.scales), db(d.blocks), ds(d.scales);
-  Memory<bf16> gbias(gu.bias), dbias(d.bias);
-  Memory<float> x(floats(rows * hidden)), h(bucket * inter), y(bucket * hidden);
-  const unsigned tiles = divide_up(bucket, 64) + unsigned(experts);
-  launch(terms == 1 ? "prefill_gate_up_1" : "prefill_gate_up_3", {divide_up(2 * inter, 128), tiles},
-         256, kShared, h, o, g, x, gb, gs, gbias, inter, hidden, top, limit);
-  launch(terms == 1 ? "prefill_down_1" : "prefill_down_3", {divide_up(hidden, 128), tiles}, 256,
-         kShared, y, o, g, h, db, ds, dbias, hidden, inter);
-  std::vector<double> mid, out;
-  for (int s = 0; s < slots; s++) {
-    const Row in = rounded(reference::wide(&x[s / top * hidden], hidden), terms);
-    for (double v : reference::gate_up(gu, chosen[s], in, limit)) mid.push_back(v);
-    const Row from = rounded(reference::wide(&h[s * inter], inter), terms);
-    for (double v : reference::down(d, chosen[s], from)) out.push_back(v);
-  }
-  near("h", h, mid, 6e-6, 1);
-  near("y", y, out, 6e-6, 1);
-  untouched("h", h, slots * inter);
-  untouched("y", y, slots * hidden);
-}
-
-TEST(matrix_experts) { experts_of(1, 52, 64, 96, 5, 2, 3); }
-TEST(matrix_experts_whole) { experts_of(3, 4, 64, 96, 3, 4, 0); }
-TEST(matrix_experts_one_slot) { experts_of(1, 1, 32, 32, 9, 1, 8); }
 
 }  // namespace

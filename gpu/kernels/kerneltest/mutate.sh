@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# mutate.sh [N]: breaks the kernels on purpose, one line at a time, and wants a test to notice each.
-# mutations.txt lists them.
-# With N only every N-th is tried, beginning with a different one each day. Nothing in the tree is
-# changed: every mutation is built in a copy.
+# mutate.sh [N [PART]]: breaks the kernels on purpose, one line at a time, and wants a test to notice
+# each. mutations.txt lists them.
+# With N only every N-th is tried, beginning with a different one each day; with PART, 0 to N - 1, with
+# that one, so that N calls try all. Nothing in the tree is changed: every mutation is built in a copy.
 set -euo pipefail
 cd "$(dirname "$0")"
 every=${1:-1}
@@ -10,7 +10,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cp -r .. "$work/kernels"
 cd "$work/kernels/kerneltest"
-first=$(( $(date +%j | sed 's/^0*//') % every ))
+first=${2:-$(( $(date +%j | sed 's/^0*//') % every ))}
 tried=0 survived=0 at=0
 export KERNELS_CACHE=$work/cache
 while IFS= read -r line; do
@@ -28,7 +28,7 @@ while IFS= read -r line; do
     my $i = index($_, $f);
     die "mutations.txt: not in the source any more: $f\n" if $i < 0;
     substr($_, $i, length $f) = $t;' "../$file"
-  export KERNELS=$kernels.cu
+  export KERNELS=${kernels// /.cu }.cu
   # A kernel that does not compile proves nothing: the build comes first, by itself.
   ../host.sh "$layout" > "$work/object" || { echo "does not compile: $file: $from -> $to"; exit 1; }
   # shellcheck disable=SC2086 # several words

@@ -1,0 +1,203 @@
+package kernels
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What a step of many rows launches on every architecture, and the instruction of the matrix unit that each of these kernels is made for.
+
+// matrixKernels are the kernels of prefill's matrices and attention by target, as the launches name them.
+func matrixKernels(t Target) (dense, experts, attention []string) {
+	const p = Pointer(256)
+	h, w := Heads{8, 2, 64}, ExpertMatrix{p, p, p}
+	dense = []string{t.PrefillLinear(p, 100, p, p, p, p, 64, 130, 130, false, Rounded).Kernel}
+	experts = []string{t.PrefillGateUp(200, 8, p, p, p, p, w, 96, 64, 2, 7, Rounded).Kernel, t.PrefillDown(200, 8, p, p, p, p, w, 64, 96, Rounded).Kernel}
+	if t.Unit == MX {
+		experts = []string{t.PrefillGateUpMX(200, 8, p, p, p, TermsMX{p, p}, w, 96, 64, 2, 7).Kernel,
+			t.PrefillDownMX(200, 8, p, p, p, TermsMX{p, p}, w, 64, 96).Kernel}
+	}
+	attention = []string{t.PrefillAttend(p, 100, p, p, Cache{BF16: true}, p, h, 0, 0.125, Rounded).Kernel}
+	return dense, experts, attention
+}
+
+// dispatch is the table: the instruction of a card of each architecture, and how PTX spells it.
+var dispatch = map[string]struct{ dense, experts, attention, densePTX, expertsPTX string }{
+	"sm_80":   {"HMMA", "HMMA", "HMMA", "mma.sync", "mma.sync"},
+	"sm_90a":  {"HGMMA", "HGMMA", "HMMA", "wgmma.mma_async", "wgmma.mma_async"},
+	"sm_100a": {"HMMA", "HMMA", "HMMA", "mma.sync", "mma.sync"},
+	"sm_103a": {"HMMA", "HMMA", "HMMA", "mma.sync", "mma.sync"},
+	"sm_120a": {"HMMA", "OMMA", "HMMA", "mma.sync", "kind::mxf4.block_scale"},
+	"sm_121a": {"HMMA", "OMMA", "HMMA", "mma.sync", "kind::mxf4.block_scale"},
+	"gfx90a":  {"v_mfma_f32_16x16x16", "v_mfma_f32_16x16x16", "v_mfma_f32_16x16x16", "", ""},
+	"gfx942":  {"v_mfma_f32_16x16x16", "v_mfma_f32_16x16x16", "v_mfma_f32_16x16x16", "", ""},
+	"gfx950":  {"v_mfma_f32_16x16x16", "v_mfma_scale_f32_16x16x128", "v_mfma_f32_16x16x16", "", ""},
+	"gfx1100": {"v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16", "", ""},
+	"gfx1101": {"v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16", "", ""},
+	"gfx1151": {"v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16", "", ""},
+	"gfx1200": {"v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16", "", ""},
+	"gfx1201": {"v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16", "", ""},
+}
+
+// Every architecture's prefill is dispatched to kernels that its image has; in PTX the instruction can be read without tools.
+func TestDispatchReachesTheMatrixUnit(t *testing.T) {
+	for _, a := range Archs {
+		want, ok := dispatch[a.Name]
+		if !ok {
+			t.Errorf("%s is not in the table", a.Name)
+			continue
+		}
+		data := image(t, a)
+		have, err := Names(data)
+		if err != nil {
+			t.Fatalf("%s: %v", a.Name, err)
+		}
+		dense, experts, attention := matrixKernels(a.Target())
+		for _, name := range slices.Concat(dense, experts, attention) {
+			if !slices.Contains(have, name) {
+				t.Errorf("%s has no %s", a.Name, name)
+			}
+		}
+		if a.Vendor != NVIDIA {
+			continue
+		}
+		for _, part := range []struct {
+			names []string
+			text  string
+		}{{dense, want.densePTX}, {experts, want.expertsPTX}, {attention, "mma.sync"}} {
+			for _, name := range part.names {
+				ptx, err := Only(data, name)
+				if err != nil || !bytes.Contains(ptx, []byte(part.text)) {
+					t.Errorf("%s: %s has no %s (%v)", a.Name, name, part.text, err)
+				}
+			}
+		}
+	}
+}
+
+// The same in the machine's own words: code objects by LLVM's disassembler, PTX through NVIDIA's assembler and disassembler (ptxas.sh brings
+// both). Skipped, by the name of the tool, where it is missing.
+func TestDisassemblyShowsTheMatrixUnit(t *testing.T) {
+	for _, a := range Archs {
+		t.Run(a.Name, func(t *testing.T) {
+			dense, experts, attention := matrixKernels(a.Target())
+			disassemble := codeObject
+			if a.Vendor == NVIDIA {
+				disassemble = assembled
+			}
+			text := disassemble(t, a, slices.Concat(dense, experts, attention))
+			want := dispatch[a.Name]
+			for _, part := range []struct {
+				names       []string
+				instruction string
+			}{{dense, want.dense}, {experts, want.experts}, {attention, want.attention}} {
+				for _, name := range part.names {
+					if !strings.Contains(text[name], part.instruction) {
+						t.Errorf("%s has no %s in %d bytes of disassembly", name, part.instruction, len(text[name]))
+					}
+				}
+			}
+		})
+	}
+}
+
+// A kernel that spills registers to memory, on AMD: its metadata counts them.
+func TestCodeObjectsDoNotSpill(t *testing.T) {
+	readelf := tool(t, "llvm-readelf-22")
+	for _, a := range Archs {
+		if a.Vendor != AMD {
+			continue
+		}
+		text := output(t, readelf, "--notes", filepath.Join("..", "..", "assets", "kernels", a.File()))
+		kernels, name := 0, ""
+		for _, line := range strings.Split(text, "\n") {
+			key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+			switch value = strings.TrimSpace(value); key {
+			case ".symbol":
+				name, kernels = value, kernels+1
+			case ".name": // of the kernel, or of an argument before it
+				name = value
+			case ".sgpr_spill_count", ".vgpr_spill_count":
+				if value != "0" {
+					t.Errorf("%s: %s has %s %s", a.Name, name, key, value)
+				}
+			}
+		}
+		if kernels == 0 {
+			t.Errorf("%s: no kernel in the notes", a.Name)
+		}
+	}
+}
+
+// tool finds a program by one of its names, in the path or where ptxas.sh puts it.
+func tool(t *testing.T, names ...string) string {
+	t.Helper()
+	cache := os.Getenv("XDG_CACHE_HOME")
+	if cache == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			t.Skip(err)
+		}
+		cache = filepath.Join(home, ".cache")
+	}
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+		if found, _ := filepath.Glob(filepath.Join(cache, "ossrun-ci", "ptxas-*", "bin", name)); len(found) > 0 {
+			return found[0]
+		}
+	}
+	t.Skipf("%s is not here: apt-get install llvm-22, or gpu/kernels/ptxas.sh", names[0])
+	return ""
+}
+
+func output(t *testing.T, program string, args ...string) string {
+	t.Helper()
+	var errors bytes.Buffer
+	command := exec.Command(program, args...)
+	command.Stderr = &errors
+	out, err := command.Output()
+	if err != nil {
+		t.Fatalf("%s %v: %v\n%s", program, args, err, errors.Bytes())
+	}
+	return string(out)
+}
+
+// codeObject disassembles kernels of a code object.
+func codeObject(t *testing.T, a Arch, kernels []string) map[string]string {
+	objdump, file := tool(t, "llvm-objdump-22"), filepath.Join("..", "..", "assets", "kernels", a.File())
+	text := map[string]string{}
+	for _, name := range kernels {
+		text[name] = output(t, objdump, "-d", "--disassemble-symbols="+name, file)
+	}
+	return text
+}
+
+// assembled assembles kernels of a PTX image for its architecture and disassembles them.
+func assembled(t *testing.T, a Arch, kernels []string) map[string]string {
+	ptxas, nvdisasm := tool(t, "ptxas"), tool(t, "nvdisasm")
+	ptx, err := Only(image(t, a), kernels...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	from, to := filepath.Join(dir, "kernels.ptx"), filepath.Join(dir, "kernels.cubin")
+	if err := os.WriteFile(from, ptx, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	output(t, ptxas, "-arch="+a.Name, from, "-o", to)
+	text := map[string]string{}
+	for _, section := range strings.Split(output(t, nvdisasm, "-c", to), "//---------------------") {
+		header, body, _ := strings.Cut(section, "\n")
+		if name, ok := strings.CutPrefix(strings.Fields(header + " -")[0], ".text."); ok {
+			text[name] = body
+		}
+	}
+	return text
+}

@@ -1,0 +1,40 @@
+// The matrix unit of sm_90a: exact integers, then all that prefill's other matrices pass. Its
+// kernels are emulated with NVIDIA's layout only.
+#include "tiles.h"
+
+namespace {
+
+const Tiles kWgmma = {"_wgmma", 1, 128, 73728};
+
+bool there() { return strcmp(emulator_layout(), "nv") == 0; }
+
+TEST(wgmma_proof) {
+  if (!there()) return;
+  std::vector<bf16> a(64 * 16), b(128 * 16);
+  for (bf16& v : a) v = to_bf16(float(below(33) - 16));
+  for (bf16& v : b) v = to_bf16(float(below(33) - 16));
+  Memory<bf16> ma(a), mb(b);
+  Memory<float> c(64 * 128);
+  launch("matrix_proof_wgmma", {1}, 128, 6912, c, ma, mb);
+  for (int i = 0; i < 64; i++)
+    for (int j = 0; j < 128; j++) {
+      float want = 0;
+      for (int k = 0; k < 16; k++) want += from_bf16(a[i * 16 + k]) * from_bf16(b[j * 16 + k]);
+      if (c[i * 128 + j] != want) fail("c[%d][%d] is %g, not %g", i, j, c[i * 128 + j], want);
+    }
+}
+
+TEST(wgmma_linear) {
+  if (there()) linear_of(kWgmma, 130, 160, 150, true, true);
+}
+TEST(wgmma_linear_no_bias) {
+  if (there()) linear_of(kWgmma, 5, 32, 129, false, false);
+}
+TEST(wgmma_experts) {
+  if (there()) experts_of(kWgmma, 100, 96, 64, 5, 2, 3);
+}
+TEST(wgmma_experts_one_slot) {
+  if (there()) experts_of(kWgmma, 1, 64, 96, 9, 1, 8);
+}
+
+}  // namespace

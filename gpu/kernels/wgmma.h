@@ -1,0 +1,149 @@
+// The matrix unit of sm_90a: C[64x128] += A[64x16] · B[128x16]ᵀ by a warpgroup (four warps), bf16
+// in, float32 out, both operands in shared memory.
+//
+// Operands lie in core matrices of eight rows by 16 bytes, each in one piece of 128 bytes: a
+// descriptor says where the first one is, how far the next one is along k and how far along the
+// rows. A core matrix along k follows after 144 bytes, not 128, so that threads that write
+// neighbouring pieces of a row meet different banks.
+//
+// The unit runs by itself: from issue() to wait() the accumulators and both operands belong to it,
+// and what was stored before is seen by it after publish() and a barrier only. The emulation
+// multiplies as late as it may, in wait(), from the descriptors.
+#ifndef OSSRUN_GPU_WGMMA_H_
+#define OSSRUN_GPU_WGMMA_H_
+
+#include "matrix.h"
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL) || (defined(GPU_HOST) && defined(MATRIX_NV))
+#define MATRIX_WGMMA 1
+
+constexpr int kWgRows = 64, kWgColumns = 128, kWgSums = 64;
+constexpr int kCoreApart = 8 * 8 + 8;  // bf16 from a core matrix to the next along k
+
+// Where element k of a row lies in an operand of rows of `length` elements, a multiple of 8.
+__device__ __forceinline__ constexpr int core_at(int row, int k, int length) {
+  return row / 8 * (length / 8 * kCoreApart) + k / 8 * kCoreApart + row % 8 * 8 + k % 8;
+}
+
+// Row and column of a thread's i-th sum in its warpgroup's 64x128.
+__device__ __forceinline__ int wg_row(int thread, int i) {
+  return thread % 128 / 32 * 16 + thread % 32 / 4 + (i >> 1 & 1) * 8;
+}
+__device__ __forceinline__ int wg_column(int thread, int i) {
+  return (i >> 2) * 8 + thread % 4 * 2 + (i & 1);
+}
+
+// The descriptor of an operand of rows of `length` elements that begins at p: addresses and
+// distances in units of 16 bytes.
+__device__ __forceinline__ uint64_t descriptor(const bf16* p, int length) {
+#if defined(GPU_HOST)
+  const unsigned at = static_cast<unsigned>(reinterpret_cast<const char*>(p) -
+                                            static_cast<char*>(simt::dynamic_shared()));
+#else
+  const unsigned at = shared_address(p);
+#endif
+  return static_cast<uint64_t>((at & 0x3ffffu) >> 4) |
+         static_cast<uint64_t>(kCoreApart * 2 / 16) << 16 |
+         static_cast<uint64_t>(length / 8 * kCoreApart * 2 / 16) << 32;
+}
+
+#if defined(GPU_HOST)
+// What this thread has asked for and not waited for.
+struct PendingProduct {
+  float* c;
+  uint64_t a, b;
+};
+constexpr int kMostPending = 16;
+struct Pending {
+  PendingProduct list[kMostPending];
+  int count;
+};
+#else
+struct Pending {};
+#endif
+
+// What this thread stored to shared memory is seen by the matrix unit after the next barrier.
+__device__ __forceinline__ void publish() {
+#if defined(GPU_NVIDIA)
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
+// Before the first issue() and after this thread touched the accumulators.
+__device__ __forceinline__ void begin_products() {
+#if defined(GPU_NVIDIA)
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#endif
+}
+
+__device__ __forceinline__ void issue([[maybe_unused]] Pending& pending, float (&c)[kWgSums],
+                                      uint64_t a, uint64_t b) {
+#if defined(GPU_NVIDIA)
+  asm volatile(
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
+      "%0, %1, %2, %3, %4, %5, %6, %7, "
+      "%8, %9, %10, %11, %12, %13, %14, %15, "
+      "%16, %17, %18, %19, %20, %21, %22, %23, "
+      "%24, %25, %26, %27, %28, %29, %30, %31, "
+      "%32, %33, %34, %35, %36, %37, %38, %39, "
+      "%40, %41, %42, %43, %44, %45, %46, %47, "
+      "%48, %49, %50, %51, %52, %53, %54, %55, "
+      "%56, %57, %58, %59, %60, %61, %62, %63}, %64, %65, 1, 1, 1, 0, 0;"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]),
+        "+f"(c[7]), "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]),
+        "+f"(c[14]), "+f"(c[15]), "+f"(c[16]), "+f"(c[17]), "+f"(c[18]), "+f"(c[19]), "+f"(c[20]),
+        "+f"(c[21]), "+f"(c[22]), "+f"(c[23]), "+f"(c[24]), "+f"(c[25]), "+f"(c[26]), "+f"(c[27]),
+        "+f"(c[28]), "+f"(c[29]), "+f"(c[30]), "+f"(c[31]), "+f"(c[32]), "+f"(c[33]), "+f"(c[34]),
+        "+f"(c[35]), "+f"(c[36]), "+f"(c[37]), "+f"(c[38]), "+f"(c[39]), "+f"(c[40]), "+f"(c[41]),
+        "+f"(c[42]), "+f"(c[43]), "+f"(c[44]), "+f"(c[45]), "+f"(c[46]), "+f"(c[47]), "+f"(c[48]),
+        "+f"(c[49]), "+f"(c[50]), "+f"(c[51]), "+f"(c[52]), "+f"(c[53]), "+f"(c[54]), "+f"(c[55]),
+        "+f"(c[56]), "+f"(c[57]), "+f"(c[58]), "+f"(c[59]), "+f"(c[60]), "+f"(c[61]), "+f"(c[62]),
+        "+f"(c[63])
+      : "l"(a), "l"(b));
+#else
+  simt::sync_warp(simt::kMatrix);
+  if (pending.count == kMostPending) simt::fail("too many products without a wait");
+  pending.list[pending.count++] = {c, a, b};
+#endif
+}
+
+// After the last issue() before a wait().
+__device__ __forceinline__ void commit() {
+#if defined(GPU_NVIDIA)
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+#endif
+}
+
+// Until everything issued has been multiplied. The compiler may not move what reads c before it.
+__device__ __forceinline__ void wait([[maybe_unused]] Pending& pending, float (&c)[kWgSums]) {
+#if defined(GPU_NVIDIA)
+  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+#pragma unroll
+  for (int i = 0; i < kWgSums; i++) asm volatile("" : "+f"(c[i])::"memory");
+#else
+  (void)c;
+  const char* base = static_cast<const char*>(simt::dynamic_shared());
+  const auto element = [&](uint64_t d, int row, int k) {
+    const int64_t at = static_cast<int64_t>(d & 0x3fff) * 16;
+    const int64_t along_k = static_cast<int64_t>(d >> 16 & 0x3fff) * 16;
+    const int64_t along_rows = static_cast<int64_t>(d >> 32 & 0x3fff) * 16;
+    bf16 v;
+    memcpy(&v, base + at + row / 8 * along_rows + k / 8 * along_k + row % 8 * 16 + k % 8 * 2, 2);
+    return from_bf16(v);
+  };
+  const int thread = static_cast<int>(threadIdx.x);
+  for (int p = 0; p < pending.count; p++) {
+    const PendingProduct& product = pending.list[p];
+    for (int i = 0; i < kWgSums; i++)
+      for (int k = 0; k < 16; k++)
+        product.c[i] +=
+            element(product.a, wg_row(thread, i), k) * element(product.b, wg_column(thread, i), k);
+  }
+  pending.count = 0;
+  simt::sync_warp(simt::kMatrix);
+#endif
+}
+
+#endif
+
+#endif  // OSSRUN_GPU_WGMMA_H_
