@@ -3,6 +3,7 @@
 package grammar
 
 import (
+	"fmt"
 	"runtime"
 	"slices"
 	"testing"
@@ -93,6 +94,41 @@ func TestMaskTimes(t *testing.T) {
 		if best[last] > 100*time.Millisecond {
 			t.Errorf("%s: a mask takes %v", c.name, best[last])
 		}
+	}
+}
+
+// TestHeaderMaskTimes reports the same for the header of a request that offers 300 functions.
+func TestHeaderMaskTimes(t *testing.T) {
+	words()
+	var rules TurnRules
+	for i := range 300 {
+		rules.Functions = append(rules.Functions, FunctionRule{Name: fmt.Sprintf("%s_the_%s_%d", []string{"get", "list", "delete"}[i%3], []string{"file", "user", "order", "report"}[i%4], i)})
+	}
+	ids := spell("<|channel|>commentary to=functions.list_the_order_130 <|constrain|>json<|message|>")
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	best := make([]time.Duration, len(ids))
+	for round := range 7 {
+		headerTables.Lock()
+		clear(headerTables.tables)
+		headerTables.Unlock()
+		turn := turnOf(t, rules)
+		for i, id := range ids {
+			begin := threadTime()
+			mask := turn.Mask()
+			took := threadTime() - begin
+			if !Allowed(mask, id) || turn.Accept(id) != nil {
+				t.Fatalf("token %d of the header is refused", i)
+			}
+			if round == 0 || took < best[i] {
+				best[i] = took
+			}
+		}
+	}
+	slices.Sort(best)
+	t.Logf("300 functions, %d states of a header: best of 7: median %v, worst %v", len(ids), best[len(ids)/2], best[len(ids)-1])
+	if best[len(ids)-1] > 100*time.Millisecond {
+		t.Errorf("a mask takes %v", best[len(ids)-1])
 	}
 }
 
