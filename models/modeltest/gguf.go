@@ -40,7 +40,7 @@ func WriteGGUF(c *models.Checkpoint, folder, stem string, style GGUFStyle, files
 	}
 	var list []ggufTensor
 	for _, want := range s.Tensors() {
-		list = append(list, ggufTensors(c, want, style)...)
+		list = append(list, ggufTensors(c.Tensor, want, style)...)
 	}
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return "", err
@@ -67,9 +67,32 @@ func WriteGGUF(c *models.Checkpoint, folder, stem string, style GGUFStyle, files
 	return first, nil
 }
 
-// ggufTensors gives what a tensor of the Hugging Face layout becomes.
-func ggufTensors(c *models.Checkpoint, want models.TensorSpec, style GGUFStyle) []ggufTensor {
-	t := c.Tensor(want.Name)
+// WriteSparseGGUF writes a file of any size as llama.cpp's converter does, its weights holes that read as zeros.
+func WriteSparseGGUF(path string, s models.Spec) error {
+	shapes := map[string]models.Tensor{}
+	for _, t := range s.Tensors() {
+		shapes[t.Name] = models.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape}
+	}
+	var list []ggufTensor
+	for _, want := range s.Tensors() {
+		list = append(list, ggufTensors(func(name string) models.Tensor { return shapes[name] }, want, LlamaBF16)...)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	var keys ggufKeys
+	keys.text("general.architecture", "gpt-oss")
+	keys.ofSpec("gpt-oss", s)
+	head, size := headGGUF(keys, list)
+	if err := os.WriteFile(path, head, 0o644); err != nil {
+		return err
+	}
+	return os.Truncate(path, int64(len(head))+size)
+}
+
+// ggufTensors gives what a tensor of the Hugging Face layout becomes. Tensors without data become such.
+func ggufTensors(tensor func(name string) models.Tensor, want models.TensorSpec, style GGUFStyle) []ggufTensor {
+	t := tensor(want.Name)
 	var layer int
 	var rest string
 	if n, _ := fmt.Sscanf(want.Name, "model.layers.%d.%s", &layer, &rest); n != 2 {
@@ -82,7 +105,7 @@ func ggufTensors(c *models.Checkpoint, want models.TensorSpec, style GGUFStyle) 
 	case strings.HasSuffix(rest, "_scales"):
 		return nil
 	case strings.HasSuffix(rest, "_blocks"):
-		scales := c.Tensor(strings.TrimSuffix(want.Name, "_blocks") + "_scales")
+		scales := tensor(strings.TrimSuffix(want.Name, "_blocks") + "_scales")
 		if strings.Contains(rest, "down_proj") {
 			return []ggufTensor{experts(blk+"ffn_down_exps.weight", t, scales, 0, 1, style)}
 		}
@@ -102,7 +125,7 @@ func ggufTensors(c *models.Checkpoint, want models.TensorSpec, style GGUFStyle) 
 		return nil
 	case style == Ollama && part == "q_proj":
 		prefix := fmt.Sprintf("model.layers.%d.self_attn.", layer)
-		k, v := c.Tensor(prefix+"k_proj."+kind), c.Tensor(prefix+"v_proj."+kind)
+		k, v := tensor(prefix+"k_proj."+kind), tensor(prefix+"v_proj."+kind)
 		whole := models.Tensor{Shape: slices.Clone(t.Shape), Data: slices.Concat(t.Data, k.Data, v.Data)}
 		whole.Shape[0] += k.Shape[0] + v.Shape[0]
 		return []ggufTensor{dense(blk+"attn_qkv."+kind, whole, style)}
@@ -176,6 +199,9 @@ func experts(name string, blocks, scales models.Tensor, first, step int, style G
 	g := ggufTensor{name: name, kind: 39, shape: []int{e, rows / step, n * 32}}
 	if style == Ollama {
 		g.kind = 4
+	}
+	if len(blocks.Data) == 0 {
+		return g
 	}
 	for expert := range e {
 		for row := first; row < rows; row += step {
@@ -251,27 +277,51 @@ func (k *ggufKeys) ofSpec(a string, s models.Spec) {
 	}
 }
 
-// encodeGGUF makes a file of version 3.
-func encodeGGUF(keys ggufKeys, tensors []ggufTensor) []byte {
-	const alignment = 32
-	out := binary.LittleEndian.AppendUint32([]byte("GGUF"), 3)
+// ggufAlignment is what a tensor's place is a multiple of.
+const ggufAlignment = 32
+
+func aligned(n int64) int64 { return (n + ggufAlignment - 1) / ggufAlignment * ggufAlignment }
+
+// bytes is the size of a tensor by its type: blocks of 32 values are 17 bytes of MXFP4 (39, and ollama's 4) or 34 of Q8_0 (8).
+func (t ggufTensor) bytes() int64 {
+	n := int64(1)
+	for _, d := range t.shape {
+		n *= int64(d)
+	}
+	switch t.kind {
+	case 4, 39:
+		return n / 32 * 17
+	case 8:
+		return n / 32 * 34
+	case 30:
+		return n * 2
+	}
+	return n * 4
+}
+
+// headGGUF makes what stands before the tensors' data in a file of version 3, and says how long the data is.
+func headGGUF(keys ggufKeys, tensors []ggufTensor) (out []byte, size int64) {
+	out = binary.LittleEndian.AppendUint32([]byte("GGUF"), 3)
 	out = binary.LittleEndian.AppendUint64(out, uint64(len(tensors)))
 	out = append(binary.LittleEndian.AppendUint64(out, keys.n), keys.data...)
-	var data []byte
 	for _, t := range tensors {
 		out = binary.LittleEndian.AppendUint32(appendText(out, t.name), uint32(len(t.shape)))
 		for _, d := range slices.Backward(t.shape) {
 			out = binary.LittleEndian.AppendUint64(out, uint64(d))
 		}
 		out = binary.LittleEndian.AppendUint32(out, t.kind)
-		out = binary.LittleEndian.AppendUint64(out, uint64(len(data)))
-		data = append(data, t.data...)
-		for len(data)%alignment != 0 {
-			data = append(data, 0)
-		}
+		out = binary.LittleEndian.AppendUint64(out, uint64(size))
+		size = aligned(size + t.bytes())
 	}
-	for len(out)%alignment != 0 {
-		out = append(out, 0)
+	return append(out, make([]byte, aligned(int64(len(out)))-int64(len(out)))...), size
+}
+
+// encodeGGUF makes a whole file.
+func encodeGGUF(keys ggufKeys, tensors []ggufTensor) []byte {
+	out, _ := headGGUF(keys, tensors)
+	for _, t := range tensors {
+		out = append(out, t.data...)
+		out = append(out, make([]byte, aligned(int64(len(out)))-int64(len(out)))...)
 	}
-	return append(out, data...)
+	return out
 }
