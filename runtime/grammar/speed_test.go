@@ -133,6 +133,7 @@ func TestHeaderMaskTimes(t *testing.T) {
 }
 
 func BenchmarkMask(b *testing.B) {
+	words()
 	for _, c := range speedCases {
 		b.Run(c.name, func(b *testing.B) {
 			g := schemaOf(b, c.schema)
