@@ -138,6 +138,9 @@ func (d *Device) Memory() (total, free int64) {
 	return total, max(free-reserve(total), 0)
 }
 
+// Discrete: the plan counts what the driver says the card has.
+func (d *Device) Discrete() bool { return true }
+
 // Computes: both modes.
 func (d *Device) Computes() []string { return []string{engine.Exact, engine.Int8} }
 

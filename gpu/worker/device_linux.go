@@ -86,6 +86,9 @@ func (d *Device) Computes() []string { return slices.Clone(d.text.Computes) }
 // DenseQ8 tells whether the device has kernels for dense weights in 8 bits.
 func (d *Device) DenseQ8() bool { return d.text.DenseQ8 }
 
+// Discrete: a worker is there for a card.
+func (d *Device) Discrete() bool { return true }
+
 // FP8KV tells whether it has kernels for KV pages in 8 bits.
 func (d *Device) FP8KV() bool { return d.text.FP8KV }
 

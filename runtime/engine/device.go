@@ -39,3 +39,10 @@ type Step interface {
 	Profiling(on bool)
 	Close() error
 }
+
+// Discrete tells whether a device has a memory of its own, as a card has; else Memory is the host's. A device with one says so by a method of
+// that name.
+func Discrete(d Device) bool {
+	x, ok := d.(interface{ Discrete() bool })
+	return ok && x.Discrete()
+}

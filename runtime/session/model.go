@@ -93,7 +93,10 @@ func Load(found models.Found, dev engine.Device, o LoadOptions) (_ *Model, err e
 	if m.memory = o.Memory; m.memory == nil {
 		m.memory = NewMemory(0, RememberedFor)
 	}
-	_, free := dev.Memory()
+	total, free := dev.Memory()
+	if !engine.Discrete(dev) {
+		total = 0
+	}
 	spec := ckpt.Spec
 	if spec.Vocab != token.VocabSize {
 		return nil, fmt.Errorf("%s has a vocabulary of %d tokens, which is not o200k_harmony's %d: it cannot chat", found.Name, spec.Vocab, token.VocabSize)
@@ -125,7 +128,7 @@ func Load(found models.Found, dev engine.Device, o LoadOptions) (_ *Model, err e
 	}
 	logits := int64(o.MaxSeqs) * int64(spec.Vocab) * 4 // the scheduler's, when every sequence decodes
 	m.plan, err = MakePlan(PlanInput{
-		Free: free - o.Withheld, Utilization: o.Utilization, Weights: ckpt.Bytes(), Scratch: need.Scratch + logits, PageBytes: need.PageBytes, PageTokens: engine.PageTokens,
+		Free: free - o.Withheld, Total: total, Utilization: o.Utilization, Weights: ckpt.Bytes(), Scratch: need.Scratch + logits, PageBytes: need.PageBytes, PageTokens: engine.PageTokens,
 		WindowPages: engine.WindowPages(eo.KV), MaxPosition: spec.MaxPosition, MaxModelLen: o.MaxModelLen, Window: spec.Window, ChunkTokens: o.MaxBatchedTokens, MaxSeqs: o.MaxSeqs,
 	})
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 // PlanInput is what the plan is computed from. All sizes are bytes.
 type PlanInput struct {
 	Free        int64   // memory free before loading
-	Utilization float64 // share of Free that may be taken, up to 1; 0: all but a reserve for the rest of the machine
+	Total       int64   // what a device with a memory of its own has, used or not; 0: it shares the host's
+	Utilization float64 // share of Total, or of Free without one, that may be taken, up to 1; 0: all but a reserve for the rest
 	Weights     int64
 	Scratch     int64 // activations of the largest step, and the logits of all sequences
 	PageBytes   int64
@@ -41,6 +42,7 @@ type Plan struct {
 	Spare                       int64 // of Left, beyond what is reserved for the rest of the machine
 	MaxPosition                 int   // what the checkpoint was made for
 	FullContext                 int64 // what Free would have to be for a context of MaxPosition
+	Bounded                     bool  // Context was asked for: more memory would not make it longer
 }
 
 // reserve is left to the rest of the machine, a display among it: a tenth of what is free, at least 256 MiB and at most
@@ -52,15 +54,22 @@ func reserve(free int64) int64 {
 // usable is what the plan may take.
 func (in PlanInput) usable() int64 {
 	if in.Utilization > 0 {
-		return int64(float64(in.Free) * min(in.Utilization, 1))
+		of := in.Free
+		if in.Total > 0 { // as vLLM counts: a share of the card, of which others may have taken some
+			of = in.Total
+		}
+		return min(in.Free, int64(float64(of)*min(in.Utilization, 1)))
 	}
 	return in.Free - reserve(in.Free)
 }
 
-// freeFor is the least Free of which so many bytes are usable.
+// freeFor is the least Free of which so many bytes are usable; of a card, what an empty one has to have.
 func (in PlanInput) freeFor(bytes int64) int64 {
 	return int64(sort.Search(1<<24, func(mib int) bool { // 16 TiB
 		in.Free = int64(mib) << 20
+		if in.Total > 0 {
+			in.Total = in.Free
+		}
 		return in.usable() >= bytes
 	})) << 20
 }
@@ -103,7 +112,7 @@ func MakePlan(in PlanInput) (Plan, error) {
 		pages = pages / each * each
 	}
 	p := Plan{Context: n, Pages: pages, KV: int64(pages) * in.PageBytes, Weights: in.Weights, Scratch: in.Scratch, PageBytes: in.PageBytes,
-		Free: in.Free, MaxPosition: in.MaxPosition}
+		Free: in.Free, MaxPosition: in.MaxPosition, Bounded: in.MaxModelLen > 0}
 	p.Total = p.KV + in.Weights + in.Scratch
 	p.Left, p.Spare = in.Free-p.Total, max(0, in.usable()-p.Total)
 	p.FullContext = in.freeFor(in.Weights + in.Scratch + int64(in.pagesFor(in.MaxPosition))*in.PageBytes)
@@ -117,7 +126,7 @@ func (p Plan) Lines() []string {
 			gib(p.Free), gib(p.Left)),
 		fmt.Sprintf("context: %d tokens; KV pages: %d of %d tokens and %d bytes", p.Context, p.Pages, kv.PageTokens, p.PageBytes),
 	}
-	if p.Context < p.MaxPosition {
+	if p.Context < p.MaxPosition && !p.Bounded {
 		lines = append(lines, fmt.Sprintf("for the model's whole context of %d tokens %s must be free: free memory, or lower --max-num-seqs or "+
 			"--max-num-batched-tokens, or choose --kv-cache-dtype bf16 or fp8", p.MaxPosition, gib(p.FullContext)))
 	}

@@ -83,6 +83,9 @@ func TestPlanOnAnyMachine(t *testing.T) {
 		in := PlanInput{Free: int64(rng.IntN(200<<10)+1) << 20, Weights: need.Weights, Scratch: need.Scratch + int64(seqs)*int64(spec.Vocab)*4,
 			PageBytes: need.PageBytes, PageTokens: engine.PageTokens, MaxPosition: spec.MaxPosition, Window: spec.Window, ChunkTokens: rows, MaxSeqs: seqs,
 			MaxModelLen: pick(0, 0, 0, 1000, 8192, 131072), Utilization: []float64{0, 0, 0.5, 0.9, 0.95, 1}[rng.IntN(6)]}
+		if rng.IntN(3) == 0 { // a card, of which others have some
+			in.Total = in.Free + int64(rng.IntN(32<<10))<<20
+		}
 		p, err := MakePlan(in)
 		if err != nil {
 			if p != (Plan{}) || !strings.Contains(err.Error(), "--max-model-len") {
@@ -98,7 +101,7 @@ func TestPlanOnAnyMachine(t *testing.T) {
 		}
 		may := in.Free - reserve(in.Free)
 		if in.Utilization > 0 {
-			may = int64(float64(in.Free) * in.Utilization)
+			may = min(in.Free, int64(float64(max(in.Total, in.Free))*in.Utilization))
 		}
 		if total := exact.Total() + int64(seqs)*int64(spec.Vocab)*4; total != p.Total || total > may || p.Left != in.Free-total {
 			t.Fatalf("%+v: the engine takes %d, planned are %d of %d", in, total, p.Total, may)
@@ -108,11 +111,15 @@ func TestPlanOnAnyMachine(t *testing.T) {
 		}
 		if p.Context == spec.MaxPosition {
 			whole++
-		} else if in.MaxModelLen == 0 && (p.FullContext <= in.Free || len(p.Lines()) != 3) {
+		} else if in.MaxModelLen == 0 && (p.FullContext <= in.Free && in.Total <= in.Free || len(p.Lines()) != 3) {
 			t.Fatalf("%+v: the whole context is said to need %d, %q", in, p.FullContext, p.Lines())
+		} else if in.MaxModelLen > 0 && len(p.Lines()) != 2 {
+			t.Fatalf("%+v: the context was asked for, and yet: %q", in, p.Lines())
 		}
 		if in.MaxModelLen == 0 && p.Context < spec.MaxPosition { // what would change it does
-			in.Free = p.FullContext
+			if in.Free = p.FullContext; in.Total > 0 {
+				in.Total = in.Free
+			}
 			if p, err = MakePlan(in); err != nil || p.Context != spec.MaxPosition {
 				t.Fatalf("%+v: %+v, %v", in, p, err)
 			}
