@@ -25,13 +25,13 @@ const (
 // found when the automaton is made, so that no mask waits for them.
 type shapes struct {
 	d        *dfa
-	ascii    []byte  // a byte of each class of plain ASCII
-	beyond   []byte  // a byte of each class beyond ASCII
-	of       []int32 // by state; 0: not found yet
-	end      []int32 // by state: where every character beyond ASCII that is read from here ends; -1: none is, or in several states
-	known    map[string]int32
-	complete []bool // by shape: every character beyond ASCII is taken
-	narrow   []bool // by shape: none is
+	ascii    []byte           // a byte of each class of plain ASCII
+	beyond   []byte           // a byte of each class beyond ASCII
+	of       []int32          // by state; 0: not found yet
+	end      []int32          // by state: where every character beyond ASCII that is read from here ends; -1: none is, or in several states
+	known    map[string]int32 // while they are found
+	complete []bool           // by shape: every character beyond ASCII is taken
+	narrow   []bool           // by shape: none is
 }
 
 const (
@@ -56,6 +56,7 @@ func newShapes(d *dfa, states []int32, place []int8) *shapes {
 	for _, state := range states {
 		s.shape(state, uint8(place[state]))
 	}
+	s.known = nil // every state that text leads to has its shape
 	return s
 }
 
