@@ -128,7 +128,7 @@ func Load(found models.Found, dev engine.Device, o LoadOptions) (_ *Model, err e
 	}
 	logits := int64(o.MaxSeqs) * int64(spec.Vocab) * 4 // the scheduler's, when every sequence decodes
 	m.plan, err = MakePlan(PlanInput{
-		Free: free - o.Withheld, Total: total, Utilization: o.Utilization, Weights: ckpt.Bytes(), Scratch: need.Scratch + logits, PageBytes: need.PageBytes, PageTokens: engine.PageTokens,
+		Free: free - o.Withheld, Total: total, Utilization: o.Utilization, Weights: need.Weights, Scratch: need.Scratch + logits, PageBytes: need.PageBytes, PageTokens: engine.PageTokens,
 		WindowPages: engine.WindowPages(eo.KV), MaxPosition: spec.MaxPosition, MaxModelLen: o.MaxModelLen, Window: spec.Window, ChunkTokens: o.MaxBatchedTokens, MaxSeqs: o.MaxSeqs,
 	})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/kv"
 )
@@ -127,5 +128,38 @@ func TestPlanOnAnyMachine(t *testing.T) {
 	}
 	if fitted < 100 || whole < 30 {
 		t.Fatalf("only %d plans fitted, %d with the whole context", fitted, whole)
+	}
+}
+
+// What is planned for a model is what its engine takes, to the byte, and the scheduler's logits; and the demo, whose context is
+// bounded on purpose, is not said to want more memory.
+func TestThePlanIsWhatTheEngineTakes(t *testing.T) {
+	for _, o := range []LoadOptions{{}, {KVCacheDtype: "bf16", MaxBatchedTokens: 128, MaxSeqs: 5}, {KVCacheDtype: "fp8", Dense: "q8", Compute: "int8"}} {
+		found, err := models.Resolve("demo")
+		if err != nil {
+			t.Fatal(err)
+		}
+		dev, err := cpu.New(2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := Load(found, dev, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, takes := m.Plan(), m.engine.Plan()
+		seqs := o.MaxSeqs
+		if seqs == 0 {
+			seqs = maxSeqs
+		}
+		if logits := int64(seqs) * int64(m.ckpt.Spec.Vocab) * 4; plan.Weights != takes.Weights || plan.KV != takes.KV() || plan.Total != takes.Total()+logits {
+			t.Errorf("%+v: planned %+v, the engine takes %+v", o, plan, takes)
+		}
+		if lines := plan.Lines(); len(lines) != 2 {
+			t.Errorf("%q", lines)
+		}
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
