@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/assets"
 	"github.com/ossrun/ossrun/models/pack"
@@ -242,5 +245,25 @@ func TestServeLife(t *testing.T) {
 	}
 	if code := s.ends(time.Minute); code != 0 && code != 130 {
 		t.Errorf("exit code %d: %s", code, s.err.String())
+	}
+}
+
+// stuckDevice cannot be closed, as a card that has fallen off the bus.
+type stuckDevice struct{ engine.Device }
+
+func (stuckDevice) Close() error { return errors.New("the card is gone") }
+
+// A device that failed is replaced, and what of it could not be closed is said.
+func TestFailedDeviceIsSaid(t *testing.T) {
+	var said bytes.Buffer
+	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
+	flags.String("device", "cpu", "")
+	dev, err := reopen(cli.NewContext(&cli.App{ErrWriter: &said}, flags, nil))(stuckDevice{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	if !strings.Contains(said.String(), "was not closed: the card is gone") {
+		t.Errorf("said was %q", said.String())
 	}
 }

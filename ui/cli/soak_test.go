@@ -300,9 +300,9 @@ func TestServeManyStreams(t *testing.T) {
 	list := s.questions(4, 12)
 	s.rest()
 	goroutines := s.metric("go_goroutines")
-	began := time.Now()
+	began, used := time.Now(), s.metric("process_cpu_seconds_total")
 	answers, tokens := s.load(64, 0, list)
-	t.Logf("%d answers, %d tokens in %v", answers, tokens, time.Since(began).Round(time.Millisecond))
+	t.Logf("%d answers, %d tokens in %v and %.1f s of CPU", answers, tokens, time.Since(began).Round(time.Millisecond), s.metric("process_cpu_seconds_total")-used)
 	s.rest()
 	if now := s.metric("go_goroutines"); now > goroutines+4 {
 		t.Errorf("%v goroutines before, %v after", goroutines, now)
