@@ -41,12 +41,11 @@ type sampleSlot struct {
 	chosen []engine.Chosen // when logprobs were asked for: known before Wait
 }
 
-// mostEdits is how many edits a slot has room for, for each row.
-const mostEdits = 512
-
 func (s *sampler) editsAt() int { return s.rows * kernels.SampleRowBytes }
-func (s *sampler) masksAt() int { return s.editsAt() + 16 + s.rows*mostEdits*kernels.LogitEditBytes }
-func (s *sampler) bytes() int   { return s.masksAt() + 4*s.rows*s.words }
+func (s *sampler) masksAt() int {
+	return s.editsAt() + 16 + engine.MostEdits(s.rows)*kernels.LogitEditBytes
+}
+func (s *sampler) bytes() int { return s.masksAt() + 4*s.rows*s.words }
 
 // newSampler makes room for so many rows.
 func (d *Device) newSampler(rows, vocab int) (_ *sampler, err error) {
@@ -255,8 +254,8 @@ func (s *sampler) write(to []byte, choices []engine.Choice) (edits, masks int, e
 	}
 	list := to[s.editsAt()+16 : s.editsAt()+16]
 	for row, c := range choices {
-		if len(c.Edits) > mostEdits {
-			return 0, 0, fmt.Errorf("%d edits of one row, %d are the most", len(c.Edits), mostEdits)
+		if edits+len(c.Edits) > engine.MostEdits(s.rows) {
+			return 0, 0, fmt.Errorf("more than %d edits in a step", engine.MostEdits(s.rows))
 		}
 		for _, e := range c.Edits {
 			list = kernels.LogitEdit{Row: int32(row), ID: e.ID, Repetition: e.Repetition, Less: e.Less, More: e.More}.Append(list)

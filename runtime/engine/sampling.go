@@ -75,6 +75,12 @@ type sampling struct {
 	last    int            // rows of the last Sample
 }
 
+// editsPerRow is how many edits there is room for, for each row of the largest step.
+const editsPerRow = 512
+
+// MostEdits is how many edits the choices of one step may have together, on an engine whose largest step has so many rows.
+func MostEdits(maxRows int) int { return maxRows * editsPerRow }
+
 // mostWaiting is how many Samples may be waited for.
 const mostWaiting = 2
 

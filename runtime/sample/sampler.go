@@ -16,6 +16,8 @@ import (
 	"math"
 	"slices"
 	"sync"
+
+	"github.com/ossrun/ossrun/runtime/engine"
 )
 
 // ErrNonFinite is a row of logits that holds a NaN or an infinity: the device or the weights are broken.
@@ -48,6 +50,9 @@ type Sampler struct {
 	places    map[int32]int32 // id to its place in seen
 	generated int
 	undo      []edit
+
+	words []uint64      // of the mask that Elsewhere makes
+	edits []engine.Edit // the same of its edits
 }
 
 type biased struct {

@@ -16,6 +16,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/kv"
 	"github.com/ossrun/ossrun/runtime/sample"
+	"github.com/ossrun/ossrun/runtime/sched/simtest"
 )
 
 // job is one request of a scenario.
@@ -119,6 +120,12 @@ func (s *Scheduler) checkState(b *engine.Batch) error {
 
 // scenario runs jobs and returns the statistics at the end.
 func scenario(t *testing.T, rng *rand.Rand) Stats {
+	t.Helper()
+	return scenarioOn(t, rng, func(e *simtest.Engine) Engine { return e })
+}
+
+// scenarioOn runs them on the simulated engine as the scheduler is to see it.
+func scenarioOn(t *testing.T, rng *rand.Rand, seen func(*simtest.Engine) Engine) Stats {
 	t.Helper()
 	const vocab = 97
 	o := Options{
@@ -224,7 +231,7 @@ func scenario(t *testing.T, rng *rand.Rand) Stats {
 			fault = err
 		}
 	}
-	s = New(sim, o)
+	s = New(seen(sim), o)
 	for drained := 0; drained < len(jobs); {
 		tick(false)
 		drained = 0

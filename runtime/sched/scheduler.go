@@ -123,6 +123,7 @@ type Scheduler struct {
 	waiting  []*sequence // oldest first
 	batch    engine.Batch
 	logits   []float32 // grown to the most rows that were asked for
+	device   onDevice
 	sampling []*sequence
 	next     atomic.Int32 // place in sampling
 	counts   Counts

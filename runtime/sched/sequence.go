@@ -33,6 +33,8 @@ type sequence struct {
 	flying   int // in the step that runs
 	logits   int // row of that step's logits to sample from, -1 for none
 
+	next struct{ rows, logits int } // flying and logits of the step that is queued behind the running one on a device
+
 	// While the window layers' pages before a hit's end are computed again, computed runs from rebuildFrom to rebuildTo;
 	// the full layers have everything below rebuildTo. Else both are 0.
 	rebuildFrom, rebuildTo int
@@ -108,6 +110,11 @@ func (q *sequence) allow() {
 func (q *sequence) choose(logits []float32) {
 	q.choice, q.err = q.sampler.Next(logits, len(q.tokens), q.allowed)
 	q.allowed, q.fed = nil, nil
+	q.follows()
+}
+
+// follows asks what has to come after the choice.
+func (q *sequence) follows() {
 	if q.follow != nil && q.err == nil && !q.stops(q.choice.ID) {
 		q.fed = q.follow(append(q.tokens, q.choice.ID)[q.prompt:])
 	}

@@ -35,8 +35,12 @@ func (s *Scheduler) assemble() {
 		q.flying = q.rows
 	}
 	s.launched = len(s.running)
-	if need := len(b.LogitRows) * s.spec.Vocab; need > len(s.logits) {
-		rows := min(max(2*len(s.logits)/s.spec.Vocab, len(b.LogitRows)), s.o.MaxSeqs)
+}
+
+// makeRoom has room for the batch's logits on the host.
+func (s *Scheduler) makeRoom() {
+	if need := len(s.batch.LogitRows) * s.spec.Vocab; need > len(s.logits) {
+		rows := min(max(2*len(s.logits)/s.spec.Vocab, len(s.batch.LogitRows)), s.o.MaxSeqs)
 		s.logits = make([]float32, rows*s.spec.Vocab)
 	}
 }
@@ -44,6 +48,11 @@ func (s *Scheduler) assemble() {
 // compute runs the batch, with what is done beside it, and samples. After an error of the engine every sequence that was
 // running has ended.
 func (s *Scheduler) compute() {
+	if eng := s.chooser(); eng != nil {
+		s.computeOnDevice(eng)
+		return
+	}
+	s.makeRoom()
 	if s.o.launch != nil {
 		s.o.launch(&s.batch)
 	}

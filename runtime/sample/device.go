@@ -1,0 +1,129 @@
+// Choices made where the logits are: a Sampler's wishes as the few numbers, edits and bits that a device needs.
+//
+// What must stay true: the device's choice is Next's. Bans, held stops and forced tokens are bits of the mask, since which of
+// them give way to the mask does not depend on the logits; penalties and biases are edits of single logits.
+
+package sample
+
+import (
+	"slices"
+
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// Edits is how many logits the next choice changes, at most.
+func (s *Sampler) Edits() int { return len(s.seen) + len(s.bias) }
+
+// Elsewhere is Next's choice of the token for a position as a device makes it. What it returns holds slices of the sampler's, or mask itself, and is
+// good until the next call. The error is ErrNothingAllowed.
+func (s *Sampler) Elsewhere(position int, mask []uint64) (engine.Choice, error) {
+	c := engine.Choice{Temperature: s.p.Temperature, TopP: s.p.TopP, MinP: s.p.MinP, TopK: int32(max(0, min(s.p.TopK, s.vocab))),
+		Seed: s.p.Seed, Position: int64(position), Logprobs: s.p.Logprobs}
+	for leniency := range leniencies {
+		c.Mask = s.allowed(mask, leniency)
+		if c.Mask == nil || slices.ContainsFunc(c.Mask, func(word uint64) bool { return word != 0 }) {
+			s.edits = s.editsFor(s.edits[:0], leniency)
+			c.Edits = s.edits
+			return c, nil
+		}
+	}
+	return engine.Choice{}, ErrNothingAllowed
+}
+
+// Chosen turns what a device chose into what Next returns.
+func Chosen(c engine.Chosen) (Choice, error) {
+	switch c.ID {
+	case engine.NotFinite:
+		return Choice{}, ErrNonFinite
+	case engine.NothingAllowed:
+		return Choice{}, ErrNothingAllowed
+	}
+	made := Choice{ID: c.ID, Logprob: c.Logprob}
+	for _, r := range c.Top {
+		made.Top = append(made.Top, TokenLogprob(r))
+	}
+	return made, nil
+}
+
+// allowed is the mask with what the request bans taken out; nil allows all.
+func (s *Sampler) allowed(mask []uint64, leniency int) []uint64 {
+	var banned []int32
+	forced := false
+	for _, b := range s.bias {
+		switch {
+		case b.bias <= -biasLimit && leniency < withoutBans:
+			banned = append(banned, b.id)
+		case b.bias >= biasLimit && leniency < withoutForce:
+			forced = true
+		}
+	}
+	if s.generated < s.p.MinTokens && leniency < withoutStops {
+		for _, id := range s.stops {
+			if id >= 0 && int(id) < s.vocab {
+				banned = append(banned, id)
+			}
+		}
+	}
+	if !forced && len(banned) == 0 && mask == nil {
+		return nil
+	}
+	if len(s.words) != blocks(s.vocab) {
+		s.words = make([]uint64, blocks(s.vocab))
+	}
+	for i := range s.words {
+		switch {
+		case mask == nil:
+			s.words[i] = ^uint64(0)
+		case i < len(mask):
+			s.words[i] = mask[i]
+		default:
+			s.words[i] = 0
+		}
+	}
+	if past := s.vocab % blockTokens; past != 0 {
+		s.words[len(s.words)-1] &= 1<<past - 1
+	}
+	if forced {
+		s.keepForced()
+	}
+	for _, id := range banned {
+		s.words[id/blockTokens] &^= 1 << (id % blockTokens)
+	}
+	return s.words
+}
+
+// keepForced leaves only tokens with a bias of +100 in s.words.
+func (s *Sampler) keepForced() {
+	kept := s.bias[:0:0]
+	for _, b := range s.bias {
+		if b.bias >= biasLimit && s.words[b.id/blockTokens]>>(b.id%blockTokens)&1 != 0 {
+			kept = append(kept, b)
+		}
+	}
+	clear(s.words)
+	for _, b := range kept {
+		s.words[b.id/blockTokens] |= 1 << (b.id % blockTokens)
+	}
+}
+
+// editsFor appends the penalties and biases, one edit a token.
+func (s *Sampler) editsFor(list []engine.Edit, leniency int) []engine.Edit {
+	bias := s.bias
+	added := func(b biased) bool { return b.bias > -biasLimit || leniency >= withoutBans }
+	for _, c := range s.seen {
+		e := engine.Edit{ID: c.id, Repetition: s.p.RepetitionPenalty}
+		if c.generated > 0 {
+			e.Less = float32(float64(s.p.FrequencyPenalty)*float64(c.generated) + float64(s.p.PresencePenalty))
+		}
+		if i, ok := slices.BinarySearchFunc(bias, c.id, func(b biased, id int32) int { return int(b.id) - int(id) }); ok && added(bias[i]) {
+			e.More = bias[i].bias
+		}
+		list = append(list, e)
+	}
+	for _, b := range bias {
+		if _, seen := s.places[b.id]; !seen && added(b) {
+			list = append(list, engine.Edit{ID: b.id, Repetition: 1, More: b.bias})
+		}
+	}
+	return list
+}
