@@ -5,12 +5,15 @@ package cli
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/ossrun/ossrun/assets"
+	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/hub/hubtest"
+	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/models/pack"
 )
 
@@ -63,5 +66,30 @@ func TestFirstRunOffer(t *testing.T) {
 	term.wait("Ask something", "gpt-oss-20b · cpu")
 	if server.Sent("model.safetensors") == 0 {
 		t.Error("nothing was fetched")
+	}
+}
+
+// TestOfferInstead: before 13 GB are fetched, the same model in another program's folder is offered, and taken by a plain Enter.
+func TestOfferInstead(t *testing.T) {
+	server, err := startHub()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	t.Setenv("HF_ENDPOINT", server.Hub.URL)
+	t.Setenv("HF_HOME", t.TempDir())
+	os.Unsetenv("HF_HUB_CACHE")
+	folder := t.TempDir()
+	t.Setenv("LLAMA_CACHE", folder)
+	if err := modeltest.WriteSparseGGUF(filepath.Join(folder, "ggml-org_gpt-oss-20b-mxfp4.gguf"), models.Spec20B()); err != nil {
+		t.Fatal(err)
+	}
+	term, _ := startInTerminal(t, 160, 30, "pull", "20b")
+	term.wait("llama.cpp has llama.cpp:ggml-org_gpt-oss-20b-mxfp4.gguf here: nothing is downloaded, 13.8 GB are written once.",
+		"Use that instead of downloading 13.8 GB? [Y/n]")
+	term.send("\r")
+	term.wait("nothing was downloaded; ossrun chat --model llama.cpp:ggml-org_gpt-oss-20b-mxfp4.gguf uses it")
+	if n := server.Sent(""); n != 0 {
+		t.Errorf("%d bytes were fetched", n)
 	}
 }
