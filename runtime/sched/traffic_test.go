@@ -293,7 +293,7 @@ func TestTraffic(t *testing.T) {
 	gpu := Options{Pages: 60000, MaxBatchedTokens: 8192, MaxSeqs: 256}
 	day, minute := time.Hour, 20*time.Second
 	if testing.Short() {
-		day, minute = 5*time.Minute, 8*time.Second
+		day, minute = 2*time.Minute, 8*time.Second
 	}
 	if os.Getenv("OSSRUN_LONG") != "" {
 		day, minute = 24*time.Hour, time.Minute
