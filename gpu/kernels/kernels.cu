@@ -11,6 +11,7 @@
 #include "prefill.cu"
 #include "prefill_attend.cu"
 #include "prefill_mx.cu"
+#include "prefill_q8.cu"
 #include "prefill_wgmma.cu"
 #include "quantize.cu"
 #include "rope.cu"

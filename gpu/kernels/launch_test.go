@@ -28,7 +28,8 @@ func launchesOn(t Target) []Launch {
 	}
 	for _, bucket := range []int{1, 3} {
 		x := Activations{Q: p, D: p}
-		all = append(all, t.LinearQ8(p, bucket, p, x, p, p, 64, 32, 32, true), t.DecodeLinearQ8(p, bucket, p, x, p, p, 64, 32, 32, true))
+		all = append(all, t.LinearQ8(p, bucket, p, x, p, p, 64, 32, 32, true), t.DecodeLinearQ8(p, bucket, p, x, p, p, 64, 32, 32, true),
+			t.PrefillLinearQ8(p, bucket, p, x, p, p, 64, 32, 32, true))
 	}
 	w := ExpertMatrix{p, p, p}
 	for _, terms := range []Terms{Rounded, Whole} {

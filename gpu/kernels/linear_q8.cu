@@ -1,16 +1,9 @@
 // Dense matrices whose weights are kept in 8 bits: linear and decode_linear on the copy that
 // package models/q8 makes, with activations as quantize leaves them.
 //
-// Rows go in groups of eight; a group is, for each block of 32 columns, the eight rows' scales
-// (bf16) and then eight times four bytes of every row. Within every eight columns the order is 0 2
-// 4 6 1 3 5 7. Sums within a block are integers; a block adds scale times scale times its sum.
+// Sums within a block of 32 columns are integers; a block adds scale times scale times its sum.
 #include "decode.h"
-
-constexpr int kGroupRows = 8;                                      // rows of weights in a group
-constexpr int kGroupBlock = kGroupRows * 2 + kGroupRows * kBlock;  // bytes of a group's block
-
-// Where column i of eight stands.
-__device__ __forceinline__ int q8_place(int i) { return i / 2 + i % 2 * 4; }
+#include "weights_q8.h"
 
 // y[row, column] of x · wᵀ, the activations q i8 [rows, k] with d f32 [rows, k/16] as quantize left
 // them; w u8 [ceil(n/8), k/32, 272], bias bf16 [n] or null; y, stride and add as in linear. One
@@ -61,15 +54,6 @@ __device__ __forceinline__ int dot4_i8(unsigned a, unsigned b) {
     sum += static_cast<int>(static_cast<int8_t>(a >> i)) * static_cast<int8_t>(b >> i);
   return sum;
 #endif
-}
-
-// Even bytes of two words, then odd ones: eight activations in the order of the weights.
-__device__ __forceinline__ uint2 deal(uint2 v) {
-  const unsigned even =
-      (v.x & 0xff) | (v.x >> 8 & 0xff00) | (v.y & 0xff) << 16 | (v.y & 0x00ff0000) << 8;
-  const unsigned odd =
-      (v.x >> 8 & 0xff) | (v.x >> 16 & 0xff00) | (v.y & 0xff00) << 8 | (v.y & 0xff000000);
-  return uint2{even, odd};
 }
 
 // A warp makes the eight results of a group for ROWS rows. A lane reads 16 bytes at a time, four

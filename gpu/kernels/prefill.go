@@ -68,6 +68,12 @@ func (t Target) PrefillDown(slots, experts int, y, order, groups, h Pointer, w E
 		[]any{y, order, groups, h, w.Blocks, w.Scales, w.Bias, i32(n), i32(k)}}
 }
 
+// PrefillLinearQ8 is LinearQ8.
+func (t Target) PrefillLinearQ8(rows Pointer, bucket int, y Pointer, x Activations, w, bias Pointer, k, n, stride int, add bool) Launch {
+	return Launch{"prefill_linear_q8", grid(divideUp(n, tileColumns), divideUp(bucket, tileRows)), block(threads), 0,
+		[]any{rows, y, x.Q, x.D, w, bias, i32(k), i32(n), i32(stride), flag(add)}}
+}
+
 // TermsMX are the activations of PrefillGateUpMX and PrefillDownMX: codes Q u8 [rows, 2, width/2] and scales S u8 [rows, 2, width/32].
 type TermsMX struct{ Q, S Pointer }
 

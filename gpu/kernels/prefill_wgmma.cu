@@ -135,15 +135,15 @@ __device__ __forceinline__ void wg_product(float* result, Activations& x, Weight
   Pending pending = {};
   x.fetch(0);
   w.fetch(0);
+  x.put(stages);
+  w.put(stages + kWgOperand);
   for (int k0 = 0, stage = 0; k0 < k; k0 += kWgStep, stage ^= 1) {
-    bf16* const as = stages + stage * 2 * kWgOperand;
-    bf16* const bs = as + kWgOperand;
-    x.put(as);  // while the unit works on the other stage
-    w.put(bs);
-    wait(pending, sum);
+    const bf16* as = stages + stage * 2 * kWgOperand;
+    bf16* const other = stages + (stage ^ 1) * 2 * kWgOperand;
     publish();
     __syncthreads();  // this stage is filled, and both warpgroups have read the other
-    if (k0 + kWgStep < k) {
+    const bool more = k0 + kWgStep < k;
+    if (more) {
       x.fetch(k0 + kWgStep);
       w.fetch(k0 + kWgStep);
     }
@@ -152,10 +152,16 @@ __device__ __forceinline__ void wg_product(float* result, Activations& x, Weight
 #pragma unroll
     for (int kk = 0; kk < kWgStep; kk += 16)
       issue(pending, sum, descriptor(own + kk / 8 * kCoreApart, kWgStep),
-            descriptor(bs + kk / 8 * kCoreApart, kWgStep));
+            descriptor(as + kWgOperand + kk / 8 * kCoreApart, kWgStep));
     commit();
+    if (more) {  // while the unit works
+      x.put(other);
+      w.put(other + kWgOperand);
+    }
+    // In the same turn of the loop: the assembler gives up overlap where accumulators of a running
+    // product go round.
+    wait(pending, sum);
   }
-  wait(pending, sum);
   __syncthreads();  // both warpgroups have read the last stage: the result takes its place
   const int row = threadIdx.x / 128 * kWgRows + wg_row(threadIdx.x, 0);
   float* const own = result + row * kWgResultStride + wg_column(threadIdx.x, 0);

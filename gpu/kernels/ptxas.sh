@@ -27,6 +27,8 @@ for pair in sm_80:sm_80 sm_86:sm_80 sm_89:sm_80 sm_90a:sm_90a sm_100a:sm_100a sm
   arch=${pair%:*} from=${pair#*:}
   "$tools/bin/ptxas" -v -arch="$arch" "$ptx/$from.ptx" -o "$work/$arch.cubin" > "$work/$arch.log" 2>&1 ||
     { cat "$work/$arch.log" >&2; echo "ptxas refuses $from.ptx for $arch" >&2; exit 1; }
+  # What it says when it makes warpgroup products wait for each other.
+  ! grep 'Potential Performance Loss' "$work/$arch.log" >&2 || exit 1
 done
 python3 - "$work" "$page" "${1:-}" <<'PYTHON'
 import pathlib, re, sys

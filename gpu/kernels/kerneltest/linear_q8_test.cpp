@@ -1,5 +1,5 @@
-// The dense matrices in 8 bits, plain and for few rows, against the values that their bytes stand
-// for.
+// The dense matrices in 8 bits, plain, for few rows and for many, against the values that their
+// bytes stand for.
 #include "reference.h"
 
 namespace {
@@ -42,10 +42,12 @@ void linear_of(const char* kernel, int at_once, int rows, int k, int n, bool bia
       for (int i = 0; i < n; i++) y[r * stride + i] = uniform();
   const std::vector<float> before = y.values();
   launch("quantize", {divide_up(k / 32, 64), unsigned(rows)}, 64, 0, count, q, d, x, k);
-  const bool plain = at_once == 0;
-  const Grid g = {plain ? divide_up(n, 256 / emulator_warp()) : 2,
+  const bool plain = at_once == 0, tiles = at_once > 4;
+  const Grid g = {plain   ? divide_up(n, 256 / emulator_warp())
+                  : tiles ? divide_up(n, 128)
+                          : 2,
                   divide_up(bucket, plain ? 1 : at_once)};
-  launch(kernel, g, 256, size_t(at_once) * (k + k / 8), count, y, q, d, w,
+  launch(kernel, g, 256, tiles ? 0 : size_t(at_once) * (k + k / 8), count, y, q, d, w,
          bias ? b.data() : nullptr, k, n, stride, int(add));
   Comparison c("y", 3e-6);
   for (int r = 0; r < rows; r++) {
@@ -66,5 +68,7 @@ TEST(linear_q8) { linear_of("linear_q8", 0, 3, 96, 21, true, true); }
 TEST(linear_q8_no_bias) { linear_of("linear_q8", 0, 1, 64, 8, false, false); }
 TEST(decode_linear_q8) { linear_of("decode_linear_q8_1", 1, 2, 352, 75, true, false); }
 TEST(decode_linear_q8_rows) { linear_of("decode_linear_q8_4", 4, 6, 352, 150, false, true); }
+
+TEST(matrix_linear_q8) { linear_of("prefill_linear_q8", 64, 70, 96, 150, true, true); }
 
 }  // namespace

@@ -12,7 +12,7 @@ cp -r .. "$work/kernels"
 cd "$work/kernels/kerneltest"
 first=${2:-$(( $(date +%j | sed 's/^0*//') % every ))}
 tried=0 survived=0 at=0
-export KERNELS_CACHE=$work/cache
+export KERNELS_CACHE=${KERNELS_CACHE:-$work/cache} # kept between calls by whoever names a folder
 while IFS= read -r line; do
   case $line in '' | '#'*) continue ;; esac
   line=${line//'\|'/$'\x01'} # \| is a bar that separates nothing

@@ -1,0 +1,60 @@
+package kernels
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Every mutation of kerneltest/mutations.txt still has its place in the sources, names cases that exist, and there are enough of them. mutate.sh runs
+// them; this only keeps the list true when the sources change.
+func TestMutationsHaveTheirPlaces(t *testing.T) {
+	text, err := os.ReadFile("kerneltest/mutations.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("kerneltest/*_test.cpp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []byte
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cases = append(cases, data...)
+	}
+	count := 0
+	for i, line := range strings.Split(string(text), "\n") {
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		count++
+		fields := strings.Split(strings.ReplaceAll(line, `\|`, "\x01"), "|")
+		if len(fields) != 6 {
+			t.Errorf("line %d has %d fields", i+1, len(fields))
+			continue
+		}
+		for k := range fields {
+			fields[k] = strings.NewReplacer("\x01", "|", `\n`, "\n").Replace(fields[k])
+		}
+		source, err := os.ReadFile(fields[0])
+		if err != nil || !bytes.Contains(source, []byte(fields[1])) {
+			t.Errorf("line %d: %q does not stand in %s (%v)", i+1, fields[1], fields[0], err)
+		}
+		if fields[1] == fields[2] {
+			t.Errorf("line %d changes nothing", i+1)
+		}
+		for _, word := range strings.Fields(fields[5]) {
+			if !bytes.Contains(cases, []byte("TEST("+word)) {
+				t.Errorf("line %d: no case begins with %s", i+1, word)
+			}
+		}
+	}
+	if count < 60 {
+		t.Errorf("%d mutations", count)
+	}
+}
