@@ -3,8 +3,9 @@
 //   bench [table] [repetitions]     all tables and 9 repetitions by default
 //
 // One token: GB/s of weights out of memory (a ring of matrices larger than the caches), and percent
-// of a plain read loop over the same memory in the same repetition. A batch of 64: GFLOP/s. Every
-// figure is the median of the repetitions; on a shared machine only the ratios mean much.
+// of a plain read loop over the same memory in the same repetition. A batch of 64: GFLOP/s, and
+// percent of the table's own 8-bit multiply-adds. Every figure is the median of the repetitions; on
+// a shared machine only the ratios mean much.
 #include <time.h>
 
 #include <algorithm>
@@ -58,6 +59,7 @@ struct Bench {
   std::vector<const float*> x_at, d_at;
   std::vector<const int8_t*> q_at;
   int repetitions;
+  const Kernels* kernels = nullptr;
 
   static constexpr int64_t kTokens = 64;
 
@@ -99,15 +101,20 @@ struct Bench {
 
   void compute(const char* name, int64_t n, int64_t rows, int64_t k,
                const std::function<void()>& work) {
-    std::vector<double> rate;
+    std::vector<double> rate, share;
     for (int i = 0; i < repetitions; i++) {
       rate.push_back(2.0 * static_cast<double>(n * rows * k) / timed(work) / 1e9);
+      int64_t operations = 0;
+      const double plain = timed([&] { operations = kernels->multiply_peak(200000); });
+      share.push_back(rate.back() * 1e9 / (static_cast<double>(operations) / plain) * 100);
     }
-    printf("  %-24s %7.1f GFLOP/s\n", name, median(rate));
+    printf("  %-24s %7.1f GFLOP/s %4.0f %% of the multiply-adds\n", name, median(rate),
+           median(share));
   }
 
   void run(const Kernels& k) {
     printf("%s\n", k.name);
+    kernels = &k;
     uint16_t* w = reinterpret_cast<uint16_t*>(memory.data());
     uint8_t* blocks = memory.data();
     const int64_t nb = kHidden / 32, row_bytes = 17 * nb;
@@ -135,6 +142,11 @@ struct Bench {
         k.matmul_mxfp4_q8(y.data(), 64, q_at.data(), d_at.data(), n, blocks + r0 * nb * 16,
                           scales + r0 * nb, kHidden, 0, 64, nullptr);
       });
+      snprintf(name, sizeof name, "dense q8 n=%lld", static_cast<long long>(n));
+      stream(name, 34 * nb, [&](int64_t r0, int64_t) {
+        k.matmul_q8(y.data(), 64, q_at.data(), d_at.data(), n, blocks + r0 * nb * 34, kHidden, 0,
+                    64, nullptr);
+      });
     }
     const int64_t rows = 576;
     compute("bf16 n=64", kTokens, rows, kHidden, [&] {
@@ -147,6 +159,10 @@ struct Bench {
     compute("mxfp4 q8 n=64", kTokens, rows, kHidden, [&] {
       k.matmul_mxfp4_q8(y.data(), rows, q_at.data(), d_at.data(), kTokens, blocks, scales, kHidden,
                         0, rows, nullptr);
+    });
+    compute("dense q8 n=64", kTokens, rows, kHidden, [&] {
+      k.matmul_q8(y.data(), rows, q_at.data(), d_at.data(), kTokens, blocks, kHidden, 0, rows,
+                  nullptr);
     });
     compute("quantize_q8 (2 k)", kTokens, 1, kHidden, [&] {
       for (int64_t t = 0; t < kTokens; t++) {
@@ -166,6 +182,8 @@ struct Bench {
     compute("attention f32", 8, 2 * 4096, 64, [&] { attend(keys.data(), k.attention_page_f32); });
     compute("attention bf16", 8, 2 * 4096, 64,
             [&] { attend(reinterpret_cast<const uint16_t*>(keys.data()), k.attention_page_bf16); });
+    compute("attention f8", 8, 2 * 4096, 64,
+            [&] { attend(reinterpret_cast<const uint8_t*>(keys.data()), k.attention_page_f8); });
   }
 };
 
