@@ -33,7 +33,7 @@ struct Avx2 {
   static constexpr int kTileTokens = 3;  // 4 rows x 3 tokens of sums + 3 + 1: all 16 registers
   static constexpr int kTileTokensDenseQ8 = 4;
   static constexpr int kRowVectors = 2;    // of 8-bit tiles
-  static constexpr int kTileTokensQ8 = 3;  // 6 sums + 6 integer sums + 2 weights + 2
+  static constexpr int kTileTokensQ8 = 4;  // 8 integer sums + 2 weights + 2; sums partly in memory
 
   SIMD_INLINE F zero() { return _mm256_setzero_ps(); }
   SIMD_INLINE F set1(float a) { return _mm256_set1_ps(a); }
