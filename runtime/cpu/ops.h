@@ -26,6 +26,31 @@ constexpr int64_t kRowsPerTask = 8;
 
 inline int64_t divide_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
+// Divides units that lie one after another in memory into tasks: long stretches first, since memory
+// is read fastest in order, then shorter ones, so that all threads end together.
+class Shares {
+ public:
+  Shares(int64_t units, int threads) : units_(units), parts_(2 * threads) {}
+
+  int64_t count() const {
+    int64_t n = 0;
+    for (int64_t begin = 0; begin < units_; begin += length(begin)) n++;
+    return n;
+  }
+  struct Range {
+    int64_t begin, end;
+  };
+  Range operator[](int64_t task) const {
+    int64_t begin = 0;
+    for (; task > 0; task--) begin += length(begin);
+    return {begin, std::min(units_, begin + length(begin))};
+  }
+
+ private:
+  int64_t length(int64_t begin) const { return std::max<int64_t>(1, (units_ - begin) / parts_); }
+  int64_t units_, parts_;
+};
+
 // An operation that treats each row by itself: derive, and say what happens to one row.
 template <class Self>
 class RowOp : public Op {

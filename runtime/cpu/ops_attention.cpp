@@ -72,6 +72,13 @@ struct LayerCache {
   }
   const T* values(int32_t page, int64_t kv_head) const { return keys(page, kv_head) + half; }
 
+  // Begins to read a page's keys and values of one head, which lie side by side.
+  void fetch(int32_t page, int64_t kv_head) const {
+    const char* at = reinterpret_cast<const char*>(keys(page, kv_head));
+    for (int64_t i = 0; i < 2 * half * int64_t{sizeof(T)}; i += 64)
+      __builtin_prefetch(at + i, 0, 2);
+  }
+
   const char* base;
   int64_t page_bytes;
   int64_t half;  // elements of K, or V, of one head in one page
@@ -153,6 +160,7 @@ class AttendOp : public Op {
     for (int64_t page = begin / s_.page_tokens; page * s_.page_tokens < end; page++) {
       const int64_t first = page * s_.page_tokens;
       const int32_t here = cache_.page(b, table[page]);
+      if (first + s_.page_tokens < end) cache_.fetch(cache_.page(b, table[page + 1]), kv);
       page_of(m, l, acc, q, cache_.keys(here, kv), cache_.values(here, kv),
               std::max<int64_t>(0, begin - first), std::min(s_.page_tokens, end - first));
     }

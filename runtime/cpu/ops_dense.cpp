@@ -49,13 +49,14 @@ class NormOp : public RowOp<NormOp> {
   float eps_;
 };
 
-// y[:, part 0 | part 1 | ...] = x · partᵀ + bias, or += where `add`. A task is a tile of one
-// part's rows for all rows of the step, so each weight is read from memory once a step.
+// y[:, part 0 | part 1 | ...] = x · partᵀ + bias, or += where `add`. A task is some tiles of the
+// parts' rows for all rows of the step, so each weight is read from memory once a step.
 class LinearOp : public Op {
  public:
   LinearOp(const ossrun_tape& t, ossrun_extent rows, float* y, const float* x, int64_t k,
            const ossrun_matrix* parts, int count, bool add)
-      : k_(t.kernels),
+      : tape_(&t),
+        k_(t.kernels),
         extent_(rows),
         per_token_(t.shape.experts_per_token),
         y_(y),
@@ -70,16 +71,41 @@ class LinearOp : public Op {
   }
 
   int64_t tasks(const ossrun_batch& b) const override {
-    return rows_of(b, extent_, per_token_) > 0 ? tiles_ : 0;
+    return rows_of(b, extent_, per_token_) > 0 ? Shares(tiles_, tape_->threads).count() : 0;
   }
 
-  void run(const ossrun_batch& b, int64_t tile) const override {
+  void run(const ossrun_batch& b, int64_t task) const override {
+    const Shares::Range share = Shares(tiles_, tape_->threads)[task];
+    for (int64_t tile = share.begin; tile < share.end; tile++) run_tile(b, tile);
+  }
+
+  Stretch first(const ossrun_batch& b, int thread) const override {
+    if (thread >= tasks(b)) return {};
+    const auto [part, column, tile] = place(Shares(tiles_, tape_->threads)[thread].begin);
+    const uint16_t* begin = part->weight + tile * kTile * width_;
+    return {begin, (part->n - tile * kTile) * width_ * int64_t{sizeof *begin}};
+  }
+
+ private:
+  static constexpr int64_t kTile = 64;   // rows of a weight that the kernel takes at a time
+  static constexpr int64_t kChunk = 64;  // rows of activations whose sums wait on the stack
+
+  struct Place {
+    const ossrun_matrix* part;
+    int64_t column, tile;  // of the result, where the part begins; of the part
+  };
+  Place place(int64_t tile) const {
     int64_t column = 0;
     const ossrun_matrix* part = parts_;
     for (; tile >= divide_up(part->n, kTile); part++) {
       tile -= divide_up(part->n, kTile);
       column += part->n;
     }
+    return {part, column, tile};
+  }
+
+  void run_tile(const ossrun_batch& b, int64_t index) const {
+    const auto [part, column, tile] = place(index);
     const int64_t r0 = tile * kTile, r1 = std::min(part->n, r0 + kTile);
     const int64_t n = rows_of(b, extent_, per_token_);
     float* y = (y_ ? y_ : b.logits) + column;
@@ -89,10 +115,6 @@ class LinearOp : public Op {
       k_->matmul_bf16(y, columns_, x_, width_, n, part->weight, width_, r0, r1, part->bias);
     }
   }
-
- private:
-  static constexpr int64_t kTile = 64;   // rows of a weight that one task reads
-  static constexpr int64_t kChunk = 64;  // rows of activations whose sums wait on the stack
 
   void accumulate(float* y, int64_t n, const ossrun_matrix& m, int64_t r0, int64_t r1) const {
     float tile[kChunk * kTile];
@@ -107,6 +129,7 @@ class LinearOp : public Op {
     }
   }
 
+  const ossrun_tape* tape_;
   const Kernels* k_;
   ossrun_extent extent_;
   int64_t per_token_;
@@ -123,7 +146,8 @@ class LinearQ8Op : public Op {
  public:
   LinearQ8Op(const ossrun_tape& t, ossrun_extent rows, float* y, const int8_t* q, const float* d,
              int64_t k, const ossrun_q8_matrix* parts, int count, bool add)
-      : k_(t.kernels),
+      : tape_(&t),
+        k_(t.kernels),
         extent_(rows),
         per_token_(t.shape.experts_per_token),
         y_(y),
@@ -139,25 +163,47 @@ class LinearQ8Op : public Op {
   }
 
   int64_t tasks(const ossrun_batch& b) const override {
-    return rows_of(b, extent_, per_token_) > 0 ? tiles_ : 0;
+    return rows_of(b, extent_, per_token_) > 0 ? Shares(tiles_, tape_->threads).count() : 0;
   }
 
-  void run(const ossrun_batch& b, int64_t tile) const override {
+  void run(const ossrun_batch& b, int64_t task) const override {
+    const Shares::Range share = Shares(tiles_, tape_->threads)[task];
+    for (int64_t tile = share.begin; tile < share.end; tile++) run_tile(b, tile);
+  }
+
+  Stretch first(const ossrun_batch& b, int thread) const override {
+    if (thread >= tasks(b)) return {};
+    const auto [part, column, tile] = place(Shares(tiles_, tape_->threads)[thread].begin);
+    return {part->weight + bytes_of(tile * kTile), bytes_of(part->n - tile * kTile)};
+  }
+
+ private:
+  static constexpr int64_t kTile = 64;    // rows of a weight that the kernel takes at a time
+  static constexpr int64_t kChunk = 128;  // rows of activations at a time
+
+  struct Place {
+    const ossrun_q8_matrix* part;
+    int64_t column, tile;  // of the result, where the part begins; of the part
+  };
+  Place place(int64_t tile) const {
     int64_t column = 0;
     const ossrun_q8_matrix* part = parts_;
     for (; tile >= divide_up(part->n, kTile); part++) {
       tile -= divide_up(part->n, kTile);
       column += part->n;
     }
+    return {part, column, tile};
+  }
+  // Of that many rows of a weight, a whole number of groups.
+  int64_t bytes_of(int64_t rows) const { return rows * (width_ / kMxBlock) * (2 + kMxBlock); }
+
+  void run_tile(const ossrun_batch& b, int64_t index) const {
+    const auto [part, column, tile] = place(index);
     const int64_t r0 = tile * kTile, r1 = std::min(part->n, r0 + kTile);
     const int64_t n = rows_of(b, extent_, per_token_);
     float* y = (y_ ? y_ : b.logits) + column;
     for (int64_t t = 0; t < n; t += kChunk) chunk(y, t, std::min(kChunk, n - t), *part, r0, r1);
   }
-
- private:
-  static constexpr int64_t kTile = 64;    // rows of a weight that one task reads
-  static constexpr int64_t kChunk = 128;  // rows of activations at a time
 
   void chunk(float* y, int64_t t, int64_t rows, const ossrun_q8_matrix& m, int64_t r0,
              int64_t r1) const {
@@ -172,13 +218,14 @@ class LinearQ8Op : public Op {
       return;
     }
     alignas(64) float tile[kChunk * kTile];
-    const uint8_t* w = m.weight + r0 * (width_ / kMxBlock) * (2 + kMxBlock);
+    const uint8_t* w = m.weight + bytes_of(r0);
     k_->matmul_q8(tile, kTile, q, d, rows, w, width_, 0, r1 - r0, m.bias ? m.bias + r0 : nullptr);
     for (int64_t i = 0; i < rows; i++) {
       k_->add(y + (t + i) * columns_ + r0, tile + i * kTile, r1 - r0);
     }
   }
 
+  const ossrun_tape* tape_;
   const Kernels* k_;
   ossrun_extent extent_;
   int64_t per_token_;

@@ -99,10 +99,8 @@ class QuantizeOp : public RowOp<QuantizeOp> {
   int64_t width_;
 };
 
-// The walk that gate_up and down share: a task is a few tiles of rows of one chosen expert's
-// matrix, for all the slots that chose it, so each weight is read from memory once a step. The
-// fewer tasks a thread has, the longer are the stretches of memory it reads; enough are left to
-// share them evenly.
+// The walk that gate_up and down share: a task is some tiles of rows of the chosen experts'
+// matrices, for all the slots that chose them, so each weight is read from memory once a step.
 class ExpertOp : public Op {
  public:
   ExpertOp(const ossrun_tape& t, const int32_t* order, const int32_t* groups, const float* x,
@@ -121,17 +119,15 @@ class ExpertOp : public Op {
         slots_per_input_(slots_per_input),
         tiles_(divide_up(n, kTile)) {}
 
-  int64_t tasks(const ossrun_batch&) const override {
-    return groups_[0] * divide_up(tiles_, tiles_per_task());
-  }
+  int64_t tasks(const ossrun_batch&) const override { return shares().count(); }
 
   void run(const ossrun_batch&, int64_t task) const override {
-    const int64_t together = tiles_per_task(), of_expert = divide_up(tiles_, together);
-    const int64_t first = task % of_expert * together;
-    for (int64_t i = first; i < std::min(tiles_, first + together); i++) {
-      run_tile(task / of_expert, i * kTile);
-    }
+    const Shares::Range share = shares()[task];
+    for (int64_t i = share.begin; i < share.end; i++) run_tile(i / tiles_, i % tiles_ * kTile);
   }
+
+  // It depends on groups_, which a thread that waits must not look at: Route may be at it by then.
+  Stretch first(const ossrun_batch&, int) const override { return kUnknown; }
 
  protected:
   // Receives the sums of rows [r0, r0+rows) for one slot; may overwrite them.
@@ -143,13 +139,8 @@ class ExpertOp : public Op {
  private:
   static constexpr int64_t kTile = 64;    // rows whose sums wait on the stack; even
   static constexpr int64_t kChunk = 128;  // slots whose sums wait on the stack
-  static constexpr int64_t kTasksPerThread = 12;
-  static constexpr int64_t kMostTogether = 8;
 
-  int64_t tiles_per_task() const {
-    const int64_t fair = groups_[0] * tiles_ / (tape_->threads * kTasksPerThread);
-    return std::max<int64_t>(1, std::min(kMostTogether, fair));
-  }
+  Shares shares() const { return Shares(groups_[0] * tiles_, tape_->threads); }
 
   void run_tile(int64_t a, int64_t r0) const {
     const int64_t rows = std::min(kTile, n_ - r0);

@@ -1,5 +1,7 @@
 #include "tape.h"
 
+#include <algorithm>
+
 using ossrun::Op;
 
 void ossrun_tape::seal() {
@@ -19,9 +21,9 @@ void ossrun_tape::walk(ossrun::Pool& pool, int wanted, const ossrun_batch& batch
   pool.run(wanted, enter, &w);
 }
 
-void ossrun_tape::enter(void* walk, int, int) {
+void ossrun_tape::enter(void* walk, int thread, int) {
   const auto* w = static_cast<Walk*>(walk);
-  w->tape->run_ops(*w->batch);
+  w->tape->run_ops(*w->batch, thread);
 }
 
 // Opens the first operation from i on that has any task. Only the thread that closed operation i-1
@@ -36,7 +38,29 @@ void ossrun_tape::open_from(size_t i, const ossrun_batch& batch) {
   open_.notify_all();
 }
 
-void ossrun_tape::run_ops(const ossrun_batch& batch) {
+// A thread without a task fetches a little of what it will read next into the cache near it, so
+// that memory does not rest while the others end, or while one thread does what is not worth
+// sharing. False when there is nothing to fetch.
+bool ossrun_tape::warm(Warming& w, size_t running, const ossrun_batch& batch, int thread) const {
+  constexpr int64_t kMost = 128 << 10, kAtATime = 2048, kLine = 64;
+  if (w.op <= running) {
+    w.rest = {};
+    for (w.op = running + 1; w.op < ops.size(); w.op++) {
+      w.rest = ops[w.op]->first(batch, thread);
+      if (w.rest.bytes != 0) break;
+    }
+    w.rest.bytes = std::min(kMost, w.rest.bytes);
+  }
+  if (w.rest.bytes <= 0) return false;
+  const char* at = static_cast<const char*>(w.rest.begin);
+  const int64_t bytes = std::min(kAtATime, w.rest.bytes);
+  for (int64_t i = 0; i < bytes; i += kLine) __builtin_prefetch(at + i, 0, 2);
+  w.rest = {at + bytes, w.rest.bytes - bytes};
+  return true;
+}
+
+void ossrun_tape::run_ops(const ossrun_batch& batch, int thread) {
+  Warming warming;
   for (uint32_t i; (i = open_.load(std::memory_order_acquire)) < ops.size();) {
     Counters& c = counters_[i];
     for (uint32_t task; (task = c.taken.fetch_add(1, std::memory_order_relaxed)) < c.total;) {
@@ -48,6 +72,8 @@ void ossrun_tape::run_ops(const ossrun_batch& batch) {
         opened_at_ = end;
       }
       open_from(i + 1, batch);
+    }
+    while (open_.load(std::memory_order_acquire) == i && warm(warming, i, batch, thread)) {
     }
     ossrun::wait_while(open_, i);
   }

@@ -34,6 +34,12 @@ inline int64_t rows_of(const ossrun_batch& b, ossrun_extent extent, int64_t per_
   }
 }
 
+// A stretch of memory.
+struct Stretch {
+  const void* begin = nullptr;
+  int64_t bytes = 0;
+};
+
 class Op {
  public:
   virtual ~Op() = default;
@@ -41,6 +47,10 @@ class Op {
   // before it is done, so the answer may depend on what earlier operations wrote.
   virtual int64_t tasks(const ossrun_batch& b) const = 0;
   virtual void run(const ossrun_batch& b, int64_t task) const = 0;
+  // What this thread is likely to read first of the weights; nothing where there are none,
+  // kUnknown where they depend on results. Asked at any time of the walk.
+  virtual Stretch first(const ossrun_batch&, int) const { return {}; }
+  static constexpr Stretch kUnknown = {nullptr, -1};
 };
 
 }  // namespace ossrun
@@ -70,8 +80,14 @@ struct ossrun_tape {
     ossrun_tape* tape;
     const ossrun_batch* batch;
   };
+  // How far a thread that waits has fetched the weights of an operation to come.
+  struct Warming {
+    size_t op = 0;
+    ossrun::Stretch rest;
+  };
   static void enter(void* walk, int thread, int threads);
-  void run_ops(const ossrun_batch& batch);
+  void run_ops(const ossrun_batch& batch, int thread);
+  bool warm(Warming& w, size_t running, const ossrun_batch& batch, int thread) const;
   void open_from(size_t i, const ossrun_batch& batch);
 
   std::vector<Counters> counters_;
