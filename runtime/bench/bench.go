@@ -1,8 +1,8 @@
 // Package bench measures an engine: prefill, decode, batches and long contexts in tokens a second, and each beside what the machine can do.
 //
 // It returns data and prints nothing. What must stay true: a figure and the limit that it is divided by (the bandwidth of plain reads, the rate
-// of plain 8-bit multiplications) are taken in the same round, one right after the other, because other work on the machine changes both; a
-// ratio is the median of the rounds' ratios. Bytes are those that the operations declare (engine.Program.Bytes), operations those of the matrix
+// of plain 8-bit multiplications) are taken in the same round, one right after the other and as the same kind of average, because other work on the
+// machine changes both; a ratio is the median of the rounds' ratios. Ratios of processor time stand beside them: they leave out what others took. Bytes are those that the operations declare (engine.Program.Bytes), operations those of the matrix
 // products alone.
 package bench
 
@@ -64,7 +64,9 @@ type Rate struct {
 	PerCPUSecond float64 `json:"tok_per_cpu_s"`  // tokens a second of processor time of this process: what a busy machine does not change
 	BytesPerStep int64   `json:"bytes_per_step"` // declared by the operations, with the experts that were really chosen; decode only
 	OfRead       float64 `json:"of_read"`        // bytes a second over plain reads, median of the rounds' ratios; decode only
+	OfReadCPU    float64 `json:"of_read_cpu"`    // the same of bytes a second of processor time
 	OfMultiply   float64 `json:"of_multiply"`    // operations a second over plain multiplications; prefill only
+	OfMulCPU     float64 `json:"of_multiply_cpu"`
 }
 
 // Operation is a kind of operation over a whole step.

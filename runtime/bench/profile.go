@@ -23,7 +23,8 @@ func (b *run) measured(x *engine.Batch) ([]Operation, error) {
 		}
 		runs = append(runs, times)
 	}
-	limit, peak := b.read(), b.peak()
+	limit := b.read()
+	peak, _ := b.peak()
 	experts, err := b.expertsRead(len(x.Tokens))
 	if err != nil {
 		return nil, err

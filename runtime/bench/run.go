@@ -29,7 +29,7 @@ type run struct {
 
 const (
 	firstContext  = 64        // tokens of the prompt before decoding "at 0" is measured
-	readSample    = 256 << 20 // bytes of weights read for a bandwidth
+	readSample    = 256 << 20 // bytes of weights read for a bandwidth, beside each step of decoding
 	readPasses    = 3
 	peakTime      = 30 * time.Millisecond // spent in plain multiplications before and after a prompt
 	samplePattern = 1 << 16
@@ -129,40 +129,51 @@ func (b *run) prompt(n int) error {
 	return nil
 }
 
+// sample is a stretch of the weights, larger than the caches.
+func (b *run) sample() []byte {
+	data := b.ckpt.Tensor("lm_head.weight").Data
+	return data[:min(len(data), readSample)]
+}
+
 // read measures the bandwidth over a stretch of the weights: the best of a few passes, since what is asked for is the machine's limit.
 func (b *run) read() (rate float64) {
-	data := b.ckpt.Tensor("lm_head.weight").Data
 	for range readPasses {
-		rate = max(rate, b.gauge.Bandwidth(data[:min(len(data), readSample)]))
+		rate = max(rate, b.gauge.Bandwidth(b.sample()))
 	}
 	b.report.ReadGBs = max(b.report.ReadGBs, rate/1e9)
 	return rate
 }
 
-func (b *run) peak() float64 {
-	rate := b.gauge.MultiplyPeak(peakTime)
+// peak measures plain multiplications: operations a second, and a second of processor time.
+func (b *run) peak() (rate, perCPU float64) {
+	cpu, begin := processorTime(), time.Now()
+	rate = b.gauge.MultiplyPeak(peakTime)
+	took, used := time.Since(begin).Seconds(), (processorTime() - cpu).Seconds()
 	b.report.PeakTOPS = max(b.report.PeakTOPS, rate/1e12)
-	return rate
+	return rate, over(rate*took, used)
 }
 
 // prefill measures prompts of n tokens.
 func (b *run) prefill(n int) error {
-	var rates, perCPU, of []float64
+	var rates, perCPU, of, ofCPU []float64
 	for round := range b.o.Rounds {
-		before := b.peak()
+		before, beforeCPU := b.peak()
 		cpu, begin := processorTime(), time.Now()
 		if err := b.prompt(n); err != nil {
 			return err
 		}
 		took, used := time.Since(begin).Seconds(), (processorTime() - cpu).Seconds()
-		limit := max(before, b.peak())
+		after, afterCPU := b.peak()
+		operations := float64(operationsOfPrompt(b.ckpt.Spec, n))
 		rates = append(rates, float64(n)/took)
-		perCPU = append(perCPU, float64(n)/used)
-		of = append(of, float64(operationsOfPrompt(b.ckpt.Spec, n))/took/limit)
-		b.o.Progress(fmt.Sprintf("prefill %d, round %d: %.1f tok/s, %.0f %% of plain multiplications", n, round+1, rates[round], 100*of[round]))
+		perCPU = append(perCPU, over(float64(n), used))
+		of = append(of, operations/took/((before+after)/2))
+		ofCPU = append(ofCPU, over(operations, used*(beforeCPU+afterCPU)/2))
+		b.o.Progress(fmt.Sprintf("prefill %d, round %d: %.1f tok/s, %.0f %% of plain multiplications, %.0f %% by processor time",
+			n, round+1, rates[round], 100*of[round], 100*ofCPU[round]))
 	}
 	r := rate(n, 0, rates)
-	r.PerCPUSecond, r.OfMultiply = median(perCPU), median(of)
+	r.PerCPUSecond, r.OfMultiply, r.OfMulCPU = median(perCPU), median(of), median(ofCPU)
 	b.report.Prefill = append(b.report.Prefill, r)
 	if b.report.PrefillProfile != nil {
 		return nil
@@ -176,39 +187,43 @@ func (b *run) prefill(n int) error {
 // decode measures steps of one token for each of some sequences.
 func (b *run) decode(at decodePoint) error {
 	start := cmp.Or(at.context, firstContext)
-	var rates, perCPU, of []float64
+	var rates, perCPU, of, ofCPU []float64
 	var bytes int64
 	for round := range b.o.Rounds + 1 {
-		before := b.read()
-		var took []float64
-		cpu := processorTime()
+		var took, reads []float64
+		var used, readUsed float64
 		for range b.o.Steps {
 			x := b.batch(at.sequences, start, 1)
 			start++
-			begin := time.Now()
+			cpu, begin := processorTime(), time.Now()
 			if err := b.step(x); err != nil {
 				return err
 			}
 			took = append(took, time.Since(begin).Seconds())
+			now := processorTime()
+			used += (now - cpu).Seconds()
+			reads = append(reads, b.gauge.Bandwidth(b.sample()))
+			readUsed += (processorTime() - now).Seconds()
 			n, err := b.stepBytes(x)
 			if err != nil {
 				return err
 			}
 			bytes = n
 		}
-		used := (processorTime() - cpu).Seconds()
-		limit := max(before, b.read())
+		b.report.ReadGBs = max(b.report.ReadGBs, slices.Max(reads)/1e9)
 		if round == 0 {
 			continue // warms the caches of translations and branches
 		}
 		one := median(took)
 		rates = append(rates, float64(at.sequences)/one)
-		perCPU = append(perCPU, float64(at.sequences*b.o.Steps)/used)
-		of = append(of, float64(bytes)/one/limit)
-		b.o.Progress(fmt.Sprintf("decode %d at %d, round %d: %.2f tok/s, %.0f %% of plain reads", at.sequences, at.context, round, rates[round-1], 100*of[round-1]))
+		perCPU = append(perCPU, over(float64(at.sequences*b.o.Steps), used))
+		of = append(of, float64(bytes)/one/median(reads))
+		ofCPU = append(ofCPU, over(float64(bytes)*readUsed, used*float64(len(b.sample()))))
+		b.o.Progress(fmt.Sprintf("decode %d at %d, round %d: %.2f tok/s, %.0f %% of plain reads, %.0f %% by processor time",
+			at.sequences, at.context, round, rates[round-1], 100*of[round-1], 100*ofCPU[round-1]))
 	}
 	r := rate(at.sequences, at.context, rates)
-	r.PerCPUSecond, r.BytesPerStep, r.OfRead = median(perCPU), bytes, median(of)
+	r.PerCPUSecond, r.BytesPerStep, r.OfRead, r.OfReadCPU = median(perCPU), bytes, median(of), median(ofCPU)
 	b.report.Decode = append(b.report.Decode, r)
 	if at.context > 0 {
 		return nil
@@ -246,6 +261,14 @@ func (b *run) expertsRead(rows int) (float64, error) {
 		total += len(chosen)
 	}
 	return float64(total) / float64(s.Layers), nil
+}
+
+// over is a / b; 0 where the system does not tell processor time.
+func over(a, b float64) float64 {
+	if b <= 0 {
+		return 0
+	}
+	return a / b
 }
 
 func rate(tokens, context int, rates []float64) Rate {
