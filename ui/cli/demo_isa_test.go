@@ -1,0 +1,64 @@
+// The embedded demo model on every instruction set of this machine: its answers at temperature 0 must not depend on which
+// kernels computed them.
+
+package cli
+
+import (
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/cpu"
+	"github.com/ossrun/ossrun/runtime/sample"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// TestDemoOnEachISA asks one held-out question of 48, all of them with OSSRUN_LONG.
+func TestDemoOnEachISA(t *testing.T) {
+	every := 48
+	if os.Getenv("OSSRUN_LONG") != "" {
+		every = 1
+	}
+	greedy := sample.Defaults()
+	greedy.Temperature = 0
+	var requests []session.Request
+	for i, h := range readHeldOut(t) {
+		if i%every == 0 {
+			requests = append(requests, h.request(greedy))
+		}
+	}
+	want := answersOn(t, "scalar", requests)
+	for _, isa := range cpu.ISAs() {
+		if isa == "scalar" {
+			continue
+		}
+		for i, got := range answersOn(t, isa, requests) {
+			if !slices.Equal(got, want[i]) {
+				t.Errorf("%s answers request %d with %q, the plain loops with %q", isa, i, token.Get().Decode(nil, got), token.Get().Decode(nil, want[i]))
+			}
+		}
+		t.Logf("%s: %d answers are those of the plain loops", isa, len(requests))
+	}
+}
+
+func answersOn(t *testing.T, isa string, requests []session.Request) [][]int32 {
+	t.Helper()
+	found, err := models.Resolve("demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev, err := cpu.New(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := session.Load(found, dev, session.LoadOptions{ISA: isa, MaxSeqs: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	answers := make([][]int32, len(requests))
+	playAll(t, m, requests, func(i int, res session.Result) { answers[i] = res.Tokens })
+	return answers
+}
