@@ -102,3 +102,34 @@ func TestProxy(t *testing.T) {
 		t.Errorf("%d requests went through the proxy", through.Load())
 	}
 }
+
+// TestMirror pulls through a mirror that only sends its callers on to the hub, which must not see the mirror's token.
+func TestMirror(t *testing.T) {
+	r := sample(300_000)
+	server := hubtest.New()
+	defer server.Close()
+	server.Add(tune.ID(), r)
+	var leaked atomic.Bool
+	behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if q.Header.Get("Authorization") != "" {
+			leaked.Store(true)
+		}
+		server.Hub.Config.Handler.ServeHTTP(w, q)
+	}))
+	defer behind.Close()
+	mirror := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		http.Redirect(w, q, behind.URL+q.URL.RequestURI(), http.StatusTemporaryRedirect)
+	}))
+	defer mirror.Close()
+	client := quick(server)
+	defer client.Close()
+	client.Endpoint, client.Token, client.TokenFrom = mirror.URL, "of-the-mirror", "HF_TOKEN"
+	o := hub.Options{Root: t.TempDir(), Repo: tune}
+	if _, err := client.Pull(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	whole(t, o, r)
+	if leaked.Load() || server.Leaked() {
+		t.Error("the mirror's token went to another host")
+	}
+}
