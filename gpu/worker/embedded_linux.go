@@ -20,7 +20,7 @@ import (
 // A worker that is carried inside the program, compressed, and started from memory. Where the system runs nothing from memory (vm.memfd_noexec=2,
 // no /proc), it is written to a folder of the user's once and started from there.
 
-// StartEmbedded is Start with a program that lies compressed in memory. o.Program is ignored.
+// StartEmbedded is Start with a program that lies compressed in memory; of o.Program only the arguments count, if there are any.
 func StartEmbedded(compressed []byte, o Options) (*Device, error) {
 	image, err := unpack(compressed)
 	if err != nil {
@@ -34,8 +34,7 @@ func StartEmbedded(compressed []byte, o Options) (*Device, error) {
 	inMemory, memoryErr := memoryFile(image)
 	if memoryErr == nil {
 		defer inMemory.Close()
-		o.Program = []string{fmt.Sprintf("/proc/self/fd/%d", inMemory.Fd())}
-		dev, err := Start(o)
+		dev, err := o.startAt(fmt.Sprintf("/proc/self/fd/%d", inMemory.Fd()))
 		if err == nil || !refusedToRun(err) {
 			return dev, err
 		}
@@ -45,15 +44,24 @@ func StartEmbedded(compressed []byte, o Options) (*Device, error) {
 	for _, folder := range folders() {
 		path, err := writeProgram(folder, image)
 		if err == nil {
-			o.Program = []string{path}
 			var dev *Device
-			if dev, err = Start(o); err == nil || !refusedToRun(err) {
+			if dev, err = o.startAt(path); err == nil || !refusedToRun(err) {
 				return dev, err
 			}
 		}
 		errs = append(errs, err)
 	}
 	return nil, fmt.Errorf("the GPU worker can be started neither from memory nor from a file: %w", errors.Join(append([]error{memoryErr}, errs...)...))
+}
+
+// startAt is Start with the program at a path.
+func (o Options) startAt(path string) (*Device, error) {
+	program := []string{path}
+	if len(o.Program) > 1 {
+		program = append(program, o.Program[1:]...)
+	}
+	o.Program = program
+	return Start(o)
 }
 
 // mostImage bounds what is unpacked.

@@ -1,0 +1,154 @@
+//go:build linux
+
+package worker
+
+import (
+	"bytes"
+	"compress/gzip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// A worker that is carried inside the program: this test's own binary, started from memory and from a file.
+
+// packed is this binary as a release carries its worker.
+func packed(t testing.TB) (compressed, image []byte) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if image, err = os.ReadFile(self); err != nil {
+		t.Fatal(err)
+	}
+	var to bytes.Buffer
+	z, err := gzip.NewWriterLevel(&to, gzip.NoCompression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := z.Write(image); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return to.Bytes(), image
+}
+
+func TestStartEmbedded(t *testing.T) {
+	compressed, _ := packed(t)
+	dev, err := StartEmbedded(compressed, Options{Program: []string{"", asWorker, "cpu"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	running, err := os.Readlink("/proc/" + strconv.Itoa(dev.Process()) + "/exe")
+	if err != nil || !strings.Contains(running, "memfd:ossrun-gpu-worker") {
+		t.Errorf("the worker runs from %s, %v", running, err)
+	}
+	if _, free := dev.Memory(); free == 0 {
+		t.Error("no memory")
+	}
+	if err := dev.Close(); err != nil {
+		t.Error(err)
+	}
+	for what, bad := range map[string][]byte{"nothing": nil, "half": compressed[:len(compressed)/2], "no program": gzipped(t, "hello")} {
+		if _, err := StartEmbedded(bad, Options{}); err == nil {
+			t.Errorf("%s: started", what)
+		}
+	}
+}
+
+func gzipped(t testing.TB, text string) []byte {
+	t.Helper()
+	var to bytes.Buffer
+	z := gzip.NewWriter(&to)
+	if _, err := z.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return to.Bytes()
+}
+
+// TestNoLoader: a worker whose loader is not on the machine is explained.
+func TestNoLoader(t *testing.T) {
+	_, image := packed(t)
+	loader := loaderOf(image)
+	if loader == "" {
+		t.Skip("this test is linked statically")
+	}
+	elsewhere := bytes.ReplaceAll(image, []byte(loader), []byte(strings.Repeat("/", len(loader)-1)+"x"))
+	var to bytes.Buffer
+	z, err := gzip.NewWriterLevel(&to, gzip.NoCompression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := z.Write(elsewhere); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := StartEmbedded(to.Bytes(), Options{}); err == nil || !strings.HasPrefix(err.Error(), "GPUs need the C library glibc on this machine") {
+		t.Error(err)
+	}
+	if loaderOf([]byte("text")) != "" {
+		t.Error("a text has a loader")
+	}
+}
+
+// TestWriteProgram: the way around a system that starts nothing from memory. What lies there already is used when it is the same, byte for byte, and
+// never from a folder that others write to.
+func TestWriteProgram(t *testing.T) {
+	_, image := packed(t)
+	folder := filepath.Join(t.TempDir(), "run", "ossrun")
+	path, err := writeProgram(folder, image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev, err := Options{Program: []string{"", asWorker, "cpu"}}.startAt(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := dev.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, spoil := range []func() error{
+		func() error { return os.WriteFile(path, []byte("#!/bin/sh\nexit 1\n"), 0o700) },
+		func() error { return os.Chmod(path, 0o400) },
+	} {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := writeProgram(folder, image); err != nil {
+			t.Fatal(err)
+		}
+		if err := spoil(); err != nil {
+			t.Fatal(err)
+		}
+		again, err := writeProgram(folder, image)
+		if err != nil || again != path {
+			t.Fatalf("%s, %v", again, err)
+		}
+		have, err := os.ReadFile(path)
+		if info, _ := os.Stat(path); err != nil || !bytes.Equal(have, image) || info.Mode().Perm() != 0o700 {
+			t.Errorf("%v, %d bytes, %v", err, len(have), info.Mode())
+		}
+	}
+	if info, err := os.Stat(folder); err != nil || info.Mode().Perm() != 0o700 {
+		t.Error(info, err)
+	}
+	if err := os.Chmod(folder, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := writeProgram(folder, image); err == nil {
+		t.Error("a folder that others write to is used")
+	}
+	if left, _ := filepath.Glob(filepath.Join(folder, "*.new")); len(left) > 0 {
+		t.Errorf("%v is left", left)
+	}
+}

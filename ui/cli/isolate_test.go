@@ -1,0 +1,234 @@
+//go:build linux
+
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/models/modeltest"
+)
+
+// --isolate, with the fake driver in the worker: what a person sees, and a server whose worker is killed.
+
+// TestIsolateNothing: without a GPU one line says that there is nothing to isolate.
+func TestIsolateNothing(t *testing.T) {
+	t.Setenv("OSSRUN_LIBCUDA", "")
+	t.Setenv("OSSRUN_LIBAMDHIP64", "")
+	if driverIsLikely() {
+		t.Skip("this machine has a driver")
+	}
+	for _, args := range [][]string{{"--isolate"}, {"--isolate", "--device", "cpu"}} {
+		name, said, err := opened(t, args...)
+		if err != nil || !strings.HasPrefix(name, "cpu") || said != "ossrun: there is nothing to isolate: the CPU computes, in this process; --isolate is for GPUs\n" {
+			t.Errorf("%v: %q, said %q, %v", args, name, said, err)
+		}
+	}
+	if _, _, err := opened(t, "--isolate", "--device", "gpu"); err == nil || !strings.HasPrefix(err.Error(), "no GPU driver is on this machine; ") {
+		t.Error(err)
+	}
+}
+
+// TestWorkerVerb: a person who finds the verb is told that it is not for people.
+func TestWorkerVerb(t *testing.T) {
+	var out, said bytes.Buffer
+	program := filepath.Join(t.TempDir(), "ossrun")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(self, program); err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(program, workerVerb)
+	c.Stdout, c.Stderr = &out, &said
+	if err := c.Run(); c.ProcessState.ExitCode() != exitFailure || !strings.Contains(said.String(), "ossrun starts it") {
+		t.Errorf("%v: %s%s", err, &out, &said)
+	}
+}
+
+// isolatedServer is ossrun serve with a GPU of the fake driver's in a worker.
+type isolatedServer struct {
+	cmd   *exec.Cmd
+	url   string
+	ended chan struct{}
+
+	mu  sync.Mutex
+	log bytes.Buffer
+}
+
+func (s *isolatedServer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.log.Write(p)
+}
+
+func (s *isolatedServer) said() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.log.String()
+}
+
+// startIsolated serves a checkpoint of a tiny shape with the whole vocabulary.
+func startIsolated(t *testing.T) *isolatedServer {
+	t.Helper()
+	library, err := fakedriver.Build(driver.CUDA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	spec := modeltest.Tiny()
+	spec.Vocab, spec.EOS = token.VocabSize, []int32{200002}
+	weights := filepath.Join(home, "tiny")
+	if err := modeltest.New(spec, 1).Write(weights); err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(t.TempDir(), "ossrun") // TestMain is the program of that name; a link would lead the worker back to the other name
+	data, err := os.ReadFile(self)
+	if err == nil {
+		err = os.WriteFile(program, data, 0o700)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &isolatedServer{ended: make(chan struct{}), cmd: exec.Command(program, "serve", "--model", weights, "--device", "gpu", "--isolate", "--port", "0", "--max-model-len", "512",
+		"--max-num-seqs", "2", "--max-num-batched-tokens", "8")}
+	s.cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home, "XDG_CACHE_HOME="+home, "XDG_RUNTIME_DIR="+home, "OSSRUN_LIBCUDA="+library)
+	s.cmd.Stdout, s.cmd.Stderr = s, s
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = s.cmd.Process.Signal(os.Interrupt)
+		<-s.ended
+		if !s.cmd.ProcessState.Success() {
+			t.Errorf("the server: %v\n%s", s.cmd.ProcessState, s.said())
+		}
+	})
+	go func() {
+		defer close(s.ended)
+		_ = s.cmd.Wait() // ProcessState has it
+	}()
+	address := regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
+	s.until(t, "an address", func() bool {
+		s.url = address.FindString(s.said())
+		return s.url != ""
+	})
+	s.until(t, "ready", func() bool {
+		r, err := http.Get(s.url + "/health")
+		if err != nil {
+			return false
+		}
+		r.Body.Close()
+		return r.StatusCode == http.StatusOK
+	})
+	return s
+}
+
+func (s *isolatedServer) until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for range 2400 {
+		if ok() {
+			return
+		}
+		select {
+		case <-s.ended:
+			t.Fatalf("the server ended before: %s\n%s", what, s.said())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	t.Fatalf("not in two minutes: %s\n%s", what, s.said())
+}
+
+// worker is the number of the server's worker process.
+func (s *isolatedServer) worker(t *testing.T) int {
+	t.Helper()
+	list, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", s.cmd.Process.Pid))
+	for _, path := range list {
+		data, _ := os.ReadFile(path)
+		for _, word := range strings.Fields(string(data)) {
+			pid, err := strconv.Atoi(word)
+			line, _ := os.ReadFile("/proc/" + word + "/cmdline")
+			if err == nil && strings.Contains(string(line), workerVerb) {
+				return pid
+			}
+		}
+	}
+	t.Fatalf("the server has no worker\n%s", s.said())
+	return 0
+}
+
+func (s *isolatedServer) complete(t *testing.T, tokens int, stream bool) *http.Response {
+	t.Helper()
+	body := fmt.Sprintf(`{"model":"tiny","prompt":"a","max_tokens":%d,"ignore_eos":true,"seed":1,"stream":%v}`, tokens, stream)
+	r, err := http.Post(s.url+"/v1/completions", "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, s.said())
+	}
+	return r
+}
+
+// TestKilledWorkerOfAServer: kill -9 of the worker ends the running request with an error that says so; the next one is answered, by a new worker, with
+// what the first would have been.
+func TestKilledWorkerOfAServer(t *testing.T) {
+	if os.Getenv("OSSRUN_LONG") == "" {
+		t.Skip("the whole vocabulary by emulation takes seconds a token: set OSSRUN_LONG=1")
+	}
+	s := startIsolated(t)
+	read := func(r *http.Response) string {
+		defer r.Body.Close()
+		text, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	text := regexp.MustCompile(`"text":"[^"]*"`)
+	before := read(s.complete(t, 3, false))
+	if text.FindString(before) == "" {
+		t.Fatal(before)
+	}
+	first := s.worker(t)
+	running := s.complete(t, 400, true)
+	lines := bufio.NewReader(running.Body)
+	if line, err := lines.ReadString('\n'); err != nil || !strings.HasPrefix(line, "data: ") {
+		t.Fatalf("%q %v", line, err)
+	}
+	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	rest, err := io.ReadAll(lines)
+	running.Body.Close()
+	if err != nil || !strings.Contains(string(rest), `"error"`) || strings.Contains(string(rest), `"finish_reason":"length"`) {
+		t.Errorf("%v: %s", err, rest[max(0, len(rest)-2000):])
+	}
+	if after := read(s.complete(t, 3, false)); text.FindString(after) != text.FindString(before) {
+		t.Errorf("%s\nbefore: %s", after, before)
+	}
+	if second := s.worker(t); second == first {
+		t.Error("the same worker")
+	}
+	if !strings.Contains(s.said(), "the GPU worker ended: signal: killed") {
+		t.Errorf("the log does not say what happened:\n%s", s.said())
+	}
+}
