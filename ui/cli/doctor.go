@@ -22,6 +22,7 @@ import (
 
 	"github.com/ossrun/ossrun/gpu/card"
 	"github.com/ossrun/ossrun/gpu/detect"
+	"github.com/ossrun/ossrun/gpu/device"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
@@ -30,16 +31,17 @@ import (
 
 // doctorReport is what --json prints.
 type doctorReport struct {
-	Machine  machineReport `json:"machine"`
-	GPUs     detect.Report `json:"gpus"`
-	Device   deviceReport  `json:"device"`
-	Models   []modelReport `json:"models"`
-	Config   configReport  `json:"config"`
-	Golden   []goldenRow   `json:"golden,omitempty"`
-	Selftest []selftestRow `json:"selftest,omitempty"`
-	Whole    *wholeReport  `json:"whole_models,omitempty"`
-	Worker   *trafficRow   `json:"worker,omitempty"`
-	Passed   *bool         `json:"passed,omitempty"` // of --golden and --selftest
+	Machine  machineReport  `json:"machine"`
+	GPUs     detect.Report  `json:"gpus"`
+	Device   deviceReport   `json:"device"`
+	Models   []modelReport  `json:"models"`
+	Config   configReport   `json:"config"`
+	Golden   []goldenRow    `json:"golden,omitempty"`
+	Selftest []selftestRow  `json:"selftest,omitempty"`
+	Kernels  []device.Proof `json:"kernels,omitempty"` // of --selftest on a GPU: the faster kernels against the plain ones
+	Whole    *wholeReport   `json:"whole_models,omitempty"`
+	Worker   *trafficRow    `json:"worker,omitempty"`
+	Passed   *bool          `json:"passed,omitempty"` // of --golden and --selftest
 }
 
 type machineReport struct {

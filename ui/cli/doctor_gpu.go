@@ -88,12 +88,16 @@ func (r *doctorReport) selftestGPU(ctx context.Context, out io.Writer, dev gpuUn
 	}
 	gbs := rate / 1e9
 	fmt.Fprintf(out, "memory: %.0f GB/s in a copy, each byte read and written\n", gbs)
+	ok, err := r.prove(ctx, out, dev)
+	if err != nil {
+		return fail(exitFailure, "%s", err)
+	}
 	fmt.Fprintf(out, "%-22s %9s %9s %9s %9s\n", "operation", "error", "allowed", "GB/s", "of memory")
 	rows, err := testOps(ctx, dev, engine.Options{}, dev.Arch(), t.shapes, t.timed)
 	if err != nil {
 		return err
 	}
-	ok := true
+	right := true // the operations, by whatever kernels are left
 	for _, row := range rows {
 		row.Device, row.Percent = dev.Name(), 100*row.GBs/gbs
 		r.Selftest = append(r.Selftest, *row)
@@ -106,9 +110,10 @@ func (r *doctorReport) selftestGPU(ctx context.Context, out io.Writer, dev gpuUn
 			fmt.Fprintf(out, "  FAILED: %s", row.Why)
 		}
 		fmt.Fprintln(out)
-		ok = ok && row.OK
+		right = right && row.OK
 	}
-	if ok { // the speed of wrong results is nothing to know
+	ok = ok && right
+	if right { // the speed of wrong results is nothing to know
 		err = r.wholeModel(ctx, out, dev, t, gbs)
 	}
 	if err != nil {
@@ -117,6 +122,38 @@ func (r *doctorReport) selftestGPU(ctx context.Context, out io.Writer, dev gpuUn
 	fmt.Fprintf(out, "selftest: %s\n", verdict(ok))
 	r.pass(ok)
 	return nil
+}
+
+// prove holds the faster kernels to the plain ones, on a card of this process.
+func (r *doctorReport) prove(ctx context.Context, out io.Writer, dev gpuUnderTest) (ok bool, err error) {
+	card, here := dev.(interface {
+		Prove(context.Context) ([]device.Proof, error)
+	})
+	if !here {
+		fmt.Fprintln(out, "kernels: not held to the plain ones one by one, which the worker cannot be asked for; the operations below are")
+		return true, nil
+	}
+	proofs, err := card.Prove(ctx)
+	if err != nil {
+		return false, err
+	}
+	return r.proved(out, proofs), nil
+}
+
+// proved shows how the faster kernels were found on this card, and tells whether all are right. Those that are not are out of use: what runs from
+// here on has the plain kernels in their place.
+func (r *doctorReport) proved(out io.Writer, proofs []device.Proof) (ok bool) {
+	r.Kernels, ok = proofs, true
+	fmt.Fprintf(out, "%-22s %9s %9s   against the plain kernels\n", "kernel", "error", "allowed")
+	for _, p := range proofs {
+		fmt.Fprintf(out, "%-22s %9.1e %9.1e", p.Form, p.Error, p.Bound)
+		if !p.OK {
+			fmt.Fprintf(out, "  FAILED, the plain kernels take its place: %s", p.Why)
+			ok = false
+		}
+		fmt.Fprintln(out)
+	}
+	return ok
 }
 
 // wholeModel times prefill and decode of random weights.

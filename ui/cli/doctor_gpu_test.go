@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -35,9 +36,30 @@ func TestSelftestGPU(t *testing.T) {
 	if len(r.Selftest) < 19 || r.Whole == nil || len(r.Whole.Points) != 2 || r.Whole.Bandwidth <= 0 {
 		t.Errorf("%d operations, %+v", len(r.Selftest), r.Whole)
 	}
+	if len(r.Kernels) != len(device.Forms()) || !strings.Contains(out.String(), "prefill_down") {
+		t.Errorf("%d kernels were proved: %s", len(r.Kernels), out.String())
+	}
 	for _, row := range r.Selftest {
 		if !row.OK || row.GBs <= 0 || row.Percent <= 0 || row.ISA != "sm_90" {
 			t.Errorf("%+v", row)
 		}
+	}
+}
+
+// TestWrongKernelIsShown: a kernel that was found wrong stands in the table with what takes its place, and the check is missed.
+func TestWrongKernelIsShown(t *testing.T) {
+	var r doctorReport
+	var out bytes.Buffer
+	ok := r.proved(&out, []device.Proof{
+		{Form: device.Attend, Error: 1e-7, Bound: 2e-5, OK: true},
+		{Form: device.DecodeDown, Error: 0.5, Bound: 2e-5, Why: "x differs"},
+	})
+	want := "decode_down              5.0e-01   2.0e-05  FAILED, the plain kernels take its place: x differs\n"
+	if ok || !strings.HasSuffix(out.String(), want) || strings.Count(out.String(), "FAILED") != 1 {
+		t.Errorf("%v\n%s", ok, out.String())
+	}
+	data, err := json.Marshal(r)
+	if err != nil || !bytes.Contains(data, []byte(`"kernels":[{"form":"decode_attend"`)) {
+		t.Errorf("%v: %s", err, data)
 	}
 }
