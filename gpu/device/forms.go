@@ -27,6 +27,7 @@ const (
 	DecodeGateUp  Form = "decode_gate_up"  //
 	DecodeDown    Form = "decode_down"     // down, weighted sum and residual
 	Attend        Form = "decode_attend"   // steps of any size
+	PrefillAttend Form = "prefill_attend"  // on a bf16 cache
 	PrefillLinear Form = "prefill_linear"  //
 	PrefillGateUp Form = "prefill_gate_up" //
 	PrefillDown   Form = "prefill_down"    //
@@ -34,7 +35,7 @@ const (
 
 // Forms are all of them.
 func Forms() []Form {
-	return []Form{DecodeQKV, DecodeLinear, DecodeRoute, DecodeGateUp, DecodeDown, Attend, PrefillLinear, PrefillGateUp, PrefillDown}
+	return []Form{DecodeQKV, DecodeLinear, DecodeRoute, DecodeGateUp, DecodeDown, Attend, PrefillAttend, PrefillLinear, PrefillGateUp, PrefillDown}
 }
 
 // Distrust takes forms out of use: what is compiled from now on has the plain kernels in their place.
@@ -134,10 +135,17 @@ func (r *recorder) dead(b *engine.Buffer, i int) bool {
 
 func (r *recorder) attend(i int) phase {
 	op := r.p.Ops[i]
-	if op.Kind != engine.Attend || r.partial == 0 || !r.dev.trusts(Attend) {
+	if op.Kind != engine.Attend || r.partial == 0 {
 		return phase{}
 	}
 	live, bucket := r.rows(op.Out[0])
+	if c := r.cache(op, op.In[1]); r.p.Rows > kernels.DecodeRows && kernels.PrefillAttends(r.heads(), c) && r.dev.trusts(PrefillAttend) {
+		l := r.t.PrefillAttend(live, bucket, r.at(op.Out[0]), r.at(op.In[0]), c, r.at(op.W[0]), r.heads(), op.Window, op.Scale, kernels.Whole)
+		return phase{i, i + 1, PrefillAttend, []kernels.Launch{l}, op.Out}
+	}
+	if !r.dev.trusts(Attend) {
+		return phase{}
+	}
 	l := r.t.DecodeAttend(live, bucket, r.at(op.Out[0]), r.partial, r.arrived, r.at(op.In[0]), r.cache(op, op.In[1]), r.at(op.W[0]), r.heads(), op.Window, r.runs, op.Scale)
 	return phase{i, i + 1, Attend, []kernels.Launch{l}, op.Out}
 }

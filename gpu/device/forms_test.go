@@ -84,8 +84,10 @@ func TestFormsTaken(t *testing.T) {
 		{"decode of 16 rows", engine.Options{KV: "bf16"}, 16, "decode_qkv:1 decode_attend:1 decode_linear:1 decode_route:1 decode_gate_up:1 decode_down:1"},
 		{"prefill", engine.Options{}, 17, "norm:1 prefill_linear:3 rope:1 write_kv:1 decode_attend:1 prefill_linear:1 norm:1 prefill_linear:1 route:2 " +
 			"prefill_gate_up:1 prefill_down:1 combine:1"},
+		{"prefill on a bf16 cache", engine.Options{KV: "bf16"}, 64, "norm:1 prefill_linear:3 rope:1 write_kv:1 prefill_attend:1 prefill_linear:1 norm:1 prefill_linear:1 " +
+			"route:2 prefill_gate_up:1 prefill_down:1 combine:1"},
 		{"decode in 8 bits", engine.Options{Compute: engine.Int8}, 4, "decode_qkv:1 decode_attend:1 decode_linear:1 decode_route:2 quantize:1 gate_up:1 quantize:1 down:1 combine:1"},
-		{"prefill in 8 bits", engine.Options{Compute: engine.Int8}, 32, "norm:1 prefill_linear:3 rope:1 write_kv:1 decode_attend:1 prefill_linear:1 norm:1 prefill_linear:1 " +
+		{"prefill in 8 bits", engine.Options{Compute: engine.Int8}, 32, "norm:1 prefill_linear:3 rope:1 write_kv:1 prefill_attend:1 prefill_linear:1 norm:1 prefill_linear:1 " +
 			"route:2 quantize:1 gate_up:1 quantize:1 down:1 combine:1"},
 		{"a tap inside the norm and the projections", engine.Options{Taps: []string{"layer0.input_layernorm"}}, 1,
 			"norm:1 tap:1 decode_linear:3 rope:1 write_kv:1 decode_attend:1 decode_linear:1 decode_route:1 decode_gate_up:1 decode_down:1"},
@@ -166,24 +168,47 @@ func near(t *testing.T, got, want []float32, bound float32) {
 	}
 }
 
-// TestProve: on the emulated cards every form is right, and all are tried.
+// TestProve: on warps of 64 every form is right, and all are tried. TestWrongKernels is the same on warps of 32.
 func TestProve(t *testing.T) {
-	for _, api := range apis {
-		t.Run(string(api), func(t *testing.T) {
-			dev, _ := open(t, api)
-			proofs, err := dev.Prove(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(proofs) != len(Forms()) || len(dev.Distrusted()) > 0 {
-				t.Errorf("%d proofs, out of use: %v", len(proofs), dev.Distrusted())
-			}
-			for _, p := range proofs {
-				t.Logf("%-16s %.1e", p.Form, p.Error)
-				if !p.OK || p.Error > p.Bound || p.Error == 0 {
-					t.Errorf("%+v", p)
-				}
-			}
-		})
+	dev, _ := open(t, driver.HIP)
+	proofs, err := dev.Prove(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(proofs) != len(Forms()) || len(dev.Distrusted()) > 0 {
+		t.Errorf("%d proofs, out of use: %v", len(proofs), dev.Distrusted())
+	}
+	for _, p := range proofs {
+		t.Logf("%-16s %.1e", p.Form, p.Error)
+		if !p.OK || p.Error > p.Bound || p.Error == 0 {
+			t.Errorf("%+v", p)
+		}
+	}
+}
+
+// TestWrongKernels: kernels that compute something else are found, named and taken out of use; the model then runs on the plain ones.
+func TestWrongKernels(t *testing.T) {
+	dev, _ := open(t, driver.CUDA)
+	for as, is := range map[string]string{"decode_attend_f32": "decode_attend_bf16", "prefill_linear_3": "prefill_linear_1"} {
+		f, err := dev.module.Function(is)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dev.functions[as] = f
+	}
+	proofs, err := dev.Prove(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range proofs {
+		if wrong := p.Form == Attend || p.Form == PrefillLinear; p.OK == wrong || (p.Why == "") == wrong {
+			t.Errorf("%+v", p)
+		}
+	}
+	if want := []Form{Attend, PrefillLinear}; !slices.Equal(dev.Distrusted(), want) {
+		t.Errorf("out of use: %v, not %v", dev.Distrusted(), want)
+	}
+	if got := shown(compiled(t, dev, engine.Options{Pages: 4}, 17), 1); strings.Contains(got, "decode_attend") || strings.Contains(got, "prefill_linear") {
+		t.Errorf("still taken: %s", got)
 	}
 }
