@@ -179,6 +179,14 @@ func adopt(blob string, size, chunk int64) (progress, bool) {
 	return p, true
 }
 
+// sweepJournal deletes the journal of a finished blob: a process that was killed right after it gave the file its name left it. Where there is a
+// partial file too, somebody fetches the blob again.
+func sweepJournal(blob string) {
+	if _, err := os.Lstat(blob + partialSuffix); errors.Is(err, fs.ErrNotExist) {
+		os.Remove(blob + journalSuffix) // what cannot be deleted is passed over by every reader
+	}
+}
+
 // dropPartial deletes what is unfinished of a blob.
 func dropPartial(blob string) error {
 	var errs []error

@@ -322,6 +322,7 @@ func (p *pull) place(f File) error {
 	if err := store.Link(p.root, p.repo, p.commit, f.Path, f.ETag); err != nil {
 		return full(p.root, err)
 	}
+	sweepJournal(store.BlobPath(p.root, p.repo, f.ETag))
 	p.count.files.Add(1)
 	return nil
 }

@@ -101,6 +101,28 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
+// TestKilledWhileFinishing: a process that ended between a file's last name and its journal's end leaves nothing to the next pull.
+func TestKilledWhileFinishing(t *testing.T) {
+	r := sample(300_000)
+	server, client, o := serve(t, r)
+	if _, err := client.Pull(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range fetched {
+		if err := os.WriteFile(store.BlobPath(o.Root, tune, r.Files[name].ETag())+".ossrun.journal", []byte("what was"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server.Reset()
+	if _, err := client.Pull(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	whole(t, o, r)
+	if sent := server.Sent(""); sent != 0 {
+		t.Errorf("%d bytes were sent", sent)
+	}
+}
+
 // TestNewCommit keeps what two commits share.
 func TestNewCommit(t *testing.T) {
 	r := sample(300_000)
