@@ -98,7 +98,7 @@ func (r *recorder) rows(b *engine.Buffer) (kernels.Pointer, int) {
 	case engine.PerSlot:
 		return r.state + 8, r.p.Rows * r.p.Spec.ExpertsPerToken
 	case engine.PerLogit:
-		return r.state + 4, r.p.Rows
+		return r.state + 4, r.p.RowsOf(b)
 	}
 	return r.state, r.p.Rows
 }

@@ -223,3 +223,31 @@ func TestStepCalls(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestFewLogits: a step of many rows that may ask for few logits takes room for those alone, and refuses more.
+func TestFewLogits(t *testing.T) {
+	dev, _ := open(t, driver.CUDA)
+	ckpt := tiny(t)
+	eng, err := engine.New(dev, ckpt, engine.Options{Pages: 4, MaxRows: 8, MaxLogits: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := dev.shared[logitsMemory].bytes, int64(4*ckpt.Spec.Vocab); got != want {
+		t.Errorf("%d bytes of logits, not %d", got, want)
+	}
+	logits := make([]float32, 2*ckpt.Spec.Vocab)
+	if err := eng.Step(t.Context(), prompt(), logits); err != nil {
+		t.Error(err)
+	}
+	two := prompt()
+	two.LogitRows = []int32{0, 1}
+	if err := eng.Step(t.Context(), two, logits); err == nil {
+		t.Error("two rows of logits: accepted")
+	}
+	if err := eng.Queue(t.Context(), two, nil); err == nil {
+		t.Error("two rows of logits to sample from: accepted")
+	}
+	if err := eng.Close(); err != nil {
+		t.Error(err)
+	}
+}

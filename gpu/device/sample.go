@@ -117,7 +117,7 @@ func (s *step) joinSampler() error {
 	if s.sampler != nil {
 		return nil
 	}
-	if have := d.sampler; have != nil && have.rows >= s.layout.bucket && have.words >= 2*((s.p.Spec.Vocab+63)/64) {
+	if have := d.sampler; have != nil && have.rows >= s.logitRows(s.layout.bucket) && have.words >= 2*((s.p.Spec.Vocab+63)/64) {
 		have.users++
 		s.sampler = have
 		return nil
@@ -125,13 +125,21 @@ func (s *step) joinSampler() error {
 	if d.sampler != nil && d.sampler.waiting > 0 {
 		return errors.New("a larger step samples while a smaller one is waited for")
 	}
-	made, err := d.newSampler(max(s.layout.bucket, s.p.Options.MaxRows), s.p.Spec.Vocab)
+	made, err := d.newSampler(s.logitRows(max(s.layout.bucket, s.p.Options.MaxRows)), s.p.Spec.Vocab)
 	if err != nil {
 		return fmt.Errorf("room to sample in: %w", err)
 	}
 	made.users = 1
 	d.sampler, s.sampler = made, made
 	return nil
+}
+
+// logitRows is of how many rows a step of so many gives logits.
+func (s *step) logitRows(rows int) int {
+	if most := s.p.Options.MaxLogits; most > 0 {
+		return min(rows, most)
+	}
+	return rows
 }
 
 // leaveSampler lets go of it; the last step frees it.

@@ -36,6 +36,14 @@ type Batch struct {
 	Rebuild bool
 }
 
+// checkLogits bounds the rows whose logits are asked for.
+func (b *Batch) checkLogits(o Options) error {
+	if o.MaxLogits > 0 && len(b.LogitRows) > o.MaxLogits {
+		return fmt.Errorf("logits of %d rows are asked for, this engine was made for %d", len(b.LogitRows), o.MaxLogits)
+	}
+	return nil
+}
+
 // Check says whether a batch can run: a model of shape s, at most maxRows rows, a pool of pages pages.
 func (b *Batch) Check(s models.Spec, maxRows, pages int) error {
 	rows := len(b.Tokens)

@@ -31,6 +31,10 @@ type Options struct {
 	ISA     string // "" for the best this machine has, or "scalar", "neon", "avx2", "avxvnni", "avx512"
 	Taps    []string
 
+	// MaxLogits is of how many rows of a step the logits may be asked for; 0: of all. A device has room for so many rows of the vocabulary's length, so
+	// steps of thousands of rows want it bounded by the sequences there can be.
+	MaxLogits int
+
 	// Deterministic asks for the same bits whatever else is in the step. The CPU always gives them; a GPU has slower kernels for it.
 	Deterministic bool
 
@@ -69,7 +73,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.Pages = defaultPages
 	}
 	o.MaxRows = o.Rows()
-	if o.Pages < 1 || o.MaxRows < 1 || o.Threads < 0 {
+	if o.Pages < 1 || o.MaxRows < 1 || o.Threads < 0 || o.MaxLogits < 0 {
 		return o, fmt.Errorf("pages %d, rows %d and threads %d must be positive", o.Pages, o.MaxRows, o.Threads)
 	}
 	return o, nil

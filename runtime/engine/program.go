@@ -151,7 +151,12 @@ func (p *Program) Buffer(name string) *Buffer { return p.byName[name] }
 // RowsOf is the most rows a buffer has in this program.
 func (p *Program) RowsOf(b *Buffer) int {
 	switch b.Extent {
-	case PerRow, PerLogit:
+	case PerRow:
+		return p.Rows
+	case PerLogit:
+		if most := p.Options.MaxLogits; most > 0 {
+			return min(p.Rows, most)
+		}
 		return p.Rows
 	case PerSlot:
 		return p.Rows * p.Spec.ExpertsPerToken

@@ -75,11 +75,11 @@ type sampling struct {
 	last    int            // rows of the last Sample
 }
 
-// editsPerRow is how many edits there is room for, for each row of the largest step.
+// editsPerRow is how many edits there is room for, for each row of logits.
 const editsPerRow = 512
 
-// MostEdits is how many edits the choices of one step may have together, on an engine whose largest step has so many rows.
-func MostEdits(maxRows int) int { return maxRows * editsPerRow }
+// MostEdits is how many edits the choices of one step may have together, on an engine that gives logits of so many rows.
+func MostEdits(rows int) int { return rows * editsPerRow }
 
 // mostWaiting is how many Samples may be waited for.
 const mostWaiting = 2
@@ -101,6 +101,9 @@ func (e *Engine) Queue(ctx context.Context, b *Batch, from []int32) error {
 		return err
 	}
 	if err := b.Check(e.spec, e.options.MaxRows, e.options.Pages); err != nil {
+		return err
+	}
+	if err := b.checkLogits(e.options); err != nil {
 		return err
 	}
 	e.mu.Lock()

@@ -53,7 +53,7 @@ func (s *Scheduler) editable(list []*sequence) bool {
 	for _, q := range list {
 		n += q.sampler.Edits() + 1
 	}
-	return n <= engine.MostEdits(s.o.MaxBatchedTokens)
+	return n <= engine.MostEdits(s.o.MaxSeqs)
 }
 
 // computeOnDevice runs the batch, and the steps after it as long as each can be queued before the tokens of the one before are
@@ -140,7 +140,7 @@ func (s *Scheduler) assembleAhead() bool {
 		}
 		edits += q.sampler.Edits() + 2
 	}
-	if edits > engine.MostEdits(s.o.MaxBatchedTokens) {
+	if edits > engine.MostEdits(s.o.MaxSeqs) {
 		return false
 	}
 	b, d := &s.batch, &s.device

@@ -118,7 +118,7 @@ func Load(found models.Found, dev engine.Device, o LoadOptions) (_ *Model, err e
 		}
 	}
 	eo := engine.Options{Compute: o.Compute, Dense: o.Dense, DenseCache: o.DenseCache, Threads: o.Threads, ISA: o.ISA, MaxRows: o.MaxBatchedTokens,
-		Deterministic: o.Deterministic}
+		MaxLogits: o.MaxSeqs, Deterministic: o.Deterministic}
 	if eo.KV, err = kvType(o.KVCacheDtype); err != nil {
 		return nil, err
 	}
