@@ -62,7 +62,7 @@ func Link(root string, repo Repo, commit, name, etag string) error {
 		return nil
 	}
 	beside := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+strconv.FormatUint(rand.Uint64(), 36))
-	if os.Symlink(target, beside) != nil && os.Link(blob, beside) != nil {
+	if symlink(target, beside) != nil && os.Link(blob, beside) != nil {
 		beside = blob
 	}
 	if err := os.Rename(beside, path); err != nil {
@@ -72,6 +72,15 @@ func Link(root string, repo Repo, commit, name, etag string) error {
 		return fmt.Errorf("linking %s: %w", name, err)
 	}
 	return nil
+}
+
+// symlink makes a symbolic link and looks whether it is there: Wine says that it made one and did not.
+func symlink(target, path string) error {
+	err := os.Symlink(target, path)
+	if err == nil {
+		_, err = os.Lstat(path)
+	}
+	return err
 }
 
 // WriteRef records which commit a branch or tag is at. Nothing is written for a revision that is the commit itself.
