@@ -257,6 +257,16 @@ func (c *connection) end(why string) error {
 	return c.lost
 }
 
+// logits is where the next step leaves n of them.
+func (c *connection) logits(n int) ([]float32, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.shared == nil {
+		return nil, c.lost
+	}
+	return c.shared.logits(n)
+}
+
 // part says goodbye, waits for the process, and gives the memory back.
 func (c *connection) part() error {
 	c.mu.Lock()

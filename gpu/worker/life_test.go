@@ -204,7 +204,13 @@ func TestFaultsOfSteps(t *testing.T) {
 		if _, free := dev.Memory(); free != 0 {
 			t.Errorf("%d: a lost device has %d bytes free", token, free)
 		}
-		if err := errors.Join(eng.Close(), dev.Close(), dev.Close()); err != nil {
+		if err := errors.Join(dev.Close(), dev.Close()); err != nil {
+			t.Errorf("%d: %v", token, err)
+		}
+		if again := eng.Step(t.Context(), rows(0, 9), logits); !errors.Is(again, ErrLost) {
+			t.Errorf("%d: a step on a closed device: %v", token, again)
+		}
+		if err := eng.Close(); err != nil {
 			t.Errorf("%d: %v", token, err)
 		}
 	}

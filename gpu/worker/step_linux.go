@@ -58,7 +58,7 @@ func (s *step) Forward(b *engine.Batch, logits []float32) error {
 	if s.number == 0 {
 		return engine.ErrClosed
 	}
-	area, err := s.d.c.shared.logits(len(logits))
+	area, err := s.d.c.logits(len(logits))
 	if err != nil {
 		return err
 	}
