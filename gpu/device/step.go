@@ -230,6 +230,9 @@ func (s *step) queue(b *engine.Batch, from []int32) error {
 }
 
 func (s *step) sendState(b *engine.Batch, from []int32) error {
+	if most := s.logitRows(s.layout.bucket); len(b.LogitRows) > most {
+		return fmt.Errorf("logits of %d rows are asked for, this step has room for %d", len(b.LogitRows), most)
+	}
 	p := &s.pinned[s.turn]
 	s.turn = 1 - s.turn
 	if err := p.sent.Synchronize(); err != nil {
