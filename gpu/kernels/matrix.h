@@ -168,6 +168,28 @@ __device__ __forceinline__ Fragment load_b(const bf16* s, int stride, int lane) 
 }
 
 #if defined(GPU_HOST)
+// Where the hardware leaves a lane's i-th sum, written down once more: sum_row and sum_column are
+// held to it, since the emulation multiplies by this and the kernels store by those.
+inline int unit_row(int lane, int i) {
+#if defined(MATRIX_NV)
+  return (lane >> 2) + (i % 4 < 2 ? 0 : 8);
+#elif defined(MATRIX_CDNA)
+  return i + 4 * (lane >> 4);
+#elif defined(MATRIX_GFX12)
+  return i + 8 * (lane >> 4);
+#else
+  return (lane >> 4) + 2 * i;
+#endif
+}
+inline int unit_column(int lane, int i) {
+#if defined(MATRIX_NV)
+  return 2 * (lane & 3) + i % 2 + (i < 4 ? 0 : 8);
+#else
+  (void)i;
+  return lane & 15;
+#endif
+}
+
 // Element (row, k) of the matrix whose fragments the lanes gave; the other operand has its own
 // place for it on NVIDIA.
 inline float a_element(const void* const* lanes, int row, int k) {
@@ -231,7 +253,7 @@ __device__ __forceinline__ void multiply(Sums& c, const Fragment& a, const Fragm
   const int lane = simt::self->lane;
   for (int i = 0; i < kFragmentSums; i++)
     for (int k = 0; k < 16; k++)
-      c.v[i] += a_element(as, sum_row(lane, i), k) * b_element(bs, sum_column(lane, i), k);
+      c.v[i] += a_element(as, unit_row(lane, i), k) * b_element(bs, unit_column(lane, i), k);
   simt::sync_warp(simt::kMatrix);  // the fragments live until every lane has read them
 #endif
 }

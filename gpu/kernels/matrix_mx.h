@@ -146,7 +146,7 @@ __device__ __forceinline__ void multiply_mx(Sums& c, const MxFragment& a, const 
   float columns[16][kMxK];
   bool there[16] = {};
   for (int i = 0; i < kFragmentSums; i++) {
-    const int row = sum_row(lane, i), column = sum_column(lane, i);
+    const int row = unit_row(lane, i), column = unit_column(lane, i);
     for (int k = 0; k < kMxK && !there[column]; k++)
       columns[column][k] = mx_b_element(bs, column, k);
     there[column] = true;
