@@ -4,6 +4,7 @@ package sched
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -67,15 +68,22 @@ func story(n int, seed int32) []int32 {
 // window pages there are still in the pool, or the receptive field has to be computed again. The short run takes the cuts at
 // the edges of pages, of the window and of the receptive field; the long one takes every cut.
 func TestReuseAtEveryCut(t *testing.T) {
-	n, at := 450, []int{1, 31, 32, 33, 96, 127, 128, 129, 160, 254, 255, 256, 287, 381, 382, 450}
-	if os.Getenv("OSSRUN_LONG") != "" {
-		n, at = 512, nil
-		for cut := 1; cut <= n; cut++ {
-			at = append(at, cut)
-		}
+	t.Run("edges", func(t *testing.T) {
+		reuseAt(t, 450, []int{1, 31, 32, 33, 96, 127, 128, 129, 160, 254, 255, 256, 287, 381, 382, 450}, "")
+	})
+	t.Run("edges in fp8", func(t *testing.T) { reuseAt(t, 450, []int{1, 33, 128, 255, 287, 450}, engine.KVFP8) })
+	if os.Getenv("OSSRUN_LONG") == "" {
+		return
 	}
-	t.Run("f32", func(t *testing.T) { reuseAt(t, n, at, "") })
-	t.Run("fp8", func(t *testing.T) { reuseAt(t, n, []int{1, 33, 128, 255, 382, 450}, engine.KVFP8) })
+	for first := 1; first <= 448; first += 64 {
+		t.Run(fmt.Sprint("from ", first), func(t *testing.T) {
+			var at []int
+			for cut := first; cut < first+64; cut++ {
+				at = append(at, cut)
+			}
+			reuseAt(t, 448, at, "")
+		})
+	}
 }
 
 func reuseAt(t *testing.T, n int, at []int, kvType string) {
@@ -143,7 +151,7 @@ func reuseAt(t *testing.T, n int, at []int, kvType string) {
 		}
 	}
 	t.Logf("%d cuts of %d: %d tokens cached, %d rebuilds, logits at most %g off", fullest, n, saved, rebuilds, furthest)
-	if rebuilds == 0 {
+	if rebuilds == 0 && slices.Contains(at, 287) { // there the window pages are gone, and less than all that was cached is in the field
 		t.Error("nothing was rebuilt")
 	}
 }
