@@ -84,7 +84,7 @@ type entry struct {
 	err     error
 	leaving bool
 	turns   int // that run
-	waiting int // requests that wait for it to be ready
+	waiting int // requests that wait for it to be loaded; each becomes a turn when it is
 	used    time.Time
 	idle    *time.Timer // nil: not running
 	until   time.Time   // when idle ends
@@ -130,7 +130,8 @@ func (s *Set) Ensure(ctx context.Context, key string) error {
 	return err
 }
 
-// acquire waits until the model is there and holds it until release.
+// acquire waits until the model is there and holds it until release. Whoever waits for a load holds the model from the moment it
+// is there (bring), so that it cannot leave for another before they have been served.
 func (s *Set) acquire(ctx context.Context, key string) (*entry, error) {
 	for {
 		s.mu.Lock()
@@ -144,39 +145,50 @@ func (s *Set) acquire(ctx context.Context, key string) (*entry, error) {
 			s.entries[key] = e
 			s.work.Go(func() { s.bring(e) })
 		}
-		await := e.ready
-		if e.leaving {
-			await = e.gone
-		}
-		e.waiting++
-		s.mu.Unlock()
-
-		var ended error
-		select {
-		case <-await:
-		case <-ctx.Done():
-			ended = ctx.Err()
-		case <-s.ending:
-			ended = sched.ErrClosed
-		}
-
-		s.mu.Lock()
-		e.waiting--
 		switch {
-		case ended != nil:
-			s.rest(e)
-		case e.err != nil:
-			ended = e.err
-		case !e.leaving:
+		case e.leaving:
+			s.mu.Unlock()
+			if err := s.await(ctx, e.gone); err != nil {
+				return nil, err
+			}
+			continue
+		case e.model != nil:
 			e.turns++
 			s.wake(e)
 			s.mu.Unlock()
 			return e, nil
 		}
+		e.waiting++
 		s.mu.Unlock()
-		if ended != nil {
-			return nil, ended
+		err := s.await(ctx, e.ready)
+		s.mu.Lock()
+		held := e.model != nil
+		if !held {
+			e.waiting--
+			if err == nil {
+				err = e.err
+			}
 		}
+		s.mu.Unlock()
+		if err == nil {
+			return e, nil
+		}
+		if held {
+			s.release(e)
+		}
+		return nil, err
+	}
+}
+
+// await waits for done, ctx's end or the set's, and says which it was: nil, ctx's error or sched.ErrClosed.
+func (s *Set) await(ctx context.Context, done <-chan struct{}) error {
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.ending:
+		return sched.ErrClosed
 	}
 }
 
@@ -193,7 +205,7 @@ func (s *Set) release(e *entry) {
 
 // rest starts the clock of a model that nobody uses; s.mu is held.
 func (s *Set) rest(e *entry) {
-	if e.turns > 0 || e.waiting > 0 || e.leaving || e.model == nil || e.idle != nil || s.o.KeepAlive < 0 || s.closed {
+	if e.turns > 0 || e.leaving || e.model == nil || e.idle != nil || s.o.KeepAlive < 0 || s.closed {
 		return
 	}
 	e.until = time.Now().Add(s.o.KeepAlive)
@@ -284,11 +296,11 @@ func (s *Set) bring(e *entry) {
 	if err != nil {
 		delete(s.entries, e.key)
 		close(e.gone)
-	}
-	close(e.ready)
-	if err == nil {
+	} else {
+		e.turns, e.waiting = e.waiting, 0
 		s.rest(e)
 	}
+	close(e.ready)
 }
 
 func (s *Set) load(e *entry) (Model, error) {
