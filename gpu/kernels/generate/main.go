@@ -11,6 +11,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -28,19 +29,17 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx); err != nil {
+	out := flag.String("out", filepath.Join("..", "..", "assets", "kernels"), "build into `DIR`, for the check that two builds give the same bytes")
+	flag.Parse()
+	if err := run(ctx, *out, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "generate:", err)
 		os.Exit(1)
 	}
 }
 
-// run is started by go generate in gpu/kernels.
-func run(ctx context.Context) error {
+// run builds the named architectures, all of them where none is named, into out. It is started by go generate in gpu/kernels.
+func run(ctx context.Context, out string, names []string) error {
 	const sources = "."
-	out := filepath.Join("..", "..", "assets", "kernels")
-	if dir := os.Getenv("OUT"); dir != "" { // for the check that two builds give the same bytes
-		out = dir
-	}
 	signatures, err := kernels.Signatures(sources)
 	if err != nil {
 		return err
@@ -72,7 +71,7 @@ func run(ctx context.Context) error {
 			atOnce <- struct{}{}
 			artefact, there := have[arch.File()]
 			var err error
-			if wanted := len(os.Args) == 1 || slices.Contains(os.Args[1:], arch.Name); wanted && !current(ctx, artefact, arch, digest) {
+			if wanted := len(names) == 0 || slices.Contains(names, arch.Name); wanted && !current(ctx, artefact, arch, digest) {
 				artefact, err = build(ctx, arch, work)
 				artefact.Sources, there = digest, true
 			}
