@@ -174,21 +174,26 @@ func (s *Speed) measure(ctx context.Context, eng *engine.Engine, program *engine
 	return nil
 }
 
+// freshPages names pages that no other block table of the batch holds.
+type freshPages int32
+
+// next is a block table of n pages.
+func (p *freshPages) next(n int) []int32 {
+	pages := make([]int32, n)
+	for i := range pages {
+		pages[i] = int32(*p)
+		*p++
+	}
+	return pages
+}
+
 // batch has other tokens in every row, so that rows choose other experts.
 func (s *Speed) batch(spec models.Spec) *engine.Batch {
 	b := &engine.Batch{}
-	page := int32(0)
-	table := func(n int) []int32 {
-		pages := make([]int32, n)
-		for i := range pages {
-			pages[i] = page
-			page++
-		}
-		return pages
-	}
+	var table freshPages
 	n := (s.Context + s.Rows + engine.PageTokens - 1) / engine.PageTokens
 	for range s.Sequences {
-		b.Seqs = append(b.Seqs, engine.SeqRows{Start: int32(s.Context), Rows: int32(s.Rows), Full: table(n), Window: table(n)})
+		b.Seqs = append(b.Seqs, engine.SeqRows{Start: int32(s.Context), Rows: int32(s.Rows), Full: table.next(n), Window: table.next(n)})
 		for range s.Rows {
 			b.Tokens = append(b.Tokens, int32(len(b.Tokens)*7919%spec.Vocab))
 		}

@@ -163,19 +163,11 @@ func randomCache(t engine.Type, bytes int64) []byte {
 // proofBatch is rows of two sequences: one behind a context that is cut into several runs, one from its beginning on.
 func proofBatch(s models.Spec, rows int) *engine.Batch {
 	b := &engine.Batch{}
-	page := int32(0)
-	table := func(n int) []int32 {
-		pages := make([]int32, n)
-		for i := range pages {
-			pages[i] = page
-			page++
-		}
-		return pages
-	}
+	var table freshPages
 	first := rows/2 + 1
 	for _, q := range []struct{ start, rows int }{{s.MaxPosition - first - 3, first}, {0, rows - first}} {
 		n := (q.start + q.rows + engine.PageTokens - 1) / engine.PageTokens
-		pages := table(n)
+		pages := table.next(n)
 		b.Seqs = append(b.Seqs, engine.SeqRows{Start: int32(q.start), Rows: int32(q.rows), Full: pages, Window: pages})
 	}
 	for i := range rows {
