@@ -353,7 +353,7 @@ func TestPrefillDelaysNobody(t *testing.T) {
 	sim.Before = func(_ int, b *engine.Batch) error {
 		mu.Lock()
 		defer mu.Unlock()
-		if !armed || len(b.Seqs) == 1 && longSteps == 0 && step == 0 {
+		if !armed || step == 0 && len(b.Seqs) == 1 {
 			return nil
 		}
 		step++
