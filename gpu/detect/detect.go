@@ -44,6 +44,8 @@ type GPU struct {
 	Usable       bool   `json:"usable"`
 	Reason       string `json:"reason,omitempty"` // why it is not usable
 	Chip         *Chip  `json:"-"`                // the catalogue's entry, nil when unknown
+
+	Sensors *Sensors `json:"sensors,omitempty"` // where Feel found some
 }
 
 // Problem is what keeps GPUs from being used, or from being used well.

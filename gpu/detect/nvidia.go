@@ -188,8 +188,9 @@ func (r *Report) nvidiaTools(ctx context.Context, m Machine) []Answer {
 	return answers
 }
 
-// smiAnswers reads the CSV of nvidia-smi's query by its header. "[N/A]" and "Not Supported" are values that are not known.
-func smiAnswers(text string) []Answer {
+// smiRows reads the CSV of an nvidia-smi query by its header: a look-up of a device's fields by name, a device each. "[N/A]" and "Not Supported"
+// are values that are not known, and so is a column that is not there: "".
+func smiRows(text string) []func(name string) string {
 	rd := csv.NewReader(strings.NewReader(text))
 	rd.FieldsPerRecord = -1
 	rd.TrimLeadingSpace = true
@@ -203,12 +204,13 @@ func smiAnswers(text string) []Answer {
 		name, _, _ := strings.Cut(strings.TrimSpace(h), " [")
 		column[name] = i
 	}
-	if _, ok := column["name"]; !ok {
+	_, named := column["name"]
+	if _, placed := column["pci.bus_id"]; !named && !placed {
 		return nil
 	}
-	var answers []Answer
+	var fields []func(string) string
 	for _, row := range rows[1:] {
-		field := func(name string) string {
+		fields = append(fields, func(name string) string {
 			i, ok := column[name]
 			if !ok || i >= len(row) {
 				return ""
@@ -218,7 +220,15 @@ func smiAnswers(text string) []Answer {
 				return ""
 			}
 			return v
-		}
+		})
+	}
+	return fields
+}
+
+// smiAnswers is what smiQuery brings.
+func smiAnswers(text string) []Answer {
+	var answers []Answer
+	for _, field := range smiRows(text) {
 		a := Answer{Name: field("name"), BDF: normalBDF(field("pci.bus_id")), MemoryMiB: mebibytes(field("memory.total")),
 			FreeMiB: mebibytes(field("memory.free")), MIG: field("mig.mode.current") == "Enabled"}
 		if id := strings.ToLower(field("pci.device_id")); len(id) == len("0x232110de") { // device, then vendor

@@ -160,6 +160,7 @@ func look(c *cli.Context, host, dev engine.Device, why string) (*doctorReport, e
 		GPUs:    seeGPUs(c.Context),
 		Device:  deviceReport{Name: dev.Name(), Why: why},
 	}
+	r.GPUs.Feel(c.Context, detect.Here(nil))
 	switch {
 	case why == "" && len(r.GPUs.Usable()) > 0:
 		r.Device.Why = "no GPU is used: " + card.ErrNone.Error() + gpuNote()

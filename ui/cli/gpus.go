@@ -32,13 +32,14 @@ var (
 	amdSigns    = []string{"/dev/kfd"}
 )
 
-// askDriver lists a vendor's devices; nil, nil where there is nothing to drive.
+// askDriver lists a vendor's devices; nil, nil where there is nothing to drive, and in a static executable, which cannot open a driver itself: the
+// machine's files and the vendor's tool speak there.
 func askDriver(vendor string) (_ []detect.Answer, err error) {
 	api, signs := driver.CUDA, nvidiaSigns
 	if vendor == detect.AMD {
 		api, signs = driver.HIP, amdSigns
 	}
-	if runtime.GOOS == "linux" && !anyExists(signs) {
+	if linkedStatically || runtime.GOOS == "linux" && !anyExists(signs) {
 		return nil, nil
 	}
 	d, err := driver.Open(api, "")
@@ -103,12 +104,19 @@ func printGPUs(w io.Writer, r detect.Report) {
 		}
 		add("%s", g.Arch, g.Arch != "")
 		add("%d MiB", g.MemoryMiB, g.MemoryMiB > 0)
+		add("%d MiB free", g.FreeMiB, g.FreeMiB > 0)
 		add("%d units", g.Units, g.Units > 0)
 		if c := g.Chip; c != nil {
 			add("%.0f GB/s", c.Bandwidth, c.Bandwidth > 0)
 			add("%.0f bf16 TFLOP/s", c.BF16, c.BF16 > 0)
 		}
 		add("at %s", g.BDF, g.BDF != "")
+		if x := g.Sensors; x != nil {
+			add("%d °C", x.Celsius, x.Celsius > 0)
+			add("%.0f W", x.Watts, x.Watts > 0)
+			add("units at %d MHz", x.ClockMHz, x.ClockMHz > 0)
+			add("memory at %d MHz", x.MemoryMHz, x.MemoryMHz > 0)
+		}
 		add("not used: %s", g.Reason, !g.Usable)
 		fmt.Fprintf(w, "%s\t%s: %s\n", name, g.Name, strings.Join(facts, ", "))
 	}

@@ -1,0 +1,97 @@
+package detect
+
+// What a card feels: temperature, power and clocks, for people who wonder why it is slow. NVIDIA's come from nvidia-smi's query, AMD's from the
+// kernel's hwmon files, so no library is loaded; whatever is missing or odd is left out.
+
+import (
+	"context"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// Sensors is a moment of a card. A zero is not known.
+type Sensors struct {
+	Celsius   int     `json:"celsius,omitempty"`
+	Watts     float64 `json:"watts,omitempty"`
+	ClockMHz  int     `json:"clock_mhz,omitempty"`        // of the units
+	MemoryMHz int     `json:"memory_clock_mhz,omitempty"` // of the memory
+}
+
+const sensorQuery = "pci.bus_id,memory.free,temperature.gpu,power.draw,clocks.current.sm,clocks.current.memory"
+
+// Feel reads the sensors of the report's GPUs, and the free memory of those where it is not known yet.
+func (r *Report) Feel(ctx context.Context, m Machine) {
+	r.feelNVIDIA(ctx, m)
+	for i := range r.GPUs {
+		if g := &r.GPUs[i]; g.Vendor == AMD && g.BDF != "" {
+			g.feelAMD(m.Files)
+		}
+	}
+}
+
+func (r *Report) feelNVIDIA(ctx context.Context, m Machine) {
+	any := false
+	for _, g := range r.GPUs {
+		any = any || g.Vendor == NVIDIA && g.Usable
+	}
+	if !any || m.Run == nil {
+		return
+	}
+	out, err := m.Run(ctx, "nvidia-smi", "--query-gpu="+sensorQuery, "--format=csv")
+	if err != nil {
+		return
+	}
+	for _, field := range smiRows(out.Text) {
+		for i := range r.GPUs {
+			g := &r.GPUs[i]
+			if g.Vendor != NVIDIA || g.BDF == "" || g.BDF != normalBDF(field("pci.bus_id")) {
+				continue
+			}
+			if g.FreeMiB == 0 {
+				g.FreeMiB = mebibytes(field("memory.free"))
+			}
+			g.keep(Sensors{Celsius: int(quantity(field("temperature.gpu"))), Watts: quantity(field("power.draw")),
+				ClockMHz: int(quantity(field("clocks.current.sm"))), MemoryMHz: int(quantity(field("clocks.current.memory")))})
+		}
+	}
+}
+
+// feelAMD reads the amdgpu module's files. Units are the kernel's: millidegrees, microwatts, hertz, bytes.
+func (g *GPU) feelAMD(files fs.FS) {
+	device := path.Join("sys/bus/pci/devices", g.BDF)
+	if total, used := quantity(readText(files, device+"/mem_info_vram_total")), readText(files, device+"/mem_info_vram_used"); g.FreeMiB == 0 && !g.Integrated && used != "" {
+		g.FreeMiB = int((total - quantity(used)) / (1 << 20))
+	}
+	if files == nil {
+		return
+	}
+	found, err := fs.Glob(files, device+"/hwmon/hwmon*")
+	if err != nil || len(found) == 0 {
+		return
+	}
+	number := func(name string) float64 { return quantity(readText(files, path.Join(found[0], name))) }
+	watts := number("power1_average")
+	if watts == 0 {
+		watts = number("power1_input") // newer cards have the moment's power alone
+	}
+	g.keep(Sensors{Celsius: int(number("temp1_input") / 1e3), Watts: watts / 1e6, ClockMHz: int(number("freq1_input") / 1e6), MemoryMHz: int(number("freq2_input") / 1e6)})
+}
+
+// keep notes what was felt, unless it was nothing.
+func (g *GPU) keep(s Sensors) {
+	if s != (Sensors{}) {
+		g.Sensors = &s
+	}
+}
+
+// quantity reads "68.12 W" or "45000"; what is no number, or negative, is 0.
+func quantity(s string) float64 {
+	number, _, _ := strings.Cut(strings.TrimSpace(s), " ")
+	v, err := strconv.ParseFloat(number, 64)
+	if err != nil || !(v > 0 && v < 1e15) {
+		return 0
+	}
+	return v
+}
