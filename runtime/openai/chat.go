@@ -42,10 +42,11 @@ func (p *port) chat(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	noteRelaxed(w, append(req.format.relaxed, turns[0].Result().Relaxed...))
-	c := &chatAnswer{req: req, port: p, runner: runner, w: w, ctx: r.Context(), cancel: cancel,
-		id: newID("chatcmpl-"), created: time.Now().Unix(), model: echo(req.model, runner)}
+	c := &chatAnswer{req: req, turnsAnswer: turnsAnswer{port: p, runner: runner, w: w, ctx: r.Context(), cancel: cancel, history: "messages",
+		id: newID("chatcmpl-"), created: time.Now().Unix(), model: echo(req.model, runner)}}
 	for i := range turns {
-		c.choices = append(c.choices, &choice{index: i})
+		ch := &choice{index: i}
+		c.choices, c.ends = append(c.choices, ch), append(c.ends, &ch.ending)
 	}
 	if req.stream {
 		c.streamed(turns)
@@ -64,37 +65,11 @@ func choices(r session.Request, n int) []session.Request {
 	return list
 }
 
-// startTurns starts a turn for each request. If one cannot start, none goes on.
-func startTurns(ctx context.Context, cancel context.CancelFunc, runner Runner, requests []session.Request) ([]Turn, error) {
-	var turns []Turn
-	for _, r := range requests {
-		t, err := runner.Start(ctx, r)
-		if err != nil {
-			cancel()
-			for _, t := range turns {
-				for _, ok := t.Next(); ok; _, ok = t.Next() {
-				}
-			}
-			return nil, err
-		}
-		turns = append(turns, t)
-	}
-	return turns, nil
-}
-
 // chatAnswer is one request's answer in the making.
 type chatAnswer struct {
+	turnsAnswer
 	req     *chatRequest
-	port    *port
-	runner  Runner
-	w       http.ResponseWriter
-	ctx     context.Context    // the client's
-	cancel  context.CancelFunc // ends the turns
-	id      string
-	created int64
-	model   string
 	choices []*choice
-	out     *eventStream // nil: not streamed
 }
 
 // choice gathers one turn.
@@ -107,14 +82,14 @@ type choice struct {
 	calls      []chatCall
 	closed     []bool // calls whose arguments are complete
 	sent       []int  // bytes of each call's arguments that have been streamed
-	done       *session.Done
+	ending
 }
 
 func (c *chatAnswer) whole(turns []Turn) {
 	patient := patientWriter{w: c.w}
 	follow := follower{turns: turns, cancel: c.cancel, silence: c.port.silence, batch: c.take, quiet: patient.quiet, whole: true}
 	err := follow.run()
-	usage := c.finish()
+	usage := c.finish(sharedPrompt)
 	if err != nil {
 		noteError(c.w, "cancelled, the client is gone: "+err.Error())
 		return
@@ -168,30 +143,6 @@ func (ch *choice) reason() string {
 	return "stop"
 }
 
-// fault is why the request failed as a whole, nil if it did not.
-func (c *chatAnswer) fault() *fault {
-	for _, ch := range c.choices {
-		if f := failure(c.ctx, ch.done, "messages"); f != nil {
-			return f
-		}
-	}
-	return nil
-}
-
-// finish counts the turns and returns the usage of all of them.
-func (c *chatAnswer) finish() session.Usage {
-	var all session.Usage
-	for _, ch := range c.choices {
-		if ch.done == nil { // a turn that broke its promise to end in Done
-			ch.done = &session.Done{Finish: session.FinishError}
-		}
-		all = plus(all, ch.done.Usage)
-		c.port.metrics.finished(c.runner.ID(), *ch.done)
-	}
-	noteUsage(c.w, all)
-	return all
-}
-
 func (c *chatAnswer) streamed(turns []Turn) {
 	defer c.port.pace.enter()()
 	c.out = startEvents(c.w, c.cancel)
@@ -201,20 +152,7 @@ func (c *chatAnswer) streamed(turns []Turn) {
 	_ = c.out.flush() // a client that is gone already: the turns are cancelled, and followed to their end all the same
 	follow := follower{turns: turns, cancel: c.cancel, silence: c.port.silence, batch: c.take, quiet: c.quiet, pace: c.port.pace}
 	err := follow.run()
-	usage := c.finish()
-	if err != nil {
-		noteError(c.w, err.Error())
-		return
-	}
-	if f := c.fault(); f != nil {
-		noteError(c.w, f.message)
-		c.out.event("", f.body())
-	} else if c.req.usage {
-		u, _ := marshal(wireUsage(usage)) // integers only: it cannot fail
-		c.out.event("", c.chunk([]chatDelta{}, u))
-	}
-	c.out.line("[DONE]")
-	_ = c.out.flush() // the last write: nothing is left to cancel
+	c.end(err, c.finish(sharedPrompt), c.req.usage, func(usage json.RawMessage) any { return c.chunk([]chatDelta{}, usage) })
 }
 
 // quiet keeps the connection alive: a comment for proxies, and a chunk without content for clients whose timer only
@@ -298,7 +236,7 @@ func (c *chatAnswer) event(ch *choice, e session.Event) {
 		ch.calls[e.Index].Function.Arguments, ch.closed[e.Index] = whole, true
 	case session.Done:
 		ch.done = &e
-		if c.out != nil && failure(c.ctx, &e, "messages") == nil {
+		if c.out != nil && failure(c.ctx, &e, c.history) == nil {
 			reason := ch.reason()
 			c.out.event("", c.chunk([]chatDelta{{Index: ch.index, FinishReason: &reason}}, nil))
 		}
@@ -317,38 +255,4 @@ func runnable(arguments string) string {
 		return "{}"
 	}
 	return arguments
-}
-
-// failure is what a turn's end means for the request with the context ctx, nil for a good one.
-func failure(ctx context.Context, d *session.Done, history string) *fault {
-	switch d.Finish {
-	case session.FinishError:
-		if d.Err == nil {
-			return &fault{status: http.StatusInternalServerError, kind: kindServer, code: kindServer, message: "the model failed"}
-		}
-		return faultOf(d.Err, history)
-	case session.FinishCancelled:
-		if ctx.Err() != nil {
-			return faultOf(context.Canceled, history)
-		}
-		return &fault{status: http.StatusServiceUnavailable, kind: kindServer, code: kindServer, message: "the request was cancelled by the server"}
-	}
-	return nil
-}
-
-// unavailable is the fault of a model that cannot be had.
-func unavailable(err error) *fault {
-	f := faultOf(err, "")
-	if f.status == http.StatusInternalServerError {
-		f.status = http.StatusServiceUnavailable
-	}
-	return f
-}
-
-// echo is the model's name in the answer: the one the client used.
-func echo(name string, r Runner) string {
-	if name != "" {
-		return name
-	}
-	return r.ID()
 }

@@ -148,8 +148,8 @@ func wireUsage(u session.Usage) chatUsage {
 		PromptDetails: promptDetails{u.Cached}, OutputDetails: completionDetails{u.Reasoning}}
 }
 
-// plus counts the tokens of several choices: they share one prompt.
-func plus(a, b session.Usage) session.Usage {
-	return session.Usage{Prompt: max(a.Prompt, b.Prompt), Cached: max(a.Cached, b.Cached),
-		Completion: a.Completion + b.Completion, Reasoning: a.Reasoning + b.Reasoning}
+// sharedPrompt counts the tokens of several choices of one prompt.
+func sharedPrompt(all, u session.Usage, _ int) session.Usage {
+	return session.Usage{Prompt: max(all.Prompt, u.Prompt), Cached: max(all.Cached, u.Cached),
+		Completion: all.Completion + u.Completion, Reasoning: all.Reasoning + u.Reasoning}
 }

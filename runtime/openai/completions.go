@@ -67,10 +67,11 @@ func (p *port) completions(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	noteRelaxed(w, req.format.relaxed)
-	c := &textAnswer{req: req, port: p, runner: runner, w: w, ctx: r.Context(), cancel: cancel,
-		id: newID("cmpl-"), created: time.Now().Unix(), model: echo(req.model, runner)}
+	c := &textAnswer{req: req, turnsAnswer: turnsAnswer{port: p, runner: runner, w: w, ctx: r.Context(), cancel: cancel, history: "prompt",
+		id: newID("cmpl-"), created: time.Now().Unix(), model: echo(req.model, runner)}}
 	for i := range len(req.prompts) * req.n {
-		c.choices = append(c.choices, &textPart{index: i})
+		ch := &textPart{index: i}
+		c.choices, c.ends = append(c.choices, ch), append(c.ends, &ch.ending)
 	}
 	if req.stream {
 		c.streamed(turns)
@@ -81,17 +82,9 @@ func (p *port) completions(w http.ResponseWriter, r *http.Request) {
 
 // textAnswer is one request's answer in the making.
 type textAnswer struct {
+	turnsAnswer
 	req     *completionRequest
-	port    *port
-	runner  Runner
-	w       http.ResponseWriter
-	ctx     context.Context    // the client's
-	cancel  context.CancelFunc // ends the turns
-	id      string
-	created int64
-	model   string
 	choices []*textPart
-	out     *eventStream // nil: not streamed
 }
 
 // textPart gathers one turn; chars is how many characters of its text have come.
@@ -100,14 +93,14 @@ type textPart struct {
 	text     strings.Builder
 	chars    int
 	logprobs textLogprobs
-	done     *session.Done
+	ending
 }
 
 func (c *textAnswer) whole(turns []Turn) {
 	c.echo()
 	follow := follower{turns: turns, cancel: c.cancel, silence: c.port.silence, batch: c.take}
 	_ = follow.run() // take does not fail without a stream
-	usage := c.finish()
+	usage := c.finish(c.count)
 	if f := c.fault(); f != nil {
 		writeFault(c.w, f)
 		return
@@ -131,20 +124,17 @@ func (c *textAnswer) streamed(turns []Turn) {
 	_ = c.out.flush() // a client that is gone already: the turns are cancelled, and followed to their end all the same
 	follow := follower{turns: turns, cancel: c.cancel, silence: c.port.silence, batch: c.take, quiet: c.quiet}
 	err := follow.run()
-	usage := c.finish()
-	if err != nil {
-		noteError(c.w, err.Error())
-		return
+	c.end(err, c.finish(c.count), c.req.usage, func(usage json.RawMessage) any { return c.chunk([]textChoice{}, usage) })
+}
+
+// count adds a choice's tokens: each prompt counts once, whatever n is, and nothing of a plain text is reasoning.
+func (c *textAnswer) count(all, u session.Usage, choice int) session.Usage {
+	all.Completion += u.Completion
+	if choice%c.req.n == 0 {
+		all.Prompt += u.Prompt
+		all.Cached += u.Cached
 	}
-	if f := c.fault(); f != nil {
-		noteError(c.w, f.message)
-		c.out.event("", f.body())
-	} else if c.req.usage {
-		u, _ := marshal(wireUsage(usage))
-		c.out.event("", c.chunk([]textChoice{}, u))
-	}
-	c.out.line("[DONE]")
-	_ = c.out.flush() // the last write: nothing is left to cancel
+	return all
 }
 
 // echo begins every choice with its prompt, where the client asks for that; a request for no tokens ends with it.
@@ -188,7 +178,7 @@ func (c *textAnswer) event(ch *textPart, e session.Event) {
 		c.piece(ch, e.Text, e.Logprobs)
 	case session.Done:
 		ch.done = &e
-		if c.out != nil && failure(c.ctx, &e, "prompt") == nil {
+		if c.out != nil && failure(c.ctx, &e, c.history) == nil {
 			reason := ch.reason()
 			c.out.event("", c.chunk([]textChoice{{Index: ch.index, FinishReason: &reason}}, nil))
 		}
@@ -239,32 +229,4 @@ func (ch *textPart) reason() string {
 		return "length"
 	}
 	return "stop"
-}
-
-func (c *textAnswer) fault() *fault {
-	for _, ch := range c.choices {
-		if f := failure(c.ctx, ch.done, "prompt"); f != nil {
-			return f
-		}
-	}
-	return nil
-}
-
-// finish counts the turns and returns the usage of all of them: a prompt counts once, whatever n is.
-func (c *textAnswer) finish() session.Usage {
-	var all session.Usage
-	for i, ch := range c.choices {
-		if ch.done == nil { // a turn that broke its promise to end in Done
-			ch.done = &session.Done{Finish: session.FinishError}
-		}
-		u := ch.done.Usage
-		all.Completion += u.Completion
-		if i%c.req.n == 0 {
-			all.Prompt += u.Prompt
-			all.Cached += u.Cached
-		}
-		c.port.metrics.finished(c.runner.ID(), *ch.done)
-	}
-	noteUsage(c.w, all)
-	return all
 }
