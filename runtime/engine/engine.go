@@ -49,6 +49,9 @@ func New(dev Device, ckpt *models.Checkpoint, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	if has := dev.Computes(); !slices.Contains(has, o.Compute) {
+		return nil, fmt.Errorf("%s has no kernels for the compute mode %s: use %s", dev.Name(), o.Compute, strings.Join(has, " or "))
+	}
 	e := &Engine{dev: dev, spec: ckpt.Spec, options: o, weights: map[string]Region{}}
 	if o.KV == KVFP8 {
 		if x, ok := dev.(interface{ FP8KV() bool }); !ok || !x.FP8KV() {

@@ -5,10 +5,12 @@ import (
 	"slices"
 )
 
-// Compute modes: how the experts' matrices meet their activations. Everything else is float32 in both.
+// Compute modes: what matrices do to their activations. Accumulation is float32 in all, and so is whatever is not a matrix.
 const (
-	Exact = "exact" // MXFP4 weights as they are, float32 activations and accumulation
-	Int8  = "int8"  // activations rounded to 8 bits in blocks of 32 before each expert matrix; products exact
+	Exact   = "exact" // nothing: MXFP4 and bf16 weights as they are, float32 activations
+	Int8    = "int8"  // rounded to 8 bits in blocks of 32 before each expert matrix; products exact
+	Rounded = "bf16"  // in steps of many rows rounded to bf16 where they meet a matrix unit, that of attention too; else as Exact. GPUs have it
+	MX      = "mx"    // as Rounded, but in two terms of MXFP4 before each expert matrix; GPUs that multiply MXFP4 have it
 )
 
 // Dense weights (attention and unembedding): how they are kept. The router stays bf16 in both.
@@ -22,9 +24,9 @@ const KVFP8 = "fp8"
 
 // Options shape an Engine. The zero value is a usable exact engine.
 type Options struct {
-	Compute string // Exact (default) or Int8
+	Compute string // Exact (default), Int8, or Rounded or MX where the device has it
 	Dense   string // DenseBF16 (default) or DenseQ8, where the device has it
-	KV      string // "f32" (default with Exact), "bf16" (default with Int8), or KVFP8 where the device has it
+	KV      string // "f32" (default with Exact), "bf16" (default else), or KVFP8 where the device has it
 	Pages   int    // KV pages in the pool; default 512
 	Threads int    // of those the device has; 0: all
 	MaxRows int    // rows of the largest step; default 512
@@ -51,8 +53,8 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Compute == "" {
 		o.Compute = Exact
 	}
-	if !slices.Contains([]string{Exact, Int8}, o.Compute) {
-		return o, fmt.Errorf("unknown compute mode %q: %s or %s", o.Compute, Exact, Int8)
+	if !slices.Contains([]string{Exact, Int8, Rounded, MX}, o.Compute) {
+		return o, fmt.Errorf("unknown compute mode %q: %s, %s, %s or %s", o.Compute, Exact, Int8, Rounded, MX)
 	}
 	if o.Dense == "" {
 		o.Dense = DenseBF16

@@ -49,14 +49,21 @@ var bfloat16Engine = bound{klMean: 5e-2, klMedian: 5e-3, agree: 0.90, gapLost: 2
 var bounds = map[string]bound{
 	engine.Exact:         {maxAbs: goldenBound, klMean: math.Inf(1), klMedian: math.Inf(1), gapLost: math.Inf(1), everyGreedyEquals: true},
 	engine.Int8:          {klMean: 2e-2, klMedian: 2e-3, agree: 0.93, gapLost: 2},
+	engine.Rounded:       bfloat16Engine,
+	engine.MX:            bfloat16Engine,
 	int8DenseQ8:          bfloat16Engine,
+	roundedDenseQ8:       bfloat16Engine,
 	engine.Exact + kvFP8: bfloat16Engine,
 	engine.Int8 + kvFP8:  bfloat16Engine,
 	int8DenseQ8 + kvFP8:  bfloat16Engine,
 }
 
-// int8DenseQ8 is the name of the 8-bit mode with dense weights in 8 bits too.
-const int8DenseQ8 = engine.Int8 + ", dense " + engine.DenseQ8
+// The names of modes with dense weights in 8 bits too.
+const (
+	int8DenseQ8    = engine.Int8 + denseQ8
+	roundedDenseQ8 = engine.Rounded + denseQ8
+	denseQ8        = ", dense " + engine.DenseQ8
+)
 
 // kvFP8 is added to the name of a mode whose full layers' keys and values have 8 bits.
 const kvFP8 = ", kv " + engine.KVFP8

@@ -84,8 +84,8 @@ func (o Options) Run(ctx context.Context, dir string, dev engine.Device, modes [
 
 // nameOf is how a compute mode with these options is called in the bounds.
 func (o Options) nameOf(mode string) string {
-	if mode == engine.Int8 && o.Engine.Dense == engine.DenseQ8 {
-		mode = int8DenseQ8
+	if mode != engine.Exact && o.Engine.Dense == engine.DenseQ8 {
+		mode += denseQ8
 	}
 	if o.Engine.KV == engine.KVFP8 {
 		mode += kvFP8
