@@ -16,6 +16,7 @@ type programText struct {
 	Rows    int
 	Buffers []bufferText
 	Ops     []opText
+	Keep    []int `json:",omitempty"`
 }
 
 type bufferText struct {
@@ -90,6 +91,10 @@ func encodeProgram(p *engine.Program, number func(engine.Region) (uint32, error)
 		}
 		t.Ops = append(t.Ops, x)
 	}
+	var err error
+	if t.Keep, err = places(p.Keep); err != nil {
+		return nil, err
+	}
 	return json.Marshal(t)
 }
 
@@ -115,6 +120,12 @@ func decodeProgram(text []byte, region func(number uint32) (engine.Region, error
 		if err := appendOp(p, x); err != nil {
 			return nil, fmt.Errorf("operation %q: %w", x.Label, err)
 		}
+	}
+	for _, i := range t.Keep {
+		if i < 0 || i >= len(p.Buffers) {
+			return nil, fmt.Errorf("buffer %d of %d is kept", i, len(p.Buffers))
+		}
+		p.Keep = append(p.Keep, p.Buffers[i])
 	}
 	return p, p.Check()
 }

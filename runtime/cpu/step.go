@@ -77,7 +77,7 @@ func shapeOf(p *engine.Program) C.ossrun_shape {
 		hidden: C.int64_t(s.Hidden), intermediate: C.int64_t(s.Intermediate),
 		heads: C.int64_t(s.Heads), kv_heads: C.int64_t(s.KVHeads), head_dim: C.int64_t(s.HeadDim),
 		experts: C.int64_t(s.Experts), experts_per_token: C.int64_t(s.ExpertsPerToken),
-		page_tokens: engine.PageTokens, page_bytes: C.int64_t(engine.PageBytes(s, p.Options.KV)),
+		page_tokens: engine.PageTokens, page_bytes: C.int64_t(p.PageBytes()),
 	}
 	switch p.Options.KV {
 	case "bf16":

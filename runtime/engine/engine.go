@@ -112,10 +112,11 @@ func (e *Engine) place(p *Program) {
 // allocate takes the memory the largest program needs and uploads the weights it names.
 func (e *Engine) allocate(p *Program, ckpt *models.Checkpoint) (err error) {
 	e.plan = planOf(p)
-	if e.kv, err = e.dev.Alloc(e.plan.KV()); err != nil {
+	alloc, upload := placing(e.dev, p)
+	if e.kv, err = alloc(Cache, e.plan.KV()); err != nil {
 		return fmt.Errorf("allocate %d KV pages: %w", e.plan.Pages, err)
 	}
-	if e.scratch, err = e.dev.Alloc(e.plan.Scratch); err != nil {
+	if e.scratch, err = alloc(Scratch, e.plan.Scratch); err != nil {
 		return fmt.Errorf("allocate scratch for %d rows: %w", p.Rows, err)
 	}
 	for _, b := range p.Buffers {
@@ -129,7 +130,7 @@ func (e *Engine) allocate(p *Program, ckpt *models.Checkpoint) (err error) {
 		if int64(len(data)) != p.BytesOf(b) {
 			return fmt.Errorf("%s has %d bytes, the model needs %d", b.Name, len(data), p.BytesOf(b))
 		}
-		if e.weights[b.Name], err = e.dev.Upload(data); err != nil {
+		if e.weights[b.Name], err = upload(b, data); err != nil {
 			return fmt.Errorf("upload %s: %w", b.Name, err)
 		}
 	}

@@ -33,6 +33,7 @@ func Record(s models.Spec, o Options, rows int) (*Program, error) {
 	p.Angles(angles)
 	for layer := range s.Layers {
 		w := weights{p, layer}
+		p.recording = layer + 1
 
 		p.Norm(w.label("norm"), t, x, w.vector("input_layernorm.weight", s.Hidden))
 		p.Tap(w.label("input_layernorm"), t)
@@ -60,6 +61,7 @@ func Record(s models.Spec, o Options, rows int) (*Program, error) {
 		p.Combine(w.label("combine"), x, y, routes)
 		p.Tap(w.label("out"), x)
 	}
+	p.recording = 0
 	last := p.Scratch("last", F32, PerLogit, s.Hidden)
 	p.Gather(last, x)
 	p.Norm("final_norm", last, last, p.Weight("model.norm.weight", BF16, 1, s.Hidden))

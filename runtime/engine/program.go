@@ -132,8 +132,10 @@ type Program struct {
 	Rows    int
 	Ops     []*Op
 	Buffers []*Buffer // every buffer the operations name, once each
+	Keep    []*Buffer // scratch that is read when the program has ended: of a stretch of a longer program (package gpu/split)
 
-	byName map[string]*Buffer
+	byName    map[string]*Buffer
+	recording int // the layer that is recorded, counted from 1; 0: none
 }
 
 // NewProgram makes an empty program for steps of up to rows rows.
@@ -200,8 +202,23 @@ func (p *Program) Logits() *Buffer {
 	return p.add(Buffer{Name: "logits", Type: F32, Home: Logits, Extent: PerLogit, Width: p.Spec.Vocab})
 }
 
+// PageBytes is the size of one KV page of this program.
+func (p *Program) PageBytes() int64 {
+	for _, b := range p.Buffers {
+		if b.Home == Cache {
+			return int64(b.Width) * b.Type.Size()
+		}
+	}
+	return PageBytes(p.Spec, p.Options.KV)
+}
+
 // Append records an operation.
-func (p *Program) Append(op Op) { p.Ops = append(p.Ops, &op) }
+func (p *Program) Append(op Op) {
+	if op.Layer < 0 {
+		op.Layer = p.recording - 1
+	}
+	p.Ops = append(p.Ops, &op)
+}
 
 // Check holds a program to what the table above says about operands, so that a device may take shapes for granted.
 func (p *Program) Check() error {
