@@ -5,19 +5,7 @@
 # disassembly test, which needs NVIDIA's disassembler (PyPI) and LLVM's, and must not be skipped here.
 set -euo pipefail
 cd "$(dirname "$0")"
-version=13.5.37 # of nvidia-cuda-nvcc
-tools=${XDG_CACHE_HOME:-$HOME/.cache}/ossrun-ci/ptxas-$version
-if [ ! -x "$tools/bin/ptxas" ] || [ ! -x "$tools/bin/nvdisasm" ]; then
-  mkdir -p "$tools"
-  python3 -m venv "$tools/venv"
-  "$tools/venv/bin/pip" install -q --no-deps --target "$tools/wheel" "nvidia-cuda-nvcc==$version" "nvidia-cuda-nvdisasm==$version"
-  mkdir -p "$tools/bin"
-  for program in ptxas nvdisasm; do
-    cp "$(find "$tools/wheel" -name $program -type f | head -1)" "$tools/bin/$program"
-    chmod +x "$tools/bin/$program"
-  done
-  rm -rf "$tools/wheel" "$tools/venv"
-fi
+tools=$(./assembler.sh check)
 command -v llvm-objdump-22 > /dev/null || { apt-get update -q && apt-get install -y -q --no-install-recommends llvm-22; }
 ptx=../../assets/kernels page=../../docs/gpu-kernels.md
 work=$(mktemp -d)
@@ -25,7 +13,7 @@ trap 'rm -rf "$work"' EXIT
 # The card, and the PTX that is loaded on it.
 for pair in sm_80:sm_80 sm_86:sm_80 sm_89:sm_80 sm_90a:sm_90a sm_100a:sm_100a sm_103a:sm_103a sm_120a:sm_120a sm_121a:sm_121a; do
   arch=${pair%:*} from=${pair#*:}
-  "$tools/bin/ptxas" -v -arch="$arch" "$ptx/$from.ptx" -o "$work/$arch.cubin" > "$work/$arch.log" 2>&1 ||
+  "$tools/ptxas" -v -arch="$arch" "$ptx/$from.ptx" -o "$work/$arch.cubin" > "$work/$arch.log" 2>&1 ||
     { cat "$work/$arch.log" >&2; echo "ptxas refuses $from.ptx for $arch" >&2; exit 1; }
   # What it says when it makes warpgroup products wait for each other.
   ! grep 'Potential Performance Loss' "$work/$arch.log" >&2 || exit 1

@@ -24,8 +24,9 @@ type Artefact struct {
 	Sources  string   `json:"sources"` // Digest of the sources
 	SHA256   string   `json:"sha256"`
 	Bytes    int      `json:"bytes"`
-	Compiler string   `json:"compiler"` // the first line of its --version
+	Compiler string   `json:"compiler"` // what it says about itself: one line of its --version
 	Flags    []string `json:"flags"`
+	Of       string   `json:"of,omitempty"` // of a cubin: SHA256 of the PTX that was assembled
 }
 
 // Digest is the SHA-256 of everything the device compilers read in dir: names and contents of *.cu and *.h.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ossrun/ossrun/assets"
@@ -30,29 +31,38 @@ func TestArtefactsAreNotStale(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, arch := range Archs {
-		a, ok := m.Artefacts[arch.File()]
+	check := func(file string, flags []string) {
+		a, ok := m.Artefacts[file]
 		if !ok {
-			t.Errorf("no %s in the manifest: run go generate ./gpu/...", arch.File())
-			continue
+			t.Errorf("no %s in the manifest: run go generate ./gpu/...", file)
+			return
 		}
 		if a.Sources != digest {
-			t.Errorf("the kernel sources have changed since %s was built: run go generate ./gpu/...", arch.File())
+			t.Errorf("the kernel sources have changed since %s was built: run go generate ./gpu/...", file)
 		}
-		data := read(arch.File())
+		data := read(file)
 		if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != a.SHA256 || len(data) != a.Bytes {
-			t.Errorf("%s is not the file that the manifest names", arch.File())
+			t.Errorf("%s is not the file that the manifest names", file)
 		}
-		if !slices.Equal(a.Flags, arch.Flags()) {
-			t.Errorf("%s was built with other flags: run go generate ./gpu/...", arch.File())
+		if !slices.Equal(a.Flags, flags) {
+			t.Errorf("%s was built with other flags: run go generate ./gpu/...", file)
+		}
+	}
+	for _, arch := range Archs {
+		check(arch.File(), arch.Flags())
+	}
+	for _, c := range Cubins {
+		check(c.File(), c.Flags())
+		if a := m.Artefacts[c.File()]; a.Of != m.Artefacts[c.From+".ptx"].SHA256 || !strings.Contains(a.Compiler, "V12.9.") {
+			t.Errorf("%s was assembled from other PTX, or by %q: run go generate ./gpu/...", c.File(), a.Compiler)
 		}
 	}
 	entries, err := assets.Kernels.ReadDir("kernels")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(entries) != len(Archs)+1 {
-		t.Errorf("%d files in assets/kernels, %d are built", len(entries), len(Archs)+1)
+	if built := len(Archs) + len(Cubins) + 1; len(entries) != built {
+		t.Errorf("%d files in assets/kernels, %d are built", len(entries), built)
 	}
 }
 

@@ -1,5 +1,6 @@
 // Command generate builds what is derived from the kernel sources: assets/kernels/* with its manifest, and kernels.md. It needs
-// Debian's clang-19, lld-19, clang-22 and lld-22, and nothing of a GPU's maker. Run it as `go generate ./gpu/...`.
+// Debian's clang-19, lld-19, clang-22 and lld-22, and for the cubins NVIDIA's assembler, which assembler.sh takes from PyPI. Run it as
+// `go generate ./gpu/...`.
 //
 // What is there already and was built from these sources, with these flags, by this compiler, stays. With names of architectures as arguments
 // only those are built, for a machine that has little time; a test says which others are stale.
@@ -13,7 +14,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -35,6 +35,18 @@ func main() {
 		fmt.Fprintln(os.Stderr, "generate:", err)
 		os.Exit(1)
 	}
+}
+
+// builder makes artefacts in work and keeps the books of them.
+type builder struct {
+	out, work string
+	names     []string // of architectures; none: all
+	digest    string   // of the sources
+	have      map[string]kernels.Artefact
+
+	mu       sync.Mutex
+	manifest kernels.Manifest
+	failed   []error
 }
 
 // run builds the named architectures, all of them where none is named, into out. It is started by go generate in gpu/kernels.
@@ -60,44 +72,107 @@ func run(ctx context.Context, out string, names []string) error {
 		return err
 	}
 	defer os.RemoveAll(work)
-	manifest := kernels.Manifest{Artefacts: map[string]kernels.Artefact{}}
-	have := built(out)
-	var mu sync.Mutex
-	var failed []error
-	var group sync.WaitGroup
-	atOnce := make(chan struct{}, 2) // each takes a processor and some hundred megabytes
-	for _, arch := range kernels.Archs {
-		group.Go(func() {
-			atOnce <- struct{}{}
-			artefact, there := have[arch.File()]
-			var err error
-			if wanted := len(names) == 0 || slices.Contains(names, arch.Name); wanted && !current(ctx, artefact, arch, digest) {
-				artefact, err = build(ctx, arch, work)
-				artefact.Sources, there = digest, true
-			}
-			<-atOnce
-			mu.Lock()
-			defer mu.Unlock()
-			if there {
-				manifest.Artefacts[arch.File()] = artefact
-			}
-			failed = append(failed, err)
-		})
-	}
-	group.Wait()
-	if err := errors.Join(failed...); err != nil {
+	b := &builder{out: out, work: work, names: names, digest: digest, have: built(out), manifest: kernels.Manifest{Artefacts: map[string]kernels.Artefact{}}}
+	b.all(len(kernels.Archs), func(i int) error { return b.compiled(ctx, kernels.Archs[i]) })
+	if err := errors.Join(b.failed...); err != nil {
 		return err
 	}
-	for _, arch := range kernels.Archs {
-		if err := os.Rename(filepath.Join(work, arch.File()), filepath.Join(out, arch.File())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	b.all(len(kernels.Cubins), func(i int) error { return b.assembled(ctx, kernels.Cubins[i]) })
+	if err := errors.Join(b.failed...); err != nil {
+		return err
+	}
+	made, err := os.ReadDir(work)
+	if err != nil {
+		return err
+	}
+	for _, file := range made {
+		if err := os.Rename(filepath.Join(work, file.Name()), filepath.Join(out, file.Name())); err != nil {
 			return err
 		}
 	}
-	text, err := json.MarshalIndent(manifest, "", "  ")
+	text, err := json.MarshalIndent(b.manifest, "", "  ")
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(out, "manifest.json"), append(text, '\n'), 0o644)
+}
+
+// all makes n artefacts, two at once: each takes a processor and some hundred megabytes.
+func (b *builder) all(n int, artefact func(int) error) {
+	var group sync.WaitGroup
+	atOnce := make(chan struct{}, 2)
+	for i := range n {
+		group.Go(func() {
+			atOnce <- struct{}{}
+			err := artefact(i)
+			<-atOnce
+			b.mu.Lock()
+			b.failed = append(b.failed, err)
+			b.mu.Unlock()
+		})
+	}
+	group.Wait()
+}
+
+// keep enters an artefact: the one that is there if it is what would be built, else what build makes; nothing where it is not wanted and not there.
+func (b *builder) keep(file, name string, wanted kernels.Artefact, build func(to string) error) error {
+	a, there := b.have[file]
+	current := a.Sources == wanted.Sources && a.Compiler == wanted.Compiler && a.Of == wanted.Of && slices.Equal(a.Flags, wanted.Flags)
+	if (len(b.names) == 0 || slices.Contains(b.names, name)) && !current {
+		to := filepath.Join(b.work, file)
+		if err := build(to); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if err := os.Chmod(to, 0o644); err != nil {
+			return err
+		}
+		data, err := os.ReadFile(to)
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(data)
+		a, there = wanted, true
+		a.SHA256, a.Bytes = hex.EncodeToString(sum[:]), len(data)
+	}
+	if there {
+		b.mu.Lock()
+		b.manifest.Artefacts[file] = a
+		b.mu.Unlock()
+	}
+	return nil
+}
+
+// compiled makes PTX or a code object of kernels.cu.
+func (b *builder) compiled(ctx context.Context, arch kernels.Arch) error {
+	version, err := line(ctx, "", arch.Clang)
+	if err != nil {
+		return fmt.Errorf("%s: %w: install %s and %s from Debian", arch.Clang, err, arch.Clang, strings.Replace(arch.Clang, "clang", "lld", 1))
+	}
+	wanted := kernels.Artefact{Sources: b.digest, Compiler: version, Flags: arch.Flags()}
+	return b.keep(arch.File(), arch.Name, wanted, func(to string) error {
+		return command(ctx, arch.Clang, append(wanted.Flags, "kernels.cu", "-o", to)...)
+	})
+}
+
+// line is the line of a program's --version that has a word in it.
+func line(ctx context.Context, word, program string) (string, error) {
+	version, err := exec.CommandContext(ctx, program, "--version").Output()
+	if err != nil {
+		return "", err
+	}
+	for l := range strings.Lines(string(version)) {
+		if strings.Contains(l, word) {
+			return strings.TrimSpace(l), nil
+		}
+	}
+	return "", fmt.Errorf("its --version has no %q", word)
+}
+
+func command(ctx context.Context, program string, args ...string) error {
+	if text, err := exec.CommandContext(ctx, program, args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%w\n%s", err, text)
+	}
+	return nil
 }
 
 // built are the artefacts in dir that are what its manifest says.
@@ -113,44 +188,4 @@ func built(dir string) map[string]kernels.Artefact {
 		return err != nil || hex.EncodeToString(sum[:]) != a.SHA256
 	})
 	return m.Artefacts
-}
-
-// current tells whether an artefact is what would be built.
-func current(ctx context.Context, a kernels.Artefact, arch kernels.Arch, digest string) bool {
-	version, err := compiler(ctx, arch)
-	return err == nil && a.Sources == digest && a.Compiler == version && slices.Equal(a.Flags, arch.Flags())
-}
-
-// compiler is the first line of what the compiler says about itself.
-func compiler(ctx context.Context, arch kernels.Arch) (string, error) {
-	version, err := exec.CommandContext(ctx, arch.Clang, "--version").Output()
-	if err != nil {
-		return "", fmt.Errorf("%s: %w: install %s and %s from Debian", arch.Clang, err, arch.Clang, strings.Replace(arch.Clang, "clang", "lld", 1))
-	}
-	line, _, _ := strings.Cut(string(version), "\n")
-	return line, nil
-}
-
-// build compiles kernels.cu for one architecture.
-func build(ctx context.Context, arch kernels.Arch, dir string) (kernels.Artefact, error) {
-	a := kernels.Artefact{Flags: arch.Flags()}
-	var err error
-	if a.Compiler, err = compiler(ctx, arch); err != nil {
-		return a, err
-	}
-	file := filepath.Join(dir, arch.File())
-	command := exec.CommandContext(ctx, arch.Clang, append(a.Flags, "kernels.cu", "-o", file)...)
-	if text, err := command.CombinedOutput(); err != nil {
-		return a, fmt.Errorf("%s: %w\n%s", arch.Name, err, text)
-	}
-	if err := os.Chmod(file, 0o644); err != nil {
-		return a, err
-	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return a, err
-	}
-	sum := sha256.Sum256(data)
-	a.SHA256, a.Bytes = hex.EncodeToString(sum[:]), len(data)
-	return a, nil
 }

@@ -1,13 +1,34 @@
 // Runs the cases: all of them, or those whose names contain an argument, each with the threads of a
-// block in order and in reverse. Prints a line a case, "ok name" or "FAIL name: why".
+// block in order and in reverse. Prints a line a case, "ok name" or "FAIL name: why". A case that
+// does not end is one that failed: it has so much processor time.
 #include "check.h"
 
+#include <signal.h>
+#include <sys/time.h>
+#include <unistd.h>
 #include <algorithm>
 #include <chrono>
+
+#if defined(__SANITIZE_ADDRESS__)
+constexpr int kSeconds = 1200;
+#else
+constexpr int kSeconds = 40;
+#endif
+
+static const char* running;
+
+static void does_not_end(int) {
+  for (const char* part : {"FAIL ", running, ": has not ended in its processor time\n"})
+    if (write(STDOUT_FILENO, part, strlen(part)) < 0) break;
+  _exit(1);
+}
 
 static bool run_one(const Case& c, bool reverse, std::string& why) {
   rng().seed(1);
   emulator_reverse(reverse);
+  running = c.name;
+  const itimerval most = {{0, 0}, {kSeconds, 0}};
+  setitimer(ITIMER_PROF, &most, nullptr);
   try {
     c.run();
     return true;
@@ -18,6 +39,7 @@ static bool run_one(const Case& c, bool reverse, std::string& why) {
 }
 
 int main(int argc, char** argv) {
+  signal(SIGPROF, does_not_end);
   std::vector<Case*> cases;
   for (Case* c = Case::first(); c; c = c->next) cases.push_back(c);
   std::sort(cases.begin(), cases.end(),

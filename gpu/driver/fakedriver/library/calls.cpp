@@ -1,5 +1,6 @@
 #include "calls.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -119,34 +120,62 @@ int memory_set(uintptr_t to, unsigned char value, size_t n, Stream* s) {
 
 namespace {
 
+template <class T>
+T read(const char* at) {
+  T v;
+  memcpy(&v, at, sizeof v);
+  return v;
+}
+
+bool is_elf(const char* image) {
+  return memcmp(image,
+                "\x7f"
+                "ELF",
+                4) == 0;
+}
+
+// A cubin is ELF for machine 190; the card that it was assembled for stands in its flags, at a
+// place that depends on the version of the format.
+int cubin_version(const std::string& image) {
+  if (!is_elf(image.data()) || read<uint16_t>(image.data() + 18) != 190) return 0;
+  const uint32_t flags = read<uint32_t>(image.data() + 48);
+  return (image[8] >= 8 ? flags >> 8 : flags) & 0xff;
+}
+
 // The targets that an image says it is for: PTX runs on its own and later cards, "a" targets on
-// their own only; of a code object the gfx name stands in its notes.
+// their own only; machine code on later cards of its major number, from 9.0 on (all that is shipped
+// is for "a" targets there) on its own only; of a code object the gfx name stands in its notes.
 int fits(const std::string& image, const Device& d) {
+  const int card = d.major * 10 + d.minor;
+  if (const int version = cubin_version(image)) {
+    const bool runs =
+        version == card || (version < card && version / 10 == card / 10 && version < 90);
+    return runs ? kSuccess : kNoBinary;
+  }
   const size_t target = image.find(".target sm_");
   if (target == std::string::npos) return kSuccess;
   int version = 0;
   size_t i = target + strlen(".target sm_");
   for (; i < image.size() && isdigit(image[i]); i++) version = version * 10 + image[i] - '0';
-  const int card = d.major * 10 + d.minor;
   const bool exact = i < image.size() && image[i] == 'a';
   return version > card || (exact && version != card) ? kNoBinary : kSuccess;
+}
+
+// An ELF file ends where its section headers or its program headers do.
+size_t elf_size(const char* image) {
+  const uint64_t sections = read<uint64_t>(image + 0x28) +
+                            uint64_t{read<uint16_t>(image + 0x3a)} * read<uint16_t>(image + 0x3c);
+  const uint64_t programs = read<uint64_t>(image + 0x20) +
+                            uint64_t{read<uint16_t>(image + 0x36)} * read<uint16_t>(image + 0x38);
+  return std::max(sections, programs);
 }
 
 }  // namespace
 
 int module_load(Module** m, const char* image, int device) {
   std::string text;
-  if (memcmp(image,
-             "\x7f"
-             "ELF",
-             4) == 0) {
-    // The size of an ELF file is where its section headers end.
-    uint64_t headers;
-    uint16_t size, count;
-    memcpy(&headers, image + 0x28, 8);
-    memcpy(&size, image + 0x3a, 2);
-    memcpy(&count, image + 0x3c, 2);
-    text.assign(image, headers + size * count);
+  if (is_elf(image)) {
+    text.assign(image, elf_size(image));
   } else if (strstr(image, ".version") != nullptr && strstr(image, ".target") != nullptr) {
     text = image;
   } else {
@@ -171,8 +200,12 @@ int module_unload(Module* m) {
 // A kernel must be in the image and in the emulation.
 int module_function(Function** f, Module* m, const char* name) {
   if (machine.modules.count(m) == 0) return kInvalidHandle;
-  const bool ptx = m->image[0] != '\x7f';
-  const std::string entry = ptx ? std::string(".entry ") + name + "(" : std::string(name) + ".kd";
+  std::string entry = std::string(".entry ") + name + "(";
+  if (cubin_version(m->image) != 0) {
+    entry = std::string(".text.") + name + '\0';
+  } else if (is_elf(m->image.data())) {
+    entry = std::string(name) + ".kd";
+  }
   if (m->image.find(entry) == std::string::npos) return kNotFound;
   const emulated_kernel* kernel = emulator_find(name);
   if (kernel == nullptr) return kNotFound;

@@ -1,0 +1,120 @@
+package kernels
+
+// Cubins: the PTX of this program as NVIDIA's own assembler translates it, so that a start need not wait for the driver's compiler. Machine code is
+// for one family of cards, so PTX stays beside it: for cards that are not in this list, and for drivers that refuse the file.
+
+import (
+	"compress/gzip"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"io/fs"
+	"strconv"
+	"strings"
+)
+
+// Cubin is an architecture that machine code is shipped for.
+type Cubin struct {
+	Name string // "sm_86", "sm_90a": the assembler's name of it
+	From string // the Arch whose PTX it is
+}
+
+// Cubins are all of them.
+var Cubins = []Cubin{
+	{"sm_80", "sm_80"},
+	{"sm_86", "sm_80"},
+	{"sm_89", "sm_80"},
+	{"sm_90a", "sm_90a"},
+	{"sm_100a", "sm_100a"},
+	{"sm_103a", "sm_103a"},
+	{"sm_120a", "sm_120a"},
+	{"sm_121a", "sm_121a"},
+}
+
+// File is the cubin's name in assets/kernels. It is compressed there: machine code is three quarters air.
+func (c Cubin) File() string { return c.Name + ".cubin.gz" }
+
+// Flags are the assembler's, without input and output. A kernel that spills registers is an error.
+func (c Cubin) Flags() []string {
+	return []string{"-arch=" + c.Name, "--warn-on-spills", "--warning-as-error"}
+}
+
+// tegra are the chips whose machine code has its compute capability for itself: NVIDIA promises nothing between them and cards.
+var tegra = map[int]bool{87: true, 101: true, 110: true}
+
+// CubinFor names the machine code that a card runs, the card by its compute capability: "sm_86". Machine code runs where it was made for and on
+// cards of the same major number with a higher minor one, that of an "a" architecture on its own cards only. False: there is none, PTX it is.
+func CubinFor(arch string) (best Cubin, ok bool) {
+	card, own, valid := capability(arch)
+	if !valid {
+		return best, false
+	}
+	newest := -1
+	for _, c := range Cubins {
+		version, accelerated, _ := capability(c.Name)
+		switch {
+		case version == card:
+			return c, true
+		case own || accelerated || tegra[card] || version/10 != card/10 || version > card || version < newest:
+		default:
+			best, newest = c, version
+		}
+	}
+	return best, newest >= 0
+}
+
+// capability is the number of an NVIDIA architecture, 90 of "sm_90" and of "sm_90a", and whether it is an "a" one.
+func capability(arch string) (version int, accelerated, ok bool) {
+	digits, ok := strings.CutPrefix(arch, "sm_")
+	digits, accelerated = strings.CutSuffix(digits, "a")
+	version, err := strconv.Atoi(digits)
+	return version, accelerated, ok && err == nil
+}
+
+// ReadCubin is the machine code for a card out of the files of package assets, and its architecture's name; nil without an error where there is
+// none. It is checked to be for that card before a driver sees it.
+func ReadCubin(files fs.FS, arch string) (image []byte, name string, err error) {
+	c, ok := CubinFor(arch)
+	if !ok {
+		return nil, "", nil
+	}
+	if image, err = c.read(files); err != nil {
+		return nil, "", fmt.Errorf("the cubin for %s: %w", c.Name, err)
+	}
+	return image, c.Name, nil
+}
+
+func (c Cubin) read(files fs.FS) ([]byte, error) {
+	file, err := files.Open("kernels/" + c.File())
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	z, err := gzip.NewReader(file)
+	if err != nil {
+		return nil, err
+	}
+	image, err := io.ReadAll(z)
+	if err != nil {
+		return nil, err
+	}
+	version, _, _ := capability(c.Name)
+	if have, ok := CubinVersion(image); !ok || have != version {
+		return nil, fmt.Errorf("it is for compute capability %d", have)
+	}
+	return image, nil
+}
+
+// CubinVersion is the compute capability that a cubin was assembled for, times ten; false of anything that is no cubin. Where it stands among the
+// flags of the ELF file was seen in the assembler's output: bits 0 to 7 in version 7 of the format, bits 8 to 15 in version 8.
+func CubinVersion(image []byte) (int, bool) {
+	const machine, flags = 18, 48 // offsets in the header of a 64-bit ELF file
+	if len(image) < 64 || string(image[:4]) != "\x7fELF" || binary.LittleEndian.Uint16(image[machine:]) != 190 {
+		return 0, false
+	}
+	f := binary.LittleEndian.Uint32(image[flags:])
+	if image[8] >= 8 {
+		f >>= 8
+	}
+	return int(f & 0xff), true
+}

@@ -1,0 +1,65 @@
+package kernels
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/ossrun/ossrun/assets"
+)
+
+// What each generation of cards is given: its own, an earlier one of the same major number, or none.
+func TestCubinOfEachCard(t *testing.T) {
+	for arch, want := range map[string]string{
+		"sm_80": "sm_80", "sm_86": "sm_86", "sm_88": "sm_86", "sm_89": "sm_89", "sm_90": "sm_90a", "sm_100": "sm_100a", "sm_103": "sm_103a", "sm_120": "sm_120a", "sm_121": "sm_121a",
+		"sm_75": "", "sm_87": "", "sm_101": "", "sm_102": "", "sm_110": "", "sm_122": "", "sm_130": "", "gfx942": "", "": "", "sm_": "",
+	} {
+		image, name, err := ReadCubin(assets.Kernels, arch)
+		if err != nil || name != want || (image == nil) != (want == "") {
+			t.Errorf("%q takes %q (%d bytes, %v), not %q", arch, name, len(image), err, want)
+		}
+	}
+}
+
+// A cubin has the kernels of the PTX it was made from.
+func TestCubinsHaveTheKernelsOfTheirPTX(t *testing.T) {
+	for _, c := range Cubins {
+		i := slices.IndexFunc(Archs, func(a Arch) bool { return a.Name == c.From })
+		if i < 0 {
+			t.Fatalf("%s is made from %s, which is not built", c.Name, c.From)
+		}
+		want, err := Names(image(t, Archs[i]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cubin, err := c.read(assets.Kernels)
+		if err != nil {
+			t.Fatalf("%s: %v: run go generate ./gpu/...", c.Name, err)
+		}
+		have, err := Names(cubin)
+		if err != nil {
+			t.Fatalf("%s: %v", c.Name, err)
+		}
+		slices.Sort(want)
+		slices.Sort(have)
+		if !slices.Equal(have, want) {
+			t.Errorf("%s has %v\nits PTX %v", c.Name, have, want)
+		}
+		for _, n := range []int{64, len(cubin) / 2} {
+			if _, err := Names(cubin[:n]); err == nil {
+				t.Errorf("the first %d bytes of %s have kernels", n, c.Name)
+			}
+		}
+	}
+}
+
+// Nothing but a cubin is one.
+func TestCubinVersionOfOtherFiles(t *testing.T) {
+	for _, a := range Archs {
+		if v, ok := CubinVersion(image(t, a)); ok {
+			t.Errorf("%s is a cubin for %d", a.File(), v)
+		}
+	}
+	if _, ok := CubinVersion([]byte("\x7fELF")); ok {
+		t.Error("four bytes are a cubin")
+	}
+}
