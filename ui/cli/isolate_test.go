@@ -85,20 +85,9 @@ func (s *isolatedServer) said() string {
 	return s.log.String()
 }
 
-// startIsolated serves a checkpoint of a tiny shape with the whole vocabulary.
+// startIsolated serves with this test as the program, which --isolate makes its own worker.
 func startIsolated(t *testing.T) *isolatedServer {
 	t.Helper()
-	library, err := fakedriver.Build(driver.CUDA)
-	if err != nil {
-		t.Fatal(err)
-	}
-	home := t.TempDir()
-	spec := modeltest.Tiny()
-	spec.Vocab, spec.EOS = token.VocabSize, []int32{200002}
-	weights := filepath.Join(home, "tiny")
-	if err := modeltest.New(spec, 1).Write(weights); err != nil {
-		t.Fatal(err)
-	}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -111,8 +100,25 @@ func startIsolated(t *testing.T) *isolatedServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &isolatedServer{ended: make(chan struct{}), cmd: exec.Command(program, "serve", "--model", weights, "--device", "gpu", "--isolate", "--port", "0", "--max-model-len", "512",
-		"--max-num-seqs", "2", "--max-num-batched-tokens", "8")}
+	return startServer(t, program, "--isolate")
+}
+
+// startServer lets a program serve a checkpoint of a tiny shape with the whole vocabulary, on the fake driver's GPU.
+func startServer(t *testing.T, program string, flags ...string) *isolatedServer {
+	t.Helper()
+	library, err := fakedriver.Build(driver.CUDA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	spec := modeltest.Tiny()
+	spec.Vocab, spec.EOS = token.VocabSize, []int32{200002}
+	weights := filepath.Join(home, "tiny")
+	if err := modeltest.New(spec, 1).Write(weights); err != nil {
+		t.Fatal(err)
+	}
+	s := &isolatedServer{ended: make(chan struct{}), cmd: exec.Command(program, append([]string{"serve", "--model", weights, "--device", "gpu", "--port", "0",
+		"--max-model-len", "512", "--max-num-seqs", "2", "--max-num-batched-tokens", "8"}, flags...)...)}
 	s.cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home, "XDG_CACHE_HOME="+home, "XDG_RUNTIME_DIR="+home, "OSSRUN_LIBCUDA="+library)
 	s.cmd.Stdout, s.cmd.Stderr = s, s
 	if err := s.cmd.Start(); err != nil {
@@ -160,7 +166,7 @@ func (s *isolatedServer) until(t *testing.T, what string, ok func() bool) {
 	t.Fatalf("not in two minutes: %s\n%s", what, s.said())
 }
 
-// worker is the number of the server's worker process.
+// worker is the number of the server's worker process: this program with the worker's verb, or one that was started from memory.
 func (s *isolatedServer) worker(t *testing.T) int {
 	t.Helper()
 	list, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", s.cmd.Process.Pid))
@@ -169,7 +175,8 @@ func (s *isolatedServer) worker(t *testing.T) int {
 		for _, word := range strings.Fields(string(data)) {
 			pid, err := strconv.Atoi(word)
 			line, _ := os.ReadFile("/proc/" + word + "/cmdline")
-			if err == nil && strings.Contains(string(line), workerVerb) {
+			program, _ := os.Readlink("/proc/" + word + "/exe")
+			if err == nil && (strings.Contains(string(line), workerVerb) || strings.Contains(program, "memfd:ossrun-gpu-worker")) {
 				return pid
 			}
 		}
@@ -194,7 +201,11 @@ func TestKilledWorkerOfAServer(t *testing.T) {
 	if os.Getenv("OSSRUN_LONG") == "" {
 		t.Skip("the whole vocabulary by emulation takes seconds a token: set OSSRUN_LONG=1")
 	}
-	s := startIsolated(t)
+	killTheWorker(t, startIsolated(t))
+}
+
+// killTheWorker is the check for a server whose worker is one of its children.
+func killTheWorker(t *testing.T, s *isolatedServer) {
 	read := func(r *http.Response) string {
 		defer r.Body.Close()
 		text, err := io.ReadAll(r.Body)

@@ -1,0 +1,160 @@
+//go:build linux
+
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+)
+
+// A static executable as it is released, with the GPU worker inside, on the fake driver: assets/release/smoke-worker runs these tests and names the
+// executable. It is static, so whatever of a GPU works here works through the worker.
+
+var released = flag.String("released", "", "the static `executable` with a GPU worker that TestReleased... tries")
+
+// theReleased is that executable.
+func theReleased(t *testing.T) string {
+	t.Helper()
+	if *released == "" {
+		t.Skip("no -released: assets/release/smoke-worker EXECUTABLE")
+	}
+	path, err := filepath.Abs(*released)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// onFakeGPU is a command in an environment of its own with the fake driver.
+func onFakeGPU(t *testing.T, home string, args ...string) (c *exec.Cmd, stdout, stderr *bytes.Buffer) {
+	t.Helper()
+	library, err := fakedriver.Build(driver.CUDA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c = exec.Command(args[0], args[1:]...)
+	c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "XDG_RUNTIME_DIR=" + filepath.Join(home, "run"), "OSSRUN_LIBCUDA=" + library}
+	stdout, stderr = new(bytes.Buffer), new(bytes.Buffer)
+	c.Stdout, c.Stderr = stdout, stderr
+	return c, stdout, stderr
+}
+
+// TestReleasedSteps: a golden case on the GPU is right, and each of its steps is one message there and one back.
+func TestReleasedSteps(t *testing.T) {
+	program := theReleased(t)
+	golden := shortGolden(t)
+	c, stdout, stderr := onFakeGPU(t, t.TempDir(), program, "doctor", "--device", "gpu", "--golden", golden, "--json")
+	if err := c.Run(); err != nil {
+		t.Fatalf("%v: %s%s", err, stdout, stderr)
+	}
+	var r doctorReport
+	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(r.Device.Name, "Fake H100") || !strings.HasSuffix(r.Device.Name, "in a process of its own") || r.Passed == nil || !*r.Passed {
+		t.Errorf("%+v, passed %v", r.Device, r.Passed)
+	}
+	if w := r.Worker; w == nil || w.Steps < 49 || w.Sent != w.Steps || w.Received != w.Steps {
+		t.Errorf("not one message there and one back for each of 49 steps or more: %+v", w)
+	} else {
+		t.Logf("%s: %d steps, %d messages there, %d back", r.Device.Name, w.Steps, w.Sent, w.Received)
+	}
+}
+
+// shortGolden is T2 with its shortest case alone: a prompt of one token and 48 more. The others take minutes by emulation.
+func shortGolden(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(goldenT2)); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "golden", "cases.json")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file map[string]any
+	if err := json.Unmarshal(data, &file); err != nil {
+		t.Fatal(err)
+	}
+	file["cases"] = file["cases"].([]any)[:1]
+	if data, err = json.Marshal(file); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestReleasedKilledWorker: kill -9 of the worker, which runs from memory, ends the running request and no other.
+func TestReleasedKilledWorker(t *testing.T) {
+	killTheWorker(t, startServer(t, theReleased(t)))
+}
+
+// TestReleasedFromFile: where the system runs nothing from memory the worker is written to a file of the user's and started from there; where it runs
+// no such file either, the CPU computes and one sentence says why.
+func TestReleasedFromFile(t *testing.T) {
+	program := theReleased(t)
+	home := t.TempDir()
+	// vm.memfd_noexec is a setting of each process namespace, so the machine's own stays as it is.
+	inside := func(before string, args ...string) []string {
+		list := []string{"unshare", "--pid", "--fork", "--mount", "--mount-proc"}
+		if os.Getuid() != 0 {
+			list = append(list, "--map-root-user")
+		}
+		return append(append(list, "sh", "-c", before+` && exec "$@"`, "sh"), args...)
+	}
+	const refuse = "echo 2 > /proc/sys/vm/memfd_noexec"
+	args := inside(refuse, "true")
+	if said, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+		t.Skipf("this machine's kernel has no vm.memfd_noexec, or lets nobody set it: %v %s", err, said)
+	}
+	c, stdout, stderr := onFakeGPU(t, home, inside(refuse, program, "doctor")...)
+	if err := c.Run(); err != nil || !strings.Contains(stdout.String(), "Fake H100, sm_90, in a process of its own: a GPU that works") {
+		t.Errorf("%v: %s%s", err, stdout, stderr)
+	}
+	files, err := filepath.Glob(filepath.Join(home, "run", "ossrun", "gpu-worker-*"))
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	if info, err := os.Stat(files[0]); err != nil || info.Mode().Perm() != 0o700 {
+		t.Error(info, err)
+	}
+	c, stdout, stderr = onFakeGPU(t, home, inside(refuse+` && mount -t tmpfs -o noexec none "$HOME"`, program, "chat", "--model", "demo", "--temperature", "0", "How do I serve an OpenAI API?")...)
+	if err := c.Run(); err != nil || !strings.Contains(stdout.String(), "ossrun serve") ||
+		!strings.HasPrefix(stderr.String(), "ossrun: the CPU computes: the GPU worker can be started neither from memory nor from a file: ") {
+		t.Errorf("%v: %s%s", err, stdout, stderr)
+	}
+}
+
+// TestReleasedWithoutLoader: a root folder without a C library, and one without anything but the program, where a driver is said to be.
+func TestReleasedWithoutLoader(t *testing.T) {
+	program := theReleased(t)
+	root := t.TempDir()
+	data, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "ossrun"), data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"chroot", root, "/ossrun", "chat", "--model", "demo", "--temperature", "0", "How do I serve an OpenAI API?"}
+	if os.Getuid() != 0 {
+		args = append([]string{"unshare", "--user", "--map-root-user"}, args...)
+	}
+	c, stdout, stderr := onFakeGPU(t, "/", args...)
+	if err := c.Run(); err != nil || !strings.Contains(stdout.String(), "ossrun serve") ||
+		!strings.HasPrefix(stderr.String(), "ossrun: the CPU computes: GPUs need the C library glibc on this machine, and its loader ") {
+		t.Errorf("%v: %s%s", err, stdout, stderr)
+	}
+}
