@@ -1,0 +1,101 @@
+package modeltest
+
+// Full-size checkpoints on disk whose weights are random and never holes, for measuring how fast real ones would load and run.
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+
+	"github.com/ossrun/ossrun/models"
+)
+
+// repeatedVocab is how many rows of the embeddings are drawn; larger ones repeat them.
+const repeatedVocab = 4096
+
+// WriteSynthetic writes a checkpoint of the shape s with random weights into a folder, as so many files of about equal size and the same bytes for the
+// same seed. The weights are models.Synthetic's of one layer and a small vocabulary; each tensor begins at another place of its pattern. It takes
+// the memory of that layer, half a gigabyte for the 20b, whatever is written.
+func WriteSynthetic(folder string, s models.Spec, seed uint64, files int) error {
+	small := s
+	small.Layers, small.Vocab = 1, min(s.Vocab, repeatedVocab)
+	source, err := models.Synthetic(small, seed)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	var entries []entry
+	total, held := int64(0), int64(0)
+	for _, t := range s.Tensors() {
+		entries = append(entries, entry{t.Name, t.DType.String(), t.Shape, t.Bytes()})
+		total += t.Bytes()
+	}
+	var parts [][]entry
+	for _, e := range entries {
+		if len(parts) == 0 || len(parts) < files && held >= total*int64(len(parts))/int64(files) {
+			parts = append(parts, nil)
+		}
+		parts[len(parts)-1] = append(parts[len(parts)-1], e)
+		held += e.bytes
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	placed := map[string]string{}
+	for i, part := range parts {
+		name := FileName(i, len(parts))
+		for _, e := range part {
+			placed[e.name] = name
+		}
+		if err := writeRepeated(filepath.Join(folder, name), part, source); err != nil {
+			return err
+		}
+	}
+	objects := map[string]any{"config.json": Config(s), "generation_config.json": map[string]any{"eos_token_id": s.EOS}}
+	if len(parts) > 1 {
+		objects["model.safetensors.index.json"] = map[string]any{"metadata": map[string]any{"total_size": total}, "weight_map": placed}
+	}
+	for name, object := range objects {
+		text, err := json.MarshalIndent(object, "", "  ")
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(folder, name), text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var layerNumber = regexp.MustCompile(`\.layers\.\d+\.`)
+
+// writeRepeated writes one file and waits until it is on the disk, so that a measurement does not meet its writing.
+func writeRepeated(path string, part []entry, source *models.Checkpoint) (err error) {
+	head, _ := header(part, nil)
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if _, err := f.Write(head); err != nil {
+		return err
+	}
+	for i, e := range part {
+		pattern := source.Tensor(layerNumber.ReplaceAllString(e.name, ".layers.0.")).Data
+		if len(pattern) == 0 {
+			return fmt.Errorf("tensor %s has no pattern", e.name)
+		}
+		at := i * 4096 * 61 % len(pattern) / 64 * 64
+		for left := e.bytes; left > 0; at = 0 {
+			n, err := f.Write(pattern[at : at+int(min(left, int64(len(pattern)-at)))])
+			if err != nil {
+				return err
+			}
+			left -= int64(n)
+		}
+	}
+	return f.Sync()
+}
