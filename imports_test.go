@@ -38,6 +38,7 @@ var level = map[string]int{
 	"gpu/worker":            6,
 	"gpu/card":              4,
 	"gpu/worker/ossrun-gpu": 3,
+	"gpu/split":             5,
 	"gpu/placement":         6,
 	"gpu/kernels":           7,
 	"gpu/driver":            8,

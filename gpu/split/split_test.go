@@ -1,0 +1,187 @@
+package split_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/ossrun/ossrun/gpu/split"
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/engine/enginetest"
+	"github.com/ossrun/ossrun/runtime/engine/golden"
+)
+
+// The same device in every place computes the same bits, wherever the tape is cut.
+
+// prompt is a step of a long sequence, then steps of one row: buckets of every size run.
+func logitsOf(t testing.TB, dev engine.Device, dir string, o engine.Options) (all []float32) {
+	t.Helper()
+	ckpt := opened(t, dir+"/checkpoint")
+	o.Pages, o.MaxRows = 32, 64
+	eng, err := engine.New(dev, ckpt, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := eng.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	pages := golden.NewPages(32)
+	q := pages.NewSequence(eng.Spec())
+	for i, rows := range []int{50, 64, 1, 1, 40, 1} {
+		seq, err := q.Extend(rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := &engine.Batch{Seqs: []engine.SeqRows{seq}, LogitRows: []int32{int32(rows - 1), 0}}
+		if rows == 1 {
+			b.LogitRows = b.LogitRows[:1]
+		}
+		for j := range rows {
+			b.Tokens = append(b.Tokens, int32((7*i+13*j)%eng.Spec().Vocab))
+		}
+		logits := make([]float32, len(b.LogitRows)*eng.Spec().Vocab)
+		if err := eng.Step(t.Context(), b, logits); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, logits...)
+	}
+	return all
+}
+
+// TestEveryCut: T1 and T2 over every placement, with the experts of hosted layers computed by the host and streamed to the cards, in both modes.
+func TestEveryCut(t *testing.T) {
+	for _, model := range []struct {
+		dir    string
+		layers int
+	}{{testdata + "T1", 4}, {testdata + "T2", 3}} {
+		for _, compute := range []string{engine.Exact, engine.Int8} {
+			one := host(t)
+			want := logitsOf(t, one, model.dir, engine.Options{Compute: compute})
+			if err := one.Close(); err != nil {
+				t.Fatal(err)
+			}
+			for _, w := range ways(model.layers) {
+				for _, o := range []split.Options{{}, {Streams: always}, {Streams: func(rows int) bool { return rows >= 32 }}} {
+					if o.Streams != nil && len(w.hosted) == 0 {
+						continue
+					}
+					got := logitsOf(t, hosts(t, o, w.ends, w.hosted...), model.dir, engine.Options{Compute: compute})
+					if !slices.Equal(want, got) {
+						t.Fatalf("%s, %s, %v, streamed %v: other logits", model.dir, compute, w, o.Streams != nil)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestConformance: the suite of every Device, with a cut between the layers of one slot of a page, and experts in all places.
+func TestConformance(t *testing.T) {
+	dev := hosts(t, split.Options{Streams: func(rows int) bool { return rows > 100 }}, []int{1, 3, 4}, 0, 2)
+	for _, check := range enginetest.Programs(enginetest.Config{Device: dev, Dir: testdata + "T1"}) {
+		t.Run(check.Name, func(t *testing.T) {
+			if err := check.Run(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestIntermediates: taps are read where they were written.
+func TestIntermediates(t *testing.T) {
+	dev := hosts(t, split.Options{}, []int{1, 3, 4}, 1, 2)
+	taps := 0
+	if err := enginetest.Intermediates(t.Context(), enginetest.Config{Device: dev, Dir: testdata + "T1"}, func(string, float64) { taps++ }); err != nil {
+		t.Error(err)
+	}
+	if taps == 0 {
+		t.Error("nothing was compared")
+	}
+}
+
+// TestGolden: what other implementations computed.
+func TestGolden(t *testing.T) {
+	dev := hosts(t, split.Options{Streams: func(rows int) bool { return rows > 16 }}, []int{2, 3}, 1)
+	ok, err := golden.Options{Only: []string{"len31"}}.Run(t.Context(), testdata+"T2", dev, []string{engine.Exact}, func(r golden.CaseResult) {
+		t.Logf("%-6s %-8s max abs %.1e", r.Mode, r.Case, r.MaxAbs)
+	})
+	if err != nil || !ok {
+		t.Errorf("passed: %v, error: %v", ok, err)
+	}
+}
+
+// TestOps: programs whose memory nobody has placed are the first device's.
+func TestOps(t *testing.T) {
+	dev := hosts(t, split.Options{}, []int{1, 2})
+	n := 0
+	if err := enginetest.Ops(t.Context(), dev, engine.Options{}, enginetest.Small()[:1], false, func(enginetest.OpResult) { n++ }); err != nil || n == 0 {
+		t.Errorf("%d operations, %v", n, err)
+	}
+}
+
+// TestProfile: a time for each operation, wherever it ran.
+func TestProfile(t *testing.T) {
+	dev := hosts(t, split.Options{}, []int{1, 2}, 1)
+	eng, err := engine.New(dev, tiny(t), engine.Options{Pages: 4, MaxRows: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &engine.Batch{Tokens: []int32{5, 6}, LogitRows: []int32{1}, Seqs: []engine.SeqRows{{Rows: 2, Full: []int32{1}, Window: []int32{2}}}}
+	times, err := eng.Measure(t.Context(), b, make([]float32, eng.Spec().Vocab))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range times {
+		if x.Nanoseconds < 0 || x.Label == "" {
+			t.Errorf("%+v", x)
+		}
+	}
+	if err := eng.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRefusals: plans and models that do not fit each other.
+func TestRefusals(t *testing.T) {
+	for what, p := range map[string]struct {
+		ends   []int
+		hosted []int
+		cards  int
+	}{
+		"no layers":               {nil, nil, 1},
+		"a card that is not":      {[]int{1, 2}, nil, 1},
+		"an empty share":          {[]int{0, 2}, nil, 2},
+		"experts without a host":  {[]int{2}, []int{1}, 1},
+		"a share turned backward": {[]int{2, 1}, nil, 2},
+	} {
+		var cards []engine.Device
+		for range p.cards {
+			cards = append(cards, host(t))
+		}
+		if _, err := split.New(planned(p.ends, p.hosted...), cards, nil, split.Options{}); err == nil {
+			t.Errorf("%s: accepted", what)
+		}
+		for _, c := range cards {
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	dev := hosts(t, split.Options{}, []int{1, 2, 3}) // tiny has two layers
+	if _, err := engine.New(dev, tiny(t), engine.Options{Pages: 4, MaxRows: 2}); err == nil {
+		t.Error("a model of other layers: accepted")
+	}
+	two := hosts(t, split.Options{}, []int{1, 2})
+	if _, err := engine.New(two, tiny(t), engine.Options{Pages: 4, MaxRows: 2, KV: engine.KVFP8}); err == nil {
+		t.Error("8-bit pages: accepted")
+	}
+	r, err := two.Alloc(10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(r.Free(), r.Free()); err != nil {
+		t.Error(err)
+	}
+}
