@@ -70,7 +70,7 @@ func TestReleasedSteps(t *testing.T) {
 	}
 }
 
-// shortGolden is T2 with its shortest case alone: a prompt of one token and 48 more. The others take minutes by emulation.
+// shortGolden is T2 with one case alone: a prompt of two tokens and 48 more. All of them take minutes by emulation.
 func shortGolden(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -86,7 +86,7 @@ func shortGolden(t *testing.T) string {
 	if err := json.Unmarshal(data, &file); err != nil {
 		t.Fatal(err)
 	}
-	file["cases"] = file["cases"].([]any)[:1]
+	file["cases"] = file["cases"].([]any)[1:2]
 	if data, err = json.Marshal(file); err != nil {
 		t.Fatal(err)
 	}
@@ -152,9 +152,12 @@ func TestReleasedWithoutLoader(t *testing.T) {
 	if os.Getuid() != 0 {
 		args = append([]string{"unshare", "--user", "--map-root-user"}, args...)
 	}
-	c, stdout, stderr := onFakeGPU(t, "/", args...)
+	c := exec.Command(args[0], args[1:]...)
+	c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/", "OSSRUN_LIBCUDA=/libcuda.so.1"} // there is none, but somebody says so
+	var stdout, stderr bytes.Buffer
+	c.Stdout, c.Stderr = &stdout, &stderr
 	if err := c.Run(); err != nil || !strings.Contains(stdout.String(), "ossrun serve") ||
 		!strings.HasPrefix(stderr.String(), "ossrun: the CPU computes: GPUs need the C library glibc on this machine, and its loader ") {
-		t.Errorf("%v: %s%s", err, stdout, stderr)
+		t.Errorf("%v: %s%s", err, &stdout, &stderr)
 	}
 }
