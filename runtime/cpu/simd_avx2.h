@@ -31,6 +31,7 @@ struct Avx2 {
   typedef __m256i I;
   static constexpr int kLanes = 8;
   static constexpr int kTileTokens = 3;  // 4 rows x 3 tokens of sums + 3 + 1: all 16 registers
+  static constexpr int kRowVectorsDenseQ8 = 2;
   static constexpr int kTileTokensDenseQ8 = 4;
   static constexpr int kRowVectors = 2;    // of 8-bit tiles
   static constexpr int kTileTokensQ8 = 4;  // 8 integer sums + 2 weights + 2; sums partly in memory
@@ -204,11 +205,17 @@ struct Avx2 {
   SIMD_INLINE I block_end(I sums) { return _mm256_madd_epi16(sums, _mm256_set1_epi16(1)); }
   // The same with signed weights, one product of two bytes up to 127 * 127: a pair of them fits
   // int16 when both factors are moved to one side's sign, but no sum of pairs does.
-  SIMD_INLINE I load_dense(const uint8_t* p, const uint8_t*) { return load_bytes(p); }
+  struct Dense {
+    I weights, sizes;
+  };
+  SIMD_INLINE Dense load_dense(const uint8_t* p, const uint8_t*) {
+    const I w = kept(load_bytes(p));
+    return {w, kept(_mm256_abs_epi8(w))};
+  }
   SIMD_INLINE F dense_scales(const uint8_t* p, const uint8_t*) { return load_bf16(p); }
   SIMD_INLINE I dense_start(const float*) { return zero_ints(); }
-  SIMD_INLINE I dense_dot4(I sums, I w, I four) {
-    const I pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(four, w));
+  SIMD_INLINE I dense_dot4(I sums, const Dense& w, I four) {
+    const I pairs = _mm256_maddubs_epi16(w.sizes, _mm256_sign_epi8(four, w.weights));
     sums = _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
     __asm__("" : "+x"(sums));
     return sums;

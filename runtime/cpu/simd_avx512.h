@@ -18,6 +18,7 @@ struct Avx512 {
   typedef __m512i I;
   static constexpr int kLanes = 16;
   static constexpr int kTileTokens = 6;  // 4 rows x 6 tokens of sums + 6 + 1: 31 of 32 registers
+  static constexpr int kRowVectorsDenseQ8 = 1;
   static constexpr int kTileTokensDenseQ8 = 12;
   static constexpr int kRowVectors = 2;    // of 8-bit tiles
   static constexpr int kTileTokensQ8 = 6;  // 12 sums + 12 integer sums + 2 weights
@@ -177,10 +178,11 @@ struct Avx512 {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
   }
   // Dense weights of two groups, plus 128.
-  SIMD_INLINE I load_dense(const uint8_t* p, const uint8_t* second) {
+  typedef I Dense;
+  SIMD_INLINE Dense load_dense(const uint8_t* p, const uint8_t* second) {
     const I both =
         _mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(load32(p)), load32(second), 1);
-    return _mm512_xor_si512(both, _mm512_set1_epi8(-128));
+    return kept(_mm512_xor_si512(both, _mm512_set1_epi8(-128)));
   }
   SIMD_INLINE F dense_scales(const uint8_t* p, const uint8_t* second) {
     const __m128i both[2] = {load16(p), load16(second)};

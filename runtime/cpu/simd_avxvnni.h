@@ -31,8 +31,9 @@ struct AvxVnni : Avx2 {
   }
   SIMD_INLINE I block_end(I sums) { return sums; }
 
-  SIMD_INLINE I load_dense(const uint8_t* p, const uint8_t*) {
-    return _mm256_xor_si256(load_bytes(p), _mm256_set1_epi8(-128));
+  typedef I Dense;
+  SIMD_INLINE Dense load_dense(const uint8_t* p, const uint8_t*) {
+    return kept(_mm256_xor_si256(load_bytes(p), _mm256_set1_epi8(-128)));
   }
   SIMD_INLINE I dense_start(const float* p) { return times(p, 32); }
   SIMD_INLINE I dense_dot4(I sums, I w, I four) { return dot4(sums, w, four); }

@@ -14,7 +14,8 @@ struct Neon {
   typedef float32x4_t F;
   typedef int32x4_t I;
   static constexpr int kLanes = 4;
-  static constexpr int kTileTokens = 5;         // 4 rows x 5 tokens of sums + 5 + 1
+  static constexpr int kTileTokens = 5;  // 4 rows x 5 tokens of sums + 5 + 1
+  static constexpr int kRowVectorsDenseQ8 = 1;
   static constexpr int kTileTokensDenseQ8 = 8;  // 8 sums + 8 integer sums + 2
   static constexpr int kRowVectors = 2;         // of 8-bit tiles
   static constexpr int kTileTokensQ8 = 5;       // 10 sums + 10 integer sums + 2 weights + 1
@@ -165,7 +166,8 @@ struct Neon {
     return vdotq_s32(sums, vreinterpretq_s8_s32(w), vreinterpretq_s8_s32(four));
   }
   SIMD_INLINE I block_end(I sums) { return sums; }
-  SIMD_INLINE I load_dense(const uint8_t* p, const uint8_t*) { return load_bytes(p); }
+  typedef I Dense;
+  SIMD_INLINE Dense load_dense(const uint8_t* p, const uint8_t*) { return kept(load_bytes(p)); }
   SIMD_INLINE F dense_scales(const uint8_t* p, const uint8_t*) { return load_bf16(p); }
   SIMD_INLINE I dense_start(const float*) { return zero_ints(); }
   SIMD_INLINE I dense_dot4(I sums, I w, I four) { return dot4(sums, w, four); }

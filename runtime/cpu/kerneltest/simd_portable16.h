@@ -13,6 +13,7 @@ struct Portable16 {
   static constexpr int kLanes = 16;
   static constexpr int kTileTokens = 6;
   static constexpr int kRowVectors = 2;
+  static constexpr int kRowVectorsDenseQ8 = 2;
   static constexpr int kTileTokensDenseQ8 = 5;
   static constexpr int kTileTokensQ8 = 6;
   struct F {
@@ -179,7 +180,8 @@ struct Portable16 {
     }
     return sums;
   }
-  static I load_dense(const uint8_t* p, const uint8_t* second) {
+  typedef I Dense;
+  static Dense load_dense(const uint8_t* p, const uint8_t* second) {
     I v;
     memcpy(v.byte, p, 32);
     memcpy(v.byte + 32, second, 32);
