@@ -27,9 +27,11 @@ type recorder struct {
 	logits      kernels.Pointer
 	frequencies kernels.Pointer
 	plain       bool            // no forms
+	only        *way            // of matrices of many rows; nil: what the compute mode allows
 	partial     kernels.Pointer // scratch of the attention kernels; 0 where they cannot do these heads
 	arrived     kernels.Pointer // counters of blocks, 0 before and after every kernel
 	runs        int             // that a long context is cut in
+	mx          kernels.Pointer // activations in terms of MXFP4; 0 where no form has them
 }
 
 // operationError says which operation of a program cannot be compiled.
@@ -139,6 +141,8 @@ func (r *recorder) record(op *engine.Op) ([]kernels.Launch, error) {
 		return one(t.Norm(live, bucket, out(0), in(0), w(0), op.In[0].Width, op.Eps))
 	case engine.Linear:
 		return r.linear(op), nil
+	case engine.LinearQ8:
+		return r.linearQ8(op, t.LinearQ8), nil
 	case engine.Rope:
 		return one(t.Rope(live, bucket, out(0), in(0), r.heads()))
 	case engine.WriteKV:

@@ -20,15 +20,14 @@ import (
 
 // Device is one GPU. Steps of all engines on it run one after the other.
 type Device struct {
-	ctx       *driver.Context
-	arch      string
-	warp      int
-	module    *driver.Module
-	functions map[string]*driver.Function
-	stream    *driver.Stream // of steps and of reads and writes
-	loading   *loader
-	progress  func(bytes int64)
-	target    kernels.Target
+	ctx      *driver.Context
+	arch     string
+	warp     int
+	kernels  *modules
+	stream   *driver.Stream // of steps and of reads and writes
+	loading  *loader
+	progress func(bytes int64)
+	target   kernels.Target
 
 	plain bool // only the plain kernels
 
@@ -36,7 +35,8 @@ type Device struct {
 	window     *driver.HostMemory
 	shared     map[sharing]*sharedRegion
 	distrusted map[Form]bool
-	users      int // regions and steps not freed yet
+	users      int           // regions and steps not freed yet
+	ended      *driver.Event // for devices that take what this one has computed; once one has
 	closed     bool
 
 	joining sync.Mutex // held while sampler changes
@@ -48,6 +48,7 @@ var _ engine.Device = (*Device)(nil)
 // Options of Open.
 type Options struct {
 	Index    int               // which of the driver's devices
+	Arch     string            // the architecture, where the driver cannot tell it; "": as the driver has it
 	Image    []byte            // compiled kernels; nil: those of this program for the device's architecture
 	Progress func(bytes int64) // is told of every piece of weights that has been read; from several goroutines
 
@@ -65,17 +66,23 @@ func Open(d *driver.Driver, o Options) (_ *Device, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Arch == "" {
+		o.Arch = g.Arch
+	}
 	if o.Image == nil {
-		if o.Image, err = Image(g.Arch); err != nil {
+		if _, err := choose(o.Arch); err != nil {
 			return nil, fmt.Errorf("%s: %w", g.Name, err)
 		}
 	}
-	dev := &Device{arch: g.Arch, functions: map[string]*driver.Function{}, progress: o.Progress, plain: o.Plain,
+	dev := &Device{arch: o.Arch, progress: o.Progress, plain: o.Plain,
 		shared: map[sharing]*sharedRegion{}, distrusted: map[Form]bool{}}
 	if dev.warp, err = g.Attribute(driver.WarpSize); err != nil {
 		return nil, fmt.Errorf("%s: %w", g.Name, err)
 	}
 	dev.target = kernels.Target{Warp: dev.warp}
+	if a, err := choose(o.Arch); err == nil { // else the caller brought an image
+		dev.target.Unit = a.Unit
+	}
 	if dev.ctx, err = g.Open(); err != nil {
 		return nil, err
 	}
@@ -86,8 +93,7 @@ func Open(d *driver.Driver, o Options) (_ *Device, err error) {
 }
 
 func (d *Device) prepare(image []byte) (err error) {
-	if d.module, err = d.ctx.Load(image); err != nil {
-		d.module = nil
+	if d.kernels, err = loadModules(d.ctx, d.arch, image); err != nil {
 		return fmt.Errorf("load the kernels for %s: %w", d.arch, err)
 	}
 	if d.stream, err = d.ctx.NewStream(); err != nil {
@@ -102,15 +108,9 @@ func (d *Device) prepare(image []byte) (err error) {
 
 // function finds a kernel, once.
 func (d *Device) function(name string) (*driver.Function, error) {
-	if f := d.functions[name]; f != nil {
-		return f, nil
-	}
-	f, err := d.module.Function(name)
-	if err != nil {
-		return nil, err
-	}
-	d.functions[name] = f
-	return f, nil
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.kernels.function(name)
 }
 
 // Name is what doctor prints.
@@ -141,8 +141,17 @@ func (d *Device) Memory() (total, free int64) {
 // Discrete: the plan counts what the driver says the card has.
 func (d *Device) Discrete() bool { return true }
 
-// Computes: both modes.
-func (d *Device) Computes() []string { return []string{engine.Exact, engine.Int8} }
+// Computes: MXFP4 on both sides is for cards that multiply it.
+func (d *Device) Computes() []string {
+	modes := []string{engine.Exact, engine.Rounded, engine.Int8}
+	if d.target.Unit == kernels.MX {
+		modes = append(modes, engine.MX)
+	}
+	return modes
+}
+
+// DenseQ8: there are kernels for dense weights in 8 bits.
+func (d *Device) DenseQ8() bool { return true }
 
 // Close gives the card back.
 func (d *Device) Close() error {
@@ -164,14 +173,15 @@ func (d *Device) shut() error {
 	if d.loading != nil {
 		errs = append(errs, d.loading.close())
 	}
+	errs = append(errs, d.unmark())
 	if d.window != nil {
 		errs = append(errs, d.window.Free())
 	}
 	if d.stream != nil {
 		errs = append(errs, d.stream.Close())
 	}
-	if d.module != nil {
-		errs = append(errs, d.module.Close())
+	if d.kernels != nil {
+		errs = append(errs, d.kernels.close())
 	}
 	return errors.Join(append(errs, d.ctx.Close())...)
 }

@@ -16,8 +16,8 @@ import (
 // Every call of the driver may fail. Whatever does, the error names it, and nothing is left behind.
 
 // life is a device's: open, load, prefill, decode, two samples, close.
-func life(t *testing.T, f *fakedriver.Fake, image []byte, ckpt *models.Checkpoint) (err error) {
-	dev, err := Open(f.Driver, Options{Image: image})
+func life(t *testing.T, f *fakedriver.Fake, ckpt *models.Checkpoint) (err error) {
+	dev, err := Open(f.Driver, Options{Arch: arch(f.API())})
 	if err != nil {
 		return err
 	}
@@ -75,8 +75,7 @@ func TestEveryCallFails(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer f.Close()
-			kernels := image(t, api)
-			if err := life(t, f, kernels, ckpt); err != nil {
+			if err := life(t, f, ckpt); err != nil {
 				t.Fatal(err)
 			}
 			trace := f.Trace()
@@ -96,7 +95,7 @@ func TestEveryCallFails(t *testing.T) {
 					tried++
 					f.Restart()
 					f.FailCall("", i+1, 46)
-					err := life(t, f, kernels, ckpt)
+					err := life(t, f, ckpt)
 					var e *driver.Error
 					if !errors.As(err, &e) || e.Code != 46 || e.Call != name {
 						t.Errorf("call %d, %s: %v", i, name, err)
@@ -143,7 +142,7 @@ func TestMemoryFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	err = life(t, f, image(t, driver.CUDA), tiny(t))
+	err = life(t, f, tiny(t))
 	if !errors.Is(err, driver.ErrOutOfMemory) || !strings.Contains(err.Error(), "Small Card") {
 		t.Errorf("%v", err)
 	}

@@ -19,23 +19,32 @@ import (
 // Form names a faster way of computing one or more operations.
 type Form string
 
-// The forms.
+// The forms. Those of prefill that multiply by a matrix unit stand for several: each by the name of its way (forms_prefill.go) behind its own.
 const (
-	DecodeQKV     Form = "decode_qkv"      // norm, projections, RoPE, KV write
-	DecodeLinear  Form = "decode_linear"   // norm where there is one, one projection
-	DecodeRoute   Form = "decode_route"    // norm, router, choice of experts
-	DecodeGateUp  Form = "decode_gate_up"  //
-	DecodeDown    Form = "decode_down"     // down, weighted sum and residual
-	Attend        Form = "decode_attend"   // steps of any size
-	PrefillAttend Form = "prefill_attend"  // on a bf16 cache
-	PrefillLinear Form = "prefill_linear"  //
-	PrefillGateUp Form = "prefill_gate_up" //
-	PrefillDown   Form = "prefill_down"    //
+	DecodeQKV       Form = "decode_qkv"       // norm, projections, RoPE, KV write
+	DecodeLinear    Form = "decode_linear"    // norm where there is one, one projection
+	DecodeLinearQ8  Form = "decode_linear_q8" // one projection of 8-bit rows
+	DecodeRoute     Form = "decode_route"     // norm, router, choice of experts
+	DecodeGateUp    Form = "decode_gate_up"   //
+	DecodeDown      Form = "decode_down"      // down, weighted sum and residual
+	Attend          Form = "decode_attend"    // steps of any size
+	PrefillAttend   Form = "prefill_attend"   // on a bf16 cache
+	PrefillLinear   Form = "prefill_linear"   //
+	PrefillLinearQ8 Form = "prefill_linear_q8"
+	PrefillGateUp   Form = "prefill_gate_up" //
+	PrefillDown     Form = "prefill_down"    //
 )
 
-// Forms are all of them.
+// Forms are all that any card has.
 func Forms() []Form {
-	return []Form{DecodeQKV, DecodeLinear, DecodeRoute, DecodeGateUp, DecodeDown, Attend, PrefillAttend, PrefillLinear, PrefillGateUp, PrefillDown}
+	list := []Form{DecodeQKV, DecodeLinear, DecodeRoute, DecodeGateUp, DecodeDown, Attend, DecodeLinearQ8, PrefillAttend, PrefillAttend + "_bf16"}
+	for _, kind := range []Form{PrefillLinear, PrefillGateUp, PrefillDown} {
+		list = append(list, kind, kind+"_bf16", kind+"_wgmma")
+		if kind != PrefillLinear {
+			list = append(list, kind+"_mx")
+		}
+	}
+	return append(list, PrefillLinearQ8)
 }
 
 // Distrust takes forms out of use: what is compiled from now on has the plain kernels in their place.
@@ -70,14 +79,14 @@ type phase struct {
 
 // phases cuts the program into runs, greedily: the forms that take most operations are asked first.
 func (r *recorder) phases() (list []phase, err error) {
-	matchers := []func(int) phase{r.attend}
+	matchers := []func(int) phase{r.prefillAttend, r.attend}
 	switch {
 	case r.plain:
 		matchers = nil
 	case r.decodes():
-		matchers = append(matchers, r.decodeQKV, r.decodeRoute, r.decodeLinear, r.decodeGateUp, r.decodeDown)
+		matchers = append(matchers, r.decodeQKV, r.decodeRoute, r.decodeLinear, r.decodeGateUp, r.decodeDown, r.decodeLinearQ8)
 	case r.p.Rows > kernels.DecodeRows:
-		matchers = append(matchers, r.prefillLinear, r.prefillGateUp, r.prefillDown)
+		matchers = append(matchers, r.prefillLinear, r.prefillGateUp, r.prefillDown, r.prefillLinearQ8)
 	}
 	for i := 0; i < len(r.p.Ops); {
 		ph := phase{from: i, to: i}
@@ -130,22 +139,15 @@ func (r *recorder) dead(b *engine.Buffer, i int) bool {
 			return true
 		}
 	}
-	return true
+	return !slices.Contains(r.p.Keep, b)
 }
 
 func (r *recorder) attend(i int) phase {
 	op := r.p.Ops[i]
-	if op.Kind != engine.Attend || r.partial == 0 {
+	if op.Kind != engine.Attend || r.partial == 0 || !r.dev.trusts(Attend) {
 		return phase{}
 	}
 	live, bucket := r.rows(op.Out[0])
-	if c := r.cache(op, op.In[1]); r.p.Rows > kernels.DecodeRows && kernels.PrefillAttends(r.heads(), c) && r.dev.trusts(PrefillAttend) {
-		l := r.t.PrefillAttend(live, bucket, r.at(op.Out[0]), r.at(op.In[0]), c, r.at(op.W[0]), r.heads(), op.Window, op.Scale, kernels.Whole)
-		return phase{i, i + 1, PrefillAttend, []kernels.Launch{l}, op.Out}
-	}
-	if !r.dev.trusts(Attend) {
-		return phase{}
-	}
 	l := r.t.DecodeAttend(live, bucket, r.at(op.Out[0]), r.partial, r.arrived, r.at(op.In[0]), r.cache(op, op.In[1]), r.at(op.W[0]), r.heads(), op.Window, r.runs, op.Scale)
 	return phase{i, i + 1, Attend, []kernels.Launch{l}, op.Out}
 }
@@ -278,38 +280,4 @@ func (r *recorder) decodeDown(i int) phase {
 	s := r.p.Spec
 	l := r.t.DecodeDown(r.state, r.p.Rows, r.at(combine.Out[0]), r.at(route.Out[0]), r.at(route.Out[1]), r.at(down.In[2]), r.matrix(down), s.Hidden, s.Intermediate, s.ExpertsPerToken)
 	return phase{i, i + 2, DecodeDown, []kernels.Launch{l}, combine.Out}
-}
-
-func (r *recorder) prefillLinear(i int) phase {
-	op := r.p.Ops[i]
-	if op.Kind != engine.Linear || op.In[0].Width%32 != 0 || !r.dev.trusts(PrefillLinear) {
-		return phase{}
-	}
-	live, bucket := r.rows(op.Out[0])
-	y, stride := r.at(op.Out[0]), op.Out[0].Width
-	ph := phase{from: i, to: i + 1, form: PrefillLinear, leaves: op.Out}
-	for j := 0; j < len(op.W); j += 2 {
-		ph.launches = append(ph.launches, r.t.PrefillLinear(live, bucket, y, r.at(op.In[0]), r.at(op.W[j]), r.at(op.W[j+1]), op.In[0].Width, op.W[j].Rows, stride, op.Add, kernels.Whole))
-		y += kernels.Pointer(4 * op.W[j].Rows)
-	}
-	return ph
-}
-
-func (r *recorder) prefillGateUp(i int) phase {
-	op, s := r.p.Ops[i], r.p.Spec
-	if op.Kind != engine.GateUp || len(op.In) != 3 || !r.dev.trusts(PrefillGateUp) {
-		return phase{}
-	}
-	l := r.t.PrefillGateUp(r.p.Rows*s.ExpertsPerToken, s.Experts, r.at(op.Out[0]), r.at(op.In[0]), r.at(op.In[1]), r.at(op.In[2]), r.matrix(op),
-		s.Intermediate, s.Hidden, s.ExpertsPerToken, op.Limit, kernels.Whole)
-	return phase{i, i + 1, PrefillGateUp, []kernels.Launch{l}, op.Out}
-}
-
-func (r *recorder) prefillDown(i int) phase {
-	op, s := r.p.Ops[i], r.p.Spec
-	if op.Kind != engine.Down || len(op.In) != 3 || !r.dev.trusts(PrefillDown) {
-		return phase{}
-	}
-	l := r.t.PrefillDown(r.p.Rows*s.ExpertsPerToken, s.Experts, r.at(op.Out[0]), r.at(op.In[0]), r.at(op.In[1]), r.at(op.In[2]), r.matrix(op), s.Hidden, s.Intermediate, kernels.Whole)
-	return phase{i, i + 1, PrefillDown, []kernels.Launch{l}, op.Out}
 }

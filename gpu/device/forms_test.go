@@ -38,7 +38,7 @@ func compiled(t *testing.T, dev *Device, o engine.Options, rows int) *step {
 			b.Region = alloc(p.BytesOf(b))
 		}
 	}
-	s, err := dev.compile(p, dev.plain)
+	s, err := dev.compile(p, choice{plain: dev.plain})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,6 +89,10 @@ func TestFormsTaken(t *testing.T) {
 		{"decode in 8 bits", engine.Options{Compute: engine.Int8}, 4, "decode_qkv:1 decode_attend:1 decode_linear:1 decode_route:2 quantize:1 gate_up:1 quantize:1 down:1 combine:1"},
 		{"prefill in 8 bits", engine.Options{Compute: engine.Int8}, 32, "norm:1 prefill_linear:3 rope:1 write_kv:1 prefill_attend:1 prefill_linear:1 norm:1 prefill_linear:1 " +
 			"route:2 quantize:1 gate_up:1 quantize:1 down:1 combine:1"},
+		{"decode of 8-bit weights", engine.Options{Dense: engine.DenseQ8}, 2, "norm:1 quantize:1 decode_linear_q8:3 rope:1 write_kv:1 decode_attend:1 quantize:1 decode_linear_q8:1 " +
+			"decode_route:1 decode_gate_up:1 decode_down:1"},
+		{"prefill of 8-bit weights", engine.Options{Dense: engine.DenseQ8, Compute: engine.Rounded}, 17, "norm:1 quantize:1 prefill_linear_q8:3 rope:1 write_kv:1 prefill_attend_bf16:1 " +
+			"quantize:1 prefill_linear_q8:1 norm:1 prefill_linear:1 route:2 prefill_gate_up_wgmma:1 prefill_down_wgmma:1 combine:1"},
 		{"a tap inside the norm and the projections", engine.Options{Taps: []string{"layer0.input_layernorm"}}, 1,
 			"norm:1 tap:1 decode_linear:3 rope:1 write_kv:1 decode_attend:1 decode_linear:1 decode_route:1 decode_gate_up:1 decode_down:1"},
 		{"a tap behind the router", engine.Options{Taps: []string{"layer0.router_logits"}}, 1,
@@ -168,47 +172,116 @@ func near(t *testing.T, got, want []float32, bound float32) {
 	}
 }
 
-// TestProve: on warps of 64 every form is right, and all are tried. TestWrongKernels is the same on warps of 32.
+// TestProve: on warps of 64, with the unit for MXFP4, every form is right, and all that the card has are tried. TestWrongKernels is the same on warps
+// of 32 with warpgroups.
 func TestProve(t *testing.T) {
-	dev, _ := open(t, driver.HIP)
+	dev, _ := openWith(t, driver.HIP, Options{Arch: "gfx950"})
 	proofs, err := dev.Prove(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(proofs) != len(Forms()) || len(dev.Distrusted()) > 0 {
-		t.Errorf("%d proofs, out of use: %v", len(proofs), dev.Distrusted())
-	}
+	var have []Form
 	for _, p := range proofs {
-		t.Logf("%-16s %.1e", p.Form, p.Error)
-		if !p.OK || p.Error > p.Bound || p.Error == 0 {
+		t.Logf("%-24s %.1e", p.Form, p.Error)
+		have = append(have, p.Form)
+		if exact := strings.HasSuffix(string(p.Form), "_mx"); !p.OK || p.Error > p.Bound || p.Error == 0 && !exact {
 			t.Errorf("%+v", p)
 		}
+	}
+	if want := formsWithout("_wgmma"); !slices.Equal(have, want) || len(dev.Distrusted()) > 0 {
+		t.Errorf("proved: %v, not %v; out of use: %v", have, want, dev.Distrusted())
 	}
 }
 
-// TestWrongKernels: kernels that compute something else are found, named and taken out of use; the model then runs on the plain ones.
+// formsWithout are all but those of a way.
+func formsWithout(suffix string) []Form {
+	return slices.DeleteFunc(Forms(), func(f Form) bool { return strings.HasSuffix(string(f), suffix) })
+}
+
+// TestWrongKernels: kernels that compute something else are found, named and taken out of use; the next best way takes their place, and the plain
+// kernels where there is none.
 func TestWrongKernels(t *testing.T) {
 	dev, _ := open(t, driver.CUDA)
-	for as, is := range map[string]string{"decode_attend_f32": "decode_attend_bf16", "prefill_linear_3": "prefill_linear_1"} {
-		f, err := dev.module.Function(is)
+	for as, is := range map[string]string{"decode_attend_f32": "decode_attend_bf16", "prefill_linear_3": "prefill_linear_wgmma", "prefill_down_wgmma": "prefill_linear_wgmma",
+		"decode_linear_q8_4": "decode_linear_q8_1"} {
+		f, err := dev.function(is)
 		if err != nil {
 			t.Fatal(err)
 		}
-		dev.functions[as] = f
+		dev.kernels.functions[as] = f
 	}
 	proofs, err := dev.Prove(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+	want := []Form{Attend, DecodeLinearQ8, PrefillLinear, "prefill_down_wgmma"}
+	if len(proofs) != len(formsWithout("_mx")) {
+		t.Errorf("%d proofs", len(proofs))
+	}
 	for _, p := range proofs {
-		if wrong := p.Form == Attend || p.Form == PrefillLinear; p.OK == wrong || (p.Why == "") == wrong {
+		t.Logf("%-24s %.1e", p.Form, p.Error)
+		if wrong := slices.Contains(want, p.Form); p.OK == wrong || (p.Why == "") == wrong {
 			t.Errorf("%+v", p)
 		}
 	}
-	if want := []Form{Attend, PrefillLinear}; !slices.Equal(dev.Distrusted(), want) {
+	if !slices.Equal(dev.Distrusted(), want) {
 		t.Errorf("out of use: %v, not %v", dev.Distrusted(), want)
 	}
-	if got := shown(compiled(t, dev, engine.Options{Pages: 4}, 17), 1); strings.Contains(got, "decode_attend") || strings.Contains(got, "prefill_linear") {
-		t.Errorf("still taken: %s", got)
+	got := shown(compiled(t, dev, engine.Options{Pages: 4}, 17), 1)
+	if strings.Contains(got, "decode_attend") || strings.Contains(got, "prefill_linear") || !strings.Contains(got, "prefill_down:1") {
+		t.Errorf("exact: %s", got)
 	}
+	got = shown(compiled(t, dev, engine.Options{Pages: 4, Compute: engine.Rounded}, 17), 1)
+	if !strings.Contains(got, "prefill_linear_wgmma:3") || !strings.Contains(got, "linear:1 route") || !strings.Contains(got, "prefill_gate_up_wgmma:1 prefill_down_bf16:1") {
+		t.Errorf("rounded: %s", got)
+	}
+}
+
+// TestDispatch: what a prefill in each mode launches on each kind of card. That these kernels have the instruction of the card's matrix unit is held by
+// gpu/kernels, which disassembles them.
+func TestDispatch(t *testing.T) {
+	dense := func(suffix string) string {
+		return "norm prefill_linear" + suffix + " prefill_linear" + suffix + " prefill_linear" + suffix + " rope write_kv_bf16 prefill_attend_1 prefill_linear" + suffix +
+			" norm prefill_linear_3 route_choose route_group "
+	}
+	for _, x := range []struct{ arch, compute, want string }{
+		{"sm_80", engine.Rounded, dense("_1") + "prefill_gate_up_1 prefill_down_1 combine"},
+		{"sm_89", engine.Rounded, dense("_1") + "prefill_gate_up_1 prefill_down_1 combine"},
+		{"sm_90", engine.Rounded, dense("_wgmma") + "prefill_gate_up_wgmma prefill_down_wgmma combine"},
+		{"sm_100", engine.Rounded, dense("_1") + "prefill_gate_up_1 prefill_down_1 combine"},
+		{"sm_120", engine.Rounded, dense("_1") + "prefill_gate_up_1 prefill_down_1 combine"},
+		{"sm_120", engine.MX, dense("_1") + "quantize_mx prefill_gate_up_mx quantize_mx prefill_down_mx combine"},
+		{"sm_121", engine.MX, dense("_1") + "quantize_mx prefill_gate_up_mx quantize_mx prefill_down_mx combine"},
+		{"gfx942", engine.Rounded, dense("_1") + "prefill_gate_up_1 prefill_down_1 combine"},
+		{"gfx950", engine.MX, dense("_1") + "quantize_mx prefill_gate_up_mx quantize_mx prefill_down_mx combine"},
+		{"gfx1201", engine.Rounded, dense("_1") + "prefill_gate_up_1 prefill_down_1 combine"},
+	} {
+		t.Run(x.arch+"/"+x.compute, func(t *testing.T) {
+			api := driver.CUDA
+			if strings.HasPrefix(x.arch, "gfx") {
+				api = driver.HIP
+			}
+			dev, _ := openWith(t, api, Options{Arch: x.arch})
+			if !slices.Contains(dev.Computes(), x.compute) {
+				t.Fatalf("%s computes in %v", x.arch, dev.Computes())
+			}
+			s := compiled(t, dev, engine.Options{Pages: 4, Compute: x.compute}, 64)
+			if got := launched(s, 0); got != x.want {
+				t.Errorf("%s\nnot %s", got, x.want)
+			}
+		})
+	}
+}
+
+// launched are the kernels of a layer.
+func launched(s *step, layer int) string {
+	var names []string
+	for _, ph := range s.phases {
+		if strings.HasPrefix(s.p.Ops[ph.from].Label, fmt.Sprintf("layer%d.", layer)) {
+			for _, l := range ph.ready {
+				names = append(names, l.function.Name())
+			}
+		}
+	}
+	return strings.Join(names, " ")
 }

@@ -1,9 +1,11 @@
 package device
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/gpu/kernels"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/golden"
 )
@@ -36,12 +38,35 @@ func TestGoldenLong(t *testing.T) {
 	}
 }
 
+// TestGoldenModesLong: the modes that round, by each kind of matrix unit, and dense weights in 8 bits. The bounds are those of a bfloat16 engine.
+func TestGoldenModesLong(t *testing.T) {
+	long(t)
+	for _, arch := range []string{"sm_80", "sm_90", "sm_120", "gfx942", "gfx950"} {
+		api, modes := driver.CUDA, []string{engine.Rounded}
+		if !strings.HasPrefix(arch, "sm_") {
+			api = driver.HIP
+		}
+		if a, err := choose(arch); err != nil {
+			t.Fatal(err)
+		} else if a.Unit == kernels.MX {
+			modes = []string{engine.MX}
+		}
+		for _, model := range []string{"T2", "T1"} {
+			for _, dense := range []string{engine.DenseBF16, engine.DenseQ8} {
+				t.Run(arch+"/"+model+"/"+dense, func(t *testing.T) {
+					holdGolden(t, golden.Options{Engine: engine.Options{Dense: dense}}, api, Options{Arch: arch}, testdata+model, modes)
+				})
+			}
+		}
+	}
+}
+
 func holdGolden(t *testing.T, o golden.Options, api driver.API, how Options, dir string, modes []string) {
 	t.Helper()
 	dev, _ := openWith(t, api, how)
 	ok, err := o.Run(t.Context(), dir, dev, modes, func(r golden.CaseResult) {
-		t.Logf("%-6s %-8s max abs %.1e, KL max %.1e, largest logit %d/%d, greedy %d/%d, %v %v",
-			r.Mode, r.Case, r.MaxAbs, r.KLMax, r.Agree, r.Of, r.Greedy, r.GreedyOf, r.Elapsed.Round(1e6), r.Misses)
+		t.Logf("%-6s %-8s max abs %.1e, KL mean %.1e, median %.1e, max %.1e, largest logit %d/%d, greedy %d/%d, %v %v",
+			r.Mode, r.Case, r.MaxAbs, r.KLMean, r.KLMedian, r.KLMax, r.Agree, r.Of, r.Greedy, r.GreedyOf, r.Elapsed.Round(1e6), r.Misses)
 	})
 	if err != nil || !ok {
 		t.Errorf("passed: %v, error: %v", ok, err)

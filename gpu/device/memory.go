@@ -57,6 +57,7 @@ const (
 	logitsMemory  sharing = "logits"
 	partialMemory sharing = "partial results of attention"
 	arrivedMemory sharing = "counters of blocks" // 0 between kernels
+	termsMemory   sharing = "terms of MXFP4"
 )
 
 // share gives a step memory of a kind. That of all buckets is the largest one's; a step of another engine that needs more gets larger memory, and

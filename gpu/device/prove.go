@@ -8,9 +8,11 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"github.com/ossrun/ossrun/gpu/kernels"
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/q8"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
@@ -27,35 +29,65 @@ type Proof struct {
 	Why   string  `json:"why,omitempty"` // what was wrong
 }
 
-// proofBound is what float32 sums of a few hundred terms in another order may differ by. A bf16 cache rounds to steps of 2^-8.
-const proofBound = 2e-5
+// proofBound is what float32 sums of a few hundred terms in another order may differ by. A bf16 cache rounds to steps of 2^-8. Matrices that round
+// their activations are given activations that are round, so they keep the same bound; attention rounds its own probabilities.
+const (
+	proofBound  = 2e-5
+	attendBound = 1e-2
+)
+
+// trial is one way through the small model.
+type trial struct {
+	name   string
+	o      engine.Options
+	rows   int
+	layers int
+	way    *way // of the matrices of many rows; nil: the mode's
+}
+
+// trials reach every form that this card has.
+func (d *Device) trials() []trial {
+	const few, many = 4, kernels.DecodeRows + 5
+	list := []trial{
+		{"few rows, f32 cache", engine.Options{KV: "f32"}, few, 2, nil},
+		{"few rows, bf16 cache", engine.Options{KV: "bf16"}, few, 1, nil},
+		{"many rows, three terms", engine.Options{KV: "bf16"}, many, 2, &whole},
+		{"many rows, rounded", engine.Options{KV: "bf16", Compute: engine.Rounded}, many, 2, &rounded},
+		{"few rows, 8-bit weights", engine.Options{KV: "bf16", Dense: engine.DenseQ8}, few, 1, nil},
+		{"many rows, 8-bit weights", engine.Options{KV: "bf16", Dense: engine.DenseQ8}, many, 1, nil},
+	}
+	switch d.target.Unit {
+	case kernels.WGMMA:
+		list = append(list, trial{"many rows, warpgroups", engine.Options{KV: "bf16", Compute: engine.Rounded}, many, 1, &warpgroups})
+	case kernels.MX:
+		list = append(list, trial{"many rows, MXFP4", engine.Options{KV: "bf16", Compute: engine.MX}, many, 1, &mxfp4})
+	}
+	return list
+}
 
 // Prove holds every form to the plain kernels, and takes those that are wrong out of use (Distrust). The error is about what could not be run.
 func (d *Device) Prove(ctx context.Context) (list []Proof, err error) {
-	layouts, err := d.proveMatrix()
+	wrong, err := d.proveLayouts()
 	if err != nil {
 		return nil, fmt.Errorf("multiply integers: %w", err)
 	}
 	found := map[Form]*Proof{}
-	for _, x := range []struct {
-		kv   string
-		rows int
-	}{{"f32", 4}, {"bf16", 4}, {"bf16", kernels.DecodeRows + 5}} {
+	for _, x := range d.trials() {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := d.prove(x.kv, x.rows, found); err != nil {
-			return nil, fmt.Errorf("hold the kernels of %d rows to the plain ones: %w", x.rows, err)
+		if err := d.prove(x, found); err != nil {
+			return nil, fmt.Errorf("hold the kernels to the plain ones, %s: %w", x.name, err)
 		}
 	}
 	for _, f := range Forms() {
 		p := found[f]
 		if p == nil {
-			continue // out of use before
+			continue // this card has none, or it is out of use before
 		}
 		p.OK = p.Error <= p.Bound
-		if layouts != nil && slices.Contains([]Form{PrefillLinear, PrefillGateUp, PrefillDown}, f) {
-			p.OK, p.Why = false, layouts.Error()
+		if why := wrong[unitOf(f)]; why != nil && strings.HasPrefix(string(f), "prefill_") && f != PrefillLinearQ8 {
+			p.OK, p.Why = false, why.Error()
 		}
 		if !p.OK {
 			d.Distrust(f)
@@ -63,6 +95,17 @@ func (d *Device) Prove(ctx context.Context) (list []Proof, err error) {
 		list = append(list, *p)
 	}
 	return list, nil
+}
+
+// unitOf is what a form of many rows multiplies by.
+func unitOf(f Form) kernels.Unit {
+	switch {
+	case strings.HasSuffix(string(f), warpgroups.suffix):
+		return kernels.WGMMA
+	case strings.HasSuffix(string(f), mxfp4.suffix):
+		return kernels.MX
+	}
+	return kernels.MMA
 }
 
 // proofSpec has the published models' heads, and widths that end in the middle of every tile.
@@ -86,19 +129,20 @@ type prover struct {
 	found         map[Form]*Proof
 }
 
-func (d *Device) prove(kv string, rows int, found map[Form]*Proof) (err error) {
+func (d *Device) prove(x trial, found map[Form]*Proof) (err error) {
 	v := &prover{d: d, found: found}
 	defer func() { err = errors.Join(err, v.close()) }()
-	if err := v.open(kv, rows); err != nil {
+	if err := v.open(x); err != nil {
 		return err
 	}
 	return v.compare()
 }
 
 // open makes the model and fills its cache with random keys and values.
-func (v *prover) open(kv string, rows int) (err error) {
+func (v *prover) open(x trial) (err error) {
 	spec := proofSpec()
-	v.batch = proofBatch(spec, rows-1)
+	spec.Layers = x.layers
+	v.batch = proofBatch(spec, x.rows-1)
 	pages := 0
 	for _, q := range v.batch.Seqs {
 		pages += len(q.Full)
@@ -106,7 +150,8 @@ func (v *prover) open(kv string, rows int) (err error) {
 	if v.ckpt, err = models.Synthetic(spec, 1); err != nil {
 		return err
 	}
-	if v.p, err = engine.Record(spec, engine.Options{KV: kv, Pages: pages, MaxRows: rows}, rows); err != nil {
+	x.o.Pages, x.o.MaxRows = pages, x.rows
+	if v.p, err = engine.Record(spec, x.o, x.rows); err != nil {
 		return err
 	}
 	alloc := func(bytes int64) (engine.Region, error) {
@@ -132,17 +177,30 @@ func (v *prover) open(kv string, rows int) (err error) {
 		case engine.Cache:
 			b.Region = v.cache
 		case engine.Weight:
-			if b.Region, err = v.d.Upload(v.ckpt.Tensor(b.Name).Data); err != nil {
+			if b.Region, err = v.d.Upload(v.weight(b.Name)); err != nil {
 				return err
 			}
 			v.regions = append(v.regions, b.Region)
 		}
 	}
-	if v.formed, err = v.d.compile(v.p, false); err != nil {
+	if v.formed, err = v.d.compile(v.p, choice{way: x.way}); err != nil {
 		return err
 	}
-	v.plain, err = v.d.compile(v.p, true)
+	v.plain, err = v.d.compile(v.p, choice{plain: true})
 	return err
+}
+
+// weight is a tensor of the model, or its 8-bit copy.
+func (v *prover) weight(name string) []byte {
+	dense, is8 := strings.CutSuffix(name, q8.Suffix)
+	t := v.ckpt.Tensor(dense)
+	if !is8 {
+		return t.Data
+	}
+	n, k := t.Shape[0], t.Shape[1]
+	data := make([]byte, q8.Groups(n)*q8.GroupBytes(k))
+	q8.Quantize(data, t.Data, n, k)
+	return data
 }
 
 // randomCache is normal values of a cache's type.
@@ -185,6 +243,9 @@ func (v *prover) compare() error {
 	for i, ph := range v.formed.phases {
 		var got [][]byte
 		if ph.form != "" {
+			if err := v.round(ph); err != nil {
+				return err
+			}
 			if err := v.keep(); err != nil {
 				return err
 			}
@@ -216,6 +277,67 @@ func (v *prover) compare() error {
 		}
 	}
 	return nil
+}
+
+// round makes the activations of a phase such that its form has nothing to round: what is left is how it multiplies.
+func (v *prover) round(ph readyPhase) error {
+	to := toBF16
+	switch {
+	case strings.HasSuffix(string(ph.form), mxfp4.suffix):
+		to = toMXFP4
+	case strings.HasSuffix(string(ph.form), rounded.suffix), strings.HasSuffix(string(ph.form), warpgroups.suffix):
+	default:
+		return nil
+	}
+	op := v.p.Ops[ph.from]
+	x := op.In[len(op.In)-1]
+	if op.Kind == engine.Attend {
+		x = op.In[0]
+	}
+	data := make([]byte, v.p.BytesOf(x))
+	if err := x.Region.Read(x.Offset, data); err != nil {
+		return err
+	}
+	values := make([]float32, len(data)/4)
+	for i := range values {
+		values[i] = math.Float32frombits(binary.NativeEndian.Uint32(data[4*i:]))
+	}
+	to(values)
+	for i, x := range values {
+		binary.NativeEndian.PutUint32(data[4*i:], math.Float32bits(x))
+	}
+	return x.Region.Write(x.Offset, data)
+}
+
+// toBF16 cuts values to bf16.
+func toBF16(x []float32) {
+	for i, v := range x {
+		x[i] = math.Float32frombits(math.Float32bits(v) &^ 0xffff)
+	}
+}
+
+// toMXFP4 makes values that one term of MXFP4 has: in blocks of 32, four bits each under one power of two.
+func toMXFP4(x []float32) {
+	for ; len(x) >= 32; x = x[32:] {
+		most := 0.0
+		for _, v := range x[:32] {
+			most = math.Max(most, math.Abs(float64(v)))
+		}
+		scale := math.Exp2(math.Ceil(math.Log2(most / 6)))
+		if most == 0 || math.IsNaN(scale) || math.IsInf(scale, 0) {
+			continue
+		}
+		for i, v := range x[:32] {
+			y := math.Abs(float64(v)) / scale
+			step := 0.5
+			if y >= 4 {
+				step = 2
+			} else if y >= 2 {
+				step = 1
+			}
+			x[i] = float32(math.Copysign(math.Floor(y/step)*step*scale, float64(v)))
+		}
+	}
 }
 
 // locked queues work and waits for it.
@@ -264,6 +386,9 @@ func (v *prover) note(f Form, b *engine.Buffer, want, got []byte) {
 	p := v.found[f]
 	if p == nil {
 		p = &Proof{Form: f, Bound: proofBound}
+		if f == PrefillAttend+Form(rounded.suffix) {
+			p.Bound = attendBound
+		}
 		v.found[f] = p
 	}
 	e := difference(b.Type, want, got)
@@ -324,55 +449,4 @@ func (v *prover) close() error {
 		errs = append(errs, v.ckpt.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// proveMatrix multiplies integers by the matrix unit. wrong says that the fragments do not lie where the kernels believe; err that it did not run.
-func (d *Device) proveMatrix() (wrong, err error) {
-	const n = 16
-	r, err := d.alloc(n*n*4 + 2*n*n*2)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, r.Free()) }()
-	var a, b [n * n]int
-	operands := make([]byte, 0, 2*n*n*2)
-	for i := range a {
-		a[i], b[i] = i*7%31-15, i*i%29-14 // no two rows or columns are alike
-	}
-	for _, v := range slices.Concat(a[:], b[:]) {
-		operands = binary.NativeEndian.AppendUint16(operands, uint16(math.Float32bits(float32(v))>>16))
-	}
-	if err := r.Write(n*n*4, operands); err != nil {
-		return nil, err
-	}
-	at := kernels.Pointer(r.at)
-	one, err := (&recorder{dev: d}).ready(d.target.MatrixProof(at, at+n*n*4, at+n*n*4+n*n*2))
-	if err != nil {
-		return nil, err
-	}
-	d.mu.Lock()
-	err = d.stream.Launch(one.function, one.shape, one.args)
-	if err == nil {
-		err = d.stream.Synchronize()
-	}
-	d.mu.Unlock()
-	if err != nil {
-		return nil, err
-	}
-	sums := make([]byte, n*n*4)
-	if err := r.Read(0, sums); err != nil {
-		return nil, err
-	}
-	for i := range n {
-		for j := range n {
-			want := 0
-			for k := range n {
-				want += a[i*n+k] * b[j*n+k]
-			}
-			if got := math.Float32frombits(binary.NativeEndian.Uint32(sums[4*(i*n+j):])); got != float32(want) {
-				return fmt.Errorf("a product of integers is wrong at row %d, column %d: %v, not %d: the fragments lie elsewhere on this card", i, j, got, want), nil
-			}
-		}
-	}
-	return nil, nil
 }

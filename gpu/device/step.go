@@ -18,7 +18,9 @@ type step struct {
 	dev    *Device
 	p      *engine.Program
 	layout layout
-	plain  bool // no forms
+	plain  bool  // no forms
+	way    *way  // as in choice
+	lead   *step // whose state this step has, being behind it in a chain; nil: it has its own
 
 	state       *region       // layout
 	logits      *sharedRegion // f32 [rows, vocab]; nil when the program gives none
@@ -28,6 +30,7 @@ type step struct {
 	sampler     *sampler // once it has sampled
 
 	partial, arrived *sharedRegion // of the attention kernels, nil where no kernel needs them
+	terms            *sharedRegion // of activations in MXFP4, as well
 
 	phases []readyPhase
 	graph  *driver.Graph
@@ -55,21 +58,37 @@ func (d *Device) Compile(p *engine.Program) (engine.Step, error) {
 	if p.Options.ISA != "" {
 		return nil, fmt.Errorf("instruction set %q is the CPU's: a GPU has one", p.Options.ISA)
 	}
-	s, err := d.compile(p, d.plain)
+	s, err := d.compile(p, choice{plain: d.plain})
 	if err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-func (d *Device) compile(p *engine.Program, plain bool) (*step, error) {
+// choice is of the kernels that a step may have.
+type choice struct {
+	plain bool // no forms
+	way   *way // of matrices of many rows; nil: the best that the compute mode allows
+}
+
+func (d *Device) compile(p *engine.Program, c choice) (*step, error) {
+	return d.build(&step{p: p, plain: c.plain, way: c.way})
+}
+
+// compileBehind compiles a program of a chain.
+func (d *Device) compileBehind(lead *step, p *engine.Program) (*step, error) {
+	return d.build(&step{p: p, plain: d.plain, lead: lead})
+}
+
+func (d *Device) build(s *step) (*step, error) {
+	p := s.p
 	if err := fits(p); err != nil {
 		return nil, err
 	}
 	if err := d.use(1); err != nil {
 		return nil, err
 	}
-	s := &step{dev: d, p: p, layout: layoutOf(p), plain: plain || p.Options.Deterministic}
+	s.dev, s.layout, s.plain = d, layoutOf(p), s.plain || p.Options.Deterministic
 	if err := s.build(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -78,19 +97,10 @@ func (d *Device) compile(p *engine.Program, plain bool) (*step, error) {
 
 func (s *step) build() (err error) {
 	d := s.dev
-	if s.state, err = d.alloc(int64(s.layout.bytes())); err != nil {
+	if err := s.ownState(); err != nil {
 		return err
 	}
-	for i := range s.pinned {
-		if s.pinned[i].memory, err = d.ctx.AllocHost(s.layout.bytes()); err != nil {
-			return err
-		}
-		if s.pinned[i].sent, err = d.ctx.NewEvent(false); err != nil {
-			s.pinned[i].sent = nil
-			return err
-		}
-	}
-	r := &recorder{dev: d, p: s.p, t: d.target, layout: s.layout, state: kernels.Pointer(s.state.at), plain: s.plain}
+	r := &recorder{dev: d, p: s.p, t: d.target, layout: s.layout, state: kernels.Pointer(s.state.at), plain: s.plain, only: s.way}
 	for i, op := range s.p.Ops {
 		if err := s.prepare(r, op); err != nil {
 			return operationError{i, op.Label, err}
@@ -130,6 +140,27 @@ func (s *step) build() (err error) {
 	return nil
 }
 
+// ownState makes the memory of the state, on the card and on the way there; or takes that of the chain.
+func (s *step) ownState() (err error) {
+	if s.lead != nil {
+		s.state = s.lead.state
+		return nil
+	}
+	if s.state, err = s.dev.alloc(int64(s.layout.bytes())); err != nil {
+		return err
+	}
+	for i := range s.pinned {
+		if s.pinned[i].memory, err = s.dev.ctx.AllocHost(s.layout.bytes()); err != nil {
+			return err
+		}
+		if s.pinned[i].sent, err = s.dev.ctx.NewEvent(false); err != nil {
+			s.pinned[i].sent = nil
+			return err
+		}
+	}
+	return nil
+}
+
 // prepare checks an operation's buffers and makes the memory that it needs beside them.
 func (s *step) prepare(r *recorder, op *engine.Op) (err error) {
 	for _, list := range [][]*engine.Buffer{op.Out, op.In, op.W} {
@@ -160,8 +191,14 @@ func (s *step) prepare(r *recorder, op *engine.Op) (err error) {
 	return s.frequencies.Write(0, data)
 }
 
-// shareScratch joins the memory that the attention kernels need beside the program's own.
+// shareScratch joins the memory that kernels need beside the program's own.
 func (s *step) shareScratch(r *recorder) (err error) {
+	if bytes := r.termsBytes(); bytes > 0 {
+		if s.terms, err = s.dev.share(termsMemory, bytes); err != nil {
+			return err
+		}
+		r.mx = kernels.Pointer(s.terms.at)
+	}
 	h := r.heads()
 	if !kernels.Attends(h) || s.plain {
 		return nil
@@ -217,8 +254,10 @@ func (s *step) forward(b *engine.Batch, logits []float32) error {
 
 // queue sends the state and launches the step; from as in Queue.
 func (s *step) queue(b *engine.Batch, from []int32) error {
-	if err := s.sendState(b, from); err != nil {
-		return err
+	if s.lead == nil {
+		if err := s.sendState(b, from); err != nil {
+			return err
+		}
 	}
 	if s.marks != nil {
 		return s.queueTimed()
@@ -366,13 +405,13 @@ func (s *step) Close() error {
 	s.dev.users--
 	s.dev.mu.Unlock()
 	errs = append(errs, s.leaveSampler())
-	for _, r := range []*sharedRegion{s.logits, s.partial, s.arrived} {
+	for _, r := range []*sharedRegion{s.logits, s.partial, s.arrived, s.terms} {
 		if r != nil {
 			errs = append(errs, r.leave())
 		}
 	}
 	for _, r := range []*region{s.state, s.frequencies} {
-		if r != nil {
+		if r != nil && (r != s.state || s.lead == nil) {
 			errs = append(errs, r.Free())
 		}
 	}

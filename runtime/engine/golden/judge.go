@@ -53,6 +53,7 @@ var bounds = map[string]bound{
 	engine.MX:            bfloat16Engine,
 	int8DenseQ8:          bfloat16Engine,
 	roundedDenseQ8:       bfloat16Engine,
+	engine.MX + denseQ8:  bfloat16Engine,
 	engine.Exact + kvFP8: bfloat16Engine,
 	engine.Int8 + kvFP8:  bfloat16Engine,
 	int8DenseQ8 + kvFP8:  bfloat16Engine,

@@ -1,0 +1,132 @@
+package device
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ossrun/ossrun/assets"
+	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/gpu/kernels"
+)
+
+// The kernels in a card's memory. Machine code for the very card is loaded whole, at once and without the driver's compiler. Where there is none, or
+// the driver refuses it, PTX is; the driver compiles all PTX that it is given, so each kernel is cut out and loaded when it is first asked for.
+
+// modules are the loaded kernels of a device. The device's lock, or that it is not in use yet, guards them.
+type modules struct {
+	ctx       *driver.Context
+	ptx       []byte // nil where a whole image is loaded
+	loaded    []*driver.Module
+	functions map[string]*driver.Function
+	from      string // what is loaded, for people
+}
+
+// loadModules chooses and loads. image is what the caller brought, nil for what this program has for the architecture.
+func loadModules(ctx *driver.Context, arch string, image []byte) (m *modules, err error) {
+	m = &modules{ctx: ctx, functions: map[string]*driver.Function{}}
+	switch {
+	case image != nil && isELF(image):
+		m.from = "an image that was given"
+		return m, m.whole(image)
+	case image != nil:
+		m.from, m.ptx = "PTX that was given", image
+		return m, m.compiles()
+	}
+	a, err := choose(arch)
+	if err != nil {
+		return nil, err
+	}
+	if image, err = Image(arch); err != nil {
+		return nil, err
+	}
+	if a.Vendor == kernels.AMD {
+		m.from = "code object " + a.Name
+		return m, m.whole(image)
+	}
+	refused, err := m.machineCode(arch, a)
+	if err != nil || len(m.loaded) > 0 {
+		return m, err
+	}
+	m.from, m.ptx = "PTX "+a.Name+", compiled by the driver"+refused, image
+	return m, m.compiles()
+}
+
+// machineCode loads the cubin of the card, if there is one made of that PTX. A driver that does not take it is no error: refused says so.
+func (m *modules) machineCode(arch string, a kernels.Arch) (refused string, err error) {
+	c, ok := kernels.CubinFor(arch)
+	if !ok || c.From != a.Name {
+		return "", nil
+	}
+	image, name, err := kernels.ReadCubin(assets.Kernels, arch)
+	if err != nil {
+		return "", err
+	}
+	if err := m.whole(image); err != nil {
+		if !refusesImage(err) {
+			return "", err
+		}
+		return fmt.Sprintf(" (it refused the machine code for %s: %v)", name, err), nil
+	}
+	m.from = "machine code " + name
+	return "", nil
+}
+
+func isELF(image []byte) bool { return bytes.HasPrefix(image, []byte("\x7fELF")) }
+
+// refusesImage tells whether a driver has said no to an image, not to what was asked of it.
+func refusesImage(err error) bool {
+	const invalidImage, noBinary, invalidPTX, unsupportedPTX, invalidSource = 200, 209, 218, 222, 300
+	var e *driver.Error
+	return errors.As(err, &e) && slices.Contains([]int{invalidImage, noBinary, invalidPTX, unsupportedPTX, invalidSource}, e.Code)
+}
+
+// compiles makes sure that the driver compiles this PTX, by one small kernel that every step has.
+func (m *modules) compiles() error {
+	_, err := m.function("embed")
+	return err
+}
+
+func (m *modules) whole(image []byte) error {
+	loaded, err := m.ctx.Load(image)
+	if err != nil {
+		return err
+	}
+	m.loaded = append(m.loaded, loaded)
+	return nil
+}
+
+// function finds a kernel, once.
+func (m *modules) function(name string) (*driver.Function, error) {
+	if f := m.functions[name]; f != nil {
+		return f, nil
+	}
+	if m.ptx != nil {
+		one, err := kernels.Only(m.ptx, name)
+		if err != nil {
+			return nil, err
+		}
+		if err := m.whole(one); err != nil {
+			return nil, fmt.Errorf("compile kernel %s: %w", name, err)
+		}
+	}
+	f, err := m.loaded[len(m.loaded)-1].Function(name)
+	if err != nil {
+		return nil, err
+	}
+	m.functions[name] = f
+	return f, nil
+}
+
+func (m *modules) close() error {
+	var errs []error
+	for _, loaded := range m.loaded {
+		errs = append(errs, loaded.Close())
+	}
+	m.loaded = nil
+	return errors.Join(errs...)
+}
+
+// Kernels says what the card's kernels are loaded from: "machine code sm_90a".
+func (d *Device) Kernels() string { return d.kernels.from }
