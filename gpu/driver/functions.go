@@ -36,7 +36,9 @@ const (
 	moduleFunction
 	functionSet
 	functionGet
+	functionResident
 	launchKernel
+	launchCooperative
 	streamCreate
 	streamDestroy
 	streamWait
@@ -102,7 +104,9 @@ var table = [functions]Declaration{
 	moduleFunction:    {"cuModuleGetFunction", "Www", "hipModuleGetFunction", ""},
 	functionSet:       {"cuFuncSetAttribute", "wii", "hipFuncSetAttribute", ""},
 	functionGet:       {"cuFuncGetAttribute", "Iiw", "hipFuncGetAttribute", ""},
+	functionResident:  {"cuOccupancyMaxActiveBlocksPerMultiprocessor", "Iwiw", "hipModuleOccupancyMaxActiveBlocksPerMultiprocessor", ""},
 	launchKernel:      {"cuLaunchKernel", "wiiiiiiiwWW", "hipModuleLaunchKernel", ""},
+	launchCooperative: {"cuLaunchCooperativeKernel", "wiiiiiiiwW", "", ""},
 	streamCreate:      {"cuStreamCreate", "Wi", "hipStreamCreateWithFlags", ""},
 	streamDestroy:     {"cuStreamDestroy_v2", "w", "hipStreamDestroy", ""},
 	streamWait:        {"cuStreamWaitEvent", "wwi", "hipStreamWaitEvent", ""},

@@ -119,15 +119,20 @@ func (a *Arguments) Float32(v float32) *Arguments {
 }
 func (a *Arguments) Kinds() string { return string(a.kinds) }
 
-// Launch queues a kernel. The arguments are copied before it returns.
-func (s *Stream) Launch(f *Function, shape Shape, a *Arguments) error {
-	addresses := make([]uintptr, len(a.slots)+1)
-	var pin runtime.Pinner // the slots' addresses are inside addresses, where nothing else keeps them
-	defer pin.Unpin()
+// addresses is where the slots lie, for a launch. The pins must be taken out after it: the addresses are inside a slice, where nothing else keeps them.
+func (a *Arguments) addresses() ([]uintptr, *runtime.Pinner) {
+	at, pin := make([]uintptr, len(a.slots)+1), &runtime.Pinner{}
 	for i := range a.slots {
 		pin.Pin(&a.slots[i])
-		addresses[i] = uintptr(unsafe.Pointer(&a.slots[i]))
+		at[i] = uintptr(unsafe.Pointer(&a.slots[i]))
 	}
+	return at, pin
+}
+
+// Launch queues a kernel. The arguments are copied before it returns.
+func (s *Stream) Launch(f *Function, shape Shape, a *Arguments) error {
+	addresses, pin := a.addresses()
+	defer pin.Unpin()
 	g, b := shape.Grid, shape.Block
 	err := s.c.call(launchKernel, f.handle, uintptr(g[0]), uintptr(g[1]), uintptr(g[2]), uintptr(b[0]), uintptr(b[1]), uintptr(b[2]),
 		uintptr(shape.Shared), s.handle, uintptr(unsafe.Pointer(&addresses[0])), 0)

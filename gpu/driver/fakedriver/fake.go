@@ -43,6 +43,9 @@ func Open(api driver.API, m Machine) (*Fake, error) {
 	return f, nil
 }
 
+// Multiprocessors gives every device so many of them: how many blocks of a cooperative launch it has room for.
+func (f *Fake) Multiprocessors(n int) { f.Raw(f.at("multiprocessors"), uintptr(n)) }
+
 // Restart forgets everything: the machine has one Fake H100 again, and nothing was called.
 func (f *Fake) Restart() { f.control("reset") }
 

@@ -377,6 +377,8 @@ const Words words[] = {
     {kOutOfResources, "ERROR_LAUNCH_OUT_OF_RESOURCES", "too many resources requested for launch"},
     {kLaunchFailed, "ERROR_LAUNCH_FAILED", "unspecified launch failure"},
     {kPeerAlreadyEnabled, "ERROR_PEER_ACCESS_ALREADY_ENABLED", "peer access is already enabled"},
+    {kCooperativeTooLarge, "ERROR_COOPERATIVE_LAUNCH_TOO_LARGE",
+     "too many blocks in cooperative launch"},
     {kCaptureUnsupported, "ERROR_STREAM_CAPTURE_UNSUPPORTED",
      "not permitted when stream is capturing"},
     {kCaptureInvalidated, "ERROR_STREAM_CAPTURE_INVALIDATED", "the capture failed before"},

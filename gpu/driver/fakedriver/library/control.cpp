@@ -37,6 +37,12 @@ CONTROL void ossrun_fake_devices(uint64_t n, const char* name, uint64_t major, u
   machine.devices.assign(n, d);
 }
 
+// The devices have so many multiprocessors.
+CONTROL void ossrun_fake_multiprocessors(uint64_t n) {
+  const std::lock_guard<std::mutex> hold(machine.lock);
+  for (Device& d : machine.devices) d.multiprocessors = static_cast<int>(n);
+}
+
 // The nth call from now of a function ("": of any) fails with code.
 CONTROL void ossrun_fake_fail(const char* function, uint64_t nth, uint64_t code) {
   const std::lock_guard<std::mutex> hold(machine.lock);

@@ -153,6 +153,18 @@ API cuLaunchKernel(Function* f, unsigned gx, unsigned gy, unsigned gz, unsigned 
     return machine.launch(s, f, grid, block, shared, arguments);
   });
 }
+API cuLaunchCooperativeKernel(Function* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                              unsigned by, unsigned bz, unsigned shared, Stream* s,
+                              void** arguments) {
+  return entered(__func__, true, Failing::kNothing, [&](int) -> int {
+    if (machine.streams.count(s) == 0) return kInvalidHandle;
+    const unsigned grid[] = {gx, gy, gz}, block[] = {bx, by, bz};
+    return machine.launch(s, f, grid, block, shared, arguments, true);
+  });
+}
+API cuOccupancyMaxActiveBlocksPerMultiprocessor(int* n, Function* f, int threads, size_t shared) {
+  return HERE((*n = machine.resident(f->module->device, threads, shared), 0));
+}
 
 API cuStreamCreate(Stream** s, unsigned) { return HERE(stream_create(s, here)); }
 API cuStreamDestroy_v2(Stream* s) { return FREES(stream_destroy(s)); }

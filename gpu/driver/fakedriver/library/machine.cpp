@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <sstream>
@@ -62,7 +63,7 @@ int Machine::enqueue(Stream* s, Work work) {
 }
 
 int Machine::launch(Stream* s, Function* f, const unsigned grid[3], const unsigned block[3],
-                    size_t shared, void** arguments) {
+                    size_t shared, void** arguments, bool cooperative) {
   const emulated_kernel& k = *f->kernel;
   uint64_t threads = 1;
   for (int i = 0; i < 3; i++) {
@@ -74,6 +75,9 @@ int Machine::launch(Stream* s, Function* f, const unsigned grid[3], const unsign
   if (threads > static_cast<uint64_t>(k.max_threads)) return kOutOfResources;
   if (shared > f->allowed_shared) return kInvalidValue;
   if (f->module->device != s->device) return kInvalidHandle;
+  const unsigned room = static_cast<unsigned>(
+      resident(s->device, static_cast<int>(threads), shared) * devices[s->device].multiprocessors);
+  if (cooperative && uint64_t{grid[0]} * grid[1] * grid[2] > room) return kCooperativeTooLarge;
   std::vector<uint64_t> copy(k.params);
   for (int i = 0; i < k.params; i++) {
     if (arguments[i] == nullptr) return kInvalidValue;
@@ -87,13 +91,14 @@ int Machine::launch(Stream* s, Function* f, const unsigned grid[3], const unsign
     }
   }
   const std::array<unsigned, 3> g{grid[0], grid[1], grid[2]}, b{block[0], block[1], block[2]};
-  return enqueue(s, [this, &k, copy = std::move(copy), g, b, shared] {
+  return enqueue(s, [this, &k, copy = std::move(copy), g, b, shared, cooperative, room] {
     std::vector<void*> at;
     for (const uint64_t& v : copy) at.push_back(const_cast<uint64_t*>(&v));
     const char* wrong = nullptr;
     emulator_reverse(reverse);
-    const int code =
-        guarded([&] { wrong = emulator_launch(&k, g.data(), b.data(), shared, at.data(), 0); });
+    emulator_blocks(reverse ? kOldestFirst : cooperative ? kNewestFirst : kInTurn, room);
+    const int code = guarded(
+        [&] { wrong = emulator_launch(&k, g.data(), b.data(), shared, at.data(), cooperative); });
     if (code != kSuccess) {
       fault = std::string(k.name) + ": touched memory that is not there";
       return code;
@@ -102,6 +107,13 @@ int Machine::launch(Stream* s, Function* f, const unsigned grid[3], const unsign
     fault = wrong;
     return static_cast<int>(kLaunchFailed);
   });
+}
+
+// Threads and shared memory as one of NVIDIA's multiprocessors has them; registers are not known
+// here.
+int Machine::resident(int device, int threads, size_t shared) const {
+  const size_t most = static_cast<size_t>(devices[device].shared_per_block) + 1024;
+  return std::min(2048 / std::max(threads, 1), static_cast<int>(most / (shared + 1024)));
 }
 
 void Machine::reset() {

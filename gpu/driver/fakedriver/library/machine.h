@@ -45,6 +45,7 @@ enum Code {
   kOutOfResources = 701,
   kLaunchFailed = 719,
   kPeerAlreadyEnabled = 704,
+  kCooperativeTooLarge = 720,
   kCaptureUnsupported = 900,
   kCaptureInvalidated = 901,
   kCaptureWrongThread = 908,
@@ -144,8 +145,11 @@ class Machine {
   int run_until(Stream* s, uint64_t position);
   int drain(int device);
   int enqueue(Stream* s, Work work);
+  // cooperative: all blocks at once, which must fit.
   int launch(Stream* s, Function* f, const unsigned grid[3], const unsigned block[3], size_t shared,
-             void** arguments);
+             void** arguments, bool cooperative = false);
+  // Blocks of so many threads and so much shared memory that a multiprocessor holds at once.
+  int resident(int device, int threads, size_t shared) const;
 
   void reset();
   std::string leaks() const;
