@@ -20,17 +20,17 @@ import (
 
 // Elsewhere is a model in another program's folder.
 type Elsewhere struct {
-	Name       string // what --model takes: "ollama:gpt-oss:20b", "lmstudio:OWNER/REPO/FILE", "llama.cpp:FILE"
-	Program    string // "ollama", "LM Studio", "llama.cpp"
-	Path       string // the GGUF file
-	Bytes      int64  // its size, with its siblings if it is one of several
-	Conversion *Conversion
-	Trouble    error // why it cannot be used; Conversion is nil then
+	Name    string // what --model takes: "ollama:gpt-oss:20b", "lmstudio:OWNER/REPO/FILE", "llama.cpp:FILE"
+	Program string // "ollama", "LM Studio", "llama.cpp"
+	Path    string // the GGUF file
+	Bytes   int64  // its size, with its siblings if it is one of several
+	Model   *GGUF
+	Trouble error // why it cannot be used; Model is nil then
 }
 
 // SameShape tells whether a model of the catalogue has its shape.
 func (e Elsewhere) SameShape(as Entry) bool {
-	return e.Conversion != nil && e.Conversion.spec.SameShape(as.Spec)
+	return e.Model != nil && e.Model.spec.SameShape(as.Spec)
 }
 
 // ListElsewhere looks into the folders of other programs, in the order of their names. Folders that are not there or cannot be read are passed
@@ -51,9 +51,9 @@ func consider(program, name, path string) (Elsewhere, bool) {
 	if _, ok := isGPTOSS(header.Keys); !ok {
 		return e, false
 	}
-	e.Conversion, e.Trouble = PlanConversion(path, ggufName(name))
-	if e.Conversion != nil {
-		e.Bytes = e.Conversion.set.Size
+	e.Model, e.Trouble = ReadGGUF(path, ggufName(name))
+	if e.Model != nil {
+		e.Bytes = e.Model.Size
 	} else {
 		e.Bytes = header.Size
 	}
@@ -206,17 +206,8 @@ func findElsewhere(name string) (Found, bool, error) {
 			if e.Trouble != nil {
 				return Found{}, true, e.Trouble
 			}
-			return e.Conversion.found(), true, nil
+			return e.Model.found(), true, nil
 		}
 	}
 	return Found{}, true, &UnknownModelError{Name: name, Is: "not among the weights of other programs here: ossrun list shows them"}
-}
-
-// found is the conversion as a model: done, or still to be run.
-func (c *Conversion) found() Found {
-	f := Found{Name: filepath.Base(c.Folder), Path: c.Folder, Bytes: c.Bytes, Complete: true}
-	if !c.Done {
-		f.Convert = c
-	}
-	return f
 }

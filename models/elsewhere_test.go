@@ -60,7 +60,7 @@ func TestElsewhere(t *testing.T) {
 	var names []string
 	for _, e := range models.ListElsewhere() {
 		names = append(names, e.Name)
-		if e.Trouble != nil || e.Conversion == nil || e.Conversion.Done || e.Bytes == 0 {
+		if e.Trouble != nil || e.Model == nil || e.Bytes == 0 {
 			t.Errorf("%s: %+v", e.Name, e)
 		}
 	}
@@ -72,7 +72,7 @@ func TestElsewhere(t *testing.T) {
 	for name, called := range map[string]string{"ollama:gpt-oss:20b": "gpt-oss-20b", "ollama:someone/tune": "tune-latest", want[0]: "gpt-oss-20b-mxfp4",
 		want[1]: "ggml-org_gpt-oss-120b-GGUF_gpt-oss-120b-mxfp4"} {
 		found, err := models.Resolve(name)
-		if err != nil || found.Convert == nil || found.Name != called {
+		if err != nil || found.GGUF == nil || found.Name != called {
 			t.Errorf("%s is found as %+v, %v", name, found, err)
 			continue
 		}

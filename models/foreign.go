@@ -87,7 +87,7 @@ func foreignFile(path string) error {
 	case strings.EqualFold(filepath.Ext(name), ".gguf") && !bytes.HasPrefix(begin, []byte("GGUF")):
 		return fmt.Errorf("%s is no GGUF file, whatever its name: it begins with %q", name, begin)
 	case bytes.HasPrefix(begin, []byte("GGUF")):
-		return fmt.Errorf("%s is a GGUF file, llama.cpp's format: give its path to --model, and it is converted once", name)
+		return fmt.Errorf("%s is a GGUF file, llama.cpp's format: give its own path to --model", name)
 	case strings.HasSuffix(name, ".safetensors"), strings.HasSuffix(name, ".json"):
 		return fmt.Errorf("%s is one file of a checkpoint: point at its folder", name)
 	}
@@ -117,7 +117,7 @@ func foreignFolder(path string) error {
 	case holds(is("adapter_config.json")):
 		return fmt.Errorf("%s holds a LoRA adapter, not a model: merge it into its base model and keep the experts in MXFP4", name)
 	case holds(suffix(".gguf")):
-		return fmt.Errorf("%s holds GGUF files, llama.cpp's format: give the path of the file to --model, and it is converted once", name)
+		return fmt.Errorf("%s holds GGUF files, llama.cpp's format: give the path of the file to --model", name)
 	case holds(is("model.bin")):
 		return fmt.Errorf("%s holds the weights for Metal, which OpenAI ships beside the ones that ossrun reads: point at the folder above it", name)
 	case holds(is("original")) && !holds(suffix(".safetensors")):

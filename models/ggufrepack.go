@@ -41,19 +41,19 @@ func together(nibbles uint64) uint32 {
 	return uint32(x | x>>16)
 }
 
-// toBF16 writes the values of a source as bfloat16 and says how many of them were rounded. from holds whole blocks of the type.
-func toBF16(to, from []byte, kind gguf.Type) (rounded int64) {
+// toBF16 writes the values of a source as bfloat16. from holds whole blocks of the type.
+func toBF16(to, from []byte, kind gguf.Type) {
 	switch kind {
 	case gguf.BF16:
 		copy(to, from)
 	case gguf.F32:
 		for i := range len(from) / 4 {
 			bits := binary.LittleEndian.Uint32(from[4*i:])
-			rounded += putBF16(to[2*i:], math.Float32frombits(bits))
+			putBF16(to[2*i:], math.Float32frombits(bits))
 		}
 	case gguf.F16:
 		for i := range len(from) / 2 {
-			rounded += putBF16(to[2*i:], half(binary.LittleEndian.Uint16(from[2*i:])))
+			putBF16(to[2*i:], half(binary.LittleEndian.Uint16(from[2*i:])))
 		}
 	case gguf.Q8:
 		const block = 2 + blockSize
@@ -61,25 +61,19 @@ func toBF16(to, from []byte, kind gguf.Type) (rounded int64) {
 			b := from[i*block:][:block]
 			scale := half(binary.LittleEndian.Uint16(b))
 			for j, q := range b[2:] {
-				rounded += putBF16(to[2*(i*blockSize+j):], scale*float32(int8(q)))
+				putBF16(to[2*(i*blockSize+j):], scale*float32(int8(q)))
 			}
 		}
 	}
-	return rounded
 }
 
-// putBF16 writes one value and gives 1 when it had to be rounded.
-func putBF16(to []byte, v float32) int64 {
+// putBF16 writes the nearest bfloat16, the even one of two.
+func putBF16(to []byte, v float32) {
 	bits := math.Float32bits(v)
-	exact := bits&0xffff == 0
-	if !exact && v == v {
+	if v == v { // what is no number keeps its upper half
 		bits += 0x7fff + bits>>16&1
 	}
 	binary.LittleEndian.PutUint16(to, uint16(bits>>16))
-	if exact {
-		return 0
-	}
-	return 1
 }
 
 // half is an IEEE half-precision number.

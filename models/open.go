@@ -10,23 +10,25 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/ossrun/ossrun/models/gguf"
 	"github.com/ossrun/ossrun/models/safetensors"
 	"github.com/ossrun/ossrun/models/store"
 )
 
-// Checkpoint is an open and checked checkpoint. It is read-only and safe for concurrent use until Close.
+// Checkpoint is an open and checked checkpoint. It is safe for concurrent use until Close.
 type Checkpoint struct {
 	Spec    Spec
-	Path    string   // the folder; "" for the embedded demo
+	Path    string   // the folder or the GGUF file; "" for the embedded demo
 	Ignored []string // tensors of the files that no gpt-oss has and that change nothing, sorted
 
 	tensors map[string]Tensor
 	bytes   int64
 	close   []func() error
+	repack  *repacker // of a GGUF model; nil where tensors are views of what is there
 }
 
 // Open opens the checkpoint in the folder at path, which must be in the Hugging Face layout: config.json and
-// model.safetensors, or model.safetensors.index.json with its shards. An error is one sentence that names the file and, where one
+// model.safetensors, or model.safetensors.index.json with its shards; or the GGUF file at path. An error is one sentence that names the file and, where one
 // is at fault, the tensor.
 func Open(path string) (*Checkpoint, error) {
 	c, err := open(path)
@@ -45,7 +47,14 @@ func open(path string) (*Checkpoint, error) {
 		return nil, fmt.Errorf("opening a checkpoint: %w", err)
 	}
 	if !stat.IsDir() {
-		return nil, foreignFile(path)
+		if !gguf.Is(path) {
+			return nil, foreignFile(path)
+		}
+		g, err := ReadGGUF(path, ggufName(filepath.Base(path)))
+		if err != nil {
+			return nil, err
+		}
+		return g.Open()
 	}
 	name := nameOf(path)
 	if inside := originalIn(path); inside != "" {
@@ -145,8 +154,15 @@ func (e *missingError) Error() string {
 	return fmt.Sprintf("%s is missing", e.file)
 }
 
-// Tensor gives a tensor of Spec.Tensors by its name; for any other name it is the zero Tensor.
-func (c *Checkpoint) Tensor(name string) Tensor { return c.tensors[name] }
+// Tensor gives a tensor of Spec.Tensors by its name; for any other name it is the zero Tensor. It is fetched first if need be; one that cannot be has no
+// Data, and Fetch says why.
+func (c *Checkpoint) Tensor(name string) Tensor {
+	t := c.tensors[name]
+	if c.Fetch(name) != nil {
+		t.Data = nil
+	}
+	return t
+}
 
 // Bytes is the size of the weights: all tensors of the Spec, without headers.
 func (c *Checkpoint) Bytes() int64 { return c.bytes }
@@ -157,6 +173,6 @@ func (c *Checkpoint) Close() error {
 	for _, f := range c.close {
 		errs = append(errs, f())
 	}
-	c.close, c.tensors = nil, nil
+	c.close, c.tensors, c.repack = nil, nil, nil
 	return errors.Join(errs...)
 }

@@ -1,55 +1,56 @@
 package models
 
-// Reading weights into the page cache before they are mapped. A first forward pass over cold weights faults page by page, in the order of the
+// Reading weights into the page cache before they are used from there. A first forward pass over cold weights faults page by page, in the order of the
 // layers; several readers with large requests keep a disk busy instead. What is in memory already is not read again, and nothing is read
 // that would only push itself out.
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+
+	"github.com/ossrun/ossrun/models/safetensors"
 )
 
 const (
-	aheadReaders = 8
-	aheadBytes   = 4 << 20 // of one request
+	aheadReaders = 4
+	aheadBytes   = 16 << 20 // of one request
 )
 
-// ReadAhead reads the weights, at most free bytes of them, and tells how far it is as Conversion.Run does. A file that cannot be read is left
+// ReadAhead reads the weights' files, if free bytes have room for them, and tells how far it is as Checkpoint.Load does. A file that cannot be read is left
 // to Open, which says why.
 func (f Found) ReadAhead(ctx context.Context, free int64, progress func(done, total int64)) error {
 	if f.Demo || f.Bytes > free {
 		return nil
 	}
-	folder := f.Path
-	if inside := originalIn(folder); inside != "" {
-		folder = inside
-	}
-	index, err := shards(folder)
+	paths, err := f.files()
 	if err != nil {
 		return nil
 	}
 	var spans []span
 	var total int64
-	for _, name := range index.Files {
-		file, err := os.Open(filepath.Join(folder, name))
+	for _, path := range paths {
+		file, err := os.Open(path)
 		if err != nil {
 			return nil
 		}
 		defer file.Close()
-		list, err := missingSpans(file, aheadBytes)
+		stat, err := file.Stat()
 		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return nil
 		}
-		for _, s := range list {
-			total += s.length
+		data, unmap, err := safetensors.MapFile(file, stat.Size())
+		if err != nil {
+			return nil
 		}
-		spans = append(spans, list...)
+		defer unmap()
+		for _, s := range missing(whole(file, data, aheadBytes)) {
+			total += int64(len(s.data))
+			spans = append(spans, s)
+		}
 	}
 	if total == 0 {
 		return nil
@@ -60,10 +61,31 @@ func (f Found) ReadAhead(ctx context.Context, free int64, progress func(done, to
 	return readSpans(ctx, spans, &done)
 }
 
-// span is a part of a file.
+// files are the paths of the weights.
+func (f Found) files() ([]string, error) {
+	if f.GGUF != nil {
+		return f.GGUF.set.Files, nil
+	}
+	folder := f.Path
+	if inside := originalIn(folder); inside != "" {
+		folder = inside
+	}
+	index, err := shards(folder)
+	if err != nil {
+		return nil, err
+	}
+	var paths []string
+	for _, name := range index.Files {
+		paths = append(paths, filepath.Join(folder, name))
+	}
+	return paths, nil
+}
+
+// span is a part of a mapped file.
 type span struct {
-	file          *os.File
-	begin, length int64
+	file  *os.File
+	begin int64
+	data  []byte
 }
 
 // readSpans reads spans with several readers, in order.
@@ -74,17 +96,16 @@ func readSpans(ctx context.Context, spans []span, done *atomic.Int64) error {
 	var group sync.WaitGroup
 	for range aheadReaders {
 		group.Go(func() {
-			buffer := make([]byte, aheadBytes)
 			for ctx.Err() == nil {
 				i := next.Add(1) - 1
 				if i >= int64(len(spans)) {
 					return
 				}
-				s := spans[i]
-				if _, err := s.file.ReadAt(buffer[:s.length], s.begin); err != nil && !errors.Is(err, io.EOF) {
-					cancel(err)
+				if err := spans[i].read(); err != nil {
+					cancel(fmt.Errorf("reading %s: %w", filepath.Base(spans[i].file.Name()), err))
+					return
 				}
-				done.Add(s.length)
+				done.Add(int64(len(spans[i].data)))
 			}
 		})
 	}
@@ -92,15 +113,10 @@ func readSpans(ctx context.Context, spans []span, done *atomic.Int64) error {
 	return context.Cause(ctx)
 }
 
-// whole cuts a file into spans of at most each bytes.
-func whole(f *os.File, each int64) ([]span, error) {
-	stat, err := f.Stat()
-	if err != nil {
-		return nil, err
+// whole cuts a mapped file into spans of at most each bytes.
+func whole(f *os.File, data []byte, each int) (list []span) {
+	for at := 0; at < len(data); at += each {
+		list = append(list, span{f, int64(at), data[at:min(at+each, len(data))]})
 	}
-	var list []span
-	for at := int64(0); at < stat.Size(); at += each {
-		list = append(list, span{f, at, min(each, stat.Size()-at)})
-	}
-	return list, nil
+	return list
 }

@@ -5,7 +5,6 @@ package models
 // that name; "./20b" is the folder.
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -24,20 +23,18 @@ type Found struct {
 	Commit   string // the snapshot's
 	Name     string // what Spec.Name will be
 	ID       string // the catalogue's, "" for anything else
-	Path     string // the folder to open, "" for the demo
+	Path     string // the folder or GGUF file to open, "" for the demo
 	Demo     bool
-	Bytes    int64 // size of the weight files that are there
+	Bytes    int64 // size of the weight files that are there; of a GGUF model, of the weights in memory
 	Complete bool  // every weight file is there in full, by its header; the tensors are checked when it is opened
 
-	Convert *Conversion // a GGUF file that must be converted to Path before it is opened, else nil
+	GGUF *GGUF // a GGUF model, whose first file Path is; else nil
 }
 
 // Open opens what was found.
 func (f Found) Open() (*Checkpoint, error) {
-	if f.Convert != nil {
-		if err := f.Convert.Run(context.Background(), nil); err != nil {
-			return nil, fmt.Errorf("converting %s: %w", filepath.Base(f.Convert.Source), err)
-		}
+	if f.GGUF != nil {
+		return f.GGUF.Open()
 	}
 	if f.Demo {
 		return OpenDemo()
@@ -200,11 +197,11 @@ func findFile(path string) (Found, error) {
 	if !gguf.Is(absolute) {
 		return Found{}, foreignFile(path)
 	}
-	plan, err := PlanConversion(absolute, ggufName(filepath.Base(absolute)))
+	g, err := ReadGGUF(absolute, ggufName(filepath.Base(absolute)))
 	if err != nil {
 		return Found{}, err
 	}
-	return plan.found(), nil
+	return g.found(), nil
 }
 
 // findFolder finds a folder, also when it is a repository's folder in a Hugging Face cache.

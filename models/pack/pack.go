@@ -76,6 +76,13 @@ func Reserve(size int64) (*Memory, error) {
 	return &Memory{Bytes: data, free: free}, nil
 }
 
+// PreferHugePages is for memory that will be written in full: fewer, larger pages where the system has them.
+func (m *Memory) PreferHugePages() { wantHugePages(m.Bytes) }
+
+// GiveBack takes a part of Bytes out of memory, which then reads as anything until it is written again. False when it stays as it is: the part is smaller
+// than a page, or the system does not do this.
+func (m *Memory) GiveBack(part []byte) bool { return giveBack(part) }
+
 // Unpack reads a pack to its end. A pack that is broken in any way gives an error and no memory.
 func Unpack(r io.Reader) (*Memory, error) {
 	z, err := gzip.NewReader(r)

@@ -1,7 +1,25 @@
 package pack
 
-import "golang.org/x/sys/unix"
+import (
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
 
 // keepSmallPages asks the kernel not to back the memory with huge pages: one byte in 2 MiB would then cost all of it. Kernels
 // built without huge pages refuse, and have no need to be asked.
 func keepSmallPages(data []byte) { _ = unix.Madvise(data, unix.MADV_NOHUGEPAGE) }
+
+// wantHugePages asks the kernel for huge pages, as far as it has some.
+func wantHugePages(data []byte) { _ = unix.Madvise(data, unix.MADV_HUGEPAGE) }
+
+// giveBack takes the whole pages of data out of memory; they read as zeros then.
+func giveBack(data []byte) bool {
+	page := uintptr(os.Getpagesize())
+	first := -uintptr(unsafe.Pointer(unsafe.SliceData(data))) % page
+	if uintptr(len(data)) < first+page {
+		return false
+	}
+	return unix.Madvise(data[first:first+(uintptr(len(data))-first)/page*page], unix.MADV_DONTNEED) == nil
+}

@@ -33,7 +33,7 @@ type Copy struct {
 const format = "ossrun q8 1"
 
 // Open gives the copy of ckpt's dense weights: from the folder if it is there, else made and left there. With folder "" it lives in memory.
-// The mapped bf16 pages that it replaces are given back to the system.
+// The bf16 weights that it replaces are given back to the system.
 func Open(ckpt *models.Checkpoint, folder string) (*Copy, error) {
 	list, size := plan(ckpt.Spec)
 	if folder == "" {
@@ -55,7 +55,9 @@ func Open(ckpt *models.Checkpoint, folder string) (*Copy, error) {
 		return nil, err
 	}
 	for _, t := range list {
-		giveBack(ckpt.Tensor(t.name).Data)
+		if !ckpt.Release(t.name) {
+			giveBack(ckpt.Tensor(t.name).Data)
+		}
 	}
 	return c, nil
 }

@@ -88,7 +88,7 @@ func disguise(begin []byte) string {
 	case bytes.HasPrefix(begin, []byte("version ")):
 		return "is a Git LFS pointer, not the weights: run git lfs pull in its folder"
 	case bytes.HasPrefix(begin, []byte("GGUF")):
-		return "is a GGUF file under another name: give its path to --model, and it is converted once"
+		return "is a GGUF file under another name: give its own path to --model"
 	case bytes.HasPrefix(begin, []byte("PK\x03\x04")):
 		return "is a zip archive or a PyTorch pickle under another name, not a safetensors file"
 	case bytes.HasPrefix(bytes.ToLower(begin), []byte("<!doctyp")), bytes.HasPrefix(bytes.ToLower(begin), []byte("<html")):

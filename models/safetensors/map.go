@@ -16,8 +16,16 @@ func Map(path string, size int64) (data []byte, unmap func() error, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if stat.Size() != size || size <= 0 || size > int64(^uint(0)>>1) {
+	if stat.Size() != size {
 		return nil, nil, fmt.Errorf("%s has %d bytes, not %d: remove it and it is made anew", path, stat.Size(), size)
+	}
+	return MapFile(f, size)
+}
+
+// MapFile maps the first size bytes of an open file read-only; unmap ends it, and outlives the file's closing.
+func MapFile(f *os.File, size int64) (data []byte, unmap func() error, err error) {
+	if size <= 0 || size > int64(^uint(0)>>1) {
+		return nil, nil, fmt.Errorf("%d bytes cannot be mapped", size)
 	}
 	return mapFile(f, int(size))
 }

@@ -123,6 +123,9 @@ func (e *Engine) allocate(p *Program, ckpt *models.Checkpoint) (err error) {
 		if b.Home != Weight {
 			continue
 		}
+		if err := ckpt.Fetch(b.Name); err != nil {
+			return err
+		}
 		data := ckpt.Tensor(b.Name).Data
 		if e.dense != nil && strings.HasSuffix(b.Name, q8.Suffix) {
 			data = e.dense.Tensor(strings.TrimSuffix(b.Name, q8.Suffix))
@@ -132,6 +135,9 @@ func (e *Engine) allocate(p *Program, ckpt *models.Checkpoint) (err error) {
 		}
 		if e.weights[b.Name], err = upload(b, data); err != nil {
 			return fmt.Errorf("upload %s: %w", b.Name, err)
+		}
+		if Discrete(e.dev) {
+			ckpt.Release(b.Name) // the card has a copy
 		}
 	}
 	return nil

@@ -47,6 +47,8 @@ type LoadOptions struct {
 	// Spill, if not nil, is asked with the plan for what keeps KV pages that are pushed out, over reloads too; it may give nil.
 	// That is the caller's to close, after the model.
 	Spill func(Plan) *kv.Spill
+	// Fill brings the weights into memory once the plan has room for them, where the device works on them in the host's; nil: as the engine asks for them.
+	Fill func(*models.Checkpoint) error
 	// Reopen is asked for a device to go on with after the one in use has failed; nil: the same one.
 	Reopen func(failed engine.Device) (engine.Device, error)
 }
@@ -135,6 +137,11 @@ func Load(found models.Found, dev engine.Device, o LoadOptions) (_ *Model, err e
 		return nil, fmt.Errorf("%s: %w", found.Name, err)
 	}
 	eo.Pages = m.plan.Pages
+	if o.Fill != nil && !engine.Discrete(dev) {
+		if err := o.Fill(ckpt); err != nil {
+			return nil, fmt.Errorf("%s: %w", found.Name, err)
+		}
+	}
 	if m.engine, err = engine.New(dev, ckpt, eo); err != nil {
 		return nil, fmt.Errorf("%s: %w", found.Name, err)
 	}
@@ -143,7 +150,7 @@ func Load(found models.Found, dev engine.Device, o LoadOptions) (_ *Model, err e
 		ContextLength: m.plan.Context, NoPrefixCaching: o.NoPrefixCaching, Restart: m.restart}
 	if o.Spill != nil {
 		so.Spill = o.Spill(m.plan)
-		so.Model = fingerprint(ckpt, m.engine.Options())
+		so.Model = fingerprint(ckpt, m.engine.Options(), engine.Discrete(dev))
 	}
 	m.sched = sched.New(m.engine, so)
 	m.submit = func(ctx context.Context, r sched.Request) (tokenStream, error) {

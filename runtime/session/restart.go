@@ -57,8 +57,8 @@ func kvType(dtype string) (string, error) {
 }
 
 // fingerprint names the weights and all else that KV pages depend on. It reads little of a checkpoint, but from tensors
-// that every training changes.
-func fingerprint(ckpt *models.Checkpoint, o engine.Options) string {
+// that every training changes; where a card has its own copy, these give back what they took.
+func fingerprint(ckpt *models.Checkpoint, o engine.Options, discrete bool) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%+v %s %s %s %t", ckpt.Spec, o.KV, o.Compute, o.Dense, o.Deterministic)
 	last := ckpt.Spec.Layers - 1
@@ -66,6 +66,9 @@ func fingerprint(ckpt *models.Checkpoint, o engine.Options) string {
 		fmt.Sprintf("model.layers.%d.self_attn.k_proj.weight", last), fmt.Sprintf("model.layers.%d.mlp.router.weight", last)} {
 		data := ckpt.Tensor(name).Data
 		h.Write(data[:min(len(data), 16<<10)])
+		if discrete {
+			ckpt.Release(name)
+		}
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }

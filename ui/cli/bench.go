@@ -127,6 +127,12 @@ func benchModel(c *cli.Context, t Terminal, dev engine.Device) (*models.Checkpoi
 		if err != nil {
 			return nil, &exitError{exitModel, err.Error()}
 		}
+		if engine.Discrete(dev) {
+			return ckpt, nil
+		}
+		if err := fill(c.Context, t, dev)(ckpt); err != nil {
+			return nil, errors.Join(err, ckpt.Close())
+		}
 		return ckpt, nil
 	}
 	spec, err := syntheticSpec(shape, c.Int("layers"))

@@ -1,4 +1,4 @@
-// Commands of the scripts that write the demo model as other programs keep models, and goldens held by converted weights.
+// Commands of the scripts that write the demo model as other programs keep models, and goldens held by weights in those layouts.
 
 package cli
 
@@ -20,10 +20,7 @@ func ggufCommand(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	defer demo.Close()
 	style := map[string]modeltest.GGUFStyle{"llama": modeltest.LlamaBF16, "ollama": modeltest.Ollama}[args[1]]
-	path := ts.MkAbs(args[0])
-	written, err := modeltest.WriteGGUF(demo, filepath.Dir(path), "new", style, 1)
-	ts.Check(err)
-	ts.Check(os.Rename(written, path))
+	ts.Check(ggufAt(demo, ts.MkAbs(args[0]), style))
 }
 
 // originalCommand FOLDER writes the demo in the original/ layout.
@@ -34,38 +31,39 @@ func originalCommand(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(modeltest.WriteOriginal(demo, ts.MkAbs(args[0])))
 }
 
-// TestConvertedGoldens: T2 as a GGUF file, converted, and in the original/ layout, gives the golden logits.
-func TestConvertedGoldens(t *testing.T) {
+// TestGGUFGoldens: T2 as GGUF files and in the original/ layout, each in place, gives the golden logits.
+func TestGGUFGoldens(t *testing.T) {
 	source := filepath.Join("..", "..", "testdata", "model", "T2")
 	checkpoint, err := models.Open(filepath.Join(source, "checkpoint"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer checkpoint.Close()
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	path, err := modeltest.WriteGGUF(checkpoint, t.TempDir(), "checkpoint", modeltest.LlamaBF16, 1)
-	if err != nil {
-		t.Fatal(err)
+	write := map[string]func(path string) error{
+		"llama.cpp": func(path string) error { return ggufAt(checkpoint, path, modeltest.LlamaBF16) },
+		"ollama":    func(path string) error { return ggufAt(checkpoint, path, modeltest.Ollama) },
+		"original":  func(path string) error { return modeltest.WriteOriginal(checkpoint, path) },
 	}
-	found, err := models.Resolve(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := found.Convert.Run(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
-	original := filepath.Join(t.TempDir(), "checkpoint")
-	if err := modeltest.WriteOriginal(checkpoint, original); err != nil {
-		t.Fatal(err)
-	}
-	for _, folder := range []string{found.Path, original} {
-		dir := filepath.Dir(folder)
+	for name, write := range write {
+		dir := t.TempDir()
+		if err := write(filepath.Join(dir, "checkpoint")); err != nil {
+			t.Fatal(err)
+		}
 		if err := os.CopyFS(filepath.Join(dir, "golden"), os.DirFS(filepath.Join(source, "golden"))); err != nil {
 			t.Fatal(err)
 		}
 		var out, errs bytes.Buffer
 		if code := Run(t.Context(), []string{"ossrun", "doctor", "--golden", dir}, Terminal{In: bytes.NewReader(nil), Out: &out, Err: &errs}); code != exitOK {
-			t.Errorf("%s: exit code %d: %s%s", folder, code, out.String(), errs.String())
+			t.Errorf("%s: exit code %d: %s%s", name, code, out.String(), errs.String())
 		}
 	}
+}
+
+// ggufAt writes a GGUF file of any name.
+func ggufAt(c *models.Checkpoint, path string, style modeltest.GGUFStyle) error {
+	written, err := modeltest.WriteGGUF(c, filepath.Dir(path), "new", style, 1)
+	if err != nil {
+		return err
+	}
+	return os.Rename(written, path)
 }

@@ -25,7 +25,6 @@ type listedModel struct {
 	Fits     bool   `json:"fits"`               // weights against the memory that is free now
 	Download int64  `json:"download,omitempty"` // size of the whole, where the catalogue knows it and it is not complete
 	Program  string `json:"program,omitempty"`  // which other program keeps it, as a GGUF file
-	Convert  int64  `json:"convert,omitempty"`  // bytes that its conversion, which is still to be done, will take
 	Note     string `json:"note,omitempty"`
 }
 
@@ -103,37 +102,28 @@ func listed() ([]listedModel, error) {
 	return append(rows, listedModel{Name: demo.ID, Where: "built in", Bytes: demo.Bytes, Complete: true, Fits: true}), nil
 }
 
-// listedElsewhere gathers the GGUF files of other programs, and the conversions of others.
+// listedElsewhere gathers the GGUF files of other programs, and the copies that earlier versions made of such files.
 func listedElsewhere(free int64) (rows []listedModel, err error) {
+	for _, e := range models.ListElsewhere() {
+		row := listedModel{Name: e.Name, Where: e.Path, Bytes: e.Bytes, Program: e.Program}
+		if e.Model == nil {
+			row.Note = "cannot be used: " + e.Trouble.Error()
+		} else {
+			row.Complete, row.Fits = true, e.Model.Bytes < free
+		}
+		rows = append(rows, row)
+	}
 	converted, err := models.ListConverted()
 	if err != nil {
 		return nil, err
 	}
-	seen := map[string]bool{}
-	for _, e := range models.ListElsewhere() {
-		row := listedModel{Name: e.Name, Where: e.Path, Bytes: e.Bytes, Program: e.Program}
-		switch c := e.Conversion; {
-		case c == nil:
-			row.Note = "cannot be used: " + e.Trouble.Error()
-		case c.Done:
-			row.Complete, row.Fits, row.Note = true, c.Bytes < free, "converted in "+c.Folder
-			seen[c.Folder] = true
-		default:
-			row.Complete, row.Fits, row.Convert = true, c.Bytes < free, c.Bytes
-			row.Note = fmt.Sprintf("converted when it is first used, which writes %s", size(c.Bytes))
-		}
-		rows = append(rows, row)
-	}
 	for _, c := range converted {
-		if seen[c.Folder] {
-			continue
-		}
 		found, err := models.Resolve(c.Folder)
 		if err != nil {
 			return nil, err
 		}
 		rows = append(rows, listedModel{Name: c.Folder, Where: c.Folder, Bytes: found.Bytes, Complete: found.Complete, Fits: found.Bytes < free,
-			Note: "converted from " + c.Source})
+			Note: fmt.Sprintf("an earlier version converted it from %s, which is read in place now: ossrun rm %s makes room", c.Source, c.Folder)})
 	}
 	return rows, nil
 }

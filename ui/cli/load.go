@@ -7,6 +7,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -28,11 +29,11 @@ func loadModel(c *cli.Context, t Terminal, ask bool, chosen func()) (*session.Mo
 	if err != nil {
 		return nil, errors.Join(err, dev.Close())
 	}
-	if found, err = ready(c.Context, t, dev, found); err != nil {
-		return nil, errors.Join(err, dev.Close())
-	}
 	if dev, err = fitting(c, dev, found); err != nil {
 		return nil, fail(exitFailure, "%s", err)
+	}
+	if err := readAhead(c.Context, t, dev, found); err != nil {
+		return nil, errors.Join(err, dev.Close())
 	}
 	chosen()
 	k, err := readKnobs(c, kindOf(dev), deviceMemory(dev))
@@ -41,9 +42,12 @@ func loadModel(c *cli.Context, t Terminal, ask bool, chosen func()) (*session.Mo
 	}
 	k.say(t)
 	o := k.load()
-	o.Reopen = reopen(c)
+	o.Reopen, o.Fill = reopen(c), fill(c.Context, t, dev)
 	m, err := session.Load(found, dev, o)
 	if err != nil {
+		if c.Context.Err() != nil {
+			return nil, errors.Join(context.Canceled, dev.Close())
+		}
 		return nil, errors.Join(&exitError{exitModel, err.Error()}, dev.Close())
 	}
 	return m, nil

@@ -38,8 +38,8 @@ func offer(ctx context.Context, t Terminal, free int64, demo models.Found) (mode
 		}
 	}
 	for _, e := range others {
-		choice(func() (models.Found, error) { return models.Resolve(e.Name) }, "use %s, which %s has here%s", e.Name, e.Program, cost(e.Conversion))
-		fits(e.Conversion.Bytes)
+		choice(func() (models.Found, error) { return models.Resolve(e.Name) }, "use %s, which %s has here: nothing is downloaded or copied", e.Name, e.Program)
+		fits(e.Model.Bytes)
 	}
 	if !client.Offline {
 		e, _ := models.Lookup("20b")
@@ -76,22 +76,14 @@ func offer(ctx context.Context, t Terminal, free int64, demo models.Found) (mode
 	return choices[n-1]()
 }
 
-// usable leaves those out that cannot be converted.
+// usable leaves those out that cannot be used.
 func usable(list []models.Elsewhere) (out []models.Elsewhere) {
 	for _, e := range list {
-		if e.Conversion != nil {
+		if e.Model != nil {
 			out = append(out, e)
 		}
 	}
 	return out
-}
-
-// cost says what using a GGUF file takes.
-func cost(c *models.Conversion) string {
-	if c.Done {
-		return ""
-	}
-	return fmt.Sprintf(": nothing is downloaded, %.1f GB are written once", gb(c.Bytes))
 }
 
 // instead offers, before a download, the same model that another program has here. It gives true when that is taken, which only a person can.
@@ -109,10 +101,10 @@ func instead(t Terminal, target models.Target) (bool, error) {
 		}
 		use := "ossrun chat --model " + e.Name
 		if !isTerminal(t.In) || !isTerminal(t.Err) {
-			fmt.Fprintf(t.Err, "ossrun: %s has a model of this shape here: %s uses it%s\n", e.Program, use, cost(e.Conversion))
+			fmt.Fprintf(t.Err, "ossrun: %s has a model of this shape here: %s uses it where it lies\n", e.Program, use)
 			return false, nil
 		}
-		fmt.Fprintf(t.Err, "%s has %s here%s.\nUse that instead of downloading %.1f GB? [Y/n] ", e.Program, e.Name, cost(e.Conversion), gb(entry.DownloadBytes))
+		fmt.Fprintf(t.Err, "%s has %s here.\nUse that where it lies instead of downloading %.1f GB? [Y/n] ", e.Program, e.Name, gb(entry.DownloadBytes))
 		line, err := bufio.NewReader(t.In).ReadString('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
 			return false, err

@@ -1,13 +1,11 @@
-// What happens to a model between its choice and its loading: a GGUF file is converted once, and weights are read into memory by
-// several readers at once, so that the engine finds them there. Both take long with the real models and say how far they are.
+// Bringing weights into memory, by several readers at once, before the engine takes them: files that are mapped into the page cache, GGUF files in the
+// engine's order into memory of their own. Both take long with the real models and say how far they are.
 
 package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -17,68 +15,74 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// ready converts and reads ahead what is found.
-func ready(ctx context.Context, t Terminal, dev engine.Device, found models.Found) (models.Found, error) {
-	if found.Convert != nil {
-		if err := convert(ctx, t, found.Convert); err != nil {
-			return found, err
-		}
-		found.Convert = nil
+// readAhead reads what is found into the page cache. A GGUF model is left alone where fill will read it.
+func readAhead(ctx context.Context, t Terminal, dev engine.Device, found models.Found) error {
+	if found.GGUF != nil && !engine.Discrete(dev) {
+		return nil
 	}
 	_, free := dev.Memory()
-	show := &workScreen{terminal: t, what: "reading " + found.Name, after: time.Second}
+	show := newWorkScreen(t, "reading "+found.Name)
 	err := found.ReadAhead(ctx, free, show.progress)
 	show.clear()
 	if ctx.Err() != nil {
-		return found, context.Canceled
+		return context.Canceled
 	}
-	return found, err
+	return err
 }
 
-// convert writes a GGUF model in the layout that the engine reads.
-func convert(ctx context.Context, t Terminal, c *models.Conversion) error {
-	fmt.Fprintf(t.Err, "ossrun: converting %s once: %.1f GB into %s\n", filepath.Base(c.Source), gb(c.Bytes), c.Folder)
-	show := &workScreen{terminal: t, what: "converting"}
-	err := c.Run(ctx, show.progress)
-	show.clear()
-	var space *models.SpaceError
-	switch {
-	case ctx.Err() != nil:
-		return context.Canceled
-	case errors.As(err, &space):
-		return fail(exitFailure, "converting %s: %s", filepath.Base(c.Source), err)
-	case err != nil:
-		return fail(exitModel, "converting %s: %s", filepath.Base(c.Source), err)
+// fill gives what loads a GGUF model's weights.
+func fill(ctx context.Context, t Terminal, dev engine.Device) func(*models.Checkpoint) error {
+	return func(ckpt *models.Checkpoint) error {
+		_, free := dev.Memory()
+		show := newWorkScreen(t, "reading "+ckpt.Spec.Name)
+		err := ckpt.Load(ctx, free, show.progress)
+		show.clear()
+		if ctx.Err() != nil {
+			return context.Canceled
+		}
+		return err
 	}
-	return nil
 }
+
+// barAfter is how long work has to take before a bar is worth drawing.
+const barAfter = time.Second
 
 // workScreen is a bar for a person, from a while after the work began.
 type workScreen struct {
 	terminal Terminal
 	what     string
-	after    time.Duration
+	now      func() time.Time
 
 	mu    sync.Mutex
 	start time.Time
 	shown *progressbar.ProgressBar
 }
 
+func newWorkScreen(t Terminal, what string) *workScreen {
+	return &workScreen{terminal: t, what: what, now: time.Now, start: time.Now()}
+}
+
 func (s *workScreen) progress(done, total int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.start.IsZero() {
-		s.start = time.Now()
-	}
-	seconds := time.Since(s.start).Seconds()
-	if !isTerminal(s.terminal.Err) || seconds < s.after.Seconds() {
+	if !isTerminal(s.terminal.Err) || s.now().Sub(s.start) < barAfter {
 		return
 	}
 	if s.shown == nil {
 		s.shown = newBar(s.terminal.Err, total)
 	}
-	s.shown.Describe(fmt.Sprintf("%s  %.2f of %.2f GB  %.1f GB/s", s.what, gb(done), gb(total), gb(done)/max(seconds, 1e-3)))
+	s.shown.Describe(s.line(done, total))
 	_ = s.shown.Set64(min(done, total)) // a bar that cannot be drawn is no reason to stop
+}
+
+// line says how far the work is, its rate, and how long it would go on at that.
+func (s *workScreen) line(done, total int64) string {
+	seconds := max(s.now().Sub(s.start).Seconds(), 1e-3)
+	line := fmt.Sprintf("%s  %.2f of %.2f GB  %.1f GB/s", s.what, gb(done), gb(total), gb(done)/seconds)
+	if done > 0 {
+		line += "  " + minutes(seconds*float64(total-done)/float64(done)) + " left"
+	}
+	return line
 }
 
 func (s *workScreen) clear() {

@@ -22,7 +22,7 @@ func rmCommand(t Terminal) *cli.Command {
 		ArgsUsage: "[flags] MODEL",
 		Description: "MODEL is written as for pull. Its snapshots go, and every file that no other snapshot uses; with a\n" +
 			"revision, only that one's. Nothing that a running ossrun reads or fetches is deleted. Of a GGUF file or of a\n" +
-			"model of another program, as list shows it, what ossrun converted goes and the file stays.\n\n" +
+			"model of another program, a copy that an earlier version converted goes and the file stays.\n\n" +
 			"Example: ossrun rm 20b\n" +
 			"         ossrun rm hf:someone/tune@v1 --yes\n\n" + exitCodes,
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "yes", Usage: "do not ask"}, configFlag()},
@@ -68,13 +68,16 @@ func rmCommand(t Terminal) *cli.Command {
 	}
 }
 
-// removeConverted deletes what was converted from a GGUF file, never the file; false when the argument names nothing of that kind.
+// removeConverted deletes what an earlier version converted from a GGUF file, never the file; false when the argument names nothing of that kind.
 func removeConverted(c *cli.Context, t Terminal) (bool, error) {
 	converted, ok, err := models.FindConverted(c.Args().First())
 	if err != nil {
 		return true, &exitError{exitModel, err.Error()}
 	}
 	if !ok {
+		if found, err := models.Resolve(c.Args().First()); err == nil && found.GGUF != nil {
+			return true, fail(exitModel, "%s is a GGUF file (%s), which ossrun only reads: delete it with the program that keeps it", c.Args().First(), found.Path)
+		}
 		return false, nil
 	}
 	if !c.Bool("yes") {

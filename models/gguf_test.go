@@ -1,19 +1,20 @@
 package models_test
 
 // GGUF files as llama.cpp and ollama write them, made from the golden checkpoints, must come back as those checkpoints byte for byte: then the
-// logits are theirs too (ui/cli holds a converted one to the goldens once more).
+// logits are theirs too (ui/cli holds one to the goldens once more).
 
 import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/gguf"
@@ -32,19 +33,23 @@ func golden(t *testing.T, name string) *models.Checkpoint {
 	return c
 }
 
-// convert resolves a GGUF file, converts it and opens the result.
-func convert(t *testing.T, path string) *models.Checkpoint {
+// openGGUF resolves a GGUF file, opens it and loads its weights.
+func openGGUF(t *testing.T, path string) *models.Checkpoint {
 	t.Helper()
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	found, err := models.Resolve(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found.Convert == nil || found.Convert.Done {
+	if found.GGUF == nil || !found.Complete || found.Path != path {
 		t.Fatalf("%s is found as %+v", path, found)
 	}
+	c, err := found.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
 	last, reports := int64(0), 0
-	if err := found.Convert.Run(t.Context(), func(done, total int64) {
+	if err := c.Load(t.Context(), 0, func(done, total int64) {
 		if done < last || done > total {
 			t.Errorf("progress goes from %d to %d of %d", last, done, total)
 		}
@@ -53,22 +58,13 @@ func convert(t *testing.T, path string) *models.Checkpoint {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if last != found.Convert.Bytes || reports == 0 {
-		t.Errorf("%d of %d bytes were reported at the end", last, found.Convert.Bytes)
+	if last != c.Bytes() || reports == 0 {
+		t.Errorf("%d of %d bytes were reported at the end", last, c.Bytes())
 	}
-	again, err := models.Resolve(path)
-	if err != nil || again.Convert != nil || again.Path != found.Path {
-		t.Fatalf("the converted file is found as %+v, %v", again, err)
-	}
-	c, err := again.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
 	return c
 }
 
-func TestConvertGGUF(t *testing.T) {
+func TestGGUF(t *testing.T) {
 	for _, test := range []struct {
 		model string
 		style modeltest.GGUFStyle
@@ -79,7 +75,7 @@ func TestConvertGGUF(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := convert(t, path)
+		got := openGGUF(t, path)
 		if !got.Spec.SameShape(want.Spec) || got.Spec.Name != "tune" {
 			t.Errorf("%+v: spec\n%+v, want\n%+v", test, got.Spec, want.Spec)
 		}
@@ -94,14 +90,14 @@ func TestConvertGGUF(t *testing.T) {
 	}
 }
 
-// TestConvertQ8: values of Q8_0 blocks become the nearest bfloat16, and everything else stays.
-func TestConvertQ8(t *testing.T) {
+// TestGGUFQ8: values of Q8_0 blocks become the nearest bfloat16, and everything else stays.
+func TestGGUFQ8(t *testing.T) {
 	want := golden(t, "T1")
 	path, err := modeltest.WriteGGUF(want, t.TempDir(), "tune", modeltest.LlamaQ8, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := convert(t, path)
+	got := openGGUF(t, path)
 	set, err := gguf.OpenSet(path)
 	if err != nil {
 		t.Fatal(err)
@@ -132,56 +128,83 @@ func TestConvertQ8(t *testing.T) {
 	}
 }
 
-func TestConvertAgain(t *testing.T) {
+// TestGGUFByTensor: tensors that are fetched alone, given back and fetched again are the same, whatever was loaded before.
+func TestGGUFByTensor(t *testing.T) {
 	want := golden(t, "T2")
-	path, err := modeltest.WriteGGUF(want, t.TempDir(), "tune", modeltest.LlamaBF16, 1)
+	path, err := modeltest.WriteGGUF(want, t.TempDir(), "tune", modeltest.LlamaBF16, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	plan := func() *models.Conversion {
-		found, err := models.PlanConversion(path, "tune")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return found
-	}
-	first := plan()
-	stopped, stop := context.WithCancelCause(t.Context())
-	stop(errors.New("enough"))
-	if err := first.Run(stopped, nil); err == nil || first.Done {
-		t.Errorf("a conversion that was cancelled gives %v", err)
-	}
-	left, err := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(first.Folder)), "*"))
-	if err != nil || len(left) != 1 || !strings.HasSuffix(left[0], ".lock") {
-		t.Errorf("it leaves %v, %v", left, err)
-	}
-	// Two at once: one waits for the other, and then there is nothing to do.
-	second := plan()
-	ended := make(chan error, 2)
-	for _, c := range []*models.Conversion{first, second} {
-		go func() { ended <- c.Run(t.Context(), nil) }()
-	}
-	for range 2 {
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	}
-	if !first.Done || !second.Done || first.Folder != second.Folder {
-		t.Errorf("%v in %s, %v in %s", first.Done, first.Folder, second.Done, second.Folder)
-	}
-	// A file that changed is another one.
-	later := time.Now().Add(time.Minute)
-	if err := os.Chtimes(path, later, later); err != nil {
+	got, err := models.Open(path)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if changed := plan(); changed.Done || changed.Folder == first.Folder {
-		t.Errorf("a changed file is taken for converted in %s", changed.Folder)
+	defer got.Close()
+	stopped, stop := context.WithCancelCause(t.Context())
+	enough := errors.New("enough")
+	stop(enough)
+	if err := got.Load(stopped, 0, nil); !errors.Is(err, enough) {
+		t.Errorf("loading that was cancelled gives %v", err)
+	}
+	for round := range 2 {
+		for _, tensor := range want.Spec.Tensors() {
+			if err := got.Fetch(tensor.Name); err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got.Tensor(tensor.Name).Data, want.Tensor(tensor.Name).Data) {
+				t.Errorf("round %d: tensor %s differs", round, tensor.Name)
+			}
+			if !got.Release(tensor.Name) {
+				t.Errorf("tensor %s is not the checkpoint's own", tensor.Name)
+			}
+		}
+		if err := got.Load(t.Context(), 1<<50, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tensor := range want.Spec.Tensors() {
+		if !bytes.Equal(got.Tensor(tensor.Name).Data, want.Tensor(tensor.Name).Data) {
+			t.Errorf("loaded after that, tensor %s differs", tensor.Name)
+		}
+	}
+	if want.Release("lm_head.weight") || got.Release("no such tensor") {
+		t.Error("what is not the checkpoint's own was given back")
 	}
 }
 
-// TestConvertRefuses: what a file lacks or has too much is said before a byte is written.
-func TestConvertRefuses(t *testing.T) {
+// TestGGUFWritesNothing: no file appears in the cache folder, and a file that became shorter is an error, not a crash.
+func TestGGUFWritesNothing(t *testing.T) {
+	cache := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", cache)
+	path, err := modeltest.WriteGGUF(golden(t, "T2"), t.TempDir(), "tune", modeltest.LlamaBF16, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	openGGUF(t, path)
+	if left, err := os.ReadDir(cache); err != nil || len(left) != 0 {
+		t.Errorf("it leaves %v, %v", left, err)
+	}
+	if runtime.GOOS != "linux" {
+		return
+	}
+	c, err := models.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := os.Truncate(path, 16<<10); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Load(t.Context(), 0, nil); err == nil || !strings.Contains(err.Error(), "tune.gguf: the disk does not give it, or the file became shorter") {
+		t.Errorf("a file that was cut gives %v", err)
+	}
+	if c.Tensor("lm_head.weight").Data != nil {
+		t.Error("a tensor that cannot be read has data")
+	}
+}
+
+// TestGGUFRefuses: what a file lacks or has too much is said before a byte is written.
+func TestGGUFRefuses(t *testing.T) {
 	want := golden(t, "T2")
 	path, err := modeltest.WriteGGUF(want, t.TempDir(), "tune", modeltest.LlamaBF16, 1)
 	if err != nil {
@@ -214,7 +237,7 @@ func TestConvertRefuses(t *testing.T) {
 		if err := os.WriteFile(path, test.text, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		_, err := models.PlanConversion(path, "a")
+		_, err := models.ReadGGUF(path, "a")
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s gives %v, want %s", test.name, err, test.want)
 		}
@@ -251,29 +274,48 @@ func TestOriginalLayout(t *testing.T) {
 	}
 }
 
-// TestRemoveConverted: a conversion that is in use stays, and what it was made from stays always.
+// TestRemoveConverted: what an earlier version converted is found by its source, opened in place, deleted unless it is in use, and the source stays.
 func TestRemoveConverted(t *testing.T) {
+	cache := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", cache)
 	path, err := modeltest.WriteGGUF(golden(t, "T2"), t.TempDir(), "tune", modeltest.LlamaBF16, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	open := convert(t, path)
+	folder := filepath.Join(cache, "ossrun", "converted", "0123456789abcdef", "tune")
+	if err := os.CopyFS(folder, os.DirFS(filepath.Join("..", "testdata", "model", "T2", "checkpoint"))); err != nil {
+		t.Fatal(err)
+	}
+	about, err := json.Marshal(map[string]any{"source": path, "bytes": 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "source.json"), about, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	open, err := models.Open(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
 	list, err := models.ListConverted()
-	if err != nil || len(list) != 1 || list[0].Folder != open.Path || list[0].Source != path || list[0].Rounded != 0 {
+	if err != nil || len(list) != 1 || list[0].Folder != folder || list[0].Source != path {
 		t.Fatalf("converted: %+v, %v", list, err)
 	}
-	c, ok, err := models.FindConverted(path)
-	if err != nil || !ok || c.Folder != open.Path {
-		t.Fatalf("%s was converted to %+v, %v, %v", path, c, ok, err)
+	for _, name := range []string{path, folder} {
+		c, ok, err := models.FindConverted(name)
+		if err != nil || !ok || c.Folder != folder {
+			t.Fatalf("%s was converted to %+v, %v, %v", name, c, ok, err)
+		}
 	}
 	var used *store.InUseError
-	if _, err := c.Remove(); !errors.As(err, &used) {
+	if _, err := list[0].Remove(); !errors.As(err, &used) {
 		t.Errorf("deleting weights in use gives %v", err)
 	}
+	size := open.Bytes()
 	if err := open.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if freed, err := c.Remove(); err != nil || freed < open.Bytes() {
+	if freed, err := list[0].Remove(); err != nil || freed < size {
 		t.Errorf("%d bytes are freed, %v", freed, err)
 	}
 	if _, ok, err := models.FindConverted(path); ok || err != nil {

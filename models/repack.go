@@ -1,0 +1,306 @@
+package models
+
+// Putting a GGUF file's weights in the engine's order while they are read: pieces of tensors, by several goroutines at once, straight from the mapped
+// file into the places where they stay. Reading a piece waits for the disk, so there are more goroutines than processors.
+//
+// What must stay true: a tensor that is there is whole; nobody waits for a tensor while holding what its repacking needs; and of the file no more is
+// in this process's memory than the pieces in work.
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ossrun/ossrun/models/gguf"
+	"github.com/ossrun/ossrun/models/pack"
+	"github.com/ossrun/ossrun/models/safetensors"
+)
+
+// repacker fills the memory of a checkpoint's weights from GGUF files.
+type repacker struct {
+	files    []mappedFile
+	memory   *pack.Memory
+	tensors  map[string]Tensor
+	rewrites []rewrite
+	of       map[string]int // which rewrite makes a tensor
+
+	mu    sync.Mutex // held while weights are read
+	there []bool     // by rewrite
+	keep  bool       // what is read of the files may stay in the page cache
+}
+
+// mappedFile is a file whose bytes are read through a mapping.
+type mappedFile struct {
+	name  string
+	file  *os.File
+	data  []byte
+	unmap func() error
+}
+
+// pageBytes is what tensors are aligned to, so that the memory of one can be given back without its neighbours'.
+const pageBytes = 4096
+
+func newRepacker(g *GGUF) (_ *repacker, err error) {
+	r := &repacker{tensors: map[string]Tensor{}, rewrites: g.rewrites, of: map[string]int{}, there: make([]bool, len(g.rewrites))}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.close())
+		}
+	}()
+	for _, path := range g.set.Files {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		r.files = append(r.files, mappedFile{name: filepath.Base(path), file: f, unmap: func() error { return nil }})
+		m := &r.files[len(r.files)-1]
+		stat, err := f.Stat()
+		if err != nil {
+			return nil, err
+		}
+		data, unmap, err := safetensors.MapFile(f, stat.Size())
+		if err != nil {
+			return nil, fmt.Errorf("mapping %s: %w", m.name, err)
+		}
+		m.data, m.unmap = data, unmap
+	}
+	for _, t := range g.set.Tensors {
+		if t.End > int64(len(r.files[t.File].data)) {
+			return nil, fmt.Errorf("%s became shorter while it was opened", r.files[t.File].name)
+		}
+	}
+	list, total := g.spec.Tensors(), int64(0)
+	for _, t := range list {
+		total += (t.Bytes() + pageBytes - 1) / pageBytes * pageBytes
+	}
+	if r.memory, err = pack.Reserve(total); err != nil {
+		return nil, fmt.Errorf("%d bytes for the weights of %s: %w", total, r.files[0].name, err)
+	}
+	r.memory.PreferHugePages()
+	rest := r.memory.Bytes
+	for _, t := range list {
+		r.tensors[t.Name] = Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Data: rest[:t.Bytes():t.Bytes()], File: r.files[0].name}
+		rest = rest[(t.Bytes()+pageBytes-1)/pageBytes*pageBytes:]
+	}
+	for i, w := range r.rewrites {
+		r.of[w.to.Name] = i
+		if w.scales != "" {
+			r.of[w.scales] = i
+		}
+		for _, from := range w.from {
+			elements, _, _ := from.tensor.Type.Block()
+			if each := from.tensor.Elements() / int64(from.tensor.Shape[0]); each%int64(elements) != 0 {
+				return nil, fmt.Errorf("%s: tensor %s has %d values a step, which %s cannot hold", r.files[from.tensor.File].name, from.tensor.Name, each, from.tensor.Type)
+			}
+		}
+	}
+	return r, nil
+}
+
+func (r *repacker) close() error {
+	var errs []error
+	for _, f := range r.files {
+		errs = append(errs, f.unmap(), f.file.Close())
+	}
+	if r.memory != nil {
+		errs = append(errs, r.memory.Free())
+	}
+	return errors.Join(errs...)
+}
+
+// keepFor decides whether the files stay in the page cache.
+func (r *repacker) keepFor(free int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	need := int64(len(r.memory.Bytes))
+	for _, f := range r.files {
+		need += int64(len(f.data))
+	}
+	r.keep = need <= free
+}
+
+// fill reads the tensors that the rewrites make, those that are not there already.
+func (r *repacker) fill(ctx context.Context, wanted []int, progress func(done, total int64)) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var list []piece
+	var total int64
+	for _, i := range wanted {
+		if !r.there[i] {
+			list = append(list, r.rewrites[i].pieces()...)
+			total += r.rewrites[i].bytes()
+		}
+	}
+	// The order of the disk, as far as tensors that are made from two allow.
+	slices.SortStableFunc(list, func(a, b piece) int {
+		x, y := a.rewrite.from[0].tensor, b.rewrite.from[0].tensor
+		return cmp.Or(cmp.Compare(x.File, y.File), cmp.Compare(x.Begin, y.Begin), cmp.Compare(a.from, b.from))
+	})
+	var done atomic.Int64
+	stop := tell(&done, total, progress)
+	defer stop()
+	if err := r.all(ctx, list, &done); err != nil {
+		return err
+	}
+	for _, i := range wanted {
+		r.there[i] = true
+	}
+	return nil
+}
+
+// all does pieces until one fails or ctx ends.
+func (r *repacker) all(ctx context.Context, list []piece, done *atomic.Int64) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range min(len(list), 2*runtime.GOMAXPROCS(0)+2, 32) {
+		group.Go(func() {
+			var spare []byte
+			for ctx.Err() == nil {
+				i := next.Add(1) - 1
+				if i >= int64(len(list)) {
+					return
+				}
+				if err := r.do(list[i], &spare); err != nil {
+					cancel(err)
+					return
+				}
+				done.Add(list[i].bytes())
+			}
+		})
+	}
+	group.Wait()
+	return context.Cause(ctx)
+}
+
+// piece is a part of the work that one goroutine does.
+type piece struct {
+	rewrite rewrite
+	from    int64 // along the tensor's first dimension
+	count   int64
+}
+
+// pieceValues bounds a piece of a tensor that is no expert matrix, in values.
+const pieceValues = 4 << 20
+
+// pieces cuts a rewrite: expert by expert, other tensors by rows.
+func (r rewrite) pieces() []piece {
+	first, each := int64(r.to.Shape[0]), int64(1)
+	if r.scales == "" {
+		each = max(1, pieceValues/(r.to.Bytes()/2/first))
+	}
+	var list []piece
+	for at := int64(0); at < first; at += each {
+		list = append(list, piece{r, at, min(each, first-at)})
+	}
+	return list
+}
+
+// bytes is the size of what a rewrite makes.
+func (r rewrite) bytes() int64 {
+	if r.scales != "" {
+		return r.to.Bytes() + r.to.Bytes()/blockBytes
+	}
+	return r.to.Bytes()
+}
+
+func (p piece) bytes() int64 { return p.rewrite.bytes() / int64(p.rewrite.to.Shape[0]) * p.count }
+
+// do makes one piece.
+func (r *repacker) do(p piece, spare *[]byte) error {
+	w := p.rewrite
+	width := w.to.Bytes() / int64(w.to.Shape[0]) // bytes of the result for one step along the first dimension
+	to := r.tensors[w.to.Name].Data[p.from*width:][:p.count*width]
+	var scales []byte
+	if w.scales != "" {
+		scales = r.tensors[w.scales].Data[p.from*width/blockBytes:][:p.count*width/blockBytes]
+	}
+	for i, from := range w.from {
+		t := from.tensor
+		elements, size, _ := t.Type.Block()
+		stride := t.Elements() / int64(t.Shape[0]) / int64(elements) * int64(size)
+		f := r.files[t.File]
+		begin := t.Begin + (from.first+p.from)*stride
+		source := f.data[begin : begin+stride*p.count]
+		given, err := takeIn(f.file, begin, source, r.keep)
+		if err != nil {
+			return fmt.Errorf("reading %s of %s: %w", t.Name, f.name, err)
+		}
+		if w.scales != "" {
+			unpackRows(to, scales, source, w.unit(1), i, len(w.from), t.Type)
+		} else {
+			convertRows(to, source, w.unit(2), i, len(w.from), t.Type, spare)
+		}
+		given()
+	}
+	return nil
+}
+
+// unit is how many bytes of a tensor lie together when two sources take turns along the second dimension; width is an element's.
+func (r rewrite) unit(width int) int {
+	for _, d := range r.to.Shape[min(2, len(r.to.Shape)):] {
+		width *= d
+	}
+	return width
+}
+
+// unpackRows writes the i-th of n sources of an expert matrix: rows of unit bytes take turns.
+func unpackRows(blocks, scales, from []byte, unit, i, n int, kind gguf.Type) {
+	if n == 1 {
+		unpackBlocks(blocks, scales, from, kind)
+		return
+	}
+	short := unit / blockBytes
+	for row := i; row*unit < len(blocks); row += n {
+		unpackBlocks(blocks[row*unit:][:unit], scales[row*short:][:short], from, kind)
+		from = from[short*ggufBlockBytes:]
+	}
+}
+
+// convertRows writes the i-th of n sources of a bfloat16 tensor in its turns.
+func convertRows(to, from []byte, unit, i, n int, kind gguf.Type, spare *[]byte) {
+	if n == 1 {
+		toBF16(to, from, kind)
+		return
+	}
+	if len(*spare) < len(to)/n {
+		*spare = make([]byte, len(to)/n)
+	}
+	one := (*spare)[:len(to)/n]
+	toBF16(one, from, kind)
+	for at := 0; at < len(one); at += unit {
+		copy(to[at*n+i*unit:], one[at:at+unit])
+	}
+}
+
+// tell reports how far a count is until the function it gives is called.
+func tell(done *atomic.Int64, total int64, progress func(done, total int64)) (stop func()) {
+	if progress == nil {
+		return func() {}
+	}
+	ended, gone := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(gone)
+		tick := time.NewTicker(200 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				progress(done.Load(), total)
+			case <-ended:
+				progress(done.Load(), total)
+				return
+			}
+		}
+	}()
+	return func() { close(ended); <-gone }
+}
