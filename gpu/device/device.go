@@ -29,7 +29,8 @@ type Device struct {
 	progress func(bytes int64)
 	target   kernels.Target
 
-	plain bool // only the plain kernels
+	plain        bool // only the plain kernels
+	decodeKernel DecodeKernel
 
 	mu         sync.Mutex // held while work is queued and waited for
 	window     *driver.HostMemory
@@ -51,6 +52,8 @@ type Options struct {
 	Arch     string            // the architecture, where the driver cannot tell it; "": as the driver has it
 	Image    []byte            // compiled kernels; nil: those of this program for the device's architecture
 	Progress func(bytes int64) // is told of every piece of weights that has been read; from several goroutines
+
+	DecodeKernel DecodeKernel // "": DecodeGraph
 
 	// Plain runs the plain kernels alone: what the others are held to, and the only ones whose results do not differ by a bit between steps of few
 	// and of many rows.
@@ -74,7 +77,7 @@ func Open(d *driver.Driver, o Options) (_ *Device, err error) {
 			return nil, fmt.Errorf("%s: %w", g.Name, err)
 		}
 	}
-	dev := &Device{arch: o.Arch, progress: o.Progress, plain: o.Plain,
+	dev := &Device{arch: o.Arch, progress: o.Progress, plain: o.Plain, decodeKernel: o.DecodeKernel,
 		shared: map[sharing]*sharedRegion{}, distrusted: map[Form]bool{}}
 	if dev.warp, err = g.Attribute(driver.WarpSize); err != nil {
 		return nil, fmt.Errorf("%s: %w", g.Name, err)
@@ -122,6 +125,9 @@ func (d *Device) Name() string {
 	}
 	return fmt.Sprintf("gpu %d, %s, %s", g.Index, g.Name, arch)
 }
+
+// Model is the kind of card: name and architecture, without its number.
+func (d *Device) Model() string { return fmt.Sprintf("%s, %s", d.ctx.Device().Name, d.arch) }
 
 // Arch is the instruction set: "sm_90", "gfx942".
 func (d *Device) Arch() string { return d.arch }

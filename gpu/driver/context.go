@@ -107,3 +107,6 @@ func (c *Context) EnablePeer(other *Context) error {
 	}
 	return err
 }
+
+// SameDriver tells whether another context is of the same opened library, so that copies between their devices need no host.
+func (c *Context) SameDriver(other *Context) bool { return c.d == other.d }

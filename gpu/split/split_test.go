@@ -13,7 +13,7 @@ import (
 
 // The same device in every place computes the same bits, wherever the tape is cut.
 
-// prompt is a step of a long sequence, then steps of one row: buckets of every size run.
+// logitsOf runs a sequence in steps of many rows and of one: buckets of several sizes, past the window.
 func logitsOf(t testing.TB, dev engine.Device, dir string, o engine.Options) (all []float32) {
 	t.Helper()
 	ckpt := opened(t, dir+"/checkpoint")
@@ -50,28 +50,37 @@ func logitsOf(t testing.TB, dev engine.Device, dir string, o engine.Options) (al
 	return all
 }
 
-// TestEveryCut: T1 and T2 over every placement, with the experts of hosted layers computed by the host and streamed to the cards, in both modes.
+// TestEveryCut: T1 and T2 over every placement, with the experts of hosted layers computed by the host, streamed to the cards, and streamed for large
+// steps alone.
 func TestEveryCut(t *testing.T) {
-	for _, model := range []struct {
-		dir    string
-		layers int
-	}{{testdata + "T1", 4}, {testdata + "T2", 3}} {
-		for _, compute := range []string{engine.Exact, engine.Int8} {
-			one := host(t)
-			want := logitsOf(t, one, model.dir, engine.Options{Compute: compute})
-			if err := one.Close(); err != nil {
-				t.Fatal(err)
+	holdCuts(t, "T2", ways(3), engine.Exact)
+	holdCuts(t, "T1", []way{{ends: []int{1, 2, 4}}, {ends: []int{1, 3, 4}}, {ends: []int{4}, hosted: []int{0, 1, 3}}, {ends: []int{3, 4}, hosted: []int{2, 3}}}, engine.Int8)
+}
+
+// TestEveryCutLong: all placements in both modes.
+func TestEveryCutLong(t *testing.T) {
+	long(t)
+	for _, compute := range []string{engine.Exact, engine.Int8} {
+		holdCuts(t, "T2", ways(3), compute)
+		holdCuts(t, "T1", ways(4), compute)
+	}
+}
+
+func holdCuts(t *testing.T, model string, list []way, compute string) {
+	t.Helper()
+	one := host(t)
+	want := logitsOf(t, one, testdata+model, engine.Options{Compute: compute})
+	if err := one.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range list {
+		for i, o := range []split.Options{{}, {Streams: always}, {Streams: func(rows int) bool { return rows >= 32 }}} {
+			if o.Streams != nil && len(w.hosted) == 0 {
+				continue
 			}
-			for _, w := range ways(model.layers) {
-				for _, o := range []split.Options{{}, {Streams: always}, {Streams: func(rows int) bool { return rows >= 32 }}} {
-					if o.Streams != nil && len(w.hosted) == 0 {
-						continue
-					}
-					got := logitsOf(t, hosts(t, o, w.ends, w.hosted...), model.dir, engine.Options{Compute: compute})
-					if !slices.Equal(want, got) {
-						t.Fatalf("%s, %s, %v, streamed %v: other logits", model.dir, compute, w, o.Streams != nil)
-					}
-				}
+			got := logitsOf(t, hosts(t, o, w.ends, w.hosted...), testdata+model, engine.Options{Compute: compute})
+			if !slices.Equal(want, got) {
+				t.Fatalf("%s, %s, %v, streaming %d: other logits", model, compute, w, i)
 			}
 		}
 	}
