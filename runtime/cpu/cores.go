@@ -12,10 +12,18 @@ import (
 // How many cores and how much memory this process may use. Affinity alone is not enough: in a container the kernel shows every core and then
 // throttles; a thread more than the quota allows makes every barrier wait for the throttled one.
 
-// Cores is the number of threads worth starting: the affinity mask, cut down to the cgroup quota.
+// Cores is the number of threads worth starting: the physical cores in the affinity mask, cut down to the cgroup quota.
 func Cores() int {
-	n := runtime.NumCPU() // honours the affinity mask
-	if quota := cgroupCores("/proc/self/cgroup", "/sys/fs/cgroup"); quota > 0 {
+	return coresOf(machine(), runtime.NumCPU(), cgroupCores("/proc/self/cgroup", "/sys/fs/cgroup"))
+}
+
+// coresOf takes the cores, or the processors that the affinity mask allows where the cores are not known; a quota of 0 is none.
+func coresOf(t topology, processors, quota int) int {
+	n := processors
+	if len(t) > 0 {
+		n = len(t)
+	}
+	if quota > 0 {
 		n = min(n, quota)
 	}
 	return max(n, 1)

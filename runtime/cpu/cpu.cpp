@@ -63,6 +63,10 @@ ossrun_pool* ossrun_pool_new(int threads) {
 
 void ossrun_pool_free(ossrun_pool* pool) { delete pool; }
 
+int ossrun_pool_settle(ossrun_pool* pool, int thread, const int32_t* cpus, int n) {
+  return pool->pool.settle(thread, cpus, n) ? 1 : 0;
+}
+
 const char* ossrun_isa(const char* isa) {
   const Kernels* k = kernels_of(isa);
   return k ? k->name : nullptr;

@@ -43,6 +43,8 @@ typedef struct ossrun_tape ossrun_tape;
 // Null when the system refuses threads or memory.
 ossrun_pool* ossrun_pool_new(int threads);
 void ossrun_pool_free(ossrun_pool* pool);
+// Keeps a thread of the pool on n processors; 0 where the system does not, and it runs anywhere.
+int ossrun_pool_settle(ossrun_pool* pool, int thread, const int32_t* cpus, int n);
 
 // isa: "scalar", "avx2", "avxvnni", "avx512", "neon". Null when this machine does not have it.
 const char* ossrun_isa(const char* isa);

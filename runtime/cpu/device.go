@@ -24,6 +24,7 @@ import (
 // Device is the host. Steps of all engines on it run one after the other, each on all its threads.
 type Device struct {
 	threads int
+	nodes   []int // of memory, where there are several: what is allocated or uploaded is laid out over them
 
 	mu    sync.Mutex // held while a step runs
 	pool  *C.ossrun_pool
@@ -32,7 +33,8 @@ type Device struct {
 
 var _ engine.Device = (*Device)(nil)
 
-// New starts threads threads; 0 means one for every core this process may use (Cores).
+// New starts threads threads; 0 means one for every core this process may use (Cores). On a machine with several
+// memories threads stay near one each.
 func New(threads int) (engine.Device, error) {
 	if threads < 0 {
 		return nil, fmt.Errorf("%d threads", threads)
@@ -44,7 +46,23 @@ func New(threads int) (engine.Device, error) {
 	if pool == nil {
 		return nil, fmt.Errorf("the system refuses %d threads", threads)
 	}
-	return &Device{threads: threads, pool: pool}, nil
+	d := &Device{threads: threads, pool: pool}
+	for i, cpus := range machine().homes(threads) {
+		d.settle(i, cpus)
+	}
+	if nodes := machine().nodes(); len(nodes) > 1 {
+		d.nodes = nodes
+	}
+	return d, nil
+}
+
+// settle keeps a thread on some processors; false where the system refuses, and it runs anywhere.
+func (d *Device) settle(thread int, cpus []int) bool {
+	list := make([]C.int32_t, len(cpus))
+	for i, cpu := range cpus {
+		list[i] = C.int32_t(cpu)
+	}
+	return C.ossrun_pool_settle(d.pool, C.int(thread), unsafe.SliceData(list), C.int(len(list))) != 0
 }
 
 // ISAs are the instruction sets this machine has kernels for, best last. "scalar" is always there.

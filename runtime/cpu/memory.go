@@ -32,6 +32,7 @@ func (d *Device) Alloc(bytes int64) (engine.Region, error) {
 		d.release()
 		return nil, fmt.Errorf("map %d bytes: %w", bytes, err)
 	}
+	_ = interleave(data, d.nodes) // advice
 	return &region{dev: d, data: data}, nil
 }
 
@@ -43,6 +44,7 @@ func (d *Device) Upload(data []byte) (engine.Region, error) {
 	if err := d.use(1); err != nil {
 		return nil, err
 	}
+	_ = interleave(data, d.nodes) // advice
 	r := &region{dev: d, data: data, view: true}
 	r.pinned.Pin(unsafe.SliceData(data)) // a mapped file needs none, the demo's unpacked memory does
 	return r, nil

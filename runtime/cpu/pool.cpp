@@ -1,5 +1,6 @@
 #include "pool.h"
 
+#include <sched.h>
 #include <time.h>
 
 #include "kernels.h"
@@ -60,6 +61,21 @@ bool Pool::start() {
   }
   pthread_attr_destroy(&attributes);
   return ok;
+}
+
+bool Pool::settle(int thread, const int32_t* cpus, int n) {
+#if defined(__linux__)
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (int i = 0; i < n; i++) {
+    if (cpus[i] < 0 || cpus[i] >= CPU_SETSIZE) return false;
+    CPU_SET(cpus[i], &set);
+  }
+  return pthread_setaffinity_np(threads_[thread], sizeof set, &set) == 0;
+#else
+  (void)thread, (void)cpus, (void)n;
+  return false;
+#endif
 }
 
 Pool::~Pool() {

@@ -36,6 +36,9 @@ class Pool {
   bool start();
   int size() const { return size_; }
 
+  // Keeps a thread on n processors; false where the system does not, and it runs anywhere.
+  bool settle(int thread, const int32_t* cpus, int n);
+
   // Runs work(argument, i, threads) on the first `threads` threads and returns when all are done.
   // One run at a time: the caller sees to that.
   void run(int threads, Work work, void* argument);

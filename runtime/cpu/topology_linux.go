@@ -1,0 +1,51 @@
+package cpu
+
+import (
+	"sync"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// machine is the topology of this machine within the affinity mask the process started with.
+var machine = sync.OnceValue(func() topology {
+	var mask unix.CPUSet
+	if unix.SchedGetaffinity(0, &mask) != nil {
+		return nil // more processors than the mask has bits
+	}
+	var allowed []int
+	for cpu := range 8 * int(unsafe.Sizeof(mask)) {
+		if mask.IsSet(cpu) {
+			allowed = append(allowed, cpu)
+		}
+	}
+	return readTopology("/sys/devices/system", allowed)
+})
+
+// The kernel's numbers for mbind.
+const (
+	interleaved = 3 // MPOL_INTERLEAVE
+	movePages   = 2 // MPOL_MF_MOVE
+)
+
+// interleave lays the whole pages of data out over the nodes in turns, those that are there already too. Every step reads all weights and any thread
+// may read any of them, so what counts is that all memories are read at once. It is advice: where the system refuses, pages stay where they are.
+func interleave(data []byte, nodes []int) error {
+	page := uintptr(unix.Getpagesize())
+	begin := uintptr(unsafe.Pointer(unsafe.SliceData(data)))
+	first := -begin % page
+	if len(nodes) < 1 || uintptr(len(data)) < first+page {
+		return nil
+	}
+	const bits = 64
+	mask := make([]uint64, nodes[len(nodes)-1]/bits+1)
+	for _, n := range nodes {
+		mask[n/bits] |= 1 << (n % bits)
+	}
+	length := (uintptr(len(data)) - first) / page * page
+	_, _, errno := unix.Syscall6(unix.SYS_MBIND, begin+first, length, interleaved, uintptr(unsafe.Pointer(&mask[0])), uintptr(len(mask)*bits+1), movePages)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}

@@ -1,0 +1,9 @@
+//go:build !linux
+
+package cpu
+
+// machine knows nothing: cores are the system's, and memory is where the system puts it.
+func machine() topology { return nil }
+
+// interleave does nothing.
+func interleave([]byte, []int) error { return nil }
