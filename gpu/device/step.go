@@ -34,6 +34,7 @@ type step struct {
 
 	phases []readyPhase
 	graph  *driver.Graph
+	whole  *persistent     // the same in one launch, where that was chosen and can be
 	marks  []*driver.Event // before each phase and behind the last, while profiling
 	ns     []int64         // of each operation
 	ran    bool            // ns is of a step
@@ -123,6 +124,9 @@ func (s *step) build() (err error) {
 			made.ready = append(made.ready, ready)
 		}
 		s.phases = append(s.phases, made)
+	}
+	if s.whole, err = s.makePersistent(); err != nil {
+		return fmt.Errorf("the step as one launch: %w", err)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -261,6 +265,12 @@ func (s *step) queue(b *engine.Batch, from []int32) error {
 	}
 	if s.marks != nil {
 		return s.queueTimed()
+	}
+	if s.whole != nil {
+		if err := s.whole.queue(s.dev.stream); err != nil {
+			return fmt.Errorf("launch the step: %w", err)
+		}
+		return nil
 	}
 	if err := s.graph.Launch(s.dev.stream); err != nil {
 		return fmt.Errorf("launch the step: %w", err)
@@ -405,6 +415,9 @@ func (s *step) Close() error {
 	s.dev.users--
 	s.dev.mu.Unlock()
 	errs = append(errs, s.leaveSampler())
+	if s.whole != nil {
+		errs = append(errs, s.whole.free())
+	}
 	for _, r := range []*sharedRegion{s.logits, s.partial, s.arrived, s.terms} {
 		if r != nil {
 			errs = append(errs, r.leave())

@@ -79,10 +79,13 @@ func (t Target) DecodeAttend(rows Pointer, bucket int, o, partial, arrived, qkv 
 	if window > 0 {
 		runs = 1 // a window of 128 positions is one run
 	}
-	return Launch{"decode_attend" + c.suffix(), grid(h.KV, bucket, runs), block(threads), 0,
+	return Launch{"decode_attend" + c.suffix(), grid(h.KV, bucket, runs), block(threads), t.attendShared(),
 		[]any{rows, o, partial, arrived, qkv, c.Layer, sinks, c.Positions, c.Tables, c.TableAt, c.PageElements,
 			i32(h.Query), i32(h.KV), i32(window), scale}}
 }
+
+// attendShared is what a block keeps of its queries, of each warp's page and of each warp's findings.
+func (t Target) attendShared() uint32 { return uint32(8*64*4 + threads/t.Warp*8*(32+66)*4) }
 
 // DecodeRoute is Norm, the router's Linear and the choice of Route; order and groups are not made. arrived i32 [bucket] as above.
 func (t Target) DecodeRoute(rows Pointer, bucket int, experts, weights, normed, router, arrived, x, norm, w, bias Pointer, hidden, count, top int, eps float32) Launch {

@@ -36,22 +36,22 @@ __device__ __forceinline__ uint4 stream16(const void* p) {
 // they would share banks.
 __device__ __forceinline__ int staged_at(int i) { return i ^ ((i >> 3) & 7); }
 
-// Stages a row of k floats, times `factor` and, with w, after RMSNorm by w. All threads; a barrier
-// must follow. `part` is shared, of kDecodeWarps floats for this row alone.
-__device__ __forceinline__ void stage(float4* staged, const float* x, const bf16* w, float eps,
-                                      int k, float factor, float* part) {
+// Stages a row of k floats, times `factor` and, with w, after RMSNorm by w. All threads, each its
+// own `thread`; a barrier must follow. `part` is shared, of kDecodeWarps floats for this row alone.
+__device__ __forceinline__ void stage(int thread, float4* staged, const float* x, const bf16* w,
+                                      float eps, int k, float factor, float* part) {
   const float4* from = reinterpret_cast<const float4*>(x);
   float scale = factor;
   if (w) {
     float squares = 0;
-    for (int i = threadIdx.x; i < k / 4; i += kDecodeThreads) {
+    for (int i = thread; i < k / 4; i += kDecodeThreads) {
       const float4 v = from[i];
       squares = fmaf(v.x, v.x, fmaf(v.y, v.y, fmaf(v.z, v.z, fmaf(v.w, v.w, squares))));
     }
     squares = block_sum(squares, part);
     scale = 1.0f / sqrt_of(squares / static_cast<float>(k) + eps);
   }
-  for (int i = threadIdx.x; i < k / 4; i += kDecodeThreads) {
+  for (int i = thread; i < k / 4; i += kDecodeThreads) {
     float4 v = from[i];
     v.x *= scale;
     v.y *= scale;

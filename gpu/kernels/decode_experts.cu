@@ -1,34 +1,5 @@
-// Decode's experts: norm, router and choice; gate and up with SwiGLU; down with the weighted sum
-// and the residual. A slot reads its expert's weights by itself: a step of few rows rarely meets an
-// expert twice, and then finds it in the second cache.
-#include "decode.h"
-
-// The choice of one row by one warp: as route_choose. key 0 is NaN's: below everything.
-__device__ __forceinline__ void choose_by_warp(int* experts, float* weights, const float* logits,
-                                               int count, int top, int lane) {
-  uint64_t last = ~uint64_t{0};
-  float largest = 0, sum = 0;
-  for (int j = 0; j < top; j++) {
-    uint64_t best = 0;
-    for (int e = lane; e < count; e += WARP) {
-      const float v = logits[e];
-      const uint64_t key = v != v ? 0 : key_of(v);
-      const uint64_t rank = key << 32 | (0xffffffffu - static_cast<unsigned>(e));
-      if (rank < last && rank > best) best = rank;
-    }
-    last = warp_max(best);
-    const int expert = static_cast<int>(0xffffffffu - static_cast<unsigned>(last));
-    const float logit = logits[expert];
-    if (j == 0) largest = logit;
-    sum += exp_of(logit - largest);
-    if (lane == 0) {
-      experts[j] = expert;
-      weights[j] = logit;
-    }
-  }
-  if (lane == 0)
-    for (int j = 0; j < top; j++) weights[j] = exp_of(weights[j] - largest) / sum;
-}
+// The kernels of decode's experts: decode_experts.h as launches of their own.
+#include "decode_experts.h"
 
 // t[row] = RMSNorm(x[row]) by norm, router[row] = t · w + bias, then the choice. t f32 [rows, k],
 // router f32 [rows, count], w bf16 [count, k]; arrived i32 [rows], 0 before and after.
@@ -37,30 +8,8 @@ KERNEL(256)
 decode_route(const int* rows, int* experts, float* weights, float* t, float* router, int* arrived,
              const float* x, const bf16* norm, const bf16* w, const bf16* bias, int k, int count,
              int top, float eps) {
-  DYNAMIC_SHARED(float4, staged);
-  SHARED(float, part, kDecodeWarps);
-  SHARED(int, flag, 1);
-  const int row = blockIdx.y;
-  if (row >= *rows) return;  // the whole block
-  stage(staged, x + static_cast<int64_t>(row) * k, norm, eps, k, 1.0f, part);
-  __syncthreads();
-  if (blockIdx.x == 0)
-    for (int i = threadIdx.x; i < k / 4; i += kDecodeThreads)
-      reinterpret_cast<float4*>(t + static_cast<int64_t>(row) * k)[i] = staged[staged_at(i)];
-  const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-  const int e = blockIdx.x * kDecodeWarps + warp;
-  float* logits = router + static_cast<int64_t>(row) * count;
-  if (e < count) {
-    const bf16* const columns[1] = {w + static_cast<int64_t>(e) * k};
-    float sum[1][1] = {};
-    dot_bf16(sum, staged, columns, k, lane);
-    const float v = warp_sum(sum[0][0]);
-    if (lane == 0) logits[e] = bias ? v + from_bf16(bias[e]) : v;
-  }
-  if (!last_to_arrive(arrived + row, gridDim.x, flag)) return;
-  if (warp == 0)
-    choose_by_warp(experts + static_cast<int64_t>(row) * top,
-                   weights + static_cast<int64_t>(row) * top, logits, count, top, lane);
+  route_row(own_place(), rows, experts, weights, t, router, arrived, x, norm, w, bias, k, count,
+            top, eps);
 }
 EMULATE(decode_route, 256)
 
@@ -69,45 +18,9 @@ EMULATE(decode_route, 256)
 KERNEL(256)
 decode_gate_up(const int* rows, float* h, const int* experts, const float* t, const uint8_t* blocks,
                const uint8_t* scales, const bf16* bias, int n, int k, int top, float limit) {
-  DYNAMIC_SHARED(float4, staged);
-  const int slot = blockIdx.y;
-  if (slot >= *rows * top) return;  // the whole block
-  stage(staged, t + static_cast<int64_t>(slot / top) * k, nullptr, 0, k, kMxStage, nullptr);
-  __syncthreads();
-  const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, nb = k / kBlock;
-  const int64_t first = static_cast<int64_t>(experts[slot]) * n;
-  for (int i = blockIdx.x * kDecodeWarps + warp; i < n; i += gridDim.x * kDecodeWarps) {
-    // Gate i and up i are rows 2i and 2i + 1: 2 nb blocks in a run.
-    const int64_t row = (first + i) * 2;
-    const uint8_t* q = blocks + row * nb * (kBlock / 2);
-    const uint8_t* s = scales + row * nb;
-    float gate = 0, up = 0;
-    for (int b = lane; b < 2 * nb; b += kInFlight * WARP) {
-      uint4 v[kInFlight];
-      unsigned scale[kInFlight];
-#pragma unroll
-      for (int u = 0; u < kInFlight; u++) {
-        const int at = b + u * WARP;
-        const bool in = at < 2 * nb;
-        v[u] = in ? stream16(q + at * (kBlock / 2)) : uint4{0, 0, 0, 0};
-        scale[u] = in ? s[at] : 0;
-      }
-#pragma unroll
-      for (int u = 0; u < kInFlight; u++) {
-        const int at = b + u * WARP < 2 * nb ? b + u * WARP : 0;
-        const float part = dot_block(v[u], scale[u], staged, at < nb ? at : at - nb);
-        gate += at < nb ? part : 0.0f;
-        up += at < nb ? 0.0f : part;
-      }
-    }
-    gate = warp_sum(gate) + from_bf16(bias[row]);
-    up = warp_sum(up) + from_bf16(bias[row + 1]);
-    if (lane == 0) h[static_cast<int64_t>(slot) * n + i] = clamped_swiglu(gate, up, limit);
-  }
+  gate_up_slot(own_place(), rows, h, experts, t, blocks, scales, bias, n, k, top, limit);
 }
 EMULATE(decode_gate_up, 256)
-
-constexpr int kMostTop = 16;
 
 // x[row] += the sum over the row's slots of weight * (down of h[slot] + bias): as down and combine.
 // h f32 [slots, k], x f32 [rows, n]; top <= 16.
@@ -115,46 +28,6 @@ constexpr int kMostTop = 16;
 KERNEL(256)
 decode_down(const int* rows, float* x, const int* experts, const float* weights, const float* h,
             const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, int k, int top) {
-  DYNAMIC_SHARED(float4, staged);
-  SHARED(int, expert, kMostTop);
-  SHARED(float, weight, kMostTop);
-  const int row = blockIdx.y;
-  if (row >= *rows) return;  // the whole block
-  const int64_t slot = static_cast<int64_t>(row) * top;
-  for (int j = 0; j < top; j++)
-    stage(staged + j * (k / 4), h + (slot + j) * k, nullptr, 0, k, kMxStage, nullptr);
-  if (static_cast<int>(threadIdx.x) < top) {
-    expert[threadIdx.x] = experts[slot + threadIdx.x];
-    weight[threadIdx.x] = weights[slot + threadIdx.x];
-  }
-  __syncthreads();
-  const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, nb = k / kBlock;
-  for (int i = blockIdx.x * kDecodeWarps + warp; i < n; i += gridDim.x * kDecodeWarps) {
-    float sum = 0;
-    for (int b = lane; b < top * nb; b += kInFlight * WARP) {
-      uint4 v[kInFlight];
-      unsigned scale[kInFlight];
-#pragma unroll
-      for (int u = 0; u < kInFlight; u++) {
-        const int at = b + u * WARP;
-        const bool in = at < top * nb;
-        const int j = in ? at / nb : 0;
-        const int64_t block =
-            (static_cast<int64_t>(expert[j]) * n + i) * nb + (in ? at - j * nb : 0);
-        v[u] = in ? stream16(blocks + block * (kBlock / 2)) : uint4{0, 0, 0, 0};
-        scale[u] = in ? scales[block] : 0;
-      }
-#pragma unroll
-      for (int u = 0; u < kInFlight; u++) {
-        const int at = b + u * WARP < top * nb ? b + u * WARP : 0, j = at / nb;
-        sum = fmaf(weight[j], dot_block(v[u], scale[u], staged + j * (k / 4), at - j * nb), sum);
-      }
-    }
-    sum = warp_sum(sum);
-    if (lane != 0) continue;
-    for (int j = 0; j < top; j++)
-      sum = fmaf(weight[j], from_bf16(bias[static_cast<int64_t>(expert[j]) * n + i]), sum);
-    x[static_cast<int64_t>(row) * n + i] += sum;
-  }
+  down_row(own_place(), rows, x, experts, weights, h, blocks, scales, bias, n, k, top);
 }
 EMULATE(decode_down, 256)

@@ -27,7 +27,7 @@ find "$cache" -mindepth 1 -mtime +14 -delete 2>/dev/null || true
 
 headers=$({ echo "$flags"; $cxx --version | head -1; cat -- *.h emulator/*.h; } | sha256sum)
 objects=() stale=()
-for source in ${KERNELS:-*.cu} emulator/simt.cpp; do
+for source in ${KERNELS:-*.cu} emulator/*.cpp; do
   [ "$source" = kernels.cu ] && continue
   hash=$({ echo "$headers"; cat -- "$source"; } | sha256sum | cut -c1-16)
   object=$cache/$layout-$(basename "$source")-$hash.o

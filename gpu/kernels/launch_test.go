@@ -48,6 +48,13 @@ func launchesOn(t Target) []Launch {
 	}
 	all = append(all, t.DecodeRoute(p, 3, p, p, p, p, p, p, p, p, p, 64, 8, 2, 1e-5), t.DecodeGateUp(p, 3, p, p, p, w, 96, 64, 2, 7),
 		t.DecodeDown(p, 3, p, p, p, p, w, 64, 96, 2))
+	for _, bf16 := range []bool{false, true} {
+		step, err := NewStep(stepOf(t, 1, bf16))
+		if err != nil {
+			panic(err) // of a constant
+		}
+		all = append(all, step.Launch(t, p, p, 5))
+	}
 	all = append(all, t.LogitStats(p, 3, p, p, 50), t.EditLogits(p, 9, p, p, 50), t.Sample(p, 3, p, p, p, p, p, 50, 2),
 		t.TopLogits(p, 3, p, p, p, 50, 20))
 	return append(all,

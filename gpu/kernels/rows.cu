@@ -3,17 +3,13 @@
 // `rows` points to the step's live count in device memory, since a captured graph is launched for
 // as many rows as its bucket has: blocks past the count do nothing, and rows past it stay
 // untouched.
-#include "number.h"
+#include "rows.h"
 
 // x[row] = embedding[tokens[row]]. x f32 [rows, hidden], embedding bf16 [vocab, hidden].
 // grid (bucket rows)
 KERNEL(256)
 embed(const int* rows, float* x, const int* tokens, const bf16* embedding, int hidden) {
-  const int row = blockIdx.x;
-  if (row >= *rows) return;
-  const bf16* from = embedding + static_cast<int64_t>(tokens[row]) * hidden;
-  for (int i = threadIdx.x; i < hidden; i += blockDim.x)
-    x[static_cast<int64_t>(row) * hidden + i] = from_bf16(from[i]);
+  embed_row(own_place(), rows, x, tokens, embedding, hidden);
 }
 EMULATE(embed, 256)
 
@@ -21,11 +17,7 @@ EMULATE(embed, 256)
 // grid (bucket rows)
 KERNEL(256)
 gather(const int* logit_rows, float* y, const float* x, const int* logit_row, int hidden) {
-  const int row = blockIdx.x;
-  if (row >= *logit_rows) return;
-  const float* from = x + static_cast<int64_t>(logit_row[row]) * hidden;
-  for (int i = threadIdx.x; i < hidden; i += blockDim.x)
-    y[static_cast<int64_t>(row) * hidden + i] = from[i];
+  gather_row(own_place(), logit_rows, y, x, logit_row, hidden);
 }
 EMULATE(gather, 256)
 

@@ -27,20 +27,24 @@ const emulated_kernel* emulator_find(const char* name);
 int emulator_warp(void);
 const char* emulator_layout(void);
 
-// How blocks run. Threads: blocks in flight at once, each on an OS thread of its own. Reverse: the
-// last thread of a block runs first, which finds other missing barriers. The calling thread's own;
-// 1 and 0 at first.
-void emulator_threads(int threads);
+// The threads of a block: with reverse the last runs first, which finds other missing barriers.
+// Here and below, options are the calling thread's own, and 0 at first.
 void emulator_reverse(int reverse);
+
+// The blocks of a launch: one after another, or all at once, in one of several orders; every number
+// above kOldestFirst is another random one. Resident is how many can be there at once; 0: all.
+enum { kInTurn, kNewestFirst, kOldestFirst };
+void emulator_blocks(int order, unsigned resident);
 
 // Runs a kernel and returns when all its blocks have; null, or a sentence about what was wrong that
 // is good until this thread's next launch. args[i] points to the i-th parameter, as in
-// cuLaunchKernel. With cooperative, all blocks run at once and may wait for each other.
+// cuLaunchKernel. With cooperative, all blocks run at once and may wait for each other, in the
+// order kNewestFirst where none is chosen; a grid of more blocks than are resident is refused.
 const char* emulator_launch(const emulated_kernel* kernel, const unsigned grid[3],
                             const unsigned block[3], size_t shared_bytes, void* const* args,
                             int cooperative);
 
-// Switches between fibers so far, in all threads: the emulation's cost.
+// Switches between fibers so far: the emulation's cost.
 uint64_t emulator_switches(void);
 
 #ifdef __cplusplus

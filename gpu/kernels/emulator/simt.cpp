@@ -1,21 +1,14 @@
-// The scheduler of the emulation: blocks on OS threads, threads of a block on fibers.
+// The scheduler inside of a block: its threads on fibers.
 //
-// A fiber gives up the processor only in a collective, so a kernel's ordinary code needs no
-// protection. Every error unwinds to the launch by switching back to its stack: fibers own nothing
-// that would leak, since kernels hold plain values only.
-#include "simt.h"
-#include "emulator.h"
+// A fiber gives up the processor only in a collective, where it waits in memory for another block
+// and behind an atomic operation, so a kernel's ordinary code needs no protection. Every error
+// unwinds to the launch by switching back to its stack: fibers own nothing that would leak, since
+// kernels hold plain values only.
+#include "block.h"
 
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <algorithm>
-#include <atomic>
-#include <memory>
-#include <string>
-#include <thread>
-#include <vector>
 
 #if defined(__SANITIZE_ADDRESS__)
 #define SIMT_ASAN 1
@@ -62,30 +55,13 @@ __thread dim3 block_index, block_dim, grid_dim;
 
 namespace {
 
-enum { kRunnable, kWaitsForWarp, kWaitsForBlock, kReturned };
-
-struct Warp {
-  unsigned generation;
-  int arrived, returned, collective;
-  alignas(16) uint64_t slot[2][WARP];  // two, so that a fast lane may enter the next collective
-};
-
-struct SharedArray {
-  const void* site;
-  std::unique_ptr<char[]> memory;
-  size_t bytes;
-  bool live;
-};
+enum { kRunnable, kWaitsForWarp, kWaitsForBlock, kWaitsInMemory, kReturned };
 
 // Stacks lie at an odd stride: at a power of two all of them would share one set of the cache.
 constexpr size_t kStackBytes = (64 << 10) + 4096 + 192;
 constexpr size_t kGuardBytes = 64;
 constexpr unsigned char kGuard = 0xa5;
 constexpr size_t kMostStaticShared = 48 << 10;
-constexpr size_t kMostShared = 227 << 10;
-constexpr int kMostThreads = 1024;
-
-std::atomic<uint64_t> total_switches{0};
 
 void* fresh_stack(char* top, void (*entry)()) {
 #if defined(__x86_64__)
@@ -102,34 +78,15 @@ void* fresh_stack(char* top, void (*entry)()) {
 #endif
 }
 
+// Back to the launch; never returns where no fiber of the block is needed any more.
+void leave(Left why) {
+  Block& b = *block;
+  b.left = why;
+  void* dead;
+  simt_switch(self ? &self->stack_pointer : &dead, b.launcher);
+}
+
 }  // namespace
-
-struct Block {
-  std::vector<Fiber> fibers;
-  std::vector<Warp> warps;
-  std::vector<SharedArray> arrays;
-  std::vector<char> dynamic;
-  size_t dynamic_bytes = 0;
-  char* stacks = nullptr;
-  int capacity = 0;
-  int threads = 0, returned = 0, arrived = 0, step = 1;
-  unsigned generation = 0;
-  const char* file = nullptr;  // of the barrier that some threads wait at
-  int line = 0;
-  void* launcher = nullptr;  // its stack
-  const Kernel* kernel = nullptr;
-  void* const* args = nullptr;
-  uint64_t switches = 0;
-  const std::atomic<bool>* stop = nullptr;  // set when another block of the launch has failed
-  char error[512] = {};
-
-  ~Block() {
-    if (stacks) munmap(stacks, capacity * kStackBytes);
-  }
-  void reserve(int n);
-  void run();
-  void check_guards();
-};
 
 void fail(const char* format, ...) {
   Block& b = *block;
@@ -140,8 +97,7 @@ void fail(const char* format, ...) {
   va_start(list, format);
   vsnprintf(b.error + n, sizeof b.error - n, format, list);
   va_end(list);
-  void* dead;
-  simt_switch(&dead, b.launcher);
+  leave(Left::kFailed);
   __builtin_unreachable();
 }
 
@@ -149,7 +105,7 @@ namespace {
 
 void give_up() {
   Block& b = *block;
-  int at[4] = {0, 0, 0, 0};
+  int at[5] = {0, 0, 0, 0, 0};
   for (const Fiber& f : b.fibers) at[f.state]++;
   fail("deadlock: %d threads wait in a warp collective, %d at a barrier (%s:%d), %d have returned",
        at[kWaitsForWarp], at[kWaitsForBlock], b.file ? b.file : "none", b.line, at[kReturned]);
@@ -170,7 +126,7 @@ void go_to(Fiber* me, Fiber* f) {
 }
 
 // Hands over to the next runnable fiber, of the own warp if there is one, or back to the launch
-// when all have returned.
+// when all have returned or wait for another block.
 __attribute__((noinline)) void next() {
   Block& b = *block;
   Fiber* me = self;
@@ -184,11 +140,9 @@ __attribute__((noinline)) void next() {
     at = (at + b.step + b.threads) % b.threads;
     if (runnable(all[at])) return go_to(me, all + at);
   }
-  if (b.returned == b.threads) {
-    void* dead;
-    simt_switch(&dead, b.launcher);
-  }
-  give_up();
+  if (b.returned == b.threads) return leave(Left::kReturned);
+  if (b.waiting == 0) give_up();
+  leave(Left::kWaits);
 }
 
 void entry() {
@@ -198,6 +152,7 @@ void entry() {
   Warp& w = b.warps[me->warp];
   me->state = kReturned;
   b.returned++;
+  b.progress++;
   w.returned++;
   if (w.arrived) fail("lanes returned while %d others of the warp wait for them", w.arrived);
   if (b.arrived)
@@ -214,6 +169,7 @@ __attribute__((noinline)) void sync_warp(int collective) {
   if (w.arrived == 0) w.collective = collective;
   if (w.collective != collective) fail("the lanes of a warp meet different collectives");
   if (w.returned) fail("a warp collective after %d lanes returned", w.returned);
+  block->progress++;
   const unsigned generation = w.generation;
   if (++w.arrived == WARP) {
     w.arrived = 0;
@@ -235,6 +191,7 @@ __attribute__((noinline)) void sync_block(const char* file, int line) {
   } else if (b.line != line || strcmp(b.file, file) != 0) {
     fail("divergent barrier: %s:%d while others wait at %s:%d", file, line, b.file, b.line);
   }
+  b.progress++;
   const unsigned generation = b.generation;
   if (++b.arrived == b.threads) {
     b.arrived = 0;
@@ -316,9 +273,23 @@ void* shared_array(const void* site, size_t bytes) {
 
 void* dynamic_shared() { return aligned(block->dynamic.data()); }
 
+// The other threads of the block go first: one that waits in memory holds up nobody.
 void yield_block() {
-  if (*block->stop) fail("another block failed");
-  sched_yield();
+  self->state = kWaitsInMemory;
+  block->waiting++;
+  next();
+}
+
+void pause_block() {
+  Block& b = *block;
+  b.progress++;
+  if (!b.pauses) return;
+  b.next = self;
+  leave(Left::kPaused);
+}
+
+Block::~Block() {
+  if (stacks) munmap(stacks, capacity * kStackBytes);
 }
 
 void Block::reserve(int n) {
@@ -337,16 +308,18 @@ void Block::check_guards() {
     if (a.live && !guarded(aligned(a.memory.get()), a.bytes))
       snprintf(error, sizeof error, "%s: wrote behind a shared array of %zu bytes", kernel->name,
                a.bytes);
-    a.live = false;
   }
 }
 
-// Runs the block whose index stands in block_index.
-void Block::run() {
+void Block::begin(dim3 at) {
+  index = at;
   const int n = int(block_dim.x * block_dim.y * block_dim.z);
   reserve(n);
   threads = n;
-  returned = arrived = 0;
+  returned = arrived = waiting = 0;
+  progress = 0;
+  error[0] = 0;
+  for (SharedArray& a : arrays) a.live = false;
   fibers.resize(n);
   warps.assign(n / WARP, Warp{});
   dynamic.resize(dynamic_bytes + kGuardBytes + 128);
@@ -363,129 +336,28 @@ void Block::run() {
 #endif
     f.stack_pointer = fresh_stack(top, entry);
   }
-  self = step > 0 ? &fibers[0] : &fibers[n - 1];
+  next = step > 0 ? &fibers[0] : &fibers[n - 1];
+}
+
+Left Block::resume() {
+  if (waiting > 0 && left == Left::kWaits) {  // they look again
+    for (Fiber& f : fibers) {
+      if (f.state != kWaitsInMemory) continue;
+      f.state = kRunnable;
+      next = &f;
+    }
+    waiting = 0;
+  }
+  block = this;
+  block_index = index;
+  self = next;
   simt_switch(&launcher, self->stack_pointer);
-  if (!error[0]) check_guards();
-}
-
-namespace {
-
-Kernel*& registry() {
-  static Kernel* first = nullptr;
-  return first;
-}
-
-std::vector<emulated_kernel>& table() {
-  static std::vector<emulated_kernel> all = [] {
-    std::vector<emulated_kernel> v;
-    for (Kernel* k = registry(); k; k = k->next)
-      v.push_back({k->name, k->max_threads, k->count, k->sizes});
-    std::sort(v.begin(), v.end(), [](const emulated_kernel& a, const emulated_kernel& b) {
-      return strcmp(a.name, b.name) < 0;
-    });
-    return v;
-  }();
-  return all;
-}
-
-const Kernel* registered(const char* name) {
-  for (Kernel* k = registry(); k; k = k->next)
-    if (strcmp(k->name, name) == 0) return k;
-  return nullptr;
-}
-
-thread_local int option_threads = 1, option_step = 1;
-thread_local std::string last_error;
-
-std::string refusal(const Kernel* k, const unsigned grid[3], const unsigned size[3],
-                    size_t shared) {
-  const uint64_t threads = uint64_t{size[0]} * size[1] * size[2];
-  const uint64_t blocks = uint64_t{grid[0]} * grid[1] * grid[2];
-  char text[160] = "";
-  if (threads == 0 || blocks == 0)
-    snprintf(text, sizeof text, "an empty grid or block");
-  else if (threads > uint64_t(std::min(k->max_threads, kMostThreads)))
-    snprintf(text, sizeof text, "a block of %llu threads, %d are its limit",
-             static_cast<unsigned long long>(threads), std::min(k->max_threads, kMostThreads));
-  else if (threads % WARP)
-    snprintf(text, sizeof text, "a block of %llu threads is not whole warps of %d",
-             static_cast<unsigned long long>(threads), WARP);
-  else if (grid[1] > 65535 || grid[2] > 65535 || grid[0] > 0x7fffffff)
-    snprintf(text, sizeof text, "a grid of %u x %u x %u", grid[0], grid[1], grid[2]);
-  else if (shared > kMostShared)
-    snprintf(text, sizeof text, "%zu bytes of shared memory", shared);
-  return text[0] ? std::string(k->name) + ": " + text : std::string();
-}
-
-}  // namespace
-
-void add(Kernel* k) {
-  k->next = registry();
-  registry() = k;
+  block = nullptr;
+  if (left == Left::kReturned) {
+    check_guards();
+    if (error[0]) left = Left::kFailed;
+  }
+  return left;
 }
 
 }  // namespace simt
-
-using simt::Block;
-
-int emulator_count(void) { return int(simt::table().size()); }
-const emulated_kernel* emulator_at(int i) { return &simt::table()[i]; }
-
-const emulated_kernel* emulator_find(const char* name) {
-  for (const emulated_kernel& k : simt::table())
-    if (strcmp(k.name, name) == 0) return &k;
-  return nullptr;
-}
-
-int emulator_warp(void) { return WARP; }
-#define QUOTE(x) #x
-#define QUOTED(x) QUOTE(x)
-const char* emulator_layout(void) { return QUOTED(EMULATED_LAYOUT); }
-void emulator_threads(int threads) { simt::option_threads = threads < 1 ? 1 : threads; }
-void emulator_reverse(int reverse) { simt::option_step = reverse ? -1 : 1; }
-uint64_t emulator_switches(void) { return simt::total_switches; }
-
-const char* emulator_launch(const emulated_kernel* kernel, const unsigned grid[3],
-                            const unsigned size[3], size_t shared_bytes, void* const* args,
-                            int cooperative) {
-  const simt::Kernel* k = simt::registered(kernel->name);
-  simt::last_error = simt::refusal(k, grid, size, shared_bytes);
-  if (!simt::last_error.empty()) return simt::last_error.c_str();
-  const unsigned blocks = grid[0] * grid[1] * grid[2];
-  const int step = simt::option_step;
-  std::atomic<unsigned> at{0};
-  std::atomic<bool> stop{false};
-  std::string error;
-  std::atomic_flag reporting = ATOMIC_FLAG_INIT;
-  const dim3 g{grid[0], grid[1], grid[2]}, s{size[0], size[1], size[2]};
-  auto work = [&] {
-    static thread_local Block b;  // its stacks serve the thread's next launch too
-    b.kernel = k;
-    b.args = args;
-    b.step = step;
-    b.stop = &stop;
-    b.dynamic_bytes = shared_bytes;
-    b.error[0] = 0;
-    b.switches = 0;
-    simt::block = &b;
-    simt::grid_dim = g;
-    simt::block_dim = s;
-    for (unsigned i; !stop && (i = at++) < blocks;) {
-      simt::block_index = {i % g.x, i / g.x % g.y, i / (g.x * g.y)};
-      b.run();
-      if (!b.error[0]) continue;
-      for (auto& a : b.arrays) a.live = false;
-      stop = true;
-      if (!reporting.test_and_set()) error = b.error;
-    }
-    simt::total_switches += b.switches;
-    simt::block = nullptr;
-  };
-  const unsigned wanted = cooperative ? blocks : unsigned(simt::option_threads);
-  std::vector<std::thread> others;
-  for (unsigned i = 1; i < std::min(wanted, blocks); i++) others.emplace_back(work);
-  work();
-  for (std::thread& t : others) t.join();
-  simt::last_error = error;
-  return error.empty() ? nullptr : simt::last_error.c_str();
-}

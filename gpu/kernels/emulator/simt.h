@@ -1,9 +1,10 @@
 // What a kernel sees when it is compiled for the host: CUDA's words, carried out by fibers.
 //
-// One fiber is one GPU thread, one OS thread runs one block at a time. A fiber runs until it meets
+// One fiber is one GPU thread, all of a launch on one OS thread. A fiber runs until it meets
 // a collective (barrier, shuffle, matrix product) and then hands over to another one of its own
 // warp, and only when its whole warp waits to another warp: a warp runs as far ahead as it can, so
-// that a missing barrier between warps shows as a wrong result. simt.cpp has the scheduler.
+// that a missing barrier between warps shows as a wrong result. simt.cpp has the scheduler of a
+// block's threads, launch.cpp that of blocks.
 //
 // What must stay true:
 //   - Shared memory is NaN when a block starts and has guards behind every array.
@@ -78,8 +79,10 @@ void share(int collective, const void* mine, const void** all);
 void* shared_array(const void* site, size_t bytes);
 // Dynamic shared memory of the launch.
 void* dynamic_shared();
-// Lets other blocks run while this one waits for them in memory.
+// Lets other blocks run while this thread waits for them in memory.
 void yield_block();
+// Behind an atomic operation: another block may go first.
+void pause_block();
 // Ends the launch with an error.
 [[noreturn]] void fail(const char* format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -66,6 +66,8 @@ struct Routing {
 TEST(route) { Routing(70, 73, 12, 4, floats(73 * 12, 3)).check(); }
 // More experts than a warp has lanes: warps meet at the barriers.
 TEST(route_many) { Routing(20, 22, 150, 4, floats(22 * 150, 3)).check(); }
+// More experts than seven warps of a block have threads.
+TEST(route_all_warps) { Routing(20, 22, 300, 4, floats(22 * 300, 3)).check(); }
 TEST(route_one_row) { Routing(1, 1, 5, 2, {0.5f, 2, -1, 2, 1}).check(); }
 TEST(route_ties) { Routing(3, 4, 8, 3, std::vector<float>(32, 1.0f)).check(); }
 

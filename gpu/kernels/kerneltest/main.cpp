@@ -26,6 +26,7 @@ static void does_not_end(int) {
 static bool run_one(const Case& c, bool reverse, std::string& why) {
   rng().seed(1);
   emulator_reverse(reverse);
+  emulator_blocks(kInTurn, 0);
   running = c.name;
   const itimerval most = {{0, 0}, {kSeconds, 0}};
   setitimer(ITIMER_PROF, &most, nullptr);

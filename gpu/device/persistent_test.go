@@ -1,0 +1,167 @@
+package device
+
+import (
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// The decode step in one launch, beside the graph that it stands for.
+
+// graphLaunch is the call that a graph costs, and the one that its place is taken by.
+var graphLaunch = map[driver.API]string{driver.CUDA: "cuGraphLaunch", driver.HIP: "hipGraphLaunch"}
+var wholeLaunch = map[driver.API]string{driver.CUDA: "cuLaunchCooperativeKernel", driver.HIP: "hipModuleLaunchKernel"}
+
+// steps are a prompt of two rows, the token behind it, and then two sequences at once, one of them new.
+func steps() []*engine.Batch {
+	both := &engine.Batch{Tokens: []int32{9, 8}, LogitRows: []int32{0, 1}, Seqs: []engine.SeqRows{
+		{Start: 3, Rows: 1, Full: []int32{1}, Window: []int32{2}}, {Rows: 1, Full: []int32{3}, Window: []int32{0}}}}
+	return []*engine.Batch{prompt(), next(), both}
+}
+
+// logitsOf runs steps on an engine of its own and gives all their logits.
+func logitsOf(t *testing.T, dev *Device, ckpt *models.Checkpoint, o engine.Options, batches []*engine.Batch) (all []float32) {
+	t.Helper()
+	o.Pages, o.MaxRows = 4, 2
+	eng, err := engine.New(dev, ckpt, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range batches {
+		logits := make([]float32, len(b.LogitRows)*ckpt.Spec.Vocab)
+		if err := eng.Step(t.Context(), b, logits); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, logits...)
+	}
+	if err := eng.Close(); err != nil {
+		t.Error(err)
+	}
+	return all
+}
+
+// same wants equal bits.
+func same(t *testing.T, got, want []float32) {
+	t.Helper()
+	for i := range want {
+		if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
+			t.Errorf("logit %d is %v, not %v", i, got[i], want[i])
+			return
+		}
+	}
+}
+
+// TestPersistentIsTheGraph: on models with goldens, in both types of cache, the same logits bit for bit, by other launches; on a card of few blocks and on
+// one that has room for all, threads and blocks in order and in reverse.
+func TestPersistentIsTheGraph(t *testing.T) {
+	for _, x := range []struct {
+		api   driver.API
+		model string
+		kv    string
+		units int
+	}{{driver.CUDA, "T2", "f32", 132}, {driver.CUDA, "T1", "bf16", 1}, {driver.HIP, "T2", "bf16", 1}, {driver.HIP, "T1", "f32", 3}} {
+		t.Run(string(x.api)+"/"+x.model+"/"+x.kv, func(t *testing.T) {
+			dev, f := open(t, x.api)
+			f.Multiprocessors(x.units)
+			ckpt, err := models.Open(filepath.Join(testdata, x.model, "checkpoint"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer ckpt.Close()
+			o := engine.Options{KV: x.kv}
+			want := logitsOf(t, dev, ckpt, o, steps())
+			graphs, kernels := f.Calls(graphLaunch[x.api]), f.Calls(wholeLaunch[x.api])
+			if graphs != len(steps()) {
+				t.Errorf("%d steps launched %d graphs", len(steps()), graphs)
+			}
+			dev.UseDecodeKernel(DecodePersistent)
+			same(t, logitsOf(t, dev, ckpt, o, steps()), want)
+			if n := f.Calls(graphLaunch[x.api]) - graphs; n != 0 {
+				t.Errorf("%d graphs were launched", n)
+			}
+			if n := f.Calls(wholeLaunch[x.api]) - kernels; n < len(steps()) {
+				t.Errorf("%d launches of whole steps", n)
+			}
+			if x.units < 132 {
+				f.Reverse(true)
+				same(t, logitsOf(t, dev, ckpt, o, steps()[:2]), want[:2*ckpt.Spec.Vocab])
+			}
+		})
+	}
+}
+
+// TestPersistentWhereItCan: steps of more rows and modes without phases keep their graphs, and so does everything unless it is asked for.
+func TestPersistentWhereItCan(t *testing.T) {
+	dev, _ := openWith(t, driver.CUDA, Options{DecodeKernel: DecodePersistent})
+	for _, x := range []struct {
+		name  string
+		o     engine.Options
+		rows  int
+		whole bool
+	}{
+		{"a row", engine.Options{}, 1, true}, {"four rows", engine.Options{KV: "bf16"}, 4, true}, {"five rows", engine.Options{}, 5, false},
+		{"8 bits", engine.Options{Compute: engine.Int8}, 1, false}, {"a tap", engine.Options{Taps: []string{"layer0.router_logits"}}, 1, false},
+		{"deterministic", engine.Options{Deterministic: true}, 1, false},
+	} {
+		x.o.Pages = 4
+		s := compiled(t, dev, x.o, x.rows)
+		if (s.whole != nil) != x.whole || s.graph == nil {
+			t.Errorf("%s: in one launch: %v", x.name, s.whole != nil)
+		}
+	}
+	dev.UseDecodeKernel(DecodeGraph)
+	if compiled(t, dev, engine.Options{Pages: 4}, 1).whole != nil {
+		t.Error("one launch without being asked for")
+	}
+}
+
+// TestPersistentFailures: every call that it adds may fail; the error says so, and nothing is left.
+func TestPersistentFailures(t *testing.T) {
+	ckpt := tiny(t)
+	for _, call := range []string{"cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuLaunchCooperativeKernel"} {
+		f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		dev, err := Open(f.Driver, Options{DecodeKernel: DecodePersistent})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.FailCall(call, 1, 2)
+		eng, err := engine.New(dev, ckpt, engine.Options{Pages: 4, MaxRows: 2})
+		if err == nil {
+			err = eng.Step(t.Context(), prompt(), make([]float32, ckpt.Spec.Vocab))
+			if err := eng.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if err == nil || !strings.Contains(err.Error(), call) {
+			t.Errorf("%s fails: %v", call, err)
+		}
+		if err := dev.Close(); err != nil {
+			t.Error(err)
+		}
+		if left := f.Leaks(); left != "" {
+			t.Errorf("%s fails, not given back: %s", call, left)
+		}
+		f.Close()
+	}
+}
+
+func TestParseDecodeKernel(t *testing.T) {
+	for s, want := range map[string]DecodeKernel{"": DecodeGraph, "graph": DecodeGraph, "persistent": DecodePersistent} {
+		if k, err := ParseDecodeKernel(s); err != nil || k != want {
+			t.Errorf("%q: %q, %v", s, k, err)
+		}
+	}
+	if _, err := ParseDecodeKernel("fast"); err == nil || !slices.Contains(strings.Fields(err.Error()), "persistent") {
+		t.Errorf("%v", err)
+	}
+}

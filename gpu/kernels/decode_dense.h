@@ -1,0 +1,153 @@
+// Decode's dense matrices: norm, projection, bias and what follows in one phase.
+//
+// ROWS rows of the step share one pass over the weights; a step of more rows has more blocks, whose
+// weights come out of the second cache. Two columns a warp, so that a staged activation serves
+// twice.
+#ifndef OSSRUN_GPU_DECODE_DENSE_H_
+#define OSSRUN_GPU_DECODE_DENSE_H_
+
+#include "cache.h"
+#include "decode.h"
+#include "grid.h"
+
+// Stages ROWS rows from row0 on; rows past the live count stay zero.
+template <int ROWS>
+__device__ __forceinline__ void stage_rows(int thread, float4* staged, const float* x,
+                                           const bf16* w, float eps, int k, int row0, int live,
+                                           float* part) {
+#pragma unroll
+  for (int r = 0; r < ROWS; r++) {
+    if (row0 + r < live) {
+      stage(thread, staged + r * (k / 4), x + static_cast<int64_t>(row0 + r) * k, w, eps, k, 1.0f,
+            part + r * kDecodeWarps);
+    } else {
+      for (int i = thread; i < k / 4; i += kDecodeThreads)
+        staged[r * (k / 4) + i] = float4{0, 0, 0, 0};
+    }
+  }
+  __syncthreads();
+}
+
+template <int ROWS>
+__device__ __forceinline__ void linear_rows(const Place& place, const int* rows, float* y,
+                                            const float* x, const bf16* norm, const bf16* w,
+                                            const bf16* bias, int k, int n, int stride, int add,
+                                            float eps) {
+  DYNAMIC_SHARED(float4, staged);
+  SHARED(float, part, ROWS* kDecodeWarps);
+  const int live = *rows, row0 = place.y * ROWS;
+  if (row0 >= live) return;  // the whole block
+  stage_rows<ROWS>(place.thread, staged, x, norm, eps, k, row0, live, part);
+  const int lane = place.thread % WARP, warp = place.thread / WARP;
+  for (int c = (place.x * kDecodeWarps + warp) * 2; c < n; c += place.nx * kDecodeWarps * 2) {
+    const bool two = c + 1 < n;
+    const bf16* const columns[2] = {w + static_cast<int64_t>(c) * k,
+                                    w + static_cast<int64_t>(two ? c + 1 : c) * k};
+    float sum[ROWS][2] = {};
+    dot_bf16(sum, staged, columns, k, lane);
+    float v = 0;  // of the lane's own row and column: lane 2r + j has sum[r][j]
+#pragma unroll
+    for (int r = 0; r < ROWS; r++)
+#pragma unroll
+      for (int j = 0; j < 2; j++) {
+        const float all = warp_sum(sum[r][j]);
+        if (lane == 2 * r + j) v = all;
+      }
+    const int row = row0 + lane / 2, j = lane % 2;
+    if (lane >= 2 * ROWS || row >= live || (j == 1 && !two)) continue;
+    float* to = y + static_cast<int64_t>(row) * stride + c + j;
+    if (bias) v += from_bf16(bias[c + j]);
+    *to = add ? *to + v : v;
+  }
+}
+
+// One pair of columns that turn together: element i and i + dim/2 of a head.
+template <int ROWS, class T>
+__device__ __forceinline__ void qkv_rows(const Place& place, const int* rows, float* qkv, T* cache,
+                                         const float* x, const bf16* norm, const bf16* wq,
+                                         const bf16* bq, const bf16* wk, const bf16* bk,
+                                         const bf16* wv, const bf16* bv, const float* angles,
+                                         const int* positions, const int* tables,
+                                         const int* table_at, int64_t page_elements, int k,
+                                         int heads, int kv_heads, int dim, float eps) {
+  DYNAMIC_SHARED(float4, staged);
+  SHARED(float, part, ROWS* kDecodeWarps);
+  const int live = *rows, row0 = place.y * ROWS;
+  if (row0 >= live) return;  // the whole block
+  stage_rows<ROWS>(place.thread, staged, x, norm, eps, k, row0, live, part);
+  const int lane = place.thread % WARP, warp = place.thread / WARP;
+  const int half = dim / 2, width = (heads + 2 * kv_heads) * dim;
+  const int pairs = width / 2;
+  for (int p = place.x * kDecodeWarps + warp; p < pairs; p += place.nx * kDecodeWarps) {
+    const int head = p / half, i = p % half;
+    const bool query = head < heads, key = !query && head < heads + kv_heads;
+    const int own = query ? head : key ? head - heads : head - heads - kv_heads;
+    const bf16* w = query ? wq : key ? wk : wv;
+    const bf16* bias = query ? bq : key ? bk : bv;
+    const int low = own * dim + i, high = low + half;
+    const bf16* const columns[2] = {w + static_cast<int64_t>(low) * k,
+                                    w + static_cast<int64_t>(high) * k};
+    float sum[ROWS][2] = {};
+    dot_bf16(sum, staged, columns, k, lane);
+    float u = 0, v = 0;  // of the lane's own row
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+      const float all_u = warp_sum(sum[r][0]), all_v = warp_sum(sum[r][1]);
+      if (lane == r) {
+        u = all_u;
+        v = all_v;
+      }
+    }
+    const int row = row0 + lane;
+    if (lane >= ROWS || row >= live) continue;
+    if (bias) {
+      u += from_bf16(bias[low]);
+      v += from_bf16(bias[high]);
+    }
+    if (query || key) {
+      const float c = angles[static_cast<int64_t>(row) * dim + i];
+      const float s = angles[static_cast<int64_t>(row) * dim + half + i];
+      const float turned = u * c - v * s;
+      v = v * c + u * s;
+      u = turned;
+    }
+    float* to = qkv + static_cast<int64_t>(row) * width + head * dim + i;
+    to[0] = u;
+    to[half] = v;
+    if (query) continue;
+    const int position = positions[row], page = tables[table_at[row] + position / kPageTokens];
+    T* at = key_at(cache, page_elements, page, own, position, dim) + i;
+    if (!key) at += kPageTokens * dim;
+    store(at, u);
+    store(at + half, v);
+  }
+}
+
+// Asks for the columns that each warp reads first; all parameters are those of the phase.
+template <int ROWS>
+__device__ __forceinline__ void linear_ahead(const Place& place, const int* rows, float*,
+                                             const float*, const bf16*, const bf16* w, const bf16*,
+                                             int k, int n, int, int, float) {
+  const int lane = place.thread % WARP, c = (place.x * kDecodeWarps + place.thread / WARP) * 2;
+  if (place.y * ROWS >= *rows || c >= n) return;
+  const int columns = c + 1 < n ? 2 : 1;
+  prefetch(w + static_cast<int64_t>(c) * k, static_cast<int64_t>(columns) * k * 2, lane);
+}
+
+template <int ROWS, class T>
+__device__ __forceinline__ void qkv_ahead(const Place& place, const int* rows, float*, T*,
+                                          const float*, const bf16*, const bf16* wq, const bf16*,
+                                          const bf16* wk, const bf16*, const bf16* wv, const bf16*,
+                                          const float*, const int*, const int*, const int*, int64_t,
+                                          int k, int heads, int kv_heads, int dim, float) {
+  const int lane = place.thread % WARP, p = place.x * kDecodeWarps + place.thread / WARP;
+  const int half = dim / 2;
+  if (place.y * ROWS >= *rows || p >= (heads + 2 * kv_heads) * half) return;
+  const int head = p / half;
+  const bf16* w = head < heads ? wq : head < heads + kv_heads ? wk : wv;
+  const int own = head < heads ? head : (head - heads) % kv_heads, low = own * dim + p % half;
+  prefetch(w + static_cast<int64_t>(low) * k, int64_t{2} * k, lane);
+  prefetch(w + static_cast<int64_t>(low + half) * k, int64_t{2} * k, lane);
+}
+
+#endif  // OSSRUN_GPU_DECODE_DENSE_H_
