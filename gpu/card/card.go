@@ -16,6 +16,9 @@ import (
 type Card struct {
 	*device.Device
 	Driver *driver.Driver
+
+	folder string // of the records of Trust
+	trust  Trust
 }
 
 // Close closes both.
@@ -66,7 +69,7 @@ func Open(list []int) (*Card, error) {
 			}
 			dev, err := device.Open(d, device.Options{Index: i})
 			if err == nil {
-				return &Card{dev, d}, nil
+				return &Card{Device: dev, Driver: d}, nil
 			}
 			refused = append(refused, err.Error())
 		}

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -117,6 +118,18 @@ func (d *Device) Bandwidth() (float64, error) {
 	var b bandText
 	err := d.c.call(bandwidth, nil, &b, nil, nil)
 	return b.BytesPerSecond, err
+}
+
+// Trusted says what kernels the worker's card has and whether they are right, and a sentence for each that is not.
+func (d *Device) Trusted() (summary string, wrong []string) {
+	return d.text.Kernels, slices.Clone(d.text.Wrong)
+}
+
+// ProofsText has the worker hold its kernels to the plain ones, and is the outcome as JSON. The worker knows it too: what was wrong is out of use.
+func (d *Device) ProofsText(context.Context) ([]byte, error) {
+	var t proofsText
+	err := d.c.call(prove, nil, &t, nil, nil)
+	return t.Proofs, err
 }
 
 // Close ends the worker.

@@ -3,6 +3,7 @@ package worker
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"runtime/debug"
@@ -14,7 +15,7 @@ import (
 // Both sides must be of one build: what they send each other has no other version.
 
 // Protocol is the number of what messages mean; it goes up with every change of this package's files about messages.
-const Protocol = 1
+const Protocol = 2
 
 // Identity is a build.
 type Identity struct {
@@ -82,10 +83,13 @@ type (
 		Computes    []string
 		DenseQ8     bool
 		FP8KV       bool
+		Kernels     string   // what they are, and whether they are right on this card
+		Wrong       []string // a sentence for each that is not
 		Total, Free int64
 	}
 	memoryText struct{ Total, Free int64 }
 	bandText   struct{ BytesPerSecond float64 }
+	proofsText struct{ Proofs json.RawMessage }
 	allocText  struct{ Bytes int64 }
 	regionText struct {
 		Region uint32

@@ -33,6 +33,7 @@ const (
 	profiling      // on or off
 	profile        // of the last step
 	forward        // a batch, to its logits
+	prove          // the kernels, on this card
 	advance        // choose the tokens of the step queued before, queue a batch, or both; answered when it chooses
 	goodbye
 	done   // the answer
@@ -40,7 +41,7 @@ const (
 	kinds
 )
 
-var kindNames = [kinds]string{"", "hello", "open", "memory", "bandwidth", "alloc", "upload", "read", "write", "free", "compile", "drop", "profiling", "profile", "forward", "advance",
+var kindNames = [kinds]string{"", "hello", "open", "memory", "bandwidth", "alloc", "upload", "read", "write", "free", "compile", "drop", "profiling", "profile", "forward", "prove", "advance",
 	"goodbye", "done", "failed"}
 
 func (k kind) String() string {

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -105,6 +106,8 @@ func (s *server) answer(m *message) (*message, error) {
 		return tell(memoryText{total, free})
 	case bandwidth:
 		return s.bandwidth()
+	case prove:
+		return s.prove()
 	case alloc:
 		return s.alloc(m)
 	case uploadOne:
@@ -170,6 +173,9 @@ func (s *server) openDevice(m *message) (*message, error) {
 	if q, ok := s.dev.(interface{ FP8KV() bool }); ok {
 		t.FP8KV = q.FP8KV()
 	}
+	if k, ok := s.dev.(interface{ Trusted() (string, []string) }); ok {
+		t.Kernels, t.Wrong = k.Trusted()
+	}
 	t.Total, t.Free = s.dev.Memory()
 	return tell(t)
 }
@@ -184,6 +190,21 @@ func (s *server) bandwidth() (*message, error) {
 		return nil, err
 	}
 	return tell(bandText{rate})
+}
+
+// prove has the device hold its kernels to the plain ones; how it tells that is nothing to this package.
+func (s *server) prove() (*message, error) {
+	p, ok := s.dev.(interface {
+		ProofsText(context.Context) ([]byte, error)
+	})
+	if !ok {
+		return nil, fmt.Errorf("%s cannot prove its kernels", s.dev.Name())
+	}
+	text, err := p.ProofsText(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	return tell(proofsText{text})
 }
 
 // goodbye gives the device back, with all that is on it.

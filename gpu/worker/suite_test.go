@@ -3,6 +3,7 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -57,10 +58,25 @@ var openers = map[string]Opener{
 		fmt.Fprintln(os.Stderr, "worker", os.Getpid())
 		select {}
 	},
+	"proven": func([]int) (engine.Device, error) {
+		d, err := cpu.New(1)
+		return proven{d}, err
+	},
 	"reader": func([]int) (engine.Device, error) {
 		d, err := cpu.New(1)
 		return &reading{d, 2}, err
 	},
+}
+
+// proven is a CPU that speaks of its kernels as a card does.
+type proven struct{ engine.Device }
+
+func (proven) Trusted() (string, []string) {
+	return "machine code; 1 of 2 fast ones right", []string{"decode_down is wrong"}
+}
+
+func (proven) ProofsText(context.Context) ([]byte, error) {
+	return []byte(`[{"form":"decode_down"}]`), nil
 }
 
 // fakeDevice is a GPU of the fake driver's.
@@ -74,11 +90,7 @@ func openFake(api driver.API, arch string) (engine.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	image, err := device.Image(arch)
-	if err != nil {
-		return nil, err
-	}
-	d, err := device.Open(f.Driver, device.Options{Image: image})
+	d, err := device.Open(f.Driver, device.Options{Arch: arch})
 	return &fakeDevice{d, f}, err
 }
 

@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -92,21 +93,47 @@ func fitting(c *cli.Context, dev engine.Device, found models.Found) (engine.Devi
 // gpuDevice is a GPU in this process.
 type gpuDevice = card.Card
 
-// openGPU opens the GPU of a list of one, or the first that works, in this process.
+// gpuRecords is the folder of what is known of this machine's cards; "" in tests that prove nothing.
+var gpuRecords = card.Records()
+
+// openGPU opens the GPU of a list of one, or the first that works, in this process. Its kernels are proved the first time that this program meets it.
 func openGPU(list []int) (engine.Device, error) {
 	dev, err := card.Open(list)
 	if err != nil {
 		return nil, err
 	}
+	if gpuRecords != "" {
+		dev.Trust(context.Background(), gpuRecords)
+	}
 	return dev, nil
 }
 
-// gpuOpener is how a GPU is opened: in this process, or in one of its own where --isolate asks for it or no other way is there.
+// gpuOpener is how a GPU is opened: in this process, or in one of its own where --isolate asks for it or no other way is there. Kernels that are wrong
+// on the card are told.
 func gpuOpener(c *cli.Context) func(list []int) (engine.Device, error) {
-	if !linkedStatically && !c.Bool("isolate") {
-		return openGPU
+	open := openGPU
+	if linkedStatically || c.Bool("isolate") {
+		open = func(list []int) (engine.Device, error) { return openIsolated(c, list) }
 	}
-	return func(list []int) (engine.Device, error) { return openIsolated(c, list) }
+	return func(list []int) (engine.Device, error) {
+		dev, err := open(list)
+		if err != nil {
+			return nil, err
+		}
+		_, wrong := kernelsOf(dev)
+		for _, w := range wrong {
+			fmt.Fprintf(c.App.ErrWriter, "ossrun: %s: %s\n", dev.Name(), w)
+		}
+		return dev, nil
+	}
+}
+
+// kernelsOf is what is known of a GPU's kernels; nothing of another device's.
+func kernelsOf(dev engine.Device) (summary string, wrong []string) {
+	if k, ok := dev.(interface{ Trusted() (string, []string) }); ok {
+		return k.Trusted()
+	}
+	return "", nil
 }
 
 // onGPUDevice tells a GPU from the CPU.

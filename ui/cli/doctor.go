@@ -54,8 +54,16 @@ type machineReport struct {
 }
 
 type deviceReport struct {
-	Name string `json:"name"`
-	Why  string `json:"why"`
+	Name    string   `json:"name"`
+	Why     string   `json:"why"`
+	Kernels string   `json:"kernels,omitempty"` // of a GPU: what they are, and whether they are right on this card
+	Wrong   []string `json:"wrong,omitempty"`   // a sentence for each that is not
+}
+
+func reportOf(dev engine.Device, why string) deviceReport {
+	d := deviceReport{Name: dev.Name(), Why: why}
+	d.Kernels, d.Wrong = kernelsOf(dev)
+	return d
 }
 
 type modelReport struct {
@@ -158,7 +166,7 @@ func look(c *cli.Context, host, dev engine.Device, why string) (*doctorReport, e
 	r := &doctorReport{
 		Machine: machineReport{OS: osName(), CPU: cpuModel(), Cores: cpu.Cores(), ISAs: cpu.ISAs(), MemoryTotal: total, MemoryFree: free},
 		GPUs:    seeGPUs(c.Context),
-		Device:  deviceReport{Name: dev.Name(), Why: why},
+		Device:  reportOf(dev, why),
 	}
 	r.GPUs.Feel(c.Context, detect.Here(nil))
 	switch {
@@ -230,6 +238,9 @@ func (r *doctorReport) print(out io.Writer) error {
 	fmt.Fprintf(w, "memory\t%s, %s free\n", gigabytes(m.MemoryTotal), gigabytes(m.MemoryFree))
 	printGPUs(w, r.GPUs)
 	fmt.Fprintf(w, "device\t%s: %s\n", r.Device.Name, r.Device.Why)
+	if r.Device.Kernels != "" {
+		fmt.Fprintf(w, "kernels\t%s\n", r.Device.Kernels)
+	}
 	for i, x := range r.Models {
 		name, verdict := "", "does not fit"
 		if i == 0 {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 
@@ -23,5 +24,6 @@ func open(gpus []int) (engine.Device, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.Trust(context.Background(), card.Records())
 	return c, nil
 }

@@ -1,0 +1,135 @@
+package card
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ossrun/ossrun/gpu/device"
+	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+)
+
+// scripted is a device whose proofs are given.
+type scripted struct {
+	proofs     []device.Proof
+	err        error
+	proved     int
+	distrusted []device.Form
+}
+
+func (s *scripted) Prove(context.Context) ([]device.Proof, error) {
+	s.proved++
+	return s.proofs, s.err
+}
+func (s *scripted) Distrust(f ...device.Form) { s.distrusted = append(s.distrusted, f...) }
+
+var outcome = []device.Proof{{Form: device.Attend, OK: true}, {Form: device.DecodeDown, Why: "x differs"}}
+
+// TestRecord: what was proved once is read by the next start of the same program on the same card, and by nobody else.
+func TestRecord(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "records")
+	about := Trust{Card: "H200, sm_90", Driver: "CUDA 12080", Kernels: "machine code sm_90a", Program: "1"}
+	first := &scripted{proofs: outcome}
+	got := establish(t.Context(), folder, about, first)
+	if first.proved != 1 || got.recorded {
+		t.Errorf("proved %d times, %+v", first.proved, got)
+	}
+	if summary, wrong := got.say("k"); summary != "k; 1 of 2 fast ones right on this card, proved now" || len(wrong) != 1 || !strings.Contains(wrong[0], "decode_down is wrong on this card") {
+		t.Errorf("%s, %q", summary, wrong)
+	}
+	again := &scripted{}
+	got = establish(t.Context(), folder, about, again)
+	if again.proved != 0 || !slices.Equal(again.distrusted, []device.Form{device.DecodeDown}) {
+		t.Errorf("proved %d times, out of use: %v", again.proved, again.distrusted)
+	}
+	if summary, wrong := got.say("k"); !strings.HasPrefix(summary, "k; 1 of 2 fast ones right on this card, as proved on 20") || len(wrong) != 1 {
+		t.Errorf("%s, %q", summary, wrong)
+	}
+	for _, other := range []Trust{{"H100, sm_90", about.Driver, about.Kernels, "1", about.When, nil, false, nil}, {about.Card, "CUDA 13000", about.Kernels, "1", about.When, nil, false, nil},
+		{about.Card, about.Driver, "PTX sm_90a", "1", about.When, nil, false, nil}, {about.Card, about.Driver, about.Kernels, "2", about.When, nil, false, nil}} {
+		s := &scripted{proofs: outcome}
+		if establish(t.Context(), folder, other, s); s.proved != 1 {
+			t.Errorf("%+v takes the record of %+v", other, about)
+		}
+	}
+}
+
+// TestDamagedRecord: a file that is none, or another card's under this one's name, is written anew.
+func TestDamagedRecord(t *testing.T) {
+	folder := t.TempDir()
+	about := Trust{Card: "card"}
+	for _, text := range []string{"", "{", "null", `{"card":"another","proofs":[{"form":"decode_down","ok":true}]}`, `{"card":"card"}`} {
+		if err := os.WriteFile(about.file(folder), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		s := &scripted{proofs: outcome}
+		if establish(t.Context(), folder, about, s); s.proved != 1 {
+			t.Errorf("%q is taken", text)
+		}
+		s = &scripted{proofs: outcome}
+		if establish(t.Context(), folder, about, s); s.proved != 0 {
+			t.Errorf("%q stays", text)
+		}
+	}
+	if left, err := filepath.Glob(filepath.Join(folder, "record-*")); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v", left, err)
+	}
+}
+
+// TestProofThatDoesNotRun is told, and not kept.
+func TestProofThatDoesNotRun(t *testing.T) {
+	folder := t.TempDir()
+	for range 2 {
+		s := &scripted{err: errors.New("the card is gone")}
+		got := establish(t.Context(), folder, Trust{Card: "card"}, s)
+		if summary, wrong := got.say("k"); s.proved != 1 || summary != "k; not proved on this card: the card is gone" || len(wrong) != 1 {
+			t.Errorf("%d, %s, %q", s.proved, summary, wrong)
+		}
+	}
+}
+
+// TestNoPlaceForRecords: a folder that cannot be made is no reason not to compute.
+func TestNoPlaceForRecords(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	s := &scripted{proofs: outcome[:1]}
+	got := establish(t.Context(), filepath.Join(file, "x"), Trust{}, s)
+	if summary, wrong := got.say("k"); summary != "k; 1 of 1 fast ones right on this card, proved now" || wrong != nil {
+		t.Errorf("%s, %q", summary, wrong)
+	}
+}
+
+// TestAbout: a record is for a card, a driver, what is loaded and a build.
+func TestAbout(t *testing.T) {
+	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: 1, Name: "Fake RTX", Major: 8, Minor: 9, Memory: 1 << 30})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	t.Setenv("OSSRUN_LIBCUDA", f.Path)
+	t.Setenv("OSSRUN_LIBAMDHIP64", "")
+	c, err := Open(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	about := c.about()
+	if about.Card != "Fake RTX, sm_89" || !strings.HasPrefix(about.Driver, "CUDA 1") || about.Kernels != "machine code sm_89" || len(about.Program) != 16 {
+		t.Errorf("%+v", about)
+	}
+	if summary, wrong := c.Trusted(); summary != "machine code sm_89" || wrong != nil {
+		t.Errorf("%s, %q", summary, wrong)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if left := f.Leaks(); left != "" {
+		t.Error(left)
+	}
+}
