@@ -203,23 +203,27 @@ func (k *knobs) apply(c *cli.Context, name, kind string) error {
 	return fail(exitUsage, "--preset must be %s, not %q", presetNames(), name)
 }
 
-// readNumbers takes the kinds of numbers that the engine computes with. On a GPU auto is exact: its 8-bit kernels were not proven on a card.
+// readNumbers takes the kinds of numbers that the engine computes with. On a GPU auto rounds activations to bf16 where they meet the matrix unit, as
+// vLLM and transformers do.
 func (k *knobs) readNumbers(compute, dense, kind string) error {
 	switch k.compute = strings.ToLower(compute); k.compute {
 	case "auto":
 		if kind == onGPU {
-			k.compute = engine.Exact
+			k.compute = engine.Rounded
 		}
 	case engine.Exact, engine.Int8:
+	case engine.Rounded, engine.MX:
+		if kind == onCPU {
+			k.compute = "auto"
+			k.notes = append(k.notes, fmt.Sprintf("--compute %s: the CPU engine has exact and int8; what auto means is taken", compute))
+		}
 	default:
-		return fail(exitUsage, "--compute must be auto, exact or int8, not %q", compute)
+		return fail(exitUsage, "--compute must be auto, exact, bf16, mx or int8, not %q", compute)
 	}
-	switch k.dense = strings.ToLower(dense); {
-	case k.dense != engine.DenseBF16 && k.dense != engine.DenseQ8:
+	switch k.dense = strings.ToLower(dense); k.dense {
+	case engine.DenseBF16, engine.DenseQ8:
+	default:
 		return fail(exitUsage, "--dense must be bf16 or q8, not %q", dense)
-	case k.dense == engine.DenseQ8 && kind == onGPU:
-		k.dense = engine.DenseBF16
-		k.notes = append(k.notes, "--dense q8: the GPU engine has the dense weights as released, bf16; those are taken")
 	}
 	return nil
 }
