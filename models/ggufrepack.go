@@ -23,22 +23,21 @@ func unpackBlocks(blocks, scales, from []byte, kind gguf.Type) {
 			copy(to, b[1:])
 			continue
 		}
-		first, second := binary.LittleEndian.Uint64(b[1:]), binary.LittleEndian.Uint64(b[9:])
-		const low = 0x0f0f0f0f0f0f0f0f
-		binary.LittleEndian.PutUint32(to[0:], together(first&low))
-		binary.LittleEndian.PutUint32(to[4:], together(second&low))
-		binary.LittleEndian.PutUint32(to[8:], together(first>>4&low))
-		binary.LittleEndian.PutUint32(to[12:], together(second>>4&low))
+		a, c := sorted(binary.LittleEndian.Uint64(b[1:])), sorted(binary.LittleEndian.Uint64(b[9:]))
+		binary.LittleEndian.PutUint64(to, a&0xffffffff|c<<32)
+		binary.LittleEndian.PutUint64(to[8:], a>>32|c&^0xffffffff)
 	}
 }
 
-// together packs the low nibbles of eight bytes into four bytes, in their order.
-func together(nibbles uint64) uint32 {
-	x := nibbles | nibbles>>4 // bytes 0, 2, 4, 6 hold a pair each
-	x &= 0x00ff00ff00ff00ff   //
-	x |= x >> 8               // 16-bit halves of the 32-bit words
-	x &= 0x0000ffff0000ffff   //
-	return uint32(x | x>>16)
+// sorted takes eight bytes that each hold a value of the block's first half in the low nibble and one of its second half in the high one, and gives four
+// bytes with pairs of neighbours of the first half, then four of the second.
+func sorted(x uint64) uint64 {
+	const even, nibble = 0x00ff00ff00ff00ff, 0x000f000f000f000f
+	left, right := x&even, x>>8&even
+	// In 16 bits each: a pair of the first half, and above it a pair of the second.
+	x = left&nibble | right&nibble<<4 | (left>>4&nibble|right&(nibble<<4))<<8
+	x = x&0xff0000ffff0000ff | x>>8&0x0000ff000000ff00 | x<<8&0x00ff000000ff0000
+	return x&0xffff00000000ffff | x>>16&0x00000000ffff0000 | x<<16&0x0000ffff00000000
 }
 
 // toBF16 writes the values of a source as bfloat16. from holds whole blocks of the type.
@@ -60,35 +59,33 @@ func toBF16(to, from []byte, kind gguf.Type) {
 		for i := range len(from) / block {
 			b := from[i*block:][:block]
 			scale := half(binary.LittleEndian.Uint16(b))
-			for j, q := range b[2:] {
-				putBF16(to[2*(i*blockSize+j):], scale*float32(int8(q)))
+			out := to[2*i*blockSize:][:2*blockSize]
+			for j := range blockSize / 2 {
+				first, second := scale*float32(int8(b[2+2*j])), scale*float32(int8(b[3+2*j]))
+				binary.LittleEndian.PutUint32(out[4*j:], roundBF16(first)|roundBF16(second)<<16)
 			}
 		}
 	}
 }
 
-// putBF16 writes the nearest bfloat16, the even one of two.
-func putBF16(to []byte, v float32) {
+// roundBF16 is the nearest bfloat16, the even one of two.
+func roundBF16(v float32) uint32 {
 	bits := math.Float32bits(v)
 	if v == v { // what is no number keeps its upper half
 		bits += 0x7fff + bits>>16&1
 	}
-	binary.LittleEndian.PutUint16(to, uint16(bits>>16))
+	return bits >> 16
 }
 
-// half is an IEEE half-precision number.
+func putBF16(to []byte, v float32) { binary.LittleEndian.PutUint16(to, uint16(roundBF16(v))) }
+
+// half is an IEEE half-precision number. Its exponent is moved to the place of float32's and corrected by a product, which is exact and takes
+// subnormal numbers with it.
 func half(bits uint16) float32 {
-	sign := uint32(bits&0x8000) << 16
-	exponent, fraction := uint32(bits>>10&0x1f), uint32(bits&0x3ff)
-	switch exponent {
-	case 0:
-		v := float32(fraction) / (1 << 24)
-		if sign != 0 {
-			v = -v
-		}
-		return v
-	case 0x1f:
-		return math.Float32frombits(sign | 0x7f800000 | fraction<<13)
+	const correction = 1 << 112
+	v := math.Float32frombits(uint32(bits&0x7fff)<<13) * correction
+	if bits&0x7c00 == 0x7c00 { // infinite or no number
+		v = math.Float32frombits(0x7f800000 | uint32(bits&0x3ff)<<13)
 	}
-	return math.Float32frombits(sign | (exponent+112)<<23 | fraction<<13)
+	return math.Float32frombits(math.Float32bits(v) | uint32(bits&0x8000)<<16)
 }
