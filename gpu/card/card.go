@@ -35,6 +35,9 @@ var Libraries = []struct {
 	Variable string
 }{{driver.CUDA, "OSSRUN_LIBCUDA"}, {driver.HIP, "OSSRUN_LIBAMDHIP64"}}
 
+// decodeKernel is the variable that chooses how decode steps are launched; "" is the default.
+const decodeKernel = "OSSRUN_DECODE_KERNEL"
+
 // ErrNone is a machine without any driver library, the usual case of a machine without a GPU. It is a driver.ErrNoLibrary.
 var ErrNone error = none{}
 
@@ -48,6 +51,10 @@ func (none) Is(target error) bool { return target == driver.ErrNoLibrary }
 func Open(list []int) (*Card, error) {
 	if len(list) > 1 {
 		return nil, fmt.Errorf("a model over several GPUs is not in this version: give --gpu one number")
+	}
+	decode, err := device.ParseDecodeKernel(os.Getenv(decodeKernel))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", decodeKernel, err)
 	}
 	var refused []string
 	seen := 0
@@ -67,7 +74,7 @@ func Open(list []int) (*Card, error) {
 			if len(list) == 1 && list[0] != seen+i {
 				continue
 			}
-			dev, err := device.Open(d, device.Options{Index: i})
+			dev, err := device.Open(d, device.Options{Index: i, DecodeKernel: decode})
 			if err == nil {
 				return &Card{Device: dev, Driver: d}, nil
 			}

@@ -39,6 +39,16 @@ func (d *Device) UseDecodeKernel(k DecodeKernel) {
 	d.decodeKernel = k
 }
 
+// DecodeKernel is what was chosen.
+func (d *Device) DecodeKernel() DecodeKernel {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.decodeKernel == "" {
+		return DecodeGraph
+	}
+	return d.decodeKernel
+}
+
 // persistent is a step's one launch.
 type persistent struct {
 	memory *region // the records, then the barrier's state
@@ -48,10 +58,7 @@ type persistent struct {
 // makePersistent prepares the launch; nil where the step is not one of few rows, or has a phase that it cannot have.
 func (s *step) makePersistent() (_ *persistent, err error) {
 	d := s.dev
-	d.mu.Lock()
-	chosen := d.decodeKernel == DecodePersistent
-	d.mu.Unlock()
-	if !chosen || s.p.Rows > kernels.StepRows {
+	if d.DecodeKernel() != DecodePersistent || s.p.Rows > kernels.StepRows {
 		return nil, nil
 	}
 	var launches []kernels.Launch

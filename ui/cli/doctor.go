@@ -41,6 +41,7 @@ type doctorReport struct {
 	Kernels  []device.Proof `json:"kernels,omitempty"` // of --selftest on a GPU: the faster kernels against the plain ones
 	Whole    *wholeReport   `json:"whole_models,omitempty"`
 	Worker   *trafficRow    `json:"worker,omitempty"`
+	Decode   []decodeReport `json:"decode_kernels,omitempty"`
 	Passed   *bool          `json:"passed,omitempty"` // of --golden and --selftest
 }
 

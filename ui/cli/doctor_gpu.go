@@ -116,7 +116,9 @@ func (r *doctorReport) selftestGPU(ctx context.Context, out io.Writer, dev gpuUn
 	}
 	ok = ok && right
 	if right { // the speed of wrong results is nothing to know
-		err = r.wholeModel(ctx, out, dev, t, gbs)
+		if err = r.wholeModel(ctx, out, dev, t, gbs); err == nil {
+			err = r.decodeKernels(ctx, out, dev, t)
+		}
 	}
 	if err != nil {
 		return fail(exitFailure, "whole models: %s", err)

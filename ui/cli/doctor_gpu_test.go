@@ -39,6 +39,9 @@ func TestSelftestGPU(t *testing.T) {
 	if len(r.Kernels) != len(device.Forms()) || !strings.Contains(out.String(), "prefill_down") {
 		t.Errorf("%d kernels were proved: %s", len(r.Kernels), out.String())
 	}
+	if len(r.Decode) != 2 || r.Decode[0].TokensPerSecond <= 0 || r.Decode[1].TokensPerSecond <= 0 || !strings.Contains(out.String(), "the faster here: OSSRUN_DECODE_KERNEL=") {
+		t.Errorf("%+v\n%s", r.Decode, out.String())
+	}
 	for _, row := range r.Selftest {
 		if !row.OK || row.GBs <= 0 || row.Percent <= 0 || row.ISA != "sm_90" {
 			t.Errorf("%+v", row)
