@@ -80,3 +80,28 @@ func TestWhole(t *testing.T) {
 		t.Errorf("%d points", len(points))
 	}
 }
+
+// TestMatrixRates: every product of a card is timed, and a call that fails is told.
+func TestMatrixRates(t *testing.T) {
+	for arch, want := range map[string]int{"sm_80": 3, "sm_90": 4, "sm_120": 4} {
+		t.Run(arch, func(t *testing.T) {
+			dev, f, err := openCard(t, arch, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rates, err := dev.MatrixRates()
+			if err != nil || len(rates) != want {
+				t.Fatalf("%v, %v", rates, err)
+			}
+			for _, r := range rates {
+				if r.Side < 128 || r.TFLOPs <= 0 {
+					t.Errorf("%+v", r)
+				}
+			}
+			f.FailCall("cuLaunchKernel", 2, 46)
+			if _, err := dev.MatrixRates(); err == nil || !strings.Contains(err.Error(), "measure a product of bf16, three terms") {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}

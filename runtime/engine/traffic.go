@@ -89,3 +89,25 @@ func (p *Program) moved(b *Buffer, w Work) int64 {
 	}
 	return p.BytesOf(b)
 }
+
+// Flops is what an operation's matrices multiply and add in a step; 0 of operations without one.
+func (p *Program) Flops(op *Op, w Work) int64 {
+	rows := func(b *Buffer) int64 {
+		switch b.Extent {
+		case PerSlot:
+			return int64(w.Rows) * int64(p.Spec.ExpertsPerToken)
+		case PerLogit:
+			return int64(w.LogitRows)
+		}
+		return int64(w.Rows)
+	}
+	switch y := op.Out[0]; op.Kind {
+	case Linear, LinearQ8:
+		return 2 * rows(y) * int64(y.Width) * int64(op.In[0].Width)
+	case GateUp:
+		return 2 * rows(y) * 2 * int64(y.Width) * int64(p.Spec.Hidden)
+	case Down:
+		return 2 * rows(y) * int64(y.Width) * int64(p.Spec.Intermediate)
+	}
+	return 0
+}

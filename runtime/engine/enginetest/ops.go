@@ -54,6 +54,7 @@ type OpResult struct {
 	Error   float64 // worst, relative to the size of the terms; 0 for bit-equal
 	Bound   float64
 	Bytes   int64         // the least the operation has to move
+	Flops   int64         // that its matrices multiply and add
 	Time    time.Duration // best of a few runs
 	Failure error         // what went wrong; nil: passed
 }
@@ -64,6 +65,14 @@ func (r OpResult) GBs() float64 {
 		return 0
 	}
 	return float64(r.Bytes) / r.Time.Seconds() / 1e9
+}
+
+// TFLOPs is the rate that the operation's matrices reached.
+func (r OpResult) TFLOPs() float64 {
+	if r.Time <= 0 {
+		return 0
+	}
+	return float64(r.Flops) / r.Time.Seconds() / 1e12
 }
 
 // opTest records, runs and compares: it returns the worst error.
@@ -128,15 +137,15 @@ func runOp(dev engine.Device, o engine.Options, s Shape, test opTest, timing boo
 		result.Failure = fmt.Errorf("error %.3g, allowed %.3g", result.Error, test.bound)
 	}
 	if result.Failure == nil && timing {
-		result.Time, result.Bytes, result.Failure = r.time(test.kind)
+		result.Time, result.Bytes, result.Flops, result.Failure = r.time(test.kind)
 	}
 	return result
 }
 
 // time runs the step again and takes the best time of the last operation of this kind.
-func (r *rig) time(kind engine.Kind) (best time.Duration, bytes int64, err error) {
+func (r *rig) time(kind engine.Kind) (best time.Duration, bytes, flops int64, err error) {
 	if err := r.batch.Check(r.p.Spec, r.p.Rows, r.p.Options.Pages); err != nil {
-		return 0, 0, fmt.Errorf("the suite spoilt its batch: %w", err)
+		return 0, 0, 0, fmt.Errorf("the suite spoilt its batch: %w", err)
 	}
 	r.step.Profiling(true)
 	at := 0
@@ -147,7 +156,7 @@ func (r *rig) time(kind engine.Kind) (best time.Duration, bytes int64, err error
 	}
 	for range 5 {
 		if err := r.step.Forward(r.batch, r.logits); err != nil {
-			return 0, 0, err
+			return 0, 0, 0, err
 		}
 		if t := time.Duration(r.step.Profile()[at]); best == 0 || t < best {
 			best = t
@@ -157,11 +166,11 @@ func (r *rig) time(kind engine.Kind) (best time.Duration, bytes int64, err error
 	if groups := r.p.Buffer("groups"); groups != nil {
 		var active [4]byte
 		if err := groups.Region.Read(groups.Offset, active[:]); err != nil {
-			return 0, 0, err
+			return 0, 0, 0, err
 		}
 		work.Experts = int(active[0]) | int(active[1])<<8
 	}
-	return best, r.p.Bytes(r.p.Ops[at], work), nil
+	return best, r.p.Bytes(r.p.Ops[at], work), r.p.Flops(r.p.Ops[at], work), nil
 }
 
 // worst is the largest |got - want| / size, and +Inf where got is no number.
