@@ -2,7 +2,8 @@
 //
 // Every buffer is an allocation of exactly its size, weights at odd addresses, scratch and cache
 // full of NaN: what reads or writes where it should not is seen by the sanitizers, or shows in a
-// logit.
+// logit. A step that allocates fails: the sanitizers tell of every allocation of the process.
+#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -17,12 +18,21 @@
 
 #include "../cpu.h"
 
+// Of the sanitizers' runtime; Debian's GCC lacks the header that declares it.
+extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*malloc_hook)(const volatile void*,
+                                                                             size_t),
+                                                         void (*free_hook)(const volatile void*));
+
 namespace {
 
 [[noreturn]] void fail(const std::string& what) {
   std::cerr << "replay: " << what << "\n";
   std::exit(1);
 }
+
+std::atomic<int64_t> allocations{0};
+void counted(const volatile void*, size_t) { allocations++; }
+void freed(const volatile void*) {}
 
 // Memory of exactly `size` bytes, at an odd address when asked.
 struct Buffer {
@@ -168,9 +178,11 @@ class Replay {
     const auto twins = read<int32_t>(twin_count), logit_row = read<int32_t>(logit_rows);
     const auto want = read<float>(logit_rows * vocab);
     std::vector<float> logits(want.size());
+    allocations = 0;
     ossrun_step(pool_, tape_, threads_, rows, logit_rows, tokens.data(), positions.data(),
                 tables.data(), full_at.data(), window_at.data(), twins.data(), logit_row.data(),
                 logits.data());
+    if (allocations > 0) fail("step " + std::to_string(steps_) + " allocated memory");
     for (size_t i = 0; i < want.size(); i++) {
       const double e = std::fabs(double(logits[i]) - want[i]);
       if (!(e <= tolerance)) {
@@ -200,5 +212,8 @@ int main(int argc, char** argv) {
     std::printf("%s: skipped, this machine does not have it\n", argv[1]);
     return 0;
   }
+  if (__sanitizer_install_malloc_and_free_hooks(counted, freed) == 0) fail("no room for hooks");
+  delete[] new volatile char[argc];
+  if (allocations == 0) fail("the hooks see nothing");
   for (int i = 3; i < argc; i++) Replay(argv[1], std::atoi(argv[2]), argv[i]).run();
 }
