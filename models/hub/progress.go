@@ -14,21 +14,13 @@ func (p *pull) report(files int, bytes int64) (stop func()) {
 	if p.Progress == nil {
 		return func() {}
 	}
-	start := p.count.fetched.Load()
-	samples := []sample{{time.Now(), start}}
+	var speed meter
+	speed.add(time.Now(), p.count.fetched.Load())
 	tell := func() {
-		now := sample{time.Now(), p.count.fetched.Load()}
-		samples = append(samples, now)
-		if len(samples) > rateSamples {
-			samples = samples[1:]
-		}
-		state := Progress{Files: files, FilesDone: int(p.count.files.Load()), Bytes: bytes, Done: p.count.done.Load(), Fetched: now.fetched}
-		if d := now.at.Sub(samples[0].at).Seconds(); d > 0 {
-			state.Rate = float64(now.fetched-samples[0].fetched) / d
-		}
-		if state.Rate > 0 {
-			state.Left = time.Duration(float64(bytes-state.Done) / state.Rate * float64(time.Second))
-		}
+		state := Progress{Files: files, FilesDone: int(p.count.files.Load()), Bytes: bytes, Done: p.count.done.Load(), Fetched: p.count.fetched.Load()}
+		speed.add(time.Now(), state.Fetched)
+		state.Rate = speed.rate()
+		state.Left = timeLeft(bytes-state.Done, state.Rate)
 		p.Progress(state)
 	}
 	ended, done := make(chan struct{}), make(chan struct{})
@@ -49,8 +41,35 @@ func (p *pull) report(files int, bytes int64) (stop func()) {
 	return func() { close(ended); <-done }
 }
 
+// meter is the rate of the last samples.
+type meter struct{ samples []sample }
+
 // sample is how much had come at a time.
 type sample struct {
 	at      time.Time
 	fetched int64
+}
+
+func (m *meter) add(at time.Time, fetched int64) {
+	m.samples = append(m.samples, sample{at, fetched})
+	if len(m.samples) > rateSamples {
+		m.samples = m.samples[1:]
+	}
+}
+
+// rate is in bytes a second; 0 as long as nobody knows.
+func (m *meter) rate() float64 {
+	first, last := m.samples[0], m.samples[len(m.samples)-1]
+	if d := last.at.Sub(first.at).Seconds(); d > 0 {
+		return float64(last.fetched-first.fetched) / d
+	}
+	return 0
+}
+
+// timeLeft is how long the rest takes at a rate; 0 where nothing comes.
+func timeLeft(rest int64, rate float64) time.Duration {
+	if rate <= 0 {
+		return 0
+	}
+	return time.Duration(float64(rest) / rate * float64(time.Second))
 }

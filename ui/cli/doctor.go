@@ -39,6 +39,7 @@ type doctorReport struct {
 	Golden   []goldenRow    `json:"golden,omitempty"`
 	Selftest []selftestRow  `json:"selftest,omitempty"`
 	Kernels  []device.Proof `json:"kernels,omitempty"` // of --selftest on a GPU: the faster kernels against the plain ones
+	Matrix   []device.Rate  `json:"matrix_rates,omitempty"`
 	Whole    *wholeReport   `json:"whole_models,omitempty"`
 	Worker   *trafficRow    `json:"worker,omitempty"`
 	Decode   []decodeReport `json:"decode_kernels,omitempty"`
@@ -250,11 +251,15 @@ func (r *doctorReport) print(out io.Writer) error {
 		if x.Fits {
 			verdict = "fits"
 		}
-		fmt.Fprintf(w, "%s\t%s: %s; needs %s with %d tokens of context, %s\n", name, x.Name, strings.TrimSpace(x.State+" "+x.Path), gigabytes(x.Needs), doctorContext, verdict)
-		if x.State == "complete" || x.State == "built in" {
-			for _, line := range x.Plan.lines {
-				fmt.Fprintf(w, "\t  %s\n", line)
-			}
+		state := strings.TrimSpace(x.State + " " + x.Path)
+		if x.State != "complete" && x.State != "built in" {
+			fmt.Fprintf(w, "%s\t%s: %s; needs %s with %d tokens of context, %s\n", name, x.Name, state, gigabytes(x.Needs), doctorContext, verdict)
+			continue
+		}
+		// The plan says what it takes, for several sequences at once; the least that one needs would be another figure beside it.
+		fmt.Fprintf(w, "%s\t%s: %s; %s\n", name, x.Name, state, verdict)
+		for _, line := range x.Plan.lines {
+			fmt.Fprintf(w, "\t  %s\n", line)
 		}
 	}
 	state := "not there, defaults are used"

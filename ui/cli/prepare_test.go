@@ -1,0 +1,32 @@
+package cli
+
+import (
+	"bytes"
+	"testing"
+	"time"
+)
+
+// TestWorkScreen: rate and time left by a clock of the test's own, and no bar where nobody looks.
+func TestWorkScreen(t *testing.T) {
+	var out bytes.Buffer
+	begin := time.Unix(1000, 0)
+	now := begin
+	s := &workScreen{terminal: Terminal{Err: &out}, what: "reading it", start: begin, now: func() time.Time { return now }}
+	now = begin.Add(4 * time.Second)
+	for _, test := range []struct {
+		done int64
+		want string
+	}{
+		{0, "reading it  0.00 of 14.00 GB  0.0 GB/s"},
+		{2e9, "reading it  2.00 of 14.00 GB  0.5 GB/s  24 s left"},
+		{14e9, "reading it  14.00 of 14.00 GB  3.5 GB/s  0 s left"},
+	} {
+		if got := s.line(test.done, 14e9); got != test.want {
+			t.Errorf("%q, want %q", got, test.want)
+		}
+		s.progress(test.done, 14e9)
+	}
+	if s.clear(); out.Len() > 0 {
+		t.Errorf("no terminal is there, and it gets %q", out.String())
+	}
+}
