@@ -43,8 +43,11 @@ type forms interface {
 }
 
 // Trust proves the kernels, or reads in folder that this was done. With folder "" nothing is read or kept. A proof that does not run is told by
-// Trusted: the card may still compute.
+// Trusted: the card may still compute. Where the driver library was named by hand nothing is proved.
 func (c *Card) Trust(ctx context.Context, folder string) {
+	if byHand() {
+		return
+	}
 	c.folder = folder
 	c.trust = establish(ctx, folder, c.about(), c.Device)
 }
@@ -180,3 +183,14 @@ func (t *Trust) say(kernels string) (summary string, wrong []string) {
 
 // Records is the folder in the user's cache where outcomes are kept.
 func Records() string { return filepath.Join(xdg.CacheHome, "ossrun", "gpu") }
+
+// byHand tells that a driver library was named (Libraries): what is behind it is no card of this machine as a rule, and an emulation takes long to
+// prove anything.
+func byHand() bool {
+	for _, l := range Libraries {
+		if os.Getenv(l.Variable) != "" {
+			return true
+		}
+	}
+	return false
+}

@@ -123,6 +123,11 @@ func TestAbout(t *testing.T) {
 	if about.Card != "Fake RTX, sm_89" || !strings.HasPrefix(about.Driver, "CUDA 1") || about.Kernels != "machine code sm_89" || len(about.Program) != 16 {
 		t.Errorf("%+v", about)
 	}
+	folder := t.TempDir()
+	c.Trust(t.Context(), folder) // the library was named by hand
+	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v", left, err)
+	}
 	if summary, wrong := c.Trusted(); summary != "machine code sm_89" || wrong != nil {
 		t.Errorf("%s, %q", summary, wrong)
 	}

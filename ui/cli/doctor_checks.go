@@ -71,8 +71,12 @@ type selftestRow struct {
 	Bound   float64  `json:"bound"`
 	GBs     float64  `json:"gb_per_s"`
 	Percent float64  `json:"percent_of_bandwidth,omitempty"` // of a GPU's, as measured on it
-	OK      bool     `json:"ok"`
-	Why     string   `json:"why,omitempty"`
+	TFLOPs  float64  `json:"tflop_per_s,omitempty"`          // of its matrices, at the most rows that were timed
+
+	PercentOfMatrix float64 `json:"percent_of_matrix_rate,omitempty"` // of a GPU's best product in float32's accuracy, as measured on it
+
+	OK  bool   `json:"ok"`
+	Why string `json:"why,omitempty"`
 }
 
 // selftest holds every operation of every instruction set to the float64 loops: on all shapes, those of timed under the clock too.
@@ -118,7 +122,7 @@ func testOps(ctx context.Context, dev engine.Device, options engine.Options, isa
 		if row.Error != nil && !(o.Error <= *row.Error) {
 			row.Error = finite(o.Error)
 		}
-		row.GBs = max(row.GBs, o.GBs())
+		row.GBs, row.TFLOPs = max(row.GBs, o.GBs()), max(row.TFLOPs, o.TFLOPs())
 		if o.Failure != nil {
 			row.OK, row.Why = false, fmt.Sprintf("%s: %s", o.Shape, o.Failure)
 		}

@@ -90,11 +90,15 @@ func (r *doctorReport) selftestGPU(ctx context.Context, out io.Writer, dev gpuUn
 	}
 	gbs := rate / 1e9
 	fmt.Fprintf(out, "memory: %.0f GB/s in a copy, each byte read and written\n", gbs)
+	peak, err := r.matrixRates(out, dev)
+	if err != nil {
+		return fail(exitFailure, "%s", err)
+	}
 	ok, err := r.prove(ctx, out, dev)
 	if err != nil {
 		return fail(exitFailure, "%s", err)
 	}
-	fmt.Fprintf(out, "%-22s %9s %9s %9s %9s\n", "operation", "error", "allowed", "GB/s", "of memory")
+	fmt.Fprintf(out, "%-22s %9s %9s %9s %9s %9s %9s\n", "operation", "error", "allowed", "GB/s", "of memory", "TFLOP/s", "of matrix")
 	rows, err := testOps(ctx, dev, engine.Options{}, dev.Arch(), t.shapes, t.timed)
 	if err != nil {
 		return err
@@ -102,12 +106,18 @@ func (r *doctorReport) selftestGPU(ctx context.Context, out io.Writer, dev gpuUn
 	right := true // the operations, by whatever kernels are left
 	for _, row := range rows {
 		row.Device, row.Percent = dev.Name(), 100*row.GBs/gbs
+		if peak > 0 {
+			row.PercentOfMatrix = 100 * row.TFLOPs / peak
+		}
 		r.Selftest = append(r.Selftest, *row)
 		shown := "NaN"
 		if row.Error != nil {
 			shown = fmt.Sprintf("%.1e", *row.Error)
 		}
 		fmt.Fprintf(out, "%-22s %9s %9.1e %9.2f %8.1f%%", row.Op, shown, row.Bound, row.GBs, row.Percent)
+		if row.TFLOPs > 0 {
+			fmt.Fprintf(out, " %9.3f %8.1f%%", row.TFLOPs, row.PercentOfMatrix)
+		}
 		if !row.OK {
 			fmt.Fprintf(out, "  FAILED: %s", row.Why)
 		}

@@ -36,13 +36,19 @@ func TestSelftestGPU(t *testing.T) {
 	if len(r.Selftest) < 19 || r.Whole == nil || len(r.Whole.Points) != 2 || r.Whole.Bandwidth <= 0 {
 		t.Errorf("%d operations, %+v", len(r.Selftest), r.Whole)
 	}
-	if len(r.Kernels) != len(device.Forms()) || !strings.Contains(out.String(), "prefill_down") {
+	if len(r.Matrix) != 4 || strings.Count(out.String(), "\nmatrices: ") != 4 {
+		t.Errorf("%v", r.Matrix)
+	}
+	if mx := 2; len(r.Kernels) != len(device.Forms())-mx || !strings.Contains(out.String(), "prefill_down") {
 		t.Errorf("%d kernels were proved: %s", len(r.Kernels), out.String())
 	}
 	if len(r.Decode) != 2 || r.Decode[0].TokensPerSecond <= 0 || r.Decode[1].TokensPerSecond <= 0 || !strings.Contains(out.String(), "the faster here: OSSRUN_DECODE_KERNEL=") {
 		t.Errorf("%+v\n%s", r.Decode, out.String())
 	}
 	for _, row := range r.Selftest {
+		if matrix := strings.HasPrefix(row.Op, "linear") || strings.HasPrefix(row.Op, "down"); matrix && row.PercentOfMatrix <= 0 {
+			t.Errorf("%+v", row)
+		}
 		if !row.OK || row.GBs <= 0 || row.Percent <= 0 || row.ISA != "sm_90" {
 			t.Errorf("%+v", row)
 		}
