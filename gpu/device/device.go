@@ -41,6 +41,7 @@ type Device struct {
 	closed     bool
 
 	joining sync.Mutex // held while sampler changes
+	finding sync.Mutex // held while a kernel is looked up, also by who holds mu
 	sampler *sampler
 }
 
@@ -111,8 +112,8 @@ func (d *Device) prepare(image []byte) (err error) {
 
 // function finds a kernel, once.
 func (d *Device) function(name string) (*driver.Function, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.finding.Lock()
+	defer d.finding.Unlock()
 	return d.kernels.function(name)
 }
 

@@ -108,5 +108,8 @@ func (c *Context) EnablePeer(other *Context) error {
 	return err
 }
 
-// SameDriver tells whether another context is of the same opened library, so that copies between their devices need no host.
-func (c *Context) SameDriver(other *Context) bool { return c.d == other.d }
+// SameDriver tells whether another context is of the same library, so that copies between their devices need no host. A library that was opened
+// twice is one.
+func (c *Context) SameDriver(other *Context) bool {
+	return c.d.api == other.d.api && c.d.path == other.d.path
+}
