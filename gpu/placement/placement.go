@@ -39,6 +39,8 @@ type Options struct {
 	Rows        int     // of the largest step; 0: 2048
 	KV          string  // "bf16" (default), "f32"
 	Utilization float64 // share of a card's memory that may be used; 0: 0.9, as vLLM
+	CPUExperts  int     // layers whose experts go to the CPU at least; 0: as few as fit
+	Staging     bool    // a card with experts on the CPU keeps room to stream two layers of them through
 }
 
 // Share is one card's part.
@@ -51,10 +53,11 @@ type Share struct {
 	Weights     int64 // bytes
 	KV          int64 // bytes
 	Scratch     int64 // bytes
+	Staging     int64 // bytes
 }
 
 // Bytes is all that the card holds.
-func (s Share) Bytes() int64 { return s.Weights + s.KV + s.Scratch }
+func (s Share) Bytes() int64 { return s.Weights + s.KV + s.Scratch + s.Staging }
 
 // Plan is what lies where.
 type Plan struct {
@@ -107,12 +110,24 @@ type sizes struct {
 	embedding, unembedding int64
 	dense, experts         []int64 // by layer
 	active                 float64 // share of a layer's experts that a token reads
-	page                   int64   // KV of one page, all layers of a kind
+	slot                   int64   // KV of one page's positions in one layer
 	scratch                int64
 }
 
 func measure(s models.Spec, o Options) (sizes, error) {
 	z := sizes{dense: make([]int64, s.Layers), experts: make([]int64, s.Layers), active: float64(s.ExpertsPerToken) / float64(s.Experts)}
+	z.weigh(s)
+	plan, err := engine.PlanFor(s, engine.Options{KV: o.KV, MaxRows: o.Rows, Pages: 1, Compute: engine.Int8})
+	if err != nil {
+		return z, err
+	}
+	slots := slotOf(s.Layers-1) + 1
+	z.slot, z.scratch = plan.PageBytes/int64(slots), plan.Scratch
+	return z, nil
+}
+
+// weigh adds the tensors up.
+func (z *sizes) weigh(s models.Spec) {
 	for _, t := range s.Tensors() {
 		var layer int
 		switch _, err := fmt.Sscanf(t.Name, "model.layers.%d.", &layer); {
@@ -126,12 +141,25 @@ func measure(s models.Spec, o Options) (sizes, error) {
 			z.dense[layer] += t.Bytes()
 		}
 	}
-	plan, err := engine.PlanFor(s, engine.Options{KV: o.KV, MaxRows: o.Rows, Pages: 1, Compute: engine.Int8})
-	if err != nil {
-		return z, err
+}
+
+// slotOf is a layer's place in its page: full and windowed layers take turns, and a page has those of one kind.
+func slotOf(layer int) int { return layer / 2 }
+
+// pool is the KV of a card's layers: from the slot of its first layer to that of its last, in every page.
+func (z sizes) pool(pages, from, to int) int64 {
+	if to <= from {
+		return 0
 	}
-	z.page, z.scratch = plan.PageBytes, plan.Scratch
-	return z, nil
+	return int64(pages) * int64(slotOf(to-1)-slotOf(from)+1) * z.slot
+}
+
+// staging is two areas for a layer's experts.
+func (z sizes) staging() (most int64) {
+	for _, n := range z.experts {
+		most = max(most, n)
+	}
+	return 2 * most
 }
 
 // pages is the pool for a number of sequences: the full layers hold all positions, the window layers the window and a step's rows.
@@ -166,6 +194,9 @@ func For(s models.Spec, cards []Card, host Host, o Options) (Plan, error) {
 	longest := min(s.MaxPosition, maxContext)
 	if asked > longest {
 		return Plan{}, fmt.Errorf("a context of %d tokens is longer than %s was made for (%d)", asked, s.Name, longest)
+	}
+	if o.CPUExperts < 0 || o.CPUExperts > s.Layers {
+		return Plan{}, fmt.Errorf("the experts of %d layers are wanted on the CPU, %s has %d", o.CPUExperts, s.Name, s.Layers)
 	}
 	if asked > 0 {
 		return z.place(s, cards, host, o, asked)
@@ -202,7 +233,7 @@ func room(c Card, o Options) int64 {
 
 // place tries one context: on as few cards as hold it, then with experts on the CPU.
 func (z sizes) place(s models.Spec, cards []Card, host Host, o Options, context int) (Plan, error) {
-	for n := 1; n <= len(cards); n++ {
+	for n := 1; n <= len(cards) && o.CPUExperts == 0; n++ {
 		if p, ok := z.spread(s, cards[:n], o, context, 0); ok {
 			return z.finish(p, cards, host), nil
 		}
@@ -213,12 +244,15 @@ func (z sizes) place(s models.Spec, cards []Card, host Host, o Options, context 
 		if hostNeed > host.Free || cards[0].Shared {
 			break
 		}
+		if onCPU < o.CPUExperts {
+			continue
+		}
 		if p, ok := z.spread(s, cards, o, context, onCPU); ok {
 			p.HostUsed = hostNeed
 			return z.finish(p, cards, host), nil
 		}
 	}
-	need := z.embedding + z.unembedding + z.scratch + int64(pages(s, context, o.Sequences, o.Rows))*z.page
+	need := z.embedding + z.unembedding + z.scratch + z.pool(pages(s, context, o.Sequences, o.Rows), 0, s.Layers)
 	for i := range z.dense {
 		need += z.dense[i]
 		if hostNeed <= host.Free && !cards[0].Shared {
@@ -247,7 +281,6 @@ func (z sizes) spread(s models.Spec, cards []Card, o Options, context, onCPU int
 		if share.Embedding {
 			share.Weights += z.embedding
 		}
-		pool := int64(p.Pages) * z.page / int64(s.Layers) // a layer's part of the pool
 		for ; layer < s.Layers; layer++ {
 			need := z.dense[layer]
 			cpu := layer >= s.Layers-onCPU
@@ -258,11 +291,15 @@ func (z sizes) spread(s models.Spec, cards []Card, o Options, context, onCPU int
 			if layer == s.Layers-1 {
 				last = z.unembedding
 			}
-			if share.Weights+share.KV+need+pool+last > left {
+			pool, staging := z.pool(p.Pages, share.From, layer+1), share.Staging
+			if cpu && o.Staging {
+				staging = z.staging()
+			}
+			if share.Weights+need+last+pool+staging > left {
 				break
 			}
 			share.Weights += need + last
-			share.KV += pool
+			share.KV, share.Staging = pool, staging
 			if cpu {
 				share.CPUExperts = append(share.CPUExperts, layer)
 			}

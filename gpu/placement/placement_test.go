@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,6 +43,9 @@ func describe(p Plan, err error) string {
 		if n := len(s.CPUExperts); n > 0 {
 			part += fmt.Sprintf(", experts of %d layers on the CPU", n)
 		}
+		if s.Staging > 0 {
+			part += fmt.Sprintf(", %.1f GiB to stream them through", gibs(s.Staging))
+		}
 		where = append(where, part)
 	}
 	return fmt.Sprintf("context %d, %s, at most %.0f tok/s", p.Context, strings.Join(where, " | "), p.Ceiling)
@@ -64,7 +68,35 @@ func TestTable(t *testing.T) {
 			lines = append(lines, fmt.Sprintf("%-30s %-12s %-8s %s", c.ID, s.Name, kernels, plan))
 		}
 	}
-	const path = "testdata/plans.txt"
+	compare(t, "testdata/plans.txt", lines)
+}
+
+// The plans of both models on two and four cards of each kind, and on one with room to stream experts through where some are on the CPU.
+func TestSeveralTable(t *testing.T) {
+	var lines []string
+	for _, c := range detect.Chips() {
+		if _, err := device.Artefact(c.Arch); err != nil || c.Integrated {
+			continue
+		}
+		for _, s := range []models.Spec{models.Spec20B(), models.Spec120B()} {
+			card := cardOf(c)
+			for _, n := range []int{2, 4} {
+				if p, err := For(s, []Card{card}, desktop, Options{}); err == nil && p.CPUExpertLayers() == 0 && p.Context == maxContext {
+					continue // one is enough
+				}
+				lines = append(lines, fmt.Sprintf("%d %-30s %-12s %s", n, c.ID, s.Name, describe(For(s, slices.Repeat([]Card{card}, n), desktop, Options{}))))
+			}
+			if p, err := For(s, []Card{card}, desktop, Options{Staging: true}); err == nil && p.CPUExpertLayers() > 0 {
+				lines = append(lines, fmt.Sprintf("1 %-30s %-12s %s", c.ID, s.Name, describe(p, nil)))
+			}
+		}
+	}
+	compare(t, "testdata/plans_several.txt", lines)
+}
+
+// compare holds lines to a file, or writes it.
+func compare(t *testing.T, path string, lines []string) {
+	t.Helper()
 	if *update {
 		if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
 			t.Fatal(err)
@@ -158,7 +190,7 @@ func TestNeverOverruns(t *testing.T) {
 			cards[i] = Card{Total: total, Free: int64(float64(total) * (0.3 + 0.7*r.Float64())), Bandwidth: 1e12}
 		}
 		host := Host{Free: int64(r.Float64() * 128e9), Bandwidth: 5e10}
-		o := Options{Utilization: 0.5 + r.Float64()/2, Sequences: 1 + r.IntN(4)}
+		o := Options{Utilization: 0.5 + r.Float64()/2, Sequences: 1 + r.IntN(4), Staging: r.IntN(2) == 0, CPUExperts: max(0, r.IntN(8)-4)}
 		p, err := For(s, cards, host, o)
 		if err != nil {
 			var e *NoRoom
@@ -175,8 +207,30 @@ func TestNeverOverruns(t *testing.T) {
 			layers += share.To - share.From
 			weights += share.Weights
 		}
+		if p.CPUExpertLayers() < o.CPUExperts {
+			t.Fatalf("experts of %d layers on the CPU, %d were asked for", p.CPUExpertLayers(), o.CPUExperts)
+		}
 		if layers != s.Layers || weights+p.HostUsed != s.WeightBytes() || p.HostUsed > host.Free {
 			t.Fatalf("%d layers, %d + %d bytes of %d", layers, weights, p.HostUsed, s.WeightBytes())
+		}
+	}
+}
+
+// A few rows read few experts, many rows multiply: from some step on the bus is faster, and with a slow bus and a fast CPU never.
+func TestStreamFrom(t *testing.T) {
+	s := models.Spec120B()
+	pcie4 := Rates{Link: 22e9, Bandwidth: 80e9, Multiply: 1e12}
+	from := StreamFrom(s, pcie4, 8192)
+	if from < 64 || from > 1024 {
+		t.Errorf("from %d rows on", from)
+	}
+	// By hand: a layer's experts are 1.65e9 bytes, 75 ms at 22 GB/s; a row costs the CPU 4*3*2*2880*2880 operations, 0.2 ms at 1e12.
+	if rows := 377; from < rows/2 || from > 2*rows {
+		t.Errorf("from %d rows on, by hand from %d", from, rows)
+	}
+	for _, r := range []Rates{{}, {Link: 1e9, Bandwidth: 80e9, Multiply: 1e14}, {Bandwidth: 1, Multiply: 1}} {
+		if from := StreamFrom(s, r, 8192); from != 0 {
+			t.Errorf("%+v: from %d rows on", r, from)
 		}
 	}
 }

@@ -315,4 +315,3 @@ func TestGoesOn(t *testing.T) {
 		t.Error(err)
 	}
 }
-

@@ -128,10 +128,20 @@ func Load(found models.Found, dev engine.Device, o LoadOptions) (_ *Model, err e
 	if err != nil {
 		return nil, err
 	}
+	mostPages := 0
+	if d, ok := dev.(engine.Placer); ok {
+		if mostPages, err = d.MostPages(spec, eo, o.Utilization); err == nil && mostPages == 0 {
+			err = fmt.Errorf("%s: %s has no room for a KV page beside the weights: lower --max-num-batched-tokens", found.Name, dev.Name())
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 	logits := int64(o.MaxSeqs) * int64(spec.Vocab) * 4 // the scheduler's, when every sequence decodes
 	m.plan, err = MakePlan(PlanInput{
 		Free: free - o.Withheld, Total: total, Utilization: o.Utilization, Weights: need.Weights, Scratch: need.Scratch + logits, PageBytes: need.PageBytes, PageTokens: engine.PageTokens,
 		WindowPages: engine.WindowPages(eo.KV), MaxPosition: spec.MaxPosition, MaxModelLen: o.MaxModelLen, Window: spec.Window, ChunkTokens: o.MaxBatchedTokens, MaxSeqs: o.MaxSeqs,
+		MostPages: mostPages,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", found.Name, err)

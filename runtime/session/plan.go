@@ -27,6 +27,7 @@ type PlanInput struct {
 	Window      int // positions a window layer sees
 	ChunkTokens int // most rows of one sequence in a step
 	MaxSeqs     int
+	MostPages   int // that each of several devices has room for beside the rest; 0: what the sizes above say
 }
 
 // Plan is what comes of it.
@@ -88,6 +89,9 @@ func MakePlan(in PlanInput) (Plan, error) {
 	}
 	room := in.usable() - in.Weights - in.Scratch
 	most := int(max(room, 0) / in.PageBytes)
+	if in.MostPages > 0 {
+		most = min(most, in.MostPages)
+	}
 	want := in.MaxPosition
 	if in.MaxModelLen > 0 {
 		want = min(in.MaxModelLen, in.MaxPosition)

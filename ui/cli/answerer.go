@@ -64,7 +64,7 @@ func (j joined) Start(ctx context.Context, q session.Request) (chat.Turn, error)
 func (j joined) Close() error { return nil }
 
 // ownEngine are flags that only an engine of one's own can follow.
-var ownEngine = []string{"alone", "device", "gpu", "isolate", "threads", "max-model-len", "compute", "dense", "kv-cache-dtype", "gpu-memory-utilization", "deterministic"}
+var ownEngine = []string{"alone", "device", "gpu", "cpu-experts", "isolate", "threads", "max-model-len", "compute", "dense", "kv-cache-dtype", "gpu-memory-utilization", "deterministic"}
 
 // serverFor is the running server that the chat can join, nil if there is none.
 func serverFor(c *cli.Context) *join.Guest {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ossrun/ossrun/gpu/card"
 	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/gpu/split"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
@@ -31,9 +32,13 @@ func openDevice(c *cli.Context) (engine.Device, error) {
 		return nil, fail(exitUsage, "--max-model-len must be at least 1, not %d", n)
 	}
 	open := gpuOpener(c)
+	first := gpus
+	if len(gpus) > 1 && !c.Bool("isolate") && !linkedStatically {
+		first = gpus[:1] // the others when a model does not fit: fitting
+	}
 	switch d := c.String("device"); {
 	case d == "gpu" || d == "auto" && gpus != nil:
-		dev, err := open(gpus)
+		dev, err := open(first)
 		if err != nil {
 			return nil, fail(exitFailure, "%s; --device cpu computes without a GPU", err)
 		}
@@ -65,28 +70,50 @@ func nothingToIsolate(c *cli.Context) {
 
 func tellCPU(to io.Writer, why string) { fmt.Fprintf(to, "ossrun: the CPU computes: %s\n", why) }
 
-// fitting gives the device that a model runs on: the one that was opened, or, when auto chose a GPU that has no room
-// for it, the CPU. The device it does not return is closed.
+// fitting gives the device that a model runs on: the GPU that was opened; where it has no room, or --cpu-experts asks for it, several GPUs and the
+// CPU together; where these have none either and auto may choose, the CPU alone. The device it does not return is closed.
 func fitting(c *cli.Context, dev engine.Device, found models.Found) (engine.Device, error) {
-	if !onGPUDevice(dev) || c.String("device") != "auto" || c.String("gpu") != "" {
+	experts, err := cpuExperts(c)
+	if err != nil {
+		return nil, errors.Join(err, dev.Close())
+	}
+	if !onGPUDevice(dev) {
 		return dev, nil
 	}
 	ckpt, err := found.Open()
 	if err != nil {
 		return dev, nil // loading says it better
 	}
-	need, err := needs(ckpt.Spec)
+	spec := ckpt.Spec
+	need, err := needs(spec)
 	if err = errors.Join(err, ckpt.Close()); err != nil {
 		return dev, nil
 	}
 	_, free := dev.Memory()
-	if need <= free {
+	if need <= free && experts == 0 {
 		return dev, nil
 	}
-	tellCPU(c.App.ErrWriter, fmt.Sprintf("%s needs %s, %s has %s free", found.Name, gigabytes(need), dev.Name(), gigabytes(free)))
-	if err := dev.Close(); err != nil {
-		return nil, err
+	why := fmt.Sprintf("%s needs %s, %s has %s free", found.Name, gigabytes(need), dev.Name(), gigabytes(free))
+	chosen := c.String("device") != "auto" || c.String("gpu") != ""
+	if isolated(dev) {
+		if chosen {
+			return dev, nil
+		}
+		err = errors.New(why + "; a GPU engine in a process of its own has one GPU")
+		if failed := dev.Close(); failed != nil {
+			return nil, failed
+		}
+	} else {
+		var over engine.Device
+		if over, err = spread(c, dev, spec, experts); err == nil {
+			return over, nil
+		}
+		if chosen || experts > 0 {
+			return nil, fail(exitFailure, "%s; --device cpu computes without a GPU", err)
+		}
+		err = fmt.Errorf("%s; %w", why, err)
 	}
+	tellCPU(c.App.ErrWriter, err.Error())
 	return cpu.New(c.Int("threads"))
 }
 
@@ -139,5 +166,6 @@ func kernelsOf(dev engine.Device) (summary string, wrong []string) {
 // onGPUDevice tells a GPU from the CPU.
 func onGPUDevice(dev engine.Device) bool {
 	_, here := dev.(*gpuDevice)
-	return here || isolated(dev)
+	_, several := dev.(*split.Device)
+	return here || several || isolated(dev)
 }

@@ -36,6 +36,7 @@ func engineFlags() []cli.Flag {
 		&cli.StringFlag{Name: "model", Category: groupModel, Usage: "`M` is 20b, 120b, demo, a name such as openai/gpt-oss-20b, or a folder (default: the best one that is here and fits)"},
 		&cli.StringFlag{Name: "device", Category: groupModel, Value: "auto", Usage: "`D` is auto, cpu or gpu"},
 		&cli.StringFlag{Name: "gpu", Category: groupModel, Usage: "use these GPUs, as `0,1`"},
+		cpuExpertsFlag(),
 		isolateFlag(),
 		&cli.IntFlag{Name: "threads", Category: groupModel, Usage: "`N` CPU threads (default: every core this process may use)"},
 		&cli.IntFlag{Name: "max-model-len", Category: groupMemory, Usage: "longest context in `TOKENS`, prompt and answer together (default: as long as memory allows)"},

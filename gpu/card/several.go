@@ -1,0 +1,58 @@
+package card
+
+import (
+	"errors"
+	"os"
+
+	"github.com/ossrun/ossrun/gpu/driver"
+)
+
+// OpenSeveral opens the GPUs of a list, in its order, each as Open does. With an empty list it opens all that work; those that do not are left out.
+func OpenSeveral(list []int) ([]*Card, error) {
+	named := len(list) > 0
+	if !named {
+		n, err := count()
+		if err != nil {
+			return nil, err
+		}
+		for i := range n {
+			list = append(list, i)
+		}
+	}
+	var cards []*Card
+	var refused []error
+	for _, i := range list {
+		c, err := Open([]int{i})
+		switch {
+		case err == nil:
+			cards = append(cards, c)
+		case named:
+			for _, c := range cards {
+				err = errors.Join(err, c.Close())
+			}
+			return nil, err
+		default:
+			refused = append(refused, err)
+		}
+	}
+	if len(cards) == 0 {
+		return nil, errors.Join(append(refused, ErrNone)...)
+	}
+	return cards, nil
+}
+
+// count is how many GPUs the drivers show.
+func count() (n int, err error) {
+	for _, l := range Libraries {
+		d, err := driver.Open(l.API, os.Getenv(l.Variable))
+		if err != nil {
+			continue // Open says it, of the GPU that was wanted
+		}
+		shown, err := d.DeviceCount()
+		if err = errors.Join(err, d.Close()); err != nil {
+			return n, err
+		}
+		n += shown
+	}
+	return n, nil
+}

@@ -1,0 +1,29 @@
+package placement
+
+import (
+	"fmt"
+	"strings"
+)
+
+// String is the plan in a line, for people.
+func (p Plan) String() string {
+	var parts []string
+	for _, s := range p.Shares {
+		part := fmt.Sprintf("layers %d-%d on GPU %d (%s)", s.From, s.To-1, s.Card, gib(s.Bytes()))
+		if n := len(s.CPUExperts); n > 0 {
+			part += fmt.Sprintf(", experts of %d of them on the CPU", n)
+		}
+		if s.Staging > 0 {
+			part += ", streamed for long prompts"
+		}
+		parts = append(parts, part)
+	}
+	line := fmt.Sprintf("%s; context %d", strings.Join(parts, "; "), p.Context)
+	if p.HostUsed > 0 {
+		line += fmt.Sprintf("; %s of host memory", gib(p.HostUsed))
+	}
+	if p.Ceiling > 0 {
+		line += fmt.Sprintf("; at most %.0f tokens/s by the memories' speed", p.Ceiling)
+	}
+	return line
+}
