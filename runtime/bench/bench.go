@@ -32,6 +32,7 @@ type Options struct {
 	Contexts []int // tokens already in the cache when decoding is measured once more; default none
 	Rounds   int   // of each measurement; default 5
 	Steps    int   // decode steps of a round; default 16
+	Plain    bool  // without the profiles, which run each kind of step three times more
 	Progress func(string)
 }
 

@@ -175,7 +175,7 @@ func (b *run) prefill(n int) error {
 	r := rate(n, 0, rates)
 	r.PerCPUSecond, r.OfMultiply, r.OfMulCPU = median(perCPU), median(of), median(ofCPU)
 	b.report.Prefill = append(b.report.Prefill, r)
-	if b.report.PrefillProfile != nil {
+	if b.o.Plain || b.report.PrefillProfile != nil {
 		return nil
 	}
 	x := b.batch(1, 0, min(n, b.eng.Options().Rows()))
@@ -225,7 +225,7 @@ func (b *run) decode(at decodePoint) error {
 	r := rate(at.sequences, at.context, rates)
 	r.PerCPUSecond, r.BytesPerStep, r.OfRead, r.OfReadCPU = median(perCPU), bytes, median(of), median(ofCPU)
 	b.report.Decode = append(b.report.Decode, r)
-	if at.context > 0 {
+	if b.o.Plain || at.context > 0 {
 		return nil
 	}
 	times, err := b.measured(b.batch(at.sequences, start, 1))

@@ -33,6 +33,7 @@ func benchCommand() *cli.Command {
 		&cli.StringFlag{Name: "context", Usage: "also decode behind so many tokens, as 4096,16384"},
 		&cli.IntFlag{Name: "rounds", Value: 5, Usage: "rounds of each measurement; medians count"},
 		&cli.IntFlag{Name: "steps", Value: 16, Usage: "decode steps of a round"},
+		&cli.BoolFlag{Name: "plain", Usage: "without the profiles of where a step's time goes, which take three steps of each kind"},
 		&cli.BoolFlag{Name: "json", Usage: "as one JSON object"},
 	}
 	for _, f := range engineFlags() {
@@ -88,7 +89,7 @@ func runBench(c *cli.Context, t Terminal) (err error) {
 }
 
 func benchOptions(c *cli.Context) (o bench.Options, err error) {
-	o = bench.Options{Engine: engine.Options{Compute: c.String("compute"), ISA: c.String("isa"), Dense: c.String("dense")}, Rounds: c.Int("rounds"), Steps: c.Int("steps")}
+	o = bench.Options{Engine: engine.Options{Compute: c.String("compute"), ISA: c.String("isa"), Dense: c.String("dense")}, Rounds: c.Int("rounds"), Steps: c.Int("steps"), Plain: c.Bool("plain")}
 	if o.Rounds < 1 || o.Steps < 1 {
 		return o, fail(exitUsage, "--rounds and --steps must be at least 1")
 	}
