@@ -50,7 +50,7 @@ func (none) Is(target error) bool { return target == driver.ErrNoLibrary }
 // reason to wonder.
 func Open(list []int) (*Card, error) {
 	if len(list) > 1 {
-		return nil, fmt.Errorf("a model over several GPUs is not in this version: give --gpu one number")
+		return nil, fmt.Errorf("several GPUs are for a model in this process, with --model and without --isolate: give --gpu one number")
 	}
 	decode, err := device.ParseDecodeKernel(os.Getenv(decodeKernel))
 	if err != nil {

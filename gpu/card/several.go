@@ -11,7 +11,7 @@ import (
 func OpenSeveral(list []int) ([]*Card, error) {
 	named := len(list) > 0
 	if !named {
-		n, err := count()
+		n, err := Count()
 		if err != nil {
 			return nil, err
 		}
@@ -41,8 +41,8 @@ func OpenSeveral(list []int) ([]*Card, error) {
 	return cards, nil
 }
 
-// count is how many GPUs the drivers show.
-func count() (n int, err error) {
+// Count is how many GPUs the drivers show.
+func Count() (n int, err error) {
 	for _, l := range Libraries {
 		d, err := driver.Open(l.API, os.Getenv(l.Variable))
 		if err != nil {

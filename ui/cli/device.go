@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -34,6 +35,13 @@ func openDevice(c *cli.Context) (engine.Device, error) {
 	open := gpuOpener(c)
 	first := gpus
 	if len(gpus) > 1 && !c.Bool("isolate") && !linkedStatically {
+		n, err := card.Count()
+		if most := slices.Max(gpus); err == nil && n > 0 && most >= n {
+			err = fmt.Errorf("there is no GPU %d: the drivers show %d", most, n)
+		}
+		if err != nil {
+			return nil, fail(exitFailure, "%s; --device cpu computes without a GPU", err)
+		}
 		first = gpus[:1] // the others when a model does not fit: fitting
 	}
 	switch d := c.String("device"); {

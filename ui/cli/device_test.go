@@ -82,7 +82,7 @@ func TestDeviceGPU(t *testing.T) {
 	}
 	for args, want := range map[string]string{
 		"--gpu 2":   "there is no GPU 2: the drivers show 2",
-		"--gpu 0,1": "several GPUs is not in this version",
+		"--gpu 0,7": "there is no GPU 7: the drivers show 2",
 	} {
 		if _, _, err := opened(t, strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", args, err)
@@ -123,7 +123,7 @@ func TestDeviceRefused(t *testing.T) {
 	}
 }
 
-// TestDeviceFits: auto moves a model that the card has no room for to the CPU and says so; --device gpu does not.
+// TestDeviceFits: auto moves a model that the cards have no room for to the CPU and says so; with --device gpu that is an error.
 func TestDeviceFits(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "tiny")
 	if err := modeltest.New(modeltest.Tiny(), 1).Write(dir); err != nil {
@@ -148,9 +148,54 @@ func TestDeviceFits(t *testing.T) {
 			return dev.Close()
 		})
 		small := memory == 64<<10
+		if len(args) > 0 {
+			if err == nil || !strings.Contains(err.Error(), "tiny does not fit: it needs ") {
+				t.Errorf("%d bytes, %q: %v", memory, args, err)
+			}
+			continue
+		}
 		if err != nil || strings.HasPrefix(name, "cpu") != small || strings.Contains(said, "the CPU computes: tiny needs ") != small {
 			t.Errorf("%d bytes, %q: %q, said %q, %v", memory, args, name, said, err)
 		}
+	}
+}
+
+// TestDeviceSeveral: --cpu-experts takes experts off the cards, whose plan is told; what it is given must be a number of layers that there are.
+func TestDeviceSeveral(t *testing.T) {
+	fakeGPU(t, fakedriver.Machine{Devices: 2, Name: "Fake Card", Major: 9, Memory: 8 << 30})
+	dir := filepath.Join(t.TempDir(), "tiny")
+	if err := modeltest.New(modeltest.Tiny(), 1).Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	found, err := models.Resolve(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fit := func(args ...string) (name, said string, err error) {
+		said, err = withFlags(t, args, func(c *cli.Context) error {
+			dev, err := openDevice(c)
+			if err != nil {
+				return err
+			}
+			if dev, err = fitting(c, dev, found); err != nil {
+				return err
+			}
+			name = dev.Name()
+			return dev.Close()
+		})
+		return name, said, err
+	}
+	name, said, err := fit("--gpu", "0,1", "--cpu-experts", "1", "--max-model-len", "256")
+	if err != nil || !strings.Contains(name, "layers 0-1") || !strings.Contains(name, "experts of 1 layers") || !strings.Contains(said, "experts of 1 of them on the CPU") {
+		t.Errorf("%q, said %q, %v", name, said, err)
+	}
+	for _, n := range []string{"3", "-1", "some"} {
+		if _, _, err := fit("--cpu-experts", n); err == nil {
+			t.Errorf("--cpu-experts %s: accepted", n)
+		}
+	}
+	if _, _, err := fit("--gpu", "0,2"); err == nil || !strings.Contains(err.Error(), "there is no GPU 2") {
+		t.Errorf("a third GPU of two: %v", err)
 	}
 }
 
