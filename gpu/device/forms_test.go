@@ -202,8 +202,8 @@ func formsWithout(suffix string) []Form {
 // kernels where there is none.
 func TestWrongKernels(t *testing.T) {
 	dev, _ := open(t, driver.CUDA)
-	for as, is := range map[string]string{"decode_attend_f32": "decode_attend_bf16", "prefill_linear_3": "prefill_linear_wgmma", "prefill_down_wgmma": "prefill_linear_wgmma",
-		"decode_linear_q8_4": "decode_linear_q8_1"} {
+	for as, is := range map[string]string{"decode_attend_f32": "decode_attend_bf16", "prefill_linear_3": "prefill_linear_1", "prefill_linear_wgmma": "linear",
+		"decode_linear_q8_4": "decode_linear_q8_1"} { // of the same arguments, and no more shared memory
 		f, err := dev.function(is)
 		if err != nil {
 			t.Fatal(err)
@@ -214,7 +214,7 @@ func TestWrongKernels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Form{Attend, DecodeLinearQ8, PrefillLinear, "prefill_down_wgmma"}
+	want := []Form{Attend, DecodeLinearQ8, PrefillLinear, "prefill_linear_wgmma"}
 	if len(proofs) != len(formsWithout("_mx")) {
 		t.Errorf("%d proofs", len(proofs))
 	}
@@ -232,7 +232,7 @@ func TestWrongKernels(t *testing.T) {
 		t.Errorf("exact: %s", got)
 	}
 	got = shown(compiled(t, dev, engine.Options{Pages: 4, Compute: engine.Rounded}, 17), 1)
-	if !strings.Contains(got, "prefill_linear_wgmma:3") || !strings.Contains(got, "linear:1 route") || !strings.Contains(got, "prefill_gate_up_wgmma:1 prefill_down_bf16:1") {
+	if !strings.Contains(got, "prefill_linear_bf16:3") || !strings.Contains(got, "norm:1 linear:1 route") || !strings.Contains(got, "prefill_gate_up_wgmma:1 prefill_down_wgmma:1") {
 		t.Errorf("rounded: %s", got)
 	}
 }
