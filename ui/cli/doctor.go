@@ -40,7 +40,6 @@ type doctorReport struct {
 	Selftest []selftestRow  `json:"selftest,omitempty"`
 	Kernels  []device.Proof `json:"kernels,omitempty"` // of --selftest on a GPU: the faster kernels against the plain ones
 	Matrix   []device.Rate  `json:"matrix_rates,omitempty"`
-	Matrix   []device.Rate  `json:"matrix_rates,omitempty"`
 	Whole    *wholeReport   `json:"whole_models,omitempty"`
 	Worker   *trafficRow    `json:"worker,omitempty"`
 	Decode   []decodeReport `json:"decode_kernels,omitempty"`
