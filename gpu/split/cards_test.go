@@ -237,7 +237,7 @@ func TestSmallCards(t *testing.T) {
 	}
 }
 
-// TestCardFails: each function of the driver fails once, with OSSRUN_LONG at every call: opening, loading, in a step, closing. The error says so, and
+// TestCardFails: a function of the driver fails, with OSSRUN_LONG each at every call: opening, loading, in a step, closing. The error says so, and
 // nothing is left.
 func TestCardFails(t *testing.T) {
 	f := fake(t, driver.CUDA, 2, 0)
@@ -268,6 +268,10 @@ func TestCardFails(t *testing.T) {
 		return slices.ContainsFunc([]string{"Free", "Destroy", "Unload", "Release"}, func(s string) bool { return strings.Contains(name, s) })
 	}
 	for name, calls := range at {
+		if os.Getenv("OSSRUN_LONG") == "" && !slices.Contains([]string{"cuGraphLaunch", "cuMemcpyPeerAsync", "cuStreamWaitEvent", "cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2",
+			"cuStreamSynchronize", "cuEventRecord", "cuMemAlloc_v2"}, name) {
+			continue // one card's tests fail them all
+		}
 		tried := []int{calls[len(calls)*2/3]}
 		if os.Getenv("OSSRUN_LONG") != "" {
 			tried = calls
