@@ -16,6 +16,7 @@ import (
 type Card struct {
 	*device.Device
 	Driver *driver.Driver
+	Number int // as people give it: counted over the vendors
 
 	folder string // of the records of Trust
 	trust  Trust
@@ -76,7 +77,7 @@ func Open(list []int) (*Card, error) {
 			}
 			dev, err := device.Open(d, device.Options{Index: i, DecodeKernel: decode})
 			if err == nil {
-				return &Card{Device: dev, Driver: d}, nil
+				return &Card{Device: dev, Driver: d, Number: seen + i}, nil
 			}
 			refused = append(refused, err.Error())
 		}

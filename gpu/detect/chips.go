@@ -70,8 +70,8 @@ func chipOf(pci string, units, memoryMiB int) *Chip {
 	return best
 }
 
-// chipNamed finds the product that a driver calls by name. Where several carry one name, the memory decides.
-func chipNamed(name string, memoryMiB int) *Chip {
+// ChipNamed finds the product that a driver calls by name. Where several carry one name, the memory decides. nil: unknown.
+func ChipNamed(name string, memoryMiB int) *Chip {
 	var found *Chip
 	for i := range Chips() {
 		c := &Chips()[i]

@@ -168,7 +168,7 @@ func (g *GPU) fill() {
 		g.Chip = chipOf(g.PCI, g.Units, g.MemoryMiB)
 	}
 	if g.Chip == nil && g.Name != "" {
-		g.Chip = chipNamed(g.Name, g.MemoryMiB)
+		g.Chip = ChipNamed(g.Name, g.MemoryMiB)
 	}
 	c := g.Chip
 	if c == nil {

@@ -82,7 +82,7 @@ func merge(gpus []GPU, answers []Answer, vendor string) []GPU {
 			if used[i] {
 				continue
 			}
-			c := chipNamed(a.Name, a.MemoryMiB)
+			c := ChipNamed(a.Name, a.MemoryMiB)
 			if a.PCI != "" && a.PCI == g.PCI || c != nil && c == chipOf(g.PCI, a.Units, a.MemoryMiB) {
 				return i
 			}

@@ -130,6 +130,9 @@ func (d *Device) Name() string {
 // Model is the kind of card: name and architecture, without its number.
 func (d *Device) Model() string { return fmt.Sprintf("%s, %s", d.ctx.Device().Name, d.arch) }
 
+// Title is the card's name as its driver gives it.
+func (d *Device) Title() string { return d.ctx.Device().Name }
+
 // Arch is the instruction set: "sm_90", "gfx942".
 func (d *Device) Arch() string { return d.arch }
 

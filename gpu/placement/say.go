@@ -5,11 +5,18 @@ import (
 	"strings"
 )
 
-// String is the plan in a line, for people.
-func (p Plan) String() string {
+// String is the plan in a line, for people; cards are numbered as they were given.
+func (p Plan) String() string { return p.Line(nil) }
+
+// Line is String with the cards' numbers as people give them: numbers[i] is card i's.
+func (p Plan) Line(numbers []int) string {
 	var parts []string
 	for _, s := range p.Shares {
-		part := fmt.Sprintf("layers %d-%d on GPU %d (%s)", s.From, s.To-1, s.Card, gib(s.Bytes()))
+		number := s.Card
+		if s.Card < len(numbers) {
+			number = numbers[s.Card]
+		}
+		part := fmt.Sprintf("layers %d-%d on GPU %d (%s)", s.From, s.To-1, number, gib(s.Bytes()))
 		if n := len(s.CPUExperts); n > 0 {
 			part += fmt.Sprintf(", experts of %d of them on the CPU", n)
 		}

@@ -16,6 +16,7 @@ package split
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -119,22 +120,13 @@ func (d *Device) Computes() (list []string) {
 	for _, mode := range d.devices[0].Computes() {
 		everywhere := true
 		for _, dev := range d.devices[1:] {
-			everywhere = everywhere && (dev == nil || contain(dev.Computes(), mode))
+			everywhere = everywhere && (dev == nil || slices.Contains(dev.Computes(), mode))
 		}
 		if everywhere {
 			list = append(list, mode)
 		}
 	}
 	return list
-}
-
-func contain(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
 }
 
 // Alloc makes memory that nobody has said the purpose of: on the first card.

@@ -75,7 +75,8 @@ type modelReport struct {
 	Needs int64  `json:"needs"` // bytes of memory with doctorContext tokens of context
 	Fits  bool   `json:"fits"`
 
-	Plan planReport `json:"plan"` // what a load would do now
+	Plan planReport `json:"plan"`               // what a load would do now
+	GPUs string     `json:"gpu_plan,omitempty"` // where it would lie on the GPUs, and what their memories' speed allows
 }
 
 type configReport struct {
@@ -181,12 +182,25 @@ func look(c *cli.Context, host, dev engine.Device, why string) (*doctorReport, e
 	_, err := os.Stat(r.Config.Path)
 	r.Config.There = err == nil
 	_, room := dev.Memory()
-	r.Models, err = modelReports(room)
+	r.Models, err = modelReports(room, func(s models.Spec) string { return gpuPlan(s, r.GPUs, free, func() float64 { return readRate(host) }) })
 	return r, err
 }
 
-// modelReports goes through the catalogue: what is here, and what each model needs.
-func modelReports(free int64) ([]modelReport, error) {
+// readRate is what the host's memory delivers, byte/s; 0: not known.
+func readRate(host engine.Device) float64 {
+	dev, ok := host.(*cpu.Device)
+	if !ok {
+		return 0
+	}
+	data := make([]byte, 256<<20)
+	for i := 0; i < len(data); i += os.Getpagesize() {
+		data[i] = 1 // the pages are there
+	}
+	return dev.Bandwidth(data)
+}
+
+// modelReports goes through the catalogue: what is here, what each model needs, and where the GPUs would have it.
+func modelReports(free int64, onGPUs func(models.Spec) string) ([]modelReport, error) {
 	found, err := models.Cached()
 	if err != nil {
 		return nil, fmt.Errorf("reading the cache: %w", err)
@@ -219,6 +233,7 @@ func modelReports(free int64) ([]modelReport, error) {
 		}
 		m.Fits = m.Needs <= free
 		m.Plan = planOf(e, free)
+		m.GPUs = onGPUs(e.Spec)
 		list = append(list, m)
 	}
 	return list, nil
@@ -254,6 +269,7 @@ func (r *doctorReport) print(out io.Writer) error {
 		state := strings.TrimSpace(x.State + " " + x.Path)
 		if x.State != "complete" && x.State != "built in" {
 			fmt.Fprintf(w, "%s\t%s: %s; needs %s with %d tokens of context, %s\n", name, x.Name, state, gigabytes(x.Needs), doctorContext, verdict)
+			printGPUPlan(w, x.GPUs)
 			continue
 		}
 		// The plan says what it takes, for several sequences at once; the least that one needs would be another figure beside it.
@@ -261,6 +277,7 @@ func (r *doctorReport) print(out io.Writer) error {
 		for _, line := range x.Plan.lines {
 			fmt.Fprintf(w, "\t  %s\n", line)
 		}
+		printGPUPlan(w, x.GPUs)
 	}
 	state := "not there, defaults are used"
 	if r.Config.There {
@@ -268,6 +285,12 @@ func (r *doctorReport) print(out io.Writer) error {
 	}
 	fmt.Fprintf(w, "config\t%s (%s)\n", r.Config.Path, state)
 	return w.Flush()
+}
+
+func printGPUPlan(w io.Writer, plan string) {
+	if plan != "" {
+		fmt.Fprintf(w, "\t  GPUs: %s\n", plan)
+	}
 }
 
 // pass records the verdict of one check; one miss is enough.

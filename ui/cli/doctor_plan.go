@@ -4,6 +4,11 @@
 package cli
 
 import (
+	"cmp"
+	"slices"
+
+	"github.com/ossrun/ossrun/gpu/detect"
+	"github.com/ossrun/ossrun/gpu/placement"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/session"
@@ -42,4 +47,37 @@ func planOf(e models.Entry, free int64) planReport {
 	}
 	return planReport{Context: p.Context, MaxContext: p.MaxPosition, Weights: p.Weights, KV: p.KV, Scratch: p.Scratch, Free: p.Free, Left: p.Left,
 		FullContext: p.FullContext, lines: p.Lines()}
+}
+
+// gpuPlan says in a line where a model would lie on the machine's usable GPUs and the CPU, and how many tokens a second their memories allow; "" where
+// there is none. Free memory is what the driver or the kernel said, and where nobody said it, all of the card.
+func gpuPlan(spec models.Spec, r detect.Report, hostFree int64, hostBandwidth func() float64) string {
+	var cards []placement.Card
+	var numbers []int
+	for i, g := range r.Usable() {
+		c := placement.Card{Name: g.Name, Free: int64(cmp.Or(g.FreeMiB, g.MemoryMiB)) << 20, Total: int64(g.MemoryMiB) << 20, Shared: g.Integrated}
+		if g.Chip != nil {
+			c.Bandwidth = g.Chip.Bandwidth * 1e9
+		}
+		cards, numbers = append(cards, c), append(numbers, i)
+	}
+	if len(cards) == 0 {
+		return ""
+	}
+	order := slices.Clone(numbers)
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(cards[b].Free, cards[a].Free) }) // as it is loaded: the one with most room first
+	sorted := make([]placement.Card, len(cards))
+	for i, n := range order {
+		sorted[i] = cards[n]
+	}
+	host, o := placement.Host{Free: hostFree}, placement.Options{Rows: standard(onGPU, 0).maxRows}
+	plan, err := placement.For(spec, sorted, host, o)
+	if err == nil && plan.CPUExpertLayers() > 0 {
+		host.Bandwidth = hostBandwidth()
+		plan, err = placement.For(spec, sorted, host, o)
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return plan.Line(order)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/gpu/card"
+	"github.com/ossrun/ossrun/gpu/detect"
 	"github.com/ossrun/ossrun/gpu/placement"
 	"github.com/ossrun/ossrun/gpu/split"
 	"github.com/ossrun/ossrun/models"
@@ -94,9 +95,14 @@ func splitOver(opened []*card.Card, host engine.Device, spec models.Spec, o plac
 	})
 	var cards []placement.Card
 	var devices []engine.Device
+	var numbers []int
 	for _, c := range opened {
 		total, free := c.Memory()
-		cards, devices = append(cards, placement.Card{Name: c.Name(), Free: free, Total: total}), append(devices, c)
+		x := placement.Card{Name: c.Name(), Free: free, Total: total}
+		if chip := detect.ChipNamed(c.Title(), int(total>>20)); chip != nil {
+			x.Bandwidth = chip.Bandwidth * 1e9
+		}
+		cards, devices, numbers = append(cards, x), append(devices, c), append(numbers, c.Number)
 	}
 	_, free := host.Memory()
 	machine := placement.Host{Free: free}
@@ -106,17 +112,22 @@ func splitOver(opened []*card.Card, host engine.Device, spec models.Spec, o plac
 	}
 	how := split.Options{}
 	if plan.CPUExpertLayers() > 0 {
-		from := placement.StreamFrom(spec, ratesOf(opened[0], host), o.Rows)
+		rates := ratesOf(opened[0], host)
+		machine.Bandwidth = rates.Bandwidth
+		from := placement.StreamFrom(spec, rates, o.Rows)
+		without := o
 		o.Staging = from > 0
-		if with, err := placement.For(spec, cards, machine, o); err == nil && o.Staging {
-			plan, how.Streams = with, func(rows int) bool { return rows >= from }
+		if plan, err = placement.For(spec, cards, machine, o); err == nil && o.Staging {
+			how.Streams = func(rows int) bool { return rows >= from }
+		} else if plan, err = placement.For(spec, cards, machine, without); err != nil {
+			return nil, "", err
 		}
 	}
 	dev, err := split.New(plan, devices, host, how)
 	if err != nil {
 		return nil, "", err
 	}
-	return dev, plan.String(), nil
+	return dev, plan.Line(numbers), nil
 }
 
 // ratesOf measures what decides between computing experts on the CPU and copying them to a card: about a second.
@@ -125,8 +136,8 @@ func ratesOf(first *card.Card, host engine.Device) (r placement.Rates) {
 	for i := 0; i < len(data); i += 4096 {
 		data[i] = 1 // the pages are there
 	}
+	r.Bandwidth = readRate(host)
 	if dev, ok := host.(*cpu.Device); ok {
-		r.Bandwidth = dev.Bandwidth(data)
 		r.Multiply = dev.MultiplyPeak(100*time.Millisecond) * expertShare
 	}
 	start := time.Now()
