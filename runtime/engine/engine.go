@@ -45,6 +45,11 @@ var ErrClosed = errors.New("the engine is closed")
 
 // New uploads the weights and makes everything ready. On failure nothing is left behind.
 func New(dev Device, ckpt *models.Checkpoint, o Options) (*Engine, error) {
+	return Load(dev, ckpt, o, nil)
+}
+
+// Load is New that tells how many bytes of how many have been uploaded, once a tensor; progress may be nil.
+func Load(dev Device, ckpt *models.Checkpoint, o Options, progress func(done, total int64)) (*Engine, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
@@ -66,21 +71,21 @@ func New(dev Device, ckpt *models.Checkpoint, o Options) (*Engine, error) {
 			return nil, fmt.Errorf("the 8-bit copy of the dense weights: %w", err)
 		}
 	}
-	if err := e.build(ckpt); err != nil {
+	if err := e.build(ckpt, progress); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
 	return e, nil
 }
 
 // build works from the largest bucket down: its program has every weight and the largest arena, which the smaller ones share.
-func (e *Engine) build(ckpt *models.Checkpoint) error {
+func (e *Engine) build(ckpt *models.Checkpoint, progress func(done, total int64)) error {
 	for _, rows := range Buckets(e.options.MaxRows) {
 		p, err := Record(e.spec, e.options, rows)
 		if err != nil {
 			return err
 		}
 		if e.kv == nil {
-			if err := e.allocate(p, ckpt); err != nil {
+			if err := e.allocate(p, ckpt, progress); err != nil {
 				return err
 			}
 		}
@@ -110,7 +115,7 @@ func (e *Engine) place(p *Program) {
 }
 
 // allocate takes the memory the largest program needs and uploads the weights it names.
-func (e *Engine) allocate(p *Program, ckpt *models.Checkpoint) (err error) {
+func (e *Engine) allocate(p *Program, ckpt *models.Checkpoint, progress func(done, total int64)) (err error) {
 	e.plan = planOf(p)
 	alloc, upload := placing(e.dev, p)
 	if e.kv, err = alloc(Cache, e.plan.KV()); err != nil {
@@ -119,6 +124,7 @@ func (e *Engine) allocate(p *Program, ckpt *models.Checkpoint) (err error) {
 	if e.scratch, err = alloc(Scratch, e.plan.Scratch); err != nil {
 		return fmt.Errorf("allocate scratch for %d rows: %w", p.Rows, err)
 	}
+	var uploaded int64
 	for _, b := range p.Buffers {
 		if b.Home != Weight {
 			continue
@@ -138,6 +144,9 @@ func (e *Engine) allocate(p *Program, ckpt *models.Checkpoint) (err error) {
 		}
 		if Discrete(e.dev) {
 			ckpt.Release(b.Name) // the card has a copy
+		}
+		if uploaded += int64(len(data)); progress != nil {
+			progress(uploaded, e.plan.Weights)
 		}
 	}
 	return nil

@@ -100,6 +100,30 @@ func TestNewGivesBackWhatItTook(t *testing.T) {
 }
 
 // TestStepChoosesItsBucket: the smallest program that has the rows, and the rows of logits, asked for.
+// TestLoadTellsHowFar: once a tensor, growing, and at the end all of what the plan says.
+func TestLoadTellsHowFar(t *testing.T) {
+	ckpt, err := models.Open("../../testdata/model/T2/checkpoint")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ckpt.Close()
+	var last, total int64
+	calls := 0
+	e, err := Load(&counting{}, ckpt, Options{MaxRows: 5, Pages: 3}, func(done, of int64) {
+		if done <= last || done > of || total != 0 && of != total {
+			t.Errorf("%d of %d after %d of %d", done, of, last, total)
+		}
+		last, total, calls = done, of, calls+1
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if want := e.Plan().Weights; last != want || total != want || calls < ckpt.Spec.Layers {
+		t.Errorf("%d of %d in %d calls, the weights have %d", last, total, calls, want)
+	}
+}
+
 func TestStepChoosesItsBucket(t *testing.T) {
 	ckpt, err := models.Open("../../testdata/model/T2/checkpoint")
 	if err != nil {

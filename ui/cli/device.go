@@ -32,6 +32,9 @@ func openDevice(c *cli.Context) (engine.Device, error) {
 	if n := c.Int("max-model-len"); n < 0 {
 		return nil, fail(exitUsage, "--max-model-len must be at least 1, not %d", n)
 	}
+	if _, err := cpuExperts(c); err != nil {
+		return nil, err
+	}
 	open := gpuOpener(c)
 	first := gpus
 	if len(gpus) > 1 && !c.Bool("isolate") && !linkedStatically {

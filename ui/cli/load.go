@@ -43,7 +43,7 @@ func loadModel(c *cli.Context, t Terminal, ask bool, chosen func()) (*session.Mo
 	k.say(t)
 	o := k.load()
 	o.Reopen, o.Fill = reopen(c), fill(c.Context, t, dev)
-	m, err := session.Load(found, dev, o)
+	m, err := loadOnto(t, found, dev, o)
 	if err != nil {
 		if c.Context.Err() != nil {
 			return nil, errors.Join(context.Canceled, dev.Close())

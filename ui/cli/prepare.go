@@ -13,6 +13,7 @@ import (
 
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/session"
 )
 
 // readAhead reads what is found into the page cache. A GGUF model is left alone where fill will read it.
@@ -42,6 +43,14 @@ func fill(ctx context.Context, t Terminal, dev engine.Device) func(*models.Check
 		}
 		return err
 	}
+}
+
+// loadOnto loads a model, with a bar for the copy to a GPU.
+func loadOnto(t Terminal, found models.Found, dev engine.Device, o session.LoadOptions) (*session.Model, error) {
+	show := newWorkScreen(t, "copying "+found.Name+" to the GPU")
+	defer show.clear()
+	o.Uploaded = show.progress
+	return session.Load(found, dev, o)
 }
 
 // barAfter is how long work has to take before a bar is worth drawing.

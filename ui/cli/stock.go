@@ -110,7 +110,7 @@ func (s *stock) loadBeside(found models.Found, beside []loaded.Model) (*session.
 	if kindOf(dev) == onCPU {
 		o.Withheld = taken
 	}
-	m, err := session.Load(found, dev, o)
+	m, err := loadOnto(s.t, found, dev, o)
 	if err != nil {
 		err = errors.Join(&exitError{exitModel, err.Error()}, dev.Close())
 		if len(beside) > 0 {
