@@ -3,6 +3,7 @@ package cpu
 import (
 	"math"
 	"os"
+	"path"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -64,9 +65,9 @@ func cgroupDirs(self, root string) []string {
 		default:
 			continue
 		}
-		for path := filepath.Clean("/" + f[2]); ; path = filepath.Dir(path) {
-			dirs = append(dirs, filepath.Join(base, path))
-			if path == "/" {
+		for group := path.Clean("/" + f[2]); ; group = path.Dir(group) { // the kernel's names have slashes, whatever the system that shows them
+			dirs = append(dirs, filepath.Join(base, group))
+			if group == "/" {
 				break
 			}
 		}
@@ -84,8 +85,8 @@ func ratio(quota, period string) float64 {
 	return q / p
 }
 
-func readLine(path string) string {
-	data, err := os.ReadFile(path)
+func readLine(file string) string {
+	data, err := os.ReadFile(file)
 	if err != nil {
 		return ""
 	}

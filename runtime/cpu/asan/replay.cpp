@@ -213,7 +213,8 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (__sanitizer_install_malloc_and_free_hooks(counted, freed) == 0) fail("no room for hooks");
-  delete[] new volatile char[argc];
+  char* volatile probe = new char[argc];  // volatile: a pair that nobody sees may be left out
+  delete[] probe;
   if (allocations == 0) fail("the hooks see nothing");
   for (int i = 3; i < argc; i++) Replay(argv[1], std::atoi(argv[2]), argv[i]).run();
 }
