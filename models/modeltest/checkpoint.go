@@ -181,16 +181,7 @@ func (c *Checkpoint) Write(folder string) error {
 	if len(c.Shards) > 1 {
 		objects["model.safetensors.index.json"] = map[string]any{"metadata": map[string]any{"total_size": total}, "weight_map": placed}
 	}
-	for name, object := range objects {
-		text, err := json.MarshalIndent(object, "", "  ")
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(folder, name), text, 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
+	return writeObjects(folder, objects)
 }
 
 // Encode makes a safetensors file: tensors in the order given, header padded to a multiple of 8.
@@ -236,4 +227,18 @@ func header(entries []entry, metadata map[string]string) (text []byte, data int6
 		body = append(body, ' ')
 	}
 	return append(binary.LittleEndian.AppendUint64(nil, uint64(len(body))), body...), data
+}
+
+// writeObjects writes JSON files into folder, by name.
+func writeObjects(folder string, objects map[string]any) error {
+	for name, object := range objects {
+		text, err := json.MarshalIndent(object, "", "  ")
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(folder, name), text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -3,7 +3,6 @@ package modeltest
 // Full-size checkpoints on disk whose weights are random and never holes, for measuring how fast real ones would load and run.
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -58,16 +57,7 @@ func WriteSynthetic(folder string, s models.Spec, seed uint64, files int) error 
 	if len(parts) > 1 {
 		objects["model.safetensors.index.json"] = map[string]any{"metadata": map[string]any{"total_size": total}, "weight_map": placed}
 	}
-	for name, object := range objects {
-		text, err := json.MarshalIndent(object, "", "  ")
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(folder, name), text, 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
+	return writeObjects(folder, objects)
 }
 
 var layerNumber = regexp.MustCompile(`\.layers\.\d+\.`)
