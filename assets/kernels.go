@@ -1,3 +1,5 @@
+//go:build !gpuworker
+
 package assets
 
 import "embed"

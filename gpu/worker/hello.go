@@ -1,11 +1,8 @@
 package worker
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"runtime/debug"
 	"sync"
 
@@ -26,7 +23,7 @@ type Identity struct {
 
 // Here is this build.
 var Here = sync.OnceValue(func() Identity {
-	id := Identity{Protocol: Protocol, Kernels: kernelHash()}
+	id := Identity{Protocol: Protocol, Kernels: assets.KernelHash()}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
 			if s.Key == "vcs.revision" {
@@ -36,24 +33,6 @@ var Here = sync.OnceValue(func() Identity {
 	}
 	return id
 })
-
-// kernelHash is the first digits of SHA-256 over the names and contents of the embedded kernels.
-func kernelHash() string {
-	sum := sha256.New()
-	err := fs.WalkDir(assets.Kernels, ".", func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
-		}
-		data, err := assets.Kernels.ReadFile(path)
-		fmt.Fprintf(sum, "%s %d\n", path, len(data))
-		sum.Write(data)
-		return err
-	})
-	if err != nil {
-		return err.Error() // of files that are inside this program
-	}
-	return hex.EncodeToString(sum.Sum(nil))[:12]
-}
 
 // match says how two builds differ.
 func (id Identity) match(other Identity) error {

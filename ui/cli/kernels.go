@@ -12,7 +12,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/cpu"
 )
 
-// kernelHashes are the first 12 digits of SHA-256 over names and contents: of the CPU engine's sources, and of the compiled GPU kernels.
+// kernelHashes are the first 12 digits of SHA-256: over names and contents of the CPU engine's sources, and over the manifest of the compiled GPU
+// kernels, which holds the digest of each.
 type kernelHashes struct {
 	CPU string `json:"cpu"`
 	GPU string `json:"gpu"`
@@ -23,8 +24,7 @@ func kernels() (kernelHashes, error) {
 	if err != nil {
 		return kernelHashes{}, err
 	}
-	device, err := hashFiles(assets.Kernels)
-	return kernelHashes{host, device}, err
+	return kernelHashes{host, assets.KernelHash()}, nil
 }
 
 // hashFiles hashes all files of fsys in the order of their names; "" when there are none.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ossrun/ossrun/assets"
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
 )
@@ -46,6 +47,30 @@ func onFakeGPU(t *testing.T, home string, args ...string) (c *exec.Cmd, stdout, 
 	stdout, stderr = new(bytes.Buffer), new(bytes.Buffer)
 	c.Stdout, c.Stderr = stdout, stderr
 	return c, stdout, stderr
+}
+
+// TestReleasedKernels: the executable has no second copy of the kernels, which are its worker's, and names them all the same.
+func TestReleasedKernels(t *testing.T) {
+	program := theReleased(t)
+	said, err := exec.Command(program, "version", "--json").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b buildInfo
+	if err := json.Unmarshal(said, &b); err != nil || b.Kernels.GPU != assets.KernelHash() || !b.Static || !b.Worker {
+		t.Errorf("version says %s, %v; the kernels here are %s", said, err, assets.KernelHash())
+	}
+	image, err := assets.Kernels.ReadFile("kernels/sm_80.ptx")
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(whole, image[:1000]) {
+		t.Error("the kernels lie in the static executable beside its worker")
+	}
 }
 
 // TestReleasedSteps: a golden case on the GPU is right, and each of its steps is one message there and one back.
