@@ -172,6 +172,9 @@ func (c *compiler) program(st stretch) (*stretchProgram, *load, error) {
 	if engine.Discrete(c.d.devices[st.on]) {
 		o.ISA, o.Threads = "", 0 // the host's
 	}
+	if st.on == c.d.host() && rounds(o.Compute) && !c.d.hostHas(o.Compute) {
+		o.Compute = engine.Exact // the operations are the same
+	}
 	made := &stretchProgram{&engine.Program{Spec: c.p.Spec, Options: o, Rows: c.p.Rows}, map[*engine.Buffer]*engine.Buffer{}}
 	var l *load
 	if st.streams >= 0 {

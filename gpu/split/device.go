@@ -115,18 +115,35 @@ func (d *Device) Memory() (total, free int64) {
 // Discrete tells whether the cards have memories of their own.
 func (d *Device) Discrete() bool { return engine.Discrete(d.devices[0]) }
 
-// Computes are the modes of all parts.
+// Computes are the modes of all cards. Where the host computes experts it must know the mode too, but for those that round what meets a matrix unit:
+// it has none, and rounds nothing (program).
 func (d *Device) Computes() (list []string) {
 	for _, mode := range d.devices[0].Computes() {
-		everywhere := true
-		for _, dev := range d.devices[1:] {
-			everywhere = everywhere && (dev == nil || slices.Contains(dev.Computes(), mode))
-		}
-		if everywhere {
+		if d.everyCard(func(dev engine.Device) bool { return slices.Contains(dev.Computes(), mode) }) && (len(d.hosted) == 0 || rounds(mode) || d.hostHas(mode)) {
 			list = append(list, mode)
 		}
 	}
 	return list
+}
+
+// rounds tells the modes that compute as Exact where there is no matrix unit.
+func rounds(mode string) bool { return mode == engine.Rounded || mode == engine.MX }
+
+func (d *Device) hostHas(mode string) bool {
+	return slices.Contains(d.devices[d.host()].Computes(), mode)
+}
+
+// DenseQ8 tells whether every card has kernels for dense weights in 8 bits. The host has no dense weights.
+func (d *Device) DenseQ8() bool {
+	return d.everyCard(func(dev engine.Device) bool {
+		x, ok := dev.(interface{ DenseQ8() bool })
+		return ok && x.DenseQ8()
+	})
+}
+
+// everyCard tells whether something is so of all cards.
+func (d *Device) everyCard(is func(engine.Device) bool) bool {
+	return !slices.ContainsFunc(d.devices[:d.host()], func(dev engine.Device) bool { return !is(dev) })
 }
 
 // Alloc makes memory that nobody has said the purpose of: on the first card.
