@@ -52,7 +52,7 @@ func (g *GGUF) found() Found {
 
 // Open maps the files and reserves the weights' memory. Weights are read when they are asked for, or all at once by Checkpoint.Load.
 func (g *GGUF) Open() (*Checkpoint, error) {
-	c := &Checkpoint{Spec: g.spec, Path: g.Source, bytes: g.Bytes}
+	c := &Checkpoint{Spec: g.spec, Path: g.Source, bytes: g.Bytes, states: statesOf(g.set.Files)}
 	r, err := newRepacker(g)
 	if err != nil {
 		return nil, err
@@ -67,5 +67,6 @@ func (g *GGUF) Open() (*Checkpoint, error) {
 		}
 		c.close = append(c.close, use.Close)
 	}
+	c.keepStates(g.set.Files)
 	return c, nil
 }

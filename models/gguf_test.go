@@ -49,7 +49,7 @@ func openGGUF(t *testing.T, path string) *models.Checkpoint {
 	}
 	t.Cleanup(func() { c.Close() })
 	last, reports := int64(0), 0
-	if err := c.Load(t.Context(), 0, func(done, total int64) {
+	if err := c.Load(t.Context(), 0, nil, func(done, total int64) {
 		if done < last || done > total {
 			t.Errorf("progress goes from %d to %d of %d", last, done, total)
 		}
@@ -143,7 +143,7 @@ func TestGGUFByTensor(t *testing.T) {
 	stopped, stop := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
 	stop(enough)
-	if err := got.Load(stopped, 0, nil); !errors.Is(err, enough) {
+	if err := got.Load(stopped, 0, nil, nil); !errors.Is(err, enough) {
 		t.Errorf("loading that was cancelled gives %v", err)
 	}
 	for round := range 2 {
@@ -158,7 +158,7 @@ func TestGGUFByTensor(t *testing.T) {
 				t.Errorf("tensor %s is not the checkpoint's own", tensor.Name)
 			}
 		}
-		if err := got.Load(t.Context(), 1<<50, nil); err != nil {
+		if err := got.Load(t.Context(), 1<<50, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -195,7 +195,7 @@ func TestGGUFWritesNothing(t *testing.T) {
 	if err := os.Truncate(path, 16<<10); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Load(t.Context(), 0, nil); err == nil || !strings.Contains(err.Error(), "tune.gguf: the disk does not give it, or the file became shorter") {
+	if err := c.Load(t.Context(), 0, nil, nil); err == nil || !strings.Contains(err.Error(), "tune.gguf: the disk does not give it, or the file became shorter") {
 		t.Errorf("a file that was cut gives %v", err)
 	}
 	if c.Tensor("lm_head.weight").Data != nil {

@@ -7,15 +7,18 @@ import "context"
 
 // Load brings all weights into memory that are not there and do not come by themselves, and tells how far it is: progress is called with bytes done and
 // bytes in all, several times a second, by one goroutine; it may be nil. free is the memory that is there for it; where there is room for the files
-// beside the weights, they stay in the page cache for the next time. The error is ctx's cause where ctx ends first.
-func (c *Checkpoint) Load(ctx context.Context, free int64, progress func(done, total int64)) error {
+// beside the weights, they stay in the page cache for the next time. Tensors that are left out come when they are asked for; without may be nil. The error is
+// ctx's cause where ctx ends first.
+func (c *Checkpoint) Load(ctx context.Context, free int64, without func(tensor string) bool, progress func(done, total int64)) error {
 	if c.repack == nil {
 		return nil
 	}
 	c.repack.keepFor(free)
-	all := make([]int, len(c.repack.rewrites))
-	for i := range all {
-		all[i] = i
+	var all []int
+	for i, w := range c.repack.rewrites {
+		if without == nil || !without(w.to.Name) {
+			all = append(all, i)
+		}
 	}
 	return c.repack.fill(ctx, all, progress)
 }

@@ -43,7 +43,7 @@ func TestLoadRate(t *testing.T) {
 		d := rate(direct(t, path))
 		drop(t, path)
 		start := time.Now()
-		if err := found.ReadAhead(t.Context(), 1<<50, nil); err != nil {
+		if err := found.ReadAhead(t.Context(), 1<<50, models.Replaced{}, nil); err != nil {
 			t.Fatal(err)
 		}
 		c := rate(time.Since(start))
@@ -53,7 +53,7 @@ func TestLoadRate(t *testing.T) {
 	var warm []float64
 	for range 5 {
 		start := time.Now()
-		if err := found.ReadAhead(t.Context(), 1<<50, nil); err != nil {
+		if err := found.ReadAhead(t.Context(), 1<<50, models.Replaced{}, nil); err != nil {
 			t.Fatal(err)
 		}
 		c, err := models.Open(folder)

@@ -23,6 +23,7 @@ type Checkpoint struct {
 
 	tensors map[string]Tensor
 	bytes   int64
+	states  FileStates
 	close   []func() error
 	repack  *repacker // of a GGUF model; nil where tensors are views of what is there
 }
@@ -72,7 +73,7 @@ func open(path string) (*Checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Checkpoint{Spec: spec, Path: path}
+	c := &Checkpoint{Spec: spec, Path: path, states: statesOf(under(path, index.Files))}
 	var files []*safetensors.File
 	for _, name := range index.Files {
 		f, err := safetensors.Open(filepath.Join(path, name))
@@ -93,6 +94,7 @@ func open(path string) (*Checkpoint, error) {
 		c.Close()
 		return nil, err
 	}
+	c.keepStates(under(path, index.Files))
 	return c, nil
 }
 

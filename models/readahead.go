@@ -20,20 +20,26 @@ const (
 	aheadBytes   = 16 << 20 // of one request
 )
 
-// ReadAhead reads the weights' files, if free bytes have room for them, and tells how far it is as Checkpoint.Load does. A file that cannot be read is left
-// to Open, which says why.
-func (f Found) ReadAhead(ctx context.Context, free int64, progress func(done, total int64)) error {
-	if f.Demo || f.Bytes > free {
+// Replaced says that another file takes the place of some of the weights. The zero value replaces nothing.
+type Replaced struct {
+	By   string                   // the file; "": nothing is replaced
+	Does func(tensor string) bool // which tensors, by their names in the Hugging Face layout
+}
+
+// ReadAhead reads the weights' files, if free bytes have room for them, and tells how far it is as Checkpoint.Load does: all of them but what is replaced, and the
+// file that replaces it. A file that cannot be read is left to Open, which says why.
+func (f Found) ReadAhead(ctx context.Context, free int64, replaced Replaced, progress func(done, total int64)) error {
+	if f.Demo {
 		return nil
 	}
-	paths, err := f.files()
-	if err != nil {
+	parts, need, err := f.ahead(replaced)
+	if err != nil || need > free {
 		return nil
 	}
 	var spans []span
 	var total int64
-	for _, path := range paths {
-		file, err := os.Open(path)
+	for _, p := range parts {
+		file, err := os.Open(p.path)
 		if err != nil {
 			return nil
 		}
@@ -47,7 +53,7 @@ func (f Found) ReadAhead(ctx context.Context, free int64, progress func(done, to
 			return nil
 		}
 		defer unmap()
-		for _, s := range missing(whole(file, data, aheadBytes)) {
+		for _, s := range missing(spansOf(file, data, p.without, aheadBytes)) {
 			total += int64(len(s.data))
 			spans = append(spans, s)
 		}
@@ -61,24 +67,40 @@ func (f Found) ReadAhead(ctx context.Context, free int64, progress func(done, to
 	return readSpans(ctx, spans, &done)
 }
 
-// files are the paths of the weights.
-func (f Found) files() ([]string, error) {
-	if f.GGUF != nil {
-		return f.GGUF.set.Files, nil
-	}
-	folder := f.Path
-	if inside := originalIn(folder); inside != "" {
-		folder = inside
-	}
-	index, err := shards(folder)
+// partOfFile is a file but for some stretches of it.
+type partOfFile struct {
+	path    string
+	without []stretch
+}
+
+// ahead is what a start needs of which files, and how much memory that takes.
+func (f Found) ahead(replaced Replaced) (parts []partOfFile, need int64, err error) {
+	paths, err := f.files()
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	var paths []string
-	for _, name := range index.Files {
-		paths = append(paths, filepath.Join(folder, name))
+	need = f.Bytes
+	for _, path := range paths {
+		parts = append(parts, partOfFile{path: path})
 	}
-	return paths, nil
+	if replaced.By == "" {
+		return parts, need, nil
+	}
+	stat, err := os.Stat(replaced.By)
+	if err != nil {
+		return nil, 0, err
+	}
+	out, err := f.without(replaced.Does)
+	if err != nil {
+		return nil, 0, err
+	}
+	for i := range parts {
+		parts[i].without = out[i]
+		for _, s := range out[i] {
+			need -= s.end - s.begin
+		}
+	}
+	return append(parts, partOfFile{path: replaced.By}), need + stat.Size(), nil
 }
 
 // span is a part of a mapped file.
@@ -113,10 +135,18 @@ func readSpans(ctx context.Context, spans []span, done *atomic.Int64) error {
 	return context.Cause(ctx)
 }
 
-// whole cuts a mapped file into spans of at most each bytes.
-func whole(f *os.File, data []byte, each int) (list []span) {
-	for at := 0; at < len(data); at += each {
-		list = append(list, span{f, int64(at), data[at:min(at+each, len(data))]})
+// spansOf cuts a mapped file into spans of at most each bytes, without some stretches of it, which are in the order of the file.
+func spansOf(f *os.File, data []byte, without []stretch, each int) (list []span) {
+	cut := func(from, to int64) {
+		for at := from; at < to; at += int64(each) {
+			list = append(list, span{f, at, data[at:min(at+int64(each), to)]})
+		}
 	}
+	size, at := int64(len(data)), int64(0)
+	for _, s := range without {
+		cut(at, min(s.begin, size))
+		at = max(at, s.end)
+	}
+	cut(at, size)
 	return list
 }

@@ -29,7 +29,7 @@ func TestReadAhead(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer unmap()
-		for _, s := range missing(whole(f, data, aheadBytes)) {
+		for _, s := range missing(spansOf(f, data, nil, aheadBytes)) {
 			n += int64(len(s.data))
 		}
 		return n
@@ -50,18 +50,18 @@ func TestReadAhead(t *testing.T) {
 		t.Skip("the file system keeps what it is told to drop (tmpfs does)")
 	}
 	found := Found{Name: "it", Path: folder, Bytes: size}
-	if err := found.ReadAhead(t.Context(), size-1, nil); err != nil || count() != before {
+	if err := found.ReadAhead(t.Context(), size-1, Replaced{}, nil); err != nil || count() != before {
 		t.Errorf("weights that do not fit into memory: %v, %d bytes are missing, before %d", err, count(), before)
 	}
 	var last, total int64
-	if err := found.ReadAhead(t.Context(), size, func(d, n int64) { last, total = d, n }); err != nil {
+	if err := found.ReadAhead(t.Context(), size, Replaced{}, func(d, n int64) { last, total = d, n }); err != nil {
 		t.Fatal(err)
 	}
 	if left := count(); left != 0 || last != before || total != before {
 		t.Errorf("%d bytes are missing after it, %d of %d were reported, %d were missing", left, last, total, before)
 	}
 	total = 0
-	if err := found.ReadAhead(t.Context(), size, func(_, n int64) { total = n }); err != nil || total != 0 {
+	if err := found.ReadAhead(t.Context(), size, Replaced{}, func(_, n int64) { total = n }); err != nil || total != 0 {
 		t.Errorf("%v, %d bytes are read again", err, total)
 	}
 }

@@ -2,10 +2,11 @@ package q8
 
 // The copy of a checkpoint's dense weights: in a file that is made once and mapped afterwards, or in memory where there is no folder.
 //
-// The file is named by what it was made from. It is written beside its place and renamed when it is whole and on the disk, so a process that dies
-// leaves no half of one, and two that make it at once leave one of the two, which are equal.
+// The file is named by all bytes that it was made from (source.go says how a start does without reading them). It is written beside its place and renamed
+// when it is whole and on the disk, so a process that dies leaves no half of one, and two that make it at once leave one of the two, which are equal.
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -13,7 +14,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ossrun/ossrun/models"
@@ -29,8 +33,11 @@ type Copy struct {
 	close   func() error
 }
 
-// format changes whenever the layout or the rounding does: older files are not read then.
-const format = "ossrun q8 1"
+// formatVersion changes whenever the layout, the rounding or the names do: older files are not read then, and are removed when one is made.
+const (
+	formatName    = "ossrun q8 "
+	formatVersion = 2
+)
 
 // Open gives the copy of ckpt's dense weights: from the folder if it is there, else made and left there. With folder "" it lives in memory.
 // The bf16 weights that it replaces are given back to the system.
@@ -44,7 +51,11 @@ func Open(ckpt *models.Checkpoint, folder string) (*Copy, error) {
 		fill(memory.Bytes, list, ckpt)
 		return view(memory.Bytes, list, memory.Free), nil
 	}
-	path := filepath.Join(folder, identity(ckpt, list)+Suffix)
+	name := recorded(folder, ckpt.FileStates())
+	if name == "" {
+		name = identity(ckpt, list)
+	}
+	path := filepath.Join(folder, name+Suffix)
 	c, err := openFile(path, list, size)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = create(path, list, size, ckpt); err == nil {
@@ -54,6 +65,7 @@ func Open(ckpt *models.Checkpoint, folder string) (*Copy, error) {
 	if err != nil {
 		return nil, err
 	}
+	record(folder, ckpt.FileStates(), name)
 	for _, t := range list {
 		if !ckpt.Release(t.name) {
 			giveBack(ckpt.Tensor(t.name).Data)
@@ -79,10 +91,15 @@ type matrix struct {
 	length int64
 }
 
+// Replaces tells whether the copy takes the place of a tensor, by its name in the Hugging Face layout.
+func Replaces(tensor string) bool {
+	return tensor == "lm_head.weight" || strings.Contains(tensor, ".self_attn.") && strings.HasSuffix(tensor, "_proj.weight")
+}
+
 // plan lists what is copied, and the size of it all. Each matrix begins at a cache line.
 func plan(s models.Spec) (list []matrix, size int64) {
 	for _, t := range s.Tensors() {
-		if t.Name != "lm_head.weight" && !(strings.Contains(t.Name, ".self_attn.") && strings.HasSuffix(t.Name, "_proj.weight")) {
+		if !Replaces(t.Name) {
 			continue
 		}
 		m := matrix{name: t.Name, n: t.Shape[0], k: t.Shape[1], at: size}
@@ -107,26 +124,30 @@ func fill(data []byte, list []matrix, ckpt *models.Checkpoint) {
 	}
 }
 
-// identity names the weights by what of them is looked at: every matrix's shape and a few pages from all over it.
+// identity names the weights that a copy is made from by their shapes and all their bytes.
 func identity(ckpt *models.Checkpoint, list []matrix) string {
+	sums := make([][sha256.Size]byte, len(list))
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		group.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(list)); i = next.Add(1) - 1 {
+				sums[i] = sha256.Sum256(ckpt.Tensor(list[i].name).Data)
+			}
+		})
+	}
+	group.Wait()
 	hash := sha256.New()
-	fmt.Fprintln(hash, format)
-	for _, m := range list {
-		data := ckpt.Tensor(m.name).Data
-		fmt.Fprintln(hash, m.name, m.n, m.k)
-		const pieces, piece = 64, 1024
-		for i := range pieces {
-			at := max(0, len(data)-piece) / pieces * i
-			hash.Write(data[at:min(len(data), at+piece)])
-		}
-		hash.Write(data[max(0, len(data)-piece):])
+	fmt.Fprintln(hash, formatName, formatVersion)
+	for i, m := range list {
+		fmt.Fprintf(hash, "%s %d %d %x\n", m.name, m.n, m.k, sums[i])
 	}
 	return hex.EncodeToString(hash.Sum(nil)[:16])
 }
 
 // trailer ends a file; without it the file is not whole.
 func trailer(list []matrix, size int64) string {
-	return fmt.Sprintf("%s: %d matrices, %d bytes\n", format, len(list), size)
+	return fmt.Sprintf("%s%d: %d matrices, %d bytes\n", formatName, formatVersion, len(list), size)
 }
 
 func openFile(path string, list []matrix, size int64) (*Copy, error) {
@@ -146,10 +167,10 @@ func create(path string, list []matrix, size int64, ckpt *models.Checkpoint) err
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}
+	sweep(filepath.Dir(path))
 	if free, err := store.Free(path); err == nil && free < size {
 		return fmt.Errorf("%s needs %d bytes of disk, %d are free", path, size, free)
 	}
-	sweep(filepath.Dir(path))
 	f, err := os.CreateTemp(filepath.Dir(path), making+"*")
 	if err != nil {
 		return err
@@ -172,7 +193,7 @@ const (
 	staleAfter = time.Hour
 )
 
-// sweep removes what dead processes left.
+// sweep removes what dead processes left, and copies of older formats.
 func sweep(folder string) {
 	left, _ := filepath.Glob(filepath.Join(folder, making+"*")) // the pattern is well formed
 	for _, path := range left {
@@ -180,6 +201,38 @@ func sweep(folder string) {
 			os.Remove(path)
 		}
 	}
+	copies, _ := filepath.Glob(filepath.Join(folder, "*"+Suffix))
+	for _, path := range copies {
+		if version := versionOf(path); version > 0 && version < formatVersion {
+			os.Remove(path)
+		}
+	}
+}
+
+// versionOf is the format of a copy by its trailer; 0 when it has none.
+func versionOf(path string) (version int) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	stat, err := f.Stat()
+	if err != nil {
+		return 0
+	}
+	end := make([]byte, min(stat.Size(), 128))
+	if _, err := f.ReadAt(end, stat.Size()-int64(len(end))); err != nil {
+		return 0
+	}
+	at := bytes.LastIndex(end, []byte(formatName))
+	if at < 0 {
+		return 0
+	}
+	var matrices, size int64
+	if n, _ := fmt.Sscanf(string(end[at+len(formatName):]), "%d: %d matrices, %d bytes\n", &version, &matrices, &size); n < 3 {
+		return 0
+	}
+	return version
 }
 
 func write(f *os.File, list []matrix, size int64, ckpt *models.Checkpoint) error {

@@ -131,7 +131,7 @@ func benchModel(c *cli.Context, t Terminal, dev engine.Device) (*models.Checkpoi
 		if engine.Discrete(dev) {
 			return ckpt, nil
 		}
-		if err := fill(c.Context, t, dev)(ckpt); err != nil {
+		if err := fill(c.Context, t, dev, replaced(found, c.String("dense")))(ckpt); err != nil {
 			return nil, errors.Join(err, ckpt.Close())
 		}
 		return ckpt, nil

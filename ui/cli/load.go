@@ -32,17 +32,18 @@ func loadModel(c *cli.Context, t Terminal, ask bool, chosen func()) (*session.Mo
 	if dev, err = fitting(c, dev, found); err != nil {
 		return nil, fail(exitFailure, "%s", err)
 	}
-	if err := readAhead(c.Context, t, dev, found); err != nil {
-		return nil, errors.Join(err, dev.Close())
-	}
-	chosen()
 	k, err := readKnobs(c, kindOf(dev), deviceMemory(dev))
 	if err != nil {
 		return nil, errors.Join(err, dev.Close())
 	}
+	by := replaced(found, k.dense)
+	if err := readAhead(c.Context, t, dev, found, by); err != nil {
+		return nil, errors.Join(err, dev.Close())
+	}
+	chosen()
 	k.say(t)
 	o := k.load()
-	o.Reopen, o.Fill = reopen(c), fill(c.Context, t, dev)
+	o.Reopen, o.Fill = reopen(c), fill(c.Context, t, dev, by)
 	m, err := loadOnto(t, found, dev, o)
 	if err != nil {
 		if c.Context.Err() != nil {

@@ -12,18 +12,31 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/q8"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// readAhead reads what is found into the page cache. A GGUF model is left alone where fill will read it.
-func readAhead(ctx context.Context, t Terminal, dev engine.Device, found models.Found) error {
+// replaced is the 8-bit copy that a start with these dense weights will use in place of some of the others, if it was made.
+func replaced(found models.Found, dense string) models.Replaced {
+	if dense != engine.DenseQ8 {
+		return models.Replaced{}
+	}
+	path := q8.Ready(found, denseCache())
+	if path == "" {
+		return models.Replaced{}
+	}
+	return models.Replaced{By: path, Does: q8.Replaces}
+}
+
+// readAhead reads what is found into the page cache, but for what is replaced. A GGUF model is left alone where fill will read it.
+func readAhead(ctx context.Context, t Terminal, dev engine.Device, found models.Found, by models.Replaced) error {
 	if found.GGUF != nil && !engine.Discrete(dev) {
 		return nil
 	}
 	_, free := dev.Memory()
 	show := newWorkScreen(t, "reading "+found.Name)
-	err := found.ReadAhead(ctx, free, show.progress)
+	err := found.ReadAhead(ctx, free, by, show.progress)
 	show.clear()
 	if ctx.Err() != nil {
 		return context.Canceled
@@ -31,12 +44,12 @@ func readAhead(ctx context.Context, t Terminal, dev engine.Device, found models.
 	return err
 }
 
-// fill gives what loads a GGUF model's weights.
-func fill(ctx context.Context, t Terminal, dev engine.Device) func(*models.Checkpoint) error {
+// fill gives what loads a GGUF model's weights, but for what is replaced.
+func fill(ctx context.Context, t Terminal, dev engine.Device, by models.Replaced) func(*models.Checkpoint) error {
 	return func(ckpt *models.Checkpoint) error {
 		_, free := dev.Memory()
 		show := newWorkScreen(t, "reading "+ckpt.Spec.Name)
-		err := ckpt.Load(ctx, free, show.progress)
+		err := ckpt.Load(ctx, free, by.Does, show.progress)
 		show.clear()
 		if ctx.Err() != nil {
 			return context.Canceled

@@ -98,15 +98,16 @@ func (s *stock) loadBeside(found models.Found, beside []loaded.Model) (*session.
 	if dev, err = fitting(s.c, dev, found); err != nil {
 		return nil, fail(exitFailure, "%s", err)
 	}
-	if err := readAhead(s.c.Context, s.t, dev, found); err != nil {
-		return nil, errors.Join(err, dev.Close())
-	}
 	k, err := readKnobs(s.c, kindOf(dev), deviceMemory(dev)) // fitting may have chosen another device
 	if err != nil {
 		return nil, errors.Join(err, dev.Close())
 	}
+	by := replaced(found, k.dense)
+	if err := readAhead(s.c.Context, s.t, dev, found, by); err != nil {
+		return nil, errors.Join(err, dev.Close())
+	}
 	o := k.load()
-	o.Reopen, o.Fill, o.Memory, o.Spill = reopen(s.c), fill(s.c.Context, s.t, dev), s.kept.memory, s.kept.spill
+	o.Reopen, o.Fill, o.Memory, o.Spill = reopen(s.c), fill(s.c.Context, s.t, dev, by), s.kept.memory, s.kept.spill
 	if kindOf(dev) == onCPU {
 		o.Withheld = taken
 	}

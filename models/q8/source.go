@@ -1,0 +1,115 @@
+package q8
+
+// Which copy was made from which files, so that a start need not read weights to find it: beside the copies lies a file for each place that one was made
+// from, which says what the system said of the weights' files then and names the copy.
+//
+// What must stay true: a record that holds names a copy of those very bytes. A file that was changed shortly before it was opened could be changed again without
+// a new time of change, so it gets no record yet; and what is replaced in its place has no record that holds.
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/store"
+)
+
+// sourceSuffix ends the name of a record.
+const sourceSuffix = ".source"
+
+// settled is longer than any file system's step of time.
+var settled = 2 * time.Second
+
+// Ready gives the path of a model's copy, if it is in the folder and the model's files are what they were when it was made or last found to be theirs; else
+// "". It reads no weight.
+func Ready(found models.Found, folder string) string {
+	if name := recorded(folder, found.FileStates()); name != "" {
+		return filepath.Join(folder, name+Suffix)
+	}
+	return ""
+}
+
+// recorded gives the name of the copy that is recorded for files in these states and is there; else "".
+func recorded(folder string, states models.FileStates) string {
+	if len(states.Files) == 0 {
+		return ""
+	}
+	name, rest := readRecord(recordPath(folder, states.Files))
+	if rest != describe(states.Files) {
+		return ""
+	}
+	if _, err := os.Stat(filepath.Join(folder, name+Suffix)); err != nil {
+		return ""
+	}
+	return name
+}
+
+// record writes down that a copy is of files in these states. The copy that was recorded for their place before is removed, unless it is of others too.
+// Where nothing can be written the next start reads the weights.
+func record(folder string, states models.FileStates, name string) {
+	if len(states.Files) == 0 {
+		return
+	}
+	for _, s := range states.Files {
+		if s.ChangedSince(states.Seen.Add(-settled)) {
+			return
+		}
+	}
+	path := recordPath(folder, states.Files)
+	before, rest := readRecord(path)
+	if before == name && rest == describe(states.Files) {
+		return
+	}
+	if store.WriteFile(path, []byte(formatVersionLine()+name+"\n"+describe(states.Files))) != nil || before == "" || before == name {
+		return
+	}
+	others, _ := filepath.Glob(filepath.Join(folder, "*"+sourceSuffix)) // the pattern is well formed
+	for _, other := range others {
+		if used, _ := readRecord(other); used == before {
+			return
+		}
+	}
+	os.Remove(filepath.Join(folder, before+Suffix))
+}
+
+func formatVersionLine() string { return fmt.Sprintf("%s%d\n", formatName, formatVersion) }
+
+// recordPath is the record's for a list of files.
+func recordPath(folder string, states []models.FileState) string {
+	hash := sha256.New()
+	for _, s := range states {
+		fmt.Fprintf(hash, "%q\n", s.Path)
+	}
+	return filepath.Join(folder, hex.EncodeToString(hash.Sum(nil)[:16])+sourceSuffix)
+}
+
+// describe writes states as a record holds them.
+func describe(states []models.FileState) string {
+	var text strings.Builder
+	for _, s := range states {
+		fmt.Fprintf(&text, "%q size %d modified %d changed %d device %d inode %d\n", s.Path, s.Size, s.Modified, s.Changed, s.Device, s.Inode)
+	}
+	return text.String()
+}
+
+// readRecord gives the copy that a record names and what it says of the files; nothing when it is none of this format.
+func readRecord(path string) (name, rest string) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", ""
+	}
+	body, ok := strings.CutPrefix(string(text), formatVersionLine())
+	if !ok {
+		return "", ""
+	}
+	name, rest, _ = strings.Cut(body, "\n")
+	if raw, err := hex.DecodeString(name); err != nil || len(raw) != 16 {
+		return "", ""
+	}
+	return name, rest
+}

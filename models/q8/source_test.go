@@ -1,0 +1,230 @@
+package q8
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/modeltest"
+)
+
+// placed writes a small checkpoint and gives it as a start finds it. For this test files count as settled at once.
+func placed(t *testing.T, folder string) models.Found {
+	t.Helper()
+	s := modeltest.Tiny()
+	if err := modeltest.New(s, 2).Write(folder); err != nil {
+		t.Fatal(err)
+	}
+	found, err := models.Resolve(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found.FileStates().Files == nil {
+		t.Skip("this system does not tell when a file was changed")
+	}
+	before := settled
+	settled = -time.Hour
+	t.Cleanup(func() { settled = before })
+	return found
+}
+
+// start opens a model and its copy as a start does and closes both.
+func start(t *testing.T, found models.Found, cache string) (content []byte) {
+	t.Helper()
+	ckpt, err := found.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ckpt.Close()
+	c, err := Open(ckpt, cache)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content = bytes.Clone(c.Tensor("lm_head.weight"))
+	want := make([]byte, len(content))
+	Quantize(want, ckpt.Tensor("lm_head.weight").Data, ckpt.Spec.Vocab, ckpt.Spec.Hidden)
+	if !bytes.Equal(content, want) {
+		t.Error("the copy is not of these weights")
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+func copies(t *testing.T, cache string) []string {
+	t.Helper()
+	list, err := filepath.Glob(filepath.Join(cache, "*"+Suffix))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// change makes change until the system tells the file from what it was: within one step of its clock it cannot.
+func change(t *testing.T, found models.Found, change func()) {
+	t.Helper()
+	before := found.FileStates()
+	for slices.Equal(found.FileStates().Files, before.Files) {
+		change()
+		if time.Since(before.Seen) > 10*time.Second {
+			t.Fatal("the system does not notice the change")
+		}
+	}
+}
+
+// scribble changes the last weight of the last file, an unembedding's, and hides it as well as a program can.
+func scribble(t *testing.T, found models.Found) {
+	t.Helper()
+	files := found.FileStates().Files
+	last := files[len(files)-1]
+	data, err := os.ReadFile(last.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stat, err := os.Stat(last.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[len(data)-1] ^= 0x80 // its sign
+	change(t, found, func() {
+		if err := os.WriteFile(last.Path, data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(last.Path, stat.ModTime(), stat.ModTime()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestReady: a copy is found without its weights once it was made, and no longer when one weight of them is another; then it is made anew and the old
+// one is removed.
+func TestReady(t *testing.T) {
+	root := t.TempDir()
+	cache := filepath.Join(root, "dense")
+	found := placed(t, filepath.Join(root, "it"))
+	if got := Ready(found, cache); got != "" {
+		t.Errorf("%s is ready before it was made", got)
+	}
+	first := start(t, found, cache)
+	made := copies(t, cache)
+	if got := Ready(found, cache); len(made) != 1 || got != made[0] {
+		t.Fatalf("%v were made, %q is ready", made, got)
+	}
+	// A copy of another name that the record names is taken: the weights were not asked.
+	other := filepath.Join(cache, strings.Repeat("ab", 16)+Suffix)
+	path := recordPath(cache, found.FileStates().Files)
+	record, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := strings.TrimSuffix(filepath.Base(made[0]), Suffix)
+	if err := os.Rename(made[0], other); err != nil {
+		t.Fatal(err)
+	}
+	if got := Ready(found, cache); got != "" {
+		t.Errorf("%s is ready, which is not there", got)
+	}
+	if err := os.WriteFile(path, bytes.Replace(record, []byte(name), []byte(strings.Repeat("ab", 16)), 1), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	start(t, found, cache)
+	if got := copies(t, cache); len(got) != 1 || got[0] != other {
+		t.Errorf("with a record of another name there are %v", got)
+	}
+	if err := os.Rename(other, made[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, record, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	scribble(t, found)
+	if got := Ready(found, cache); got != "" {
+		t.Errorf("%s is ready for weights that were changed", got)
+	}
+	if second := start(t, found, cache); bytes.Equal(first, second) {
+		t.Error("the copy of changed weights is that of the others")
+	}
+	if got := copies(t, cache); len(got) != 1 || got[0] == made[0] || Ready(found, cache) != got[0] {
+		t.Errorf("after the change there are %v, before it %v", got, made)
+	}
+	for _, text := range []string{"", "nonsense", string(record[:len(record)/2]), strings.Replace(string(record), name, "../../x", 1), strings.Replace(string(record), "2", "1", 1)} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if got := Ready(found, cache); got != "" {
+			t.Errorf("by a record %q, %s is ready", text, got)
+		}
+	}
+}
+
+// TestTouched: files that were touched or lie in two places have one copy, which stays while one of them is its source.
+func TestTouched(t *testing.T) {
+	root := t.TempDir()
+	cache := filepath.Join(root, "dense")
+	one, two := placed(t, filepath.Join(root, "one")), placed(t, filepath.Join(root, "two"))
+	start(t, one, cache)
+	made := copies(t, cache)
+	stat, err := os.Stat(made[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(t, one, func() {
+		if err := os.Chtimes(one.FileStates().Files[0].Path, time.Now(), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if got := Ready(one, cache); got != "" {
+		t.Errorf("%s is ready for a file that was touched", got)
+	}
+	start(t, one, cache)
+	start(t, two, cache)
+	after, err := os.Stat(made[0])
+	if got := copies(t, cache); err != nil || len(got) != 1 || !after.ModTime().Equal(stat.ModTime()) || Ready(one, cache) != got[0] || Ready(two, cache) != got[0] {
+		t.Errorf("two places of the same weights have %v, %v", got, err)
+	}
+	scribble(t, one)
+	start(t, one, cache)
+	if got := copies(t, cache); len(got) != 2 || Ready(two, cache) != made[0] {
+		t.Errorf("after one of two was changed there are %v", got)
+	}
+	scribble(t, two)
+	start(t, two, cache)
+	if got := copies(t, cache); len(got) != 1 || Ready(one, cache) != got[0] || Ready(two, cache) != got[0] {
+		t.Errorf("after both were changed there are %v", got)
+	}
+}
+
+// TestOlder: copies of older formats go when one is made; anything else in the folder stays. Files that were just written get no record.
+func TestOlder(t *testing.T) {
+	root := t.TempDir()
+	cache := filepath.Join(root, "dense")
+	found := placed(t, filepath.Join(root, "it"))
+	settled = time.Hour
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var stay []string
+	for name, text := range map[string]string{"old": "weights" + formatName + "1: 97 matrices, 7 bytes\n", "new": "weights" + formatName + "99: 97 matrices, 7 bytes\n", "none": "weights", "half": formatName + "1: 9", "empty": ""} {
+		path := filepath.Join(cache, name+Suffix)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if name != "old" {
+			stay = append(stay, path)
+		}
+	}
+	start(t, found, cache)
+	got := copies(t, cache)
+	if len(got) != len(stay)+1 || slices.Contains(got, filepath.Join(cache, "old"+Suffix)) {
+		t.Errorf("there are %v, of the others %v should stay", got, stay)
+	}
+	if got := Ready(found, cache); got != "" {
+		t.Errorf("%s is ready for files that were changed a moment ago", got)
+	}
+}
