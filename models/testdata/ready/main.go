@@ -5,7 +5,8 @@
 //
 //	go run ./models/testdata/ready -ossrun ./ossrun -rounds 3 MODEL [FLAGS OF SERVE]
 //
-// MODEL is a folder of safetensors files or a GGUF file. A machine that does something else meanwhile measures that.
+// MODEL is a folder of safetensors files or a GGUF file. A machine that does something else meanwhile measures that. With -use 512 a prompt of as many random
+// tokens follows each warm start's first token, which every expert of every layer is needed for, and what is resident then is told too.
 package main
 
 import (
@@ -33,19 +34,21 @@ func main() {
 	program := flag.String("ossrun", "ossrun", "the program to start")
 	rounds := flag.Int("rounds", 3, "how often each is measured")
 	disk := flag.Bool("disk", true, "measure the disk too")
+	cold := flag.Bool("cold", true, "measure cold starts too")
 	warm := flag.Bool("warm", true, "measure warm starts too")
+	use := flag.Int("use", 0, "tokens of a prompt after a warm start's first token")
 	flag.Parse()
 	if flag.NArg() < 1 {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := measure(*program, flag.Arg(0), flag.Args()[1:], *rounds, *disk, *warm); err != nil {
+	if err := measure(*program, flag.Arg(0), flag.Args()[1:], *rounds, *disk, *cold, *warm, *use); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func measure(program, model string, flags []string, rounds int, disk, warm bool) error {
+func measure(program, model string, flags []string, rounds int, disk, cold, warm bool, use int) error {
 	files, size, err := weights(model)
 	if err != nil {
 		return err
@@ -64,25 +67,27 @@ func measure(program, model string, flags []string, rounds int, disk, warm bool)
 			rate = float64(size) / 1e6 / time.Since(start).Seconds()
 			fmt.Printf("round %d: the disk gives %.0f MB/s, which is %.2f s\n", round+1, rate, time.Since(start).Seconds())
 		}
-		if err := drop(files); err != nil {
-			return err
+		if cold {
+			if err := drop(files); err != nil {
+				return err
+			}
+			s, err := serve(program, model, flags, 0)
+			if err != nil {
+				return err
+			}
+			fmt.Printf("round %d: cold: %s; %.0f MB/s until ready", round+1, s, float64(size)/1e6/s.ready.Seconds())
+			if rate > 0 {
+				fmt.Printf(", %.2f of the disk", float64(size)/1e6/s.ready.Seconds()/rate)
+			}
+			fmt.Println()
 		}
-		s, err := serve(program, model, flags)
-		if err != nil {
-			return err
+		if warm {
+			s, err := serve(program, model, flags, use)
+			if err != nil {
+				return err
+			}
+			fmt.Printf("round %d: warm: %s\n", round+1, s)
 		}
-		fmt.Printf("round %d: cold: %s; %.0f MB/s until ready", round+1, s, float64(size)/1e6/s.ready.Seconds())
-		if rate > 0 {
-			fmt.Printf(", %.2f of the disk", float64(size)/1e6/s.ready.Seconds()/rate)
-		}
-		fmt.Println()
-		if !warm {
-			continue
-		}
-		if s, err = serve(program, model, flags); err != nil {
-			return err
-		}
-		fmt.Printf("round %d: again: %s\n", round+1, s)
 	}
 	return nil
 }
@@ -167,15 +172,20 @@ type start struct {
 	resident, anonymous string        // when it was ready
 	residentAfter, peak string        // after the first token; at most
 	processor           time.Duration
+	used                string // with every weight in use: what is resident, and how much of it is no file's
 }
 
 func (s start) String() string {
-	return fmt.Sprintf("ready in %.2f s, first token at %.2f s (%.2f s after the request); %.1f s of processor; resident %s (%s not of files), after the token %s, at most %s",
+	text := fmt.Sprintf("ready in %.2f s, first token at %.2f s (%.2f s after the request); %.1f s of processor; resident %s (%s not of files), after the token %s, at most %s",
 		s.ready.Seconds(), s.token.Seconds(), s.first.Seconds(), s.processor.Seconds(), s.resident, s.anonymous, s.residentAfter, s.peak)
+	if s.used != "" {
+		text += "; with every weight in use " + s.used
+	}
+	return text
 }
 
 // serve starts the server, waits for it, asks for a token and ends it.
-func serve(program, model string, flags []string) (s start, err error) {
+func serve(program, model string, flags []string, use int) (s start, err error) {
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return s, err
@@ -229,6 +239,23 @@ func serve(program, model string, flags []string) (s start, err error) {
 	status = statusOf(command.Process.Pid)
 	s.residentAfter, s.peak = status["VmRSS"], status["VmHWM"]
 	s.processor = processorOf(command.Process.Pid)
+	if use == 0 {
+		return s, nil
+	}
+	var prompt strings.Builder
+	for i := range use {
+		fmt.Fprintf(&prompt, ",%d", (i*7919+12345)%199000)
+	}
+	long, err := http.Post("http://"+address+"/v1/completions", "application/json", strings.NewReader(`{"prompt":[`+prompt.String()[1:]+`],"max_tokens":1}`))
+	if err != nil {
+		return s, err
+	}
+	defer long.Body.Close()
+	if text, err := io.ReadAll(long.Body); err != nil || long.StatusCode != http.StatusOK {
+		return s, fmt.Errorf("the server answers %d, %q, %v", long.StatusCode, text, err)
+	}
+	status = statusOf(command.Process.Pid)
+	s.used = fmt.Sprintf("%s (%s not of files)", status["VmRSS"], status["RssAnon"])
 	return s, nil
 }
 
