@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/ossrun/ossrun/assets"
+	"github.com/ossrun/ossrun/models/store"
 )
 
 // Entry is a model of the catalogue.
@@ -62,17 +63,36 @@ func safeguard(size string, shape Spec) Entry {
 type Related struct{ HF, Does string } // Does ends the sentence "HF is ..."
 
 var related = []Related{
-	{"nvidia/gpt-oss-120b-Eagle3-v2", "an EAGLE-3 draft, which guesses tokens for gpt-oss-120b and is no model itself: this version does not speculate and has no use for it; run 120b without it"},
+	draft("nvidia/gpt-oss-120b-Eagle3-v2", "120b"),
+	draft("nvidia/gpt-oss-120b-Eagle3-throughput", "120b"),
+	draft("nvidia/gpt-oss-120b-Eagle3-long-context", "120b"),
+	draft("nvidia/gpt-oss-120b-Eagle3", "120b"),
+	draft("lmsys/EAGLE3-gpt-oss-120b-bf16", "120b"),
+	draft("nebius/EAGLE3-gpt-oss-20b", "20b"),
+	draft("RedHatAI/gpt-oss-20b-speculator.eagle3", "20b"),
 	{"amd/gpt-oss-120b-w-mxfp4-a-fp8", "AMD's conversion of gpt-oss-120b to 8-bit activations, which stores the weights in another way: this version does not read it; use openai/gpt-oss-120b"},
 }
 
-// LookupRelated finds a related repository by its name.
+// draft is a small model that proposes tokens for a released one.
+func draft(repository, of string) Related {
+	return Related{repository, "an EAGLE-3 draft, which guesses tokens for gpt-oss-" + of + " and is no model itself: this version does not speculate and has no use for it; run " + of + " without it"}
+}
+
+// LookupRelated finds a related repository by its name. Whatever else calls itself EAGLE-3 and gpt-oss is taken for a draft too.
 func LookupRelated(name string) (Related, bool) {
-	name = strings.ToLower(bare(strings.TrimSpace(name)))
+	name = bare(strings.TrimSpace(name))
+	lower := strings.ToLower(name)
 	for _, r := range related {
-		if name == strings.ToLower(r.HF) || name == strings.ToLower(path.Base(r.HF)) {
+		if lower == strings.ToLower(r.HF) || lower == strings.ToLower(path.Base(r.HF)) {
 			return r, true
 		}
+	}
+	if _, ok := store.ParseRepo(name); ok && strings.Contains(lower, "eagle3") && strings.Contains(lower, "gpt-oss-") {
+		size := "120b"
+		if strings.Contains(lower, "20b") && !strings.Contains(lower, "120b") {
+			size = "20b"
+		}
+		return draft(name, size), true
 	}
 	return Related{}, false
 }

@@ -155,7 +155,7 @@ func (r listedModel) revision() string {
 
 // size is a number of bytes for people.
 func size(n int64) string {
-	if n < 100e6 {
+	if n < 1e9 {
 		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
 	}
 	return fmt.Sprintf("%.1f GB", gb(n))

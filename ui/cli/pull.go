@@ -140,7 +140,7 @@ func (s *pullScreen) progress(p hub.Progress) {
 	s.state = p
 	switch {
 	case s.json:
-		if time.Since(s.last) >= time.Second || p.Done == p.Bytes {
+		if time.Since(s.last) >= time.Second || p.FilesDone == p.Files {
 			s.last = time.Now()
 			_ = s.emit(pullEvent{Event: "progress", Bytes: p.Bytes, Done: p.Done, Fetched: p.Fetched, Rate: p.Rate,
 				SecondsLeft: p.Left.Seconds(), Files: p.Files, FilesDone: p.FilesDone}) // a reader that went away is told of at the end
@@ -149,7 +149,7 @@ func (s *pullScreen) progress(p hub.Progress) {
 		if s.shown == nil {
 			s.shown = newBar(s.terminal.Err, p.Bytes)
 		}
-		s.shown.Describe(fmt.Sprintf("%s  %.2f of %.2f GB  %s", s.name, gb(p.Done), gb(p.Bytes), pace(p)))
+		s.shown.Describe(fmt.Sprintf("%s  %s  %s", s.name, howMuch(p), pace(p)))
 		_ = s.shown.Set64(min(p.Done, p.Bytes)) // a bar that cannot be drawn is no reason to stop
 	}
 }
@@ -159,6 +159,14 @@ func newBar(w io.Writer, total int64) *progressbar.ProgressBar {
 	return progressbar.NewOptions64(total, progressbar.OptionSetWriter(w), progressbar.OptionSetWidth(24),
 		progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false), progressbar.OptionShowDescriptionAtLineEnd(),
 		progressbar.OptionUseANSICodes(true), progressbar.OptionSetTheme(progressbar.ThemeASCII))
+}
+
+// howMuch is how far a pull is, in a unit that fits its size.
+func howMuch(p hub.Progress) string {
+	if p.Bytes < 1e9 {
+		return fmt.Sprintf("%.1f of %.1f MB", float64(p.Done)/1e6, float64(p.Bytes)/1e6)
+	}
+	return fmt.Sprintf("%.2f of %.2f GB", gb(p.Done), gb(p.Bytes))
 }
 
 // gb is a number of bytes in GB.
@@ -208,7 +216,7 @@ func (s *pullScreen) done(r hub.Result) error {
 	}
 	how := "was here already"
 	if r.Fetched > 0 {
-		how = fmt.Sprintf("%.2f GB fetched in %s, %.1f MB/s", gb(r.Fetched), minutes(seconds), float64(r.Fetched)/1e6/max(seconds, 1e-3))
+		how = fmt.Sprintf("%s fetched in %s, %.1f MB/s", size(r.Fetched), minutes(seconds), float64(r.Fetched)/1e6/max(seconds, 1e-3))
 	}
 	_, err := fmt.Fprintf(s.terminal.Out, "%s is complete (%s):\n%s\n", s.name, how, r.Path)
 	return err

@@ -53,7 +53,7 @@ func rmCommand(t Terminal) *cli.Command {
 			if removal == nil {
 				return fail(exitModel, "%s is not in %s", target.Name, root)
 			}
-			what := fmt.Sprintf("%s (%s, %.2f GB)", target.Name, count(len(removal.Snapshots), "snapshot"), gb(removal.Bytes))
+			what := fmt.Sprintf("%s (%s, %s)", target.Name, count(len(removal.Snapshots), "snapshot"), size(removal.Bytes))
 			if !c.Bool("yes") {
 				if ok, err := agreed(t, "Delete "+what+" from "+root+"?"); err != nil || !ok {
 					return err
@@ -89,7 +89,7 @@ func removeConverted(c *cli.Context, t Terminal) (bool, error) {
 	if err != nil {
 		return true, fail(exitFailure, "deleting %s: %s", converted.Folder, err)
 	}
-	_, err = fmt.Fprintf(t.Out, "deleted %s (%.2f GB); %s stays\n", converted.Folder, gb(freed), converted.Source)
+	_, err = fmt.Fprintf(t.Out, "deleted %s (%s); %s stays\n", converted.Folder, size(freed), converted.Source)
 	return true, err
 }
 
