@@ -20,8 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// chroma's regular expressions keep a clock for a moment after their last use.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2/v2.runClock"))
+	goleak.VerifyTestMain(m)
 }
 
 // A window is a chat in a terminal: the real program over a pty, with a small emulator on the other side.

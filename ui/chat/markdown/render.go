@@ -5,6 +5,7 @@ package markdown
 import (
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
@@ -14,12 +15,13 @@ import (
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
 
+	"github.com/ossrun/ossrun/ui/chat/highlight"
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
 // grammar reads GitHub's markdown but for three things that models do not mean: a line of dashes under a paragraph is a
 // rule and not a heading, "[1]: address" is text and not a hidden definition, and HTML is text.
-var grammar = func() parser.Parser {
+var grammar = sync.OnceValue(func() parser.Parser {
 	p := parser.NewParser(
 		parser.WithBlockParsers(
 			util.Prioritized(parser.NewThematicBreakParser(), 200),
@@ -38,18 +40,19 @@ var grammar = func() parser.Parser {
 	extension.Strikethrough.Extend(md)
 	extension.TaskList.Extend(md)
 	return md.Parser()
-}()
+})
 
 // A renderer lays out the syntax tree of one block.
 type renderer struct {
 	palette term.Palette
 	code    *highlighter
 	source  []byte
+	within  highlight.State // what is open where the next code block begins, and after it, where it ended
 }
 
 // document parses the source and returns its rows.
 func (r *renderer) document(width int) []term.Row {
-	return r.children(grammar.Parse(text.NewReader(r.source)), width, true)
+	return r.children(grammar().Parse(text.NewReader(r.source)), width, true)
 }
 
 // children lays out the blocks inside n, with a blank row between them where loose.
@@ -131,7 +134,9 @@ func (r *renderer) codeBlock(lang string, n ast.Node, width int) []term.Row {
 		lines = append(lines, strings.TrimRight(string(seg.Value(r.source)), "\n"))
 	}
 	var rows []term.Row
-	for _, line := range r.code.lines(lang, lines) {
+	colours, within := r.code.lines(lang, r.within, lines)
+	r.within = within
+	for _, line := range colours {
 		rows = append(rows, term.Chop(line, max(width-2, 1), term.Span{Text: "↪ ", Style: term.Dim})...)
 	}
 	indent := term.Span{Text: "  "}

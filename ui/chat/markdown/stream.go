@@ -11,6 +11,7 @@ package markdown
 import (
 	"strings"
 
+	"github.com/ossrun/ossrun/ui/chat/highlight"
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
@@ -25,6 +26,7 @@ const (
 type Stream struct {
 	palette term.Palette
 	code    *highlighter
+	within  highlight.State // what is open at the end of the last finished code block
 
 	text   strings.Builder // everything so far
 	blocks []block         // finished ones
@@ -333,15 +335,20 @@ func (s *Stream) closed(b block, source string) string {
 
 // render paints one block with its gap.
 func (s *Stream) render(b block, source string) []string {
+	r := renderer{palette: s.palette, code: s.code}
 	if b.cut {
 		source = b.header + source
+		r.within = s.within // and the comment that was open at the cut goes on
 	}
-	r := renderer{palette: s.palette, code: s.code, source: []byte(source)}
+	r.source = []byte(source)
 	var rows []term.Row
 	if b.kind == formula {
 		rows = r.formula(source, s.width)
 	} else {
 		rows = r.document(s.width)
+	}
+	if b.kind == fenced && b.source != "" {
+		s.within = r.within
 	}
 	if len(rows) == 0 {
 		return nil

@@ -1,0 +1,228 @@
+package highlight
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// marks are how the tokens of a golden file are marked: by the first letter of their kind.
+var marks = [...]string{"", "c", "k", "t", "s", "n", "f", "g", "y", "v", "i", "d", "h"}
+
+// read marks the tokens of a text and holds what is true of every text.
+func read(t testing.TB, l *Language, text string) string {
+	t.Helper()
+	var b strings.Builder
+	var state State
+	var tokens []Token
+	for i, line := range strings.Split(text, "\n") {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		before := state
+		tokens, state = l.Line(tokens[:0], state, line)
+		again, same := l.Line(nil, before, line)
+		if same != state || fmt.Sprint(again) != fmt.Sprint(tokens) {
+			t.Fatalf("%s: line %q has other tokens when it is read again", l.Name(), line)
+		}
+		sum, last := "", Kind(255)
+		for _, tok := range tokens {
+			if tok.Text == "" || tok.Kind >= Kind(len(marks)) {
+				t.Fatalf("%s: token %v of %q", l.Name(), tok, line)
+			}
+			if tok.Kind == last && l.shape != markup && l.shape != prose {
+				t.Fatalf("%s: two neighbours of kind %d in %q", l.Name(), last, line)
+			}
+			if utf8.ValidString(line) && !utf8.ValidString(tok.Text) {
+				t.Fatalf("%s: a character of %q is cut", l.Name(), line)
+			}
+			last = tok.Kind
+			sum += tok.Text
+			if tok.Kind == Text {
+				b.WriteString(tok.Text)
+			} else {
+				b.WriteString("⟨" + marks[tok.Kind] + " " + tok.Text + "⟩")
+			}
+		}
+		if sum != line {
+			t.Fatalf("%s: the tokens of %q are %q", l.Name(), line, sum)
+		}
+	}
+	return b.String()
+}
+
+func samples(t testing.TB) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob("testdata/*.code")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no samples", err)
+	}
+	all := map[string]string{}
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[strings.TrimSuffix(filepath.Base(f), ".code")] = strings.TrimSuffix(string(b), "\n")
+	}
+	return all
+}
+
+func TestGolden(t *testing.T) {
+	seen := map[*Language]bool{}
+	for name, text := range samples(t) {
+		l := Find(name)
+		if l == nil {
+			t.Errorf("%s is not known", name)
+			continue
+		}
+		seen[l] = true
+		got := read(t, l, text) + "\n"
+		path := filepath.Join("testdata", name+".tokens")
+		if *update {
+			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got != string(want) {
+			t.Errorf("%s differs\ngot:\n%s\nwant:\n%s", path, got, want)
+		}
+	}
+	for _, l := range languages {
+		if !seen[l] {
+			t.Errorf("%s has no sample", l.Name())
+		}
+	}
+}
+
+func TestFind(t *testing.T) {
+	for name, want := range map[string]string{
+		"Go": "go", "C++": "c++", "c#": "c#", "JSX": "javascript", "{.python}": "python", "js {1,3-5}": "javascript",
+		"python:main.py": "python", "sh": "bash", "Dockerfile": "dockerfile", "yml": "yaml", " rust ": "rust",
+	} {
+		if l := Find(name); l == nil || l.Name() != want {
+			t.Errorf("%q is %v, not %s", name, l, want)
+		}
+	}
+	for _, name := range []string{"", "text", "plaintext", "nothing", "g", " ", "go2"} {
+		if l := Find(name); l != nil {
+			t.Errorf("%q is %s", name, l.Name())
+		}
+	}
+	seen := map[string]string{}
+	for _, l := range languages {
+		for _, name := range strings.Fields(l.names) {
+			if seen[name] != "" {
+				t.Errorf("%q is %s and %s", name, seen[name], l.Name())
+			}
+			seen[name] = l.Name()
+		}
+	}
+}
+
+// What a scanner takes for granted of the tables.
+func TestTables(t *testing.T) {
+	for _, l := range append(languages[:], &phpCode) {
+		for i, r := range l.regions {
+			if r.lead+r.open == "" || r.tail != "" && r.shut == "" || r.form&nests != 0 && r.open == "" {
+				t.Errorf("%s: region %d does not open or close", l.Name(), i)
+			}
+			if r.form&tagged != 0 && r.tail == "" {
+				t.Errorf("%s: region %d has a tag and nothing behind it", l.Name(), i)
+			}
+			if r.hole != "" && !strings.ContainsAny(r.hole, "{(") {
+				t.Errorf("%s: the holes of region %d have no brackets", l.Name(), i)
+			}
+			if r.shut == "" && r.form&lines != 0 {
+				t.Errorf("%s: region %d has no end but goes over lines", l.Name(), i)
+			}
+			for j, earlier := range l.regions[:i] {
+				if earlier.fill == 0 && r.fill == 0 && earlier.form&(atStart|atWord) == 0 && strings.HasPrefix(r.lead+r.open, earlier.lead+earlier.open) {
+					t.Errorf("%s: region %d is never reached, %d takes it", l.Name(), i, j)
+				}
+			}
+		}
+	}
+}
+
+// What is open at the end of a text is what a language says of it, and a line behind it is read by that.
+func TestUnfinished(t *testing.T) {
+	for _, c := range []struct{ lang, text, want string }{
+		{"go", "s := \"not closed\nx := 1", "s := ⟨s \"not closed⟩\nx := ⟨n 1⟩"},
+		{"go", "/* a\nb", "⟨c /* a⟩\n⟨c b⟩"},
+		{"rust", "/* a /* b */\nc */ 1", "⟨c /* a /* b */⟩\n⟨c c */⟩ ⟨n 1⟩"},
+		{"python", "'''a\nb\n''' + 1", "⟨s '''a⟩\n⟨s b⟩\n⟨s '''⟩ + ⟨n 1⟩"},
+		{"python", "s = f\"{a\nb = 1", "s = ⟨s f\"{⟩a\nb = ⟨n 1⟩"},
+		{"js", "`a ${b +\nc} d` + 1", "⟨s `a ${⟩b +\nc⟨s } d`⟩ + ⟨n 1⟩"},
+		{"js", "a = b / c; d = e / f // g", "a = b / c; d = e / f ⟨c // g⟩"},
+		{"js", "`${`${`${`x`}`}`}` + 1", "⟨s `${`${`${`x`}`}`}`⟩ + ⟨n 1⟩"},
+		{"c++", "R\"ab(x)\" )ab\" 1", "⟨s R\"ab(x)\" )ab\"⟩ ⟨n 1⟩"},
+		{"bash", "cat <<A\nx\n  A\nls", "⟨f cat⟩ ⟨s <<A⟩\n⟨s x⟩\n⟨s   A⟩\n⟨f ls⟩"},
+		{"bash", "a && \\\n b c", "⟨f a⟩ && \\\n ⟨f b⟩ c"},
+		{"yaml", "a: |\n  x: 1\n\n  y\nb: 1", "⟨y a⟩: ⟨k |⟩\n⟨s   x: 1⟩\n\n⟨s   y⟩\n⟨y b⟩: ⟨n 1⟩"},
+		{"html", "<a\n b='1'>x", "⟨g <a⟩\n ⟨y b⟩=⟨s '1'⟩⟨g >⟩x"},
+		{"markdown", "~~~\n# x\n~~~\n# y", "⟨k ~~~⟩\n⟨s # x⟩\n⟨k ~~~⟩\n⟨h # y⟩"},
+		{"lua", "--[[ a\n]] x = 1", "⟨c --[[ a⟩\n⟨c ]]⟩ x = ⟨n 1⟩"},
+	} {
+		if got := read(t, Find(c.lang), c.text); got != c.want {
+			t.Errorf("%s %q\ngot  %q\nwant %q", c.lang, c.text, got, c.want)
+		}
+	}
+}
+
+// Any text in any language: its tokens are the text, and nothing fails.
+func FuzzLine(f *testing.F) {
+	i := 0
+	for _, text := range samples(f) {
+		for range languages {
+			f.Add(uint8(i%len(languages)), text[:min(len(text), 300)])
+			i += 7
+			if i%5 == 0 {
+				break
+			}
+		}
+	}
+	for i := range languages {
+		f.Add(uint8(i), "\\\x00\"'`#/*<!--<<<A ${ #{ \\( R\"( [==[ é\\é '''\n\"\"\" é'é'é @é $é -é :é\n- |\n x\n<script a='\n<?php ?>")
+	}
+	f.Fuzz(func(t *testing.T, n uint8, text string) {
+		read(t, languages[int(n)%len(languages)], text)
+	})
+}
+
+// Every language on every other one's sample and on its pieces: what a wrong name behind a fence asks for.
+func TestEveryLanguageReadsEveryText(t *testing.T) {
+	for _, text := range samples(t) {
+		for _, l := range languages {
+			read(t, l, text)
+			read(t, l, text[len(text)/3:])
+		}
+	}
+}
+
+func BenchmarkLine(b *testing.B) {
+	for name, text := range samples(b) {
+		l, rows := Find(name), strings.Split(text, "\n")
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			b.ReportAllocs()
+			var tokens []Token
+			for b.Loop() {
+				var state State
+				for _, row := range rows {
+					tokens, state = l.Line(tokens[:0], state, row)
+				}
+			}
+		})
+	}
+}
