@@ -15,7 +15,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -61,13 +60,26 @@ func expand(path string) (string, error) {
 // Repo is a model repository.
 type Repo struct{ Owner, Name string }
 
-// part is what Hugging Face allows in an owner's or a repository's name; it cannot lead out of a folder.
-var part = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,95}$`)
+// validPart tells whether text is what Hugging Face allows in an owner's or a repository's name; it cannot lead out of a folder.
+func validPart(text string) bool { return named(text, "_", 96) }
+
+// named tells whether text is letters, digits, ".", "_" and "-", at most n of them, of which the first is a letter, a digit or in
+// first. (Not by regular expressions: with such counts they cost 0.3 MB and 1 ms at every start of the program.)
+func named(text, first string, n int) bool {
+	for i := range len(text) {
+		c := text[i]
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !letter && (i == 0 && strings.IndexByte(first, c) < 0 || i > 0 && strings.IndexByte("._-", c) < 0) {
+			return false
+		}
+	}
+	return text != "" && len(text) <= n
+}
 
 // ParseRepo reads "owner/name".
 func ParseRepo(id string) (Repo, bool) {
 	owner, name, ok := strings.Cut(id, "/")
-	if !ok || !part.MatchString(owner) || !part.MatchString(name) || strings.Contains(id, "--") || strings.Contains(id, "..") {
+	if !ok || !validPart(owner) || !validPart(name) || strings.Contains(id, "--") || strings.Contains(id, "..") {
 		return Repo{}, false
 	}
 	return Repo{owner, name}, true

@@ -60,6 +60,30 @@ func TestParseRepo(t *testing.T) {
 	}
 }
 
+func TestNamesOfBlobsAndCommits(t *testing.T) {
+	hash := strings.Repeat("0f", 20)
+	for _, etag := range []string{"a", hash, "A-b_c.D", "0", strings.Repeat("x", 200)} {
+		if !ValidETag(etag) {
+			t.Errorf("ETag %q is refused", etag)
+		}
+	}
+	for _, etag := range []string{"", ".", "..", "-a", "_a", ".a", "a/b", `a\b`, "a b", "a\n", "é", "a\x00", strings.Repeat("x", 201)} {
+		if ValidETag(etag) {
+			t.Errorf("ETag %q is taken", etag)
+		}
+	}
+	for _, commit := range []string{hash, strings.Repeat("9a", 32)} {
+		if !ValidCommit(commit) {
+			t.Errorf("commit %q is refused", commit)
+		}
+	}
+	for _, commit := range []string{"", hash[1:], hash + "0", strings.ToUpper(hash), strings.Repeat("0", 63), "main", hash[1:] + "g", hash[1:] + "\n"} {
+		if ValidCommit(commit) {
+			t.Errorf("commit %q is taken", commit)
+		}
+	}
+}
+
 func TestSnapshots(t *testing.T) {
 	root := t.TempDir()
 	repo := Repo{"openai", "gpt-oss-20b"}

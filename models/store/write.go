@@ -10,20 +10,17 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
-)
-
-var (
-	etagName   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$`)
-	commitName = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
+	"strings"
 )
 
 // ValidETag tells whether an ETag can name a blob. It cannot lead out of the blobs folder.
-func ValidETag(etag string) bool { return etagName.MatchString(etag) }
+func ValidETag(etag string) bool { return named(etag, "", 200) }
 
 // ValidCommit tells whether text is a whole commit hash.
-func ValidCommit(text string) bool { return commitName.MatchString(text) }
+func ValidCommit(text string) bool {
+	return (len(text) == 40 || len(text) == 64) && strings.Trim(text, "0123456789abcdef") == ""
+}
 
 // BlobPath is where the content with an ETag lies.
 func BlobPath(root string, repo Repo, etag string) string {
