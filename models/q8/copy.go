@@ -162,7 +162,7 @@ func openFile(path string, list []matrix, size int64) (*Copy, error) {
 	return view(data[:size:size], list, unmap), nil
 }
 
-// create writes the file, a matrix at a time.
+// create writes the file, some rows at a time.
 func create(path string, list []matrix, size int64, ckpt *models.Checkpoint) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
@@ -235,15 +235,23 @@ func versionOf(path string) (version int) {
 	return version
 }
 
+// writeRows is how many rows of a matrix are written at once, whole groups.
+const writeRows = 512 * GroupRows
+
 func write(f *os.File, list []matrix, size int64, ckpt *models.Checkpoint) error {
 	var buffer []byte
 	for _, m := range list {
-		if int64(cap(buffer)) < m.length {
-			buffer = make([]byte, m.length)
-		}
-		Quantize(buffer[:m.length], ckpt.Tensor(m.name).Data, m.n, m.k)
-		if _, err := f.WriteAt(buffer[:m.length], m.at); err != nil {
-			return err
+		data := ckpt.Tensor(m.name).Data
+		for row := 0; row < m.n; row += writeRows {
+			rows := min(writeRows, m.n-row)
+			length := Groups(rows) * GroupBytes(m.k)
+			if len(buffer) < length {
+				buffer = make([]byte, length)
+			}
+			Quantize(buffer[:length], data[2*row*m.k:2*(row+rows)*m.k], rows, m.k)
+			if _, err := f.WriteAt(buffer[:length], m.at+int64(row/GroupRows)*int64(GroupBytes(m.k))); err != nil {
+				return err
+			}
 		}
 	}
 	if _, err := f.WriteAt([]byte(trailer(list, size)), size); err != nil {
