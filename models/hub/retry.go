@@ -34,13 +34,7 @@ func (p *patience) again(ctx context.Context, err error) error {
 	if p.tries >= p.client.Attempts {
 		return &unreachableError{p.client.host(), err}
 	}
-	wait := min(p.client.Backoff<<min(p.tries-1, 16), longest)
-	wait = wait/2 + rand.N(wait/2+1)
-	var status *statusError
-	if errors.As(err, &status) && status.after > 0 {
-		wait = min(status.after, longestAsked)
-	}
-	timer := time.NewTimer(wait)
+	timer := time.NewTimer(p.wait(err))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -48,6 +42,16 @@ func (p *patience) again(ctx context.Context, err error) error {
 	case <-timer.C:
 		return nil
 	}
+}
+
+// wait is how long to wait after a try that failed: twice as long each time, between half and all of that, or what the server asked for.
+func (p *patience) wait(err error) time.Duration {
+	var status *statusError
+	if errors.As(err, &status) && status.after > 0 {
+		return min(status.after, longestAsked)
+	}
+	wait := min(p.client.Backoff<<min(p.tries-1, 16), longest)
+	return wait/2 + rand.N(wait/2+1)
 }
 
 // transient tells whether an error may go away by itself: everything about connections, and a server that is busy.
