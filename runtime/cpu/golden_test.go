@@ -8,17 +8,19 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine/golden"
 )
 
-// TestGolden: every case of T1 and T2 in both modes, prompts to 5000 tokens; the plain loops take the short prompts unless there is time.
+// shortPrompts are what an instruction set gets that is slow, as the plain loops and all under emulation are.
+var shortPrompts = []string{"len1", "len2", "len31", "len128", "len129", "len200"}
+
+// TestGolden: every case of T1 and T2 in both modes, prompts to 5000 tokens.
 func TestGolden(t *testing.T) {
-	short := []string{"len1", "len2", "len31", "len128", "len129", "len200"}
 	for _, isa := range isas {
 		for _, model := range []string{"T1", "T2"} {
 			t.Run(isa+"/"+model, func(t *testing.T) {
 				needISA(t, isa)
 				var o golden.Options
 				o.Engine.ISA = isa
-				if isa == "scalar" {
-					o.Only = short
+				if isa == "scalar" || testing.Short() {
+					o.Only = shortPrompts
 				}
 				holdGolden(t, o, testdata+model)
 			})
@@ -33,8 +35,8 @@ func TestGoldenDenseQ8(t *testing.T) {
 			t.Run(isa+"/"+model, func(t *testing.T) {
 				needISA(t, isa)
 				o := golden.Options{Engine: engine.Options{ISA: isa, Dense: engine.DenseQ8}}
-				if isa == "scalar" {
-					o.Only = []string{"len1", "len2", "len31", "len128", "len129", "len200"}
+				if isa == "scalar" || testing.Short() {
+					o.Only = shortPrompts
 				}
 				holdGoldenModes(t, o, testdata+model, []string{engine.Int8})
 			})
@@ -53,7 +55,7 @@ func TestGoldenFP8(t *testing.T) {
 				case isa == "scalar":
 					o.Only = []string{"len31", "len129"}
 				case os.Getenv("OSSRUN_LONG") == "":
-					o.Only = []string{"len1", "len2", "len31", "len128", "len129", "len200"}
+					o.Only = shortPrompts
 				}
 				holdGoldenModes(t, o, testdata+model, []string{engine.Exact, engine.Int8})
 			})

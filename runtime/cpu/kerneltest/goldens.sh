@@ -1,0 +1,53 @@
+#!/bin/sh
+# The golden checkpoints and the demo model's answers on instruction sets that this machine may lack: AVX-512's
+# templates through the portable 16 lanes, AVX-VNNI with its one instruction emulated, and NEON, built with Debian's
+# cross compiler, under qemu-user. Prompts to 200 tokens; every length, and the demo's answers on NEON too, with
+# OSSRUN_LONG=1.
+set -eu
+cd "$(dirname "$0")"
+here=$PWD
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+short=-test.short
+[ -z "${OSSRUN_LONG:-}" ] || short=
+
+# passed LOG TESTS...: all of them ran there; a skipped test is a failure here.
+passed() {
+  log=$1
+  shift
+  for name in "$@"; do
+    grep -q "^ *--- PASS: $name " "$log" || { grep -e '--- ' "$log"; echo "goldens: $name did not pass" >&2; exit 1; }
+  done
+}
+
+for source in portable16 emulated_vnni elsewhere; do
+  ${CXX:-g++} -std=c++17 -O1 -c -o "$out/$source.o" $source.cpp &
+done
+wait
+wrapped="-linkmode external -extldflags '-Wl,--wrap=kernels_avx512 -Wl,--wrap=kernels_avxvnni $out/portable16.o $out/emulated_vnni.o $out/elsewhere.o'"
+go test -vet=off -c -ldflags "$wrapped" -o "$out/cpu.test" ..
+(cd .. && "$out/cpu.test" $short -test.v -test.run 'TestGolden(DenseQ8)?$/^avx(512|vnni)$') > "$out/log" || { cat "$out/log"; exit 1; }
+passed "$out/log" TestGolden/avx512/T1 TestGolden/avx512/T2 TestGolden/avxvnni/T1 TestGolden/avxvnni/T2 \
+  TestGoldenDenseQ8/avx512/T1 TestGoldenDenseQ8/avx512/T2 TestGoldenDenseQ8/avxvnni/T1 TestGoldenDenseQ8/avxvnni/T2
+grep -e '  all ' "$out/log"
+cd ../../../ui/cli
+go test -vet=off -c -ldflags "$wrapped" -o "$out/cli.test" .
+"$out/cli.test" -test.v -test.run 'TestDemoOnEachISA$' > "$out/log" || { cat "$out/log"; exit 1; }
+passed "$out/log" TestDemoOnEachISA
+grep -e 'answers are those' "$out/log"
+
+cd "$here/.."
+export GOARCH=arm64 CGO_ENABLED=1 CC=aarch64-linux-gnu-gcc CXX=aarch64-linux-gnu-g++
+static="-linkmode external -extldflags -static"
+emulator=${EMULATOR:-qemu-aarch64}
+go test -vet=off -c -ldflags "$static" -o "$out/neon.test" .
+"$emulator" "$out/neon.test" $short -test.v -test.run 'TestGolden(DenseQ8)?$/^neon$' > "$out/log" || { cat "$out/log"; exit 1; }
+passed "$out/log" TestGolden/neon/T1 TestGolden/neon/T2 TestGoldenDenseQ8/neon/T1 TestGoldenDenseQ8/neon/T2
+grep -e '  all ' "$out/log"
+[ -n "$short" ] || {
+  cd ../../ui/cli
+  go test -vet=off -c -ldflags "$static" -o "$out/cli.test" .
+  "$emulator" "$out/cli.test" -test.v -test.run 'TestDemoOnEachISA$' > "$out/log" || { cat "$out/log"; exit 1; }
+  passed "$out/log" TestDemoOnEachISA
+  grep -e 'answers are those' "$out/log"
+}
