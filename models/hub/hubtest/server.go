@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -71,6 +72,7 @@ type Server struct {
 	sent   map[string]int64 // bytes of bodies by path
 	leaked bool
 	rate   int64
+	ahead  int // bytes of a connection's send buffer, if > 0
 	live   int // signatures older than this are not taken by the store
 }
 
@@ -78,8 +80,20 @@ type Server struct {
 func New() *Server {
 	s := &Server{repos: map[string]*Repo{}, counts: map[string]int{}, sent: map[string]int64{}}
 	s.Hub = httptest.NewServer(http.HandlerFunc(s.hub))
-	s.Store = httptest.NewServer(http.HandlerFunc(s.store))
+	s.Store = httptest.NewUnstartedServer(http.HandlerFunc(s.store))
+	s.Store.Config.ConnState = s.connected
+	s.Store.Start()
 	return s
+}
+
+// connected bounds what a connection sends ahead.
+func (s *Server) connected(c net.Conn, state http.ConnState) {
+	s.mu.Lock()
+	ahead := s.ahead
+	s.mu.Unlock()
+	if tcp, ok := c.(*net.TCPConn); ok && state == http.StateNew && ahead > 0 {
+		_ = tcp.SetWriteBuffer(ahead) // a system that refuses sends further ahead
+	}
 }
 
 // Close stops it.
@@ -132,6 +146,9 @@ func (s *Server) Expire() { s.mu.Lock(); s.live++; s.mu.Unlock() }
 
 // Throttle limits every answer to so many bytes a second; 0 does not.
 func (s *Server) Throttle(rate int64) { s.mu.Lock(); s.rate = rate; s.mu.Unlock() }
+
+// SendAhead bounds how many bytes the system takes from the store for a connection before they are on their way; for connections that come later.
+func (s *Server) SendAhead(bytes int) { s.mu.Lock(); s.ahead = bytes; s.mu.Unlock() }
 
 // Reset forgets what was counted.
 func (s *Server) Reset() {
