@@ -22,10 +22,7 @@ import (
 // fake opens a machine with several cards, each with so many bytes; 0 for plenty.
 func fake(t testing.TB, api driver.API, cards int, memory int64) *fakedriver.Fake {
 	t.Helper()
-	if memory == 0 {
-		memory = 1 << 34
-	}
-	f, err := fakedriver.Open(api, fakedriver.Machine{Devices: cards, Name: "Fake H100", Major: 9, Memory: memory})
+	f, err := fakedriver.Open(api, machine(cards, memory))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,6 +32,13 @@ func fake(t testing.TB, api driver.API, cards int, memory int64) *fakedriver.Fak
 		}
 	})
 	return f
+}
+
+func machine(cards int, memory int64) fakedriver.Machine {
+	if memory == 0 {
+		memory = 1 << 34
+	}
+	return fakedriver.Machine{Devices: cards, Name: "Fake H100", Major: 9, Memory: memory}
 }
 
 // cardsOf opens every card. KFD, which names an AMD card, is not faked.
@@ -280,8 +284,8 @@ func TestCardFails(t *testing.T) {
 			if i+1 < len(trace) && !frees(name) && frees(trace[i+1]) {
 				continue // the card could not be made current to give something back
 			}
-			reopened := fake(t, driver.CUDA, 2, 0)
-			reopened.FailCall("", i+1, 46)
+			f.RestartAs(machine(2, 0))
+			f.FailCall("", i+1, 46)
 			err := life()
 			var e *driver.Error
 			if !errors.As(err, &e) || e.Code != 46 {

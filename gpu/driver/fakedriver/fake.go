@@ -35,12 +35,17 @@ func Open(api driver.API, m Machine) (*Fake, error) {
 		return nil, err
 	}
 	f := &Fake{d, path}
+	f.RestartAs(m)
+	return f, nil
+}
+
+// RestartAs forgets everything, as Restart does, and has another machine.
+func (f *Fake) RestartAs(m Machine) {
 	f.Restart()
 	if m != (Machine{}) {
 		name := append([]byte(m.Name), 0)
 		f.Raw(f.at("devices"), uintptr(m.Devices), uintptr(unsafe.Pointer(&name[0])), uintptr(m.Major), uintptr(m.Minor), uintptr(m.Memory))
 	}
-	return f, nil
 }
 
 // Multiprocessors gives every device so many of them: how many blocks of a cooperative launch it has room for.
