@@ -37,7 +37,8 @@ var level = map[string]int{
 	"runtime/engine":        7,
 	"gpu/worker":            6,
 	"gpu/card":              4,
-	"gpu/worker/ossrun-gpu": 3,
+	"gpu/spread":            3,
+	"gpu/worker/ossrun-gpu": 2,
 	"gpu/split":             5,
 	"gpu/placement":         6,
 	"gpu/kernels":           7,
@@ -48,7 +49,8 @@ var level = map[string]int{
 }
 
 // onlyImportedBy names the rooms that are wired in at few places.
-var onlyImportedBy = map[string][]string{"runtime/cpu": {"ui/cli"}, "gpu/device": {"ui/cli", "gpu/card"}, "gpu/card": {"ui/cli", "gpu/worker/ossrun-gpu"}}
+var onlyImportedBy = map[string][]string{"runtime/cpu": {"ui/cli", "gpu/spread"}, "gpu/device": {"ui/cli", "gpu/card"},
+	"gpu/card": {"ui/cli", "gpu/spread", "gpu/worker/ossrun-gpu"}}
 
 // mustNotImport keeps outside packages out of rooms that have no business with them.
 var mustNotImport = map[string][]string{

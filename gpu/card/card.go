@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/ossrun/ossrun/gpu/device"
@@ -47,11 +48,18 @@ type none struct{}
 func (none) Error() string        { return "no GPU driver is on this machine" }
 func (none) Is(target error) bool { return target == driver.ErrNoLibrary }
 
-// Open opens the GPU of a list of one, or the first that works. NVIDIA's are counted before AMD's. ErrNone is the only error that is no
-// reason to wonder.
+// Open opens the first GPU of a list, all of which must be there, or the first that works. NVIDIA's are counted before AMD's. ErrNone is the only
+// error that is no reason to wonder.
 func Open(list []int) (*Card, error) {
 	if len(list) > 1 {
-		return nil, fmt.Errorf("several GPUs are for a model in this process, with --model and without --isolate: give --gpu one number")
+		n, err := Count()
+		if err != nil {
+			return nil, err
+		}
+		if most := slices.Max(list); n > 0 && most >= n {
+			return nil, missing(most, n)
+		}
+		list = list[:1]
 	}
 	decode, err := device.ParseDecodeKernel(os.Getenv(decodeKernel))
 	if err != nil {
@@ -92,5 +100,9 @@ func Open(list []int) (*Card, error) {
 	case seen == 0:
 		return nil, ErrNone
 	}
-	return nil, fmt.Errorf("there is no GPU %d: the drivers show %d", list[0], seen)
+	return nil, missing(list[0], seen)
+}
+
+func missing(number, shown int) error {
+	return fmt.Errorf("there is no GPU %d: the drivers show %d", number, shown)
 }

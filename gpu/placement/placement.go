@@ -38,6 +38,7 @@ type Options struct {
 	Sequences   int     // sequences of that length at once; 0: 1
 	Rows        int     // of the largest step; 0: 2048
 	KV          string  // "bf16" (default), "f32"
+	Dense       string  // "bf16" (default), "q8": the form of the dense weights
 	Utilization float64 // share of a card's memory that may be used; 0: 0.9, as vLLM
 	CPUExperts  int     // layers whose experts go to the CPU at least; 0: as few as fit
 	Staging     bool    // a card with experts on the CPU keeps room to stream two layers of them through
@@ -116,29 +117,33 @@ type sizes struct {
 
 func measure(s models.Spec, o Options) (sizes, error) {
 	z := sizes{dense: make([]int64, s.Layers), experts: make([]int64, s.Layers), active: float64(s.ExpertsPerToken) / float64(s.Experts)}
-	z.weigh(s)
-	plan, err := engine.PlanFor(s, engine.Options{KV: o.KV, MaxRows: o.Rows, Pages: 1, Compute: engine.Int8})
+	eo := engine.Options{KV: o.KV, MaxRows: o.Rows, Pages: 1, Compute: engine.Int8, Dense: o.Dense} // the mode with most scratch
+	p, err := engine.Record(s, eo, eo.Rows())
 	if err != nil {
 		return z, err
 	}
+	z.weigh(p)
 	slots := slotOf(s.Layers-1) + 1
-	z.slot, z.scratch = plan.PageBytes/int64(slots), plan.Scratch
+	z.slot, z.scratch = p.PageBytes()/int64(slots), p.Layout()
 	return z, nil
 }
 
-// weigh adds the tensors up.
-func (z *sizes) weigh(s models.Spec) {
-	for _, t := range s.Tensors() {
+// weigh adds the weights of a program up.
+func (z *sizes) weigh(p *engine.Program) {
+	for _, b := range p.Buffers {
+		if b.Home != engine.Weight {
+			continue
+		}
 		var layer int
-		switch _, err := fmt.Sscanf(t.Name, "model.layers.%d.", &layer); {
-		case t.Name == "model.embed_tokens.weight":
-			z.embedding += t.Bytes()
+		switch _, err := fmt.Sscanf(b.Name, "model.layers.%d.", &layer); {
+		case b.Name == "model.embed_tokens.weight":
+			z.embedding += p.BytesOf(b)
 		case err != nil:
-			z.unembedding += t.Bytes()
-		case strings.Contains(t.Name, ".mlp.experts."):
-			z.experts[layer] += t.Bytes()
+			z.unembedding += p.BytesOf(b)
+		case strings.Contains(b.Name, ".mlp.experts."):
+			z.experts[layer] += p.BytesOf(b)
 		default:
-			z.dense[layer] += t.Bytes()
+			z.dense[layer] += p.BytesOf(b)
 		}
 	}
 }

@@ -1,7 +1,9 @@
 package placement
 
 import (
+	"fmt"
 	"math"
+	"strings"
 
 	"github.com/ossrun/ossrun/models"
 )
@@ -43,7 +45,12 @@ func (r Rates) cpu(s models.Spec, bytes float64, rows int) float64 {
 
 // expertBytes are the bytes of each layer's experts.
 func expertBytes(s models.Spec) []int64 {
-	z := sizes{experts: make([]int64, s.Layers), dense: make([]int64, s.Layers)}
-	z.weigh(s)
-	return z.experts
+	n := make([]int64, s.Layers)
+	for _, t := range s.Tensors() {
+		var layer int
+		if _, err := fmt.Sscanf(t.Name, "model.layers.%d.", &layer); err == nil && strings.Contains(t.Name, ".mlp.experts.") {
+			n[layer] += t.Bytes()
+		}
+	}
+	return n
 }

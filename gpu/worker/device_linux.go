@@ -15,7 +15,7 @@ import (
 // Options of Start.
 type Options struct {
 	Program   []string          // the worker's executable and its arguments
-	GPUs      []int             // which of the drivers' devices; none: the first that works
+	Wanted                      // what it is to open
 	Log       func(line string) // is told what the worker says; nil: nobody
 	Identity  Identity          // the zero value is Here()
 	Deadlines Deadlines
@@ -72,7 +72,7 @@ func (d *Device) greet(o Options) error {
 	if err := o.Identity.match(theirs); err != nil {
 		return err
 	}
-	return d.c.call(open, openText{o.GPUs}, &d.text, nil, nil)
+	return d.c.call(open, openText{o.Wanted}, &d.text, nil, nil)
 }
 
 // Name is the device's own, and where it is.
@@ -92,6 +92,9 @@ func (d *Device) Discrete() bool { return true }
 
 // FP8KV tells whether it has kernels for KV pages in 8 bits.
 func (d *Device) FP8KV() bool { return d.text.FP8KV }
+
+// Said is what the worker has to tell people of how it opened the device, in lines.
+func (d *Device) Said() []string { return slices.Clone(d.text.Said) }
 
 // Process is the worker's number.
 func (d *Device) Process() int { return d.c.p.os.Pid }
@@ -168,33 +171,26 @@ type region struct {
 }
 
 // make asks for a region.
-func (d *Device) make(k kind, ask any, bytes int64) (*region, error) {
+func (d *Device) make(k kind, ask any) (*region, error) {
 	var t regionText
 	if err := d.c.call(k, ask, &t, nil, nil); err != nil {
 		return nil, err
 	}
 	d.use(1)
-	return &region{d, t.Region, bytes}, nil
+	return &region{d, t.Region, t.Bytes}, nil
 }
 
 // Alloc makes a zeroed region.
 func (d *Device) Alloc(bytes int64) (engine.Region, error) {
-	r, err := d.make(alloc, allocText{bytes}, bytes)
-	if err != nil {
-		return nil, err
-	}
-	return r, nil
+	return answered(d.make(alloc, allocText{bytes}))
 }
 
 // Upload has the worker open the file that data is a view of. Data of no file goes through the shared memory.
 func (d *Device) Upload(data []byte) (engine.Region, error) {
 	if part, ok := partOf(data); ok {
-		r, err := d.make(uploadOne, part, int64(len(data)))
-		if err == nil {
-			return r, nil
-		}
-		if !errors.Is(err, errOtherFile) {
-			return nil, err
+		r, err := d.make(uploadOne, part)
+		if err == nil || !errors.Is(err, errOtherFile) {
+			return answered(r, err)
 		}
 	}
 	r, err := d.Alloc(int64(len(data)))

@@ -7,12 +7,14 @@ import (
 	"sync"
 
 	"github.com/ossrun/ossrun/assets"
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/engine"
 )
 
 // Both sides must be of one build: what they send each other has no other version.
 
 // Protocol is the number of what messages mean; it goes up with every change of this package's files about messages.
-const Protocol = 2
+const Protocol = 3
 
 // Identity is a build.
 type Identity struct {
@@ -53,15 +55,15 @@ type (
 		Identity
 		Shared int64 // bytes of the shared memory
 	}
-	openText struct {
-		GPUs []int
-	}
+	openText   struct{ Wanted }
 	deviceText struct {
 		Name        string
 		Arch        string
 		Computes    []string
 		DenseQ8     bool
 		FP8KV       bool
+		Places      bool     // it is an engine.Placer
+		Said        []string // for people, of how it was opened
 		Kernels     string   // what they are, and whether they are right on this card
 		Wrong       []string // a sentence for each that is not
 		Total, Free int64
@@ -82,7 +84,32 @@ type (
 	stepText struct {
 		Step    uint32
 		Samples bool
+		Taps    []tapText `json:",omitempty"`
 	}
+	tapText struct {
+		Buffer int // of the program
+		Region uint32
+		Offset int64
+		Bytes  int64 // of the region
+	}
+	planText struct {
+		Spec    models.Spec
+		Options engine.Options
+		Rows    int
+	}
+	homeText   struct{ Home engine.Home }
+	weightText struct {
+		Buffer string
+		Bytes  int64
+		Part   *filePart `json:",omitempty"` // nil: the bytes that were gathered
+	}
+	gatherText struct{ Offset, Bytes int64 }
+	askPages   struct {
+		Spec        models.Spec
+		Options     engine.Options
+		Utilization float64
+	}
+	pagesText     struct{ Pages int }
 	profilingText struct {
 		Step uint32
 		On   bool

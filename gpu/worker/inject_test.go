@@ -23,14 +23,14 @@ import (
 // work is the worker of the command line: a device, and how it goes wrong at which answer.
 func work(args []string) error {
 	if len(args) == 1 {
-		return Serve(openers[args[0]])
+		return Serve(opener(args[0]))
 	}
 	nth, err := strconv.Atoi(args[2])
 	if err != nil {
 		return err
 	}
 	socket := &crooked{ReadWriter: os.NewFile(socketDescriptor, "socket"), how: args[1], left: nth}
-	return serve(socket, os.NewFile(memoryDescriptor, "memory"), Here(), openers[args[0]])
+	return serve(socket, os.NewFile(memoryDescriptor, "memory"), Here(), opener(args[0]))
 }
 
 type crooked struct {
@@ -239,7 +239,7 @@ func crookedServer(t testing.TB, dev engine.Device) *server {
 		}
 	})
 	return &server{id: Here(), memory: file, shared: sh, dev: dev, regions: map[uint32]*heldRegion{}, steps: map[uint32]*heldStep{},
-		open: func([]int) (engine.Device, error) { return nil, unix.ENODEV }}
+		open: func(Wanted) (engine.Device, []string, error) { return nil, nil, unix.ENODEV }}
 }
 
 // limited is a CPU with little memory.

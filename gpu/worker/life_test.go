@@ -26,10 +26,15 @@ import (
 // How workers begin, fail and end.
 
 // tiny is a checkpoint in files.
-func tiny(t testing.TB) *models.Checkpoint {
+func tiny(t testing.TB) *models.Checkpoint { return tinyOf(t, modeltest.Tiny().Layers) }
+
+// tinyOf is one of so many layers.
+func tinyOf(t testing.TB, layers int) *models.Checkpoint {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "tiny")
-	if err := modeltest.New(modeltest.Tiny(), 1).Write(dir); err != nil {
+	spec := modeltest.Tiny()
+	spec.Layers = layers
+	if err := modeltest.New(spec, 1).Write(dir); err != nil {
 		t.Fatal(err)
 	}
 	ckpt, err := models.Open(dir)
@@ -139,7 +144,7 @@ func TestViewRefuses(t *testing.T) {
 
 // TestNoDevice: why there is no device comes through, typed.
 func TestNoDevice(t *testing.T) {
-	_, err := Start(Options{Program: program(t, "none"), GPUs: []int{3}})
+	_, err := Start(Options{Program: program(t, "none"), Wanted: Wanted{GPUs: []int{3}}})
 	var e *driver.Error
 	if !errors.As(err, &e) || e.Code != 2 || !errors.Is(err, driver.ErrOutOfMemory) || !strings.HasPrefix(err.Error(), "no GPU among [3]: ") {
 		t.Error(err)

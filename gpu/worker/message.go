@@ -35,6 +35,11 @@ const (
 	forward        // a batch, to its logits
 	prove          // the kernels, on this card
 	advance        // choose the tokens of the step queued before, queue a batch, or both; answered when it chooses
+	plan           // the largest program of an engine, of several devices; the next three are about it
+	allocFor       // a region for its cache or its scratch
+	gather         // bytes of a weight that lies in no file
+	uploadFor      // a region for one of its weights
+	mostPages      // that every one of several devices has room for
 	goodbye
 	done   // the answer
 	failed // the answer, as an error
@@ -42,7 +47,7 @@ const (
 )
 
 var kindNames = [kinds]string{"", "hello", "open", "memory", "bandwidth", "alloc", "upload", "read", "write", "free", "compile", "drop", "profiling", "profile", "forward", "prove", "advance",
-	"goodbye", "done", "failed"}
+	"plan", "alloc for", "gather", "upload for", "pages", "goodbye", "done", "failed"}
 
 func (k kind) String() string {
 	if k == 0 || k >= kinds {

@@ -83,7 +83,12 @@ func (s *server) upload(m *message) (*message, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := s.dev.Upload(data)
+	return s.uploaded(s.dev.Upload, data, unmap)
+}
+
+// uploaded holds what becomes of data that is mapped for as long as that.
+func (s *server) uploaded(upload func([]byte) (engine.Region, error), data []byte, unmap func() error) (*message, error) {
+	r, err := upload(data)
 	if err != nil {
 		return nil, errors.Join(err, unmap())
 	}
@@ -129,6 +134,10 @@ func (s *server) compile(m *message) (*message, error) {
 	if err != nil {
 		return nil, err
 	}
+	before := map[*engine.Buffer]engine.Region{}
+	for _, b := range p.Buffers {
+		before[b] = b.Region
+	}
 	made, err := s.dev.Compile(p)
 	if err != nil {
 		return nil, err
@@ -137,10 +146,37 @@ func (s *server) compile(m *message) (*message, error) {
 	if err != nil {
 		return nil, errors.Join(err, made.Close())
 	}
-	s.steps[n] = &heldStep{Step: made, program: p}
-	_, samples := made.(engine.SamplingStep)
-	return tell(stepText{n, samples})
+	held := &heldStep{Step: made, program: p}
+	s.steps[n] = held
+	t := stepText{Step: n}
+	_, t.Samples = made.(engine.SamplingStep)
+	if t.Taps, err = s.taps(held, before); err != nil {
+		return nil, err
+	}
+	return tell(t)
 }
+
+// taps numbers the regions that Compile has given to the results of Taps: those of several devices lie where nobody could say before.
+func (s *server) taps(held *heldStep, before map[*engine.Buffer]engine.Region) (list []tapText, err error) {
+	for i, b := range held.program.Buffers {
+		if b.Region == before[b] {
+			continue
+		}
+		n, err := s.number()
+		if err != nil {
+			return nil, err
+		}
+		s.regions[n] = &heldRegion{borrowed{b.Region}, nil}
+		held.taps = append(held.taps, n)
+		list = append(list, tapText{i, n, b.Offset, b.Region.Bytes()})
+	}
+	return list, nil
+}
+
+// borrowed is a region that somebody else frees.
+type borrowed struct{ engine.Region }
+
+func (borrowed) Free() error { return nil }
 
 // step finds a step.
 func (s *server) step(number uint32) (*heldStep, error) {
@@ -161,6 +197,9 @@ func (s *server) drop(m *message) (*message, error) {
 		return nil, err
 	}
 	delete(s.steps, t.Step)
+	for _, n := range x.taps {
+		delete(s.regions, n)
+	}
 	return &message{kind: done}, x.Close()
 }
 

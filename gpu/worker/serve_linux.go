@@ -14,8 +14,8 @@ import (
 
 // The worker's side: one request after the other, in one goroutine. Whatever it holds is given back with its process, so an end needs no order.
 
-// An Opener opens the device of a worker: that of a list of one, or the first that works.
-type Opener func(gpus []int) (engine.Device, error)
+// An Opener opens the device of a worker. said is for people.
+type Opener func(w Wanted) (dev engine.Device, said []string, err error)
 
 // Serve is the worker: it answers on the descriptors that it was started with until its parent says goodbye or is gone, which is no error.
 func Serve(open Opener) error {
@@ -73,6 +73,9 @@ type server struct {
 	steps   map[uint32]*heldStep
 	batch   engine.Batch // its memory is used again
 	unsaid  error        // of a request that nobody waits for
+
+	planned  *engine.Program // the largest of an engine, of several devices
+	gathered []byte          // of a weight that lies in no file
 }
 
 // heldRegion is memory of the device, and the mapped file that it is a view of, if it is.
@@ -84,8 +87,9 @@ type heldRegion struct {
 type heldStep struct {
 	engine.Step
 	program *engine.Program
-	queued  int   // logit rows of the batch that waits for its choice; 0 when none does
-	fault   error // why it could not be queued
+	taps    []uint32 // regions that its results lie in; they are not its own
+	queued  int      // logit rows of the batch that waits for its choice; 0 when none does
+	fault   error    // why it could not be queued
 }
 
 // answer does what a request asks for; nil, nil when it has no answer.
@@ -128,6 +132,8 @@ func (s *server) answer(m *message) (*message, error) {
 		return s.forward(m)
 	case advance:
 		return s.advance(m)
+	case plan, allocFor, gather, uploadFor, mostPages:
+		return s.place(m)
 	case goodbye:
 		return s.goodbye()
 	}
@@ -159,11 +165,13 @@ func (s *server) openDevice(m *message) (*message, error) {
 	if s.dev != nil {
 		return nil, errors.New("a device is open already")
 	}
-	if s.dev, err = s.open(o.GPUs); err != nil {
+	var said []string
+	if s.dev, said, err = s.open(o.Wanted); err != nil {
 		s.dev = nil
 		return nil, err
 	}
-	t := deviceText{Name: s.dev.Name(), Computes: s.dev.Computes()}
+	t := deviceText{Name: s.dev.Name(), Computes: s.dev.Computes(), Said: said}
+	_, t.Places = s.dev.(engine.Placer)
 	if a, ok := s.dev.(interface{ Arch() string }); ok {
 		t.Arch = a.Arch()
 	}

@@ -46,6 +46,13 @@ func (d *Device) Compile(p *engine.Program) (engine.Step, error) {
 		return nil, err
 	}
 	d.use(1)
+	for _, tap := range t.Taps {
+		if tap.Buffer < 0 || tap.Buffer >= len(p.Buffers) {
+			return nil, fmt.Errorf("buffer %d of %d is a tap's", tap.Buffer, len(p.Buffers))
+		}
+		b := p.Buffers[tap.Buffer]
+		b.Region, b.Offset = &region{d, tap.Region, tap.Bytes}, tap.Offset
+	}
 	s := &step{d, t.Step, p.Spec.Vocab}
 	if t.Samples {
 		return samplingStep{s}, nil

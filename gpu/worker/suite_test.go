@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 }
 
 // openers are the devices that a test's worker can hold.
-var openers = map[string]Opener{
+var openers = map[string]func(gpus []int) (engine.Device, error){
 	"cpu":  func([]int) (engine.Device, error) { return cpu.New(1) },
 	"CUDA": func([]int) (engine.Device, error) { return openFake(driver.CUDA, "sm_90") },
 	"HIP":  func([]int) (engine.Device, error) { return openFake(driver.HIP, "gfx942") },
@@ -66,6 +66,17 @@ var openers = map[string]Opener{
 		d, err := cpu.New(1)
 		return &reading{d, 2}, err
 	},
+}
+
+// opener is one of them, or, where it is told how to place a model, several of them as one.
+func opener(kind string) Opener {
+	return func(w Wanted) (engine.Device, []string, error) {
+		if w.Place != nil {
+			return openPlaced(kind, w.Place)
+		}
+		dev, err := openers[kind](w.GPUs)
+		return dev, nil, err
+	}
 }
 
 // proven is a CPU that speaks of its kernels as a card does.

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -36,20 +35,9 @@ func openDevice(c *cli.Context) (engine.Device, error) {
 		return nil, err
 	}
 	open := gpuOpener(c)
-	first := gpus
-	if len(gpus) > 1 && !c.Bool("isolate") && !linkedStatically {
-		n, err := card.Count()
-		if most := slices.Max(gpus); err == nil && n > 0 && most >= n {
-			err = fmt.Errorf("there is no GPU %d: the drivers show %d", most, n)
-		}
-		if err != nil {
-			return nil, fail(exitFailure, "%s; --device cpu computes without a GPU", err)
-		}
-		first = gpus[:1] // the others when a model does not fit: fitting
-	}
 	switch d := c.String("device"); {
 	case d == "gpu" || d == "auto" && gpus != nil:
-		dev, err := open(first)
+		dev, err := open(gpus) // the first of them; the others when a model does not fit: fitting
 		if err != nil {
 			return nil, fail(exitFailure, "%s; --device cpu computes without a GPU", err)
 		}
@@ -106,25 +94,14 @@ func fitting(c *cli.Context, dev engine.Device, found models.Found) (engine.Devi
 	}
 	why := fmt.Sprintf("%s needs %s, %s has %s free", found.Name, gigabytes(need), dev.Name(), gigabytes(free))
 	chosen := c.String("device") != "auto" || c.String("gpu") != ""
-	if isolated(dev) {
-		if chosen {
-			return dev, nil
-		}
-		err = errors.New(why + "; a GPU engine in a process of its own has one GPU")
-		if failed := dev.Close(); failed != nil {
-			return nil, failed
-		}
-	} else {
-		var over engine.Device
-		if over, err = spread(c, dev, spec, experts); err == nil {
-			return over, nil
-		}
-		if chosen || experts > 0 {
-			return nil, fail(exitFailure, "%s; --device cpu computes without a GPU", err)
-		}
-		err = fmt.Errorf("%s; %w", why, err)
+	over, err := placed(c, dev, spec, experts)
+	switch {
+	case err == nil:
+		return over, nil
+	case chosen || experts > 0:
+		return nil, fail(exitFailure, "%s; --device cpu computes without a GPU", err)
 	}
-	tellCPU(c.App.ErrWriter, err.Error())
+	tellCPU(c.App.ErrWriter, fmt.Sprintf("%s; %s", why, err))
 	return cpu.New(c.Int("threads"))
 }
 
@@ -134,7 +111,7 @@ type gpuDevice = card.Card
 // gpuRecords is the folder of what is known of this machine's cards; "" in tests that prove nothing.
 var gpuRecords = card.Records()
 
-// openGPU opens the GPU of a list of one, or the first that works, in this process. Its kernels are proved the first time that this program meets it.
+// openGPU opens the first GPU of a list, or the first that works, in this process. Its kernels are proved the first time that this program meets it.
 func openGPU(list []int) (engine.Device, error) {
 	dev, err := card.Open(list)
 	if err != nil {
@@ -150,7 +127,7 @@ func openGPU(list []int) (engine.Device, error) {
 // on the card are told.
 func gpuOpener(c *cli.Context) func(list []int) (engine.Device, error) {
 	open := openGPU
-	if linkedStatically || c.Bool("isolate") {
+	if inWorker(c) {
 		open = func(list []int) (engine.Device, error) { return openIsolated(c, list) }
 	}
 	return func(list []int) (engine.Device, error) {
@@ -165,6 +142,9 @@ func gpuOpener(c *cli.Context) func(list []int) (engine.Device, error) {
 		return dev, nil
 	}
 }
+
+// inWorker tells whether the GPU engine is in a process of its own.
+func inWorker(c *cli.Context) bool { return linkedStatically || c.Bool("isolate") }
 
 // kernelsOf is what is known of a GPU's kernels; nothing of another device's.
 func kernelsOf(dev engine.Device) (summary string, wrong []string) {

@@ -23,6 +23,7 @@ import (
 	"github.com/ossrun/ossrun/gpu/card"
 	"github.com/ossrun/ossrun/gpu/detect"
 	"github.com/ossrun/ossrun/gpu/device"
+	"github.com/ossrun/ossrun/gpu/spread"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
@@ -182,21 +183,10 @@ func look(c *cli.Context, host, dev engine.Device, why string) (*doctorReport, e
 	_, err := os.Stat(r.Config.Path)
 	r.Config.There = err == nil
 	_, room := dev.Memory()
-	r.Models, err = modelReports(room, func(s models.Spec) string { return gpuPlan(s, r.GPUs, free, func() float64 { return readRate(host) }) })
+	r.Models, err = modelReports(room, func(s models.Spec) string {
+		return gpuPlan(s, r.GPUs, free, func() float64 { return spread.ReadRate(host) })
+	})
 	return r, err
-}
-
-// readRate is what the host's memory delivers, byte/s; 0: not known.
-func readRate(host engine.Device) float64 {
-	dev, ok := host.(*cpu.Device)
-	if !ok {
-		return 0
-	}
-	data := make([]byte, 256<<20)
-	for i := 0; i < len(data); i += os.Getpagesize() {
-		data[i] = 1 // the pages are there
-	}
-	return dev.Bandwidth(data)
 }
 
 // modelReports goes through the catalogue: what is here, what each model needs, and where the GPUs would have it.

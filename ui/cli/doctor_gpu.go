@@ -35,6 +35,8 @@ func doctorDevice(c *cli.Context, host engine.Device) (dev engine.Device, why st
 	switch d := c.String("device"); {
 	case d == "cpu":
 		return host, "asked for", nil
+	case len(gpus) > 1:
+		return nil, "", fail(exitUsage, "doctor checks one GPU at a time: give --gpu one number")
 	case d == "gpu" || d == "auto" && gpus != nil:
 		if dev, err = gpuOpener(c)(gpus); err != nil {
 			return nil, "", fail(exitFailure, "%s", err)

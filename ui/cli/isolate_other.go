@@ -7,12 +7,17 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/ossrun/ossrun/gpu/spread"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
 // openIsolated is for Linux: workers are started with descriptors and shared memory that other systems do not have.
 func openIsolated(*cli.Context, []int) (engine.Device, error) {
 	return nil, errors.New("--isolate needs Linux: leave it out")
+}
+
+func placeIsolated(*cli.Context, []int, spread.Request) (engine.Device, []string, error) {
+	return nil, nil, errors.New("--isolate needs Linux: leave it out")
 }
 
 func isolated(engine.Device) bool { return false }

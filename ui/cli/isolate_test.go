@@ -86,7 +86,7 @@ func (s *isolatedServer) said() string {
 }
 
 // startIsolated serves with this test as the program, which --isolate makes its own worker.
-func startIsolated(t *testing.T) *isolatedServer {
+func startIsolated(t *testing.T, flags ...string) *isolatedServer {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -100,7 +100,7 @@ func startIsolated(t *testing.T) *isolatedServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return startServer(t, program, "--isolate")
+	return startServer(t, program, append(flags, "--isolate")...)
 }
 
 // startServer lets a program serve a checkpoint of a tiny shape with the whole vocabulary, on the fake driver's GPU.
@@ -202,6 +202,21 @@ func TestKilledWorkerOfAServer(t *testing.T) {
 		t.Skip("the whole vocabulary by emulation takes seconds a token: set OSSRUN_LONG=1")
 	}
 	killTheWorker(t, startIsolated(t))
+}
+
+// TestIsolatedPlan: the worker of a server holds GPU and CPU where --cpu-experts asks for it; the plan is told, and again when the worker was killed.
+func TestIsolatedPlan(t *testing.T) {
+	s := startIsolated(t, "--cpu-experts", "1")
+	if said := s.said(); !strings.Contains(said, "layers 0-1 on GPU 0") || !strings.Contains(said, "experts of 1 of them on the CPU") {
+		t.Errorf("the plan is not told:\n%s", said)
+	}
+	s.worker(t)
+	if os.Getenv("OSSRUN_LONG") != "" {
+		killTheWorker(t, s)
+		if n := strings.Count(s.said(), "experts of 1 of them on the CPU"); n != 2 {
+			t.Errorf("%d plans are told, not 2:\n%s", n, s.said())
+		}
+	}
 }
 
 // killTheWorker is the check for a server whose worker is one of its children.

@@ -43,7 +43,7 @@ func loadModel(c *cli.Context, t Terminal, ask bool, chosen func()) (*session.Mo
 	chosen()
 	k.say(t)
 	o := k.load()
-	o.Reopen, o.Fill = reopen(c), fill(c.Context, t, dev, by)
+	o.Reopen, o.Fill = reopen(c, found), fill(c.Context, t, dev, by)
 	m, err := loadOnto(t, found, dev, o)
 	if err != nil {
 		if c.Context.Err() != nil {
@@ -54,13 +54,18 @@ func loadModel(c *cli.Context, t Terminal, ask bool, chosen func()) (*session.Mo
 	return m, nil
 }
 
-// reopen opens the device anew after it has failed.
-func reopen(c *cli.Context) func(engine.Device) (engine.Device, error) {
+// reopen opens the device of a model anew after it has failed, and where that was made of several, those.
+func reopen(c *cli.Context, found models.Found) func(engine.Device) (engine.Device, error) {
 	return func(failed engine.Device) (engine.Device, error) {
+		_, several := failed.(engine.Placer)
 		if err := failed.Close(); err != nil { // it may not be able to; what it held stays held while this process runs
 			fmt.Fprintf(c.App.ErrWriter, "ossrun: the device that failed was not closed: %s\n", err)
 		}
-		return openDevice(c)
+		dev, err := openDevice(c)
+		if err != nil || !several {
+			return dev, err
+		}
+		return fitting(c, dev, found)
 	}
 }
 

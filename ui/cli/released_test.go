@@ -126,6 +126,15 @@ func TestReleasedKilledWorker(t *testing.T) {
 	killTheWorker(t, startServer(t, theReleased(t)))
 }
 
+// TestReleasedPlan: a model over GPU and CPU, all in the worker; killed, it comes back with the same plan.
+func TestReleasedPlan(t *testing.T) {
+	s := startServer(t, theReleased(t), "--cpu-experts", "1")
+	killTheWorker(t, s)
+	if n := strings.Count(s.said(), "experts of 1 of them on the CPU"); n != 2 {
+		t.Errorf("%d plans are told, not 2:\n%s", n, s.said())
+	}
+}
+
 // TestReleasedFromFile: where the system runs nothing from memory the worker is written to a file of the user's and started from there; where it runs
 // no such file either, the CPU computes and one sentence says why.
 func TestReleasedFromFile(t *testing.T) {

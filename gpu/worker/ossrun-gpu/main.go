@@ -1,5 +1,5 @@
 // Command ossrun-gpu is the GPU worker that a static release carries: gpu/worker's other side and nothing else. assets/release/build-static compiles it for
-// glibc and embeds it; a dynamic build is its own worker (ossrun --isolate).
+// glibc and embeds it; a dynamic build is its own worker (ossrun --isolate). The CPU engine is in it for the experts of a model that the GPUs have no room for.
 package main
 
 import (
@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/ossrun/ossrun/gpu/card"
+	"github.com/ossrun/ossrun/gpu/spread"
 	"github.com/ossrun/ossrun/gpu/worker"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
@@ -19,11 +20,14 @@ func main() {
 	}
 }
 
-func open(gpus []int) (engine.Device, error) {
-	c, err := card.Open(gpus)
+func open(w worker.Wanted) (engine.Device, []string, error) {
+	if w.Place != nil {
+		return spread.OpenText(context.Background(), w.GPUs, w.Place, card.Records())
+	}
+	c, err := card.Open(w.GPUs)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	c.Trust(context.Background(), card.Records())
-	return c, nil
+	return c, nil, nil
 }
