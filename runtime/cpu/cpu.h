@@ -83,7 +83,8 @@ int ossrun_norm(ossrun_tape* t, ossrun_extent rows, float* y, const float* x, co
 // y null: the caller's logits.
 int ossrun_linear(ossrun_tape* t, ossrun_extent rows, float* y, const float* x, int64_t k,
                   const ossrun_matrix* parts, int count, int add);
-int ossrun_linear_q8(ossrun_tape* t, ossrun_extent rows, float* y, const int8_t* q, const float* d,
+// q, d: of ossrun_quantize_q12.
+int ossrun_linear_q8(ossrun_tape* t, ossrun_extent rows, float* y, const int16_t* q, const float* d,
                      int64_t k, const ossrun_q8_matrix* parts, int count, int add);
 int ossrun_rope(ossrun_tape* t, float* qkv, const float* angles);
 // twin: the layer lies in the twins of the pages that the table names.
@@ -95,6 +96,8 @@ int ossrun_route(ossrun_tape* t, int32_t* experts, float* weights, int32_t* orde
                  const float* router);
 int ossrun_quantize(ossrun_tape* t, ossrun_extent rows, int8_t* q, float* d, const float* x,
                     int64_t width);
+int ossrun_quantize_q12(ossrun_tape* t, ossrun_extent rows, int16_t* q, float* d, const float* x,
+                        int64_t width);
 // x, or q and d: the other is null.
 int ossrun_gate_up(ossrun_tape* t, float* h, const int32_t* order, const int32_t* groups,
                    const float* x, const int8_t* q, const float* d, const ossrun_expert_matrix* w,

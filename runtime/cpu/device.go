@@ -115,6 +115,9 @@ func (d *Device) Computes() []string { return []string{engine.Exact, engine.Int8
 // DenseQ8: dense weights may be had in 8 bits.
 func (d *Device) DenseQ8() bool { return true }
 
+// Dense12: the inputs of those have 12 bits.
+func (d *Device) Dense12() bool { return true }
+
 // FP8KV: keys and values of the full layers may be had in 8 bits.
 func (d *Device) FP8KV() bool { return true }
 

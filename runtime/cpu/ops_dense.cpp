@@ -141,10 +141,10 @@ class LinearOp : public Op {
   int64_t columns_ = 0, tiles_ = 0;
 };
 
-// LinearOp on 8-bit rows: q and d in place of x.
+// LinearOp on 8-bit weights and 12-bit rows: q and d in place of x.
 class LinearQ8Op : public Op {
  public:
-  LinearQ8Op(const ossrun_tape& t, ossrun_extent rows, float* y, const int8_t* q, const float* d,
+  LinearQ8Op(const ossrun_tape& t, ossrun_extent rows, float* y, const int16_t* q, const float* d,
              int64_t k, const ossrun_q8_matrix* parts, int count, bool add)
       : tape_(&t),
         k_(t.kernels),
@@ -207,11 +207,11 @@ class LinearQ8Op : public Op {
 
   void chunk(float* y, int64_t t, int64_t rows, const ossrun_q8_matrix& m, int64_t r0,
              int64_t r1) const {
-    const int8_t* q[kChunk];
+    const int16_t* q[kChunk];
     const float* d[kChunk];
     for (int64_t i = 0; i < rows; i++) {
       q[i] = q_ + (t + i) * width_;
-      d[i] = d_ + (t + i) * (width_ / kMxBlock * 2);
+      d[i] = d_ + (t + i) * (width_ / kMxBlock);
     }
     if (!add_) {
       k_->matmul_q8(y + t * columns_, columns_, q, d, rows, m.weight, width_, r0, r1, m.bias);
@@ -230,12 +230,31 @@ class LinearQ8Op : public Op {
   ossrun_extent extent_;
   int64_t per_token_;
   float* y_;
-  const int8_t* q_;
+  const int16_t* q_;
   const float* d_;
   int64_t width_;
   ossrun_q8_matrix parts_[OSSRUN_MAX_PARTS] = {};
   bool add_;
   int64_t columns_ = 0, tiles_ = 0;
+};
+
+// q and d of each row, for LinearQ8Op.
+class QuantizeQ12Op : public RowOp<QuantizeQ12Op> {
+ public:
+  QuantizeQ12Op(const ossrun_tape& t, ossrun_extent rows, int16_t* q, float* d, const float* x,
+                int64_t width)
+      : RowOp(rows, t.shape.experts_per_token), k_(t.kernels), q_(q), d_(d), x_(x), width_(width) {}
+
+  void row(const ossrun_batch&, int64_t i) const {
+    k_->quantize_q12(q_ + i * width_, d_ + i * (width_ / kMxBlock), x_ + i * width_, width_);
+  }
+
+ private:
+  const Kernels* k_;
+  int16_t* q_;
+  float* d_;
+  const float* x_;
+  int64_t width_;
 };
 
 // y[i] = x[the i-th row whose logits are asked].
@@ -291,9 +310,14 @@ int ossrun_linear(ossrun_tape* t, ossrun_extent rows, float* y, const float* x, 
   return append(t, LinearOp(*t, rows, y, x, k, parts, count, add != 0));
 }
 
-int ossrun_linear_q8(ossrun_tape* t, ossrun_extent rows, float* y, const int8_t* q, const float* d,
+int ossrun_linear_q8(ossrun_tape* t, ossrun_extent rows, float* y, const int16_t* q, const float* d,
                      int64_t k, const ossrun_q8_matrix* parts, int count, int add) {
   return append(t, LinearQ8Op(*t, rows, y, q, d, k, parts, count, add != 0));
+}
+
+int ossrun_quantize_q12(ossrun_tape* t, ossrun_extent rows, int16_t* q, float* d, const float* x,
+                        int64_t width) {
+  return append(t, QuantizeQ12Op(*t, rows, q, d, x, width));
 }
 
 int ossrun_gather(ossrun_tape* t, float* y, const float* x) {

@@ -1,9 +1,12 @@
-// 8-bit activations times dense weights in 8 bits, for any vector width.
+// 12-bit activations: quantisation, and their product with dense weights in 8 bits.
 //
 // The weights lie as the vectors want them (kernels.h), so nothing is turned: a vector has four
-// columns of kLanes rows, and each token multiplies it with four of its own bytes in all lanes. A
-// batch goes over a few blocks of kRowVectorsDenseQ8 vectors of rows at a time, which stay in the
-// nearest cache.
+// columns of kLanes rows, and each token multiplies it with four of its own values in all lanes.
+// There are three ways through, with the same bits:
+//   few tokens   many vectors of rows at a time share the activations; memory is what they wait for
+//   some         tiles of fewer rows and more tokens, a few blocks at a time, so that those stay in
+//                the nearest cache
+//   a batch      the same, and what S::load_dense makes of the weights is kept for all tokens
 //
 // What must stay true, for batch invariance: the sum of (row, token) is one lane that takes the
 // blocks in ascending order, one fused multiply-add each, of an exact integer.
@@ -13,24 +16,84 @@
 namespace {
 
 constexpr int64_t kDenseBlockBytes = kQ8GroupRows * (2 + kMxBlock);
+constexpr int kDenseFew = 3;      // tokens for which many rows at a time are better
+constexpr int kDenseInPlace = 8;  // tokens for which it does not pay to keep prepared weights
 
-// R vectors of rows of dense weights: for each, where the first block of its first row is, and of
-// the group behind that one (the same group again where there is none), for vectors of two groups.
-template <int R>
+template <class S>
+void quantize_q12(int16_t* q, float* d, const float* x, int64_t k) {
+  typedef typename S::F F;
+  constexpr int kVectors = kMxBlock / S::kLanes;
+  for (int64_t b = 0; b < k / kMxBlock; b++, x += kMxBlock, q += kMxBlock) {
+    F v[kVectors];
+    F largest = S::zero();
+    SIMD_UNROLL
+    for (int i = 0; i < kVectors; i++) {
+      v[i] = S::load(x + i * S::kLanes);
+      largest = S::max(largest, S::abs(v[i]));
+    }
+    const float scale = S::max_lane(largest) / 2047.0f;
+    if (!(scale >= 0x1p-118f)) {  // kDenseUnit of it would not be normal: the block counts as zero
+      d[b] = 0;
+      memset(q, 0, kMxBlock * sizeof *q);
+      continue;
+    }
+    SIMD_UNROLL
+    for (int i = 0; i < kVectors; i++) {
+      v[i] = S::nearest(S::div(v[i], S::set1(scale)));
+      v[i] = S::max(S::min(v[i], S::set1(2047.0f)), S::set1(-2047.0f));
+    }
+    d[b] = scale * S::kDenseUnit;
+    S::store_q12(q, v);
+  }
+}
+
+// R vectors of rows of dense weights where the copy has them: for each, where the next block of its
+// first row is, and of the group behind that one (the same group again where there is none), for
+// vectors of two groups.
+template <class S, int R>
 struct DenseRows {
   const uint8_t* first[R];
   const uint8_t* second[R];
   int64_t in_group;  // of the first row
+
+  // Four columns of the block, 0 <= i < 8.
+  SIMD_INLINE typename S::Dense load(const DenseRows& m, int r, int i) {
+    const int64_t at = 2 * kQ8GroupRows + 4 * (m.in_group + i * kQ8GroupRows);
+    return S::load_dense(m.first[r] + at, m.second[r] + at);
+  }
+  SIMD_INLINE typename S::F scales(const DenseRows& m, int r) {
+    return S::dense_scales(m.first[r] + 2 * m.in_group, m.second[r] + 2 * m.in_group);
+  }
+  SIMD_INLINE void advance(DenseRows& m, int64_t blocks) {
+    SIMD_UNROLL
+    for (int r = 0; r < R; r++) {
+      m.first[r] += blocks * kDenseBlockBytes;
+      m.second[r] += blocks * kDenseBlockBytes;
+    }
+  }
+};
+
+// A few blocks of the same, made ready for the products once for many tokens.
+template <class S, int R>
+struct DenseReady {
+  struct alignas(64) Block {
+    typename S::Dense w[8][R];
+    typename S::F scales[R];
+  };
+  const Block* block;
+
+  SIMD_INLINE typename S::Dense load(const DenseReady& m, int r, int i) { return m.block->w[i][r]; }
+  SIMD_INLINE typename S::F scales(const DenseReady& m, int r) { return m.block->scales[r]; }
+  SIMD_INLINE void advance(DenseReady& m, int64_t blocks) { m.block += blocks; }
 };
 
 // Adds `blocks` blocks to the sums of R vectors of rows and T tokens. q, d: T pointers each to the
-// first block. sums: [T, R] vectors.
-template <class S, int R, int T>
-void tile_dense_q8(float* sums, DenseRows<R> rows, const int8_t* const* q, const float* const* d,
+// first block. sums: [T, R] vectors. `ahead`: what to fetch meanwhile, as much as is read, or null.
+template <class S, int R, int T, class Weights>
+void tile_dense_q8(float* sums, Weights weights, const int16_t* const* q, const float* const* d,
                    int64_t blocks, const uint8_t* ahead) {
   typedef typename S::F F;
-  typedef typename S::I I;
-  const int8_t* qt[T];
+  const int16_t* qt[T];
   const float* dt[T];
   SIMD_UNROLL
   for (int t = 0; t < T; t++) {
@@ -38,49 +101,40 @@ void tile_dense_q8(float* sums, DenseRows<R> rows, const int8_t* const* q, const
     dt[t] = d[t];
   }
   for (int64_t b = 0; b < blocks; b++) {
-    if (T == 1) {  // one token: memory is what it waits for
-      for (int64_t line = 0; line < kDenseBlockBytes * S::kLanes / kQ8GroupRows; line += 64) {
-        prefetch(ahead + line);
-      }
-      ahead += kDenseBlockBytes * S::kLanes / kQ8GroupRows;
+    if (ahead != nullptr) {
+      constexpr int64_t kBytes = kDenseBlockBytes * R * S::kLanes / kQ8GroupRows;
+      for (int64_t line = 0; line < kBytes; line += 64) prefetch(ahead + line);
+      ahead += kBytes;
     }
-    I products[T][R];
+    typename S::DenseSum products[T][R];
     SIMD_UNROLL
     for (int t = 0; t < T; t++) {
       SIMD_UNROLL
-      for (int r = 0; r < R; r++) products[t][r] = S::dense_start(dt[t] + 2 * b + 1);
+      for (int r = 0; r < R; r++) products[t][r] = S::dense_start();
     }
-    const int64_t at = 2 * kQ8GroupRows + 4 * rows.in_group;
     SIMD_UNROLL
     for (int i = 0; i < 8; i++) {
-      const int64_t offset = at + i * 4 * kQ8GroupRows;
       typename S::Dense w[R];
       SIMD_UNROLL
-      for (int r = 0; r < R; r++) {
-        w[r] = S::load_dense(rows.first[r] + offset, rows.second[r] + offset);
-      }
+      for (int r = 0; r < R; r++) w[r] = Weights::load(weights, r, i);
       SIMD_UNROLL
       for (int t = 0; t < T; t++) {
-        const I four = S::four(qt[t] + kMxBlock * b + 4 * i);
+        const typename S::DenseInput four = S::dense_input(qt[t] + kMxBlock * b + 4 * i);
         SIMD_UNROLL
-        for (int r = 0; r < R; r++) products[t][r] = S::dense_dot4(products[t][r], w[r], four);
+        for (int r = 0; r < R; r++) products[t][r] = S::dense_dot(products[t][r], w[r], four);
       }
     }
     F scale[R];
     SIMD_UNROLL
-    for (int r = 0; r < R; r++) {
-      scale[r] =
-          S::dense_scales(rows.first[r] + 2 * rows.in_group, rows.second[r] + 2 * rows.in_group);
-      rows.first[r] += kDenseBlockBytes;
-      rows.second[r] += kDenseBlockBytes;
-    }
+    for (int r = 0; r < R; r++) scale[r] = Weights::scales(weights, r);
+    Weights::advance(weights, 1);
     SIMD_UNROLL
     for (int t = 0; t < T; t++) {
-      const F size = S::set1(dt[t][2 * b]);
+      const F size = S::set1(dt[t][b]);
       SIMD_UNROLL
       for (int r = 0; r < R; r++) {
         float* sum = sums + (t * R + r) * S::kLanes;
-        S::store(sum, S::fma(S::to_float(products[t][r]), S::mul(scale[r], size), S::load(sum)));
+        S::store(sum, S::fma(S::dense_end(products[t][r]), S::mul(scale[r], size), S::load(sum)));
       }
     }
   }
@@ -89,61 +143,80 @@ void tile_dense_q8(float* sums, DenseRows<R> rows, const int8_t* const* q, const
 // tile_dense_q8 for a number of tokens known only at run time, 1 <= n <= T.
 template <class S, int R, int T>
 struct TileDenseQ8Of {
-  static void run(int64_t n, float* sums, const DenseRows<R>& rows, const int8_t* const* q,
+  template <class Weights>
+  static void run(int64_t n, float* sums, const Weights& weights, const int16_t* const* q,
                   const float* const* d, int64_t blocks, const uint8_t* ahead) {
-    if (n == T) return tile_dense_q8<S, R, T>(sums, rows, q, d, blocks, ahead);
-    TileDenseQ8Of<S, R, T - 1>::run(n, sums, rows, q, d, blocks, ahead);
+    if (n == T) return tile_dense_q8<S, R, T>(sums, weights, q, d, blocks, ahead);
+    TileDenseQ8Of<S, R, T - 1>::run(n, sums, weights, q, d, blocks, ahead);
   }
 };
 template <class S, int R>
 struct TileDenseQ8Of<S, R, 0> {
-  static void run(int64_t, float*, const DenseRows<R>&, const int8_t* const*, const float* const*,
+  template <class Weights>
+  static void run(int64_t, float*, const Weights&, const int16_t* const*, const float* const*,
                   int64_t, const uint8_t*) {}
 };
 
-// R vectors of rows for n <= kQ8Tokens tokens: sums [n, R, kLanes]. What lies in [ahead, ahead +
-// the size of the rows) is fetched meanwhile.
-template <class S, int R>
-void panel_dense_q8(float* sums, const DenseRows<R>& rows, const int8_t* const* q,
-                    const float* const* d, int64_t n, int64_t nb, const uint8_t* ahead) {
-  constexpr int64_t kBlockOfRows = kDenseBlockBytes * R * S::kLanes / kQ8GroupRows;
-  memset(sums, 0, n * R * S::kLanes * sizeof *sums);
-  const int64_t tiles = (n + S::kTileTokensDenseQ8 - 1) / S::kTileTokensDenseQ8;
-  const int64_t step = n == 1 ? nb : kQ8Blocks;
-  for (int64_t b0 = 0; b0 < nb; b0 += step) {
-    const int64_t length = smaller(step, nb - b0);
-    DenseRows<R> here = rows;
-    for (int r = 0; r < R; r++) {
-      here.first[r] += b0 * kDenseBlockBytes;
-      here.second[r] += b0 * kDenseBlockBytes;
+// `blocks` blocks from b0 on for n tokens in tiles of up to T. The `lines` lines of memory from
+// `ahead` on are fetched meanwhile, a few with every tile.
+template <class S, int R, int T, class Weights>
+void tiles_dense_q8(float* sums, const Weights& weights, const int16_t* const* q,
+                    const float* const* d, int64_t n, int64_t b0, int64_t blocks,
+                    const uint8_t* ahead, int64_t lines) {
+  const int64_t tiles = (n + T - 1) / T;
+  for (int64_t i = 0, t = 0; i < tiles; i++) {
+    const int64_t next = (i + 1) * n / tiles;
+    for (int64_t line = i * lines / tiles; line < (i + 1) * lines / tiles; line++) {
+      __builtin_prefetch(ahead + 64 * line, 0, 2);
     }
-    const uint8_t* next_rows = ahead + b0 * kBlockOfRows;
-    const int64_t lines = length * kBlockOfRows / 64;
-    for (int64_t i = 0, t = 0; i < tiles; i++) {
-      const int64_t next = (i + 1) * n / tiles;
-      for (int64_t line = i * lines / tiles; n > 1 && line < (i + 1) * lines / tiles; line++) {
-        __builtin_prefetch(next_rows + 64 * line, 0, 2);
-      }
-      const int8_t* qt[S::kTileTokensDenseQ8];
-      const float* dt[S::kTileTokensDenseQ8];
-      for (int64_t u = t; u < next; u++) {
-        qt[u - t] = q[u] + b0 * kMxBlock;
-        dt[u - t] = d[u] + b0 * 2;
-      }
-      TileDenseQ8Of<S, R, S::kTileTokensDenseQ8>::run(next - t, sums + t * R * S::kLanes, here, qt,
-                                                      dt, length, next_rows);
-      t = next;
+    const int16_t* qt[T];
+    const float* dt[T];
+    for (int64_t u = t; u < next; u++) {
+      qt[u - t] = q[u] + b0 * kMxBlock;
+      dt[u - t] = d[u] + b0;
     }
+    TileDenseQ8Of<S, R, T>::run(next - t, sums + t * R * S::kLanes, weights, qt, dt, blocks,
+                                nullptr);
+    t = next;
   }
 }
 
-// Rows [r, r + rows) with rows <= R * kLanes, for all n tokens.
+// R vectors of rows for n <= kQ8Tokens tokens: sums [n, R, kLanes], zero at first. What lies in
+// [ahead, ahead + the size of the rows) is fetched meanwhile.
 template <class S, int R>
-void rows_dense_q8(float* y, int64_t ldy, const int8_t* const* q, const float* const* d, int64_t n,
+void panel_dense_q8(float* sums, DenseRows<S, R> rows, const int16_t* const* q,
+                    const float* const* d, int64_t n, int64_t nb, const uint8_t* ahead) {
+  constexpr int64_t kBlockOfRows = kDenseBlockBytes * R * S::kLanes / kQ8GroupRows;
+  typename DenseReady<S, R>::Block ready[kQ8Blocks];
+  for (int64_t b0 = 0; b0 < nb; b0 += kQ8Blocks) {
+    const int64_t length = smaller(kQ8Blocks, nb - b0), lines = length * kBlockOfRows / 64;
+    if (n <= kDenseInPlace) {  // a token less: weights in the making take registers too
+      tiles_dense_q8<S, R, S::kTileTokensDenseQ8 - 1>(sums, rows, q, d, n, b0, length, ahead,
+                                                      lines);
+      DenseRows<S, R>::advance(rows, length);
+    } else {
+      for (int64_t b = 0; b < length; b++, DenseRows<S, R>::advance(rows, 1)) {
+        for (int r = 0; r < R; r++) {
+          SIMD_UNROLL
+          for (int i = 0; i < 8; i++) ready[b].w[i][r] = DenseRows<S, R>::load(rows, r, i);
+          ready[b].scales[r] = DenseRows<S, R>::scales(rows, r);
+        }
+      }
+      tiles_dense_q8<S, R, S::kTileTokensDenseQ8>(sums, DenseReady<S, R>{ready}, q, d, n, b0,
+                                                  length, ahead, lines);
+    }
+    ahead += length * kBlockOfRows;
+  }
+}
+
+// Rows [r, r + rows) with rows <= R * kLanes, for all n tokens; kFew: n <= kDenseFew.
+template <class S, int R, bool kFew>
+void rows_dense_q8(float* y, int64_t ldy, const int16_t* const* q, const float* const* d, int64_t n,
                    const uint8_t* w, int64_t nb, int64_t r, int64_t rows, const uint16_t* bias) {
-  alignas(64) float sums[kQ8Tokens * R * S::kLanes];
+  constexpr int64_t kTokens = kFew ? kDenseFew : kQ8Tokens;
+  alignas(64) float sums[kTokens * R * S::kLanes];
   const int64_t group_bytes = nb * kDenseBlockBytes;
-  DenseRows<R> at;
+  DenseRows<S, R> at;
   at.in_group = r % kQ8GroupRows;
   for (int v = 0; v < R; v++) {
     const int64_t first = r + smaller(v * S::kLanes, (rows - 1) / kQ8GroupRows * kQ8GroupRows);
@@ -152,9 +225,14 @@ void rows_dense_q8(float* y, int64_t ldy, const int8_t* const* q, const float* c
   }
   const uint8_t* ahead =
       at.first[0] + (R * S::kLanes * group_bytes + kQ8GroupRows - 1) / kQ8GroupRows;
-  for (int64_t t = 0; t < n; t += kQ8Tokens) {
-    const int64_t tokens = smaller(kQ8Tokens, n - t);
-    panel_dense_q8<S, R>(sums, at, q + t, d + t, tokens, nb, ahead);
+  for (int64_t t = 0; t < n; t += kTokens) {
+    const int64_t tokens = smaller(kTokens, n - t);
+    memset(sums, 0, tokens * R * S::kLanes * sizeof *sums);
+    if constexpr (kFew) {
+      TileDenseQ8Of<S, R, kDenseFew>::run(tokens, sums, at, q + t, d + t, nb, ahead);
+    } else {
+      panel_dense_q8<S, R>(sums, at, q + t, d + t, tokens, nb, ahead);
+    }
     for (int64_t u = 0; u < tokens; u++) {
       for (int64_t j = 0; j < rows; j++) {
         y[(t + u) * ldy + r + j] = with_bias(sums[u * R * S::kLanes + j], bias, r + j);
@@ -164,19 +242,21 @@ void rows_dense_q8(float* y, int64_t ldy, const int8_t* const* q, const float* c
 }
 
 template <class S>
-void matmul_q8(float* y, int64_t ldy, const int8_t* const* q, const float* const* d, int64_t n,
+void matmul_q8(float* y, int64_t ldy, const int16_t* const* q, const float* const* d, int64_t n,
                const uint8_t* w, int64_t k, int64_t r0, int64_t r1, const uint16_t* bias) {
-  constexpr int64_t kWide = S::kRowVectorsDenseQ8 * S::kLanes;
+  constexpr int kBatch = S::kRowVectorsDenseQ8, kMany = 2 * kBatch;
   const int64_t nb = k / kMxBlock;
-  for (int64_t r = r0; r < r1;) {
-    const bool wide = n > 1 && r1 - r > S::kLanes;
-    const int64_t rows = smaller(wide ? kWide : S::kLanes, r1 - r);
-    if (wide) {
-      rows_dense_q8<S, S::kRowVectorsDenseQ8>(y, ldy, q, d, n, w, nb, r, rows, bias);
+  for (int64_t r = r0, rows; r < r1; r += rows) {
+    if (r1 - r <= S::kLanes) {
+      rows = r1 - r;
+      rows_dense_q8<S, 1, false>(y, ldy, q, d, n, w, nb, r, rows, bias);
+    } else if (n <= kDenseFew) {
+      rows = smaller(kMany * S::kLanes, r1 - r);
+      rows_dense_q8<S, kMany, true>(y, ldy, q, d, n, w, nb, r, rows, bias);
     } else {
-      rows_dense_q8<S, 1>(y, ldy, q, d, n, w, nb, r, rows, bias);
+      rows = smaller(kBatch * S::kLanes, r1 - r);
+      rows_dense_q8<S, kBatch, false>(y, ldy, q, d, n, w, nb, r, rows, bias);
     }
-    r += rows;
   }
 }
 

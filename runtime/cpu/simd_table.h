@@ -22,6 +22,7 @@ constexpr Kernels kernels_of(const char* name) {
       matmul_mxfp4<S>,
       quantize_q8<S>,
       matmul_mxfp4_q8<S>,
+      quantize_q12<S>,
       matmul_q8<S>,
       rmsnorm<S>,
       swiglu<S>,

@@ -57,7 +57,7 @@ func (d *Device) Compile(p *engine.Program) (engine.Step, error) {
 	return s, nil
 }
 
-// fits refuses the shapes that the kernels have no room for.
+// fits refuses the shapes that the kernels have no room for, and forms that they do not have.
 func fits(p *engine.Program) error {
 	s := p.Spec
 	switch {
@@ -67,6 +67,11 @@ func fits(p *engine.Program) error {
 		return fmt.Errorf("%d heads on %d KV heads: at most %d may share one", s.Heads, s.KVHeads, int(C.OSSRUN_MAX_GROUP))
 	case s.ExpertsPerToken < 1 || s.ExpertsPerToken > s.Experts:
 		return fmt.Errorf("%d of %d experts", s.ExpertsPerToken, s.Experts)
+	}
+	for _, op := range p.Ops {
+		if op.Kind == engine.LinearQ8 && op.In[0].Type != engine.I16 {
+			return fmt.Errorf("%s has inputs in 8 bits, the kernels take 12: record it with Options.Dense12", op.Label)
+		}
 	}
 	return nil
 }
@@ -154,6 +159,10 @@ func (s *step) append(op *engine.Op) bool {
 	case engine.Route:
 		ok = C.ossrun_route(t, i32(out(0)), f32(out(1)), i32(out(2)), i32(out(3)), f32(in(0)))
 	case engine.Quantize:
+		if op.Out[0].Type == engine.I16 {
+			ok = C.ossrun_quantize_q12(t, extent(op.In[0]), i16(out(0)), f32(out(1)), f32(in(0)), C.int64_t(op.In[0].Width))
+			break
+		}
 		ok = C.ossrun_quantize(t, extent(op.In[0]), (*C.int8_t)(out(0)), f32(out(1)), f32(in(0)), C.int64_t(op.In[0].Width))
 	case engine.GateUp:
 		x, q, d := activations(op)
@@ -195,7 +204,7 @@ func (s *step) appendLinearQ8(op *engine.Op) C.int {
 	for i := range count {
 		parts[i] = C.ossrun_q8_matrix{(*C.uint8_t)(pointer(op.W[2*i])), bf16(pointer(op.W[2*i+1])), C.int64_t(op.PartRows(i))}
 	}
-	return C.ossrun_linear_q8(s.tape, extent(op.Out[0]), f32(pointer(op.Out[0])), (*C.int8_t)(pointer(op.In[0])), f32(pointer(op.In[1])),
+	return C.ossrun_linear_q8(s.tape, extent(op.Out[0]), f32(pointer(op.Out[0])), i16(pointer(op.In[0])), f32(pointer(op.In[1])),
 		C.int64_t(op.In[0].Width), &parts[0], C.int(count), flag(op.Add))
 }
 
@@ -228,6 +237,7 @@ func flag(on bool) C.int {
 
 func f32(p unsafe.Pointer) *C.float     { return (*C.float)(p) }
 func i32(p unsafe.Pointer) *C.int32_t   { return (*C.int32_t)(p) }
+func i16(p unsafe.Pointer) *C.int16_t   { return (*C.int16_t)(p) }
 func bf16(p unsafe.Pointer) *C.uint16_t { return (*C.uint16_t)(p) }
 
 func extent(b *engine.Buffer) C.ossrun_extent {

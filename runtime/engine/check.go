@@ -90,7 +90,7 @@ func (p *Program) checkOp(op *Op) error {
 			return fmt.Errorf("rows of %d are not whole blocks of 32", x.Width)
 		}
 		return first(operands(op.In, want{"x", f32, open, 0}),
-			operands(op.Out, want{"q", []Type{I8}, x.Extent, x.Width}, want{"d", f32, x.Extent, x.Width / 16}))
+			operands(op.Out, want{"q", []Type{I8, I16}, x.Extent, x.Width}, want{"d", f32, x.Extent, scales(op.Out[0])}))
 	case GateUp:
 		return checkExperts(op, s.Experts, PerRow, s.Hidden, 2*s.Intermediate, want{"h", f32, PerSlot, s.Intermediate})
 	case Down:
@@ -104,6 +104,14 @@ func (p *Program) checkOp(op *Op) error {
 		return operands(op.Out, want{"y", []Type{op.In[0].Type}, op.In[0].Extent, op.In[0].Width})
 	}
 	return fmt.Errorf("unknown operation %d", op.Kind)
+}
+
+// scales is how many numbers go with a row of q.
+func scales(q *Buffer) int {
+	if q.Type == I16 {
+		return q.Width / 32
+	}
+	return q.Width / 16
 }
 
 // checkLinear: the parts' rows fill the result, every part as wide as the input.
@@ -137,8 +145,8 @@ func checkLinearQ8(op *Op) error {
 		return fmt.Errorf("needs pairs of weight and bias, has %d", len(op.W))
 	}
 	q, d, y, n := op.In[0], op.In[1], op.Out[0], 0
-	if q.Type != I8 || d.Type != F32 || y.Type != F32 || q.Extent != y.Extent || d.Extent != y.Extent || q.Width%32 != 0 || d.Width != q.Width/16 {
-		return fmt.Errorf("inputs must be 8-bit rows in whole blocks and their scales, of the result's kind")
+	if (q.Type != I8 && q.Type != I16) || d.Type != F32 || y.Type != F32 || q.Extent != y.Extent || d.Extent != y.Extent || q.Width%32 != 0 || d.Width != scales(q) {
+		return fmt.Errorf("inputs must be quantised rows in whole blocks and their scales, of the result's kind")
 	}
 	for i := 0; i < len(op.W); i += 2 {
 		w, bias, rows := op.W[i], op.W[i+1], op.PartRows(i/2)

@@ -50,7 +50,7 @@ func New(dev Device, ckpt *models.Checkpoint, o Options) (*Engine, error) {
 
 // Load is New that tells how many bytes of how many have been uploaded, once a tensor; progress may be nil.
 func Load(dev Device, ckpt *models.Checkpoint, o Options, progress func(done, total int64)) (*Engine, error) {
-	o, err := o.withDefaults()
+	o, err := o.On(dev).withDefaults()
 	if err != nil {
 		return nil, err
 	}

@@ -132,6 +132,17 @@ func (p *Program) quantized(label, name string, x *Buffer) []*Buffer {
 	return []*Buffer{q, d}
 }
 
+// denseInput records the form of x that dense weights in 8 bits are multiplied with.
+func (p *Program) denseInput(label, name string, x *Buffer) []*Buffer {
+	if !p.Options.Dense12 {
+		return p.quantized(label, name, x)
+	}
+	q := p.Scratch(name+".q12", I16, x.Extent, x.Width)
+	d := p.Scratch(name+".d12", F32, x.Extent, x.Width/32)
+	p.Quantize(label, q, d, x)
+	return []*Buffer{q, d}
+}
+
 // Routes names the buffers of the routing.
 func (p *Program) Routes() Routes {
 	s := p.Spec
@@ -170,7 +181,7 @@ func (p *Program) AddLinear(label string, y, x *Buffer, m Matrix) {
 func (p *Program) Dense(label, name string, y, x *Buffer, add bool, parts ...Matrix) {
 	op := Op{Kind: Linear, Label: label, Layer: -1, Out: list(y), In: list(x), W: flat(parts), Add: add}
 	if p.Options.Dense == DenseQ8 {
-		op.Kind, op.In = LinearQ8, p.quantized(label, name, x)
+		op.Kind, op.In = LinearQ8, p.denseInput(label, name, x)
 	}
 	p.Append(op)
 }

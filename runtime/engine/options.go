@@ -16,7 +16,7 @@ const (
 // Dense weights (attention and unembedding): how they are kept. The router stays bf16 in both.
 const (
 	DenseBF16 = "bf16" // as released
-	DenseQ8   = "q8"   // 8 bits in blocks of 32, a copy made once: about half the bytes; their inputs are rounded to 8 bits too
+	DenseQ8   = "q8"   // 8 bits in blocks of 32, a copy made once: about half the bytes; their inputs are rounded too, to 8 bits or to 12 (Options.Dense12)
 )
 
 // KVFP8 keeps keys and values of the full layers in e4m3, 8 bits that are rounded to nearest and end at 448; the window layers' stay bf16.
@@ -26,6 +26,7 @@ const KVFP8 = "fp8"
 type Options struct {
 	Compute string // Exact (default), Int8, or Rounded or MX where the device has it
 	Dense   string // DenseBF16 (default) or DenseQ8, where the device has it
+	Dense12 bool   // with DenseQ8: inputs of dense layers have 12 bits, not 8; On sets it for devices that want it so
 	KV      string // "f32" (default with Exact), "bf16" (default else), or KVFP8 where the device has it
 	Pages   int    // KV pages in the pool; default 512
 	Threads int    // of those the device has; 0: all
@@ -79,6 +80,13 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("pages %d, rows %d and threads %d must be positive", o.Pages, o.MaxRows, o.Threads)
 	}
 	return o, nil
+}
+
+// On completes options with what dev does by itself: of what a model takes there, PlanFor is to be asked with these.
+func (o Options) On(dev Device) Options {
+	x, ok := dev.(interface{ Dense12() bool })
+	o.Dense12 = o.Dense == DenseQ8 && ok && x.Dense12()
+	return o
 }
 
 // Rows is the largest step: MaxRows or its default.

@@ -18,6 +18,7 @@ const (
 	I32
 	I8
 	U8
+	I16
 )
 
 // Size is the bytes of one element.
@@ -25,13 +26,13 @@ func (t Type) Size() int64 {
 	switch t {
 	case F32, I32:
 		return 4
-	case BF16:
+	case BF16, I16:
 		return 2
 	}
 	return 1
 }
 
-func (t Type) String() string { return [...]string{"f32", "bf16", "i32", "i8", "u8"}[t] }
+func (t Type) String() string { return [...]string{"f32", "bf16", "i32", "i8", "u8", "i16"}[t] }
 
 // Extent says what the rows of a buffer are.
 type Extent uint8
@@ -78,13 +79,13 @@ const (
 	WriteKV              // Out cache           In qkv: k and v of every row into its page
 	Attend               // Out o[R,heads*D]    In qkv, cache W sinks[heads]: softmax over the visible positions and the sink
 	Route                // Out experts[R,k] weights[R,k] order[S] groups[1+2E] In router[R,E]: top-k, softmax over the chosen; see Groups
-	Quantize             // Out q[n,K] d[n,K/16] In x[n,K]: 8 bits in blocks of 32, order and the two numbers a block as the device likes
+	Quantize             // Out q[n,K] d[n,K/16] In x[n,K]: 8 bits in blocks of 32, order and the two numbers a block as the device likes. With q i16 and d[n,K/32]: 12 bits, one number
 	GateUp               // Out h[S,I]          In order groups, then t[R,H] or q d: both projections, bias, clamped SwiGLU  W blocks scales bias
 	Down                 // Out y[S,H]          In order groups, then h[S,I] or q d  W blocks scales bias
 	Combine              // Out x[R,H]          In y[S,H] weights[R,k]: x += sum over j of weight j * y j, in the order of the choices
 	Gather               // Out y[L,H]          In x[R,H]: the rows whose logits are asked
 	Tap                  // Out y               In x: a copy that outlives the step, for tests and drafts
-	LinearQ8             // Out y[n,N] In q[n,K] d[n,K/16] W (w[ceil(Ni/8), K/32*272], bias[Ni] or nil)...: Linear on 8-bit rows; see package models/q8
+	LinearQ8             // Out y[n,N] In q d W (w[ceil(Ni/8), K/32*272], bias[Ni] or nil)...: Linear on quantised rows; see package models/q8
 	kinds
 )
 

@@ -122,7 +122,7 @@ func Load(found models.Found, dev engine.Device, o LoadOptions) (_ *Model, err e
 		}
 	}
 	eo := engine.Options{Compute: o.Compute, Dense: o.Dense, DenseCache: o.DenseCache, Threads: o.Threads, ISA: o.ISA, MaxRows: o.MaxBatchedTokens,
-		MaxLogits: o.MaxSeqs, Deterministic: o.Deterministic}
+		MaxLogits: o.MaxSeqs, Deterministic: o.Deterministic}.On(dev)
 	if eo.KV, err = kvType(o.KVCacheDtype); err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ for model in T1 T2; do
   for compute in exact int8; do
     go run ./dump -compute "$compute" "../../../testdata/model/$model" > "$out/$model.$compute"
   done
+  go run ./dump -compute int8 -dense q8 "../../../testdata/model/$model" > "$out/$model.q8"
   go run ./dump -kv fp8 "../../../testdata/model/$model" > "$out/$model.fp8"
 done
 # Weights lie at odd addresses here on purpose, which kernels read byte by byte or with unaligned loads.

@@ -1,5 +1,5 @@
-// simd_avxvnni.h with the one instruction that AVX2 lacks computed in plain C++: a table for the
-// test only, so that everything around that instruction runs on any machine with AVX2.
+// simd_avxvnni.h with the two instructions that AVX2 lacks computed in plain C++: a table for the
+// test only, so that everything around them runs on any machine with AVX2.
 #include "check.h"
 
 #if defined(__x86_64__)
@@ -29,7 +29,20 @@ static inline __m256i emulated_dpbusd(__m256i sums, __m256i w, __m256i a) {
   return sums;
 }
 
+// sums + two products of int16, in each of eight lanes.
+static inline __m256i emulated_dpwssd(__m256i sums, __m256i w, __m256i a) {
+  int32_t s[8];
+  int16_t u[16], v[16];
+  memcpy(s, &sums, sizeof s);
+  memcpy(u, &w, sizeof u);
+  memcpy(v, &a, sizeof v);
+  for (int i = 0; i < 16; i++) s[i / 2] += u[i] * v[i];
+  memcpy(&sums, s, sizeof s);
+  return sums;
+}
+
 #define _mm256_dpbusd_avx_epi32 emulated_dpbusd
+#define _mm256_dpwssd_avx_epi32 emulated_dpwssd
 #include "../simd_avxvnni.h"
 #include "../simd_table.h"
 

@@ -166,16 +166,18 @@ void mxfp4_case(const Kernels& kernels, Checker& check, Random& random, int64_t 
            });
 }
 
-// What quantize_q8 means, element by element: scale and whole number.
-void quantise(std::vector<double>& out, const float* x, int64_t k) {
+// What quantize_q8 (whole numbers to 127) and quantize_q12 (to 2047) mean, element by element:
+// scale times whole number. A scale below `least` counts as zero.
+void quantise(std::vector<double>& out, const float* x, int64_t k, float most = 127,
+              float least = 0x1p-126f) {
   out.resize(static_cast<size_t>(k));
   for (int64_t b = 0; b < k; b += 32) {
     float largest = 0;
     for (int64_t i = 0; i < 32; i++) largest = std::max(largest, fabsf(x[b + i]));
-    const float scale = largest / 127.0f;
+    const float scale = largest / most;
     for (int64_t i = 0; i < 32; i++) {
-      const float whole = scale < 0x1p-126f ? 0 : rintf(x[b + i] / scale);
-      out[b + i] = static_cast<double>(scale) * std::min(127.0f, std::max(-127.0f, whole));
+      const float whole = scale < least ? 0 : rintf(x[b + i] / scale);
+      out[b + i] = static_cast<double>(scale) * std::min(most, std::max(-most, whole));
     }
   }
 }
@@ -217,19 +219,22 @@ void dense_q8_case(const Kernels& kernels, Checker& check, Random& random, int64
                    int64_t tokens, int64_t k, int64_t slack, bool with_bias) {
   Problem p(rows, tokens, k, slack);
   p.fill_activations(random, 3);
-  std::vector<std::unique_ptr<Guarded<int8_t>>> q;
+  std::vector<std::unique_ptr<Guarded<int16_t>>> q;
   std::vector<std::unique_ptr<Guarded<float>>> d;
-  std::vector<const int8_t*> q_at;
+  std::vector<const int16_t*> q_at;
   std::vector<const float*> d_at;
   std::vector<double> kept;
   for (int64_t t = 0; t < tokens; t++) {
     if (random.below(4) == 0) memset(p.x[t]->data(), 0, 32 * sizeof(float));
-    q.emplace_back(new Guarded<int8_t>(k));
-    d.emplace_back(new Guarded<float>(k / 16));
-    kernels.quantize_q8(q[t]->data(), d[t]->data(), p.x_at[t], k);
+    if (random.below(4) == 0) {  // all of a block as large as can be
+      for (int64_t i = k - 32; i < k; i++) p.x[t]->data()[i] = random.below(8) ? 2047.0f : -2047.0f;
+    }
+    q.emplace_back(new Guarded<int16_t>(k));
+    d.emplace_back(new Guarded<float>(k / 32));
+    kernels.quantize_q12(q[t]->data(), d[t]->data(), p.x_at[t], k);
     q_at.push_back(q[t]->data());
     d_at.push_back(d[t]->data());
-    quantise(kept, p.x_at[t], k);
+    quantise(kept, p.x_at[t], k, 2047, 0x1p-118f);
     for (int64_t i = 0; i < k; i++) p.x[t]->data()[i] = static_cast<float>(kept[i]);
   }
   const int64_t group_bytes = k / 32 * (8 * 34);
@@ -240,8 +245,7 @@ void dense_q8_case(const Kernels& kernels, Checker& check, Random& random, int64
       const uint16_t scale = bf16_of(0.01f + static_cast<float>(random.uniform()));
       memcpy(block + 2 * r, &scale, sizeof scale);
     }
-    for (int i = 16; i < 8 * 34;
-         i++) {  // the ends often: products of 127 and 127 must not saturate
+    for (int i = 16; i < 8 * 34; i++) {  // the ends often, where the integer sums are largest
       const int64_t any = random.between(-160, 160);
       block[i] = static_cast<uint8_t>(std::max<int64_t>(-127, std::min<int64_t>(127, any)));
     }
@@ -334,6 +338,52 @@ void test_every_quantised(const Kernels& kernels, Checker& check, Random& random
   }
 }
 
+// The same of dense weights that are 1 in one column: twelve bits, not eight. Then the largest sum
+// there is, of either sign, which is exact.
+void test_every_12_bits(const Kernels& kernels, Checker& check, Random& random) {
+  check.start("every 12-bit activation");
+  Guarded<uint8_t> w(8 * 34);
+  Guarded<float> x(32), d(1), y(8);
+  Guarded<int16_t> q(32);
+  const int16_t* q_at = q.data();
+  const float* d_at = d.data();
+  const auto multiply = [&] {
+    kernels.quantize_q12(q.data(), d.data(), x.data(), 32);
+    kernels.matmul_q8(y.data(), 8, &q_at, &d_at, 1, w.data(), 32, 0, 8, nullptr);
+  };
+  const auto set_scales = [&](float scale) {
+    const uint16_t half = bf16_of(scale);
+    for (int r = 0; r < 8; r++) memcpy(w.data() + 2 * r, &half, sizeof half);
+  };
+  std::vector<double> want;
+  for (int round = 0; round < 60; round++) {
+    const float size = ldexpf(1, static_cast<int>(random.between(-30, 30)));
+    x.fill([&] { return size * random.normal(); });
+    if (round % 4 == 1) {  // ties
+      x.fill([&] { return size * static_cast<float>(random.between(-4094, 4094)) / 2; });
+      x.data()[random.below(32)] = -2047 * size;
+    }
+    if (round % 4 == 2) x.fill([&] { return 0x1p-108f * random.normal(); });  // about the least
+    quantise(want, x.data(), 32, 2047, 0x1p-118f);
+    for (int i = 0; i < 32; i++) {
+      memset(w.data(), 0, 8 * 34);
+      set_scales(1);
+      const int at = i / 8 * 8 + i % 2 * 4 + i % 8 / 2, r = (round + i) % 8;
+      w.data()[16 + (at / 4 * 8 + r) * 4 + at % 4] = 1;
+      multiply();
+      check.near(y.data()[r], want[i], fabs(want[i]) * 0x1p-22, round, i);
+      check.near(y.data()[(r + 1) % 8], 0, 0, round, i);
+    }
+  }
+  for (const int weight : {127, -127, -128}) {
+    memset(w.data(), weight, 8 * 34);
+    set_scales(1);
+    x.fill([] { return 2047.0f; });
+    multiply();
+    check.near(y.data()[3], 32.0 * 2047 * weight, 0, weight);
+  }
+}
+
 }  // namespace
 
 void test_matmul(const Kernels& kernels, Checker& check) {
@@ -375,6 +425,7 @@ void test_matmul(const Kernels& kernels, Checker& check) {
   check.start("matmul mxfp4 q8, scales far apart");
   q8_case(kernels, check, random, 9, 9, 128, 1, false, 0, 3);
   q8_case(kernels, check, random, 9, 9, 128, 1, false, 1, 240);
+  test_every_12_bits(kernels, check, random);
   check.start("matmul dense q8, every small shape");
   for (int64_t k = 32; k <= 160; k += 32) {
     dense_q8_case(kernels, check, random, 9, 9, k, k / 32 % 3, k % 64);

@@ -43,6 +43,9 @@ type bound struct {
 
 const goldenBound = 1e-3 // between a golden logit and exact float32 arithmetic, at any position
 
+// int8Engine is what an engine with 8-bit activations in the experts may be off by.
+var int8Engine = bound{klMean: 2e-2, klMedian: 2e-3, agree: 0.93, gapLost: 2}
+
 // bfloat16Engine is what an engine that computes in bfloat16 may be off by.
 var bfloat16Engine = bound{klMean: 5e-2, klMedian: 5e-3, agree: 0.90, gapLost: 2}
 
@@ -50,16 +53,18 @@ var bfloat16Engine = bound{klMean: 5e-2, klMedian: 5e-3, agree: 0.90, gapLost: 2
 var coarse = bound{klMean: 5e-2, klMedian: 1e-2, agree: 0.85, gapLost: 2}
 
 var bounds = map[string]bound{
-	engine.Exact:         {maxAbs: goldenBound, klMean: math.Inf(1), klMedian: math.Inf(1), gapLost: math.Inf(1), everyGreedyEquals: true},
-	engine.Int8:          {klMean: 2e-2, klMedian: 2e-3, agree: 0.93, gapLost: 2},
-	engine.Rounded:       bfloat16Engine,
-	engine.MX:            coarse,
-	int8DenseQ8:          bfloat16Engine,
-	roundedDenseQ8:       bfloat16Engine,
-	engine.MX + denseQ8:  coarse,
-	engine.Exact + kvFP8: bfloat16Engine,
-	engine.Int8 + kvFP8:  bfloat16Engine,
-	int8DenseQ8 + kvFP8:  bfloat16Engine,
+	engine.Exact:                   {maxAbs: goldenBound, klMean: math.Inf(1), klMedian: math.Inf(1), gapLost: math.Inf(1), everyGreedyEquals: true},
+	engine.Int8:                    int8Engine,
+	engine.Rounded:                 bfloat16Engine,
+	engine.MX:                      coarse,
+	int8DenseQ8:                    bfloat16Engine,
+	int8DenseQ8 + inputs12:         int8Engine,
+	roundedDenseQ8:                 bfloat16Engine,
+	engine.MX + denseQ8:            coarse,
+	engine.Exact + kvFP8:           bfloat16Engine,
+	engine.Int8 + kvFP8:            bfloat16Engine,
+	int8DenseQ8 + kvFP8:            bfloat16Engine,
+	int8DenseQ8 + inputs12 + kvFP8: bfloat16Engine,
 }
 
 // The names of modes with dense weights in 8 bits too.
@@ -67,6 +72,7 @@ const (
 	int8DenseQ8    = engine.Int8 + denseQ8
 	roundedDenseQ8 = engine.Rounded + denseQ8
 	denseQ8        = ", dense " + engine.DenseQ8
+	inputs12       = " on 12 bits"
 )
 
 // kvFP8 is added to the name of a mode whose full layers' keys and values have 8 bits.

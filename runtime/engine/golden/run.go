@@ -29,6 +29,7 @@ func Run(ctx context.Context, dir string, dev engine.Device, modes []string, rep
 
 // Run is Run with options.
 func (o Options) Run(ctx context.Context, dir string, dev engine.Device, modes []string, report func(CaseResult)) (ok bool, err error) {
+	o.Engine = o.Engine.On(dev)
 	if len(modes) == 0 {
 		modes = dev.Computes()
 	}
@@ -86,6 +87,9 @@ func (o Options) Run(ctx context.Context, dir string, dev engine.Device, modes [
 func (o Options) nameOf(mode string) string {
 	if mode != engine.Exact && o.Engine.Dense == engine.DenseQ8 {
 		mode += denseQ8
+		if o.Engine.Dense12 {
+			mode += inputs12
+		}
 	}
 	if o.Engine.KV == engine.KVFP8 {
 		mode += kvFP8

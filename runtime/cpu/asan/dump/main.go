@@ -1,5 +1,5 @@
 // dump writes a recorded Program, its weights, and steps of a golden with the logits they must give, as one file that asan/replay.cpp runs
-// without Go: dump [-compute exact|int8] GOLDEN-FOLDER > FILE.
+// without Go: dump [-compute exact|int8] [-dense q8] [-kv fp8] GOLDEN-FOLDER > FILE.
 //
 // The file is lines of words, some followed by raw little-endian bytes:
 //
@@ -18,8 +18,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/q8"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/golden"
 )
@@ -27,9 +29,10 @@ import (
 func main() {
 	compute := flag.String("compute", engine.Exact, "compute mode")
 	kv := flag.String("kv", "", "type of the KV cache, the mode's own by default")
+	dense := flag.String("dense", "", "form of the dense weights")
 	flag.Parse()
 	w := bufio.NewWriter(os.Stdout)
-	err := dump(w, flag.Arg(0), engine.Options{Compute: *compute, KV: *kv, Pages: pages})
+	err := dump(w, flag.Arg(0), engine.Options{Compute: *compute, Dense: *dense, Dense12: *dense == engine.DenseQ8, KV: *kv, Pages: pages})
 	if err == nil {
 		err = w.Flush()
 	}
@@ -58,7 +61,9 @@ func dump(w io.Writer, dir string, o engine.Options) error {
 	if err != nil {
 		return err
 	}
-	writeProgram(w, p, ckpt)
+	if err := writeProgram(w, p, ckpt); err != nil {
+		return err
+	}
 	pool := golden.NewPages(pages).WithTwins(p.Options.KV)
 	for _, c := range cases {
 		if c.Name != "len31" && c.Name != "len129" {
@@ -71,7 +76,15 @@ func dump(w io.Writer, dir string, o engine.Options) error {
 	return nil
 }
 
-func writeProgram(w io.Writer, p *engine.Program, ckpt *models.Checkpoint) {
+func writeProgram(w io.Writer, p *engine.Program, ckpt *models.Checkpoint) error {
+	var dense *q8.Copy
+	if p.Options.Dense == engine.DenseQ8 {
+		var err error
+		if dense, err = q8.Open(ckpt, ""); err != nil {
+			return err
+		}
+		defer dense.Close()
+	}
 	s := p.Spec
 	kv := map[string]int{"f32": 0, "bf16": 1, engine.KVFP8: 2}[p.Options.KV]
 	fmt.Fprintln(w, "shape", s.Hidden, s.Intermediate, s.Heads, s.KVHeads, s.HeadDim, s.Experts, s.ExpertsPerToken,
@@ -82,7 +95,11 @@ func writeProgram(w io.Writer, p *engine.Program, ckpt *models.Checkpoint) {
 		switch b.Home {
 		case engine.Weight:
 			fmt.Fprintln(w, "weight", i, p.BytesOf(b))
-			w.Write(ckpt.Tensor(b.Name).Data)
+			if name, quantised := strings.CutSuffix(b.Name, q8.Suffix); quantised {
+				w.Write(dense.Tensor(name))
+			} else {
+				w.Write(ckpt.Tensor(b.Name).Data)
+			}
 		case engine.Logits:
 			ids[b] = -1
 		default:
@@ -92,6 +109,7 @@ func writeProgram(w io.Writer, p *engine.Program, ckpt *models.Checkpoint) {
 	for _, op := range p.Ops {
 		writeOp(w, op, ids)
 	}
+	return nil
 }
 
 // writeOp names the numbers that the C function of this kind takes.
@@ -103,7 +121,11 @@ func writeOp(w io.Writer, op *engine.Op, ids map[*engine.Buffer]int) {
 	case engine.PerLogit:
 		extent = 2
 	}
-	fmt.Fprint(w, "op ", op.Kind, " ", extent)
+	kind := op.Kind.String()
+	if op.Kind == engine.Quantize && op.Out[0].Type == engine.I16 {
+		kind += "_q12"
+	}
+	fmt.Fprint(w, "op ", kind, " ", extent)
 	switch op.Kind {
 	case engine.Angles:
 		fmt.Fprintf(w, " %x", op.Scale)
@@ -112,10 +134,10 @@ func writeOp(w io.Writer, op *engine.Op, ids map[*engine.Buffer]int) {
 		}
 	case engine.Norm:
 		fmt.Fprintf(w, " %d %x", op.In[0].Width, op.Eps)
-	case engine.Linear:
+	case engine.Linear, engine.LinearQ8:
 		fmt.Fprint(w, " ", op.In[0].Width, " ", number(op.Add))
-		for i := 0; i < len(op.W); i += 2 {
-			fmt.Fprint(w, " ", op.W[i].Rows)
+		for i := range len(op.W) / 2 {
+			fmt.Fprint(w, " ", op.PartRows(i))
 		}
 	case engine.WriteKV:
 		fmt.Fprint(w, " ", op.CacheLayer, " ", op.Window, " ", number(op.Twin))
