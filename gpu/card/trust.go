@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,6 +41,7 @@ type Trust struct {
 type forms interface {
 	Prove(ctx context.Context) ([]device.Proof, error)
 	Distrust(forms ...device.Form)
+	Chosen() []device.Form
 }
 
 // Trust proves the kernels, or reads in folder that this was done. With folder "" nothing is read or kept. A proof that does not run is told by
@@ -69,6 +71,15 @@ func (c *Card) ProofsText(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 	return json.Marshal(proofs)
+}
+
+// RatesText is what the card multiplies, measured (device.MatrixRates), as JSON for another process.
+func (c *Card) RatesText() ([]byte, error) {
+	rates, err := c.MatrixRates()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(rates)
 }
 
 // Trusted says what the kernels are and whether they are right, and a sentence for each that is not: the plain kernels take its place.
@@ -111,11 +122,21 @@ func (t *Trust) same(o *Trust) bool {
 	return t.Card == o.Card && t.Driver == o.Driver && t.Kernels == o.Kernels && t.Program == o.Program
 }
 
+// has tells whether forms that are proved only where they are chosen stand in the record: another start may have chosen others.
+func (t *Trust) has(forms []device.Form) bool {
+	for _, f := range forms {
+		if !slices.ContainsFunc(t.Proofs, func(p device.Proof) bool { return p.Form == f }) {
+			return false
+		}
+	}
+	return true
+}
+
 func establish(ctx context.Context, folder string, about Trust, dev forms) Trust {
 	if folder != "" {
 		var have Trust
 		data, err := os.ReadFile(about.file(folder))
-		if err == nil && json.Unmarshal(data, &have) == nil && have.same(&about) && len(have.Proofs) > 0 {
+		if err == nil && json.Unmarshal(data, &have) == nil && have.same(&about) && len(have.Proofs) > 0 && have.has(dev.Chosen()) {
 			for _, p := range have.Proofs {
 				if !p.OK {
 					dev.Distrust(p.Form)

@@ -20,12 +20,14 @@ type scripted struct {
 	err        error
 	proved     int
 	distrusted []device.Form
+	chosen     []device.Form
 }
 
 func (s *scripted) Prove(context.Context) ([]device.Proof, error) {
 	s.proved++
 	return s.proofs, s.err
 }
+func (s *scripted) Chosen() []device.Form     { return s.chosen }
 func (s *scripted) Distrust(f ...device.Form) { s.distrusted = append(s.distrusted, f...) }
 
 var outcome = []device.Proof{{Form: device.Attend, OK: true}, {Form: device.DecodeDown, Why: "x differs"}}
@@ -55,6 +57,24 @@ func TestRecord(t *testing.T) {
 		s := &scripted{proofs: outcome}
 		if establish(t.Context(), folder, other, s); s.proved != 1 {
 			t.Errorf("%+v takes the record of %+v", other, about)
+		}
+	}
+}
+
+// TestChosenForms: a record of a start that chose another decode kernel does not speak for this one's.
+func TestChosenForms(t *testing.T) {
+	folder := t.TempDir()
+	about := Trust{Card: "card"}
+	establish(t.Context(), folder, about, &scripted{proofs: outcome})
+	s := &scripted{chosen: []device.Form{device.DecodeStep}, proofs: append(slices.Clone(outcome), device.Proof{Form: device.DecodeStep, Why: "the logits differ"})}
+	got := establish(t.Context(), folder, about, s)
+	if _, wrong := got.say("k"); s.proved != 1 || len(wrong) != 2 || wrong[1] != "decode_step is wrong on this card, slower kernels take its place: the logits differ" {
+		t.Errorf("proved %d times, %q", s.proved, wrong)
+	}
+	for _, chosen := range [][]device.Form{{device.DecodeStep}, nil} { // now it speaks for both
+		s := &scripted{chosen: chosen}
+		if establish(t.Context(), folder, about, s); s.proved != 0 || !slices.Contains(s.distrusted, device.DecodeStep) {
+			t.Errorf("proved %d times, out of use: %v", s.proved, s.distrusted)
 		}
 	}
 }

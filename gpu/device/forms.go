@@ -33,6 +33,7 @@ const (
 	PrefillLinearQ8 Form = "prefill_linear_q8"
 	PrefillGateUp   Form = "prefill_gate_up" //
 	PrefillDown     Form = "prefill_down"    //
+	DecodeStep      Form = "decode_step"     // all of a step in one launch, where that is chosen (persistent.go)
 )
 
 // Forms are all that any card has.
@@ -44,7 +45,15 @@ func Forms() []Form {
 			list = append(list, kind+"_mx")
 		}
 	}
-	return append(list, PrefillLinearQ8)
+	return append(list, PrefillLinearQ8, DecodeStep)
+}
+
+// Chosen are the forms that are used, and proved, only where they are asked for, and are asked for.
+func (d *Device) Chosen() []Form {
+	if d.DecodeKernel() == DecodePersistent {
+		return []Form{DecodeStep}
+	}
+	return nil
 }
 
 // Distrust takes forms out of use: what is compiled from now on has the plain kernels in their place.

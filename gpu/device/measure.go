@@ -40,38 +40,18 @@ func (d *Device) timeCopy(bytes int64, rounds int) (best time.Duration, err erro
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, r.Free()) }()
-	var marks [2]*driver.Event
-	for i := range marks {
-		if marks[i], err = d.ctx.NewEvent(true); err != nil {
-			return 0, err
-		}
-		defer func() { err = errors.Join(err, marks[i].Close()) }()
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.stream.Fill(r.at, 1, 2*bytes); err != nil {
+	c, err := d.newClock()
+	if err != nil {
 		return 0, err
 	}
-	for range rounds {
-		for _, queue := range []func() error{
-			func() error { return marks[0].Record(d.stream) },
-			func() error { return d.stream.Copy(r.at+driver.Pointer(bytes), r.at, bytes) },
-			func() error { return marks[1].Record(d.stream) },
-			d.stream.Synchronize,
-		} {
-			if err := queue(); err != nil {
-				return 0, err
-			}
-		}
-		took, err := marks[1].Since(marks[0])
-		if err != nil {
-			return 0, err
-		}
-		if best == 0 || took < best {
-			best = took
-		}
+	defer func() { err = errors.Join(err, c.close()) }()
+	d.mu.Lock()
+	err = d.stream.Fill(r.at, 1, 2*bytes)
+	d.mu.Unlock()
+	if err != nil {
+		return 0, err
 	}
-	return best, nil
+	return c.best(rounds, func(s *driver.Stream) error { return s.Copy(r.at+driver.Pointer(bytes), r.at, bytes) })
 }
 
 // Point is what a model is timed at: Rows of each of Sequences, behind Context tokens that are in the cache.

@@ -81,8 +81,10 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// TestMatrixRates: every product of a card is timed, and a call that fails is told.
+// TestMatrixRates: every unit and every product of a card is timed, and a call that fails is told.
 func TestMatrixRates(t *testing.T) {
+	units := map[string]string{"bf16, three terms": "bf16 by a warp", "bf16": "bf16 by a warp", "8-bit weights": "bf16 by a warp",
+		"bf16 by warpgroups": "bf16 by a warpgroup", "MXFP4 by two terms of MXFP4": "MXFP4 by MXFP4"}
 	for arch, want := range map[string]int{"sm_80": 3, "sm_90": 4, "sm_120": 4} {
 		t.Run(arch, func(t *testing.T) {
 			dev, f, err := openCard(t, arch, nil)
@@ -94,12 +96,12 @@ func TestMatrixRates(t *testing.T) {
 				t.Fatalf("%v, %v", rates, err)
 			}
 			for _, r := range rates {
-				if r.Side < 128 || r.TFLOPs <= 0 {
+				if r.Side < 128 || r.TFLOPs <= 0 || r.UnitTFLOPs <= 0 || r.Percent != 100*r.TFLOPs/r.UnitTFLOPs || r.Unit != units[r.Product] {
 					t.Errorf("%+v", r)
 				}
 			}
-			f.FailCall("cuLaunchKernel", 2, 46)
-			if _, err := dev.MatrixRates(); err == nil || !strings.Contains(err.Error(), "measure a product of bf16, three terms") {
+			f.FailCall("cuLaunchKernel", 1, 46)
+			if _, err := dev.MatrixRates(); err == nil || !strings.Contains(err.Error(), "measure the unit for bf16 by a warp: kernel matrix_rate") {
 				t.Errorf("%v", err)
 			}
 		})

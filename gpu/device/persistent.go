@@ -55,10 +55,11 @@ type persistent struct {
 	launch launch
 }
 
-// makePersistent prepares the launch; nil where the step is not one of few rows, or has a phase that it cannot have.
+// makePersistent prepares the launch; nil where the step is not one of few rows, or has a phase that it cannot have, or where such launches were found
+// wrong on this card.
 func (s *step) makePersistent() (_ *persistent, err error) {
 	d := s.dev
-	if d.DecodeKernel() != DecodePersistent || s.p.Rows > kernels.StepRows {
+	if d.DecodeKernel() != DecodePersistent || s.p.Rows > kernels.StepRows || !d.trusts(DecodeStep) {
 		return nil, nil
 	}
 	var launches []kernels.Launch

@@ -122,6 +122,42 @@ func TestPersistentWhereItCan(t *testing.T) {
 	}
 }
 
+// TestPersistentProof: a launch that leaves other bits than its phases, or none, is found and out of use, and so is one whose phases are.
+func TestPersistentProof(t *testing.T) {
+	for name, x := range map[string]struct {
+		breaks func(*Device, *fakedriver.Fake) error
+		why    string
+	}{
+		"right": {func(*Device, *fakedriver.Fake) error { return nil }, ""},
+		"wrong": {func(d *Device, _ *fakedriver.Fake) (err error) {
+			d.kernels.functions["decode_step_bf16"], err = d.function("decode_step_f32") // of the same arguments
+			return err
+		}, "differ"},
+		"refused": {func(_ *Device, f *fakedriver.Fake) error { f.FailCall("cuLaunchCooperativeKernel", 1, 1); return nil }, "cuLaunchCooperativeKernel"},
+		"without": {func(d *Device, _ *fakedriver.Fake) error { d.Distrust(DecodeDown); return nil }, "out of use"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dev, f := openWith(t, driver.CUDA, Options{DecodeKernel: DecodePersistent})
+			f.Multiprocessors(3)
+			if err := x.breaks(dev, f); err != nil {
+				t.Fatal(err)
+			}
+			p, err := dev.proveStep(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.Form != DecodeStep || p.OK != (x.why == "") || !strings.Contains(p.Why, x.why) {
+				t.Errorf("%+v", p)
+			}
+		})
+	}
+	dev, _ := openWith(t, driver.CUDA, Options{DecodeKernel: DecodePersistent})
+	dev.Distrust(DecodeStep)
+	if s := compiled(t, dev, engine.Options{Pages: 4}, 1); s.whole != nil || s.graph == nil {
+		t.Error("what is out of use is launched")
+	}
+}
+
 // TestPersistentFailures: every call that it adds may fail; the error says so, and nothing is left.
 func TestPersistentFailures(t *testing.T) {
 	ckpt := tiny(t)

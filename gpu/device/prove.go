@@ -94,6 +94,16 @@ func (d *Device) Prove(ctx context.Context) (list []Proof, err error) {
 		}
 		list = append(list, *p)
 	}
+	for range d.Chosen() { // behind the others: its phases are theirs
+		p, err := d.proveStep(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("hold a step in one launch to its graph: %w", err)
+		}
+		if !p.OK {
+			d.Distrust(p.Form)
+		}
+		list = append(list, p)
+	}
 	return list, nil
 }
 
@@ -142,7 +152,7 @@ func (d *Device) prove(x trial, found map[Form]*Proof) (err error) {
 func (v *prover) open(x trial) (err error) {
 	spec := proofSpec()
 	spec.Layers = x.layers
-	v.batch = proofBatch(spec, x.rows-1)
+	v.batch = proofBatch(spec, max(1, x.rows-1))
 	pages := 0
 	for _, q := range v.batch.Seqs {
 		pages += len(q.Full)
@@ -224,6 +234,9 @@ func proofBatch(s models.Spec, rows int) *engine.Batch {
 	var table freshPages
 	first := rows/2 + 1
 	for _, q := range []struct{ start, rows int }{{s.MaxPosition - first - 3, first}, {0, rows - first}} {
+		if q.rows == 0 {
+			continue
+		}
 		n := (q.start + q.rows + engine.PageTokens - 1) / engine.PageTokens
 		pages := table.next(n)
 		b.Seqs = append(b.Seqs, engine.SeqRows{Start: int32(q.start), Rows: int32(q.rows), Full: pages, Window: pages})

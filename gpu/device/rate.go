@@ -12,14 +12,17 @@ import (
 	"github.com/ossrun/ossrun/gpu/kernels"
 )
 
-// What the card multiplies at best, measured on it: a square product of random numbers by each of the kernels for many rows, large enough to fill the
-// card and to read each number often. It is the rate of the kernel beside the unit, not that of the bare unit, which would be higher.
+// What the card multiplies at best, measured on it: each of its matrix units in a bare loop (unit_rate.go), and beside that a square product of random
+// numbers by each of the kernels for many rows, large enough to fill the card and to read each number often.
 
 // Rate is a kind of product and what it reached.
 type Rate struct {
-	Product string  `json:"product"`
-	Side    int     `json:"side"`    // rows, columns and length of the sums
-	TFLOPs  float64 `json:"tflop_s"` // of the product: a multiplication and an addition count two, whatever the kernel does for them
+	Product    string  `json:"product"`
+	Side       int     `json:"side"`            // rows, columns and length of the sums
+	TFLOPs     float64 `json:"tflop_s"`         // of the product: a multiplication and an addition count two, whatever the kernel does for them
+	Unit       string  `json:"unit"`            // what multiplies
+	UnitTFLOPs float64 `json:"unit_tflop_s"`    // of that unit in a bare loop
+	Percent    float64 `json:"percent_of_unit"` // of UnitTFLOPs: three terms can reach a third, two terms a half
 }
 
 // squares are the products of this card, by what of the activations meets its unit.
@@ -27,20 +30,20 @@ func (d *Device) squares() (list []square) {
 	by := func(w way) square {
 		t := d.target
 		t.Unit = w.unit
-		return square{name: map[string]string{"": "bf16, three terms", "_bf16": "bf16", "_wgmma": "bf16 by warpgroups"}[w.suffix],
+		return square{name: map[string]string{"": "bf16, three terms", "_bf16": "bf16", "_wgmma": "bf16 by warpgroups"}[w.suffix], unit: w.unit,
 			launch: func(o operands, n int) kernels.Launch {
 				return t.PrefillLinear(o.count, n, o.y, o.x, o.w, 0, n, n, n, false, w.terms)
 			}}
 	}
 	list = append(list, by(whole), by(rounded))
-	list = append(list, square{"8-bit weights", func(o operands, n int) kernels.Launch {
+	list = append(list, square{"8-bit weights", kernels.MMA, func(o operands, n int) kernels.Launch {
 		return d.target.PrefillLinearQ8(o.count, n, o.y, kernels.Activations{Q: o.x, D: o.scales}, o.w, 0, n, n, n, false)
 	}})
 	switch d.target.Unit {
 	case kernels.WGMMA:
 		list = append(list, by(warpgroups))
 	case kernels.MX:
-		list = append(list, square{"MXFP4 by two terms of MXFP4", func(o operands, n int) kernels.Launch {
+		list = append(list, square{"MXFP4 by two terms of MXFP4", kernels.MX, func(o operands, n int) kernels.Launch {
 			q, _ := kernels.TermsMXBytes(n, n)
 			return d.target.PrefillDownMX(n, 1, o.y, o.order, o.groups, kernels.TermsMX{Q: o.x, S: o.x + kernels.Pointer(q)}, kernels.ExpertMatrix{Blocks: o.w, Scales: o.scales, Bias: o.bias}, n, n)
 		}})
@@ -50,6 +53,7 @@ func (d *Device) squares() (list []square) {
 
 type square struct {
 	name   string
+	unit   kernels.Unit
 	launch func(o operands, side int) kernels.Launch
 }
 
@@ -59,8 +63,14 @@ type operands struct{ count, order, groups, bias, scales, x, w, y kernels.Pointe
 // MatrixRates measures all of them. A product grows until it takes long enough to be timed, or fills a quarter of what is free.
 func (d *Device) MatrixRates() (rates []Rate, err error) {
 	const enough, first = 4 * time.Millisecond, 128
+	bare := map[kernels.Unit]float64{}
 	for _, s := range d.squares() {
-		best := Rate{Product: s.name}
+		if bare[s.unit] == 0 {
+			if bare[s.unit], err = d.unitRate(s.unit, enough); err != nil {
+				return nil, fmt.Errorf("measure the unit for %s: %w", unitNames[s.unit], err)
+			}
+		}
+		best := Rate{Product: s.name, Unit: unitNames[s.unit], UnitTFLOPs: bare[s.unit] / 1e12}
 		for side := first; ; side *= 2 {
 			took, err := d.timeSquare(s, side)
 			if err != nil {
@@ -73,6 +83,7 @@ func (d *Device) MatrixRates() (rates []Rate, err error) {
 				break
 			}
 		}
+		best.Percent = 100 * best.TFLOPs / best.UnitTFLOPs
 		rates = append(rates, best)
 	}
 	return rates, nil
@@ -111,31 +122,12 @@ func (d *Device) timeSquare(s square, side int) (best time.Duration, err error) 
 	if err != nil {
 		return 0, err
 	}
-	var marks [2]*driver.Event
-	for i := range marks {
-		if marks[i], err = d.ctx.NewEvent(true); err != nil {
-			return 0, err
-		}
-		defer func() { err = errors.Join(err, marks[i].Close()) }()
+	c, err := d.newClock()
+	if err != nil {
+		return 0, err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for i := range rounds {
-		if err := errors.Join(marks[0].Record(d.stream), d.stream.Launch(one.function, one.shape, one.args), marks[1].Record(d.stream), d.stream.Synchronize()); err != nil {
-			return 0, err
-		}
-		took, err := marks[1].Since(marks[0])
-		if err != nil {
-			return 0, err
-		}
-		if i == 0 && took > 100*time.Millisecond {
-			return took, nil // long enough to need no second look
-		}
-		if best == 0 || took < best {
-			best = took
-		}
-	}
-	return best, nil
+	defer func() { err = errors.Join(err, c.close()) }()
+	return c.best(rounds, func(s *driver.Stream) error { return s.Launch(one.function, one.shape, one.args) })
 }
 
 // scatter fills a region with random bf16 numbers between -2 and 2: as 8-bit numbers and MXFP4 they are random too. Zeros

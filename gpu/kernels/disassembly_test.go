@@ -12,7 +12,8 @@ import (
 
 // What a step of many rows launches on every architecture, and the instruction of the matrix unit that each of these kernels is made for.
 
-// matrixKernels are the kernels of prefill's matrices and attention by target, as the launches name them.
+// matrixKernels are the kernels of prefill's matrices and attention by target, as the launches name them; with those of the experts the loop of the
+// target's unit, with attention that of the unit every card has.
 func matrixKernels(t Target) (dense, experts, attention []string) {
 	const p = Pointer(256)
 	h, w := Heads{8, 2, 64}, ExpertMatrix{p, p, p}
@@ -22,7 +23,8 @@ func matrixKernels(t Target) (dense, experts, attention []string) {
 		experts = []string{t.PrefillGateUpMX(200, 8, p, p, p, TermsMX{p, p}, w, 96, 64, 2, 7).Kernel,
 			t.PrefillDownMX(200, 8, p, p, p, TermsMX{p, p}, w, 64, 96).Kernel}
 	}
-	attention = []string{t.PrefillAttend(p, 100, p, p, Cache{BF16: true}, p, h, 0, 0.125, Rounded).Kernel}
+	experts = append(experts, t.MatrixRate(t.Unit, 1, p, p, p, p, p, 1).Kernel)
+	attention = []string{t.PrefillAttend(p, 100, p, p, Cache{BF16: true}, p, h, 0, 0.125, Rounded).Kernel, t.MatrixRate(MMA, 1, p, p, p, p, p, 1).Kernel}
 	return dense, experts, attention
 }
 

@@ -16,8 +16,8 @@ func TestEmulation(t *testing.T) {
 		name  string
 		words []string // of the cases to run; none: all
 		files string   // of the kernels; none: all
-	}{{"nv", nil, ""}, {"cdna", nil, ""}, {"gfx11", []string{"matrix"}, "prefill.cu prefill_attend.cu prefill_q8.cu quantize.cu"},
-		{"gfx12", []string{"matrix"}, "prefill.cu prefill_attend.cu prefill_q8.cu quantize.cu"}} {
+	}{{"nv", nil, ""}, {"cdna", nil, ""}, {"gfx11", []string{"matrix"}, "matrix_rate.cu prefill.cu prefill_attend.cu prefill_q8.cu quantize.cu"},
+		{"gfx12", []string{"matrix"}, "matrix_rate.cu prefill.cu prefill_attend.cu prefill_q8.cu quantize.cu"}} {
 		t.Run(layout.name, func(t *testing.T) {
 			var errors bytes.Buffer
 			command := exec.Command("kerneltest/run.sh", append([]string{layout.name}, layout.words...)...)

@@ -8,6 +8,7 @@
 #include "experts.cu"
 #include "linear.cu"
 #include "linear_q8.cu"
+#include "matrix_rate.cu"
 #include "norm.cu"
 #include "prefill.cu"
 #include "prefill_attend.cu"

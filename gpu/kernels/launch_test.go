@@ -38,7 +38,8 @@ func launchesOn(t Target) []Launch {
 	}
 	bf16 := Cache{p, 4096, true, p, p, p}
 	all = append(all, t.QuantizeMX(p, 100, TermsMX{p, p}, p, 64), t.PrefillAttend(p, 100, p, p, bf16, p, h, 128, 0.125, Rounded),
-		t.PrefillAttend(p, 100, p, p, bf16, p, h, 0, 0.125, Whole), t.MatrixProof(p, p, p))
+		t.PrefillAttend(p, 100, p, p, bf16, p, h, 0, 0.125, Whole), t.MatrixProof(p, p, p),
+		t.MatrixRate(t.Unit, 4, p, p, p, p, p, 3))
 	switch t.Unit {
 	case WGMMA:
 		all = append(all, t.MatrixProofWGMMA(p, p, p))

@@ -129,3 +129,46 @@ func (t Target) MatrixProofWGMMA(c, a, b Pointer) Launch {
 func (t Target) MatrixProofMX(c, a, aScales, b, bScales Pointer) Launch {
 	return Launch{"matrix_proof_mx", grid(1), block(t.Warp), 0, []any{c, a, aScales, b, bScales}}
 }
+
+// The loops of the bare unit (MatrixRate and its kin): blocks of rateThreads, each of whose groups of threads leaves its own sums.
+const (
+	rateThreads = 256
+	rateA       = 2 // operands of 16 rows of each side
+	rateB       = 4
+	rateK       = 64 // of a warpgroup's product
+)
+
+// Rate is the loop of a unit: what it multiplies in a launch, and the memory that it takes.
+type Rate struct {
+	A, B             int // bytes of each operand
+	AScales, BScales int // and of their scales, 0 where there are none
+	Sums             int // bytes that a block leaves
+	Multiplications  int // of a block in one round, each with its addition
+}
+
+// Rate is that of one of the target's units.
+func (t Target) Rate(u Unit) Rate {
+	const pairs = rateA * rateB
+	groups := rateThreads / t.Warp
+	switch u {
+	case WGMMA:
+		groups = rateThreads / 128
+		return Rate{A: 64 * rateK * 2, B: 128 * rateK * 2, Sums: groups * 64 * 128 * 4, Multiplications: groups * 64 * 128 * rateK}
+	case MX:
+		return Rate{A: rateA * 1024, B: rateB * 1024, AScales: rateA * 64, BScales: rateB * 64,
+			Sums: groups * 1024, Multiplications: groups * pairs * 16 * 16 * 128}
+	}
+	return Rate{A: rateA * 512, B: rateB * 512, Sums: groups * 1024, Multiplications: groups * pairs * 16 * 16 * 16}
+}
+
+// MatrixRate multiplies by one of the target's units, rounds times, and leaves the sums in c (Rate.Sums a block). The operands are bf16 [2][16][16] and
+// [4][16][16]; by WGMMA [64][64] and [128][64]; by MX codes u8 [2][16][64] and [4][16][64] with scales u8 [2][16][4] and [4][16][4].
+func (t Target) MatrixRate(u Unit, blocks int, c, a, aScales, b, bScales Pointer, rounds int) Launch {
+	switch u {
+	case WGMMA:
+		return Launch{"matrix_rate_wgmma", grid(blocks), block(rateThreads), 27648, []any{c, a, b, i32(rounds)}}
+	case MX:
+		return Launch{"matrix_rate_mx", grid(blocks), block(rateThreads), 0, []any{c, a, aScales, b, bScales, i32(rounds)}}
+	}
+	return Launch{"matrix_rate", grid(blocks), block(rateThreads), 0, []any{c, a, b, i32(rounds)}}
+}

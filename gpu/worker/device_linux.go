@@ -135,6 +135,13 @@ func (d *Device) ProofsText(context.Context) ([]byte, error) {
 	return t.Proofs, err
 }
 
+// RatesText is what the card multiplies, measured by the worker on it, as JSON.
+func (d *Device) RatesText() ([]byte, error) {
+	var t ratesText
+	err := d.c.call(rates, nil, &t, nil, nil)
+	return t.Rates, err
+}
+
 // Close ends the worker.
 func (d *Device) Close() error {
 	d.mu.Lock()

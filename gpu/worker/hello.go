@@ -71,6 +71,7 @@ type (
 	memoryText struct{ Total, Free int64 }
 	bandText   struct{ BytesPerSecond float64 }
 	proofsText struct{ Proofs json.RawMessage }
+	ratesText  struct{ Rates json.RawMessage }
 	allocText  struct{ Bytes int64 }
 	regionText struct {
 		Region uint32

@@ -34,6 +34,7 @@ const (
 	profile        // of the last step
 	forward        // a batch, to its logits
 	prove          // the kernels, on this card
+	rates          // of its matrix units, measured
 	advance        // choose the tokens of the step queued before, queue a batch, or both; answered when it chooses
 	plan           // the largest program of an engine, of several devices; the next three are about it
 	allocFor       // a region for its cache or its scratch
@@ -46,7 +47,7 @@ const (
 	kinds
 )
 
-var kindNames = [kinds]string{"", "hello", "open", "memory", "bandwidth", "alloc", "upload", "read", "write", "free", "compile", "drop", "profiling", "profile", "forward", "prove", "advance",
+var kindNames = [kinds]string{"", "hello", "open", "memory", "bandwidth", "alloc", "upload", "read", "write", "free", "compile", "drop", "profiling", "profile", "forward", "prove", "rates", "advance",
 	"plan", "alloc for", "gather", "upload for", "pages", "goodbye", "done", "failed"}
 
 func (k kind) String() string {

@@ -112,6 +112,8 @@ func (s *server) answer(m *message) (*message, error) {
 		return s.bandwidth()
 	case prove:
 		return s.prove()
+	case rates:
+		return s.rates()
 	case alloc:
 		return s.alloc(m)
 	case uploadOne:
@@ -213,6 +215,19 @@ func (s *server) prove() (*message, error) {
 		return nil, err
 	}
 	return tell(proofsText{text})
+}
+
+// rates has the device measure what it multiplies; as with proofs, the text is nothing to this package.
+func (s *server) rates() (*message, error) {
+	m, ok := s.dev.(interface{ RatesText() ([]byte, error) })
+	if !ok {
+		return nil, fmt.Errorf("%s cannot measure its matrix units", s.dev.Name())
+	}
+	text, err := m.RatesText()
+	if err != nil {
+		return nil, err
+	}
+	return tell(ratesText{text})
 }
 
 // goodbye gives the device back, with all that is on it.

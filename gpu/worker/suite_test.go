@@ -90,6 +90,8 @@ func (proven) ProofsText(context.Context) ([]byte, error) {
 	return []byte(`[{"form":"decode_down"}]`), nil
 }
 
+func (proven) RatesText() ([]byte, error) { return []byte(`[{"product":"bf16"}]`), nil }
+
 // fakeDevice is a GPU of the fake driver's.
 type fakeDevice struct {
 	*device.Device

@@ -73,7 +73,7 @@ type selftestRow struct {
 	Percent float64  `json:"percent_of_bandwidth,omitempty"` // of a GPU's, as measured on it
 	TFLOPs  float64  `json:"tflop_per_s,omitempty"`          // of its matrices, at the most rows that were timed
 
-	PercentOfMatrix float64 `json:"percent_of_matrix_rate,omitempty"` // of a GPU's best product in float32's accuracy, as measured on it
+	PercentOfMatrix float64 `json:"percent_of_matrix_rate,omitempty"` // of a GPU's matrix unit in a bare loop, as measured on it just before
 
 	OK  bool   `json:"ok"`
 	Why string `json:"why,omitempty"`

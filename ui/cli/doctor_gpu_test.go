@@ -36,7 +36,7 @@ func TestSelftestGPU(t *testing.T) {
 	if len(r.Selftest) < 19 || r.Whole == nil || len(r.Whole.Points) != 2 || r.Whole.Bandwidth <= 0 {
 		t.Errorf("%d operations, %+v", len(r.Selftest), r.Whole)
 	}
-	if len(r.Matrix) != 4 || strings.Count(out.String(), "\nmatrices: ") != 4 {
+	if len(r.Matrix) != 4 || strings.Count(out.String(), "\nmatrices: ") != 4 || strings.Count(out.String(), "\nmatrix unit: ") != 2 {
 		t.Errorf("%v", r.Matrix)
 	}
 	if mx := 2; len(r.Kernels) != len(device.Forms())-mx || !strings.Contains(out.String(), "prefill_down") {

@@ -1,30 +1,35 @@
-// What a GPU's matrix unit does, as doctor --selftest measures and shows it.
+// What a GPU's matrix units do, as doctor --selftest measures and shows it.
 
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
-
-	"github.com/ossrun/ossrun/gpu/device"
 )
 
-// matrixRates times the products of a card of this process. peak is the rate in float32's accuracy, which is how the operations are computed; 0 where it
-// was not measured.
+// matrixRates times the card's units, each in a bare loop, and the kernels' products beside them. peak is the bare rate of the unit that the operations
+// are computed by; they keep all of float32 in three terms, so a third of it is the most that they can reach.
 func (r *doctorReport) matrixRates(out io.Writer, dev gpuUnderTest) (peak float64, err error) {
-	card, here := dev.(interface{ MatrixRates() ([]device.Rate, error) })
-	if !here {
-		fmt.Fprintln(out, "matrices: their rate is not measured through the worker")
-		return 0, nil
-	}
-	if r.Matrix, err = card.MatrixRates(); err != nil {
+	text, err := dev.RatesText()
+	if err != nil {
 		return 0, err
+	}
+	if err := json.Unmarshal(text, &r.Matrix); err != nil {
+		return 0, fmt.Errorf("the rates of the matrix units cannot be read: %w", err)
+	}
+	shown := map[string]bool{}
+	for _, x := range r.Matrix {
+		if !shown[x.Unit] {
+			shown[x.Unit] = true
+			fmt.Fprintf(out, "matrix unit: %.1f TFLOP/s, %s, in a bare loop\n", x.UnitTFLOPs, x.Unit)
+		}
 	}
 	for i, x := range r.Matrix {
 		if i == 0 {
-			peak = x.TFLOPs
+			peak = x.UnitTFLOPs
 		}
-		fmt.Fprintf(out, "matrices: %.1f TFLOP/s, %s, %d by %[3]d by %[3]d\n", x.TFLOPs, x.Product, x.Side)
+		fmt.Fprintf(out, "matrices: %.1f TFLOP/s, %.1f%% of %s, %s, %d by %[5]d by %[5]d\n", x.TFLOPs, x.Percent, x.Unit, x.Product, x.Side)
 	}
 	return peak, nil
 }

@@ -4,7 +4,8 @@
 // and behind every atomic operation, which is where blocks meet: whatever one block must have done
 // before it says that it has arrived is put to the test there. Which block goes first is an order
 // of its own, so that several can be tried; all of it happens on the calling thread, and the same
-// order gives the same run.
+// order gives the same run. In a random order those that wait look again while others are paused,
+// so that several blocks are paused behind the same barrier.
 //
 // What must stay true: no more blocks are begun than are resident. A launch in which all of them
 // wait for a block that has not begun, or for nothing, ends with a sentence.
@@ -108,11 +109,11 @@ class Grid {
     size_t idle = 0;  // blocks in a row that looked into memory and went on waiting
     for (;;) {
       Block* b = choose();
+      const bool others = b != nullptr;
       if (!b) {
         if (waiting_.empty()) return "";
         if (idle > waiting_.size()) return stuck();
-        b = waiting_.front();
-        waiting_.erase(waiting_.begin());
+        b = take(waiting_, 0);
       }
       const uint64_t before = b->progress;
       switch (b->resume()) {
@@ -128,29 +129,31 @@ class Grid {
           break;
         case Left::kWaits:
           waiting_.push_back(b);
-          idle = b->progress == before ? idle + 1 : 0;
+          idle = b->progress == before && !others ? idle + 1 : 0;
           break;
       }
     }
   }
 
-  // A block that has not begun or is paused; null when there is none.
+  // A block that has not begun or is paused, or, while there are such, one that waits; null when
+  // all wait.
   Block* choose() {
     const bool fresh = begun_ < starts_.size() && (!free_.empty() || made_ < room_);
     if (order_ > kOldestFirst) {
       const size_t n = paused_.size() + fresh;
       if (n == 0) return nullptr;
-      const size_t pick = random_() % n;
-      return pick == paused_.size() ? begin() : take(pick);
+      const size_t pick = random_() % (n + waiting_.size());
+      if (pick >= n) return take(waiting_, pick - n);
+      return pick == paused_.size() ? begin() : take(paused_, pick);
     }
     if (fresh) return begin();
     if (paused_.empty()) return nullptr;
-    return take(order_ == kNewestFirst ? paused_.size() - 1 : 0);
+    return take(paused_, order_ == kNewestFirst ? paused_.size() - 1 : 0);
   }
 
-  Block* take(size_t i) {
-    Block* b = paused_[i];
-    paused_.erase(paused_.begin() + i);
+  static Block* take(std::vector<Block*>& from, size_t i) {
+    Block* b = from[i];
+    from.erase(from.begin() + static_cast<std::ptrdiff_t>(i));
     return b;
   }
 

@@ -49,9 +49,9 @@ simt_switch: sub sp,sp,#160
 
 namespace simt {
 
-__thread Fiber* self;
-__thread Block* block;
-__thread dim3 block_index, block_dim, grid_dim;
+__thread Fiber* self FIXED_PLACE;
+__thread Block* block FIXED_PLACE;
+__thread dim3 block_index FIXED_PLACE, block_dim FIXED_PLACE, grid_dim FIXED_PLACE;
 
 namespace {
 

@@ -63,9 +63,12 @@ struct Fiber {
 };
 
 struct Block;
-extern __thread Fiber* self;  // the fiber that runs on this OS thread
-extern __thread Block* block;
-extern __thread dim3 block_index, block_dim, grid_dim;
+// Read at every word of a kernel: at a fixed place of the thread, not through the loader's call
+// that variables of an opened library take otherwise.
+#define FIXED_PLACE __attribute__((tls_model("initial-exec")))
+extern __thread Fiber* self FIXED_PLACE;  // the fiber that runs on this OS thread
+extern __thread Block* block FIXED_PLACE;
+extern __thread dim3 block_index FIXED_PLACE, block_dim FIXED_PLACE, grid_dim FIXED_PLACE;
 
 void sync_block(const char* file, int line);
 void sync_warp(int collective);

@@ -22,6 +22,30 @@ TEST(matrix_proof) {
     }
 }
 
+// Every warp of both blocks leaves the sum of its eight products, three times over.
+TEST(matrix_rate) {
+  std::vector<bf16> a(2 * 256), b(4 * 256);
+  for (bf16& v : a) v = to_bf16(float(below(33) - 16));
+  for (bf16& v : b) v = to_bf16(float(below(33) - 16));
+  Memory<bf16> ma(a), mb(b);
+  const int warps = 2 * 256 / emulator_warp(), rounds = 3;
+  Memory<float> c((warps + 1) * 256);
+  launch("matrix_rate", {2}, 256, 0, c, ma, mb, rounds);
+  for (int i = 0; i < 16; i++)
+    for (int j = 0; j < 16; j++) {
+      float want = 0;
+      for (int x = 0; x < 2; x++)
+        for (int y = 0; y < 4; y++)
+          for (int k = 0; k < 16; k++)
+            want +=
+                rounds * from_bf16(a[(x * 16 + i) * 16 + k]) * from_bf16(b[(y * 16 + j) * 16 + k]);
+      for (int w = 0; w < warps; w++)
+        if (c[w * 256 + i * 16 + j] != want)
+          fail("warp %d: c[%d][%d] is %g, not %g", w, i, j, c[w * 256 + i * 16 + j], want);
+    }
+  untouched("c", c, warps * 256);
+}
+
 TEST(matrix_linear) { linear_of(kRounded, 67, 96, 150, true, false); }
 TEST(matrix_linear_whole) { linear_of(kWhole, 33, 160, 70, true, true); }
 TEST(matrix_linear_no_bias) { linear_of(kRounded, 5, 32, 129, false, false); }

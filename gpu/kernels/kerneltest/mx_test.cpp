@@ -108,6 +108,35 @@ TEST(mx_proof) {
     }
 }
 
+// Every warp leaves the sum of its eight products, three times over.
+TEST(mx_rate) {
+  if (!there()) return;
+  const int rounds = 3, warps = 256 / emulator_warp();
+  std::vector<uint8_t> a(2 * 16 * 64), b(4 * 16 * 64), as(2 * 64), bs(4 * 64);
+  for (auto* v : {&a, &b})
+    for (uint8_t& c : *v) c = uint8_t(rng()());
+  for (auto* v : {&as, &bs})
+    for (uint8_t& e : *v) e = uint8_t(127 + below(3));
+  Memory<uint8_t> ma(a), mb(b), mas(as), mbs(bs);
+  Memory<float> c((warps + 1) * 256);
+  launch("matrix_rate_mx", {1}, 256, 0, c, ma, mas, mb, mbs, rounds);
+  const auto at = [](const std::vector<uint8_t>& q, const std::vector<uint8_t>& s, int row, int k) {
+    return value(q[row * 64 + k / 2] >> k % 2 * 4 & 15) * ldexp(1, s[row * 4 + k / 32] - 127);
+  };
+  for (int i = 0; i < 16; i++)
+    for (int j = 0; j < 16; j++) {
+      double want = 0;
+      for (int x = 0; x < 2; x++)
+        for (int y = 0; y < 4; y++)
+          for (int k = 0; k < 128; k++)
+            want += rounds * at(a, as, x * 16 + i, k) * at(b, bs, y * 16 + j, k);
+      for (int w = 0; w < warps; w++)
+        if (c[w * 256 + i * 16 + j] != want)
+          fail("warp %d: c[%d][%d] is %g, not %g", w, i, j, c[w * 256 + i * 16 + j], want);
+    }
+  untouched("c", c, warps * 256);
+}
+
 void experts_mx(int rows, int hidden, int inter, int experts, int top, int favourite) {
   if (!there()) return;
   Grouped g(rows, hidden, inter, experts, top, favourite);

@@ -24,6 +24,28 @@ TEST(wgmma_proof) {
     }
 }
 
+// Both warpgroups leave their product, three times over.
+TEST(wgmma_rate) {
+  if (!there()) return;
+  const int k = 64, rounds = 3;
+  std::vector<bf16> a(64 * k), b(128 * k);
+  for (bf16& v : a) v = to_bf16(float(below(33) - 16));
+  for (bf16& v : b) v = to_bf16(float(below(33) - 16));
+  Memory<bf16> ma(a), mb(b);
+  Memory<float> c(3 * 64 * 128);
+  launch("matrix_rate_wgmma", {1}, 256, 27648, c, ma, mb, rounds);
+  for (int i = 0; i < 64; i++)
+    for (int j = 0; j < 128; j++) {
+      float want = 0;
+      for (int n = 0; n < k; n++)
+        want += rounds * from_bf16(a[i * k + n]) * from_bf16(b[j * k + n]);
+      for (int g = 0; g < 2; g++)
+        if (c[(g * 64 + i) * 128 + j] != want)
+          fail("c[%d][%d] of %d is %g, not %g", i, j, g, c[(g * 64 + i) * 128 + j], want);
+    }
+  untouched("c", c, 2 * 64 * 128);
+}
+
 TEST(wgmma_linear) {
   if (there()) linear_of(kWgmma, 130, 160, 150, true, true);
 }

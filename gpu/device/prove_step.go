@@ -1,0 +1,95 @@
+package device
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// A step in one launch is proved by the launches that it stands for: both begin with the same memory, and what they leave must be the same, bit for
+// bit. Only where it was chosen: a barrier over the grid that does not hold on a card hangs, and nobody who did not ask for it shall meet that.
+
+// proveStep tries both kinds of cache and both the kernels of one row and those of several.
+func (d *Device) proveStep(ctx context.Context) (Proof, error) {
+	p := Proof{Form: DecodeStep, OK: true}
+	for _, x := range []trial{
+		{"one launch, f32 cache", engine.Options{KV: "f32"}, 4, 2, nil},
+		{"one launch, bf16 cache", engine.Options{KV: "bf16"}, 1, 1, nil},
+	} {
+		if err := ctx.Err(); err != nil {
+			return p, err
+		}
+		why, err := d.proveWhole(x)
+		if err != nil {
+			return p, fmt.Errorf("%s: %w", x.name, err)
+		}
+		if why != "" && p.OK {
+			p.OK, p.Why = false, fmt.Sprintf("%s, in a step of up to %d rows", why, x.rows)
+		}
+	}
+	return p, nil
+}
+
+// proveWhole says what is wrong; err is about what did not run beside the launch itself.
+func (d *Device) proveWhole(x trial) (why string, err error) {
+	v := &prover{d: d}
+	defer func() { err = errors.Join(err, v.close()) }()
+	if err := v.open(x); err != nil {
+		return "", err
+	}
+	s := v.formed
+	if s.whole == nil {
+		return "a kernel of its phases is out of use, or the card has no room for it", nil
+	}
+	if err := v.locked(func() error { return s.sendState(v.batch, nil) }); err != nil {
+		return "", err
+	}
+	if err := v.keep(); err != nil {
+		return "", err
+	}
+	want, err := v.leaves(func() error {
+		for i := range s.phases {
+			if err := s.launch(i); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	if err := v.putBack(); err != nil {
+		return "", err
+	}
+	got, err := v.leaves(func() error { return s.whole.queue(d.stream) })
+	if err != nil {
+		return err.Error(), nil
+	}
+	for i, part := range []string{"the logits", "the cache", "the activations"} {
+		if !bytes.Equal(want[i], got[i]) {
+			return part + " differ from what its phases leave one by one", nil
+		}
+	}
+	return "", nil
+}
+
+// leaves runs a step over logits that are nothing, and reads all that it may have written.
+func (v *prover) leaves(step func() error) (all [3][]byte, err error) {
+	logits := v.formed.logits
+	if err := logits.Write(0, bytes.Repeat([]byte{0xff}, int(logits.bytes))); err != nil {
+		return all, err
+	}
+	if err := v.locked(step); err != nil {
+		return all, err
+	}
+	for i, r := range []engine.Region{logits, v.cache, v.arena} {
+		all[i] = make([]byte, r.Bytes())
+		if err := r.Read(0, all[i]); err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
