@@ -88,8 +88,9 @@ struct DenseReady {
 };
 
 // Adds `blocks` blocks to the sums of R vectors of rows and T tokens. q, d: T pointers each to the
-// first block. sums: [T, R] vectors. `ahead`: what to fetch meanwhile, as much as is read, or null.
-template <class S, int R, int T, class Weights>
+// first block. sums: [T, R] vectors. Where kAhead,
+// as much as is read is fetched from `ahead` on.
+template <class S, int R, int T, bool kAhead, class Weights>
 void tile_dense_q8(float* sums, Weights weights, const int16_t* const* q, const float* const* d,
                    int64_t blocks, const uint8_t* ahead) {
   typedef typename S::F F;
@@ -101,7 +102,7 @@ void tile_dense_q8(float* sums, Weights weights, const int16_t* const* q, const 
     dt[t] = d[t];
   }
   for (int64_t b = 0; b < blocks; b++) {
-    if (ahead != nullptr) {
+    if constexpr (kAhead) {
       constexpr int64_t kBytes = kDenseBlockBytes * R * S::kLanes / kQ8GroupRows;
       for (int64_t line = 0; line < kBytes; line += 64) prefetch(ahead + line);
       ahead += kBytes;
@@ -141,17 +142,17 @@ void tile_dense_q8(float* sums, Weights weights, const int16_t* const* q, const 
 }
 
 // tile_dense_q8 for a number of tokens known only at run time, 1 <= n <= T.
-template <class S, int R, int T>
+template <class S, int R, int T, bool kAhead>
 struct TileDenseQ8Of {
   template <class Weights>
   static void run(int64_t n, float* sums, const Weights& weights, const int16_t* const* q,
                   const float* const* d, int64_t blocks, const uint8_t* ahead) {
-    if (n == T) return tile_dense_q8<S, R, T>(sums, weights, q, d, blocks, ahead);
-    TileDenseQ8Of<S, R, T - 1>::run(n, sums, weights, q, d, blocks, ahead);
+    if (n == T) return tile_dense_q8<S, R, T, kAhead>(sums, weights, q, d, blocks, ahead);
+    TileDenseQ8Of<S, R, T - 1, kAhead>::run(n, sums, weights, q, d, blocks, ahead);
   }
 };
-template <class S, int R>
-struct TileDenseQ8Of<S, R, 0> {
+template <class S, int R, bool kAhead>
+struct TileDenseQ8Of<S, R, 0, kAhead> {
   template <class Weights>
   static void run(int64_t, float*, const Weights&, const int16_t* const*, const float* const*,
                   int64_t, const uint8_t*) {}
@@ -175,8 +176,8 @@ void tiles_dense_q8(float* sums, const Weights& weights, const int16_t* const* q
       qt[u - t] = q[u] + b0 * kMxBlock;
       dt[u - t] = d[u] + b0;
     }
-    TileDenseQ8Of<S, R, T>::run(next - t, sums + t * R * S::kLanes, weights, qt, dt, blocks,
-                                nullptr);
+    TileDenseQ8Of<S, R, T, false>::run(next - t, sums + t * R * S::kLanes, weights, qt, dt, blocks,
+                                       nullptr);
     t = next;
   }
 }
@@ -229,7 +230,7 @@ void rows_dense_q8(float* y, int64_t ldy, const int16_t* const* q, const float* 
     const int64_t tokens = smaller(kTokens, n - t);
     memset(sums, 0, tokens * R * S::kLanes * sizeof *sums);
     if constexpr (kFew) {
-      TileDenseQ8Of<S, R, kDenseFew>::run(tokens, sums, at, q + t, d + t, nb, ahead);
+      TileDenseQ8Of<S, R, kDenseFew, true>::run(tokens, sums, at, q + t, d + t, nb, ahead);
     } else {
       panel_dense_q8<S, R>(sums, at, q + t, d + t, tokens, nb, ahead);
     }
