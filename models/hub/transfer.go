@@ -24,7 +24,7 @@ import (
 const flushEvery = 256 << 20
 
 // pieceBytes is how much is read and written at once: what a crash of the process may cost a connection.
-const pieceBytes = 256 << 10
+const pieceBytes = 64 << 10
 
 // transfer is a file that is being fetched.
 type transfer struct {
@@ -294,12 +294,13 @@ func full(path string, err error) error {
 
 // sums are the hashes that a file may be known by.
 type sums struct {
-	git  hash.Hash // nil when nobody asks
-	full hash.Hash
+	git    hash.Hash // nil when nobody asks
+	full   hash.Hash
+	buffer []byte // kept from one read to the next: a file is hashed in as many reads as it has pieces
 }
 
 func newSums(f File) *sums {
-	s := &sums{full: sha256.New()}
+	s := &sums{full: sha256.New(), buffer: make([]byte, 128<<10)}
 	if f.GitSHA != "" {
 		s.git = sha1.New()
 		fmt.Fprintf(s.git, "blob %d\x00", f.Size)
@@ -309,12 +310,11 @@ func newSums(f File) *sums {
 
 // read hashes what r gives; each counts the bytes, if it is not nil.
 func (s *sums) read(ctx context.Context, r io.Reader, each func(int64)) error {
-	buffer := make([]byte, 256<<10)
 	for {
-		n, err := r.Read(buffer)
-		s.full.Write(buffer[:n])
+		n, err := r.Read(s.buffer)
+		s.full.Write(s.buffer[:n])
 		if s.git != nil {
-			s.git.Write(buffer[:n])
+			s.git.Write(s.buffer[:n])
 		}
 		if each != nil {
 			each(int64(n))

@@ -74,8 +74,10 @@ func download(ctx context.Context, client *hub.Client, target models.Target, ver
 			return show.done(hub.Result{Path: found.Path, Commit: found.Commit, Bytes: found.Bytes})
 		}
 	}
-	// Hardly anything of a pull stays in memory, so collecting often costs nothing and keeps the process small.
+	// Hardly anything of a pull stays in memory, so collecting often costs nothing and keeps the process small; what the
+	// start of the program left is given back first.
 	defer debug.SetGCPercent(debug.SetGCPercent(25))
+	debug.FreeOSMemory()
 	show.start = time.Now()
 	result, err := client.Pull(ctx, hub.Options{Root: root, Repo: target.Repo, Revision: target.Revision, Verify: verify,
 		Progress: show.progress, Note: show.note})
