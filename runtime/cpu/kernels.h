@@ -27,11 +27,18 @@ extern "C" {
 #endif
 
 enum {
-  kMxBlock = 32,      // elements along k that share one scale (MXFP4 weights, activations)
+  kMxBlock = 32,      // elements along k that share one scale (MXFP4 weights, q8 activations)
   kQ8GroupRows = 8,   // rows of dense 8-bit weights that lie together
   kMaxHeadDim = 256,  // largest head dimension the attention kernels take
   kKernelStackBytes = 80 * 1024  // no kernel needs more stack than this
 };
+
+// A row of attention: its queries, its state, and which tokens of the page at hand it sees.
+typedef struct AttentionRow {
+  const float* q;      // [group, dim], after rope
+  float *m, *l, *acc;  // what Kernels.attention_begin describes
+  int64_t t0, t1;      // tokens [t0, t1); none where t0 >= t1, and the state stays as it is
+} AttentionRow;
 
 typedef struct Kernels {
   const char* name;  // "scalar", "avx2", "avxvnni", "avx512" or "neon"
@@ -73,25 +80,15 @@ typedef struct Kernels {
                           int64_t n, const uint8_t* blocks, const uint8_t* scales, int64_t k,
                           int64_t r0, int64_t r1, const uint16_t* bias);
 
-  // 12-bit activations in blocks of 32, for dense weights: scale = max|x| / 2047, q = x / scale
-  // rounded to nearest, ties to even; a block whose scale is below 2^-118 counts as zero. Twelve
-  // bits, since a block's sum with 8-bit weights is then a whole number that float32 still holds.
-  //   q  int16 [k], d float32 [k/32]: in the table's own form, only the same table reads them
-  //   x  float32 [k], finite; k a multiple of 32
-  void (*quantize_q12)(int16_t* q, float* d, const float* x, int64_t k);
-
-  // 12-bit activations times dense weights in 8 bits, products exact within a block:
+  // Quantised activations times dense weights in 8 bits, products exact within a block:
   // y = sum over blocks of scale(row, block) * d * (sum of weight * q).
-  //   q, d  n pointers each, as quantize_q12 of this table wrote them
   //   w     groups of eight rows, one after another: for each block of 32 columns the rows' scales
-  //         (bf16 [8]) and their weights, int8 [8][8 rows][4], columns 0 2 4 6 1 3 5 7 of every
-  //         eight
+  //         (bf16 [8]) and their weights, int8 [8][8 rows][4], columns ordered as in q
   //   bias  bf16 [rows], from row 0, or null
   //   r0    a multiple of 8; r1 too, unless it is the last row
   // Bytes of weights: 34 k/32 (r1 - r0).
-  void (*matmul_q8)(float* y, int64_t ldy, const int16_t* const* q, const float* const* d,
-                    int64_t n, const uint8_t* w, int64_t k, int64_t r0, int64_t r1,
-                    const uint16_t* bias);
+  void (*matmul_q8)(float* y, int64_t ldy, const int8_t* const* q, const float* const* d, int64_t n,
+                    const uint8_t* w, int64_t k, int64_t r0, int64_t r1, const uint16_t* bias);
 
   // y = x / sqrt(mean(x^2) + eps) * w. x, y float32 [k], w bf16 [k]; y may be x.
   void (*rmsnorm)(float* y, const float* x, const uint16_t* w, int64_t k, float eps);
@@ -119,34 +116,34 @@ typedef struct Kernels {
   void (*axpy)(float* y, float a, const float* x, int64_t n);  // y += a x, the weighted expert sum
   void (*softmax)(float* x, int64_t n);  // in place; n finite logits (the experts chosen), n >= 1
 
-  // Attention of one token: the `group` query heads that share a KV head, one page after another,
-  // with the softmax kept as running state:
+  // Attention of rows of one sequence: the `group` query heads that share a KV head, one page after
+  // another, with the softmax kept as running state:
   //   m    float32 [group]       largest logit so far
   //   l    float32 [group]       sum of exp(logit - m)
   //   acc  float32 [group, dim]  sum of exp(logit - m) * value
-  // dim is a multiple of 32 up to kMaxHeadDim. A page gives the same result wherever it is
-  // computed, so long as the same token ranges come in the same order.
+  // dim is a multiple of 32 up to kMaxHeadDim. A row's state is the same bit for bit whichever rows
+  // share the call, so long as its tokens stand at the same places of the same pages.
 
-  // Sets the state to "nothing seen but the sink": m = sink, l = 1, acc = 0. The sink is one more
-  // logit, without scale and without a value. sinks bf16 [group], or null for no sink (m = -inf,
-  // l = 0).
+  // Sets the state of a row to "nothing seen but the sink": m = sink, l = 1, acc = 0. The sink is
+  // one more logit, without scale and without a value. sinks bf16 [group], or null for no sink
+  // (m = -inf, l = 0).
   void (*attention_begin)(float* m, float* l, float* acc, int64_t group, int64_t dim,
                           const uint16_t* sinks);
 
-  // Adds tokens [t0, t1) of one page: logit = scale * dot(q, key).
-  //   q      float32 [group, dim], after rope
+  // Adds the tokens that each of n rows sees of one page: logit = scale * dot(q, key).
   //   keys   element [token, 0] is keys + token*stride, of this KV head: for a page
   //          [tokens, kv heads, dim] pass page + kv_head*dim and stride = kv_heads*dim
-  //   values the same layout and stride
-  void (*attention_page_f32)(float* m, float* l, float* acc, const float* q, int64_t group,
-                             int64_t dim, float scale, const float* keys, const float* values,
-                             int64_t stride, int64_t t0, int64_t t1);
-  void (*attention_page_bf16)(float* m, float* l, float* acc, const float* q, int64_t group,
-                              int64_t dim, float scale, const uint16_t* keys,
-                              const uint16_t* values, int64_t stride, int64_t t0, int64_t t1);
-  void (*attention_page_f8)(float* m, float* l, float* acc, const float* q, int64_t group,
-                            int64_t dim, float scale, const uint8_t* keys, const uint8_t* values,
-                            int64_t stride, int64_t t0, int64_t t1);
+  //   values the same layout and stride; no token that no row sees is read
+  //   next   next_bytes of memory that a call soon will read, fetched meanwhile, or null and 0
+  void (*attention_page_f32)(const AttentionRow* rows, int64_t n, int64_t group, int64_t dim,
+                             float scale, const float* keys, const float* values, int64_t stride,
+                             const void* next, int64_t next_bytes);
+  void (*attention_page_bf16)(const AttentionRow* rows, int64_t n, int64_t group, int64_t dim,
+                              float scale, const uint16_t* keys, const uint16_t* values,
+                              int64_t stride, const void* next, int64_t next_bytes);
+  void (*attention_page_f8)(const AttentionRow* rows, int64_t n, int64_t group, int64_t dim,
+                            float scale, const uint8_t* keys, const uint8_t* values, int64_t stride,
+                            const void* next, int64_t next_bytes);
 
   // Adds the state (m2, l2, acc2) of other pages to (m, l, acc): what lets several threads share
   // one long context. Only one of the two may have begun with the sink.

@@ -77,7 +77,7 @@ void matmul_mxfp4(float* y, int64_t ldy, const float* const* x, int64_t n, const
   }
 }
 
-// Where column i of a block stands among its 8-bit activations, and among dense 8-bit weights.
+// Where column i of a block stands among its 8-bit activations (and dense 8-bit weights).
 int64_t q8_place(int64_t i) { return i / 8 * 8 + i % 2 * 4 + i % 8 / 2; }
 
 // d has the scale of a block and a second number that this table does not use.
@@ -119,23 +119,7 @@ void matmul_mxfp4_q8(float* y, int64_t ldy, const int8_t* const* q, const float*
   }
 }
 
-void quantize_q12(int16_t* q, float* d, const float* x, int64_t k) {
-  for (int64_t b = 0; b < k / kMxBlock; b++, x += kMxBlock, q += kMxBlock) {
-    float largest = 0;
-    for (int64_t i = 0; i < kMxBlock; i++) largest = fmaxf(largest, fabsf(x[i]));
-    d[b] = largest / 2047.0f;
-    if (d[b] < 0x1p-118f) {  // the vector tables divide it by 256: it stays normal there
-      d[b] = 0;
-      memset(q, 0, kMxBlock * sizeof *q);
-      continue;
-    }
-    for (int64_t i = 0; i < kMxBlock; i++) {
-      q[i] = static_cast<int16_t>(fminf(fmaxf(rintf(x[i] / d[b]), -2047.0f), 2047.0f));
-    }
-  }
-}
-
-void matmul_q8(float* y, int64_t ldy, const int16_t* const* q, const float* const* d, int64_t n,
+void matmul_q8(float* y, int64_t ldy, const int8_t* const* q, const float* const* d, int64_t n,
                const uint8_t* w, int64_t k, int64_t r0, int64_t r1, const uint16_t* bias) {
   const int64_t block_bytes = kQ8GroupRows * (2 + kMxBlock);
   for (int64_t r = r0; r < r1; r++) {
@@ -149,11 +133,10 @@ void matmul_q8(float* y, int64_t ldy, const int16_t* const* q, const float* cons
         memcpy(&scale, block + 2 * in_group, sizeof scale);
         int32_t whole = 0;
         for (int64_t i = 0; i < kMxBlock; i++) {
-          const int64_t at = q8_place(i);
-          const uint8_t* four = block + 2 * kQ8GroupRows + (at / 4 * kQ8GroupRows + in_group) * 4;
-          whole += static_cast<int8_t>(four[at % 4]) * q[t][b * kMxBlock + i];
+          const uint8_t* four = block + 2 * kQ8GroupRows + (i / 4 * kQ8GroupRows + in_group) * 4;
+          whole += static_cast<int8_t>(four[i % 4]) * q[t][b * kMxBlock + i];
         }
-        sum += bf16(&scale) * d[t][b] * static_cast<float>(whole);
+        sum += bf16(&scale) * d[t][2 * b] * static_cast<float>(whole);
       }
       y[t * ldy + r] = with_bias(sum, bias, r);
     }
@@ -254,20 +237,23 @@ float element(const uint8_t* p) { return f8(*p); }
 
 // One token at a time: rescale the state where the new logit is the largest so far, then add.
 template <class T>
-void attention_page(float* m, float* l, float* acc, const float* q, int64_t group, int64_t dim,
-                    float scale, const T* keys, const T* values, int64_t stride, int64_t t0,
-                    int64_t t1) {
-  for (int64_t g = 0; g < group; g++, q += dim, acc += dim) {
-    for (int64_t t = t0; t < t1; t++) {
-      float logit = 0;
-      for (int64_t i = 0; i < dim; i++) logit += q[i] * element(keys + t * stride + i);
-      logit *= scale;
-      const float largest = fmaxf(m[g], logit);
-      const float keep = expf(m[g] - largest), weight = expf(logit - largest);
-      m[g] = largest;
-      l[g] = l[g] * keep + weight;
-      for (int64_t i = 0; i < dim; i++) {
-        acc[i] = acc[i] * keep + weight * element(values + t * stride + i);
+void attention_page(const AttentionRow* rows, int64_t n, int64_t group, int64_t dim, float scale,
+                    const T* keys, const T* values, int64_t stride, const void*, int64_t) {
+  for (const AttentionRow* row = rows; row < rows + n; row++) {
+    for (int64_t g = 0; g < group; g++) {
+      const float* q = row->q + g * dim;
+      float* acc = row->acc + g * dim;
+      for (int64_t t = row->t0; t < row->t1; t++) {
+        float logit = 0;
+        for (int64_t i = 0; i < dim; i++) logit += q[i] * element(keys + t * stride + i);
+        logit *= scale;
+        const float largest = fmaxf(row->m[g], logit);
+        const float keep = expf(row->m[g] - largest), weight = expf(logit - largest);
+        row->m[g] = largest;
+        row->l[g] = row->l[g] * keep + weight;
+        for (int64_t i = 0; i < dim; i++) {
+          acc[i] = acc[i] * keep + weight * element(values + t * stride + i);
+        }
       }
     }
   }
@@ -319,7 +305,6 @@ const Kernels kTable = {
     matmul_mxfp4,
     quantize_q8,
     matmul_mxfp4_q8,
-    quantize_q12,
     matmul_q8,
     rmsnorm,
     swiglu,

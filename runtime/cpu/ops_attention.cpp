@@ -72,11 +72,9 @@ struct LayerCache {
   }
   const T* values(int32_t page, int64_t kv_head) const { return keys(page, kv_head) + half; }
 
-  // Begins to read a page's keys and values of one head, which lie side by side.
-  void fetch(int32_t page, int64_t kv_head) const {
-    const char* at = reinterpret_cast<const char*>(keys(page, kv_head));
-    for (int64_t i = 0; i < 2 * half * int64_t{sizeof(T)}; i += 64)
-      __builtin_prefetch(at + i, 0, 2);
+  // A page's keys and values of one head, which lie side by side.
+  Stretch stretch(int32_t page, int64_t kv_head) const {
+    return {keys(page, kv_head), 2 * half * int64_t{sizeof(T)}};
   }
 
   const char* base;
@@ -128,15 +126,17 @@ class WriteKvOp : public RowOp<WriteKvOp<T>> {
   bool windowed_;
 };
 
-// o[row] = softmax over the visible positions and the sink, of q·k * scale, applied to v. A task
-// is one row and the query heads of one KV head. Pages come in the order of positions and begin at
-// multiples of the page, so the sum's order does not depend on how the prompt was cut.
+// o[row] = softmax over the visible positions and the sink, of q·k * scale, applied to v. A task is
+// the query heads of one KV head and some rows, of which those of one sequence read each page
+// once, together. Pages come in the order of positions and begin at multiples of the page, and a
+// row's sum does not depend on the rows beside it: neither on how the prompt was cut.
 template <class T>
 class AttendOp : public Op {
  public:
   AttendOp(const ossrun_tape& t, float* o, const float* qkv, const void* cache,
            const uint16_t* sinks, int64_t layer, int64_t window, bool twin, float scale)
-      : k_(t.kernels),
+      : tape_(&t),
+        k_(t.kernels),
         s_(t.shape),
         cache_(t.shape, cache, layer, twin),
         o_(o),
@@ -146,46 +146,86 @@ class AttendOp : public Op {
         scale_(scale),
         group_(t.shape.heads / t.shape.kv_heads) {}
 
-  int64_t tasks(const ossrun_batch& b) const override { return b.rows * s_.kv_heads; }
+  int64_t tasks(const ossrun_batch& b) const override {
+    return divide_up(b.rows, rows_per_task(b)) * s_.kv_heads;
+  }
 
   void run(const ossrun_batch& b, int64_t task) const override {
-    const int64_t row = task / s_.kv_heads, kv = task % s_.kv_heads, d = s_.head_dim;
-    const int64_t end = b.positions[row] + 1;
-    const int64_t begin = window_ > 0 ? std::max<int64_t>(0, end - window_) : 0;
-    const int32_t* table = b.tables + (window_ > 0 ? b.window_at : b.full_at)[row];
-    const float* q = qkv_ + (row * (s_.heads + 2 * s_.kv_heads) + kv * group_) * d;
-    float m[kMaxGroup], l[kMaxGroup];
-    alignas(64) float acc[kMaxGroup * kMaxHeadDim];
-    k_->attention_begin(m, l, acc, group_, d, sinks_ + kv * group_);
-    for (int64_t page = begin / s_.page_tokens; page * s_.page_tokens < end; page++) {
-      const int64_t first = page * s_.page_tokens;
-      const int32_t here = cache_.page(b, table[page]);
-      if (first + s_.page_tokens < end) cache_.fetch(cache_.page(b, table[page + 1]), kv);
-      page_of(m, l, acc, q, cache_.keys(here, kv), cache_.values(here, kv),
-              std::max<int64_t>(0, begin - first), std::min(s_.page_tokens, end - first));
+    const int64_t at_once = rows_per_task(b), kv = task % s_.kv_heads;
+    const int64_t end = std::min(b.rows, (task / s_.kv_heads + 1) * at_once);
+    for (int64_t row = task / s_.kv_heads * at_once; row < end;) {
+      int64_t next = row + 1;
+      while (next < end && tables(b)[next] == tables(b)[row]) next++;
+      attend(b, kv, row, next);
+      row = next;
     }
-    k_->attention_end(o_ + (row * s_.heads + kv * group_) * d, l, acc, group_, d);
   }
 
   static constexpr int64_t kMaxGroup = 16;  // query heads of one KV head
+  static constexpr int64_t kMaxRows = 32;   // whose pages are read together
 
  private:
-  void page_of(float* m, float* l, float* acc, const float* q, const float* keys,
-               const float* values, int64_t t0, int64_t t1) const {
-    k_->attention_page_f32(m, l, acc, q, group_, s_.head_dim, scale_, keys, values, s_.head_dim, t0,
-                           t1);
+  // As many as share a page's way into the near caches, but enough tasks for all threads.
+  int64_t rows_per_task(const ossrun_batch& b) const {
+    return std::clamp<int64_t>(b.rows * s_.kv_heads / (8 * tape_->threads), 1, kMaxRows);
   }
-  void page_of(float* m, float* l, float* acc, const float* q, const uint16_t* keys,
-               const uint16_t* values, int64_t t0, int64_t t1) const {
-    k_->attention_page_bf16(m, l, acc, q, group_, s_.head_dim, scale_, keys, values, s_.head_dim,
-                            t0, t1);
+  // Where each row's table of pages begins: rows of one sequence have it in common.
+  const int32_t* tables(const ossrun_batch& b) const {
+    return window_ > 0 ? b.window_at : b.full_at;
   }
-  void page_of(float* m, float* l, float* acc, const float* q, const uint8_t* keys,
-               const uint8_t* values, int64_t t0, int64_t t1) const {
-    k_->attention_page_f8(m, l, acc, q, group_, s_.head_dim, scale_, keys, values, s_.head_dim, t0,
-                          t1);
+  int64_t first_seen(int64_t position) const {
+    return window_ > 0 ? std::max<int64_t>(0, position + 1 - window_) : 0;
   }
 
+  // Rows [r0, r1) of one sequence, at positions that rise.
+  void attend(const ossrun_batch& b, int64_t kv, int64_t r0, int64_t r1) const {
+    const int64_t d = s_.head_dim, n = r1 - r0;
+    const int64_t begin = first_seen(b.positions[r0]), end = b.positions[r1 - 1] + 1;
+    const int32_t* table = b.tables + tables(b)[r0];
+    float m[kMaxRows * kMaxGroup], l[kMaxRows * kMaxGroup];
+    AttentionRow rows[kMaxRows];
+    for (int64_t i = 0; i < n; i++) {  // the sums are kept in o itself
+      rows[i] = {qkv_ + ((r0 + i) * (s_.heads + 2 * s_.kv_heads) + kv * group_) * d,
+                 m + i * group_,
+                 l + i * group_,
+                 o_ + ((r0 + i) * s_.heads + kv * group_) * d,
+                 0,
+                 0};
+      k_->attention_begin(rows[i].m, rows[i].l, rows[i].acc, group_, d, sinks_ + kv * group_);
+    }
+    for (int64_t page = begin / s_.page_tokens; page * s_.page_tokens < end; page++) {
+      const int64_t first = page * s_.page_tokens;
+      for (int64_t i = 0; i < n; i++) {
+        const int64_t position = b.positions[r0 + i];
+        rows[i].t0 = std::max<int64_t>(0, first_seen(position) - first);
+        rows[i].t1 = std::min(s_.page_tokens, position + 1 - first);
+      }
+      const int32_t here = cache_.page(b, table[page]);
+      Stretch ahead;
+      if (first + s_.page_tokens < end) ahead = cache_.stretch(cache_.page(b, table[page + 1]), kv);
+      page_of(rows, n, cache_.keys(here, kv), cache_.values(here, kv), ahead);
+    }
+    for (int64_t i = 0; i < n; i++)
+      k_->attention_end(rows[i].acc, rows[i].l, rows[i].acc, group_, d);
+  }
+
+  void page_of(const AttentionRow* rows, int64_t n, const float* keys, const float* values,
+               Stretch ahead) const {
+    k_->attention_page_f32(rows, n, group_, s_.head_dim, scale_, keys, values, s_.head_dim,
+                           ahead.begin, ahead.bytes);
+  }
+  void page_of(const AttentionRow* rows, int64_t n, const uint16_t* keys, const uint16_t* values,
+               Stretch ahead) const {
+    k_->attention_page_bf16(rows, n, group_, s_.head_dim, scale_, keys, values, s_.head_dim,
+                            ahead.begin, ahead.bytes);
+  }
+  void page_of(const AttentionRow* rows, int64_t n, const uint8_t* keys, const uint8_t* values,
+               Stretch ahead) const {
+    k_->attention_page_f8(rows, n, group_, s_.head_dim, scale_, keys, values, s_.head_dim,
+                          ahead.begin, ahead.bytes);
+  }
+
+  const ossrun_tape* tape_;
   const Kernels* k_;
   ossrun_shape s_;
   LayerCache<T> cache_;

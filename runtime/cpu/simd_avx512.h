@@ -21,6 +21,7 @@ struct Avx512 {
   static constexpr int kRowVectorsDenseQ8 = 1;
   static constexpr int kTileTokensDenseQ8 = 12;
   static constexpr int kRowVectors = 2;    // of 8-bit tiles
+  static constexpr int kTileHeads = 8;     // 8 heads x 2 vectors of sums + 2 + 1
   static constexpr int kTileTokensQ8 = 6;  // 12 sums + 12 integer sums + 2 weights
 
   SIMD_INLINE F zero() { return _mm512_setzero_ps(); }
@@ -57,6 +58,10 @@ struct Avx512 {
     const I whole = _mm512_maskz_cvtps_epi32(0xffff, a);
     const I biased = _mm512_add_epi32(whole, _mm512_set1_epi32(127));
     return _mm512_castsi512_ps(_mm512_maskz_slli_epi32(0xffff, biased, 23));
+  }
+  SIMD_INLINE F times_power_of_2(F a, F n) {
+    const I moved = _mm512_maskz_slli_epi32(0xffff, _mm512_maskz_cvtps_epi32(0xffff, n), 23);
+    return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(a), moved));
   }
   SIMD_INLINE F zero_below(F a, F x, float limit) {
     return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, _mm512_set1_ps(limit), _CMP_NLT_UQ), a);
@@ -113,7 +118,19 @@ struct Avx512 {
 
   // As in simd_avx2.h, of sixteen rows.
   SIMD_INLINE void q8_weights(I w[8], const uint8_t* const rows[16], int64_t offset) {
-    I a[4], d[4];
+    I d[4];
+    turn4(d, rows, offset);
+    const I table = _mm512_maskz_broadcast_i32x4(0xffff, load16(kE2m1Plus12));
+    const I nibble = _mm512_set1_epi8(15);
+    SIMD_UNROLL
+    for (int j = 0; j < 4; j++) {
+      const I upper = _mm512_and_si512(_mm512_maskz_srli_epi32(0xffff, d[j], 4), nibble);
+      w[2 * j] = _mm512_shuffle_epi8(table, _mm512_and_si512(d[j], nibble));
+      w[2 * j + 1] = _mm512_shuffle_epi8(table, upper);
+    }
+  }
+  SIMD_INLINE void turn4(I d[4], const uint8_t* const rows[16], int64_t offset) {
+    I a[4];
     SIMD_UNROLL
     for (int i = 0; i < 4; i++) {
       a[i] = _mm512_castsi128_si512(load16(rows[i] + offset));
@@ -127,14 +144,11 @@ struct Avx512 {
     d[1] = unpack_high64(t0, t2);
     d[2] = unpack_low64(t1, t3);
     d[3] = unpack_high64(t1, t3);
-    const I table = _mm512_maskz_broadcast_i32x4(0xffff, load16(kE2m1Plus12));
-    const I nibble = _mm512_set1_epi8(15);
-    SIMD_UNROLL
-    for (int j = 0; j < 4; j++) {
-      const I upper = _mm512_and_si512(_mm512_maskz_srli_epi32(0xffff, d[j], 4), nibble);
-      w[2 * j] = _mm512_shuffle_epi8(table, _mm512_and_si512(d[j], nibble));
-      w[2 * j + 1] = _mm512_shuffle_epi8(table, upper);
-    }
+  }
+  SIMD_INLINE F as_float(I a) { return _mm512_castsi512_ps(a); }
+  SIMD_INLINE F first_bf16(I a) { return as_float(_mm512_maskz_slli_epi32(0xffff, a, 16)); }
+  SIMD_INLINE F second_bf16(I a) {
+    return as_float(_mm512_and_si512(a, _mm512_set1_epi32(static_cast<int>(0xffff0000u))));
   }
   SIMD_INLINE __m128i load16(const uint8_t* p) {
     return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
@@ -155,8 +169,8 @@ struct Avx512 {
   SIMD_INLINE I mix(I a, I b) { return _mm512_xor_si512(a, b); }
   SIMD_INLINE F to_float(I a) { return _mm512_maskz_cvtepi32_ps(0xffff, a); }
 
-  // The 8-bit sums of a block are int32 and begin with -4 * sum(q), three times: the unsigned form
-  // of the weights is 12 too large.
+  // The 8-bit sums of a block are int32 and begin with -4 * sum(q) times what the unsigned form of
+  // the weights is too large by, in fours: 3 for MXFP4, 32 for dense weights.
   SIMD_INLINE void store_block_start(float* to, const int8_t* q) {
     Avx2::store_block_start(to, q);
     int16_t pair[2];
@@ -169,51 +183,26 @@ struct Avx512 {
     memcpy(&sum, p, sizeof sum);
     return _mm512_set1_epi32(3 * sum);
   }
+  SIMD_INLINE I dense_start(const float* p) {
+    int32_t sum;
+    memcpy(&sum, p, sizeof sum);
+    return _mm512_set1_epi32(32 * sum);
+  }
   SIMD_INLINE __m256i load32(const uint8_t* p) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
   }
-  // Dense weights of two groups, times 256, as in simd_avx2.h.
-  static constexpr float kDenseUnit = 1.0f / 256;
-  struct Dense {
-    I evens, odds;
-  };
+  // Dense weights of two groups, plus 128.
+  typedef I Dense;
   SIMD_INLINE Dense load_dense(const uint8_t* p, const uint8_t* second) {
     const I both =
         _mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(load32(p)), load32(second), 1);
-    return {kept(_mm512_slli_epi16(both, 8)),
-            kept(_mm512_and_si512(both, _mm512_set1_epi16(-256)))};
+    return kept(_mm512_xor_si512(both, _mm512_set1_epi8(-128)));
   }
   SIMD_INLINE F dense_scales(const uint8_t* p, const uint8_t* second) {
     const __m128i both[2] = {load16(p), load16(second)};
     return load_bf16(both);
   }
-  typedef Dense DenseInput;
-  SIMD_INLINE DenseInput dense_input(const int16_t* q) { return {pair(q), pair(q + 2)}; }
-  SIMD_INLINE I pair(const int16_t* q) {
-    int32_t both;
-    memcpy(&both, q, sizeof both);
-    return _mm512_set1_epi32(both);
-  }
-  typedef I DenseSum;
-  SIMD_INLINE DenseSum dense_start() { return zero_ints(); }
-  SIMD_INLINE DenseSum dense_dot(DenseSum sum, const Dense& w, const DenseInput& q) {
-    sum = _mm512_dpwssd_epi32(sum, w.evens, q.evens);
-    __asm__("" : "+v"(sum));
-    sum = _mm512_dpwssd_epi32(sum, w.odds, q.odds);
-    __asm__("" : "+v"(sum));
-    return sum;
-  }
-  SIMD_INLINE F dense_end(DenseSum sum) { return to_float(sum); }
-  SIMD_INLINE void store_q12(int16_t* q, const F v[2]) {
-    const I order = _mm512_setr_epi32(0, 4, 2, 6, 1, 5, 3, 7, 8, 12, 10, 14, 9, 13, 11, 15);
-    SIMD_UNROLL
-    for (int i = 0; i < 2; i++) {
-      const I whole = _mm512_maskz_cvtps_epi32(0xffff, v[i]);
-      const I placed = _mm512_maskz_permutexvar_epi32(0xffff, order, whole);
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(q) + i,
-                          _mm512_maskz_cvtepi32_epi16(0xffff, placed));
-    }
-  }
+  SIMD_INLINE I dense_dot4(I sums, I w, I four) { return dot4(sums, w, four); }
   SIMD_INLINE I four(const int8_t* q) {
     int32_t bytes;
     memcpy(&bytes, q, sizeof bytes);

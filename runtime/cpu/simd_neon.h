@@ -18,6 +18,7 @@ struct Neon {
   static constexpr int kRowVectorsDenseQ8 = 1;
   static constexpr int kTileTokensDenseQ8 = 8;  // 8 sums + 8 integer sums + 2
   static constexpr int kRowVectors = 2;         // of 8-bit tiles
+  static constexpr int kTileHeads = 8;          // of attention: 8 heads x 2 vectors of sums + 2 + 8
   static constexpr int kTileTokensQ8 = 5;       // 10 sums + 10 integer sums + 2 weights + 1
 
   SIMD_INLINE F zero() { return vdupq_n_f32(0); }
@@ -62,6 +63,11 @@ struct Neon {
   SIMD_INLINE F power_of_2(F a) {
     const I biased = vaddq_s32(vcvtnq_s32_f32(a), vdupq_n_s32(127));
     return vreinterpretq_f32_s32(vshlq_n_s32(biased, 23));
+  }
+  // a * 2^n for whole numbers n: only where the result is a normal number.
+  SIMD_INLINE F times_power_of_2(F a, F n) {
+    const I moved = vshlq_n_s32(vcvtnq_s32_f32(n), 23);
+    return vreinterpretq_f32_s32(vaddq_s32(vreinterpretq_s32_f32(a), moved));
   }
   // a where x is not below the limit (or not a number), zero elsewhere.
   SIMD_INLINE F zero_below(F a, F x, float limit) {
@@ -125,6 +131,19 @@ struct Neon {
   // One block of kLanes rows turned around: four bytes 2 * e2m1 a lane. w[2j] has elements
   // 8j + 0, 2, 4, 6 of every row, w[2j+1] elements 8j + 1, 3, 5, 7.
   SIMD_INLINE void q8_weights(I w[8], const uint8_t* const rows[4], int64_t offset) {
+    I d[4];
+    turn4(d, rows, offset);
+    const int8x16_t table = vreinterpretq_s8_u8(load16(kTwiceE2m1));
+    SIMD_UNROLL
+    for (int j = 0; j < 4; j++) {
+      const uint8x16_t bytes = vreinterpretq_u8_s32(d[j]);
+      const uint8x16_t low = vandq_u8(bytes, vdupq_n_u8(15)), high = vshrq_n_u8(bytes, 4);
+      w[2 * j] = vreinterpretq_s32_s8(vqtbl1q_s8(table, low));
+      w[2 * j + 1] = vreinterpretq_s32_s8(vqtbl1q_s8(table, high));
+    }
+  }
+  // 16 bytes of each of kLanes rows turned around: d[j] has bytes 4j to 4j + 3 of every row.
+  SIMD_INLINE void turn4(I d[4], const uint8_t* const rows[4], int64_t offset) {
     uint32x4_t a[4];
     SIMD_UNROLL
     for (int i = 0; i < 4; i++) a[i] = vreinterpretq_u32_u8(load16(rows[i] + offset));
@@ -132,16 +151,16 @@ struct Neon {
     const uint64x2_t t1 = vreinterpretq_u64_u32(vtrn2q_u32(a[0], a[1]));
     const uint64x2_t t2 = vreinterpretq_u64_u32(vtrn1q_u32(a[2], a[3]));
     const uint64x2_t t3 = vreinterpretq_u64_u32(vtrn2q_u32(a[2], a[3]));
-    const uint64x2_t d[4] = {vtrn1q_u64(t0, t2), vtrn1q_u64(t1, t3), vtrn2q_u64(t0, t2),
-                             vtrn2q_u64(t1, t3)};
-    const int8x16_t table = vreinterpretq_s8_u8(load16(kTwiceE2m1));
-    SIMD_UNROLL
-    for (int j = 0; j < 4; j++) {
-      const uint8x16_t bytes = vreinterpretq_u8_u64(d[j]);
-      const uint8x16_t low = vandq_u8(bytes, vdupq_n_u8(15)), high = vshrq_n_u8(bytes, 4);
-      w[2 * j] = vreinterpretq_s32_s8(vqtbl1q_s8(table, low));
-      w[2 * j + 1] = vreinterpretq_s32_s8(vqtbl1q_s8(table, high));
-    }
+    d[0] = vreinterpretq_s32_u64(vtrn1q_u64(t0, t2));
+    d[1] = vreinterpretq_s32_u64(vtrn1q_u64(t1, t3));
+    d[2] = vreinterpretq_s32_u64(vtrn2q_u64(t0, t2));
+    d[3] = vreinterpretq_s32_u64(vtrn2q_u64(t1, t3));
+  }
+  // What the dwords of a are: float32, or two bf16 each, the first in the lower half.
+  SIMD_INLINE F as_float(I a) { return vreinterpretq_f32_s32(a); }
+  SIMD_INLINE F first_bf16(I a) { return as_float(vshlq_n_s32(a, 16)); }
+  SIMD_INLINE F second_bf16(I a) {
+    return as_float(vandq_s32(a, vdupq_n_s32(static_cast<int32_t>(0xffff0000u))));
   }
   SIMD_INLINE void store_bytes(uint8_t* p, I a) { memcpy(p, &a, sizeof a); }
   SIMD_INLINE I load_bytes(const uint8_t* p) { return vreinterpretq_s32_u8(load16(p)); }
@@ -166,45 +185,11 @@ struct Neon {
     return vdotq_s32(sums, vreinterpretq_s8_s32(w), vreinterpretq_s8_s32(four));
   }
   SIMD_INLINE I block_end(I sums) { return sums; }
-
-  // Dense weights stay bytes: a 12-bit activation is 128 * high + low, each a byte, so two dot
-  // products do what widened weights would need four multiplications for.
-  static constexpr float kDenseUnit = 1;
   typedef I Dense;
   SIMD_INLINE Dense load_dense(const uint8_t* p, const uint8_t*) { return kept(load_bytes(p)); }
   SIMD_INLINE F dense_scales(const uint8_t* p, const uint8_t*) { return load_bf16(p); }
-  struct DenseInput {
-    I high, low;
-  };
-  SIMD_INLINE DenseInput dense_input(const int16_t* q) {
-    const int8_t* bytes = reinterpret_cast<const int8_t*>(q);
-    return {four(bytes), four(bytes + 4)};
-  }
-  typedef DenseInput DenseSum;
-  SIMD_INLINE DenseSum dense_start() { return {zero_ints(), zero_ints()}; }
-  SIMD_INLINE DenseSum dense_dot(const DenseSum& sum, Dense w, const DenseInput& q) {
-    return {dot4(sum.high, w, q.high), dot4(sum.low, w, q.low)};
-  }
-  SIMD_INLINE F dense_end(const DenseSum& sum) {
-    return to_float(vaddq_s32(vshlq_n_s32(sum.high, 7), sum.low));
-  }
-  // 32 whole numbers within -2047..2047: of columns 0 2 4 6 of every eight four high bytes, four
-  // low ones, then the same of columns 1 3 5 7.
-  SIMD_INLINE void store_q12(int16_t* q, const F v[8]) {
-    int8_t* bytes = reinterpret_cast<int8_t*>(q);
-    SIMD_UNROLL
-    for (int i = 0; i < 8; i += 2, bytes += 16) {
-      const I a = vcvtnq_s32_f32(v[i]), b = vcvtnq_s32_f32(v[i + 1]);
-      const int16x8_t whole =
-          vcombine_s16(vmovn_s32(vuzp1q_s32(a, b)), vmovn_s32(vuzp2q_s32(a, b)));
-      const int16x8_t high = vrshrq_n_s16(whole, 7);
-      const int16x8_t low = vsubq_s16(whole, vshlq_n_s16(high, 7));
-      const int32x2_t h = vreinterpret_s32_s8(vmovn_s16(high));
-      const int32x2_t l = vreinterpret_s32_s8(vmovn_s16(low));
-      const int32x2x2_t turned = vzip_s32(h, l);
-      memcpy(bytes, &turned, sizeof turned);
-    }
-  }
+  SIMD_INLINE I dense_start(const float*) { return zero_ints(); }
+  SIMD_INLINE I dense_dot4(I sums, I w, I four) { return dot4(sums, w, four); }
 
   // One round of eight independent dot products.
   static constexpr int64_t kPeakOperations = 8 * 16 * 2;

@@ -136,8 +136,8 @@ void test_f8(const Kernels& k, Checker& check, Random& random) {
     q.set(i, 1);
   }
   k.attention_begin(m.data(), l.data(), acc.data(), 1, 256, nullptr);
-  k.attention_page_f8(m.data(), l.data(), acc.data(), q.data(), 1, 256, 1, keys.data(),
-                      values.data(), 256, 0, 1);
+  const AttentionRow row = {q.data(), m.data(), l.data(), acc.data(), 0, 1};
+  k.attention_page_f8(&row, 1, 1, 256, 1, keys.data(), values.data(), 256, nullptr, 0);
   k.attention_end(y.data(), l.data(), acc.data(), 1, 256);
   for (int i = 0; i < 256; i++) {
     const double want = f8_double(static_cast<uint8_t>(i));

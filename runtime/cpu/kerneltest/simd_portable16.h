@@ -15,6 +15,7 @@ struct Portable16 {
   static constexpr int kRowVectors = 2;
   static constexpr int kRowVectorsDenseQ8 = 2;
   static constexpr int kTileTokensDenseQ8 = 5;
+  static constexpr int kTileHeads = 2;
   static constexpr int kTileTokensQ8 = 6;
   struct F {
     float lane[kLanes];
@@ -88,6 +89,11 @@ struct Portable16 {
   static F power_of_2(F a) {
     return each([&](int i) { return ldexpf(1.0f, static_cast<int>(a.lane[i])); });
   }
+  static F times_power_of_2(F a, F n) {
+    return each([&](int i) {
+      return n.lane[i] >= -126 ? ldexpf(a.lane[i], static_cast<int>(n.lane[i])) : 0.0f;
+    });
+  }
   static F zero_below(F a, F x, float limit) {
     return each([&](int i) { return x.lane[i] < limit ? 0.0f : a.lane[i]; });
   }
@@ -139,6 +145,28 @@ struct Portable16 {
         }
       }
     }
+  }
+  static void turn4(I d[4], const uint8_t* const rows[16], int64_t offset) {
+    for (int i = 0; i < 16 * kLanes; i++) {
+      d[i % 16 / 4].byte[i / 16 * 4 + i % 4] = rows[i / 16][offset + i % 16];
+    }
+  }
+  static F as_float(I a) {
+    F f;
+    memcpy(f.lane, a.byte, sizeof f.lane);
+    return f;
+  }
+  static F first_bf16(I a) {
+    return each([&](int i) {
+      uint8_t bits[4] = {0, 0, a.byte[4 * i], a.byte[4 * i + 1]};
+      float value;
+      memcpy(&value, bits, sizeof value);
+      return value;
+    });
+  }
+  static F second_bf16(I a) {
+    for (int i = 0; i < kLanes; i++) a.byte[4 * i] = a.byte[4 * i + 1] = 0;
+    return as_float(a);
   }
   static void turn8(uint8_t* out, const uint8_t* const rows[16], int64_t offset) {
     for (int i = 0; i < 8 * kLanes; i++) out[i] = rows[i % kLanes][offset + i / kLanes];
@@ -193,28 +221,17 @@ struct Portable16 {
     memcpy(both + 16, second, 16);
     return load_bf16(both);
   }
-  static constexpr float kDenseUnit = 1;
-  struct DenseInput {
-    int16_t four[4];
-  };
-  static DenseInput dense_input(const int16_t* q) { return {{q[0], q[1], q[2], q[3]}}; }
-  typedef I DenseSum;
-  static DenseSum dense_start() { return zero_ints(); }
-  static DenseSum dense_dot(DenseSum sums, const Dense& w, const DenseInput& q) {
+  static I dense_start(const float*) { return zero_ints(); }
+  static I dense_dot4(I sums, I w, I four) {
     for (int r = 0; r < kLanes; r++) {
       int32_t value;
       memcpy(&value, sums.byte + 4 * r, sizeof value);
-      for (int i = 0; i < 4; i++) value += static_cast<int8_t>(w.byte[4 * r + i]) * q.four[i];
+      for (int i = 4 * r; i < 4 * r + 4; i++) {
+        value += static_cast<int8_t>(w.byte[i]) * static_cast<int8_t>(four.byte[i]);
+      }
       memcpy(sums.byte + 4 * r, &value, sizeof value);
     }
     return sums;
-  }
-  static F dense_end(DenseSum sums) { return to_float(sums); }
-  static void store_q12(int16_t* q, const F v[2]) {
-    for (int e = 0; e < 32; e++) {
-      const int place = e / 8 * 8 + e % 2 * 4 + e % 8 / 2;
-      q[place] = static_cast<int16_t>(v[e / kLanes].lane[e % kLanes]);
-    }
   }
   static I block_end(I sums) { return sums; }
   static I mix(I a, I b) {
