@@ -27,7 +27,7 @@ extern "C" {
 #endif
 
 enum {
-  kMxBlock = 32,      // elements along k that share one scale (MXFP4 weights, q8 activations)
+  kMxBlock = 32,      // elements along k that share one scale (MXFP4 weights, activations)
   kQ8GroupRows = 8,   // rows of dense 8-bit weights that lie together
   kMaxHeadDim = 256,  // largest head dimension the attention kernels take
   kKernelStackBytes = 80 * 1024  // no kernel needs more stack than this
@@ -80,15 +80,25 @@ typedef struct Kernels {
                           int64_t n, const uint8_t* blocks, const uint8_t* scales, int64_t k,
                           int64_t r0, int64_t r1, const uint16_t* bias);
 
-  // Quantised activations times dense weights in 8 bits, products exact within a block:
+  // 12-bit activations in blocks of 32, for dense weights: scale = max|x| / 2047, q = x / scale
+  // rounded to nearest, ties to even; a block whose scale is below 2^-118 counts as zero. Twelve
+  // bits, since a block's sum with 8-bit weights is then a whole number that float32 still holds.
+  //   q  int16 [k], d float32 [k/32]: in the table's own form, only the same table reads them
+  //   x  float32 [k], finite; k a multiple of 32
+  void (*quantize_q12)(int16_t* q, float* d, const float* x, int64_t k);
+
+  // 12-bit activations times dense weights in 8 bits, products exact within a block:
   // y = sum over blocks of scale(row, block) * d * (sum of weight * q).
+  //   q, d  n pointers each, as quantize_q12 of this table wrote them
   //   w     groups of eight rows, one after another: for each block of 32 columns the rows' scales
-  //         (bf16 [8]) and their weights, int8 [8][8 rows][4], columns ordered as in q
+  //         (bf16 [8]) and their weights, int8 [8][8 rows][4], columns 0 2 4 6 1 3 5 7 of every
+  //         eight
   //   bias  bf16 [rows], from row 0, or null
   //   r0    a multiple of 8; r1 too, unless it is the last row
   // Bytes of weights: 34 k/32 (r1 - r0).
-  void (*matmul_q8)(float* y, int64_t ldy, const int8_t* const* q, const float* const* d, int64_t n,
-                    const uint8_t* w, int64_t k, int64_t r0, int64_t r1, const uint16_t* bias);
+  void (*matmul_q8)(float* y, int64_t ldy, const int16_t* const* q, const float* const* d,
+                    int64_t n, const uint8_t* w, int64_t k, int64_t r0, int64_t r1,
+                    const uint16_t* bias);
 
   // y = x / sqrt(mean(x^2) + eps) * w. x, y float32 [k], w bf16 [k]; y may be x.
   void (*rmsnorm)(float* y, const float* x, const uint16_t* w, int64_t k, float eps);

@@ -77,7 +77,7 @@ void matmul_mxfp4(float* y, int64_t ldy, const float* const* x, int64_t n, const
   }
 }
 
-// Where column i of a block stands among its 8-bit activations (and dense 8-bit weights).
+// Where column i of a block stands among its 8-bit activations, and among dense 8-bit weights.
 int64_t q8_place(int64_t i) { return i / 8 * 8 + i % 2 * 4 + i % 8 / 2; }
 
 // d has the scale of a block and a second number that this table does not use.
@@ -119,7 +119,23 @@ void matmul_mxfp4_q8(float* y, int64_t ldy, const int8_t* const* q, const float*
   }
 }
 
-void matmul_q8(float* y, int64_t ldy, const int8_t* const* q, const float* const* d, int64_t n,
+void quantize_q12(int16_t* q, float* d, const float* x, int64_t k) {
+  for (int64_t b = 0; b < k / kMxBlock; b++, x += kMxBlock, q += kMxBlock) {
+    float largest = 0;
+    for (int64_t i = 0; i < kMxBlock; i++) largest = fmaxf(largest, fabsf(x[i]));
+    d[b] = largest / 2047.0f;
+    if (d[b] < 0x1p-118f) {  // the vector tables divide it by 256: it stays normal there
+      d[b] = 0;
+      memset(q, 0, kMxBlock * sizeof *q);
+      continue;
+    }
+    for (int64_t i = 0; i < kMxBlock; i++) {
+      q[i] = static_cast<int16_t>(fminf(fmaxf(rintf(x[i] / d[b]), -2047.0f), 2047.0f));
+    }
+  }
+}
+
+void matmul_q8(float* y, int64_t ldy, const int16_t* const* q, const float* const* d, int64_t n,
                const uint8_t* w, int64_t k, int64_t r0, int64_t r1, const uint16_t* bias) {
   const int64_t block_bytes = kQ8GroupRows * (2 + kMxBlock);
   for (int64_t r = r0; r < r1; r++) {
@@ -133,10 +149,11 @@ void matmul_q8(float* y, int64_t ldy, const int8_t* const* q, const float* const
         memcpy(&scale, block + 2 * in_group, sizeof scale);
         int32_t whole = 0;
         for (int64_t i = 0; i < kMxBlock; i++) {
-          const uint8_t* four = block + 2 * kQ8GroupRows + (i / 4 * kQ8GroupRows + in_group) * 4;
-          whole += static_cast<int8_t>(four[i % 4]) * q[t][b * kMxBlock + i];
+          const int64_t at = q8_place(i);
+          const uint8_t* four = block + 2 * kQ8GroupRows + (at / 4 * kQ8GroupRows + in_group) * 4;
+          whole += static_cast<int8_t>(four[at % 4]) * q[t][b * kMxBlock + i];
         }
-        sum += bf16(&scale) * d[t][2 * b] * static_cast<float>(whole);
+        sum += bf16(&scale) * d[t][b] * static_cast<float>(whole);
       }
       y[t * ldy + r] = with_bias(sum, bias, r);
     }
@@ -305,6 +322,7 @@ const Kernels kTable = {
     matmul_mxfp4,
     quantize_q8,
     matmul_mxfp4_q8,
+    quantize_q12,
     matmul_q8,
     rmsnorm,
     swiglu,

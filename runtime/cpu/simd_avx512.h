@@ -169,8 +169,8 @@ struct Avx512 {
   SIMD_INLINE I mix(I a, I b) { return _mm512_xor_si512(a, b); }
   SIMD_INLINE F to_float(I a) { return _mm512_maskz_cvtepi32_ps(0xffff, a); }
 
-  // The 8-bit sums of a block are int32 and begin with -4 * sum(q) times what the unsigned form of
-  // the weights is too large by, in fours: 3 for MXFP4, 32 for dense weights.
+  // The 8-bit sums of a block are int32 and begin with -4 * sum(q), three times: the unsigned form
+  // of the weights is 12 too large.
   SIMD_INLINE void store_block_start(float* to, const int8_t* q) {
     Avx2::store_block_start(to, q);
     int16_t pair[2];
@@ -183,26 +183,51 @@ struct Avx512 {
     memcpy(&sum, p, sizeof sum);
     return _mm512_set1_epi32(3 * sum);
   }
-  SIMD_INLINE I dense_start(const float* p) {
-    int32_t sum;
-    memcpy(&sum, p, sizeof sum);
-    return _mm512_set1_epi32(32 * sum);
-  }
   SIMD_INLINE __m256i load32(const uint8_t* p) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
   }
-  // Dense weights of two groups, plus 128.
-  typedef I Dense;
+  // Dense weights of two groups, times 256, as in simd_avx2.h.
+  static constexpr float kDenseUnit = 1.0f / 256;
+  struct Dense {
+    I evens, odds;
+  };
   SIMD_INLINE Dense load_dense(const uint8_t* p, const uint8_t* second) {
     const I both =
         _mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(load32(p)), load32(second), 1);
-    return kept(_mm512_xor_si512(both, _mm512_set1_epi8(-128)));
+    return {kept(_mm512_slli_epi16(both, 8)),
+            kept(_mm512_and_si512(both, _mm512_set1_epi16(-256)))};
   }
   SIMD_INLINE F dense_scales(const uint8_t* p, const uint8_t* second) {
     const __m128i both[2] = {load16(p), load16(second)};
     return load_bf16(both);
   }
-  SIMD_INLINE I dense_dot4(I sums, I w, I four) { return dot4(sums, w, four); }
+  typedef Dense DenseInput;
+  SIMD_INLINE DenseInput dense_input(const int16_t* q) { return {pair(q), pair(q + 2)}; }
+  SIMD_INLINE I pair(const int16_t* q) {
+    int32_t both;
+    memcpy(&both, q, sizeof both);
+    return _mm512_set1_epi32(both);
+  }
+  typedef I DenseSum;
+  SIMD_INLINE DenseSum dense_start() { return zero_ints(); }
+  SIMD_INLINE DenseSum dense_dot(DenseSum sum, const Dense& w, const DenseInput& q) {
+    sum = _mm512_dpwssd_epi32(sum, w.evens, q.evens);
+    __asm__("" : "+v"(sum));
+    sum = _mm512_dpwssd_epi32(sum, w.odds, q.odds);
+    __asm__("" : "+v"(sum));
+    return sum;
+  }
+  SIMD_INLINE F dense_end(DenseSum sum) { return to_float(sum); }
+  SIMD_INLINE void store_q12(int16_t* q, const F v[2]) {
+    const I order = _mm512_setr_epi32(0, 4, 2, 6, 1, 5, 3, 7, 8, 12, 10, 14, 9, 13, 11, 15);
+    SIMD_UNROLL
+    for (int i = 0; i < 2; i++) {
+      const I whole = _mm512_maskz_cvtps_epi32(0xffff, v[i]);
+      const I placed = _mm512_maskz_permutexvar_epi32(0xffff, order, whole);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(q) + i,
+                          _mm512_maskz_cvtepi32_epi16(0xffff, placed));
+    }
+  }
   SIMD_INLINE I four(const int8_t* q) {
     int32_t bytes;
     memcpy(&bytes, q, sizeof bytes);

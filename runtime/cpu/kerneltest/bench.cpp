@@ -56,8 +56,12 @@ struct Bench {
   std::vector<uint8_t> memory;
   std::vector<float> x, y, d;
   std::vector<int8_t> q;
+  std::vector<int16_t> q12;
+  std::vector<float> d12;
   std::vector<const float*> x_at, d_at;
   std::vector<const int8_t*> q_at;
+  std::vector<const int16_t*> q12_at;
+  std::vector<const float*> d12_at;
   int repetitions;
   const Kernels* kernels = nullptr;
 
@@ -74,10 +78,14 @@ struct Bench {
     y.resize(kTokens * 2 * kHidden);
     q.resize(kTokens * kHidden);
     d.resize(kTokens * kHidden / 16);
+    q12.resize(kTokens * kHidden);
+    d12.resize(kTokens * kHidden / 32);
     for (int64_t t = 0; t < kTokens; t++) {
       x_at.push_back(&x[t * kHidden]);
       q_at.push_back(&q[t * kHidden]);
       d_at.push_back(&d[t * kHidden / 16]);
+      q12_at.push_back(&q12[t * kHidden]);
+      d12_at.push_back(&d12[t * kHidden / 32]);
     }
   }
 
@@ -123,6 +131,7 @@ struct Bench {
     for (uint8_t* s = scales; s < blocks + kRing; s++) *s = static_cast<uint8_t>(120 + *s % 4);
     for (int64_t t = 0; t < kTokens; t++) {
       k.quantize_q8(&q[t * kHidden], &d[t * kHidden / 16], x_at[t], kHidden);
+      k.quantize_q12(&q12[t * kHidden], &d12[t * kHidden / 32], x_at[t], kHidden);
     }
     // y is a ring too: row r of the walk writes y[r % 64].
     for (int64_t n : {1, 2, 3, 4, 8}) {
@@ -144,8 +153,8 @@ struct Bench {
       });
       snprintf(name, sizeof name, "dense q8 n=%lld", static_cast<long long>(n));
       stream(name, 34 * nb, [&](int64_t r0, int64_t) {
-        k.matmul_q8(y.data(), 64, q_at.data(), d_at.data(), n, blocks + r0 * nb * 34, kHidden, 0,
-                    64, nullptr);
+        k.matmul_q8(y.data(), 64, q12_at.data(), d12_at.data(), n, blocks + r0 * nb * 34, kHidden,
+                    0, 64, nullptr);
       });
     }
     const int64_t rows = 576;
@@ -161,8 +170,13 @@ struct Bench {
                         0, rows, nullptr);
     });
     compute("dense q8 n=64", kTokens, rows, kHidden, [&] {
-      k.matmul_q8(y.data(), rows, q_at.data(), d_at.data(), kTokens, blocks, kHidden, 0, rows,
+      k.matmul_q8(y.data(), rows, q12_at.data(), d12_at.data(), kTokens, blocks, kHidden, 0, rows,
                   nullptr);
+    });
+    compute("quantize_q12 (2 k)", kTokens, 1, kHidden, [&] {
+      for (int64_t t = 0; t < kTokens; t++) {
+        k.quantize_q12(&q12[t * kHidden], &d12[t * kHidden / 32], x_at[t], kHidden);
+      }
     });
     compute("quantize_q8 (2 k)", kTokens, 1, kHidden, [&] {
       for (int64_t t = 0; t < kTokens; t++) {

@@ -221,17 +221,28 @@ struct Portable16 {
     memcpy(both + 16, second, 16);
     return load_bf16(both);
   }
-  static I dense_start(const float*) { return zero_ints(); }
-  static I dense_dot4(I sums, I w, I four) {
+  static constexpr float kDenseUnit = 1;
+  struct DenseInput {
+    int16_t four[4];
+  };
+  static DenseInput dense_input(const int16_t* q) { return {{q[0], q[1], q[2], q[3]}}; }
+  typedef I DenseSum;
+  static DenseSum dense_start() { return zero_ints(); }
+  static DenseSum dense_dot(DenseSum sums, const Dense& w, const DenseInput& q) {
     for (int r = 0; r < kLanes; r++) {
       int32_t value;
       memcpy(&value, sums.byte + 4 * r, sizeof value);
-      for (int i = 4 * r; i < 4 * r + 4; i++) {
-        value += static_cast<int8_t>(w.byte[i]) * static_cast<int8_t>(four.byte[i]);
-      }
+      for (int i = 0; i < 4; i++) value += static_cast<int8_t>(w.byte[4 * r + i]) * q.four[i];
       memcpy(sums.byte + 4 * r, &value, sizeof value);
     }
     return sums;
+  }
+  static F dense_end(DenseSum sums) { return to_float(sums); }
+  static void store_q12(int16_t* q, const F v[2]) {
+    for (int e = 0; e < 32; e++) {
+      const int place = e / 8 * 8 + e % 2 * 4 + e % 8 / 2;
+      q[place] = static_cast<int16_t>(v[e / kLanes].lane[e % kLanes]);
+    }
   }
   static I block_end(I sums) { return sums; }
   static I mix(I a, I b) {
