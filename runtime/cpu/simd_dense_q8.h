@@ -245,7 +245,9 @@ void rows_dense_q8(float* y, int64_t ldy, const int16_t* const* q, const float* 
 template <class S>
 void matmul_q8(float* y, int64_t ldy, const int16_t* const* q, const float* const* d, int64_t n,
                const uint8_t* w, int64_t k, int64_t r0, int64_t r1, const uint16_t* bias) {
-  constexpr int kBatch = S::kRowVectorsDenseQ8, kMany = 2 * kBatch;
+  constexpr int kBatch = S::kRowVectorsDenseQ8;
+  // Vectors that are less than a group begin at different rows of it, so they go one by one.
+  constexpr int kMany = S::kLanes < kQ8GroupRows ? kBatch : 2 * kBatch;
   const int64_t nb = k / kMxBlock;
   for (int64_t r = r0, rows; r < r1; r += rows) {
     if (r1 - r <= S::kLanes) {
