@@ -131,44 +131,52 @@ func (r *recorder) routes(b *engine.Buffer) bool {
 }
 
 func (r *recorder) prefillGateUp(i int) phase {
-	op, s := r.p.Ops[i], r.p.Spec
-	if op.Kind != engine.GateUp || len(op.In) != 3 {
-		return phase{}
-	}
-	w, form, ok := r.best(PrefillGateUp, r.expertWays())
-	if !ok {
-		return phase{}
-	}
-	t, h, order, groups, x, slots := r.by(w), r.at(op.Out[0]), r.at(op.In[0]), r.at(op.In[1]), r.at(op.In[2]), r.p.Rows*s.ExpertsPerToken
-	ph := phase{from: i, to: i + 1, form: form, leaves: op.Out}
-	if w.unit == kernels.MX {
-		live, bucket := r.rows(op.In[2])
-		ph.launches = []kernels.Launch{t.QuantizeMX(live, bucket, r.terms(bucket, s.Hidden), x, s.Hidden),
-			t.PrefillGateUpMX(slots, s.Experts, h, order, groups, r.terms(bucket, s.Hidden), r.matrix(op), s.Intermediate, s.Hidden, s.ExpertsPerToken, op.Limit)}
-		return ph
-	}
-	ph.launches = []kernels.Launch{t.PrefillGateUp(slots, s.Experts, h, order, groups, x, r.matrix(op), s.Intermediate, s.Hidden, s.ExpertsPerToken, op.Limit, w.terms)}
-	return ph
+	op, s, slots := r.p.Ops[i], r.p.Spec, r.p.Rows*r.p.Spec.ExpertsPerToken
+	return r.prefillExperts(i, engine.GateUp, PrefillGateUp, s.Hidden, expertLaunches{
+		func(t kernels.Target, h, order, groups, x kernels.Pointer, terms kernels.Terms) kernels.Launch {
+			return t.PrefillGateUp(slots, s.Experts, h, order, groups, x, r.matrix(op), s.Intermediate, s.Hidden, s.ExpertsPerToken, op.Limit, terms)
+		},
+		func(t kernels.Target, h, order, groups kernels.Pointer, x kernels.TermsMX) kernels.Launch {
+			return t.PrefillGateUpMX(slots, s.Experts, h, order, groups, x, r.matrix(op), s.Intermediate, s.Hidden, s.ExpertsPerToken, op.Limit)
+		}})
 }
 
 func (r *recorder) prefillDown(i int) phase {
-	op, s := r.p.Ops[i], r.p.Spec
-	if op.Kind != engine.Down || len(op.In) != 3 {
+	op, s, slots := r.p.Ops[i], r.p.Spec, r.p.Rows*r.p.Spec.ExpertsPerToken
+	return r.prefillExperts(i, engine.Down, PrefillDown, s.Intermediate, expertLaunches{
+		func(t kernels.Target, y, order, groups, h kernels.Pointer, terms kernels.Terms) kernels.Launch {
+			return t.PrefillDown(slots, s.Experts, y, order, groups, h, r.matrix(op), s.Hidden, s.Intermediate, terms)
+		},
+		func(t kernels.Target, y, order, groups kernels.Pointer, h kernels.TermsMX) kernels.Launch {
+			return t.PrefillDownMX(slots, s.Experts, y, order, groups, h, r.matrix(op), s.Hidden, s.Intermediate)
+		}})
+}
+
+// expertLaunches are an operation's two: on float32 activations, and on those cut into terms of MXFP4.
+type expertLaunches struct {
+	bf16 func(t kernels.Target, to, order, groups, from kernels.Pointer, terms kernels.Terms) kernels.Launch
+	mx   func(t kernels.Target, to, order, groups kernels.Pointer, from kernels.TermsMX) kernels.Launch
+}
+
+// prefillExperts is either of the experts' operations, whose activations are width wide.
+func (r *recorder) prefillExperts(i int, kind engine.Kind, name Form, width int, launches expertLaunches) phase {
+	op := r.p.Ops[i]
+	if op.Kind != kind || len(op.In) != 3 {
 		return phase{}
 	}
-	w, form, ok := r.best(PrefillDown, r.expertWays())
+	w, form, ok := r.best(name, r.expertWays())
 	if !ok {
 		return phase{}
 	}
-	t, y, order, groups, h, slots := r.by(w), r.at(op.Out[0]), r.at(op.In[0]), r.at(op.In[1]), r.at(op.In[2]), r.p.Rows*s.ExpertsPerToken
+	t, to, order, groups, from := r.by(w), r.at(op.Out[0]), r.at(op.In[0]), r.at(op.In[1]), r.at(op.In[2])
 	ph := phase{from: i, to: i + 1, form: form, leaves: op.Out}
 	if w.unit == kernels.MX {
 		live, bucket := r.rows(op.In[2])
-		ph.launches = []kernels.Launch{t.QuantizeMX(live, bucket, r.terms(bucket, s.Intermediate), h, s.Intermediate),
-			t.PrefillDownMX(slots, s.Experts, y, order, groups, r.terms(bucket, s.Intermediate), r.matrix(op), s.Hidden, s.Intermediate)}
+		terms := r.terms(bucket, width)
+		ph.launches = []kernels.Launch{t.QuantizeMX(live, bucket, terms, from, width), launches.mx(t, to, order, groups, terms)}
 		return ph
 	}
-	ph.launches = []kernels.Launch{t.PrefillDown(slots, s.Experts, y, order, groups, h, r.matrix(op), s.Hidden, s.Intermediate, w.terms)}
+	ph.launches = []kernels.Launch{launches.bf16(t, to, order, groups, from, w.terms)}
 	return ph
 }
 

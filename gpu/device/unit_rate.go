@@ -18,16 +18,16 @@ import (
 
 var unitNames = map[kernels.Unit]string{kernels.MMA: "bf16 by a warp", kernels.WGMMA: "bf16 by a warpgroup", kernels.MX: "MXFP4 by MXFP4"}
 
-// unitRate is multiplications and additions a second. The first launch is one block: where that alone takes long enough, as by emulation, it counts.
-// The next fill the card, and grow until they take long enough.
+// unitRate is multiplications and additions a second. Launches grow, first to more blocks until they fill the card, then to more rounds, until one takes
+// long enough; by emulation a few blocks do.
 func (d *Device) unitRate(u kernels.Unit, enough time.Duration) (rate float64, err error) {
 	units, err := d.ctx.Device().Attribute(driver.Multiprocessors)
 	if err != nil {
 		return 0, err
 	}
-	const share, mostRounds = 4, 1 << 24 // blocks a multiprocessor: more than are on it at once
-	loop := d.target.Rate(u)
-	for blocks, rounds := 1, 1; rounds <= mostRounds; blocks, rounds = share*max(units, 1), 16*rounds {
+	const share, grow, mostRounds = 4, 4, 1 << 24 // share: blocks a multiprocessor, more than are on it at once
+	loop, all := d.target.Rate(u), share*max(units, 1)
+	for blocks, rounds := 1, 1; rounds <= mostRounds; {
 		took, err := d.timeUnit(u, loop, blocks, rounds)
 		if err != nil {
 			return 0, err
@@ -37,6 +37,11 @@ func (d *Device) unitRate(u kernels.Unit, enough time.Duration) (rate float64, e
 		}
 		if took >= enough {
 			return rate, nil
+		}
+		if blocks < all {
+			blocks = min(grow*blocks, all)
+		} else {
+			rounds *= grow
 		}
 	}
 	return 0, fmt.Errorf("%d rounds of the loop took less than %v: it did not run", mostRounds, enough)
