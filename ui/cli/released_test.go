@@ -5,6 +5,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"os"
 	"os/exec"
@@ -15,6 +16,8 @@ import (
 	"github.com/ossrun/ossrun/assets"
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/modeltest"
 )
 
 // A static executable as it is released, with the GPU worker inside, on the fake driver: assets/release/smoke-worker runs these tests and names the
@@ -75,8 +78,34 @@ func TestReleasedKernels(t *testing.T) {
 
 // TestReleasedSteps: a golden case on the GPU is right, and each of its steps is one message there and one back.
 func TestReleasedSteps(t *testing.T) {
-	program := theReleased(t)
+	theReleased(t)
+	goldenThroughWorker(t, shortGolden(t))
+}
+
+// TestReleasedGGUF: so is it with the weights of a GGUF file, which are put in order in this process's memory and lie in no file.
+func TestReleasedGGUF(t *testing.T) {
+	theReleased(t) // before anything is written
 	golden := shortGolden(t)
+	path := filepath.Join(golden, "checkpoint")
+	checkpoint, err := models.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "weights")
+	err = errors.Join(ggufAt(checkpoint, file, modeltest.LlamaBF16), checkpoint.Close(), os.RemoveAll(path))
+	if err == nil {
+		err = os.Rename(file, path)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	goldenThroughWorker(t, golden)
+}
+
+// goldenThroughWorker holds the executable to a golden folder on the fake driver's GPU.
+func goldenThroughWorker(t *testing.T, golden string) {
+	t.Helper()
+	program := theReleased(t)
 	c, stdout, stderr := onFakeGPU(t, t.TempDir(), program, "doctor", "--device", "gpu", "--golden", golden, "--json")
 	if err := c.Run(); err != nil {
 		t.Fatalf("%v: %s%s", err, stdout, stderr)
