@@ -24,8 +24,9 @@ type Deadlines struct {
 }
 
 const (
-	stepDeadline  = 2 * time.Minute
-	setupDeadline = 10 * time.Minute
+	stepDeadline   = 2 * time.Minute
+	placedDeadline = 10 * time.Minute // of a step over several devices, one of which may be a CPU with the experts of a long prompt
+	setupDeadline  = 10 * time.Minute
 	// partingDeadline is how long a worker may take to give its device back.
 	partingDeadline = 10 * time.Second
 )

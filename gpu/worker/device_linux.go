@@ -43,7 +43,9 @@ func Start(o Options) (_ *Device, err error) {
 		o.logits = logitsBytes
 	}
 	if o.Deadlines.Step == 0 {
-		o.Deadlines.Step = stepDeadline
+		if o.Deadlines.Step = stepDeadline; o.Place != nil {
+			o.Deadlines.Step = placedDeadline
+		}
 	}
 	if o.Deadlines.Setup == 0 {
 		o.Deadlines.Setup = setupDeadline
