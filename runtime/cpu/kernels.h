@@ -155,11 +155,6 @@ typedef struct Kernels {
                             float scale, const uint8_t* keys, const uint8_t* values, int64_t stride,
                             const void* next, int64_t next_bytes);
 
-  // Adds the state (m2, l2, acc2) of other pages to (m, l, acc): what lets several threads share
-  // one long context. Only one of the two may have begun with the sink.
-  void (*attention_merge)(float* m, float* l, float* acc, const float* m2, const float* l2,
-                          const float* acc2, int64_t group, int64_t dim);
-
   // y = acc / l, float32 [group, dim]; y may be acc. Zeros where nothing was seen (l = 0).
   void (*attention_end)(float* y, const float* l, const float* acc, int64_t group, int64_t dim);
 

@@ -276,18 +276,6 @@ void attention_page(const AttentionRow* rows, int64_t n, int64_t group, int64_t 
   }
 }
 
-void attention_merge(float* m, float* l, float* acc, const float* m2, const float* l2,
-                     const float* acc2, int64_t group, int64_t dim) {
-  for (int64_t g = 0; g < group; g++, acc += dim, acc2 += dim) {
-    if (l2[g] == 0) continue;  // nothing seen there; and -inf minus -inf is not a number
-    const float largest = fmaxf(m[g], m2[g]);
-    const float keep = expf(m[g] - largest), weight = expf(m2[g] - largest);
-    m[g] = largest;
-    l[g] = l[g] * keep + l2[g] * weight;
-    for (int64_t i = 0; i < dim; i++) acc[i] = acc[i] * keep + weight * acc2[i];
-  }
-}
-
 void attention_end(float* y, const float* l, const float* acc, int64_t group, int64_t dim) {
   for (int64_t g = 0; g < group; g++) {
     const float inverse = l[g] == 0 ? 0.0f : 1.0f / l[g];
@@ -337,7 +325,6 @@ const Kernels kTable = {
     attention_page<float>,
     attention_page<uint16_t>,
     attention_page<uint8_t>,
-    attention_merge,
     attention_end,
     read_all,
     multiply_peak,

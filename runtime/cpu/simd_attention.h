@@ -334,22 +334,6 @@ inline void attention_start(float* m, float* l, float* acc, int64_t group, int64
 }
 
 template <class S>
-void attention_merge(float* m, float* l, float* acc, const float* m2, const float* l2,
-                     const float* acc2, int64_t group, int64_t dim) {
-  for (int64_t g = 0; g < group; g++, acc += dim, acc2 += dim) {
-    if (l2[g] == 0) continue;  // nothing seen there; and -inf minus -inf is not a number
-    const float largest = m[g] > m2[g] ? m[g] : m2[g];
-    const float keep = expf(m[g] - largest), weight = expf(m2[g] - largest);
-    m[g] = largest;
-    l[g] = l[g] * keep + l2[g] * weight;
-    for (int64_t i = 0; i < dim; i += S::kLanes) {
-      const typename S::F other = S::mul(S::load(acc2 + i), S::set1(weight));
-      S::store(acc + i, S::fma(S::load(acc + i), S::set1(keep), other));
-    }
-  }
-}
-
-template <class S>
 void attention_end(float* y, const float* l, const float* acc, int64_t group, int64_t dim) {
   for (int64_t g = 0; g < group; g++, y += dim, acc += dim) {
     const typename S::F inverse = S::set1(l[g] == 0 ? 0.0f : 1.0f / l[g]);

@@ -37,7 +37,6 @@ constexpr Kernels kernels_of(const char* name) {
       attention_page<S, float>,
       attention_page<S, uint16_t>,
       attention_page<S, uint8_t>,
-      attention_merge<S>,
       attention_end<S>,
       read_all<S>,
       multiply_peak<S>,

@@ -85,22 +85,18 @@ void run(const Kernels& k, Checker& check, Random& random, const Case& c) {
     }
   }
 
-  // The tokens in one call, in pieces, and in two states that are merged; each starting inside its
-  // "page", as the first page of a window does.
-  for (int way = 0; way < 3; way++) {
-    State s(c.group, c.dim), other(c.group, c.dim);
+  // The tokens in one call, and in pieces, each starting inside its "page", as the first page of a
+  // window does.
+  for (int way = 0; way < 2; way++) {
+    State s(c.group, c.dim);
     k.attention_begin(s.m.data(), s.l.data(), s.acc.data(), c.group, c.dim, sink);
-    k.attention_begin(other.m.data(), other.l.data(), other.acc.data(), c.group, c.dim, nullptr);
     for (int64_t t = 0; t < c.tokens;) {
       const int64_t next = way == 0 ? c.tokens : std::min(c.tokens, t + random.between(0, 40));
-      State& into = way == 2 && random.below(2) ? other : s;
       const int64_t before = std::min<int64_t>(t, random.below(3));  // rows of the page not asked
-      page(k, into, q.data(), c, keys.data() + (t - before) * stride,
+      page(k, s, q.data(), c, keys.data() + (t - before) * stride,
            values.data() + (t - before) * stride, stride, before, before + next - t);
       t = next;
     }
-    k.attention_merge(s.m.data(), s.l.data(), s.acc.data(), other.m.data(), other.l.data(),
-                      other.acc.data(), c.group, c.dim);
     k.attention_end(y.data(), s.l.data(), s.acc.data(), c.group, c.dim);
     for (int64_t i = 0; i < c.group * c.dim; i++) {
       const double bound = 3e-6 * c.size * (1 + c.size);  // a logit's rounding grows with its size
