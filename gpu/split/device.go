@@ -133,12 +133,20 @@ func (d *Device) hostHas(mode string) bool {
 	return slices.Contains(d.devices[d.host()].Computes(), mode)
 }
 
-// DenseQ8 tells whether every card has kernels for dense weights in 8 bits. The host has no dense weights.
+// DenseQ8 tells whether every card has kernels for dense weights in 8 bits, and all for inputs of as many bits. The host has no dense weights.
 func (d *Device) DenseQ8() bool {
 	return d.everyCard(func(dev engine.Device) bool {
 		x, ok := dev.(interface{ DenseQ8() bool })
-		return ok && x.DenseQ8()
+		return ok && x.DenseQ8() && dense12(dev) == d.Dense12()
 	})
+}
+
+// Dense12 tells whether those inputs have 12 bits.
+func (d *Device) Dense12() bool { return dense12(d.devices[0]) }
+
+func dense12(dev engine.Device) bool {
+	x, ok := dev.(interface{ Dense12() bool })
+	return ok && x.Dense12()
 }
 
 // everyCard tells whether something is so of all cards.

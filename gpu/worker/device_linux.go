@@ -89,6 +89,9 @@ func (d *Device) Computes() []string { return slices.Clone(d.text.Computes) }
 // DenseQ8 tells whether the device has kernels for dense weights in 8 bits.
 func (d *Device) DenseQ8() bool { return d.text.DenseQ8 }
 
+// Dense12 tells whether the inputs of those have 12 bits.
+func (d *Device) Dense12() bool { return d.text.Dense12 }
+
 // Discrete: a worker is there for a card.
 func (d *Device) Discrete() bool { return true }
 

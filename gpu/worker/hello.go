@@ -61,6 +61,7 @@ type (
 		Arch        string
 		Computes    []string
 		DenseQ8     bool
+		Dense12     bool // the inputs of dense weights in 8 bits have 12
 		FP8KV       bool
 		Places      bool     // it is an engine.Placer
 		Said        []string // for people, of how it was opened

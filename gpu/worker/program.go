@@ -131,7 +131,7 @@ func decodeProgram(text []byte, region func(number uint32) (engine.Region, error
 }
 
 func placeBuffer(p *engine.Program, x bufferText, region func(uint32) (engine.Region, error)) error {
-	if x.Type > engine.U8 || x.Home > engine.Logits || x.Extent > engine.PerLogit {
+	if x.Type > engine.I16 || x.Home > engine.Logits || x.Extent > engine.PerLogit {
 		return fmt.Errorf("type %d, home %d, extent %d", x.Type, x.Home, x.Extent)
 	}
 	if x.Rows < 0 || x.Rows > mostSide || x.Width < 0 || x.Width > mostSide || x.Offset < 0 {

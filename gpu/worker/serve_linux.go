@@ -180,6 +180,9 @@ func (s *server) openDevice(m *message) (*message, error) {
 	if q, ok := s.dev.(interface{ DenseQ8() bool }); ok {
 		t.DenseQ8 = q.DenseQ8()
 	}
+	if q, ok := s.dev.(interface{ Dense12() bool }); ok {
+		t.Dense12 = q.Dense12()
+	}
 	if q, ok := s.dev.(interface{ FP8KV() bool }); ok {
 		t.FP8KV = q.FP8KV()
 	}
