@@ -4,6 +4,7 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -67,6 +68,27 @@ func TestFirstRunOffer(t *testing.T) {
 	if server.Sent("model.safetensors") == 0 {
 		t.Error("nothing was fetched")
 	}
+}
+
+// TestFirstRunOffersElsewhere: with no model of our own, the one in another program's folder is offered first, and answers.
+func TestFirstRunOffersElsewhere(t *testing.T) {
+	t.Setenv("HF_ENDPOINT", "http://127.0.0.1:1")
+	t.Setenv("HF_HOME", t.TempDir())
+	os.Unsetenv("HF_HUB_CACHE")
+	folder := t.TempDir()
+	t.Setenv("LLAMA_CACHE", folder)
+	demo, err := models.OpenDemo()
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = errors.Join(ggufAt(demo, filepath.Join(folder, "tune.gguf"), modeltest.LlamaBF16), demo.Close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	term, _ := startInTerminal(t, 120, 30, "chat")
+	term.wait("1  use llama.cpp:tune.gguf, which llama.cpp has here: nothing is downloaded or copied", "2  download gpt-oss-20b", "Choose 1 to 3 [3]:")
+	term.send("1\r")
+	term.wait("Ask something", "tune · cpu")
 }
 
 // TestOfferInstead: before 13 GB are fetched, the same model in another program's folder is offered, and taken by a plain Enter.
