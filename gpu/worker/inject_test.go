@@ -276,17 +276,24 @@ func FuzzServer(f *testing.F) {
 		if m.kind == 0 || m.kind == goodbye {
 			return
 		}
-		copy(s.shared.slot(0), text)
-		if a, err := s.answer(&m); err == nil && a == nil && m.kind != advance {
-			t.Fatalf("%s %q: no answer", m.kind, text)
-		}
-		if len(s.regions) > 100 {
-			for n, r := range s.regions {
-				if err := r.release(); err != nil {
-					t.Fatal(err)
-				}
-				delete(s.regions, n)
-			}
-		}
+		answers(t, s, &m)
 	})
+}
+
+// answers gives a server a message, whose text is in the shared memory too: it must be answered or refused. Memory that such messages ask for is given
+// back when there is much of it.
+func answers(t *testing.T, s *server, m *message) {
+	t.Helper()
+	copy(s.shared.slot(0), m.text)
+	if a, err := s.answer(m); err == nil && a == nil && m.kind != advance {
+		t.Fatalf("%s %q: no answer", m.kind, m.text)
+	}
+	if len(s.regions) > 100 {
+		for n, r := range s.regions {
+			if err := r.release(); err != nil {
+				t.Fatal(err)
+			}
+			delete(s.regions, n)
+		}
+	}
 }

@@ -308,17 +308,6 @@ func FuzzPlaced(f *testing.F) {
 		if k < uint32(kinds) && k != 0 && kind(k) != goodbye {
 			m.kind = kind(k)
 		}
-		copy(s.shared.slot(0), text)
-		if a, err := s.answer(&m); err == nil && a == nil && m.kind != advance {
-			t.Fatalf("%s %q: no answer", m.kind, text)
-		}
-		if len(s.regions) > 100 {
-			for n, r := range s.regions {
-				if err := r.release(); err != nil {
-					t.Fatal(err)
-				}
-				delete(s.regions, n)
-			}
-		}
+		answers(t, s, &m)
 	})
 }
