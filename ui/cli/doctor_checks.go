@@ -75,8 +75,9 @@ type selftestRow struct {
 
 	PercentOfMatrix float64 `json:"percent_of_matrix_rate,omitempty"` // of a GPU's matrix unit in a bare loop, as measured on it just before
 
-	OK  bool   `json:"ok"`
-	Why string `json:"why,omitempty"`
+	OK      bool   `json:"ok"`
+	Why     string `json:"why,omitempty"`
+	Skipped string `json:"skipped,omitempty"` // the device has no such operation, it says
 }
 
 // selftest holds every operation of every instruction set to the float64 loops: on all shapes, those of timed under the clock too.
@@ -97,6 +98,9 @@ func (r *doctorReport) selftest(ctx context.Context, out io.Writer, dev engine.D
 				shown = fmt.Sprintf("%.1e", *row.Error)
 			}
 			fmt.Fprintf(out, "%-7s %-22s %9s %9.1e %8.2f", row.ISA, row.Op, shown, row.Bound, row.GBs)
+			if row.Skipped != "" {
+				fmt.Fprintf(out, "  skipped: %s", row.Skipped)
+			}
 			if !row.OK {
 				fmt.Fprintf(out, "  FAILED: %s", row.Why)
 			}
@@ -123,6 +127,7 @@ func testOps(ctx context.Context, dev engine.Device, options engine.Options, isa
 			row.Error = finite(o.Error)
 		}
 		row.GBs, row.TFLOPs = max(row.GBs, o.GBs()), max(row.TFLOPs, o.TFLOPs())
+		row.Skipped = o.Skipped
 		if o.Failure != nil {
 			row.OK, row.Why = false, fmt.Sprintf("%s: %s", o.Shape, o.Failure)
 		}

@@ -124,6 +124,9 @@ func (r *doctorReport) selftestGPU(ctx context.Context, out io.Writer, dev gpuUn
 		if !row.OK {
 			fmt.Fprintf(out, "  FAILED: %s", row.Why)
 		}
+		if row.Skipped != "" {
+			fmt.Fprintf(out, "  skipped: %s", row.Skipped)
+		}
 		fmt.Fprintln(out)
 		right = right && row.OK
 	}

@@ -57,6 +57,7 @@ type OpResult struct {
 	Flops   int64         // that its matrices multiply and add
 	Time    time.Duration // best of a few runs
 	Failure error         // what went wrong; nil: passed
+	Skipped string        // why the device was not asked at all; "": it was
 }
 
 // GBs is the bandwidth the operation reached, in GB/s.
@@ -91,6 +92,10 @@ var opTests = []opTest{
 	{"linear in three parts", engine.Linear, 1e-6, testLinearParts},
 	{"linear, added", engine.Linear, 1e-6, testLinearAdd},
 	{"unembed", engine.Linear, 1e-6, testUnembed},
+	{"linear, 8 bit", engine.LinearQ8, 1e-6, testLinearQ8},
+	{"linear, parts, 8 bit", engine.LinearQ8, 1e-6, testLinearQ8Parts},
+	{"linear, added, 8 bit", engine.LinearQ8, 1e-6, testLinearQ8Add},
+	{"unembed, 8 bit", engine.LinearQ8, 1e-6, testUnembedQ8},
 	{"rope", engine.Rope, 3e-7, testRope},
 	{"attend, full", engine.Attend, 3e-6, func(r *rig) (float64, error) { return testAttend(r, 3) }},
 	{"attend, window", engine.Attend, 3e-6, func(r *rig) (float64, error) { return testAttend(r, 2) }},
@@ -106,7 +111,7 @@ var opTests = []opTest{
 }
 
 // Ops runs every operation on every shape and reports each; the error joins those that failed.
-// With timing, each operation runs a few more times, under the clock.
+// With timing, each operation runs a few more times, under the clock. What a device says it has no kernels for is reported as skipped.
 func Ops(ctx context.Context, dev engine.Device, o engine.Options, shapes []Shape, timing bool, report func(OpResult)) error {
 	var errs []error
 	for _, s := range shapes {
@@ -126,6 +131,10 @@ func Ops(ctx context.Context, dev engine.Device, o engine.Options, shapes []Shap
 
 func runOp(dev engine.Device, o engine.Options, s Shape, test opTest, timing bool) (result OpResult) {
 	result = OpResult{Op: test.name, Kind: test.kind, Shape: s.Name, Bound: test.bound}
+	if test.kind == engine.LinearQ8 && !has8Bit(dev) {
+		result.Skipped = "no kernels for dense weights in 8 bits"
+		return result
+	}
 	r, err := newRig(dev, s.Spec, o, s.Rows, test.name)
 	if err != nil {
 		result.Failure = err

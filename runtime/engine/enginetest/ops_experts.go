@@ -126,7 +126,7 @@ func (r *rig) activations(e engine.Extent, rows, k int, bits8 bool) ([]*engine.B
 	for i := range seen {
 		seen[i] = wide(values[i*k : (i+1)*k])
 		if bits8 {
-			seen[i] = q8(seen[i])
+			seen[i] = quantised(seen[i], 127)
 		}
 	}
 	if !bits8 {

@@ -144,20 +144,21 @@ func swiglu(gate, up, limit float64) float64 {
 	return gate / (1 + math.Exp(-1.702*gate)) * (up + 1)
 }
 
-// q8 rounds to 8 bits in blocks of 32: what an 8-bit matrix sees of x.
-func q8(x []float64) []float64 {
+// quantised rounds to whole numbers of at most most (127: 8 bits; 2047: 12) times a scale, in blocks of 32: what a matrix on quantised rows sees of x. The
+// scale and the quotient are float32's, which is part of the definition.
+func quantised(x []float64, most float64) []float64 {
 	y := make([]float64, len(x))
 	for at := 0; at < len(x); at += 32 {
-		most := 0.0
+		largest := 0.0
 		for _, v := range x[at : at+32] {
-			most = math.Max(most, math.Abs(v))
+			largest = math.Max(largest, math.Abs(v))
 		}
-		scale := float64(float32(most) / 127)
+		scale := float32(largest) / float32(most)
 		if scale == 0 {
 			continue
 		}
 		for i := at; i < at+32; i++ {
-			y[i] = math.RoundToEven(x[i]/scale) * scale
+			y[i] = math.RoundToEven(float64(float32(x[i])/scale)) * float64(scale)
 		}
 	}
 	return y

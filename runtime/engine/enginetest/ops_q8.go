@@ -1,0 +1,140 @@
+package enginetest
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/ossrun/ossrun/models/q8"
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// linear_q8: quantised rows times the 8-bit copy of a dense matrix. The reference multiplies the numbers that both stand for, so only the order of the
+// sum may differ. The layout is written out here from the description in models/q8, not made by it.
+
+// has8Bit tells whether a device has kernels for dense weights in 8 bits.
+func has8Bit(dev engine.Device) bool {
+	x, ok := dev.(interface{ DenseQ8() bool })
+	return ok && x.DenseQ8()
+}
+
+// matrixQ8 is a random matrix [n, k] in 8 bits: weights of any size, one block in sixteen with a scale of nothing, the rows that fill the last group up
+// zero. A part without a bias is the only one of its operation.
+func (r *rig) matrixQ8(name string, n, k int, bias bool) (engine.Matrix, func(x []float64, row int) (sum, size float64)) {
+	data := make([]byte, q8.Groups(n)*q8.GroupBytes(k))
+	for row := range n {
+		for b := range k / q8.BlockSize {
+			scale, weights := blockQ8(data, k, row, b)
+			if r.rand.IntN(16) > 0 {
+				binary.LittleEndian.PutUint16(scale, uint16(0x3b00+r.rand.IntN(0x100))) // 0.002 to 0.008
+			}
+			for i := range q8.BlockSize {
+				*weights(i) = byte(int8(r.rand.IntN(255) - 127))
+			}
+		}
+	}
+	m := engine.Matrix{Weight: r.upload(name+q8.Suffix, engine.U8, q8.Groups(n), q8.GroupBytes(k), data)}
+	add := make([]float64, n)
+	if bias {
+		var t tensor
+		m.Bias, t = r.weight(name+".bias", 1, n)
+		add = t.row(0)
+	}
+	return m, func(x []float64, row int) (float64, float64) {
+		w := make([]float64, k)
+		for b := range k / q8.BlockSize {
+			scale, weights := blockQ8(data, k, row, b)
+			size := fromBF16(binary.LittleEndian.Uint16(scale))
+			for i := range q8.BlockSize {
+				w[b*q8.BlockSize+i] = size * float64(int8(*weights(i)))
+			}
+		}
+		return dot(w, x, add[row])
+	}
+}
+
+// blockQ8 is where block b of a row's 32 columns lies in a matrix of k columns: its scale, and each of its weights.
+func blockQ8(data []byte, k, row, b int) (scale []byte, weight func(i int) *byte) {
+	const rowBytes, columnBytes = 4, 4 * q8.GroupRows // four columns of a row, then of the group's next row
+	block := data[row/q8.GroupRows*q8.GroupBytes(k)+b*q8.GroupBytes(q8.BlockSize):]
+	row %= q8.GroupRows
+	return block[2*row:], func(i int) *byte {
+		at := i/8*8 + i%2*4 + i%8/2 // the even columns of eight, then the odd ones
+		return &block[2*q8.GroupRows+at/4*columnBytes+row*rowBytes+at%4]
+	}
+}
+
+// dense8 asks for dense weights in 8 bits, and gives what their products see of a row: 8 bits, or 12 where the device wants those.
+func (r *rig) dense8() (seen func([]float32) []float64) {
+	r.p.Options.Dense = engine.DenseQ8
+	r.p.Options = r.p.Options.On(r.dev)
+	most := 127.0
+	if r.p.Options.Dense12 {
+		most = 2047
+	}
+	return func(x []float32) []float64 { return quantised(wide(x), most) }
+}
+
+func testLinearQ8(r *rig) (float64, error) { return r.linearQ8(false, r.p.Spec.Hidden+5) }
+
+func testLinearQ8Add(r *rig) (float64, error) { return r.linearQ8(true, r.p.Spec.Hidden) }
+
+func testLinearQ8Parts(r *rig) (float64, error) {
+	s := r.p.Spec
+	return r.linearQ8(false, s.Heads*s.HeadDim, s.KVHeads*s.HeadDim+1, 3)
+}
+
+func (r *rig) linearQ8(add bool, sizes ...int) (float64, error) {
+	s, seen, n := r.p.Spec, r.dense8(), 0
+	var parts []engine.Matrix
+	var refs []func([]float64, int) (float64, float64)
+	for i, size := range sizes {
+		m, ref := r.matrixQ8(fmt.Sprintf("w%d", i), size, s.Hidden, true)
+		parts, refs, n = append(parts, m), append(refs, ref), n+size
+	}
+	in := r.normal(r.rows * s.Hidden)
+	clear(in[:q8.BlockSize]) // a block without anything in it
+	x, y := r.fill("x", engine.PerRow, s.Hidden, in), r.p.Scratch("y", engine.F32, engine.PerRow, n)
+	before := make([]float32, r.rows*n)
+	if add {
+		before = r.normal(r.rows * n)
+		r.set(y, before)
+	}
+	r.p.Dense("dense", "x", y, x, add, parts...)
+	got, err := r.after(r.plainBatch(), y, r.rows)
+	if err != nil {
+		return 0, err
+	}
+	var e worst
+	for row := range r.rows {
+		xs, column := seen(in[row*s.Hidden:][:s.Hidden]), row*n
+		for i, ref := range refs {
+			for j := range sizes[i] {
+				want, size := ref(xs, j)
+				e.add(got[column], want+float64(before[column]), size+math.Abs(float64(before[column])))
+				column++
+			}
+		}
+	}
+	return float64(e), nil
+}
+
+func testUnembedQ8(r *rig) (float64, error) {
+	s, seen := r.p.Spec, r.dense8()
+	m, ref := r.matrixQ8("w", s.Vocab, s.Hidden, false)
+	b := r.plainBatch()
+	in := r.normal(len(b.LogitRows) * s.Hidden)
+	r.p.Dense("unembed", "x", r.p.Logits(), r.fill("x", engine.PerLogit, s.Hidden, in), false, m)
+	if err := r.run(b); err != nil {
+		return 0, err
+	}
+	var e worst
+	for i := range b.LogitRows {
+		xs := seen(in[i*s.Hidden:][:s.Hidden])
+		for v := range s.Vocab {
+			want, size := ref(xs, v)
+			e.add(r.logits[i*s.Vocab+v], want, size)
+		}
+	}
+	return float64(e), nil
+}
