@@ -16,7 +16,10 @@ case $layout in
   *) echo "host.sh: no layout $layout: nv, cdna, gfx11 or gfx12" >&2; exit 2 ;;
 esac
 cxx=${CXX:-g++}
-flags="-std=c++17 -O2 -fPIC -Wall -Wextra -Wno-unknown-pragmas -ffp-contract=off -fno-strict-aliasing"
+flags="-std=c++17 -O2 -fPIC -fvisibility=hidden -Wall -Wextra -Wno-unknown-pragmas -ffp-contract=off -fno-strict-aliasing"
+# fmaf as an instruction, where this machine has it; the bits are the same. The flags are in each
+# object's name, so a cache that several machines share holds both.
+if grep -qsw avx2 /proc/cpuinfo && grep -qsw fma /proc/cpuinfo; then flags="$flags -mavx2 -mfma"; fi
 if [ "${2:-}" = asan ]; then
   flags="$flags -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined"
 fi

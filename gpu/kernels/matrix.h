@@ -216,6 +216,70 @@ inline float b_element(const void* const* lanes, int row, int k) {
   return a_element(lanes, row, k);
 #endif
 }
+
+// A lane's part of a product.
+struct Operands {
+  Sums* c;
+  const void *a, *b;  // its fragments
+};
+
+#if defined(__AVX__)
+constexpr int kVector = 8;
+#else
+constexpr int kVector = 4;
+#endif
+typedef float Vector __attribute__((vector_size(kVector * 4)));
+
+// Rows of 16 sums += four rows of A times the K rows of B's transpose, in the order of k.
+template <int K>
+inline void multiply_rows(float (*c)[16], const float (*a)[K], const float (&b)[K][16]) {
+  for (int at = 0; at < 16; at += kVector) {
+    Vector s0, s1, s2, s3, column;
+    memcpy(&s0, c[0] + at, sizeof s0);
+    memcpy(&s1, c[1] + at, sizeof s1);
+    memcpy(&s2, c[2] + at, sizeof s2);
+    memcpy(&s3, c[3] + at, sizeof s3);
+    for (int k = 0; k < K; k++) {
+      memcpy(&column, b[k] + at, sizeof column);
+      s0 += a[0][k] * column;
+      s1 += a[1][k] * column;
+      s2 += a[2][k] * column;
+      s3 += a[3][k] * column;
+    }
+    memcpy(c[0] + at, &s0, sizeof s0);
+    memcpy(c[1] + at, &s1, sizeof s1);
+    memcpy(c[2] + at, &s2, sizeof s2);
+    memcpy(c[3] + at, &s3, sizeof s3);
+  }
+}
+
+// The product of a warp, done by its last lane for all of them: what the layout says each lane
+// holds is put together to matrices, and each lane gets the sums that the unit leaves it.
+template <int K, class A, class B>
+inline void multiply_all(const uint64_t* all, A a_at, B b_at) {
+  const void *as[WARP], *bs[WARP];
+  float a[16][K], b[K][16], c[16][16];
+  for (int lane = 0; lane < WARP; lane++) {
+    const Operands& own = *reinterpret_cast<const Operands*>(all[lane]);
+    as[lane] = own.a;
+    bs[lane] = own.b;
+#pragma GCC unroll 8
+    for (int i = 0; i < kFragmentSums; i++)
+      c[unit_row(lane, i)][unit_column(lane, i)] = own.c->v[i];
+  }
+  for (int row = 0; row < 16; row++)
+#pragma GCC unroll 16
+    for (int k = 0; k < K; k++) {
+      a[row][k] = a_at(as, row, k);
+      b[k][row] = b_at(bs, row, k);
+    }
+  for (int row = 0; row < 16; row += 4) multiply_rows<K>(c + row, a + row, b);
+  for (int lane = 0; lane < WARP; lane++)
+#pragma GCC unroll 8
+    for (int i = 0; i < kFragmentSums; i++)
+      reinterpret_cast<const Operands*>(all[lane])->c->v[i] =
+          c[unit_row(lane, i)][unit_column(lane, i)];
+}
 #else
 typedef short short4_v __attribute__((ext_vector_type(4)));
 typedef short short8_v __attribute__((ext_vector_type(8)));
@@ -247,14 +311,12 @@ __device__ __forceinline__ void multiply(Sums& c, const Fragment& a, const Fragm
                                                         __builtin_bit_cast(short16_v, b),
                                                         __builtin_bit_cast(float8_v, c)));
 #else
-  const void *as[WARP], *bs[WARP];
-  simt::share(simt::kMatrix, &a, as);
-  simt::share(simt::kMatrix, &b, bs);
-  const int lane = simt::self->lane;
-  for (int i = 0; i < kFragmentSums; i++)
-    for (int k = 0; k < 16; k++)
-      c.v[i] += a_element(as, unit_row(lane, i), k) * b_element(bs, unit_column(lane, i), k);
-  simt::sync_warp(simt::kMatrix);  // the fragments live until every lane has read them
+  const Operands mine{&c, &a, &b};
+  simt::together(simt::kMatrix, reinterpret_cast<uintptr_t>(&mine), [](uint64_t* all) {
+    multiply_all<16>(
+        all, [](auto lanes, int row, int k) { return a_element(lanes, row, k); },
+        [](auto lanes, int row, int k) { return b_element(lanes, row, k); });
+  });
 #endif
 }
 

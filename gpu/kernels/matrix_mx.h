@@ -139,20 +139,12 @@ __device__ __forceinline__ void multiply_mx(Sums& c, const MxFragment& a, const 
                                    va, vb, __builtin_bit_cast(float4_v, c), kE2M1, kE2M1, 0,
                                    static_cast<int>(a.scale), 0, static_cast<int>(b.scale)));
 #else
-  const void *as[WARP], *bs[WARP];
-  simt::share(simt::kMatrix, &a, as);
-  simt::share(simt::kMatrix, &b, bs);
-  const int lane = simt::self->lane;
-  float columns[16][kMxK];
-  bool there[16] = {};
-  for (int i = 0; i < kFragmentSums; i++) {
-    const int row = unit_row(lane, i), column = unit_column(lane, i);
-    for (int k = 0; k < kMxK && !there[column]; k++)
-      columns[column][k] = mx_b_element(bs, column, k);
-    there[column] = true;
-    for (int k = 0; k < kMxK; k++) c.v[i] += mx_a_element(as, row, k) * columns[column][k];
-  }
-  simt::sync_warp(simt::kMatrix);  // the fragments live until every lane has read them
+  const Operands mine{&c, &a, &b};
+  simt::together(simt::kMatrix, reinterpret_cast<uintptr_t>(&mine), [](uint64_t* all) {
+    multiply_all<kMxK>(
+        all, [](auto lanes, int row, int k) { return mx_a_element(lanes, row, k); },
+        [](auto lanes, int row, int k) { return mx_b_element(lanes, row, k); });
+  });
 #endif
 }
 

@@ -5,18 +5,7 @@
 
 #include "gpu.h"
 
-__device__ __forceinline__ float warp_sum(float v) {
-#pragma unroll
-  for (int d = WARP / 2; d > 0; d >>= 1) v += __shfl_xor_sync(FULL, v, d);
-  return v;
-}
-
-__device__ __forceinline__ float warp_max(float v) {
-#pragma unroll
-  for (int d = WARP / 2; d > 0; d >>= 1) v = fmaxf(v, __shfl_xor_sync(FULL, v, d));
-  return v;
-}
-
+__device__ __forceinline__ float shuffle_xor(float v, int d) { return __shfl_xor_sync(FULL, v, d); }
 __device__ __forceinline__ uint64_t shuffle_xor(uint64_t v, int d) {
   const unsigned low =
       static_cast<unsigned>(__shfl_xor_sync(FULL, static_cast<int>(static_cast<unsigned>(v)), d));
@@ -25,20 +14,60 @@ __device__ __forceinline__ uint64_t shuffle_xor(uint64_t v, int d) {
   return static_cast<uint64_t>(high) << 32 | low;
 }
 
-__device__ __forceinline__ uint64_t warp_sum(uint64_t v) {
+// v of all lanes, combined in pairs.
+template <class T, class F>
+__device__ __forceinline__ T butterfly(T v, F combine) {
 #pragma unroll
-  for (int d = WARP / 2; d > 0; d >>= 1) v += shuffle_xor(v, d);
+  for (int d = WARP / 2; d > 0; d >>= 1) v = combine(v, shuffle_xor(v, d));
   return v;
 }
 
-__device__ __forceinline__ uint64_t warp_max(uint64_t v) {
-#pragma unroll
-  for (int d = WARP / 2; d > 0; d >>= 1) {
-    const uint64_t other = shuffle_xor(v, d);
-    v = other > v ? other : v;
-  }
+#if defined(GPU_HOST)
+// The emulation does the same for all lanes at once: a T of each.
+template <class T>
+struct Lanes {
+  T v[WARP];
+};
+template <class T>
+inline Lanes<T> shuffle_xor(const Lanes<T>& a, int d) {
+  Lanes<T> r;
+  for (int i = 0; i < WARP; i++) r.v[i] = a.v[i ^ d];
+  return r;
+}
+template <class T, T combine(T, T)>
+inline T over_lanes(T v) {
+  uint64_t own = 0;
+  memcpy(&own, &v, sizeof v);
+  own = simt::together(simt::kShuffle, own, [](uint64_t* all) {
+    Lanes<T> a;
+    for (int i = 0; i < WARP; i++) memcpy(&a.v[i], &all[i], sizeof(T));
+    a = butterfly(a, [](Lanes<T> x, const Lanes<T>& y) {
+      for (int i = 0; i < WARP; i++) x.v[i] = combine(x.v[i], y.v[i]);
+      return x;
+    });
+    for (int i = 0; i < WARP; i++) memcpy(&all[i], &a.v[i], sizeof(T));
+  });
+  memcpy(&v, &own, sizeof v);
   return v;
 }
+#else
+template <class T, T combine(T, T)>
+__device__ __forceinline__ T over_lanes(T v) {
+  return butterfly(v, combine);
+}
+#endif
+
+template <class T>
+__device__ __forceinline__ T sum_of(T a, T b) {
+  return a + b;
+}
+__device__ __forceinline__ float larger(float a, float b) { return fmaxf(a, b); }
+__device__ __forceinline__ uint64_t larger(uint64_t a, uint64_t b) { return b > a ? b : a; }
+
+__device__ __forceinline__ float warp_sum(float v) { return over_lanes<float, sum_of>(v); }
+__device__ __forceinline__ float warp_max(float v) { return over_lanes<float, larger>(v); }
+__device__ __forceinline__ uint64_t warp_sum(uint64_t v) { return over_lanes<uint64_t, sum_of>(v); }
+__device__ __forceinline__ uint64_t warp_max(uint64_t v) { return over_lanes<uint64_t, larger>(v); }
 
 // The sum over a block of up to 1,024 threads. `part` is a shared array of 1024 / WARP floats; it
 // may be used again after the next barrier.

@@ -58,6 +58,56 @@ struct Pending {
   PendingProduct list[kMostPending];
   int count;
 };
+
+// 16 elements from k on of `rows` rows of the operand that descriptor d says, as the unit finds
+// them.
+inline void read_operand(uint64_t d, int first, int rows, float (*to)[16]) {
+  const char* base = static_cast<const char*>(simt::dynamic_shared());
+  const int64_t at = static_cast<int64_t>(d & 0x3fff) * 16;
+  const int64_t along_k = static_cast<int64_t>(d >> 16 & 0x3fff) * 16;
+  const int64_t along_rows = static_cast<int64_t>(d >> 32 & 0x3fff) * 16;
+  for (int i = 0; i < rows; i++) {
+    const int row = first + i;
+    for (int k = 0; k < 16; k++) {
+      bf16 v;
+      memcpy(&v, base + at + row / 8 * along_rows + k / 8 * along_k + row % 8 * 16 + k % 8 * 2, 2);
+      to[i][k] = from_bf16(v);
+    }
+  }
+}
+
+// Where the hardware leaves a lane's i-th sum in the 16 rows of its warp, written down once more:
+// wg_row and wg_column are held to it.
+inline int wg_unit_row(int lane, int i) { return (lane >> 2) + (i & 2 ? 8 : 0); }
+inline int wg_unit_column(int lane, int i) { return i / 4 * 8 + (lane & 3) * 2 + i % 2; }
+
+// What a warp has asked for, done by its last lane: 16 rows of its warpgroup's products.
+inline void multiply_pending(uint64_t* all) {
+  const auto of = [&](int lane) { return reinterpret_cast<const Pending*>(all[lane]); };
+  const Pending& asked = *of(0);
+  float a[16][16], b[kWgColumns][16], columns[16][16], c[kWgColumns / 16][16][16];
+  for (int p = 0; p < asked.count; p++) {
+    for (int lane = 0; lane < WARP; lane++) {
+      const PendingProduct& own = of(lane)->list[p];
+      if (of(lane)->count != asked.count || own.a != asked.list[p].a || own.b != asked.list[p].b)
+        simt::fail("the lanes of a warp want different products");
+      for (int i = 0; i < kWgSums; i++)
+        c[wg_unit_column(lane, i) / 16][wg_unit_row(lane, i)][wg_unit_column(lane, i) % 16] =
+            own.c[i];
+    }
+    read_operand(asked.list[p].a, simt::self->warp % 4 * 16, 16, a);
+    read_operand(asked.list[p].b, 0, kWgColumns, b);
+    for (int n = 0; n < kWgColumns; n += 16) {
+      for (int k = 0; k < 16; k++)
+        for (int i = 0; i < 16; i++) columns[k][i] = b[n + i][k];
+      for (int row = 0; row < 16; row += 4) multiply_rows<16>(c[n / 16] + row, a + row, columns);
+    }
+    for (int lane = 0; lane < WARP; lane++)
+      for (int i = 0; i < kWgSums; i++)
+        of(lane)->list[p].c[i] =
+            c[wg_unit_column(lane, i) / 16][wg_unit_row(lane, i)][wg_unit_column(lane, i) % 16];
+  }
+}
 #else
 struct Pending {};
 #endif
@@ -122,25 +172,8 @@ __device__ __forceinline__ void wait([[maybe_unused]] Pending& pending, float (&
   for (int i = 0; i < kWgSums; i++) asm volatile("" : "+f"(c[i])::"memory");
 #else
   (void)c;
-  const char* base = static_cast<const char*>(simt::dynamic_shared());
-  const auto element = [&](uint64_t d, int row, int k) {
-    const int64_t at = static_cast<int64_t>(d & 0x3fff) * 16;
-    const int64_t along_k = static_cast<int64_t>(d >> 16 & 0x3fff) * 16;
-    const int64_t along_rows = static_cast<int64_t>(d >> 32 & 0x3fff) * 16;
-    bf16 v;
-    memcpy(&v, base + at + row / 8 * along_rows + k / 8 * along_k + row % 8 * 16 + k % 8 * 2, 2);
-    return from_bf16(v);
-  };
-  const int thread = static_cast<int>(threadIdx.x);
-  for (int p = 0; p < pending.count; p++) {
-    const PendingProduct& product = pending.list[p];
-    for (int i = 0; i < kWgSums; i++)
-      for (int k = 0; k < 16; k++)
-        product.c[i] +=
-            element(product.a, wg_row(thread, i), k) * element(product.b, wg_column(thread, i), k);
-  }
+  simt::together(simt::kMatrix, reinterpret_cast<uintptr_t>(&pending), multiply_pending);
   pending.count = 0;
-  simt::sync_warp(simt::kMatrix);
 #endif
 }
 

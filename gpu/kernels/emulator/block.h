@@ -13,7 +13,8 @@ namespace simt {
 struct Warp {
   unsigned generation;
   int arrived, returned, collective;
-  alignas(16) uint64_t slot[2][WARP];  // two, so that a fast lane may enter the next collective
+  Work work;                           // of the collective that some lanes wait in
+  alignas(64) uint64_t slot[2][WARP];  // two, so that a fast lane may enter the next collective
 };
 
 struct SharedArray {

@@ -55,7 +55,8 @@ __thread dim3 block_index FIXED_PLACE, block_dim FIXED_PLACE, grid_dim FIXED_PLA
 
 namespace {
 
-enum { kRunnable, kWaitsForWarp, kWaitsForBlock, kWaitsInMemory, kReturned };
+// Fresh: has not run, and has no stack yet.
+enum { kFresh, kRunnable, kWaitsForWarp, kWaitsForBlock, kWaitsInMemory, kReturned, kStates };
 
 // Stacks lie at an odd stride: at a power of two all of them would share one set of the cache.
 constexpr size_t kStackBytes = (64 << 10) + 4096 + 192;
@@ -105,80 +106,136 @@ namespace {
 
 void give_up() {
   Block& b = *block;
-  int at[5] = {0, 0, 0, 0, 0};
+  int at[kStates] = {};
   for (const Fiber& f : b.fibers) at[f.state]++;
   fail("deadlock: %d threads wait in a warp collective, %d at a barrier (%s:%d), %d have returned",
        at[kWaitsForWarp], at[kWaitsForBlock], b.file ? b.file : "none", b.line, at[kReturned]);
 }
 
-bool runnable(Fiber& f) {
-  if (f.state == kWaitsForWarp && block->warps[f.warp].generation != f.waits_for)
-    f.state = kRunnable;
-  if (f.state == kWaitsForBlock && block->generation != f.waits_for) f.state = kRunnable;
-  return f.state == kRunnable;
+// Whether it can go on: what it waited for has come.
+inline bool runnable(const Block& b, Fiber& f) {
+  if (f.state == kWaitsForWarp && b.warps[f.warp].generation != f.waits_for) f.state = kRunnable;
+  if (f.state == kWaitsForBlock && b.generation != f.waits_for) f.state = kRunnable;
+  return f.state <= kRunnable;
 }
 
-void go_to(Fiber* me, Fiber* f) {
-  if (f == me) return;
-  self = f;
-  block->switches++;
-  simt_switch(&me->stack_pointer, f->stack_pointer);
-}
-
-// Hands over to the next runnable fiber, of the own warp if there is one, or back to the launch
-// when all have returned or wait for another block.
-__attribute__((noinline)) void next() {
-  Block& b = *block;
-  Fiber* me = self;
+// The fiber whose turn it is when `me` gives up the processor: of the own warp if there is one that
+// can go on. Null: none can.
+inline Fiber* successor(Block& b, Fiber* me) {
   Fiber* all = b.fibers.data();
-  const int base = me->warp * WARP;
+  Fiber* own = all + me->warp * WARP;
   for (int i = 0, at = me->lane; i < WARP; i++) {
-    at = (at + b.step + WARP) % WARP;
-    if (runnable(all[base + at])) return go_to(me, all + base + at);
+    at = (at + b.step) & (WARP - 1);
+    if (runnable(b, own[at])) return own + at;
   }
   for (int i = 0, at = int(me - all); i < b.threads; i++) {
-    at = (at + b.step + b.threads) % b.threads;
-    if (runnable(all[at])) return go_to(me, all + at);
+    at += b.step;
+    at = at == b.threads ? 0 : at < 0 ? b.threads - 1 : at;
+    if (runnable(b, all[at])) return all + at;
   }
+  return nullptr;
+}
+
+void entry();
+
+// Makes f the one that runs; its stack is what to switch to.
+inline void* take_over(Block& b, Fiber* f) {
+  self = f;
+  b.switches++;
+  if (f->state == kFresh) {
+    f->state = kRunnable;
+    char* bottom = b.stacks + (f - b.fibers.data()) * kStackBytes;
+#if defined(SIMT_ASAN)  // a fiber that has returned leaves its red zones behind
+    __asan_unpoison_memory_region(bottom, kStackBytes);
+#endif
+    f->stack_pointer = fresh_stack(bottom + kStackBytes, entry);
+  }
+  return f->stack_pointer;
+}
+
+// All have returned, or wait for another block, or for each other.
+void nobody(Block& b) {
   if (b.returned == b.threads) return leave(Left::kReturned);
   if (b.waiting == 0) give_up();
   leave(Left::kWaits);
 }
 
+// Hands over to another fiber, or back to the launch.
+__attribute__((noinline)) void next() {
+  Block& b = *block;
+  Fiber* me = self;
+  Fiber* f = successor(b, me);
+  if (f == nullptr) return nobody(b);
+  if (f == me) return;
+  simt_switch(&me->stack_pointer, take_over(b, f));
+}
+
+// The life of a stack: one thread after another, as long as those that come have not begun. Threads
+// that meet nobody on their way so need no stacks of their own.
 void entry() {
   Block& b = *block;
-  b.kernel->call(b.kernel->function, b.args);
-  Fiber* me = self;
-  Warp& w = b.warps[me->warp];
-  me->state = kReturned;
-  b.returned++;
-  b.progress++;
-  w.returned++;
-  if (w.arrived) fail("lanes returned while %d others of the warp wait for them", w.arrived);
-  if (b.arrived)
-    fail("threads returned while %d others wait at the barrier %s:%d", b.arrived, b.file, b.line);
-  next();
-  __builtin_unreachable();
+  for (;;) {
+    b.kernel->call(b.kernel->function, b.args);
+    Fiber* me = self;
+    Warp& w = b.warps[me->warp];
+    me->state = kReturned;
+    b.returned++;
+    b.progress++;
+    w.returned++;
+    if (w.arrived) fail("lanes returned while %d others of the warp wait for them", w.arrived);
+    if (b.arrived)
+      fail("threads returned while %d others wait at the barrier %s:%d", b.arrived, b.file, b.line);
+    Fiber* f = successor(b, me);
+    if (f == nullptr) nobody(b);
+    if (f->state == kFresh) {
+      f->state = kRunnable;
+      self = f;
+    } else {
+      void* dead;
+      simt_switch(&dead, take_over(b, f));
+    }
+  }
 }
 
 }  // namespace
 
-__attribute__((noinline)) void sync_warp(int collective) {
+namespace {
+
+// Whether this lane is the last of its warp to meet the collective, and so goes on at once; the
+// others come back when it has left the processor.
+inline bool last_of_warp(int collective, Work work) {
   Fiber* me = self;
   Warp& w = block->warps[me->warp];
-  if (w.arrived == 0) w.collective = collective;
-  if (w.collective != collective) fail("the lanes of a warp meet different collectives");
+  if (w.arrived == 0) {
+    w.collective = collective;
+    w.work = work;
+  }
+  if (w.collective != collective || w.work != work)
+    fail("the lanes of a warp meet different collectives");
   if (w.returned) fail("a warp collective after %d lanes returned", w.returned);
   block->progress++;
-  const unsigned generation = w.generation;
   if (++w.arrived == WARP) {
     w.arrived = 0;
     w.generation++;
-    return;
+    return true;
   }
-  me->waits_for = generation;
+  me->waits_for = w.generation;
   me->state = kWaitsForWarp;
   next();
+  return false;
+}
+
+}  // namespace
+
+__attribute__((noinline)) void sync_warp(int collective) { last_of_warp(collective, nullptr); }
+
+uint64_t together(int collective, uint64_t mine, Work work) {
+  const int lane = self->lane;
+  Warp& w = block->warps[self->warp];
+  uint64_t* all = w.slot[w.generation & 1];
+  all[lane] = mine;
+  if (last_of_warp(collective, work)) work(all);
+  return all[lane];
 }
 
 __attribute__((noinline)) void sync_block(const char* file, int line) {
@@ -188,7 +245,7 @@ __attribute__((noinline)) void sync_block(const char* file, int line) {
   if (b.arrived == 0) {
     b.file = file;
     b.line = line;
-  } else if (b.line != line || strcmp(b.file, file) != 0) {
+  } else if (b.line != line || (b.file != file && strcmp(b.file, file) != 0)) {
     fail("divergent barrier: %s:%d while others wait at %s:%d", file, line, b.file, b.line);
   }
   b.progress++;
@@ -211,26 +268,6 @@ uint64_t exchange(uint64_t v, int from) {
   w.slot[g][me->lane] = v;
   sync_warp(kShuffle);
   return w.slot[g][from];
-}
-
-uint64_t ballot(bool v) {
-  Fiber* me = self;
-  Warp& w = block->warps[me->warp];
-  const unsigned g = w.generation & 1;
-  w.slot[g][me->lane] = v;
-  sync_warp(kBallot);
-  uint64_t bits = 0;
-  for (int i = 0; i < WARP; i++) bits |= (w.slot[g][i] & 1) << i;
-  return bits;
-}
-
-void share(int collective, const void* mine, const void** all) {
-  Fiber* me = self;
-  Warp& w = block->warps[me->warp];
-  const unsigned g = w.generation & 1;
-  w.slot[g][me->lane] = reinterpret_cast<uintptr_t>(mine);
-  sync_warp(collective);
-  for (int i = 0; i < WARP; i++) all[i] = reinterpret_cast<const void*>(w.slot[g][i]);
 }
 
 namespace {
@@ -321,20 +358,16 @@ void Block::begin(dim3 at) {
   error[0] = 0;
   for (SharedArray& a : arrays) a.live = false;
   fibers.resize(n);
-  warps.assign(n / WARP, Warp{});
+  warps.resize(n / WARP);
+  for (Warp& w : warps) w.arrived = w.returned = 0;
   dynamic.resize(dynamic_bytes + kGuardBytes + 128);
   poison(aligned(dynamic.data()), dynamic_bytes);
   for (int i = 0; i < n; i++) {
     Fiber& f = fibers[i];
-    f.state = kRunnable;
+    f.state = kFresh;
     f.lane = i % WARP;
     f.warp = i / WARP;
     f.thread = {i % block_dim.x, i / block_dim.x % block_dim.y, i / (block_dim.x * block_dim.y)};
-    char* top = stacks + (i + 1) * kStackBytes;
-#if defined(SIMT_ASAN)  // a fiber that has returned leaves its red zones behind
-    __asan_unpoison_memory_region(top - kStackBytes, kStackBytes);
-#endif
-    f.stack_pointer = fresh_stack(top, entry);
   }
   next = step > 0 ? &fibers[0] : &fibers[n - 1];
 }
@@ -350,8 +383,7 @@ Left Block::resume() {
   }
   block = this;
   block_index = index;
-  self = next;
-  simt_switch(&launcher, self->stack_pointer);
+  simt_switch(&launcher, take_over(*this, next));
   block = nullptr;
   if (left == Left::kReturned) {
     check_guards();

@@ -52,7 +52,10 @@ struct dim3 {
 namespace simt {
 
 // The kinds of warp collectives: all lanes of a warp must meet the same one.
-enum Collective { kShuffle = 1, kSyncWarp, kBallot, kMatrix };
+enum Collective { kShuffle = 1, kSyncWarp, kMatrix };
+// What the last lane to arrive does for its warp: all[i] is what lane i brought, and then its
+// result.
+typedef void (*Work)(uint64_t* all);
 
 struct Fiber {
   void* stack_pointer;
@@ -74,10 +77,9 @@ void sync_block(const char* file, int line);
 void sync_warp(int collective);
 // Every lane gives v and receives what lane `from` gave.
 uint64_t exchange(uint64_t v, int from);
-uint64_t ballot(bool v);
-// Every lane gives a pointer; all[i] receives lane i's. The pointers stay good until the next
-// collective of the warp.
-void share(int collective, const void* mine, const void** all);
+// Every lane brings a value or the address of one, and the last lane to arrive does the work for
+// all: one change of fibers a lane, whatever the work is. All must want the same work.
+uint64_t together(int collective, uint64_t mine, Work work);
 // The shared array declared at `site`, the same for the whole block; NaN when first asked for.
 void* shared_array(const void* site, size_t bytes);
 // Dynamic shared memory of the launch.
@@ -139,6 +141,12 @@ struct Register {
 #define blockDim (simt::block_dim)
 #define gridDim (simt::grid_dim)
 #define __syncthreads() simt::sync_block(__FILE__, __LINE__)
+
+// The larger, the smaller one; of a number and NaN the number. The library's are calls.
+static inline float simt_fmaxf(float a, float b) { return b != b || a > b ? a : b; }
+static inline float simt_fminf(float a, float b) { return b != b || a < b ? a : b; }
+#define fmaxf simt_fmaxf
+#define fminf simt_fminf
 
 static inline float __uint_as_float(unsigned v) {
   float f;
