@@ -74,7 +74,7 @@ func (s *step) makePersistent() (_ *persistent, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if shared := whole.Shared(); shared > kernels.MostShared {
+	if shared := whole.Shared(); shared > unasked {
 		if err := f.AllowShared(int(shared)); err != nil {
 			return nil, err
 		}

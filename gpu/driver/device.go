@@ -87,9 +87,11 @@ func (g *Device) arch() (string, error) {
 const kfdNodes = "/sys/class/kfd/kfd/topology/nodes"
 
 // kfdArch finds the node of a PCI address. gfx_target_version is major*10000 + minor*100 + stepping, the last two written in hexadecimal:
-// 90010 is gfx90a.
-func kfdArch(nodes, pci string) string {
+// 90010 is gfx90a. Partitions of a card share its address: some kernels count them in the function, where some runtimes say 0, so the function is
+// left out where no node has it.
+func kfdArch(nodes, pci string) (near string) {
 	files, _ := filepath.Glob(filepath.Join(nodes, "*", "properties"))
+	card, _, _ := strings.Cut(pci, ".")
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -102,10 +104,14 @@ func kfdArch(nodes, pci string) string {
 			}
 		}
 		at, v := fields["location_id"], fields["gfx_target_version"]
-		address := fmt.Sprintf("%04x:%02x:%02x.%x", fields["domain"], at>>8&0xff, at>>3&0x1f, at&7)
-		if v != 0 && strings.EqualFold(address, pci) {
-			return fmt.Sprintf("gfx%d%x%x", v/10000, v/100%100, v%100)
+		address := fmt.Sprintf("%04x:%02x:%02x", fields["domain"], at>>8&0xff, at>>3&0x1f)
+		if v == 0 || !strings.EqualFold(address, card) {
+			continue
+		}
+		near = fmt.Sprintf("gfx%d%x%x", v/10000, v/100%100, v%100)
+		if strings.EqualFold(fmt.Sprintf("%s.%x", address, at&7), pci) {
+			return near
 		}
 	}
-	return ""
+	return near
 }

@@ -7,7 +7,8 @@
 //   - A call that works on a device makes the device current on the thread it runs on, so that goroutines may move between threads.
 //   - Nothing is freed by a finalizer: who makes a thing frees it.
 //   - Pointers into Go memory reach the library only for the length of a call. Copies that go on after the call take HostMemory, which is
-//     pinned and not Go's.
+//     pinned and not Go's; images that AMD's runtime goes on reading live as long as their Module.
+//   - A library whose functions were called is never unloaded: it has threads and exit handlers of its own.
 package driver
 
 import (
@@ -59,16 +60,19 @@ func Open(api API, path string) (*Driver, error) {
 			continue
 		}
 		d := &Driver{api: api, path: name, lib: lib}
+		if err := d.find(); err != nil {
+			return nil, errors.Join(err, lib.close()) // none of it was called
+		}
 		if err := d.start(); err != nil {
-			return nil, errors.Join(err, lib.close())
+			return nil, err
 		}
 		return d, nil
 	}
 	return nil, fmt.Errorf("%w of %s on this machine: %s", ErrNoLibrary, api.vendor(), strings.Join(tried, "; "))
 }
 
-// start finds every function and initialises the library.
-func (d *Driver) start() error {
+// find finds every function.
+func (d *Driver) find() error {
 	for f := range functions {
 		name := f.symbol(d.api)
 		if name == "" {
@@ -79,6 +83,24 @@ func (d *Driver) start() error {
 			return fmt.Errorf("the %s driver library %s is too old: it has no %s", d.api.vendor(), d.path, name)
 		}
 		d.at[f] = at
+	}
+	return nil
+}
+
+// oldestHIP is 6.1: earlier runtimes do not know the hidden argument that stands behind those of every kernel with dynamic shared memory
+// (hidden_dynamic_lds_size, of code objects since LLVM 18) and read a pointer to it from the launch, where there is none.
+const oldestHIP = 60100000
+
+// start initialises the library. AMD's is asked for its version first, which needs no card.
+func (d *Driver) start() error {
+	if d.api == HIP {
+		have, err := d.Version()
+		if err != nil {
+			return err
+		}
+		if have < oldestHIP {
+			return fmt.Errorf("AMD's HIP runtime %s is version %d.%d, which does not load our kernels: 6.1 or newer is needed", d.path, have/10000000, have/100000%100)
+		}
 	}
 	return d.call(initialize, 0)
 }
@@ -129,14 +151,11 @@ func (d *Driver) Symbol(name string) uintptr {
 //go:uintptrescapes
 func (d *Driver) Raw(at uintptr, args ...uintptr) uintptr { return d.lib.call(at, args...) }
 
-// Close unloads the library. Contexts must have been closed before.
+// Close lets go of the library, which stays loaded: unloading one that was initialised crashes at once or when the process ends (seen of both
+// vendors'), and opening it again finds it as it was. Contexts must have been closed before.
 func (d *Driver) Close() error {
-	lib := d.lib
 	d.lib = nil
-	if lib == nil {
-		return nil
-	}
-	return lib.close()
+	return nil
 }
 
 // pointer turns an address that the library returned into one that Go can read.

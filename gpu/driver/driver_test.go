@@ -49,6 +49,41 @@ func TestInitFails(t *testing.T) {
 	}
 }
 
+// TestOldHIP: a runtime that cannot read what stands in our code objects is refused before anything is asked of it.
+func TestOldHIP(t *testing.T) {
+	f, err := fakedriver.Open(driver.HIP, fakedriver.Machine{})
+	must(t, err)
+	defer f.Close()
+	for version, refused := range map[int]bool{50221153: true, 60032831: true, 60140091: false, 70051831: false} {
+		f.SetVersion(version)
+		calls := f.Calls("hipInit")
+		d, err := driver.Open(driver.HIP, f.Path)
+		if refused != (err != nil) || refused != (f.Calls("hipInit") == calls) {
+			t.Errorf("version %d: %v, initialised %d times", version, err, f.Calls("hipInit")-calls)
+		}
+		if err == nil {
+			must(t, d.Close())
+			continue
+		}
+		contains(t, err, "AMD's HIP runtime", ": 6.1 or newer is needed")
+	}
+}
+
+// TestClosedLibraryStays: what was initialised is not unloaded, whether that worked or not.
+func TestClosedLibraryStays(t *testing.T) {
+	for _, api := range []driver.API{driver.CUDA, driver.HIP} {
+		f, err := fakedriver.Open(api, fakedriver.Machine{Devices: 3, Name: "Kept", Major: 9, Memory: 1 << 30})
+		must(t, err)
+		must(t, f.Close())
+		d, err := driver.Open(api, f.Path)
+		must(t, err)
+		if n, err := d.DeviceCount(); err != nil || n != 3 {
+			t.Errorf("%s: a library that was opened again has %d devices, not those of before; %v", api, n, err)
+		}
+		must(t, errors.Join(d.Close(), d.Close()))
+	}
+}
+
 func TestCandidatesAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/gpu.md")
 	must(t, err)
@@ -164,7 +199,8 @@ func TestKFDArch(t *testing.T) {
 		must(t, os.MkdirAll(filepath.Join(nodes, name), 0o755))
 		must(t, os.WriteFile(filepath.Join(nodes, name, "properties"), []byte(properties), 0o644))
 	}
-	for pci, want := range map[string]string{"0000:05:00.0": "gfx942", "0002:8C:00.1": "gfx90a", "0000:03:00.0": "gfx1201", "0000:06:00.0": ""} {
+	for pci, want := range map[string]string{"0000:05:00.0": "gfx942", "0002:8C:00.1": "gfx90a", "0000:03:00.0": "gfx1201", "0000:06:00.0": "",
+		"0002:8c:00.0": "gfx90a"} { // the last: a partition whose number the runtime leaves out
 		if got := driver.KFDArch(nodes, pci); got != want {
 			t.Errorf("%s is %q, not %q", pci, got, want)
 		}

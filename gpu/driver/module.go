@@ -13,12 +13,15 @@ import (
 type Module struct {
 	c      *Context
 	handle uintptr
+	image  []byte // AMD's runtime takes no copy of it (clr, Program::addDeviceProgram) and may read it until the module is unloaded
 }
 
-// Load gives the driver PTX, a cubin or an AMD code object. The text of a PTX need not end in a zero.
+// Load gives the driver PTX, a cubin or an AMD code object, which must not be changed until the module is closed. The text of a PTX need not end in a
+// zero.
 func (c *Context) Load(image []byte) (*Module, error) {
 	m := &Module{c: c}
 	if c.d.api == HIP {
+		m.image = image
 		return m, c.call(moduleLoad, uintptr(unsafe.Pointer(&m.handle)), uintptr(unsafe.Pointer(&image[0])), 0, 0, 0)
 	}
 	if !bytes.HasPrefix(image, []byte("\x7fELF")) && image[len(image)-1] != 0 {
@@ -41,7 +44,11 @@ func (c *Context) Load(image []byte) (*Module, error) {
 }
 
 // Close unloads the kernels.
-func (m *Module) Close() error { return m.c.call(moduleUnload, m.handle) }
+func (m *Module) Close() error {
+	err := m.c.call(moduleUnload, m.handle)
+	m.image = nil
+	return err
+}
 
 // Function is a kernel of a module; it lives as long as the module.
 type Function struct {

@@ -3,6 +3,7 @@ package driver_test
 import (
 	"bytes"
 	"errors"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -337,5 +338,89 @@ func TestThreads(t *testing.T) {
 			})
 		}
 		all.Wait()
+	})
+}
+
+// TestNotWhileCapturing: what waits for the device, or may, is refused while a graph is recorded, and the graph is lost with it; other threads are not held up.
+func TestNotWhileCapturing(t *testing.T) {
+	each(t, fakedriver.Machine{}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+		b := newBench(t, c, 1024)
+		defer b.close(t)
+		m, k := kernel(t, f, c, "copy_rows")
+		e, err := c.NewEvent(false)
+		must(t, err)
+		spare, err := c.Alloc(64)
+		must(t, err)
+		launch := func() error {
+			return b.s.Launch(k, oneBlock, args(b.device, b.device+512, b.device+256, 1))
+		}
+		for name, call := range map[string]func() error{
+			"Alloc":       func() error { _, err := c.Alloc(64); return err },
+			"Free":        func() error { return c.Free(spare) },
+			"AllocHost":   func() error { _, err := c.AllocHost(64); return err },
+			"Load":        func() error { _, err := c.Load(f.Image()); return err },
+			"Function":    func() error { _, err := m.Function("embed"); return err },
+			"Done":        func() error { _, err := e.Done(); return err },
+			"Synchronize": func() error { return e.Synchronize() },
+		} {
+			_, err := b.s.Capture(func() error {
+				if err := launch(); err != nil {
+					return err
+				}
+				if err := call(); code(err) != 900 {
+					t.Errorf("%s while a graph is recorded: %v", name, err)
+				}
+				return launch()
+			})
+			if code(err) != 901 {
+				t.Errorf("%s: the recording ends with %v", name, err)
+			}
+		}
+		g, err := b.s.Capture(func() error {
+			done := make(chan error)
+			go func() {
+				p, err := c.Alloc(64)
+				done <- errors.Join(err, c.Free(p))
+			}()
+			return errors.Join(launch(), <-done)
+		})
+		must(t, err)
+		must(t, errors.Join(g.Close(), c.Free(spare), e.Close(), m.Close()))
+	})
+}
+
+// TestMarksOfTwoDevices: a mark belongs to the queues of its device, and two marks of different devices have no time between them.
+func TestMarksOfTwoDevices(t *testing.T) {
+	each(t, fakedriver.Machine{Devices: 2, Name: "Fake", Major: 9, Memory: 1 << 30}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+		b, other := newBench(t, c, 64), context(t, f, 1)
+		there, err := other.NewStream()
+		must(t, err)
+		here, err := c.NewEvent(true)
+		must(t, err)
+		mark, err := other.NewEvent(true)
+		must(t, err)
+		if err := mark.Record(b.s); code(err) != 400 {
+			t.Errorf("a mark in another device's queue: %v", err)
+		}
+		must(t, errors.Join(here.Record(b.s), mark.Record(there), there.Wait(here), there.Synchronize()))
+		if _, err := mark.Since(here); code(err) != 400 {
+			t.Errorf("time between two devices: %v", err)
+		}
+		must(t, errors.Join(here.Close(), mark.Close(), there.Close()))
+		b.close(t)
+		must(t, other.Close())
+	})
+}
+
+// TestImageLives: AMD's runtime reads an image as long as it is loaded, so nothing else may lie there.
+func TestImageLives(t *testing.T) {
+	each(t, fakedriver.Machine{}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+		large := append(f.Image(), make([]byte, 1<<20)...) // memory of its own, which is given back to the system once it is garbage
+		m, err := c.Load(large)
+		must(t, err)
+		large = nil
+		debug.FreeOSMemory()
+		_, err = m.Function("copy_rows")
+		must(t, errors.Join(err, m.Close()))
 	})
 }

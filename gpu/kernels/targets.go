@@ -57,7 +57,7 @@ func (a Arch) Flags() []string {
 		// Without an SDK clang takes the oldest PTX, which has no shfl.sync, so the version must be named.
 		return append(flags, "-x", "cuda", "-nocudainc", "-nocudalib", "-S", "--cuda-gpu-arch="+a.Name, "--cuda-feature="+a.PTX)
 	}
-	// Code object version 5 is what drivers since ROCm 5.5 load; clang-22 would write 6. The cuid would hold the folder's name.
+	// Code object version 5 with what clang writes into it is for HIP runtimes from 6.1 on (gpu/driver); clang-22 would write 6. The cuid would hold the folder's name.
 	return append(flags, "-x", "hip", "--no-gpu-bundle-output", "-nogpuinc", "-nogpulib", "-fuse-cuid=none", "-mcode-object-version=5",
 		"--offload-arch="+a.Name)
 }

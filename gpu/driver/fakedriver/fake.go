@@ -51,6 +51,9 @@ func (f *Fake) RestartAs(m Machine) {
 // Multiprocessors gives every device so many of them: how many blocks of a cooperative launch it has room for.
 func (f *Fake) Multiprocessors(n int) { f.Raw(f.at("multiprocessors"), uintptr(n)) }
 
+// SetVersion changes the version that the driver gives as its own, until the next Restart.
+func (f *Fake) SetVersion(v int) { f.Raw(f.at("version"), uintptr(v)) }
+
 // Restart forgets everything: the machine has one Fake H100 again, and nothing was called.
 func (f *Fake) Restart() { f.control("reset") }
 

@@ -33,6 +33,18 @@ bool pinned(const void* at, size_t n) {
 }  // namespace
 
 void use(int device) { current_device = device; }
+bool launchable(Stream* s) { return known(s) && s->device == current_device; }
+
+int allocate(int device, size_t bytes, uintptr_t* at) {
+  if (const int code = machine.uncaptured()) return code;
+  return machine.allocate(device, bytes, at);
+}
+
+int release(int device, uintptr_t at, bool host) {
+  if (const int code = machine.uncaptured()) return code;
+  machine.drain(device);
+  return machine.release(at, host);
+}
 
 int entered(const char* name, bool needs_context, Failing failing,
             const std::function<int(int)>& body) {
@@ -86,7 +98,7 @@ int memory_info(size_t* free, size_t* total, int device) {
 }
 
 int host_alloc(void** at, size_t bytes) {
-  return machine.allocate(-1, bytes, reinterpret_cast<uintptr_t*>(at));
+  return allocate(-1, bytes, reinterpret_cast<uintptr_t*>(at));
 }
 
 // A stream copy of memory that is not pinned would be legal, and slow: it is a mistake here.
@@ -173,6 +185,7 @@ size_t elf_size(const char* image) {
 }  // namespace
 
 int module_load(Module** m, const char* image, int device) {
+  if (const int code = machine.uncaptured()) return code;
   std::string text;
   if (is_elf(image)) {
     text.assign(image, elf_size(image));
@@ -188,6 +201,7 @@ int module_load(Module** m, const char* image, int device) {
 }
 
 int module_unload(Module* m) {
+  if (const int code = machine.uncaptured()) return code;
   if (machine.modules.erase(m) == 0) return kInvalidHandle;
   machine.drain(m->device);
   for (auto it = machine.functions.begin(); it != machine.functions.end();) {
@@ -197,9 +211,14 @@ int module_unload(Module* m) {
   return kSuccess;
 }
 
-// A kernel must be in the image and in the emulation.
+// A kernel must be in the image and in the emulation. NVIDIA's drivers load a kernel when it is
+// first asked for, which may wait for the device.
 int module_function(Function** f, Module* m, const char* name) {
   if (machine.modules.count(m) == 0) return kInvalidHandle;
+  if (const int code = machine.uncaptured()) return code;
+  if (m->given != nullptr && memcmp(m->given, m->image.data(), m->image.size()) != 0) {
+    return kInvalidImage;
+  }
   std::string entry = std::string(".entry ") + name + "(";
   if (cubin_version(m->image) != 0) {
     entry = std::string(".text.") + name + '\0';
@@ -209,8 +228,12 @@ int module_function(Function** f, Module* m, const char* name) {
   if (m->image.find(entry) == std::string::npos) return kNotFound;
   const emulated_kernel* kernel = emulator_find(name);
   if (kernel == nullptr) return kNotFound;
+  // Of 48 KiB that need no permission a kernel's own shared memory is a part. How much the
+  // emulation does not know: kernels that are given some when they are launched have no more than
+  // 1 KiB of their own.
+  constexpr size_t kUnasked = 47 << 10;
   auto& slot = machine.functions[{m, name}];
-  if (!slot) slot.reset(new Function{m, kernel, 48 << 10});
+  if (!slot) slot.reset(new Function{m, kernel, kUnasked});
   *f = slot.get();
   return kSuccess;
 }
@@ -264,7 +287,7 @@ int event_destroy(Event* e) {
 }
 
 int event_record(Event* e, Stream* s) {
-  if (!known(s) || !known(e)) return kInvalidHandle;
+  if (!known(s) || !known(e) || e->device != s->device) return kInvalidHandle;
   if (!s->capturing) {
     e->stream = s;
     e->position = s->pushed + 1;
@@ -277,12 +300,14 @@ int event_record(Event* e, Stream* s) {
 
 int event_synchronize(Event* e) {
   if (!known(e)) return kInvalidHandle;
+  if (const int code = machine.uncaptured()) return code;
   return e->stream == nullptr ? kSuccess : machine.run_until(e->stream, e->position);
 }
 
 // Somebody who asks again and again gets there: each question runs one piece of work.
 int event_query(Event* e) {
   if (!known(e)) return kInvalidHandle;
+  if (const int code = machine.uncaptured()) return code;
   if (e->stream == nullptr || e->stream->done >= e->position) return kSuccess;
   const int code = machine.run_until(e->stream, e->stream->done + 1);
   return code != kSuccess ? code : kNotReady;
@@ -290,6 +315,7 @@ int event_query(Event* e) {
 
 int event_elapsed(float* ms, Event* start, Event* end) {
   if (!known(start) || !known(end) || !start->timing || !end->timing) return kInvalidHandle;
+  if (start->device != end->device) return kInvalidHandle;
   for (const Event* e : {start, end}) {
     if (e->stream != nullptr && e->stream->done < e->position) return kNotReady;
     if (e->nanoseconds == 0) return kInvalidHandle;
@@ -329,7 +355,7 @@ int graph_instantiate(Graph** exec, Graph* g) {
 }
 
 int graph_launch(Graph* exec, Stream* s) {
-  if (machine.executables.count(exec) == 0 || !known(s)) return kInvalidHandle;
+  if (machine.executables.count(exec) == 0 || !launchable(s)) return kInvalidHandle;
   for (const Work& work : exec->work) {
     if (const int code = machine.enqueue(s, work)) return code;
   }

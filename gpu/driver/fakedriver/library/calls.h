@@ -18,6 +18,12 @@ enum class Failing { kNothing, kWorks };
 int entered(const char* name, bool needs_context, Failing failing,
             const std::function<int(int current)>& body);
 void use(int device);  // of this thread; -1: none
+// Whether this thread may launch in a queue: it must use the queue's device. Copies may be queued
+// from any.
+bool launchable(Stream* s);
+// Allocates and frees wait for the device, or may: no thread does that while it captures.
+int allocate(int device, size_t bytes, uintptr_t* at);
+int release(int device, uintptr_t at, bool host);
 
 int initialize();
 int device_count(int* n);

@@ -43,6 +43,12 @@ CONTROL void ossrun_fake_multiprocessors(uint64_t n) {
   for (Device& d : machine.devices) d.multiprocessors = static_cast<int>(n);
 }
 
+// The driver gives this version as its own.
+CONTROL void ossrun_fake_version(uint64_t version) {
+  const std::lock_guard<std::mutex> hold(machine.lock);
+  machine.version = static_cast<int>(version);
+}
+
 // The nth call from now of a function ("": of any) fails with code.
 CONTROL void ossrun_fake_fail(const char* function, uint64_t nth, uint64_t code) {
   const std::lock_guard<std::mutex> hold(machine.lock);

@@ -22,7 +22,9 @@ Context contexts[16];
 }  // namespace
 
 API cuInit(unsigned) { return PLAIN(initialize()); }
-API cuDriverGetVersion(int* version) { return PLAIN((*version = 12080, 0)); }
+API cuDriverGetVersion(int* version) {
+  return PLAIN((*version = machine.version != 0 ? machine.version : 12080, 0));
+}
 API cuGetErrorName(int code, const char** name) {
   *name = code_name(code);
   return *name == nullptr ? kInvalidValue : kSuccess;
@@ -98,18 +100,15 @@ API cuCtxSetCurrent(Context* c) {
 }
 
 API cuMemGetInfo_v2(size_t* free, size_t* total) { return HERE(memory_info(free, total, here)); }
-API cuMemAlloc_v2(uintptr_t* at, size_t n) { return HERE(machine.allocate(here, n, at)); }
+API cuMemAlloc_v2(uintptr_t* at, size_t n) { return HERE(allocate(here, n, at)); }
 API cuMemFree_v2(uintptr_t at) {
-  return entered(__func__, true, Failing::kWorks, [&](int here) -> int {
-    machine.drain(here);
-    return machine.release(at, false);
-  });
+  return entered(__func__, true, Failing::kWorks,
+                 [&](int here) -> int { return release(here, at, false); });
 }
 API cuMemHostAlloc(void** at, size_t n, unsigned) { return HERE(host_alloc(at, n)); }
 API cuMemFreeHost(void* at) {
   return entered(__func__, true, Failing::kWorks, [&](int here) -> int {
-    machine.drain(here);
-    return machine.release(reinterpret_cast<uintptr_t>(at), true);
+    return release(here, reinterpret_cast<uintptr_t>(at), true);
   });
 }
 
@@ -148,7 +147,7 @@ API cuFuncGetAttribute(int* v, int, Function*) { return HERE((*v = 0, 0)); }
 API cuLaunchKernel(Function* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                    unsigned bz, unsigned shared, Stream* s, void** arguments, void**) {
   return entered(__func__, true, Failing::kNothing, [&](int) -> int {
-    if (machine.streams.count(s) == 0) return kInvalidHandle;
+    if (!launchable(s)) return kInvalidHandle;
     const unsigned grid[] = {gx, gy, gz}, block[] = {bx, by, bz};
     return machine.launch(s, f, grid, block, shared, arguments);
   });
@@ -157,7 +156,7 @@ API cuLaunchCooperativeKernel(Function* f, unsigned gx, unsigned gy, unsigned gz
                               unsigned by, unsigned bz, unsigned shared, Stream* s,
                               void** arguments) {
   return entered(__func__, true, Failing::kNothing, [&](int) -> int {
-    if (machine.streams.count(s) == 0) return kInvalidHandle;
+    if (!launchable(s)) return kInvalidHandle;
     const unsigned grid[] = {gx, gy, gz}, block[] = {bx, by, bz};
     return machine.launch(s, f, grid, block, shared, arguments, true);
   });

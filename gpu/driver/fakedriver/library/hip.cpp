@@ -15,7 +15,9 @@ using namespace fake;
 #define FREES(body) entered(__func__, true, Failing::kWorks, [&](int) -> int { return body; })
 
 API hipInit(unsigned) { return PLAIN(initialize()); }
-API hipDriverGetVersion(int* version) { return PLAIN((*version = 60342134, 0)); }
+API hipDriverGetVersion(int* version) {
+  return PLAIN((*version = machine.version != 0 ? machine.version : 60342134, 0));
+}
 extern "C" __attribute__((visibility("default"))) const char* hipGetErrorName(int code) {
   const char* name = code_name(code);
   return name == nullptr ? "hipErrorUnknown" : name;
@@ -79,18 +81,15 @@ API hipSetDevice(int d) {
 }
 
 API hipMemGetInfo(size_t* free, size_t* total) { return HERE(memory_info(free, total, here)); }
-API hipMalloc(uintptr_t* at, size_t n) { return HERE(machine.allocate(here, n, at)); }
+API hipMalloc(uintptr_t* at, size_t n) { return HERE(allocate(here, n, at)); }
 API hipFree(uintptr_t at) {
-  return entered(__func__, true, Failing::kWorks, [&](int here) -> int {
-    machine.drain(here);
-    return machine.release(at, false);
-  });
+  return entered(__func__, true, Failing::kWorks,
+                 [&](int here) -> int { return release(here, at, false); });
 }
 API hipHostMalloc(void** at, size_t n, unsigned) { return HERE(host_alloc(at, n)); }
 API hipHostFree(void* at) {
   return entered(__func__, true, Failing::kWorks, [&](int here) -> int {
-    machine.drain(here);
-    return machine.release(reinterpret_cast<uintptr_t>(at), true);
+    return release(here, reinterpret_cast<uintptr_t>(at), true);
   });
 }
 
@@ -111,7 +110,11 @@ API hipMemsetD8Async(uintptr_t to, unsigned char v, size_t n, Stream* s) {
 }
 
 API hipModuleLoadDataEx(Module** m, const void* image, unsigned, int*, void**) {
-  return HERE(module_load(m, static_cast<const char*>(image), here));
+  return entered(__func__, true, Failing::kNothing, [&](int here) -> int {
+    const int code = module_load(m, static_cast<const char*>(image), here);
+    if (code == kSuccess) (*m)->given = static_cast<const char*>(image);
+    return code;
+  });
 }
 API hipModuleUnload(Module* m) { return FREES(module_unload(m)); }
 // LDS needs no permission: a kernel may have all 64 KiB.
@@ -128,7 +131,7 @@ API hipModuleLaunchKernel(Function* f, unsigned gx, unsigned gy, unsigned gz, un
                           unsigned by, unsigned bz, unsigned shared, Stream* s, void** arguments,
                           void**) {
   return entered(__func__, true, Failing::kNothing, [&](int) -> int {
-    if (machine.streams.count(s) == 0) return kInvalidHandle;
+    if (!launchable(s)) return kInvalidHandle;
     const unsigned grid[] = {gx, gy, gz}, block[] = {bx, by, bz};
     return machine.launch(s, f, grid, block, shared, arguments);
   });

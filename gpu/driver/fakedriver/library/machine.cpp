@@ -51,6 +51,16 @@ int Machine::drain(int device) {
   return devices[device].lost;
 }
 
+int Machine::uncaptured() {
+  int code = kSuccess;
+  for (Stream* s : streams) {
+    if (!s->capturing || s->thread != this_thread()) continue;
+    s->invalidated = true;
+    code = kCaptureUnsupported;
+  }
+  return code;
+}
+
 int Machine::enqueue(Stream* s, Work work) {
   if (s->capturing) {
     if (s->thread != this_thread()) return kCaptureWrongThread;
@@ -134,6 +144,7 @@ void Machine::reset() {
   }
   devices.assign(1, Device());
   calls = 0;
+  version = 0;
   trace.clear();
   by_name.clear();
   rule.reset();

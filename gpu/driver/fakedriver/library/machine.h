@@ -73,6 +73,7 @@ struct Event {
 struct Module {
   int device;
   std::string image;
+  const char* given = nullptr;  // AMD's runtime reads the caller's own bytes as long as it has them
 };
 
 struct Function {
@@ -126,6 +127,7 @@ class Machine {
 
   // Calls so far, by name and in order, and the rule for failures.
   uint64_t calls = 0;
+  int version = 0;  // that the driver gives as its own; 0: the fake's
   std::vector<const char*> trace;
   std::map<std::string, uint64_t> by_name;
   std::unique_ptr<Rule> rule;
@@ -145,6 +147,8 @@ class Machine {
   int run_until(Stream* s, uint64_t position);
   int drain(int device);
   int enqueue(Stream* s, Work work);
+  // What a thread may not do while it captures: an error then, and the capture is lost.
+  int uncaptured();
   // cooperative: all blocks at once, which must fit.
   int launch(Stream* s, Function* f, const unsigned grid[3], const unsigned block[3], size_t shared,
              void** arguments, bool cooperative = false);
