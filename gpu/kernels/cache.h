@@ -15,10 +15,82 @@ constexpr int kPageTokens = 32;
 constexpr int kGroup = 8;  // most query heads of a KV head
 constexpr int kDim = 64;   // head dim
 
+// Words of the cache that this block reads once: past the first cache. Unlike weights they may have
+// been written by the launch that reads them.
+__device__ __forceinline__ void ask_words(const void* p, unsigned (&w)[1]) {
+#if defined(GPU_NVIDIA)
+  asm volatile("ld.global.L1::no_allocate.u32 %0, [%1];" : "=r"(w[0]) : "l"(p) : "memory");
+#elif defined(GPU_AMD)
+  w[0] = __builtin_nontemporal_load(static_cast<const unsigned*>(p));
+#else
+  w[0] = *static_cast<const unsigned*>(p);
+#endif
+}
+__device__ __forceinline__ void ask_words(const void* p, unsigned (&w)[2]) {
+#if defined(GPU_NVIDIA)
+  asm volatile("ld.global.L1::no_allocate.v2.u32 {%0,%1}, [%2];"
+               : "=r"(w[0]), "=r"(w[1])
+               : "l"(p)
+               : "memory");
+#elif defined(GPU_AMD)
+  const uint2 v = __builtin_nontemporal_load(static_cast<const uint2*>(p));
+  w[0] = v.x, w[1] = v.y;
+#else
+  const uint2 v = *static_cast<const uint2*>(p);
+  w[0] = v.x, w[1] = v.y;
+#endif
+}
+__device__ __forceinline__ void ask_words(const void* p, unsigned (&w)[4]) {
+#if defined(GPU_NVIDIA)
+  asm volatile("ld.global.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
+               : "l"(p)
+               : "memory");
+#elif defined(GPU_AMD)
+  const uint4 v = __builtin_nontemporal_load(static_cast<const uint4*>(p));
+  w[0] = v.x, w[1] = v.y, w[2] = v.z, w[3] = v.w;
+#else
+  const uint4 v = *static_cast<const uint4*>(p);
+  w[0] = v.x, w[1] = v.y, w[2] = v.z, w[3] = v.w;
+#endif
+}
+__device__ __forceinline__ void ask_words(const void* p, unsigned (&w)[8]) {
+  unsigned low[4], high[4];
+  ask_words(p, low);
+  ask_words(static_cast<const char*>(p) + 16, high);
+#pragma unroll
+  for (int i = 0; i < 4; i++) w[i] = low[i], w[4 + i] = high[i];
+}
+
+// The numbers in a word of the cache; the last argument says which type it has.
+__device__ __forceinline__ void numbers_of(float* to, unsigned w, const float*) {
+  to[0] = __uint_as_float(w);
+}
+__device__ __forceinline__ void numbers_of(float* to, unsigned w, const bf16*) {
+  to[0] = low_bf16(w);
+  to[1] = high_bf16(w);
+}
+
 __device__ __forceinline__ float load(const float* p) { return *p; }
 __device__ __forceinline__ float load(const bf16* p) { return from_bf16(*p); }
 __device__ __forceinline__ void store(float* p, float v) { *p = v; }
 __device__ __forceinline__ void store(bf16* p, float v) { *p = to_bf16(v); }
+
+// N values of one position as they lie in the cache: asked for first, made numbers when they are
+// needed. What a type of the cache needs for it: numbers_of.
+template <class T, int N>
+struct Values {
+  static constexpr int kWords = N * static_cast<int>(sizeof(T)) / 4, kPerWord = N / kWords;
+  unsigned w[kWords];
+
+  // p lies at a multiple of what is read, 16 bytes at the most.
+  __device__ __forceinline__ void ask(const T* p) { ask_words(p, w); }
+  __device__ __forceinline__ void get(float (&to)[N]) const {
+#pragma unroll
+    for (int i = 0; i < kWords; i++)
+      numbers_of(to + i * kPerWord, w[i], static_cast<const T*>(nullptr));
+  }
+};
 
 // Where K of a position of one KV head begins; V is kPageTokens * dim further.
 template <class T>

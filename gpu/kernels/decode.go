@@ -80,8 +80,8 @@ func (t Target) DecodeAttend(rows Pointer, bucket int, o, partial, arrived, qkv 
 		runs = 1 // a window of 128 positions is one run
 	}
 	return Launch{"decode_attend" + c.suffix(), grid(h.KV, bucket, runs), block(threads), t.attendShared(),
-		[]any{rows, o, partial, arrived, qkv, c.Layer, sinks, c.Positions, c.Tables, c.TableAt, c.PageElements,
-			i32(h.Query), i32(h.KV), i32(window), scale}}
+		[]any{rows, Pointer(0), o, partial, arrived, qkv, c.Layer, sinks, c.Positions, c.Tables, c.TableAt, c.PageElements,
+			i32(h.Query), i32(h.KV), i32(window), i32(runs), scale}}
 }
 
 // attendShared is what a block keeps of its queries, of each warp's page and of each warp's findings.

@@ -32,6 +32,20 @@ __device__ __forceinline__ uint4 stream16(const void* p) {
 #endif
 }
 
+// The warp of a thread, by a shuffle: so the compiler sees that all lanes have the same, and that a
+// loop over it keeps the warp together.
+__device__ __forceinline__ int warp_of(int thread) { return __shfl_sync(FULL, thread / WARP, 0); }
+
+// Loads above are asked for before anything below is done with what came: compilers move a load
+// down to its first use where they may, and then few are under way.
+__device__ __forceinline__ void asked() {
+#if defined(GPU_NVIDIA)
+  __syncwarp();
+#elif defined(GPU_AMD)
+  __builtin_amdgcn_sched_barrier(0);
+#endif
+}
+
 // Where the i-th four activations of a staged row lie. Lanes read pieces 2 or 8 apart; unmoved,
 // they would share banks.
 __device__ __forceinline__ int staged_at(int i) { return i ^ ((i >> 3) & 7); }

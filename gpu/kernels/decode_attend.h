@@ -1,11 +1,18 @@
 // Decode's attention: the query heads of a KV head together, long contexts split over blocks.
 //
-// A block has one row, one KV head and one run of pages; each of its warps takes a page at a time.
-// For the logits a lane has a position, for the values it has dimensions; both halves read K and V
-// once for all query heads of the group. What a run found (largest logit, sum, values) goes to
-// `partial`; the last block of a row and KV head to arrive merges the runs, begins with the sink
-// and writes the result. Runs are cut by the length alone, so the same row gives the same bits in
-// any batch.
+// A block has one row at a time, one KV head and runs of pages; each of its warps takes a page at a
+// time. A page's keys of a head lie in one piece, and so do its values: a warp reads them 16 bytes
+// a lane (bf16's values 8), neighbours side by side, so that K and V are read once for all query
+// heads of the group and every line whole. Eight lanes share a position of K and sixteen one of V;
+// a lane has positions apart. The logits' sums meet by shuffles and then in shared memory, where
+// each head's softmax is done by the lanes that have it; the values' sums stay in registers until
+// the run is over. Values are asked for before the keys are used up, the next page's keys before
+// the values are.
+//
+// What a run found (largest logit, sum, values) is merged with the runs before it, beginning with
+// the sink: by the block that has all of them; where several blocks share them they lie in
+// `partial`, and the last block of a row and KV head to arrive merges. Runs are cut by the length
+// alone and merged in their order, so the same row gives the same bits in any batch and any grid.
 #ifndef OSSRUN_GPU_DECODE_ATTEND_H_
 #define OSSRUN_GPU_DECODE_ATTEND_H_
 
@@ -15,152 +22,315 @@
 
 constexpr int kRunPages = 8;      // least pages in a run
 constexpr int kState = kDim + 2;  // floats of a run and head: values, largest logit, sum
-
 // Pages of each run, so that there are at most `runs`.
 __device__ __forceinline__ int pages_of_run(int pages, int runs) {
   const int n = (pages + runs - 1) / runs;
   return n < kRunPages ? kRunPages : n;
 }
 
-__device__ __forceinline__ float4 load4(const float* p) {
-  return *reinterpret_cast<const float4*>(p);
-}
-__device__ __forceinline__ float4 load4(const bf16* p) {
-  const uint2 u = *reinterpret_cast<const uint2*>(p);
-  return float4{low_bf16(u.x), high_bf16(u.x), low_bf16(u.y), high_bf16(u.y)};
+// What a lane has of a page's keys or values, on its way: N dimensions of every kApart-th position.
+// Ask for it, go on with other work, then read.
+template <class T, int N>
+struct Share {
+  static constexpr int kSharers = kDim / N;       // lanes of a position, side by side
+  static constexpr int kApart = WARP / kSharers;  // positions from one of a lane to its next
+  static constexpr int kPositions = kPageTokens / kApart;  // of a lane
+  Values<T, N> own[kPositions];
+
+  // The lane's positions from number `first` on.
+  template <int COUNT = kPositions>
+  __device__ __forceinline__ void ask(const T* from, int lane, int first = 0) {
+#pragma unroll
+    for (int j = 0; j < COUNT; j++) own[first + j].ask(from + ((first + j) * WARP + lane) * N);
+  }
+  // Positions outside of [begin, end) become 0: what lies there may be NaN.
+  __device__ __forceinline__ void keep(int begin, int end, int lane, int count = kPositions) {
+#pragma unroll
+    for (int j = 0; j < kPositions; j++) {
+      if (j >= count) break;
+      const int t = lane / kSharers + j * kApart;
+      if (t < begin || t >= end) own[j] = Values<T, N>{};
+    }
+  }
+};
+constexpr int kLogits = kPageTokens + 4;  // between heads: no two lanes in one bank
+constexpr int kOfKey = 8, kOfValue = 4;   // dimensions of a lane: values' sums stay in registers
+
+// By value: a choice between two places in an array would put the array into memory.
+__device__ __forceinline__ float pick(bool first, float a, float b) { return first ? a : b; }
+
+// The sums over eight lanes of four values: a lane is left with that of number lane % 8 / 2, two
+// lanes with the same.
+__device__ __forceinline__ float sum_of_sharers(const float (&s)[4], int lane) {
+  float two[2];
+#pragma unroll
+  for (int i = 0; i < 2; i++)
+    two[i] =
+        pick(lane & 4, s[2 + i], s[i]) + __shfl_xor_sync(FULL, pick(lane & 4, s[i], s[2 + i]), 4);
+  const float one =
+      pick(lane & 2, two[1], two[0]) + __shfl_xor_sync(FULL, pick(lane & 2, two[0], two[1]), 2);
+  return one + __shfl_xor_sync(FULL, one, 1);
 }
 
-template <class T>
-__device__ __forceinline__ void attend_run(const Place& place, const int* rows, float* o,
-                                           float* partial, int* arrived, const float* qkv,
+// The state of a softmax over runs that are merged in their order.
+struct Merged {
+  float largest, sum, value;
+
+  __device__ __forceinline__ void add(float other_largest, float other_sum, float other_value) {
+    const float next = fmaxf(largest, other_largest);
+    const float keep = fast_exp(largest - next), weight = fast_exp(other_largest - next);
+    largest = next;
+    sum = fmaf(sum, keep, other_sum * weight);
+    value = fmaf(value, keep, other_value * weight);
+  }
+};
+
+// What a warp finds in its pages of a run, `page` and every kDecodeWarps-th up to `last`: into
+// `state`. table, begin and end are counted from the first page that the row sees.
+//
+// AHEAD: all of a page's values are asked for before its keys are used up, the next page's keys
+// before its values are. Else, for few registers, half a page's keys and half its values.
+template <class T, bool AHEAD>
+__device__ __forceinline__ void attend_pages(const int* table, int page, int last, int begin,
+                                             int end, const T* cache, int64_t page_elements,
+                                             int kv_head, const float4* q, float* weights,
+                                             float* state, float scale) {
+  const int lane = thread_again() % WARP;
+  typedef Share<T, kOfKey> Keys;
+  typedef Share<T, kOfValue> Sums;
+  static_assert(Keys::kSharers == 8 && Keys::kPositions % 4 == 0, "sum_of_sharers");
+  static_assert(kGroup * kLogits + kGroup <= kGroup * kState, "they lie in state till the end");
+  float* const logits = state;                    // [kGroup][kLogits]
+  float* const keeps = state + kGroup * kLogits;  // [kGroup]
+  const int head = lane / 4 % kGroup;             // whose softmax the lane has a share of:
+  const int first = lane % 4 + lane / 32 * 4;     // positions from here on,
+  constexpr int kStep = WARP / kGroup, kSome = kPageTokens / kStep;  // so far apart, so many
+  float m = -3.0e38f, l = 0, acc[kGroup][kOfValue];
+#pragma unroll
+  for (int g = 0; g < kGroup; g++)
+#pragma unroll
+    for (int d = 0; d < kOfValue; d++) acc[g][d] = 0;
+  Keys keys;
+  Sums values;
+  const T* from = nullptr;
+  int next = 0;  // the page behind this one
+  if (page < last) {
+    from = key_at(cache, page_elements, table[page], kv_head, 0, kDim);
+    if (AHEAD) keys.ask(from, lane);
+    if (page + kDecodeWarps < last) next = table[page + kDecodeWarps];
+  }
+  for (; page < last; page += kDecodeWarps) {
+    const T* const behind = from + kPageTokens * kDim;
+    const int t0 = begin - page * kPageTokens, t1 = end - page * kPageTokens;
+#pragma unroll
+    for (int f = 0; f < Keys::kPositions; f += 4) {
+      if (!AHEAD) keys.template ask<4>(from, lane, f);
+      float k[4][8];
+#pragma unroll
+      for (int j = 0; j < 4; j++) keys.own[f + j].get(k[j]);
+      if (AHEAD && f + 4 == Keys::kPositions) values.ask(behind, lane);
+      asked();
+#pragma unroll 2
+      for (int g = 0; g < kGroup; g++) {
+        const float4 a = q[g * (kDim / 4) + lane % 8], b = q[g * (kDim / 4) + 8 + lane % 8];
+        float s[4];
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+          s[j] = dot4(k[j][0], k[j][1], k[j][2], k[j][3], a,
+                      dot4(k[j][4], k[j][5], k[j][6], k[j][7], b, 0));
+        const float sum = sum_of_sharers(s, lane);
+        if (lane % 2 == 0) logits[g * kLogits + lane / 8 + (f + lane % 8 / 2) * Keys::kApart] = sum;
+      }
+    }
+    constexpr int kHalf = Sums::kPositions / 2;
+    if (!AHEAD) values.template ask<kHalf>(behind, lane);
+    if (page + kDecodeWarps < last) {
+      from = key_at(cache, page_elements, next, kv_head, 0, kDim);
+      if (AHEAD) keys.ask(from, lane);
+      if (page + 2 * kDecodeWarps < last) next = table[page + 2 * kDecodeWarps];
+    }
+    asked();
+    __syncwarp();
+    float v[kSome], largest = m;
+#pragma unroll
+    for (int i = 0; i < kSome; i++) {
+      const int t = first + i * kStep;
+      v[i] = t >= t0 && t < t1 ? logits[head * kLogits + t] * scale : -3.0e38f;
+      largest = fmaxf(largest, v[i]);
+    }
+    largest = fmaxf(largest, __shfl_xor_sync(FULL, largest, 1));
+    largest = fmaxf(largest, __shfl_xor_sync(FULL, largest, 2));
+    if (WARP == 64) largest = fmaxf(largest, __shfl_xor_sync(FULL, largest, 32));
+    const float own_keep = fast_exp(m - largest);
+    m = largest;
+    l *= own_keep;
+    if (lane % 4 == 0) keeps[head] = own_keep;
+#pragma unroll
+    for (int i = 0; i < kSome; i++) {
+      const int t = first + i * kStep;
+      const float weight = t >= t0 && t < t1 ? fast_exp(v[i] - largest) : 0.0f;
+      weights[t * kGroup + head] = weight;
+      l += weight;
+    }
+    __syncwarp();
+    bool same = true;
+    float keep[kGroup];
+#pragma unroll
+    for (int g = 0; g < kGroup; g++) {
+      keep[g] = keeps[g];
+      same = same && keep[g] == 1;
+    }
+    if (!same) {  // the whole warp
+#pragma unroll
+      for (int g = 0; g < kGroup; g++)
+#pragma unroll
+        for (int d = 0; d < kOfValue; d++) acc[g][d] *= keep[g];
+    }
+    if (t0 > 0 || t1 < kPageTokens)
+      values.keep(t0, t1, thread_again() % WARP, AHEAD ? Sums::kPositions : kHalf);
+#pragma unroll
+    for (int j = 0; j < Sums::kPositions; j++) {
+      if (!AHEAD && j == kHalf) {
+        values.template ask<kHalf>(behind, lane, kHalf);
+        if (t0 > 0 || t1 < kPageTokens) values.keep(t0, t1, thread_again() % WARP);
+      }
+      float v[kOfValue];
+      values.own[j].get(v);
+      const int t = lane / Sums::kSharers + j * Sums::kApart;
+      const float4* const all = reinterpret_cast<const float4*>(weights + t * kGroup);
+      const float4 low = all[0], high = all[1];
+      const float w[kGroup] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+#pragma unroll
+      for (int g = 0; g < kGroup; g++)
+#pragma unroll
+        for (int d = 0; d < kOfValue; d++) acc[g][d] = fmaf(w[g], v[d], acc[g][d]);
+    }
+  }
+  __syncwarp();  // the last page's state has been read
+  // Lanes of the same dimensions add up what they have, each for its half of the heads, or quarter.
+  float four[4][kOfValue], two[2][kOfValue];
+  const int own = lane / Sums::kSharers;
+  const bool upper = own & 1, odd = own & 2;
+  float* to = state + (upper ? 4 : 0) * kState + lane % Sums::kSharers * kOfValue;
+#pragma unroll
+  for (int g = 0; g < 4; g++)
+#pragma unroll
+    for (int d = 0; d < kOfValue; d++) {
+      four[g][d] = pick(upper, acc[4 + g][d], acc[g][d]) +
+                   __shfl_xor_sync(FULL, pick(upper, acc[g][d], acc[4 + g][d]), Sums::kSharers);
+      if (Sums::kApart == 2) to[g * kState + d] = four[g][d];
+    }
+  if (Sums::kApart == 4) {
+    to += (odd ? 2 : 0) * kState;
+#pragma unroll
+    for (int g = 0; g < 2; g++)
+#pragma unroll
+      for (int d = 0; d < kOfValue; d++) {
+        two[g][d] =
+            pick(odd, four[2 + g][d], four[g][d]) +
+            __shfl_xor_sync(FULL, pick(odd, four[g][d], four[2 + g][d]), 2 * Sums::kSharers);
+        to[g * kState + d] = two[g][d];
+      }
+  }
+  l += __shfl_xor_sync(FULL, l, 1);
+  l += __shfl_xor_sync(FULL, l, 2);
+  if (WARP == 64) l += __shfl_xor_sync(FULL, l, 32);
+  if (lane % 4 == 0 && lane < 32) {
+    state[head * kState + kDim] = m;
+    state[head * kState + kDim + 1] = l;
+  }
+}
+
+// list, where it is not null, has the rows of the step that this launch is for, `rows` of them;
+// else it is for all rows.
+template <class T, bool AHEAD = sizeof(T) < 4>
+__device__ __forceinline__ void attend_run(const Place& place, const int* rows, const int* list,
+                                           float* o, float* partial, int* arrived, const float* qkv,
                                            const T* cache, const bf16* sinks, const int* positions,
                                            const int* tables, const int* table_at,
                                            int64_t page_elements, int heads, int kv_heads,
-                                           int window, float scale) {
+                                           int window, int most_runs, float scale) {
   DYNAMIC_SHARED(float4, q);                                   // [kGroup * kDim / 4]
   float* p = reinterpret_cast<float*>(q + kGroup * kDim / 4);  // weights of each warp's page
   float* state = p + kDecodeWarps * kPageTokens * kGroup;      // [kDecodeWarps * kGroup * kState]
   SHARED(int, flag, 1);
-  const int kv_head = place.x, row = place.y, run = place.z;
-  if (row >= *rows) return;  // the whole block
-  const int group = heads / kv_heads, end = positions[row] + 1;
-  const int begin = window > 0 && end > window ? end - window : 0;
-  const int first = begin / kPageTokens, pages = (end + kPageTokens - 1) / kPageTokens - first;
-  const int per_run = pages_of_run(pages, place.nz), runs = (pages + per_run - 1) / per_run;
-  if (run >= runs) return;  // the whole block
-  const int lane = place.thread % WARP, warp = place.thread / WARP;
+  constexpr int kMine = kGroup * kDim / kDecodeThreads;  // results of a thread
+  const int kv_head = place.x, live = *rows, group = heads / kv_heads;
   const int64_t head0 = static_cast<int64_t>(kv_head) * group;
-  const float* from = qkv + (static_cast<int64_t>(row) * (heads + 2 * kv_heads) + head0) * kDim;
-  for (int i = place.thread; i < kGroup * kDim / 4; i += kDecodeThreads)
-    q[i] = i < group * kDim / 4 ? reinterpret_cast<const float4*>(from)[i] : float4{0, 0, 0, 0};
-  __syncthreads();
-
-  constexpr int kOwn = kDim / 32;  // dimensions of a lane; lanes past 31 have none
-  float m[kGroup], l[kGroup], acc[kGroup][kOwn];
+  for (int at = place.y; at < live; at += place.ny) {
+    const int row = list ? list[at] : at;
+    const int end = positions[row] + 1;
+    const int begin = window > 0 && end > window ? end - window : 0;
+    const int first = begin / kPageTokens, pages = (end + kPageTokens - 1) / kPageTokens - first;
+    const int per_run = pages_of_run(pages, most_runs), runs = (pages + per_run - 1) / per_run;
+    const int sharing = runs < place.nz ? runs : place.nz;  // blocks
+    if (place.z >= sharing) continue;                       // the whole block
+    const int* const table = tables + table_at[row] + first;
+    const float* from = qkv + (static_cast<int64_t>(row) * (heads + 2 * kv_heads) + head0) * kDim;
+    // Low and high halves of every eight apart: lanes that read eight in a row meet all banks.
+    for (int i = thread_again(); i < kGroup * kDim / 4; i += kDecodeThreads)
+      q[i / 16 * 16 + i % 2 * 8 + i % 16 / 2] =
+          i < group * kDim / 4 ? reinterpret_cast<const float4*>(from)[i] : float4{0, 0, 0, 0};
+    __syncthreads();
+    Merged merged[kMine];
 #pragma unroll
-  for (int g = 0; g < kGroup; g++) {
-    m[g] = -3.0e38f;
-    l[g] = 0;
+    for (int n = 0; n < kMine; n++) {
+      const int g = (thread_again() + n * kDecodeThreads) / kDim;
+      merged[n] = {g < group ? from_bf16(sinks[head0 + g]) : 0.0f, 1, 0};
+    }
+    const int64_t own = static_cast<int64_t>(row) * kv_heads + kv_head;
+    for (int run = place.z; run < runs; run += place.nz) {
+      const int warp = warp_of(thread_again());
+      const int last = (run + 1) * per_run < pages ? (run + 1) * per_run : pages;
+      attend_pages<T, AHEAD>(table, run * per_run + warp, last, begin - first * kPageTokens,
+                             end - first * kPageTokens, cache, page_elements, kv_head, q,
+                             p + warp * kPageTokens * kGroup, state + warp * kGroup * kState,
+                             scale);
+      __syncthreads();
+      const int thread = thread_again();
+      // The warps' findings, thread by thread, become the run's.
 #pragma unroll
-    for (int d = 0; d < kOwn; d++) acc[g][d] = 0;
-  }
-  float* own_p = p + warp * kPageTokens * kGroup;
-  const int last = (run + 1) * per_run < pages ? (run + 1) * per_run : pages;
-  for (int page = run * per_run + warp; page < last; page += kDecodeWarps) {
-    const int at = (first + page) * kPageTokens;
-    const T* keys =
-        key_at(cache, page_elements, tables[table_at[row] + first + page], kv_head, 0, kDim);
-    const T* values = keys + kPageTokens * kDim;
-    const bool seen = lane < kPageTokens && at + lane >= begin && at + lane < end;
-    float logit[kGroup] = {};
-    if (seen) {
-#pragma unroll 1
-      for (int i = 0; i < kDim / 4; i++) {
-        const float4 k = load4(keys + lane * kDim + 4 * i);
-#pragma unroll
-        for (int g = 0; g < kGroup; g++) {
-          const float4 a = q[g * (kDim / 4) + i];
-          logit[g] = dot4(k.x, k.y, k.z, k.w, a, logit[g]);
+      for (int n = 0; n < kMine; n++) {
+        const int i = thread + n * kDecodeThreads, g = i / kDim, d = i % kDim;
+        float largest = -3.0e38f, sum = 0, value = 0;
+        for (int w = 0; w < kDecodeWarps; w++)
+          largest = fmaxf(largest, state[(w * kGroup + g) * kState + kDim]);
+        for (int w = 0; w < kDecodeWarps; w++) {
+          const float* s = state + (w * kGroup + g) * kState;
+          const float keep = fast_exp(s[kDim] - largest);
+          sum = fmaf(s[kDim + 1], keep, sum);
+          value = fmaf(s[d], keep, value);
+        }
+        if (sharing == 1) {
+          merged[n].add(largest, sum, value);
+          continue;
+        }
+        float* mine = partial + ((own * most_runs + run) * kGroup + g) * kState;
+        mine[d] = value;
+        if (d == 0) {
+          mine[kDim] = largest;
+          mine[kDim + 1] = sum;
         }
       }
+      __syncthreads();
     }
-    __syncwarp();  // the page before has been read
+    const int thread = thread_again();
+    if (sharing > 1) {
+      if (!last_to_arrive(arrived + own, sharing, flag)) continue;
+      for (int run = 0; run < runs; run++)
 #pragma unroll
-    for (int g = 0; g < kGroup; g++) {
-      const float v = seen ? logit[g] * scale : -3.0e38f;
-      const float largest = fmaxf(m[g], warp_max(v));
-      const float keep = fast_exp(m[g] - largest), weight = seen ? fast_exp(v - largest) : 0.0f;
-      m[g] = largest;
-      l[g] = l[g] * keep + weight;  // of this lane's positions
-#pragma unroll
-      for (int d = 0; d < kOwn; d++) acc[g][d] *= keep;
-      if (lane < kPageTokens) own_p[lane * kGroup + g] = weight;
-    }
-    __syncwarp();
-    const int t0 = begin > at ? begin - at : 0;
-    const int t1 = end - at < kPageTokens ? end - at : kPageTokens;
-    if (lane < 32) {
-#pragma unroll 2
-      for (int t = t0; t < t1; t++) {
-        const float v0 = load(values + t * kDim + 2 * lane);
-        const float v1 = load(values + t * kDim + 2 * lane + 1);
-#pragma unroll
-        for (int g = 0; g < kGroup; g++) {
-          const float weight = own_p[t * kGroup + g];
-          acc[g][0] = fmaf(weight, v0, acc[g][0]);
-          acc[g][1] = fmaf(weight, v1, acc[g][1]);
+        for (int n = 0; n < kMine; n++) {
+          const int i = thread + n * kDecodeThreads, g = i / kDim, d = i % kDim;
+          const float* s = partial + ((own * most_runs + run) * kGroup + g) * kState;
+          merged[n].add(s[kDim], s[kDim + 1], s[d]);
         }
-      }
     }
-  }
-  // The warps' findings meet in shared memory, and thread by thread become the run's.
 #pragma unroll
-  for (int g = 0; g < kGroup; g++) {
-    float* to = state + (warp * kGroup + g) * kState;
-    const float sum = warp_sum(l[g]);
-    if (lane < 32) {
-      to[2 * lane] = acc[g][0];
-      to[2 * lane + 1] = acc[g][1];
+    for (int n = 0; n < kMine; n++) {
+      const int i = thread + n * kDecodeThreads;
+      if (i < group * kDim)
+        o[(static_cast<int64_t>(row) * heads + head0) * kDim + i] = merged[n].value / merged[n].sum;
     }
-    if (lane == 0) {
-      to[kDim] = m[g];
-      to[kDim + 1] = sum;
-    }
-  }
-  __syncthreads();
-  const int64_t own = static_cast<int64_t>(row) * kv_heads + kv_head;
-  float* mine = partial + (own * place.nz + run) * kGroup * kState;
-  for (int i = place.thread; i < kGroup * kDim; i += kDecodeThreads) {
-    const int g = i / kDim, d = i % kDim;
-    float largest = -3.0e38f, sum = 0, value = 0;
-    for (int w = 0; w < kDecodeWarps; w++)
-      largest = fmaxf(largest, state[(w * kGroup + g) * kState + kDim]);
-    for (int w = 0; w < kDecodeWarps; w++) {
-      const float* s = state + (w * kGroup + g) * kState;
-      const float keep = fast_exp(s[kDim] - largest);
-      sum = fmaf(s[kDim + 1], keep, sum);
-      value = fmaf(s[d], keep, value);
-    }
-    mine[g * kState + d] = value;
-    if (d == 0) {
-      mine[g * kState + kDim] = largest;
-      mine[g * kState + kDim + 1] = sum;
-    }
-  }
-  if (!last_to_arrive(arrived + own, runs, flag)) return;
-  const float* all = partial + own * place.nz * kGroup * kState;
-  for (int i = place.thread; i < group * kDim; i += kDecodeThreads) {
-    const int g = i / kDim, d = i % kDim;
-    float largest = from_bf16(sinks[head0 + g]), sum = 1, value = 0;
-    for (int n = 0; n < runs; n++) {
-      const float* s = all + (n * kGroup + g) * kState;
-      const float next = fmaxf(largest, s[kDim]);
-      const float keep = fast_exp(largest - next), weight = fast_exp(s[kDim] - next);
-      largest = next;
-      sum = sum * keep + s[kDim + 1] * weight;
-      value = value * keep + s[d] * weight;
-    }
-    o[(static_cast<int64_t>(row) * heads + head0) * kDim + i] = value / sum;
   }
 }
 

@@ -95,7 +95,7 @@ __device__ __forceinline__ void run_phase(int phase, const Place& place, const i
     case kQKV4:
       return PHASE((qkv_rows<4, T>));
     case kAttend:
-      return PHASE((attend_run<T>));
+      return PHASE((attend_run<T, false>));
     case kLinear1:
       return PHASE((linear_rows<1>));
     case kLinear4:
@@ -130,8 +130,9 @@ __device__ __forceinline__ void ask_ahead(int phase, const Place& place, const i
 
 __device__ __forceinline__ Place place_of(const int64_t* record, int block) {
   const int nx = static_cast<int>(record[0] >> 32), ny = static_cast<int>(record[1]);
-  return {block % nx,    block / nx % ny, block / nx / ny, nx, static_cast<int>(record[1] >> 32),
-          thread_again()};
+  return {
+      block % nx,    block / nx % ny, block / nx / ny, nx, ny, static_cast<int>(record[1] >> 32),
+      thread_again()};
 }
 
 __device__ __forceinline__ int blocks_of(const int64_t* record) {

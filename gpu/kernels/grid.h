@@ -14,14 +14,14 @@
 
 struct Place {
   int x, y, z;
-  int nx, nz;  // of how many
-  int thread;  // of the block
+  int nx, ny, nz;  // of how many
+  int thread;      // of the block
 };
 
 __device__ __forceinline__ Place own_place() {
-  return {static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y),
-          static_cast<int>(blockIdx.z), static_cast<int>(gridDim.x),
-          static_cast<int>(gridDim.z),  static_cast<int>(threadIdx.x)};
+  return {static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y), static_cast<int>(blockIdx.z),
+          static_cast<int>(gridDim.x),  static_cast<int>(gridDim.y),  static_cast<int>(gridDim.z),
+          static_cast<int>(threadIdx.x)};
 }
 
 // The number of this thread, known anew: nothing that is made from it is kept in registers from one

@@ -84,27 +84,63 @@ TEST(decode_qkv_bf16_rows) {
   decode_qkv_of<bf16>("decode_qkv_bf16_4", 4, {2, 2, 64}, {32, 31, 34});
 }
 
+// What a launch of a grid of `deep` blocks for each head and `high` for the rows leaves; all rows,
+// or those of the list.
 template <class T>
-void decode_attend_of(const char* kernel, Heads heads, std::vector<int> lengths, int window,
-                      unsigned runs) {
-  Attention<T> t(heads, lengths, 2);
-  const unsigned bucket = unsigned(t.rows() + 1);
-  Memory<float> o(bucket * heads.query * heads.dim), partial(bucket * heads.kv * runs * 8 * 66);
-  Memory<int> arrived(std::vector<int>(bucket * heads.kv, 0));
+std::vector<float> attended(const char* kernel, Attention<T>& t, const std::vector<int>* list,
+                            int window, unsigned most_runs, unsigned high, unsigned deep) {
+  const int rows = t.rows();
+  Memory<float> o((rows + 1) * t.heads.query * t.heads.dim),
+      partial(rows * t.heads.kv * most_runs * 8 * 66);
+  Memory<int> arrived(std::vector<int>(rows * t.heads.kv, 0)),
+      chosen(list ? *list : std::vector<int>{0}),
+      count(std::vector<int>{list ? int(list->size()) : rows});
+  std::vector<float> first;
   // A step leaves arrived as the next one needs it. In the second one all blocks run at once: those
   // that come last to the merge go on first.
   const size_t shared = 2048 + 3136 * warps();
   for (int order : {kInTurn, kNewestFirst}) {
     memset(partial.data(), 0xff, partial.size() * 4);
     emulator_blocks(order, 0);
-    launch(kernel, {unsigned(heads.kv), bucket, runs}, 256, shared, t.count, o, partial, arrived,
-           t.qkv, t.layer(), t.sinks, t.positions, t.tables, t.table_at, t.page_elements,
-           heads.query, heads.kv, window, t.scale);
-    near("o", o, t.want(window), 3e-6, 0.1);
+    launch(kernel, {unsigned(t.heads.kv), high, deep}, 256, shared, count,
+           list ? chosen.data() : nullptr, o, deep > 1 ? partial.data() : nullptr,
+           deep > 1 ? arrived.data() : nullptr, t.qkv, t.layer(), t.sinks, t.positions, t.tables,
+           t.table_at, t.page_elements, t.heads.query, t.heads.kv, window, int(most_runs), t.scale);
     for (size_t i = 0; i < arrived.size(); i++)
       if (arrived[i]) fail("arrived[%zu] is %d", i, arrived[i]);
+    if (first.empty()) first = o.values();
+    if (memcmp(first.data(), o.data(), o.size() * 4)) fail("two orders of blocks differ");
   }
-  untouched("o", o, t.rows() * heads.query * heads.dim);
+  untouched("o", o, rows * t.heads.query * t.heads.dim);
+  return first;
+}
+
+template <class T>
+void decode_attend_of(const char* kernel, Heads heads, std::vector<int> lengths, int window,
+                      unsigned most_runs) {
+  Attention<T> t(heads, lengths, 2);
+  const unsigned bucket = unsigned(t.rows() + 1);
+  const std::vector<float> have =
+      attended(kernel, t, nullptr, window, most_runs, bucket, most_runs);
+  near("o", have, t.want(window), 3e-6, 0.1);
+  // Fewer blocks than rows and runs: the same bits.
+  for (unsigned deep : {1u, 2u}) {
+    const std::vector<float> other = attended(kernel, t, nullptr, window, most_runs, deep, deep);
+    if (memcmp(have.data(), other.data(), have.size() * 4))
+      fail("a grid of %u blocks a head leaves other bits", deep);
+  }
+  // Every other row: the others are not touched.
+  const size_t row = size_t(heads.query) * heads.dim;
+  std::vector<int> some;
+  for (int r = t.rows() - 1; r >= 0; r -= 2) some.push_back(r);
+  const std::vector<float> part = attended(kernel, t, &some, window, most_runs, 2, 2);
+  std::vector<float> nothing(row);
+  memset(nothing.data(), 0xff, row * 4);
+  for (int r = 0; r < t.rows(); r++) {
+    const bool named = std::find(some.begin(), some.end(), r) != some.end();
+    if (memcmp(&part[r * row], named ? &have[r * row] : nothing.data(), row * 4))
+      fail("row %d of a list", r);
+  }
 }
 
 TEST(decode_attend) {
@@ -116,6 +152,9 @@ TEST(decode_attend_window) {
 }
 TEST(decode_attend_bf16) {
   decode_attend_of<bf16>("decode_attend_bf16", {12, 2, 64}, {290, 31}, 0, 2);
+}
+TEST(decode_attend_bf16_long) {
+  decode_attend_of<bf16>("decode_attend_bf16", {8, 1, 64}, {1300, 600}, 0, 2);
 }
 TEST(decode_attend_bf16_window) {
   decode_attend_of<bf16>("decode_attend_bf16", {8, 1, 64}, {159, 161}, 128, 1);

@@ -113,9 +113,9 @@ struct Layer {
              4 * kHidden * at_once, t.count, qkv, t.layer(), x, norm, wq, bq, wk, bk, wv, bv,
              angles, t.positions, t.tables, t.table_at, t.page_elements, int(kHidden), 4, 2, 64,
              eps);
-    step.add(kAttend, "decode_attend_f32", {2, all, 3}, 2048 + 3136 * warps(), t.count, o, partial,
-             arrived, qkv, t.layer(), t.sinks, t.positions, t.tables, t.table_at, t.page_elements,
-             4, 2, 0, t.scale);
+    step.add(kAttend, "decode_attend_f32", {2, all, 3}, 2048 + 3136 * warps(), t.count, nullptr, o,
+             partial, arrived, qkv, t.layer(), t.sinks, t.positions, t.tables, t.table_at,
+             t.page_elements, 4, 2, 0, 3, t.scale);
     step.add(four ? kLinear4 : kLinear1, four ? "decode_linear_4" : "decode_linear_1", {3, some},
              4 * 256 * at_once, t.count, x, o, nullptr, wo, bo, 256, int(kHidden), int(kHidden), 1,
              0.0f);
