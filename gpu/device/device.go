@@ -136,8 +136,9 @@ func (d *Device) Title() string { return d.ctx.Device().Name }
 // Arch is the instruction set: "sm_90", "gfx942".
 func (d *Device) Arch() string { return d.arch }
 
-// reserve is what a device keeps for itself of its memory: kernels, states of steps, logits, the driver's own.
-func reserve(total int64) int64 { return min(total/16, 768<<20) }
+// Left is what a card has for weights, cache, scratch and what steps take beside it (placement.Beside) of the bytes that its driver says are free. The rest is
+// for the kernels, the graphs, what the driver adds to allocations, and its own needs.
+func Left(total, free int64) int64 { return max(free-min(total/16, 768<<20), 0) }
 
 // Memory is what the card has, and what is free of it for weights, cache and scratch.
 func (d *Device) Memory() (total, free int64) {
@@ -145,7 +146,7 @@ func (d *Device) Memory() (total, free int64) {
 	if err != nil {
 		return d.ctx.Device().Memory, 0
 	}
-	return total, max(free-reserve(total), 0)
+	return total, Left(total, free)
 }
 
 // Discrete: the plan counts what the driver says the card has.

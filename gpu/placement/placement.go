@@ -4,11 +4,12 @@
 // The order is that of what hurts least: all on one card; else layers over several cards, each with their own cache; else experts on the CPU, last
 // layers first, while attention, the dense weights and the KV cache stay on the cards, because a token reads all of those and only some experts.
 //
-// What must stay true: no card is ever planned beyond what it has free less its reserve; the figures are sums of tensor sizes and engine.PlanFor's
-// scratch, never guesses; a plan that does not fit is an error that says by how much.
+// What must stay true: no card is ever planned beyond its Room; the figures are sums of tensor sizes, engine.PlanFor's scratch and Beside, never guesses;
+// a plan that does not fit is an error that says by how much.
 package placement
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -20,7 +21,7 @@ import (
 // Card is a GPU with memory to give.
 type Card struct {
 	Name      string
-	Free      int64   // bytes the driver says are free
+	Free      int64   // bytes that a device on it says are free (engine.Device.Memory)
 	Total     int64   // bytes
 	Bandwidth float64 // byte/s of its memory, measured or from the catalogue; 0: not known
 	Shared    bool    // its memory is the host's: experts on the CPU would use the same bytes
@@ -37,9 +38,12 @@ type Options struct {
 	Context     int     // tokens of the longest sequence; 0: as long as fits, up to what the model was made for
 	Sequences   int     // sequences of that length at once; 0: 1
 	Rows        int     // of the largest step; 0: 2048
+	Logits      int     // rows of a step whose logits may be asked for; 0: 256
+	Compute     string  // the mode; "": the one with most scratch
 	KV          string  // "bf16" (default), "f32"
 	Dense       string  // "bf16" (default), "q8": the form of the dense weights
-	Utilization float64 // share of a card's memory that may be used; 0: 0.9, as vLLM
+	Plain       bool    // as engine.Options.Deterministic: the kernels that need no memory of their own
+	Utilization float64 // share of a card's memory that may be used; 0: all but a reserve
 	CPUExperts  int     // layers whose experts go to the CPU at least; 0: as few as fit
 	Staging     bool    // a card with experts on the CPU keeps room to stream two layers of them through
 }
@@ -53,7 +57,7 @@ type Share struct {
 	Unembedding bool
 	Weights     int64 // bytes
 	KV          int64 // bytes
-	Scratch     int64 // bytes
+	Scratch     int64 // bytes, with Beside
 	Staging     int64 // bytes
 }
 
@@ -78,8 +82,8 @@ func (p Plan) CPUExpertLayers() int {
 	return n
 }
 
-// reserve is left on every card: the driver's own needs, and a display's.
-const reserve = 512 << 20
+// Reserve is left of what a device says is free, when nobody says how much may be used: a display's needs.
+const Reserve = 512 << 20
 
 // shortest is the least context that is worth a start.
 const shortest = 4096
@@ -112,19 +116,29 @@ type sizes struct {
 	dense, experts         []int64 // by layer
 	active                 float64 // share of a layer's experts that a token reads
 	slot                   int64   // KV of one page's positions in one layer
-	scratch                int64
+	scratch                int64   // of every card, what is beside it as well
+	choosing               int64   // logits and the choice of tokens, on the last card
 }
 
 func measure(s models.Spec, o Options) (sizes, error) {
 	z := sizes{dense: make([]int64, s.Layers), experts: make([]int64, s.Layers), active: float64(s.ExpertsPerToken) / float64(s.Experts)}
-	eo := engine.Options{KV: o.KV, MaxRows: o.Rows, Pages: 1, Compute: engine.Int8, Dense: o.Dense} // the mode with most scratch
+	eo := engine.Options{KV: o.KV, MaxRows: o.Rows, MaxLogits: min(o.Logits, o.Rows), Pages: 1, Compute: cmp.Or(o.Compute, engine.Int8), Dense: o.Dense, Deterministic: o.Plain}
 	p, err := engine.Record(s, eo, eo.Rows())
 	if err != nil {
 		return z, err
 	}
 	z.weigh(p)
 	slots := slotOf(s.Layers-1) + 1
-	z.slot, z.scratch = p.PageBytes()/int64(slots), p.Layout()
+	all, err := Beside(s, eo)
+	if err != nil {
+		return z, err
+	}
+	eo.MaxLogits = 1
+	fewest, err := Beside(s, eo) // a card that chooses no tokens has the memory of no row's logits; one row is little
+	if err != nil {
+		return z, err
+	}
+	z.slot, z.scratch, z.choosing = p.PageBytes()/int64(slots), p.Layout()+fewest, all-fewest
 	return z, nil
 }
 
@@ -185,11 +199,11 @@ func For(s models.Spec, cards []Card, host Host, o Options) (Plan, error) {
 	if o.Rows == 0 {
 		o.Rows = 2048
 	}
+	if o.Logits == 0 {
+		o.Logits = 256
+	}
 	if o.KV == "" {
 		o.KV = "bf16"
-	}
-	if o.Utilization == 0 {
-		o.Utilization = 0.9
 	}
 	z, err := measure(s, o)
 	if err != nil {
@@ -227,14 +241,16 @@ func For(s models.Spec, cards []Card, host Host, o Options) (Plan, error) {
 // maxContext is what the published models were trained for, with YaRN.
 const maxContext = 131072
 
-// room is what a card may be filled with.
-func room(c Card, o Options) int64 {
-	n := c.Free - reserve
-	if c.Total > 0 {
-		n = min(n, int64(float64(c.Total)*o.Utilization))
+// Room is what a card may be filled with: of the bytes that a device on it says are free, the share of the whole card that was allowed, or with 0 all but a
+// reserve.
+func Room(total, free int64, utilization float64) int64 {
+	if utilization > 0 {
+		return max(0, min(free, int64(float64(total)*min(utilization, 1))))
 	}
-	return max(n, 0)
+	return max(0, free-Reserve)
 }
+
+func room(c Card, o Options) int64 { return Room(cmp.Or(c.Total, c.Free), c.Free, o.Utilization) }
 
 // place tries one context: on as few cards as hold it, then with experts on the CPU.
 func (z sizes) place(s models.Spec, cards []Card, host Host, o Options, context int) (Plan, error) {
@@ -257,7 +273,7 @@ func (z sizes) place(s models.Spec, cards []Card, host Host, o Options, context 
 			return z.finish(p, cards, host), nil
 		}
 	}
-	need := z.embedding + z.unembedding + z.scratch + z.pool(pages(s, context, o.Sequences, o.Rows), 0, s.Layers)
+	need := z.embedding + z.unembedding + z.scratch + z.choosing + z.pool(pages(s, context, o.Sequences, o.Rows), 0, s.Layers)
 	for i := range z.dense {
 		need += z.dense[i]
 		if hostNeed <= host.Free && !cards[0].Shared {
@@ -294,7 +310,7 @@ func (z sizes) spread(s models.Spec, cards []Card, o Options, context, onCPU int
 			}
 			last := int64(0)
 			if layer == s.Layers-1 {
-				last = z.unembedding
+				last = z.unembedding + z.choosing
 			}
 			pool, staging := z.pool(p.Pages, share.From, layer+1), share.Staging
 			if cpu && o.Staging {
@@ -303,7 +319,10 @@ func (z sizes) spread(s models.Spec, cards []Card, o Options, context, onCPU int
 			if share.Weights+need+last+pool+staging > left {
 				break
 			}
-			share.Weights += need + last
+			share.Weights += need
+			if layer == s.Layers-1 {
+				share.Weights, share.Scratch = share.Weights+z.unembedding, share.Scratch+z.choosing
+			}
 			share.KV, share.Staging = pool, staging
 			if cpu {
 				share.CPUExperts = append(share.CPUExperts, layer)

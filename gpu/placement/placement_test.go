@@ -14,6 +14,7 @@ import (
 	"github.com/ossrun/ossrun/gpu/detect"
 	"github.com/ossrun/ossrun/gpu/device"
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/engine"
 )
 
 var update = flag.Bool("update", false, "write testdata/plans.txt anew")
@@ -30,7 +31,7 @@ func cardOf(c detect.Chip) Card {
 			total = 144 << 30 // the one chip whose driver's figure is not known, GH200 with 144 GB
 		}
 	}
-	return Card{Name: c.ID, Total: total, Free: total - 300<<20, Bandwidth: c.Bandwidth * 1e9, Shared: c.Integrated}
+	return Card{Name: c.ID, Total: total, Free: device.Left(total, total-300<<20), Bandwidth: c.Bandwidth * 1e9, Shared: c.Integrated}
 }
 
 func describe(p Plan, err error) string {
@@ -143,7 +144,7 @@ func TestFiguresByHand(t *testing.T) {
 }
 
 func TestTwoCardsBeforeTheCPU(t *testing.T) {
-	card := Card{Free: 24e9, Total: 24e9, Bandwidth: 1e12}
+	card := Card{Free: 20e9, Total: 20e9, Bandwidth: 1e12}
 	p, err := For(models.Spec120B(), []Card{card, card, card, card}, desktop, Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -231,6 +232,52 @@ func TestStreamFrom(t *testing.T) {
 	for _, r := range []Rates{{}, {Link: 1e9, Bandwidth: 80e9, Multiply: 1e14}, {Bandwidth: 1, Multiply: 1}} {
 		if from := StreamFrom(s, r, 8192); from != 0 {
 			t.Errorf("%+v: from %d rows on", r, from)
+		}
+	}
+}
+
+// What a model needs on one card by hand, in both forms of the dense weights: with room for that it is on one card, with a byte less on two, and with less than
+// a layer's room on the second one it is refused in words.
+func TestOneCardIsEnough(t *testing.T) {
+	for _, s := range []models.Spec{models.Spec20B(), models.Spec120B()} {
+		dense := int64(0) // bf16 bytes of attention's projections and the unembedding
+		for range s.Layers {
+			dense += int64(2 * s.Hidden * s.HeadDim * (2*s.Heads + 2*s.KVHeads))
+		}
+		dense += int64(2 * s.Vocab * s.Hidden)
+		for form, weights := range map[string]int64{"bf16": s.WeightBytes(), "q8": s.WeightBytes() - dense + dense*17/32} { // 34 bytes for 32 numbers of two
+			const context, rows, logits = 8192, 8192, 1024
+			o := Options{Context: context, Rows: rows, Logits: logits, Compute: engine.Rounded, Dense: form}
+			eo := engine.Options{Compute: engine.Rounded, Dense: form, MaxRows: rows, MaxLogits: logits}
+			plan, err := engine.PlanFor(s, eo)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if plan.Weights != weights {
+				t.Errorf("%s %s: %d bytes of weights, by hand %d", s.Name, form, plan.Weights, weights)
+			}
+			beside, err := Beside(s, eo)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// A page of 32 positions has K and V of 8 heads of 64 in bf16, of half the layers; all of the context in the full layers, and in the others the
+			// same, since a step is as long as it.
+			cache := int64(2*context/32) * 32 * 2048 * int64(s.Layers/2)
+			need := weights + cache + plan.Scratch + beside
+			if beside < 1_595_000_000 || beside > 1_605_000_000 { // 2 states of each bucket 560 MB, logits 824, partial results of attention 138, the choice 77
+				t.Errorf("%s: %d bytes beside", s.Name, beside)
+			}
+			for _, x := range []struct{ less, second, shares int64 }{{0, 80 << 30, 1}, {1, 80 << 30, 2}, {1, 1 << 30, 0}} {
+				cards := []Card{{Free: need + Reserve - x.less}, {Free: x.second}}
+				p, err := For(s, cards, Host{}, o)
+				var e *NoRoom
+				if int64(len(p.Shares)) != x.shares || (x.shares == 0) != errors.As(err, &e) {
+					t.Errorf("%s %s, %d bytes less: %s", s.Name, form, x.less, describe(p, err))
+				}
+				if x.shares == 1 && p.Shares[0].Bytes() != need {
+					t.Errorf("%s %s: %d bytes planned, by hand %d", s.Name, form, p.Shares[0].Bytes(), need)
+				}
+			}
 		}
 	}
 }

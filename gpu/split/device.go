@@ -202,7 +202,8 @@ func (d *Device) streamsUpTo(rows int) bool {
 	return false
 }
 
-// MostPages asks every card: its memory less its weights, its scratch and its staging areas, over the bytes of its layers in a page.
+// MostPages asks every card: its memory less its weights, its scratch, what steps take beside it and its staging areas, over the bytes of its layers in a
+// page. Logits and the choice of tokens are the last card's.
 func (d *Device) MostPages(s models.Spec, o engine.Options, utilization float64) (int, error) {
 	if err := d.suits(s); err != nil {
 		return 0, err
@@ -217,6 +218,17 @@ func (d *Device) MostPages(s models.Spec, o engine.Options, utilization float64)
 		for i, bytes := range d.stagingBytes(p) {
 			used[i] += stagingAreas * bytes
 		}
+	}
+	for i := range d.ends {
+		own := o
+		if i < len(d.ends)-1 {
+			own.MaxLogits = 1 // it has none: one row is little
+		}
+		beside, err := placement.Beside(s, own)
+		if err != nil {
+			return 0, err
+		}
+		used[i] += beside
 	}
 	seen := map[int]map[*engine.Buffer]bool{}
 	for i, at := range d.places(p, false) {
@@ -233,19 +245,12 @@ func (d *Device) MostPages(s models.Spec, o engine.Options, utilization float64)
 	pages, from := int64(1)<<31-1, 0
 	for i, to := range d.ends {
 		total, free := d.devices[i].Memory()
-		room := free - reserve(free)
-		if utilization > 0 {
-			room = min(free, int64(float64(total)*utilization))
-		}
 		own := slotsOf(s, from, to)
-		pages = min(pages, max(0, room-used[i])/(int64(own.to-own.from)*slotBytes(p)))
+		pages = min(pages, max(0, placement.Room(total, free, utilization)-used[i])/(int64(own.to-own.from)*slotBytes(p)))
 		from = to
 	}
 	return int(pages), nil
 }
-
-// reserve is left on each card when nobody says how much of it may be taken: as runtime/session has it of one device.
-func reserve(free int64) int64 { return min(max(free/10, 256<<20), 4<<30) }
 
 // use counts something that must be freed before Close.
 func (d *Device) use() error {

@@ -42,6 +42,12 @@ type LoadOptions struct {
 	NoPrefixCaching  bool    // --no-enable-prefix-caching
 	Deterministic    bool    // the same tokens for the same seed whatever the batch; always so on the CPU
 
+	// Beside is what a device with a memory of its own takes for an engine's steps beside weights, cache and scratch, the logits among it; nil: the logits
+	// alone.
+	Beside func(models.Spec, engine.Options) (int64, error)
+	// Reserve is left of such a device's free memory where Utilization does not say how much may be taken; 0: as of the host's.
+	Reserve int64
+
 	// Memory has what was sampled. It is the caller's to close, and models may share it; nil: the model has one of its own.
 	Memory *Memory
 	// Spill, if not nil, is asked with the plan for what keeps KV pages that are pushed out, over reloads too; it may give nil.
@@ -97,57 +103,16 @@ func Load(found models.Found, dev engine.Device, o LoadOptions) (_ *Model, err e
 	if m.memory = o.Memory; m.memory == nil {
 		m.memory = NewMemory(0, RememberedFor)
 	}
-	total, free := dev.Memory()
-	if !engine.Discrete(dev) {
-		total = 0
-	}
 	spec := ckpt.Spec
 	if spec.Vocab != token.VocabSize {
 		return nil, fmt.Errorf("%s has a vocabulary of %d tokens, which is not o200k_harmony's %d: it cannot chat", found.Name, spec.Vocab, token.VocabSize)
 	}
-	if found.Demo && o.MaxModelLen == 0 {
-		o.MaxModelLen = demoContext
-	}
-	if o.MaxBatchedTokens == 0 {
-		o.MaxBatchedTokens = chunkRows
-	}
-	if o.MaxSeqs == 0 {
-		o.MaxSeqs = maxSeqs
-	}
-	o.MaxSeqs = min(o.MaxSeqs, o.MaxBatchedTokens)
-	if o.Compute == "auto" {
-		o.Compute = engine.Int8
-		if found.Demo {
-			o.Compute = engine.Exact
-		}
-	}
-	eo := engine.Options{Compute: o.Compute, Dense: o.Dense, DenseCache: o.DenseCache, Threads: o.Threads, ISA: o.ISA, MaxRows: o.MaxBatchedTokens,
-		MaxLogits: o.MaxSeqs, Deterministic: o.Deterministic}.On(dev)
-	if eo.KV, err = kvType(o.KVCacheDtype); err != nil {
-		return nil, err
-	}
-	need, err := engine.PlanFor(spec, eo)
-	if err != nil {
-		return nil, err
-	}
-	mostPages := 0
-	if d, ok := dev.(engine.Placer); ok {
-		if mostPages, err = d.MostPages(spec, eo, o.Utilization); err == nil && mostPages == 0 {
-			err = fmt.Errorf("%s: %s has no room for a KV page beside the weights: lower --max-num-batched-tokens", found.Name, dev.Name())
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	logits := int64(o.MaxSeqs) * int64(spec.Vocab) * 4 // the scheduler's, when every sequence decodes
-	m.plan, err = MakePlan(PlanInput{
-		Free: free - o.Withheld, Total: total, Utilization: o.Utilization, Weights: need.Weights, Scratch: need.Scratch + logits, PageBytes: need.PageBytes, PageTokens: engine.PageTokens,
-		WindowPages: engine.WindowPages(eo.KV), MaxPosition: spec.MaxPosition, MaxModelLen: o.MaxModelLen, Window: spec.Window, ChunkTokens: o.MaxBatchedTokens, MaxSeqs: o.MaxSeqs,
-		MostPages: mostPages,
-	})
+	o = o.settled(found)
+	eo, plan, err := o.planOn(dev, spec)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", found.Name, err)
 	}
+	m.plan = plan
 	eo.Pages = m.plan.Pages
 	if o.Fill != nil && !engine.Discrete(dev) {
 		if err := o.Fill(ckpt); err != nil {
@@ -178,6 +143,75 @@ func Load(found models.Found, dev engine.Device, o LoadOptions) (_ *Model, err e
 		return st, err
 	}
 	return m, nil
+}
+
+// PlanFor is the plan that Load would load a model of shape spec with, and its error where there is no room. Nothing is taken.
+func PlanFor(found models.Found, spec models.Spec, dev engine.Device, o LoadOptions) (Plan, error) {
+	_, plan, err := o.settled(found).planOn(dev, spec)
+	return plan, err
+}
+
+// settled fills in what was left open.
+func (o LoadOptions) settled(found models.Found) LoadOptions {
+	if found.Demo && o.MaxModelLen == 0 {
+		o.MaxModelLen = demoContext
+	}
+	if o.MaxBatchedTokens == 0 {
+		o.MaxBatchedTokens = chunkRows
+	}
+	if o.MaxSeqs == 0 {
+		o.MaxSeqs = maxSeqs
+	}
+	o.MaxSeqs = min(o.MaxSeqs, o.MaxBatchedTokens)
+	if o.Compute == "auto" {
+		o.Compute = engine.Int8
+		if found.Demo {
+			o.Compute = engine.Exact
+		}
+	}
+	return o
+}
+
+// planOn plans the memory of settled options, and gives those of the engine but for its pages.
+func (o LoadOptions) planOn(dev engine.Device, spec models.Spec) (engine.Options, Plan, error) {
+	eo := engine.Options{Compute: o.Compute, Dense: o.Dense, DenseCache: o.DenseCache, Threads: o.Threads, ISA: o.ISA, MaxRows: o.MaxBatchedTokens,
+		MaxLogits: o.MaxSeqs, Deterministic: o.Deterministic}.On(dev)
+	var err error
+	if eo.KV, err = kvType(o.KVCacheDtype); err != nil {
+		return eo, Plan{}, err
+	}
+	need, err := engine.PlanFor(spec, eo)
+	if err != nil {
+		return eo, Plan{}, err
+	}
+	total, free := dev.Memory()
+	beside := int64(o.MaxSeqs) * int64(spec.Vocab) * 4 // the scheduler's logits, when every sequence decodes
+	reserve := int64(0)
+	if engine.Discrete(dev) {
+		if o.Beside != nil {
+			if beside, err = o.Beside(spec, eo); err != nil {
+				return eo, Plan{}, err
+			}
+		}
+		reserve = o.Reserve
+	} else {
+		total = 0
+	}
+	mostPages := 0
+	if d, ok := dev.(engine.Placer); ok {
+		if mostPages, err = d.MostPages(spec, eo, o.Utilization); err == nil && mostPages == 0 {
+			err = fmt.Errorf("%s has no room for a KV page beside the weights: lower --max-num-batched-tokens", dev.Name())
+		}
+		if err != nil {
+			return eo, Plan{}, err
+		}
+	}
+	plan, err := MakePlan(PlanInput{
+		Free: free - o.Withheld, Total: total, Utilization: o.Utilization, Reserve: reserve, Weights: need.Weights, Scratch: need.Scratch + beside, PageBytes: need.PageBytes,
+		PageTokens: engine.PageTokens, WindowPages: engine.WindowPages(eo.KV), MaxPosition: spec.MaxPosition, MaxModelLen: o.MaxModelLen, Window: spec.Window,
+		ChunkTokens: o.MaxBatchedTokens, MaxSeqs: o.MaxSeqs, MostPages: mostPages,
+	})
+	return eo, plan, err
 }
 
 // Close ends the running turns and frees everything, the device included.

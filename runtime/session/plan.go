@@ -6,6 +6,7 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
 	"sort"
 
@@ -17,8 +18,9 @@ type PlanInput struct {
 	Free        int64   // memory free before loading
 	Total       int64   // what a device with a memory of its own has, used or not; 0: it shares the host's
 	Utilization float64 // share of Total, or of Free without one, that may be taken, up to 1; 0: all but a reserve for the rest
+	Reserve     int64   // that; 0: a tenth of what is free, at least 256 MiB and at most 4 GiB
 	Weights     int64
-	Scratch     int64 // activations of the largest step, and the logits of all sequences
+	Scratch     int64 // activations of the largest step, and what steps take beside them: the logits of all sequences
 	PageBytes   int64
 	PageTokens  int
 	WindowPages int // pages of the pool that PageTokens positions of the window layers take; 0: one
@@ -61,7 +63,7 @@ func (in PlanInput) usable() int64 {
 		}
 		return min(in.Free, int64(float64(of)*min(in.Utilization, 1)))
 	}
-	return in.Free - reserve(in.Free)
+	return in.Free - cmp.Or(in.Reserve, reserve(in.Free))
 }
 
 // freeFor is the least Free of which so many bytes are usable; of a card, what an empty one has to have.

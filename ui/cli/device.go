@@ -17,6 +17,7 @@ import (
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/session"
 )
 
 // openDevice opens what the flags ask for. With auto, why a driver that is here is not used goes to stderr.
@@ -69,8 +70,9 @@ func nothingToIsolate(c *cli.Context) {
 
 func tellCPU(to io.Writer, why string) { fmt.Fprintf(to, "ossrun: the CPU computes: %s\n", why) }
 
-// fitting gives the device that a model runs on: the GPU that was opened; where it has no room, or --cpu-experts asks for it, several GPUs and the
-// CPU together; where these have none either and auto may choose, the CPU alone. The device it does not return is closed.
+// fitting gives the device that a model runs on: the GPU that was opened, where the plan that loading makes has room there for a context worth having; else,
+// or where --cpu-experts asks for it, several GPUs and the CPU together; where these have no room either, the one GPU with a short context, or the CPU alone
+// if auto may choose. The device it does not return is closed.
 func fitting(c *cli.Context, dev engine.Device, found models.Found) (engine.Device, error) {
 	experts, err := cpuExperts(c)
 	if err != nil {
@@ -84,20 +86,25 @@ func fitting(c *cli.Context, dev engine.Device, found models.Found) (engine.Devi
 		return dev, nil // loading says it better
 	}
 	spec := ckpt.Spec
-	need, err := needs(spec)
-	if err = errors.Join(err, ckpt.Close()); err != nil {
+	if ckpt.Close() != nil {
 		return dev, nil
 	}
-	_, free := dev.Memory()
-	if need <= free && experts == 0 {
+	k, err := readKnobs(c, onGPU, deviceMemory(dev))
+	if err != nil {
+		return nil, errors.Join(err, dev.Close())
+	}
+	plan, none := session.PlanFor(found, spec, dev, k.load())
+	if enough := none == nil && (plan.Bounded || plan.Context >= min(doctorContext, spec.MaxPosition)); enough && experts == 0 {
 		return dev, nil
 	}
-	why := fmt.Sprintf("%s needs %s, %s has %s free", found.Name, gigabytes(need), dev.Name(), gigabytes(free))
+	why := fmt.Sprintf("%s has no room for %s", dev.Name(), found.Name)
 	chosen := c.String("device") != "auto" || c.String("gpu") != ""
-	over, err := placed(c, dev, spec, experts)
+	over, err := placed(c, dev, spec, experts, k)
 	switch {
 	case err == nil:
 		return over, nil
+	case none == nil && experts == 0:
+		return openDevice(c) // a short context is better than none
 	case chosen || experts > 0:
 		return nil, fail(exitFailure, "%s; --device cpu computes without a GPU", err)
 	}

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +16,7 @@ import (
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/session"
 )
 
 // Choosing a device, with the fake driver where a GPU is wanted.
@@ -43,7 +46,7 @@ func fakeGPU(t *testing.T, m fakedriver.Machine) *fakedriver.Fake {
 func withFlags(t *testing.T, args []string, run func(c *cli.Context) error) (string, error) {
 	t.Helper()
 	var stderr bytes.Buffer
-	app := &cli.App{Flags: engineFlags(), Action: run, ErrWriter: &stderr, ExitErrHandler: func(*cli.Context, error) {}}
+	app := &cli.App{Flags: slices.Concat(engineFlags(), memoryFlags(), batchFlags()), Action: run, ErrWriter: &stderr, ExitErrHandler: func(*cli.Context, error) {}}
 	err := app.RunContext(t.Context(), append([]string{"ossrun"}, args...))
 	return stderr.String(), err
 }
@@ -154,8 +157,68 @@ func TestDeviceFits(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || strings.HasPrefix(name, "cpu") != small || strings.Contains(said, "the CPU computes: tiny needs ") != small {
+		if err != nil || strings.HasPrefix(name, "cpu") != small || strings.Contains(said, " has no room for tiny; tiny does not fit: it needs ") != small {
 			t.Errorf("%d bytes, %q: %q, said %q, %v", memory, args, name, said, err)
+		}
+	}
+}
+
+// TestDeviceFitsAsLoaded: whether one GPU is enough is what the plan of loading says of the very settings: a card that has room for the cache in bf16 has
+// none for it in f32, steps of more tokens take more, and dense weights in 8 bits less.
+func TestDeviceFitsAsLoaded(t *testing.T) {
+	spec := modeltest.Tiny()
+	spec.Layers, spec.Hidden, spec.Vocab = 24, 512, 8192
+	dir := filepath.Join(t.TempDir(), "small")
+	if err := modeltest.New(spec, 1).Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	found, err := models.Resolve(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fakeGPU(t, fakedriver.Machine{Devices: 2, Name: "Fake Card", Major: 9, Memory: 1100 << 20})
+	longest := 0 // context with dense weights in 8 bits
+	if _, err := withFlags(t, []string{"--dense", "q8"}, func(c *cli.Context) error {
+		dev, err := openDevice(c)
+		if err != nil {
+			return err
+		}
+		k, err := readKnobs(c, onGPU, deviceMemory(dev))
+		if err != nil {
+			return err
+		}
+		plan, err := session.PlanFor(found, spec, dev, k.load())
+		longest = plan.Context
+		return errors.Join(err, dev.Close())
+	}); err != nil || longest < 60000 {
+		t.Fatal(longest, err)
+	}
+	for args, one := range map[string]bool{
+		fmt.Sprintf("--max-model-len %d --dense q8", longest): true,
+		fmt.Sprintf("--max-model-len %d", longest):            false,
+		"--max-model-len 60000":                               true,
+		"--max-model-len 131072":                              false,
+		"--max-model-len 60000 --kv-cache-dtype f32":          false,
+		"--max-model-len 60000 --compute exact":               false,
+		"--max-model-len 60000 --max-num-batched-tokens 4096": false,
+		"--max-model-len 100000 --max-num-batched-tokens 8":   true,
+		"--max-model-len 60000 --gpu-memory-utilization 0.3":  false,
+		"--max-model-len 4096 --max-num-batched-tokens 20000": false,
+	} {
+		var name string
+		said, err := withFlags(t, strings.Fields(args), func(c *cli.Context) error {
+			dev, err := openDevice(c)
+			if err != nil {
+				return err
+			}
+			if dev, err = fitting(c, dev, found); err != nil {
+				return err
+			}
+			name = dev.Name()
+			return dev.Close()
+		})
+		if err != nil || (name == "gpu 0, Fake Card, sm_90") != one {
+			t.Errorf("%s: %q, said %q, %v", args, name, said, err)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/ossrun/ossrun/gpu/detect"
+	"github.com/ossrun/ossrun/gpu/device"
 	"github.com/ossrun/ossrun/gpu/placement"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/engine"
@@ -55,7 +56,7 @@ func gpuPlan(spec models.Spec, r detect.Report, hostFree int64, hostBandwidth fu
 	var cards []placement.Card
 	var numbers []int
 	for i, g := range r.Usable() {
-		c := placement.Card{Name: g.Name, Free: int64(cmp.Or(g.FreeMiB, g.MemoryMiB)) << 20, Total: int64(g.MemoryMiB) << 20, Shared: g.Integrated}
+		c := placement.Card{Name: g.Name, Free: device.Left(int64(g.MemoryMiB)<<20, int64(cmp.Or(g.FreeMiB, g.MemoryMiB))<<20), Total: int64(g.MemoryMiB) << 20, Shared: g.Integrated}
 		if g.Chip != nil {
 			c.Bandwidth = g.Chip.Bandwidth * 1e9
 		}
@@ -70,7 +71,9 @@ func gpuPlan(spec models.Spec, r detect.Report, hostFree int64, hostBandwidth fu
 	for i, n := range order {
 		sorted[i] = cards[n]
 	}
-	host, o := placement.Host{Free: hostFree}, placement.Options{Rows: standard(onGPU, 0).maxRows}
+	k := standard(onGPU, sorted[0].Total)
+	k.compute, k.dense = engine.Rounded, engine.DenseBF16
+	host, o := placement.Host{Free: hostFree}, k.placement(spec, 0)
 	plan, err := placement.For(spec, sorted, host, o)
 	if err == nil && plan.CPUExpertLayers() > 0 {
 		host.Bandwidth = hostBandwidth()

@@ -15,6 +15,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/urfave/cli/v2"
 
+	"github.com/ossrun/ossrun/gpu/placement"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -48,14 +49,18 @@ const (
 	onGPU = "GPU"
 )
 
-// standard are the settings that suit a device. On a GPU they are those of OpenAI's and vLLM's guide; the CPU's steps are
-// kept short, since a decode waits for the prefill beside it.
+// standard are the settings that suit a device. On a GPU they are those of OpenAI's and vLLM's guide, but on a small one, where steps of 8192 tokens
+// would take the memory that a context needs (2 GiB of 16; gpt-oss-20b's weights are 12.8); the CPU's steps are kept short, since a decode waits for the
+// prefill beside it.
 func standard(kind string, memory int64) knobs {
 	k := knobs{maxRows: 512, maxSeqs: 256, maxWaiting: 2048, kvType: "auto", prefixCache: true, deterministic: true, keepAlive: -1}
 	if kind == onGPU {
 		k.maxRows, k.deterministic = 8192, false
-		if memory >= 64<<30 {
+		switch {
+		case memory >= 64<<30:
 			k.maxSeqs = 1024
+		case memory < 23<<30: // cards of 24 GiB show a little less
+			k.maxRows = 2048
 		}
 	}
 	return k
@@ -92,7 +97,7 @@ func batchFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "preset", Category: groupBatch, Usage: "`P` is latency (8 sequences at once), balanced (128) or throughput (1024); the flags below win"},
 		&cli.IntFlag{Name: "max-num-seqs", Category: groupBatch, Usage: "compute at most `N` requests at once (default: 256; 1024 on a GPU of 64 GiB)"},
-		&cli.IntFlag{Name: "max-num-batched-tokens", Category: groupBatch, Usage: "`N` tokens a step; more is a little faster with long prompts and makes the time between tokens uneven (default: 512 on the CPU, 8192 on a GPU)"},
+		&cli.IntFlag{Name: "max-num-batched-tokens", Category: groupBatch, Usage: "`N` tokens a step; more is a little faster with long prompts and makes the time between tokens uneven (default: 512 on the CPU, 8192 on a GPU, 2048 on one of less than 24 GiB)"},
 		&cli.IntFlag{Name: "max-waiting", Category: groupBatch, Usage: "let `N` requests wait; the next ones get 429 with Retry-After (default: 2048)"},
 		&cli.BoolFlag{Name: "enable-prefix-caching", Category: groupBatch, Usage: "do not compute again what prompts have in common; this is the default"},
 		&cli.BoolFlag{Name: "no-enable-prefix-caching", Category: groupBatch, Usage: "compute every prompt from its first token on, as when speed is measured"},
@@ -276,6 +281,7 @@ func (k *knobs) load() session.LoadOptions {
 	return session.LoadOptions{
 		MaxModelLen: k.maxModelLen, MaxSeqs: k.maxSeqs, MaxBatchedTokens: k.maxRows, MaxQueued: k.maxWaiting,
 		Compute: k.compute, Dense: k.dense, DenseCache: denseCache(), KVCacheDtype: k.kvType, Utilization: k.utilization, NoPrefixCaching: !k.prefixCache, Deterministic: k.deterministic,
+		Beside: placement.Beside, Reserve: placement.Reserve,
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -36,12 +35,12 @@ func cpuExperts(c *cli.Context) (int, error) {
 
 // placed places a model over the GPUs that may be used and the CPU, in this process or in a worker. first, which was opened to look, is closed. The plan
 // is told, and which kernels are wrong on a card.
-func placed(c *cli.Context, first engine.Device, spec models.Spec, experts int) (engine.Device, error) {
+func placed(c *cli.Context, first engine.Device, spec models.Spec, experts int, k knobs) (engine.Device, error) {
 	list, err := gpuList(c)
 	if err = errors.Join(err, first.Close()); err != nil {
 		return nil, err
 	}
-	r := spread.Request{Spec: spec, Options: placementOptions(c, experts), Threads: c.Int("threads")}
+	r := spread.Request{Spec: spec, Options: k.placement(spec, experts), Threads: c.Int("threads")}
 	var dev engine.Device
 	var said []string
 	if inWorker(c) {
@@ -58,16 +57,15 @@ func placed(c *cli.Context, first engine.Device, spec models.Spec, experts int) 
 	return dev, nil
 }
 
-// placementOptions are the flags that a plan depends on.
-func placementOptions(c *cli.Context, experts int) placement.Options {
-	rows := standard(onGPU, 0).maxRows
-	if c.IsSet("max-num-batched-tokens") {
-		rows = c.Int("max-num-batched-tokens")
+// placement is what a plan over several devices depends on: the settings that the model is then loaded with.
+func (k *knobs) placement(spec models.Spec, experts int) placement.Options {
+	kv := k.kvType
+	if kv == "auto" {
+		kv = "bf16"
+		if k.compute == engine.Exact {
+			kv = "f32"
+		}
 	}
-	kv := "bf16"
-	if c.String("kv-cache-dtype") == "f32" {
-		kv = "f32"
-	}
-	return placement.Options{Context: c.Int("max-model-len"), Rows: rows, KV: kv, Utilization: c.Float64("gpu-memory-utilization"), CPUExperts: experts,
-		Dense: strings.ToLower(c.String("dense"))}
+	return placement.Options{Context: min(k.maxModelLen, spec.MaxPosition), Rows: k.maxRows, Logits: k.maxSeqs, Compute: k.compute, KV: kv, Dense: k.dense,
+		Plain: k.deterministic, Utilization: k.utilization, CPUExperts: experts}
 }

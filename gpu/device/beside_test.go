@@ -1,0 +1,79 @@
+package device
+
+import (
+	"testing"
+
+	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/gpu/placement"
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// TestMemoryIsAsPlanned: what an engine takes of a card, once every step of it has been made and tokens have been chosen, is engine.PlanFor's sum and
+// placement.Beside, to the byte; by the driver's account.
+func TestMemoryIsAsPlanned(t *testing.T) {
+	for _, x := range []struct {
+		name, model, arch string
+		api               driver.API
+		o                 engine.Options
+	}{
+		{"as released", "T1", "sm_90", driver.CUDA, engine.Options{Compute: engine.Rounded, MaxRows: 20, MaxLogits: 3}},
+		{"exact", "T2", "gfx942", driver.HIP, engine.Options{MaxRows: 18}},
+		{"8-bit dense weights", "T2", "sm_90", driver.CUDA, engine.Options{Compute: engine.Rounded, Dense: engine.DenseQ8, MaxRows: 3, MaxLogits: 2}},
+		{"MXFP4 twice", "T2", "sm_120", driver.CUDA, engine.Options{Compute: engine.MX, MaxRows: 40, MaxLogits: 2}},
+		{"8-bit activations", "T1", "gfx942", driver.HIP, engine.Options{Compute: engine.Int8, KV: "f32", MaxRows: 2}},
+		{"deterministic", "T2", "sm_80", driver.CUDA, engine.Options{Deterministic: true, KV: "bf16", MaxRows: 17, MaxLogits: 1}},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			dev, _ := openWith(t, x.api, Options{Arch: x.arch})
+			ckpt, err := models.Open(testdata + x.model + "/checkpoint")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { ckpt.Close() })
+			x.o.Pages = 3
+			plan, err := engine.PlanFor(ckpt.Spec, x.o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			beside, err := placement.Beside(ckpt.Spec, x.o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := taken(t, dev)
+			eng, err := engine.New(dev, ckpt, x.o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := taken(t, dev) - before; got > plan.Total()+beside {
+				t.Errorf("%d bytes are taken by loading alone, %d were planned", got, plan.Total()+beside)
+			}
+			sampleOne(t, eng, prompt(), engine.Choice{TopP: 1})
+			for _, rows := range engine.Buckets(x.o.MaxRows) {
+				b := &engine.Batch{Tokens: make([]int32, rows), Rebuild: true, Seqs: []engine.SeqRows{{Rows: int32(rows), Full: []int32{1, 1}, Window: []int32{2, 0}}}}
+				if err := eng.Step(t.Context(), b, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := taken(t, dev) - before; got != plan.Total()+beside {
+				t.Errorf("%d bytes are taken, %d weights, cache and scratch and %d beside were planned: %+d", got, plan.Total(), beside, got-plan.Total()-beside)
+			}
+			if err := eng.Close(); err != nil {
+				t.Error(err)
+			}
+			if left := taken(t, dev); left != before {
+				t.Errorf("%d bytes are left", left-before)
+			}
+		})
+	}
+}
+
+// taken is what is not free of a card.
+func taken(t *testing.T, dev *Device) int64 {
+	t.Helper()
+	total, free, err := dev.ctx.Memory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return total - free
+}
