@@ -68,7 +68,7 @@ func Open(list []int) (*Card, error) {
 	var refused []string
 	seen := 0
 	for _, l := range Libraries {
-		d, err := driver.Open(l.API, os.Getenv(l.Variable))
+		d, err := open(l.API, os.Getenv(l.Variable))
 		if err != nil {
 			if !errors.Is(err, driver.ErrNoLibrary) || os.Getenv(l.Variable) != "" {
 				refused = append(refused, err.Error())

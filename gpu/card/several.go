@@ -3,8 +3,6 @@ package card
 import (
 	"errors"
 	"os"
-
-	"github.com/ossrun/ossrun/gpu/driver"
 )
 
 // OpenSeveral opens the GPUs of a list, in its order, each as Open does. With an empty list it opens all that work; those that do not are left out.
@@ -44,7 +42,7 @@ func OpenSeveral(list []int) ([]*Card, error) {
 // Count is how many GPUs the drivers show.
 func Count() (n int, err error) {
 	for _, l := range Libraries {
-		d, err := driver.Open(l.API, os.Getenv(l.Variable))
+		d, err := open(l.API, os.Getenv(l.Variable))
 		if err != nil {
 			continue // Open says it, of the GPU that was wanted
 		}
