@@ -106,7 +106,7 @@ matrix_rate_wgmma(float* c, const bf16* a, const bf16* b, int rounds) {
   for (int i = 0; i < kWgSums; i++) sum[i] = 0;
   Pending pending = {};
   for (int r = 0; r < rounds; r++) {
-    begin_products();
+    begin_products(sum);
 #pragma unroll
     for (int k = 0; k < kRateK; k += 16)
       issue(pending, sum, descriptor(as + k / 8 * kCoreApart, kRateK),

@@ -269,6 +269,7 @@ matrix_proof(float* c, const bf16* a, const bf16* b) {
   Sums sum = {};
   multiply(sum, load_a(tile, kTileStride, lane),
            load_b(tile + 16 * kTileStride, kTileStride, lane));
+#pragma unroll  // or AMD's lanes would need memory of their own for it
   for (int i = 0; i < kFragmentSums; i++) c[sum_row(lane, i) * 16 + sum_column(lane, i)] = sum.v[i];
 }
 EMULATE(matrix_proof, 64)

@@ -237,6 +237,7 @@ matrix_proof_mx(float* c, const uint8_t* a, const uint8_t* a_scales, const uint8
   Sums sum = {};
   multiply_mx(sum, load_mx_a(codes, scales, lane),
               load_mx_b(codes + 16 * kMxStride, scales + 16, lane));
+#pragma unroll
   for (int i = 0; i < kFragmentSums; i++) c[sum_row(lane, i) * 16 + sum_column(lane, i)] = sum.v[i];
 }
 EMULATE(matrix_proof_mx, 64)

@@ -147,7 +147,7 @@ __device__ __forceinline__ void wg_product(float* result, Activations& x, Weight
       x.fetch(k0 + kWgStep);
       w.fetch(k0 + kWgStep);
     }
-    begin_products();
+    begin_products(sum);
     const bf16* own = as + core_at(threadIdx.x / 128 * kWgRows, 0, kWgStep);
 #pragma unroll
     for (int kk = 0; kk < kWgStep; kk += 16)
@@ -272,7 +272,7 @@ matrix_proof_wgmma(float* c, const bf16* a, const bf16* b) {
 #pragma unroll
   for (int i = 0; i < kWgSums; i++) sum[i] = 0;
   Pending pending = {};
-  begin_products();
+  begin_products(sum);
   issue(pending, sum, descriptor(operands, 16), descriptor(bs, 16));
   commit();
   wait(pending, sum);

@@ -119,9 +119,13 @@ __device__ __forceinline__ void publish() {
 #endif
 }
 
-// Before the first issue() and after this thread touched the accumulators.
-__device__ __forceinline__ void begin_products() {
+// Before the first issue() and after this thread touched the accumulators. What it wrote to them is
+// in its registers then: a compiler that put a constant there behind the fence would break the rule
+// of the instruction.
+__device__ __forceinline__ void begin_products([[maybe_unused]] float (&c)[kWgSums]) {
 #if defined(GPU_NVIDIA)
+#pragma unroll
+  for (int i = 0; i < kWgSums; i++) asm volatile("" : "+f"(c[i])::"memory");
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #endif
 }
