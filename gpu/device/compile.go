@@ -28,7 +28,8 @@ type recorder struct {
 	frequencies kernels.Pointer
 	plain       bool            // no forms
 	only        *way            // of matrices of many rows; nil: what the compute mode allows
-	partial     kernels.Pointer // scratch of the attention kernels; 0 where they cannot do these heads
+	attends     bool            // the attention kernels can do these heads
+	partial     kernels.Pointer // their scratch; 0 where they need none
 	arrived     kernels.Pointer // counters of blocks, 0 before and after every kernel
 	runs        int             // that a long context is cut in
 	mx          kernels.Pointer // activations in terms of MXFP4; 0 where no form has them

@@ -84,6 +84,9 @@ func Open(d *driver.Driver, o Options) (_ *Device, err error) {
 		return nil, fmt.Errorf("%s: %w", g.Name, err)
 	}
 	dev.target = kernels.Target{Warp: dev.warp}
+	if dev.target.Processors, err = g.Attribute(driver.Multiprocessors); err != nil {
+		return nil, fmt.Errorf("%s: %w", g.Name, err)
+	}
 	if a, err := choose(o.Arch); err == nil { // else the caller brought an image
 		dev.target.Unit = a.Unit
 	}

@@ -153,23 +153,16 @@ func (r *recorder) dead(b *engine.Buffer, i int) bool {
 
 func (r *recorder) attend(i int) phase {
 	op := r.p.Ops[i]
-	if op.Kind != engine.Attend || r.partial == 0 || !r.dev.trusts(Attend) {
+	if op.Kind != engine.Attend || !r.attends || !r.dev.trusts(Attend) {
 		return phase{}
 	}
 	live, bucket := r.rows(op.Out[0])
-	l := r.t.DecodeAttend(live, bucket, r.at(op.Out[0]), r.partial, r.arrived, r.at(op.In[0]), r.cache(op, op.In[1]), r.at(op.W[0]), r.heads(), op.Window, r.runs, op.Scale)
-	return phase{i, i + 1, Attend, []kernels.Launch{l}, op.Out}
+	return phase{i, i + 1, Attend, []kernels.Launch{r.decodeAttend(op, live, bucket, 0)}, op.Out}
 }
 
-// attendRuns is in how many runs a program cuts long contexts. Steps of many rows have blocks enough without; where they are cut, a run has eight
-// pages, so that a row's bits do not depend on the bucket.
-func attendRuns(p *engine.Program) int {
-	if p.Rows > kernels.DecodeRows {
-		return 1
-	}
-	const pagesOfRun = 8
-	pages := (p.Spec.MaxPosition + engine.PageTokens - 1) / engine.PageTokens
-	return min(kernels.DecodeRuns, (pages+pagesOfRun-1)/pagesOfRun)
+// decodeAttend is for all rows of the step, or for those that a list of `live` rows names.
+func (r *recorder) decodeAttend(op *engine.Op, live kernels.Pointer, bucket int, list kernels.Pointer) kernels.Launch {
+	return r.t.DecodeAttend(live, bucket, list, r.at(op.Out[0]), r.partial, r.arrived, r.at(op.In[0]), r.cache(op, op.In[1]), r.at(op.W[0]), r.heads(), op.Window, r.runs, op.Scale)
 }
 
 func (r *recorder) decodeQKV(i int) phase {

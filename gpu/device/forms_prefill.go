@@ -92,8 +92,14 @@ func (r *recorder) prefillAttend(i int) phase {
 	if !ok || !kernels.PrefillAttends(r.heads(), c) {
 		return phase{}
 	}
-	l := r.by(w).PrefillAttend(live, bucket, r.at(op.Out[0]), r.at(op.In[0]), c, r.at(op.W[0]), r.heads(), op.Window, op.Scale, w.terms)
-	return phase{i, i + 1, form, []kernels.Launch{l}, op.Out}
+	// Rows that follow each other in a sequence are read together by this; those that stand alone, as sequences that decode do, have pages of their
+	// own, which the kernel for few rows reads faster.
+	apart := r.attends && r.dev.trusts(Attend)
+	list := []kernels.Launch{r.by(w).PrefillAttend(live, bucket, r.at(op.Out[0]), r.at(op.In[0]), c, r.at(op.W[0]), r.heads(), op.Window, op.Scale, w.terms, apart)}
+	if apart {
+		list = append(list, r.decodeAttend(op, r.state+12, bucket, r.array(aloneArray)))
+	}
+	return phase{i, i + 1, form, list, op.Out}
 }
 
 // prefillLinear is a projection. The router's is never rounded: it is small, and a rounding there chooses other experts.

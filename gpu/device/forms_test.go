@@ -84,14 +84,14 @@ func TestFormsTaken(t *testing.T) {
 		{"decode of 16 rows", engine.Options{KV: "bf16"}, 16, "decode_qkv:1 decode_attend:1 decode_linear:1 decode_route:1 decode_gate_up:1 decode_down:1"},
 		{"prefill", engine.Options{}, 17, "norm:1 prefill_linear:3 rope:1 write_kv:1 decode_attend:1 prefill_linear:1 norm:1 prefill_linear:1 route:2 " +
 			"prefill_gate_up:1 prefill_down:1 combine:1"},
-		{"prefill on a bf16 cache", engine.Options{KV: "bf16"}, 64, "norm:1 prefill_linear:3 rope:1 write_kv:1 prefill_attend:1 prefill_linear:1 norm:1 prefill_linear:1 " +
+		{"prefill on a bf16 cache", engine.Options{KV: "bf16"}, 64, "norm:1 prefill_linear:3 rope:1 write_kv:1 prefill_attend:2 prefill_linear:1 norm:1 prefill_linear:1 " +
 			"route:2 prefill_gate_up:1 prefill_down:1 combine:1"},
 		{"decode in 8 bits", engine.Options{Compute: engine.Int8}, 4, "decode_qkv:1 decode_attend:1 decode_linear:1 decode_route:2 quantize:1 gate_up:1 quantize:1 down:1 combine:1"},
-		{"prefill in 8 bits", engine.Options{Compute: engine.Int8}, 32, "norm:1 prefill_linear:3 rope:1 write_kv:1 prefill_attend:1 prefill_linear:1 norm:1 prefill_linear:1 " +
+		{"prefill in 8 bits", engine.Options{Compute: engine.Int8}, 32, "norm:1 prefill_linear:3 rope:1 write_kv:1 prefill_attend:2 prefill_linear:1 norm:1 prefill_linear:1 " +
 			"route:2 quantize:1 gate_up:1 quantize:1 down:1 combine:1"},
 		{"decode of 8-bit weights", engine.Options{Dense: engine.DenseQ8}, 2, "norm:1 quantize:1 decode_linear_q8:3 rope:1 write_kv:1 decode_attend:1 quantize:1 decode_linear_q8:1 " +
 			"decode_route:1 decode_gate_up:1 decode_down:1"},
-		{"prefill of 8-bit weights", engine.Options{Dense: engine.DenseQ8, Compute: engine.Rounded}, 17, "norm:1 quantize:1 prefill_linear_q8:3 rope:1 write_kv:1 prefill_attend_bf16:1 " +
+		{"prefill of 8-bit weights", engine.Options{Dense: engine.DenseQ8, Compute: engine.Rounded}, 17, "norm:1 quantize:1 prefill_linear_q8:3 rope:1 write_kv:1 prefill_attend_bf16:2 " +
 			"quantize:1 prefill_linear_q8:1 norm:1 prefill_linear:1 route:2 prefill_gate_up_wgmma:1 prefill_down_wgmma:1 combine:1"},
 		{"a tap inside the norm and the projections", engine.Options{Taps: []string{"layer0.input_layernorm"}}, 1,
 			"norm:1 tap:1 decode_linear:3 rope:1 write_kv:1 decode_attend:1 decode_linear:1 decode_route:1 decode_gate_up:1 decode_down:1"},
@@ -242,7 +242,7 @@ func TestWrongKernels(t *testing.T) {
 // gpu/kernels, which disassembles them.
 func TestDispatch(t *testing.T) {
 	dense := func(suffix string) string {
-		return "norm prefill_linear" + suffix + " prefill_linear" + suffix + " prefill_linear" + suffix + " rope write_kv_bf16 prefill_attend_1 prefill_linear" + suffix +
+		return "norm prefill_linear" + suffix + " prefill_linear" + suffix + " prefill_linear" + suffix + " rope write_kv_bf16 prefill_attend_1 decode_attend_bf16 prefill_linear" + suffix +
 			" norm prefill_linear_3 route_choose route_group "
 	}
 	for _, x := range []struct{ arch, compute, want string }{

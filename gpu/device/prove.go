@@ -228,12 +228,17 @@ func randomCache(t engine.Type, bytes int64) []byte {
 	return data
 }
 
-// proofBatch is rows of two sequences: one behind a context that is cut into several runs, one from its beginning on.
+// proofBatch is rows of two sequences, one behind a context that is cut into several runs, one from its beginning on; in a step of many rows also one
+// that stands alone in a third.
 func proofBatch(s models.Spec, rows int) *engine.Batch {
 	b := &engine.Batch{}
 	var table freshPages
 	first := rows/2 + 1
-	for _, q := range []struct{ start, rows int }{{s.MaxPosition - first - 3, first}, {0, rows - first}} {
+	alone := 0
+	if rows > kernels.DecodeRows {
+		alone = 1
+	}
+	for _, q := range []struct{ start, rows int }{{s.MaxPosition - first - 3, first}, {0, rows - first - alone}, {s.MaxPosition - 5, alone}} {
 		if q.rows == 0 {
 			continue
 		}

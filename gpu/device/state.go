@@ -9,12 +9,13 @@ import (
 
 // The state of a step in device memory, int32 throughout:
 //
-//	counts    rows, logit rows, slots (rows * experts per token), 0
+//	counts    rows, logit rows, slots (rows * experts per token), rows that stand alone
 //	tokens    [bucket]
 //	positions [bucket]
 //	fullAt    [bucket]  where in tables the row's table of the full layers begins
 //	windowAt  [bucket]  the same of the windowed layers; may lie before the first entry, since pages that have left the window are not sent
 //	logitRow  [bucket]
+//	alone     [bucket]  the rows that no other row of their sequence follows or precedes
 //	tables    all block tables, one after another
 //
 // It is written by one copy in front of the graph. Only the part of tables that is in use travels.
@@ -33,7 +34,7 @@ func layoutOf(p *engine.Program) layout {
 	return layout{p.Rows, p.Rows * (longest + window)}
 }
 
-func (l layout) bytes() int { return 4 * (counts + 5*l.bucket + l.most) }
+func (l layout) bytes() int { return 4 * (counts + 6*l.bucket + l.most) }
 
 // place is the offset of one of the arrays behind counts, in bytes.
 func (l layout) place(array int) driver.Pointer { return driver.Pointer(4 * (counts + array*l.bucket)) }
@@ -44,6 +45,7 @@ const (
 	fullArray
 	windowArray
 	logitArray
+	aloneArray
 	tablesArray
 )
 
@@ -54,14 +56,13 @@ func (l layout) write(state []byte, b *engine.Batch, window, perToken int) int {
 	put(0, int32(len(b.Tokens)))
 	put(1, int32(len(b.LogitRows)))
 	put(2, int32(len(b.Tokens)*perToken))
-	put(3, 0)
 	for i, t := range b.Tokens {
 		put(array(tokensArray)+i, t)
 	}
 	for i, r := range b.LogitRows {
 		put(array(logitArray)+i, r)
 	}
-	row, tables, used := 0, array(tablesArray), 0
+	row, tables, used, alone := 0, array(tablesArray), 0, 0
 	for i := range b.Seqs {
 		q := &b.Seqs[i]
 		need := (int(q.Start+q.Rows) + engine.PageTokens - 1) / engine.PageTokens
@@ -76,6 +77,10 @@ func (l layout) write(state []byte, b *engine.Batch, window, perToken int) int {
 			put(tables+used, page)
 			used++
 		}
+		if q.Rows == 1 {
+			put(array(aloneArray)+alone, int32(row))
+			alone++
+		}
 		for r := range q.Rows {
 			put(array(positionsArray)+row, q.Start+r)
 			put(array(fullArray)+row, fullAt)
@@ -83,5 +88,6 @@ func (l layout) write(state []byte, b *engine.Batch, window, perToken int) int {
 			row++
 		}
 	}
+	put(3, int32(alone))
 	return 4 * (tables + used)
 }

@@ -207,14 +207,17 @@ func (s *step) shareScratch(r *recorder) (err error) {
 	if !kernels.Attends(h) || s.plain {
 		return nil
 	}
-	r.runs = attendRuns(s.p)
-	if s.partial, err = s.dev.share(partialMemory, kernels.DecodePartialBytes(s.p.Rows, h, r.runs)); err != nil {
-		return err
+	r.attends, r.runs = true, r.t.AttendRuns(h, s.p.Spec.MaxPosition)
+	if bytes := kernels.DecodePartialBytes(s.p.Rows, h, s.p.Spec.MaxPosition); bytes > 0 {
+		if s.partial, err = s.dev.share(partialMemory, bytes); err != nil {
+			return err
+		}
+		r.partial = kernels.Pointer(s.partial.at)
 	}
 	if s.arrived, err = s.dev.share(arrivedMemory, int64(4*s.p.Rows*h.KV)); err != nil {
 		return err
 	}
-	r.partial, r.arrived = kernels.Pointer(s.partial.at), kernels.Pointer(s.arrived.at)
+	r.arrived = kernels.Pointer(s.arrived.at)
 	return nil
 }
 

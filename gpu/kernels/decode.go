@@ -6,8 +6,23 @@ package kernels
 // DecodeRows is up to how many rows the decode kernels are meant for.
 const DecodeRows = 16
 
-// DecodeRuns is the most blocks a context is split over.
-const DecodeRuns = 32
+// DecodeRuns is the most runs that a context is cut in.
+const DecodeRuns = 40
+
+// SplitRows is up to how many rows a step may have for several blocks to share a row's context: with more, rows alone fill a card.
+const SplitRows = 64
+
+const pageTokens = 32 // positions of a page; cache.h has the same
+
+// AttendRuns is in how many runs contexts of so many positions at most are cut, whatever a step's rows: such that one row's are one or two for each of
+// the card's processors, and eight pages at least.
+func (t Target) AttendRuns(h Heads, positions int) int {
+	each := 2 * t.processors() / h.KV
+	if each > DecodeRuns {
+		each = t.processors() / h.KV
+	}
+	return max(1, min(each, DecodeRuns, divideUp(positions, 8*pageTokens)))
+}
 
 // Decodes tells whether the decode kernels can do this shape; where not, the plain kernels do.
 func Decodes(h Heads, hidden, intermediate, top int) bool {
@@ -21,8 +36,13 @@ func Attends(h Heads) bool { return h.Dim == 64 && h.Query <= 8*h.KV }
 // MostShared is the shared memory of a block that every GPU gives without being asked to.
 const MostShared = 48 << 10
 
-// DecodePartialBytes is the scratch that DecodeAttend needs for contexts cut into so many runs; it need not be anything, arrived must be 0.
-func DecodePartialBytes(bucket int, h Heads, runs int) int64 {
+// DecodePartialBytes is the scratch that DecodeAttend needs for contexts of so many positions at most, on any card; 0 where no blocks share a row's. It
+// need not be anything.
+func DecodePartialBytes(bucket int, h Heads, positions int) int64 {
+	runs := min(DecodeRuns, divideUp(positions, 8*pageTokens))
+	if bucket > SplitRows || runs == 1 {
+		return 0
+	}
 	return int64(bucket) * int64(h.KV) * int64(runs) * 8 * 66 * 4
 }
 
@@ -73,14 +93,19 @@ func suffixed(name string, rows int) string {
 	return name + "_1"
 }
 
-// DecodeAttend is Attend, with long contexts cut into up to runs runs. partial has DecodePartialBytes, arrived i32 [bucket, h.KV] is 0 before the
-// first step.
-func (t Target) DecodeAttend(rows Pointer, bucket int, o, partial, arrived, qkv Pointer, c Cache, sinks Pointer, h Heads, window, runs int, scale float32) Launch {
+// DecodeAttend is Attend of all rows, or, where list is not 0, of the rows that list i32 [rows] names. Long contexts are cut into up to runs runs.
+// partial has DecodePartialBytes, arrived i32 [bucket, h.KV] is 0 before the first step.
+func (t Target) DecodeAttend(rows Pointer, bucket int, list, o, partial, arrived, qkv Pointer, c Cache, sinks Pointer, h Heads, window, runs int, scale float32) Launch {
 	if window > 0 {
 		runs = 1 // a window of 128 positions is one run
 	}
-	return Launch{"decode_attend" + c.suffix(), grid(h.KV, bucket, runs), block(threads), t.attendShared(),
-		[]any{rows, Pointer(0), o, partial, arrived, qkv, c.Layer, sinks, c.Positions, c.Tables, c.TableAt, c.PageElements,
+	// Blocks that find nothing to do are not free: there are a few times as many as are resident, and they share rows and runs.
+	high, deep := bucket, min(runs, max(1, 8*t.processors()/(h.KV*bucket)))
+	if bucket > SplitRows {
+		high, deep = min(bucket, max(SplitRows, 4*t.processors()/h.KV)), 1
+	}
+	return Launch{"decode_attend" + c.suffix(), grid(h.KV, high, deep), block(threads), t.attendShared(),
+		[]any{rows, list, o, partial, arrived, qkv, c.Layer, sinks, c.Positions, c.Tables, c.TableAt, c.PageElements,
 			i32(h.Query), i32(h.KV), i32(window), i32(runs), scale}}
 }
 

@@ -18,7 +18,7 @@ func stepOf(t Target, rows int, bf16 bool) []Launch {
 		t.Embed(p(), rows, p(), p(), p(), 96),
 		t.Angles(p(), rows, p(), p(), p(), 32, 1.5),
 		t.DecodeQKV(p(), rows, p(), c, p(), p(), QKV{p(), p(), p(), p(), p(), p()}, p(), 96, h, 1e-5),
-		t.DecodeAttend(p(), rows, p(), p(), p(), p(), c, p(), h, 0, 5, 0.125),
+		t.DecodeAttend(p(), rows, 0, p(), p(), p(), p(), c, p(), h, 0, 5, 0.125),
 		t.DecodeLinear(p(), rows, p(), p(), p(), p(), p(), 96, 640, 640, true, 1e-5),
 		t.DecodeRoute(p(), rows, p(), p(), p(), p(), p(), p(), p(), p(), p(), 96, 10, 2, 1e-5),
 		t.DecodeGateUp(p(), rows, p(), p(), p(), ExpertMatrix{p(), p(), p()}, 64, 96, 2, 7),

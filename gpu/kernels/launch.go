@@ -40,6 +40,16 @@ type Activations struct{ X, Q, D Pointer }
 type Target struct {
 	Warp int  // lanes: 32 or 64
 	Unit Unit // what prefill multiplies with; MMA is on every card
+
+	Processors int // of the card, that blocks run on: SMs or compute units. 0: not known
+}
+
+// processors is how many a grid is cut for: an H200's where it is not known.
+func (t Target) processors() int {
+	if t.Processors > 0 {
+		return t.Processors
+	}
+	return 132
 }
 
 const threads = 256 // of a block, unless a kernel says otherwise

@@ -13,7 +13,7 @@ func launchesOn(t Target) []Launch {
 	for _, bf16 := range []bool{false, true} {
 		c := Cache{p, 4096, bf16, p, p, p}
 		all = append(all, t.WriteKV(p, 3, c, p, h), t.Attend(p, 3, p, p, c, p, h, 128, 0.125),
-			t.DecodeAttend(p, 3, p, p, p, p, c, p, h, 128, DecodeRuns, 0.125))
+			t.DecodeAttend(p, 3, 0, p, p, p, p, c, p, h, 128, DecodeRuns, 0.125))
 		for _, bucket := range []int{1, 3} {
 			all = append(all, t.DecodeQKV(p, bucket, p, c, p, p, QKV{p, p, p, p, p, p}, p, 64, h, 1e-5))
 		}
@@ -37,8 +37,8 @@ func launchesOn(t Target) []Launch {
 			t.PrefillGateUp(200, 8, p, p, p, p, w, 96, 64, 2, 7, terms), t.PrefillDown(200, 8, p, p, p, p, w, 64, 96, terms))
 	}
 	bf16 := Cache{p, 4096, true, p, p, p}
-	all = append(all, t.QuantizeMX(p, 100, TermsMX{p, p}, p, 64), t.PrefillAttend(p, 100, p, p, bf16, p, h, 128, 0.125, Rounded),
-		t.PrefillAttend(p, 100, p, p, bf16, p, h, 0, 0.125, Whole), t.MatrixProof(p, p, p),
+	all = append(all, t.QuantizeMX(p, 100, TermsMX{p, p}, p, 64), t.PrefillAttend(p, 100, p, p, bf16, p, h, 128, 0.125, Rounded, true),
+		t.PrefillAttend(p, 100, p, p, bf16, p, h, 0, 0.125, Whole, false), t.MatrixProof(p, p, p),
 		t.MatrixRate(t.Unit, 4, p, p, p, p, p, 3))
 	switch t.Unit {
 	case WGMMA:

@@ -105,14 +105,15 @@ func PrefillAttends(h Heads, c Cache) bool { return h.Dim == 64 && h.Query <= 8*
 // prefillAttendShare is how many blocks share the runs of consecutive positions among a tile's rows: a step of many sequences has many.
 const prefillAttendShare = 4
 
-// PrefillAttend is Attend for many rows. Rows that follow each other in one sequence are read together; others are as right, but slower.
-func (t Target) PrefillAttend(rows Pointer, bucket int, o, qkv Pointer, c Cache, sinks Pointer, h Heads, window int, scale float32, terms Terms) Launch {
+// PrefillAttend is Attend for many rows. Rows that follow each other in one sequence are read together; those that stand alone are as right, but
+// slower, and are left out where runsOnly says so: DecodeAttend is for them.
+func (t Target) PrefillAttend(rows Pointer, bucket int, o, qkv Pointer, c Cache, sinks Pointer, h Heads, window int, scale float32, terms Terms, runsOnly bool) Launch {
 	at := 16
 	if terms == Whole {
 		at = 8
 	}
 	return Launch{terms.kernel("prefill_attend"), grid(h.KV, divideUp(bucket, at), prefillAttendShare), block(16 * at), 0,
-		[]any{rows, o, qkv, c.Layer, sinks, c.Positions, c.Tables, c.TableAt, c.PageElements, i32(h.Query), i32(h.KV), i32(window), scale}}
+		[]any{rows, o, qkv, c.Layer, sinks, c.Positions, c.Tables, c.TableAt, c.PageElements, i32(h.Query), i32(h.KV), i32(window), flag(runsOnly), scale}}
 }
 
 // MatrixProof multiplies a bf16 [16, 16] by b bf16 [16, 16], transposed, into c f32 [16, 16].

@@ -9,13 +9,16 @@
 // leaves its bits as they were, so a row gives the same bits in any batch.
 //
 // Rows of the step that follow each other in one sequence form a run and share the pages; a block
-// goes through the runs among its rows one by one, or shares them with the gridDim.z - 1 others.
+// goes through the runs among its rows one by one, or shares them with the gridDim.z - 1 others. A
+// row that stands alone in its sequence has pages of its own, which decode_attend reads faster:
+// with `runs_only` such rows are left to it.
 //
 // K and V are exact as bf16. Queries and weights are cut into TERMS bf16 that add up to them, as in
 // prefill.cu: with one term a result is off by at most 2^-8 of the largest visible |v| plus what
 // rounding the queries changes in the logits; three terms are all of float32.
 #include "cache.h"
 #include "matrix.h"
+#include "warp.h"
 
 constexpr int kHeadStride = kDim + 8;  // bf16 between rows of q and of K
 constexpr int kPositionStride =
@@ -32,6 +35,15 @@ __device__ __forceinline__ int run_end(const int* positions, const int* table_at
          positions[next] == positions[next - 1] + 1)
     next++;
   return next;
+}
+
+// Whether a row has no neighbour among the step's `live` rows that it follows or that follows it.
+__device__ __forceinline__ bool stands_alone(const int* positions, const int* table_at, int row,
+                                             int live) {
+  const int before = row > 0 ? row - 1 : row, behind = row + 1 < live ? row + 1 : row;
+  const int position = positions[row], table = table_at[row];
+  return (table_at[before] != table || positions[before] != position - 1) &&
+         (table_at[behind] != table || positions[behind] != position + 1);
 }
 
 // A page of K and V on its way to shared memory: K as it lies, V with positions side by side.
@@ -88,7 +100,7 @@ __device__ __forceinline__ void attend_rows(const int* rows, float* o, const flo
                                             const bf16* cache, const bf16* sinks,
                                             const int* positions, const int* tables,
                                             const int* table_at, int64_t page_elements, int heads,
-                                            int kv_heads, int window, float scale) {
+                                            int kv_heads, int window, int runs_only, float scale) {
   constexpr int kPacked = ROWS * kGroup, kThreads = kPacked * 2;
   SHARED(bf16, q, TERMS * kPacked * kHeadStride);
   SHARED(bf16, keys, kPageTokens * kHeadStride);
@@ -101,6 +113,11 @@ __device__ __forceinline__ void attend_rows(const int* rows, float* o, const flo
   const int stop = row0 + ROWS < live ? row0 + ROWS : live;
   const int group = heads / kv_heads, head0 = kv_head * group;
   const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, tile0 = warp * kMine * 16;
+  if (runs_only) {
+    const int row = row0 + lane % ROWS;
+    const bool ours = row < stop && !stands_alone(positions, table_at, row, live);
+    if (warp_max(ours ? 1.0f : 0.0f) == 0) return;  // the whole block
+  }
 
   // Queries: packed row r * kGroup + g, zero where there is no such row or head.
   for (int i = threadIdx.x; i < kPacked * (kDim / 4); i += kThreads) {
@@ -122,10 +139,11 @@ __device__ __forceinline__ void attend_rows(const int* rows, float* o, const flo
   }
 
   int next = row0;
-  for (unsigned n = 0; next < stop; n++) {
+  for (unsigned n = 0; next < stop;) {
     const int first = next;
     next = run_end(positions, table_at, first, stop);
-    if (n % gridDim.z != blockIdx.z) continue;
+    if (runs_only && next == first + 1 && stands_alone(positions, table_at, first, live)) continue;
+    if (n++ % gridDim.z != blockIdx.z) continue;
     const int position0 = positions[first], end = position0 + next - first;
     const int begin = window > 0 && position0 >= window ? position0 + 1 - window : 0;
     const int* table = tables + table_at[first];
@@ -259,13 +277,15 @@ __device__ __forceinline__ void attend_rows(const int* rows, float* o, const flo
 }
 
 // attend for many rows, head dim 64, at most 8 query heads a KV head, a cache of bf16; TERMS ends
-// the name. qkv and cache lie at multiples of 16. grid (kv_heads, ceil(bucket rows / 16), any)
+// the name. runs_only: rows that stand alone in their sequence are left out. qkv and cache lie at
+// multiples of 16. grid (kv_heads, ceil(bucket rows / 16), any)
 KERNEL(256)
 prefill_attend_1(const int* rows, float* o, const float* qkv, const bf16* cache, const bf16* sinks,
                  const int* positions, const int* tables, const int* table_at,
-                 int64_t page_elements, int heads, int kv_heads, int window, float scale) {
+                 int64_t page_elements, int heads, int kv_heads, int window, int runs_only,
+                 float scale) {
   attend_rows<1, 16>(rows, o, qkv, cache, sinks, positions, tables, table_at, page_elements, heads,
-                     kv_heads, window, scale);
+                     kv_heads, window, runs_only, scale);
 }
 EMULATE(prefill_attend_1, 256)
 
@@ -273,8 +293,9 @@ EMULATE(prefill_attend_1, 256)
 KERNEL(128)
 prefill_attend_3(const int* rows, float* o, const float* qkv, const bf16* cache, const bf16* sinks,
                  const int* positions, const int* tables, const int* table_at,
-                 int64_t page_elements, int heads, int kv_heads, int window, float scale) {
+                 int64_t page_elements, int heads, int kv_heads, int window, int runs_only,
+                 float scale) {
   attend_rows<3, 8>(rows, o, qkv, cache, sinks, positions, tables, table_at, page_elements, heads,
-                    kv_heads, window, scale);
+                    kv_heads, window, runs_only, scale);
 }
 EMULATE(prefill_attend_3, 128)

@@ -26,18 +26,14 @@ func Beside(s models.Spec, o engine.Options) (int64, error) {
 	var partial, arrived, terms largest
 	for _, rows := range buckets {
 		window := (s.Window+rows)/engine.PageTokens + 2
-		state := 4 * (4 + int64(rows)*int64(5+longest+window))
+		state := 4 * (4 + int64(rows)*int64(6+longest+window))
 		frequencies := 4 * int64(s.HeadDim/2)
 		bytes += 2 * (state + frequencies) // of the step, and of the one that rebuilds
 		if o.Deterministic {
 			continue // the plain kernels
 		}
 		if kernels.Attends(heads) {
-			runs := 1
-			if rows <= kernels.DecodeRows {
-				runs = min(kernels.DecodeRuns, (longest+7)/8)
-			}
-			bytes += partial.more(kernels.DecodePartialBytes(rows, heads, runs)) + arrived.more(4*int64(rows)*int64(heads.KV))
+			bytes += partial.more(kernels.DecodePartialBytes(rows, heads, s.MaxPosition)) + arrived.more(4*int64(rows)*int64(heads.KV))
 		}
 		if o.Compute == engine.MX && rows > kernels.DecodeRows {
 			in, inScales := kernels.TermsMXBytes(rows, s.Hidden)

@@ -65,7 +65,7 @@ void attend_of(int terms, Heads heads, std::vector<int> lengths, std::vector<int
   launch(terms == 1 ? "prefill_attend_1" : "prefill_attend_3",
          {unsigned(heads.kv), divide_up(bucket, at_once), share}, at_once * 16, 0, t.count, o,
          t.qkv, t.layer(), t.sinks, t.positions, t.tables, t.table_at, t.page_elements, heads.query,
-         heads.kv, window, t.scale);
+         heads.kv, window, 0, t.scale);
   near("o", o, t.want(window), terms == 1 ? 0x1p-8 : 1e-5, terms == 1 ? 1 : 0.1);
   untouched("o", o, size_t(t.rows()) * heads.query * heads.dim);
 }
@@ -81,14 +81,33 @@ TEST(matrix_attend_same_bits) {
   Attention<bf16> t(heads, {50, 80}, 1, {7, 20});
   Memory<float> o(27 * 8 * 64), alone(27 * 8 * 64);
   launch("prefill_attend_1", {1, 2, 2}, 256, 0, t.count, o, t.qkv, t.layer(), t.sinks, t.positions,
-         t.tables, t.table_at, t.page_elements, 8, 1, 32, t.scale);
+         t.tables, t.table_at, t.page_elements, 8, 1, 32, 0, t.scale);
   const int first = 11;
   Memory<int> one(std::vector<int>{27 - first});
   launch("prefill_attend_1", {1, 1, 1}, 256, 0, one, alone, &t.qkv[first * heads.width()],
          t.layer(), t.sinks, &t.positions[first], t.tables, &t.table_at[first], t.page_elements, 8,
-         1, 32, t.scale);
+         1, 32, 0, t.scale);
   if (memcmp(&o[first * 512], &alone[0], (27 - first) * 512 * 4))
     fail("other bits in another step");
+}
+
+// Rows that stand alone are left to another kernel; the others' bits do not change. The run of 17
+// rows ends with the first row of a block.
+TEST(matrix_attend_runs_only) {
+  const Heads heads = {8, 1, 64};
+  const std::vector<int> chunks = {1, 17, 1, 1, 2, 1};
+  Attention<bf16> t(heads, {40, 33, 1, 70, 64, 65}, 1, chunks);
+  Memory<float> all(size_t(t.rows()) * 512), runs(size_t(t.rows()) * 512);
+  for (int only : {0, 1})
+    launch("prefill_attend_1", {1, 2, 2}, 256, 0, t.count, only ? runs : all, t.qkv, t.layer(),
+           t.sinks, t.positions, t.tables, t.table_at, t.page_elements, 8, 1, 0, only, t.scale);
+  int row = 0;
+  for (int chunk : chunks)
+    for (int i = 0; i < chunk; i++, row++) {
+      std::vector<float> want(all.data() + row * 512, all.data() + (row + 1) * 512);
+      if (chunk == 1) memset(want.data(), 0xff, 512 * 4);
+      if (memcmp(want.data(), &runs[row * 512], 512 * 4)) fail("row %d", row);
+    }
 }
 
 }  // namespace
