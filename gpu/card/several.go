@@ -33,10 +33,17 @@ func OpenSeveral(list []int) ([]*Card, error) {
 			refused = append(refused, err)
 		}
 	}
-	if len(cards) == 0 {
-		return nil, errors.Join(append(refused, ErrNone)...)
+	if len(cards) > 0 {
+		return cards, nil
 	}
-	return cards, nil
+	if len(refused) > 0 {
+		return nil, errors.Join(refused...)
+	}
+	c, err := Open(nil) // no driver shows a GPU: it knows why
+	if err != nil {
+		return nil, err
+	}
+	return []*Card{c}, nil
 }
 
 // Count is how many GPUs the drivers show.

@@ -48,6 +48,9 @@ type Options struct {
 	Staging     bool    // a card with experts on the CPU keeps room to stream two layers of them through
 }
 
+// Rows is the largest step where nobody says another.
+const Rows = 2048
+
 // Share is one card's part.
 type Share struct {
 	Card        int   // index into the cards
@@ -197,7 +200,7 @@ func For(s models.Spec, cards []Card, host Host, o Options) (Plan, error) {
 		o.Sequences = 1
 	}
 	if o.Rows == 0 {
-		o.Rows = 2048
+		o.Rows = Rows
 	}
 	if o.Logits == 0 {
 		o.Logits = 256

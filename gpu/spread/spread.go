@@ -9,33 +9,21 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/ossrun/ossrun/gpu/card"
 	"github.com/ossrun/ossrun/gpu/detect"
 	"github.com/ossrun/ossrun/gpu/placement"
 	"github.com/ossrun/ossrun/gpu/split"
-	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Request is a model that is to be placed.
-type Request struct {
-	Spec    models.Spec
-	Options placement.Options
-	Threads int // of the CPU, for the experts that it computes; 0: all
-}
-
-// Text is the request for another process.
-func (r Request) Text() (json.RawMessage, error) { return json.Marshal(r) }
-
 // OpenText is Open with a request that came as a text.
 func OpenText(ctx context.Context, gpus []int, text json.RawMessage, records string) (engine.Device, []string, error) {
-	var r Request
-	if err := json.Unmarshal(text, &r); err != nil {
-		return nil, nil, fmt.Errorf("how the model is to be placed cannot be read: %w", err)
+	r, err := read(text)
+	if err != nil {
+		return nil, nil, err
 	}
 	return Open(ctx, gpus, r, records)
 }
@@ -43,6 +31,16 @@ func OpenText(ctx context.Context, gpus []int, text json.RawMessage, records str
 // Open opens the GPUs of a list, all that work with an empty one, and places the model over them and the CPU. records is the folder of what is known of
 // the machine's cards; with "" no kernel is proved. said is for people: the plan, and the kernels that are wrong on a card.
 func Open(ctx context.Context, gpus []int, r Request, records string) (dev engine.Device, said []string, err error) {
+	return open(ctx, gpus, r, records, parts{cpu.New, ratesOf})
+}
+
+// parts is what is beside the cards; tests have others.
+type parts struct {
+	host  func(threads int) (engine.Device, error)
+	rates func(first *card.Card, host engine.Device) placement.Rates
+}
+
+func open(ctx context.Context, gpus []int, r Request, records string, x parts) (dev engine.Device, said []string, err error) {
 	cards, err := card.OpenSeveral(gpus)
 	if err != nil {
 		return nil, nil, err
@@ -58,24 +56,33 @@ func Open(ctx context.Context, gpus []int, r Request, records string) (dev engin
 		if records != "" {
 			c.Trust(ctx, records)
 		}
-		_, wrong := c.Trusted()
-		for _, w := range wrong {
-			said = append(said, c.Name()+": "+w)
-		}
+		said = append(said, wrongOn(c)...)
 	}
-	host, err := cpu.New(r.Threads)
+	host, err := x.host(r.Threads)
 	if err != nil {
 		return nil, nil, err
 	}
-	dev, line, err := over(cards, host, r)
+	dev, line, err := over(cards, host, r, x.rates)
 	if err != nil {
 		return nil, nil, errors.Join(err, host.Close())
 	}
 	return dev, append(said, r.Spec.Name+": "+line), nil
 }
 
+// wrongOn says of which kernels a card has slower ones.
+func wrongOn(c interface {
+	Name() string
+	Trusted() (string, []string)
+}) (said []string) {
+	_, wrong := c.Trusted()
+	for _, w := range wrong {
+		said = append(said, c.Name()+": "+w)
+	}
+	return said
+}
+
 // over plans a model over opened cards, the one with most room first, and makes one device of them. line says the plan.
-func over(cards []*card.Card, host engine.Device, r Request) (_ engine.Device, line string, err error) {
+func over(cards []*card.Card, host engine.Device, r Request, measure func(*card.Card, engine.Device) placement.Rates) (_ engine.Device, line string, err error) {
 	slices.SortStableFunc(cards, func(a, b *card.Card) int {
 		_, x := a.Memory()
 		_, y := b.Memory()
@@ -100,9 +107,9 @@ func over(cards []*card.Card, host engine.Device, r Request) (_ engine.Device, l
 	}
 	how := split.Options{}
 	if plan.CPUExpertLayers() > 0 {
-		rates := ratesOf(cards[0], host)
+		rates := measure(cards[0], host)
 		machine.Bandwidth = rates.Bandwidth
-		from := placement.StreamFrom(r.Spec, rates, r.Options.Rows)
+		from := placement.StreamFrom(r.Spec, rates, cmp.Or(r.Options.Rows, placement.Rows))
 		staged := r.Options
 		staged.Staging = from > 0
 		if plan, err = placement.For(r.Spec, planned, machine, staged); err == nil && staged.Staging {
