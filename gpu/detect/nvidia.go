@@ -68,8 +68,12 @@ func ask(m Machine, vendor string) ([]Answer, error) {
 	return m.Ask(vendor)
 }
 
+// notShown is why a card is not used that the bus shows and the driver, which shows others, does not: a container was given some of the machine's cards,
+// or a variable chooses.
+const notShown = "the driver does not show it to this process (see CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES and HIP_VISIBLE_DEVICES, and what a container was given)"
+
 // merge lays a driver's answers over the cards that PCI showed: by address, else in order among the cards of the same kind. An answer that fits no
-// card is a card that PCI does not show (WSL, some containers).
+// card is a card that PCI does not show (WSL, some containers); a card without an answer, where there are answers, is not this process's.
 func merge(gpus []GPU, answers []Answer, vendor string) []GPU {
 	used := make([]bool, len(gpus))
 	find := func(a Answer) int {
@@ -90,6 +94,9 @@ func merge(gpus []GPU, answers []Answer, vendor string) []GPU {
 		return -1
 	}
 	place := make([]int, len(answers))
+	for i := range answers {
+		answers[i].BDF = normalBDF(answers[i].BDF)
+	}
 	for i, a := range answers { // addresses first, so that an exact match is never taken by a likely one
 		place[i] = -1
 		for j, g := range gpus {
@@ -119,6 +126,11 @@ func merge(gpus []GPU, answers []Answer, vendor string) []GPU {
 		g.FreeMiB = a.FreeMiB
 		if a.Units > 0 {
 			g.Units = a.Units
+		}
+	}
+	for i := range gpus {
+		if len(answers) > 0 && !used[i] && !gpus[i].Integrated && gpus[i].Reason == "" {
+			gpus[i].Reason = notShown
 		}
 	}
 	return gpus
