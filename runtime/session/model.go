@@ -151,6 +151,12 @@ func PlanFor(found models.Found, spec models.Spec, dev engine.Device, o LoadOpti
 	return plan, err
 }
 
+// Needs is what a model of shape spec takes on dev with one sequence of o.MaxModelLen tokens, bytes.
+func Needs(found models.Found, spec models.Spec, dev engine.Device, o LoadOptions) (int64, error) {
+	_, in, err := o.settled(found).planInput(dev, spec)
+	return in.Weights + in.Scratch + int64(in.pagesFor(min(o.MaxModelLen, spec.MaxPosition)))*in.PageBytes, err
+}
+
 // settled fills in what was left open.
 func (o LoadOptions) settled(found models.Found) LoadOptions {
 	if found.Demo && o.MaxModelLen == 0 {
@@ -174,15 +180,24 @@ func (o LoadOptions) settled(found models.Found) LoadOptions {
 
 // planOn plans the memory of settled options, and gives those of the engine but for its pages.
 func (o LoadOptions) planOn(dev engine.Device, spec models.Spec) (engine.Options, Plan, error) {
+	eo, in, err := o.planInput(dev, spec)
+	if err != nil {
+		return eo, Plan{}, err
+	}
+	plan, err := MakePlan(in)
+	return eo, plan, err
+}
+
+func (o LoadOptions) planInput(dev engine.Device, spec models.Spec) (engine.Options, PlanInput, error) {
 	eo := engine.Options{Compute: o.Compute, Dense: o.Dense, DenseCache: o.DenseCache, Threads: o.Threads, ISA: o.ISA, MaxRows: o.MaxBatchedTokens,
 		MaxLogits: o.MaxSeqs, Deterministic: o.Deterministic}.On(dev)
 	var err error
 	if eo.KV, err = kvType(o.KVCacheDtype); err != nil {
-		return eo, Plan{}, err
+		return eo, PlanInput{}, err
 	}
 	need, err := engine.PlanFor(spec, eo)
 	if err != nil {
-		return eo, Plan{}, err
+		return eo, PlanInput{}, err
 	}
 	total, free := dev.Memory()
 	beside := int64(o.MaxSeqs) * int64(spec.Vocab) * 4 // the scheduler's logits, when every sequence decodes
@@ -190,7 +205,7 @@ func (o LoadOptions) planOn(dev engine.Device, spec models.Spec) (engine.Options
 	if engine.Discrete(dev) {
 		if o.Beside != nil {
 			if beside, err = o.Beside(spec, eo); err != nil {
-				return eo, Plan{}, err
+				return eo, PlanInput{}, err
 			}
 		}
 		reserve = o.Reserve
@@ -203,15 +218,14 @@ func (o LoadOptions) planOn(dev engine.Device, spec models.Spec) (engine.Options
 			err = fmt.Errorf("%s has no room for a KV page beside the weights: lower --max-num-batched-tokens", dev.Name())
 		}
 		if err != nil {
-			return eo, Plan{}, err
+			return eo, PlanInput{}, err
 		}
 	}
-	plan, err := MakePlan(PlanInput{
+	return eo, PlanInput{
 		Free: free - o.Withheld, Total: total, Utilization: o.Utilization, Reserve: reserve, Weights: need.Weights, Scratch: need.Scratch + beside, PageBytes: need.PageBytes,
 		PageTokens: engine.PageTokens, WindowPages: engine.WindowPages(eo.KV), MaxPosition: spec.MaxPosition, MaxModelLen: o.MaxModelLen, Window: spec.Window,
 		ChunkTokens: o.MaxBatchedTokens, MaxSeqs: o.MaxSeqs, MostPages: mostPages,
-	})
-	return eo, plan, err
+	}, nil
 }
 
 // Close ends the running turns and frees everything, the device included.

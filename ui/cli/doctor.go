@@ -73,8 +73,8 @@ type modelReport struct {
 	Name  string `json:"name"`
 	State string `json:"state"` // "complete", "incomplete", "not here", "built in"
 	Path  string `json:"path,omitempty"`
-	Needs int64  `json:"needs"` // bytes of memory with doctorContext tokens of context
-	Fits  bool   `json:"fits"`
+	Needs int64  `json:"needs"` // bytes of the device's memory with doctorContext tokens of context
+	Fits  bool   `json:"fits"`  // on the device, with a reserve left
 
 	Plan planReport `json:"plan"`               // what a load would do now
 	GPUs string     `json:"gpu_plan,omitempty"` // where it would lie on the GPUs, and what their memories' speed allows
@@ -182,15 +182,14 @@ func look(c *cli.Context, host, dev engine.Device, why string) (*doctorReport, e
 	r.Config.Path = cmp.Or(c.String("config"), defaultConfigPath())
 	_, err := os.Stat(r.Config.Path)
 	r.Config.There = err == nil
-	_, room := dev.Memory()
-	r.Models, err = modelReports(room, func(s models.Spec) string {
+	r.Models, err = modelReports(dev, func(s models.Spec) string {
 		return gpuPlan(s, r.GPUs, free, func() float64 { return spread.ReadRate(host) })
 	})
 	return r, err
 }
 
-// modelReports goes through the catalogue: what is here, what each model needs, and where the GPUs would have it.
-func modelReports(free int64, onGPUs func(models.Spec) string) ([]modelReport, error) {
+// modelReports goes through the catalogue: what is here, what each model needs on dev, and where the GPUs would have it.
+func modelReports(dev engine.Device, onGPUs func(models.Spec) string) ([]modelReport, error) {
 	found, err := models.Cached()
 	if err != nil {
 		return nil, fmt.Errorf("reading the cache: %w", err)
@@ -218,22 +217,14 @@ func modelReports(free int64, onGPUs func(models.Spec) string) ([]modelReport, e
 				m.State = "incomplete"
 			}
 		}
-		if m.Needs, err = needs(e.Spec); err != nil {
+		if m.Needs, m.Fits, err = needs(e, dev); err != nil {
 			return nil, err
 		}
-		m.Fits = m.Needs <= free
-		m.Plan = planOf(e, free)
+		m.Plan = planOf(e, dev)
 		m.GPUs = onGPUs(e.Spec)
 		list = append(list, m)
 	}
 	return list, nil
-}
-
-// needs is the memory of a model with a context of doctorContext tokens.
-func needs(s models.Spec) (int64, error) {
-	pages := doctorContext/engine.PageTokens + (s.Window+engine.Options{}.Rows())/engine.PageTokens + 2
-	plan, err := engine.PlanFor(s, engine.Options{Pages: pages})
-	return plan.Total(), err
 }
 
 func (r *doctorReport) print(out io.Writer) error {

@@ -30,19 +30,31 @@ type planReport struct {
 	lines []string // for people
 }
 
-// planOf plans a model of the catalogue with the default settings of serve and chat on the CPU.
-func planOf(e models.Entry, free int64) planReport {
-	k := standard(onCPU, free)
-	need, err := engine.PlanFor(e.Spec, engine.Options{MaxRows: k.maxRows})
-	if err != nil {
-		return planReport{Error: err.Error()}
+// unasked are the settings of serve and chat on a device when nobody says anything, and the model of the catalogue as it is loaded with them.
+func unasked(e models.Entry, dev engine.Device) (models.Found, session.LoadOptions) {
+	k := standard(kindOf(dev), deviceMemory(dev))
+	k.compute, k.dense = "auto", engine.DenseBF16
+	if kindOf(dev) == onGPU {
+		k.compute = engine.Rounded
 	}
-	in := session.PlanInput{Free: free, Weights: need.Weights, Scratch: need.Scratch + int64(k.maxSeqs)*int64(e.Spec.Vocab)*4, PageBytes: need.PageBytes,
-		PageTokens: engine.PageTokens, MaxPosition: e.Spec.MaxPosition, Window: e.Spec.Window, ChunkTokens: k.maxRows, MaxSeqs: k.maxSeqs}
-	if e.ID == models.Demo {
-		in.MaxModelLen = doctorContext // as it is loaded: it was trained on short conversations
+	return models.Found{Name: e.ID, Demo: e.ID == models.Demo}, k.load()
+}
+
+// needs is the memory of a model with a context of doctorContext tokens, and whether a load would find it.
+func needs(e models.Entry, dev engine.Device) (bytes int64, fits bool, err error) {
+	found, o := unasked(e, dev)
+	o.MaxModelLen = doctorContext
+	if bytes, err = session.Needs(found, e.Spec, dev, o); err != nil {
+		return 0, false, err
 	}
-	p, err := session.MakePlan(in)
+	_, none := session.PlanFor(found, e.Spec, dev, o)
+	return bytes, none == nil, nil
+}
+
+// planOf plans a model of the catalogue.
+func planOf(e models.Entry, dev engine.Device) planReport {
+	found, o := unasked(e, dev)
+	p, err := session.PlanFor(found, e.Spec, dev, o)
 	if err != nil {
 		return planReport{Error: err.Error(), lines: []string{err.Error()}}
 	}
