@@ -19,8 +19,21 @@ type Card struct {
 	Driver *driver.Driver
 	Number int // as people give it: counted over the vendors
 
-	folder string // of the records of Trust
-	trust  Trust
+	options device.Options // it was opened with
+	folder  string         // of the records of Trust
+	trust   Trust
+}
+
+// reopen opens the card anew after it was lost, where nothing else of this process is on it.
+func (c *Card) reopen() error {
+	if err := c.Device.Close(); err != nil && !errors.Is(err, driver.ErrLost) { // which it says of all that is given back
+		return err
+	}
+	dev, err := device.Open(c.Driver, c.options)
+	if err == nil {
+		c.Device = dev
+	}
+	return err
 }
 
 // Close closes both.
@@ -83,9 +96,10 @@ func Open(list []int) (*Card, error) {
 			if len(list) == 1 && list[0] != seen+i {
 				continue
 			}
-			dev, err := device.Open(d, device.Options{Index: i, DecodeKernel: decode})
+			options := device.Options{Index: i, DecodeKernel: decode}
+			dev, err := device.Open(d, options)
 			if err == nil {
-				return &Card{Device: dev, Driver: d, Number: seen + i}, nil
+				return &Card{Device: dev, Driver: d, Number: seen + i, options: options}, nil
 			}
 			refused = append(refused, err.Error())
 		}

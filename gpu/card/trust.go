@@ -45,19 +45,57 @@ type forms interface {
 }
 
 // Trust proves the kernels, or reads in folder that this was done. With folder "" nothing is read or kept. A proof that does not run is told by
-// Trusted: the card may still compute. Where the driver library was named by hand nothing is proved.
+// Trusted: the card may still compute. Where the driver library was named by hand nothing is proved. It is for a card that has no model yet: one that is
+// lost to a kernel is opened anew.
 func (c *Card) Trust(ctx context.Context, folder string) {
 	if byHand() {
 		return
 	}
 	c.folder = folder
-	c.trust = establish(ctx, folder, c.about(), c.Device)
+	c.trust = establish(ctx, folder, c.about(), c.proving())
+}
+
+// revived is a card whose forms are proved though the card may be lost to one: that form is wrong, and the others are proved on the card as it is opened
+// anew.
+type revived struct {
+	forms
+	reopen func() (forms, error)
+}
+
+// proving is the card for a proof.
+func (c *Card) proving() *revived {
+	return &revived{c.Device, func() (forms, error) { err := c.reopen(); return c.Device, err }}
+}
+
+func (r *revived) Prove(ctx context.Context) ([]device.Proof, error) {
+	var lost []device.Proof
+	for {
+		list, err := r.forms.Prove(ctx)
+		if err == nil {
+			return append(lost, list...), nil
+		}
+		var crash *device.CrashError
+		if !errors.As(err, &crash) || slices.ContainsFunc(lost, func(p device.Proof) bool { return slices.Contains(crash.Forms, p.Form) }) {
+			return nil, err
+		}
+		for _, f := range crash.Forms {
+			lost = append(lost, device.Proof{Form: f, Why: "the card was lost: " + crash.Err.Error()})
+		}
+		again, failed := r.reopen()
+		if failed != nil {
+			return nil, errors.Join(err, fmt.Errorf("open the card again: %w", failed))
+		}
+		r.forms = again
+		for _, p := range lost {
+			again.Distrust(p.Form)
+		}
+	}
 }
 
 // Prove proves the kernels anew, whatever is recorded, and records that.
 func (c *Card) Prove(ctx context.Context) ([]device.Proof, error) {
 	t := c.about()
-	if t.prove(ctx, c.folder, c.Device); t.failed != nil {
+	if t.prove(ctx, c.folder, c.proving()); t.failed != nil {
 		return nil, t.failed
 	}
 	c.trust = t

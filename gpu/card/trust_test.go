@@ -79,6 +79,88 @@ func TestChosenForms(t *testing.T) {
 	}
 }
 
+// breaking is a card that is lost to a form until that is out of use.
+type breaking struct {
+	scripted
+	breaks []device.Form
+	opened int
+}
+
+func (b *breaking) Prove(ctx context.Context) ([]device.Proof, error) {
+	for _, f := range b.breaks {
+		if !slices.Contains(b.distrusted, f) {
+			return nil, &device.CrashError{Forms: []device.Form{f}, Err: errors.New("misaligned address")}
+		}
+	}
+	return b.scripted.Prove(ctx)
+}
+
+// TestLostCard: forms that lose the card are wrong, the card is opened again for each, and the outcome is kept like any other.
+func TestLostCard(t *testing.T) {
+	folder := t.TempDir()
+	about := Trust{Card: "card"}
+	b := &breaking{scripted: scripted{proofs: outcome}, breaks: []device.Form{device.DecodeQKV, device.PrefillAttend}}
+	got := establish(t.Context(), folder, about, &revived{b, func() (forms, error) { b.opened++; b.distrusted = nil; return b, nil }})
+	if _, wrong := got.say("k"); b.opened != 2 || len(got.Proofs) != 4 || len(wrong) != 3 ||
+		wrong[0] != "decode_qkv is wrong on this card, slower kernels take its place: the card was lost: misaligned address" {
+		t.Errorf("opened %d times, %q", b.opened, wrong)
+	}
+	next := &scripted{}
+	establish(t.Context(), folder, about, next)
+	if next.proved != 0 || !slices.Equal(next.distrusted, []device.Form{device.DecodeQKV, device.PrefillAttend, device.DecodeDown}) {
+		t.Errorf("proved %d times, out of use: %v", next.proved, next.distrusted)
+	}
+}
+
+// TestCardStaysLost: one that does not open again, and one that is lost to a form that is out of use, are told.
+func TestCardStaysLost(t *testing.T) {
+	b := &breaking{breaks: []device.Form{device.DecodeQKV}}
+	got := establish(t.Context(), "", Trust{}, &revived{b, func() (forms, error) { return b, errors.New("it stays away") }})
+	if got.failed == nil || !strings.Contains(got.failed.Error(), "open the card again: it stays away") {
+		t.Errorf("%v", got.failed)
+	}
+	if got := establish(t.Context(), "", Trust{}, &revived{b, func() (forms, error) { b.opened++; return &forgetful{b}, nil }}); got.failed == nil || b.opened != 1 {
+		t.Errorf("opened %d times, %v", b.opened, got.failed)
+	}
+}
+
+// forgetful takes nothing out of use.
+type forgetful struct{ *breaking }
+
+func (*forgetful) Distrust(...device.Form) {}
+
+// TestReopen: a card that a kernel has lost is opened again in this process, unless something is on it.
+func TestReopen(t *testing.T) {
+	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("OSSRUN_LIBCUDA", f.Path)
+	t.Setenv("OSSRUN_LIBAMDHIP64", "/nowhere/lib.so")
+	c, err := Open(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Break("matrix_proof")
+	if _, err := c.Device.Prove(t.Context()); !errors.Is(err, driver.ErrLost) {
+		t.Fatal(err)
+	}
+	f.Break("")
+	if err := c.reopen(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := c.Alloc(64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.reopen(); err == nil || !strings.Contains(err.Error(), "1 regions and steps in use") {
+		t.Errorf("opened again under a region: %v", err)
+	}
+	if err := errors.Join(r.Free(), c.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestDamagedRecord: a file that is none, or another card's under this one's name, is written anew.
 func TestDamagedRecord(t *testing.T) {
 	folder := t.TempDir()

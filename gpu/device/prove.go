@@ -268,7 +268,7 @@ func (v *prover) compare() error {
 				return err
 			}
 			if err := v.locked(func() error { return v.formed.launch(i) }); err != nil {
-				return fmt.Errorf("%s: %w", ph.form, err)
+				return crashed(fmt.Errorf("%s: %w", ph.form, err), ph.form)
 			}
 			var err error
 			if got, err = v.read(ph.leaves); err != nil {

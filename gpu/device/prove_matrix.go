@@ -34,7 +34,7 @@ func (d *Device) proveLayouts() (wrong map[kernels.Unit]error, err error) {
 	for _, p := range list {
 		bad, err := d.multiply(p)
 		if err != nil {
-			return nil, err
+			return nil, crashed(err, formsOf(p.unit)...)
 		}
 		if bad != nil {
 			wrong[p.unit] = bad

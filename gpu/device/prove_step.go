@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
@@ -65,6 +66,9 @@ func (d *Device) proveWhole(x trial) (why string, err error) {
 		return "", err
 	}
 	got, err := v.leaves(func() error { return s.whole.queue(d.stream) })
+	if errors.Is(err, driver.ErrLost) {
+		return "", crashed(err, DecodeStep)
+	}
 	if err != nil {
 		return err.Error(), nil
 	}

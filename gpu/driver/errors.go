@@ -3,6 +3,7 @@ package driver
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"unsafe"
 )
 
@@ -10,6 +11,9 @@ import (
 var (
 	ErrOutOfMemory = errors.New("the GPU's memory is full")
 	ErrNotReady    = errors.New("not finished yet")
+	// ErrLost is a card that computes nothing more for this process, whatever it is asked: a kernel did what no kernel may. Where the last context of the
+	// process is closed, the card can be opened again.
+	ErrLost = errors.New("the GPU is lost to this process")
 )
 
 // Error is a call that the driver refused.
@@ -29,9 +33,17 @@ func (e *Error) Error() string {
 	return s
 }
 
-// Is makes ErrOutOfMemory and ErrNotReady recognisable.
+// Is makes the errors above recognisable.
 func (e *Error) Is(target error) bool {
-	return target == ErrOutOfMemory && e.Code == codeOutOfMemory || target == ErrNotReady && e.Code == codeNotReady
+	switch target {
+	case ErrOutOfMemory:
+		return e.Code == codeOutOfMemory
+	case ErrNotReady:
+		return e.Code == codeNotReady
+	case ErrLost:
+		return slices.Contains(lost[:], e.Code)
+	}
+	return false
 }
 
 // explain asks the library what a code means. A library that does not know its own code gets a plain answer.

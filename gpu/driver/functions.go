@@ -160,6 +160,15 @@ const (
 	codePeerEnabled    = 704
 	codeIllegalAddress = 700
 
+	codeTimeout      = 702 // of a launch
+	codeAssert       = 710
+	codeStackError   = 714 // of a kernel's stack; HIP has none of these five
+	codeIllegalCode  = 715
+	codeMisaligned   = 716
+	codeWrongSpace   = 717
+	codeInvalidCode  = 718 // an address that is none of code
+	codeLaunchFailed = 719
+
 	functionShared  = 1 // bytes of static shared memory
 	functionLocal   = 3 // bytes of local memory a thread: spills and arrays
 	functionRegs    = 4
@@ -180,6 +189,14 @@ var fixed = []Constant{
 	{"CUDA_ERROR_NOT_READY", "hipErrorNotReady", codeNotReady, codeNotReady},
 	{"CUDA_ERROR_ILLEGAL_ADDRESS", "hipErrorIllegalAddress", codeIllegalAddress, codeIllegalAddress},
 	{"CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED", "hipErrorPeerAccessAlreadyEnabled", codePeerEnabled, codePeerEnabled},
+	{"CUDA_ERROR_LAUNCH_TIMEOUT", "hipErrorLaunchTimeOut", codeTimeout, codeTimeout},
+	{"CUDA_ERROR_ASSERT", "hipErrorAssert", codeAssert, codeAssert},
+	{"CUDA_ERROR_HARDWARE_STACK_ERROR", "", codeStackError, 0},
+	{"CUDA_ERROR_ILLEGAL_INSTRUCTION", "", codeIllegalCode, 0},
+	{"CUDA_ERROR_MISALIGNED_ADDRESS", "", codeMisaligned, 0},
+	{"CUDA_ERROR_INVALID_ADDRESS_SPACE", "", codeWrongSpace, 0},
+	{"CUDA_ERROR_INVALID_PC", "", codeInvalidCode, 0},
+	{"CUDA_ERROR_LAUNCH_FAILED", "hipErrorLaunchFailure", codeLaunchFailed, codeLaunchFailed},
 	{"CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES", "HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES", functionShared, functionShared},
 	{"CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES", "HIP_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES", functionLocal, functionLocal},
 	{"CU_FUNC_ATTRIBUTE_NUM_REGS", "HIP_FUNC_ATTRIBUTE_NUM_REGS", functionRegs, functionRegs},
@@ -187,6 +204,9 @@ var fixed = []Constant{
 	{"CU_JIT_ERROR_LOG_BUFFER", "", jitErrorLog, 0},
 	{"CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES", "", jitErrorLogSize, 0},
 }
+
+// lost are the codes after which a context is dead.
+var lost = [...]int{codeIllegalAddress, codeTimeout, codeAssert, codeStackError, codeIllegalCode, codeMisaligned, codeWrongSpace, codeInvalidCode, codeLaunchFailed}
 
 // Attribute is a number that a device tells about itself.
 type Attribute int

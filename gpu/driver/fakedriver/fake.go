@@ -51,6 +51,12 @@ func (f *Fake) RestartAs(m Machine) {
 // Multiprocessors gives every device so many of them: how many blocks of a cooperative launch it has room for.
 func (f *Fake) Multiprocessors(n int) { f.Raw(f.at("multiprocessors"), uintptr(n)) }
 
+// Break makes a kernel touch memory that is not there, which loses the device; "" breaks none.
+func (f *Fake) Break(kernel string) {
+	name := append([]byte(kernel), 0)
+	f.Raw(f.at("break"), uintptr(unsafe.Pointer(&name[0])))
+}
+
 // SetVersion changes the version that the driver gives as its own, until the next Restart.
 func (f *Fake) SetVersion(v int) { f.Raw(f.at("version"), uintptr(v)) }
 

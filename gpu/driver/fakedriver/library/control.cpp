@@ -43,6 +43,12 @@ CONTROL void ossrun_fake_multiprocessors(uint64_t n) {
   for (Device& d : machine.devices) d.multiprocessors = static_cast<int>(n);
 }
 
+// This kernel loses the device from now on; "": none does.
+CONTROL void ossrun_fake_break(const char* kernel) {
+  const std::lock_guard<std::mutex> hold(machine.lock);
+  machine.broken = kernel;
+}
+
 // The driver gives this version as its own.
 CONTROL void ossrun_fake_version(uint64_t version) {
   const std::lock_guard<std::mutex> hold(machine.lock);

@@ -102,6 +102,10 @@ int Machine::launch(Stream* s, Function* f, const unsigned grid[3], const unsign
   }
   const std::array<unsigned, 3> g{grid[0], grid[1], grid[2]}, b{block[0], block[1], block[2]};
   return enqueue(s, [this, &k, copy = std::move(copy), g, b, shared, cooperative, room] {
+    if (broken == k.name) {
+      fault = broken + ": touched memory that is not there";
+      return static_cast<int>(kIllegalAddress);
+    }
     std::vector<void*> at;
     for (const uint64_t& v : copy) at.push_back(const_cast<uint64_t*>(&v));
     const char* wrong = nullptr;
@@ -150,6 +154,7 @@ void Machine::reset() {
   rule.reset();
   fault.clear();
   reverse = false;
+  broken.clear();
 }
 
 std::string Machine::leaks() const {

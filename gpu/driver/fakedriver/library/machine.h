@@ -132,6 +132,7 @@ class Machine {
   std::map<std::string, uint64_t> by_name;
   std::unique_ptr<Rule> rule;
   bool reverse = false;  // threads of a block run last to first
+  std::string broken;    // a kernel that touches memory that is not there
   std::string fault;     // what the emulation said about the last kernel that it ended
 
   // Counts a call. True: the rule says that this one fails, with *code.

@@ -1,0 +1,41 @@
+package device
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/gpu/kernels"
+)
+
+// A form may be so wrong on a card that it does not end: a wrong address, an instruction that is none there. NVIDIA's drivers do nothing more for the
+// process on that card then, the plain kernels included, until its context is made anew; so who asked for the proof must know which form it was. AMD's
+// runtime ends the process.
+
+// CrashError is a proof in which the card was lost.
+type CrashError struct {
+	Forms []Form // that were tried; one of them did it
+	Err   error
+}
+
+func (e *CrashError) Error() string { return fmt.Sprintf("%v: %v", e.Forms, e.Err) }
+func (e *CrashError) Unwrap() error { return e.Err }
+
+// crashed names the forms that were tried when an error came; the error itself where the card is not lost.
+func crashed(err error, forms ...Form) error {
+	if !errors.Is(err, driver.ErrLost) {
+		return err
+	}
+	return &CrashError{forms, err}
+}
+
+// formsOf are the forms that multiply by a unit.
+func formsOf(u kernels.Unit) (list []Form) {
+	for _, f := range Forms() {
+		if strings.HasPrefix(string(f), "prefill_") && unitOf(f) == u {
+			list = append(list, f)
+		}
+	}
+	return list
+}

@@ -1,0 +1,53 @@
+package device
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/gpu/kernels"
+)
+
+// TestCrashedForm: a kernel that loses the card is named, everything is given back, and the card can be opened again.
+func TestCrashedForm(t *testing.T) {
+	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kernel, want := range map[string][]Form{"decode_qkv_f32_4": {DecodeQKV}, "matrix_proof_wgmma": formsOf(kernels.WGMMA)} {
+		dev, err := Open(f.Driver, Options{Arch: "sm_90"})
+		if err != nil {
+			t.Fatalf("%s: %v", kernel, err)
+		}
+		f.Break(kernel)
+		_, err = dev.Prove(t.Context())
+		var crash *CrashError
+		if !errors.As(err, &crash) || !slices.Equal(crash.Forms, want) || !errors.Is(err, driver.ErrLost) || !strings.Contains(err.Error(), kernel+": touched memory") {
+			t.Fatalf("%s: %v", kernel, err)
+		}
+		if _, err := dev.Alloc(1); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("the card goes on: %v", err)
+		}
+		if err := dev.Close(); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("close: %v", err)
+		}
+		if left := f.Leaks(); left != "" {
+			t.Errorf("not given back: %s", left)
+		}
+		f.Break("")
+	}
+	dev, err := Open(f.Driver, Options{Arch: "sm_90"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := dev.Alloc(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(r.Free(), dev.Close(), f.Close()); err != nil {
+		t.Error(err)
+	}
+}
