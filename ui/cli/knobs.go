@@ -201,7 +201,7 @@ func (k *knobs) apply(c *cli.Context, name, kind string) error {
 			k.maxRows, k.origins["max-num-batched-tokens"] = guideRows, from
 		}
 		if p.devices != "1" {
-			k.notes = append(k.notes, fmt.Sprintf("%s: the guide uses %s GPUs for it; this engine runs a model on one device, so only the batch of %d is as there; %s", from, p.devices, p.seqs, elsewhere))
+			k.notes = append(k.notes, fmt.Sprintf("%s: the guide uses %s GPUs for it; this engine uses a second one only for what the first has no room for, so only the batch of %d is as there; %s", from, p.devices, p.seqs, elsewhere))
 		}
 		return nil
 	}

@@ -46,7 +46,7 @@ func oneDevice(v string) string {
 	if n, err := strconv.Atoi(strings.TrimSpace(v)); err != nil || n < 1 {
 		return fmt.Sprintf("a number from 1 up is wanted, not %q", v)
 	} else if n > 1 {
-		return fmt.Sprintf("this engine runs a model on one device, not on %d; %s", n, elsewhere)
+		return fmt.Sprintf("this engine does not divide a layer or the requests among %d GPUs; a model that one has no room for goes over several by itself (--gpu names them); %s", n, elsewhere)
 	}
 	return ""
 }
