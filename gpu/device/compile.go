@@ -112,15 +112,24 @@ func (r *recorder) heads() kernels.Heads {
 	return kernels.Heads{Query: r.p.Spec.Heads, KV: r.p.Spec.KVHeads, Dim: r.p.Spec.HeadDim}
 }
 
+// elements are the types that a cache's layers may have, as the kernels name them.
+var elements = map[engine.Type]kernels.Element{engine.F32: kernels.F32, engine.BF16: kernels.BF16, engine.U8: kernels.E4M3}
+
 // cache is the pool as a layer sees it.
 func (r *recorder) cache(op *engine.Op, pool *engine.Buffer) kernels.Cache {
-	s, element := r.p.Spec, pool.Type.Size()
-	layer := int64(op.CacheLayer) * int64(s.KVHeads) * 2 * engine.PageTokens * int64(s.HeadDim) * element
+	s, element := r.p.Spec, pool.Type
+	if element == engine.U8 && op.Window > 0 {
+		element = engine.BF16 // in a cache of 8 bits as well
+	}
+	layer := int64(op.CacheLayer) * int64(s.KVHeads) * 2 * engine.PageTokens * int64(s.HeadDim) * element.Size()
 	tables := fullArray
-	if op.Window > 0 {
+	switch {
+	case op.Twin:
+		tables = twinArray
+	case op.Window > 0:
 		tables = windowArray
 	}
-	return kernels.Cache{Layer: r.at(pool) + kernels.Pointer(layer), PageElements: int64(pool.Width), BF16: pool.Type == engine.BF16,
+	return kernels.Cache{Layer: r.at(pool) + kernels.Pointer(layer), PageElements: int64(pool.Width) * pool.Type.Size() / element.Size(), Elements: elements[element],
 		Positions: r.array(positionsArray), Tables: r.array(tablesArray), TableAt: r.array(tables)}
 }
 

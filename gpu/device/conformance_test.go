@@ -24,6 +24,17 @@ func TestOps(t *testing.T) {
 	}
 }
 
+// TestOpsFP8: the operations of a cache of 8 bits, by the decode kernels, those of the matrix unit and the plain ones.
+func TestOpsFP8(t *testing.T) {
+	shapes := enginetest.Small()
+	for api, list := range map[driver.API][]enginetest.Shape{driver.CUDA: {shapes[0], shapes[2], shapes[5]}, driver.HIP: {shapes[0]}} {
+		t.Run(string(api), func(t *testing.T) {
+			dev, _ := open(t, api)
+			holdOps(t, dev, engine.Options{KV: engine.KVFP8}, list)
+		})
+	}
+}
+
 // TestOpsLong: all shapes, and the threads of a block in the other order.
 func TestOpsLong(t *testing.T) {
 	long(t)
@@ -32,6 +43,7 @@ func TestOpsLong(t *testing.T) {
 			dev, f := open(t, api)
 			f.Reverse(reverse)
 			holdOps(t, dev, engine.Options{KV: []string{"bf16", "f32"}[i]}, enginetest.Small())
+			holdOps(t, dev, engine.Options{KV: engine.KVFP8}, enginetest.Small())
 		}
 	}
 }
@@ -95,7 +107,21 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestProgramsLong: all of them on both vendors' warps, and to the bit with the plain kernels, in both modes.
+// TestProgramsFP8: with a cache of 8 bits, whose window pages have twins.
+func TestProgramsFP8(t *testing.T) {
+	dev, _ := open(t, driver.HIP)
+	for _, check := range enginetest.Programs(enginetest.Config{Device: dev, Dir: testdata + "T2", Options: engine.Options{KV: engine.KVFP8}, Tolerance: betweenKernels}) {
+		if check.Name == quick[0] || check.Name == quick[3] {
+			t.Run(check.Name, func(t *testing.T) {
+				if err := check.Run(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// TestProgramsLong: all of them on both vendors' warps, and to the bit with the plain kernels, in both modes and with a cache of 8 bits.
 func TestProgramsLong(t *testing.T) {
 	long(t)
 	for i, api := range apis {
@@ -103,9 +129,11 @@ func TestProgramsLong(t *testing.T) {
 			name, compute string
 			how           Options
 			tolerance     float64
-		}{{"exact", engine.Exact, Options{}, betweenKernels}, {"plain", engine.Exact, Options{Plain: true}, 0}, {"plain int8", engine.Int8, Options{Plain: true}, 0}} {
+			kv            string
+		}{{"exact", engine.Exact, Options{}, betweenKernels, ""}, {"plain", engine.Exact, Options{Plain: true}, 0, ""},
+			{"plain int8", engine.Int8, Options{Plain: true}, 0, ""}, {"plain fp8", engine.Exact, Options{Plain: true}, 0, engine.KVFP8}} {
 			dev, _ := openWith(t, api, x.how)
-			c := enginetest.Config{Device: dev, Dir: testdata + []string{"T2", "T1"}[i], Options: engine.Options{Compute: x.compute}, Tolerance: x.tolerance}
+			c := enginetest.Config{Device: dev, Dir: testdata + []string{"T2", "T1"}[i], Options: engine.Options{Compute: x.compute, KV: x.kv}, Tolerance: x.tolerance}
 			for _, check := range enginetest.Programs(c) {
 				t.Run(string(api)+"/"+x.name+"/"+check.Name, func(t *testing.T) {
 					if err := check.Run(t.Context()); err != nil {

@@ -167,6 +167,9 @@ func (d *Device) Computes() []string {
 // DenseQ8: there are kernels for dense weights in 8 bits.
 func (d *Device) DenseQ8() bool { return true }
 
+// FP8KV: keys and values of the full layers may be had in 8 bits.
+func (d *Device) FP8KV() bool { return true }
+
 // Close gives the card back.
 func (d *Device) Close() error {
 	d.mu.Lock()

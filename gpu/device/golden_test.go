@@ -22,6 +22,25 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// TestGoldenFP8: keys and values of the full layers in 8 bits, on a short prompt and what follows it, within the bounds of a bfloat16 engine.
+func TestGoldenFP8(t *testing.T) {
+	o := golden.Options{Only: []string{"len31"}, Engine: engine.Options{KV: engine.KVFP8}}
+	holdGolden(t, o, driver.CUDA, Options{}, testdata+"T2", []string{engine.Exact})
+}
+
+// TestGoldenFP8Long: the prompts that the CPU engine is held to in every run, in the modes that round as well, on both vendors' warps.
+func TestGoldenFP8Long(t *testing.T) {
+	long(t)
+	for _, api := range apis {
+		for _, model := range []string{"T2", "T1"} {
+			t.Run(string(api)+"/"+model, func(t *testing.T) {
+				o := golden.Options{Only: []string{"len1", "len2", "len31", "len128", "len129", "len200"}, Engine: engine.Options{KV: engine.KVFP8}}
+				holdGolden(t, o, api, Options{}, testdata+model, []string{engine.Exact, engine.Rounded})
+			})
+		}
+	}
+}
+
 // TestGoldenPlainLong: the plain kernels alone.
 func TestGoldenPlainLong(t *testing.T) {
 	long(t)

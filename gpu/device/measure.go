@@ -95,7 +95,7 @@ func Whole(ctx context.Context, dev engine.Device, ckpt *models.Checkpoint, o en
 	_, free := dev.Memory()
 	room := (free - plan.Total()) / plan.PageBytes * 9 / 10
 	for _, p := range points {
-		if need := p.pages(); need <= room {
+		if need := p.pages(o.KV); need <= room {
 			o.Pages = int(max(int64(o.Pages), need))
 		}
 	}
@@ -113,7 +113,7 @@ func Whole(ctx context.Context, dev engine.Device, ckpt *models.Checkpoint, o en
 		switch {
 		case p.Context+p.Rows > ckpt.Spec.MaxPosition:
 			speed.Skipped = "longer than the model's context"
-		case p.pages() > int64(o.Pages):
+		case p.pages(o.KV) > int64(o.Pages):
 			speed.Skipped = "its KV cache does not fit"
 		default:
 			if err := speed.measure(ctx, eng, program, rounds); err != nil {
@@ -126,12 +126,12 @@ func Whole(ctx context.Context, dev engine.Device, ckpt *models.Checkpoint, o en
 }
 
 // pages is what a point needs: pages of its own for every sequence, both kinds of layer.
-func (p Point) pages() int64 {
-	return 2 * int64(p.Sequences) * int64((p.Context+p.Rows+engine.PageTokens-1)/engine.PageTokens)
+func (p Point) pages(kv string) int64 {
+	return int64(1+engine.WindowPages(kv)) * int64(p.Sequences) * int64((p.Context+p.Rows+engine.PageTokens-1)/engine.PageTokens)
 }
 
 func (s *Speed) measure(ctx context.Context, eng *engine.Engine, program *engine.Program, rounds int) error {
-	b := s.batch(eng.Spec())
+	b := s.batch(eng.Spec(), program.Options)
 	logits := make([]float32, len(b.LogitRows)*eng.Spec().Vocab)
 	var took []time.Duration
 	for i := range rounds + 1 {
@@ -168,7 +168,7 @@ func (p *freshPages) next(n int) []int32 {
 }
 
 // batch has other tokens in every row, so that rows choose other experts.
-func (s *Speed) batch(spec models.Spec) *engine.Batch {
+func (s *Speed) batch(spec models.Spec, o engine.Options) *engine.Batch {
 	b := &engine.Batch{}
 	var table freshPages
 	n := (s.Context + s.Rows + engine.PageTokens - 1) / engine.PageTokens
@@ -178,6 +178,9 @@ func (s *Speed) batch(spec models.Spec) *engine.Batch {
 			b.Tokens = append(b.Tokens, int32(len(b.Tokens)*7919%spec.Vocab))
 		}
 		b.LogitRows = append(b.LogitRows, int32(len(b.Tokens)-1))
+	}
+	if engine.WindowPages(o.KV) > 1 {
+		b.Twins = pairUp(b.Seqs, &table, o.Pages)
 	}
 	return b
 }

@@ -106,7 +106,8 @@ func TestPersistentWhereItCan(t *testing.T) {
 		rows  int
 		whole bool
 	}{
-		{"a row", engine.Options{}, 1, true}, {"four rows", engine.Options{KV: "bf16"}, 4, true}, {"five rows", engine.Options{}, 5, false},
+		{"a row", engine.Options{}, 1, true}, {"four rows", engine.Options{KV: "bf16"}, 4, true},
+		{"a cache of 8 bits", engine.Options{KV: engine.KVFP8}, 4, false}, {"five rows", engine.Options{}, 5, false},
 		{"8 bits", engine.Options{Compute: engine.Int8}, 1, false}, {"a tap", engine.Options{Taps: []string{"layer0.router_logits"}}, 1, false},
 		{"deterministic", engine.Options{Deterministic: true}, 1, false},
 	} {

@@ -29,7 +29,8 @@ type Proof struct {
 	Why   string  `json:"why,omitempty"` // what was wrong
 }
 
-// proofBound is what float32 sums of a few hundred terms in another order may differ by. A bf16 cache rounds to steps of 2^-8. Matrices that round
+// proofBound is what float32 sums of a few hundred terms in another order may differ by. A bf16 cache rounds to steps of 2^-8, one of 8 bits to steps of
+// 2^-3. Matrices that round
 // their activations are given activations that are round, so they keep the same bound; attention rounds its own probabilities.
 const (
 	proofBound  = 2e-5
@@ -51,10 +52,12 @@ func (d *Device) trials() []trial {
 	list := []trial{
 		{"few rows, f32 cache", engine.Options{KV: "f32"}, few, 2, nil},
 		{"few rows, bf16 cache", engine.Options{KV: "bf16"}, few, 1, nil},
+		{"few rows, 8-bit cache", engine.Options{KV: engine.KVFP8}, few, 2, nil},
 		{"many rows, three terms", engine.Options{KV: "bf16"}, many, 2, &whole},
 		{"many rows, rounded", engine.Options{KV: "bf16", Compute: engine.Rounded}, many, 2, &rounded},
 		{"few rows, 8-bit weights", engine.Options{KV: "bf16", Dense: engine.DenseQ8}, few, 1, nil},
-		{"many rows, 8-bit weights", engine.Options{KV: "bf16", Dense: engine.DenseQ8}, many, 1, nil},
+		{"many rows, 8-bit weights and cache", engine.Options{KV: engine.KVFP8, Dense: engine.DenseQ8}, many, 2, nil},
+		{"many rows, rounded, 8-bit cache", engine.Options{KV: engine.KVFP8, Compute: engine.Rounded}, many, 2, &rounded},
 	}
 	switch d.target.Unit {
 	case kernels.WGMMA:
@@ -152,11 +155,8 @@ func (d *Device) prove(x trial, found map[Form]*Proof) (err error) {
 func (v *prover) open(x trial) (err error) {
 	spec := proofSpec()
 	spec.Layers = x.layers
-	v.batch = proofBatch(spec, max(1, x.rows-1))
-	pages := 0
-	for _, q := range v.batch.Seqs {
-		pages += len(q.Full)
-	}
+	var pages int
+	v.batch, pages = proofBatch(spec, max(1, x.rows-1), engine.WindowPages(x.o.KV) > 1)
 	if v.ckpt, err = models.Synthetic(spec, 1); err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func (v *prover) open(x trial) (err error) {
 	if v.cache, err = alloc(v.p.BytesOf(v.p.KV())); err != nil {
 		return err
 	}
-	if err := v.cache.Write(0, randomCache(v.p.KV().Type, v.cache.Bytes())); err != nil {
+	if err := v.cache.Write(0, v.randomCache()); err != nil {
 		return err
 	}
 	for _, b := range v.p.Buffers {
@@ -213,25 +213,40 @@ func (v *prover) weight(name string) []byte {
 	return data
 }
 
-// randomCache is normal values of a cache's type.
-func randomCache(t engine.Type, bytes int64) []byte {
+// randomCache is normal values, of the type that each page has; those of 8 bits are below 2 and small ones are as frequent as large ones.
+func (v *prover) randomCache() []byte {
 	random := rand.New(rand.NewPCG(3, 3))
-	data := make([]byte, 0, bytes)
-	for int64(len(data)) < bytes {
-		bits := math.Float32bits(float32(random.NormFloat64()))
-		if t == engine.BF16 {
-			data = binary.NativeEndian.AppendUint16(data, uint16(bits>>16))
-		} else {
-			data = binary.NativeEndian.AppendUint32(data, bits)
+	data := make([]byte, 0, v.cache.Bytes())
+	for page := v.p.PageBytes(); int64(len(data)) < v.cache.Bytes(); {
+		t := v.typeOf(int64(len(data)))
+		for end := int64(len(data)) + page; int64(len(data)) < end; {
+			bits := math.Float32bits(float32(random.NormFloat64()))
+			switch t {
+			case engine.U8:
+				data = append(data, byte(random.Uint32())&0xbf)
+			case engine.BF16:
+				data = binary.NativeEndian.AppendUint16(data, uint16(bits>>16))
+			default:
+				data = binary.NativeEndian.AppendUint32(data, bits)
+			}
 		}
 	}
 	return data
 }
 
+// typeOf is what the cache has at an offset: in one of 8 bits the pages of the window layers have bf16.
+func (v *prover) typeOf(offset int64) engine.Type {
+	page := int32(offset / v.p.PageBytes())
+	if t := v.p.KV().Type; t != engine.U8 || slices.ContainsFunc(v.batch.Seqs, func(q engine.SeqRows) bool { return slices.Contains(q.Full, page) }) {
+		return t
+	}
+	return engine.BF16
+}
+
 // proofBatch is rows of two sequences, one behind a context that is cut into several runs, one from its beginning on; in a step of many rows also one
-// that stands alone in a third.
-func proofBatch(s models.Spec, rows int) *engine.Batch {
-	b := &engine.Batch{}
+// that stands alone in a third. Layers of both kinds have the same pages, each layer a part of its own, unless there are twins.
+func proofBatch(s models.Spec, rows int, twins bool) (b *engine.Batch, pages int) {
+	b = &engine.Batch{}
 	var table freshPages
 	first := rows/2 + 1
 	alone := 0
@@ -243,14 +258,40 @@ func proofBatch(s models.Spec, rows int) *engine.Batch {
 			continue
 		}
 		n := (q.start + q.rows + engine.PageTokens - 1) / engine.PageTokens
-		pages := table.next(n)
-		b.Seqs = append(b.Seqs, engine.SeqRows{Start: int32(q.start), Rows: int32(q.rows), Full: pages, Window: pages})
+		full := table.next(n)
+		window := full
+		if twins {
+			window = table.next(n)
+		}
+		b.Seqs = append(b.Seqs, engine.SeqRows{Start: int32(q.start), Rows: int32(q.rows), Full: full, Window: window})
+	}
+	if twins {
+		b.Twins = pairUp(b.Seqs, &table, 0)
 	}
 	for i := range rows {
 		b.Tokens = append(b.Tokens, int32(i*37%s.Vocab))
 		b.LogitRows = append(b.LogitRows, int32(rows-1-i))
 	}
-	return b
+	return b, int(table)
+}
+
+// pairUp gives every window page a twin; -1 is of all others. The pool has as many pages as have names then, or more.
+func pairUp(seqs []engine.SeqRows, table *freshPages, pool int) []int32 {
+	first := int(*table)
+	for _, q := range seqs {
+		table.next(len(q.Window))
+	}
+	twins := make([]int32, max(int(*table), pool))
+	for i := range twins {
+		twins[i] = -1
+	}
+	for _, q := range seqs {
+		for _, page := range q.Window {
+			twins[page] = int32(first)
+			first++
+		}
+	}
+	return twins
 }
 
 // compare walks the program. Each phase begins with what the plain kernels left.
@@ -410,8 +451,11 @@ func (v *prover) note(f Form, b *engine.Buffer, want, got []byte) {
 		v.found[f] = p
 	}
 	e := difference(b.Type, want, got)
-	if b.Type == engine.BF16 {
-		e *= proofBound * 256 // a step of bf16 counts as the bound
+	switch {
+	case b.Home == engine.Cache && b.Type == engine.U8:
+		e = v.differenceOfPages(want, got)
+	case b.Type == engine.BF16:
+		e *= roundingStep[engine.BF16]
 	}
 	if !(e <= p.Bound) && p.Why == "" {
 		p.Why = fmt.Sprintf("%s differs from what the plain kernels leave, by %.2g of its largest value, in a step of %d rows", b.Name, e, len(v.batch.Tokens))
@@ -419,6 +463,33 @@ func (v *prover) note(f Form, b *engine.Buffer, want, got []byte) {
 	if math.IsNaN(e) || e > p.Error {
 		p.Error = e
 	}
+}
+
+// roundingStep is what makes one step of a type of the cache count as the bound.
+var roundingStep = map[engine.Type]float64{engine.BF16: proofBound * 256, engine.U8: proofBound * 8}
+
+// differenceOfPages is that of a cache of two types, in steps.
+func (v *prover) differenceOfPages(want, got []byte) float64 {
+	most, page := 0.0, v.p.PageBytes()
+	for at := int64(0); at < int64(len(want)); at += page {
+		t := v.typeOf(at)
+		a, b := want[at:at+page], got[at:at+page]
+		if t == engine.U8 {
+			t, a, b = engine.F32, fromE4M3(a), fromE4M3(b)
+		}
+		most = max(most, difference(t, a, b)*roundingStep[v.typeOf(at)])
+	}
+	return most
+}
+
+// fromE4M3 is codes of 8 bits as float32: 4 bits of exponent with bias 7, 3 of mantissa.
+func fromE4M3(codes []byte) []byte {
+	values := make([]byte, 0, 4*len(codes))
+	for _, c := range codes {
+		x := math.Float32frombits(uint32(c&0x7f)<<20) * 0x1p120
+		values = binary.NativeEndian.AppendUint32(values, math.Float32bits(x)|uint32(c&0x80)<<24)
+	}
+	return values
 }
 
 // difference is the largest between two buffers, relative to the largest value; integers are equal or off by everything.

@@ -16,13 +16,15 @@ import (
 //	windowAt  [bucket]  the same of the windowed layers; may lie before the first entry, since pages that have left the window are not sent
 //	logitRow  [bucket]
 //	alone     [bucket]  the rows that no other row of their sequence follows or precedes
+//	twinAt    [bucket]  of the windowed layers' second pages; only with a cache of 8 bits
 //	tables    all block tables, one after another
 //
 // It is written by one copy in front of the graph. Only the part of tables that is in use travels.
 
 type layout struct {
-	bucket int // most rows
-	most   int // entries of tables
+	bucket int  // most rows
+	most   int  // entries of tables
+	twins  bool // window pages have a second one
 }
 
 const counts = 4
@@ -31,13 +33,22 @@ const counts = 4
 func layoutOf(p *engine.Program) layout {
 	longest := (p.Spec.MaxPosition + engine.PageTokens - 1) / engine.PageTokens
 	window := (p.Spec.Window+p.Rows)/engine.PageTokens + 2
-	return layout{p.Rows, p.Rows * (longest + window)}
+	each := engine.WindowPages(p.Options.KV)
+	return layout{p.Rows, p.Rows * (longest + window*each), each > 1}
 }
 
-func (l layout) bytes() int { return 4 * (counts + 6*l.bucket + l.most) }
+func (l layout) bytes() int { return 4 * (l.at(tablesArray) + l.most) }
 
 // place is the offset of one of the arrays behind counts, in bytes.
-func (l layout) place(array int) driver.Pointer { return driver.Pointer(4 * (counts + array*l.bucket)) }
+func (l layout) place(array int) driver.Pointer { return driver.Pointer(4 * l.at(array)) }
+
+// at is the same in numbers of int32.
+func (l layout) at(array int) int {
+	if array == tablesArray && !l.twins {
+		array = twinArray
+	}
+	return counts + array*l.bucket
+}
 
 const (
 	tokensArray = iota
@@ -46,23 +57,23 @@ const (
 	windowArray
 	logitArray
 	aloneArray
+	twinArray
 	tablesArray
 )
 
 // write fills the state of a batch and returns how many bytes of it are in use.
 func (l layout) write(state []byte, b *engine.Batch, window, perToken int) int {
 	put := func(at int, v int32) { binary.NativeEndian.PutUint32(state[4*at:], uint32(v)) }
-	array := func(i int) int { return counts + i*l.bucket }
 	put(0, int32(len(b.Tokens)))
 	put(1, int32(len(b.LogitRows)))
 	put(2, int32(len(b.Tokens)*perToken))
 	for i, t := range b.Tokens {
-		put(array(tokensArray)+i, t)
+		put(l.at(tokensArray)+i, t)
 	}
 	for i, r := range b.LogitRows {
-		put(array(logitArray)+i, r)
+		put(l.at(logitArray)+i, r)
 	}
-	row, tables, used, alone := 0, array(tablesArray), 0, 0
+	row, tables, used, alone := 0, l.at(tablesArray), 0, 0
 	for i := range b.Seqs {
 		q := &b.Seqs[i]
 		need := (int(q.Start+q.Rows) + engine.PageTokens - 1) / engine.PageTokens
@@ -78,13 +89,23 @@ func (l layout) write(state []byte, b *engine.Batch, window, perToken int) int {
 			used++
 		}
 		if q.Rows == 1 {
-			put(array(aloneArray)+alone, int32(row))
+			put(l.at(aloneArray)+alone, int32(row))
 			alone++
 		}
+		twinAt := int32(used - first)
+		if l.twins && b.Twins != nil { // nobody looks at the cache where there are none
+			for _, page := range q.Window[first:need] {
+				put(tables+used, b.Twins[page])
+				used++
+			}
+		}
 		for r := range q.Rows {
-			put(array(positionsArray)+row, q.Start+r)
-			put(array(fullArray)+row, fullAt)
-			put(array(windowArray)+row, windowAt)
+			put(l.at(positionsArray)+row, q.Start+r)
+			put(l.at(fullArray)+row, fullAt)
+			put(l.at(windowArray)+row, windowAt)
+			if l.twins {
+				put(l.at(twinArray)+row, twinAt)
+			}
 			row++
 		}
 	}

@@ -67,3 +67,12 @@ attend_bf16(const int* rows, float* o, const float* qkv, const bf16* cache, cons
               kv_heads, dim, window, scale);
 }
 EMULATE(attend_bf16, 256)
+
+KERNEL(256)
+attend_f8(const int* rows, float* o, const float* qkv, const e4m3* cache, const bf16* sinks,
+          const int* positions, const int* tables, const int* table_at, int64_t page_elements,
+          int heads, int kv_heads, int dim, int window, float scale) {
+  attend_head(rows, o, qkv, cache, sinks, positions, tables, table_at, page_elements, heads,
+              kv_heads, dim, window, scale);
+}
+EMULATE(attend_f8, 256)

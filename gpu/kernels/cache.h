@@ -3,8 +3,9 @@
 //   page = [layers of a kind][kv heads]{ K [kPageTokens][dim], V [kPageTokens][dim] }
 //
 // `cache` below is the pool advanced to the layer: cache + layer * kv_heads * 2 * kPageTokens *
-// dim. The row's table begins at tables + table_at[row]; its entry i is the page of positions [i *
-// kPageTokens, (i + 1) * kPageTokens).
+// dim. With 8 bits the full layers' elements are e4m3 and the window layers' bf16, whichever the
+// kernel's T is; page_elements counts in T. The row's table begins at tables + table_at[row]; its
+// entry i is the page of positions [i * kPageTokens, (i + 1) * kPageTokens).
 #ifndef OSSRUN_GPU_CACHE_H_
 #define OSSRUN_GPU_CACHE_H_
 
@@ -70,11 +71,17 @@ __device__ __forceinline__ void numbers_of(float* to, unsigned w, const bf16*) {
   to[0] = low_bf16(w);
   to[1] = high_bf16(w);
 }
+__device__ __forceinline__ void numbers_of(float* to, unsigned w, const e4m3*) {
+#pragma unroll
+  for (int i = 0; i < 4; i++) to[i] = from_e4m3(w >> 8 * i);
+}
 
 __device__ __forceinline__ float load(const float* p) { return *p; }
 __device__ __forceinline__ float load(const bf16* p) { return from_bf16(*p); }
+__device__ __forceinline__ float load(const e4m3* p) { return from_e4m3(*p); }
 __device__ __forceinline__ void store(float* p, float v) { *p = v; }
 __device__ __forceinline__ void store(bf16* p, float v) { *p = to_bf16(v); }
+__device__ __forceinline__ void store(e4m3* p, float v) { *p = to_e4m3(v); }
 
 // N values of one position as they lie in the cache: asked for first, made numbers when they are
 // needed. What a type of the cache needs for it: numbers_of.

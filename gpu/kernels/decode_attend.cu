@@ -25,3 +25,13 @@ decode_attend_bf16(const int* rows, const int* list, float* o, float* partial, i
              table_at, page_elements, heads, kv_heads, window, most_runs, scale);
 }
 EMULATE(decode_attend_bf16, 256)
+
+KERNEL(256)
+decode_attend_f8(const int* rows, const int* list, float* o, float* partial, int* arrived,
+                 const float* qkv, const e4m3* cache, const bf16* sinks, const int* positions,
+                 const int* tables, const int* table_at, int64_t page_elements, int heads,
+                 int kv_heads, int window, int most_runs, float scale) {
+  attend_run(own_place(), rows, list, o, partial, arrived, qkv, cache, sinks, positions, tables,
+             table_at, page_elements, heads, kv_heads, window, most_runs, scale);
+}
+EMULATE(decode_attend_f8, 256)

@@ -65,3 +65,25 @@ decode_qkv_bf16_4(const int* rows, float* qkv, bf16* cache, const float* x, cons
               tables, table_at, page_elements, k, heads, kv_heads, dim, eps);
 }
 EMULATE(decode_qkv_bf16_4, 256)
+
+KERNEL(256)
+decode_qkv_f8_1(const int* rows, float* qkv, e4m3* cache, const float* x, const bf16* norm,
+                const bf16* wq, const bf16* bq, const bf16* wk, const bf16* bk, const bf16* wv,
+                const bf16* bv, const float* angles, const int* positions, const int* tables,
+                const int* table_at, int64_t page_elements, int k, int heads, int kv_heads, int dim,
+                float eps) {
+  qkv_rows<1>(own_place(), rows, qkv, cache, x, norm, wq, bq, wk, bk, wv, bv, angles, positions,
+              tables, table_at, page_elements, k, heads, kv_heads, dim, eps);
+}
+EMULATE(decode_qkv_f8_1, 256)
+
+KERNEL(256)
+decode_qkv_f8_4(const int* rows, float* qkv, e4m3* cache, const float* x, const bf16* norm,
+                const bf16* wq, const bf16* bq, const bf16* wk, const bf16* bk, const bf16* wv,
+                const bf16* bv, const float* angles, const int* positions, const int* tables,
+                const int* table_at, int64_t page_elements, int k, int heads, int kv_heads, int dim,
+                float eps) {
+  qkv_rows<4>(own_place(), rows, qkv, cache, x, norm, wq, bq, wk, bk, wv, bv, angles, positions,
+              tables, table_at, page_elements, k, heads, kv_heads, dim, eps);
+}
+EMULATE(decode_qkv_f8_4, 256)

@@ -10,10 +10,10 @@ import (
 )
 
 // stepOf is a step of one layer, of rows rows, with pointers that can be told apart.
-func stepOf(t Target, rows int, bf16 bool) []Launch {
+func stepOf(t Target, rows int, elements Element) []Launch {
 	next := Pointer(0x1000)
 	p := func() Pointer { next += 0x100; return next }
-	h, c := Heads{8, 2, 64}, Cache{p(), 4096, bf16, p(), p(), p()}
+	h, c := Heads{8, 2, 64}, Cache{p(), 4096, elements, p(), p(), p()}
 	return []Launch{
 		t.Embed(p(), rows, p(), p(), p(), 96),
 		t.Angles(p(), rows, p(), p(), p(), 32, 1.5),
@@ -60,8 +60,8 @@ func TestStepHasTheNumbersOfItsSource(t *testing.T) {
 
 // A record holds its launch: kernel, grid, arguments.
 func TestStepTable(t *testing.T) {
-	for _, rows := range []int{1, 4} {
-		launches := stepOf(Target{Warp: 32}, rows, rows == 4)
+	for rows, elements := range map[int]Element{1: F32, 4: BF16} {
+		launches := stepOf(Target{Warp: 32}, rows, elements)
 		s, err := NewStep(launches)
 		if err != nil {
 			t.Fatal(err)
@@ -108,11 +108,12 @@ func TestStepTable(t *testing.T) {
 // What is no phase is refused by name, and so is a step on two kinds of cache.
 func TestStepRefusals(t *testing.T) {
 	target := Target{Warp: 32}
-	mixed := append(stepOf(target, 1, true), stepOf(target, 1, false)...)
+	mixed := append(stepOf(target, 1, BF16), stepOf(target, 1, F32)...)
 	for want, launches := range map[string][]Launch{
 		"norm has no form":     {target.Norm(1, 1, 1, 1, 1, 64, 1e-5)},
 		"no launches":          nil,
 		"caches of two types":  mixed,
+		"decode_qkv_f8_1 has ": stepOf(target, 1, E4M3),
 		"write_kv_f32 has no ": {target.WriteKV(1, 1, Cache{}, 1, Heads{1, 1, 64})},
 	} {
 		if _, err := NewStep(launches); err == nil || !strings.Contains(err.Error(), want) {

@@ -24,7 +24,8 @@ func matrixKernels(t Target) (dense, experts, attention []string) {
 			t.PrefillDownMX(200, 8, p, p, p, TermsMX{p, p}, w, 64, 96).Kernel}
 	}
 	experts = append(experts, t.MatrixRate(t.Unit, 1, p, p, p, p, p, 1).Kernel)
-	attention = []string{t.PrefillAttend(p, 100, p, p, Cache{BF16: true}, p, h, 0, 0.125, Rounded, true).Kernel, t.MatrixRate(MMA, 1, p, p, p, p, p, 1).Kernel}
+	attention = []string{t.PrefillAttend(p, 100, p, p, Cache{Elements: BF16}, p, h, 0, 0.125, Rounded, true).Kernel,
+		t.PrefillAttend(p, 100, p, p, Cache{Elements: E4M3}, p, h, 0, 0.125, Rounded, true).Kernel, t.MatrixRate(MMA, 1, p, p, p, p, p, 1).Kernel}
 	return dense, experts, attention
 }
 

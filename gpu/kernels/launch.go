@@ -24,11 +24,20 @@ func (h Heads) Width() int { return (h.Query + 2*h.KV) * h.Dim }
 type Cache struct {
 	Layer        Pointer // the pool advanced to the layer: cache.h has the layout
 	PageElements int64   // between pages
-	BF16         bool    // elements: bf16, else float32
+	Elements     Element
 	Positions    Pointer // i32 [rows]
 	Tables       Pointer // i32: all tables, one after another
 	TableAt      Pointer // i32 [rows]: where the row's table begins
 }
+
+// Element is the type of a layer's keys and values.
+type Element uint8
+
+const (
+	F32  Element = iota
+	BF16         // of window layers in a cache of 8 bits as well
+	E4M3
+)
 
 // ExpertMatrix is an MXFP4 matrix of every expert, [experts, n, k] with k in blocks of 32. Blocks lie at a multiple of 16.
 type ExpertMatrix struct{ Blocks, Scales, Bias Pointer }
@@ -136,8 +145,11 @@ func (t Target) Attend(rows Pointer, bucket int, o, qkv Pointer, c Cache, sinks 
 }
 
 func (c Cache) suffix() string {
-	if c.BF16 {
+	switch c.Elements {
+	case BF16:
 		return "_bf16"
+	case E4M3:
+		return "_f8"
 	}
 	return "_f32"
 }

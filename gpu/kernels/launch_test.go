@@ -10,8 +10,8 @@ func launchesOn(t Target) []Launch {
 	const p = Pointer(256)
 	h := Heads{8, 2, 64}
 	var all []Launch
-	for _, bf16 := range []bool{false, true} {
-		c := Cache{p, 4096, bf16, p, p, p}
+	for _, elements := range []Element{F32, BF16, E4M3} {
+		c := Cache{p, 4096, elements, p, p, p}
 		all = append(all, t.WriteKV(p, 3, c, p, h), t.Attend(p, 3, p, p, c, p, h, 128, 0.125),
 			t.DecodeAttend(p, 3, 0, p, p, p, p, c, p, h, 128, DecodeRuns, 0.125))
 		for _, bucket := range []int{1, 3} {
@@ -36,9 +36,11 @@ func launchesOn(t Target) []Launch {
 		all = append(all, t.PrefillLinear(p, 100, p, p, p, p, 64, 130, 130, true, terms),
 			t.PrefillGateUp(200, 8, p, p, p, p, w, 96, 64, 2, 7, terms), t.PrefillDown(200, 8, p, p, p, p, w, 64, 96, terms))
 	}
-	bf16 := Cache{p, 4096, true, p, p, p}
-	all = append(all, t.QuantizeMX(p, 100, TermsMX{p, p}, p, 64), t.PrefillAttend(p, 100, p, p, bf16, p, h, 128, 0.125, Rounded, true),
-		t.PrefillAttend(p, 100, p, p, bf16, p, h, 0, 0.125, Whole, false), t.MatrixProof(p, p, p),
+	for _, elements := range []Element{BF16, E4M3} {
+		c := Cache{p, 4096, elements, p, p, p}
+		all = append(all, t.PrefillAttend(p, 100, p, p, c, p, h, 128, 0.125, Rounded, true), t.PrefillAttend(p, 100, p, p, c, p, h, 0, 0.125, Whole, false))
+	}
+	all = append(all, t.QuantizeMX(p, 100, TermsMX{p, p}, p, 64), t.MatrixProof(p, p, p),
 		t.MatrixRate(t.Unit, 4, p, p, p, p, p, 3))
 	switch t.Unit {
 	case WGMMA:
@@ -49,8 +51,8 @@ func launchesOn(t Target) []Launch {
 	}
 	all = append(all, t.DecodeRoute(p, 3, p, p, p, p, p, p, p, p, p, 64, 8, 2, 1e-5), t.DecodeGateUp(p, 3, p, p, p, w, 96, 64, 2, 7),
 		t.DecodeDown(p, 3, p, p, p, p, w, 64, 96, 2))
-	for _, bf16 := range []bool{false, true} {
-		step, err := NewStep(stepOf(t, 1, bf16))
+	for _, elements := range []Element{F32, BF16} {
+		step, err := NewStep(stepOf(t, 1, elements))
 		if err != nil {
 			panic(err) // of a constant
 		}

@@ -1,14 +1,16 @@
-// Numbers: bf16, E2M1, E8M0, and the few functions that a kernel needs of a math library.
+// Numbers: bf16, E4M3, E2M1, E8M0, and the few functions that a kernel needs of a math library.
 //
-// What must stay true: bf16 rounds to nearest, ties to even, and keeps NaN; an E2M1 value and its
-// scale are exact in float32. Functions called fast_ are one instruction of the GPU, good to about
-// 1e-6 relative; the others are good to the last bit or two.
+// What must stay true: bf16 rounds to nearest, ties to even, and keeps NaN; E4M3 rounds as
+// runtime/cpu does, bit for bit; an E4M3 or E2M1 value and its scale are exact in float32.
+// Functions called fast_ are one instruction of the GPU, good to about 1e-6 relative; the others
+// are good to the last bit or two.
 #ifndef OSSRUN_GPU_NUMBER_H_
 #define OSSRUN_GPU_NUMBER_H_
 
 #include "gpu.h"
 
 typedef uint16_t bf16;
+typedef uint8_t e4m3;
 
 __device__ __forceinline__ float from_bf16(unsigned v) { return __uint_as_float(v << 16); }
 // The two bf16 of a 32-bit word.
@@ -30,6 +32,29 @@ __device__ __forceinline__ unsigned to_bf16x2(float low, float high) {
 #else
   return static_cast<unsigned>(to_bf16(low)) | static_cast<unsigned>(to_bf16(high)) << 16;
 #endif
+}
+
+// The value of an E4M3 code in the low eight bits of v: its four bits of exponent and three of
+// mantissa become a float32's lowest exponent bits and highest mantissa bits. The codes 0x7f and
+// 0xff, NaN in the format, are never stored and count as +-480.
+__device__ __forceinline__ float from_e4m3(unsigned v) {
+  return __uint_as_float((v & 0x80u) << 24 | (v & 0x7fu) << 20) * 0x1p120f;
+}
+
+// Nearest, ties to even, ends at +-448, which infinities and NaN become too. From 2^-6 up a code is
+// the upper bits of the float32, rounded and moved to the bias of 7; below, a multiple of 2^-9.
+__device__ __forceinline__ e4m3 to_e4m3(float f) {
+  const unsigned u = __float_as_uint(f);
+  unsigned size = u & 0x7fffffffu;
+  if (size > 0x43e00000u) size = 0x43e00000u;  // 448; as an integer a NaN is larger
+  const unsigned normal = ((size + 0x7ffffu + (size >> 20 & 1u)) >> 20) - (120u << 3);
+  const unsigned small = __float_as_uint(__uint_as_float(size) + 0x1p14f) - 0x46800000u;
+  return static_cast<e4m3>((size < 0x3c800000u ? small : normal) | (u >> 24 & 0x80u));
+}
+
+// The two E4M3 codes in the low 16 bits of v as two bf16, which is exact.
+__device__ __forceinline__ unsigned e4m3x2_to_bf16x2(unsigned v) {
+  return __float_as_uint(from_e4m3(v)) >> 16 | (__float_as_uint(from_e4m3(v >> 8)) & 0xffff0000u);
 }
 
 // The value of an E2M1 code in the low four bits of v. The code's three bits of size become the

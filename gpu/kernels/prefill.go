@@ -100,7 +100,9 @@ func (t Target) PrefillDownMX(slots, experts int, y, order, groups Pointer, h Te
 }
 
 // PrefillAttends tells whether PrefillAttend can do this shape; where not, DecodeAttend and Attend do.
-func PrefillAttends(h Heads, c Cache) bool { return h.Dim == 64 && h.Query <= 8*h.KV && c.BF16 }
+func PrefillAttends(h Heads, c Cache) bool {
+	return h.Dim == 64 && h.Query <= 8*h.KV && c.Elements != F32
+}
 
 // prefillAttendShare is how many blocks share the runs of consecutive positions among a tile's rows: a step of many sequences has many.
 const prefillAttendShare = 4
@@ -112,7 +114,11 @@ func (t Target) PrefillAttend(rows Pointer, bucket int, o, qkv Pointer, c Cache,
 	if terms == Whole {
 		at = 8
 	}
-	return Launch{terms.kernel("prefill_attend"), grid(h.KV, divideUp(bucket, at), prefillAttendShare), block(16 * at), 0,
+	name := "prefill_attend"
+	if c.Elements == E4M3 {
+		name += c.suffix()
+	}
+	return Launch{terms.kernel(name), grid(h.KV, divideUp(bucket, at), prefillAttendShare), block(16 * at), 0,
 		[]any{rows, o, qkv, c.Layer, sinks, c.Positions, c.Tables, c.TableAt, c.PageElements, i32(h.Query), i32(h.KV), i32(window), flag(runsOnly), scale}}
 }
 

@@ -13,9 +13,9 @@
 // row that stands alone in its sequence has pages of its own, which decode_attend reads faster:
 // with `runs_only` such rows are left to it.
 //
-// K and V are exact as bf16. Queries and weights are cut into TERMS bf16 that add up to them, as in
-// prefill.cu: with one term a result is off by at most 2^-8 of the largest visible |v| plus what
-// rounding the queries changes in the logits; three terms are all of float32.
+// K and V are exact as bf16, those of 8 bits too. Queries and weights are cut into TERMS bf16 that
+// add up to them, as in prefill.cu: with one term a result is off by at most 2^-8 of the largest
+// visible |v| plus what rounding the queries changes in the logits; three terms are all of float32.
 #include "cache.h"
 #include "matrix.h"
 #include "warp.h"
@@ -46,23 +46,49 @@ __device__ __forceinline__ bool stands_alone(const int* positions, const int* ta
          (table_at[behind] != table || positions[behind] != position + 1);
 }
 
-// A page of K and V on its way to shared memory: K as it lies, V with positions side by side.
-template <int THREADS>
+// How eight and four elements of the cache travel in registers, and what they are as bf16.
+template <class T>
+struct Packed;
+template <>
+struct Packed<bf16> {
+  typedef uint4 Eight;
+  typedef uint2 Four;
+  static __device__ __forceinline__ uint4 wide(const Eight& v) { return v; }
+  static __device__ __forceinline__ uint2 half(const Four& v) { return v; }
+};
+template <>
+struct Packed<e4m3> {
+  typedef uint2 Eight;
+  typedef unsigned Four;
+  static __device__ __forceinline__ uint2 half(Four v) {
+    return uint2{e4m3x2_to_bf16x2(v), e4m3x2_to_bf16x2(v >> 16)};
+  }
+  static __device__ __forceinline__ uint4 wide(const Eight& v) {
+    const uint2 low = half(v.x), high = half(v.y);
+    return uint4{low.x, low.y, high.x, high.y};
+  }
+};
+
+// A page of K and V on its way to shared memory: K as it lies, V with positions side by side, both
+// as bf16.
+template <int THREADS, class T>
 struct Page {
-  static constexpr int kKeys = kPageTokens * kDim / 8 / THREADS;  // 16 bytes each
+  typedef typename Packed<T>::Eight Eight;
+  typedef typename Packed<T>::Four Four;
+  static constexpr int kKeys = kPageTokens * kDim / 8 / THREADS;  // 8 elements each
   static constexpr int kValues =
-      kPageTokens / 2 * kDim / 4 / THREADS;  // 8 bytes of two positions each
-  uint4 key[kKeys];
-  uint2 value[kValues][2];
+      kPageTokens / 2 * kDim / 4 / THREADS;  // 4 elements of two positions each
+  Eight key[kKeys];
+  Four value[kValues][2];
 
   // Positions outside of [begin, end) are zero: nobody sees them, and what lies there may be NaN.
-  __device__ __forceinline__ void fetch(const bf16* keys, int at, int begin, int end) {
-    const bf16* values = keys + kPageTokens * kDim;
+  __device__ __forceinline__ void fetch(const T* keys, int at, int begin, int end) {
+    const T* values = keys + kPageTokens * kDim;
 #pragma unroll
     for (int n = 0; n < kKeys; n++) {
       const int i = threadIdx.x + n * THREADS, t = i / (kDim / 8);
-      key[n] = uint4{0, 0, 0, 0};
-      if (at + t >= begin && at + t < end) key[n] = reinterpret_cast<const uint4*>(keys)[i];
+      key[n] = Eight{};
+      if (at + t >= begin && at + t < end) key[n] = reinterpret_cast<const Eight*>(keys)[i];
     }
 #pragma unroll
     for (int n = 0; n < kValues; n++)
@@ -70,21 +96,22 @@ struct Page {
       for (int h = 0; h < 2; h++) {
         const int i = threadIdx.x + n * THREADS;
         const int t = i % (kPageTokens / 2) * 2 + h, d = i / (kPageTokens / 2) * 4;
-        value[n][h] = uint2{0, 0};
+        value[n][h] = Four{};
         if (at + t >= begin && at + t < end)
-          value[n][h] = *reinterpret_cast<const uint2*>(values + t * kDim + d);
+          value[n][h] = *reinterpret_cast<const Four*>(values + t * kDim + d);
       }
   }
   __device__ __forceinline__ void put(bf16* keys, bf16* values) const {
 #pragma unroll
     for (int n = 0; n < kKeys; n++) {
       const int i = threadIdx.x + n * THREADS;
-      *reinterpret_cast<uint4*>(keys + i / (kDim / 8) * kHeadStride + i % (kDim / 8) * 8) = key[n];
+      *reinterpret_cast<uint4*>(keys + i / (kDim / 8) * kHeadStride + i % (kDim / 8) * 8) =
+          Packed<T>::wide(key[n]);
     }
 #pragma unroll
     for (int n = 0; n < kValues; n++) {
       const int i = threadIdx.x + n * THREADS;
-      const uint2 a = value[n][0], b = value[n][1];
+      const uint2 a = Packed<T>::half(value[n][0]), b = Packed<T>::half(value[n][1]);
       unsigned* to = reinterpret_cast<unsigned*>(
           values + i / (kPageTokens / 2) * 4 * kPositionStride + i % (kPageTokens / 2) * 2);
       to[0] = (a.x & 0xffff) | b.x << 16;
@@ -95,12 +122,12 @@ struct Page {
   }
 };
 
-template <int TERMS, int ROWS>
+template <int TERMS, int ROWS, class T>
 __device__ __forceinline__ void attend_rows(const int* rows, float* o, const float* qkv,
-                                            const bf16* cache, const bf16* sinks,
-                                            const int* positions, const int* tables,
-                                            const int* table_at, int64_t page_elements, int heads,
-                                            int kv_heads, int window, int runs_only, float scale) {
+                                            const T* cache, const bf16* sinks, const int* positions,
+                                            const int* tables, const int* table_at,
+                                            int64_t page_elements, int heads, int kv_heads,
+                                            int window, int runs_only, float scale) {
   constexpr int kPacked = ROWS * kGroup, kThreads = kPacked * 2;
   SHARED(bf16, q, TERMS * kPacked * kHeadStride);
   SHARED(bf16, keys, kPageTokens * kHeadStride);
@@ -166,7 +193,7 @@ __device__ __forceinline__ void attend_rows(const int* rows, float* o, const flo
         l[i][r] = lane % kRowLanes == 0 ? 1.0f : 0.0f;  // the sink, once a row
       }
     }
-    Page<kThreads> page;
+    Page<kThreads, T> page;
     const auto fetch = [&](int p) {
       page.fetch(key_at(cache, page_elements, table[p], kv_head, 0, kDim), p * kPageTokens, begin,
                  end);
@@ -276,9 +303,9 @@ __device__ __forceinline__ void attend_rows(const int* rows, float* o, const flo
   }
 }
 
-// attend for many rows, head dim 64, at most 8 query heads a KV head, a cache of bf16; TERMS ends
-// the name. runs_only: rows that stand alone in their sequence are left out. qkv and cache lie at
-// multiples of 16. grid (kv_heads, ceil(bucket rows / 16), any)
+// attend for many rows, head dim 64, at most 8 query heads a KV head, a cache of bf16, or of e4m3
+// where the name has f8; TERMS ends it. runs_only: rows that stand alone in their sequence are left
+// out. qkv and cache lie at multiples of 16. grid (kv_heads, ceil(bucket rows / 16), any)
 KERNEL(256)
 prefill_attend_1(const int* rows, float* o, const float* qkv, const bf16* cache, const bf16* sinks,
                  const int* positions, const int* tables, const int* table_at,
@@ -288,6 +315,16 @@ prefill_attend_1(const int* rows, float* o, const float* qkv, const bf16* cache,
                      kv_heads, window, runs_only, scale);
 }
 EMULATE(prefill_attend_1, 256)
+
+KERNEL(256)
+prefill_attend_f8_1(const int* rows, float* o, const float* qkv, const e4m3* cache,
+                    const bf16* sinks, const int* positions, const int* tables, const int* table_at,
+                    int64_t page_elements, int heads, int kv_heads, int window, int runs_only,
+                    float scale) {
+  attend_rows<1, 16>(rows, o, qkv, cache, sinks, positions, tables, table_at, page_elements, heads,
+                     kv_heads, window, runs_only, scale);
+}
+EMULATE(prefill_attend_f8_1, 256)
 
 // grid (kv_heads, ceil(bucket rows / 8), any)
 KERNEL(128)
@@ -299,3 +336,13 @@ prefill_attend_3(const int* rows, float* o, const float* qkv, const bf16* cache,
                     kv_heads, window, runs_only, scale);
 }
 EMULATE(prefill_attend_3, 128)
+
+KERNEL(128)
+prefill_attend_f8_3(const int* rows, float* o, const float* qkv, const e4m3* cache,
+                    const bf16* sinks, const int* positions, const int* tables, const int* table_at,
+                    int64_t page_elements, int heads, int kv_heads, int window, int runs_only,
+                    float scale) {
+  attend_rows<3, 8>(rows, o, qkv, cache, sinks, positions, tables, table_at, page_elements, heads,
+                    kv_heads, window, runs_only, scale);
+}
+EMULATE(prefill_attend_f8_3, 128)

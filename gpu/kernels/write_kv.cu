@@ -35,3 +35,10 @@ write_kv_bf16(const int* rows, bf16* cache, const float* qkv, const int* positio
   write_row(rows, cache, qkv, positions, tables, table_at, page_elements, heads, kv_heads, dim);
 }
 EMULATE(write_kv_bf16, 256)
+
+KERNEL(256)
+write_kv_f8(const int* rows, e4m3* cache, const float* qkv, const int* positions, const int* tables,
+            const int* table_at, int64_t page_elements, int heads, int kv_heads, int dim) {
+  write_row(rows, cache, qkv, positions, tables, table_at, page_elements, heads, kv_heads, dim);
+}
+EMULATE(write_kv_f8, 256)

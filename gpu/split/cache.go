@@ -23,6 +23,33 @@ import (
 //
 // What must stay true: bytes that were written are read back, and a step's keys and values are read as it left them.
 
+// cache is the pool to who compiles and runs steps: a pool, or with pages of 8 bits a pairedPool.
+type cache interface {
+	engine.Region
+	owner() *Device
+	freed() bool
+	part(card int) (r engine.Region, page int64)    // a card's, and the bytes of a page there
+	place(card, layer int) (place int, inTwin bool) // of a layer on its card, as engine.Op has it
+	used(b *engine.Batch, window int) error         // before a step runs
+}
+
+// newCache makes the pool that a program wants.
+func (d *Device) newCache(p *engine.Program) (engine.Region, error) {
+	if p.Options.KV == engine.KVFP8 {
+		return d.newPairedPool(p)
+	}
+	return d.newPool(p)
+}
+
+// ownPage is a page's bytes on a card with layers [from, to), for a program of which p is one.
+func ownPage(p *engine.Program, from, to int) int64 {
+	if p.Options.KV == engine.KVFP8 {
+		return int64(halvesOf(p.Spec, from, to).units()) * unitBytes(p.Spec)
+	}
+	own := slotsOf(p.Spec, from, to)
+	return int64(own.to-own.from) * slotBytes(p)
+}
+
 // slots are those of a card: [from, to) of those of a whole page.
 type slots struct{ from, to int }
 
@@ -62,6 +89,7 @@ const (
 // pool is the cache of all cards.
 type pool struct {
 	dev   *Device
+	spec  models.Spec
 	pages int
 	slot  int64 // bytes
 	each  int   // slots of a page
@@ -74,13 +102,10 @@ type pool struct {
 }
 
 func (d *Device) newPool(p *engine.Program) (*pool, error) {
-	if p.Options.KV == engine.KVFP8 {
-		return nil, errors.New("KV pages in 8 bits are not split over devices: use bf16")
-	}
 	if err := d.use(); err != nil {
 		return nil, err
 	}
-	c := &pool{dev: d, pages: p.Options.Pages, slot: slotBytes(p), parts: make([]engine.Region, len(d.ends)), kind: make([]uint8, p.Options.Pages)}
+	c := &pool{dev: d, spec: p.Spec, pages: p.Options.Pages, slot: slotBytes(p), parts: make([]engine.Region, len(d.ends)), kind: make([]uint8, p.Options.Pages)}
 	c.each = int(p.PageBytes() / c.slot)
 	for kind := range c.where {
 		c.where[kind] = make([]int, c.each)
@@ -109,8 +134,20 @@ func (d *Device) newPool(p *engine.Program) (*pool, error) {
 	return c, nil
 }
 
+func (c *pool) owner() *Device { return c.dev }
+func (c *pool) freed() bool    { return c.parts == nil }
+
+func (c *pool) part(card int) (engine.Region, int64) {
+	own := c.cards[card]
+	return c.parts[card], int64(own.to-own.from) * c.slot
+}
+
+func (c *pool) place(card, layer int) (int, bool) {
+	return slotOf(c.spec, layer) - c.cards[card].from, false
+}
+
 // used notes what the pages are that a step writes.
-func (c *pool) used(b *engine.Batch) {
+func (c *pool) used(b *engine.Batch, _ int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range b.Seqs {
@@ -119,6 +156,7 @@ func (c *pool) used(b *engine.Batch) {
 			c.kind[q.Full[at]], c.kind[q.Window[at]] = full, windowed
 		}
 	}
+	return nil
 }
 
 func (c *pool) Bytes() int64 { return int64(c.pages) * int64(c.each) * c.slot }
@@ -199,13 +237,19 @@ func (c *pool) Free() error {
 	if c.parts == nil {
 		return nil
 	}
+	err := freeAll(c.parts)
+	c.parts = nil
+	c.dev.release()
+	return err
+}
+
+// freeAll frees what is there of parts.
+func freeAll(parts []engine.Region) error {
 	var errs []error
-	for _, r := range c.parts {
+	for _, r := range parts {
 		if r != nil {
 			errs = append(errs, r.Free())
 		}
 	}
-	c.parts = nil
-	c.dev.release()
 	return errors.Join(errs...)
 }

@@ -64,7 +64,7 @@ func (d *Device) Compile(p *engine.Program) (engine.Step, error) {
 type compiler struct {
 	d       *Device
 	p       *engine.Program
-	pool    *pool
+	pool    cache
 	arena   *arena
 	offsets []map[*engine.Buffer]int64
 	turns   map[int]int // streamed layers seen so far, by card
@@ -74,7 +74,7 @@ type compiler struct {
 func (c *compiler) find() bool {
 	for _, b := range c.p.Buffers {
 		switch r := b.Region.(type) {
-		case *pool:
+		case cache:
 			c.pool = r
 		case *arena:
 			c.arena = r
@@ -85,7 +85,7 @@ func (c *compiler) find() bool {
 
 func (c *compiler) compile(s *step) error {
 	d, p := c.d, c.p
-	if c.pool.dev != d || c.arena.dev != d || c.arena.parts == nil || c.pool.parts == nil {
+	if c.pool.owner() != d || c.arena.dev != d || c.arena.parts == nil || c.pool.freed() {
 		return errors.New("the program's memory is not that of these devices")
 	}
 	streamed := d.streams != nil && len(d.hosted) > 0 && d.streams(p.Rows)
@@ -211,7 +211,7 @@ func (c *compiler) program(st stretch) (*stretchProgram, *load, error) {
 		}
 		switch op.Kind {
 		case engine.WriteKV, engine.Attend:
-			x.CacheLayer -= c.pool.cards[st.on].from
+			x.CacheLayer, x.Twin = c.pool.place(st.on, op.Layer)
 		case engine.Tap: // to be read when the step has ended
 			op.Out[0].Region, op.Out[0].Offset = x.Out[0].Region, x.Out[0].Offset
 		}
@@ -247,9 +247,9 @@ func (c *compiler) clone(on int, made *stretchProgram, b *engine.Buffer) (*engin
 			return nil, fmt.Errorf("%s lies on another device", b.Name)
 		}
 	case engine.Cache:
-		own := c.pool.cards[on]
-		x.Region, x.Offset = c.pool.parts[on], 0
-		x.Width = int(int64(own.to-own.from) * c.pool.slot / b.Type.Size())
+		region, page := c.pool.part(on)
+		x.Region, x.Offset = region, 0
+		x.Width = int(page / b.Type.Size())
 	}
 	made.clones[b] = &x
 	made.Buffers = append(made.Buffers, &x)

@@ -141,6 +141,14 @@ func (d *Device) DenseQ8() bool {
 	})
 }
 
+// FP8KV tells whether every card has kernels for KV pages in 8 bits; the host has no layers.
+func (d *Device) FP8KV() bool {
+	return d.everyCard(func(dev engine.Device) bool {
+		x, ok := dev.(interface{ FP8KV() bool })
+		return ok && x.FP8KV()
+	})
+}
+
 // Dense12 tells whether those inputs have 12 bits.
 func (d *Device) Dense12() bool { return dense12(d.devices[0]) }
 
@@ -169,7 +177,7 @@ func (d *Device) AllocFor(p *engine.Program, home engine.Home) (engine.Region, e
 	var err error
 	switch home {
 	case engine.Cache:
-		r, err = d.newPool(p)
+		r, err = d.newCache(p)
 	case engine.Scratch:
 		r, err = d.newArena(p)
 	default:
@@ -245,8 +253,7 @@ func (d *Device) MostPages(s models.Spec, o engine.Options, utilization float64)
 	pages, from := int64(1)<<31-1, 0
 	for i, to := range d.ends {
 		total, free := d.devices[i].Memory()
-		own := slotsOf(s, from, to)
-		pages = min(pages, max(0, placement.Room(total, free, utilization)-used[i])/(int64(own.to-own.from)*slotBytes(p)))
+		pages = min(pages, max(0, placement.Room(total, free, utilization)-used[i])/ownPage(p, from, to))
 		from = to
 	}
 	return int(pages), nil

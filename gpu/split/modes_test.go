@@ -29,6 +29,9 @@ func prefilled(t *testing.T, dev engine.Device, ckpt *models.Checkpoint, o engin
 		if rows == 1 {
 			b.Seqs[0].Start = 20
 		}
+		if o.KV == engine.KVFP8 {
+			b.Twins = []int32{-1, -1, 3, -1}
+		}
 		for i := range rows {
 			b.Tokens = append(b.Tokens, int32((7*i+rows)%eng.Spec().Vocab))
 		}
@@ -77,8 +80,14 @@ func TestModes(t *testing.T) {
 			want[mode+dense] = prefilled(t, one, ckpt, engine.Options{Compute: mode, Dense: dense})
 		}
 	}
+	const fp8 = "with pages of 8 bits"
+	eight := engine.Options{Compute: engine.Rounded, KV: engine.KVFP8}
+	want[fp8] = prefilled(t, one, ckpt, eight)
 	if err := one.Close(); err != nil {
 		t.Fatal(err)
+	}
+	if slices.Equal(want[fp8], want[engine.Rounded+engine.DenseBF16]) {
+		t.Error("pages of 8 bits give the logits of bf16")
 	}
 	if slices.Equal(want[engine.Rounded+engine.DenseBF16], want[engine.Exact+engine.DenseBF16]) || slices.Equal(want[engine.MX+engine.DenseBF16], want[engine.Rounded+engine.DenseBF16]) {
 		t.Error("the modes do not differ: nothing was rounded")
@@ -90,6 +99,9 @@ func TestModes(t *testing.T) {
 		}
 		if got := dev.Computes(); !slices.Equal(got, modes) {
 			t.Errorf("%v has the modes %v, one card %v", w, got, modes)
+		}
+		if d := worst(want[fp8], prefilled(t, dev, ckpt, eight)); d > 0 && len(w.hosted) == 0 {
+			t.Errorf("%v, %s: a logit moved by %.2g", w, fp8, d)
 		}
 		for _, mode := range modes {
 			for _, dense := range []string{engine.DenseBF16, engine.DenseQ8} {

@@ -27,14 +27,14 @@ func logitsOf(t testing.TB, dev engine.Device, dir string, o engine.Options) (al
 			t.Error(err)
 		}
 	}()
-	pages := golden.NewPages(32)
+	pages := golden.NewPages(32).WithTwins(o.KV)
 	q := pages.NewSequence(eng.Spec())
 	for i, rows := range []int{50, 64, 1, 1, 40, 1} {
 		seq, err := q.Extend(rows)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := &engine.Batch{Seqs: []engine.SeqRows{seq}, LogitRows: []int32{int32(rows - 1), 0}}
+		b := &engine.Batch{Seqs: []engine.SeqRows{seq}, LogitRows: []int32{int32(rows - 1), 0}, Twins: q.Twins()}
 		if rows == 1 {
 			b.LogitRows = b.LogitRows[:1]
 		}
@@ -53,23 +53,27 @@ func logitsOf(t testing.TB, dev engine.Device, dir string, o engine.Options) (al
 // TestEveryCut: T1 and T2 over every placement, with the experts of hosted layers computed by the host, streamed to the cards, and streamed for large
 // steps alone.
 func TestEveryCut(t *testing.T) {
-	holdCuts(t, "T2", ways(3), engine.Exact)
-	holdCuts(t, "T1", []way{{ends: []int{1, 2, 4}}, {ends: []int{1, 3, 4}}, {ends: []int{4}, hosted: []int{0, 1, 3}}, {ends: []int{3, 4}, hosted: []int{2, 3}}}, engine.Int8)
+	some := []way{{ends: []int{1, 2, 4}}, {ends: []int{1, 3, 4}}, {ends: []int{4}, hosted: []int{0, 1, 3}}, {ends: []int{3, 4}, hosted: []int{2, 3}}}
+	holdCuts(t, "T2", ways(3), engine.Options{Compute: engine.Exact})
+	holdCuts(t, "T1", some, engine.Options{Compute: engine.Int8})
+	holdCuts(t, "T1", some, engine.Options{Compute: engine.Exact, KV: engine.KVFP8})
 }
 
 // TestEveryCutLong: all placements in both modes.
 func TestEveryCutLong(t *testing.T) {
 	long(t)
 	for _, compute := range []string{engine.Exact, engine.Int8} {
-		holdCuts(t, "T2", ways(3), compute)
-		holdCuts(t, "T1", ways(4), compute)
+		for _, kv := range []string{"bf16", engine.KVFP8} {
+			holdCuts(t, "T2", ways(3), engine.Options{Compute: compute, KV: kv})
+			holdCuts(t, "T1", ways(4), engine.Options{Compute: compute, KV: kv})
+		}
 	}
 }
 
-func holdCuts(t *testing.T, model string, list []way, compute string) {
+func holdCuts(t *testing.T, model string, list []way, how engine.Options) {
 	t.Helper()
 	one := host(t)
-	want := logitsOf(t, one, testdata+model, engine.Options{Compute: compute})
+	want := logitsOf(t, one, testdata+model, how)
 	if err := one.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -78,9 +82,9 @@ func holdCuts(t *testing.T, model string, list []way, compute string) {
 			if o.Streams != nil && len(w.hosted) == 0 {
 				continue
 			}
-			got := logitsOf(t, hosts(t, o, w.ends, w.hosted...), testdata+model, engine.Options{Compute: compute})
+			got := logitsOf(t, hosts(t, o, w.ends, w.hosted...), testdata+model, how)
 			if !slices.Equal(want, got) {
-				t.Fatalf("%s, %s, %v, streaming %d: other logits", model, compute, w, i)
+				t.Fatalf("%s, %+v, %v, streaming %d: other logits", model, how, w, i)
 			}
 		}
 	}
@@ -89,12 +93,14 @@ func holdCuts(t *testing.T, model string, list []way, compute string) {
 // TestConformance: the suite of every Device, with a cut between the layers of one slot of a page, and experts in all places.
 func TestConformance(t *testing.T) {
 	dev := hosts(t, split.Options{Streams: func(rows int) bool { return rows > 100 }}, []int{1, 3, 4}, 0, 2)
-	for _, check := range enginetest.Programs(enginetest.Config{Device: dev, Dir: testdata + "T1"}) {
-		t.Run(check.Name, func(t *testing.T) {
-			if err := check.Run(t.Context()); err != nil {
-				t.Error(err)
-			}
-		})
+	for _, kv := range []string{"", engine.KVFP8} {
+		for _, check := range enginetest.Programs(enginetest.Config{Device: dev, Dir: testdata + "T1", Options: engine.Options{KV: kv}}) {
+			t.Run(kv+"/"+check.Name, func(t *testing.T) {
+				if err := check.Run(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
 	}
 }
 
@@ -183,9 +189,6 @@ func TestRefusals(t *testing.T) {
 		t.Error("a model of other layers: accepted")
 	}
 	two := hosts(t, split.Options{}, []int{1, 2})
-	if _, err := engine.New(two, tiny(t), engine.Options{Pages: 4, MaxRows: 2, KV: engine.KVFP8}); err == nil {
-		t.Error("8-bit pages: accepted")
-	}
 	r, err := two.Alloc(10)
 	if err != nil {
 		t.Fatal(err)

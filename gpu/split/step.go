@@ -12,7 +12,7 @@ import (
 type step struct {
 	dev    *Device
 	p      *engine.Program
-	pool   *pool
+	pool   cache
 	parts  []part
 	loads  []*load
 	before []int // the load that has the area of each load before it
@@ -47,7 +47,9 @@ func (s *step) run(b *engine.Batch, last func(*part) error) (err error) {
 	if err := s.dev.drain(); err != nil {
 		return err
 	}
-	s.pool.used(b)
+	if err := s.pool.used(b, s.p.Spec.Window); err != nil {
+		return err
+	}
 	var l *loading
 	if len(s.loads) > 0 {
 		l = start(s.loads, s.before)

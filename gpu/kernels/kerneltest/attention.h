@@ -12,8 +12,10 @@ struct Heads {
 
 inline double value(float v) { return v; }
 inline double value(bf16 v) { return from_bf16(v); }
+inline double value(e4m3 v) { return from_e4m3(v); }
 inline void set(float& to, float v) { to = v; }
 inline void set(bf16& to, float v) { to = to_bf16(v); }
+inline void set(e4m3& to, float v) { to = to_e4m3(v); }
 
 constexpr int kPageTokens = 32;
 

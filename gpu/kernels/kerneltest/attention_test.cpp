@@ -33,15 +33,32 @@ TEST(rope) {
   }
 }
 
+// What rounding to e4m3 may get wrong: every value of it, the middle of two, what lies beside the
+// middle, and what is no number or beyond the largest one.
+std::vector<float> edges_of_e4m3() {
+  std::vector<float> v = {INFINITY, -INFINITY, NAN, -NAN, 464, 1e30f, 0x1p-149f, -0x1p-149f};
+  for (int code = 0; code < 0x7f; code++) {
+    const float low = from_e4m3(e4m3(code)), high = from_e4m3(e4m3(code + 1));
+    const float middle = (low + high) / 2;
+    for (float x : {low, middle, nextafterf(middle, low), nextafterf(middle, high)})
+      v.insert(v.end(), {x, -x});
+  }
+  return v;
+}
+
 template <class T>
-void write_of(const char* kernel, bool ties = false) {
-  Attention<T> t({4, 2, 32}, {70, 5}, 2);
-  Memory<float> qkv(floats(4 * t.heads.width()));
-  if (ties)  // half way between two bf16
-    for (size_t i = 0; i < qkv.size(); i++) qkv[i] = 1 + float(2 * below(64) + 1) / 256;
+void write_of(const char* kernel, std::vector<float> edges = {}) {
+  const Heads heads = {4, 2, 32};
+  const int first = heads.query * heads.dim, own = heads.width() - first;  // K and V in a row
+  std::vector<int> lengths = {70, 5};
+  while (lengths.size() * own < edges.size()) lengths.push_back(int(lengths.size()));
+  Attention<T> t(heads, lengths, 2);
+  Memory<float> qkv(floats((t.rows() + 2) * heads.width()));
+  for (size_t i = 0; i < edges.size(); i++)
+    qkv[i / own * heads.width() + first + i % own] = edges[i];
   const std::vector<T> before = t.cache.values();
-  launch(kernel, {4}, 256, 0, t.count, t.layer(), qkv, t.positions, t.tables, t.table_at,
-         t.page_elements, t.heads.query, t.heads.kv, t.heads.dim);
+  launch(kernel, {unsigned(t.rows()) + 2}, 256, 0, t.count, t.layer(), qkv, t.positions, t.tables,
+         t.table_at, t.page_elements, t.heads.query, t.heads.kv, t.heads.dim);
   std::vector<T> want = before;
   for (int r = 0; r < t.rows(); r++)
     for (int h = 0; h < t.heads.kv; h++)
@@ -56,7 +73,13 @@ void write_of(const char* kernel, bool ties = false) {
 }
 
 TEST(write_kv_f32) { write_of<float>("write_kv_f32"); }
-TEST(write_kv_bf16_ties) { write_of<bf16>("write_kv_bf16", true); }
+TEST(write_kv_bf16_ties) {  // half way between two bf16
+  std::vector<float> ties(256);
+  for (float& v : ties) v = 1 + float(2 * below(64) + 1) / 256;
+  write_of<bf16>("write_kv_bf16", ties);
+}
+TEST(write_kv_f8) { write_of<e4m3>("write_kv_f8"); }
+TEST(write_kv_f8_edges) { write_of<e4m3>("write_kv_f8", edges_of_e4m3()); }
 TEST(write_kv_bf16) { write_of<bf16>("write_kv_bf16"); }
 
 template <class T>
@@ -75,6 +98,7 @@ TEST(attend_full) { attend_of<float>("attend_f32", {6, 2, 64}, {1, 33, 150}, 0);
 TEST(attend_window) { attend_of<float>("attend_f32", {3, 1, 32}, {1, 9, 10, 97}, 9); }
 TEST(attend_wide) { attend_of<float>("attend_f32", {2, 2, 96}, {40}, 0); }
 TEST(attend_bf16) { attend_of<bf16>("attend_bf16", {6, 2, 64}, {64, 65}, 0); }
+TEST(attend_f8) { attend_of<e4m3>("attend_f8", {6, 2, 64}, {64, 65}, 0); }
 TEST(attend_bf16_window) { attend_of<bf16>("attend_bf16", {2, 1, 64}, {200, 3}, 128); }
 
 }  // namespace

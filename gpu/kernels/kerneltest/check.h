@@ -19,6 +19,7 @@
 #include "../emulator/emulator.h"
 
 typedef uint16_t bf16;
+typedef uint8_t e4m3;
 
 // A test case; defining one registers it.
 struct Case {
@@ -216,6 +217,26 @@ inline bf16 to_bf16(float f) {
   uint32_t u;
   memcpy(&u, &f, 4);
   return bf16((u + 0x7fff + ((u >> 16) & 1)) >> 16);
+}
+
+// 4 bits of exponent with bias 7, 3 of mantissa, no infinities; the codes of NaN count as +-480.
+inline float from_e4m3(e4m3 v) {
+  const int exponent = v >> 3 & 15, mantissa = v & 7;
+  const float size =
+      exponent == 0 ? ldexpf(float(mantissa), -9) : ldexpf(float(8 + mantissa), exponent - 10);
+  return v & 0x80 ? -size : size;
+}
+// The nearest code, found by looking at all, the even one of two that are as near; 448 at most,
+// which NaN becomes too.
+inline e4m3 to_e4m3(float f) {
+  const double size = f == f ? fmin(fabs(double(f)), 448) : 448;
+  int code = 0;
+  for (int c = 1; c < 0x7f; c++) {
+    const double off = fabs(from_e4m3(e4m3(c)) - size);
+    const double best = fabs(from_e4m3(e4m3(code)) - size);
+    if (off < best || (off == best && c % 2 == 0)) code = c;
+  }
+  return e4m3(code | (signbit(f) ? 0x80 : 0));
 }
 
 inline std::vector<float> floats(size_t n, float size = 1) {

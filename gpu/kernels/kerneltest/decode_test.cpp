@@ -84,6 +84,9 @@ TEST(decode_qkv_bf16_rows) {
   decode_qkv_of<bf16>("decode_qkv_bf16_4", 4, {2, 2, 64}, {32, 31, 34});
 }
 
+TEST(decode_qkv_f8) { decode_qkv_of<e4m3>("decode_qkv_f8_1", 1, {2, 1, 64}, {65}); }
+TEST(decode_qkv_f8_rows) { decode_qkv_of<e4m3>("decode_qkv_f8_4", 4, {2, 2, 64}, {32, 31, 34}); }
+
 // What a launch of a grid of `deep` blocks for each head and `high` for the rows leaves; all rows,
 // or those of the list.
 template <class T>
@@ -152,6 +155,10 @@ TEST(decode_attend_window) {
 }
 TEST(decode_attend_bf16) {
   decode_attend_of<bf16>("decode_attend_bf16", {12, 2, 64}, {290, 31}, 0, 2);
+}
+TEST(decode_attend_f8) { decode_attend_of<e4m3>("decode_attend_f8", {12, 2, 64}, {290, 31}, 0, 2); }
+TEST(decode_attend_f8_long) {
+  decode_attend_of<e4m3>("decode_attend_f8", {8, 1, 64}, {1300}, 0, 2);
 }
 TEST(decode_attend_bf16_long) {
   decode_attend_of<bf16>("decode_attend_bf16", {8, 1, 64}, {1300, 600}, 0, 2);

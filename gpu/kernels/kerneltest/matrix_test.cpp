@@ -55,14 +55,16 @@ TEST(matrix_experts_whole) { experts_of(kWhole, 4, 64, 96, 3, 4, 0); }
 TEST(matrix_experts_one_slot) { experts_of(kRounded, 1, 32, 32, 9, 1, 8); }
 
 // Flash attention, its sequences' last `chunks` positions being the step's rows.
+template <class T = bf16>
 void attend_of(int terms, Heads heads, std::vector<int> lengths, std::vector<int> chunks,
                int window, unsigned share) {
-  Attention<bf16> t(heads, lengths, 2, chunks);
+  Attention<T> t(heads, lengths, 2, chunks);
   if (terms == 1)  // what the kernel rounds is exact: only the weights are not
     for (size_t i = 0; i < t.qkv.size(); i++) t.qkv[i] = from_bf16(to_bf16(t.qkv[i]));
   const unsigned at_once = terms == 1 ? 16 : 8, bucket = unsigned(t.rows()) + 3;
   Memory<float> o(size_t(bucket) * heads.query * heads.dim);
-  launch(terms == 1 ? "prefill_attend_1" : "prefill_attend_3",
+  const std::string kernel = sizeof(T) == 1 ? "prefill_attend_f8" : "prefill_attend";
+  launch((kernel + (terms == 1 ? "_1" : "_3")).c_str(),
          {unsigned(heads.kv), divide_up(bucket, at_once), share}, at_once * 16, 0, t.count, o,
          t.qkv, t.layer(), t.sinks, t.positions, t.tables, t.table_at, t.page_elements, heads.query,
          heads.kv, window, 0, t.scale);
@@ -73,6 +75,8 @@ void attend_of(int terms, Heads heads, std::vector<int> lengths, std::vector<int
 TEST(matrix_attend) { attend_of(1, {8, 1, 64}, {70}, {37}, 0, 1); }
 TEST(matrix_attend_whole) { attend_of(3, {6, 2, 64}, {33, 65}, {9, 3}, 0, 2); }
 TEST(matrix_attend_window) { attend_of(3, {3, 1, 64}, {100, 9}, {21, 9}, 40, 1); }
+TEST(matrix_attend_f8) { attend_of<e4m3>(1, {8, 1, 64}, {70}, {37}, 0, 1); }
+TEST(matrix_attend_f8_whole) { attend_of<e4m3>(3, {6, 2, 64}, {33, 65}, {9, 3}, 0, 2); }
 TEST(matrix_attend_mixed) { attend_of(3, {8, 1, 64}, {1, 40, 64, 5, 6}, {1, 1, 3, 2, 1}, 0, 4); }
 
 // A row's bits do not depend on what else is in the step.

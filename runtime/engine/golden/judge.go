@@ -63,6 +63,9 @@ var bounds = map[string]bound{
 	engine.MX + denseQ8:            coarse,
 	engine.Exact + kvFP8:           bfloat16Engine,
 	engine.Int8 + kvFP8:            bfloat16Engine,
+	engine.Rounded + kvFP8:         bfloat16Engine,
+	roundedDenseQ8 + kvFP8:         bfloat16Engine,
+	engine.MX + kvFP8:              coarse,
 	int8DenseQ8 + kvFP8:            bfloat16Engine,
 	int8DenseQ8 + inputs12 + kvFP8: bfloat16Engine,
 }
