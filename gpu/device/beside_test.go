@@ -18,6 +18,7 @@ func TestMemoryIsAsPlanned(t *testing.T) {
 		o                 engine.Options
 	}{
 		{"as released", "T1", "sm_90", driver.CUDA, engine.Options{Compute: engine.Rounded, MaxRows: 20, MaxLogits: 3}},
+		{"a cache of 8 bits", "T1", "sm_90", driver.CUDA, engine.Options{Compute: engine.Rounded, KV: engine.KVFP8, MaxRows: 20, MaxLogits: 3}},
 		{"exact", "T2", "gfx942", driver.HIP, engine.Options{MaxRows: 18}},
 		{"8-bit dense weights", "T2", "sm_90", driver.CUDA, engine.Options{Compute: engine.Rounded, Dense: engine.DenseQ8, MaxRows: 3, MaxLogits: 2}},
 		{"MXFP4 twice", "T2", "sm_120", driver.CUDA, engine.Options{Compute: engine.MX, MaxRows: 40, MaxLogits: 2}},
@@ -32,6 +33,10 @@ func TestMemoryIsAsPlanned(t *testing.T) {
 			}
 			t.Cleanup(func() { ckpt.Close() })
 			x.o.Pages = 3
+			var twins []int32
+			if x.o.KV == engine.KVFP8 {
+				x.o.Pages, twins = 5, []int32{3, -1, 4, -1, -1}
+			}
 			plan, err := engine.PlanFor(ckpt.Spec, x.o)
 			if err != nil {
 				t.Fatal(err)
@@ -48,9 +53,11 @@ func TestMemoryIsAsPlanned(t *testing.T) {
 			if got := taken(t, dev) - before; got > plan.Total()+beside {
 				t.Errorf("%d bytes are taken by loading alone, %d were planned", got, plan.Total()+beside)
 			}
-			sampleOne(t, eng, prompt(), engine.Choice{TopP: 1})
+			first := prompt()
+			first.Twins = twins
+			sampleOne(t, eng, first, engine.Choice{TopP: 1})
 			for _, rows := range engine.Buckets(x.o.MaxRows) {
-				b := &engine.Batch{Tokens: make([]int32, rows), Rebuild: true, Seqs: []engine.SeqRows{{Rows: int32(rows), Full: []int32{1, 1}, Window: []int32{2, 0}}}}
+				b := &engine.Batch{Tokens: make([]int32, rows), Rebuild: true, Twins: twins, Seqs: []engine.SeqRows{{Rows: int32(rows), Full: []int32{1, 1}, Window: []int32{2, 0}}}}
 				if err := eng.Step(t.Context(), b, nil); err != nil {
 					t.Fatal(err)
 				}

@@ -25,8 +25,8 @@ func Beside(s models.Spec, o engine.Options) (int64, error) {
 	var bytes int64
 	var partial, arrived, terms largest
 	for _, rows := range buckets {
-		window := (s.Window+rows)/engine.PageTokens + 2
-		state := 4 * (4 + int64(rows)*int64(6+longest+window))
+		window, each := (s.Window+rows)/engine.PageTokens+2, engine.WindowPages(o.KV)
+		state := 4 * (4 + int64(rows)*int64(5+each+longest+window*each))
 		frequencies := 4 * int64(s.HeadDim/2)
 		bytes += 2 * (state + frequencies) // of the step, and of the one that rebuilds
 		if o.Deterministic {

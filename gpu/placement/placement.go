@@ -40,7 +40,7 @@ type Options struct {
 	Rows        int     // of the largest step; 0: 2048
 	Logits      int     // rows of a step whose logits may be asked for; 0: 256
 	Compute     string  // the mode; "": the one with most scratch
-	KV          string  // "bf16" (default), "f32"
+	KV          string  // "bf16" (default), "f32", engine.KVFP8
 	Dense       string  // "bf16" (default), "q8": the form of the dense weights
 	Plain       bool    // as engine.Options.Deterministic: the kernels that need no memory of their own
 	Utilization float64 // share of a card's memory that may be used; 0: all but a reserve
@@ -118,7 +118,8 @@ type sizes struct {
 	embedding, unembedding int64
 	dense, experts         []int64 // by layer
 	active                 float64 // share of a layer's experts that a token reads
-	slot                   int64   // KV of one page's positions in one layer
+	slot                   int64   // KV of one page's positions in one layer, a full one
+	paired                 bool    // positions of the window layers take two pages
 	scratch                int64   // of every card, what is beside it as well
 	choosing               int64   // logits and the choice of tokens, on the last card
 }
@@ -131,7 +132,7 @@ func measure(s models.Spec, o Options) (sizes, error) {
 		return z, err
 	}
 	z.weigh(p)
-	slots := slotOf(s.Layers-1) + 1
+	z.paired = engine.WindowPages(o.KV) > 1
 	all, err := Beside(s, eo)
 	if err != nil {
 		return z, err
@@ -141,7 +142,7 @@ func measure(s models.Spec, o Options) (sizes, error) {
 	if err != nil {
 		return z, err
 	}
-	z.slot, z.scratch, z.choosing = p.PageBytes()/int64(slots), p.Layout()+fewest, all-fewest
+	z.slot, z.scratch, z.choosing = p.PageBytes()/z.slots(0, s.Layers), p.Layout()+fewest, all-fewest
 	return z, nil
 }
 
@@ -168,12 +169,22 @@ func (z *sizes) weigh(p *engine.Program) {
 // slotOf is a layer's place in its page: full and windowed layers take turns, and a page has those of one kind.
 func slotOf(layer int) int { return layer / 2 }
 
-// pool is the KV of a card's layers: from the slot of its first layer to that of its last, in every page.
+// slots are those of a page on a card with layers [from, to): from that of its first layer to that of its last. With pages of 8 bits as many as the card
+// has full layers or, two for each, half of its window layers.
+func (z sizes) slots(from, to int) int64 {
+	if !z.paired {
+		return int64(slotOf(to-1) - slotOf(from) + 1)
+	}
+	window := (to+1)/2 - (from+1)/2 // the even layers
+	return int64(max(to-from-window, (window+1)/2*2))
+}
+
+// pool is the KV of a card's layers in every page.
 func (z sizes) pool(pages, from, to int) int64 {
 	if to <= from {
 		return 0
 	}
-	return int64(pages) * int64(slotOf(to-1)-slotOf(from)+1) * z.slot
+	return int64(pages) * z.slots(from, to) * z.slot
 }
 
 // staging is two areas for a layer's experts.
@@ -185,10 +196,10 @@ func (z sizes) staging() (most int64) {
 }
 
 // pages is the pool for a number of sequences: the full layers hold all positions, the window layers the window and a step's rows.
-func pages(s models.Spec, context, sequences, rows int) int {
+func pages(s models.Spec, o Options, context int) int {
 	full := (context + engine.PageTokens - 1) / engine.PageTokens
-	window := min(full, (s.Window+rows+engine.PageTokens-1)/engine.PageTokens+2)
-	return (full + window) * sequences
+	window := min(full, (s.Window+o.Rows+engine.PageTokens-1)/engine.PageTokens+2)
+	return (full + window*engine.WindowPages(o.KV)) * o.Sequences
 }
 
 // For plans a model of shape s.
@@ -276,7 +287,7 @@ func (z sizes) place(s models.Spec, cards []Card, host Host, o Options, context 
 			return z.finish(p, cards, host), nil
 		}
 	}
-	need := z.embedding + z.unembedding + z.scratch + z.choosing + z.pool(pages(s, context, o.Sequences, o.Rows), 0, s.Layers)
+	need := z.embedding + z.unembedding + z.scratch + z.choosing + z.pool(pages(s, o, context), 0, s.Layers)
 	for i := range z.dense {
 		need += z.dense[i]
 		if hostNeed <= host.Free && !cards[0].Shared {
@@ -297,7 +308,7 @@ func (z sizes) place(s models.Spec, cards []Card, host Host, o Options, context 
 
 // spread fills the cards in order with layers; the experts of the last onCPU layers take no room.
 func (z sizes) spread(s models.Spec, cards []Card, o Options, context, onCPU int) (Plan, bool) {
-	p := Plan{Context: context, Pages: pages(s, context, o.Sequences, o.Rows)}
+	p := Plan{Context: context, Pages: pages(s, o, context)}
 	layer := 0
 	for i, c := range cards {
 		share := Share{Card: i, From: layer, Scratch: z.scratch, Embedding: layer == 0}

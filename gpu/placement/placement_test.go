@@ -281,3 +281,39 @@ func TestOneCardIsEnough(t *testing.T) {
 		}
 	}
 }
+
+// Pages of 8 bits: the context is longer on the same card, and two cards have half of a page each.
+func TestPagesOf8Bits(t *testing.T) {
+	s := models.Spec20B()
+	card := Card{Free: 15 << 30}
+	half, err := For(s, []Card{card}, Host{}, Options{Rows: 512, KV: "bf16"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eight, err := For(s, []Card{card}, Host{}, Options{Rows: 512, KV: engine.KVFP8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(half.Shares) != 1 || half.Context == maxContext || eight.Context < half.Context*3/2 {
+		t.Errorf("in 8 bits a context of %d, in bf16 %d", eight.Context, half.Context)
+	}
+	o := Options{Context: 65536, Rows: 512, Sequences: 4, KV: engine.KVFP8}
+	// By hand: a slot is K and V of 32 positions of 8 heads of 64, one byte each; the full layers take 2,048 pages a sequence, the window of 640 positions 22 and
+	// their twins as many.
+	slot, pages := int64(2*32*8*64), int64(4*(2048+2*22))
+	for _, x := range []struct {
+		free  int64
+		cards int
+	}{{40 << 30, 1}, {10 << 30, 2}} {
+		p, err := For(s, []Card{{Free: x.free}, {Free: x.free}}, Host{}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, share := range p.Shares {
+			full, window := share.To/2-share.From/2, (share.To+1)/2-(share.From+1)/2
+			if want := int64(max(full, (window+1)/2*2)); share.KV != pages*slot*want || len(p.Shares) != x.cards {
+				t.Errorf("card %d of %d, layers %d to %d: %d bytes of cache, by hand %d", i, len(p.Shares), share.From, share.To-1, share.KV, pages*slot*want)
+			}
+		}
+	}
+}

@@ -199,6 +199,7 @@ func TestDeviceFitsAsLoaded(t *testing.T) {
 		"--max-model-len 60000":                               true,
 		"--max-model-len 131072":                              false,
 		"--max-model-len 60000 --kv-cache-dtype f32":          false,
+		"--max-model-len 100000 --kv-cache-dtype fp8":         true,
 		"--max-model-len 60000 --compute exact":               false,
 		"--max-model-len 60000 --max-num-batched-tokens 4096": false,
 		"--max-model-len 100000 --max-num-batched-tokens 8":   true,

@@ -50,7 +50,7 @@ func memoryFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "deterministic", Category: groupModel, Usage: "the same seed gives the same tokens whatever else runs; on the CPU always so"},
 		&cli.StringFlag{Name: "compute", Category: groupModel, Value: "auto", Usage: "how matrices meet their inputs: `MODE` is exact, int8 (the experts' inputs in 8 bits), bf16 or, where the GPU multiplies it, mx (MXFP4) in long steps on a GPU, or auto: int8 on the CPU, bf16 on a GPU"},
 		&cli.StringFlag{Name: "dense", Category: groupModel, Value: "bf16", Usage: "attention and unembedding weights: `FORM` is bf16, or q8, a copy in 8 bits that is made once (1.3 GB for 20b)"},
-		&cli.StringFlag{Name: "kv-cache-dtype", Category: groupMemory, Value: "auto", Usage: "numbers in the KV cache: `TYPE` is auto, bf16, fp8 (the full layers' alone, on the CPU) or f32"},
+		&cli.StringFlag{Name: "kv-cache-dtype", Category: groupMemory, Value: "auto", Usage: "numbers in the KV cache: `TYPE` is auto, bf16, fp8 (the full layers' alone) or f32"},
 		&cli.Float64Flag{Name: "gpu-memory-utilization", Category: groupMemory, Usage: "take at most this `SHARE` of the free memory, 0.05 to 1, on the CPU too (default: all but a reserve)"},
 	}
 }

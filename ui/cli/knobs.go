@@ -6,6 +6,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -146,8 +147,11 @@ func readKnobs(c *cli.Context, kind string, memory int64) (knobs, error) {
 			return k, fail(exitUsage, "--gpu-memory-utilization must lie between 0.05 and 1, not %v", k.utilization)
 		}
 	}
-	if err := k.readKV(c.String("kv-cache-dtype"), kind); err != nil {
+	if err := k.readKV(c.String("kv-cache-dtype")); err != nil {
 		return k, err
+	}
+	if kind == onGPU && k.kvType == engine.KVFP8 && os.Getenv("OSSRUN_DECODE_KERNEL") == "persistent" {
+		k.notes = append(k.notes, "OSSRUN_DECODE_KERNEL=persistent: that kernel has no phases for a KV cache of 8 bits; steps are launched as graphs")
 	}
 	if err := k.readNumbers(c.String("compute"), c.String("dense"), kind); err != nil {
 		return k, err
@@ -234,7 +238,7 @@ func (k *knobs) readNumbers(compute, dense, kind string) error {
 }
 
 // readKV translates vLLM's names of types of the KV cache.
-func (k *knobs) readKV(name, kind string) error {
+func (k *knobs) readKV(name string) error {
 	switch v := strings.ToLower(name); v {
 	case "auto", "bf16", "f32":
 		k.kvType = v
@@ -244,10 +248,6 @@ func (k *knobs) readKV(name, kind string) error {
 		k.kvType = "f32"
 	case "fp8", "fp8_e4m3":
 		k.kvType = "fp8"
-		if kind == onGPU {
-			k.kvType = "bf16"
-			k.notes = append(k.notes, fmt.Sprintf("--kv-cache-dtype %s: the GPU engine has bf16 and f32; bf16 is taken", v))
-		}
 	default:
 		return fail(exitUsage, "--kv-cache-dtype must be auto, bf16, fp8 or f32, not %q", name)
 	}
