@@ -51,7 +51,7 @@ func (s *server) plan(m *message) (*message, error) {
 
 // checkSpec bounds a shape, so that sizes do not overflow and nothing is divided by zero.
 func checkSpec(s models.Spec) error {
-	for _, side := range []int{s.Layers, s.Hidden, s.Intermediate, s.Heads, s.KVHeads, s.HeadDim, s.Experts, s.ExpertsPerToken, s.Vocab, s.Window} {
+	for _, side := range []int{s.Layers, s.Hidden, s.Intermediate, s.Heads, s.KVHeads, s.HeadDim, s.Experts, s.ExpertsPerToken, s.Vocab, s.Window, s.MaxPosition} {
 		if side < 1 || side > mostPlanned {
 			return fmt.Errorf("a model with a side of %d", side)
 		}
@@ -62,10 +62,10 @@ func checkSpec(s models.Spec) error {
 	return nil
 }
 
-// Bounds of a shape: products of any three sides with the layers stay below 2^63.
+// Bounds of a shape: the bytes of all layers stay below 2^63, those of experts in 4 bits with three of the largest sides.
 const (
 	mostPlanned = 1 << 18
-	mostLayers  = 1 << 10
+	mostLayers  = 1 << 8
 )
 
 func askedPages(dev engine.Placer, m *message) (*message, error) {

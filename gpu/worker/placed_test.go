@@ -254,6 +254,7 @@ func TestPlacedRefusals(t *testing.T) {
 		return string(text)
 	}
 	refused(plan, 0, lie(func(p *planText) { p.Spec.KVHeads = 0 }), lie(func(p *planText) { p.Spec.Layers = math.MaxInt }), lie(func(p *planText) { p.Spec.Hidden = 1 << 40 }),
+		lie(func(p *planText) { p.Spec.MaxPosition = -1 }), lie(func(p *planText) { p.Spec.MaxPosition = math.MaxInt }),
 		lie(func(p *planText) { p.Options.Compute = "fast" }), lie(func(p *planText) { p.Spec.HeadDim = 3 }))
 	if _, err := s.answer(&message{kind: plan, text: good}); err != nil {
 		t.Fatal(err)
