@@ -55,7 +55,7 @@ func (c *Context) call(f function, args ...uintptr) error {
 func (c *Context) Memory() (total, free int64, err error) {
 	var f, t uintptr
 	err = c.call(memoryInfo, uintptr(unsafe.Pointer(&f)), uintptr(unsafe.Pointer(&t)))
-	return word(t), word(f), err
+	return c.shared(word(t), word(f), err)
 }
 
 // Alloc makes device memory, aligned to 256 bytes and not zeroed.

@@ -57,6 +57,9 @@ func (f *Fake) Break(kernel string) {
 	f.Raw(f.at("break"), uintptr(unsafe.Pointer(&name[0])))
 }
 
+// Integrate lets every NVIDIA device share the host's memory.
+func (f *Fake) Integrate() { f.control("integrate") }
+
 // SetVersion changes the version that the driver gives as its own, until the next Restart.
 func (f *Fake) SetVersion(v int) { f.Raw(f.at("version"), uintptr(v)) }
 

@@ -49,6 +49,12 @@ CONTROL void ossrun_fake_break(const char* kernel) {
   machine.broken = kernel;
 }
 
+// The devices share the host's memory.
+CONTROL void ossrun_fake_integrate() {
+  const std::lock_guard<std::mutex> hold(machine.lock);
+  for (Device& d : machine.devices) d.integrated = 1;
+}
+
 // The driver gives this version as its own.
 CONTROL void ossrun_fake_version(uint64_t version) {
   const std::lock_guard<std::mutex> hold(machine.lock);

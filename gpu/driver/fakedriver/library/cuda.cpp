@@ -52,7 +52,7 @@ int attribute(int* v, int a, const Device& d) {
       *v = d.multiprocessors;
       break;
     case 18:
-      *v = 0;
+      *v = d.integrated;
       break;
     case 38:
       *v = 50 << 20;

@@ -99,6 +99,7 @@ struct Device {
   int major = 9, minor = 0;
   int multiprocessors = 132;
   int shared_per_block = 232448;
+  int integrated = 0;
   size_t memory = size_t{64} << 30;
   size_t used = 0;
   int retained = 0;

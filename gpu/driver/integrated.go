@@ -1,0 +1,48 @@
+package driver
+
+import (
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// NVIDIA's cards that share the host's memory (DGX Spark, Jetson): what their driver calls free is what Linux has not put anything into, and a model
+// that was just downloaded or mapped fills that with its own file. Linux gives such pages back when memory is asked for, so what it could give is free.
+// NVIDIA says so itself, of DGX Spark ("Memory reporting differences with unified memory architecture").
+
+// meminfo is where Linux tells about its memory.
+var meminfo = "/proc/meminfo"
+
+// shared is the answer of a driver on its memory, of a device that shares the host's with what the host could give. Some drivers refuse to answer there.
+func (c *Context) shared(total, free int64, err error) (int64, int64, error) {
+	if c.d.api != CUDA || errors.Is(err, ErrLost) {
+		return total, free, err
+	}
+	if is, failed := c.device.Attribute(Integrated); failed != nil || is == 0 {
+		return total, free, err
+	}
+	have, ok := available(meminfo)
+	if !ok {
+		return total, free, err
+	}
+	if err != nil {
+		total, free = c.device.Memory, 0
+	}
+	return total, max(free, min(have, total)), nil
+}
+
+// available is what Linux could give without swapping, in bytes.
+func available(path string) (int64, bool) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 0, false
+	}
+	for line := range strings.Lines(string(data)) {
+		if f := strings.Fields(line); len(f) == 3 && f[0] == "MemAvailable:" && f[2] == "kB" {
+			n, err := strconv.ParseInt(f[1], 10, 64)
+			return n << 10, err == nil
+		}
+	}
+	return 0, false
+}
