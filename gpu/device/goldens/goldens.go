@@ -1,0 +1,87 @@
+// Package goldens holds a card to what other implementations computed after the same prompts: all of golden/model through the fake driver, which runs the
+// real kernels by emulation. The tests lie in folders below, one a model and kind of warp: each is a process of its own, so that they run side by side and
+// none of them takes long enough to meet go test's time limit on a machine that is busy otherwise. Here are the long ones.
+package goldens
+
+import (
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/ossrun/ossrun/gpu/device"
+	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/engine/golden"
+)
+
+// To700 are all prompts but T1's one of 5,000 tokens, which takes twice as long as all the others together.
+var To700 = []string{"len1", "len2", "len31", "len128", "len129", "len200", "len700"}
+
+// Coarsest stands for MXFP4 on both sides where the card has it, else for what rounds to bfloat16.
+const Coarsest = "coarsest"
+
+// Hold runs cases of a model in modes, nil for all that the device has, on a fake card, of which nothing may be left.
+func Hold(t *testing.T, o golden.Options, how device.Options, model string, modes []string) {
+	t.Helper()
+	f := open(t, how.Arch)
+	dev, err := device.Open(f.Driver, how)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if slices.Equal(modes, []string{Coarsest}) {
+		modes = []string{engine.Rounded}
+		if slices.Contains(dev.Computes(), engine.MX) {
+			modes = []string{engine.MX}
+		}
+	}
+	ok, err := o.Run(t.Context(), filepath.Join(testdata(t), model), dev, modes, func(r golden.CaseResult) {
+		t.Logf("%-6s %-8s max abs %.1e, KL mean %.1e, median %.1e, max %.1e, largest logit %d/%d, greedy %d/%d, %v %v",
+			r.Mode, r.Case, r.MaxAbs, r.KLMean, r.KLMedian, r.KLMax, r.Agree, r.Of, r.Greedy, r.GreedyOf, r.Elapsed.Round(1e6), r.Misses)
+	})
+	if err != nil || !ok {
+		t.Errorf("passed: %v, error: %v", ok, err)
+	}
+	if err := dev.Close(); err != nil {
+		t.Error(err)
+	}
+	if left := f.Leaks(); left != "" {
+		t.Errorf("not given back: %s", left)
+	}
+}
+
+// open opens the fake driver of a card's maker. NVIDIA's says the card's capability; AMD's has no place to tell it.
+func open(t *testing.T, arch string) *fakedriver.Fake {
+	t.Helper()
+	api, m := driver.HIP, fakedriver.Machine{}
+	if digits, nvidia := strings.CutPrefix(arch, "sm_"); nvidia {
+		card, err := strconv.Atoi(digits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		api, m = driver.CUDA, fakedriver.Machine{Devices: 1, Name: "Fake " + arch, Major: card / 10, Minor: card % 10, Memory: 64 << 30}
+	}
+	f, err := fakedriver.Open(api, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return f
+}
+
+// testdata is the folder of the models, from wherever a test runs.
+func testdata(t *testing.T) string {
+	t.Helper()
+	_, file, _, ok := runtime.Caller(0)
+	if !ok {
+		t.Fatal("where this file lies is not known")
+	}
+	return filepath.Join(filepath.Dir(file), "..", "..", "..", "testdata", "model")
+}

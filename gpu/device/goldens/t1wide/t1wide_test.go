@@ -1,0 +1,20 @@
+// T1 on warps of 64.
+package t1wide_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/ossrun/ossrun/gpu/device"
+	"github.com/ossrun/ossrun/gpu/device/goldens"
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/engine/golden"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestGolden: prompts prefilled on the matrix unit and continued for 48 tokens by the decode kernels.
+func TestGolden(t *testing.T) {
+	goldens.Hold(t, golden.Options{Only: goldens.To700}, device.Options{Arch: "gfx942"}, "T1", []string{engine.Exact})
+}
