@@ -110,16 +110,30 @@ var opTests = []opTest{
 	{"tap", engine.Tap, 0, testTap},
 }
 
+// fp8Tests are the operations of a cache of 8 bits, which a device that has one is held to as well where the options leave the type of the cache open.
+var fp8Tests = []opTest{
+	{"attend, full, 8 bit", engine.Attend, 3e-6, func(r *rig) (float64, error) { return testAttend(r, 3) }},
+	{"attend, window, 8 bit", engine.Attend, 3e-6, func(r *rig) (float64, error) { return testAttend(r, 2) }}, // in the twin
+}
+
 // Ops runs every operation on every shape and reports each; the error joins those that failed.
 // With timing, each operation runs a few more times, under the clock. What a device says it has no kernels for is reported as skipped.
 func Ops(ctx context.Context, dev engine.Device, o engine.Options, shapes []Shape, timing bool, report func(OpResult)) error {
 	var errs []error
 	for _, s := range shapes {
-		for _, test := range opTests {
+		tests := opTests
+		if o.KV == "" {
+			tests = slices.Concat(opTests, fp8Tests)
+		}
+		for i, test := range tests {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			r := runOp(dev, o, s, test, timing)
+			with := o
+			if i >= len(opTests) {
+				with.KV = engine.KVFP8
+			}
+			r := runOp(dev, with, s, test, timing)
 			if r.Failure != nil {
 				errs = append(errs, fmt.Errorf("%s, %s: %w", r.Op, r.Shape, r.Failure))
 			}
@@ -133,6 +147,10 @@ func runOp(dev engine.Device, o engine.Options, s Shape, test opTest, timing boo
 	result = OpResult{Op: test.name, Kind: test.kind, Shape: s.Name, Bound: test.bound}
 	if test.kind == engine.LinearQ8 && !has8Bit(dev) {
 		result.Skipped = "no kernels for dense weights in 8 bits"
+		return result
+	}
+	if o.KV == engine.KVFP8 && !hasFP8(dev) {
+		result.Skipped = "no kernels for KV pages in 8 bits"
 		return result
 	}
 	r, err := newRig(dev, s.Spec, o, s.Rows, test.name)

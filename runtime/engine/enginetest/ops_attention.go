@@ -14,6 +14,12 @@ import (
 // write_kv and attend, which only make sense together: keys and values of several sequences go into pages in random order, in steps of random
 // size; every page that is not theirs, and every position not written yet, is NaN.
 
+// hasFP8 tells whether a device has kernels for KV pages in 8 bits.
+func hasFP8(dev engine.Device) bool {
+	x, ok := dev.(interface{ FP8KV() bool })
+	return ok && x.FP8KV()
+}
+
 // newShuffled are the pages of a pool in random order.
 func newShuffled(n int, random *rand.Rand) *golden.Pages {
 	pages := golden.NewPages(n)
@@ -75,7 +81,7 @@ func testAttend(r *rig, layer int) (float64, error) {
 
 // attendBatch takes each sequence a few rows further: to the middle of pages, over their edges and past the window. Nil when they are full.
 func (r *rig) attendBatch(sequences []*history, step int) (*engine.Batch, int, error) {
-	b := &engine.Batch{Twins: sequences[0].Twins()}
+	b := &engine.Batch{}
 	left := r.rows
 	for i, q := range sequences {
 		n := left
@@ -99,7 +105,7 @@ func (r *rig) attendBatch(sequences []*history, step int) (*engine.Batch, int, e
 		b.Seqs = append(b.Seqs, rows)
 		left -= n
 	}
-	b.Tokens = make([]int32, r.rows-left)
+	b.Tokens, b.Twins = make([]int32, r.rows-left), slices.Clone(sequences[0].Twins())
 	return b, r.rows - left, nil
 }
 
