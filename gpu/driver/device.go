@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -70,11 +71,14 @@ func (g *Device) CanAccess(other *Device) (bool, error) {
 	return can != 0, err
 }
 
-// arch names the instruction set. HIP has it only in a structure whose layout changes between releases, so it is read where the kernel driver
-// shows it; "" where it does not (Windows, or a container without /sys/class/kfd).
+// arch names the instruction set. HIP has it only in a structure, so it is read where the kernel driver shows it; where it does not (Windows, WSL, a
+// container without /sys/class/kfd), from that structure; "" where it is not there either.
 func (g *Device) arch() (string, error) {
 	if g.d.api == HIP {
-		return kfdArch(kfdNodes, g.PCI), nil
+		if arch := kfdArch(kfdNodes, g.PCI); arch != "" {
+			return arch, nil
+		}
+		return g.gcnArch(), nil
 	}
 	major, err := g.Attribute(Major)
 	if err != nil {
@@ -82,6 +86,32 @@ func (g *Device) arch() (string, error) {
 	}
 	minor, err := g.Attribute(Minor)
 	return fmt.Sprintf("sm_%d%d", major, minor), err
+}
+
+// gcnArch reads the name in hipDeviceProp_tR0600, whose place is the same in the headers of 6.0 to 7 (its size is 1,472 bytes); what is no such name is
+// taken for none, so another layout is no harm. The function is not in the table, since older headers do not have it.
+func (g *Device) gcnArch() string {
+	const place, length = 1160, 256
+	at, err := g.d.lib.symbol("hipGetDevicePropertiesR0600")
+	if err != nil {
+		return ""
+	}
+	properties := make([]byte, 8192)
+	if int32(g.d.lib.call(at, uintptr(unsafe.Pointer(&properties[0])), uintptr(g.handle))) != codeSuccess {
+		return ""
+	}
+	return gcnName(properties[place : place+length])
+}
+
+// gcnName is the instruction set in a text that ends in a zero: "gfx942" of "gfx942:sramecc+:xnack-".
+func gcnName(text []byte) string {
+	name, _, ended := bytes.Cut(text, []byte{0})
+	name, _, _ = bytes.Cut(name, []byte(":"))
+	digits, gfx := bytes.CutPrefix(name, []byte("gfx"))
+	if !ended || !gfx || len(digits) < 3 || len(digits) > 5 || len(bytes.Trim(digits, "0123456789abcdef")) > 0 {
+		return ""
+	}
+	return string(name)
 }
 
 const kfdNodes = "/sys/class/kfd/kfd/topology/nodes"

@@ -49,6 +49,29 @@ func TestInitFails(t *testing.T) {
 	}
 }
 
+// TestGCNName: only what is a name is taken for one.
+func TestGCNName(t *testing.T) {
+	for text, want := range map[string]string{"gfx942:sramecc+:xnack-\x00": "gfx942", "gfx1201\x00rest": "gfx1201", "gfx90a:xnack-\x00": "gfx90a",
+		"gfx1201": "", "\x00": "", "": "", "gfx\x00": "", "gfx12\x00": "", "gfx12ox\x00": "", "sm_90\x00": "", "gfx12010101\x00": "", ":gfx942\x00": ""} {
+		if got := driver.GCNName([]byte(text)); got != want {
+			t.Errorf("%q is %q, not %q", text, got, want)
+		}
+	}
+}
+
+// TestArchOfProperties: a card that no kernel driver shows is named by the runtime.
+func TestArchOfProperties(t *testing.T) {
+	f, err := fakedriver.Open(driver.HIP, fakedriver.Machine{})
+	must(t, err)
+	defer f.Close()
+	for _, x := range []struct{ name, want string }{{"", ""}, {"gfx1151", "gfx1151"}, {"gfx942:sramecc+:xnack-", "gfx942"}} {
+		f.NameArch(x.name)
+		if g, err := f.Device(0); err != nil || g.Arch != x.want {
+			t.Errorf("%q: %+v, %v", x.name, g, err)
+		}
+	}
+}
+
 // TestOldHIP: a runtime that cannot read what stands in our code objects is refused before anything is asked of it.
 func TestOldHIP(t *testing.T) {
 	f, err := fakedriver.Open(driver.HIP, fakedriver.Machine{})

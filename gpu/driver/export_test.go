@@ -2,8 +2,11 @@ package driver
 
 import "testing"
 
-// KFDArch is kfdArch, for the test.
-var KFDArch = kfdArch
+// Of device.go, for its tests.
+var (
+	KFDArch = kfdArch
+	GCNName = gcnName
+)
 
 // SetMeminfo has a test's file tell about the host's memory.
 func SetMeminfo(t *testing.T, path string) {

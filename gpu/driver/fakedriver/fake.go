@@ -60,6 +60,12 @@ func (f *Fake) Break(kernel string) {
 // Integrate lets every NVIDIA device share the host's memory.
 func (f *Fake) Integrate() { f.control("integrate") }
 
+// NameArch is what AMD's runtime says of the instruction set: "gfx942:sramecc+:xnack-".
+func (f *Fake) NameArch(name string) {
+	text := append([]byte(name), 0)
+	f.Raw(f.at("gcn"), uintptr(unsafe.Pointer(&text[0])))
+}
+
 // SetVersion changes the version that the driver gives as its own, until the next Restart.
 func (f *Fake) SetVersion(v int) { f.Raw(f.at("version"), uintptr(v)) }
 

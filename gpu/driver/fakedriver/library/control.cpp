@@ -55,6 +55,12 @@ CONTROL void ossrun_fake_integrate() {
   for (Device& d : machine.devices) d.integrated = 1;
 }
 
+// What AMD's runtime says of the devices' instruction set.
+CONTROL void ossrun_fake_gcn(const char* name) {
+  const std::lock_guard<std::mutex> hold(machine.lock);
+  machine.gcn = name;
+}
+
 // The driver gives this version as its own.
 CONTROL void ossrun_fake_version(uint64_t version) {
   const std::lock_guard<std::mutex> hold(machine.lock);

@@ -1,6 +1,9 @@
 // HIP's names, as libamdhip64.so exports them. A device is chosen by its number, there are no
 // contexts, and a thread that chose none uses the first.
 
+#include <cstdio>
+#include <cstring>
+
 #include "calls.h"
 
 using namespace fake;
@@ -71,6 +74,14 @@ int attribute(int* v, int a, const Device& d) {
 
 API hipDeviceGetAttribute(int* v, int a, int d) {
   return PLAIN(attribute(v, a, machine.devices[d]));
+}
+// Of the structure only the name of the instruction set. It is not counted among the calls: nothing
+// depends on its success.
+API hipGetDevicePropertiesR0600(char* properties, int) {
+  const std::lock_guard<std::mutex> hold(machine.lock);
+  memset(properties, 0, 1472);
+  snprintf(properties + 1160, 256, "%s", machine.gcn.c_str());
+  return kSuccess;
 }
 API hipSetDevice(int d) {
   return entered(__func__, false, Failing::kNothing, [&](int) -> int {

@@ -155,6 +155,7 @@ void Machine::reset() {
   fault.clear();
   reverse = false;
   broken.clear();
+  gcn.clear();
 }
 
 std::string Machine::leaks() const {

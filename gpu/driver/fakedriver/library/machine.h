@@ -133,6 +133,7 @@ class Machine {
   std::map<std::string, uint64_t> by_name;
   std::unique_ptr<Rule> rule;
   bool reverse = false;  // threads of a block run last to first
+  std::string gcn;       // AMD's name of the devices' instruction set
   std::string broken;    // a kernel that touches memory that is not there
   std::string fault;     // what the emulation said about the last kernel that it ended
 
