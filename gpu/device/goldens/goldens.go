@@ -1,5 +1,5 @@
 // Package goldens holds a card to what other implementations computed after the same prompts: all of golden/model through the fake driver, which runs the
-// real kernels by emulation. The tests lie in folders below, one a model and kind of warp: each is a process of its own, so that they run side by side and
+// real kernels by emulation. The tests lie in folders below: each is a process of its own, so that they run side by side and
 // none of them takes long enough to meet go test's time limit on a machine that is busy otherwise. Here are the long ones.
 package goldens
 
@@ -18,8 +18,12 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine/golden"
 )
 
-// To700 are all prompts but T1's one of 5,000 tokens, which takes twice as long as all the others together.
-var To700 = []string{"len1", "len2", "len31", "len128", "len129", "len200", "len700"}
+// The prompts but T1's one of 5,000 tokens, which takes as long as all the others together.
+var (
+	To128   = []string{"len1", "len2", "len31", "len128"}
+	From129 = []string{"len129", "len200", "len700"}
+	To700   = append(slices.Clone(To128), From129...)
+)
 
 // Coarsest stands for MXFP4 on both sides where the card has it, else for what rounds to bfloat16.
 const Coarsest = "coarsest"

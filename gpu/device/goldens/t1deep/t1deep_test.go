@@ -1,0 +1,21 @@
+// T1 on warps of 32, prompts from 129 to 700 tokens.
+package t1deep_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/ossrun/ossrun/gpu/device"
+	"github.com/ossrun/ossrun/gpu/device/goldens"
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/engine/golden"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestGolden: prompts prefilled on the matrix unit and continued for 48 tokens by the decode kernels, as the numbers are and in the mode that rounds, which is a
+// card's own choice.
+func TestGolden(t *testing.T) {
+	goldens.Hold(t, golden.Options{Only: goldens.From129}, device.Options{Arch: "sm_90"}, "T1", []string{engine.Exact, engine.Rounded})
+}
