@@ -54,14 +54,33 @@ func rowsAtOnce(bucket, k int) int {
 	return 1
 }
 
-func (t Target) decodeBlocks(columns, perWarp int) int {
-	return divideUp(columns, threads/t.Warp*perWarp)
+// shares is the grid of a kernel whose warps take units of work (columns, or pairs of them) one after another, for `copies` row groups or slots that have
+// the same ones. Copies lie along x: their blocks run together, so what they read of the weights comes out of the second cache. There are as many blocks
+// as are resident at once, `resident` on a processor, or fewer, such that all warps have the same number of units: each block stages its activations
+// anew, and a last round that fills half the card would take as long as a whole one.
+func (t Target) shares(copies, units, resident int) [3]uint32 {
+	warps := threads / t.Warp
+	each := max(1, divideUp(units*copies, warps*t.processors()*resident))
+	return grid(copies, divideUp(units, warps*each))
+}
+
+// How many blocks the registers of the kernels leave room for; the sources say so to the compiler. Shared memory leaves as many.
+const (
+	residentOne  = 3 // one row of a dense matrix
+	residentMany = 2 // four rows; MXFP4
+)
+
+func resident(rowsAtOnce int) int {
+	if rowsAtOnce == 1 {
+		return residentOne
+	}
+	return residentMany
 }
 
 // DecodeLinear is Norm by norm bf16 [k], unless norm is 0, and then Linear.
 func (t Target) DecodeLinear(rows Pointer, bucket int, y, x, norm, w, bias Pointer, k, n, stride int, add bool, eps float32) Launch {
 	at := rowsAtOnce(bucket, k)
-	return Launch{suffixed("decode_linear", at), grid(t.decodeBlocks(n, 2), divideUp(bucket, at)), block(threads), uint32(4 * k * at),
+	return Launch{suffixed("decode_linear", at), t.shares(divideUp(bucket, at), divideUp(n, 2), resident(at)), block(threads), uint32(4 * k * at),
 		[]any{rows, y, x, norm, w, bias, i32(k), i32(n), i32(stride), flag(add), eps}}
 }
 
@@ -71,7 +90,7 @@ func (t Target) DecodeLinearQ8(rows Pointer, bucket int, y Pointer, x Activation
 	if bucket > 1 && 4*(k+k/8) <= MostShared {
 		at = 4
 	}
-	return Launch{suffixed("decode_linear_q8", at), grid(t.decodeBlocks(divideUp(n, 8), 1), divideUp(bucket, at)), block(threads), uint32(at * (k + k/8)),
+	return Launch{suffixed("decode_linear_q8", at), t.shares(divideUp(bucket, at), divideUp(n, 8), resident(at)), block(threads), uint32(at * (k + k/8)),
 		[]any{rows, y, x.Q, x.D, w, bias, i32(k), i32(n), i32(stride), flag(add)}}
 }
 
@@ -81,7 +100,7 @@ type QKV struct{ WQ, BQ, WK, BK, WV, BV Pointer }
 // DecodeQKV is Norm, the projections, Rope and WriteKV.
 func (t Target) DecodeQKV(rows Pointer, bucket int, qkv Pointer, c Cache, x, norm Pointer, w QKV, angles Pointer, hidden int, h Heads, eps float32) Launch {
 	at := rowsAtOnce(bucket, hidden)
-	return Launch{suffixed("decode_qkv"+c.suffix(), at), grid(t.decodeBlocks(h.Width()/2, 1), divideUp(bucket, at)), block(threads), uint32(4 * hidden * at),
+	return Launch{suffixed("decode_qkv"+c.suffix(), at), t.shares(divideUp(bucket, at), h.Width()/2, resident(at)), block(threads), uint32(4 * hidden * at),
 		[]any{rows, qkv, c.Layer, x, norm, w.WQ, w.BQ, w.WK, w.BK, w.WV, w.BV, angles, c.Positions, c.Tables, c.TableAt, c.PageElements,
 			i32(hidden), i32(h.Query), i32(h.KV), i32(h.Dim), eps}}
 }
@@ -114,18 +133,18 @@ func (t Target) attendShared() uint32 { return uint32(8*64*4 + threads/t.Warp*8*
 
 // DecodeRoute is Norm, the router's Linear and the choice of Route; order and groups are not made. arrived i32 [bucket] as above.
 func (t Target) DecodeRoute(rows Pointer, bucket int, experts, weights, normed, router, arrived, x, norm, w, bias Pointer, hidden, count, top int, eps float32) Launch {
-	return Launch{"decode_route", grid(t.decodeBlocks(count, 1), bucket), block(threads), uint32(4 * hidden),
+	return Launch{"decode_route", grid(bucket, divideUp(count, threads/t.Warp)), block(threads), uint32(4 * hidden),
 		[]any{rows, experts, weights, normed, router, arrived, x, norm, w, bias, i32(hidden), i32(count), i32(top), eps}}
 }
 
 // DecodeGateUp is GateUp, by experts i32 [rows, top] and normed f32 [rows, k].
 func (t Target) DecodeGateUp(rows Pointer, bucket int, h, experts, normed Pointer, w ExpertMatrix, n, k, top int, limit float32) Launch {
-	return Launch{"decode_gate_up", grid(t.decodeBlocks(n, 2), bucket*top), block(threads), uint32(4 * k),
+	return Launch{"decode_gate_up", t.shares(bucket*top, n, residentMany), block(threads), uint32(4 * k),
 		[]any{rows, h, experts, normed, w.Blocks, w.Scales, w.Bias, i32(n), i32(k), i32(top), limit}}
 }
 
 // DecodeDown is Down and Combine.
 func (t Target) DecodeDown(rows Pointer, bucket int, x, experts, weights, h Pointer, w ExpertMatrix, n, k, top int) Launch {
-	return Launch{"decode_down", grid(t.decodeBlocks(n, 2), bucket), block(threads), uint32(4 * k * top),
+	return Launch{"decode_down", t.shares(bucket, n, residentMany), block(threads), uint32(4 * k * top),
 		[]any{rows, x, experts, weights, h, w.Blocks, w.Scales, w.Bias, i32(n), i32(k), i32(top)}}
 }

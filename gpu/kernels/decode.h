@@ -2,8 +2,9 @@
 // weights that stream past it.
 //
 // Decode reads every weight once and computes little with it, so a lane asks for several 16-byte
-// pieces before it uses the first. Activations are read from shared memory 16 bytes at a time, in
-// an order in which neighbouring lanes meet different banks: see staged_at.
+// pieces before it uses the first, and for the first ones before the activations are there.
+// Activations are read from shared memory 16 bytes at a time, in an order in which neighbouring
+// lanes meet different banks: see staged_at.
 //
 // What must stay true: k is a multiple of 32, weights begin at multiples of 16.
 #ifndef OSSRUN_GPU_DECODE_H_
@@ -14,8 +15,12 @@
 
 constexpr int kDecodeThreads = 256;
 constexpr int kDecodeWarps = kDecodeThreads / WARP;
-constexpr int kInFlight = 4;        // 16-byte loads of a row that a lane has under way
-constexpr int kInFlightOfMany = 2;  // the same where several rows share them
+// 16-byte loads of a row of weights that a lane has under way. The published models' rows of 2,880
+// are 11.25 a lane of 32 in bf16 and 5.6 of 64: rounds that are nearly full.
+constexpr int kInFlight = WARP == 32 ? 4 : 3;
+constexpr int kInFlightOfMany = 2;                 // the same where several rows share them
+constexpr int kInFlightMx = WARP == 32 ? 6 : 3;    // MXFP4's gate and up in one round
+constexpr int kInFlightDown = WARP == 32 ? 4 : 3;  // four experts' rows in three; on 64 in two
 
 // 16 bytes that are read once: past the first cache.
 __device__ __forceinline__ uint4 stream16(const void* p) {
@@ -32,17 +37,35 @@ __device__ __forceinline__ uint4 stream16(const void* p) {
 #endif
 }
 
-// The warp of a thread, by a shuffle: so the compiler sees that all lanes have the same, and that a
-// loop over it keeps the warp together.
-__device__ __forceinline__ int warp_of(int thread) { return __shfl_sync(FULL, thread / WARP, 0); }
+// A value that is the same in all lanes, such that the compiler sees it: loops over it keep the
+// warp together, and what follows from it takes no register of every lane. All lanes.
+__device__ __forceinline__ int same_in_warp(int v) {
+#if defined(GPU_AMD)
+  return __builtin_amdgcn_readfirstlane(v);
+#else
+  return __shfl_sync(FULL, v, 0);
+#endif
+}
+__device__ __forceinline__ int64_t same_in_warp(int64_t v) {
+#if defined(GPU_AMD)
+  const uint64_t low = static_cast<unsigned>(same_in_warp(static_cast<int>(v)));
+  return static_cast<int64_t>(
+      static_cast<uint64_t>(static_cast<unsigned>(same_in_warp(static_cast<int>(v >> 32)))) << 32 |
+      low);
+#else
+  return v;
+#endif
+}
+__device__ __forceinline__ int warp_of(int thread) { return same_in_warp(thread / WARP); }
 
 // Loads above are asked for before anything below is done with what came: compilers move a load
-// down to its first use where they may, and then few are under way.
+// down to its first use where they may, and then few are under way. All lanes of a warp, as often
+// as each other: on NVIDIA they wait for one another here.
 __device__ __forceinline__ void asked() {
-#if defined(GPU_NVIDIA)
-  __syncwarp();
-#elif defined(GPU_AMD)
+#if defined(GPU_AMD)
   __builtin_amdgcn_sched_barrier(0);
+#else
+  __syncwarp();
 #endif
 }
 
@@ -50,64 +73,139 @@ __device__ __forceinline__ void asked() {
 // they would share banks.
 __device__ __forceinline__ int staged_at(int i) { return i ^ ((i >> 3) & 7); }
 
-// Stages a row of k floats, times `factor` and, with w, after RMSNorm by w. All threads, each its
-// own `thread`; a barrier must follow. `part` is shared, of kDecodeWarps floats for this row alone.
-__device__ __forceinline__ void stage(int thread, float4* staged, const float* x, const bf16* w,
-                                      float eps, int k, float factor, float* part) {
-  const float4* from = reinterpret_cast<const float4*>(x);
-  float scale = factor;
-  if (w) {
-    float squares = 0;
-    for (int i = thread; i < k / 4; i += kDecodeThreads) {
-      const float4 v = from[i];
-      squares = fmaf(v.x, v.x, fmaf(v.y, v.y, fmaf(v.z, v.z, fmaf(v.w, v.w, squares))));
-    }
-    squares = block_sum(squares, part);
-    scale = 1.0f / sqrt_of(squares / static_cast<float>(k) + eps);
-  }
-  for (int i = thread; i < k / 4; i += kDecodeThreads) {
-    float4 v = from[i];
-    v.x *= scale;
-    v.y *= scale;
-    v.z *= scale;
-    v.w *= scale;
-    if (w) {
-      const uint2 u = reinterpret_cast<const uint2*>(w)[i];
-      v.x *= low_bf16(u.x);
-      v.y *= high_bf16(u.x);
-      v.z *= low_bf16(u.y);
-      v.w *= high_bf16(u.y);
-    }
-    staged[staged_at(i)] = v;
-  }
-}
-
 __device__ __forceinline__ float dot4(float a, float b, float c, float d, float4 x, float sum) {
   return fmaf(a, x.x, fmaf(b, x.y, fmaf(c, x.z, fmaf(d, x.w, sum))));
 }
 
-// sum[r][c] += this lane's share of staged row r · bf16 row w[c]. Rows are k / 4 pieces apart.
-template <int ROWS, int COLUMNS>
-__device__ __forceinline__ void dot_bf16(float (&sum)[ROWS][COLUMNS], const float4* staged,
-                                         const bf16* const (&w)[COLUMNS], int k, int lane) {
-  constexpr int kAtOnce = ROWS > 1 ? kInFlightOfMany : kInFlight;
-  const int pieces = k / 8;
-  for (int first = lane; first < pieces; first += kAtOnce * WARP) {
-    uint4 v[kAtOnce][COLUMNS];
+// Stages `count` pieces of four floats, times `factor`. All threads, each its own `thread`; a
+// barrier must follow.
+constexpr int kStageAtOnce = 4;  // pieces that a thread asks for at once
+__device__ __forceinline__ void stage(int thread, float4* staged, const float* x, int count,
+                                      float factor) {
+  const float4* from = reinterpret_cast<const float4*>(x);
+  for (int base = 0; base < count; base += kStageAtOnce * kDecodeThreads) {
+    const int first = base + thread;
+    float4 v[kStageAtOnce];
 #pragma unroll
-    for (int u = 0; u < kAtOnce; u++)
+    for (int u = 0; u < kStageAtOnce; u++) {
+      const int i = first + u * kDecodeThreads;
+      v[u] = i < count ? from[i] : float4{0, 0, 0, 0};
+    }
+    asked();
 #pragma unroll
-      for (int c = 0; c < COLUMNS; c++) {
-        const int i = first + u * WARP;
-        v[u][c] = i < pieces ? stream16(w[c] + i * 8) : uint4{0, 0, 0, 0};
+    for (int u = 0; u < kStageAtOnce; u++) {
+      const int i = first + u * kDecodeThreads;
+      if (i >= count) continue;
+      v[u].x *= factor;
+      v[u].y *= factor;
+      v[u].z *= factor;
+      v[u].w *= factor;
+      staged[staged_at(i)] = v[u];
+    }
+  }
+}
+
+// Stages ROWS rows of k floats, with w after RMSNorm by w; rows from `live` on are zero. x is the
+// first of them. The rows are asked for together, since a block can do nothing before it has them.
+// All threads; a barrier must follow. `part` is shared, of ROWS * kDecodeWarps floats.
+template <int ROWS>
+__device__ __forceinline__ void stage_rows(int thread, float4* staged, const float* x,
+                                           const bf16* w, float eps, int k, int live, float* part) {
+  const int count = k / 4;
+  float squares[ROWS] = {};
+  for (int base = 0; base < count; base += kStageAtOnce * kDecodeThreads) {
+    const int first = base + thread;
+    float4 v[ROWS][kStageAtOnce];
+#pragma unroll
+    for (int r = 0; r < ROWS; r++)
+#pragma unroll
+      for (int u = 0; u < kStageAtOnce; u++) {
+        const int i = first + u * kDecodeThreads;
+        const float4* from = reinterpret_cast<const float4*>(x + static_cast<int64_t>(r) * k);
+        v[r][u] = i < count && r < live ? from[i] : float4{0, 0, 0, 0};
       }
+    asked();
 #pragma unroll
-    for (int u = 0; u < kAtOnce; u++) {
-      const int i = first + u * WARP < pieces ? first + u * WARP : 0;
+    for (int r = 0; r < ROWS; r++)
+#pragma unroll
+      for (int u = 0; u < kStageAtOnce; u++) {
+        const int i = first + u * kDecodeThreads;
+        const float4 a = v[r][u];
+        squares[r] = dot4(a.x, a.y, a.z, a.w, a, squares[r]);
+        if (i < count) staged[r * count + staged_at(i)] = a;
+      }
+  }
+  if (!w) return;
+  // One barrier for the sums of all rows.
+#pragma unroll
+  for (int r = 0; r < ROWS; r++) {
+    const float sum = warp_sum(squares[r]);
+    if (thread % WARP == 0) part[r * kDecodeWarps + thread / WARP] = sum;
+  }
+  __syncthreads();
+  float scale[ROWS];
+#pragma unroll
+  for (int r = 0; r < ROWS; r++) {
+    float sum = 0;
+#pragma unroll
+    for (int i = 0; i < kDecodeWarps; i++) sum += part[r * kDecodeWarps + i];
+    scale[r] = 1.0f / sqrt_of(sum / static_cast<float>(k) + eps);
+  }
+  for (int base = 0; base < count; base += kStageAtOnce * kDecodeThreads) {
+    const int first = base + thread;
+    uint2 g[kStageAtOnce];
+#pragma unroll
+    for (int u = 0; u < kStageAtOnce; u++) {
+      const int i = first + u * kDecodeThreads;
+      g[u] = i < count ? reinterpret_cast<const uint2*>(w)[i] : uint2{0, 0};
+    }
+    asked();
+#pragma unroll
+    for (int u = 0; u < kStageAtOnce; u++) {
+      const int i = first + u * kDecodeThreads;
+      if (i >= count) continue;
 #pragma unroll
       for (int r = 0; r < ROWS; r++) {
-        const float4 a = staged[r * (k / 4) + staged_at(2 * i)];
-        const float4 b = staged[r * (k / 4) + staged_at(2 * i + 1)];
+        float4 v = staged[r * count + staged_at(i)];  // this thread's own
+        v.x *= scale[r] * low_bf16(g[u].x);
+        v.y *= scale[r] * high_bf16(g[u].x);
+        v.z *= scale[r] * low_bf16(g[u].y);
+        v.w *= scale[r] * high_bf16(g[u].y);
+        staged[r * count + staged_at(i)] = v;
+      }
+    }
+  }
+}
+
+// Pieces of COLUMNS bf16 rows of weights on their way to a lane: every WARP-th from first + lane
+// on. What is past the row's end is zero.
+template <int COLUMNS, int AT_ONCE>
+struct Pieces {
+  uint4 v[AT_ONCE][COLUMNS];
+
+  __device__ __forceinline__ void ask(const bf16* const (&w)[COLUMNS], int first, int pieces,
+                                      int lane) {
+#pragma unroll
+    for (int u = 0; u < AT_ONCE; u++) {
+      const int i = first + u * WARP + lane;
+#pragma unroll
+      for (int c = 0; c < COLUMNS; c++)
+        v[u][c] = i < pieces ? stream16(w[c] + i * 8) : uint4{0, 0, 0, 0};
+    }
+    asked();
+  }
+
+  // sum[r][c] += the products with staged row r, which are 2 * pieces apart.
+  template <int ROWS>
+  __device__ __forceinline__ void add(float (&sum)[ROWS][COLUMNS], const float4* staged, int first,
+                                      int pieces, int lane) const {
+#pragma unroll
+    for (int u = 0; u < AT_ONCE; u++) {
+      const int at = first + u * WARP + lane, i = at < pieces ? at : 0;
+#pragma unroll
+      for (int r = 0; r < ROWS; r++) {
+        const float4 a = staged[r * (2 * pieces) + staged_at(2 * i)];
+        const float4 b = staged[r * (2 * pieces) + staged_at(2 * i + 1)];
 #pragma unroll
         for (int c = 0; c < COLUMNS; c++) {
           const uint4 q = v[u][c];
@@ -119,6 +217,22 @@ __device__ __forceinline__ void dot_bf16(float (&sum)[ROWS][COLUMNS], const floa
       }
     }
   }
+};
+
+// sum[r][c] += this lane's share of staged row r · bf16 row w[c] of k. Of `ahead` the first pieces
+// have been asked for.
+template <int ROWS, int COLUMNS, int AT_ONCE>
+__device__ __forceinline__ void dot_bf16(float (&sum)[ROWS][COLUMNS],
+                                         Pieces<COLUMNS, AT_ONCE>& ahead, const float4* staged,
+                                         const bf16* const (&w)[COLUMNS], int k, int lane) {
+  const int pieces = k / 8;
+  int first = 0;
+#pragma unroll 1  // or the compiler moves loads of one round among the products of the next
+  do {
+    ahead.add(sum, staged, first, pieces, lane);
+    first += AT_ONCE * WARP;
+    if (first < pieces) ahead.ask(w, first, pieces, lane);
+  } while (first < pieces);
 }
 
 // Activations for MXFP4 weights are staged times 2^64. The weights are read as subnormal float32,

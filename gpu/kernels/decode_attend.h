@@ -89,7 +89,8 @@ struct Merged {
 // `state`. table, begin and end are counted from the first page that the row sees.
 //
 // AHEAD: all of a page's values are asked for before its keys are used up, the next page's keys
-// before its values are. Else, for few registers, half a page's keys and half its values.
+// before its values are. Else, for few registers, half a page's keys and a half or a quarter of its
+// values.
 template <class T, bool AHEAD>
 __device__ __forceinline__ void attend_pages(const int* table, int page, int last, int begin,
                                              int end, const T* cache, int64_t page_elements,
@@ -105,17 +106,18 @@ __device__ __forceinline__ void attend_pages(const int* table, int page, int las
   const int head = lane / 4 % kGroup;             // whose softmax the lane has a share of:
   const int first = lane % 4 + lane / 32 * 4;     // positions from here on,
   constexpr int kStep = WARP / kGroup, kSome = kPageTokens / kStep;  // so far apart, so many
+  [[maybe_unused]] constexpr int kAtOnce = AHEAD ? 2 : 1;            // heads
   float m = -3.0e38f, l = 0, acc[kGroup][kOfValue];
 #pragma unroll
   for (int g = 0; g < kGroup; g++)
 #pragma unroll
     for (int d = 0; d < kOfValue; d++) acc[g][d] = 0;
-  Keys keys;
-  Sums values;
+  Keys keys = {};
+  Sums values = {};
   const T* from = nullptr;
   int next = 0;  // the page behind this one
   if (page < last) {
-    from = key_at(cache, page_elements, table[page], kv_head, 0, kDim);
+    from = key_at(cache, page_elements, same_in_warp(table[page]), kv_head, 0, kDim);
     if (AHEAD) keys.ask(from, lane);
     if (page + kDecodeWarps < last) next = table[page + kDecodeWarps];
   }
@@ -124,13 +126,16 @@ __device__ __forceinline__ void attend_pages(const int* table, int page, int las
     const int t0 = begin - page * kPageTokens, t1 = end - page * kPageTokens;
 #pragma unroll
     for (int f = 0; f < Keys::kPositions; f += 4) {
-      if (!AHEAD) keys.template ask<4>(from, lane, f);
+      if (!AHEAD) {
+        asked();  // not before the first half has been used
+        keys.template ask<4>(from, lane, f);
+      }
       float k[4][8];
 #pragma unroll
       for (int j = 0; j < 4; j++) keys.own[f + j].get(k[j]);
       if (AHEAD && f + 4 == Keys::kPositions) values.ask(behind, lane);
       asked();
-#pragma unroll 2
+#pragma unroll kAtOnce
       for (int g = 0; g < kGroup; g++) {
         const float4 a = q[g * (kDim / 4) + lane % 8], b = q[g * (kDim / 4) + 8 + lane % 8];
         float s[4];
@@ -142,10 +147,13 @@ __device__ __forceinline__ void attend_pages(const int* table, int page, int las
         if (lane % 2 == 0) logits[g * kLogits + lane / 8 + (f + lane % 8 / 2) * Keys::kApart] = sum;
       }
     }
-    constexpr int kHalf = Sums::kPositions / 2;
-    if (!AHEAD) values.template ask<kHalf>(behind, lane);
+    constexpr int kPart = Sums::kPositions / 2;
+    if (!AHEAD) {
+      asked();
+      values.template ask<kPart>(behind, lane);
+    }
     if (page + kDecodeWarps < last) {
-      from = key_at(cache, page_elements, next, kv_head, 0, kDim);
+      from = key_at(cache, page_elements, same_in_warp(next), kv_head, 0, kDim);
       if (AHEAD) keys.ask(from, lane);
       if (page + 2 * kDecodeWarps < last) next = table[page + 2 * kDecodeWarps];
     }
@@ -187,11 +195,12 @@ __device__ __forceinline__ void attend_pages(const int* table, int page, int las
         for (int d = 0; d < kOfValue; d++) acc[g][d] *= keep[g];
     }
     if (t0 > 0 || t1 < kPageTokens)
-      values.keep(t0, t1, thread_again() % WARP, AHEAD ? Sums::kPositions : kHalf);
+      values.keep(t0, t1, thread_again() % WARP, AHEAD ? Sums::kPositions : kPart);
 #pragma unroll
     for (int j = 0; j < Sums::kPositions; j++) {
-      if (!AHEAD && j == kHalf) {
-        values.template ask<kHalf>(behind, lane, kHalf);
+      if (!AHEAD && j > 0 && j % kPart == 0) {
+        asked();  // not before the last part has been used
+        values.template ask<kPart>(behind, lane, j);
         if (t0 > 0 || t1 < kPageTokens) values.keep(t0, t1, thread_again() % WARP);
       }
       float v[kOfValue];

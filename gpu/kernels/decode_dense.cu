@@ -3,16 +3,16 @@
 
 // linear, with RMSNorm by norm bf16 [k] before it where norm is not null. x f32 [rows, k] at
 // multiples of 16, w bf16 [n, k], bias bf16 [n] or null, y f32 with rows `stride` apart.
-// grid (any, bucket rows), shared 4 * k
-KERNEL(256)
+// grid (bucket rows, any), shared 4 * k
+KERNEL(256, 3)
 decode_linear_1(const int* rows, float* y, const float* x, const bf16* norm, const bf16* w,
                 const bf16* bias, int k, int n, int stride, int add, float eps) {
   linear_rows<1>(own_place(), rows, y, x, norm, w, bias, k, n, stride, add, eps);
 }
 EMULATE(decode_linear_1, 256)
 
-// grid (any, ceil(bucket rows / 4)), shared 16 * k
-KERNEL(256)
+// grid (ceil(bucket rows / 4), any), shared 16 * k
+KERNEL(256, 2)
 decode_linear_4(const int* rows, float* y, const float* x, const bf16* norm, const bf16* w,
                 const bf16* bias, int k, int n, int stride, int add, float eps) {
   linear_rows<4>(own_place(), rows, y, x, norm, w, bias, k, n, stride, add, eps);
@@ -21,8 +21,8 @@ EMULATE(decode_linear_4, 256)
 
 // Norm, the three projections with bias, RoPE, and k and v into their pages; qkv as the plain
 // kernels leave it. angles f32 [rows, dim]; the rest as in write_kv and decode_linear. A bias may
-// be null. grid (any, ceil(bucket rows / ROWS)), shared ROWS * 4 * k; ROWS ends the name
-KERNEL(256)
+// be null. grid (ceil(bucket rows / ROWS), any), shared ROWS * 4 * k; ROWS ends the name
+KERNEL(256, 3)
 decode_qkv_f32_1(const int* rows, float* qkv, float* cache, const float* x, const bf16* norm,
                  const bf16* wq, const bf16* bq, const bf16* wk, const bf16* bk, const bf16* wv,
                  const bf16* bv, const float* angles, const int* positions, const int* tables,
@@ -33,7 +33,7 @@ decode_qkv_f32_1(const int* rows, float* qkv, float* cache, const float* x, cons
 }
 EMULATE(decode_qkv_f32_1, 256)
 
-KERNEL(256)
+KERNEL(256, 2)
 decode_qkv_f32_4(const int* rows, float* qkv, float* cache, const float* x, const bf16* norm,
                  const bf16* wq, const bf16* bq, const bf16* wk, const bf16* bk, const bf16* wv,
                  const bf16* bv, const float* angles, const int* positions, const int* tables,
@@ -44,7 +44,7 @@ decode_qkv_f32_4(const int* rows, float* qkv, float* cache, const float* x, cons
 }
 EMULATE(decode_qkv_f32_4, 256)
 
-KERNEL(256)
+KERNEL(256, 3)
 decode_qkv_bf16_1(const int* rows, float* qkv, bf16* cache, const float* x, const bf16* norm,
                   const bf16* wq, const bf16* bq, const bf16* wk, const bf16* bk, const bf16* wv,
                   const bf16* bv, const float* angles, const int* positions, const int* tables,
@@ -55,7 +55,7 @@ decode_qkv_bf16_1(const int* rows, float* qkv, bf16* cache, const float* x, cons
 }
 EMULATE(decode_qkv_bf16_1, 256)
 
-KERNEL(256)
+KERNEL(256, 2)
 decode_qkv_bf16_4(const int* rows, float* qkv, bf16* cache, const float* x, const bf16* norm,
                   const bf16* wq, const bf16* bq, const bf16* wk, const bf16* bk, const bf16* wv,
                   const bf16* bv, const float* angles, const int* positions, const int* tables,
@@ -66,7 +66,7 @@ decode_qkv_bf16_4(const int* rows, float* qkv, bf16* cache, const float* x, cons
 }
 EMULATE(decode_qkv_bf16_4, 256)
 
-KERNEL(256)
+KERNEL(256, 3)
 decode_qkv_f8_1(const int* rows, float* qkv, e4m3* cache, const float* x, const bf16* norm,
                 const bf16* wq, const bf16* bq, const bf16* wk, const bf16* bk, const bf16* wv,
                 const bf16* bv, const float* angles, const int* positions, const int* tables,
@@ -77,7 +77,7 @@ decode_qkv_f8_1(const int* rows, float* qkv, e4m3* cache, const float* x, const 
 }
 EMULATE(decode_qkv_f8_1, 256)
 
-KERNEL(256)
+KERNEL(256, 2)
 decode_qkv_f8_4(const int* rows, float* qkv, e4m3* cache, const float* x, const bf16* norm,
                 const bf16* wq, const bf16* bq, const bf16* wk, const bf16* bk, const bf16* wv,
                 const bf16* bv, const float* angles, const int* positions, const int* tables,

@@ -1,7 +1,8 @@
 // Decode's dense matrices: norm, projection, bias and what follows in one phase.
 //
-// ROWS rows of the step share one pass over the weights; a step of more rows has more blocks, whose
-// weights come out of the second cache. Two columns a warp, so that a staged activation serves
+// ROWS rows of the step share one pass over the weights; a step of more rows has more blocks. Those
+// of the same columns are neighbours along x, so they run together and the weights come out of the
+// second cache. Two columns a warp, so that a staged activation serves
 // twice.
 #ifndef OSSRUN_GPU_DECODE_DENSE_H_
 #define OSSRUN_GPU_DECODE_DENSE_H_
@@ -10,24 +11,6 @@
 #include "decode.h"
 #include "grid.h"
 
-// Stages ROWS rows from row0 on; rows past the live count stay zero.
-template <int ROWS>
-__device__ __forceinline__ void stage_rows(int thread, float4* staged, const float* x,
-                                           const bf16* w, float eps, int k, int row0, int live,
-                                           float* part) {
-#pragma unroll
-  for (int r = 0; r < ROWS; r++) {
-    if (row0 + r < live) {
-      stage(thread, staged + r * (k / 4), x + static_cast<int64_t>(row0 + r) * k, w, eps, k, 1.0f,
-            part + r * kDecodeWarps);
-    } else {
-      for (int i = thread; i < k / 4; i += kDecodeThreads)
-        staged[r * (k / 4) + i] = float4{0, 0, 0, 0};
-    }
-  }
-  __syncthreads();
-}
-
 template <int ROWS>
 __device__ __forceinline__ void linear_rows(const Place& place, const int* rows, float* y,
                                             const float* x, const bf16* norm, const bf16* w,
@@ -35,16 +18,27 @@ __device__ __forceinline__ void linear_rows(const Place& place, const int* rows,
                                             float eps) {
   DYNAMIC_SHARED(float4, staged);
   SHARED(float, part, ROWS* kDecodeWarps);
-  const int live = *rows, row0 = place.y * ROWS;
+  const int live = *rows, row0 = place.x * ROWS;
+  const int lane = place.thread % WARP, warp = warp_of(place.thread);
+  int c = (place.y * kDecodeWarps + warp) * 2;
+  Pieces<2, (ROWS > 1 ? kInFlightOfMany : kInFlight)> ahead = {};
+  const auto ask = [&] {
+    const bf16* const first = w + static_cast<int64_t>(c) * k;
+    ahead.ask({first, c + 1 < n ? first + k : first}, 0, k / 8, lane);
+  };
+  if (c < n) ask();
   if (row0 >= live) return;  // the whole block
-  stage_rows<ROWS>(place.thread, staged, x, norm, eps, k, row0, live, part);
-  const int lane = place.thread % WARP, warp = place.thread / WARP;
-  for (int c = (place.x * kDecodeWarps + warp) * 2; c < n; c += place.nx * kDecodeWarps * 2) {
-    const bool two = c + 1 < n;
-    const bf16* const columns[2] = {w + static_cast<int64_t>(c) * k,
-                                    w + static_cast<int64_t>(two ? c + 1 : c) * k};
+  stage_rows<ROWS>(place.thread, staged, x + static_cast<int64_t>(row0) * k, norm, eps, k,
+                   live - row0, part);
+  __syncthreads();
+  while (c < n) {
+    const int own = c;
+    const bool two = own + 1 < n;
+    const bf16* const first = w + static_cast<int64_t>(own) * k;
     float sum[ROWS][2] = {};
-    dot_bf16(sum, staged, columns, k, lane);
+    dot_bf16(sum, ahead, staged, {first, two ? first + k : first}, k, lane);
+    c += place.ny * kDecodeWarps * 2;
+    if (c < n) ask();
     float v = 0;  // of the lane's own row and column: lane 2r + j has sum[r][j]
 #pragma unroll
     for (int r = 0; r < ROWS; r++)
@@ -55,13 +49,24 @@ __device__ __forceinline__ void linear_rows(const Place& place, const int* rows,
       }
     const int row = row0 + lane / 2, j = lane % 2;
     if (lane >= 2 * ROWS || row >= live || (j == 1 && !two)) continue;
-    float* to = y + static_cast<int64_t>(row) * stride + c + j;
-    if (bias) v += from_bf16(bias[c + j]);
+    float* to = y + static_cast<int64_t>(row) * stride + own + j;
+    if (bias) v += from_bf16(bias[own + j]);
     *to = add ? *to + v : v;
   }
 }
 
-// One pair of columns that turn together: element i and i + dim/2 of a head.
+// Where the weights of a pair of columns begin that turn together: element i of a head; those of
+// i + dim/2 are as many rows further.
+__device__ __forceinline__ const bf16* pair_row(int pair, const bf16* wq, const bf16* wk,
+                                                const bf16* wv, int k, int heads, int kv_heads,
+                                                int dim) {
+  const int head = pair / (dim / 2);
+  const bf16* w = head < heads ? wq : head < heads + kv_heads ? wk : wv;
+  const int own = head < heads ? head : (head - heads) % kv_heads;
+  return w + static_cast<int64_t>(own * dim + pair % (dim / 2)) * k;
+}
+
+// A pair of columns at a time.
 template <int ROWS, class T>
 __device__ __forceinline__ void qkv_rows(const Place& place, const int* rows, float* qkv, T* cache,
                                          const float* x, const bf16* norm, const bf16* wq,
@@ -72,23 +77,30 @@ __device__ __forceinline__ void qkv_rows(const Place& place, const int* rows, fl
                                          int heads, int kv_heads, int dim, float eps) {
   DYNAMIC_SHARED(float4, staged);
   SHARED(float, part, ROWS* kDecodeWarps);
-  const int live = *rows, row0 = place.y * ROWS;
-  if (row0 >= live) return;  // the whole block
-  stage_rows<ROWS>(place.thread, staged, x, norm, eps, k, row0, live, part);
-  const int lane = place.thread % WARP, warp = place.thread / WARP;
+  const int live = *rows, row0 = place.x * ROWS;
+  const int lane = place.thread % WARP, warp = warp_of(place.thread);
   const int half = dim / 2, width = (heads + 2 * kv_heads) * dim;
   const int pairs = width / 2;
-  for (int p = place.x * kDecodeWarps + warp; p < pairs; p += place.nx * kDecodeWarps) {
+  int p = place.y * kDecodeWarps + warp;
+  Pieces<2, (ROWS > 1 ? kInFlightOfMany : kInFlight)> ahead = {};
+  const bf16* low_row = pair_row(p, wq, wk, wv, k, heads, kv_heads, dim);
+  const int64_t apart = static_cast<int64_t>(half) * k;
+  if (p < pairs) ahead.ask({low_row, low_row + apart}, 0, k / 8, lane);
+  if (row0 >= live) return;  // the whole block
+  stage_rows<ROWS>(place.thread, staged, x + static_cast<int64_t>(row0) * k, norm, eps, k,
+                   live - row0, part);
+  __syncthreads();
+  while (p < pairs) {
     const int head = p / half, i = p % half;
     const bool query = head < heads, key = !query && head < heads + kv_heads;
     const int own = query ? head : key ? head - heads : head - heads - kv_heads;
-    const bf16* w = query ? wq : key ? wk : wv;
     const bf16* bias = query ? bq : key ? bk : bv;
     const int low = own * dim + i, high = low + half;
-    const bf16* const columns[2] = {w + static_cast<int64_t>(low) * k,
-                                    w + static_cast<int64_t>(high) * k};
     float sum[ROWS][2] = {};
-    dot_bf16(sum, staged, columns, k, lane);
+    dot_bf16(sum, ahead, staged, {low_row, low_row + apart}, k, lane);
+    p += place.ny * kDecodeWarps;
+    low_row = pair_row(p, wq, wk, wv, k, heads, kv_heads, dim);
+    if (p < pairs) ahead.ask({low_row, low_row + apart}, 0, k / 8, lane);
     float u = 0, v = 0;  // of the lane's own row
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
@@ -128,8 +140,8 @@ template <int ROWS>
 __device__ __forceinline__ void linear_ahead(const Place& place, const int* rows, float*,
                                              const float*, const bf16*, const bf16* w, const bf16*,
                                              int k, int n, int, int, float) {
-  const int lane = place.thread % WARP, c = (place.x * kDecodeWarps + place.thread / WARP) * 2;
-  if (place.y * ROWS >= *rows || c >= n) return;
+  const int lane = place.thread % WARP, c = (place.y * kDecodeWarps + place.thread / WARP) * 2;
+  if (place.x * ROWS >= *rows || c >= n) return;
   const int columns = c + 1 < n ? 2 : 1;
   prefetch(w + static_cast<int64_t>(c) * k, static_cast<int64_t>(columns) * k * 2, lane);
 }
@@ -140,9 +152,9 @@ __device__ __forceinline__ void qkv_ahead(const Place& place, const int* rows, f
                                           const bf16* wk, const bf16*, const bf16* wv, const bf16*,
                                           const float*, const int*, const int*, const int*, int64_t,
                                           int k, int heads, int kv_heads, int dim, float) {
-  const int lane = place.thread % WARP, p = place.x * kDecodeWarps + place.thread / WARP;
+  const int lane = place.thread % WARP, p = place.y * kDecodeWarps + place.thread / WARP;
   const int half = dim / 2;
-  if (place.y * ROWS >= *rows || p >= (heads + 2 * kv_heads) * half) return;
+  if (place.x * ROWS >= *rows || p >= (heads + 2 * kv_heads) * half) return;
   const int head = p / half;
   const bf16* w = head < heads ? wq : head < heads + kv_heads ? wk : wv;
   const int own = head < heads ? head : (head - heads) % kv_heads, low = own * dim + p % half;

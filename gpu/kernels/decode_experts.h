@@ -1,6 +1,7 @@
 // Decode's experts: norm, router and choice; gate and up with SwiGLU; down with the weighted sum
 // and the residual. A slot reads its expert's weights by itself: a step of few rows rarely meets an
-// expert twice, and then finds it in the second cache.
+// expert twice, and then finds it in the second cache, since the slots' blocks of the same columns
+// are neighbours along x and run together.
 #ifndef OSSRUN_GPU_DECODE_EXPERTS_H_
 #define OSSRUN_GPU_DECODE_EXPERTS_H_
 
@@ -42,119 +43,157 @@ __device__ __forceinline__ void route_row(const Place& place, const int* rows, i
   DYNAMIC_SHARED(float4, staged);
   SHARED(float, part, kDecodeWarps);
   SHARED(int, flag, 1);
-  const int row = place.y;
-  if (row >= *rows) return;  // the whole block
-  stage(place.thread, staged, x + static_cast<int64_t>(row) * k, norm, eps, k, 1.0f, part);
+  const int row = place.x, live = *rows;
+  const int lane = place.thread % WARP, warp = warp_of(place.thread);
+  const int e = place.y * kDecodeWarps + warp;
+  const bf16* const columns[1] = {w + static_cast<int64_t>(e) * k};
+  Pieces<1, 2 * kInFlight> ahead = {};
+  if (e < count) ahead.ask(columns, 0, k / 8, lane);
+  if (row >= live) return;  // the whole block
+  stage_rows<1>(place.thread, staged, x + static_cast<int64_t>(row) * k, norm, eps, k, 1, part);
   __syncthreads();
-  if (place.x == 0)
+  if (place.y == 0)
     for (int i = place.thread; i < k / 4; i += kDecodeThreads)
       reinterpret_cast<float4*>(t + static_cast<int64_t>(row) * k)[i] = staged[staged_at(i)];
-  const int lane = place.thread % WARP, warp = place.thread / WARP;
-  const int e = place.x * kDecodeWarps + warp;
   float* logits = router + static_cast<int64_t>(row) * count;
   if (e < count) {
-    const bf16* const columns[1] = {w + static_cast<int64_t>(e) * k};
     float sum[1][1] = {};
-    dot_bf16(sum, staged, columns, k, lane);
+    dot_bf16(sum, ahead, staged, columns, k, lane);
     const float v = warp_sum(sum[0][0]);
     if (lane == 0) logits[e] = bias ? v + from_bf16(bias[e]) : v;
   }
-  if (!last_to_arrive(arrived + row, place.nx, flag)) return;
+  if (!last_to_arrive(arrived + row, place.ny, flag)) return;
   if (warp == 0)
     choose_by_warp(experts + static_cast<int64_t>(row) * top,
                    weights + static_cast<int64_t>(row) * top, logits, count, top, lane);
 }
 
+// Blocks of 32 of MXFP4 rows on their way to a lane, every WARP-th, with their scales.
+template <int AT_ONCE>
+struct MxPieces {
+  uint4 v[AT_ONCE];
+  unsigned scale[AT_ONCE];
+};
+
 // decode_gate_up.
+template <int AT_ONCE>
 __device__ __forceinline__ void gate_up_slot(const Place& place, const int* rows, float* h,
                                              const int* experts, const float* t,
                                              const uint8_t* blocks, const uint8_t* scales,
                                              const bf16* bias, int n, int k, int top, float limit) {
   DYNAMIC_SHARED(float4, staged);
-  const int slot = place.y;
+  const int slot = place.x;
   if (slot >= *rows * top) return;  // the whole block
-  stage(place.thread, staged, t + static_cast<int64_t>(slot / top) * k, nullptr, 0, k, kMxStage,
-        nullptr);
+  const int lane = place.thread % WARP, warp = warp_of(place.thread), nb = k / kBlock;
+  const int64_t expert = static_cast<int64_t>(experts[slot]) * n;
+  int i = place.y * kDecodeWarps + warp;
+  MxPieces<AT_ONCE> ahead = {};
+  // Gate i and up i are rows 2i and 2i + 1: 2 nb blocks in a run, here from `first` on.
+  const auto ask = [&](int first) {
+    const int64_t run = (expert + i) * 2 * nb;
+#pragma unroll
+    for (int u = 0; u < AT_ONCE; u++) {
+      const int at = first + u * WARP + lane;
+      const bool in = at < 2 * nb;
+      ahead.v[u] = in ? stream16(blocks + (run + at) * (kBlock / 2)) : uint4{0, 0, 0, 0};
+      ahead.scale[u] = in ? scales[run + at] : 0;
+    }
+    asked();
+  };
+  if (i < n) ask(0);
+  stage(place.thread, staged, t + static_cast<int64_t>(slot / top) * k, k / 4, kMxStage);
   __syncthreads();
-  const int lane = place.thread % WARP, warp = place.thread / WARP, nb = k / kBlock;
-  const int64_t first = static_cast<int64_t>(experts[slot]) * n;
-  for (int i = place.x * kDecodeWarps + warp; i < n; i += place.nx * kDecodeWarps) {
-    // Gate i and up i are rows 2i and 2i + 1: 2 nb blocks in a run.
-    const int64_t row = (first + i) * 2;
-    const uint8_t* q = blocks + row * nb * (kBlock / 2);
-    const uint8_t* s = scales + row * nb;
+  while (i < n) {
     float gate = 0, up = 0;
-    for (int b = lane; b < 2 * nb; b += kInFlight * WARP) {
-      uint4 v[kInFlight];
-      unsigned scale[kInFlight];
+    int first = 0;
+#pragma unroll 1  // as in dot_bf16
+    do {
 #pragma unroll
-      for (int u = 0; u < kInFlight; u++) {
-        const int at = b + u * WARP;
-        const bool in = at < 2 * nb;
-        v[u] = in ? stream16(q + at * (kBlock / 2)) : uint4{0, 0, 0, 0};
-        scale[u] = in ? s[at] : 0;
-      }
-#pragma unroll
-      for (int u = 0; u < kInFlight; u++) {
-        const int at = b + u * WARP < 2 * nb ? b + u * WARP : 0;
-        const float part = dot_block(v[u], scale[u], staged, at < nb ? at : at - nb);
+      for (int u = 0; u < AT_ONCE; u++) {
+        const int own = first + u * WARP + lane, at = own < 2 * nb ? own : 0;
+        const float part = dot_block(ahead.v[u], ahead.scale[u], staged, at < nb ? at : at - nb);
         gate += at < nb ? part : 0.0f;
         up += at < nb ? 0.0f : part;
       }
-    }
+      first += AT_ONCE * WARP;
+      if (first < 2 * nb) ask(first);
+    } while (first < 2 * nb);
+    const int own = i;
+    i += place.ny * kDecodeWarps;
+    if (i < n) ask(0);
+    const int64_t row = (expert + own) * 2;
     gate = warp_sum(gate) + from_bf16(bias[row]);
     up = warp_sum(up) + from_bf16(bias[row + 1]);
-    if (lane == 0) h[static_cast<int64_t>(slot) * n + i] = clamped_swiglu(gate, up, limit);
+    if (lane == 0) h[static_cast<int64_t>(slot) * n + own] = clamped_swiglu(gate, up, limit);
   }
 }
 
 constexpr int kMostTop = 16;
 
-// decode_down.
+// decode_down. The chosen experts' rows of one result are a sequence of top * nb blocks.
 __device__ __forceinline__ void down_row(const Place& place, const int* rows, float* x,
                                          const int* experts, const float* weights, const float* h,
                                          const uint8_t* blocks, const uint8_t* scales,
                                          const bf16* bias, int n, int k, int top) {
   DYNAMIC_SHARED(float4, staged);
+  SHARED(int64_t, block_of,
+         kMostTop);  // where each one's row 0 begins, less its place in the sequence
   SHARED(int, expert, kMostTop);
   SHARED(float, weight, kMostTop);
-  const int row = place.y;
+  const int row = place.x;
   if (row >= *rows) return;  // the whole block
   const int64_t slot = static_cast<int64_t>(row) * top;
-  for (int j = 0; j < top; j++)
-    stage(place.thread, staged + j * (k / 4), h + (slot + j) * k, nullptr, 0, k, kMxStage, nullptr);
+  const int lane = place.thread % WARP, warp = warp_of(place.thread), nb = k / kBlock;
   if (place.thread < top) {
-    expert[place.thread] = experts[slot + place.thread];
-    weight[place.thread] = weights[slot + place.thread];
+    const int j = place.thread;
+    expert[j] = experts[slot + j];
+    weight[j] = weights[slot + j];
+    block_of[j] = (static_cast<int64_t>(expert[j]) * n - j) * nb;
   }
   __syncthreads();
-  const int lane = place.thread % WARP, warp = place.thread / WARP, nb = k / kBlock;
-  for (int i = place.x * kDecodeWarps + warp; i < n; i += place.nx * kDecodeWarps) {
-    float sum = 0;
-    for (int b = lane; b < top * nb; b += kInFlight * WARP) {
-      uint4 v[kInFlight];
-      unsigned scale[kInFlight];
+  // at / nb as a product: exact, since at and nb are far below 2^16.
+  const unsigned inverse = (0xffffffffu / static_cast<unsigned>(nb)) + 1;
+  const auto expert_at = [=](int at) {
+    return nb == 1 ? at : static_cast<int>(static_cast<uint64_t>(at) * inverse >> 32);
+  };
+  int i = place.y * kDecodeWarps + warp;
+  MxPieces<kInFlightDown> ahead = {};
+  const auto ask = [&](int first) {
 #pragma unroll
-      for (int u = 0; u < kInFlight; u++) {
-        const int at = b + u * WARP;
-        const bool in = at < top * nb;
-        const int j = in ? at / nb : 0;
-        const int64_t block =
-            (static_cast<int64_t>(expert[j]) * n + i) * nb + (in ? at - j * nb : 0);
-        v[u] = in ? stream16(blocks + block * (kBlock / 2)) : uint4{0, 0, 0, 0};
-        scale[u] = in ? scales[block] : 0;
-      }
-#pragma unroll
-      for (int u = 0; u < kInFlight; u++) {
-        const int at = b + u * WARP < top * nb ? b + u * WARP : 0, j = at / nb;
-        sum = fmaf(weight[j], dot_block(v[u], scale[u], staged + j * (k / 4), at - j * nb), sum);
-      }
+    for (int u = 0; u < kInFlightDown; u++) {
+      const int at = first + u * WARP + lane;
+      const bool in = at < top * nb;
+      const int64_t block = block_of[in ? expert_at(at) : 0] + static_cast<int64_t>(i) * nb + at;
+      ahead.v[u] = in ? stream16(blocks + block * (kBlock / 2)) : uint4{0, 0, 0, 0};
+      ahead.scale[u] = in ? scales[block] : 0;
     }
+    asked();
+  };
+  if (i < n) ask(0);
+  stage(place.thread, staged, h + slot * k, top * (k / 4), kMxStage);
+  __syncthreads();
+  while (i < n) {
+    float sum = 0;
+    int first = 0;
+#pragma unroll 1  // as in dot_bf16
+    do {
+#pragma unroll
+      for (int u = 0; u < kInFlightDown; u++) {
+        const int own = first + u * WARP + lane, at = own < top * nb ? own : 0;
+        const float part = dot_block(ahead.v[u], ahead.scale[u], staged, at);
+        sum = fmaf(weight[expert_at(at)], part, sum);
+      }
+      first += kInFlightDown * WARP;
+      if (first < top * nb) ask(first);
+    } while (first < top * nb);
+    const int own = i;
+    i += place.ny * kDecodeWarps;
+    if (i < n) ask(0);
     sum = warp_sum(sum);
     if (lane != 0) continue;
     for (int j = 0; j < top; j++)
-      sum = fmaf(weight[j], from_bf16(bias[static_cast<int64_t>(expert[j]) * n + i]), sum);
-    x[static_cast<int64_t>(row) * n + i] += sum;
+      sum = fmaf(weight[j], from_bf16(bias[static_cast<int64_t>(expert[j]) * n + own]), sum);
+    x[static_cast<int64_t>(row) * n + own] += sum;
   }
 }
 
@@ -163,8 +202,8 @@ __device__ __forceinline__ void route_ahead(const Place& place, const int* rows,
                                             float*, float*, int*, const float*, const bf16*,
                                             const bf16* w, const bf16*, int k, int count, int,
                                             float) {
-  const int lane = place.thread % WARP, e = place.x * kDecodeWarps + place.thread / WARP;
-  if (place.y >= *rows || e >= count) return;
+  const int lane = place.thread % WARP, e = place.y * kDecodeWarps + place.thread / WARP;
+  if (place.x >= *rows || e >= count) return;
   prefetch(w + static_cast<int64_t>(e) * k, int64_t{2} * k, lane);
 }
 
@@ -173,11 +212,11 @@ __device__ __forceinline__ void down_ahead(const Place& place, const int* rows, 
                                            const int* experts, const float*, const float*,
                                            const uint8_t* blocks, const uint8_t* scales,
                                            const bf16*, int n, int k, int top) {
-  const int lane = place.thread % WARP, i = place.x * kDecodeWarps + place.thread / WARP;
-  if (place.y >= *rows || i >= n) return;
+  const int lane = place.thread % WARP, i = place.y * kDecodeWarps + place.thread / WARP;
+  if (place.x >= *rows || i >= n) return;
   const int nb = k / kBlock;
   for (int j = 0; j < top; j++) {
-    const int64_t expert = experts[static_cast<int64_t>(place.y) * top + j];
+    const int64_t expert = experts[static_cast<int64_t>(place.x) * top + j];
     const int64_t block = (expert * n + i) * nb;
     prefetch(blocks + block * (kBlock / 2), nb * (kBlock / 2), lane);
     prefetch(scales + block, nb, lane);

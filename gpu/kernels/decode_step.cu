@@ -75,7 +75,7 @@ struct Taker<void (*)(const Place&, A...)> {
   typedef typename Count<sizeof...(A)>::all all;
   template <void (*F)(const Place&, A...), int... I>
   static __device__ __forceinline__ void call(const Place& place, const int64_t* w, Indices<I...>) {
-    F(place, Word<A>::get(w[I])...);
+    F(place, Word<A>::get(same_in_warp(w[I]))...);
   }
 };
 #define PHASE(F) \
@@ -103,7 +103,7 @@ __device__ __forceinline__ void run_phase(int phase, const Place& place, const i
     case kRoute:
       return PHASE(route_row);
     case kGateUp:
-      return PHASE(gate_up_slot);
+      return PHASE((gate_up_slot<kInFlightMx>));
     case kDown:
       return PHASE(down_row);
   }

@@ -24,7 +24,7 @@ const (
 var phaseNumbers = map[string]int64{"embed": 0, "angles": 1, "gather": 2, "decode_qkv_1": 3, "decode_qkv_4": 4, "decode_attend": 5,
 	"decode_linear_1": 6, "decode_linear_4": 7, "decode_route": 8, "decode_gate_up": 9, "decode_down": 10}
 
-// anyBlocks are those of them whose blocks along x share the columns out among themselves, however many they are.
+// anyBlocks are those of them whose blocks along y share the columns out among themselves, however many they are.
 var anyBlocks = []string{"decode_qkv_1", "decode_qkv_4", "decode_linear_1", "decode_linear_4", "decode_gate_up", "decode_down"}
 
 // Step is a whole step in one launch.
@@ -88,7 +88,7 @@ func (s *Step) Table(blocks int) ([]byte, error) {
 	for i, l := range s.launches {
 		grid := l.Grid
 		if slices.Contains(anyBlocks, s.phases[i]) {
-			grid[0] = min(grid[0], max(1, uint32(blocks)/(grid[1]*grid[2])))
+			grid[1] = min(grid[1], max(1, uint32(blocks)/(grid[0]*grid[2])))
 		}
 		record := make([]uint64, recordWords)
 		record[0] = uint64(phaseNumbers[s.phases[i]]) | uint64(grid[0])<<32

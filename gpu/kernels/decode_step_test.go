@@ -78,7 +78,7 @@ func TestStepTable(t *testing.T) {
 			word := func(j int) uint64 { return binary.NativeEndian.Uint64(table[8*(recordWords*i+j):]) }
 			grid := [3]uint32{uint32(word(0) >> 32), uint32(word(1)), uint32(word(1) >> 32)}
 			whole := l.Grid[0] * l.Grid[1] * l.Grid[2]
-			if grid[1] != l.Grid[1] || grid[2] != l.Grid[2] || grid[0] > l.Grid[0] || grid[0] != l.Grid[0] && (whole <= blocks || !slices.Contains(anyBlocks, s.phases[i])) {
+			if grid[0] != l.Grid[0] || grid[2] != l.Grid[2] || grid[1] > l.Grid[1] || grid[1] != l.Grid[1] && (whole <= blocks || !slices.Contains(anyBlocks, s.phases[i])) {
 				t.Errorf("%s: %v blocks, its launch has %v", l.Kernel, grid, l.Grid)
 			}
 			for j, a := range l.Args {

@@ -7,6 +7,7 @@
 //
 // It is ordinary CUDA with four words of our own:
 //   KERNEL(256) name(...)          a kernel for blocks of at most 256 threads
+//   KERNEL(256, 3) name(...)       and with registers for three of them on a processor of NVIDIA's
 //   EMULATE(name, 256)             after its body: makes it known to the emulation
 //   SHARED(float, part, 32)        a shared array; NaN at first in the emulation
 //   DYNAMIC_SHARED(float, buffer)  the launch's dynamic shared memory
@@ -237,7 +238,9 @@ __device__ __forceinline__ void fence_gpu() {
 }
 
 // ---- our own words
-#define KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads, 1)
+#define KERNEL_BOUNDS(threads, blocks, ...) \
+  extern "C" __global__ void __launch_bounds__(threads, blocks)
+#define KERNEL(...) KERNEL_BOUNDS(__VA_ARGS__, 1, )
 #if defined(GPU_HOST)
 #define EMULATE(name, threads) static simt::Register registered_##name{#name, name, threads};
 #define SHARED(type, name, count)    \

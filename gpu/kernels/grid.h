@@ -25,11 +25,12 @@ __device__ __forceinline__ Place own_place() {
 }
 
 // The number of this thread, known anew: nothing that is made from it is kept in registers from one
-// phase to the next.
+// phase to the next. On NVIDIA by a shuffle, through which the assembler does not see either. All
+// lanes of a warp.
 __device__ __forceinline__ int thread_again() {
   int thread = static_cast<int>(threadIdx.x);
 #if defined(GPU_NVIDIA)
-  asm volatile("" : "+r"(thread));
+  asm volatile("shfl.sync.bfly.b32 %0, %0, 0, 31, -1;" : "+r"(thread));
 #elif defined(GPU_AMD)
   asm volatile("" : "+v"(thread));
 #endif

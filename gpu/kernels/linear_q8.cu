@@ -64,7 +64,7 @@ __device__ __forceinline__ void linear_q8_rows(const int* rows, float* y, const 
                                                const float* d, const uint8_t* w, const bf16* bias,
                                                int k, int n, int stride, int add) {
   DYNAMIC_SHARED(unsigned, staged);  // ROWS times k bytes, then ROWS times k/32 scales
-  const int live = *rows, row0 = blockIdx.y * ROWS;
+  const int live = *rows, row0 = blockIdx.x * ROWS;
   if (row0 >= live) return;  // the whole block
   float* const scales = reinterpret_cast<float*>(staged + ROWS * (k / 4));
 #pragma unroll
@@ -82,13 +82,14 @@ __device__ __forceinline__ void linear_q8_rows(const int* rows, float* y, const 
   __syncthreads();
   constexpr int kPieces = 16, kBlocksAtOnce = WARP / kPieces;
   constexpr int kAtOnce = ROWS > 1 ? kInFlightOfMany : kInFlight;
-  const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, blocks = k / kBlock;
+  const int lane = threadIdx.x % WARP, warp = warp_of(threadIdx.x), blocks = k / kBlock;
   const int piece = lane % kPieces, quad = piece / 2, half = piece % 2;
   const int groups = (n + kGroupRows - 1) / kGroupRows;
-  for (int g = blockIdx.x * kDecodeWarps + warp; g < groups; g += gridDim.x * kDecodeWarps) {
+  for (int g = blockIdx.y * kDecodeWarps + warp; g < groups; g += gridDim.y * kDecodeWarps) {
     const uint8_t* group = w + static_cast<int64_t>(g) * blocks * kGroupBlock;
     float sum[ROWS][4] = {};
-    for (int first = lane / kPieces; first < blocks; first += kAtOnce * kBlocksAtOnce) {
+    for (int base = 0; base < blocks; base += kAtOnce * kBlocksAtOnce) {
+      const int first = base + lane / kPieces;
       uint4 v[kAtOnce];
       uint2 s[kAtOnce];
 #pragma unroll
@@ -101,6 +102,7 @@ __device__ __forceinline__ void linear_q8_rows(const int* rows, float* y, const 
         v[u] = stream16(block + kGroupRows * 2 + piece * 16);
         s[u] = reinterpret_cast<const uint2*>(block)[half];
       }
+      asked();
 #pragma unroll
       for (int u = 0; u < kAtOnce; u++) {
         const int b = first + u * kBlocksAtOnce < blocks ? first + u * kBlocksAtOnce : 0;
@@ -140,16 +142,16 @@ __device__ __forceinline__ void linear_q8_rows(const int* rows, float* y, const 
 }
 
 // linear_q8 for few rows; q at multiples of 8, w at multiples of 16.
-// grid (any, bucket rows), shared k + k/8
-KERNEL(256)
+// grid (bucket rows, any), shared k + k/8
+KERNEL(256, 3)
 decode_linear_q8_1(const int* rows, float* y, const int8_t* q, const float* d, const uint8_t* w,
                    const bf16* bias, int k, int n, int stride, int add) {
   linear_q8_rows<1>(rows, y, q, d, w, bias, k, n, stride, add);
 }
 EMULATE(decode_linear_q8_1, 256)
 
-// grid (any, ceil(bucket rows / 4)), shared 4 * (k + k/8)
-KERNEL(256)
+// grid (ceil(bucket rows / 4), any), shared 4 * (k + k/8)
+KERNEL(256, 2)
 decode_linear_q8_4(const int* rows, float* y, const int8_t* q, const float* d, const uint8_t* w,
                    const bf16* bias, int k, int n, int stride, int add) {
   linear_q8_rows<4>(rows, y, q, d, w, bias, k, n, stride, add);

@@ -18,7 +18,7 @@ void decode_linear_of(int at_once, int rows, int k, int n, bool norm, bool bias,
   const std::vector<float> before = y.values();
   Memory<bf16> w(halves(n * k)), b(halves(n)), g(halves(k));
   launch(at_once == 4 ? "decode_linear_4" : "decode_linear_1",
-         {divide_up(n, warps() * 4), divide_up(bucket, at_once)}, 256, 4 * k * at_once, count, y, x,
+         {divide_up(bucket, at_once), divide_up(n, warps() * 4)}, 256, 4 * k * at_once, count, y, x,
          norm ? g.data() : nullptr, w, bias ? b.data() : nullptr, k, n, stride, int(add), eps);
   for (int r = 0; r < rows; r++) {
     Row in = reference::wide(&x[r * k], k);
@@ -51,7 +51,7 @@ void decode_qkv_of(const char* kernel, int at_once, Heads heads, std::vector<int
       bq(halves(heads.query * dim)), wk(halves(heads.kv * dim * hidden)),
       bk(halves(heads.kv * dim)), wv(halves(heads.kv * dim * hidden)), bv(halves(heads.kv * dim));
   const std::vector<T> before = t.cache.values();
-  launch(kernel, {3, divide_up(bucket, at_once)}, 256, 4 * hidden * at_once, t.count, qkv,
+  launch(kernel, {divide_up(bucket, at_once), 3}, 256, 4 * hidden * at_once, t.count, qkv,
          t.layer(), x, norm, wq, bq, wk, bk, wv, bv, angles, t.positions, t.tables, t.table_at,
          t.page_elements, hidden, heads.query, heads.kv, dim, eps);
   std::vector<double> want;
@@ -178,7 +178,7 @@ void decode_experts_of(int rows, int hidden, int inter, int experts, int top, bo
   Memory<bf16> norm(halves(hidden)), w(halves(experts * hidden, ties ? 0 : 1)),
       bias(ties ? std::vector<bf16>(experts, 0) : halves(experts));
   const std::vector<float> before = x.values();
-  launch("decode_route", {divide_up(experts, warps()), unsigned(bucket)}, 256, 4 * hidden, count,
+  launch("decode_route", {unsigned(bucket), divide_up(experts, warps())}, 256, 4 * hidden, count,
          chosen, weights, t, router, arrived, x, norm, w, bias, hidden, experts, top, eps);
   std::vector<double> normed, logits, shares;
   for (int r = 0; r < rows; r++) {
@@ -209,9 +209,9 @@ void decode_experts_of(int rows, int hidden, int inter, int experts, int top, bo
   const reference::Experts g(experts, 2 * inter, hidden, 124), d(experts, hidden, inter, 122);
   Memory<uint8_t> gb(g.blocks), gs(g.scales), db(d.blocks), ds(d.scales);
   Memory<bf16> gbias(g.bias), dbias(d.bias);
-  launch("decode_gate_up", {2, unsigned(bucket * top)}, 256, 4 * hidden, count, h, chosen, t, gb,
+  launch("decode_gate_up", {unsigned(bucket * top), 2}, 256, 4 * hidden, count, h, chosen, t, gb,
          gs, gbias, inter, hidden, top, limit);
-  launch("decode_down", {3, unsigned(bucket)}, 256, 4 * inter * top, count, x, chosen, weights, h,
+  launch("decode_down", {unsigned(bucket), 3}, 256, 4 * inter * top, count, x, chosen, weights, h,
          db, ds, dbias, hidden, inter, top);
   std::vector<double> mid, out(before.begin(), before.end());
   for (int s = 0; s < rows * top; s++) {

@@ -43,10 +43,10 @@ void linear_of(const char* kernel, int at_once, int rows, int k, int n, bool bia
   const std::vector<float> before = y.values();
   launch("quantize", {divide_up(k / 32, 64), unsigned(rows)}, 64, 0, count, q, d, x, k);
   const bool plain = at_once == 0, tiles = at_once > 4;
-  const Grid g = {plain   ? divide_up(n, 256 / emulator_warp())
-                  : tiles ? divide_up(n, 128)
-                          : 2,
-                  divide_up(bucket, plain ? 1 : at_once)};
+  const unsigned groups = divide_up(bucket, std::max(at_once, 1));
+  const Grid g = plain   ? Grid{divide_up(n, 256 / emulator_warp()), groups}
+                 : tiles ? Grid{divide_up(n, 128), groups}
+                         : Grid{groups, 2};
   launch(kernel, g, 256, tiles ? 0 : size_t(at_once) * (k + k / 8), count, y, q, d, w,
          bias ? b.data() : nullptr, k, n, stride, int(add));
   Comparison c("y", 3e-6);

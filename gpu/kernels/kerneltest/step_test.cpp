@@ -109,22 +109,22 @@ struct Layer {
     const bool four = at_once == 4;
     step.add(kEmbed, "embed", {all}, 0, t.count, x, tokens, embedding, int(kHidden));
     step.add(kAngles, "angles", {all}, 0, t.count, angles, t.positions, frequencies, 32, 1.0f);
-    step.add(four ? kQKV4 : kQKV1, four ? "decode_qkv_f32_4" : "decode_qkv_f32_1", {5, some},
+    step.add(four ? kQKV4 : kQKV1, four ? "decode_qkv_f32_4" : "decode_qkv_f32_1", {some, 5},
              4 * kHidden * at_once, t.count, qkv, t.layer(), x, norm, wq, bq, wk, bk, wv, bv,
              angles, t.positions, t.tables, t.table_at, t.page_elements, int(kHidden), 4, 2, 64,
              eps);
     step.add(kAttend, "decode_attend_f32", {2, all, 3}, 2048 + 3136 * warps(), t.count, nullptr, o,
              partial, arrived, qkv, t.layer(), t.sinks, t.positions, t.tables, t.table_at,
              t.page_elements, 4, 2, 0, 3, t.scale);
-    step.add(four ? kLinear4 : kLinear1, four ? "decode_linear_4" : "decode_linear_1", {3, some},
+    step.add(four ? kLinear4 : kLinear1, four ? "decode_linear_4" : "decode_linear_1", {some, 3},
              4 * 256 * at_once, t.count, x, o, nullptr, wo, bo, 256, int(kHidden), int(kHidden), 1,
              0.0f);
-    step.add(kRoute, "decode_route", {divide_up(kExperts, warps()), all}, 4 * kHidden, t.count,
+    step.add(kRoute, "decode_route", {all, divide_up(kExperts, warps())}, 4 * kHidden, t.count,
              chosen, weights, normed, router, arrived, x, norm2, router_w, router_b, int(kHidden),
              int(kExperts), int(kTop), eps);
-    step.add(kGateUp, "decode_gate_up", {4, all * kTop}, 4 * kHidden, t.count, h, chosen, normed,
+    step.add(kGateUp, "decode_gate_up", {all * kTop, 4}, 4 * kHidden, t.count, h, chosen, normed,
              gate_q, gate_s, gate_b, int(kInter), int(kHidden), int(kTop), 7.0f);
-    step.add(kDown, "decode_down", {3, all}, 4 * kInter * kTop, t.count, x, chosen, weights, h,
+    step.add(kDown, "decode_down", {all, 3}, 4 * kInter * kTop, t.count, x, chosen, weights, h,
              down_q, down_s, down_b, int(kHidden), int(kInter), int(kTop));
     step.add(kGather, "gather", {all}, 0, t.count, normed, x, tokens, int(kHidden));
     for (int i = 0; i < bucket; i++) tokens[i] = i % rows;
