@@ -229,11 +229,15 @@ inline float from_e4m3(e4m3 v) {
 // The nearest code, found by looking at all, the even one of two that are as near; 448 at most,
 // which NaN becomes too.
 inline e4m3 to_e4m3(float f) {
+  static const std::vector<double> values = [] {
+    std::vector<double> v;
+    for (int c = 0; c < 0x7f; c++) v.push_back(from_e4m3(e4m3(c)));
+    return v;
+  }();
   const double size = f == f ? fmin(fabs(double(f)), 448) : 448;
   int code = 0;
   for (int c = 1; c < 0x7f; c++) {
-    const double off = fabs(from_e4m3(e4m3(c)) - size);
-    const double best = fabs(from_e4m3(e4m3(code)) - size);
+    const double off = fabs(values[c] - size), best = fabs(values[code] - size);
     if (off < best || (off == best && c % 2 == 0)) code = c;
   }
   return e4m3(code | (signbit(f) ? 0x80 : 0));
