@@ -110,6 +110,7 @@ __device__ __forceinline__ void gate_up_slot(const Place& place, const int* rows
     do {
 #pragma unroll
       for (int u = 0; u < AT_ONCE; u++) {
+        if (only_zeros(first + u * WARP, 2 * nb)) break;
         const int own = first + u * WARP + lane, at = own < 2 * nb ? own : 0;
         const float part = dot_block(ahead.v[u], ahead.scale[u], staged, at < nb ? at : at - nb);
         gate += at < nb ? part : 0.0f;
@@ -179,6 +180,7 @@ __device__ __forceinline__ void down_row(const Place& place, const int* rows, fl
     do {
 #pragma unroll
       for (int u = 0; u < kInFlightDown; u++) {
+        if (only_zeros(first + u * WARP, top * nb)) break;
         const int own = first + u * WARP + lane, at = own < top * nb ? own : 0;
         const float part = dot_block(ahead.v[u], ahead.scale[u], staged, at);
         sum = fmaf(weight[expert_at(at)], part, sum);
