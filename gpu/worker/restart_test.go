@@ -54,12 +54,13 @@ func TestKilledWhileServing(t *testing.T) {
 					ids = append(ids, token.ID)
 				}
 			}
+			first := dev.Process() // dev is the scheduler's from the first request on
 			want := read(request(6))
 			st := request(200)
 			if _, more := st.Next(t.Context()); !more {
 				t.Fatal(st.Err())
 			}
-			if err := syscall.Kill(dev.Process(), syscall.SIGKILL); err != nil {
+			if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
 			read(st)
