@@ -69,3 +69,23 @@ func TestPrograms(t *testing.T) {
 		}
 	}
 }
+
+// TestProgramsFP8: with pages of 8 bits, whose twins travel with a step.
+func TestProgramsFP8(t *testing.T) {
+	for _, kind := range []string{"cpu", "CUDA"} {
+		dev := opened(t, kind, Options{})
+		if x, ok := any(dev).(interface{ FP8KV() bool }); !ok || !x.FP8KV() {
+			t.Fatalf("%s has no pages of 8 bits", kind)
+		}
+		for _, check := range enginetest.Programs(enginetest.Config{Device: dev, Dir: testdata + "T2", Options: engine.Options{KV: engine.KVFP8}}) {
+			if check.Name != "bad steps are refused and harm nothing" && check.Name != "memory is as planned" {
+				continue
+			}
+			t.Run(kind+"/"+check.Name, func(t *testing.T) {
+				if err := check.Run(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
