@@ -15,13 +15,14 @@ import (
 
 // The scheduler on a card: tokens chosen there, a step ahead, are those that the host chooses from the same logits.
 
-// hostSampled is an engine that shows the scheduler nothing but its logits.
+// hostSampled is an engine that shows the scheduler nothing but its pages and logits.
 type hostSampled struct{ eng *engine.Engine }
 
 func (h hostSampled) Step(ctx context.Context, b *engine.Batch, logits []float32) error {
 	return h.eng.Step(ctx, b, logits)
 }
 func (h hostSampled) Spec() models.Spec { return h.eng.Spec() }
+func (h hostSampled) WindowPages() int  { return h.eng.WindowPages() }
 
 // turns are three requests: a greedy one, one with everything that sampling knows, one under masks.
 func turns(vocab int) []sched.Request {
@@ -61,8 +62,14 @@ func texts(t *testing.T, eng sched.Engine, vocab int) (all [][]sched.Token) {
 }
 
 func TestSchedulerOnDevice(t *testing.T) {
+	for _, kv := range []string{"f32", engine.KVFP8} {
+		t.Run(kv, func(t *testing.T) { schedulerOnDevice(t, kv) })
+	}
+}
+
+func schedulerOnDevice(t *testing.T, kv string) {
 	dev, f := open(t, driver.CUDA)
-	eng, err := engine.New(dev, tiny(t), engine.Options{Pages: 16, MaxRows: 8})
+	eng, err := engine.New(dev, tiny(t), engine.Options{Pages: 16, MaxRows: 8, KV: kv})
 	if err != nil {
 		t.Fatal(err)
 	}
