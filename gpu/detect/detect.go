@@ -45,6 +45,7 @@ type GPU struct {
 	Reason       string `json:"reason,omitempty"` // why it is not usable
 	Chip         *Chip  `json:"-"`                // the catalogue's entry, nil when unknown
 
+	Number  *int     `json:"number,omitempty"`  // what the program's list of GPUs (--gpu) calls it, where the drivers were asked: their order, NVIDIA's first
 	Sensors *Sensors `json:"sensors,omitempty"` // where Feel found some
 }
 
@@ -77,6 +78,7 @@ type Answer struct {
 	FreeMiB   int
 	Units     int
 	MIG       bool
+	Place     int // in the driver's list, from 1 on; 0: who answered is not the driver
 }
 
 // Output is what a program printed, and its exit status.
@@ -106,11 +108,27 @@ func Detect(ctx context.Context, m Machine) Report {
 	cards := pciCards(m.Files)
 	r.nvidia(ctx, m, cards)
 	r.amd(ctx, m, cards)
+	r.number()
 	for i := range r.GPUs {
 		r.GPUs[i].fill()
 	}
 	r.judge()
 	return r
+}
+
+// number counts AMD's GPUs behind NVIDIA's.
+func (r *Report) number() {
+	behind := 0
+	for _, g := range r.GPUs {
+		if g.Vendor == NVIDIA && g.Number != nil {
+			behind = max(behind, *g.Number+1)
+		}
+	}
+	for _, g := range r.GPUs {
+		if g.Vendor == AMD && g.Number != nil {
+			*g.Number += behind
+		}
+	}
 }
 
 // Usable lists the GPUs that can be used.

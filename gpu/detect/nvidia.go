@@ -124,6 +124,10 @@ func merge(gpus []GPU, answers []Answer, vendor string) []GPU {
 			g.MemoryMiB = a.MemoryMiB
 		}
 		g.FreeMiB = a.FreeMiB
+		if a.Place > 0 {
+			n := a.Place - 1
+			g.Number = &n
+		}
 		if a.Units > 0 {
 			g.Units = a.Units
 		}

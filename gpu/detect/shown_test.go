@@ -25,3 +25,29 @@ func TestNotShown(t *testing.T) {
 		}
 	}
 }
+
+// TestNumber: cards listed by slot carry the driver's own numbers, whichever order it has; AMD's come behind NVIDIA's.
+func TestNumber(t *testing.T) {
+	files := fstest.MapFS{"proc/driver/nvidia/version": {Data: []byte("NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  x\n")}}
+	for bdf, device := range map[string]string{"0000:1b:00.0": "0x2684", "0000:3b:00.0": "0x2335"} {
+		for name, text := range map[string]string{"vendor": "0x10de", "device": device, "class": "0x030200", "uevent": "DRIVER=nvidia\n"} {
+			files["sys/bus/pci/devices/"+bdf+"/"+name] = &fstest.MapFile{Data: []byte(text)}
+		}
+	}
+	r := Detect(t.Context(), Machine{Files: files, Ask: func(vendor string) ([]Answer, error) {
+		if vendor != NVIDIA {
+			return []Answer{{Name: "AMD Radeon AI PRO R9700", BDF: "0000:5b:00.0", Arch: "gfx1201", MemoryMiB: 32624, Place: 1}}, nil
+		}
+		return []Answer{{Name: "NVIDIA H200", BDF: "0000:3b:00.0", Arch: "sm_90", MemoryMiB: 143771, Place: 1},
+			{Name: "NVIDIA GeForce RTX 4090", BDF: "0000:1b:00.0", Arch: "sm_89", MemoryMiB: 24564, Place: 2}}, nil
+	}})
+	want := map[string]int{"0000:3b:00.0": 0, "0000:1b:00.0": 1, "0000:5b:00.0": 2}
+	for _, g := range r.GPUs {
+		if n, ok := want[g.BDF]; !ok || g.Number == nil || *g.Number != n {
+			t.Errorf("%s at %s: number %v, not %d", g.Name, g.BDF, g.Number, n)
+		}
+	}
+	if len(r.GPUs) != len(want) {
+		t.Errorf("%d GPUs: %+v", len(r.GPUs), r.GPUs)
+	}
+}

@@ -67,7 +67,7 @@ func askDriver(vendor string) (_ []detect.Answer, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("GPU %d: %w", i, err)
 		}
-		answers = append(answers, detect.Answer{Name: g.Name, BDF: strings.ToLower(g.PCI), Arch: g.Arch, MemoryMiB: int(g.Memory >> 20), Units: units})
+		answers = append(answers, detect.Answer{Name: g.Name, BDF: strings.ToLower(g.PCI), Arch: g.Arch, MemoryMiB: int(g.Memory >> 20), Units: units, Place: i + 1})
 	}
 	return answers, nil
 }
@@ -101,6 +101,9 @@ func printGPUs(w io.Writer, r detect.Report) {
 			if known {
 				facts = append(facts, fmt.Sprintf(format, v))
 			}
+		}
+		if g.Number != nil && len(r.GPUs) > 1 {
+			add("--gpu %d", *g.Number, true)
 		}
 		add("%s", g.Arch, g.Arch != "")
 		add("%d MiB", g.MemoryMiB, g.MemoryMiB > 0)
