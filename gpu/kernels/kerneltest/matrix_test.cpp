@@ -96,11 +96,11 @@ TEST(matrix_attend_same_bits) {
 }
 
 // Rows that stand alone are left to another kernel; the others' bits do not change. The run of 17
-// rows ends with the first row of a block.
+// rows fills a block and has one row of the next.
 TEST(matrix_attend_runs_only) {
   const Heads heads = {8, 1, 64};
-  const std::vector<int> chunks = {1, 17, 1, 1, 2, 1};
-  Attention<bf16> t(heads, {40, 33, 1, 70, 64, 65}, 1, chunks);
+  const std::vector<int> chunks = {17, 1, 1, 1, 2, 1};
+  Attention<bf16> t(heads, {33, 40, 1, 70, 64, 65}, 1, chunks);
   Memory<float> all(size_t(t.rows()) * 512), runs(size_t(t.rows()) * 512);
   for (int only : {0, 1})
     launch("prefill_attend_1", {1, 2, 2}, 256, 0, t.count, only ? runs : all, t.qkv, t.layer(),
