@@ -21,6 +21,12 @@ func TestGoldenPlainLong(t *testing.T) {
 	Hold(t, golden.Options{Only: []string{"len1"}}, device.Options{Arch: "sm_90", Plain: true}, "T2", []string{engine.Exact})
 }
 
+// TestGoldenOf5000Long: the longest prompt, 157 pages, as the numbers are; .ci/run asks for it by name.
+func TestGoldenOf5000Long(t *testing.T) {
+	long(t)
+	Hold(t, golden.Options{Only: []string{"len5000"}}, device.Options{Arch: "sm_90"}, "T1", []string{engine.Exact})
+}
+
 // TestGoldenLong: every case of both models in all modes, prompts to 5,000 tokens.
 func TestGoldenLong(t *testing.T) {
 	long(t)
