@@ -110,7 +110,9 @@ func (s *Stream) Capture(record func() error) (_ *Graph, err error) {
 	}
 	err = record()
 	var graph uintptr
-	if ended := s.c.call(captureEnd, s.handle, uintptr(unsafe.Pointer(&graph))); err == nil {
+	// The context is this thread's own since the capture began. It is not made so again: were that to fail, the capture would stay open, and while one is,
+	// the driver gives nothing back.
+	if ended := s.c.d.call(captureEnd, s.handle, uintptr(unsafe.Pointer(&graph))); err == nil {
 		err = ended // after a failed record the end of the capture only says so again
 	}
 	g := &Graph{c: s.c}
