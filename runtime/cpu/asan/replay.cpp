@@ -189,6 +189,9 @@ class Replay {
     const auto twins = read<int32_t>(twin_count), logit_row = read<int32_t>(logit_rows);
     const auto want = read<float>(logit_rows * vocab);
     std::vector<float> logits(want.size());
+    // A thread allocates as it starts, and may start late: this waits until all have.
+    int64_t products = 0;
+    if (steps_ == 1) ossrun_multiply(pool_, isa_, threads_, 1, &products);
     allocations = 0;
     ossrun_step(pool_, tape_, threads_, rows, logit_rows, tokens.data(), positions.data(),
                 tables.data(), full_at.data(), window_at.data(), twins.data(), logit_row.data(),
