@@ -1,4 +1,7 @@
 // The decode kernels against the reference: what the plain kernels do in several launches, in one.
+#include <algorithm>
+#include <limits>
+
 #include "attention.h"
 
 namespace {
@@ -178,22 +181,29 @@ void decode_experts_of(int rows, int hidden, int inter, int experts, int top, bo
   Memory<bf16> norm(halves(hidden)), w(halves(experts * hidden, ties ? 0 : 1)),
       bias(ties ? std::vector<bf16>(experts, 0) : halves(experts));
   const std::vector<float> before = x.values();
-  launch("decode_route", {unsigned(bucket), divide_up(experts, warps())}, 256, 4 * hidden, count,
-         chosen, weights, t, router, arrived, x, norm, w, bias, hidden, experts, top, eps);
+  // All blocks at once as well: the one that chooses must find what all warps of the others wrote.
+  for (int order : {kNewestFirst, kOldestFirst, kInTurn}) {
+    for (int r = 0; r < rows; r++)
+      std::fill_n(&router[r * experts], experts, std::numeric_limits<float>::quiet_NaN());
+    emulator_blocks(order, 0);
+    launch("decode_route", {unsigned(bucket), divide_up(experts, warps())}, 256, 4 * hidden, count,
+           chosen, weights, t, router, arrived, x, norm, w, bias, hidden, experts, top, eps);
+    for (int r = 0; r < rows; r++) {
+      const std::vector<int> want =
+          reference::choose(reference::wide(&router[r * experts], experts), top);
+      for (int j = 0; j < top; j++)
+        if (chosen[r * top + j] != want[j])
+          fail("row %d: choice %d is %d, not %d", r, j, chosen[r * top + j], want[j]);
+    }
+  }
   std::vector<double> normed, logits, shares;
   for (int r = 0; r < rows; r++) {
     const Row in = reference::norm(reference::wide(&x[r * hidden], hidden), norm.data(), eps);
     const Row l = reference::linear(in, w.data(), bias.data(), experts);
     normed.insert(normed.end(), in.begin(), in.end());
     logits.insert(logits.end(), l.begin(), l.end());
-    const std::vector<int> want =
-        reference::choose(reference::wide(&router[r * experts], experts), top);
     Row picked;
-    for (int j = 0; j < top; j++) {
-      if (chosen[r * top + j] != want[j])
-        fail("row %d: choice %d is %d, not %d", r, j, chosen[r * top + j], want[j]);
-      picked.push_back(l[want[j]]);
-    }
+    for (int j = 0; j < top; j++) picked.push_back(l[chosen[r * top + j]]);
     for (double v : reference::softmax(picked)) shares.push_back(v);
   }
   near("t", t, normed, 2e-6);
