@@ -14,15 +14,14 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/ossrun/ossrun/gpu/card"
 	"github.com/ossrun/ossrun/gpu/detect"
 	"github.com/ossrun/ossrun/gpu/driver"
 )
 
 // seeGPUs detects, with the drivers' answers.
 func seeGPUs(ctx context.Context) detect.Report {
-	for name, value := range detect.Detect(ctx, detect.Here(nil)).Environment() {
-		os.Setenv(name, value) // fails for names that no environment can hold, which this is not
-	}
+	card.Settle()
 	return detect.Detect(ctx, detect.Here(askDriver))
 }
 
