@@ -2,9 +2,11 @@ package driver_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/ossrun/ossrun/gpu/driver"
@@ -20,6 +22,24 @@ func TestNoLibrary(t *testing.T) {
 			t.Errorf("%s: %v", api, err)
 		}
 		contains(t, err, "/nowhere/lib.so")
+	}
+}
+
+// TestWhyNoLibrary: the loader's words are those of this call, whatever other goroutines fail to open meanwhile and on whichever thread each runs.
+func TestWhyNoLibrary(t *testing.T) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	for i := range 32 {
+		all.Go(func() {
+			path := fmt.Sprintf("/nowhere/%d/lib.so", i)
+			for range 200 {
+				_, err := driver.Open(driver.CUDA, path)
+				if err == nil || !strings.Contains(err.Error(), path) {
+					t.Errorf("%v does not say %s", err, path)
+					return
+				}
+			}
+		})
 	}
 }
 
@@ -77,6 +97,7 @@ func TestOldHIP(t *testing.T) {
 	f, err := fakedriver.Open(driver.HIP, fakedriver.Machine{})
 	must(t, err)
 	defer f.Close()
+	defer f.Restart() // the library stays loaded, and with its version no other test could open it
 	for version, refused := range map[int]bool{50221153: true, 60032831: true, 60140091: false, 70051831: false} {
 		f.SetVersion(version)
 		calls := f.Calls("hipInit")

@@ -7,6 +7,7 @@ package driver
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef uint64_t W;
 
@@ -25,6 +26,15 @@ static W ossrun_driver_call(uintptr_t at, const W* a, int n) {
     default: return ((W(*)(W, W, W, W, W, W, W, W, W, W, W))f)(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10]);
   }
 }
+
+// dlerror speaks of the calling thread's last failure, in memory of that thread's, and a goroutine may be on another thread at its next call: the
+// words are copied inside the call that failed. Who calls these frees them.
+static void* ossrun_driver_open(const char* name, char** why) {
+  void* lib = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  *why = lib == NULL ? strdup(dlerror()) : NULL;
+  return lib;
+}
+static char* ossrun_driver_close(void* lib) { return dlclose(lib) != 0 ? strdup(dlerror()) : NULL; }
 static uintptr_t ossrun_driver_symbol(void* lib, const char* name) { return (uintptr_t)dlsym(lib, name); }
 */
 import "C"
@@ -54,9 +64,10 @@ func Candidates(api API) []string {
 func openLibrary(name string) (*library, error) {
 	text := C.CString(name)
 	defer C.free(unsafe.Pointer(text))
-	handle := C.dlopen(text, C.RTLD_NOW|C.RTLD_LOCAL)
+	var why *C.char
+	handle := C.ossrun_driver_open(text, &why)
 	if handle == nil {
-		return nil, errors.New(C.GoString(C.dlerror()))
+		return nil, loaderError(why)
 	}
 	return &library{handle}, nil
 }
@@ -81,8 +92,14 @@ func (l *library) call(at uintptr, args ...uintptr) uintptr {
 }
 
 func (l *library) close() error {
-	if C.dlclose(l.handle) != 0 {
-		return errors.New(C.GoString(C.dlerror()))
+	if why := C.ossrun_driver_close(l.handle); why != nil {
+		return loaderError(why)
 	}
 	return nil
+}
+
+// loaderError is what the loader said, whose copy it frees.
+func loaderError(why *C.char) error {
+	defer C.free(unsafe.Pointer(why))
+	return errors.New(C.GoString(why))
 }
