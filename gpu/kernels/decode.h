@@ -69,6 +69,14 @@ __device__ __forceinline__ void asked() {
 #endif
 }
 
+// What was added up so far is in `sum` here. AMD's compiler would move the products of a round
+// behind the loads of the next, and then all activations that they take are in registers at once.
+__device__ __forceinline__ void summed([[maybe_unused]] float& sum) {
+#if defined(GPU_AMD)
+  asm volatile("" : "+v"(sum));
+#endif
+}
+
 // Where the i-th four activations of a staged row lie. Lanes read pieces 2 or 8 apart; unmoved,
 // they would share banks.
 __device__ __forceinline__ int staged_at(int i) { return i ^ ((i >> 3) & 7); }
@@ -242,6 +250,10 @@ __device__ __forceinline__ void dot_bf16(float (&sum)[ROWS][COLUMNS],
 #pragma unroll 1  // or the compiler moves loads of one round among the products of the next
   do {
     ahead.add(sum, staged, first, pieces, lane);
+#pragma unroll
+    for (int r = 0; r < ROWS; r++)
+#pragma unroll
+      for (int c = 0; c < COLUMNS; c++) summed(sum[r][c]);
     first += AT_ONCE * WARP;
     if (first < pieces) ahead.ask(w, first, pieces, lane);
   } while (first < pieces);

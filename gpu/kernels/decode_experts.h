@@ -116,6 +116,8 @@ __device__ __forceinline__ void gate_up_slot(const Place& place, const int* rows
         gate += at < nb ? part : 0.0f;
         up += at < nb ? 0.0f : part;
       }
+      summed(gate);
+      summed(up);
       first += AT_ONCE * WARP;
       if (first < 2 * nb) ask(first);
     } while (first < 2 * nb);
@@ -185,6 +187,7 @@ __device__ __forceinline__ void down_row(const Place& place, const int* rows, fl
         const float part = dot_block(ahead.v[u], ahead.scale[u], staged, at);
         sum = fmaf(weight[expert_at(at)], part, sum);
       }
+      summed(sum);
       first += kInFlightDown * WARP;
       if (first < top * nb) ask(first);
     } while (first < top * nb);

@@ -231,7 +231,13 @@ __device__ __forceinline__ void fence_gpu() {
 #if defined(GPU_NVIDIA)
   asm volatile("fence.acq_rel.gpu;" ::: "memory");
 #elif defined(GPU_AMD)
-  __builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "agent");
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "agent");
+#if defined(__gfx942__) || defined(__gfx950__)
+  // The second cache of a chiplet is written back by now. LLVM before 23 drops its own wait for
+  // that where no store is under way (it did not know that buffer_wbl2 counts in vmcnt).
+  asm volatile("s_waitcnt vmcnt(0)" : : : "memory");
+#endif
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "agent");
 #else
   __atomic_thread_fence(__ATOMIC_ACQ_REL);
 #endif
