@@ -45,7 +45,9 @@ constexpr int kLine = 32;  // ints
 
 // Before what this block wrote is said to be there, and before what others wrote is read. Of a
 // block of NVIDIA's one thread is enough: its fence covers what it has seen through __syncthreads.
-// AMD's covers the stores of its own warp.
+// AMD's covers the stores of its own warp, and the loads of its own warp alone are behind what it
+// throws out of the caches: a block of RDNA has two first caches. So there it is in front of the
+// barrier before something is said, and behind the barrier where something was seen.
 __device__ __forceinline__ void fence_block() {
 #if defined(GPU_AMD)
   fence_gpu();
@@ -82,8 +84,13 @@ __device__ __forceinline__ void grid_arrive(int* state, int barrier, int fan) {
 __device__ __forceinline__ void grid_wait(const int* state, int barrier) {
   if (threadIdx.x == 0)
     while (peek_gpu(state) == barrier) wait_gpu();
+#if defined(GPU_AMD)
+  __syncthreads();
+  fence_block();
+#else
   fence_block();
   __syncthreads();
+#endif
 }
 
 // A piece of weights that is read soon: its lines are asked for, `lane` of a warp taking every
