@@ -96,11 +96,9 @@ __device__ __forceinline__ void linear_q8_rows(const int* rows, float* y, const 
       for (int u = 0; u < kAtOnce; u++) {
         const int b = first + u * kBlocksAtOnce;
         const uint8_t* block = group + static_cast<int64_t>(b) * kGroupBlock;
-        v[u] = uint4{0, 0, 0, 0};
-        s[u] = uint2{0, 0};
-        if (b >= blocks) continue;
-        v[u] = stream16(block + kGroupRows * 2 + piece * 16);
-        s[u] = reinterpret_cast<const uint2*>(block)[half];
+        const bool in = b < blocks;
+        v[u] = in ? stream16(block + kGroupRows * 2 + piece * 16) : uint4{0, 0, 0, 0};
+        s[u] = in ? reinterpret_cast<const uint2*>(block)[half] : uint2{0, 0};
       }
       asked();
 #pragma unroll
