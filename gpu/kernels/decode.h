@@ -11,6 +11,7 @@
 #define OSSRUN_GPU_DECODE_H_
 
 #include "expert.h"
+#include "grid.h"
 #include "warp.h"
 
 constexpr int kDecodeThreads = 256;
@@ -295,15 +296,25 @@ __device__ __forceinline__ float dot_block(uint4 q, unsigned scale, const float4
 // Tells the last of `blocks` blocks to arrive here that it is the last, and sees to it that it
 // reads what the others wrote before. `arrived` is 0 before and after. All threads; has barriers.
 __device__ __forceinline__ bool last_to_arrive(int* arrived, int blocks, int* flag) {
-  fence_gpu();
+#if defined(GPU_AMD)
+  fence_block();
+#endif
   __syncthreads();
   if (threadIdx.x == 0) {
+    // Behind the barrier and in front of the count: a fence of NVIDIA's covers what its own thread
+    // has seen, and what the others fenced before the barrier would not be ordered by theirs.
+    fence_gpu();
     const bool last = atomic_add(arrived, 1) == blocks - 1;
     if (last) *arrived = 0;
     *flag = last;
   }
+#if defined(GPU_AMD)
   __syncthreads();
-  fence_gpu();
+  fence_block();
+#else
+  fence_block();
+  __syncthreads();
+#endif
   return *flag != 0;
 }
 

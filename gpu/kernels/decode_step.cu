@@ -160,7 +160,7 @@ __device__ __forceinline__ void run_step(const int64_t* table, int phases, int* 
       if (first < blocks_of(next))
         ask_ahead<T>(static_cast<int>(next[0]), place_of(next, first), next + kArguments);
     grid_wait(state, barrier);
-    barrier++;
+    barrier = next_barrier(barrier);
   }
 }
 

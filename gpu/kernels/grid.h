@@ -56,8 +56,13 @@ __device__ __forceinline__ void fence_block() {
 #endif
 }
 
+// The number behind a barrier's, which goes round: after hours of steps.
+__device__ __forceinline__ int next_barrier(int barrier) {
+  return static_cast<int>(static_cast<unsigned>(barrier) + 1);
+}
+
 // This block is at barrier number `barrier`, as peek_gpu(state) gave it at the first one of the
-// launch and one more at each after. Does not wait.
+// launch and the next one at each after. Does not wait.
 __device__ __forceinline__ void grid_arrive(int* state, int barrier, int fan) {
 #if defined(GPU_AMD)
   fence_block();
@@ -77,7 +82,7 @@ __device__ __forceinline__ void grid_arrive(int* state, int barrier, int fan) {
     poke_gpu(state + kLine, 0);
   }
   fence_gpu();
-  poke_gpu(state, barrier + 1);
+  poke_gpu(state, next_barrier(barrier));
 }
 
 // Waits until all blocks are at the barrier; what they wrote before can be read then.

@@ -158,7 +158,7 @@ func (c Cache) suffix() string {
 func (t Target) Route(rows Pointer, bucket int, experts, weights, order, groups, router Pointer, count, top int) []Launch {
 	return []Launch{
 		{"route_choose", grid(divideUp(bucket, 64)), block(64), 0, []any{rows, experts, weights, router, i32(count), i32(top)}},
-		{"route_group", grid(1), block(threads), uint32(8 * count), []any{rows, order, groups, experts, i32(count), i32(top)}},
+		{"route_group", grid(1), block(threads), uint32(4 * count * (threads/t.Warp + 1)), []any{rows, order, groups, experts, i32(count), i32(top)}},
 	}
 }
 

@@ -38,36 +38,70 @@ EMULATE(route_choose, 64)
 
 constexpr int kMostExperts = 1024;
 
-// order i32 [rows * top], groups i32 [1 + 2 * count]; count <= 1024.
-// grid (1), shared 2 * count * 4
+// How many slots of an expert a warp's run of them has, then where the next one goes: a row of
+// counts for each warp, [kGroupWarps][count].
+constexpr int kGroupThreads = 256, kGroupWarps = kGroupThreads / WARP;
+
+// order i32 [rows * top], groups i32 [1 + 2 * count]; count <= 1024. The warps have runs of slots
+// behind each other: they count, the counts become places, and each warp puts its slots there, as
+// many at once as it has lanes. grid (1), shared (256 / WARP + 1) * count * 4
 KERNEL(256)
 route_group(const int* rows, int* order, int* groups, const int* experts, int count, int top) {
-  DYNAMIC_SHARED(int, place);  // of each expert's first slot
-  int* size = place + count;
-  const int slots = *rows * top;
-  for (int e = threadIdx.x; e < count; e += blockDim.x) {
+  DYNAMIC_SHARED(int, places);
+  SHARED(int, seen, kGroupThreads);
+  int* const size = places + kGroupWarps * count;  // of each expert, then its first place
+  const int slots = *rows * top, lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+  const int run = (slots + kGroupThreads - 1) / kGroupThreads * WARP, begin = warp * run;
+  const int end = begin + run < slots ? begin + run : slots;
+  int* const own = places + warp * count;
+  for (int i = threadIdx.x; i < kGroupWarps * count; i += kGroupThreads) places[i] = 0;
+  __syncthreads();
+  for (int i = begin + lane; i < end; i += WARP) atomic_add(&own[experts[i]], 1);
+  __syncthreads();
+  for (int e = threadIdx.x; e < count; e += kGroupThreads) {
     int n = 0;
-    for (int i = 0; i < slots; i++) n += experts[i] == e;
+    for (int w = 0; w < kGroupWarps; w++) n += places[w * count + e];
     size[e] = n;
   }
   __syncthreads();
   if (threadIdx.x == 0) {
-    int begin = 0, active = 0;
+    int at = 0, active = 0;
     for (int e = 0; e < count; e++) {
-      place[e] = begin;
-      begin += size[e];
-      if (size[e] == 0) continue;
+      const int n = size[e];
+      size[e] = at;
+      at += n;
+      if (n == 0) continue;
       groups[1 + 2 * active] = e;
-      groups[2 + 2 * active] = begin;
+      groups[2 + 2 * active] = at;
       active++;
     }
     groups[0] = active;
   }
   __syncthreads();
-  for (int e = threadIdx.x; e < count; e += blockDim.x) {
-    int at = place[e];
-    for (int i = 0; at < place[e] + size[e]; i++)
-      if (experts[i] == e) order[at++] = i;
+  for (int e = threadIdx.x; e < count; e += kGroupThreads) {
+    int at = size[e];
+    for (int w = 0; w < kGroupWarps; w++) {
+      const int n = places[w * count + e];
+      places[w * count + e] = at;
+      at += n;
+    }
+  }
+  __syncthreads();
+  for (int base = begin; base < end; base += WARP) {
+    const int slot = base + lane, e = slot < end ? experts[slot] : -1;
+    seen[threadIdx.x] = e;
+    __syncwarp();
+    int before = 0, same = 0;  // lanes of the same expert
+    for (int l = 0; l < WARP; l++) {
+      const int equal = seen[warp * WARP + l] == e;
+      same += equal;
+      before += l < lane ? equal : 0;
+    }
+    const int at = e < 0 ? 0 : own[e] + before;
+    __syncwarp();  // all lanes know their places
+    if (e < 0) continue;
+    order[at] = slot;
+    if (before + 1 == same) own[e] = at + 1;
   }
 }
 EMULATE(route_group, 256)

@@ -24,7 +24,8 @@ struct Routing {
         router(logits) {
     launch("route_choose", {divide_up(bucket, 64)}, 64, 0, count, chosen, weights, router, experts,
            top);
-    launch("route_group", {1}, 256, 8 * experts, count, order, groups, chosen, experts, top);
+    launch("route_group", {1}, 256, 4 * experts * (256 / emulator_warp() + 1), count, order, groups,
+           chosen, experts, top);
   }
 
   void check() const {
@@ -64,6 +65,9 @@ struct Routing {
 };
 
 TEST(route) { Routing(70, 73, 12, 4, floats(73 * 12, 3)).check(); }
+// Slots for every warp, in several rounds and the last of them not full; few experts, so that many
+// lanes of a warp have the same one.
+TEST(route_many_rows) { Routing(401, 403, 6, 3, floats(403 * 6, 3)).check(); }
 // More experts than a warp has lanes: warps meet at the barriers.
 TEST(route_many) { Routing(20, 22, 150, 4, floats(22 * 150, 3)).check(); }
 // More experts than seven warps of a block have threads.

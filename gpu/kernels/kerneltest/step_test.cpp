@@ -156,12 +156,14 @@ void launch_step(Layer& l, Memory<int64_t>& table, Memory<int>& state, unsigned 
   launch_arguments("decode_step_f32", {blocks}, 256, l.step.shared, a, cooperative);
 }
 
-void decode_step_of(int at_once, std::vector<int> lengths, unsigned blocks, int fan, int order) {
+void decode_step_of(int at_once, std::vector<int> lengths, unsigned blocks, int fan, int order,
+                    int number = 0) {
   Layer l(at_once, lengths);
   l.step.run_one_by_one();
   const std::vector<float> want = l.results();
   Memory<int64_t> table(l.step.table);
   Memory<int> state(std::vector<int>(kLine * (2 + divide_up(blocks, fan)), 0));
+  state[0] = number;
   emulator_blocks(order, blocks);
   for (int step = 1; step <= 2; step++) {  // one step leaves the state as the next one needs it
     l.forget();
@@ -171,7 +173,7 @@ void decode_step_of(int at_once, std::vector<int> lengths, unsigned blocks, int 
       if (memcmp(&have[i], &want[i], 4))
         fail("%u blocks, step %d: result %zu is %.9g, not %.9g", blocks, step, i, have[i], want[i]);
     for (size_t i = 0; i < state.size(); i++)
-      if (state[i] != (i == 0 ? step * (l.step.phases() - 1) : 0))
+      if (state[i] != (i == 0 ? int(unsigned(number) + step * (l.step.phases() - 1)) : 0))
         fail("step %d leaves %d at %zu of the barrier's state", step, state[i], i);
   }
 }
@@ -182,6 +184,9 @@ TEST(decode_step_oldest_first) { decode_step_of(4, {600, 7, 32}, 7, 2, kOldestFi
 TEST(decode_step_any_order) {
   for (int seed = 3; seed < 6; seed++) decode_step_of(1, {40, 1}, 6, 4, seed);
 }
+
+// The barrier's number goes round: 147 barriers a token get there in some hours.
+TEST(decode_step_number_goes_round) { decode_step_of(1, {5}, 3, 3, kNewestFirst, 0x7fffffff - 4); }
 
 // More blocks than are resident: a cooperative launch is refused, any other one waits for ever.
 TEST(decode_step_grid_too_large) {
