@@ -76,13 +76,15 @@ func (r *Report) amd(ctx context.Context, m Machine, cards []pciCard) {
 	r.GPUs = append(r.GPUs, gpus...)
 }
 
+// kfdNodes is where KFD lists processors and GPUs.
+const kfdNodes = "sys/class/kfd/kfd/topology/nodes"
+
 // kfdGPUs reads the topology. The second result says that there is one at all.
 func kfdGPUs(files fs.FS) ([]GPU, bool) {
-	const root = "sys/class/kfd/kfd/topology/nodes"
 	if files == nil {
 		return nil, false
 	}
-	entries, err := fs.ReadDir(files, root)
+	entries, err := fs.ReadDir(files, kfdNodes)
 	if err != nil {
 		return nil, false
 	}
@@ -92,7 +94,7 @@ func kfdGPUs(files fs.FS) ([]GPU, bool) {
 		if err != nil {
 			continue
 		}
-		dir := path.Join(root, e.Name())
+		dir := path.Join(kfdNodes, e.Name())
 		p := properties(readText(files, dir+"/properties"))
 		if p["simd_count"] == 0 || p["gfx_target_version"] == 0 {
 			continue // a processor
@@ -113,6 +115,7 @@ func kfdGPUs(files fs.FS) ([]GPU, bool) {
 		gpus = append(gpus, g)
 	}
 	slices.SortFunc(gpus, func(a, b GPU) int { return a.Node - b.Node })
+	kfdLinks(files, gpus)
 	return gpus, true
 }
 

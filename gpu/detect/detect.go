@@ -11,6 +11,7 @@ package detect
 import (
 	"context"
 	"io/fs"
+	"regexp"
 	"strings"
 )
 
@@ -45,6 +46,9 @@ type GPU struct {
 	Reason       string `json:"reason,omitempty"` // why it is not usable
 	Chip         *Chip  `json:"-"`                // the catalogue's entry, nil when unknown
 
+	*Figures          // of the catalogue, nil when the chip is unknown
+	Linked   []string `json:"linked,omitempty"` // addresses of the cards it has a direct link to, where the kernel says so
+
 	Number  *int     `json:"number,omitempty"`  // what the program's list of GPUs (--gpu) calls it, where the drivers were asked: their order, NVIDIA's first
 	Sensors *Sensors `json:"sensors,omitempty"` // where Feel found some
 }
@@ -57,6 +61,14 @@ type Problem struct {
 	Remedy string `json:"remedy"` // what to do about it
 	// Advice marks a problem that does not keep the GPU from being used.
 	Advice bool `json:"advice,omitempty"`
+}
+
+// stamp is the time in front of a line of the kernel's log.
+var stamp = regexp.MustCompile(`^\[ *[0-9.]+\] *`)
+
+// Sentence is the problem for people: what was found, and what to do about it.
+func (p Problem) Sentence() string {
+	return strings.TrimRight(stamp.ReplaceAllString(p.Text, ""), " .:") + ": " + p.Remedy
 }
 
 // Report is the result.
@@ -93,6 +105,8 @@ type Machine struct {
 	Where string // "": found out from Files
 	// Ask asks a vendor's driver. An error is the driver's own; nil, nil means that there is no driver to ask.
 	Ask func(vendor string) ([]Answer, error)
+	// Runs says why no kernel runs on an architecture, nil where one does. nil: all do.
+	Runs func(arch string) error
 	// OpenKFD opens /dev/kfd for reading and writing and closes it again.
 	OpenKFD func() error
 	// Run runs one of the vendors' tools and waits no longer than the context allows. Its error means that the tool could not be started.
@@ -111,8 +125,9 @@ func Detect(ctx context.Context, m Machine) Report {
 	r.number()
 	for i := range r.GPUs {
 		r.GPUs[i].fill()
+		r.GPUs[i].hostMemory(m.Files)
 	}
-	r.judge()
+	r.judge(m.Runs)
 	return r
 }
 
@@ -130,6 +145,15 @@ func (r *Report) number() {
 		}
 	}
 }
+
+// Title is what people call the device: its name, or else its vendor and what is known of it.
+func (g GPU) Title() string {
+	vendor := map[string]string{NVIDIA: "NVIDIA GPU", AMD: "AMD GPU"}[g.Vendor]
+	return firstOf(g.Name, strings.TrimSpace(vendor+" "+g.PCI))
+}
+
+// SharesHost tells whether its memory is the host's: that of an integrated GPU, but for what the firmware has set aside for it.
+func (g GPU) SharesHost() bool { return g.Integrated && g.VRAMMiB <= g.GTTMiB }
 
 // Usable lists the GPUs that can be used.
 func (r Report) Usable() []GPU {
@@ -149,12 +173,12 @@ func (r Report) Why() string {
 	}
 	for _, p := range r.Problems {
 		if !p.Advice {
-			return p.Text + ": " + p.Remedy
+			return p.Sentence()
 		}
 	}
 	for _, g := range r.GPUs {
 		if g.Reason != "" {
-			return firstOf(g.Name, g.PCI) + ": " + g.Reason
+			return g.Title() + ": " + g.Reason
 		}
 	}
 	return ""
@@ -203,6 +227,7 @@ func (g *GPU) fill() {
 		g.Units = c.Units
 	}
 	g.Integrated = g.Integrated || c.Integrated
+	g.Figures = c.figures(g.Units)
 }
 
 func firstOf(texts ...string) string {

@@ -37,6 +37,7 @@ type expected struct {
 		Hive        *uint64 `json:"hive"`
 		MEC         *int    `json:"mec_firmware"`
 		FreeMiB     *int    `json:"memory_free_mib"`
+		HostMiB     *int    `json:"memory_total_mib"` // where it is the host's
 		VRAMMiB     *int    `json:"vram_mib"`
 		GTTMiB      *int    `json:"gtt_mib"`
 		MIG         bool    `json:"mig"`
@@ -314,7 +315,7 @@ func (s sample) checkDevice(t *testing.T, i int, g GPU) {
 		field string
 		got   int
 		want  *int
-	}{{"node", g.Node, w.Node}, {"render minor", g.RenderMinor, w.RenderMinor}, {"MEC firmware", g.MECFirmware, w.MEC}, {"free memory", g.FreeMiB, w.FreeMiB},
+	}{{"node", g.Node, w.Node}, {"render minor", g.RenderMinor, w.RenderMinor}, {"MEC firmware", g.MECFirmware, w.MEC}, {"free memory", g.FreeMiB, w.FreeMiB}, {"the host's memory", g.MemoryMiB, w.HostMiB},
 		{"VRAM", g.VRAMMiB, w.VRAMMiB}, {"GTT", g.GTTMiB, w.GTTMiB}, {"minor", g.Minor, w.Minor}} {
 		if n.want != nil && n.got != *n.want && (n.got != 0 || s.hasKFD() && n.field != "node") {
 			fault(n.field, n.got, *n.want)

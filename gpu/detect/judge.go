@@ -12,7 +12,8 @@ import (
 // oldestSM is the lowest compute capability that has kernels.
 const oldestSM = 80
 
-func (r *Report) judge() {
+// judge decides. runs is Machine.Runs.
+func (r *Report) judge(runs func(arch string) error) {
 	tooOld := ""
 	for i := range r.GPUs {
 		g := &r.GPUs[i]
@@ -21,12 +22,18 @@ func (r *Report) judge() {
 		}
 		if sm := smOf(g.Arch); sm > 0 && sm < oldestSM {
 			g.Reason = fmt.Sprintf("compute capability %d.%d is below 8.0, which our kernels need", sm/10, sm%10)
-			tooOld = fmt.Sprintf("compute capability %d.%d of %s is too low", sm/10, sm%10, firstOf(g.Name, "the card"))
+			tooOld = fmt.Sprintf("compute capability %d.%d of %s is too low", sm/10, sm%10, g.Title())
 			continue
 		}
 		if g.Vendor == AMD && g.Integrated && g.Units > 0 && g.Units < smallIGPU {
 			g.Reason = "a small GPU inside the processor: the CPU is faster"
 			continue
+		}
+		if runs != nil && g.Arch != "" {
+			if err := runs(g.Arch); err != nil {
+				g.Reason = err.Error() + "; use the CPU"
+				continue
+			}
 		}
 		if p := r.blocking(g.Vendor); p != nil {
 			g.Reason = p.Text

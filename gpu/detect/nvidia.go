@@ -277,6 +277,7 @@ var nvidiaSayings = []saying{
 	{"Unable to determine the device handle", "gpu-lost", "reboot; reseat the card, check power and heat"},
 	{"Failed to initialize NVML", "nvml-error", "in a container: restart it, or fix the cgroup rules for /dev/nvidia*; on a host: check the rights of /dev/nvidia* and dmesg"},
 	{"SYSTEM_NOT_READY", "fabric-not-ready", "start nvidia-fabricmanager (the driver's own version) and wait until nvidia-smi -q shows Fabric State: Completed"},
+	{"no driver library", "no-library", "install the driver's own libcuda.so.1 (Debian: libcuda1); in a container, start it with docker run --gpus all"},
 	{"No devices were found", "no-devices", "look into dmesg for NVRM: Xid, check power cables; the card may be too old for this driver, or held by vfio-pci"},
 }
 

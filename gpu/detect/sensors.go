@@ -61,7 +61,11 @@ func (r *Report) feelNVIDIA(ctx context.Context, m Machine) {
 // feelAMD reads the amdgpu module's files. Units are the kernel's: millidegrees, microwatts, hertz, bytes.
 func (g *GPU) feelAMD(files fs.FS) {
 	device := path.Join("sys/bus/pci/devices", g.BDF)
-	if total, used := quantity(readText(files, device+"/mem_info_vram_total")), readText(files, device+"/mem_info_vram_used"); g.FreeMiB == 0 && !g.Integrated && used != "" {
+	pool := "/mem_info_vram_"
+	if g.SharesHost() {
+		pool = "/mem_info_gtt_"
+	}
+	if total, used := quantity(readText(files, device+pool+"total")), readText(files, device+pool+"used"); g.FreeMiB == 0 && used != "" {
 		g.FreeMiB = int((total - quantity(used)) / (1 << 20))
 	}
 	if files == nil {

@@ -85,33 +85,21 @@ func (p Plan) CPUExpertLayers() int {
 	return n
 }
 
+// shared is what the plan takes of the host's memory on cards that have none of their own, bytes.
+func (p Plan) shared(cards []Card) (bytes int64) {
+	for _, s := range p.Shares {
+		if cards[s.Card].Shared {
+			bytes += s.Bytes()
+		}
+	}
+	return bytes
+}
+
 // Reserve is left of what a device says is free, when nobody says how much may be used: a display's needs.
 const Reserve = 512 << 20
 
 // shortest is the least context that is worth a start.
 const shortest = 4096
-
-// NoRoom says that a model cannot run on these cards with this host.
-type NoRoom struct {
-	Model        string
-	Need, Have   int64 // bytes on the cards
-	HostNeed     int64 // bytes of experts that would have to lie in host memory
-	HostHave     int64
-	AskedContext int
-}
-
-func (e *NoRoom) Error() string {
-	s := fmt.Sprintf("%s does not fit: it needs %s on the GPU and %s is there", e.Model, gib(e.Need), gib(e.Have))
-	if e.HostNeed > e.HostHave {
-		s += fmt.Sprintf("; %s of its experts would go to the host's memory, which has %s", gib(e.HostNeed), gib(e.HostHave))
-	}
-	if e.AskedContext > 0 {
-		s += fmt.Sprintf("; a context below %d tokens needs less (--max-model-len)", e.AskedContext)
-	}
-	return s
-}
-
-func gib(n int64) string { return fmt.Sprintf("%.1f GiB", float64(max(n, 0))/(1<<30)) }
 
 // sizes are the parts of a model in bytes.
 type sizes struct {
@@ -273,37 +261,23 @@ func (z sizes) place(s models.Spec, cards []Card, host Host, o Options, context 
 			return z.finish(p, cards, host), nil
 		}
 	}
-	var hostNeed int64
-	for onCPU := 1; onCPU <= s.Layers; onCPU++ { // the last layers' experts first
+	var hostNeed int64                                               // bytes of experts that the host would have to hold
+	for onCPU := 1; onCPU <= s.Layers && !cards[0].Shared; onCPU++ { // the last layers' experts first
 		hostNeed += z.experts[s.Layers-onCPU]
-		if hostNeed > host.Free || cards[0].Shared {
-			break
-		}
 		if onCPU < o.CPUExperts {
 			continue
 		}
-		if p, ok := z.spread(s, cards, o, context, onCPU); ok {
-			p.HostUsed = hostNeed
-			return z.finish(p, cards, host), nil
+		p, ok := z.spread(s, cards, o, context, onCPU)
+		if !ok {
+			continue
 		}
-	}
-	need := z.embedding + z.unembedding + z.scratch + z.choosing + z.pool(pages(s, o, context), 0, s.Layers)
-	for i := range z.dense {
-		need += z.dense[i]
-		if hostNeed <= host.Free && !cards[0].Shared {
-			continue // all experts went to the CPU and it is still too much
+		if hostNeed+p.shared(cards) > host.Free {
+			return Plan{}, z.noRoom(s, cards, host, o, context, hostNeed)
 		}
-		need += z.experts[i]
+		p.HostUsed = hostNeed
+		return z.finish(p, cards, host), nil
 	}
-	var have int64
-	for _, c := range cards {
-		have += room(c, o)
-	}
-	e := &NoRoom{Model: s.Name, Need: need, Have: have, HostNeed: hostNeed, HostHave: host.Free}
-	if context > shortest {
-		e.AskedContext = context
-	}
-	return Plan{}, e
+	return Plan{}, z.noRoom(s, cards, host, o, context, hostNeed)
 }
 
 // spread fills the cards in order with layers; the experts of the last onCPU layers take no room.

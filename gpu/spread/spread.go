@@ -93,11 +93,9 @@ func over(cards []*card.Card, host engine.Device, r Request, measure func(*card.
 	var numbers []int
 	for _, c := range cards {
 		total, free := c.Memory()
-		x := placement.Card{Name: c.Name(), Free: free, Total: total}
-		if chip := detect.ChipNamed(c.Title(), int(total>>20)); chip != nil {
-			x.Bandwidth = chip.Bandwidth * 1e9
-		}
-		planned, devices, numbers = append(planned, x), append(devices, c), append(numbers, c.Number)
+		planned = append(planned, placement.Card{Name: c.Name(), Free: free, Total: total, Shared: c.Integrated(),
+			Bandwidth: detect.Bandwidth(c.Title(), int(total>>20), c.Units())})
+		devices, numbers = append(devices, c), append(numbers, c.Number)
 	}
 	_, free := host.Memory()
 	machine := placement.Host{Free: free}

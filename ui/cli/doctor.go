@@ -7,6 +7,7 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"sync"
 	"text/tabwriter"
 
 	"github.com/urfave/cli/v2"
@@ -133,7 +135,15 @@ func examine(c *cli.Context, host, dev engine.Device, why string) error {
 	if c.Bool("json") {
 		text = io.Discard
 	}
-	if err := r.print(text); err != nil {
+	var shown bytes.Buffer
+	if err := r.print(&shown); err != nil {
+		return err
+	}
+	lines := shown.String()
+	if isTerminal(text) {
+		lines = folded(lines, reportWidth)
+	}
+	if _, err := io.WriteString(text, lines); err != nil {
 		return err
 	}
 	if dir := c.String("golden"); dir != "" {
@@ -172,7 +182,6 @@ func look(c *cli.Context, host, dev engine.Device, why string) (*doctorReport, e
 		GPUs:    seeGPUs(c.Context),
 		Device:  reportOf(dev, why),
 	}
-	r.GPUs.Feel(c.Context, detect.Here(nil))
 	switch {
 	case why == "" && len(r.GPUs.Usable()) > 0:
 		r.Device.Why = "no GPU is used: " + card.ErrNone.Error() + gpuNote()
@@ -182,9 +191,12 @@ func look(c *cli.Context, host, dev engine.Device, why string) (*doctorReport, e
 	r.Config.Path = cmp.Or(c.String("config"), defaultConfigPath())
 	_, err := os.Stat(r.Config.Path)
 	r.Config.There = err == nil
-	r.Models, err = modelReports(dev, func(s models.Spec) string {
-		return gpuPlan(s, r.GPUs, free, func() float64 { return spread.ReadRate(host) })
-	})
+	only, err := gpuList(c)
+	if err != nil {
+		return nil, err
+	}
+	rate := sync.OnceValue(func() float64 { return spread.ReadRate(host) })
+	r.Models, err = modelReports(dev, func(s models.Spec) string { return gpuPlan(s, r.GPUs, only, free, rate) })
 	return r, err
 }
 
@@ -235,7 +247,7 @@ func (r *doctorReport) print(out io.Writer) error {
 	fmt.Fprintf(w, "cpu\t%s, %d core%s to use, %s\n", m.CPU, m.Cores, plural(m.Cores), isas)
 	fmt.Fprintf(w, "memory\t%s, %s free\n", gigabytes(m.MemoryTotal), gigabytes(m.MemoryFree))
 	printGPUs(w, r.GPUs)
-	fmt.Fprintf(w, "device\t%s: %s\n", r.Device.Name, r.Device.Why)
+	fmt.Fprintf(w, "device\t%s: %s\n", r.Device.Name, shortWhy(r.Device.Why, r.GPUs.Problems))
 	if r.Device.Kernels != "" {
 		fmt.Fprintf(w, "kernels\t%s\n", r.Device.Kernels)
 	}
@@ -269,9 +281,33 @@ func (r *doctorReport) print(out io.Writer) error {
 }
 
 func printGPUPlan(w io.Writer, plan string) {
-	if plan != "" {
-		fmt.Fprintf(w, "\t  GPUs: %s\n", plan)
+	if plan == "" {
+		return
 	}
+	const card, sum = "; layers ", "; context " // a line for each card, and one for what they have together
+	label := "GPUs: "
+	for {
+		at := strings.Index(plan, card)
+		if at < 0 {
+			at = strings.Index(plan, sum)
+		}
+		if at < 0 || !strings.HasPrefix(plan, card[2:]) {
+			break
+		}
+		fmt.Fprintf(w, "\t  %s%s\n", label, plan[:at])
+		plan, label = plan[at+2:], "      "
+	}
+	fmt.Fprintf(w, "\t  %s%s\n", label, plan)
+}
+
+// shortWhy is why a device is used, without the problem that stands above it.
+func shortWhy(why string, problems []detect.Problem) string {
+	for _, p := range problems {
+		if before, after, told := strings.Cut(why, ": "+p.Sentence()); told {
+			return before + ", " + seeProblems + after
+		}
+	}
+	return why
 }
 
 // pass records the verdict of one check; one miss is enough.

@@ -62,37 +62,69 @@ func planOf(e models.Entry, dev engine.Device) planReport {
 		FullContext: p.FullContext, lines: p.Lines()}
 }
 
-// gpuPlan says in a line where a model would lie on the machine's usable GPUs and the CPU, and how many tokens a second their memories allow; "" where
-// there is none. Free memory is what the driver or the kernel said, and where nobody said it, all of the card.
-func gpuPlan(spec models.Spec, r detect.Report, hostFree int64, hostBandwidth func() float64) string {
-	var cards []placement.Card
-	var numbers []int
-	for i, g := range r.Usable() {
-		c := placement.Card{Name: g.Name, Free: device.Left(int64(g.MemoryMiB)<<20, int64(cmp.Or(g.FreeMiB, g.MemoryMiB))<<20), Total: int64(g.MemoryMiB) << 20, Shared: g.Integrated}
-		if g.Chip != nil {
-			c.Bandwidth = g.Chip.Bandwidth * 1e9
-		}
-		cards, numbers = append(cards, c), append(numbers, i)
+// gpuPlan says in a line where a model would lie on the machine's usable GPUs, or those of a list (--gpu), and the CPU, and how many tokens a second their
+// memories allow; "" where there is none. It is the plan of a load: the first GPU alone where it has room for a context worth having, else all of them,
+// the one with most room first. hostFree is bytes, hostBandwidth byte/s.
+func gpuPlan(spec models.Spec, r detect.Report, only []int, hostFree int64, hostBandwidth func() float64) string {
+	cards, numbers, unknown := planCards(r, only, hostFree)
+	if unknown != "" {
+		return "no plan: how much memory " + unknown + " has is not known"
 	}
 	if len(cards) == 0 {
 		return ""
 	}
-	order := slices.Clone(numbers)
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(cards[b].Free, cards[a].Free) }) // as it is loaded: the one with most room first
-	sorted := make([]placement.Card, len(cards))
-	for i, n := range order {
-		sorted[i] = cards[n]
-	}
-	k := standard(onGPU, sorted[0].Total)
+	k := standard(onGPU, cards[0].Total)
 	k.compute, k.dense = engine.Rounded, engine.DenseBF16
 	host, o := placement.Host{Free: hostFree}, k.placement(spec, 0)
-	plan, err := placement.For(spec, sorted, host, o)
-	if err == nil && plan.CPUExpertLayers() > 0 {
+	plan, err := placement.For(spec, cards[:1], placement.Host{}, o)
+	if err == nil && plan.Context >= min(doctorContext, spec.MaxPosition) {
+		return plan.Line(numbers)
+	}
+	order := make([]int, len(cards))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(cards[b].Free>>20, cards[a].Free>>20) })
+	sorted, named := make([]placement.Card, len(cards)), make([]int, len(cards))
+	for i, n := range order {
+		sorted[i], named[i] = cards[n], numbers[n]
+	}
+	if plan, err = placement.For(spec, sorted, host, o); err == nil && plan.CPUExpertLayers() > 0 {
 		host.Bandwidth = hostBandwidth()
 		plan, err = placement.For(spec, sorted, host, o)
 	}
 	if err != nil {
 		return err.Error()
 	}
-	return plan.Line(order)
+	return plan.Line(named)
+}
+
+// planCards are the usable GPUs in the order of their numbers, which are the drivers' where these were asked. Free memory is what the driver or the kernel
+// said, and where nobody said it, all of the card. unknown names a GPU of which not even that is known.
+func planCards(r detect.Report, only []int, hostFree int64) (cards []placement.Card, numbers []int, unknown string) {
+	gpus := r.Usable()
+	for i := range gpus {
+		if gpus[i].Number == nil {
+			gpus[i].Number = &i
+		}
+	}
+	slices.SortStableFunc(gpus, func(a, b detect.GPU) int { return cmp.Compare(*a.Number, *b.Number) })
+	for _, g := range gpus {
+		if len(only) > 0 && !slices.Contains(only, *g.Number) {
+			continue
+		}
+		if g.MemoryMiB == 0 {
+			return nil, nil, g.Title()
+		}
+		total, free := int64(g.MemoryMiB)<<20, int64(cmp.Or(g.FreeMiB, g.MemoryMiB))<<20
+		if g.SharesHost() {
+			free = min(free, hostFree)
+		}
+		c := placement.Card{Name: g.Title(), Free: device.Left(total, free), Total: total, Shared: g.SharesHost()}
+		if g.Figures != nil {
+			c.Bandwidth = g.Figures.Bandwidth * 1e9
+		}
+		cards, numbers = append(cards, c), append(numbers, *g.Number)
+	}
+	return cards, numbers, ""
 }
