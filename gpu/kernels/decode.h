@@ -59,25 +59,6 @@ __device__ __forceinline__ int64_t same_in_warp(int64_t v) {
 }
 __device__ __forceinline__ int warp_of(int thread) { return same_in_warp(thread / WARP); }
 
-// Loads above are asked for before anything below is done with what came: compilers move a load
-// down to its first use where they may, and then few are under way. All lanes of a warp, as often
-// as each other: on NVIDIA they wait for one another here.
-__device__ __forceinline__ void asked() {
-#if defined(GPU_AMD)
-  __builtin_amdgcn_sched_barrier(0);
-#else
-  __syncwarp();
-#endif
-}
-
-// What was added up so far is in `sum` here. AMD's compiler would move the products of a round
-// behind the loads of the next, and then all activations that they take are in registers at once.
-__device__ __forceinline__ void summed([[maybe_unused]] float& sum) {
-#if defined(GPU_AMD)
-  asm volatile("" : "+v"(sum));
-#endif
-}
-
 // Where the i-th four activations of a staged row lie. Lanes read pieces 2 or 8 apart; unmoved,
 // they would share banks.
 __device__ __forceinline__ int staged_at(int i) { return i ^ ((i >> 3) & 7); }

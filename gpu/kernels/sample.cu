@@ -6,7 +6,8 @@
 // logits, equal ones by rising id; it is found by a radix search over the bits of the logits, 8 at
 // a time, by counting (top-k) or by weighing (top-p).
 //
-// One block a row; each warp owns a run of consecutive ids, which keeps "by rising id" cheap.
+// One block a row; each warp owns a run of consecutive ids, which keeps "by rising id" cheap. A row
+// is read several times, out of the second cache, so a thread asks for several logits at once.
 #include "number.h"
 #include "warp.h"
 
@@ -45,6 +46,28 @@ __device__ __forceinline__ uint64_t mass_of(float x) {
   return static_cast<uint64_t>(exp_of(x) * 0x1p40f);
 }
 
+// use(id, logit) for every `step`-th id from begin + first on, up to end. All lanes of a warp, with
+// the same begin, end and step.
+constexpr int kLogitsAtOnce = 8;
+template <class Use>
+__device__ __forceinline__ void each_logit(const float* logits, int begin, int end, int step,
+                                           int first, Use use) {
+  for (int base = begin; base < end; base += kLogitsAtOnce * step) {
+    float v[kLogitsAtOnce];
+#pragma unroll
+    for (int u = 0; u < kLogitsAtOnce; u++) {
+      const int id = base + first + u * step;
+      v[u] = logits[id < end ? id : begin];
+    }
+    asked();
+#pragma unroll
+    for (int u = 0; u < kLogitsAtOnce; u++) {
+      const int id = base + first + u * step;
+      if (id < end) use(id, v[u]);
+    }
+  }
+}
+
 // The sum over the block, the same for all threads; `part` is shared, of kSampleWarps.
 __device__ __forceinline__ uint64_t block_total(uint64_t v, uint64_t* part) {
   v = warp_sum(v);
@@ -75,17 +98,18 @@ logit_stats(const int* logit_rows, LogitStats* stats, const float* logits, int v
   if (row >= *logit_rows) return;
   const float* x = logits + static_cast<int64_t>(row) * vocab;
   uint64_t highest = 0, bad = 0;
-  for (int i = threadIdx.x; i < vocab; i += blockDim.x) {
-    bad += (__float_as_uint(x[i]) & 0x7f800000u) == 0x7f800000u;
-    const uint64_t key = key_of(x[i]);
+  each_logit(x, 0, vocab, kSampleThreads, threadIdx.x, [&](int, float v) {
+    bad += (__float_as_uint(v) & 0x7f800000u) == 0x7f800000u;
+    const uint64_t key = key_of(v);
     highest = key > highest ? key : highest;
-  }
+  });
   bad = block_total(bad, part);
   const unsigned key = static_cast<unsigned>(block_highest(highest, part));
   const float top = __uint_as_float(key & 0x80000000u ? key ^ 0x80000000u : ~key);
   uint64_t mass = 0;
   if (bad == 0)
-    for (int i = threadIdx.x; i < vocab; i += blockDim.x) mass += mass_of(x[i] - top);
+    each_logit(x, 0, vocab, kSampleThreads, threadIdx.x,
+               [&](int, float v) { mass += mass_of(v - top); });
   mass = block_total(mass, part);
   if (threadIdx.x == 0) stats[row] = {top, bad == 0, mass};
 }
@@ -117,8 +141,13 @@ struct MaskedRow {
   __device__ __forceinline__ bool allowed(int id) const {
     return !mask || (mask[id / 32] >> (id % 32) & 1);
   }
-  __device__ __forceinline__ uint64_t mass(int id) const {
-    return mass_of((logits[id] - highest) * inverse);
+  __device__ __forceinline__ uint64_t mass(float logit) const {
+    return mass_of((logit - highest) * inverse);
+  }
+  // use(id, logit) for the lane's ids from `from` on, up to `to`, both of the warp.
+  template <class Use>
+  __device__ __forceinline__ void each(int from, int to, Use use) const {
+    each_logit(logits, from, to, WARP, threadIdx.x % WARP, use);
   }
 };
 
@@ -129,21 +158,21 @@ struct Cut {
   int id;
   uint64_t least;
 
-  __device__ __forceinline__ bool keeps(const MaskedRow& r, int at) const {
+  __device__ __forceinline__ bool keeps(const MaskedRow& r, int at, float logit) const {
     if (!r.allowed(at)) return false;
-    const unsigned k = key_of(r.logits[at]);
+    const unsigned k = key_of(logit);
     return k > key || (k == key && at <= id);
   }
 };
 
 // Walks the ids of the block in rising order and returns the first at which the running sum of
-// weight(id) exceeds target, the same for all threads; -1 if the whole does not exceed it.
+// weight(id, logit) exceeds target, the same for all threads; -1 if the whole does not exceed it.
 template <class Weight>
 __device__ __forceinline__ int first_past(const MaskedRow& r, uint64_t target, uint64_t* part,
                                           int* found, Weight weight) {
   const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
   uint64_t own = 0;
-  for (int i = r.begin + lane; i < r.end; i += WARP) own += weight(i);
+  r.each(r.begin, r.end, [&](int i, float logit) { own += weight(i, logit); });
   own = warp_sum(own);
   __syncthreads();
   if (lane == 0) part[warp] = own;
@@ -153,14 +182,22 @@ __device__ __forceinline__ int first_past(const MaskedRow& r, uint64_t target, u
   for (int i = 0; i < warp; i++) before += part[i];
   if (before <= target && before + own > target) {  // one warp: the sums rise
     int at = r.begin;
+    for (;; at += kLogitsAtOnce * WARP) {
+      const int past = at + kLogitsAtOnce * WARP;
+      uint64_t v = 0;
+      r.each(at, past < r.end ? past : r.end, [&](int i, float logit) { v += weight(i, logit); });
+      const uint64_t step = warp_sum(v);
+      if (before + step > target) break;
+      before += step;
+    }
     for (;; at += WARP) {
-      const uint64_t v = at + lane < r.end ? weight(at + lane) : 0;
+      const uint64_t v = at + lane < r.end ? weight(at + lane, r.logits[at + lane]) : 0;
       const uint64_t step = warp_sum(v);
       if (before + step > target) break;
       before += step;
     }
     if (lane == 0) {
-      while ((before += weight(at)) <= target) at++;
+      while ((before += weight(at, r.logits[at])) <= target) at++;
       *found = at;
     }
   }
@@ -168,32 +205,47 @@ __device__ __forceinline__ int first_past(const MaskedRow& r, uint64_t target, u
   return *found;
 }
 
-// The place in falling order at which the sum of weight(id) over the tokens that c keeps reaches
-// target (at least 1, at most the whole).
+// A sum of 64 bits that all threads add to, as two words in shared memory: NVIDIA's cards add 32
+// bits there in one go, 64 by trying until no other thread was faster, and most of a vocabulary
+// meets in a few bins. Whoever makes the low word go round carries.
+constexpr int kBins = 256;
+__device__ __forceinline__ void add_to_bin(unsigned* bins, int bin, uint64_t v) {
+  const unsigned low = static_cast<unsigned>(v), was = atomic_add(&bins[bin], low);
+  const unsigned high = static_cast<unsigned>(v >> 32) + (was + low < low);
+  if (high != 0) atomic_add(&bins[kBins + bin], high);
+}
+__device__ __forceinline__ uint64_t bin_sum(const unsigned* bins, int bin) {
+  return static_cast<uint64_t>(bins[kBins + bin]) << 32 | bins[bin];
+}
+
+// The place in falling order at which the sum of weight(id, logit) over the tokens that c keeps
+// reaches target (at least 1, at most the whole). bins: shared, of 2 * kBins.
 template <class Weight>
 __device__ __forceinline__ Cut cut_at(const MaskedRow& r, const Cut& c, uint64_t target,
-                                      uint64_t* part, uint64_t* bins, int* found, Weight weight) {
-  const int lane = threadIdx.x % WARP;
+                                      uint64_t* part, unsigned* bins, int* found, Weight weight) {
   unsigned prefix = 0;
   uint64_t before = 0;  // the weight of all larger keys
   for (int shift = 24; shift >= 0; shift -= 8) {
-    for (int i = threadIdx.x; i < 256; i += blockDim.x) bins[i] = 0;
+    for (int i = threadIdx.x; i < 2 * kBins; i += kSampleThreads) bins[i] = 0;
     __syncthreads();
-    for (int i = r.begin + lane; i < r.end; i += WARP) {
-      if (!c.keeps(r, i)) continue;
-      const unsigned key = key_of(r.logits[i]);
-      if (shift < 24 && key >> (shift + 8) != prefix) continue;
-      atomic_add(&bins[key >> shift & 255], weight(i));
-    }
+    r.each(r.begin, r.end, [&](int i, float logit) {
+      const unsigned key = key_of(logit);
+      if (shift < 24 && key >> (shift + 8) != prefix) return;
+      if (c.keeps(r, i, logit)) add_to_bin(bins, key >> shift & 255, weight(i, logit));
+    });
     __syncthreads();
     int bin = 255;
-    while (bin > 0 && before + bins[bin] < target) before += bins[bin--];
+    for (; bin > 0; bin--) {
+      const uint64_t sum = bin_sum(bins, bin);
+      if (before + sum >= target) break;
+      before += sum;
+    }
     prefix = prefix << 8 | static_cast<unsigned>(bin);
     __syncthreads();
   }
   // Among the tokens of this key, by rising id, the one that reaches the target.
-  const int id = first_past(r, target - before - 1, part, found, [&](int i) {
-    return key_of(r.logits[i]) == prefix && c.keeps(r, i) ? weight(i) : uint64_t{0};
+  const int id = first_past(r, target - before - 1, part, found, [&](int i, float logit) {
+    return key_of(logit) == prefix && c.keeps(r, i, logit) ? weight(i, logit) : uint64_t{0};
   });
   return {prefix, id, c.least};
 }
@@ -235,7 +287,7 @@ KERNEL(512)
 sample(const int* logit_rows, int* tokens, const float* logits, const SampleRow* params,
        const LogitStats* stats, const unsigned* masks, int vocab, int mask_words) {
   SHARED(uint64_t, part, kSampleWarps);
-  SHARED(uint64_t, bins, 256);
+  SHARED(unsigned, bins, 2 * kBins);
   SHARED(int, found, 1);
   const int row = blockIdx.x;
   if (row >= *logit_rows) return;
@@ -248,17 +300,17 @@ sample(const int* logit_rows, int* tokens, const float* logits, const SampleRow*
   r.logits = logits + static_cast<int64_t>(row) * vocab;
   r.mask = p.mask < 0 ? nullptr : masks + static_cast<int64_t>(p.mask) * mask_words;
   const int run = (vocab + kSampleThreads - 1) / kSampleThreads * WARP;
-  const int lane = threadIdx.x % WARP, begin = static_cast<int>(threadIdx.x) / WARP * run;
+  const int begin = static_cast<int>(threadIdx.x) / WARP * run;
   r.begin = begin < vocab ? begin : vocab;
   r.end = begin + run < vocab ? begin + run : vocab;
   // The highest key with its lowest id, as one number.
   uint64_t best = 0;
-  for (int i = r.begin + lane; i < r.end; i += WARP) {
-    if (!r.allowed(i)) continue;
+  r.each(r.begin, r.end, [&](int i, float logit) {
+    if (!r.allowed(i)) return;
     const uint64_t rank =
-        static_cast<uint64_t>(key_of(r.logits[i])) << 32 | (0xffffffffu - static_cast<unsigned>(i));
+        static_cast<uint64_t>(key_of(logit)) << 32 | (0xffffffffu - static_cast<unsigned>(i));
     best = rank > best ? rank : best;
-  }
+  });
   best = block_highest(best, part);
   const int first = static_cast<int>(0xffffffffu - static_cast<unsigned>(best));
   if (best == 0 || p.temperature == 0) {
@@ -271,9 +323,10 @@ sample(const int* logit_rows, int* tokens, const float* logits, const SampleRow*
   // First the top_k of highest logit, then those that hold top_p of the weight: one code for both.
   for (int by_mass = 0; by_mass < 2; by_mass++) {
     if (by_mass ? p.top_p >= 1 : p.top_k <= 0) continue;
-    const auto weight = [&](int i) { return by_mass ? r.mass(i) : uint64_t{1}; };
+    const auto weight = [&](int, float logit) { return by_mass ? r.mass(logit) : uint64_t{1}; };
     uint64_t whole = 0;
-    for (int i = r.begin + lane; i < r.end; i += WARP) whole += c.keeps(r, i) ? weight(i) : 0;
+    r.each(r.begin, r.end,
+           [&](int i, float logit) { whole += c.keeps(r, i, logit) ? weight(i, logit) : 0; });
     whole = block_total(whole, part);
     const uint64_t wanted =
         by_mass ? static_cast<uint64_t>(static_cast<double>(p.top_p) * static_cast<double>(whole))
@@ -281,8 +334,8 @@ sample(const int* logit_rows, int* tokens, const float* logits, const SampleRow*
     if (by_mass || wanted < whole)
       c = cut_at(r, c, wanted < 1 ? 1 : wanted, part, bins, found, weight);
   }
-  const auto kept = [&](int i) {
-    const uint64_t m = c.keeps(r, i) ? r.mass(i) : 0;
+  const auto kept = [&](int i, float logit) {
+    const uint64_t m = c.keeps(r, i, logit) ? r.mass(logit) : 0;
     return m >= c.least ? m : 0;
   };
   if (p.min_p > 0) {
@@ -290,7 +343,7 @@ sample(const int* logit_rows, int* tokens, const float* logits, const SampleRow*
     c.least = least > 1 ? least : 1;
   }
   uint64_t whole = 0;
-  for (int i = r.begin + lane; i < r.end; i += WARP) whole += kept(i);
+  r.each(r.begin, r.end, [&](int i, float logit) { whole += kept(i, logit); });
   whole = block_total(whole, part);
   const uint64_t target = share_of(philox53(p.seed, p.position), whole);
   const int token = first_past(r, target, part, found, kept);

@@ -14,6 +14,25 @@ __device__ __forceinline__ uint64_t shuffle_xor(uint64_t v, int d) {
   return static_cast<uint64_t>(high) << 32 | low;
 }
 
+// Loads above are asked for before anything below is done with what came: compilers move a load
+// down to its first use where they may, and then few are under way. All lanes of a warp, as often
+// as each other: on NVIDIA they wait for one another here.
+__device__ __forceinline__ void asked() {
+#if defined(GPU_AMD)
+  __builtin_amdgcn_sched_barrier(0);
+#else
+  __syncwarp();
+#endif
+}
+
+// What was added up so far is in `sum` here. AMD's compiler would move the products of a round
+// behind the loads of the next, and then all activations that they take are in registers at once.
+__device__ __forceinline__ void summed([[maybe_unused]] float& sum) {
+#if defined(GPU_AMD)
+  asm volatile("" : "+v"(sum));
+#endif
+}
+
 // v of all lanes, combined in pairs.
 template <class T, class F>
 __device__ __forceinline__ T butterfly(T v, F combine) {
