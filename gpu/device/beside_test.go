@@ -18,10 +18,10 @@ func TestMemoryIsAsPlanned(t *testing.T) {
 		o                 engine.Options
 	}{
 		{"as released", "T1", "sm_90", driver.CUDA, engine.Options{Compute: engine.Rounded, MaxRows: 20, MaxLogits: 3}},
-		{"a cache of 8 bits", "T1", "sm_90", driver.CUDA, engine.Options{Compute: engine.Rounded, KV: engine.KVFP8, MaxRows: 20, MaxLogits: 3}},
+		{"a cache of 8 bits", "T1", "sm_90", driver.CUDA, engine.Options{Compute: engine.Rounded, KV: engine.KVFP8, MaxRows: 20, MaxLogits: 3, MaxSeqs: 4}},
 		{"exact", "T2", "gfx942", driver.HIP, engine.Options{MaxRows: 18}},
 		{"8-bit dense weights", "T2", "sm_90", driver.CUDA, engine.Options{Compute: engine.Rounded, Dense: engine.DenseQ8, MaxRows: 3, MaxLogits: 2}},
-		{"MXFP4 twice", "T2", "sm_120", driver.CUDA, engine.Options{Compute: engine.MX, MaxRows: 40, MaxLogits: 2}},
+		{"MXFP4 twice", "T2", "sm_120", driver.CUDA, engine.Options{Compute: engine.MX, MaxRows: 40, MaxLogits: 2, MaxSeqs: 2}},
 		{"8-bit activations", "T1", "gfx942", driver.HIP, engine.Options{Compute: engine.Int8, KV: "f32", MaxRows: 2}},
 		{"deterministic", "T2", "sm_80", driver.CUDA, engine.Options{Deterministic: true, KV: "bf16", MaxRows: 17, MaxLogits: 1}},
 	} {

@@ -43,17 +43,17 @@ func (d *Device) CompileChain(list []*engine.Program) (steps []engine.Step, err 
 func (s *step) Start(b *engine.Batch) error {
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
-	if s.graph == nil || s.dev.closed {
+	if s.closed() {
 		return engine.ErrClosed
 	}
-	return s.queue(b, nil)
+	return s.settled(s.queue(b, nil))
 }
 
 // Finish waits for everything that is queued.
 func (s *step) Finish() error {
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
-	if s.graph == nil || s.dev.closed {
+	if s.closed() {
 		return engine.ErrClosed
 	}
 	if err := s.dev.stream.Synchronize(); err != nil {

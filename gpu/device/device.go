@@ -35,12 +35,13 @@ type Device struct {
 	mu         sync.Mutex // held while work is queued and waited for
 	window     *driver.HostMemory
 	shared     map[sharing]*sharedRegion
+	state      *stateMemory // of all steps; nil while there are none
 	distrusted map[Form]bool
 	users      int           // regions and steps not freed yet
 	ended      *driver.Event // for devices that take what this one has computed; once one has
 	closed     bool
 
-	joining sync.Mutex // held while sampler changes
+	joining sync.Mutex // held, and mu as well, while sampler changes
 	finding sync.Mutex // held while a kernel is looked up, also by who holds mu
 	sampler *sampler
 }

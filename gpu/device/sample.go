@@ -32,7 +32,7 @@ const mostRivals = 20
 
 // A sampleSlot holds one Sample: what goes in, what comes out.
 type sampleSlot struct {
-	in     *region            // params [rows], count, edits, masks
+	in     *region            // params [rows], counts of edits and rows, edits, masks
 	pinned *driver.HostMemory // the same
 	tokens *region            // i32 [rows]
 	out    *driver.HostMemory // the tokens on their way back
@@ -42,6 +42,7 @@ type sampleSlot struct {
 }
 
 func (s *sampler) editsAt() int { return s.rows * kernels.SampleRowBytes }
+func (s *sampler) rowsAt() int  { return s.editsAt() + 4 }
 func (s *sampler) masksAt() int {
 	return s.editsAt() + 16 + engine.MostEdits(s.rows)*kernels.LogitEditBytes
 }
@@ -110,28 +111,41 @@ func (s *sampler) close() error {
 var _ engine.SamplingStep = (*step)(nil)
 
 // joinSampler gives the step the device's sampler, made at first and made anew when a step has more rows.
-func (s *step) joinSampler() error {
+func (s *step) joinSampler() (*sampler, error) {
 	d := s.dev
 	d.joining.Lock()
 	defer d.joining.Unlock()
 	if s.sampler != nil {
-		return nil
+		return s.sampler, nil
+	}
+	d.mu.Lock()
+	closed := s.closed()
+	d.mu.Unlock()
+	if closed {
+		return nil, engine.ErrClosed
 	}
 	if have := d.sampler; have != nil && have.rows >= s.logitRows(s.layout.bucket) && have.words >= 2*((s.p.Spec.Vocab+63)/64) {
 		have.users++
-		s.sampler = have
-		return nil
+		s.useSampler(have)
+		return have, nil
 	}
 	if d.sampler != nil && d.sampler.waiting > 0 {
-		return errors.New("a larger step samples while a smaller one is waited for")
+		return nil, errors.New("a larger step samples while a smaller one is waited for")
 	}
 	made, err := d.newSampler(s.logitRows(max(s.layout.bucket, s.p.Options.MaxRows)), s.p.Spec.Vocab)
 	if err != nil {
-		return fmt.Errorf("room to sample in: %w", err)
+		return nil, fmt.Errorf("room to sample in: %w", err)
 	}
 	made.users = 1
-	d.sampler, s.sampler = made, made
-	return nil
+	s.useSampler(made)
+	return made, nil
+}
+
+// useSampler makes it the device's and the step's.
+func (s *step) useSampler(x *sampler) {
+	s.dev.mu.Lock()
+	defer s.dev.mu.Unlock()
+	s.dev.sampler, s.sampler = x, x
 }
 
 // logitRows is of how many rows a step of so many gives logits.
@@ -147,16 +161,19 @@ func (s *step) leaveSampler() error {
 	s.dev.joining.Lock()
 	defer s.dev.joining.Unlock()
 	have := s.sampler
-	s.sampler = nil
 	if have == nil {
 		return nil
 	}
 	have.users--
-	if have.users > 0 {
-		return nil
-	}
-	if s.dev.sampler == have {
+	last := have.users == 0
+	s.dev.mu.Lock()
+	s.sampler = nil
+	if last && s.dev.sampler == have {
 		s.dev.sampler = nil
+	}
+	s.dev.mu.Unlock()
+	if !last {
+		return nil
 	}
 	return have.close()
 }
@@ -165,13 +182,13 @@ func (s *step) leaveSampler() error {
 func (s *step) Queue(b *engine.Batch, from []int32) error {
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
-	if s.graph == nil || s.dev.closed {
+	if s.closed() {
 		return engine.ErrClosed
 	}
 	if s.logits == nil {
 		return errors.New("this program gives no logits")
 	}
-	return s.queue(b, from)
+	return s.settled(s.queue(b, from))
 }
 
 // feed queues the copies of tokens that are on the card already, a copy for each run of rows that stand side by side.
@@ -201,20 +218,29 @@ func (s *step) feed(from []int32) error {
 
 // Sample sends the parameters and queues the kernels.
 func (s *step) Sample(choices []engine.Choice) error {
-	if err := s.joinSampler(); err != nil {
+	sam, err := s.joinSampler()
+	if err != nil {
 		return err
 	}
-	d, sam := s.dev, s.sampler
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if s.graph == nil || d.closed {
+	s.dev.mu.Lock()
+	defer s.dev.mu.Unlock()
+	if s.closed() {
 		return engine.ErrClosed
 	}
 	if len(choices) > sam.rows {
 		return fmt.Errorf("%d choices where there is room for %d", len(choices), sam.rows)
 	}
-	slot := &sam.slots[sam.next]
-	edits, masks, err := sam.write(slot.pinned.Bytes(), choices)
+	if err := s.settled(s.choose(&sam.slots[sam.next], choices)); err != nil {
+		return err
+	}
+	sam.next = 1 - sam.next
+	sam.waiting++
+	return nil
+}
+
+// choose queues all that a slot's choice takes; the lock is held.
+func (s *step) choose(slot *sampleSlot, choices []engine.Choice) error {
+	edits, masks, err := s.sampler.write(slot.pinned.Bytes(), choices)
 	if err != nil {
 		return err
 	}
@@ -226,22 +252,18 @@ func (s *step) Sample(choices []engine.Choice) error {
 	for _, c := range choices {
 		rivals = max(rivals, c.Logprobs)
 	}
-	if err := s.launchSampling(slot, edits, min(rivals, mostRivals)); err != nil {
+	rivals = min(rivals, mostRivals)
+	if err := s.launchSampling(slot, edits, rivals); err != nil {
 		return err
 	}
 	if rivals >= 0 {
-		if slot.chosen, err = s.logprobs(slot, choices, min(rivals, mostRivals)); err != nil {
+		if slot.chosen, err = s.logprobs(slot, choices, rivals); err != nil {
 			return fmt.Errorf("read the logprobs: %w", err)
 		}
-	} else if err := d.stream.CopyOut(slot.out, 0, slot.tokens.at, 4*slot.rows); err != nil {
+	} else if err := s.dev.stream.CopyOut(slot.out, 0, slot.tokens.at, 4*slot.rows); err != nil {
 		return fmt.Errorf("send the tokens back: %w", err)
 	}
-	if err := slot.done.Record(d.stream); err != nil {
-		return err
-	}
-	sam.next = 1 - sam.next
-	sam.waiting++
-	return nil
+	return slot.done.Record(s.dev.stream)
 }
 
 // write fills a slot's memory and returns how many edits and masks there are.
@@ -271,6 +293,7 @@ func (s *sampler) write(to []byte, choices []engine.Choice) (edits, masks int, e
 		}
 	}
 	binary.LittleEndian.PutUint32(to[s.editsAt():], uint32(edits))
+	binary.LittleEndian.PutUint32(to[s.rowsAt():], uint32(len(choices)))
 	return edits, masks, nil
 }
 
@@ -295,8 +318,8 @@ func (s *step) send(slot *sampleSlot, edits, masks int) error {
 // launchSampling queues the kernels: what is known of the rows, the edits, the choice.
 func (s *step) launchSampling(slot *sampleSlot, edits, rivals int) error {
 	sam, vocab, t := s.sampler, s.p.Spec.Vocab, s.dev.target
-	rows, logits, stats := kernels.Pointer(s.state.at)+4, kernels.Pointer(s.logits.at), kernels.Pointer(sam.stats.at)
 	in := func(at int) kernels.Pointer { return kernels.Pointer(slot.in.at) + kernels.Pointer(at) }
+	rows, logits, stats := in(sam.rowsAt()), kernels.Pointer(s.logits.at), kernels.Pointer(sam.stats.at)
 	list := []kernels.Launch{t.LogitStats(rows, slot.rows, stats, logits, vocab)}
 	if rivals > 0 {
 		list = append(list, t.TopLogits(rows, slot.rows, kernels.Pointer(sam.ids.at), kernels.Pointer(sam.values.at), logits, vocab, rivals))

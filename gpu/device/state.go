@@ -23,18 +23,16 @@ import (
 
 type layout struct {
 	bucket int  // most rows
+	seqs   int  // most sequences
 	most   int  // entries of tables
 	twins  bool // window pages have a second one
 }
 
 const counts = 4
 
-// layoutOf is the state of a program. Tables are as long as the sequences can be: a row for each, all of them at the end of their context.
+// layoutOf is the state of a program. Tables are as long as the sequences can be: as many as a step may have, all of them at the end of their context.
 func layoutOf(p *engine.Program) layout {
-	longest := (p.Spec.MaxPosition + engine.PageTokens - 1) / engine.PageTokens
-	window := (p.Spec.Window+p.Rows)/engine.PageTokens + 2
-	each := engine.WindowPages(p.Options.KV)
-	return layout{p.Rows, p.Rows * (longest + window*each), each > 1}
+	return layout{p.Rows, p.Options.Seqs(p.Rows), engine.TableEntries(p.Spec, p.Options, p.Rows), engine.WindowPages(p.Options.KV) > 1}
 }
 
 func (l layout) bytes() int { return 4 * (l.at(tablesArray) + l.most) }

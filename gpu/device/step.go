@@ -22,12 +22,10 @@ type step struct {
 	way    *way  // as in choice
 	lead   *step // whose state this step has, being behind it in a chain; nil: it has its own
 
-	state       *region       // layout
+	state       *stateMemory  // layout
 	logits      *sharedRegion // f32 [rows, vocab]; nil when the program gives none
 	frequencies *region
-	pinned      [2]stateOnItsWay // in turn: one is written while the device reads the other
-	turn        int
-	sampler     *sampler // once it has sampled
+	sampler     *sampler // once it has sampled; changed under both of the device's locks, joining and mu
 
 	partial, arrived *sharedRegion // of the attention kernels, nil where no kernel needs them
 	terms            *sharedRegion // of activations in MXFP4, as well
@@ -44,12 +42,6 @@ type step struct {
 type readyPhase struct {
 	phase
 	ready []launch
-}
-
-// stateOnItsWay is pinned memory for a state, and the mark behind the copy that last read it.
-type stateOnItsWay struct {
-	memory *driver.HostMemory
-	sent   *driver.Event
 }
 
 var _ engine.Step = (*step)(nil)
@@ -98,7 +90,9 @@ func (d *Device) build(s *step) (*step, error) {
 
 func (s *step) build() (err error) {
 	d := s.dev
-	if err := s.ownState(); err != nil {
+	if s.lead != nil {
+		s.state = s.lead.state
+	} else if s.state, err = d.joinState(s.layout.bytes()); err != nil {
 		return err
 	}
 	r := &recorder{dev: d, p: s.p, t: d.target, layout: s.layout, state: kernels.Pointer(s.state.at), plain: s.plain, only: s.way}
@@ -140,27 +134,6 @@ func (s *step) build() (err error) {
 	})
 	if err != nil {
 		return fmt.Errorf("record the step as a graph: %w", err)
-	}
-	return nil
-}
-
-// ownState makes the memory of the state, on the card and on the way there; or takes that of the chain.
-func (s *step) ownState() (err error) {
-	if s.lead != nil {
-		s.state = s.lead.state
-		return nil
-	}
-	if s.state, err = s.dev.alloc(int64(s.layout.bytes())); err != nil {
-		return err
-	}
-	for i := range s.pinned {
-		if s.pinned[i].memory, err = s.dev.ctx.AllocHost(s.layout.bytes()); err != nil {
-			return err
-		}
-		if s.pinned[i].sent, err = s.dev.ctx.NewEvent(false); err != nil {
-			s.pinned[i].sent = nil
-			return err
-		}
 	}
 	return nil
 }
@@ -235,12 +208,19 @@ func (s *step) launch(i int) error {
 func (s *step) Forward(b *engine.Batch, logits []float32) error {
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
-	if s.graph == nil || s.dev.closed {
+	if s.closed() {
 		return engine.ErrClosed
 	}
-	err := s.forward(b, logits)
+	return s.settled(s.forward(b, logits))
+}
+
+// closed tells that the step or its device was closed; the lock is held.
+func (s *step) closed() bool { return s.graph == nil || s.dev.closed }
+
+// settled passes an error on when nothing of what failed is under way any more: what comes next writes into the same pinned memory. The lock is held.
+func (s *step) settled(err error) error {
 	if err != nil {
-		s.dev.stream.Synchronize() // nothing of it is under way when the next one begins; the error above is the one to tell
+		s.dev.stream.Synchronize() // the error above is the one to tell
 	}
 	return err
 }
@@ -285,17 +265,12 @@ func (s *step) sendState(b *engine.Batch, from []int32) error {
 	if most := s.logitRows(s.layout.bucket); len(b.LogitRows) > most {
 		return fmt.Errorf("logits of %d rows are asked for, this step has room for %d", len(b.LogitRows), most)
 	}
-	p := &s.pinned[s.turn]
-	s.turn = 1 - s.turn
-	if err := p.sent.Synchronize(); err != nil {
-		return fmt.Errorf("wait for the state's memory: %w", err)
+	if len(b.Seqs) > s.layout.seqs {
+		return fmt.Errorf("rows of %d sequences are in a step, this one has room for %d", len(b.Seqs), s.layout.seqs)
 	}
-	used := s.layout.write(p.memory.Bytes(), b, s.p.Spec.Window, s.p.Spec.ExpertsPerToken)
-	if err := s.dev.stream.CopyIn(s.state.at, p.memory, 0, used); err != nil {
-		return fmt.Errorf("send the step's state: %w", err)
-	}
-	if err := p.sent.Record(s.dev.stream); err != nil {
-		return fmt.Errorf("send the step's state: %w", err)
+	err := s.state.send(func(state []byte) int { return s.layout.write(state, b, s.p.Spec.Window, s.p.Spec.ExpertsPerToken) })
+	if err != nil {
+		return err
 	}
 	return s.feed(from)
 }
@@ -394,7 +369,7 @@ func (s *step) Profile() []int64 {
 	return append([]int64(nil), s.ns...)
 }
 
-// Close frees the graph and the state. It may be called more than once.
+// Close waits for what is queued, and frees the graph and the state. It may be called more than once.
 func (s *step) Close() error {
 	s.dev.mu.Lock()
 	if s.layout.bucket == 0 {
@@ -402,19 +377,12 @@ func (s *step) Close() error {
 		return nil
 	}
 	s.layout = layout{}
-	errs := []error{s.unmark()}
+	var errs []error
 	if s.graph != nil {
-		errs = append(errs, s.graph.Close())
+		errs = append(errs, s.dev.stream.Synchronize(), s.graph.Close()) // a card that still runs a graph or writes tokens must not find them freed
 		s.graph = nil
 	}
-	for _, p := range s.pinned {
-		if p.memory != nil {
-			errs = append(errs, p.memory.Free())
-		}
-		if p.sent != nil {
-			errs = append(errs, p.sent.Close())
-		}
-	}
+	errs = append(errs, s.unmark())
 	s.dev.users--
 	s.dev.mu.Unlock()
 	errs = append(errs, s.leaveSampler())
@@ -426,10 +394,11 @@ func (s *step) Close() error {
 			errs = append(errs, r.leave())
 		}
 	}
-	for _, r := range []*region{s.state, s.frequencies} {
-		if r != nil && (r != s.state || s.lead == nil) {
-			errs = append(errs, r.Free())
-		}
+	if s.state != nil && s.lead == nil {
+		errs = append(errs, s.state.leave())
+	}
+	if s.frequencies != nil {
+		errs = append(errs, s.frequencies.Free())
 	}
 	return errors.Join(errs...)
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // Beside is what a card takes for an engine's steps beside the weights, the cache and the scratch of engine.PlanFor, bytes: the logits, the state in front
-// of each bucket's graph, what attention and the matrix units of MXFP4 pass on between kernels, and what tokens are chosen in. All of it is counted that
+// of a graph, what attention and the matrix units of MXFP4 pass on between kernels, and what tokens are chosen in. All of it is counted that
 // serving may ask for, also what is made when it is first needed: choosing, and the steps that rebuild window pages.
 //
 // What must stay true: it is what gpu/device allocates, to the byte for one engine, on cards whose kernels have all their forms (gpu/device holds it to
@@ -20,15 +20,13 @@ func Beside(s models.Spec, o engine.Options) (int64, error) {
 		return 0, err
 	}
 	o = p.Options
-	longest := (s.MaxPosition + engine.PageTokens - 1) / engine.PageTokens
 	heads := kernels.Heads{Query: s.Heads, KV: s.KVHeads, Dim: s.HeadDim}
 	var bytes int64
-	var partial, arrived, terms largest
+	var state, partial, arrived, terms largest
 	for _, rows := range buckets {
-		window, each := (s.Window+rows)/engine.PageTokens+2, engine.WindowPages(o.KV)
-		state := 4 * (4 + int64(rows)*int64(5+each+longest+window*each))
-		frequencies := 4 * int64(s.HeadDim/2)
-		bytes += 2 * (state + frequencies) // of the step, and of the one that rebuilds
+		arrays := 5 + engine.WindowPages(o.KV)
+		bytes += state.more(4 * int64(4+rows*arrays+engine.TableEntries(s, o, rows)))
+		bytes += 2 * 4 * int64(s.HeadDim/2) // frequencies, of the step and of the one that rebuilds
 		if o.Deterministic {
 			continue // the plain kernels
 		}

@@ -38,7 +38,7 @@ type Options struct {
 	Context     int     // tokens of the longest sequence; 0: as long as fits, up to what the model was made for
 	Sequences   int     // sequences of that length at once; 0: 1
 	Rows        int     // of the largest step; 0: 2048
-	Logits      int     // rows of a step whose logits may be asked for; 0: 256
+	Logits      int     // rows of a step whose logits may be asked for, and sequences that it may have rows of; 0: 256
 	Compute     string  // the mode; "": the one with most scratch
 	KV          string  // "bf16" (default), "f32", engine.KVFP8
 	Dense       string  // "bf16" (default), "q8": the form of the dense weights
@@ -114,7 +114,8 @@ type sizes struct {
 
 func measure(s models.Spec, o Options) (sizes, error) {
 	z := sizes{dense: make([]int64, s.Layers), experts: make([]int64, s.Layers), active: float64(s.ExpertsPerToken) / float64(s.Experts)}
-	eo := engine.Options{KV: o.KV, MaxRows: o.Rows, MaxLogits: min(o.Logits, o.Rows), Pages: 1, Compute: cmp.Or(o.Compute, engine.Int8), Dense: o.Dense, Deterministic: o.Plain}
+	eo := engine.Options{KV: o.KV, MaxRows: o.Rows, MaxLogits: min(o.Logits, o.Rows), MaxSeqs: o.Logits, Pages: 1, Compute: cmp.Or(o.Compute, engine.Int8), Dense: o.Dense,
+		Deterministic: o.Plain}
 	p, err := engine.Record(s, eo, eo.Rows())
 	if err != nil {
 		return z, err

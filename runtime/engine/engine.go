@@ -193,7 +193,7 @@ func (e *Engine) Step(ctx context.Context, b *Batch, logits []float32) error {
 	if err := b.Check(e.spec, e.options.MaxRows, e.options.Pages); err != nil {
 		return err
 	}
-	if err := b.checkLogits(e.options); err != nil {
+	if err := b.checkRoom(e.options); err != nil {
 		return err
 	}
 	if WindowPages(e.options.KV) > 1 {

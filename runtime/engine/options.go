@@ -38,6 +38,10 @@ type Options struct {
 	// steps of thousands of rows want it bounded by the sequences there can be.
 	MaxLogits int
 
+	// MaxSeqs is of how many sequences a step may have rows; 0: of as many as it has rows. A device has room for so many block tables, and those of long
+	// contexts are long.
+	MaxSeqs int
+
 	// Deterministic asks for the same bits whatever else is in the step. The CPU always gives them; a GPU has slower kernels for it.
 	Deterministic bool
 
@@ -76,7 +80,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.Pages = defaultPages
 	}
 	o.MaxRows = o.Rows()
-	if o.Pages < 1 || o.MaxRows < 1 || o.Threads < 0 || o.MaxLogits < 0 {
+	if o.Pages < 1 || o.MaxRows < 1 || o.Threads < 0 || o.MaxLogits < 0 || o.MaxSeqs < 0 {
 		return o, fmt.Errorf("pages %d, rows %d and threads %d must be positive", o.Pages, o.MaxRows, o.Threads)
 	}
 	return o, nil
@@ -95,6 +99,14 @@ func (o Options) Rows() int {
 		return defaultMaxRows
 	}
 	return o.MaxRows
+}
+
+// Seqs is of how many sequences a step of so many rows may have rows.
+func (o Options) Seqs(rows int) int {
+	if o.MaxSeqs > 0 {
+		return min(rows, o.MaxSeqs)
+	}
+	return rows
 }
 
 // kvType is the element type of the cache: with KVFP8 it has two, so it is bytes.

@@ -103,7 +103,7 @@ func (e *Engine) Queue(ctx context.Context, b *Batch, from []int32) error {
 	if err := b.Check(e.spec, e.options.MaxRows, e.options.Pages); err != nil {
 		return err
 	}
-	if err := b.checkLogits(e.options); err != nil {
+	if err := b.checkRoom(e.options); err != nil {
 		return err
 	}
 	e.mu.Lock()

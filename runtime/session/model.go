@@ -190,7 +190,7 @@ func (o LoadOptions) planOn(dev engine.Device, spec models.Spec) (engine.Options
 
 func (o LoadOptions) planInput(dev engine.Device, spec models.Spec) (engine.Options, PlanInput, error) {
 	eo := engine.Options{Compute: o.Compute, Dense: o.Dense, DenseCache: o.DenseCache, Threads: o.Threads, ISA: o.ISA, MaxRows: o.MaxBatchedTokens,
-		MaxLogits: o.MaxSeqs, Deterministic: o.Deterministic}.On(dev)
+		MaxLogits: o.MaxSeqs, MaxSeqs: o.MaxSeqs, Deterministic: o.Deterministic}.On(dev)
 	var err error
 	if eo.KV, err = kvType(o.KVCacheDtype); err != nil {
 		return eo, PlanInput{}, err
