@@ -210,7 +210,7 @@ func TestReaderIsLinear(t *testing.T) {
 			r.Push(id)
 		}
 		r.Finish()
-		if took := time.Since(begin); took > 10*time.Second {
+		if took := time.Since(begin); took > time.Minute {
 			t.Errorf("a million times token %d took %v", id, took)
 		}
 	}

@@ -3,6 +3,7 @@ package bench
 import (
 	"math"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ossrun/ossrun/models"
@@ -59,8 +60,10 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ckpt.Close()
-	dev := &slow{}
-	r, err := Run(t.Context(), dev, ckpt, Options{Engine: engine.Options{MaxRows: 16}, Prefill: []int{40}, Batches: []int{3}, Contexts: []int{64}, Rounds: 2, Steps: 2})
+	var r *Report
+	synctest.Test(t, func(t *testing.T) { // its clock goes on in the device's steps and nowhere else
+		r, err = Run(t.Context(), &slow{}, ckpt, Options{Engine: engine.Options{MaxRows: 16}, Prefill: []int{40}, Batches: []int{3}, Contexts: []int{64}, Rounds: 2, Steps: 2})
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

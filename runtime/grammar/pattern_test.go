@@ -70,13 +70,13 @@ func TestExpressionsOfASchemaAreBounded(t *testing.T) {
 		fmt.Fprintf(&b, `,"p%d":{"type":"string","pattern":"(a|b|c|ab|bc|ca){1,%d}"}`, i, 60+i%120)
 	}
 	b.WriteString(`}}`)
-	begin := time.Now()
+	begin := processTime()
 	_, err := compileSchema([]byte(b.String()), false)
 	var unsupported *UnsupportedError
 	if !errors.As(err, &unsupported) || unsupported.Keyword != "pattern" {
 		t.Errorf("%v", err)
 	}
-	if took := time.Since(begin); took > time.Minute {
+	if took := processTime() - begin; took > time.Minute {
 		t.Errorf("it takes %v to refuse", took)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"reflect"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/session"
@@ -30,29 +31,31 @@ func TestMergeKeepsTextAndOrder(t *testing.T) {
 
 // While a batch is being written the model goes on, and what it said meanwhile is one batch.
 func TestFollowGathersWhatIsReady(t *testing.T) {
-	var list []session.Event
-	for range 100 {
-		list = append(list, session.Answer{Text: "x"})
-	}
-	f := &fakeRunner{script: func(session.Request) ([]session.Event, error) { return append(list, done(session.FinishStop)), nil }}
-	turn, err := f.Start(t.Context(), session.Request{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	batches, text := 0, ""
-	err = follower{turns: []Turn{turn}, cancel: func() {}, silence: time.Minute, batch: func(b []arrival) error {
-		batches++
-		for _, a := range b {
-			if e, ok := a.event.(session.Answer); ok {
-				text += e.Text
-			}
+	synctest.Test(t, func(t *testing.T) {
+		var list []session.Event
+		for range 100 {
+			list = append(list, session.Answer{Text: "x"})
 		}
-		time.Sleep(20 * time.Millisecond)
-		return nil
-	}}.run()
-	if err != nil || len(text) != 100 || batches > 20 {
-		t.Errorf("%d bytes in %d batches, %v", len(text), batches, err)
-	}
+		f := &fakeRunner{script: func(session.Request) ([]session.Event, error) { return append(list, done(session.FinishStop)), nil }}
+		turn, err := f.Start(t.Context(), session.Request{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		batches, text := 0, ""
+		err = follower{turns: []Turn{turn}, cancel: func() {}, silence: time.Minute, batch: func(b []arrival) error {
+			batches++
+			for _, a := range b {
+				if e, ok := a.event.(session.Answer); ok {
+					text += e.Text
+				}
+			}
+			time.Sleep(20 * time.Millisecond) // in which all that goes on comes to a stand
+			return nil
+		}}.run()
+		if err != nil || len(text) != 100 || batches > 20 {
+			t.Errorf("%d bytes in %d batches, %v", len(text), batches, err)
+		}
+	})
 }
 
 // A write that fails cancels the turns, and they are followed to their end all the same.

@@ -83,11 +83,21 @@ func (w *window) typing(text string) {
 
 func (w *window) until(what string) {
 	w.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(w.text(), what); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); !strings.Contains(w.text(), what); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			w.t.Fatalf("no %q on the screen:\n%s", what, w.text())
 		}
 	}
+}
+
+// compare holds the screen to a file of testdata. What a terminal shows may be half a frame: it is given time to become that.
+func (w *window) compare(name string) {
+	w.t.Helper()
+	want, _ := os.ReadFile(filepath.Join("testdata", name)) // what is wrong with it is told below
+	for end := time.Now().Add(20 * time.Second); stamps(w.text()) != string(want) && !*update && time.Now().Before(end); {
+		time.Sleep(5 * time.Millisecond)
+	}
+	compare(w.t, name, stamps(w.text()))
 }
 
 func (w *window) wait() error {
@@ -95,7 +105,7 @@ func (w *window) wait() error {
 	select {
 	case err := <-w.ended:
 		return err
-	case <-time.After(20 * time.Second):
+	case <-time.After(2 * time.Minute):
 		w.t.Fatalf("the chat does not end:\n%s", w.text())
 		return nil
 	}
@@ -111,7 +121,7 @@ func TestInATerminal(t *testing.T) {
 	w.typing("How does the \x1b[200~paged\ncache\x1b[201~ work?\r")
 	w.until("done.")
 	w.until("213 / 131,072")
-	compare(t, "terminal.screen", stamps(w.text()))
+	w.compare("terminal.screen")
 	w.typing("\x14") // Ctrl+T
 	w.until("│ The user asks")
 	w.typing("another\r")

@@ -127,7 +127,7 @@ func (s *stage) play(n int, step time.Duration) {
 		s.t.Fatal("no turn is under way")
 	}
 	box := s.m.live.box
-	deadline := time.Now().Add(5 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for {
 		box.mu.Lock()
 		if box.over || n > 0 && len(box.events) >= n {

@@ -66,7 +66,7 @@ func (term *terminal) text() string {
 // until waits for a screen on which ready holds, and fails the test with what was awaited if it never comes.
 func (term *terminal) until(awaited string, ready func(screen string) bool) string {
 	term.t.Helper()
-	deadline := time.Now().Add(60 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for {
 		text := term.text()
 		if ready(text) {
@@ -120,7 +120,7 @@ func TestChatOnTheScreen(t *testing.T) {
 		if err != nil {
 			t.Errorf("the chat ended with %v", err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatalf("Ctrl+C did not end the chat; the screen is:\n%s", term.text())
 	}
 }

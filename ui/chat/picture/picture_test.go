@@ -53,7 +53,7 @@ func TestRun(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out.svg")
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	program := `stty raw -echo; printf 'Ask something\r\n'; dd bs=1 count=4 2>/dev/null >/dev/null; printf 'Esc stops'; sleep 0.3; printf '\rthe answer  '; exec cat`
+	program := `stty raw -echo; printf 'Ask something\r\n'; dd bs=1 count=4 2>/dev/null >/dev/null; printf 'Esc stops'; sleep 2; printf '\rthe answer  '; exec cat`
 	if err := run(ctx, out, []string{"why"}, "", "t", 40, 6, []string{"sh", "-c", program}); err != nil {
 		t.Fatal(err)
 	}
