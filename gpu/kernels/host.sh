@@ -29,14 +29,25 @@ mkdir -p "$cache"
 find "$cache" -mindepth 1 -mtime +14 -delete 2>/dev/null || true
 
 headers=$({ echo "$flags"; $cxx --version | head -1; cat -- *.h emulator/*.h; } | sha256sum)
-objects=() stale=()
-for source in ${KERNELS:-*.cu} emulator/*.cpp; do
-  [ "$source" = kernels.cu ] && continue
-  hash=$({ echo "$headers"; cat -- "$source"; } | sha256sum | cut -c1-16)
-  object=$cache/$layout-$(basename "$source")-$hash.o
-  objects+=("$object")
-  [ -f "$object" ] || stale+=("$source" "$object")
-done
+look() { # sets objects, and stale: those to make
+  objects=() stale=()
+  local source hash object
+  for source in ${KERNELS:-*.cu} emulator/*.cpp; do
+    [ "$source" = kernels.cu ] && continue
+    hash=$({ echo "$headers"; cat -- "$source"; } | sha256sum | cut -c1-16)
+    object=$cache/$layout-$(basename "$source")-$hash.o
+    objects+=("$object")
+    [ -f "$object" ] || stale+=("$source" "$object")
+  done
+}
+look
+if [ ${#stale[@]} -gt 0 ] && command -v flock > /dev/null; then
+  # One build of a layout at a time: the tests of several packages begin at once, and those that waited
+  # find the objects made. A build that is killed gives the lock back.
+  exec 9> "$cache/lock-$layout"
+  flock 9
+  look
+fi
 if [ ${#stale[@]} -gt 0 ]; then # into a name of its own first: another build never sees half a file
   printf '%s\0' "${stale[@]}" | xargs -0 -P "$(nproc)" -n 2 \
     sh -c "$cxx $flags -x c++ -c \"\$0\" -o \"\$1.\$\$\" && mv \"\$1.\$\$\" \"\$1\""

@@ -42,5 +42,5 @@ while IFS= read -r line; do
   fi
   cp "$work/original" "../$file"
 done < mutations.txt
-echo "$tried mutations, $survived survived"
+echo "$tried of $at mutations ($every, part $first), $survived survived"
 [ "$survived" = 0 ] && [ "$tried" -gt 0 ]
