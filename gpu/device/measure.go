@@ -77,6 +77,7 @@ type Speed struct {
 	Point
 	TokensPerSecond float64 `json:"tokens_per_s"`
 	GBs             float64 `json:"gb_per_s"`          // of the bytes that the step has to move at least
+	TFLOPs          float64 `json:"tflop_per_s"`       // of what its matrices multiply and add
 	Skipped         string  `json:"skipped,omitempty"` // why it was not run
 }
 
@@ -95,7 +96,7 @@ func Whole(ctx context.Context, dev engine.Device, ckpt *models.Checkpoint, o en
 	_, free := dev.Memory()
 	room := (free - plan.Total()) / plan.PageBytes * 9 / 10
 	for _, p := range points {
-		if need := p.pages(o.KV); need <= room {
+		if need := p.pages(ckpt.Spec, o.KV); need <= room {
 			o.Pages = int(max(int64(o.Pages), need))
 		}
 	}
@@ -113,7 +114,7 @@ func Whole(ctx context.Context, dev engine.Device, ckpt *models.Checkpoint, o en
 		switch {
 		case p.Context+p.Rows > ckpt.Spec.MaxPosition:
 			speed.Skipped = "longer than the model's context"
-		case p.pages(o.KV) > int64(o.Pages):
+		case p.pages(ckpt.Spec, o.KV) > int64(o.Pages):
 			speed.Skipped = "its KV cache does not fit"
 		default:
 			if err := speed.measure(ctx, eng, program, rounds); err != nil {
@@ -125,9 +126,15 @@ func Whole(ctx context.Context, dev engine.Device, ckpt *models.Checkpoint, o en
 	return nil
 }
 
+// tables are the block tables' entries of a sequence, and the first one that a window layer sees: pages in front of it have been given back.
+func (p Point) tables(s models.Spec) (entries, seen int) {
+	return (p.Context + p.Rows + engine.PageTokens - 1) / engine.PageTokens, engine.FirstVisible(p.Context, s.Window) / engine.PageTokens
+}
+
 // pages is what a point needs: pages of its own for every sequence, both kinds of layer.
-func (p Point) pages(kv string) int64 {
-	return int64(1+engine.WindowPages(kv)) * int64(p.Sequences) * int64((p.Context+p.Rows+engine.PageTokens-1)/engine.PageTokens)
+func (p Point) pages(s models.Spec, kv string) int64 {
+	n, seen := p.tables(s)
+	return int64(p.Sequences) * int64(n+engine.WindowPages(kv)*(n-seen))
 }
 
 func (s *Speed) measure(ctx context.Context, eng *engine.Engine, program *engine.Program, rounds int) error {
@@ -145,12 +152,13 @@ func (s *Speed) measure(ctx context.Context, eng *engine.Engine, program *engine
 	}
 	slices.Sort(took)
 	seconds := took[len(took)/2].Seconds()
-	var bytes int64
+	var bytes, flops int64
 	work := program.WorkOf(b)
 	for _, op := range program.Ops {
 		bytes += program.Bytes(op, work)
+		flops += program.Flops(op, work)
 	}
-	s.TokensPerSecond, s.GBs = float64(len(b.Tokens))/seconds, float64(bytes)/seconds/1e9
+	s.TokensPerSecond, s.GBs, s.TFLOPs = float64(len(b.Tokens))/seconds, float64(bytes)/seconds/1e9, float64(flops)/seconds/1e12
 	return nil
 }
 
@@ -171,9 +179,10 @@ func (p *freshPages) next(n int) []int32 {
 func (s *Speed) batch(spec models.Spec, o engine.Options) *engine.Batch {
 	b := &engine.Batch{}
 	var table freshPages
-	n := (s.Context + s.Rows + engine.PageTokens - 1) / engine.PageTokens
+	n, seen := s.tables(spec)
 	for range s.Sequences {
-		b.Seqs = append(b.Seqs, engine.SeqRows{Start: int32(s.Context), Rows: int32(s.Rows), Full: table.next(n), Window: table.next(n)})
+		window := append(slices.Repeat([]int32{-1}, seen), table.next(n-seen)...)
+		b.Seqs = append(b.Seqs, engine.SeqRows{Start: int32(s.Context), Rows: int32(s.Rows), Full: table.next(n), Window: window})
 		for range s.Rows {
 			b.Tokens = append(b.Tokens, int32(len(b.Tokens)*7919%spec.Vocab))
 		}

@@ -56,7 +56,7 @@ func TestWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ckpt.Close()
-	points := []Point{{1, 2, 0}, {1, 1, 100}, {2, 1, 0}, {4, 1, 3000}, {1, 1, 5000}}
+	points := []Point{{1, 2, 0}, {1, 1, 100}, {2, 1, 0}, {16, 1, 3500}, {1, 1, 5000}}
 	var got []Speed
 	if err := Whole(t.Context(), dev, ckpt, engine.Options{}, points, 1, func(s Speed) { got = append(got, s) }); err != nil {
 		t.Fatal(err)
@@ -78,6 +78,10 @@ func TestWhole(t *testing.T) {
 	}
 	if points := Points(); len(points) != 11 {
 		t.Errorf("%d points", len(points))
+	}
+	// By hand: 32,769 positions take 1,025 pages of the full layers, and those from 32,641 on, of which 32 fill a page, six of the window layers.
+	if n := (Point{64, 1, 32 << 10}).pages(models.Spec20B(), "bf16"); n != 64*(1025+5) {
+		t.Errorf("%d pages", n)
 	}
 }
 

@@ -278,7 +278,11 @@ func proofBatch(s models.Spec, rows int, twins bool) (b *engine.Batch, pages int
 func pairUp(seqs []engine.SeqRows, table *freshPages, pool int) []int32 {
 	first := int(*table)
 	for _, q := range seqs {
-		table.next(len(q.Window))
+		for _, page := range q.Window {
+			if page >= 0 {
+				table.next(1)
+			}
+		}
 	}
 	twins := make([]int32, max(int(*table), pool))
 	for i := range twins {
@@ -286,8 +290,10 @@ func pairUp(seqs []engine.SeqRows, table *freshPages, pool int) []int32 {
 	}
 	for _, q := range seqs {
 		for _, page := range q.Window {
-			twins[page] = int32(first)
-			first++
+			if page >= 0 { // else it was given back
+				twins[page] = int32(first)
+				first++
+			}
 		}
 	}
 	return twins

@@ -99,7 +99,7 @@ func doctorCommand() *cli.Command {
 			"logits.safetensors.\n\n" + exitCodes,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "golden", Usage: "hold every compute mode to the golden logits in `DIR`"},
-			&cli.BoolFlag{Name: "selftest", Usage: "hold every operation to plain float64 loops, on every instruction set or on the GPU; about a minute"},
+			&cli.BoolFlag{Name: "selftest", Usage: "hold every operation to plain float64 loops, on every instruction set, about a minute, or on the GPU, where speeds are measured too, below five"},
 			&cli.StringFlag{Name: "device", Value: "auto", Usage: "what the checks run on: auto, cpu or gpu"},
 			&cli.StringFlag{Name: "gpu", Usage: "this GPU, as `0`"},
 			isolateFlag(),
@@ -152,7 +152,7 @@ func examine(c *cli.Context, host, dev engine.Device, why string) error {
 		}
 	}
 	if gpu, ok := dev.(gpuUnderTest); ok && c.Bool("selftest") {
-		if err := r.selftestGPU(c.Context, text, gpu, fullGPUSelftest(gpu)); err != nil {
+		if err := r.selftestGPU(c.Context, text, gpu, fullGPUSelftest(gpu, host)); err != nil {
 			return err
 		}
 	} else if c.Bool("selftest") {

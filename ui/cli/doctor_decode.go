@@ -6,7 +6,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -30,17 +29,12 @@ type choosesDecodeKernel interface {
 }
 
 // decodeKernels times a token of one stream by each decode kernel, on the model that the self-test runs whole.
-func (r *doctorReport) decodeKernels(ctx context.Context, out io.Writer, dev gpuUnderTest, t gpuSelftest) (err error) {
+func (r *doctorReport) decodeKernels(ctx context.Context, out io.Writer, dev gpuUnderTest, ckpt *models.Checkpoint, t gpuSelftest) error {
 	card, here := dev.(choosesDecodeKernel)
 	if !here {
 		fmt.Fprintln(out, "decode kernels: not compared; the GPU is in a process of its own")
 		return nil
 	}
-	ckpt, err := models.Synthetic(t.whole, 1)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, ckpt.Close()) }()
 	defer card.UseDecodeKernel(card.DecodeKernel())
 	for _, k := range []device.DecodeKernel{device.DecodeGraph, device.DecodePersistent} {
 		wrong := func(p device.Proof) bool { return p.Form == device.DecodeStep && !p.OK }

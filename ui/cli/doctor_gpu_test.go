@@ -9,6 +9,7 @@ import (
 	"github.com/ossrun/ossrun/gpu/device"
 	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
 	"github.com/ossrun/ossrun/models/modeltest"
+	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/enginetest"
 )
 
@@ -42,6 +43,11 @@ func TestSelftestGPU(t *testing.T) {
 	if mx := 2; len(r.Kernels) != len(device.Forms())-mx || !strings.Contains(out.String(), "prefill_down") {
 		t.Errorf("%d kernels were proved: %s", len(r.Kernels), out.String())
 	}
+	for i, p := range r.Whole.Points {
+		if ran := i == 0; (p.TFLOPs > 0) != ran || (p.Skipped == "") != ran {
+			t.Errorf("%+v", p)
+		}
+	}
 	if len(r.Decode) != 2 || r.Decode[0].TokensPerSecond <= 0 || r.Decode[1].TokensPerSecond <= 0 || !strings.Contains(out.String(), "the faster here: OSSRUN_DECODE_KERNEL=") {
 		t.Errorf("%+v\n%s", r.Decode, out.String())
 	}
@@ -51,6 +57,39 @@ func TestSelftestGPU(t *testing.T) {
 		}
 		if !row.OK || row.Skipped != "" || row.GBs <= 0 || row.Percent <= 0 || row.ISA != "sm_90" {
 			t.Errorf("%+v", row)
+		}
+	}
+}
+
+// memoryOf is a device of which only the free memory is asked.
+type memoryOf struct {
+	engine.Device
+	free int64
+}
+
+func (m memoryOf) Memory() (total, free int64) { return m.free, m.free }
+
+// integratedOf is one whose memory is the host's.
+type integratedOf struct{ memoryOf }
+
+func (integratedOf) Integrated() bool { return true }
+
+// TestSelftestExtent: the whole model has the layers that the card has room for, and the host while they are made. By hand: 2.317e9 bytes of embeddings,
+// 0.477e9 a layer.
+func TestSelftestExtent(t *testing.T) {
+	card := func(mib int64) engine.Device { return memoryOf{free: device.Left(mib<<20, (mib-300)<<20)} }
+	host := memoryOf{free: 64 << 30}
+	for name, x := range map[string]struct {
+		dev, host engine.Device
+		layers    int
+	}{
+		"H200": {card(143771), host, 24}, "16 GB": {card(16376), host, 24}, "12 GB": {card(12288), host, 14}, "8 GB": {card(8188), host, 6}, "4 GB": {card(4096), host, 0},
+		"H200 in a small host": {card(143771), memoryOf{free: 8 << 30}, 10}, "no room in the host": {card(143771), memoryOf{free: 3 << 30}, 0},
+		"shared": {integratedOf{memoryOf{free: 20 << 30}}, memoryOf{free: 20 << 30}, 14},
+	} {
+		got := fullGPUSelftest(x.dev, x.host)
+		if got.whole.Layers != x.layers || len(got.points) != 11 || len(got.shapes) == 0 || len(got.timed) != 2 {
+			t.Errorf("%s: %d layers, want %d; %d points", name, got.whole.Layers, x.layers, len(got.points))
 		}
 	}
 }

@@ -59,7 +59,7 @@ func TestGPUPlanIsTheLoads(t *testing.T) {
 		"by the driver's numbers":             {plan(models.Spec20B(), nil, 64, slots...), "layers 0-23 on GPU 0 ("},
 		"one that is named":                   {plan(models.Spec20B(), []int{1}, 64, slots...), "layers 0-23 on GPU 1 ("},
 		"one that is not used":                {plan(models.Spec20B(), []int{1}, 64, unused...), "layers 0-23 on GPU 1 ("},
-		"the largest where one is not enough": {plan(models.Spec120B(), []int{1, 2}, 64, slots...), "layers 0-11 on GPU 1 ("},
+		"the largest where one is not enough": {plan(models.Spec120B(), []int{1, 2}, 64, slots...), "layers 0-12 on GPU 1 ("},
 		"the host's memory, free":             {plan(models.Spec120B(), nil, 100, shared), "layers 0-35 on GPU 0 ("},
 		"the host's memory, taken":            {plan(models.Spec120B(), nil, 40, shared), "does not fit: it needs 6"},
 		"unknown memory":                      {plan(models.Spec20B(), nil, 64, gpu("RX 9070 XT", 0, 0)), "no plan: how much memory RX 9070 XT has is not known"},
