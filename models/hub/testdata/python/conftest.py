@@ -44,4 +44,4 @@ def hub():
     server = Hub(1 << 20)
     yield server
     server.process.stdin.close()
-    assert server.process.wait(timeout=10) == 0
+    assert server.process.wait(timeout=100) == 0
