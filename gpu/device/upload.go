@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"sync"
 
 	"github.com/ossrun/ossrun/gpu/driver"
@@ -83,7 +84,7 @@ func (d *Device) Upload(data []byte) (engine.Region, error) {
 	return r, nil
 }
 
-func (d *Device) load(to driver.Pointer, data []byte) error {
+func (d *Device) load(to driver.Pointer, data []byte) (err error) {
 	d.mu.Lock()
 	if d.loading == nil {
 		l, err := d.newLoader()
@@ -98,6 +99,11 @@ func (d *Device) load(to driver.Pointer, data []byte) error {
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	defer func() {
+		if err != nil {
+			l.stream.Synchronize() // no copy reads the ring or writes what is freed now; the error is the one to tell
+		}
+	}()
 	for len(data) > 0 {
 		s := &l.ring[l.at]
 		l.at = (l.at + 1) % pieces
@@ -105,7 +111,9 @@ func (d *Device) load(to driver.Pointer, data []byte) error {
 			return err
 		}
 		n := min(len(data), pieceBytes)
-		d.readInto(s.memory.Bytes()[:n], data[:n])
+		if err := d.readInto(s.memory.Bytes()[:n], data[:n]); err != nil {
+			return err
+		}
 		if err := l.stream.CopyIn(to, s.memory, 0, n); err != nil {
 			return err
 		}
@@ -118,24 +126,45 @@ func (d *Device) load(to driver.Pointer, data []byte) error {
 }
 
 // readInto copies with several goroutines: a page that is not in memory stops one of them only.
-func (d *Device) readInto(dst, src []byte) {
+func (d *Device) readInto(dst, src []byte) error {
 	const least = 1 << 20
 	readers := max(1, min(2*runtime.NumCPU(), len(src)/least))
 	share := (len(src) + readers - 1) / readers
+	failed := make([]error, readers)
 	var all sync.WaitGroup
-	for at := 0; at < len(src); at += share {
-		end := min(at+share, len(src))
-		part := func() {
-			copy(dst[at:end], src[at:end])
-			if d.progress != nil {
+	for i := range readers {
+		at, end := min(i*share, len(src)), min((i+1)*share, len(src))
+		all.Go(func() {
+			failed[i] = readMapped(dst[at:end], src[at:end])
+			if failed[i] == nil && d.progress != nil {
 				d.progress(int64(end - at))
 			}
-		}
-		if readers == 1 {
-			part()
-			break
-		}
-		all.Go(part)
+		})
 	}
 	all.Wait()
+	for _, err := range failed {
+		if err != nil {
+			return err // the others say the same
+		}
+	}
+	return nil
+}
+
+// errUnreadable is a page of a mapping that the system could not bring: a disk's error, or a file that somebody has cut off.
+var errUnreadable = errors.New("the file of the weights cannot be read: a disk that fails, or the file was made shorter while it was in use")
+
+// readMapped copies out of a mapping. A page that is not to be had is a signal to the process, which would end it; here it is an error.
+func readMapped(dst, src []byte) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		switch fault := recover().(type) {
+		case nil:
+		case interface{ Addr() uintptr }:
+			err = errUnreadable
+		default:
+			panic(fault)
+		}
+	}()
+	copy(dst, src)
+	return nil
 }

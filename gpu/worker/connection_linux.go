@@ -239,7 +239,7 @@ func (c *connection) mistrust(err error) error {
 }
 
 // dyingTime is how long a worker whose socket is closed may take to be gone.
-const dyingTime = 2 * time.Second
+const dyingTime = 10 * time.Second
 
 // end makes sure that the worker is gone; every later call gives the same error.
 func (c *connection) end(why string) error {

@@ -154,9 +154,30 @@ func TestNoDevice(t *testing.T) {
 // TestOtherBuild: a worker of another build is refused, whichever way it differs.
 func TestOtherBuild(t *testing.T) {
 	for _, other := range []Identity{{Protocol: Protocol + 1}, {Protocol: Protocol, Commit: "elsewhere", Kernels: Here().Kernels}} {
-		if _, err := Start(Options{Program: program(t, "cpu"), Identity: other}); err == nil || !strings.Contains(err.Error(), "of another") {
-			t.Error(err)
+		if _, err := Start(Options{Program: program(t, "cpu"), Identity: other}); err == nil || !strings.Contains(err.Error(), "of another") || strings.Contains(err.Error(), "\n") {
+			t.Error(err) // nothing but that: it parts without a word
 		}
+	}
+}
+
+// TestCannotBeKilled: whoever waits for the end of a worker that does not even die of SIGKILL is told, and goes on.
+func TestCannotBeKilled(t *testing.T) {
+	sleeper := exec.Command("/bin/sleep", "100")
+	if err := sleeper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p := &process{os: sleeper.Process, ended: make(chan struct{}), ending: time.Millisecond} // nobody says that it has ended
+	p.kill("it did not answer")
+	want := fmt.Sprintf("the GPU worker ended: it did not answer; its process %d does not end", sleeper.Process.Pid)
+	if text := p.lost().Error(); !strings.HasPrefix(text, want) {
+		t.Error(text)
+	}
+	told := p.lost().Error()
+	if p.kill("again"); p.lost().Error() != told {
+		t.Error(p.lost())
+	}
+	if err := sleeper.Wait(); err == nil {
+		t.Error("it was not ended")
 	}
 }
 

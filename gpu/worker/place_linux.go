@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
@@ -48,25 +47,6 @@ func (s *server) plan(m *message) (*message, error) {
 	s.planned, err = engine.Record(t.Spec, t.Options, t.Rows)
 	return &message{kind: done}, err
 }
-
-// checkSpec bounds a shape, so that sizes do not overflow and nothing is divided by zero.
-func checkSpec(s models.Spec) error {
-	for _, side := range []int{s.Layers, s.Hidden, s.Intermediate, s.Heads, s.KVHeads, s.HeadDim, s.Experts, s.ExpertsPerToken, s.Vocab, s.Window, s.MaxPosition} {
-		if side < 1 || side > mostPlanned {
-			return fmt.Errorf("a model with a side of %d", side)
-		}
-	}
-	if s.Layers > mostLayers || s.ExpertsPerToken > s.Experts || s.HeadDim%2 != 0 {
-		return fmt.Errorf("a model of %d layers with %d of %d experts and heads of %d", s.Layers, s.ExpertsPerToken, s.Experts, s.HeadDim)
-	}
-	return nil
-}
-
-// Bounds of a shape: the bytes of all layers stay below 2^63, those of experts in 4 bits with three of the largest sides.
-const (
-	mostPlanned = 1 << 18
-	mostLayers  = 1 << 8
-)
 
 func askedPages(dev engine.Placer, m *message) (*message, error) {
 	t, err := ask[askPages](m)

@@ -27,15 +27,17 @@ const (
 )
 
 type process struct {
-	os    *os.Process
-	conn  net.Conn
-	ended chan struct{} // closed when the process is gone and its last line was read
+	os     *os.Process
+	conn   net.Conn
+	ended  chan struct{} // closed when the process is gone and its last line was read
+	ending time.Duration // as endingTime
 
 	mu   sync.Mutex
 	how  string // the exit status, once it has ended
 	end  string // why we ended it, "" when we did not
 	said string // the last line, or the one with which it began to die
 	died bool   // said is the latter
+	held bool   // it does not end
 }
 
 // lineBytes is how long a line of the worker may be; what is longer is cut.
@@ -65,7 +67,7 @@ func start(program []string, memory *os.File, log func(line string)) (_ *process
 	cmd.ExtraFiles = []*os.File{theirs, memory} // from descriptor 3 on
 	// A process group of its own: the terminal's Ctrl-C ends the running requests first, then the worker.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	p := &process{conn: conn, ended: make(chan struct{})}
+	p := &process{conn: conn, ended: make(chan struct{}), ending: endingTime}
 	started := make(chan error)
 	go func() {
 		// The kernel sends the death signal when the thread ends that made the process, so that thread stays with it.
@@ -137,20 +139,35 @@ func (p *process) listen(words *os.File, log func(string)) {
 	}
 }
 
-// kill ends the process for a reason, which lost tells, and waits until it is gone.
+// endingTime is how long a worker that was ended may take to be gone: the driver gives back what it held. One that is inside a driver that hangs does not even
+// die of SIGKILL.
+const endingTime = 30 * time.Second
+
+// kill ends the process for a reason, which lost tells, and waits until it is gone, or cannot be.
 func (p *process) kill(why string) {
 	p.mu.Lock()
 	if p.end == "" && p.how == "" {
 		p.end = why
 	}
+	held := p.held
 	p.mu.Unlock()
 	select {
 	case <-p.ended:
 		return
 	default:
 	}
+	if held {
+		return
+	}
 	_ = p.os.Kill() // it may be gone by now
-	<-p.ended
+	select {
+	case <-p.ended:
+	case <-time.After(p.ending):
+		p.mu.Lock()
+		p.held = true
+		p.end += fmt.Sprintf("; its process %d does not end, so the GPU's driver holds it: the GPU may have to be reset, or the machine started again", p.os.Pid)
+		p.mu.Unlock()
+	}
 }
 
 // lost says how it ended, after it has.

@@ -107,6 +107,9 @@ func decodeProgram(text []byte, region func(number uint32) (engine.Region, error
 	if t.Rows < 1 || t.Rows > mostRows || len(t.Buffers) > mostBuffers || t.Spec.ExpertsPerToken < 0 || t.Spec.ExpertsPerToken > mostRows {
 		return nil, fmt.Errorf("a program of %d rows and %d buffers, %d experts a token", t.Rows, len(t.Buffers), t.Spec.ExpertsPerToken)
 	}
+	if err := checkSpec(t.Spec); err != nil {
+		return nil, err
+	}
 	p, err := engine.NewProgram(t.Spec, t.Options, t.Rows)
 	if err != nil {
 		return nil, err
@@ -129,6 +132,25 @@ func decodeProgram(text []byte, region func(number uint32) (engine.Region, error
 	}
 	return p, p.Check()
 }
+
+// checkSpec bounds a shape, so that sizes do not overflow and nothing is divided by zero.
+func checkSpec(s models.Spec) error {
+	for _, side := range []int{s.Layers, s.Hidden, s.Intermediate, s.Heads, s.KVHeads, s.HeadDim, s.Experts, s.ExpertsPerToken, s.Vocab, s.Window, s.MaxPosition} {
+		if side < 1 || side > mostPlanned {
+			return fmt.Errorf("a model with a side of %d", side)
+		}
+	}
+	if s.Layers > mostLayers || s.ExpertsPerToken > s.Experts || s.HeadDim%2 != 0 {
+		return fmt.Errorf("a model of %d layers with %d of %d experts and heads of %d", s.Layers, s.ExpertsPerToken, s.Experts, s.HeadDim)
+	}
+	return nil
+}
+
+// Bounds of a shape: the bytes of all layers stay below 2^63, those of experts in 4 bits with three of the largest sides.
+const (
+	mostPlanned = 1 << 18
+	mostLayers  = 1 << 8
+)
 
 func placeBuffer(p *engine.Program, x bufferText, region func(uint32) (engine.Region, error)) error {
 	if x.Type > engine.I16 || x.Home > engine.Logits || x.Extent > engine.PerLogit {

@@ -94,7 +94,7 @@ type heldStep struct {
 
 // answer does what a request asks for; nil, nil when it has no answer.
 func (s *server) answer(m *message) (*message, error) {
-	if s.shared == nil && m.kind != hello {
+	if s.shared == nil && m.kind != hello && m.kind != goodbye {
 		return nil, fmt.Errorf("%s before hello", m.kind)
 	}
 	if s.dev == nil && m.kind != hello && m.kind != open && m.kind != goodbye {
