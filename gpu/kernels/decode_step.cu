@@ -35,13 +35,6 @@ enum Phase {
   kDown,
 };
 
-#if defined(GPU_NVIDIA) || defined(GPU_AMD)
-#define IN_GPU_MEMORY \
-  __attribute__((address_space(1)))  // or all loads would ask which memory it is
-#else
-#define IN_GPU_MEMORY
-#endif
-
 template <class T>
 struct Word {  // a number
   static __device__ __forceinline__ T get(int64_t w) { return static_cast<T>(w); }

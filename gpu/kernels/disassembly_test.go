@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -83,7 +84,32 @@ func TestDispatchReachesTheMatrixUnit(t *testing.T) {
 	}
 }
 
-// The same in the machine's own words: code objects by LLVM's disassembler, PTX through NVIDIA's assembler and disassembler (ptxas.sh brings
+// Where PTX says ld without a memory, the card asks each address which one it is, and the loads wait for shared memory's as well: not in the kernels that
+// live on what they have asked for (gpu.h, from_gpu_memory).
+func TestMatrixKernelsKnowWhichMemory(t *testing.T) {
+	generic := regexp.MustCompile(`\sld(\.volatile)?(\.v[24])?\.[bfsu][0-9]+\s.*`)
+	if !generic.MatchString("\tld.v4.u32 \t{%r1, %r2, %r3, %r4}, [%rd1];") || generic.MatchString("\tld.global.v4.u32 \t{%r1, %r2, %r3, %r4}, [%rd1];") {
+		t.Fatal("the expression does not know such a load")
+	}
+	for _, a := range Archs {
+		if a.Vendor != NVIDIA {
+			continue
+		}
+		data := image(t, a)
+		dense, experts, attention := matrixKernels(a.Target())
+		for _, name := range slices.Concat(dense, experts, attention) {
+			ptx, err := Only(data, name)
+			if err != nil {
+				t.Fatalf("%s: %v", a.Name, err)
+			}
+			if load := generic.Find(ptx); load != nil {
+				t.Errorf("%s: %s has %q", a.Name, name, bytes.TrimSpace(load))
+			}
+		}
+	}
+}
+
+// The units in the machine's own words: code objects by LLVM's disassembler, PTX through NVIDIA's assembler and disassembler (ptxas.sh brings
 // both). Skipped, by the name of the tool, where it is missing.
 func TestDisassemblyShowsTheMatrixUnit(t *testing.T) {
 	for _, a := range Archs {

@@ -177,6 +177,18 @@ __device__ __forceinline__ float __shfl_sync(unsigned lanes, float v, int lane) 
 
 #define FULL 0xffffffffu  // all lanes of a warp
 
+// Of a pointer whose origin the compiler does not see (out of a table, or null where there is
+// nothing): or loads would ask which memory it is, and wait for shared memory's.
+#if defined(GPU_NVIDIA) || defined(GPU_AMD)
+#define IN_GPU_MEMORY __attribute__((address_space(1)))
+#else
+#define IN_GPU_MEMORY
+#endif
+template <class T>
+__device__ __forceinline__ T from_gpu_memory(const void* p) {
+  return *(const IN_GPU_MEMORY T*)p;
+}
+
 // *p += v for all threads of the GPU, in no order; returns what was there.
 template <class T>
 __device__ __forceinline__ T atomic_add(T* p, T v) {

@@ -54,9 +54,8 @@ struct DenseWeights {
   __device__ __forceinline__ void fetch(int k0, int half) {
     a = b = uint4{0, 0, 0, 0};
     if (!w) return;
-    const uint4* p = reinterpret_cast<const uint4*>(w + k0 + half * 16);
-    a = p[0];
-    b = p[1];
+    a = from_gpu_memory<uint4>(w + k0 + half * 16);
+    b = from_gpu_memory<uint4>(w + k0 + half * 16 + 8);
   }
   __device__ __forceinline__ void put(uint4* to) const {
     to[0] = a;
@@ -73,7 +72,7 @@ struct MxWeights {
     q = uint2{0, 0};
     scale = 0;
     if (!blocks) return;
-    q = *reinterpret_cast<const uint2*>(blocks + k0 / 2 + half * 8);
+    q = from_gpu_memory<uint2>(blocks + k0 / 2 + half * 8);
     scale = scales[k0 / kBlock];
   }
   __device__ __forceinline__ void put(uint4* to) const {
@@ -106,9 +105,8 @@ __device__ __forceinline__ void tile_product(float* result, const float* row, We
   float4 a = {0, 0, 0, 0}, b = {0, 0, 0, 0};
   const auto fetch = [&](int k0) {
     if (row) {
-      const float4* p = reinterpret_cast<const float4*>(row + k0 + quarter * 8);
-      a = p[0];
-      b = p[1];
+      a = from_gpu_memory<float4>(row + k0 + quarter * 8);
+      b = from_gpu_memory<float4>(row + k0 + quarter * 8 + 4);
     }
     weights.fetch(k0, half);
   };

@@ -91,7 +91,7 @@ struct MxRows {
       v[n] = uint4{0, 0, 0, 0};
       scale[n] = 0;
       if (!codes[n] || b >= blocks) continue;
-      v[n] = *reinterpret_cast<const uint4*>(codes[n] + b * (kBlock / 2));
+      v[n] = from_gpu_memory<uint4>(codes[n] + b * (kBlock / 2));
       scale[n] = scales[n][b];
     }
   }

@@ -2,7 +2,9 @@
 //
 // A block makes 128 rows by 128 columns, two warpgroups below each other, 64 of k at a time in two
 // stages of shared memory: while the matrix unit works on one, the threads fill the other,
-// unpacking MXFP4 to bf16, where it is exact. Activations are rounded to bf16 (prefill.cu with
+// unpacking MXFP4 to bf16, where it is exact. What they fill it with was asked for two or more
+// steps before: one block is on a multiprocessor, and with few rows an expert its time is the
+// memory's. Activations are rounded to bf16 (prefill.cu with
 // three terms is there for all of float32).
 //
 // What must stay true: k is a multiple of 32; weights and rows of x begin at multiples of 16.
@@ -45,8 +47,9 @@ __device__ __forceinline__ uint4 unpack8_wg(unsigned q, unsigned scale) {
 // Four pieces of eight of a row of activations or dense weights a thread: piece threadIdx.x % 8 of
 // rows threadIdx.x / 8 + 32 n.
 struct WgDense {
-  const bf16* w;  // row 0 of the tile
-  int rows, k;    // how many rows there are; their length
+  static constexpr int kAhead = 2;  // steps that are asked for before they are needed
+  const bf16* w;                    // row 0 of the tile
+  int rows, k;                      // how many rows there are; their length
   uint4 v[4];
   __device__ __forceinline__ void fetch(int k0) {
     const int at = k0 + threadIdx.x % 8 * 8;
@@ -55,7 +58,7 @@ struct WgDense {
       const int row = threadIdx.x / 8 + n * 32;
       v[n] = uint4{0, 0, 0, 0};
       if (row < rows && at < k)
-        v[n] = *reinterpret_cast<const uint4*>(w + static_cast<int64_t>(row) * k + at);
+        v[n] = from_gpu_memory<uint4>(w + static_cast<int64_t>(row) * k + at);
     }
   }
   __device__ __forceinline__ void put(bf16* to) const {
@@ -68,6 +71,7 @@ struct WgDense {
 
 // A block of 32 weights a thread: block threadIdx.x % 2 of row threadIdx.x / 2.
 struct WgMx {
+  static constexpr int kAhead = 4;
   const uint8_t* blocks;  // the row, or null past the last one
   const uint8_t* scales;
   int k;
@@ -78,7 +82,7 @@ struct WgMx {
     q = uint4{0, 0, 0, 0};
     scale = 0;
     if (!blocks || b * kBlock >= k) return;
-    q = *reinterpret_cast<const uint4*>(blocks + b * (kBlock / 2));
+    q = from_gpu_memory<uint4>(blocks + b * (kBlock / 2));
     scale = scales[b];
   }
   __device__ __forceinline__ void put(bf16* to) const {
@@ -94,6 +98,7 @@ struct WgMx {
 // The activations of a tile: rows as for WgDense, each where row[n] says, or null.
 template <bool MX>
 struct WgActivations {
+  static constexpr int kAhead = 2;
   const float* row[4];
   int k;
   float4 a[4], b[4];
@@ -103,9 +108,8 @@ struct WgActivations {
     for (int n = 0; n < 4; n++) {
       a[n] = b[n] = float4{0, 0, 0, 0};
       if (!row[n] || at >= k) continue;
-      const float4* p = reinterpret_cast<const float4*>(row[n] + at);
-      a[n] = p[0];
-      b[n] = p[1];
+      a[n] = from_gpu_memory<float4>(row[n] + at);
+      b[n] = from_gpu_memory<float4>(row[n] + at + 4);
     }
   }
   __device__ __forceinline__ void put(bf16* to) const {
@@ -126,41 +130,51 @@ struct WgActivations {
 };
 
 // The product of the tile into `result`, rows kWgResultStride apart; it lies where the stages were.
+// What is past k is fetched as zeros.
 template <class Activations, class Weights>
-__device__ __forceinline__ void wg_product(float* result, Activations& x, Weights& w, int k) {
+__device__ __forceinline__ void wg_product(float* result, const Activations& rows,
+                                           const Weights& columns, int k) {
+  constexpr int kX = Activations::kAhead, kW = Weights::kAhead, kTurn = kX > kW ? kX : kW;
+  static_assert(kTurn % 2 == 0 && kTurn % kX == 0 && kTurn % kW == 0, "stages and places repeat");
   bf16* const stages = reinterpret_cast<bf16*>(result);
   float sum[kWgSums];
 #pragma unroll
   for (int i = 0; i < kWgSums; i++) sum[i] = 0;
   Pending pending = {};
-  x.fetch(0);
-  w.fetch(0);
-  x.put(stages);
-  w.put(stages + kWgOperand);
-  for (int k0 = 0, stage = 0; k0 < k; k0 += kWgStep, stage ^= 1) {
-    const bf16* as = stages + stage * 2 * kWgOperand;
-    bf16* const other = stages + (stage ^ 1) * 2 * kWgOperand;
-    publish();
-    __syncthreads();  // this stage is filled, and both warpgroups have read the other
-    const bool more = k0 + kWgStep < k;
-    if (more) {
-      x.fetch(k0 + kWgStep);
-      w.fetch(k0 + kWgStep);
-    }
-    begin_products(sum);
-    const bf16* own = as + core_at(threadIdx.x / 128 * kWgRows, 0, kWgStep);
+  Activations x[kX];
+  Weights w[kW];
 #pragma unroll
-    for (int kk = 0; kk < kWgStep; kk += 16)
-      issue(pending, sum, descriptor(own + kk / 8 * kCoreApart, kWgStep),
-            descriptor(as + kWgOperand + kk / 8 * kCoreApart, kWgStep));
-    commit();
-    if (more) {  // while the unit works
-      x.put(other);
-      w.put(other + kWgOperand);
+  for (int u = 0; u < kW; u++) (w[u] = columns).fetch(u * kWgStep);
+#pragma unroll
+  for (int u = 0; u < kX; u++) (x[u] = rows).fetch(u * kWgStep);
+  x[0].put(stages);
+  w[0].put(stages + kWgOperand);
+  for (int turn = 0; turn < k; turn += kTurn * kWgStep) {
+#pragma unroll
+    for (int u = 0; u < kTurn; u++) {
+      const int k0 = turn + u * kWgStep;
+      if (k0 >= k) break;
+      const bf16* as = stages + u % 2 * 2 * kWgOperand;
+      bf16* const other = stages + (u + 1) % 2 * 2 * kWgOperand;
+      publish();
+      __syncthreads();  // this stage is filled, and both warpgroups have read the other
+      w[u % kW].fetch(k0 + kW * kWgStep);  // where this stage came from
+      x[u % kX].fetch(k0 + kX * kWgStep);
+      begin_products(sum);
+      const bf16* own = as + core_at(threadIdx.x / 128 * kWgRows, 0, kWgStep);
+#pragma unroll
+      for (int kk = 0; kk < kWgStep; kk += 16)
+        issue(pending, sum, descriptor(own + kk / 8 * kCoreApart, kWgStep),
+              descriptor(as + kWgOperand + kk / 8 * kCoreApart, kWgStep));
+      commit();
+      if (k0 + kWgStep < k) {  // while the unit works
+        x[(u + 1) % kX].put(other);
+        w[(u + 1) % kW].put(other + kWgOperand);
+      }
+      // In the same turn of the loop: the assembler gives up overlap where accumulators of a
+      // running product go round.
+      wait(pending, sum);
     }
-    // In the same turn of the loop: the assembler gives up overlap where accumulators of a running
-    // product go round.
-    wait(pending, sum);
   }
   __syncthreads();  // both warpgroups have read the last stage: the result takes its place
   const int row = threadIdx.x / 128 * kWgRows + wg_row(threadIdx.x, 0);

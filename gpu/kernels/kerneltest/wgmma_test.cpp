@@ -55,6 +55,13 @@ TEST(wgmma_linear_no_bias) {
 TEST(wgmma_experts) {
   if (there()) experts_of(kWgmma, 100, 96, 64, 5, 2, 3);
 }
+// Rows of more steps than are asked for ahead, and a last turn of the loop that is not whole.
+TEST(wgmma_linear_long) {
+  if (there()) linear_of(kWgmma, 9, 352, 40, true, false);
+}
+TEST(wgmma_experts_long) {
+  if (there()) experts_of(kWgmma, 7, 608, 352, 3, 2, 1);
+}
 TEST(wgmma_experts_one_slot) {
   if (there()) experts_of(kWgmma, 1, 64, 96, 9, 1, 8);
 }
