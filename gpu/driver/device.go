@@ -64,6 +64,15 @@ func (g *Device) Attribute(a Attribute) (int, error) {
 	return int(v), err
 }
 
+// Units are so many Multiprocessors of the device as its maker counts them: SMs or compute units. AMD's runtime gives blocks of RDNA to pairs of compute
+// units (work-group processors) and counts those (clr, rocdevice.cpp: maxComputeUnits_).
+func (g *Device) Units(multiprocessors int) int {
+	if g.d.api == HIP && strings.HasPrefix(g.Arch, "gfx1") {
+		return 2 * multiprocessors
+	}
+	return multiprocessors
+}
+
 // CanAccess tells whether this device's kernels can read and write the memory of another.
 func (g *Device) CanAccess(other *Device) (bool, error) {
 	var can int32

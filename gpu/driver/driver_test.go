@@ -84,10 +84,18 @@ func TestArchOfProperties(t *testing.T) {
 	f, err := fakedriver.Open(driver.HIP, fakedriver.Machine{})
 	must(t, err)
 	defer f.Close()
-	for _, x := range []struct{ name, want string }{{"", ""}, {"gfx1151", "gfx1151"}, {"gfx942:sramecc+:xnack-", "gfx942"}} {
+	for _, x := range []struct {
+		name, want string
+		units      int
+	}{{"", "", 20}, {"gfx1151", "gfx1151", 40}, {"gfx942:sramecc+:xnack-", "gfx942", 20}} {
 		f.NameArch(x.name)
-		if g, err := f.Device(0); err != nil || g.Arch != x.want {
-			t.Errorf("%q: %+v, %v", x.name, g, err)
+		g, err := f.Device(0)
+		if err != nil || g.Arch != x.want {
+			t.Fatalf("%q: %+v, %v", x.name, g, err)
+		}
+		// A Strix Halo's 40 compute units are 20 to the runtime, an MI300X's 304 are 304.
+		if got := g.Units(20); got != x.units {
+			t.Errorf("%q: 20 of the runtime's are %d units, not %d", x.name, got, x.units)
 		}
 	}
 }

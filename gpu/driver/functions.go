@@ -214,7 +214,7 @@ type Attribute int
 const (
 	Major           Attribute = iota // compute capability; of AMD the gfx major
 	Minor                            // compute capability; of AMD the gfx minor, without the stepping
-	Multiprocessors                  // SMs, compute units
+	Multiprocessors                  // SMs, compute units; of RDNA pairs of those
 	ThreadsPerBlock
 	WarpSize
 	SharedPerBlock // bytes of shared memory a block may have, the opt-in included

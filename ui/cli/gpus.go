@@ -89,11 +89,11 @@ func askDriver(vendor string) (_ []detect.Answer, err error) {
 		if err != nil {
 			return nil, err
 		}
-		units, err := g.Attribute(driver.Multiprocessors)
+		multiprocessors, err := g.Attribute(driver.Multiprocessors)
 		if err != nil {
 			return nil, fmt.Errorf("GPU %d: %w", i, err)
 		}
-		answers = append(answers, detect.Answer{Name: g.Name, BDF: strings.ToLower(g.PCI), Arch: g.Arch, MemoryMiB: int(g.Memory >> 20), Units: units, Place: i + 1})
+		answers = append(answers, detect.Answer{Name: g.Name, BDF: strings.ToLower(g.PCI), Arch: g.Arch, MemoryMiB: int(g.Memory >> 20), Units: g.Units(multiprocessors), Place: i + 1})
 	}
 	return answers, nil
 }
