@@ -39,6 +39,8 @@ func packed(t testing.TB) (compressed, image []byte) {
 }
 
 func TestStartEmbedded(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", "") // what does not start from memory is tried from a file, in a cache of the test's own
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	compressed, _ := packed(t)
 	dev, err := StartEmbedded(compressed, Options{Program: []string{"", asWorker, "cpu"}})
 	if err != nil {
