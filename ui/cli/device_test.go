@@ -176,7 +176,7 @@ func TestDeviceFitsAsLoaded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fakeGPU(t, fakedriver.Machine{Devices: 2, Name: "Fake Card", Major: 9, Memory: 1100 << 20})
+	fakeGPU(t, fakedriver.Machine{Devices: 2, Name: "Fake Card", Major: 9, Memory: 960 << 20})
 	longest := 0 // context with dense weights in 8 bits
 	if _, err := withFlags(t, []string{"--dense", "q8"}, func(c *cli.Context) error {
 		dev, err := openDevice(c)
@@ -194,17 +194,17 @@ func TestDeviceFitsAsLoaded(t *testing.T) {
 		t.Fatal(longest, err)
 	}
 	for args, one := range map[string]bool{
-		fmt.Sprintf("--max-model-len %d --dense q8", longest): true,
-		fmt.Sprintf("--max-model-len %d", longest):            false,
-		"--max-model-len 60000":                               true,
-		"--max-model-len 131072":                              false,
-		"--max-model-len 60000 --kv-cache-dtype f32":          false,
-		"--max-model-len 100000 --kv-cache-dtype fp8":         true,
-		"--max-model-len 60000 --compute exact":               false,
-		"--max-model-len 60000 --max-num-batched-tokens 4096": false,
-		"--max-model-len 100000 --max-num-batched-tokens 8":   true,
-		"--max-model-len 60000 --gpu-memory-utilization 0.3":  false,
-		"--max-model-len 4096 --max-num-batched-tokens 20000": false,
+		fmt.Sprintf("--max-model-len %d --dense q8", longest):  true,
+		fmt.Sprintf("--max-model-len %d", longest):             false,
+		"--max-model-len 60000":                                true,
+		"--max-model-len 131072":                               false,
+		"--max-model-len 60000 --kv-cache-dtype f32":           false,
+		"--max-model-len 100000 --kv-cache-dtype fp8":          true,
+		"--max-model-len 60000 --compute exact":                false,
+		"--max-model-len 60000 --max-num-batched-tokens 16000": false,
+		"--max-model-len 100000 --max-num-batched-tokens 8":    true,
+		"--max-model-len 60000 --gpu-memory-utilization 0.2":   false,
+		"--max-model-len 4096 --max-num-batched-tokens 32000":  false,
 	} {
 		var name string
 		said, err := withFlags(t, strings.Fields(args), func(c *cli.Context) error {
