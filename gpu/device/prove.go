@@ -27,6 +27,8 @@ type Proof struct {
 	Bound float64 `json:"bound"` // what rounding may make of it
 	OK    bool    `json:"ok"`
 	Why   string  `json:"why,omitempty"` // what was wrong
+
+	Fragments string `json:"fragments,omitempty"` // of its matrix unit, by products of integers: "exact" or "wrong"; "": it has none of its own
 }
 
 // proofBound is what float32 sums of a few hundred terms in another order may differ by. A bf16 cache rounds to steps of 2^-8, one of 8 bits to steps of
@@ -88,8 +90,11 @@ func (d *Device) Prove(ctx context.Context) (list []Proof, err error) {
 			continue // this card has none, or it is out of use before
 		}
 		p.OK = p.Error <= p.Bound
-		if why := wrong[unitOf(f)]; why != nil && strings.HasPrefix(string(f), "prefill_") && f != PrefillLinearQ8 {
-			p.OK, p.Why = false, why.Error()
+		if strings.HasPrefix(string(f), "prefill_") && f != PrefillLinearQ8 {
+			p.Fragments = "exact"
+			if why := wrong[unitOf(f)]; why != nil {
+				p.OK, p.Why, p.Fragments = false, why.Error(), "wrong"
+			}
 		}
 		if !p.OK {
 			d.Distrust(f)

@@ -37,14 +37,14 @@ type goldenRow struct {
 // golden holds the device to a golden folder.
 func (r *doctorReport) golden(ctx context.Context, out io.Writer, dev engine.Device, dir string) error {
 	fmt.Fprintf(out, "\ngolden %s on %s\n", dir, dev.Name())
-	fmt.Fprintf(out, "%-6s %-8s %9s %9s %9s %9s %9s %9s %9s\n", "mode", "case", "positions", "max abs", "KL mean", "KL median", "argmax =", "greedy =", "time")
+	fmt.Fprintf(out, "%-6s %-8s %9s %8s %8s %9s %8s %8s %8s\n", "mode", "case", "positions", "max abs", "KL mean", "KL median", "argmax =", "greedy =", "time")
 	ok, err := golden.Run(ctx, dir, dev, nil, func(c golden.CaseResult) {
 		r.Golden = append(r.Golden, goldenRow{
 			Mode: c.Mode, Case: c.Case, Positions: c.Positions, MaxAbs: finite(c.MaxAbs), KLMean: finite(c.KLMean), KLMedian: finite(c.KLMedian),
 			KLMax: finite(c.KLMax), Agree: c.Agree, Of: c.Of, Greedy: c.Greedy, GreedyOf: c.GreedyOf, GapLost: finite(c.GapLost),
 			Milliseconds: c.Elapsed.Milliseconds(), OK: c.OK(), Misses: c.Misses,
 		})
-		fmt.Fprintf(out, "%-6s %-8s %9d %9.1e %9.1e %9.1e %9s %9s %7dms", c.Mode, c.Case, c.Positions, c.MaxAbs, c.KLMean, c.KLMedian,
+		fmt.Fprintf(out, "%-6s %-8s %9d %8.1e %8.1e %9.1e %8s %8s %6dms", c.Mode, c.Case, c.Positions, c.MaxAbs, c.KLMean, c.KLMedian,
 			fmt.Sprintf("%d/%d", c.Agree, c.Of), fmt.Sprintf("%d/%d", c.Greedy, c.GreedyOf), c.Elapsed.Milliseconds())
 		if !c.OK() {
 			fmt.Fprintf(out, "  MISS: %s", strings.Join(c.Misses, "; "))

@@ -113,7 +113,7 @@ func (r *doctorReport) selftestGPU(ctx context.Context, out io.Writer, dev gpuUn
 	if err != nil {
 		return fail(exitFailure, "%s", err)
 	}
-	fmt.Fprintf(out, "%-22s %9s %9s %9s %9s %9s %9s\n", "operation", "error", "allowed", "GB/s", "of memory", "TFLOP/s", "of matrix")
+	fmt.Fprintf(out, "%-22s %8s %8s %9s %9s %8s %9s\n", "operation", "error", "allowed", "GB/s", "of memory", "TFLOP/s", "of matrix")
 	rows, err := testOps(ctx, dev, engine.Options{}, dev.Arch(), t.shapes, t.timed)
 	if err != nil {
 		return err
@@ -129,9 +129,9 @@ func (r *doctorReport) selftestGPU(ctx context.Context, out io.Writer, dev gpuUn
 		if row.Error != nil {
 			shown = fmt.Sprintf("%.1e", *row.Error)
 		}
-		fmt.Fprintf(out, "%-22s %9s %9.1e %9.2f %8.1f%%", row.Op, shown, row.Bound, row.GBs, row.Percent)
+		fmt.Fprintf(out, "%-22s %8s %8.1e %9.2f %8.1f%%", row.Op, shown, row.Bound, row.GBs, row.Percent)
 		if row.TFLOPs > 0 {
-			fmt.Fprintf(out, " %9.3f %8.1f%%", row.TFLOPs, row.PercentOfMatrix)
+			fmt.Fprintf(out, " %8.3f %8.1f%%", row.TFLOPs, row.PercentOfMatrix)
 		}
 		if !row.OK {
 			fmt.Fprintf(out, "  FAILED: %s", row.Why)
@@ -178,9 +178,12 @@ func (r *doctorReport) prove(ctx context.Context, out io.Writer, dev gpuUnderTes
 // here on has the plain kernels in their place.
 func (r *doctorReport) proved(out io.Writer, proofs []device.Proof) (ok bool) {
 	r.Kernels, ok = proofs, true
-	fmt.Fprintf(out, "%-22s %9s %9s   against the plain kernels\n", "kernel", "error", "allowed")
+	fmt.Fprintf(out, "%-22s %8s %8s %9s  against the plain kernels\n", "kernel", "error", "allowed", "fragments")
 	for _, p := range proofs {
-		fmt.Fprintf(out, "%-22s %9.1e %9.1e", p.Form, p.Error, p.Bound)
+		fmt.Fprintf(out, "%-22s %8.1e %8.1e", p.Form, p.Error, p.Bound)
+		if p.Fragments != "" {
+			fmt.Fprintf(out, " %9s", p.Fragments)
+		}
 		if !p.OK {
 			fmt.Fprintf(out, "  FAILED, the plain kernels take its place: %s", p.Why)
 			ok = false

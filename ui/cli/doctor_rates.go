@@ -18,18 +18,12 @@ func (r *doctorReport) matrixRates(out io.Writer, dev gpuUnderTest) (peak float6
 	if err := json.Unmarshal(text, &r.Matrix); err != nil {
 		return 0, fmt.Errorf("the rates of the matrix units cannot be read: %w", err)
 	}
-	shown := map[string]bool{}
-	for _, x := range r.Matrix {
-		if !shown[x.Unit] {
-			shown[x.Unit] = true
-			fmt.Fprintf(out, "matrix unit: %.1f TFLOP/s, %s, in a bare loop\n", x.UnitTFLOPs, x.Unit)
-		}
-	}
+	fmt.Fprintf(out, "%-27s %8s %8s  %s\n", "product of matrices", "TFLOP/s", "of unit", "unit, TFLOP/s in a bare loop")
 	for i, x := range r.Matrix {
 		if i == 0 {
 			peak = x.UnitTFLOPs
 		}
-		fmt.Fprintf(out, "matrices: %.1f TFLOP/s, %.1f%% of %s, %s, %d by %[5]d by %[5]d\n", x.TFLOPs, x.Percent, x.Unit, x.Product, x.Side)
+		fmt.Fprintf(out, "%-27s %8.1f %7.1f%%  %s, %.1f\n", x.Product, x.TFLOPs, x.Percent, x.Unit, x.UnitTFLOPs)
 	}
 	return peak, nil
 }
