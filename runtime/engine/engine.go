@@ -48,8 +48,8 @@ func New(dev Device, ckpt *models.Checkpoint, o Options) (*Engine, error) {
 	return Load(dev, ckpt, o, nil)
 }
 
-// Load is New that tells how many bytes of how many have been uploaded, once a tensor; progress may be nil.
-func Load(dev Device, ckpt *models.Checkpoint, o Options, progress func(done, total int64)) (*Engine, error) {
+// Load is New that tells how many bytes of how many have been uploaded, once a tensor; progress may be nil, and its error ends the load.
+func Load(dev Device, ckpt *models.Checkpoint, o Options, progress func(done, total int64) error) (*Engine, error) {
 	o, err := o.On(dev).withDefaults()
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func Load(dev Device, ckpt *models.Checkpoint, o Options, progress func(done, to
 }
 
 // build works from the largest bucket down: its program has every weight and the largest arena, which the smaller ones share.
-func (e *Engine) build(ckpt *models.Checkpoint, progress func(done, total int64)) error {
+func (e *Engine) build(ckpt *models.Checkpoint, progress func(done, total int64) error) error {
 	for _, rows := range Buckets(e.options.MaxRows) {
 		p, err := Record(e.spec, e.options, rows)
 		if err != nil {
@@ -115,7 +115,7 @@ func (e *Engine) place(p *Program) {
 }
 
 // allocate takes the memory the largest program needs and uploads the weights it names.
-func (e *Engine) allocate(p *Program, ckpt *models.Checkpoint, progress func(done, total int64)) (err error) {
+func (e *Engine) allocate(p *Program, ckpt *models.Checkpoint, progress func(done, total int64) error) (err error) {
 	e.plan = planOf(p)
 	alloc, upload := placing(e.dev, p)
 	if e.kv, err = alloc(Cache, e.plan.KV()); err != nil {
@@ -146,7 +146,9 @@ func (e *Engine) allocate(p *Program, ckpt *models.Checkpoint, progress func(don
 			ckpt.Release(b.Name) // the card has a copy
 		}
 		if uploaded += int64(len(data)); progress != nil {
-			progress(uploaded, e.plan.Weights)
+			if err := progress(uploaded, e.plan.Weights); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -99,8 +99,7 @@ func TestNewGivesBackWhatItTook(t *testing.T) {
 	}
 }
 
-// TestStepChoosesItsBucket: the smallest program that has the rows, and the rows of logits, asked for.
-// TestLoadTellsHowFar: once a tensor, growing, and at the end all of what the plan says.
+// TestLoadTellsHowFar: once a tensor, growing, and at the end all of what the plan says; and an error of who is told ends it, with nothing left behind.
 func TestLoadTellsHowFar(t *testing.T) {
 	ckpt, err := models.Open("../../testdata/model/T2/checkpoint")
 	if err != nil {
@@ -109,11 +108,12 @@ func TestLoadTellsHowFar(t *testing.T) {
 	defer ckpt.Close()
 	var last, total int64
 	calls := 0
-	e, err := Load(&counting{}, ckpt, Options{MaxRows: 5, Pages: 3}, func(done, of int64) {
+	e, err := Load(&counting{}, ckpt, Options{MaxRows: 5, Pages: 3}, func(done, of int64) error {
 		if done <= last || done > of || total != 0 && of != total {
 			t.Errorf("%d of %d after %d of %d", done, of, last, total)
 		}
 		last, total, calls = done, of, calls+1
+		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -122,8 +122,19 @@ func TestLoadTellsHowFar(t *testing.T) {
 	if want := e.Plan().Weights; last != want || total != want || calls < ckpt.Spec.Layers {
 		t.Errorf("%d of %d in %d calls, the weights have %d", last, total, calls, want)
 	}
+	dev, left, enough := &counting{}, 3, errors.New("enough")
+	_, err = Load(dev, ckpt, Options{MaxRows: 5, Pages: 3}, func(int64, int64) error {
+		if left--; left == 0 {
+			return enough
+		}
+		return nil
+	})
+	if !errors.Is(err, enough) || left != 0 || dev.open != 0 {
+		t.Errorf("%v, %d tensors more, %d regions and steps are left", err, -left, dev.open)
+	}
 }
 
+// TestStepChoosesItsBucket: the smallest program that has the rows, and the rows of logits, asked for.
 func TestStepChoosesItsBucket(t *testing.T) {
 	ckpt, err := models.Open("../../testdata/model/T2/checkpoint")
 	if err != nil {

@@ -55,8 +55,8 @@ type LoadOptions struct {
 	Spill func(Plan) *kv.Spill
 	// Fill brings the weights into memory once the plan has room for them, where the device works on them in the host's; nil: as the engine asks for them.
 	Fill func(*models.Checkpoint) error
-	// Uploaded is told how many bytes of the weights have been copied to a device with a memory of its own; nil: nobody asks.
-	Uploaded func(done, total int64)
+	// Uploaded is told how many bytes of the weights have been copied to a device with a memory of its own, and ends the load with an error; nil: nobody asks.
+	Uploaded func(done, total int64) error
 	// Reopen is asked for a device to go on with after the one in use has failed; nil: the same one.
 	Reopen func(failed engine.Device) (engine.Device, error)
 }
@@ -119,7 +119,7 @@ func Load(found models.Found, dev engine.Device, o LoadOptions) (_ *Model, err e
 			return nil, fmt.Errorf("%s: %w", found.Name, err)
 		}
 	}
-	var progress func(done, total int64)
+	var progress func(done, total int64) error
 	if engine.Discrete(dev) {
 		progress = o.Uploaded
 	}

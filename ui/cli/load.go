@@ -44,7 +44,7 @@ func loadModel(c *cli.Context, t Terminal, ask bool, chosen func()) (*session.Mo
 	k.say(t)
 	o := k.load()
 	o.Reopen, o.Fill = reopen(c, found), fill(c.Context, t, dev, by)
-	m, err := loadOnto(t, found, dev, o)
+	m, err := loadOnto(c.Context, t, found, dev, o)
 	if err != nil {
 		if c.Context.Err() != nil {
 			return nil, errors.Join(context.Canceled, dev.Close())

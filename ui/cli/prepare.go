@@ -58,11 +58,14 @@ func fill(ctx context.Context, t Terminal, dev engine.Device, by models.Replaced
 	}
 }
 
-// loadOnto loads a model, with a bar for the copy to a GPU.
-func loadOnto(t Terminal, found models.Found, dev engine.Device, o session.LoadOptions) (*session.Model, error) {
+// loadOnto loads a model, with a bar for the copy to a GPU, which ends with ctx.
+func loadOnto(ctx context.Context, t Terminal, found models.Found, dev engine.Device, o session.LoadOptions) (*session.Model, error) {
 	show := newWorkScreen(t, "copying "+found.Name+" to the GPU")
 	defer show.clear()
-	o.Uploaded = show.progress
+	o.Uploaded = func(done, total int64) error {
+		show.progress(done, total)
+		return ctx.Err()
+	}
 	return session.Load(found, dev, o)
 }
 

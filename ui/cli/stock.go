@@ -111,8 +111,11 @@ func (s *stock) loadBeside(found models.Found, beside []loaded.Model) (*session.
 	if kindOf(dev) == onCPU {
 		o.Withheld = taken
 	}
-	m, err := loadOnto(s.t, found, dev, o)
+	m, err := loadOnto(s.c.Context, s.t, found, dev, o)
 	if err != nil {
+		if s.c.Context.Err() != nil {
+			return nil, errors.Join(context.Canceled, dev.Close())
+		}
 		err = errors.Join(&exitError{exitModel, err.Error()}, dev.Close())
 		if len(beside) > 0 {
 			return nil, errors.Join(loaded.ErrNoRoom, err) // alone it may fit; if not, that error is the one to be told
