@@ -256,8 +256,11 @@ func (r *doctorReport) print(out io.Writer) error {
 		if i == 0 {
 			name = "models"
 		}
-		if x.Fits {
+		switch {
+		case x.Fits:
 			verdict = "fits"
+		case strings.HasPrefix(x.GPUs, "layers "): // the plan below has room for it
+			verdict += " on this device alone"
 		}
 		state := strings.TrimSpace(x.State + " " + x.Path)
 		if x.State != "complete" && x.State != "built in" {
