@@ -5,6 +5,8 @@ import (
 	"os"
 )
 
+// Several cards for one model, as a person names them. What must stay true: who named cards gets all of them, in that order, or an error and none.
+
 // OpenSeveral opens the GPUs of a list, in its order, each as Open does. With an empty list it opens all that work; those that do not are left out.
 func OpenSeveral(list []int) ([]*Card, error) {
 	named := len(list) > 0

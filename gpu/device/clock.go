@@ -7,6 +7,8 @@ import (
 	"github.com/ossrun/ossrun/gpu/driver"
 )
 
+// Time by the card's own clock, for what is measured on it: the host's would count the way there and back.
+
 // clock times work by the card's own clock: what is queued between two events on the device's stream.
 type clock struct {
 	d        *Device

@@ -7,6 +7,9 @@ import (
 	"unsafe"
 )
 
+// A device in use, and its memory. What must stay true: the driver keeps what is current for each thread, and a goroutine may be on another one at its next
+// call; so making the context current and the call that needs it are one stay on one thread, always.
+
 // Context is a device in use. Its methods may be called from any goroutine.
 type Context struct {
 	d      *Driver

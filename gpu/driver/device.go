@@ -10,6 +10,8 @@ import (
 	"unsafe"
 )
 
+// What a device is, by the driver and, of AMD's, by the kernel driver: asked before it is taken into use, so nothing here needs a context.
+
 // Device is one GPU as the driver shows it, before anything is done with it.
 type Device struct {
 	d      *Driver

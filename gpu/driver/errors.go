@@ -7,6 +7,9 @@ import (
 	"unsafe"
 )
 
+// The driver's errors as Go's. What must stay true: what is said of an error is the driver's name and text, and who reacts to one compares with the errors below,
+// never with texts.
+
 // Errors that a caller may want to tell apart.
 var (
 	ErrOutOfMemory = errors.New("the GPU's memory is full")

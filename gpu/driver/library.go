@@ -45,6 +45,8 @@ import (
 	"unsafe"
 )
 
+// A driver library by the system's loader, and calls into it by address: no header and no library of a vendor is needed to build.
+
 // library is an opened shared object.
 type library struct{ handle unsafe.Pointer }
 

@@ -6,6 +6,8 @@ import (
 	"unsafe"
 )
 
+// The same by Windows' loader.
+
 // library is an opened DLL. The drivers lie in System32, and nowhere else is looked: a DLL of that name in the current folder is not a driver.
 type library struct{ handle syscall.Handle }
 

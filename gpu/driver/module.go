@@ -9,6 +9,8 @@ import (
 	"unsafe"
 )
 
+// Kernels in a card's memory, and their launches. What must stay true: an image lives as long as its module on AMD, arguments as long as the call.
+
 // Module is compiled kernels in a device's memory.
 type Module struct {
 	c      *Context

@@ -7,6 +7,9 @@ import (
 	"unsafe"
 )
 
+// Queues of work, marks in them, and graphs. What must stay true: memory that a queued copy reads or writes is pinned and stays until the queue has passed it;
+// whoever queued it waits for a mark before it is freed or written again.
+
 // Stream is a queue of work: what is put into it runs in that order, after the call has returned.
 type Stream struct {
 	c      *Context

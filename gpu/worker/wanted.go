@@ -2,6 +2,8 @@ package worker
 
 import "encoding/json"
 
+// What a parent asks of a worker beside its engine; apart from the rest since it has meaning on systems that have no worker, too.
+
 // Wanted is what a worker is to open.
 type Wanted struct {
 	GPUs []int // which of the drivers' devices; none: the first that works

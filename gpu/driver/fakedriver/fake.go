@@ -10,6 +10,8 @@ import (
 	"github.com/ossrun/ossrun/gpu/driver"
 )
 
+// The fake driver as a test holds it: opened as a driver is, told to fail, asked for what was left behind.
+
 // Fake is an opened fake driver: a Driver, and the strings behind it.
 type Fake struct {
 	*driver.Driver
