@@ -159,30 +159,6 @@ func kfdBDF(domain, location uint64) string {
 	return fmt.Sprintf("%04x:%02x:%02x.%d", domain, location>>8&0xff, location>>3&0x1f, location&7)
 }
 
-// shareMemory finds what an integrated GPU may use: its carve-out or the host's memory through GTT, whichever is larger, never both.
-func shareMemory(files fs.FS, g *GPU) {
-	if !g.Integrated || files == nil {
-		return
-	}
-	cards, err := fs.Glob(files, "sys/class/drm/card*/device/mem_info_gtt_total")
-	if err != nil {
-		return
-	}
-	for _, gtt := range cards {
-		dir := path.Dir(gtt)
-		if id := readText(files, dir+"/vendor") + ":" + readText(files, dir+"/device"); g.PCI != "" && strings.ReplaceAll(id, "0x", "") != g.PCI {
-			continue
-		}
-		g.GTTMiB, g.VRAMMiB = bytesMiB(readText(files, gtt)), bytesMiB(readText(files, dir+"/mem_info_vram_total"))
-		g.MemoryMiB = max(g.GTTMiB, g.VRAMMiB)
-	}
-}
-
-func bytesMiB(s string) int {
-	n, _ := strconv.ParseInt(s, 10, 64)
-	return int(n >> 20)
-}
-
 // kfdRights finds out whether this user may compute.
 func (r *Report) kfdRights(ctx context.Context, m Machine, amdHere bool) {
 	var text string

@@ -152,9 +152,6 @@ func (g GPU) Title() string {
 	return firstOf(g.Name, strings.TrimSpace(vendor+" "+g.PCI))
 }
 
-// SharesHost tells whether its memory is the host's: that of an integrated GPU, but for what the firmware has set aside for it.
-func (g GPU) SharesHost() bool { return g.Integrated && g.VRAMMiB <= g.GTTMiB }
-
 // Usable lists the GPUs that can be used.
 func (r Report) Usable() []GPU {
 	var usable []GPU

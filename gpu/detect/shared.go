@@ -2,13 +2,43 @@ package detect
 
 import (
 	"io/fs"
+	"path"
 	"strconv"
 	"strings"
 )
 
-// NVIDIA's chips that share the host's memory (DGX Spark): neither their driver's tool nor NVML has a figure for it. What they have is what the host has.
+// GPUs inside processors, which share the host's memory. What must stay true: the same bytes are never counted twice, as a part that the firmware has set
+// aside and as the host's.
 
-// hostMemory takes the host's memory for a chip that shares it and of which nobody has said how much.
+// SharesHost tells whether its memory is the host's: that of an integrated GPU, but for what the firmware has set aside for it.
+func (g GPU) SharesHost() bool { return g.Integrated && g.VRAMMiB <= g.GTTMiB }
+
+// shareMemory finds what an integrated GPU may use: its carve-out or the host's memory through GTT, whichever is larger, never both.
+func shareMemory(files fs.FS, g *GPU) {
+	if !g.Integrated || files == nil {
+		return
+	}
+	cards, err := fs.Glob(files, "sys/class/drm/card*/device/mem_info_gtt_total")
+	if err != nil {
+		return
+	}
+	for _, gtt := range cards {
+		dir := path.Dir(gtt)
+		if id := readText(files, dir+"/vendor") + ":" + readText(files, dir+"/device"); g.PCI != "" && strings.ReplaceAll(id, "0x", "") != g.PCI {
+			continue
+		}
+		g.GTTMiB, g.VRAMMiB = bytesMiB(readText(files, gtt)), bytesMiB(readText(files, dir+"/mem_info_vram_total"))
+		g.MemoryMiB = max(g.GTTMiB, g.VRAMMiB)
+	}
+}
+
+func bytesMiB(s string) int {
+	n, _ := strconv.ParseInt(s, 10, 64)
+	return int(n >> 20)
+}
+
+// hostMemory takes the host's memory for one of NVIDIA's chips that shares it (DGX Spark) and of which nobody has said how much: neither nvidia-smi nor
+// NVML has a figure.
 func (g *GPU) hostMemory(files fs.FS) {
 	if g.Vendor != NVIDIA || !g.Integrated || g.MemoryMiB > 0 {
 		return
