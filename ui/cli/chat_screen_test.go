@@ -1,6 +1,6 @@
 //go:build unix
 
-// The real program in a pseudo-terminal, with the embedded model: what a newcomer sees. The screen is read through the
+// The program in a pseudo-terminal, with the embedded model: what a newcomer sees. The screen is read through the
 // small terminal emulator of ui/chat/vt.
 
 package cli
@@ -29,9 +29,13 @@ type terminal struct {
 
 func startInTerminal(t *testing.T, width, height uint16, args ...string) (*terminal, *exec.Cmd) {
 	t.Helper()
-	bin := filepath.Join(t.TempDir(), "ossrun")
-	if out, err := exec.Command("go", "build", "-o", bin, "github.com/ossrun/ossrun").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := filepath.Join(t.TempDir(), "ossrun") // TestMain is the program of that name
+	if err := os.Symlink(self, bin); err != nil {
+		t.Fatal(err)
 	}
 	cmd := exec.Command(bin, args...)
 	home := t.TempDir()
