@@ -123,7 +123,7 @@ func TestEveryStepFails(t *testing.T) {
 				t.Errorf("call %d, %s: %v, %d hosts are open, not given back: %s", i, trace[i], err, h.open, left)
 			}
 		}
-		if len(trace) < 20 || failed < len(trace)/4 {
+		if len(trace) < 20 || failed < len(trace)/5 { // a card that was not named is left out, and a plan does without a card's units
 			t.Errorf("%d of %d failing calls fail", failed, len(trace))
 		}
 	}
