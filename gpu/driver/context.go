@@ -8,7 +8,7 @@ import (
 )
 
 // A device in use, and its memory. What must stay true: the driver keeps what is current for each thread, and a goroutine may be on another one at its next
-// call; so making the context current and the call that needs it are one stay on one thread, always.
+// call; so a context is made current on the thread of the call that needs it, and the two stay together.
 
 // Context is a device in use. Its methods may be called from any goroutine.
 type Context struct {
