@@ -3,8 +3,6 @@ package device
 import (
 	"errors"
 	"fmt"
-
-	"github.com/ossrun/ossrun/gpu/driver"
 )
 
 // Where the state of a step lies (state.go): on the card, and twice in pinned memory on the way there. The tables of long sequences make it large, so all
@@ -16,15 +14,9 @@ import (
 // stateMemory is freed by the last of its steps.
 type stateMemory struct {
 	*region
-	pinned [2]stateOnItsWay // in turn: one is written while the device reads the other
+	pinned [2]pinned // in turn: one is written while the device reads the other
 	turn   int
 	users  int // steps; guarded by the device's lock
-}
-
-// stateOnItsWay is pinned memory for a state, and the mark behind the copy that last read it.
-type stateOnItsWay struct {
-	memory *driver.HostMemory
-	sent   *driver.Event
 }
 
 // joinState gives a step memory for so many bytes of state: the device's, or where that is too small larger memory, which is the device's from then on; steps
@@ -59,11 +51,7 @@ func (d *Device) newStateMemory(bytes int) (_ *stateMemory, err error) {
 		}
 	}()
 	for i := range m.pinned {
-		if m.pinned[i].memory, err = d.ctx.AllocHost(bytes); err != nil {
-			return nil, err
-		}
-		if m.pinned[i].sent, err = d.ctx.NewEvent(false); err != nil {
-			m.pinned[i].sent = nil
+		if err = m.pinned[i].pin(d, bytes); err != nil {
 			return nil, err
 		}
 	}
@@ -88,13 +76,8 @@ func (m *stateMemory) leave() error {
 
 func (m *stateMemory) free() error {
 	var errs []error
-	for _, p := range m.pinned {
-		if p.memory != nil {
-			errs = append(errs, p.memory.Free())
-		}
-		if p.sent != nil {
-			errs = append(errs, p.sent.Close())
-		}
+	for i := range m.pinned {
+		errs = append(errs, m.pinned[i].close())
 	}
 	return errors.Join(append(errs, m.Free())...)
 }
@@ -103,13 +86,13 @@ func (m *stateMemory) free() error {
 func (m *stateMemory) send(write func(state []byte) (used int)) error {
 	p := &m.pinned[m.turn]
 	m.turn = 1 - m.turn
-	if err := p.sent.Synchronize(); err != nil {
+	if err := p.copied.Synchronize(); err != nil {
 		return fmt.Errorf("wait for the state's memory: %w", err)
 	}
 	used := write(p.memory.Bytes())
 	err := m.dev.stream.CopyIn(m.at, p.memory, 0, used)
 	if err == nil {
-		err = p.sent.Record(m.dev.stream)
+		err = p.copied.Record(m.dev.stream)
 	}
 	if err != nil {
 		return fmt.Errorf("send the step's state: %w", err)

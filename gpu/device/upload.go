@@ -23,14 +23,8 @@ const (
 type loader struct {
 	mu     sync.Mutex
 	stream *driver.Stream
-	ring   [pieces]slot
+	ring   [pieces]pinned
 	at     int
-}
-
-// A slot is a pinned piece, and the mark behind the copy that last read it.
-type slot struct {
-	memory *driver.HostMemory
-	copied *driver.Event
 }
 
 func (d *Device) newLoader() (_ *loader, err error) {
@@ -45,11 +39,7 @@ func (d *Device) newLoader() (_ *loader, err error) {
 		return nil, err
 	}
 	for i := range l.ring {
-		if l.ring[i].memory, err = d.ctx.AllocHost(pieceBytes); err != nil {
-			return nil, err
-		}
-		if l.ring[i].copied, err = d.ctx.NewEvent(false); err != nil {
-			l.ring[i].copied = nil
+		if err = l.ring[i].pin(d, pieceBytes); err != nil {
 			return nil, err
 		}
 	}
@@ -58,13 +48,8 @@ func (d *Device) newLoader() (_ *loader, err error) {
 
 func (l *loader) close() error {
 	var errs []error
-	for _, s := range l.ring {
-		if s.memory != nil {
-			errs = append(errs, s.memory.Free())
-		}
-		if s.copied != nil {
-			errs = append(errs, s.copied.Close())
-		}
+	for i := range l.ring {
+		errs = append(errs, l.ring[i].close())
 	}
 	if l.stream != nil {
 		errs = append(errs, l.stream.Close())
