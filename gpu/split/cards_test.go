@@ -298,18 +298,26 @@ func TestCardFails(t *testing.T) {
 	}
 }
 
-// TestGoesOn: after a step in which a card failed, the next one is as if nothing had been.
-func TestGoesOn(t *testing.T) {
-	f := fake(t, driver.CUDA, 2, 0)
-	dev := overCards(t, f, true, split.Options{}, way{ends: []int{1, 2}, hosted: []int{0}})
+// stepped is an engine over a device, and the logits of its first step.
+func stepped(t *testing.T, dev engine.Device) (*engine.Engine, []float32) {
+	t.Helper()
 	eng, err := engine.New(dev, tiny(t), engine.Options{Pages: 4, MaxRows: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, got := make([]float32, eng.Spec().Vocab), make([]float32, eng.Spec().Vocab)
-	if err := eng.Step(t.Context(), steps()[0], want); err != nil {
+	logits := make([]float32, eng.Spec().Vocab)
+	if err := eng.Step(t.Context(), steps()[0], logits); err != nil {
 		t.Fatal(err)
 	}
+	return eng, logits
+}
+
+// TestGoesOn: after a step in which a card failed, the next one is as if nothing had been.
+func TestGoesOn(t *testing.T) {
+	f := fake(t, driver.CUDA, 2, 0)
+	dev := overCards(t, f, true, split.Options{}, way{ends: []int{1, 2}, hosted: []int{0}})
+	eng, want := stepped(t, dev)
+	got := make([]float32, len(want))
 	for _, name := range []string{"cuGraphLaunch", "cuMemcpyPeerAsync", "cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2", "cuStreamWaitEvent", "cuStreamSynchronize"} {
 		f.FailCall(name, 1, 1)
 		if err := eng.Step(t.Context(), steps()[0], got); err == nil || !strings.Contains(err.Error(), name) {

@@ -55,14 +55,8 @@ func TestHostFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eng, err := engine.New(dev, tiny(t), engine.Options{Pages: 4, MaxRows: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, got := make([]float32, eng.Spec().Vocab), make([]float32, eng.Spec().Vocab)
-	if err := eng.Step(t.Context(), steps()[0], want); err != nil {
-		t.Fatal(err)
-	}
+	eng, want := stepped(t, dev)
+	got := make([]float32, len(want))
 	for range 2 {
 		broken.Store(true)
 		if err := eng.Step(t.Context(), steps()[0], got); !errors.Is(err, errHalf) || !strings.Contains(err.Error(), "cpu, 1 thread") || !strings.Contains(err.Error(), " to ") {
