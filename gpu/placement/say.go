@@ -9,8 +9,10 @@ import (
 func (p Plan) String() string { return p.Line(nil) }
 
 // Line is String with the cards' numbers as people give them: numbers[i] is card i's.
-func (p Plan) Line(numbers []int) string {
-	var parts []string
+func (p Plan) Line(numbers []int) string { return strings.Join(p.Lines(numbers), "; ") }
+
+// Lines are Line in parts: one for each card, then one for what they have together.
+func (p Plan) Lines(numbers []int) (lines []string) {
 	for _, s := range p.Shares {
 		number := s.Card
 		if s.Card < len(numbers) {
@@ -23,14 +25,14 @@ func (p Plan) Line(numbers []int) string {
 		if s.Staging > 0 {
 			part += ", streamed for long prompts"
 		}
-		parts = append(parts, part)
+		lines = append(lines, part)
 	}
-	line := fmt.Sprintf("%s; context %d", strings.Join(parts, "; "), p.Context)
+	line := fmt.Sprintf("context %d", p.Context)
 	if p.HostUsed > 0 {
 		line += fmt.Sprintf("; %s of host memory", gib(p.HostUsed))
 	}
 	if p.Ceiling > 0 {
 		line += fmt.Sprintf("; at most %.0f tokens/s by the memories' speed", p.Ceiling)
 	}
-	return line
+	return append(lines, line)
 }

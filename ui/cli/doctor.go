@@ -80,6 +80,8 @@ type modelReport struct {
 
 	Plan planReport `json:"plan"`               // what a load would do now
 	GPUs string     `json:"gpu_plan,omitempty"` // where it would lie on the GPUs, and what their memories' speed allows
+
+	onGPUs gpuPlacing // the same for people
 }
 
 type configReport struct {
@@ -196,12 +198,12 @@ func look(c *cli.Context, host, dev engine.Device, why string) (*doctorReport, e
 		return nil, err
 	}
 	rate := sync.OnceValue(func() float64 { return spread.ReadRate(host) })
-	r.Models, err = modelReports(dev, func(s models.Spec) string { return gpuPlan(s, r.GPUs, only, free, rate) })
+	r.Models, err = modelReports(dev, func(s models.Spec) gpuPlacing { return gpuPlan(s, r.GPUs, only, free, rate) })
 	return r, err
 }
 
 // modelReports goes through the catalogue: what is here, what each model needs on dev, and where the GPUs would have it.
-func modelReports(dev engine.Device, onGPUs func(models.Spec) string) ([]modelReport, error) {
+func modelReports(dev engine.Device, onGPUs func(models.Spec) gpuPlacing) ([]modelReport, error) {
 	found, err := models.Cached()
 	if err != nil {
 		return nil, fmt.Errorf("reading the cache: %w", err)
@@ -233,7 +235,8 @@ func modelReports(dev engine.Device, onGPUs func(models.Spec) string) ([]modelRe
 			return nil, err
 		}
 		m.Plan = planOf(e, dev)
-		m.GPUs = onGPUs(e.Spec)
+		m.onGPUs = onGPUs(e.Spec)
+		m.GPUs = m.onGPUs.String()
 		list = append(list, m)
 	}
 	return list, nil
@@ -259,13 +262,13 @@ func (r *doctorReport) print(out io.Writer) error {
 		switch {
 		case x.Fits:
 			verdict = "fits"
-		case strings.HasPrefix(x.GPUs, "layers "): // the plan below has room for it
+		case x.onGPUs.fits: // the plan below has room for it
 			verdict += " on this device alone"
 		}
 		state := strings.TrimSpace(x.State + " " + x.Path)
 		if x.State != "complete" && x.State != "built in" {
 			fmt.Fprintf(w, "%s\t%s: %s; needs %s with %d tokens of context, %s\n", name, x.Name, state, gigabytes(x.Needs), doctorContext, verdict)
-			printGPUPlan(w, x.GPUs)
+			printGPUPlan(w, x.onGPUs)
 			continue
 		}
 		// The plan says what it takes, for several sequences at once; the least that one needs would be another figure beside it.
@@ -273,7 +276,7 @@ func (r *doctorReport) print(out io.Writer) error {
 		for _, line := range x.Plan.lines {
 			fmt.Fprintf(w, "\t  %s\n", line)
 		}
-		printGPUPlan(w, x.GPUs)
+		printGPUPlan(w, x.onGPUs)
 	}
 	state := "not there, defaults are used"
 	if r.Config.There {
@@ -283,24 +286,12 @@ func (r *doctorReport) print(out io.Writer) error {
 	return w.Flush()
 }
 
-func printGPUPlan(w io.Writer, plan string) {
-	if plan == "" {
-		return
-	}
-	const card, sum = "; layers ", "; context " // a line for each card, and one for what they have together
+func printGPUPlan(w io.Writer, plan gpuPlacing) {
 	label := "GPUs: "
-	for {
-		at := strings.Index(plan, card)
-		if at < 0 {
-			at = strings.Index(plan, sum)
-		}
-		if at < 0 || !strings.HasPrefix(plan, card[2:]) {
-			break
-		}
-		fmt.Fprintf(w, "\t  %s%s\n", label, plan[:at])
-		plan, label = plan[at+2:], "      "
+	for _, line := range plan.lines {
+		fmt.Fprintf(w, "\t  %s%s\n", label, line)
+		label = "      "
 	}
-	fmt.Fprintf(w, "\t  %s%s\n", label, plan)
 }
 
 // shortWhy is why a device is used, without the problem that stands above it.

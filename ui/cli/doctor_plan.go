@@ -6,6 +6,7 @@ package cli
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/ossrun/ossrun/gpu/detect"
 	"github.com/ossrun/ossrun/gpu/device"
@@ -62,23 +63,33 @@ func planOf(e models.Entry, dev engine.Device) planReport {
 		FullContext: p.FullContext, lines: p.Lines()}
 }
 
-// gpuPlan says in a line where a model would lie on the machine's usable GPUs, or those of a list (--gpu), and the CPU, and how many tokens a second their
-// memories allow; "" where there is none. It is the plan of a load: the first GPU alone where it has room for a context worth having, else all of them,
+// gpuPlacing is where the GPUs would have a model, in lines for people, or in one why there is no room for it. Its zero value is of
+// a machine without GPUs.
+type gpuPlacing struct {
+	lines []string
+	fits  bool
+}
+
+// String is all of it in one line.
+func (p gpuPlacing) String() string { return strings.Join(p.lines, "; ") }
+
+// gpuPlan says where a model would lie on the machine's usable GPUs, or those of a list (--gpu), and the CPU, and how many tokens a second their
+// memories allow. It is the plan of a load: the first GPU alone where it has room for a context worth having, else all of them,
 // the one with most room first. hostFree is bytes, hostBandwidth byte/s.
-func gpuPlan(spec models.Spec, r detect.Report, only []int, hostFree int64, hostBandwidth func() float64) string {
+func gpuPlan(spec models.Spec, r detect.Report, only []int, hostFree int64, hostBandwidth func() float64) gpuPlacing {
 	cards, numbers, unknown := planCards(r, only, hostFree)
 	if unknown != "" {
-		return "no plan: how much memory " + unknown + " has is not known"
+		return gpuPlacing{lines: []string{"no plan: how much memory " + unknown + " has is not known"}}
 	}
 	if len(cards) == 0 {
-		return ""
+		return gpuPlacing{}
 	}
 	k := standard(onGPU, cards[0].Total)
 	k.compute, k.dense = engine.Rounded, engine.DenseBF16
 	host, o := placement.Host{Free: hostFree}, k.placement(spec, 0)
 	plan, err := placement.For(spec, cards[:1], placement.Host{}, o)
 	if err == nil && plan.Context >= min(doctorContext, spec.MaxPosition) {
-		return plan.Line(numbers)
+		return gpuPlacing{plan.Lines(numbers), true}
 	}
 	order := make([]int, len(cards))
 	for i := range order {
@@ -94,9 +105,9 @@ func gpuPlan(spec models.Spec, r detect.Report, only []int, hostFree int64, host
 		plan, err = placement.For(spec, sorted, host, o)
 	}
 	if err != nil {
-		return err.Error()
+		return gpuPlacing{lines: []string{err.Error()}}
 	}
-	return plan.Line(named)
+	return gpuPlacing{plan.Lines(named), true}
 }
 
 // planCards are the usable GPUs in the order of their numbers, which are the drivers' where these were asked. Free memory is what the driver or the kernel

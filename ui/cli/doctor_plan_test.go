@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/gpu/detect"
+	"github.com/ossrun/ossrun/gpu/placement"
 	"github.com/ossrun/ossrun/models"
 )
 
@@ -19,7 +20,7 @@ func TestGPUPlan(t *testing.T) {
 	small := detect.GPU{Name: "NVIDIA GeForce RTX 3060", MemoryMiB: 12288, Usable: true, Figures: &detect.Figures{Bandwidth: rtx.Bandwidth}}
 	asked := 0
 	plan := func(s models.Spec, gpus ...detect.GPU) string {
-		return gpuPlan(s, detect.Report{GPUs: gpus}, nil, 64<<30, func() float64 { asked++; return 50e9 })
+		return gpuPlan(s, detect.Report{GPUs: gpus}, nil, 64<<30, func() float64 { asked++; return 50e9 }).String()
 	}
 	if got := plan(models.Spec20B()); got != "" {
 		t.Errorf("without a GPU: %s", got)
@@ -36,7 +37,7 @@ func TestGPUPlan(t *testing.T) {
 	if got := plan(models.Spec20B(), small); !strings.Contains(got, "on the CPU") || !strings.Contains(got, "tokens/s") || asked != 1 {
 		t.Errorf("one of 12 GiB: %s; the host's memory was measured %d times", got, asked)
 	}
-	if got := gpuPlan(models.Spec120B(), detect.Report{GPUs: []detect.GPU{small}}, nil, 8<<30, nil); !strings.Contains(got, "does not fit") {
+	if got := gpuPlan(models.Spec120B(), detect.Report{GPUs: []detect.GPU{small}}, nil, 8<<30, nil); got.fits || !strings.Contains(got.String(), "does not fit") {
 		t.Errorf("no room at all: %s", got)
 	}
 }
@@ -48,7 +49,7 @@ func TestGPUPlanIsTheLoads(t *testing.T) {
 		return detect.GPU{Vendor: detect.NVIDIA, Name: name, MemoryMiB: gib << 10, Usable: true, Number: &number}
 	}
 	plan := func(s models.Spec, only []int, hostGiB int64, gpus ...detect.GPU) string {
-		return gpuPlan(s, detect.Report{GPUs: gpus}, only, hostGiB<<30, func() float64 { return 50e9 })
+		return gpuPlan(s, detect.Report{GPUs: gpus}, only, hostGiB<<30, func() float64 { return 50e9 }).String()
 	}
 	slots := []detect.GPU{gpu("RTX 4090", 1, 24), gpu("H200", 0, 140), gpu("small", 2, 6)} // in the order of their slots
 	unused := append([]detect.GPU{{Vendor: detect.NVIDIA, Name: "T4", MemoryMiB: 15360, Reason: "too old"}}, slots...)
@@ -72,15 +73,23 @@ func TestGPUPlanIsTheLoads(t *testing.T) {
 
 // A card a line, and one for what they have together; a sentence stays one.
 func TestPrintedPlan(t *testing.T) {
-	for plan, want := range map[string]string{
-		"": "",
-		"layers 0-1 on GPU 0 (1.0 GiB), experts of 1 of them on the CPU; layers 2-3 on GPU 1 (1.0 GiB); context 9; 2.0 GiB of host memory": "\t  GPUs: layers 0-1 on GPU 0 (1.0 GiB), experts of 1 of them on the CPU\n" +
+	cards := placement.Plan{Context: 9, HostUsed: 2 << 30, Shares: []placement.Share{{From: 0, To: 2, Weights: 1 << 30, CPUExperts: []int{1}}, {Card: 1, From: 2, To: 4, Weights: 1 << 30}}}
+	for name, x := range map[string]struct {
+		plan       gpuPlacing
+		want, line string
+	}{
+		"no GPUs": {gpuPlacing{}, "", ""},
+		"two cards": {gpuPlacing{cards.Lines(nil), true}, "\t  GPUs: layers 0-1 on GPU 0 (1.0 GiB), experts of 1 of them on the CPU\n" +
 			"\t        layers 2-3 on GPU 1 (1.0 GiB)\n\t        context 9; 2.0 GiB of host memory\n",
-		"x does not fit: a; context b": "\t  GPUs: x does not fit: a; context b\n",
+			`layers 0-1 on GPU 0 (1.0 GiB), experts of 1 of them on the CPU; layers 2-3 on GPU 1 (1.0 GiB); context 9; 2.0 GiB of host memory`},
+		"no room": {gpuPlacing{lines: []string{"x does not fit: a; context b"}}, "\t  GPUs: x does not fit: a; context b\n", `x does not fit: a; context b`},
 	} {
 		var b strings.Builder
-		if printGPUPlan(&b, plan); b.String() != want {
-			t.Errorf("%q: %q, not %q", plan, b.String(), want)
+		if printGPUPlan(&b, x.plan); b.String() != x.want {
+			t.Errorf("%s: %q, not %q", name, b.String(), x.want)
+		}
+		if got := x.plan.String(); got != x.line {
+			t.Errorf("%s: %q, not %q", name, got, x.line)
 		}
 	}
 }
