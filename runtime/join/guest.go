@@ -30,8 +30,11 @@ func (g *Guest) Device() string { return g.Model.Device }
 // ContextLength is in tokens, prompt and answer together.
 func (g *Guest) ContextLength() int { return g.Model.Context }
 
+// Close leaves the server as it is.
+func (g *Guest) Close() error { return nil }
+
 // Start starts a turn. Cancelling ctx ends it, and it says so in its Done.
-func (g *Guest) Start(ctx context.Context, r session.Request) (Turn, error) {
+func (g *Guest) Start(ctx context.Context, r session.Request) (session.Turn, error) {
 	request, err := toWire(r)
 	if err != nil {
 		return nil, err

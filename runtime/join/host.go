@@ -12,17 +12,11 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// Turn is one running turn: *session.Turn.
-type Turn interface {
-	Next() (session.Event, bool)
-	Result() session.Result
-}
-
 // Host is what a server gives to those who join.
 type Host interface {
 	Status() Status
-	// Start starts a turn of the model of that name, "" for the one that is served by default.
-	Start(ctx context.Context, model string, r session.Request) (Turn, error)
+	// Get is session.Models.Get.
+	Get(ctx context.Context, model string) (session.Runner, error)
 	// Stop begins the end of the server and returns at once.
 	Stop(now bool)
 }
@@ -77,7 +71,7 @@ func turn(ctx context.Context, read *json.Decoder, write *json.Encoder, h Host, 
 		_ = read.Decode(&next) // a word to cancel, or the client is gone
 		cancel()
 	}()
-	t, err := h.Start(ctx, o.Model, o.Request.request())
+	t, err := start(ctx, h, o)
 	if err != nil {
 		_ = write.Encode(said{Refused: errorToWire(err)})
 		return
@@ -94,4 +88,12 @@ func turn(ctx context.Context, read *json.Decoder, write *json.Encoder, h Host, 
 	if !gone {
 		_ = write.Encode(said{Result: resultToWire(t.Result())})
 	}
+}
+
+func start(ctx context.Context, h Host, o order) (session.Turn, error) {
+	runner, err := h.Get(ctx, o.Model)
+	if err != nil {
+		return nil, err
+	}
+	return runner.Start(ctx, o.Request.request())
 }

@@ -39,8 +39,17 @@ func (h *scriptedHost) Status() Status {
 
 func (h *scriptedHost) Stop(now bool) { h.stopped <- now }
 
-func (h *scriptedHost) Start(ctx context.Context, model string, r session.Request) (Turn, error) {
-	h.asked, h.model = r, model
+func (h *scriptedHost) Get(_ context.Context, model string) (session.Runner, error) {
+	h.model = model
+	return h, nil
+}
+
+func (h *scriptedHost) ID() string         { return "m" }
+func (h *scriptedHost) Device() string     { return "none" }
+func (h *scriptedHost) ContextLength() int { return 100 }
+
+func (h *scriptedHost) Start(ctx context.Context, r session.Request) (session.Turn, error) {
+	h.asked = r
 	if h.err != nil {
 		return nil, h.err
 	}

@@ -48,9 +48,9 @@ func TestModels(t *testing.T) {
 	}
 }
 
-type brokenSource struct{ ModelSource }
+type brokenSource struct{ session.Models }
 
-func (brokenSource) Get(context.Context, string) (Runner, error) {
+func (brokenSource) Get(context.Context, string) (session.Runner, error) {
 	return nil, errors.New("the weights are being loaded")
 }
 
@@ -141,7 +141,7 @@ func TestOrigins(t *testing.T) {
 
 func TestBodyThatIsTooLarge(t *testing.T) {
 	f := &fakeRunner{script: answers("ok")}
-	h := NewHandler(Options{Models: Single(f, 0)})
+	h := NewHandler(Options{Models: single(f, f.now)})
 	for _, path := range []string{"/v1/chat/completions", "/v1/responses"} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest("POST", path, io.LimitReader(endless{}, maxBody+1)))

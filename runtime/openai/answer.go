@@ -16,7 +16,7 @@ import (
 // turnsAnswer is the part of an answer that does not depend on its form.
 type turnsAnswer struct {
 	port    *port
-	runner  Runner
+	runner  session.Runner
 	w       http.ResponseWriter
 	ctx     context.Context    // the client's
 	cancel  context.CancelFunc // ends the turns
@@ -32,8 +32,8 @@ type turnsAnswer struct {
 type ending struct{ done *session.Done }
 
 // startTurns starts a turn for each request. If one cannot start, none goes on.
-func startTurns(ctx context.Context, cancel context.CancelFunc, runner Runner, requests []session.Request) ([]Turn, error) {
-	var turns []Turn
+func startTurns(ctx context.Context, cancel context.CancelFunc, runner session.Runner, requests []session.Request) ([]session.Turn, error) {
+	var turns []session.Turn
 	for _, r := range requests {
 		t, err := runner.Start(ctx, r)
 		if err != nil {
@@ -117,7 +117,7 @@ func unavailable(err error) *fault {
 }
 
 // echo is the model's name in the answer: the one the client used.
-func echo(name string, r Runner) string {
+func echo(name string, r session.Runner) string {
 	if name != "" {
 		return name
 	}

@@ -85,7 +85,7 @@ type choice struct {
 	ending
 }
 
-func (c *chatAnswer) whole(turns []Turn) {
+func (c *chatAnswer) whole(turns []session.Turn) {
 	patient := patientWriter{w: c.w}
 	follow := follower{turns: turns, cancel: c.cancel, silence: c.port.silence, batch: c.take, quiet: patient.quiet, whole: true}
 	err := follow.run()
@@ -143,7 +143,7 @@ func (ch *choice) reason() string {
 	return "stop"
 }
 
-func (c *chatAnswer) streamed(turns []Turn) {
+func (c *chatAnswer) streamed(turns []session.Turn) {
 	defer c.port.pace.enter()()
 	c.out = startEvents(c.w, c.cancel)
 	for _, ch := range c.choices {

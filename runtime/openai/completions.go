@@ -59,7 +59,7 @@ func (p *port) completions(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	var turns []Turn
+	var turns []session.Turn
 	if !req.nothing {
 		if turns, err = startTurns(ctx, cancel, runner, req.requests()); err != nil {
 			writeFault(w, faultOf(err, "prompt"))
@@ -96,7 +96,7 @@ type textPart struct {
 	ending
 }
 
-func (c *textAnswer) whole(turns []Turn) {
+func (c *textAnswer) whole(turns []session.Turn) {
 	c.echo()
 	follow := follower{turns: turns, cancel: c.cancel, silence: c.port.silence, batch: c.take}
 	_ = follow.run() // take does not fail without a stream
@@ -118,7 +118,7 @@ func (c *textAnswer) whole(turns []Turn) {
 	writeJSON(c.w, http.StatusOK, answer)
 }
 
-func (c *textAnswer) streamed(turns []Turn) {
+func (c *textAnswer) streamed(turns []session.Turn) {
 	c.out = startEvents(c.w, c.cancel)
 	c.echo()
 	_ = c.out.flush() // a client that is gone already: the turns are cancelled, and followed to their end all the same

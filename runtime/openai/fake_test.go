@@ -40,9 +40,9 @@ func (f *fakeRunner) ID() string { return "gpt-oss-20b" }
 
 func (f *fakeRunner) ContextLength() int { return 4096 }
 
-func (f *fakeRunner) Stats() sched.Stats { return f.stats }
+func (f *fakeRunner) Device() string { return "a script" }
 
-func (f *fakeRunner) Start(ctx context.Context, r session.Request) (Turn, error) {
+func (f *fakeRunner) Start(ctx context.Context, r session.Request) (session.Turn, error) {
 	events, err := f.script(r)
 	if err != nil {
 		return nil, err
@@ -53,6 +53,8 @@ func (f *fakeRunner) Start(ctx context.Context, r session.Request) (Turn, error)
 	f.running++
 	return &fakeTurn{ctx: ctx, runner: f, events: events, result: session.Result{Relaxed: f.relaxed}}, nil
 }
+
+func (f *fakeRunner) now() sched.Stats { return f.stats }
 
 // last is the request of the newest turn.
 func (f *fakeRunner) last(t *testing.T) session.Request {
@@ -178,7 +180,7 @@ func fails(err error) script {
 func server(t *testing.T, s script, change ...func(*Options)) (*httptest.Server, *fakeRunner) {
 	t.Helper()
 	f := &fakeRunner{script: s}
-	o := Options{Models: Single(f, 1754352000, "openai/gpt-oss-20b", "gpt-oss:20b", "gpt-oss-20b", "gpt-oss:20b"), Version: "1.2.3"}
+	o := Options{Models: single(f, f.now, "gpt-oss:20b", "openai/gpt-oss-20b"), Version: "1.2.3"}
 	for _, c := range change {
 		c(&o)
 	}
@@ -356,4 +358,32 @@ func history(r session.Request) string {
 		lines = append(lines, s+": "+text)
 	}
 	return strings.Join(lines, "\n")
+}
+
+// singleModel is the source of a server with one model, known under its own name and some others.
+type singleModel struct {
+	session.Runner
+	stats   func() sched.Stats
+	aliases []string
+}
+
+func single(r session.Runner, stats func() sched.Stats, aliases ...string) session.Models {
+	return &singleModel{r, stats, aliases}
+}
+
+func (s *singleModel) List() []session.ModelInfo {
+	return []session.ModelInfo{{ID: s.ID(), Aliases: s.aliases, ContextLength: s.ContextLength(), Created: 1754352000}}
+}
+
+func (s *singleModel) Get(_ context.Context, name string) (session.Runner, error) {
+	for _, n := range append(s.aliases, "", s.ID()) {
+		if strings.EqualFold(name, n) {
+			return s.Runner, nil
+		}
+	}
+	return nil, fmt.Errorf("%w %q", session.ErrUnknownModel, name)
+}
+
+func (s *singleModel) Stats() map[string]sched.Stats {
+	return map[string]sched.Stats{s.ID(): s.stats()}
 }

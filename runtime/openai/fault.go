@@ -89,9 +89,9 @@ func faultOf(err error, history string) *fault {
 			retryAfter: int(busy.After / time.Second), message: busy.Error()}
 	case errors.Is(err, sched.ErrClosed):
 		return &fault{status: http.StatusServiceUnavailable, kind: kindServer, code: kindServer, message: "the server is shutting down"}
-	case errors.Is(err, ErrUnavailable):
+	case errors.Is(err, session.ErrUnavailable):
 		return &fault{status: http.StatusServiceUnavailable, kind: kindServer, code: "model_unavailable", message: err.Error()}
-	case errors.Is(err, ErrUnknownModel):
+	case errors.Is(err, session.ErrUnknownModel):
 		return &fault{status: http.StatusNotFound, kind: kindInvalid, code: "model_not_found", param: "model", message: err.Error()}
 	case errors.Is(err, context.Canceled):
 		return &fault{status: statusClientGone, kind: kindServer, code: "cancelled", message: "the request was cancelled"}

@@ -24,7 +24,7 @@ type arrival struct {
 const most = 256
 
 type follower struct {
-	turns   []Turn
+	turns   []session.Turn
 	cancel  context.CancelFunc // ends the turns
 	silence time.Duration
 	batch   func([]arrival) error

@@ -42,7 +42,7 @@ func TestFollowGathersWhatIsReady(t *testing.T) {
 			t.Fatal(err)
 		}
 		batches, text := 0, ""
-		err = follower{turns: []Turn{turn}, cancel: func() {}, silence: time.Minute, batch: func(b []arrival) error {
+		err = follower{turns: []session.Turn{turn}, cancel: func() {}, silence: time.Minute, batch: func(b []arrival) error {
 			batches++
 			for _, a := range b {
 				if e, ok := a.event.(session.Answer); ok {
@@ -66,7 +66,7 @@ func TestFollowAfterAFailedWrite(t *testing.T) {
 	}}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var turns []Turn
+	var turns []session.Turn
 	for range 3 {
 		turn, err := f.Start(ctx, session.Request{})
 		if err != nil {

@@ -134,7 +134,7 @@ func live(t *testing.T, o session.LoadOptions) *livePort {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := NewHandler(Options{Models: Single(Session(m), 1, "demo")})
+	h := NewHandler(Options{Models: single(m, m.Stats, "demo")})
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/metrics" {
 			defer context.AfterFunc(r.Context(), func() { p.gone <- struct{}{} })()

@@ -35,7 +35,7 @@ var (
 	requestBounds    = []float64{0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680}
 )
 
-func newMetrics(models ModelSource) *metrics {
+func newMetrics(models session.Models) *metrics {
 	registry := prometheus.NewRegistry()
 	model := []string{"model_name"}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
@@ -93,7 +93,7 @@ func (m *metrics) finished(model string, d session.Done) {
 }
 
 // state reads the scheduler of every loaded model when the metrics are asked for.
-type state struct{ models ModelSource }
+type state struct{ models session.Models }
 
 // gauges are what a scheduler tells, by vLLM's names.
 var gauges = []struct {
@@ -144,10 +144,9 @@ func (s *state) Describe(ch chan<- *prometheus.Desc) {
 }
 
 func (s *state) Collect(ch chan<- prometheus.Metric) {
-	for _, r := range s.models.Loaded() {
-		now := r.Stats()
+	for model, now := range s.models.Stats() {
 		for _, g := range gauges {
-			ch <- prometheus.MustNewConstMetric(g.desc, g.kind, g.of(now), r.ID())
+			ch <- prometheus.MustNewConstMetric(g.desc, g.kind, g.of(now), model)
 		}
 	}
 }

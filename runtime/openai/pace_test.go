@@ -40,7 +40,7 @@ func written(t *testing.T, p *pace, others int, every time.Duration, tokens int)
 		}
 		defer p.enter()()
 		last := time.Now()
-		err := follower{turns: []Turn{&tickingTurn{every, tokens}}, cancel: func() {}, silence: 15 * time.Second, pace: p, batch: func(batch []arrival) error {
+		err := follower{turns: []session.Turn{&tickingTurn{every, tokens}}, cancel: func() {}, silence: 15 * time.Second, pace: p, batch: func(batch []arrival) error {
 			n := 0
 			for _, a := range batch {
 				if e, ok := a.event.(session.Answer); ok {

@@ -22,7 +22,7 @@ import (
 
 // Options is what a port is made of.
 type Options struct {
-	Models  ModelSource
+	Models  session.Models
 	APIKey  string       // "": everybody may ask
 	Version string       // of ossrun
 	Log     *slog.Logger // nil: no log
@@ -40,7 +40,7 @@ type Options struct {
 }
 
 type port struct {
-	models  ModelSource
+	models  session.Models
 	key     string
 	version string
 	log     *slog.Logger
@@ -173,7 +173,7 @@ func (p *port) showModel(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	writeFault(w, faultOf(fmt.Errorf("%w %q", ErrUnknownModel, id), ""))
+	writeFault(w, faultOf(fmt.Errorf("%w %q", session.ErrUnknownModel, id), ""))
 }
 
 // newID makes an id that nobody else has: 128 random bits.

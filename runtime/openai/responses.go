@@ -50,8 +50,8 @@ func (p *port) responses(w http.ResponseWriter, r *http.Request) {
 type responsesAnswer struct {
 	req      *responsesRequest
 	port     *port
-	runner   Runner
-	turn     Turn
+	runner   session.Runner
+	turn     session.Turn
 	w        http.ResponseWriter
 	ctx      context.Context    // the client's
 	cancel   context.CancelFunc // ends the turn
@@ -76,7 +76,7 @@ func (a *responsesAnswer) sendResponse(kind string) {
 }
 
 func (a *responsesAnswer) run() {
-	f := follower{turns: []Turn{a.turn}, cancel: a.cancel, silence: a.port.silence, batch: a.take}
+	f := follower{turns: []session.Turn{a.turn}, cancel: a.cancel, silence: a.port.silence, batch: a.take}
 	if !a.req.stream {
 		patient := patientWriter{w: a.w}
 		f.quiet, f.whole = patient.quiet, true

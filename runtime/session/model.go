@@ -260,7 +260,7 @@ func (m *Model) Stats() sched.Stats { return m.sched.Stats() }
 // Faults counts the turns so far, and the places in them where the tokens were not legal Harmony.
 func (m *Model) Faults() (turns, faults int64) { return m.turns.Load(), m.faults.Load() }
 
-func (m *Model) finished(t *Turn) {
+func (m *Model) finished(t *turn) {
 	m.turns.Add(1)
 	m.faults.Add(int64(t.result.Done.Faults.Total()))
 }

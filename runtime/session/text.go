@@ -10,7 +10,7 @@ import (
 )
 
 // continueText submits Request.Prompt.
-func (t *Turn) continueText() error {
+func (t *turn) continueText() error {
 	r := sched.Request{Prompt: t.prompt, Params: t.req.Params, MaxTokens: t.req.MaxTokens, Stop: []int32{token.Return, token.Call, token.EndOfText}}
 	if t.req.Final != nil {
 		r.Mask = textMask(t.req.Final)
@@ -38,7 +38,7 @@ func textMask(g grammar.Grammar) func([]int32) []uint64 {
 }
 
 // acceptText takes one token of a text. Special tokens have no text.
-func (t *Turn) acceptText(tok sched.Token) {
+func (t *turn) acceptText(tok sched.Token) {
 	t.tokens = append(t.tokens, tok.ID)
 	t.usage.Completion++
 	if tok.ID < token.StartOfText {
@@ -53,7 +53,7 @@ func (t *Turn) acceptText(tok sched.Token) {
 }
 
 // endText is called when the stream of a text has no more tokens.
-func (t *Turn) endText() {
+func (t *turn) endText() {
 	shown, met := t.stop.Push(t.decoder.Flush())
 	t.emitAnswer(shown)
 	if t.stopAt(met); t.ended {

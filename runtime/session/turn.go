@@ -21,8 +21,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/sched"
 )
 
-// Turn is one running turn. It is not safe for concurrent use.
-type Turn struct {
+// turn is a Turn of this process.
+type turn struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	model  *Model
@@ -66,9 +66,9 @@ type tokenStream interface {
 }
 
 // Start renders the request, submits it and returns at once. Cancelling ctx ends the turn before the next step.
-func (m *Model) Start(ctx context.Context, r Request) (*Turn, error) {
+func (m *Model) Start(ctx context.Context, r Request) (Turn, error) {
 	if r.Prompt != nil {
-		t := &Turn{model: m, req: r, prompt: r.Prompt, stop: sample.NewStopMatcher(r.Stop), reader: harmony.NewReader(harmony.RoleAssistant)}
+		t := &turn{model: m, req: r, prompt: r.Prompt, stop: sample.NewStopMatcher(r.Stop), reader: harmony.NewReader(harmony.RoleAssistant)}
 		t.ctx, t.cancel = context.WithCancel(ctx)
 		if err := t.continueText(); err != nil {
 			t.cancel()
@@ -81,7 +81,7 @@ func (m *Model) Start(ctx context.Context, r Request) (*Turn, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Turn{model: m, req: r, prompt: prompt, stop: sample.NewStopMatcher(r.Stop)}
+	t := &turn{model: m, req: r, prompt: prompt, stop: sample.NewStopMatcher(r.Stop)}
 	if t.rules, t.result.Relaxed, err = rules(r); err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (m *Model) Start(ctx context.Context, r Request) (*Turn, error) {
 	return t, nil
 }
 
-func (t *Turn) submit(prompt, forced []int32, most int) error {
+func (t *turn) submit(prompt, forced []int32, most int) error {
 	held, err := hold(t.rules, t.req.Params.Logprobs >= 0)
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (t *Turn) submit(prompt, forced []int32, most int) error {
 }
 
 // Next blocks for the next event; it returns false after Done was delivered.
-func (t *Turn) Next() (Event, bool) {
+func (t *turn) Next() (Event, bool) {
 	for len(t.pending) == 0 {
 		if t.ended {
 			return nil, false
@@ -137,10 +137,10 @@ func (t *Turn) Next() (Event, bool) {
 }
 
 // Result is what the turn has said so far; whole once Next has returned false.
-func (t *Turn) Result() Result { return t.result }
+func (t *turn) Result() Result { return t.result }
 
 // accept takes one token.
-func (t *Turn) accept(tok sched.Token) {
+func (t *turn) accept(tok sched.Token) {
 	t.tokens = append(t.tokens, tok.ID)
 	t.usage.Completion++
 	before := len(t.reader.Messages())
@@ -160,7 +160,7 @@ func (t *Turn) accept(tok sched.Token) {
 }
 
 // endLoop ends a turn that repeats itself without end. What it has said so far is kept.
-func (t *Turn) endLoop(id int32) {
+func (t *turn) endLoop(id int32) {
 	if t.loop.Push(id) && !t.ended {
 		t.emitAnswer(t.stop.Flush())
 		t.finish(FinishLength, nil)
@@ -174,7 +174,7 @@ func shownAside(m harmony.Message) bool {
 }
 
 // said turns new text of the message m into an event. The first text of a call, be it empty, opens it.
-func (t *Turn) said(m harmony.Message, text string) {
+func (t *turn) said(m harmony.Message, text string) {
 	switch {
 	case m.Calls():
 		if !t.callOpen {
@@ -204,14 +204,14 @@ func (t *Turn) said(m harmony.Message, text string) {
 }
 
 // stopAt ends the turn where a stop string was met.
-func (t *Turn) stopAt(met string) {
+func (t *turn) stopAt(met string) {
 	if met != "" {
 		t.result.Done.StopString = met
 		t.finish(FinishStop, nil)
 	}
 }
 
-func (t *Turn) emitCommentary(text string) {
+func (t *turn) emitCommentary(text string) {
 	if text == "" {
 		return
 	}
@@ -219,7 +219,7 @@ func (t *Turn) emitCommentary(text string) {
 	t.pending = append(t.pending, Commentary{text})
 }
 
-func (t *Turn) emitAnswer(text string) {
+func (t *turn) emitAnswer(text string) {
 	if text == "" {
 		return
 	}
@@ -229,7 +229,7 @@ func (t *Turn) emitAnswer(text string) {
 }
 
 // finishMessages closes the messages that the last token ended, those from the number before on.
-func (t *Turn) finishMessages(before int) {
+func (t *turn) finishMessages(before int) {
 	for _, m := range t.reader.Messages()[before:] {
 		if !t.ended {
 			t.said(m.Message, t.reader.Rest())
@@ -240,7 +240,7 @@ func (t *Turn) finishMessages(before int) {
 	}
 }
 
-func (t *Turn) finishMessage(m harmony.ReadMessage) {
+func (t *turn) finishMessage(m harmony.ReadMessage) {
 	body := t.tokens[t.readFrom+m.From : t.readFrom+m.To]
 	if m.From > 0 { // the second and later messages carry their own <|start|>assistant
 		body = body[min(len(body), len(assistantStart())):]
@@ -280,7 +280,7 @@ func (t *Turn) finishMessage(m harmony.ReadMessage) {
 }
 
 // end is called when the stream has no more tokens.
-func (t *Turn) end() {
+func (t *turn) end() {
 	switch t.stream.Finish() {
 	case sched.FinishError:
 		t.finish(FinishError, t.stream.Err())
@@ -313,7 +313,7 @@ func (t *Turn) end() {
 }
 
 // startRescue goes on once with a forced final header after a turn that ended without an answer or a call.
-func (t *Turn) startRescue() bool {
+func (t *turn) startRescue() bool {
 	t.rescue = true
 	t.rules = grammar.TurnRules{Final: t.rules.Final, MaxReasoning: -1}
 	most := 0
@@ -336,7 +336,7 @@ func (t *Turn) startRescue() bool {
 }
 
 // finish emits Done and remembers what was sampled.
-func (t *Turn) finish(f Finish, err error) {
+func (t *turn) finish(f Finish, err error) {
 	if t.ended {
 		return
 	}
@@ -359,12 +359,12 @@ func (t *Turn) finish(f Finish, err error) {
 }
 
 // addFaults counts what the reader has found.
-func (t *Turn) addFaults() {
+func (t *turn) addFaults() {
 	t.result.Done.Faults = t.result.Done.Faults.Plus(t.reader.Faults())
 }
 
 // keepPartial puts an answer that was cut off into the history, so that the conversation can go on.
-func (t *Turn) keepPartial() {
+func (t *turn) keepPartial() {
 	for _, m := range t.result.Messages {
 		if isFinal(m) {
 			return
@@ -376,7 +376,7 @@ func (t *Turn) keepPartial() {
 }
 
 // remember keeps the sampled tokens under the last call's id, or under the answer's text.
-func (t *Turn) remember() {
+func (t *turn) remember() {
 	if len(t.segments) == 0 || len(t.result.Messages) == 0 {
 		return
 	}
@@ -393,7 +393,7 @@ func (t *Turn) remember() {
 	t.model.memory.put(r)
 }
 
-func (t *Turn) logprob(tok sched.Token) TokenLogprob {
+func (t *turn) logprob(tok sched.Token) TokenLogprob {
 	one := func(id int32, lp float32) TokenLogprob {
 		b := token.Get().TokenBytes(id)
 		return TokenLogprob{Token: strings.ToValidUTF8(string(b), "\uFFFD"), Bytes: b, Logprob: lp}

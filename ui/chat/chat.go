@@ -27,23 +27,9 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// A Runner is a loaded model: a *session.Model, or a script in tests.
-type Runner interface {
-	ID() string
-	Device() string
-	ContextLength() int // tokens, prompt and answer together
-	Start(ctx context.Context, r session.Request) (Turn, error)
-}
-
-// A Turn is one answer while it is being written. Next blocks; it returns false after session.Done.
-type Turn interface {
-	Next() (session.Event, bool)
-	Result() session.Result
-}
-
 // Options are what a chat starts with. Model, In and Out are needed.
 type Options struct {
-	Model     Runner
+	Model     session.Runner
 	Effort    string // low, medium or high; "" is medium
 	System    string // instructions, sent as the developer message
 	Params    sample.Params

@@ -23,7 +23,7 @@ func (s *script) ID() string         { return "gpt-oss-20b" }
 func (s *script) Device() string     { return "cpu" }
 func (s *script) ContextLength() int { return 131072 }
 
-func (s *script) Start(ctx context.Context, r session.Request) (Turn, error) {
+func (s *script) Start(ctx context.Context, r session.Request) (session.Turn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = append(s.requests, r)

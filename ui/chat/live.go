@@ -90,7 +90,7 @@ func (b *mailbox) wake() {
 }
 
 // run reads a turn from its start to its end.
-func (b *mailbox) run(ctx context.Context, r Runner, req session.Request, clock func() time.Time) {
+func (b *mailbox) run(ctx context.Context, r session.Runner, req session.Request, clock func() time.Time) {
 	turn, err := r.Start(ctx, req)
 	if err != nil {
 		b.end(session.Result{}, err)

@@ -6,7 +6,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -16,12 +15,11 @@ import (
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/join"
 	"github.com/ossrun/ossrun/runtime/session"
-	"github.com/ossrun/ossrun/ui/chat"
 )
 
 // answerer is a model for one chat.
 type answerer interface {
-	chat.Runner
+	session.Runner
 	Close() error
 }
 
@@ -29,39 +27,14 @@ type answerer interface {
 func answererFor(c *cli.Context, t Terminal, ask bool, chosen func()) (a answerer, notice string, err error) {
 	if g := serverFor(c); g != nil {
 		chosen()
-		return joined{g}, "joined the server at " + g.Server.URL + ", which has the model loaded; --alone loads it here", nil
+		return g, "joined the server at " + g.Server.URL + ", which has the model loaded; --alone loads it here", nil
 	}
 	m, err := loadModel(c, t, ask, chosen)
 	if err != nil {
 		return nil, "", err
 	}
-	return alone{m}, "", nil
+	return m, "", nil
 }
-
-// alone is a model of this process.
-type alone struct{ *session.Model }
-
-func (a alone) Start(ctx context.Context, q session.Request) (chat.Turn, error) {
-	t, err := a.Model.Start(ctx, q)
-	if err != nil {
-		return nil, err // a typed nil inside the interface would not be nil
-	}
-	return t, nil
-}
-
-// joined is a model of a server.
-type joined struct{ *join.Guest }
-
-func (j joined) Start(ctx context.Context, q session.Request) (chat.Turn, error) {
-	t, err := j.Guest.Start(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	return t, nil
-}
-
-// Close leaves the server as it is.
-func (j joined) Close() error { return nil }
 
 // ownEngine are flags that only an engine of one's own can follow.
 var ownEngine = []string{"alone", "device", "gpu", "cpu-experts", "isolate", "threads", "max-model-len", "compute", "dense", "kv-cache-dtype", "gpu-memory-utilization", "deterministic"}

@@ -110,17 +110,9 @@ func (s *server) Status() join.Status {
 	return st
 }
 
-// Start starts a turn for a process that has joined.
-func (s *server) Start(ctx context.Context, model string, r session.Request) (join.Turn, error) {
-	runner, err := s.stock.Get(ctx, model)
-	if err != nil {
-		return nil, err
-	}
-	t, err := runner.Start(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	return t, nil
+// Get finds a model for a process that has joined.
+func (s *server) Get(ctx context.Context, model string) (session.Runner, error) {
+	return s.stock.Get(ctx, model)
 }
 
 // Stop is ossrun stop.

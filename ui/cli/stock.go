@@ -17,7 +17,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/models"
-	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/runtime/session/loaded"
@@ -61,7 +60,7 @@ func keyOf(f models.Found) string {
 	return f.Path
 }
 
-// load is the set's. The error wraps openai.ErrUnavailable.
+// load is the set's. The error wraps session.ErrUnavailable.
 func (s *stock) load(key string, beside []loaded.Model) (loaded.Model, error) {
 	s.mu.Lock()
 	found := s.found[key]
@@ -71,12 +70,12 @@ func (s *stock) load(key string, beside []loaded.Model) (loaded.Model, error) {
 		return nil, err
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", openai.ErrUnavailable, err)
+		return nil, fmt.Errorf("%w: %w", session.ErrUnavailable, err)
 	}
 	s.mu.Lock()
 	s.long[key] = m.ContextLength()
 	s.mu.Unlock()
-	return loaded.FromSession(m), nil
+	return m, nil
 }
 
 func (s *stock) loadBeside(found models.Found, beside []loaded.Model) (*session.Model, error) {
@@ -161,29 +160,29 @@ func (s *stock) others() []models.Found {
 }
 
 // List is the model that is served by default, then those that a request can switch to.
-func (s *stock) List() []openai.ModelInfo {
-	var list []openai.ModelInfo
+func (s *stock) List() []session.ModelInfo {
+	var list []session.ModelInfo
 	for _, f := range append([]models.Found{s.first}, s.others()...) {
 		h := &handle{s, f}
-		info := openai.ModelInfo{ID: h.ID(), Aliases: s.aliases(f), ContextLength: h.ContextLength(), Created: started.Unix()}
+		info := session.ModelInfo{ID: h.ID(), Aliases: s.aliases(f), ContextLength: h.ContextLength(), Created: started.Unix()}
 		list = append(list, info)
 	}
 	return list
 }
 
 // Get finds a model by what a client calls it.
-func (s *stock) Get(_ context.Context, name string) (openai.Runner, error) {
+func (s *stock) Get(_ context.Context, name string) (session.Runner, error) {
 	if name == "" || strings.EqualFold(name, s.shownName(s.first)) ||
 		slices.ContainsFunc(s.aliases(s.first), func(a string) bool { return strings.EqualFold(a, name) }) {
 		return &handle{s, s.first}, nil
 	}
 	e, ok := models.Lookup(name)
 	if !ok || len(s.names) > 0 {
-		return nil, fmt.Errorf("%w %q", openai.ErrUnknownModel, name)
+		return nil, fmt.Errorf("%w %q", session.ErrUnknownModel, name)
 	}
 	found, err := models.Resolve(e.ID)
 	if err != nil {
-		return nil, fmt.Errorf("%w %q: %s", openai.ErrUnknownModel, name, err)
+		return nil, fmt.Errorf("%w %q: %s", session.ErrUnknownModel, name, err)
 	}
 	s.mu.Lock()
 	s.found[keyOf(found)] = found
@@ -191,9 +190,9 @@ func (s *stock) Get(_ context.Context, name string) (openai.Runner, error) {
 	return &handle{s, found}, nil
 }
 
-// Loaded lists the models whose state the metrics show.
-func (s *stock) Loaded() []openai.Runner {
-	var list []openai.Runner
+// Stats are the counters of the loaded models, for the metrics.
+func (s *stock) Stats() map[string]sched.Stats {
+	all := map[string]sched.Stats{}
 	for _, st := range s.set.Status() {
 		if st.Model == nil {
 			continue
@@ -201,9 +200,9 @@ func (s *stock) Loaded() []openai.Runner {
 		s.mu.Lock()
 		found := s.found[st.Key]
 		s.mu.Unlock()
-		list = append(list, &handle{s, found})
+		all[s.shownName(found)] = st.Model.Stats()
 	}
-	return list
+	return all
 }
 
 // handle is a model that is loaded when a turn wants it.
@@ -228,17 +227,14 @@ func (h *handle) ContextLength() int {
 	return e.Spec.MaxPosition
 }
 
-func (h *handle) Stats() sched.Stats {
+// Device is "" while the model is not loaded.
+func (h *handle) Device() string {
 	if m := h.stock.set.Find(keyOf(h.found)); m != nil {
-		return m.Stats()
+		return m.Device()
 	}
-	return sched.Stats{}
+	return ""
 }
 
-func (h *handle) Start(ctx context.Context, r session.Request) (openai.Turn, error) {
-	t, err := h.stock.set.Start(ctx, keyOf(h.found), r)
-	if err != nil {
-		return nil, err
-	}
-	return t, nil
+func (h *handle) Start(ctx context.Context, r session.Request) (session.Turn, error) {
+	return h.stock.set.Start(ctx, keyOf(h.found), r)
 }

@@ -18,13 +18,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// Turn is one running turn: *session.Turn.
-type Turn interface {
-	Next() (session.Event, bool)
-	Result() session.Result
-}
-
-// Model is a loaded model: *session.Model behind FromSession, or a script in tests.
+// Model is a loaded model: *session.Model, or a script in tests.
 type Model interface {
 	ID() string
 	Device() string
@@ -32,21 +26,8 @@ type Model interface {
 	Plan() session.Plan
 	Created() time.Time
 	Stats() sched.Stats
-	Start(ctx context.Context, r session.Request) (Turn, error)
+	Start(ctx context.Context, r session.Request) (session.Turn, error)
 	Close() error
-}
-
-// FromSession makes a Model of a session's.
-func FromSession(m *session.Model) Model { return fromSession{m} }
-
-type fromSession struct{ *session.Model }
-
-func (m fromSession) Start(ctx context.Context, r session.Request) (Turn, error) {
-	t, err := m.Model.Start(ctx, r)
-	if err != nil {
-		return nil, err // never a nil *session.Turn inside a non-nil interface
-	}
-	return t, nil
 }
 
 // ErrNoRoom is returned, wrapped, by Options.Load for a model that does not fit beside the others.
@@ -100,7 +81,7 @@ func New(o Options) *Set {
 
 // Start starts a turn of the model that key names, which it loads if need be. The error is that of the load, of
 // Model.Start, sched.ErrClosed, or ctx's.
-func (s *Set) Start(ctx context.Context, key string, r session.Request) (Turn, error) {
+func (s *Set) Start(ctx context.Context, key string, r session.Request) (session.Turn, error) {
 	for again := true; ; again = false {
 		e, err := s.acquire(ctx, key)
 		if err != nil {

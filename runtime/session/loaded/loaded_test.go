@@ -75,7 +75,7 @@ func (f *fakeModel) Plan() session.Plan { return session.Plan{} }
 func (f *fakeModel) Created() time.Time { return time.Time{} }
 func (f *fakeModel) Stats() sched.Stats { return sched.Stats{} }
 
-func (f *fakeModel) Start(ctx context.Context, r session.Request) (Turn, error) {
+func (f *fakeModel) Start(ctx context.Context, r session.Request) (session.Turn, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed || f.broken {
@@ -114,7 +114,7 @@ func (t *fakeTurn) Next() (session.Event, bool) {
 
 func (t *fakeTurn) Result() session.Result { return session.Result{} }
 
-func start(t *testing.T, s *Set, key string) Turn {
+func start(t *testing.T, s *Set, key string) session.Turn {
 	t.Helper()
 	turn, err := s.Start(t.Context(), key, session.Request{})
 	if err != nil {
@@ -199,13 +199,13 @@ func TestSwapWaitsForTheTurns(t *testing.T) {
 		m := &machine{t: t, room: 3}
 		s := New(Options{Load: m.load, KeepAlive: -1})
 		long := start(t, s, "aa")
-		swapped := make(chan Turn)
+		swapped := make(chan session.Turn)
 		go func() { swapped <- start(t, s, "bbb") }()
 		synctest.Wait()
 		if st := s.Status(); len(st) != 2 || st[0].State != Leaving || st[1].State != Loading {
 			t.Errorf("%+v", st)
 		}
-		back := make(chan Turn)
+		back := make(chan session.Turn)
 		go func() { back <- start(t, s, "aa") }() // comes after the swap, not before it
 		synctest.Wait()
 		m.want(t, "load aa")

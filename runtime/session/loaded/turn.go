@@ -10,11 +10,11 @@ import (
 )
 
 type heldTurn struct {
-	Turn
+	session.Turn
 	done func()
 }
 
-func (s *Set) follow(ctx context.Context, e *entry, t Turn) Turn {
+func (s *Set) follow(ctx context.Context, e *entry, t session.Turn) session.Turn {
 	once := sync.OnceFunc(func() { s.release(e) })
 	stop := context.AfterFunc(ctx, once)
 	return &heldTurn{t, func() {
