@@ -35,9 +35,8 @@ func (g *Guest) Close() error { return nil }
 
 // Start starts a turn. Cancelling ctx ends it, and it says so in its Done.
 func (g *Guest) Start(ctx context.Context, r session.Request) (session.Turn, error) {
-	request, err := toWire(r)
-	if err != nil {
-		return nil, err
+	if r.Final != nil {
+		return nil, &session.RequestError{Param: "final", Msg: "the form of an answer cannot be asked for through the socket; use the server's port"}
 	}
 	conn, err := dial(ctx, g.Server.Path)
 	if err != nil {
@@ -46,7 +45,7 @@ func (g *Guest) Start(ctx context.Context, r session.Request) (session.Turn, err
 	t := &guestTurn{ctx: ctx, conn: conn, read: json.NewDecoder(conn)}
 	write := json.NewEncoder(conn)
 	write.SetEscapeHTML(false)
-	if err = write.Encode(order{Do: doTurn, Model: g.Model.Name, Request: request}); err != nil {
+	if err = write.Encode(order{Do: doTurn, Model: g.Model.Name, Request: &r}); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("the server (process %d) is gone: %w", g.Server.PID, err)
 	}
@@ -89,7 +88,8 @@ func (t *guestTurn) Next() (session.Event, bool) {
 			return t.lost(err), true
 		}
 		if line.Result != nil {
-			t.result = line.Result.result()
+			t.result = *line.Result
+			t.result.Done.Err = line.Err.err()
 			t.leave()
 			return t.result.Done, true
 		}

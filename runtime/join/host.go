@@ -85,8 +85,8 @@ func turn(ctx context.Context, read *json.Decoder, write *json.Encoder, h Host, 
 			cancel()
 		}
 	}
-	if !gone {
-		_ = write.Encode(said{Result: resultToWire(t.Result())})
+	if result := t.Result(); !gone {
+		_ = write.Encode(said{Result: &result, Err: errorToWire(result.Done.Err)})
 	}
 }
 
@@ -95,5 +95,5 @@ func start(ctx context.Context, h Host, o order) (session.Turn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return runner.Start(ctx, o.Request.request())
+	return runner.Start(ctx, *o.Request)
 }

@@ -27,7 +27,7 @@ import (
 )
 
 // Protocol is the version of what is spoken on the socket. Processes of different versions do not join.
-const Protocol = 1
+const Protocol = 2
 
 const (
 	suffix = ".sock"

@@ -1,7 +1,4 @@
-// What is said on the socket, and how the session's types look there.
-//
-// session.Message and the errors have forms of their own here: a Message embeds one that knows how to write itself and would
-// lose its CallID, and an error is an interface.
+// What is said on the socket. The types of a turn go as they are; errors, which are interfaces, have a form of their own.
 
 package join
 
@@ -9,8 +6,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/ossrun/ossrun/harmony"
-	"github.com/ossrun/ossrun/runtime/grammar"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -24,10 +19,10 @@ const (
 )
 
 type order struct {
-	Do      string       `json:"do"`
-	Now     bool         `json:"now,omitempty"`     // of stop
-	Model   string       `json:"model,omitempty"`   // of turn; "": the one that is served by default
-	Request *wireRequest `json:"request,omitempty"` // of turn
+	Do      string           `json:"do"`
+	Now     bool             `json:"now,omitempty"`     // of stop
+	Model   string           `json:"model,omitempty"`   // of turn; "": the one that is served by default
+	Request *session.Request `json:"request,omitempty"` // of turn
 }
 
 // State of a server.
@@ -64,49 +59,7 @@ type Model struct {
 	Unloads *time.Time `json:"unloads_at,omitempty"` // if nobody asks for it
 }
 
-// wireRequest is a session.Request.
-type wireRequest struct {
-	session.Request
-	Messages []wireMessage
-	Final    *struct{} // shadows a grammar, which cannot be sent
-}
-
-func toWire(r session.Request) (*wireRequest, error) {
-	if r.Final != nil {
-		return nil, &session.RequestError{Param: "final", Msg: "the form of an answer cannot be asked for through the socket; use the server's port"}
-	}
-	return &wireRequest{Request: r, Messages: messagesToWire(r.Messages)}, nil
-}
-
-func (w *wireRequest) request() session.Request {
-	r := w.Request
-	r.Messages = messagesFromWire(w.Messages)
-	r.Final = grammar.Grammar(nil)
-	return r
-}
-
-type wireMessage struct {
-	Message harmony.Message `json:"message"`
-	CallID  string          `json:"call_id,omitempty"`
-}
-
-func messagesToWire(list []session.Message) []wireMessage {
-	var out []wireMessage
-	for _, m := range list {
-		out = append(out, wireMessage{m.Message, m.CallID})
-	}
-	return out
-}
-
-func messagesFromWire(list []wireMessage) []session.Message {
-	var out []session.Message
-	for _, m := range list {
-		out = append(out, session.Message{Message: m.Message, CallID: m.CallID})
-	}
-	return out
-}
-
-// said is one line of a turn: exactly one field is set.
+// said is one line of a turn: exactly one field is set, but for Err.
 type said struct {
 	Started       bool                   `json:"started,omitempty"` // the first line of a turn that runs
 	Refused       *wireError             `json:"refused,omitempty"` // the only line of one that does not
@@ -116,7 +69,8 @@ type said struct {
 	CallStart     *session.CallStart     `json:"call_start,omitempty"`
 	CallArguments *session.CallArguments `json:"call_arguments,omitempty"`
 	CallEnd       *session.CallEnd       `json:"call_end,omitempty"`
-	Result        *wireResult            `json:"result,omitempty"` // the last line
+	Result        *session.Result        `json:"result,omitempty"` // the last line
+	Err           *wireError             `json:"err,omitempty"`    // beside Result: its Done.Err
 }
 
 func say(e session.Event) said {
@@ -154,29 +108,6 @@ func (s said) event() session.Event {
 		return *s.CallEnd
 	}
 	return nil
-}
-
-type wireResult struct {
-	session.Result
-	Messages []wireMessage
-	Done     wireDone
-}
-
-type wireDone struct {
-	session.Done
-	Err *wireError
-}
-
-func resultToWire(r session.Result) *wireResult {
-	return &wireResult{Result: r, Messages: messagesToWire(r.Messages), Done: wireDone{r.Done, errorToWire(r.Done.Err)}}
-}
-
-func (w *wireResult) result() session.Result {
-	r := w.Result
-	r.Messages = messagesFromWire(w.Messages)
-	r.Done = w.Done.Done
-	r.Done.Err = w.Done.Err.err()
-	return r
 }
 
 // wireError keeps the errors that callers tell apart.

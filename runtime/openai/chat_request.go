@@ -42,7 +42,7 @@ func parseChat(o *object) (*chatRequest, *fault) {
 	params.Logprobs = logprobsWanted(o)
 	talk := chatConversation(o)
 	r.turn = session.Request{
-		Messages:     talk.messages,
+		Messages:     talk.Messages,
 		Instructions: talk.instructions(""),
 		Effort:       effort(o),
 		Params:       params,

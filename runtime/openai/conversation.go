@@ -13,57 +13,53 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// conversation grows by appending; a clone shares what it began with.
+// conversation grows by appending.
 type conversation struct {
-	lead     []string // system and developer texts before everything else
-	messages []session.Message
-}
-
-func (c *conversation) clone() conversation {
-	return conversation{lead: slices.Clip(c.lead), messages: slices.Clip(c.messages)}
+	Lead     []string // system and developer texts before everything else
+	Messages []session.Message
 }
 
 // instructions is the lead as one text, with first in front.
 func (c *conversation) instructions(first string) string {
-	return strings.Join(notEmpty(append([]string{first}, c.lead...)), "\n\n")
+	return strings.Join(notEmpty(append([]string{first}, c.Lead...)), "\n\n")
 }
 
 // developer adds an instruction: to the lead while nothing else has been said, in its place afterwards.
 func (c *conversation) developer(text string) {
-	if len(c.messages) == 0 {
-		c.lead = append(c.lead, text)
+	if len(c.Messages) == 0 {
+		c.Lead = append(c.Lead, text)
 		return
 	}
-	c.messages = append(c.messages, session.Developer(text))
+	c.Messages = append(c.Messages, session.Developer(text))
 }
 
-func (c *conversation) user(text string) { c.messages = append(c.messages, session.User(text)) }
+func (c *conversation) user(text string) { c.Messages = append(c.Messages, session.User(text)) }
 
 func (c *conversation) reasoning(text string) {
 	if text != "" {
-		c.messages = append(c.messages, session.AssistantReasoning(text))
+		c.Messages = append(c.Messages, session.AssistantReasoning(text))
 	}
 }
 
 func (c *conversation) commentary(text string) {
 	if text != "" {
-		c.messages = append(c.messages, session.AssistantCommentary(text))
+		c.Messages = append(c.Messages, session.AssistantCommentary(text))
 	}
 }
 
 func (c *conversation) answer(text string) {
 	if text != "" {
-		c.messages = append(c.messages, session.AssistantAnswer(text))
+		c.Messages = append(c.Messages, session.AssistantAnswer(text))
 	}
 }
 
 func (c *conversation) call(id, name, arguments string) {
-	c.messages = append(c.messages, session.FunctionCall(id, name, arguments))
+	c.Messages = append(c.Messages, session.FunctionCall(id, name, arguments))
 }
 
 // result adds what a tool returned; name is used only if the call is not part of the conversation.
 func (c *conversation) result(id, name, output string) {
-	for _, m := range slices.Backward(c.messages) {
+	for _, m := range slices.Backward(c.Messages) {
 		if called, ok := strings.CutPrefix(m.Recipient, "functions."); ok && m.CallID == id {
 			name = called
 			break
@@ -72,5 +68,5 @@ func (c *conversation) result(id, name, output string) {
 	if !toolName(name) { // it becomes a word of a header
 		name = "unknown"
 	}
-	c.messages = append(c.messages, session.FunctionResult(id, name, output))
+	c.Messages = append(c.Messages, session.FunctionResult(id, name, output))
 }

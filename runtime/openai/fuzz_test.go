@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/ossrun/ossrun/harmony"
@@ -99,8 +98,11 @@ func FuzzChatRequest(f *testing.F) {
 
 func FuzzResponsesRequest(f *testing.F) {
 	seedBodies(f)
-	store := newResponses(10, 1<<20, time.Hour)
-	store.put(&storedResponse{id: "x", body: json.RawMessage(`{}`), items: map[string]json.RawMessage{"i": json.RawMessage(`{"role":"user","content":"a"}`)}})
+	store := session.NewStore()
+	item := json.RawMessage(`{"role":"user","content":"a"}`)
+	if err := putResponse(store, "x", storedResponse{Body: json.RawMessage(`{}`), Items: map[string]json.RawMessage{"i": item}}); err != nil {
+		f.Fatal(err)
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		o, bad := parseObject(b)
 		if bad == nil {

@@ -33,8 +33,8 @@ type Options struct {
 	Interval int
 	// MaxReasoning is session.Request.MaxReasoning of requests that do not name max_reasoning_tokens.
 	MaxReasoning int
-	// Responses are those that were stored; the caller's to close. nil: the port has its own, in memory.
-	Responses *Responses
+	// Store has the stored responses. It is the caller's to close. nil: the port has its own, in memory.
+	Store session.Store
 	// Ready tells why requests cannot be answered now, for /health. nil: always ready.
 	Ready func() error
 }
@@ -49,7 +49,7 @@ type port struct {
 	ready   func() error
 	pace    *pace
 	bound   int // MaxReasoning
-	store   *Responses
+	store   session.Store
 	metrics *metrics
 }
 
@@ -57,7 +57,7 @@ type port struct {
 func NewHandler(o Options) http.Handler {
 	p := &port{models: o.Models, key: o.APIKey, version: o.Version, log: o.Log, origins: o.Origins, silence: o.Silence, ready: o.Ready, bound: o.MaxReasoning,
 		pace:  &pace{tokens: o.Interval},
-		store: o.Responses, metrics: newMetrics(o.Models)}
+		store: o.Store, metrics: newMetrics(o.Models)}
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)
 	}
@@ -65,7 +65,7 @@ func NewHandler(o Options) http.Handler {
 		p.silence = 15 * time.Second
 	}
 	if p.store == nil {
-		p.store = NewResponses(session.RememberedFor)
+		p.store = session.NewStore()
 	}
 	if p.ready == nil {
 		p.ready = func() error { return nil }

@@ -164,32 +164,34 @@ func (a *responsesAnswer) keep() {
 		noteError(a.w, err.Error())
 		return
 	}
-	s := &storedResponse{id: a.req.answer.ID, body: body, items: map[string]json.RawMessage{}, talk: a.req.talk.clone()}
-	s.talk.messages = append(s.talk.messages, a.turn.Result().Messages...)
+	s := storedResponse{Body: body, Items: map[string]json.RawMessage{}, Talk: a.req.talk}
+	s.Talk.Messages = append(s.Talk.Messages, a.turn.Result().Messages...)
 	for _, item := range a.req.answer.Output {
 		if b, err := marshal(item); err == nil {
-			s.items[item.itemID()] = b
+			s.Items[item.itemID()] = b
 		}
 	}
-	a.port.store.put(s)
+	if err := putResponse(a.port.store, a.req.answer.ID, s); err != nil {
+		noteError(a.w, "the response is not stored: "+err.Error())
+	}
 }
 
 func (p *port) storedResponse(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
-	s, ok := p.store.get(id)
+	s, ok := getResponse(p.store, id)
 	switch {
 	case !ok:
 		writeFault(w, noResponse(id))
 	case r.URL.Query().Get("stream") == "true":
 		writeFault(w, unsupported("stream", "streaming a stored response", "get it without stream"))
 	default:
-		writeJSON(w, http.StatusOK, s.body)
+		writeJSON(w, http.StatusOK, s.Body)
 	}
 }
 
 func (p *port) deleteResponse(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
-	if !p.store.remove(id) {
+	if !p.store.Delete(session.KindResponse, id) {
 		writeFault(w, noResponse(id))
 		return
 	}

@@ -25,7 +25,7 @@ type responsesRequest struct {
 }
 
 // parseResponses checks a request; store answers for previous_response_id and item references.
-func parseResponses(o *object, store *Responses) (*responsesRequest, *fault) {
+func parseResponses(o *object, store session.Store) (*responsesRequest, *fault) {
 	r := &responsesRequest{
 		model:  o.text("model"),
 		stream: o.flag("stream"),
@@ -50,16 +50,16 @@ func parseResponses(o *object, store *Responses) (*responsesRequest, *fault) {
 	instructions := o.text("instructions")
 	previous := o.text("previous_response_id")
 	if previous != "" {
-		before, ok := store.get(previous)
+		before, ok := getResponse(store, previous)
 		if !ok {
 			return nil, &fault{status: 404, kind: kindInvalid, code: "previous_response_not_found", param: "previous_response_id",
 				message: fmt.Sprintf("Previous response with id '%s' not found.", previous)}
 		}
-		r.talk = before.talk.clone()
+		r.talk = before.Talk
 	}
 	r.ignoredItems = readInput(o, &r.talk, store, previous != "")
 	r.turn = session.Request{
-		Messages:     r.talk.messages,
+		Messages:     r.talk.Messages,
 		Instructions: r.talk.instructions(instructions),
 		Effort:       effort(o),
 		Params:       params,
@@ -123,7 +123,7 @@ func echoTools(functions []function) []functionTool {
 }
 
 // readInput appends the request's items to the conversation. It returns the types of items that mean nothing here.
-func readInput(o *object, talk *conversation, store *Responses, goesOn bool) (ignored []string) {
+func readInput(o *object, talk *conversation, store session.Store, goesOn bool) (ignored []string) {
 	v := o.get("input")
 	switch v.kind() {
 	case 'n':
@@ -151,7 +151,7 @@ func readInput(o *object, talk *conversation, store *Responses, goesOn bool) (ig
 }
 
 // inputItem appends one item; after is what follows it. It returns the item's type if it was left out.
-func inputItem(talk *conversation, v value, after []value, store *Responses) (ignored string) {
+func inputItem(talk *conversation, v value, after []value, store session.Store) (ignored string) {
 	o := v.object()
 	if o == nil {
 		return ""
@@ -174,7 +174,7 @@ func inputItem(talk *conversation, v value, after []value, store *Responses) (ig
 		talk.result(o.text("call_id"), o.text("name"), content(o, "output", true))
 	case "item_reference":
 		id := o.text("id")
-		raw, ok := store.item(id)
+		raw, ok := getItem(store, id)
 		if !ok {
 			o.c.add(&fault{status: 404, kind: kindInvalid, param: o.at("id"), message: fmt.Sprintf("Item with id '%s' not found.", id)})
 			return ""

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -191,14 +190,17 @@ func TestPreviousResponse(t *testing.T) {
 }
 
 // Two conversations that go on from one stored response must not write into each other's messages.
-func TestCloneIsApart(t *testing.T) {
-	base := conversation{lead: append(make([]string, 0, 8), "lead"), messages: make([]session.Message, 0, 8)}
-	base.messages = append(base.messages, session.User("hi"))
-	a, b := base.clone(), base.clone()
-	a.user("tomorrow")
-	b.user("yesterday")
-	if got := history(session.Request{Messages: a.messages}); got != "user: hi\nuser: tomorrow" {
-		t.Errorf("the first clone says %q", got)
+func TestContinuationsAreApart(t *testing.T) {
+	store := session.NewStore()
+	if err := putResponse(store, "x", storedResponse{Talk: conversation{Lead: []string{"lead"}, Messages: []session.Message{session.User("hi")}}}); err != nil {
+		t.Fatal(err)
+	}
+	a, _ := getResponse(store, "x")
+	b, _ := getResponse(store, "x")
+	a.Talk.user("tomorrow")
+	b.Talk.user("yesterday")
+	if got := history(session.Request{Messages: a.Talk.Messages}); got != "user: hi\nuser: tomorrow" {
+		t.Errorf("the first one says %q", got)
 	}
 }
 
@@ -354,62 +356,19 @@ func TestSeal(t *testing.T) {
 	}
 }
 
-func TestResponseStoreIsBounded(t *testing.T) {
-	s := newResponses(3, 10_000, time.Hour)
-	put := func(id string, size int) {
-		s.put(&storedResponse{id: id, body: []byte(strings.Repeat("x", size)), items: map[string]json.RawMessage{"item_" + id: nil}})
-	}
-	for _, id := range []string{"a", "b", "c"} {
-		put(id, 100)
-	}
-	if _, ok := s.get("a"); !ok { // the most recently used now
-		t.Fatal("a is gone")
-	}
-	put("d", 100)
-	check := func(want ...string) {
-		t.Helper()
-		var got []string
-		for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
-			if _, ok := s.byID[id]; ok {
-				got = append(got, id)
-			}
-			if _, ok := s.byItem["item_"+id]; ok != (s.byID[id] != nil) {
-				t.Errorf("the items of %s: %v", id, ok)
-			}
-		}
-		if !reflect.DeepEqual(got, want) {
-			t.Errorf("kept %v, want %v", got, want)
-		}
-		if s.order.Len() != len(want) {
-			t.Errorf("%d in order", s.order.Len())
-		}
-	}
-	check("a", "c", "d")
-	put("e", 9_850)
-	check("d", "e")
-	put("f", 10_001) // larger than everything
-	check("d", "e")
-	s.remove("d")
-	s.remove("e")
-	check()
-	if s.bytes != 0 {
-		t.Errorf("%d bytes of nothing", s.bytes)
-	}
-}
-
 // Responses outlive the process that stored them, but those that were deleted and those that are too old.
 func TestResponsesOutliveTheProcess(t *testing.T) {
 	folder := t.TempDir()
-	open := func() *Responses {
-		s, err := OpenResponses(folder, time.Hour)
+	open := func() session.Store {
+		s, err := session.OpenStore(session.StoreOptions{Folder: folder, TTL: time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { s.Close() })
 		return s
 	}
-	ask := func(s *Responses, body string) (string, *fakeRunner) {
-		srv, f := server(t, agent, func(o *Options) { o.Responses = s })
+	ask := func(s session.Store, body string) (string, *fakeRunner) {
+		srv, f := server(t, agent, func(o *Options) { o.Store = s })
 		return post(t, srv, "/v1/responses", body).body, f
 	}
 	s := open()
@@ -417,12 +376,12 @@ func TestResponsesOutliveTheProcess(t *testing.T) {
 	first, _ := ask(s, `{"instructions":"Be brief.","input":[{"role":"developer","content":"In French."},{"role":"user","content":"The weather?\n<|end|>"}],`+tools+`}`)
 	gone, _ := ask(s, `{"input":"x"}`)
 	id := at(decode(t, first), "id").(string)
-	if !s.remove(at(decode(t, gone), "id").(string)) {
+	if !s.Delete(session.KindResponse, at(decode(t, gone), "id").(string)) {
 		t.Error("there was nothing to delete")
 	}
 	body := fmt.Sprintf(`{"previous_response_id":%q,"input":[{"type":"function_call_output","call_id":"call_1","output":"rain"}],%s}`, id, tools)
 	_, before := ask(s, body)
-	if _, err := OpenResponses(folder, time.Hour); !errors.Is(err, store.ErrLocked) {
+	if _, err := session.OpenStore(session.StoreOptions{Folder: folder, TTL: time.Hour}); !errors.Is(err, store.ErrLocked) {
 		t.Errorf("two have one folder: %v", err)
 	}
 	s.Close()
@@ -432,11 +391,7 @@ func TestResponsesOutliveTheProcess(t *testing.T) {
 	if a, b := after.last(t), before.last(t); history(a) != history(b) || a.Instructions != b.Instructions || !reflect.DeepEqual(a.Messages, b.Messages) {
 		t.Errorf("before\n%s\nafter\n%s", history(b), history(a))
 	}
-	if s.order.Len() != 3 {
-		t.Errorf("%d responses, not the first and two that follow it", s.order.Len())
-	}
-	s.now = func() time.Time { return time.Now().Add(2 * time.Hour) }
-	if _, ok := s.get(id); ok {
-		t.Error("a response is kept beyond its time")
+	if n := len(s.List(session.KindResponse)); n != 3 {
+		t.Errorf("%d responses, not the first and two that follow it", n)
 	}
 }

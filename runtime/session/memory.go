@@ -1,8 +1,8 @@
 // The memory of what the model sampled.
 //
 // Clients send a conversation back as text, and most of them drop the reasoning on the way. Rendered again, such a
-// history has other tokens than the ones the model saw, so its answers get worse and no cached prefix fits. Memory
-// keeps the very tokens: of a turn that ended in a call under the call's id, of an answer under a hash of its text.
+// history has other tokens than the ones the model saw, so its answers get worse and no cached prefix fits. So the
+// very tokens are kept: of a turn that ended in a call under the call's id, of an answer under a hash of its text.
 //
 // What must stay true: a remembered piece is used only where it says what the client says (same arguments, same
 // answer, same words before them), so a client that edits its history gets its own words rendered.
@@ -10,17 +10,15 @@
 package session
 
 import (
-	"container/list"
 	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/ossrun/ossrun/harmony/token"
-	"github.com/ossrun/ossrun/runtime/session/journal"
 )
 
 // segment is one message of the assistant as it was sampled.
@@ -29,101 +27,70 @@ type segment struct {
 	tokens    []int32 // from after <|start|>assistant to the ender, which is included
 }
 
-// remembered is one assistant run: the messages between two messages of others.
-type remembered struct {
-	key       string
-	segments  []segment
+// sampledTurn is one assistant run: the messages between two messages of others.
+type sampledTurn struct {
 	arguments string // of the call that ended it, "" for an answer
-	tokens    int
-	at        time.Time
+	segments  []segment
 }
 
-// Memory is bounded by tokens and by age and is safe for concurrent use.
-type Memory struct {
-	mu        sync.Mutex
-	maxTokens int
-	ttl       time.Duration
-	now       func() time.Time
-	tokens    int
-	order     *list.List // of *remembered, most recently used in front
-	byKey     map[string]*list.Element
-	log       *journal.Journal // nil: in memory alone
-}
-
-const rememberedTokens = 4 << 20 // 16 MiB of ids
-
-// RememberedFor is how long sampled turns are kept after they were last used, where nothing else is said.
-const RememberedFor = 24 * time.Hour
-
-// NewMemory keeps at most maxTokens tokens (0: four million), none longer than ttl after it was last used.
-func NewMemory(maxTokens int, ttl time.Duration) *Memory {
-	if maxTokens == 0 {
-		maxTokens = rememberedTokens
-	}
-	return &Memory{maxTokens: maxTokens, ttl: ttl, now: time.Now, order: list.New(), byKey: map[string]*list.Element{}}
-}
-
+// answerKey is what a turn that ended in an answer is kept under.
 func answerKey(text string) string {
 	h := sha256.Sum256([]byte(text))
-	return "answer:" + string(h[:])
+	return "answer:" + hex.EncodeToString(h[:])
 }
 
+// callKey is what a turn that ended in a call is kept under.
 func callKey(id string) string { return "call:" + id }
 
-// put remembers r, on disk too where there is a log. A disk that refuses costs what outlives the process, nothing else.
-func (m *Memory) put(r *remembered) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	r.at = m.now()
-	if m.add(r) && m.log != nil {
-		m.log.Append(r.record(), m.records)
+// remember keeps a turn.
+func remember(s Store, key string, t sampledTurn) {
+	kept := keptTurn{Arguments: t.arguments}
+	for _, seg := range t.segments {
+		k := keptSegment{Reasoning: seg.reasoning}
+		for _, id := range seg.tokens {
+			k.Tokens = binary.AppendUvarint(k.Tokens, uint64(id))
+		}
+		kept.Segments = append(kept.Segments, k)
 	}
+	value, _ := json.Marshal(kept) // strings, bools and bytes
+	s.Put(Record{Kind: KindTurn, Key: key, Value: value})
 }
 
-// add takes r in and drops what is too much or too old. m.mu is held.
-func (m *Memory) add(r *remembered) bool {
-	r.tokens = 0
-	for _, s := range r.segments {
-		r.tokens += len(s.tokens)
-	}
-	if r.tokens > m.maxTokens {
-		return false
-	}
-	if e, ok := m.byKey[r.key]; ok {
-		m.drop(e)
-	}
-	m.byKey[r.key] = m.order.PushFront(r)
-	m.tokens += r.tokens
-	for m.tokens > m.maxTokens {
-		m.drop(m.order.Back())
-	}
-	for e := m.order.Back(); e != nil && m.now().Sub(e.Value.(*remembered).at) > m.ttl; e = m.order.Back() {
-		m.drop(e)
-	}
-	return true
-}
-
-func (m *Memory) get(key string) *remembered {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	e, ok := m.byKey[key]
+// recall finds a turn, nil where it is not known.
+func recall(s Store, key string) *sampledTurn {
+	r, ok := s.Get(KindTurn, key)
 	if !ok {
 		return nil
 	}
-	r := e.Value.(*remembered)
-	if m.now().Sub(r.at) > m.ttl {
-		m.drop(e)
+	var kept keptTurn
+	if json.Unmarshal(r.Value, &kept) != nil {
 		return nil
 	}
-	r.at = m.now()
-	m.order.MoveToFront(e)
-	return r
+	t := &sampledTurn{arguments: kept.Arguments}
+	for _, k := range kept.Segments {
+		seg := segment{reasoning: k.Reasoning}
+		for b := k.Tokens; len(b) > 0; {
+			id, n := binary.Uvarint(b)
+			if n <= 0 || id >= token.VocabSize {
+				return nil
+			}
+			seg.tokens = append(seg.tokens, int32(id))
+			b = b[n:]
+		}
+		t.segments = append(t.segments, seg)
+	}
+	return t
 }
 
-func (m *Memory) drop(e *list.Element) {
-	r := m.order.Remove(e).(*remembered)
-	delete(m.byKey, r.key)
-	m.tokens -= r.tokens
+// keptTurn is a sampledTurn in the store.
+type keptTurn struct {
+	Arguments string `json:",omitempty"`
+	Segments  []keptSegment
+}
+
+type keptSegment struct {
+	Reasoning bool   `json:",omitempty"`
+	Tokens    []byte // ids, as varints
 }
 
 // sameArguments tells whether two argument texts say the same: equal as JSON, else equal but for white space around.
@@ -141,7 +108,7 @@ func sameArguments(a, b string) bool {
 // saysTheSame tells whether the texts for the user that r holds are those of the run, in order. A run that holds nothing
 // but its last message is taken as one whose client leaves such texts away, if the last message was a call: its id says
 // whose it is.
-func saysTheSame(r *remembered, run []Message) bool {
+func saysTheSame(r *sampledTurn, run []Message) bool {
 	var said []string
 	for _, m := range run {
 		if !isReasoning(m) && m.Recipient == "" {

@@ -48,8 +48,8 @@ type LoadOptions struct {
 	// Reserve is left of such a device's free memory where Utilization does not say how much may be taken; 0: as of the host's.
 	Reserve int64
 
-	// Memory has what was sampled. It is the caller's to close, and models may share it; nil: the model has one of its own.
-	Memory *Memory
+	// Store has the turns that were sampled. It is the caller's to close, and models may share it; nil: the model has one of its own.
+	Store Store
 	// Spill, if not nil, is asked with the plan for what keeps KV pages that are pushed out, over reloads too; it may give nil.
 	// That is the caller's to close, after the model.
 	Spill func(Plan) *kv.Spill
@@ -70,7 +70,7 @@ type Model struct {
 	engine  *engine.Engine
 	sched   *sched.Scheduler
 	dev     engine.Device
-	memory  *Memory
+	store   Store
 	created time.Time
 	reopen  func(engine.Device) (engine.Device, error)
 
@@ -100,8 +100,8 @@ func Load(found models.Found, dev engine.Device, o LoadOptions) (_ *Model, err e
 			err = errors.Join(err, ckpt.Close())
 		}
 	}()
-	if m.memory = o.Memory; m.memory == nil {
-		m.memory = NewMemory(0, RememberedFor)
+	if m.store = o.Store; m.store == nil {
+		m.store = NewStore()
 	}
 	spec := ckpt.Spec
 	if spec.Vocab != token.VocabSize {

@@ -5,7 +5,7 @@
 //
 //   - the reasoning of a finished turn (one whose final answer stands in the history) is left out; inside a tool loop
 //     it stays;
-//   - where Memory knows what was sampled for a call or an answer, those tokens stand in place of rendered ones.
+//   - where the store has what was sampled for a call or an answer, those tokens stand in place of rendered ones.
 
 package session
 
@@ -88,15 +88,15 @@ func (m *Model) renderRun(ids []int32, run []Message, finished bool, opts harmon
 
 // recall finds what was sampled for a run by its last message. What it said to the user before that, the run says too:
 // the same answer was given in many conversations.
-func (m *Model) recall(run []Message, last Message) *remembered {
-	var r *remembered
+func (m *Model) recall(run []Message, last Message) *sampledTurn {
+	var r *sampledTurn
 	switch {
 	case last.CallID != "":
-		if r = m.memory.get(callKey(last.CallID)); r != nil && !sameArguments(r.arguments, last.Text()) {
+		if r = recall(m.store, callKey(last.CallID)); r != nil && !sameArguments(r.arguments, last.Text()) {
 			return nil
 		}
 	case isFinal(last):
-		r = m.memory.get(answerKey(last.Text()))
+		r = recall(m.store, answerKey(last.Text()))
 	}
 	if r == nil || !saysTheSame(r, run) {
 		return nil

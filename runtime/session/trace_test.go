@@ -37,7 +37,7 @@ func act(t *testing.T, pages int) *acted {
 		}
 		a.sched.Close()
 	})
-	a.Model = &Model{id: "acted", memory: NewMemory(1<<20, RememberedFor)}
+	a.Model = &Model{id: "acted", store: NewStore()}
 	a.submit = func(ctx context.Context, r sched.Request) (tokenStream, error) {
 		a.prompt = r.Prompt
 		r.Forced = encode(a.says)

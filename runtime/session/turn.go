@@ -381,16 +381,12 @@ func (t *turn) remember() {
 		return
 	}
 	last := t.result.Messages[len(t.result.Messages)-1]
-	r := &remembered{segments: t.segments}
 	switch {
 	case last.CallID != "":
-		r.key, r.arguments = callKey(last.CallID), last.Text()
+		remember(t.model.store, callKey(last.CallID), sampledTurn{last.Text(), t.segments})
 	case isFinal(last):
-		r.key = answerKey(last.Text())
-	default:
-		return
+		remember(t.model.store, answerKey(last.Text()), sampledTurn{"", t.segments})
 	}
-	t.model.memory.put(r)
 }
 
 func (t *turn) logprob(tok sched.Token) TokenLogprob {

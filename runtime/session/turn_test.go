@@ -64,7 +64,7 @@ func encode(text string) []int32 {
 
 func scripted(says ...string) (*Model, *script) {
 	s := &script{says: says}
-	m := &Model{id: "script", memory: NewMemory(1<<20, RememberedFor), submit: s.submit}
+	m := &Model{id: "script", store: NewStore(), submit: s.submit}
 	return m, s
 }
 

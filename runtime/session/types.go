@@ -6,6 +6,7 @@
 package session
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -20,6 +21,23 @@ import (
 type Message struct {
 	harmony.Message
 	CallID string
+}
+
+// MarshalJSON keeps the CallID, of which the embedded message knows nothing.
+func (m Message) MarshalJSON() ([]byte, error) {
+	return json.Marshal(messageJSON{m.Message, m.CallID})
+}
+
+func (m *Message) UnmarshalJSON(text []byte) error {
+	var j messageJSON
+	err := json.Unmarshal(text, &j)
+	*m = Message{j.Message, j.CallID}
+	return err
+}
+
+type messageJSON struct {
+	Message harmony.Message `json:"message"`
+	CallID  string          `json:"call_id,omitempty"`
 }
 
 // Request asks for one turn of the assistant.
@@ -45,7 +63,7 @@ type Request struct {
 	Choice       grammar.Choice  // whether tools may, must or must not be called
 	ChoiceName   string          // with grammar.Named: the function
 	Strict       []string        // functions whose Parameters must be held; those of others are held if they can be
-	Final        grammar.Grammar // of the answer; nil: free text
+	Final        grammar.Grammar `json:"-"` // of the answer; nil: free text
 	MaxReasoning int             // tokens of reasoning at most; 0: no bound; less than 0: none
 
 	Params    sample.Params
@@ -114,7 +132,7 @@ type Done struct {
 	Usage      Usage
 	Timing     sched.Timing
 	Faults     harmony.Faults // places where the tokens were not legal Harmony
-	Err        error          // set with FinishError
+	Err        error          `json:"-"` // set with FinishError
 }
 
 // Usage counts tokens. Completion includes Reasoning: the tokens of analysis messages with their framing.

@@ -20,7 +20,6 @@ import (
 
 	"github.com/ossrun/ossrun/models/store"
 	"github.com/ossrun/ossrun/runtime/kv"
-	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -65,8 +64,7 @@ func (k *knobs) readKeep(c *cli.Context, kind string) error {
 
 // kept is what one server keeps. It is safe for concurrent use.
 type kept struct {
-	memory    *session.Memory // of sampled turns
-	responses *openai.Responses
+	store session.Store // of sampled turns and stored responses
 
 	disk   int64       // bytes of pages
 	folder string      // for them
@@ -98,23 +96,17 @@ func openKept(t Terminal, k knobs) *kept {
 	return m
 }
 
-// remember opens the memories of what was said.
+// remember opens the store of what was said.
 func (m *kept) remember(t Terminal, k knobs) {
 	if k.rememberOnDisk && k.remember > 0 {
 		folder := filepath.Join(xdg.StateHome, "ossrun", "turns")
 		var err error
-		if m.memory, err = session.OpenMemory(folder, 0, k.remember); err == nil {
-			if m.responses, err = openai.OpenResponses(folder, k.remember); err == nil {
-				return
-			}
-			err = errors.Join(err, m.memory.Close()) // it goes on in memory
+		if m.store, err = session.OpenStore(session.StoreOptions{Folder: folder, TTL: k.remember}); err == nil {
+			return
 		}
 		sayNotKept(t, "what is sampled is not remembered beyond this process", err)
 	}
-	if m.memory == nil {
-		m.memory = session.NewMemory(0, k.remember)
-	}
-	m.responses = openai.NewResponses(k.remember)
+	m.store, _ = session.OpenStore(session.StoreOptions{TTL: k.remember}) // without a folder there is no error
 }
 
 func sayNotKept(t Terminal, what string, err error) {
@@ -182,5 +174,5 @@ func (m *kept) close() error {
 	if m.lock != nil {
 		err = errors.Join(err, m.lock.Release())
 	}
-	return errors.Join(err, m.memory.Close(), m.responses.Close())
+	return errors.Join(err, m.store.Close())
 }

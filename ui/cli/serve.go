@@ -156,7 +156,7 @@ func newServer(c *cli.Context, t Terminal, st *stock, listener net.Listener) *se
 	log := slog.New(slog.NewTextHandler(t.Err, nil))
 	s.http = &http.Server{
 		Handler: openai.NewHandler(openai.Options{Models: st, APIKey: c.String("api-key"), Version: build().Version, Log: log,
-			Origins: origins(c.String("allowed-origins")), Interval: st.k.interval, MaxReasoning: maxReasoning(c), Responses: st.kept.responses, Ready: s.ready}),
+			Origins: origins(c.String("allowed-origins")), Interval: st.k.interval, MaxReasoning: maxReasoning(c), Store: st.kept.store, Ready: s.ready}),
 		ReadHeaderTimeout: 30 * time.Second,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}

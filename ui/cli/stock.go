@@ -106,7 +106,7 @@ func (s *stock) loadBeside(found models.Found, beside []loaded.Model) (*session.
 		return nil, errors.Join(err, dev.Close())
 	}
 	o := k.load()
-	o.Reopen, o.Fill, o.Memory, o.Spill = reopen(s.c, found), fill(s.c.Context, s.t, dev, by), s.kept.memory, s.kept.spill
+	o.Reopen, o.Fill, o.Store, o.Spill = reopen(s.c, found), fill(s.c.Context, s.t, dev, by), s.kept.store, s.kept.spill
 	if kindOf(dev) == onCPU {
 		o.Withheld = taken
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,17 +14,23 @@ import (
 	"github.com/ossrun/ossrun/models/store"
 )
 
-func remember(id int) *remembered {
-	return &remembered{key: callKey(fmt.Sprint("call_", id)), arguments: fmt.Sprintf(`{"n":%d}`, id), segments: []segment{
+func call(id int) (key string, t sampledTurn) {
+	return callKey(fmt.Sprint("call_", id)), sampledTurn{arguments: fmt.Sprintf(`{"n":%d}`, id), segments: []segment{
 		{reasoning: true, tokens: encode(fmt.Sprintf("<|channel|>analysis<|message|>Thought %d.<|end|>", id))},
 		{tokens: encode(fmt.Sprintf(`<|channel|>commentary to=functions.f<|message|>{"n":%d}<|call|>`, id))},
 	}}
 }
 
-// known tells whether m remembers a call as it was put.
-func known(t *testing.T, m *Memory, id int) bool {
+func keep(s Store, id int) {
+	key, t := call(id)
+	remember(s, key, t)
+}
+
+// known tells whether s has a call as it was put.
+func known(t *testing.T, s Store, id int) bool {
 	t.Helper()
-	want, got := remember(id), m.get(callKey(fmt.Sprint("call_", id)))
+	key, want := call(id)
+	got := recall(s, key)
 	if got == nil {
 		return false
 	}
@@ -34,30 +41,30 @@ func known(t *testing.T, m *Memory, id int) bool {
 	return true
 }
 
-func openMemoryIn(t *testing.T, folder string, tokens int) *Memory {
+func openIn(t *testing.T, folder string, bytes int) *memoryStore {
 	t.Helper()
-	m, err := OpenMemory(folder, tokens, time.Hour)
+	s, err := OpenStore(StoreOptions{Folder: folder, TTL: time.Hour, Bounds: map[Kind]Bound{KindTurn: {Bytes: bytes}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { m.Close() })
-	return m
+	t.Cleanup(func() { s.Close() })
+	return s.(*memoryStore)
 }
 
 func TestSampledTurnsOutliveTheProcess(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "state")
-	m := openMemoryIn(t, folder, 1<<20)
+	m := openIn(t, folder, 1<<20)
 	for id := range 5 {
-		m.put(remember(id))
+		keep(m, id)
 	}
-	if _, err := OpenMemory(folder, 0, time.Hour); !errors.Is(err, store.ErrLocked) {
+	if _, err := OpenStore(StoreOptions{Folder: folder}); !errors.Is(err, store.ErrLocked) {
 		t.Errorf("two have one log: %v", err)
 	}
 	killed := filepath.Join(t.TempDir(), "killed") // as after kill -9: never closed, and nobody holds the lock
 	if err := os.CopyFS(killed, os.DirFS(folder)); err != nil {
 		t.Fatal(err)
 	}
-	m = openMemoryIn(t, killed, 1<<20)
+	m = openIn(t, killed, 1<<20)
 	for id := range 5 {
 		if !known(t, m, id) {
 			t.Errorf("call %d is forgotten", id)
@@ -72,30 +79,30 @@ func TestSampledTurnsOutliveTheProcess(t *testing.T) {
 // Cut off anywhere, or damaged anywhere, the log gives what stands before that, and takes new records.
 func TestTornLog(t *testing.T) {
 	folder := t.TempDir()
-	m := openMemoryIn(t, folder, 1<<20)
+	m := openIn(t, folder, 1<<20)
 	for id := range 3 {
-		m.put(remember(id))
+		keep(m, id)
 	}
 	m.Close()
-	whole, err := os.ReadFile(filepath.Join(folder, logName))
+	whole, err := os.ReadFile(filepath.Join(folder, journalName))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for cut := 0; cut <= len(whole); cut += 7 {
 		for _, damaged := range [][]byte{whole[:cut], append(bytes.Clone(whole[:cut]), "\x00garbage\n\xff"...)} {
 			folder := t.TempDir()
-			if err := os.WriteFile(filepath.Join(folder, logName), damaged, 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(folder, journalName), damaged, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			m := openMemoryIn(t, folder, 1<<20)
+			m := openIn(t, folder, 1<<20)
 			for id, records := 0, bytes.Count(whole[:cut], []byte("\n")); id < 3; id++ {
 				if got := known(t, m, id); got != (id < records) && cut != len(whole) {
 					t.Fatalf("cut at %d of %d: call %d known: %v", cut, len(whole), id, got)
 				}
 			}
-			m.put(remember(9))
+			keep(m, 9)
 			m.Close()
-			if m = openMemoryIn(t, folder, 1<<20); !known(t, m, 9) {
+			if m = openIn(t, folder, 1<<20); !known(t, m, 9) {
 				t.Fatalf("cut at %d: what came later is not in the log", cut)
 			}
 			m.Close()
@@ -105,17 +112,17 @@ func TestTornLog(t *testing.T) {
 
 func TestLogIsBounded(t *testing.T) {
 	folder := t.TempDir()
-	m := openMemoryIn(t, folder, 2000)
+	m := openIn(t, folder, 10_000)
 	for id := range 20000 {
-		m.put(remember(id))
+		keep(m, id)
 	}
-	info, err := os.Stat(filepath.Join(folder, logName))
+	info, err := os.Stat(filepath.Join(folder, journalName))
 	if err != nil || info.Size() > 3<<20 {
-		t.Errorf("%d bytes for 2000 tokens, %v", info.Size(), err)
+		t.Errorf("%d bytes for 10,000 of values, %v", info.Size(), err)
 	}
 	m.Close()
-	if m = openMemoryIn(t, folder, 2000); !known(t, m, 19999) || known(t, m, 10) || m.tokens > 2000 {
-		t.Errorf("%d tokens are remembered", m.tokens)
+	if m = openIn(t, folder, 10_000); !known(t, m, 19999) || known(t, m, 10) || m.bytes[KindTurn] > 10_000 {
+		t.Errorf("%d bytes are remembered", m.bytes[KindTurn])
 	}
 }
 
@@ -131,5 +138,45 @@ func TestAnswersOfOtherConversationsAreNotMixedUp(t *testing.T) {
 	run(t, m, Request{Messages: []Message{User("a"), AssistantCommentary("One moment."), AssistantAnswer("Ok."), User("c")}})
 	if p := text(s.prompts[2]); !strings.Contains(p, "commentary<|message|>One moment.<|end|><|start|>assistant<|channel|>final<|message|>Ok.<|end|>") {
 		t.Errorf("%s", p)
+	}
+}
+
+// The least recently used go first, and with a record all of its keys go.
+func TestTheStoreIsBounded(t *testing.T) {
+	s := newStore(StoreOptions{TTL: time.Hour, Bounds: map[Kind]Bound{KindResponse: {Count: 3, Bytes: 10_000}}})
+	put := func(id string, size int) {
+		s.Put(Record{Kind: KindResponse, Key: id, Also: []string{"item_" + id}, Value: []byte(strings.Repeat("x", size))})
+	}
+	for _, id := range []string{"a", "b", "c"} {
+		put(id, 100)
+	}
+	if r, ok := s.Get(KindResponse, "item_a"); !ok || r.Key != "a" { // the most recently used now
+		t.Fatal("a is gone")
+	}
+	put("d", 100)
+	check := func(want ...string) {
+		t.Helper()
+		var got []string
+		for _, r := range s.List(KindResponse) {
+			got = append(got, r.Key)
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("kept %v, want %v", got, want)
+		}
+		if len(s.byKey) != 2*len(want) {
+			t.Errorf("%d keys of %d records", len(s.byKey), len(want))
+		}
+	}
+	check("a", "c", "d")
+	put("e", 9_850)
+	check("d", "e")
+	put("f", 10_001) // larger than everything
+	check("d", "e")
+	if s.Delete(KindResponse, "item_d") || !s.Delete(KindResponse, "d") || !s.Delete(KindResponse, "e") {
+		t.Error("a record is deleted by its key and by no other")
+	}
+	check()
+	if s.bytes[KindResponse] != 0 {
+		t.Errorf("%d bytes of nothing", s.bytes[KindResponse])
 	}
 }
