@@ -31,7 +31,7 @@ func Catalogue() []Entry { return slices.Clone(catalogue()) }
 
 var catalogue = sync.OnceValue(func() []Entry {
 	// A demo whose config.json is broken cannot be opened either, and OpenDemo says why.
-	demo, _ := parseSpec(assets.DemoConfig, assets.DemoGenerationConfig)
+	demo, _ := ParseSpec(assets.DemoConfig, assets.DemoGenerationConfig)
 	demo.Name = Demo
 	list := []Entry{
 		{ID: Demo, Aliases: []string{"ossrun-demo"}, Spec: demo},

@@ -23,21 +23,21 @@ const (
 	maxPosition = 1 << 24
 )
 
-// readSpec reads config.json and, where it is there, generation_config.json in folder.
-func readSpec(folder string) (Spec, error) {
-	config, err := readFile(filepath.Join(folder, "config.json"))
+// ReadSpec reads config.json and, where it is there, generation_config.json in folder.
+func ReadSpec(folder string) (Spec, error) {
+	config, err := ReadFile(filepath.Join(folder, "config.json"))
 	if err != nil {
 		return Spec{}, err
 	}
-	generation, err := readFile(filepath.Join(folder, "generation_config.json"))
+	generation, err := ReadFile(filepath.Join(folder, "generation_config.json"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Spec{}, err
 	}
-	return parseSpec(config, generation)
+	return ParseSpec(config, generation)
 }
 
-// parseSpec reads the texts of config.json and generation_config.json; the latter may be nil.
-func parseSpec(config, generation []byte) (Spec, error) {
+// ParseSpec reads the texts of config.json and generation_config.json; the latter may be nil.
+func ParseSpec(config, generation []byte) (Spec, error) {
 	f, err := parseFields("config.json", config)
 	if err != nil {
 		return Spec{}, err
@@ -72,8 +72,8 @@ func parseSpec(config, generation []byte) (Spec, error) {
 func (f fields) spec() (Spec, error) {
 	s := Spec{
 		Layers:       f.integer("num_hidden_layers", 1, maxLayers),
-		Hidden:       f.integer("hidden_size", blockSize, maxWidth),
-		Intermediate: f.integer("intermediate_size", blockSize, maxWidth),
+		Hidden:       f.integer("hidden_size", BlockSize, maxWidth),
+		Intermediate: f.integer("intermediate_size", BlockSize, maxWidth),
 		Heads:        f.integer("num_attention_heads", 1, maxWidth/headDim),
 		KVHeads:      f.integer("num_key_value_heads", 1, maxWidth/headDim),
 		HeadDim:      headDim,
@@ -81,12 +81,12 @@ func (f fields) spec() (Spec, error) {
 		Vocab:        f.integer("vocab_size", 1, maxVocab),
 		Window:       window,
 		MaxPosition:  f.integer("max_position_embeddings", 1, maxPosition),
-		SwigluLimit:  swigluLimit,
+		SwigluLimit:  SwigluLimit,
 		NormEps:      float32(f.number("rms_norm_eps", 0.1, 1e-5)),
 	}
 	must(f, "head_dim", headDim, required)
 	must(f, "sliding_window", window, required)
-	must(f, "swiglu_limit", float64(swigluLimit), implied)
+	must(f, "swiglu_limit", float64(SwigluLimit), implied)
 	must(f, "hidden_act", "silu", implied)
 	must(f, "attention_bias", true, implied)
 	must(f, "tie_word_embeddings", false, implied)
@@ -95,15 +95,15 @@ func (f fields) spec() (Spec, error) {
 	f.layerTypes(s)
 	f.rope(&s)
 	if !f.has("quantization_config") {
-		f.fail("quantization_config", "is missing: %s", bf16Experts)
+		f.fail("quantization_config", "is missing: %s", DequantisedExperts)
 	}
 	must(f.sub("quantization_config"), "quant_method", "mxfp4", required)
 	if *f.err == nil {
 		switch {
-		case s.Hidden%blockSize != 0:
-			f.fail("hidden_size", "is %d, not a multiple of the %d elements of an MXFP4 block", s.Hidden, blockSize)
-		case s.Intermediate%blockSize != 0:
-			f.fail("intermediate_size", "is %d, not a multiple of the %d elements of an MXFP4 block", s.Intermediate, blockSize)
+		case s.Hidden%BlockSize != 0:
+			f.fail("hidden_size", "is %d, not a multiple of the %d elements of an MXFP4 block", s.Hidden, BlockSize)
+		case s.Intermediate%BlockSize != 0:
+			f.fail("intermediate_size", "is %d, not a multiple of the %d elements of an MXFP4 block", s.Intermediate, BlockSize)
 		case s.Heads%s.KVHeads != 0:
 			f.fail("num_attention_heads", "is %d, not a multiple of num_key_value_heads %d", s.Heads, s.KVHeads)
 		}

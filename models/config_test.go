@@ -26,14 +26,14 @@ func FuzzParseSpec(f *testing.F) {
 	}
 	f.Add([]byte(`{"model_type": "\u001b[2J\n"}`), []byte(nil))
 	f.Fuzz(func(t *testing.T, config, generation []byte) {
-		s, err := parseSpec(config, generation)
+		s, err := ParseSpec(config, generation)
 		if err != nil {
 			if strings.ContainsFunc(err.Error(), func(r rune) bool { return r < ' ' || r == 0x7f }) {
 				t.Errorf("control characters in %q", err)
 			}
 			return
 		}
-		if s.Heads%s.KVHeads != 0 || s.Hidden%blockSize != 0 || s.ExpertsPerToken > s.Experts || s.RopeTheta <= 1 || s.NormEps <= 0 {
+		if s.Heads%s.KVHeads != 0 || s.Hidden%BlockSize != 0 || s.ExpertsPerToken > s.Experts || s.RopeTheta <= 1 || s.NormEps <= 0 {
 			t.Errorf("spec %+v is taken", s)
 		}
 		for _, id := range s.EOS {

@@ -23,8 +23,8 @@ type fields struct {
 	err    *error
 }
 
-// readFile reads a small file whole.
-func readFile(path string) ([]byte, error) {
+// ReadFile reads a small file whole.
+func ReadFile(path string) ([]byte, error) {
 	name := filepath.Base(path)
 	stat, err := os.Stat(path)
 	if err != nil {

@@ -51,8 +51,8 @@ func (s Spec) Tensors() []TensorSpec {
 	}
 	// experts is one MXFP4 matrix a expert with a bias: blocks of 16 bytes hold 32 elements along the input.
 	experts := func(name string, out, in int) {
-		add(name+"_blocks", U8, s.Experts, out, in/blockSize, blockBytes)
-		add(name+"_scales", U8, s.Experts, out, in/blockSize)
+		add(name+"_blocks", U8, s.Experts, out, in/BlockSize, BlockBytes)
+		add(name+"_scales", U8, s.Experts, out, in/BlockSize)
 		add(name+"_bias", BF16, s.Experts, out)
 	}
 	query, kv := s.Heads*s.HeadDim, s.KVHeads*s.HeadDim

@@ -42,9 +42,9 @@ type Spec struct {
 const (
 	headDim     = 64
 	window      = 128
-	swigluLimit = 7
-	blockSize   = 32 // MXFP4 elements that share a scale
-	blockBytes  = blockSize / 2
+	SwigluLimit = 7
+	BlockSize   = 32 // MXFP4 elements that share a scale
+	BlockBytes  = BlockSize / 2
 )
 
 // Sliding tells whether a layer sees a window (even layers) or everything (odd layers). config.json's layer_types is held
@@ -67,7 +67,7 @@ func released(name string, layers, experts int) Spec {
 		Name: name, Layers: layers, Hidden: 2880, Intermediate: 2880, Heads: 64, KVHeads: 8, HeadDim: headDim,
 		Experts: experts, ExpertsPerToken: 4, Vocab: 201088, Window: window, MaxPosition: 131072,
 		RopeTheta: 150000, RopeFactor: 32, RopeBetaFast: 32, RopeBetaSlow: 1, RopeOriginal: 4096,
-		SwigluLimit: swigluLimit, NormEps: 1e-5, EOS: []int32{200002, 199999, 200012},
+		SwigluLimit: SwigluLimit, NormEps: 1e-5, EOS: []int32{200002, 199999, 200012},
 	}
 }
 

@@ -48,11 +48,21 @@ func ParseTarget(name string) (Target, error) {
 		return t, nil
 	}
 	if strings.HasPrefix(name, "hf:") {
-		_, _, err := parseHF(strings.TrimPrefix(name, "hf:"))
+		_, _, err := ParseHF(strings.TrimPrefix(name, "hf:"))
 		return Target{}, err
 	}
-	return Target{}, &UnknownModelError{Name: name, Nearest: nearest(name)}
+	return Target{}, Unknown(name)
 }
 
-// Find finds the target in the cache. *NotCachedError when it is not there.
-func (t Target) Find() (Found, error) { return findCached(t.Repo, t.Revision) }
+// ParseHF reads owner/name[@revision].
+func ParseHF(id string) (store.Repo, string, error) {
+	address, revision, pinned := strings.Cut(id, "@")
+	repo, ok := store.ParseRepo(address)
+	if !ok {
+		return store.Repo{}, "", fmt.Errorf("hf:%s is no Hugging Face repository: write hf:owner/name or hf:owner/name@revision", safetensors.Show(id))
+	}
+	if pinned && !store.ValidRevision(revision) {
+		return store.Repo{}, "", fmt.Errorf("hf:%s names no revision after the @: write a branch, a tag or a commit", safetensors.Show(id))
+	}
+	return repo, revision, nil
+}

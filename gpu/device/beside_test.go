@@ -5,7 +5,7 @@ import (
 
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/gpu/placement"
-	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
@@ -27,7 +27,7 @@ func TestMemoryIsAsPlanned(t *testing.T) {
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			dev, _ := openWith(t, x.api, Options{Arch: x.arch})
-			ckpt, err := models.Open(testdata + x.model + "/checkpoint")
+			ckpt, err := checkpoint.Open(testdata + x.model + "/checkpoint")
 			if err != nil {
 				t.Fatal(err)
 			}

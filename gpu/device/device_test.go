@@ -12,7 +12,7 @@ import (
 
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
-	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
@@ -119,13 +119,13 @@ func TestNameAndMemory(t *testing.T) {
 }
 
 // tiny is a checkpoint of 100 kB.
-func tiny(t testing.TB) *models.Checkpoint {
+func tiny(t testing.TB) *checkpoint.Checkpoint {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "tiny")
 	if err := modeltest.New(modeltest.Tiny(), 1).Write(dir); err != nil {
 		t.Fatal(err)
 	}
-	ckpt, err := models.Open(dir)
+	ckpt, err := checkpoint.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

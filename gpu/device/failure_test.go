@@ -9,14 +9,14 @@ import (
 
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
-	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
 // Every call of the driver may fail. Whatever does, the error names it, and nothing is left behind.
 
 // life is a device's: open, load, prefill, decode, two samples, close.
-func life(t *testing.T, f *fakedriver.Fake, ckpt *models.Checkpoint) (err error) {
+func life(t *testing.T, f *fakedriver.Fake, ckpt *checkpoint.Checkpoint) (err error) {
 	dev, err := Open(f.Driver, Options{Arch: arch(f.API())})
 	if err != nil {
 		return err

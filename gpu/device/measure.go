@@ -9,6 +9,7 @@ import (
 
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
@@ -83,7 +84,7 @@ type Speed struct {
 
 // Whole times a model at some points: the median of rounds steps, logits of each sequence's last row included. Points that need more cache than
 // fits are skipped and say so.
-func Whole(ctx context.Context, dev engine.Device, ckpt *models.Checkpoint, o engine.Options, points []Point, rounds int, report func(Speed)) (err error) {
+func Whole(ctx context.Context, dev engine.Device, ckpt *checkpoint.Checkpoint, o engine.Options, points []Point, rounds int, report func(Speed)) (err error) {
 	o.MaxRows = 1
 	for _, p := range points {
 		o.MaxRows = max(o.MaxRows, p.Sequences*p.Rows)

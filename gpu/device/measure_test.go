@@ -7,6 +7,7 @@ import (
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
@@ -51,7 +52,7 @@ func TestWhole(t *testing.T) {
 	}
 	spec := modeltest.Tiny()
 	spec.MaxPosition = 4096
-	ckpt, err := models.Synthetic(spec, 1)
+	ckpt, err := checkpoint.Synthetic(spec, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

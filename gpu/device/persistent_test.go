@@ -9,7 +9,7 @@ import (
 
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
-	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
@@ -27,7 +27,7 @@ func steps() []*engine.Batch {
 }
 
 // logitsOf runs steps on an engine of its own and gives all their logits.
-func logitsOf(t *testing.T, dev *Device, ckpt *models.Checkpoint, o engine.Options, batches []*engine.Batch) (all []float32) {
+func logitsOf(t *testing.T, dev *Device, ckpt *checkpoint.Checkpoint, o engine.Options, batches []*engine.Batch) (all []float32) {
 	t.Helper()
 	o.Pages, o.MaxRows = 4, 2
 	eng, err := engine.New(dev, ckpt, o)
@@ -70,7 +70,7 @@ func TestPersistentIsTheGraph(t *testing.T) {
 		t.Run(string(x.api)+"/"+x.model+"/"+x.kv, func(t *testing.T) {
 			dev, f := open(t, x.api)
 			f.Multiprocessors(x.units)
-			ckpt, err := models.Open(filepath.Join(testdata, x.model, "checkpoint"))
+			ckpt, err := checkpoint.Open(filepath.Join(testdata, x.model, "checkpoint"))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ossrun/ossrun/gpu/kernels"
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/q8"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
@@ -142,7 +143,7 @@ type prover struct {
 	formed, plain *step
 	batch         *engine.Batch
 	arenaAt, kvAt []byte // as they were before a phase
-	ckpt          *models.Checkpoint
+	ckpt          *checkpoint.Checkpoint
 	found         map[Form]*Proof
 }
 
@@ -161,7 +162,7 @@ func (v *prover) open(x trial) (err error) {
 	spec.Layers = x.layers
 	var pages int
 	v.batch, pages = proofBatch(spec, max(1, x.rows-1), engine.WindowPages(x.o.KV) > 1)
-	if v.ckpt, err = models.Synthetic(spec, 1); err != nil {
+	if v.ckpt, err = checkpoint.Synthetic(spec, 1); err != nil {
 		return err
 	}
 	x.o.Pages, x.o.MaxRows = pages, x.rows

@@ -13,7 +13,7 @@ import (
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
 	"github.com/ossrun/ossrun/gpu/split"
-	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
@@ -93,7 +93,7 @@ func steps() []*engine.Batch {
 }
 
 // run gives the logits of steps.
-func run(t testing.TB, dev engine.Device, ckpt *models.Checkpoint, o engine.Options) ([]float32, error) {
+func run(t testing.TB, dev engine.Device, ckpt *checkpoint.Checkpoint, o engine.Options) ([]float32, error) {
 	o.Pages, o.MaxRows = 4, 4
 	eng, err := engine.New(dev, ckpt, o)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
 	"github.com/ossrun/ossrun/gpu/split"
-	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
@@ -17,7 +17,7 @@ import (
 // Every mode of one card is there over several, and with experts on the host.
 
 // prefilled gives the logits of a prompt that is long enough for the matrix unit, and of a token behind it.
-func prefilled(t *testing.T, dev engine.Device, ckpt *models.Checkpoint, o engine.Options) (all []float32) {
+func prefilled(t *testing.T, dev engine.Device, ckpt *checkpoint.Checkpoint, o engine.Options) (all []float32) {
 	t.Helper()
 	o.Pages, o.MaxRows = 4, 20
 	eng, err := engine.New(dev, ckpt, o)

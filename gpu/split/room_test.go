@@ -6,7 +6,7 @@ import (
 
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/gpu/split"
-	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
@@ -65,7 +65,7 @@ func TestMostPagesIsRoom(t *testing.T) {
 }
 
 // lives is an engine's life: each bucket rebuilds, a token is chosen.
-func lives(t *testing.T, dev engine.Device, ckpt *models.Checkpoint, o engine.Options) (err error) {
+func lives(t *testing.T, dev engine.Device, ckpt *checkpoint.Checkpoint, o engine.Options) (err error) {
 	eng, err := engine.New(dev, ckpt, o)
 	if err != nil {
 		return err

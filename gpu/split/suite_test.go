@@ -10,7 +10,7 @@ import (
 
 	"github.com/ossrun/ossrun/gpu/placement"
 	"github.com/ossrun/ossrun/gpu/split"
-	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
@@ -80,7 +80,7 @@ func hosts(t testing.TB, o split.Options, ends []int, hosted ...int) *split.Devi
 func always(int) bool { return true }
 
 // tiny is a checkpoint of 100 kB.
-func tiny(t testing.TB) *models.Checkpoint {
+func tiny(t testing.TB) *checkpoint.Checkpoint {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "tiny")
 	if err := modeltest.New(modeltest.Tiny(), 1).Write(dir); err != nil {
@@ -89,9 +89,9 @@ func tiny(t testing.TB) *models.Checkpoint {
 	return opened(t, dir)
 }
 
-func opened(t testing.TB, dir string) *models.Checkpoint {
+func opened(t testing.TB, dir string) *checkpoint.Checkpoint {
 	t.Helper()
-	ckpt, err := models.Open(dir)
+	ckpt, err := checkpoint.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

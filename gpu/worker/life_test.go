@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/gpu/driver"
-	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
@@ -26,10 +26,10 @@ import (
 // How workers begin, fail and end.
 
 // tiny is a checkpoint in files.
-func tiny(t testing.TB) *models.Checkpoint { return tinyOf(t, modeltest.Tiny().Layers) }
+func tiny(t testing.TB) *checkpoint.Checkpoint { return tinyOf(t, modeltest.Tiny().Layers) }
 
 // tinyOf is one of so many layers.
-func tinyOf(t testing.TB, layers int) *models.Checkpoint {
+func tinyOf(t testing.TB, layers int) *checkpoint.Checkpoint {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "tiny")
 	spec := modeltest.Tiny()
@@ -37,7 +37,7 @@ func tinyOf(t testing.TB, layers int) *models.Checkpoint {
 	if err := modeltest.New(spec, 1).Write(dir); err != nil {
 		t.Fatal(err)
 	}
-	ckpt, err := models.Open(dir)
+	ckpt, err := checkpoint.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func rows(start int32, tokens ...int32) *engine.Batch {
 var small = engine.Options{Pages: 4, MaxRows: 2}
 
 // life is an engine's on a device: load, prefill, decode, close; the logits of the last step.
-func life(ctx context.Context, dev engine.Device, ckpt *models.Checkpoint) (logits []float32, err error) {
+func life(ctx context.Context, dev engine.Device, ckpt *checkpoint.Checkpoint) (logits []float32, err error) {
 	eng, err := engine.New(dev, ckpt, small)
 	if err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
 	"github.com/ossrun/ossrun/gpu/placement"
 	"github.com/ossrun/ossrun/gpu/split"
-	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/enginetest"
@@ -158,7 +158,7 @@ func TestPlaced(t *testing.T) {
 }
 
 // stepsOf are the logits of a prompt and two tokens.
-func stepsOf(t testing.TB, dev engine.Device, ckpt *models.Checkpoint, o engine.Options) (all []float32, err error) {
+func stepsOf(t testing.TB, dev engine.Device, ckpt *checkpoint.Checkpoint, o engine.Options) (all []float32, err error) {
 	eng, err := engine.New(dev, ckpt, o)
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 )
 
 // GGUFStyle is which program's file is written.
@@ -31,8 +32,8 @@ type ggufTensor struct {
 	data  []byte
 }
 
-// WriteGGUF writes the checkpoint that models.Open opened as files cut files, and gives the path of the first.
-func WriteGGUF(c *models.Checkpoint, folder, stem string, style GGUFStyle, files int) (string, error) {
+// WriteGGUF writes the checkpoint that checkpoint.Open opened as files cut files, and gives the path of the first.
+func WriteGGUF(c *checkpoint.Checkpoint, folder, stem string, style GGUFStyle, files int) (string, error) {
 	s := c.Spec
 	architecture := "gpt-oss"
 	if style == Ollama {

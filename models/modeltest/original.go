@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 )
 
-// WriteOriginal writes the checkpoint that models.Open opened into a folder.
-func WriteOriginal(c *models.Checkpoint, folder string) error {
+// WriteOriginal writes the checkpoint that checkpoint.Open opened into a folder.
+func WriteOriginal(c *checkpoint.Checkpoint, folder string) error {
 	s := c.Spec
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err

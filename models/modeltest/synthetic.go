@@ -10,18 +10,19 @@ import (
 	"regexp"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 )
 
 // repeatedVocab is how many rows of the embeddings are drawn; larger ones repeat them.
 const repeatedVocab = 4096
 
 // WriteSynthetic writes a checkpoint of the shape s with random weights into a folder, as so many files of about equal size and the same bytes for the
-// same seed. The weights are models.Synthetic's of one layer and a small vocabulary; each tensor begins at another place of its pattern. It takes
+// same seed. The weights are checkpoint.Synthetic's of one layer and a small vocabulary; each tensor begins at another place of its pattern. It takes
 // the memory of that layer, half a gigabyte for the 20b, whatever is written.
 func WriteSynthetic(folder string, s models.Spec, seed uint64, files int) error {
 	small := s
 	small.Layers, small.Vocab = 1, min(s.Vocab, repeatedVocab)
-	source, err := models.Synthetic(small, seed)
+	source, err := checkpoint.Synthetic(small, seed)
 	if err != nil {
 		return err
 	}
@@ -63,7 +64,7 @@ func WriteSynthetic(folder string, s models.Spec, seed uint64, files int) error 
 var layerNumber = regexp.MustCompile(`\.layers\.\d+\.`)
 
 // writeRepeated writes one file and waits until it is on the disk, so that a measurement does not meet its writing.
-func writeRepeated(path string, part []entry, source *models.Checkpoint) (err error) {
+func writeRepeated(path string, part []entry, source *checkpoint.Checkpoint) (err error) {
 	head, _ := header(part, nil)
 	f, err := os.Create(path)
 	if err != nil {

@@ -21,8 +21,9 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/models/mapping"
 	"github.com/ossrun/ossrun/models/pack"
-	"github.com/ossrun/ossrun/models/safetensors"
 	"github.com/ossrun/ossrun/models/store"
 )
 
@@ -41,7 +42,7 @@ const (
 
 // Open gives the copy of ckpt's dense weights: from the folder if it is there, else made and left there. With folder "" it lives in memory.
 // The bf16 weights that it replaces are given back to the system.
-func Open(ckpt *models.Checkpoint, folder string) (*Copy, error) {
+func Open(ckpt *checkpoint.Checkpoint, folder string) (*Copy, error) {
 	list, size := plan(ckpt.Spec)
 	if folder == "" {
 		memory, err := pack.Reserve(size)
@@ -118,14 +119,14 @@ func view(data []byte, list []matrix, close func() error) *Copy {
 	return c
 }
 
-func fill(data []byte, list []matrix, ckpt *models.Checkpoint) {
+func fill(data []byte, list []matrix, ckpt *checkpoint.Checkpoint) {
 	for _, m := range list {
 		Quantize(data[m.at:m.at+m.length], ckpt.Tensor(m.name).Data, m.n, m.k)
 	}
 }
 
 // identity names the weights that a copy is made from by their shapes and all their bytes.
-func identity(ckpt *models.Checkpoint, list []matrix) string {
+func identity(ckpt *checkpoint.Checkpoint, list []matrix) string {
 	sums := make([][sha256.Size]byte, len(list))
 	var next atomic.Int64
 	var group sync.WaitGroup
@@ -152,7 +153,7 @@ func trailer(list []matrix, size int64) string {
 
 func openFile(path string, list []matrix, size int64) (*Copy, error) {
 	end := trailer(list, size)
-	data, unmap, err := safetensors.Map(path, size+int64(len(end)))
+	data, unmap, err := mapping.Open(path, size+int64(len(end)))
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +164,7 @@ func openFile(path string, list []matrix, size int64) (*Copy, error) {
 }
 
 // create writes the file, some rows at a time.
-func create(path string, list []matrix, size int64, ckpt *models.Checkpoint) error {
+func create(path string, list []matrix, size int64, ckpt *checkpoint.Checkpoint) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}
@@ -238,7 +239,7 @@ func versionOf(path string) (version int) {
 // writeRows is how many rows of a matrix are written at once, whole groups.
 const writeRows = 512 * GroupRows
 
-func write(f *os.File, list []matrix, size int64, ckpt *models.Checkpoint) error {
+func write(f *os.File, list []matrix, size int64, ckpt *checkpoint.Checkpoint) error {
 	var buffer []byte
 	for _, m := range list {
 		data := ckpt.Tensor(m.name).Data

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 )
 
 // at reads one weight back out of a copy.
@@ -63,11 +64,11 @@ func TestQuantize(t *testing.T) {
 	}
 }
 
-func synthetic(t *testing.T, seed uint64) *models.Checkpoint {
+func synthetic(t *testing.T, seed uint64) *checkpoint.Checkpoint {
 	t.Helper()
 	s := models.Spec20B()
 	s.Layers, s.Hidden, s.Intermediate, s.Vocab, s.Experts = 2, 64, 32, writeRows+100, 4
-	ckpt, err := models.Synthetic(s, seed)
+	ckpt, err := checkpoint.Synthetic(s, seed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func synthetic(t *testing.T, seed uint64) *models.Checkpoint {
 	return ckpt
 }
 
-func open(t *testing.T, ckpt *models.Checkpoint, folder string) *Copy {
+func open(t *testing.T, ckpt *checkpoint.Checkpoint, folder string) *Copy {
 	t.Helper()
 	c, err := Open(ckpt, folder)
 	if err != nil {

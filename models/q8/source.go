@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/store"
 )
 
@@ -27,7 +27,7 @@ var settled = 2 * time.Second
 
 // Ready gives the path of a model's copy, if it is in the folder and the model's files are what they were when it was made or last found to be theirs; else
 // "". It reads no weight.
-func Ready(found models.Found, folder string) string {
+func Ready(found checkpoint.Found, folder string) string {
 	if name := recorded(folder, found.FileStates()); name != "" {
 		return filepath.Join(folder, name+Suffix)
 	}
@@ -35,7 +35,7 @@ func Ready(found models.Found, folder string) string {
 }
 
 // recorded gives the name of the copy that is recorded for files in these states and is there; else "".
-func recorded(folder string, states models.FileStates) string {
+func recorded(folder string, states checkpoint.FileStates) string {
 	if len(states.Files) == 0 {
 		return ""
 	}
@@ -51,7 +51,7 @@ func recorded(folder string, states models.FileStates) string {
 
 // record writes down that a copy is of files in these states. The copy that was recorded for their place before is removed, unless it is of others too.
 // Where nothing can be written the next start reads the weights.
-func record(folder string, states models.FileStates, name string) {
+func record(folder string, states checkpoint.FileStates, name string) {
 	if len(states.Files) == 0 {
 		return
 	}
@@ -80,7 +80,7 @@ func record(folder string, states models.FileStates, name string) {
 func formatVersionLine() string { return fmt.Sprintf("%s%d\n", formatName, formatVersion) }
 
 // recordPath is the record's for a list of files.
-func recordPath(folder string, states []models.FileState) string {
+func recordPath(folder string, states []checkpoint.FileState) string {
 	hash := sha256.New()
 	for _, s := range states {
 		fmt.Fprintf(hash, "%q\n", s.Path)
@@ -89,7 +89,7 @@ func recordPath(folder string, states []models.FileState) string {
 }
 
 // describe writes states as a record holds them.
-func describe(states []models.FileState) string {
+func describe(states []checkpoint.FileState) string {
 	var text strings.Builder
 	for _, s := range states {
 		fmt.Fprintf(&text, "%q size %d modified %d changed %d device %d inode %d\n", s.Path, s.Size, s.Modified, s.Changed, s.Device, s.Inode)

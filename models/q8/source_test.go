@@ -9,18 +9,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
 )
 
 // placed writes a small checkpoint and gives it as a start finds it. For this test files count as settled at once.
-func placed(t *testing.T, folder string) models.Found {
+func placed(t *testing.T, folder string) checkpoint.Found {
 	t.Helper()
 	s := modeltest.Tiny()
 	if err := modeltest.New(s, 2).Write(folder); err != nil {
 		t.Fatal(err)
 	}
-	found, err := models.Resolve(folder)
+	found, err := checkpoint.Resolve(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func placed(t *testing.T, folder string) models.Found {
 }
 
 // start opens a model and its copy as a start does and closes both.
-func start(t *testing.T, found models.Found, cache string) (content []byte) {
+func start(t *testing.T, found checkpoint.Found, cache string) (content []byte) {
 	t.Helper()
 	ckpt, err := found.Open()
 	if err != nil {
@@ -67,7 +67,7 @@ func copies(t *testing.T, cache string) []string {
 }
 
 // change makes change until the system tells the file from what it was: within one step of its clock it cannot.
-func change(t *testing.T, found models.Found, change func()) {
+func change(t *testing.T, found checkpoint.Found, change func()) {
 	t.Helper()
 	before := found.FileStates()
 	for slices.Equal(found.FileStates().Files, before.Files) {
@@ -79,7 +79,7 @@ func change(t *testing.T, found models.Found, change func()) {
 }
 
 // scribble changes the last weight of the last file, an unembedding's, and hides it as well as a program can.
-func scribble(t *testing.T, found models.Found) {
+func scribble(t *testing.T, found checkpoint.Found) {
 	t.Helper()
 	files := found.FileStates().Files
 	last := files[len(files)-1]

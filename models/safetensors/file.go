@@ -14,6 +14,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/ossrun/ossrun/models/mapping"
 )
 
 // Tensor is a view of one tensor.
@@ -48,7 +50,7 @@ func Open(path string) (*File, error) {
 	if header.Size > int64(^uint(0)>>1) {
 		return nil, fmt.Errorf("%s: %d bytes are more than this machine can address", name, header.Size)
 	}
-	data, unmap, err := mapFile(f, int(header.Size))
+	data, unmap, err := mapping.File(f, header.Size)
 	if err != nil {
 		return nil, fmt.Errorf("%s: mapping %d bytes: %w", name, header.Size, err)
 	}

@@ -13,7 +13,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
@@ -107,7 +107,7 @@ type Report struct {
 }
 
 // Run measures ckpt on dev. It needs memory for the weights that are already there, and for the cache of the longest measurement.
-func Run(ctx context.Context, dev engine.Device, ckpt *models.Checkpoint, o Options) (*Report, error) {
+func Run(ctx context.Context, dev engine.Device, ckpt *checkpoint.Checkpoint, o Options) (*Report, error) {
 	o = o.withDefaults()
 	gauge, ok := dev.(Gauge)
 	if !ok {

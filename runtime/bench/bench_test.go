@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
@@ -55,7 +56,7 @@ func (s *slowStep) Close() error   { return nil }
 func TestRun(t *testing.T) {
 	s := models.Spec20B()
 	s.Layers, s.Hidden, s.Intermediate, s.Vocab, s.Experts = 2, 64, 64, 4096, 8
-	ckpt, err := models.Synthetic(s, 1)
+	ckpt, err := checkpoint.Synthetic(s, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
@@ -20,7 +20,7 @@ type run struct {
 	o      Options
 	dev    engine.Device
 	gauge  Gauge
-	ckpt   *models.Checkpoint
+	ckpt   *checkpoint.Checkpoint
 	eng    *engine.Engine
 	random *rand.Rand
 	logits []float32

@@ -5,15 +5,15 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
 // What is the CPU's own: refusals, views, and steps that do not allocate.
 
-func openT2(t testing.TB) *models.Checkpoint {
+func openT2(t testing.TB) *checkpoint.Checkpoint {
 	t.Helper()
-	ckpt, err := models.Open(testdata + "T2/checkpoint")
+	ckpt, err := checkpoint.Open(testdata + "T2/checkpoint")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestStepDoesNotAllocate(t *testing.T) {
 	}
 }
 
-func stepDoesNotAllocate(t *testing.T, dev engine.Device, ckpt *models.Checkpoint, o engine.Options) {
+func stepDoesNotAllocate(t *testing.T, dev engine.Device, ckpt *checkpoint.Checkpoint, o engine.Options) {
 	t.Helper()
 	eng, err := engine.New(dev, ckpt, o)
 	if err != nil {

@@ -4,7 +4,7 @@
 // and runs it whole, so nothing crosses a language or a queue per operation. An Engine joins the two: it lays out the memory, uploads the
 // weights, records one Program per batch bucket and feeds batches to the matching Step.
 //
-//	models.Checkpoint ─┐
+//	checkpoint.Checkpoint ─┐
 //	Options ───────────┴─> Record ──> Program ──> Device.Compile ──> Step.Forward(Batch) ──> logits
 //
 // What must stay true: a row's result depends on its own sequence only, never on the other rows of the batch, on how a prompt was cut into

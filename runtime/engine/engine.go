@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/q8"
 )
 
@@ -44,12 +45,12 @@ type bucket struct {
 var ErrClosed = errors.New("the engine is closed")
 
 // New uploads the weights and makes everything ready. On failure nothing is left behind.
-func New(dev Device, ckpt *models.Checkpoint, o Options) (*Engine, error) {
+func New(dev Device, ckpt *checkpoint.Checkpoint, o Options) (*Engine, error) {
 	return Load(dev, ckpt, o, nil)
 }
 
 // Load is New that tells how many bytes of how many have been uploaded, once a tensor; progress may be nil, and its error ends the load.
-func Load(dev Device, ckpt *models.Checkpoint, o Options, progress func(done, total int64) error) (*Engine, error) {
+func Load(dev Device, ckpt *checkpoint.Checkpoint, o Options, progress func(done, total int64) error) (*Engine, error) {
 	o, err := o.On(dev).withDefaults()
 	if err != nil {
 		return nil, err
@@ -78,7 +79,7 @@ func Load(dev Device, ckpt *models.Checkpoint, o Options, progress func(done, to
 }
 
 // build works from the largest bucket down: its program has every weight and the largest arena, which the smaller ones share.
-func (e *Engine) build(ckpt *models.Checkpoint, progress func(done, total int64) error) error {
+func (e *Engine) build(ckpt *checkpoint.Checkpoint, progress func(done, total int64) error) error {
 	for _, rows := range Buckets(e.options.MaxRows) {
 		p, err := Record(e.spec, e.options, rows)
 		if err != nil {
@@ -115,7 +116,7 @@ func (e *Engine) place(p *Program) {
 }
 
 // allocate takes the memory the largest program needs and uploads the weights it names.
-func (e *Engine) allocate(p *Program, ckpt *models.Checkpoint, progress func(done, total int64) error) (err error) {
+func (e *Engine) allocate(p *Program, ckpt *checkpoint.Checkpoint, progress func(done, total int64) error) (err error) {
 	e.plan = planOf(p)
 	alloc, upload := placing(e.dev, p)
 	if e.kv, err = alloc(Cache, e.plan.KV()); err != nil {

@@ -7,7 +7,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -75,7 +75,7 @@ func (s *countedStep) Close() error {
 }
 
 func TestNewGivesBackWhatItTook(t *testing.T) {
-	ckpt, err := models.Open("../../testdata/model/T2/checkpoint")
+	ckpt, err := checkpoint.Open("../../testdata/model/T2/checkpoint")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestNewGivesBackWhatItTook(t *testing.T) {
 
 // TestLoadTellsHowFar: once a tensor, growing, and at the end all of what the plan says; and an error of who is told ends it, with nothing left behind.
 func TestLoadTellsHowFar(t *testing.T) {
-	ckpt, err := models.Open("../../testdata/model/T2/checkpoint")
+	ckpt, err := checkpoint.Open("../../testdata/model/T2/checkpoint")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestLoadTellsHowFar(t *testing.T) {
 
 // TestStepChoosesItsBucket: the smallest program that has the rows, and the rows of logits, asked for.
 func TestStepChoosesItsBucket(t *testing.T) {
-	ckpt, err := models.Open("../../testdata/model/T2/checkpoint")
+	ckpt, err := checkpoint.Open("../../testdata/model/T2/checkpoint")
 	if err != nil {
 		t.Fatal(err)
 	}

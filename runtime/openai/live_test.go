@@ -21,7 +21,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/session"
@@ -118,7 +118,7 @@ type livePort struct {
 
 func live(t *testing.T, o session.LoadOptions) *livePort {
 	t.Helper()
-	found, err := models.Resolve("demo")
+	found, err := checkpoint.Resolve("demo")
 	if err != nil {
 		t.Fatal(err)
 	}

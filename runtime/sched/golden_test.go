@@ -9,7 +9,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/golden"
@@ -19,7 +19,7 @@ import (
 const t1 = "../../testdata/model/T1"
 
 // real makes a scheduler over the engine; close it before the next one.
-func real(t *testing.T, dev engine.Device, ckpt *models.Checkpoint, o Options) (s *Scheduler, close func()) {
+func real(t *testing.T, dev engine.Device, ckpt *checkpoint.Checkpoint, o Options) (s *Scheduler, close func()) {
 	t.Helper()
 	eng, err := engine.New(dev, ckpt, engine.Options{Pages: o.Pages, MaxRows: o.MaxBatchedTokens})
 	if err != nil {
@@ -43,7 +43,7 @@ func TestGoldenThroughTheScheduler(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dev.Close()
-	ckpt, err := models.Open(filepath.Join(t1, "checkpoint"))
+	ckpt, err := checkpoint.Open(filepath.Join(t1, "checkpoint"))
 	if err != nil {
 		t.Fatal(err)
 	}

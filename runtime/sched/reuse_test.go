@@ -11,7 +11,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/kv"
@@ -45,7 +45,7 @@ func reuse(t *testing.T, pages int, kvType string) (*listening, func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ckpt, err := models.Open(filepath.Join(t1, "checkpoint"))
+	ckpt, err := checkpoint.Open(filepath.Join(t1, "checkpoint"))
 	if err != nil {
 		t.Fatal(err)
 	}

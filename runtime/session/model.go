@@ -12,6 +12,7 @@ import (
 
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/grammar"
 	"github.com/ossrun/ossrun/runtime/kv"
@@ -54,7 +55,7 @@ type LoadOptions struct {
 	// That is the caller's to close, after the model.
 	Spill func(Plan) *kv.Spill
 	// Fill brings the weights into memory once the plan has room for them, where the device works on them in the host's; nil: as the engine asks for them.
-	Fill func(*models.Checkpoint) error
+	Fill func(*checkpoint.Checkpoint) error
 	// Uploaded is told how many bytes of the weights have been copied to a device with a memory of its own, and ends the load with an error; nil: nobody asks.
 	Uploaded func(done, total int64) error
 	// Reopen is asked for a device to go on with after the one in use has failed; nil: the same one.
@@ -66,7 +67,7 @@ type Model struct {
 	id      string
 	device  string
 	plan    Plan
-	ckpt    *models.Checkpoint
+	ckpt    *checkpoint.Checkpoint
 	engine  *engine.Engine
 	sched   *sched.Scheduler
 	dev     engine.Device
@@ -83,7 +84,7 @@ type Model struct {
 }
 
 // Load opens the checkpoint, plans the memory, and starts the engine and its scheduler on dev, which Close closes.
-func Load(found models.Found, dev engine.Device, o LoadOptions) (_ *Model, err error) {
+func Load(found checkpoint.Found, dev engine.Device, o LoadOptions) (_ *Model, err error) {
 	ckpt, err := found.Open()
 	if err != nil {
 		return nil, err
@@ -146,19 +147,19 @@ func Load(found models.Found, dev engine.Device, o LoadOptions) (_ *Model, err e
 }
 
 // PlanFor is the plan that Load would load a model of shape spec with, and its error where there is no room. Nothing is taken.
-func PlanFor(found models.Found, spec models.Spec, dev engine.Device, o LoadOptions) (Plan, error) {
+func PlanFor(found checkpoint.Found, spec models.Spec, dev engine.Device, o LoadOptions) (Plan, error) {
 	_, plan, err := o.settled(found).planOn(dev, spec)
 	return plan, err
 }
 
 // Needs is what a model of shape spec takes on dev with one sequence of o.MaxModelLen tokens, bytes.
-func Needs(found models.Found, spec models.Spec, dev engine.Device, o LoadOptions) (int64, error) {
+func Needs(found checkpoint.Found, spec models.Spec, dev engine.Device, o LoadOptions) (int64, error) {
 	_, in, err := o.settled(found).planInput(dev, spec)
 	return in.Weights + in.Scratch + int64(in.pagesFor(min(o.MaxModelLen, spec.MaxPosition)))*in.PageBytes, err
 }
 
 // settled fills in what was left open.
-func (o LoadOptions) settled(found models.Found) LoadOptions {
+func (o LoadOptions) settled(found checkpoint.Found) LoadOptions {
 	if found.Demo && o.MaxModelLen == 0 {
 		o.MaxModelLen = demoContext
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/kv"
@@ -135,7 +136,7 @@ func TestPlanOnAnyMachine(t *testing.T) {
 // bounded on purpose, is not said to want more memory.
 func TestThePlanIsWhatTheEngineTakes(t *testing.T) {
 	for _, o := range []LoadOptions{{}, {KVCacheDtype: "bf16", MaxBatchedTokens: 128, MaxSeqs: 5}, {KVCacheDtype: "fp8", Dense: "q8", Compute: "int8"}} {
-		found, err := models.Resolve("demo")
+		found, err := checkpoint.Resolve("demo")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,7 @@ import (
 
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/harmony/token"
-	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine/enginetest"
 	"github.com/ossrun/ossrun/runtime/grammar"
 	"github.com/ossrun/ossrun/runtime/sample"
@@ -117,7 +117,7 @@ func TestRandomTurns(t *testing.T) {
 	if os.Getenv("OSSRUN_LONG") != "" && turns == 66 {
 		turns = 10_000
 	}
-	m, err := Load(models.Found{Name: "demo", Demo: true, Complete: true}, randomDevice(), LoadOptions{MaxModelLen: 4096})
+	m, err := Load(checkpoint.Found{Name: "demo", Demo: true, Complete: true}, randomDevice(), LoadOptions{MaxModelLen: 4096})
 	if err != nil {
 		t.Fatal(err)
 	}

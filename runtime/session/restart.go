@@ -8,7 +8,7 @@ import (
 	"encoding/hex"
 	"fmt"
 
-	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/sched"
 )
@@ -58,7 +58,7 @@ func kvType(dtype string) (string, error) {
 
 // fingerprint names the weights and all else that KV pages depend on. It reads little of a checkpoint, but from tensors
 // that every training changes; where a card has its own copy, these give back what they took.
-func fingerprint(ckpt *models.Checkpoint, o engine.Options, discrete bool) string {
+func fingerprint(ckpt *checkpoint.Checkpoint, o engine.Options, discrete bool) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%+v %s %s %s %t", ckpt.Spec, o.KV, o.Compute, o.Dense, o.Deterministic)
 	last := ckpt.Spec.Layers - 1

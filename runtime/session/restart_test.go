@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/sample"
@@ -46,7 +46,7 @@ func (s frailStep) Forward(b *engine.Batch, logits []float32) error {
 
 func loadFrail(t *testing.T, o LoadOptions) (*Model, *atomic.Int32) {
 	t.Helper()
-	found, err := models.Resolve("demo")
+	found, err := checkpoint.Resolve("demo")
 	if err != nil {
 		t.Fatal(err)
 	}

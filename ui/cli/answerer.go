@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/join"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -81,8 +82,8 @@ func wantsModel(name string, first bool, m join.Model) bool {
 }
 
 func anyCached() bool {
-	cached, err := models.Cached()
-	return err == nil && slices.ContainsFunc(cached, func(f models.Found) bool { return f.Complete })
+	cached, err := checkpoint.Cached()
+	return err == nil && slices.ContainsFunc(cached, func(f checkpoint.Found) bool { return f.Complete })
 }
 
 // printChatConfig is --print-config of the chat.

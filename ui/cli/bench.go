@@ -17,6 +17,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/bench"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
@@ -114,7 +115,7 @@ func numbers(flag, text string) ([]int, error) {
 	return list, nil
 }
 
-func benchModel(c *cli.Context, t Terminal, dev engine.Device) (*models.Checkpoint, error) {
+func benchModel(c *cli.Context, t Terminal, dev engine.Device) (*checkpoint.Checkpoint, error) {
 	shape := c.String("synthetic")
 	if shape == "" {
 		if c.Int("layers") != 0 {
@@ -144,7 +145,7 @@ func benchModel(c *cli.Context, t Terminal, dev engine.Device) (*models.Checkpoi
 		return nil, fail(exitModel, "random weights of %s need %s, %s are free: take fewer with --layers", shape, gigabytes(spec.WeightBytes()), gigabytes(free))
 	}
 	fmt.Fprintf(t.Err, "making %s of random weights\n", gigabytes(spec.WeightBytes()))
-	ckpt, err := models.Synthetic(spec, 1)
+	ckpt, err := checkpoint.Synthetic(spec, 1)
 	if err != nil {
 		return nil, fail(exitModel, "%s", err)
 	}

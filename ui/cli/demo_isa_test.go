@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/harmony/token"
-	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/session"
@@ -45,7 +45,7 @@ func TestDemoOnEachISA(t *testing.T) {
 
 func answersOn(t *testing.T, isa string, requests []session.Request) [][]int32 {
 	t.Helper()
-	found, err := models.Resolve("demo")
+	found, err := checkpoint.Resolve("demo")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/harmony/token"
-	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/session"
@@ -149,7 +149,7 @@ func playAll(t *testing.T, m *session.Model, requests []session.Request, see fun
 }
 
 func TestDemoModel(t *testing.T) {
-	found, err := models.Resolve("demo")
+	found, err := checkpoint.Resolve("demo")
 	if err != nil {
 		t.Fatal(err)
 	}

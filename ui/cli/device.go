@@ -14,7 +14,7 @@ import (
 	"github.com/ossrun/ossrun/gpu/card"
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/gpu/split"
-	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/session"
@@ -73,7 +73,7 @@ func tellCPU(to io.Writer, why string) { fmt.Fprintf(to, "ossrun: the CPU comput
 // fitting gives the device that a model runs on: the GPU that was opened, where the plan that loading makes has room there for a context worth having; else,
 // or where --cpu-experts asks for it, several GPUs and the CPU together; where these have no room either, the one GPU with a short context, or the CPU alone
 // if auto may choose. The device it does not return is closed.
-func fitting(c *cli.Context, dev engine.Device, found models.Found) (engine.Device, error) {
+func fitting(c *cli.Context, dev engine.Device, found checkpoint.Found) (engine.Device, error) {
 	experts, err := cpuExperts(c)
 	if err != nil {
 		return nil, errors.Join(err, dev.Close())

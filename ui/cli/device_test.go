@@ -13,7 +13,7 @@ import (
 
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
-	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/session"
@@ -132,7 +132,7 @@ func TestDeviceFits(t *testing.T) {
 	if err := modeltest.New(modeltest.Tiny(), 1).Write(dir); err != nil {
 		t.Fatal(err)
 	}
-	found, err := models.Resolve(dir)
+	found, err := checkpoint.Resolve(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func TestDeviceFitsAsLoaded(t *testing.T) {
 	if err := modeltest.New(spec, 1).Write(dir); err != nil {
 		t.Fatal(err)
 	}
-	found, err := models.Resolve(dir)
+	found, err := checkpoint.Resolve(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +231,7 @@ func TestDeviceSeveral(t *testing.T) {
 	if err := modeltest.New(modeltest.Tiny(), 1).Write(dir); err != nil {
 		t.Fatal(err)
 	}
-	found, err := models.Resolve(dir)
+	found, err := checkpoint.Resolve(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +277,7 @@ func TestDeviceComputes(t *testing.T) {
 				return err
 			}
 			defer dev.Close()
-			ckpt, err := models.Open(dir)
+			ckpt, err := checkpoint.Open(dir)
 			if err != nil {
 				return err
 			}

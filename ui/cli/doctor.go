@@ -27,6 +27,7 @@ import (
 	"github.com/ossrun/ossrun/gpu/device"
 	"github.com/ossrun/ossrun/gpu/spread"
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/enginetest"
@@ -204,11 +205,11 @@ func look(c *cli.Context, host, dev engine.Device, why string) (*doctorReport, e
 
 // modelReports goes through the catalogue: what is here, what each model needs on dev, and where the GPUs would have it.
 func modelReports(dev engine.Device, onGPUs func(models.Spec) gpuPlacing) ([]modelReport, error) {
-	found, err := models.Cached()
+	found, err := checkpoint.Cached()
 	if err != nil {
 		return nil, fmt.Errorf("reading the cache: %w", err)
 	}
-	demo, err := models.OpenDemo()
+	demo, err := checkpoint.OpenDemo()
 	if err != nil {
 		return nil, err
 	}

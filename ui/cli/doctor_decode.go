@@ -11,7 +11,7 @@ import (
 	"slices"
 
 	"github.com/ossrun/ossrun/gpu/device"
-	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
@@ -29,7 +29,7 @@ type choosesDecodeKernel interface {
 }
 
 // decodeKernels times a token of one stream by each decode kernel, on the model that the self-test runs whole.
-func (r *doctorReport) decodeKernels(ctx context.Context, out io.Writer, dev gpuUnderTest, ckpt *models.Checkpoint, t gpuSelftest) error {
+func (r *doctorReport) decodeKernels(ctx context.Context, out io.Writer, dev gpuUnderTest, ckpt *checkpoint.Checkpoint, t gpuSelftest) error {
 	card, here := dev.(choosesDecodeKernel)
 	if !here {
 		fmt.Fprintln(out, "decode kernels: not compared; the GPU is in a process of its own")

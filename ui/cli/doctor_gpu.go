@@ -15,6 +15,7 @@ import (
 	"github.com/ossrun/ossrun/gpu/device"
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/enginetest"
 )
@@ -195,7 +196,7 @@ func (r *doctorReport) proved(out io.Writer, proofs []device.Proof) (ok bool) {
 
 // wholeModels times a model of random weights, which is made once: it is the most of the self-test's time.
 func (r *doctorReport) wholeModels(ctx context.Context, out io.Writer, dev gpuUnderTest, t gpuSelftest, gbs float64) (err error) {
-	ckpt, err := models.Synthetic(t.whole, 1)
+	ckpt, err := checkpoint.Synthetic(t.whole, 1)
 	if err != nil {
 		return err
 	}
@@ -207,7 +208,7 @@ func (r *doctorReport) wholeModels(ctx context.Context, out io.Writer, dev gpuUn
 }
 
 // wholeModel times prefill and decode.
-func (r *doctorReport) wholeModel(ctx context.Context, out io.Writer, dev gpuUnderTest, ckpt *models.Checkpoint, t gpuSelftest, gbs float64) error {
+func (r *doctorReport) wholeModel(ctx context.Context, out io.Writer, dev gpuUnderTest, ckpt *checkpoint.Checkpoint, t gpuSelftest, gbs float64) error {
 	r.Whole = &wholeReport{Model: fmt.Sprintf("%s, %d layers, random weights", t.whole.Name, t.whole.Layers), Bandwidth: gbs}
 	fmt.Fprintf(out, "%s\n%9s %9s %9s %12s %9s %9s %9s\n", r.Whole.Model, "sequences", "rows", "context", "tokens/s", "GB/s", "of memory", "TFLOP/s")
 	return device.Whole(ctx, dev, ckpt, engine.Options{KV: "bf16"}, t.points, t.rounds, func(s device.Speed) {

@@ -12,6 +12,7 @@ import (
 	"github.com/ossrun/ossrun/gpu/device"
 	"github.com/ossrun/ossrun/gpu/placement"
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -32,13 +33,13 @@ type planReport struct {
 }
 
 // unasked are the settings of serve and chat on a device when nobody says anything, and the model of the catalogue as it is loaded with them.
-func unasked(e models.Entry, dev engine.Device) (models.Found, session.LoadOptions) {
+func unasked(e models.Entry, dev engine.Device) (checkpoint.Found, session.LoadOptions) {
 	k := standard(kindOf(dev), deviceMemory(dev))
 	k.compute, k.dense = "auto", engine.DenseBF16
 	if kindOf(dev) == onGPU {
 		k.compute = engine.Rounded
 	}
-	return models.Found{Name: e.ID, Demo: e.ID == models.Demo}, k.load()
+	return checkpoint.Found{Name: e.ID, Demo: e.ID == models.Demo}, k.load()
 }
 
 // needs is the memory of a model with a context of doctorContext tokens, and whether a load would find it.

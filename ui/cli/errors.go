@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 )
 
 const (
@@ -45,7 +46,7 @@ func exitCode(err error) int {
 		return e.code
 	}
 	var unknown *models.UnknownModelError
-	var missing *models.NotCachedError
+	var missing *checkpoint.NotCachedError
 	if errors.As(err, &unknown) || errors.As(err, &missing) {
 		return exitModel
 	}

@@ -10,13 +10,13 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
 )
 
 // ggufCommand FILE llama|ollama writes the demo as a GGUF file.
 func ggufCommand(ts *testscript.TestScript, neg bool, args []string) {
-	demo, err := models.OpenDemo()
+	demo, err := checkpoint.OpenDemo()
 	ts.Check(err)
 	defer demo.Close()
 	style := map[string]modeltest.GGUFStyle{"llama": modeltest.LlamaBF16, "ollama": modeltest.Ollama}[args[1]]
@@ -25,7 +25,7 @@ func ggufCommand(ts *testscript.TestScript, neg bool, args []string) {
 
 // originalCommand FOLDER writes the demo in the original/ layout.
 func originalCommand(ts *testscript.TestScript, neg bool, args []string) {
-	demo, err := models.OpenDemo()
+	demo, err := checkpoint.OpenDemo()
 	ts.Check(err)
 	defer demo.Close()
 	ts.Check(modeltest.WriteOriginal(demo, ts.MkAbs(args[0])))
@@ -34,7 +34,7 @@ func originalCommand(ts *testscript.TestScript, neg bool, args []string) {
 // TestGGUFGoldens: T2 as GGUF files and in the original/ layout, each in place, gives the golden logits.
 func TestGGUFGoldens(t *testing.T) {
 	source := filepath.Join("..", "..", "testdata", "model", "T2")
-	checkpoint, err := models.Open(filepath.Join(source, "checkpoint"))
+	checkpoint, err := checkpoint.Open(filepath.Join(source, "checkpoint"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestGGUFGoldens(t *testing.T) {
 }
 
 // ggufAt writes a GGUF file of any name.
-func ggufAt(c *models.Checkpoint, path string, style modeltest.GGUFStyle) error {
+func ggufAt(c *checkpoint.Checkpoint, path string, style modeltest.GGUFStyle) error {
 	written, err := modeltest.WriteGGUF(c, filepath.Dir(path), "new", style, 1)
 	if err != nil {
 		return err

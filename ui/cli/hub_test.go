@@ -13,6 +13,7 @@ import (
 
 	"github.com/ossrun/ossrun/assets"
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/hub/hubtest"
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/models/pack"
@@ -77,7 +78,7 @@ func TestFirstRunOffersElsewhere(t *testing.T) {
 	os.Unsetenv("HF_HUB_CACHE")
 	folder := t.TempDir()
 	t.Setenv("LLAMA_CACHE", folder)
-	demo, err := models.OpenDemo()
+	demo, err := checkpoint.OpenDemo()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/assets"
-	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/pack"
 	"github.com/ossrun/ossrun/models/store"
 	"github.com/ossrun/ossrun/runtime/engine"
@@ -259,7 +259,7 @@ func TestFailedDeviceIsSaid(t *testing.T) {
 	var said bytes.Buffer
 	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
 	flags.String("device", "cpu", "")
-	dev, err := reopen(cli.NewContext(&cli.App{ErrWriter: &said}, flags, nil), models.Found{})(stuckDevice{})
+	dev, err := reopen(cli.NewContext(&cli.App{ErrWriter: &said}, flags, nil), checkpoint.Found{})(stuckDevice{})
 	if err != nil {
 		t.Fatal(err)
 	}

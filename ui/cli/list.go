@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/cpu"
 )
 
@@ -64,13 +65,13 @@ func listCommand() *cli.Command {
 	}
 }
 
-// listed gathers the rows: the cache's snapshots, what other programs keep, what was converted by its path, then the demo.
+// listed gathers the rows: the cache's snapshots, what other programs keep, then the demo.
 func listed() ([]listedModel, error) {
-	stored, err := models.Inventory()
+	stored, err := checkpoint.Inventory()
 	if err != nil {
 		return nil, err
 	}
-	demo, err := models.Resolve(models.Demo)
+	demo, err := checkpoint.Resolve(models.Demo)
 	if err != nil {
 		return nil, err
 	}
@@ -94,17 +95,13 @@ func listed() ([]listedModel, error) {
 		}
 		rows = append(rows, row)
 	}
-	others, err := listedElsewhere(free)
-	if err != nil {
-		return nil, err
-	}
-	rows = append(rows, others...)
+	rows = append(rows, listedElsewhere(free)...)
 	return append(rows, listedModel{Name: demo.ID, Where: "built in", Bytes: demo.Bytes, Complete: true, Fits: true}), nil
 }
 
-// listedElsewhere gathers the GGUF files of other programs, and the copies that earlier versions made of such files.
-func listedElsewhere(free int64) (rows []listedModel, err error) {
-	for _, e := range models.ListElsewhere() {
+// listedElsewhere gathers the GGUF files of other programs.
+func listedElsewhere(free int64) (rows []listedModel) {
+	for _, e := range checkpoint.ListElsewhere() {
 		row := listedModel{Name: e.Name, Where: e.Path, Bytes: e.Bytes, Program: e.Program}
 		if e.Model == nil {
 			row.Note = "cannot be used: " + e.Trouble.Error()
@@ -113,19 +110,7 @@ func listedElsewhere(free int64) (rows []listedModel, err error) {
 		}
 		rows = append(rows, row)
 	}
-	converted, err := models.ListConverted()
-	if err != nil {
-		return nil, err
-	}
-	for _, c := range converted {
-		found, err := models.Resolve(c.Folder)
-		if err != nil {
-			return nil, err
-		}
-		rows = append(rows, listedModel{Name: c.Folder, Where: c.Folder, Bytes: found.Bytes, Complete: found.Complete, Fits: found.Bytes < free,
-			Note: fmt.Sprintf("an earlier version converted it from %s, which is read in place now: ossrun rm %s makes room", c.Source, c.Folder)})
-	}
-	return rows, nil
+	return rows
 }
 
 // state says how much of a model is here.

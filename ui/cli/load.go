@@ -13,7 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -55,7 +55,7 @@ func loadModel(c *cli.Context, t Terminal, ask bool, chosen func()) (*session.Mo
 }
 
 // reopen opens the device of a model anew after it has failed, and where that was made of several, those.
-func reopen(c *cli.Context, found models.Found) func(engine.Device) (engine.Device, error) {
+func reopen(c *cli.Context, found checkpoint.Found) func(engine.Device) (engine.Device, error) {
 	return func(failed engine.Device) (engine.Device, error) {
 		_, several := failed.(engine.Placer)
 		if err := failed.Close(); err != nil { // it may not be able to; what it held stays held while this process runs
@@ -82,15 +82,15 @@ func deviceMemory(dev engine.Device) int64 {
 	return total
 }
 
-func chooseModel(c *cli.Context, t Terminal, dev engine.Device, ask bool) (models.Found, error) {
+func chooseModel(c *cli.Context, t Terminal, dev engine.Device, ask bool) (checkpoint.Found, error) {
 	if name := c.String("model"); name != "" {
-		return models.Resolve(name)
+		return checkpoint.Resolve(name)
 	}
 	_, free := dev.Memory()
-	if best, ok := models.BestFit(free); ok {
+	if best, ok := checkpoint.BestFit(free); ok {
 		return best, nil
 	}
-	demo, err := models.Resolve("demo")
+	demo, err := checkpoint.Resolve("demo")
 	if err != nil {
 		return demo, err
 	}

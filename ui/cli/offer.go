@@ -13,22 +13,23 @@ import (
 	"strings"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/hub"
 	"github.com/ossrun/ossrun/models/store"
 )
 
 // offer asks a person what to do when no model is here, and downloads one if that is wanted.
-func offer(ctx context.Context, t Terminal, free int64, demo models.Found) (models.Found, error) {
+func offer(ctx context.Context, t Terminal, free int64, demo checkpoint.Found) (checkpoint.Found, error) {
 	client := hub.FromEnvironment()
 	defer client.Close()
-	others := usable(models.ListElsewhere())
+	others := usable(checkpoint.ListElsewhere())
 	if client.Offline && len(others) == 0 {
 		fmt.Fprintln(t.Err, "ossrun: no gpt-oss model is on this machine and HF_HUB_OFFLINE forbids to fetch one, so the tiny built-in demo answers")
 		return demo, nil
 	}
 	fmt.Fprintf(t.Out, "No gpt-oss model is in %s yet.\n\n", cacheRoot())
-	var choices []func() (models.Found, error)
-	choice := func(what func() (models.Found, error), format string, args ...any) {
+	var choices []func() (checkpoint.Found, error)
+	choice := func(what func() (checkpoint.Found, error), format string, args ...any) {
 		choices = append(choices, what)
 		fmt.Fprintf(t.Out, "  %d  %s\n", len(choices), fmt.Sprintf(format, args...))
 	}
@@ -38,24 +39,24 @@ func offer(ctx context.Context, t Terminal, free int64, demo models.Found) (mode
 		}
 	}
 	for _, e := range others {
-		choice(func() (models.Found, error) { return models.Resolve(e.Name) }, "use %s, which %s has here: nothing is downloaded or copied", e.Name, e.Program)
+		choice(func() (checkpoint.Found, error) { return checkpoint.Resolve(e.Name) }, "use %s, which %s has here: nothing is downloaded or copied", e.Name, e.Program)
 		fits(e.Model.Bytes)
 	}
 	if !client.Offline {
 		e, _ := models.Lookup("20b")
-		choice(func() (models.Found, error) {
+		choice(func() (checkpoint.Found, error) {
 			target, err := models.ParseTarget(e.ID)
 			if err != nil {
-				return models.Found{}, err
+				return checkpoint.Found{}, err
 			}
 			if err := download(ctx, client, target, false, &pullScreen{name: target.Name, terminal: t, bar: isTerminal(t.Err)}); err != nil {
-				return models.Found{}, err
+				return checkpoint.Found{}, err
 			}
-			return models.Resolve(e.ID)
+			return checkpoint.Resolve(e.ID)
 		}, "download %s: %.1f GB, about %s at 100 Mbit/s", e.Spec.Name, gb(e.DownloadBytes), minutes(float64(e.DownloadBytes)*8/100e6))
 		fits(e.DownloadBytes)
 	}
-	choice(func() (models.Found, error) { return demo, nil }, "talk to the built-in demo: tiny, knows a little about ossrun")
+	choice(func() (checkpoint.Found, error) { return demo, nil }, "talk to the built-in demo: tiny, knows a little about ossrun")
 	wanted := "1 or 2"
 	if len(choices) > 2 {
 		wanted = fmt.Sprintf("1 to %d", len(choices))
@@ -63,7 +64,7 @@ func offer(ctx context.Context, t Terminal, free int64, demo models.Found) (mode
 	fmt.Fprintf(t.Out, "\nChoose %s [%d]: ", wanted, len(choices))
 	line, err := bufio.NewReader(t.In).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
-		return models.Found{}, err
+		return checkpoint.Found{}, err
 	}
 	answer := strings.TrimSpace(line)
 	if answer == "" {
@@ -71,13 +72,13 @@ func offer(ctx context.Context, t Terminal, free int64, demo models.Found) (mode
 	}
 	n, err := strconv.Atoi(answer)
 	if err != nil || n < 1 || n > len(choices) {
-		return models.Found{}, fail(exitUsage, "%s was expected, not %q", wanted, answer)
+		return checkpoint.Found{}, fail(exitUsage, "%s was expected, not %q", wanted, answer)
 	}
 	return choices[n-1]()
 }
 
 // usable leaves those out that cannot be used.
-func usable(list []models.Elsewhere) (out []models.Elsewhere) {
+func usable(list []checkpoint.Elsewhere) (out []checkpoint.Elsewhere) {
 	for _, e := range list {
 		if e.Model != nil {
 			out = append(out, e)
@@ -92,10 +93,10 @@ func instead(t Terminal, target models.Target) (bool, error) {
 	if !ok || target.Revision != "" || entry.Special != "" {
 		return false, nil
 	}
-	if found, err := target.Find(); err == nil && found.Complete {
+	if found, err := checkpoint.FindTarget(target); err == nil && found.Complete {
 		return false, nil // it is here: asking for something newer
 	}
-	for _, e := range usable(models.ListElsewhere()) {
+	for _, e := range usable(checkpoint.ListElsewhere()) {
 		if !e.SameShape(entry) {
 			continue
 		}

@@ -11,26 +11,26 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
-	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/q8"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
 // replaced is the 8-bit copy that a start with these dense weights will use in place of some of the others, if it was made.
-func replaced(found models.Found, dense string) models.Replaced {
+func replaced(found checkpoint.Found, dense string) checkpoint.Replaced {
 	if dense != engine.DenseQ8 {
-		return models.Replaced{}
+		return checkpoint.Replaced{}
 	}
 	path := q8.Ready(found, denseCache())
 	if path == "" {
-		return models.Replaced{}
+		return checkpoint.Replaced{}
 	}
-	return models.Replaced{By: path, Does: q8.Replaces}
+	return checkpoint.Replaced{By: path, Does: q8.Replaces}
 }
 
 // readAhead reads what is found into the page cache, but for what is replaced. A GGUF model is left alone where fill will read it.
-func readAhead(ctx context.Context, t Terminal, dev engine.Device, found models.Found, by models.Replaced) error {
+func readAhead(ctx context.Context, t Terminal, dev engine.Device, found checkpoint.Found, by checkpoint.Replaced) error {
 	if found.GGUF != nil && !engine.Discrete(dev) {
 		return nil
 	}
@@ -45,8 +45,8 @@ func readAhead(ctx context.Context, t Terminal, dev engine.Device, found models.
 }
 
 // fill gives what loads a GGUF model's weights, but for what is replaced.
-func fill(ctx context.Context, t Terminal, dev engine.Device, by models.Replaced) func(*models.Checkpoint) error {
-	return func(ckpt *models.Checkpoint) error {
+func fill(ctx context.Context, t Terminal, dev engine.Device, by checkpoint.Replaced) func(*checkpoint.Checkpoint) error {
+	return func(ckpt *checkpoint.Checkpoint) error {
 		_, free := dev.Memory()
 		show := newWorkScreen(t, "reading "+ckpt.Spec.Name)
 		err := ckpt.Load(ctx, free, by.Does, show.progress)
@@ -59,7 +59,7 @@ func fill(ctx context.Context, t Terminal, dev engine.Device, by models.Replaced
 }
 
 // loadOnto loads a model, with a bar for the copy to a GPU, which ends with ctx.
-func loadOnto(ctx context.Context, t Terminal, found models.Found, dev engine.Device, o session.LoadOptions) (*session.Model, error) {
+func loadOnto(ctx context.Context, t Terminal, found checkpoint.Found, dev engine.Device, o session.LoadOptions) (*session.Model, error) {
 	show := newWorkScreen(t, "copying "+found.Name+" to the GPU")
 	defer show.clear()
 	o.Uploaded = func(done, total int64) error {

@@ -17,6 +17,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/hub"
 	"github.com/ossrun/ossrun/models/store"
 )
@@ -70,7 +71,7 @@ func download(ctx context.Context, client *hub.Client, target models.Target, ver
 		return fail(exitFailure, "%s", err)
 	}
 	if client.Offline {
-		if found, err := target.Find(); err == nil && found.Complete {
+		if found, err := checkpoint.FindTarget(target); err == nil && found.Complete {
 			return show.done(hub.Result{Path: found.Path, Commit: found.Commit, Bytes: found.Bytes})
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/ossrun/ossrun/assets"
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
-	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
 )
 
@@ -87,7 +87,7 @@ func TestReleasedGGUF(t *testing.T) {
 	theReleased(t) // before anything is written
 	golden := shortGolden(t)
 	path := filepath.Join(golden, "checkpoint")
-	checkpoint, err := models.Open(path)
+	checkpoint, err := checkpoint.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/store"
 )
 
@@ -21,8 +22,8 @@ func rmCommand(t Terminal) *cli.Command {
 		Usage:     "delete a model",
 		ArgsUsage: "[flags] MODEL",
 		Description: "MODEL is written as for pull. Its snapshots go, and every file that no other snapshot uses; with a\n" +
-			"revision, only that one's. Nothing that a running ossrun reads or fetches is deleted. Of a GGUF file or of a\n" +
-			"model of another program, a copy that an earlier version converted goes and the file stays.\n\n" +
+			"revision, only that one's. Nothing that a running ossrun reads or fetches is deleted. GGUF files and the models\n" +
+			"of other programs stay: ossrun only reads them.\n\n" +
 			"Example: ossrun rm 20b\n" +
 			"         ossrun rm hf:someone/tune@v1 --yes\n\n" + exitCodes,
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "yes", Usage: "do not ask"}, configFlag()},
@@ -30,13 +31,14 @@ func rmCommand(t Terminal) *cli.Command {
 			if c.NArg() != 1 {
 				return fail(exitUsage, "rm wants one MODEL, such as 20b; ossrun list shows what is here")
 			}
-			if done, err := removeConverted(c, t); done || err != nil {
-				return err
+			name := c.Args().First()
+			if found, err := checkpoint.Resolve(name); err == nil && found.GGUF != nil {
+				return fail(exitModel, "%s is a GGUF file (%s), which ossrun only reads: delete it with the program that keeps it", name, found.Path)
 			}
-			target, err := models.ParseTarget(c.Args().First())
+			target, err := models.ParseTarget(name)
 			if err != nil {
 				var related *models.UnknownModelError
-				repo, ok := store.ParseRepo(strings.TrimPrefix(c.Args().First(), "hf:"))
+				repo, ok := store.ParseRepo(strings.TrimPrefix(name, "hf:"))
 				if !errors.As(err, &related) || related.Is == "" || !ok {
 					return &exitError{exitModel, err.Error()}
 				}
@@ -66,31 +68,6 @@ func rmCommand(t Terminal) *cli.Command {
 			return err
 		},
 	}
-}
-
-// removeConverted deletes what an earlier version converted from a GGUF file, never the file; false when the argument names nothing of that kind.
-func removeConverted(c *cli.Context, t Terminal) (bool, error) {
-	converted, ok, err := models.FindConverted(c.Args().First())
-	if err != nil {
-		return true, &exitError{exitModel, err.Error()}
-	}
-	if !ok {
-		if found, err := models.Resolve(c.Args().First()); err == nil && found.GGUF != nil {
-			return true, fail(exitModel, "%s is a GGUF file (%s), which ossrun only reads: delete it with the program that keeps it", c.Args().First(), found.Path)
-		}
-		return false, nil
-	}
-	if !c.Bool("yes") {
-		if ok, err := agreed(t, fmt.Sprintf("Delete %s, converted from %s, which stays?", converted.Folder, converted.Source)); err != nil || !ok {
-			return true, err
-		}
-	}
-	freed, err := converted.Remove()
-	if err != nil {
-		return true, fail(exitFailure, "deleting %s: %s", converted.Folder, err)
-	}
-	_, err = fmt.Fprintf(t.Out, "deleted %s (%s); %s stays\n", converted.Folder, size(freed), converted.Source)
-	return true, err
 }
 
 func count(n int, what string) string {

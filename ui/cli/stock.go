@@ -17,6 +17,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/runtime/session/loaded"
@@ -32,16 +33,16 @@ type stock struct {
 	k     knobs
 	kept  *kept
 	set   *loaded.Set
-	first models.Found // the model of --model
-	names []string     // of --served-model-name; with them the server has one model only
+	first checkpoint.Found // the model of --model
+	names []string         // of --served-model-name; with them the server has one model only
 
 	mu    sync.Mutex
-	found map[string]models.Found // by key
-	long  map[string]int          // context lengths that are known
+	found map[string]checkpoint.Found // by key
+	long  map[string]int              // context lengths that are known
 }
 
-func newStock(c *cli.Context, t Terminal, k knobs, first models.Found, kept *kept) *stock {
-	s := &stock{c: c, t: t, k: k, kept: kept, first: first, found: map[string]models.Found{}, long: map[string]int{}}
+func newStock(c *cli.Context, t Terminal, k knobs, first checkpoint.Found, kept *kept) *stock {
+	s := &stock{c: c, t: t, k: k, kept: kept, first: first, found: map[string]checkpoint.Found{}, long: map[string]int{}}
 	for _, n := range strings.Split(c.String("served-model-name"), ",") {
 		if n = strings.TrimSpace(n); n != "" {
 			s.names = append(s.names, n)
@@ -53,7 +54,7 @@ func newStock(c *cli.Context, t Terminal, k knobs, first models.Found, kept *kep
 }
 
 // keyOf is what a model is kept under: where it lies.
-func keyOf(f models.Found) string {
+func keyOf(f checkpoint.Found) string {
 	if f.Demo {
 		return models.Demo
 	}
@@ -78,7 +79,7 @@ func (s *stock) load(key string, beside []loaded.Model) (loaded.Model, error) {
 	return m, nil
 }
 
-func (s *stock) loadBeside(found models.Found, beside []loaded.Model) (*session.Model, error) {
+func (s *stock) loadBeside(found checkpoint.Found, beside []loaded.Model) (*session.Model, error) {
 	dev, err := openDevice(s.c)
 	if err != nil {
 		return nil, err
@@ -128,7 +129,7 @@ func (s *stock) loadBeside(found models.Found, beside []loaded.Model) (*session.
 }
 
 // shownName is the name of a model in answers, metrics and lists.
-func (s *stock) shownName(f models.Found) string {
+func (s *stock) shownName(f checkpoint.Found) string {
 	if len(s.names) > 0 && keyOf(f) == keyOf(s.first) {
 		return s.names[0]
 	}
@@ -136,7 +137,7 @@ func (s *stock) shownName(f models.Found) string {
 }
 
 // aliases are the other names that clients know a model by.
-func (s *stock) aliases(f models.Found) []string {
+func (s *stock) aliases(f checkpoint.Found) []string {
 	if len(s.names) > 0 && keyOf(f) == keyOf(s.first) {
 		return s.names[1:]
 	}
@@ -148,21 +149,21 @@ func (s *stock) aliases(f models.Found) []string {
 }
 
 // others are the catalogue's models that are here, besides the first.
-func (s *stock) others() []models.Found {
+func (s *stock) others() []checkpoint.Found {
 	if len(s.names) > 0 {
 		return nil
 	}
-	cached, err := models.Cached()
+	cached, err := checkpoint.Cached()
 	if err != nil {
 		return nil // a cache that cannot be read has nothing to offer
 	}
-	return slices.DeleteFunc(cached, func(f models.Found) bool { return !f.Complete || keyOf(f) == keyOf(s.first) })
+	return slices.DeleteFunc(cached, func(f checkpoint.Found) bool { return !f.Complete || keyOf(f) == keyOf(s.first) })
 }
 
 // List is the model that is served by default, then those that a request can switch to.
 func (s *stock) List() []session.ModelInfo {
 	var list []session.ModelInfo
-	for _, f := range append([]models.Found{s.first}, s.others()...) {
+	for _, f := range append([]checkpoint.Found{s.first}, s.others()...) {
 		h := &handle{s, f}
 		info := session.ModelInfo{ID: h.ID(), Aliases: s.aliases(f), ContextLength: h.ContextLength(), Created: started.Unix()}
 		list = append(list, info)
@@ -180,7 +181,7 @@ func (s *stock) Get(_ context.Context, name string) (session.Runner, error) {
 	if !ok || len(s.names) > 0 {
 		return nil, fmt.Errorf("%w %q", session.ErrUnknownModel, name)
 	}
-	found, err := models.Resolve(e.ID)
+	found, err := checkpoint.Resolve(e.ID)
 	if err != nil {
 		return nil, fmt.Errorf("%w %q: %s", session.ErrUnknownModel, name, err)
 	}
@@ -208,7 +209,7 @@ func (s *stock) Stats() map[string]sched.Stats {
 // handle is a model that is loaded when a turn wants it.
 type handle struct {
 	stock *stock
-	found models.Found
+	found checkpoint.Found
 }
 
 func (h *handle) ID() string { return h.stock.shownName(h.found) }

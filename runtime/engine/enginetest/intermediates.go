@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/golden"
 )
@@ -29,7 +30,7 @@ const intermediateBound = 2e-4
 
 // Intermediates compares every intermediate of a golden folder that has them (T1): experts equal, values within 2e-4. report gets each error.
 func Intermediates(ctx context.Context, c Config, report func(name string, worst float64)) (err error) {
-	ckpt, err := models.Open(filepath.Join(c.Dir, "checkpoint"))
+	ckpt, err := checkpoint.Open(filepath.Join(c.Dir, "checkpoint"))
 	if err != nil {
 		return err
 	}

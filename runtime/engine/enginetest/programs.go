@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/golden"
 )
@@ -49,7 +49,7 @@ func Programs(c Config) []Check {
 // bench is an engine with a pool whose free pages are all NaN.
 type bench struct {
 	*engine.Engine
-	ckpt   *models.Checkpoint
+	ckpt   *checkpoint.Checkpoint
 	pages  *golden.Pages
 	tokens []int32 // a long golden prompt to cut pieces from
 	rand   *rand.Rand
@@ -57,7 +57,7 @@ type bench struct {
 }
 
 func (c Config) open(maxRows, pages int) (*bench, error) {
-	ckpt, err := models.Open(filepath.Join(c.Dir, "checkpoint"))
+	ckpt, err := checkpoint.Open(filepath.Join(c.Dir, "checkpoint"))
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
@@ -38,7 +38,7 @@ func (o Options) Run(ctx context.Context, dir string, dev engine.Device, modes [
 			return false, fmt.Errorf("no bounds are set for the compute mode %q", mode)
 		}
 	}
-	ckpt, err := models.Open(filepath.Join(dir, "checkpoint"))
+	ckpt, err := checkpoint.Open(filepath.Join(dir, "checkpoint"))
 	if err != nil {
 		return false, err
 	}
@@ -98,7 +98,7 @@ func (o Options) nameOf(mode string) string {
 }
 
 // runMode runs every case in one mode.
-func (o Options) runMode(ctx context.Context, mode string, ckpt *models.Checkpoint, dev engine.Device, cases []Case) (results []measured, err error) {
+func (o Options) runMode(ctx context.Context, mode string, ckpt *checkpoint.Checkpoint, dev engine.Device, cases []Case) (results []measured, err error) {
 	chunk := o.Chunk
 	if chunk == 0 {
 		chunk = 256

@@ -20,7 +20,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/q8"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/golden"
@@ -48,7 +48,7 @@ const (
 )
 
 func dump(w io.Writer, dir string, o engine.Options) error {
-	ckpt, err := models.Open(filepath.Join(dir, "checkpoint"))
+	ckpt, err := checkpoint.Open(filepath.Join(dir, "checkpoint"))
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func dump(w io.Writer, dir string, o engine.Options) error {
 	return nil
 }
 
-func writeProgram(w io.Writer, p *engine.Program, ckpt *models.Checkpoint) error {
+func writeProgram(w io.Writer, p *engine.Program, ckpt *checkpoint.Checkpoint) error {
 	var dense *q8.Copy
 	if p.Options.Dense == engine.DenseQ8 {
 		var err error

@@ -1,0 +1,195 @@
+package checkpoint
+
+// gpt-oss weights that other programs on this machine keep: ollama, LM Studio and llama.cpp each have a folder of GGUF files. They are
+// looked for by their headers, so that a fine-tune is found too and another architecture is passed over; nothing is written there.
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/gguf"
+	"github.com/ossrun/ossrun/models/store"
+)
+
+// Elsewhere is a model in another program's folder.
+type Elsewhere struct {
+	Name    string // what --model takes: "ollama:gpt-oss:20b", "lmstudio:OWNER/REPO/FILE", "llama.cpp:FILE"
+	Program string // "ollama", "LM Studio", "llama.cpp"
+	Path    string // the GGUF file
+	Bytes   int64  // its size, with its siblings if it is one of several
+	Model   *gguf.Model
+	Trouble error // why it cannot be used; Model is nil then
+}
+
+// SameShape tells whether a model of the catalogue has its shape.
+func (e Elsewhere) SameShape(as models.Entry) bool {
+	return e.Model != nil && e.Model.Spec().SameShape(as.Spec)
+}
+
+// ListElsewhere looks into the folders of other programs, in the order of their names. Folders that are not there or cannot be read are passed
+// over: they are not ours.
+func ListElsewhere() []Elsewhere {
+	list := slices.Concat(ollamaModels(), lmstudioModels(), llamaModels())
+	slices.SortStableFunc(list, func(a, b Elsewhere) int { return cmp.Compare(a.Name, b.Name) })
+	return list
+}
+
+// consider looks at one GGUF file; false when it is no gpt-oss.
+func consider(program, name, path string) (Elsewhere, bool) {
+	e := Elsewhere{Name: name, Program: program, Path: path}
+	header, err := gguf.Open(path)
+	if err != nil {
+		return e, false
+	}
+	if _, ok := gguf.IsGPTOSS(header.Keys); !ok {
+		return e, false
+	}
+	e.Model, e.Trouble = gguf.ReadModel(path, gguf.ModelName(name))
+	if e.Model != nil {
+		e.Bytes = e.Model.Size
+	} else {
+		e.Bytes = header.Size
+	}
+	return e, true
+}
+
+// ollamaModels follows ollama's manifests: manifests/HOST/OWNER/MODEL/TAG is JSON whose layer of the type "model" names a blob.
+func ollamaModels() (list []Elsewhere) {
+	for _, root := range folders(os.Getenv("OLLAMA_MODELS"), "~/.ollama/models", "/usr/share/ollama/.ollama/models", "/var/lib/ollama/models") {
+		tags, _ := filepath.Glob(filepath.Join(escapeGlob(root), "manifests", "*", "*", "*", "*"))
+		for _, tag := range tags {
+			text, err := models.ReadFile(tag)
+			if err != nil {
+				continue
+			}
+			var manifest struct {
+				Layers []struct{ MediaType, Digest string }
+			}
+			if json.Unmarshal(text, &manifest) != nil {
+				continue
+			}
+			for _, layer := range manifest.Layers {
+				digest, ok := strings.CutPrefix(layer.Digest, "sha256:")
+				if layer.MediaType != "application/vnd.ollama.image.model" || !ok || strings.ContainsAny(digest, `/\.`) {
+					continue
+				}
+				model, owner := filepath.Base(filepath.Dir(tag)), filepath.Base(filepath.Dir(filepath.Dir(tag)))
+				name := "ollama:" + model + ":" + filepath.Base(tag)
+				if owner != "library" {
+					name = "ollama:" + owner + "/" + model + ":" + filepath.Base(tag)
+				}
+				if e, ok := consider("ollama", name, filepath.Join(root, "blobs", "sha256-"+digest)); ok {
+					list = append(list, e)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// lmstudioModels walks LM Studio's OWNER/REPO/FILE.gguf.
+func lmstudioModels() (list []Elsewhere) {
+	for _, root := range folders("~/.lmstudio/models", "~/.cache/lm-studio/models") {
+		files, _ := filepath.Glob(filepath.Join(escapeGlob(root), "*", "*", "*.gguf"))
+		list = append(list, considerFiles("LM Studio", "lmstudio:", root, files)...)
+	}
+	return list
+}
+
+// llamaModels looks into llama.cpp's own cache, and at GGUF files in the Hugging Face cache, where its newer versions put them.
+func llamaModels() (list []Elsewhere) {
+	own := []string{os.Getenv("LLAMA_CACHE"), "~/.cache/llama.cpp"}
+	switch runtime.GOOS {
+	case "darwin":
+		own = append(own, "~/Library/Caches/llama.cpp")
+	case "windows":
+		own = append(own, "~/AppData/Local/llama.cpp")
+	}
+	for _, root := range folders(own...) {
+		files, _ := filepath.Glob(filepath.Join(escapeGlob(root), "*.gguf"))
+		list = append(list, considerFiles("llama.cpp", "llama.cpp:", root, files)...)
+	}
+	root, err := store.Root()
+	if err != nil {
+		return list
+	}
+	repos, err := store.Repos(root)
+	if err != nil {
+		return list
+	}
+	for _, repo := range repos {
+		snapshots, err := store.Snapshots(root, repo)
+		if err != nil || len(snapshots) == 0 {
+			continue
+		}
+		files, _ := filepath.Glob(filepath.Join(escapeGlob(snapshots[0].Path), "*.gguf"))
+		list = append(list, considerFiles("the Hugging Face cache", "gguf:"+repo.ID()+"/", snapshots[0].Path, files)...)
+	}
+	return list
+}
+
+// considerFiles looks at GGUF files of a folder, each named by its path in it.
+func considerFiles(program, prefix, root string, files []string) (list []Elsewhere) {
+	for _, path := range files {
+		within, err := filepath.Rel(root, path)
+		if err != nil || !gguf.First(filepath.Base(path)) {
+			continue
+		}
+		if e, ok := consider(program, prefix+filepath.ToSlash(within), path); ok {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// folders gives those of the paths that are folders, each once. "~/" is the person's home.
+func folders(paths ...string) (list []string) {
+	home, err := os.UserHomeDir()
+	for _, path := range paths {
+		if rest, ok := strings.CutPrefix(path, "~/"); ok {
+			if err != nil {
+				continue
+			}
+			path = filepath.Join(home, filepath.FromSlash(rest))
+		}
+		if path == "" {
+			continue
+		}
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			path = real
+		} else if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if stat, err := os.Stat(path); err == nil && stat.IsDir() && !slices.Contains(list, path) {
+			list = append(list, path)
+		}
+	}
+	return list
+}
+
+// programPrefixes are what names of models of other programs begin with.
+var programPrefixes = [...]string{"ollama:", "lmstudio:", "llama.cpp:", "gguf:"}
+
+// findElsewhere finds a model of another program by its name.
+func findElsewhere(name string) (Found, bool, error) {
+	if !slices.ContainsFunc(programPrefixes[:], func(p string) bool { return strings.HasPrefix(name, p) }) {
+		return Found{}, false, nil
+	}
+	for _, e := range ListElsewhere() {
+		if e.Name == name || e.Name == name+":latest" {
+			if e.Trouble != nil {
+				return Found{}, true, e.Trouble
+			}
+			return foundGGUF(e.Model), true, nil
+		}
+	}
+	return Found{}, true, &models.UnknownModelError{Name: name, Is: "not among the weights of other programs here: ossrun list shows them"}
+}

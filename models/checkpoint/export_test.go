@@ -1,0 +1,20 @@
+package checkpoint
+
+// AheadPart is a file that ReadAhead reads, and the stretches of it that it leaves out.
+type AheadPart struct {
+	Path    string
+	Without [][2]int64
+}
+
+// Ahead is what ReadAhead reads, and the memory that it wants for that.
+func (f Found) Ahead(replaced Replaced) (list []AheadPart, need int64, err error) {
+	parts, need, err := f.ahead(replaced)
+	for _, p := range parts {
+		part := AheadPart{Path: p.path}
+		for _, s := range p.without {
+			part.Without = append(part.Without, [2]int64{s.Begin, s.End})
+		}
+		list = append(list, part)
+	}
+	return list, need, err
+}

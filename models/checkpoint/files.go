@@ -1,0 +1,102 @@
+package checkpoint
+
+// The files that hold a model's weights: which they are, and whether they are what they were when something was made from them. That goes by what the
+// system says about a file, so that no weight is read for it.
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// FileState is what the system says about a file. While two states are equal, so are the bytes: whoever writes to a file, or puts another in its place,
+// changes its time of change or its number, and no program can set these. (A modification time can be set, and copying tools do set it.)
+type FileState struct {
+	Path          string // absolute
+	Size          int64
+	Modified      int64 // in ns since 1970
+	Changed       int64 // likewise
+	Device, Inode uint64
+}
+
+// ChangedSince tells whether the file was changed at or after a time.
+func (s FileState) ChangedSince(t time.Time) bool { return max(s.Modified, s.Changed) >= t.UnixNano() }
+
+// FileStates are those of all files of a model's weights, and when they were looked at. There are no Files where they could not all be described, or
+// where the system does not tell when a file was changed.
+type FileStates struct {
+	Files []FileState
+	Seen  time.Time
+}
+
+func statesOf(paths []string) FileStates {
+	list := FileStates{Seen: time.Now()}
+	for _, path := range paths {
+		absolute, err := filepath.Abs(path)
+		if err != nil {
+			return FileStates{}
+		}
+		stat, err := os.Stat(absolute)
+		if err != nil {
+			return FileStates{}
+		}
+		s := FileState{Path: absolute, Size: stat.Size(), Modified: stat.ModTime().UnixNano()}
+		if !describe(&s, stat) {
+			return FileStates{}
+		}
+		list.Files = append(list.Files, s)
+	}
+	return list
+}
+
+// FileStates describes the weights' files as they are now.
+func (f Found) FileStates() FileStates {
+	if f.Demo {
+		return FileStates{}
+	}
+	paths, err := f.files()
+	if err != nil {
+		return FileStates{}
+	}
+	return statesOf(paths)
+}
+
+// FileStates describes the weights' files as they were when they were opened.
+func (c *Checkpoint) FileStates() FileStates { return c.states }
+
+// keepStates is called when the files are open: what was said of them before holds for the open ones if it is said still.
+func (c *Checkpoint) keepStates(paths []string) {
+	if !slices.Equal(c.states.Files, statesOf(paths).Files) {
+		c.states = FileStates{}
+	}
+}
+
+// files are the paths of the weights.
+func (f Found) files() ([]string, error) {
+	if f.GGUF != nil {
+		return f.GGUF.Files(), nil
+	}
+	folder := f.folder()
+	index, err := shards(folder)
+	if err != nil {
+		return nil, err
+	}
+	return under(folder, index.Files), nil
+}
+
+// folder is where the weights of a model that is no GGUF file lie.
+func (f Found) folder() string {
+	if inside := originalIn(f.Path); inside != "" {
+		return inside
+	}
+	return f.Path
+}
+
+func under(folder string, names []string) []string {
+	var paths []string
+	for _, name := range names {
+		paths = append(paths, filepath.Join(folder, name))
+	}
+	return paths
+}

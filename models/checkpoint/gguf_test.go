@@ -1,0 +1,273 @@
+package checkpoint_test
+
+// GGUF files as llama.cpp and ollama write them, made from the golden checkpoints, must come back as those checkpoints byte for byte: then the
+// logits are theirs too (ui/cli holds one to the goldens once more).
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/models/gguf"
+	"github.com/ossrun/ossrun/models/modeltest"
+)
+
+// golden opens T1 or T2.
+func golden(t *testing.T, name string) *checkpoint.Checkpoint {
+	t.Helper()
+	c, err := checkpoint.Open(filepath.Join("..", "..", "testdata", "model", name, "checkpoint"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// openGGUF resolves a GGUF file, opens it and loads its weights.
+func openGGUF(t *testing.T, path string) *checkpoint.Checkpoint {
+	t.Helper()
+	found, err := checkpoint.Resolve(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found.GGUF == nil || !found.Complete || found.Path != path {
+		t.Fatalf("%s is found as %+v", path, found)
+	}
+	c, err := found.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	last, reports := int64(0), 0
+	if err := c.Load(t.Context(), 0, nil, func(done, total int64) {
+		if done < last || done > total {
+			t.Errorf("progress goes from %d to %d of %d", last, done, total)
+		}
+		last = done
+		reports++
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if last != c.Bytes() || reports == 0 {
+		t.Errorf("%d of %d bytes were reported at the end", last, c.Bytes())
+	}
+	return c
+}
+
+func TestGGUF(t *testing.T) {
+	for _, test := range []struct {
+		model string
+		style modeltest.GGUFStyle
+		files int
+	}{{"T1", modeltest.LlamaBF16, 1}, {"T1", modeltest.Ollama, 1}, {"T2", modeltest.LlamaBF16, 3}, {"T2", modeltest.Ollama, 2}} {
+		want := golden(t, test.model)
+		path, err := modeltest.WriteGGUF(want, t.TempDir(), "tune", test.style, test.files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := openGGUF(t, path)
+		if !got.Spec.SameShape(want.Spec) || got.Spec.Name != "tune" {
+			t.Errorf("%+v: spec\n%+v, want\n%+v", test, got.Spec, want.Spec)
+		}
+		if len(got.Spec.EOS) != len(want.Spec.EOS) {
+			t.Errorf("%+v: a turn ends with %v, want %v", test, got.Spec.EOS, want.Spec.EOS)
+		}
+		for _, tensor := range want.Spec.Tensors() {
+			if !bytes.Equal(got.Tensor(tensor.Name).Data, want.Tensor(tensor.Name).Data) {
+				t.Errorf("%+v: tensor %s differs", test, tensor.Name)
+			}
+		}
+	}
+}
+
+// TestGGUFQ8: values of Q8_0 blocks become the nearest bfloat16, and everything else stays.
+func TestGGUFQ8(t *testing.T) {
+	want := golden(t, "T1")
+	path, err := modeltest.WriteGGUF(want, t.TempDir(), "tune", modeltest.LlamaQ8, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := openGGUF(t, path)
+	set, err := gguf.OpenSet(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	quantised := map[string]string{"model.embed_tokens.weight": "token_embd.weight", "model.layers.3.self_attn.k_proj.weight": "blk.3.attn_k.weight"}
+	for _, tensor := range want.Spec.Tensors() {
+		a, b := got.Tensor(tensor.Name).Data, want.Tensor(tensor.Name).Data
+		source, ok := quantised[tensor.Name]
+		if !ok {
+			if matrix := len(tensor.Shape) == 2 && strings.HasSuffix(tensor.Name, ".weight") && !strings.Contains(tensor.Name, "router"); !matrix && !bytes.Equal(a, b) {
+				t.Errorf("tensor %s differs", tensor.Name)
+			}
+			continue
+		}
+		from := text[set.Tensors[source].Begin:set.Tensors[source].End]
+		for i := range len(a) / 2 {
+			block := from[i/32*34:]
+			exponent := int(binary.LittleEndian.Uint16(block)>>10) - 15 // the writer's scales are powers of two, so no value is rounded
+			exact := math.Ldexp(float64(int8(block[2+i%32])), exponent)
+			if v := math.Float32frombits(uint32(binary.LittleEndian.Uint16(a[2*i:])) << 16); float64(v) != exact {
+				t.Fatalf("%s: value %d is %v, the file has %v", tensor.Name, i, v, exact)
+			}
+		}
+	}
+}
+
+// TestGGUFByTensor: tensors that are fetched alone, given back and fetched again are the same, whatever was loaded before.
+func TestGGUFByTensor(t *testing.T) {
+	want := golden(t, "T2")
+	path, err := modeltest.WriteGGUF(want, t.TempDir(), "tune", modeltest.LlamaBF16, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := checkpoint.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Close()
+	stopped, stop := context.WithCancelCause(t.Context())
+	enough := errors.New("enough")
+	stop(enough)
+	if err := got.Load(stopped, 0, nil, nil); !errors.Is(err, enough) {
+		t.Errorf("loading that was cancelled gives %v", err)
+	}
+	for round := range 2 {
+		for _, tensor := range want.Spec.Tensors() {
+			if err := got.Fetch(tensor.Name); err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got.Tensor(tensor.Name).Data, want.Tensor(tensor.Name).Data) {
+				t.Errorf("round %d: tensor %s differs", round, tensor.Name)
+			}
+			if !got.Release(tensor.Name) {
+				t.Errorf("tensor %s is not the checkpoint's own", tensor.Name)
+			}
+		}
+		if err := got.Load(t.Context(), 1<<50, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tensor := range want.Spec.Tensors() {
+		if !bytes.Equal(got.Tensor(tensor.Name).Data, want.Tensor(tensor.Name).Data) {
+			t.Errorf("loaded after that, tensor %s differs", tensor.Name)
+		}
+	}
+	if want.Release("lm_head.weight") || got.Release("no such tensor") {
+		t.Error("what is not the checkpoint's own was given back")
+	}
+}
+
+// TestGGUFWritesNothing: no file appears in the cache folder, and a file that became shorter is an error, not a crash.
+func TestGGUFWritesNothing(t *testing.T) {
+	cache := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", cache)
+	path, err := modeltest.WriteGGUF(golden(t, "T2"), t.TempDir(), "tune", modeltest.LlamaBF16, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	openGGUF(t, path)
+	if left, err := os.ReadDir(cache); err != nil || len(left) != 0 {
+		t.Errorf("it leaves %v, %v", left, err)
+	}
+	if runtime.GOOS != "linux" {
+		return
+	}
+	c, err := checkpoint.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := os.Truncate(path, 16<<10); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Load(t.Context(), 0, nil, nil); err == nil || !strings.Contains(err.Error(), "tune.gguf: the disk does not give it, or the file became shorter") {
+		t.Errorf("a file that was cut gives %v", err)
+	}
+	if c.Tensor("lm_head.weight").Data != nil {
+		t.Error("a tensor that cannot be read has data")
+	}
+}
+
+// TestGGUFRefuses: what a file lacks or has too much is said before a byte is written.
+func TestGGUFRefuses(t *testing.T) {
+	want := golden(t, "T2")
+	path, err := modeltest.WriteGGUF(want, t.TempDir(), "tune", modeltest.LlamaBF16, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replace := func(old, new string) []byte {
+		if len(old) != len(new) || !bytes.Contains(text, []byte(old)) {
+			t.Fatalf("%q cannot become %q", old, new)
+		}
+		return bytes.Replace(text, []byte(old), []byte(new), 1)
+	}
+	for _, test := range []struct {
+		name string
+		text []byte
+		want string
+	}{
+		{"architecture", replace("gpt-oss", "gemma3n"), "a.gguf: general.architecture is gemma3n: ossrun runs gpt-oss only"},
+		{"renamed tensor", replace("blk.1.attn_k.weight", "blk.1.attn_x.weight"), "a.gguf lacks the tensor that model.layers.1.self_attn.k_proj.weight is made from"},
+		{"renamed key", replace("gpt-oss.block_count", "gpt-oss.block_kount"), "a.gguf, read as a Hugging Face checkpoint: config.json: num_hidden_layers is missing"},
+		{"cut", text[:len(text)-100], "a.gguf is cut short: tensor output.weight needs bytes"},
+		{"cut header", text[:300], "a.gguf is cut short: its header needs more than the 300 bytes of the file"},
+		{"another type", replace("\x01\x00\x00\x00\xc0\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", "\x01\x00\x00\x00\xc0\x00\x00\x00\x00\x00\x00\x00\x0c\x00\x00\x00"),
+			" in Q4_K: gpt-oss files have F32, F16, BF16, Q8_0 and MXFP4"},
+	} {
+		path := filepath.Join(t.TempDir(), "a.gguf")
+		if err := os.WriteFile(path, test.text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, err := gguf.ReadModel(path, "a")
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s gives %v, want %s", test.name, err, test.want)
+		}
+	}
+}
+
+// TestOriginalLayout: the original/ layout is read in place, with the bytes of the other one.
+func TestOriginalLayout(t *testing.T) {
+	for _, name := range []string{"T1", "T2"} {
+		want := golden(t, name)
+		root := t.TempDir()
+		if err := modeltest.WriteOriginal(want, filepath.Join(root, "original")); err != nil {
+			t.Fatal(err)
+		}
+		for _, folder := range []string{root, filepath.Join(root, "original")} {
+			found, err := checkpoint.Resolve(folder)
+			if err != nil || !found.Complete {
+				t.Fatalf("%s is found as %+v, %v", folder, found, err)
+			}
+			got, err := found.Open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer got.Close()
+			if !got.Spec.SameShape(want.Spec) {
+				t.Errorf("spec\n%+v, want\n%+v", got.Spec, want.Spec)
+			}
+			for _, tensor := range want.Spec.Tensors() {
+				if !bytes.Equal(got.Tensor(tensor.Name).Data, want.Tensor(tensor.Name).Data) {
+					t.Errorf("tensor %s differs", tensor.Name)
+				}
+			}
+		}
+	}
+}

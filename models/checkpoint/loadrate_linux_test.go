@@ -1,0 +1,124 @@
+package checkpoint_test
+
+// How fast cold and warm weights are ready to be mapped, beside what the disk gives. A long run: it writes gigabytes.
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/models/modeltest"
+	"github.com/ossrun/ossrun/models/store"
+)
+
+// TestLoadRate: four layers of the 20b's shape, read cold by the disk's direct path and by ReadAhead in turn, then opened.
+func TestLoadRate(t *testing.T) {
+	if os.Getenv("OSSRUN_LONG") == "" {
+		t.Skip("writes 4 GB: OSSRUN_LONG=1")
+	}
+	spec := models.Spec20B()
+	spec.Layers = 4
+	folder := t.TempDir()
+	if free, err := store.Free(folder); err != nil || free < 3*spec.WeightBytes() {
+		t.Skipf("%d bytes are free, %v", free, err)
+	}
+	if err := modeltest.WriteSynthetic(folder, spec, 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(folder, "model.safetensors")
+	found := checkpoint.Found{Name: "four layers", Path: folder, Bytes: spec.WeightBytes()}
+	rate := func(d time.Duration) float64 { return float64(spec.WeightBytes()) / 1e6 / d.Seconds() }
+	var disk, cold, ratio []float64
+	for range 5 {
+		drop(t, path)
+		d := rate(direct(t, path))
+		drop(t, path)
+		start := time.Now()
+		if err := found.ReadAhead(t.Context(), 1<<50, checkpoint.Replaced{}, nil); err != nil {
+			t.Fatal(err)
+		}
+		c := rate(time.Since(start))
+		disk, cold, ratio = append(disk, d), append(cold, c), append(ratio, c/d)
+		t.Logf("the disk %.0f MB/s, ReadAhead %.0f MB/s, %.2f of it", d, c, c/d)
+	}
+	var warm []float64
+	for range 5 {
+		start := time.Now()
+		if err := found.ReadAhead(t.Context(), 1<<50, checkpoint.Replaced{}, nil); err != nil {
+			t.Fatal(err)
+		}
+		c, err := checkpoint.Open(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		warm = append(warm, float64(time.Since(start))/1e6)
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("%.2f GB; medians: disk %.0f MB/s, cold %.0f MB/s, ratio of a round %.2f; warm, looked at and opened in %.1f ms",
+		float64(spec.WeightBytes())/1e9, median(disk), median(cold), median(ratio), median(warm))
+	if median(ratio) < 0.7 {
+		t.Errorf("cold weights come at %.2f of the disk's rate", median(ratio))
+	}
+}
+
+func median(v []float64) float64 {
+	slices.Sort(v)
+	return v[len(v)/2]
+}
+
+// drop takes a file out of the page cache.
+func drop(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// direct reads a file past the page cache with eight readers of 4 MiB and says how long it took: the disk's own rate.
+func direct(t *testing.T, path string) time.Duration {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECT, 0)
+	if err != nil {
+		t.Skipf("no direct reads here: %v", err)
+	}
+	defer f.Close()
+	stat, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const piece, page = 4 << 20, 4096
+	start := time.Now()
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			buffer := make([]byte, piece+page)
+			buffer = buffer[-uintptr(unsafe.Pointer(&buffer[0]))&(page-1):][:piece] // direct reads want aligned memory
+			for at := next.Add(piece) - piece; at < stat.Size(); at = next.Add(piece) - piece {
+				if n, err := f.ReadAt(buffer, at); n == 0 {
+					t.Errorf("reading at %d: %v", at, err)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	return time.Since(start)
+}

@@ -1,0 +1,152 @@
+package checkpoint
+
+// Reading weights into the page cache before they are used from there. A first forward pass over cold weights faults page by page, in the order of the
+// layers; several readers with large requests keep a disk busy instead. What is in memory already is not read again, and nothing is read
+// that would only push itself out.
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ossrun/ossrun/models/mapping"
+)
+
+const (
+	aheadReaders = 4
+	aheadBytes   = 16 << 20 // of one request
+)
+
+// Replaced says that another file takes the place of some of the weights. The zero value replaces nothing.
+type Replaced struct {
+	By   string                   // the file; "": nothing is replaced
+	Does func(tensor string) bool // which tensors, by their names in the Hugging Face layout
+}
+
+// ReadAhead reads the weights' files, if free bytes have room for them, and tells how far it is as Checkpoint.Load does: all of them but what is replaced, and the
+// file that replaces it. A file that cannot be read is left to Open, which says why.
+func (f Found) ReadAhead(ctx context.Context, free int64, replaced Replaced, progress func(done, total int64)) error {
+	if f.Demo {
+		return nil
+	}
+	parts, need, err := f.ahead(replaced)
+	if err != nil || need > free {
+		return nil
+	}
+	var spans []span
+	var total int64
+	for _, p := range parts {
+		file, err := os.Open(p.path)
+		if err != nil {
+			return nil
+		}
+		defer file.Close()
+		stat, err := file.Stat()
+		if err != nil {
+			return nil
+		}
+		data, unmap, err := mapping.File(file, stat.Size())
+		if err != nil {
+			return nil
+		}
+		defer unmap()
+		for _, s := range missing(spansOf(file, data, p.without, aheadBytes)) {
+			total += int64(len(s.data))
+			spans = append(spans, s)
+		}
+	}
+	if total == 0 {
+		return nil
+	}
+	var done atomic.Int64
+	stop := mapping.Tell(&done, total, progress)
+	defer stop()
+	return readSpans(ctx, spans, &done)
+}
+
+// partOfFile is a file but for some mapping.Rangees of it.
+type partOfFile struct {
+	path    string
+	without []mapping.Range
+}
+
+// ahead is what a start needs of which files, and how much memory that takes.
+func (f Found) ahead(replaced Replaced) (parts []partOfFile, need int64, err error) {
+	paths, err := f.files()
+	if err != nil {
+		return nil, 0, err
+	}
+	need = f.Bytes
+	for _, path := range paths {
+		parts = append(parts, partOfFile{path: path})
+	}
+	if replaced.By == "" {
+		return parts, need, nil
+	}
+	stat, err := os.Stat(replaced.By)
+	if err != nil {
+		return nil, 0, err
+	}
+	out, err := f.without(replaced.Does)
+	if err != nil {
+		return nil, 0, err
+	}
+	for i := range parts {
+		parts[i].without = out[i]
+		for _, s := range out[i] {
+			need -= s.End - s.Begin
+		}
+	}
+	return append(parts, partOfFile{path: replaced.By}), need + stat.Size(), nil
+}
+
+// span is a part of a mapped file.
+type span struct {
+	file  *os.File
+	begin int64
+	data  []byte
+}
+
+// readSpans reads spans with several readers, in order.
+func readSpans(ctx context.Context, spans []span, done *atomic.Int64) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range aheadReaders {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				i := next.Add(1) - 1
+				if i >= int64(len(spans)) {
+					return
+				}
+				if err := spans[i].read(); err != nil {
+					cancel(fmt.Errorf("reading %s: %w", filepath.Base(spans[i].file.Name()), err))
+					return
+				}
+				done.Add(int64(len(spans[i].data)))
+			}
+		})
+	}
+	group.Wait()
+	return context.Cause(ctx)
+}
+
+// spansOf cuts a mapped file into spans of at most each bytes, without some mapping.Rangees of it, which are in the order of the file.
+func spansOf(f *os.File, data []byte, without []mapping.Range, each int) (list []span) {
+	cut := func(from, to int64) {
+		for at := from; at < to; at += int64(each) {
+			list = append(list, span{f, at, data[at:min(at+int64(each), to)]})
+		}
+	}
+	size, at := int64(len(data)), int64(0)
+	for _, s := range without {
+		cut(at, min(s.Begin, size))
+		at = max(at, s.End)
+	}
+	cut(at, size)
+	return list
+}

@@ -1,0 +1,261 @@
+package checkpoint
+
+// From what a person typed to where the weights lie: a name of the catalogue or hf:owner/name[@revision] in the Hugging Face
+// cache, a folder, or the embedded demo. Resolving opens no weights and fetches nothing. A catalogue name wins over a folder of
+// that name; "./20b" is the folder.
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/ossrun/ossrun/assets"
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/gguf"
+	"github.com/ossrun/ossrun/models/safetensors"
+	"github.com/ossrun/ossrun/models/store"
+)
+
+// Found is where a model lies.
+type Found struct {
+	Repo     string // "openai/gpt-oss-20b" for a snapshot in the Hugging Face cache, "" for anything else
+	Commit   string // the snapshot's
+	Name     string // what Spec.Name will be
+	ID       string // the catalogue's, "" for anything else
+	Path     string // the folder or GGUF file to open, "" for the demo
+	Demo     bool
+	Bytes    int64 // size of the weight files that are there; of a GGUF model, of the weights in memory
+	Complete bool  // every weight file is there in full, by its header; the tensors are checked when it is opened
+
+	GGUF *gguf.Model // a GGUF model, whose first file Path is; else nil
+}
+
+// Open opens what was found.
+func (f Found) Open() (*Checkpoint, error) {
+	if f.GGUF != nil {
+		return openGGUF(f.GGUF)
+	}
+	if f.Demo {
+		return OpenDemo()
+	}
+	return Open(f.Path)
+}
+
+// NotCachedError says that a known model's weights are not on this machine.
+type NotCachedError struct {
+	Name  string // the model: "gpt-oss-20b" or "owner/name@revision"
+	Pull  string // what ossrun pull is told to fetch
+	Bytes int64  // size of the download, 0 if unknown
+	Root  string // the cache that was searched
+}
+
+func (e *NotCachedError) Error() string {
+	size := ""
+	if e.Bytes > 0 {
+		size = fmt.Sprintf(" (%.2f GB)", float64(e.Bytes)/1e9)
+	}
+	return fmt.Sprintf("%s is not in %s: run ossrun pull %s%s", e.Name, e.Root, e.Pull, size)
+}
+
+// Resolve finds a model: *NotCachedError when it is known but not here, *UnknownModelError when nothing has that name.
+func Resolve(name string) (Found, error) {
+	name = strings.TrimSpace(name)
+	if e, ok := models.Lookup(name); ok {
+		return find(e)
+	}
+	if r, ok := models.LookupRelated(name); ok {
+		return Found{}, &models.UnknownModelError{Name: r.HF, Is: r.Does}
+	}
+	if id, ok := strings.CutPrefix(name, "hf:"); ok {
+		repo, revision, err := models.ParseHF(id)
+		if err != nil {
+			return Found{}, err
+		}
+		return findCached(repo, revision)
+	}
+	if stat, err := os.Stat(name); err == nil && name != "" {
+		if !stat.IsDir() {
+			return findFile(name)
+		}
+		return findFolder(name)
+	}
+	if found, ok, err := findElsewhere(name); ok {
+		return found, err
+	}
+	if strings.ContainsAny(name, `/\`) {
+		if repo, ok := store.ParseRepo(name); ok {
+			// Written without hf: a repository is taken only when it is here, so that a mistyped path is not a download.
+			found, err := findCached(repo, "")
+			var missing *NotCachedError
+			if !errors.As(err, &missing) {
+				return found, err
+			}
+		}
+	}
+	return Found{}, models.Unknown(name)
+}
+
+// find finds a catalogue model.
+func find(e models.Entry) (Found, error) {
+	if e.HF == "" {
+		return demoFound(), nil
+	}
+	repo, _ := store.ParseRepo(e.HF)
+	return findCached(repo, "")
+}
+
+func demoFound() Found {
+	return Found{Name: models.Demo, ID: models.Demo, Demo: true, Bytes: int64(len(assets.DemoPack)), Complete: true}
+}
+
+// findCached finds a repository in the cache: of the snapshots that the revision selects, the first complete one, else
+// the first.
+func findCached(repo store.Repo, revision string) (Found, error) {
+	root, err := store.Root()
+	if err != nil {
+		return Found{}, err
+	}
+	snapshots, err := store.Select(root, repo, revision)
+	if err != nil {
+		return Found{}, err
+	}
+	var first *Found
+	for _, s := range snapshots {
+		found := look(s.Path)
+		if found.Complete {
+			return found, nil
+		}
+		if first == nil {
+			first = &found
+		}
+	}
+	if first != nil {
+		return *first, nil
+	}
+	missing := &NotCachedError{Name: repo.ID(), Pull: pullName(repo), Root: root}
+	if revision != "" {
+		missing.Name = repo.ID() + "@" + revision // of a size that only the release's main is known to have
+		missing.Pull = "hf:" + missing.Name
+	} else if e, ok := models.Lookup(repo.ID()); ok {
+		missing.Name, missing.Bytes = e.Spec.Name, e.DownloadBytes
+	}
+	return Found{}, missing
+}
+
+// findFile finds a model in one file: GGUF. Anything else is named for what it is.
+func findFile(path string) (Found, error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return Found{}, err
+	}
+	if !gguf.Is(absolute) {
+		return Found{}, foreignFile(path)
+	}
+	g, err := gguf.ReadModel(absolute, gguf.ModelName(filepath.Base(absolute)))
+	if err != nil {
+		return Found{}, err
+	}
+	return foundGGUF(g), nil
+}
+
+// foundGGUF describes a GGUF model.
+func foundGGUF(m *gguf.Model) Found {
+	return Found{Name: m.Name, Path: m.Source, Bytes: m.Bytes, Complete: true, GGUF: m}
+}
+
+// findFolder finds a folder, also when it is a repository's folder in a Hugging Face cache.
+func findFolder(path string) (Found, error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return Found{}, err
+	}
+	if repo, ok := store.ParseFolder(filepath.Base(absolute)); ok && !exists(filepath.Join(absolute, "config.json")) {
+		snapshots, err := store.Snapshots(filepath.Dir(absolute), repo)
+		if err != nil {
+			return Found{}, err
+		}
+		if len(snapshots) > 0 {
+			absolute = snapshots[0].Path
+		}
+	}
+	return look(absolute), nil
+}
+
+// look describes the checkpoint in a folder by its files' names and headers.
+func look(folder string) Found {
+	found := Found{Name: nameOf(folder), Path: folder}
+	if inside := originalIn(folder); inside != "" {
+		folder = inside
+	}
+	found.Complete = exists(filepath.Join(folder, "config.json"))
+	if repo, ok := store.RepoOf(found.Path); ok {
+		found.Repo, found.Commit = repo.ID(), filepath.Base(found.Path)
+		if e, known := models.Lookup(repo.ID()); known {
+			found.ID = e.ID
+		}
+	}
+	names := []string{singleFile}
+	if index, err := safetensors.ReadIndex(filepath.Join(folder, safetensors.IndexName)); err == nil {
+		names = index.Files
+	} else if !exists(filepath.Join(folder, singleFile)) {
+		found.Complete = false
+		names, _ = filepath.Glob(filepath.Join(escapeGlob(folder), "model-*-of-*.safetensors"))
+		for i := range names {
+			names[i] = filepath.Base(names[i])
+		}
+	}
+	for _, name := range names {
+		path := filepath.Join(folder, name)
+		if stat, err := os.Stat(path); err == nil {
+			found.Bytes += stat.Size()
+		}
+		if _, err := safetensors.Inspect(path); err != nil {
+			found.Complete = false
+		}
+	}
+	return found
+}
+
+// Cached lists the catalogue's models that the Hugging Face cache holds, complete or not, the smallest first.
+func Cached() ([]Found, error) {
+	var list []Found
+	for _, e := range models.Catalogue() {
+		if e.HF == "" {
+			continue
+		}
+		found, err := find(e)
+		var missing *NotCachedError
+		switch {
+		case errors.As(err, &missing):
+		case err != nil:
+			return nil, err
+		default:
+			list = append(list, found)
+		}
+	}
+	return list, nil
+}
+
+// BestFit gives the largest complete model for everything of the catalogue in the cache whose weight files take at most freeBytes; false when
+// there is none. KV pages and scratch are the caller's to subtract from freeBytes first.
+func BestFit(freeBytes int64) (Found, bool) {
+	cached, err := Cached()
+	if err != nil {
+		return Found{}, false
+	}
+	var best Found
+	for _, found := range cached {
+		if e, ok := models.Lookup(found.ID); !ok || e.Special != "" {
+			continue
+		}
+		if found.Complete && found.Bytes <= freeBytes && found.Bytes > best.Bytes {
+			best = found
+		}
+	}
+	return best, best.Complete
+}
+
+// FindTarget finds a target in the cache. *NotCachedError when it is not there.
+func FindTarget(t models.Target) (Found, error) { return findCached(t.Repo, t.Revision) }

@@ -1,0 +1,96 @@
+package checkpoint
+
+// A checkpoint of random weights in memory: the right sizes and a sane spread, for measuring speed where no real weights are.
+// What it answers means nothing.
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/pack"
+	"github.com/ossrun/ossrun/models/safetensors"
+)
+
+// patternBytes is how much of each kind of weight is drawn; larger tensors repeat it from another place on, in memory of their own.
+const patternBytes = 8 << 20
+
+// Synthetic makes a checkpoint of shape s with random weights, the same for the same seed: 13.8 GB of memory for the 20b. Experts are chosen
+// nearly evenly and activations stay finite. Close frees it.
+func Synthetic(s models.Spec, seed uint64) (*Checkpoint, error) {
+	if s.Hidden%models.BlockSize != 0 || s.Intermediate%models.BlockSize != 0 || s.Layers < 1 || s.Experts < s.ExpertsPerToken {
+		return nil, fmt.Errorf("a model of %d layers, %d wide with experts of %d, cannot be made", s.Layers, s.Hidden, s.Intermediate)
+	}
+	memory, err := pack.Reserve(s.WeightBytes())
+	if err != nil {
+		return nil, fmt.Errorf("%d bytes for random weights: %w", s.WeightBytes(), err)
+	}
+	random := rand.New(rand.NewPCG(seed, 0))
+	draw := newPatterns(random)
+	c := &Checkpoint{Spec: s, tensors: map[string]models.Tensor{}, bytes: s.WeightBytes(), close: []func() error{memory.Free}}
+	rest := memory.Bytes
+	for _, t := range s.Tensors() {
+		data := rest[:t.Bytes():t.Bytes()]
+		rest = rest[t.Bytes():]
+		repeat(data, draw.of(t), random)
+		c.tensors[t.Name] = models.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Data: data, File: "random weights"}
+	}
+	return c, nil
+}
+
+// patterns are random weights of every kind there is.
+type patterns struct{ matrix, unit, small, blocks, scales []byte }
+
+func newPatterns(random *rand.Rand) patterns {
+	p := patterns{
+		matrix: normals(random, patternBytes, 0, 0.02),
+		unit:   normals(random, 1<<16, 1, 0.1),
+		small:  normals(random, 1<<16, 0, 0.02),
+		blocks: make([]byte, patternBytes),
+		scales: make([]byte, patternBytes),
+	}
+	for i := 0; i < patternBytes; i += 8 {
+		binary.LittleEndian.PutUint64(p.blocks[i:], random.Uint64())
+	}
+	for i := range p.scales { // 2^-9 .. 2^-6, what makes products about as large as their inputs
+		p.scales[i] = 118 + p.blocks[i]&3
+	}
+	return p
+}
+
+// normals are bf16 numbers.
+func normals(random *rand.Rand, bytes int, mean, deviation float64) []byte {
+	data := make([]byte, bytes)
+	for i := 0; i < bytes; i += 2 {
+		value := math.Float32bits(float32(mean + deviation*random.NormFloat64()))
+		binary.LittleEndian.PutUint16(data[i:], uint16(value>>16))
+	}
+	return data
+}
+
+// of is the pattern of a tensor.
+func (p patterns) of(t models.TensorSpec) []byte {
+	switch {
+	case t.DType == safetensors.U8 && strings.HasSuffix(t.Name, "_scales"):
+		return p.scales
+	case t.DType == safetensors.U8:
+		return p.blocks
+	case strings.HasSuffix(t.Name, "norm.weight"):
+		return p.unit
+	case len(t.Shape) == 1:
+		return p.small
+	}
+	return p.matrix
+}
+
+// repeat fills data with a pattern from some place on.
+func repeat(data, pattern []byte, random *rand.Rand) {
+	at := random.IntN(len(pattern)/64) * 64
+	for len(data) > 0 {
+		n := copy(data, pattern[at:])
+		data, at = data[n:], 0
+	}
+}

@@ -1,0 +1,48 @@
+package checkpoint
+
+import (
+	"math"
+	"testing"
+
+	"github.com/ossrun/ossrun/models"
+)
+
+// TestSynthetic: every tensor of the Spec is there with its size, scales are sane, and the same seed gives the same weights.
+func TestSynthetic(t *testing.T) {
+	s := models.Spec20B()
+	s.Layers, s.Hidden, s.Intermediate, s.Vocab, s.Experts = 2, 64, 32, 128, 4
+	a, err := Synthetic(s, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	b, err := Synthetic(s, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	var sum int64
+	for _, want := range s.Tensors() {
+		x, y := a.Tensor(want.Name), b.Tensor(want.Name)
+		if int64(len(x.Data)) != want.Bytes() || string(x.Data) != string(y.Data) {
+			t.Errorf("%s: %d bytes of %d, equal for one seed: %v", want.Name, len(x.Data), want.Bytes(), string(x.Data) == string(y.Data))
+		}
+		sum += want.Bytes()
+		if want.DType != models.BF16 {
+			continue
+		}
+		for i := 0; i < len(x.Data); i += 2 {
+			v := math.Float32frombits(uint32(x.Data[i])<<16 | uint32(x.Data[i+1])<<24)
+			if math.IsNaN(float64(v)) || math.Abs(float64(v)) > 2 {
+				t.Fatalf("%s holds %v", want.Name, v)
+			}
+		}
+	}
+	if a.Bytes() != sum {
+		t.Errorf("%d bytes in all, want %d", a.Bytes(), sum)
+	}
+	s.Hidden = 33
+	if _, err := Synthetic(s, 7); err == nil {
+		t.Error("a width of 33 was accepted")
+	}
+}

@@ -1,8 +1,0 @@
-//go:build !linux && !darwin
-
-package models
-
-import "os"
-
-// describe knows nothing here that a program could not set.
-func describe(*FileState, os.FileInfo) bool { return false }

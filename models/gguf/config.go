@@ -1,0 +1,102 @@
+package gguf
+
+// What a GGUF file says of a gpt-oss, written as the config.json of the Hugging Face layout, so that there is one reader and one
+// check of a model's shape.
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/safetensors"
+)
+
+// IsGPTOSS tells whether a GGUF file's keys are those of a gpt-oss, by the names that llama.cpp and ollama give the architecture.
+func IsGPTOSS(keys map[string]Value) (architecture string, ok bool) {
+	architecture, _ = keys["general.architecture"].Text()
+	return architecture, architecture == "gpt-oss" || architecture == "gptoss"
+}
+
+// describe gives the texts of config.json and generation_config.json for a GGUF model.
+func describe(set *Set) (config, generation []byte, err error) {
+	file := filepath.Base(set.Files[0])
+	architecture, ok := IsGPTOSS(set.Keys)
+	if !ok {
+		return nil, nil, fmt.Errorf("%s: general.architecture is %s: ossrun runs gpt-oss only", file, safetensors.Show(architecture))
+	}
+	embedding, ok := set.Tensors["token_embd.weight"]
+	if !ok || len(embedding.Shape) != 2 {
+		return nil, nil, fmt.Errorf("%s does not hold tensor token_embd.weight [vocabulary, hidden]", file)
+	}
+	c := map[string]any{
+		"architectures": []string{"GptOssForCausalLM"}, "model_type": "gpt_oss", "vocab_size": embedding.Shape[0],
+		"hidden_act": "silu", "attention_bias": true, "tie_word_embeddings": false, "swiglu_limit": models.SwigluLimit,
+		"quantization_config": map[string]any{"quant_method": "mxfp4"},
+	}
+	rope := map[string]any{"rope_type": "yarn", "truncate": false, "beta_fast": 32.0, "beta_slow": 1.0} // llama.cpp's own constants for gpt-oss
+	// A key that is absent stays absent: the reader of config.json says what is missing.
+	take := func(to map[string]any, field string, keys ...string) {
+		for _, key := range keys {
+			if v, ok := set.Keys[architecture+"."+key]; ok {
+				if n, ok := v.Integer(); ok {
+					to[field] = n
+				} else if n, ok := v.Number(); ok {
+					to[field] = n
+				}
+				return
+			}
+		}
+	}
+	take(c, "num_hidden_layers", "block_count")
+	take(c, "hidden_size", "embedding_length")
+	take(c, "intermediate_size", "expert_feed_forward_length", "feed_forward_length")
+	take(c, "num_attention_heads", "attention.head_count")
+	take(c, "num_key_value_heads", "attention.head_count_kv")
+	take(c, "head_dim", "attention.key_length")
+	take(c, "num_local_experts", "expert_count")
+	take(c, "num_experts_per_tok", "expert_used_count")
+	take(c, "max_position_embeddings", "context_length")
+	take(c, "sliding_window", "attention.sliding_window")
+	take(c, "rms_norm_eps", "attention.layer_norm_rms_epsilon")
+	take(c, "rope_theta", "rope.freq_base")
+	take(rope, "factor", "rope.scaling.factor")
+	take(rope, "original_max_position_embeddings", "rope.scaling.original_context_length")
+	if kind, ok := set.Keys[architecture+".rope.scaling.type"].Text(); ok && kind != "" {
+		rope["rope_type"] = kind
+	}
+	c["rope_scaling"] = rope
+	ends := endTokens(set, embedding.Shape[0])
+	if len(ends) > 0 {
+		c["eos_token_id"] = ends[0]
+	}
+	if config, err = json.MarshalIndent(c, "", "  "); err != nil {
+		return nil, nil, err
+	}
+	generation, err = json.MarshalIndent(map[string]any{"eos_token_id": ends}, "", "  ")
+	return config, generation, err
+}
+
+// endTokens lists the tokens that end a turn: those of the file, and with the published vocabulary all three that OpenAI's
+// generation_config.json has, since llama.cpp's files name one and find the others by their texts.
+func endTokens(set *Set, vocab int) []int64 {
+	ends := slices.Clone(set.Keys["tokenizer.ggml.eos_token_ids"].Numbers)
+	if id, ok := set.Keys["tokenizer.ggml.eos_token_id"]; ok {
+		if n, ok := id.Integer(); ok {
+			ends = append(ends, n)
+		}
+	}
+	if published := models.Spec20B(); vocab == published.Vocab {
+		for _, id := range published.EOS {
+			ends = append(ends, int64(id))
+		}
+	}
+	var unique []int64
+	for _, id := range ends {
+		if !slices.Contains(unique, id) {
+			unique = append(unique, id)
+		}
+	}
+	return unique
+}

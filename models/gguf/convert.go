@@ -1,0 +1,91 @@
+package gguf
+
+// The bytes of GGUF tensors as the Hugging Face layout has them. MXFP4 changes places and no bit; what was made from bfloat16 comes
+// back as it was; only Q8_0 and float numbers that bfloat16 cannot hold are rounded, to nearest even.
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/ossrun/ossrun/models"
+)
+
+// mxfp4Bytes is an MXFP4 block of a GGUF file: a scale and 16 bytes.
+const mxfp4Bytes = 1 + models.BlockBytes
+
+// unpackBlocks writes the blocks and scales of len(scales) GGUF blocks: 16 bytes and one byte each.
+func unpackBlocks(blocks, scales, from []byte, kind Type) {
+	for i := range scales {
+		b := from[i*mxfp4Bytes:][:mxfp4Bytes]
+		to := blocks[i*models.BlockBytes:][:models.BlockBytes]
+		scales[i] = b[0]
+		if kind == MXFP4Ollama {
+			copy(to, b[1:])
+			continue
+		}
+		a, c := sorted(binary.LittleEndian.Uint64(b[1:])), sorted(binary.LittleEndian.Uint64(b[9:]))
+		binary.LittleEndian.PutUint64(to, a&0xffffffff|c<<32)
+		binary.LittleEndian.PutUint64(to[8:], a>>32|c&^0xffffffff)
+	}
+}
+
+// sorted takes eight bytes that each hold a value of the block's first half in the low nibble and one of its second half in the high one, and gives four
+// bytes with pairs of neighbours of the first half, then four of the second.
+func sorted(x uint64) uint64 {
+	const even, nibble = 0x00ff00ff00ff00ff, 0x000f000f000f000f
+	left, right := x&even, x>>8&even
+	// In 16 bits each: a pair of the first half, and above it a pair of the second.
+	x = left&nibble | right&nibble<<4 | (left>>4&nibble|right&(nibble<<4))<<8
+	x = x&0xff0000ffff0000ff | x>>8&0x0000ff000000ff00 | x<<8&0x00ff000000ff0000
+	return x&0xffff00000000ffff | x>>16&0x00000000ffff0000 | x<<16&0x0000ffff00000000
+}
+
+// toBF16 writes the values of a source as bfloat16. from holds whole blocks of the type.
+func toBF16(to, from []byte, kind Type) {
+	switch kind {
+	case BF16:
+		copy(to, from)
+	case F32:
+		for i := range len(from) / 4 {
+			bits := binary.LittleEndian.Uint32(from[4*i:])
+			putBF16(to[2*i:], math.Float32frombits(bits))
+		}
+	case F16:
+		for i := range len(from) / 2 {
+			putBF16(to[2*i:], half(binary.LittleEndian.Uint16(from[2*i:])))
+		}
+	case Q8:
+		const block = 2 + models.BlockSize
+		for i := range len(from) / block {
+			b := from[i*block:][:block]
+			scale := half(binary.LittleEndian.Uint16(b))
+			out := to[2*i*models.BlockSize:][:2*models.BlockSize]
+			for j := range models.BlockSize / 2 {
+				first, second := scale*float32(int8(b[2+2*j])), scale*float32(int8(b[3+2*j]))
+				binary.LittleEndian.PutUint32(out[4*j:], roundBF16(first)|roundBF16(second)<<16)
+			}
+		}
+	}
+}
+
+// roundBF16 is the nearest bfloat16, the even one of two.
+func roundBF16(v float32) uint32 {
+	bits := math.Float32bits(v)
+	if v == v { // what is no number keeps its upper half
+		bits += 0x7fff + bits>>16&1
+	}
+	return bits >> 16
+}
+
+func putBF16(to []byte, v float32) { binary.LittleEndian.PutUint16(to, uint16(roundBF16(v))) }
+
+// half is an IEEE half-precision number. Its exponent is moved to the place of float32's and corrected by a product, which is exact and takes
+// subnormal numbers with it.
+func half(bits uint16) float32 {
+	const correction = 1 << 112
+	v := math.Float32frombits(uint32(bits&0x7fff)<<13) * correction
+	if bits&0x7c00 == 0x7c00 { // infinite or no number
+		v = math.Float32frombits(0x7f800000 | uint32(bits&0x3ff)<<13)
+	}
+	return math.Float32frombits(math.Float32bits(v) | uint32(bits&0x8000)<<16)
+}

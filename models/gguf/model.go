@@ -1,0 +1,97 @@
+package gguf
+
+// GGUF models, opened where they lie. Their blocks lie differently from what the engine reads (a scale between every 16 bytes, gate and up apart,
+// another order of nibbles), so the weights are put in order on their way into memory and nothing is written to the disk.
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/mapping"
+)
+
+// Model is a gpt-oss in GGUF files whose headers were read and checked.
+type Model struct {
+	Source string // the GGUF file, or the first of several
+	Name   string // what the model is called
+	Bytes  int64  // of the weights in memory
+	Size   int64  // of the files
+
+	set      *Set
+	spec     models.Spec
+	rewrites []rewrite
+}
+
+// ReadModel reads a GGUF model's headers and checks that every tensor of a gpt-oss is there. name is what the model will be called.
+func ReadModel(path, name string) (*Model, error) {
+	set, err := OpenSet(path)
+	if err != nil {
+		return nil, err
+	}
+	g := &Model{Source: set.Files[0], Name: name, Size: set.Size, set: set}
+	config, generation, err := describe(set)
+	if err != nil {
+		return nil, err
+	}
+	if g.spec, err = models.ParseSpec(config, generation); err != nil {
+		return nil, fmt.Errorf("%s, read as a Hugging Face checkpoint: %w", filepath.Base(g.Source), err)
+	}
+	g.spec.Name = name
+	if g.rewrites, err = planRewrites(g.spec, set); err != nil {
+		return nil, err
+	}
+	g.Bytes = g.spec.WeightBytes()
+	return g, nil
+}
+
+// Spec is the model's shape.
+func (m *Model) Spec() models.Spec { return m.spec }
+
+// Files are the paths of its files, in order.
+func (m *Model) Files() []string { return m.set.Files }
+
+// Without gives, for each file, the parts that hold tensors which nothing is made from but what is
+// left out, in the order of the file.
+func (m *Model) Without(out func(tensor string) bool) [][]mapping.Range {
+	leave := map[string]bool{}
+	for _, w := range m.rewrites {
+		for _, from := range w.from {
+			if others, met := leave[from.tensor.Name]; !met || others {
+				leave[from.tensor.Name] = out(w.to.Name)
+			}
+		}
+	}
+	list := make([][]mapping.Range, len(m.set.Files))
+	for name, t := range m.set.Tensors {
+		if leave[name] {
+			list[t.File] = append(list[t.File], mapping.Range{Begin: t.Begin, End: t.End})
+		}
+	}
+	for _, of := range list {
+		slices.SortFunc(of, func(a, b mapping.Range) int { return cmp.Compare(a.Begin, b.Begin) })
+	}
+	return list
+}
+
+// ModelName is what a model is called that came from a file or from ollama: its last part, without the program, the format and the count of
+// files.
+func ModelName(name string) string {
+	if _, rest, ok := strings.Cut(name, ":"); ok {
+		name = rest
+	}
+	name = name[strings.LastIndexAny(name, `/\`)+1:]
+	name = strings.TrimSuffix(name, ".gguf")
+	if i := strings.LastIndex(name, "-00001-of-"); i > 0 {
+		name = name[:i]
+	}
+	return strings.Map(func(r rune) rune {
+		if r == ':' || r <= ' ' || r == 0x7f {
+			return '-'
+		}
+		return r
+	}, name)
+}

@@ -1,0 +1,328 @@
+package gguf
+
+// Putting a GGUF file's weights in the engine's order while they are read: pieces of tensors, by several goroutines at once, straight from the mapped
+// file into the places where they stay. Reading a piece waits for the disk, so there are more goroutines than processors.
+//
+// What must stay true: a tensor that is there is whole; nobody waits for a tensor while holding what its repacking needs; and of the file no more is
+// in this process's memory than the pieces in work.
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/mapping"
+	"github.com/ossrun/ossrun/models/pack"
+	"github.com/ossrun/ossrun/models/safetensors"
+)
+
+// Weights fills the memory of a checkpoint's weights from GGUF files.
+type Weights struct {
+	files    []mappedFile
+	memory   *pack.Memory
+	Tensors  map[string]safetensors.Tensor
+	rewrites []rewrite
+	of       map[string]int // which rewrite makes a tensor
+
+	mu    sync.Mutex // held while weights are read
+	there []bool     // by rewrite
+	keep  bool       // what is read of the files may stay in the page cache
+}
+
+// mappedFile is a file whose bytes are read through a mapping.
+type mappedFile struct {
+	name  string
+	file  *os.File
+	data  []byte
+	unmap func() error
+}
+
+// pageBytes is what tensors are aligned to, so that the memory of one can be given back without its neighbours'.
+const pageBytes = 4096
+
+// OpenWeights maps the files and reserves the memory of the weights, which are made when they are
+// asked for, or all at once by Load.
+func (m *Model) OpenWeights() (_ *Weights, err error) {
+	r := &Weights{Tensors: map[string]safetensors.Tensor{}, rewrites: m.rewrites, of: map[string]int{}, there: make([]bool, len(m.rewrites))}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.Close())
+		}
+	}()
+	for _, path := range m.set.Files {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		r.files = append(r.files, mappedFile{name: filepath.Base(path), file: f, unmap: func() error { return nil }})
+		mapped := &r.files[len(r.files)-1]
+		stat, err := f.Stat()
+		if err != nil {
+			return nil, err
+		}
+		data, unmap, err := mapping.File(f, stat.Size())
+		if err != nil {
+			return nil, fmt.Errorf("mapping %s: %w", mapped.name, err)
+		}
+		mapped.data, mapped.unmap = data, unmap
+	}
+	for _, t := range m.set.Tensors {
+		if t.End > int64(len(r.files[t.File].data)) {
+			return nil, fmt.Errorf("%s became shorter while it was opened", r.files[t.File].name)
+		}
+	}
+	list, total := m.spec.Tensors(), int64(0)
+	for _, t := range list {
+		total += (t.Bytes() + pageBytes - 1) / pageBytes * pageBytes
+	}
+	if r.memory, err = pack.Reserve(total); err != nil {
+		return nil, fmt.Errorf("%d bytes for the weights of %s: %w", total, r.files[0].name, err)
+	}
+	r.memory.PreferHugePages()
+	rest := r.memory.Bytes
+	for _, t := range list {
+		r.Tensors[t.Name] = safetensors.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Data: rest[:t.Bytes():t.Bytes()], File: r.files[0].name}
+		rest = rest[(t.Bytes()+pageBytes-1)/pageBytes*pageBytes:]
+	}
+	for i, w := range r.rewrites {
+		r.of[w.to.Name] = i
+		if w.scales != "" {
+			r.of[w.scales] = i
+		}
+		for _, from := range w.from {
+			elements, _, _ := from.tensor.Type.Block()
+			if each := from.tensor.Elements() / int64(from.tensor.Shape[0]); each%int64(elements) != 0 {
+				return nil, fmt.Errorf("%s: tensor %s has %d values a step, which %s cannot hold", r.files[from.tensor.File].name, from.tensor.Name, each, from.tensor.Type)
+			}
+		}
+	}
+	return r, nil
+}
+
+// Close frees the memory and ends the mappings.
+func (r *Weights) Close() error {
+	var errs []error
+	for _, f := range r.files {
+		errs = append(errs, f.unmap(), f.file.Close())
+	}
+	if r.memory != nil {
+		errs = append(errs, r.memory.Free())
+	}
+	return errors.Join(errs...)
+}
+
+// keepFor decides whether the files stay in the page cache.
+func (r *Weights) keepFor(free int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	need := int64(len(r.memory.Bytes))
+	for _, f := range r.files {
+		need += int64(len(f.data))
+	}
+	r.keep = need <= free
+}
+
+// fill reads the tensors that the rewrites make, those that are not there already.
+func (r *Weights) fill(ctx context.Context, wanted []int, progress func(done, total int64)) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var list []piece
+	var total int64
+	for _, i := range wanted {
+		if !r.there[i] {
+			list = append(list, r.rewrites[i].pieces()...)
+			total += r.rewrites[i].bytes()
+		}
+	}
+	// The order of the disk, as far as tensors that are made from two allow.
+	slices.SortStableFunc(list, func(a, b piece) int {
+		x, y := a.rewrite.from[0].tensor, b.rewrite.from[0].tensor
+		return cmp.Or(cmp.Compare(x.File, y.File), cmp.Compare(x.Begin, y.Begin), cmp.Compare(a.from, b.from))
+	})
+	var done atomic.Int64
+	stop := mapping.Tell(&done, total, progress)
+	defer stop()
+	if err := r.all(ctx, list, &done); err != nil {
+		return err
+	}
+	for _, i := range wanted {
+		r.there[i] = true
+	}
+	return nil
+}
+
+// all does pieces until one fails or ctx ends.
+func (r *Weights) all(ctx context.Context, list []piece, done *atomic.Int64) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range min(len(list), 2*runtime.GOMAXPROCS(0)+2, 32) {
+		group.Go(func() {
+			var spare []byte
+			for ctx.Err() == nil {
+				i := next.Add(1) - 1
+				if i >= int64(len(list)) {
+					return
+				}
+				if err := r.do(list[i], &spare); err != nil {
+					cancel(err)
+					return
+				}
+				done.Add(list[i].bytes())
+			}
+		})
+	}
+	group.Wait()
+	return context.Cause(ctx)
+}
+
+// piece is a part of the work that one goroutine does.
+type piece struct {
+	rewrite rewrite
+	from    int64 // along the tensor's first dimension
+	count   int64
+}
+
+// pieceValues bounds a piece of a tensor that is no expert matrix, in values.
+const pieceValues = 4 << 20
+
+// pieces cuts a rewrite: expert by expert, other tensors by rows.
+func (r rewrite) pieces() []piece {
+	first, each := int64(r.to.Shape[0]), int64(1)
+	if r.scales == "" {
+		each = max(1, pieceValues/(r.to.Bytes()/2/first))
+	}
+	var list []piece
+	for at := int64(0); at < first; at += each {
+		list = append(list, piece{r, at, min(each, first-at)})
+	}
+	return list
+}
+
+// bytes is the size of what a rewrite makes.
+func (r rewrite) bytes() int64 {
+	if r.scales != "" {
+		return r.to.Bytes() + r.to.Bytes()/models.BlockBytes
+	}
+	return r.to.Bytes()
+}
+
+func (p piece) bytes() int64 { return p.rewrite.bytes() / int64(p.rewrite.to.Shape[0]) * p.count }
+
+// do makes one piece.
+func (r *Weights) do(p piece, spare *[]byte) error {
+	w := p.rewrite
+	width := w.to.Bytes() / int64(w.to.Shape[0]) // bytes of the result for one step along the first dimension
+	to := r.Tensors[w.to.Name].Data[p.from*width:][:p.count*width]
+	var scales []byte
+	if w.scales != "" {
+		scales = r.Tensors[w.scales].Data[p.from*width/models.BlockBytes:][:p.count*width/models.BlockBytes]
+	}
+	for i, from := range w.from {
+		t := from.tensor
+		elements, size, _ := t.Type.Block()
+		stride := t.Elements() / int64(t.Shape[0]) / int64(elements) * int64(size)
+		f := r.files[t.File]
+		begin := t.Begin + (from.first+p.from)*stride
+		source := f.data[begin : begin+stride*p.count]
+		given, err := mapping.Read(f.file, begin, source, r.keep)
+		if err != nil {
+			return fmt.Errorf("reading %s of %s: %w", t.Name, f.name, err)
+		}
+		if w.scales != "" {
+			unpackRows(to, scales, source, w.unit(1), i, len(w.from), t.Type)
+		} else {
+			convertRows(to, source, w.unit(2), i, len(w.from), t.Type, spare)
+		}
+		given()
+	}
+	return nil
+}
+
+// unit is how many bytes of a tensor lie together when two sources take turns along the second dimension; width is an element's.
+func (r rewrite) unit(width int) int {
+	for _, d := range r.to.Shape[min(2, len(r.to.Shape)):] {
+		width *= d
+	}
+	return width
+}
+
+// unpackRows writes the i-th of n sources of an expert matrix: rows of unit bytes take turns.
+func unpackRows(blocks, scales, from []byte, unit, i, n int, kind Type) {
+	if n == 1 {
+		unpackBlocks(blocks, scales, from, kind)
+		return
+	}
+	short := unit / models.BlockBytes
+	for row := i; row*unit < len(blocks); row += n {
+		unpackBlocks(blocks[row*unit:][:unit], scales[row*short:][:short], from, kind)
+		from = from[short*mxfp4Bytes:]
+	}
+}
+
+// convertRows writes the i-th of n sources of a bfloat16 tensor in its turns.
+func convertRows(to, from []byte, unit, i, n int, kind Type, spare *[]byte) {
+	if n == 1 {
+		toBF16(to, from, kind)
+		return
+	}
+	if len(*spare) < len(to)/n {
+		*spare = make([]byte, len(to)/n)
+	}
+	one := (*spare)[:len(to)/n]
+	toBF16(one, from, kind)
+	for at := 0; at < len(one); at += unit {
+		copy(to[at*n+i*unit:], one[at:at+unit])
+	}
+}
+
+// Load makes all tensors that are not there yet, but for those that are left out, and tells how
+// far it is. free is the memory that is there for it: where the files fit beside the weights, they
+// stay in the page cache for the next time.
+func (r *Weights) Load(ctx context.Context, free int64, without func(tensor string) bool, progress func(done, total int64)) error {
+	r.keepFor(free)
+	var all []int
+	for i, w := range r.rewrites {
+		if without == nil || !without(w.to.Name) {
+			all = append(all, i)
+		}
+	}
+	return r.fill(ctx, all, progress)
+}
+
+// Fetch makes one tensor, if it is the model's and not there yet.
+func (r *Weights) Fetch(name string) error {
+	i, ok := r.of[name]
+	if !ok {
+		return nil
+	}
+	return r.fill(context.Background(), []int{i}, nil)
+}
+
+// Release gives the memory of a tensor back; it is made again when it is asked for again. Nobody
+// may be using its Data. False when it is no tensor of the model's.
+func (r *Weights) Release(name string) bool {
+	i, ok := r.of[name]
+	if !ok {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := r.rewrites[i]
+	for _, part := range []string{w.to.Name, w.scales} {
+		if part != "" && !r.memory.GiveBack(r.Tensors[part].Data) {
+			return true // it stays where it is, and is right
+		}
+	}
+	r.there[i] = false
+	return true
+}

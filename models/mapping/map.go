@@ -1,0 +1,34 @@
+package mapping
+
+import (
+	"fmt"
+	"os"
+)
+
+// Open maps the file at path, which must have exactly size bytes, read-only; unmap ends it.
+func Open(path string, size int64) (data []byte, unmap func() error, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close() // a mapping outlives its descriptor
+	stat, err := f.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	if stat.Size() != size {
+		return nil, nil, fmt.Errorf("%s has %d bytes, not %d: remove it and it is made anew", path, stat.Size(), size)
+	}
+	return File(f, size)
+}
+
+// File maps the first size bytes of an open file read-only; unmap ends it, and outlives the file's closing.
+func File(f *os.File, size int64) (data []byte, unmap func() error, err error) {
+	if size <= 0 || size > int64(^uint(0)>>1) {
+		return nil, nil, fmt.Errorf("%d bytes cannot be mapped", size)
+	}
+	return mapFile(f, int(size))
+}
+
+// Range is a part of a file.
+type Range struct{ Begin, End int64 }

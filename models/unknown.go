@@ -1,0 +1,90 @@
+package models
+
+// A name that is no model's, and which known one was probably meant.
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ossrun/ossrun/models/safetensors"
+	"github.com/ossrun/ossrun/models/store"
+)
+
+// UnknownModelError says that a name is neither a model nor a folder.
+type UnknownModelError struct {
+	Name    string
+	Nearest string // the known name that looks most like it, "" if none does
+	Is      string // what it is instead, "" if nobody knows
+}
+
+func (e *UnknownModelError) Error() string {
+	shown := safetensors.Show(e.Name)
+	if e.Is != "" {
+		return shown + " is " + e.Is
+	}
+	if e.Nearest != "" {
+		return fmt.Sprintf("%s is no model and no folder: did you mean %s?", shown, e.Nearest)
+	}
+	if _, ok := store.ParseRepo(e.Name); ok {
+		return fmt.Sprintf("%s is no model and no folder: a Hugging Face repository is written hf:%s", shown, e.Name)
+	}
+	return fmt.Sprintf("%s is no model and no folder: use %s, hf:owner/name or the path of a folder", shown, strings.Join(known(), ", "))
+}
+
+// Unknown is the error for a name that nothing has.
+func Unknown(name string) *UnknownModelError {
+	return &UnknownModelError{Name: name, Nearest: nearest(name)}
+}
+
+// known lists the IDs of the catalogue's models for everything.
+func known() []string {
+	var ids []string
+	for _, e := range catalogue() {
+		if e.Special == "" {
+			ids = append(ids, e.ID)
+		}
+	}
+	return ids
+}
+
+// nearest gives the name of the catalogue that needs the fewest edits to become name, "" when more than a third of it
+// would change or another size is meant ("70b" is not a slip for "20b").
+func nearest(name string) string {
+	name = strings.ToLower(name)
+	best, fewest := "", len(name)/3+1
+	for _, e := range catalogue() {
+		for _, known := range append([]string{e.ID}, e.Aliases...) {
+			if d := edits(name, known); d < fewest {
+				best, fewest = known, d
+			}
+		}
+	}
+	return best
+}
+
+// edits counts the insertions, deletions, replacements and swaps of neighbours that turn a into b (optimal string
+// alignment), in len(a) * len(b) steps.
+func edits(a, b string) int {
+	if len(a) > 200 {
+		return len(a) // no typing error
+	}
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := range len(a) {
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			row[j+1] = min(last[j]+cost, last[j+1]+1, row[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+		before, last, row = last, row, before
+	}
+	return last[len(b)]
+}
