@@ -9,8 +9,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ossrun/ossrun/gpu/detect"
 	"github.com/ossrun/ossrun/gpu/device"
 	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/runtime/engine"
 )
 
 // Card is a device and the driver under it.
@@ -19,9 +21,11 @@ type Card struct {
 	Driver *driver.Driver
 	Number int // as people give it: counted over the vendors
 
-	options device.Options // it was opened with
-	folder  string         // of the records of Trust
-	trust   Trust
+	integrated bool
+	bandwidth  float64
+	options    device.Options // it was opened with
+	folder     string         // of the records of Trust
+	trust      Trust
 }
 
 // reopen opens the card anew after it was lost, where nothing else of this process is on it.
@@ -34,6 +38,20 @@ func (c *Card) reopen() error {
 		c.Device = dev
 	}
 	return err
+}
+
+// Caps are the device's, with what the driver and the data sheet say of the card.
+func (c *Card) Caps() engine.Caps {
+	caps := c.Device.Caps()
+	caps.Integrated, caps.Bandwidth = c.integrated, c.bandwidth
+	return caps
+}
+
+// describe asks once what Caps adds; what the driver does not answer stays unknown.
+func (c *Card) describe() *Card {
+	total, _ := c.Memory()
+	c.integrated, c.bandwidth = c.Integrated(), detect.Bandwidth(c.Title(), int(total>>20), c.Units())
+	return c
 }
 
 // Close closes both.
@@ -99,7 +117,8 @@ func Open(list []int) (*Card, error) {
 			options := device.Options{Index: i, DecodeKernel: decode}
 			dev, err := device.Open(d, options)
 			if err == nil {
-				return &Card{Device: dev, Driver: d, Number: seen + i, options: options}, nil
+				c := &Card{Device: dev, Driver: d, Number: seen + i, options: options}
+				return c.describe(), nil
 			}
 			refused = append(refused, err.Error())
 		}

@@ -137,9 +137,6 @@ func (d *Device) Model() string { return fmt.Sprintf("%s, %s", d.ctx.Device().Na
 // Title is the card's name as its driver gives it.
 func (d *Device) Title() string { return d.ctx.Device().Name }
 
-// Arch is the instruction set: "sm_90", "gfx942".
-func (d *Device) Arch() string { return d.arch }
-
 // Left is what a card has for weights, cache, scratch and what steps take beside it (placement.Beside) of the bytes that its driver says are free. The rest is
 // for the kernels, the graphs, what the driver adds to allocations, and its own needs.
 func Left(total, free int64) int64 { return max(free-min(total/16, 768<<20), 0) }
@@ -153,23 +150,14 @@ func (d *Device) Memory() (total, free int64) {
 	return total, Left(total, free)
 }
 
-// Discrete: the plan counts what the driver says the card has.
-func (d *Device) Discrete() bool { return true }
-
-// Computes: MXFP4 on both sides is for cards that multiply it.
-func (d *Device) Computes() []string {
+// Caps: MXFP4 on both sides of a product is for cards that multiply it.
+func (d *Device) Caps() engine.Caps {
 	modes := []string{engine.Exact, engine.Rounded, engine.Int8}
 	if d.target.Unit == kernels.MX {
 		modes = append(modes, engine.MX)
 	}
-	return modes
+	return engine.Caps{Computes: modes, DenseQ8: true, FP8KV: true, Samples: true, Discrete: true, Arch: d.arch}
 }
-
-// DenseQ8: there are kernels for dense weights in 8 bits.
-func (d *Device) DenseQ8() bool { return true }
-
-// FP8KV: keys and values of the full layers may be had in 8 bits.
-func (d *Device) FP8KV() bool { return true }
 
 // Close gives the card back.
 func (d *Device) Close() error {

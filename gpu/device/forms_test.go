@@ -263,8 +263,8 @@ func TestDispatch(t *testing.T) {
 				api = driver.HIP
 			}
 			dev, _ := openWith(t, api, Options{Arch: x.arch})
-			if !slices.Contains(dev.Computes(), x.compute) {
-				t.Fatalf("%s computes in %v", x.arch, dev.Computes())
+			if !slices.Contains(dev.Caps().Computes, x.compute) {
+				t.Fatalf("%s computes in %v", x.arch, dev.Caps().Computes)
 			}
 			s := compiled(t, dev, engine.Options{Pages: 4, Compute: x.compute}, 64)
 			if got := launched(s, 0); got != x.want {

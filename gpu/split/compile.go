@@ -169,7 +169,7 @@ func (s *stretchProgram) uses(home engine.Home) bool {
 // program copies a stretch's operations, with every buffer where the device has it; and the load that must be there first.
 func (c *compiler) program(st stretch) (*stretchProgram, *load, error) {
 	o := c.p.Options
-	if engine.Discrete(c.d.devices[st.on]) {
+	if c.d.devices[st.on].Caps().Discrete {
 		o.ISA, o.Threads = "", 0 // the host's
 	}
 	if st.on == c.d.host() && rounds(o.Compute) && !c.d.hostHas(o.Compute) {

@@ -112,54 +112,28 @@ func (d *Device) Memory() (total, free int64) {
 	return total, free
 }
 
-// Discrete tells whether the cards have memories of their own.
-func (d *Device) Discrete() bool { return engine.Discrete(d.devices[0]) }
-
-// Computes are the modes of all cards. Where the host computes experts it must know the mode too, but for those that round what meets a matrix unit:
-// it has none, and rounds nothing (program).
-func (d *Device) Computes() (list []string) {
-	for _, mode := range d.devices[0].Computes() {
-		if d.everyCard(func(dev engine.Device) bool { return slices.Contains(dev.Computes(), mode) }) && (len(d.hosted) == 0 || rounds(mode) || d.hostHas(mode)) {
-			list = append(list, mode)
-		}
+// Caps are what all cards can do. Where the host computes experts it must know the mode too, but for those that round what
+// meets a matrix unit: it has none, and rounds nothing (program). The host has no dense weights and no KV pages.
+func (d *Device) Caps() engine.Caps {
+	caps := d.devices[0].Caps()
+	caps.Samples, caps.Bandwidth = d.devices[d.host()-1].Caps().Samples, 0
+	caps.Computes = slices.DeleteFunc(slices.Clone(caps.Computes), func(mode string) bool {
+		return len(d.hosted) > 0 && !rounds(mode) && !d.hostHas(mode)
+	})
+	for _, dev := range d.devices[:d.host()] {
+		c := dev.Caps()
+		caps.Computes = slices.DeleteFunc(caps.Computes, func(mode string) bool { return !c.Has(mode) })
+		caps.DenseQ8 = caps.DenseQ8 && c.DenseQ8 && c.Dense12 == caps.Dense12 // inputs of as many bits on all
+		caps.FP8KV = caps.FP8KV && c.FP8KV
 	}
-	return list
+	return caps
 }
 
 // rounds tells the modes that compute as Exact where there is no matrix unit.
 func rounds(mode string) bool { return mode == engine.Rounded || mode == engine.MX }
 
 func (d *Device) hostHas(mode string) bool {
-	return slices.Contains(d.devices[d.host()].Computes(), mode)
-}
-
-// DenseQ8 tells whether every card has kernels for dense weights in 8 bits, and all for inputs of as many bits. The host has no dense weights.
-func (d *Device) DenseQ8() bool {
-	return d.everyCard(func(dev engine.Device) bool {
-		x, ok := dev.(interface{ DenseQ8() bool })
-		return ok && x.DenseQ8() && dense12(dev) == d.Dense12()
-	})
-}
-
-// FP8KV tells whether every card has kernels for KV pages in 8 bits; the host has no layers.
-func (d *Device) FP8KV() bool {
-	return d.everyCard(func(dev engine.Device) bool {
-		x, ok := dev.(interface{ FP8KV() bool })
-		return ok && x.FP8KV()
-	})
-}
-
-// Dense12 tells whether those inputs have 12 bits.
-func (d *Device) Dense12() bool { return dense12(d.devices[0]) }
-
-func dense12(dev engine.Device) bool {
-	x, ok := dev.(interface{ Dense12() bool })
-	return ok && x.Dense12()
-}
-
-// everyCard tells whether something is so of all cards.
-func (d *Device) everyCard(is func(engine.Device) bool) bool {
-	return !slices.ContainsFunc(d.devices[:d.host()], func(dev engine.Device) bool { return !is(dev) })
+	return d.devices[d.host()].Caps().Has(mode)
 }
 
 // Alloc makes memory that nobody has said the purpose of: on the first card.

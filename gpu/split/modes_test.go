@@ -70,7 +70,7 @@ func TestModes(t *testing.T) {
 	}
 	ckpt := tiny(t)
 	one := cards(1)[0]
-	modes := one.Computes()
+	modes := one.Caps().Computes
 	if !slices.Contains(modes, engine.MX) {
 		t.Fatalf("a card that multiplies MXFP4 has %v", modes)
 	}
@@ -97,7 +97,7 @@ func TestModes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := dev.Computes(); !slices.Equal(got, modes) {
+		if got := dev.Caps().Computes; !slices.Equal(got, modes) {
 			t.Errorf("%v has the modes %v, one card %v", w, got, modes)
 		}
 		if d := worst(want[fp8], prefilled(t, dev, ckpt, eight)); d > 0 && len(w.hosted) == 0 {
@@ -134,7 +134,7 @@ func TestModes(t *testing.T) {
 // fewer is a device without a mode, and without kernels for dense weights in 8 bits.
 type fewer struct{ engine.Device }
 
-func (fewer) Computes() []string { return []string{engine.Exact} }
+func (fewer) Caps() engine.Caps { return engine.Caps{Computes: []string{engine.Exact}} }
 
 // TestModesOfAll: a mode that one of several cards lacks is refused, and what the host lacks only where it has experts.
 func TestModesOfAll(t *testing.T) {
@@ -162,8 +162,8 @@ func TestModesOfAll(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := dev.Computes(); !slices.Equal(got, x.modes) || dev.DenseQ8() != x.q8 {
-			t.Errorf("%s: %v, 8-bit dense weights: %v", what, got, dev.DenseQ8())
+		if got := dev.Caps(); !slices.Equal(got.Computes, x.modes) || got.DenseQ8 != x.q8 {
+			t.Errorf("%s: %+v", what, got)
 		}
 		ckpt := tiny(t)
 		eng, err := engine.New(dev, ckpt, engine.Options{Pages: 4, MaxRows: 2, Dense: engine.DenseQ8, Compute: engine.Int8})

@@ -12,7 +12,6 @@ import (
 	"slices"
 
 	"github.com/ossrun/ossrun/gpu/card"
-	"github.com/ossrun/ossrun/gpu/detect"
 	"github.com/ossrun/ossrun/gpu/placement"
 	"github.com/ossrun/ossrun/gpu/split"
 	"github.com/ossrun/ossrun/runtime/cpu"
@@ -93,8 +92,9 @@ func over(cards []*card.Card, host engine.Device, r Request, measure func(*card.
 	var numbers []int
 	for _, c := range cards {
 		total, free := c.Memory()
-		planned = append(planned, placement.Card{Name: c.Name(), Free: free, Total: total, Shared: c.Integrated(),
-			Bandwidth: detect.Bandwidth(c.Title(), int(total>>20), c.Units())})
+		caps := c.Caps()
+		planned = append(planned, placement.Card{Name: c.Name(), Free: free, Total: total, Shared: caps.Integrated,
+			Bandwidth: caps.Bandwidth})
 		devices, numbers = append(devices, c), append(numbers, c.Number)
 	}
 	_, free := host.Memory()

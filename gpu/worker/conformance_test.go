@@ -74,7 +74,7 @@ func TestPrograms(t *testing.T) {
 func TestProgramsFP8(t *testing.T) {
 	for _, kind := range []string{"cpu", "CUDA"} {
 		dev := opened(t, kind, Options{})
-		if x, ok := any(dev).(interface{ FP8KV() bool }); !ok || !x.FP8KV() {
+		if !dev.Caps().FP8KV {
 			t.Fatalf("%s has no pages of 8 bits", kind)
 		}
 		for _, check := range enginetest.Programs(enginetest.Config{Device: dev, Dir: testdata + "T2", Options: engine.Options{KV: engine.KVFP8}}) {

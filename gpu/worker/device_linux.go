@@ -80,23 +80,12 @@ func (d *Device) greet(o Options) error {
 // Name is the device's own, and where it is.
 func (d *Device) Name() string { return d.text.Name + ", in a process of its own" }
 
-// Arch is the instruction set of the card: "sm_90", "gfx942".
-func (d *Device) Arch() string { return d.text.Arch }
-
-// Computes are the device's.
-func (d *Device) Computes() []string { return slices.Clone(d.text.Computes) }
-
-// DenseQ8 tells whether the device has kernels for dense weights in 8 bits.
-func (d *Device) DenseQ8() bool { return d.text.DenseQ8 }
-
-// Dense12 tells whether the inputs of those have 12 bits.
-func (d *Device) Dense12() bool { return d.text.Dense12 }
-
-// Discrete: a worker is there for a card.
-func (d *Device) Discrete() bool { return true }
-
-// FP8KV tells whether it has kernels for KV pages in 8 bits.
-func (d *Device) FP8KV() bool { return d.text.FP8KV }
+// Caps are the device's. A worker is there for a card.
+func (d *Device) Caps() engine.Caps {
+	caps := d.text.Caps
+	caps.Discrete = true
+	return caps
+}
 
 // Said is what the worker has to tell people of how it opened the device, in lines.
 func (d *Device) Said() []string { return slices.Clone(d.text.Said) }

@@ -14,7 +14,7 @@ import (
 // Both sides must be of one build: what they send each other has no other version.
 
 // Protocol is the number of what messages mean; it goes up with every change of this package's files about messages.
-const Protocol = 3
+const Protocol = 4
 
 // Identity is a build.
 type Identity struct {
@@ -58,11 +58,7 @@ type (
 	openText   struct{ Wanted }
 	deviceText struct {
 		Name        string
-		Arch        string
-		Computes    []string
-		DenseQ8     bool
-		Dense12     bool // the inputs of dense weights in 8 bits have 12
-		FP8KV       bool
+		Caps        engine.Caps
 		Places      bool     // it is an engine.Placer
 		Said        []string // for people, of how it was opened
 		Kernels     string   // what they are, and whether they are right on this card

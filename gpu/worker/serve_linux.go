@@ -172,20 +172,8 @@ func (s *server) openDevice(m *message) (*message, error) {
 		s.dev = nil
 		return nil, err
 	}
-	t := deviceText{Name: s.dev.Name(), Computes: s.dev.Computes(), Said: said}
+	t := deviceText{Name: s.dev.Name(), Caps: s.dev.Caps(), Said: said}
 	_, t.Places = s.dev.(engine.Placer)
-	if a, ok := s.dev.(interface{ Arch() string }); ok {
-		t.Arch = a.Arch()
-	}
-	if q, ok := s.dev.(interface{ DenseQ8() bool }); ok {
-		t.DenseQ8 = q.DenseQ8()
-	}
-	if q, ok := s.dev.(interface{ Dense12() bool }); ok {
-		t.Dense12 = q.Dense12()
-	}
-	if q, ok := s.dev.(interface{ FP8KV() bool }); ok {
-		t.FP8KV = q.FP8KV()
-	}
 	if k, ok := s.dev.(interface{ Trusted() (string, []string) }); ok {
 		t.Kernels, t.Wrong = k.Trusted()
 	}

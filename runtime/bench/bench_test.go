@@ -23,7 +23,7 @@ func (r slowRegion) Free() error                    { return nil }
 
 func (d *slow) Name() string                                   { return "slow" }
 func (d *slow) Memory() (int64, int64)                         { return 1 << 40, 1 << 40 }
-func (d *slow) Computes() []string                             { return []string{engine.Exact} }
+func (d *slow) Caps() engine.Caps                              { return engine.Caps{Computes: []string{engine.Exact}} }
 func (d *slow) Alloc(n int64) (engine.Region, error)           { return make(slowRegion, n), nil }
 func (d *slow) Upload(b []byte) (engine.Region, error)         { return slowRegion(b), nil }
 func (d *slow) Compile(p *engine.Program) (engine.Step, error) { return &slowStep{d, p}, nil }

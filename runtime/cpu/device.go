@@ -109,17 +109,10 @@ func (d *Device) Name() string {
 // Threads is how many the device has.
 func (d *Device) Threads() int { return d.threads }
 
-// Computes: both modes on every instruction set.
-func (d *Device) Computes() []string { return []string{engine.Exact, engine.Int8} }
-
-// DenseQ8: dense weights may be had in 8 bits.
-func (d *Device) DenseQ8() bool { return true }
-
-// Dense12: the inputs of those have 12 bits.
-func (d *Device) Dense12() bool { return true }
-
-// FP8KV: keys and values of the full layers may be had in 8 bits.
-func (d *Device) FP8KV() bool { return true }
+// Caps are the same on every instruction set.
+func (d *Device) Caps() engine.Caps {
+	return engine.Caps{Computes: []string{engine.Exact, engine.Int8}, DenseQ8: true, Dense12: true, FP8KV: true}
+}
 
 // Close ends the threads.
 func (d *Device) Close() error {

@@ -8,8 +8,8 @@ type Device interface {
 	Name() string
 	// Memory is what the device has and what is free of it, in bytes.
 	Memory() (total, free int64)
-	// Computes lists the compute modes it has kernels for.
-	Computes() []string
+	// Caps is what the device can do.
+	Caps() Caps
 	// Alloc makes a zeroed region that starts at a multiple of 64 bytes.
 	Alloc(bytes int64) (Region, error)
 	// Upload makes data readable by the device. Where the device shares the host's memory the region is a view: data must stay as it is until
@@ -38,11 +38,4 @@ type Step interface {
 	Profile() []int64
 	Profiling(on bool)
 	Close() error
-}
-
-// Discrete tells whether a device has a memory of its own, as a card has; else Memory is the host's. A device with one says so by a method of
-// that name.
-func Discrete(d Device) bool {
-	x, ok := d.(interface{ Discrete() bool })
-	return ok && x.Discrete()
 }

@@ -55,17 +55,17 @@ func Load(dev Device, ckpt *checkpoint.Checkpoint, o Options, progress func(done
 	if err != nil {
 		return nil, err
 	}
-	if has := dev.Computes(); !slices.Contains(has, o.Compute) {
-		return nil, fmt.Errorf("%s has no kernels for the compute mode %s: use %s", dev.Name(), o.Compute, strings.Join(has, " or "))
+	caps := dev.Caps()
+	if !caps.Has(o.Compute) {
+		return nil, fmt.Errorf("%s has no kernels for the compute mode %s: use %s", dev.Name(), o.Compute,
+			strings.Join(caps.Computes, " or "))
 	}
 	e := &Engine{dev: dev, spec: ckpt.Spec, options: o, weights: map[string]Region{}}
-	if o.KV == KVFP8 {
-		if x, ok := dev.(interface{ FP8KV() bool }); !ok || !x.FP8KV() {
-			return nil, fmt.Errorf("%s has no kernels for KV pages in 8 bits: use bf16", dev.Name())
-		}
+	if o.KV == KVFP8 && !caps.FP8KV {
+		return nil, fmt.Errorf("%s has no kernels for KV pages in 8 bits: use bf16", dev.Name())
 	}
 	if o.Dense == DenseQ8 {
-		if x, ok := dev.(interface{ DenseQ8() bool }); !ok || !x.DenseQ8() {
+		if !caps.DenseQ8 {
 			return nil, fmt.Errorf("%s has no kernels for dense weights in 8 bits: use %s", dev.Name(), DenseBF16)
 		}
 		if e.dense, err = q8.Open(ckpt, o.DenseCache); err != nil {
@@ -126,6 +126,7 @@ func (e *Engine) allocate(p *Program, ckpt *checkpoint.Checkpoint, progress func
 		return fmt.Errorf("allocate scratch for %d rows: %w", p.Rows, err)
 	}
 	var uploaded int64
+	discrete := e.dev.Caps().Discrete
 	for _, b := range p.Buffers {
 		if b.Home != Weight {
 			continue
@@ -143,7 +144,7 @@ func (e *Engine) allocate(p *Program, ckpt *checkpoint.Checkpoint, progress func
 		if e.weights[b.Name], err = upload(b, data); err != nil {
 			return fmt.Errorf("upload %s: %w", b.Name, err)
 		}
-		if Discrete(e.dev) {
+		if discrete {
 			ckpt.Release(b.Name) // the card has a copy
 		}
 		if uploaded += int64(len(data)); progress != nil {

@@ -32,7 +32,7 @@ func (d *counting) call() error {
 
 func (d *counting) Name() string                { return "counting" }
 func (d *counting) Memory() (total, free int64) { return 0, 0 }
-func (d *counting) Computes() []string          { return []string{Exact} }
+func (d *counting) Caps() Caps                  { return Caps{Computes: []string{Exact}} }
 func (d *counting) Close() error                { return nil }
 
 func (d *counting) Upload(data []byte) (Region, error) { return d.Alloc(int64(len(data))) }

@@ -88,8 +88,7 @@ func (o Options) withDefaults() (Options, error) {
 
 // On completes options with what dev does by itself: of what a model takes there, PlanFor is to be asked with these.
 func (o Options) On(dev Device) Options {
-	x, ok := dev.(interface{ Dense12() bool })
-	o.Dense12 = o.Dense == DenseQ8 && ok && x.Dense12()
+	o.Dense12 = o.Dense == DenseQ8 && dev.Caps().Dense12
 	return o
 }
 

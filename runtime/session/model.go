@@ -115,13 +115,13 @@ func Load(found checkpoint.Found, dev engine.Device, o LoadOptions) (_ *Model, e
 	}
 	m.plan = plan
 	eo.Pages = m.plan.Pages
-	if o.Fill != nil && !engine.Discrete(dev) {
+	if o.Fill != nil && !dev.Caps().Discrete {
 		if err := o.Fill(ckpt); err != nil {
 			return nil, fmt.Errorf("%s: %w", found.Name, err)
 		}
 	}
 	var progress func(done, total int64) error
-	if engine.Discrete(dev) {
+	if dev.Caps().Discrete {
 		progress = o.Uploaded
 	}
 	if m.engine, err = engine.Load(dev, ckpt, eo, progress); err != nil {
@@ -132,7 +132,7 @@ func Load(found checkpoint.Found, dev engine.Device, o LoadOptions) (_ *Model, e
 		ContextLength: m.plan.Context, NoPrefixCaching: o.NoPrefixCaching, Restart: m.restart}
 	if o.Spill != nil {
 		so.Spill = o.Spill(m.plan)
-		so.Model = fingerprint(ckpt, m.engine.Options(), engine.Discrete(dev))
+		so.Model = fingerprint(ckpt, m.engine.Options(), dev.Caps().Discrete)
 	}
 	m.sched = sched.New(m.engine, so)
 	m.submit = func(ctx context.Context, r sched.Request) (tokenStream, error) {
@@ -203,7 +203,7 @@ func (o LoadOptions) planInput(dev engine.Device, spec models.Spec) (engine.Opti
 	total, free := dev.Memory()
 	beside := int64(o.MaxSeqs) * int64(spec.Vocab) * 4 // the scheduler's logits, when every sequence decodes
 	reserve := int64(0)
-	if engine.Discrete(dev) {
+	if dev.Caps().Discrete {
 		if o.Beside != nil {
 			if beside, err = o.Beside(spec, eo); err != nil {
 				return eo, PlanInput{}, err

@@ -21,9 +21,6 @@ type frail struct {
 	broken *atomic.Int32
 }
 
-// FP8KV is the CPU's.
-func (d frail) FP8KV() bool { return true }
-
 type frailStep struct {
 	engine.Step
 	broken *atomic.Int32

@@ -129,7 +129,7 @@ func benchModel(c *cli.Context, t Terminal, dev engine.Device) (*checkpoint.Chec
 		if err != nil {
 			return nil, &exitError{exitModel, err.Error()}
 		}
-		if engine.Discrete(dev) {
+		if dev.Caps().Discrete {
 			return ckpt, nil
 		}
 		if err := fill(c.Context, t, dev, replaced(found, c.String("dense")))(ckpt); err != nil {

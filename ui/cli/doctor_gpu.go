@@ -60,7 +60,6 @@ func doctorDevice(c *cli.Context, host engine.Device) (dev engine.Device, why st
 // gpuUnderTest is a GPU in this process or in one of its own.
 type gpuUnderTest interface {
 	engine.Device
-	Arch() string
 	Bandwidth() (float64, error)
 	ProofsText(context.Context) ([]byte, error) // how the fast kernels were found on this card, as JSON of []device.Proof
 	RatesText() ([]byte, error)                 // what its matrix units do, as JSON of []device.Rate
@@ -88,7 +87,7 @@ func fullGPUSelftest(dev, host engine.Device) gpuSelftest {
 	_, free := dev.Memory()
 	_, hostFree := host.Memory()
 	room := min(free-besideOnCard, hostFree-besideOnHost)
-	if x, ok := dev.(interface{ Integrated() bool }); ok && x.Integrated() { // both copies lie in the same memory
+	if dev.Caps().Integrated { // both copies lie in the same memory
 		room = min(room, (hostFree-besideOnCard-besideOnHost)/2)
 	}
 	for spec.Layers > 0 && spec.WeightBytes() > room {
@@ -115,7 +114,7 @@ func (r *doctorReport) selftestGPU(ctx context.Context, out io.Writer, dev gpuUn
 		return fail(exitFailure, "%s", err)
 	}
 	fmt.Fprintf(out, "%-22s %8s %8s %9s %9s %8s %9s\n", "operation", "error", "allowed", "GB/s", "of memory", "TFLOP/s", "of matrix")
-	rows, err := testOps(ctx, dev, engine.Options{}, dev.Arch(), t.shapes, t.timed)
+	rows, err := testOps(ctx, dev, engine.Options{}, dev.Caps().Arch, t.shapes, t.timed)
 	if err != nil {
 		return err
 	}

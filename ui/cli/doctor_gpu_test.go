@@ -78,11 +78,12 @@ type memoryOf struct {
 }
 
 func (m memoryOf) Memory() (total, free int64) { return m.free, m.free }
+func (m memoryOf) Caps() engine.Caps           { return engine.Caps{} }
 
 // integratedOf is one whose memory is the host's.
 type integratedOf struct{ memoryOf }
 
-func (integratedOf) Integrated() bool { return true }
+func (integratedOf) Caps() engine.Caps { return engine.Caps{Integrated: true} }
 
 // TestSelftestExtent: the whole model has the layers that the card has room for, and the host while they are made. By hand: 2.317e9 bytes of embeddings,
 // 0.477e9 a layer.

@@ -31,7 +31,7 @@ func replaced(found checkpoint.Found, dense string) checkpoint.Replaced {
 
 // readAhead reads what is found into the page cache, but for what is replaced. A GGUF model is left alone where fill will read it.
 func readAhead(ctx context.Context, t Terminal, dev engine.Device, found checkpoint.Found, by checkpoint.Replaced) error {
-	if found.GGUF != nil && !engine.Discrete(dev) {
+	if found.GGUF != nil && !dev.Caps().Discrete {
 		return nil
 	}
 	_, free := dev.Memory()

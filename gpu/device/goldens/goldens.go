@@ -38,7 +38,7 @@ func Hold(t *testing.T, o golden.Options, how device.Options, model string, mode
 	}
 	if slices.Equal(modes, []string{Coarsest}) {
 		modes = []string{engine.Rounded}
-		if slices.Contains(dev.Computes(), engine.MX) {
+		if dev.Caps().Has(engine.MX) {
 			modes = []string{engine.MX}
 		}
 	}

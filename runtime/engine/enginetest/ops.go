@@ -145,11 +145,11 @@ func Ops(ctx context.Context, dev engine.Device, o engine.Options, shapes []Shap
 
 func runOp(dev engine.Device, o engine.Options, s Shape, test opTest, timing bool) (result OpResult) {
 	result = OpResult{Op: test.name, Kind: test.kind, Shape: s.Name, Bound: test.bound}
-	if test.kind == engine.LinearQ8 && !has8Bit(dev) {
+	if test.kind == engine.LinearQ8 && !dev.Caps().DenseQ8 {
 		result.Skipped = "no kernels for dense weights in 8 bits"
 		return result
 	}
-	if o.KV == engine.KVFP8 && !hasFP8(dev) {
+	if o.KV == engine.KVFP8 && !dev.Caps().FP8KV {
 		result.Skipped = "no kernels for KV pages in 8 bits"
 		return result
 	}

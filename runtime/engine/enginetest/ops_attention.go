@@ -14,12 +14,6 @@ import (
 // write_kv and attend, which only make sense together: keys and values of several sequences go into pages in random order, in steps of random
 // size; every page that is not theirs, and every position not written yet, is NaN.
 
-// hasFP8 tells whether a device has kernels for KV pages in 8 bits.
-func hasFP8(dev engine.Device) bool {
-	x, ok := dev.(interface{ FP8KV() bool })
-	return ok && x.FP8KV()
-}
-
 // newShuffled are the pages of a pool in random order.
 func newShuffled(n int, random *rand.Rand) *golden.Pages {
 	pages := golden.NewPages(n)

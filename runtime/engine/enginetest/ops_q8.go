@@ -12,12 +12,6 @@ import (
 // linear_q8: quantised rows times the 8-bit copy of a dense matrix. The reference multiplies the numbers that both stand for, so only the order of the
 // sum may differ. The layout is written out here from the description in models/q8, not made by it.
 
-// has8Bit tells whether a device has kernels for dense weights in 8 bits.
-func has8Bit(dev engine.Device) bool {
-	x, ok := dev.(interface{ DenseQ8() bool })
-	return ok && x.DenseQ8()
-}
-
 // matrixQ8 is a random matrix [n, k] in 8 bits: weights of any size, one block in sixteen with a scale of nothing, the rows that fill the last group up
 // zero. A part without a bias is the only one of its operation.
 func (r *rig) matrixQ8(name string, n, k int, bias bool) (engine.Matrix, func(x []float64, row int) (sum, size float64)) {

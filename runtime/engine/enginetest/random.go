@@ -80,8 +80,8 @@ func (r *Random) Name() string { return "random logits" }
 // Memory implements engine.Device.
 func (r *Random) Memory() (total, free int64) { return 8 << 30, 8 << 30 }
 
-// Computes implements engine.Device.
-func (r *Random) Computes() []string { return []string{"exact"} }
+// Caps implements engine.Device.
+func (r *Random) Caps() engine.Caps { return engine.Caps{Computes: []string{engine.Exact}} }
 
 // Alloc implements engine.Device. The region has a size and no memory.
 func (r *Random) Alloc(bytes int64) (engine.Region, error) { return emptyRegion(bytes), nil }

@@ -31,7 +31,7 @@ func Run(ctx context.Context, dir string, dev engine.Device, modes []string, rep
 func (o Options) Run(ctx context.Context, dir string, dev engine.Device, modes []string, report func(CaseResult)) (ok bool, err error) {
 	o.Engine = o.Engine.On(dev)
 	if len(modes) == 0 {
-		modes = dev.Computes()
+		modes = dev.Caps().Computes
 	}
 	for _, mode := range modes {
 		if _, known := bounds[mode]; !known {
