@@ -1,108 +1,248 @@
-// What answers of several turns have in common: starting the turns, what their ends mean, how a stream ends.
+// The answer driver: from a request that was read and checked to a whole answer or a stream.
 //
-// What must stay true: every turn that was started is followed to its end and counted once; a stream ends in data: [DONE]
-// whatever happens, unless its client is gone.
+// Every route that generates goes through it. A route brings a request (which turns to start) and a form (how their events
+// are written); the driver starts the turns, follows them, keeps the connection alive, counts, and turns a failure into
+// what the client must see. Another API is another form.
+//
+// What must stay true: every turn that was started is followed to its end and counted once; an answer whose turn failed is
+// never sent as a good one; a form sees its calls from one goroutine.
 
 package openai
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
+	"slices"
+	"time"
 
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// turnsAnswer is the part of an answer that does not depend on its form.
-type turnsAnswer struct {
+// request is what the driver has to know of a checked request.
+type request struct {
+	model   string
+	turns   []session.Request // one a choice
+	n       int               // choices of each prompt, which stand together in turns
+	stream  bool
+	dry     bool         // nothing is generated: the turns are not started
+	unpaced bool         // a stream's tokens are sent as they come, however many streams are open
+	history string       // the field that holds what was said before, for errors
+	format  answerFormat // that the answer must have
+	ignored []string     // what of the request has no effect
+}
+
+// form writes one answer. Its answer's emit does nothing where the answer is not streamed.
+type form interface {
+	// open comes first, once the turns run. It sends the events with which a stream begins.
+	open(a *answer)
+	// take takes an event of a choice. session.Done is the last one; answer.failure tells whether it is a good end.
+	take(choice int, e session.Event)
+	// beat sends something that keeps a silent stream's client waiting.
+	beat()
+	// end sends the events with which a stream ends; f is why the request failed, nil if it did not.
+	end(usage session.Usage, f *fault)
+	// whole is the body of an answer that is not streamed.
+	whole(usage session.Usage) any
+}
+
+// reader makes a request and a form of a request's body.
+type reader func(o *object) (*request, form, *fault)
+
+// answer is one answer in the making.
+type answer struct {
+	req     *request
+	form    form
 	port    *port
 	runner  session.Runner
 	w       http.ResponseWriter
 	ctx     context.Context    // the client's
 	cancel  context.CancelFunc // ends the turns
-	history string             // the request's field that holds what was said before, for errors
-	id      string
-	created int64
-	model   string
-	ends    []*ending    // of every turn
-	out     *eventStream // nil: not streamed
+	turns   []session.Turn
+	dones   []*session.Done // of each choice; nil while it runs
+	created int64           // seconds since 1970
+	model   string          // as the client named it
+	out     *eventStream    // nil: not streamed
 }
 
-// ending is how a turn ended; nil while it runs.
-type ending struct{ done *session.Done }
+// answering is the handler of a route that generates.
+func (p *port) answering(read reader) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if f := p.answer(w, r, read); f != nil {
+			writeFault(w, f)
+		}
+	}
+}
 
-// startTurns starts a turn for each request. If one cannot start, none goes on.
-func startTurns(ctx context.Context, cancel context.CancelFunc, runner session.Runner, requests []session.Request) ([]session.Turn, error) {
-	var turns []session.Turn
-	for _, r := range requests {
-		t, err := runner.Start(ctx, r)
+// answer returns a fault where nothing of the answer was sent yet.
+func (p *port) answer(w http.ResponseWriter, r *http.Request, read reader) *fault {
+	body, f := readBody(w, r)
+	if f != nil {
+		return f
+	}
+	req, form, f := read(body)
+	if f != nil {
+		return f
+	}
+	runner, err := p.models.Get(r.Context(), req.model)
+	if err != nil {
+		return unavailable(err)
+	}
+	noteIgnored(w, req.ignored)
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	a := &answer{req: req, form: form, port: p, runner: runner, w: w, ctx: r.Context(), cancel: cancel,
+		dones: make([]*session.Done, len(req.turns)), created: time.Now().Unix(), model: req.model}
+	if a.model == "" {
+		a.model = runner.ID()
+	}
+	relaxed := req.format.relaxed
+	if !req.dry {
+		if err := a.startTurns(ctx); err != nil {
+			return faultOf(err, req.history)
+		}
+		relaxed = append(relaxed, a.turns[0].Result().Relaxed...)
+	}
+	noteRelaxed(w, relaxed)
+	return a.run()
+}
+
+// startTurns starts a turn for each choice. If one cannot start, none goes on.
+func (a *answer) startTurns(ctx context.Context) error {
+	for _, r := range a.req.turns {
+		t, err := a.runner.Start(ctx, r)
 		if err != nil {
-			cancel()
-			for _, t := range turns {
+			a.cancel()
+			for _, t := range a.turns {
 				for _, ok := t.Next(); ok; _, ok = t.Next() {
 				}
 			}
-			return nil, err
+			return err
 		}
-		turns = append(turns, t)
+		a.turns = append(a.turns, t)
 	}
-	return turns, nil
+	return nil
 }
 
-// fault is why the request failed as a whole, nil if it did not.
-func (r *turnsAnswer) fault() *fault {
-	for _, e := range r.ends {
-		if f := failure(r.ctx, e.done, r.history); f != nil {
+func (a *answer) run() *fault {
+	patient := patientWriter{w: a.w}
+	follow := follower{turns: a.turns, cancel: a.cancel, silence: a.port.silence, batch: a.take,
+		quiet: patient.quiet, whole: true}
+	if a.req.stream {
+		defer a.port.pace.enter()()
+		a.out = startEvents(a.w, a.cancel)
+		follow.quiet, follow.whole = a.beat, false
+		if !a.req.unpaced {
+			follow.pace = a.port.pace
+		}
+	}
+	a.form.open(a)
+	if a.req.dry {
+		for i, r := range a.req.turns {
+			a.event(i, session.Done{Finish: session.FinishLength, Usage: session.Usage{Prompt: len(r.Prompt)}})
+		}
+	}
+	_ = a.flush() // a client that is gone already: the turns are cancelled, and followed to their end all the same
+	gone := follow.run()
+	usage := a.count()
+	failed := a.failed()
+	switch {
+	case gone != nil:
+		noteError(a.w, gone.Error())
+	case failed != nil:
+		noteError(a.w, failed.message)
+	}
+	if a.out != nil {
+		a.form.end(usage, failed)
+		_ = a.flush() // the last write: nothing is left to cancel
+		return nil
+	}
+	if gone == nil && failed == nil {
+		writeJSON(a.w, http.StatusOK, a.form.whole(usage))
+	}
+	if gone != nil {
+		return nil // nobody is left to read an answer
+	}
+	return failed
+}
+
+func (a *answer) take(batch []arrival) error {
+	for _, e := range batch {
+		a.event(e.choice, e.event)
+	}
+	return a.flush()
+}
+
+func (a *answer) event(choice int, e session.Event) {
+	if d, ok := e.(session.Done); ok {
+		a.dones[choice] = &d
+	}
+	a.form.take(choice, a.req.format.shown(e))
+}
+
+func (a *answer) beat() error {
+	a.form.beat()
+	return a.flush()
+}
+
+// emit adds an event to the stream; name "" leaves out the event line.
+func (a *answer) emit(name string, v any) {
+	if a.out != nil {
+		a.out.event(name, v)
+	}
+}
+
+func (a *answer) flush() error {
+	if a.out == nil {
+		return nil
+	}
+	return a.out.flush()
+}
+
+// count counts the turns and returns the usage of all of them. A prompt with several choices counts once.
+func (a *answer) count() (all session.Usage) {
+	for choices := range slices.Chunk(a.dones, a.req.n) {
+		var prompt, cached int
+		for i, d := range choices {
+			if d == nil { // a turn that broke its promise to end in Done
+				d = &session.Done{Finish: session.FinishError}
+				choices[i] = d
+			}
+			a.port.metrics.finished(a.runner.ID(), *d)
+			prompt, cached = max(prompt, d.Usage.Prompt), max(cached, d.Usage.Cached)
+			all.Completion += d.Usage.Completion
+			all.Reasoning += d.Usage.Reasoning
+		}
+		all.Prompt += prompt
+		all.Cached += cached
+	}
+	noteUsage(a.w, all)
+	return all
+}
+
+// failed is why the request failed as a whole, nil if it did not.
+func (a *answer) failed() *fault {
+	for _, d := range a.dones {
+		if f := a.failure(*d); f != nil {
 			return f
 		}
 	}
 	return nil
 }
 
-// finish counts the turns and returns the usage of all of them: add brings a turn's to that of the turns before it.
-func (r *turnsAnswer) finish(add func(all, u session.Usage, turn int) session.Usage) session.Usage {
-	var all session.Usage
-	for i, e := range r.ends {
-		if e.done == nil { // a turn that broke its promise to end in Done
-			e.done = &session.Done{Finish: session.FinishError}
-		}
-		all = add(all, e.done.Usage, i)
-		r.port.metrics.finished(r.runner.ID(), *e.done)
-	}
-	noteUsage(r.w, all)
-	return all
-}
-
-// end closes a stream: with the fault, or with the chunk that holds the usage where that was asked for. err is the client's being gone.
-func (r *turnsAnswer) end(err error, usage session.Usage, wanted bool, chunk func(usage json.RawMessage) any) {
-	if err != nil {
-		noteError(r.w, err.Error())
-		return
-	}
-	if f := r.fault(); f != nil {
-		noteError(r.w, f.message)
-		r.out.event("", f.body())
-	} else if wanted {
-		u, _ := marshal(wireUsage(usage)) // integers only: it cannot fail
-		r.out.event("", chunk(u))
-	}
-	r.out.line("[DONE]")
-	_ = r.out.flush() // the last write: nothing is left to cancel
-}
-
-// failure is what a turn's end means for the request with the context ctx, nil for a good one.
-func failure(ctx context.Context, d *session.Done, history string) *fault {
+// failure is what a turn's end means for the request, nil for a good one.
+func (a *answer) failure(d session.Done) *fault {
 	switch d.Finish {
 	case session.FinishError:
 		if d.Err == nil {
 			return &fault{status: http.StatusInternalServerError, kind: kindServer, code: kindServer, message: "the model failed"}
 		}
-		return faultOf(d.Err, history)
+		return faultOf(d.Err, a.req.history)
 	case session.FinishCancelled:
-		if ctx.Err() != nil {
-			return faultOf(context.Canceled, history)
+		if a.ctx.Err() != nil {
+			return faultOf(context.Canceled, a.req.history)
 		}
-		return &fault{status: http.StatusServiceUnavailable, kind: kindServer, code: kindServer, message: "the request was cancelled by the server"}
+		return &fault{status: http.StatusServiceUnavailable, kind: kindServer, code: kindServer,
+			message: "the request was cancelled by the server"}
 	}
 	return nil
 }
@@ -116,10 +256,12 @@ func unavailable(err error) *fault {
 	return f
 }
 
-// echo is the model's name in the answer: the one the client used.
-func echo(name string, r session.Runner) string {
-	if name != "" {
-		return name
+// choices are n requests that differ in their seed.
+func choices(r session.Request, n int) []session.Request {
+	list := make([]session.Request, n)
+	for i := range list {
+		list[i] = r
+		list[i].Params.Seed += uint64(i)
 	}
-	return r.ID()
+	return list
 }

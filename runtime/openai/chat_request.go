@@ -10,48 +10,49 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// chatRequest is a request that has been checked.
+// chatRequest is a request that has been checked. bound is the port's limit of reasoning tokens.
 type chatRequest struct {
-	model        string
-	turn         session.Request
-	n            int
-	stream       bool
-	usage        bool // stream: a last chunk with the usage
-	reasoning    bool // show it
-	format       answerFormat
-	ignoredTools []string
+	request
+	usage     bool // stream: a last chunk with the usage
+	reasoning bool // show it
+	logprobs  bool
 }
 
-func parseChat(o *object) (*chatRequest, *fault) {
+func parseChat(o *object, bound int) (*chatRequest, *fault) {
 	r := &chatRequest{
-		model:     o.text("model"),
-		n:         o.integer("n", 1, maxChoices, 1),
-		stream:    o.boolean("stream", false),
+		request: request{
+			model:   o.text("model"),
+			n:       o.integer("n", 1, maxChoices, 1),
+			stream:  o.flag("stream"),
+			history: "messages",
+			format:  readFormat(o, o.get("response_format"), "json_schema"),
+		},
 		usage:     o.object("stream_options").flag("include_usage"),
 		reasoning: o.boolean("include_reasoning", true) && !o.object("reasoning").flag("exclude"),
 	}
-	r.format = readFormat(o, o.get("response_format"), "json_schema")
 	for _, old := range []string{"functions", "function_call"} {
 		if o.has(old) {
 			o.c.add(unsupported(old, "the deprecated parameter "+old, "use tools and tool_choice"))
 		}
 	}
 	tools := readOffer(o)
-	r.ignoredTools = tools.ignored
+	r.ignored = tools.ignored
 	params := sampling(o)
 	params.Logprobs = logprobsWanted(o)
+	r.logprobs = params.Logprobs >= 0
 	talk := chatConversation(o)
-	r.turn = session.Request{
+	turn := session.Request{
 		Messages:     talk.Messages,
 		Instructions: talk.instructions(""),
 		Effort:       effort(o),
 		Params:       params,
 		MaxTokens:    tokenLimit(o, "max_completion_tokens", "max_tokens"),
 		Stop:         stops(o),
-		MaxReasoning: reasoningLimit(o),
+		MaxReasoning: reasoningLimit(o, bound),
 	}
-	tools.into(&r.turn)
-	r.format.into(&r.turn)
+	tools.into(&turn)
+	r.format.into(&turn)
+	r.turns = choices(turn, r.n)
 	return r, o.c.first
 }
 

@@ -4,20 +4,7 @@
 
 package openai
 
-import (
-	"encoding/json"
-
-	"github.com/ossrun/ossrun/runtime/session"
-)
-
-type chatCompletion struct {
-	ID      string       `json:"id"`
-	Object  string       `json:"object"` // chat.completion
-	Created int64        `json:"created"`
-	Model   string       `json:"model"`
-	Choices []chatChoice `json:"choices"`
-	Usage   chatUsage    `json:"usage"`
-}
+import "github.com/ossrun/ossrun/runtime/session"
 
 type chatChoice struct {
 	Index        int           `json:"index"`
@@ -44,15 +31,6 @@ type chatCall struct {
 type chatFunction struct {
 	Name      string `json:"name"`
 	Arguments string `json:"arguments"`
-}
-
-type chatChunk struct {
-	ID      string          `json:"id"`
-	Object  string          `json:"object"` // chat.completion.chunk
-	Created int64           `json:"created"`
-	Model   string          `json:"model"`
-	Choices []chatDelta     `json:"choices"`
-	Usage   json.RawMessage `json:"usage,omitempty"` // with include_usage: null in all but the last chunk
 }
 
 type chatDelta struct {
@@ -125,31 +103,4 @@ func finite(f float32) float32 {
 		return f
 	}
 	return -9999
-}
-
-type chatUsage struct {
-	PromptTokens     int               `json:"prompt_tokens"`
-	CompletionTokens int               `json:"completion_tokens"`
-	TotalTokens      int               `json:"total_tokens"`
-	PromptDetails    promptDetails     `json:"prompt_tokens_details"`
-	OutputDetails    completionDetails `json:"completion_tokens_details"`
-}
-
-type promptDetails struct {
-	CachedTokens int `json:"cached_tokens"`
-}
-
-type completionDetails struct {
-	ReasoningTokens int `json:"reasoning_tokens"`
-}
-
-func wireUsage(u session.Usage) chatUsage {
-	return chatUsage{PromptTokens: u.Prompt, CompletionTokens: u.Completion, TotalTokens: u.Prompt + u.Completion,
-		PromptDetails: promptDetails{u.Cached}, OutputDetails: completionDetails{u.Reasoning}}
-}
-
-// sharedPrompt counts the tokens of several choices of one prompt.
-func sharedPrompt(all, u session.Usage, _ int) session.Usage {
-	return session.Usage{Prompt: max(all.Prompt, u.Prompt), Cached: max(all.Cached, u.Cached),
-		Completion: all.Completion + u.Completion, Reasoning: all.Reasoning + u.Reasoning}
 }

@@ -1,30 +1,17 @@
 // POST /v1/completions: a prompt that is continued as text.
 //
 // It is for tools that write Harmony themselves and for measuring: nothing is rendered, masked or parsed, unless a form is
-// asked for. What must stay true: choice i*n+k is the k-th of prompt i; a stream ends in data: [DONE] whatever happens;
-// the text never holds a special token's name, but where echo repeats the client's own words.
+// asked for. What must stay true: choice i*n+k is the k-th of prompt i; the text never holds a special token's name, but
+// where echo repeats the client's own words.
 
 package openai
 
 import (
-	"context"
-	"encoding/json"
-	"net/http"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/ossrun/ossrun/runtime/session"
 )
-
-type textCompletion struct {
-	ID      string          `json:"id"`
-	Object  string          `json:"object"` // text_completion
-	Created int64           `json:"created"`
-	Model   string          `json:"model"`
-	Choices []textChoice    `json:"choices"`
-	Usage   json.RawMessage `json:"usage,omitempty"` // of a stream with include_usage: null in all but the last chunk
-}
 
 type textChoice struct {
 	Index        int           `json:"index"`
@@ -41,152 +28,49 @@ type textLogprobs struct {
 	TextOffset    []int                `json:"text_offset"` // in characters of the choice's text
 }
 
-func (p *port) completions(w http.ResponseWriter, r *http.Request) {
-	body, f := readBody(w, r)
-	if f != nil {
-		writeFault(w, f)
-		return
-	}
-	req, f := parseCompletion(body)
-	if f != nil {
-		writeFault(w, f)
-		return
-	}
-	runner, err := p.models.Get(r.Context(), req.model)
-	if err != nil {
-		writeFault(w, unavailable(err))
-		return
-	}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	var turns []session.Turn
-	if !req.nothing {
-		if turns, err = startTurns(ctx, cancel, runner, req.requests()); err != nil {
-			writeFault(w, faultOf(err, "prompt"))
-			return
-		}
-	}
-	noteRelaxed(w, req.format.relaxed)
-	c := &textAnswer{req: req, turnsAnswer: turnsAnswer{port: p, runner: runner, w: w, ctx: r.Context(), cancel: cancel, history: "prompt",
-		id: newID("cmpl-"), created: time.Now().Unix(), model: echo(req.model, runner)}}
-	for i := range len(req.prompts) * req.n {
-		ch := &textPart{index: i}
-		c.choices, c.ends = append(c.choices, ch), append(c.ends, &ch.ending)
-	}
-	if req.stream {
-		c.streamed(turns)
-		return
-	}
-	c.whole(turns)
-}
-
-// textAnswer is one request's answer in the making.
-type textAnswer struct {
-	turnsAnswer
+// textForm writes the answer of a completion.
+type textForm struct {
+	chunks
 	req     *completionRequest
-	choices []*textPart
+	choices []*textState
 }
 
-// textPart gathers one turn; chars is how many characters of its text have come.
-type textPart struct {
-	index    int
+// textState gathers one choice; chars is how many characters of its text have come.
+type textState struct {
 	text     strings.Builder
 	chars    int
 	logprobs textLogprobs
-	ending
 }
 
-func (c *textAnswer) whole(turns []session.Turn) {
-	c.echo()
-	follow := follower{turns: turns, cancel: c.cancel, silence: c.port.silence, batch: c.take}
-	_ = follow.run() // take does not fail without a stream
-	usage := c.finish(c.count)
-	if f := c.fault(); f != nil {
-		writeFault(c.w, f)
-		return
-	}
-	u, _ := marshal(wireUsage(usage)) // integers only: it cannot fail
-	answer := textCompletion{ID: c.id, Object: "text_completion", Created: c.created, Model: c.model, Usage: u}
-	for _, ch := range c.choices {
-		reason := ch.reason()
-		choice := textChoice{Index: ch.index, Text: ch.text.String(), FinishReason: &reason}
-		if c.req.logprobs {
-			choice.Logprobs = &ch.logprobs
-		}
-		answer.Choices = append(answer.Choices, choice)
-	}
-	writeJSON(c.w, http.StatusOK, answer)
+func (p *port) readCompletion(o *object) (*request, form, *fault) {
+	req, f := parseCompletion(o)
+	return &req.request, &textForm{req: req}, f
 }
 
-func (c *textAnswer) streamed(turns []session.Turn) {
-	c.out = startEvents(c.w, c.cancel)
-	c.echo()
-	_ = c.out.flush() // a client that is gone already: the turns are cancelled, and followed to their end all the same
-	follow := follower{turns: turns, cancel: c.cancel, silence: c.port.silence, batch: c.take, quiet: c.quiet}
-	err := follow.run()
-	c.end(err, c.finish(c.count), c.req.usage, func(usage json.RawMessage) any { return c.chunk([]textChoice{}, usage) })
-}
-
-// count adds a choice's tokens: each prompt counts once, whatever n is, and nothing of a plain text is reasoning.
-func (c *textAnswer) count(all, u session.Usage, choice int) session.Usage {
-	all.Completion += u.Completion
-	if choice%c.req.n == 0 {
-		all.Prompt += u.Prompt
-		all.Cached += u.Cached
-	}
-	return all
-}
-
-// echo begins every choice with its prompt, where the client asks for that; a request for no tokens ends with it.
-func (c *textAnswer) echo() {
-	for _, ch := range c.choices {
+func (c *textForm) open(a *answer) {
+	c.chunks = chunks{answer: a, id: newID("cmpl-"), object: "text_completion", usage: c.req.usage}
+	for i := range a.dones {
+		c.choices = append(c.choices, &textState{})
 		if c.req.echo {
-			c.piece(ch, c.req.prompts[ch.index/c.req.n].shown(), nil)
-		}
-		if c.req.nothing {
-			ids := c.req.prompts[ch.index/c.req.n].ids
-			c.event(ch, session.Done{Finish: session.FinishLength, Usage: session.Usage{Prompt: len(ids)}})
+			c.piece(i, c.req.prompts[i/c.req.n].shown(), nil)
 		}
 	}
 }
 
-// quiet keeps the connection alive as in chat: a comment, and a piece without text.
-func (c *textAnswer) quiet() error {
-	c.out.comment("keep-alive")
-	for _, ch := range c.choices {
-		if ch.done == nil {
-			c.out.event("", c.chunk([]textChoice{{Index: ch.index}}, nil))
-			break
-		}
-	}
-	return c.out.flush()
-}
-
-func (c *textAnswer) take(batch []arrival) error {
-	for _, a := range batch {
-		c.event(c.choices[a.choice], a.event)
-	}
-	if c.out == nil {
-		return nil
-	}
-	return c.out.flush()
-}
-
-func (c *textAnswer) event(ch *textPart, e session.Event) {
+func (c *textForm) take(choice int, e session.Event) {
 	switch e := e.(type) {
 	case session.Answer:
-		c.piece(ch, e.Text, e.Logprobs)
+		c.piece(choice, e.Text, e.Logprobs)
 	case session.Done:
-		ch.done = &e
-		if c.out != nil && failure(c.ctx, &e, c.history) == nil {
-			reason := ch.reason()
-			c.out.event("", c.chunk([]textChoice{{Index: ch.index, FinishReason: &reason}}, nil))
+		if c.failure(e) == nil {
+			c.send(textChoice{Index: choice, FinishReason: c.reason(choice)})
 		}
 	}
 }
 
 // piece adds text to a choice.
-func (c *textAnswer) piece(ch *textPart, text string, logprobs []session.TokenLogprob) {
+func (c *textForm) piece(choice int, text string, logprobs []session.TokenLogprob) {
+	ch := c.choices[choice]
 	var more textLogprobs
 	at := ch.chars
 	for _, l := range logprobs {
@@ -207,26 +91,31 @@ func (c *textAnswer) piece(ch *textPart, text string, logprobs []session.TokenLo
 	ch.logprobs.TokenLogprobs = append(ch.logprobs.TokenLogprobs, more.TokenLogprobs...)
 	ch.logprobs.TopLogprobs = append(ch.logprobs.TopLogprobs, more.TopLogprobs...)
 	ch.logprobs.TextOffset = append(ch.logprobs.TextOffset, more.TextOffset...)
-	if c.out == nil {
-		return
-	}
-	choice := textChoice{Index: ch.index, Text: text}
+	piece := textChoice{Index: choice, Text: text}
 	if c.req.logprobs && len(logprobs) > 0 {
-		choice.Logprobs = &more
+		piece.Logprobs = &more
 	}
-	c.out.event("", c.chunk([]textChoice{choice}, nil))
+	c.send(piece)
 }
 
-func (c *textAnswer) chunk(choices []textChoice, usage json.RawMessage) textCompletion {
-	if usage == nil && c.req.usage {
-		usage = json.RawMessage("null")
+func (c *textForm) beat() { c.beatWith(func(choice int) any { return textChoice{Index: choice} }) }
+
+func (c *textForm) reason(choice int) *string {
+	reason := "stop"
+	if c.dones[choice].Finish == session.FinishLength {
+		reason = "length"
 	}
-	return textCompletion{ID: c.id, Object: "text_completion", Created: c.created, Model: c.model, Choices: choices, Usage: usage}
+	return &reason
 }
 
-func (ch *textPart) reason() string {
-	if ch.done.Finish == session.FinishLength {
-		return "length"
+func (c *textForm) whole(usage session.Usage) any {
+	var list []textChoice
+	for i, ch := range c.choices {
+		choice := textChoice{Index: i, Text: ch.text.String(), FinishReason: c.reason(i)}
+		if c.req.logprobs {
+			choice.Logprobs = &ch.logprobs
+		}
+		list = append(list, choice)
 	}
-	return "stop"
+	return c.completion(list, wireUsage(usage))
 }

@@ -18,16 +18,11 @@ const textDefault = 16
 
 // completionRequest is a request that has been checked.
 type completionRequest struct {
-	model    string
+	request
 	prompts  []textPrompt
-	turn     session.Request // of each prompt
-	n        int
-	stream   bool
 	usage    bool // stream: a last chunk with the usage
 	echo     bool
 	logprobs bool
-	nothing  bool // max_tokens is 0: only the echo
-	format   answerFormat
 }
 
 // textPrompt is one prompt. text is the client's own, "" where it sent ids.
@@ -52,11 +47,16 @@ func (p textPrompt) shown() string {
 
 func parseCompletion(o *object) (*completionRequest, *fault) {
 	r := &completionRequest{
-		model:  o.text("model"),
-		n:      o.integer("n", 1, maxChoices, 1),
-		stream: o.boolean("stream", false),
-		usage:  o.object("stream_options").flag("include_usage"),
-		echo:   o.flag("echo"),
+		request: request{
+			model:   o.text("model"),
+			n:       o.integer("n", 1, maxChoices, 1),
+			stream:  o.flag("stream"),
+			unpaced: true, // it is for measuring
+			history: "prompt",
+			format:  readFormat(o, o.get("response_format"), "json_schema"),
+		},
+		usage: o.object("stream_options").flag("include_usage"),
+		echo:  o.flag("echo"),
 	}
 	r.prompts = readPrompts(o)
 	if len(r.prompts)*r.n > mostTexts {
@@ -77,32 +77,24 @@ func parseCompletion(o *object) (*completionRequest, *fault) {
 			o.c.add(unsupported("logprobs", "logprobs with echo", "logprobs are those of generated tokens"))
 		}
 	}
-	r.format = readFormat(o, o.get("response_format"), "json_schema")
-	r.turn = session.Request{Params: params, Stop: stops(o), Final: r.format.final, MaxTokens: textDefault}
+	turn := session.Request{Params: params, Stop: stops(o), Final: r.format.final, MaxTokens: textDefault}
 	if o.has("max_tokens") {
 		switch n := o.integer("max_tokens", -1, 1<<30, 0); {
 		case n > 0:
-			r.turn.MaxTokens = n
+			turn.MaxTokens = n
 		case n < 0:
-			r.turn.MaxTokens = 0
+			turn.MaxTokens = 0
 		case r.echo:
-			r.nothing = true
+			r.dry = true // only the echo
 		default:
 			o.c.add(invalid("max_tokens", "max_tokens must be at least 1, or 0 with echo"))
 		}
 	}
-	return r, o.c.first
-}
-
-// requests are the turns of the request, in the order of its choices.
-func (r *completionRequest) requests() []session.Request {
-	var list []session.Request
 	for _, p := range r.prompts {
-		turn := r.turn
 		turn.Prompt = p.ids
-		list = append(list, choices(turn, r.n)...)
+		r.turns = append(r.turns, choices(turn, r.n)...)
 	}
-	return list
+	return r, o.c.first
 }
 
 // readPrompts reads a text, token ids, or a list of either. Names of special tokens in a text become these tokens, as

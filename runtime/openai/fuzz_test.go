@@ -87,8 +87,8 @@ func FuzzChatRequest(f *testing.F) {
 		o, bad := parseObject(b)
 		if bad == nil {
 			var r *chatRequest
-			if r, bad = parseChat(o); bad == nil {
-				startable(t, r.turn)
+			if r, bad = parseChat(o, 0); bad == nil {
+				startable(t, r.turns[0])
 				return
 			}
 		}
@@ -107,9 +107,9 @@ func FuzzResponsesRequest(f *testing.F) {
 		o, bad := parseObject(b)
 		if bad == nil {
 			var r *responsesRequest
-			if r, bad = parseResponses(o, store); bad == nil {
-				startable(t, r.turn)
-				if _, err := marshal(&r.answer); err != nil {
+			if r, bad = parseResponses(o, store, 0); bad == nil {
+				startable(t, r.turns[0])
+				if _, err := marshal(&r.response); err != nil {
 					t.Error(err)
 				}
 				return

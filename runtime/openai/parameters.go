@@ -14,7 +14,6 @@ import (
 
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/runtime/sample"
-	"github.com/ossrun/ossrun/runtime/session"
 )
 
 const (
@@ -101,8 +100,12 @@ func tokenLimit(o *object, names ...string) int {
 	return 0
 }
 
-// reasoningLimit is session.Request.MaxReasoning: a client's 0 is no reasoning, -1 and an absent field are no bound.
-func reasoningLimit(o *object) int {
+// reasoningLimit is session.Request.MaxReasoning: a client's 0 is no reasoning, -1 is no bound. bound is that of clients that
+// say nothing.
+func reasoningLimit(o *object, bound int) int {
+	if !o.has("max_reasoning_tokens") {
+		return bound
+	}
 	switch n := o.integer("max_reasoning_tokens", -1, math.MaxInt32, -1); n {
 	case -1:
 		return 0
@@ -110,13 +113,6 @@ func reasoningLimit(o *object) int {
 		return -1
 	default:
 		return n
-	}
-}
-
-// boundReasoning gives a request that does not say how long the model may reason the port's own bound.
-func (p *port) boundReasoning(o *object, r *session.Request) {
-	if !o.has("max_reasoning_tokens") {
-		r.MaxReasoning = p.bound
 	}
 }
 

@@ -8,11 +8,7 @@
 
 package openai
 
-import (
-	"errors"
-	"net/http"
-	"time"
-)
+import "net/http"
 
 // patientWriter sends the line feeds of one whole answer.
 type patientWriter struct {
@@ -25,24 +21,11 @@ func (p *patientWriter) quiet() error {
 	if p.beats++; p.beats < 2 {
 		return nil
 	}
-	rc := http.NewResponseController(p.w)
-	if err := rc.SetWriteDeadline(time.Now().Add(patience)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return err
-	}
 	if !headersSent(p.w) {
 		p.w.Header().Set("Content-Type", "application/json")
 		p.w.WriteHeader(http.StatusOK)
 	}
-	if _, err := p.w.Write([]byte{'\n'}); err != nil {
-		return err
-	}
-	if err := rc.Flush(); err != nil {
-		return err
-	}
-	if err := rc.SetWriteDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return err
-	}
-	return nil
+	return writeNow(p.w, []byte{'\n'})
 }
 
 // headersSent tells that the status of the answer is settled.

@@ -82,12 +82,12 @@ type methods map[string]http.HandlerFunc
 
 func (p *port) routes() map[string]methods {
 	return map[string]methods{
-		"/v1/chat/completions": {"POST": p.chat},
-		"/v1/responses":        {"POST": p.responses},
+		"/v1/chat/completions": {"POST": p.answering(p.readChat)},
+		"/v1/responses":        {"POST": p.answering(p.readResponses)},
 		"/v1/responses/{id}":   {"GET": p.storedResponse, "DELETE": p.deleteResponse},
 		"/v1/models":           {"GET": p.listModels},
 		"/v1/models/{id...}":   {"GET": p.showModel},
-		"/v1/completions":      {"POST": p.completions},
+		"/v1/completions":      {"POST": p.answering(p.readCompletion)},
 		"/v1/embeddings":       {"POST": refuseRoute("gpt-oss makes no embeddings")},
 		"/health":              {"GET": p.health},
 		"/version":             {"GET": p.showVersion},

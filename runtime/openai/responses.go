@@ -6,7 +6,6 @@
 package openai
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"time"
@@ -14,166 +13,95 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-func (p *port) responses(w http.ResponseWriter, r *http.Request) {
-	body, f := readBody(w, r)
-	if f != nil {
-		writeFault(w, f)
-		return
-	}
-	req, f := parseResponses(body, p.store)
-	if f != nil {
-		writeFault(w, f)
-		return
-	}
-	p.boundReasoning(body, &req.turn)
-	runner, err := p.models.Get(r.Context(), req.model)
-	if err != nil {
-		writeFault(w, unavailable(err))
-		return
-	}
-	noteIgnored(w, append(req.ignoredTools, req.ignoredItems...))
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	turn, err := runner.Start(ctx, req.turn)
-	if err != nil {
-		writeFault(w, faultOf(err, "input"))
-		return
-	}
-	noteRelaxed(w, append(req.format.relaxed, turn.Result().Relaxed...))
-	req.answer.ID, req.answer.CreatedAt, req.answer.Model = newID("resp_"), time.Now().Unix(), echo(req.model, runner)
-	a := &responsesAnswer{req: req, port: p, runner: runner, turn: turn, w: w, ctx: r.Context(), cancel: cancel}
-	a.composer = composer{answer: &req.answer, send: a.send}
-	a.run()
-}
-
-// responsesAnswer is one request's answer in the making.
-type responsesAnswer struct {
+// responsesForm writes a response.
+type responsesForm struct {
+	*answer
+	composer
 	req      *responsesRequest
-	port     *port
-	runner   session.Runner
-	turn     session.Turn
-	w        http.ResponseWriter
-	ctx      context.Context    // the client's
-	cancel   context.CancelFunc // ends the turn
-	composer composer
-	done     session.Done
-	out      *eventStream // nil: not streamed
 	sequence int
 }
 
+func (p *port) readResponses(o *object) (*request, form, *fault) {
+	req, f := parseResponses(o, p.store, p.bound)
+	if f != nil {
+		return nil, nil, f
+	}
+	return &req.request, &responsesForm{req: req}, nil
+}
+
+func (r *responsesForm) open(a *answer) {
+	r.answer = a
+	r.composer = composer{response: &r.req.response, send: r.send}
+	r.response.ID, r.response.CreatedAt, r.response.Model = newID("resp_"), a.created, a.model
+	r.sendResponse("response.created")
+	r.beat()
+}
+
 // send writes one event of the stream.
-func (a *responsesAnswer) send(kind string, e stamped) {
-	if a.out == nil {
-		return
-	}
-	e.stamp(kind, a.sequence)
-	a.sequence++
-	a.out.event(kind, e)
+func (r *responsesForm) send(kind string, e stamped) {
+	e.stamp(kind, r.sequence)
+	r.sequence++
+	r.emit(kind, e)
 }
 
-func (a *responsesAnswer) sendResponse(kind string) {
-	a.send(kind, &responseEvent{Response: &a.req.answer})
+func (r *responsesForm) sendResponse(kind string) {
+	r.send(kind, &responseEvent{Response: r.response})
 }
 
-func (a *responsesAnswer) run() {
-	f := follower{turns: []session.Turn{a.turn}, cancel: a.cancel, silence: a.port.silence, batch: a.take}
-	if !a.req.stream {
-		patient := patientWriter{w: a.w}
-		f.quiet, f.whole = patient.quiet, true
-	} else {
-		defer a.port.pace.enter()()
-		f.pace = a.port.pace
-		a.out = startEvents(a.w, a.cancel)
-		a.sendResponse("response.created")
-		a.sendResponse("response.in_progress")
-		_ = a.out.flush() // a client that is gone already: the turn is cancelled, and followed to its end all the same
-		f.quiet = func() error {
-			a.sendResponse("response.in_progress") // a comment would not reset Codex's timer
-			return a.out.flush()
-		}
-	}
-	a.done.Finish = session.FinishError // until the turn says otherwise
-	err := f.run()
-	a.port.metrics.finished(a.runner.ID(), a.done)
-	noteUsage(a.w, a.done.Usage)
-	if err != nil {
-		noteError(a.w, err.Error())
-		if a.out == nil {
-			return // nobody is left to read an answer
-		}
-	}
-	failed := failure(a.ctx, &a.done, "input")
-	if failed != nil && a.out == nil {
-		writeFault(a.w, failed)
-		return
-	}
-	kind := a.finish(failed)
-	a.keep()
-	if a.out == nil {
-		writeJSON(a.w, http.StatusOK, &a.req.answer)
-		return
-	}
-	a.sendResponse(kind)
-	_ = a.out.flush() // the last write: nothing is left to cancel
+// beat is an event, since a comment would not reset Codex's timer.
+func (r *responsesForm) beat() { r.sendResponse("response.in_progress") }
+
+func (r *responsesForm) take(_ int, e session.Event) { r.composer.take(e) }
+
+func (r *responsesForm) end(usage session.Usage, f *fault) {
+	r.finish(usage, f)
+	r.sendResponse("response." + r.response.Status)
 }
 
-func (a *responsesAnswer) take(batch []arrival) error {
-	for _, e := range batch {
-		if d, ok := e.event.(session.Done); ok {
-			a.done = d
-			continue
-		}
-		a.composer.take(a.req.format.shown(e.event))
-	}
-	if a.out == nil {
-		return nil
-	}
-	return a.out.flush()
+func (r *responsesForm) whole(usage session.Usage) any {
+	r.finish(usage, nil)
+	return r.response
 }
 
-// finish closes what is open and gives the response its last status. It returns the event that says so.
-func (a *responsesAnswer) finish(failed *fault) string {
-	answer := &a.req.answer
-	answer.Usage = wireResponseUsage(a.done.Usage)
+// finish closes what is open, gives the response its last status and stores it.
+func (r *responsesForm) finish(usage session.Usage, failed *fault) {
+	r.response.Usage = wireResponseUsage(usage)
 	switch {
 	case failed != nil:
-		noteError(a.w, failed.message)
-		a.composer.end("incomplete")
-		answer.Status, answer.Error = "failed", &responseError{Code: failed.code, Message: failed.message}
-	case a.done.Finish == session.FinishLength:
-		a.composer.end("incomplete")
-		answer.Status, answer.IncompleteDetails = "incomplete", &incompleteReason{"max_output_tokens"}
+		r.close("incomplete")
+		r.response.Status, r.response.Error = "failed", &responseError{Code: failed.code, Message: failed.message}
+	case r.dones[0].Finish == session.FinishLength:
+		r.close("incomplete")
+		r.response.Status, r.response.IncompleteDetails = "incomplete", &incompleteReason{"max_output_tokens"}
 	default:
-		if len(answer.Output) == 0 { // clients read the text of the last message
-			a.composer.message("final_answer", "", nil)
+		if len(r.response.Output) == 0 { // clients read the text of the last message
+			r.message("final_answer", "", nil)
 		}
-		a.composer.end("completed")
+		r.close("completed")
 		now := time.Now().Unix()
-		answer.Status, answer.CompletedAt = "completed", &now
+		r.response.Status, r.response.CompletedAt = "completed", &now
 	}
-	return "response." + answer.Status
+	if !r.req.store {
+		return
+	}
+	if err := r.keep(); err != nil {
+		noteError(r.w, "the response is not stored: "+err.Error())
+	}
 }
 
-// keep stores the response where the client did not forbid it.
-func (a *responsesAnswer) keep() {
-	if !a.req.store {
-		return
-	}
-	body, err := marshal(&a.req.answer)
+func (r *responsesForm) keep() error {
+	body, err := marshal(r.response)
 	if err != nil {
-		noteError(a.w, err.Error())
-		return
+		return err
 	}
-	s := storedResponse{Body: body, Items: map[string]json.RawMessage{}, Talk: a.req.talk}
-	s.Talk.Messages = append(s.Talk.Messages, a.turn.Result().Messages...)
-	for _, item := range a.req.answer.Output {
+	s := storedResponse{Body: body, Items: map[string]json.RawMessage{}, Talk: r.req.talk}
+	s.Talk.Messages = append(s.Talk.Messages, r.turns[0].Result().Messages...)
+	for _, item := range r.response.Output {
 		if b, err := marshal(item); err == nil {
 			s.Items[item.itemID()] = b
 		}
 	}
-	if err := putResponse(a.port.store, a.req.answer.ID, s); err != nil {
-		noteError(a.w, "the response is not stored: "+err.Error())
-	}
+	return putResponse(r.port.store, r.response.ID, s)
 }
 
 func (p *port) storedResponse(w http.ResponseWriter, r *http.Request) {
@@ -203,5 +131,6 @@ func (p *port) deleteResponse(w http.ResponseWriter, r *http.Request) {
 }
 
 func noResponse(id string) *fault {
-	return &fault{status: http.StatusNotFound, kind: kindInvalid, param: "response_id", message: "Response with id '" + id + "' not found."}
+	return &fault{status: http.StatusNotFound, kind: kindInvalid, param: "response_id",
+		message: "Response with id '" + id + "' not found."}
 }

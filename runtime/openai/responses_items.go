@@ -14,7 +14,7 @@ import (
 
 // composer builds the items. send delivers an event of the stream; it must encode it before it returns.
 type composer struct {
-	answer   *response
+	response *response
 	send     func(kind string, e stamped)
 	text     strings.Builder // of the open item
 	logprobs []tokenLogprob  // of the open item
@@ -46,7 +46,7 @@ func (c *composer) take(e session.Event) {
 		if call, ok := c.open.(*callItem); ok {
 			call.Arguments = whole
 		}
-		c.end("completed")
+		c.close("completed")
 	}
 }
 
@@ -72,8 +72,8 @@ func (c *composer) arguments(text string) {
 
 // begin opens an item, and its part if it has one.
 func (c *composer) begin(item outputItem) {
-	c.end("completed")
-	c.answer.Output = append(c.answer.Output, item)
+	c.close("completed")
+	c.response.Output = append(c.response.Output, item)
 	c.open, c.sent, c.logprobs = item, 0, nil
 	c.text.Reset()
 	c.send("response.output_item.added", &itemEvent{OutputIndex: c.index(), Item: item})
@@ -82,8 +82,8 @@ func (c *composer) begin(item outputItem) {
 	}
 }
 
-// end closes the open item with the status completed or incomplete.
-func (c *composer) end(status string) {
+// close ends the open item with the status completed or incomplete.
+func (c *composer) close(status string) {
 	if c.open == nil {
 		return
 	}
@@ -117,7 +117,7 @@ func (c *composer) part() (contentPart, bool) {
 	return contentPart{}, false
 }
 
-func (c *composer) index() int { return len(c.answer.Output) - 1 }
+func (c *composer) index() int { return len(c.response.Output) - 1 }
 
 func (c *composer) place() place { return place{ItemID: c.open.itemID(), OutputIndex: c.index()} }
 

@@ -13,23 +13,23 @@ import (
 
 // responsesRequest is a request that has been checked.
 type responsesRequest struct {
-	model        string
-	turn         session.Request
-	stream       bool
-	store        bool
-	talk         conversation // the whole history, instructions of the request left out
-	answer       response     // what the answer echoes
-	format       answerFormat
-	ignoredTools []string
-	ignoredItems []string
+	request
+	store    bool
+	talk     conversation // the whole history, instructions of the request left out
+	response response     // what it echoes
 }
 
 // parseResponses checks a request; store answers for previous_response_id and item references.
-func parseResponses(o *object, store session.Store) (*responsesRequest, *fault) {
+func parseResponses(o *object, store session.Store, bound int) (*responsesRequest, *fault) {
 	r := &responsesRequest{
-		model:  o.text("model"),
-		stream: o.flag("stream"),
-		store:  o.boolean("store", true),
+		request: request{
+			model:   o.text("model"),
+			n:       1,
+			stream:  o.flag("stream"),
+			history: "input",
+			format:  readFormat(o, o.object("text").get("format"), ""),
+		},
+		store: o.boolean("store", true),
 	}
 	if o.flag("background") {
 		o.c.add(unsupported("background", "background", "ask for a stream instead"))
@@ -39,9 +39,7 @@ func parseResponses(o *object, store session.Store) (*responsesRequest, *fault) 
 			o.c.add(unsupported(name, name, "send the items themselves in input, or previous_response_id"))
 		}
 	}
-	r.format = readFormat(o, o.object("text").get("format"), "")
 	tools := readOffer(o)
-	r.ignoredTools = tools.ignored
 	params := sampling(o)
 	top := o.integer("top_logprobs", 0, sample.MaxTopLogprobs, 0)
 	if top > 0 || includes(o, "message.output_text.logprobs") {
@@ -57,25 +55,26 @@ func parseResponses(o *object, store session.Store) (*responsesRequest, *fault) 
 		}
 		r.talk = before.Talk
 	}
-	r.ignoredItems = readInput(o, &r.talk, store, previous != "")
-	r.turn = session.Request{
+	r.ignored = append(tools.ignored, readInput(o, &r.talk, store, previous != "")...)
+	turn := session.Request{
 		Messages:     r.talk.Messages,
 		Instructions: r.talk.instructions(instructions),
 		Effort:       effort(o),
 		Params:       params,
 		MaxTokens:    tokenLimit(o, "max_output_tokens"),
 		Stop:         stops(o),
-		MaxReasoning: reasoningLimit(o),
+		MaxReasoning: reasoningLimit(o, bound),
 	}
-	tools.into(&r.turn)
-	r.format.into(&r.turn)
-	r.answer = response{
+	tools.into(&turn)
+	r.format.into(&turn)
+	r.turns = []session.Request{turn}
+	r.response = response{
 		Object: "response", Status: "in_progress",
 		Instructions:       orNull(instructions),
 		ParallelToolCalls:  o.boolean("parallel_tool_calls", true),
 		PreviousResponseID: orNull(previous),
 		PromptCacheKey:     orNull(o.text("prompt_cache_key")),
-		Reasoning:          reasoningSettings{Effort: r.turn.Effort, Summary: orNull(o.object("reasoning").text("summary"))},
+		Reasoning:          reasoningSettings{Effort: turn.Effort, Summary: orNull(o.object("reasoning").text("summary"))},
 		ServiceTier:        "default",
 		Store:              r.store,
 		Temperature:        params.Temperature,
@@ -89,8 +88,8 @@ func parseResponses(o *object, store session.Store) (*responsesRequest, *fault) 
 		Metadata:           metadata(o),
 		Output:             []outputItem{},
 	}
-	if n := r.turn.MaxTokens; n > 0 {
-		r.answer.MaxOutputTokens = &n
+	if n := turn.MaxTokens; n > 0 {
+		r.response.MaxOutputTokens = &n
 	}
 	return r, o.c.first
 }

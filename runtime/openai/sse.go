@@ -21,7 +21,6 @@ const patience = time.Minute
 
 type eventStream struct {
 	w      http.ResponseWriter
-	rc     *http.ResponseController
 	cancel context.CancelFunc // ends the turns that feed the stream
 	buf    bytes.Buffer
 	enc    *json.Encoder
@@ -35,7 +34,7 @@ func startEvents(w http.ResponseWriter, cancel context.CancelFunc) *eventStream 
 	h.Set("Cache-Control", "no-cache")
 	h.Set("X-Accel-Buffering", "no") // nginx would hold the stream back
 	w.WriteHeader(http.StatusOK)
-	s := &eventStream{w: w, rc: http.NewResponseController(w), cancel: cancel}
+	s := &eventStream{w: w, cancel: cancel}
 	s.enc = json.NewEncoder(&s.buf)
 	s.enc.SetEscapeHTML(false)
 	return s
@@ -70,20 +69,31 @@ func (s *eventStream) flush() error {
 	if s.err != nil || s.buf.Len() == 0 {
 		return s.err
 	}
-	if err := s.rc.SetWriteDeadline(time.Now().Add(patience)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return s.fail(err)
-	}
-	_, err := s.w.Write(s.buf.Bytes())
+	err := writeNow(s.w, s.buf.Bytes())
 	s.buf.Reset()
-	if err == nil {
-		err = s.rc.Flush()
-	}
-	if err != nil { // in the log a reset connection reads like the cancelled request it is
-		return s.fail(fmt.Errorf("cancelled, the client is gone: %w", err))
-	}
-	// The connection outlives the stream, and the server sets no deadline of its own for the next answer.
-	if err := s.rc.SetWriteDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	if err != nil {
 		return s.fail(err)
+	}
+	return nil
+}
+
+// writeNow writes and flushes b, or fails where the client does not take it in time. In the log a reset connection reads
+// like the cancelled request it is.
+func writeNow(w http.ResponseWriter, b []byte) error {
+	rc := http.NewResponseController(w)
+	if err := rc.SetWriteDeadline(time.Now().Add(patience)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	_, err := w.Write(b)
+	if err == nil {
+		err = rc.Flush()
+	}
+	if err != nil {
+		return fmt.Errorf("cancelled, the client is gone: %w", err)
+	}
+	// The connection outlives the answer, and the server sets no deadline of its own for the next one.
+	if err := rc.SetWriteDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
 	}
 	return nil
 }

@@ -1,0 +1,84 @@
+// What chat completions and completions have in common: an answer that is a list of choices, a stream of chunks of it.
+//
+// What must stay true: a chunk's id never changes; a stream ends in data: [DONE] whatever happens, unless its client is gone.
+
+package openai
+
+import (
+	"encoding/json"
+
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// completion is a whole answer or one chunk of a stream.
+type completion struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Created int64  `json:"created"`
+	Model   string `json:"model"`
+	Choices any    `json:"choices"`
+	Usage   any    `json:"usage,omitempty"` // of a stream with include_usage: null in all but the last chunk
+}
+
+// chunks is the part of a form that does not depend on what a choice looks like.
+type chunks struct {
+	*answer
+	id     string
+	object string // of a chunk
+	usage  bool   // the client wants it at the end of the stream
+}
+
+// send streams one choice.
+func (c *chunks) send(choice any) {
+	var usage any
+	if c.usage {
+		usage = json.RawMessage("null")
+	}
+	c.emit("", c.completion([]any{choice}, usage))
+}
+
+func (c *chunks) completion(choices, usage any) completion {
+	return completion{ID: c.id, Object: c.object, Created: c.created, Model: c.model, Choices: choices, Usage: usage}
+}
+
+// beatWith keeps the connection alive: a comment for proxies, and the empty piece of a choice that still runs for clients
+// whose timer only data resets.
+func (c *chunks) beatWith(empty func(choice int) any) {
+	c.out.comment("keep-alive")
+	for i, d := range c.dones {
+		if d == nil {
+			c.send(empty(i))
+			return
+		}
+	}
+}
+
+func (c *chunks) end(usage session.Usage, f *fault) {
+	if f != nil {
+		c.emit("", f.body())
+	} else if c.usage {
+		c.emit("", c.completion([]any{}, wireUsage(usage)))
+	}
+	c.out.line("[DONE]")
+}
+
+type chatUsage struct {
+	PromptTokens     int               `json:"prompt_tokens"`
+	CompletionTokens int               `json:"completion_tokens"`
+	TotalTokens      int               `json:"total_tokens"`
+	PromptDetails    promptDetails     `json:"prompt_tokens_details"`
+	OutputDetails    completionDetails `json:"completion_tokens_details"`
+}
+
+type promptDetails struct {
+	CachedTokens int `json:"cached_tokens"`
+}
+
+type completionDetails struct {
+	ReasoningTokens int `json:"reasoning_tokens"`
+}
+
+func wireUsage(u session.Usage) chatUsage {
+	return chatUsage{PromptTokens: u.Prompt, CompletionTokens: u.Completion, TotalTokens: u.Prompt + u.Completion,
+		PromptDetails: promptDetails{u.Cached}, OutputDetails: completionDetails{u.Reasoning}}
+}
