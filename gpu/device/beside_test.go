@@ -15,15 +15,15 @@ func TestMemoryIsAsPlanned(t *testing.T) {
 	for _, x := range []struct {
 		name, model, arch string
 		api               driver.API
-		o                 engine.Options
+		o                 engine.Settings
 	}{
-		{"as released", "T1", "sm_90", driver.CUDA, engine.Options{Compute: engine.Rounded, MaxRows: 20, MaxLogits: 3}},
-		{"a cache of 8 bits", "T1", "sm_90", driver.CUDA, engine.Options{Compute: engine.Rounded, KV: engine.KVFP8, MaxRows: 20, MaxLogits: 3, MaxSeqs: 4}},
-		{"exact", "T2", "gfx942", driver.HIP, engine.Options{MaxRows: 18}},
-		{"8-bit dense weights", "T2", "sm_90", driver.CUDA, engine.Options{Compute: engine.Rounded, Dense: engine.DenseQ8, MaxRows: 3, MaxLogits: 2}},
-		{"MXFP4 twice", "T2", "sm_120", driver.CUDA, engine.Options{Compute: engine.MX, MaxRows: 40, MaxLogits: 2, MaxSeqs: 2}},
-		{"8-bit activations", "T1", "gfx942", driver.HIP, engine.Options{Compute: engine.Int8, KV: "f32", MaxRows: 2}},
-		{"deterministic", "T2", "sm_80", driver.CUDA, engine.Options{Deterministic: true, KV: "bf16", MaxRows: 17, MaxLogits: 1}},
+		{"as released", "T1", "sm_90", driver.CUDA, engine.Settings{Compute: engine.Rounded, MaxNumBatchedTokens: 20, MaxLogits: 3}},
+		{"a cache of 8 bits", "T1", "sm_90", driver.CUDA, engine.Settings{Compute: engine.Rounded, KVCacheDtype: engine.KVFP8, MaxNumBatchedTokens: 20, MaxLogits: 3, MaxNumSeqs: 4}},
+		{"exact", "T2", "gfx942", driver.HIP, engine.Settings{MaxNumBatchedTokens: 18}},
+		{"8-bit dense weights", "T2", "sm_90", driver.CUDA, engine.Settings{Compute: engine.Rounded, Dense: engine.DenseQ8, MaxNumBatchedTokens: 3, MaxLogits: 2}},
+		{"MXFP4 twice", "T2", "sm_120", driver.CUDA, engine.Settings{Compute: engine.MX, MaxNumBatchedTokens: 40, MaxLogits: 2, MaxNumSeqs: 2}},
+		{"8-bit activations", "T1", "gfx942", driver.HIP, engine.Settings{Compute: engine.Int8, KVCacheDtype: "f32", MaxNumBatchedTokens: 2}},
+		{"deterministic", "T2", "sm_80", driver.CUDA, engine.Settings{Deterministic: true, KVCacheDtype: "bf16", MaxNumBatchedTokens: 17, MaxLogits: 1}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			dev, _ := openWith(t, x.api, Options{Arch: x.arch})
@@ -34,7 +34,7 @@ func TestMemoryIsAsPlanned(t *testing.T) {
 			t.Cleanup(func() { ckpt.Close() })
 			x.o.Pages = 3
 			var twins []int32
-			if x.o.KV == engine.KVFP8 {
+			if x.o.KVCacheDtype == engine.KVFP8 {
 				x.o.Pages, twins = 5, []int32{3, -1, 4, -1, -1}
 			}
 			plan, err := engine.PlanFor(ckpt.Spec, x.o)
@@ -56,7 +56,7 @@ func TestMemoryIsAsPlanned(t *testing.T) {
 			first := prompt()
 			first.Twins = twins
 			sampleOne(t, eng, first, engine.Choice{TopP: 1})
-			for _, rows := range engine.Buckets(x.o.MaxRows) {
+			for _, rows := range engine.Buckets(x.o.MaxNumBatchedTokens) {
 				b := &engine.Batch{Tokens: make([]int32, rows), Rebuild: true, Twins: twins, Seqs: []engine.SeqRows{{Rows: int32(rows), Full: []int32{1, 1}, Window: []int32{2, 0}}}}
 				if err := eng.Step(t.Context(), b, nil); err != nil {
 					t.Fatal(err)

@@ -24,8 +24,8 @@ func (d *Device) CompileChain(list []*engine.Program) (steps []engine.Step, err 
 	}()
 	var lead *step
 	for _, p := range list {
-		if p.Options.ISA != "" {
-			return steps, fmt.Errorf("instruction set %q is the CPU's: a GPU has one", p.Options.ISA)
+		if p.Settings.ISA != "" {
+			return steps, fmt.Errorf("instruction set %q is the CPU's: a GPU has one", p.Settings.ISA)
 		}
 		s, err := d.compileBehind(lead, p)
 		if err != nil {

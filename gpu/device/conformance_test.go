@@ -19,7 +19,7 @@ func TestOps(t *testing.T) {
 	for api, kv := range map[driver.API]string{driver.CUDA: "f32", driver.HIP: "bf16"} {
 		t.Run(string(api), func(t *testing.T) {
 			dev, _ := open(t, api)
-			holdOps(t, dev, engine.Options{KV: kv}, short[api])
+			holdOps(t, dev, engine.Settings{KVCacheDtype: kv}, short[api])
 		})
 	}
 }
@@ -30,7 +30,7 @@ func TestOpsFP8(t *testing.T) {
 	for api, list := range map[driver.API][]enginetest.Shape{driver.CUDA: {shapes[0], shapes[5]}, driver.HIP: {shapes[0]}} {
 		t.Run(string(api), func(t *testing.T) {
 			dev, _ := open(t, api)
-			holdOps(t, dev, engine.Options{KV: engine.KVFP8}, list)
+			holdOps(t, dev, engine.Settings{KVCacheDtype: engine.KVFP8}, list)
 		})
 	}
 }
@@ -42,13 +42,13 @@ func TestOpsLong(t *testing.T) {
 		for _, reverse := range []bool{false, true} {
 			dev, f := open(t, api)
 			f.Reverse(reverse)
-			holdOps(t, dev, engine.Options{KV: []string{"bf16", "f32"}[i]}, enginetest.Small())
-			holdOps(t, dev, engine.Options{KV: engine.KVFP8}, enginetest.Small())
+			holdOps(t, dev, engine.Settings{KVCacheDtype: []string{"bf16", "f32"}[i]}, enginetest.Small())
+			holdOps(t, dev, engine.Settings{KVCacheDtype: engine.KVFP8}, enginetest.Small())
 		}
 	}
 }
 
-func holdOps(t *testing.T, dev *Device, o engine.Options, shapes []enginetest.Shape) {
+func holdOps(t *testing.T, dev *Device, o engine.Settings, shapes []enginetest.Shape) {
 	t.Helper()
 	n := 0
 	report := func(r enginetest.OpResult) {
@@ -69,7 +69,7 @@ func TestUnits(t *testing.T) {
 	for _, api := range apis {
 		t.Run(string(api), func(t *testing.T) {
 			dev, _ := open(t, api)
-			for _, check := range enginetest.Units(dev, engine.Options{}, testdata+"units") {
+			for _, check := range enginetest.Units(dev, engine.Settings{}, testdata+"units") {
 				t.Run(check.Name, func(t *testing.T) {
 					if err := check.Run(t.Context()); err != nil {
 						t.Error(err)
@@ -110,7 +110,7 @@ func TestPrograms(t *testing.T) {
 // TestProgramsFP8: with a cache of 8 bits, whose window pages have twins.
 func TestProgramsFP8(t *testing.T) {
 	dev, _ := open(t, driver.HIP)
-	for _, check := range enginetest.Programs(enginetest.Config{Device: dev, Dir: testdata + "T2", Options: engine.Options{KV: engine.KVFP8}, Tolerance: betweenKernels}) {
+	for _, check := range enginetest.Programs(enginetest.Config{Device: dev, Dir: testdata + "T2", Options: engine.Settings{KVCacheDtype: engine.KVFP8}, Tolerance: betweenKernels}) {
 		if check.Name == quick[0] || check.Name == quick[3] {
 			t.Run(check.Name, func(t *testing.T) {
 				if err := check.Run(t.Context()); err != nil {
@@ -133,7 +133,7 @@ func TestProgramsLong(t *testing.T) {
 		}{{"exact", engine.Exact, Options{}, betweenKernels, ""}, {"plain", engine.Exact, Options{Plain: true}, 0, ""},
 			{"plain int8", engine.Int8, Options{Plain: true}, 0, ""}, {"plain fp8", engine.Exact, Options{Plain: true}, 0, engine.KVFP8}} {
 			dev, _ := openWith(t, api, x.how)
-			c := enginetest.Config{Device: dev, Dir: testdata + []string{"T2", "T1"}[i], Options: engine.Options{Compute: x.compute, KV: x.kv}, Tolerance: x.tolerance}
+			c := enginetest.Config{Device: dev, Dir: testdata + []string{"T2", "T1"}[i], Options: engine.Settings{Compute: x.compute, KVCacheDtype: x.kv}, Tolerance: x.tolerance}
 			for _, check := range enginetest.Programs(c) {
 				t.Run(string(api)+"/"+x.name+"/"+check.Name, func(t *testing.T) {
 					if err := check.Run(t.Context()); err != nil {

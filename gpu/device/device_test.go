@@ -149,7 +149,7 @@ func TestRefusals(t *testing.T) {
 	wide.HeadDim = 48
 	for what, err := range map[string]error{
 		"a CPU's instruction set": func() error {
-			_, err := engine.New(dev, ckpt, engine.Options{ISA: "avx2", Pages: 4, MaxRows: 1})
+			_, err := engine.New(dev, ckpt, engine.Settings{ISA: "avx2", Pages: 4, MaxNumBatchedTokens: 1})
 			return err
 		}(),
 		"heads of 48":    fits(&engine.Program{Spec: wide, Rows: 1}),
@@ -164,7 +164,7 @@ func TestRefusals(t *testing.T) {
 // TestBuffersOfAnotherDevice: a program whose memory lies elsewhere is not compiled.
 func TestBuffersOfAnotherDevice(t *testing.T) {
 	dev, _ := open(t, driver.CUDA)
-	p, err := engine.Record(modeltest.Tiny(), engine.Options{Pages: 4}, 1)
+	p, err := engine.Record(modeltest.Tiny(), engine.Settings{Pages: 4}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestBuffersOfAnotherDevice(t *testing.T) {
 func TestProfile(t *testing.T) {
 	dev, f := open(t, driver.CUDA)
 	ckpt := tiny(t)
-	eng, err := engine.New(dev, ckpt, engine.Options{Pages: 4, MaxRows: 2})
+	eng, err := engine.New(dev, ckpt, engine.Settings{Pages: 4, MaxNumBatchedTokens: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +206,7 @@ func TestProfile(t *testing.T) {
 // TestStepCalls: a step is a copy in, a graph and a copy out, however many operations it has.
 func TestStepCalls(t *testing.T) {
 	dev, f := open(t, driver.CUDA)
-	eng, err := engine.New(dev, tiny(t), engine.Options{Pages: 4, MaxRows: 2})
+	eng, err := engine.New(dev, tiny(t), engine.Settings{Pages: 4, MaxNumBatchedTokens: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +228,7 @@ func TestStepCalls(t *testing.T) {
 func TestFewLogits(t *testing.T) {
 	dev, _ := open(t, driver.CUDA)
 	ckpt := tiny(t)
-	eng, err := engine.New(dev, ckpt, engine.Options{Pages: 4, MaxRows: 8, MaxLogits: 1})
+	eng, err := engine.New(dev, ckpt, engine.Settings{Pages: 4, MaxNumBatchedTokens: 8, MaxLogits: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

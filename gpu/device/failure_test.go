@@ -22,7 +22,7 @@ func life(t *testing.T, f *fakedriver.Fake, ckpt *checkpoint.Checkpoint) (err er
 		return err
 	}
 	defer func() { err = errors.Join(err, dev.Close()) }()
-	eng, err := engine.New(dev, ckpt, engine.Options{Pages: 4, MaxRows: 2})
+	eng, err := engine.New(dev, ckpt, engine.Settings{Pages: 4, MaxNumBatchedTokens: 2})
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func TestEveryCallFails(t *testing.T) {
 // TestGoesOn: after a refused call in the middle of a step the next step is as if nothing had been.
 func TestGoesOn(t *testing.T) {
 	dev, f := open(t, driver.CUDA)
-	eng, err := engine.New(dev, tiny(t), engine.Options{Pages: 4, MaxRows: 2})
+	eng, err := engine.New(dev, tiny(t), engine.Settings{Pages: 4, MaxNumBatchedTokens: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ var (
 
 // denseWays are the ways of a bf16 matrix, the best first.
 func (r *recorder) denseWays() []way {
-	switch compute := r.p.Options.Compute; {
+	switch compute := r.p.Settings.Compute; {
 	case r.only != nil && r.only.unit == kernels.MX:
 		return []way{rounded}
 	case r.only != nil:
@@ -45,7 +45,7 @@ func (r *recorder) expertWays() []way {
 	if r.only != nil {
 		return []way{*r.only}
 	}
-	if r.p.Options.Compute == engine.MX && r.t.Unit == kernels.MX {
+	if r.p.Settings.Compute == engine.MX && r.t.Unit == kernels.MX {
 		return append([]way{mxfp4}, r.denseWays()...)
 	}
 	return r.denseWays()
@@ -196,7 +196,7 @@ func (r *recorder) terms(rows, width int) kernels.TermsMX {
 // termsBytes is the memory of the largest of them; 0 where a program has none.
 func (r *recorder) termsBytes() (most int64) {
 	s, slots := r.p.Spec, r.p.Rows*r.p.Spec.ExpertsPerToken
-	if r.plain || r.p.Rows <= kernels.DecodeRows || r.p.Options.Compute != engine.MX || r.t.Unit != kernels.MX {
+	if r.plain || r.p.Rows <= kernels.DecodeRows || r.p.Settings.Compute != engine.MX || r.t.Unit != kernels.MX {
 		return 0
 	}
 	for _, x := range [][2]int{{r.p.Rows, s.Hidden}, {slots, s.Intermediate}} {

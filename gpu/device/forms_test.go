@@ -14,7 +14,7 @@ import (
 // Which kernels a step launches, and that every one of them can be replaced by the plain ones.
 
 // compiled is a program of the tiny model on a device, with memory that the test gives back.
-func compiled(t *testing.T, dev *Device, o engine.Options, rows int) *step {
+func compiled(t *testing.T, dev *Device, o engine.Settings, rows int) *step {
 	t.Helper()
 	p, err := engine.Record(modeltest.Tiny(), o, rows)
 	if err != nil {
@@ -76,26 +76,26 @@ func TestFormsTaken(t *testing.T) {
 	dev, _ := open(t, driver.CUDA)
 	for _, x := range []struct {
 		name string
-		o    engine.Options
+		o    engine.Settings
 		rows int
 		want string
 	}{
-		{"decode", engine.Options{}, 1, "decode_qkv:1 decode_attend:1 decode_linear:1 decode_route:1 decode_gate_up:1 decode_down:1"},
-		{"decode of 16 rows", engine.Options{KV: "bf16"}, 16, "decode_qkv:1 decode_attend:1 decode_linear:1 decode_route:1 decode_gate_up:1 decode_down:1"},
-		{"prefill", engine.Options{}, 17, "norm:1 prefill_linear:3 rope:1 write_kv:1 decode_attend:1 prefill_linear:1 norm:1 prefill_linear:1 route:2 " +
+		{"decode", engine.Settings{}, 1, "decode_qkv:1 decode_attend:1 decode_linear:1 decode_route:1 decode_gate_up:1 decode_down:1"},
+		{"decode of 16 rows", engine.Settings{KVCacheDtype: "bf16"}, 16, "decode_qkv:1 decode_attend:1 decode_linear:1 decode_route:1 decode_gate_up:1 decode_down:1"},
+		{"prefill", engine.Settings{}, 17, "norm:1 prefill_linear:3 rope:1 write_kv:1 decode_attend:1 prefill_linear:1 norm:1 prefill_linear:1 route:2 " +
 			"prefill_gate_up:1 prefill_down:1 combine:1"},
-		{"prefill on a bf16 cache", engine.Options{KV: "bf16"}, 64, "norm:1 prefill_linear:3 rope:1 write_kv:1 prefill_attend:2 prefill_linear:1 norm:1 prefill_linear:1 " +
+		{"prefill on a bf16 cache", engine.Settings{KVCacheDtype: "bf16"}, 64, "norm:1 prefill_linear:3 rope:1 write_kv:1 prefill_attend:2 prefill_linear:1 norm:1 prefill_linear:1 " +
 			"route:2 prefill_gate_up:1 prefill_down:1 combine:1"},
-		{"decode in 8 bits", engine.Options{Compute: engine.Int8}, 4, "decode_qkv:1 decode_attend:1 decode_linear:1 decode_route:2 quantize:1 gate_up:1 quantize:1 down:1 combine:1"},
-		{"prefill in 8 bits", engine.Options{Compute: engine.Int8}, 32, "norm:1 prefill_linear:3 rope:1 write_kv:1 prefill_attend:2 prefill_linear:1 norm:1 prefill_linear:1 " +
+		{"decode in 8 bits", engine.Settings{Compute: engine.Int8}, 4, "decode_qkv:1 decode_attend:1 decode_linear:1 decode_route:2 quantize:1 gate_up:1 quantize:1 down:1 combine:1"},
+		{"prefill in 8 bits", engine.Settings{Compute: engine.Int8}, 32, "norm:1 prefill_linear:3 rope:1 write_kv:1 prefill_attend:2 prefill_linear:1 norm:1 prefill_linear:1 " +
 			"route:2 quantize:1 gate_up:1 quantize:1 down:1 combine:1"},
-		{"decode of 8-bit weights", engine.Options{Dense: engine.DenseQ8}, 2, "norm:1 quantize:1 decode_linear_q8:3 rope:1 write_kv:1 decode_attend:1 quantize:1 decode_linear_q8:1 " +
+		{"decode of 8-bit weights", engine.Settings{Dense: engine.DenseQ8}, 2, "norm:1 quantize:1 decode_linear_q8:3 rope:1 write_kv:1 decode_attend:1 quantize:1 decode_linear_q8:1 " +
 			"decode_route:1 decode_gate_up:1 decode_down:1"},
-		{"prefill of 8-bit weights", engine.Options{Dense: engine.DenseQ8, Compute: engine.Rounded}, 17, "norm:1 quantize:1 prefill_linear_q8:3 rope:1 write_kv:1 prefill_attend_bf16:2 " +
+		{"prefill of 8-bit weights", engine.Settings{Dense: engine.DenseQ8, Compute: engine.Rounded}, 17, "norm:1 quantize:1 prefill_linear_q8:3 rope:1 write_kv:1 prefill_attend_bf16:2 " +
 			"quantize:1 prefill_linear_q8:1 norm:1 prefill_linear:1 route:2 prefill_gate_up_wgmma:1 prefill_down_wgmma:1 combine:1"},
-		{"a tap inside the norm and the projections", engine.Options{Taps: []string{"layer0.input_layernorm"}}, 1,
+		{"a tap inside the norm and the projections", engine.Settings{Taps: []string{"layer0.input_layernorm"}}, 1,
 			"norm:1 tap:1 decode_linear:3 rope:1 write_kv:1 decode_attend:1 decode_linear:1 decode_route:1 decode_gate_up:1 decode_down:1"},
-		{"a tap behind the router", engine.Options{Taps: []string{"layer0.router_logits"}}, 1,
+		{"a tap behind the router", engine.Settings{Taps: []string{"layer0.router_logits"}}, 1,
 			"decode_qkv:1 decode_attend:1 decode_linear:1 norm:1 decode_linear:1 tap:1 route:2 decode_gate_up:1 decode_down:1"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
@@ -111,8 +111,8 @@ func TestFormsTaken(t *testing.T) {
 func TestPlainDevice(t *testing.T) {
 	for name, x := range map[string]struct {
 		device  Options
-		program engine.Options
-	}{"the device": {Options{Plain: true}, engine.Options{Pages: 4}}, "the program": {Options{}, engine.Options{Pages: 4, Deterministic: true}}} {
+		program engine.Settings
+	}{"the device": {Options{Plain: true}, engine.Settings{Pages: 4}}, "the program": {Options{}, engine.Settings{Pages: 4, Deterministic: true}}} {
 		t.Run(name, func(t *testing.T) {
 			dev, _ := openWith(t, driver.CUDA, x.device)
 			for _, rows := range []int{1, 17} {
@@ -133,7 +133,7 @@ func TestDistrust(t *testing.T) {
 	run := func(t *testing.T, distrusted []Form, logits []float32) *Device {
 		dev, _ := open(t, driver.CUDA)
 		dev.Distrust(distrusted...)
-		eng, err := engine.New(dev, ckpt, engine.Options{Pages: 4, MaxRows: 2})
+		eng, err := engine.New(dev, ckpt, engine.Settings{Pages: 4, MaxNumBatchedTokens: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +153,7 @@ func TestDistrust(t *testing.T) {
 			if !slices.Equal(dev.Distrusted(), []Form{f}) {
 				t.Errorf("out of use: %v", dev.Distrusted())
 			}
-			if strings.Contains(shown(compiled(t, dev, engine.Options{Pages: 4}, 2), 0), string(f)) {
+			if strings.Contains(shown(compiled(t, dev, engine.Settings{Pages: 4}, 2), 0), string(f)) {
 				t.Errorf("%s is still taken", f)
 			}
 			near(t, got, want, 1e-4)
@@ -228,11 +228,11 @@ func TestWrongKernels(t *testing.T) {
 	if !slices.Equal(dev.Distrusted(), want) {
 		t.Errorf("out of use: %v, not %v", dev.Distrusted(), want)
 	}
-	got := shown(compiled(t, dev, engine.Options{Pages: 4}, 17), 1)
+	got := shown(compiled(t, dev, engine.Settings{Pages: 4}, 17), 1)
 	if strings.Contains(got, "decode_attend") || strings.Contains(got, "prefill_linear") || !strings.Contains(got, "prefill_down:1") {
 		t.Errorf("exact: %s", got)
 	}
-	got = shown(compiled(t, dev, engine.Options{Pages: 4, Compute: engine.Rounded}, 17), 1)
+	got = shown(compiled(t, dev, engine.Settings{Pages: 4, Compute: engine.Rounded}, 17), 1)
 	if !strings.Contains(got, "prefill_linear_bf16:3") || !strings.Contains(got, "norm:1 linear:1 route") || !strings.Contains(got, "prefill_gate_up_wgmma:1 prefill_down_wgmma:1") {
 		t.Errorf("rounded: %s", got)
 	}
@@ -266,7 +266,7 @@ func TestDispatch(t *testing.T) {
 			if !slices.Contains(dev.Caps().Computes, x.compute) {
 				t.Fatalf("%s computes in %v", x.arch, dev.Caps().Computes)
 			}
-			s := compiled(t, dev, engine.Options{Pages: 4, Compute: x.compute}, 64)
+			s := compiled(t, dev, engine.Settings{Pages: 4, Compute: x.compute}, 64)
 			if got := launched(s, 0); got != x.want {
 				t.Errorf("%s\nnot %s", got, x.want)
 			}

@@ -41,7 +41,7 @@ func pagesOf(t *testing.T, dev engine.Device) []byte {
 	spec := proofSpec()
 	spec.Layers = 6 // of the three windowed ones the third lies in the twins
 	const pages = 13
-	p, err := engine.NewProgram(spec, engine.Options{KV: engine.KVFP8, Pages: pages}, 40)
+	p, err := engine.NewProgram(spec, engine.Settings{KVCacheDtype: engine.KVFP8, Pages: pages}, 40)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestFP8Kernels(t *testing.T) {
 		{"decode", 4, "decode_qkv_bf16_4 decode_attend_bf16 ", "decode_qkv_f8_4 decode_attend_f8 "},
 		{"prefill", 64, "rope write_kv_bf16 prefill_attend_1 ", "rope write_kv_f8 prefill_attend_f8_1 "},
 	} {
-		s := compiled(t, dev, engine.Options{Pages: 6, KV: engine.KVFP8, Compute: engine.Rounded}, x.rows)
+		s := compiled(t, dev, engine.Settings{Pages: 6, KVCacheDtype: engine.KVFP8, Compute: engine.Rounded}, x.rows)
 		for layer, want := range []string{x.window, x.full} {
 			if got := launched(s, layer); !bytes.Contains([]byte(got), []byte(want)) {
 				t.Errorf("%s, layer %d: %s, without %s", x.name, layer, got, want)

@@ -84,10 +84,10 @@ type Speed struct {
 
 // Whole times a model at some points: the median of rounds steps, logits of each sequence's last row included. Points that need more cache than
 // fits are skipped and say so.
-func Whole(ctx context.Context, dev engine.Device, ckpt *checkpoint.Checkpoint, o engine.Options, points []Point, rounds int, report func(Speed)) (err error) {
-	o.MaxRows = 1
+func Whole(ctx context.Context, dev engine.Device, ckpt *checkpoint.Checkpoint, o engine.Settings, points []Point, rounds int, report func(Speed)) (err error) {
+	o.MaxNumBatchedTokens = 1
 	for _, p := range points {
-		o.MaxRows = max(o.MaxRows, p.Sequences*p.Rows)
+		o.MaxNumBatchedTokens = max(o.MaxNumBatchedTokens, p.Sequences*p.Rows)
 	}
 	o.Pages = 1
 	plan, err := engine.PlanFor(ckpt.Spec, o)
@@ -97,7 +97,7 @@ func Whole(ctx context.Context, dev engine.Device, ckpt *checkpoint.Checkpoint, 
 	_, free := dev.Memory()
 	room := (free - plan.Total()) / plan.PageBytes * 9 / 10
 	for _, p := range points {
-		if need := p.pages(ckpt.Spec, o.KV); need <= room {
+		if need := p.pages(ckpt.Spec, o.KVCacheDtype); need <= room {
 			o.Pages = int(max(int64(o.Pages), need))
 		}
 	}
@@ -106,7 +106,7 @@ func Whole(ctx context.Context, dev engine.Device, ckpt *checkpoint.Checkpoint, 
 		return err
 	}
 	defer func() { err = errors.Join(err, eng.Close()) }()
-	program, err := engine.Record(ckpt.Spec, o, o.MaxRows)
+	program, err := engine.Record(ckpt.Spec, o, o.MaxNumBatchedTokens)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func Whole(ctx context.Context, dev engine.Device, ckpt *checkpoint.Checkpoint, 
 		switch {
 		case p.Context+p.Rows > ckpt.Spec.MaxPosition:
 			speed.Skipped = "longer than the model's context"
-		case p.pages(ckpt.Spec, o.KV) > int64(o.Pages):
+		case p.pages(ckpt.Spec, o.KVCacheDtype) > int64(o.Pages):
 			speed.Skipped = "its KV cache does not fit"
 		default:
 			if err := speed.measure(ctx, eng, program, rounds); err != nil {
@@ -139,7 +139,7 @@ func (p Point) pages(s models.Spec, kv string) int64 {
 }
 
 func (s *Speed) measure(ctx context.Context, eng *engine.Engine, program *engine.Program, rounds int) error {
-	b := s.batch(eng.Spec(), program.Options)
+	b := s.batch(eng.Spec(), program.Settings)
 	logits := make([]float32, len(b.LogitRows)*eng.Spec().Vocab)
 	var took []time.Duration
 	for i := range rounds + 1 {
@@ -177,7 +177,7 @@ func (p *freshPages) next(n int) []int32 {
 }
 
 // batch has other tokens in every row, so that rows choose other experts.
-func (s *Speed) batch(spec models.Spec, o engine.Options) *engine.Batch {
+func (s *Speed) batch(spec models.Spec, o engine.Settings) *engine.Batch {
 	b := &engine.Batch{}
 	var table freshPages
 	n, seen := s.tables(spec)
@@ -189,7 +189,7 @@ func (s *Speed) batch(spec models.Spec, o engine.Options) *engine.Batch {
 		}
 		b.LogitRows = append(b.LogitRows, int32(len(b.Tokens)-1))
 	}
-	if engine.WindowPages(o.KV) > 1 {
+	if engine.WindowPages(o.KVCacheDtype) > 1 {
 		b.Twins = pairUp(b.Seqs, &table, o.Pages)
 	}
 	return b

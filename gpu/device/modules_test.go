@@ -65,7 +65,7 @@ func TestRefusedMachineCode(t *testing.T) {
 	if got := f.Calls("cuModuleLoadDataEx"); got != 2 {
 		t.Errorf("%d modules were loaded before anything is compiled", got)
 	}
-	eng, err := engine.New(dev, tiny(t), engine.Options{Pages: 4, MaxRows: 2})
+	eng, err := engine.New(dev, tiny(t), engine.Settings{Pages: 4, MaxNumBatchedTokens: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

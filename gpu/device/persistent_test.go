@@ -27,9 +27,9 @@ func steps() []*engine.Batch {
 }
 
 // logitsOf runs steps on an engine of its own and gives all their logits.
-func logitsOf(t *testing.T, dev *Device, ckpt *checkpoint.Checkpoint, o engine.Options, batches []*engine.Batch) (all []float32) {
+func logitsOf(t *testing.T, dev *Device, ckpt *checkpoint.Checkpoint, o engine.Settings, batches []*engine.Batch) (all []float32) {
 	t.Helper()
-	o.Pages, o.MaxRows = 4, 2
+	o.Pages, o.MaxNumBatchedTokens = 4, 2
 	eng, err := engine.New(dev, ckpt, o)
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestPersistentIsTheGraph(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer ckpt.Close()
-			o := engine.Options{KV: x.kv}
+			o := engine.Settings{KVCacheDtype: x.kv}
 			want := logitsOf(t, dev, ckpt, o, steps())
 			graphs, kernels := f.Calls(graphLaunch[x.api]), f.Calls(wholeLaunch[x.api])
 			if graphs != len(steps()) {
@@ -102,14 +102,14 @@ func TestPersistentWhereItCan(t *testing.T) {
 	dev, _ := openWith(t, driver.CUDA, Options{DecodeKernel: DecodePersistent})
 	for _, x := range []struct {
 		name  string
-		o     engine.Options
+		o     engine.Settings
 		rows  int
 		whole bool
 	}{
-		{"a row", engine.Options{}, 1, true}, {"four rows", engine.Options{KV: "bf16"}, 4, true},
-		{"a cache of 8 bits", engine.Options{KV: engine.KVFP8}, 4, false}, {"five rows", engine.Options{}, 5, false},
-		{"8 bits", engine.Options{Compute: engine.Int8}, 1, false}, {"a tap", engine.Options{Taps: []string{"layer0.router_logits"}}, 1, false},
-		{"deterministic", engine.Options{Deterministic: true}, 1, false},
+		{"a row", engine.Settings{}, 1, true}, {"four rows", engine.Settings{KVCacheDtype: "bf16"}, 4, true},
+		{"a cache of 8 bits", engine.Settings{KVCacheDtype: engine.KVFP8}, 4, false}, {"five rows", engine.Settings{}, 5, false},
+		{"8 bits", engine.Settings{Compute: engine.Int8}, 1, false}, {"a tap", engine.Settings{Taps: []string{"layer0.router_logits"}}, 1, false},
+		{"deterministic", engine.Settings{Deterministic: true}, 1, false},
 	} {
 		x.o.Pages = 4
 		s := compiled(t, dev, x.o, x.rows)
@@ -118,7 +118,7 @@ func TestPersistentWhereItCan(t *testing.T) {
 		}
 	}
 	dev.UseDecodeKernel(DecodeGraph)
-	if compiled(t, dev, engine.Options{Pages: 4}, 1).whole != nil {
+	if compiled(t, dev, engine.Settings{Pages: 4}, 1).whole != nil {
 		t.Error("one launch without being asked for")
 	}
 }
@@ -154,7 +154,7 @@ func TestPersistentProof(t *testing.T) {
 	}
 	dev, _ := openWith(t, driver.CUDA, Options{DecodeKernel: DecodePersistent})
 	dev.Distrust(DecodeStep)
-	if s := compiled(t, dev, engine.Options{Pages: 4}, 1); s.whole != nil || s.graph == nil {
+	if s := compiled(t, dev, engine.Settings{Pages: 4}, 1); s.whole != nil || s.graph == nil {
 		t.Error("what is out of use is launched")
 	}
 }
@@ -172,7 +172,7 @@ func TestPersistentFailures(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.FailCall(call, 1, 2)
-		eng, err := engine.New(dev, ckpt, engine.Options{Pages: 4, MaxRows: 2})
+		eng, err := engine.New(dev, ckpt, engine.Settings{Pages: 4, MaxNumBatchedTokens: 2})
 		if err == nil {
 			err = eng.Step(t.Context(), prompt(), make([]float32, ckpt.Spec.Vocab))
 			if err := eng.Close(); err != nil {

@@ -42,7 +42,7 @@ const (
 // trial is one way through the small model.
 type trial struct {
 	name   string
-	o      engine.Options
+	o      engine.Settings
 	rows   int
 	layers int
 	way    *way // of the matrices of many rows; nil: the mode's
@@ -52,20 +52,20 @@ type trial struct {
 func (d *Device) trials() []trial {
 	const few, many = 4, kernels.DecodeRows + 5
 	list := []trial{
-		{"few rows, f32 cache", engine.Options{KV: "f32"}, few, 2, nil},
-		{"few rows, bf16 cache", engine.Options{KV: "bf16"}, few, 1, nil},
-		{"few rows, 8-bit cache", engine.Options{KV: engine.KVFP8}, few, 2, nil},
-		{"many rows, three terms", engine.Options{KV: "bf16"}, many, 2, &whole},
-		{"many rows, rounded", engine.Options{KV: "bf16", Compute: engine.Rounded}, many, 2, &rounded},
-		{"few rows, 8-bit weights", engine.Options{KV: "bf16", Dense: engine.DenseQ8}, few, 1, nil},
-		{"many rows, 8-bit weights and cache", engine.Options{KV: engine.KVFP8, Dense: engine.DenseQ8}, many, 2, nil},
-		{"many rows, rounded, 8-bit cache", engine.Options{KV: engine.KVFP8, Compute: engine.Rounded}, many, 2, &rounded},
+		{"few rows, f32 cache", engine.Settings{KVCacheDtype: "f32"}, few, 2, nil},
+		{"few rows, bf16 cache", engine.Settings{KVCacheDtype: "bf16"}, few, 1, nil},
+		{"few rows, 8-bit cache", engine.Settings{KVCacheDtype: engine.KVFP8}, few, 2, nil},
+		{"many rows, three terms", engine.Settings{KVCacheDtype: "bf16"}, many, 2, &whole},
+		{"many rows, rounded", engine.Settings{KVCacheDtype: "bf16", Compute: engine.Rounded}, many, 2, &rounded},
+		{"few rows, 8-bit weights", engine.Settings{KVCacheDtype: "bf16", Dense: engine.DenseQ8}, few, 1, nil},
+		{"many rows, 8-bit weights and cache", engine.Settings{KVCacheDtype: engine.KVFP8, Dense: engine.DenseQ8}, many, 2, nil},
+		{"many rows, rounded, 8-bit cache", engine.Settings{KVCacheDtype: engine.KVFP8, Compute: engine.Rounded}, many, 2, &rounded},
 	}
 	switch d.target.Unit {
 	case kernels.WGMMA:
-		list = append(list, trial{"many rows, warpgroups", engine.Options{KV: "bf16", Compute: engine.Rounded}, many, 1, &warpgroups})
+		list = append(list, trial{"many rows, warpgroups", engine.Settings{KVCacheDtype: "bf16", Compute: engine.Rounded}, many, 1, &warpgroups})
 	case kernels.MX:
-		list = append(list, trial{"many rows, MXFP4", engine.Options{KV: "bf16", Compute: engine.MX}, many, 1, &mxfp4})
+		list = append(list, trial{"many rows, MXFP4", engine.Settings{KVCacheDtype: "bf16", Compute: engine.MX}, many, 1, &mxfp4})
 	}
 	return list
 }
@@ -161,11 +161,11 @@ func (v *prover) open(x trial) (err error) {
 	spec := proofSpec()
 	spec.Layers = x.layers
 	var pages int
-	v.batch, pages = proofBatch(spec, max(1, x.rows-1), engine.WindowPages(x.o.KV) > 1)
+	v.batch, pages = proofBatch(spec, max(1, x.rows-1), engine.WindowPages(x.o.KVCacheDtype) > 1)
 	if v.ckpt, err = checkpoint.Synthetic(spec, 1); err != nil {
 		return err
 	}
-	x.o.Pages, x.o.MaxRows = pages, x.rows
+	x.o.Pages, x.o.MaxNumBatchedTokens = pages, x.rows
 	if v.p, err = engine.Record(spec, x.o, x.rows); err != nil {
 		return err
 	}

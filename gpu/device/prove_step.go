@@ -17,8 +17,8 @@ import (
 func (d *Device) proveStep(ctx context.Context) (Proof, error) {
 	p := Proof{Form: DecodeStep, OK: true}
 	for _, x := range []trial{
-		{"one launch, f32 cache", engine.Options{KV: "f32"}, 4, 2, nil},
-		{"one launch, bf16 cache", engine.Options{KV: "bf16"}, 1, 1, nil},
+		{"one launch, f32 cache", engine.Settings{KVCacheDtype: "f32"}, 4, 2, nil},
+		{"one launch, bf16 cache", engine.Settings{KVCacheDtype: "bf16"}, 1, 1, nil},
 	} {
 		if err := ctx.Err(); err != nil {
 			return p, err

@@ -132,7 +132,7 @@ func (s *step) joinSampler() (*sampler, error) {
 	if d.sampler != nil && d.sampler.waiting > 0 {
 		return nil, errors.New("a larger step samples while a smaller one is waited for")
 	}
-	made, err := d.newSampler(s.logitRows(max(s.layout.bucket, s.p.Options.MaxRows)), s.p.Spec.Vocab)
+	made, err := d.newSampler(s.logitRows(max(s.layout.bucket, s.p.Settings.MaxNumBatchedTokens)), s.p.Spec.Vocab)
 	if err != nil {
 		return nil, fmt.Errorf("room to sample in: %w", err)
 	}
@@ -150,7 +150,7 @@ func (s *step) useSampler(x *sampler) {
 
 // logitRows is of how many rows a step of so many gives logits.
 func (s *step) logitRows(rows int) int {
-	if most := s.p.Options.MaxLogits; most > 0 {
+	if most := s.p.Settings.MaxLogits; most > 0 {
 		return min(rows, most)
 	}
 	return rows

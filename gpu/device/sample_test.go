@@ -17,7 +17,7 @@ import (
 func tinyEngine(t *testing.T, api driver.API) *engine.Engine {
 	t.Helper()
 	dev, _ := open(t, api)
-	eng, err := engine.New(dev, tiny(t), engine.Options{Pages: 4, MaxRows: 2})
+	eng, err := engine.New(dev, tiny(t), engine.Settings{Pages: 4, MaxNumBatchedTokens: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +237,7 @@ func (d waitingDevice) Compile(p *engine.Program) (engine.Step, error) {
 // TestNoSampling: a device that does not choose tokens says so.
 func TestNoSampling(t *testing.T) {
 	dev, _ := open(t, driver.CUDA)
-	eng, err := engine.New(waitingDevice{dev}, tiny(t), engine.Options{Pages: 4, MaxRows: 1})
+	eng, err := engine.New(waitingDevice{dev}, tiny(t), engine.Settings{Pages: 4, MaxNumBatchedTokens: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

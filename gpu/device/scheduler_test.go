@@ -69,7 +69,7 @@ func TestSchedulerOnDevice(t *testing.T) {
 
 func schedulerOnDevice(t *testing.T, kv string) {
 	dev, f := open(t, driver.CUDA)
-	eng, err := engine.New(dev, tiny(t), engine.Options{Pages: 16, MaxRows: 8, KV: kv})
+	eng, err := engine.New(dev, tiny(t), engine.Settings{Pages: 16, MaxNumBatchedTokens: 8, KVCacheDtype: kv})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func schedulerOnDevice(t *testing.T, kv string) {
 // TestSchedulerIsAStepAhead: without logprobs the next forward pass is launched before the tokens of this one are waited for.
 func TestSchedulerIsAStepAhead(t *testing.T) {
 	dev, f := open(t, driver.CUDA)
-	eng, err := engine.New(dev, tiny(t), engine.Options{Pages: 16, MaxRows: 8})
+	eng, err := engine.New(dev, tiny(t), engine.Settings{Pages: 16, MaxNumBatchedTokens: 8})
 	if err != nil {
 		t.Fatal(err)
 	}

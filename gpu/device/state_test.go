@@ -45,8 +45,8 @@ func TestStateHasRoom(t *testing.T) {
 	fullest := map[string]float64{}
 	for range 4000 {
 		rows := 1 + random.IntN(40)
-		o := engine.Options{KV: []string{"bf16", engine.KVFP8}[random.IntN(2)], MaxSeqs: random.IntN(8)}
-		p := &engine.Program{Spec: s, Options: o, Rows: rows}
+		o := engine.Settings{KVCacheDtype: []string{"bf16", engine.KVFP8}[random.IntN(2)], MaxNumSeqs: random.IntN(8)}
+		p := &engine.Program{Spec: s, Settings: o, Rows: rows}
 		l := layoutOf(p)
 		b := &engine.Batch{Tokens: make([]int32, rows), Twins: make([]int32, 1)}
 		table := make([]int32, s.MaxPosition/engine.PageTokens+1)
@@ -64,7 +64,7 @@ func TestStateHasRoom(t *testing.T) {
 		}
 		used := l.write(make([]byte, l.bytes()), b, s.Window, s.ExpertsPerToken)
 		if len(b.Seqs) == o.Seqs(rows) {
-			fullest[o.KV] = max(fullest[o.KV], float64(used)/float64(l.bytes()))
+			fullest[o.KVCacheDtype] = max(fullest[o.KVCacheDtype], float64(used)/float64(l.bytes()))
 		}
 	}
 	for kv, share := range fullest {
@@ -79,7 +79,7 @@ func TestStepsShareTheirState(t *testing.T) {
 	for _, api := range apis {
 		t.Run(string(api), func(t *testing.T) {
 			dev, _ := open(t, api)
-			eng, err := engine.New(dev, tiny(t), engine.Options{Pages: 4, MaxRows: 5, MaxLogits: 2})
+			eng, err := engine.New(dev, tiny(t), engine.Settings{Pages: 4, MaxNumBatchedTokens: 5, MaxLogits: 2})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -107,7 +107,7 @@ func TestStepsShareTheirState(t *testing.T) {
 // TestMoreSequencesThanRoom: the engine refuses them, and so does a step that is asked by somebody else.
 func TestMoreSequencesThanRoom(t *testing.T) {
 	dev, _ := open(t, driver.CUDA)
-	eng, err := engine.New(dev, tiny(t), engine.Options{Pages: 4, MaxRows: 4, MaxSeqs: 2})
+	eng, err := engine.New(dev, tiny(t), engine.Settings{Pages: 4, MaxNumBatchedTokens: 4, MaxNumSeqs: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestMoreSequencesThanRoom(t *testing.T) {
 	if err := eng.Queue(t.Context(), many, nil); err == nil || err.Error() != want {
 		t.Error(err)
 	}
-	s := compiled(t, dev, engine.Options{Pages: 4, MaxSeqs: 2}, 3)
+	s := compiled(t, dev, engine.Settings{Pages: 4, MaxNumSeqs: 2}, 3)
 	if err := s.Forward(many, nil); err == nil || err.Error() != "rows of 3 sequences are in a step, this one has room for 2" {
 		t.Error(err)
 	}
@@ -134,7 +134,7 @@ func TestCloseUnderWork(t *testing.T) {
 	for _, api := range apis {
 		t.Run(string(api), func(t *testing.T) {
 			dev, f := open(t, api)
-			s := compiled(t, dev, engine.Options{Pages: 4}, 1)
+			s := compiled(t, dev, engine.Settings{Pages: 4}, 1)
 			choice := []engine.Choice{{TopP: 1, Logprobs: -1}}
 			if err := errors.Join(s.Queue(next(), nil), s.Sample(choice), s.Queue(next(), []int32{0})); err != nil {
 				t.Fatal(err)

@@ -48,8 +48,8 @@ var _ engine.Step = (*step)(nil)
 
 // Compile turns a program into a graph.
 func (d *Device) Compile(p *engine.Program) (engine.Step, error) {
-	if p.Options.ISA != "" {
-		return nil, fmt.Errorf("instruction set %q is the CPU's: a GPU has one", p.Options.ISA)
+	if p.Settings.ISA != "" {
+		return nil, fmt.Errorf("instruction set %q is the CPU's: a GPU has one", p.Settings.ISA)
 	}
 	s, err := d.compile(p, choice{plain: d.plain})
 	if err != nil {
@@ -81,7 +81,7 @@ func (d *Device) build(s *step) (*step, error) {
 	if err := d.use(1); err != nil {
 		return nil, err
 	}
-	s.dev, s.layout, s.plain = d, layoutOf(p), s.plain || p.Options.Deterministic
+	s.dev, s.layout, s.plain = d, layoutOf(p), s.plain || p.Settings.Deterministic
 	if err := s.build(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

@@ -12,19 +12,19 @@ import (
 //
 // What must stay true: it is what gpu/device allocates, to the byte for one engine, on cards whose kernels have all their forms (gpu/device holds it to
 // that through the fake driver). The records of the persistent decode kernel, tens of KiB, are left to the reserve of the card.
-func Beside(s models.Spec, o engine.Options) (int64, error) {
+func Beside(s models.Spec, o engine.Settings) (int64, error) {
 	buckets := engine.Buckets(o.Rows())
 	o.Pages = 1 // not looked at
 	p, err := engine.Record(s, o, buckets[0])
 	if err != nil {
 		return 0, err
 	}
-	o = p.Options
+	o = p.Settings
 	heads := kernels.Heads{Query: s.Heads, KV: s.KVHeads, Dim: s.HeadDim}
 	var bytes int64
 	var state, partial, arrived, terms largest
 	for _, rows := range buckets {
-		arrays := 5 + engine.WindowPages(o.KV)
+		arrays := 5 + engine.WindowPages(o.KVCacheDtype)
 		bytes += state.more(4 * int64(4+rows*arrays+engine.TableEntries(s, o, rows)))
 		bytes += 2 * 4 * int64(s.HeadDim/2) // frequencies, of the step and of the one that rebuilds
 		if o.Deterministic {

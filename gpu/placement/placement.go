@@ -42,7 +42,7 @@ type Options struct {
 	Compute     string  // the mode; "": the one with most scratch
 	KV          string  // "bf16" (default), "f32", engine.KVFP8
 	Dense       string  // "bf16" (default), "q8": the form of the dense weights
-	Plain       bool    // as engine.Options.Deterministic: the kernels that need no memory of their own
+	Plain       bool    // as engine.Settings.Deterministic: the kernels that need no memory of their own
 	Utilization float64 // share of a card's memory that may be used; 0: all but a reserve
 	CPUExperts  int     // layers whose experts go to the CPU at least; 0: as few as fit
 	Staging     bool    // a card with experts on the CPU keeps room to stream two layers of them through
@@ -114,7 +114,7 @@ type sizes struct {
 
 func measure(s models.Spec, o Options) (sizes, error) {
 	z := sizes{dense: make([]int64, s.Layers), experts: make([]int64, s.Layers), active: float64(s.ExpertsPerToken) / float64(s.Experts)}
-	eo := engine.Options{KV: o.KV, MaxRows: o.Rows, MaxLogits: min(o.Logits, o.Rows), MaxSeqs: o.Logits, Pages: 1, Compute: cmp.Or(o.Compute, engine.Int8), Dense: o.Dense,
+	eo := engine.Settings{KVCacheDtype: o.KV, MaxNumBatchedTokens: o.Rows, MaxLogits: min(o.Logits, o.Rows), MaxNumSeqs: o.Logits, Pages: 1, Compute: cmp.Or(o.Compute, engine.Int8), Dense: o.Dense,
 		Deterministic: o.Plain}
 	p, err := engine.Record(s, eo, eo.Rows())
 	if err != nil {

@@ -248,7 +248,7 @@ func TestOneCardIsEnough(t *testing.T) {
 		for form, weights := range map[string]int64{"bf16": s.WeightBytes(), "q8": s.WeightBytes() - dense + dense*17/32} { // 34 bytes for 32 numbers of two
 			const context, rows, logits = 8192, 8192, 1024
 			o := Options{Context: context, Rows: rows, Logits: logits, Compute: engine.Rounded, Dense: form}
-			eo := engine.Options{Compute: engine.Rounded, Dense: form, MaxRows: rows, MaxLogits: logits, MaxSeqs: logits}
+			eo := engine.Settings{Compute: engine.Rounded, Dense: form, MaxNumBatchedTokens: rows, MaxLogits: logits, MaxNumSeqs: logits}
 			plan, err := engine.PlanFor(s, eo)
 			if err != nil {
 				t.Fatal(err)

@@ -35,7 +35,7 @@ type cache interface {
 
 // newCache makes the pool that a program wants.
 func (d *Device) newCache(p *engine.Program) (engine.Region, error) {
-	if p.Options.KV == engine.KVFP8 {
+	if p.Settings.KVCacheDtype == engine.KVFP8 {
 		return d.newPairedPool(p)
 	}
 	return d.newPool(p)
@@ -43,7 +43,7 @@ func (d *Device) newCache(p *engine.Program) (engine.Region, error) {
 
 // ownPage is a page's bytes on a card with layers [from, to), for a program of which p is one.
 func ownPage(p *engine.Program, from, to int) int64 {
-	if p.Options.KV == engine.KVFP8 {
+	if p.Settings.KVCacheDtype == engine.KVFP8 {
 		return int64(halvesOf(p.Spec, from, to).units()) * unitBytes(p.Spec)
 	}
 	own := slotsOf(p.Spec, from, to)
@@ -105,7 +105,7 @@ func (d *Device) newPool(p *engine.Program) (*pool, error) {
 	if err := d.use(); err != nil {
 		return nil, err
 	}
-	c := &pool{dev: d, spec: p.Spec, pages: p.Options.Pages, slot: slotBytes(p), parts: make([]engine.Region, len(d.ends)), kind: make([]uint8, p.Options.Pages)}
+	c := &pool{dev: d, spec: p.Spec, pages: p.Settings.Pages, slot: slotBytes(p), parts: make([]engine.Region, len(d.ends)), kind: make([]uint8, p.Settings.Pages)}
 	c.each = int(p.PageBytes() / c.slot)
 	for kind := range c.where {
 		c.where[kind] = make([]int, c.each)

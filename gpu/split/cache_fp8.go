@@ -95,8 +95,8 @@ func (d *Device) newPairedPool(p *engine.Program) (*pairedPool, error) {
 	if err := d.use(); err != nil {
 		return nil, err
 	}
-	c := &pairedPool{dev: d, pages: p.Options.Pages, page: p.PageBytes(), parts: make([]engine.Region, len(d.ends)), waiting: map[int32][]byte{},
-		kind: make([]uint8, p.Options.Pages), partner: make([]int32, p.Options.Pages)}
+	c := &pairedPool{dev: d, pages: p.Settings.Pages, page: p.PageBytes(), parts: make([]engine.Region, len(d.ends)), waiting: map[int32][]byte{},
+		kind: make([]uint8, p.Settings.Pages), partner: make([]int32, p.Settings.Pages)}
 	for i := range c.partner {
 		c.partner[i] = -1
 	}

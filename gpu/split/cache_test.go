@@ -22,7 +22,7 @@ func TestPoolBytes(t *testing.T) {
 }
 
 func poolBytes(t *testing.T, ends []int, kv string) {
-	eng, err := engine.New(hosts(t, split.Options{}, ends), opened(t, testdata+"T1/checkpoint"), engine.Options{Pages: 5, MaxRows: 1, KV: kv})
+	eng, err := engine.New(hosts(t, split.Options{}, ends), opened(t, testdata+"T1/checkpoint"), engine.Settings{Pages: 5, MaxNumBatchedTokens: 1, KVCacheDtype: kv})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestSwappedPages(t *testing.T) {
 }
 
 func swappedPages(t *testing.T, ends []int, kv string) {
-	eng, err := engine.New(hosts(t, split.Options{}, ends, 2), opened(t, testdata+"T1/checkpoint"), engine.Options{Pages: 8, MaxRows: 64, KV: kv})
+	eng, err := engine.New(hosts(t, split.Options{}, ends, 2), opened(t, testdata+"T1/checkpoint"), engine.Settings{Pages: 8, MaxNumBatchedTokens: 64, KVCacheDtype: kv})
 	if err != nil {
 		t.Fatal(err)
 	}

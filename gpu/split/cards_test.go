@@ -93,8 +93,8 @@ func steps() []*engine.Batch {
 }
 
 // run gives the logits of steps.
-func run(t testing.TB, dev engine.Device, ckpt *checkpoint.Checkpoint, o engine.Options) ([]float32, error) {
-	o.Pages, o.MaxRows = 4, 4
+func run(t testing.TB, dev engine.Device, ckpt *checkpoint.Checkpoint, o engine.Settings) ([]float32, error) {
+	o.Pages, o.MaxNumBatchedTokens = 4, 4
 	eng, err := engine.New(dev, ckpt, o)
 	if err != nil {
 		return nil, err
@@ -132,8 +132,8 @@ func worst(a, b []float32) (d float64) {
 // TestCards: a golden checkpoint over two and three cards of NVIDIA and two of AMD, with the experts of layers on the host and streamed to the card.
 // Cards alone give the bits of one card.
 func TestCards(t *testing.T) {
-	holdCards(t, driver.CUDA, "T2", []way{{ends: []int{1, 2, 3}}, {ends: []int{2, 3}, hosted: []int{0, 2}}}, engine.Options{})
-	holdCards(t, driver.HIP, "T2", []way{{ends: []int{1, 3}}}, engine.Options{})
+	holdCards(t, driver.CUDA, "T2", []way{{ends: []int{1, 2, 3}}, {ends: []int{2, 3}, hosted: []int{0, 2}}}, engine.Settings{})
+	holdCards(t, driver.HIP, "T2", []way{{ends: []int{1, 3}}}, engine.Settings{})
 }
 
 // TestCardsLong: every placement of both models, in every mode.
@@ -141,13 +141,13 @@ func TestCardsLong(t *testing.T) {
 	long(t)
 	for _, compute := range []string{engine.Exact, engine.Int8} {
 		for _, api := range []driver.API{driver.CUDA, driver.HIP} {
-			holdCards(t, api, "T2", ways(3), engine.Options{Compute: compute})
-			holdCards(t, api, "T1", ways(4), engine.Options{Compute: compute})
+			holdCards(t, api, "T2", ways(3), engine.Settings{Compute: compute})
+			holdCards(t, api, "T1", ways(4), engine.Settings{Compute: compute})
 		}
 	}
 }
 
-func holdCards(t *testing.T, api driver.API, model string, list []way, o engine.Options) {
+func holdCards(t *testing.T, api driver.API, model string, list []way, o engine.Settings) {
 	ckpt := opened(t, testdata+model+"/checkpoint")
 	f := fake(t, api, 3, 0)
 	one, err := cardsOf(f, 1, false)
@@ -187,7 +187,7 @@ func holdCards(t *testing.T, api driver.API, model string, list []way, o engine.
 func TestCrossings(t *testing.T) {
 	f := fake(t, driver.CUDA, 2, 0)
 	dev := overCards(t, f, false, split.Options{}, way{ends: []int{1, 2}})
-	eng, err := engine.New(dev, tiny(t), engine.Options{Pages: 4, MaxRows: 4})
+	eng, err := engine.New(dev, tiny(t), engine.Settings{Pages: 4, MaxNumBatchedTokens: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func TestSmallCards(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := engine.Options{MaxLogits: 1}
+	o := engine.Settings{MaxLogits: 1}
 	_, err = run(t, one[0], ckpt, o)
 	if !errors.Is(err, driver.ErrOutOfMemory) {
 		t.Fatalf("one card of %d bytes: %v", room, err)
@@ -257,7 +257,7 @@ func TestCardFails(t *testing.T) {
 			return errors.Join(err, h.Close())
 		}
 		defer func() { err = errors.Join(err, dev.Close()) }()
-		_, err = run(t, dev, ckpt, engine.Options{})
+		_, err = run(t, dev, ckpt, engine.Settings{})
 		return err
 	}
 	if err := life(); err != nil {
@@ -301,7 +301,7 @@ func TestCardFails(t *testing.T) {
 // stepped is an engine over a device, and the logits of its first step.
 func stepped(t *testing.T, dev engine.Device) (*engine.Engine, []float32) {
 	t.Helper()
-	eng, err := engine.New(dev, tiny(t), engine.Options{Pages: 4, MaxRows: 4})
+	eng, err := engine.New(dev, tiny(t), engine.Settings{Pages: 4, MaxNumBatchedTokens: 4})
 	if err != nil {
 		t.Fatal(err)
 	}

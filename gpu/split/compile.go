@@ -168,14 +168,14 @@ func (s *stretchProgram) uses(home engine.Home) bool {
 
 // program copies a stretch's operations, with every buffer where the device has it; and the load that must be there first.
 func (c *compiler) program(st stretch) (*stretchProgram, *load, error) {
-	o := c.p.Options
+	o := c.p.Settings
 	if c.d.devices[st.on].Caps().Discrete {
 		o.ISA, o.Threads = "", 0 // the host's
 	}
 	if st.on == c.d.host() && rounds(o.Compute) && !c.d.hostHas(o.Compute) {
 		o.Compute = engine.Exact // the operations are the same
 	}
-	made := &stretchProgram{&engine.Program{Spec: c.p.Spec, Options: o, Rows: c.p.Rows}, map[*engine.Buffer]*engine.Buffer{}}
+	made := &stretchProgram{&engine.Program{Spec: c.p.Spec, Settings: o, Rows: c.p.Rows}, map[*engine.Buffer]*engine.Buffer{}}
 	var l *load
 	if st.streams >= 0 {
 		l = &load{area: c.arena.staging[st.on].areas[c.turns[st.on]%stagingAreas]}

@@ -186,7 +186,7 @@ func (d *Device) streamsUpTo(rows int) bool {
 
 // MostPages asks every card: its memory less its weights, its scratch, what steps take beside it and its staging areas, over the bytes of its layers in a
 // page. Logits and the choice of tokens are the last card's.
-func (d *Device) MostPages(s models.Spec, o engine.Options, utilization float64) (int, error) {
+func (d *Device) MostPages(s models.Spec, o engine.Settings, utilization float64) (int, error) {
 	if err := d.suits(s); err != nil {
 		return 0, err
 	}

@@ -89,7 +89,7 @@ func TestCardIsLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) { // one fake machine at a time
 			f := fake(t, driver.CUDA, 2, 0)
 			dev := overCards(t, f, true, split.Options{}, way{ends: []int{1, 2}, hosted: []int{0}})
-			eng, err := engine.New(dev, tiny(t), engine.Options{Pages: 4, MaxRows: 4})
+			eng, err := engine.New(dev, tiny(t), engine.Settings{Pages: 4, MaxNumBatchedTokens: 4})
 			if err != nil {
 				t.Fatal(err)
 			}

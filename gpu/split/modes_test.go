@@ -17,9 +17,9 @@ import (
 // Every mode of one card is there over several, and with experts on the host.
 
 // prefilled gives the logits of a prompt that is long enough for the matrix unit, and of a token behind it.
-func prefilled(t *testing.T, dev engine.Device, ckpt *checkpoint.Checkpoint, o engine.Options) (all []float32) {
+func prefilled(t *testing.T, dev engine.Device, ckpt *checkpoint.Checkpoint, o engine.Settings) (all []float32) {
 	t.Helper()
-	o.Pages, o.MaxRows = 4, 20
+	o.Pages, o.MaxNumBatchedTokens = 4, 20
 	eng, err := engine.New(dev, ckpt, o)
 	if err != nil {
 		t.Fatal(err)
@@ -29,7 +29,7 @@ func prefilled(t *testing.T, dev engine.Device, ckpt *checkpoint.Checkpoint, o e
 		if rows == 1 {
 			b.Seqs[0].Start = 20
 		}
-		if o.KV == engine.KVFP8 {
+		if o.KVCacheDtype == engine.KVFP8 {
 			b.Twins = []int32{-1, -1, 3, -1}
 		}
 		for i := range rows {
@@ -77,11 +77,11 @@ func TestModes(t *testing.T) {
 	want := map[string][]float32{}
 	for _, mode := range modes {
 		for _, dense := range []string{engine.DenseBF16, engine.DenseQ8} {
-			want[mode+dense] = prefilled(t, one, ckpt, engine.Options{Compute: mode, Dense: dense})
+			want[mode+dense] = prefilled(t, one, ckpt, engine.Settings{Compute: mode, Dense: dense})
 		}
 	}
 	const fp8 = "with pages of 8 bits"
-	eight := engine.Options{Compute: engine.Rounded, KV: engine.KVFP8}
+	eight := engine.Settings{Compute: engine.Rounded, KVCacheDtype: engine.KVFP8}
 	want[fp8] = prefilled(t, one, ckpt, eight)
 	if err := one.Close(); err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func TestModes(t *testing.T) {
 							allowed = across
 						}
 					}
-					d := worst(want[mode+dense], prefilled(t, dev, ckpt, engine.Options{Compute: mode, Dense: dense}))
+					d := worst(want[mode+dense], prefilled(t, dev, ckpt, engine.Settings{Compute: mode, Dense: dense}))
 					t.Logf("a logit moved by %.2g", d)
 					if d > allowed {
 						t.Errorf("a logit moved by %.2g, allowed are %.2g", d, allowed)
@@ -166,7 +166,7 @@ func TestModesOfAll(t *testing.T) {
 			t.Errorf("%s: %+v", what, got)
 		}
 		ckpt := tiny(t)
-		eng, err := engine.New(dev, ckpt, engine.Options{Pages: 4, MaxRows: 2, Dense: engine.DenseQ8, Compute: engine.Int8})
+		eng, err := engine.New(dev, ckpt, engine.Settings{Pages: 4, MaxNumBatchedTokens: 2, Dense: engine.DenseQ8, Compute: engine.Int8})
 		if err == nil {
 			err = eng.Close()
 		}

@@ -16,10 +16,10 @@ func TestMostPagesIsRoom(t *testing.T) {
 	for _, x := range []struct {
 		w       way
 		streams bool
-		o       engine.Options
+		o       engine.Settings
 	}{
-		{way{ends: []int{2, 3}}, false, engine.Options{Compute: engine.Rounded, MaxRows: 20, MaxLogits: 3}},
-		{way{ends: []int{1, 3}, hosted: []int{1, 2}}, true, engine.Options{Compute: engine.Rounded, Dense: engine.DenseQ8, MaxRows: 18, MaxLogits: 18}},
+		{way{ends: []int{2, 3}}, false, engine.Settings{Compute: engine.Rounded, MaxNumBatchedTokens: 20, MaxLogits: 3}},
+		{way{ends: []int{1, 3}, hosted: []int{1, 2}}, true, engine.Settings{Compute: engine.Rounded, Dense: engine.DenseQ8, MaxNumBatchedTokens: 18, MaxLogits: 18}},
 	} {
 		t.Run(x.w.String(), func(t *testing.T) {
 			ckpt := opened(t, testdata+"T2/checkpoint")
@@ -65,13 +65,13 @@ func TestMostPagesIsRoom(t *testing.T) {
 }
 
 // lives is an engine's life: each bucket rebuilds, a token is chosen.
-func lives(t *testing.T, dev engine.Device, ckpt *checkpoint.Checkpoint, o engine.Options) (err error) {
+func lives(t *testing.T, dev engine.Device, ckpt *checkpoint.Checkpoint, o engine.Settings) (err error) {
 	eng, err := engine.New(dev, ckpt, o)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, eng.Close()) }()
-	for _, rows := range engine.Buckets(o.MaxRows) {
+	for _, rows := range engine.Buckets(o.MaxNumBatchedTokens) {
 		b := &engine.Batch{Tokens: make([]int32, rows), Rebuild: true, Seqs: []engine.SeqRows{{Rows: int32(rows), Full: []int32{1, 1}, Window: []int32{2, 0}}}}
 		if err := eng.Step(t.Context(), b, nil); err != nil {
 			return err

@@ -62,7 +62,7 @@ func texts(t *testing.T, eng sched.Engine, vocab int) (all [][]int32, err error)
 func TestSampling(t *testing.T) {
 	f := fake(t, driver.CUDA, 2, 0)
 	dev := overCards(t, f, false, split.Options{}, way{ends: []int{1, 2}, hosted: []int{1}})
-	eng, err := engine.New(dev, tiny(t), engine.Options{Pages: 16, MaxRows: 8})
+	eng, err := engine.New(dev, tiny(t), engine.Settings{Pages: 16, MaxNumBatchedTokens: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestSampling(t *testing.T) {
 // TestQueueNeedsASample: the calls out of their order.
 func TestQueueNeedsASample(t *testing.T) {
 	dev := overCards(t, fake(t, driver.CUDA, 2, 0), true, split.Options{}, way{ends: []int{1, 2}})
-	eng, err := engine.New(dev, tiny(t), engine.Options{Pages: 4, MaxRows: 4})
+	eng, err := engine.New(dev, tiny(t), engine.Settings{Pages: 4, MaxNumBatchedTokens: 4})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,10 +14,10 @@ import (
 // The same device in every place computes the same bits, wherever the tape is cut.
 
 // logitsOf runs a sequence in steps of many rows and of one: buckets of several sizes, past the window.
-func logitsOf(t testing.TB, dev engine.Device, dir string, o engine.Options) (all []float32) {
+func logitsOf(t testing.TB, dev engine.Device, dir string, o engine.Settings) (all []float32) {
 	t.Helper()
 	ckpt := opened(t, dir+"/checkpoint")
-	o.Pages, o.MaxRows = 32, 64
+	o.Pages, o.MaxNumBatchedTokens = 32, 64
 	eng, err := engine.New(dev, ckpt, o)
 	if err != nil {
 		t.Fatal(err)
@@ -27,7 +27,7 @@ func logitsOf(t testing.TB, dev engine.Device, dir string, o engine.Options) (al
 			t.Error(err)
 		}
 	}()
-	pages := golden.NewPages(32).WithTwins(o.KV)
+	pages := golden.NewPages(32).WithTwins(o.KVCacheDtype)
 	q := pages.NewSequence(eng.Spec())
 	for i, rows := range []int{50, 64, 1, 1, 40, 1} {
 		seq, err := q.Extend(rows)
@@ -54,9 +54,9 @@ func logitsOf(t testing.TB, dev engine.Device, dir string, o engine.Options) (al
 // steps alone.
 func TestEveryCut(t *testing.T) {
 	some := []way{{ends: []int{1, 2, 4}}, {ends: []int{1, 3, 4}}, {ends: []int{4}, hosted: []int{0, 1, 3}}, {ends: []int{3, 4}, hosted: []int{2, 3}}}
-	holdCuts(t, "T2", ways(3), engine.Options{Compute: engine.Exact})
-	holdCuts(t, "T1", some, engine.Options{Compute: engine.Int8})
-	holdCuts(t, "T1", some, engine.Options{Compute: engine.Exact, KV: engine.KVFP8})
+	holdCuts(t, "T2", ways(3), engine.Settings{Compute: engine.Exact})
+	holdCuts(t, "T1", some, engine.Settings{Compute: engine.Int8})
+	holdCuts(t, "T1", some, engine.Settings{Compute: engine.Exact, KVCacheDtype: engine.KVFP8})
 }
 
 // TestEveryCutLong: all placements in both modes.
@@ -64,13 +64,13 @@ func TestEveryCutLong(t *testing.T) {
 	long(t)
 	for _, compute := range []string{engine.Exact, engine.Int8} {
 		for _, kv := range []string{"bf16", engine.KVFP8} {
-			holdCuts(t, "T2", ways(3), engine.Options{Compute: compute, KV: kv})
-			holdCuts(t, "T1", ways(4), engine.Options{Compute: compute, KV: kv})
+			holdCuts(t, "T2", ways(3), engine.Settings{Compute: compute, KVCacheDtype: kv})
+			holdCuts(t, "T1", ways(4), engine.Settings{Compute: compute, KVCacheDtype: kv})
 		}
 	}
 }
 
-func holdCuts(t *testing.T, model string, list []way, how engine.Options) {
+func holdCuts(t *testing.T, model string, list []way, how engine.Settings) {
 	t.Helper()
 	one := host(t)
 	want := logitsOf(t, one, testdata+model, how)
@@ -94,7 +94,7 @@ func holdCuts(t *testing.T, model string, list []way, how engine.Options) {
 func TestConformance(t *testing.T) {
 	dev := hosts(t, split.Options{Streams: func(rows int) bool { return rows > 100 }}, []int{1, 3, 4}, 0, 2)
 	for _, kv := range []string{"", engine.KVFP8} {
-		for _, check := range enginetest.Programs(enginetest.Config{Device: dev, Dir: testdata + "T1", Options: engine.Options{KV: kv}}) {
+		for _, check := range enginetest.Programs(enginetest.Config{Device: dev, Dir: testdata + "T1", Options: engine.Settings{KVCacheDtype: kv}}) {
 			t.Run(kv+"/"+check.Name, func(t *testing.T) {
 				if err := check.Run(t.Context()); err != nil {
 					t.Error(err)
@@ -131,7 +131,7 @@ func TestGolden(t *testing.T) {
 func TestOps(t *testing.T) {
 	dev := hosts(t, split.Options{}, []int{1, 2})
 	n := 0
-	if err := enginetest.Ops(t.Context(), dev, engine.Options{}, enginetest.Small()[:1], false, func(enginetest.OpResult) { n++ }); err != nil || n == 0 {
+	if err := enginetest.Ops(t.Context(), dev, engine.Settings{}, enginetest.Small()[:1], false, func(enginetest.OpResult) { n++ }); err != nil || n == 0 {
 		t.Errorf("%d operations, %v", n, err)
 	}
 }
@@ -139,7 +139,7 @@ func TestOps(t *testing.T) {
 // TestProfile: a time for each operation, wherever it ran.
 func TestProfile(t *testing.T) {
 	dev := hosts(t, split.Options{}, []int{1, 2}, 1)
-	eng, err := engine.New(dev, tiny(t), engine.Options{Pages: 4, MaxRows: 2})
+	eng, err := engine.New(dev, tiny(t), engine.Settings{Pages: 4, MaxNumBatchedTokens: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	dev := hosts(t, split.Options{}, []int{1, 2, 3}) // tiny has two layers
-	if _, err := engine.New(dev, tiny(t), engine.Options{Pages: 4, MaxRows: 2}); err == nil {
+	if _, err := engine.New(dev, tiny(t), engine.Settings{Pages: 4, MaxNumBatchedTokens: 2}); err == nil {
 		t.Error("a model of other layers: accepted")
 	}
 	two := hosts(t, split.Options{}, []int{1, 2})

@@ -54,10 +54,10 @@ func readBatch(r *reader, b *engine.Batch) {
 
 // checkBatch holds a batch to what the program of its step has room for, as engine.Batch.Check does on the other side.
 func checkBatch(b *engine.Batch, p *engine.Program) error {
-	if engine.WindowPages(p.Options.KV) > 1 && len(b.Twins) != p.Options.Pages {
-		return fmt.Errorf("%d twins of window pages for a pool of %d", len(b.Twins), p.Options.Pages)
+	if engine.WindowPages(p.Settings.KVCacheDtype) > 1 && len(b.Twins) != p.Settings.Pages {
+		return fmt.Errorf("%d twins of window pages for a pool of %d", len(b.Twins), p.Settings.Pages)
 	}
-	return b.Check(p.Spec, p.Rows, p.Options.Pages)
+	return b.Check(p.Spec, p.Rows, p.Settings.Pages)
 }
 
 // writeFrom writes where rows take their tokens from; nil is a list of none.

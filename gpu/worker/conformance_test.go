@@ -26,7 +26,7 @@ func TestOps(t *testing.T) {
 					n++
 				}
 			}
-			if err := enginetest.Ops(t.Context(), dev, engine.Options{KV: "bf16"}, list, false, report); err != nil {
+			if err := enginetest.Ops(t.Context(), dev, engine.Settings{KVCacheDtype: "bf16"}, list, false, report); err != nil {
 				t.Error(err)
 			}
 			if n < 23*len(list) {
@@ -43,7 +43,7 @@ func TestUnits(t *testing.T) {
 	for _, kind := range []string{"cpu", "CUDA"} {
 		t.Run(kind, func(t *testing.T) {
 			dev := opened(t, kind, Options{})
-			for _, check := range enginetest.Units(dev, engine.Options{}, testdata+"units") {
+			for _, check := range enginetest.Units(dev, engine.Settings{}, testdata+"units") {
 				if err := check.Run(t.Context()); err != nil {
 					t.Errorf("%s: %v", check.Name, err)
 				}
@@ -77,7 +77,7 @@ func TestProgramsFP8(t *testing.T) {
 		if !dev.Caps().FP8KV {
 			t.Fatalf("%s has no pages of 8 bits", kind)
 		}
-		for _, check := range enginetest.Programs(enginetest.Config{Device: dev, Dir: testdata + "T2", Options: engine.Options{KV: engine.KVFP8}}) {
+		for _, check := range enginetest.Programs(enginetest.Config{Device: dev, Dir: testdata + "T2", Options: engine.Settings{KVCacheDtype: engine.KVFP8}}) {
 			if check.Name != "bad steps are refused and harm nothing" && check.Name != "memory is as planned" {
 				continue
 			}

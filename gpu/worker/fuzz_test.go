@@ -53,9 +53,9 @@ func FuzzStep(f *testing.F) {
 }
 
 func FuzzProgram(f *testing.F) {
-	_, text := encoded(f, engine.Options{})
+	_, text := encoded(f, engine.Settings{})
 	f.Add(text)
-	_, text = encoded(f, engine.Options{Compute: engine.Int8, Dense: engine.DenseQ8})
+	_, text = encoded(f, engine.Settings{Compute: engine.Int8, Dense: engine.DenseQ8})
 	f.Add(text)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		p, err := decodeProgram(text, func(n uint32) (engine.Region, error) { return numbered{n}, nil })

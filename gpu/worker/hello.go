@@ -92,7 +92,7 @@ type (
 	}
 	planText struct {
 		Spec    models.Spec
-		Options engine.Options
+		Options engine.Settings
 		Rows    int
 	}
 	homeText   struct{ Home engine.Home }
@@ -104,7 +104,7 @@ type (
 	gatherText struct{ Offset, Bytes int64 }
 	askPages   struct {
 		Spec        models.Spec
-		Options     engine.Options
+		Options     engine.Settings
 		Utilization float64
 	}
 	pagesText     struct{ Pages int }

@@ -174,7 +174,7 @@ func second[T any](_ T, err error) error { return err }
 func TestFewLogits(t *testing.T) {
 	ckpt := tiny(t)
 	dev := opened(t, "cpu", Options{logits: 4096})
-	eng, err := engine.New(dev, ckpt, engine.Options{Pages: 4, MaxRows: 16})
+	eng, err := engine.New(dev, ckpt, engine.Settings{Pages: 4, MaxNumBatchedTokens: 16})
 	if err != nil {
 		t.Fatal(err)
 	}

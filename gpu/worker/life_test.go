@@ -51,7 +51,7 @@ func rows(start int32, tokens ...int32) *engine.Batch {
 		Seqs: []engine.SeqRows{{Start: start, Rows: int32(len(tokens)), Full: []int32{1}, Window: []int32{2}}}}
 }
 
-var small = engine.Options{Pages: 4, MaxRows: 2}
+var small = engine.Settings{Pages: 4, MaxNumBatchedTokens: 2}
 
 // life is an engine's on a device: load, prefill, decode, close; the logits of the last step.
 func life(ctx context.Context, dev engine.Device, ckpt *checkpoint.Checkpoint) (logits []float32, err error) {

@@ -126,13 +126,13 @@ func TestTablesAreCut(t *testing.T) {
 }
 
 func TestProgramText(t *testing.T) {
-	for _, o := range []engine.Options{{}, {Compute: engine.Int8, KV: "bf16", Taps: []string{"final"}}} {
+	for _, o := range []engine.Settings{{}, {Compute: engine.Int8, KVCacheDtype: "bf16", Taps: []string{"final"}}} {
 		p, text := encoded(t, o)
 		got, err := decodeProgram(text, func(n uint32) (engine.Region, error) { return numbered{n}, nil })
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !reflect.DeepEqual(p.Spec, got.Spec) || !reflect.DeepEqual(p.Options, got.Options) || p.Rows != got.Rows || len(p.Ops) != len(got.Ops) {
+		if !reflect.DeepEqual(p.Spec, got.Spec) || !reflect.DeepEqual(p.Settings, got.Settings) || p.Rows != got.Rows || len(p.Ops) != len(got.Ops) {
 			t.Errorf("%+v", got)
 		}
 		for i := range p.Ops {
@@ -155,7 +155,7 @@ func (numbered) Write(int64, []byte) error { return nil }
 func (numbered) Free() error               { return nil }
 
 // encoded is the program of a tiny model, all of it in region 1.
-func encoded(t testing.TB, o engine.Options) (*engine.Program, []byte) {
+func encoded(t testing.TB, o engine.Settings) (*engine.Program, []byte) {
 	t.Helper()
 	p, err := engine.Record(modeltest.Tiny(), o, 4)
 	if err != nil {
@@ -176,7 +176,7 @@ func encoded(t testing.TB, o engine.Options) (*engine.Program, []byte) {
 
 // TestProgramLies: programs that no honest parent sends.
 func TestProgramLies(t *testing.T) {
-	_, text := encoded(t, engine.Options{})
+	_, text := encoded(t, engine.Settings{})
 	for name, lie := range map[string]func(*programText){
 		"no rows":               func(p *programText) { p.Rows = 0 },
 		"endless rows":          func(p *programText) { p.Rows = mostRows + 1 },

@@ -36,7 +36,7 @@ func (d *Placed) tell(p *engine.Program) error {
 		return nil
 	}
 	d.told = nil
-	if err := d.c.call(plan, planText{p.Spec, p.Options, p.Rows}, nil, nil, nil); err != nil {
+	if err := d.c.call(plan, planText{p.Spec, p.Settings, p.Rows}, nil, nil, nil); err != nil {
 		return err
 	}
 	d.told = p
@@ -89,7 +89,7 @@ func answered(r *region, err error) (engine.Region, error) {
 }
 
 // MostPages is the worker's.
-func (d *Placed) MostPages(s models.Spec, o engine.Options, utilization float64) (int, error) {
+func (d *Placed) MostPages(s models.Spec, o engine.Settings, utilization float64) (int, error) {
 	var t pagesText
 	err := d.c.call(mostPages, askPages{s, o, utilization}, &t, nil, nil)
 	return t.Pages, err

@@ -123,17 +123,17 @@ func TestPlaced(t *testing.T) {
 	for what, x := range map[string]struct {
 		kind string
 		cut  cutAt
-		o    engine.Options
+		o    engine.Settings
 	}{
-		"two":                        {"cpu", cutAt{Ends: []int{1, 2}}, engine.Options{}},
-		"experts on the CPU":         {"cpu", cutAt{Ends: []int{2}, Hosted: []int{1}}, engine.Options{Compute: engine.Int8}},
-		"weights of no file":         {"cpu", cutAt{Ends: []int{1, 2}, Hosted: []int{0}}, engine.Options{Dense: engine.DenseQ8}},
-		"streamed":                   {"cpu", cutAt{Ends: []int{1, 2}, Hosted: []int{0, 1}, Streams: 2}, engine.Options{}},
-		"cards":                      {"CUDA", cutAt{Ends: []int{1, 2}, Hosted: []int{1}}, engine.Options{Compute: engine.Rounded}},
-		"cards, 8-bit dense weights": {"CUDA", cutAt{Ends: []int{1, 2}}, engine.Options{Compute: engine.Rounded, Dense: engine.DenseQ8}},
+		"two":                        {"cpu", cutAt{Ends: []int{1, 2}}, engine.Settings{}},
+		"experts on the CPU":         {"cpu", cutAt{Ends: []int{2}, Hosted: []int{1}}, engine.Settings{Compute: engine.Int8}},
+		"weights of no file":         {"cpu", cutAt{Ends: []int{1, 2}, Hosted: []int{0}}, engine.Settings{Dense: engine.DenseQ8}},
+		"streamed":                   {"cpu", cutAt{Ends: []int{1, 2}, Hosted: []int{0, 1}, Streams: 2}, engine.Settings{}},
+		"cards":                      {"CUDA", cutAt{Ends: []int{1, 2}, Hosted: []int{1}}, engine.Settings{Compute: engine.Rounded}},
+		"cards, 8-bit dense weights": {"CUDA", cutAt{Ends: []int{1, 2}}, engine.Settings{Compute: engine.Rounded, Dense: engine.DenseQ8}},
 	} {
 		t.Run(what, func(t *testing.T) {
-			x.o.Pages, x.o.MaxRows = 4, 2
+			x.o.Pages, x.o.MaxNumBatchedTokens = 4, 2
 			here, err := x.cut.open(x.kind)
 			if err != nil {
 				t.Fatal(err)
@@ -158,7 +158,7 @@ func TestPlaced(t *testing.T) {
 }
 
 // stepsOf are the logits of a prompt and two tokens.
-func stepsOf(t testing.TB, dev engine.Device, ckpt *checkpoint.Checkpoint, o engine.Options) (all []float32, err error) {
+func stepsOf(t testing.TB, dev engine.Device, ckpt *checkpoint.Checkpoint, o engine.Settings) (all []float32, err error) {
 	eng, err := engine.New(dev, ckpt, o)
 	if err != nil {
 		return nil, err
@@ -189,7 +189,7 @@ func TestPlacedSuite(t *testing.T) {
 	if err := enginetest.Intermediates(t.Context(), config, func(string, float64) { taps++ }); err != nil || taps == 0 {
 		t.Errorf("%d taps: %v", taps, err)
 	}
-	eng, err := engine.New(dev, tinyOf(t, 3), engine.Options{Pages: 3, MaxRows: 1})
+	eng, err := engine.New(dev, tinyOf(t, 3), engine.Settings{Pages: 3, MaxNumBatchedTokens: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ func TestPlacedPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, o := tiny(t).Spec, engine.Options{MaxRows: 4}
+	s, o := tiny(t).Spec, engine.Settings{MaxNumBatchedTokens: 4}
 	want, err := here.(engine.Placer).MostPages(s, o, 0.5)
 	if err = errors.Join(err, here.Close()); err != nil || want < 1 {
 		t.Fatal(want, err)
@@ -227,7 +227,7 @@ func TestPlacedPages(t *testing.T) {
 // TestPlacedRefusals: requests that no honest parent sends are refused, and the worker goes on; what only several devices can do is refused by one.
 func TestPlacedRefusals(t *testing.T) {
 	s := placedServer(t)
-	good, err := json.Marshal(planText{tiny(t).Spec, engine.Options{Pages: 2, MaxRows: 2}, 2})
+	good, err := json.Marshal(planText{tiny(t).Spec, engine.Settings{Pages: 2, MaxNumBatchedTokens: 2}, 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +295,7 @@ func placedServer(t testing.TB) *server {
 // FuzzPlaced: whatever is asked of a worker with several devices, it answers.
 func FuzzPlaced(f *testing.F) {
 	s := placedServer(f)
-	good, err := json.Marshal(planText{tiny(f).Spec, engine.Options{Pages: 2, MaxRows: 2}, 2})
+	good, err := json.Marshal(planText{tiny(f).Spec, engine.Settings{Pages: 2, MaxNumBatchedTokens: 2}, 2})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -303,7 +303,7 @@ func FuzzPlaced(f *testing.F) {
 	f.Add(uint32(allocFor), uint32(0), []byte(`{"Home":2}`))
 	f.Add(uint32(gather), uint32(8), []byte(`{"Offset":0,"Bytes":8}`))
 	f.Add(uint32(uploadFor), uint32(0), []byte(`{"Buffer":"model.norm.weight","Bytes":128}`))
-	f.Add(uint32(mostPages), uint32(0), []byte(`{"Options":{"MaxRows":2}}`))
+	f.Add(uint32(mostPages), uint32(0), []byte(`{"Options":{"MaxNumBatchedTokens":2}}`))
 	f.Fuzz(func(t *testing.T, k, shared uint32, text []byte) {
 		m := message{kind: plan + kind(k%uint32(goodbye-plan)), shared: shared % (slotBytes + 1), text: text}
 		if k < uint32(kinds) && k != 0 && kind(k) != goodbye {

@@ -12,7 +12,7 @@ import (
 
 type programText struct {
 	Spec    models.Spec
-	Options engine.Options
+	Options engine.Settings
 	Rows    int
 	Buffers []bufferText
 	Ops     []opText
@@ -54,7 +54,7 @@ const (
 
 // encodeProgram writes p; number gives the worker's number of a region.
 func encodeProgram(p *engine.Program, number func(engine.Region) (uint32, error)) ([]byte, error) {
-	t := programText{Spec: p.Spec, Options: p.Options, Rows: p.Rows}
+	t := programText{Spec: p.Spec, Options: p.Settings, Rows: p.Rows}
 	place := map[*engine.Buffer]int{nil: -1}
 	for i, b := range p.Buffers {
 		place[b] = i

@@ -20,7 +20,7 @@ func TestKilledWhileServing(t *testing.T) {
 	for _, kind := range []string{"cpu", "CUDA"} {
 		t.Run(kind, func(t *testing.T) {
 			ckpt := tiny(t)
-			options := engine.Options{Pages: 16, MaxRows: 8}
+			options := engine.Settings{Pages: 16, MaxNumBatchedTokens: 8}
 			dev := opened(t, kind, Options{})
 			eng, err := engine.New(dev, ckpt, options)
 			if err != nil {

@@ -94,7 +94,7 @@ func TestSampleThere(t *testing.T) {
 func TestSampleRefusals(t *testing.T) {
 	dev := opened(t, "CUDA", Options{})
 	ckpt := tiny(t)
-	p, err := engine.Record(ckpt.Spec, engine.Options{Pages: 4}, 2)
+	p, err := engine.Record(ckpt.Spec, engine.Settings{Pages: 4}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,9 +52,9 @@ func (b *run) start() (err error) {
 	if b.eng, err = engine.New(b.dev, b.ckpt, eo); err != nil {
 		return err
 	}
-	eo = b.eng.Options()
+	eo = b.eng.Settings()
 	b.logits = make([]float32, sequences*b.ckpt.Spec.Vocab)
-	b.report = Report{Model: b.ckpt.Spec.Name, Layers: b.ckpt.Spec.Layers, Device: b.dev.Name(), Compute: eo.Compute, KV: eo.KV, Dense: eo.Dense, DenseBytes: b.eng.DenseBytes(),
+	b.report = Report{Model: b.ckpt.Spec.Name, Layers: b.ckpt.Spec.Layers, Device: b.dev.Name(), Compute: eo.Compute, KV: eo.KVCacheDtype, Dense: eo.Dense, DenseBytes: b.eng.DenseBytes(),
 		Weights: b.eng.Plan().Weights, PeakUnit: b.gauge.MultiplyUnit()}
 	if err := b.step(b.batch(1, 0, 1)); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (b *run) batch(sequences, start, rows int) *engine.Batch {
 			}
 			return list
 		}
-		each := b.eng.Options().Pages / sequences / 2
+		each := b.eng.Settings().Pages / sequences / 2
 		x.Seqs = append(x.Seqs, engine.SeqRows{Start: int32(start), Rows: int32(rows), Full: table(2 * i * each), Window: table((2*i + 1) * each)})
 		for range rows {
 			x.Tokens = append(x.Tokens, int32(b.random.IntN(b.ckpt.Spec.Vocab)))
@@ -116,7 +116,7 @@ func (b *run) step(x *engine.Batch) error { return b.eng.Step(b.ctx, x, b.logits
 // prompt runs n tokens in steps as large as the engine takes, logits of the last token only.
 func (b *run) prompt(n int) error {
 	for start := 0; start < n; {
-		rows := min(n-start, b.eng.Options().Rows())
+		rows := min(n-start, b.eng.Settings().Rows())
 		x := b.batch(1, start, rows)
 		if start+rows < n {
 			x.LogitRows = nil
@@ -178,7 +178,7 @@ func (b *run) prefill(n int) error {
 	if b.o.Plain || b.report.PrefillProfile != nil {
 		return nil
 	}
-	x := b.batch(1, 0, min(n, b.eng.Options().Rows()))
+	x := b.batch(1, 0, min(n, b.eng.Settings().Rows()))
 	times, err := b.measured(x)
 	b.report.PrefillProfile = times
 	return err

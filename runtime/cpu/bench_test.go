@@ -18,7 +18,7 @@ func BenchmarkOps(b *testing.B) {
 		for _, rows := range []int{1, 8} {
 			b.Run(fmt.Sprintf("%s/%d rows", isa, rows), func(b *testing.B) {
 				for b.Loop() {
-					err := enginetest.Ops(b.Context(), open(b, 0), engine.Options{ISA: isa, KV: "bf16"}, []enginetest.Shape{enginetest.Published(rows)}, true,
+					err := enginetest.Ops(b.Context(), open(b, 0), engine.Settings{ISA: isa, KVCacheDtype: "bf16"}, []enginetest.Shape{enginetest.Published(rows)}, true,
 						func(r enginetest.OpResult) {
 							fmt.Fprintf(os.Stderr, "%-6s %-22s %d rows %10v %8.2f GB/s %5.1f %% of reads\n", isa, r.Op, rows, r.Time, r.GBs(), 100*r.GBs()*1e9/read)
 						})

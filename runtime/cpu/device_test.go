@@ -23,7 +23,7 @@ func openT2(t testing.TB) *checkpoint.Checkpoint {
 
 func TestRefusals(t *testing.T) {
 	dev, ckpt := open(t, 2), openT2(t)
-	for name, o := range map[string]engine.Options{
+	for name, o := range map[string]engine.Settings{
 		"unknown set":      {ISA: "sse9"},
 		"too many threads": {Threads: 3},
 		"unknown mode":     {Compute: "fp2"},
@@ -33,7 +33,7 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	for _, isa := range isas {
-		eng, err := engine.New(dev, ckpt, engine.Options{ISA: isa, Pages: 1, MaxRows: 1})
+		eng, err := engine.New(dev, ckpt, engine.Settings{ISA: isa, Pages: 1, MaxNumBatchedTokens: 1})
 		if err == nil {
 			err = eng.Close()
 		}
@@ -98,13 +98,13 @@ func TestRegions(t *testing.T) {
 // TestStepDoesNotAllocate: not in Go, after the first step of a size; C++ has nothing in a walk that could.
 func TestStepDoesNotAllocate(t *testing.T) {
 	dev, ckpt := open(t, 2), openT2(t)
-	for _, o := range []engine.Options{{}, {Compute: engine.Int8}, {Compute: engine.Int8, Dense: engine.DenseQ8}} {
-		o.Pages, o.MaxRows = 8, 8
+	for _, o := range []engine.Settings{{}, {Compute: engine.Int8}, {Compute: engine.Int8, Dense: engine.DenseQ8}} {
+		o.Pages, o.MaxNumBatchedTokens = 8, 8
 		stepDoesNotAllocate(t, dev, ckpt, o)
 	}
 }
 
-func stepDoesNotAllocate(t *testing.T, dev engine.Device, ckpt *checkpoint.Checkpoint, o engine.Options) {
+func stepDoesNotAllocate(t *testing.T, dev engine.Device, ckpt *checkpoint.Checkpoint, o engine.Settings) {
 	t.Helper()
 	eng, err := engine.New(dev, ckpt, o)
 	if err != nil {
@@ -125,7 +125,7 @@ func stepDoesNotAllocate(t *testing.T, dev engine.Device, ckpt *checkpoint.Check
 
 // BenchmarkDecode is one row of T2: what a step costs besides its arithmetic, which is next to nothing here.
 func BenchmarkDecode(b *testing.B) {
-	eng, err := engine.New(open(b, 0), openT2(b), engine.Options{Pages: 8, MaxRows: 8})
+	eng, err := engine.New(open(b, 0), openT2(b), engine.Settings{Pages: 8, MaxNumBatchedTokens: 8})
 	if err != nil {
 		b.Fatal(err)
 	}

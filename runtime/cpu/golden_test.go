@@ -34,7 +34,7 @@ func TestGoldenDenseQ8(t *testing.T) {
 		for _, model := range []string{"T1", "T2"} {
 			t.Run(isa+"/"+model, func(t *testing.T) {
 				needISA(t, isa)
-				o := golden.Options{Engine: engine.Options{ISA: isa, Dense: engine.DenseQ8}}
+				o := golden.Options{Engine: engine.Settings{ISA: isa, Dense: engine.DenseQ8}}
 				if isa == "scalar" || testing.Short() {
 					o.Only = shortPrompts
 				}
@@ -50,7 +50,7 @@ func TestGoldenFP8(t *testing.T) {
 		for _, model := range []string{"T1", "T2"} {
 			t.Run(isa+"/"+model, func(t *testing.T) {
 				needISA(t, isa)
-				o := golden.Options{Engine: engine.Options{ISA: isa, KV: engine.KVFP8}}
+				o := golden.Options{Engine: engine.Settings{ISA: isa, KVCacheDtype: engine.KVFP8}}
 				switch {
 				case isa == "scalar":
 					o.Only = []string{"len31", "len129"}

@@ -29,16 +29,16 @@ var _ engine.Step = (*step)(nil)
 
 // Compile turns a program into a tape.
 func (d *Device) Compile(p *engine.Program) (engine.Step, error) {
-	isa, err := chooseISA(p.Options.ISA)
+	isa, err := chooseISA(p.Settings.ISA)
 	if err != nil {
 		return nil, err
 	}
 	threads := d.threads
-	if p.Options.Threads > d.threads {
-		return nil, fmt.Errorf("%d threads are asked for, the device was opened with %d", p.Options.Threads, d.threads)
+	if p.Settings.Threads > d.threads {
+		return nil, fmt.Errorf("%d threads are asked for, the device was opened with %d", p.Settings.Threads, d.threads)
 	}
-	if p.Options.Threads > 0 {
-		threads = p.Options.Threads
+	if p.Settings.Threads > 0 {
+		threads = p.Settings.Threads
 	}
 	if err := fits(p); err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func shapeOf(p *engine.Program) C.ossrun_shape {
 		experts: C.int64_t(s.Experts), experts_per_token: C.int64_t(s.ExpertsPerToken),
 		page_tokens: engine.PageTokens, page_bytes: C.int64_t(p.PageBytes()),
 	}
-	switch p.Options.KV {
+	switch p.Settings.KVCacheDtype {
 	case "bf16":
 		shape.kv = C.OSSRUN_KV_BF16
 	case engine.KVFP8:

@@ -37,7 +37,7 @@ type Batch struct {
 }
 
 // checkRoom bounds the sequences, and the rows whose logits are asked for.
-func (b *Batch) checkRoom(o Options) error {
+func (b *Batch) checkRoom(o Settings) error {
 	if most := o.Seqs(o.Rows()); len(b.Seqs) > most {
 		return fmt.Errorf("rows of %d sequences are in a step, this engine was made for %d", len(b.Seqs), most)
 	}
@@ -117,13 +117,13 @@ func (b *Batch) checkTwins(s models.Spec, pages int) error {
 
 // TableEntries is the most entries that the block tables of one step of so many rows have together: those of the full layers, each up to the end of the
 // context, and of the windowed ones what its rows see or write, with their twins where there are some.
-func TableEntries(s models.Spec, o Options, rows int) int {
+func TableEntries(s models.Spec, o Settings, rows int) int {
 	seqs := o.Seqs(rows)
 	full := seqs * ((s.MaxPosition + PageTokens - 1) / PageTokens)
 	// A row and the window in front of it are Window positions, each further row one more, and n positions lie in (n + 2*PageTokens - 2) / PageTokens
 	// pages at most: sums of such quotients are no more than the quotient of the sums.
 	window := (rows + seqs*(s.Window-1+2*PageTokens-2)) / PageTokens
-	return full + min(window, full)*WindowPages(o.KV)
+	return full + min(window, full)*WindowPages(o.KVCacheDtype)
 }
 
 // FirstVisible is the first position that a query at position sees in a layer with this window.

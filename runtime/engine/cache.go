@@ -14,7 +14,7 @@ import "github.com/ossrun/ossrun/models"
 // PageBytes is the size of one KV page with elements of type kv ("f32", "bf16" or KVFP8).
 func PageBytes(s models.Spec, kv string) int64 {
 	sliding := slidingLayers(s)
-	layers, element := max(sliding, s.Layers-sliding), Options{KV: kv}.kvType().Size()
+	layers, element := max(sliding, s.Layers-sliding), Settings{KVCacheDtype: kv}.kvType().Size()
 	if kv == KVFP8 {
 		layers = max(2*twinFrom(s), s.Layers-sliding)
 	}

@@ -75,10 +75,10 @@ func (p *Program) checkOp(op *Op) error {
 	case Rope:
 		return first(operands(op.Out, want{"qkv", f32, PerRow, qkv}), operands(op.In, want{"a", f32, PerRow, s.HeadDim}))
 	case WriteKV:
-		return first(operands(op.Out, want{"cache", []Type{p.Options.kvType()}, Fixed, 0}), operands(op.In, want{"qkv", f32, PerRow, qkv}))
+		return first(operands(op.Out, want{"cache", []Type{p.Settings.kvType()}, Fixed, 0}), operands(op.In, want{"qkv", f32, PerRow, qkv}))
 	case Attend:
 		return first(operands(op.Out, want{"o", f32, PerRow, s.Heads * s.HeadDim}),
-			operands(op.In, want{"qkv", f32, PerRow, qkv}, want{"cache", []Type{p.Options.kvType()}, Fixed, 0}),
+			operands(op.In, want{"qkv", f32, PerRow, qkv}, want{"cache", []Type{p.Settings.kvType()}, Fixed, 0}),
 			operands(op.W, want{"sinks", bf16, Fixed, s.Heads}))
 	case Route:
 		return first(operands(op.Out, want{"experts", i32, PerRow, s.ExpertsPerToken}, want{"weights", f32, PerRow, s.ExpertsPerToken},

@@ -18,10 +18,10 @@ import (
 // Engine runs steps of one model. Its methods may be called from several goroutines; steps run one after the other.
 // The checkpoint must stay open until Close.
 type Engine struct {
-	dev     Device
-	spec    models.Spec
-	options Options
-	plan    Plan
+	dev      Device
+	spec     models.Spec
+	settings Settings
+	plan     Plan
 
 	mu      sync.Mutex
 	buckets []bucket // ascending by rows
@@ -45,12 +45,12 @@ type bucket struct {
 var ErrClosed = errors.New("the engine is closed")
 
 // New uploads the weights and makes everything ready. On failure nothing is left behind.
-func New(dev Device, ckpt *checkpoint.Checkpoint, o Options) (*Engine, error) {
+func New(dev Device, ckpt *checkpoint.Checkpoint, o Settings) (*Engine, error) {
 	return Load(dev, ckpt, o, nil)
 }
 
 // Load is New that tells how many bytes of how many have been uploaded, once a tensor; progress may be nil, and its error ends the load.
-func Load(dev Device, ckpt *checkpoint.Checkpoint, o Options, progress func(done, total int64) error) (*Engine, error) {
+func Load(dev Device, ckpt *checkpoint.Checkpoint, o Settings, progress func(done, total int64) error) (*Engine, error) {
 	o, err := o.On(dev).withDefaults()
 	if err != nil {
 		return nil, err
@@ -60,8 +60,8 @@ func Load(dev Device, ckpt *checkpoint.Checkpoint, o Options, progress func(done
 		return nil, fmt.Errorf("%s has no kernels for the compute mode %s: use %s", dev.Name(), o.Compute,
 			strings.Join(caps.Computes, " or "))
 	}
-	e := &Engine{dev: dev, spec: ckpt.Spec, options: o, weights: map[string]Region{}}
-	if o.KV == KVFP8 && !caps.FP8KV {
+	e := &Engine{dev: dev, spec: ckpt.Spec, settings: o, weights: map[string]Region{}}
+	if o.KVCacheDtype == KVFP8 && !caps.FP8KV {
 		return nil, fmt.Errorf("%s has no kernels for KV pages in 8 bits: use bf16", dev.Name())
 	}
 	if o.Dense == DenseQ8 {
@@ -80,8 +80,8 @@ func Load(dev Device, ckpt *checkpoint.Checkpoint, o Options, progress func(done
 
 // build works from the largest bucket down: its program has every weight and the largest arena, which the smaller ones share.
 func (e *Engine) build(ckpt *checkpoint.Checkpoint, progress func(done, total int64) error) error {
-	for _, rows := range Buckets(e.options.MaxRows) {
-		p, err := Record(e.spec, e.options, rows)
+	for _, rows := range Buckets(e.settings.MaxNumBatchedTokens) {
+		p, err := Record(e.spec, e.settings, rows)
 		if err != nil {
 			return err
 		}
@@ -173,8 +173,8 @@ func Buckets(maxRows int) []int {
 // Spec is the model's shape.
 func (e *Engine) Spec() models.Spec { return e.spec }
 
-// Options are those in force, defaults filled in.
-func (e *Engine) Options() Options { return e.options }
+// Settings are those in force, defaults filled in.
+func (e *Engine) Settings() Settings { return e.settings }
 
 // Plan is the memory in use.
 func (e *Engine) Plan() Plan { return e.plan }
@@ -183,7 +183,7 @@ func (e *Engine) Plan() Plan { return e.plan }
 func (e *Engine) PageBytes() int64 { return e.plan.PageBytes }
 
 // WindowPages is how many pages of the pool PageTokens positions of the window layers take, see cache.go.
-func (e *Engine) WindowPages() int { return WindowPages(e.options.KV) }
+func (e *Engine) WindowPages() int { return WindowPages(e.settings.KVCacheDtype) }
 
 // Cache is the KV pool, page i at i*PageBytes.
 func (e *Engine) Cache() Region { return e.kv }
@@ -194,14 +194,14 @@ func (e *Engine) Step(ctx context.Context, b *Batch, logits []float32) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := b.Check(e.spec, e.options.MaxRows, e.options.Pages); err != nil {
+	if err := b.Check(e.spec, e.settings.MaxNumBatchedTokens, e.settings.Pages); err != nil {
 		return err
 	}
-	if err := b.checkRoom(e.options); err != nil {
+	if err := b.checkRoom(e.settings); err != nil {
 		return err
 	}
-	if WindowPages(e.options.KV) > 1 {
-		if err := b.checkTwins(e.spec, e.options.Pages); err != nil {
+	if WindowPages(e.settings.KVCacheDtype) > 1 {
+		if err := b.checkTwins(e.spec, e.settings.Pages); err != nil {
 			return err
 		}
 	}

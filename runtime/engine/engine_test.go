@@ -81,7 +81,7 @@ func TestNewGivesBackWhatItTook(t *testing.T) {
 	}
 	defer ckpt.Close()
 	whole := &counting{}
-	e, err := New(whole, ckpt, Options{MaxRows: 5, Pages: 3})
+	e, err := New(whole, ckpt, Settings{MaxNumBatchedTokens: 5, Pages: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestNewGivesBackWhatItTook(t *testing.T) {
 	}
 	for failAt := 1; failAt <= whole.calls; failAt++ {
 		d := &counting{failAt: failAt}
-		if _, err := New(d, ckpt, Options{MaxRows: 5, Pages: 3}); !errors.Is(err, errAsked) {
+		if _, err := New(d, ckpt, Settings{MaxNumBatchedTokens: 5, Pages: 3}); !errors.Is(err, errAsked) {
 			t.Fatalf("failing at call %d: %v", failAt, err)
 		}
 		if d.open != 0 {
@@ -108,7 +108,7 @@ func TestLoadTellsHowFar(t *testing.T) {
 	defer ckpt.Close()
 	var last, total int64
 	calls := 0
-	e, err := Load(&counting{}, ckpt, Options{MaxRows: 5, Pages: 3}, func(done, of int64) error {
+	e, err := Load(&counting{}, ckpt, Settings{MaxNumBatchedTokens: 5, Pages: 3}, func(done, of int64) error {
 		if done <= last || done > of || total != 0 && of != total {
 			t.Errorf("%d of %d after %d of %d", done, of, last, total)
 		}
@@ -123,7 +123,7 @@ func TestLoadTellsHowFar(t *testing.T) {
 		t.Errorf("%d of %d in %d calls, the weights have %d", last, total, calls, want)
 	}
 	dev, left, enough := &counting{}, 3, errors.New("enough")
-	_, err = Load(dev, ckpt, Options{MaxRows: 5, Pages: 3}, func(int64, int64) error {
+	_, err = Load(dev, ckpt, Settings{MaxNumBatchedTokens: 5, Pages: 3}, func(int64, int64) error {
 		if left--; left == 0 {
 			return enough
 		}
@@ -141,7 +141,7 @@ func TestStepChoosesItsBucket(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ckpt.Close()
-	e, err := New(&counting{}, ckpt, Options{MaxRows: 12, Pages: 4})
+	e, err := New(&counting{}, ckpt, Settings{MaxNumBatchedTokens: 12, Pages: 4})
 	if err != nil {
 		t.Fatal(err)
 	}

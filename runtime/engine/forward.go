@@ -12,7 +12,7 @@ import (
 // The model. Each line appends one operation; reading the file from Record down is reading gpt-oss.
 
 // Record writes the forward pass of a model of shape s as a program for steps of up to rows rows.
-func Record(s models.Spec, o Options, rows int) (*Program, error) {
+func Record(s models.Spec, o Settings, rows int) (*Program, error) {
 	p, err := NewProgram(s, o, rows)
 	if err != nil {
 		return nil, err
@@ -94,14 +94,14 @@ func (w weights) linear(what string, n, k int) Matrix {
 	return Matrix{w.p.Weight(w.name(what+".weight"), BF16, n, k), w.p.Weight(w.name(what+".bias"), BF16, 1, n)}
 }
 
-// dense is linear with its weight in the form that Options.Dense names.
+// dense is linear with its weight in the form that Settings.Dense names.
 func (w weights) dense(what string, n, k int) Matrix {
 	return Matrix{w.p.denseWeight(w.name(what+".weight"), n, k), w.p.Weight(w.name(what+".bias"), BF16, 1, n)}
 }
 
 // denseWeight names a matrix [n, k] of the checkpoint, or its 8-bit copy.
 func (p *Program) denseWeight(name string, n, k int) *Buffer {
-	if p.Options.Dense == DenseQ8 {
+	if p.Settings.Dense == DenseQ8 {
 		return p.Weight(name+q8.Suffix, U8, q8.Groups(n), q8.GroupBytes(k))
 	}
 	return p.Weight(name, BF16, n, k)
@@ -118,7 +118,7 @@ func (w weights) experts(what string, n, k int) ExpertMatrix {
 
 // activations is what an expert matrix reads: the values themselves, or their 8-bit form when the mode asks for it.
 func (p *Program) activations(label, name string, x *Buffer) []*Buffer {
-	if p.Options.Compute != Int8 {
+	if p.Settings.Compute != Int8 {
 		return []*Buffer{x}
 	}
 	return p.quantized(label, name, x)
@@ -134,7 +134,7 @@ func (p *Program) quantized(label, name string, x *Buffer) []*Buffer {
 
 // denseInput records the form of x that dense weights in 8 bits are multiplied with.
 func (p *Program) denseInput(label, name string, x *Buffer) []*Buffer {
-	if !p.Options.Dense12 {
+	if !p.Settings.Dense12 {
 		return p.quantized(label, name, x)
 	}
 	q := p.Scratch(name+".q12", I16, x.Extent, x.Width)
@@ -177,10 +177,10 @@ func (p *Program) AddLinear(label string, y, x *Buffer, m Matrix) {
 	p.Append(Op{Kind: Linear, Label: label, Layer: -1, Out: list(y), In: list(x), W: flat([]Matrix{m}), Add: true})
 }
 
-// Dense is Linear (or AddLinear) over weights in the form that Options.Dense names; name is x's.
+// Dense is Linear (or AddLinear) over weights in the form that Settings.Dense names; name is x's.
 func (p *Program) Dense(label, name string, y, x *Buffer, add bool, parts ...Matrix) {
 	op := Op{Kind: Linear, Label: label, Layer: -1, Out: list(y), In: list(x), W: flat(parts), Add: add}
-	if p.Options.Dense == DenseQ8 {
+	if p.Settings.Dense == DenseQ8 {
 		op.Kind, op.In = LinearQ8, p.denseInput(label, name, x)
 	}
 	p.Append(op)
@@ -191,12 +191,12 @@ func (p *Program) Rope(label string, qkv, angles *Buffer) {
 }
 
 func (p *Program) WriteKV(label string, layer int, qkv *Buffer) {
-	place, twin := cachePlace(p.Spec, p.Options.KV, layer)
+	place, twin := cachePlace(p.Spec, p.Settings.KVCacheDtype, layer)
 	p.Append(Op{Kind: WriteKV, Label: label, Layer: layer, Out: list(p.KV()), In: list(qkv), Window: p.window(layer), CacheLayer: place, Twin: twin})
 }
 
 func (p *Program) Attend(label string, layer int, o, qkv, sinks *Buffer) {
-	place, twin := cachePlace(p.Spec, p.Options.KV, layer)
+	place, twin := cachePlace(p.Spec, p.Settings.KVCacheDtype, layer)
 	p.Append(Op{Kind: Attend, Label: label, Layer: layer, Out: list(o), In: list(qkv, p.KV()), W: list(sinks),
 		Window: p.window(layer), CacheLayer: place, Twin: twin, Scale: float32(1 / math.Sqrt(float64(p.Spec.HeadDim)))})
 }
@@ -228,9 +228,9 @@ func (p *Program) Gather(y, x *Buffer) {
 	p.Append(Op{Kind: Gather, Label: "gather", Layer: -1, Out: list(y), In: list(x)})
 }
 
-// Tap records a copy of x under a name if Options.Taps asks for that name.
+// Tap records a copy of x under a name if Settings.Taps asks for that name.
 func (p *Program) Tap(name string, x *Buffer) {
-	if !slices.Contains(p.Options.Taps, name) {
+	if !slices.Contains(p.Settings.Taps, name) {
 		return
 	}
 	y := p.Scratch("tap."+name, x.Type, x.Extent, x.Width)

@@ -43,7 +43,7 @@ func listing(p *Program) string {
 
 // TestRecord reads the model as it is recorded: a change of the forward pass shows here as a line.
 func TestRecord(t *testing.T) {
-	p, err := Record(tiny(), Options{}, 4)
+	p, err := Record(tiny(), Settings{}, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ combine L.combine(y expert_weights) -> x
 }
 
 func TestRecordInt8(t *testing.T) {
-	p, err := Record(tiny(), Options{Compute: Int8}, 4)
+	p, err := Record(tiny(), Settings{Compute: Int8}, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,13 +83,13 @@ func TestRecordInt8(t *testing.T) {
 			t.Errorf("missing %q in\n%s", line, got)
 		}
 	}
-	if p.Options.KV != "bf16" {
-		t.Errorf("the cache of int8 is %s", p.Options.KV)
+	if p.Settings.KVCacheDtype != "bf16" {
+		t.Errorf("the cache of int8 is %s", p.Settings.KVCacheDtype)
 	}
 }
 
 func TestRecordTaps(t *testing.T) {
-	p, err := Record(tiny(), Options{Taps: []string{"layer1.experts", "embedding"}}, 4)
+	p, err := Record(tiny(), Settings{Taps: []string{"layer1.experts", "embedding"}}, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestCacheLayers(t *testing.T) {
 
 // TestCheckRefuses spoils every operand of every operation, one at a time.
 func TestCheckRefuses(t *testing.T) {
-	for _, o := range []Options{{}, {Compute: Int8}} {
+	for _, o := range []Settings{{}, {Compute: Int8}} {
 		o.Taps = []string{"embedding"}
 		p, err := Record(tiny(), o, 4)
 		if err != nil {
@@ -194,7 +194,7 @@ func spoiled(b *Buffer) map[string]*Buffer {
 }
 
 func TestOptions(t *testing.T) {
-	for _, bad := range []Options{{Compute: "fp4"}, {KV: "q4"}, {Pages: -1}, {MaxRows: -1}, {Threads: -1}} {
+	for _, bad := range []Settings{{Compute: "fp4"}, {KVCacheDtype: "q4"}, {Pages: -1}, {MaxNumBatchedTokens: -1}, {Threads: -1}} {
 		if _, err := Record(tiny(), bad, 1); err == nil {
 			t.Errorf("%+v is accepted", bad)
 		}

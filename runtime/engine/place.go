@@ -16,7 +16,7 @@ type Placer interface {
 	UploadFor(p *Program, b *Buffer, data []byte) (Region, error)
 	// MostPages is how many KV pages each part has room for beside all else that it holds of a model. utilization is the share of a part's memory
 	// that may be taken, 0 for all but a reserve.
-	MostPages(s models.Spec, o Options, utilization float64) (int, error)
+	MostPages(s models.Spec, o Settings, utilization float64) (int, error)
 }
 
 // placing gives the two ways to memory.

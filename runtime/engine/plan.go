@@ -19,7 +19,7 @@ func (p Plan) KV() int64 { return p.PageBytes * int64(p.Pages) }
 func (p Plan) Total() int64 { return p.Weights + p.KV() + p.Scratch }
 
 // PlanFor computes what New will use for a model of shape s.
-func PlanFor(s models.Spec, o Options) (Plan, error) {
+func PlanFor(s models.Spec, o Settings) (Plan, error) {
 	p, err := Record(s, o, o.Rows())
 	if err != nil {
 		return Plan{}, err
@@ -28,7 +28,7 @@ func PlanFor(s models.Spec, o Options) (Plan, error) {
 }
 
 func planOf(p *Program) Plan {
-	plan := Plan{PageBytes: PageBytes(p.Spec, p.Options.KV), Pages: p.Options.Pages, Scratch: p.Layout()}
+	plan := Plan{PageBytes: PageBytes(p.Spec, p.Settings.KVCacheDtype), Pages: p.Settings.Pages, Scratch: p.Layout()}
 	for _, b := range p.Buffers {
 		if b.Home == Weight {
 			plan.Weights += p.BytesOf(b)

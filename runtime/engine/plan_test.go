@@ -11,7 +11,7 @@ import (
 
 func TestPlanOfPublishedModels(t *testing.T) {
 	for _, s := range []models.Spec{models.Spec20B(), models.Spec120B()} {
-		plan, err := PlanFor(s, Options{KV: "bf16", Pages: 10, MaxRows: 100})
+		plan, err := PlanFor(s, Settings{KVCacheDtype: "bf16", Pages: 10, MaxNumBatchedTokens: 100})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -25,7 +25,7 @@ func TestPlanOfPublishedModels(t *testing.T) {
 		if plan.KV() != 10*plan.PageBytes || plan.Total() != plan.Weights+plan.KV()+plan.Scratch {
 			t.Errorf("%s: %+v does not add up", s.Name, plan)
 		}
-		bigger, err := PlanFor(s, Options{KV: "bf16", Pages: 10, MaxRows: 200})
+		bigger, err := PlanFor(s, Settings{KVCacheDtype: "bf16", Pages: 10, MaxNumBatchedTokens: 200})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +41,7 @@ func TestDecodeTraffic(t *testing.T) {
 		spec models.Spec
 		want float64
 	}{{models.Spec20B(), 3.708e9}, {models.Spec120B(), 5.003e9}} {
-		p, err := Record(test.spec, Options{KV: "bf16"}, 1)
+		p, err := Record(test.spec, Settings{KVCacheDtype: "bf16"}, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +67,7 @@ func TestDecodeTraffic(t *testing.T) {
 
 // TestBatchTraffic: 64 rows read each dense weight once, and each expert at most once.
 func TestBatchTraffic(t *testing.T) {
-	p, err := Record(models.Spec20B(), Options{}, 64)
+	p, err := Record(models.Spec20B(), Settings{}, 64)
 	if err != nil {
 		t.Fatal(err)
 	}

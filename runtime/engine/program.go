@@ -128,24 +128,24 @@ func (op *Op) PartRows(i int) int {
 
 // Program is what one step of up to Rows rows does.
 type Program struct {
-	Spec    models.Spec
-	Options Options
-	Rows    int
-	Ops     []*Op
-	Buffers []*Buffer // every buffer the operations name, once each
-	Keep    []*Buffer // scratch that is read when the program has ended: of a stretch of a longer program (package gpu/split)
+	Spec     models.Spec
+	Settings Settings
+	Rows     int
+	Ops      []*Op
+	Buffers  []*Buffer // every buffer the operations name, once each
+	Keep     []*Buffer // scratch that is read when the program has ended: of a stretch of a longer program (package gpu/split)
 
 	byName    map[string]*Buffer
 	recording int // the layer that is recorded, counted from 1; 0: none
 }
 
 // NewProgram makes an empty program for steps of up to rows rows.
-func NewProgram(s models.Spec, o Options, rows int) (*Program, error) {
+func NewProgram(s models.Spec, o Settings, rows int) (*Program, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	return &Program{Spec: s, Options: o, Rows: rows, byName: map[string]*Buffer{}}, nil
+	return &Program{Spec: s, Settings: o, Rows: rows, byName: map[string]*Buffer{}}, nil
 }
 
 // Buffer finds a buffer by name, nil when the program has none of that name.
@@ -157,7 +157,7 @@ func (p *Program) RowsOf(b *Buffer) int {
 	case PerRow:
 		return p.Rows
 	case PerLogit:
-		if most := p.Options.MaxLogits; most > 0 {
+		if most := p.Settings.MaxLogits; most > 0 {
 			return min(p.Rows, most)
 		}
 		return p.Rows
@@ -194,8 +194,8 @@ func (p *Program) Weight(name string, t Type, rows, width int) *Buffer {
 
 // KV is the cache pool: a row a page.
 func (p *Program) KV() *Buffer {
-	t := p.Options.kvType()
-	return p.add(Buffer{Name: "kv", Type: t, Home: Cache, Rows: p.Options.Pages, Width: int(PageBytes(p.Spec, p.Options.KV) / t.Size())})
+	t := p.Settings.kvType()
+	return p.add(Buffer{Name: "kv", Type: t, Home: Cache, Rows: p.Settings.Pages, Width: int(PageBytes(p.Spec, p.Settings.KVCacheDtype) / t.Size())})
 }
 
 // Logits is the caller's result.
@@ -210,7 +210,7 @@ func (p *Program) PageBytes() int64 {
 			return int64(b.Width) * b.Type.Size()
 		}
 	}
-	return PageBytes(p.Spec, p.Options.KV)
+	return PageBytes(p.Spec, p.Settings.KVCacheDtype)
 }
 
 // Append records an operation.

@@ -11,7 +11,7 @@ import (
 // model's own program with what must not or need not happen taken out, so a device that runs the one runs the other, with nothing new to know.
 
 // RecordRebuild is Record without writes for full layers, and without anything behind the last windowed layer's write.
-func RecordRebuild(s models.Spec, o Options, rows int) (*Program, error) {
+func RecordRebuild(s models.Spec, o Settings, rows int) (*Program, error) {
 	p, err := Record(s, o, rows)
 	if err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func (e *Engine) rebuildBucket(like *bucket) (*bucket, error) {
 			return &e.rebuild[i], nil
 		}
 	}
-	p, err := RecordRebuild(e.spec, e.options, like.program.Rows)
+	p, err := RecordRebuild(e.spec, e.settings, like.program.Rows)
 	if err != nil {
 		return nil, err
 	}

@@ -100,10 +100,10 @@ func (e *Engine) Queue(ctx context.Context, b *Batch, from []int32) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := b.Check(e.spec, e.options.MaxRows, e.options.Pages); err != nil {
+	if err := b.Check(e.spec, e.settings.MaxNumBatchedTokens, e.settings.Pages); err != nil {
 		return err
 	}
-	if err := b.checkRoom(e.options); err != nil {
+	if err := b.checkRoom(e.settings); err != nil {
 		return err
 	}
 	e.mu.Lock()

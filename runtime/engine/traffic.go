@@ -67,8 +67,8 @@ func (p *Program) BytesWith(op *Op, w Work, experts float64) int64 {
 
 // positionBytes is K and V of one position in the layer of op.
 func (p *Program) positionBytes(op *Op) int64 {
-	element := p.Options.kvType()
-	if p.Options.KV == KVFP8 && op.Window > 0 {
+	element := p.Settings.kvType()
+	if p.Settings.KVCacheDtype == KVFP8 && op.Window > 0 {
 		element = BF16
 	}
 	return 2 * int64(p.Spec.KVHeads) * int64(p.Spec.HeadDim) * element.Size()

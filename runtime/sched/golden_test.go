@@ -21,7 +21,7 @@ const t1 = "../../testdata/model/T1"
 // real makes a scheduler over the engine; close it before the next one.
 func real(t *testing.T, dev engine.Device, ckpt *checkpoint.Checkpoint, o Options) (s *Scheduler, close func()) {
 	t.Helper()
-	eng, err := engine.New(dev, ckpt, engine.Options{Pages: o.Pages, MaxRows: o.MaxBatchedTokens})
+	eng, err := engine.New(dev, ckpt, engine.Settings{Pages: o.Pages, MaxNumBatchedTokens: o.MaxBatchedTokens})
 	if err != nil {
 		t.Fatal(err)
 	}

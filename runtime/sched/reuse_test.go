@@ -49,7 +49,7 @@ func reuse(t *testing.T, pages int, kvType string) (*listening, func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eng, err := engine.New(dev, ckpt, engine.Options{Pages: pages, MaxRows: 256, KV: kvType})
+	eng, err := engine.New(dev, ckpt, engine.Settings{Pages: pages, MaxNumBatchedTokens: 256, KVCacheDtype: kvType})
 	if err != nil {
 		t.Fatal(err)
 	}

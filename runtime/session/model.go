@@ -45,7 +45,7 @@ type LoadOptions struct {
 
 	// Beside is what a device with a memory of its own takes for an engine's steps beside weights, cache and scratch, the logits among it; nil: the logits
 	// alone.
-	Beside func(models.Spec, engine.Options) (int64, error)
+	Beside func(models.Spec, engine.Settings) (int64, error)
 	// Reserve is left of such a device's free memory where Utilization does not say how much may be taken; 0: as of the host's.
 	Reserve int64
 
@@ -132,7 +132,7 @@ func Load(found checkpoint.Found, dev engine.Device, o LoadOptions) (_ *Model, e
 		ContextLength: m.plan.Context, NoPrefixCaching: o.NoPrefixCaching, Restart: m.restart}
 	if o.Spill != nil {
 		so.Spill = o.Spill(m.plan)
-		so.Model = fingerprint(ckpt, m.engine.Options(), dev.Caps().Discrete)
+		so.Model = fingerprint(ckpt, m.engine.Settings(), dev.Caps().Discrete)
 	}
 	m.sched = sched.New(m.engine, so)
 	m.submit = func(ctx context.Context, r sched.Request) (tokenStream, error) {
@@ -180,7 +180,7 @@ func (o LoadOptions) settled(found checkpoint.Found) LoadOptions {
 }
 
 // planOn plans the memory of settled options, and gives those of the engine but for its pages.
-func (o LoadOptions) planOn(dev engine.Device, spec models.Spec) (engine.Options, Plan, error) {
+func (o LoadOptions) planOn(dev engine.Device, spec models.Spec) (engine.Settings, Plan, error) {
 	eo, in, err := o.planInput(dev, spec)
 	if err != nil {
 		return eo, Plan{}, err
@@ -189,11 +189,11 @@ func (o LoadOptions) planOn(dev engine.Device, spec models.Spec) (engine.Options
 	return eo, plan, err
 }
 
-func (o LoadOptions) planInput(dev engine.Device, spec models.Spec) (engine.Options, PlanInput, error) {
-	eo := engine.Options{Compute: o.Compute, Dense: o.Dense, DenseCache: o.DenseCache, Threads: o.Threads, ISA: o.ISA, MaxRows: o.MaxBatchedTokens,
-		MaxLogits: o.MaxSeqs, MaxSeqs: o.MaxSeqs, Deterministic: o.Deterministic}.On(dev)
+func (o LoadOptions) planInput(dev engine.Device, spec models.Spec) (engine.Settings, PlanInput, error) {
+	eo := engine.Settings{Compute: o.Compute, Dense: o.Dense, DenseCache: o.DenseCache, Threads: o.Threads, ISA: o.ISA, MaxNumBatchedTokens: o.MaxBatchedTokens,
+		MaxLogits: o.MaxSeqs, MaxNumSeqs: o.MaxSeqs, Deterministic: o.Deterministic}.On(dev)
 	var err error
-	if eo.KV, err = kvType(o.KVCacheDtype); err != nil {
+	if eo.KVCacheDtype, err = kvType(o.KVCacheDtype); err != nil {
 		return eo, PlanInput{}, err
 	}
 	need, err := engine.PlanFor(spec, eo)
@@ -224,7 +224,7 @@ func (o LoadOptions) planInput(dev engine.Device, spec models.Spec) (engine.Opti
 	}
 	return eo, PlanInput{
 		Free: free - o.Withheld, Total: total, Utilization: o.Utilization, Reserve: reserve, Weights: need.Weights, Scratch: need.Scratch + beside, PageBytes: need.PageBytes,
-		PageTokens: engine.PageTokens, WindowPages: engine.WindowPages(eo.KV), MaxPosition: spec.MaxPosition, MaxModelLen: o.MaxModelLen, Window: spec.Window,
+		PageTokens: engine.PageTokens, WindowPages: engine.WindowPages(eo.KVCacheDtype), MaxPosition: spec.MaxPosition, MaxModelLen: o.MaxModelLen, Window: spec.Window,
 		ChunkTokens: o.MaxBatchedTokens, MaxSeqs: o.MaxSeqs, MostPages: mostPages,
 	}, nil
 }

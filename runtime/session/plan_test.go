@@ -77,7 +77,7 @@ func TestPlanOnAnyMachine(t *testing.T) {
 			rows = chunkRows
 		}
 		seqs = min(seqs, rows)
-		o := engine.Options{KV: []string{"", "f32", "bf16"}[rng.IntN(3)], MaxRows: rows, Pages: 1}
+		o := engine.Settings{KVCacheDtype: []string{"", "f32", "bf16"}[rng.IntN(3)], MaxNumBatchedTokens: rows, Pages: 1}
 		need, err := engine.PlanFor(spec, o)
 		if err != nil {
 			t.Fatal(err)

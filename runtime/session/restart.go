@@ -24,7 +24,7 @@ func (m *Model) restart(fault error) (sched.Engine, error) {
 	if m.lame++; m.lame > mostRestarts {
 		return nil, fmt.Errorf("%d engines in a row failed at their first step, the last one with: %w", mostRestarts, fault)
 	}
-	o := m.engine.Options()
+	o := m.engine.Settings()
 	_ = m.engine.Close() // a device that failed may refuse that too
 	if m.reopen != nil {
 		dev, err := m.reopen(m.dev)
@@ -58,9 +58,9 @@ func kvType(dtype string) (string, error) {
 
 // fingerprint names the weights and all else that KV pages depend on. It reads little of a checkpoint, but from tensors
 // that every training changes; where a card has its own copy, these give back what they took.
-func fingerprint(ckpt *checkpoint.Checkpoint, o engine.Options, discrete bool) string {
+func fingerprint(ckpt *checkpoint.Checkpoint, o engine.Settings, discrete bool) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%+v %s %s %s %t", ckpt.Spec, o.KV, o.Compute, o.Dense, o.Deterministic)
+	fmt.Fprintf(h, "%+v %s %s %s %t", ckpt.Spec, o.KVCacheDtype, o.Compute, o.Dense, o.Deterministic)
 	last := ckpt.Spec.Layers - 1
 	for _, name := range []string{"model.norm.weight", "model.embed_tokens.weight", "model.layers.0.self_attn.k_proj.weight",
 		fmt.Sprintf("model.layers.%d.self_attn.k_proj.weight", last), fmt.Sprintf("model.layers.%d.mlp.router.weight", last)} {

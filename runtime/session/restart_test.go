@@ -133,7 +133,7 @@ func TestPagesInEightBits(t *testing.T) {
 func TestLoadOptions(t *testing.T) {
 	m, _ := loadFrail(t, LoadOptions{KVCacheDtype: "bf16", NoPrefixCaching: true, MaxSeqs: 3, MaxBatchedTokens: 64, Deterministic: true})
 	defer m.Close()
-	if o := m.engine.Options(); o.KV != "bf16" || o.MaxRows != 64 || !o.Deterministic {
+	if o := m.engine.Settings(); o.KVCacheDtype != "bf16" || o.MaxNumBatchedTokens != 64 || !o.Deterministic {
 		t.Errorf("%+v", o)
 	}
 	for range 2 {

@@ -90,7 +90,7 @@ func runBench(c *cli.Context, t Terminal) (err error) {
 }
 
 func benchOptions(c *cli.Context) (o bench.Options, err error) {
-	o = bench.Options{Engine: engine.Options{Compute: c.String("compute"), ISA: c.String("isa"), Dense: c.String("dense")}, Rounds: c.Int("rounds"), Steps: c.Int("steps"), Plain: c.Bool("plain")}
+	o = bench.Options{Engine: engine.Settings{Compute: c.String("compute"), ISA: c.String("isa"), Dense: c.String("dense")}, Rounds: c.Int("rounds"), Steps: c.Int("steps"), Plain: c.Bool("plain")}
 	if o.Rounds < 1 || o.Steps < 1 {
 		return o, fail(exitUsage, "--rounds and --steps must be at least 1")
 	}

@@ -282,7 +282,7 @@ func TestDeviceComputes(t *testing.T) {
 				return err
 			}
 			defer ckpt.Close()
-			eng, err := engine.New(dev, ckpt, engine.Options{Pages: 4, MaxRows: 2})
+			eng, err := engine.New(dev, ckpt, engine.Settings{Pages: 4, MaxNumBatchedTokens: 2})
 			if err != nil {
 				return err
 			}

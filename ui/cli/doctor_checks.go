@@ -86,7 +86,7 @@ func (r *doctorReport) selftest(ctx context.Context, out io.Writer, dev engine.D
 	fmt.Fprintf(out, "%-7s %-22s %9s %9s %8s\n", "isa", "operation", "error", "allowed", "GB/s")
 	ok := true
 	for _, isa := range cpu.ISAs() {
-		rows, err := testOps(ctx, dev, engine.Options{ISA: isa}, isa, shapes, timed)
+		rows, err := testOps(ctx, dev, engine.Settings{ISA: isa}, isa, shapes, timed)
 		if err != nil {
 			return err
 		}
@@ -114,7 +114,7 @@ func (r *doctorReport) selftest(ctx context.Context, out io.Writer, dev engine.D
 }
 
 // testOps runs all shapes and puts each operation's results into one row of an instruction set.
-func testOps(ctx context.Context, dev engine.Device, options engine.Options, isa string, shapes, timed []enginetest.Shape) (rows []*selftestRow, err error) {
+func testOps(ctx context.Context, dev engine.Device, options engine.Settings, isa string, shapes, timed []enginetest.Shape) (rows []*selftestRow, err error) {
 	byOp := map[string]*selftestRow{}
 	gather := func(o enginetest.OpResult) {
 		row := byOp[o.Op]

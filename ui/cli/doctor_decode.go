@@ -44,7 +44,7 @@ func (r *doctorReport) decodeKernels(ctx context.Context, out io.Writer, dev gpu
 		}
 		card.UseDecodeKernel(k)
 		point := []device.Point{{Sequences: 1, Rows: 1}}
-		err := device.Whole(ctx, dev, ckpt, engine.Options{KV: "bf16"}, point, 4*t.rounds, func(s device.Speed) {
+		err := device.Whole(ctx, dev, ckpt, engine.Settings{KVCacheDtype: "bf16"}, point, 4*t.rounds, func(s device.Speed) {
 			r.Decode = append(r.Decode, decodeReport{k, s.TokensPerSecond, s.GBs})
 			fmt.Fprintf(out, "one stream, decode kernel %-10s %9.1f tokens/s %9.1f GB/s\n", k, s.TokensPerSecond, s.GBs)
 		})

@@ -114,7 +114,7 @@ func (r *doctorReport) selftestGPU(ctx context.Context, out io.Writer, dev gpuUn
 		return fail(exitFailure, "%s", err)
 	}
 	fmt.Fprintf(out, "%-22s %8s %8s %9s %9s %8s %9s\n", "operation", "error", "allowed", "GB/s", "of memory", "TFLOP/s", "of matrix")
-	rows, err := testOps(ctx, dev, engine.Options{}, dev.Caps().Arch, t.shapes, t.timed)
+	rows, err := testOps(ctx, dev, engine.Settings{}, dev.Caps().Arch, t.shapes, t.timed)
 	if err != nil {
 		return err
 	}
@@ -210,7 +210,7 @@ func (r *doctorReport) wholeModels(ctx context.Context, out io.Writer, dev gpuUn
 func (r *doctorReport) wholeModel(ctx context.Context, out io.Writer, dev gpuUnderTest, ckpt *checkpoint.Checkpoint, t gpuSelftest, gbs float64) error {
 	r.Whole = &wholeReport{Model: fmt.Sprintf("%s, %d layers, random weights", t.whole.Name, t.whole.Layers), Bandwidth: gbs}
 	fmt.Fprintf(out, "%s\n%9s %9s %9s %12s %9s %9s %9s\n", r.Whole.Model, "sequences", "rows", "context", "tokens/s", "GB/s", "of memory", "TFLOP/s")
-	return device.Whole(ctx, dev, ckpt, engine.Options{KV: "bf16"}, t.points, t.rounds, func(s device.Speed) {
+	return device.Whole(ctx, dev, ckpt, engine.Settings{KVCacheDtype: "bf16"}, t.points, t.rounds, func(s device.Speed) {
 		r.Whole.Points = append(r.Whole.Points, s)
 		fmt.Fprintf(out, "%9d %9d %9d ", s.Sequences, s.Rows, s.Context)
 		if s.Skipped != "" {

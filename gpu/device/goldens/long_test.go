@@ -44,7 +44,7 @@ func TestGoldenFP8Long(t *testing.T) {
 	for _, arch := range []string{"sm_90", "gfx942"} {
 		for _, model := range []string{"T2", "T1"} {
 			t.Run(arch+"/"+model, func(t *testing.T) {
-				o := golden.Options{Only: []string{"len1", "len2", "len31", "len128", "len129", "len200"}, Engine: engine.Options{KV: engine.KVFP8}}
+				o := golden.Options{Only: []string{"len1", "len2", "len31", "len128", "len129", "len200"}, Engine: engine.Settings{KVCacheDtype: engine.KVFP8}}
 				Hold(t, o, device.Options{Arch: arch}, model, []string{engine.Exact, engine.Rounded})
 			})
 		}
@@ -58,7 +58,7 @@ func TestGoldenModesLong(t *testing.T) {
 		for _, model := range []string{"T2", "T1"} {
 			for _, dense := range []string{engine.DenseBF16, engine.DenseQ8} {
 				t.Run(arch+"/"+model+"/"+dense, func(t *testing.T) {
-					Hold(t, golden.Options{Engine: engine.Options{Dense: dense}}, device.Options{Arch: arch}, model, []string{Coarsest})
+					Hold(t, golden.Options{Engine: engine.Settings{Dense: dense}}, device.Options{Arch: arch}, model, []string{Coarsest})
 				})
 			}
 		}
@@ -69,7 +69,7 @@ func TestGoldenModesLong(t *testing.T) {
 // TestGoldenLong judges over all cases.
 func TestGoldenQ8Long(t *testing.T) {
 	long(t)
-	o := golden.Options{Only: []string{"len31"}, Engine: engine.Options{Dense: engine.DenseQ8}}
+	o := golden.Options{Only: []string{"len31"}, Engine: engine.Settings{Dense: engine.DenseQ8}}
 	Hold(t, o, device.Options{Arch: "sm_90"}, "T2", []string{engine.Int8})
 }
 

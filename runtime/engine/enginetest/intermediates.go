@@ -46,7 +46,7 @@ func Intermediates(ctx context.Context, c Config, report func(name string, worst
 	}
 	compared := intermediates(ckpt.Spec)
 	o := c.Options
-	o.MaxRows, o.Pages = len(tokens), 2*(len(tokens)/engine.PageTokens+1)
+	o.MaxNumBatchedTokens, o.Pages = len(tokens), 2*(len(tokens)/engine.PageTokens+1)
 	for _, i := range compared {
 		o.Taps = append(o.Taps, i.tap)
 	}

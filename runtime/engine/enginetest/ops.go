@@ -118,11 +118,11 @@ var fp8Tests = []opTest{
 
 // Ops runs every operation on every shape and reports each; the error joins those that failed.
 // With timing, each operation runs a few more times, under the clock. What a device says it has no kernels for is reported as skipped.
-func Ops(ctx context.Context, dev engine.Device, o engine.Options, shapes []Shape, timing bool, report func(OpResult)) error {
+func Ops(ctx context.Context, dev engine.Device, o engine.Settings, shapes []Shape, timing bool, report func(OpResult)) error {
 	var errs []error
 	for _, s := range shapes {
 		tests := opTests
-		if o.KV == "" {
+		if o.KVCacheDtype == "" {
 			tests = slices.Concat(opTests, fp8Tests)
 		}
 		for i, test := range tests {
@@ -131,7 +131,7 @@ func Ops(ctx context.Context, dev engine.Device, o engine.Options, shapes []Shap
 			}
 			with := o
 			if i >= len(opTests) {
-				with.KV = engine.KVFP8
+				with.KVCacheDtype = engine.KVFP8
 			}
 			r := runOp(dev, with, s, test, timing)
 			if r.Failure != nil {
@@ -143,13 +143,13 @@ func Ops(ctx context.Context, dev engine.Device, o engine.Options, shapes []Shap
 	return errors.Join(errs...)
 }
 
-func runOp(dev engine.Device, o engine.Options, s Shape, test opTest, timing bool) (result OpResult) {
+func runOp(dev engine.Device, o engine.Settings, s Shape, test opTest, timing bool) (result OpResult) {
 	result = OpResult{Op: test.name, Kind: test.kind, Shape: s.Name, Bound: test.bound}
 	if test.kind == engine.LinearQ8 && !dev.Caps().DenseQ8 {
 		result.Skipped = "no kernels for dense weights in 8 bits"
 		return result
 	}
-	if o.KV == engine.KVFP8 && !dev.Caps().FP8KV {
+	if o.KVCacheDtype == engine.KVFP8 && !dev.Caps().FP8KV {
 		result.Skipped = "no kernels for KV pages in 8 bits"
 		return result
 	}
@@ -171,7 +171,7 @@ func runOp(dev engine.Device, o engine.Options, s Shape, test opTest, timing boo
 
 // time runs the step again and takes the best time of the last operation of this kind.
 func (r *rig) time(kind engine.Kind) (best time.Duration, bytes, flops int64, err error) {
-	if err := r.batch.Check(r.p.Spec, r.p.Rows, r.p.Options.Pages); err != nil {
+	if err := r.batch.Check(r.p.Spec, r.p.Rows, r.p.Settings.Pages); err != nil {
 		return 0, 0, 0, fmt.Errorf("the suite spoilt its batch: %w", err)
 	}
 	r.step.Profiling(true)
@@ -411,7 +411,7 @@ func testGather(r *rig) (float64, error) {
 
 func testTap(r *rig) (float64, error) {
 	s := r.p.Spec
-	r.p.Options.Taps = []string{"x", "h"}
+	r.p.Settings.Taps = []string{"x", "h"}
 	rows, slots := r.normal(r.rows*s.Hidden), r.normal(r.rows*s.ExpertsPerToken*s.Intermediate)
 	r.p.Tap("x", r.fill("x", engine.PerRow, s.Hidden, rows))
 	r.p.Tap("h", r.fill("h", engine.PerSlot, s.Intermediate, slots))

@@ -38,7 +38,7 @@ func testAttend(r *rig, layer int) (float64, error) {
 	if err := r.prepare(); err != nil {
 		return 0, err
 	}
-	pages := newShuffled(r.p.Options.Pages, r.rand).WithTwins(r.p.Options.KV)
+	pages := newShuffled(r.p.Settings.Pages, r.rand).WithTwins(r.p.Settings.KVCacheDtype)
 	sequences := []*history{{Sequence: pages.NewSequence(s)}, {Sequence: pages.NewSequence(s)}}
 	var e worst
 	for step := 0; ; step++ {
@@ -106,7 +106,7 @@ func (r *rig) attendBatch(sequences []*history, step int) (*engine.Batch, int, e
 // poisonFree fills the pages that no sequence holds with NaN: those given back, too. At the start all are.
 func (r *rig) poisonFree(pages *golden.Pages) error {
 	kv := r.p.KV()
-	bytes := engine.PageBytes(r.p.Spec, r.p.Options.KV)
+	bytes := engine.PageBytes(r.p.Spec, r.p.Settings.KVCacheDtype)
 	clean := map[int32]bool{}
 	for _, page := range pages.Free {
 		if r.clean != nil && !r.clean[page] {
@@ -127,9 +127,9 @@ func (r *rig) compareHeads(e *worst, q *history, qkv []float64, got []float32, w
 	kv := qkv[s.Heads*d:]
 	for i, v := range kv {
 		switch {
-		case r.p.Options.KV == engine.KVFP8 && window == 0:
+		case r.p.Settings.KVCacheDtype == engine.KVFP8 && window == 0:
 			kv[i] = roundE4M3(v)
-		case r.p.Options.KV != "f32":
+		case r.p.Settings.KVCacheDtype != "f32":
 			kv[i] = fromBF16(toBF16(float32(v)))
 		}
 	}

@@ -60,10 +60,10 @@ func blockQ8(data []byte, k, row, b int) (scale []byte, weight func(i int) *byte
 
 // dense8 asks for dense weights in 8 bits, and gives what their products see of a row: 8 bits, or 12 where the device wants those.
 func (r *rig) dense8() (seen func([]float32) []float64) {
-	r.p.Options.Dense = engine.DenseQ8
-	r.p.Options = r.p.Options.On(r.dev)
+	r.p.Settings.Dense = engine.DenseQ8
+	r.p.Settings = r.p.Settings.On(r.dev)
 	most := 127.0
-	if r.p.Options.Dense12 {
+	if r.p.Settings.Dense12 {
 		most = 2047
 	}
 	return func(x []float32) []float64 { return quantised(wide(x), most) }

@@ -25,7 +25,7 @@ type Check struct {
 // Config says what to check.
 type Config struct {
 	Device  engine.Device
-	Options engine.Options
+	Options engine.Settings
 	Dir     string // a golden folder: checkpoint/ and golden/
 	// Tolerance is how far a logit may move with batch, chunk or page; 0: not a bit. Exact mode only, other modes round to steps.
 	Tolerance float64
@@ -62,14 +62,14 @@ func (c Config) open(maxRows, pages int) (*bench, error) {
 		return nil, err
 	}
 	o := c.Options
-	pages += pages / 2 * (engine.WindowPages(o.KV) - 1)
-	o.MaxRows, o.Pages = maxRows, pages
+	pages += pages / 2 * (engine.WindowPages(o.KVCacheDtype) - 1)
+	o.MaxNumBatchedTokens, o.Pages = maxRows, pages
 	eng, err := engine.New(c.Device, ckpt, o)
 	if err != nil {
 		return nil, errors.Join(err, ckpt.Close())
 	}
 	random := rand.New(rand.NewPCG(7, 7))
-	b := &bench{Engine: eng, ckpt: ckpt, rand: random, pages: newShuffled(pages, random).WithTwins(o.KV), used: map[int32]bool{}}
+	b := &bench{Engine: eng, ckpt: ckpt, rand: random, pages: newShuffled(pages, random).WithTwins(o.KVCacheDtype), used: map[int32]bool{}}
 	cases, err := golden.Read(c.Dir, eng.Spec().Vocab)
 	for _, one := range cases {
 		if len(one.Tokens) >= 500 && len(one.Tokens) < 1000 {
@@ -367,7 +367,7 @@ func (c Config) refusals(ctx context.Context) error {
 			"no window table":               func(x *engine.Batch) { x.Seqs[0].Window = nil },
 			"full page given back":          func(x *engine.Batch) { x.Seqs[0].Full = []int32{-1} },
 			"visible window page missing":   func(x *engine.Batch) { x.Seqs[0].Window = []int32{-1} },
-			"page beyond the pool":          func(x *engine.Batch) { x.Seqs[0].Full = []int32{int32(b.Options().Pages)} },
+			"page beyond the pool":          func(x *engine.Batch) { x.Seqs[0].Full = []int32{int32(b.Settings().Pages)} },
 			"window page beyond the pool":   func(x *engine.Batch) { x.Seqs[0].Window = []int32{99} },
 			"logits of a row that is not":   func(x *engine.Batch) { x.LogitRows = []int32{3} },
 			"logits of a negative row":      func(x *engine.Batch) { x.LogitRows = []int32{-1} },
@@ -462,16 +462,16 @@ func (c Config) closed(ctx context.Context) error {
 
 func (c Config) planned(context.Context) error {
 	return c.with(32, 24, func(b *bench) error {
-		plan, err := engine.PlanFor(b.Spec(), b.Options())
+		plan, err := engine.PlanFor(b.Spec(), b.Settings())
 		if err != nil {
 			return err
 		}
 		switch {
 		case plan != b.Plan():
 			return fmt.Errorf("planned %+v, used %+v", plan, b.Plan())
-		case b.Options().Dense == engine.DenseQ8 && plan.Weights >= b.ckpt.Bytes():
+		case b.Settings().Dense == engine.DenseQ8 && plan.Weights >= b.ckpt.Bytes():
 			return fmt.Errorf("weights of %d bytes are planned with dense ones in 8 bits, the checkpoint has %d", plan.Weights, b.ckpt.Bytes())
-		case b.Options().Dense != engine.DenseQ8 && plan.Weights != b.ckpt.Bytes():
+		case b.Settings().Dense != engine.DenseQ8 && plan.Weights != b.ckpt.Bytes():
 			return fmt.Errorf("weights of %d bytes are planned, the checkpoint has %d", plan.Weights, b.ckpt.Bytes())
 		case plan.KV() != b.Cache().Bytes():
 			return fmt.Errorf("a pool of %d bytes is planned, it has %d", plan.KV(), b.Cache().Bytes())

@@ -37,7 +37,7 @@ type input struct {
 // spare is how many more rows the program has than the step: they must stay untouched.
 const spare = 3
 
-func newRig(dev engine.Device, s models.Spec, o engine.Options, rows int, name string) (*rig, error) {
+func newRig(dev engine.Device, s models.Spec, o engine.Settings, rows int, name string) (*rig, error) {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s %+v %d", name, s, rows)
 	o.Pages = 4 * (s.MaxPosition/engine.PageTokens + 1)
@@ -182,7 +182,7 @@ func (r *rig) run(b *engine.Batch) error {
 	if err := r.prepare(); err != nil {
 		return err
 	}
-	if err := b.Check(r.p.Spec, r.p.Rows, r.p.Options.Pages); err != nil {
+	if err := b.Check(r.p.Spec, r.p.Rows, r.p.Settings.Pages); err != nil {
 		return fmt.Errorf("the suite made a bad batch: %w", err)
 	}
 	r.batch = b

@@ -16,14 +16,14 @@ import (
 // that contain them. A device has no SwiGLU of its own, so the matrix in front of it is the identity.
 
 // Units lists the checks; dir is the folder of mxfp4, rope and swiglu.safetensors.
-func Units(dev engine.Device, o engine.Options, dir string) []Check {
+func Units(dev engine.Device, o engine.Settings, dir string) []Check {
 	u := units{dev, o, dir}
 	return []Check{{"rope", u.rope}, {"swiglu", u.swiglu}, {"mxfp4", u.mxfp4}}
 }
 
 type units struct {
 	dev engine.Device
-	o   engine.Options
+	o   engine.Settings
 	dir string
 }
 

@@ -16,9 +16,9 @@ import (
 
 // Options say how a golden run is done; the zero value is what doctor does.
 type Options struct {
-	Engine engine.Options // Compute is set for each mode
-	Chunk  int            // rows of prefill in one step; default 256
-	Only   []string       // names of cases; default all
+	Engine engine.Settings // Compute is set for each mode
+	Chunk  int             // rows of prefill in one step; default 256
+	Only   []string        // names of cases; default all
 }
 
 // Run holds modes of a device (default: all it has) against the golden in dir. Each case and, after a mode's cases, the mode as a whole
@@ -55,8 +55,8 @@ func (o Options) Run(ctx context.Context, dir string, dev engine.Device, modes [
 	}
 	judge := o // exact judges the golden and the other modes
 	judge.Engine.Dense = engine.DenseBF16
-	if judge.Engine.KV == engine.KVFP8 {
-		judge.Engine.KV = "f32"
+	if judge.Engine.KVCacheDtype == engine.KVFP8 {
+		judge.Engine.KVCacheDtype = "f32"
 	}
 	exact, err := judge.runMode(ctx, engine.Exact, ckpt, dev, cases)
 	if err != nil {
@@ -65,7 +65,7 @@ func (o Options) Run(ctx context.Context, dir string, dev engine.Device, modes [
 	ok = true
 	for _, mode := range modes {
 		results := exact
-		if mode != engine.Exact || o.Engine.KV == engine.KVFP8 {
+		if mode != engine.Exact || o.Engine.KVCacheDtype == engine.KVFP8 {
 			if results, err = o.runMode(ctx, mode, ckpt, dev, cases); err != nil {
 				return false, err
 			}
@@ -91,7 +91,7 @@ func (o Options) nameOf(mode string) string {
 			mode += inputs12
 		}
 	}
-	if o.Engine.KV == engine.KVFP8 {
+	if o.Engine.KVCacheDtype == engine.KVFP8 {
 		mode += kvFP8
 	}
 	return mode
@@ -104,19 +104,19 @@ func (o Options) runMode(ctx context.Context, mode string, ckpt *checkpoint.Chec
 		chunk = 256
 	}
 	options := o.Engine
-	options.Compute, options.MaxRows = mode, chunk
+	options.Compute, options.MaxNumBatchedTokens = mode, chunk
 	if mode == engine.Exact {
 		options.Dense = engine.DenseBF16
 	}
 	if options.Pages == 0 {
-		options.Pages = pagesFor(cases, chunk) * (1 + engine.WindowPages(options.KV)) / 2
+		options.Pages = pagesFor(cases, chunk) * (1 + engine.WindowPages(options.KVCacheDtype)) / 2
 	}
 	eng, err := engine.New(dev, ckpt, options)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", mode, err)
 	}
 	defer func() { err = errors.Join(err, eng.Close()) }()
-	pages := NewPages(options.Pages).WithTwins(options.KV)
+	pages := NewPages(options.Pages).WithTwins(options.KVCacheDtype)
 	for i := range cases {
 		out, err := feed(ctx, eng, pages, &cases[i], chunk)
 		if err != nil {

@@ -26,6 +26,6 @@ func TestGolden(t *testing.T) {
 
 // TestGoldenFP8: keys and values of the full layers in 8 bits, on a short prompt and what follows it, within the bounds of a bfloat16 engine.
 func TestGoldenFP8(t *testing.T) {
-	o := golden.Options{Only: []string{"len31"}, Engine: engine.Options{KV: engine.KVFP8}}
+	o := golden.Options{Only: []string{"len31"}, Engine: engine.Settings{KVCacheDtype: engine.KVFP8}}
 	goldens.Hold(t, o, device.Options{Arch: "sm_90"}, "T2", []string{engine.Exact})
 }

@@ -32,7 +32,7 @@ func main() {
 	dense := flag.String("dense", "", "form of the dense weights")
 	flag.Parse()
 	w := bufio.NewWriter(os.Stdout)
-	err := dump(w, flag.Arg(0), engine.Options{Compute: *compute, Dense: *dense, Dense12: *dense == engine.DenseQ8, KV: *kv, Pages: pages})
+	err := dump(w, flag.Arg(0), engine.Settings{Compute: *compute, Dense: *dense, Dense12: *dense == engine.DenseQ8, KVCacheDtype: *kv, Pages: pages})
 	if err == nil {
 		err = w.Flush()
 	}
@@ -47,7 +47,7 @@ const (
 	pages   = 64
 )
 
-func dump(w io.Writer, dir string, o engine.Options) error {
+func dump(w io.Writer, dir string, o engine.Settings) error {
 	ckpt, err := checkpoint.Open(filepath.Join(dir, "checkpoint"))
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func dump(w io.Writer, dir string, o engine.Options) error {
 	if err := writeProgram(w, p, ckpt); err != nil {
 		return err
 	}
-	pool := golden.NewPages(pages).WithTwins(p.Options.KV)
+	pool := golden.NewPages(pages).WithTwins(p.Settings.KVCacheDtype)
 	for _, c := range cases {
 		if c.Name != "len31" && c.Name != "len129" {
 			continue
@@ -78,7 +78,7 @@ func dump(w io.Writer, dir string, o engine.Options) error {
 
 func writeProgram(w io.Writer, p *engine.Program, ckpt *checkpoint.Checkpoint) error {
 	var dense *q8.Copy
-	if p.Options.Dense == engine.DenseQ8 {
+	if p.Settings.Dense == engine.DenseQ8 {
 		var err error
 		if dense, err = q8.Open(ckpt, ""); err != nil {
 			return err
@@ -86,9 +86,9 @@ func writeProgram(w io.Writer, p *engine.Program, ckpt *checkpoint.Checkpoint) e
 		defer dense.Close()
 	}
 	s := p.Spec
-	kv := map[string]int{"f32": 0, "bf16": 1, engine.KVFP8: 2}[p.Options.KV]
+	kv := map[string]int{"f32": 0, "bf16": 1, engine.KVFP8: 2}[p.Settings.KVCacheDtype]
 	fmt.Fprintln(w, "shape", s.Hidden, s.Intermediate, s.Heads, s.KVHeads, s.HeadDim, s.Experts, s.ExpertsPerToken,
-		engine.PageTokens, engine.PageBytes(s, p.Options.KV), kv)
+		engine.PageTokens, engine.PageBytes(s, p.Settings.KVCacheDtype), kv)
 	ids := map[*engine.Buffer]int{nil: -1}
 	for i, b := range p.Buffers {
 		ids[b] = i
@@ -210,7 +210,7 @@ func writeStep(w io.Writer, p *engine.Program, b *engine.Batch, want [][]float32
 		}
 	}
 	tolerance := 1e-3
-	if p.Options.Compute != engine.Exact || p.Options.KV == engine.KVFP8 {
+	if p.Settings.Compute != engine.Exact || p.Settings.KVCacheDtype == engine.KVFP8 {
 		tolerance = 4 // a nearly tied expert may change; this run is about memory
 	}
 	fmt.Fprintln(w, "step", len(b.Tokens), len(b.LogitRows), len(tables), len(b.Twins), p.Spec.Vocab, tolerance)

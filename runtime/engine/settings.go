@@ -1,0 +1,128 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Compute modes: what matrices do to their activations. Accumulation is float32 in all, and so is whatever is not a matrix.
+const (
+	Exact   = "exact" // nothing: MXFP4 and bf16 weights as they are, float32 activations
+	Int8    = "int8"  // rounded to 8 bits in blocks of 32 before each expert matrix; products exact
+	Rounded = "bf16"  // in steps of many rows rounded to bf16 where they meet a matrix unit, that of attention too; else as Exact. GPUs have it
+	MX      = "mx"    // as Rounded, but in two terms of MXFP4 before each expert matrix; GPUs that multiply MXFP4 have it
+)
+
+// Dense weights (attention and unembedding): how they are kept. The router stays bf16 in both.
+const (
+	DenseBF16 = "bf16" // as released
+	DenseQ8   = "q8"   // 8 bits in blocks of 32, a copy made once: about half the bytes; their inputs are rounded too, to 8 bits or to 12 (Settings.Dense12)
+)
+
+// KVFP8 keeps keys and values of the full layers in e4m3, 8 bits that are rounded to nearest and end at 448; the window layers' stay bf16.
+const KVFP8 = "fp8"
+
+// Settings are what a user decides about a model that runs, carried whole from the flags and the
+// config file to the engine, and what the memory plan adds. Names are those of vLLM's flags, so
+// that one number has one name everywhere. The zero value is a usable exact engine.
+type Settings struct {
+	// Where the model runs. Only those who open a backend read these.
+	Device     string // "auto", "cpu" or "gpu"; "" is auto
+	GPUs       []int  // numbers of the GPUs that may be used; none: the first that works
+	Isolate    bool   // the GPU engine runs in a process of its own
+	CPUExperts int    // layers whose experts go to the CPU at least; 0: as few as make the model fit
+	Threads    int    // of the CPU; 0: all
+	ISA        string // "" for the best this CPU has, or "scalar", "neon", "avx2", "avxvnni", "avx512"
+
+	// What the engine computes with.
+	Compute       string // Exact (default), Int8, or Rounded or MX where the device has it
+	Dense         string // DenseBF16 (default) or DenseQ8, where the device has it
+	DenseCache    string // folder that keeps the copy which DenseQ8 makes; "": it is made anew each time
+	KVCacheDtype  string // "f32" (default with Exact), "bf16" (default else), or KVFP8 where the device has it
+	Deterministic bool   // the same bits whatever else is in the step; a CPU always gives them, a GPU has slower kernels for it
+
+	// How much it takes on.
+	MaxModelLen          int     // longest context in tokens; 0: as long as fits
+	MaxNumSeqs           int     // sequences in a step; a device has room for so many block tables; 0: as many as a step has rows
+	MaxNumBatchedTokens  int     // rows of the largest step; 0: 512
+	MaxWaiting           int     // requests that may wait; 0: 2048
+	GPUMemoryUtilization float64 // share of the memory that may be taken; 0: all but a reserve
+	NoPrefixCaching      bool    // every prompt is computed from its first token on
+
+	// What the loader adds.
+	Pages     int      // KV pages in the pool, from the memory plan; 0: 512
+	MaxLogits int      // rows of a step whose logits may be asked for; 0: all. Steps of thousands of rows want it bounded: a row of logits is long
+	Dense12   bool     // with DenseQ8: inputs of dense layers have 12 bits, not 8; On sets it for devices that want it so
+	Taps      []string // names of values that tests read back
+}
+
+const (
+	defaultPages   = 512
+	defaultMaxRows = 512
+)
+
+// withDefaults fills what was left open and refuses what cannot be.
+func (o Settings) withDefaults() (Settings, error) {
+	if o.Compute == "" {
+		o.Compute = Exact
+	}
+	if !slices.Contains([]string{Exact, Int8, Rounded, MX}, o.Compute) {
+		return o, fmt.Errorf("unknown compute mode %q: %s, %s, %s or %s", o.Compute, Exact, Int8, Rounded, MX)
+	}
+	if o.Dense == "" {
+		o.Dense = DenseBF16
+	}
+	if o.Dense != DenseBF16 && o.Dense != DenseQ8 {
+		return o, fmt.Errorf("unknown form of the dense weights %q: %s or %s", o.Dense, DenseBF16, DenseQ8)
+	}
+	if o.KVCacheDtype == "" {
+		o.KVCacheDtype = "f32"
+		if o.Compute != Exact {
+			o.KVCacheDtype = "bf16"
+		}
+	}
+	if o.KVCacheDtype != "f32" && o.KVCacheDtype != "bf16" && o.KVCacheDtype != KVFP8 {
+		return o, fmt.Errorf("unknown kv type %q: f32, bf16 or %s", o.KVCacheDtype, KVFP8)
+	}
+	if o.Pages == 0 {
+		o.Pages = defaultPages
+	}
+	o.MaxNumBatchedTokens = o.Rows()
+	if o.Pages < 1 || o.MaxNumBatchedTokens < 1 || o.Threads < 0 || o.MaxLogits < 0 || o.MaxNumSeqs < 0 {
+		return o, fmt.Errorf("pages %d, rows %d and threads %d must be positive", o.Pages, o.MaxNumBatchedTokens, o.Threads)
+	}
+	return o, nil
+}
+
+// On completes options with what dev does by itself: of what a model takes there, PlanFor is to be asked with these.
+func (o Settings) On(dev Device) Settings {
+	o.Dense12 = o.Dense == DenseQ8 && dev.Caps().Dense12
+	return o
+}
+
+// Rows is the largest step: MaxRows or its default.
+func (o Settings) Rows() int {
+	if o.MaxNumBatchedTokens == 0 {
+		return defaultMaxRows
+	}
+	return o.MaxNumBatchedTokens
+}
+
+// Seqs is of how many sequences a step of so many rows may have rows.
+func (o Settings) Seqs(rows int) int {
+	if o.MaxNumSeqs > 0 {
+		return min(rows, o.MaxNumSeqs)
+	}
+	return rows
+}
+
+// kvType is the element type of the cache: with KVFP8 it has two, so it is bytes.
+func (o Settings) kvType() Type {
+	switch o.KVCacheDtype {
+	case "bf16":
+		return BF16
+	case KVFP8:
+		return U8
+	}
+	return F32
+}
