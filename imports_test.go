@@ -45,6 +45,7 @@ var level = map[string]int{
 	"gpu/driver":            8,
 	"gpu/detect":            8,
 	"models":                8,
+	"jsondoc":               9,
 	"assets":                9,
 }
 

@@ -13,11 +13,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/ossrun/ossrun/jsondoc"
 )
 
 // UnmarshalJSON reads a message.
 func (m *Message) UnmarshalJSON(b []byte) error {
-	v, err := parseJSON(b)
+	v, err := jsondoc.Parse(b, jsondoc.Serde)
 	if err != nil {
 		return err
 	}
@@ -38,19 +40,19 @@ func (m *Message) UnmarshalJSON(b []byte) error {
 			m.set(f.field, f.to, *text)
 		}
 	}
-	content := o.required("content", jsonString, jsonArray)
+	content := o.required("content", jsondoc.String, jsondoc.Array)
 	if o.err != nil {
 		return fmt.Errorf("message: %w", o.err)
 	}
 	if m.Role = Role(*role); !m.Role.Known() {
 		return fmt.Errorf("message: unknown role: %q", m.Role)
 	}
-	if content.kind == jsonString {
-		m.Content = []Content{{Type: KindText, Text: content.text}}
+	if content.Kind == jsondoc.String {
+		m.Content = []Content{{Type: KindText, Text: content.Text}}
 		return nil
 	}
-	m.Content = make([]Content, len(content.items))
-	for i, item := range content.items {
+	m.Content = make([]Content, len(content.Items))
+	for i, item := range content.Items {
 		if err := m.Content[i].read(item); err != nil {
 			return fmt.Errorf("message: content %d: %w", i, err)
 		}
@@ -58,7 +60,7 @@ func (m *Message) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-func (c *Content) read(v jsonValue) error {
+func (c *Content) read(v *jsondoc.Value) error {
 	o := jsonFields{value: v}
 	kind := o.text("type", true)
 	if o.err != nil {
@@ -91,15 +93,15 @@ func (s *SystemContent) read(o *jsonFields) error {
 			return fmt.Errorf("unknown reasoning_effort: %q, not one of Low, Medium, High", *effort)
 		}
 	}
-	if v := o.optional("channel_config", jsonObject); v.kind == jsonObject {
+	if v := o.optional("channel_config", jsondoc.Object); v.Kind == jsondoc.Object {
 		in := jsonFields{value: v}
-		list := in.required("valid_channels", jsonArray)
-		s.Channels = &ChannelConfig{Required: in.required("channel_required", jsonTrue, jsonFalse).kind == jsonTrue}
-		for _, c := range list.items {
-			if c.kind != jsonString {
-				in.fail(fmt.Errorf("a channel is %v, not a string", c.kind))
+		list := in.required("valid_channels", jsondoc.Array)
+		s.Channels = &ChannelConfig{Required: in.required("channel_required", jsondoc.Bool).Truth}
+		for _, c := range list.Items {
+			if c.Kind != jsondoc.String {
+				in.fail(fmt.Errorf("a channel is %v, not a string", c.Kind))
 			}
-			s.Channels.Valid = append(s.Channels.Valid, c.text)
+			s.Channels.Valid = append(s.Channels.Valid, c.Text)
 		}
 		o.fail(in.err)
 	}
@@ -108,7 +110,7 @@ func (s *SystemContent) read(o *jsonFields) error {
 
 // jsonFields reads the members of an object and remembers the first error.
 type jsonFields struct {
-	value jsonValue
+	value *jsondoc.Value
 	err   error
 }
 
@@ -119,27 +121,27 @@ func (o *jsonFields) fail(err error) {
 }
 
 // optional returns a member of one of the kinds, nothing for null and if it is not there.
-func (o *jsonFields) optional(name string, kinds ...jsonKind) jsonValue {
-	if o.value.kind != jsonObject {
-		o.fail(fmt.Errorf("it is %v, not an object", o.value.kind))
-		return jsonValue{}
+func (o *jsonFields) optional(name string, kinds ...jsondoc.Kind) *jsondoc.Value {
+	if o.value.Kind != jsondoc.Object {
+		o.fail(fmt.Errorf("it is %v, not an object", o.value.Kind))
+		return &jsondoc.Value{}
 	}
-	v := o.value.get(name)
+	v := o.value.Member(name)
 	switch {
-	case o.value.isTwice(name):
+	case o.value.IsTwice(name):
 		o.fail(fmt.Errorf("%s comes twice", name))
-	case v.kind == jsonAbsent || v.kind == jsonNull || slices.Contains(kinds, v.kind):
+	case v.Kind == jsondoc.Absent || v.Kind == jsondoc.Null || slices.Contains(kinds, v.Kind):
 		return v
 	default:
-		o.fail(fmt.Errorf("%s is %v, not %v", name, v.kind, kinds[len(kinds)-1]))
+		o.fail(fmt.Errorf("%s is %v, not %v", name, v.Kind, kinds[len(kinds)-1]))
 	}
-	return jsonValue{}
+	return &jsondoc.Value{}
 }
 
 // required is optional, but the member must be there.
-func (o *jsonFields) required(name string, kinds ...jsonKind) jsonValue {
+func (o *jsonFields) required(name string, kinds ...jsondoc.Kind) *jsondoc.Value {
 	v := o.optional(name, kinds...)
-	if !slices.Contains(kinds, v.kind) {
+	if !slices.Contains(kinds, v.Kind) {
 		o.fail(fmt.Errorf("%s is missing", name))
 	}
 	return v
@@ -147,9 +149,9 @@ func (o *jsonFields) required(name string, kinds ...jsonKind) jsonValue {
 
 // text returns a string member, nil if it is not there.
 func (o *jsonFields) text(name string, needed bool) *string {
-	v := o.optional(name, jsonString)
-	if v.kind == jsonString {
-		return &v.text
+	v := o.optional(name, jsondoc.String)
+	if v.Kind == jsondoc.String {
+		return &v.Text
 	}
 	if needed {
 		o.fail(fmt.Errorf("%s is missing", name))
@@ -159,27 +161,27 @@ func (o *jsonFields) text(name string, needed bool) *string {
 
 // tools reads the namespaces of tools, nil if there are none.
 func (o *jsonFields) tools() map[string]ToolNamespace {
-	v := o.optional("tools", jsonObject)
-	if v.kind != jsonObject {
+	v := o.optional("tools", jsondoc.Object)
+	if v.Kind != jsondoc.Object {
 		return nil
 	}
-	tools := make(map[string]ToolNamespace, len(v.members))
+	tools := make(map[string]ToolNamespace, len(v.Members))
 	// A namespace that is written over by a later one must be right all the same.
-	for _, m := range slices.Concat(v.twice, v.members) {
+	for _, m := range slices.Concat(v.Twice, v.Members) {
 		var ns ToolNamespace
-		if err := ns.read(m.value); err != nil {
-			o.fail(fmt.Errorf("tools of %q: %w", m.name, err))
+		if err := ns.read(m.Value); err != nil {
+			o.fail(fmt.Errorf("tools of %q: %w", m.Name, err))
 		}
-		tools[m.name] = ns
+		tools[m.Name] = ns
 	}
 	return tools
 }
 
-func (n *ToolNamespace) read(v jsonValue) error {
+func (n *ToolNamespace) read(v *jsondoc.Value) error {
 	o := jsonFields{value: v}
 	n.Name = deref(o.text("name", true))
 	n.Description = deref(o.text("description", false))
-	for _, item := range o.required("tools", jsonArray).items {
+	for _, item := range o.required("tools", jsondoc.Array).Items {
 		in := jsonFields{value: item}
 		n.Tools = append(n.Tools, ToolDescription{
 			Name:        deref(in.text("name", true)),
@@ -193,14 +195,14 @@ func (n *ToolNamespace) read(v jsonValue) error {
 
 // source returns a member as it is written, nil for null and if it is not there.
 func (o *jsonFields) source(name string) json.RawMessage {
-	v := o.value.get(name)
-	if o.value.isTwice(name) {
+	v := o.value.Member(name)
+	if o.value.IsTwice(name) {
 		o.fail(fmt.Errorf("%s comes twice", name))
 	}
-	if v.kind == jsonAbsent || v.kind == jsonNull {
+	if v.Kind == jsondoc.Absent || v.Kind == jsondoc.Null {
 		return nil
 	}
-	return bytes.Clone(v.source)
+	return json.RawMessage(v.Source)
 }
 
 func deref(s *string) string {

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/ossrun/ossrun/jsondoc"
 )
 
 func systemText(s *SystemContent, options RenderOptions) (string, error) {
@@ -92,11 +94,11 @@ func toolSignature(tool ToolDescription) (string, error) {
 	if len(tool.Parameters) == 0 {
 		return "type " + tool.Name + " = () => any;", nil
 	}
-	schema, err := parseJSON(tool.Parameters)
+	schema, err := jsondoc.Parse(tool.Parameters, jsondoc.Serde)
 	if err != nil {
 		return "", fmt.Errorf("parameters: %w", err)
 	}
-	if schema.kind == jsonNull {
+	if schema.Kind == jsondoc.Null {
 		return "type " + tool.Name + " = () => any;", nil
 	}
 	var s strings.Builder

@@ -6,45 +6,49 @@
 
 package harmony
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/ossrun/ossrun/jsondoc"
+)
 
 // typeScript writes the type that the schema describes. Lines after its first one are indented by indent.
-func typeScript(s *strings.Builder, schema jsonValue, indent string) {
-	if variants := schema.get("oneOf"); variants.kind == jsonArray {
-		for _, v := range variants.items {
+func typeScript(s *strings.Builder, schema *jsondoc.Value, indent string) {
+	if variants := schema.Member("oneOf"); variants.Kind == jsondoc.Array {
+		for _, v := range variants.Items {
 			s.WriteString("\n" + indent + " | ")
 			nullableType(s, v, indent+"   ")
 			var remarks []string
-			if d := v.get("description"); d.kind == jsonString {
-				remarks = append(remarks, d.text)
+			if d := v.Member("description"); d.Kind == jsondoc.String {
+				remarks = append(remarks, d.Text)
 			}
-			if d := v.get("default"); d.kind == jsonString && !isEnum(v) {
-				remarks = append(remarks, `default: "`+d.text+`"`)
-			} else if d.kind != jsonAbsent {
+			if d := v.Member("default"); d.Kind == jsondoc.String && !isEnum(v) {
+				remarks = append(remarks, `default: "`+d.Text+`"`)
+			} else if d.Kind != jsondoc.Absent {
 				remarks = append(remarks, "default: "+d.String())
 			}
 			trailing(s, remarks)
 		}
 		return
 	}
-	switch ty := schema.get("type"); ty.kind {
-	case jsonArray:
-		s.WriteString(typeUnion(ty.items))
-	case jsonString:
-		namedType(s, ty.text, schema, indent)
+	switch ty := schema.Member("type"); ty.Kind {
+	case jsondoc.Array:
+		s.WriteString(typeUnion(ty.Items))
+	case jsondoc.String:
+		namedType(s, ty.Text, schema, indent)
 	default:
 		s.WriteString("any")
 	}
 }
 
 // typeUnion is the type of a list of type names.
-func typeUnion(types []jsonValue) string {
+func typeUnion(types []*jsondoc.Value) string {
 	var names []string
 	for _, ty := range types {
-		if ty.kind != jsonString {
+		if ty.Kind != jsondoc.String {
 			continue
 		}
-		name := ty.text
+		name := ty.Text
 		if name == "integer" {
 			name = "number"
 		}
@@ -57,15 +61,15 @@ func typeUnion(types []jsonValue) string {
 }
 
 // namedType writes a schema whose type is one name.
-func namedType(s *strings.Builder, name string, schema jsonValue, indent string) {
+func namedType(s *strings.Builder, name string, schema *jsondoc.Value, indent string) {
 	switch name {
 	case "object":
 		objectType(s, schema, indent)
 	case "string":
 		var values []string
-		for _, v := range schema.get("enum").items {
-			if v.kind == jsonString {
-				values = append(values, `"`+v.text+`"`)
+		for _, v := range schema.Member("enum").Items {
+			if v.Kind == jsondoc.String {
+				values = append(values, `"`+v.Text+`"`)
 			}
 		}
 		if values == nil {
@@ -77,8 +81,8 @@ func namedType(s *strings.Builder, name string, schema jsonValue, indent string)
 	case "boolean":
 		s.WriteString("boolean")
 	case "array":
-		items := schema.get("items")
-		if items.kind == jsonAbsent {
+		items := schema.Member("items")
+		if items.Kind == jsondoc.Absent {
 			s.WriteString("Array<any>")
 			return
 		}
@@ -89,53 +93,53 @@ func namedType(s *strings.Builder, name string, schema jsonValue, indent string)
 	}
 }
 
-func objectType(s *strings.Builder, schema jsonValue, indent string) {
-	if d := schema.get("description"); d.kind == jsonString {
-		s.WriteString(indent + "// " + d.text + "\n")
+func objectType(s *strings.Builder, schema *jsondoc.Value, indent string) {
+	if d := schema.Member("description"); d.Kind == jsondoc.String {
+		s.WriteString(indent + "// " + d.Text + "\n")
 	}
 	s.WriteString("{\n")
 	required := map[string]bool{}
-	for _, r := range schema.get("required").items {
-		if r.kind == jsonString {
-			required[r.text] = true
+	for _, r := range schema.Member("required").Items {
+		if r.Kind == jsondoc.String {
+			required[r.Text] = true
 		}
 	}
-	for _, p := range schema.get("properties").members {
-		name := p.name
+	for _, p := range schema.Member("properties").Members {
+		name := p.Name
 		if !required[name] {
 			name += "?"
 		}
-		property(s, name, p.value, indent)
+		property(s, name, p.Value, indent)
 	}
 	s.WriteString(indent + "}")
 }
 
 // property writes one property with its comments.
-func property(s *strings.Builder, name string, schema jsonValue, indent string) {
+func property(s *strings.Builder, name string, schema *jsondoc.Value, indent string) {
 	comment := indent + "// "
-	oneOf, description := schema.get("oneOf"), schema.get("description")
-	if title := schema.get("title"); title.kind == jsonString {
-		s.WriteString(comment + title.text + "\n" + indent + "//\n")
+	oneOf, description := schema.Member("oneOf"), schema.Member("description")
+	if title := schema.Member("title"); title.Kind == jsondoc.String {
+		s.WriteString(comment + title.Text + "\n" + indent + "//\n")
 	}
-	if description.kind == jsonString && oneOf.kind == jsonAbsent {
-		s.WriteString(comment + description.text + "\n")
+	if description.Kind == jsondoc.String && oneOf.Kind == jsondoc.Absent {
+		s.WriteString(comment + description.Text + "\n")
 	}
-	if examples := schema.get("examples"); len(examples.items) > 0 {
+	if examples := schema.Member("examples"); len(examples.Items) > 0 {
 		s.WriteString(comment + "Examples:\n")
-		for _, e := range examples.items {
-			if e.kind == jsonString {
-				s.WriteString(comment + `- "` + e.text + "\"\n")
+		for _, e := range examples.Items {
+			if e.Kind == jsondoc.String {
+				s.WriteString(comment + `- "` + e.Text + "\"\n")
 			}
 		}
 	}
-	if oneOf.kind == jsonArray {
+	if oneOf.Kind == jsondoc.Array {
 		variantsProperty(s, name, schema, indent)
 		return
 	}
 	s.WriteString(indent + name + ": ")
 	nullableType(s, schema, indent+"    ")
 	s.WriteByte(',')
-	if d, ok := defaultRemark(schema); ok && oneOf.kind == jsonAbsent {
+	if d, ok := defaultRemark(schema); ok && oneOf.Kind == jsondoc.Absent {
 		s.WriteString(" // " + d)
 	}
 	s.WriteByte('\n')
@@ -143,15 +147,15 @@ func property(s *strings.Builder, name string, schema jsonValue, indent string) 
 
 // variantsProperty writes a property that is one of several types, each on its line. A description is told once: above if
 // it is not also that of the first variant, else not for the first variant.
-func variantsProperty(s *strings.Builder, name string, schema jsonValue, indent string) {
-	variants, description := schema.get("oneOf").items, schema.get("description")
-	isAbove := func(v jsonValue) bool {
-		d := v.get("description")
-		return d.kind == jsonString && description.kind == jsonString && d.text == description.text
+func variantsProperty(s *strings.Builder, name string, schema *jsondoc.Value, indent string) {
+	variants, description := schema.Member("oneOf").Items, schema.Member("description")
+	isAbove := func(v *jsondoc.Value) bool {
+		d := v.Member("description")
+		return d.Kind == jsondoc.String && description.Kind == jsondoc.String && d.Text == description.Text
 	}
-	above := description.kind == jsonString && (len(variants) == 0 || !isAbove(variants[0]))
+	above := description.Kind == jsondoc.String && (len(variants) == 0 || !isAbove(variants[0]))
 	if above {
-		s.WriteString(indent + "// " + description.text + "\n")
+		s.WriteString(indent + "// " + description.Text + "\n")
 	}
 	if d, ok := defaultRemark(schema); ok {
 		s.WriteString(indent + "// " + d + "\n")
@@ -161,8 +165,8 @@ func variantsProperty(s *strings.Builder, name string, schema jsonValue, indent 
 		s.WriteString(indent + " | ")
 		nullableType(s, v, indent+"   ")
 		var remarks []string
-		if d := v.get("description"); d.kind == jsonString && !isAbove(v) && !(i == 0 && above) {
-			remarks = append(remarks, d.text)
+		if d := v.Member("description"); d.Kind == jsondoc.String && !isAbove(v) && !(i == 0 && above) {
+			remarks = append(remarks, d.Text)
 		}
 		if d, ok := defaultRemark(v); ok {
 			remarks = append(remarks, d)
@@ -174,29 +178,29 @@ func variantsProperty(s *strings.Builder, name string, schema jsonValue, indent 
 }
 
 // nullableType writes the schema's type, with null if it is nullable and does not say so itself.
-func nullableType(s *strings.Builder, schema jsonValue, indent string) {
+func nullableType(s *strings.Builder, schema *jsondoc.Value, indent string) {
 	from := s.Len()
 	typeScript(s, schema, indent)
-	if schema.get("nullable").kind == jsonTrue && !strings.Contains(s.String()[from:], "null") {
+	if schema.Member("nullable").Truth && !strings.Contains(s.String()[from:], "null") {
 		s.WriteString(" | null")
 	}
 }
 
 // defaultRemark tells the default: strings in quotes, but those of an enum without, all else as JSON.
-func defaultRemark(schema jsonValue) (string, bool) {
-	d := schema.get("default")
+func defaultRemark(schema *jsondoc.Value) (string, bool) {
+	d := schema.Member("default")
 	switch {
-	case d.kind == jsonAbsent:
+	case d.Kind == jsondoc.Absent:
 		return "", false
-	case d.kind != jsonString:
+	case d.Kind != jsondoc.String:
 		return "default: " + d.String(), true
 	case isEnum(schema):
-		return "default: " + d.text, true
+		return "default: " + d.Text, true
 	}
-	return `default: "` + d.text + `"`, true
+	return `default: "` + d.Text + `"`, true
 }
 
-func isEnum(schema jsonValue) bool { return len(schema.get("enum").items) > 0 }
+func isEnum(schema *jsondoc.Value) bool { return len(schema.Member("enum").Items) > 0 }
 
 func trailing(s *strings.Builder, remarks []string) {
 	if remarks != nil {

@@ -5,12 +5,16 @@ package models
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"unicode/utf8"
+
+	"github.com/ossrun/ossrun/jsondoc"
 )
 
 // maxConfig is the longest JSON file that is read, in bytes; the published ones have under 2 kB.
@@ -64,11 +68,13 @@ func (f fields) fail(field, format string, args ...any) {
 	}
 }
 
-// has tells whether a field stands and is not null.
-func (f fields) has(field string) bool {
-	raw, ok := f.object[field]
-	return ok && !bytes.Equal(raw, []byte("null"))
+// get is a field's value; one that is absent is null.
+func (f fields) get(field string) jsondoc.Field {
+	return jsondoc.Field{Raw: f.object[field], Path: field}
 }
+
+// has tells whether a field stands and is not null.
+func (f fields) has(field string) bool { return f.get(field).Kind() != jsondoc.Null }
 
 // raw gives a field's JSON on one line, shortened, in printable ASCII.
 func (f fields) raw(field string) string {
@@ -80,19 +86,33 @@ func (f fields) raw(field string) string {
 	if len(text) > 60 {
 		text = text[:60] + "..."
 	}
-	for i := range len(text) {
-		if text[i] < ' ' || text[i] > '~' {
-			return strconv.QuoteToASCII(text)
-		}
+	if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return strconv.QuoteToASCII(text)
 	}
 	return text
+}
+
+// wrong says what is wrong with a field, if anything is; within are the numbers that it may be.
+func (f fields) wrong(field string, err error, want, within string) bool {
+	var e *jsondoc.FieldError
+	switch {
+	case err == nil:
+		return false
+	case errors.As(err, &e) && e.Want == "":
+		f.fail(field, "is %s, outside %s", f.raw(field), within)
+	default:
+		f.fail(field, "is %s, not %s", f.raw(field), want)
+	}
+	return true
 }
 
 // sub gives a nested object; it is empty when the field is absent.
 func (f fields) sub(field string) fields {
 	s := fields{where: f.where + field + ".", err: f.err}
-	if f.has(field) && json.Unmarshal(f.object[field], &s.object) != nil {
-		f.fail(field, "is %s, not an object", f.raw(field))
+	if f.has(field) {
+		var err error
+		s.object, err = f.get(field).Members()
+		f.wrong(field, err, "an object", "")
 	}
 	return s
 }
@@ -103,16 +123,11 @@ func (f fields) integer(field string, least, most int) int {
 		f.fail(field, "is missing")
 		return least
 	}
-	var n float64
-	if json.Unmarshal(f.object[field], &n) != nil || n != math.Trunc(n) {
-		f.fail(field, "is %s, not a whole number", f.raw(field))
+	n, err := f.get(field).Integer(least, most)
+	if f.wrong(field, err, "a whole number", fmt.Sprintf("%d..%d", least, most)) {
 		return least
 	}
-	if n < float64(least) || n > float64(most) {
-		f.fail(field, "is %s, outside %d..%d", f.raw(field), least, most)
-		return least
-	}
-	return int(n)
+	return n
 }
 
 // number gives a number above zero and at most most, or instead when the field is absent.
@@ -120,13 +135,8 @@ func (f fields) number(field string, most, instead float64) float64 {
 	if !f.has(field) {
 		return instead
 	}
-	var n float64
-	if json.Unmarshal(f.object[field], &n) != nil {
-		f.fail(field, "is %s, not a number", f.raw(field))
-		return instead
-	}
-	if !(n > 0 && n <= most) {
-		f.fail(field, "is %s, outside 0..%g", f.raw(field), most)
+	n, err := f.get(field).Number(math.SmallestNonzeroFloat64, most)
+	if f.wrong(field, err, "a number", fmt.Sprintf("0..%g", most)) {
 		return instead
 	}
 	return n
@@ -134,10 +144,11 @@ func (f fields) number(field string, most, instead float64) float64 {
 
 // text gives a string, "" when the field is absent.
 func (f fields) text(field string) string {
-	var s string
-	if f.has(field) && json.Unmarshal(f.object[field], &s) != nil {
-		f.fail(field, "is %s, not a string", f.raw(field))
+	if !f.has(field) {
+		return ""
 	}
+	s, err := f.get(field).Text()
+	f.wrong(field, err, "a string", "")
 	return s
 }
 

@@ -9,6 +9,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+
+	"github.com/ossrun/ossrun/jsondoc"
 )
 
 type compiler struct {
@@ -44,7 +46,7 @@ const mostSchemaNodes = 200_000
 
 // node returns the number of the node of schemas that all must hold; its shapes are found later.
 func (c *compiler) node(all []*schema) int32 {
-	all = slices.DeleteFunc(all, func(s *schema) bool { return s.at.kind == docBool && s.at.truth })
+	all = slices.DeleteFunc(all, func(s *schema) bool { return s.at.Kind == jsondoc.Bool && s.at.Truth })
 	slices.SortFunc(all, func(a, b *schema) int { return int(a.id - b.id) })
 	all = slices.Compact(all)
 	key := make([]byte, 0, 4*len(all))
@@ -65,7 +67,7 @@ func (c *compiler) node(all []*schema) int32 {
 
 // impossible tells that a node is refused outright.
 func (c *compiler) impossible(id int32) bool {
-	return slices.ContainsFunc(c.nodes[id].all, func(s *schema) bool { return s.at.kind == docBool && !s.at.truth })
+	return slices.ContainsFunc(c.nodes[id].all, func(s *schema) bool { return s.at.Kind == jsondoc.Bool && !s.at.Truth })
 }
 
 func (c *compiler) addString(s *stringSpec) int32 {

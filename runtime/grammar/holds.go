@@ -5,10 +5,12 @@ package grammar
 import (
 	"math/big"
 	"slices"
+
+	"github.com/ossrun/ossrun/jsondoc"
 )
 
 // fulfils tells whether a value fulfils a schema with all it refers to.
-func (c *compiler) fulfils(v *doc, s *schema) (bool, error) {
+func (c *compiler) fulfils(v *jsondoc.Value, s *schema) (bool, error) {
 	variants, err := c.variants([]*schema{s})
 	if err != nil {
 		return false, err
@@ -30,24 +32,24 @@ func (c *compiler) fulfils(v *doc, s *schema) (bool, error) {
 }
 
 // holds tells whether a value fulfils a schema's own keywords.
-func (c *compiler) holds(v *doc, s *schema) (bool, error) {
+func (c *compiler) holds(v *jsondoc.Value, s *schema) (bool, error) {
 	types, integers, err := typesOf(s)
 	if err != nil {
 		return false, err
 	}
-	if types>>v.kind&1 == 0 {
+	if types>>v.Kind&1 == 0 {
 		return false, nil
 	}
-	if e := s.at.get("enum"); e != nil && !slices.ContainsFunc(e.items, v.equal) {
+	if e := s.at.Get("enum"); e != nil && !slices.ContainsFunc(e.Items, func(o *jsondoc.Value) bool { return equal(v, o) }) {
 		return false, nil
 	}
-	if k := s.at.get("const"); k != nil && !k.equal(v) {
+	if k := s.at.Get("const"); k != nil && !equal(k, v) {
 		return false, nil
 	}
 	own := []*schema{s}
-	switch v.kind {
-	case docNumber:
-		r := rational(v.text)
+	switch v.Kind {
+	case jsondoc.Number:
+		r := rational(v.Text)
 		if r == nil || integers && !r.IsInt() {
 			return false, nil
 		}
@@ -56,21 +58,21 @@ func (c *compiler) holds(v *doc, s *schema) (bool, error) {
 			return false, err
 		}
 		return inBounds(r, s), nil
-	case docString:
+	case jsondoc.String:
 		least, most, err := count(own, "minLength", "maxLength")
-		if n := characters(v.text); err != nil || n < least || most >= 0 && n > most {
+		if n := characters(v.Text); err != nil || n < least || most >= 0 && n > most {
 			return false, err
 		}
 		factors, err := c.expressions(s)
 		for _, f := range factors {
-			if !f.d.accepts(v.text) {
+			if !f.d.accepts(v.Text) {
 				return false, err
 			}
 		}
 		return err == nil, err
-	case docArray:
+	case jsondoc.Array:
 		return c.arrayHolds(v, s)
-	case docObject:
+	case jsondoc.Object:
 		return c.objectHolds(v, s)
 	}
 	return true, nil
@@ -78,22 +80,22 @@ func (c *compiler) holds(v *doc, s *schema) (bool, error) {
 
 // inBounds tells whether a number fulfils the keywords of numbers, which were checked.
 func inBounds(r *big.Rat, s *schema) bool {
-	for _, m := range s.at.members {
-		if m.value.kind != docNumber {
+	for _, m := range s.at.Members {
+		if m.Value.Kind != jsondoc.Number {
 			continue
 		}
-		limit := rational(m.value.text)
+		limit := rational(m.Value.Text)
 		if limit == nil {
 			continue
 		}
 		bad := false
-		switch order := r.Cmp(limit); m.key {
+		switch order := r.Cmp(limit); m.Name {
 		case "minimum":
-			old := s.at.get("exclusiveMinimum")
-			bad = order < 0 || order == 0 && old != nil && old.truth
+			old := s.at.Get("exclusiveMinimum")
+			bad = order < 0 || order == 0 && old != nil && old.Truth
 		case "maximum":
-			old := s.at.get("exclusiveMaximum")
-			bad = order > 0 || order == 0 && old != nil && old.truth
+			old := s.at.Get("exclusiveMaximum")
+			bad = order > 0 || order == 0 && old != nil && old.Truth
 		case "exclusiveMinimum":
 			bad = order <= 0
 		case "exclusiveMaximum":
@@ -108,23 +110,23 @@ func inBounds(r *big.Rat, s *schema) bool {
 	return true
 }
 
-func (c *compiler) arrayHolds(v *doc, s *schema) (bool, error) {
+func (c *compiler) arrayHolds(v *jsondoc.Value, s *schema) (bool, error) {
 	if _, err := c.arrayShape([]*schema{s}); err != nil {
 		return false, err
 	}
 	least, most, err := count([]*schema{s}, "minItems", "maxItems")
-	if err != nil || len(v.items) < least || most >= 0 && len(v.items) > most {
+	if err != nil || len(v.Items) < least || most >= 0 && len(v.Items) > most {
 		return false, err
 	}
 	prefix, err := c.list(s, "prefixItems")
 	if err != nil {
 		return false, err
 	}
-	for i, item := range v.items {
+	for i, item := range v.Items {
 		sub := s
 		if i < len(prefix) {
 			sub = prefix[i]
-		} else if d := s.at.get("items"); d != nil {
+		} else if d := s.at.Get("items"); d != nil {
 			sub = c.at(d, s.path+"/items")
 		} else {
 			continue
@@ -136,27 +138,27 @@ func (c *compiler) arrayHolds(v *doc, s *schema) (bool, error) {
 	return true, nil
 }
 
-func (c *compiler) objectHolds(v *doc, s *schema) (bool, error) {
+func (c *compiler) objectHolds(v *jsondoc.Value, s *schema) (bool, error) {
 	shape, err := c.objectShape([]*schema{s})
 	if err != nil {
 		return false, err
 	}
 	o := shape.object
-	if len(v.members) < o.min || o.max >= 0 && len(v.members) > o.max {
+	if len(v.Members) < o.min || o.max >= 0 && len(v.Members) > o.max {
 		return false, nil
 	}
 	for _, p := range o.properties {
-		if p.required && v.get(p.name) == nil {
+		if p.required && v.Get(p.name) == nil {
 			return false, nil
 		}
 	}
-	for _, m := range v.members {
+	for _, m := range v.Members {
 		value := int32(-1)
-		if i := slices.IndexFunc(o.properties, func(p property) bool { return p.name == m.key }); i >= 0 {
+		if i := slices.IndexFunc(o.properties, func(p property) bool { return p.name == m.Name }); i >= 0 {
 			value = o.properties[i].value
 		} else {
 			for _, x := range o.extra {
-				if c.program.strings[x.name].dfa().accepts(m.key) {
+				if c.program.strings[x.name].dfa().accepts(m.Name) {
 					value = x.value
 				}
 			}
@@ -165,7 +167,7 @@ func (c *compiler) objectHolds(v *doc, s *schema) (bool, error) {
 			return false, nil
 		}
 		for _, sub := range c.nodes[value].all {
-			if ok, err := c.fulfils(m.value, sub); !ok {
+			if ok, err := c.fulfils(m.Value, sub); !ok {
 				return false, err
 			}
 		}

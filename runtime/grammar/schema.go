@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/ossrun/ossrun/jsondoc"
 )
 
 // UnsupportedError is a schema that asks for what cannot be held. Path is a JSON pointer into the schema.
@@ -50,22 +52,22 @@ var refused = map[string]string{
 // schema is a place in the document.
 type schema struct {
 	id   int32
-	at   *doc
+	at   *jsondoc.Value
 	path string
 }
 
 // reader finds the schemas of one document.
 type reader struct {
 	root    *schema
-	schemas map[*doc]*schema
-	anchors map[string]*doc
-	paths   map[*doc]string
+	schemas map[*jsondoc.Value]*schema
+	anchors map[string]*jsondoc.Value
+	paths   map[*jsondoc.Value]string
 	base    string // $id of the document
 	count   int32
 }
 
 // at is the schema at a place.
-func (r *reader) at(d *doc, path string) *schema {
+func (r *reader) at(d *jsondoc.Value, path string) *schema {
 	s, ok := r.schemas[d]
 	if !ok {
 		s = &schema{id: r.count, at: d, path: path}
@@ -83,24 +85,24 @@ func escape(key string) string {
 // check looks at one schema's keywords, not at those below it.
 func (r *reader) check(s *schema) error {
 	d := s.at
-	if d.kind == docBool {
+	if d.Kind == jsondoc.Bool {
 		return nil
 	}
-	if d.kind != docObject {
+	if d.Kind != jsondoc.Object {
 		return &InvalidError{s.path, "a schema is an object, true or false"}
 	}
-	for _, m := range d.members {
-		if reason, bad := refused[m.key]; bad {
-			if (m.key == "then" || m.key == "else") && d.get("if") == nil {
+	for _, m := range d.Members {
+		if reason, bad := refused[m.Name]; bad {
+			if (m.Name == "then" || m.Name == "else") && d.Get("if") == nil {
 				continue // they mean nothing
 			}
-			if (m.key == "minContains" || m.key == "maxContains") && d.get("contains") == nil {
+			if (m.Name == "minContains" || m.Name == "maxContains") && d.Get("contains") == nil {
 				continue
 			}
-			return &UnsupportedError{s.path, m.key, reason}
+			return &UnsupportedError{s.path, m.Name, reason}
 		}
-		if m.key == "$id" && s != r.root {
-			return &UnsupportedError{s.path, m.key, "is supported at the root only"}
+		if m.Name == "$id" && s != r.root {
+			return &UnsupportedError{s.path, m.Name, "is supported at the root only"}
 		}
 	}
 	return nil
@@ -122,8 +124,8 @@ func (r *reader) refer(s *schema, ref string) (*schema, error) {
 	}
 	if fragment[0] != '/' {
 		if r.anchors == nil {
-			r.anchors = map[string]*doc{}
-			r.paths = map[*doc]string{}
+			r.anchors = map[string]*jsondoc.Value{}
+			r.paths = map[*jsondoc.Value]string{}
 			r.findAnchors(r.root.at, "")
 		}
 		if d := r.anchors[fragment]; d != nil {
@@ -134,19 +136,19 @@ func (r *reader) refer(s *schema, ref string) (*schema, error) {
 	at := r.root.at
 	for _, key := range strings.Split(fragment[1:], "/") {
 		key = strings.ReplaceAll(strings.ReplaceAll(key, "~1", "/"), "~0", "~")
-		var next *doc
-		switch at.kind {
-		case docObject:
-			next = at.get(key)
-		case docArray:
-			if i, err := strconv.Atoi(key); err == nil && i >= 0 && i < len(at.items) {
-				next = at.items[i]
+		var next *jsondoc.Value
+		switch at.Kind {
+		case jsondoc.Object:
+			next = at.Get(key)
+		case jsondoc.Array:
+			if i, err := strconv.Atoi(key); err == nil && i >= 0 && i < len(at.Items) {
+				next = at.Items[i]
 			}
 		}
 		if next == nil {
 			return nil, bad("leads nowhere")
 		}
-		if at = next; at.kind == docObject && at.get("$id") != nil && at.get("$id").kind == docString {
+		if at = next; at.Kind == jsondoc.Object && at.Get("$id") != nil && at.Get("$id").Kind == jsondoc.String {
 			return nil, bad("leads into a schema with an $id of its own")
 		}
 	}
@@ -154,16 +156,16 @@ func (r *reader) refer(s *schema, ref string) (*schema, error) {
 }
 
 // findAnchors looks for $anchor below a place. enum and const hold values, not schemas.
-func (r *reader) findAnchors(d *doc, path string) {
-	if a := d.get("$anchor"); a != nil && a.kind == docString {
-		r.anchors[a.text], r.paths[d] = d, path
+func (r *reader) findAnchors(d *jsondoc.Value, path string) {
+	if a := d.Get("$anchor"); a != nil && a.Kind == jsondoc.String {
+		r.anchors[a.Text], r.paths[d] = d, path
 	}
-	for _, m := range d.members {
-		if m.key != "enum" && m.key != "const" {
-			r.findAnchors(m.value, path+"/"+escape(m.key))
+	for _, m := range d.Members {
+		if m.Name != "enum" && m.Name != "const" {
+			r.findAnchors(m.Value, path+"/"+escape(m.Name))
 		}
 	}
-	for i, item := range d.items {
+	for i, item := range d.Items {
 		r.findAnchors(item, path+"/"+strconv.Itoa(i))
 	}
 }
@@ -210,19 +212,19 @@ func cachedSchema(raw []byte, object bool) (*Compiled, error) {
 
 // compileSchema compiles; object demands an object beside what the schema says.
 func compileSchema(raw []byte, object bool) (*Compiled, error) {
-	d, err := parseDocument(raw)
+	d, err := jsondoc.Parse(raw, jsondoc.Lenient)
 	if err != nil {
 		return nil, &InvalidError{"", err.Error()}
 	}
-	r := &reader{schemas: map[*doc]*schema{}}
+	r := &reader{schemas: map[*jsondoc.Value]*schema{}}
 	r.root = r.at(d, "")
-	if id := d.get("$id"); id != nil {
-		r.base = strings.TrimSuffix(id.text, "#")
+	if id := d.Get("$id"); id != nil {
+		r.base = strings.TrimSuffix(id.Text, "#")
 	}
 	c := &compiler{reader: r, program: newProgram(), nodeOf: map[string]int32{}}
 	all := []*schema{r.root}
 	if object {
-		all = append(all, r.at(&doc{kind: docObject, members: []member{{"type", &doc{kind: docString, text: "object"}}}}, ""))
+		all = append(all, r.at(&jsondoc.Value{Kind: jsondoc.Object, Members: []jsondoc.Member{{Name: "type", Value: &jsondoc.Value{Kind: jsondoc.String, Text: "object"}}}}, ""))
 	}
 	root, err := c.compile(all)
 	if err != nil {

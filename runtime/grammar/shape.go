@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/ossrun/ossrun/jsondoc"
 )
 
 // shape is one way to fulfil a node. One of literal, number, text, object and array is set.
@@ -45,15 +47,15 @@ func (c *compiler) variants(all []*schema) ([][]*schema, error) {
 			if err := c.check(s); err != nil {
 				return err
 			}
-			if s.at.kind == docBool {
-				if !s.at.truth {
+			if s.at.Kind == jsondoc.Bool {
+				if !s.at.Truth {
 					return nil
 				}
 				continue
 			}
 			own = append(slices.Clip(own), s)
-			if ref := s.at.get("$ref"); ref != nil {
-				to, err := c.refer(s, ref.text)
+			if ref := s.at.Get("$ref"); ref != nil {
+				to, err := c.refer(s, ref.Text)
 				if err != nil {
 					return err
 				}
@@ -101,15 +103,15 @@ func (c *compiler) variants(all []*schema) ([][]*schema, error) {
 
 // list reads a keyword that holds schemas; nil if it is absent.
 func (c *compiler) list(s *schema, keyword string) ([]*schema, error) {
-	d := s.at.get(keyword)
+	d := s.at.Get(keyword)
 	if d == nil {
 		return nil, nil
 	}
-	if d.kind != docArray || len(d.items) == 0 {
+	if d.Kind != jsondoc.Array || len(d.Items) == 0 {
 		return nil, &InvalidError{s.path, keyword + " is a list of schemas"}
 	}
 	var subs []*schema
-	for i, item := range d.items {
+	for i, item := range d.Items {
 		subs = append(subs, c.at(item, s.path+"/"+keyword+"/"+strconv.Itoa(i)))
 	}
 	return subs, nil
@@ -134,12 +136,12 @@ func (c *compiler) mustBeApart(s *schema, subs []*schema) error {
 
 // integerOf reads a keyword that is a count; -1 if it is absent.
 func integerOf(s *schema, keyword string) (int, error) {
-	d := s.at.get(keyword)
+	d := s.at.Get(keyword)
 	if d == nil {
 		return -1, nil
 	}
-	if d.kind == docNumber {
-		if r := rational(d.text); r != nil && r.IsInt() && r.Sign() >= 0 && r.Num().BitLen() < 31 {
+	if d.Kind == jsondoc.Number {
+		if r := rational(d.Text); r != nil && r.IsInt() && r.Sign() >= 0 && r.Num().BitLen() < 31 {
 			return int(r.Num().Int64()), nil
 		}
 	}
@@ -166,38 +168,38 @@ func count(own []*schema, low, high string) (least, most int, err error) {
 	return least, most, nil
 }
 
-// typesOf reads type: a bit for each docKind, and whether numbers must be integers.
+// typesOf reads type: a bit for each jsondoc.Kind, and whether numbers must be integers.
 func typesOf(s *schema) (types uint8, integers bool, err error) {
-	d := s.at.get("type")
+	d := s.at.Get("type")
 	if d == nil {
 		return 0xff, false, nil
 	}
-	names := d.items
-	if d.kind == docString {
-		names = []*doc{d}
-	} else if d.kind != docArray {
+	names := d.Items
+	if d.Kind == jsondoc.String {
+		names = []*jsondoc.Value{d}
+	} else if d.Kind != jsondoc.Array {
 		return 0, false, &InvalidError{s.path, "type is a name or a list of names"}
 	}
 	integers = true
 	for _, n := range names {
-		switch n.text {
+		switch n.Text {
 		case "null":
-			types |= 1 << docNull
+			types |= 1 << jsondoc.Null
 		case "boolean":
-			types |= 1 << docBool
+			types |= 1 << jsondoc.Bool
 		case "number":
-			types |= 1 << docNumber
+			types |= 1 << jsondoc.Number
 			integers = false
 		case "integer":
-			types |= 1 << docNumber
+			types |= 1 << jsondoc.Number
 		case "string":
-			types |= 1 << docString
+			types |= 1 << jsondoc.String
 		case "array":
-			types |= 1 << docArray
+			types |= 1 << jsondoc.Array
 		case "object":
-			types |= 1 << docObject
+			types |= 1 << jsondoc.Object
 		default:
-			return 0, false, &InvalidError{s.path, fmt.Sprintf("%q is no type", n.text)}
+			return 0, false, &InvalidError{s.path, fmt.Sprintf("%q is no type", n.Text)}
 		}
 	}
 	return types, integers, nil
@@ -206,7 +208,7 @@ func typesOf(s *schema) (types uint8, integers bool, err error) {
 // shapes are the ways to fulfil the keywords of all schemas given.
 func (c *compiler) shapes(own []*schema) ([]shape, error) {
 	types, integers := uint8(0xff), false
-	var values []*doc
+	var values []*jsondoc.Value
 	listed := false
 	for _, s := range own {
 		t, i, err := typesOf(s)
@@ -215,32 +217,32 @@ func (c *compiler) shapes(own []*schema) ([]shape, error) {
 		}
 		types &= t
 		integers = integers || i
-		if e := s.at.get("enum"); e != nil && !listed {
-			if e.kind != docArray {
+		if e := s.at.Get("enum"); e != nil && !listed {
+			if e.Kind != jsondoc.Array {
 				return nil, &InvalidError{s.path, "enum is a list of values"}
 			}
-			values, listed = e.items, true
+			values, listed = e.Items, true
 		}
-		if v := s.at.get("const"); v != nil && !listed {
-			values, listed = []*doc{v}, true
+		if v := s.at.Get("const"); v != nil && !listed {
+			values, listed = []*jsondoc.Value{v}, true
 		}
 	}
 	if listed {
 		return c.literals(own, values)
 	}
 	var out []shape
-	if types>>docNull&1 == 1 {
+	if types>>jsondoc.Null&1 == 1 {
 		out = append(out, shape{literal: "null"})
 	}
-	if types>>docBool&1 == 1 {
+	if types>>jsondoc.Bool&1 == 1 {
 		out = append(out, shape{literal: "true"}, shape{literal: "false"})
 	}
 	for _, make := range []struct {
-		kind docKind
+		kind jsondoc.Kind
 		make func([]*schema) (*shape, error)
 	}{
-		{docNumber, func(own []*schema) (*shape, error) { return c.numberShape(own, integers) }},
-		{docString, c.stringShape}, {docArray, c.arrayShape}, {docObject, c.objectShape},
+		{jsondoc.Number, func(own []*schema) (*shape, error) { return c.numberShape(own, integers) }},
+		{jsondoc.String, c.stringShape}, {jsondoc.Array, c.arrayShape}, {jsondoc.Object, c.objectShape},
 	} {
 		if types>>make.kind&1 == 0 {
 			continue
@@ -257,7 +259,7 @@ func (c *compiler) shapes(own []*schema) ([]shape, error) {
 }
 
 // literals are the listed values that fulfil everything else.
-func (c *compiler) literals(own []*schema, values []*doc) ([]shape, error) {
+func (c *compiler) literals(own []*schema, values []*jsondoc.Value) ([]shape, error) {
 	var out []shape
 	seen := map[string]bool{}
 	for _, v := range values {
@@ -269,10 +271,10 @@ func (c *compiler) literals(own []*schema, values []*doc) ([]shape, error) {
 			}
 			ok = ok && holds
 		}
-		key := string(v.spell(nil, true))
+		key := canonical(v, true)
 		if ok && !seen[key] {
 			seen[key] = true
-			out = append(out, shape{literal: string(v.spell(nil, false))})
+			out = append(out, shape{literal: canonical(v, false)})
 		}
 	}
 	return out, nil
@@ -283,31 +285,31 @@ func (c *compiler) numberShape(own []*schema, integers bool) (*shape, error) {
 	spec := numberSpec{integer: integers}
 	bounded := false
 	for _, s := range own {
-		for _, m := range s.at.members {
-			switch m.key {
+		for _, m := range s.at.Members {
+			switch m.Name {
 			case "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf":
 			default:
 				continue
 			}
-			if m.value.kind == docBool { // drafts before 6
+			if m.Value.Kind == jsondoc.Bool { // drafts before 6
 				continue
 			}
-			r := rational(m.value.text)
-			if m.value.kind != docNumber || r == nil {
-				return nil, &InvalidError{s.path, m.key + " is a number"}
+			r := rational(m.Value.Text)
+			if m.Value.Kind != jsondoc.Number || r == nil {
+				return nil, &InvalidError{s.path, m.Name + " is a number"}
 			}
 			bounded = true
-			open := strings.HasPrefix(m.key, "exclusive")
-			switch m.key {
+			open := strings.HasPrefix(m.Name, "exclusive")
+			switch m.Name {
 			case "minimum", "exclusiveMinimum":
-				old := s.at.get("exclusiveMinimum")
-				open = open || old != nil && old.kind == docBool && old.truth
+				old := s.at.Get("exclusiveMinimum")
+				open = open || old != nil && old.Kind == jsondoc.Bool && old.Truth
 				if spec.low == nil || r.Cmp(spec.low) > 0 || r.Cmp(spec.low) == 0 && open {
 					spec.low, spec.lowOpen = r, open
 				}
 			case "maximum", "exclusiveMaximum":
-				old := s.at.get("exclusiveMaximum")
-				open = open || old != nil && old.kind == docBool && old.truth
+				old := s.at.Get("exclusiveMaximum")
+				open = open || old != nil && old.Kind == jsondoc.Bool && old.Truth
 				if spec.high == nil || r.Cmp(spec.high) < 0 || r.Cmp(spec.high) == 0 && open {
 					spec.high, spec.hiOpen = r, open
 				}
@@ -316,7 +318,7 @@ func (c *compiler) numberShape(own []*schema, integers bool) (*shape, error) {
 					return nil, &InvalidError{s.path, "multipleOf is more than 0"}
 				}
 				if !r.IsInt() || r.Num().BitLen() > 12 {
-					return nil, &UnsupportedError{s.path, m.key, "only integers up to 4095 are supported"}
+					return nil, &UnsupportedError{s.path, m.Name, "only integers up to 4095 are supported"}
 				}
 				if spec.multiple == nil {
 					spec.multiple = big.NewInt(1)
@@ -378,11 +380,11 @@ var anyText = sync.OnceValue(func() *dfa {
 // expressions are the automata of a schema's own pattern and format.
 func (c *compiler) expressions(s *schema) ([]factor, error) {
 	var out []factor
-	if p := s.at.get("pattern"); p != nil {
-		if p.kind != docString {
+	if p := s.at.Get("pattern"); p != nil {
+		if p.Kind != jsondoc.String {
 			return nil, &InvalidError{s.path, "pattern is a string"}
 		}
-		d, err := pattern(p.text, true)
+		d, err := pattern(p.Text, true)
 		if err != nil {
 			return nil, &UnsupportedError{s.path, "pattern", err.Error()}
 		}
@@ -391,8 +393,8 @@ func (c *compiler) expressions(s *schema) ([]factor, error) {
 		}
 		out = append(out, factor{d: d})
 	}
-	if f := s.at.get("format"); f != nil && formats[f.text] != "" {
-		d, err := pattern(formats[f.text], false)
+	if f := s.at.Get("format"); f != nil && formats[f.Text] != "" {
+		d, err := pattern(formats[f.Text], false)
 		if err != nil {
 			return nil, &UnsupportedError{s.path, "format", err.Error()}
 		}

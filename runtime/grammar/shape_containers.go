@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/ossrun/ossrun/jsondoc"
 )
 
 // arrayShape intersects prefixItems, items and the bounds.
@@ -17,10 +19,10 @@ func (c *compiler) arrayShape(own []*schema) (*shape, error) {
 	longest := 0
 	prefixes := make([][]*schema, len(own))
 	for i, s := range own {
-		if items := s.at.get("items"); items != nil && items.kind == docArray {
+		if items := s.at.Get("items"); items != nil && items.Kind == jsondoc.Array {
 			return nil, &UnsupportedError{s.path, "items", "a list is not supported, use prefixItems"}
 		}
-		if u := s.at.get("uniqueItems"); u != nil && u.truth && (most < 0 || most > 1) {
+		if u := s.at.Get("uniqueItems"); u != nil && u.Truth && (most < 0 || most > 1) {
 			return nil, &UnsupportedError{s.path, "uniqueItems", "is not supported"}
 		}
 		if prefixes[i], err = c.list(s, "prefixItems"); err != nil {
@@ -34,7 +36,7 @@ func (c *compiler) arrayShape(own []*schema) (*shape, error) {
 		for k, s := range own {
 			if i < len(prefixes[k]) {
 				all = append(all, prefixes[k][i])
-			} else if items := s.at.get("items"); items != nil {
+			} else if items := s.at.Get("items"); items != nil {
 				all = append(all, c.at(items, s.path+"/items"))
 			}
 		}
@@ -62,28 +64,28 @@ func (c *compiler) objectShape(own []*schema) (*shape, error) {
 	known := map[string]bool{}
 	required := map[string]bool{}
 	for _, s := range own {
-		if d := s.at.get("properties"); d != nil {
-			if d.kind != docObject {
+		if d := s.at.Get("properties"); d != nil {
+			if d.Kind != jsondoc.Object {
 				return nil, &InvalidError{s.path, "properties is an object"}
 			}
-			for _, m := range d.members {
-				if !known[m.key] {
-					known[m.key] = true
-					names = append(names, m.key)
+			for _, m := range d.Members {
+				if !known[m.Name] {
+					known[m.Name] = true
+					names = append(names, m.Name)
 				}
 			}
 		}
-		d := s.at.get("patternProperties")
+		d := s.at.Get("patternProperties")
 		if d == nil {
 			continue
 		}
-		for _, m := range d.members {
-			p, err := pattern(m.key, true)
+		for _, m := range d.Members {
+			p, err := pattern(m.Name, true)
 			if errors.Is(err, errEmpty) {
 				continue
 			}
 			if err != nil {
-				return nil, &UnsupportedError{s.path, "patternProperties", fmt.Sprintf("%q: %s", m.key, err)}
+				return nil, &UnsupportedError{s.path, "patternProperties", fmt.Sprintf("%q: %s", m.Name, err)}
 			}
 			if err := c.spend(s, "patternProperties", p); err != nil {
 				return nil, err
@@ -93,28 +95,28 @@ func (c *compiler) objectShape(own []*schema) (*shape, error) {
 				i = len(patterns)
 				patterns = append(patterns, &keyPattern{p, map[*schema][]*schema{}})
 			}
-			patterns[i].of[s] = append(patterns[i].of[s], c.at(m.value, s.path+"/patternProperties/"+escape(m.key)))
+			patterns[i].of[s] = append(patterns[i].of[s], c.at(m.Value, s.path+"/patternProperties/"+escape(m.Name)))
 		}
 	}
 	if len(patterns) > mostPatterns {
 		return nil, &UnsupportedError{own[0].path, "patternProperties", fmt.Sprintf("more than %d patterns are not supported", mostPatterns)}
 	}
 	for _, s := range own {
-		d := s.at.get("required")
-		if d == nil || d.kind == docBool { // draft 3 has it as a truth of the property
+		d := s.at.Get("required")
+		if d == nil || d.Kind == jsondoc.Bool { // draft 3 has it as a truth of the property
 			continue
 		}
-		if d.kind != docArray {
+		if d.Kind != jsondoc.Array {
 			return nil, &InvalidError{s.path, "required is a list of names"}
 		}
-		for _, n := range d.items {
-			if n.kind != docString {
+		for _, n := range d.Items {
+			if n.Kind != jsondoc.String {
 				return nil, &InvalidError{s.path, "required is a list of names"}
 			}
-			required[n.text] = true
-			if !known[n.text] {
-				known[n.text] = true
-				names = append(names, n.text)
+			required[n.Text] = true
+			if !known[n.Text] {
+				known[n.Text] = true
+				names = append(names, n.Text)
 			}
 		}
 	}
@@ -123,8 +125,8 @@ func (c *compiler) objectShape(own []*schema) (*shape, error) {
 		var all []*schema
 		for _, s := range own {
 			said := false
-			if d := s.at.get("properties"); d != nil && listed {
-				if v := d.get(name); v != nil {
+			if d := s.at.Get("properties"); d != nil && listed {
+				if v := d.Get(name); v != nil {
 					all = append(all, c.at(v, s.path+"/properties/"+escape(name)))
 					said = true
 				}
@@ -135,7 +137,7 @@ func (c *compiler) objectShape(own []*schema) (*shape, error) {
 					said = true
 				}
 			}
-			if d := s.at.get("additionalProperties"); d != nil && !said {
+			if d := s.at.Get("additionalProperties"); d != nil && !said {
 				all = append(all, c.at(d, s.path+"/additionalProperties"))
 			}
 		}
@@ -146,7 +148,7 @@ func (c *compiler) objectShape(own []*schema) (*shape, error) {
 	for _, name := range names {
 		letters += len(name)
 		v := value(name, true, func(i int) bool { return patterns[i].d.accepts(name) })
-		o.properties = append(o.properties, property{name, string(append(quote(nil, name), ':')), v, required[name]})
+		o.properties = append(o.properties, property{name, string(append(jsondoc.Quote(nil, name), ':')), v, required[name]})
 	}
 	if letters > mostStates/2 {
 		return nil, &UnsupportedError{own[0].path, "properties", "their names are too long in all"}

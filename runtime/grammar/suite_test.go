@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ossrun/ossrun/jsondoc"
 )
 
 type suiteGroup struct {
@@ -52,11 +54,11 @@ func readSuite(t testing.TB) (names []string, groups map[string][]suiteGroup) {
 }
 
 // spellings are the canonical spellings of a value with members in every order, at most the number given.
-func spellings(d *doc, most int) []string {
-	switch d.kind {
-	case docArray:
+func spellings(d *jsondoc.Value, most int) []string {
+	switch d.Kind {
+	case jsondoc.Array:
 		out := []string{"["}
-		for i, item := range d.items {
+		for i, item := range d.Items {
 			var next []string
 			for _, head := range out {
 				if i > 0 {
@@ -74,10 +76,10 @@ func spellings(d *doc, most int) []string {
 			out[i] += "]"
 		}
 		return out
-	case docObject:
+	case jsondoc.Object:
 		var out []string
-		var permute func(head string, rest []member)
-		permute = func(head string, rest []member) {
+		var permute func(head string, rest []jsondoc.Member)
+		permute = func(head string, rest []jsondoc.Member) {
 			if len(rest) == 0 {
 				out = append(out, head+"}")
 				return
@@ -90,19 +92,19 @@ func spellings(d *doc, most int) []string {
 				if head == "{" {
 					comma = ""
 				}
-				for _, s := range spellings(m.value, most) {
-					permute(head+comma+string(quote(nil, m.key))+":"+s, append(slices.Clone(rest[:i]), rest[i+1:]...))
+				for _, s := range spellings(m.Value, most) {
+					permute(head+comma+string(jsondoc.Quote(nil, m.Name))+":"+s, append(slices.Clone(rest[:i]), rest[i+1:]...))
 				}
 			}
 		}
-		permute("{", d.members)
+		permute("{", d.Members)
 		return out
 	}
-	return []string{string(d.spell(nil, false))}
+	return []string{canonical(d, false)}
 }
 
 func takes(c *Compiled, data []byte) bool {
-	d, err := parseDocument(data)
+	d, err := jsondoc.Parse(data, jsondoc.Lenient)
 	if err != nil {
 		return false
 	}

@@ -15,9 +15,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
-	"strconv"
+
+	"github.com/ossrun/ossrun/jsondoc"
 )
 
 // maxBody is the largest request body: 64 MiB.
@@ -80,33 +80,30 @@ func position(b []byte, offset int64) (line, column int) {
 	return bytes.Count(before, []byte{'\n'}) + 1, len(before) - bytes.LastIndexByte(before, '\n')
 }
 
-// kind is the first byte of the value: '{', '[', '"', 't' or 'f', '0' for numbers, 'n' for null and absent ones.
-func (v value) kind() byte {
-	s := bytes.TrimLeft(v.raw, " \t\r\n")
-	if len(s) == 0 {
-		return 'n'
+// kind is the first byte of the value: '{', '[', '"', 't' or 'f', '0' for numbers, 'n' for null and
+// absent ones.
+func (v value) kind() byte { return "nnt0\"[{"[v.field().Kind()] }
+
+func (v value) field() jsondoc.Field { return jsondoc.Field{Raw: v.raw, Path: v.path} }
+
+// take is what was read, or instead after a complaint.
+func take[T any](c *complaints, instead T) func(T, error) T {
+	return func(got T, err error) T {
+		var e *jsondoc.FieldError
+		if !errors.As(err, &e) {
+			return got
+		}
+		if e.Want != "" {
+			value{e.Raw, e.Path, c}.wrong(e.Want)
+		} else {
+			c.add(invalid(e.Path, "%s", e))
+		}
+		return instead
 	}
-	if s[0] == '-' || s[0] >= '0' && s[0] <= '9' {
-		return '0'
-	}
-	return s[0]
 }
 
-func (v value) name() string {
-	switch v.kind() {
-	case '{':
-		return "an object"
-	case '[':
-		return "an array"
-	case '"':
-		return "a string"
-	case 't', 'f':
-		return "a boolean"
-	case '0':
-		return "a number"
-	}
-	return "null"
-}
+// kindNames are JSON's types as OpenAI's messages call them.
+var kindNames = [...]string{"null", "null", "a boolean", "a number", "a string", "an array", "an object"}
 
 func (v value) wrong(want string) {
 	where := v.path
@@ -114,44 +111,26 @@ func (v value) wrong(want string) {
 		where = "the request body"
 	}
 	v.c.add(&fault{status: http.StatusBadRequest, kind: kindInvalid, code: "invalid_type", param: v.path,
-		message: fmt.Sprintf("invalid type for %s: expected %s, but got %s", where, want, v.name())})
+		message: fmt.Sprintf("invalid type for %s: expected %s, but got %s", where, want, kindNames[v.field().Kind()])})
 }
 
 func (v value) object() *object {
-	if v.kind() != '{' {
-		v.wrong("an object")
-		return nil
+	members, err := v.field().Members()
+	if err != nil {
+		return take[*object](v.c, nil)(nil, err)
 	}
-	o := &object{path: v.path, c: v.c}
-	if err := json.Unmarshal(v.raw, &o.members); err != nil {
-		v.c.add(invalid(v.path, "%v", err))
-	}
-	return o
+	return &object{members: members, path: v.path, c: v.c}
 }
 
 func (v value) list() []value {
-	if v.kind() != '[' {
-		v.wrong("an array")
-		return nil
-	}
-	var raws []json.RawMessage
-	if err := json.Unmarshal(v.raw, &raws); err != nil {
-		v.c.add(invalid(v.path, "%v", err))
-	}
-	list := make([]value, len(raws))
-	for i, raw := range raws {
-		list[i] = value{raw: raw, path: fmt.Sprintf("%s[%d]", v.path, i), c: v.c}
+	var list []value
+	for _, f := range take[[]jsondoc.Field](v.c, nil)(v.field().Items()) {
+		list = append(list, value{raw: f.Raw, path: f.Path, c: v.c})
 	}
 	return list
 }
 
-func (v value) text() string {
-	var s string
-	if v.kind() != '"' || json.Unmarshal(v.raw, &s) != nil {
-		v.wrong("a string")
-	}
-	return s
-}
+func (v value) text() string { return take(v.c, "")(v.field().Text()) }
 
 // has tells whether a member is there and not null.
 func (o *object) has(name string) bool { return o.get(name).kind() != 'n' }
@@ -198,13 +177,7 @@ func (o *object) boolean(name string, otherwise bool) bool {
 	if !o.has(name) {
 		return otherwise
 	}
-	v := o.get(name)
-	var b bool
-	if json.Unmarshal(v.raw, &b) != nil {
-		v.wrong("a boolean")
-		return otherwise
-	}
-	return b
+	return take(o.c, otherwise)(o.get(name).field().Bool())
 }
 
 // number reads a number of [low, high].
@@ -212,17 +185,7 @@ func (o *object) number(name string, low, high, otherwise float64) float64 {
 	if !o.has(name) {
 		return otherwise
 	}
-	v := o.get(name)
-	var f float64
-	if v.kind() != '0' || json.Unmarshal(v.raw, &f) != nil {
-		v.wrong("a number")
-		return otherwise
-	}
-	if f < low || f > high {
-		o.c.add(invalid(v.path, "%s is %s, it must be between %s and %s", v.path, v.raw, plain(low), plain(high)))
-		return otherwise
-	}
-	return f
+	return take(o.c, otherwise)(o.get(name).field().Number(low, high))
 }
 
 // integer reads a whole number of [low, high]; 5.0 is one too.
@@ -230,17 +193,7 @@ func (o *object) integer(name string, low, high, otherwise int) int {
 	if !o.has(name) {
 		return otherwise
 	}
-	v := o.get(name)
-	var f float64
-	if v.kind() != '0' || json.Unmarshal(v.raw, &f) != nil || f != math.Trunc(f) {
-		v.wrong("an integer")
-		return otherwise
-	}
-	if f < float64(low) || f > float64(high) {
-		o.c.add(invalid(v.path, "%s is %s, it must be between %d and %d", v.path, v.raw, low, high))
-		return otherwise
-	}
-	return int(f)
+	return take(o.c, otherwise)(o.get(name).field().Integer(low, high))
 }
 
 // seed reads 64 bits, signed or not.
@@ -248,19 +201,6 @@ func (o *object) seed(name string) (uint64, bool) {
 	if !o.has(name) {
 		return 0, false
 	}
-	v := o.get(name)
-	s := string(bytes.TrimSpace(v.raw))
-	if i, err := strconv.ParseInt(s, 10, 64); err == nil {
-		return uint64(i), true
-	}
-	if u, err := strconv.ParseUint(s, 10, 64); err == nil {
-		return u, true
-	}
-	if f, err := strconv.ParseFloat(s, 64); err == nil && f == math.Trunc(f) && math.Abs(f) < 1<<63 {
-		return uint64(int64(f)), true
-	}
-	v.wrong("an integer of 64 bits")
-	return 0, false
+	n, err := o.get(name).field().Bits()
+	return take(o.c, uint64(0))(n, err), err == nil
 }
-
-func plain(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }

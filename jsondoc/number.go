@@ -4,7 +4,7 @@
 // 10.50 is 10.5 and 1.0 stays 1.0. The library that the models' prompts were made with reads a float by one multiplication
 // or division, which may miss the nearest float64 by one; the same is done here, as the digits are part of the prompt.
 
-package harmony
+package jsondoc
 
 import (
 	"errors"
@@ -17,8 +17,8 @@ import (
 var errNumberRange = errors.New("the number is too large")
 
 // number reads a number at p.at, which is at a digit or a minus sign, and returns it printed.
-func (p *jsonParser) number() (string, error) {
-	negative := p.b[p.at] == '-'
+func (p *parser) number() (string, error) {
+	negative := p.s[p.at] == '-'
 	if negative {
 		p.at++
 	}
@@ -27,31 +27,31 @@ func (p *jsonParser) number() (string, error) {
 	}
 	var significand uint64
 	exponent := 0
-	if p.b[p.at] == '0' {
+	if p.s[p.at] == '0' {
 		if p.at++; p.digit() {
 			return "", errors.New("a number has a leading zero")
 		}
 	}
 	full := false // no more digits fit; those before the point count for the exponent, those after it for nothing
 	for ; p.digit(); p.at++ {
-		if full = full || !push(&significand, p.b[p.at]); full {
+		if full = full || !push(&significand, p.s[p.at]); full {
 			exponent++
 		}
 	}
 	float := full
-	if p.at < len(p.b) && p.b[p.at] == '.' {
+	if p.at < len(p.s) && p.s[p.at] == '.' {
 		float = true
 		if p.at++; !p.digit() {
 			return "", errors.New("a digit is expected after the point")
 		}
 		// A long whole part may have stopped short of a digit that fits; the fraction goes on trying, as its model does.
 		for full = false; p.digit(); p.at++ {
-			if full = full || !push(&significand, p.b[p.at]); !full {
+			if full = full || !push(&significand, p.s[p.at]); !full {
 				exponent--
 			}
 		}
 	}
-	if p.at < len(p.b) && (p.b[p.at] == 'e' || p.b[p.at] == 'E') {
+	if p.at < len(p.s) && (p.s[p.at] == 'e' || p.s[p.at] == 'E') {
 		float = true
 		shift, err := p.exponent()
 		if err != nil {
@@ -74,8 +74,8 @@ func (p *jsonParser) number() (string, error) {
 	return printFloat(f), nil
 }
 
-func (p *jsonParser) digit() bool {
-	return p.at < len(p.b) && p.b[p.at] >= '0' && p.b[p.at] <= '9'
+func (p *parser) digit() bool {
+	return p.at < len(p.s) && p.s[p.at] >= '0' && p.s[p.at] <= '9'
 }
 
 // push appends a digit to the significand, if it stays below 1<<64.
@@ -89,11 +89,11 @@ func push(significand *uint64, c byte) bool {
 }
 
 // exponent reads an exponent at its letter. Beyond a million it makes no difference how far it goes.
-func (p *jsonParser) exponent() (int, error) {
+func (p *parser) exponent() (int, error) {
 	p.at++
 	sign := 1
-	if p.at < len(p.b) && (p.b[p.at] == '+' || p.b[p.at] == '-') {
-		if p.b[p.at] == '-' {
+	if p.at < len(p.s) && (p.s[p.at] == '+' || p.s[p.at] == '-') {
+		if p.s[p.at] == '-' {
 			sign = -1
 		}
 		p.at++
@@ -103,7 +103,7 @@ func (p *jsonParser) exponent() (int, error) {
 	}
 	n := 0
 	for ; p.digit(); p.at++ {
-		n = min(n*10+int(p.b[p.at]-'0'), math.MaxInt32)
+		n = min(n*10+int(p.s[p.at]-'0'), math.MaxInt32)
 	}
 	return sign * n, nil
 }

@@ -1,0 +1,134 @@
+package jsondoc
+
+// Reading values of which a type is expected, level by level, so that a complaint names the field
+// and members that nobody asks for cost nothing but their bytes. A Field's text must be valid JSON.
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// Field is a value and where it stands: "messages[2].content", "" for the whole text.
+type Field struct {
+	Raw  json.RawMessage
+	Path string
+}
+
+// FieldError says that a field is not what it should be.
+type FieldError struct {
+	Field
+	Want      string  // the type that is expected; "" where the type is right
+	Low, High float64 // what a number must lie between, where the type is right
+}
+
+func (e *FieldError) Error() string {
+	if e.Want == "" {
+		return fmt.Sprintf("%s is %s, it must be between %s and %s", e.Path, e.Raw, plain(e.Low), plain(e.High))
+	}
+	return fmt.Sprintf("%s is %s, not %s", e.Path, e.Kind(), e.Want)
+}
+
+// plain writes whole numbers without an exponent.
+func plain(f float64) string {
+	if f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+		return strconv.FormatFloat(f, 'f', -1, 64)
+	}
+	return strconv.FormatFloat(f, 'g', -1, 64)
+}
+
+func (f Field) wrong(want string) error { return &FieldError{Field: f, Want: want} }
+
+// Kind is told from the first byte. No text is null: an absent member and null mean the same.
+func (f Field) Kind() Kind {
+	s := bytes.TrimLeft(f.Raw, " \t\r\n")
+	if len(s) == 0 {
+		return Null
+	}
+	switch s[0] {
+	case '{':
+		return Object
+	case '[':
+		return Array
+	case '"':
+		return String
+	case 't', 'f':
+		return Bool
+	case 'n':
+		return Null
+	}
+	return Number
+}
+
+// Members splits an object. Names match in case; of a name that comes twice the last value counts.
+func (f Field) Members() (members map[string]json.RawMessage, err error) {
+	if f.Kind() != Object || json.Unmarshal(f.Raw, &members) != nil {
+		return nil, f.wrong("an object")
+	}
+	return members, nil
+}
+
+// Items splits an array.
+func (f Field) Items() ([]Field, error) {
+	var raws []json.RawMessage
+	if f.Kind() != Array || json.Unmarshal(f.Raw, &raws) != nil {
+		return nil, f.wrong("an array")
+	}
+	list := make([]Field, len(raws))
+	for i, raw := range raws {
+		list[i] = Field{raw, f.Path + "[" + strconv.Itoa(i) + "]"}
+	}
+	return list, nil
+}
+
+// Text reads a string.
+func (f Field) Text() (s string, err error) {
+	if f.Kind() != String || json.Unmarshal(f.Raw, &s) != nil {
+		return "", f.wrong("a string")
+	}
+	return s, nil
+}
+
+// Bool reads a boolean.
+func (f Field) Bool() (b bool, err error) {
+	if f.Kind() != Bool || json.Unmarshal(f.Raw, &b) != nil {
+		return false, f.wrong("a boolean")
+	}
+	return b, nil
+}
+
+// Number reads a number of [low, high].
+func (f Field) Number(low, high float64) (float64, error) { return f.number("a number", low, high) }
+
+// Integer reads a whole number of [low, high]; 5.0 is one too.
+func (f Field) Integer(low, high int) (int, error) {
+	n, err := f.number("an integer", float64(low), float64(high))
+	return int(n), err
+}
+
+func (f Field) number(want string, low, high float64) (n float64, err error) {
+	if f.Kind() != Number || json.Unmarshal(f.Raw, &n) != nil || want == "an integer" && n != math.Trunc(n) {
+		return 0, f.wrong(want)
+	}
+	if n < low || n > high {
+		return 0, &FieldError{Field: f, Low: low, High: high}
+	}
+	return n, nil
+}
+
+// Bits reads 64 bits, signed or not.
+func (f Field) Bits() (uint64, error) {
+	s := string(bytes.TrimSpace(f.Raw))
+	if i, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return uint64(i), nil
+	}
+	if u, err := strconv.ParseUint(s, 10, 64); err == nil {
+		return u, nil
+	}
+	if n, err := strconv.ParseFloat(s, 64); err == nil && n == math.Trunc(n) && math.Abs(n) < 1<<63 {
+		return uint64(int64(n)), nil
+	}
+	return 0, f.wrong("an integer of 64 bits")
+}

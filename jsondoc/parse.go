@@ -1,0 +1,260 @@
+package jsondoc
+
+// Reading a document. There are two dialects: that of OpenAI's library (Rust's serde_json), which
+// the rendered text of a tool depends on, and that of encoding/json, which reads what serde refuses.
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Dialect is what a document may hold beyond doubt.
+type Dialect struct {
+	Depth  int  // how deep arrays and objects may lie in each other
+	Strict bool // as serde_json: no lone surrogates, only UTF-8, numbers as it prints them
+}
+
+var (
+	// Serde is the dialect of OpenAI's library.
+	Serde = Dialect{Depth: 127, Strict: true}
+	// Lenient takes what encoding/json takes, nested at most 512 deep: what is no character becomes
+	// U+FFFD and numbers stay as they are.
+	Lenient = Dialect{Depth: 512}
+)
+
+// Parse reads one value with nothing but white space around it.
+func Parse(text []byte, d Dialect) (*Value, error) {
+	p := parser{s: string(text), Dialect: d}
+	v, err := p.value(0)
+	if err == nil {
+		if p.space(); p.at < len(p.s) {
+			err = errors.New("something follows the value")
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("invalid JSON at byte %d: %w", p.at, err)
+	}
+	return v, nil
+}
+
+type parser struct {
+	Dialect
+	s  string
+	at int
+}
+
+var errEnd = errors.New("it ends too early")
+
+func (p *parser) space() {
+	for p.at < len(p.s) && strings.IndexByte(" \t\r\n", p.s[p.at]) >= 0 {
+		p.at++
+	}
+}
+
+// peek skips white space and returns the next byte, 0 at the end.
+func (p *parser) peek() byte {
+	if p.space(); p.at < len(p.s) {
+		return p.s[p.at]
+	}
+	return 0
+}
+
+func (p *parser) value(depth int) (_ *Value, err error) {
+	c, v := p.peek(), &Value{}
+	from := p.at
+	switch {
+	case c == '{' || c == '[':
+		if depth == p.Depth {
+			return nil, fmt.Errorf("it is nested deeper than %d", p.Depth)
+		}
+		if c == '{' {
+			err = p.object(v, depth+1)
+		} else {
+			err = p.array(v, depth+1)
+		}
+	case c == '"':
+		v.Kind = String
+		v.Text, err = p.string()
+	case c == '-' || c >= '0' && c <= '9':
+		v.Kind = Number
+		if v.Text, err = p.number(); !p.Strict && (err == nil || errors.Is(err, errNumberRange)) {
+			v.Text, err = p.s[from:p.at], nil
+		}
+	default:
+		v.Kind, v.Truth, err = p.word()
+	}
+	v.Source = p.s[from:p.at]
+	return v, err
+}
+
+func (p *parser) word() (Kind, bool, error) {
+	rest := p.s[p.at:]
+	for _, w := range [...]string{"null", "true", "false"} {
+		if strings.HasPrefix(rest, w) {
+			p.at += len(w)
+			if w == "null" {
+				return Null, false, nil
+			}
+			return Bool, w == "true", nil
+		}
+	}
+	if rest == "" {
+		return Absent, false, errEnd
+	}
+	return Absent, false, errors.New("a value is expected")
+}
+
+// next takes the comma behind an item, or the end of the list.
+func (p *parser) next(end byte) (done bool, err error) {
+	switch c := p.peek(); c {
+	case ',', end:
+		p.at++
+		return c == end, nil
+	}
+	return false, fmt.Errorf("a comma or %c is expected", end)
+}
+
+func (p *parser) array(v *Value, depth int) error {
+	v.Kind = Array
+	p.at++
+	if p.peek() == ']' {
+		p.at++
+		return nil
+	}
+	for {
+		item, err := p.value(depth)
+		if err != nil {
+			return err
+		}
+		v.Items = append(v.Items, item)
+		if done, err := p.next(']'); done || err != nil {
+			return err
+		}
+	}
+}
+
+func (p *parser) object(v *Value, depth int) error {
+	v.Kind = Object
+	p.at++
+	if p.peek() == '}' {
+		p.at++
+		return nil
+	}
+	for {
+		if p.peek() != '"' {
+			return errors.New("a name is expected")
+		}
+		name, err := p.string()
+		if err != nil {
+			return err
+		}
+		if p.peek() != ':' {
+			return errors.New("a colon is expected")
+		}
+		p.at++
+		value, err := p.value(depth)
+		if err != nil {
+			return err
+		}
+		v.add(name, value)
+		if done, err := p.next('}'); done || err != nil {
+			return err
+		}
+	}
+}
+
+// string reads a string. One without escapes is a part of the document's text.
+func (p *parser) string() (string, error) {
+	p.at++
+	from := p.at
+	for p.at < len(p.s) && p.s[p.at] != '"' && p.s[p.at] != '\\' && p.s[p.at] >= ' ' {
+		p.at++
+	}
+	if p.at < len(p.s) && p.s[p.at] == '"' {
+		p.at++
+		return p.utf8(p.s[from : p.at-1])
+	}
+	s := append([]byte(nil), p.s[from:p.at]...)
+	for {
+		if p.at == len(p.s) {
+			return "", errEnd
+		}
+		c := p.s[p.at]
+		p.at++
+		switch {
+		case c == '"':
+			return p.utf8(string(s))
+		case c < ' ':
+			return "", errors.New("a control character in a string")
+		case c != '\\':
+			s = append(s, c)
+		default:
+			r, err := p.escape()
+			if err != nil {
+				return "", err
+			}
+			s = utf8.AppendRune(s, r)
+		}
+	}
+}
+
+func (p *parser) utf8(s string) (string, error) {
+	switch {
+	case utf8.ValidString(s):
+		return s, nil
+	case p.Strict:
+		return "", errors.New("a string is not UTF-8")
+	}
+	return string([]rune(s)), nil // each byte that is none becomes one U+FFFD
+}
+
+// escape reads what follows a backslash.
+func (p *parser) escape() (rune, error) {
+	if p.at == len(p.s) {
+		return 0, errEnd
+	}
+	c := p.s[p.at]
+	p.at++
+	if i := strings.IndexByte(`"\/bfnrt`, c); i >= 0 {
+		return rune("\"\\/\b\f\n\r\t"[i]), nil
+	}
+	if c != 'u' {
+		return 0, errors.New("an unknown escape in a string")
+	}
+	r, err := p.hex()
+	if err != nil || !utf16.IsSurrogate(r) {
+		return r, err
+	}
+	if strings.HasPrefix(p.s[p.at:], `\u`) {
+		before := p.at
+		p.at += 2
+		low, err := p.hex()
+		if err != nil {
+			return 0, err
+		}
+		if both := utf16.DecodeRune(r, low); both != utf8.RuneError {
+			return both, nil
+		}
+		p.at = before
+	}
+	if !p.Strict {
+		return utf8.RuneError, nil
+	}
+	return 0, errors.New("half a surrogate pair in a string")
+}
+
+func (p *parser) hex() (rune, error) {
+	if p.at+4 > len(p.s) {
+		return 0, errEnd
+	}
+	n, err := strconv.ParseUint(p.s[p.at:p.at+4], 16, 16)
+	if err != nil {
+		return 0, errors.New("four hexadecimal digits are expected")
+	}
+	p.at += 4
+	return rune(n), nil
+}

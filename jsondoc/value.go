@@ -1,0 +1,182 @@
+// Package jsondoc reads JSON where encoding/json does not keep what is needed: the order of an
+// object's members, names that come twice, numbers as they were written, each value's own text, and
+// the path of a field in a complaint about it.
+//
+// Parse gives a whole document as a tree of Values: of tools' parameters and schemas, whose order
+// is part of a prompt and of an answer's shape. A Field is one value of a request or of a
+// config.json that is read as a certain type; what is wrong with it is a *FieldError.
+//
+// What must stay true: reading takes time and memory linear in the text, and looking a member up
+// does not depend on how many there are.
+package jsondoc
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Kind is the type of a value.
+type Kind uint8
+
+// The kinds. Absent is what is not there.
+const (
+	Absent Kind = iota
+	Null
+	Bool
+	Number
+	String
+	Array
+	Object
+)
+
+var kindNames = [...]string{
+	"nothing", "null", "a boolean", "a number", "a string", "a list", "an object",
+}
+
+func (k Kind) String() string { return kindNames[k] }
+
+// Value is one JSON value. Its strings are parts of the document's text where they can be.
+type Value struct {
+	Kind    Kind
+	Truth   bool     // of a boolean
+	Text    string   // of a string, decoded; of a number
+	Items   []*Value // of an array
+	Members []Member // of an object: each name once, at the place of its first value, with its last
+	Twice   []Member // earlier values of names that came more than once
+	Source  string   // as it was written
+
+	places map[string]int // of the members by name, where there are many
+}
+
+// Member is a name and its value.
+type Member struct {
+	Name  string
+	Value *Value
+}
+
+// few is how many members are searched one by one.
+const few = 8
+
+// Get returns the member of that name, nil if there is none.
+func (v *Value) Get(name string) *Value {
+	if i := v.place(name); i >= 0 {
+		return v.Members[i].Value
+	}
+	return nil
+}
+
+// Member is Get, but a value of the kind Absent where there is none.
+func (v *Value) Member(name string) *Value {
+	if m := v.Get(name); m != nil {
+		return m
+	}
+	return &Value{}
+}
+
+func (v *Value) place(name string) int {
+	if v.places != nil {
+		if i, ok := v.places[name]; ok {
+			return i
+		}
+		return -1
+	}
+	return slices.IndexFunc(v.Members, func(m Member) bool { return m.Name == name })
+}
+
+// add puts a member in its place.
+func (v *Value) add(name string, value *Value) {
+	if i := v.place(name); i >= 0 {
+		v.Twice = append(v.Twice, v.Members[i])
+		v.Members[i].Value = value
+		return
+	}
+	v.Members = append(v.Members, Member{name, value})
+	if v.places != nil {
+		v.places[name] = len(v.Members) - 1
+	} else if len(v.Members) > few {
+		v.places = make(map[string]int, 2*few)
+		for i, m := range v.Members {
+			v.places[m.Name] = i
+		}
+	}
+}
+
+// IsTwice tells whether the name came more than once.
+func (v *Value) IsTwice(name string) bool {
+	return slices.ContainsFunc(v.Twice, func(m Member) bool { return m.Name == name })
+}
+
+// Spelling is how Append writes values; the zero Spelling writes what was read.
+type Spelling struct {
+	Sorted bool                     // members in the order of their names
+	Number func(text string) string // writes a number in another way
+}
+
+// String writes the value without white space.
+func (v *Value) String() string { return string(v.Append(nil, Spelling{})) }
+
+// Append writes the value without white space.
+func (v *Value) Append(dst []byte, s Spelling) []byte {
+	switch v.Kind {
+	case Absent:
+	case Null:
+		dst = append(dst, "null"...)
+	case Bool:
+		dst = fmt.Append(dst, v.Truth)
+	case Number:
+		text := v.Text
+		if s.Number != nil {
+			text = s.Number(text)
+		}
+		dst = append(dst, text...)
+	case String:
+		dst = Quote(dst, v.Text)
+	case Array:
+		dst = append(dst, '[')
+		for i, item := range v.Items {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = item.Append(dst, s)
+		}
+		dst = append(dst, ']')
+	case Object:
+		members := v.Members
+		if s.Sorted {
+			members = slices.Clone(members)
+			slices.SortFunc(members, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
+		}
+		dst = append(dst, '{')
+		for i, m := range members {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = append(Quote(dst, m.Name), ':')
+			dst = m.Value.Append(dst, s)
+		}
+		dst = append(dst, '}')
+	}
+	return dst
+}
+
+// Quote writes a string and escapes what must be escaped and nothing else.
+func Quote(dst []byte, text string) []byte {
+	dst = append(dst, '"')
+	from := 0
+	for i := range len(text) {
+		c := text[i]
+		if c >= ' ' && c != '"' && c != '\\' {
+			continue
+		}
+		dst = append(dst, text[from:i]...)
+		from = i + 1
+		if k := strings.IndexByte("\"\\\b\f\n\r\t", c); k >= 0 {
+			dst = append(dst, '\\', `"\bfnrt`[k])
+		} else {
+			dst = fmt.Appendf(dst, "\\u%04x", c)
+		}
+	}
+	dst = append(dst, text[from:]...)
+	return append(dst, '"')
+}
