@@ -11,6 +11,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
+	"github.com/ossrun/ossrun/runtime/sched/simtest"
 )
 
 // The scheduler on a card: tokens chosen there, a step ahead, are those that the host chooses from the same logits.
@@ -31,7 +32,7 @@ func turns(vocab int) []sched.Request {
 		{Prompt: []int32{9}, MaxTokens: 6, Params: sample.Params{Temperature: 1, TopP: 0.9, TopK: 40, MinP: 0.01, RepetitionPenalty: 1.2, FrequencyPenalty: 0.5,
 			LogitBias: map[int32]float32{3: -100, 4: 2}, Seed: 7, Logprobs: 2}},
 		{Prompt: []int32{1, 2}, MaxTokens: 6, Params: sample.Params{Temperature: 1, TopP: 1, Seed: 3, Logprobs: -1},
-			Mask: func(generated []int32) []uint64 { return only(vocab, len(generated), 60+len(generated)) }},
+			Constraint: &simtest.Constraint{Allow: func(generated []int32) []uint64 { return only(vocab, len(generated), 60+len(generated)) }}},
 	}
 }
 

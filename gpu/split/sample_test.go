@@ -12,6 +12,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
+	"github.com/ossrun/ossrun/runtime/sched/simtest"
 )
 
 // Tokens chosen on the last card: the scheduler, a step ahead, gets those that the host chooses from the same logits.
@@ -40,7 +41,7 @@ func texts(t *testing.T, eng sched.Engine, vocab int) (all [][]int32, err error)
 	for _, r := range []sched.Request{
 		{Prompt: []int32{5, 6, 7}, MaxTokens: 6, Params: sample.Params{Logprobs: -1}},
 		{Prompt: []int32{9}, MaxTokens: 6, Params: sample.Params{Temperature: 1, TopP: 0.9, TopK: 40, RepetitionPenalty: 1.2, Seed: 7, Logprobs: -1}},
-		{Prompt: []int32{1, 2}, MaxTokens: 6, Params: sample.Params{Temperature: 1, TopP: 1, Seed: 3, Logprobs: -1}, Mask: only},
+		{Prompt: []int32{1, 2}, MaxTokens: 6, Params: sample.Params{Temperature: 1, TopP: 1, Seed: 3, Logprobs: -1}, Constraint: &simtest.Constraint{Allow: only}},
 	} {
 		st, err := s.Submit(t.Context(), r)
 		if err != nil {

@@ -61,6 +61,8 @@ type TurnRules struct {
 	// MaxReasoning bounds the tokens of analysis; when they are used up the message is closed and the answer, or the call
 	// that Choice demands, is forced. 0: no bound; less than 0: no analysis at all.
 	MaxReasoning int
+	// SampleBodies has every token of a body sampled, also where there is no choice: its logprobs are wanted.
+	SampleBodies bool
 }
 
 // mostMessages is how many messages a turn may hold before its answer or call is forced.
@@ -78,10 +80,7 @@ const (
 	lost    // a token came that was not allowed: nothing is promised any more
 )
 
-// ErrNotAllowed is returned by Accept for a token that the mask did not allow.
-var ErrNotAllowed = errors.New("the token is not allowed here")
-
-// Turn is not safe for concurrent use.
+// Turn is a Constraint.
 type Turn struct {
 	rules TurnRules
 	tools []recipient
@@ -174,7 +173,7 @@ func (t *Turn) beginHeader() {
 	t.place, t.table, t.node, t.tool = inHeader, tableFor(t.tools, r), 0, -1
 }
 
-// Mask allows the tokens that may come next; nil allows all. The caller must not change it.
+// Mask implements Constraint.
 func (t *Turn) Mask() []uint64 {
 	switch t.place {
 	case inHeader:
@@ -202,8 +201,7 @@ func (t *Turn) budgetSpent() bool {
 	return t.ender == token.End && t.channel == Analysis && t.rules.MaxReasoning > 0 && t.reason >= t.rules.MaxReasoning
 }
 
-// Forced returns the tokens that must come next, where there is no choice: they may be fed without sampling, and each
-// must be given to Accept. It is nil where there is a choice.
+// Forced implements Constraint.
 func (t *Turn) Forced() []int32 {
 	switch t.place {
 	case inHeader:
@@ -213,7 +211,7 @@ func (t *Turn) Forced() []int32 {
 	case inRole:
 		return []int32{roleToken()}
 	case inBody:
-		if t.matcher == nil && !t.budgetSpent() {
+		if t.rules.SampleBodies || t.matcher == nil && !t.budgetSpent() {
 			return nil
 		}
 		if id, ok := single(t.Mask()); ok {
@@ -232,13 +230,13 @@ func (t *Turn) Over() bool { return t.place == over }
 // Reasoning counts the tokens of analysis so far, without headers and enders.
 func (t *Turn) Reasoning() int { return t.reason }
 
-// Accept takes the next token. After ErrNotAllowed the turn allows everything and promises nothing.
-func (t *Turn) Accept(id int32) error {
+// Accept implements Constraint.
+func (t *Turn) Accept(id int32) bool {
 	if !t.accept(id) {
 		t.place = lost
-		return fmt.Errorf("token %d: %w", id, ErrNotAllowed)
+		return false
 	}
-	return nil
+	return true
 }
 
 func (t *Turn) accept(id int32) bool {

@@ -91,7 +91,7 @@ func byHand(seqs int) *Scheduler {
 	s.Close()
 	for range seqs {
 		r := Request{Prompt: []int32{1}}
-		s.waiting = append(s.waiting, newSequence(r, s.spec, s.o.ContextLength, newStream(context.Background(), 1, s.o.now)))
+		s.waiting = append(s.waiting, newSequence(r, nil, s.spec, s.o.ContextLength, newStream(context.Background(), 1, s.o.now)))
 	}
 	return s
 }

@@ -75,7 +75,7 @@ const fewMasks = 8
 func (s *Scheduler) prepare() {
 	masks := 0
 	for _, q := range s.sampling {
-		if q.mask != nil {
+		if q.held != nil {
 			masks++
 		}
 	}

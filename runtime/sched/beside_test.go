@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/sched/simtest"
 )
 
 // Each step ends only when the mask of its token has been made, the next step planned, and the request that came in its
@@ -19,10 +20,6 @@ func TestTheNextStepIsPlannedBesideThisOne(t *testing.T) {
 	var second *Stream
 	o.prepared = func() { planned <- struct{}{} }
 	r := Request{Prompt: prompt(9), MaxTokens: 12}
-	r.Mask = func(generated []int32) []uint64 {
-		masked <- len(generated)
-		return nil
-	}
 	joined, rows := 0, int32(0)
 	sim.Before = func(step int, b *engine.Batch) error {
 		if n := <-masked; n != step-1 {
@@ -35,13 +32,13 @@ func TestTheNextStepIsPlannedBesideThisOne(t *testing.T) {
 	}
 	// Submit comes before the plan is made, in the goroutine that will make it.
 	tokens := 0
-	mask := r.Mask
-	r.Mask = func(generated []int32) []uint64 {
+	r.Constraint = &simtest.Constraint{Allow: func(generated []int32) []uint64 {
 		if tokens = len(generated); tokens == 4 {
 			second = submit(t, s, t.Context(), Request{Prompt: prompt(40), MaxTokens: 3})
 		}
-		return mask(generated)
-	}
+		masked <- len(generated)
+		return nil
+	}}
 	s = New(sim, o)
 	defer s.Close()
 	first := submit(t, s, t.Context(), r)

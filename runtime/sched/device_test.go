@@ -79,14 +79,14 @@ func TestMasksOnDevice(t *testing.T) {
 	s, _ := startOnDevice(t, Options{})
 	var seen [][]int32
 	r := Request{Prompt: prompt(5), MaxTokens: 30, Params: sample.Params{Temperature: 1, TopP: 1, Seed: 4, Logprobs: -1}}
-	r.Mask = func(generated []int32) []uint64 {
+	r.Constraint = &simtest.Constraint{Allow: func(generated []int32) []uint64 {
 		seen = append(seen, slices.Clone(generated))
 		mask := []uint64{0, 0}
 		for _, id := range []int{len(generated), len(generated) + 40} {
 			mask[id/64] |= 1 << (id % 64)
 		}
 		return mask
-	}
+	}}
 	got := drain(t, submit(t, s, t.Context(), r))
 	for i, id := range got {
 		if int(id) != i && int(id) != i+40 {
@@ -109,7 +109,7 @@ func TestFollowOnDevice(t *testing.T) {
 		}
 		return nil
 	}
-	r := Request{Prompt: prompt(12), MaxTokens: 25, Follow: follow, Params: sample.Params{Temperature: 1, TopP: 1, Seed: 8, Logprobs: -1}}
+	r := Request{Prompt: prompt(12), MaxTokens: 25, Constraint: &simtest.Constraint{Follow: follow}, Params: sample.Params{Temperature: 1, TopP: 1, Seed: 8, Logprobs: -1}}
 	host, _ := start(t, Options{})
 	want := drain(t, submit(t, host, t.Context(), r))
 	s, dev := startOnDevice(t, Options{})
@@ -183,12 +183,12 @@ func TestFaultsOnDevice(t *testing.T) {
 // TestNothingAllowedOnDevice: a mask without a token ends the request, and a neighbour goes on.
 func TestNothingAllowedOnDevice(t *testing.T) {
 	s, _ := startOnDevice(t, Options{})
-	bad := Request{Prompt: prompt(5), MaxTokens: 9, Mask: func(generated []int32) []uint64 {
+	bad := Request{Prompt: prompt(5), MaxTokens: 9, Constraint: &simtest.Constraint{Allow: func(generated []int32) []uint64 {
 		if len(generated) == 3 {
 			return []uint64{0, 0}
 		}
 		return nil
-	}}
+	}}}
 	good := submit(t, s, t.Context(), Request{Prompt: prompt(7), MaxTokens: 20})
 	st := submit(t, s, t.Context(), bad)
 	if got := drain(t, st); len(got) != 3 || !errors.Is(st.Err(), sample.ErrNothingAllowed) {

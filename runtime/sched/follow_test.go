@@ -5,6 +5,8 @@ package sched
 import (
 	"slices"
 	"testing"
+
+	"github.com/ossrun/ossrun/runtime/sched/simtest"
 )
 
 func TestFollowIsWhatAMaskWouldForce(t *testing.T) {
@@ -27,11 +29,11 @@ func TestFollowIsWhatAMaskWouldForce(t *testing.T) {
 	}
 	for _, most := range []int{1, 5, 6, 7, 8, 9, 61, 200} {
 		s, _ := start(t, Options{Pages: 40})
-		r := Request{Prompt: prompt(40), MaxTokens: most, Mask: mask}
+		r := Request{Prompt: prompt(40), MaxTokens: most, Constraint: &simtest.Constraint{Allow: mask}}
 		r.Params.Temperature, r.Params.TopP, r.Params.Seed = 1, 1, 7
 		sampled := drain(t, submit(t, s, t.Context(), r))
 		before := s.Stats().Steps
-		r.Follow = next
+		r.Constraint = &simtest.Constraint{Allow: mask, Follow: next}
 		st := submit(t, s, t.Context(), r)
 		var fed []int32
 		forced := 0
@@ -56,7 +58,13 @@ func TestFollowIsWhatAMaskWouldForce(t *testing.T) {
 // A token that follows may be the one that ends the request.
 func TestFollowEndsARequest(t *testing.T) {
 	s, _ := start(t, Options{})
-	r := Request{Prompt: prompt(5), MaxTokens: 50, Stop: []int32{9}, Follow: func(generated []int32) []int32 { return []int32{8, 9, 8} }}
+	r := Request{Prompt: prompt(5), MaxTokens: 50, Stop: []int32{9},
+		Constraint: &simtest.Constraint{Follow: func(generated []int32) []int32 {
+			if len(generated) == 0 {
+				return nil
+			}
+			return []int32{8, 9, 8}
+		}}}
 	r.Params.Temperature, r.Params.TopP = 1, 1
 	st := submit(t, s, t.Context(), r)
 	got := drain(t, st)

@@ -59,8 +59,10 @@ func randomRequest(rng *rand.Rand, vocab, longest int) Request {
 	if some() {
 		r.Params.Logprobs = rng.IntN(4)
 	}
+	held := &simtest.Constraint{}
+	r.Constraint = held
 	if some() {
-		r.Forced = ids(rng.IntN(40))
+		held.First = ids(rng.IntN(40))
 	}
 	if some() {
 		r.Stop = []int32{3, 7}
@@ -69,7 +71,7 @@ func randomRequest(rng *rand.Rand, vocab, longest int) Request {
 	}
 	if some() {
 		odd := uint64(0xAAAAAAAAAAAAAAAA)
-		r.Mask = func(generated []int32) []uint64 { // odd and even ids in turns
+		held.Allow = func(generated []int32) []uint64 { // odd and even ids in turns
 			if len(generated)%3 == 0 {
 				return nil
 			}
@@ -78,6 +80,9 @@ func randomRequest(rng *rand.Rand, vocab, longest int) Request {
 	}
 	return r
 }
+
+// first is what a random request has forced.
+func first(r Request) []int32 { return r.Constraint.(*simtest.Constraint).First }
 
 // checkState is called before a step, in the loop's goroutine.
 func (s *Scheduler) checkState(b *engine.Batch) error {
@@ -167,7 +172,7 @@ func scenarioOn(t *testing.T, rng *rand.Rand, seen func(*simtest.Engine) Engine)
 			earlier := jobs[rng.IntN(i)].request
 			past := slices.Clone(earlier.Prompt)
 			if rng.IntN(2) == 0 && earlier.MaxTokens > 0 {
-				answer, _ := alone(sim, len(past)+len(earlier.Forced)+earlier.MaxTokens+1, earlier)
+				answer, _ := alone(sim, len(past)+len(first(earlier))+earlier.MaxTokens+1, earlier)
 				for _, tok := range answer {
 					past = append(past, tok.ID)
 				}
@@ -198,7 +203,7 @@ func scenarioOn(t *testing.T, rng *rand.Rand, seen func(*simtest.Engine) Engine)
 			if j.cancels == nil && j.submit <= clock {
 				var ctx context.Context
 				ctx, j.cancels = context.WithCancel(context.Background())
-				j.stream, j.refused = s.Submit(ctx, j.request)
+				j.stream, j.refused = s.Submit(ctx, again(j.request))
 				arrivals++
 				j.arrival = arrivals
 			}
@@ -253,7 +258,7 @@ func scenarioOn(t *testing.T, rng *rand.Rand, seen func(*simtest.Engine) Engine)
 	}
 	for i, j := range jobs {
 		context := s.ContextLength()
-		if asked := len(j.request.Prompt) + len(j.request.Forced) + 1; asked > context {
+		if asked := len(j.request.Prompt) + len(first(j.request)) + 1; asked > context {
 			var e *ContextLengthError
 			if !errors.As(j.refused, &e) || e.Max != context || e.Asked != asked {
 				t.Fatalf("job %d asks for %d of %d: %v", i, asked, context, j.refused)

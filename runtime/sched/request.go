@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/grammar"
 	"github.com/ossrun/ossrun/runtime/sample"
 )
 
@@ -16,15 +17,9 @@ type Request struct {
 	Params    sample.Params
 	MaxTokens int     // generated tokens at most, forced ones included; 0: as many as the context holds
 	Stop      []int32 // ids that end it; Params.IgnoreEOS takes the model's end tokens out of them
-	Forced    []int32 // delivered first, as if they had been sampled, and fed as input
-	// Mask gives the tokens allowed next, a bit each as in sample.Sampler.Next, after those generated so far (forced ones
-	// included); a nil result allows all. It is called once for each sampled token, in order; masks of different requests
-	// are made at the same time. Neither side keeps the other's slice.
-	Mask func(generated []int32) []uint64
-	// Follow gives the tokens that have to come after those generated so far; nil where there is a choice. They are delivered as
-	// Forced and fed as input in one step. It is called after each sampled token that does not end the request, and is
-	// not called at the same time as Mask.
-	Follow func(generated []int32) []int32
+	// Constraint says which tokens may come. What it forces is delivered as if it had been sampled, and fed as input in one
+	// step. It is called by one goroutine at a time, those of different requests at the same time; nil allows everything.
+	Constraint grammar.Constraint
 	// Cuts are lengths of the prompt at which a later prompt is likely to leave this one: after the system and developer
 	// messages, after each user message and each tool result, ascending. Pages there are kept longest.
 	Cuts []int
@@ -71,15 +66,15 @@ func (e *ContextLengthError) Error() string {
 	return fmt.Sprintf("the request needs at least %d tokens, the context holds %d", e.Asked, e.Max)
 }
 
-// check refuses what cannot be run.
-func (r *Request) check(spec models.Spec, context int) error {
+// check refuses what cannot be run; forced is what the constraint wants first.
+func (r *Request) check(forced []int32, spec models.Spec, context int) error {
 	if len(r.Prompt) == 0 {
 		return errors.New("the prompt is empty")
 	}
 	if r.MaxTokens < 0 {
 		return fmt.Errorf("max tokens must be 0 or more, got %d", r.MaxTokens)
 	}
-	for _, ids := range [][]int32{r.Prompt, r.Forced} {
+	for _, ids := range [][]int32{r.Prompt, forced} {
 		for _, id := range ids {
 			if id < 0 || int(id) >= spec.Vocab {
 				return fmt.Errorf("token %d is not in the vocabulary of %d", id, spec.Vocab)
@@ -89,7 +84,7 @@ func (r *Request) check(spec models.Spec, context int) error {
 	if err := r.Params.Check(spec.Vocab); err != nil {
 		return err
 	}
-	if asked := len(r.Prompt) + len(r.Forced) + 1; asked > context {
+	if asked := len(r.Prompt) + len(forced) + 1; asked > context {
 		return &ContextLengthError{Max: context, Asked: asked}
 	}
 	return nil

@@ -38,9 +38,17 @@ func start(t testing.TB, o Options) (*Scheduler, *simtest.Engine) {
 	return s, sim
 }
 
+// again is r with a constraint of its own.
+func again(r Request) Request {
+	if c, ok := r.Constraint.(*simtest.Constraint); ok {
+		r.Constraint = c.Again()
+	}
+	return r
+}
+
 func submit(t testing.TB, s *Scheduler, ctx context.Context, r Request) *Stream {
 	t.Helper()
-	st, err := s.Submit(ctx, r)
+	st, err := s.Submit(ctx, again(r))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +119,7 @@ func TestForced(t *testing.T) {
 		{[]int32{1, 2, 5}, 2, 2, FinishLength},
 		{[]int32{1, 9, 5}, 6, 2, FinishStop},
 	} {
-		st := submit(t, s, t.Context(), Request{Prompt: prompt(9), Forced: c.forced, MaxTokens: c.most, Stop: []int32{9}})
+		st := submit(t, s, t.Context(), Request{Prompt: prompt(9), Constraint: &simtest.Constraint{First: c.forced}, MaxTokens: c.most, Stop: []int32{9}})
 		var got []Token
 		for tok, ok := st.Next(t.Context()); ok; tok, ok = st.Next(t.Context()) {
 			got = append(got, tok)
@@ -132,7 +140,7 @@ func TestContextLength(t *testing.T) {
 	if s.ContextLength() != 6*32 { // 6 full pages and the 5 that a window of 128 can touch
 		t.Fatalf("context %d", s.ContextLength())
 	}
-	_, err := s.Submit(t.Context(), Request{Prompt: prompt(190), Forced: prompt(2)})
+	_, err := s.Submit(t.Context(), Request{Prompt: prompt(190), Constraint: &simtest.Constraint{First: prompt(2)}})
 	var long *ContextLengthError
 	if !errors.As(err, &long) || long.Max != 192 || long.Asked != 193 {
 		t.Fatalf("%v", err)
@@ -149,10 +157,10 @@ func TestContextLength(t *testing.T) {
 func TestBadRequests(t *testing.T) {
 	s, _ := start(t, Options{})
 	for _, r := range []Request{
-		{}, {Prompt: []int32{97}}, {Prompt: []int32{-1}}, {Prompt: prompt(1), Forced: []int32{97}}, {Prompt: prompt(1), MaxTokens: -1},
+		{}, {Prompt: []int32{97}}, {Prompt: []int32{-1}}, {Prompt: prompt(1), Constraint: &simtest.Constraint{First: []int32{97}}}, {Prompt: prompt(1), MaxTokens: -1},
 		{Prompt: prompt(1), Params: sample.Params{Temperature: -1}},
 	} {
-		if _, err := s.Submit(t.Context(), r); err == nil {
+		if _, err := s.Submit(t.Context(), again(r)); err == nil {
 			t.Errorf("%+v was taken", r)
 		}
 	}
@@ -457,7 +465,7 @@ func TestManyRowsAreSampledAtOnce(t *testing.T) {
 	requests := make([]Request, 12)
 	for i := range requests {
 		requests[i] = Request{Prompt: []int32{int32(i)}, MaxTokens: 6, Params: sample.Params{Temperature: 1, TopP: 0.9, Seed: uint64(i), Logprobs: 2},
-			Mask: func([]int32) []uint64 { return nil }}
+			Constraint: &simtest.Constraint{Allow: func([]int32) []uint64 { return nil }}}
 		streams = append(streams, submit(t, s, t.Context(), requests[i]))
 	}
 	for i, st := range streams {

@@ -172,11 +172,15 @@ func (s *Scheduler) ContextLength() int { return s.o.ContextLength }
 // Submit starts a request; it joins the next step that has room. Cancelling ctx ends it before the next step and frees
 // its pages. The error is ErrQueueFull, ErrClosed, a *ContextLengthError, a *sample.ParamError or names what is wrong.
 func (s *Scheduler) Submit(ctx context.Context, r Request) (*Stream, error) {
-	if err := r.check(s.spec, s.o.ContextLength); err != nil {
+	var forced []int32
+	if r.Constraint != nil {
+		forced = r.Constraint.Forced()
+	}
+	if err := r.check(forced, s.spec, s.o.ContextLength); err != nil {
 		return nil, err
 	}
 	st := newStream(ctx, len(r.Prompt), s.o.now)
-	q := newSequence(r, s.spec, s.o.ContextLength, st)
+	q := newSequence(r, forced, s.spec, s.o.ContextLength, st)
 	if !s.o.NoPrefixCaching {
 		q.hashes = kv.Hashes(s.root, nil, q.tokens)
 	}

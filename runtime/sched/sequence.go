@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/grammar"
 	"github.com/ossrun/ossrun/runtime/kv"
 	"github.com/ossrun/ossrun/runtime/sample"
 )
@@ -14,8 +15,7 @@ import (
 type sequence struct {
 	stream  *Stream
 	sampler *sample.Sampler
-	mask    func([]int32) []uint64
-	follow  func([]int32) []int32
+	held    grammar.Constraint // nil: everything is allowed
 	stop    []int32
 
 	tokens    []int32 // prompt, forced, sampled: everything known
@@ -45,9 +45,9 @@ type sequence struct {
 	err     error
 }
 
-// newSequence takes a checked request.
-func newSequence(r Request, spec models.Spec, context int, stream *Stream) *sequence {
-	q := &sequence{stream: stream, mask: r.Mask, follow: r.Follow, prompt: len(r.Prompt), delivered: len(r.Prompt), most: context}
+// newSequence takes a checked request and what its constraint forces first.
+func newSequence(r Request, forced []int32, spec models.Spec, context int, stream *Stream) *sequence {
+	q := &sequence{stream: stream, held: r.Constraint, prompt: len(r.Prompt), delivered: len(r.Prompt), most: context}
 	if r.MaxTokens > 0 {
 		q.most = min(context, q.prompt+r.MaxTokens)
 	}
@@ -58,13 +58,13 @@ func newSequence(r Request, spec models.Spec, context int, stream *Stream) *sequ
 			q.stop = append(q.stop, id)
 		}
 	}
-	forced := r.Forced[:min(len(r.Forced), q.most-q.prompt)]
+	forced = forced[:min(len(forced), q.most-q.prompt)]
 	if at := slices.IndexFunc(forced, q.stops); at >= 0 {
 		forced = forced[:at+1]
 	}
 	q.forced = q.prompt + len(forced)
 	for _, id := range forced {
-		q.sampler.Accept(id)
+		q.accept(id)
 	}
 	for _, c := range r.Cuts {
 		if c > 0 && c < q.prompt && (len(q.cuts) == 0 || c > q.cuts[len(q.cuts)-1]) {
@@ -101,8 +101,8 @@ func (q *sequence) last() bool { return q.flying > 0 && q.known() == q.most && q
 
 // allow asks for the mask of the token that the running step gives.
 func (q *sequence) allow() {
-	if q.mask != nil {
-		q.allowed = q.mask(q.tokens[q.prompt:])
+	if q.held != nil {
+		q.allowed = q.held.Mask()
 	}
 }
 
@@ -113,9 +113,21 @@ func (q *sequence) choose(logits []float32) {
 	q.follows()
 }
 
-// follows asks what has to come after the choice.
+// follows takes the choice and asks what has to come after it.
 func (q *sequence) follows() {
-	if q.follow != nil && q.err == nil && !q.stops(q.choice.ID) {
-		q.fed = q.follow(append(q.tokens, q.choice.ID)[q.prompt:])
+	if q.err != nil {
+		return
+	}
+	q.accept(q.choice.ID)
+	if q.held != nil && !q.stops(q.choice.ID) {
+		q.fed = q.held.Forced()
+	}
+}
+
+// accept tells the sampler and the constraint of a generated token.
+func (q *sequence) accept(id int32) {
+	q.sampler.Accept(id)
+	if q.held != nil {
+		q.held.Accept(id)
 	}
 }

@@ -17,30 +17,31 @@ func newSim(o Options, vocab, window int) *simtest.Engine {
 func alone(sim *simtest.Engine, context int, r Request) (tokens []Token, finish Finish) {
 	spec := sim.Spec()
 	history := slices.Clone(r.Prompt)
+	held, _ := again(r).Constraint.(*simtest.Constraint)
+	if held == nil {
+		held = &simtest.Constraint{}
+	}
 	s := sample.New(r.Params, spec.Vocab, r.Prompt)
 	s.HoldStops(r.Stop)
 	model, computed := sim.Alone(), 0
 	logits := make([]float32, spec.Vocab)
 	for {
 		var t Token
-		if n := len(tokens); n < len(r.Forced) {
-			t = Token{ID: r.Forced[n], Forced: true}
+		if n := len(tokens); n < len(held.First) {
+			t = Token{ID: held.First[n], Forced: true}
 		} else {
 			for ; computed < len(history); computed++ {
 				model.Push(history[computed])
 			}
 			model.Logits(logits)
-			var mask []uint64
-			if r.Mask != nil {
-				mask = r.Mask(history[len(r.Prompt):])
-			}
-			c, err := s.Next(logits, len(history), mask)
+			c, err := s.Next(logits, len(history), held.Mask())
 			if err != nil {
 				return tokens, FinishError
 			}
 			t = Token{ID: c.ID, Logprob: c.Logprob, Top: c.Top}
 		}
 		s.Accept(t.ID)
+		held.Accept(t.ID)
 		tokens = append(tokens, t)
 		history = append(history, t.ID)
 		if slices.Contains(r.Stop, t.ID) && !(r.Params.IgnoreEOS && slices.Contains(spec.EOS, t.ID)) {

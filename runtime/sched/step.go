@@ -181,7 +181,6 @@ func (s *Scheduler) move(q *sequence) bool {
 		return false
 	}
 	q.tokens = append(q.tokens, q.choice.ID)
-	q.sampler.Accept(q.choice.ID)
 	if s.hand(q, Token{ID: q.choice.ID, Logprob: q.choice.Logprob, Top: q.choice.Top}) {
 		return true
 	}
@@ -189,7 +188,7 @@ func (s *Scheduler) move(q *sequence) bool {
 	q.fed = nil
 	for _, id := range fed { // what leaves no choice is known at once; the next step computes all of it
 		q.tokens = append(q.tokens, id)
-		q.sampler.Accept(id)
+		q.accept(id)
 		if s.hand(q, Token{ID: id, Forced: true}) {
 			return true
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/kv"
 	"github.com/ossrun/ossrun/runtime/sample"
+	"github.com/ossrun/ossrun/runtime/sched/simtest"
 )
 
 // 64 goroutines submit, read, cancel and ask for figures at once, over a pool that does not hold all: each text is that of the
@@ -24,10 +25,11 @@ func TestSixtyFourStreams(t *testing.T) {
 				r := Request{Prompt: append([]int32{int32(i % 8)}, prompt(20+i%5*16)...), MaxTokens: 24 + i%7,
 					Params: sample.Params{Temperature: 1, TopP: 0.95, Seed: uint64(100*i + turn), Logprobs: -1}}
 				if i%4 == 0 {
-					r.Mask = func([]int32) []uint64 { return []uint64{0xAAAAAAAAAAAAAAAA, 0xAAAAAAAAAAAAAAAA} }
+					odd := []uint64{0xAAAAAAAAAAAAAAAA, 0xAAAAAAAAAAAAAAAA}
+					r.Constraint = &simtest.Constraint{Allow: func([]int32) []uint64 { return odd }}
 				}
 				ctx, cancel := context.WithCancel(t.Context())
-				st, err := s.Submit(ctx, r)
+				st, err := s.Submit(ctx, again(r))
 				if err != nil {
 					t.Error(err)
 					cancel()

@@ -18,8 +18,11 @@ import (
 func legalSoFar(r sched.Request, text string) (allowed int, whole bool) {
 	ids := encode(text)
 	for i, id := range ids {
-		if !grammar.Allowed(r.Mask(ids[:i]), id) {
+		if r.Constraint != nil && !grammar.Allowed(r.Constraint.Mask(), id) {
 			return i, false
+		}
+		if r.Constraint != nil {
+			r.Constraint.Accept(id)
 		}
 	}
 	return len(ids), true

@@ -13,7 +13,7 @@ import (
 func (t *turn) continueText() error {
 	r := sched.Request{Prompt: t.prompt, Params: t.req.Params, MaxTokens: t.req.MaxTokens, Stop: []int32{token.Return, token.Call, token.EndOfText}}
 	if t.req.Final != nil {
-		r.Mask = textMask(t.req.Final)
+		r.Constraint = grammar.NewText(t.req.Final)
 	}
 	stream, err := t.model.submit(t.ctx, r)
 	if err != nil {
@@ -21,20 +21,6 @@ func (t *turn) continueText() error {
 	}
 	t.stream = stream
 	return nil
-}
-
-// textMask holds a whole text to a grammar; <|return|> ends it.
-func textMask(g grammar.Grammar) func([]int32) []uint64 {
-	m, seen, over := g.Matcher(), 0, false
-	return func(generated []int32) []uint64 {
-		for ; seen < len(generated) && !over; seen++ {
-			over = !m.Accept(generated[seen]) // behind the end, as a request may ask for that ignores end tokens
-		}
-		if over {
-			return nil
-		}
-		return m.Mask(token.Return)
-	}
 }
 
 // acceptText takes one token of a text. Special tokens have no text.

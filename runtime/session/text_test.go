@@ -26,7 +26,7 @@ func TestTextIsContinued(t *testing.T) {
 
 func TestTextIsMaskedOnlyWhenAsked(t *testing.T) {
 	q, err := submitted(t, Request{Prompt: []int32{1}})
-	if err != nil || q.Mask != nil || q.Follow != nil || len(q.Forced) != 0 {
+	if err != nil || q.Constraint != nil {
 		t.Fatalf("%v %+v", err, q)
 	}
 	if q, err = submitted(t, Request{Prompt: []int32{1}, Final: grammar.JSONObject()}); err != nil {
@@ -35,7 +35,13 @@ func TestTextIsMaskedOnlyWhenAsked(t *testing.T) {
 	if n, whole := legalSoFar(q, `{"a":1}<|return|>`); !whole {
 		t.Errorf("JSON is refused at token %d", n)
 	}
-	if grammar.Allowed(q.Mask(token.Get().Encode(nil, `{"a":1}`)), token.End) {
+	if q, err = submitted(t, Request{Prompt: []int32{1}, Final: grammar.JSONObject()}); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range token.Get().Encode(nil, `{"a":1}`) {
+		q.Constraint.Accept(id)
+	}
+	if grammar.Allowed(q.Constraint.Mask(), token.End) {
 		t.Error("an end that is none")
 	}
 }

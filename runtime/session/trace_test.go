@@ -40,9 +40,8 @@ func act(t *testing.T, pages int) *acted {
 	a.Model = &Model{id: "acted", store: NewStore()}
 	a.submit = func(ctx context.Context, r sched.Request) (tokenStream, error) {
 		a.prompt = r.Prompt
-		r.Forced = encode(a.says)
 		r.Cuts = cuts(r.Prompt)
-		r.Mask = nil
+		r.Constraint = &simtest.Constraint{First: encode(a.says)}
 		return a.sched.Submit(ctx, r)
 	}
 	return a

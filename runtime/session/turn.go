@@ -86,7 +86,7 @@ func (m *Model) Start(ctx context.Context, r Request) (Turn, error) {
 		return nil, err
 	}
 	t.ctx, t.cancel = context.WithCancel(ctx)
-	if err := t.submit(prompt, nil, r.MaxTokens); err != nil {
+	if err := t.submit(prompt, r.MaxTokens); err != nil {
 		t.cancel()
 		return nil, err
 	}
@@ -95,17 +95,14 @@ func (m *Model) Start(ctx context.Context, r Request) (Turn, error) {
 	return t, nil
 }
 
-func (t *turn) submit(prompt, forced []int32, most int) error {
-	held, err := hold(t.rules, t.req.Params.Logprobs >= 0)
+func (t *turn) submit(prompt []int32, most int) error {
+	constraint, err := grammar.NewTurn(t.rules)
 	if err != nil {
-		return err
-	}
-	if forced == nil {
-		forced = held.follow(nil)
+		return &RequestError{"functions", err.Error()}
 	}
 	stream, err := t.model.submit(t.ctx, sched.Request{
-		Prompt: prompt, Forced: forced, Params: t.req.Params, MaxTokens: most,
-		Stop: []int32{token.Return, token.Call, token.EndOfText}, Mask: held.mask, Follow: held.follow,
+		Prompt: prompt, Params: t.req.Params, MaxTokens: most, Constraint: constraint,
+		Stop: []int32{token.Return, token.Call, token.EndOfText},
 	})
 	if err != nil {
 		return err
@@ -315,7 +312,7 @@ func (t *turn) end() {
 // startRescue goes on once with a forced final header after a turn that ended without an answer or a call.
 func (t *turn) startRescue() bool {
 	t.rescue = true
-	t.rules = grammar.TurnRules{Final: t.rules.Final, MaxReasoning: -1}
+	t.rules = grammar.TurnRules{Final: t.rules.Final, MaxReasoning: -1, SampleBodies: t.rules.SampleBodies} // forces the header
 	most := 0
 	if t.req.MaxTokens > 0 {
 		if most = t.req.MaxTokens - t.usage.Completion; most <= len(finalHeader()) {
@@ -326,7 +323,7 @@ func (t *turn) startRescue() bool {
 	for _, s := range t.segments {
 		prompt = harmony.RenderTurn(append(prompt, s.tokens...), harmony.RoleAssistant)
 	}
-	if t.submit(prompt, finalHeader(), most) != nil {
+	if t.submit(prompt, most) != nil {
 		return false
 	}
 	t.addFaults()

@@ -29,16 +29,25 @@ type scriptStream struct {
 
 func (s *script) submit(ctx context.Context, r sched.Request) (tokenStream, error) {
 	n := len(s.prompts)
-	s.prompts, s.forced = append(s.prompts, r.Prompt), append(s.forced, r.Forced)
+	forced := forcedBy(r)
+	s.prompts, s.forced = append(s.prompts, r.Prompt), append(s.forced, forced)
 	text, finish := s.says[n], sched.FinishStop
 	if cut, ok := strings.CutSuffix(text, "[length]"); ok {
 		text, finish = cut, sched.FinishLength
 	}
 	ids := encode(text)
-	if !slices.Equal(ids[:min(len(ids), len(r.Forced))], r.Forced) { // what is forced need not be said
-		ids = append(slices.Clone(r.Forced), ids...)
+	if !slices.Equal(ids[:min(len(ids), len(forced))], forced) { // what is forced need not be said
+		ids = append(slices.Clone(forced), ids...)
 	}
-	return &scriptStream{ctx: ctx, ids: ids, forced: len(r.Forced), finish: finish}, nil
+	return &scriptStream{ctx: ctx, ids: ids, forced: len(forced), finish: finish}, nil
+}
+
+// forcedBy is what the request's constraint wants first.
+func forcedBy(r sched.Request) []int32 {
+	if r.Constraint == nil {
+		return nil
+	}
+	return r.Constraint.Forced()
 }
 
 func (s *scriptStream) Next(context.Context) (sched.Token, bool) {
@@ -326,7 +335,7 @@ func FuzzTurn(f *testing.F) {
 		tries := 0
 		m.submit = func(ctx context.Context, r sched.Request) (tokenStream, error) {
 			tries++
-			out := append([]int32{}, r.Forced...)
+			out := append([]int32{}, forcedBy(r)...)
 			for _, b := range seq {
 				out = append(out, ids[int(b)%len(ids)])
 			}
