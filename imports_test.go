@@ -28,7 +28,7 @@ var level = map[string]int{
 	"runtime/sched":         4,
 	"harmony":               5,
 	"runtime/cpu":           5,
-	"gpu/device":            5,
+	"gpu/device":            6,
 	"runtime/grammar":       6,
 	"harmony/token":         7,
 	"harmony/internal":      8,
@@ -36,8 +36,9 @@ var level = map[string]int{
 	"runtime/sample":        6,
 	"runtime/engine":        7,
 	"gpu/worker":            6,
-	"gpu/card":              4,
-	"gpu/spread":            3,
+	"gpu":                   3,
+	"gpu/card":              5,
+	"gpu/spread":            4,
 	"gpu/worker/ossrun-gpu": 2,
 	"gpu/split":             5,
 	"gpu/placement":         6,
@@ -50,8 +51,8 @@ var level = map[string]int{
 }
 
 // onlyImportedBy names the rooms that are wired in at few places.
-var onlyImportedBy = map[string][]string{"runtime/cpu": {"ui/cli", "gpu/spread"}, "gpu/device": {"ui/cli", "gpu/card"},
-	"gpu/card": {"ui/cli", "gpu/spread", "gpu/worker/ossrun-gpu"}}
+var onlyImportedBy = map[string][]string{"runtime/cpu": {"ui/cli", "gpu/spread"}, "gpu/device": {"ui/cli", "gpu", "gpu/card"},
+	"gpu/card": {"ui/cli", "gpu", "gpu/spread", "gpu/worker/ossrun-gpu"}}
 
 // mustNotImport keeps outside packages out of rooms that have no business with them.
 var mustNotImport = map[string][]string{

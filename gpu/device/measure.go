@@ -138,7 +138,7 @@ func (p Point) pages(s models.Spec, kv string) int64 {
 	return int64(p.Sequences) * int64(n+engine.WindowPages(kv)*(n-seen))
 }
 
-func (s *Speed) measure(ctx context.Context, eng *engine.Engine, program *engine.Program, rounds int) error {
+func (s *Speed) measure(ctx context.Context, eng engine.Engine, program *engine.Program, rounds int) error {
 	b := s.batch(eng.Spec(), program.Settings)
 	logits := make([]float32, len(b.LogitRows)*eng.Spec().Vocab)
 	var took []time.Duration

@@ -14,7 +14,7 @@ import (
 // Tokens chosen on the card: the same as the host chooses from the same logits, one step ahead, under masks that follow from the step before.
 
 // tinyEngine is an engine on the fake of an API.
-func tinyEngine(t *testing.T, api driver.API) *engine.Engine {
+func tinyEngine(t *testing.T, api driver.API) *engine.InProcess {
 	t.Helper()
 	dev, _ := open(t, api)
 	eng, err := engine.New(dev, tiny(t), engine.Settings{Pages: 4, MaxNumBatchedTokens: 2})
@@ -39,7 +39,7 @@ func only(vocab int, ids ...int) []uint64 {
 }
 
 // sampleOne runs a batch with one logit row and gives its token.
-func sampleOne(t *testing.T, eng *engine.Engine, b *engine.Batch, c engine.Choice) engine.Chosen {
+func sampleOne(t *testing.T, eng *engine.InProcess, b *engine.Batch, c engine.Choice) engine.Chosen {
 	t.Helper()
 	var chosen [1]engine.Chosen
 	if err := errors.Join(eng.Queue(t.Context(), b, nil), eng.Sample([]engine.Choice{c}), eng.Wait(chosen[:])); err != nil {

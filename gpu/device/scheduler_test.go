@@ -17,7 +17,7 @@ import (
 // The scheduler on a card: tokens chosen there, a step ahead, are those that the host chooses from the same logits.
 
 // hostSampled is an engine that shows the scheduler nothing but its pages and logits.
-type hostSampled struct{ eng *engine.Engine }
+type hostSampled struct{ eng *engine.InProcess }
 
 func (h hostSampled) Step(ctx context.Context, b *engine.Batch, logits []float32) error {
 	return h.eng.Step(ctx, b, logits)

@@ -299,7 +299,7 @@ func TestCardFails(t *testing.T) {
 }
 
 // stepped is an engine over a device, and the logits of its first step.
-func stepped(t *testing.T, dev engine.Device) (*engine.Engine, []float32) {
+func stepped(t *testing.T, dev engine.Device) (*engine.InProcess, []float32) {
 	t.Helper()
 	eng, err := engine.New(dev, tiny(t), engine.Settings{Pages: 4, MaxNumBatchedTokens: 4})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // Tokens chosen on the last card: the scheduler, a step ahead, gets those that the host chooses from the same logits.
 
 // hostSampled is an engine that shows the scheduler nothing but its logits.
-type hostSampled struct{ eng *engine.Engine }
+type hostSampled struct{ eng *engine.InProcess }
 
 func (h hostSampled) Step(ctx context.Context, b *engine.Batch, logits []float32) error {
 	return h.eng.Step(ctx, b, logits)

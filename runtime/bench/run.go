@@ -21,7 +21,7 @@ type run struct {
 	dev    engine.Device
 	gauge  Gauge
 	ckpt   *checkpoint.Checkpoint
-	eng    *engine.Engine
+	eng    *engine.InProcess
 	random *rand.Rand
 	logits []float32
 	report Report

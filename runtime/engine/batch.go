@@ -36,13 +36,19 @@ type Batch struct {
 	Rebuild bool
 }
 
-// checkRoom bounds the sequences, and the rows whose logits are asked for.
-func (b *Batch) checkRoom(o Settings) error {
+// CheckFor says whether a batch can run on an engine with these settings, in force, of a model of shape s.
+func (b *Batch) CheckFor(s models.Spec, o Settings) error {
+	if err := b.Check(s, o.MaxNumBatchedTokens, o.Pages); err != nil {
+		return err
+	}
 	if most := o.Seqs(o.Rows()); len(b.Seqs) > most {
 		return fmt.Errorf("rows of %d sequences are in a step, this engine was made for %d", len(b.Seqs), most)
 	}
 	if o.MaxLogits > 0 && len(b.LogitRows) > o.MaxLogits {
 		return fmt.Errorf("logits of %d rows are asked for, this engine was made for %d", len(b.LogitRows), o.MaxLogits)
+	}
+	if WindowPages(o.KVCacheDtype) > 1 {
+		return b.checkTwins(s, o.Pages)
 	}
 	return nil
 }

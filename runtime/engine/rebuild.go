@@ -28,7 +28,7 @@ func RecordRebuild(s models.Spec, o Settings, rows int) (*Program, error) {
 
 // rebuildBucket gives the step for rebuilding as many rows as the bucket like has. It is compiled when it is first needed, which is seldom: a
 // rebuild follows a hit whose window pages are gone. Its buffers lie where those of like lie, so it needs no memory of its own.
-func (e *Engine) rebuildBucket(like *bucket) (*bucket, error) {
+func (e *InProcess) rebuildBucket(like *bucket) (*bucket, error) {
 	for i := range e.rebuild {
 		if e.rebuild[i].program.Rows == like.program.Rows {
 			return &e.rebuild[i], nil

@@ -85,7 +85,7 @@ func MostEdits(rows int) int { return rows * editsPerRow }
 const mostWaiting = 2
 
 // Samples tells whether Queue, Sample and Wait work.
-func (e *Engine) Samples() bool {
+func (e *InProcess) Samples() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.buckets) == 0 {
@@ -96,14 +96,11 @@ func (e *Engine) Samples() bool {
 }
 
 // Queue starts a batch; see the top of this file. Tokens of rows that from fills are ignored.
-func (e *Engine) Queue(ctx context.Context, b *Batch, from []int32) error {
+func (e *InProcess) Queue(ctx context.Context, b *Batch, from []int32) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := b.Check(e.spec, e.settings.MaxNumBatchedTokens, e.settings.Pages); err != nil {
-		return err
-	}
-	if err := b.checkRoom(e.settings); err != nil {
+	if err := b.CheckFor(e.spec, e.settings); err != nil {
 		return err
 	}
 	e.mu.Lock()
@@ -133,7 +130,7 @@ func (e *Engine) Queue(ctx context.Context, b *Batch, from []int32) error {
 	return fmt.Errorf("no program for %d rows", rows)
 }
 
-func (e *Engine) checkFrom(b *Batch, from []int32) error {
+func (e *InProcess) checkFrom(b *Batch, from []int32) error {
 	if from != nil && len(from) != len(b.Tokens) {
 		return fmt.Errorf("%d rows say where their token comes from, the step has %d", len(from), len(b.Tokens))
 	}
@@ -146,7 +143,7 @@ func (e *Engine) checkFrom(b *Batch, from []int32) error {
 }
 
 // Sample starts the choice of the tokens of the step queued last.
-func (e *Engine) Sample(choices []Choice) error {
+func (e *InProcess) Sample(choices []Choice) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	c := &e.chosen
@@ -177,7 +174,7 @@ func (e *Engine) Sample(choices []Choice) error {
 }
 
 // Wait gives the tokens of the oldest Sample; chosen must be as long as its choices.
-func (e *Engine) Wait(chosen []Chosen) error {
+func (e *InProcess) Wait(chosen []Chosen) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	c := &e.chosen

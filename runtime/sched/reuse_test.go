@@ -20,14 +20,14 @@ import (
 
 // listening keeps the logits of the last row that was asked for.
 type listening struct {
-	*engine.Engine
+	*engine.InProcess
 	last    []float32
 	rows    int // computed, and of them rebuilt
 	rebuilt int
 }
 
 func (e *listening) Step(ctx context.Context, b *engine.Batch, logits []float32) error {
-	err := e.Engine.Step(ctx, b, logits)
+	err := e.InProcess.Step(ctx, b, logits)
 	if n := len(b.LogitRows); n > 0 {
 		e.last = append(e.last[:0], logits[(n-1)*e.Spec().Vocab:n*e.Spec().Vocab]...)
 	}
@@ -53,7 +53,7 @@ func reuse(t *testing.T, pages int, kvType string) (*listening, func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &listening{Engine: eng}, func() { eng.Close(); ckpt.Close(); dev.Close() }
+	return &listening{InProcess: eng}, func() { eng.Close(); ckpt.Close(); dev.Close() }
 }
 
 func story(n int, seed int32) []int32 {

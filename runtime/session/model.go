@@ -68,7 +68,7 @@ type Model struct {
 	device  string
 	plan    Plan
 	ckpt    *checkpoint.Checkpoint
-	engine  *engine.Engine
+	engine  *engine.InProcess
 	sched   *sched.Scheduler
 	dev     engine.Device
 	store   Store

@@ -105,7 +105,7 @@ func intermediates(s models.Spec) []intermediate {
 	return list
 }
 
-func (i intermediate) compare(eng *engine.Engine, arrays *golden.Arrays, rows int) (float64, error) {
+func (i intermediate) compare(eng engine.Engine, arrays *golden.Arrays, rows int) (float64, error) {
 	data, err := eng.Tap(i.tap, rows)
 	if err != nil {
 		return math.Inf(1), err

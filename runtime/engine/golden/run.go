@@ -144,7 +144,7 @@ type output struct {
 }
 
 // feed reads the prompt in chunks, then the golden's continuation token by token, so that one lost step does not lose those after it.
-func feed(ctx context.Context, eng *engine.Engine, pages *Pages, c *Case, chunk int) (*output, error) {
+func feed(ctx context.Context, eng engine.Engine, pages *Pages, c *Case, chunk int) (*output, error) {
 	start := time.Now()
 	q := pages.NewSequence(eng.Spec())
 	defer q.Close()
@@ -187,7 +187,7 @@ func feed(ctx context.Context, eng *engine.Engine, pages *Pages, c *Case, chunk 
 }
 
 // step runs one sequence's rows.
-func step(ctx context.Context, eng *engine.Engine, q *Sequence, b *engine.Batch) ([]float32, error) {
+func step(ctx context.Context, eng engine.Engine, q *Sequence, b *engine.Batch) ([]float32, error) {
 	rows, err := q.Extend(len(b.Tokens))
 	if err != nil {
 		return nil, err

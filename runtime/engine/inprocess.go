@@ -13,11 +13,11 @@ import (
 	"github.com/ossrun/ossrun/models/q8"
 )
 
-// An Engine is a checkpoint on a device: memory laid out and allocated once, one compiled step per batch bucket, nothing allocated after New.
+// An engine in this process is a checkpoint on a device: memory laid out and allocated once, one compiled step per batch
+// bucket, nothing allocated after New.
 
-// Engine runs steps of one model. Its methods may be called from several goroutines; steps run one after the other.
-// The checkpoint must stay open until Close.
-type Engine struct {
+// InProcess is the Engine of a device of this process. The checkpoint must stay open until Close.
+type InProcess struct {
 	dev      Device
 	spec     models.Spec
 	settings Settings
@@ -45,12 +45,12 @@ type bucket struct {
 var ErrClosed = errors.New("the engine is closed")
 
 // New uploads the weights and makes everything ready. On failure nothing is left behind.
-func New(dev Device, ckpt *checkpoint.Checkpoint, o Settings) (*Engine, error) {
+func New(dev Device, ckpt *checkpoint.Checkpoint, o Settings) (*InProcess, error) {
 	return Load(dev, ckpt, o, nil)
 }
 
 // Load is New that tells how many bytes of how many have been uploaded, once a tensor; progress may be nil, and its error ends the load.
-func Load(dev Device, ckpt *checkpoint.Checkpoint, o Settings, progress func(done, total int64) error) (*Engine, error) {
+func Load(dev Device, ckpt *checkpoint.Checkpoint, o Settings, progress func(done, total int64) error) (*InProcess, error) {
 	o, err := o.On(dev).withDefaults()
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func Load(dev Device, ckpt *checkpoint.Checkpoint, o Settings, progress func(don
 		return nil, fmt.Errorf("%s has no kernels for the compute mode %s: use %s", dev.Name(), o.Compute,
 			strings.Join(caps.Computes, " or "))
 	}
-	e := &Engine{dev: dev, spec: ckpt.Spec, settings: o, weights: map[string]Region{}}
+	e := &InProcess{dev: dev, spec: ckpt.Spec, settings: o, weights: map[string]Region{}}
 	if o.KVCacheDtype == KVFP8 && !caps.FP8KV {
 		return nil, fmt.Errorf("%s has no kernels for KV pages in 8 bits: use bf16", dev.Name())
 	}
@@ -79,7 +79,7 @@ func Load(dev Device, ckpt *checkpoint.Checkpoint, o Settings, progress func(don
 }
 
 // build works from the largest bucket down: its program has every weight and the largest arena, which the smaller ones share.
-func (e *Engine) build(ckpt *checkpoint.Checkpoint, progress func(done, total int64) error) error {
+func (e *InProcess) build(ckpt *checkpoint.Checkpoint, progress func(done, total int64) error) error {
 	for _, rows := range Buckets(e.settings.MaxNumBatchedTokens) {
 		p, err := Record(e.spec, e.settings, rows)
 		if err != nil {
@@ -101,7 +101,7 @@ func (e *Engine) build(ckpt *checkpoint.Checkpoint, progress func(done, total in
 }
 
 // place tells a program where its buffers lie.
-func (e *Engine) place(p *Program) {
+func (e *InProcess) place(p *Program) {
 	p.Layout()
 	for _, b := range p.Buffers {
 		switch b.Home {
@@ -116,7 +116,7 @@ func (e *Engine) place(p *Program) {
 }
 
 // allocate takes the memory the largest program needs and uploads the weights it names.
-func (e *Engine) allocate(p *Program, ckpt *checkpoint.Checkpoint, progress func(done, total int64) error) (err error) {
+func (e *InProcess) allocate(p *Program, ckpt *checkpoint.Checkpoint, progress func(done, total int64) error) (err error) {
 	e.plan = planOf(p)
 	alloc, upload := placing(e.dev, p)
 	if e.kv, err = alloc(Cache, e.plan.KV()); err != nil {
@@ -171,39 +171,33 @@ func Buckets(maxRows int) []int {
 }
 
 // Spec is the model's shape.
-func (e *Engine) Spec() models.Spec { return e.spec }
+func (e *InProcess) Spec() models.Spec { return e.spec }
 
 // Settings are those in force, defaults filled in.
-func (e *Engine) Settings() Settings { return e.settings }
+func (e *InProcess) Settings() Settings { return e.settings }
 
 // Plan is the memory in use.
-func (e *Engine) Plan() Plan { return e.plan }
+func (e *InProcess) Plan() Plan { return e.plan }
+
+// Caps are the device's.
+func (e *InProcess) Caps() Caps { return e.dev.Caps() }
 
 // PageBytes is the size of one KV page.
-func (e *Engine) PageBytes() int64 { return e.plan.PageBytes }
+func (e *InProcess) PageBytes() int64 { return e.plan.PageBytes }
 
 // WindowPages is how many pages of the pool PageTokens positions of the window layers take, see cache.go.
-func (e *Engine) WindowPages() int { return WindowPages(e.settings.KVCacheDtype) }
+func (e *InProcess) WindowPages() int { return WindowPages(e.settings.KVCacheDtype) }
 
 // Cache is the KV pool, page i at i*PageBytes.
-func (e *Engine) Cache() Region { return e.kv }
+func (e *InProcess) Cache() Region { return e.kv }
 
-// Step runs a batch and fills logits [len(LogitRows), vocab]. A cancelled context is noticed before the step, not inside it: a step ends.
-// After an error of the batch itself nothing has run and the engine can go on.
-func (e *Engine) Step(ctx context.Context, b *Batch, logits []float32) error {
+// Step runs a batch.
+func (e *InProcess) Step(ctx context.Context, b *Batch, logits []float32) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := b.Check(e.spec, e.settings.MaxNumBatchedTokens, e.settings.Pages); err != nil {
+	if err := b.CheckFor(e.spec, e.settings); err != nil {
 		return err
-	}
-	if err := b.checkRoom(e.settings); err != nil {
-		return err
-	}
-	if WindowPages(e.settings.KVCacheDtype) > 1 {
-		if err := b.checkTwins(e.spec, e.settings.Pages); err != nil {
-			return err
-		}
 	}
 	if want := len(b.LogitRows) * e.spec.Vocab; len(logits) < want {
 		return fmt.Errorf("room for %d logits, %d are asked for", len(logits), want)
@@ -231,7 +225,7 @@ func (e *Engine) Step(ctx context.Context, b *Batch, logits []float32) error {
 }
 
 // Tap reads the first rows rows of a tap of the last step, as the device stored them.
-func (e *Engine) Tap(name string, rows int) ([]byte, error) {
+func (e *InProcess) Tap(name string, rows int) ([]byte, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
@@ -260,7 +254,7 @@ type Timing struct {
 }
 
 // Measure runs a batch like Step, and times every operation of it.
-func (e *Engine) Measure(ctx context.Context, b *Batch, logits []float32) ([]Timing, error) {
+func (e *InProcess) Measure(ctx context.Context, b *Batch, logits []float32) ([]Timing, error) {
 	e.profile(true)
 	defer e.profile(false)
 	if err := e.Step(ctx, b, logits); err != nil {
@@ -278,7 +272,7 @@ func (e *Engine) Measure(ctx context.Context, b *Batch, logits []float32) ([]Tim
 }
 
 // DenseBytes is the size of the 8-bit copy of the dense weights, on disk and in memory; 0 without one.
-func (e *Engine) DenseBytes() int64 {
+func (e *InProcess) DenseBytes() int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.dense == nil {
@@ -288,7 +282,7 @@ func (e *Engine) DenseBytes() int64 {
 }
 
 // OpBytes is the least that each operation of a step of b has to move, in program order, when a layer reads that many experts on average.
-func (e *Engine) OpBytes(b *Batch, experts float64) []int64 {
+func (e *InProcess) OpBytes(b *Batch, experts float64) []int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	rows := max(len(b.Tokens), len(b.LogitRows))
@@ -306,14 +300,14 @@ func (e *Engine) OpBytes(b *Batch, experts float64) []int64 {
 }
 
 // StepBytes is the sum of OpBytes.
-func (e *Engine) StepBytes(b *Batch, experts float64) (sum int64) {
+func (e *InProcess) StepBytes(b *Batch, experts float64) (sum int64) {
 	for _, n := range e.OpBytes(b, experts) {
 		sum += n
 	}
 	return sum
 }
 
-func (e *Engine) profile(on bool) {
+func (e *InProcess) profile(on bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, b := range slices.Concat(e.buckets, e.rebuild) {
@@ -322,7 +316,7 @@ func (e *Engine) profile(on bool) {
 }
 
 // Close frees everything the engine took from its device. It may be called more than once.
-func (e *Engine) Close() error {
+func (e *InProcess) Close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {

@@ -1,0 +1,172 @@
+package gpu
+
+// Which GPUs this machine has, for whoever opens or shows one.
+//
+// The machine's files are read first and alone; a driver is opened only where they show that it has something to drive, because
+// opening AMD's runtime takes a fraction of a second and wants its environment set before.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/ossrun/ossrun/gpu/card"
+	"github.com/ossrun/ossrun/gpu/detect"
+	"github.com/ossrun/ossrun/gpu/device"
+	"github.com/ossrun/ossrun/gpu/driver"
+)
+
+// See detects, with the drivers' answers.
+func See(ctx context.Context) detect.Report {
+	card.Settle()
+	m := detect.Here(askDriver)
+	m.Runs = func(arch string) error { _, err := device.Artefact(arch); return err }
+	r := detect.Detect(ctx, m)
+	r.Feel(ctx, m)
+	askFree(&r)
+	return r
+}
+
+// What shows on Linux that a kernel driver is there.
+var (
+	nvidiaSigns = []string{"/proc/driver/nvidia/version", "/dev/nvidiactl"}
+	wslSigns    = []string{"/dev/dxg"} // of a GPU of any vendor
+	amdSigns    = []string{"/dev/kfd"}
+)
+
+// libraryOf is how a vendor's cards are driven, and the library that was named by hand for it.
+func libraryOf(vendor string) (api driver.API, path string) {
+	api = driver.CUDA
+	if vendor == detect.AMD {
+		api = driver.HIP
+	}
+	for _, l := range card.Libraries {
+		if l.API == api {
+			path = os.Getenv(l.Variable)
+		}
+	}
+	return api, path
+}
+
+// askDriver lists a vendor's devices; nil, nil where there is nothing to drive, and in a static executable, which cannot open a driver itself: the
+// machine's files and the vendor's tool speak there.
+func askDriver(vendor string) (_ []detect.Answer, err error) {
+	api, path := libraryOf(vendor)
+	signs := nvidiaSigns
+	if vendor == detect.AMD {
+		signs = amdSigns
+	}
+	installed := anyExists(signs)
+	if maybe := installed || path != "" || runtime.GOOS != "linux" || vendor == detect.NVIDIA && anyExists(wslSigns); Static || !maybe {
+		return nil, nil
+	}
+	d, err := driver.Open(api, path)
+	if errors.Is(err, driver.ErrNoLibrary) && path == "" {
+		switch {
+		case !installed:
+			return nil, nil
+		case vendor == detect.AMD:
+			return nil, errors.New("AMD's HIP runtime (libamdhip64) is not installed beside the kernel driver")
+		}
+		return nil, errors.New("NVIDIA's driver library (libcuda.so.1) is not installed beside the kernel module")
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	n, err := d.DeviceCount()
+	if err != nil {
+		return nil, err
+	}
+	var answers []detect.Answer
+	for i := range n {
+		g, err := d.Device(i)
+		if err != nil {
+			return nil, err
+		}
+		multiprocessors, err := g.Attribute(driver.Multiprocessors)
+		if err != nil {
+			return nil, fmt.Errorf("GPU %d: %w", i, err)
+		}
+		answers = append(answers, detect.Answer{Name: g.Name, BDF: strings.ToLower(g.PCI), Arch: g.Arch, MemoryMiB: int(g.Memory >> 20), Units: g.Units(multiprocessors), Place: i + 1})
+	}
+	return answers, nil
+}
+
+func anyExists(paths []string) bool {
+	for _, p := range paths {
+		if _, err := os.Stat(p); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// askFree asks the drivers for the free memory of the GPUs of which neither the kernel nor the vendor's tool has told it: a driver tells it to who opens
+// the card. One that cannot be opened stays as it is; opening it for work says why.
+func askFree(r *detect.Report) {
+	for _, vendor := range []string{detect.NVIDIA, detect.AMD} {
+		var unknown []*detect.GPU
+		first := -1 // the number of the driver's first device
+		for i := range r.GPUs {
+			g := &r.GPUs[i]
+			if g.Vendor != vendor || g.Number == nil {
+				continue
+			}
+			if first < 0 || *g.Number < first {
+				first = *g.Number
+			}
+			if g.Usable && g.FreeMiB == 0 {
+				unknown = append(unknown, g)
+			}
+		}
+		if len(unknown) == 0 {
+			continue
+		}
+		d, err := driver.Open(libraryOf(vendor))
+		if err != nil {
+			continue
+		}
+		for _, g := range unknown {
+			if free, err := freeOf(d, *g.Number-first); err == nil {
+				g.FreeMiB = int(free >> 20)
+			}
+		}
+		d.Close() // of a library that stays loaded: nothing is lost with the error
+	}
+}
+
+// freeOf is what is free on a driver's device, bytes.
+func freeOf(d *driver.Driver, index int) (free int64, err error) {
+	g, err := d.Device(index)
+	if err != nil {
+		return 0, err
+	}
+	opened, err := g.Open()
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, opened.Close()) }()
+	_, free, err = opened.Memory()
+	return free, err
+}
+
+// driverIsLikely tells whether a machine has signs of a driver, so that one without a GPU starts no process to find that out.
+func driverIsLikely() bool {
+	for _, l := range card.Libraries {
+		if os.Getenv(l.Variable) != "" {
+			return true
+		}
+	}
+	return anyExists(nvidiaSigns) || anyExists(amdSigns)
+}
+
+// Traffic is what steps have cost in messages to a worker and back.
+type Traffic struct {
+	Steps    int64 `json:"steps"`
+	Sent     int64 `json:"messages_there"`
+	Received int64 `json:"messages_back"`
+}

@@ -1,0 +1,99 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
+)
+
+// The seam above the devices: where a model can be loaded, and what a loaded model does. Serving, benchmarks, goldens and
+// checks know these two interfaces; InProcess and gpu/worker implement them.
+
+// Engine is a loaded model. Its methods may be called from several goroutines; steps run one after the other.
+type Engine interface {
+	Spec() models.Spec  // the model's shape
+	Settings() Settings // those in force, defaults filled in
+	Plan() Plan         // the memory in use
+	Caps() Caps         // of the device that it runs on
+
+	// Step runs a batch and fills logits [len(LogitRows), vocab]. A cancelled context is noticed before the step, not inside
+	// it: a step ends. After an error of the batch itself nothing has run and the engine can go on.
+	Step(ctx context.Context, b *Batch, logits []float32) error
+	// Queue, Sample and Wait are a step whose tokens are sampled on the device; see SamplingStep.
+	Queue(ctx context.Context, b *Batch, from []int32) error
+	Sample(choices []Choice) error
+	Wait(chosen []Chosen) error
+
+	// Cache is the KV pool: page i lies at i*Plan().PageBytes.
+	Cache() Region
+	// Measure runs a batch like Step, and times every operation of it.
+	Measure(ctx context.Context, b *Batch, logits []float32) ([]Timing, error)
+	// Tap reads the first rows rows of a tap of the last step, as the device stored them.
+	Tap(name string, rows int) ([]byte, error)
+
+	// Close frees everything that the engine took. It may be called more than once.
+	Close() error
+}
+
+// Backend is where models can be loaded: the CPU (On) or GPUs (package gpu).
+type Backend interface {
+	Name() string // for people: "cpu, 2 threads, avx2"
+	Caps() Caps
+	// Memory is what there is and what is free of it, in bytes.
+	Memory() (total, free int64)
+	// Room is what a memory plan for a model of shape spec depends on here. Its error says why the model cannot run here.
+	Room(spec models.Spec, s Settings) (Room, error)
+	// Load loads a checkpoint, which must stay open until the engine is closed. progress, which may be nil, is told how many
+	// bytes of how many have been copied. The end of ctx ends the load between two tensors.
+	Load(ctx context.Context, ckpt *checkpoint.Checkpoint, s Settings, progress func(done, total int64)) (Engine, error)
+	// Close gives the devices back. Engines must have been closed before.
+	Close() error
+}
+
+// Room is what a memory plan of one model depends on, in bytes.
+type Room struct {
+	Need  Plan  // what the model takes, with one KV page
+	Total int64 // of a device with a memory of its own, used or not; 0: the memory is the host's
+	Free  int64
+	// Beside is what steps take beside Need: logits, block tables, what tokens are sampled in.
+	Beside int64
+	// Reserve is left of Free where no utilization is asked for; 0: as the planner leaves it to a host.
+	Reserve int64
+	// MostPages is how many KV pages each of several devices has room for beside the rest; 0: what the sizes above say.
+	MostPages int
+}
+
+// On is the backend of a device that shares the host's memory: models are loaded onto it in this process.
+func On(dev Device) Backend { return host{dev} }
+
+type host struct{ Device }
+
+// Room counts the scheduler's logits, when every sequence decodes.
+func (h host) Room(spec models.Spec, s Settings) (Room, error) {
+	s = s.On(h.Device)
+	s.Pages = 1
+	need, err := PlanFor(spec, s)
+	_, free := h.Memory()
+	return Room{Need: need, Free: free, Beside: int64(s.Seqs(s.Rows())) * int64(spec.Vocab) * 4}, err
+}
+
+func (h host) Load(ctx context.Context, ckpt *checkpoint.Checkpoint, s Settings, progress func(done, total int64)) (
+	Engine, error) {
+	return LoadOn(ctx, h.Device, ckpt, s, progress)
+}
+
+// LoadOn is Backend.Load on a device of this process.
+func LoadOn(ctx context.Context, dev Device, ckpt *checkpoint.Checkpoint, s Settings, progress func(done, total int64)) (
+	Engine, error) {
+	eng, err := Load(dev, ckpt, s, func(done, total int64) error {
+		if progress != nil {
+			progress(done, total)
+		}
+		return ctx.Err()
+	})
+	if err != nil {
+		return nil, err // never a nil *InProcess in an interface that is not nil
+	}
+	return eng, nil
+}
