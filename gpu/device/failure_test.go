@@ -36,16 +36,16 @@ func life(t *testing.T, f *fakedriver.Fake, ckpt *checkpoint.Checkpoint) (err er
 	if err := eng.Queue(t.Context(), next(), nil); err != nil {
 		return err
 	}
-	if err := eng.Sample([]engine.Choice{{Temperature: 1, TopP: 0.9, Logprobs: 1, Mask: []uint64{^uint64(0), ^uint64(0)}}}); err != nil {
+	if err := eng.Sample([]engine.SamplingParams{{Temperature: 1, TopP: 0.9, Logprobs: 1, Mask: []uint64{^uint64(0), ^uint64(0)}}}); err != nil {
 		return err
 	}
 	if err := eng.Queue(t.Context(), next(), []int32{0}); err != nil {
 		return err
 	}
-	if err := eng.Sample([]engine.Choice{{Logprobs: -1}}); err != nil {
+	if err := eng.Sample([]engine.SamplingParams{{Logprobs: -1}}); err != nil {
 		return err
 	}
-	var chosen [1]engine.Chosen
+	var chosen [1]engine.SampledToken
 	for range 2 {
 		if err := eng.Wait(chosen[:]); err != nil {
 			return err

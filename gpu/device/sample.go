@@ -38,7 +38,7 @@ type sampleSlot struct {
 	out    *driver.HostMemory // the tokens on their way back
 	done   *driver.Event
 	rows   int
-	chosen []engine.Chosen // when logprobs were asked for: known before Wait
+	chosen []engine.SampledToken // when logprobs were asked for: known before Wait
 }
 
 func (s *sampler) editsAt() int { return s.rows * kernels.SampleRowBytes }
@@ -217,7 +217,7 @@ func (s *step) feed(from []int32) error {
 }
 
 // Sample sends the parameters and queues the kernels.
-func (s *step) Sample(choices []engine.Choice) error {
+func (s *step) Sample(choices []engine.SamplingParams) error {
 	sam, err := s.joinSampler()
 	if err != nil {
 		return err
@@ -239,7 +239,7 @@ func (s *step) Sample(choices []engine.Choice) error {
 }
 
 // choose queues all that a slot's choice takes; the lock is held.
-func (s *step) choose(slot *sampleSlot, choices []engine.Choice) error {
+func (s *step) choose(slot *sampleSlot, choices []engine.SamplingParams) error {
 	edits, masks, err := s.sampler.write(slot.pinned.Bytes(), choices)
 	if err != nil {
 		return err
@@ -267,7 +267,7 @@ func (s *step) choose(slot *sampleSlot, choices []engine.Choice) error {
 }
 
 // write fills a slot's memory and returns how many edits and masks there are.
-func (s *sampler) write(to []byte, choices []engine.Choice) (edits, masks int, err error) {
+func (s *sampler) write(to []byte, choices []engine.SamplingParams) (edits, masks int, err error) {
 	params := to[:0]
 	for _, c := range choices {
 		r := kernels.SampleRow{Temperature: c.Temperature, TopP: c.TopP, MinP: c.MinP, TopK: c.TopK, Seed: c.Seed, Position: c.Position, Mask: -1}
@@ -342,7 +342,7 @@ func (s *step) launchSampling(slot *sampleSlot, edits, rivals int) error {
 }
 
 // logprobs waits for the tokens and reads what was asked about them while the logits are still there.
-func (s *step) logprobs(slot *sampleSlot, choices []engine.Choice, rivals int) ([]engine.Chosen, error) {
+func (s *step) logprobs(slot *sampleSlot, choices []engine.SamplingParams, rivals int) ([]engine.SampledToken, error) {
 	d, sam := s.dev, s.sampler
 	read := func(r *region, n int) ([]byte, error) {
 		data := make([]byte, n)
@@ -363,7 +363,7 @@ func (s *step) logprobs(slot *sampleSlot, choices []engine.Choice, rivals int) (
 		was[key] = math.Float32frombits(binary.LittleEndian.Uint32(list[20:]))
 		list = list[kernels.LogitEditBytes:]
 	}
-	chosen := make([]engine.Chosen, slot.rows)
+	chosen := make([]engine.SampledToken, slot.rows)
 	for i := range chosen {
 		c := &chosen[i]
 		c.ID = int32(binary.LittleEndian.Uint32(tokens[4*i:]))
@@ -384,7 +384,7 @@ func (s *step) logprobs(slot *sampleSlot, choices []engine.Choice, rivals int) (
 			id := int32(binary.LittleEndian.Uint32(ids[4*(i*rivals+j):]))
 			if id >= 0 {
 				value := math.Float32frombits(binary.LittleEndian.Uint32(values[4*(i*rivals+j):]))
-				c.Top = append(c.Top, engine.Rival{ID: id, Logprob: stat.Logprob(value)})
+				c.Top = append(c.Top, engine.TokenLogprob{ID: id, Logprob: stat.Logprob(value)})
 			}
 		}
 	}
@@ -392,7 +392,7 @@ func (s *step) logprobs(slot *sampleSlot, choices []engine.Choice, rivals int) (
 }
 
 // Wait gives the tokens of the oldest Sample.
-func (s *step) Wait(chosen []engine.Chosen) error {
+func (s *step) Wait(chosen []engine.SampledToken) error {
 	d := s.dev
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -410,7 +410,7 @@ func (s *step) Wait(chosen []engine.Chosen) error {
 		return nil
 	}
 	for i := range chosen {
-		chosen[i] = engine.Chosen{ID: int32(binary.LittleEndian.Uint32(slot.out.Bytes()[4*i:]))}
+		chosen[i] = engine.SampledToken{ID: int32(binary.LittleEndian.Uint32(slot.out.Bytes()[4*i:]))}
 	}
 	return nil
 }

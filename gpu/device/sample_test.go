@@ -39,10 +39,10 @@ func only(vocab int, ids ...int) []uint64 {
 }
 
 // sampleOne runs a batch with one logit row and gives its token.
-func sampleOne(t *testing.T, eng *engine.InProcess, b *engine.Batch, c engine.Choice) engine.Chosen {
+func sampleOne(t *testing.T, eng *engine.InProcess, b *engine.Batch, c engine.SamplingParams) engine.SampledToken {
 	t.Helper()
-	var chosen [1]engine.Chosen
-	if err := errors.Join(eng.Queue(t.Context(), b, nil), eng.Sample([]engine.Choice{c}), eng.Wait(chosen[:])); err != nil {
+	var chosen [1]engine.SampledToken
+	if err := errors.Join(eng.Queue(t.Context(), b, nil), eng.Sample([]engine.SamplingParams{c}), eng.Wait(chosen[:])); err != nil {
 		t.Fatal(err)
 	}
 	return chosen[0]
@@ -84,7 +84,7 @@ func TestSampleAsTheHost(t *testing.T) {
 				if x.p.Temperature == 0 {
 					topP = 1
 				}
-				got := sampleOne(t, eng, prompt(), engine.Choice{Temperature: x.p.Temperature, TopP: topP, MinP: x.p.MinP, TopK: int32(x.p.TopK),
+				got := sampleOne(t, eng, prompt(), engine.SamplingParams{Temperature: x.p.Temperature, TopP: topP, MinP: x.p.MinP, TopK: int32(x.p.TopK),
 					Seed: x.p.Seed, Position: 2, Mask: x.mask, Logprobs: x.p.Logprobs})
 				different[got.ID] = true
 				if got.ID != want.ID {
@@ -109,12 +109,12 @@ func TestSampleAsTheHost(t *testing.T) {
 // TestSampleEdits: a bias and a penalty change the choice, not the logprob.
 func TestSampleEdits(t *testing.T) {
 	eng := tinyEngine(t, driver.CUDA)
-	plain := sampleOne(t, eng, prompt(), engine.Choice{TopP: 1, Logprobs: 1})
-	other := sampleOne(t, eng, prompt(), engine.Choice{TopP: 1, Logprobs: 1, Edits: []engine.Edit{{ID: plain.ID, Repetition: 1, Less: 1000}}})
+	plain := sampleOne(t, eng, prompt(), engine.SamplingParams{TopP: 1, Logprobs: 1})
+	other := sampleOne(t, eng, prompt(), engine.SamplingParams{TopP: 1, Logprobs: 1, Edits: []engine.Edit{{ID: plain.ID, Repetition: 1, Less: 1000}}})
 	if other.ID == plain.ID || !slices.Equal(other.Top, plain.Top) {
 		t.Errorf("%+v, and with its token penalised %+v", plain, other)
 	}
-	forced := sampleOne(t, eng, prompt(), engine.Choice{TopP: 1, Logprobs: 0, Edits: []engine.Edit{{ID: 9, Repetition: 1, More: 1000}}})
+	forced := sampleOne(t, eng, prompt(), engine.SamplingParams{TopP: 1, Logprobs: 0, Edits: []engine.Edit{{ID: 9, Repetition: 1, More: 1000}}})
 	if forced.ID != 9 || forced.Logprob >= plain.Logprob {
 		t.Errorf("%+v with a bias of 1000 on 9", forced)
 	}
@@ -123,7 +123,7 @@ func TestSampleEdits(t *testing.T) {
 // TestSampleNothing: a mask without a token is told, not chosen from.
 func TestSampleNothing(t *testing.T) {
 	eng := tinyEngine(t, driver.CUDA)
-	if got := sampleOne(t, eng, prompt(), engine.Choice{TopP: 1, Logprobs: -1, Mask: only(eng.Spec().Vocab)}); got.ID != engine.NothingAllowed {
+	if got := sampleOne(t, eng, prompt(), engine.SamplingParams{TopP: 1, Logprobs: -1, Mask: only(eng.Spec().Vocab)}); got.ID != engine.NothingAllowed {
 		t.Errorf("token %d", got.ID)
 	}
 }
@@ -147,13 +147,13 @@ func TestOneStepAhead(t *testing.T) {
 		m[token/64] &^= 1 << (token % 64)
 		return m
 	}
-	choice := func(position int, mask []uint64) []engine.Choice {
-		return []engine.Choice{{Temperature: 1, TopP: 1, Seed: 11, Position: int64(position), Mask: mask, Logprobs: -1}}
+	choice := func(position int, mask []uint64) []engine.SamplingParams {
+		return []engine.SamplingParams{{Temperature: 1, TopP: 1, Seed: 11, Position: int64(position), Mask: mask, Logprobs: -1}}
 	}
 	var waiting []int32
 	token := int32(5)
 	for i := range steps {
-		var chosen [1]engine.Chosen
+		var chosen [1]engine.SampledToken
 		if err := errors.Join(eng.Queue(t.Context(), decode(token, i), nil), eng.Sample(choice(i+1, without(token))), eng.Wait(chosen[:])); err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +165,7 @@ func TestOneStepAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := 1; i <= steps; i++ {
-		var chosen [1]engine.Chosen
+		var chosen [1]engine.SampledToken
 		if i < steps {
 			if err := eng.Queue(t.Context(), decode(0, i), []int32{0}); err != nil {
 				t.Fatal(err)
@@ -191,8 +191,8 @@ func TestSamplingRefusals(t *testing.T) {
 	if !eng.Samples() {
 		t.Error("a GPU does not sample")
 	}
-	one := []engine.Choice{{TopP: 1, Logprobs: -1}}
-	if eng.Sample(one) == nil || eng.Wait(make([]engine.Chosen, 1)) == nil {
+	one := []engine.SamplingParams{{TopP: 1, Logprobs: -1}}
+	if eng.Sample(one) == nil || eng.Wait(make([]engine.SampledToken, 1)) == nil {
 		t.Error("a sample of nothing: accepted")
 	}
 	if eng.Queue(t.Context(), next(), []int32{0}) == nil {
@@ -201,7 +201,7 @@ func TestSamplingRefusals(t *testing.T) {
 	if err := eng.Queue(t.Context(), next(), nil); err != nil {
 		t.Fatal(err)
 	}
-	for what, choices := range map[string][]engine.Choice{
+	for what, choices := range map[string][]engine.SamplingParams{
 		"none": nil, "two": {{}, {}}, "a token beyond the vocabulary": {{Edits: []engine.Edit{{ID: 96}}}},
 	} {
 		if eng.Sample(choices) == nil {
@@ -220,7 +220,7 @@ func TestSamplingRefusals(t *testing.T) {
 		t.Error("a third sample under way: accepted")
 	}
 	for range 2 {
-		if err := eng.Wait(make([]engine.Chosen, 1)); err != nil {
+		if err := eng.Wait(make([]engine.SampledToken, 1)); err != nil {
 			t.Error(err)
 		}
 	}

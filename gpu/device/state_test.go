@@ -85,10 +85,10 @@ func TestStepsShareTheirState(t *testing.T) {
 			}
 			defer eng.Close()
 			rebuild := &engine.Batch{Tokens: []int32{1, 2, 3}, Rebuild: true, Seqs: []engine.SeqRows{{Rows: 3, Full: []int32{0}, Window: []int32{3}}}}
-			choice := []engine.Choice{{Temperature: 1, TopP: 1, Seed: 4, Position: 3, Logprobs: 2}}
-			run := func(between func() error) engine.Chosen {
+			choice := []engine.SamplingParams{{Temperature: 1, TopP: 1, Seed: 4, Position: 3, Logprobs: 2}}
+			run := func(between func() error) engine.SampledToken {
 				t.Helper()
-				var chosen [1]engine.Chosen
+				var chosen [1]engine.SampledToken
 				err := errors.Join(eng.Step(t.Context(), prompt(), make([]float32, eng.Spec().Vocab)), eng.Queue(t.Context(), next(), nil), between(), eng.Sample(choice), eng.Wait(chosen[:]))
 				if err != nil {
 					t.Fatal(err)
@@ -135,7 +135,7 @@ func TestCloseUnderWork(t *testing.T) {
 		t.Run(string(api), func(t *testing.T) {
 			dev, f := open(t, api)
 			s := compiled(t, dev, engine.Settings{Pages: 4}, 1)
-			choice := []engine.Choice{{TopP: 1, Logprobs: -1}}
+			choice := []engine.SamplingParams{{TopP: 1, Logprobs: -1}}
 			if err := errors.Join(s.Queue(next(), nil), s.Sample(choice), s.Queue(next(), []int32{0})); err != nil {
 				t.Fatal(err)
 			}

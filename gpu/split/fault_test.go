@@ -65,7 +65,7 @@ func TestHostFails(t *testing.T) {
 		if err := eng.Queue(t.Context(), steps()[0], nil); err != nil {
 			t.Error(err)
 		}
-		if err := eng.Sample([]engine.Choice{{}}); !errors.Is(err, errHalf) {
+		if err := eng.Sample([]engine.SamplingParams{{}}); !errors.Is(err, errHalf) {
 			t.Errorf("a choice behind a failed pass: %v", err)
 		}
 		broken.Store(false)

@@ -78,6 +78,6 @@ func lives(t *testing.T, dev engine.Device, ckpt *checkpoint.Checkpoint, o engin
 		}
 	}
 	b := &engine.Batch{Tokens: []int32{5}, LogitRows: []int32{0}, Seqs: []engine.SeqRows{{Rows: 1, Full: []int32{1}, Window: []int32{2}}}}
-	var chosen [1]engine.Chosen
-	return errors.Join(eng.Queue(t.Context(), b, nil), eng.Sample([]engine.Choice{{TopP: 1}}), eng.Wait(chosen[:]))
+	var chosen [1]engine.SampledToken
+	return errors.Join(eng.Queue(t.Context(), b, nil), eng.Sample([]engine.SamplingParams{{TopP: 1}}), eng.Wait(chosen[:]))
 }

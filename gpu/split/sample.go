@@ -62,7 +62,7 @@ func (d *Device) isClosed() bool {
 // sampled is one Sample, and its tokens when they have been waited for.
 type sampled struct {
 	step   engine.SamplingStep
-	chosen []engine.Chosen
+	chosen []engine.SampledToken
 	known  bool
 	err    error
 }
@@ -149,7 +149,7 @@ func (f *fifo) fill(tokens, from []int32) error {
 }
 
 // Sample joins the pass and queues the choice.
-func (s *samplingStep) Sample(choices []engine.Choice) error {
+func (s *samplingStep) Sample(choices []engine.SamplingParams) error {
 	d := s.dev
 	if err := d.settle(); err != nil {
 		return err
@@ -162,7 +162,7 @@ func (s *samplingStep) Sample(choices []engine.Choice) error {
 	if err := s.last.Sample(choices); err != nil {
 		return err
 	}
-	x := &sampled{step: s.last, chosen: make([]engine.Chosen, len(choices))}
+	x := &sampled{step: s.last, chosen: make([]engine.SampledToken, len(choices))}
 	d.tokens.Lock()
 	defer d.tokens.Unlock()
 	d.tokens.waiting, d.tokens.latest = append(d.tokens.waiting, x), x
@@ -170,7 +170,7 @@ func (s *samplingStep) Sample(choices []engine.Choice) error {
 }
 
 // Wait gives the tokens of the oldest Sample.
-func (s *samplingStep) Wait(chosen []engine.Chosen) error {
+func (s *samplingStep) Wait(chosen []engine.SampledToken) error {
 	f := &s.dev.tokens
 	f.Lock()
 	defer f.Unlock()

@@ -108,7 +108,7 @@ func TestQueueNeedsASample(t *testing.T) {
 	if err := eng.Queue(t.Context(), steps()[0], []int32{0, -1, -1}); err == nil {
 		t.Error("a token of no sample: accepted")
 	}
-	if err := eng.Wait(make([]engine.Chosen, 1)); err == nil {
+	if err := eng.Wait(make([]engine.SampledToken, 1)); err == nil {
 		t.Error("nothing to wait for: waited")
 	}
 	if err := eng.Queue(t.Context(), steps()[0], nil); err != nil { // and then nobody samples it

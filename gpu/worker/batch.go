@@ -79,7 +79,7 @@ const (
 	editBytes   = 16
 )
 
-func writeChoices(w *writer, choices []engine.Choice) {
+func writeChoices(w *writer, choices []engine.SamplingParams) {
 	w.word(uint32(len(choices)))
 	for i := range choices {
 		c := &choices[i]
@@ -108,8 +108,8 @@ func writeChoices(w *writer, choices []engine.Choice) {
 	}
 }
 
-func readChoices(r *reader) []engine.Choice {
-	choices := make([]engine.Choice, r.count(leastChoice))
+func readChoices(r *reader) []engine.SamplingParams {
+	choices := make([]engine.SamplingParams, r.count(leastChoice))
 	for i := range choices {
 		c := &choices[i]
 		c.Temperature, c.TopP, c.MinP, c.TopK = r.float(), r.float(), r.float(), r.int()
@@ -124,7 +124,7 @@ func readChoices(r *reader) []engine.Choice {
 	return choices
 }
 
-func writeChosen(w *writer, chosen []engine.Chosen) {
+func writeChosen(w *writer, chosen []engine.SampledToken) {
 	w.word(uint32(len(chosen)))
 	for i := range chosen {
 		c := &chosen[i]
@@ -138,13 +138,13 @@ func writeChosen(w *writer, chosen []engine.Chosen) {
 	}
 }
 
-func readChosen(r *reader) []engine.Chosen {
-	chosen := make([]engine.Chosen, r.count(12))
+func readChosen(r *reader) []engine.SampledToken {
+	chosen := make([]engine.SampledToken, r.count(12))
 	for i := range chosen {
 		c := &chosen[i]
 		c.ID, c.Logprob = r.int(), r.float()
 		for range r.count(8) {
-			c.Top = append(c.Top, engine.Rival{ID: r.int(), Logprob: r.float()})
+			c.Top = append(c.Top, engine.TokenLogprob{ID: r.int(), Logprob: r.float()})
 		}
 	}
 	return chosen

@@ -60,7 +60,7 @@ type pending struct {
 
 // outcome is the answer to a choice.
 type outcome struct {
-	chosen []engine.Chosen
+	chosen []engine.SampledToken
 	err    error
 }
 

@@ -55,8 +55,8 @@ func sampleBatch() *engine.Batch {
 		{Start: 31, Rows: 2, Full: []int32{3, 4}, Window: []int32{-1, 9}}, {Start: 0, Rows: 1, Full: []int32{1}, Window: []int32{2}}}}
 }
 
-func sampleChoices() []engine.Choice {
-	return []engine.Choice{
+func sampleChoices() []engine.SamplingParams {
+	return []engine.SamplingParams{
 		{Temperature: 0.5, TopP: 0.25, MinP: 0.125, TopK: 40, Seed: math.MaxUint64, Position: 1 << 40, Logprobs: -1, Mask: []uint64{1, math.MaxUint64}},
 		{Logprobs: 3, Edits: []engine.Edit{{ID: 8, Repetition: 1.5, Less: 2, More: -3}}, Mask: []uint64{}},
 		{Temperature: 1},
@@ -66,12 +66,12 @@ func sampleChoices() []engine.Choice {
 func TestStepParts(t *testing.T) {
 	w := writer{to: make([]byte, 4096)}
 	batch, choices := sampleBatch(), sampleChoices()
-	chosen := []engine.Chosen{{ID: 4, Logprob: -0.5, Top: []engine.Rival{{ID: 1, Logprob: -1}, {ID: 2, Logprob: float32(math.Inf(-1))}}}, {ID: engine.NotFinite}}
+	chosen := []engine.SampledToken{{ID: 4, Logprob: -0.5, Top: []engine.TokenLogprob{{ID: 1, Logprob: -1}, {ID: 2, Logprob: float32(math.Inf(-1))}}}, {ID: engine.NotFinite}}
 	writeBatch(&w, batch)
 	writeFrom(&w, []int32{-1, 0, 1})
 	writeChoices(&w, choices)
 	writeChosen(&w, chosen)
-	read := func(data []byte) (b engine.Batch, from []int32, c []engine.Choice, x []engine.Chosen, err error) {
+	read := func(data []byte) (b engine.Batch, from []int32, c []engine.SamplingParams, x []engine.SampledToken, err error) {
 		r := reader{from: data}
 		readBatch(&r, &b)
 		from, err = readFrom(&r, len(b.Tokens))
@@ -107,7 +107,7 @@ func TestEveryField(t *testing.T) {
 	for _, x := range []struct {
 		of     any
 		fields int
-	}{{engine.Batch{}, 5}, {engine.SeqRows{}, 4}, {engine.Choice{}, 9}, {engine.Edit{}, 4}, {engine.Chosen{}, 3}, {engine.Rival{}, 2},
+	}{{engine.Batch{}, 5}, {engine.SeqRows{}, 4}, {engine.SamplingParams{}, 9}, {engine.Edit{}, 4}, {engine.SampledToken{}, 3}, {engine.TokenLogprob{}, 2},
 		{engine.Program{}, 8}, {engine.Buffer{}, 8}, {engine.Op{}, 14}, {driver.Error{}, 5}} {
 		if n := reflect.TypeOf(x.of).NumField(); n != x.fields {
 			t.Errorf("%T has %d fields, %d are sent", x.of, n, x.fields)

@@ -35,8 +35,8 @@ func TestSampleThere(t *testing.T) {
 		odd[i] = 0xaaaaaaaaaaaaaaaa
 	}
 	const steps = 6
-	choice := func(i int) engine.Choice {
-		c := engine.Choice{Temperature: 1, TopP: 1, Seed: 5, Position: int64(2 + i), Logprobs: -1}
+	choice := func(i int) engine.SamplingParams {
+		c := engine.SamplingParams{Temperature: 1, TopP: 1, Seed: 5, Position: int64(2 + i), Logprobs: -1}
 		if i%2 == 1 {
 			c.Mask, c.Logprobs = odd, 2
 		}
@@ -50,9 +50,9 @@ func TestSampleThere(t *testing.T) {
 	}
 	before := dev.Traffic()
 	var tokens []int32
-	var got [1]engine.Chosen
+	var got [1]engine.SampledToken
 	must(eng.Queue(t.Context(), rows(0, 5, 6), nil))
-	must(eng.Sample([]engine.Choice{choice(0)}))
+	must(eng.Sample([]engine.SamplingParams{choice(0)}))
 	for i := range steps {
 		if i+1 < steps {
 			must(eng.Queue(t.Context(), rows(int32(2+i), 0), []int32{0}))
@@ -63,7 +63,7 @@ func TestSampleThere(t *testing.T) {
 			t.Errorf("step %d has %d rivals", i, n)
 		}
 		if i+1 < steps {
-			must(eng.Sample([]engine.Choice{choice(i + 1)}))
+			must(eng.Sample([]engine.SamplingParams{choice(i + 1)}))
 		}
 	}
 	after := dev.Traffic()
@@ -115,18 +115,18 @@ func TestSampleRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := made.(engine.SamplingStep)
-	var got [1]engine.Chosen
+	var got [1]engine.SampledToken
 	if err := s.Wait(got[:]); err == nil {
 		t.Error("nothing was sampled, and it was waited for")
 	}
-	one := []engine.Choice{{Logprobs: -1}}
+	one := []engine.SamplingParams{{Logprobs: -1}}
 	for what, run := range map[string]func() error{
 		"no batch":        func() error { return s.Sample(one) },
 		"another length":  func() error { return errors.Join(s.Queue(rows(0, 5), nil), s.Sample(append(one, one...))) },
 		"a bad batch":     func() error { return errors.Join(s.Queue(rows(0, int32(ckpt.Spec.Vocab)), nil), s.Sample(one)) },
 		"from other rows": func() error { return errors.Join(s.Queue(rows(0, 5), []int32{0, 0}), s.Sample(one)) },
 		"an edit too high": func() error {
-			return errors.Join(s.Queue(rows(0, 5), nil), s.Sample([]engine.Choice{{Edits: []engine.Edit{{ID: 1 << 30}}}}))
+			return errors.Join(s.Queue(rows(0, 5), nil), s.Sample([]engine.SamplingParams{{Edits: []engine.Edit{{ID: 1 << 30}}}}))
 		},
 	} {
 		if err := errors.Join(run(), s.Wait(got[:])); err == nil || errors.Is(err, ErrLost) {

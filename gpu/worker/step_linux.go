@@ -128,7 +128,7 @@ func (s samplingStep) Queue(b *engine.Batch, from []int32) error {
 }
 
 // Sample prepares the choice for the batch queued last.
-func (s samplingStep) Sample(choices []engine.Choice) error {
+func (s samplingStep) Sample(choices []engine.SamplingParams) error {
 	if s.number == 0 {
 		return engine.ErrClosed
 	}
@@ -136,11 +136,11 @@ func (s samplingStep) Sample(choices []engine.Choice) error {
 }
 
 // Wait gives the tokens of the oldest Sample.
-func (s samplingStep) Wait(chosen []engine.Chosen) error { return s.d.c.wait(chosen) }
+func (s samplingStep) Wait(chosen []engine.SampledToken) error { return s.d.c.wait(chosen) }
 
 // An advance has two parts in its slot, each a step's number and what it is about; the number 0 stands for a part that is not there.
 
-func (c *connection) sample(step uint32, choices []engine.Choice) error {
+func (c *connection) sample(step uint32, choices []engine.SamplingParams) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.flush(); err != nil {
@@ -217,7 +217,7 @@ func (c *connection) advance(p *pending, samples bool) error {
 	return nil
 }
 
-func (c *connection) wait(chosen []engine.Chosen) error {
+func (c *connection) wait(chosen []engine.SampledToken) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.flush(); err != nil {

@@ -39,7 +39,7 @@ func (s *server) advance(m *message) (*message, error) {
 	r := reader{from: s.shared.slot(m.number)[:m.shared]}
 	choosing := r.word()
 	sampled, err := s.samplingStep(choosing)
-	var choices []engine.Choice
+	var choices []engine.SamplingParams
 	if sampled != nil {
 		choices = readChoices(&r)
 	}
@@ -77,7 +77,7 @@ func (s *server) advance(m *message) (*message, error) {
 
 // tokens waits for a choice and writes what came of it.
 func (s *server) tokens(number uint32, sampled *heldStep, n int) (*message, error) {
-	chosen := make([]engine.Chosen, n)
+	chosen := make([]engine.SampledToken, n)
 	if err := sampled.Step.(engine.SamplingStep).Wait(chosen); err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (x *heldStep) queue(b *engine.Batch, from []int32) {
 	x.queued = len(b.LogitRows)
 }
 
-func (x *heldStep) sample(choices []engine.Choice) error {
+func (x *heldStep) sample(choices []engine.SamplingParams) error {
 	queued := x.queued
 	x.queued = 0
 	switch {

@@ -22,8 +22,8 @@ type Engine interface {
 	Step(ctx context.Context, b *Batch, logits []float32) error
 	// Queue, Sample and Wait are a step whose tokens are sampled on the device; see SamplingStep.
 	Queue(ctx context.Context, b *Batch, from []int32) error
-	Sample(choices []Choice) error
-	Wait(chosen []Chosen) error
+	Sample(choices []SamplingParams) error
+	Wait(chosen []SampledToken) error
 
 	// Cache is the KV pool: page i lies at i*Plan().PageBytes.
 	Cache() Region

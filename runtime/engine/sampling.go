@@ -15,8 +15,8 @@ import (
 // A scheduler that stays one step ahead calls Queue(1) Sample(1), then for every n: Queue(n+1) with the tokens of n left on the device, Wait(n),
 // the masks that follow from n, Sample(n+1). Two Samples may be waited for at most.
 
-// Choice says how one token is chosen. Steps apply in the order that runtime/sample documents; penalties and biases come as Edits.
-type Choice struct {
+// SamplingParams says how one token is chosen. Steps apply in the order that runtime/sample documents; penalties and biases come as Edits.
+type SamplingParams struct {
 	Temperature, TopP, MinP float32 // 0 takes the highest logit; 1 is off; 0 is off
 	TopK                    int32   // 0 is off
 	Seed                    uint64
@@ -33,20 +33,20 @@ type Edit struct {
 	Repetition, Less, More float32
 }
 
-// Chosen is a token, and what was asked about it.
-type Chosen struct {
+// SampledToken is a token, and what was asked about it.
+type SampledToken struct {
 	ID      int32 // or one of the two below
 	Logprob float32
-	Top     []Rival // most probable first
+	Top     []TokenLogprob // most probable first
 }
 
-// Rival is a token that might have been chosen.
-type Rival struct {
+// TokenLogprob is a token that might have been chosen.
+type TokenLogprob struct {
 	ID      int32
 	Logprob float32
 }
 
-// What Chosen.ID is where there is no token.
+// What SampledToken.ID is where there is no token.
 const (
 	NotFinite      = -1 // a logit is NaN or infinite: the device or the weights are broken
 	NothingAllowed = -2 // the mask and the edits leave no token
@@ -58,9 +58,9 @@ type SamplingStep interface {
 	// Queue starts a batch that passed Batch.Check. from is nil, or for each row -1 or the row of the Sample before whose token it takes.
 	Queue(b *Batch, from []int32) error
 	// Sample starts the choice of a token for each logit row of the batch queued last.
-	Sample(choices []Choice) error
+	Sample(choices []SamplingParams) error
 	// Wait waits for the oldest Sample and fills chosen, as long as its choices.
-	Wait(chosen []Chosen) error
+	Wait(chosen []SampledToken) error
 }
 
 // ErrNoSampling is what Queue gives on a device that does not choose tokens.
@@ -143,7 +143,7 @@ func (e *InProcess) checkFrom(b *Batch, from []int32) error {
 }
 
 // Sample starts the choice of the tokens of the step queued last.
-func (e *InProcess) Sample(choices []Choice) error {
+func (e *InProcess) Sample(choices []SamplingParams) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	c := &e.chosen
@@ -174,7 +174,7 @@ func (e *InProcess) Sample(choices []Choice) error {
 }
 
 // Wait gives the tokens of the oldest Sample; chosen must be as long as its choices.
-func (e *InProcess) Wait(chosen []Chosen) error {
+func (e *InProcess) Wait(chosen []SampledToken) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	c := &e.chosen

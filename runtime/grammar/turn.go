@@ -34,14 +34,14 @@ type Matcher interface {
 	Done() bool
 }
 
-// Choice says whether tools may, must or must not be called.
-type Choice uint8
+// ToolChoice says whether tools may, must or must not be called.
+type ToolChoice uint8
 
 const (
-	Auto     Choice = iota // the model decides
-	None                   // no tool can be called
-	Required               // some tool is called, after reasoning if the model wants it
-	Named                  // the function TurnRules.Name is called, after reasoning if the model wants it
+	Auto     ToolChoice = iota // the model decides
+	None                       // no tool can be called
+	Required                   // some tool is called, after reasoning if the model wants it
+	Named                      // the function TurnRules.Name is called, after reasoning if the model wants it
 )
 
 // FunctionRule is one function that the request offers as functions.NAME. Body may be nil: then arguments are any JSON
@@ -55,7 +55,7 @@ type FunctionRule struct {
 type TurnRules struct {
 	Functions       []FunctionRule
 	Python, Browser bool // the built-in tools are offered
-	Choice          Choice
+	Choice          ToolChoice
 	Name            string  // with Named: the function, without "functions."
 	Final           Grammar // of the answer; nil: free text
 	// MaxReasoning bounds the tokens of analysis; when they are used up the message is closed and the answer, or the call

@@ -106,7 +106,7 @@ func TestToolChoice(t *testing.T) {
 	const other = `{"type":"function","function":{"name":"other"}}`
 	for _, c := range []struct {
 		choice    string
-		mode      grammar.Choice
+		mode      grammar.ToolChoice
 		name      string
 		functions int
 		echo      any

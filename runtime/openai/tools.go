@@ -34,7 +34,7 @@ type offer struct {
 
 // toolChoice says whether the model may, must or must not call; in JSON it has the form of the Responses API.
 type toolChoice struct {
-	mode grammar.Choice
+	mode grammar.ToolChoice
 	name string // with grammar.Named
 }
 

@@ -14,10 +14,10 @@ import (
 // Edits is how many logits the next choice changes, at most.
 func (s *Sampler) Edits() int { return len(s.seen) + len(s.bias) }
 
-// Elsewhere is Next's choice of the token for a position as a device makes it. What it returns holds slices of the sampler's, or mask itself, and is
+// RowParams says how a device chooses the token that Next would choose for a position. What it returns holds slices of the sampler's, or mask itself, and is
 // good until the next call. The error is ErrNothingAllowed.
-func (s *Sampler) Elsewhere(position int, mask []uint64) (engine.Choice, error) {
-	c := engine.Choice{Temperature: s.p.Temperature, TopP: s.p.TopP, MinP: s.p.MinP, TopK: int32(max(0, min(s.p.TopK, s.vocab))),
+func (s *Sampler) RowParams(position int, mask []uint64) (engine.SamplingParams, error) {
+	c := engine.SamplingParams{Temperature: s.p.Temperature, TopP: s.p.TopP, MinP: s.p.MinP, TopK: int32(max(0, min(s.p.TopK, s.vocab))),
 		Seed: s.p.Seed, Position: int64(position), Logprobs: s.p.Logprobs}
 	for leniency := range leniencies {
 		c.Mask = s.allowed(mask, leniency)
@@ -27,22 +27,18 @@ func (s *Sampler) Elsewhere(position int, mask []uint64) (engine.Choice, error) 
 			return c, nil
 		}
 	}
-	return engine.Choice{}, ErrNothingAllowed
+	return engine.SamplingParams{}, ErrNothingAllowed
 }
 
-// Chosen turns what a device chose into what Next returns.
-func Chosen(c engine.Chosen) (Choice, error) {
-	switch c.ID {
+// Check gives the error of a device that found no token.
+func Check(t engine.SampledToken) error {
+	switch t.ID {
 	case engine.NotFinite:
-		return Choice{}, ErrNonFinite
+		return ErrNonFinite
 	case engine.NothingAllowed:
-		return Choice{}, ErrNothingAllowed
+		return ErrNothingAllowed
 	}
-	made := Choice{ID: c.ID, Logprob: c.Logprob}
-	for _, r := range c.Top {
-		made.Top = append(made.Top, TokenLogprob(r))
-	}
-	return made, nil
+	return nil
 }
 
 // allowed is the mask with what the request bans taken out; nil allows all.

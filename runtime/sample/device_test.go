@@ -9,8 +9,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// asDevice makes a choice from what Elsewhere says alone, the way a device does.
-func asDevice(c engine.Choice, logits []float32) (Choice, error) {
+// asDevice makes a choice from what RowParams says alone, the way a device does.
+func asDevice(c engine.SamplingParams, logits []float32) (engine.SampledToken, error) {
 	logits = slices.Clone(logits)
 	for _, e := range c.Edits {
 		v := logits[e.ID]
@@ -25,8 +25,8 @@ func asDevice(c engine.Choice, logits []float32) (Choice, error) {
 	return New(p, len(logits), nil).Next(logits, int(c.Position), c.Mask)
 }
 
-// TestElsewhere: what is handed to a device leads to the token that Next takes, whatever a request asks for, wishes that contradict its mask included.
-func TestElsewhere(t *testing.T) {
+// TestRowParams: what is handed to a device leads to the token that Next takes, whatever a request asks for, wishes that contradict its mask included.
+func TestRowParams(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	const vocab = 150
 	masked, edited, nothing := 0, 0, 0
@@ -67,7 +67,7 @@ func TestElsewhere(t *testing.T) {
 			}
 		}
 		want, wantErr := s.Next(logits, n, mask)
-		c, err := s.Elsewhere(n, mask)
+		c, err := s.RowParams(n, mask)
 		if wantErr != nil {
 			nothing++
 			if !errors.Is(err, wantErr) {
@@ -94,14 +94,13 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-func TestChosen(t *testing.T) {
+func TestCheckedTokens(t *testing.T) {
 	for id, want := range map[int32]error{engine.NotFinite: ErrNonFinite, engine.NothingAllowed: ErrNothingAllowed} {
-		if _, err := Chosen(engine.Chosen{ID: id}); !errors.Is(err, want) {
+		if err := Check(engine.SampledToken{ID: id}); !errors.Is(err, want) {
 			t.Errorf("%d: %v", id, err)
 		}
 	}
-	c, err := Chosen(engine.Chosen{ID: 4, Logprob: -1, Top: []engine.Rival{{ID: 5, Logprob: -2}}})
-	if err != nil || c.ID != 4 || c.Logprob != -1 || !slices.Equal(c.Top, []TokenLogprob{{5, -2}}) {
-		t.Errorf("%+v, %v", c, err)
+	if err := Check(engine.SampledToken{ID: 4}); err != nil {
+		t.Error(err)
 	}
 }

@@ -26,20 +26,6 @@ var ErrNonFinite = errors.New("non_finite_logits: the model's output is not a fi
 // ErrNothingAllowed is a mask without a token.
 var ErrNothingAllowed = errors.New("no token is allowed by the mask")
 
-// TokenLogprob is a token with the natural logarithm of its probability.
-type TokenLogprob struct {
-	ID      int32
-	Logprob float32
-}
-
-// Choice is a sampled token. Logprob and Top are set where Params.Logprobs is 0 or more: they are of the model's own
-// distribution, before penalties, bias, mask and temperature, as vLLM and OpenAI report them. Top is most probable first.
-type Choice struct {
-	ID      int32
-	Logprob float32
-	Top     []TokenLogprob
-}
-
 // Sampler holds the parameters of one sequence and the tokens it has so far. It is used by one goroutine at a time.
 type Sampler struct {
 	p         Params
@@ -51,7 +37,7 @@ type Sampler struct {
 	generated int
 	undo      []edit
 
-	words []uint64      // of the mask that Elsewhere makes
+	words []uint64      // of the mask that RowParams makes
 	edits []engine.Edit // the same of its edits
 }
 
@@ -142,25 +128,26 @@ func (s *Sampler) Accept(id int32) {
 	}
 }
 
-// Next chooses the token for a position of the sequence (its prompt starts at 0). logits is [vocab]; Next may write to
+// Next chooses the token for a position of the sequence (its prompt starts at 0), with logprobs where Params.Logprobs asks for
+// them: of the model's own distribution, before penalties, bias, mask and temperature, as vLLM and OpenAI report them. logits is [vocab]; Next may write to
 // it while it runs and leaves it as it was. mask has a bit for each allowed token, the lowest bit of a word first; nil
 // allows all. The error is ErrNonFinite, ErrNothingAllowed, or says that logits has the wrong length.
-func (s *Sampler) Next(logits []float32, position int, mask []uint64) (Choice, error) {
+func (s *Sampler) Next(logits []float32, position int, mask []uint64) (engine.SampledToken, error) {
 	if len(logits) != s.vocab {
-		return Choice{}, fmt.Errorf("a row of %d logits for a vocabulary of %d", len(logits), s.vocab)
+		return engine.SampledToken{}, fmt.Errorf("a row of %d logits for a vocabulary of %d", len(logits), s.vocab)
 	}
 	ws := workspaces.Get().(*workspace)
 	defer workspaces.Put(ws)
 	ws.fit(s.vocab)
 	if !scan(logits, ws.model) {
-		return Choice{}, ErrNonFinite
+		return engine.SampledToken{}, ErrNonFinite
 	}
 	id, err := s.choose(logits, position, mask, ws)
 	s.restore(logits)
 	if err != nil {
-		return Choice{}, err
+		return engine.SampledToken{}, err
 	}
-	c := Choice{ID: id}
+	c := engine.SampledToken{ID: id}
 	if s.p.Logprobs >= 0 {
 		s.report(&c, logits, ws)
 	}
@@ -302,7 +289,7 @@ func (s *Sampler) restore(logits []float32) {
 }
 
 // report fills in the logprobs of c from the model's own logits.
-func (s *Sampler) report(c *Choice, logits []float32, ws *workspace) {
+func (s *Sampler) report(c *engine.SampledToken, logits []float32, ws *workspace) {
 	r := row{logits: logits, maxima: ws.model}
 	_, highest := r.best()
 	whole := r.mass(floor(highest, 1), newWeights(highest, 1), ws.sums)
@@ -312,8 +299,8 @@ func (s *Sampler) report(c *Choice, logits []float32, ws *workspace) {
 		return
 	}
 	ws.candidates = r.top(s.p.Logprobs, ws.candidates)
-	c.Top = make([]TokenLogprob, len(ws.candidates))
+	c.Top = make([]engine.TokenLogprob, len(ws.candidates))
 	for i, t := range ws.candidates {
-		c.Top[i] = TokenLogprob{t.id, float32(float64(t.logit) - norm)}
+		c.Top[i] = engine.TokenLogprob{ID: t.id, Logprob: float32(float64(t.logit) - norm)}
 	}
 }

@@ -107,7 +107,7 @@ func (s *Scheduler) scheduleStep() (loop, beside time.Duration) {
 	s.prepare()
 	ran := threadTime()
 	for _, q := range s.sampling {
-		q.choice.ID = 5
+		q.sampled.ID = 5
 	}
 	s.counts.Steps++
 	s.advance()

@@ -24,15 +24,15 @@ import (
 type chooser interface {
 	Samples() bool
 	Queue(ctx context.Context, b *engine.Batch, from []int32) error
-	Sample(choices []engine.Choice) error
-	Wait(chosen []engine.Chosen) error
+	Sample(choices []engine.SamplingParams) error
+	Wait(chosen []engine.SampledToken) error
 }
 
 // onDevice is what steps on a device need beside what all steps do.
 type onDevice struct {
-	from    []int32         // of each row of the batch: the row of the last sample whose token it takes, or -1
-	choices []engine.Choice // of the step that is sampled
-	chosen  []engine.Chosen
+	from    []int32                 // of each row of the batch: the row of the last sample whose token it takes, or -1
+	choices []engine.SamplingParams // of the step that is sampled
+	chosen  []engine.SampledToken
 	queued  int   // logit rows of the step that is queued and not sampled; 0: none
 	waiting []int // choices of the samples not waited for, oldest first
 }
@@ -110,11 +110,11 @@ func (s *Scheduler) choices(eng chooser) error {
 	d := &s.device
 	d.choices = d.choices[:0]
 	for range d.queued {
-		d.choices = append(d.choices, engine.Choice{TopP: 1, Logprobs: -1})
+		d.choices = append(d.choices, engine.SamplingParams{TopP: 1, Logprobs: -1})
 	}
 	for _, q := range s.sampling {
-		var c engine.Choice
-		if c, q.err = q.sampler.Elsewhere(len(q.tokens), q.allowed); q.err == nil {
+		var c engine.SamplingParams
+		if c, q.err = q.sampler.RowParams(len(q.tokens), q.allowed); q.err == nil {
 			d.choices[q.logits] = c
 		}
 	}
@@ -172,7 +172,7 @@ func (s *Scheduler) take(eng chooser) error {
 	d := &s.device
 	n := d.waiting[0]
 	for len(d.chosen) < n {
-		d.chosen = append(d.chosen, engine.Chosen{})
+		d.chosen = append(d.chosen, engine.SampledToken{})
 	}
 	chosen := d.chosen[:n]
 	clear(chosen)
@@ -185,12 +185,12 @@ func (s *Scheduler) take(eng chooser) error {
 }
 
 // chosen notes what the device chose.
-func (q *sequence) chosen(c engine.Chosen) {
+func (q *sequence) chosen(c engine.SampledToken) {
 	q.allowed, q.fed = nil, nil
 	if q.err != nil {
 		return
 	}
-	q.choice, q.err = sample.Chosen(c)
+	q.sampled, q.err = c, sample.Check(c)
 	q.follows()
 }
 
@@ -215,14 +215,14 @@ func (s *Scheduler) abandon(eng chooser) {
 	if d.queued > 0 {
 		d.choices = d.choices[:0]
 		for range d.queued {
-			d.choices = append(d.choices, engine.Choice{TopP: 1, Logprobs: -1})
+			d.choices = append(d.choices, engine.SamplingParams{TopP: 1, Logprobs: -1})
 		}
 		if eng.Sample(d.choices) == nil {
 			d.waiting = append(d.waiting, d.queued)
 		}
 	}
 	for _, n := range d.waiting {
-		if eng.Wait(make([]engine.Chosen, n)) != nil {
+		if eng.Wait(make([]engine.SampledToken, n)) != nil {
 			break
 		}
 	}

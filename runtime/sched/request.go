@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/grammar"
 	"github.com/ossrun/ossrun/runtime/sample"
 )
@@ -25,12 +26,14 @@ type Request struct {
 	Cuts []int
 }
 
-// Token is one generated token. Logprob and Top are those of sample.Choice; forced tokens have none.
+// Token is one generated token. Forced tokens have no logprobs.
 type Token struct {
-	ID      int32
-	Logprob float32
-	Top     []sample.TokenLogprob
-	Forced  bool
+	engine.SampledToken
+	Forced bool
+}
+
+func forcedToken(id int32) Token {
+	return Token{SampledToken: engine.SampledToken{ID: id}, Forced: true}
 }
 
 // Finish says why a stream ended; it is empty while it runs.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/grammar"
 	"github.com/ossrun/ossrun/runtime/kv"
 	"github.com/ossrun/ossrun/runtime/sample"
@@ -39,9 +40,9 @@ type sequence struct {
 	// the full layers have everything below rebuildTo. Else both are 0.
 	rebuildFrom, rebuildTo int
 
-	allowed []uint64      // what the mask allows to choose in this step
-	choice  sample.Choice // of this step
-	fed     []int32       // what has to follow the choice
+	allowed []uint64            // what the mask allows to choose in this step
+	sampled engine.SampledToken // of this step
+	fed     []int32             // what has to follow the choice
 	err     error
 }
 
@@ -108,7 +109,7 @@ func (q *sequence) allow() {
 
 // choose samples from its row of the step's logits.
 func (q *sequence) choose(logits []float32) {
-	q.choice, q.err = q.sampler.Next(logits, len(q.tokens), q.allowed)
+	q.sampled, q.err = q.sampler.Next(logits, len(q.tokens), q.allowed)
 	q.allowed, q.fed = nil, nil
 	q.follows()
 }
@@ -118,8 +119,8 @@ func (q *sequence) follows() {
 	if q.err != nil {
 		return
 	}
-	q.accept(q.choice.ID)
-	if q.held != nil && !q.stops(q.choice.ID) {
+	q.accept(q.sampled.ID)
+	if q.held != nil && !q.stops(q.sampled.ID) {
 		q.fed = q.held.Forced()
 	}
 }

@@ -28,7 +28,7 @@ func alone(sim *simtest.Engine, context int, r Request) (tokens []Token, finish 
 	for {
 		var t Token
 		if n := len(tokens); n < len(held.First) {
-			t = Token{ID: held.First[n], Forced: true}
+			t = forcedToken(held.First[n])
 		} else {
 			for ; computed < len(history); computed++ {
 				model.Push(history[computed])
@@ -38,7 +38,7 @@ func alone(sim *simtest.Engine, context int, r Request) (tokens []Token, finish 
 			if err != nil {
 				return tokens, FinishError
 			}
-			t = Token{ID: c.ID, Logprob: c.Logprob, Top: c.Top}
+			t = Token{SampledToken: c}
 		}
 		s.Accept(t.ID)
 		held.Accept(t.ID)

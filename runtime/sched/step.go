@@ -173,15 +173,15 @@ func (s *Scheduler) move(q *sequence) bool {
 	s.pool.Slide(&q.table, q.computed)
 	// A forced token counts as sampled once everything before it is computed.
 	for q.delivered < q.forced && q.delivered <= q.computed {
-		if s.hand(q, Token{ID: q.tokens[q.delivered], Forced: true}) {
+		if s.hand(q, forcedToken(q.tokens[q.delivered])) {
 			return true
 		}
 	}
 	if q.logits < 0 {
 		return false
 	}
-	q.tokens = append(q.tokens, q.choice.ID)
-	if s.hand(q, Token{ID: q.choice.ID, Logprob: q.choice.Logprob, Top: q.choice.Top}) {
+	q.tokens = append(q.tokens, q.sampled.ID)
+	if s.hand(q, Token{SampledToken: q.sampled}) {
 		return true
 	}
 	fed := q.fed
@@ -189,7 +189,7 @@ func (s *Scheduler) move(q *sequence) bool {
 	for _, id := range fed { // what leaves no choice is known at once; the next step computes all of it
 		q.tokens = append(q.tokens, id)
 		q.accept(id)
-		if s.hand(q, Token{ID: id, Forced: true}) {
+		if s.hand(q, forcedToken(id)) {
 			return true
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
 )
@@ -60,7 +61,7 @@ func (s *scriptStream) Next(context.Context) (sched.Token, bool) {
 	}
 	id := s.ids[0]
 	s.ids = s.ids[1:]
-	return sched.Token{ID: id, Logprob: -0.5}, true
+	return sched.Token{SampledToken: engine.SampledToken{ID: id, Logprob: -0.5}}, true
 }
 
 func (s *scriptStream) Finish() sched.Finish { return s.finish }

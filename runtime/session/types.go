@@ -60,11 +60,11 @@ type Request struct {
 	Prompt []int32
 
 	// What the model may write is held to legal messages that call offered tools only (package grammar). These say more:
-	Choice       grammar.Choice  // whether tools may, must or must not be called
-	ChoiceName   string          // with grammar.Named: the function
-	Strict       []string        // functions whose Parameters must be held; those of others are held if they can be
-	Final        grammar.Grammar `json:"-"` // of the answer; nil: free text
-	MaxReasoning int             // tokens of reasoning at most; 0: no bound; less than 0: none
+	Choice       grammar.ToolChoice // whether tools may, must or must not be called
+	ChoiceName   string             // with grammar.Named: the function
+	Strict       []string           // functions whose Parameters must be held; those of others are held if they can be
+	Final        grammar.Grammar    `json:"-"` // of the answer; nil: free text
+	MaxReasoning int                // tokens of reasoning at most; 0: no bound; less than 0: none
 
 	Params    sample.Params
 	MaxTokens int      // generated tokens at most, reasoning included; 0: as many as the context holds

@@ -23,7 +23,7 @@ type Device struct {
 	logits  []float32
 	rows    int // of logits, 0: nothing is queued
 	last    []int32
-	waiting [][]engine.Chosen
+	waiting [][]engine.SampledToken
 }
 
 // NewDevice makes one around an engine.
@@ -61,14 +61,14 @@ func (d *Device) Queue(ctx context.Context, b *engine.Batch, from []int32) error
 }
 
 // Sample chooses from the logits of the step queued last.
-func (d *Device) Sample(choices []engine.Choice) error {
+func (d *Device) Sample(choices []engine.SamplingParams) error {
 	if err := d.call("sample"); err != nil {
 		return err
 	}
 	if d.rows == 0 || len(choices) != d.rows || len(d.waiting) == 2 {
 		panic(fmt.Sprintf("%d choices for %d rows, %d samples wait", len(choices), d.rows, len(d.waiting)))
 	}
-	chosen := make([]engine.Chosen, len(choices))
+	chosen := make([]engine.SampledToken, len(choices))
 	d.last = make([]int32, len(choices))
 	for i, c := range choices {
 		chosen[i] = choose(c, d.logits[i*d.spec.Vocab:(i+1)*d.spec.Vocab])
@@ -80,7 +80,7 @@ func (d *Device) Sample(choices []engine.Choice) error {
 }
 
 // choose is a device's choice: the edits, then the draw under the mask; logprobs are of the logits before.
-func choose(c engine.Choice, logits []float32) engine.Chosen {
+func choose(c engine.SamplingParams, logits []float32) engine.SampledToken {
 	edited := append([]float32(nil), logits...)
 	for _, e := range c.Edits {
 		v := edited[e.ID]
@@ -95,11 +95,11 @@ func choose(c engine.Choice, logits []float32) engine.Chosen {
 	made, err := sample.New(p, len(logits), nil).Next(edited, int(c.Position), c.Mask)
 	switch {
 	case errors.Is(err, sample.ErrNonFinite):
-		return engine.Chosen{ID: engine.NotFinite}
+		return engine.SampledToken{ID: engine.NotFinite}
 	case err != nil:
-		return engine.Chosen{ID: engine.NothingAllowed}
+		return engine.SampledToken{ID: engine.NothingAllowed}
 	}
-	chosen := engine.Chosen{ID: made.ID}
+	chosen := engine.SampledToken{ID: made.ID}
 	if c.Logprobs >= 0 {
 		only := make([]uint64, (len(logits)+63)/64)
 		only[made.ID/64] |= 1 << (made.ID % 64)
@@ -109,14 +109,14 @@ func choose(c engine.Choice, logits []float32) engine.Chosen {
 		}
 		chosen.Logprob = report.Logprob
 		for _, t := range report.Top {
-			chosen.Top = append(chosen.Top, engine.Rival(t))
+			chosen.Top = append(chosen.Top, engine.TokenLogprob(t))
 		}
 	}
 	return chosen
 }
 
 // Wait gives the tokens of the oldest sample, which is over whether or not it fails.
-func (d *Device) Wait(chosen []engine.Chosen) error {
+func (d *Device) Wait(chosen []engine.SampledToken) error {
 	if len(d.waiting) == 0 || len(chosen) != len(d.waiting[0]) {
 		panic(fmt.Sprintf("%d samples wait, %d tokens are asked for", len(d.waiting), len(chosen)))
 	}
