@@ -21,10 +21,10 @@ func TestSchemasAreCompiledOnce(t *testing.T) {
 	if other := schemaOf(t, raw+" "); other == first {
 		t.Error("another text is taken for the same")
 	}
-	for i := range keptSchemas + 1 {
+	for i := range keptAutomata + 1 {
 		schemaOf(t, fmt.Sprintf(`{"const":%d}`, i))
 	}
-	if len(compiledSchemas.made) > keptSchemas {
+	if len(compiledSchemas.made) > keptAutomata {
 		t.Errorf("%d schemas are kept", len(compiledSchemas.made))
 	}
 	m := first.Matcher().(*matcher) // a grammar that is no longer kept goes on
@@ -49,8 +49,8 @@ func TestHeaderTablesAreShared(t *testing.T) {
 	for i := range keptHeaderTables + 1 {
 		turnOf(t, TurnRules{Functions: []FunctionRule{{Name: fmt.Sprint("tool", i)}}})
 	}
-	if len(headerTables.tables) > keptHeaderTables {
-		t.Errorf("%d tables are kept", len(headerTables.tables))
+	if len(headerTables.made) > keptHeaderTables {
+		t.Errorf("%d tables are kept", len(headerTables.made))
 	}
 }
 

@@ -3,8 +3,6 @@
 
 package grammar
 
-import "sync"
-
 const (
 	hexadecimal = `[0-9a-fA-F]`
 	octet       = `(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])`
@@ -66,10 +64,7 @@ var formats = map[string]string{
 }
 
 // patterns keeps the automata of expressions: the same few stand in many schemas.
-var patterns = struct {
-	sync.Mutex
-	made map[patternKey]patternMade
-}{made: map[patternKey]patternMade{}}
+var patterns = cache[patternKey, patternMade]{most: keptAutomata}
 
 type patternKey struct {
 	expression string
@@ -81,23 +76,13 @@ type patternMade struct {
 	err error
 }
 
-const keptPatterns = 1024
-
 // pattern is patternDFA from the cache.
 func pattern(expression string, search bool) (*dfa, error) {
 	k := patternKey{expression, search}
-	patterns.Lock()
-	made, ok := patterns.made[k]
-	patterns.Unlock()
-	if ok {
-		return made.d, made.err
+	made, ok := patterns.find(k)
+	if !ok {
+		made.d, made.err = patternDFA(expression, search)
+		patterns.keep(k, made)
 	}
-	d, err := patternDFA(expression, search)
-	patterns.Lock()
-	defer patterns.Unlock()
-	if len(patterns.made) >= keptPatterns {
-		clear(patterns.made)
-	}
-	patterns.made[k] = patternMade{d, err}
-	return d, err
+	return made.d, made.err
 }

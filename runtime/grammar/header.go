@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"github.com/ossrun/ossrun/harmony/token"
@@ -260,13 +259,7 @@ func checkName(name string) error {
 }
 
 // headerTables keeps the tables of the tool sets that were used last.
-var headerTables = struct {
-	sync.Mutex
-	tables map[string]*headerTable
-}{tables: map[string]*headerTable{}}
-
-// keptHeaderTables bounds the cache; beyond it the cache begins anew, running turns keep theirs.
-const keptHeaderTables = 256
+var headerTables = cache[string, *headerTable]{most: keptHeaderTables}
 
 // tableFor returns the table for tools and rules, from the cache if it was made before.
 func tableFor(tools []recipient, r headerRules) *headerTable {
@@ -281,15 +274,8 @@ func tableFor(tools []recipient, r headerRules) *headerTable {
 		}
 	}
 	k := key.String()
-	headerTables.Lock()
-	defer headerTables.Unlock()
-	if h := headerTables.tables[k]; h != nil {
+	if h, ok := headerTables.find(k); ok {
 		return h
 	}
-	if len(headerTables.tables) >= keptHeaderTables {
-		clear(headerTables.tables)
-	}
-	h := newHeaderTable(tools, r)
-	headerTables.tables[k] = h
-	return h
+	return headerTables.keep(k, newHeaderTable(tools, r))
 }

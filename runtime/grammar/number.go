@@ -7,6 +7,7 @@
 package grammar
 
 import (
+	"cmp"
 	"math/big"
 	"strings"
 )
@@ -24,72 +25,88 @@ type numberSpec struct {
 	multiple        *big.Int // of integers; nil: any
 }
 
-// bound is the digits of a magnitude.
+// bound is the digits of a magnitude that another magnitude is compared with, digit by digit: its order is -1 as long as it is
+// below the bound, 0 while it is equal and 1 above.
 type bound struct {
 	whole, fraction string // without leading or trailing zeros, but "0" for none before the point
 	open            bool
-	none            bool
+	none            bool // there is no bound
 }
 
-func newBound(r *big.Rat, open bool) (bound, bool) {
+func newBound(r *big.Rat, open bool) (bound, error) {
 	if r == nil {
-		return bound{none: true}, true
+		return bound{none: true}, nil
 	}
 	digits := r.FloatString(400)
 	whole, fraction, _ := strings.Cut(digits, ".")
 	fraction = strings.TrimRight(fraction, "0")
 	if exact, _ := new(big.Rat).SetString(whole + "." + fraction + "0"); exact.Cmp(r) != 0 {
-		return bound{}, false
+		return bound{}, errTooLarge
 	}
-	return bound{whole: whole, fraction: fraction, open: open}, true
+	return bound{whole: whole, fraction: fraction, open: open}, nil
 }
 
-// whole is the order after n digits before the point, the last of them b.
-func (b *bound) digit(order int8, n int, c byte) int8 {
-	if b.none || order != 0 || n > len(b.whole) {
+// digit is the order after n digits before the point, the last of them c.
+func (b *bound) digit(order int8, n int8, c byte) int8 {
+	if b.none || order != 0 || int(n) > len(b.whole) {
 		return order
 	}
-	return sign(c, b.whole[n-1])
-}
-
-func sign(a, b byte) int8 {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
+	return int8(cmp.Compare(c, b.whole[n-1]))
 }
 
 // settle is the order when n digits before the point are all there are.
-func (b *bound) settle(order int8, n int) int8 {
-	switch {
-	case n < len(b.whole):
-		return -1
-	case n > len(b.whole):
-		return 1
+func (b *bound) settle(order int8, n int8) int8 {
+	if b.none || int(n) == len(b.whole) {
+		return order
 	}
-	return order
+	return int8(cmp.Compare(int(n), len(b.whole)))
 }
 
 // fractionDigit is the order after the digit c at place k behind the point.
-func (b *bound) fractionDigit(order int8, k int, c byte) int8 {
+func (b *bound) fractionDigit(order int8, k int8, c byte) int8 {
 	if b.none || order != 0 {
 		return order
 	}
-	if k < len(b.fraction) {
-		return sign(c, b.fraction[k])
+	if int(k) < len(b.fraction) {
+		return int8(cmp.Compare(c, b.fraction[k]))
 	}
-	return sign(c, '0')
+	return int8(cmp.Compare(c, '0'))
 }
 
-// end is the order of a number with k digits behind the point.
-func (b *bound) end(order int8, k int) int8 {
-	if order == 0 && k < len(b.fraction) {
-		return -1
+// holds tells whether a number that ends with k digits behind the point is on the right side, 1 for above and -1 for below.
+func (b *bound) holds(order int8, k int8, side int8) bool {
+	if order == 0 && int(k) < len(b.fraction) {
+		order = -1
 	}
-	return order
+	return b.none || order == side || order == 0 && !b.open
+}
+
+// bounds are those of a magnitude.
+type bounds struct{ low, high bound }
+
+// magnitudes are the bounds of numbers of one sign; strict: without zero.
+func magnitudes(low, high *big.Rat, lowOpen, highOpen, strict bool) (b bounds, err error) {
+	if high != nil && high.Sign() < 0 { // there are none
+		return bounds{low: bound{none: true}, high: bound{whole: "0", open: true}}, nil
+	}
+	if low == nil || low.Sign() < 0 || strict && low.Sign() == 0 {
+		low, lowOpen = nil, false
+		if strict {
+			low, lowOpen = new(big.Rat), true
+		}
+	}
+	if b.low, err = newBound(low, lowOpen); err == nil {
+		b.high, err = newBound(high, highOpen)
+	}
+	return b, err
+}
+
+// numberReader reads numbers byte by byte.
+type numberReader struct {
+	positive, negative bounds
+	modulus            int64
+	integer            bool // no fraction
+	exponent           bool // an exponent may come
 }
 
 // numberAt is a place in a number.
@@ -117,26 +134,13 @@ const (
 
 // numberDFA makes the automaton.
 func numberDFA(s numberSpec) (*dfa, error) {
-	type bounds struct{ low, high bound }
-	var sides [2]bounds // of the magnitude: positive, negative
-	impossible := bound{whole: "0", open: true}
-	zero := new(big.Rat)
-	side := func(low, high *big.Rat, lowOpen, highOpen, strict bool) (bounds, error) {
-		if high != nil && high.Sign() < 0 {
-			return bounds{high: impossible, low: bound{none: true}}, nil
+	free := s.low == nil && s.high == nil
+	r := numberReader{modulus: 1, integer: s.integer || s.multiple != nil, exponent: free && s.multiple == nil && !s.integer}
+	if s.multiple != nil {
+		if !s.multiple.IsInt64() || s.multiple.Int64() <= 0 || s.multiple.Int64() > 4096 {
+			return nil, errTooLarge
 		}
-		if low == nil || low.Sign() < 0 || strict && low.Sign() == 0 {
-			low, lowOpen = nil, false
-			if strict {
-				low, lowOpen = zero, true
-			}
-		}
-		l, ok := newBound(low, lowOpen)
-		h, ok2 := newBound(high, highOpen)
-		if !ok || !ok2 {
-			return bounds{}, errTooLarge
-		}
-		return bounds{l, h}, nil
+		r.modulus = s.multiple.Int64()
 	}
 	negated := func(r *big.Rat) *big.Rat {
 		if r == nil {
@@ -145,129 +149,95 @@ func numberDFA(s numberSpec) (*dfa, error) {
 		return new(big.Rat).Neg(r)
 	}
 	var err error
-	if sides[0], err = side(s.low, s.high, s.lowOpen, s.hiOpen, false); err != nil {
+	if r.positive, err = magnitudes(s.low, s.high, s.lowOpen, s.hiOpen, false); err != nil {
 		return nil, err
 	}
-	if sides[1], err = side(negated(s.high), negated(s.low), s.hiOpen, s.lowOpen, true); err != nil {
+	if r.negative, err = magnitudes(negated(s.high), negated(s.low), s.hiOpen, s.lowOpen, true); err != nil {
 		return nil, err
-	}
-	free := s.low == nil && s.high == nil && s.multiple == nil && !s.integer
-	if s.low == nil && s.high == nil {
-		sides[1].low = bound{whole: "0", open: true}
-	}
-	modulus := int64(1)
-	if s.multiple != nil {
-		if !s.multiple.IsInt64() || s.multiple.Int64() <= 0 || s.multiple.Int64() > 4096 {
-			return nil, errTooLarge
-		}
-		modulus = s.multiple.Int64()
-	}
-	of := func(a numberAt) *bounds {
-		if a.minus {
-			return &sides[1]
-		}
-		return &sides[0]
-	}
-	settle := func(a numberAt) numberAt {
-		b := of(a)
-		if !b.low.none {
-			a.low = b.low.settle(a.low, int(a.n))
-		}
-		if !b.high.none {
-			a.high = b.high.settle(a.high, int(a.n))
-		}
-		return a
 	}
 	var c cuts
-	for b := byte('0'); b <= '9'; b++ {
+	for _, b := range []byte("0123456789+-.eE") {
 		c.at(b, b)
 	}
-	for _, b := range []byte("+-.eE") {
-		c.at(b, b)
+	return buildDFA(numberAt{}, c, r.step, r.accept)
+}
+
+func (r *numberReader) of(a numberAt) *bounds {
+	if a.minus {
+		return &r.negative
 	}
-	step := func(a numberAt, b byte) (numberAt, bool) {
-		digit := b >= '0' && b <= '9'
-		switch a.part {
-		case atSign, atFirst:
-			if a.part == atSign && b == '-' {
-				return numberAt{part: atFirst, minus: true}, true
-			}
-			if !digit {
-				return a, false
-			}
-			a.part, a.zero, a.n = inWhole, b == '0', 1
-			a.low, a.high = of(a).low.digit(0, 1, b), of(a).high.digit(0, 1, b)
-			a.rest = int32(int64(b-'0') % modulus)
+	return &r.positive
+}
+
+// settle compares a number whose digits before the point are all there.
+func (r *numberReader) settle(a numberAt) numberAt {
+	b := r.of(a)
+	a.low, a.high = b.low.settle(a.low, a.n), b.high.settle(a.high, a.n)
+	return a
+}
+
+// step follows a byte; false where it cannot come.
+func (r *numberReader) step(a numberAt, b byte) (numberAt, bool) {
+	digit := b >= '0' && b <= '9'
+	exponent := (b == 'e' || b == 'E') && r.exponent
+	switch a.part {
+	case atSign, atFirst:
+		if a.part == atSign && b == '-' {
+			return numberAt{part: atFirst, minus: true}, true
+		}
+		a.part, a.zero = inWhole, b == '0'
+		return r.wholeDigit(a, b), digit
+	case inWhole:
+		switch {
+		case digit && !a.zero && a.n < mostDigits:
+			return r.wholeDigit(a, b), true
+		case b == '.' && !r.integer:
+			a = r.settle(a)
+			a.part, a.n, a.zero = atFraction, 0, false
 			return a, true
-		case inWhole:
-			switch {
-			case digit && !a.zero && a.n < mostDigits:
-				a.n++
-				a.low, a.high = of(a).low.digit(a.low, int(a.n), b), of(a).high.digit(a.high, int(a.n), b)
-				a.rest = int32((int64(a.rest)*10 + int64(b-'0')) % modulus)
-				return a, true
-			case b == '.' && !s.integer && s.multiple == nil:
-				a = settle(a)
-				a.part, a.n, a.zero = atFraction, 0, false
-				return a, true
-			case (b == 'e' || b == 'E') && free:
-				return numberAt{part: atExponent}, true
-			}
-		case atFraction, inFraction:
-			if digit && a.n < mostFraction {
-				a.low, a.high = of(a).low.fractionDigit(a.low, int(a.n), b), of(a).high.fractionDigit(a.high, int(a.n), b)
-				a.part = inFraction
-				a.n++
-				return a, true
-			}
-			if (b == 'e' || b == 'E') && free && a.part == inFraction {
-				return numberAt{part: atExponent}, true
-			}
-		case atExponent:
-			if b == '+' || b == '-' {
-				return numberAt{part: atExponentDigit}, true
-			}
-			if digit {
-				return numberAt{part: inExponent, n: 1}, true
-			}
-		case atExponentDigit:
-			if digit {
-				return numberAt{part: inExponent, n: 1}, true
-			}
-		case inExponent:
-			if digit && a.n < 2 {
-				return numberAt{part: inExponent, n: 2}, true
-			}
 		}
-		return a, false
+		return numberAt{part: atExponent}, exponent
+	case atFraction, inFraction:
+		if digit && a.n < mostFraction {
+			of := r.of(a)
+			a.low, a.high = of.low.fractionDigit(a.low, a.n, b), of.high.fractionDigit(a.high, a.n, b)
+			a.part = inFraction
+			a.n++
+			return a, true
+		}
+		return numberAt{part: atExponent}, exponent && a.part == inFraction
+	case atExponent:
+		if b == '+' || b == '-' {
+			return numberAt{part: atExponentDigit}, true
+		}
+		return numberAt{part: inExponent, n: 1}, digit
+	case atExponentDigit:
+		return numberAt{part: inExponent, n: 1}, digit
 	}
-	accept := func(a numberAt) bool {
-		k := 0
-		switch a.part {
-		case inWhole:
-			a = settle(a)
-		case inFraction:
-			k = int(a.n)
-		case inExponent:
-			return true
-		default:
-			return false
-		}
-		if a.rest != 0 {
-			return false
-		}
-		b := of(a)
-		if !b.low.none {
-			if o := b.low.end(a.low, k); o < 0 || o == 0 && b.low.open {
-				return false
-			}
-		}
-		if !b.high.none {
-			if o := b.high.end(a.high, k); o > 0 || o == 0 && b.high.open {
-				return false
-			}
-		}
+	return numberAt{part: inExponent, n: 2}, digit && a.n < 2
+}
+
+func (r *numberReader) wholeDigit(a numberAt, b byte) numberAt {
+	of := r.of(a)
+	a.n++
+	a.low, a.high = of.low.digit(a.low, a.n, b), of.high.digit(a.high, a.n, b)
+	a.rest = int32((int64(a.rest)*10 + int64(b-'0')) % r.modulus)
+	return a
+}
+
+// accept tells whether the number may end here.
+func (r *numberReader) accept(a numberAt) bool {
+	fraction := int8(0)
+	switch a.part {
+	case inExponent:
 		return true
+	case inWhole:
+		a = r.settle(a)
+	case inFraction:
+		fraction = a.n
+	default:
+		return false
 	}
-	return buildDFA(numberAt{}, c, step, accept)
+	b := r.of(a)
+	return a.rest == 0 && b.low.holds(a.low, fraction, 1) && b.high.holds(a.high, fraction, -1)
 }

@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/ossrun/ossrun/jsondoc"
 )
@@ -170,14 +169,8 @@ func (r *reader) findAnchors(d *jsondoc.Value, path string) {
 	}
 }
 
-// schemas keeps compiled schemas by their hash.
-var compiledSchemas = struct {
-	sync.Mutex
-	made map[[32]byte]*Compiled
-}{made: map[[32]byte]*Compiled{}}
-
-// keptSchemas bounds the cache; beyond it the cache begins anew, running turns keep theirs.
-const keptSchemas = 1024
+// compiledSchemas keeps schemas by their hash.
+var compiledSchemas = cache[[32]byte, *Compiled]{most: keptAutomata}
 
 // Schema compiles a JSON Schema (draft 2020-12, see docs/json-schema.md), or returns what was compiled for the same bytes
 // before. Errors are *InvalidError and *UnsupportedError.
@@ -191,23 +184,14 @@ func cachedSchema(raw []byte, object bool) (*Compiled, error) {
 	if object {
 		key[0] ^= 1
 	}
-	compiledSchemas.Lock()
-	c := compiledSchemas.made[key]
-	compiledSchemas.Unlock()
-	if c != nil && !c.large() {
+	if c, ok := compiledSchemas.find(key); ok && !c.large() {
 		return c, nil
 	}
 	c, err := compileSchema(raw, object)
 	if err != nil {
 		return nil, err
 	}
-	compiledSchemas.Lock()
-	defer compiledSchemas.Unlock()
-	if len(compiledSchemas.made) >= keptSchemas {
-		clear(compiledSchemas.made)
-	}
-	compiledSchemas.made[key] = c
-	return c, nil
+	return compiledSchemas.keep(key, c), nil
 }
 
 // compileSchema compiles; object demands an object beside what the schema says.

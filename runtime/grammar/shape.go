@@ -346,26 +346,17 @@ func (c *compiler) numberShape(own []*schema, integers bool) (*shape, error) {
 }
 
 // numbers keeps automata of numbers.
-var numbers = struct {
-	sync.Mutex
-	made map[string]*dfa
-}{made: map[string]*dfa{}}
+var numbers = cache[string, *dfa]{most: keptAutomata}
 
 func numberOf(key string, spec numberSpec) (*dfa, error) {
-	numbers.Lock()
-	defer numbers.Unlock()
-	if d := numbers.made[key]; d != nil {
+	if d, ok := numbers.find(key); ok {
 		return d, nil
 	}
 	d, err := numberDFA(spec)
 	if err != nil {
 		return nil, err
 	}
-	if len(numbers.made) > 1024 {
-		clear(numbers.made)
-	}
-	numbers.made[key] = d
-	return d, nil
+	return numbers.keep(key, d), nil
 }
 
 // anyText is the automaton of all texts.

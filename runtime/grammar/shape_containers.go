@@ -49,146 +49,182 @@ func (c *compiler) arrayShape(own []*schema) (*shape, error) {
 	return &shape{array: a}, nil
 }
 
+// objectKeywords is what the schemas of an object say about its members.
+type objectKeywords struct {
+	*compiler
+	own      []*schema
+	names    []string // of properties and required, each once
+	required map[string]bool
+	patterns []*keyPattern
+}
+
+// keyPattern is one of patternProperties.
+type keyPattern struct {
+	d  *dfa
+	of map[*schema][]*schema // by the schema that has the pattern, what it demands of the value
+}
+
 // objectShape intersects properties, patterns, additionalProperties, required and the bounds.
 func (c *compiler) objectShape(own []*schema) (*shape, error) {
 	least, most, err := count(own, "minProperties", "maxProperties")
 	if err != nil {
 		return nil, err
 	}
-	type keyPattern struct {
-		d  *dfa
-		of map[*schema][]*schema // by the schema that has the pattern, what it demands of the value
-	}
-	var patterns []*keyPattern
-	var names []string
-	known := map[string]bool{}
-	required := map[string]bool{}
-	for _, s := range own {
-		if d := s.at.Get("properties"); d != nil {
-			if d.Kind != jsondoc.Object {
-				return nil, &InvalidError{s.path, "properties is an object"}
-			}
-			for _, m := range d.Members {
-				if !known[m.Name] {
-					known[m.Name] = true
-					names = append(names, m.Name)
-				}
-			}
-		}
-		d := s.at.Get("patternProperties")
-		if d == nil {
-			continue
-		}
-		for _, m := range d.Members {
-			p, err := pattern(m.Name, true)
-			if errors.Is(err, errEmpty) {
-				continue
-			}
-			if err != nil {
-				return nil, &UnsupportedError{s.path, "patternProperties", fmt.Sprintf("%q: %s", m.Name, err)}
-			}
-			if err := c.spend(s, "patternProperties", p); err != nil {
-				return nil, err
-			}
-			i := slices.IndexFunc(patterns, func(k *keyPattern) bool { return k.d == p })
-			if i < 0 {
-				i = len(patterns)
-				patterns = append(patterns, &keyPattern{p, map[*schema][]*schema{}})
-			}
-			patterns[i].of[s] = append(patterns[i].of[s], c.at(m.Value, s.path+"/patternProperties/"+escape(m.Name)))
-		}
-	}
-	if len(patterns) > mostPatterns {
-		return nil, &UnsupportedError{own[0].path, "patternProperties", fmt.Sprintf("more than %d patterns are not supported", mostPatterns)}
-	}
-	for _, s := range own {
-		d := s.at.Get("required")
-		if d == nil || d.Kind == jsondoc.Bool { // draft 3 has it as a truth of the property
-			continue
-		}
-		if d.Kind != jsondoc.Array {
-			return nil, &InvalidError{s.path, "required is a list of names"}
-		}
-		for _, n := range d.Items {
-			if n.Kind != jsondoc.String {
-				return nil, &InvalidError{s.path, "required is a list of names"}
-			}
-			required[n.Text] = true
-			if !known[n.Text] {
-				known[n.Text] = true
-				names = append(names, n.Text)
-			}
-		}
-	}
-	// value is the node of a member's value: what properties, the patterns that match and else additionalProperties say.
-	value := func(name string, listed bool, matches func(int) bool) int32 {
-		var all []*schema
-		for _, s := range own {
-			said := false
-			if d := s.at.Get("properties"); d != nil && listed {
-				if v := d.Get(name); v != nil {
-					all = append(all, c.at(v, s.path+"/properties/"+escape(name)))
-					said = true
-				}
-			}
-			for i, p := range patterns {
-				if subs := p.of[s]; len(subs) > 0 && matches(i) {
-					all = append(all, subs...)
-					said = true
-				}
-			}
-			if d := s.at.Get("additionalProperties"); d != nil && !said {
-				all = append(all, c.at(d, s.path+"/additionalProperties"))
-			}
-		}
-		return c.node(all)
+	k := &objectKeywords{compiler: c, own: own, required: map[string]bool{}}
+	if err := k.read(); err != nil {
+		return nil, err
 	}
 	o := &objectShape{min: least, max: most}
 	letters := 0
-	for _, name := range names {
+	for _, name := range k.names {
 		letters += len(name)
-		v := value(name, true, func(i int) bool { return patterns[i].d.accepts(name) })
-		o.properties = append(o.properties, property{name, string(append(jsondoc.Quote(nil, name), ':')), v, required[name]})
+		v := k.value(name, true, func(i int) bool { return k.patterns[i].d.accepts(name) })
+		label := string(append(jsondoc.Quote(nil, name), ':'))
+		o.properties = append(o.properties, property{name, label, v, k.required[name]})
 	}
 	if letters > mostStates/2 {
 		return nil, &UnsupportedError{own[0].path, "properties", "their names are too long in all"}
 	}
-	for set := range 1 << len(patterns) {
-		v := value("", false, func(i int) bool { return set>>i&1 == 1 })
+	for set := range 1 << len(k.patterns) {
+		v := k.value("", false, func(i int) bool { return set>>i&1 == 1 })
 		if c.impossible(v) {
 			continue
 		}
-		spec := &stringSpec{max: -1, make: func() *dfa {
-			d, err := otherThan(names)
+		name, err := k.otherNames(set)
+		if err != nil {
+			return nil, err
+		}
+		if name != nil {
+			o.extra = append(o.extra, extraKey{c.addString(name), v})
+		}
+	}
+	return &shape{object: o}, nil
+}
+
+// read reads properties, patternProperties and required.
+func (k *objectKeywords) read() error {
+	for _, s := range k.own {
+		if d := s.at.Get("properties"); d != nil {
+			if d.Kind != jsondoc.Object {
+				return &InvalidError{s.path, "properties is an object"}
+			}
+			for _, m := range d.Members {
+				k.name(m.Name)
+			}
+		}
+		if err := k.readPatterns(s); err != nil {
+			return err
+		}
+	}
+	if len(k.patterns) > mostPatterns {
+		return &UnsupportedError{k.own[0].path, "patternProperties", fmt.Sprintf("more than %d patterns are not supported", mostPatterns)}
+	}
+	for _, s := range k.own {
+		d := s.at.Get("required")
+		if d == nil || d.Kind == jsondoc.Bool { // draft 3 has it as a truth of the property
+			continue
+		}
+		notText := func(n *jsondoc.Value) bool { return n.Kind != jsondoc.String }
+		if d.Kind != jsondoc.Array || slices.ContainsFunc(d.Items, notText) {
+			return &InvalidError{s.path, "required is a list of names"}
+		}
+		for _, n := range d.Items {
+			k.name(n.Text)
+			k.required[n.Text] = true
+		}
+	}
+	return nil
+}
+
+func (k *objectKeywords) name(name string) {
+	if _, known := k.required[name]; !known {
+		k.required[name] = false
+		k.names = append(k.names, name)
+	}
+}
+
+func (k *objectKeywords) readPatterns(s *schema) error {
+	d := s.at.Get("patternProperties")
+	if d == nil {
+		return nil
+	}
+	for _, m := range d.Members {
+		p, err := pattern(m.Name, true)
+		if errors.Is(err, errEmpty) {
+			continue
+		}
+		if err != nil {
+			return &UnsupportedError{s.path, "patternProperties", fmt.Sprintf("%q: %s", m.Name, err)}
+		}
+		if err := k.spend(s, "patternProperties", p); err != nil {
+			return err
+		}
+		i := slices.IndexFunc(k.patterns, func(o *keyPattern) bool { return o.d == p })
+		if i < 0 {
+			i = len(k.patterns)
+			k.patterns = append(k.patterns, &keyPattern{p, map[*schema][]*schema{}})
+		}
+		of := k.patterns[i].of
+		of[s] = append(of[s], k.at(m.Value, s.path+"/patternProperties/"+escape(m.Name)))
+	}
+	return nil
+}
+
+// value is the node of a member's value: what properties, the patterns that match and else additionalProperties say.
+func (k *objectKeywords) value(name string, listed bool, matches func(pattern int) bool) int32 {
+	var all []*schema
+	for _, s := range k.own {
+		said := false
+		if d := s.at.Get("properties"); d != nil && listed {
+			if v := d.Get(name); v != nil {
+				all = append(all, k.at(v, s.path+"/properties/"+escape(name)))
+				said = true
+			}
+		}
+		for i, p := range k.patterns {
+			if subs := p.of[s]; len(subs) > 0 && matches(i) {
+				all = append(all, subs...)
+				said = true
+			}
+		}
+		if d := s.at.Get("additionalProperties"); d != nil && !said {
+			all = append(all, k.at(d, s.path+"/additionalProperties"))
+		}
+	}
+	return k.node(all)
+}
+
+// otherNames are the names that are not listed and match just the patterns whose bits are in set; nil if there are none.
+func (k *objectKeywords) otherNames(set int) (*stringSpec, error) {
+	switch {
+	case len(k.patterns) > 0:
+	case len(k.names) == 0:
+		return k.anyString, nil
+	default:
+		return &stringSpec{max: -1, make: func() *dfa {
+			d, err := otherThan(k.names)
 			if err != nil {
 				panic("grammar: " + err.Error()) // the names were counted
 			}
 			return d
-		}}
-		if len(names) == 0 {
-			spec = c.anyString
-		}
-		if len(patterns) > 0 {
-			others, err := otherThan(names)
-			if err == nil {
-				factors := []factor{{d: others}}
-				for i, p := range patterns {
-					factors = append(factors, factor{p.d, set>>i&1 == 0})
-				}
-				others, err = intersect(factors, 0, -1)
-			}
-			if errors.Is(err, errEmpty) {
-				continue
-			}
-			if err != nil {
-				return nil, &UnsupportedError{own[0].path, "patternProperties", err.Error()}
-			}
-			if err := c.spend(own[0], "patternProperties", others); err != nil {
-				return nil, err
-			}
-			spec = &stringSpec{text: others, max: -1}
-		}
-		o.extra = append(o.extra, extraKey{c.addString(spec), v})
+		}}, nil
 	}
-	return &shape{object: o}, nil
+	others, err := otherThan(k.names)
+	if err == nil {
+		factors := []factor{{d: others}}
+		for i, p := range k.patterns {
+			factors = append(factors, factor{p.d, set>>i&1 == 0})
+		}
+		others, err = intersect(factors, 0, -1)
+	}
+	switch {
+	case errors.Is(err, errEmpty):
+		return nil, nil
+	case err != nil:
+		return nil, &UnsupportedError{k.own[0].path, "patternProperties", err.Error()}
+	}
+	if err := k.spend(k.own[0], "patternProperties", others); err != nil {
+		return nil, err
+	}
+	return &stringSpec{text: others, max: -1}, nil
 }

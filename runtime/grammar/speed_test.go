@@ -109,9 +109,9 @@ func TestHeaderMaskTimes(t *testing.T) {
 	defer runtime.UnlockOSThread()
 	best := make([]time.Duration, len(ids))
 	for round := range 7 {
-		headerTables.Lock()
-		clear(headerTables.tables)
-		headerTables.Unlock()
+		headerTables.mu.Lock()
+		clear(headerTables.made)
+		headerTables.mu.Unlock()
 		turn := turnOf(t, rules)
 		for i, id := range ids {
 			begin := threadTime()
