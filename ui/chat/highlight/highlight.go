@@ -1,15 +1,17 @@
-// Package highlight tells the parts of source code apart, line by line, for the code blocks of a chat.
+// Package highlight tells the parts of source code apart, line by line, for the code blocks of a
+// chat: comments, strings, numbers, keywords, names of types and functions, tags, keys of data.
+// languages.txt says how each language writes them; one scanner reads them all.
 //
-// It knows just enough of each language to colour it: comments, strings, numbers, keywords, the names of types and of
-// functions, the tags of markup and the keys of data. What a language looks like stands in tables (languages_*.go); one
-// scanner reads most of them, and what is not made of words and brackets (markup, shell, YAML, markdown) has its own.
-//
-// What must stay true: the texts of a line's tokens, one after the other, are the line; no input makes it fail; the
-// time is linear in the length of the line; a line is coloured by its text and the State before it alone, so that a
-// block that grows is read on from where it was. Nothing is prepared before a language is first asked for.
+// What must stay true: the texts of a line's tokens, one after the other, are the line; no input
+// makes it fail; the time is linear in the length of the line; a line is coloured by its text and
+// the State before it alone, so that a block that grows is read on from where it was. Nothing is
+// prepared before a language is first asked for.
 package highlight
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // A Kind is what a token is.
 type Kind uint8
@@ -37,63 +39,56 @@ type Token struct {
 	Text string
 }
 
-// A State is what a line inherits from those before it. The zero State is that of the first line. States may be compared.
+// A State is what a line inherits from those before it. The zero State is that of the first line.
+// States may be compared.
 type State struct {
 	frames [maxDepth]frame // what is open, outermost first
-	depth  uint8
+	depth  int8
 	joined bool   // the line before ended in a backslash
-	here   bool   // inside the document that ends with the line tag
-	mode   uint8  // where in a tag, a block of YAML
-	column int32  // at which the key of that block of YAML stands
-	tag    string // the word that ends a here document or a string with a tag
-
-	guest *Language // the language inside of this one: a script in HTML, a code block in markdown
-	until string    // what ends the guest
+	fresh  bool   // and a command may begin in this one
+	here   bool   // inside the document that ends with the line end
+	block  int32  // the column of the key of a block of YAML, from 1; 0 outside of one
+	end    string // what ends a here document, a string with a fill, a fence
 }
 
-// maxDepth is how deep strings stand in strings, as `a${f("b")}` does. What is deeper is read as the string around it.
+// maxDepth is how deep strings stand in strings, as `a${f("b")}` does. What is deeper is read as
+// the string around it.
 const maxDepth = 8
 
-// A frame is a region that is open, or the code in a hole of one.
+// A frame is a region that is open, or code inside of one.
 type frame struct {
-	region int16
-	hole   bool
-	raw    bool  // backslashes mean nothing
-	holes  bool  // the string has holes because of its prefix
-	n      int32 // how deep comments or brackets are nested, or how many fill bytes opened it
+	lang       *Language // whose region it is
+	region     int16
+	code       *Language // the inside is code of this language; nil: text
+	raw, holes bool      // of a string with a prefix: no escapes; holes
+	n          int32     // how deep comments or brackets are nested
 }
 
-// Find returns the language of that name or alias in either case, as it stands behind the fence of a code block; nil if
-// it is not known.
+func (f *frame) of() *region { return &f.lang.regions[f.region] }
+
+func (f *frame) is(form byte) bool { return f.of().is(form) }
+
+// Find returns the language of that name or alias in either case, as it stands behind the fence of
+// a code block; nil if it is not known.
 func Find(name string) *Language {
 	name = strings.ToLower(strings.Trim(name, "{}. \t"))
 	if i := strings.IndexAny(name, " \t,{:;("); i >= 0 {
 		name = name[:i]
 	}
-	if name == "" {
-		return nil
-	}
-	for _, l := range languages {
-		for names := l.names; names != ""; {
-			var one string
-			one, names, _ = strings.Cut(names, " ")
-			if one == name {
-				return l
-			}
+	for _, l := range languages() {
+		if slices.Contains(l.names, name) {
+			return l
 		}
 	}
 	return nil
 }
 
 // Name is the language's own name.
-func (l *Language) Name() string {
-	name, _, _ := strings.Cut(l.names, " ")
-	return name
-}
+func (l *Language) Name() string { return l.names[0] }
 
-// Line appends the tokens of one line, given without its end, and returns the State for the next one.
+// Line appends the tokens of one line, given without its end, and returns the State for the next.
 func (l *Language) Line(tokens []Token, before State, line string) ([]Token, State) {
-	s := scanner{State: before, tokens: tokens, line: line}
-	s.read(l)
+	s := scanner{State: before, tokens: tokens, mine: len(tokens), line: line, base: l}
+	s.read()
 	return s.tokens, s.State
 }

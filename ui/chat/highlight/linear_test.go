@@ -23,7 +23,7 @@ func TestNoLineIsQuadratic(t *testing.T) {
 		"R\"x", "'a", "'\\", "%w[", "q{", "s/", "<<A", "<<1", "- ", "a: ", "&a ", "]( ", "**", "** ", "__ ", "`` ", "a=", "a-", "a.", "1.", "1-", ":a", "@a", "$a", "\\", "a", "é",
 		"\"\" ", "\"a\"  ", "{};", "a:", "</script", "<script>", "?>", "--[", "!", "&x"}
 	const short, long = 1 << 10, 8 << 10
-	for _, l := range languages {
+	for _, l := range languages() {
 		for _, p := range pieces {
 			cost := func(n int) float64 {
 				line := strings.Repeat(p, n/len(p))
