@@ -10,7 +10,8 @@ const (
 	keptHeaderTables = 256
 )
 
-// cache is safe for concurrent use. Two that miss at once make the same thing twice, and the later one stays.
+// cache is safe for concurrent use. Two that miss at once make the same thing twice, and the later
+// one stays.
 type cache[K comparable, V any] struct {
 	most int
 	mu   sync.Mutex

@@ -1,7 +1,8 @@
-// The compiler: all nodes that a schema needs, what of them can be fulfilled at all, and the program made of it.
+// The compiler: all nodes that a schema needs, what of them can be fulfilled at all, and the
+// program made of it.
 //
-// A node is a set of schemas that all must hold. Equal sets are one node, so recursion ends. What must stay true: the
-// program refers only to nodes that can be fulfilled by a finite value.
+// A node is a set of schemas that all must hold. Equal sets are one node, so recursion ends. What
+// must stay true: the program refers only to nodes that can be fulfilled by a finite value.
 
 package grammar
 
@@ -46,7 +47,10 @@ const mostSchemaNodes = 200_000
 
 // node returns the number of the node of schemas that all must hold; its shapes are found later.
 func (c *compiler) node(all []*schema) int32 {
-	all = slices.DeleteFunc(all, func(s *schema) bool { return s.at.Kind == jsondoc.Bool && s.at.Truth })
+	all = slices.DeleteFunc(all, func(s *schema) bool {
+		return s.at.Kind == jsondoc.Bool &&
+			s.at.Truth
+	})
 	slices.SortFunc(all, func(a, b *schema) int { return int(a.id - b.id) })
 	all = slices.Compact(all)
 	key := make([]byte, 0, 4*len(all))
@@ -67,7 +71,8 @@ func (c *compiler) node(all []*schema) int32 {
 
 // impossible tells that a node is refused outright.
 func (c *compiler) impossible(id int32) bool {
-	return slices.ContainsFunc(c.nodes[id].all, func(s *schema) bool { return s.at.Kind == jsondoc.Bool && !s.at.Truth })
+	return slices.ContainsFunc(c.nodes[id].all,
+		func(s *schema) bool { return s.at.Kind == jsondoc.Bool && !s.at.Truth })
 }
 
 func (c *compiler) addString(s *stringSpec) int32 {
@@ -96,7 +101,8 @@ const mostCompileWork = 4 * mostWork
 // spend counts the making of an automaton.
 func (c *compiler) spend(s *schema, keyword string, d *dfa) error {
 	if c.work += d.work; c.work > mostCompileWork {
-		return &UnsupportedError{s.path, keyword, "the expressions of the schema are too large in all"}
+		return &UnsupportedError{s.path, keyword,
+			"the expressions of the schema are too large in all"}
 	}
 	return nil
 }
@@ -109,7 +115,8 @@ func (c *compiler) compile(all []*schema) (int32, error) {
 	first := c.node(all)
 	for i := 0; i < len(c.nodes); i++ {
 		if i > mostSchemaNodes {
-			return 0, &UnsupportedError{root.path, "schema", fmt.Sprintf("it is larger than %d places", mostSchemaNodes)}
+			return 0, &UnsupportedError{root.path, "schema",
+				fmt.Sprintf("it is larger than %d places", mostSchemaNodes)}
 		}
 		variants, err := c.variants(c.nodes[i].all)
 		if err != nil {
@@ -133,7 +140,8 @@ func (c *compiler) compile(all []*schema) (int32, error) {
 	}
 	for _, o := range c.overlaps {
 		if c.nodes[o.n].live {
-			return 0, &UnsupportedError{o.of.path, "oneOf", "two alternatives may hold at once; use anyOf"}
+			return 0, &UnsupportedError{o.of.path, "oneOf",
+				"two alternatives may hold at once; use anyOf"}
 		}
 	}
 	if !c.nodes[first].live {
@@ -176,7 +184,8 @@ func (c *compiler) live(s shape) bool {
 		if s.object.max >= 0 && (must > s.object.max || s.object.min > s.object.max) {
 			return false
 		}
-		return have >= s.object.min || slices.ContainsFunc(s.object.extra, func(x extraKey) bool { return c.nodes[x.value].live })
+		return have >= s.object.min || slices.ContainsFunc(s.object.extra,
+			func(x extraKey) bool { return c.nodes[x.value].live })
 	case s.array != nil:
 		most := c.mostItems(s.array)
 		return most < 0 || most >= s.array.min
@@ -216,8 +225,10 @@ func (c *compiler) emit(n *node, s *shape) (alternative, error) {
 		return alternative{planItems, int32(len(p.arrays) - 1)}, nil
 	case s.object != nil:
 		o := *s.object
-		o.properties = slices.DeleteFunc(slices.Clone(o.properties), func(p property) bool { return !c.nodes[p.value].live })
-		o.extra = slices.DeleteFunc(slices.Clone(o.extra), func(x extraKey) bool { return !c.nodes[x.value].live })
+		o.properties = slices.DeleteFunc(slices.Clone(o.properties),
+			func(p property) bool { return !c.nodes[p.value].live })
+		o.extra = slices.DeleteFunc(slices.Clone(o.extra),
+			func(x extraKey) bool { return !c.nodes[x.value].live })
 		o.canHave, o.mustHave = make([]int, len(o.properties)+1), make([]int, len(o.properties)+1)
 		for i := len(o.properties) - 1; i >= 0; i-- {
 			o.canHave[i], o.mustHave[i] = o.canHave[i+1]+1, o.mustHave[i+1]
@@ -226,7 +237,8 @@ func (c *compiler) emit(n *node, s *shape) (alternative, error) {
 			}
 		}
 		if len(o.extra) > 0 && o.min > o.mustHave[0]+1 {
-			return alternative{}, &UnsupportedError{n.all[0].path, "minProperties", "with names that are not listed it is not supported"}
+			return alternative{}, &UnsupportedError{n.all[0].path, "minProperties",
+				"with names that are not listed it is not supported"}
 		}
 		p.objects = append(p.objects, &o)
 		return alternative{planMembers, int32(len(p.objects) - 1)}, nil

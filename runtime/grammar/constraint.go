@@ -1,17 +1,21 @@
-// What a scheduler has to know of a grammar: a Constraint holds the tokens that one sequence generates.
+// What a scheduler has to know of a grammar: a Constraint holds the tokens that one sequence
+// generates.
 
 package grammar
 
 import "github.com/ossrun/ossrun/harmony/token"
 
-// Constraint is where a sequence stands in its grammar. It belongs to one sequence and is used by one goroutine at a time.
+// Constraint is where a sequence stands in its grammar. It belongs to one sequence and is used by
+// one goroutine at a time.
 type Constraint interface {
-	// Accept takes each generated token in order, forced ones too. It reports whether the grammar allowed it; after one
-	// that was not allowed, as a request that ignores end tokens can have, everything is allowed.
+	// Accept takes each generated token in order, forced ones too. It reports whether the grammar
+	// allowed it; after one that was not allowed, as a request that ignores end tokens can have,
+	// everything is allowed.
 	Accept(id int32) bool
 	// Mask allows the tokens that may come next; nil allows all. The caller must not change it.
 	Mask() []uint64
-	// Forced returns the tokens that must come next where there is no choice, else nil. They may be fed without sampling.
+	// Forced returns the tokens that must come next where there is no choice, else nil. They may be
+	// fed without sampling.
 	Forced() []int32
 }
 

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// threadTime and processTime are the processor time that this thread and this process have had: other programs on the machine
-// change it little.
+// threadTime and processTime are the processor time that this thread and this process have had:
+// other programs on the machine change it little.
 func threadTime() time.Duration { return clock(unix.CLOCK_THREAD_CPUTIME_ID) }
 
 func processTime() time.Duration { return clock(unix.CLOCK_PROCESS_CPUTIME_ID) }

@@ -1,8 +1,8 @@
-// Deterministic automata over bytes: text of a JSON string (its characters, not their spelling), numbers as they are
-// spelled, and bodies held to a regular expression.
+// Deterministic automata over bytes: text of a JSON string (its characters, not their spelling),
+// numbers as they are spelled, and bodies held to a regular expression.
 //
-// What must stay true: automata are trimmed, so a state from which nothing is accepted does not exist, and whoever steps
-// to a live state can finish. Those of text accept UTF-8 only.
+// What must stay true: automata are trimmed, so a state from which nothing is accepted does not
+// exist, and whoever steps to a live state can finish. Those of text accept UTF-8 only.
 
 package grammar
 
@@ -22,7 +22,10 @@ type dfa struct {
 	work    int     // what making it took, in nodes and edges looked at
 }
 
-func (d *dfa) step(state int32, b byte) int32 { return d.next[int(state)*d.classes+int(d.class[b])] }
+func (d *dfa) step(state int32,
+	b byte) int32 {
+	return d.next[int(state)*d.classes+int(d.class[b])]
+}
 
 // mostStates bounds an automaton of one string or number.
 const mostStates = 1 << 14
@@ -38,13 +41,15 @@ type cuts [257]bool
 // at makes from..to a range that classes do not cross.
 func (c *cuts) at(from, to byte) { c[from], c[int(to)+1] = true, true }
 
-// textCuts are the bounds that every automaton of text keeps: those of UTF-8 and of plain text in JSON.
+// textCuts are the bounds that every automaton of text keeps: those of UTF-8 and of plain text in
+// JSON.
 func textCuts() cuts {
 	var c cuts
 	c.at(0, 0x1f)
 	c.at('"', '"')
 	c.at('\\', '\\')
-	for _, b := range []byte{0x80, 0x90, 0xa0, 0xc0, 0xc2, 0xe0, 0xe1, 0xed, 0xee, 0xf0, 0xf1, 0xf4, 0xf5} {
+	for _, b := range []byte{0x80, 0x90, 0xa0, 0xc0, 0xc2, 0xe0, 0xe1, 0xed, 0xee, 0xf0, 0xf1, 0xf4,
+		0xf5} {
 		c[b] = true
 	}
 	return c
@@ -61,8 +66,10 @@ func (c *cuts) classes() (class [256]uint8, pick []byte) {
 	return class, pick
 }
 
-// buildDFA explores states from start and trims what cannot accept. step may be told one byte of each class only.
-func buildDFA[S comparable](start S, c cuts, step func(S, byte) (S, bool), accept func(S) bool) (*dfa, error) {
+// buildDFA explores states from start and trims what cannot accept. step may be told one byte of
+// each class only.
+func buildDFA[S comparable](start S, c cuts, step func(S, byte) (S, bool),
+	accept func(S) bool) (*dfa, error) {
 	d := &dfa{}
 	var pick []byte
 	d.class, pick = c.classes()
@@ -131,8 +138,8 @@ func (d *dfa) trim() bool {
 	return live[0]
 }
 
-// markTotal finds the states, between characters, from which every plain text leads to live states, so that masks need
-// not be walked for it. For automata of text.
+// markTotal finds the states, between characters, from which every plain text leads to live states,
+// so that masks need not be walked for it. For automata of text.
 func (d *dfa) markTotal() *dfa {
 	_, pick := d.picks()
 	phase := make([]int8, len(d.accept))
@@ -198,7 +205,8 @@ func (d *dfa) picks() (c cuts, pick []byte) {
 	return c, pick
 }
 
-// utf8Step is the automaton of UTF-8: 0 between characters, 1..3 that many bytes to come, 4..7 after E0, ED, F0, F4.
+// utf8Step is the automaton of UTF-8: 0 between characters, 1..3 that many bytes to come, 4..7
+// after E0, ED, F0, F4.
 func utf8Step(u uint8, b byte) (uint8, bool) {
 	in := func(lo, hi byte) bool { return b >= lo && b <= hi }
 	switch u {
@@ -255,7 +263,8 @@ type factor struct {
 	not bool
 }
 
-// intersect is the automaton of texts that all factors accept, with min to max characters (max < 0: no bound).
+// intersect is the automaton of texts that all factors accept, with min to max characters (max < 0:
+// no bound).
 func intersect(factors []factor, min, max int) (*dfa, error) {
 	type pair struct {
 		states [6]int32

@@ -35,8 +35,8 @@ func plainNumber(text string) string {
 	return strings.TrimRight(r.FloatString(1100), "0")
 }
 
-// canonical is the canonical spelling; sorted puts members in the order of their names, so that equal
-// values are spelled equally.
+// canonical is the canonical spelling; sorted puts members in the order of their names, so that
+// equal values are spelled equally.
 func canonical(v *jsondoc.Value, sorted bool) string {
 	return string(v.Append(nil, jsondoc.Spelling{Sorted: sorted, Number: plainNumber}))
 }

@@ -1,5 +1,6 @@
-// The formats of JSON Schema that are held, as regular expressions. Each is at most as wide as its standard; where it is
-// narrower docs/json-schema.md says so. A format that is not here is an annotation, as the standard has it.
+// The formats of JSON Schema that are held, as regular expressions. Each is at most as wide as its
+// standard; where it is narrower docs/json-schema.md says so. A format that is not here is an
+// annotation, as the standard has it.
 
 package grammar
 
@@ -10,17 +11,22 @@ const (
 	group       = hexadecimal + `{1,4}`
 	leapYear    = `(([0-9][0-9](0[48]|[2468][048]|[13579][26]))|(0[48]|[2468][048]|[13579][26])00)`
 	anyYear     = `([0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)`
-	fullDate    = `(` + anyYear + `-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))|` + leapYear + `-02-29)`
-	hourMinute  = `([01][0-9]|2[0-3]):[0-5][0-9]`
-	fullTime    = `(` + hourMinute + `:[0-5][0-9](\.[0-9]+)?([Zz]|[+-]` + hourMinute + `)|23:59:60(\.[0-9]+)?([Zz]|[+-]00:00))`
-	// a label of a host name has no -- at its third place, where it would be the encoding of another name
-	letter     = `[a-zA-Z0-9]`
-	inLabel    = `[a-zA-Z0-9\-]`
-	labelHead  = `(` + letter + `|` + letter + `{2}|` + letter + inLabel + `{1,2}` + letter + `|` + letter + inLabel + `(` + letter + inLabel + `|-` + letter + `)`
+	fullDate    = `(` + anyYear +
+		`-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))|` + leapYear + `-02-29)`
+	hourMinute = `([01][0-9]|2[0-3]):[0-5][0-9]`
+	fullTime   = `(` + hourMinute + `:[0-5][0-9](\.[0-9]+)?([Zz]|[+-]` + hourMinute +
+		`)|23:59:60(\.[0-9]+)?([Zz]|[+-]00:00))`
+	// a label of a host name has no -- at its third place, where it would be the encoding of
+	// another name
+	letter    = `[a-zA-Z0-9]`
+	inLabel   = `[a-zA-Z0-9\-]`
+	labelHead = `(` + letter + `|` + letter + `{2}|` + letter + inLabel + `{1,2}` + letter + `|` +
+		letter + inLabel + `(` + letter + inLabel + `|-` + letter + `)`
 	longLabel  = labelHead + inLabel + `{0,58}` + letter + `)`
 	shortLabel = labelHead + inLabel + `{0,25}` + letter + `)`
 	// at most 253 characters
-	hostname   = `(` + longLabel + `(\.` + longLabel + `){0,2}|` + shortLabel + `(\.` + shortLabel + `){3,7})`
+	hostname = `(` + longLabel + `(\.` + longLabel + `){0,2}|` + shortLabel + `(\.` + shortLabel +
+		`){3,7})`
 	atom       = "[a-zA-Z0-9!#$%&'*+/=?^_`{|}~\\-]+"
 	unreserved = `[a-zA-Z0-9\-._~!$&'()*+,;=:@/]|%` + hexadecimal + `{2}`
 	// after the path: a query and a fragment

@@ -1,4 +1,5 @@
-// Fuzzing: no schema, expression or sequence of tokens makes the compiler or the automaton fail, stall or reach a dead end.
+// Fuzzing: no schema, expression or sequence of tokens makes the compiler or the automaton fail,
+// stall or reach a dead end.
 
 package grammar
 
@@ -57,7 +58,8 @@ func FuzzSchema(f *testing.F) {
 }
 
 func FuzzRegex(f *testing.F) {
-	for _, s := range []string{`a`, `^a|b$`, `[^a-c]{2,4}`, `(\d+\.)*\w?`, `\s\S`, `é+`, `[\u0400-\u04ff]`, `(?i)ab`, `$^`, `a{0}`} {
+	for _, s := range []string{`a`, `^a|b$`, `[^a-c]{2,4}`, `(\d+\.)*\w?`, `\s\S`, `é+`,
+		`[\u0400-\u04ff]`, `(?i)ab`, `$^`, `a{0}`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, expression string) {
@@ -78,13 +80,16 @@ func FuzzRegex(f *testing.F) {
 
 // Whatever is sampled under the masks of a turn, the strict parser reads it.
 func FuzzTurn(f *testing.F) {
-	Prepare() // an input that takes ten seconds counts as hung, and on a loaded machine the vocabulary's table does
+	// an input that takes ten seconds counts as hung, and on a loaded machine the vocabulary's
+	// table does
+	Prepare()
 	f.Add(uint64(1), uint8(0), uint8(3))
 	f.Add(uint64(2), uint8(2), uint8(0))
 	f.Fuzz(func(t *testing.T, seed uint64, choice, budget uint8) {
 		rules := TurnRules{
 			Functions: []FunctionRule{{Name: "a"}, {Name: "ab", Body: schemaOf(t, weather)}},
-			Python:    seed%2 == 0, Browser: seed%3 == 0, Choice: ToolChoice(choice % 4), Name: "ab", MaxReasoning: int(budget) - 1,
+			Python:    seed%2 == 0, Browser: seed%3 == 0, Choice: ToolChoice(choice % 4),
+			Name: "ab", MaxReasoning: int(budget) - 1,
 		}
 		turn := turnOf(t, rules)
 		parser := harmony.NewParser(harmony.RoleAssistant, true)

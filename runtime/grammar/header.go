@@ -1,11 +1,13 @@
-// The header automaton: every legal header of one request, as a graph over bytes and special tokens.
+// The header automaton: every legal header of one request, as a graph over bytes and special
+// tokens.
 //
 //	<|channel|> CHANNEL [ to=RECIPIENT] [ CONTENT TYPE] <|message|>
 //	 to=RECIPIENT<|channel|> CHANNEL [CONTENT TYPE] <|message|>
 //
-// What must stay true: only recipients that the request offers can be spelled; every node has a way on; the graph is
-// deterministic. Functions are called on commentary, the built-in tools on analysis or commentary, as the models were
-// trained to. A table is made once for a set of tools and shared by all turns; its masks are made when first needed.
+// What must stay true: only recipients that the request offers can be spelled; every node has a way
+// on; the graph is deterministic. Functions are called on commentary, the built-in tools on
+// analysis or commentary, as the models were trained to. A table is made once for a set of tools
+// and shared by all turns; its masks are made when first needed.
 
 package grammar
 
@@ -51,10 +53,12 @@ func (r recipient) channels() []string {
 type headerRules struct {
 	analysis, commentary, final bool
 	calls                       bool
-	oneForm                     bool // calls only in the form <|channel|>commentary to=NAME <|constrain|>json<|message|>
+	// calls only in the form <|channel|>commentary to=NAME <|constrain|>json<|message|>
+	oneForm bool
 }
 
-// headerNode is a place in a header. A node without edges is the end: the channel is known and the body begins.
+// headerNode is a place in a header. A node without edges is the end: the channel is known and the
+// body begins.
 type headerNode struct {
 	bytes    []byteEdge
 	specials []specialEdge
@@ -217,8 +221,9 @@ func (h *headerTable) maskAt(at int32) []uint64 {
 	return mask
 }
 
-// forced is the way from a node to the first choice, in the tokens that spell it; nil if there is a choice at once. Where
-// text goes on after the choice, the last token before it is left to be chosen: it may be part of a longer one.
+// forced is the way from a node to the first choice, in the tokens that spell it; nil if there is a
+// choice at once. Where text goes on after the choice, the last token before it is left to be
+// chosen: it may be part of a longer one.
 func (h *headerTable) forced(at int32) []int32 {
 	var ids []int32
 	var text []byte
@@ -252,7 +257,8 @@ func checkName(name string) error {
 	}
 	for _, c := range []byte(name) {
 		if c <= ' ' || c == '<' || c == '=' || c >= 0x7f {
-			return fmt.Errorf("the tool name %q holds a character that a message header cannot carry", name)
+			return fmt.Errorf("the tool name %q holds a character that a message header cannot "+
+				"carry", name)
 		}
 	}
 	return nil

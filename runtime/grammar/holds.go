@@ -40,7 +40,8 @@ func (c *compiler) holds(v *jsondoc.Value, s *schema) (bool, error) {
 	if types>>v.Kind&1 == 0 {
 		return false, nil
 	}
-	if e := s.at.Get("enum"); e != nil && !slices.ContainsFunc(e.Items, func(o *jsondoc.Value) bool { return equal(v, o) }) {
+	if e := s.at.Get("enum"); e != nil && !slices.ContainsFunc(e.Items,
+		func(o *jsondoc.Value) bool { return equal(v, o) }) {
 		return false, nil
 	}
 	if k := s.at.Get("const"); k != nil && !equal(k, v) {
@@ -154,7 +155,8 @@ func (c *compiler) objectHolds(v *jsondoc.Value, s *schema) (bool, error) {
 	}
 	for _, m := range v.Members {
 		value := int32(-1)
-		if i := slices.IndexFunc(o.properties, func(p property) bool { return p.name == m.Name }); i >= 0 {
+		if i := slices.IndexFunc(o.properties,
+			func(p property) bool { return p.name == m.Name }); i >= 0 {
 			value = o.properties[i].value
 		} else {
 			for _, x := range o.extra {

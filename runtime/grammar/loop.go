@@ -1,4 +1,5 @@
-// The detector of verbatim loops: a model that writes the same tokens over and over would do so until its limit.
+// The detector of verbatim loops: a model that writes the same tokens over and over would do so
+// until its limit.
 
 package grammar
 
@@ -10,9 +11,9 @@ const (
 	loopMemory  = loopPeriods * (loopRounds + 1)
 )
 
-// Loop watches the tokens of a turn. It fires when the text has said the same piece of up to 256 tokens again and again
-// for 512 tokens and eight rounds: long enough that no table or rule of dashes is taken for a loop. It looks back every 32
-// tokens. The zero value is ready to use.
+// Loop watches the tokens of a turn. It fires when the text has said the same piece of up to 256
+// tokens again and again for 512 tokens and eight rounds: long enough that no table or rule of
+// dashes is taken for a loop. It looks back every 32 tokens. The zero value is ready to use.
 type Loop struct {
 	recent []int32
 	count  int

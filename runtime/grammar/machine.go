@@ -1,10 +1,12 @@
 // The pushdown machine that walks a grammar byte by byte.
 //
-// A configuration is a stack of frames: what is being read, and under it what comes after. Frames are interned, a frame
-// with its parent is one number, so equal stacks are equal numbers. A frame either reads a byte or is a plan that expand
-// turns into frames that do. Several configurations at once are the alternatives that are still open.
+// A configuration is a stack of frames: what is being read, and under it what comes after. Frames
+// are interned, a frame with its parent is one number, so equal stacks are equal numbers. A frame
+// either reads a byte or is a plan that expand turns into frames that do. Several configurations at
+// once are the alternatives that are still open.
 //
-// What must stay true: plans are made only for what can be fulfilled, so every configuration can be finished.
+// What must stay true: plans are made only for what can be fulfilled, so every configuration can be
+// finished.
 
 package grammar
 
@@ -12,14 +14,15 @@ package grammar
 type frameKind uint8
 
 const (
-	readLiteral  frameKind = iota // of: literal, a: position
-	readDFA                       // of: automaton, a: state; may end wherever it accepts
-	readString                    // of: string, a: state, b: characters<<4 | escape; up to the closing quote
-	planValue                     // of: node
-	planMembers                   // of: object, a: next property, b: members<<1 | 1 after the first
-	planItems                     // of: array, a: next item
-	planRule                      // of: rule of a written grammar
-	planSequence                  // of: sequence of a written grammar, a: position
+	readLiteral frameKind = iota // of: literal, a: position
+	readDFA                      // of: automaton, a: state; may end wherever it accepts
+	// of: string, a: state, b: characters<<4 | escape; up to the closing quote
+	readString
+	planValue    // of: node
+	planMembers  // of: object, a: next property, b: members<<1 | 1 after the first
+	planItems    // of: array, a: next item
+	planRule     // of: rule of a written grammar
+	planSequence // of: sequence of a written grammar, a: position
 )
 
 // frame is one element of a stack; parent is the stack below it.
@@ -82,7 +85,8 @@ type alternative struct {
 	of   int32
 }
 
-// program is a compiled grammar: what frames refer to. It does not change once compiled, but for literals.
+// program is a compiled grammar: what frames refer to. It does not change once compiled, but for
+// literals.
 type program struct {
 	literals  []string
 	numbers   []*dfa
@@ -121,7 +125,8 @@ type machine struct {
 }
 
 func newMachine(p *program) *machine {
-	return &machine{program: p, frames: make([]frame, 1), depth: make([]int32, 1), seen: make([]uint64, 1), ids: map[frame]int32{}}
+	return &machine{program: p, frames: make([]frame, 1), depth: make([]int32, 1),
+		seen: make([]uint64, 1), ids: map[frame]int32{}}
 }
 
 func (m *machine) push(kind frameKind, of, a, b, parent int32) int32 {
@@ -146,8 +151,8 @@ func (m *machine) text(s string, parent int32) int32 {
 	return m.push(readLiteral, m.literal(s), 0, 0, parent)
 }
 
-// expand adds to out the configurations that read a byte next, and ended if the stack may end here. What was expanded in
-// this round is not expanded again, however many ways lead to it.
+// expand adds to out the configurations that read a byte next, and ended if the stack may end here.
+// What was expanded in this round is not expanded again, however many ways lead to it.
 func (m *machine) expand(out []int32, id int32) []int32 {
 	if m.seen[id] == m.round {
 		return out
@@ -216,7 +221,8 @@ func (m *machine) expandMembers(out []int32, f frame) []int32 {
 	}
 	// fits tells whether the rest can be made of the properties from i on, with n members so far.
 	fits := func(n, i int) bool {
-		return (o.max < 0 || n+o.mustHave[i] <= o.max) && (len(o.extra) > 0 || n+o.canHave[i] >= o.min)
+		return (o.max < 0 || n+o.mustHave[i] <= o.max) && (len(o.extra) > 0 ||
+			n+o.canHave[i] >= o.min)
 	}
 	for i := int(f.a); i < len(o.properties); i++ {
 		p := &o.properties[i]
@@ -231,7 +237,8 @@ func (m *machine) expandMembers(out []int32, f frame) []int32 {
 	if fits(count+1, end) {
 		for _, x := range o.extra {
 			value := m.push(planValue, x.value, 0, 0, after(end))
-			out = append(out, m.text(comma+`"`, m.push(readString, x.name, 0, 0, m.text(":", value))))
+			out = append(out, m.text(comma+`"`, m.push(readString, x.name, 0, 0,
+				m.text(":", value))))
 		}
 	}
 	if count >= o.min {
@@ -254,7 +261,8 @@ func (m *machine) expandItems(out []int32, f frame) []int32 {
 		return out
 	}
 	next := i + 1
-	if a.max < 0 { // without a bound the items after the prefix are alike; the first of all has no comma
+	// without a bound the items after the prefix are alike; the first of all has no comma
+	if a.max < 0 {
 		next = min(next, max(len(a.prefix), a.min, 1))
 	}
 	value := m.push(planValue, item, 0, 0, m.push(planItems, f.of, int32(next), 0, f.parent))
@@ -320,8 +328,8 @@ func hexDigit(b byte) (byte, bool) {
 	return 0, false
 }
 
-// moveString reads a byte inside a string. Every character has one spelling: itself, or if JSON demands an escape the
-// short one, or if there is none \u00 and two digits.
+// moveString reads a byte inside a string. Every character has one spelling: itself, or if JSON
+// demands an escape the short one, or if there is none \u00 and two digits.
 func (m *machine) moveString(out []int32, f frame, b byte) []int32 {
 	s := m.strings[f.of]
 	d := s.dfa()

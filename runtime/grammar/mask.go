@@ -1,4 +1,5 @@
-// Masks: a bit for each token id. A mask is changed only by the one who makes it, before anyone else sees it.
+// Masks: a bit for each token id. A mask is changed only by the one who makes it, before anyone
+// else sees it.
 
 package grammar
 
@@ -55,7 +56,8 @@ func with(mask []uint64, id int32) []uint64 {
 	return m
 }
 
-// The masks that every free body shares: all text, and all text or the one token that ends the body.
+// The masks that every free body shares: all text, and all text or the one token that ends the
+// body.
 var (
 	textMask = sync.OnceValue(func() []uint64 {
 		m := newMask()
@@ -73,5 +75,6 @@ var (
 	})
 )
 
-// enderMask is what a body that ends in a certain token may hold: text or the ender, and the ender alone.
+// enderMask is what a body that ends in a certain token may hold: text or the ender, and the ender
+// alone.
 type enderMask struct{ text, end []uint64 }

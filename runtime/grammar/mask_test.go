@@ -1,5 +1,6 @@
-// Masks of random automata are those of the plain way: every token, byte by byte. The patterns are of classes that cut
-// the kinds of bytes (trie.go) in every way, so that subtrees are taken whole, in part and not at all.
+// Masks of random automata are those of the plain way: every token, byte by byte. The patterns are
+// of classes that cut the kinds of bytes (trie.go) in every way, so that subtrees are taken whole,
+// in part and not at all.
 
 package grammar
 
@@ -18,7 +19,8 @@ import (
 
 // randomPattern is a sequence of repeated classes.
 func randomPattern(rng *rand.Rand) string {
-	parts := []string{"a-z", "A-Z", "0-9", " ", "a-f", "b-y", "A-M", "1-9", ".,;", "-", "_", "é-ü", "一-龥", "\\n\\t", "!-/", "'\""}
+	parts := []string{"a-z", "A-Z", "0-9", " ", "a-f", "b-y", "A-M", "1-9", ".,;", "-", "_", "é-ü",
+		"一-龥", "\\n\\t", "!-/", "'\""}
 	repeats := []string{"+", "+", "*", "*", "", "?", "{2,5}"}
 	var b strings.Builder
 	for range 1 + rng.IntN(3) {
@@ -40,8 +42,10 @@ func randomPattern(rng *rand.Rand) string {
 }
 
 // wordyPatterns take all words, in one state or in more.
-var wordyPatterns = []string{"[a-zA-Z0-9 .,;-]+", "[a-zA-Z0-9 ]*x", "[a-zA-Z0-9 _]{3,}", "(a|[a-zA-Z0-9 !]+\\?)", "[^#]+", "[a-zA-Z0-9 ]{0,9}",
-	"[^<>]*", "(?i)foo.*bar", "[^<>]*(<[a-z]+>[^<>]*)*", "[\\p{L} ]+", "[^a]*é", "[a-zà-ü ,.'-]+", "[^\\x{2028}]+"}
+var wordyPatterns = []string{"[a-zA-Z0-9 .,;-]+", "[a-zA-Z0-9 ]*x", "[a-zA-Z0-9 _]{3,}",
+	"(a|[a-zA-Z0-9 !]+\\?)", "[^#]+", "[a-zA-Z0-9 ]{0,9}",
+	"[^<>]*", "(?i)foo.*bar", "[^<>]*(<[a-z]+>[^<>]*)*", "[\\p{L} ]+", "[^a]*é", "[a-zà-ü ,.'-]+",
+	"[^\\x{2028}]+"}
 
 // tokenMask is the mask of a state without its trie.
 func tokenMask(c *Compiled, from int32) []uint64 {
@@ -84,7 +88,8 @@ func TestMasksOfRandomAutomata(t *testing.T) {
 			if i >= len(wordyPatterns) && i%3 == 1 {
 				bound = `,"maxLength":9`
 			}
-			return compileSchema(fmt.Appendf(nil, `{"type":"string","pattern":%s%s}`, quoted, bound), false)
+			return compileSchema(fmt.Appendf(nil, `{"type":"string","pattern":%s%s}`, quoted,
+				bound), false)
 		}
 		c, err := compile()
 		var bad *InvalidError

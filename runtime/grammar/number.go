@@ -1,8 +1,9 @@
 // Numbers as they are spelled: an automaton that compares digits with the bounds as they come.
 //
-// The spelling is a plain decimal: a minus sign (never before zero), at most 40 digits without leading zeros, and unless
-// integers are asked for, a fraction of at most 20 digits. A number without bounds may have an exponent of at most two
-// digits. All of them are finite in every reader.
+// The spelling is a plain decimal: a minus sign (never before zero), at most 40 digits without
+// leading zeros, and unless integers are asked for, a fraction of at most 20 digits. A number
+// without bounds may have an exponent of at most two digits. All of them are finite in every
+// reader.
 
 package grammar
 
@@ -25,8 +26,8 @@ type numberSpec struct {
 	multiple        *big.Int // of integers; nil: any
 }
 
-// bound is the digits of a magnitude that another magnitude is compared with, digit by digit: its order is -1 as long as it is
-// below the bound, 0 while it is equal and 1 above.
+// bound is the digits of a magnitude that another magnitude is compared with, digit by digit: its
+// order is -1 as long as it is below the bound, 0 while it is equal and 1 above.
 type bound struct {
 	whole, fraction string // without leading or trailing zeros, but "0" for none before the point
 	open            bool
@@ -73,7 +74,8 @@ func (b *bound) fractionDigit(order int8, k int8, c byte) int8 {
 	return int8(cmp.Compare(c, '0'))
 }
 
-// holds tells whether a number that ends with k digits behind the point is on the right side, 1 for above and -1 for below.
+// holds tells whether a number that ends with k digits behind the point is on the right side, 1 for
+// above and -1 for below.
 func (b *bound) holds(order int8, k int8, side int8) bool {
 	if order == 0 && int(k) < len(b.fraction) {
 		order = -1
@@ -135,7 +137,8 @@ const (
 // numberDFA makes the automaton.
 func numberDFA(s numberSpec) (*dfa, error) {
 	free := s.low == nil && s.high == nil
-	r := numberReader{modulus: 1, integer: s.integer || s.multiple != nil, exponent: free && s.multiple == nil && !s.integer}
+	r := numberReader{modulus: 1, integer: s.integer || s.multiple != nil, exponent: free &&
+		s.multiple == nil && !s.integer}
 	if s.multiple != nil {
 		if !s.multiple.IsInt64() || s.multiple.Int64() <= 0 || s.multiple.Int64() > 4096 {
 			return nil, errTooLarge
@@ -152,7 +155,8 @@ func numberDFA(s numberSpec) (*dfa, error) {
 	if r.positive, err = magnitudes(s.low, s.high, s.lowOpen, s.hiOpen, false); err != nil {
 		return nil, err
 	}
-	if r.negative, err = magnitudes(negated(s.high), negated(s.low), s.hiOpen, s.lowOpen, true); err != nil {
+	if r.negative, err = magnitudes(negated(s.high), negated(s.low), s.hiOpen, s.lowOpen,
+		true); err != nil {
 		return nil, err
 	}
 	var c cuts
@@ -200,7 +204,8 @@ func (r *numberReader) step(a numberAt, b byte) (numberAt, bool) {
 	case atFraction, inFraction:
 		if digit && a.n < mostFraction {
 			of := r.of(a)
-			a.low, a.high = of.low.fractionDigit(a.low, a.n, b), of.high.fractionDigit(a.high, a.n, b)
+			a.low, a.high = of.low.fractionDigit(a.low, a.n, b), of.high.fractionDigit(a.high, a.n,
+				b)
 			a.part = inFraction
 			a.n++
 			return a, true

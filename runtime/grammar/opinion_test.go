@@ -55,7 +55,8 @@ func TestSecondOpinion(t *testing.T) {
 			for _, w := range m.Mask(token.Call) {
 				bits = binary.LittleEndian.AppendUint64(bits, w)
 			}
-			if err := out.Encode(map[string]any{"schema": json.RawMessage(raw), "prefix": ids, "done": m.Done(), "mask": base64.StdEncoding.EncodeToString(bits)}); err != nil {
+			if err := out.Encode(map[string]any{"schema": json.RawMessage(raw), "prefix": ids,
+				"done": m.Done(), "mask": base64.StdEncoding.EncodeToString(bits)}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -1,7 +1,8 @@
 // Regular expressions to automata: the pattern of a JSON Schema, guided regex, and the formats.
 //
-// The syntax is Go's (RE2), read as ECMA 262 reads it where the two differ: \s is Unicode's white space, the dot stops at
-// every line end, \uXXXX is a character. What is no regular language, look-around and back references, is refused.
+// The syntax is Go's (RE2), read as ECMA 262 reads it where the two differ: \s is Unicode's white
+// space, the dot stops at every line end, \uXXXX is a character. What is no regular language,
+// look-around and back references, is refused.
 
 package grammar
 
@@ -230,7 +231,8 @@ type tail struct {
 	to     int32
 }
 
-// runeRange splits a range of characters where their UTF-8 changes its length or all but its last bytes.
+// runeRange splits a range of characters where their UTF-8 changes its length or all but its last
+// bytes.
 func (n *nfa) runeRange(from, to int32, lo, hi rune, tails map[tail]int32) {
 	if lo > hi {
 		return
@@ -246,7 +248,8 @@ func (n *nfa) runeRange(from, to int32, lo, hi rune, tails map[tail]int32) {
 		return // surrogates are no characters
 	}
 	a, b := utf8.AppendRune(nil, lo), utf8.AppendRune(nil, hi)
-	for k := len(a) - 1; k > 0; k-- { // k bytes at the end should be whole ranges wherever the bytes before differ
+	// k bytes at the end should be whole ranges wherever the bytes before differ
+	for k := len(a) - 1; k > 0; k-- {
 		low := rune(1)<<(6*k) - 1
 		if lo>>(6*k) == hi>>(6*k) {
 			continue
@@ -275,7 +278,8 @@ func (n *nfa) runeRange(from, to int32, lo, hi rune, tails map[tail]int32) {
 	n.nodes[from].bytes = append(n.nodes[from].bytes, nfaEdge{a[0], b[0], to})
 }
 
-// patternDFA is the automaton of the texts that an expression matches: anywhere if it is searched for, else as a whole.
+// patternDFA is the automaton of the texts that an expression matches: anywhere if it is searched
+// for, else as a whole.
 func patternDFA(expression string, search bool) (*dfa, error) {
 	text, err := fromECMA(expression)
 	if err != nil {
@@ -328,8 +332,11 @@ func (n *nfa) determinize(start, match int32) (*dfa, error) {
 	}
 	mark := make([]int32, len(n.nodes))
 	round := int32(0)
-	work := 0 // nodes and edges looked at; an expression that needs too many is refused as one that needs too many states
-	// closure adds what is reached over nothing. Edges that hold only at an end of the text are kept waiting.
+	// nodes and edges looked at; an expression that needs too many is refused as one that needs too
+	// many states
+	work := 0
+	// closure adds what is reached over nothing. Edges that hold only at an end of the text are
+	// kept waiting.
 	closure := func(set []int32, begin, end bool) []int32 {
 		round++
 		for _, s := range set {
@@ -372,35 +379,36 @@ func (n *nfa) determinize(start, match int32) (*dfa, error) {
 		return set
 	}
 	closed := map[string]string{} // what closure made of a set: several bytes lead to the same
-	d, err := buildDFA(at{pack(closure([]int32{start}, true, false)), true}, c, func(s at, b byte) (at, bool) {
-		if work > mostWork {
-			return at{}, false
-		}
-		round++
-		var set []int32
-		for i := 0; i < len(s.set); i += 4 {
-			node := &n.nodes[binary.LittleEndian.Uint32([]byte(s.set[i:i+4]))]
-			work += 1 + len(node.bytes)
-			for _, e := range node.bytes {
-				if b >= e.lo && b <= e.hi && mark[e.to] != round {
-					mark[e.to] = round
-					set = append(set, e.to)
+	d, err := buildDFA(at{pack(closure([]int32{start}, true, false)), true}, c,
+		func(s at, b byte) (at, bool) {
+			if work > mostWork {
+				return at{}, false
+			}
+			round++
+			var set []int32
+			for i := 0; i < len(s.set); i += 4 {
+				node := &n.nodes[binary.LittleEndian.Uint32([]byte(s.set[i:i+4]))]
+				work += 1 + len(node.bytes)
+				for _, e := range node.bytes {
+					if b >= e.lo && b <= e.hi && mark[e.to] != round {
+						mark[e.to] = round
+						set = append(set, e.to)
+					}
 				}
 			}
-		}
-		if len(set) == 0 {
-			return at{}, false
-		}
-		raw := string(pack4(set))
-		to, known := closed[raw]
-		if !known {
-			to = pack(closure(set, false, false))
-			closed[raw] = to
-		}
-		return at{to, false}, true
-	}, func(s at) bool {
-		return slices.Contains(closure(unpack(s.set), s.begin, true), match)
-	})
+			if len(set) == 0 {
+				return at{}, false
+			}
+			raw := string(pack4(set))
+			to, known := closed[raw]
+			if !known {
+				to = pack(closure(set, false, false))
+				closed[raw] = to
+			}
+			return at{to, false}, true
+		}, func(s at) bool {
+			return slices.Contains(closure(unpack(s.set), s.begin, true), match)
+		})
 	if work > mostWork {
 		return nil, errTooLarge
 	}

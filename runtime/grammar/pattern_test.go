@@ -16,8 +16,10 @@ func TestPatternsAgreeWithGo(t *testing.T) {
 	alphabet := []rune("ab01-_ .@é\u2028\n\U0001f600Z")
 	rng := rand.New(rand.NewPCG(8, 1))
 	for _, p := range []string{
-		`a`, `^a`, `a$`, `^ab*$`, `^(a|b0)+$`, `[a-b]{2,3}`, `^[^a]{1,2}$`, `(a|^b)0`, `(0|1$)`, `^$`, `a{0}`, `^(a?){3}b$`, `(?i)z`,
-		`^\d+(-\d+)?$`, `\w@\w`, `^[é-\x{1f600}]+$`, `b|`, `^(?:a|b){2,}$`, `(ab){1,3}0`, `^[\w.-]+@[\w-]+$`,
+		`a`, `^a`, `a$`, `^ab*$`, `^(a|b0)+$`, `[a-b]{2,3}`, `^[^a]{1,2}$`, `(a|^b)0`, `(0|1$)`,
+		`^$`, `a{0}`, `^(a?){3}b$`, `(?i)z`,
+		`^\d+(-\d+)?$`, `\w@\w`, `^[é-\x{1f600}]+$`, `b|`, `^(?:a|b){2,}$`, `(ab){1,3}0`,
+		`^[\w.-]+@[\w-]+$`,
 	} {
 		d, err := patternDFA(p, true)
 		if err != nil {
@@ -55,7 +57,8 @@ func TestPatternsThatAreRead(t *testing.T) {
 			t.Errorf("%s: %v", c.pattern, err)
 		}
 	}
-	for _, p := range []string{`a(?=b)`, `(a)\1`, `\bword`, `(`, `[]`, `\u12`, `(\p{L}{1,200}){1,100}`} {
+	for _, p := range []string{`a(?=b)`, `(a)\1`, `\bword`, `(`, `[]`, `\u12`,
+		`(\p{L}{1,200}){1,100}`} {
 		if _, err := patternDFA(p, true); err == nil {
 			t.Errorf("%s is accepted", p)
 		}

@@ -1,7 +1,8 @@
-// Regions of an automaton of text: the states between which text can go on without anything changing.
+// Regions of an automaton of text: the states between which text can go on without anything
+// changing.
 //
-// What must stay true: the states of a region have one shape, and what leaves it, or may be full after some characters, is
-// known. A region says nothing about bytes that are no plain text.
+// What must stay true: the states of a region have one shape, and what leaves it, or may be full
+// after some characters, is known. A region says nothing about bytes that are no plain text.
 
 package grammar
 
@@ -17,18 +18,22 @@ const (
 	mostStaying = 8  // states of a region that texts of any length stay in
 	mostDeep    = 24 // characters that a region is followed; few tokens have more
 	mostWide    = 8  // states of a region that characters beyond ASCII lead out of
-	leastTaken  = 24 // characters of ASCII: of a state that takes fewer most of the trie is cut off at once
+	// characters of ASCII: of a state that takes fewer most of the trie is cut off at once
+	leastTaken = 24
 )
 
-// shapes says what the states of an automaton do with plain text: states with equal shapes take the same characters. A shape is what
-// the bytes that may come next lead to, a byte of each class: inside a character a shape, behind it nothing more. They are
-// found when the automaton is made, so that no mask waits for them.
+// shapes says what the states of an automaton do with plain text: states with equal shapes take the
+// same characters. A shape is what the bytes that may come next lead to, a byte of each class:
+// inside a character a shape, behind it nothing more. They are found when the automaton is made, so
+// that no mask waits for them.
 type shapes struct {
-	d        *dfa
-	ascii    []byte           // a byte of each class of plain ASCII
-	beyond   []byte           // a byte of each class beyond ASCII
-	of       []int32          // by state; 0: not found yet
-	end      []int32          // by state: where every character beyond ASCII that is read from here ends; -1: none is, or in several states
+	d      *dfa
+	ascii  []byte  // a byte of each class of plain ASCII
+	beyond []byte  // a byte of each class beyond ASCII
+	of     []int32 // by state; 0: not found yet
+	// by state: where every character beyond ASCII that is read from here ends; -1: none is, or in
+	// several states
+	end      []int32
 	known    map[string]int32 // while they are found
 	complete []bool           // by shape: every character beyond ASCII is taken
 	narrow   []bool           // by shape: none is
@@ -40,10 +45,13 @@ const (
 	firstShape
 )
 
-// newShapes finds the shapes of states that text leads to, which lie in a place of a character each.
+// newShapes finds the shapes of states that text leads to, which lie in a place of a character
+// each.
 func newShapes(d *dfa, states []int32, place []int8) *shapes {
-	s := &shapes{d: d, of: make([]int32, len(d.accept)), end: make([]int32, len(d.accept)), known: map[string]int32{}}
-	s.complete, s.narrow = []bool{noShape: false, wholeShape: true}, []bool{noShape: true, wholeShape: false}
+	s := &shapes{d: d, of: make([]int32, len(d.accept)), end: make([]int32, len(d.accept)),
+		known: map[string]int32{}}
+	s.complete, s.narrow = []bool{noShape: false, wholeShape: true}, []bool{noShape: true,
+		wholeShape: false}
 	_, pick := d.picks()
 	for _, b := range pick {
 		switch {
@@ -112,24 +120,27 @@ func (s *shapes) shape(state int32, u uint8) int32 {
 	return shape
 }
 
-// region is the states that plain text leads to from one of them without leaving: all have its shape.
+// region is the states that plain text leads to from one of them without leaving: all have its
+// shape.
 type region struct {
 	*shapes
 	states []int32
 	inside []bool // of all states
 	leaves []bool // by class: characters of ASCII that lead out of the region from some state
 	wide   bool   // some characters beyond ASCII do
-	// after room characters the text may be full: no more plain text can come. -1: never. exact: after just as many.
+	// after room characters the text may be full: no more plain text can come. -1: never. exact:
+	// after just as many.
 	room  int
 	exact bool
 	seen  []bool // states inside a character that were looked at
 }
 
-// regionOf finds the region of a state; false if it has more than most states or takes too few characters to be worth it. How it goes on
-// after mostDeep characters is not looked at.
+// regionOf finds the region of a state; false if it has more than most states or takes too few
+// characters to be worth it. How it goes on after mostDeep characters is not looked at.
 func regionOf(s *shapes, from int32, most int) (*region, bool) {
 	n := len(s.d.accept)
-	r := &region{shapes: s, states: []int32{from}, inside: make([]bool, n), leaves: make([]bool, s.d.classes), room: -1, exact: true, seen: make([]bool, n)}
+	r := &region{shapes: s, states: []int32{from}, inside: make([]bool, n), leaves: make([]bool,
+		s.d.classes), room: -1, exact: true, seen: make([]bool, n)}
 	taken, left := 0, 0
 	for b, plain := range isPlain {
 		to := s.d.step(from, byte(b))
@@ -174,8 +185,8 @@ func regionOf(s *shapes, from int32, most int) (*region, bool) {
 	return r, true
 }
 
-// enter takes a state into the region; false if it does not belong there. A full one is noted and left out. The states from index
-// deeper on were found at this depth.
+// enter takes a state into the region; false if it does not belong there. A full one is noted and
+// left out. The states from index deeper on were found at this depth.
 func (r *region) enter(state int32, deeper int, full *bool) bool {
 	if r.inside[state] {
 		r.exact = r.exact && slices.Contains(r.states[deeper:], state)
@@ -213,7 +224,8 @@ func (r *region) lookBeyond(from int32, u uint8, deeper int, full *bool) {
 	}
 }
 
-// stays is the kinds of bytes (trie.go) of which a text of any length stays in the region; 0 where there is a bound.
+// stays is the kinds of bytes (trie.go) of which a text of any length stays in the region; 0 where
+// there is a bound.
 func (r *region) stays() (kinds uint64) {
 	if r.room >= 0 {
 		return 0

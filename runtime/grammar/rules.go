@@ -4,9 +4,10 @@
 //	NAME: /[A-Z][a-z]+/
 //	root ::= "yes" | "no" [0-9]+              # GBNF: name ::= body
 //
-// A body is alternatives of sequences of "text", "text"i, /expression/, [class], names and groups, each with ?, * or +. A rule
-// goes on over lines that begin with | or with a space. The grammar begins at start, or at root. What must stay true:
-// every rule can be finished, and none calls itself before it has read a byte.
+// A body is alternatives of sequences of "text", "text"i, /expression/, [class], names and groups,
+// each with ?, * or +. A rule goes on over lines that begin with | or with a space. The grammar
+// begins at start, or at root. What must stay true: every rule can be finished, and none calls
+// itself before it has read a byte.
 
 package grammar
 
@@ -76,7 +77,8 @@ func splitRules(text string) []string {
 		trimmed := strings.TrimSpace(line)
 		switch {
 		case trimmed == "" || strings.HasPrefix(trimmed, "//") || strings.HasPrefix(trimmed, "#"):
-		case len(rules) > 0 && !ruleHead.MatchString(line) && (strings.HasPrefix(trimmed, "|") || line[0] == ' ' || line[0] == '\t'):
+		case len(rules) > 0 && !ruleHead.MatchString(line) && (strings.HasPrefix(trimmed, "|") ||
+			line[0] == ' ' || line[0] == '\t'):
 			rules[len(rules)-1] += line
 		default:
 			rules = append(rules, line)
@@ -115,7 +117,8 @@ func (r *ruleReader) rule(text string) error {
 		return fmt.Errorf("rule %s: %w", head[1], err)
 	}
 	if r.at < len(r.text) {
-		return fmt.Errorf("rule %s: %q is not understood", head[1], strings.TrimSpace(r.text[r.at:]))
+		return fmt.Errorf("rule %s: %q is not understood", head[1],
+			strings.TrimSpace(r.text[r.at:]))
 	}
 	return nil
 }
@@ -258,7 +261,8 @@ func (r *ruleReader) item(c byte) (_ symbol, empty bool, err error) {
 		return s, false, err
 	case c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z':
 		end := 1
-		for end < len(rest) && (rest[end] == '_' || rest[end] == '-' || rest[end] >= '0' && rest[end] <= '9' || rest[end]|0x20 >= 'a' && rest[end]|0x20 <= 'z') {
+		for end < len(rest) && (rest[end] == '_' || rest[end] == '-' || rest[end] >= '0' &&
+			rest[end] <= '9' || rest[end]|0x20 >= 'a' && rest[end]|0x20 <= 'z') {
 			end++
 		}
 		r.at += end
@@ -304,7 +308,8 @@ func (r *ruleReader) expression(e string) (symbol, error) {
 func (r *ruleReader) check() error {
 	p := r.program
 	ends, empty := make([]bool, len(p.rules)), make([]bool, len(p.rules))
-	// holds tells whether all symbols of some alternative have a property, found for rules in an earlier round.
+	// holds tells whether all symbols of some alternative have a property, found for rules in an
+	// earlier round.
 	holds := func(id int, of []bool, terminal func(symbol) bool) bool {
 		return slices.ContainsFunc(p.rules[id], func(s int32) bool {
 			return !slices.ContainsFunc(p.sequences[s], func(x symbol) bool {
@@ -338,7 +343,8 @@ func (r *ruleReader) check() error {
 			for _, x := range p.sequences[s] {
 				if x.kind == planRule {
 					if color[x.of] == 1 {
-						return fmt.Errorf("%s calls itself before it reads anything", r.nameOf(int(x.of)))
+						return fmt.Errorf("%s calls itself before it reads anything",
+							r.nameOf(int(x.of)))
 					}
 					if color[x.of] == 0 {
 						if err := visit(int(x.of)); err != nil {

@@ -12,11 +12,15 @@ func TestWrittenGrammars(t *testing.T) {
 		rules   string
 		yes, no []string
 	}{
-		{"start: greeting \" \" NAME (\",\" NAME)*\n\ngreeting: \"hello\" | \"hi\"i // either\nNAME: /[A-Z][a-z]+/\n",
-			[]string{"hello Ann", "HI Ann,Bob"}, []string{"Hello Ann", "hello ann", "hello Ann,", "hello"}},
-		{"root ::= expr\nexpr ::= term ([-+] term)*\nterm ::= [0-9]+ | \"(\" expr \")\" # numbers\n",
+		{"start: greeting \" \" NAME (\",\" NAME)*\n\ngreeting: \"hello\" | \"hi\"i // " +
+			"either\nNAME: /[A-Z][a-z]+/\n",
+			[]string{"hello Ann", "HI Ann,Bob"}, []string{"Hello Ann", "hello ann", "hello Ann,",
+				"hello"}},
+		{"root ::= expr\nexpr ::= term ([-+] term)*\nterm ::= [0-9]+ | \"(\" expr \")\" # " +
+			"numbers\n",
 			[]string{"1", "12+(3-4)-5", "((7))"}, []string{"", "1+", "(1", "1++2"}},
-		{"start: a\n  | b\n| c\na: \"a\"\nb: \"b\" b?\nc: /c\\/[\\/\\]]/", []string{"a", "bbb", "c//", "c/]"}, []string{"ab", "c"}},
+		{"start: a\n  | b\n| c\na: \"a\"\nb: \"b\" b?\nc: /c\\/[\\/\\]]/", []string{"a", "bbb",
+			"c//", "c/]"}, []string{"ab", "c"}},
 		{"start: \"\" | \"x\" start", []string{"", "xx"}, []string{"y"}},
 		{`start: "é\n" /\d*/ "end"`, []string{"é\nend", "é\n12end"}, []string{"é\n12"}},
 	} {
@@ -81,14 +85,16 @@ func TestRegexAndChoice(t *testing.T) {
 		g   *Compiled
 		s   string
 		yes bool
-	}{{r, "abc1", true}, {r, "abc", false}, {r, "xabcd1", false}, {c, "red", true}, {c, "red wine", true}, {c, "red ", false}, {c, "green", false}} {
+	}{{r, "abc1", true}, {r, "abc", false}, {r, "xabcd1", false}, {c, "red", true}, {c, "red wine",
+		true}, {c, "red ", false}, {c, "green", false}} {
 		m := k.g.Matcher().(*matcher)
 		if (m.bytes([]byte(k.s)) && m.Done()) != k.yes {
 			t.Errorf("%q", k.s)
 		}
 	}
 	m := c.Matcher()
-	if !m.Accept(token.Get().Encode(nil, "red")[0]) || !Allowed(m.Mask(token.Return), token.Return) || Allowed(m.Mask(token.Return), token.Call) {
+	if !m.Accept(token.Get().Encode(nil, "red")[0]) || !Allowed(m.Mask(token.Return),
+		token.Return) || Allowed(m.Mask(token.Return), token.Call) {
 		t.Error("the ender after red")
 	}
 	if _, err := Regex(`(`); err == nil {

@@ -1,7 +1,8 @@
 // Schemas: which keywords are held, which are refused, and where a $ref leads.
 //
-// A schema is the place in the document where it stands. What a keyword means is in shape.go; this file reads documents and
-// finds what is referred to. Keywords that are not known are annotations, as the standard has it.
+// A schema is the place in the document where it stands. What a keyword means is in shape.go; this
+// file reads documents and finds what is referred to. Keywords that are not known are annotations,
+// as the standard has it.
 
 package grammar
 
@@ -15,7 +16,8 @@ import (
 	"github.com/ossrun/ossrun/jsondoc"
 )
 
-// UnsupportedError is a schema that asks for what cannot be held. Path is a JSON pointer into the schema.
+// UnsupportedError is a schema that asks for what cannot be held. Path is a JSON pointer into the
+// schema.
 type UnsupportedError struct {
 	Path, Keyword, Reason string
 }
@@ -27,7 +29,10 @@ func (e *UnsupportedError) Error() string {
 // InvalidError is a schema that is none.
 type InvalidError struct{ Path, Reason string }
 
-func (e *InvalidError) Error() string { return fmt.Sprintf("schema at %q: %s", "#"+e.Path, e.Reason) }
+func (e *InvalidError) Error() string {
+	return fmt.Sprintf("schema at %q: %s", "#"+e.Path,
+		e.Reason)
+}
 
 // refused are keywords that change what is valid and are not held.
 var refused = map[string]string{
@@ -109,7 +114,10 @@ func (r *reader) check(s *schema) error {
 
 // refer finds what a $ref names: the document, a JSON pointer or an anchor in it.
 func (r *reader) refer(s *schema, ref string) (*schema, error) {
-	bad := func(reason string) error { return &UnsupportedError{s.path, "$ref", fmt.Sprintf("%q %s", ref, reason)} }
+	bad := func(reason string) error {
+		return &UnsupportedError{s.path, "$ref", fmt.Sprintf("%q %s",
+			ref, reason)}
+	}
 	document, fragment, _ := strings.Cut(ref, "#")
 	if document != "" && document != r.base {
 		return nil, bad("is outside the document")
@@ -147,7 +155,8 @@ func (r *reader) refer(s *schema, ref string) (*schema, error) {
 		if next == nil {
 			return nil, bad("leads nowhere")
 		}
-		if at = next; at.Kind == jsondoc.Object && at.Get("$id") != nil && at.Get("$id").Kind == jsondoc.String {
+		if at = next; at.Kind == jsondoc.Object && at.Get("$id") != nil &&
+			at.Get("$id").Kind == jsondoc.String {
 			return nil, bad("leads into a schema with an $id of its own")
 		}
 	}
@@ -172,11 +181,12 @@ func (r *reader) findAnchors(d *jsondoc.Value, path string) {
 // compiledSchemas keeps schemas by their hash.
 var compiledSchemas = cache[[32]byte, *Compiled]{most: keptAutomata}
 
-// Schema compiles a JSON Schema (draft 2020-12, see docs/json-schema.md), or returns what was compiled for the same bytes
-// before. Errors are *InvalidError and *UnsupportedError.
+// Schema compiles a JSON Schema (draft 2020-12, see docs/json-schema.md), or returns what was
+// compiled for the same bytes before. Errors are *InvalidError and *UnsupportedError.
 func Schema(raw []byte) (*Compiled, error) { return cachedSchema(raw, false) }
 
-// Arguments is Schema for the parameters of a function, whose arguments are an object even if the schema does not say so.
+// Arguments is Schema for the parameters of a function, whose arguments are an object even if the
+// schema does not say so.
 func Arguments(raw []byte) (*Compiled, error) { return cachedSchema(raw, true) }
 
 func cachedSchema(raw []byte, object bool) (*Compiled, error) {
@@ -208,7 +218,9 @@ func compileSchema(raw []byte, object bool) (*Compiled, error) {
 	c := &compiler{reader: r, program: newProgram(), nodeOf: map[string]int32{}}
 	all := []*schema{r.root}
 	if object {
-		all = append(all, r.at(&jsondoc.Value{Kind: jsondoc.Object, Members: []jsondoc.Member{{Name: "type", Value: &jsondoc.Value{Kind: jsondoc.String, Text: "object"}}}}, ""))
+		all = append(all, r.at(&jsondoc.Value{Kind: jsondoc.Object,
+			Members: []jsondoc.Member{{Name: "type", Value: &jsondoc.Value{Kind: jsondoc.String,
+				Text: "object"}}}}, ""))
 	}
 	root, err := c.compile(all)
 	if err != nil {

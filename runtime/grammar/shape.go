@@ -1,8 +1,9 @@
-// From schemas that all must hold to shapes: the ways, one type each, in which a value can fulfil them.
+// From schemas that all must hold to shapes: the ways, one type each, in which a value can fulfil
+// them.
 //
-// $ref, allOf, anyOf and oneOf are resolved first: what is left is alternatives, each a list of schemas whose own keywords
-// all hold (variants). Their keywords are then intersected type by type. What must stay true: a shape takes no value that
-// the schemas refuse.
+// $ref, allOf, anyOf and oneOf are resolved first: what is left is alternatives, each a list of
+// schemas whose own keywords all hold (variants). Their keywords are then intersected type by type.
+// What must stay true: a shape takes no value that the schemas refuse.
 
 package grammar
 
@@ -83,7 +84,8 @@ func (c *compiler) variants(all []*schema) ([][]*schema, error) {
 		}
 		if len(groups) == 0 {
 			if c.variantCount++; len(out) >= mostVariants || c.variantCount > mostSchemaNodes {
-				return &UnsupportedError{all[0].path, "anyOf", "its alternatives multiply beyond reason"}
+				return &UnsupportedError{all[0].path, "anyOf",
+					"its alternatives multiply beyond reason"}
 			}
 			out = append(out, own)
 			return nil
@@ -117,14 +119,16 @@ func (c *compiler) list(s *schema, keyword string) ([]*schema, error) {
 	return subs, nil
 }
 
-// mustBeApart notes that no value may fulfil two of the alternatives: only then oneOf is what anyOf is.
+// mustBeApart notes that no value may fulfil two of the alternatives: only then oneOf is what anyOf
+// is.
 func (c *compiler) mustBeApart(s *schema, subs []*schema) error {
 	if c.apart[s] {
 		return nil
 	}
 	c.apart[s] = true
 	if len(subs) > mostOneOf {
-		return &UnsupportedError{s.path, "oneOf", fmt.Sprintf("more than %d alternatives are not supported, use anyOf", mostOneOf)}
+		return &UnsupportedError{s.path, "oneOf",
+			fmt.Sprintf("more than %d alternatives are not supported, use anyOf", mostOneOf)}
 	}
 	for i, a := range subs {
 		for _, b := range subs[i+1:] {
@@ -241,8 +245,12 @@ func (c *compiler) shapes(own []*schema) ([]shape, error) {
 		kind jsondoc.Kind
 		make func([]*schema) (*shape, error)
 	}{
-		{jsondoc.Number, func(own []*schema) (*shape, error) { return c.numberShape(own, integers) }},
-		{jsondoc.String, c.stringShape}, {jsondoc.Array, c.arrayShape}, {jsondoc.Object, c.objectShape},
+		{jsondoc.Number, func(own []*schema) (*shape, error) {
+			return c.numberShape(own,
+				integers)
+		}},
+		{jsondoc.String, c.stringShape}, {jsondoc.Array, c.arrayShape}, {jsondoc.Object,
+			c.objectShape},
 	} {
 		if types>>make.kind&1 == 0 {
 			continue
@@ -318,7 +326,8 @@ func (c *compiler) numberShape(own []*schema, integers bool) (*shape, error) {
 					return nil, &InvalidError{s.path, "multipleOf is more than 0"}
 				}
 				if !r.IsInt() || r.Num().BitLen() > 12 {
-					return nil, &UnsupportedError{s.path, m.Name, "only integers up to 4095 are supported"}
+					return nil, &UnsupportedError{s.path, m.Name,
+						"only integers up to 4095 are supported"}
 				}
 				if spec.multiple == nil {
 					spec.multiple = big.NewInt(1)
@@ -407,7 +416,8 @@ func (c *compiler) stringShape(own []*schema) (*shape, error) {
 	for _, s := range own {
 		f, err := c.expressions(s)
 		if err != nil {
-			if unsupported := (*UnsupportedError)(nil); errors.As(err, &unsupported) && unsupported.Reason == errEmpty.Error() {
+			if unsupported := (*UnsupportedError)(nil); errors.As(err, &unsupported) &&
+				unsupported.Reason == errEmpty.Error() {
 				return nil, nil
 			}
 			return nil, err
@@ -431,7 +441,8 @@ func (c *compiler) stringShape(own []*schema) (*shape, error) {
 	case errors.Is(err, errEmpty):
 		return nil, nil
 	case err != nil:
-		return nil, &UnsupportedError{own[0].path, "pattern or format with other keywords", err.Error()}
+		return nil, &UnsupportedError{own[0].path, "pattern or format with other keywords",
+			err.Error()}
 	}
 	if err := c.spend(own[0], "pattern", d); err != nil {
 		return nil, err

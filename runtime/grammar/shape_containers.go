@@ -1,4 +1,5 @@
-// Shapes of arrays and objects: what their items and members must fulfil is a node of its own, found later.
+// Shapes of arrays and objects: what their items and members must fulfil is a node of its own,
+// found later.
 
 package grammar
 
@@ -20,7 +21,8 @@ func (c *compiler) arrayShape(own []*schema) (*shape, error) {
 	prefixes := make([][]*schema, len(own))
 	for i, s := range own {
 		if items := s.at.Get("items"); items != nil && items.Kind == jsondoc.Array {
-			return nil, &UnsupportedError{s.path, "items", "a list is not supported, use prefixItems"}
+			return nil, &UnsupportedError{s.path, "items",
+				"a list is not supported, use prefixItems"}
 		}
 		if u := s.at.Get("uniqueItems"); u != nil && u.Truth && (most < 0 || most > 1) {
 			return nil, &UnsupportedError{s.path, "uniqueItems", "is not supported"}
@@ -117,7 +119,8 @@ func (k *objectKeywords) read() error {
 		}
 	}
 	if len(k.patterns) > mostPatterns {
-		return &UnsupportedError{k.own[0].path, "patternProperties", fmt.Sprintf("more than %d patterns are not supported", mostPatterns)}
+		return &UnsupportedError{k.own[0].path, "patternProperties",
+			fmt.Sprintf("more than %d patterns are not supported", mostPatterns)}
 	}
 	for _, s := range k.own {
 		d := s.at.Get("required")
@@ -154,7 +157,8 @@ func (k *objectKeywords) readPatterns(s *schema) error {
 			continue
 		}
 		if err != nil {
-			return &UnsupportedError{s.path, "patternProperties", fmt.Sprintf("%q: %s", m.Name, err)}
+			return &UnsupportedError{s.path, "patternProperties", fmt.Sprintf("%q: %s", m.Name,
+				err)}
 		}
 		if err := k.spend(s, "patternProperties", p); err != nil {
 			return err
@@ -170,7 +174,8 @@ func (k *objectKeywords) readPatterns(s *schema) error {
 	return nil
 }
 
-// value is the node of a member's value: what properties, the patterns that match and else additionalProperties say.
+// value is the node of a member's value: what properties, the patterns that match and else
+// additionalProperties say.
 func (k *objectKeywords) value(name string, listed bool, matches func(pattern int) bool) int32 {
 	var all []*schema
 	for _, s := range k.own {
@@ -194,7 +199,8 @@ func (k *objectKeywords) value(name string, listed bool, matches func(pattern in
 	return k.node(all)
 }
 
-// otherNames are the names that are not listed and match just the patterns whose bits are in set; nil if there are none.
+// otherNames are the names that are not listed and match just the patterns whose bits are in set;
+// nil if there are none.
 func (k *objectKeywords) otherNames(set int) (*stringSpec, error) {
 	switch {
 	case len(k.patterns) > 0:

@@ -1,6 +1,6 @@
-// The automaton that is made as it is walked: a state is the set of configurations that are open, its edges are filled
-// in when they are first followed, its mask when it is first asked for. Everything is shared by all bodies that are held to
-// the same grammar, behind one lock.
+// The automaton that is made as it is walked: a state is the set of configurations that are open,
+// its edges are filled in when they are first followed, its mask when it is first asked for.
+// Everything is shared by all bodies that are held to the same grammar, behind one lock.
 
 package grammar
 
@@ -45,8 +45,8 @@ type endedMask struct {
 const (
 	unknown int32 = 0  // an edge that was not followed yet; state 0 is never reached again
 	dead    int32 = -1 // an edge that leads nowhere
-	// mostBytes is what the states of a grammar may take, and mostFrames its size from which it is no longer given to new
-	// turns, so that memory is given back.
+	// mostBytes is what the states of a grammar may take, and mostFrames its size from which it is
+	// no longer given to new turns, so that memory is given back.
 	mostBytes  = 24 << 20
 	mostFrames = 1 << 18
 	tableBytes = 1200
@@ -62,7 +62,8 @@ func newCompiled(p *program, kind frameKind, of int32) *Compiled {
 	return c
 }
 
-// bound forgets all states when they take more memory than is worth keeping: bodies know their configurations and go on.
+// bound forgets all states when they take more memory than is worth keeping: bodies know their
+// configurations and go on.
 func (c *Compiled) bound() {
 	if c.tables*tableBytes+c.masks*maskWords*8 <= mostBytes {
 		return
@@ -73,7 +74,8 @@ func (c *Compiled) bound() {
 	c.add(slices.Clone(c.first))
 }
 
-// meetings is how often walks come to a state before it is worth finding out what text can follow it.
+// meetings is how often walks come to a state before it is worth finding out what text can follow
+// it.
 const meetings = 16
 
 // firstState is where every body begins.
@@ -99,7 +101,8 @@ func (c *Compiled) add(open []int32) int32 {
 	return id
 }
 
-// table begins the edges of a state: dead for the bytes that none of its configurations can read, which is most of them.
+// table begins the edges of a state: dead for the bytes that none of its configurations can read,
+// which is most of them.
 func (c *Compiled) table(open []int32) *[256]int32 {
 	t := new([256]int32)
 	for b := range t {
@@ -180,8 +183,8 @@ func (s *state) findLoops(self int32) {
 	}
 }
 
-// spread fills in the edges of all bytes that a string does not tell apart from b. Quotes, backslashes and controls are in
-// classes of their own.
+// spread fills in the edges of all bytes that a string does not tell apart from b. Quotes,
+// backslashes and controls are in classes of their own.
 func (c *Compiled) spread(s *state, b byte, to int32) {
 	f := c.m.frames[s.open[0]]
 	if f.kind != readString || f.b&15 != escNone {
@@ -276,8 +279,9 @@ func (m *matcher) Mask(ender int32) []uint64 {
 	return mask
 }
 
-// text makes the mask of a state, without enders. While a string may go on for longer than any token its length does not
-// matter: then the mask is that of a string without a bound, which is made once.
+// text makes the mask of a state, without enders. While a string may go on for longer than any
+// token its length does not matter: then the mask is that of a string without a bound, which is
+// made once.
 func (c *Compiled) text(at int32) []uint64 {
 	s := c.states[at]
 	if len(s.open) > 1 {
@@ -313,8 +317,8 @@ func (c *Compiled) text(at int32) []uint64 {
 	return slices.Clone(s.masks[0].mask)
 }
 
-// textOfSeveral makes the mask of several configurations. What follows one does not depend on the others, so text, for
-// which there are faster ways, is looked at alone.
+// textOfSeveral makes the mask of several configurations. What follows one does not depend on the
+// others, so text, for which there are faster ways, is looked at alone.
 func (c *Compiled) textOfSeveral(open []int32) []uint64 {
 	var rest []int32
 	mask := newMask()
@@ -324,7 +328,8 @@ func (c *Compiled) textOfSeveral(open []int32) []uint64 {
 		}
 	}
 	for _, id := range open {
-		if f := c.m.frames[id]; id != ended && (f.kind == readString || f.kind == readDFA && f.parent == ended) {
+		if f := c.m.frames[id]; id != ended && (f.kind == readString || f.kind == readDFA &&
+			f.parent == ended) {
 			add(c.text(c.add([]int32{id})))
 		} else {
 			rest = append(rest, id)
@@ -336,8 +341,8 @@ func (c *Compiled) textOfSeveral(open []int32) []uint64 {
 	return mask
 }
 
-// walk makes the mask of a state. Where the plain tokens or those of words are known without a walk, what remains is the trie
-// of the others.
+// walk makes the mask of a state. Where the plain tokens or those of words are known without a
+// walk, what remains is the trie of the others.
 func (c *Compiled) walk(from int32) []uint64 {
 	w := words()
 	trie := &w.all
@@ -390,8 +395,8 @@ func (c *Compiled) walk(from int32) []uint64 {
 	return mask
 }
 
-// wordRoom is how many wordBytes, whichever they are, can follow, at most the number given; all tells that no longer text
-// of them can.
+// wordRoom is how many wordBytes, whichever they are, can follow, at most the number given; all
+// tells that no longer text of them can.
 func (c *Compiled) wordRoom(from int32, most int) (room int, all bool) {
 	for at := from; room < most; room++ {
 		to := c.step(at, wordBytes[0])

@@ -1,7 +1,7 @@
 // The public JSON Schema test suite: what a compiled schema takes is what the suite calls valid.
 //
-// An instance counts as taken if its canonical spelling is, with the members of objects in some order: the order is the
-// schema's.
+// An instance counts as taken if its canonical spelling is, with the members of objects in some
+// order: the order is the schema's.
 
 package grammar
 
@@ -53,7 +53,8 @@ func readSuite(t testing.TB) (names []string, groups map[string][]suiteGroup) {
 	return names, groups
 }
 
-// spellings are the canonical spellings of a value with members in every order, at most the number given.
+// spellings are the canonical spellings of a value with members in every order, at most the number
+// given.
 func spellings(d *jsondoc.Value, most int) []string {
 	switch d.Kind {
 	case jsondoc.Array:
@@ -93,7 +94,8 @@ func spellings(d *jsondoc.Value, most int) []string {
 					comma = ""
 				}
 				for _, s := range spellings(m.Value, most) {
-					permute(head+comma+string(jsondoc.Quote(nil, m.Name))+":"+s, append(slices.Clone(rest[:i]), rest[i+1:]...))
+					permute(head+comma+string(jsondoc.Quote(nil, m.Name))+":"+s,
+						append(slices.Clone(rest[:i]), rest[i+1:]...))
 				}
 			}
 		}
@@ -116,21 +118,32 @@ func takes(c *Compiled, data []byte) bool {
 	return false
 }
 
-// narrower are valid instances that are refused, by file, group and test, because a format is held to less than its
-// standard has. docs/json-schema.md says so.
+// narrower are valid instances that are refused, by file, group and test, because a format is held
+// to less than its standard has. docs/json-schema.md says so.
 var narrower = map[string]bool{
-	"format/date-time: validation of date-time strings: a valid date-time with a leap second, with minus offset": true,
-	"format/time: validation of time strings: valid leap second, positive time-offset":                           true,
-	"format/time: validation of time strings: valid leap second, large positive time-offset":                     true,
-	"format/time: validation of time strings: valid leap second, negative time-offset":                           true,
-	"format/time: validation of time strings: valid leap second, large negative time-offset":                     true,
-	"format/email: validation of e-mail addresses: a quoted string with a space in the local part is valid":      true,
-	"format/email: validation of e-mail addresses: a quoted string with a double dot in the local part is valid": true,
-	"format/email: validation of e-mail addresses: a quoted string with a @ in the local part is valid":          true,
-	"format/email: validation of e-mail addresses: an IPv4-address-literal after the @ is valid":                 true,
-	"format/email: validation of e-mail addresses: an IPv6-address-literal after the @ is valid":                 true,
+	"format/date-time: validation of date-time strings: a valid date-time with a leap second, " +
+		"with minus offset": true,
+	"format/time: validation of time strings: valid leap second, positive " +
+		"time-offset": true,
+	"format/time: validation of time strings: valid leap second, large positive " +
+		"time-offset": true,
+	"format/time: validation of time strings: valid leap second, negative " +
+		"time-offset": true,
+	"format/time: validation of time strings: valid leap second, large negative " +
+		"time-offset": true,
+	"format/email: validation of e-mail addresses: a quoted string with a space in the local " +
+		"part is valid": true,
+	"format/email: validation of e-mail addresses: a quoted string with a double dot in the " +
+		"local part is valid": true,
+	"format/email: validation of e-mail addresses: a quoted string with a @ in the local part is " +
+		"valid": true,
+	"format/email: validation of e-mail addresses: an IPv4-address-literal after the @ is " +
+		"valid": true,
+	"format/email: validation of e-mail addresses: an IPv6-address-literal after the @ is " +
+		"valid": true,
 	// a meta-schema of its own that says minimum means nothing
-	"vocabulary: schema that uses custom metaschema with with no validation vocabulary: no validation: invalid number, but it still validates": true,
+	"vocabulary: schema that uses custom metaschema with with no validation vocabulary: no " +
+		"validation: invalid number, but it still validates": true,
 }
 
 func TestSuite(t *testing.T) {
@@ -145,7 +158,8 @@ func TestSuite(t *testing.T) {
 			if name == "format/ecmascript-regex" {
 				continue // its format is regex, which is an annotation here
 			}
-			if f, isFormat := strings.CutPrefix(name, "format/"); isFormat && formats[f] == "" && f != "unknown" {
+			if f, isFormat := strings.CutPrefix(name, "format/"); isFormat && formats[f] == "" &&
+				f != "unknown" {
 				continue // an annotation here
 			}
 			c, err := Schema(g.Schema)
@@ -160,11 +174,13 @@ func TestSuite(t *testing.T) {
 					reasons["invalid: "+invalid.Reason]++
 					for _, test := range g.Tests {
 						if test.Valid {
-							t.Errorf("%s: %s: %v, but %s is valid", name, g.Description, err, test.Data)
+							t.Errorf("%s: %s: %v, but %s is valid", name, g.Description, err,
+								test.Data)
 						}
 					}
 				default:
-					t.Errorf("%s: %s: %v names neither keyword nor reason", name, g.Description, err)
+					t.Errorf("%s: %s: %v names neither keyword nor reason", name, g.Description,
+						err)
 				}
 				continue
 			}
@@ -176,7 +192,8 @@ func TestSuite(t *testing.T) {
 				instances++
 				if got := takes(c, test.Data); got != test.Valid {
 					key := name + ": " + g.Description + ": " + test.Description
-					if test.Valid && name == "format/hostname" && strings.Contains(string(test.Data), "xn--") {
+					if test.Valid && name == "format/hostname" &&
+						strings.Contains(string(test.Data), "xn--") {
 						continue // no encoded names
 					}
 					if narrower[key] && test.Valid {
@@ -194,5 +211,6 @@ func TestSuite(t *testing.T) {
 	if accepted < 170 {
 		t.Errorf("only %d schemas were accepted", accepted)
 	}
-	t.Logf("%d schemas accepted, %d refused, %d instances, %d of them valid and refused; refused for %v", accepted, refusedSchemas, instances, missed, reasons)
+	t.Logf("%d schemas accepted, %d refused, %d instances, %d of them valid and refused; refused "+
+		"for %v", accepted, refusedSchemas, instances, missed, reasons)
 }

@@ -1,10 +1,11 @@
 // Masks of strings that take nearly any text: patterns such as ^[^<>]*$ or ^foo.*bar$.
 //
-// Walking the whole trie for them would take milliseconds, although from one character to the next nothing changes: the places
-// that text leads to take the same characters as the place itself. Such places are a region, and three classes of
-// characters are enough to know what it does with plain text: those that stay in it, those that are dead in all of it, and those
-// that leave it. A plain token is then allowed if all its characters stay, refused if one is dead and none leaves, and only
-// those with one that leaves are looked at byte by byte.
+// Walking the whole trie for them would take milliseconds, although from one character to the next
+// nothing changes: the places that text leads to take the same characters as the place itself. Such
+// places are a region, and three classes of characters are enough to know what it does with plain
+// text: those that stay in it, those that are dead in all of it, and those that leave it. A plain
+// token is then allowed if all its characters stay, refused if one is dead and none leaves, and
+// only those with one that leaves are looked at byte by byte.
 
 package grammar
 
@@ -29,9 +30,10 @@ var isPlain = func() (plain [utf8.RuneSelf]bool) {
 
 // alphabet is the plain tokens by what they are made of.
 type alphabet struct {
-	with [utf8.RuneSelf][]uint64 // by character of ASCII: the tokens that hold it, nil for one that is not plain
-	wide []uint64                // the tokens that hold a character beyond ASCII
-	led  [256][]uint64           // those that hold one with that first byte; nil for none
+	// by character of ASCII: the tokens that hold it, nil for one that is not plain
+	with [utf8.RuneSelf][]uint64
+	wide []uint64      // the tokens that hold a character beyond ASCII
+	led  [256][]uint64 // those that hold one with that first byte; nil for none
 	// the characters beyond ASCII, those that differ in their last byte only side by side
 	beyond []siblings
 }
@@ -87,7 +89,8 @@ func newAlphabet(plain []int32) *alphabet {
 	return c
 }
 
-// sort takes the plain tokens that a region refuses out of mask and returns those that have to be looked at, sorted by nothing.
+// sort takes the plain tokens that a region refuses out of mask and returns those that have to be
+// looked at, sorted by nothing.
 func (r *region) sort(c *alphabet, mask []uint64) (open []uint64) {
 	open = newMask()
 	for b, set := range c.with {
@@ -176,8 +179,8 @@ func (r *region) sortWide(c *alphabet, mask, open []uint64) {
 	}
 }
 
-// textOf is the automaton of a state that reads text and nothing else, the state of it, and how many characters may come at
-// most; nil if it is none.
+// textOf is the automaton of a state that reads text and nothing else, the state of it, and how
+// many characters may come at most; nil if it is none.
 func (c *Compiled) textOf(from int32, most int) (d *dfa, at int32, room int) {
 	open := c.states[from].open
 	if len(open) > 1 || open[0] == ended {
@@ -201,7 +204,8 @@ func (c *Compiled) textOf(from int32, most int) (d *dfa, at int32, room int) {
 	return d, f.a, room
 }
 
-// plainMask is the plain tokens that a state takes; false if it does not read text, or text of too many kinds.
+// plainMask is the plain tokens that a state takes; false if it does not read text, or text of too
+// many kinds.
 func (c *Compiled) plainMask(from int32) ([]uint64, bool) {
 	w := words()
 	longest := len(w.plain) - 1
@@ -246,7 +250,8 @@ func (c *Compiled) plainMask(from int32) ([]uint64, bool) {
 	return mask, true
 }
 
-// stays is the kinds of bytes of which a text of any length can follow a state; 0 also where that is not known.
+// stays is the kinds of bytes of which a text of any length can follow a state; 0 also where that
+// is not known.
 func (c *Compiled) stays(at int32) uint64 {
 	d, from, room := c.textOf(at, longestToken)
 	if d == nil || room < longestToken {

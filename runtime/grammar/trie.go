@@ -1,9 +1,10 @@
 // The trie of all tokens that stand for bytes, laid out in the order in which it is walked.
 //
-// A walk carries a state of some automaton down the trie; where the automaton dies, the whole subtree is skipped. Inside
-// JSON strings nearly every token is allowed, so there is a second trie without the tokens that are plain text there,
-// and masks of the plain ones. Patterns for words and names have the same in small: a trie without the tokens of letters,
-// digits and spaces, and the mask of these.
+// A walk carries a state of some automaton down the trie; where the automaton dies, the whole
+// subtree is skipped. Inside JSON strings nearly every token is allowed, so there is a second trie
+// without the tokens that are plain text there, and masks of the plain ones. Patterns for words and
+// names have the same in small: a trie without the tokens of letters, digits and spaces, and the
+// mask of these.
 
 package grammar
 
@@ -19,8 +20,9 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 )
 
-// trieNode is one byte of some token. Nodes stand in the order of a walk: children follow their parent. All that a walk
-// looks at is in the node: walks jump, so each further table would be a further wait for memory.
+// trieNode is one byte of some token. Nodes stand in the order of a walk: children follow their
+// parent. All that a walk looks at is in the node: walks jump, so each further table would be a
+// further wait for memory.
 type trieNode struct {
 	edge        byte
 	depth       uint8  // of the parent; 0 for the first byte of a token
@@ -30,15 +32,16 @@ type trieNode struct {
 	kinds       uint64 // the kinds of the bytes in the subtree, the node's own included
 }
 
-// trie is the nodes and the tokens as they stand in them. Where an automaton comes back to its state on every byte of a
-// subtree, all tokens of the subtree are allowed, and the walk takes it whole.
+// trie is the nodes and the tokens as they stand in them. Where an automaton comes back to its
+// state on every byte of a subtree, all tokens of the subtree are allowed, and the walk takes it
+// whole.
 type trie struct {
 	nodes []trieNode
 	order []int32
 }
 
-// byteKinds numbers the 256 bytes in fewer than 64 ranges, so that a set of kinds is one word: what patterns like to tell
-// apart is apart. kindRanges holds the bytes of each, both bounds included.
+// byteKinds numbers the 256 bytes in fewer than 64 ranges, so that a set of kinds is one word: what
+// patterns like to tell apart is apart. kindRanges holds the bytes of each, both bounds included.
 var byteKinds, kindRanges = func() (kind [256]uint8, ranges [][2]uint8) {
 	add := func(from, to uint8) {
 		for b := int(from); b <= int(to); b++ {

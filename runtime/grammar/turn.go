@@ -1,12 +1,12 @@
-// A Turn is the automaton of everything that the assistant may say to one request, from behind <|start|>assistant to the
-// token that ends the turn.
+// A Turn is the automaton of everything that the assistant may say to one request, from behind
+// <|start|>assistant to the token that ends the turn.
 //
 //	header --<|message|>--> body --<|end|>--> <|start|> assistant --> header ...
 //	                        body --<|return|>, <|call|>--> over
 //
-// What must stay true: every sequence of allowed tokens is legal Harmony for OpenAI's strict parser; a turn can only end
-// in an answer that is not empty or in a call of an offered tool; a body with a grammar can only end where the grammar is
-// fulfilled.
+// What must stay true: every sequence of allowed tokens is legal Harmony for OpenAI's strict
+// parser; a turn can only end in an answer that is not empty or in a call of an offered tool; a
+// body with a grammar can only end where the grammar is fulfilled.
 
 package grammar
 
@@ -26,7 +26,8 @@ type Grammar interface {
 
 // Matcher is a place in a body. It belongs to one turn.
 type Matcher interface {
-	// Mask allows the tokens that go on from here, and ender where the body may end here. It allows one at least.
+	// Mask allows the tokens that go on from here, and ender where the body may end here. It allows
+	// one at least.
 	Mask(ender int32) []uint64
 	// Accept takes a token that Mask allowed, enders excepted; it reports whether it was one.
 	Accept(id int32) bool
@@ -41,11 +42,12 @@ const (
 	Auto     ToolChoice = iota // the model decides
 	None                       // no tool can be called
 	Required                   // some tool is called, after reasoning if the model wants it
-	Named                      // the function TurnRules.Name is called, after reasoning if the model wants it
+	// the function TurnRules.Name is called, after reasoning if the model wants it
+	Named
 )
 
-// FunctionRule is one function that the request offers as functions.NAME. Body may be nil: then arguments are any JSON
-// object.
+// FunctionRule is one function that the request offers as functions.NAME. Body may be nil: then
+// arguments are any JSON object.
 type FunctionRule struct {
 	Name string
 	Body Grammar
@@ -58,10 +60,12 @@ type TurnRules struct {
 	Choice          ToolChoice
 	Name            string  // with Named: the function, without "functions."
 	Final           Grammar // of the answer; nil: free text
-	// MaxReasoning bounds the tokens of analysis; when they are used up the message is closed and the answer, or the call
-	// that Choice demands, is forced. 0: no bound; less than 0: no analysis at all.
+	// MaxReasoning bounds the tokens of analysis; when they are used up the message is closed and
+	// the answer, or the call that Choice demands, is forced. 0: no bound; less than 0: no analysis
+	// at all.
 	MaxReasoning int
-	// SampleBodies has every token of a body sampled, also where there is no choice: its logprobs are wanted.
+	// SampleBodies has every token of a body sampled, also where there is no choice: its logprobs
+	// are wanted.
 	SampleBodies bool
 }
 
@@ -99,7 +103,8 @@ type Turn struct {
 	reason   int // tokens of analysis so far
 }
 
-// roleToken is "assistant", which is one token; startMask and roleMask allow what stands between messages.
+// roleToken is "assistant", which is one token; startMask and roleMask allow what stands between
+// messages.
 var (
 	roleToken = sync.OnceValue(func() int32 { return token.Get().Encode(nil, "assistant")[0] })
 	startMask = sync.OnceValue(func() []uint64 { return only(token.Start) })
@@ -158,7 +163,8 @@ func (t *Turn) offer(r recipient, body Grammar) {
 // beginHeader chooses what the next message may be.
 func (t *Turn) beginHeader() {
 	must := t.rules.Choice == Required || t.rules.Choice == Named
-	spent := t.messages >= mostMessages || t.rules.MaxReasoning > 0 && t.reason >= t.rules.MaxReasoning
+	spent := t.messages >= mostMessages || t.rules.MaxReasoning > 0 &&
+		t.reason >= t.rules.MaxReasoning
 	analysis := t.rules.MaxReasoning >= 0 && !spent
 	var r headerRules
 	switch {
@@ -168,7 +174,8 @@ func (t *Turn) beginHeader() {
 		r = headerRules{final: true}
 	default:
 		// without tools a preamble would only be reasoning by another name
-		r = headerRules{analysis: analysis, commentary: analysis || len(t.tools) > 0, final: true, calls: len(t.tools) > 0}
+		r = headerRules{analysis: analysis, commentary: analysis || len(t.tools) > 0, final: true,
+			calls: len(t.tools) > 0}
 	}
 	t.place, t.table, t.node, t.tool = inHeader, tableFor(t.tools, r), 0, -1
 }
@@ -198,7 +205,8 @@ func (t *Turn) Mask() []uint64 {
 
 // budgetSpent tells that the analysis being written must end.
 func (t *Turn) budgetSpent() bool {
-	return t.ender == token.End && t.channel == Analysis && t.rules.MaxReasoning > 0 && t.reason >= t.rules.MaxReasoning
+	return t.ender == token.End && t.channel == Analysis && t.rules.MaxReasoning > 0 &&
+		t.reason >= t.rules.MaxReasoning
 }
 
 // Forced implements Constraint.
@@ -301,7 +309,8 @@ func (t *Turn) beginBody(channel string) {
 
 func (t *Turn) acceptBody(id int32) bool {
 	if id == t.ender {
-		if t.matcher != nil && !t.matcher.Done() || t.matcher == nil && !t.spoken && id != token.End {
+		if t.matcher != nil && !t.matcher.Done() || t.matcher == nil && !t.spoken &&
+			id != token.End {
 			return false
 		}
 		t.matcher = nil

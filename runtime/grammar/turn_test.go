@@ -71,8 +71,10 @@ func TestLegalAndIllegalTurns(t *testing.T) {
 		{auto, `<|channel|>commentary to=functions.get<|message|>{}<|call|>`, ""},
 		{all, `<|channel|>analysis to=python code<|message|>print(1)<|call|>`, ""},
 		{all, `<|channel|>analysis to=browser.search code<|message|>{"query":"x"}<|call|>`, ""},
-		{all, ` to=browser.open<|channel|>commentary <|constrain|>json<|message|>{"id":1}<|call|>`, ""},
-		{auto, "<|channel|>commentary<|message|>First I look.<|end|><|start|>assistant to=functions.get<|channel|>commentary<|message|>{}<|call|>", ""},
+		{all, ` to=browser.open<|channel|>commentary <|constrain|>json<|message|>{"id":1}<|call|>`,
+			""},
+		{auto, "<|channel|>commentary<|message|>First I look.<|end|><|start|>assistant " +
+			"to=functions.get<|channel|>commentary<|message|>{}<|call|>", ""},
 
 		{auto, "<|channel|>final<|message|><|return|>", "<|return|>"},
 		{auto, "<|channel|>final<|message|>a<|end|>", "<|end|>"},
@@ -86,8 +88,10 @@ func TestLegalAndIllegalTurns(t *testing.T) {
 		{TurnRules{}, "<|channel|>commentary to=", " to="},
 		{TurnRules{Functions: functions, Choice: None}, "<|channel|>commentary to=", " to="},
 		{TurnRules{Functions: functions, Choice: Required}, "<|channel|>final", "final"},
-		{TurnRules{Functions: functions, Choice: Required}, "<|channel|>commentary<|message|>", "<|message|>"},
-		{TurnRules{Functions: functions, Choice: Named, Name: "get"}, "<|channel|>commentary to=functions.get_weather", "_weather"},
+		{TurnRules{Functions: functions, Choice: Required}, "<|channel|>commentary<|message|>",
+			"<|message|>"},
+		{TurnRules{Functions: functions, Choice: Named, Name: "get"},
+			"<|channel|>commentary to=functions.get_weather", "_weather"},
 		{auto, `<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{"city":"Paris"}<|end|>`, "<|end|>"},
 		{auto, `<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{"days":3`, `days":3`},
 		{auto, `<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{"city":"Paris","days":15}<|call|>`, `15}<|call|>`},
@@ -95,7 +99,8 @@ func TestLegalAndIllegalTurns(t *testing.T) {
 		ids := spell(c.text)
 		n := feed(turnOf(t, c.rules), ids)
 		rest := string(token.Get().Decode(nil, ids[n:]))
-		if c.bad == "" && rest != "" || c.bad != "" && (rest == "" || !strings.HasSuffix(c.text, rest) || len(rest) < len(c.bad)-2 || len(rest) > len(c.bad)+2) {
+		if c.bad == "" && rest != "" || c.bad != "" && (rest == "" || !strings.HasSuffix(c.text,
+			rest) || len(rest) < len(c.bad)-2 || len(rest) > len(c.bad)+2) {
 			t.Errorf("%s: stopped before %q, want %q", c.text, rest, c.bad)
 		}
 	}
@@ -125,7 +130,8 @@ func TestNamesInEveryTokenization(t *testing.T) {
 }
 
 func TestForcedCallAndBudget(t *testing.T) {
-	turn := turnOf(t, TurnRules{Functions: []FunctionRule{{Name: "a"}, {Name: "b"}}, Choice: Named, Name: "b", MaxReasoning: -1})
+	turn := turnOf(t, TurnRules{Functions: []FunctionRule{{Name: "a"}, {Name: "b"}}, Choice: Named,
+		Name: "b", MaxReasoning: -1})
 	want := spell("<|channel|>commentary to=functions.b <|constrain|>json<|message|>")
 	if got := turn.Forced(); !slices.Equal(got, want) {
 		t.Errorf("forced %q, want %q", token.Get().Decode(nil, got), token.Get().Decode(nil, want))
@@ -136,7 +142,8 @@ func TestForcedCallAndBudget(t *testing.T) {
 
 	turn = turnOf(t, TurnRules{MaxReasoning: -1})
 	if got := turn.Forced(); !slices.Equal(got, spell("<|channel|>final<|message|>")) {
-		t.Errorf("without reasoning and tools %q is forced, want the answer", token.Get().Decode(nil, got))
+		t.Errorf("without reasoning and tools %q is forced, want the answer",
+			token.Get().Decode(nil, got))
 	}
 	turn = turnOf(t, TurnRules{MaxReasoning: 3})
 	if n := feed(turn, spell("<|channel|>analysis<|message|>one two three four five")); n != 6 {
@@ -154,7 +161,8 @@ func TestForcedCallAndBudget(t *testing.T) {
 		}
 	}
 	if turn.channel != Final || turn.place != inBody || turn.Reasoning() != 3 {
-		t.Fatalf("after the budget: channel %q, place %d, reasoning %d", turn.channel, turn.place, turn.Reasoning())
+		t.Fatalf("after the budget: channel %q, place %d, reasoning %d", turn.channel, turn.place,
+			turn.Reasoning())
 	}
 }
 
@@ -193,7 +201,8 @@ func TestLoop(t *testing.T) {
 	}
 }
 
-// pick samples from a mask as a model would that writes at random: a part of its mass on enders and structure.
+// pick samples from a mask as a model would that writes at random: a part of its mass on enders and
+// structure.
 func pick(rng *rand.Rand, mask []uint64, likely []int32) int32 {
 	if rng.IntN(5) == 0 {
 		for range 4 {
@@ -227,14 +236,17 @@ func pick(rng *rand.Rand, mask []uint64, likely []int32) int32 {
 }
 
 func likelyTokens() []int32 {
-	ids := []int32{token.End, token.Return, token.Call, token.Channel, token.Message, token.Constrain, token.Start}
-	for _, s := range []string{`"`, `"}`, `}`, `]`, `":"`, `","`, `"]`, "final", "analysis", "commentary", "json", "1", " to", "=", "e", "]}", `"}]`, `}}`, `}]`} {
+	ids := []int32{token.End, token.Return, token.Call, token.Channel, token.Message,
+		token.Constrain, token.Start}
+	for _, s := range []string{`"`, `"}`, `}`, `]`, `":"`, `","`, `"]`, "final", "analysis",
+		"commentary", "json", "1", " to", "=", "e", "]}", `"}]`, `}}`, `}]`} {
 		ids = append(ids, spell(s)...)
 	}
 	return ids
 }
 
-// Turns of a model that writes at random: strictly legal, finished arguments and answers are what was asked for.
+// Turns of a model that writes at random: strictly legal, finished arguments and answers are what
+// was asked for.
 func TestRandomTurns(t *testing.T) {
 	turns := 200
 	if os.Getenv("OSSRUN_LONG") != "" {
@@ -242,8 +254,10 @@ func TestRandomTurns(t *testing.T) {
 	}
 	order := `{"type":"object","properties":{"id":{"type":"string","pattern":"^[A-Z]{2}-[0-9]{3}$"},"lines":{"type":"array","items":{"$ref":"#/$defs/line"},"minItems":1,"maxItems":3},"note":{"type":["string","null"],"maxLength":20}},"required":["id","lines","note"],"additionalProperties":false,"$defs":{"line":{"type":"object","properties":{"sku":{"enum":["a","b","c"]},"count":{"type":"integer","minimum":1,"maximum":99}},"required":["sku","count"],"additionalProperties":false}}}`
 	answer := `{"type":"object","properties":{"ok":{"type":"boolean"},"reason":{"anyOf":[{"type":"string","format":"date"},{"type":"number","minimum":-5,"maximum":5}]}},"required":["ok","reason"],"additionalProperties":false}`
-	functions := []FunctionRule{{"get_weather", schemaOf(t, weather)}, {"order", schemaOf(t, order)}, {"anything", nil}}
-	bodies := map[string]*Compiled{"functions.get_weather": schemaOf(t, weather), "functions.order": schemaOf(t, order), "functions.anything": JSONObject()}
+	functions := []FunctionRule{{"get_weather", schemaOf(t, weather)},
+		{"order", schemaOf(t, order)}, {"anything", nil}}
+	bodies := map[string]*Compiled{"functions.get_weather": schemaOf(t, weather),
+		"functions.order": schemaOf(t, order), "functions.anything": JSONObject()}
 	mix := []TurnRules{
 		{},
 		{Functions: functions},
@@ -270,7 +284,8 @@ func TestRandomTurns(t *testing.T) {
 				t.Fatalf("turn %d: nothing is allowed after %q", i, token.Get().Decode(nil, ids))
 			}
 			if !turn.Accept(id) {
-				t.Fatalf("turn %d: the mask allows what the turn refuses after %q", i, token.Get().Decode(nil, ids))
+				t.Fatalf("turn %d: the mask allows what the turn refuses after %q", i,
+					token.Get().Decode(nil, ids))
 			}
 			ids = append(ids, id)
 			if err := parser.Push(id); err != nil {
@@ -309,9 +324,11 @@ func TestRandomTurns(t *testing.T) {
 		}
 	}
 	if ended < turns/2 || calls == 0 || structured == 0 {
-		t.Errorf("of %d turns %d ended, %d calls, %d structured answers: too few to tell anything", turns, ended, calls, structured)
+		t.Errorf("of %d turns %d ended, %d calls, %d structured answers: too few to tell anything",
+			turns, ended, calls, structured)
 	}
-	t.Logf("%d turns ended, %d were cut by the limit, %d calls, %d structured answers", ended, cut, calls, structured)
+	t.Logf("%d turns ended, %d were cut by the limit, %d calls, %d structured answers", ended, cut,
+		calls, structured)
 }
 
 // legal tells what is wrong with a message of a finished turn.
@@ -325,7 +342,8 @@ func legal(m harmony.Message, r TurnRules, last bool) error {
 			offered["python"] = true
 		}
 		if r.Browser {
-			offered["browser.search"], offered["browser.open"], offered["browser.find"] = true, true, true
+			offered["browser.search"], offered["browser.open"], offered["browser.find"] = true,
+				true, true
 		}
 	}
 	switch {
@@ -347,9 +365,11 @@ func legal(m harmony.Message, r TurnRules, last bool) error {
 	return nil
 }
 
-// Grammars and tables are shared by turns that run at the same time; the race detector looks at this test.
+// Grammars and tables are shared by turns that run at the same time; the race detector looks at
+// this test.
 func TestTurnsAtTheSameTime(t *testing.T) {
-	rules := TurnRules{Functions: []FunctionRule{{"get_weather", schemaOf(t, weather)}, {"anything", nil}}, Final: schemaOf(t, `{"type":"array","items":{"type":"string"}}`)}
+	rules := TurnRules{Functions: []FunctionRule{{"get_weather", schemaOf(t, weather)},
+		{"anything", nil}}, Final: schemaOf(t, `{"type":"array","items":{"type":"string"}}`)}
 	likely := likelyTokens()
 	var group sync.WaitGroup
 	for worker := range 4 {

@@ -1,5 +1,5 @@
-// Random walks: everything that the automaton can write fulfils its schema, as jsonschema (Python) judges it, and every
-// mask agrees with the automaton token by token.
+// Random walks: everything that the automaton can write fulfils its schema, as jsonschema (Python)
+// judges it, and every mask agrees with the automaton token by token.
 
 package grammar
 
@@ -53,9 +53,12 @@ var walkSchemas = []string{
 	`{"type":"array","prefixItems":[{"type":"integer"},{"type":"string"}],"items":{"type":"boolean"},"minItems":1}`,
 	`{"type":"array","prefixItems":[{"type":"integer"},{"type":"string"}],"items":false}`,
 	`{"type":"array","items":{"type":"array","items":{"type":"integer"},"maxItems":2},"maxItems":3}`,
-	`{"type":"string","format":"date-time"}`, `{"type":"string","format":"date"}`, `{"type":"string","format":"time"}`,
-	`{"type":"string","format":"email"}`, `{"type":"string","format":"uuid"}`, `{"type":"string","format":"ipv4"}`,
-	`{"type":"string","format":"ipv6"}`, `{"type":"string","format":"uri"}`, `{"type":"string","format":"hostname"}`,
+	`{"type":"string","format":"date-time"}`, `{"type":"string","format":"date"}`,
+	`{"type":"string","format":"time"}`,
+	`{"type":"string","format":"email"}`, `{"type":"string","format":"uuid"}`,
+	`{"type":"string","format":"ipv4"}`,
+	`{"type":"string","format":"ipv6"}`, `{"type":"string","format":"uri"}`,
+	`{"type":"string","format":"hostname"}`,
 	`{"type":"string","format":"duration"}`, `{"type":"string","format":"json-pointer"}`,
 	`{"type":"string","format":"email","maxLength":20}`,
 	`{"type":"object","properties":{"deep":{"type":"object","properties":{"deeper":{"type":"array","items":{"type":"object","properties":{"x":{"type":"number"},"y":{"type":"number"}},"required":["x","y"],"additionalProperties":false}}},"required":["deeper"],"additionalProperties":false}},"required":["deep"],"additionalProperties":false}`,
@@ -201,7 +204,8 @@ func TestMasksAgreeWithTheAutomaton(t *testing.T) {
 		check := func(id int32) {
 			probe := &matcher{c: c, at: m.at, open: m.open, age: m.age}
 			if probe.bytes(tok.TokenBytes(id)) != Allowed(mask, id) {
-				t.Errorf("%s after %q: token %q is allowed: %v", raw, text[:cut], tok.TokenBytes(id), Allowed(mask, id))
+				t.Errorf("%s after %q: token %q is allowed: %v", raw, text[:cut],
+					tok.TokenBytes(id), Allowed(mask, id))
 			}
 		}
 		for range 3000 {
@@ -213,9 +217,11 @@ func TestMasksAgreeWithTheAutomaton(t *testing.T) {
 	}
 }
 
-// A body with more states than are kept goes on as if nothing were forgotten, and takes bounded memory.
+// A body with more states than are kept goes on as if nothing were forgotten, and takes bounded
+// memory.
 func TestStatesAreForgotten(t *testing.T) {
-	c, err := compileSchema([]byte(`{"type":"array","items":{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"}}},"maxItems":5000}`), false)
+	c, err := compileSchema([]byte(
+		`{"type":"array","items":{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"}}},"maxItems":5000}`), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +242,8 @@ func TestStatesAreForgotten(t *testing.T) {
 	if !m.Done() || c.age == 0 {
 		t.Errorf("done %v, forgotten %d times", m.Done(), c.age)
 	}
-	if mask := other.Mask(token.Call); Allowed(mask, token.Call) || !other.bytes([]byte(`y"}]`)) || !other.Done() {
+	if mask := other.Mask(token.Call); Allowed(mask, token.Call) || !other.bytes([]byte(`y"}]`)) ||
+		!other.Done() {
 		t.Error("the other body does not go on")
 	}
 }
@@ -254,16 +261,21 @@ func manyTools() [][]byte {
 			name := string(rune('a'+k)) + "_" + strings.Repeat("name", 2)
 			switch k % 4 {
 			case 0:
-				b.WriteString(`"` + name + `":{"type":"string","description":"` + strings.Repeat("what it is for ", 10) + `"}`)
+				b.WriteString(`"` + name + `":{"type":"string","description":"` +
+					strings.Repeat("what it is for ", 10) + `"}`)
 			case 1:
-				b.WriteString(`"` + name + `":{"type":"integer","minimum":1,"description":"` + strings.Repeat("how many of them ", 8) + `"}`)
+				b.WriteString(`"` + name + `":{"type":"integer","minimum":1,"description":"` +
+					strings.Repeat("how many of them ", 8) + `"}`)
 			case 2:
-				b.WriteString(`"` + name + `":{"type":"array","items":{"type":"object","properties":{"x":{"type":"number"},"y":{"enum":["a","b"]}},"required":["x"]}}`)
+				b.WriteString(`"` + name +
+					`":{"type":"array","items":{"type":"object","properties":{"x":{"type":"number"},"y":{"enum":["a","b"]}},"required":["x"]}}`)
 			default:
-				b.WriteString(`"` + name + `":{"anyOf":[{"type":"string","pattern":"^[a-z]{1,20}$"},{"type":"null"}],"description":"` + strings.Repeat("or nothing ", 12) + `"}`)
+				b.WriteString(`"` + name +
+					`":{"anyOf":[{"type":"string","pattern":"^[a-z]{1,20}$"},{"type":"null"}],"description":"` + strings.Repeat("or nothing ", 12) + `"}`)
 			}
 		}
-		b.WriteString(`},"required":["a_namename"],"title":"tool` + string(rune('0'+i%10)) + strings.Repeat("x", i) + `"}`)
+		b.WriteString(`},"required":["a_namename"],"title":"tool` + string(rune('0'+i%10)) +
+			strings.Repeat("x", i) + `"}`)
 		out = append(out, []byte(b.String()))
 	}
 	return out

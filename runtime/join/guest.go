@@ -36,7 +36,9 @@ func (g *Guest) Close() error { return nil }
 // Start starts a turn. Cancelling ctx ends it, and it says so in its Done.
 func (g *Guest) Start(ctx context.Context, r session.Request) (session.Turn, error) {
 	if r.Final != nil {
-		return nil, &session.RequestError{Param: "final", Msg: "the form of an answer cannot be asked for through the socket; use the server's port"}
+		return nil, &session.RequestError{Param: "final",
+			Msg: "the form of an answer cannot be asked for through the socket; use the server's " +
+				"port"}
 	}
 	conn, err := dial(ctx, g.Server.Path)
 	if err != nil {
@@ -103,7 +105,8 @@ func (t *guestTurn) Next() (session.Event, bool) {
 // lost ends a turn whose server is gone.
 func (t *guestTurn) lost(err error) session.Event {
 	t.leave()
-	t.result.Done = session.Done{Finish: session.FinishError, Err: fmt.Errorf("the server is gone: %w", err)}
+	t.result.Done = session.Done{Finish: session.FinishError,
+		Err: fmt.Errorf("the server is gone: %w", err)}
 	if t.ctx.Err() != nil {
 		t.result.Done = session.Done{Finish: session.FinishCancelled}
 	}
@@ -129,7 +132,8 @@ func (t *guestTurn) note(e session.Event) {
 	case session.Answer:
 		t.result.Answer += e.Text
 	case session.CallStart:
-		t.result.Calls = append(t.result.Calls, session.Call{ID: e.ID, Name: e.Name, Recipient: e.Recipient})
+		t.result.Calls = append(t.result.Calls, session.Call{ID: e.ID, Name: e.Name,
+			Recipient: e.Recipient})
 	case session.CallArguments:
 		if e.Index < len(t.result.Calls) {
 			t.result.Calls[e.Index].Arguments += e.Text

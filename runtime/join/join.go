@@ -1,11 +1,14 @@
-// Package join lets the processes of one user share one engine: a server that runs is found through a socket in the XDG
-// runtime directory, and `ossrun chat` has its turns there instead of loading the weights a second time.
+// Package join lets the processes of one user share one engine: a server that runs is found through
+// a socket in the XDG runtime directory, and `ossrun chat` has its turns there instead of loading
+// the weights a second time.
 //
-// The socket speaks lines of JSON. A connection begins with one order (wire.go) and belongs to it: status, turn or stop. The
-// types of a turn are the session's own, so a chat that has joined loses nothing: reasoning, usage, timings, tokens.
+// The socket speaks lines of JSON. A connection begins with one order (wire.go) and belongs to it:
+// status, turn or stop. The types of a turn are the session's own, so a chat that has joined loses
+// nothing: reasoning, usage, timings, tokens.
 //
-// What must stay true: only the user can reach the socket (its folder is 0700); a socket that nobody listens on is removed by
-// whoever finds it; a client that goes away, or asks for it, cancels its turn.
+// What must stay true: only the user can reach the socket (its folder is 0700); a socket that
+// nobody listens on is removed by whoever finds it; a client that goes away, or asks for it,
+// cancels its turn.
 package join
 
 import (
@@ -26,19 +29,21 @@ import (
 	"github.com/adrg/xdg"
 )
 
-// Protocol is the version of what is spoken on the socket. Processes of different versions do not join.
+// Protocol is the version of what is spoken on the socket. Processes of different versions do not
+// join.
 const Protocol = 2
 
 const (
 	suffix = ".sock"
-	// longestPath is what the kernel takes as the path of a socket, 108 bytes with its end on Linux and fewer elsewhere.
+	// longestPath is what the kernel takes as the path of a socket, 108 bytes with its end on Linux
+	// and fewer elsewhere.
 	longestPath = 103
 	// answerTime is how long a server may take to say how it is.
 	answerTime = 2 * time.Second
 )
 
-// Folder is where the sockets of this user are, made if need be: ossrun in the XDG runtime directory, or in the XDG state
-// folder where the machine has no runtime directory.
+// Folder is where the sockets of this user are, made if need be: ossrun in the XDG runtime
+// directory, or in the XDG state folder where the machine has no runtime directory.
 func Folder() (string, error) {
 	base := xdg.RuntimeDir
 	if info, err := os.Stat(base); err != nil || !info.IsDir() {
@@ -64,7 +69,8 @@ func Folder() (string, error) {
 func Listen(folder string) (net.Listener, error) {
 	path := filepath.Join(folder, strconv.Itoa(os.Getpid())+suffix)
 	if len(path) > longestPath {
-		return nil, fmt.Errorf("%s is too long for a socket, which has %d bytes: set XDG_RUNTIME_DIR to a shorter folder", path, longestPath)
+		return nil, fmt.Errorf("%s is too long for a socket, which has %d bytes: set "+
+			"XDG_RUNTIME_DIR to a shorter folder", path, longestPath)
 	}
 	// One of this number is of a process that is gone.
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -83,7 +89,8 @@ type Server struct {
 	Status
 }
 
-// Servers lists the running servers of this user, the oldest first, and removes the sockets of those that are gone.
+// Servers lists the running servers of this user, the oldest first, and removes the sockets of
+// those that are gone.
 func Servers(ctx context.Context, folder string) ([]Server, error) {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -34,7 +34,8 @@ type scriptedHost struct {
 }
 
 func (h *scriptedHost) Status() Status {
-	return Status{Protocol: Protocol, PID: os.Getpid(), URL: "http://127.0.0.1:1", State: Ready, Models: []Model{{Name: "m", Context: 100}}}
+	return Status{Protocol: Protocol, PID: os.Getpid(), URL: "http://127.0.0.1:1", State: Ready,
+		Models: []Model{{Name: "m", Context: 100}}}
 }
 
 func (h *scriptedHost) Stop(now bool) { h.stopped <- now }
@@ -66,7 +67,8 @@ func (t *scriptedTurn) Next() (session.Event, bool) {
 	if t.h.events == nil {
 		<-t.ctx.Done()
 		t.h.events, t.left = []session.Event{}, nil
-		t.h.result.Done = session.Done{Finish: session.FinishCancelled, Usage: session.Usage{Prompt: 7}}
+		t.h.result.Done = session.Done{Finish: session.FinishCancelled,
+			Usage: session.Usage{Prompt: 7}}
 		t.h.ended <- session.FinishCancelled
 		return t.h.result.Done, true
 	}
@@ -104,21 +106,34 @@ func host(t *testing.T, h *scriptedHost) *Guest {
 
 func TestATurnLosesNothing(t *testing.T) {
 	request := session.Request{
-		Messages: []session.Message{session.User("hé <|end|> \x00"), session.AssistantReasoning("r"), session.FunctionCall("call_1", "f", `{"a":1}`),
-			session.FunctionResult("call_1", "f", "ok"), session.AssistantAnswer("a"), session.Developer("d")},
-		Identity: "i", Date: "2026-11-21", Effort: "high", Instructions: "be brief", Python: true, Browser: true,
-		Functions: []harmony.ToolDescription{{Name: "f", Description: "d", Parameters: []byte(`{"type":"object"}`)}},
-		Strict:    []string{"f"}, MaxReasoning: 5, MaxTokens: 9, Stop: []string{"x"},
-		Params: sample.Params{Temperature: 0.5, TopP: 0.9, Seed: 1<<63 + 1, Logprobs: 2, LogitBias: map[int32]float32{3: -1.5}},
+		Messages: []session.Message{session.User("hé <|end|> \x00"),
+			session.AssistantReasoning("r"), session.FunctionCall("call_1", "f", `{"a":1}`),
+			session.FunctionResult("call_1", "f", "ok"), session.AssistantAnswer("a"),
+			session.Developer("d")},
+		Identity: "i", Date: "2026-11-21", Effort: "high", Instructions: "be brief", Python: true,
+		Browser: true,
+		Functions: []harmony.ToolDescription{{Name: "f", Description: "d",
+			Parameters: []byte(`{"type":"object"}`)}},
+		Strict: []string{"f"}, MaxReasoning: 5, MaxTokens: 9, Stop: []string{"x"},
+		Params: sample.Params{Temperature: 0.5, TopP: 0.9, Seed: 1<<63 + 1, Logprobs: 2,
+			LogitBias: map[int32]float32{3: -1.5}},
 	}
-	lp := []session.TokenLogprob{{Token: "\uFFFD", Bytes: []byte{0xff}, Logprob: -0.25, Top: []session.TokenLogprob{{Token: "b", Bytes: []byte("b"), Logprob: -1}}}}
-	done := session.Done{Finish: session.FinishError, StopString: "x", Usage: session.Usage{Prompt: 1, Cached: 2, Completion: 3, Reasoning: 4},
-		Timing: sched.Timing{TTFT: time.Second, Decode: time.Minute, Generated: 3}, Err: errors.New("it broke")}
+	lp := []session.TokenLogprob{{Token: "\uFFFD", Bytes: []byte{0xff}, Logprob: -0.25,
+		Top: []session.TokenLogprob{{Token: "b", Bytes: []byte("b"), Logprob: -1}}}}
+	done := session.Done{Finish: session.FinishError, StopString: "x",
+		Usage:  session.Usage{Prompt: 1, Cached: 2, Completion: 3, Reasoning: 4},
+		Timing: sched.Timing{TTFT: time.Second, Decode: time.Minute, Generated: 3},
+		Err:    errors.New("it broke")}
 	h := &scriptedHost{
-		events: []session.Event{session.Reasoning{Text: "think"}, session.Commentary{Text: "c"}, session.CallStart{ID: "call_2", Name: "f", Recipient: "functions.f"},
-			session.CallArguments{Text: "{}"}, session.CallEnd{Arguments: "{}"}, session.Answer{Text: "\u2028<&>", Logprobs: lp}, done},
-		result: session.Result{Reasoning: "think", Commentary: "c", Answer: "\u2028<&>", Calls: []session.Call{{ID: "call_2", Name: "f", Recipient: "functions.f", Arguments: "{}"}},
-			Messages: []session.Message{session.FunctionCall("call_2", "f", "{}")}, Tokens: []int32{200005, 1}, Relaxed: []string{"r"}, Done: done},
+		events: []session.Event{session.Reasoning{Text: "think"}, session.Commentary{Text: "c"},
+			session.CallStart{ID: "call_2", Name: "f", Recipient: "functions.f"},
+			session.CallArguments{Text: "{}"}, session.CallEnd{Arguments: "{}"},
+			session.Answer{Text: "\u2028<&>", Logprobs: lp}, done},
+		result: session.Result{Reasoning: "think", Commentary: "c", Answer: "\u2028<&>",
+			Calls: []session.Call{{ID: "call_2", Name: "f", Recipient: "functions.f",
+				Arguments: "{}"}},
+			Messages: []session.Message{session.FunctionCall("call_2", "f", "{}")},
+			Tokens:   []int32{200005, 1}, Relaxed: []string{"r"}, Done: done},
 	}
 	g := host(t, h)
 	turn, err := g.Start(t.Context(), request)
@@ -150,7 +165,8 @@ func TestCancelReachesTheServerAndItsUsageComesBack(t *testing.T) {
 	}
 	time.AfterFunc(20*time.Millisecond, cancel)
 	e, ok := turn.Next()
-	if d, is := e.(session.Done); !ok || !is || d.Finish != session.FinishCancelled || d.Usage.Prompt != 7 {
+	if d, is := e.(session.Done); !ok || !is || d.Finish != session.FinishCancelled ||
+		d.Usage.Prompt != 7 {
 		t.Errorf("%+v", e)
 	}
 	if f := <-h.ended; f != session.FinishCancelled {
@@ -175,7 +191,9 @@ func TestAClientThatGoesAwayCancels(t *testing.T) {
 }
 
 func TestErrorsKeepTheirKind(t *testing.T) {
-	for _, want := range []error{&session.RequestError{Param: "effort", Msg: "no"}, &sched.ContextLengthError{Max: 10, Asked: 20}, sched.ErrQueueFull, sched.ErrClosed, errors.New("else")} {
+	for _, want := range []error{&session.RequestError{Param: "effort", Msg: "no"},
+		&sched.ContextLengthError{Max: 10, Asked: 20}, sched.ErrQueueFull, sched.ErrClosed,
+		errors.New("else")} {
 		g := host(t, &scriptedHost{err: want})
 		if _, err := g.Start(t.Context(), session.Request{}); !reflect.DeepEqual(err, want) {
 			t.Errorf("got %#v, want %#v", err, want)
@@ -211,7 +229,8 @@ func TestStaleSocketsAreRemoved(t *testing.T) {
 }
 
 func TestAPathTooLongIsSaid(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "a-folder-with-a-name-that-goes-on-and-on-and-on", "and-on-and-on-and-on-and-on-and-on-and-on-and-on")
+	folder := filepath.Join(t.TempDir(), "a-folder-with-a-name-that-goes-on-and-on-and-on",
+		"and-on-and-on-and-on-and-on-and-on-and-on-and-on")
 	if _, err := Listen(folder); err == nil {
 		t.Error("no error")
 	}

@@ -1,4 +1,5 @@
-// What is said on the socket. The types of a turn go as they are; errors, which are interfaces, have a form of their own.
+// What is said on the socket. The types of a turn go as they are; errors, which are interfaces,
+// have a form of their own.
 
 package join
 
@@ -19,9 +20,10 @@ const (
 )
 
 type order struct {
-	Do      string           `json:"do"`
-	Now     bool             `json:"now,omitempty"`     // of stop
-	Model   string           `json:"model,omitempty"`   // of turn; "": the one that is served by default
+	Do  string `json:"do"`
+	Now bool   `json:"now,omitempty"` // of stop
+	// of turn; "": the one that is served by default
+	Model   string           `json:"model,omitempty"`
 	Request *session.Request `json:"request,omitempty"` // of turn
 }
 
@@ -61,8 +63,10 @@ type Model struct {
 
 // said is one line of a turn: exactly one field is set, but for Err.
 type said struct {
-	Started       bool                   `json:"started,omitempty"` // the first line of a turn that runs
-	Refused       *wireError             `json:"refused,omitempty"` // the only line of one that does not
+	// the first line of a turn that runs
+	Started bool `json:"started,omitempty"`
+	// the only line of one that does not
+	Refused       *wireError             `json:"refused,omitempty"`
 	Reasoning     *session.Reasoning     `json:"reasoning,omitempty"`
 	Commentary    *session.Commentary    `json:"commentary,omitempty"`
 	Answer        *session.Answer        `json:"answer,omitempty"`

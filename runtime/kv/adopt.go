@@ -1,8 +1,9 @@
 // What a new sequence finds: the longest beginning of its tokens whose pages are here.
 //
-// The full layers need every page of the prefix; the window layers only those of its last window-1 positions. Where these
-// are gone there are two ways on, and the shorter one is taken: begin at an earlier place where they are, or compute the
-// receptive field again for the window layers alone, which is exact, since all that the full layers hold is still there.
+// The full layers need every page of the prefix; the window layers only those of its last window-1
+// positions. Where these are gone there are two ways on, and the shorter one is taken: begin at an
+// earlier place where they are, or compute the receptive field again for the window layers alone,
+// which is exact, since all that the full layers hold is still there.
 
 package kv
 
@@ -10,15 +11,18 @@ import "slices"
 
 // Hit is the part of a sequence that need not be computed.
 type Hit struct {
-	Tokens  int // positions that the full layers have
-	Rebuild int // position from which the window layers must be computed again up to Tokens; Tokens: they have all they need
+	Tokens int // positions that the full layers have
+	// position from which the window layers must be computed again up to Tokens; Tokens: they have
+	// all they need
+	Rebuild int
 }
 
 // Saved is how many positions are not computed.
 func (h Hit) Saved() int { return h.Rebuild }
 
-// Adopt fills an empty table with the pages that hold the beginning of tokens, at most most positions of it. hashes are
-// those of tokens. It takes two pages at most that are not in the index; the rest of what it holds then was found.
+// Adopt fills an empty table with the pages that hold the beginning of tokens, at most most
+// positions of it. hashes are those of tokens. It takes two pages at most that are not in the
+// index; the rest of what it holds then was found.
 func (p *Pool) Adopt(t *Table, tokens []int32, hashes []Hash, most int) Hit {
 	if p.keep == nil {
 		return Hit{}
@@ -53,7 +57,8 @@ func (p *Pool) Adopt(t *Table, tokens []int32, hashes []Hash, most int) Hit {
 		t.end = t.live
 	}
 	if m > 0 && !p.adoptPart(t, part, m) {
-		// What is left is a prefix of whole pages. Its window need not be there, so it is looked for anew.
+		// What is left is a prefix of whole pages. Its window need not be there, so it is looked
+		// for anew.
 		p.Release(t, nil)
 		return p.Adopt(t, tokens, hashes, whole*PageTokens)
 	}
@@ -73,7 +78,8 @@ func (w path) last(root *node) *node {
 func (p *Pool) path(hashes []Hash, tokens []int32, most int) (found path) {
 	for i, h := range hashes {
 		n := p.index[h]
-		if n == nil || (i+1)*PageTokens > most || !slices.Equal(n.tokens[:], tokens[i*PageTokens:(i+1)*PageTokens]) {
+		if n == nil || (i+1)*PageTokens > most || !slices.Equal(n.tokens[:],
+			tokens[i*PageTokens:(i+1)*PageTokens]) {
 			break
 		}
 		found = append(found, n)
@@ -146,8 +152,8 @@ func (p *Pool) touch(w path) {
 	}
 }
 
-// adoptPart gives the table the first m tokens of a page that it will write on: the page itself where it is a leaf that
-// ends there, else a copy.
+// adoptPart gives the table the first m tokens of a page that it will write on: the page itself
+// where it is a leaf that ends there, else a copy.
 func (p *Pool) adoptPart(t *Table, part *node, m int) bool {
 	if part.n == m && m < PageTokens && part.window >= 0 {
 		full, window := part.full, part.window
@@ -211,9 +217,9 @@ func (p *Pool) copy(from, to int32) error {
 	return p.keep.Copy(p.twin(from), p.twin(to))
 }
 
-// ReserveWindow gives the positions below positions their window pages, while they are computed again from position from
-// on, or takes none and returns false. Entries in front of from that its first rows look at name the first page: what
-// these rows make of it is not used.
+// ReserveWindow gives the positions below positions their window pages, while they are computed
+// again from position from on, or takes none and returns false. Entries in front of from that its
+// first rows look at name the first page: what these rows make of it is not used.
 func (p *Pool) ReserveWindow(t *Table, from, positions int) bool {
 	need := (positions+PageTokens-1)/PageTokens - t.end
 	if need*p.each() > p.Free() {
@@ -232,7 +238,8 @@ func (p *Pool) ReserveWindow(t *Table, from, positions int) bool {
 	return true
 }
 
-// Rebuilt ends the computing again: the window pages of the last window-1 positions before cut are right.
+// Rebuilt ends the computing again: the window pages of the last window-1 positions before cut are
+// right.
 func (p *Pool) Rebuilt(t *Table, cut int) {
 	p.Slide(t, cut)
 	for i := range t.window[:t.live] {

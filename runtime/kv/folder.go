@@ -1,5 +1,6 @@
-// Pages as files: one a page, named by what it holds, with a checksum. A file is written beside its place and renamed, so
-// a crash leaves none half written; one that is damaged all the same is found out by its checksum and removed.
+// Pages as files: one a page, named by what it holds, with a checksum. A file is written beside its
+// place and renamed, so a crash leaves none half written; one that is damaged all the same is found
+// out by its checksum and removed.
 
 package kv
 
@@ -170,8 +171,10 @@ func (f *folder) get(name pageName, page []byte) error {
 	}
 	path := filepath.Join(f.path, name.file())
 	data, err := os.ReadFile(path)
-	if err == nil && (len(data) != fileHeader+len(page) || !bytes.HasPrefix(data, []byte(fileMagic)) ||
-		binary.LittleEndian.Uint32(data[len(fileMagic):]) != crc32.Checksum(data[fileHeader:], castagnoli)) {
+	if err == nil && (len(data) != fileHeader+len(page) || !bytes.HasPrefix(data,
+		[]byte(fileMagic)) ||
+		binary.LittleEndian.Uint32(data[len(fileMagic):]) != crc32.Checksum(data[fileHeader:],
+			castagnoli)) {
 		err = fmt.Errorf("%s is damaged", path)
 	}
 	if err != nil {

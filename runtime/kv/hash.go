@@ -1,5 +1,5 @@
-// Names of prefixes. A page is known by the tokens of everything up to its end, not by its own tokens alone: keys and
-// values depend on all that went before.
+// Names of prefixes. A page is known by the tokens of everything up to its end, not by its own
+// tokens alone: keys and values depend on all that went before.
 
 package kv
 
@@ -8,12 +8,12 @@ import (
 	"encoding/binary"
 )
 
-// Hash names a prefix of whole pages. It is cryptographic, so two prefixes of one name need not be reckoned with, and
-// stable, so that pages can be found again in another process.
+// Hash names a prefix of whole pages. It is cryptographic, so two prefixes of one name need not be
+// reckoned with, and stable, so that pages can be found again in another process.
 type Hash [16]byte
 
-// RootOf is the name of the empty prefix of what the words describe: pages of two models, or of two element types, must
-// never meet.
+// RootOf is the name of the empty prefix of what the words describe: pages of two models, or of two
+// element types, must never meet.
 func RootOf(words ...string) (h Hash) {
 	d := sha256.New()
 	for _, w := range words {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// check holds the pool to its invariants: every page is free or in one table, and the counts say so.
+// check holds the pool to its invariants: every page is free or in one table, and the counts say
+// so.
 func check(t *testing.T, p *Pool, tables []*Table) {
 	t.Helper()
 	seen := make([]int, p.Total())
@@ -46,7 +47,8 @@ func check(t *testing.T, p *Pool, tables []*Table) {
 		}
 	}
 	if p.Used() != used || p.Used()+p.Free() != p.Total() || p.Peak() < p.Used() {
-		t.Fatalf("used %d (want %d), free %d, total %d, peak %d", p.Used(), used, p.Free(), p.Total(), p.Peak())
+		t.Fatalf("used %d (want %d), free %d, total %d, peak %d", p.Used(), used, p.Free(),
+			p.Total(), p.Peak())
 	}
 }
 
@@ -102,7 +104,8 @@ func run(t *testing.T, rng *rand.Rand, window int) {
 				}
 			}
 			if most := PagesOf(s.next+rows, s.chunk, window, p.each()); s.Pages() > most {
-				t.Fatalf("%d positions in chunks of %d hold %d pages, PagesOf says %d", s.next+rows, s.chunk, s.Pages(), most)
+				t.Fatalf("%d positions in chunks of %d hold %d pages, PagesOf says %d", s.next+rows,
+					s.chunk, s.Pages(), most)
 			}
 			s.next += rows
 			p.Slide(&s.Table, s.next)
@@ -132,7 +135,10 @@ func TestPool(t *testing.T) {
 
 func FuzzPool(f *testing.F) {
 	f.Add(uint64(1), uint8(128))
-	f.Fuzz(func(t *testing.T, seed uint64, window uint8) { run(t, rand.New(rand.NewPCG(seed, 0)), 1+int(window)) })
+	f.Fuzz(func(t *testing.T, seed uint64, window uint8) {
+		run(t, rand.New(rand.NewPCG(seed, 0)),
+			1+int(window))
+	})
 }
 
 // PagesFor is not only a bound: some alignment needs it.
@@ -140,7 +146,8 @@ func TestPagesForIsReached(t *testing.T) {
 	for _, window := range []int{1, 2, 33, 128} {
 		for _, chunk := range []int{1, 2, 31, 32, 33, 100} {
 			most := 0
-			for first := 1; first <= PageTokens; first++ { // a first chunk of any length shifts the alignment
+			// a first chunk of any length shifts the alignment
+			for first := 1; first <= PageTokens; first++ {
 				p := NewPool(1000, window)
 				var s Table
 				next := 0
@@ -161,9 +168,11 @@ func TestPagesForIsReached(t *testing.T) {
 				}
 			}
 			if want := PagesFor(640, chunk, window); most > want {
-				t.Errorf("window %d chunk %d: %d pages, PagesFor says %d", window, chunk, most, want)
+				t.Errorf("window %d chunk %d: %d pages, PagesFor says %d", window, chunk, most,
+					want)
 			} else if want-most > 1 {
-				t.Errorf("window %d chunk %d: PagesFor says %d, at most %d are held", window, chunk, want, most)
+				t.Errorf("window %d chunk %d: PagesFor says %d, at most %d are held", window, chunk,
+					want, most)
 			}
 		}
 	}

@@ -1,6 +1,6 @@
-// Package kv hands out the pages of the KV cache and finds those again that hold a prompt's beginning. A page holds keys
-// and values of PageTokens positions, for the full layers or for the window layers; both kinds come from one pool, so
-// memory is fixed at start.
+// Package kv hands out the pages of the KV cache and finds those again that hold a prompt's
+// beginning. A page holds keys and values of PageTokens positions, for the full layers or for the
+// window layers; both kinds come from one pool, so memory is fixed at start.
 //
 // What must stay true:
 //   - A page is in exactly one state: free (its contents are nobody's), used (in one or more tables, which refs counts), or
@@ -12,14 +12,16 @@
 //   - Nothing here allocates device memory. All methods belong to the scheduler's goroutine, but for Spill's.
 package kv
 
-// PageTokens is how many positions a page holds. It is the engine's number; the scheduler holds them equal.
+// PageTokens is how many positions a page holds. It is the engine's number; the scheduler holds
+// them equal.
 const PageTokens = 32
 
 // Pool is a fixed number of pages, numbered from 0.
 type Pool struct {
-	window  int
-	pages   []page
-	twins   []int32 // by page: the second page of these window positions, or -1; nil: one page is enough
+	window int
+	pages  []page
+	// by page: the second page of these window positions, or -1; nil: one page is enough
+	twins   []int32
 	free    []int32 // a stack: the page last given back is the likeliest to be in a cache
 	shelves [shelfCount]queue
 	used    int
@@ -37,18 +39,20 @@ type page struct {
 	node       *node // who finds it; nil: nobody
 }
 
-// shelf says how soon a cached page is taken for something else. Within one, the page longest unused goes first.
+// shelf says how soon a cached page is taken for something else. Within one, the page longest
+// unused goes first.
 type shelf uint8
 
 const (
-	none    shelf = iota
-	passing       // window pages that a sequence left behind where no later prompt is likely to need them
-	kept          // the rest
+	none shelf = iota
+	// window pages that a sequence left behind where no later prompt is likely to need them
+	passing
+	kept // the rest
 	shelfCount
 )
 
-// NewPool makes a pool for a model whose window layers see window positions, the query's own included. It finds no
-// prefixes before KeepPrefixes.
+// NewPool makes a pool for a model whose window layers see window positions, the query's own
+// included. It finds no prefixes before KeepPrefixes.
 func NewPool(pages, window int) *Pool {
 	p := &Pool{window: window, pages: make([]page, pages), free: make([]int32, pages)}
 	for i := range p.free {
@@ -60,8 +64,9 @@ func NewPool(pages, window int) *Pool {
 	return p
 }
 
-// Pair makes every entry of a window table two pages of the pool: keys and values of the full layers are kept in half the
-// bytes then, and those of the window layers are not. It is called before the first table is used.
+// Pair makes every entry of a window table two pages of the pool: keys and values of the full
+// layers are kept in half the bytes then, and those of the window layers are not. It is called
+// before the first table is used.
 func (p *Pool) Pair() {
 	p.twins = make([]int32, len(p.pages))
 	for i := range p.twins {
@@ -69,8 +74,8 @@ func (p *Pool) Pair() {
 	}
 }
 
-// Twins has the second page of each window page that is held, by the first one's number; nil without Pair. It is the pool's
-// own and changes with it.
+// Twins has the second page of each window page that is held, by the first one's number; nil
+// without Pair. It is the pool's own and changes with it.
 func (p *Pool) Twins() []int32 { return p.twins }
 
 // each is how many pages of the pool an entry of a window table takes.
@@ -96,7 +101,8 @@ func (p *Pool) Cached() int { return len(p.pages) - p.used - len(p.free) }
 // Peak is the most pages that were ever used at once.
 func (p *Pool) Peak() int { return p.peak }
 
-// Given counts the times that a page came free. While it stands still, what did not fit does not fit now.
+// Given counts the times that a page came free. While it stands still, what did not fit does not
+// fit now.
 func (p *Pool) Given() uint64 { return p.given }
 
 // take gives a page to its first table. The caller has looked at Free.
@@ -208,9 +214,9 @@ func (p *Pool) unlist(page int32) {
 	m.shelf = none
 }
 
-// PagesFor is how many pages a sequence of that many positions holds at most, when its rows come in chunks of chunk: its
-// full layers one for every PageTokens, its window layers the pages that the window of the chunk's first row and the
-// chunk itself touch.
+// PagesFor is how many pages a sequence of that many positions holds at most, when its rows come in
+// chunks of chunk: its full layers one for every PageTokens, its window layers the pages that the
+// window of the chunk's first row and the chunk itself touch.
 func PagesFor(positions, chunk, window int) int { return PagesOf(positions, chunk, window, 1) }
 
 // PagesOf is PagesFor where an entry of a window table takes each pages of the pool, see Pair.

@@ -1,4 +1,5 @@
-// The prefix index: a tree of pages. A node is one page further than its parent; its hash names everything up to its end.
+// The prefix index: a tree of pages. A node is one page further than its parent; its hash names
+// everything up to its end.
 //
 // What must stay true:
 //   - A table holds the full page of every node on the way to its tail, so a cached full page has nothing but cached pages
@@ -21,10 +22,12 @@ type prefixes struct {
 // Prefixes says how prefixes are kept.
 type Prefixes struct {
 	Root Hash
-	// Field is how many positions back from a cut the window layers' keys and values depend on, where those of the full
-	// layers are there; 0: they cannot be computed again, so a hit ends where they are.
+	// Field is how many positions back from a cut the window layers' keys and values depend on,
+	// where those of the full layers are there; 0: they cannot be computed again, so a hit ends
+	// where they are.
 	Field int
-	// Copy copies a page's contents, of a pair the two one after the other; nil: parts of pages are not shared.
+	// Copy copies a page's contents, of a pair the two one after the other; nil: parts of pages are
+	// not shared.
 	Copy func(from, to int32) error
 	// Evict is called before a page that was kept is taken for something else; it may be nil.
 	Evict func(h Hash, windowed bool, page int32)
@@ -52,7 +55,8 @@ func (p *Pool) KeepPrefixes(o Prefixes) {
 	p.index = map[Hash]*node{}
 }
 
-// Forget drops all that is cached: the contents are lost. Tables that are in use stay as they are, and unknown.
+// Forget drops all that is cached: the contents are lost. Tables that are in use stay as they are,
+// and unknown.
 func (p *Pool) Forget() {
 	if p.keep != nil {
 		for len(p.root.children) > 0 {
@@ -75,8 +79,9 @@ func (p *Pool) Distrust(t *Table) {
 	}
 }
 
-// Commit makes the whole pages below computed findable. tokens are the sequence's, hashes the names of their pages as far
-// as the caller has made them. Where the index knows a page already, the table takes that one and gives its own back.
+// Commit makes the whole pages below computed findable. tokens are the sequence's, hashes the names
+// of their pages as far as the caller has made them. Where the index knows a page already, the
+// table takes that one and gives its own back.
 func (p *Pool) Commit(t *Table, tokens []int32, hashes []Hash, computed int) {
 	if p.keep == nil || t.private || t.rebuild {
 		return
@@ -101,7 +106,8 @@ func (p *Pool) Commit(t *Table, tokens []int32, hashes []Hash, computed int) {
 		}
 		n := p.index[h]
 		if n == nil {
-			n = &node{hash: h, parent: t.tail, n: PageTokens, full: t.full[i], window: -1, maker: t.id}
+			n = &node{hash: h, parent: t.tail, n: PageTokens, full: t.full[i], window: -1,
+				maker: t.id}
 			copy(n.tokens[:], page)
 			p.index[h] = n
 			p.dropLeaves(t.tail, page)
@@ -118,7 +124,8 @@ func (p *Pool) Commit(t *Table, tokens []int32, hashes []Hash, computed int) {
 	}
 }
 
-// offerWindow gives a node the table's window page i if it has none as good, and the table the node's if it has.
+// offerWindow gives a node the table's window page i if it has none as good, and the table the
+// node's if it has.
 func (p *Pool) offerWindow(t *Table, n *node, i int) {
 	if i < t.live || i >= t.end || t.window[i] == n.window {
 		return
@@ -154,7 +161,8 @@ func (p *Pool) lose(page int32) {
 // addLeaf keeps the tokens behind the last whole page of a sequence that ends.
 func (p *Pool) addLeaf(t *Table, computed []int32) {
 	i, rest := t.indexed, computed[min(len(computed), t.indexed*PageTokens):]
-	if p.keep == nil || t.private || t.rebuild || len(rest) == 0 || len(rest) >= PageTokens || i >= t.end || i < t.live ||
+	if p.keep == nil || t.private || t.rebuild || len(rest) == 0 || len(rest) >= PageTokens ||
+		i >= t.end || i < t.live ||
 		t.exact-i*PageTokens >= len(rest) {
 		return
 	}
@@ -171,7 +179,8 @@ func (p *Pool) addLeaf(t *Table, computed []int32) {
 		}
 	}
 	p.dropLeaves(parent, rest)
-	n := &node{parent: parent, n: len(rest), full: t.full[i], window: t.window[i], from: max(0, t.exact-i*PageTokens), pinned: true}
+	n := &node{parent: parent, n: len(rest), full: t.full[i], window: t.window[i],
+		from: max(0, t.exact-i*PageTokens), pinned: true}
 	copy(n.tokens[:], rest)
 	parent.children = append(parent.children, n)
 	p.pages[n.full].node, p.pages[n.full].windowed = n, false
@@ -181,7 +190,8 @@ func (p *Pool) addLeaf(t *Table, computed []int32) {
 // dropLeaves drops the leaves that hold nothing but a beginning of tokens.
 func (p *Pool) dropLeaves(parent *node, tokens []int32) {
 	for i := len(parent.children) - 1; i >= 0; i-- {
-		if c := parent.children[i]; c.n < PageTokens && c.n <= len(tokens) && slices.Equal(c.tokens[:c.n], tokens[:c.n]) {
+		if c := parent.children[i]; c.n < PageTokens && c.n <= len(tokens) &&
+			slices.Equal(c.tokens[:c.n], tokens[:c.n]) {
 			p.prune(c, false)
 		}
 	}
@@ -210,7 +220,8 @@ func (p *Pool) Flush() {
 	}
 }
 
-// Shed frees the cached window pages that no cut needs, which are the first to go when pages are short.
+// Shed frees the cached window pages that no cut needs, which are the first to go when pages are
+// short.
 func (p *Pool) Shed() {
 	for p.shelves[passing].first >= 0 {
 		p.evict()

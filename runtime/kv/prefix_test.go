@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// checkIndex holds the pool to what pool.go and prefix.go promise: one state a page, references as the tables have them,
-// nothing used below something cached.
+// checkIndex holds the pool to what pool.go and prefix.go promise: one state a page, references as
+// the tables have them, nothing used below something cached.
 func checkIndex(t *testing.T, p *Pool, tables []*Table) {
 	t.Helper()
 	refs := make([]int32, p.Total())
@@ -24,15 +24,18 @@ func checkIndex(t *testing.T, p *Pool, tables []*Table) {
 		if twin < 0 {
 			continue
 		}
-		if refs[twin] != 0 || p.twins[twin] >= 0 || p.pages[twin].node != nil || p.pages[twin].shelf != none || p.pages[page].refs == 0 && p.pages[page].shelf == none {
-			t.Fatalf("page %d is the twin of page %d: %+v, %+v", twin, page, p.pages[twin], p.pages[page])
+		if refs[twin] != 0 || p.twins[twin] >= 0 || p.pages[twin].node != nil ||
+			p.pages[twin].shelf != none || p.pages[page].refs == 0 && p.pages[page].shelf == none {
+			t.Fatalf("page %d is the twin of page %d: %+v, %+v", twin, page, p.pages[twin],
+				p.pages[page])
 		}
 		refs[twin] = min(refs[page], 1)
 	}
 	used := 0
 	for page := range p.pages {
 		if p.pages[page].refs != refs[page] {
-			t.Fatalf("page %d has %d references, %d tables hold it", page, p.pages[page].refs, refs[page])
+			t.Fatalf("page %d has %d references, %d tables hold it", page, p.pages[page].refs,
+				refs[page])
 		}
 		if refs[page] > 0 {
 			used++
@@ -65,8 +68,10 @@ func checkIndex(t *testing.T, p *Pool, tables []*Table) {
 			t.Fatalf("free page %d: %+v", page, m)
 		}
 	}
-	if used != p.Used() || len(listed) != p.Cached() || used+len(listed)+len(p.free) != p.Total() || p.Free() != p.Total()-used {
-		t.Fatalf("%d used (said %d), %d cached (said %d), %d free, %d in all", used, p.Used(), len(listed), p.Cached(), len(p.free), p.Total())
+	if used != p.Used() || len(listed) != p.Cached() || used+len(listed)+len(p.free) != p.Total() ||
+		p.Free() != p.Total()-used {
+		t.Fatalf("%d used (said %d), %d cached (said %d), %d free, %d in all", used, p.Used(),
+			len(listed), p.Cached(), len(p.free), p.Total())
 	}
 	whole := 0
 	var walk func(n *node, above int32)
@@ -114,7 +119,8 @@ type world struct {
 	wspill  map[Hash][2][PageTokens]uint64
 }
 
-// setWindow writes a slot of a window page, and another value into its twin's; getWindow tells whether both are there.
+// setWindow writes a slot of a window page, and another value into its twin's; getWindow tells
+// whether both are there.
 func (w *world) setWindow(page int32, slot int, value uint64) {
 	w.win[page][slot] = value
 	if twin := w.p.twin(page); twin >= 0 {
@@ -147,7 +153,8 @@ func prefixOf(tokens []int32) uint64 {
 }
 
 func newWorld(t *testing.T, rng *rand.Rand) *world {
-	w := &world{t: t, window: []int{1, 2, 20, 33, 64, 128}[rng.IntN(6)], spilled: map[Hash][PageTokens]uint64{}, wspill: map[Hash][2][PageTokens]uint64{}}
+	w := &world{t: t, window: []int{1, 2, 20, 33, 64, 128}[rng.IntN(6)],
+		spilled: map[Hash][PageTokens]uint64{}, wspill: map[Hash][2][PageTokens]uint64{}}
 	w.p = NewPool(30+rng.IntN(120), w.window)
 	if rng.IntN(3) == 0 {
 		w.p.Pair()
@@ -221,7 +228,8 @@ func (w *world) begin(rng *rand.Rand, tokens []int32) {
 	w.seqs = append(w.seqs, s)
 	for pos := range h.Tokens {
 		if got := w.full[s.full[pos/PageTokens]][pos%PageTokens]; got != prefixOf(tokens[:pos+1]) {
-			w.t.Fatalf("adopted %d tokens, the full page of position %d holds something else", h.Tokens, pos)
+			w.t.Fatalf("adopted %d tokens, the full page of position %d holds something else",
+				h.Tokens, pos)
 		}
 	}
 	if h.Rebuild < h.Tokens {
@@ -236,7 +244,8 @@ func (w *world) begin(rng *rand.Rand, tokens []int32) {
 // sees checks that the window layers have what a query at position at sees.
 func (w *world) sees(s *talk, at int) {
 	for pos := max(0, at-w.window+1); pos < at; pos++ {
-		if page := s.window[pos/PageTokens]; page == Given || !w.getWindow(page, pos%PageTokens, prefixOf(s.tokens[:pos+1])) {
+		if page := s.window[pos/PageTokens]; page == Given || !w.getWindow(page, pos%PageTokens,
+			prefixOf(s.tokens[:pos+1])) {
 			w.t.Fatalf("position %d is not in the window layers at %d", pos, at)
 		}
 	}
@@ -306,7 +315,8 @@ func live(t *testing.T, rng *rand.Rand) (saved, rebuilt int) {
 		switch n := rng.IntN(12); {
 		case n == 0 || len(w.seqs) == 0:
 			var tokens []int32
-			if len(past) > 0 && rng.IntN(5) > 0 { // goes on from an earlier one, or leaves it somewhere
+			// goes on from an earlier one, or leaves it somewhere
+			if len(past) > 0 && rng.IntN(5) > 0 {
 				tokens = slices.Clone(past[rng.IntN(len(past))])
 				if rng.IntN(2) == 0 {
 					tokens = tokens[:rng.IntN(len(tokens)+1)]
@@ -349,8 +359,8 @@ func live(t *testing.T, rng *rand.Rand) (saved, rebuilt int) {
 	return w.saved, w.rebuilt
 }
 
-// Whatever sequences come, go on and leave: what is adopted is what their tokens say, and no page is lost or shared with
-// a writer.
+// Whatever sequences come, go on and leave: what is adopted is what their tokens say, and no page
+// is lost or shared with a writer.
 func TestPrefixes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	saved, rebuilt := 0, 0
@@ -359,7 +369,8 @@ func TestPrefixes(t *testing.T) {
 		saved, rebuilt = saved+a, rebuilt+b
 	}
 	if saved < 100000 || rebuilt < 50 {
-		t.Fatalf("%d positions were found and %d chunks rebuilt: the worlds do not test enough", saved, rebuilt)
+		t.Fatalf("%d positions were found and %d chunks rebuilt: the worlds do not test enough",
+			saved, rebuilt)
 	}
 }
 

@@ -2,10 +2,12 @@
 
 package kv
 
-// Restore brings back pages of the beginning of tokens that another memory has, at most limit of them, so that Adopt finds
-// them: the full layers' as far as they go without a gap, the window layers' of the end. more tells that there are others.
-// After an error of load nothing is wrong; what it could not bring is computed.
-func (p *Pool) Restore(tokens []int32, hashes []Hash, most, limit int, has func(h Hash, windowed bool) bool,
+// Restore brings back pages of the beginning of tokens that another memory has, at most limit of
+// them, so that Adopt finds them: the full layers' as far as they go without a gap, the window
+// layers' of the end. more tells that there are others. After an error of load nothing is wrong;
+// what it could not bring is computed.
+func (p *Pool) Restore(tokens []int32, hashes []Hash, most, limit int, has func(h Hash,
+	windowed bool) bool,
 	load func(h Hash, windowed bool, page int32) error) (restored int, more bool) {
 	if p.keep == nil {
 		return 0, false

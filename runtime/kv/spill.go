@@ -1,8 +1,8 @@
-// A second memory for pages that the pool has to take for something else: host memory in front of a device's, and behind
-// both, if wanted, a folder on disk.
+// A second memory for pages that the pool has to take for something else: host memory in front of a
+// device's, and behind both, if wanted, a folder on disk.
 //
-// What must stay true: a page comes back whole or not at all; neither memory grows beyond its limit; Put never waits for a
-// disk. What is lost is computed again.
+// What must stay true: a page comes back whole or not at all; neither memory grows beyond its
+// limit; Put never waits for a disk. What is lost is computed again.
 
 package kv
 
@@ -20,7 +20,8 @@ type SpillOptions struct {
 	DiskBytes int64  // of Folder
 }
 
-// Spill outlives schedulers: a model that is loaded again finds its pages. Its methods may be called from anywhere.
+// Spill outlives schedulers: a model that is loaded again finds its pages. Its methods may be
+// called from anywhere.
 type Spill struct {
 	limit int64
 	disk  *folder // nil for none
@@ -53,7 +54,8 @@ var ErrNotSpilled = errors.New("the page is not in the spill")
 
 // OpenSpill starts with what the folder holds.
 func OpenSpill(o SpillOptions) (*Spill, error) {
-	s := &Spill{limit: o.HostBytes, order: list.New(), pages: map[pageName]*list.Element{}, writing: map[pageName][]byte{}}
+	s := &Spill{limit: o.HostBytes, order: list.New(), pages: map[pageName]*list.Element{},
+		writing: map[pageName][]byte{}}
 	if o.Folder != "" && o.DiskBytes > 0 {
 		var err error
 		if s.disk, err = openFolder(o.Folder, o.DiskBytes); err != nil {
@@ -94,7 +96,8 @@ func (s *Spill) Put(prefix Hash, windowed bool, page []byte) {
 	}
 }
 
-// pushOut drops the page longest unused from host memory, onto the disk if there is one. s.mu is held.
+// pushOut drops the page longest unused from host memory, onto the disk if there is one. s.mu is
+// held.
 func (s *Spill) pushOut() {
 	p := s.order.Remove(s.order.Back()).(*spilled)
 	delete(s.pages, p.name)
@@ -156,7 +159,8 @@ func (s *Spill) Bytes() (host, disk int64) {
 	return host, disk
 }
 
-// Close writes what the disk may still take of host memory and frees it. Schedulers that use it must be closed.
+// Close writes what the disk may still take of host memory and frees it. Schedulers that use it
+// must be closed.
 func (s *Spill) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -168,7 +172,8 @@ func (s *Spill) Close() error {
 	if s.disk != nil {
 		close(s.queue)
 		s.written.Wait()
-		for e := s.order.Back(); e != nil; e = e.Prev() { // the most recently used last, so that it stays
+		// the most recently used last, so that it stays
+		for e := s.order.Back(); e != nil; e = e.Prev() {
 			p := e.Value.(*spilled)
 			if err := s.disk.put(p.name, p.data); err != nil {
 				return fmt.Errorf("write KV pages: %w", err)

@@ -145,7 +145,8 @@ func TestSpillFromManySides(t *testing.T) {
 			for i := range 200 {
 				n := byte((i*7 + g) % 40)
 				s.Put(nameOf(n), false, pageOf(n))
-				if s.Get(nameOf(byte(i%40)), false, page) == nil && !bytes.Equal(page, pageOf(byte(i%40))) {
+				if s.Get(nameOf(byte(i%40)), false, page) == nil && !bytes.Equal(page,
+					pageOf(byte(i%40))) {
 					t.Error("a page holds something else")
 				}
 			}

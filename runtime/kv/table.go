@@ -5,8 +5,8 @@ package kv
 // Given is the entry of a window page that is not held: it was given back, or is not there yet.
 const Given = -1
 
-// Table holds the pages of one sequence. Entry i of both tables covers the positions i*PageTokens to
-// (i+1)*PageTokens-1. The zero value has no pages.
+// Table holds the pages of one sequence. Entry i of both tables covers the positions i*PageTokens
+// to (i+1)*PageTokens-1. The zero value has no pages.
 type Table struct {
 	full, window []int32
 	live, end    int // the window entries [live, end) are held
@@ -23,7 +23,8 @@ type Table struct {
 	cut     int   // of cuts: the first that is not passed
 }
 
-// Full is the table of the layers that see everything. It is valid until the next call that changes the table.
+// Full is the table of the layers that see everything. It is valid until the next call that changes
+// the table.
 func (t *Table) Full() []int32 { return t.full }
 
 // Window is the table of the layers that see a window, with Given in front of what they still see.
@@ -38,7 +39,8 @@ func (t *Table) Room() int { return len(t.full) * PageTokens }
 // WindowRoom is how many positions have their window pages, or had them.
 func (t *Table) WindowRoom() int { return t.end * PageTokens }
 
-// Cuts tells at which lengths later prompts are likely to leave this sequence, ascending. Window pages there are kept.
+// Cuts tells at which lengths later prompts are likely to leave this sequence, ascending. Window
+// pages there are kept.
 func (t *Table) Cuts(lengths []int) { t.cuts, t.cut = lengths, 0 }
 
 // Need is how many pages Reserve would take.
@@ -61,7 +63,8 @@ func (p *Pool) Reserve(t *Table, positions int) bool {
 	return true
 }
 
-// Slide gives back the window pages that no query at position next or later sees: a query at p sees p-window+1 to p.
+// Slide gives back the window pages that no query at position next or later sees: a query at p sees
+// p-window+1 to p.
 func (p *Pool) Slide(t *Table, next int) {
 	for seen := min((next-p.window+1)/PageTokens, t.end); t.live < seen; t.live++ {
 		page := t.window[t.live]
@@ -70,17 +73,19 @@ func (p *Pool) Slide(t *Table, next int) {
 		}
 		p.unref(page)
 		t.window[t.live] = Given
-		for i := t.live - 1; i >= 0 && t.window[i] != Given; i-- { // other names of that page, see ReserveWindow
+		// other names of that page, see ReserveWindow
+		for i := t.live - 1; i >= 0 && t.window[i] != Given; i-- {
 			t.window[i] = Given
 		}
 	}
 }
 
-// cutSlack is how far behind a cut a prompt may really leave: a turn that drops its reasoning shares the beginning of a
-// header with the one that had it.
+// cutSlack is how far behind a cut a prompt may really leave: a turn that drops its reasoning
+// shares the beginning of a header with the one that had it.
 const cutSlack = 8
 
-// nearCut tells whether a prompt that leaves at one of the cuts needs the window page i. It is asked with ascending i.
+// nearCut tells whether a prompt that leaves at one of the cuts needs the window page i. It is
+// asked with ascending i.
 func (t *Table) nearCut(i, window int) bool {
 	for t.cut < len(t.cuts) && t.cuts[t.cut]+cutSlack <= i*PageTokens {
 		t.cut++
@@ -88,12 +93,14 @@ func (t *Table) nearCut(i, window int) bool {
 	return t.cut < len(t.cuts) && t.cuts[t.cut]-window+1 < (i+1)*PageTokens
 }
 
-// Release gives everything back. computed are the tokens whose keys and values are in the pages: where they end is a
-// likely cut, so what lies there is kept longest. The table is empty then and can be used again.
+// Release gives everything back. computed are the tokens whose keys and values are in the pages:
+// where they end is a likely cut, so what lies there is kept longest. The table is empty then and
+// can be used again.
 func (p *Pool) Release(t *Table, computed []int32) {
 	p.Commit(t, computed, nil, len(computed))
 	p.addLeaf(t, computed)
-	for i := len(t.full) - 1; i >= 0; i-- { // the last page is the first to be taken for something else
+	// the last page is the first to be taken for something else
+	for i := len(t.full) - 1; i >= 0; i-- {
 		if i >= t.live && i < t.end {
 			if n := p.pages[t.window[i]].node; n != nil {
 				n.pinned = true

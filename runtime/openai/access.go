@@ -1,7 +1,8 @@
-// What surrounds every request: the log line, the key, the headers for browsers, and a net under panics.
+// What surrounds every request: the log line, the key, the headers for browsers, and a net under
+// panics.
 //
-// One line a request, written when it is over, with what an operator asks first: who asked what, how it ended, how many
-// tokens, how long.
+// One line a request, written when it is over, with what an operator asks first: who asked what,
+// how it ended, how many tokens, how long.
 
 package openai
 
@@ -61,7 +62,8 @@ func noteUsage(w http.ResponseWriter, u session.Usage) {
 
 // noteIgnored tells the client and the log what of the request has no effect.
 func noteIgnored(w http.ResponseWriter, what []string) {
-	list := noteHeader(w, "X-Ossrun-Ignored", strings.Join(slices.Compact(slices.Sorted(slices.Values(what))), ", "))
+	list := noteHeader(w, "X-Ossrun-Ignored",
+		strings.Join(slices.Compact(slices.Sorted(slices.Values(what))), ", "))
 	if e, ok := w.(*exchange); ok {
 		e.ignored = list
 	}
@@ -102,9 +104,11 @@ func (p *port) around(next http.Handler) http.Handler {
 					p.logLine(r, e, time.Since(start))
 					panic(x)
 				}
-				p.log.Error("the handler panicked", "path", r.URL.Path, "panic", x, "stack", string(debug.Stack()))
+				p.log.Error("the handler panicked", "path", r.URL.Path, "panic", x, "stack",
+					string(debug.Stack()))
 				if e.status == 0 {
-					writeFault(e, &fault{status: http.StatusInternalServerError, kind: kindServer, code: kindServer, message: "internal error"})
+					writeFault(e, &fault{status: http.StatusInternalServerError, kind: kindServer,
+						code: kindServer, message: "internal error"})
 				}
 			}
 			p.logLine(r, e, time.Since(start))
@@ -114,7 +118,8 @@ func (p *port) around(next http.Handler) http.Handler {
 		case r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "":
 			e.WriteHeader(http.StatusNoContent) // a browser's question before the request itself
 		case !p.authorized(r):
-			writeFault(e, &fault{status: http.StatusUnauthorized, kind: kindInvalid, code: "invalid_api_key",
+			writeFault(e, &fault{status: http.StatusUnauthorized, kind: kindInvalid,
+				code:    "invalid_api_key",
 				message: "missing or wrong API key: send it as Authorization: Bearer KEY"})
 		default:
 			next.ServeHTTP(e, r)
@@ -127,7 +132,8 @@ func (p *port) logLine(r *http.Request, e *exchange, took time.Duration) {
 	if e.status >= 500 && r.URL.Path != "/health" { // which says so while nothing is wrong
 		level = slog.LevelError
 	}
-	attrs := []slog.Attr{slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", e.status),
+	attrs := []slog.Attr{slog.String("method", r.Method), slog.String("path", r.URL.Path),
+		slog.Int("status", e.status),
 		slog.Int("prompt_tokens", e.usage.Prompt), slog.Int("cached_tokens", e.usage.Cached),
 		slog.Int("completion_tokens", e.usage.Completion), slog.Int64("ms", took.Milliseconds())}
 	if e.fault != "" {
@@ -152,7 +158,8 @@ func (p *port) authorized(r *http.Request) bool {
 	return strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(got[:], want[:]) == 1
 }
 
-// allowOrigin lets web pages on this machine, and those of the configured origins, read the answers.
+// allowOrigin lets web pages on this machine, and those of the configured origins, read the
+// answers.
 func (p *port) allowOrigin(w http.ResponseWriter, r *http.Request) {
 	origin := r.Header.Get("Origin")
 	if origin == "" {
@@ -160,7 +167,8 @@ func (p *port) allowOrigin(w http.ResponseWriter, r *http.Request) {
 	}
 	h := w.Header()
 	h.Add("Vary", "Origin")
-	if !localOrigin(origin) && !slices.Contains(p.origins, origin) && !slices.Contains(p.origins, "*") {
+	if !localOrigin(origin) && !slices.Contains(p.origins, origin) && !slices.Contains(p.origins,
+		"*") {
 		return
 	}
 	h.Set("Access-Control-Allow-Origin", origin)
@@ -184,5 +192,6 @@ func localOrigin(origin string) bool {
 	}
 	host := u.Hostname()
 	ip := net.ParseIP(host)
-	return host == "localhost" || strings.HasSuffix(host, ".localhost") || ip != nil && ip.IsLoopback()
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || ip != nil &&
+		ip.IsLoopback()
 }

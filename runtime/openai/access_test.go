@@ -29,7 +29,8 @@ func TestModels(t *testing.T) {
 	if got := strings.Join(names, " "); got != "gpt-oss-20b gpt-oss:20b openai/gpt-oss-20b" {
 		t.Errorf("models %s", got)
 	}
-	for _, id := range []string{"gpt-oss-20b", "openai/gpt-oss-20b", "openai%2Fgpt-oss-20b", "gpt-oss:20b", "gpt-oss%3A20b"} {
+	for _, id := range []string{"gpt-oss-20b", "openai/gpt-oss-20b", "openai%2Fgpt-oss-20b",
+		"gpt-oss:20b", "gpt-oss%3A20b"} {
 		r := ask(t, "GET", srv.URL+"/v1/models/"+id, "")
 		m := decode(t, r.body)
 		conform(t, "Model", m)
@@ -37,13 +38,15 @@ func TestModels(t *testing.T) {
 			t.Errorf("%s: %d %s", id, r.status, r.body)
 		}
 	}
-	wantFault(t, ask(t, "GET", srv.URL+"/v1/models/gpt-4", ""), 404, kindInvalid, "model", "model_not_found", "gpt-4")
+	wantFault(t, ask(t, "GET", srv.URL+"/v1/models/gpt-4", ""), 404, kindInvalid, "model",
+		"model_not_found", "gpt-4")
 	for _, path := range []string{"/v1/chat/completions", "/v1/responses"} {
 		r := ask(t, "POST", srv.URL+path, `{"model":"gpt-4","messages":[`+hello+`],"input":"hi"}`)
 		wantFault(t, r, 404, kindInvalid, "model", "model_not_found", "gpt-4")
 	}
 	// Without a model the served one answers, under its own name.
-	if m := decode(t, post(t, srv, "/v1/responses", `{"input":"hi"}`).body); m["model"] != "gpt-oss-20b" {
+	if m := decode(t, post(t, srv, "/v1/responses",
+		`{"input":"hi"}`).body); m["model"] != "gpt-oss-20b" {
 		t.Errorf("model %v", m["model"])
 	}
 }
@@ -93,12 +96,14 @@ func TestRoutes(t *testing.T) {
 
 func TestHealth(t *testing.T) {
 	var notReady error
-	srv, _ := server(t, answers("ok"), func(o *Options) { o.Ready = func() error { return notReady } })
+	srv, _ := server(t, answers("ok"),
+		func(o *Options) { o.Ready = func() error { return notReady } })
 	if r := ask(t, "GET", srv.URL+"/health", ""); r.status != 200 {
 		t.Errorf("ready: %d", r.status)
 	}
 	notReady = errors.New("loading")
-	if r := ask(t, "GET", srv.URL+"/health", ""); r.status != 503 || !strings.Contains(r.body, "loading") {
+	if r := ask(t, "GET", srv.URL+"/health", ""); r.status != 503 || !strings.Contains(r.body,
+		"loading") {
 		t.Errorf("not ready: %d %s", r.status, r.body)
 	}
 }
@@ -109,8 +114,10 @@ func TestKey(t *testing.T) {
 		path, header string
 		status       int
 	}{
-		{"/v1/models", "", 401}, {"/v1/models", "Bearer wrong", 401}, {"/v1/models", "Basic secret", 401}, {"/v1/models", "secret", 401},
-		{"/v1/models", "Bearer secret", 200}, {"/v1/models", "bearer secret", 200}, {"/v1/nothing", "", 401}, {"/health", "", 200}, {"/metrics", "", 200},
+		{"/v1/models", "", 401}, {"/v1/models", "Bearer wrong", 401}, {"/v1/models", "Basic secret",
+			401}, {"/v1/models", "secret", 401},
+		{"/v1/models", "Bearer secret", 200}, {"/v1/models", "bearer secret", 200}, {"/v1/nothing",
+			"", 401}, {"/health", "", 200}, {"/metrics", "", 200},
 	} {
 		r := ask(t, "GET", srv.URL+c.path, "", "Authorization", c.header)
 		if r.status != c.status {
@@ -123,17 +130,24 @@ func TestKey(t *testing.T) {
 }
 
 func TestOrigins(t *testing.T) {
-	srv, _ := server(t, answers("ok"), func(o *Options) { o.Origins = []string{"https://chat.example"} })
+	srv, _ := server(t, answers("ok"),
+		func(o *Options) { o.Origins = []string{"https://chat.example"} })
 	for origin, allowed := range map[string]bool{
-		"http://localhost:3000": true, "http://127.0.0.1:8080": true, "http://[::1]:80": true, "https://app.localhost": true, "https://chat.example": true,
-		"https://evil.example": false, "http://localhost.evil.example": false, "null": false, "file://localhost": false,
+		"http://localhost:3000": true, "http://127.0.0.1:8080": true, "http://[::1]:80": true,
+		"https://app.localhost": true, "https://chat.example": true,
+		"https://evil.example": false, "http://localhost.evil.example": false, "null": false,
+		"file://localhost": false,
 	} {
 		r := ask(t, "GET", srv.URL+"/v1/models", "", "Origin", origin)
-		if got := r.header.Get("Access-Control-Allow-Origin"); (got == origin) != allowed || got == "*" {
+		if got := r.header.Get("Access-Control-Allow-Origin"); (got == origin) != allowed ||
+			got == "*" {
 			t.Errorf("%s: Access-Control-Allow-Origin %q, allowed %v", origin, got, allowed)
 		}
-		r = ask(t, "OPTIONS", srv.URL+"/v1/responses", "", "Origin", origin, "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "content-type,x-stainless-lang")
-		if r.status != 204 || (r.header.Get("Access-Control-Allow-Headers") == "content-type,x-stainless-lang") != allowed {
+		r = ask(t, "OPTIONS", srv.URL+"/v1/responses", "", "Origin", origin,
+			"Access-Control-Request-Method", "POST", "Access-Control-Request-Headers",
+			"content-type,x-stainless-lang")
+		if r.status != 204 || (r.header.Get(
+			"Access-Control-Allow-Headers") == "content-type,x-stainless-lang") != allowed {
 			t.Errorf("%s: preflight %d %v", origin, r.status, r.header)
 		}
 	}
@@ -145,7 +159,8 @@ func TestBodyThatIsTooLarge(t *testing.T) {
 	for _, path := range []string{"/v1/chat/completions", "/v1/responses"} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest("POST", path, io.LimitReader(endless{}, maxBody+1)))
-		wantFault(t, reply{w.Code, w.Header(), w.Body.String()}, 413, kindInvalid, "", "request_too_large", "64 MiB")
+		wantFault(t, reply{w.Code, w.Header(), w.Body.String()}, 413, kindInvalid, "",
+			"request_too_large", "64 MiB")
 	}
 }
 
@@ -156,16 +171,20 @@ var blank = bytes.Repeat([]byte{' '}, 32<<10)
 
 func (endless) Read(p []byte) (int, error) { return copy(p, blank), nil }
 
-// A client that goes away ends its turn; the server's cleanup in server() checks that it was followed to its end.
+// A client that goes away ends its turn; the server's cleanup in server() checks that it was
+// followed to its end.
 func TestClientGoesAway(t *testing.T) {
-	for _, body := range []string{`{"stream":true,"messages":[` + hello + `],"n":2}`, `{"messages":[` + hello + `]}`} {
+	for _, body := range []string{`{"stream":true,"messages":[` + hello + `],"n":2}`,
+		`{"messages":[` + hello + `]}`} {
 		var log lockedBuffer
 		never := make(chan struct{})
 		srv, f := server(t, func(session.Request) ([]session.Event, error) {
-			return []session.Event{session.Answer{Text: "Hel"}, pause{until: never}, done(session.FinishStop)}, nil
+			return []session.Event{session.Answer{Text: "Hel"}, pause{until: never},
+				done(session.FinishStop)}, nil
 		}, func(o *Options) { o.Log = slog.New(slog.NewJSONHandler(&log, nil)) })
 		ctx, cancel := context.WithCancel(t.Context())
-		req, err := http.NewRequestWithContext(ctx, "POST", srv.URL+"/v1/chat/completions", strings.NewReader(body))
+		req, err := http.NewRequestWithContext(ctx, "POST", srv.URL+"/v1/chat/completions",
+			strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -214,8 +233,12 @@ func (b *lockedBuffer) String() string {
 
 func TestLogLine(t *testing.T) {
 	var log lockedBuffer
-	srv, _ := server(t, answers("ok"), func(o *Options) { o.Log = slog.New(slog.NewJSONHandler(&log, nil)) })
-	post(t, srv, "/v1/responses", `{"input":"my secret","stream":true,"tools":[{"type":"web_search"}]}`)
+	srv, _ := server(t, answers("ok"), func(o *Options) {
+		o.Log = slog.New(slog.NewJSONHandler(&log,
+			nil))
+	})
+	post(t, srv, "/v1/responses",
+		`{"input":"my secret","stream":true,"tools":[{"type":"web_search"}]}`)
 	ask(t, "POST", srv.URL+"/v1/responses", `{`)
 	srv.Close() // the line is written after the answer
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
@@ -223,10 +246,13 @@ func TestLogLine(t *testing.T) {
 		t.Fatalf("%d lines: %s", len(lines), log.String())
 	}
 	var first, second map[string]any
-	if json.Unmarshal([]byte(lines[0]), &first) != nil || json.Unmarshal([]byte(lines[1]), &second) != nil {
+	if json.Unmarshal([]byte(lines[0]), &first) != nil || json.Unmarshal([]byte(lines[1]),
+		&second) != nil {
 		t.Fatal(lines)
 	}
-	for key, want := range map[string]any{"msg": "request", "method": "POST", "path": "/v1/responses", "status": 200.0, "prompt_tokens": 40.0, "cached_tokens": 8.0, "completion_tokens": 12.0} {
+	for key, want := range map[string]any{"msg": "request", "method": "POST",
+		"path": "/v1/responses", "status": 200.0, "prompt_tokens": 40.0, "cached_tokens": 8.0,
+		"completion_tokens": 12.0} {
 		if first[key] != want {
 			t.Errorf("%s: %v, want %v", key, first[key], want)
 		}
@@ -245,7 +271,9 @@ func TestLogLine(t *testing.T) {
 func TestErrorsDoNotRepeatMegabytes(t *testing.T) {
 	srv, _ := server(t, answers("ok"))
 	long := strings.Repeat("é", 1<<20)
-	for _, body := range []string{`{"messages":[{"role":"` + long + `"}]}`, `{"messages":[` + hello + `],"logit_bias":{"` + long + `":1}}`, `{"messages":[` + hello + `],"temperature":` + strings.Repeat("9", 300) + `}`} {
+	for _, body := range []string{`{"messages":[{"role":"` + long + `"}]}`, `{"messages":[` +
+		hello + `],"logit_bias":{"` + long + `":1}}`, `{"messages":[` + hello + `],"temperature":` +
+		strings.Repeat("9", 300) + `}`} {
 		r := ask(t, "POST", srv.URL+"/v1/chat/completions", body)
 		if r.status != 400 || len(r.body) > 5000 {
 			t.Errorf("status %d, %d bytes", r.status, len(r.body))
@@ -260,7 +288,8 @@ func TestErrorsDoNotRepeatMegabytes(t *testing.T) {
 
 func TestPanicIsAnAnswer(t *testing.T) {
 	var log lockedBuffer
-	srv, _ := server(t, func(session.Request) ([]session.Event, error) { panic("a bug") }, func(o *Options) { o.Log = slog.New(slog.NewJSONHandler(&log, nil)) })
+	srv, _ := server(t, func(session.Request) ([]session.Event, error) { panic("a bug") },
+		func(o *Options) { o.Log = slog.New(slog.NewJSONHandler(&log, nil)) })
 	r := ask(t, "POST", srv.URL+"/v1/responses", `{"input":"hi"}`)
 	wantFault(t, r, 500, kindServer, "", kindServer, "internal error")
 	if !strings.Contains(log.String(), "a bug") || strings.Contains(r.body, "a bug") {
@@ -270,7 +299,8 @@ func TestPanicIsAnAnswer(t *testing.T) {
 
 func TestMetrics(t *testing.T) {
 	srv, f := server(t, answers("ok"))
-	f.stats = sched.Stats{Running: 2, Waiting: 3, PagesTotal: 8, PagesUsed: 2, Counts: sched.Counts{Preemptions: 4}}
+	f.stats = sched.Stats{Running: 2, Waiting: 3, PagesTotal: 8, PagesUsed: 2,
+		Counts: sched.Counts{Preemptions: 4}}
 	post(t, srv, "/v1/responses", `{"input":"hi"}`)
 	post(t, srv, "/v1/chat/completions", `{"messages":[`+hello+`],"n":2}`)
 	body := ask(t, "GET", srv.URL+"/metrics", "").body

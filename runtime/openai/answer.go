@@ -1,11 +1,12 @@
 // The answer driver: from a request that was read and checked to a whole answer or a stream.
 //
-// Every route that generates goes through it. A route brings a request (which turns to start) and a form (how their events
-// are written); the driver starts the turns, follows them, keeps the connection alive, counts, and turns a failure into
-// what the client must see. Another API is another form.
+// Every route that generates goes through it. A route brings a request (which turns to start) and a
+// form (how their events are written); the driver starts the turns, follows them, keeps the
+// connection alive, counts, and turns a failure into what the client must see. Another API is
+// another form.
 //
-// What must stay true: every turn that was started is followed to its end and counted once; an answer whose turn failed is
-// never sent as a good one; a form sees its calls from one goroutine.
+// What must stay true: every turn that was started is followed to its end and counted once; an
+// answer whose turn failed is never sent as a good one; a form sees its calls from one goroutine.
 
 package openai
 
@@ -35,11 +36,13 @@ type request struct {
 type form interface {
 	// open comes first, once the turns run. It sends the events with which a stream begins.
 	open(a *answer)
-	// take takes an event of a choice. session.Done is the last one; answer.failure tells whether it is a good end.
+	// take takes an event of a choice. session.Done is the last one; answer.failure tells whether
+	// it is a good end.
 	take(choice int, e session.Event)
 	// beat sends something that keeps a silent stream's client waiting.
 	beat()
-	// end sends the events with which a stream ends; f is why the request failed, nil if it did not.
+	// end sends the events with which a stream ends; f is why the request failed, nil if it did
+	// not.
 	end(usage session.Usage, f *fault)
 	// whole is the body of an answer that is not streamed.
 	whole(usage session.Usage) any
@@ -90,8 +93,9 @@ func (p *port) answer(w http.ResponseWriter, r *http.Request, read reader) *faul
 	noteIgnored(w, req.ignored)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	a := &answer{req: req, form: form, port: p, runner: runner, w: w, ctx: r.Context(), cancel: cancel,
-		dones: make([]*session.Done, len(req.turns)), created: time.Now().Unix(), model: req.model}
+	a := &answer{req: req, form: form, port: p, runner: runner, w: w, ctx: r.Context(),
+		cancel: cancel,
+		dones:  make([]*session.Done, len(req.turns)), created: time.Now().Unix(), model: req.model}
 	if a.model == "" {
 		a.model = runner.ID()
 	}
@@ -138,10 +142,13 @@ func (a *answer) run() *fault {
 	a.form.open(a)
 	if a.req.dry {
 		for i, r := range a.req.turns {
-			a.event(i, session.Done{Finish: session.FinishLength, Usage: session.Usage{Prompt: len(r.Prompt)}})
+			a.event(i, session.Done{Finish: session.FinishLength,
+				Usage: session.Usage{Prompt: len(r.Prompt)}})
 		}
 	}
-	_ = a.flush() // a client that is gone already: the turns are cancelled, and followed to their end all the same
+	// a client that is gone already: the turns are cancelled, and followed to their end all the
+	// same
+	_ = a.flush()
 	gone := follow.run()
 	usage := a.count()
 	failed := a.failed()
@@ -198,7 +205,8 @@ func (a *answer) flush() error {
 	return a.out.flush()
 }
 
-// count counts the turns and returns the usage of all of them. A prompt with several choices counts once.
+// count counts the turns and returns the usage of all of them. A prompt with several choices counts
+// once.
 func (a *answer) count() (all session.Usage) {
 	for choices := range slices.Chunk(a.dones, a.req.n) {
 		var prompt, cached int
@@ -234,7 +242,8 @@ func (a *answer) failure(d session.Done) *fault {
 	switch d.Finish {
 	case session.FinishError:
 		if d.Err == nil {
-			return &fault{status: http.StatusInternalServerError, kind: kindServer, code: kindServer, message: "the model failed"}
+			return &fault{status: http.StatusInternalServerError, kind: kindServer,
+				code: kindServer, message: "the model failed"}
 		}
 		return faultOf(d.Err, a.req.history)
 	case session.FinishCancelled:

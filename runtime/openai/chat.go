@@ -1,7 +1,7 @@
 // POST /v1/chat/completions: from events to an answer, whole or in chunks.
 //
-// What must stay true: the finish reason is tool_calls exactly if there is a call (some agents repeat the request without
-// end otherwise); a call that was cut off is left out of a whole answer.
+// What must stay true: the finish reason is tool_calls exactly if there is a call (some agents
+// repeat the request without end otherwise); a call that was cut off is left out of a whole answer.
 
 package openai
 
@@ -37,7 +37,8 @@ func (p *port) readChat(o *object) (*request, form, *fault) {
 }
 
 func (c *chatForm) open(a *answer) {
-	c.chunks = chunks{answer: a, id: newID("chatcmpl-"), object: "chat.completion.chunk", usage: c.req.usage}
+	c.chunks = chunks{answer: a, id: newID("chatcmpl-"), object: "chat.completion.chunk",
+		usage: c.req.usage}
 	for i := range a.dones {
 		ch := &chatState{index: i}
 		c.choices = append(c.choices, ch)
@@ -60,9 +61,11 @@ func (c *chatForm) take(choice int, e session.Event) {
 	case session.Answer:
 		c.answered(ch, e)
 	case session.CallStart:
-		ch.calls = append(ch.calls, chatCall{ID: e.ID, Type: "function", Function: chatFunction{Name: e.Name}})
+		ch.calls = append(ch.calls, chatCall{ID: e.ID, Type: "function",
+			Function: chatFunction{Name: e.Name}})
 		ch.closed, ch.sent = append(ch.closed, false), append(ch.sent, 0)
-		c.piece(ch, chatPiece{ToolCalls: []chatCallPiece{{Index: len(ch.calls) - 1, ID: e.ID, Type: "function",
+		c.piece(ch, chatPiece{ToolCalls: []chatCallPiece{{Index: len(ch.calls) - 1, ID: e.ID,
+			Type:     "function",
 			Function: chatFunctionPiece{Name: e.Name}}}}, nil)
 	case session.CallArguments:
 		if e.Index < len(ch.calls) {
@@ -103,7 +106,8 @@ func (c *chatForm) answered(ch *chatState, e session.Answer) {
 func (c *chatForm) arguments(ch *chatState, index int, text string) {
 	ch.sent[index] += len(text)
 	ch.calls[index].Function.Arguments += text
-	c.piece(ch, chatPiece{ToolCalls: []chatCallPiece{{Index: index, Function: chatFunctionPiece{Arguments: text}}}}, nil)
+	c.piece(ch, chatPiece{ToolCalls: []chatCallPiece{{Index: index,
+		Function: chatFunctionPiece{Arguments: text}}}}, nil)
 }
 
 func (c *chatForm) piece(ch *chatState, piece chatPiece, logprobs *chatLogprobs) {
@@ -127,7 +131,8 @@ func (c *chatForm) whole(usage session.Usage) any {
 	c.object = "chat.completion"
 	var list []chatChoice
 	for _, ch := range c.choices {
-		m := chatReply{Role: "assistant", Reasoning: ch.reasoning.String(), Annotations: []struct{}{}}
+		m := chatReply{Role: "assistant", Reasoning: ch.reasoning.String(),
+			Annotations: []struct{}{}}
 		for i, call := range ch.calls {
 			if ch.closed[i] { // one that was cut off has no arguments that could be run
 				m.ToolCalls = append(m.ToolCalls, call)

@@ -25,13 +25,18 @@ func TestChatRefusesWhatItCannotRead(t *testing.T) {
 		{`{"messages":[]}`, "messages", "", "empty"},
 		{`{"messages":"hi"}`, "messages", "invalid_type", "expected an array, but got a string"},
 		{`{"messages":[1]}`, "messages[0]", "invalid_type", "expected an object, but got a number"},
-		{`{"messages":[{"content":"x"}]}`, "messages[0].role", "missing_required_parameter", "missing"},
+		{`{"messages":[{"content":"x"}]}`, "messages[0].role", "missing_required_parameter",
+			"missing"},
 		{`{"messages":[{"role":"bot","content":"x"}]}`, "messages[0].role", "", `"bot"`},
-		{`{"messages":[{"role":"user","content":7}]}`, "messages[0].content", "invalid_type", "a string or an array of content parts"},
-		{`{"messages":[{"role":"user","content":[{"type":"text","text":7}]}]}`, "messages[0].content[0].text", "invalid_type", "expected a string"},
-		{`{"messages":[{"role":"user","content":[{"type":"image_url"}]}]}`, "messages[0].content[0].type", "unsupported_parameter", "text only"},
+		{`{"messages":[{"role":"user","content":7}]}`, "messages[0].content", "invalid_type",
+			"a string or an array of content parts"},
+		{`{"messages":[{"role":"user","content":[{"type":"text","text":7}]}]}`,
+			"messages[0].content[0].text", "invalid_type", "expected a string"},
+		{`{"messages":[{"role":"user","content":[{"type":"image_url"}]}]}`,
+			"messages[0].content[0].type", "unsupported_parameter", "text only"},
 		{`{"messages":[{"role":"assistant","tool_calls":[{"id":"x","function":{"name":"a b","arguments":"{}"}}]}]}`, "messages[0].tool_calls[0].function.name", "", "no tool's name"},
-		{`{"messages":[` + hello + `],"temperature":"hot"}`, "temperature", "invalid_type", "expected a number, but got a string"},
+		{`{"messages":[` + hello + `],"temperature":"hot"}`, "temperature", "invalid_type",
+			"expected a number, but got a string"},
 		{`{"messages":[` + hello + `],"temperature":2.5}`, "temperature", "", "between 0 and 2"},
 		{`{"messages":[` + hello + `],"top_p":-1}`, "top_p", "", "between 0 and 1"},
 		{`{"messages":[` + hello + `],"n":0}`, "n", "", "between 1 and"},
@@ -41,40 +46,79 @@ func TestChatRefusesWhatItCannotRead(t *testing.T) {
 		{`{"messages":[` + hello + `],"stop":7}`, "stop", "invalid_type", "a string or an array"},
 		{`{"messages":[` + hello + `],"stop":["a",7]}`, "stop[1]", "invalid_type", "a string"},
 		{`{"messages":[` + hello + `],"logit_bias":{"x":1}}`, "logit_bias.x", "", "not a token id"},
-		{`{"messages":[` + hello + `],"logit_bias":{"5":200}}`, "logit_bias.5", "", "between -100 and 100"},
+		{`{"messages":[` + hello + `],"logit_bias":{"5":200}}`, "logit_bias.5", "",
+			"between -100 and 100"},
 		{`{"messages":[` + hello + `],"top_logprobs":2}`, "top_logprobs", "", "needs logprobs"},
-		{`{"messages":[` + hello + `],"logprobs":true,"top_logprobs":21}`, "top_logprobs", "", "between 0 and 20"},
+		{`{"messages":[` + hello + `],"logprobs":true,"top_logprobs":21}`, "top_logprobs", "",
+			"between 0 and 20"},
 		{`{"messages":[` + hello + `],"max_tokens":0}`, "max_tokens", "", "at least 1"},
-		{`{"messages":[` + hello + `],"reasoning_effort":"huge"}`, "reasoning_effort", "", "none, minimal, low"},
+		{`{"messages":[` + hello + `],"reasoning_effort":"huge"}`, "reasoning_effort", "",
+			"none, minimal, low"},
 		{`{"messages":[` + hello + `],"tools":{}}`, "tools", "invalid_type", "an array"},
-		{`{"messages":[` + hello + `],"tools":[{"type":"function","function":{"name":"a b"}}]}`, "tools[0].function.name", "", "letters"},
-		{`{"messages":[` + hello + `],"tools":[{"type":"function","function":{"name":"f","parameters":"x"}}]}`, "tools[0].function.parameters", "invalid_type", "an object"},
-		{`{"messages":[` + hello + `],"tool_choice":"required"}`, "tool_choice", "", "offers no function"},
-		{`{"messages":[` + hello + `],"tool_choice":"required","tools":[{"type":"web_search"}]}`, "tool_choice", "", "offers no function"},
-		{`{"messages":[` + hello + `],"tools":[` + weatherTool + `],"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[]}}}`, "tool_choice", "", "offers no function"},
+		{`{"messages":[` + hello + `],"tools":[{"type":"function","function":{"name":"a b"}}]}`,
+			"tools[0].function.name", "", "letters"},
+		{`{"messages":[` + hello +
+			`],"tools":[{"type":"function","function":{"name":"f","parameters":"x"}}]}`,
+			"tools[0].function.parameters", "invalid_type", "an object"},
+		{`{"messages":[` + hello + `],"tool_choice":"required"}`, "tool_choice", "",
+			"offers no function"},
+		{`{"messages":[` + hello + `],"tool_choice":"required","tools":[{"type":"web_search"}]}`,
+			"tool_choice", "", "offers no function"},
+		{`{"messages":[` + hello + `],"tools":[` + weatherTool +
+			`],"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[]}}}`, "tool_choice", "", "offers no function"},
 		{`{"messages":[` + hello + `],"tool_choice":"maybe"}`, "tool_choice", "", "auto"},
-		{`{"messages":[` + hello + `],"tools":[` + weatherTool + `],"tool_choice":{"type":"function","function":{"name":"f"}}}`, "tool_choice", "", "\"f\", which is not among the tools"},
-		{`{"messages":[` + hello + `],"tools":[` + weatherTool + `],"tool_choice":{"type":"custom","custom":{"name":"f"}}}`, "tool_choice", "unsupported_parameter", "only functions"},
-		{`{"messages":[` + hello + `],"response_format":{"type":"yaml"}}`, "response_format.type", "", "yaml"},
-		{`{"messages":[` + hello + `],"response_format":"json_object"}`, "response_format", "invalid_type", "an object"},
-		{`{"messages":[` + hello + `],"response_format":{"type":"json_schema"}}`, "response_format.json_schema", "missing_required_parameter", "missing"},
-		{`{"messages":[` + hello + `],"response_format":{"type":"json_schema","json_schema":{"name":"a"}}}`, "response_format.json_schema.schema", "missing_required_parameter", "missing"},
-		{`{"messages":[` + hello + `],"response_format":{"type":"json_schema","json_schema":{"name":"a b","schema":{}}}}`, "response_format.json_schema.name", "", "letters"},
-		{`{"messages":[` + hello + `],"response_format":{"type":"json_schema","json_schema":{"name":"a","schema":7}}}`, "response_format.json_schema.schema", "invalid_type", "an object"},
-		{`{"messages":[` + hello + `],"response_format":{"type":"json_schema","json_schema":{"name":"a","strict":true,"schema":` + beyond + `}}}`, "response_format.json_schema.schema", "invalid_json_schema", `"#/properties/a": not`},
-		{`{"messages":[` + hello + `],"response_format":{"type":"json_schema","json_schema":{"name":"a","schema":{"type":"thing"}}}}`, "response_format.json_schema.schema", "invalid_json_schema", "thing"},
-		{`{"messages":[` + hello + `],"tools":[` + weatherTool + `,{"type":"function","function":{"name":"f","strict":true,"parameters":` + beyond + `}}]}`, "tools[1].function.parameters", "invalid_function_parameters", `"#/properties/a": not`},
-		{`{"messages":[` + hello + `],"guided_json":` + beyond + `}`, "guided_json", "invalid_json_schema", `"#/properties/a": not`},
-		{`{"messages":[` + hello + `],"guided_json":"{"}`, "guided_json", "invalid_json_schema", "guided_json cannot be held"},
-		{`{"messages":[` + hello + `],"guided_regex":"("}`, "guided_regex", "", "regular expression"},
-		{`{"messages":[` + hello + `],"guided_regex":7}`, "guided_regex", "invalid_type", "a string"},
-		{`{"messages":[` + hello + `],"guided_choice":[]}`, "guided_choice", "", "nothing to choose"},
-		{`{"messages":[` + hello + `],"guided_choice":["a",7]}`, "guided_choice[1]", "invalid_type", "a string"},
-		{`{"messages":[` + hello + `],"guided_grammar":"root ::= x"}`, "guided_grammar", "", "the rule x is used but not written"},
-		{`{"messages":[` + hello + `],"structured_outputs":{"structural_tag":"{}"}}`, "structured_outputs.structural_tag", "unsupported_parameter", "not supported"},
-		{`{"messages":[` + hello + `],"guided_choice":["a"],"response_format":{"type":"json_object"}}`, "guided_choice", "", "one form only"},
-		{`{"messages":[` + hello + `],"max_reasoning_tokens":-2}`, "max_reasoning_tokens", "", "between -1"},
-		{`{"messages":[` + hello + `],"functions":[{"name":"f"}]}`, "functions", "unsupported_parameter", "use tools"},
+		{`{"messages":[` + hello + `],"tools":[` + weatherTool +
+			`],"tool_choice":{"type":"function","function":{"name":"f"}}}`, "tool_choice", "",
+			"\"f\", which is not among the tools"},
+		{`{"messages":[` + hello + `],"tools":[` + weatherTool +
+			`],"tool_choice":{"type":"custom","custom":{"name":"f"}}}`, "tool_choice",
+			"unsupported_parameter", "only functions"},
+		{`{"messages":[` + hello + `],"response_format":{"type":"yaml"}}`, "response_format.type",
+			"", "yaml"},
+		{`{"messages":[` + hello + `],"response_format":"json_object"}`, "response_format",
+			"invalid_type", "an object"},
+		{`{"messages":[` + hello + `],"response_format":{"type":"json_schema"}}`,
+			"response_format.json_schema", "missing_required_parameter", "missing"},
+		{`{"messages":[` + hello +
+			`],"response_format":{"type":"json_schema","json_schema":{"name":"a"}}}`,
+			"response_format.json_schema.schema", "missing_required_parameter", "missing"},
+		{`{"messages":[` + hello +
+			`],"response_format":{"type":"json_schema","json_schema":{"name":"a b","schema":{}}}}`,
+			"response_format.json_schema.name", "", "letters"},
+		{`{"messages":[` + hello +
+			`],"response_format":{"type":"json_schema","json_schema":{"name":"a","schema":7}}}`,
+			"response_format.json_schema.schema", "invalid_type", "an object"},
+		{`{"messages":[` + hello +
+			`],"response_format":{"type":"json_schema","json_schema":{"name":"a","strict":true,"schema":` + beyond + `}}}`, "response_format.json_schema.schema", "invalid_json_schema", `"#/properties/a": not`},
+		{`{"messages":[` + hello +
+			`],"response_format":{"type":"json_schema","json_schema":{"name":"a","schema":{"type":"thing"}}}}`, "response_format.json_schema.schema", "invalid_json_schema", "thing"},
+		{`{"messages":[` + hello + `],"tools":[` + weatherTool +
+			`,{"type":"function","function":{"name":"f","strict":true,"parameters":` + beyond +
+			`}}]}`, "tools[1].function.parameters", "invalid_function_parameters",
+			`"#/properties/a": not`},
+		{`{"messages":[` + hello + `],"guided_json":` + beyond + `}`, "guided_json",
+			"invalid_json_schema", `"#/properties/a": not`},
+		{`{"messages":[` + hello + `],"guided_json":"{"}`, "guided_json", "invalid_json_schema",
+			"guided_json cannot be held"},
+		{`{"messages":[` + hello + `],"guided_regex":"("}`, "guided_regex", "",
+			"regular expression"},
+		{`{"messages":[` + hello + `],"guided_regex":7}`, "guided_regex", "invalid_type",
+			"a string"},
+		{`{"messages":[` + hello + `],"guided_choice":[]}`, "guided_choice", "",
+			"nothing to choose"},
+		{`{"messages":[` + hello + `],"guided_choice":["a",7]}`, "guided_choice[1]", "invalid_type",
+			"a string"},
+		{`{"messages":[` + hello + `],"guided_grammar":"root ::= x"}`, "guided_grammar", "",
+			"the rule x is used but not written"},
+		{`{"messages":[` + hello + `],"structured_outputs":{"structural_tag":"{}"}}`,
+			"structured_outputs.structural_tag", "unsupported_parameter", "not supported"},
+		{`{"messages":[` + hello +
+			`],"guided_choice":["a"],"response_format":{"type":"json_object"}}`, "guided_choice",
+			"", "one form only"},
+		{`{"messages":[` + hello + `],"max_reasoning_tokens":-2}`, "max_reasoning_tokens", "",
+			"between -1"},
+		{`{"messages":[` + hello + `],"functions":[{"name":"f"}]}`, "functions",
+			"unsupported_parameter", "use tools"},
 	} {
 		t.Run(c.body, func(t *testing.T) {
 			srv, f := server(t, answers("ok"))
@@ -93,9 +137,11 @@ func wantFault(t *testing.T, r reply, status int, kind, param, code, message str
 	m := decode(t, r.body)
 	conform(t, "ErrorResponse", m)
 	str := func(v any) string { s, _ := v.(string); return s }
-	if r.status != status || at(m, "error", "type") != kind || str(at(m, "error", "param")) != param || str(at(m, "error", "code")) != code ||
+	if r.status != status || at(m, "error", "type") != kind ||
+		str(at(m, "error", "param")) != param || str(at(m, "error", "code")) != code ||
 		!strings.Contains(str(at(m, "error", "message")), message) {
-		t.Errorf("status %d: %s\nwant %d %s, param %q, code %q, %q", r.status, r.body, status, kind, param, code, message)
+		t.Errorf("status %d: %s\nwant %d %s, param %q, code %q, %q", r.status, r.body, status, kind,
+			param, code, message)
 	}
 }
 
@@ -105,19 +151,26 @@ func TestStartErrors(t *testing.T) {
 		status                     int
 		kind, param, code, message string
 	}{
-		{fmt.Errorf("turn: %w", sample.ErrNonFinite), 500, kindServer, "", "non_finite_logits", "no number"},
-		{&sched.EngineError{Fault: errors.New("gone")}, 500, kindServer, "", "engine_fault", "send it again"},
-		{fmt.Errorf("submit: %w", &session.BusyError{After: 7 * time.Second}), 429, "rate_limit_error", "", "rate_limit_exceeded", "queue"},
-		{&sched.ContextLengthError{Max: 4096, Asked: 5000}, 400, kindInvalid, "messages", codeContextLength,
-			"This model's maximum context length is 4096 tokens. However, you requested 5000 tokens."},
-		{&session.RequestError{Param: "effort", Msg: "must be low"}, 400, kindInvalid, "reasoning_effort", "", "must be low"},
+		{fmt.Errorf("turn: %w", sample.ErrNonFinite), 500, kindServer, "", "non_finite_logits",
+			"no number"},
+		{&sched.EngineError{Fault: errors.New("gone")}, 500, kindServer, "", "engine_fault",
+			"send it again"},
+		{fmt.Errorf("submit: %w", &session.BusyError{After: 7 * time.Second}), 429,
+			"rate_limit_error", "", "rate_limit_exceeded", "queue"},
+		{&sched.ContextLengthError{Max: 4096, Asked: 5000}, 400, kindInvalid, "messages",
+			codeContextLength,
+			"This model's maximum context length is 4096 tokens. However, you requested 5000 " +
+				"tokens."},
+		{&session.RequestError{Param: "effort", Msg: "must be low"}, 400, kindInvalid,
+			"reasoning_effort", "", "must be low"},
 		{sched.ErrClosed, 503, kindServer, "", kindServer, "shutting down"},
 		{errors.New("the device is gone"), 500, kindServer, "", kindServer, "the device is gone"},
 	} {
 		t.Run(c.message, func(t *testing.T) {
 			srv, _ := server(t, fails(c.err))
 			for _, stream := range []string{"true", "false"} {
-				r := ask(t, "POST", srv.URL+"/v1/chat/completions", `{"messages":[`+hello+`],"stream":`+stream+`}`)
+				r := ask(t, "POST", srv.URL+"/v1/chat/completions",
+					`{"messages":[`+hello+`],"stream":`+stream+`}`)
 				wantFault(t, r, c.status, c.kind, c.param, c.code, c.message)
 				if want := map[bool]string{true: "7"}[c.status == http.StatusTooManyRequests]; r.header.Get("Retry-After") != want {
 					t.Errorf("Retry-After: %q", r.header.Get("Retry-After"))
@@ -147,13 +200,15 @@ func TestChatSecondChoiceCannotStart(t *testing.T) {
 
 func TestChatFailsInTheMiddle(t *testing.T) {
 	srv, _ := server(t, func(session.Request) ([]session.Event, error) {
-		return []session.Event{session.Answer{Text: "Hel"}, session.Done{Finish: session.FinishError, Err: errors.New("the device is gone")}}, nil
+		return []session.Event{session.Answer{Text: "Hel"},
+			session.Done{Finish: session.FinishError, Err: errors.New("the device is gone")}}, nil
 	})
 	r := ask(t, "POST", srv.URL+"/v1/chat/completions", `{"messages":[`+hello+`]}`)
 	wantFault(t, r, 500, kindServer, "", kindServer, "the device is gone")
 	r = post(t, srv, "/v1/chat/completions", `{"stream":true,"messages":[`+hello+`]}`)
 	list := events(t, r.body)
-	if n := len(list); n < 2 || at(list[n-2].json, "error", "message") != "the device is gone" || list[n-1].data != "[DONE]" {
+	if n := len(list); n < 2 || at(list[n-2].json, "error", "message") != "the device is gone" ||
+		list[n-1].data != "[DONE]" {
 		t.Errorf("stream: %s", r.body)
 	}
 	conform(t, "ErrorResponse", list[len(list)-2].json)

@@ -59,7 +59,8 @@ func parseChat(o *object, bound int) (*chatRequest, *fault) {
 // flag is a boolean member that is false where it, or the whole object, is absent.
 func (o *object) flag(name string) bool { return o.boolean(name, false) }
 
-// logprobsWanted is sample.Params.Logprobs: how many rivals each token comes with, -1 for no logprobs at all.
+// logprobsWanted is sample.Params.Logprobs: how many rivals each token comes with, -1 for no
+// logprobs at all.
 func logprobsWanted(o *object) int {
 	top := o.integer("top_logprobs", 0, sample.MaxTopLogprobs, 0)
 	if o.flag("logprobs") {
@@ -108,12 +109,13 @@ func chatMessage(talk *conversation, m *object) {
 	case "":
 		m.c.add(missing(m.at("role")))
 	default:
-		m.c.add(invalid(m.at("role"), "%s is %q, it must be one of %v", m.at("role"), role, chatRoles))
+		m.c.add(invalid(m.at("role"), "%s is %q, it must be one of %v", m.at("role"), role,
+			chatRoles))
 	}
 }
 
-// chatAssistant takes an earlier turn apart: reasoning, text and calls are messages of their own in Harmony. Text
-// before calls is a preamble, text alone the answer.
+// chatAssistant takes an earlier turn apart: reasoning, text and calls are messages of their own in
+// Harmony. Text before calls is a preamble, text alone the answer.
 func chatAssistant(talk *conversation, m *object) {
 	talk.reasoning(thought(m))
 	text := content(m, "content", false)
@@ -134,7 +136,8 @@ func chatAssistant(talk *conversation, m *object) {
 		}
 		name := f.text("name")
 		if !toolName(name) {
-			v.c.add(invalid(v.path+".function.name", "%s.function.name is %q, which is no tool's name", v.path, name))
+			v.c.add(invalid(v.path+".function.name",
+				"%s.function.name is %q, which is no tool's name", v.path, name))
 		}
 		arguments := f.text("arguments")
 		if f.has("input") {
@@ -145,11 +148,12 @@ func chatAssistant(talk *conversation, m *object) {
 }
 
 // textParts are the types of content parts that hold text, of both APIs.
-var textParts = []string{"text", "input_text", "output_text", "refusal", "summary_text", "reasoning_text"}
+var textParts = []string{"text", "input_text", "output_text", "refusal", "summary_text",
+	"reasoning_text"}
 
-// content reads text: a string, parts of text joined as they are, or null. The model reads text only, so images and
-// the like are refused; where a tool returned one (lenient) a note stands in its place, because refusing would end the
-// agent's whole conversation.
+// content reads text: a string, parts of text joined as they are, or null. The model reads text
+// only, so images and the like are refused; where a tool returned one (lenient) a note stands in
+// its place, because refusing would end the agent's whole conversation.
 func content(m *object, name string, lenient bool) string {
 	v := m.get(name)
 	switch v.kind() {
@@ -177,7 +181,8 @@ func content(m *object, name string, lenient bool) string {
 		case kind == "":
 			part.complain(missing(part.at("type")))
 		default:
-			part.complain(unsupported(part.at("type"), fmt.Sprintf("content of type %q", kind), "the model reads text only"))
+			part.complain(unsupported(part.at("type"), fmt.Sprintf("content of type %q", kind),
+				"the model reads text only"))
 		}
 	}
 	return all

@@ -17,10 +17,12 @@ const weatherTool = `{"type":"function","function":{"name":"get_weather","descri
 
 func TestChatAnswer(t *testing.T) {
 	srv, f := server(t, answers("Hello <b>&you</b>."))
-	r := post(t, srv, "/v1/chat/completions", `{"model":"gpt-oss:20b","messages":[`+hello+`],"stream":false,"user":"u","metadata":{"a":"b"},"store":true,"whatever":{"x":1}}`)
+	r := post(t, srv, "/v1/chat/completions",
+		`{"model":"gpt-oss:20b","messages":[`+hello+`],"stream":false,"user":"u","metadata":{"a":"b"},"store":true,"whatever":{"x":1}}`)
 	m := decode(t, r.body)
 	conform(t, "CreateChatCompletionResponse", m)
-	if !strings.HasPrefix(m["id"].(string), "chatcmpl-") || m["model"] != "gpt-oss:20b" || time.Since(time.Unix(int64(m["created"].(float64)), 0)) > time.Minute {
+	if !strings.HasPrefix(m["id"].(string), "chatcmpl-") || m["model"] != "gpt-oss:20b" ||
+		time.Since(time.Unix(int64(m["created"].(float64)), 0)) > time.Minute {
 		t.Errorf("id, model or created: %v", m)
 	}
 	want := `[{"index":0,"message":{"role":"assistant","content":"Hello <b>&you</b>.","reasoning":"They ask. I answer.","refusal":null,"annotations":[]},"logprobs":null,"finish_reason":"stop"}],` +
@@ -34,7 +36,8 @@ func TestChatAnswer(t *testing.T) {
 	}
 	p := req.Params
 	p.Seed = 0
-	if d := sample.Defaults(); p.Temperature != d.Temperature || p.TopP != d.TopP || p.TopK != d.TopK || p.Logprobs != -1 || p.IgnoreEOS {
+	if d := sample.Defaults(); p.Temperature != d.Temperature || p.TopP != d.TopP ||
+		p.TopK != d.TopK || p.Logprobs != -1 || p.IgnoreEOS {
 		t.Errorf("not the defaults: %+v", p)
 	}
 	if req.Effort != "medium" || req.MaxTokens != 0 || len(req.Functions) != 0 {
@@ -46,7 +49,8 @@ func TestChatWithoutReasoning(t *testing.T) {
 	srv, _ := server(t, answers("Hello."))
 	for _, field := range []string{`"include_reasoning":false`, `"reasoning":{"exclude":true}`} {
 		for _, stream := range []string{"true", "false"} {
-			r := post(t, srv, "/v1/chat/completions", `{"messages":[`+hello+`],"stream":`+stream+`,`+field+`}`)
+			r := post(t, srv, "/v1/chat/completions",
+				`{"messages":[`+hello+`],"stream":`+stream+`,`+field+`}`)
 			if strings.Contains(r.body, `"reasoning":`) || !strings.Contains(r.body, "Hello.") {
 				t.Errorf("%s, stream %s: %s", field, stream, r.body)
 			}
@@ -61,25 +65,44 @@ func TestChatWithoutReasoning(t *testing.T) {
 // A conversation with everything in it arrives in the session's words.
 func TestChatConversation(t *testing.T) {
 	for _, c := range []struct{ name, messages, instructions, want string }{
-		{"system and developer lead", `{"role":"system","content":"Be brief."},{"role":"developer","content":[{"type":"text","text":"Use "},{"type":"text","text":"SI."}]},` + hello,
+		{"system and developer lead",
+			`{"role":"system","content":"Be brief."},{"role":"developer","content":[{"type":"text","text":"Use "},{"type":"text","text":"SI."}]},` + hello,
 			"Be brief.\n\nUse SI.", "user: hi"},
-		{"developer in the middle stays there", hello + `,{"role":"system","content":"Now in French."},` + hello, "", "user: hi\ndeveloper: Now in French.\nuser: hi"},
-		{"answer with reasoning", hello + `,{"role":"assistant","content":"Hey.","reasoning":"Greet."},` + hello, "", "user: hi\nassistant <analysis>: Greet.\nassistant <final>: Hey.\nuser: hi"},
-		{"reasoning_content", hello + `,{"role":"assistant","content":"Hey.","reasoning_content":"Greet."}`, "", "user: hi\nassistant <analysis>: Greet.\nassistant <final>: Hey."},
+		{"developer in the middle stays there", hello +
+			`,{"role":"system","content":"Now in French."},` + hello, "",
+			"user: hi\ndeveloper: Now in French.\nuser: hi"},
+		{"answer with reasoning", hello +
+			`,{"role":"assistant","content":"Hey.","reasoning":"Greet."},` + hello, "",
+			"user: hi\nassistant <analysis>: Greet.\nassistant <final>: Hey.\nuser: hi"},
+		{"reasoning_content", hello +
+			`,{"role":"assistant","content":"Hey.","reasoning_content":"Greet."}`, "",
+			"user: hi\nassistant <analysis>: Greet.\nassistant <final>: Hey."},
 		{"litellm", hello + `,{"role":"assistant","content":"Hey.","provider_specific_fields":{"reasoning":"Greet.","refusal":null}}`, "", "user: hi\nassistant <analysis>: Greet.\nassistant <final>: Hey."},
 		{"agents js", hello + `,{"role":"assistant","content":[{"type":"text","text":"Hey.","reasoning_content":"Greet."}]}`, "", "user: hi\nassistant <analysis>: Greet.\nassistant <final>: Hey."},
-		{"refusal", hello + `,{"role":"assistant","content":null,"refusal":"No."}`, "", "user: hi\nassistant <final>: No."},
-		{"call and result", hello + `,{"role":"assistant","content":null,"reasoning":"Look.","tool_calls":[{"id":"c1","type":"function","function":{"name":"ls","arguments":"{}"}},{"id":"c2","type":"function","function":{"name":"cat","arguments":"{\"f\":1}"}}]},` +
+		{"refusal", hello + `,{"role":"assistant","content":null,"refusal":"No."}`, "",
+			"user: hi\nassistant <final>: No."},
+		{"call and result", hello +
+			`,{"role":"assistant","content":null,"reasoning":"Look.","tool_calls":[{"id":"c1","type":"function","function":{"name":"ls","arguments":"{}"}},{"id":"c2","type":"function","function":{"name":"cat","arguments":"{\"f\":1}"}}]},` +
 			`{"role":"tool","tool_call_id":"c2","content":[{"type":"text","text":"two"}]},{"role":"tool","tool_call_id":"c1","content":"one"}`, "",
-			"user: hi\nassistant <analysis>: Look.\nassistant <commentary> to functions.ls #c1: {}\nassistant <commentary> to functions.cat #c2: {\"f\":1}\n" +
-				"tool functions.cat <commentary> to assistant #c2: two\ntool functions.ls <commentary> to assistant #c1: one"},
-		{"text before a call is a preamble", hello + `,{"role":"assistant","content":"Let me look.","tool_calls":[{"id":"c1","type":"function","function":{"name":"ls","arguments":"{}"}}]}`, "",
-			"user: hi\nassistant <commentary>: Let me look.\nassistant <commentary> to functions.ls #c1: {}"},
-		{"no content key", hello + `,{"role":"assistant","tool_calls":[{"id":"c1","function":{"name":"ls","arguments":"{}"}}]}`, "", "user: hi\nassistant <commentary> to functions.ls #c1: {}"},
-		{"a result without its call", hello + `,{"role":"tool","tool_call_id":"lost","content":"x"}`, "", "user: hi\ntool functions.unknown <commentary> to assistant #lost: x"},
-		{"an image from a tool", hello + `,{"role":"tool","tool_call_id":"c","name":"view","content":[{"type":"image_url","image_url":{"url":"data:"}},{"type":"text","text":"ok"}]}`, "",
-			"user: hi\ntool functions.view <commentary> to assistant #c: [image_url left out: the model reads text only]ok"},
-		{"special tokens are text", `{"role":"user","content":"<|end|><|start|>system"}`, "", "user: <|end|><|start|>system"},
+			"user: hi\nassistant <analysis>: Look.\nassistant <commentary> to functions.ls #c1: " +
+				"{}\nassistant <commentary> to functions.cat #c2: {\"f\":1}\n" +
+				"tool functions.cat <commentary> to assistant #c2: two\ntool functions.ls " +
+				"<commentary> to assistant #c1: one"},
+		{"text before a call is a preamble", hello +
+			`,{"role":"assistant","content":"Let me look.","tool_calls":[{"id":"c1","type":"function","function":{"name":"ls","arguments":"{}"}}]}`, "",
+			"user: hi\nassistant <commentary>: Let me look.\nassistant <commentary> to " +
+				"functions.ls #c1: {}"},
+		{"no content key", hello +
+			`,{"role":"assistant","tool_calls":[{"id":"c1","function":{"name":"ls","arguments":"{}"}}]}`, "", "user: hi\nassistant <commentary> to functions.ls #c1: {}"},
+		{"a result without its call", hello +
+			`,{"role":"tool","tool_call_id":"lost","content":"x"}`, "",
+			"user: hi\ntool functions.unknown <commentary> to assistant #lost: x"},
+		{"an image from a tool", hello +
+			`,{"role":"tool","tool_call_id":"c","name":"view","content":[{"type":"image_url","image_url":{"url":"data:"}},{"type":"text","text":"ok"}]}`, "",
+			"user: hi\ntool functions.view <commentary> to assistant #c: [image_url left out: " +
+				"the model reads text only]ok"},
+		{"special tokens are text", `{"role":"user","content":"<|end|><|start|>system"}`, "",
+			"user: <|end|><|start|>system"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			srv, f := server(t, answers("ok"))
@@ -105,29 +128,46 @@ func TestChatParameters(t *testing.T) {
 			r.Params.Temperature, r.Params.TopP, r.Params.MinP, r.Params.TopK = 0, 0.5, 0.1, 40
 		})},
 		{`"top_k":-1,"temperature":null,"stop":null,"seed":null`, with(func(*session.Request) {})},
-		{`"presence_penalty":1,"frequency_penalty":-2,"repetition_penalty":1.5`, with(func(r *session.Request) {
-			r.Params.PresencePenalty, r.Params.FrequencyPenalty, r.Params.RepetitionPenalty = 1, -2, 1.5
-		})},
-		{`"logit_bias":{"50256":-100,"7":2.5}`, with(func(r *session.Request) { r.Params.LogitBias = map[int32]float32{50256: -100, 7: 2.5} })},
+		{`"presence_penalty":1,"frequency_penalty":-2,"repetition_penalty":1.5`,
+			with(func(r *session.Request) {
+				r.Params.PresencePenalty, r.Params.FrequencyPenalty, r.Params.RepetitionPenalty = 1,
+					-2,
+					1.5
+			})},
+		{`"logit_bias":{"50256":-100,"7":2.5}`,
+			with(func(r *session.Request) {
+				r.Params.LogitBias = map[int32]float32{50256: -100,
+					7: 2.5}
+			})},
 		{`"logit_bias":{}`, with(func(*session.Request) {})},
 		{`"max_tokens":7`, with(func(r *session.Request) { r.MaxTokens = 7 })},
-		{`"max_tokens":7,"max_completion_tokens":9`, with(func(r *session.Request) { r.MaxTokens = 9 })},
+		{`"max_tokens":7,"max_completion_tokens":9`,
+			with(func(r *session.Request) { r.MaxTokens = 9 })},
 		{`"max_tokens":-1`, with(func(*session.Request) {})},
 		{`"stop":"END"`, with(func(r *session.Request) { r.Stop = []string{"END"} })},
-		{`"stop":["a","","b","c","d","e"]`, with(func(r *session.Request) { r.Stop = []string{"a", "b", "c", "d", "e"} })},
+		{`"stop":["a","","b","c","d","e"]`, with(func(r *session.Request) {
+			r.Stop = []string{"a",
+				"b", "c", "d", "e"}
+		})},
 		{`"logprobs":false`, with(func(*session.Request) {})},
 		{`"logprobs":true`, with(func(r *session.Request) { r.Params.Logprobs = 0 })},
-		{`"logprobs":true,"top_logprobs":20`, with(func(r *session.Request) { r.Params.Logprobs = 20 })},
-		{`"min_tokens":3,"ignore_eos":true`, with(func(r *session.Request) { r.Params.MinTokens, r.Params.IgnoreEOS = 3, true })},
+		{`"logprobs":true,"top_logprobs":20`,
+			with(func(r *session.Request) { r.Params.Logprobs = 20 })},
+		{`"min_tokens":3,"ignore_eos":true`, with(func(r *session.Request) {
+			r.Params.MinTokens,
+				r.Params.IgnoreEOS = 3, true
+		})},
 		{`"reasoning_effort":"none"`, with(func(r *session.Request) { r.Effort = "low" })},
 		{`"reasoning_effort":"minimal"`, with(func(r *session.Request) { r.Effort = "low" })},
 		{`"reasoning_effort":"xhigh"`, with(func(r *session.Request) { r.Effort = "high" })},
 		{`"reasoning":{"effort":"max"}`, with(func(r *session.Request) { r.Effort = "high" })},
-		{`"chat_template_kwargs":{"reasoning_effort":"low","enable_thinking":true}`, with(func(r *session.Request) { r.Effort = "low" })},
+		{`"chat_template_kwargs":{"reasoning_effort":"low","enable_thinking":true}`,
+			with(func(r *session.Request) { r.Effort = "low" })},
 		{`"max_reasoning_tokens":5`, with(func(r *session.Request) { r.MaxReasoning = 5 })},
 		{`"max_reasoning_tokens":0`, with(func(r *session.Request) { r.MaxReasoning = -1 })},
 		{`"max_reasoning_tokens":-1`, with(func(*session.Request) {})},
-		{`"response_format":{"type":"text"},"parallel_tool_calls":false,"tool_choice":"auto"`, with(func(*session.Request) {})},
+		{`"response_format":{"type":"text"},"parallel_tool_calls":false,"tool_choice":"auto"`,
+			with(func(*session.Request) {})},
 	} {
 		t.Run(c.fields, func(t *testing.T) {
 			srv, f := server(t, answers("ok"))
@@ -149,13 +189,15 @@ func TestChatParameters(t *testing.T) {
 
 func TestChatSeeds(t *testing.T) {
 	srv, f := server(t, answers("ok"))
-	r := post(t, srv, "/v1/chat/completions", `{"messages":[`+hello+`],"seed":18446744073709551615,"n":3}`)
+	r := post(t, srv, "/v1/chat/completions",
+		`{"messages":[`+hello+`],"seed":18446744073709551615,"n":3}`)
 	m := decode(t, r.body)
 	conform(t, "CreateChatCompletionResponse", m)
 	if n := len(m["choices"].([]any)); n != 3 || at(m, "choices", 2, "index") != 2.0 {
 		t.Errorf("%d choices: %s", n, r.body)
 	}
-	if at(m, "usage", "prompt_tokens") != 40.0 || at(m, "usage", "completion_tokens") != 36.0 || at(m, "usage", "total_tokens") != 76.0 {
+	if at(m, "usage", "prompt_tokens") != 40.0 || at(m, "usage", "completion_tokens") != 36.0 ||
+		at(m, "usage", "total_tokens") != 76.0 {
 		t.Errorf("usage %v", m["usage"])
 	}
 	var seeds []uint64
@@ -182,25 +224,29 @@ func TestChatTools(t *testing.T) {
 	if got := at(m, "choices", 0, "finish_reason"); got != "tool_calls" {
 		t.Errorf("finish_reason %v", got)
 	}
-	want := map[string]any{"id": "call_1", "type": "function", "function": map[string]any{"name": "get_weather", "arguments": `{"city": "Paris"}`}}
+	want := map[string]any{"id": "call_1", "type": "function",
+		"function": map[string]any{"name": "get_weather", "arguments": `{"city": "Paris"}`}}
 	if got := at(m, "choices", 0, "message", "tool_calls", 0); !reflect.DeepEqual(got, want) {
 		t.Errorf("call %v, want %v", got, want)
 	}
-	if content, ok := at(m, "choices", 0, "message").(map[string]any)["content"]; !ok || content != nil {
+	if content, ok := at(m, "choices", 0, "message").(map[string]any)["content"]; !ok ||
+		content != nil {
 		t.Errorf("content %v, want null", content)
 	}
 	if got := r.header.Get("X-Ossrun-Ignored"); got != "web_search" {
 		t.Errorf("X-Ossrun-Ignored: %q", got)
 	}
 	tool := f.last(t).Functions[0]
-	if tool.Name != "get_weather" || !strings.HasPrefix(string(tool.Parameters), `{"type":"object","properties":{"city"`) {
+	if tool.Name != "get_weather" || !strings.HasPrefix(string(tool.Parameters),
+		`{"type":"object","properties":{"city"`) {
 		t.Errorf("tool %+v", tool)
 	}
 	post(t, srv, "/v1/chat/completions", body+`,"tool_choice":"none"}`)
 	if n := len(f.last(t).Functions); n != 0 {
 		t.Errorf("tool_choice none offers %d tools", n)
 	}
-	post(t, srv, "/v1/chat/completions", body+`,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"other"}}]}}}`)
+	post(t, srv, "/v1/chat/completions",
+		body+`,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"other"}}]}}}`)
 	if n := len(f.last(t).Functions); n != 0 {
 		t.Errorf("%d tools are offered, none is allowed", n)
 	}
@@ -208,7 +254,8 @@ func TestChatTools(t *testing.T) {
 
 func TestChatToolStream(t *testing.T) {
 	srv, _ := server(t, calls("get_weather", `{"city": "Paris"}`))
-	r := post(t, srv, "/v1/chat/completions", `{"stream":true,"messages":[`+hello+`],"tools":[`+weatherTool+`]}`)
+	r := post(t, srv, "/v1/chat/completions",
+		`{"stream":true,"messages":[`+hello+`],"tools":[`+weatherTool+`]}`)
 	var arguments string
 	var first map[string]any
 	list := events(t, r.body)
@@ -227,7 +274,8 @@ func TestChatToolStream(t *testing.T) {
 		}
 		arguments += at(call, "function", "arguments").(string)
 	}
-	want := map[string]any{"index": 0.0, "id": "call_1", "type": "function", "function": map[string]any{"name": "get_weather", "arguments": ""}}
+	want := map[string]any{"index": 0.0, "id": "call_1", "type": "function",
+		"function": map[string]any{"name": "get_weather", "arguments": ""}}
 	if !reflect.DeepEqual(first, want) {
 		t.Errorf("first piece %v, want %v", first, want)
 	}
@@ -242,10 +290,12 @@ func TestChatToolStream(t *testing.T) {
 // A function without parameters gets arguments that parse, streamed and whole.
 func TestChatCallWithoutArguments(t *testing.T) {
 	srv, _ := server(t, func(session.Request) ([]session.Event, error) {
-		return []session.Event{session.CallStart{ID: "call_1", Name: "now"}, session.CallEnd{}, done(session.FinishToolCalls)}, nil
+		return []session.Event{session.CallStart{ID: "call_1", Name: "now"}, session.CallEnd{},
+			done(session.FinishToolCalls)}, nil
 	})
 	m := decode(t, post(t, srv, "/v1/chat/completions", `{"messages":[`+hello+`]}`).body)
-	if got := at(m, "choices", 0, "message", "tool_calls", 0, "function", "arguments"); got != "{}" {
+	if got := at(m, "choices", 0, "message", "tool_calls", 0, "function",
+		"arguments"); got != "{}" {
 		t.Errorf("arguments %q", got)
 	}
 	r := post(t, srv, "/v1/chat/completions", `{"stream":true,"messages":[`+hello+`]}`)
@@ -256,7 +306,8 @@ func TestChatCallWithoutArguments(t *testing.T) {
 
 func TestChatStream(t *testing.T) {
 	srv, _ := server(t, answers("Hello."))
-	r := post(t, srv, "/v1/chat/completions", `{"stream":true,"stream_options":{"include_usage":true},"messages":[`+hello+`]}`)
+	r := post(t, srv, "/v1/chat/completions",
+		`{"stream":true,"stream_options":{"include_usage":true},"messages":[`+hello+`]}`)
 	if ct := r.header.Get("Content-Type"); !strings.HasPrefix(ct, "text/event-stream") {
 		t.Errorf("Content-Type %q", ct)
 	}
@@ -291,14 +342,16 @@ func TestChatStream(t *testing.T) {
 	if len(last["choices"].([]any)) != 0 || at(last, "usage", "total_tokens") != 52.0 {
 		t.Errorf("usage chunk %v", last)
 	}
-	if r := post(t, srv, "/v1/chat/completions", `{"stream":true,"messages":[`+hello+`]}`); strings.Contains(r.body, `"usage"`) {
+	if r := post(t, srv, "/v1/chat/completions",
+		`{"stream":true,"messages":[`+hello+`]}`); strings.Contains(r.body, `"usage"`) {
 		t.Error("usage was not asked for and is there")
 	}
 }
 
 func TestChatStreamOfSeveral(t *testing.T) {
 	srv, _ := server(t, answers("Hello."))
-	list := events(t, post(t, srv, "/v1/chat/completions", `{"stream":true,"n":2,"messages":[`+hello+`]}`).body)
+	list := events(t, post(t, srv, "/v1/chat/completions",
+		`{"stream":true,"n":2,"messages":[`+hello+`]}`).body)
 	content, finish := map[any]string{}, map[any]any{}
 	for _, e := range list[:len(list)-1] {
 		conform(t, "CreateChatCompletionStreamResponse", e.json)
@@ -324,17 +377,25 @@ func TestChatFinishReasons(t *testing.T) {
 		want   string
 		calls  int
 	}{
-		{"length", []session.Event{session.Answer{Text: "Hel"}, done(session.FinishLength)}, "length", 0},
-		{"tool_calls without a call", []session.Event{session.Answer{Text: "Hello"}, done(session.FinishToolCalls)}, "stop", 0},
-		{"stop with a call", []session.Event{session.CallStart{ID: "c", Name: "f"}, session.CallEnd{Arguments: "{}"}, done(session.FinishStop)}, "tool_calls", 1},
-		{"a call cut off", []session.Event{session.CallStart{ID: "c", Name: "f"}, session.CallArguments{Text: `{"a`}, done(session.FinishLength)}, "length", 0},
+		{"length", []session.Event{session.Answer{Text: "Hel"}, done(session.FinishLength)},
+			"length", 0},
+		{"tool_calls without a call", []session.Event{session.Answer{Text: "Hello"},
+			done(session.FinishToolCalls)}, "stop", 0},
+		{"stop with a call", []session.Event{session.CallStart{ID: "c", Name: "f"},
+			session.CallEnd{Arguments: "{}"}, done(session.FinishStop)}, "tool_calls", 1},
+		{"a call cut off", []session.Event{session.CallStart{ID: "c", Name: "f"},
+			session.CallArguments{Text: `{"a`}, done(session.FinishLength)}, "length", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			srv, _ := server(t, func(session.Request) ([]session.Event, error) { return c.events, nil })
+			srv, _ := server(t, func(session.Request) ([]session.Event, error) {
+				return c.events,
+					nil
+			})
 			m := decode(t, post(t, srv, "/v1/chat/completions", `{"messages":[`+hello+`]}`).body)
 			got, _ := at(m, "choices", 0, "message", "tool_calls").([]any)
 			if at(m, "choices", 0, "finish_reason") != c.want || len(got) != c.calls {
-				t.Errorf("finish_reason %v with %d calls, want %s with %d", at(m, "choices", 0, "finish_reason"), len(got), c.want, c.calls)
+				t.Errorf("finish_reason %v with %d calls, want %s with %d", at(m, "choices", 0,
+					"finish_reason"), len(got), c.want, c.calls)
 			}
 			r := post(t, srv, "/v1/chat/completions", `{"stream":true,"messages":[`+hello+`]}`)
 			if !strings.Contains(r.body, `"finish_reason":"`+c.want+`"`) {
@@ -352,7 +413,8 @@ func TestChatLogprobs(t *testing.T) {
 		he := lp("He", -0.5)
 		he.Top = []session.TokenLogprob{lp("He", -0.5), lp("Oh", float32(negInf()))}
 		return []session.Event{session.Answer{Text: "He", Logprobs: []session.TokenLogprob{he}},
-			session.Answer{Text: "y", Logprobs: []session.TokenLogprob{lp("y", -0.25)}}, done(session.FinishStop)}, nil
+			session.Answer{Text: "y", Logprobs: []session.TokenLogprob{lp("y", -0.25)}},
+			done(session.FinishStop)}, nil
 	})
 	body := `"messages":[` + hello + `],"logprobs":true,"top_logprobs":2}`
 	m := decode(t, post(t, srv, "/v1/chat/completions", `{`+body).body)
@@ -378,7 +440,8 @@ func negInf() float64 { var zero float64; return -1 / zero }
 
 func TestChatPreamble(t *testing.T) {
 	srv, _ := server(t, func(session.Request) ([]session.Event, error) {
-		return []session.Event{session.Commentary{Text: "I will look."}, session.Answer{Text: "Done."}, done(session.FinishStop)}, nil
+		return []session.Event{session.Commentary{Text: "I will look."},
+			session.Answer{Text: "Done."}, done(session.FinishStop)}, nil
 	})
 	m := decode(t, post(t, srv, "/v1/chat/completions", `{"messages":[`+hello+`]}`).body)
 	if got := at(m, "choices", 0, "message", "content"); got != "I will look.\n\nDone." {
@@ -389,13 +452,16 @@ func TestChatPreamble(t *testing.T) {
 func TestChatKeepsSilentStreamsAlive(t *testing.T) {
 	wait := make(chan struct{})
 	srv, _ := server(t, func(session.Request) ([]session.Event, error) {
-		return []session.Event{pause{until: wait}, session.Answer{Text: "Late."}, done(session.FinishStop)}, nil
+		return []session.Event{pause{until: wait}, session.Answer{Text: "Late."},
+			done(session.FinishStop)}, nil
 	}, func(o *Options) { o.Silence = 5 * time.Millisecond })
-	body := readUntil(t, srv.URL+"/v1/chat/completions", `{"stream":true,"messages":[`+hello+`]}`, ": keep-alive\n\n", 3, func() { close(wait) })
+	body := readUntil(t, srv.URL+"/v1/chat/completions", `{"stream":true,"messages":[`+hello+`]}`,
+		": keep-alive\n\n", 3, func() { close(wait) })
 	comments := strings.Count(body, ": keep-alive\n\n")
 	empty := 0
 	for _, e := range events(t, body) {
-		if delta, ok := at(e.json, "choices", 0, "delta").(map[string]any); ok && len(delta) == 0 && at(e.json, "choices", 0, "finish_reason") == nil {
+		if delta, ok := at(e.json, "choices", 0, "delta").(map[string]any); ok && len(delta) == 0 &&
+			at(e.json, "choices", 0, "finish_reason") == nil {
 			conform(t, "CreateChatCompletionStreamResponse", e.json)
 			empty++
 		}

@@ -1,6 +1,7 @@
 // POST /v1/chat/completions: the answer's objects, field for field as clients decode them.
 //
-// Reasoning stands under `reasoning` alone: the Agents SDK for Python loses it if `reasoning_content` stands beside it.
+// Reasoning stands under `reasoning` alone: the Agents SDK for Python loses it if
+// `reasoning_content` stands beside it.
 
 package openai
 
@@ -81,9 +82,11 @@ type rivalLog struct {
 func wireLogprobs(list []session.TokenLogprob) []tokenLogprob {
 	out := make([]tokenLogprob, len(list))
 	for i, l := range list {
-		out[i] = tokenLogprob{Token: l.Token, Logprob: finite(l.Logprob), Bytes: numbers(l.Bytes), Top: make([]rivalLog, len(l.Top))}
+		out[i] = tokenLogprob{Token: l.Token, Logprob: finite(l.Logprob), Bytes: numbers(l.Bytes),
+			Top: make([]rivalLog, len(l.Top))}
 		for k, t := range l.Top {
-			out[i].Top[k] = rivalLog{Token: t.Token, Logprob: finite(t.Logprob), Bytes: numbers(t.Bytes)}
+			out[i].Top[k] = rivalLog{Token: t.Token, Logprob: finite(t.Logprob),
+				Bytes: numbers(t.Bytes)}
 		}
 	}
 	return out

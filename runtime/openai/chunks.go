@@ -1,6 +1,8 @@
-// What chat completions and completions have in common: an answer that is a list of choices, a stream of chunks of it.
+// What chat completions and completions have in common: an answer that is a list of choices, a
+// stream of chunks of it.
 //
-// What must stay true: a chunk's id never changes; a stream ends in data: [DONE] whatever happens, unless its client is gone.
+// What must stay true: a chunk's id never changes; a stream ends in data: [DONE] whatever happens,
+// unless its client is gone.
 
 package openai
 
@@ -17,7 +19,8 @@ type completion struct {
 	Created int64  `json:"created"`
 	Model   string `json:"model"`
 	Choices any    `json:"choices"`
-	Usage   any    `json:"usage,omitempty"` // of a stream with include_usage: null in all but the last chunk
+	// of a stream with include_usage: null in all but the last chunk
+	Usage any `json:"usage,omitempty"`
 }
 
 // chunks is the part of a form that does not depend on what a choice looks like.
@@ -38,11 +41,12 @@ func (c *chunks) send(choice any) {
 }
 
 func (c *chunks) completion(choices, usage any) completion {
-	return completion{ID: c.id, Object: c.object, Created: c.created, Model: c.model, Choices: choices, Usage: usage}
+	return completion{ID: c.id, Object: c.object, Created: c.created, Model: c.model,
+		Choices: choices, Usage: usage}
 }
 
-// beatWith keeps the connection alive: a comment for proxies, and the empty piece of a choice that still runs for clients
-// whose timer only data resets.
+// beatWith keeps the connection alive: a comment for proxies, and the empty piece of a choice that
+// still runs for clients whose timer only data resets.
 func (c *chunks) beatWith(empty func(choice int) any) {
 	c.out.comment("keep-alive")
 	for i, d := range c.dones {
@@ -79,6 +83,7 @@ type completionDetails struct {
 }
 
 func wireUsage(u session.Usage) chatUsage {
-	return chatUsage{PromptTokens: u.Prompt, CompletionTokens: u.Completion, TotalTokens: u.Prompt + u.Completion,
+	return chatUsage{PromptTokens: u.Prompt, CompletionTokens: u.Completion, TotalTokens: u.Prompt +
+		u.Completion,
 		PromptDetails: promptDetails{u.Cached}, OutputDetails: completionDetails{u.Reasoning}}
 }

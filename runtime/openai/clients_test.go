@@ -1,5 +1,5 @@
-// Replays what released clients send: every request must be answered, in well-formed streams, with the ids of earlier
-// answers put where the client would put them.
+// Replays what released clients send: every request must be answered, in well-formed streams, with
+// the ids of earlier answers put where the client would put them.
 
 package openai
 
@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// recordedRequest is a line of testdata/clients. Response and Calls are the ids of the recorded answer.
+// recordedRequest is a line of testdata/clients. Response and Calls are the ids of the recorded
+// answer.
 type recordedRequest struct {
 	Method, Path string
 	Body         json.RawMessage
@@ -28,7 +29,10 @@ func TestRecordedClients(t *testing.T) {
 		t.Fatalf("%d files, %v", len(files), err)
 	}
 	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".jsonl"), func(t *testing.T) { replay(t, file) })
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".jsonl"), func(t *testing.T) {
+			replay(t,
+				file)
+		})
 	}
 }
 
@@ -95,7 +99,8 @@ func replay(t *testing.T, file string) {
 		if len(f.requests) != started+1 {
 			t.Fatalf("%d turns were started", len(f.requests)-started)
 		}
-		// Nothing the client says is lost: as many messages of users and results of tools as the body holds.
+		// Nothing the client says is lost: as many messages of users and results of tools as the
+		// body holds.
 		got := history(f.last(t))
 		for _, want := range said(t, q.Body) {
 			if !strings.Contains(got, want) {

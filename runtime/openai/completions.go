@@ -1,8 +1,8 @@
 // POST /v1/completions: a prompt that is continued as text.
 //
-// It is for tools that write Harmony themselves and for measuring: nothing is rendered, masked or parsed, unless a form is
-// asked for. What must stay true: choice i*n+k is the k-th of prompt i; the text never holds a special token's name, but
-// where echo repeats the client's own words.
+// It is for tools that write Harmony themselves and for measuring: nothing is rendered, masked or
+// parsed, unless a form is asked for. What must stay true: choice i*n+k is the k-th of prompt i;
+// the text never holds a special token's name, but where echo repeats the client's own words.
 
 package openai
 

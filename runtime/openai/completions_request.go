@@ -60,13 +60,15 @@ func parseCompletion(o *object) (*completionRequest, *fault) {
 	}
 	r.prompts = readPrompts(o)
 	if len(r.prompts)*r.n > mostTexts {
-		o.c.add(invalid("prompt", "%d prompts of %d choices are more than %d in one request", len(r.prompts), r.n, mostTexts))
+		o.c.add(invalid("prompt", "%d prompts of %d choices are more than %d in one request",
+			len(r.prompts), r.n, mostTexts))
 	}
 	if o.text("suffix") != "" {
 		o.c.add(unsupported("suffix", "suffix", "the model continues texts and does not fill gaps"))
 	}
 	if best := o.integer("best_of", 1, maxChoices, r.n); best != r.n {
-		o.c.add(unsupported("best_of", "best_of that differs from n", "ask for n choices and choose among them"))
+		o.c.add(unsupported("best_of", "best_of that differs from n",
+			"ask for n choices and choose among them"))
 	}
 	params := sampling(o)
 	params.Logprobs = -1
@@ -74,10 +76,12 @@ func parseCompletion(o *object) (*completionRequest, *fault) {
 		r.logprobs = true
 		params.Logprobs = o.integer("logprobs", 0, sample.MaxTopLogprobs, 0)
 		if r.echo {
-			o.c.add(unsupported("logprobs", "logprobs with echo", "logprobs are those of generated tokens"))
+			o.c.add(unsupported("logprobs", "logprobs with echo",
+				"logprobs are those of generated tokens"))
 		}
 	}
-	turn := session.Request{Params: params, Stop: stops(o), Final: r.format.final, MaxTokens: textDefault}
+	turn := session.Request{Params: params, Stop: stops(o), Final: r.format.final,
+		MaxTokens: textDefault}
 	if o.has("max_tokens") {
 		switch n := o.integer("max_tokens", -1, 1<<30, 0); {
 		case n > 0:
@@ -97,8 +101,8 @@ func parseCompletion(o *object) (*completionRequest, *fault) {
 	return r, o.c.first
 }
 
-// readPrompts reads a text, token ids, or a list of either. Names of special tokens in a text become these tokens, as
-// clients that write Harmony themselves expect.
+// readPrompts reads a text, token ids, or a list of either. Names of special tokens in a text
+// become these tokens, as clients that write Harmony themselves expect.
 func readPrompts(o *object) []textPrompt {
 	if !o.has("prompt") {
 		o.c.add(missing("prompt"))
@@ -133,7 +137,8 @@ func readPrompts(o *object) []textPrompt {
 	return prompts
 }
 
-// encodePrompt makes the ids of a text; the empty one begins as OpenAI's does, behind <|endoftext|>.
+// encodePrompt makes the ids of a text; the empty one begins as OpenAI's does, behind
+// <|endoftext|>.
 func encodePrompt(text string) textPrompt {
 	p := textPrompt{text: text, ids: token.Get().EncodeSpecial(nil, text, nil)}
 	if len(p.ids) == 0 {
@@ -157,7 +162,8 @@ func promptIDs(v value, list []value) []int32 {
 func (v value) tokenID() int32 {
 	var id int64
 	if v.kind() != '0' || json.Unmarshal(v.raw, &id) != nil || id < 0 || id >= token.VocabSize {
-		v.c.add(invalid(v.path, "%s is %s, which is not a token id of 0 to %d", v.path, brief(string(v.raw)), token.VocabSize-1))
+		v.c.add(invalid(v.path, "%s is %s, which is not a token id of 0 to %d", v.path,
+			brief(string(v.raw)), token.VocabSize-1))
 		return 0
 	}
 	return int32(id)

@@ -18,10 +18,13 @@ func continues(text string) script {
 		if r.Params.Logprobs >= 0 {
 			for _, id := range token.Get().Encode(nil, text) {
 				b := token.Get().TokenBytes(id)
-				a.Logprobs = append(a.Logprobs, session.TokenLogprob{Token: string(b), Bytes: b, Logprob: -0.5, Top: []session.TokenLogprob{{Token: "x", Bytes: []byte("x"), Logprob: -2}}})
+				a.Logprobs = append(a.Logprobs, session.TokenLogprob{Token: string(b), Bytes: b,
+					Logprob: -0.5, Top: []session.TokenLogprob{{Token: "x", Bytes: []byte("x"),
+						Logprob: -2}}})
 			}
 		}
-		return []session.Event{a, session.Done{Finish: session.FinishStop, Usage: session.Usage{Prompt: len(r.Prompt), Completion: 3}}}, nil
+		return []session.Event{a, session.Done{Finish: session.FinishStop,
+			Usage: session.Usage{Prompt: len(r.Prompt), Completion: 3}}}, nil
 	}
 }
 
@@ -34,7 +37,8 @@ func TestCompletionPrompts(t *testing.T) {
 	}{
 		{`"world"`, [][]int32{world}},
 		{`""`, [][]int32{{token.EndOfText}}},
-		{`"<|start|>user<|message|>"`, [][]int32{token.Get().EncodeSpecial(nil, "<|start|>user<|message|>", nil)}},
+		{`"<|start|>user<|message|>"`, [][]int32{token.Get().EncodeSpecial(nil,
+			"<|start|>user<|message|>", nil)}},
 		{`["world",""]`, [][]int32{world, {token.EndOfText}}},
 		{string(ids), [][]int32{world}},
 		{"[" + string(ids) + "," + "[200006]]", [][]int32{world, {token.Start}}},
@@ -45,8 +49,10 @@ func TestCompletionPrompts(t *testing.T) {
 			t.Errorf("%s: %d choices", c.prompt, n)
 		}
 		for i, r := range f.requests {
-			if !reflect.DeepEqual(r.Prompt, c.want[i]) || r.MaxTokens != 16 || r.Params.Logprobs != -1 || r.Final != nil {
-				t.Errorf("%s: request %d has the prompt %v and %d tokens, want %v", c.prompt, i, r.Prompt, r.MaxTokens, c.want[i])
+			if !reflect.DeepEqual(r.Prompt, c.want[i]) || r.MaxTokens != 16 ||
+				r.Params.Logprobs != -1 || r.Final != nil {
+				t.Errorf("%s: request %d has the prompt %v and %d tokens, want %v", c.prompt, i,
+					r.Prompt, r.MaxTokens, c.want[i])
 			}
 		}
 	}
@@ -54,26 +60,34 @@ func TestCompletionPrompts(t *testing.T) {
 
 func TestCompletion(t *testing.T) {
 	srv, f := server(t, continues("größe, peace"))
-	m := decode(t, post(t, srv, "/v1/completions", `{"prompt":["hello","war and"],"n":2,"echo":true,"seed":7,"stop":["."],"max_tokens":5}`).body)
-	for i, want := range []string{"hellogröße, peace", "hellogröße, peace", "war andgröße, peace", "war andgröße, peace"} {
-		if got := at(m, "choices", i); at(got, "text") != want || at(got, "index") != float64(i) || at(got, "finish_reason") != "stop" || at(got, "logprobs") != nil {
+	m := decode(t, post(t, srv, "/v1/completions",
+		`{"prompt":["hello","war and"],"n":2,"echo":true,"seed":7,"stop":["."],"max_tokens":5}`).body)
+	for i, want := range []string{"hellogröße, peace", "hellogröße, peace", "war andgröße, peace",
+		"war andgröße, peace"} {
+		if got := at(m, "choices", i); at(got, "text") != want || at(got, "index") != float64(i) ||
+			at(got, "finish_reason") != "stop" || at(got, "logprobs") != nil {
 			t.Errorf("choice %d: %v", i, got)
 		}
-		if r := f.requests[i]; r.Params.Seed != 7+uint64(i%2) || !reflect.DeepEqual(r.Stop, []string{"."}) || r.MaxTokens != 5 {
+		if r := f.requests[i]; r.Params.Seed != 7+uint64(i%2) || !reflect.DeepEqual(r.Stop,
+			[]string{"."}) || r.MaxTokens != 5 {
 			t.Errorf("request %d: %+v", i, r)
 		}
 	}
-	if got := at(m, "usage", "prompt_tokens"); got != 3.0 || at(m, "usage", "completion_tokens") != 12.0 {
+	if got := at(m, "usage", "prompt_tokens"); got != 3.0 || at(m, "usage",
+		"completion_tokens") != 12.0 {
 		t.Errorf("usage %v", m["usage"])
 	}
 	// Only the echo.
 	before := len(f.requests)
-	m = decode(t, post(t, srv, "/v1/completions", `{"prompt":"hello","echo":true,"max_tokens":0}`).body)
-	if at(m, "choices", 0, "text") != "hello" || at(m, "choices", 0, "finish_reason") != "length" || len(f.requests) != before {
+	m = decode(t, post(t, srv, "/v1/completions",
+		`{"prompt":"hello","echo":true,"max_tokens":0}`).body)
+	if at(m, "choices", 0, "text") != "hello" || at(m, "choices", 0, "finish_reason") != "length" ||
+		len(f.requests) != before {
 		t.Errorf("%v", m)
 	}
 	// A form.
-	post(t, srv, "/v1/completions", `{"prompt":"hello","guided_grammar":"root ::= \"yes\" | \"no\""}`)
+	post(t, srv, "/v1/completions",
+		`{"prompt":"hello","guided_grammar":"root ::= \"yes\" | \"no\""}`)
 	if g := f.last(t).Final; g == nil || !holds(g, "no") || holds(g, "maybe") {
 		t.Error("the grammar is not kept")
 	}
@@ -85,7 +99,9 @@ func TestCompletionLogprobs(t *testing.T) {
 	l := at(m, "choices", 0, "logprobs").(map[string]any)
 	joined, offset := "", 0
 	for i, text := range l["tokens"].([]any) {
-		if at(l, "text_offset", i) != float64(offset) || at(l, "token_logprobs", i) != -0.5 || at(l, "top_logprobs", i, "x") != -2.0 || at(l, "top_logprobs", i, text.(string)) != -0.5 {
+		if at(l, "text_offset", i) != float64(offset) || at(l, "token_logprobs", i) != -0.5 ||
+			at(l, "top_logprobs", i, "x") != -2.0 || at(l, "top_logprobs", i,
+			text.(string)) != -0.5 {
 			t.Errorf("entry %d of %v", i, l)
 		}
 		joined += text.(string)
@@ -98,7 +114,8 @@ func TestCompletionLogprobs(t *testing.T) {
 
 func TestCompletionStream(t *testing.T) {
 	srv, _ := server(t, continues("peace"))
-	body := post(t, srv, "/v1/completions", `{"prompt":["hello","bye"],"stream":true,"echo":true,"stream_options":{"include_usage":true}}`).body
+	body := post(t, srv, "/v1/completions",
+		`{"prompt":["hello","bye"],"stream":true,"echo":true,"stream_options":{"include_usage":true}}`).body
 	texts, reasons, usages := map[float64]string{}, 0, 0
 	for line := range strings.Lines(body) {
 		data, ok := strings.CutPrefix(strings.TrimSpace(line), "data: ")
@@ -119,7 +136,8 @@ func TestCompletionStream(t *testing.T) {
 			}
 		}
 	}
-	if texts[0] != "hellopeace" || texts[1] != "byepeace" || reasons != 2 || usages != 1 || !strings.HasSuffix(body, "data: [DONE]\n\n") {
+	if texts[0] != "hellopeace" || texts[1] != "byepeace" || reasons != 2 || usages != 1 ||
+		!strings.HasSuffix(body, "data: [DONE]\n\n") {
 		t.Errorf("%v, %d reasons, %d usages of\n%s", texts, reasons, usages, body)
 	}
 }

@@ -1,8 +1,8 @@
 // A client's conversation in the session's words, built message by message.
 //
-// What must stay true: no message is lost; the instructions that open a conversation become one developer message
-// together with the tools, which is the form the model was trained on; a tool's result carries the name of the call it
-// answers.
+// What must stay true: no message is lost; the instructions that open a conversation become one
+// developer message together with the tools, which is the form the model was trained on; a tool's
+// result carries the name of the call it answers.
 
 package openai
 
@@ -24,7 +24,8 @@ func (c *conversation) instructions(first string) string {
 	return strings.Join(notEmpty(append([]string{first}, c.Lead...)), "\n\n")
 }
 
-// developer adds an instruction: to the lead while nothing else has been said, in its place afterwards.
+// developer adds an instruction: to the lead while nothing else has been said, in its place
+// afterwards.
 func (c *conversation) developer(text string) {
 	if len(c.Messages) == 0 {
 		c.Lead = append(c.Lead, text)

@@ -1,4 +1,5 @@
-// A scripted model for the port's tests: it says what the test tells it to and remembers what it was asked.
+// A scripted model for the port's tests: it says what the test tells it to and remembers what it
+// was asked.
 
 package openai
 
@@ -51,7 +52,8 @@ func (f *fakeRunner) Start(ctx context.Context, r session.Request) (session.Turn
 	defer f.mu.Unlock()
 	f.requests = append(f.requests, r)
 	f.running++
-	return &fakeTurn{ctx: ctx, runner: f, events: events, result: session.Result{Relaxed: f.relaxed}}, nil
+	return &fakeTurn{ctx: ctx, runner: f, events: events,
+		result: session.Result{Relaxed: f.relaxed}}, nil
 }
 
 func (f *fakeRunner) now() sched.Stats { return f.stats }
@@ -124,10 +126,12 @@ func (t *fakeTurn) Next() (session.Event, bool) {
 func (t *fakeTurn) end(d session.Done) session.Event {
 	t.ended = true
 	if t.result.Reasoning != "" {
-		t.result.Messages = append(t.result.Messages, session.AssistantReasoning(t.result.Reasoning))
+		t.result.Messages = append(t.result.Messages,
+			session.AssistantReasoning(t.result.Reasoning))
 	}
 	for _, c := range t.result.Calls {
-		t.result.Messages = append(t.result.Messages, session.FunctionCall(c.ID, c.Name, c.Arguments))
+		t.result.Messages = append(t.result.Messages, session.FunctionCall(c.ID, c.Name,
+			c.Arguments))
 	}
 	if t.result.Answer != "" {
 		t.result.Messages = append(t.result.Messages, session.AssistantAnswer(t.result.Answer))
@@ -143,30 +147,40 @@ func (t *fakeTurn) Result() session.Result { return t.result }
 var usage = session.Usage{Prompt: 40, Cached: 8, Completion: 12, Reasoning: 5}
 
 func done(f session.Finish) session.Event {
-	return session.Done{Finish: f, Usage: usage, Timing: sched.Timing{TTFT: 20 * time.Millisecond, Decode: 110 * time.Millisecond}}
+	return session.Done{Finish: f, Usage: usage, Timing: sched.Timing{TTFT: 20 * time.Millisecond,
+		Decode: 110 * time.Millisecond}}
 }
 
 // answers says text after a thought.
 func answers(text string) script {
 	return func(session.Request) ([]session.Event, error) {
-		return []session.Event{session.Reasoning{Text: "They ask. "}, session.Reasoning{Text: "I answer."}, session.Answer{Text: text}, done(session.FinishStop)}, nil
+		return []session.Event{session.Reasoning{Text: "They ask. "},
+			session.Reasoning{Text: "I answer."}, session.Answer{Text: text},
+			done(session.FinishStop)}, nil
 	}
 }
 
 // calls makes one call of name.
 func calls(name, arguments string) script {
-	return func(session.Request) ([]session.Event, error) { return callEvents(name, arguments), nil }
+	return func(session.Request) ([]session.Event, error) {
+		return callEvents(name, arguments),
+			nil
+	}
 }
 
 func callEvents(name, arguments string) []session.Event {
 	half := len(arguments) / 2
-	return []session.Event{session.Reasoning{Text: "A tool knows."}, session.CallStart{ID: "call_1", Name: name, Recipient: "functions." + name},
-		session.CallArguments{Text: arguments[:half]}, session.CallArguments{Text: arguments[half:]}, session.CallEnd{Arguments: arguments}, done(session.FinishToolCalls)}
+	return []session.Event{session.Reasoning{Text: "A tool knows."}, session.CallStart{ID: "call_1",
+		Name: name, Recipient: "functions." + name},
+		session.CallArguments{Text: arguments[:half]},
+		session.CallArguments{Text: arguments[half:]}, session.CallEnd{Arguments: arguments},
+		done(session.FinishToolCalls)}
 }
 
 // agent calls the first function it is offered until a tool has answered, then answers.
 func agent(r session.Request) ([]session.Event, error) {
-	if len(r.Functions) > 0 && (len(r.Messages) == 0 || r.Messages[len(r.Messages)-1].Role != harmony.RoleTool) {
+	if len(r.Functions) > 0 && (len(r.Messages) == 0 ||
+		r.Messages[len(r.Messages)-1].Role != harmony.RoleTool) {
 		return callEvents(r.Functions[0].Name, `{"city": "Paris"}`), nil
 	}
 	return answers("Done. The repository has a README.md and main.py.")(r)
@@ -265,7 +279,8 @@ type event struct {
 	json map[string]any // nil for [DONE]
 }
 
-// events reads a stream strictly: every block is one data line, an optional event line before it, or a comment.
+// events reads a stream strictly: every block is one data line, an optional event line before it,
+// or a comment.
 func events(t *testing.T, body string) []event {
 	t.Helper()
 	list, err := parseEvents(body)
@@ -277,7 +292,8 @@ func events(t *testing.T, body string) []event {
 
 func parseEvents(body string) ([]event, error) {
 	if !strings.HasSuffix(body, "\n\n") {
-		return nil, fmt.Errorf("the stream does not end in an empty line: %q", body[max(0, len(body)-80):])
+		return nil, fmt.Errorf("the stream does not end in an empty line: %q",
+			body[max(0, len(body)-80):])
 	}
 	var list []event
 	for _, block := range strings.Split(strings.TrimSuffix(body, "\n\n"), "\n\n") {
@@ -352,7 +368,8 @@ func history(r session.Request) string {
 			s += " #" + m.CallID
 		}
 		text := m.Text()
-		if m.Role == harmony.RoleDeveloper && len(m.Content) == 1 && m.Content[0].Developer != nil && m.Content[0].Developer.Instructions != nil {
+		if m.Role == harmony.RoleDeveloper && len(m.Content) == 1 &&
+			m.Content[0].Developer != nil && m.Content[0].Developer.Instructions != nil {
 			text = *m.Content[0].Developer.Instructions
 		}
 		lines = append(lines, s+": "+text)
@@ -372,7 +389,8 @@ func single(r session.Runner, stats func() sched.Stats, aliases ...string) sessi
 }
 
 func (s *singleModel) List() []session.ModelInfo {
-	return []session.ModelInfo{{ID: s.ID(), Aliases: s.aliases, ContextLength: s.ContextLength(), Created: 1754352000}}
+	return []session.ModelInfo{{ID: s.ID(), Aliases: s.aliases, ContextLength: s.ContextLength(),
+		Created: 1754352000}}
 }
 
 func (s *singleModel) Get(_ context.Context, name string) (session.Runner, error) {

@@ -1,8 +1,9 @@
 // Errors in OpenAI's words.
 //
-// Clients act on status, code and even on the wording: agents compact their history on context_length_exceeded, LiteLLM
-// recognises only the text "This model's maximum context length is", every SDK retries 429 and 5xx. What must stay
-// true: a fault of the client is a 4xx that names the parameter, everything else is a 5xx.
+// Clients act on status, code and even on the wording: agents compact their history on
+// context_length_exceeded, LiteLLM recognises only the text "This model's maximum context length
+// is", every SDK retries 429 and 5xx. What must stay true: a fault of the client is a 4xx that
+// names the parameter, everything else is a 5xx.
 
 package openai
 
@@ -44,23 +45,26 @@ const (
 )
 
 func invalid(param, format string, a ...any) *fault {
-	return &fault{status: http.StatusBadRequest, kind: kindInvalid, param: param, message: fmt.Sprintf(format, a...)}
+	return &fault{status: http.StatusBadRequest, kind: kindInvalid, param: param,
+		message: fmt.Sprintf(format, a...)}
 }
 
 // missing is the fault of a parameter that has to be there.
 func missing(param string) *fault {
-	return &fault{status: http.StatusBadRequest, kind: kindInvalid, code: "missing_required_parameter", param: param,
+	return &fault{status: http.StatusBadRequest, kind: kindInvalid,
+		code: "missing_required_parameter", param: param,
 		message: "missing required parameter: " + param}
 }
 
 // unsupported is a request that is legal at OpenAI and cannot be done here; instead says what can.
 func unsupported(param, what, instead string) *fault {
-	return &fault{status: http.StatusBadRequest, kind: kindInvalid, code: "unsupported_parameter", param: param,
+	return &fault{status: http.StatusBadRequest, kind: kindInvalid, code: "unsupported_parameter",
+		param:   param,
 		message: what + " is not supported by this server; " + instead}
 }
 
-// faultOf finds the client's view of an error of the models or the session. history names the parameter that holds the
-// conversation: "messages" or "input".
+// faultOf finds the client's view of an error of the models or the session. history names the
+// parameter that holds the conversation: "messages" or "input".
 func faultOf(err error, history string) *fault {
 	var f *fault
 	var tooLong *sched.ContextLengthError
@@ -72,31 +76,42 @@ func faultOf(err error, history string) *fault {
 	case errors.As(err, &f):
 		return f
 	case errors.As(err, &tooLong):
-		return &fault{status: http.StatusBadRequest, kind: kindInvalid, code: codeContextLength, param: history,
-			message: fmt.Sprintf("This model's maximum context length is %d tokens. However, you requested %d tokens. "+
+		return &fault{status: http.StatusBadRequest, kind: kindInvalid, code: codeContextLength,
+			param: history,
+			message: fmt.Sprintf("This model's maximum context length is %d tokens. However, you "+
+				"requested %d tokens. "+
 				"Please reduce the length of the %s.", tooLong.Max, tooLong.Asked, history)}
 	case errors.As(err, &request):
 		return invalid(parameterOf(request.Param, history), "%s", request.Msg)
 	case errors.As(err, &param):
 		return invalid(param.Param, "%s", param.Error())
 	case errors.Is(err, sample.ErrNonFinite):
-		return &fault{status: http.StatusInternalServerError, kind: kindServer, code: "non_finite_logits",
-			message: "the model computed something that is no number, so this request was ended; others are not concerned"}
+		return &fault{status: http.StatusInternalServerError, kind: kindServer,
+			code: "non_finite_logits",
+			message: "the model computed something that is no number, so this request was ended; " +
+				"others are not concerned"}
 	case errors.As(err, &broken):
-		return &fault{status: http.StatusInternalServerError, kind: kindServer, code: "engine_fault", message: broken.Error()}
+		return &fault{status: http.StatusInternalServerError, kind: kindServer,
+			code: "engine_fault", message: broken.Error()}
 	case errors.As(err, &busy):
-		return &fault{status: http.StatusTooManyRequests, kind: "rate_limit_error", code: "rate_limit_exceeded",
+		return &fault{status: http.StatusTooManyRequests, kind: "rate_limit_error",
+			code:       "rate_limit_exceeded",
 			retryAfter: int(busy.After / time.Second), message: busy.Error()}
 	case errors.Is(err, sched.ErrClosed):
-		return &fault{status: http.StatusServiceUnavailable, kind: kindServer, code: kindServer, message: "the server is shutting down"}
+		return &fault{status: http.StatusServiceUnavailable, kind: kindServer, code: kindServer,
+			message: "the server is shutting down"}
 	case errors.Is(err, session.ErrUnavailable):
-		return &fault{status: http.StatusServiceUnavailable, kind: kindServer, code: "model_unavailable", message: err.Error()}
+		return &fault{status: http.StatusServiceUnavailable, kind: kindServer,
+			code: "model_unavailable", message: err.Error()}
 	case errors.Is(err, session.ErrUnknownModel):
-		return &fault{status: http.StatusNotFound, kind: kindInvalid, code: "model_not_found", param: "model", message: err.Error()}
+		return &fault{status: http.StatusNotFound, kind: kindInvalid, code: "model_not_found",
+			param: "model", message: err.Error()}
 	case errors.Is(err, context.Canceled):
-		return &fault{status: statusClientGone, kind: kindServer, code: "cancelled", message: "the request was cancelled"}
+		return &fault{status: statusClientGone, kind: kindServer, code: "cancelled",
+			message: "the request was cancelled"}
 	}
-	return &fault{status: http.StatusInternalServerError, kind: kindServer, code: kindServer, message: err.Error()}
+	return &fault{status: http.StatusInternalServerError, kind: kindServer, code: kindServer,
+		message: err.Error()}
 }
 
 // parameterOf translates a field of session.Request into the client's parameter.
@@ -124,7 +139,8 @@ type errorObject struct {
 }
 
 func (f *fault) body() errorBody {
-	return errorBody{errorObject{Message: brief(f.message), Type: f.kind, Param: orNull(brief(f.param)), Code: orNull(f.code)}}
+	return errorBody{errorObject{Message: brief(f.message), Type: f.kind,
+		Param: orNull(brief(f.param)), Code: orNull(f.code)}}
 }
 
 // brief cuts a text that may quote a client's own words, of which there can be megabytes.
@@ -144,7 +160,8 @@ func orNull(s string) *string {
 	return &s
 }
 
-// writeFault answers with an error. Where a whole answer has begun already (patient.go) it cuts the connection.
+// writeFault answers with an error. Where a whole answer has begun already (patient.go) it cuts the
+// connection.
 func writeFault(w http.ResponseWriter, f *fault) {
 	if headersSent(w) {
 		noteError(w, brief(f.message))
@@ -160,11 +177,13 @@ func writeFault(w http.ResponseWriter, f *fault) {
 	writeJSON(w, f.status, f.body())
 }
 
-// writeJSON writes one whole answer. An error of the write means that the client is gone, which the log shows.
+// writeJSON writes one whole answer. An error of the write means that the client is gone, which the
+// log shows.
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	b, err := marshal(v)
 	if err != nil {
-		status, b = http.StatusInternalServerError, []byte(`{"error":{"message":"the answer could not be encoded","type":"server_error","param":null,"code":null}}`)
+		status, b = http.StatusInternalServerError,
+			[]byte(`{"error":{"message":"the answer could not be encoded","type":"server_error","param":null,"code":null}}`)
 		noteError(w, err.Error())
 	}
 	if !headersSent(w) {

@@ -1,11 +1,13 @@
 // Reading a request field by field.
 //
-// A client that sends a wrong type must be told which one: "messages[2].content" and not "cannot unmarshal". So bodies
-// are split one level at a time and every value knows its path. The first complaint of a request sticks; readers after
-// it return zero values, which lets a parser be written straight down without an if after every line.
+// A client that sends a wrong type must be told which one: "messages[2].content" and not "cannot
+// unmarshal". So bodies are split one level at a time and every value knows its path. The first
+// complaint of a request sticks; readers after it return zero values, which lets a parser be
+// written straight down without an if after every line.
 //
-// What must stay true: null and an absent member are the same; members nobody asks for are never looked at, so
-// unknown fields are ignored; the bytes of a schema are passed on as they came, key order included.
+// What must stay true: null and an absent member are the same; members nobody asks for are never
+// looked at, so unknown fields are ignored; the bytes of a schema are passed on as they came, key
+// order included.
 
 package openai
 
@@ -52,7 +54,8 @@ func readBody(w http.ResponseWriter, r *http.Request) (*object, *fault) {
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, &fault{status: http.StatusRequestEntityTooLarge, kind: kindInvalid, code: "request_too_large",
+		return nil, &fault{status: http.StatusRequestEntityTooLarge, kind: kindInvalid,
+			code:    "request_too_large",
 			message: fmt.Sprintf("the request body is larger than %d MiB", maxBody>>20)}
 	case err != nil:
 		return nil, invalid("", "the request body could not be read: %v", err)
@@ -65,7 +68,8 @@ func parseObject(b []byte) (*object, *fault) {
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) {
 			line, column := position(b, syntax.Offset)
-			return nil, invalid("", "the request body is not valid JSON: %s at line %d, column %d (byte %d)", syntax, line, column, syntax.Offset)
+			return nil, invalid("", "the request body is not valid JSON: %s at line %d, column "+
+				"%d (byte %d)", syntax, line, column, syntax.Offset)
 		}
 		return nil, invalid("", "the request body is not valid JSON: %v", err)
 	}
@@ -74,7 +78,8 @@ func parseObject(b []byte) (*object, *fault) {
 	return o, c.first
 }
 
-// position counts lines and columns from one; offset is the number of bytes read when the error was found.
+// position counts lines and columns from one; offset is the number of bytes read when the error was
+// found.
 func position(b []byte, offset int64) (line, column int) {
 	before := b[:max(0, min(offset-1, int64(len(b))))]
 	return bytes.Count(before, []byte{'\n'}) + 1, len(before) - bytes.LastIndexByte(before, '\n')
@@ -103,15 +108,18 @@ func take[T any](c *complaints, instead T) func(T, error) T {
 }
 
 // kindNames are JSON's types as OpenAI's messages call them.
-var kindNames = [...]string{"null", "null", "a boolean", "a number", "a string", "an array", "an object"}
+var kindNames = [...]string{"null", "null", "a boolean", "a number", "a string", "an array",
+	"an object"}
 
 func (v value) wrong(want string) {
 	where := v.path
 	if where == "" {
 		where = "the request body"
 	}
-	v.c.add(&fault{status: http.StatusBadRequest, kind: kindInvalid, code: "invalid_type", param: v.path,
-		message: fmt.Sprintf("invalid type for %s: expected %s, but got %s", where, want, kindNames[v.field().Kind()])})
+	v.c.add(&fault{status: http.StatusBadRequest, kind: kindInvalid, code: "invalid_type",
+		param: v.path,
+		message: fmt.Sprintf("invalid type for %s: expected %s, but got %s", where, want,
+			kindNames[v.field().Kind()])})
 }
 
 func (v value) object() *object {

@@ -1,9 +1,10 @@
 // Following turns: from blocking Next calls to batches of events with a heartbeat.
 //
-// A turn can be silent for minutes (queue, prefill of a long prompt) and then yield faster than a socket takes. follow
-// turns both into calls of one goroutine: batch with everything that is ready, quiet when nothing came for a while.
-// What must stay true: follow returns only after every turn has delivered its Done, so no goroutine is left and every
-// turn is counted; once a batch has failed the turns' context is cancelled and the rest of their events are dropped.
+// A turn can be silent for minutes (queue, prefill of a long prompt) and then yield faster than a
+// socket takes. follow turns both into calls of one goroutine: batch with everything that is ready,
+// quiet when nothing came for a while. What must stay true: follow returns only after every turn
+// has delivered its Done, so no goroutine is left and every turn is counted; once a batch has
+// failed the turns' context is cancelled and the rest of their events are dropped.
 
 package openai
 
@@ -30,7 +31,8 @@ type follower struct {
 	batch   func([]arrival) error
 	quiet   func() error // nil: nothing to do
 	pace    *pace        // nil: a batch is passed on as soon as it is there
-	whole   bool         // quiet comes by the clock, whatever arrives: the client sees none of it yet
+	// quiet comes by the clock, whatever arrives: the client sees none of it yet
+	whole bool
 }
 
 func (f follower) run() error {
@@ -154,7 +156,8 @@ func join(x, y session.Event) (session.Event, bool) {
 		}
 	case session.Answer:
 		if y, ok := y.(session.Answer); ok {
-			return session.Answer{Text: x.Text + y.Text, Logprobs: append(x.Logprobs[:len(x.Logprobs):len(x.Logprobs)], y.Logprobs...)}, true
+			return session.Answer{Text: x.Text + y.Text,
+				Logprobs: append(x.Logprobs[:len(x.Logprobs):len(x.Logprobs)], y.Logprobs...)}, true
 		}
 	case session.CallArguments:
 		if y, ok := y.(session.CallArguments); ok && x.Index == y.Index {

@@ -15,13 +15,21 @@ import (
 func TestMergeKeepsTextAndOrder(t *testing.T) {
 	lp := func(s string) []session.TokenLogprob { return []session.TokenLogprob{{Token: s}} }
 	got := merge([]arrival{
-		{0, session.Reasoning{Text: "a"}}, {0, session.Reasoning{Text: "b"}}, {1, session.Reasoning{Text: "c"}}, {0, session.Reasoning{Text: "d"}},
-		{0, session.Commentary{Text: "e"}}, {0, session.Commentary{Text: "f"}}, {0, session.CallStart{}}, {0, session.CallArguments{Text: "g"}}, {0, session.CallArguments{Text: "h"}},
-		{0, session.CallArguments{Index: 1, Text: "i"}}, {0, session.CallEnd{}}, {0, session.Answer{Text: "j", Logprobs: lp("j")}}, {0, session.Answer{Text: "k", Logprobs: lp("k")}}, {0, session.Done{}},
+		{0, session.Reasoning{Text: "a"}}, {0, session.Reasoning{Text: "b"}},
+		{1, session.Reasoning{Text: "c"}}, {0, session.Reasoning{Text: "d"}},
+		{0, session.Commentary{Text: "e"}}, {0, session.Commentary{Text: "f"}},
+		{0, session.CallStart{}}, {0, session.CallArguments{Text: "g"}},
+		{0, session.CallArguments{Text: "h"}},
+		{0, session.CallArguments{Index: 1, Text: "i"}}, {0, session.CallEnd{}},
+		{0, session.Answer{Text: "j", Logprobs: lp("j")}}, {0, session.Answer{Text: "k",
+			Logprobs: lp("k")}}, {0, session.Done{}},
 	})
 	want := []arrival{
-		{0, session.Reasoning{Text: "ab"}}, {1, session.Reasoning{Text: "c"}}, {0, session.Reasoning{Text: "d"}}, {0, session.Commentary{Text: "ef"}}, {0, session.CallStart{}},
-		{0, session.CallArguments{Text: "gh"}}, {0, session.CallArguments{Index: 1, Text: "i"}}, {0, session.CallEnd{}},
+		{0, session.Reasoning{Text: "ab"}}, {1, session.Reasoning{Text: "c"}},
+		{0, session.Reasoning{Text: "d"}}, {0, session.Commentary{Text: "ef"}},
+		{0, session.CallStart{}},
+		{0, session.CallArguments{Text: "gh"}}, {0, session.CallArguments{Index: 1, Text: "i"}},
+		{0, session.CallEnd{}},
 		{0, session.Answer{Text: "jk", Logprobs: append(lp("j"), lp("k")...)}}, {0, session.Done{}},
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -36,22 +44,26 @@ func TestFollowGathersWhatIsReady(t *testing.T) {
 		for range 100 {
 			list = append(list, session.Answer{Text: "x"})
 		}
-		f := &fakeRunner{script: func(session.Request) ([]session.Event, error) { return append(list, done(session.FinishStop)), nil }}
+		f := &fakeRunner{script: func(session.Request) ([]session.Event,
+			error) {
+			return append(list, done(session.FinishStop)), nil
+		}}
 		turn, err := f.Start(t.Context(), session.Request{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		batches, text := 0, ""
-		err = follower{turns: []session.Turn{turn}, cancel: func() {}, silence: time.Minute, batch: func(b []arrival) error {
-			batches++
-			for _, a := range b {
-				if e, ok := a.event.(session.Answer); ok {
-					text += e.Text
+		err = follower{turns: []session.Turn{turn}, cancel: func() {}, silence: time.Minute,
+			batch: func(b []arrival) error {
+				batches++
+				for _, a := range b {
+					if e, ok := a.event.(session.Answer); ok {
+						text += e.Text
+					}
 				}
-			}
-			time.Sleep(20 * time.Millisecond) // in which all that goes on comes to a stand
-			return nil
-		}}.run()
+				time.Sleep(20 * time.Millisecond) // in which all that goes on comes to a stand
+				return nil
+			}}.run()
 		if err != nil || len(text) != 100 || batches > 20 {
 			t.Errorf("%d bytes in %d batches, %v", len(text), batches, err)
 		}
@@ -62,7 +74,8 @@ func TestFollowGathersWhatIsReady(t *testing.T) {
 func TestFollowAfterAFailedWrite(t *testing.T) {
 	never := make(chan struct{})
 	f := &fakeRunner{script: func(session.Request) ([]session.Event, error) {
-		return []session.Event{session.Answer{Text: "x"}, pause{until: never}, done(session.FinishStop)}, nil
+		return []session.Event{session.Answer{Text: "x"}, pause{until: never},
+			done(session.FinishStop)}, nil
 	}}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -76,7 +89,8 @@ func TestFollowAfterAFailedWrite(t *testing.T) {
 	}
 	gone := errors.New("broken pipe")
 	calls := 0
-	err := follower{turns: turns, cancel: cancel, silence: time.Millisecond, batch: func([]arrival) error { calls++; return gone }}.run()
+	err := follower{turns: turns, cancel: cancel, silence: time.Millisecond,
+		batch: func([]arrival) error { calls++; return gone }}.run()
 	if !errors.Is(err, gone) || calls != 1 || f.active() != 0 {
 		t.Errorf("%v after %d batches, %d turns still run", err, calls, f.active())
 	}
@@ -106,7 +120,8 @@ func (b *brokenWriter) Write([]byte) (int, error) {
 	return 0, errors.New("broken pipe")
 }
 
-// The deadline of a flush does not stay on the connection: a later answer may take longer than that.
+// The deadline of a flush does not stay on the connection: a later answer may take longer than
+// that.
 func TestEventStreamLeavesNoDeadline(t *testing.T) {
 	w := &deadlineWriter{ResponseRecorder: httptest.NewRecorder()}
 	s := startEvents(w, func() {})
@@ -138,7 +153,8 @@ func TestEventStreamFraming(t *testing.T) {
 	if err := s.flush(); err != nil {
 		t.Fatal(err)
 	}
-	want := "event: name\ndata: {\"text\":\"a\\nb\\r\\n\\u2028<&>\"}\n\n: still here\n\ndata: [DONE]\n\n"
+	want := "event: name\ndata: {\"text\":\"a\\nb\\r\\n\\u2028<&>\"}\n\n: still here\n\ndata: " +
+		"[DONE]\n\n"
 	if got := w.Body.String(); got != want || !w.Flushed {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}

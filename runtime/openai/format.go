@@ -1,7 +1,9 @@
-// The form that a request demands of the answer: response_format, text.format and vLLM's guided_ fields.
+// The form that a request demands of the answer: response_format, text.format and vLLM's guided_
+// fields.
 //
-// Only the answer is held to it; the model still reasons and calls as it likes. What must stay true: a form that is
-// accepted is kept by every answer that ends by itself, or the client is told that it is not (relaxed).
+// Only the answer is held to it; the model still reasons and calls as it likes. What must stay
+// true: a form that is accepted is kept by every answer that ends by itself, or the client is told
+// that it is not (relaxed).
 
 package openai
 
@@ -24,7 +26,8 @@ type answerFormat struct {
 	relaxed []string   // what of the schema is not held, and why
 }
 
-// textFormat is text.format of the Responses API. Name, Description, Schema and Strict are json_schema's.
+// textFormat is text.format of the Responses API. Name, Description, Schema and Strict are
+// json_schema's.
 type textFormat struct {
 	Type        string          `json:"type"`
 	Name        string          `json:"name,omitempty"`
@@ -33,8 +36,8 @@ type textFormat struct {
 	Strict      *bool           `json:"strict,omitempty"`
 }
 
-// readFormat reads v, which is response_format or text.format, and the guided_ fields of o. nested names the member that
-// holds the schema's description; "" is v itself.
+// readFormat reads v, which is response_format or text.format, and the guided_ fields of o. nested
+// names the member that holds the schema's description; "" is v itself.
 func readFormat(o *object, v value, nested string) answerFormat {
 	f := answerFormat{wire: textFormat{Type: "text"}}
 	if v.kind() != 'n' {
@@ -46,7 +49,9 @@ func readFormat(o *object, v value, nested string) answerFormat {
 	}
 	for _, g := range guidedFields(o) {
 		if given++; given > 1 {
-			g.value.c.add(invalid(g.value.path, "%s: the answer can have one form only, and the request names another", g.value.path))
+			g.value.c.add(invalid(g.value.path,
+				"%s: the answer can have one form only, and the request names another",
+				g.value.path))
 			break
 		}
 		f.final, f.section = g.read()
@@ -60,8 +65,8 @@ func (f answerFormat) into(r *session.Request) {
 	r.Instructions = strings.Join(notEmpty([]string{r.Instructions, f.section}), "\n\n")
 }
 
-// shown is the event as the client gets it. Where the answer has a form, text that the model wrote before it is shown as
-// reasoning: clients parse what stands in the answer's place.
+// shown is the event as the client gets it. Where the answer has a form, text that the model wrote
+// before it is shown as reasoning: clients parse what stands in the answer's place.
 func (f answerFormat) shown(e session.Event) session.Event {
 	if c, ok := e.(session.Commentary); ok && f.final != nil {
 		return session.Reasoning(c)
@@ -85,20 +90,23 @@ func namedFormat(o *object, nested string) answerFormat {
 		}
 		return schemaFormat(o.object(nested))
 	default:
-		o.complain(invalid(o.at("type"), "%s is %q, it must be text, json_object or json_schema", o.at("type"), kind))
+		o.complain(invalid(o.at("type"), "%s is %q, it must be text, json_object or json_schema",
+			o.at("type"), kind))
 	}
 	return free
 }
 
-// schemaFormat reads name, description, schema and strict. A schema that cannot be held whole is refused if it is strict;
-// else the answer is JSON and no more is promised.
+// schemaFormat reads name, description, schema and strict. A schema that cannot be held whole is
+// refused if it is strict; else the answer is JSON and no more is promised.
 func schemaFormat(o *object) answerFormat {
-	f := answerFormat{wire: textFormat{Type: "json_schema", Name: o.text("name"), Description: o.text("description")}}
+	f := answerFormat{wire: textFormat{Type: "json_schema", Name: o.text("name"),
+		Description: o.text("description")}}
 	if f.wire.Name == "" {
 		f.wire.Name = "response"
 	}
 	if !formatName(f.wire.Name) {
-		o.complain(invalid(o.at("name"), "%s is %q, it must be 1 to 64 letters, digits, _ or -", o.at("name"), f.wire.Name))
+		o.complain(invalid(o.at("name"), "%s is %q, it must be 1 to 64 letters, digits, _ or -",
+			o.at("name"), f.wire.Name))
 	}
 	if o.has("strict") {
 		strict := o.flag("strict")
@@ -128,7 +136,8 @@ func schemaFormat(o *object) answerFormat {
 	return f
 }
 
-// anyJSON is what is held of a schema that cannot be held: an object where the schema says so, else JSON.
+// anyJSON is what is held of a schema that cannot be held: an object where the schema says so, else
+// JSON.
 func anyJSON(schema json.RawMessage) grammar.Grammar {
 	var root struct {
 		Type json.RawMessage `json:"type"`
@@ -168,13 +177,16 @@ type guidedField struct {
 	kind  string // json, regex, choice, grammar, json_object, or one that cannot be had
 }
 
-// guidedFields lists those that a request has: guided_KIND, and KIND in structured_outputs, which replaced them.
+// guidedFields lists those that a request has: guided_KIND, and KIND in structured_outputs, which
+// replaced them.
 func guidedFields(o *object) []guidedField {
 	var list []guidedField
 	newer := o.object("structured_outputs")
-	for _, kind := range []string{"json", "json_object", "regex", "choice", "grammar", "structural_tag", "whitespace_pattern"} {
+	for _, kind := range []string{"json", "json_object", "regex", "choice", "grammar",
+		"structural_tag", "whitespace_pattern"} {
 		for _, v := range []value{o.get("guided_" + kind), newer.get(kind)} {
-			if off := kind == "json_object" && string(bytes.TrimSpace(v.raw)) == "false"; v.kind() != 'n' && !off {
+			if off := kind == "json_object" &&
+				string(bytes.TrimSpace(v.raw)) == "false"; v.kind() != 'n' && !off {
 				list = append(list, guidedField{v, kind})
 			}
 		}
@@ -214,7 +226,8 @@ func (g guidedField) read() (final grammar.Grammar, section string) {
 	case "grammar":
 		held, err = grammar.Rules(v.text())
 	default: // tags inside free text, and white space that the one spelling does not have
-		v.c.add(unsupported(v.path, v.path, "use a JSON schema, a grammar, a regular expression or a choice"))
+		v.c.add(unsupported(v.path, v.path, "use a JSON schema, a grammar, a regular expression "+
+			"or a choice"))
 		return nil, ""
 	}
 	if err != nil {

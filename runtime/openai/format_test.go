@@ -44,22 +44,38 @@ func TestFormats(t *testing.T) {
 		relaxed               string // begins the header, after the place in the request
 	}{
 		{"none", `"user":"u"`, `"user":"u"`, []string{person, plain}, nil, "", ""},
-		{"text", `"response_format":{"type":"text"}`, `"text":{"format":{"type":"text"}}`, []string{person, plain}, nil, "", ""},
-		{"json_object", `"response_format":{"type":"json_object"}`, `"text":{"format":{"type":"json_object"}}`, []string{person, object}, []string{array, plain}, "", ""},
-		{"json_schema", `"response_format":{"type":"json_schema","json_schema":{"strict":true,` + named + `}}`, `"text":{"format":{"type":"json_schema","strict":true,` + named + `}}`,
+		{"text", `"response_format":{"type":"text"}`, `"text":{"format":{"type":"text"}}`,
+			[]string{person, plain}, nil, "", ""},
+		{"json_object", `"response_format":{"type":"json_object"}`,
+			`"text":{"format":{"type":"json_object"}}`, []string{person, object}, []string{array,
+				plain}, "", ""},
+		{"json_schema", `"response_format":{"type":"json_schema","json_schema":{"strict":true,` +
+			named + `}}`, `"text":{"format":{"type":"json_schema","strict":true,` + named + `}}`,
 			[]string{person}, []string{object, array, plain, `{"name":"Ada"}`}, section, ""},
-		{"json_schema not strict", `"response_format":{"type":"json_schema","json_schema":{` + named + `}}`, `"text":{"format":{"type":"json_schema",` + named + `}}`,
+		{"json_schema not strict", `"response_format":{"type":"json_schema","json_schema":{` +
+			named + `}}`, `"text":{"format":{"type":"json_schema",` + named + `}}`,
 			[]string{person}, []string{object}, section, ""},
-		{"relaxed", `"response_format":{"type":"json_schema","json_schema":{"name":"a","schema":` + beyond + `}}`, `"text":{"format":{"type":"json_schema","name":"a","schema":` + beyond + `}}`,
-			[]string{person, object}, []string{array, plain}, "# Response Formats\n\n## a\n\n" + beyond, `schema at "#/properties/a": not`},
-		{"guided_json", `"guided_json":` + personSchema, `"guided_json":` + personSchema, []string{person}, []string{object, plain},
+		{"relaxed", `"response_format":{"type":"json_schema","json_schema":{"name":"a","schema":` +
+			beyond + `}}`, `"text":{"format":{"type":"json_schema","name":"a","schema":` + beyond +
+			`}}`,
+			[]string{person, object}, []string{array, plain}, "# Response Formats\n\n## a\n\n" +
+				beyond, `schema at "#/properties/a": not`},
+		{"guided_json", `"guided_json":` + personSchema, `"guided_json":` + personSchema,
+			[]string{person}, []string{object, plain},
 			strings.NewReplacer("person", "response", "// Who it is.\n", "").Replace(section), ""},
-		{"guided_json as a text", `"guided_json":"{\"enum\":[1,2]}"`, `"guided_json":"{\"enum\":[1,2]}"`, []string{"1", "2"}, []string{"3"},
+		{"guided_json as a text", `"guided_json":"{\"enum\":[1,2]}"`,
+			`"guided_json":"{\"enum\":[1,2]}"`, []string{"1", "2"}, []string{"3"},
 			"# Response Formats\n\n## response\n\n{\"enum\":[1,2]}", ""},
-		{"guided_regex", `"guided_regex":"[a-z]+\\d"`, `"structured_outputs":{"regex":"[a-z]+\\d"}`, []string{"abc7"}, []string{"abc", plain}, "", ""},
-		{"guided_choice", `"guided_choice":["yes","no"]`, `"structured_outputs":{"choice":["yes","no"],"json_object":false}`, []string{"yes", "no"}, []string{"maybe", "y"}, "", ""},
-		{"guided_grammar", `"guided_grammar":"root ::= \"a\" [0-9]+"`, `"structured_outputs":{"grammar":"start: \"a\" /[0-9]+/"}`, []string{"a1", "a42"}, []string{"a", "b1"}, "", ""},
-		{"json_object of vLLM", `"structured_outputs":{"json_object":true}`, `"guided_json_object":true`, []string{object}, []string{array, plain}, "", ""},
+		{"guided_regex", `"guided_regex":"[a-z]+\\d"`, `"structured_outputs":{"regex":"[a-z]+\\d"}`,
+			[]string{"abc7"}, []string{"abc", plain}, "", ""},
+		{"guided_choice", `"guided_choice":["yes","no"]`,
+			`"structured_outputs":{"choice":["yes","no"],"json_object":false}`, []string{"yes",
+				"no"}, []string{"maybe", "y"}, "", ""},
+		{"guided_grammar", `"guided_grammar":"root ::= \"a\" [0-9]+"`,
+			`"structured_outputs":{"grammar":"start: \"a\" /[0-9]+/"}`, []string{"a1", "a42"},
+			[]string{"a", "b1"}, "", ""},
+		{"json_object of vLLM", `"structured_outputs":{"json_object":true}`,
+			`"guided_json_object":true`, []string{object}, []string{array, plain}, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			srv, f := server(t, answers("ok"))
@@ -77,11 +93,14 @@ func TestFormats(t *testing.T) {
 						t.Errorf("%s: %s is allowed", path, text)
 					}
 				}
-				if want := strings.TrimSuffix("Be brief.\n\n"+c.section, "\n\n"); got.Instructions != want {
+				if want := strings.TrimSuffix("Be brief.\n\n"+c.section,
+					"\n\n"); got.Instructions != want {
 					t.Errorf("%s: instructions\n%q\nwant\n%q", path, got.Instructions, want)
 				}
 				relaxed := r.header.Get("X-Ossrun-Relaxed")
-				if _, reason, _ := strings.Cut(relaxed, ": "); (relaxed == "") != (c.relaxed == "") || !strings.HasPrefix(reason, c.relaxed) {
+				if _, reason, _ := strings.Cut(relaxed,
+					": "); (relaxed == "") != (c.relaxed == "") || !strings.HasPrefix(reason,
+					c.relaxed) {
 					t.Errorf("%s: X-Ossrun-Relaxed: %q, want ... %q", path, relaxed, c.relaxed)
 				}
 			}
@@ -94,9 +113,11 @@ func TestFormatEcho(t *testing.T) {
 	srv, _ := server(t, answers(`{}`))
 	for _, format := range []string{`{"type":"text"}`, `{"type":"json_object"}`,
 		`{"type":"json_schema","name":"a","description":"d","schema":{"type":"object"},"strict":true}`, `{"type":"json_schema","name":"a","schema":{"type":"object"}}`} {
-		m := decode(t, post(t, srv, "/v1/responses", `{"input":"hi","text":{"format":`+format+`}}`).body)
+		m := decode(t, post(t, srv, "/v1/responses",
+			`{"input":"hi","text":{"format":`+format+`}}`).body)
 		conform(t, "Response", m)
-		if got, want := at(m, "text", "format"), decode(t, format); !reflect.DeepEqual(got, any(want)) {
+		if got, want := at(m, "text", "format"), decode(t, format); !reflect.DeepEqual(got,
+			any(want)) {
 			t.Errorf("format %v, want %v", got, want)
 		}
 	}
@@ -115,9 +136,12 @@ func TestToolChoice(t *testing.T) {
 		{`"auto"`, grammar.Auto, "", 2, "auto"},
 		{`"none"`, grammar.None, "", 0, "none"},
 		{`"required"`, grammar.Required, "", 2, "required"},
-		{`{"type":"function","function":{"name":"other"}}`, grammar.Named, "other", 2, map[string]any{"type": "function", "name": "other"}},
-		{`{"type":"function","name":"get_weather"}`, grammar.Named, "get_weather", 2, map[string]any{"type": "function", "name": "get_weather"}},
-		{`{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"other"}]}`, grammar.Required, "", 1, "required"},
+		{`{"type":"function","function":{"name":"other"}}`, grammar.Named, "other", 2,
+			map[string]any{"type": "function", "name": "other"}},
+		{`{"type":"function","name":"get_weather"}`, grammar.Named, "get_weather", 2,
+			map[string]any{"type": "function", "name": "get_weather"}},
+		{`{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"other"}]}`,
+			grammar.Required, "", 1, "required"},
 		{`{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"other"}}]}}`, grammar.Auto, "", 1, "auto"},
 	} {
 		t.Run(c.choice, func(t *testing.T) {
@@ -125,8 +149,10 @@ func TestToolChoice(t *testing.T) {
 			fields := `"tool_choice":` + c.choice + `,"tools":[` + weatherTool + `,` + other + `]}`
 			check := func() {
 				t.Helper()
-				if r := f.last(t); r.Choice != c.mode || r.ChoiceName != c.name || len(r.Functions) != c.functions {
-					t.Errorf("choice %d of %q among %d functions", r.Choice, r.ChoiceName, len(r.Functions))
+				if r := f.last(t); r.Choice != c.mode || r.ChoiceName != c.name ||
+					len(r.Functions) != c.functions {
+					t.Errorf("choice %d of %q among %d functions", r.Choice, r.ChoiceName,
+						len(r.Functions))
 				}
 			}
 			post(t, srv, "/v1/chat/completions", `{"messages":[`+hello+`],`+fields)
@@ -143,10 +169,15 @@ func TestToolChoice(t *testing.T) {
 
 func TestStrictFunctions(t *testing.T) {
 	var log bytes.Buffer
-	srv, f := server(t, answers("ok"), func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	srv, f := server(t, answers("ok"), func(o *Options) {
+		o.Log = slog.New(slog.NewTextHandler(&log,
+			nil))
+	})
 	f.relaxed = []string{`g: schema at "#": not: is not supported`, "h: so too\n"}
-	tools := `"tools":[` + weatherFunction + `,{"type":"function","name":"g","parameters":` + beyond + `},{"type":"function","name":"h","strict":false,"parameters":` + beyond + `}]}`
-	for path, body := range map[string]string{"/v1/chat/completions": `{"messages":[` + hello + `],` + tools, "/v1/responses": `{"input":"hi",` + tools,
+	tools := `"tools":[` + weatherFunction + `,{"type":"function","name":"g","parameters":` +
+		beyond + `},{"type":"function","name":"h","strict":false,"parameters":` + beyond + `}]}`
+	for path, body := range map[string]string{"/v1/chat/completions": `{"messages":[` + hello +
+		`],` + tools, "/v1/responses": `{"input":"hi",` + tools,
 		"/v1/responses?": `{"stream":true,"input":"hi",` + tools} {
 		log.Reset()
 		r := post(t, srv, path, body)
@@ -163,20 +194,26 @@ func TestStrictFunctions(t *testing.T) {
 	}
 }
 
-// What a client parses is the answer alone: a preamble is shown as reasoning where the answer has a form.
+// What a client parses is the answer alone: a preamble is shown as reasoning where the answer has a
+// form.
 func TestPreambleBeforeAForm(t *testing.T) {
 	start := func(t *testing.T) *httptest.Server {
 		srv, _ := server(t, func(session.Request) ([]session.Event, error) {
-			return []session.Event{session.Commentary{Text: "Here it is:"}, session.Answer{Text: `{"a":1}`}, done(session.FinishStop)}, nil
+			return []session.Event{session.Commentary{Text: "Here it is:"},
+				session.Answer{Text: `{"a":1}`}, done(session.FinishStop)}, nil
 		})
 		return srv
 	}
-	m := decode(t, post(t, start(t), "/v1/chat/completions", `{"messages":[`+hello+`],"response_format":{"type":"json_object"}}`).body)
-	if got := at(m, "choices", 0, "message", "content"); got != `{"a":1}` || at(m, "choices", 0, "message", "reasoning") != "Here it is:" {
+	m := decode(t, post(t, start(t), "/v1/chat/completions",
+		`{"messages":[`+hello+`],"response_format":{"type":"json_object"}}`).body)
+	if got := at(m, "choices", 0, "message", "content"); got != `{"a":1}` || at(m, "choices", 0,
+		"message", "reasoning") != "Here it is:" {
 		t.Errorf("message %v", at(m, "choices", 0, "message"))
 	}
-	m = decode(t, post(t, start(t), "/v1/responses", `{"input":"hi","text":{"format":{"type":"json_object"}}}`).body)
-	if len(m["output"].([]any)) != 2 || at(m, "output", 0, "type") != "reasoning" || at(m, "output", 1, "content", 0, "text") != `{"a":1}` {
+	m = decode(t, post(t, start(t), "/v1/responses",
+		`{"input":"hi","text":{"format":{"type":"json_object"}}}`).body)
+	if len(m["output"].([]any)) != 2 || at(m, "output", 0, "type") != "reasoning" || at(m, "output",
+		1, "content", 0, "text") != `{"a":1}` {
 		t.Errorf("output %v", m["output"])
 	}
 	m = decode(t, post(t, start(t), "/v1/chat/completions", `{"messages":[`+hello+`]}`).body)
@@ -188,8 +225,10 @@ func TestPreambleBeforeAForm(t *testing.T) {
 // The port's own bound on reasoning holds for requests that do not say.
 func TestReasoningBoundOfThePort(t *testing.T) {
 	srv, f := server(t, answers("ok"), func(o *Options) { o.MaxReasoning = 7 })
-	for field, want := range map[string]int{"": 7, `,"max_reasoning_tokens":3`: 3, `,"max_reasoning_tokens":-1`: 0, `,"max_reasoning_tokens":0`: -1} {
-		for path, body := range map[string]string{"/v1/chat/completions": `{"messages":[` + hello + `]`, "/v1/responses": `{"input":"hi"`} {
+	for field, want := range map[string]int{"": 7, `,"max_reasoning_tokens":3`: 3,
+		`,"max_reasoning_tokens":-1`: 0, `,"max_reasoning_tokens":0`: -1} {
+		for path, body := range map[string]string{"/v1/chat/completions": `{"messages":[` + hello +
+			`]`, "/v1/responses": `{"input":"hi"`} {
 			post(t, srv, path, body+field+"}")
 			if got := f.last(t).MaxReasoning; got != want {
 				t.Errorf("%s with %q: %d, want %d", path, field, got, want)

@@ -1,5 +1,5 @@
-// Whatever bytes come, the parsers answer with a request or with a fault of the client, and what they accept is
-// something a session can start.
+// Whatever bytes come, the parsers answer with a request or with a fault of the client, and what
+// they accept is something a session can start.
 
 package openai
 
@@ -19,7 +19,8 @@ import (
 
 func seedBodies(f *testing.F) {
 	f.Helper()
-	for _, s := range []string{`{}`, `{"messages":[{"role":"user","content":"hi"}]}`, `{"input":"hi","previous_response_id":"x"}`,
+	for _, s := range []string{`{}`, `{"messages":[{"role":"user","content":"hi"}]}`,
+		`{"input":"hi","previous_response_id":"x"}`,
 		`{"messages":[{"role":"assistant","tool_calls":[{"function":{"name":"a"}}]},{"role":"tool","tool_call_id":"c","content":[{"type":"x"}]}],"logit_bias":{"1":1},"stop":["a"],"seed":1e3}`,
 		`{"input":[{"type":"reasoning","content":[{"text":"a"}],"encrypted_content":"ossrun1.YQ"},{"type":"item_reference","id":"i"},{"type":"function_call","name":"f"}],"tools":[{"type":"function","name":"f","parameters":{}}]}`,
 		`{"reasoning":{"effort":"high"},"chat_template_kwargs":7,"text":{"format":{"type":"text"}},"tool_choice":{"type":"allowed_tools","tools":[{}]}}`,
@@ -63,12 +64,14 @@ func startable(t *testing.T, r session.Request) {
 		t.Errorf("max tokens %d, effort %q", r.MaxTokens, r.Effort)
 	}
 	for _, m := range r.Messages {
-		if m.Role == "" || m.Role == harmony.RoleTool && m.Name == "" || !utf8.ValidString(m.Text()) || strings.ContainsAny(m.Recipient+m.Name, " <>|\n") {
+		if m.Role == "" || m.Role == harmony.RoleTool && m.Name == "" ||
+			!utf8.ValidString(m.Text()) || strings.ContainsAny(m.Recipient+m.Name, " <>|\n") {
 			t.Errorf("message %+v", m)
 		}
 	}
 	if r.Choice == grammar.Required && len(r.Functions) == 0 ||
-		r.Choice == grammar.Named && !slices.ContainsFunc(r.Functions, func(f harmony.ToolDescription) bool { return f.Name == r.ChoiceName }) {
+		r.Choice == grammar.Named && !slices.ContainsFunc(r.Functions,
+			func(f harmony.ToolDescription) bool { return f.Name == r.ChoiceName }) {
 		t.Errorf("choice %d of %q among %d functions", r.Choice, r.ChoiceName, len(r.Functions))
 	}
 	if r.Final != nil {
@@ -100,7 +103,8 @@ func FuzzResponsesRequest(f *testing.F) {
 	seedBodies(f)
 	store := session.NewStore()
 	item := json.RawMessage(`{"role":"user","content":"a"}`)
-	if err := putResponse(store, "x", storedResponse{Body: json.RawMessage(`{}`), Items: map[string]json.RawMessage{"i": item}}); err != nil {
+	if err := putResponse(store, "x", storedResponse{Body: json.RawMessage(`{}`),
+		Items: map[string]json.RawMessage{"i": item}}); err != nil {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

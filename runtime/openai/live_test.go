@@ -1,5 +1,6 @@
-// The port over the demo model on the CPU, with a real connection between: what holds only where all rooms work together. Steps
-// can be held, counted and made to fail, so nothing here waits for a clock.
+// The port over the demo model on the CPU, with a real connection between: what holds only where
+// all rooms work together. Steps can be held, counted and made to fail, so nothing here waits for a
+// clock.
 
 package openai
 
@@ -32,8 +33,9 @@ type stage struct {
 	engine.Device
 	steps atomic.Int64 // that have begun
 
-	mu     sync.Mutex
-	held   chan *engine.Batch // nil: steps run freely; else each step sends its batch and waits for resume
+	mu sync.Mutex
+	// nil: steps run freely; else each step sends its batch and waits for resume
+	held   chan *engine.Batch
 	resume chan struct{}
 	fail   error // of the next step
 	poison bool  // the next step's logits
@@ -155,7 +157,8 @@ func live(t *testing.T, o session.LoadOptions) *livePort {
 // metric is one value of /metrics.
 func (p *livePort) metric(name string) float64 {
 	p.t.Helper()
-	m := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(name) + `(?:\{[^}]*\})? (\S+)$`).FindStringSubmatch(ask(p.t, "GET", p.URL+"/metrics", "").body)
+	m := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(name) +
+		`(?:\{[^}]*\})? (\S+)$`).FindStringSubmatch(ask(p.t, "GET", p.URL+"/metrics", "").body)
 	if m == nil {
 		p.t.Fatalf("there is no metric %s", name)
 	}
@@ -166,24 +169,29 @@ func (p *livePort) metric(name string) float64 {
 	return v
 }
 
-// want holds the gauges to values; a step must be held, or nothing may run, so that they stand still.
+// want holds the gauges to values; a step must be held, or nothing may run, so that they stand
+// still.
 func (p *livePort) want(running, waiting int, pages bool) {
 	p.t.Helper()
 	var r, w, kv float64
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		r, w, kv = p.metric("vllm:num_requests_running"), p.metric("vllm:num_requests_waiting"), p.metric("vllm:kv_cache_usage_perc")
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(
+		5 * time.Millisecond) {
+		r, w, kv = p.metric("vllm:num_requests_running"), p.metric("vllm:num_requests_waiting"),
+			p.metric("vllm:kv_cache_usage_perc")
 		if r == float64(running) && w == float64(waiting) && kv > 0 == pages {
 			return
 		}
 	}
-	p.t.Fatalf("%v run, %v wait, %v of the pages are used; wanted %d and %d, pages %v", r, w, kv, running, waiting, pages)
+	p.t.Fatalf("%v run, %v wait, %v of the pages are used; wanted %d and %d, pages %v", r, w, kv,
+		running, waiting, pages)
 }
 
 // stream begins a stream, which leave ends from the client's side; the rest of it comes from text.
 func (p *livePort) stream(body string) (leave func(), text func() string) {
 	p.t.Helper()
 	ctx, cancel := context.WithCancel(p.t.Context())
-	req, err := http.NewRequestWithContext(ctx, "POST", p.URL+"/v1/chat/completions", strings.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, "POST", p.URL+"/v1/chat/completions",
+		strings.NewReader(body))
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -215,8 +223,8 @@ func (p *livePort) stream(body string) (leave func(), text func() string) {
 
 const longAnswer = `{"stream":true,"ignore_eos":true,"max_tokens":3000,"seed":1,"messages":[{"role":"user","content":"What is ossrun?"}]}`
 
-// A client that is killed in mid-stream: the step that runs then is the last one with its rows, its pages are free before
-// the next one, and who waited for its place runs in that.
+// A client that is killed in mid-stream: the step that runs then is the last one with its rows, its
+// pages are free before the next one, and who waited for its place runs in that.
 func TestKilledClientFreesItsPagesWithinAStep(t *testing.T) {
 	p := live(t, session.LoadOptions{MaxSeqs: 1, MaxBatchedTokens: 128})
 	p.stage.hold()
@@ -238,7 +246,8 @@ func TestKilledClientFreesItsPagesWithinAStep(t *testing.T) {
 	goOn()
 	b, goOn = p.stage.step(t)
 	if len(b.Seqs) != 1 || len(b.Tokens) < 2 { // the beginning of its prompt is known
-		t.Errorf("the next step has %d rows of %d sequences: not the prompt of who waited", len(b.Tokens), len(b.Seqs))
+		t.Errorf("the next step has %d rows of %d sequences: not the prompt of who waited",
+			len(b.Tokens), len(b.Seqs))
 	}
 	p.want(1, 0, true)
 	if now := p.metric("vllm:kv_cache_usage_perc"); now > used {
@@ -279,10 +288,12 @@ func TestFullQueueSaysWhenToComeAgain(t *testing.T) {
 	p.want(0, 0, false)
 }
 
-// A device that fails ends the running requests with a clear error; the one that waits, and the next, are answered by a new engine.
+// A device that fails ends the running requests with a clear error; the one that waits, and the
+// next, are answered by a new engine.
 func TestDeviceFaultThroughThePort(t *testing.T) {
 	p := live(t, session.LoadOptions{MaxSeqs: 1, MaxBatchedTokens: 128})
-	short := strings.Replace(strings.Replace(longAnswer, `"max_tokens":3000`, `"max_tokens":8`, 1), `"stream":true,`, "", 1)
+	short := strings.Replace(strings.Replace(longAnswer, `"max_tokens":3000`, `"max_tokens":8`, 1),
+		`"stream":true,`, "", 1)
 	before := post(t, p.Server, "/v1/chat/completions", short).body
 	p.stage.hold()
 	_, failed := p.stream(longAnswer)
@@ -299,15 +310,18 @@ func TestDeviceFaultThroughThePort(t *testing.T) {
 	goOn()
 	p.stage.free()
 	list := events(t, failed())
-	if n := len(list); n < 3 || at(list[n-2].json, "error", "code") != "engine_fault" || list[n-1].data != "[DONE]" ||
-		!strings.Contains(fmt.Sprint(at(list[n-2].json, "error", "message")), "fallen off the bus") {
+	if n := len(list); n < 3 || at(list[n-2].json, "error", "code") != "engine_fault" ||
+		list[n-1].data != "[DONE]" ||
+		!strings.Contains(fmt.Sprint(at(list[n-2].json, "error", "message")),
+			"fallen off the bus") {
 		t.Errorf("the running stream ends with %v", list[max(0, len(list)-2):])
 	}
 	if s := waited(); !strings.Contains(s, `"finish_reason":"length"`) {
 		t.Errorf("the waiting stream: %s", s)
 	}
 	after := post(t, p.Server, "/v1/chat/completions", short).body
-	if a, b := at(decode(t, before), "choices", 0, "message"), at(decode(t, after), "choices", 0, "message"); fmt.Sprint(a) != fmt.Sprint(b) {
+	if a, b := at(decode(t, before), "choices", 0, "message"), at(decode(t, after), "choices", 0,
+		"message"); fmt.Sprint(a) != fmt.Sprint(b) {
 		t.Errorf("before the fault %v, after it %v", a, b)
 	}
 	if n := p.metric("ossrun:engine_faults_total"); n != 1 {
@@ -324,7 +338,8 @@ func TestNaNThroughThePort(t *testing.T) {
 		p.stage.mu.Unlock()
 	}
 	poison()
-	wantFault(t, ask(t, "POST", p.URL+"/v1/chat/completions", strings.Replace(longAnswer, `"stream":true,`, "", 1)), 500, kindServer, "", "non_finite_logits", "no number")
+	wantFault(t, ask(t, "POST", p.URL+"/v1/chat/completions", strings.Replace(longAnswer,
+		`"stream":true,`, "", 1)), 500, kindServer, "", "non_finite_logits", "no number")
 	p.stage.hold()
 	_, text := p.stream(longAnswer)
 	for range 3 {
@@ -344,7 +359,8 @@ func TestNaNThroughThePort(t *testing.T) {
 	if n := p.metric("ossrun:engine_faults_total"); n != 0 {
 		t.Errorf("%v faults: the engine was started again for a NaN", n)
 	}
-	post(t, p.Server, "/v1/chat/completions", strings.Replace(strings.Replace(longAnswer, `"stream":true,`, "", 1), "3000", "4", 1))
+	post(t, p.Server, "/v1/chat/completions", strings.Replace(strings.Replace(longAnswer,
+		`"stream":true,`, "", 1), "3000", "4", 1))
 }
 
 // counted is the usage of a whole answer.
@@ -357,8 +373,9 @@ func counted(t *testing.T, answer map[string]any) (prompt, cached, completion in
 	return n("prompt_tokens"), n("prompt_tokens_details", "cached_tokens"), n("completion_tokens")
 }
 
-// Fifty turns of a tool loop by a client that drops all reasoning: no token is prefilled twice. Only the last token that was
-// sampled of a turn is not in the cache: nothing had to be computed with it.
+// Fifty turns of a tool loop by a client that drops all reasoning: no token is prefilled twice.
+// Only the last token that was sampled of a turn is not in the cache: nothing had to be computed
+// with it.
 func TestAgentTraceThroughThePort(t *testing.T) {
 	turns := 50
 	if testing.Short() {
@@ -369,12 +386,14 @@ func TestAgentTraceThroughThePort(t *testing.T) {
 	history := `{"role":"system","content":"You read files."},{"role":"user","content":"Read the files, all of them."}`
 	known, total := 0, 0
 	for i := range turns {
-		answer := decode(t, post(t, p.Server, "/v1/chat/completions", fmt.Sprintf(`{"seed":%d,"max_reasoning_tokens":%d,"tools":%s,"tool_choice":"required","messages":[%s]}`,
-			i, i%3*4, tools, history)).body)
+		answer := decode(t, post(t, p.Server, "/v1/chat/completions",
+			fmt.Sprintf(`{"seed":%d,"max_reasoning_tokens":%d,"tools":%s,"tool_choice":"required","messages":[%s]}`,
+				i, i%3*4, tools, history)).body)
 		prompt, cached, completion := counted(t, answer)
 		total += prompt
 		if i > 0 && cached != known {
-			t.Fatalf("turn %d: %d tokens of a prompt of %d are cached, %d were computed before", i, cached, prompt, known)
+			t.Fatalf("turn %d: %d tokens of a prompt of %d are cached, %d were computed before", i,
+				cached, prompt, known)
 		}
 		known = prompt + completion - 1
 		call := at(answer, "choices", 0, "message", "tool_calls", 0)
@@ -385,15 +404,18 @@ func TestAgentTraceThroughThePort(t *testing.T) {
 		history += fmt.Sprintf(`,{"role":"assistant","tool_calls":[{"id":%q,"type":"function","function":{"name":"read","arguments":%q}}]},{"role":"tool","tool_call_id":%q,"content":"line %d"}`,
 			id, arguments, id, i)
 	}
-	if prefilled, cached := p.metric("ossrun:prefilled_tokens_total"), p.metric("vllm:prefix_cache_hits_total"); prefilled+cached != float64(total) {
+	if prefilled, cached := p.metric("ossrun:prefilled_tokens_total"),
+		p.metric("vllm:prefix_cache_hits_total"); prefilled+cached != float64(total) {
 		t.Errorf("%v tokens were prefilled and %v cached, of %d", prefilled, cached, total)
 	}
-	if n := p.metric("ossrun:rebuilt_tokens_total") + p.metric("ossrun:recomputed_tokens_total"); n != 0 {
+	if n := p.metric("ossrun:rebuilt_tokens_total") +
+		p.metric("ossrun:recomputed_tokens_total"); n != 0 {
 		t.Errorf("%v tokens were computed again", n)
 	}
 }
 
-// The header that a client writes into its system text with another value each time does not break reuse, in either API.
+// The header that a client writes into its system text with another value each time does not break
+// reuse, in either API.
 func TestBillingHeaderThroughThePort(t *testing.T) {
 	p := live(t, session.LoadOptions{})
 	for i, body := range []string{
@@ -401,25 +423,30 @@ func TestBillingHeaderThroughThePort(t *testing.T) {
 		`{"max_tokens":1,"messages":[{"role":"system","content":[{"type":"text","text":"x-anthropic-billing-header: cc_version=2.1.15.abc; cch=%05x;"},{"type":"text","text":"You are another agent."}]},{"role":"user","content":"Hi"}]}`,
 	} {
 		for turn := range 2 {
-			prompt, cached, _ := counted(t, decode(t, post(t, p.Server, "/v1/chat/completions", fmt.Sprintf(body, 77*turn+i)).body))
+			prompt, cached, _ := counted(t, decode(t, post(t, p.Server, "/v1/chat/completions",
+				fmt.Sprintf(body, 77*turn+i)).body))
 			if turn > 0 && cached < prompt-1 {
 				t.Errorf("body %d: %d of %d tokens are cached", i, cached, prompt)
 			}
 		}
 	}
 	for turn := range 2 {
-		r := post(t, p.Server, "/v1/responses", fmt.Sprintf(`{"max_output_tokens":1,"instructions":"x-anthropic-billing-header: cch=%d;\nYou are a third agent.","input":"Hi"}`, turn))
+		r := post(t, p.Server, "/v1/responses",
+			fmt.Sprintf(`{"max_output_tokens":1,"instructions":"x-anthropic-billing-header: cch=%d;\nYou are a third agent.","input":"Hi"}`, turn))
 		prompt, _ := at(decode(t, r.body), "usage", "input_tokens").(float64)
-		cached, _ := at(decode(t, r.body), "usage", "input_tokens_details", "cached_tokens").(float64)
+		cached, _ := at(decode(t, r.body), "usage", "input_tokens_details",
+			"cached_tokens").(float64)
 		if turn > 0 && cached < prompt-1 {
 			t.Errorf("responses: %v of %v tokens are cached", cached, prompt)
 		}
 	}
 }
 
-// Sixty-four streams at once, all with their own seeds: each says what it says alone, and nothing is left of them.
+// Sixty-four streams at once, all with their own seeds: each says what it says alone, and nothing
+// is left of them.
 func TestManyStreamsThroughThePort(t *testing.T) {
-	p := live(t, session.LoadOptions{MaxSeqs: 24, Deterministic: true}) // so that most of them wait, and join a batch that runs
+	// so that most of them wait, and join a batch that runs
+	p := live(t, session.LoadOptions{MaxSeqs: 24, Deterministic: true})
 	body := func(seed int) string {
 		return fmt.Sprintf(`{"stream":true,"ignore_eos":true,"max_tokens":10,"seed":%d,"messages":[{"role":"user","content":"What is ossrun? %d"}]}`, seed, seed%3)
 	}
@@ -453,7 +480,8 @@ func TestManyStreamsThroughThePort(t *testing.T) {
 	}
 	p.want(0, 0, false)
 	http.DefaultClient.CloseIdleConnections()
-	for end := time.Now().Add(time.Minute); p.metric("go_goroutines") > goroutines+8; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); p.metric("go_goroutines") > goroutines+8; time.Sleep(
+		20 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%v goroutines before, %v after", goroutines, p.metric("go_goroutines"))
 		}

@@ -1,7 +1,9 @@
-// GET /metrics in Prometheus' text form, under vLLM's names, so that dashboards made for vLLM show ossrun as well.
+// GET /metrics in Prometheus' text form, under vLLM's names, so that dashboards made for vLLM show
+// ossrun as well.
 //
-// What the scheduler counts is read when it is asked for; the other counters and the histograms grow when a turn ends. The
-// registry is private: nothing else in the process can add to it or collide with it.
+// What the scheduler counts is read when it is asked for; the other counters and the histograms
+// grow when a turn ends. The registry is private: nothing else in the process can add to it or
+// collide with it.
 
 package openai
 
@@ -29,41 +31,59 @@ type metrics struct {
 
 // Bounds in seconds, from what vLLM uses: one decode step on a fast card to one on a slow CPU.
 var (
-	firstTokenBounds = []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, 160, 640, 2560}
-	perTokenBounds   = []float64{0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80}
-	tokenBounds      = []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000}
-	requestBounds    = []float64{0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680}
+	firstTokenBounds = []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75,
+		1, 2.5, 5, 7.5, 10, 20, 40, 80, 160, 640, 2560}
+	perTokenBounds = []float64{0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4,
+		0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80}
+	tokenBounds = []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000,
+		50000, 100000}
+	requestBounds = []float64{0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120,
+		240, 480, 960, 1920, 7680}
 )
 
 func newMetrics(models session.Models) *metrics {
 	registry := prometheus.NewRegistry()
 	model := []string{"model_name"}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, append(model, labels...))
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help},
+			append(model, labels...))
 		registry.MustRegister(c)
 		return c
 	}
 	histogram := func(name, help string, bounds []float64) *prometheus.HistogramVec {
-		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: bounds}, model)
+		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help,
+			Buckets: bounds}, model)
 		registry.MustRegister(h)
 		return h
 	}
 	m := &metrics{
-		prompt:    counter("vllm:prompt_tokens_total", "Prompt tokens of finished requests."),
-		cached:    counter("vllm:prompt_tokens_cached_total", "Prompt tokens that were found in the prefix cache."),
+		prompt: counter("vllm:prompt_tokens_total", "Prompt tokens of finished requests."),
+		cached: counter("vllm:prompt_tokens_cached_total",
+			"Prompt tokens that were found in the prefix cache."),
 		generated: counter("vllm:generation_tokens_total", "Generated tokens, reasoning included."),
-		success:   counter("vllm:request_success_total", "Turns that ended, by how.", "finished_reason"),
-		faults:    counter("ossrun:harmony_faults_total", "Places where sampled tokens were not legal Harmony, by kind.", "kind"),
-		ttft:      histogram("vllm:time_to_first_token_seconds", "From submission to the first token.", firstTokenBounds),
-		tpot:      histogram("vllm:request_time_per_output_token_seconds", "Mean time of a token after the first, one value a request.", perTokenBounds),
-		latency:   histogram("vllm:e2e_request_latency_seconds", "From submission to the last token.", requestBounds),
-		queue:     histogram("vllm:request_queue_time_seconds", "From submission to the first step.", requestBounds),
-		prefill:   histogram("vllm:request_prefill_time_seconds", "From the first step to the first token.", requestBounds),
-		decode:    histogram("vllm:request_decode_time_seconds", "From the first token to the last.", requestBounds),
-		prompts:   histogram("vllm:request_prompt_tokens", "Prompt tokens of a request.", tokenBounds),
-		answers:   histogram("vllm:request_generation_tokens", "Generated tokens of a request, reasoning included.", tokenBounds),
+		success: counter("vllm:request_success_total", "Turns that ended, by how.",
+			"finished_reason"),
+		faults: counter("ossrun:harmony_faults_total",
+			"Places where sampled tokens were not legal Harmony, by kind.", "kind"),
+		ttft: histogram("vllm:time_to_first_token_seconds",
+			"From submission to the first token.", firstTokenBounds),
+		tpot: histogram("vllm:request_time_per_output_token_seconds",
+			"Mean time of a token after the first, one value a request.", perTokenBounds),
+		latency: histogram("vllm:e2e_request_latency_seconds",
+			"From submission to the last token.", requestBounds),
+		queue: histogram("vllm:request_queue_time_seconds",
+			"From submission to the first step.", requestBounds),
+		prefill: histogram("vllm:request_prefill_time_seconds",
+			"From the first step to the first token.", requestBounds),
+		decode: histogram("vllm:request_decode_time_seconds",
+			"From the first token to the last.", requestBounds),
+		prompts: histogram("vllm:request_prompt_tokens", "Prompt tokens of a request.",
+			tokenBounds),
+		answers: histogram("vllm:request_generation_tokens",
+			"Generated tokens of a request, reasoning included.", tokenBounds),
 	}
-	registry.MustRegister(&state{models}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(&state{models}, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.Handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 	return m
 }
@@ -101,35 +121,55 @@ var gauges = []struct {
 	kind prometheus.ValueType
 	of   func(sched.Stats) float64
 }{
-	{describe("vllm:num_requests_running", "Sequences in the running batch."), prometheus.GaugeValue,
+	{describe("vllm:num_requests_running", "Sequences in the running batch."),
+		prometheus.GaugeValue,
 		func(s sched.Stats) float64 { return float64(s.Running) }},
 	{describe("vllm:num_requests_waiting", "Requests in the queue."), prometheus.GaugeValue,
 		func(s sched.Stats) float64 { return float64(s.Waiting) }},
-	{describe("vllm:kv_cache_usage_perc", "Part of the KV pages in use, 0 to 1."), prometheus.GaugeValue,
-		func(s sched.Stats) float64 { return float64(s.PagesUsed) / float64(max(s.PagesTotal, 1)) }},
-	{describe("ossrun:kv_cache_cached_perc", "Part of the KV pages that nobody uses and that hold a known prefix, 0 to 1."), prometheus.GaugeValue,
-		func(s sched.Stats) float64 { return float64(s.PagesCached) / float64(max(s.PagesTotal, 1)) }},
-	{describe("vllm:num_preemptions_total", "Sequences that gave their pages back and were computed again."), prometheus.CounterValue,
+	{describe("vllm:kv_cache_usage_perc", "Part of the KV pages in use, 0 to 1."),
+		prometheus.GaugeValue,
+		func(s sched.Stats) float64 {
+			return float64(s.PagesUsed) / float64(max(s.PagesTotal,
+				1))
+		}},
+	{describe("ossrun:kv_cache_cached_perc", "Part of the KV pages that nobody uses and that "+
+		"hold a known prefix, 0 to 1."), prometheus.GaugeValue,
+		func(s sched.Stats) float64 {
+			return float64(s.PagesCached) / float64(max(s.PagesTotal,
+				1))
+		}},
+	{describe("vllm:num_preemptions_total", "Sequences that gave their pages back and were "+
+		"computed again."), prometheus.CounterValue,
 		func(s sched.Stats) float64 { return float64(s.Preemptions) }},
-	{describe("vllm:prefix_cache_queries_total", "Prompt tokens that were looked up in the prefix cache."), prometheus.CounterValue,
+	{describe("vllm:prefix_cache_queries_total",
+		"Prompt tokens that were looked up in the prefix cache."), prometheus.CounterValue,
 		func(s sched.Stats) float64 { return float64(s.PrefixQueries) }},
-	{describe("vllm:prefix_cache_hits_total", "Prompt tokens that were found there and not computed."), prometheus.CounterValue,
+	{describe("vllm:prefix_cache_hits_total",
+		"Prompt tokens that were found there and not computed."), prometheus.CounterValue,
 		func(s sched.Stats) float64 { return float64(s.PrefixHits) }},
-	{describe("ossrun:prefilled_tokens_total", "Prompt tokens that were computed for the first time."), prometheus.CounterValue,
+	{describe("ossrun:prefilled_tokens_total",
+		"Prompt tokens that were computed for the first time."), prometheus.CounterValue,
 		func(s sched.Stats) float64 { return float64(s.Prefilled) }},
-	{describe("ossrun:rebuilt_tokens_total", "Tokens that were computed again for the window layers alone, since their pages were gone."), prometheus.CounterValue,
+	{describe("ossrun:rebuilt_tokens_total", "Tokens that were computed again for the window "+
+		"layers alone, since their pages were gone."), prometheus.CounterValue,
 		func(s sched.Stats) float64 { return float64(s.Rebuilt) }},
-	{describe("ossrun:recomputed_tokens_total", "Tokens that were computed again after a preemption."), prometheus.CounterValue,
+	{describe("ossrun:recomputed_tokens_total",
+		"Tokens that were computed again after a preemption."), prometheus.CounterValue,
 		func(s sched.Stats) float64 { return float64(s.Recomputed) }},
-	{describe("ossrun:kv_pages_swapped_out_total", "KV pages that were copied to host memory or disk."), prometheus.CounterValue,
+	{describe("ossrun:kv_pages_swapped_out_total",
+		"KV pages that were copied to host memory or disk."), prometheus.CounterValue,
 		func(s sched.Stats) float64 { return float64(s.SwappedOut) }},
-	{describe("ossrun:kv_pages_swapped_in_total", "KV pages that were brought back from there."), prometheus.CounterValue,
+	{describe("ossrun:kv_pages_swapped_in_total", "KV pages that were brought back from there."),
+		prometheus.CounterValue,
 		func(s sched.Stats) float64 { return float64(s.SwappedIn) }},
 	{describe("ossrun:engine_steps_total", "Steps of the engine."), prometheus.CounterValue,
 		func(s sched.Stats) float64 { return float64(s.Steps) }},
-	{describe("ossrun:engine_faults_total", "Steps that failed, after each of which the engine was started again."), prometheus.CounterValue,
+	{describe("ossrun:engine_faults_total", "Steps that failed, after each of which the engine "+
+		"was started again."), prometheus.CounterValue,
 		func(s sched.Stats) float64 { return float64(s.Faults) }},
-	{describe("ossrun:non_finite_logits_total", "Requests that ended because the model computed something that is no number."), prometheus.CounterValue,
+	{describe("ossrun:non_finite_logits_total",
+		"Requests that ended because the model computed something that is no number."),
+		prometheus.CounterValue,
 		func(s sched.Stats) float64 { return float64(s.NonFinite) }},
 }
 

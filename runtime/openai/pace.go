@@ -1,11 +1,13 @@
 // How often a stream is written.
 //
-// Every event costs a write, a wake-up of the client and a line of JSON around the text. One reader wants each token at once;
-// a thousand readers would keep two cores busy with writing. So a stream waits a little between its writes when many are
-// open, and what the model says meanwhile goes out as one event.
+// Every event costs a write, a wake-up of the client and a line of JSON around the text. One reader
+// wants each token at once; a thousand readers would keep two cores busy with writing. So a stream
+// waits a little between its writes when many are open, and what the model says meanwhile goes out
+// as one event.
 //
-// What must stay true: the first piece of a turn, its calls and its end are never held back; nothing is held longer than
-// mostHeld or, where a number of tokens was asked for, than the heartbeat.
+// What must stay true: the first piece of a turn, its calls and its end are never held back;
+// nothing is held longer than mostHeld or, where a number of tokens was asked for, than the
+// heartbeat.
 
 package openai
 
@@ -43,7 +45,8 @@ func (p *pace) gap() time.Duration {
 	return min(d, mostHeld)
 }
 
-// hold tells how many pieces of text the next write waits for, and until when at most; last is the time of the last write.
+// hold tells how many pieces of text the next write waits for, and until when at most; last is the
+// time of the last write.
 func (p *pace) hold(last time.Time, heartbeat time.Duration) (pieces int, until time.Time) {
 	if p.tokens > 0 {
 		return p.tokens, last.Add(heartbeat)

@@ -31,8 +31,10 @@ func (t *tickingTurn) Next() (session.Event, bool) {
 
 func (t *tickingTurn) Result() session.Result { return session.Result{} }
 
-// written is how many tokens each event of a stream has, and the longest wait for one, where others are open at the same time.
-func written(t *testing.T, p *pace, others int, every time.Duration, tokens int) (sizes []int, longest time.Duration) {
+// written is how many tokens each event of a stream has, and the longest wait for one, where others
+// are open at the same time.
+func written(t *testing.T, p *pace, others int, every time.Duration, tokens int) (sizes []int,
+	longest time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		for range others {
@@ -40,19 +42,20 @@ func written(t *testing.T, p *pace, others int, every time.Duration, tokens int)
 		}
 		defer p.enter()()
 		last := time.Now()
-		err := follower{turns: []session.Turn{&tickingTurn{every, tokens}}, cancel: func() {}, silence: 15 * time.Second, pace: p, batch: func(batch []arrival) error {
-			n := 0
-			for _, a := range batch {
-				if e, ok := a.event.(session.Answer); ok {
-					n += len(e.Text)
+		err := follower{turns: []session.Turn{&tickingTurn{every, tokens}}, cancel: func() {},
+			silence: 15 * time.Second, pace: p, batch: func(batch []arrival) error {
+				n := 0
+				for _, a := range batch {
+					if e, ok := a.event.(session.Answer); ok {
+						n += len(e.Text)
+					}
 				}
-			}
-			if n > 0 {
-				sizes, longest = append(sizes, n), max(longest, time.Since(last))
-			}
-			last = time.Now()
-			return nil
-		}}.run()
+				if n > 0 {
+					sizes, longest = append(sizes, n), max(longest, time.Since(last))
+				}
+				last = time.Now()
+				return nil
+			}}.run()
 		if err != nil {
 			t.Error(err)
 		}
@@ -67,20 +70,24 @@ func written(t *testing.T, p *pace, others int, every time.Duration, tokens int)
 	return sizes, longest
 }
 
-// One reader gets each token by itself. A thousand get several in an event, none held longer than 250 ms beyond its step; the
-// first is never held. --stream-interval gathers as many as it says, whatever the load.
+// One reader gets each token by itself. A thousand get several in an event, none held longer than
+// 250 ms beyond its step; the first is never held. --stream-interval gathers as many as it says,
+// whatever the load.
 func TestStreamsArePacedByTheLoad(t *testing.T) {
 	const every = 10 * time.Millisecond
 	if sizes, longest := written(t, &pace{}, 0, every, 100); len(sizes) != 100 || longest > every {
 		t.Errorf("idle: %d events for 100 tokens, one after %v", len(sizes), longest)
 	}
-	if sizes, longest := written(t, &pace{}, 99, every, 100); sizes[0] != 1 || len(sizes) < 40 || len(sizes) > 60 || longest > 2*every {
+	if sizes, longest := written(t, &pace{}, 99, every, 100); sizes[0] != 1 || len(sizes) < 40 ||
+		len(sizes) > 60 || longest > 2*every {
 		t.Errorf("100 streams: events of %v tokens, one after %v", sizes, longest)
 	}
-	if sizes, longest := written(t, &pace{}, 999, every, 1000); sizes[0] != 1 || len(sizes) > 60 || longest > mostHeld+every {
+	if sizes, longest := written(t, &pace{}, 999, every, 1000); sizes[0] != 1 || len(sizes) > 60 ||
+		longest > mostHeld+every {
 		t.Errorf("1,000 streams: events of %v tokens, one after %v", sizes, longest)
 	}
-	if sizes, longest := written(t, &pace{}, 9999, every, 1000); len(sizes) < 35 || longest > mostHeld+every {
+	if sizes, longest := written(t, &pace{}, 9999, every, 1000); len(sizes) < 35 ||
+		longest > mostHeld+every {
 		t.Errorf("10,000 streams: events of %v tokens, one after %v", sizes, longest)
 	}
 	for _, others := range []int{0, 999} {
@@ -94,16 +101,22 @@ func TestStreamsArePacedByTheLoad(t *testing.T) {
 	}
 }
 
-// Line feeds of any kind, and what looks like the protocol, come through a stream whole, in each API.
+// Line feeds of any kind, and what looks like the protocol, come through a stream whole, in each
+// API.
 func TestLineFeedsInsideEvents(t *testing.T) {
-	const text = "one\ntwo\r\nthree\rfour\n\n\ndata: [DONE]\n\nevent: x\n: y\u2028six\u2029seven\u0085\x00\v\f end\n"
+	const text = "one\ntwo\r\nthree\rfour\n\n\ndata: [DONE]\n\nevent: x\n: " +
+		"y\u2028six\u2029seven\u0085\x00\v\f end\n"
 	srv, _ := server(t, answers(text))
 	for _, c := range []struct {
 		path, body string
 		piece      func(e event) any
 	}{
-		{"/v1/chat/completions", `{"stream":true,"messages":[` + hello + `]}`, func(e event) any { return at(e.json, "choices", 0, "delta", "content") }},
-		{"/v1/completions", `{"stream":true,"prompt":"x"}`, func(e event) any { return at(e.json, "choices", 0, "text") }},
+		{"/v1/chat/completions", `{"stream":true,"messages":[` + hello + `]}`,
+			func(e event) any { return at(e.json, "choices", 0, "delta", "content") }},
+		{"/v1/completions", `{"stream":true,"prompt":"x"}`, func(e event) any {
+			return at(e.json,
+				"choices", 0, "text")
+		}},
 		{"/v1/responses", `{"stream":true,"input":"x"}`, func(e event) any {
 			if e.name == "response.output_text.delta" {
 				return at(e.json, "delta")

@@ -1,8 +1,9 @@
 // The parameters that chat completions and responses share: sampling, stop strings, limits, effort.
 //
-// What must stay true: what a client does not send is OpenAI's default (temperature 1, top-p 1, nothing else), and a
-// parameter that would change the answer and cannot be honoured is refused, never silently dropped. Parameters that
-// cannot change the answer (user, metadata, service_tier, ...) are simply not read.
+// What must stay true: what a client does not send is OpenAI's default (temperature 1, top-p 1,
+// nothing else), and a parameter that would change the answer and cannot be honoured is refused,
+// never silently dropped. Parameters that cannot change the answer (user, metadata, service_tier,
+// ...) are simply not read.
 
 package openai
 
@@ -21,7 +22,8 @@ const (
 	maxChoices = 64
 )
 
-// sampling reads what sample.Params holds, but for logprobs, which the two APIs ask for in different words.
+// sampling reads what sample.Params holds, but for logprobs, which the two APIs ask for in
+// different words.
 func sampling(o *object) sample.Params {
 	p := sample.Defaults()
 	p.Temperature = float32(o.number("temperature", 0, 2, float64(p.Temperature)))
@@ -30,7 +32,8 @@ func sampling(o *object) sample.Params {
 	p.TopK = max(0, o.integer("top_k", -1, math.MaxInt32, p.TopK)) // 0 and -1 both mean no limit
 	p.PresencePenalty = float32(o.number("presence_penalty", -2, 2, float64(p.PresencePenalty)))
 	p.FrequencyPenalty = float32(o.number("frequency_penalty", -2, 2, float64(p.FrequencyPenalty)))
-	p.RepetitionPenalty = float32(o.number("repetition_penalty", 0.01, 100, float64(p.RepetitionPenalty)))
+	p.RepetitionPenalty = float32(o.number("repetition_penalty", 0.01, 100,
+		float64(p.RepetitionPenalty)))
 	p.MinTokens = o.integer("min_tokens", 0, math.MaxInt32, 0)
 	p.IgnoreEOS = o.boolean("ignore_eos", false)
 	p.LogitBias = logitBias(o)
@@ -50,7 +53,8 @@ func logitBias(o *object) map[int32]float32 {
 	for key := range bias.members {
 		id, err := strconv.ParseInt(key, 10, 32)
 		if err != nil || id < 0 || id >= token.VocabSize {
-			o.c.add(invalid(bias.at(key), "logit_bias has the key %q, which is not a token id of 0 to %d", key, token.VocabSize-1))
+			o.c.add(invalid(bias.at(key), "logit_bias has the key %q, which is not a token id of "+
+				"0 to %d", key, token.VocabSize-1))
 			return nil
 		}
 		m[int32(id)] = float32(bias.number(key, -100, 100, 0))
@@ -76,7 +80,8 @@ func stops(o *object) []string {
 		list = append(list, s.text())
 	}
 	if len(list) > maxStops {
-		o.c.add(invalid("stop", "stop has %d strings, at most %d are possible", len(list), maxStops))
+		o.c.add(invalid("stop", "stop has %d strings, at most %d are possible", len(list),
+			maxStops))
 	}
 	return notEmpty(list)
 }
@@ -85,7 +90,8 @@ func notEmpty(list []string) []string {
 	return slices.DeleteFunc(list, func(s string) bool { return s == "" })
 }
 
-// tokenLimit reads the first of the names that is there. -1 is what some clients send for "no limit".
+// tokenLimit reads the first of the names that is there. -1 is what some clients send for "no
+// limit".
 func tokenLimit(o *object, names ...string) int {
 	for _, name := range names {
 		if !o.has(name) {
@@ -100,8 +106,8 @@ func tokenLimit(o *object, names ...string) int {
 	return 0
 }
 
-// reasoningLimit is session.Request.MaxReasoning: a client's 0 is no reasoning, -1 is no bound. bound is that of clients that
-// say nothing.
+// reasoningLimit is session.Request.MaxReasoning: a client's 0 is no reasoning, -1 is no bound.
+// bound is that of clients that say nothing.
 func reasoningLimit(o *object, bound int) int {
 	if !o.has("max_reasoning_tokens") {
 		return bound
@@ -116,7 +122,8 @@ func reasoningLimit(o *object, bound int) int {
 	}
 }
 
-// effort reads the reasoning effort wherever clients put it and maps OpenAI's seven levels onto the model's three.
+// effort reads the reasoning effort wherever clients put it and maps OpenAI's seven levels onto the
+// model's three.
 func effort(o *object) string {
 	for _, v := range []value{o.get("reasoning_effort"), o.object("reasoning").get("effort"),
 		o.object("chat_template_kwargs").get("reasoning_effort")} {
@@ -132,13 +139,15 @@ func effort(o *object) string {
 		case "high", "xhigh", "max":
 			return "high"
 		}
-		o.c.add(invalid(v.path, "%s is %q, it must be one of none, minimal, low, medium, high, xhigh, max", v.path, level))
+		o.c.add(invalid(v.path, "%s is %q, it must be one of none, minimal, low, medium, high, "+
+			"xhigh, max", v.path, level))
 		return ""
 	}
 	return "medium"
 }
 
-// complain adds a fault; a nil object has nobody to tell, because its own absence was the complaint.
+// complain adds a fault; a nil object has nobody to tell, because its own absence was the
+// complaint.
 func (o *object) complain(f *fault) {
 	if o != nil {
 		o.c.add(f)

@@ -1,10 +1,11 @@
-// Package openai is the HTTP port: OpenAI's chat completions, responses and models over one session, with health,
-// version and metrics beside them.
+// Package openai is the HTTP port: OpenAI's chat completions, responses and models over one
+// session, with health, version and metrics beside them.
 //
-// The port is thin. It reads a request into session.Request, starts a turn, and writes the turn's events in the form
-// the client expects; what a turn is, which tools it may call and how its tokens become events is the session's
-// business. What must stay true: any client that follows OpenAI's document gets an answer of that document or an error
-// that names the parameter; nothing that was asked for is silently left out of the answer's meaning.
+// The port is thin. It reads a request into session.Request, starts a turn, and writes the turn's
+// events in the form the client expects; what a turn is, which tools it may call and how its tokens
+// become events is the session's business. What must stay true: any client that follows OpenAI's
+// document gets an answer of that document or an error that names the parameter; nothing that was
+// asked for is silently left out of the answer's meaning.
 package openai
 
 import (
@@ -26,14 +27,19 @@ type Options struct {
 	APIKey  string       // "": everybody may ask
 	Version string       // of ossrun
 	Log     *slog.Logger // nil: no log
-	Origins []string     // web origins that may read the answers besides those of this machine; "*": all
-	// Silence is how long a stream may be silent before a heartbeat is sent. 0: 15 s. Agents give up after 300 s.
+	// web origins that may read the answers besides those of this machine; "*": all
+	Origins []string
+	// Silence is how long a stream may be silent before a heartbeat is sent. 0: 15 s. Agents give
+	// up after 300 s.
 	Silence time.Duration
-	// Interval is how many tokens an event of a stream holds; 0: one, and more where many streams are open.
+	// Interval is how many tokens an event of a stream holds; 0: one, and more where many streams
+	// are open.
 	Interval int
-	// MaxReasoning is session.Request.MaxReasoning of requests that do not name max_reasoning_tokens.
+	// MaxReasoning is session.Request.MaxReasoning of requests that do not name
+	// max_reasoning_tokens.
 	MaxReasoning int
-	// Store has the stored responses. It is the caller's to close. nil: the port has its own, in memory.
+	// Store has the stored responses. It is the caller's to close. nil: the port has its own, in
+	// memory.
 	Store session.Store
 	// Ready tells why requests cannot be answered now, for /health. nil: always ready.
 	Ready func() error
@@ -55,7 +61,8 @@ type port struct {
 
 // NewHandler is the port. Every answer of it is JSON, a stream of events, or the metrics' text.
 func NewHandler(o Options) http.Handler {
-	p := &port{models: o.Models, key: o.APIKey, version: o.Version, log: o.Log, origins: o.Origins, silence: o.Silence, ready: o.Ready, bound: o.MaxReasoning,
+	p := &port{models: o.Models, key: o.APIKey, version: o.Version, log: o.Log, origins: o.Origins,
+		silence: o.Silence, ready: o.Ready, bound: o.MaxReasoning,
 		pace:  &pace{tokens: o.Interval},
 		store: o.Store, metrics: newMetrics(o.Models)}
 	if p.log == nil {
@@ -92,7 +99,8 @@ func (p *port) routes() map[string]methods {
 		"/health":              {"GET": p.health},
 		"/version":             {"GET": p.showVersion},
 		"/metrics":             {"GET": p.metrics.ServeHTTP},
-		"/":                    {"": refuseRoute("the API is under /v1/: chat/completions, responses, completions, models")},
+		"/": {"": refuseRoute("the API is under /v1/: chat/completions, " +
+			"responses, completions, models")},
 	}
 }
 
@@ -115,8 +123,10 @@ func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	slices.Sort(allowed)
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	writeFault(w, &fault{status: http.StatusMethodNotAllowed, kind: kindInvalid, code: "method_not_allowed",
-		message: fmt.Sprintf("%s is not possible for %s, only %s", r.Method, r.URL.Path, strings.Join(allowed, ", "))})
+	writeFault(w, &fault{status: http.StatusMethodNotAllowed, kind: kindInvalid,
+		code: "method_not_allowed",
+		message: fmt.Sprintf("%s is not possible for %s, only %s", r.Method, r.URL.Path,
+			strings.Join(allowed, ", "))})
 }
 
 func refuseRoute(instead string) http.HandlerFunc {
@@ -152,7 +162,8 @@ func (p *port) allModels() []modelObject {
 	list := []modelObject{}
 	for _, m := range p.models.List() {
 		for _, name := range append([]string{m.ID}, m.Aliases...) {
-			list = append(list, modelObject{ID: name, Object: "model", Created: m.Created, OwnedBy: "ossrun", MaxModelLen: m.ContextLength})
+			list = append(list, modelObject{ID: name, Object: "model", Created: m.Created,
+				OwnedBy: "ossrun", MaxModelLen: m.ContextLength})
 		}
 	}
 	return list

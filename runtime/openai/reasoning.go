@@ -1,8 +1,9 @@
 // Reasoning on its way out and back.
 //
-// gpt-oss needs its reasoning back until the turn has its final answer, and every client returns it in another form:
-// the text, only encrypted_content, only a summary, or under one of several names. So it goes out as text and as
-// encrypted_content, and is accepted in every form that was seen (the session's memory covers those who drop it).
+// gpt-oss needs its reasoning back until the turn has its final answer, and every client returns it
+// in another form: the text, only encrypted_content, only a summary, or under one of several names.
+// So it goes out as text and as encrypted_content, and is accepted in every form that was seen (the
+// session's memory covers those who drop it).
 //
 // encrypted_content is opaque to clients and no secret: the text stands beside it.
 
@@ -13,7 +14,8 @@ import (
 	"strings"
 )
 
-// sealVersion marks content that this server made; content of others (a conversation begun elsewhere) cannot be read.
+// sealVersion marks content that this server made; content of others (a conversation begun
+// elsewhere) cannot be read.
 const sealVersion = "ossrun1."
 
 // seal makes encrypted_content of a reasoning text.
@@ -43,7 +45,8 @@ func thought(o *object) string {
 			}
 		}
 	}
-	if v := o.get("content"); v.kind() == '[' { // the Agents SDK for JavaScript leaves it on a text part
+	// the Agents SDK for JavaScript leaves it on a text part
+	if v := o.get("content"); v.kind() == '[' {
 		for _, part := range v.list() {
 			if part.kind() != '{' {
 				continue

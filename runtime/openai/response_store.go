@@ -1,6 +1,7 @@
 // The responses that previous_response_id, GET and DELETE find, as records of the session's store.
 //
-// A response holds the conversation that led to it by itself, so a forgotten or deleted ancestor breaks nothing.
+// A response holds the conversation that led to it by itself, so a forgotten or deleted ancestor
+// breaks nothing.
 
 package openai
 
@@ -12,7 +13,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// storedResponse is the value of a record; the response's id is its key, and the ids of its items find it too.
+// storedResponse is the value of a record; the response's id is its key, and the ids of its items
+// find it too.
 type storedResponse struct {
 	Body  json.RawMessage            // what GET answers
 	Items map[string]json.RawMessage // output items by id, for item_reference
@@ -22,7 +24,8 @@ type storedResponse struct {
 func putResponse(s session.Store, id string, r storedResponse) error {
 	value, err := marshal(r)
 	if err == nil {
-		s.Put(session.Record{Kind: session.KindResponse, Key: id, Also: slices.Collect(maps.Keys(r.Items)), Value: value})
+		s.Put(session.Record{Kind: session.KindResponse, Key: id,
+			Also: slices.Collect(maps.Keys(r.Items)), Value: value})
 	}
 	return err
 }

@@ -1,7 +1,8 @@
 // POST /v1/responses and the responses that were stored.
 //
-// What must stay true: a stream ends in exactly one of response.completed, response.incomplete and response.failed
-// (agents repeat the whole request otherwise), and what GET finds afterwards is what that event held.
+// What must stay true: a stream ends in exactly one of response.completed, response.incomplete and
+// response.failed (agents repeat the whole request otherwise), and what GET finds afterwards is
+// what that event held.
 
 package openai
 
@@ -69,10 +70,12 @@ func (r *responsesForm) finish(usage session.Usage, failed *fault) {
 	switch {
 	case failed != nil:
 		r.close("incomplete")
-		r.response.Status, r.response.Error = "failed", &responseError{Code: failed.code, Message: failed.message}
+		r.response.Status, r.response.Error = "failed", &responseError{Code: failed.code,
+			Message: failed.message}
 	case r.dones[0].Finish == session.FinishLength:
 		r.close("incomplete")
-		r.response.Status, r.response.IncompleteDetails = "incomplete", &incompleteReason{"max_output_tokens"}
+		r.response.Status, r.response.IncompleteDetails = "incomplete",
+			&incompleteReason{"max_output_tokens"}
 	default:
 		if len(r.response.Output) == 0 { // clients read the text of the last message
 			r.message("final_answer", "", nil)

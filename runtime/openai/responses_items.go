@@ -1,8 +1,9 @@
 // From a turn's events to output items and the events of their stream.
 //
-// One item is open at a time. What must stay true, for streamed and whole answers alike, since both come from here:
-// every item that is added is done exactly once (Codex would run a command twice), deltas stand between the opening and
-// the closing of their part, and the finished response holds the very items that were done.
+// One item is open at a time. What must stay true, for streamed and whole answers alike, since both
+// come from here: every item that is added is done exactly once (Codex would run a command twice),
+// deltas stand between the opening and the closing of their part, and the finished response holds
+// the very items that were done.
 
 package openai
 
@@ -12,7 +13,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// composer builds the items. send delivers an event of the stream; it must encode it before it returns.
+// composer builds the items. send delivers an event of the stream; it must encode it before it
+// returns.
 type composer struct {
 	response *response
 	send     func(kind string, e stamped)
@@ -26,7 +28,8 @@ func (c *composer) take(e session.Event) {
 	switch e := e.(type) {
 	case session.Reasoning:
 		if _, ok := c.open.(*reasoningItem); !ok {
-			c.begin(&reasoningItem{ID: newID("rs_"), Type: "reasoning", Summary: []struct{}{}, Content: []contentPart{}, Status: "in_progress"})
+			c.begin(&reasoningItem{ID: newID("rs_"), Type: "reasoning", Summary: []struct{}{},
+				Content: []contentPart{}, Status: "in_progress"})
 		}
 		c.text.WriteString(e.Text)
 		c.send("response.reasoning_text.delta", &textDeltaEvent{place: c.place(), Delta: e.Text})
@@ -35,7 +38,8 @@ func (c *composer) take(e session.Event) {
 	case session.Answer:
 		c.message("final_answer", e.Text, wireLogprobs(e.Logprobs))
 	case session.CallStart:
-		c.begin(&callItem{ID: newID("fc_"), Type: "function_call", CallID: e.ID, Name: e.Name, Status: "in_progress"})
+		c.begin(&callItem{ID: newID("fc_"), Type: "function_call", CallID: e.ID, Name: e.Name,
+			Status: "in_progress"})
 	case session.CallArguments:
 		c.arguments(e.Text)
 	case session.CallEnd:
@@ -53,11 +57,13 @@ func (c *composer) take(e session.Event) {
 // message adds text to the message of a phase, opening it if need be.
 func (c *composer) message(phase, text string, logprobs []tokenLogprob) {
 	if m, ok := c.open.(*messageItem); !ok || m.Phase != phase {
-		c.begin(&messageItem{ID: newID("msg_"), Type: "message", Role: "assistant", Phase: phase, Content: []contentPart{}, Status: "in_progress"})
+		c.begin(&messageItem{ID: newID("msg_"), Type: "message", Role: "assistant", Phase: phase,
+			Content: []contentPart{}, Status: "in_progress"})
 	}
 	c.text.WriteString(text)
 	c.logprobs = append(c.logprobs, logprobs...)
-	c.send("response.output_text.delta", &textDeltaEvent{place: c.place(), Delta: text, Logprobs: orEmpty(logprobs)})
+	c.send("response.output_text.delta", &textDeltaEvent{place: c.place(), Delta: text,
+		Logprobs: orEmpty(logprobs)})
 }
 
 func (c *composer) arguments(text string) {
@@ -67,7 +73,8 @@ func (c *composer) arguments(text string) {
 	}
 	call.Arguments += text
 	c.sent += len(text)
-	c.send("response.function_call_arguments.delta", &argumentsDeltaEvent{ItemID: call.ID, OutputIndex: c.index(), Delta: text})
+	c.send("response.function_call_arguments.delta", &argumentsDeltaEvent{ItemID: call.ID,
+		OutputIndex: c.index(), Delta: text})
 }
 
 // begin opens an item, and its part if it has one.
@@ -95,11 +102,13 @@ func (c *composer) close(status string) {
 		sealed := seal(part.Text)
 		item.Content, item.Encrypted, item.Status = []contentPart{part}, &sealed, status
 	case *messageItem:
-		c.send("response.output_text.done", &textDoneEvent{place: c.place(), Text: part.Text, Logprobs: part.Logprobs})
+		c.send("response.output_text.done", &textDoneEvent{place: c.place(), Text: part.Text,
+			Logprobs: part.Logprobs})
 		c.send("response.content_part.done", &partEvent{place: c.place(), Part: part})
 		item.Content, item.Status = []contentPart{part}, status
 	case *callItem:
-		c.send("response.function_call_arguments.done", &argumentsDoneEvent{ItemID: item.ID, OutputIndex: c.index(), Name: item.Name, Arguments: item.Arguments})
+		c.send("response.function_call_arguments.done", &argumentsDoneEvent{ItemID: item.ID,
+			OutputIndex: c.index(), Name: item.Name, Arguments: item.Arguments})
 		item.Status = status
 	}
 	c.send("response.output_item.done", &itemEvent{OutputIndex: c.index(), Item: c.open})

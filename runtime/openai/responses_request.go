@@ -36,7 +36,8 @@ func parseResponses(o *object, store session.Store, bound int) (*responsesReques
 	}
 	for _, name := range []string{"conversation", "prompt"} {
 		if o.has(name) {
-			o.c.add(unsupported(name, name, "send the items themselves in input, or previous_response_id"))
+			o.c.add(unsupported(name, name, "send the items themselves in input, or "+
+				"previous_response_id"))
 		}
 	}
 	tools := readOffer(o)
@@ -50,7 +51,8 @@ func parseResponses(o *object, store session.Store, bound int) (*responsesReques
 	if previous != "" {
 		before, ok := getResponse(store, previous)
 		if !ok {
-			return nil, &fault{status: 404, kind: kindInvalid, code: "previous_response_not_found", param: "previous_response_id",
+			return nil, &fault{status: 404, kind: kindInvalid, code: "previous_response_not_found",
+				param:   "previous_response_id",
 				message: fmt.Sprintf("Previous response with id '%s' not found.", previous)}
 		}
 		r.talk = before.Talk
@@ -74,19 +76,20 @@ func parseResponses(o *object, store session.Store, bound int) (*responsesReques
 		ParallelToolCalls:  o.boolean("parallel_tool_calls", true),
 		PreviousResponseID: orNull(previous),
 		PromptCacheKey:     orNull(o.text("prompt_cache_key")),
-		Reasoning:          reasoningSettings{Effort: turn.Effort, Summary: orNull(o.object("reasoning").text("summary"))},
-		ServiceTier:        "default",
-		Store:              r.store,
-		Temperature:        params.Temperature,
-		Text:               textSettings{r.format.wire},
-		ToolChoice:         tools.choice,
-		Tools:              echoTools(tools.functions),
-		TopLogprobs:        top,
-		TopP:               params.TopP,
-		Truncation:         "disabled",
-		User:               o.text("user"),
-		Metadata:           metadata(o),
-		Output:             []outputItem{},
+		Reasoning: reasoningSettings{Effort: turn.Effort,
+			Summary: orNull(o.object("reasoning").text("summary"))},
+		ServiceTier: "default",
+		Store:       r.store,
+		Temperature: params.Temperature,
+		Text:        textSettings{r.format.wire},
+		ToolChoice:  tools.choice,
+		Tools:       echoTools(tools.functions),
+		TopLogprobs: top,
+		TopP:        params.TopP,
+		Truncation:  "disabled",
+		User:        o.text("user"),
+		Metadata:    metadata(o),
+		Output:      []outputItem{},
 	}
 	if n := turn.MaxTokens; n > 0 {
 		r.response.MaxOutputTokens = &n
@@ -116,12 +119,14 @@ func metadata(o *object) json.RawMessage {
 func echoTools(functions []function) []functionTool {
 	tools := make([]functionTool, len(functions))
 	for i, f := range functions {
-		tools[i] = functionTool{Type: "function", Name: f.name, Description: f.description, Parameters: f.parameters, Strict: f.strict}
+		tools[i] = functionTool{Type: "function", Name: f.name, Description: f.description,
+			Parameters: f.parameters, Strict: f.strict}
 	}
 	return tools
 }
 
-// readInput appends the request's items to the conversation. It returns the types of items that mean nothing here.
+// readInput appends the request's items to the conversation. It returns the types of items that
+// mean nothing here.
 func readInput(o *object, talk *conversation, store session.Store, goesOn bool) (ignored []string) {
 	v := o.get("input")
 	switch v.kind() {
@@ -149,7 +154,8 @@ func readInput(o *object, talk *conversation, store session.Store, goesOn bool) 
 	return ignored
 }
 
-// inputItem appends one item; after is what follows it. It returns the item's type if it was left out.
+// inputItem appends one item; after is what follows it. It returns the item's type if it was left
+// out.
 func inputItem(talk *conversation, v value, after []value, store session.Store) (ignored string) {
 	o := v.object()
 	if o == nil {
@@ -175,7 +181,8 @@ func inputItem(talk *conversation, v value, after []value, store session.Store) 
 		id := o.text("id")
 		raw, ok := getItem(store, id)
 		if !ok {
-			o.c.add(&fault{status: 404, kind: kindInvalid, param: o.at("id"), message: fmt.Sprintf("Item with id '%s' not found.", id)})
+			o.c.add(&fault{status: 404, kind: kindInvalid, param: o.at("id"),
+				message: fmt.Sprintf("Item with id '%s' not found.", id)})
 			return ""
 		}
 		inputItem(talk, value{raw: raw, path: v.path, c: v.c}, after, store)
@@ -202,11 +209,13 @@ func inputMessage(talk *conversation, o *object, after []value) {
 	case "":
 		o.c.add(missing(o.at("role")))
 	default:
-		o.c.add(invalid(o.at("role"), "%s is %q, it must be one of system, developer, user, assistant", o.at("role"), role))
+		o.c.add(invalid(o.at("role"), "%s is %q, it must be one of system, developer, user, "+
+			"assistant", o.at("role"), role))
 	}
 }
 
-// isPreamble tells whether a message of the assistant came before a call: it says so itself, or a call follows.
+// isPreamble tells whether a message of the assistant came before a call: it says so itself, or a
+// call follows.
 func isPreamble(o *object, after []value) bool {
 	if phase := o.text("phase"); phase != "" {
 		return phase == "commentary"

@@ -16,16 +16,25 @@ const weatherFunction = `{"type":"function","name":"get_weather","description":"
 
 func TestResponse(t *testing.T) {
 	srv, f := server(t, answers("Hello."))
-	r := post(t, srv, "/v1/responses", `{"model":"gpt-oss:20b","input":"hi","instructions":"Be brief.","max_output_tokens":200,"temperature":0.5,"metadata":{"k":"v"},"user":"u",`+
-		`"reasoning":{"effort":"xhigh","summary":"auto"},"service_tier":"auto","client_metadata":{"x":"y"},"text":{"verbosity":"low"},"parallel_tool_calls":false,"max_reasoning_tokens":7}`)
+	r := post(t, srv, "/v1/responses",
+		`{"model":"gpt-oss:20b","input":"hi","instructions":"Be brief.","max_output_tokens":200,"temperature":0.5,"metadata":{"k":"v"},"user":"u",`+
+			`"reasoning":{"effort":"xhigh","summary":"auto"},"service_tier":"auto","client_metadata":{"x":"y"},"text":{"verbosity":"low"},"parallel_tool_calls":false,"max_reasoning_tokens":7}`)
 	m := decode(t, r.body)
 	conform(t, "Response", m)
 	for key, want := range map[string]any{
-		"object": "response", "status": "completed", "model": "gpt-oss:20b", "instructions": "Be brief.", "max_output_tokens": 200.0, "temperature": 0.5, "top_p": 1.0,
-		"user": "u", "metadata": map[string]any{"k": "v"}, "reasoning": map[string]any{"effort": "high", "summary": "auto"}, "parallel_tool_calls": false, "store": true,
-		"tools": []any{}, "tool_choice": "auto", "error": nil, "incomplete_details": nil, "previous_response_id": nil,
-		"usage": map[string]any{"input_tokens": 40.0, "input_tokens_details": map[string]any{"cached_tokens": 8.0, "cache_write_tokens": 0.0},
-			"output_tokens": 12.0, "output_tokens_details": map[string]any{"reasoning_tokens": 5.0}, "total_tokens": 52.0},
+		"object": "response", "status": "completed", "model": "gpt-oss:20b",
+		"instructions": "Be brief.", "max_output_tokens": 200.0, "temperature": 0.5,
+		"top_p": 1.0,
+		"user":  "u", "metadata": map[string]any{"k": "v"},
+		"reasoning":           map[string]any{"effort": "high", "summary": "auto"},
+		"parallel_tool_calls": false, "store": true,
+		"tools": []any{}, "tool_choice": "auto", "error": nil, "incomplete_details": nil,
+		"previous_response_id": nil,
+		"usage": map[string]any{"input_tokens": 40.0,
+			"input_tokens_details":  map[string]any{"cached_tokens": 8.0, "cache_write_tokens": 0.0},
+			"output_tokens":         12.0,
+			"output_tokens_details": map[string]any{"reasoning_tokens": 5.0},
+			"total_tokens":          52.0},
 	} {
 		if got, ok := m[key]; !ok || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v, want %v", key, got, want)
@@ -34,20 +43,25 @@ func TestResponse(t *testing.T) {
 	reasoning := at(m, "output", 0).(map[string]any)
 	id := reasoning["id"]
 	delete(reasoning, "id")
-	want := map[string]any{"type": "reasoning", "summary": []any{}, "status": "completed", "encrypted_content": seal("They ask. I answer."),
-		"content": []any{map[string]any{"type": "reasoning_text", "text": "They ask. I answer."}}}
+	want := map[string]any{"type": "reasoning", "summary": []any{}, "status": "completed",
+		"encrypted_content": seal("They ask. I answer."),
+		"content": []any{map[string]any{"type": "reasoning_text",
+			"text": "They ask. I answer."}}}
 	if !reflect.DeepEqual(reasoning, want) || !strings.HasPrefix(id.(string), "rs_") {
 		t.Errorf("reasoning %v %v", id, reasoning)
 	}
 	message := at(m, "output", 1).(map[string]any)
 	delete(message, "id")
-	want = map[string]any{"type": "message", "role": "assistant", "phase": "final_answer", "status": "completed",
-		"content": []any{map[string]any{"type": "output_text", "text": "Hello.", "annotations": []any{}, "logprobs": []any{}}}}
+	want = map[string]any{"type": "message", "role": "assistant", "phase": "final_answer",
+		"status": "completed",
+		"content": []any{map[string]any{"type": "output_text", "text": "Hello.",
+			"annotations": []any{}, "logprobs": []any{}}}}
 	if !reflect.DeepEqual(message, want) {
 		t.Errorf("message %v", message)
 	}
 	req := f.last(t)
-	if req.Instructions != "Be brief." || req.Effort != "high" || req.MaxTokens != 200 || req.MaxReasoning != 7 || history(req) != "user: hi" {
+	if req.Instructions != "Be brief." || req.Effort != "high" || req.MaxTokens != 200 ||
+		req.MaxReasoning != 7 || history(req) != "user: hi" {
 		t.Errorf("request %+v", req)
 	}
 }
@@ -57,9 +71,13 @@ func TestResponsesStream(t *testing.T) {
 	gate := make(chan struct{})
 	srv, _ := server(t, func(session.Request) ([]session.Event, error) {
 		close(gate)
-		return append([]session.Event{session.Reasoning{Text: "Think."}, session.Commentary{Text: "I will look."}}, callEvents("get_weather", `{"a":1}`)[1:]...), nil
+		return append([]session.Event{session.Reasoning{Text: "Think."},
+				session.Commentary{Text: "I will look."}}, callEvents("get_weather",
+				`{"a":1}`)[1:]...),
+			nil
 	})
-	list := events(t, post(t, srv, "/v1/responses", `{"input":"hi","stream":true,"tools":[`+weatherFunction+`]}`).body)
+	list := events(t, post(t, srv, "/v1/responses",
+		`{"input":"hi","stream":true,"tools":[`+weatherFunction+`]}`).body)
 	<-gate
 	conformResponses(t, list)
 	var got []string
@@ -79,16 +97,23 @@ func TestResponsesStream(t *testing.T) {
 		if s, ok := at(e.json, "item", "status").(string); ok {
 			line += " " + s
 		}
-		if n := len(got); n > 0 && strings.HasPrefix(line, "function_call_arguments.delta") && strings.HasPrefix(got[n-1], "function_call_arguments.delta") {
-			got[n-1] += e.json["delta"].(string) // how many pieces there are depends on who is faster
+		if n := len(got); n > 0 && strings.HasPrefix(line, "function_call_arguments.delta") &&
+			strings.HasPrefix(got[n-1], "function_call_arguments.delta") {
+			// how many pieces there are depends on who is faster
+			got[n-1] += e.json["delta"].(string)
 			continue
 		}
 		got = append(got, line)
 	}
 	want := []string{"created", "in_progress",
-		"output_item.added 0 in_progress", "content_part.added 0.0", "reasoning_text.delta 0.0 delta=Think.", "reasoning_text.done 0.0 text=Think.", "content_part.done 0.0", "output_item.done 0 completed",
-		"output_item.added 1 in_progress", "content_part.added 1.0", "output_text.delta 1.0 delta=I will look.", "output_text.done 1.0 text=I will look.", "content_part.done 1.0", "output_item.done 1 completed",
-		"output_item.added 2 in_progress", `function_call_arguments.delta 2 delta={"a":1}`, `function_call_arguments.done 2 arguments={"a":1}`, "output_item.done 2 completed",
+		"output_item.added 0 in_progress", "content_part.added 0.0",
+		"reasoning_text.delta 0.0 delta=Think.", "reasoning_text.done 0.0 text=Think.",
+		"content_part.done 0.0", "output_item.done 0 completed",
+		"output_item.added 1 in_progress", "content_part.added 1.0",
+		"output_text.delta 1.0 delta=I will look.", "output_text.done 1.0 text=I will look.",
+		"content_part.done 1.0", "output_item.done 1 completed",
+		"output_item.added 2 in_progress", `function_call_arguments.delta 2 delta={"a":1}`,
+		`function_call_arguments.done 2 arguments={"a":1}`, "output_item.done 2 completed",
 		"completed"}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -97,7 +122,8 @@ func TestResponsesStream(t *testing.T) {
 		t.Errorf("the preamble has the phase %v", phase)
 	}
 	last := list[len(list)-1].json
-	if at(last, "response", "output", 2, "call_id") != "call_1" || at(last, "response", "usage", "total_tokens") != 52.0 {
+	if at(last, "response", "output", 2, "call_id") != "call_1" || at(last, "response", "usage",
+		"total_tokens") != 52.0 {
 		t.Errorf("completed: %v", last)
 	}
 }
@@ -107,18 +133,24 @@ func TestResponsesInput(t *testing.T) {
 		{"warm-up", `"input":"","max_output_tokens":1`, "", ""},
 		{"no items", `"input":[]`, "", ""},
 		{"easy messages", `"input":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"user","content":[{"type":"input_text","text":"c"}]}]`, "", "user: a\nassistant <final>: b\nuser: c"},
-		{"instructions come first", `"instructions":"One.","input":[{"type":"message","role":"developer","content":[{"type":"input_text","text":"Two."}]},{"role":"system","content":"Three."},{"role":"user","content":"a"}]`,
+		{"instructions come first",
+			`"instructions":"One.","input":[{"type":"message","role":"developer","content":[{"type":"input_text","text":"Two."}]},{"role":"system","content":"Three."},{"role":"user","content":"a"}]`,
 			"One.\n\nTwo.\n\nThree.", "user: a"},
 		{"a loop", `"input":[{"role":"user","content":"a"},{"type":"reasoning","id":"rs_1","summary":[],"content":[{"type":"reasoning_text","text":"Look."}]},{"type":"function_call","call_id":"c1","name":"ls","arguments":"{}"},{"type":"function_call_output","call_id":"c1","output":"x"}]`,
-			"", "user: a\nassistant <analysis>: Look.\nassistant <commentary> to functions.ls #c1: {}\ntool functions.ls <commentary> to assistant #c1: x"},
+			"", "user: a\nassistant <analysis>: Look.\nassistant <commentary> to functions.ls " +
+				"#c1: {}\ntool functions.ls <commentary> to assistant #c1: x"},
 		{"sealed reasoning", `"input":[{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"S"}],"content":[],"status":"in_progress","encrypted_content":"` + seal("Look — closely.") + `"}]`, "", "assistant <analysis>: Look — closely."},
 		{"reasoning of others", `"input":[{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"S"}],"content":null,"encrypted_content":"gAAAA-mock"}]`, "", "assistant <analysis>: S"},
 		{"empty reasoning", `"input":[{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":null},{"role":"user","content":"a"}]`, "", "user: a"},
 		{"phases", `"input":[{"role":"assistant","phase":"commentary","content":[{"type":"output_text","text":"a"}]},{"role":"assistant","phase":"final_answer","content":[{"type":"output_text","text":"b"}]}]`, "", "assistant <commentary>: a\nassistant <final>: b"},
 		{"text before a call", `"input":[{"role":"assistant","content":"I look."},{"type":"reasoning","summary":[]},{"type":"function_call","call_id":"c1","name":"ls","arguments":"{}"}]`, "", "assistant <commentary>: I look.\nassistant <commentary> to functions.ls #c1: {}"},
 		{"text after a call", `"input":[{"type":"function_call","call_id":"c1","name":"ls","arguments":"{}"},{"type":"function_call_output","call_id":"c1","output":[{"type":"input_text","text":"x"},{"type":"input_image","image_url":"data:"}]},{"role":"assistant","content":"Done."}]`, "",
-			"assistant <commentary> to functions.ls #c1: {}\ntool functions.ls <commentary> to assistant #c1: x[input_image left out: the model reads text only]\nassistant <final>: Done."},
-		{"items of other servers", `"input":[{"type":"web_search_call","id":"ws_1"},{"role":"user","content":"a"}]`, "", "user: a"},
+			"assistant <commentary> to functions.ls #c1: {}\ntool functions.ls <commentary> to " +
+				"assistant #c1: x[input_image left out: the model reads text only]\nassistant " +
+				"<final>: Done."},
+		{"items of other servers",
+			`"input":[{"type":"web_search_call","id":"ws_1"},{"role":"user","content":"a"}]`, "",
+			"user: a"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			srv, f := server(t, answers("ok"))
@@ -135,10 +167,12 @@ func TestResponsesInput(t *testing.T) {
 
 func TestResponsesTools(t *testing.T) {
 	srv, f := server(t, calls("get_weather", `{"city":"Paris"}`))
-	r := post(t, srv, "/v1/responses", `{"input":"hi","tool_choice":"auto","tools":[`+weatherFunction+`,{"type":"web_search","external_web_access":true},{"type":"namespace","name":"n","tools":[]},{"type":"custom","name":"c"},{"type":"local_shell"}]}`)
+	r := post(t, srv, "/v1/responses",
+		`{"input":"hi","tool_choice":"auto","tools":[`+weatherFunction+`,{"type":"web_search","external_web_access":true},{"type":"namespace","name":"n","tools":[]},{"type":"custom","name":"c"},{"type":"local_shell"}]}`)
 	m := decode(t, r.body)
 	conform(t, "Response", m)
-	if got := r.header.Get("X-Ossrun-Ignored"); got != "custom, local_shell, namespace, web_search" {
+	if got := r.header.Get("X-Ossrun-Ignored"); got != "custom, local_shell, namespace, "+
+		"web_search" {
 		t.Errorf("X-Ossrun-Ignored: %q", got)
 	}
 	if n := len(f.last(t).Functions); n != 1 || len(m["tools"].([]any)) != 1 {
@@ -146,7 +180,8 @@ func TestResponsesTools(t *testing.T) {
 	}
 	call := at(m, "output", 1).(map[string]any)
 	delete(call, "id")
-	want := map[string]any{"type": "function_call", "status": "completed", "call_id": "call_1", "name": "get_weather", "arguments": `{"city":"Paris"}`}
+	want := map[string]any{"type": "function_call", "status": "completed", "call_id": "call_1",
+		"name": "get_weather", "arguments": `{"city":"Paris"}`}
 	if !reflect.DeepEqual(call, want) {
 		t.Errorf("call %v", call)
 	}
@@ -154,37 +189,49 @@ func TestResponsesTools(t *testing.T) {
 
 func TestPreviousResponse(t *testing.T) {
 	srv, f := server(t, agent)
-	first := decode(t, post(t, srv, "/v1/responses", `{"instructions":"One.","input":[{"role":"developer","content":"Two."},{"role":"user","content":"Weather?"}],"tools":[`+weatherFunction+`]}`).body)
+	first := decode(t, post(t, srv, "/v1/responses",
+		`{"instructions":"One.","input":[{"role":"developer","content":"Two."},{"role":"user","content":"Weather?"}],"tools":[`+weatherFunction+`]}`).body)
 	id := first["id"].(string)
-	second := decode(t, post(t, srv, "/v1/responses", `{"instructions":"Three.","previous_response_id":"`+id+`","input":[{"type":"function_call_output","call_id":"call_1","output":"sunny"}],"tools":[`+weatherFunction+`]}`).body)
+	second := decode(t, post(t, srv, "/v1/responses",
+		`{"instructions":"Three.","previous_response_id":"`+id+`","input":[{"type":"function_call_output","call_id":"call_1","output":"sunny"}],"tools":[`+weatherFunction+`]}`).body)
 	conform(t, "Response", second)
-	want := "user: Weather?\nassistant <analysis>: A tool knows.\nassistant <commentary> to functions.get_weather #call_1: {\"city\": \"Paris\"}\n" +
+	want := "user: Weather?\nassistant <analysis>: A tool knows.\nassistant <commentary> to " +
+		"functions.get_weather #call_1: {\"city\": \"Paris\"}\n" +
 		"tool functions.get_weather <commentary> to assistant #call_1: sunny"
 	if got := history(f.last(t)); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if got := f.last(t).Instructions; got != "Three.\n\nTwo." { // the request's own instructions are not carried over, input is
+	// the request's own instructions are not carried over, input is
+	if got := f.last(t).Instructions; got != "Three.\n\nTwo." {
 		t.Errorf("instructions %q", got)
 	}
 	if second["previous_response_id"] != id {
 		t.Errorf("previous_response_id %v", second["previous_response_id"])
 	}
 	// Two branches from one response do not see each other.
-	third := decode(t, post(t, srv, "/v1/responses", `{"previous_response_id":"`+second["id"].(string)+`","input":"And tomorrow?"}`).body)
-	post(t, srv, "/v1/responses", `{"previous_response_id":"`+second["id"].(string)+`","input":"And yesterday?"}`)
-	if got := history(f.last(t)); strings.Contains(got, "tomorrow") || !strings.HasSuffix(got, "assistant <final>: Done. The repository has a README.md and main.py.\nuser: And yesterday?") {
+	third := decode(t, post(t, srv, "/v1/responses",
+		`{"previous_response_id":"`+second["id"].(string)+`","input":"And tomorrow?"}`).body)
+	post(t, srv, "/v1/responses",
+		`{"previous_response_id":"`+second["id"].(string)+`","input":"And yesterday?"}`)
+	if got := history(f.last(t)); strings.Contains(got, "tomorrow") || !strings.HasSuffix(got,
+		"assistant <final>: Done. The repository has a README.md and main.py.\nuser: And "+
+			"yesterday?") {
 		t.Errorf("branch:\n%s", got)
 	}
-	post(t, srv, "/v1/responses", `{"previous_response_id":"`+third["id"].(string)+`","input":"Why?"}`)
-	if got := history(f.last(t)); strings.Contains(got, "yesterday") || strings.Count(got, "tomorrow") != 1 {
+	post(t, srv, "/v1/responses",
+		`{"previous_response_id":"`+third["id"].(string)+`","input":"Why?"}`)
+	if got := history(f.last(t)); strings.Contains(got, "yesterday") || strings.Count(got,
+		"tomorrow") != 1 {
 		t.Errorf("the other branch:\n%s", got)
 	}
 	// No input at all goes on from the response.
 	post(t, srv, "/v1/responses", `{"previous_response_id":"`+id+`"}`)
 	// An item by its id.
 	ref := at(first, "output", 1, "id").(string)
-	post(t, srv, "/v1/responses", `{"input":[{"type":"item_reference","id":"`+ref+`"},{"type":"function_call_output","call_id":"call_1","output":"x"}]}`)
-	if got := history(f.last(t)); !strings.HasPrefix(got, "assistant <commentary> to functions.get_weather #call_1") {
+	post(t, srv, "/v1/responses",
+		`{"input":[{"type":"item_reference","id":"`+ref+`"},{"type":"function_call_output","call_id":"call_1","output":"x"}]}`)
+	if got := history(f.last(t)); !strings.HasPrefix(got,
+		"assistant <commentary> to functions.get_weather #call_1") {
 		t.Errorf("item_reference:\n%s", got)
 	}
 }
@@ -192,14 +239,16 @@ func TestPreviousResponse(t *testing.T) {
 // Two conversations that go on from one stored response must not write into each other's messages.
 func TestContinuationsAreApart(t *testing.T) {
 	store := session.NewStore()
-	if err := putResponse(store, "x", storedResponse{Talk: conversation{Lead: []string{"lead"}, Messages: []session.Message{session.User("hi")}}}); err != nil {
+	if err := putResponse(store, "x", storedResponse{Talk: conversation{Lead: []string{"lead"},
+		Messages: []session.Message{session.User("hi")}}}); err != nil {
 		t.Fatal(err)
 	}
 	a, _ := getResponse(store, "x")
 	b, _ := getResponse(store, "x")
 	a.Talk.user("tomorrow")
 	b.Talk.user("yesterday")
-	if got := history(session.Request{Messages: a.Talk.Messages}); got != "user: hi\nuser: tomorrow" {
+	if got := history(session.Request{Messages: a.Talk.Messages}); got != "user: hi\nuser: "+
+		"tomorrow" {
 		t.Errorf("the first one says %q", got)
 	}
 }
@@ -213,16 +262,22 @@ func TestStoredResponse(t *testing.T) {
 	if got := decode(t, r.body); r.status != 200 || !reflect.DeepEqual(got, last) {
 		t.Errorf("GET %d %v\nstream %v", r.status, got, last)
 	}
-	if r := ask(t, "DELETE", url, ""); r.status != 200 || r.body != fmt.Sprintf(`{"id":"%s","object":"response","deleted":true}`+"\n", last["id"]) {
+	if r := ask(t, "DELETE", url, ""); r.status != 200 ||
+		r.body != fmt.Sprintf(`{"id":"%s","object":"response","deleted":true}`+"\n", last["id"]) {
 		t.Errorf("DELETE %d %s", r.status, r.body)
 	}
 	for _, method := range []string{"GET", "DELETE"} {
 		wantFault(t, ask(t, method, url, ""), 404, kindInvalid, "response_id", "", "not found")
 	}
-	wantFault(t, ask(t, "POST", srv.URL+"/v1/responses", `{"input":"x","previous_response_id":"`+last["id"].(string)+`"}`), 404, kindInvalid, "previous_response_id", "previous_response_not_found", "not found")
-	wantFault(t, ask(t, "POST", srv.URL+"/v1/responses", `{"input":[{"type":"item_reference","id":"rs_x"}]}`), 404, kindInvalid, "input[0].id", "", "not found")
+	wantFault(t, ask(t, "POST", srv.URL+"/v1/responses",
+		`{"input":"x","previous_response_id":"`+last["id"].(string)+`"}`), 404, kindInvalid,
+		"previous_response_id", "previous_response_not_found", "not found")
+	wantFault(t, ask(t, "POST", srv.URL+"/v1/responses",
+		`{"input":[{"type":"item_reference","id":"rs_x"}]}`), 404, kindInvalid, "input[0].id", "",
+		"not found")
 	m := decode(t, post(t, srv, "/v1/responses", `{"input":"hi","store":false}`).body)
-	wantFault(t, ask(t, "GET", srv.URL+"/v1/responses/"+m["id"].(string), ""), 404, kindInvalid, "response_id", "", "not found")
+	wantFault(t, ask(t, "GET", srv.URL+"/v1/responses/"+m["id"].(string), ""), 404, kindInvalid,
+		"response_id", "", "not found")
 }
 
 func TestResponsesEnds(t *testing.T) {
@@ -231,16 +286,28 @@ func TestResponsesEnds(t *testing.T) {
 		events       []session.Event
 		items        []string
 	}{
-		{"length in the answer", "incomplete", []session.Event{session.Answer{Text: "Hel"}, done(session.FinishLength)}, []string{"message incomplete"}},
-		{"length in a call", "incomplete", []session.Event{session.Reasoning{Text: "T"}, session.CallStart{ID: "c", Name: "f"}, session.CallArguments{Text: `{"a`}, done(session.FinishLength)}, []string{"reasoning completed", "function_call incomplete"}},
+		{"length in the answer", "incomplete", []session.Event{session.Answer{Text: "Hel"},
+			done(session.FinishLength)}, []string{"message incomplete"}},
+		{"length in a call", "incomplete", []session.Event{session.Reasoning{Text: "T"},
+			session.CallStart{ID: "c", Name: "f"}, session.CallArguments{Text: `{"a`},
+			done(session.FinishLength)}, []string{"reasoning completed",
+			"function_call incomplete"}},
 		{"length at once", "incomplete", []session.Event{done(session.FinishLength)}, nil},
-		{"nothing", "completed", []session.Event{done(session.FinishStop)}, []string{"message completed"}},
-		{"a call without arguments", "completed", []session.Event{session.CallStart{ID: "c", Name: "f"}, session.CallEnd{}, done(session.FinishToolCalls)}, []string{"function_call completed"}},
-		{"two calls", "completed", []session.Event{session.CallStart{ID: "c", Name: "f"}, session.CallEnd{Arguments: "{}"}, session.CallStart{Index: 1, ID: "d", Name: "g"}, session.CallEnd{Index: 1, Arguments: "{}"}, done(session.FinishToolCalls)},
+		{"nothing", "completed", []session.Event{done(session.FinishStop)},
+			[]string{"message completed"}},
+		{"a call without arguments", "completed", []session.Event{session.CallStart{ID: "c",
+			Name: "f"}, session.CallEnd{}, done(session.FinishToolCalls)},
+			[]string{"function_call completed"}},
+		{"two calls", "completed", []session.Event{session.CallStart{ID: "c", Name: "f"},
+			session.CallEnd{Arguments: "{}"}, session.CallStart{Index: 1, ID: "d", Name: "g"},
+			session.CallEnd{Index: 1, Arguments: "{}"}, done(session.FinishToolCalls)},
 			[]string{"function_call completed", "function_call completed"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			srv, _ := server(t, func(session.Request) ([]session.Event, error) { return c.events, nil })
+			srv, _ := server(t, func(session.Request) ([]session.Event, error) {
+				return c.events,
+					nil
+			})
 			m := decode(t, post(t, srv, "/v1/responses", `{"input":"hi"}`).body)
 			conform(t, "Response", m)
 			list := events(t, post(t, srv, "/v1/responses", `{"input":"hi","stream":true}`).body)
@@ -254,14 +321,17 @@ func TestResponsesEnds(t *testing.T) {
 				output, _ := at(r, "output").([]any)
 				for _, i := range output {
 					items = append(items, fmt.Sprint(at(i, "type"), " ", at(i, "status")))
-					if arguments, ok := at(i, "arguments").(string); ok && c.status == "completed" && arguments != "{}" {
+					if arguments, ok := at(i, "arguments").(string); ok &&
+						c.status == "completed" && arguments != "{}" {
 						t.Errorf("arguments %q", arguments)
 					}
 				}
 				if at(r, "status") != c.status || !reflect.DeepEqual(items, c.items) {
-					t.Errorf("status %v, items %v, want %s %v", at(r, "status"), items, c.status, c.items)
+					t.Errorf("status %v, items %v, want %s %v", at(r, "status"), items, c.status,
+						c.items)
 				}
-				if c.status == "incomplete" && at(r, "incomplete_details", "reason") != "max_output_tokens" {
+				if c.status == "incomplete" && at(r, "incomplete_details",
+					"reason") != "max_output_tokens" {
 					t.Errorf("incomplete_details %v", at(r, "incomplete_details"))
 				}
 			}
@@ -271,13 +341,17 @@ func TestResponsesEnds(t *testing.T) {
 
 func TestResponsesFail(t *testing.T) {
 	srv, _ := server(t, func(session.Request) ([]session.Event, error) {
-		return []session.Event{session.Answer{Text: "Hel"}, session.Done{Finish: session.FinishError, Err: errors.New("the device is gone")}}, nil
+		return []session.Event{session.Answer{Text: "Hel"},
+			session.Done{Finish: session.FinishError, Err: errors.New("the device is gone")}}, nil
 	})
-	wantFault(t, ask(t, "POST", srv.URL+"/v1/responses", `{"input":"hi"}`), 500, kindServer, "", kindServer, "the device is gone")
+	wantFault(t, ask(t, "POST", srv.URL+"/v1/responses", `{"input":"hi"}`), 500, kindServer, "",
+		kindServer, "the device is gone")
 	list := events(t, post(t, srv, "/v1/responses", `{"input":"hi","stream":true}`).body)
 	conformResponses(t, list)
 	last := list[len(list)-1]
-	if last.name != "response.failed" || at(last.json, "response", "error", "message") != "the device is gone" || at(last.json, "response", "error", "code") != "server_error" {
+	if last.name != "response.failed" || at(last.json, "response", "error",
+		"message") != "the device is gone" || at(last.json, "response", "error",
+		"code") != "server_error" {
 		t.Errorf("last event %s", last.data)
 	}
 }
@@ -285,20 +359,25 @@ func TestResponsesFail(t *testing.T) {
 func TestResponsesKeepSilentStreamsAlive(t *testing.T) {
 	wait := make(chan struct{})
 	srv, _ := server(t, func(session.Request) ([]session.Event, error) {
-		return []session.Event{pause{until: wait}, session.Answer{Text: "Late."}, done(session.FinishStop)}, nil
+		return []session.Event{pause{until: wait}, session.Answer{Text: "Late."},
+			done(session.FinishStop)}, nil
 	}, func(o *Options) { o.Silence = 5 * time.Millisecond })
-	body := readUntil(t, srv.URL+"/v1/responses", `{"input":"hi","stream":true}`, "event: response.in_progress\n", 4, func() { close(wait) })
+	body := readUntil(t, srv.URL+"/v1/responses", `{"input":"hi","stream":true}`,
+		"event: response.in_progress\n", 4, func() { close(wait) })
 	conformResponses(t, events(t, body))
 }
 
 func TestResponsesLogprobs(t *testing.T) {
 	srv, f := server(t, func(session.Request) ([]session.Event, error) {
-		return []session.Event{session.Answer{Text: "He", Logprobs: []session.TokenLogprob{{Token: "He", Bytes: []byte("He"), Logprob: -1}}}, done(session.FinishStop)}, nil
+		return []session.Event{session.Answer{Text: "He",
+			Logprobs: []session.TokenLogprob{{Token: "He", Bytes: []byte("He"), Logprob: -1}}},
+			done(session.FinishStop)}, nil
 	})
 	body := `"input":"hi","include":["message.output_text.logprobs"],"top_logprobs":3}`
 	m := decode(t, post(t, srv, "/v1/responses", `{`+body).body)
 	conform(t, "Response", m)
-	if at(m, "output", 0, "content", 0, "logprobs", 0, "logprob") != -1.0 || f.last(t).Params.Logprobs != 3 {
+	if at(m, "output", 0, "content", 0, "logprobs", 0, "logprob") != -1.0 ||
+		f.last(t).Params.Logprobs != 3 {
 		t.Errorf("%v", m)
 	}
 	list := events(t, post(t, srv, "/v1/responses", `{"stream":true,`+body).body)
@@ -313,21 +392,32 @@ func TestResponsesRefuseWhatTheyCannotRead(t *testing.T) {
 		{`{"input":[7]}`, "input[0]", "invalid_type", "an object"},
 		{`{"input":[{"content":"x"}]}`, "input[0].role", "missing_required_parameter", "missing"},
 		{`{"input":[{"role":"bot","content":"x"}]}`, "input[0].role", "", "bot"},
-		{`{"input":[{"role":"user","content":[{"type":"input_image","image_url":"data:"}]}]}`, "input[0].content[0].type", "unsupported_parameter", "text only"},
-		{`{"input":[{"type":"function_call","call_id":"x","name":"f","arguments":{}}]}`, "input[0].arguments", "invalid_type", "a string, but got an object"},
-		{`{"input":"x","text":{"format":{"type":"json_schema","name":"a","strict":true,"schema":` + beyond + `}}}`, "text.format.schema", "invalid_json_schema", `"#/properties/a": not`},
-		{`{"input":"x","text":{"format":{"type":"json_schema","name":"a"}}}`, "text.format.schema", "missing_required_parameter", "missing"},
-		{`{"input":"x","tools":[{"type":"function","name":"f","strict":true,"parameters":` + beyond + `}]}`, "tools[0].parameters", "invalid_function_parameters", `"#/properties/a": not`},
+		{`{"input":[{"role":"user","content":[{"type":"input_image","image_url":"data:"}]}]}`,
+			"input[0].content[0].type", "unsupported_parameter", "text only"},
+		{`{"input":[{"type":"function_call","call_id":"x","name":"f","arguments":{}}]}`,
+			"input[0].arguments", "invalid_type", "a string, but got an object"},
+		{`{"input":"x","text":{"format":{"type":"json_schema","name":"a","strict":true,"schema":` +
+			beyond + `}}}`, "text.format.schema", "invalid_json_schema", `"#/properties/a": not`},
+		{`{"input":"x","text":{"format":{"type":"json_schema","name":"a"}}}`, "text.format.schema",
+			"missing_required_parameter", "missing"},
+		{`{"input":"x","tools":[{"type":"function","name":"f","strict":true,"parameters":` +
+			beyond + `}]}`, "tools[0].parameters", "invalid_function_parameters",
+			`"#/properties/a": not`},
 		{`{"input":"x","text":{"format":{"type":"yaml"}}}`, "text.format.type", "", "yaml"},
-		{`{"input":"x","guided_structural_tag":"x"}`, "guided_structural_tag", "unsupported_parameter", "not supported"},
+		{`{"input":"x","guided_structural_tag":"x"}`, "guided_structural_tag",
+			"unsupported_parameter", "not supported"},
 		{`{"input":"x","text":"y"}`, "text", "invalid_type", "an object"},
 		{`{"input":"x","reasoning":{"effort":"huge"}}`, "reasoning.effort", "", "huge"},
 		{`{"input":"x","reasoning":"high"}`, "reasoning", "invalid_type", "an object"},
 		{`{"input":"x","background":true}`, "background", "unsupported_parameter", "stream"},
-		{`{"input":"x","conversation":"conv_1"}`, "conversation", "unsupported_parameter", "previous_response_id"},
-		{`{"input":"x","tools":[{"name":"f"}]}`, "tools[0].type", "missing_required_parameter", "missing"},
+		{`{"input":"x","conversation":"conv_1"}`, "conversation", "unsupported_parameter",
+			"previous_response_id"},
+		{`{"input":"x","tools":[{"name":"f"}]}`, "tools[0].type", "missing_required_parameter",
+			"missing"},
 		{`{"input":"x","tool_choice":"required"}`, "tool_choice", "", "offers no function"},
-		{`{"input":"x","tools":[` + weatherFunction + `],"tool_choice":{"type":"function","name":"f"}}`, "tool_choice", "", "not among the tools"},
+		{`{"input":"x","tools":[` + weatherFunction +
+			`],"tool_choice":{"type":"function","name":"f"}}`, "tool_choice", "",
+			"not among the tools"},
 		{`{"input":"x","max_output_tokens":0}`, "max_output_tokens", "", "at least 1"},
 		{`{"input":"x","top_logprobs":21}`, "top_logprobs", "", "between 0 and 20"},
 		{`{"input":"x","metadata":[]}`, "metadata", "invalid_type", "an object"},
@@ -335,7 +425,8 @@ func TestResponsesRefuseWhatTheyCannotRead(t *testing.T) {
 	} {
 		t.Run(c.body, func(t *testing.T) {
 			srv, f := server(t, answers("ok"))
-			wantFault(t, ask(t, "POST", srv.URL+"/v1/responses", c.body), 400, kindInvalid, c.param, c.code, c.message)
+			wantFault(t, ask(t, "POST", srv.URL+"/v1/responses", c.body), 400, kindInvalid, c.param,
+				c.code, c.message)
 			if len(f.requests) != 0 {
 				t.Error("a turn was started")
 			}
@@ -344,7 +435,8 @@ func TestResponsesRefuseWhatTheyCannotRead(t *testing.T) {
 }
 
 func TestSeal(t *testing.T) {
-	for _, text := range []string{"", "Think.", "ünïcödé\n\x00 \U0001F600", strings.Repeat("long ", 1000)} {
+	for _, text := range []string{"", "Think.", "ünïcödé\n\x00 \U0001F600", strings.Repeat("long ",
+		1000)} {
 		if got := unseal(seal(text)); got != text {
 			t.Errorf("%q became %q", text, got)
 		}
@@ -356,7 +448,8 @@ func TestSeal(t *testing.T) {
 	}
 }
 
-// Responses outlive the process that stored them, but those that were deleted and those that are too old.
+// Responses outlive the process that stored them, but those that were deleted and those that are
+// too old.
 func TestResponsesOutliveTheProcess(t *testing.T) {
 	folder := t.TempDir()
 	open := func() session.Store {
@@ -381,14 +474,16 @@ func TestResponsesOutliveTheProcess(t *testing.T) {
 	}
 	body := fmt.Sprintf(`{"previous_response_id":%q,"input":[{"type":"function_call_output","call_id":"call_1","output":"rain"}],%s}`, id, tools)
 	_, before := ask(s, body)
-	if _, err := session.OpenStore(session.StoreOptions{Folder: folder, TTL: time.Hour}); !errors.Is(err, store.ErrLocked) {
+	if _, err := session.OpenStore(session.StoreOptions{Folder: folder,
+		TTL: time.Hour}); !errors.Is(err, store.ErrLocked) {
 		t.Errorf("two have one folder: %v", err)
 	}
 	s.Close()
 
 	s = open()
 	_, after := ask(s, body)
-	if a, b := after.last(t), before.last(t); history(a) != history(b) || a.Instructions != b.Instructions || !reflect.DeepEqual(a.Messages, b.Messages) {
+	if a, b := after.last(t), before.last(t); history(a) != history(b) ||
+		a.Instructions != b.Instructions || !reflect.DeepEqual(a.Messages, b.Messages) {
 		t.Errorf("before\n%s\nafter\n%s", history(b), history(a))
 	}
 	if n := len(s.List(session.KindResponse)); n != 3 {

@@ -1,6 +1,7 @@
 // /v1/responses: the objects and events, field for field as clients decode them.
 //
-// Usage is all or nothing: Codex refuses a response whose usage lacks a total. Lists are never null.
+// Usage is all or nothing: Codex refuses a response whose usage lacks a total. Lists are never
+// null.
 
 package openai
 
@@ -11,10 +12,11 @@ import (
 )
 
 type response struct {
-	ID                 string            `json:"id"`
-	Object             string            `json:"object"` // response
-	CreatedAt          int64             `json:"created_at"`
-	Status             string            `json:"status"` // in_progress, completed, incomplete, failed
+	ID        string `json:"id"`
+	Object    string `json:"object"` // response
+	CreatedAt int64  `json:"created_at"`
+	// in_progress, completed, incomplete, failed
+	Status             string            `json:"status"`
 	Background         bool              `json:"background"`
 	CompletedAt        *int64            `json:"completed_at"`
 	Error              *responseError    `json:"error"`
@@ -77,8 +79,9 @@ type responseUsage struct {
 }
 
 type inputDetails struct {
-	CachedTokens     int `json:"cached_tokens"`
-	CacheWriteTokens int `json:"cache_write_tokens"` // a charge of OpenAI's; here nothing is charged
+	CachedTokens int `json:"cached_tokens"`
+	// a charge of OpenAI's; here nothing is charged
+	CacheWriteTokens int `json:"cache_write_tokens"`
 }
 
 type outputDetails struct {
@@ -87,7 +90,8 @@ type outputDetails struct {
 
 func wireResponseUsage(u session.Usage) *responseUsage {
 	return &responseUsage{InputTokens: u.Prompt, InputDetails: inputDetails{CachedTokens: u.Cached},
-		OutputTokens: u.Completion, OutputDetails: outputDetails{u.Reasoning}, TotalTokens: u.Prompt + u.Completion}
+		OutputTokens: u.Completion, OutputDetails: outputDetails{u.Reasoning},
+		TotalTokens: u.Prompt + u.Completion}
 }
 
 // outputItem is one of *reasoningItem, *messageItem, *callItem.
@@ -136,7 +140,8 @@ func outputText(text string, logprobs []tokenLogprob) contentPart {
 	if logprobs == nil {
 		logprobs = []tokenLogprob{}
 	}
-	return contentPart{Type: "output_text", Text: text, Annotations: &[]struct{}{}, Logprobs: &logprobs}
+	return contentPart{Type: "output_text", Text: text, Annotations: &[]struct{}{},
+		Logprobs: &logprobs}
 }
 
 func reasoningText(text string) contentPart {

@@ -1,6 +1,8 @@
-// Holds what the port writes to OpenAI's own document: testdata/schemas.json, cut out by make_schemas.py.
+// Holds what the port writes to OpenAI's own document: testdata/schemas.json, cut out by
+// make_schemas.py.
 //
-// The validator knows the words that document uses and fails on any other, so nothing is skipped in silence.
+// The validator knows the words that document uses and fails on any other, so nothing is skipped in
+// silence.
 
 package openai
 
@@ -99,14 +101,16 @@ func fitsWord(s map[string]any, word string, arg, v any, path string) error {
 	case "allOf", "anyOf", "oneOf":
 		return fitsUnion(word, arg.([]any), v, path)
 	case "minimum", "maximum":
-		if f, ok := v.(float64); ok && (word == "minimum" && f < arg.(float64) || word == "maximum" && f > arg.(float64)) {
+		if f, ok := v.(float64); ok && (word == "minimum" && f < arg.(float64) ||
+			word == "maximum" && f > arg.(float64)) {
 			return fmt.Errorf("%s: %v is beyond the %s %v", path, f, word, arg)
 		}
 	case "maxLength":
 		if str, ok := v.(string); ok && float64(len(str)) > arg.(float64) {
 			return fmt.Errorf("%s: longer than %v", path, arg)
 		}
-	case "nullable", "default", "format", "deprecated", "maxItems", "minItems", "minLength", "description", "title", "example":
+	case "nullable", "default", "format", "deprecated", "maxItems", "minItems", "minLength",
+		"description", "title", "example":
 	default:
 		return fmt.Errorf("%s: the validator does not know %q", path, word)
 	}
@@ -121,7 +125,8 @@ func fitsUnion(word string, members []any, v any, path string) error {
 		}
 	}
 	fit := len(members) - len(errs)
-	if word == "allOf" && len(errs) > 0 || word != "allOf" && fit == 0 && !(len(members) == 0) || len(members) == 0 {
+	if word == "allOf" && len(errs) > 0 || word != "allOf" && fit == 0 && !(len(members) == 0) ||
+		len(members) == 0 {
 		return fmt.Errorf("%s: %s: %s", path, word, strings.Join(errs, "; "))
 	}
 	return nil
@@ -145,11 +150,13 @@ func hasType(name string, v any) bool {
 
 func TestValidatorFindsFaults(t *testing.T) {
 	for _, c := range []struct{ schema, body string }{
-		{"Model", `{"id":"x","object":"model","created":1}`},                            // owned_by missing
+		{"Model", `{"id":"x","object":"model","created":1}`},
+		// owned_by missing
 		{"Model", `{"id":"x","object":"modell","created":1,"owned_by":"y"}`},            // enum
 		{"Model", `{"id":"x","object":"model","created":1.5,"owned_by":"y"}`},           // integer
 		{"ErrorResponse", `{"error":{"message":"m","type":"t","param":1,"code":null}}`}, // union
-		{"OutputItem", `{"type":"web_search_call","id":"x"}`},                           // a kind the port never writes
+		{"OutputItem", `{"type":"web_search_call","id":"x"}`},
+		// a kind the port never writes
 	} {
 		if err := fits(schemas()[c.schema], decode(t, c.body), c.schema); err == nil {
 			t.Errorf("%s: %s fits", c.schema, c.body)
@@ -175,7 +182,8 @@ var eventSchemas = map[string]string{
 	"response.function_call_arguments.done":  "ResponseFunctionCallArgumentsDoneEvent",
 }
 
-// conformResponses checks a whole stream of /v1/responses: every event against its schema, and their order.
+// conformResponses checks a whole stream of /v1/responses: every event against its schema, and
+// their order.
 func conformResponses(t *testing.T, list []event) {
 	t.Helper()
 	open := map[float64]string{} // output_index -> item id
@@ -207,7 +215,8 @@ func conformResponses(t *testing.T, list []event) {
 				t.Errorf("item %v done as %q, added as %q", index, id, open[index])
 			}
 			delete(open, index)
-		case "response.created", "response.in_progress", "response.completed", "response.failed", "response.incomplete":
+		case "response.created", "response.in_progress", "response.completed", "response.failed",
+			"response.incomplete":
 		default:
 			if open[index] != e.json["item_id"] {
 				t.Errorf("%s of item %v while %v are open", kind, e.json["item_id"], open)
@@ -221,14 +230,16 @@ func conformResponses(t *testing.T, list []event) {
 			}
 		}
 	}
-	if len(list) < 3 || list[0].name != "response.created" || list[1].name != "response.in_progress" {
+	if len(list) < 3 || list[0].name != "response.created" ||
+		list[1].name != "response.in_progress" {
 		t.Fatalf("the stream does not begin with created and in_progress")
 	}
 	if len(open) > 0 {
 		t.Errorf("items %v were never done", open)
 	}
 	last := list[len(list)-1]
-	if last.name != "response.completed" && last.name != "response.failed" && last.name != "response.incomplete" {
+	if last.name != "response.completed" && last.name != "response.failed" &&
+		last.name != "response.incomplete" {
 		t.Errorf("the last event is %s", last.name)
 	}
 	output, _ := at(last.json, "response", "output").([]any)

@@ -1,8 +1,9 @@
 // Server-sent events.
 //
-// One stream belongs to one request and one goroutine. Events are gathered and go out in one write and one flush, so a
-// fast model costs one system call a batch and not one a token. What must stay true: after a failed write nothing more
-// is written and the request's work is cancelled, and a reader that stops reading cannot hold a turn for ever.
+// One stream belongs to one request and one goroutine. Events are gathered and go out in one write
+// and one flush, so a fast model costs one system call a batch and not one a token. What must stay
+// true: after a failed write nothing more is written and the request's work is cancelled, and a
+// reader that stops reading cannot hold a turn for ever.
 
 package openai
 
@@ -51,7 +52,8 @@ func (s *eventStream) event(name string, v any) {
 		s.buf.WriteByte('\n')
 	}
 	s.buf.WriteString("data: ")
-	if err := s.enc.Encode(v); err != nil { // the encoder ends the line; JSON has no line breaks inside
+	// the encoder ends the line; JSON has no line breaks inside
+	if err := s.enc.Encode(v); err != nil {
 		s.fail(err)
 		return
 	}
@@ -77,11 +79,12 @@ func (s *eventStream) flush() error {
 	return nil
 }
 
-// writeNow writes and flushes b, or fails where the client does not take it in time. In the log a reset connection reads
-// like the cancelled request it is.
+// writeNow writes and flushes b, or fails where the client does not take it in time. In the log a
+// reset connection reads like the cancelled request it is.
 func writeNow(w http.ResponseWriter, b []byte) error {
 	rc := http.NewResponseController(w)
-	if err := rc.SetWriteDeadline(time.Now().Add(patience)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	if err := rc.SetWriteDeadline(time.Now().Add(patience)); err != nil && !errors.Is(err,
+		http.ErrNotSupported) {
 		return err
 	}
 	_, err := w.Write(b)
@@ -91,8 +94,10 @@ func writeNow(w http.ResponseWriter, b []byte) error {
 	if err != nil {
 		return fmt.Errorf("cancelled, the client is gone: %w", err)
 	}
-	// The connection outlives the answer, and the server sets no deadline of its own for the next one.
-	if err := rc.SetWriteDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	// The connection outlives the answer, and the server sets no deadline of its own for the next
+	// one.
+	if err := rc.SetWriteDeadline(time.Time{}); err != nil && !errors.Is(err,
+		http.ErrNotSupported) {
 		return err
 	}
 	return nil

@@ -1,7 +1,8 @@
 // Tools and tool_choice of both APIs.
 //
-// What must stay true: a call that a client demands is demanded of the model too, by the grammar of the turn; a strict
-// function whose parameters cannot be held is refused by the place where they stand in the request.
+// What must stay true: a call that a client demands is demanded of the model too, by the grammar of
+// the turn; a strict function whose parameters cannot be held is refused by the place where they
+// stand in the request.
 
 package openai
 
@@ -24,15 +25,16 @@ type function struct {
 	strict      *bool
 }
 
-// offer is what a request says about tools. ignored are the types of tools that this server cannot offer: clients such
-// as Codex send those along with the functions they need, so they are no fault.
+// offer is what a request says about tools. ignored are the types of tools that this server cannot
+// offer: clients such as Codex send those along with the functions they need, so they are no fault.
 type offer struct {
 	functions []function
 	choice    toolChoice
 	ignored   []string
 }
 
-// toolChoice says whether the model may, must or must not call; in JSON it has the form of the Responses API.
+// toolChoice says whether the model may, must or must not call; in JSON it has the form of the
+// Responses API.
 type toolChoice struct {
 	mode grammar.ToolChoice
 	name string // with grammar.Named
@@ -93,7 +95,8 @@ func (of offer) into(r *session.Request) {
 func readFunction(o *object) function {
 	f := function{name: o.text("name")}
 	if !toolName(f.name) {
-		o.complain(invalid(o.at("name"), "%s is %q, it must be 1 to 128 letters, digits, or any of _-.:/", o.at("name"), f.name))
+		o.complain(invalid(o.at("name"), "%s is %q, it must be 1 to 128 letters, digits, or any "+
+			"of _-.:/", o.at("name"), f.name))
 	}
 	if o.has("description") {
 		d := o.text("description")
@@ -112,7 +115,8 @@ func readFunction(o *object) function {
 		f.parameters = v.raw
 		if f.strict != nil && *f.strict {
 			if _, err := grammar.Arguments(v.raw); err != nil {
-				fault := invalid(v.path, "the parameters of the strict function %q cannot be held: %v", f.name, err)
+				fault := invalid(v.path, "the parameters of the strict function %q cannot be "+
+					"held: %v", f.name, err)
 				fault.code = "invalid_function_parameters"
 				o.complain(fault)
 			}
@@ -128,7 +132,8 @@ func toolName(s string) bool {
 	}
 	for _, r := range s {
 		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune("_-.:/", r):
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9',
+			strings.ContainsRune("_-.:/", r):
 		default:
 			return false
 		}
@@ -153,8 +158,10 @@ func (of *offer) choose(o *object) {
 			c = c.object("function")
 		}
 		of.choice = toolChoice{grammar.Named, c.text("name")}
-		if !slices.ContainsFunc(of.functions, func(f function) bool { return f.name == of.choice.name }) {
-			v.c.add(invalid(v.path, "tool_choice names the function %q, which is not among the tools", of.choice.name))
+		if !slices.ContainsFunc(of.functions,
+			func(f function) bool { return f.name == of.choice.name }) {
+			v.c.add(invalid(v.path, "tool_choice names the function %q, which is not among the "+
+				"tools", of.choice.name))
 		}
 	case "allowed_tools":
 		if c.has("allowed_tools") {
@@ -168,14 +175,16 @@ func (of *offer) choose(o *object) {
 			}
 			names = append(names, tool.text("name"))
 		}
-		of.functions = slices.DeleteFunc(of.functions, func(f function) bool { return !slices.Contains(names, f.name) })
+		of.functions = slices.DeleteFunc(of.functions,
+			func(f function) bool { return !slices.Contains(names, f.name) })
 		if c.has("mode") {
 			of.mode(v, c.text("mode"))
 		}
 	case "":
 		c.complain(missing(c.at("type")))
 	default:
-		v.c.add(unsupported(v.path, fmt.Sprintf("tool_choice of type %q", kind), "only functions can be chosen"))
+		v.c.add(unsupported(v.path, fmt.Sprintf("tool_choice of type %q", kind),
+			"only functions can be chosen"))
 	}
 }
 

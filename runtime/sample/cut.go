@@ -1,5 +1,6 @@
-// Top-k, top-p and min-p. Each keeps a beginning of the tokens in the order of falling logits, so each is one cut, and
-// all together are the strictest of them. Nothing is sorted but the few tokens around a cut.
+// Top-k, top-p and min-p. Each keeps a beginning of the tokens in the order of falling logits, so
+// each is one cut, and all together are the strictest of them. Nothing is sorted but the few tokens
+// around a cut.
 
 package sample
 
@@ -24,8 +25,9 @@ func byRank(a, b candidate) int {
 	return cmp.Compare(a.id, b.id)
 }
 
-// top returns the k highest allowed tokens in rank order (fewer where there are fewer), using buf. A token enters the
-// buffer only when it beats the k-th of those sorted so far; the buffer is sorted when 2k are in it.
+// top returns the k highest allowed tokens in rank order (fewer where there are fewer), using buf.
+// A token enters the buffer only when it beats the k-th of those sorted so far; the buffer is
+// sorted when 2k are in it.
 func (r *row) top(k int, buf []candidate) []candidate {
 	buf = slices.Grow(buf[:0], min(2*k, len(r.logits))+blockTokens)
 	bar := float32(math.Inf(-1)) // a token must be above it
@@ -65,9 +67,9 @@ const bucketsPerNat = 64
 
 const buckets = floorNats*bucketsPerNat + 2
 
-// topPCut keeps the fewest tokens, most probable first, that hold at least topP of the weight of what c keeps. The
-// weights are summed in buckets of 1/64 nat, down to 4 nats first, since that is mostly enough; only the bucket in which
-// the sum passes topP is sorted.
+// topPCut keeps the fewest tokens, most probable first, that hold at least topP of the weight of
+// what c keeps. The weights are summed in buckets of 1/64 nat, down to 4 nats first, since that is
+// mostly enough; only the bucket in which the sum passes topP is sorted.
 func (r *row) topPCut(c cut, w weights, topP float64, ws *workspace) cut {
 	target := topP * r.mass(c, w, ws.sums)
 	at, sum, found := 0, 0.0, false
@@ -122,9 +124,9 @@ func (r *row) fillBuckets(c cut, w weights, deepest int, ws *workspace) {
 	}
 }
 
-// passes returns the bucket in which the running sum passes target, and the sum before it; where none does, the last
-// bucket that holds anything. With all buckets filled that is a target of nearly everything, which rounding left above
-// the sum.
+// passes returns the bucket in which the running sum passes target, and the sum before it; where
+// none does, the last bucket that holds anything. With all buckets filled that is a target of
+// nearly everything, which rounding left above the sum.
 func passes(mass []float64, target float64) (at int, before float64, found bool) {
 	sum := 0.0
 	for b, m := range mass {

@@ -1,7 +1,9 @@
-// Choices made where the logits are: a Sampler's wishes as the few numbers, edits and bits that a device needs.
+// Choices made where the logits are: a Sampler's wishes as the few numbers, edits and bits that a
+// device needs.
 //
-// What must stay true: the device's choice is Next's. Bans, held stops and forced tokens are bits of the mask, since which of
-// them give way to the mask does not depend on the logits; penalties and biases are edits of single logits.
+// What must stay true: the device's choice is Next's. Bans, held stops and forced tokens are bits
+// of the mask, since which of them give way to the mask does not depend on the logits; penalties
+// and biases are edits of single logits.
 
 package sample
 
@@ -14,14 +16,17 @@ import (
 // Edits is how many logits the next choice changes, at most.
 func (s *Sampler) Edits() int { return len(s.seen) + len(s.bias) }
 
-// RowParams says how a device chooses the token that Next would choose for a position. What it returns holds slices of the sampler's, or mask itself, and is
-// good until the next call. The error is ErrNothingAllowed.
+// RowParams says how a device chooses the token that Next would choose for a position. What it
+// returns holds slices of the sampler's, or mask itself, and is good until the next call. The error
+// is ErrNothingAllowed.
 func (s *Sampler) RowParams(position int, mask []uint64) (engine.SamplingParams, error) {
-	c := engine.SamplingParams{Temperature: s.p.Temperature, TopP: s.p.TopP, MinP: s.p.MinP, TopK: int32(max(0, min(s.p.TopK, s.vocab))),
+	c := engine.SamplingParams{Temperature: s.p.Temperature, TopP: s.p.TopP, MinP: s.p.MinP,
+		TopK: int32(max(0, min(s.p.TopK, s.vocab))),
 		Seed: s.p.Seed, Position: int64(position), Logprobs: s.p.Logprobs}
 	for leniency := range leniencies {
 		c.Mask = s.allowed(mask, leniency)
-		if c.Mask == nil || slices.ContainsFunc(c.Mask, func(word uint64) bool { return word != 0 }) {
+		if c.Mask == nil || slices.ContainsFunc(c.Mask,
+			func(word uint64) bool { return word != 0 }) {
 			s.edits = s.editsFor(s.edits[:0], leniency)
 			c.Edits = s.edits
 			return c, nil
@@ -109,9 +114,13 @@ func (s *Sampler) editsFor(list []engine.Edit, leniency int) []engine.Edit {
 	for _, c := range s.seen {
 		e := engine.Edit{ID: c.id, Repetition: s.p.RepetitionPenalty}
 		if c.generated > 0 {
-			e.Less = float32(float64(s.p.FrequencyPenalty)*float64(c.generated) + float64(s.p.PresencePenalty))
+			e.Less = float32(float64(s.p.FrequencyPenalty)*float64(c.generated) +
+				float64(s.p.PresencePenalty))
 		}
-		if i, ok := slices.BinarySearchFunc(bias, c.id, func(b biased, id int32) int { return int(b.id) - int(id) }); ok && added(bias[i]) {
+		if i, ok := slices.BinarySearchFunc(bias, c.id, func(b biased,
+			id int32) int {
+			return int(b.id) - int(id)
+		}); ok && added(bias[i]) {
 			e.More = bias[i].bias
 		}
 		list = append(list, e)

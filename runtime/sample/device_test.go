@@ -21,11 +21,13 @@ func asDevice(c engine.SamplingParams, logits []float32) (engine.SampledToken, e
 		}
 		logits[e.ID] = v - e.Less + e.More
 	}
-	p := Params{Temperature: c.Temperature, TopP: c.TopP, MinP: c.MinP, TopK: int(c.TopK), Seed: c.Seed, Logprobs: -1}
+	p := Params{Temperature: c.Temperature, TopP: c.TopP, MinP: c.MinP, TopK: int(c.TopK),
+		Seed: c.Seed, Logprobs: -1}
 	return New(p, len(logits), nil).Next(logits, int(c.Position), c.Mask)
 }
 
-// TestRowParams: what is handed to a device leads to the token that Next takes, whatever a request asks for, wishes that contradict its mask included.
+// TestRowParams: what is handed to a device leads to the token that Next takes, whatever a request
+// asks for, wishes that contradict its mask included.
 func TestRowParams(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	const vocab = 150
@@ -86,16 +88,19 @@ func TestRowParams(t *testing.T) {
 		}
 		got, err := asDevice(c, logits)
 		if err != nil || got.ID != want.ID {
-			t.Fatalf("case %d: token %d (%v), the host takes %d: %+v, mask %x", n, got.ID, err, want.ID, p, mask)
+			t.Fatalf("case %d: token %d (%v), the host takes %d: %+v, mask %x", n, got.ID, err,
+				want.ID, p, mask)
 		}
 	}
 	if masked < 500 || edited < 500 || nothing < 20 {
-		t.Errorf("%d masks, %d with edits, %d without a token: not enough was tried", masked, edited, nothing)
+		t.Errorf("%d masks, %d with edits, %d without a token: not enough was tried", masked,
+			edited, nothing)
 	}
 }
 
 func TestCheckedTokens(t *testing.T) {
-	for id, want := range map[int32]error{engine.NotFinite: ErrNonFinite, engine.NothingAllowed: ErrNothingAllowed} {
+	for id, want := range map[int32]error{engine.NotFinite: ErrNonFinite,
+		engine.NothingAllowed: ErrNothingAllowed} {
 		if err := Check(engine.SampledToken{ID: id}); !errors.Is(err, want) {
 			t.Errorf("%d: %v", id, err)
 		}

@@ -1,9 +1,10 @@
-// exp for arguments at or below zero. Plain sampling takes 201,088 of them a token, and math.Exp would be most of its
-// cost. 2^(k/1024) comes from a table, the rest of the argument from a cubic: the relative error is below 1e-14, far
-// below that of the float32 logits.
+// exp for arguments at or below zero. Plain sampling takes 201,088 of them a token, and math.Exp
+// would be most of its cost. 2^(k/1024) comes from a table, the rest of the argument from a cubic:
+// the relative error is below 1e-14, far below that of the float32 logits.
 //
-// What must stay true: every machine gets the same bits, so that a seed gives one text everywhere. Hence no fused
-// multiply-add: the conversions to float64 around products forbid it to the compiler.
+// What must stay true: every machine gets the same bits, so that a seed gives one text everywhere.
+// Hence no fused multiply-add: the conversions to float64 around products forbid it to the
+// compiler.
 
 package sample
 
@@ -24,7 +25,8 @@ const (
 	expC2    = expC1 * expC1 / 2
 	expC3    = expC1 * expC1 * expC1 / 6
 
-	// roundSteps added to a number below 2^51 leaves its nearest integer in the low bits of the sum.
+	// roundSteps added to a number below 2^51 leaves its nearest integer in the low bits of the
+	// sum.
 	roundSteps = 0x1.8p52
 )
 

@@ -1,5 +1,5 @@
-// What a request may ask of sampling. The names and the ranges are those of OpenAI's and vLLM's requests, so that the
-// port hands them through; Check says in one sentence what is out of range.
+// What a request may ask of sampling. The names and the ranges are those of OpenAI's and vLLM's
+// requests, so that the port hands them through; Check says in one sentence what is out of range.
 
 package sample
 
@@ -12,7 +12,8 @@ import (
 // MaxTopLogprobs is the most rivals a token can be reported with.
 const MaxTopLogprobs = 20
 
-// biasLimit is where a logit bias stops being an addition: -100 bans a token, +100 allows only such tokens.
+// biasLimit is where a logit bias stops being an addition: -100 bans a token, +100 allows only such
+// tokens.
 const biasLimit = 100
 
 // Params says how the next token is chosen. The zero value is greedy. Steps apply in this order:
@@ -44,8 +45,8 @@ type Params struct {
 	IgnoreEOS bool   // the scheduler goes on after the model's end tokens
 }
 
-// Defaults is what OpenAI states for gpt-oss: temperature 1, top-p 1, nothing else. The seed is drawn anew each time,
-// since a request without a seed must not repeat the text of the one before.
+// Defaults is what OpenAI states for gpt-oss: temperature 1, top-p 1, nothing else. The seed is
+// drawn anew each time, since a request without a seed must not repeat the text of the one before.
 func Defaults() Params {
 	return Params{Temperature: 1, TopP: 1, RepetitionPenalty: 1, Seed: rand.Uint64(), Logprobs: -1}
 }
@@ -63,7 +64,8 @@ func (p Params) Check(vocab int) error {
 		ok         bool
 		param, msg string
 	}{
-		{finite(p.Temperature) && p.Temperature >= 0, "temperature", fmt.Sprintf("must be 0 or more, got %v", p.Temperature)},
+		{finite(p.Temperature) && p.Temperature >= 0, "temperature",
+			fmt.Sprintf("must be 0 or more, got %v", p.Temperature)},
 		{share(p.TopP), "top_p", fmt.Sprintf("must be between 0 and 1, got %v", p.TopP)},
 		{share(p.MinP), "min_p", fmt.Sprintf("must be between 0 and 1, got %v", p.MinP)},
 		{finite(p.PresencePenalty), "presence_penalty", "must be a finite number"},
@@ -80,10 +82,12 @@ func (p Params) Check(vocab int) error {
 	}
 	for id, b := range p.LogitBias {
 		if id < 0 || int(id) >= vocab {
-			return &ParamError{"logit_bias", fmt.Sprintf("token %d is not in the vocabulary of %d", id, vocab)}
+			return &ParamError{"logit_bias", fmt.Sprintf("token %d is not in the vocabulary of %d",
+				id, vocab)}
 		}
 		if !(b >= -biasLimit && b <= biasLimit) {
-			return &ParamError{"logit_bias", fmt.Sprintf("token %d: must be between -100 and 100, got %v", id, b)}
+			return &ParamError{"logit_bias", fmt.Sprintf("token %d: must be between -100 and "+
+				"100, got %v", id, b)}
 		}
 	}
 	return nil

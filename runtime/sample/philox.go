@@ -1,7 +1,9 @@
-// The random stream: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
+// The random stream: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy
+// as 1, 2, 3", SC 2011).
 //
-// It is counter-based: the number for a position is a function of (seed, position) alone. There is no state to carry,
-// so a text is the same whatever batch its tokens were computed in, and after a preemption.
+// It is counter-based: the number for a position is a function of (seed, position) alone. There is
+// no state to carry, so a text is the same whatever batch its tokens were computed in, and after a
+// preemption.
 
 package sample
 
@@ -24,10 +26,12 @@ func philox(c [4]uint32, k [2]uint32) [4]uint32 {
 	return c
 }
 
-// Uniform is the number in [0, 1), a multiple of 2^-53, that chooses the token at this position of a sequence. Streams
-// other than 0 are independent of it, for whoever needs more than one number a position.
+// Uniform is the number in [0, 1), a multiple of 2^-53, that chooses the token at this position of
+// a sequence. Streams other than 0 are independent of it, for whoever needs more than one number a
+// position.
 func Uniform(seed uint64, position int, stream uint32) float64 {
 	p := uint64(position)
-	r := philox([4]uint32{uint32(p), uint32(p >> 32), stream, 0}, [2]uint32{uint32(seed), uint32(seed >> 32)})
+	r := philox([4]uint32{uint32(p), uint32(p >> 32), stream, 0}, [2]uint32{uint32(seed),
+		uint32(seed >> 32)})
 	return float64((uint64(r[1])<<32|uint64(r[0]))>>11) * 0x1p-53
 }

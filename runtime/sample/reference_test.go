@@ -1,4 +1,5 @@
-// The naive reference that sampling is held to: float64 throughout, everything sorted, every step as Params states it.
+// The naive reference that sampling is held to: float64 throughout, everything sorted, every step
+// as Params states it.
 
 package sample
 
@@ -18,8 +19,10 @@ type naive struct {
 	weight float64
 }
 
-// naiveDistribution returns the kept tokens by rising id with their weights, or nil where none is allowed.
-func naiveDistribution(p Params, logits []float32, prompt, generated, stops []int32, mask []uint64) []naive {
+// naiveDistribution returns the kept tokens by rising id with their weights, or nil where none is
+// allowed.
+func naiveDistribution(p Params, logits []float32, prompt, generated, stops []int32,
+	mask []uint64) []naive {
 	inPrompt := func(id int32) bool { return slices.Contains(prompt, id) }
 	count := func(id int32) (n int) {
 		for _, g := range generated {
@@ -56,7 +59,10 @@ func naiveDistribution(p Params, logits []float32, prompt, generated, stops []in
 	if len(all) == 0 {
 		return nil
 	}
-	held := func(t naive) bool { return len(generated) < p.MinTokens && slices.Contains(stops, t.id) }
+	held := func(t naive) bool {
+		return len(generated) < p.MinTokens && slices.Contains(stops,
+			t.id)
+	}
 	anyForced := slices.ContainsFunc(slices.Collect(func(yield func(float32) bool) {
 		for _, b := range p.LogitBias {
 			if !yield(b) {
@@ -101,7 +107,8 @@ func naiveDistribution(p Params, logits []float32, prompt, generated, stops []in
 	if p.MinP > 0 {
 		highest := kept[0].logit
 		kept = slices.DeleteFunc(kept, func(t naive) bool {
-			return (t.logit-highest)/float64(p.Temperature) < math.Log(float64(p.MinP)) // weight < MinP without its rounding
+			// weight < MinP without its rounding
+			return (t.logit-highest)/float64(p.Temperature) < math.Log(float64(p.MinP))
 		})
 	}
 	slices.SortFunc(kept, func(a, b naive) int { return cmp.Compare(a.id, b.id) })
@@ -121,9 +128,10 @@ func naiveDraw(kept []naive, u float64) int32 {
 	return kept[len(kept)-1].id
 }
 
-// situation is one random choice to make. Logits come from a few shapes: those of a model, flat ones, and ones on a grid
-// where many are equal.
-func situation(rng *rand.Rand) (p Params, logits []float32, prompt, generated, stops []int32, mask []uint64) {
+// situation is one random choice to make. Logits come from a few shapes: those of a model, flat
+// ones, and ones on a grid where many are equal.
+func situation(rng *rand.Rand) (p Params, logits []float32, prompt, generated, stops []int32,
+	mask []uint64) {
 	vocab := 1 + rng.IntN(400)
 	logits = make([]float32, vocab)
 	shape := rng.IntN(4)
@@ -214,7 +222,8 @@ func compare(t *testing.T, rng *rand.Rand) (allowed bool) {
 	}
 	want := naiveDraw(kept, Uniform(p.Seed, position, 0))
 	if got.ID != want {
-		t.Fatalf("chose %d, the reference %d\nparams %+v\n%d logits, %d kept, mask %x", got.ID, want, p, len(logits), len(kept), mask)
+		t.Fatalf("chose %d, the reference %d\nparams %+v\n%d logits, %d kept, mask %x", got.ID,
+			want, p, len(logits), len(kept), mask)
 	}
 	return true
 }
@@ -237,15 +246,21 @@ func FuzzChoice(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b uint64) { compare(t, rand.New(rand.NewPCG(a, b))) })
 }
 
-// FuzzParams feeds raw parameters: what Check lets through must give a token, whatever the numbers are.
+// FuzzParams feeds raw parameters: what Check lets through must give a token, whatever the numbers
+// are.
 func FuzzParams(f *testing.F) {
-	f.Add(float32(1), float32(1), float32(0), 0, float32(0), float32(0), float32(1), int32(3), float32(100), uint64(7), float32(2))
-	f.Add(float32(1e-45), float32(0), float32(1), 5, float32(-2), float32(3e38), float32(1e-40), int32(9), float32(-100), uint64(0), float32(3e38))
-	f.Fuzz(func(t *testing.T, temperature, topP, minP float32, topK int, presence, frequency, repetition float32,
+	f.Add(float32(1), float32(1), float32(0), 0, float32(0), float32(0), float32(1), int32(3),
+		float32(100), uint64(7), float32(2))
+	f.Add(float32(1e-45), float32(0), float32(1), 5, float32(-2), float32(3e38), float32(1e-40),
+		int32(9), float32(-100), uint64(0), float32(3e38))
+	f.Fuzz(func(t *testing.T, temperature, topP, minP float32, topK int, presence, frequency,
+		repetition float32,
 		id int32, bias float32, maskWord uint64, size float32) {
 		const vocab = 130
-		p := Params{Temperature: temperature, TopP: topP, MinP: minP, TopK: topK, PresencePenalty: presence,
-			FrequencyPenalty: frequency, RepetitionPenalty: repetition, LogitBias: map[int32]float32{id: bias}, Logprobs: 3}
+		p := Params{Temperature: temperature, TopP: topP, MinP: minP, TopK: topK,
+			PresencePenalty:  presence,
+			FrequencyPenalty: frequency, RepetitionPenalty: repetition,
+			LogitBias: map[int32]float32{id: bias}, Logprobs: 3}
 		if p.Check(vocab) != nil || math.IsNaN(float64(size)) || math.IsInf(float64(size), 0) {
 			t.Skip()
 		}

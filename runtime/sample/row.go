@@ -1,5 +1,6 @@
-// Passes over one row of logits. A row is walked in blocks of 64 tokens, one word of the mask each, with the highest
-// allowed logit of each block known: a pass that wants tokens above some logit skips the blocks that have none.
+// Passes over one row of logits. A row is walked in blocks of 64 tokens, one word of the mask each,
+// with the highest allowed logit of each block known: a pass that wants tokens above some logit
+// skips the blocks that have none.
 
 package sample
 
@@ -11,11 +12,13 @@ import (
 
 const blockTokens = 64
 
-// floorNats is how far below the most probable token one is still counted. A whole vocabulary of tokens below it weighs
-// less than 201088*exp(-50) = 4e-17, under the step of 2^-53 in which Uniform counts.
+// floorNats is how far below the most probable token one is still counted. A whole vocabulary of
+// tokens below it weighs less than 201088*exp(-50) = 4e-17, under the step of 2^-53 in which
+// Uniform counts.
 const floorNats = 50
 
-// row is what one choice is made from: the logits after penalties and bias (-Inf: banned), and the mask.
+// row is what one choice is made from: the logits after penalties and bias (-Inf: banned), and the
+// mask.
 type row struct {
 	logits []float32
 	mask   []uint64  // nil: all allowed; words that it lacks count as zero
@@ -24,7 +27,8 @@ type row struct {
 
 func blocks(tokens int) int { return (tokens + blockTokens - 1) / blockTokens }
 
-// block returns the logits of block b and the bits of those allowed; no bit is set past the end of the row.
+// block returns the logits of block b and the bits of those allowed; no bit is set past the end of
+// the row.
 func (r *row) block(b int) ([]float32, uint64) {
 	v := r.logits[b*blockTokens:]
 	word := ^uint64(0)
@@ -55,9 +59,11 @@ func scan(logits, maxima []float32) (finite bool) {
 	return finite
 }
 
-// scanBlocksGo is scan for whole blocks. It has no branches on the logits, which would be mispredicted in every block.
+// scanBlocksGo is scan for whole blocks. It has no branches on the logits, which would be
+// mispredicted in every block.
 func scanBlocksGo(logits, maxima []float32) (finite bool) {
-	const exponent, carry = 0x7f800000, 0x00800000 // an exponent of all ones carries into the sign bit
+	// an exponent of all ones carries into the sign bit
+	const exponent, carry = 0x7f800000, 0x00800000
 	var bad uint32
 	for block := range maxima {
 		v := (*[blockTokens]float32)(logits[block*blockTokens:])
@@ -73,7 +79,8 @@ func scanBlocksGo(logits, maxima []float32) (finite bool) {
 	return bad>>31 == 0
 }
 
-// denseTokens is how many tokens of a block must be allowed for it to be looked at as a whole, the others banned.
+// denseTokens is how many tokens of a block must be allowed for it to be looked at as a whole, the
+// others banned.
 const denseTokens = 6
 
 // isDense tells whether a block is looked at as a whole.
@@ -81,7 +88,8 @@ func isDense(v []float32, word uint64) bool {
 	return len(v) == blockTokens && bits.OnesCount64(word) >= denseTokens
 }
 
-// keepGo copies a block, with -Inf for the tokens that word does not allow, and returns the highest of the others.
+// keepGo copies a block, with -Inf for the tokens that word does not allow, and returns the highest
+// of the others.
 func keepGo(kept, v *[blockTokens]float32, word uint64) (highest float32) {
 	banned := math.Float32bits(float32(math.Inf(-1)))
 	highest = float32(math.Inf(-1))
@@ -128,7 +136,8 @@ func (r *row) best() (int32, float32) {
 	return int32(at*blockTokens + bits.TrailingZeros64(word)), highest
 }
 
-// cut is where the kept tokens end in the order of falling logits, equal logits by rising id: the last kept one.
+// cut is where the kept tokens end in the order of falling logits, equal logits by rising id: the
+// last kept one.
 type cut struct {
 	logit float32
 	id    int32
@@ -148,10 +157,12 @@ func (c cut) stricter(d cut) cut {
 
 // floor is the cut at floorNats.
 func floor(highest, temperature float32) cut {
-	return cut{float32(max(float64(highest)-floorNats*float64(temperature), -math.MaxFloat32)), math.MaxInt32}
+	return cut{float32(max(float64(highest)-floorNats*float64(temperature), -math.MaxFloat32)),
+		math.MaxInt32}
 }
 
-// weights turns logits to probabilities relative to the highest: exp((logit - highest) / temperature).
+// weights turns logits to probabilities relative to the highest: exp((logit - highest) /
+// temperature).
 type weights struct{ highest, scale float64 }
 
 func newWeights(highest, temperature float32) weights {
@@ -197,8 +208,8 @@ func (r *row) mass(c cut, w weights, sums []float64) (sum float64) {
 	return sum
 }
 
-// denseMassGo is the weight of the tokens of a block whose logit is least or more. Four sums run side by side, since each
-// addition waits for the one before it.
+// denseMassGo is the weight of the tokens of a block whose logit is least or more. Four sums run
+// side by side, since each addition waits for the one before it.
 func denseMassGo(v *[blockTokens]float32, least float32, highest, scale float64) float64 {
 	var s0, s1, s2, s3 float64
 	for i := 0; i < blockTokens; i += 4 {
@@ -219,7 +230,8 @@ func denseMassGo(v *[blockTokens]float32, least float32, highest, scale float64)
 	return (s0 + s1) + (s2 + s3)
 }
 
-// draw returns the token at which the running sum of weights, by rising id, passes the share u of the whole.
+// draw returns the token at which the running sum of weights, by rising id, passes the share u of
+// the whole.
 func (r *row) draw(c cut, w weights, sums []float64, whole, u float64) int32 {
 	target, sum, before, at := u*whole, 0.0, 0.0, 0
 	for b, s := range sums {
@@ -231,7 +243,8 @@ func (r *row) draw(c cut, w weights, sums []float64, whole, u float64) int32 {
 			break
 		}
 	}
-	// Rounding can leave the target at or past the end of this block's own sum: its last kept token is then meant.
+	// Rounding can leave the target at or past the end of this block's own sum: its last kept token
+	// is then meant.
 	v, word := r.block(at)
 	id := int32(-1)
 	for ; word != 0; word &= word - 1 {

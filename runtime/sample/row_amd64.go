@@ -1,5 +1,5 @@
-// The passes that see every logit, with AVX2 where the CPU has it: a third of the time of the Go loops, and the same
-// bits, which row_amd64_test.go holds.
+// The passes that see every logit, with AVX2 where the CPU has it: a third of the time of the Go
+// loops, and the same bits, which row_amd64_test.go holds.
 
 package sample
 
@@ -14,14 +14,16 @@ var avx2 = cpu.X86.HasAVX2
 // expConstants are what denseMassAVX2 spreads over its lanes, in the order it reads them.
 //
 //lint:ignore U1000 row_amd64.s reads it
-var expConstants = [6]float64{roundSteps, expC3, expC2, expC1, 1, math.Float64frombits(expSteps - 1)}
+var expConstants = [6]float64{roundSteps, expC3, expC2, expC1, 1,
+	math.Float64frombits(expSteps - 1)}
 
 // denseMassAVX2 is denseMassGo.
 //
 //go:noescape
 func denseMassAVX2(v *[blockTokens]float32, least float32, highest, scale float64) float64
 
-// scanAVX2 fills maxima for blocks blocks and returns the largest of the logits' bits without their signs.
+// scanAVX2 fills maxima for blocks blocks and returns the largest of the logits' bits without their
+// signs.
 //
 //go:noescape
 func scanAVX2(logits, maxima *float32, blocks int) uint32
@@ -55,7 +57,8 @@ func denseMass(v *[blockTokens]float32, least float32, highest, scale float64) f
 
 func scanBlocks(logits, maxima []float32) (finite bool) {
 	if avx2 && len(maxima) > 0 {
-		return scanAVX2(&logits[0], &maxima[0], len(maxima)) < math.Float32bits(float32(math.Inf(1)))
+		return scanAVX2(&logits[0], &maxima[0],
+			len(maxima)) < math.Float32bits(float32(math.Inf(1)))
 	}
 	return scanBlocksGo(logits, maxima)
 }

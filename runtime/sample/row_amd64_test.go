@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The assembly gives the bits of the Go loops: for every cut in a block, at any spread of logits, with the bans and
-// extremes that a block can hold.
+// The assembly gives the bits of the Go loops: for every cut in a block, at any spread of logits,
+// with the bans and extremes that a block can hold.
 func TestAssemblyEqualsGo(t *testing.T) {
 	if !avx2 {
 		t.Skip("no AVX2 on this machine")
@@ -37,7 +37,8 @@ func TestAssemblyEqualsGo(t *testing.T) {
 			least = max(least, v[rng.IntN(blockTokens)])
 		}
 		w := weights{highest, expScale / temperature}
-		if a, b := denseMassAVX2(&v, least, w.highest, w.scale), denseMassGo(&v, least, w.highest, w.scale); a != b || math.IsNaN(a) {
+		if a, b := denseMassAVX2(&v, least, w.highest, w.scale), denseMassGo(&v, least, w.highest,
+			w.scale); a != b || math.IsNaN(a) {
 			t.Fatalf("mass %v, in Go %v: least %v of %v", a, b, least, v)
 		}
 	}
@@ -51,7 +52,8 @@ func TestScanAssemblyEqualsGo(t *testing.T) {
 	logits := make([]float32, 4*blockTokens)
 	var a, b [4]float32
 	for at := range logits {
-		for _, x := range []float64{1e9, -1e9, math.MaxFloat32, -math.MaxFloat32, math.NaN(), math.Inf(1), math.Inf(-1), 1e-45} {
+		for _, x := range []float64{1e9, -1e9, math.MaxFloat32, -math.MaxFloat32, math.NaN(),
+			math.Inf(1), math.Inf(-1), 1e-45} {
 			for i := range logits {
 				logits[i] = float32(rng.NormFloat64())
 			}
@@ -91,7 +93,8 @@ func TestKeepAssemblyEqualsGo(t *testing.T) {
 			t.Fatalf("%#x: %v %v, in Go %v %v", word, x, a, y, b)
 		}
 		for i := range v {
-			if want := word>>i&1 == 1; want && a[i] != v[i] || !want && !math.IsInf(float64(a[i]), -1) {
+			if want := word>>i&1 == 1; want && a[i] != v[i] || !want && !math.IsInf(float64(a[i]),
+				-1) {
 				t.Fatalf("%#x: %v became %v at %d", word, v[i], a[i], i)
 			}
 		}

@@ -7,7 +7,8 @@
 //   - A logit that is not finite is an error, never a token.
 //   - Nothing is allocated per token once the buffers are warm, except the rivals of a token that asked for logprobs.
 //
-// The order of the steps stands at Params. Costs at a vocabulary of 201,088 are in sampler_test.go's benchmarks.
+// The order of the steps stands at Params. Costs at a vocabulary of 201,088 are in
+// sampler_test.go's benchmarks.
 package sample
 
 import (
@@ -20,19 +21,22 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// ErrNonFinite is a row of logits that holds a NaN or an infinity: the device or the weights are broken.
+// ErrNonFinite is a row of logits that holds a NaN or an infinity: the device or the weights are
+// broken.
 var ErrNonFinite = errors.New("non_finite_logits: the model's output is not a finite number")
 
 // ErrNothingAllowed is a mask without a token.
 var ErrNothingAllowed = errors.New("no token is allowed by the mask")
 
-// Sampler holds the parameters of one sequence and the tokens it has so far. It is used by one goroutine at a time.
+// Sampler holds the parameters of one sequence and the tokens it has so far. It is used by one
+// goroutine at a time.
 type Sampler struct {
-	p         Params
-	vocab     int
-	bias      []biased        // by id
-	stops     []int32         // not chosen before MinTokens
-	seen      []counted       // tokens that a penalty looks at, in the order of their first appearance
+	p     Params
+	vocab int
+	bias  []biased // by id
+	stops []int32  // not chosen before MinTokens
+	// tokens that a penalty looks at, in the order of their first appearance
+	seen      []counted
 	places    map[int32]int32 // id to its place in seen
 	generated int
 	undo      []edit
@@ -54,8 +58,8 @@ type edit struct {
 	logit float32
 }
 
-// workspace is what a choice needs while it is made. It is shared by all samplers through a pool, since 256 sequences
-// would otherwise hold a buffer of the vocabulary's size each.
+// workspace is what a choice needs while it is made. It is shared by all samplers through a pool,
+// since 256 sequences would otherwise hold a buffer of the vocabulary's size each.
 type workspace struct {
 	model      []float32 // [blocks] highest logit of the row as the model gave it
 	maxima     []float32 // [blocks] highest allowed logit after the edits
@@ -68,14 +72,16 @@ type workspace struct {
 func (ws *workspace) fit(vocab int) {
 	n := blocks(vocab)
 	if len(ws.sums) != n {
-		ws.model, ws.maxima, ws.sums, ws.forced = make([]float32, n), make([]float32, n), make([]float64, n), make([]uint64, n)
+		ws.model, ws.maxima, ws.sums, ws.forced = make([]float32, n), make([]float32, n),
+			make([]float64, n), make([]uint64, n)
 	}
 }
 
 var workspaces = sync.Pool{New: func() any { return new(workspace) }}
 
-// New makes the sampler of a sequence over vocab tokens. promptIDs count for the repetition penalty; they are not kept.
-// Tokens outside the vocabulary in LogitBias are left out; Params.Check finds them.
+// New makes the sampler of a sequence over vocab tokens. promptIDs count for the repetition
+// penalty; they are not kept. Tokens outside the vocabulary in LogitBias are left out; Params.Check
+// finds them.
 func New(p Params, vocab int, promptIDs []int32) *Sampler {
 	if p.RepetitionPenalty == 0 {
 		p.RepetitionPenalty = 1
@@ -128,13 +134,16 @@ func (s *Sampler) Accept(id int32) {
 	}
 }
 
-// Next chooses the token for a position of the sequence (its prompt starts at 0), with logprobs where Params.Logprobs asks for
-// them: of the model's own distribution, before penalties, bias, mask and temperature, as vLLM and OpenAI report them. logits is [vocab]; Next may write to
-// it while it runs and leaves it as it was. mask has a bit for each allowed token, the lowest bit of a word first; nil
-// allows all. The error is ErrNonFinite, ErrNothingAllowed, or says that logits has the wrong length.
+// Next chooses the token for a position of the sequence (its prompt starts at 0), with logprobs
+// where Params.Logprobs asks for them: of the model's own distribution, before penalties, bias,
+// mask and temperature, as vLLM and OpenAI report them. logits is [vocab]; Next may write to it
+// while it runs and leaves it as it was. mask has a bit for each allowed token, the lowest bit of a
+// word first; nil allows all. The error is ErrNonFinite, ErrNothingAllowed, or says that logits has
+// the wrong length.
 func (s *Sampler) Next(logits []float32, position int, mask []uint64) (engine.SampledToken, error) {
 	if len(logits) != s.vocab {
-		return engine.SampledToken{}, fmt.Errorf("a row of %d logits for a vocabulary of %d", len(logits), s.vocab)
+		return engine.SampledToken{}, fmt.Errorf("a row of %d logits for a vocabulary of %d",
+			len(logits), s.vocab)
 	}
 	ws := workspaces.Get().(*workspace)
 	defer workspaces.Put(ws)
@@ -154,7 +163,8 @@ func (s *Sampler) Next(logits []float32, position int, mask []uint64) (engine.Sa
 	return c, nil
 }
 
-// The wishes of a request give way to the mask in this order, so that a mask with a token in it always has a choice.
+// The wishes of a request give way to the mask in this order, so that a mask with a token in it
+// always has a choice.
 const (
 	strict       = iota
 	withoutForce // +100 biases only add
@@ -164,7 +174,8 @@ const (
 )
 
 // choose leaves its edits in logits for restore.
-func (s *Sampler) choose(logits []float32, position int, mask []uint64, ws *workspace) (int32, error) {
+func (s *Sampler) choose(logits []float32, position int, mask []uint64, ws *workspace) (int32,
+	error) {
 	r := row{logits: logits, maxima: ws.maxima}
 	var id int32
 	var highest float32
@@ -254,7 +265,8 @@ func (s *Sampler) edit(logits []float32, mask []uint64, leniency int, ws *worksp
 	return ws.forced
 }
 
-// findMaxima finds the maxima of r's blocks: those of the model's logits, but for blocks that an edit or the mask touched.
+// findMaxima finds the maxima of r's blocks: those of the model's logits, but for blocks that an
+// edit or the mask touched.
 func (s *Sampler) findMaxima(r *row, ws *workspace) {
 	if len(s.undo) > len(r.maxima) {
 		for b := range r.maxima {

@@ -18,8 +18,10 @@ func TestPhiloxKnownAnswers(t *testing.T) {
 		want    [4]uint32
 	}{
 		{[4]uint32{}, [2]uint32{}, [4]uint32{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
-		{[4]uint32{f, f, f, f}, [2]uint32{f, f}, [4]uint32{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
-		{[4]uint32{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, [2]uint32{0xa4093822, 0x299f31d0},
+		{[4]uint32{f, f, f, f}, [2]uint32{f, f}, [4]uint32{0x408f276d, 0x41c83b0e, 0xa20bc7c6,
+			0x6d5451fd}},
+		{[4]uint32{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, [2]uint32{0xa4093822,
+			0x299f31d0},
 			[4]uint32{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
 	} {
 		if got := philox(c.counter, c.key); got != c.want {
@@ -42,8 +44,8 @@ func TestExpIsExact(t *testing.T) {
 	}
 }
 
-// A chi-square test of 200,000 draws against the softmax of the logits, at a fixed seed: 19 degrees of freedom, and
-// 43.8 is passed once in a thousand by a true sampler.
+// A chi-square test of 200,000 draws against the softmax of the logits, at a fixed seed: 19 degrees
+// of freedom, and 43.8 is passed once in a thousand by a true sampler.
 func TestDrawsFollowTheDistribution(t *testing.T) {
 	for _, temperature := range []float32{0.5, 1, 2} {
 		const vocab, draws = 20, 200000
@@ -52,7 +54,8 @@ func TestDrawsFollowTheDistribution(t *testing.T) {
 		for i := range logits {
 			logits[i] = float32(rng.NormFloat64())
 		}
-		kept := naiveDistribution(Params{Temperature: temperature, TopP: 1}, logits, nil, nil, nil, nil)
+		kept := naiveDistribution(Params{Temperature: temperature, TopP: 1}, logits, nil, nil, nil,
+			nil)
 		whole := 0.0
 		for _, k := range kept {
 			whole += k.weight
@@ -87,7 +90,8 @@ func TestUniformIsUniformOverSeedsAndPositions(t *testing.T) {
 			for stream := range uint32(4) {
 				u := Uniform(seed, position, stream)
 				if u < 0 || u >= 1 || seen[u] {
-					t.Fatalf("seed %d position %d stream %d: %v is out of range or repeated", seed, position, stream, u)
+					t.Fatalf("seed %d position %d stream %d: %v is out of range or repeated", seed,
+						position, stream, u)
 				}
 				seen[u] = true
 				bins[int(u*16)]++
@@ -123,7 +127,8 @@ func TestNonFiniteLogitsAreAnError(t *testing.T) {
 				logits := make([]float32, n)
 				logits[at] = float32(bad)
 				for _, p := range []Params{{}, Defaults()} {
-					if _, err := New(p, n, nil).Next(logits, 0, []uint64{1}); !errors.Is(err, ErrNonFinite) {
+					if _, err := New(p, n, nil).Next(logits, 0, []uint64{1}); !errors.Is(err,
+						ErrNonFinite) {
 						t.Fatalf("%v at %d of %d: %v", bad, at, n, err)
 					}
 				}
@@ -131,7 +136,8 @@ func TestNonFiniteLogitsAreAnError(t *testing.T) {
 		}
 	}
 	logits := []float32{math.MaxFloat32, -math.MaxFloat32, 0}
-	if c, err := New(Params{Temperature: 1, TopP: 1, Logprobs: 2}, 3, nil).Next(logits, 0, nil); err != nil || c.ID != 0 {
+	if c, err := New(Params{Temperature: 1, TopP: 1, Logprobs: 2}, 3, nil).Next(logits, 0,
+		nil); err != nil || c.ID != 0 {
 		t.Fatalf("the largest finite logits: %v, %v", c, err)
 	}
 	if _, err := New(Params{}, 4, nil).Next(logits, 0, nil); err == nil {
@@ -139,7 +145,8 @@ func TestNonFiniteLogitsAreAnError(t *testing.T) {
 	}
 }
 
-// Logprobs are the model's own: penalties, bias, mask and temperature choose the token but do not change them.
+// Logprobs are the model's own: penalties, bias, mask and temperature choose the token but do not
+// change them.
 func TestLogprobsAreOfTheModel(t *testing.T) {
 	logits := []float32{1, 3, 2, 0, -1}
 	norm := 0.0
@@ -147,7 +154,8 @@ func TestLogprobsAreOfTheModel(t *testing.T) {
 		norm += math.Exp(float64(l))
 	}
 	norm = math.Log(norm)
-	p := Params{Temperature: 0.2, TopP: 0.5, TopK: 2, LogitBias: map[int32]float32{3: 100, 1: -100}, Logprobs: 3}
+	p := Params{Temperature: 0.2, TopP: 0.5, TopK: 2, LogitBias: map[int32]float32{3: 100, 1: -100},
+		Logprobs: 3}
 	c, err := New(p, 5, []int32{0, 1}).Next(logits, 9, []uint64{0b01101})
 	if err != nil {
 		t.Fatal(err)
@@ -180,7 +188,8 @@ func TestMinTokensHoldsStops(t *testing.T) {
 	}
 }
 
-// The same seed gives the same text, another seed another one; Next may be asked again without a change.
+// The same seed gives the same text, another seed another one; Next may be asked again without a
+// change.
 func TestSeeds(t *testing.T) {
 	logits := make([]float32, 1000)
 	text := func(seed uint64) (ids []int32) {
@@ -212,16 +221,20 @@ func TestCheck(t *testing.T) {
 	}
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	for param, bad := range map[string][]func(*Params){
-		"temperature":        {func(p *Params) { p.Temperature = -1 }, func(p *Params) { p.Temperature = nan }, func(p *Params) { p.Temperature = inf }},
+		"temperature": {func(p *Params) { p.Temperature = -1 },
+			func(p *Params) { p.Temperature = nan }, func(p *Params) { p.Temperature = inf }},
 		"top_p":              {func(p *Params) { p.TopP = 1.1 }, func(p *Params) { p.TopP = nan }},
 		"min_p":              {func(p *Params) { p.MinP = -0.1 }, func(p *Params) { p.MinP = nan }},
 		"presence_penalty":   {func(p *Params) { p.PresencePenalty = inf }},
 		"frequency_penalty":  {func(p *Params) { p.FrequencyPenalty = nan }},
 		"repetition_penalty": {func(p *Params) { p.RepetitionPenalty = -1 }},
-		"top_logprobs":       {func(p *Params) { p.Logprobs = 21 }, func(p *Params) { p.Logprobs = -2 }},
-		"min_tokens":         {func(p *Params) { p.MinTokens = -1 }},
-		"logit_bias": {func(p *Params) { p.LogitBias = map[int32]float32{10: 1} }, func(p *Params) { p.LogitBias = map[int32]float32{-1: 1} },
-			func(p *Params) { p.LogitBias = map[int32]float32{1: 101} }, func(p *Params) { p.LogitBias = map[int32]float32{1: nan} }},
+		"top_logprobs": {func(p *Params) { p.Logprobs = 21 },
+			func(p *Params) { p.Logprobs = -2 }},
+		"min_tokens": {func(p *Params) { p.MinTokens = -1 }},
+		"logit_bias": {func(p *Params) { p.LogitBias = map[int32]float32{10: 1} },
+			func(p *Params) { p.LogitBias = map[int32]float32{-1: 1} },
+			func(p *Params) { p.LogitBias = map[int32]float32{1: 101} },
+			func(p *Params) { p.LogitBias = map[int32]float32{1: nan} }},
 	} {
 		for i, set := range bad {
 			p := Defaults()
@@ -284,7 +297,8 @@ func benchmarkParams() map[string]Params {
 func BenchmarkNext(b *testing.B) {
 	logits := modelLogits()
 	params := benchmarkParams()
-	for _, name := range []string{"plain", "greedy", "logprobs20", "topp0.9", "topk50", "minp0.05", "penalties", "force"} {
+	for _, name := range []string{"plain", "greedy", "logprobs20", "topp0.9", "topk50", "minp0.05",
+		"penalties", "force"} {
 		b.Run(name, func(b *testing.B) {
 			s := New(params[name], gptOSSVocab, nil)
 			for id := range int32(1000) {

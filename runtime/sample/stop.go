@@ -1,20 +1,21 @@
-// Stop strings over text that arrives in pieces. A stop string may lie across token borders, so text that could be the
-// beginning of one is held back until it is known not to be.
+// Stop strings over text that arrives in pieces. A stop string may lie across token borders, so
+// text that could be the beginning of one is held back until it is known not to be.
 //
-// What must stay true: what is emitted never holds a stop string, nor a beginning of the one that is met later, and the
-// result does not depend on how the text is cut into pieces.
+// What must stay true: what is emitted never holds a stop string, nor a beginning of the one that
+// is met later, and the result does not depend on how the text is cut into pieces.
 
 package sample
 
-// StopMatcher finds the stop string that is complete first; where several end at the same byte, the longest.
+// StopMatcher finds the stop string that is complete first; where several end at the same byte, the
+// longest.
 type StopMatcher struct {
 	stops []stop
 	held  []byte // text not yet emitted: the longest suffix that begins a stop string
 	met   bool
 }
 
-// stop is one string with its Knuth-Morris-Pratt table: fail[n] is the longest proper prefix of text that is a suffix of
-// text[:n].
+// stop is one string with its Knuth-Morris-Pratt table: fail[n] is the longest proper prefix of
+// text that is a suffix of text[:n].
 type stop struct {
 	text    string
 	fail    []int
@@ -43,8 +44,8 @@ func NewStopMatcher(stops []string) *StopMatcher {
 	return m
 }
 
-// Push takes the next piece and returns the text that may be shown. Once a stop string is met it is returned as met, emit
-// is what came before it, and every later Push returns nothing.
+// Push takes the next piece and returns the text that may be shown. Once a stop string is met it is
+// returned as met, emit is what came before it, and every later Push returns nothing.
 func (m *StopMatcher) Push(piece string) (emit, met string) {
 	if m.met {
 		return "", ""

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// naiveStop cuts the whole text at the stop string that ends first, the longest of those that end there.
+// naiveStop cuts the whole text at the stop string that ends first, the longest of those that end
+// there.
 func naiveStop(text string, stops []string) (before, met string) {
 	end := -1
 	for _, s := range stops {
@@ -25,7 +26,8 @@ func naiveStop(text string, stops []string) (before, met string) {
 	return text[:end-len(met)], met
 }
 
-// check streams the text in pieces given by the bits of cuts, and holds every emitted piece to the rules.
+// check streams the text in pieces given by the bits of cuts, and holds every emitted piece to the
+// rules.
 func check(t *testing.T, text string, stops []string, cuts uint) {
 	t.Helper()
 	wantText, wantMet := naiveStop(text, stops)
@@ -56,13 +58,15 @@ func check(t *testing.T, text string, stops []string, cuts uint) {
 				}
 			}
 			if len(got) != i-hold {
-				t.Fatalf("%q %q after %d bytes: %d emitted, want %d", text, stops, i, len(got), i-hold)
+				t.Fatalf("%q %q after %d bytes: %d emitted, want %d", text, stops, i, len(got),
+					i-hold)
 			}
 		}
 	}
 	got += m.Flush()
 	if got != wantText || met != wantMet {
-		t.Fatalf("%q %q cuts %b: got %q stop %q, want %q stop %q", text, stops, cuts, got, met, wantText, wantMet)
+		t.Fatalf("%q %q cuts %b: got %q stop %q, want %q stop %q", text, stops, cuts, got, met,
+			wantText, wantMet)
 	}
 }
 

@@ -16,7 +16,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/sample"
 )
 
-// nullEngine costs no processor time, so that a benchmark sees the scheduler alone; its steps may take time, as a card's do.
+// nullEngine costs no processor time, so that a benchmark sees the scheduler alone; its steps may
+// take time, as a card's do.
 type nullEngine struct {
 	vocab int
 	takes time.Duration
@@ -33,7 +34,8 @@ func (e nullEngine) Step(context.Context, *engine.Batch, []float32) error {
 	return nil
 }
 
-// cpuTime is what the process has used of all cores. On a machine that others use too it is what counts.
+// cpuTime is what the process has used of all cores. On a machine that others use too it is what
+// counts.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
@@ -42,8 +44,8 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkStep is the cost of scheduling a step of 256 decodes: everything but the engine and the size of the
-// vocabulary. Readers are the worst case of a server: one goroutine each.
+// BenchmarkStep is the cost of scheduling a step of 256 decodes: everything but the engine and the
+// size of the vocabulary. Readers are the worst case of a server: one goroutine each.
 func BenchmarkStep(b *testing.B) {
 	for _, c := range []struct {
 		takes   time.Duration
@@ -56,7 +58,8 @@ func BenchmarkStep(b *testing.B) {
 			ctx, cancel := context.WithCancel(context.Background())
 			var all sync.WaitGroup
 			for range seqs {
-				st, err := s.Submit(ctx, Request{Prompt: []int32{1}, Params: sample.Params{Logprobs: -1}})
+				st, err := s.Submit(ctx, Request{Prompt: []int32{1},
+					Params: sample.Params{Logprobs: -1}})
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -77,7 +80,8 @@ func BenchmarkStep(b *testing.B) {
 				time.Sleep(time.Millisecond)
 			}
 			b.StopTimer()
-			b.ReportMetric(float64((cpuTime()-cpu).Microseconds())/float64(s.Stats().Steps-from), "cpu-us/step")
+			b.ReportMetric(float64((cpuTime()-cpu).Microseconds())/float64(s.Stats().Steps-from),
+				"cpu-us/step")
 			cancel()
 			all.Wait()
 			s.Close()
@@ -85,19 +89,22 @@ func BenchmarkStep(b *testing.B) {
 	}
 }
 
-// byHand is a scheduler of that many decodes whose goroutines have ended, so that the parts of a step can be called one by one.
+// byHand is a scheduler of that many decodes whose goroutines have ended, so that the parts of a
+// step can be called one by one.
 func byHand(seqs int) *Scheduler {
 	s := New(nullEngine{vocab: 16}, Options{Pages: 1 << 18, MaxSeqs: seqs})
 	s.Close()
 	for range seqs {
 		r := Request{Prompt: []int32{1}}
-		s.waiting = append(s.waiting, newSequence(r, nil, s.spec, s.o.ContextLength, newStream(context.Background(), 1, s.o.now)))
+		s.waiting = append(s.waiting, newSequence(r, nil, s.spec, s.o.ContextLength,
+			newStream(context.Background(), 1, s.o.now)))
 	}
 	return s
 }
 
-// scheduleStep is what is decided for a step, and nothing else: no engine, no sampling and no readers. It gives the processor
-// time of the part between two steps, and of the part beside the step.
+// scheduleStep is what is decided for a step, and nothing else: no engine, no sampling and no
+// readers. It gives the processor time of the part between two steps, and of the part beside the
+// step.
 func (s *Scheduler) scheduleStep() (loop, beside time.Duration) {
 	began := threadTime()
 	s.settle()
@@ -129,8 +136,9 @@ func BenchmarkScheduling(b *testing.B) {
 	b.ReportMetric(float64(beside.Nanoseconds())/1000/float64(b.N), "beside-us")
 }
 
-// A step of 256 sequences is scheduled in less than 50 microseconds of processor time, the part beside the engine included. The
-// best of several rounds counts: neighbours can take the caches away, not give time.
+// A step of 256 sequences is scheduled in less than 50 microseconds of processor time, the part
+// beside the engine included. The best of several rounds counts: neighbours can take the caches
+// away, not give time.
 func TestSchedulingIsCheap(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped: a time is measured, and -short runs go with the race detector")
@@ -149,7 +157,8 @@ func TestSchedulingIsCheap(t *testing.T) {
 		best = min(best, sum/steps)
 	}
 	if len(s.running) != seqs || s.counts.Ahead+2 < s.counts.Steps {
-		t.Fatalf("%d sequences run, %d of %d steps were planned ahead", len(s.running), s.counts.Ahead, s.counts.Steps)
+		t.Fatalf("%d sequences run, %d of %d steps were planned ahead", len(s.running),
+			s.counts.Ahead, s.counts.Steps)
 	}
 	if t.Logf("%v a step", best); best > 50*time.Microsecond {
 		t.Errorf("a step of %d sequences takes %v to schedule", seqs, best)

@@ -7,9 +7,10 @@
 //	          were swapped out are brought back, and the next step's rows get their pages. Each sequence stands where the
 //	          running step will leave it; only which token it gets is not known
 //
-// When the step is over the loop has to sample, move the sequences on and fill the tokens in. If something came otherwise
-// than planned (somebody joined or was cancelled, a text ended where rows were short, tokens follow by themselves) it
-// grants anew, which is cheap; what was admitted, found, brought back and reserved stays.
+// When the step is over the loop has to sample, move the sequences on and fill the tokens in. If
+// something came otherwise than planned (somebody joined or was cancelled, a text ended where rows
+// were short, tokens follow by themselves) it grants anew, which is cheap; what was admitted,
+// found, brought back and reserved stays.
 //
 // What must stay true:
 //   - From begin to join everything of the loop's belongs to this goroutine, but for the batch that runs and its logits.
@@ -32,7 +33,8 @@ type handout struct {
 	err    error
 }
 
-// begin hands out what is noted in s.out, and with plan does the rest of the list above. join waits for the end of it.
+// begin hands out what is noted in s.out, and with plan does the rest of the list above. join waits
+// for the end of it.
 func (s *Scheduler) begin(plan bool) {
 	if !plan && len(s.out) == 0 {
 		return
@@ -98,8 +100,8 @@ func (s *Scheduler) prepare() {
 	}
 }
 
-// settle makes the next step's plan final once the step before is over. What waits is looked at again, since pages and
-// seats may have come free.
+// settle makes the next step's plan final once the step before is over. What waits is looked at
+// again, since pages and seats may have come free.
 func (s *Scheduler) settle() {
 	stands := s.plan != none
 	for _, queue := range []*[]*sequence{&s.running, &s.waiting} {

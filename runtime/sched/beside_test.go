@@ -1,4 +1,5 @@
-// What is done beside a step is done then, and nothing of it shows in the texts (interleave_test.go has that half).
+// What is done beside a step is done then, and nothing of it shows in the texts (interleave_test.go
+// has that half).
 
 package sched
 
@@ -10,8 +11,9 @@ import (
 	"github.com/ossrun/ossrun/runtime/sched/simtest"
 )
 
-// Each step ends only when the mask of its token has been made, the next step planned, and the request that came in its
-// middle admitted: if any of that waited for the step, this test would not end.
+// Each step ends only when the mask of its token has been made, the next step planned, and the
+// request that came in its middle admitted: if any of that waited for the step, this test would not
+// end.
 func TestTheNextStepIsPlannedBesideThisOne(t *testing.T) {
 	o := Options{Pages: 512, MaxBatchedTokens: 64}
 	sim := newSim(o, 97, 128)
@@ -56,8 +58,8 @@ func TestTheNextStepIsPlannedBesideThisOne(t *testing.T) {
 	}
 }
 
-// While nothing happens, every step but the first is planned ahead, prompts and answers alike; whoever ends as foreseen, at
-// his length, changes nothing.
+// While nothing happens, every step but the first is planned ahead, prompts and answers alike;
+// whoever ends as foreseen, at his length, changes nothing.
 func TestQuietStepsArePlannedAhead(t *testing.T) {
 	all := make(chan struct{})
 	step := 0
@@ -76,7 +78,10 @@ func TestQuietStepsArePlannedAhead(t *testing.T) {
 	}
 	close(all)
 	for i, st := range streams {
-		if got := drain(t, st); !slices.EqualFunc(got, want[i], func(id int32, w Token) bool { return id == w.ID }) {
+		if got := drain(t, st); !slices.EqualFunc(got, want[i], func(id int32,
+			w Token) bool {
+			return id == w.ID
+		}) {
 			t.Errorf("request %d: %v", i, got)
 		}
 	}
@@ -85,8 +90,8 @@ func TestQuietStepsArePlannedAhead(t *testing.T) {
 	}
 }
 
-// Beside a step only pages that nobody has are given: what the step reads and writes stays where it is, even when there is
-// nothing else to be had.
+// Beside a step only pages that nobody has are given: what the step reads and writes stays where it
+// is, even when there is nothing else to be had.
 func TestNothingIsPreemptedBesideAStep(t *testing.T) {
 	type held struct{ full, window []int32 }
 	var s *Scheduler
@@ -104,8 +109,10 @@ func TestNothingIsPreemptedBesideAStep(t *testing.T) {
 			short++
 		}
 		for q, h := range flying {
-			if !slices.Contains(s.running, q) || !slices.Equal(q.table.Full()[:len(h.full)], h.full) || !slices.Equal(q.table.Window()[:len(h.window)], h.window) {
-				t.Errorf("the pages of a sequence in the step changed: %v %v, %v %v", h.full, h.window, q.table.Full(), q.table.Window())
+			if !slices.Contains(s.running, q) || !slices.Equal(q.table.Full()[:len(h.full)],
+				h.full) || !slices.Equal(q.table.Window()[:len(h.window)], h.window) {
+				t.Errorf("the pages of a sequence in the step changed: %v %v, %v %v", h.full,
+					h.window, q.table.Full(), q.table.Window())
 			}
 		}
 	}})

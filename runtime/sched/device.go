@@ -1,13 +1,15 @@
-// Steps on a device that chooses tokens: the logits stay there, and the device never waits for the host.
+// Steps on a device that chooses tokens: the logits stay there, and the device never waits for the
+// host.
 //
 //	step n     Queue(n) ............ Sample(n)            Wait(n), advance
 //	step n+1                                   Queue(n+1) ................. Sample(n+1)
 //
-// While the device runs the forward pass of a step, the masks of its tokens are made and the next step is planned (beside.go).
-// Then the choice is queued, and behind it, where the plan stands, the next forward pass, which takes the tokens from the
-// device's memory: only then the host waits, for tokens that are there already. A step that was queued like this may have rows
-// of a sequence that ended meanwhile: what they compute harms nobody, since the device runs one step after another and pages
-// change hands between two of them, and what is chosen for them is not looked at.
+// While the device runs the forward pass of a step, the masks of its tokens are made and the next
+// step is planned (beside.go). Then the choice is queued, and behind it, where the plan stands, the
+// next forward pass, which takes the tokens from the device's memory: only then the host waits, for
+// tokens that are there already. A step that was queued like this may have rows of a sequence that
+// ended meanwhile: what they compute harms nobody, since the device runs one step after another and
+// pages change hands between two of them, and what is chosen for them is not looked at.
 //
 // What must stay true: a request gets the tokens that the host would choose from the same logits.
 
@@ -20,7 +22,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/sample"
 )
 
-// chooser is an engine whose device chooses tokens, if Samples says so. engine.Engine documents the calls.
+// chooser is an engine whose device chooses tokens, if Samples says so. engine.Engine documents the
+// calls.
 type chooser interface {
 	Samples() bool
 	Queue(ctx context.Context, b *engine.Batch, from []int32) error
@@ -30,7 +33,8 @@ type chooser interface {
 
 // onDevice is what steps on a device need beside what all steps do.
 type onDevice struct {
-	from    []int32                 // of each row of the batch: the row of the last sample whose token it takes, or -1
+	// of each row of the batch: the row of the last sample whose token it takes, or -1
+	from    []int32
 	choices []engine.SamplingParams // of the step that is sampled
 	chosen  []engine.SampledToken
 	queued  int   // logit rows of the step that is queued and not sampled; 0: none
@@ -46,8 +50,8 @@ func (s *Scheduler) chooser() chooser {
 	return eng
 }
 
-// editable tells whether the device has room for what these sequences change of their logits. Long texts under penalties may
-// not have it; their steps are sampled on the host.
+// editable tells whether the device has room for what these sequences change of their logits. Long
+// texts under penalties may not have it; their steps are sampled on the host.
 func (s *Scheduler) editable(list []*sequence) bool {
 	n := 0
 	for _, q := range list {
@@ -56,8 +60,8 @@ func (s *Scheduler) editable(list []*sequence) bool {
 	return n <= engine.MostEdits(s.o.MaxSeqs)
 }
 
-// computeOnDevice runs the batch, and the steps after it as long as each can be queued before the tokens of the one before are
-// known. After an error every sequence that was running has ended.
+// computeOnDevice runs the batch, and the steps after it as long as each can be queued before the
+// tokens of the one before are known. After an error every sequence that was running has ended.
 func (s *Scheduler) computeOnDevice(eng chooser) {
 	err := s.queue(eng, nil)
 	for err == nil {
@@ -127,8 +131,8 @@ func (s *Scheduler) choices(eng chooser) error {
 	return nil
 }
 
-// assembleAhead writes the rows of the next step to s.batch as they were planned, where that can be queued now. The sequences
-// stand where the running step will leave them.
+// assembleAhead writes the rows of the next step to s.batch as they were planned, where that can be
+// queued now. The sequences stand where the running step will leave them.
 func (s *Scheduler) assembleAhead() bool {
 	if s.plan == none || s.ctx.Err() != nil {
 		return false
@@ -144,7 +148,8 @@ func (s *Scheduler) assembleAhead() bool {
 		return false
 	}
 	b, d := &s.batch, &s.device
-	b.Tokens, b.Seqs, b.LogitRows, b.Rebuild, d.from = b.Tokens[:0], b.Seqs[:0], b.LogitRows[:0], false, d.from[:0]
+	b.Tokens, b.Seqs, b.LogitRows, b.Rebuild, d.from = b.Tokens[:0], b.Seqs[:0], b.LogitRows[:0],
+		false, d.from[:0]
 	for _, q := range s.running {
 		q.next.rows, q.next.logits = q.rows, -1
 		if q.rows == 0 {
@@ -158,7 +163,8 @@ func (s *Scheduler) assembleAhead() bool {
 				b.Tokens, d.from = append(b.Tokens, 0), append(d.from, int32(q.logits))
 			}
 		}
-		b.Seqs = append(b.Seqs, engine.SeqRows{Start: int32(at), Rows: int32(q.rows), Full: q.table.Full(), Window: q.table.Window()})
+		b.Seqs = append(b.Seqs, engine.SeqRows{Start: int32(at), Rows: int32(q.rows),
+			Full: q.table.Full(), Window: q.table.Window()})
 		if q.rows == q.left() && q.known() < q.most {
 			q.next.logits = len(b.LogitRows)
 			b.LogitRows = append(b.LogitRows, int32(len(b.Tokens)-1))
@@ -194,8 +200,8 @@ func (q *sequence) chosen(c engine.SampledToken) {
 	q.follows()
 }
 
-// promote makes the step that is queued the running one, for the sequences that have not ended. Where tokens followed by
-// themselves, the token that the step gives is none of the text's.
+// promote makes the step that is queued the running one, for the sequences that have not ended.
+// Where tokens followed by themselves, the token that the step gives is none of the text's.
 func (s *Scheduler) promote() {
 	s.sampling = s.sampling[:0]
 	for _, q := range s.running {
@@ -209,7 +215,8 @@ func (s *Scheduler) promote() {
 	s.launched = len(s.running)
 }
 
-// abandon lets the device come to an end with what is under way, after an error. Errors that follow from it say nothing new.
+// abandon lets the device come to an end with what is under way, after an error. Errors that follow
+// from it say nothing new.
 func (s *Scheduler) abandon(eng chooser) {
 	d := &s.device
 	if d.queued > 0 {

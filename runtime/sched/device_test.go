@@ -1,4 +1,5 @@
-// Steps on a device that chooses tokens give the texts that the host's sampling gives, and the device does not wait for the host.
+// Steps on a device that chooses tokens give the texts that the host's sampling gives, and the
+// device does not wait for the host.
 
 package sched
 
@@ -53,19 +54,22 @@ func TestInterleavingsOnDevice(t *testing.T) {
 		all.Ahead += stats.Ahead
 	}
 	t.Logf("%+v", all.Counts)
-	if all.Preemptions < 15*scenarios/100 || all.Cancelled < 20*scenarios/100 || all.Ahead < all.Steps/2 {
+	if all.Preemptions < 15*scenarios/100 || all.Cancelled < 20*scenarios/100 ||
+		all.Ahead < all.Steps/2 {
 		t.Errorf("%+v: the scenarios do not test enough", all.Counts)
 	}
 }
 
-// TestTheDeviceIsAStepAhead: every step but the first is queued before the token of the one before it is asked for.
+// TestTheDeviceIsAStepAhead: every step but the first is queued before the token of the one before
+// it is asked for.
 func TestTheDeviceIsAStepAhead(t *testing.T) {
 	s, dev := startOnDevice(t, Options{})
 	got := drain(t, submit(t, s, t.Context(), Request{Prompt: prompt(9), MaxTokens: 6}))
 	if len(got) != 6 {
 		t.Fatalf("%v", got)
 	}
-	want := "queue sample queue wait sample queue wait sample queue wait sample queue wait sample queue wait sample wait"
+	want := "queue sample queue wait sample queue wait sample queue wait sample queue wait " +
+		"sample queue wait sample wait"
 	if calls := strings.Join(dev.Calls, " "); calls != want {
 		t.Errorf("%s\nnot %s", calls, want)
 	}
@@ -74,11 +78,13 @@ func TestTheDeviceIsAStepAhead(t *testing.T) {
 	}
 }
 
-// TestMasksOnDevice: the mask of a token is made after the token before it is known, and before it is chosen.
+// TestMasksOnDevice: the mask of a token is made after the token before it is known, and before it
+// is chosen.
 func TestMasksOnDevice(t *testing.T) {
 	s, _ := startOnDevice(t, Options{})
 	var seen [][]int32
-	r := Request{Prompt: prompt(5), MaxTokens: 30, Params: sample.Params{Temperature: 1, TopP: 1, Seed: 4, Logprobs: -1}}
+	r := Request{Prompt: prompt(5), MaxTokens: 30, Params: sample.Params{Temperature: 1, TopP: 1,
+		Seed: 4, Logprobs: -1}}
 	r.Constraint = &simtest.Constraint{Allow: func(generated []int32) []uint64 {
 		seen = append(seen, slices.Clone(generated))
 		mask := []uint64{0, 0}
@@ -101,7 +107,8 @@ func TestMasksOnDevice(t *testing.T) {
 	}
 }
 
-// TestFollowOnDevice: tokens that follow by themselves replace what the step that was queued ahead chose.
+// TestFollowOnDevice: tokens that follow by themselves replace what the step that was queued ahead
+// chose.
 func TestFollowOnDevice(t *testing.T) {
 	follow := func(generated []int32) []int32 {
 		if len(generated)%4 == 2 {
@@ -109,7 +116,8 @@ func TestFollowOnDevice(t *testing.T) {
 		}
 		return nil
 	}
-	r := Request{Prompt: prompt(12), MaxTokens: 25, Constraint: &simtest.Constraint{Follow: follow}, Params: sample.Params{Temperature: 1, TopP: 1, Seed: 8, Logprobs: -1}}
+	r := Request{Prompt: prompt(12), MaxTokens: 25, Constraint: &simtest.Constraint{Follow: follow},
+		Params: sample.Params{Temperature: 1, TopP: 1, Seed: 8, Logprobs: -1}}
 	host, _ := start(t, Options{})
 	want := drain(t, submit(t, host, t.Context(), r))
 	s, dev := startOnDevice(t, Options{})
@@ -119,15 +127,18 @@ func TestFollowOnDevice(t *testing.T) {
 	}
 }
 
-// TestLongPenaltiesAreSampledOnTheHost: a text whose penalties change more logits than the device has room for.
+// TestLongPenaltiesAreSampledOnTheHost: a text whose penalties change more logits than the device
+// has room for.
 func TestLongPenaltiesAreSampledOnTheHost(t *testing.T) {
 	o := Options{MaxBatchedTokens: 1}
-	r := Request{Prompt: prompt(97), MaxTokens: 3, Params: sample.Params{RepetitionPenalty: 1.2, Logprobs: -1, LogitBias: map[int32]float32{}}}
+	r := Request{Prompt: prompt(97), MaxTokens: 3, Params: sample.Params{RepetitionPenalty: 1.2,
+		Logprobs: -1, LogitBias: map[int32]float32{}}}
 	s, dev := startOnDevice(t, o)
 	if got := drain(t, submit(t, s, t.Context(), r)); len(got) != 3 || len(dev.Calls) == 0 {
 		t.Fatalf("%v, %v", got, dev.Calls)
 	}
-	if s.editable([]*sequence{{sampler: sample.New(r.Params, 97, prompt(97))}}) != (97 < engine.MostEdits(1)) {
+	if s.editable([]*sequence{{sampler: sample.New(r.Params, 97,
+		prompt(97))}}) != (97 < engine.MostEdits(1)) {
 		t.Error("97 edits")
 	}
 	wide := sample.New(sample.Params{RepetitionPenalty: 2}, 1<<20, manyIDs(engine.MostEdits(1)))
@@ -144,10 +155,11 @@ func manyIDs(n int) []int32 {
 	return ids
 }
 
-// TestFaultsOnDevice: whichever call fails, the running request ends with the error, nothing is left on the device, and the next request gets its
-// own tokens.
+// TestFaultsOnDevice: whichever call fails, the running request ends with the error, nothing is
+// left on the device, and the next request gets its own tokens.
 func TestFaultsOnDevice(t *testing.T) {
-	r := Request{Prompt: prompt(40), MaxTokens: 8, Params: sample.Params{Temperature: 1, TopP: 1, Seed: 5, Logprobs: -1}}
+	r := Request{Prompt: prompt(40), MaxTokens: 8, Params: sample.Params{Temperature: 1, TopP: 1,
+		Seed: 5, Logprobs: -1}}
 	for _, call := range []string{"queue", "sample", "wait"} {
 		for nth := 1; nth <= 3; nth++ {
 			t.Run(fmt.Sprint(call, " ", nth), func(t *testing.T) {
@@ -183,12 +195,13 @@ func TestFaultsOnDevice(t *testing.T) {
 // TestNothingAllowedOnDevice: a mask without a token ends the request, and a neighbour goes on.
 func TestNothingAllowedOnDevice(t *testing.T) {
 	s, _ := startOnDevice(t, Options{})
-	bad := Request{Prompt: prompt(5), MaxTokens: 9, Constraint: &simtest.Constraint{Allow: func(generated []int32) []uint64 {
-		if len(generated) == 3 {
-			return []uint64{0, 0}
-		}
-		return nil
-	}}}
+	bad := Request{Prompt: prompt(5), MaxTokens: 9,
+		Constraint: &simtest.Constraint{Allow: func(generated []int32) []uint64 {
+			if len(generated) == 3 {
+				return []uint64{0, 0}
+			}
+			return nil
+		}}}
 	good := submit(t, s, t.Context(), Request{Prompt: prompt(7), MaxTokens: 20})
 	st := submit(t, s, t.Context(), bad)
 	if got := drain(t, st); len(got) != 3 || !errors.Is(st.Err(), sample.ErrNothingAllowed) {

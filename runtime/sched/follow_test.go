@@ -1,4 +1,5 @@
-// Tokens that leave no choice: fed as input they give the text that sampling them under a mask gives, in fewer steps.
+// Tokens that leave no choice: fed as input they give the text that sampling them under a mask
+// gives, in fewer steps.
 
 package sched
 
@@ -29,7 +30,8 @@ func TestFollowIsWhatAMaskWouldForce(t *testing.T) {
 	}
 	for _, most := range []int{1, 5, 6, 7, 8, 9, 61, 200} {
 		s, _ := start(t, Options{Pages: 40})
-		r := Request{Prompt: prompt(40), MaxTokens: most, Constraint: &simtest.Constraint{Allow: mask}}
+		r := Request{Prompt: prompt(40), MaxTokens: most,
+			Constraint: &simtest.Constraint{Allow: mask}}
 		r.Params.Temperature, r.Params.TopP, r.Params.Seed = 1, 1, 7
 		sampled := drain(t, submit(t, s, t.Context(), r))
 		before := s.Stats().Steps

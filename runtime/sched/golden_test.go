@@ -1,5 +1,6 @@
-// The scheduler over the real engine on the host CPU, with the tiny checkpoint T1: the reference's greedy continuations
-// must come out whatever runs beside them, and sampled texts must be those of a request alone.
+// The scheduler over the real engine on the host CPU, with the tiny checkpoint T1: the reference's
+// greedy continuations must come out whatever runs beside them, and sampled texts must be those of
+// a request alone.
 
 package sched
 
@@ -19,9 +20,11 @@ import (
 const t1 = "../../testdata/model/T1"
 
 // real makes a scheduler over the engine; close it before the next one.
-func real(t *testing.T, dev engine.Device, ckpt *checkpoint.Checkpoint, o Options) (s *Scheduler, close func()) {
+func real(t *testing.T, dev engine.Device, ckpt *checkpoint.Checkpoint, o Options) (s *Scheduler,
+	close func()) {
 	t.Helper()
-	eng, err := engine.New(dev, ckpt, engine.Settings{Pages: o.Pages, MaxNumBatchedTokens: o.MaxBatchedTokens})
+	eng, err := engine.New(dev, ckpt, engine.Settings{Pages: o.Pages,
+		MaxNumBatchedTokens: o.MaxBatchedTokens})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,56 +64,62 @@ func TestGoldenThroughTheScheduler(t *testing.T) {
 	}{
 		{Options{Pages: 64, MaxBatchedTokens: 256, MaxSeqs: 1}, 200, 1, false}, // one by one
 		{Options{Pages: 256, MaxBatchedTokens: 512}, 200, 2, false},            // all at once
-		{Options{Pages: 24, MaxBatchedTokens: 7}, 200, 2, true},                // small pool, small chunks
+		{Options{Pages: 24, MaxBatchedTokens: 7}, 200, 2, true},
+		// small pool, small chunks
 		{Options{Pages: 80, MaxBatchedTokens: 100}, 700, 1, false},
-		{Options{Pages: 200, MaxBatchedTokens: 512}, 5000, 1, false}, // the longest takes most of the pool
+		{Options{Pages: 200, MaxBatchedTokens: 512}, 5000, 1, false},
+		// the longest takes most of the pool
 	} {
 		if c.longest == 5000 && testing.Short() {
 			continue
 		}
-		t.Run(fmt.Sprintf("pages=%d,rows=%d,seqs=%d", c.o.Pages, c.o.MaxBatchedTokens, c.o.MaxSeqs), func(t *testing.T) {
-			s, end := real(t, dev, ckpt, c.o)
-			defer end()
-			type running struct {
-				golden          int
-				greedy, sampled *Stream
-			}
-			var all []running
-			for range c.copies {
-				for i, g := range cases {
-					if len(g.Tokens) > c.longest {
+		t.Run(fmt.Sprintf("pages=%d,rows=%d,seqs=%d", c.o.Pages, c.o.MaxBatchedTokens, c.o.MaxSeqs),
+			func(t *testing.T) {
+				s, end := real(t, dev, ckpt, c.o)
+				defer end()
+				type running struct {
+					golden          int
+					greedy, sampled *Stream
+				}
+				var all []running
+				for range c.copies {
+					for i, g := range cases {
+						if len(g.Tokens) > c.longest {
+							continue
+						}
+						r := Request{Prompt: g.Tokens, MaxTokens: len(g.Greedy),
+							Params: sample.Params{Logprobs: -1}}
+						run := running{golden: i, greedy: submit(t, s, t.Context(), r)}
+						if len(g.Tokens) <= 200 {
+							r.Params.Temperature, r.Params.TopP, r.Params.Seed = 1, 0.95, uint64(i)
+							run.sampled = submit(t, s, t.Context(), r)
+						}
+						all = append(all, run)
+					}
+				}
+				for _, run := range all {
+					g := cases[run.golden]
+					if got := drain(t, run.greedy); !slices.Equal(got, g.Greedy) {
+						t.Errorf("%s (%v):\ngot  %v\nwant %v", g.Name, run.greedy.Err(), got,
+							g.Greedy)
+					}
+					if run.sampled == nil {
 						continue
 					}
-					r := Request{Prompt: g.Tokens, MaxTokens: len(g.Greedy), Params: sample.Params{Logprobs: -1}}
-					run := running{golden: i, greedy: submit(t, s, t.Context(), r)}
-					if len(g.Tokens) <= 200 {
-						r.Params.Temperature, r.Params.TopP, r.Params.Seed = 1, 0.95, uint64(i)
-						run.sampled = submit(t, s, t.Context(), r)
+					got := drain(t, run.sampled)
+					if len(alone) == run.golden {
+						alone = append(alone, got)
 					}
-					all = append(all, run)
+					if !slices.Equal(got, alone[run.golden]) || len(got) != len(g.Greedy) {
+						t.Errorf("%s, sampled (%v):\ngot   %v\nalone %v", g.Name, run.sampled.Err(),
+							got, alone[run.golden])
+					}
 				}
-			}
-			for _, run := range all {
-				g := cases[run.golden]
-				if got := drain(t, run.greedy); !slices.Equal(got, g.Greedy) {
-					t.Errorf("%s (%v):\ngot  %v\nwant %v", g.Name, run.greedy.Err(), got, g.Greedy)
+				if n := s.Stats().Preemptions; c.preempt && n == 0 {
+					t.Error("nothing was preempted")
+				} else {
+					t.Logf("%+v", s.Stats())
 				}
-				if run.sampled == nil {
-					continue
-				}
-				got := drain(t, run.sampled)
-				if len(alone) == run.golden {
-					alone = append(alone, got)
-				}
-				if !slices.Equal(got, alone[run.golden]) || len(got) != len(g.Greedy) {
-					t.Errorf("%s, sampled (%v):\ngot   %v\nalone %v", g.Name, run.sampled.Err(), got, alone[run.golden])
-				}
-			}
-			if n := s.Stats().Preemptions; c.preempt && n == 0 {
-				t.Error("nothing was preempted")
-			} else {
-				t.Logf("%+v", s.Stats())
-			}
-		})
+			})
 	}
 }

@@ -4,10 +4,10 @@
 //	   ^                  |
 //	   +-----preempt------+   (youngest first; its pages are dropped, its tokens kept)
 //
-// Age decides everything: both queues are oldest first, and every running sequence is older than every waiting one, since
-// admission takes the oldest and preemption the youngest. Pages are given oldest first. The oldest sequence can always
-// take what it needs, and no request is let in that would not fit alone, so every step moves the oldest on, and each
-// request ends.
+// Age decides everything: both queues are oldest first, and every running sequence is older than
+// every waiting one, since admission takes the oldest and preemption the youngest. Pages are given
+// oldest first. The oldest sequence can always take what it needs, and no request is let in that
+// would not fit alone, so every step moves the oldest on, and each request ends.
 
 package sched
 
@@ -29,8 +29,8 @@ func (s *Scheduler) drop(queue []*sequence) []*sequence {
 	})
 }
 
-// admit moves waiting sequences to running while there is room, oldest first: none overtakes one that does not fit yet.
-// What the cache has of a sequence it takes with it.
+// admit moves waiting sequences to running while there is room, oldest first: none overtakes one
+// that does not fit yet. What the cache has of a sequence it takes with it.
 func (s *Scheduler) admit(now time.Time) {
 	if len(s.waiting) == 0 || len(s.running) == s.o.MaxSeqs {
 		return
@@ -72,8 +72,8 @@ func (s *Scheduler) admit(now time.Time) {
 	s.waiting = slices.Delete(s.waiting, 0, n)
 }
 
-// adopt gives a waiting sequence the pages that hold the beginning of its tokens. The last token is always computed, since
-// the next one comes out of it.
+// adopt gives a waiting sequence the pages that hold the beginning of its tokens. The last token is
+// always computed, since the next one comes out of it.
 func (s *Scheduler) adopt(q *sequence) {
 	q.table.Cuts(q.cuts)
 	if s.o.NoPrefixCaching {
@@ -97,10 +97,11 @@ func (s *Scheduler) release(q *sequence) {
 	q.computed, q.rows, q.flying, q.rebuildFrom, q.rebuildTo = 0, 0, 0, 0, 0
 }
 
-// outlook is how many pages a sequence still needs for what it knows, and for the next page it writes. Chunks of one
-// page are reckoned with, since grants shrink to that where pages are short.
+// outlook is how many pages a sequence still needs for what it knows, and for the next page it
+// writes. Chunks of one page are reckoned with, since grants shrink to that where pages are short.
 func (s *Scheduler) outlook(q *sequence) int {
-	return max(0, kv.PagesOf(len(q.tokens)+kv.PageTokens, kv.PageTokens, s.spec.Window, s.each)-q.table.Pages())
+	return max(0, kv.PagesOf(len(q.tokens)+kv.PageTokens, kv.PageTokens, s.spec.Window,
+		s.each)-q.table.Pages())
 }
 
 // planned says what the rows that were granted ahead are worth when the step before is over.
@@ -112,12 +113,12 @@ const (
 	complete                // they stand: everybody has what there is to do
 )
 
-// grant gives each running sequence its rows: first one to each that decodes, then the rest of the step in fair shares to
-// those that prefill. A share is at least a page, so with many of them the younger ones wait; what a share leaves over
-// goes to the oldest.
+// grant gives each running sequence its rows: first one to each that decodes, then the rest of the
+// step in fair shares to those that prefill. A share is at least a page, so with many of them the
+// younger ones wait; what a share leaves over goes to the oldest.
 //
-// Sequences whose window layers are rebuilt have steps of their own, since such a step runs another program. These take
-// turns with the others, so nobody waits for more than one of them.
+// Sequences whose window layers are rebuilt have steps of their own, since such a step runs another
+// program. These take turns with the others, so nobody waits for more than one of them.
 //
 // Ahead, while a step runs, it takes free pages only. s.plan says what came of it.
 func (s *Scheduler) grant(ahead bool) {
@@ -210,8 +211,9 @@ func (s *Scheduler) fitRebuild(q *sequence, want int) int {
 	}
 }
 
-// fit reserves pages for the next rows of q, fewer where pages are short. Where not one fits, younger sequences are
-// preempted; 0 means that q is the youngest itself and waits for pages to come free, or that the rows are granted ahead.
+// fit reserves pages for the next rows of q, fewer where pages are short. Where not one fits,
+// younger sequences are preempted; 0 means that q is the youngest itself and waits for pages to
+// come free, or that the rows are granted ahead.
 func (s *Scheduler) fit(q *sequence, want int) int {
 	for {
 		reach := q.table.Room() + s.pool.Free()/(1+s.each)*kv.PageTokens - q.at()
@@ -230,9 +232,9 @@ func (s *Scheduler) fit(q *sequence, want int) int {
 	}
 }
 
-// preempt sends the youngest running sequence back to waiting. Its tokens stay. What is still in the pages when it comes
-// back, or was brought to host memory from there, is taken again; the rest is computed again, and since a choice depends
-// on positions alone, its text is the same.
+// preempt sends the youngest running sequence back to waiting. Its tokens stay. What is still in
+// the pages when it comes back, or was brought to host memory from there, is taken again; the rest
+// is computed again, and since a choice depends on positions alone, its text is the same.
 func (s *Scheduler) preempt() {
 	last := len(s.running) - 1
 	q := s.running[last]

@@ -1,5 +1,5 @@
-// Any interleaving of arrivals, cancellations, preemptions, chunk sizes, prefixes found and pages swapped out gives each
-// request the tokens it gets alone.
+// Any interleaving of arrivals, cancellations, preemptions, chunk sizes, prefixes found and pages
+// swapped out gives each request the tokens it gets alone.
 
 package sched
 
@@ -101,8 +101,10 @@ func (s *Scheduler) checkState(b *engine.Batch) error {
 		if s.batch.Rebuild {
 			continue
 		}
-		if q.rebuildTo == 0 && q.rows > 1 && q.rows < q.left() && s.pool.Free() > s.each && len(b.Tokens) < s.o.MaxBatchedTokens {
-			return fmt.Errorf("a prefill has %d of %d rows though %d pages and %d rows are free", q.rows, q.left(), s.pool.Free(),
+		if q.rebuildTo == 0 && q.rows > 1 && q.rows < q.left() && s.pool.Free() > s.each &&
+			len(b.Tokens) < s.o.MaxBatchedTokens {
+			return fmt.Errorf("a prefill has %d of %d rows though %d pages and %d rows are free",
+				q.rows, q.left(), s.pool.Free(),
 				s.o.MaxBatchedTokens-len(b.Tokens))
 		}
 		if q.decodes() && q.rows == 0 && s.pool.Free() > s.each {
@@ -115,7 +117,8 @@ func (s *Scheduler) checkState(b *engine.Batch) error {
 		}
 	}
 	if used := len(pages); used != s.pool.Used() || used+s.pool.Free() != s.pool.Total() {
-		return fmt.Errorf("%d pages are in tables, %d used, %d free, %d in all", used, s.pool.Used(), s.pool.Free(), s.pool.Total())
+		return fmt.Errorf("%d pages are in tables, %d used, %d free, %d in all", used,
+			s.pool.Used(), s.pool.Free(), s.pool.Total())
 	}
 	if len(s.running) > s.o.MaxSeqs || len(b.Tokens) > s.o.MaxBatchedTokens {
 		return fmt.Errorf("%d sequences, %d rows", len(s.running), len(b.Tokens))
@@ -167,7 +170,8 @@ func scenarioOn(t *testing.T, rng *rand.Rand, seen func(*simtest.Engine) Engine)
 			jobs[i].request.MaxTokens += 150
 			jobs[i].request.Stop = nil
 		}
-		if i > 0 && rng.IntN(3) > 0 { // goes on from an earlier one's answer, or leaves it somewhere
+		// goes on from an earlier one's answer, or leaves it somewhere
+		if i > 0 && rng.IntN(3) > 0 {
 			r := &jobs[i].request
 			earlier := jobs[rng.IntN(i)].request
 			past := slices.Clone(earlier.Prompt)
@@ -190,8 +194,9 @@ func scenarioOn(t *testing.T, rng *rand.Rand, seen func(*simtest.Engine) Engine)
 			jobs[i].cancel = jobs[i].submit + 1 + rng.IntN(1+rng.IntN(400))
 		}
 	}
-	// The clock ticks twice a step: when it begins, and when the one behind it has been planned, so that arrivals and
-	// cancellations meet a plan, and are met by one; where the loop is idle, the test moves it on.
+	// The clock ticks twice a step: when it begins, and when the one behind it has been planned, so
+	// that arrivals and cancellations meet a plan, and are met by one; where the loop is idle, the
+	// test moves it on.
 	var mu sync.Mutex
 	var fault error
 	clock, arrivals := 0, 0
@@ -217,7 +222,8 @@ func scenarioOn(t *testing.T, rng *rand.Rand, seen func(*simtest.Engine) Engine)
 	o.launch = func(b *engine.Batch) {
 		err := s.checkState(b)
 		mu.Lock()
-		last := 0 // running ones are older than waiting ones, and all are in the order of their arrival
+		// running ones are older than waiting ones, and all are in the order of their arrival
+		last := 0
 		for _, q := range slices.Concat(s.running, s.waiting) {
 			i := slices.IndexFunc(jobs, func(j *job) bool { return j.stream == q.stream })
 			if jobs[i].arrival < last {
@@ -226,7 +232,8 @@ func scenarioOn(t *testing.T, rng *rand.Rand, seen func(*simtest.Engine) Engine)
 			last = jobs[i].arrival
 		}
 		for _, j := range jobs {
-			if j.inside && slices.ContainsFunc(s.running, func(q *sequence) bool { return q.stream == j.stream }) {
+			if j.inside && slices.ContainsFunc(s.running,
+				func(q *sequence) bool { return q.stream == j.stream }) {
 				err = errors.New("a request is in a step after the one it was cancelled in")
 			}
 		}
@@ -271,7 +278,8 @@ func scenarioOn(t *testing.T, rng *rand.Rand, seen func(*simtest.Engine) Engine)
 		want, finish := alone(sim, context, j.request)
 		if j.stream.Finish() == FinishCancelled && j.went {
 			if len(got) > len(want) {
-				t.Fatalf("job %d: %d tokens before it was cancelled, %d alone", i, len(got), len(want))
+				t.Fatalf("job %d: %d tokens before it was cancelled, %d alone", i, len(got),
+					len(want))
 			}
 			want = want[:len(got)]
 		} else if j.stream.Finish() != finish || j.stream.Err() != nil {
@@ -318,7 +326,8 @@ func TestInterleavings(t *testing.T) {
 		all.Ahead += stats.Ahead
 	}
 	t.Logf("%+v", all.Counts)
-	for _, least := range [][2]uint64{{all.Preemptions, 30}, {all.Cancelled, 50}, {all.PrefixHits, 5000}, {all.Rebuilt, 250}, {all.SwappedIn, 30},
+	for _, least := range [][2]uint64{{all.Preemptions, 30}, {all.Cancelled, 50}, {all.PrefixHits,
+		5000}, {all.Rebuilt, 250}, {all.SwappedIn, 30},
 		{all.Recomputed, 500}, {all.Ahead, 5000}, {all.Steps - all.Ahead, 500}} {
 		if least[0] < least[1]*scenarios/200 {
 			t.Fatalf("%+v: the scenarios do not test enough", all.Counts)

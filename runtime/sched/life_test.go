@@ -37,7 +37,8 @@ func TestDrain(t *testing.T) {
 	for i, st := range []*Stream{runs, waits} {
 		got := len(drain(t, st)) + 1 - i
 		if want := []int{40, 7}[i]; got != want || st.Finish() != FinishLength {
-			t.Errorf("request %d ended %q with %d tokens of %d: %v", i, st.Finish(), got, want, st.Err())
+			t.Errorf("request %d ended %q with %d tokens of %d: %v", i, st.Finish(), got, want,
+				st.Err())
 		}
 	}
 	if err := s.Drain(context.Background()); err != nil { // of nothing
@@ -48,13 +49,15 @@ func TestDrain(t *testing.T) {
 // What has not ended by the deadline is aborted.
 func TestDrainEnds(t *testing.T) {
 	s, _ := start(t, Options{})
-	endless := submit(t, s, t.Context(), Request{Prompt: prompt(3), Params: sample.Params{LogitBias: map[int32]float32{3: -100}}})
+	endless := submit(t, s, t.Context(), Request{Prompt: prompt(3),
+		Params: sample.Params{LogitBias: map[int32]float32{3: -100}}})
 	endless.Next(t.Context())
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	err := s.Drain(ctx)
 	drain(t, endless)
-	if f := endless.Finish(); f == FinishError && (!errors.Is(err, context.DeadlineExceeded) || !errors.Is(endless.Err(), ErrClosed)) || f == "" {
+	if f := endless.Finish(); f == FinishError && (!errors.Is(err, context.DeadlineExceeded) ||
+		!errors.Is(endless.Err(), ErrClosed)) || f == "" {
 		t.Errorf("%v, %q %v", err, f, endless.Err())
 	}
 	if st := s.Stats(); st.PagesUsed != 0 || st.Running+st.Waiting != 0 {
@@ -62,8 +65,8 @@ func TestDrainEnds(t *testing.T) {
 	}
 }
 
-// A fault costs the running requests; the waiting ones get their tokens from the next engine, and nothing of the old
-// one's cache.
+// A fault costs the running requests; the waiting ones get their tokens from the next engine, and
+// nothing of the old one's cache.
 func TestRestart(t *testing.T) {
 	o := Options{Pages: 256, MaxBatchedTokens: 64, MaxSeqs: 2}
 	broken := errors.New("the device is gone")
@@ -102,9 +105,13 @@ func TestRestart(t *testing.T) {
 		got := drain(t, st)
 		var fault *EngineError
 		switch {
-		case st.Finish() == FinishError && errors.As(st.Err(), &fault) && errors.Is(st.Err(), broken):
+		case st.Finish() == FinishError && errors.As(st.Err(), &fault) && errors.Is(st.Err(),
+			broken):
 			failed++
-		case st.Finish() != FinishLength || !slices.EqualFunc(got, want[i], func(id int32, t Token) bool { return id == t.ID }):
+		case st.Finish() != FinishLength || !slices.EqualFunc(got, want[i], func(id int32,
+			t Token) bool {
+			return id == t.ID
+		}):
 			t.Errorf("request %d: %v %q %v", i, got, st.Finish(), st.Err())
 		}
 	}
@@ -145,13 +152,15 @@ func TestRebuildDelaysNobody(t *testing.T) {
 	s, _ := start(t, o)
 	long := prompt(900)
 	drain(t, submit(t, s, t.Context(), Request{Prompt: long, MaxTokens: 1}))
-	decoding := Request{Prompt: []int32{5}, MaxTokens: 400, Params: sample.Params{LogitBias: map[int32]float32{3: -100, 4: -100}}}
+	decoding := Request{Prompt: []int32{5}, MaxTokens: 400,
+		Params: sample.Params{LogitBias: map[int32]float32{3: -100, 4: -100}}}
 	worst, since, rebuilds := 0, 0, 0
 	var others []*Stream
 	look = func(b *engine.Batch) {
 		if len(others) == 0 && b.Seqs[0].Start > 5 { // the decode runs
 			s.pool.Shed() // as a full pool would: the window pages that no cut needs are gone
-			for _, p := range [][]int32{append(slices.Clone(long[:700]), 1, 2, 3), prompt(800)[200:]} {
+			for _, p := range [][]int32{append(slices.Clone(long[:700]), 1, 2, 3),
+				prompt(800)[200:]} {
 				others = append(others, submit(t, s, t.Context(), Request{Prompt: p, MaxTokens: 1}))
 			}
 		}
@@ -166,7 +175,8 @@ func TestRebuildDelaysNobody(t *testing.T) {
 		drain(t, st)
 	}
 	s.Close()
-	t.Logf("%d steps of rebuilding, a decode is in one step of %d at least: %+v", rebuilds, worst, s.Stats().Counts)
+	t.Logf("%d steps of rebuilding, a decode is in one step of %d at least: %+v", rebuilds, worst,
+		s.Stats().Counts)
 	if worst > 2 || worst < 1 || rebuilds < 4 {
 		t.Errorf("%d steps of rebuilding, a decode came in one step of %d", rebuilds, worst)
 	}

@@ -44,7 +44,8 @@ func TestRetryAfter(t *testing.T) {
 
 // The scheduler's own: bounded, whole seconds, from the time it is given.
 func TestRetryAfterOfAScheduler(t *testing.T) {
-	clock := &timed{costs: costs{step: 2 * time.Second}, clock: time.Unix(0, 0), step: func(time.Time) {}}
+	clock := &timed{costs: costs{step: 2 * time.Second}, clock: time.Unix(0, 0),
+		step: func(time.Time) {}}
 	var s *Scheduler
 	var asked []time.Duration
 	all := make(chan struct{})
@@ -58,14 +59,16 @@ func TestRetryAfterOfAScheduler(t *testing.T) {
 	}
 	var streams []*Stream
 	for range 20 {
-		streams = append(streams, submit(t, s, t.Context(), Request{Prompt: []int32{1}, MaxTokens: 2}))
+		streams = append(streams, submit(t, s, t.Context(), Request{Prompt: []int32{1},
+			MaxTokens: 2}))
 	}
 	close(all)
 	for _, st := range streams {
 		drain(t, st)
 	}
 	s.Close()
-	// A request takes two steps of two seconds, so with ten waiting it is some forty seconds; with none left it is one.
+	// A request takes two steps of two seconds, so with ten waiting it is some forty seconds; with
+	// none left it is one.
 	if got := asked[20]; got < 30*time.Second || got > 50*time.Second {
 		t.Errorf("with half of them waiting: %v of %v", got, asked)
 	}

@@ -7,14 +7,15 @@ import (
 	"github.com/ossrun/ossrun/runtime/kv"
 )
 
-// pager is an engine whose pages can be read and written, as engine.Engine's can. Without it parts of pages are not
-// shared and pages are not swapped out.
+// pager is an engine whose pages can be read and written, as engine.Engine's can. Without it parts
+// of pages are not shared and pages are not swapped out.
 type pager interface {
 	PageBytes() int64
 	Cache() engine.Region
 }
 
-// restorePages is how many pages are brought back between two steps, at most: decodes go on meanwhile.
+// restorePages is how many pages are brought back between two steps, at most: decodes go on
+// meanwhile.
 const restorePages = 64
 
 func (s *Scheduler) keepPrefixes() {
@@ -66,7 +67,8 @@ func (s *Scheduler) parts(page int32, contents []byte, do func(at int64, part []
 // swapOut keeps a page's contents before the page is taken for something else.
 func (s *Scheduler) swapOut(prefix kv.Hash, windowed bool, page int32) {
 	contents := s.room(windowed)
-	if s.o.Spill.Has(prefix, windowed) || s.parts(page, contents, s.eng.(pager).Cache().Read) != nil {
+	if s.o.Spill.Has(prefix, windowed) || s.parts(page, contents,
+		s.eng.(pager).Cache().Read) != nil {
 		return
 	}
 	s.o.Spill.Put(prefix, windowed, contents)
@@ -83,13 +85,15 @@ func (s *Scheduler) swapIn(prefix kv.Hash, windowed bool, page int32) error {
 	return s.parts(page, contents, s.eng.(pager).Cache().Write)
 }
 
-// restored brings back pages of q that were swapped out, and tells whether q need not wait for more of them. Reading a
-// page is cheaper than computing its tokens wherever there is a Spill: that is what the plan gives one for.
+// restored brings back pages of q that were swapped out, and tells whether q need not wait for more
+// of them. Reading a page is cheaper than computing its tokens wherever there is a Spill: that is
+// what the plan gives one for.
 func (s *Scheduler) restored(q *sequence) bool {
 	if _, ok := s.eng.(pager); !ok || s.o.Spill == nil || s.o.NoPrefixCaching {
 		return true
 	}
 	q.hashes = kv.Hashes(s.root, q.hashes, q.tokens)
-	_, more := s.pool.Restore(q.tokens, q.hashes, len(q.tokens)-1, restorePages, s.o.Spill.Has, s.swapIn)
+	_, more := s.pool.Restore(q.tokens, q.hashes, len(q.tokens)-1, restorePages, s.o.Spill.Has,
+		s.swapIn)
 	return !more
 }

@@ -14,15 +14,18 @@ import (
 
 // Request is one sequence to generate. Its slices are copied by Submit.
 type Request struct {
-	Prompt    []int32
-	Params    sample.Params
-	MaxTokens int     // generated tokens at most, forced ones included; 0: as many as the context holds
+	Prompt []int32
+	Params sample.Params
+	// generated tokens at most, forced ones included; 0: as many as the context holds
+	MaxTokens int
 	Stop      []int32 // ids that end it; Params.IgnoreEOS takes the model's end tokens out of them
-	// Constraint says which tokens may come. What it forces is delivered as if it had been sampled, and fed as input in one
-	// step. It is called by one goroutine at a time, those of different requests at the same time; nil allows everything.
+	// Constraint says which tokens may come. What it forces is delivered as if it had been sampled,
+	// and fed as input in one step. It is called by one goroutine at a time, those of different
+	// requests at the same time; nil allows everything.
 	Constraint grammar.Constraint
-	// Cuts are lengths of the prompt at which a later prompt is likely to leave this one: after the system and developer
-	// messages, after each user message and each tool result, ascending. Pages there are kept longest.
+	// Cuts are lengths of the prompt at which a later prompt is likely to leave this one: after the
+	// system and developer messages, after each user message and each tool result, ascending. Pages
+	// there are kept longest.
 	Cuts []int
 }
 
@@ -40,7 +43,8 @@ func forcedToken(id int32) Token {
 type Finish string
 
 const (
-	FinishStop      Finish = "stop"      // a stop id was generated; it was delivered as the last Token
+	// a stop id was generated; it was delivered as the last Token
+	FinishStop      Finish = "stop"
 	FinishLength    Finish = "length"    // MaxTokens or the context is used up
 	FinishCancelled Finish = "cancelled" // the context given to Submit was cancelled
 	FinishError     Finish = "error"     // see Err
@@ -61,8 +65,8 @@ func (e *EngineError) Error() string {
 
 func (e *EngineError) Unwrap() error { return e.Fault }
 
-// ContextLengthError is a request that can never fit: it needs Asked tokens (its prompt, its forced tokens and one to
-// generate), the context holds Max.
+// ContextLengthError is a request that can never fit: it needs Asked tokens (its prompt, its forced
+// tokens and one to generate), the context holds Max.
 type ContextLengthError struct{ Max, Asked int }
 
 func (e *ContextLengthError) Error() string {

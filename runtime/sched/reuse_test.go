@@ -1,4 +1,5 @@
-// Prefix reuse over the real engine: whatever the cache gives, the logits are those of a cold start.
+// Prefix reuse over the real engine: whatever the cache gives, the logits are those of a cold
+// start.
 
 package sched
 
@@ -49,7 +50,8 @@ func reuse(t *testing.T, pages int, kvType string) (*listening, func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eng, err := engine.New(dev, ckpt, engine.Settings{Pages: pages, MaxNumBatchedTokens: 256, KVCacheDtype: kvType})
+	eng, err := engine.New(dev, ckpt, engine.Settings{Pages: pages, MaxNumBatchedTokens: 256,
+		KVCacheDtype: kvType})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,14 +66,19 @@ func story(n int, seed int32) []int32 {
 	return ids
 }
 
-// A prompt that leaves a cached one at any place gets the logits of a cold start, bit for bit on this device, whether the
-// window pages there are still in the pool, or the receptive field has to be computed again. The short run takes the cuts at
-// the edges of pages, of the window and of the receptive field; the long one takes every cut.
+// A prompt that leaves a cached one at any place gets the logits of a cold start, bit for bit on
+// this device, whether the window pages there are still in the pool, or the receptive field has to
+// be computed again. The short run takes the cuts at the edges of pages, of the window and of the
+// receptive field; the long one takes every cut.
 func TestReuseAtEveryCut(t *testing.T) {
 	t.Run("edges", func(t *testing.T) {
-		reuseAt(t, 450, []int{1, 31, 32, 33, 96, 127, 128, 129, 160, 254, 255, 256, 287, 381, 382, 450}, "")
+		reuseAt(t, 450, []int{1, 31, 32, 33, 96, 127, 128, 129, 160, 254, 255, 256, 287, 381, 382,
+			450}, "")
 	})
-	t.Run("edges in fp8", func(t *testing.T) { reuseAt(t, 450, []int{1, 33, 128, 255, 287, 450}, engine.KVFP8) })
+	t.Run("edges in fp8", func(t *testing.T) {
+		reuseAt(t, 450, []int{1, 33, 128, 255, 287, 450},
+			engine.KVFP8)
+	})
 	if os.Getenv("OSSRUN_LONG") == "" {
 		return
 	}
@@ -101,7 +108,8 @@ func reuseAt(t *testing.T, n int, at []int, kvType string) {
 		o.NoPrefixCaching = true
 		s := New(eng, o)
 		defer s.Close()
-		ids := drain(t, submit(t, s, t.Context(), Request{Prompt: prompt, MaxTokens: 2, Params: greedy}))
+		ids := drain(t, submit(t, s, t.Context(), Request{Prompt: prompt, MaxTokens: 2,
+			Params: greedy}))
 		return ids, slices.Clone(eng.last)
 	}
 	s := New(eng, o)
@@ -110,12 +118,13 @@ func reuseAt(t *testing.T, n int, at []int, kvType string) {
 	for _, cut := range at {
 		prompt := append(slices.Clone(base[:cut]), story(40, int32(cut))...)
 		want, logits := cold(prompt)
-		// Each cut meets the pages of the base alone: once with the window pages of its end, once with those of the cut kept
-		// too.
+		// Each cut meets the pages of the base alone: once with the window pages of its end, once
+		// with those of the cut kept too.
 		for _, cuts := range [][]int{nil, {cut}} {
 			s.Close()
 			s = New(eng, o)
-			drain(t, submit(t, s, t.Context(), Request{Prompt: base, MaxTokens: 1, Params: greedy, Cuts: cuts}))
+			drain(t, submit(t, s, t.Context(), Request{Prompt: base, MaxTokens: 1, Params: greedy,
+				Cuts: cuts}))
 			s.pool.Shed()
 			rebuilt := eng.rebuilt
 			st := submit(t, s, t.Context(), Request{Prompt: prompt, MaxTokens: 2, Params: greedy})
@@ -146,12 +155,15 @@ func reuseAt(t *testing.T, n int, at []int, kvType string) {
 				}
 				fullest++
 			} else if cut-cached > field {
-				t.Fatalf("cut %d: only %d tokens are cached, more than a receptive field is computed", cut, cached)
+				t.Fatalf("cut %d: only %d tokens are cached, more than a receptive field is "+
+					"computed", cut, cached)
 			}
 		}
 	}
-	t.Logf("%d cuts of %d: %d tokens cached, %d rebuilds, logits at most %g off", fullest, n, saved, rebuilds, furthest)
-	if rebuilds == 0 && slices.Contains(at, 287) { // there the window pages are gone, and less than all that was cached is in the field
+	t.Logf("%d cuts of %d: %d tokens cached, %d rebuilds, logits at most %g off", fullest, n, saved,
+		rebuilds, furthest)
+	// there the window pages are gone, and less than all that was cached is in the field
+	if rebuilds == 0 && slices.Contains(at, 287) {
 		t.Error("nothing was rebuilt")
 	}
 }
@@ -179,14 +191,17 @@ func spillSurvives(t *testing.T, kvType string, pages int) {
 			cold := o
 			cold.NoPrefixCaching = true
 			s := New(eng, cold)
-			want = drain(t, submit(t, s, t.Context(), Request{Prompt: follow, MaxTokens: 8, Params: greedy}))
+			want = drain(t, submit(t, s, t.Context(), Request{Prompt: follow, MaxTokens: 8,
+				Params: greedy}))
 			s.Close()
 		}
 		s := New(eng, o)
 		if reload == 0 {
-			drain(t, submit(t, s, t.Context(), Request{Prompt: first, MaxTokens: 1, Params: greedy}))
+			drain(t, submit(t, s, t.Context(), Request{Prompt: first, MaxTokens: 1,
+				Params: greedy}))
 			for i := range 6 { // pushes the first one out
-				drain(t, submit(t, s, t.Context(), Request{Prompt: story(500, int32(i*100+50)), MaxTokens: 1, Params: greedy}))
+				drain(t, submit(t, s, t.Context(), Request{Prompt: story(500, int32(i*100+50)),
+					MaxTokens: 1, Params: greedy}))
 			}
 		}
 		st := submit(t, s, t.Context(), Request{Prompt: follow, MaxTokens: 8, Params: greedy})

@@ -96,16 +96,19 @@ func TestIgnoreEOS(t *testing.T) {
 		stop   int32
 		ignore bool
 		want   int
-	}{{3, false, 1}, {3, true, 5}, {9, true, 1}} { // 3 ends the model's text, 9 is a stop of the request alone
+	}{{3, false, 1}, {3, true, 5},
+		{9, true, 1}} { // 3 ends the model's text, 9 is a stop of the request alone
 		p := sample.Params{LogitBias: map[int32]float32{c.stop: 100}, IgnoreEOS: c.ignore}
-		got := drain(t, submit(t, s, t.Context(), Request{Prompt: prompt(3), MaxTokens: 5, Stop: []int32{c.stop}, Params: p}))
+		got := drain(t, submit(t, s, t.Context(), Request{Prompt: prompt(3), MaxTokens: 5,
+			Stop: []int32{c.stop}, Params: p}))
 		if len(got) != c.want {
 			t.Errorf("stop %d, ignore %v: %v", c.stop, c.ignore, got)
 		}
 	}
 }
 
-// Forced tokens come first, count as generated, and a stop id among them ends the request as a sampled one would.
+// Forced tokens come first, count as generated, and a stop id among them ends the request as a
+// sampled one would.
 func TestForced(t *testing.T) {
 	s, _ := start(t, Options{MaxBatchedTokens: 4})
 	for _, c := range []struct {
@@ -119,7 +122,8 @@ func TestForced(t *testing.T) {
 		{[]int32{1, 2, 5}, 2, 2, FinishLength},
 		{[]int32{1, 9, 5}, 6, 2, FinishStop},
 	} {
-		st := submit(t, s, t.Context(), Request{Prompt: prompt(9), Constraint: &simtest.Constraint{First: c.forced}, MaxTokens: c.most, Stop: []int32{9}})
+		st := submit(t, s, t.Context(), Request{Prompt: prompt(9),
+			Constraint: &simtest.Constraint{First: c.forced}, MaxTokens: c.most, Stop: []int32{9}})
 		var got []Token
 		for tok, ok := st.Next(t.Context()); ok; tok, ok = st.Next(t.Context()) {
 			got = append(got, tok)
@@ -140,7 +144,8 @@ func TestContextLength(t *testing.T) {
 	if s.ContextLength() != 6*32 { // 6 full pages and the 5 that a window of 128 can touch
 		t.Fatalf("context %d", s.ContextLength())
 	}
-	_, err := s.Submit(t.Context(), Request{Prompt: prompt(190), Constraint: &simtest.Constraint{First: prompt(2)}})
+	_, err := s.Submit(t.Context(), Request{Prompt: prompt(190),
+		Constraint: &simtest.Constraint{First: prompt(2)}})
 	var long *ContextLengthError
 	if !errors.As(err, &long) || long.Max != 192 || long.Asked != 193 {
 		t.Fatalf("%v", err)
@@ -157,7 +162,9 @@ func TestContextLength(t *testing.T) {
 func TestBadRequests(t *testing.T) {
 	s, _ := start(t, Options{})
 	for _, r := range []Request{
-		{}, {Prompt: []int32{97}}, {Prompt: []int32{-1}}, {Prompt: prompt(1), Constraint: &simtest.Constraint{First: []int32{97}}}, {Prompt: prompt(1), MaxTokens: -1},
+		{}, {Prompt: []int32{97}}, {Prompt: []int32{-1}}, {Prompt: prompt(1),
+			Constraint: &simtest.Constraint{First: []int32{97}}}, {Prompt: prompt(1),
+			MaxTokens: -1},
 		{Prompt: prompt(1), Params: sample.Params{Temperature: -1}},
 	} {
 		if _, err := s.Submit(t.Context(), again(r)); err == nil {
@@ -186,7 +193,8 @@ func TestQueueFull(t *testing.T) {
 	g.hold(sim, 1)
 	var streams []*Stream
 	for range 5 {
-		streams = append(streams, submit(t, s, t.Context(), Request{Prompt: prompt(3), MaxTokens: 4}))
+		streams = append(streams, submit(t, s, t.Context(), Request{Prompt: prompt(3),
+			MaxTokens: 4}))
 	}
 	<-g.in
 	if _, err := s.Submit(t.Context(), Request{Prompt: prompt(3)}); err != ErrQueueFull {
@@ -196,7 +204,8 @@ func TestQueueFull(t *testing.T) {
 	for _, st := range streams {
 		drain(t, st)
 	}
-	if got := drain(t, submit(t, s, t.Context(), Request{Prompt: prompt(3), MaxTokens: 4})); len(got) != 4 {
+	if got := drain(t, submit(t, s, t.Context(), Request{Prompt: prompt(3),
+		MaxTokens: 4})); len(got) != 4 {
 		t.Fatalf("the queue stayed full: %v", got)
 	}
 }
@@ -232,7 +241,8 @@ func TestCancelFreesPagesBeforeTheNextStep(t *testing.T) {
 		close(all)
 		drain(t, stays)
 		if before != 2+2*4 || !slices.Equal(after, []int{1, 2, 510}) {
-			t.Fatalf("%d pages before the cancellation; sequences, pages used and free in the step after it: %v", before, after)
+			t.Fatalf("%d pages before the cancellation; sequences, pages used and free in the "+
+				"step after it: %v", before, after)
 		}
 		drain(t, gone)
 		if gone.Finish() != FinishCancelled || gone.Err() != nil {
@@ -259,7 +269,8 @@ func TestCancelDuringAStep(t *testing.T) {
 	end()
 	st = submit(t, s, t.Context(), Request{Prompt: prompt(10), MaxTokens: 2})
 	for {
-		if _, ok := st.Next(waiting); !ok && st.Finish() == "" { // the reader gives up, the request does not
+		// the reader gives up, the request does not
+		if _, ok := st.Next(waiting); !ok && st.Finish() == "" {
 			break
 		} else if st.Finish() != "" {
 			break
@@ -338,8 +349,10 @@ func TestNonFiniteLogitsEndOneRequest(t *testing.T) {
 	defer s.Close()
 	never := map[int32]float32{42: -100}
 	bad := submit(t, s, t.Context(), Request{Prompt: []int32{1, 42}, MaxTokens: 5})
-	good := submit(t, s, t.Context(), Request{Prompt: []int32{1, 2}, MaxTokens: 5, Params: sample.Params{LogitBias: never}})
-	if got := drain(t, bad); len(got) != 0 || bad.Finish() != FinishError || !errors.Is(bad.Err(), sample.ErrNonFinite) {
+	good := submit(t, s, t.Context(), Request{Prompt: []int32{1, 2}, MaxTokens: 5,
+		Params: sample.Params{LogitBias: never}})
+	if got := drain(t, bad); len(got) != 0 || bad.Finish() != FinishError || !errors.Is(bad.Err(),
+		sample.ErrNonFinite) {
 		t.Fatalf("%v %q %v", got, bad.Finish(), bad.Err())
 	}
 	if got := drain(t, good); len(got) != 5 {
@@ -347,15 +360,17 @@ func TestNonFiniteLogitsEndOneRequest(t *testing.T) {
 	}
 }
 
-// A running sequence gets a row in every step while a long prompt is prefilled beside it, and a short prompt does not wait
-// for the long one. Counted from the batches themselves, so that no reader's pace is in it: the three sequences are known by
-// how far their rows reach.
+// A running sequence gets a row in every step while a long prompt is prefilled beside it, and a
+// short prompt does not wait for the long one. Counted from the batches themselves, so that no
+// reader's pace is in it: the three sequences are known by how far their rows reach.
 func TestPrefillDelaysNobody(t *testing.T) {
 	const longLen, shortLen = 1500, 60
 	s, sim := start(t, Options{MaxBatchedTokens: 96})
 	var mu sync.Mutex
 	armed := false
-	stalled, shortSteps, longSteps := 0, 0, 0 // steps from the first that prefills: without the decode, to the short prompt's end, to the long one's
+	// steps from the first that prefills: without the decode, to the short prompt's end, to the
+	// long one's
+	stalled, shortSteps, longSteps := 0, 0, 0
 	step, shortDone := 0, false
 	last := int32(0)
 	sim.Before = func(_ int, b *engine.Batch) error {
@@ -393,10 +408,11 @@ func TestPrefillDelaysNobody(t *testing.T) {
 	drain(t, short)
 	mu.Lock()
 	defer mu.Unlock()
-	// The long prompt takes 1500/95 steps at least, the short one two of 47 rows; it can come two steps late, since a step is
-	// planned while the one before it runs.
+	// The long prompt takes 1500/95 steps at least, the short one two of 47 rows; it can come two
+	// steps late, since a step is planned while the one before it runs.
 	if longSteps < 15 || shortSteps == 0 || shortSteps > 4 || stalled > 0 {
-		t.Errorf("prefill of the long prompt %d steps, of the short one %d, decode stalled in %d", longSteps, shortSteps, stalled)
+		t.Errorf("prefill of the long prompt %d steps, of the short one %d, decode stalled in %d",
+			longSteps, shortSteps, stalled)
 	}
 }
 
@@ -404,7 +420,8 @@ func TestPrefillDelaysNobody(t *testing.T) {
 func TestSlowReader(t *testing.T) {
 	s, _ := start(t, Options{})
 	slow := submit(t, s, t.Context(), Request{Prompt: prompt(2), MaxTokens: 1000})
-	if got := drain(t, submit(t, s, t.Context(), Request{Prompt: prompt(3), MaxTokens: 1500})); len(got) != 1500 {
+	if got := drain(t, submit(t, s, t.Context(), Request{Prompt: prompt(3),
+		MaxTokens: 1500})); len(got) != 1500 {
 		t.Fatalf("%d tokens", len(got))
 	}
 	if got := drain(t, slow); len(got) != 1000 || slow.Finish() != FinishLength {
@@ -440,14 +457,16 @@ func TestTimingAndStats(t *testing.T) {
 	g.hold(sim, 2)
 	st := submit(t, s, t.Context(), Request{Prompt: prompt(40), MaxTokens: 3})
 	<-g.in
-	if got := s.Stats(); got.Running != 1 || got.Waiting != 0 || got.PagesUsed != 4 || got.PromptTokens != 40 || got.GeneratedTokens != 1 || got.Steps != 1 {
+	if got := s.Stats(); got.Running != 1 || got.Waiting != 0 || got.PagesUsed != 4 ||
+		got.PromptTokens != 40 || got.GeneratedTokens != 1 || got.Steps != 1 {
 		t.Errorf("%+v", got)
 	}
 	time.Sleep(2 * time.Millisecond)
 	close(g.out)
 	drain(t, st)
 	tm := st.Timing()
-	if tm.Prompt != 40 || tm.Generated != 3 || tm.Cached != 0 || tm.Decode < 2*time.Millisecond || tm.TTFT != tm.Queued+tm.Prefill || tm.TTFT <= 0 {
+	if tm.Prompt != 40 || tm.Generated != 3 || tm.Cached != 0 || tm.Decode < 2*time.Millisecond ||
+		tm.TTFT != tm.Queued+tm.Prefill || tm.TTFT <= 0 {
 		t.Errorf("%+v", tm)
 	}
 	if again := st.Timing(); again != tm {
@@ -455,7 +474,8 @@ func TestTimingAndStats(t *testing.T) {
 	}
 }
 
-// Above serialLogits the rows are sampled by several goroutines; the race detector watches, and the texts stay.
+// Above serialLogits the rows are sampled by several goroutines; the race detector watches, and the
+// texts stay.
 func TestManyRowsAreSampledAtOnce(t *testing.T) {
 	o := Options{Pages: 256, MaxBatchedTokens: 256}
 	sim := newSim(o, 20000, 128)
@@ -464,14 +484,16 @@ func TestManyRowsAreSampledAtOnce(t *testing.T) {
 	var streams []*Stream
 	requests := make([]Request, 12)
 	for i := range requests {
-		requests[i] = Request{Prompt: []int32{int32(i)}, MaxTokens: 6, Params: sample.Params{Temperature: 1, TopP: 0.9, Seed: uint64(i), Logprobs: 2},
+		requests[i] = Request{Prompt: []int32{int32(i)}, MaxTokens: 6,
+			Params:     sample.Params{Temperature: 1, TopP: 0.9, Seed: uint64(i), Logprobs: 2},
 			Constraint: &simtest.Constraint{Allow: func([]int32) []uint64 { return nil }}}
 		streams = append(streams, submit(t, s, t.Context(), requests[i]))
 	}
 	for i, st := range streams {
 		want, _ := alone(sim, s.ContextLength(), requests[i])
 		for _, w := range want {
-			if got, ok := st.Next(t.Context()); !ok || got.ID != w.ID || got.Logprob != w.Logprob || !slices.Equal(got.Top, w.Top) {
+			if got, ok := st.Next(t.Context()); !ok || got.ID != w.ID || got.Logprob != w.Logprob ||
+				!slices.Equal(got.Top, w.Top) {
 				t.Fatalf("request %d: %+v, want %+v", i, got, w)
 			}
 		}

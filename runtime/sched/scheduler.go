@@ -1,5 +1,5 @@
-// Package sched runs many requests through one engine: continuous batching with chunked prefill, pages counted, the
-// youngest preempted when they run out.
+// Package sched runs many requests through one engine: continuous batching with chunked prefill,
+// pages counted, the youngest preempted when they run out.
 //
 // One goroutine, the loop, owns all sequences and the page pool. A step goes:
 //
@@ -35,7 +35,8 @@ import (
 // A table of the pool is handed to the engine as it is.
 const _ = uint(kv.PageTokens-engine.PageTokens) + uint(engine.PageTokens-kv.PageTokens)
 
-// Engine is what the scheduler needs of engine.Engine. Step fills logits [len(LogitRows), vocab] and keeps nothing.
+// Engine is what the scheduler needs of engine.Engine. Step fills logits [len(LogitRows), vocab]
+// and keeps nothing.
 type Engine interface {
 	Step(ctx context.Context, b *engine.Batch, logits []float32) error
 	Spec() models.Spec
@@ -47,21 +48,24 @@ type Options struct {
 	MaxBatchedTokens int // rows in a step, at most the engine's; default 512
 	MaxSeqs          int // sequences that run at once, at most MaxBatchedTokens; default 256
 	MaxQueued        int // requests that wait for those; default 2048
-	ContextLength    int // tokens of a sequence; default what the model was made for, and never more than the pool holds
+	// tokens of a sequence; default what the model was made for, and never more than the pool holds
+	ContextLength int
 
 	// NoPrefixCaching computes every prompt from its first token on: no page outlives its sequence.
 	NoPrefixCaching bool
-	// Spill takes pages that are needed for something else, and gives them back to whom they would save computing; nil: none.
+	// Spill takes pages that are needed for something else, and gives them back to whom they would
+	// save computing; nil: none.
 	Spill *kv.Spill
-	// Model names the weights and the form of the pages. Schedulers on one Spill share what is equally named.
+	// Model names the weights and the form of the pages. Schedulers on one Spill share what is
+	// equally named.
 	Model string
-	// Restart gives a fresh engine of the same shape after a step failed, with an empty cache. It is called from the loop,
-	// after the running requests got their *EngineError; the waiting ones go on with what it returns. Its error closes the
-	// scheduler. nil: the same engine goes on.
+	// Restart gives a fresh engine of the same shape after a step failed, with an empty cache. It
+	// is called from the loop, after the running requests got their *EngineError; the waiting ones
+	// go on with what it returns. Its error closes the scheduler. nil: the same engine goes on.
 	Restart func(fault error) (Engine, error)
 
-	// For tests: their own time, and what they look at, before each step in the loop's goroutine, and when the step behind
-	// it is planned, in that which does it.
+	// For tests: their own time, and what they look at, before each step in the loop's goroutine,
+	// and when the step behind it is planned, in that which does it.
 	now      func() time.Time
 	launch   func(*engine.Batch)
 	prepared func()
@@ -143,10 +147,11 @@ type Scheduler struct {
 	joined        chan struct{}
 }
 
-// New starts a scheduler. The engine must have o.Pages pages and take steps of o.MaxBatchedTokens rows, and is used by
-// this scheduler alone until Close returns.
+// New starts a scheduler. The engine must have o.Pages pages and take steps of o.MaxBatchedTokens
+// rows, and is used by this scheduler alone until Close returns.
 func New(eng Engine, o Options) *Scheduler {
-	s := &Scheduler{eng: eng, spec: eng.Spec(), wake: make(chan struct{}, 1), done: make(chan struct{}),
+	s := &Scheduler{eng: eng, spec: eng.Spec(), wake: make(chan struct{}, 1),
+		done:   make(chan struct{}),
 		beside: make(chan bool), joined: make(chan struct{})}
 	s.each = 1
 	if e, ok := eng.(interface{ WindowPages() int }); ok {
@@ -169,8 +174,9 @@ func New(eng Engine, o Options) *Scheduler {
 // ContextLength is how many tokens a sequence can have, prompt and answer together.
 func (s *Scheduler) ContextLength() int { return s.o.ContextLength }
 
-// Submit starts a request; it joins the next step that has room. Cancelling ctx ends it before the next step and frees
-// its pages. The error is ErrQueueFull, ErrClosed, a *ContextLengthError, a *sample.ParamError or names what is wrong.
+// Submit starts a request; it joins the next step that has room. Cancelling ctx ends it before the
+// next step and frees its pages. The error is ErrQueueFull, ErrClosed, a *ContextLengthError, a
+// *sample.ParamError or names what is wrong.
 func (s *Scheduler) Submit(ctx context.Context, r Request) (*Stream, error) {
 	var forced []int32
 	if r.Constraint != nil {
@@ -202,8 +208,9 @@ func (s *Scheduler) Submit(ctx context.Context, r Request) (*Stream, error) {
 	return st, nil
 }
 
-// Drain lets no new request in (Submit returns ErrClosed), waits until those that were let in have ended, and closes the
-// scheduler. When ctx ends first, the rest is ended with ErrClosed and Drain returns ctx's error.
+// Drain lets no new request in (Submit returns ErrClosed), waits until those that were let in have
+// ended, and closes the scheduler. When ctx ends first, the rest is ended with ErrClosed and Drain
+// returns ctx's error.
 func (s *Scheduler) Drain(ctx context.Context) error {
 	s.mu.Lock()
 	if !s.draining {
@@ -257,8 +264,8 @@ func (s *Scheduler) loop() {
 	s.join()
 }
 
-// collect takes in new requests and waits while there is nothing to do. False means that the scheduler is closed, and
-// that every request it took is in a queue.
+// collect takes in new requests and waits while there is nothing to do. False means that the
+// scheduler is closed, and that every request it took is in a queue.
 func (s *Scheduler) collect() bool {
 	for {
 		if closed := s.takeIn(); closed {

@@ -1,5 +1,5 @@
-// A request as the loop sees it. Only the loop's goroutine touches a sequence, but for sampling, where each is touched
-// by one goroutine.
+// A request as the loop sees it. Only the loop's goroutine touches a sequence, but for sampling,
+// where each is touched by one goroutine.
 
 package sched
 
@@ -36,8 +36,8 @@ type sequence struct {
 
 	next struct{ rows, logits int } // flying and logits of the step that is queued behind the running one on a device
 
-	// While the window layers' pages before a hit's end are computed again, computed runs from rebuildFrom to rebuildTo;
-	// the full layers have everything below rebuildTo. Else both are 0.
+	// While the window layers' pages before a hit's end are computed again, computed runs from
+	// rebuildFrom to rebuildTo; the full layers have everything below rebuildTo. Else both are 0.
 	rebuildFrom, rebuildTo int
 
 	allowed []uint64            // what the mask allows to choose in this step
@@ -47,8 +47,10 @@ type sequence struct {
 }
 
 // newSequence takes a checked request and what its constraint forces first.
-func newSequence(r Request, forced []int32, spec models.Spec, context int, stream *Stream) *sequence {
-	q := &sequence{stream: stream, held: r.Constraint, prompt: len(r.Prompt), delivered: len(r.Prompt), most: context}
+func newSequence(r Request, forced []int32, spec models.Spec, context int,
+	stream *Stream) *sequence {
+	q := &sequence{stream: stream, held: r.Constraint, prompt: len(r.Prompt),
+		delivered: len(r.Prompt), most: context}
 	if r.MaxTokens > 0 {
 		q.most = min(context, q.prompt+r.MaxTokens)
 	}
@@ -83,7 +85,8 @@ func (q *sequence) prefills() bool { return q.rebuildTo == 0 && q.left() > 1 }
 
 func (q *sequence) stops(id int32) bool { return slices.Contains(q.stop, id) }
 
-// at is how many positions will be in the pages when the running step is over; between two steps it is computed.
+// at is how many positions will be in the pages when the running step is over; between two steps it
+// is computed.
 func (q *sequence) at() int { return q.computed + q.flying }
 
 // known is how many tokens will be known then, though not which the last one is.

@@ -1,4 +1,5 @@
-// The simulated engine under the scheduler, and what a request must give: computed from its own tokens alone.
+// The simulated engine under the scheduler, and what a request must give: computed from its own
+// tokens alone.
 
 package sched
 
@@ -44,7 +45,8 @@ func alone(sim *simtest.Engine, context int, r Request) (tokens []Token, finish 
 		held.Accept(t.ID)
 		tokens = append(tokens, t)
 		history = append(history, t.ID)
-		if slices.Contains(r.Stop, t.ID) && !(r.Params.IgnoreEOS && slices.Contains(spec.EOS, t.ID)) {
+		if slices.Contains(r.Stop, t.ID) && !(r.Params.IgnoreEOS && slices.Contains(spec.EOS,
+			t.ID)) {
 			return tokens, FinishStop
 		}
 		if len(tokens) == r.MaxTokens || len(history) == context {

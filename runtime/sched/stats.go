@@ -22,12 +22,14 @@ type Counts struct {
 	PromptTokens    uint64 // of admitted requests
 	Preemptions     uint64
 
-	// The prefix cache, in tokens of admitted requests: how many were looked up, and how many had not to be computed.
+	// The prefix cache, in tokens of admitted requests: how many were looked up, and how many had
+	// not to be computed.
 	PrefixQueries, PrefixHits uint64
 	Prefilled                 uint64 // rows of prompt tokens computed for the first time
-	Rebuilt                   uint64 // rows computed again for the window layers alone: receptive fields of hits
-	Recomputed                uint64 // rows computed again after a preemption
-	SwappedOut, SwappedIn     uint64 // pages to and from host memory or disk
+	// rows computed again for the window layers alone: receptive fields of hits
+	Rebuilt               uint64
+	Recomputed            uint64 // rows computed again after a preemption
+	SwappedOut, SwappedIn uint64 // pages to and from host memory or disk
 
 	NonFinite uint64 // requests that ended in logits that are no numbers
 	Faults    uint64 // steps that failed

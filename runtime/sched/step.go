@@ -1,5 +1,6 @@
-// One step: the granted rows become a Batch, the engine computes it, the sequences whose last row was in it get their
-// next token. The parts are apart so that a device that samples by itself can replace the second and third.
+// One step: the granted rows become a Batch, the engine computes it, the sequences whose last row
+// was in it get their next token. The parts are apart so that a device that samples by itself can
+// replace the second and third.
 
 package sched
 
@@ -14,7 +15,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/sample"
 )
 
-// assemble writes the granted rows to s.batch. The logits of a sequence's last known token are asked for.
+// assemble writes the granted rows to s.batch. The logits of a sequence's last known token are
+// asked for.
 func (s *Scheduler) assemble() {
 	b := &s.batch
 	b.Tokens, b.Seqs, b.LogitRows, b.Rebuild = b.Tokens[:0], b.Seqs[:0], b.LogitRows[:0], s.rebuild
@@ -25,7 +27,8 @@ func (s *Scheduler) assemble() {
 			continue
 		}
 		b.Tokens = append(b.Tokens, q.tokens[q.computed:q.computed+q.rows]...)
-		b.Seqs = append(b.Seqs, engine.SeqRows{Start: int32(q.computed), Rows: int32(q.rows), Full: q.table.Full(), Window: q.table.Window()})
+		b.Seqs = append(b.Seqs, engine.SeqRows{Start: int32(q.computed), Rows: int32(q.rows),
+			Full: q.table.Full(), Window: q.table.Window()})
 		q.logits = -1
 		if q.rebuildTo == 0 && q.rows == q.left() && len(q.tokens) < q.most {
 			q.logits = len(b.LogitRows)
@@ -45,8 +48,8 @@ func (s *Scheduler) makeRoom() {
 	}
 }
 
-// compute runs the batch, with what is done beside it, and samples. After an error of the engine every sequence that was
-// running has ended.
+// compute runs the batch, with what is done beside it, and samples. After an error of the engine
+// every sequence that was running has ended.
 func (s *Scheduler) compute() {
 	if eng := s.chooser(); eng != nil {
 		s.computeOnDevice(eng)
@@ -71,8 +74,8 @@ func (s *Scheduler) compute() {
 	s.advance()
 }
 
-// fault ends the running sequences after a step that failed; those admitted while it ran wait again. What the cache held is
-// not trusted any more.
+// fault ends the running sequences after a step that failed; those admitted while it ran wait
+// again. What the cache held is not trusted any more.
 func (s *Scheduler) fault(err error) {
 	s.counts.Faults++
 	s.plan = none
@@ -102,17 +105,20 @@ func (s *Scheduler) fault(err error) {
 	}
 }
 
-// serialLogits is up to how many logits one goroutine samples from sooner than several can be woken.
+// serialLogits is up to how many logits one goroutine samples from sooner than several can be
+// woken.
 const serialLogits = 1 << 16
 
-// choose samples all sequences that have logits: a row costs about a millisecond at full vocabulary.
+// choose samples all sequences that have logits: a row costs about a millisecond at full
+// vocabulary.
 func (s *Scheduler) choose() {
 	s.spread(len(s.sampling)*s.spec.Vocab > serialLogits, func(q *sequence) {
 		q.choose(s.logits[q.logits*s.spec.Vocab : (q.logits+1)*s.spec.Vocab])
 	})
 }
 
-// spread does something for each sequence that is sampled in this step, on every core where that is wide.
+// spread does something for each sequence that is sampled in this step, on every core where that is
+// wide.
 func (s *Scheduler) spread(wide bool, do func(*sequence)) {
 	if !wide {
 		for _, q := range s.sampling {
@@ -138,8 +144,8 @@ func (s *Scheduler) spread(wide bool, do func(*sequence)) {
 	others.Wait()
 }
 
-// advance moves the sequences on by what the step computed: their pages become findable, those that left the window are
-// given back, tokens are noted to be handed out, and what is done ends.
+// advance moves the sequences on by what the step computed: their pages become findable, those that
+// left the window are given back, tokens are noted to be handed out, and what is done ends.
 func (s *Scheduler) advance() {
 	s.running = slices.DeleteFunc(s.running, func(q *sequence) bool {
 		if q.flying == 0 {
@@ -186,7 +192,8 @@ func (s *Scheduler) move(q *sequence) bool {
 	}
 	fed := q.fed
 	q.fed = nil
-	for _, id := range fed { // what leaves no choice is known at once; the next step computes all of it
+	// what leaves no choice is known at once; the next step computes all of it
+	for _, id := range fed {
 		q.tokens = append(q.tokens, id)
 		q.accept(id)
 		if s.hand(q, forcedToken(id)) {

@@ -1,7 +1,8 @@
 // The reader's end of a request.
 //
-// What must stay true: the scheduler's loop never waits for a reader. Tokens go to a buffer that grows as far as the
-// sequence can (its context bounds it), so one slow reader costs memory and nobody's time.
+// What must stay true: the scheduler's loop never waits for a reader. Tokens go to a buffer that
+// grows as far as the sequence can (its context bounds it), so one slow reader costs memory and
+// nobody's time.
 
 package sched
 
@@ -11,7 +12,8 @@ import (
 	"time"
 )
 
-// Stream yields the tokens of one request. It is for one reader; Finish, Err and Timing may be asked from anywhere.
+// Stream yields the tokens of one request. It is for one reader; Finish, Err and Timing may be
+// asked from anywhere.
 type Stream struct {
 	ctx    context.Context // of Submit: ends the request
 	now    func() time.Time
@@ -45,8 +47,8 @@ func newStream(ctx context.Context, prompt int, now func() time.Time) *Stream {
 	return st
 }
 
-// Next waits for the next token. False means that no more will come, and Finish says why; or that ctx was cancelled
-// before one came, and then Finish is empty unless the request has ended too.
+// Next waits for the next token. False means that no more will come, and Finish says why; or that
+// ctx was cancelled before one came, and then Finish is empty unless the request has ended too.
 func (st *Stream) Next(ctx context.Context) (Token, bool) {
 	for {
 		st.mu.Lock()
@@ -120,8 +122,8 @@ func (st *Stream) Timing() Timing {
 	return t
 }
 
-// admit marks the end of waiting and tells whether it is the first time: a preempted request is admitted again. cached are
-// the tokens of the prompt that were found.
+// admit marks the end of waiting and tells whether it is the first time: a preempted request is
+// admitted again. cached are the tokens of the prompt that were found.
 func (st *Stream) admit(now time.Time, cached int) (first bool) {
 	st.mu.Lock()
 	defer st.mu.Unlock()

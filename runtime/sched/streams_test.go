@@ -1,4 +1,5 @@
-// Many clients at once, and the oldest promise: whoever has to give its pages away gets its text all the same.
+// Many clients at once, and the oldest promise: whoever has to give its pages away gets its text
+// all the same.
 
 package sched
 
@@ -14,16 +15,19 @@ import (
 	"github.com/ossrun/ossrun/runtime/sched/simtest"
 )
 
-// 64 goroutines submit, read, cancel and ask for figures at once, over a pool that does not hold all: each text is that of the
-// request alone, and at the end nothing is held. The race detector watches.
+// 64 goroutines submit, read, cancel and ask for figures at once, over a pool that does not hold
+// all: each text is that of the request alone, and at the end nothing is held. The race detector
+// watches.
 func TestSixtyFourStreams(t *testing.T) {
 	s, sim := start(t, Options{Pages: 60, MaxBatchedTokens: 128, MaxSeqs: 48})
 	var clients sync.WaitGroup
 	for i := range 64 {
 		clients.Go(func() {
 			for turn := range 2 {
-				r := Request{Prompt: append([]int32{int32(i % 8)}, prompt(20+i%5*16)...), MaxTokens: 24 + i%7,
-					Params: sample.Params{Temperature: 1, TopP: 0.95, Seed: uint64(100*i + turn), Logprobs: -1}}
+				r := Request{Prompt: append([]int32{int32(i % 8)}, prompt(20+i%5*16)...),
+					MaxTokens: 24 + i%7,
+					Params: sample.Params{Temperature: 1, TopP: 0.95, Seed: uint64(100*i + turn),
+						Logprobs: -1}}
 				if i%4 == 0 {
 					odd := []uint64{0xAAAAAAAAAAAAAAAA, 0xAAAAAAAAAAAAAAAA}
 					r.Constraint = &simtest.Constraint{Allow: func([]int32) []uint64 { return odd }}
@@ -69,29 +73,36 @@ func TestSixtyFourStreams(t *testing.T) {
 	}
 }
 
-// A sequence that is preempted never fails. What was pushed out of the pool is computed again, or brought back where another
-// memory took it, which is always the shorter way; the texts do not show which.
+// A sequence that is preempted never fails. What was pushed out of the pool is computed again, or
+// brought back where another memory took it, which is always the shorter way; the texts do not show
+// which.
 func TestPreemptionSwapsOrComputesAgain(t *testing.T) {
 	run := func(spill *kv.Spill) Counts {
 		all := make(chan struct{})
 		step := 0
-		s, sim := start(t, Options{Pages: 24, MaxBatchedTokens: 64, Spill: spill, launch: func(*engine.Batch) {
-			if step++; step == 1 {
-				<-all
-			}
-		}})
+		s, sim := start(t, Options{Pages: 24, MaxBatchedTokens: 64, Spill: spill,
+			launch: func(*engine.Batch) {
+				if step++; step == 1 {
+					<-all
+				}
+			}})
 		var streams []*Stream
 		var want [][]Token
 		for i := range 6 {
-			r := Request{Prompt: append([]int32{int32(i)}, prompt(30)...), MaxTokens: 120, Params: sample.Params{Temperature: 1, TopP: 1, Seed: uint64(i), Logprobs: -1}}
+			r := Request{Prompt: append([]int32{int32(i)}, prompt(30)...), MaxTokens: 120,
+				Params: sample.Params{Temperature: 1, TopP: 1, Seed: uint64(i), Logprobs: -1}}
 			streams = append(streams, submit(t, s, t.Context(), r))
 			w, _ := alone(sim, s.ContextLength(), r)
 			want = append(want, w)
 		}
 		close(all)
 		for i, st := range streams {
-			if got := drain(t, st); !slices.EqualFunc(got, want[i], func(id int32, w Token) bool { return id == w.ID }) || st.Finish() != FinishLength {
-				t.Errorf("request %d: %d tokens of %d, %q, %v", i, len(got), len(want[i]), st.Finish(), st.Err())
+			if got := drain(t, st); !slices.EqualFunc(got, want[i], func(id int32,
+				w Token) bool {
+				return id == w.ID
+			}) || st.Finish() != FinishLength {
+				t.Errorf("request %d: %d tokens of %d, %q, %v", i, len(got), len(want[i]),
+					st.Finish(), st.Err())
 			}
 		}
 		return s.Stats().Counts
@@ -106,7 +117,9 @@ func TestPreemptionSwapsOrComputesAgain(t *testing.T) {
 	if computes.Preemptions < 2 || computes.Recomputed == 0 || computes.SwappedIn != 0 {
 		t.Errorf("without another memory: %+v", computes)
 	}
-	if swaps.Preemptions < 2 || swaps.SwappedIn == 0 || swaps.Recomputed >= computes.Recomputed || swaps.Failed+computes.Failed != 0 {
-		t.Errorf("with another memory: %+v; without %d positions were computed again", swaps, computes.Recomputed)
+	if swaps.Preemptions < 2 || swaps.SwappedIn == 0 || swaps.Recomputed >= computes.Recomputed ||
+		swaps.Failed+computes.Failed != 0 {
+		t.Errorf("with another memory: %+v; without %d positions were computed again", swaps,
+			computes.Recomputed)
 	}
 }

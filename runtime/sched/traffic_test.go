@@ -1,5 +1,6 @@
-// Traffic in simulated time: an engine whose steps cost a fixed time and so much a row, so that hours pass in seconds.
-// The figures of docs/performance.md come from here: go test ./runtime/sched -run Traffic -v, with OSSRUN_LONG for a day.
+// Traffic in simulated time: an engine whose steps cost a fixed time and so much a row, so that
+// hours pass in seconds. The figures of docs/performance.md come from here: go test ./runtime/sched
+// -run Traffic -v, with OSSRUN_LONG for a day.
 
 package sched
 
@@ -20,7 +21,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/sample"
 )
 
-// costs are an engine's times: a step takes step + decode for each sequence's last row + prefill for each other row.
+// costs are an engine's times: a step takes step + decode for each sequence's last row + prefill
+// for each other row.
 type costs struct{ step, decode, prefill time.Duration }
 
 // Roughly a 20b on an H200 at 60 % of its roof, and on a desktop CPU.
@@ -62,8 +64,8 @@ func (e *timed) Step(_ context.Context, b *engine.Batch, _ []float32) error {
 	return nil
 }
 
-// client asks, waits for the answer, thinks, and asks again. With grow its next prompt is the last one, the answer and
-// what it says to it.
+// client asks, waits for the answer, thinks, and asks again. With grow its next prompt is the last
+// one, the answer and what it says to it.
 type client struct {
 	prompt, answer int
 	think          time.Duration
@@ -95,12 +97,15 @@ func (m measured) String() string {
 		if len(d) == 0 {
 			return "-"
 		}
-		return fmt.Sprintf("%.1f", float64(d[min(len(d)-1, int(p*float64(len(d))))].Microseconds())/1000)
+		return fmt.Sprintf("%.1f",
+			float64(d[min(len(d)-1, int(p*float64(len(d))))].Microseconds())/1000)
 	}
 	slices.Sort(m.ttft)
 	slices.Sort(m.tpot)
-	return fmt.Sprintf("%d requests, %.0f tokens/s, TTFT ms p50 %s p99 %s, TPOT ms p50 %s p99 %s, %.0f%% cached, %d preemptions", len(m.ttft),
-		float64(m.tokens)/m.span.Seconds(), at(m.ttft, 0.5), at(m.ttft, 0.99), at(m.tpot, 0.5), at(m.tpot, 0.99),
+	return fmt.Sprintf("%d requests, %.0f tokens/s, TTFT ms p50 %s p99 %s, TPOT ms p50 %s p99 "+
+		"%s, %.0f%% cached, %d preemptions", len(m.ttft),
+		float64(m.tokens)/m.span.Seconds(), at(m.ttft, 0.5), at(m.ttft, 0.99), at(m.tpot, 0.5),
+		at(m.tpot, 0.99),
 		100*float64(m.stats.PrefixHits)/float64(max(1, m.stats.PrefixQueries)), m.stats.Preemptions)
 }
 
@@ -137,7 +142,8 @@ func play(t *testing.T, load traffic) measured {
 				m.tpot = append(m.tpot, tm.Decode/time.Duration(max(1, tm.Generated-1)))
 				m.tokens += tm.Generated
 				if c.grow {
-					for tok, ok := c.stream.Next(context.Background()); ok; tok, ok = c.stream.Next(context.Background()) {
+					for tok, ok := c.stream.Next(context.Background()); ok; tok,
+						ok = c.stream.Next(context.Background()) {
 						c.history = append(c.history, tok.ID)
 					}
 				}
@@ -155,7 +161,8 @@ func play(t *testing.T, load traffic) measured {
 			}
 			c.history = append(c.history, ids(n)...)
 			c.turns++
-			st, err := s.Submit(context.Background(), Request{Prompt: c.history, MaxTokens: c.answer, Params: sample.Params{Logprobs: -1}})
+			st, err := s.Submit(context.Background(), Request{Prompt: c.history,
+				MaxTokens: c.answer, Params: sample.Params{Logprobs: -1}})
 			if err != nil {
 				t.Error(err)
 				return
@@ -206,12 +213,14 @@ func play(t *testing.T, load traffic) measured {
 	return m
 }
 
-// While 256 sequences decode, the engine waits for the scheduler for less than three hundredths of a fast card's step. What is
-// measured is the processor time of the loop's thread from the end of a step to the beginning of the next, which other
-// programs on the machine do not lengthen as they do the time of day; what is done beside the engine is not in it.
+// While 256 sequences decode, the engine waits for the scheduler for less than three hundredths of
+// a fast card's step. What is measured is the processor time of the loop's thread from the end of a
+// step to the beginning of the next, which other programs on the machine do not lengthen as they do
+// the time of day; what is done beside the engine is not in it.
 func TestUtilisation(t *testing.T) {
 	if testing.Short() {
-		t.Skip("skipped: a time is measured, and -short runs go with the race detector, which makes it ten times as long")
+		t.Skip("skipped: a time is measured, and -short runs go with the race detector, which " +
+			"makes it ten times as long")
 	}
 	const seqs, steps = 256, 1500
 	eng := &gaps{nullEngine: nullEngine{vocab: 16}, seqs: seqs}
@@ -239,14 +248,16 @@ func TestUtilisation(t *testing.T) {
 	gap := eng.spent / time.Duration(eng.steps)
 	step := fast.step + seqs*fast.decode
 	share := float64(step) / float64(step+gap)
-	t.Logf("%v of the loop's processor time a step with sampling from a small vocabulary, of a step of %v: utilisation %.1f %%; %d of %d steps planned ahead",
+	t.Logf("%v of the loop's processor time a step with sampling from a small vocabulary, of a "+
+		"step of %v: utilisation %.1f %%; %d of %d steps planned ahead",
 		gap, step, 100*share, s.Stats().Ahead, s.Stats().Steps)
 	if share < 0.97 {
 		t.Errorf("the engine works %.1f %% of the time", 100*share)
 	}
 }
 
-// gaps adds up the processor time of the goroutine that asks for steps, from each step with seqs sequences to the next.
+// gaps adds up the processor time of the goroutine that asks for steps, from each step with seqs
+// sequences to the next.
 type gaps struct {
 	nullEngine
 	seqs  int
@@ -303,35 +314,46 @@ func TestTraffic(t *testing.T) {
 	for _, load := range []traffic{
 		{"100 clients that stream", fast, gpu, func() []*client { return many(100, chat) }, minute},
 		{"and one prompt of 32,000 after the other", fast, gpu, func() []*client {
-			return append(many(100, chat), &client{prompt: 32000, answer: 16, think: 10 * time.Millisecond})
+			return append(many(100, chat), &client{prompt: 32000, answer: 16,
+				think: 10 * time.Millisecond})
 		}, minute},
 		{"256 clients", fast, gpu, func() []*client { return many(256, chat) }, minute},
 		{"50 agents, prefix cache", fast, gpu, func() []*client {
-			return many(50, client{prompt: 6000, answer: 100, think: 200 * time.Millisecond, grow: true})
+			return many(50, client{prompt: 6000, answer: 100, think: 200 * time.Millisecond,
+				grow: true})
 		}, minute},
-		{"50 agents, no prefix cache", fast, Options{Pages: gpu.Pages, MaxBatchedTokens: gpu.MaxBatchedTokens, MaxSeqs: gpu.MaxSeqs, NoPrefixCaching: true},
+		{"50 agents, no prefix cache", fast, Options{Pages: gpu.Pages,
+			MaxBatchedTokens: gpu.MaxBatchedTokens, MaxSeqs: gpu.MaxSeqs, NoPrefixCaching: true},
 			func() []*client {
-				return many(50, client{prompt: 6000, answer: 100, think: 200 * time.Millisecond, grow: true})
+				return many(50, client{prompt: 6000, answer: 100, think: 200 * time.Millisecond,
+					grow: true})
 			}, minute},
-		{"a day: 3 people and an agent on a CPU", slow, Options{Pages: 4096, MaxBatchedTokens: 512}, func() []*client {
-			return append(many(3, client{prompt: 800, answer: 200, think: 30 * time.Second}), &client{prompt: 3000, answer: 80, think: 5 * time.Second, grow: true})
-		}, day},
-		{"a day: 30 people, 3 agents and a long prompt every 10 minutes on a card", fast, gpu, func() []*client {
-			mixed := append(many(30, client{prompt: 800, answer: 300, think: 4 * time.Minute}), many(3, client{prompt: 3000, answer: 80, think: time.Minute, grow: true})...)
-			return append(mixed, &client{prompt: 100000, answer: 500, think: 10 * time.Minute})
-		}, day},
+		{"a day: 3 people and an agent on a CPU", slow, Options{Pages: 4096, MaxBatchedTokens: 512},
+			func() []*client {
+				return append(many(3, client{prompt: 800, answer: 200, think: 30 * time.Second}),
+					&client{prompt: 3000, answer: 80, think: 5 * time.Second, grow: true})
+			}, day},
+		{"a day: 30 people, 3 agents and a long prompt every 10 minutes on a card", fast, gpu,
+			func() []*client {
+				mixed := append(many(30, client{prompt: 800, answer: 300, think: 4 * time.Minute}),
+					many(3, client{prompt: 3000, answer: 80, think: time.Minute, grow: true})...)
+				return append(mixed, &client{prompt: 100000, answer: 500, think: 10 * time.Minute})
+			}, day},
 	} {
 		began, cpu := time.Now(), cpuTime()
 		m := play(t, load)
 		results[load.name] = m
-		t.Logf("%s: %v; %v of traffic, %d steps in %v (CPU %v)", load.name, m, m.span.Round(time.Second), m.stats.Steps,
+		t.Logf("%s: %v; %v of traffic, %d steps in %v (CPU %v)", load.name, m,
+			m.span.Round(time.Second), m.stats.Steps,
 			time.Since(began).Round(time.Millisecond), (cpuTime() - cpu).Round(time.Millisecond))
 	}
 	p99 := func(d []time.Duration) time.Duration { return d[len(d)*99/100] }
-	calm, mixed := results["100 clients that stream"], results["and one prompt of 32,000 after the other"]
+	calm, mixed := results["100 clients that stream"],
+		results["and one prompt of 32,000 after the other"]
 	step := fast.step + 8192*fast.prefill
 	if worst := p99(mixed.tpot); worst > step {
-		t.Errorf("with long prompts beside it a token takes %v, more than a step full of them (%v); alone %v", worst, step, p99(calm.tpot))
+		t.Errorf("with long prompts beside it a token takes %v, more than a step full of them "+
+			"(%v); alone %v", worst, step, p99(calm.tpot))
 	}
 	with, without := results["50 agents, prefix cache"], results["50 agents, no prefix cache"]
 	if with.stats.PrefixHits*10 < with.stats.PrefixQueries*7 || p99(with.ttft) > p99(without.ttft) {

@@ -1,6 +1,7 @@
-// Where a later prompt is likely to leave this one: behind every message that is not the assistant's. The reasoning of a
-// finished turn is left out of the next prompt, so that one shares everything up to the end of the last user message; a
-// tool loop shares everything up to its last result; another conversation the system and developer messages.
+// Where a later prompt is likely to leave this one: behind every message that is not the
+// assistant's. The reasoning of a finished turn is left out of the next prompt, so that one shares
+// everything up to the end of the last user message; a tool loop shares everything up to its last
+// result; another conversation the system and developer messages.
 
 package session
 

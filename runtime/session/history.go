@@ -1,4 +1,5 @@
-// Constructors for the messages a history is made of, so that the chat and the port agree on their Harmony form.
+// Constructors for the messages a history is made of, so that the chat and the port agree on their
+// Harmony form.
 
 package session
 
@@ -30,7 +31,8 @@ func AssistantCommentary(text string) Message {
 // FunctionCall is an earlier call of the function name with JSON arguments.
 func FunctionCall(id, name, arguments string) Message {
 	return Message{CallID: id, Message: harmony.Text(harmony.RoleAssistant, arguments).
-		WithChannel("commentary").WithRecipient("functions." + name).WithContentType("<|constrain|>json")}
+		WithChannel("commentary").WithRecipient("functions." +
+		name).WithContentType("<|constrain|>json")}
 }
 
 // FunctionResult is what the function name returned for the call id.

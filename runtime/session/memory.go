@@ -1,11 +1,13 @@
 // The memory of what the model sampled.
 //
-// Clients send a conversation back as text, and most of them drop the reasoning on the way. Rendered again, such a
-// history has other tokens than the ones the model saw, so its answers get worse and no cached prefix fits. So the
-// very tokens are kept: of a turn that ended in a call under the call's id, of an answer under a hash of its text.
+// Clients send a conversation back as text, and most of them drop the reasoning on the way.
+// Rendered again, such a history has other tokens than the ones the model saw, so its answers get
+// worse and no cached prefix fits. So the very tokens are kept: of a turn that ended in a call
+// under the call's id, of an answer under a hash of its text.
 //
-// What must stay true: a remembered piece is used only where it says what the client says (same arguments, same
-// answer, same words before them), so a client that edits its history gets its own words rendered.
+// What must stay true: a remembered piece is used only where it says what the client says (same
+// arguments, same answer, same words before them), so a client that edits its history gets its own
+// words rendered.
 
 package session
 
@@ -93,7 +95,8 @@ type keptSegment struct {
 	Tokens    []byte // ids, as varints
 }
 
-// sameArguments tells whether two argument texts say the same: equal as JSON, else equal but for white space around.
+// sameArguments tells whether two argument texts say the same: equal as JSON, else equal but for
+// white space around.
 func sameArguments(a, b string) bool {
 	if strings.TrimSpace(a) == strings.TrimSpace(b) {
 		return true
@@ -105,9 +108,9 @@ func sameArguments(a, b string) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// saysTheSame tells whether the texts for the user that r holds are those of the run, in order. A run that holds nothing
-// but its last message is taken as one whose client leaves such texts away, if the last message was a call: its id says
-// whose it is.
+// saysTheSame tells whether the texts for the user that r holds are those of the run, in order. A
+// run that holds nothing but its last message is taken as one whose client leaves such texts away,
+// if the last message was a call: its id says whose it is.
 func saysTheSame(r *sampledTurn, run []Message) bool {
 	var said []string
 	for _, m := range run {

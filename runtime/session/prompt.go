@@ -1,7 +1,7 @@
 // From a Request to prompt tokens.
 //
-// The prompt is the system message, one developer message for Instructions and Functions, then the history, then
-// <|start|>assistant. Two rules decide what of the assistant's past is in it:
+// The prompt is the system message, one developer message for Instructions and Functions, then the
+// history, then <|start|>assistant. Two rules decide what of the assistant's past is in it:
 //
 //   - the reasoning of a finished turn (one whose final answer stands in the history) is left out; inside a tool loop
 //     it stays;
@@ -48,13 +48,15 @@ func (m *Model) prompt(r Request) ([]int32, error) {
 			end++
 		}
 		if end == i { // somebody else's message
-			if ids, err = harmony.RenderMessage(ids, withoutBillingIn(r.Messages[i].Message), opts); err != nil {
+			if ids, err = harmony.RenderMessage(ids, withoutBillingIn(r.Messages[i].Message),
+				opts); err != nil {
 				return nil, err
 			}
 			i++
 			continue
 		}
-		if ids, err = m.renderRun(ids, r.Messages[i:end], end <= lastFinal || lastFinal >= i, opts); err != nil {
+		if ids, err = m.renderRun(ids, r.Messages[i:end], end <= lastFinal || lastFinal >= i,
+			opts); err != nil {
 			return nil, err
 		}
 		i = end
@@ -62,8 +64,10 @@ func (m *Model) prompt(r Request) ([]int32, error) {
 	return harmony.RenderTurn(ids, harmony.RoleAssistant), nil
 }
 
-// renderRun appends the assistant's consecutive messages; finished tells that the turn they belong to has its answer.
-func (m *Model) renderRun(ids []int32, run []Message, finished bool, opts harmony.RenderOptions) ([]int32, error) {
+// renderRun appends the assistant's consecutive messages; finished tells that the turn they belong
+// to has its answer.
+func (m *Model) renderRun(ids []int32, run []Message, finished bool,
+	opts harmony.RenderOptions) ([]int32, error) {
 	last := run[len(run)-1]
 	if r := m.recall(run, last); r != nil {
 		for _, s := range r.segments {
@@ -86,13 +90,14 @@ func (m *Model) renderRun(ids []int32, run []Message, finished bool, opts harmon
 	return ids, nil
 }
 
-// recall finds what was sampled for a run by its last message. What it said to the user before that, the run says too:
-// the same answer was given in many conversations.
+// recall finds what was sampled for a run by its last message. What it said to the user before
+// that, the run says too: the same answer was given in many conversations.
 func (m *Model) recall(run []Message, last Message) *sampledTurn {
 	var r *sampledTurn
 	switch {
 	case last.CallID != "":
-		if r = recall(m.store, callKey(last.CallID)); r != nil && !sameArguments(r.arguments, last.Text()) {
+		if r = recall(m.store, callKey(last.CallID)); r != nil && !sameArguments(r.arguments,
+			last.Text()) {
 			return nil
 		}
 	case isFinal(last):
@@ -118,7 +123,8 @@ func systemMessage(r Request) (harmony.Message, error) {
 		effort = "medium"
 	}
 	if effort != "low" && effort != "medium" && effort != "high" {
-		return harmony.Message{}, &RequestError{"effort", "must be low, medium or high, not " + effort}
+		return harmony.Message{}, &RequestError{"effort", "must be low, medium or high, not " +
+			effort}
 	}
 	if date == "" {
 		date = time.Now().Format(time.DateOnly)

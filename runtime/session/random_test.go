@@ -1,5 +1,6 @@
-// Ten thousand turns of a model that writes at random, through the scheduler and the session: whatever it samples is legal
-// Harmony, an answer or a call, and valid where a schema was asked for.
+// Ten thousand turns of a model that writes at random, through the scheduler and the session:
+// whatever it samples is legal Harmony, an answer or a call, and valid where a schema was asked
+// for.
 
 package session
 
@@ -26,30 +27,34 @@ import (
 	"github.com/ossrun/ossrun/runtime/sample"
 )
 
-// randomDevice has 2 % of its mass on each of the tokens that end a message, of which one at most is allowed at a time, and 2 %
-// on what documents and headers are made of.
+// randomDevice has 2 % of its mass on each of the tokens that end a message, of which one at most
+// is allowed at a time, and 2 % on what documents and headers are made of.
 func randomDevice() *enginetest.Random {
 	structure := []int32{token.Channel, token.Message, token.Constrain, token.Start}
-	for _, s := range []string{`"`, `"}`, `}`, `]`, `":"`, `","`, `"]`, `,`, `:`, "final", "analysis", "commentary", "json", "1", " to", "=", "]}", `"}]`, `}}`} {
+	for _, s := range []string{`"`, `"}`, `}`, `]`, `":"`, `","`, `"]`, `,`, `:`, "final",
+		"analysis", "commentary", "json", "1", " to", "=", "]}", `"}]`, `}}`} {
 		structure = append(structure, token.Get().Encode(nil, s)...)
 	}
 	likely := []enginetest.Likely{{IDs: structure, Mass: 0.02}}
 	for _, id := range []int32{token.End, token.Return, token.Call} {
 		likely = append(likely, enginetest.Likely{IDs: []int32{id}, Mass: 0.02})
 	}
-	return enginetest.NewRandom(enginetest.RandomOptions{Vocab: token.VocabSize, Seed: 5, Likely: likely})
+	return enginetest.NewRandom(enginetest.RandomOptions{Vocab: token.VocabSize, Seed: 5,
+		Likely: likely})
 }
 
 const (
-	orderSchema  = `{"type":"object","properties":{"id":{"type":"string","pattern":"^[A-Z]{2}-[0-9]{3}$"},"lines":{"type":"array","items":{"$ref":"#/$defs/line"},"minItems":1,"maxItems":3},"note":{"type":["string","null"],"maxLength":20}},"required":["id","lines","note"],"additionalProperties":false,"$defs":{"line":{"type":"object","properties":{"sku":{"enum":["a","b","c"]},"count":{"type":"integer","minimum":1,"maximum":99}},"required":["sku","count"],"additionalProperties":false}}}`
-	citySchema   = `{"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer","minimum":1,"maximum":14}},"required":["city"],"additionalProperties":false}`
-	anySchema    = `{"type":"object"}`
-	oddSchema    = `{"type":"object","properties":{"a":{"not":{"type":"string"}}}}` // cannot be held: any JSON object
+	orderSchema = `{"type":"object","properties":{"id":{"type":"string","pattern":"^[A-Z]{2}-[0-9]{3}$"},"lines":{"type":"array","items":{"$ref":"#/$defs/line"},"minItems":1,"maxItems":3},"note":{"type":["string","null"],"maxLength":20}},"required":["id","lines","note"],"additionalProperties":false,"$defs":{"line":{"type":"object","properties":{"sku":{"enum":["a","b","c"]},"count":{"type":"integer","minimum":1,"maximum":99}},"required":["sku","count"],"additionalProperties":false}}}`
+	citySchema  = `{"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer","minimum":1,"maximum":14}},"required":["city"],"additionalProperties":false}`
+	anySchema   = `{"type":"object"}`
+	// cannot be held: any JSON object
+	oddSchema    = `{"type":"object","properties":{"a":{"not":{"type":"string"}}}}`
 	answerSchema = `{"type":"object","properties":{"ok":{"type":"boolean"},"reason":{"anyOf":[{"type":"string","format":"date"},{"type":"number","minimum":-5,"maximum":5}]}},"required":["ok","reason"],"additionalProperties":false}`
 	treeSchema   = `{"type":"object","properties":{"name":{"type":"string","maxLength":12},"children":{"type":"array","items":{"$ref":"#"},"maxItems":2}},"required":["name","children"],"additionalProperties":false}`
 )
 
-// randomCase is one kind of request; final is the schema of its answer, or an expression behind a slash.
+// randomCase is one kind of request; final is the schema of its answer, or an expression behind a
+// slash.
 type randomCase struct {
 	name  string
 	final string
@@ -69,7 +74,8 @@ func randomMix(t testing.TB) []randomCase {
 	if err != nil {
 		t.Fatal(err)
 	}
-	written, err := grammar.Rules("start: (\"yes\" | \"no\") \", \" /[0-9]{1,3}/ \" \" animal\nanimal: \"cats\" | \"dogs\"")
+	written, err := grammar.Rules("start: (\"yes\" | \"no\") \", \" /[0-9]{1,3}/ \" \" " +
+		"animal\nanimal: \"cats\" | \"dogs\"")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,11 +91,16 @@ func randomMix(t testing.TB) []randomCase {
 		{name: "tools", r: Request{Functions: tools}},
 		{name: "required", r: Request{Functions: tools, Choice: grammar.Required}},
 		{name: "named", r: Request{Functions: tools, Choice: grammar.Named, ChoiceName: "order"}},
-		{name: "none", final: answerSchema, r: Request{Functions: tools, Choice: grammar.None, Final: final(answerSchema)}},
-		{name: "tools and schema", final: treeSchema, r: Request{Functions: tools, Final: final(treeSchema), Python: true, Browser: true}},
-		{name: "object, bounded reasoning", final: anySchema, r: Request{Final: grammar.JSONObject(), MaxReasoning: 20}},
-		{name: "required, no reasoning", r: Request{Functions: tools, Python: true, Browser: true, Choice: grammar.Required, MaxReasoning: -1}},
-		{name: "schema, little reasoning", final: orderSchema, r: Request{Final: final(orderSchema), MaxReasoning: 5}},
+		{name: "none", final: answerSchema, r: Request{Functions: tools, Choice: grammar.None,
+			Final: final(answerSchema)}},
+		{name: "tools and schema", final: treeSchema, r: Request{Functions: tools,
+			Final: final(treeSchema), Python: true, Browser: true}},
+		{name: "object, bounded reasoning", final: anySchema,
+			r: Request{Final: grammar.JSONObject(), MaxReasoning: 20}},
+		{name: "required, no reasoning", r: Request{Functions: tools, Python: true, Browser: true,
+			Choice: grammar.Required, MaxReasoning: -1}},
+		{name: "schema, little reasoning", final: orderSchema, r: Request{Final: final(orderSchema),
+			MaxReasoning: 5}},
 		{name: "expression", final: "/" + expression, r: Request{Final: regex}},
 		{name: "rules", final: "/" + expression, r: Request{Final: written, MaxReasoning: 1}},
 	}
@@ -110,14 +121,16 @@ var (
 	randomTurns = flag.Int("random.turns", 66, "how many random turns; OSSRUN_LONG makes it 10,000")
 )
 
-var specialName = regexp.MustCompile(`<\|(start|end|message|channel|constrain|return|call|endoftext|startoftext|endofprompt|reserved_\d+)\|>`)
+var specialName = regexp.MustCompile(
+	`<\|(start|end|message|channel|constrain|return|call|endoftext|startoftext|endofprompt|reserved_\d+)\|>`)
 
 func TestRandomTurns(t *testing.T) {
 	turns, most := *randomTurns, 200
 	if os.Getenv("OSSRUN_LONG") != "" && turns == 66 {
 		turns = 10_000
 	}
-	m, err := Load(checkpoint.Found{Name: "demo", Demo: true, Complete: true}, randomDevice(), LoadOptions{MaxModelLen: 4096})
+	m, err := Load(checkpoint.Found{Name: "demo", Demo: true, Complete: true}, randomDevice(),
+		LoadOptions{MaxModelLen: 4096})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +153,8 @@ func TestRandomTurns(t *testing.T) {
 	}
 	close(next)
 	workers.Wait()
-	t.Logf("%d turns of %d tokens in all: %d ended by themselves, %d were cut by the limit and say length; %d calls, %d structured answers",
+	t.Logf("%d turns of %d tokens in all: %d ended by themselves, %d were cut by the limit and "+
+		"say length; %d calls, %d structured answers",
 		turns, out.tokens, out.ended, out.cut, out.calls, out.final)
 	if turns >= 66 && (out.ended < turns/3 || out.calls == 0 || out.final == 0) {
 		t.Error("too few turns ended to tell anything")
@@ -225,7 +239,8 @@ func (o *randomOutcome) noteCall(c randomCase, call Call) string {
 	case call.Recipient == "python" && c.r.Python:
 		return ""
 	case strings.HasPrefix(call.Recipient, "browser.") && c.r.Browser:
-	case !function || c.r.Choice == grammar.None || c.r.Choice == grammar.Named && name != c.r.ChoiceName:
+	case !function || c.r.Choice == grammar.None || c.r.Choice == grammar.Named &&
+		name != c.r.ChoiceName:
 		return "a call of " + call.Recipient
 	default:
 		found := false
@@ -248,7 +263,8 @@ func (o *randomOutcome) noteCall(c randomCase, call Call) string {
 	return ""
 }
 
-// judge asks Python, where it has the packages: jsonschema for every document, openai-harmony for every turn.
+// judge asks Python, where it has the packages: jsonschema for every document, openai-harmony for
+// every turn.
 func (o *randomOutcome) judge(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {

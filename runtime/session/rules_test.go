@@ -60,9 +60,11 @@ func TestTurnsAreMasked(t *testing.T) {
 		{Request{Functions: tool}, strings.Replace(call, "city", "town", 1), false},
 		{Request{Functions: tool, Choice: grammar.None}, call, false},
 		{Request{Functions: tool, Choice: grammar.Named, ChoiceName: "get_weather"}, call, true},
-		{Request{Functions: tool, Choice: grammar.Required}, "<|channel|>final<|message|>x<|return|>", false},
+		{Request{Functions: tool, Choice: grammar.Required},
+			"<|channel|>final<|message|>x<|return|>", false},
 		{Request{Final: grammar.JSONObject()}, "<|channel|>final<|message|>x<|return|>", false},
-		{Request{Final: grammar.JSONObject()}, `<|channel|>final<|message|>{"x":1}<|return|>`, true},
+		{Request{Final: grammar.JSONObject()}, `<|channel|>final<|message|>{"x":1}<|return|>`,
+			true},
 		{Request{MaxReasoning: -1}, "<|channel|>analysis", false},
 	} {
 		q, err := submitted(t, c.r)
@@ -81,16 +83,19 @@ func TestParametersThatCannotBeHeld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, whole := legalSoFar(q, `<|channel|>commentary to=functions.get_weather<|message|>{"any":[1]}<|call|>`); !whole {
+	if _, whole := legalSoFar(q,
+		`<|channel|>commentary to=functions.get_weather<|message|>{"any":[1]}<|call|>`); !whole {
 		t.Error("a function that is not strict is not held to JSON")
 	}
 	m, _ := scripted("<|channel|>final<|message|>x<|return|>")
-	if _, res := run(t, m, Request{Functions: weatherTool(odd)}); len(res.Relaxed) != 1 || !strings.Contains(res.Relaxed[0], "#/properties/a") {
+	if _, res := run(t, m, Request{Functions: weatherTool(odd)}); len(res.Relaxed) != 1 ||
+		!strings.Contains(res.Relaxed[0], "#/properties/a") {
 		t.Errorf("relaxed: %q", res.Relaxed)
 	}
 	_, err = submitted(t, Request{Functions: weatherTool(odd), Strict: []string{"get_weather"}})
 	var bad *RequestError
-	if !errors.As(err, &bad) || !strings.Contains(bad.Msg, "#/properties/a") || !strings.Contains(bad.Msg, "not") {
+	if !errors.As(err, &bad) || !strings.Contains(bad.Msg, "#/properties/a") ||
+		!strings.Contains(bad.Msg, "not") {
 		t.Errorf("strict: %v", err)
 	}
 	if _, err = submitted(t, Request{Choice: grammar.Required}); !errors.As(err, &bad) {
@@ -99,7 +104,8 @@ func TestParametersThatCannotBeHeld(t *testing.T) {
 }
 
 func TestALoopEndsTheTurn(t *testing.T) {
-	m, _ := scripted("<|channel|>final<|message|>" + strings.Repeat("and so on ", 600) + "<|return|>")
+	m, _ := scripted("<|channel|>final<|message|>" + strings.Repeat("and so on ", 600) +
+		"<|return|>")
 	_, res := run(t, m, Request{})
 	if res.Done.Finish != FinishLength || res.Answer == "" || res.Done.Usage.Completion > 1000 {
 		t.Errorf("finish %q after %d tokens", res.Done.Finish, res.Done.Usage.Completion)

@@ -1,10 +1,10 @@
-// The store of what must be found again: the tokens of sampled turns and the stored responses. Conversations of the chat
-// and responses that run in the background fit the same interface.
+// The store of what must be found again: the tokens of sampled turns and the stored responses.
+// Conversations of the chat and responses that run in the background fit the same interface.
 //
-// The records live in memory and, where there is a folder, in a journal that a later process reads. What must stay true: each
-// kind is bounded by a count, by bytes and by age, so a server that runs for weeks does not grow; the least recently used
-// record goes first; a deleted record does not come back; a disk that refuses a record costs what outlives the process and
-// nothing else.
+// The records live in memory and, where there is a folder, in a journal that a later process reads.
+// What must stay true: each kind is bounded by a count, by bytes and by age, so a server that runs
+// for weeks does not grow; the least recently used record goes first; a deleted record does not
+// come back; a disk that refuses a record costs what outlives the process and nothing else.
 
 package session
 
@@ -93,15 +93,16 @@ type storeKey struct {
 // NewStore keeps records in memory for the usual time.
 func NewStore() Store { return newStore(StoreOptions{TTL: RememberedFor}) }
 
-// OpenStore makes a store and reads what an earlier process left in its folder. The error wraps store.ErrLocked of package
-// models/store where another process has the folder.
+// OpenStore makes a store and reads what an earlier process left in its folder. The error wraps
+// store.ErrLocked of package models/store where another process has the folder.
 func OpenStore(o StoreOptions) (Store, error) {
 	s := newStore(o)
 	if o.Folder == "" {
 		return s, nil
 	}
 	var err error
-	if s.log, err = journal.Open(filepath.Join(o.Folder, journalName), s.take, s.lines); err != nil {
+	if s.log, err = journal.Open(filepath.Join(o.Folder, journalName), s.take,
+		s.lines); err != nil {
 		return nil, fmt.Errorf("read the turns and responses of earlier: %w", err)
 	}
 	return s, nil
@@ -111,7 +112,8 @@ func newStore(o StoreOptions) *memoryStore {
 	if o.Bounds == nil {
 		o.Bounds = bounds
 	}
-	s := &memoryStore{o: o, now: time.Now, byKey: map[storeKey]*list.Element{}, bytes: map[Kind]int{}, order: map[Kind]*list.List{}}
+	s := &memoryStore{o: o, now: time.Now, byKey: map[storeKey]*list.Element{},
+		bytes: map[Kind]int{}, order: map[Kind]*list.List{}}
 	for kind := range o.Bounds {
 		s.order[kind] = list.New()
 	}
@@ -233,8 +235,8 @@ func (s *memoryStore) take(text []byte) bool {
 	return true
 }
 
-// lines yields all records as the journal has them, of each kind the least recently used first. s.mu is held, or nobody else
-// has s yet.
+// lines yields all records as the journal has them, of each kind the least recently used first.
+// s.mu is held, or nobody else has s yet.
 func (s *memoryStore) lines(yield func([]byte) bool) {
 	for _, order := range s.order {
 		for e := order.Back(); e != nil; e = e.Prev() {

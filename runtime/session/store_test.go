@@ -15,10 +15,13 @@ import (
 )
 
 func call(id int) (key string, t sampledTurn) {
-	return callKey(fmt.Sprint("call_", id)), sampledTurn{arguments: fmt.Sprintf(`{"n":%d}`, id), segments: []segment{
-		{reasoning: true, tokens: encode(fmt.Sprintf("<|channel|>analysis<|message|>Thought %d.<|end|>", id))},
-		{tokens: encode(fmt.Sprintf(`<|channel|>commentary to=functions.f<|message|>{"n":%d}<|call|>`, id))},
-	}}
+	return callKey(fmt.Sprint("call_", id)), sampledTurn{arguments: fmt.Sprintf(`{"n":%d}`, id),
+		segments: []segment{
+			{reasoning: true, tokens: encode(fmt.Sprintf("<|channel|>analysis<|message|>Thought "+
+				"%d.<|end|>", id))},
+			{tokens: encode(fmt.Sprintf(
+				`<|channel|>commentary to=functions.f<|message|>{"n":%d}<|call|>`, id))},
+		}}
 }
 
 func keep(s Store, id int) {
@@ -34,8 +37,10 @@ func known(t *testing.T, s Store, id int) bool {
 	if got == nil {
 		return false
 	}
-	if got.arguments != want.arguments || len(got.segments) != 2 || !got.segments[0].reasoning || got.segments[1].reasoning ||
-		text(got.segments[0].tokens) != text(want.segments[0].tokens) || text(got.segments[1].tokens) != text(want.segments[1].tokens) {
+	if got.arguments != want.arguments || len(got.segments) != 2 || !got.segments[0].reasoning ||
+		got.segments[1].reasoning ||
+		text(got.segments[0].tokens) != text(want.segments[0].tokens) ||
+		text(got.segments[1].tokens) != text(want.segments[1].tokens) {
 		t.Fatalf("call %d came back as %+v", id, got)
 	}
 	return true
@@ -43,7 +48,8 @@ func known(t *testing.T, s Store, id int) bool {
 
 func openIn(t *testing.T, folder string, bytes int) *memoryStore {
 	t.Helper()
-	s, err := OpenStore(StoreOptions{Folder: folder, TTL: time.Hour, Bounds: map[Kind]Bound{KindTurn: {Bytes: bytes}}})
+	s, err := OpenStore(StoreOptions{Folder: folder, TTL: time.Hour,
+		Bounds: map[Kind]Bound{KindTurn: {Bytes: bytes}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +66,8 @@ func TestSampledTurnsOutliveTheProcess(t *testing.T) {
 	if _, err := OpenStore(StoreOptions{Folder: folder}); !errors.Is(err, store.ErrLocked) {
 		t.Errorf("two have one log: %v", err)
 	}
-	killed := filepath.Join(t.TempDir(), "killed") // as after kill -9: never closed, and nobody holds the lock
+	// as after kill -9: never closed, and nobody holds the lock
+	killed := filepath.Join(t.TempDir(), "killed")
 	if err := os.CopyFS(killed, os.DirFS(folder)); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +83,8 @@ func TestSampledTurnsOutliveTheProcess(t *testing.T) {
 	}
 }
 
-// Cut off anywhere, or damaged anywhere, the log gives what stands before that, and takes new records.
+// Cut off anywhere, or damaged anywhere, the log gives what stands before that, and takes new
+// records.
 func TestTornLog(t *testing.T) {
 	folder := t.TempDir()
 	m := openIn(t, folder, 1<<20)
@@ -89,7 +97,8 @@ func TestTornLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	for cut := 0; cut <= len(whole); cut += 7 {
-		for _, damaged := range [][]byte{whole[:cut], append(bytes.Clone(whole[:cut]), "\x00garbage\n\xff"...)} {
+		for _, damaged := range [][]byte{whole[:cut], append(bytes.Clone(whole[:cut]),
+			"\x00garbage\n\xff"...)} {
 			folder := t.TempDir()
 			if err := os.WriteFile(filepath.Join(folder, journalName), damaged, 0o600); err != nil {
 				t.Fatal(err)
@@ -121,31 +130,39 @@ func TestLogIsBounded(t *testing.T) {
 		t.Errorf("%d bytes for 10,000 of values, %v", info.Size(), err)
 	}
 	m.Close()
-	if m = openIn(t, folder, 10_000); !known(t, m, 19999) || known(t, m, 10) || m.bytes[KindTurn] > 10_000 {
+	if m = openIn(t, folder, 10_000); !known(t, m, 19999) || known(t, m, 10) ||
+		m.bytes[KindTurn] > 10_000 {
 		t.Errorf("%d bytes are remembered", m.bytes[KindTurn])
 	}
 }
 
-// The same answer was given in two conversations, one of them with words before it: each gets its own.
+// The same answer was given in two conversations, one of them with words before it: each gets its
+// own.
 func TestAnswersOfOtherConversationsAreNotMixedUp(t *testing.T) {
-	m, s := scripted("<|channel|>commentary<|message|>One moment.<|end|><|start|>assistant<|channel|>final<|message|>Ok.<|return|>",
+	m, s := scripted("<|channel|>commentary<|message|>One "+
+		"moment.<|end|><|start|>assistant<|channel|>final<|message|>Ok.<|return|>",
 		"<|channel|>final<|message|>Fine.<|return|>", "<|channel|>final<|message|>Fine.<|return|>")
 	run(t, m, Request{Messages: []Message{User("a")}})
 	run(t, m, Request{Messages: []Message{User("b"), AssistantAnswer("Ok."), User("c")}})
 	if p := text(s.prompts[1]); strings.Contains(p, "One moment") {
 		t.Errorf("another conversation's words are in %s", p)
 	}
-	run(t, m, Request{Messages: []Message{User("a"), AssistantCommentary("One moment."), AssistantAnswer("Ok."), User("c")}})
-	if p := text(s.prompts[2]); !strings.Contains(p, "commentary<|message|>One moment.<|end|><|start|>assistant<|channel|>final<|message|>Ok.<|end|>") {
+	run(t, m, Request{Messages: []Message{User("a"), AssistantCommentary("One moment."),
+		AssistantAnswer("Ok."), User("c")}})
+	if p := text(s.prompts[2]); !strings.Contains(p,
+		"commentary<|message|>One "+
+			"moment.<|end|><|start|>assistant<|channel|>final<|message|>Ok.<|end|>") {
 		t.Errorf("%s", p)
 	}
 }
 
 // The least recently used go first, and with a record all of its keys go.
 func TestTheStoreIsBounded(t *testing.T) {
-	s := newStore(StoreOptions{TTL: time.Hour, Bounds: map[Kind]Bound{KindResponse: {Count: 3, Bytes: 10_000}}})
+	s := newStore(StoreOptions{TTL: time.Hour, Bounds: map[Kind]Bound{KindResponse: {Count: 3,
+		Bytes: 10_000}}})
 	put := func(id string, size int) {
-		s.Put(Record{Kind: KindResponse, Key: id, Also: []string{"item_" + id}, Value: []byte(strings.Repeat("x", size))})
+		s.Put(Record{Kind: KindResponse, Key: id, Also: []string{"item_" + id},
+			Value: []byte(strings.Repeat("x", size))})
 	}
 	for _, id := range []string{"a", "b", "c"} {
 		put(id, 100)
@@ -172,7 +189,8 @@ func TestTheStoreIsBounded(t *testing.T) {
 	check("d", "e")
 	put("f", 10_001) // larger than everything
 	check("d", "e")
-	if s.Delete(KindResponse, "item_d") || !s.Delete(KindResponse, "d") || !s.Delete(KindResponse, "e") {
+	if s.Delete(KindResponse, "item_d") || !s.Delete(KindResponse, "d") || !s.Delete(KindResponse,
+		"e") {
 		t.Error("a record is deleted by its key and by no other")
 	}
 	check()

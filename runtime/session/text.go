@@ -1,5 +1,5 @@
-// Turns without a conversation: a prompt of tokens that is continued as it is. Nothing is rendered, nothing is masked but what
-// Request.Final holds, and the tokens are text, not Harmony.
+// Turns without a conversation: a prompt of tokens that is continued as it is. Nothing is rendered,
+// nothing is masked but what Request.Final holds, and the tokens are text, not Harmony.
 
 package session
 
@@ -11,7 +11,8 @@ import (
 
 // continueText submits Request.Prompt.
 func (t *turn) continueText() error {
-	r := sched.Request{Prompt: t.prompt, Params: t.req.Params, MaxTokens: t.req.MaxTokens, Stop: []int32{token.Return, token.Call, token.EndOfText}}
+	r := sched.Request{Prompt: t.prompt, Params: t.req.Params, MaxTokens: t.req.MaxTokens,
+		Stop: []int32{token.Return, token.Call, token.EndOfText}}
 	if t.req.Final != nil {
 		r.Constraint = grammar.NewText(t.req.Final)
 	}

@@ -13,13 +13,15 @@ func TestTextIsContinued(t *testing.T) {
 	p := sample.Defaults()
 	p.Logprobs = 0
 	events, res := run(t, m, Request{Prompt: []int32{1, 2}, Params: p, Stop: []string{" STOP"}})
-	if want := "and peace, 1\U0001F9D1 more"; res.Answer != want || res.Done.StopString != " STOP" || res.Done.Faults.Total() != 0 {
+	if want := "and peace, 1\U0001F9D1 more"; res.Answer != want ||
+		res.Done.StopString != " STOP" || res.Done.Faults.Total() != 0 {
 		t.Errorf("%q of %s", res.Answer, events)
 	}
 	if len(s.prompts[0]) != 2 || res.Done.Usage.Prompt != 2 || res.Done.Usage.Completion == 0 {
 		t.Errorf("prompt %v, usage %+v", s.prompts[0], res.Done.Usage)
 	}
-	if _, res = run(t, m, Request{Prompt: []int32{1}}); res.Answer != "cut" || res.Done.Finish != FinishLength {
+	if _, res = run(t, m, Request{Prompt: []int32{1}}); res.Answer != "cut" ||
+		res.Done.Finish != FinishLength {
 		t.Errorf("%+v", res)
 	}
 }

@@ -1,5 +1,5 @@
-// Agents' conversations through the real scheduler over a simulated engine: the model's part is given, so that what is
-// counted is what the prompts and the cache make of it.
+// Agents' conversations through the real scheduler over a simulated engine: the model's part is
+// given, so that what is counted is what the prompts and the cache make of it.
 
 package session
 
@@ -23,7 +23,8 @@ type acted struct {
 	says   string // of the next turn
 	prompt []int32
 	cached int
-	last   []int32 // prompt and answer of the turn before; all of it is computed, since the answer is fed
+	// prompt and answer of the turn before; all of it is computed, since the answer is fed
+	last []int32
 }
 
 func act(t *testing.T, pages int) *acted {
@@ -51,7 +52,8 @@ func act(t *testing.T, pages int) *acted {
 func (a *acted) turn(t *testing.T, history []Message, says string) Result {
 	t.Helper()
 	a.says = says
-	_, res := run(t, a.Model, Request{Messages: history, Instructions: strings.Repeat("Be helpful to everyone. ", 20), Date: "2026-11-21"})
+	_, res := run(t, a.Model, Request{Messages: history,
+		Instructions: strings.Repeat("Be helpful to everyone. ", 20), Date: "2026-11-21"})
 	a.cached = res.Done.Usage.Cached
 	return res
 }
@@ -73,7 +75,8 @@ func callOf(i int) string {
 	return fmt.Sprintf(`<|channel|>analysis<|message|>Step %d needs a look at file %d.<|end|><|start|>assistant<|channel|>commentary to=functions.read <|constrain|>json<|message|>{"file":%d}<|call|>`, i, i, i)
 }
 
-// Fifty calls and their results: no token is prefilled twice, though the client drops all reasoning.
+// Fifty calls and their results: no token is prefilled twice, though the client drops all
+// reasoning.
 func TestToolLoopPrefillsNothingTwice(t *testing.T) {
 	a := act(t, 1024)
 	history := []Message{User("Read the files, all of them.")}
@@ -83,11 +86,13 @@ func TestToolLoopPrefillsNothingTwice(t *testing.T) {
 			t.Fatalf("turn %d ended %q with %d calls", i, res.Done.Finish, len(res.Calls))
 		}
 		if a.cached != len(a.last) {
-			t.Fatalf("turn %d: %d of a prompt of %d tokens are cached, %d were computed before", i, a.cached, len(a.prompt), len(a.last))
+			t.Fatalf("turn %d: %d of a prompt of %d tokens are cached, %d were computed before", i,
+				a.cached, len(a.prompt), len(a.last))
 		}
 		a.keep(res)
 		id := res.Calls[0].ID
-		history = append(history, FunctionCall(id, "read", fmt.Sprintf(`{"file":%d}`, i)), FunctionResult(id, "read", strings.Repeat(fmt.Sprint("line ", i, "\n"), i%7+1)))
+		history = append(history, FunctionCall(id, "read", fmt.Sprintf(`{"file":%d}`, i)),
+			FunctionResult(id, "read", strings.Repeat(fmt.Sprint("line ", i, "\n"), i%7+1)))
 	}
 	st := a.sched.Stats()
 	if got, want := st.Rows, uint64(len(a.last)); got != want || st.Rebuilt+st.Recomputed != 0 {
@@ -103,15 +108,18 @@ func TestFinishedTurnsCostTheirAnswersAlone(t *testing.T) {
 	a := act(t, 2048)
 	var history []Message
 	for i := range 12 {
-		history = append(history, User(fmt.Sprintf("Question %d: what is in the files? %s", i, strings.Repeat("Please. ", i%5))))
+		history = append(history, User(fmt.Sprintf("Question %d: what is in the files? %s", i,
+			strings.Repeat("Please. ", i%5))))
 		for j := range i % 3 {
 			res := a.turn(t, history, callOf(10*i+j))
 			a.check(t, res)
 			id := res.Calls[0].ID
-			history = append(history, FunctionCall(id, "read", fmt.Sprintf(`{"file":%d}`, 10*i+j)), FunctionResult(id, "read", "nothing"))
+			history = append(history, FunctionCall(id, "read", fmt.Sprintf(`{"file":%d}`, 10*i+j)),
+				FunctionResult(id, "read", "nothing"))
 		}
 		answer := fmt.Sprintf("Answer %d: %s", i, strings.Repeat("nothing at all. ", 10))
-		res := a.turn(t, history, "<|channel|>analysis<|message|>"+strings.Repeat("Hm, let me see. ", 20)+"<|end|><|start|>assistant<|channel|>final<|message|>"+answer+"<|return|>")
+		res := a.turn(t, history, "<|channel|>analysis<|message|>"+strings.Repeat("Hm, let me "+
+			"see. ", 20)+"<|end|><|start|>assistant<|channel|>final<|message|>"+answer+"<|return|>")
 		a.check(t, res)
 		history = append(history, AssistantAnswer(answer))
 	}
@@ -124,12 +132,14 @@ func TestFinishedTurnsCostTheirAnswersAlone(t *testing.T) {
 func (a *acted) check(t *testing.T, res Result) {
 	t.Helper()
 	if want := a.common(); a.cached != want {
-		t.Fatalf("%d tokens are cached, %d of %d are those of the turn before: %q", a.cached, want, len(a.prompt), text(a.prompt[min(a.cached, want):]))
+		t.Fatalf("%d tokens are cached, %d of %d are those of the turn before: %q", a.cached, want,
+			len(a.prompt), text(a.prompt[min(a.cached, want):]))
 	}
 	a.keep(res)
 }
 
-// Two conversations share the system and developer messages' pages, and no more pages are used for them.
+// Two conversations share the system and developer messages' pages, and no more pages are used for
+// them.
 func TestConversationsShareTheirBeginning(t *testing.T) {
 	a := act(t, 1024)
 	a.turn(t, []Message{User("The first one.")}, "<|channel|>final<|message|>Yes.<|return|>")
@@ -149,7 +159,8 @@ func TestBillingHeaderIsNotSeen(t *testing.T) {
 	a := act(t, 1024)
 	ask := func(header string) {
 		a.says = "<|channel|>final<|message|>Yes.<|return|>"
-		_, res := run(t, a.Model, Request{Messages: []Message{Developer(header + "More rules."), User("Hello")}, Date: "2026-11-21",
+		_, res := run(t, a.Model, Request{Messages: []Message{Developer(header + "More rules."),
+			User("Hello")}, Date: "2026-11-21",
 			Instructions: header + "You are a coding agent. " + strings.Repeat("Rules. ", 50)})
 		a.cached = res.Done.Usage.Cached
 	}
@@ -158,19 +169,22 @@ func TestBillingHeaderIsNotSeen(t *testing.T) {
 	if a.cached != len(a.prompt) {
 		t.Errorf("%d of %d tokens are cached", a.cached, len(a.prompt))
 	}
-	if p := text(a.prompt); strings.Contains(p, "billing") || !strings.Contains(p, "You are a coding agent. Rules.") || !strings.Contains(p, "More rules.") {
+	if p := text(a.prompt); strings.Contains(p, "billing") || !strings.Contains(p,
+		"You are a coding agent. Rules.") || !strings.Contains(p, "More rules.") {
 		t.Errorf("the prompt is %s", p)
 	}
 	for in, want := range map[string]string{
-		"x-anthropic-billing-header: cc_version=1; cch=1;You are":     "You are",
-		"X-Anthropic-Billing-Header: cch=1\nrest":                     "rest",
-		"a\nx-anthropic-billing-header: cc_version=1; cch=2;\nb":      "a\nb",
-		"what does x-anthropic-billing-header: cch=1; mean?":          "what does x-anthropic-billing-header: cch=1; mean?",
-		"x-anthropic-billing-header:\n\nrest":                         "\nrest",
-		"nothing here":                                                "nothing here",
+		"x-anthropic-billing-header: cc_version=1; cch=1;You are": "You are",
+		"X-Anthropic-Billing-Header: cch=1\nrest":                 "rest",
+		"a\nx-anthropic-billing-header: cc_version=1; cch=2;\nb":  "a\nb",
+		"what does x-anthropic-billing-header: cch=1; mean?": "what does " +
+			"x-anthropic-billing-header: cch=1; mean?",
+		"x-anthropic-billing-header:\n\nrest": "\nrest",
+		"nothing here":                        "nothing here",
 		"x-anthropic-billing-header: cc_version=1.2; cch=ab cd; rest": " cd; rest",
 	} {
-		if got := withoutBilling(in); got != want && !(strings.HasPrefix(want, " ") && got == strings.TrimLeft(want, " ")) {
+		if got := withoutBilling(in); got != want && !(strings.HasPrefix(want, " ") &&
+			got == strings.TrimLeft(want, " ")) {
 			t.Errorf("%q became %q, not %q", in, got, want)
 		}
 	}
@@ -184,7 +198,8 @@ func TestCuts(t *testing.T) {
 	for _, at := range cuts(p) {
 		got = append(got, text(p[:at])[max(0, len(text(p[:at]))-20):])
 	}
-	want := []string{"m<|message|>a<|end|>", "r<|message|>b<|end|>", "r<|message|>c<|end|>", "y<|message|>e<|end|>"}
+	want := []string{"m<|message|>a<|end|>", "r<|message|>b<|end|>", "r<|message|>c<|end|>",
+		"y<|message|>e<|end|>"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}

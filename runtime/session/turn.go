@@ -1,8 +1,9 @@
 // The turn machine: tokens in, events out.
 //
-// A Turn pulls tokens from the scheduler's stream in the caller's goroutine, so it starts none of its own and a caller
-// that stops reading stops nothing but itself. What must stay true: every turn ends in exactly one Done; no event ever
-// holds text of a special token; what went before a fault is kept.
+// A Turn pulls tokens from the scheduler's stream in the caller's goroutine, so it starts none of
+// its own and a caller that stops reading stops nothing but itself. What must stay true: every turn
+// ends in exactly one Done; no event ever holds text of a special token; what went before a fault
+// is kept.
 
 package session
 
@@ -49,11 +50,16 @@ type turn struct {
 	ended    bool
 }
 
-// What the turn machine adds by itself: the beginning of a message, and the header of an answer after it.
+// What the turn machine adds by itself: the beginning of a message, and the header of an answer
+// after it.
 var (
-	assistantStart = sync.OnceValue(func() []int32 { return harmony.RenderTurn(nil, harmony.RoleAssistant) })
-	finalHeader    = sync.OnceValue(func() []int32 {
-		return append(token.Get().Encode([]int32{token.Channel}, harmony.ChannelFinal), token.Message)
+	assistantStart = sync.OnceValue(func() []int32 {
+		return harmony.RenderTurn(nil,
+			harmony.RoleAssistant)
+	})
+	finalHeader = sync.OnceValue(func() []int32 {
+		return append(token.Get().Encode([]int32{token.Channel}, harmony.ChannelFinal),
+			token.Message)
 	})
 )
 
@@ -65,10 +71,12 @@ type tokenStream interface {
 	Timing() sched.Timing
 }
 
-// Start renders the request, submits it and returns at once. Cancelling ctx ends the turn before the next step.
+// Start renders the request, submits it and returns at once. Cancelling ctx ends the turn before
+// the next step.
 func (m *Model) Start(ctx context.Context, r Request) (Turn, error) {
 	if r.Prompt != nil {
-		t := &turn{model: m, req: r, prompt: r.Prompt, stop: sample.NewStopMatcher(r.Stop), reader: harmony.NewReader(harmony.RoleAssistant)}
+		t := &turn{model: m, req: r, prompt: r.Prompt, stop: sample.NewStopMatcher(r.Stop),
+			reader: harmony.NewReader(harmony.RoleAssistant)}
 		t.ctx, t.cancel = context.WithCancel(ctx)
 		if err := t.continueText(); err != nil {
 			t.cancel()
@@ -164,21 +172,24 @@ func (t *turn) endLoop(id int32) {
 	}
 }
 
-// shownAside tells that a message without a recipient is no answer. Answers are the final channel and, since refusals come
-// without one, whatever has no channel.
+// shownAside tells that a message without a recipient is no answer. Answers are the final channel
+// and, since refusals come without one, whatever has no channel.
 func shownAside(m harmony.Message) bool {
 	return m.Channel == harmony.ChannelAnalysis || m.Channel == harmony.ChannelCommentary
 }
 
-// said turns new text of the message m into an event. The first text of a call, be it empty, opens it.
+// said turns new text of the message m into an event. The first text of a call, be it empty, opens
+// it.
 func (t *turn) said(m harmony.Message, text string) {
 	switch {
 	case m.Calls():
 		if !t.callOpen {
 			t.callOpen = true
-			c := Call{ID: newCallID(), Name: strings.TrimPrefix(m.Recipient, "functions."), Recipient: m.Recipient}
+			c := Call{ID: newCallID(), Name: strings.TrimPrefix(m.Recipient, "functions."),
+				Recipient: m.Recipient}
 			t.result.Calls = append(t.result.Calls, c)
-			t.pending = append(t.pending, CallStart{Index: len(t.result.Calls) - 1, ID: c.ID, Name: c.Name, Recipient: c.Recipient})
+			t.pending = append(t.pending, CallStart{Index: len(t.result.Calls) - 1, ID: c.ID,
+				Name: c.Name, Recipient: c.Recipient})
 		}
 		if n := len(t.result.Calls) - 1; text != "" {
 			t.result.Calls[n].Arguments += text
@@ -247,7 +258,8 @@ func (t *turn) finishMessage(m harmony.ReadMessage) {
 	}
 	reasoning := m.Channel == harmony.ChannelAnalysis && !m.Calls()
 	if reasoning {
-		t.usage.Reasoning += 3 // <|channel|>analysis and the ender; <|message|> was counted with the content
+		// <|channel|>analysis and the ender; <|message|> was counted with the content
+		t.usage.Reasoning += 3
 	}
 	kept := slices.Clone(body)
 	if n := len(kept) - 1; n >= 0 && kept[n] == token.Return {
@@ -309,10 +321,12 @@ func (t *turn) end() {
 	}
 }
 
-// startRescue goes on once with a forced final header after a turn that ended without an answer or a call.
+// startRescue goes on once with a forced final header after a turn that ended without an answer or
+// a call.
 func (t *turn) startRescue() bool {
 	t.rescue = true
-	t.rules = grammar.TurnRules{Final: t.rules.Final, MaxReasoning: -1, SampleBodies: t.rules.SampleBodies} // forces the header
+	t.rules = grammar.TurnRules{Final: t.rules.Final, MaxReasoning: -1,
+		SampleBodies: t.rules.SampleBodies} // forces the header
 	most := 0
 	if t.req.MaxTokens > 0 {
 		if most = t.req.MaxTokens - t.usage.Completion; most <= len(finalHeader()) {
@@ -344,12 +358,15 @@ func (t *turn) finish(f Finish, err error) {
 	t.cancel() // ends the request where the turn ends before it: at a stop string
 	t.usage.Cached = timing.Cached
 	t.result.Tokens = t.tokens
-	if f == FinishError || f == FinishCancelled || f == FinishLength || t.result.Done.StopString != "" {
+	if f == FinishError || f == FinishCancelled || f == FinishLength ||
+		t.result.Done.StopString != "" {
 		t.keepPartial()
 	}
-	t.result.Done = Done{Finish: f, StopString: t.result.Done.StopString, Usage: t.usage, Timing: timing, Faults: t.result.Done.Faults, Err: err}
+	t.result.Done = Done{Finish: f, StopString: t.result.Done.StopString, Usage: t.usage,
+		Timing: timing, Faults: t.result.Done.Faults, Err: err}
 	t.pending = append(t.pending, t.result.Done)
-	if t.result.Done.Faults.Total() == 0 && (f == FinishStop && t.result.Done.StopString == "" || f == FinishToolCalls) {
+	if t.result.Done.Faults.Total() == 0 && (f == FinishStop && t.result.Done.StopString == "" ||
+		f == FinishToolCalls) {
 		t.remember()
 	}
 	t.model.finished(t)

@@ -129,14 +129,17 @@ done stop`
 	if events != want {
 		t.Errorf("got\n%s\nwant\n%s", events, want)
 	}
-	if res.Answer != "It is 4." || res.Reasoning != "Easy." || res.Done.Faults.Total() != 0 || len(res.Messages) != 2 {
+	if res.Answer != "It is 4." || res.Reasoning != "Easy." || res.Done.Faults.Total() != 0 ||
+		len(res.Messages) != 2 {
 		t.Errorf("%+v", res)
 	}
-	if u := res.Done.Usage; u.Prompt != len(s.prompts[0]) || u.Completion != len(res.Tokens) || u.Reasoning != 6 {
+	if u := res.Done.Usage; u.Prompt != len(s.prompts[0]) || u.Completion != len(res.Tokens) ||
+		u.Reasoning != 6 {
 		t.Errorf("usage %+v of %d tokens", u, len(res.Tokens))
 	}
 	prompt := text(s.prompts[0])
-	for _, piece := range []string{"Reasoning: low", "<|start|>user<|message|>2+2?<|end|><|start|>assistant"} {
+	for _, piece := range []string{"Reasoning: low",
+		"<|start|>user<|message|>2+2?<|end|><|start|>assistant"} {
 		if !strings.Contains(prompt, piece) {
 			t.Errorf("prompt lacks %q: %s", piece, prompt)
 		}
@@ -145,10 +148,13 @@ done stop`
 
 func text(ids []int32) string { return string(token.Get().Decode(nil, ids)) }
 
-// An answer comes back to the model as the tokens it sampled, which need not be how its text is encoded.
+// An answer comes back to the model as the tokens it sampled, which need not be how its text is
+// encoded.
 func TestAnswerIsRememberedTokenForToken(t *testing.T) {
-	m, s := scripted("<|channel|>final<|message|>PLACEHOLDER<|return|>", "<|channel|>final<|message|>Fine.<|return|>")
-	odd := append(append(append(encode("<|channel|>final<|message|>"), token.Get().Encode(nil, "Hel")...), token.Get().Encode(nil, "lo")...), token.Return)
+	m, s := scripted("<|channel|>final<|message|>PLACEHOLDER<|return|>",
+		"<|channel|>final<|message|>Fine.<|return|>")
+	odd := append(append(append(encode("<|channel|>final<|message|>"), token.Get().Encode(nil,
+		"Hel")...), token.Get().Encode(nil, "lo")...), token.Return)
 	m.submit = func(ctx context.Context, r sched.Request) (tokenStream, error) {
 		if len(s.prompts) == 0 {
 			s.prompts, s.forced = append(s.prompts, r.Prompt), append(s.forced, nil)
@@ -183,21 +189,25 @@ func contains(ids, piece []int32) bool {
 const thoughtAndCall = `<|channel|>analysis<|message|>Look it up.<|end|><|start|>assistant<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{"city":"Bern"}<|call|>`
 
 func TestCallAndItsReasoningComeBack(t *testing.T) {
-	m, s := scripted(thoughtAndCall, "<|channel|>final<|message|>Sunny.<|return|>", "<|channel|>final<|message|>Ok.<|return|>", "<|channel|>final<|message|>Ok.<|return|>")
+	m, s := scripted(thoughtAndCall, "<|channel|>final<|message|>Sunny.<|return|>",
+		"<|channel|>final<|message|>Ok.<|return|>", "<|channel|>final<|message|>Ok.<|return|>")
 	events, res := run(t, m, Request{Messages: []Message{User("weather?")}})
-	if !strings.Contains(events, "call 0 get_weather\n") || !strings.Contains(events, `end "{\"city\":\"Bern\"}"`) || !strings.HasSuffix(events, "done tool_calls") {
+	if !strings.Contains(events, "call 0 get_weather\n") || !strings.Contains(events,
+		`end "{\"city\":\"Bern\"}"`) || !strings.HasSuffix(events, "done tool_calls") {
 		t.Fatalf("%s", events)
 	}
 	id := res.Calls[0].ID
 	// the client drops the reasoning and spells the arguments its own way
-	history := []Message{User("weather?"), FunctionCall(id, "get_weather", `{ "city": "Bern" }`), FunctionResult(id, "get_weather", "sunny")}
+	history := []Message{User("weather?"), FunctionCall(id, "get_weather", `{ "city": "Bern" }`),
+		FunctionResult(id, "get_weather", "sunny")}
 	run(t, m, Request{Messages: history})
 	if !contains(s.prompts[1], encode(thoughtAndCall)) {
 		t.Errorf("thought and call are not in the prompt: %s", text(s.prompts[1]))
 	}
 	// once the turn has its answer, the thought is left out and the call stays
 	run(t, m, Request{Messages: append(history, AssistantAnswer("Sunny."), User("thanks"))})
-	if p := text(s.prompts[2]); strings.Contains(p, "Look it up") || !strings.Contains(p, `to=functions.get_weather <|constrain|>json<|message|>{"city":"Bern"}<|call|>`) {
+	if p := text(s.prompts[2]); strings.Contains(p, "Look it up") || !strings.Contains(p,
+		`to=functions.get_weather <|constrain|>json<|message|>{"city":"Bern"}<|call|>`) {
 		t.Errorf("%s", p)
 	}
 	// a client that changed the arguments gets its own words
@@ -210,15 +220,19 @@ func TestCallAndItsReasoningComeBack(t *testing.T) {
 
 func TestReasoningStaysInsideAToolLoop(t *testing.T) {
 	m, s := scripted("<|channel|>final<|message|>Ok.<|return|>")
-	run(t, m, Request{Messages: []Message{User("a"), AssistantReasoning("old thought"), AssistantAnswer("b"), User("c"),
-		AssistantReasoning("new thought"), FunctionCall("x", "f", "{}"), FunctionResult("x", "f", "1")}})
-	if p := text(s.prompts[0]); strings.Contains(p, "old thought") || !strings.Contains(p, "new thought") {
+	run(t, m, Request{Messages: []Message{User("a"), AssistantReasoning("old thought"),
+		AssistantAnswer("b"), User("c"),
+		AssistantReasoning("new thought"), FunctionCall("x", "f", "{}"), FunctionResult("x", "f",
+			"1")}})
+	if p := text(s.prompts[0]); strings.Contains(p, "old thought") || !strings.Contains(p,
+		"new thought") {
 		t.Errorf("%s", p)
 	}
 }
 
 func TestStopString(t *testing.T) {
-	m, _ := scripted("<|channel|>analysis<|message|>STOP is not here<|end|><|start|>assistant<|channel|>final<|message|>one two STOP three<|return|>")
+	m, _ := scripted("<|channel|>analysis<|message|>STOP is not " +
+		"here<|end|><|start|>assistant<|channel|>final<|message|>one two STOP three<|return|>")
 	p := sample.Defaults()
 	p.Logprobs = 0
 	_, res := run(t, m, Request{Messages: []Message{User("x")}, Stop: []string{" STOP"}, Params: p})
@@ -231,7 +245,8 @@ func TestStopString(t *testing.T) {
 }
 
 func TestStopStringInCommentary(t *testing.T) {
-	m, _ := scripted("<|channel|>commentary<|message|>one two STOP three<|end|><|start|>assistant<|channel|>final<|message|>four<|return|>")
+	m, _ := scripted("<|channel|>commentary<|message|>one two STOP " +
+		"three<|end|><|start|>assistant<|channel|>final<|message|>four<|return|>")
 	_, res := run(t, m, Request{Messages: []Message{User("x")}, Stop: []string{" STOP"}})
 	if res.Commentary != "one two" || res.Answer != "" || res.Done.StopString != " STOP" {
 		t.Errorf("%+v", res)
@@ -264,13 +279,15 @@ func TestIllegalTokensLoseNothingAndLeakNothing(t *testing.T) {
 		"<|channel|>nonsense header with words<|message|>kept<|return|>",
 		"kept without any header<|return|>",
 		"<|channel|> final<|message|>kept<|return|>",
-		"<|channel|>analysis<|message|>hm<|end|>kept stray<|start|>assistant<|channel|>final<|message|>kept<|return|>",
+		"<|channel|>analysis<|message|>hm<|end|>kept " +
+			"stray<|start|>assistant<|channel|>final<|message|>kept<|return|>",
 		"<|message|>kept<|return|>",
 		"<|channel|>final<|message|>kept<|channel|>kept too<|return|>",
 	} {
 		m, _ := scripted(says, "kept<|return|>")
 		events, res := run(t, m, Request{Messages: []Message{User("x")}})
-		if all := res.Answer + res.Reasoning + res.Commentary; !strings.Contains(all, "kept") || strings.Contains(events, "<|") {
+		if all := res.Answer + res.Reasoning + res.Commentary; !strings.Contains(all, "kept") ||
+			strings.Contains(events, "<|") {
 			t.Errorf("%s\ngave %s", says, events)
 		}
 	}
@@ -279,14 +296,16 @@ func TestIllegalTokensLoseNothingAndLeakNothing(t *testing.T) {
 func TestTurnWithoutAnswerIsRescuedOnce(t *testing.T) {
 	m, s := scripted("<|channel|>analysis<|message|>Just thinking.<|return|>", "At last.<|return|>")
 	_, res := run(t, m, Request{Messages: []Message{User("x")}})
-	if res.Answer != "At last." || len(s.prompts) != 2 || text(s.forced[1]) != "<|channel|>final<|message|>" {
+	if res.Answer != "At last." || len(s.prompts) != 2 ||
+		text(s.forced[1]) != "<|channel|>final<|message|>" {
 		t.Fatalf("%+v, prompts %d", res, len(s.prompts))
 	}
 	if p := text(s.prompts[1]); !strings.HasSuffix(p, "Just thinking.<|end|><|start|>assistant") {
 		t.Errorf("%s", p)
 	}
 	m, s = scripted("<|channel|>analysis<|message|>Just thinking.<|return|>", "<|return|>")
-	if _, res = run(t, m, Request{Messages: []Message{User("x")}}); len(s.prompts) != 2 || res.Done.Finish != FinishStop {
+	if _, res = run(t, m, Request{Messages: []Message{User("x")}}); len(s.prompts) != 2 ||
+		res.Done.Finish != FinishStop {
 		t.Errorf("%d prompts, %+v", len(s.prompts), res.Done)
 	}
 }
@@ -294,7 +313,8 @@ func TestTurnWithoutAnswerIsRescuedOnce(t *testing.T) {
 func TestCutAnswerKeepsWhatWasSaid(t *testing.T) {
 	m, _ := scripted("<|channel|>final<|message|>half an[length]")
 	_, res := run(t, m, Request{Messages: []Message{User("x")}})
-	if res.Done.Finish != FinishLength || res.Answer != "half an" || len(res.Messages) != 1 || res.Messages[0].Text() != "half an" {
+	if res.Done.Finish != FinishLength || res.Answer != "half an" || len(res.Messages) != 1 ||
+		res.Messages[0].Text() != "half an" {
 		t.Errorf("%+v", res)
 	}
 }
@@ -327,8 +347,10 @@ func TestBadEffortIsRefused(t *testing.T) {
 func FuzzTurn(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10})
 	f.Add([]byte{2, 12, 4, 9, 3, 1, 2, 13, 4, 9, 5})
-	ids := []int32{token.Start, token.End, token.Channel, token.Constrain, token.Message, token.Return, token.Call, token.EndOfText, 200017, 201087}
-	for _, w := range []string{"assistant", "analysis", "final", "commentary", " to=functions.f", "json", "{}", " ", "é", "hello"} {
+	ids := []int32{token.Start, token.End, token.Channel, token.Constrain, token.Message,
+		token.Return, token.Call, token.EndOfText, 200017, 201087}
+	for _, w := range []string{"assistant", "analysis", "final", "commentary", " to=functions.f",
+		"json", "{}", " ", "é", "hello"} {
 		ids = append(ids, token.Get().Encode(nil, w)...)
 	}
 	f.Fuzz(func(t *testing.T, seq []byte) {
@@ -342,7 +364,8 @@ func FuzzTurn(f *testing.F) {
 			}
 			return &scriptStream{ctx: ctx, ids: out, finish: sched.FinishStop}, nil
 		}
-		events, _ := run(t, m, Request{Messages: []Message{User("x")}, Stop: []string{"hellohello"}})
+		events, _ := run(t, m, Request{Messages: []Message{User("x")},
+			Stop: []string{"hellohello"}})
 		if strings.Contains(events, "<|") || tries > 2 {
 			t.Errorf("%d tries, events %s", tries, events)
 		}

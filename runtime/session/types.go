@@ -1,8 +1,9 @@
-// Package session is the one place where a turn happens: a conversation is rendered to Harmony tokens, the scheduler
-// generates, the parser reads the tokens as they come, and the caller gets events. The chat and the HTTP port are both
-// thin layers over it, so a feature exists once.
+// Package session is the one place where a turn happens: a conversation is rendered to Harmony
+// tokens, the scheduler generates, the parser reads the tokens as they come, and the caller gets
+// events. The chat and the HTTP port are both thin layers over it, so a feature exists once.
 //
-// This file holds the words that the chat, the port and the turn machine share. Nothing here knows HTTP or a terminal.
+// This file holds the words that the chat, the port and the turn machine share. Nothing here knows
+// HTTP or a terminal.
 package session
 
 import (
@@ -16,8 +17,9 @@ import (
 	"github.com/ossrun/ossrun/runtime/sched"
 )
 
-// Message is one message of the history. CallID ties a call of the assistant and its result together, and is the key
-// under which the tokens that the model sampled for the call are remembered.
+// Message is one message of the history. CallID ties a call of the assistant and its result
+// together, and is the key under which the tokens that the model sampled for the call are
+// remembered.
 type Message struct {
 	harmony.Message
 	CallID string
@@ -42,8 +44,8 @@ type messageJSON struct {
 
 // Request asks for one turn of the assistant.
 type Request struct {
-	// Messages is the history, oldest first, without the system message. Developer messages among it are rendered
-	// where they stand; Instructions and Functions make one more in front of them.
+	// Messages is the history, oldest first, without the system message. Developer messages among
+	// it are rendered where they stand; Instructions and Functions make one more in front of them.
 	Messages []Message
 
 	Identity string // the first line of the system message; "" is OpenAI's own for this model
@@ -55,33 +57,39 @@ type Request struct {
 	Python       bool                      // offer the built-in python tool
 	Browser      bool                      // offer the built-in browser tool
 
-	// Prompt, if not nil, is continued as it is: as text, without a conversation. Then only Final, Params, MaxTokens and Stop
-	// are looked at, and all that comes is Answer.
+	// Prompt, if not nil, is continued as it is: as text, without a conversation. Then only Final,
+	// Params, MaxTokens and Stop are looked at, and all that comes is Answer.
 	Prompt []int32
 
-	// What the model may write is held to legal messages that call offered tools only (package grammar). These say more:
-	Choice       grammar.ToolChoice // whether tools may, must or must not be called
-	ChoiceName   string             // with grammar.Named: the function
-	Strict       []string           // functions whose Parameters must be held; those of others are held if they can be
-	Final        grammar.Grammar    `json:"-"` // of the answer; nil: free text
-	MaxReasoning int                // tokens of reasoning at most; 0: no bound; less than 0: none
+	// What the model may write is held to legal messages that call offered tools only (package
+	// grammar). These say more:
+	Choice     grammar.ToolChoice // whether tools may, must or must not be called
+	ChoiceName string             // with grammar.Named: the function
+	// functions whose Parameters must be held; those of others are held if they can be
+	Strict       []string
+	Final        grammar.Grammar `json:"-"` // of the answer; nil: free text
+	MaxReasoning int             // tokens of reasoning at most; 0: no bound; less than 0: none
 
-	Params    sample.Params
-	MaxTokens int      // generated tokens at most, reasoning included; 0: as many as the context holds
+	Params sample.Params
+	// generated tokens at most, reasoning included; 0: as many as the context holds
+	MaxTokens int
 	Stop      []string // the answer ends before the first of these; they do not apply to reasoning
 }
 
-// Event is what a turn yields. The sealed set is: Reasoning, Commentary, Answer, CallStart, CallArguments, CallEnd, Done.
+// Event is what a turn yields. The sealed set is: Reasoning, Commentary, Answer, CallStart,
+// CallArguments, CallEnd, Done.
 type Event interface{ event() }
 
 // Reasoning is a piece of the analysis channel.
 type Reasoning struct{ Text string }
 
-// Commentary is a piece of text for the user before a call (the commentary channel without a recipient).
+// Commentary is a piece of text for the user before a call (the commentary channel without a
+// recipient).
 type Commentary struct{ Text string }
 
-// Answer is a piece of the final channel. Logprobs has one entry a token where Params.Logprobs asks for them; a token
-// whose bytes are held back (half a character, the start of a stop string) comes with the text that releases it.
+// Answer is a piece of the final channel. Logprobs has one entry a token where Params.Logprobs asks
+// for them; a token whose bytes are held back (half a character, the start of a stop string) comes
+// with the text that releases it.
 type Answer struct {
 	Text     string
 	Logprobs []TokenLogprob
@@ -95,7 +103,8 @@ type TokenLogprob struct {
 	Top     []TokenLogprob // most probable first; Top of these is nil
 }
 
-// CallStart opens a call of a tool. Name is the function's name without "functions."; Recipient is the whole.
+// CallStart opens a call of a tool. Name is the function's name without "functions."; Recipient is
+// the whole.
 type CallStart struct {
 	Index           int
 	ID              string
@@ -118,8 +127,9 @@ type CallEnd struct {
 type Finish string
 
 const (
-	FinishStop      Finish = "stop"       // the model ended its turn, or a stop string was met
-	FinishLength    Finish = "length"     // MaxTokens or the context is used up, or the model repeats itself without end
+	FinishStop Finish = "stop" // the model ended its turn, or a stop string was met
+	// MaxTokens or the context is used up, or the model repeats itself without end
+	FinishLength    Finish = "length"
 	FinishToolCalls Finish = "tool_calls" // the turn ended in at least one call
 	FinishCancelled Finish = "cancelled"  // the caller's context was cancelled
 	FinishError     Finish = "error"      // see Done.Err
@@ -135,7 +145,8 @@ type Done struct {
 	Err        error          `json:"-"` // set with FinishError
 }
 
-// Usage counts tokens. Completion includes Reasoning: the tokens of analysis messages with their framing.
+// Usage counts tokens. Completion includes Reasoning: the tokens of analysis messages with their
+// framing.
 type Usage struct {
 	Prompt, Cached, Completion, Reasoning int
 }
@@ -159,11 +170,13 @@ type Result struct {
 	Calls                         []Call
 	Messages                      []Message // to append to the history as they are
 	Tokens                        []int32   // what was sampled, after <|start|>assistant
-	Relaxed                       []string  // functions whose arguments are held to JSON only, and why
-	Done                          Done
+	// functions whose arguments are held to JSON only, and why
+	Relaxed []string
+	Done    Done
 }
 
-// BusyError is a queue that is full: it wraps sched.ErrQueueFull. After is when there may be room, in whole seconds from 1 up.
+// BusyError is a queue that is full: it wraps sched.ErrQueueFull. After is when there may be room,
+// in whole seconds from 1 up.
 type BusyError struct{ After time.Duration }
 
 func (e *BusyError) Error() string {
@@ -172,7 +185,8 @@ func (e *BusyError) Error() string {
 
 func (e *BusyError) Unwrap() error { return sched.ErrQueueFull }
 
-// RequestError is a request that cannot be run as it was asked. Param names the field in the words of this package.
+// RequestError is a request that cannot be run as it was asked. Param names the field in the words
+// of this package.
 type RequestError struct{ Param, Msg string }
 
 func (e *RequestError) Error() string { return fmt.Sprintf("%s: %s", e.Param, e.Msg) }

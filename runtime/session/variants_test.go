@@ -9,7 +9,8 @@ import (
 	"github.com/ossrun/ossrun/harmony"
 )
 
-// What models were seen to write, as a whole turn: no word of it is lost, no special token is shown, every call is a call.
+// What models were seen to write, as a whole turn: no word of it is lost, no special token is
+// shown, every call is a call.
 func TestHeadersOfTheIssues(t *testing.T) {
 	raw, err := os.ReadFile("../../harmony/testdata/headers.jsonl")
 	if err != nil {
@@ -28,7 +29,8 @@ func TestHeadersOfTheIssues(t *testing.T) {
 			t.Fatal(err)
 		}
 		m, _ := scripted(c.Text, "[length]")
-		events, res := run(t, m, Request{Messages: []Message{User("x")}, Functions: weatherTool("{}")})
+		events, res := run(t, m, Request{Messages: []Message{User("x")},
+			Functions: weatherTool("{}")})
 		all, calls := res.Reasoning+res.Answer+res.Commentary, 0
 		for _, w := range c.Want {
 			switch {
@@ -38,7 +40,9 @@ func TestHeadersOfTheIssues(t *testing.T) {
 					t.Errorf("%s: the call of %s is lost\n%s", c.Source, w.Recipient, events)
 					break
 				}
-				if got := res.Calls[calls]; got.Recipient != w.Recipient || got.Arguments != w.Text || got.Name != strings.TrimPrefix(w.Recipient, "functions.") {
+				if got := res.Calls[calls]; got.Recipient != w.Recipient ||
+					got.Arguments != w.Text || got.Name != strings.TrimPrefix(w.Recipient,
+					"functions.") {
 					t.Errorf("%s: %+v, want %+v", c.Source, got, w)
 				}
 				calls++
@@ -52,7 +56,8 @@ func TestHeadersOfTheIssues(t *testing.T) {
 		if strings.Contains(events, "<|") {
 			t.Errorf("%s: a special token is shown\n%s", c.Source, events)
 		}
-		if (c.Faults == "") != (res.Done.Faults.Total() == 0) && !strings.Contains(c.Source, "makes up") && res.Done.Faults[harmony.FaultRole] == 0 {
+		if (c.Faults == "") != (res.Done.Faults.Total() == 0) && !strings.Contains(c.Source,
+			"makes up") && res.Done.Faults[harmony.FaultRole] == 0 {
 			t.Errorf("%s: faults %v", c.Source, res.Done.Faults)
 		}
 		if calls > 0 && res.Done.Finish != FinishToolCalls {
@@ -61,16 +66,20 @@ func TestHeadersOfTheIssues(t *testing.T) {
 	}
 }
 
-// A call that a limit cuts off has no arguments that could be run: it is not ended, and the turn says length.
+// A call that a limit cuts off has no arguments that could be run: it is not ended, and the turn
+// says length.
 func TestACutCallIsNoCall(t *testing.T) {
 	const call = `<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"a":`
 	m, _ := scripted(call+"[length]", call+"1}[length]")
 	events, res := run(t, m, Request{Messages: []Message{User("x")}, Functions: weatherTool("{}")})
-	if len(res.Calls) != 0 || strings.Contains(events, "\nend ") || res.Done.Finish != FinishLength || len(res.Messages) != 0 {
+	if len(res.Calls) != 0 || strings.Contains(events, "\nend ") ||
+		res.Done.Finish != FinishLength || len(res.Messages) != 0 {
 		t.Errorf("%s %+v", events, res)
 	}
-	events, res = run(t, m, Request{Messages: []Message{User("x")}}) // whole JSON, and only its end is missing
-	if len(res.Calls) != 1 || !strings.Contains(events, `end "{\"a\":1}"`) || res.Done.Finish != FinishLength {
+	// whole JSON, and only its end is missing
+	events, res = run(t, m, Request{Messages: []Message{User("x")}})
+	if len(res.Calls) != 1 || !strings.Contains(events, `end "{\"a\":1}"`) ||
+		res.Done.Finish != FinishLength {
 		t.Errorf("%s %+v", events, res)
 	}
 }

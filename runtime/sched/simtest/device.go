@@ -11,12 +11,14 @@ import (
 	"github.com/ossrun/ossrun/runtime/sample"
 )
 
-// Device is an Engine with Queue, Sample and Wait. It keeps to the order that engine/sampling.go allows and refuses any other.
+// Device is an Engine with Queue, Sample and Wait. It keeps to the order that engine/sampling.go
+// allows and refuses any other.
 type Device struct {
 	*Engine
 	// Fail is asked before each call ("queue", "sample", "wait"); its error is the call's.
 	Fail func(call string) error
-	// Calls are those made so far; Overlaps counts the steps queued before the token of the one before was asked for.
+	// Calls are those made so far; Overlaps counts the steps queued before the token of the one
+	// before was asked for.
 	Calls    []string
 	Overlaps int
 
@@ -66,7 +68,8 @@ func (d *Device) Sample(choices []engine.SamplingParams) error {
 		return err
 	}
 	if d.rows == 0 || len(choices) != d.rows || len(d.waiting) == 2 {
-		panic(fmt.Sprintf("%d choices for %d rows, %d samples wait", len(choices), d.rows, len(d.waiting)))
+		panic(fmt.Sprintf("%d choices for %d rows, %d samples wait", len(choices), d.rows,
+			len(d.waiting)))
 	}
 	chosen := make([]engine.SampledToken, len(choices))
 	d.last = make([]int32, len(choices))
@@ -79,7 +82,8 @@ func (d *Device) Sample(choices []engine.SamplingParams) error {
 	return nil
 }
 
-// choose is a device's choice: the edits, then the draw under the mask; logprobs are of the logits before.
+// choose is a device's choice: the edits, then the draw under the mask; logprobs are of the logits
+// before.
 func choose(c engine.SamplingParams, logits []float32) engine.SampledToken {
 	edited := append([]float32(nil), logits...)
 	for _, e := range c.Edits {
@@ -91,7 +95,8 @@ func choose(c engine.SamplingParams, logits []float32) engine.SampledToken {
 		}
 		edited[e.ID] = v - e.Less + e.More
 	}
-	p := sample.Params{Temperature: c.Temperature, TopP: c.TopP, MinP: c.MinP, TopK: int(c.TopK), Seed: c.Seed, Logprobs: -1}
+	p := sample.Params{Temperature: c.Temperature, TopP: c.TopP, MinP: c.MinP, TopK: int(c.TopK),
+		Seed: c.Seed, Logprobs: -1}
 	made, err := sample.New(p, len(logits), nil).Next(edited, int(c.Position), c.Mask)
 	switch {
 	case errors.Is(err, sample.ErrNonFinite):
@@ -103,7 +108,8 @@ func choose(c engine.SamplingParams, logits []float32) engine.SampledToken {
 	if c.Logprobs >= 0 {
 		only := make([]uint64, (len(logits)+63)/64)
 		only[made.ID/64] |= 1 << (made.ID % 64)
-		report, err := sample.New(sample.Params{Logprobs: c.Logprobs}, len(logits), nil).Next(logits, 0, only)
+		report, err := sample.New(sample.Params{Logprobs: c.Logprobs}, len(logits),
+			nil).Next(logits, 0, only)
 		if err != nil {
 			panic(err) // the token was chosen from these logits
 		}

@@ -1,9 +1,10 @@
 // Package simtest has an engine without a model, for tests of what drives an engine.
 //
-// It has a memory: what a row computes depends on every position that a gpt-oss layer would see, read through the block
-// tables it was given, in four layers of which the first and third see a window. A wrong table, a page given to two
-// sequences, a window page given back too early, a shared page written to, a row fed twice or a receptive field cut short
-// give other tokens, as they would on a device.
+// It has a memory: what a row computes depends on every position that a gpt-oss layer would see,
+// read through the block tables it was given, in four layers of which the first and third see a
+// window. A wrong table, a page given to two sequences, a window page given back too early, a
+// shared page written to, a row fed twice or a receptive field cut short give other tokens, as they
+// would on a device.
 package simtest
 
 import (
@@ -29,10 +30,12 @@ const (
 
 // Engine is the simulated engine. It is an sched.Engine whose pages can be read and written.
 type Engine struct {
-	// Before is called before each step, in the goroutine that asked for it, with the steps so far. Its error is the step's.
+	// Before is called before each step, in the goroutine that asked for it, with the steps so far.
+	// Its error is the step's.
 	Before func(step int, b *engine.Batch) error
 
-	// Pairs makes each entry of a window table two pages of the pool, the second of which has the upper window layer.
+	// Pairs makes each entry of a window table two pages of the pool, the second of which has the
+	// upper window layer.
 	Pairs bool
 
 	spec    models.Spec
@@ -46,7 +49,8 @@ type Engine struct {
 // New makes an engine with that many pages, whose steps have at most maxRows rows.
 func New(pages, maxRows, vocab, window int) *Engine {
 	return &Engine{
-		spec:    models.Spec{Layers: layers, Vocab: vocab, Window: window, MaxPosition: 4096, EOS: []int32{3, 4}},
+		spec: models.Spec{Layers: layers, Vocab: vocab, Window: window, MaxPosition: 4096,
+			EOS: []int32{3, 4}},
 		pages:   make([][engine.PageTokens]slot, pages),
 		maxRows: maxRows,
 	}
@@ -139,7 +143,10 @@ func (e *Engine) Step(_ context.Context, b *engine.Batch, logits []float32) erro
 			}
 		}
 		for i, r := range rows {
-			x[i] = attend(x[i], r.pos, layer, e.spec.Window, func(pos int) uint64 { return *cell(r, pos) })
+			x[i] = attend(x[i], r.pos, layer, e.spec.Window, func(pos int) uint64 {
+				return *cell(r,
+					pos)
+			})
 		}
 	}
 	for i, r := range b.LogitRows {
@@ -164,7 +171,8 @@ func (a *Alone) Push(token int32) {
 	a.x = mix(uint64(token), uint64(pos))
 	for layer := range layers {
 		a.cache[layer] = append(a.cache[layer], mix(a.x, uint64(layer)))
-		a.x = attend(a.x, pos, layer, a.spec.Window, func(i int) uint64 { return a.cache[layer][i] })
+		a.x = attend(a.x, pos, layer, a.spec.Window,
+			func(i int) uint64 { return a.cache[layer][i] })
 	}
 }
 

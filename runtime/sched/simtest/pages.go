@@ -40,7 +40,8 @@ func (r region) Write(offset int64, src []byte) error {
 }
 
 func (r region) each(offset int64, data []byte, do func(*slot, []byte)) error {
-	if offset%pageBytes != 0 || len(data)%pageBytes != 0 || offset < 0 || offset+int64(len(data)) > r.Bytes() {
+	if offset%pageBytes != 0 || len(data)%pageBytes != 0 || offset < 0 ||
+		offset+int64(len(data)) > r.Bytes() {
 		return fmt.Errorf("%d bytes at %d of %d are not whole pages", len(data), offset, r.Bytes())
 	}
 	r.e.mu.Lock()

@@ -1,8 +1,8 @@
-// Package journal keeps records in a file that outlives the process: a log that is appended to, and written anew when most of
-// it is no longer wanted.
+// Package journal keeps records in a file that outlives the process: a log that is appended to, and
+// written anew when most of it is no longer wanted.
 //
-// What must stay true: a crash at any moment costs at most the record that was being written; the file does not grow beyond
-// a small multiple of what its owner keeps; one process at a time has it.
+// What must stay true: a crash at any moment costs at most the record that was being written; the
+// file does not grow beyond a small multiple of what its owner keeps; one process at a time has it.
 package journal
 
 import (
@@ -25,11 +25,12 @@ import (
 const (
 	mostRecord = 64 << 20 // bytes of a line; a damaged file shall not fill the memory
 	mostFile   = 1 << 32  // bytes that are read
-	slack      = 1 << 20  // the file is not written anew before it is this much larger than it need be
+	// the file is not written anew before it is this much larger than it need be
+	slack = 1 << 20
 )
 
-// Journal is not safe for concurrent use. A record is a line of the file: the checksum of the rest in hexadecimal, a space,
-// and the record, which has no line feed.
+// Journal is not safe for concurrent use. A record is a line of the file: the checksum of the rest
+// in hexadecimal, a space, and the record, which has no line feed.
 type Journal struct {
 	path  string
 	lock  *store.Lock
@@ -38,9 +39,9 @@ type Journal struct {
 	least int64 // of the file when it was written anew
 }
 
-// Open gives take every record of the file at path up to the first that is not whole, oldest first, and writes the file anew
-// with what kept yields then. The folder is made if it is not there. The error wraps store.ErrLocked where another process
-// has the journal.
+// Open gives take every record of the file at path up to the first that is not whole, oldest first,
+// and writes the file anew with what kept yields then. The folder is made if it is not there. The
+// error wraps store.ErrLocked where another process has the journal.
 func Open(path string, take func(record []byte) bool, kept iter.Seq[[]byte]) (*Journal, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
@@ -88,7 +89,8 @@ func (j *Journal) read(take func([]byte) bool) error {
 func checked(line []byte) (record []byte, ok bool) {
 	sum, record, ok := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(" "))
 	want, err := hex.DecodeString(string(sum))
-	return record, ok && err == nil && len(want) == 4 && binary.BigEndian.Uint32(want) == crc32.ChecksumIEEE(record)
+	return record, ok && err == nil && len(want) == 4 &&
+		binary.BigEndian.Uint32(want) == crc32.ChecksumIEEE(record)
 }
 
 // line is a record as it is written; nothing for one that would not be read again.
@@ -99,8 +101,9 @@ func line(record []byte) []byte {
 	return fmt.Appendf(nil, "%08x %s\n", crc32.ChecksumIEEE(record), record)
 }
 
-// Append writes one record, which kept yields too; most of the time that is all, but where most of the file is no longer
-// wanted it is written anew with what kept yields. A disk that refuses costs what outlives the process, nothing else.
+// Append writes one record, which kept yields too; most of the time that is all, but where most of
+// the file is no longer wanted it is written anew with what kept yields. A disk that refuses costs
+// what outlives the process, nothing else.
 func (j *Journal) Append(record []byte, kept iter.Seq[[]byte]) {
 	if j.bytes > 2*j.least+slack && j.rewrite(kept) == nil {
 		return
