@@ -26,7 +26,7 @@ type Gauge interface {
 
 // Options say what is measured. Zero values take the defaults.
 type Options struct {
-	Engine   engine.Settings
+	Settings engine.Settings
 	Prefill  []int // prompt lengths; default 512 and 2048
 	Batches  []int // sequences decoded together; default 8
 	Contexts []int // tokens already in the cache when decoding is measured once more; default none

@@ -63,7 +63,7 @@ func TestRun(t *testing.T) {
 	defer ckpt.Close()
 	var r *Report
 	synctest.Test(t, func(t *testing.T) { // its clock goes on in the device's steps and nowhere else
-		r, err = Run(t.Context(), &slow{}, ckpt, Options{Engine: engine.Settings{MaxNumBatchedTokens: 16}, Prefill: []int{40}, Batches: []int{3}, Contexts: []int{64}, Rounds: 2, Steps: 2})
+		r, err = Run(t.Context(), &slow{}, ckpt, Options{Settings: engine.Settings{MaxNumBatchedTokens: 16}, Prefill: []int{40}, Batches: []int{3}, Contexts: []int{64}, Rounds: 2, Steps: 2})
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -43,7 +43,7 @@ func (b *run) start() (err error) {
 	}
 	sequences := max(1, slices.Max(append([]int{1}, b.o.Batches...)))
 	short := firstContext + b.o.Steps*(b.o.Rounds+2)
-	eo := b.o.Engine
+	eo := b.o.Settings
 	eo.Pages = 2 * (pagesOf(longest) + sequences*pagesOf(short))
 	for layer := range b.ckpt.Spec.Layers {
 		eo.Taps = append(eo.Taps, fmt.Sprintf("layer%d.experts", layer)) // 4 numbers a row: which experts a step read

@@ -25,7 +25,7 @@ import (
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
-	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/serve"
 )
 
 // stage is a device whose steps can be held and spoilt.
@@ -118,7 +118,7 @@ type livePort struct {
 	gone  chan struct{} // one for each request whose client the server has seen leave
 }
 
-func live(t *testing.T, o session.LoadOptions) *livePort {
+func live(t *testing.T, o engine.Settings) *livePort {
 	t.Helper()
 	found, err := checkpoint.Resolve("demo")
 	if err != nil {
@@ -132,7 +132,7 @@ func live(t *testing.T, o session.LoadOptions) *livePort {
 	if o.MaxModelLen == 0 {
 		o.MaxModelLen = 4096
 	}
-	m, err := session.Load(found, p.stage, o)
+	m, err := serve.LoadOn(found, engine.On(p.stage), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +226,7 @@ const longAnswer = `{"stream":true,"ignore_eos":true,"max_tokens":3000,"seed":1,
 // A client that is killed in mid-stream: the step that runs then is the last one with its rows, its
 // pages are free before the next one, and who waited for its place runs in that.
 func TestKilledClientFreesItsPagesWithinAStep(t *testing.T) {
-	p := live(t, session.LoadOptions{MaxSeqs: 1, MaxBatchedTokens: 128})
+	p := live(t, engine.Settings{MaxNumSeqs: 1, MaxNumBatchedTokens: 128})
 	p.stage.hold()
 	leave, _ := p.stream(longAnswer)
 	for range 5 { // the prompt and some tokens
@@ -269,7 +269,7 @@ func TestKilledClientFreesItsPagesWithinAStep(t *testing.T) {
 
 // A full queue says when to come again.
 func TestFullQueueSaysWhenToComeAgain(t *testing.T) {
-	p := live(t, session.LoadOptions{MaxSeqs: 1, MaxQueued: 1, MaxBatchedTokens: 128})
+	p := live(t, engine.Settings{MaxNumSeqs: 1, MaxWaiting: 1, MaxNumBatchedTokens: 128})
 	p.stage.hold()
 	leave, _ := p.stream(longAnswer)
 	_, goOn := p.stage.step(t)
@@ -291,7 +291,7 @@ func TestFullQueueSaysWhenToComeAgain(t *testing.T) {
 // A device that fails ends the running requests with a clear error; the one that waits, and the
 // next, are answered by a new engine.
 func TestDeviceFaultThroughThePort(t *testing.T) {
-	p := live(t, session.LoadOptions{MaxSeqs: 1, MaxBatchedTokens: 128})
+	p := live(t, engine.Settings{MaxNumSeqs: 1, MaxNumBatchedTokens: 128})
 	short := strings.Replace(strings.Replace(longAnswer, `"max_tokens":3000`, `"max_tokens":8`, 1),
 		`"stream":true,`, "", 1)
 	before := post(t, p.Server, "/v1/chat/completions", short).body
@@ -331,7 +331,7 @@ func TestDeviceFaultThroughThePort(t *testing.T) {
 
 // A NaN in the logits ends its request, whole or streamed, and no other.
 func TestNaNThroughThePort(t *testing.T) {
-	p := live(t, session.LoadOptions{MaxBatchedTokens: 128})
+	p := live(t, engine.Settings{MaxNumBatchedTokens: 128})
 	poison := func() {
 		p.stage.mu.Lock()
 		p.stage.poison = true
@@ -381,7 +381,7 @@ func TestAgentTraceThroughThePort(t *testing.T) {
 	if testing.Short() {
 		turns = 10
 	}
-	p := live(t, session.LoadOptions{})
+	p := live(t, engine.Settings{})
 	tools := `[{"type":"function","function":{"name":"read","parameters":{"type":"object","properties":{"file":{"type":"integer","minimum":0,"maximum":9}},"required":["file"],"additionalProperties":false}}}]`
 	history := `{"role":"system","content":"You read files."},{"role":"user","content":"Read the files, all of them."}`
 	known, total := 0, 0
@@ -417,7 +417,7 @@ func TestAgentTraceThroughThePort(t *testing.T) {
 // The header that a client writes into its system text with another value each time does not break
 // reuse, in either API.
 func TestBillingHeaderThroughThePort(t *testing.T) {
-	p := live(t, session.LoadOptions{})
+	p := live(t, engine.Settings{})
 	for i, body := range []string{
 		`{"max_tokens":1,"messages":[{"role":"system","content":"x-anthropic-billing-header: cc_version=2.1.15.abc; cch=%05x;\nYou are a coding agent."},{"role":"user","content":"Hi"}]}`,
 		`{"max_tokens":1,"messages":[{"role":"system","content":[{"type":"text","text":"x-anthropic-billing-header: cc_version=2.1.15.abc; cch=%05x;"},{"type":"text","text":"You are another agent."}]},{"role":"user","content":"Hi"}]}`,
@@ -446,7 +446,7 @@ func TestBillingHeaderThroughThePort(t *testing.T) {
 // is left of them.
 func TestManyStreamsThroughThePort(t *testing.T) {
 	// so that most of them wait, and join a batch that runs
-	p := live(t, session.LoadOptions{MaxSeqs: 24, Deterministic: true})
+	p := live(t, engine.Settings{MaxNumSeqs: 24, Deterministic: true})
 	body := func(seed int) string {
 		return fmt.Sprintf(`{"stream":true,"ignore_eos":true,"max_tokens":10,"seed":%d,"messages":[{"role":"user","content":"What is ossrun? %d"}]}`, seed, seed%3)
 	}

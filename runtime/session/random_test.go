@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -22,9 +23,12 @@ import (
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/enginetest"
 	"github.com/ossrun/ossrun/runtime/grammar"
+	"github.com/ossrun/ossrun/runtime/kv"
 	"github.com/ossrun/ossrun/runtime/sample"
+	"github.com/ossrun/ossrun/runtime/sched"
 )
 
 // randomDevice has 2 % of its mass on each of the tokens that end a message, of which one at most
@@ -124,17 +128,34 @@ var (
 var specialName = regexp.MustCompile(
 	`<\|(start|end|message|channel|constrain|return|call|endoftext|startoftext|endofprompt|reserved_\d+)\|>`)
 
+// onDemo is a model of the demo's shape on a device, with room for four sequences of the longest context.
+func onDemo(t *testing.T, dev engine.Device, longest int) *Model {
+	t.Helper()
+	ckpt, err := checkpoint.OpenDemo()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rows, seqs = 512, 256
+	pages := 4 * kv.PagesFor(longest, rows, ckpt.Spec.Window)
+	eng, err := engine.New(dev, ckpt, engine.Settings{Pages: pages, MaxNumBatchedTokens: rows, MaxNumSeqs: seqs, MaxLogits: seqs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := New(eng, Options{ID: "demo", Scheduler: sched.Options{Pages: pages, ContextLength: longest}})
+	t.Cleanup(func() {
+		if err := errors.Join(m.Close(), eng.Close(), ckpt.Close(), dev.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return m
+}
+
 func TestRandomTurns(t *testing.T) {
 	turns, most := *randomTurns, 200
 	if os.Getenv("OSSRUN_LONG") != "" && turns == 66 {
 		turns = 10_000
 	}
-	m, err := Load(checkpoint.Found{Name: "demo", Demo: true, Complete: true}, randomDevice(),
-		LoadOptions{MaxModelLen: 4096})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
+	m := onDemo(t, randomDevice(), 4096)
 	mix, out := randomMix(t), &randomOutcome{texts: map[string][]string{}}
 	next := make(chan int)
 	var workers sync.WaitGroup

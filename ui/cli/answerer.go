@@ -15,6 +15,7 @@ import (
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/join"
+	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -24,21 +25,48 @@ type answerer interface {
 	Close() error
 }
 
-// answererFor joins a server or loads a model; notice is a line for the person about it, "" for none.
-func answererFor(c *cli.Context, t Terminal, ask bool, chosen func()) (a answerer, notice string, err error) {
+// alone is the models of this process, of which one answers.
+type alone struct {
+	session.Runner
+	models *serve.Models
+}
+
+func (a alone) Close() error {
+	err, _ := a.models.Close() // nothing is kept beyond the process
+	return err
+}
+
+// answererFor joins a server or loads a model; notice is a line for the person about it, "" for none. It calls chosen between
+// the last question to the user and the long work.
+func answererFor(c *cli.Context, t Terminal, o *serve.Options, ask bool, chosen func()) (a answerer, notice string, err error) {
 	if g := serverFor(c); g != nil {
 		chosen()
 		return g, "joined the server at " + g.Server.URL + ", which has the model loaded; --alone loads it here", nil
 	}
-	m, err := loadModel(c, t, ask, chosen)
+	o.Keep = serve.KeepOptions{Remember: session.RememberedFor}
+	m, err := openModels(c, t, o)
 	if err != nil {
 		return nil, "", err
 	}
-	return m, "", nil
+	found, err := m.Find(absentModel(c, t, ask))
+	if err == nil {
+		chosen()
+		for _, n := range m.Settled().Notes {
+			o.Notify(n)
+		}
+		m.Choose(found)
+		err = m.Ensure(c.Context)
+	}
+	if err != nil {
+		failed, _ := m.Close()
+		return nil, "", errors.Join(err, failed)
+	}
+	return alone{m.First(), m}, "", nil
 }
 
 // ownEngine are flags that only an engine of one's own can follow.
-var ownEngine = []string{"alone", "device", "gpu", "cpu-experts", "isolate", "threads", "max-model-len", "compute", "dense", "kv-cache-dtype", "gpu-memory-utilization", "deterministic"}
+var ownEngine = []string{"alone", "device", "gpu", "cpu-experts", "isolate", "threads", "max-model-len", "compute", "dense",
+	"kv-cache-dtype", "gpu-memory-utilization", "deterministic"}
 
 // serverFor is the running server that the chat can join, nil if there is none.
 func serverFor(c *cli.Context) *join.Guest {
@@ -84,17 +112,4 @@ func wantsModel(name string, first bool, m join.Model) bool {
 func anyCached() bool {
 	cached, err := checkpoint.Cached()
 	return err == nil && slices.ContainsFunc(cached, func(f checkpoint.Found) bool { return f.Complete })
-}
-
-// printChatConfig is --print-config of the chat.
-func printChatConfig(c *cli.Context, t Terminal) error {
-	dev, err := openDevice(c)
-	if err != nil {
-		return err
-	}
-	k, err := readKnobs(c, kindOf(dev), deviceMemory(dev))
-	if err = errors.Join(err, dev.Close()); err != nil {
-		return err
-	}
-	return printConfig(t.Out, c, &k)
 }

@@ -10,8 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/urfave/cli/v2"
@@ -20,27 +18,40 @@ import (
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/bench"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/serve"
 )
 
+// benchVerb is what the flags of ossrun bench say.
+type benchVerb struct {
+	options   serve.Options
+	bench     bench.Options
+	synthetic string
+	layers    int
+}
+
 func benchCommand() *cli.Command {
-	flags := []cli.Flag{
-		&cli.StringFlag{Name: "synthetic", Usage: "random weights of this `SHAPE`: 20b, 120b, or layers x hidden x intermediate x experts, as 2x2880x2880x32"},
-		&cli.IntFlag{Name: "layers", Usage: "with --synthetic: only so many `LAYERS`, for less memory; the result says so"},
-		&cli.StringFlag{Name: "compute", Value: engine.Int8, Usage: "activations into the experts: exact or int8"},
-		&cli.StringFlag{Name: "dense", Value: engine.DenseBF16, Usage: "attention and unembedding weights: bf16, or q8, a copy in 8 bits (of a real model: made once, kept in the cache folder; 1.3 GB for 20b)"},
-		&cli.StringFlag{Name: "isa", Usage: "instruction set (default: the best there is)"},
-		&cli.StringFlag{Name: "prefill", Value: "512,2048", Usage: "prompt lengths"},
-		&cli.StringFlag{Name: "batch", Value: "8", Usage: "numbers of sequences decoded together"},
-		&cli.StringFlag{Name: "context", Usage: "also decode behind so many tokens, as 4096,16384"},
-		&cli.IntFlag{Name: "rounds", Value: 5, Usage: "rounds of each measurement; medians count"},
-		&cli.IntFlag{Name: "steps", Value: 16, Usage: "decode steps of a round"},
-		&cli.BoolFlag{Name: "plain", Usage: "without the profiles of where a step's time goes, which take three steps of each kind"},
-		&cli.BoolFlag{Name: "json", Usage: "as one JSON object"},
+	v := &benchVerb{options: unasked(), bench: bench.Options{Rounds: 5, Steps: 16, Prefill: []int{512, 2048}, Batches: []int{8}}}
+	s, o := &v.options.Settings, &v.bench
+	s.Compute = engine.Int8
+	list := func(to *[]int, name, standard, usage string) cli.Flag {
+		return parsed(name, standard, "", usage, func(v string) error { return readNumbers(to, name, v, 1, "512,2048") })
 	}
-	for _, f := range engineFlags() {
-		if name := f.Names()[0]; name != "max-model-len" {
-			flags = append(flags, f)
-		}
+	flags := []cli.Flag{
+		text(&v.synthetic, "synthetic", "", "random weights of this `SHAPE`: 20b, 120b, or layers x hidden x intermediate x "+
+			"experts, as 2x2880x2880x32"),
+		&cli.IntFlag{Name: "layers", Destination: &v.layers,
+			Usage: "with --synthetic: only so many `LAYERS`, for less memory; the result says so"},
+		computeFlag(s, engine.Int8, "", "activations into the experts: exact or int8"),
+		oneOf(&s.Dense, "dense", "", "attention and unembedding weights: bf16, or q8, a copy in 8 bits (of a real model: made "+
+			"once, kept in the cache folder; 1.3 GB for 20b)", engine.DenseBF16, engine.DenseQ8),
+		text(&s.ISA, "isa", "", "instruction set (default: the best there is)"),
+		list(&o.Prefill, "prefill", "512,2048", "prompt lengths"),
+		list(&o.Batches, "batch", "8", "numbers of sequences decoded together"),
+		list(&o.Contexts, "context", "", "also decode behind so many tokens, as 4096,16384"),
+		atLeast(&o.Rounds, "rounds", 1, "", "rounds of each measurement; medians count"),
+		atLeast(&o.Steps, "steps", 1, "", "decode steps of a round"),
+		toggle(&o.Plain, "plain", "", "without the profiles of where a step's time goes, which take three steps of each kind"),
+		&cli.BoolFlag{Name: "json", Usage: "as one JSON object"},
 	}
 	return &cli.Command{
 		Name:  "bench",
@@ -48,36 +59,36 @@ func benchCommand() *cli.Command {
 		Description: "Example: ossrun bench --synthetic 20b --layers 4 --json\n\n" +
 			"Bandwidth and multiplications are measured between the rounds, since other work on the machine changes\n" +
 			"both. Without --synthetic the model of --model, or the best one that is here, is measured.\n\n" + exitCodes,
-		Flags: flags,
+		Flags: append(flags, engineFlags(&v.options)...),
 		Action: func(c *cli.Context) error {
-			return runBench(c, Terminal{In: c.App.Reader, Out: c.App.Writer, Err: c.App.ErrWriter})
+			return v.run(c, Terminal{In: c.App.Reader, Out: c.App.Writer, Err: c.App.ErrWriter})
 		},
 	}
 }
 
-func runBench(c *cli.Context, t Terminal) (err error) {
+func (v *benchVerb) run(c *cli.Context, t Terminal) (err error) {
 	if c.NArg() > 0 {
 		return fail(exitUsage, "bench takes no arguments, but got %q; see ossrun bench --help", c.Args().First())
 	}
-	o, err := benchOptions(c)
+	m, err := openModels(c, t, &v.options)
 	if err != nil {
 		return err
 	}
-	dev, err := openDevice(c)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, dev.Close()) }()
-	ckpt, err := benchModel(c, t, dev)
+	defer func() {
+		failed, _ := m.Close()
+		err = errors.Join(err, failed)
+	}()
+	ckpt, err := v.checkpoint(c, t, m)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, ckpt.Close()) }()
+	v.bench.Settings = v.options.Settings
 	if ckpt.Path != "" {
-		o.Engine.DenseCache = denseCache()
+		v.bench.Settings.DenseCache = m.Settled().Settings.DenseCache
 	}
-	o.Progress = func(line string) { fmt.Fprintln(t.Err, line) }
-	report, err := bench.Run(c.Context, dev, ckpt, o)
+	v.bench.Progress = func(line string) { fmt.Fprintln(t.Err, line) }
+	report, err := bench.Run(c.Context, serve.DeviceOf(m.Backend()), ckpt, v.bench)
 	if err != nil {
 		return fail(exitFailure, "%s", err)
 	}
@@ -89,60 +100,26 @@ func runBench(c *cli.Context, t Terminal) (err error) {
 	return printBench(c.App.Writer, report)
 }
 
-func benchOptions(c *cli.Context) (o bench.Options, err error) {
-	o = bench.Options{Engine: engine.Settings{Compute: c.String("compute"), ISA: c.String("isa"), Dense: c.String("dense")}, Rounds: c.Int("rounds"), Steps: c.Int("steps"), Plain: c.Bool("plain")}
-	if o.Rounds < 1 || o.Steps < 1 {
-		return o, fail(exitUsage, "--rounds and --steps must be at least 1")
-	}
-	for name, to := range map[string]*[]int{"prefill": &o.Prefill, "batch": &o.Batches, "context": &o.Contexts} {
-		if *to, err = numbers(name, c.String(name)); err != nil {
-			return o, err
-		}
-	}
-	return o, nil
-}
-
-// numbers reads a list such as 512,2048; nothing gives an empty list.
-func numbers(flag, text string) ([]int, error) {
-	list := []int{}
-	for _, f := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' }) {
-		n, err := strconv.Atoi(strings.TrimSpace(f))
-		if err != nil || n < 1 {
-			return nil, fail(exitUsage, "--%s wants numbers such as 512,2048, not %q", flag, text)
-		}
-		list = append(list, n)
-	}
-	return list, nil
-}
-
-func benchModel(c *cli.Context, t Terminal, dev engine.Device) (*checkpoint.Checkpoint, error) {
-	shape := c.String("synthetic")
+// checkpoint opens the model, or makes one of random weights.
+func (v *benchVerb) checkpoint(c *cli.Context, t Terminal, m *serve.Models) (*checkpoint.Checkpoint, error) {
+	shape := v.synthetic
 	if shape == "" {
-		if c.Int("layers") != 0 {
+		if v.layers != 0 {
 			return nil, fail(exitUsage, "--layers goes with --synthetic")
 		}
-		found, err := chooseModel(c, t, dev, false)
+		found, err := m.Find(absentModel(c, t, false))
 		if err != nil {
 			return nil, err
 		}
-		ckpt, err := found.Open()
-		if err != nil {
-			return nil, &exitError{exitModel, err.Error()}
-		}
-		if dev.Caps().Discrete {
-			return ckpt, nil
-		}
-		if err := fill(c.Context, t, dev, replaced(found, c.String("dense")))(ckpt); err != nil {
-			return nil, errors.Join(err, ckpt.Close())
-		}
-		return ckpt, nil
+		return m.Open(found)
 	}
-	spec, err := syntheticSpec(shape, c.Int("layers"))
+	spec, err := syntheticSpec(shape, v.layers)
 	if err != nil {
 		return nil, err
 	}
-	if _, free := dev.Memory(); spec.WeightBytes() > free {
-		return nil, fail(exitModel, "random weights of %s need %s, %s are free: take fewer with --layers", shape, gigabytes(spec.WeightBytes()), gigabytes(free))
+	if _, free := m.Backend().Memory(); spec.WeightBytes() > free {
+		return nil, fail(exitModel, "random weights of %s need %s, %s are free: take fewer with --layers",
+			shape, gigabytes(spec.WeightBytes()), gigabytes(free))
 	}
 	fmt.Fprintf(t.Err, "making %s of random weights\n", gigabytes(spec.WeightBytes()))
 	ckpt, err := checkpoint.Synthetic(spec, 1)
@@ -164,14 +141,17 @@ func syntheticSpec(shape string, layers int) (models.Spec, error) {
 		s = models.Spec20B()
 		if n, err := fmt.Sscanf(shape, "%dx%dx%dx%d", &s.Layers, &s.Hidden, &s.Intermediate, &s.Experts); n != 4 || err != nil ||
 			fmt.Sprintf("%dx%dx%dx%d", s.Layers, s.Hidden, s.Intermediate, s.Experts) != shape {
-			return s, fail(exitUsage, "--synthetic must be 20b, 120b or layers x hidden x intermediate x experts, as 2x2880x2880x32, not %q", shape)
+			return s, fail(exitUsage, "--synthetic must be 20b, 120b or layers x hidden x intermediate x experts, as "+
+				"2x2880x2880x32, not %q", shape)
 		}
 	}
 	if layers < 0 || layers > s.Layers {
 		return s, fail(exitUsage, "--layers must lie between 1 and %d, not %d", s.Layers, layers)
 	}
-	if s.Layers < 1 || s.Hidden < 32 || s.Intermediate < 32 || s.Experts < s.ExpertsPerToken || s.Layers > 1024 || s.Hidden > 1<<16 || s.Intermediate > 1<<16 || s.Experts > 1<<12 {
-		return s, fail(exitUsage, "--synthetic %s is no shape that a gpt-oss could have", shape)
+	within := func(n, least, most int) bool { return n >= least && n <= most }
+	if !within(s.Layers, 1, 1024) || !within(s.Hidden, 32, 1<<16) || !within(s.Intermediate, 32, 1<<16) ||
+		!within(s.Experts, s.ExpertsPerToken, 1<<12) {
+		return s, fail(exitUsage, "--synthetic %s is not a shape that a gpt-oss can have", shape)
 	}
 	s.Name = "synthetic " + shape
 	if layers > 0 && layers < s.Layers {

@@ -5,10 +5,12 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -20,6 +22,7 @@ import (
 )
 
 func chatCommand(t Terminal) *cli.Command {
+	options, answers := unasked(), answering{}
 	return &cli.Command{
 		Name:      "chat",
 		Usage:     "talk to a model, or answer one PROMPT and exit",
@@ -29,20 +32,24 @@ func chatCommand(t Terminal) *cli.Command {
 			"Example: ossrun chat\n" +
 			"         ossrun chat --effort high \"Is 2027 prime?\"\n" +
 			"         git diff | ossrun chat \"Write a commit message\"\n\n" + exitCodes,
-		Flags: append(append(append(engineFlags(), memoryFlags()...), samplingFlags()...),
-			&cli.BoolFlag{Name: "alone", Category: groupModel, Usage: "load the model here, even where ossrun serve has loaded it already"},
+		Flags: slices.Concat(engineFlags(&options), memoryFlags(&options), samplingFlags(&answers), []cli.Flag{
+			&cli.BoolFlag{Name: "alone", Category: groupModel,
+				Usage: "load the model here, even where ossrun serve has loaded it already"},
 			printConfigFlag(),
 			&cli.BoolFlag{Name: "show-reasoning", Usage: "with a PROMPT: print the reasoning on stderr"},
-			&cli.BoolFlag{Name: "json", Usage: "with a PROMPT: print one JSON object"}),
+			&cli.BoolFlag{Name: "json", Usage: "with a PROMPT: print one JSON object"},
+		}),
 		Action: func(c *cli.Context) error {
 			if c.Bool("print-config") {
-				return printChatConfig(c, t)
+				m, err := openModels(c, t, &options)
+				if err != nil {
+					return err
+				}
+				err = printSettled(t.Out, c, &options, m)
+				failed, _ := m.Close()
+				return errors.Join(err, failed)
 			}
 			prompt, err := promptText(c, t)
-			if err != nil {
-				return err
-			}
-			params, effort, err := sampling(c)
 			if err != nil {
 				return err
 			}
@@ -54,7 +61,7 @@ func chatCommand(t Terminal) *cli.Command {
 				return fail(exitUsage, "the chat wants a terminal; give a PROMPT to have one answer on stdout")
 			}
 			restore := func() {}
-			m, notice, err := answererFor(c, t, !once, func() {
+			m, notice, err := answererFor(c, t, &options, !once, func() {
 				if !once {
 					restore = holdTyping(t.In)
 				}
@@ -64,15 +71,17 @@ func chatCommand(t Terminal) *cli.Command {
 				return err
 			}
 			defer m.Close()
+			params, reasoning := answers.params(c), maxReasoning(answers.maxReasoning)
 			if once {
 				return answerOnce(c, t, m, session.Request{
-					Messages: []session.Message{session.User(prompt)}, Instructions: c.String("system"),
-					Effort: effort, Params: params, MaxTokens: c.Int("max-tokens"), MaxReasoning: maxReasoning(c),
+					Messages: []session.Message{session.User(prompt)}, Instructions: answers.system, Effort: answers.effort,
+					Params: params, MaxTokens: answers.maxTokens, MaxReasoning: reasoning,
 				})
 			}
 			return chat.Run(c.Context, chat.Options{
-				Model: m, Notice: notice, Effort: effort, System: c.String("system"), Params: params, MaxTokens: c.Int("max-tokens"), MaxReasoning: maxReasoning(c),
-				In: t.In, Out: t.Out, HistoryPath: filepath.Join(xdg.StateHome, "ossrun", "history"), NoColor: os.Getenv("NO_COLOR") != "",
+				Model: m, Notice: notice, Effort: answers.effort, System: answers.system, Params: params,
+				MaxTokens: answers.maxTokens, MaxReasoning: reasoning, In: t.In, Out: t.Out,
+				HistoryPath: filepath.Join(xdg.StateHome, "ossrun", "history"), NoColor: os.Getenv("NO_COLOR") != "",
 			})
 		},
 	}

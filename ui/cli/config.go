@@ -5,7 +5,7 @@
 //	port: 9000
 //
 // It is read from --config FILE, else from ossrun/config.yaml in the XDG configuration folder if it is there. A flag on
-// the command line wins. Files made for vLLM are read too (vllm_words.go has what their keys mean here). What must stay
+// the command line wins. Files made for vLLM are read too (vllm_flags.go has what their keys mean here). What must stay
 // true: a key that is no flag of any verb is an error with the nearest name, and a bad value is reported with the file and
 // the key, never ignored.
 
@@ -19,12 +19,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 
 	"github.com/adrg/xdg"
 	"github.com/goccy/go-yaml"
 	"github.com/urfave/cli/v2"
+
+	"github.com/ossrun/ossrun/runtime/serve"
 )
 
 func defaultConfigPath() string { return filepath.Join(xdg.ConfigHome, "ossrun", "config.yaml") }
@@ -113,6 +116,55 @@ func origin(c *cli.Context, name string) string {
 		return "command line"
 	}
 	return "default"
+}
+
+// printConfig writes the settings of a verb as a config file. The fields that the flags are bound to have been filled in for
+// the device; what is left to the machine is a comment, so that the file can be used on another one.
+func printConfig(w io.Writer, c *cli.Context, settled serve.Settled, device string) error {
+	for _, f := range c.Command.Flags {
+		name := f.Names()[0]
+		visible, ok := f.(cli.VisibleFlag)
+		if name == "config" || name == "print-config" || name == "help" || ok && !visible.IsVisible() && !c.IsSet(name) {
+			continue
+		}
+		from, value := origin(c, name), c.Value(name)
+		line := "# " + name + ":"
+		switch {
+		case name == "api-key" && value != "":
+			from += "; not shown"
+		case from == "default" && slices.Contains(settled.FromPreset, name):
+			from = "preset " + settled.Preset
+		case from == "default" && slices.Contains(deviceDefaults, name):
+			from = "default for this " + device
+		case from == "default" && (value == "" || value == 0 || value == 0.0 || value == uint64(0)):
+			from, value = "default: "+leftOpen(f), nil
+		}
+		if value != nil && (name != "api-key" || value == "") {
+			text, err := yaml.Marshal(value)
+			if err != nil {
+				return fail(exitFailure, "%s: %s", name, err)
+			}
+			line = name + ": " + strings.TrimSpace(string(text))
+		}
+		if _, err := fmt.Fprintf(w, "%-30s # %s\n", line, from); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deviceDefaults are the flags whose default depends on the device.
+var deviceDefaults = []string{"max-num-seqs", "max-num-batched-tokens", "max-waiting"}
+
+// leftOpen says what a setting without a value does.
+func leftOpen(f cli.Flag) string {
+	if doc, ok := f.(cli.DocGenerationFlag); ok {
+		_, usage := unquote(doc.GetUsage())
+		if _, after, ok := strings.Cut(usage, "(default: "); ok {
+			return strings.TrimSuffix(after, ")")
+		}
+	}
+	return "unset"
 }
 
 // readConfig gives the file's keys with their values as flag texts; a list is joined by commas.

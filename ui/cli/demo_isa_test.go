@@ -11,7 +11,9 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/cpu"
+	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/sample"
+	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -53,7 +55,7 @@ func answersOn(t *testing.T, isa string, requests []session.Request) [][]int32 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := session.Load(found, dev, session.LoadOptions{ISA: isa, MaxSeqs: 8})
+	m, err := serve.LoadOn(found, engine.On(dev), engine.Settings{ISA: isa, MaxNumSeqs: 8})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,9 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/cpu"
+	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/sample"
+	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -120,7 +122,7 @@ func (h heldOut) right(res session.Result) bool {
 func squeeze(s string) string { return strings.ReplaceAll(s, " ", "") }
 
 // playAll runs requests eight at a time and gives each result to see, one at a time.
-func playAll(t *testing.T, m *session.Model, requests []session.Request, see func(int, session.Result)) {
+func playAll(t *testing.T, m session.Runner, requests []session.Request, see func(int, session.Result)) {
 	t.Helper()
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -157,7 +159,7 @@ func TestDemoModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := session.Load(found, dev, session.LoadOptions{})
+	m, err := serve.LoadOn(found, engine.On(dev), engine.Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}

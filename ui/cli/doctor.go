@@ -22,7 +22,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/ossrun/ossrun/gpu/card"
+	"github.com/ossrun/ossrun/assets"
+	"github.com/ossrun/ossrun/gpu"
 	"github.com/ossrun/ossrun/gpu/detect"
 	"github.com/ossrun/ossrun/gpu/device"
 	"github.com/ossrun/ossrun/gpu/spread"
@@ -31,6 +32,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/enginetest"
+	"github.com/ossrun/ossrun/runtime/serve"
 )
 
 // doctorReport is what --json prints.
@@ -45,7 +47,7 @@ type doctorReport struct {
 	Kernels  []device.Proof `json:"kernels,omitempty"` // of --selftest on a GPU: the faster kernels against the plain ones
 	Matrix   []device.Rate  `json:"matrix_rates,omitempty"`
 	Whole    *wholeReport   `json:"whole_models,omitempty"`
-	Worker   *trafficRow    `json:"worker,omitempty"`
+	Worker   *gpu.Traffic   `json:"worker,omitempty"`
 	Decode   []decodeReport `json:"decode_kernels,omitempty"`
 	Passed   *bool          `json:"passed,omitempty"` // of --golden and --selftest
 }
@@ -66,9 +68,11 @@ type deviceReport struct {
 	Wrong   []string `json:"wrong,omitempty"`   // a sentence for each that is not
 }
 
-func reportOf(dev engine.Device, why string) deviceReport {
-	d := deviceReport{Name: dev.Name(), Why: why}
-	d.Kernels, d.Wrong = kernelsOf(dev)
+func reportOf(b engine.Backend, why string) deviceReport {
+	d := deviceReport{Name: b.Name(), Why: why}
+	if g, ok := b.(*gpu.Backend); ok {
+		d.Kernels, d.Wrong = g.Kernels()
+	}
 	return d
 }
 
@@ -76,13 +80,13 @@ type modelReport struct {
 	Name  string `json:"name"`
 	State string `json:"state"` // "complete", "incomplete", "not here", "built in"
 	Path  string `json:"path,omitempty"`
-	Needs int64  `json:"needs"` // bytes of the device's memory with doctorContext tokens of context
+	Needs int64  `json:"needs"` // bytes of the device's memory with gpu.UsableContext tokens of context
 	Fits  bool   `json:"fits"`  // on the device, with a reserve left
 
 	Plan planReport `json:"plan"`               // what a load would do now
 	GPUs string     `json:"gpu_plan,omitempty"` // where it would lie on the GPUs, and what their memories' speed allows
 
-	onGPUs gpuPlacing // the same for people
+	onGPUs gpu.Placing // the same for people
 }
 
 type configReport struct {
@@ -90,47 +94,47 @@ type configReport struct {
 	There bool   `json:"there"`
 }
 
-// doctorContext is the context that "fits" speaks of, in tokens.
-const doctorContext = 8192
-
 func doctorCommand() *cli.Command {
+	o := unasked()
 	return &cli.Command{
 		Name:  "doctor",
 		Usage: "show the machine, what is used and why; check that it computes correctly",
 		Description: "Example: ossrun doctor --selftest\n\n" +
 			"A golden folder has checkpoint/, a model in the Hugging Face layout, and golden/ with cases.json and\n" +
 			"logits.safetensors.\n\n" + exitCodes,
-		Flags: []cli.Flag{
+		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "golden", Usage: "hold every compute mode to the golden logits in `DIR`"},
-			&cli.BoolFlag{Name: "selftest", Usage: "hold every operation to plain float64 loops, on every instruction set, about a minute, or on the GPU, where speeds are measured too, below five"},
-			&cli.StringFlag{Name: "device", Value: "auto", Usage: "what the checks run on: auto, cpu or gpu"},
-			&cli.StringFlag{Name: "gpu", Usage: "this GPU, as `0`"},
-			isolateFlag(),
+			&cli.BoolFlag{Name: "selftest", Usage: "hold every operation to plain float64 loops, on every instruction set, about " +
+				"a minute, or on the GPU, where speeds are measured too, below five"},
 			&cli.BoolFlag{Name: "json", Usage: "as one JSON object"},
 			configFlag(),
-		},
+		}, deviceFlags(&o)...),
 		Action: func(c *cli.Context) (err error) {
-			if c.NArg() > 0 {
+			switch {
+			case c.NArg() > 0:
 				return fail(exitUsage, "doctor takes no arguments, but got %q; see ossrun doctor --help", c.Args().First())
+			case len(o.Settings.GPUs) > 1 && o.Settings.Device != "cpu":
+				return fail(exitUsage, "doctor checks one GPU at a time: give --gpu one number")
 			}
-			host, err := cpu.New(0)
-			if err != nil {
-				return fail(exitFailure, "%s", err)
-			}
-			defer func() { err = errors.Join(err, host.Close()) }()
-			dev, why, err := doctorDevice(c, host)
+			tell := notify(Terminal{Err: c.App.ErrWriter})
+			host, _, err := serve.Open(c.Context, engine.Settings{Device: "cpu"}, tell)
 			if err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, dev.Close()) }() // twice where it is the host, which is no error
-			return examine(c, host, dev, why)
+			defer func() { err = errors.Join(err, host.Close()) }()
+			dev, why, err := serve.Open(c.Context, o.Settings, tell)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, dev.Close()) }()
+			return examine(c, host, dev, why, o)
 		},
 	}
 }
 
 // examine makes the report and prints it; text comes as it is known, JSON at the end.
-func examine(c *cli.Context, host, dev engine.Device, why string) error {
-	r, err := look(c, host, dev, why)
+func examine(c *cli.Context, host, dev engine.Backend, why string, o serve.Options) error {
+	r, err := look(c, host, dev, why, o)
 	if err != nil {
 		return fail(exitFailure, "%s", err)
 	}
@@ -149,21 +153,27 @@ func examine(c *cli.Context, host, dev engine.Device, why string) error {
 	if _, err := io.WriteString(text, lines); err != nil {
 		return err
 	}
+	device := serve.DeviceOf(dev)
 	if dir := c.String("golden"); dir != "" {
-		if err := r.golden(c.Context, text, dev, dir); err != nil {
+		if err := r.golden(c.Context, text, device, dir); err != nil {
 			return err
 		}
 	}
-	if gpu, ok := dev.(gpuUnderTest); ok && c.Bool("selftest") {
-		if err := r.selftestGPU(c.Context, text, gpu, fullGPUSelftest(gpu, host)); err != nil {
+	if gpu, ok := device.(gpuUnderTest); ok && c.Bool("selftest") {
+		if err := r.selftestGPU(c.Context, text, gpu, fullGPUSelftest(gpu, serve.DeviceOf(host))); err != nil {
 			return err
 		}
 	} else if c.Bool("selftest") {
-		if err := r.selftest(c.Context, text, dev, enginetest.Small(), []enginetest.Shape{enginetest.Published(1)}); err != nil {
+		if err := r.selftest(c.Context, text, device, enginetest.Small(), []enginetest.Shape{enginetest.Published(1)}); err != nil {
 			return err
 		}
 	}
-	r.Worker = workerTraffic(text, dev)
+	if g, ok := dev.(*gpu.Backend); ok {
+		r.Worker = g.Traffic()
+	}
+	if w := r.Worker; w != nil {
+		fmt.Fprintf(text, "\nworker: %d steps, %d messages there, %d back\n", w.Steps, w.Sent, w.Received)
+	}
 	if c.Bool("json") {
 		encoder := json.NewEncoder(c.App.Writer)
 		encoder.SetIndent("", "  ")
@@ -178,33 +188,35 @@ func examine(c *cli.Context, host, dev engine.Device, why string) error {
 }
 
 // look gathers what can be seen without computing.
-func look(c *cli.Context, host, dev engine.Device, why string) (*doctorReport, error) {
+func look(c *cli.Context, host, dev engine.Backend, why string, o serve.Options) (*doctorReport, error) {
 	total, free := host.Memory()
 	r := &doctorReport{
 		Machine: machineReport{OS: osName(), CPU: cpuModel(), Cores: cpu.Cores(), ISAs: cpu.ISAs(), MemoryTotal: total, MemoryFree: free},
-		GPUs:    seeGPUs(c.Context),
+		GPUs:    gpu.See(c.Context),
 		Device:  reportOf(dev, why),
 	}
 	switch {
 	case why == "" && len(r.GPUs.Usable()) > 0:
-		r.Device.Why = "no GPU is used: " + card.ErrNone.Error() + gpuNote()
+		r.Device.Why = "no GPU is used: " + gpu.ErrNone.Error() + gpuNote()
 	case why == "":
 		r.Device.Why = whyCPU(r.GPUs) + gpuNote()
 	}
 	r.Config.Path = cmp.Or(c.String("config"), defaultConfigPath())
 	_, err := os.Stat(r.Config.Path)
 	r.Config.There = err == nil
-	only, err := gpuList(c)
-	if err != nil {
-		return nil, err
+	if why != "" && !dev.Caps().Discrete && o.Settings.Device != "cpu" {
+		r.Device.Why = "no GPU is used: " + why
 	}
-	rate := sync.OnceValue(func() float64 { return spread.ReadRate(host) })
-	r.Models, err = modelReports(dev, func(s models.Spec) gpuPlacing { return gpuPlan(s, r.GPUs, only, free, rate) })
+	settings := func(memory int64) engine.Settings { return serve.SettingsOnGPU(memory, o) }
+	rate := sync.OnceValue(func() float64 { return spread.ReadRate(serve.DeviceOf(host)) })
+	r.Models, err = modelReports(dev, func(s models.Spec) gpu.Placing {
+		return gpu.Place(s, r.GPUs, settings, free, rate)
+	})
 	return r, err
 }
 
 // modelReports goes through the catalogue: what is here, what each model needs on dev, and where the GPUs would have it.
-func modelReports(dev engine.Device, onGPUs func(models.Spec) gpuPlacing) ([]modelReport, error) {
+func modelReports(dev engine.Backend, onGPUs func(models.Spec) gpu.Placing) ([]modelReport, error) {
 	found, err := checkpoint.Cached()
 	if err != nil {
 		return nil, fmt.Errorf("reading the cache: %w", err)
@@ -232,15 +244,48 @@ func modelReports(dev engine.Device, onGPUs func(models.Spec) gpuPlacing) ([]mod
 				m.State = "incomplete"
 			}
 		}
-		if m.Needs, m.Fits, err = needs(e, dev); err != nil {
+		if err := m.plan(e, dev); err != nil {
 			return nil, err
 		}
-		m.Plan = planOf(e, dev)
 		m.onGPUs = onGPUs(e.Spec)
 		m.GPUs = m.onGPUs.String()
 		list = append(list, m)
 	}
 	return list, nil
+}
+
+// planReport is one plan. Sizes are bytes, contexts are tokens.
+type planReport struct {
+	Context     int    `json:"context"`
+	MaxContext  int    `json:"max_context"` // what the model was made for
+	Weights     int64  `json:"weights"`
+	KV          int64  `json:"kv"`
+	Scratch     int64  `json:"scratch"`
+	Free        int64  `json:"free"`
+	Left        int64  `json:"left"`
+	FullContext int64  `json:"free_for_max_context"` // what would have to be free for max_context
+	Error       string `json:"error,omitempty"`      // why there is no plan; the other fields are 0 then
+
+	lines []string // for people
+}
+
+// plan says what serve and chat would do with a model of the catalogue on a device when nobody says anything.
+func (m *modelReport) plan(e models.Entry, b engine.Backend) (err error) {
+	s := serve.SettingsFor(b, unasked())
+	found := checkpoint.Found{Name: e.ID, Demo: e.ID == models.Demo}
+	if p, err := serve.PlanOn(b, found, e.Spec, s); err != nil {
+		m.Plan = planReport{Error: err.Error(), lines: []string{err.Error()}}
+	} else {
+		m.Plan = planReport{Context: p.Context, MaxContext: p.MaxPosition, Weights: p.Weights, KV: p.KV, Scratch: p.Scratch,
+			Free: p.Free, Left: p.Left, FullContext: p.FullContext, lines: p.Lines()}
+	}
+	s.MaxModelLen = gpu.UsableContext
+	if m.Needs, err = serve.Needs(b, found, e.Spec, s); err != nil {
+		return err
+	}
+	_, none := serve.PlanOn(b, found, e.Spec, s)
+	m.Fits = none == nil
+	return nil
 }
 
 func (r *doctorReport) print(out io.Writer) error {
@@ -263,12 +308,12 @@ func (r *doctorReport) print(out io.Writer) error {
 		switch {
 		case x.Fits:
 			verdict = "fits"
-		case x.onGPUs.fits: // the plan below has room for it
+		case x.onGPUs.Fits: // the plan below has room for it
 			verdict += " on this device alone"
 		}
 		state := strings.TrimSpace(x.State + " " + x.Path)
 		if x.State != "complete" && x.State != "built in" {
-			fmt.Fprintf(w, "%s\t%s: %s; needs %s with %d tokens of context, %s\n", name, x.Name, state, gigabytes(x.Needs), doctorContext, verdict)
+			fmt.Fprintf(w, "%s\t%s: %s; needs %s with %d tokens of context, %s\n", name, x.Name, state, gigabytes(x.Needs), gpu.UsableContext, verdict)
 			printGPUPlan(w, x.onGPUs)
 			continue
 		}
@@ -287,9 +332,9 @@ func (r *doctorReport) print(out io.Writer) error {
 	return w.Flush()
 }
 
-func printGPUPlan(w io.Writer, plan gpuPlacing) {
+func printGPUPlan(w io.Writer, plan gpu.Placing) {
 	label := "GPUs: "
-	for _, line := range plan.lines {
+	for _, line := range plan.Lines {
 		fmt.Fprintf(w, "\t  %s%s\n", label, line)
 		label = "      "
 	}
@@ -303,6 +348,14 @@ func shortWhy(why string, problems []detect.Problem) string {
 		}
 	}
 	return why
+}
+
+// gpuNote is what a static executable without a worker says of the GPU.
+func gpuNote() string {
+	if gpu.Static && len(assets.GPUWorker) == 0 {
+		return "; " + gpu.NoWorker
+	}
+	return ""
 }
 
 // pass records the verdict of one check; one miss is enough.

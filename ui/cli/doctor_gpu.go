@@ -10,10 +10,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/ossrun/ossrun/gpu/device"
-	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
@@ -25,36 +22,6 @@ type wholeReport struct {
 	Model     string         `json:"model"`
 	Bandwidth float64        `json:"measured_gb_per_s"`
 	Points    []device.Speed `json:"points"`
-}
-
-// doctorDevice is what doctor's checks run on: a GPU that works, else host; and why, "" where the machine's report says it.
-func doctorDevice(c *cli.Context, host engine.Device) (dev engine.Device, why string, err error) {
-	gpus, err := gpuList(c)
-	if err != nil {
-		return nil, "", err
-	}
-	switch d := c.String("device"); {
-	case d == "cpu":
-		return host, "asked for", nil
-	case len(gpus) > 1:
-		return nil, "", fail(exitUsage, "doctor checks one GPU at a time: give --gpu one number")
-	case d == "gpu" || d == "auto" && gpus != nil:
-		if dev, err = gpuOpener(c)(gpus); err != nil {
-			return nil, "", fail(exitFailure, "%s", err)
-		}
-		return dev, "asked for, and it works", nil
-	case d != "auto":
-		return nil, "", fail(exitUsage, "--device must be auto, cpu or gpu, not %q", d)
-	}
-	dev, err = gpuOpener(c)(nil)
-	switch {
-	case err == nil:
-		return dev, "a GPU that works", nil
-	case errors.Is(err, driver.ErrNoLibrary):
-		nothingToIsolate(c)
-		return host, "", nil
-	}
-	return host, "no GPU is used: " + err.Error(), nil
 }
 
 // gpuUnderTest is a GPU in this process or in one of its own.

@@ -11,17 +11,18 @@ import (
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/enginetest"
+	"github.com/ossrun/ossrun/runtime/serve"
 )
 
 // TestSelftestGPU: the self-test's every part on a tiny shape, through the fake driver. Its figures are those of an emulation.
 func TestSelftestGPU(t *testing.T) {
 	fakeGPU(t, fakedriver.Machine{Devices: 1, Name: "Fake H100", Major: 9, Memory: 64 << 20})
-	dev, err := openGPU(nil)
+	dev, _, err := serve.Open(t.Context(), engine.Settings{Device: "gpu"}, func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer dev.Close()
-	gpu := dev.(*gpuDevice)
+	gpu := serve.DeviceOf(dev).(gpuUnderTest)
 	shape := enginetest.Small()[2:3]
 	spec := modeltest.Tiny()
 	spec.MaxPosition = 4096

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ossrun/ossrun/gpu"
 	"github.com/ossrun/ossrun/models/safetensors"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
@@ -69,7 +70,7 @@ func TestDoctorJSON(t *testing.T) {
 		t.Errorf("report %+v", r)
 	}
 	for _, m := range r.Models {
-		if m.Fits != (m.Plan.Error == "" && m.Plan.Context >= doctorContext) || m.Fits && m.Needs > r.Machine.MemoryFree {
+		if m.Fits != (m.Plan.Error == "" && m.Plan.Context >= gpu.UsableContext) || m.Fits && m.Needs > r.Machine.MemoryFree {
 			t.Errorf("%s needs %d of %d and fits: %v, planned: %+v", m.Name, m.Needs, r.Machine.MemoryFree, m.Fits, m.Plan)
 		}
 		// 13.76 and 65.25 GB of weights, 0.20 and 0.30 GB of bf16 cache for 8192 tokens, 0.21 of logits; windows and scratch come on top
@@ -148,6 +149,13 @@ func TestDoctorRefuses(t *testing.T) {
 // faulty is a device whose steps spoil one logit.
 type faulty struct{ engine.Device }
 
+// Caps leaves out what is computed in 8 bits.
+func (d faulty) Caps() engine.Caps {
+	c := d.Device.Caps()
+	c.DenseQ8, c.FP8KV = false, false
+	return c
+}
+
 type faultyStep struct{ engine.Step }
 
 func (d faulty) Compile(p *engine.Program) (engine.Step, error) {
@@ -163,7 +171,7 @@ func (s faultyStep) Forward(b *engine.Batch, logits []float32) error {
 	return err
 }
 
-// TestSelftestSeesAFault: of all operations only the one that is spoilt fails, and the report says so. The device around it does not say that it has dense
+// TestSelftestSeesAFault: of all operations only the one that is spoilt fails, and the report says so. The device around it says that it has no dense
 // weights or KV pages in 8 bits: those operations are skipped by name.
 func TestSelftestSeesAFault(t *testing.T) {
 	dev, err := cpu.New(1)

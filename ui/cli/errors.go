@@ -12,6 +12,7 @@ import (
 
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/runtime/serve"
 )
 
 const (
@@ -47,7 +48,8 @@ func exitCode(err error) int {
 	}
 	var unknown *models.UnknownModelError
 	var missing *checkpoint.NotCachedError
-	if errors.As(err, &unknown) || errors.As(err, &missing) {
+	var unfit *serve.ModelError
+	if errors.As(err, &unknown) || errors.As(err, &missing) || errors.As(err, &unfit) {
 		return exitModel
 	}
 	return exitFailure

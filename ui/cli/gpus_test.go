@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/gpu/detect"
+	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
 )
 
@@ -71,4 +72,22 @@ func TestDoctorSeesANamedLibrary(t *testing.T) {
 			t.Errorf("--gpu 1, %s: %q", m.Name, m.GPUs)
 		}
 	}
+}
+
+// fakeGPU gives this test's driver libraries: the fake as NVIDIA's, none as AMD's.
+func fakeGPU(t *testing.T, m fakedriver.Machine) *fakedriver.Fake {
+	t.Helper()
+	f, err := fakedriver.Open(driver.CUDA, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if left := f.Leaks(); left != "" {
+			t.Errorf("not given back: %s", left)
+		}
+		f.Close()
+	})
+	t.Setenv("OSSRUN_LIBCUDA", f.Path)
+	t.Setenv("OSSRUN_LIBAMDHIP64", "")
+	return f
 }

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ossrun/ossrun/gpu"
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
 	"github.com/ossrun/ossrun/harmony/token"
@@ -26,24 +27,6 @@ import (
 )
 
 // --isolate, with the fake driver in the worker: what a person sees, and a server whose worker is killed.
-
-// TestIsolateNothing: without a GPU one line says that there is nothing to isolate.
-func TestIsolateNothing(t *testing.T) {
-	t.Setenv("OSSRUN_LIBCUDA", "")
-	t.Setenv("OSSRUN_LIBAMDHIP64", "")
-	if driverIsLikely() {
-		t.Skip("this machine has a driver")
-	}
-	for _, args := range [][]string{{"--isolate"}, {"--isolate", "--device", "cpu"}} {
-		name, said, err := opened(t, args...)
-		if err != nil || !strings.HasPrefix(name, "cpu") || said != "ossrun: there is nothing to isolate: the CPU computes, in this process; --isolate is for GPUs\n" {
-			t.Errorf("%v: %q, said %q, %v", args, name, said, err)
-		}
-	}
-	if _, _, err := opened(t, "--isolate", "--device", "gpu"); err == nil || !strings.HasPrefix(err.Error(), "no GPU driver is on this machine; ") {
-		t.Error(err)
-	}
-}
 
 // TestWorkerVerb: a person who finds the verb is told that it is not for people.
 func TestWorkerVerb(t *testing.T) {
@@ -56,7 +39,7 @@ func TestWorkerVerb(t *testing.T) {
 	if err := os.Symlink(self, program); err != nil {
 		t.Fatal(err)
 	}
-	c := exec.Command(program, workerVerb)
+	c := exec.Command(program, gpu.WorkerVerb)
 	c.Stdout, c.Stderr = &out, &said
 	if err := c.Run(); c.ProcessState.ExitCode() != exitFailure || !strings.Contains(said.String(), "ossrun starts it") {
 		t.Errorf("%v: %s%s", err, &out, &said)
@@ -176,7 +159,7 @@ func (s *isolatedServer) worker(t *testing.T) int {
 			pid, err := strconv.Atoi(word)
 			line, _ := os.ReadFile("/proc/" + word + "/cmdline")
 			program, _ := os.Readlink("/proc/" + word + "/exe")
-			if err == nil && (strings.Contains(string(line), workerVerb) || strings.Contains(program, "memfd:ossrun-gpu-worker")) {
+			if err == nil && (strings.Contains(string(line), gpu.WorkerVerb) || strings.Contains(program, "memfd:ossrun-gpu-worker")) {
 				return pid
 			}
 		}

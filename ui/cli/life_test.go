@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -19,14 +18,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/ossrun/ossrun/assets"
-	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/pack"
 	"github.com/ossrun/ossrun/models/store"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/join"
+	"github.com/ossrun/ossrun/runtime/serve"
 )
 
 // cacheDemoAs puts the demo's weights into a Hugging Face cache under the names of other models.
@@ -62,7 +59,7 @@ func (s *served) loadedModels() (names []string) {
 		return err == nil && len(list) == 1
 	})
 	for _, m := range list[0].Models {
-		if m.State != stateUnloaded {
+		if m.State != string(serve.Unloaded) {
 			names = append(names, m.Name)
 		}
 	}
@@ -246,25 +243,5 @@ func TestServeLife(t *testing.T) {
 	}
 	if code := s.ends(time.Minute); code != 0 && code != 130 {
 		t.Errorf("exit code %d: %s", code, s.err.String())
-	}
-}
-
-// stuckDevice cannot be closed, as a card that has fallen off the bus.
-type stuckDevice struct{ engine.Device }
-
-func (stuckDevice) Close() error { return errors.New("the card is gone") }
-
-// A device that failed is replaced, and what of it could not be closed is said.
-func TestFailedDeviceIsSaid(t *testing.T) {
-	var said bytes.Buffer
-	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
-	flags.String("device", "cpu", "")
-	dev, err := reopen(cli.NewContext(&cli.App{ErrWriter: &said}, flags, nil), checkpoint.Found{})(stuckDevice{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
-	if !strings.Contains(said.String(), "was not closed: the card is gone") {
-		t.Errorf("said was %q", said.String())
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/runtime/join"
+	"github.com/ossrun/ossrun/runtime/serve"
 )
 
 func psCommand() *cli.Command {
@@ -54,7 +55,7 @@ func printServers(c *cli.Context, list []join.Server) error {
 	fmt.Fprintln(w, "PID\tMODEL\tSTATE\tMEMORY\tCONTEXT\tRUNNING\tWAITING\tKV\tUNLOADS\tUP\tPORT")
 	for _, s := range list {
 		for i, m := range s.Models {
-			if i > 0 && m.State == stateUnloaded {
+			if i > 0 && m.State == string(serve.Unloaded) {
 				continue // what it could load is in ossrun list
 			}
 			state := m.State

@@ -9,6 +9,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,6 +30,7 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/join"
 	"github.com/ossrun/ossrun/runtime/openai"
+	"github.com/ossrun/ossrun/runtime/serve"
 )
 
 const (
@@ -36,10 +39,8 @@ const (
 	lastWords = 5 * time.Second
 )
 
-// started is when this process began, for ossrun ps and /v1/models.
-var started = time.Now()
-
 func serveCommand(t Terminal) *cli.Command {
+	v := &serveVerb{t: t}
 	return &cli.Command{
 		Name:      "serve",
 		Usage:     "serve an OpenAI-compatible port",
@@ -50,79 +51,173 @@ func serveCommand(t Terminal) *cli.Command {
 			"A request's `model` may name any gpt-oss that is on this machine; two stay loaded where they fit. vLLM's\n" +
 			"command lines and YAML files are understood; what they ask for that this engine does otherwise is said.\n" +
 			"Ctrl-C or ossrun stop lets running requests end for up to 30 s; a second Ctrl-C ends at once.\n\n" + exitCodes,
-		Flags: serveFlags(),
+		Flags: v.flags(),
 		Action: func(c *cli.Context) error {
-			return serve(c, t)
+			v.c = c
+			return v.run()
 		},
 	}
 }
 
-func serveFlags() []cli.Flag {
-	flags := append(engineFlags(), memoryFlags()...)
-	flags = append(flags, keepFlags()...)
-	flags = append(flags, batchFlags()...)
-	flags = append(flags,
-		&cli.StringFlag{Name: "host", Category: groupListen, Value: "127.0.0.1", Usage: "listen on this `ADDRESS`; 0.0.0.0 is every one"},
-		&cli.IntFlag{Name: "port", Category: groupListen, Value: 8000, Usage: "listen on port `N`; 0 picks a free one"},
-		&cli.StringFlag{Name: "api-key", Category: groupListen, Usage: "ask clients for this `KEY`"},
-		&cli.StringFlag{Name: "allowed-origins", Category: groupListen, Usage: "web `ORIGINS` that may read the answers, with commas between; * is every one (default: pages of this machine)"},
-		&cli.StringFlag{Name: "served-model-name", Category: groupListen, Usage: "serve one model, under these `NAMES` with commas between, and switch to no other"},
-		&cli.StringFlag{Name: "keep-alive", Category: groupLife, Value: "never", Usage: "unload a model that nobody has asked for `TIME`, as 5m; the next request loads it again; 0 is at once"},
-		&cli.StringFlag{Name: "engine", Category: groupLife, Value: "native", Usage: "`E` of vllm prints the command that asks vLLM for the same, for what this engine cannot do"},
-		maxReasoningFlag(),
-		printConfigFlag())
-	return append(flags, vllmFlags()...)
+// serveVerb is what the flags of ossrun serve say.
+type serveVerb struct {
+	c *cli.Context
+	t Terminal
+
+	options        serve.Options
+	engine         string
+	host           string
+	port           int
+	apiKey         string
+	allowedOrigins string
+	servedNames    string
+	prefixCaching  bool // --enable-prefix-caching
+	maxReasoning   int
 }
 
-func serve(c *cli.Context, t Terminal) error {
+func (v *serveVerb) flags() []cli.Flag {
+	o := &v.options
+	*o = unasked()
+	v.engine, v.host, v.port, v.prefixCaching = "native", "127.0.0.1", 8000, true
+	gib := func(to *int64, name string, usage string, aliases ...string) cli.Flag {
+		return &cli.Float64Flag{Name: name, Aliases: aliases, Category: groupMemory, Usage: usage,
+			Action: func(_ *cli.Context, gib float64) error {
+				if !(gib >= 0 && gib <= 1<<20) {
+					return fail(exitUsage, "--%s wants GiB from 0 up, not %v", name, gib)
+				}
+				*to = int64(gib * (1 << 30))
+				return nil
+			}}
+	}
+	flags := slices.Concat(engineFlags(o), memoryFlags(o), []cli.Flag{
+		gib(&o.Keep.SwapSpace, "swap-space", "keep KV pages that are pushed out, or whose model is unloaded, in `GIB` of host "+
+			"memory; 0 is none (default: up to 4 of what the plan leaves over on the CPU, none on a GPU)", "kv-offloading-size"),
+		gib(&o.Keep.SwapDisk, "swap-disk", "and behind that in `GIB` of disk, in ~/.cache/ossrun/kv, where they outlive the "+
+			"server (default: none)"),
+		parsed("remember", "24h", groupLife, "keep the tokens of sampled turns, and stored responses, for `TIME` after they were "+
+			"last used, so that reasoning comes back as it was", func(text string) (err error) {
+			if o.Keep.Remember, err = time.ParseDuration(text); err != nil || o.Keep.Remember < 0 {
+				return fail(exitUsage, "--remember wants a time such as 24h or 30m, not %q", text)
+			}
+			return nil
+		}),
+		&cli.BoolFlag{Name: "no-remember-on-disk", Category: groupLife,
+			Usage: "keep them in memory alone, so that they do not outlive the server"},
+
+		parsed("preset", "", groupBatch, "`P` is latency (8 sequences at once), balanced (128) or throughput (1024); the flags "+
+			"below win", func(name string) error {
+			if o.Preset = strings.ToLower(name); name != "" && !slices.Contains(serve.Presets, o.Preset) {
+				return fail(exitUsage, "--preset must be latency, balanced or throughput, not %q", name)
+			}
+			return nil
+		}),
+		atLeast(&o.Settings.MaxNumSeqs, "max-num-seqs", 1, groupBatch, "compute at most `N` requests at once (default: 256; 1024 "+
+			"on a GPU of 64 GiB)"),
+		atLeast(&o.Settings.MaxNumBatchedTokens, "max-num-batched-tokens", 1, groupBatch, "`N` tokens a step; more is a little "+
+			"faster with long prompts and makes the time between tokens uneven (default: 512 on the CPU, 8192 on a GPU, 2048 "+
+			"on one of less than 24 GiB)"),
+		atLeast(&o.Settings.MaxWaiting, "max-waiting", 1, groupBatch, "let `N` requests wait; the next ones get 429 with "+
+			"Retry-After (default: 2048)"),
+		toggle(&v.prefixCaching, "enable-prefix-caching", groupBatch, "do not compute again what prompts have in common; this is "+
+			"the default"),
+		toggle(&o.Settings.NoPrefixCaching, "no-enable-prefix-caching", groupBatch, "compute every prompt from its first token "+
+			"on, as when speed is measured"),
+		atLeast(&o.StreamInterval, "stream-interval", 1, groupBatch, "send `N` tokens in an event of a stream (default: each by "+
+			"itself, more under load)"),
+
+		text(&v.host, "host", groupListen, "listen on this `ADDRESS`; 0.0.0.0 is every one"),
+		&cli.IntFlag{Name: "port", Category: groupListen, Value: v.port, Destination: &v.port,
+			Usage: "listen on port `N`; 0 picks a free one"},
+		text(&v.apiKey, "api-key", groupListen, "ask clients for this `KEY`"),
+		text(&v.allowedOrigins, "allowed-origins", groupListen, "web `ORIGINS` that may read the answers, with commas between; * "+
+			"is every one (default: pages of this machine)"),
+		text(&v.servedNames, "served-model-name", groupListen, "serve one model, under these `NAMES` with commas between, and "+
+			"switch to no other"),
+		parsed("keep-alive", "never", groupLife, "unload a model that nobody has asked for `TIME`, as 5m; the next request loads "+
+			"it again; 0 is at once", func(text string) (err error) {
+			o.KeepAlive, err = keepAlive(text)
+			return err
+		}),
+		oneOf(&v.engine, "engine", groupLife, "`E` of vllm prints the command that asks vLLM for the same, for what this engine "+
+			"cannot do", "native", "vllm"),
+		maxReasoningFlag(&v.maxReasoning),
+		printConfigFlag(),
+	})
+	return append(flags, hiddenVLLMFlags()...)
+}
+
+// keepAlive reads a duration as Ollama's users write it: 5m, seconds, 0 for at once, anything below 0 for ever.
+func keepAlive(s string) (time.Duration, error) {
+	if s = strings.ToLower(s); s == "never" || s == "forever" || s == "" {
+		return -1, nil
+	}
+	if n, err := strconv.Atoi(s); err == nil {
+		s = fmt.Sprint(n, "s")
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		return 0, fail(exitUsage, "--keep-alive wants a time such as 5m or 90s, 0 or never, not %q", s)
+	}
+	return max(d, -1), nil
+}
+
+// prefixCachingFlags makes one setting of its two flags.
+func (v *serveVerb) prefixCachingFlags() error {
+	off := &v.options.Settings.NoPrefixCaching
+	if *off && v.c.IsSet("enable-prefix-caching") && v.prefixCaching {
+		return fail(exitUsage, "--enable-prefix-caching and --no-enable-prefix-caching contradict each other: leave one out")
+	}
+	*off = *off || !v.prefixCaching
+	v.prefixCaching = !*off
+	return nil
+}
+
+func (v *serveVerb) run() error {
+	c, t, o := v.c, v.t, &v.options
 	if err := modelArgument(c); err != nil {
 		return err
 	}
-	switch e := strings.ToLower(c.String("engine")); e {
-	case "native":
-	case "vllm":
-		model := c.String("model")
-		if model == "" {
-			model = "openai/gpt-oss-20b"
-		}
-		return fail(exitFailure, "this version does not start vLLM itself; where vLLM is installed, run: %s", vllmCommand(c, vllmModel(model)))
-	default:
-		return fail(exitUsage, "--engine must be native or vllm, not %q", c.String("engine"))
+	if v.engine == "vllm" {
+		return fail(exitFailure, "this version does not start vLLM itself; where vLLM is installed, run: %s",
+			vllmCommand(c, vllmModel(cmp.Or(o.Model, "openai/gpt-oss-20b"))))
 	}
 	notes, err := vllmNotes(c)
 	if err != nil {
 		return err
 	}
-	dev, err := openDevice(c)
+	if err := v.prefixCachingFlags(); err != nil {
+		return err
+	}
+	o.ServedNames = listOf(v.servedNames)
+	o.Keep.RememberOnDisk = !c.Bool("no-remember-on-disk")
+	m, err := openModels(c, t, o)
 	if err != nil {
 		return err
 	}
-	k, err := readKnobs(c, kindOf(dev), deviceMemory(dev))
-	if err != nil || c.Bool("print-config") {
-		err = errors.Join(err, dev.Close())
-		if err == nil {
-			err = printConfig(t.Out, c, &k)
+	closeAll := func(err error) error {
+		failed, lost := m.Close()
+		if lost != nil {
+			fmt.Fprintf(t.Err, "ossrun: not everything could be kept for the next start: %s\n", lost)
 		}
-		return err
+		return errors.Join(err, failed)
 	}
-	k.notes = append(notes, k.notes...)
-	k.say(t)
-	listener, err := listen(c.String("host"), c.Int("port"))
+	if c.Bool("print-config") {
+		return closeAll(printSettled(t.Out, c, o, m))
+	}
+	for _, n := range append(notes, m.Settled().Notes...) {
+		o.Notify(n)
+	}
+	listener, err := listen(v.host, v.port)
 	if err != nil {
-		return errors.Join(err, dev.Close())
+		return closeAll(err)
 	}
 	defer listener.Close()
-	found, err := chooseModel(c, t, dev, false)
-	if err = errors.Join(err, dev.Close()); err != nil {
-		return err
+	found, err := m.Find(absentModel(c, t, false))
+	if err != nil {
+		return closeAll(err)
 	}
-	kept := openKept(t, k)
-	s := newServer(c, t, newStock(c, t, k, found, kept), listener)
-	err = s.run(c.Context)
-	if lost := kept.close(); lost != nil {
-		fmt.Fprintf(t.Err, "ossrun: not everything could be kept for the next start: %s\n", lost)
-	}
-	return err
+	m.Choose(found)
+	return closeAll(newServer(v, m, listener).run(c.Context))
 }
 
 // modelArgument takes the model as vLLM does: ossrun serve MODEL.
@@ -141,30 +236,30 @@ func modelArgument(c *cli.Context) error {
 
 // server is one ossrun serve.
 type server struct {
-	c        *cli.Context
-	t        Terminal
-	stock    *stock
+	*serveVerb
+	models   *serve.Models
 	http     *http.Server
 	listener net.Listener
 	state    atomic.Value // join.State
 	stop     chan bool    // ossrun stop; true: at once
 }
 
-func newServer(c *cli.Context, t Terminal, st *stock, listener net.Listener) *server {
-	s := &server{c: c, t: t, stock: st, listener: listener, stop: make(chan bool, 2)}
+func newServer(v *serveVerb, m *serve.Models, listener net.Listener) *server {
+	s := &server{serveVerb: v, models: m, listener: listener, stop: make(chan bool, 2)}
 	s.state.Store(join.Loading)
-	log := slog.New(slog.NewTextHandler(t.Err, nil))
+	log := slog.New(slog.NewTextHandler(v.t.Err, nil))
 	s.http = &http.Server{
-		Handler: openai.NewHandler(openai.Options{Models: st, APIKey: c.String("api-key"), Version: build().Version, Log: log,
-			Origins: origins(c.String("allowed-origins")), Interval: st.k.interval, MaxReasoning: maxReasoning(c), Store: st.kept.store, Ready: s.ready}),
+		Handler: openai.NewHandler(openai.Options{Models: m, APIKey: v.apiKey, Version: build().Version, Log: log,
+			Origins: listOf(v.allowedOrigins), Interval: m.Settled().StreamInterval, MaxReasoning: maxReasoning(v.maxReasoning),
+			Store: m.Store(), Ready: s.ready}),
 		ReadHeaderTimeout: 30 * time.Second,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	return s
 }
 
-// origins reads a list with commas, or the JSON list of vLLM's command line.
-func origins(s string) (list []string) {
+// listOf reads a list with commas, or the JSON list of vLLM's command line.
+func listOf(s string) (list []string) {
 	for _, o := range strings.Split(strings.Trim(strings.TrimSpace(s), "[]"), ",") {
 		if o = strings.Trim(strings.TrimSpace(o), `"'`); o != "" {
 			list = append(list, o)
@@ -193,15 +288,15 @@ func (s *server) run(ctx context.Context) (err error) {
 	closeSocket := s.openSocket()
 	defer closeSocket()
 	loaded := make(chan error, 1)
-	go func() { loaded <- s.stock.set.Ensure(ctx, keyOf(s.stock.first)) }()
+	go func() { loaded <- s.models.Ensure(ctx) }()
 	now := false
 	for {
 		select {
 		case err := <-failed:
-			return errors.Join(fail(exitFailure, "the server stopped: %s", err), s.stock.set.Close())
+			return fail(exitFailure, "the server stopped: %s", err)
 		case err := <-loaded:
 			if err != nil && ctx.Err() == nil {
-				err = errors.Join(plainLoadError(err), s.stock.set.Close(), s.http.Close())
+				err = errors.Join(err, s.http.Close())
 				<-failed
 				return err
 			}
@@ -218,15 +313,6 @@ func (s *server) run(ctx context.Context) (err error) {
 	}
 	err = s.drain(now)
 	<-failed
-	return err
-}
-
-// plainLoadError is the error of the first load as the command line says it.
-func plainLoadError(err error) error {
-	var e *exitError
-	if errors.As(err, &e) {
-		return e
-	}
 	return err
 }
 
@@ -258,7 +344,7 @@ func (s *server) drain(now bool) error {
 		case <-done:
 		}
 	})
-	cut, err := s.stock.set.Drain(ctx)
+	cut, err := s.models.Drain(ctx)
 	close(done)
 	watch.Wait()
 	last, end := context.WithTimeout(context.Background(), lastWords)
@@ -280,18 +366,17 @@ func (s *server) drain(now bool) error {
 
 // announce says where the port is and what was planned for it.
 func (s *server) announce() {
-	m := s.stock.set.Find(keyOf(s.stock.first))
-	if m == nil {
+	lines := s.models.Lines()
+	if lines == nil {
 		return // unloaded again already
 	}
-	for _, line := range append(m.Plan().Lines(), s.stock.kept.line()) {
-		if line != "" {
-			fmt.Fprintf(s.t.Err, "ossrun: %s\n", line)
-		}
+	for _, line := range lines {
+		s.options.Notify(line)
 	}
-	fmt.Fprintf(s.t.Err, "ossrun: %s on %s, context %d tokens: %s/v1\n", s.stock.shownName(s.stock.first), m.Device(), m.ContextLength(), s.url())
-	if ip, ok := s.listener.Addr().(*net.TCPAddr); ok && !ip.IP.IsLoopback() && s.c.String("api-key") == "" {
-		fmt.Fprintln(s.t.Err, "ossrun: other machines can use this port without a key; --api-key K asks for one")
+	m := s.models.First()
+	fmt.Fprintf(s.t.Err, "ossrun: %s on %s, context %d tokens: %s/v1\n", m.ID(), m.Device(), m.ContextLength(), s.url())
+	if ip, ok := s.listener.Addr().(*net.TCPAddr); ok && !ip.IP.IsLoopback() && s.apiKey == "" {
+		s.options.Notify("other machines can use this port without a key; --api-key K asks for one")
 	}
 }
 

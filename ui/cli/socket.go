@@ -12,9 +12,12 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/join"
+	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/session"
-	"github.com/ossrun/ossrun/runtime/session/loaded"
 )
+
+// started is when this process began.
+var started = time.Now()
 
 // openSocket makes it and returns what closes it. A server without one serves all the same.
 func (s *server) openSocket() (closeIt func()) {
@@ -49,7 +52,7 @@ func (s *server) sayOthers(folder string) {
 	}
 	for _, other := range list {
 		for _, m := range other.Models {
-			if m.Name == s.stock.first.Name && m.State != stateUnloaded {
+			if m.Name == s.models.First().ID() && m.State != string(serve.Unloaded) {
 				fmt.Fprintf(s.t.Err, "ossrun: process %d serves %s already, at %s; this one loads it a second time\n", other.PID, m.Name, other.URL)
 			}
 		}
@@ -76,34 +79,22 @@ func whoListens(port int) string {
 	return ""
 }
 
-const stateUnloaded = "unloaded"
-
 // Status is what ossrun ps shows.
 func (s *server) Status() join.Status {
-	st := join.Status{Protocol: join.Protocol, Version: build().Version, PID: os.Getpid(), URL: s.url(), State: s.state.Load().(join.State), Started: started}
-	kept := map[string]loaded.Status{}
-	for _, k := range s.stock.set.Status() {
-		kept[k.Key] = k
-	}
-	for _, info := range s.stock.List() {
-		runner, err := s.stock.Get(context.Background(), info.ID)
-		if err != nil {
-			continue // it was removed from the cache between the two calls
+	st := join.Status{Protocol: join.Protocol, Version: build().Version, PID: os.Getpid(), URL: s.url(),
+		State: s.state.Load().(join.State), Started: started}
+	for _, of := range s.models.Status() {
+		m := join.Model{Name: of.ID, Aliases: of.Aliases, State: string(of.State), Context: of.ContextLength}
+		if of.Model != nil {
+			now := of.Model.Stats()
+			m.Device, m.Context, m.Bytes = of.Model.Device(), of.Model.ContextLength(), of.Model.Plan().Total
+			m.Running, m.Waiting = now.Running, now.Waiting
+			if now.PagesTotal > 0 {
+				m.KV = float64(now.PagesUsed) / float64(now.PagesTotal)
+			}
 		}
-		m := join.Model{Name: info.ID, Aliases: info.Aliases, State: stateUnloaded, Context: info.ContextLength}
-		if k, ok := kept[keyOf(runner.(*handle).found)]; ok {
-			m.State = string(k.State)
-			if k.Model != nil {
-				now := k.Model.Stats()
-				m.Device, m.Context, m.Bytes = k.Model.Device(), k.Model.ContextLength(), k.Model.Plan().Total
-				m.Running, m.Waiting = now.Running, now.Waiting
-				if now.PagesTotal > 0 {
-					m.KV = float64(now.PagesUsed) / float64(now.PagesTotal)
-				}
-			}
-			if !k.Until.IsZero() {
-				m.Unloads = &k.Until
-			}
+		if !of.Unloads.IsZero() {
+			m.Unloads = &of.Unloads
 		}
 		st.Models = append(st.Models, m)
 	}
@@ -112,7 +103,7 @@ func (s *server) Status() join.Status {
 
 // Get finds a model for a process that has joined.
 func (s *server) Get(ctx context.Context, model string) (session.Runner, error) {
-	return s.stock.Get(ctx, model)
+	return s.models.Get(ctx, model)
 }
 
 // Stop is ossrun stop.

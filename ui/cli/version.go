@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/assets"
+	"github.com/ossrun/ossrun/gpu"
 )
 
 // Version is set by the release build; a plain go build takes what the module records.
@@ -72,7 +73,7 @@ func versionCommand() *cli.Command {
 			if b.Kernels, err = kernels(); err != nil {
 				return fail(exitFailure, "hashing the kernels: %s", err)
 			}
-			b.Static, b.Worker = linkedStatically, len(assets.GPUWorker) > 0
+			b.Static, b.Worker = gpu.Static, len(assets.GPUWorker) > 0
 			if c.Bool("json") {
 				return json.NewEncoder(c.App.Writer).Encode(b)
 			}

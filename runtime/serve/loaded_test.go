@@ -1,6 +1,6 @@
 // The set over scripted models: who is loaded when, who waits for whom, and that nothing is left behind.
 
-package loaded
+package serve
 
 import (
 	"context"
@@ -37,7 +37,7 @@ func (m *machine) note(format string, a ...any) {
 	m.events = append(m.events, fmt.Sprintf(format, a...))
 }
 
-func (m *machine) load(key string, beside []Model) (Model, error) {
+func (m *machine) load(key string, others []loadedModel) (loadedModel, error) {
 	time.Sleep(m.slow)
 	m.mu.Lock()
 	if err := m.fail[key]; err != nil {
@@ -47,10 +47,10 @@ func (m *machine) load(key string, beside []Model) (Model, error) {
 	used := m.used
 	if used+len(key) > m.room {
 		m.mu.Unlock()
-		if len(beside) == 0 && used > 0 {
+		if len(others) == 0 && used > 0 {
 			m.t.Error("memory is used and nobody is there")
 		}
-		return nil, fmt.Errorf("%s: %w", key, ErrNoRoom)
+		return nil, fmt.Errorf("%s: %w", key, errNoRoom)
 	}
 	m.used += len(key)
 	m.mu.Unlock()
@@ -67,13 +67,6 @@ type fakeModel struct {
 	open   int
 	closed bool
 }
-
-func (f *fakeModel) ID() string         { return f.key }
-func (f *fakeModel) Device() string     { return "fake" }
-func (f *fakeModel) ContextLength() int { return 100 }
-func (f *fakeModel) Plan() session.Plan { return session.Plan{} }
-func (f *fakeModel) Created() time.Time { return time.Time{} }
-func (f *fakeModel) Stats() sched.Stats { return sched.Stats{} }
 
 func (f *fakeModel) Start(ctx context.Context, r session.Request) (session.Turn, error) {
 	f.mu.Lock()
@@ -114,9 +107,9 @@ func (t *fakeTurn) Next() (session.Event, bool) {
 
 func (t *fakeTurn) Result() session.Result { return session.Result{} }
 
-func start(t *testing.T, s *Set, key string) session.Turn {
+func start(t *testing.T, s *loadedSet, key string) session.Turn {
 	t.Helper()
-	turn, err := s.Start(t.Context(), key, session.Request{})
+	turn, err := s.start(t.Context(), key, session.Request{})
 	if err != nil {
 		t.Fatalf("%s: %v", key, err)
 	}
@@ -135,7 +128,7 @@ func (m *machine) want(t *testing.T, events ...string) {
 func TestManyRequestsOneLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &machine{t: t, room: 4, slow: time.Second}
-		s := New(Options{Load: m.load, KeepAlive: -1})
+		s := newLoadedSet(m.load, -1)
 		var wg sync.WaitGroup
 		for range 50 {
 			wg.Go(func() { start(t, s, "aa").Next() })
@@ -143,11 +136,11 @@ func TestManyRequestsOneLoad(t *testing.T) {
 		wg.Wait()
 		time.Sleep(1000 * time.Hour) // for ever means for ever
 		m.want(t, "load aa")
-		if err := s.Close(); err != nil {
+		if err := s.close(); err != nil {
 			t.Error(err)
 		}
 		m.want(t, "load aa", "close aa")
-		if _, err := s.Start(t.Context(), "aa", session.Request{}); !errors.Is(err, sched.ErrClosed) {
+		if _, err := s.start(t.Context(), "aa", session.Request{}); !errors.Is(err, sched.ErrClosed) {
 			t.Errorf("after Close: %v", err)
 		}
 	})
@@ -156,14 +149,14 @@ func TestManyRequestsOneLoad(t *testing.T) {
 func TestIdleModelIsUnloadedAndComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &machine{t: t, room: 4}
-		s := New(Options{Load: m.load, KeepAlive: time.Minute})
-		defer s.Close()
+		s := newLoadedSet(m.load, time.Minute)
+		defer s.close()
 		turn := start(t, s, "aa")
 		time.Sleep(time.Hour) // a long turn is no idleness
 		m.want(t, "load aa")
 		turn.Next()
 		time.Sleep(59 * time.Second)
-		if st := s.Status(); len(st) != 1 || time.Until(st[0].Until) != time.Second || st[0].State != Ready {
+		if st := s.states(); len(st) != 1 || time.Until(st[0].until) != time.Second || st[0].state != Ready {
 			t.Errorf("%+v", st)
 		}
 		start(t, s, "aa").Next() // starts the minute anew
@@ -172,7 +165,7 @@ func TestIdleModelIsUnloadedAndComesBack(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		m.want(t, "load aa", "close aa")
-		if s.Find("aa") != nil || len(s.Status()) != 0 {
+		if s.find("aa") != nil || len(s.states()) != 0 {
 			t.Error("it is still listed")
 		}
 		start(t, s, "aa").Next()
@@ -182,14 +175,14 @@ func TestIdleModelIsUnloadedAndComesBack(t *testing.T) {
 
 func TestTwoStayWhereTheyFit(t *testing.T) {
 	m := &machine{t: t, room: 100}
-	s := New(Options{Load: m.load, KeepAlive: -1})
+	s := newLoadedSet(m.load, -1)
 	start(t, s, "a").Next()
 	start(t, s, "bb").Next()
 	start(t, s, "a").Next()
 	m.want(t, "load a", "load bb")
 	start(t, s, "ccc").Next() // never three: the least recently used goes
 	m.want(t, "load a", "load bb", "close bb", "load ccc")
-	if err := s.Close(); err != nil {
+	if err := s.close(); err != nil {
 		t.Error(err)
 	}
 }
@@ -197,12 +190,12 @@ func TestTwoStayWhereTheyFit(t *testing.T) {
 func TestSwapWaitsForTheTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &machine{t: t, room: 3}
-		s := New(Options{Load: m.load, KeepAlive: -1})
+		s := newLoadedSet(m.load, -1)
 		long := start(t, s, "aa")
 		swapped := make(chan session.Turn)
 		go func() { swapped <- start(t, s, "bbb") }()
 		synctest.Wait()
-		if st := s.Status(); len(st) != 2 || st[0].State != Leaving || st[1].State != Loading {
+		if st := s.states(); len(st) != 2 || st[0].state != Leaving || st[1].state != Loading {
 			t.Errorf("%+v", st)
 		}
 		back := make(chan session.Turn)
@@ -217,7 +210,7 @@ func TestSwapWaitsForTheTurns(t *testing.T) {
 		b.Next()
 		(<-back).Next()
 		m.want(t, "load aa", "close aa", "load bbb", "close bbb", "load aa")
-		if err := s.Close(); err != nil {
+		if err := s.close(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -226,12 +219,12 @@ func TestSwapWaitsForTheTurns(t *testing.T) {
 func TestFailedLoadIsSaidAndTriedAgain(t *testing.T) {
 	damaged := errors.New("damaged")
 	m := &machine{t: t, room: 9, fail: map[string]error{"aa": damaged}}
-	s := New(Options{Load: m.load, KeepAlive: -1})
-	defer s.Close()
-	if _, err := s.Start(t.Context(), "aa", session.Request{}); !errors.Is(err, damaged) {
+	s := newLoadedSet(m.load, -1)
+	defer s.close()
+	if _, err := s.start(t.Context(), "aa", session.Request{}); !errors.Is(err, damaged) {
 		t.Errorf("%v", err)
 	}
-	if _, err := s.Start(t.Context(), "much too large", session.Request{}); !errors.Is(err, ErrNoRoom) {
+	if _, err := s.start(t.Context(), "much too large", session.Request{}); !errors.Is(err, errNoRoom) {
 		t.Errorf("%v", err)
 	}
 	delete(m.fail, "aa")
@@ -240,10 +233,10 @@ func TestFailedLoadIsSaidAndTriedAgain(t *testing.T) {
 
 func TestBrokenModelIsLoadedAnew(t *testing.T) {
 	m := &machine{t: t, room: 9}
-	s := New(Options{Load: m.load, KeepAlive: -1})
-	defer s.Close()
+	s := newLoadedSet(m.load, -1)
+	defer s.close()
 	start(t, s, "aa").Next()
-	s.Find("aa").(*fakeModel).broken = true
+	s.find("aa").(*fakeModel).broken = true
 	start(t, s, "aa").Next()
 	m.want(t, "load aa", "close aa", "load aa")
 }
@@ -251,24 +244,24 @@ func TestBrokenModelIsLoadedAnew(t *testing.T) {
 func TestClientThatLeavesGivesTheModelBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &machine{t: t, room: 9, slow: time.Minute}
-		s := New(Options{Load: m.load, KeepAlive: time.Hour})
+		s := newLoadedSet(m.load, time.Hour)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := s.Start(ctx, "aa", session.Request{}); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := s.start(ctx, "aa", session.Request{}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v", err)
 		}
 		time.Sleep(time.Minute) // the load goes on: the next one will want it
 		m.want(t, "load aa")
 		gone, leave := context.WithCancel(t.Context())
-		if _, err := s.Start(gone, "aa", session.Request{}); err != nil {
+		if _, err := s.start(gone, "aa", session.Request{}); err != nil {
 			t.Fatal(err)
 		}
 		leave() // and never calls Next
 		time.Sleep(2 * time.Hour)
-		if len(s.Status()) != 0 {
+		if len(s.states()) != 0 {
 			t.Error("the turn of a client that is gone keeps the model")
 		}
-		if err := s.Close(); err != nil {
+		if err := s.close(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -277,18 +270,18 @@ func TestClientThatLeavesGivesTheModelBack(t *testing.T) {
 func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &machine{t: t, room: 9}
-		s := New(Options{Load: m.load, KeepAlive: time.Minute})
+		s := newLoadedSet(m.load, time.Minute)
 		quick, slow := start(t, s, "a"), start(t, s, "bb")
 		_ = slow
 		time.AfterFunc(10*time.Second, func() { quick.Next() })
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
 		began := time.Now()
-		cut, err := s.Drain(ctx)
+		cut, err := s.drain(ctx)
 		if cut != 1 || err != nil || time.Since(began) != 30*time.Second {
 			t.Errorf("%d were cut after %v, %v", cut, time.Since(began), err)
 		}
-		if cut, err := s.Drain(ctx); cut != 0 || err != nil {
+		if cut, err := s.drain(ctx); cut != 0 || err != nil {
 			t.Errorf("again: %d, %v", cut, err)
 		}
 	})
@@ -299,7 +292,7 @@ func TestDrain(t *testing.T) {
 func TestAnyOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &machine{t: t, room: 5, slow: time.Millisecond}
-		s := New(Options{Load: m.load, KeepAlive: 20 * time.Millisecond})
+		s := newLoadedSet(m.load, 20*time.Millisecond)
 		var wg sync.WaitGroup
 		for i := range 200 {
 			wg.Go(func() {
@@ -310,7 +303,7 @@ func TestAnyOrder(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if cut, err := s.Drain(t.Context()); cut != 0 || err != nil {
+		if cut, err := s.drain(t.Context()); cut != 0 || err != nil {
 			t.Errorf("%d cut, %v", cut, err)
 		}
 		if m.used != 0 {

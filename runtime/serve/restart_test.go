@@ -1,4 +1,4 @@
-package session
+package serve
 
 import (
 	"context"
@@ -8,11 +8,13 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
+	"github.com/ossrun/ossrun/runtime/session"
 )
 
 // frail is a device whose steps fail while broken is positive, one less each time.
@@ -41,7 +43,7 @@ func (s frailStep) Forward(b *engine.Batch, logits []float32) error {
 	return s.Step.Forward(b, logits)
 }
 
-func loadFrail(t *testing.T, o LoadOptions) (*Model, *atomic.Int32) {
+func loadFrail(t *testing.T, s engine.Settings, reopen func(engine.Backend) (engine.Backend, error)) (*Model, *atomic.Int32) {
 	t.Helper()
 	found, err := checkpoint.Resolve("demo")
 	if err != nil {
@@ -52,19 +54,22 @@ func loadFrail(t *testing.T, o LoadOptions) (*Model, *atomic.Int32) {
 		t.Fatal(err)
 	}
 	broken := new(atomic.Int32)
-	o.MaxModelLen = 1024
-	m, err := Load(found, frail{dev, broken}, o)
+	s.MaxModelLen = 1024
+	m, err := LoadOn(found, engine.On(frail{dev, broken}), s)
 	if err != nil {
 		t.Fatal(err)
 	}
+	m.reopen = reopen
 	return m, broken
 }
 
-func say(t *testing.T, m *Model, words string) (Result, error) {
+func textOf(ids []int32) string { return string(token.Get().Decode(nil, ids)) }
+
+func say(t *testing.T, m *Model, words string) (session.Result, error) {
 	t.Helper()
-	turn, err := m.Start(context.Background(), Request{Messages: []Message{User(words)}, Date: "2026-11-21", MaxTokens: 20, Params: sample.Params{Logprobs: -1}})
+	turn, err := m.Start(context.Background(), session.Request{Messages: []session.Message{session.User(words)}, Date: "2026-11-21", MaxTokens: 20, Params: sample.Params{Logprobs: -1}})
 	if err != nil {
-		return Result{}, err
+		return session.Result{}, err
 	}
 	for _, ok := turn.Next(); ok; _, ok = turn.Next() {
 	}
@@ -75,23 +80,23 @@ func say(t *testing.T, m *Model, words string) (Result, error) {
 // stays broken ends the model with an error that says so.
 func TestFaultRestartsTheEngine(t *testing.T) {
 	reopened := 0
-	m, broken := loadFrail(t, LoadOptions{Reopen: func(old engine.Device) (engine.Device, error) {
+	m, broken := loadFrail(t, engine.Settings{}, func(old engine.Backend) (engine.Backend, error) {
 		reopened++
 		return old, nil
-	}})
+	})
 	before, err := say(t, m, "Hello")
-	if err != nil || before.Done.Finish == FinishError {
+	if err != nil || before.Done.Finish == session.FinishError {
 		t.Fatal(err, before.Done.Err)
 	}
 	broken.Store(1)
 	failed, err := say(t, m, "Hello")
 	var fault *sched.EngineError
-	if err != nil || failed.Done.Finish != FinishError || !errors.As(failed.Done.Err, &fault) || !errors.Is(failed.Done.Err, errBroken) {
+	if err != nil || failed.Done.Finish != session.FinishError || !errors.As(failed.Done.Err, &fault) || !errors.Is(failed.Done.Err, errBroken) {
 		t.Fatalf("%v, %q %v", err, failed.Done.Finish, failed.Done.Err)
 	}
 	after, err := say(t, m, "Hello")
 	if err != nil || !slices.Equal(after.Tokens, before.Tokens) {
-		t.Fatalf("%v: %q after the restart, %q before: %v", err, text(after.Tokens), text(before.Tokens), after.Done.Err)
+		t.Fatalf("%v: %q after the restart, %q before: %v", err, textOf(after.Tokens), textOf(before.Tokens), after.Done.Err)
 	}
 	if reopened != 1 || m.Stats().Faults != 1 || after.Done.Usage.Cached != 0 {
 		t.Errorf("reopened %d times, %d faults, %d tokens cached on a new engine", reopened, m.Stats().Faults, after.Done.Usage.Cached)
@@ -112,17 +117,17 @@ func TestFaultRestartsTheEngine(t *testing.T) {
 
 // With pages in 8 bits the model answers, a prefix is reused, and a context takes fewer bytes.
 func TestPagesInEightBits(t *testing.T) {
-	m, _ := loadFrail(t, LoadOptions{KVCacheDtype: "fp8"})
+	m, _ := loadFrail(t, engine.Settings{KVCacheDtype: "fp8"}, nil)
 	defer m.Close()
-	wide, _ := loadFrail(t, LoadOptions{KVCacheDtype: "bf16"})
+	wide, _ := loadFrail(t, engine.Settings{KVCacheDtype: "bf16"}, nil)
 	defer wide.Close()
 	first, err := say(t, m, "Hello there, what can you do for me today?")
-	if err != nil || first.Done.Finish == FinishError {
+	if err != nil || first.Done.Finish == session.FinishError {
 		t.Fatal(err, first.Done.Err)
 	}
 	second, err := say(t, m, "Hello there, what can you do for me today?")
 	if err != nil || !slices.Equal(first.Tokens, second.Tokens) || second.Done.Usage.Cached == 0 {
-		t.Errorf("%v: %q, then %q with %d tokens cached", err, text(first.Tokens), text(second.Tokens), second.Done.Usage.Cached)
+		t.Errorf("%v: %q, then %q with %d tokens cached", err, textOf(first.Tokens), textOf(second.Tokens), second.Done.Usage.Cached)
 	}
 	if a, b := m.Plan().KV, wide.Plan().KV; a >= b {
 		t.Errorf("%d bytes of pages in 8 bits, %d in 16", a, b)
@@ -130,8 +135,8 @@ func TestPagesInEightBits(t *testing.T) {
 }
 
 // What the flags say reaches the engine and the scheduler.
-func TestLoadOptions(t *testing.T) {
-	m, _ := loadFrail(t, LoadOptions{KVCacheDtype: "bf16", NoPrefixCaching: true, MaxSeqs: 3, MaxBatchedTokens: 64, Deterministic: true})
+func TestSettingsReachTheEngine(t *testing.T) {
+	m, _ := loadFrail(t, engine.Settings{KVCacheDtype: "bf16", NoPrefixCaching: true, MaxNumSeqs: 3, MaxNumBatchedTokens: 64, Deterministic: true}, nil)
 	defer m.Close()
 	if o := m.engine.Settings(); o.KVCacheDtype != "bf16" || o.MaxNumBatchedTokens != 64 || !o.Deterministic {
 		t.Errorf("%+v", o)
@@ -144,8 +149,5 @@ func TestLoadOptions(t *testing.T) {
 	}
 	if len(m.Plan().Lines()) < 2 || !strings.Contains(m.Plan().Lines()[1], "1024 tokens") {
 		t.Errorf("%q", m.Plan().Lines())
-	}
-	if _, err := kvType("q4"); err == nil {
-		t.Error("an unknown type was taken")
 	}
 }

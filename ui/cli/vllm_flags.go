@@ -1,4 +1,4 @@
-// vLLM's words: the flags and config keys of `vllm serve` that this engine has no switch for.
+// The flags and config keys of `vllm serve` that this engine has no switch for.
 //
 // People come with a command line or a YAML file that works for vLLM. What it asks for is honoured by a flag of the same
 // name, or listed here: either this engine always does it or does something else, which is said in one line when the
@@ -19,8 +19,8 @@ import (
 	"github.com/ossrun/ossrun/models"
 )
 
-// vllmWord is one flag of vLLM.
-type vllmWord struct {
+// vllmFlag is one flag of vLLM.
+type vllmFlag struct {
 	names   string // the first is vLLM's own
 	boolean bool
 	here    string                    // what this engine does instead
@@ -71,7 +71,7 @@ func notAboveZero(what string) func(string) string {
 	}
 }
 
-var vllmWords = []vllmWord{
+var vllmFlags = []vllmFlag{
 	{names: "tool-call-parser", here: "calls are always parsed, from Harmony's tokens", refuse: only("openai")},
 	{names: "enable-auto-tool-choice", boolean: true, here: "always on"},
 	{names: "reasoning-parser", here: "reasoning is always told apart, by Harmony's channels", refuse: only("openai_gptoss", "openai", "gptoss", "gpt_oss")},
@@ -140,9 +140,9 @@ var vllmWords = []vllmWord{
 }
 
 // vllmFlags are the words as flags that --help does not show.
-func vllmFlags() []cli.Flag {
+func hiddenVLLMFlags() []cli.Flag {
 	var flags []cli.Flag
-	for _, w := range vllmWords {
+	for _, w := range vllmFlags {
 		names := strings.Fields(w.names)
 		if w.boolean {
 			flags = append(flags, &cli.BoolFlag{Name: names[0], Aliases: names[1:], Hidden: true})
@@ -156,7 +156,7 @@ func vllmFlags() []cli.Flag {
 // vllmNotes answers the words that were given: a line for each, or an error for the first that cannot be had.
 func vllmNotes(c *cli.Context) ([]string, error) {
 	var notes []string
-	for _, w := range vllmWords {
+	for _, w := range vllmFlags {
 		name := strings.Fields(w.names)[0]
 		if !c.IsSet(name) || w.boolean && !c.Bool(name) {
 			continue
@@ -212,9 +212,11 @@ func vllmCommand(c *cli.Context, model string) string {
 }
 
 // ours are flags that vLLM does not have.
-var ours = map[string]bool{"model": true, "engine": true, "device": true, "gpu": true, "isolate": true, "threads": true, "preset": true, "config": true,
-	"print-config": true, "keep-alive": true, "max-waiting": true, "deterministic": true, "compute": true, "dense": true, "log": true,
-	"swap-disk": true, "remember": true, "no-remember-on-disk": true}
+var ours = map[string]bool{
+	"model": true, "engine": true, "device": true, "gpu": true, "isolate": true, "threads": true, "preset": true,
+	"config": true, "print-config": true, "keep-alive": true, "max-waiting": true, "deterministic": true, "compute": true,
+	"dense": true, "log": true, "swap-disk": true, "remember": true, "no-remember-on-disk": true,
+}
 
 // shellWord quotes a word for a shell where it has to be.
 func shellWord(s string) string {

@@ -1,4 +1,4 @@
-package session
+package serve
 
 import (
 	"math/rand/v2"
@@ -12,9 +12,21 @@ import (
 	"github.com/ossrun/ossrun/runtime/kv"
 )
 
-func input20b(free int64) PlanInput {
-	return PlanInput{Free: free, Weights: 13_761_264_768, Scratch: 200 << 20, PageBytes: 32 * 12 * 2 * 512 * 2, PageTokens: 32,
-		MaxPosition: 131072, Window: 128, ChunkTokens: 512, MaxSeqs: 64}
+// input is what a plan is made of.
+type input struct {
+	engine.Room
+	models.Spec
+	engine.Settings
+}
+
+func (in input) plan() (Plan, error) { return makePlan(in.Spec, in.Settings, in.Room) }
+
+func (in input) pages(n int) int { return pagesFor(n, in.Spec, in.Settings) }
+
+func input20b(free int64) input {
+	need := engine.Plan{Weights: 13_761_264_768, Scratch: 200 << 20, PageBytes: 32 * 12 * 2 * 512 * 2}
+	return input{engine.Room{Free: free, Need: need},
+		models.Spec20B(), engine.Settings{MaxNumBatchedTokens: 512, MaxNumSeqs: 64}}
 }
 
 // The plan must hold what it promises at every amount of free memory: never more than is free, and always one
@@ -25,7 +37,7 @@ func TestPlanNeverOverruns(t *testing.T) {
 		for _, asked := range []int{0, 4096, 131072} {
 			in := input20b(free)
 			in.MaxModelLen = asked
-			p, err := MakePlan(in)
+			p, err := in.plan()
 			if err != nil {
 				continue
 			}
@@ -33,8 +45,8 @@ func TestPlanNeverOverruns(t *testing.T) {
 			if p.Total > free {
 				t.Fatalf("free %d: planned %d", free, p.Total)
 			}
-			if in.pagesFor(p.Context) > p.Pages {
-				t.Fatalf("free %d: context %d needs %d pages, the pool has %d", free, p.Context, in.pagesFor(p.Context), p.Pages)
+			if in.pages(p.Context) > p.Pages {
+				t.Fatalf("free %d: context %d needs %d pages, the pool has %d", free, p.Context, in.pages(p.Context), p.Pages)
 			}
 			if asked > 0 && p.Context != asked {
 				t.Fatalf("free %d: asked %d, got %d", free, asked, p.Context)
@@ -47,18 +59,18 @@ func TestPlanNeverOverruns(t *testing.T) {
 }
 
 func TestPlanRefusesWithNumbers(t *testing.T) {
-	_, err := MakePlan(input20b(8 << 30))
+	_, err := input20b(8 << 30).plan()
 	if err == nil || !strings.Contains(err.Error(), "8.0 GiB free") || !strings.Contains(err.Error(), "12.8 GiB") {
 		t.Fatalf("got %v", err)
 	}
 }
 
 func TestPlanUsesAllItCan(t *testing.T) {
-	p, err := MakePlan(input20b(40 << 30))
+	p, err := input20b(40 << 30).plan()
 	if err != nil || p.Context != 131072 {
 		t.Fatalf("%+v %v", p, err)
 	}
-	tight, err := MakePlan(input20b(17 << 30))
+	tight, err := input20b(17 << 30).plan()
 	if err != nil || tight.Context >= 131072 || tight.Context < 8192 {
 		t.Fatalf("%+v %v", tight, err)
 	}
@@ -74,7 +86,7 @@ func TestPlanOnAnyMachine(t *testing.T) {
 		pick := func(n ...int) int { return n[rng.IntN(len(n))] }
 		rows, seqs := pick(0, 1, 64, 512, 2048, 8192, 16384), pick(1, 8, 256, 1024)
 		if rows == 0 {
-			rows = chunkRows
+			rows = 512
 		}
 		seqs = min(seqs, rows)
 		o := engine.Settings{KVCacheDtype: []string{"", "f32", "bf16"}[rng.IntN(3)], MaxNumBatchedTokens: rows, Pages: 1}
@@ -82,13 +94,14 @@ func TestPlanOnAnyMachine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in := PlanInput{Free: int64(rng.IntN(200<<10)+1) << 20, Weights: need.Weights, Scratch: need.Scratch + int64(seqs)*int64(spec.Vocab)*4,
-			PageBytes: need.PageBytes, PageTokens: engine.PageTokens, MaxPosition: spec.MaxPosition, Window: spec.Window, ChunkTokens: rows, MaxSeqs: seqs,
-			MaxModelLen: pick(0, 0, 0, 1000, 8192, 131072), Utilization: []float64{0, 0, 0.5, 0.9, 0.95, 1}[rng.IntN(6)]}
+		in := input{engine.Room{Free: int64(rng.IntN(200<<10)+1) << 20, Need: need,
+			Beside: int64(seqs) * int64(spec.Vocab) * 4}, spec,
+			engine.Settings{KVCacheDtype: o.KVCacheDtype, MaxNumBatchedTokens: rows, MaxNumSeqs: seqs, MaxModelLen: pick(0, 0, 0, 1000, 8192, 131072),
+				GPUMemoryUtilization: []float64{0, 0, 0.5, 0.9, 0.95, 1}[rng.IntN(6)]}}
 		if rng.IntN(3) == 0 { // a card, of which others have some
 			in.Total = in.Free + int64(rng.IntN(32<<10))<<20
 		}
-		p, err := MakePlan(in)
+		p, err := in.plan()
 		if err != nil {
 			if p != (Plan{}) || !strings.Contains(err.Error(), "--max-model-len") {
 				t.Fatalf("%+v: %+v, %v", in, p, err)
@@ -102,8 +115,8 @@ func TestPlanOnAnyMachine(t *testing.T) {
 			t.Fatal(err)
 		}
 		may := in.Free - reserve(in.Free)
-		if in.Utilization > 0 {
-			may = min(in.Free, int64(float64(max(in.Total, in.Free))*in.Utilization))
+		if in.GPUMemoryUtilization > 0 {
+			may = min(in.Free, int64(float64(max(in.Total, in.Free))*in.GPUMemoryUtilization))
 		}
 		if total := exact.Total() + int64(seqs)*int64(spec.Vocab)*4; total != p.Total || total > may || p.Left != in.Free-total {
 			t.Fatalf("%+v: the engine takes %d, planned are %d of %d", in, total, p.Total, may)
@@ -122,7 +135,7 @@ func TestPlanOnAnyMachine(t *testing.T) {
 			if in.Free = p.FullContext; in.Total > 0 {
 				in.Total = in.Free
 			}
-			if p, err = MakePlan(in); err != nil || p.Context != spec.MaxPosition {
+			if p, err = in.plan(); err != nil || p.Context != spec.MaxPosition {
 				t.Fatalf("%+v: %+v, %v", in, p, err)
 			}
 		}
@@ -135,7 +148,8 @@ func TestPlanOnAnyMachine(t *testing.T) {
 // What is planned for a model is what its engine takes, to the byte, and the scheduler's logits; and the demo, whose context is
 // bounded on purpose, is not said to want more memory.
 func TestThePlanIsWhatTheEngineTakes(t *testing.T) {
-	for _, o := range []LoadOptions{{}, {KVCacheDtype: "bf16", MaxBatchedTokens: 128, MaxSeqs: 5}, {KVCacheDtype: "fp8", Dense: "q8", Compute: "int8"}} {
+	for _, o := range []engine.Settings{{}, {KVCacheDtype: "bf16", MaxNumBatchedTokens: 128, MaxNumSeqs: 5},
+		{KVCacheDtype: "fp8", Dense: "q8", Compute: "int8"}} {
 		found, err := checkpoint.Resolve("demo")
 		if err != nil {
 			t.Fatal(err)
@@ -144,14 +158,14 @@ func TestThePlanIsWhatTheEngineTakes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := Load(found, dev, o)
+		m, err := LoadOn(found, engine.On(dev), o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		plan, takes := m.Plan(), m.engine.Plan()
-		seqs := o.MaxSeqs
+		seqs := o.MaxNumSeqs
 		if seqs == 0 {
-			seqs = maxSeqs
+			seqs = 256
 		}
 		if logits := int64(seqs) * int64(m.ckpt.Spec.Vocab) * 4; plan.Weights != takes.Weights || plan.KV != takes.KV() || plan.Total != takes.Total()+logits {
 			t.Errorf("%+v: planned %+v, the engine takes %+v", o, plan, takes)

@@ -1,16 +1,19 @@
-// Package loaded keeps models ready to answer: a model is loaded when the first request asks for it, unloaded when nobody has
-// asked for a while, and makes room for another one when both do not fit.
+// The models that are loaded: each is loaded when the first request asks for it, unloaded when nobody has asked for a while,
+// and makes room for another one when both do not fit.
 //
 //	absent -> loading -> ready -> leaving -> absent
 //
-// What must stay true: a turn never loses its model, so one that is leaving is closed only after its last turn; models are
+// What must stay true: a turn never loses its model, so a model that leaves is closed only after its last turn; models are
 // loaded and closed one after the other, so each load sees the memory as it is; requests for a model that is loading or
 // leaving wait, and no request waits for another client's turns longer than it takes to make room.
-package loaded
+
+package serve
 
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,35 +21,27 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// Model is a loaded model: *session.Model, or a script in tests.
-type Model interface {
-	ID() string
-	Device() string
-	ContextLength() int
-	Plan() session.Plan
-	Created() time.Time
-	Stats() sched.Stats
+// loadedModel is a *Model; tests have scripts in its place.
+type loadedModel interface {
 	Start(ctx context.Context, r session.Request) (session.Turn, error)
 	Close() error
 }
 
-// ErrNoRoom is returned, wrapped, by Options.Load for a model that does not fit beside the others.
-var ErrNoRoom = errors.New("not enough memory beside the loaded models")
+// errNoRoom is returned, wrapped, by loadedSet.load for a model that does not fit beside the others.
+var errNoRoom = errors.New("not enough memory beside the loaded models")
 
-// Options say what a Set holds.
-type Options struct {
-	// Load loads the model that key names, beside others that stay loaded. It is called for one model at a time.
-	Load func(key string, beside []Model) (Model, error)
-	// KeepAlive is how long a model without a turn stays loaded; below 0: for ever.
-	KeepAlive time.Duration
-	// Most models are loaded at once; 0: 2.
-	Most int
-}
+// mostLoaded is how many models are loaded at once.
+const mostLoaded = 2
 
-// Set is the models of one process. It is safe for concurrent use.
-type Set struct {
-	o       Options
-	loading chan struct{} // holds one while a model is loaded or closed; a channel, so that tests can run on a clock of their own
+// loadedSet is the models of one process. It is safe for concurrent use.
+type loadedSet struct {
+	// load loads the model that key names beside others, which stay loaded. It is called for one model at a time.
+	load      func(key string, others []loadedModel) (loadedModel, error)
+	keepAlive time.Duration // how long a model without a turn stays loaded; below 0: for ever
+
+	// loading holds one value while a model is loaded or closed. It is no mutex, so that tests can run on a clock of
+	// their own.
+	loading chan struct{}
 	ending  chan struct{}
 	work    sync.WaitGroup // loads and closes under way
 
@@ -56,12 +51,12 @@ type Set struct {
 	changed chan struct{} // closed and made anew when a turn ends
 }
 
-// entry is one model that is not absent. Its fields are under Set.mu, but for the channels.
+// entry is one model that is not absent. Its fields are under loadedSet.mu, but for the channels.
 type entry struct {
 	key     string
 	ready   chan struct{} // closed when model or err is there
 	gone    chan struct{} // closed when the entry is out of the set
-	model   Model
+	model   loadedModel
 	err     error
 	leaving bool
 	turns   int // that run
@@ -71,17 +66,15 @@ type entry struct {
 	until   time.Time   // when idle ends
 }
 
-// New makes a set without a model in it.
-func New(o Options) *Set {
-	if o.Most == 0 {
-		o.Most = 2
-	}
-	return &Set{o: o, loading: make(chan struct{}, 1), ending: make(chan struct{}), entries: map[string]*entry{}, changed: make(chan struct{})}
+// newLoadedSet makes a set without a model in it.
+func newLoadedSet(load func(string, []loadedModel) (loadedModel, error), keepAlive time.Duration) *loadedSet {
+	return &loadedSet{load: load, keepAlive: keepAlive, loading: make(chan struct{}, 1),
+		ending: make(chan struct{}), entries: map[string]*entry{}, changed: make(chan struct{})}
 }
 
-// Start starts a turn of the model that key names, which it loads if need be. The error is that of the load, of
-// Model.Start, sched.ErrClosed, or ctx's.
-func (s *Set) Start(ctx context.Context, key string, r session.Request) (session.Turn, error) {
+// start starts a turn of the model that key names, which it loads first where it is not loaded. The error is that of the
+// load, of Model.Start, sched.ErrClosed, or ctx's.
+func (s *loadedSet) start(ctx context.Context, key string, r session.Request) (session.Turn, error) {
 	for again := true; ; again = false {
 		e, err := s.acquire(ctx, key)
 		if err != nil {
@@ -102,8 +95,8 @@ func (s *Set) Start(ctx context.Context, key string, r session.Request) (session
 	}
 }
 
-// Ensure loads a model without starting a turn.
-func (s *Set) Ensure(ctx context.Context, key string) error {
+// ensure loads a model without starting a turn.
+func (s *loadedSet) ensure(ctx context.Context, key string) error {
 	e, err := s.acquire(ctx, key)
 	if err == nil {
 		s.release(e)
@@ -113,7 +106,7 @@ func (s *Set) Ensure(ctx context.Context, key string) error {
 
 // acquire waits until the model is there and holds it until release. Whoever waits for a load holds the model from the moment it
 // is there (bring), so that it cannot leave for another before they have been served.
-func (s *Set) acquire(ctx context.Context, key string) (*entry, error) {
+func (s *loadedSet) acquire(ctx context.Context, key string) (*entry, error) {
 	for {
 		s.mu.Lock()
 		if s.closed {
@@ -162,7 +155,7 @@ func (s *Set) acquire(ctx context.Context, key string) (*entry, error) {
 }
 
 // await waits for done, ctx's end or the set's, and says which it was: nil, ctx's error or sched.ErrClosed.
-func (s *Set) await(ctx context.Context, done <-chan struct{}) error {
+func (s *loadedSet) await(ctx context.Context, done <-chan struct{}) error {
 	select {
 	case <-done:
 		return nil
@@ -174,7 +167,7 @@ func (s *Set) await(ctx context.Context, done <-chan struct{}) error {
 }
 
 // release ends what acquire began.
-func (s *Set) release(e *entry) {
+func (s *loadedSet) release(e *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e.turns--
@@ -185,13 +178,13 @@ func (s *Set) release(e *entry) {
 }
 
 // rest starts the clock of a model that nobody uses; s.mu is held.
-func (s *Set) rest(e *entry) {
-	if e.turns > 0 || e.leaving || e.model == nil || e.idle != nil || s.o.KeepAlive < 0 || s.closed {
+func (s *loadedSet) rest(e *entry) {
+	if e.turns > 0 || e.leaving || e.model == nil || e.idle != nil || s.keepAlive < 0 || s.closed {
 		return
 	}
-	e.until = time.Now().Add(s.o.KeepAlive)
+	e.until = time.Now().Add(s.keepAlive)
 	var clock *time.Timer
-	clock = time.AfterFunc(s.o.KeepAlive, func() {
+	clock = time.AfterFunc(s.keepAlive, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if e.idle == clock && !s.closed { // nobody has stopped it meanwhile
@@ -203,7 +196,7 @@ func (s *Set) rest(e *entry) {
 }
 
 // wake stops that clock; s.mu is held.
-func (s *Set) wake(e *entry) {
+func (s *loadedSet) wake(e *entry) {
 	if e.idle != nil {
 		e.idle.Stop()
 		e.idle = nil
@@ -211,14 +204,14 @@ func (s *Set) wake(e *entry) {
 }
 
 // expel makes a model leave after its last turn.
-func (s *Set) expel(e *entry) {
+func (s *loadedSet) expel(e *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.leave(e)
 }
 
 // leave is expel under s.mu.
-func (s *Set) leave(e *entry) {
+func (s *loadedSet) leave(e *entry) {
 	if e.leaving {
 		return
 	}
@@ -226,7 +219,7 @@ func (s *Set) leave(e *entry) {
 	s.wake(e)
 	s.work.Go(func() {
 		if !s.awaitTurns(e) {
-			return // Drain closes it
+			return // drain closes it
 		}
 		s.loading <- struct{}{}
 		defer func() { <-s.loading }()
@@ -235,7 +228,7 @@ func (s *Set) leave(e *entry) {
 }
 
 // awaitTurns waits until e has no turn; false when the set ends before.
-func (s *Set) awaitTurns(e *entry) bool {
+func (s *loadedSet) awaitTurns(e *entry) bool {
 	for {
 		s.mu.Lock()
 		turns, changed := e.turns, s.changed
@@ -252,7 +245,7 @@ func (s *Set) awaitTurns(e *entry) bool {
 }
 
 // remove closes a model and takes it out; s.loading is held.
-func (s *Set) remove(e *entry) {
+func (s *loadedSet) remove(e *entry) {
 	s.mu.Lock()
 	if s.entries[e.key] != e {
 		s.mu.Unlock()
@@ -267,10 +260,10 @@ func (s *Set) remove(e *entry) {
 }
 
 // bring loads a model, and makes room for it where it has to.
-func (s *Set) bring(e *entry) {
+func (s *loadedSet) bring(e *entry) {
 	s.loading <- struct{}{}
 	defer func() { <-s.loading }()
-	model, err := s.load(e)
+	model, err := s.makeRoomFor(e)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e.model, e.err, e.used = model, err, time.Now()
@@ -284,20 +277,21 @@ func (s *Set) bring(e *entry) {
 	close(e.ready)
 }
 
-func (s *Set) load(e *entry) (Model, error) {
+// makeRoomFor loads a model. While it has no room, the model that was used least recently leaves.
+func (s *loadedSet) makeRoomFor(e *entry) (loadedModel, error) {
 	for {
-		beside, oldest := s.beside(e)
-		var err error = ErrNoRoom
-		if len(beside) < s.o.Most {
+		others, oldest := s.others(e)
+		err := errNoRoom
+		if len(others) < mostLoaded {
 			if s.isClosed() {
 				return nil, sched.ErrClosed
 			}
-			var m Model
-			if m, err = s.o.Load(e.key, beside); err == nil {
+			var m loadedModel
+			if m, err = s.load(e.key, others); err == nil {
 				return m, nil
 			}
 		}
-		if !errors.Is(err, ErrNoRoom) || oldest == nil {
+		if !errors.Is(err, errNoRoom) || oldest == nil {
 			return nil, err
 		}
 		s.mu.Lock()
@@ -311,8 +305,8 @@ func (s *Set) load(e *entry) (Model, error) {
 	}
 }
 
-// beside lists the other models that are loaded, and the one of them that was used least recently.
-func (s *Set) beside(e *entry) (models []Model, oldest *entry) {
+// others lists the other models that are loaded, and the one of them that was used least recently.
+func (s *loadedSet) others(e *entry) (models []loadedModel, oldest *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, other := range s.entries {
@@ -333,15 +327,15 @@ func (s *Set) beside(e *entry) (models []Model, oldest *entry) {
 	return models, oldest
 }
 
-func (s *Set) isClosed() bool {
+func (s *loadedSet) isClosed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.closed
 }
 
-// Drain lets no new turn in (Start returns sched.ErrClosed), waits for the running ones until ctx ends, ends what is left
+// drain lets no new turn in (start returns sched.ErrClosed), waits for the running ones until ctx ends, ends what is left
 // then, and closes every model. It returns how many turns it had to end.
-func (s *Set) Drain(ctx context.Context) (cut int, err error) {
+func (s *loadedSet) drain(ctx context.Context) (cut int, err error) {
 	s.mu.Lock()
 	again := s.closed
 	s.closed = true
@@ -356,7 +350,7 @@ func (s *Set) Drain(ctx context.Context) (cut int, err error) {
 	close(s.ending) // whoever waits for a model goes
 	s.work.Wait()
 	s.mu.Lock()
-	var models []Model
+	var models []loadedModel
 	for key, e := range s.entries {
 		models = append(models, e.model)
 		delete(s.entries, key)
@@ -370,7 +364,7 @@ func (s *Set) Drain(ctx context.Context) (cut int, err error) {
 }
 
 // awaitAll waits until no turn runs, or ctx ends, and returns how many do then.
-func (s *Set) awaitAll(ctx context.Context) int {
+func (s *loadedSet) awaitAll(ctx context.Context) int {
 	for {
 		s.mu.Lock()
 		turns := 0
@@ -390,10 +384,84 @@ func (s *Set) awaitAll(ctx context.Context) int {
 	}
 }
 
-// Close ends everything at once.
-func (s *Set) Close() error {
+// close ends everything at once.
+func (s *loadedSet) close() error {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err := s.Drain(now)
+	_, err := s.drain(now)
 	return err
+}
+
+// State of a loaded model.
+type State string
+
+const (
+	Unloaded State = "unloaded"
+	Loading  State = "loading"
+	Ready    State = "ready"
+	Leaving  State = "leaving" // no new turn; it is closed after the last one
+)
+
+// loadedState is one model of the set.
+type loadedState struct {
+	key   string
+	state State
+	model loadedModel // nil while it is loading
+	until time.Time   // when it is unloaded if nobody asks for it; zero: not planned
+}
+
+// states lists the models that are not absent, by their keys.
+func (s *loadedSet) states() []loadedState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := make([]loadedState, 0, len(s.entries))
+	for _, e := range s.entries {
+		st := loadedState{key: e.key, state: Ready, model: e.model}
+		switch {
+		case e.model == nil:
+			st.state = Loading
+		case e.leaving:
+			st.state = Leaving
+		case e.idle != nil:
+			st.until = e.until
+		}
+		list = append(list, st)
+	}
+	slices.SortFunc(list, func(a, b loadedState) int { return strings.Compare(a.key, b.key) })
+	return list
+}
+
+// find is the loaded model of a key, nil where it is not loaded.
+func (s *loadedSet) find(key string) loadedModel {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.entries[key]; e != nil {
+		return e.model
+	}
+	return nil
+}
+
+// heldTurn is a turn that holds its model until it has ended, or until its client is gone and reads no further.
+type heldTurn struct {
+	session.Turn
+	done func()
+}
+
+// follow releases the model of a turn once.
+func (s *loadedSet) follow(ctx context.Context, e *entry, t session.Turn) session.Turn {
+	once := sync.OnceFunc(func() { s.release(e) })
+	stop := context.AfterFunc(ctx, once)
+	return &heldTurn{t, func() {
+		stop()
+		once()
+	}}
+}
+
+// Next gives the model back with the last event.
+func (t *heldTurn) Next() (session.Event, bool) {
+	e, ok := t.Turn.Next()
+	if _, last := e.(session.Done); last || !ok {
+		t.done()
+	}
+	return e, ok
 }

@@ -1,22 +1,20 @@
-package cli
+package serve
 
 import (
-	"bytes"
+	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/engine"
-	"github.com/ossrun/ossrun/runtime/session"
 )
 
 // Choosing a device, with the fake driver where a GPU is wanted.
@@ -36,31 +34,65 @@ func fakeGPU(t *testing.T, m fakedriver.Machine) *fakedriver.Fake {
 	})
 	t.Setenv("OSSRUN_LIBCUDA", f.Path)
 	t.Setenv("OSSRUN_LIBAMDHIP64", "")
-	records := gpuRecords
-	gpuRecords = "" // by emulation a proof takes long
-	t.Cleanup(func() { gpuRecords = records })
 	return f
 }
 
-// withFlags runs a function as a verb with the engine's flags, and returns what it wrote to stderr.
-func withFlags(t *testing.T, args []string, run func(c *cli.Context) error) (string, error) {
+// asked are the options of some flags of ui/cli.
+func asked(t *testing.T, args ...string) Options {
 	t.Helper()
-	var stderr bytes.Buffer
-	app := &cli.App{Flags: slices.Concat(engineFlags(), memoryFlags(), batchFlags()), Action: run, ErrWriter: &stderr, ExitErrHandler: func(*cli.Context, error) {}}
-	err := app.RunContext(t.Context(), append([]string{"ossrun"}, args...))
-	return stderr.String(), err
+	var o Options
+	f, s := flag.NewFlagSet("", flag.ContinueOnError), &o.Settings
+	f.StringVar(&s.Device, "device", "auto", "")
+	f.BoolVar(&s.Isolate, "isolate", false, "")
+	f.StringVar(&s.Dense, "dense", engine.DenseBF16, "")
+	f.StringVar(&s.KVCacheDtype, "kv-cache-dtype", "", "")
+	f.StringVar(&s.Compute, "compute", "", "")
+	f.IntVar(&s.MaxModelLen, "max-model-len", 0, "")
+	f.IntVar(&s.MaxNumBatchedTokens, "max-num-batched-tokens", 0, "")
+	f.IntVar(&s.CPUExperts, "cpu-experts", 0, "")
+	f.Float64Var(&s.GPUMemoryUtilization, "gpu-memory-utilization", 0, "")
+	f.Func("gpu", "", func(list string) error { return json.Unmarshal([]byte("["+list+"]"), &s.GPUs) })
+	if err := f.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// openedFor opens the device for a model, or for none where found is its zero value, gives it to use, and returns what was
+// said.
+func openedFor(t *testing.T, found checkpoint.Found, args []string, use func(engine.Backend) error) (said string, err error) {
+	t.Helper()
+	o := asked(t, args...)
+	o.Notify = func(line string) { said += line + "\n" }
+	m, err := New(t.Context(), o)
+	if err != nil {
+		return said, err
+	}
+	defer func() {
+		failed, _ := m.Close()
+		err = errors.Join(err, failed)
+	}()
+	b, err := m.take()
+	if err == nil && found.Name != "" {
+		ckpt, failed := found.Open()
+		if failed != nil {
+			return said, errors.Join(failed, b.Close())
+		}
+		defer ckpt.Close()
+		b, _, _, err = m.fit(b, found, ckpt.Spec)
+	}
+	if err != nil {
+		return said, err
+	}
+	return said, errors.Join(use(b), b.Close())
 }
 
 // opened is the name of the device that flags open, and what was said about it.
 func opened(t *testing.T, args ...string) (name, said string, err error) {
 	t.Helper()
-	said, err = withFlags(t, args, func(c *cli.Context) error {
-		dev, err := openDevice(c)
-		if err != nil {
-			return err
-		}
-		name = dev.Name()
-		return dev.Close()
+	said, err = openedFor(t, checkpoint.Found{}, args, func(b engine.Backend) error {
+		name = b.Name()
+		return nil
 	})
 	return name, said, err
 }
@@ -113,7 +145,7 @@ func TestDeviceNone(t *testing.T) {
 func TestDeviceRefused(t *testing.T) {
 	fakeGPU(t, fakedriver.Machine{Devices: 1, Name: "Fake T4", Major: 7, Minor: 5, Memory: 16 << 30})
 	name, said, err := opened(t)
-	want := "ossrun: the CPU computes: Fake T4: its compute capability 7.5 is too old: 8.0 or newer is needed\n"
+	want := "the CPU computes: Fake T4: its compute capability 7.5 is too old: 8.0 or newer is needed\n"
 	if err != nil || !strings.HasPrefix(name, "cpu") || said != want {
 		t.Errorf("%q, said %q, %v", name, said, err)
 	}
@@ -139,16 +171,9 @@ func TestDeviceFits(t *testing.T) {
 	for memory, args := range map[int64][]string{64 << 10: nil, 64 << 30: nil, 64<<10 + 1: {"--device", "gpu"}} {
 		fakeGPU(t, fakedriver.Machine{Devices: 1, Name: "Fake Card", Major: 9, Memory: memory})
 		var name string
-		said, err := withFlags(t, args, func(c *cli.Context) error {
-			dev, err := openDevice(c)
-			if err != nil {
-				return err
-			}
-			if dev, err = fitting(c, dev, found); err != nil {
-				return err
-			}
-			name = dev.Name()
-			return dev.Close()
+		said, err := openedFor(t, found, args, func(b engine.Backend) error {
+			name = b.Name()
+			return nil
 		})
 		small := memory == 64<<10
 		if len(args) > 0 {
@@ -157,7 +182,7 @@ func TestDeviceFits(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || strings.HasPrefix(name, "cpu") != small || strings.Contains(said, " has no room for tiny; tiny does not fit: it needs ") != small {
+		if err != nil || strings.HasPrefix(name, "cpu") != small || strings.Contains(said, " has no room for tiny: tiny does not fit: it needs ") != small {
 			t.Errorf("%d bytes, %q: %q, said %q, %v", memory, args, name, said, err)
 		}
 	}
@@ -178,18 +203,10 @@ func TestDeviceFitsAsLoaded(t *testing.T) {
 	}
 	fakeGPU(t, fakedriver.Machine{Devices: 2, Name: "Fake Card", Major: 9, Memory: 960 << 20})
 	longest := 0 // context with dense weights in 8 bits
-	if _, err := withFlags(t, []string{"--dense", "q8"}, func(c *cli.Context) error {
-		dev, err := openDevice(c)
-		if err != nil {
-			return err
-		}
-		k, err := readKnobs(c, onGPU, deviceMemory(dev))
-		if err != nil {
-			return err
-		}
-		plan, err := session.PlanFor(found, spec, dev, k.load())
+	if _, err := openedFor(t, checkpoint.Found{}, []string{"--dense", "q8"}, func(b engine.Backend) error {
+		plan, err := PlanOn(b, found, spec, SettingsFor(b, asked(t, "--dense", "q8")))
 		longest = plan.Context
-		return errors.Join(err, dev.Close())
+		return err
 	}); err != nil || longest < 60000 {
 		t.Fatal(longest, err)
 	}
@@ -207,16 +224,9 @@ func TestDeviceFitsAsLoaded(t *testing.T) {
 		"--max-model-len 4096 --max-num-batched-tokens 32000":  false,
 	} {
 		var name string
-		said, err := withFlags(t, strings.Fields(args), func(c *cli.Context) error {
-			dev, err := openDevice(c)
-			if err != nil {
-				return err
-			}
-			if dev, err = fitting(c, dev, found); err != nil {
-				return err
-			}
-			name = dev.Name()
-			return dev.Close()
+		said, err := openedFor(t, found, strings.Fields(args), func(b engine.Backend) error {
+			name = b.Name()
+			return nil
 		})
 		if err != nil || (name == "gpu 0, Fake Card, sm_90") != one {
 			t.Errorf("%s: %q, said %q, %v", args, name, said, err)
@@ -236,16 +246,9 @@ func TestDeviceSeveral(t *testing.T) {
 		t.Fatal(err)
 	}
 	fit := func(args ...string) (name, said string, err error) {
-		said, err = withFlags(t, args, func(c *cli.Context) error {
-			dev, err := openDevice(c)
-			if err != nil {
-				return err
-			}
-			if dev, err = fitting(c, dev, found); err != nil {
-				return err
-			}
-			name = dev.Name()
-			return dev.Close()
+		said, err = openedFor(t, found, args, func(b engine.Backend) error {
+			name = b.Name()
+			return nil
 		})
 		return name, said, err
 	}
@@ -253,7 +256,7 @@ func TestDeviceSeveral(t *testing.T) {
 	if err != nil || !strings.Contains(name, "layers 0-1") || !strings.Contains(name, "experts of 1 layers") || !strings.Contains(said, "experts of 1 of them on the CPU") {
 		t.Errorf("%q, said %q, %v", name, said, err)
 	}
-	for _, n := range []string{"3", "-1", "some"} {
+	for _, n := range []string{"3"} {
 		if _, _, err := fit("--cpu-experts", n); err == nil {
 			t.Errorf("--cpu-experts %s: accepted", n)
 		}
@@ -271,25 +274,20 @@ func TestDeviceComputes(t *testing.T) {
 		t.Fatal(err)
 	}
 	logits := func(args ...string) (all []float32) {
-		_, err := withFlags(t, args, func(c *cli.Context) error {
-			dev, err := openDevice(c)
-			if err != nil {
-				return err
-			}
-			defer dev.Close()
+		_, err := openedFor(t, checkpoint.Found{}, args, func(b engine.Backend) error {
 			ckpt, err := checkpoint.Open(dir)
 			if err != nil {
 				return err
 			}
 			defer ckpt.Close()
-			eng, err := engine.New(dev, ckpt, engine.Settings{Pages: 4, MaxNumBatchedTokens: 2})
+			eng, err := b.Load(t.Context(), ckpt, engine.Settings{Pages: 4, MaxNumBatchedTokens: 2}, nil)
 			if err != nil {
 				return err
 			}
 			defer eng.Close()
 			all = make([]float32, ckpt.Spec.Vocab)
-			b := &engine.Batch{Tokens: []int32{3, 4}, LogitRows: []int32{1}, Seqs: []engine.SeqRows{{Rows: 2, Full: []int32{0}, Window: []int32{1}}}}
-			return eng.Step(c.Context, b, all)
+			batch := &engine.Batch{Tokens: []int32{3, 4}, LogitRows: []int32{1}, Seqs: []engine.SeqRows{{Rows: 2, Full: []int32{0}, Window: []int32{1}}}}
+			return eng.Step(t.Context(), batch, all)
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -304,5 +302,30 @@ func TestDeviceComputes(t *testing.T) {
 		if d := v - cpu[i]; d > 1e-4 || d < -1e-4 {
 			t.Errorf("logit %d: %v on the GPU, %v on the CPU", i, v, cpu[i])
 		}
+	}
+}
+
+// stuckDevice cannot be closed, as a card that has fallen off the bus.
+type stuckDevice struct{ engine.Backend }
+
+func (stuckDevice) Close() error { return errors.New("the card is gone") }
+
+// A device that failed is replaced, and what of it could not be closed is said.
+func TestFailedDeviceIsSaid(t *testing.T) {
+	said := ""
+	o := asked(t, "--device", "cpu")
+	o.Notify = func(line string) { said += line }
+	m, err := New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	dev, err := m.reopen(stuckDevice{}, modeltest.Tiny(), SettingsFor(m.spare, m.options))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	if !strings.Contains(said, "was not closed: the card is gone") {
+		t.Errorf("said was %q", said)
 	}
 }

@@ -1,0 +1,179 @@
+// Where a model computes: on GPUs when they work and have room for it, else on the CPU, with one sentence that says why.
+//
+// What must stay true: who asks for a GPU by name gets it or an error; a backend that is not used is closed.
+
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ossrun/ossrun/gpu"
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/runtime/cpu"
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// Open opens what the settings ask for. why is the reason for it; of the CPU where no GPU was asked for, it is what keeps a GPU
+// from being used, "" on a machine without a GPU driver.
+func Open(ctx context.Context, s engine.Settings, notify func(string)) (b engine.Backend, why string, err error) {
+	if s.Device == "cpu" {
+		b, err = openCPU(s, notify)
+		return b, "asked for", err
+	}
+	asked := s.Device == "gpu" || len(s.GPUs) > 0
+	g, err := gpu.Open(ctx, s, notify)
+	switch {
+	case err == nil && asked:
+		return g, "asked for, and it works", nil
+	case err == nil:
+		return g, "a GPU that works", nil
+	case asked:
+		return nil, "", fmt.Errorf("%w; --device cpu computes without a GPU", err)
+	}
+	if !errors.Is(err, gpu.ErrNone) {
+		why = err.Error()
+	}
+	b, err = openCPU(s, notify)
+	return b, why, err
+}
+
+func openCPU(s engine.Settings, notify func(string)) (engine.Backend, error) {
+	if s.Isolate {
+		notify("there is nothing to isolate: the CPU computes, in this process; --isolate is for GPUs")
+	}
+	dev, err := cpu.New(s.Threads)
+	if err != nil {
+		return nil, err
+	}
+	return &host{engine.On(dev), dev}, nil
+}
+
+// host is the CPU.
+type host struct {
+	engine.Backend
+	device engine.Device
+}
+
+func (h *host) Device() engine.Device { return h.device }
+
+// DeviceOf is what a backend that was opened here computes with, for checks of single operations and for measurements.
+func DeviceOf(b engine.Backend) engine.Device { return b.(interface{ Device() engine.Device }).Device() }
+
+// onGPU tells GPUs from the CPU.
+func onGPU(b engine.Backend) bool { return b.Caps().Discrete }
+
+// SettingsFor is what options come to on a backend.
+func SettingsFor(b engine.Backend, o Options) engine.Settings { return settledFor(b, o).Settings }
+
+// SettingsOnGPU is what options come to on a GPU with so much memory.
+func SettingsOnGPU(memory int64, o Options) engine.Settings { return o.settle(true, memory).Settings }
+
+func settledFor(b engine.Backend, o Options) Settled {
+	total, _ := b.Memory()
+	return o.settle(onGPU(b), total)
+}
+
+// open opens the backend, and says why the CPU computes where there is a reason.
+func (m *Models) open() (engine.Backend, error) {
+	b, why, err := Open(m.ctx, m.options.Settings, m.options.Notify)
+	if err == nil && !onGPU(b) && why != "" && m.options.Settings.Device != "cpu" {
+		m.sayCPU(why)
+	}
+	return b, err
+}
+
+func (m *Models) sayCPU(why string) { m.options.Notify("the CPU computes: " + why) }
+
+// take gives the backend that was opened to look at the machine, or a new one.
+func (m *Models) take() (engine.Backend, error) {
+	m.mu.Lock()
+	b := m.spare
+	m.spare = nil
+	m.mu.Unlock()
+	if b != nil {
+		return b, nil
+	}
+	return m.open()
+}
+
+// fit gives the backend that a model is loaded on, what it has room for, and the settings for it: b, or the CPU where auto may
+// choose and the GPUs have no room. It closes b where it does not return it.
+func (m *Models) fit(b engine.Backend, found checkpoint.Found, spec models.Spec) (
+	engine.Backend, engine.Settings, engine.Room, error) {
+	s := settingsOf(found, SettingsFor(b, m.options))
+	r, err := roomOn(b, spec, s)
+	if err == nil || !onGPU(b) {
+		return b, s, r, err
+	}
+	given := m.options.Settings
+	if failed := b.Close(); failed != nil {
+		return nil, s, r, errors.Join(err, failed)
+	}
+	if given.Device == "gpu" || len(given.GPUs) > 0 || given.CPUExperts > 0 {
+		return nil, s, r, fmt.Errorf("%w; --device cpu computes without a GPU", err)
+	}
+	m.sayCPU(err.Error())
+	if b, err = openCPU(given, m.options.Notify); err != nil {
+		return nil, s, r, err
+	}
+	s = settingsOf(found, SettingsFor(b, m.options))
+	r, err = b.Room(spec, s)
+	return b, s, r, err
+}
+
+// settingsOf are the settings with what depends on the model.
+func settingsOf(found checkpoint.Found, s engine.Settings) engine.Settings {
+	if found.Demo && s.MaxModelLen == 0 {
+		s.MaxModelLen = demoContext
+	}
+	if s.Compute == "" {
+		s.Compute = engine.Int8
+		if found.Demo { // its measured answers are exact's
+			s.Compute = engine.Exact
+		}
+	}
+	s.MaxLogits = s.MaxNumSeqs
+	return s
+}
+
+// roomOn is the room for a model, on more GPUs than the one that is open only where the plan has none there for a context worth
+// having.
+func roomOn(b engine.Backend, spec models.Spec, s engine.Settings) (engine.Room, error) {
+	if r, err := roomHere(b, spec, s); err == nil && s.CPUExperts == 0 {
+		plan, err := makePlan(spec, s, r)
+		if err == nil && (plan.Bounded || plan.Context >= min(gpu.UsableContext, spec.MaxPosition)) {
+			return r, nil
+		}
+	}
+	return b.Room(spec, s)
+}
+
+// roomHere is the room on what is open already.
+func roomHere(b engine.Backend, spec models.Spec, s engine.Settings) (engine.Room, error) {
+	if g, ok := b.(*gpu.Backend); ok {
+		return g.RoomHere(spec, s)
+	}
+	return b.Room(spec, s)
+}
+
+// PlanOn is the plan that a model of shape spec would be loaded with on what is open, and its error where there is no room.
+// Nothing is taken.
+func PlanOn(b engine.Backend, found checkpoint.Found, spec models.Spec, s engine.Settings) (Plan, error) {
+	s = settingsOf(found, s)
+	r, err := roomHere(b, spec, s)
+	if err != nil {
+		return Plan{}, err
+	}
+	return makePlan(spec, s, r)
+}
+
+// Needs is what a model of shape spec takes with one sequence of s.MaxModelLen tokens, bytes.
+func Needs(b engine.Backend, found checkpoint.Found, spec models.Spec, s engine.Settings) (int64, error) {
+	s = settingsOf(found, s)
+	r, err := roomHere(b, spec, s)
+	pages := pagesFor(min(s.MaxModelLen, spec.MaxPosition), spec, s)
+	return r.Need.Weights + r.Need.Scratch + r.Beside + int64(pages)*r.Need.PageBytes, err
+}

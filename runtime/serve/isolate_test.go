@@ -1,0 +1,26 @@
+package serve
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ossrun/ossrun/gpu"
+)
+
+// TestIsolateNothing: without a GPU one line says that there is nothing to isolate.
+func TestIsolateNothing(t *testing.T) {
+	t.Setenv("OSSRUN_LIBCUDA", "")
+	t.Setenv("OSSRUN_LIBAMDHIP64", "")
+	if len(gpu.See(t.Context()).GPUs) > 0 {
+		t.Skip("this machine has a driver")
+	}
+	for _, args := range [][]string{{"--isolate"}, {"--isolate", "--device", "cpu"}} {
+		name, said, err := opened(t, args...)
+		if err != nil || !strings.HasPrefix(name, "cpu") || said != "there is nothing to isolate: the CPU computes, in this process; --isolate is for GPUs\n" {
+			t.Errorf("%v: %q, said %q, %v", args, name, said, err)
+		}
+	}
+	if _, _, err := opened(t, "--isolate", "--device", "gpu"); err == nil || !strings.HasPrefix(err.Error(), "no GPU driver is on this machine; ") {
+		t.Error(err)
+	}
+}

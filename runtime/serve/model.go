@@ -1,0 +1,290 @@
+// One loaded model, from its files to the first turn: open, choose the device, plan, bring in the weights, make the engine.
+//
+// What must stay true: whatever fails, nothing stays open; a step that fails ends the running turns only, and the waiting
+// ones go on with a new engine, on a device that was opened anew.
+
+package serve
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/models/q8"
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/grammar"
+	"github.com/ossrun/ossrun/runtime/sched"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// demoContext is the demo's longest context: it was trained on short conversations, and more would only cost memory.
+const demoContext = 8192
+
+// swapContext is the least context, in tokens, for which a model is loaded beside another one: agents can work with it. Where
+// there is room for less, the other model is unloaded.
+const swapContext = 32768
+
+// ModelError is a model that is damaged or does not fit.
+type ModelError struct{ Err error }
+
+func (e *ModelError) Error() string { return e.Err.Error() }
+func (e *ModelError) Unwrap() error { return e.Err }
+
+// Model is a loaded model.
+type Model struct {
+	*session.Model
+	plan    Plan
+	ckpt    *checkpoint.Checkpoint
+	backend engine.Backend
+	engine  engine.Engine
+
+	// reopen opens a backend in place of one whose device has failed; nil: that goes on.
+	reopen func(failed engine.Backend) (engine.Backend, error)
+
+	failures  int    // engines in a row that failed at their first step
+	goodSteps uint64 // when the last engine failed
+}
+
+// Plan is the memory plan that the model was loaded with.
+func (m *Model) Plan() Plan { return m.plan }
+
+// Close ends the running turns and frees everything, the device included.
+func (m *Model) Close() error {
+	var err error
+	if m.Model != nil {
+		err = m.Model.Close()
+	}
+	if m.engine != nil {
+		err = errors.Join(err, m.engine.Close())
+	}
+	if m.ckpt != nil {
+		err = errors.Join(err, m.ckpt.Close())
+	}
+	if m.backend != nil {
+		err = errors.Join(err, m.backend.Close())
+	}
+	return err
+}
+
+// LoadOn loads a model on a backend, which Close closes. What the settings leave open is chosen for the backend.
+func LoadOn(found checkpoint.Found, b engine.Backend, s engine.Settings) (_ *Model, err error) {
+	m := &Model{backend: b}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, m.Close())
+		}
+	}()
+	if m.ckpt, err = found.Open(); err != nil {
+		return nil, err
+	}
+	s = settingsOf(found, SettingsFor(b, Options{Settings: s}))
+	r, err := b.Room(m.ckpt.Spec, s)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.start(context.Background(), found, s, r, nil, nil); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// load is the whole sequence, beside models that stay loaded. The error wraps errNoRoom where there is no room beside them.
+func (m *Models) load(found checkpoint.Found, others []loadedModel) (_ *Model, err error) {
+	ctx := m.ctx
+	model := &Model{}
+	defer func() {
+		if err == nil {
+			return
+		}
+		err = errors.Join(err, model.Close())
+		if ctx.Err() != nil {
+			err = context.Canceled
+		}
+	}()
+	if model.ckpt, err = found.Open(); err != nil {
+		return nil, &ModelError{err}
+	}
+	b, err := m.take()
+	if err != nil {
+		return nil, err
+	}
+	model.backend = b
+	taken := m.kept.untouched()
+	for _, o := range others { // what the others have planned is theirs, though it may not be touched yet
+		taken += o.(*Model).plan.Total
+	}
+	if onGPU(b) {
+		taken = 0
+	}
+	if _, free := b.Memory(); len(others) > 0 && free-taken < found.Bytes {
+		return nil, errNoRoom
+	}
+	spec := model.ckpt.Spec
+	var s engine.Settings
+	var r engine.Room
+	if model.backend, s, r, err = m.fit(b, found, spec); err != nil {
+		return nil, err
+	}
+	r.Free -= taken
+	model.reopen = func(failed engine.Backend) (engine.Backend, error) { return m.reopen(failed, spec, s) }
+	err = model.start(ctx, found, s, r, m.kept, m.options.Progress)
+	switch {
+	case err != nil && len(others) > 0: // alone it may fit; if it does not, that error is the one to be told
+		return nil, errors.Join(errNoRoom, err)
+	case err != nil:
+		return nil, &ModelError{err}
+	case len(others) > 0 && model.ContextLength() < swapContext && !found.Demo:
+		return nil, errNoRoom
+	}
+	return model, nil
+}
+
+// reopen gives a failed backend back and opens another one for a model of shape spec.
+func (m *Models) reopen(failed engine.Backend, spec models.Spec, s engine.Settings) (engine.Backend, error) {
+	if err := failed.Close(); err != nil { // what it held stays held while this process runs
+		m.options.Notify("the device that failed was not closed: " + err.Error())
+	}
+	b, err := m.open()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := roomOn(b, spec, s); err != nil { // places a model that takes several GPUs
+		return nil, errors.Join(err, b.Close())
+	}
+	return b, nil
+}
+
+// start makes the engine of an open checkpoint on a backend with room for it. kept and p may be nil.
+func (m *Model) start(ctx context.Context, found checkpoint.Found, s engine.Settings, r engine.Room, kept *kept,
+	p progress) (err error) {
+	tables := make(chan struct{}) // of package grammar, made while the weights are read
+	go func() {
+		grammar.Prepare()
+		close(tables)
+	}()
+	defer func() { <-tables }()
+	spec := m.ckpt.Spec
+	if spec.Vocab != token.VocabSize {
+		return fmt.Errorf("%s has a vocabulary of %d tokens, which is not o200k_harmony's %d: it cannot chat",
+			found.Name, spec.Vocab, token.VocabSize)
+	}
+	if m.plan, err = makePlan(spec, s, r); err != nil {
+		return fmt.Errorf("%s: %w", found.Name, err)
+	}
+	s.Pages = m.plan.Pages
+	if m.engine, err = m.newEngine(ctx, found, s, p); err != nil {
+		return fmt.Errorf("%s: %w", found.Name, err)
+	}
+	o := session.Options{ID: found.Name, Device: m.backend.Name(), Scheduler: sched.Options{
+		Pages: m.plan.Pages, MaxBatchedTokens: s.MaxNumBatchedTokens, MaxSeqs: s.MaxNumSeqs, MaxQueued: s.MaxWaiting,
+		ContextLength: m.plan.Context, NoPrefixCaching: s.NoPrefixCaching, Restart: m.restart}}
+	if kept != nil {
+		o.Store = kept.store
+		if o.Scheduler.Spill = kept.spill(m.plan); o.Scheduler.Spill != nil {
+			o.Scheduler.Model = fingerprint(m.ckpt, m.engine.Settings(), onGPU(m.backend))
+		}
+	}
+	m.Model = session.New(m.engine, o)
+	return nil
+}
+
+// progress shows a long work until it is done.
+type progress func(what string) (show func(done, total int64), done func())
+
+// during shows work while it runs.
+func (p progress) during(what string, work func(show func(done, total int64)) error) error {
+	if p == nil {
+		return work(func(int64, int64) {})
+	}
+	show, done := p(what)
+	defer done()
+	return work(show)
+}
+
+// readWeights brings weights into the host's memory with several readers: files that are mapped into the page cache, those of
+// a GGUF file in the engine's order into memory of their own, where no device takes a copy of them.
+func readWeights(ctx context.Context, found checkpoint.Found, ckpt *checkpoint.Checkpoint, b engine.Backend,
+	s engine.Settings, p progress) error {
+	var replaced checkpoint.Replaced // by an 8-bit copy that an earlier start has made
+	if s.Dense == engine.DenseQ8 && s.DenseCache != "" {
+		if path := q8.Ready(found, s.DenseCache); path != "" {
+			replaced = checkpoint.Replaced{By: path, Does: q8.Replaces}
+		}
+	}
+	_, free := b.Memory()
+	return p.during("reading "+found.Name, func(show func(done, total int64)) error {
+		if found.GGUF == nil || onGPU(b) {
+			return found.ReadAhead(ctx, free, replaced, show)
+		}
+		return ckpt.Load(ctx, free, replaced.Does, show)
+	})
+}
+
+// newEngine reads the weights, and copies them to a device that has a memory of its own.
+func (m *Model) newEngine(ctx context.Context, found checkpoint.Found, s engine.Settings, p progress) (engine.Engine, error) {
+	if err := readWeights(ctx, found, m.ckpt, m.backend, s, p); err != nil {
+		return nil, err
+	}
+	if !onGPU(m.backend) {
+		return m.backend.Load(ctx, m.ckpt, s, nil)
+	}
+	var eng engine.Engine
+	err := p.during("copying "+found.Name+" to the GPU", func(show func(done, total int64)) (err error) {
+		eng, err = m.backend.Load(ctx, m.ckpt, s, show)
+		return err
+	})
+	return eng, err
+}
+
+// mostFailures is how often an engine is made anew without a single good step between.
+const mostFailures = 3
+
+// restart is the scheduler's Options.Restart. It runs in the scheduler's loop, which alone uses the engine then.
+func (m *Model) restart(fault error) (sched.Engine, error) {
+	if steps := m.Stats().Steps; steps > m.goodSteps {
+		m.goodSteps, m.failures = steps, 0
+	}
+	if m.failures++; m.failures > mostFailures {
+		return nil, fmt.Errorf("%d engines in a row failed at their first step, the last one with: %w", mostFailures, fault)
+	}
+	s := m.engine.Settings()
+	_ = m.engine.Close() // a device that failed may refuse that too
+	if m.reopen != nil {
+		b, err := m.reopen(m.backend)
+		if err != nil {
+			m.backend = nil
+			return nil, fmt.Errorf("open the device again: %w", err)
+		}
+		m.backend = b
+	}
+	eng, err := m.backend.Load(context.Background(), m.ckpt, s, nil)
+	if err != nil {
+		return nil, err
+	}
+	m.engine = eng
+	return eng, nil
+}
+
+// fingerprint names the weights and all else that KV pages depend on. It reads little of a checkpoint, but from tensors
+// that every training changes; where a card has its own copy, these give back what they took.
+func fingerprint(ckpt *checkpoint.Checkpoint, s engine.Settings, discrete bool) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%+v %s %s %s %t", ckpt.Spec, s.KVCacheDtype, s.Compute, s.Dense, s.Deterministic)
+	last := ckpt.Spec.Layers - 1
+	for _, name := range []string{
+		"model.norm.weight", "model.embed_tokens.weight", "model.layers.0.self_attn.k_proj.weight",
+		fmt.Sprintf("model.layers.%d.self_attn.k_proj.weight", last), fmt.Sprintf("model.layers.%d.mlp.router.weight", last),
+	} {
+		data := ckpt.Tensor(name).Data
+		h.Write(data[:min(len(data), 16<<10)])
+		if discrete {
+			ckpt.Release(name)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}

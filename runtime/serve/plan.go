@@ -1,0 +1,131 @@
+// The memory plan of one loaded model: how long the context may be and how many KV pages the pool gets.
+//
+// What must stay true: weights + pool + scratch never exceed the memory that may be taken, and the pool always holds at
+// least one sequence of the stated context length, so an admitted request can always end.
+
+package serve
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"sort"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/kv"
+)
+
+// Plan is what comes of it.
+type Plan struct {
+	Context int // longest sequence, prompt and answer together
+	Pages   int
+	KV      int64 // bytes of the pool
+	Total   int64 // weights + KV + scratch
+
+	Weights, Scratch, PageBytes int64
+	Free                        int64 // before loading
+	Left                        int64 // of Free, untouched by the plan
+	Spare                       int64 // of Left, beyond what is reserved for the rest of the machine
+	MaxPosition                 int   // what the checkpoint was made for
+	FullContext                 int64 // what Free would have to be for a context of MaxPosition
+	Bounded                     bool  // Context was asked for: more memory would not make it longer
+}
+
+// reserve is left to the rest of the machine, a display among it: a tenth of what is free, at least 256 MiB and at most
+// 4 GiB.
+func reserve(free int64) int64 {
+	return min(max(free/10, 256<<20), 4<<30)
+}
+
+// usable is what a plan may take, with the share of the memory that the user allows (0: all but a reserve).
+func usable(r engine.Room, share float64) int64 {
+	if share > 0 {
+		// As vLLM counts: a share of the whole card, of which others may have taken some.
+		return min(r.Free, int64(float64(cmp.Or(r.Total, r.Free))*min(share, 1)))
+	}
+	return r.Free - cmp.Or(r.Reserve, reserve(r.Free))
+}
+
+// freeFor is the least free memory of which so many bytes are usable; of a card, what an empty one has to have.
+func freeFor(bytes int64, r engine.Room, share float64) int64 {
+	return int64(sort.Search(1<<24, func(mib int) bool { // 16 TiB
+		r.Free = int64(mib) << 20
+		if r.Total > 0 {
+			r.Total = r.Free
+		}
+		return usable(r, share) >= bytes
+	})) << 20
+}
+
+// pagesFor is the pages that a sequence of n tokens can hold at once.
+func pagesFor(n int, spec models.Spec, s engine.Settings) int {
+	return kv.PagesOf(n, s.MaxNumBatchedTokens, spec.Window, engine.WindowPages(s.KVCacheDtype))
+}
+
+// makePlan chooses the longest context that fits, or the one that was asked for, then room for more sequences of it: up to
+// four, or MaxNumSeqs if that is less. With GPUMemoryUtilization, which says what the memory is there for, all of it is taken
+// that MaxNumSeqs sequences could use.
+func makePlan(spec models.Spec, s engine.Settings, r engine.Room) (Plan, error) {
+	if engine.PageTokens != kv.PageTokens {
+		return Plan{}, errors.New("the engine's pages are not of the pool's length")
+	}
+	const page = engine.PageTokens
+	pages := func(n int) int { return pagesFor(n, spec, s) }
+	share := s.GPUMemoryUtilization
+	usable := usable(r, share)
+	weights, scratch, pageBytes := r.Need.Weights, r.Need.Scratch+r.Beside, r.Need.PageBytes
+	fixed := weights + scratch
+	most := int(max(usable-fixed, 0) / pageBytes)
+	if r.MostPages > 0 {
+		most = min(most, r.MostPages)
+	}
+	asked := s.MaxModelLen > 0
+	want := spec.MaxPosition
+	if asked {
+		want = min(s.MaxModelLen, want)
+	}
+	n := want
+	if pages(n) > most {
+		n = page * sort.Search(want/page, func(k int) bool { return pages((k+1)*page) > most })
+	}
+	if n < page*8 || asked && n < want {
+		cache := int64(pages(want)) * pageBytes
+		return Plan{}, fmt.Errorf("not enough memory: %s free, of which %s may be used; the weights take %s, steps of %d "+
+			"tokens %s and a context of %d tokens %s, %s in all: choose a smaller model, --max-model-len or "+
+			"--max-num-batched-tokens", gib(r.Free), gib(usable), gib(weights), s.MaxNumBatchedTokens, gib(scratch), want,
+			gib(cache), gib(fixed+cache))
+	}
+	each, sequences := pages(n), min(4, s.MaxNumSeqs)
+	if share > 0 {
+		sequences = s.MaxNumSeqs
+	}
+	pool := min(each*max(sequences, 1), max(most, each))
+	if share == 0 {
+		pool = pool / each * each
+	}
+	p := Plan{Context: n, Pages: pool, KV: int64(pool) * pageBytes, Weights: weights, Scratch: scratch,
+		PageBytes: pageBytes, Free: r.Free, MaxPosition: spec.MaxPosition, Bounded: asked}
+	p.Total = p.KV + fixed
+	p.Left, p.Spare = r.Free-p.Total, max(0, usable-p.Total)
+	p.FullContext = freeFor(fixed+int64(pages(spec.MaxPosition))*pageBytes, r, share)
+	return p, nil
+}
+
+// Lines says what the plan is, and what would make the context longer, for people.
+func (p Plan) Lines() []string {
+	lines := []string{
+		fmt.Sprintf("memory: weights %s + KV %s + steps %s = %s of %s free, %s left",
+			gib(p.Weights), gib(p.KV), gib(p.Scratch), gib(p.Total), gib(p.Free), gib(p.Left)),
+		fmt.Sprintf("context: %d tokens; KV pages: %d of %d tokens and %d bytes",
+			p.Context, p.Pages, kv.PageTokens, p.PageBytes),
+	}
+	if p.Context < p.MaxPosition && !p.Bounded {
+		lines = append(lines, fmt.Sprintf("for the model's whole context of %d tokens %s must be free: free memory, or lower "+
+			"--max-num-seqs or --max-num-batched-tokens, or choose --kv-cache-dtype bf16 or fp8",
+			p.MaxPosition, gib(p.FullContext)))
+	}
+	return lines
+}
+
+func gib(n int64) string { return fmt.Sprintf("%.1f GiB", float64(max(n, 0))/(1<<30)) }

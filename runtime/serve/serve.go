@@ -1,0 +1,307 @@
+// Package serve decides which model runs where. One Models is what a verb holds: it finds the model, opens the device, plans
+// the memory, loads, keeps models ready, opens anew what failed, and closes everything.
+//
+// What must stay true: a client can name what this machine has already and nothing else, neither a folder nor a download; a
+// model is loaded beside another one only where both have a context that agents can work with. Only this package opens
+// devices (imports_test.go).
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/adrg/xdg"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/sched"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// started is when this process began.
+var started = time.Now()
+
+// Models are the models that this process can answer with. It is safe for concurrent use once Choose has returned.
+type Models struct {
+	ctx     context.Context // ends the loads
+	options Options
+	settled Settled // for the device that was opened first
+	loaded  *loadedSet
+	kept    *kept
+	first   checkpoint.Found // answers where a client names no model
+
+	mu       sync.Mutex
+	spare    engine.Backend              // was opened to look at the machine and waits for the first load
+	found    map[string]checkpoint.Found // by key
+	contexts map[string]int              // context lengths that are known, by key
+}
+
+// New opens the backend. ctx ends what is loaded later, too. Choose must follow before any turn.
+func New(ctx context.Context, o Options) (*Models, error) {
+	if o.Settings.DenseCache == "" {
+		o.Settings.DenseCache = filepath.Join(xdg.CacheHome, "ossrun", "dense")
+	}
+	m := &Models{ctx: ctx, options: o, found: map[string]checkpoint.Found{}, contexts: map[string]int{}}
+	m.loaded = newLoadedSet(m.loadKey, o.KeepAlive)
+	var err error
+	if m.spare, err = m.open(); err != nil {
+		return nil, err
+	}
+	m.settled = settledFor(m.spare, o)
+	return m, nil
+}
+
+// Settled are the options with what was left open filled in for the device.
+func (m *Models) Settled() Settled { return m.settled }
+
+// Backend is the one that was opened, until the first load takes it.
+func (m *Models) Backend() engine.Backend { return m.spare }
+
+// OnGPU tells whether that is a GPU.
+func (m *Models) OnGPU() bool { return onGPU(m.spare) }
+
+// Find finds the model of the options: the best that is here and fits where none is named, what absent says where there is
+// none.
+func (m *Models) Find(absent func(free int64) (checkpoint.Found, error)) (checkpoint.Found, error) {
+	if m.options.Model != "" {
+		return checkpoint.Resolve(m.options.Model)
+	}
+	_, free := m.spare.Memory()
+	if best, ok := checkpoint.BestFit(free); ok {
+		return best, nil
+	}
+	return absent(free)
+}
+
+// Open opens the files of what was found, for work on Backend.
+func (m *Models) Open(found checkpoint.Found) (*checkpoint.Checkpoint, error) {
+	ckpt, err := found.Open()
+	if err != nil {
+		return nil, &ModelError{err}
+	}
+	if err := readWeights(m.ctx, found, ckpt, m.spare, m.settled.Settings, m.options.Progress); err != nil {
+		return nil, errors.Join(err, ckpt.Close())
+	}
+	return ckpt, nil
+}
+
+// Choose makes found the model that answers by default, and opens what the models share.
+func (m *Models) Choose(found checkpoint.Found) {
+	m.first = found
+	m.found[keyOf(found)] = found
+	keep := m.options.Keep
+	keep.SwapSpace = m.settled.Keep.SwapSpace
+	m.kept = openKept(keep, !m.options.Settings.NoPrefixCaching, m.options.Notify)
+}
+
+// Store has the sampled turns, and has room for stored responses.
+func (m *Models) Store() session.Store { return m.kept.store }
+
+// Ensure loads the model that answers by default.
+func (m *Models) Ensure(ctx context.Context) error {
+	err := m.loaded.ensure(ctx, keyOf(m.first))
+	var u *unavailable
+	if errors.As(err, &u) {
+		return u.error
+	}
+	return err
+}
+
+// unavailable is the error of a load as a client's request gets it.
+type unavailable struct{ error }
+
+func (u *unavailable) Error() string   { return session.ErrUnavailable.Error() + ": " + u.error.Error() }
+func (u *unavailable) Unwrap() []error { return []error{session.ErrUnavailable, u.error} }
+
+// First is the model that answers by default.
+func (m *Models) First() session.Runner { return &runner{m, m.first} }
+
+// Lines say what was planned for the model that answers by default; none while it is not loaded.
+func (m *Models) Lines() []string {
+	model, ok := m.loaded.find(keyOf(m.first)).(*Model)
+	if !ok {
+		return nil
+	}
+	return append(model.Plan().Lines(), m.kept.lines()...)
+}
+
+// Drain lets no new turn in, waits for the running ones until ctx ends, and ends what is left then. It returns how many
+// turns it had to end. Close must follow.
+func (m *Models) Drain(ctx context.Context) (cut int, err error) { return m.loaded.drain(ctx) }
+
+// Close ends everything at once. lost says what could not be kept for the next start.
+func (m *Models) Close() (err, lost error) {
+	err = m.loaded.close()
+	if m.spare != nil {
+		err = errors.Join(err, m.spare.Close())
+		m.spare = nil
+	}
+	if m.kept != nil {
+		lost = m.kept.close()
+	}
+	return err, lost
+}
+
+// keyOf is what a model is kept under: where it lies.
+func keyOf(f checkpoint.Found) string {
+	if f.Demo {
+		return models.Demo
+	}
+	return f.Path
+}
+
+// loadKey is the set's load. Its error is *unavailable, or wraps errNoRoom.
+func (m *Models) loadKey(key string, others []loadedModel) (loadedModel, error) {
+	m.mu.Lock()
+	found := m.found[key]
+	m.mu.Unlock()
+	model, err := m.load(found, others)
+	if errors.Is(err, errNoRoom) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, &unavailable{err}
+	}
+	m.mu.Lock()
+	m.contexts[key] = model.ContextLength()
+	m.mu.Unlock()
+	return model, nil
+}
+
+// names are what clients know a model by; the first is shown in answers, metrics and lists.
+func (m *Models) names(f checkpoint.Found) []string {
+	if len(m.options.ServedNames) > 0 && keyOf(f) == keyOf(m.first) {
+		return m.options.ServedNames
+	}
+	e, ok := models.Lookup(f.Name)
+	if !ok || e.HF == "" {
+		return []string{f.Name}
+	}
+	aliases := []string{e.HF, strings.Replace(f.Name, "gpt-oss-", "gpt-oss:", 1), e.ID}
+	slices.Sort(aliases)
+	return append([]string{f.Name}, slices.Compact(aliases)...)
+}
+
+// all are the first model and the catalogue's others that are here.
+func (m *Models) all() []checkpoint.Found {
+	list := []checkpoint.Found{m.first}
+	cached, err := checkpoint.Cached()
+	if err != nil || len(m.options.ServedNames) > 0 {
+		return list // a cache that cannot be read has nothing to offer
+	}
+	for _, f := range cached {
+		if f.Complete && keyOf(f) != keyOf(m.first) {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// List is the model that is served by default, then those that a request can switch to.
+func (m *Models) List() []session.ModelInfo {
+	var list []session.ModelInfo
+	for _, st := range m.Status() {
+		list = append(list, st.ModelInfo)
+	}
+	return list
+}
+
+// Get finds a model by what a client calls it.
+func (m *Models) Get(_ context.Context, name string) (session.Runner, error) {
+	isFirst := func(n string) bool { return strings.EqualFold(n, name) }
+	if name == "" || slices.ContainsFunc(m.names(m.first), isFirst) {
+		return m.First(), nil
+	}
+	e, ok := models.Lookup(name)
+	if !ok || len(m.options.ServedNames) > 0 {
+		return nil, fmt.Errorf("%w %q", session.ErrUnknownModel, name)
+	}
+	found, err := checkpoint.Resolve(e.ID)
+	if err != nil {
+		return nil, fmt.Errorf("%w %q: %s", session.ErrUnknownModel, name, err)
+	}
+	m.mu.Lock()
+	m.found[keyOf(found)] = found
+	m.mu.Unlock()
+	return &runner{m, found}, nil
+}
+
+// Stats are the counters of the loaded models, for the metrics.
+func (m *Models) Stats() map[string]sched.Stats {
+	all := map[string]sched.Stats{}
+	for _, st := range m.Status() {
+		if st.Model != nil {
+			all[st.ID] = st.Model.Stats()
+		}
+	}
+	return all
+}
+
+// Status is one model as it is now.
+type Status struct {
+	session.ModelInfo
+	State   State
+	Model   *Model    // nil where it is not loaded
+	Unloads time.Time // zero: not planned
+}
+
+// Status is what List lists, with what is loaded of it.
+func (m *Models) Status() []Status {
+	states := map[string]loadedState{}
+	for _, st := range m.loaded.states() {
+		states[st.key] = st
+	}
+	var list []Status
+	for _, f := range m.all() {
+		names := m.names(f)
+		st := Status{State: Unloaded, ModelInfo: session.ModelInfo{ID: names[0], Aliases: names[1:],
+			ContextLength: (&runner{m, f}).ContextLength(), Created: started.Unix()}}
+		if loaded, ok := states[keyOf(f)]; ok {
+			st.State, st.Unloads = loaded.state, loaded.until
+			st.Model, _ = loaded.model.(*Model)
+		}
+		list = append(list, st)
+	}
+	return list
+}
+
+// runner is a model that is loaded when a turn wants it.
+type runner struct {
+	models *Models
+	found  checkpoint.Found
+}
+
+func (r *runner) ID() string { return r.models.names(r.found)[0] }
+
+// Device is "" while the model is not loaded.
+func (r *runner) Device() string {
+	if model, ok := r.models.loaded.find(keyOf(r.found)).(*Model); ok {
+		return model.Device()
+	}
+	return ""
+}
+
+// ContextLength is that of the last load; before the first one it is what was asked for, or what the model was made for.
+func (r *runner) ContextLength() int {
+	r.models.mu.Lock()
+	defer r.models.mu.Unlock()
+	if n := r.models.contexts[keyOf(r.found)]; n > 0 {
+		return n
+	}
+	if n := r.models.options.Settings.MaxModelLen; n > 0 {
+		return n
+	}
+	e, _ := models.Lookup(r.found.Name)
+	return e.Spec.MaxPosition
+}
+
+func (r *runner) Start(ctx context.Context, q session.Request) (session.Turn, error) {
+	return r.models.loaded.start(ctx, keyOf(r.found), q)
+}

@@ -1,0 +1,139 @@
+// What a user leaves open, filled in with what suits the device: presets, and the defaults of a CPU and of a GPU.
+//
+// What must stay true: a value that the user gave wins over the preset's, and the preset's over the device's; what is asked
+// for and cannot be had here is told in a note, never dropped in silence.
+
+package serve
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// Options are what a verb asks for.
+type Options struct {
+	Model       string   // "": the best that is here and fits
+	ServedNames []string // with them the process serves one model, under these names
+	Settings    engine.Settings
+	Preset      string // "" or one of Presets
+
+	StreamInterval int           // tokens in an event of a stream; 0: by the load
+	KeepAlive      time.Duration // how long a model that nobody asks for stays loaded; below 0: for ever
+	Keep           KeepOptions
+
+	Notify func(line string) // is told what the user should know
+	// Progress shows a long work until it is done; nil: nobody is shown it.
+	Progress func(what string) (show func(done, total int64), done func())
+}
+
+// Settled is Options with nothing left open.
+type Settled struct {
+	Options
+	Notes      []string // what is done otherwise than it was asked for
+	FromPreset []string // flags whose value is the preset's
+}
+
+// A preset is a point between throughput and latency, with the values of vLLM's guide for gpt-oss.
+type preset struct {
+	maxNumSeqs int
+	devices    string // the guide's number of GPUs for it
+	// streamInterval: a reader who waits for each token wants each one, a batch job does not look.
+	streamInterval int
+}
+
+var presets = map[string]preset{
+	"latency":    {8, "4 or 8", 1},
+	"balanced":   {128, "2", 0},
+	"throughput": {1024, "1", 20},
+}
+
+// Presets are the names of the presets, the one with the fewest sequences first.
+var Presets = []string{"latency", "balanced", "throughput"}
+
+// guideTokens is the guide's --max-num-batched-tokens.
+const guideTokens = 8192
+
+// deviceDefaults are what suits a device. On a GPU it is what OpenAI's and vLLM's guides say, but on a small one, where steps
+// of 8192 tokens would take the memory that a context needs (2 GiB of 16; gpt-oss-20b's weights are 12.8). The CPU's steps
+// are short, because a decode waits for the prefill beside it.
+func deviceDefaults(onGPU bool, memory int64) (maxNumBatchedTokens, maxNumSeqs int) {
+	switch {
+	case !onGPU:
+		return 512, 256
+	case memory >= 64<<30:
+		return guideTokens, 1024
+	case memory < 23<<30: // cards of 24 GiB show a little less
+		return 2048, 256
+	}
+	return guideTokens, 256
+}
+
+const defaultMaxWaiting = 2048
+
+// settle fills what was left open for a device.
+func (o Options) settle(onGPU bool, memory int64) Settled {
+	out := Settled{Options: o}
+	note := func(format string, args ...any) { out.Notes = append(out.Notes, fmt.Sprintf(format, args...)) }
+	s := &out.Settings
+	tokens, seqs := deviceDefaults(onGPU, memory)
+	if p, ok := presets[o.Preset]; ok {
+		given := map[string]bool{"max-num-seqs": s.MaxNumSeqs > 0, "max-num-batched-tokens": s.MaxNumBatchedTokens > 0,
+			"stream-interval": o.StreamInterval > 0}
+		take := func(name string) {
+			if !given[name] {
+				out.FromPreset = append(out.FromPreset, name)
+			}
+		}
+		take("max-num-seqs")
+		if p.streamInterval > 0 {
+			take("stream-interval")
+		}
+		seqs, out.StreamInterval = p.maxNumSeqs, cmp.Or(o.StreamInterval, p.streamInterval)
+		if onGPU {
+			tokens = guideTokens
+			take("max-num-batched-tokens")
+		} else {
+			if seqs > tokens { // each sequence that decodes is a token of the step
+				tokens = seqs
+				take("max-num-batched-tokens")
+			}
+			note("preset %s: steps have %d tokens on the CPU, not the guide's %d, which would hold every decode up for the "+
+				"length of a prompt", o.Preset, tokens, guideTokens)
+		}
+		if p.devices != "1" {
+			note("preset %s: the guide uses %s GPUs for it; this engine uses a second one only for what the first has no room "+
+				"for, so only the batch of %d is as there; --engine vllm shows the command that vLLM takes it with",
+				o.Preset, p.devices, p.maxNumSeqs)
+		}
+	}
+	s.MaxNumBatchedTokens = cmp.Or(s.MaxNumBatchedTokens, tokens)
+	s.MaxNumSeqs = cmp.Or(s.MaxNumSeqs, seqs)
+	s.MaxWaiting = cmp.Or(s.MaxWaiting, defaultMaxWaiting)
+	if s.MaxNumSeqs > s.MaxNumBatchedTokens {
+		note("%d requests cannot decode in steps of %d tokens: %[2]d run at once; --max-num-batched-tokens raises it",
+			s.MaxNumSeqs, s.MaxNumBatchedTokens)
+		s.MaxNumSeqs = s.MaxNumBatchedTokens
+	}
+	if !onGPU {
+		s.Deterministic = true
+		if s.Compute == engine.Rounded || s.Compute == engine.MX {
+			note("--compute %s: the CPU engine has exact and int8; what auto means is taken", s.Compute)
+			s.Compute = ""
+		}
+	} else {
+		s.Compute = cmp.Or(s.Compute, engine.Rounded)
+		out.Keep.SwapSpace = max(0, out.Keep.SwapSpace)
+		if s.KVCacheDtype == engine.KVFP8 && os.Getenv("OSSRUN_DECODE_KERNEL") == "persistent" {
+			note("OSSRUN_DECODE_KERNEL=persistent: that kernel has no phases for a KV cache of 8 bits; steps are launched as " +
+				"graphs")
+		}
+	}
+	if s.NoPrefixCaching && (o.Keep.SwapSpace > 0 || o.Keep.SwapDisk > 0) {
+		note("--no-enable-prefix-caching: no KV pages are kept, so there is nothing to swap")
+	}
+	return out
+}

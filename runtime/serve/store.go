@@ -1,0 +1,147 @@
+// What a server keeps beside its models, so that it outlives them: KV pages that were pushed out of a pool, and the turns
+// that were sampled.
+//
+// Pages go to host memory and, if wanted, to a folder of the cache. A model that is loaded again, or a server that is started
+// again, finds its prefixes there. Sampled turns go to the XDG state folder, so that a tool loop goes on with the model's
+// reasoning after a restart. What must stay true: nothing here keeps a server from starting; host memory is what the plan
+// leaves over, or what was asked for, and in the second case the plan knows.
+
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/adrg/xdg"
+
+	"github.com/ossrun/ossrun/models/store"
+	"github.com/ossrun/ossrun/runtime/kv"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// mostSpareSwap is the most of the spare host memory that is used for pages where nothing was asked for.
+const mostSpareSwap = 4 << 30
+
+// KeepOptions say what outlives a model. The zero value keeps nothing beyond the process.
+type KeepOptions struct {
+	SwapSpace int64 // bytes of host memory for KV pages; below 0: what the first plan leaves over
+	SwapDisk  int64 // bytes of disk behind that
+
+	Remember       time.Duration // how long sampled turns are kept after they were last used
+	RememberOnDisk bool
+}
+
+// kept is what the models of one process share. It is safe for concurrent use.
+type kept struct {
+	store session.Store // of sampled turns and stored responses
+
+	disk   int64       // bytes of pages
+	folder string      // for them
+	lock   *store.Lock // of the folder; nil without a disk
+
+	mu      sync.Mutex
+	space   int64     // bytes of host memory; below 0: what the first plan leaves over
+	pages   *kv.Spill // nil before the first plan, and where there is no room for pages
+	planned bool
+}
+
+// openKept opens the folders, and tells what cannot be kept there.
+func openKept(o KeepOptions, prefixCaching bool, notify func(string)) *kept {
+	k := &kept{space: o.SwapSpace}
+	refused := func(what string, err error) {
+		if errors.Is(err, store.ErrLocked) {
+			err = errors.New("another ossrun serve keeps its own there")
+		}
+		notify(fmt.Sprintf("%s: %s", what, err))
+	}
+	if o.RememberOnDisk && o.Remember > 0 {
+		folder := filepath.Join(xdg.StateHome, "ossrun", "turns")
+		var err error
+		if k.store, err = session.OpenStore(session.StoreOptions{Folder: folder, TTL: o.Remember}); err != nil {
+			refused("what is sampled is not remembered beyond this process", err)
+		}
+	}
+	if k.store == nil {
+		k.store, _ = session.OpenStore(session.StoreOptions{TTL: o.Remember}) // without a folder there is no error
+	}
+	if !prefixCaching {
+		k.space = 0
+		return k
+	}
+	if o.SwapDisk > 0 {
+		k.folder = filepath.Join(xdg.CacheHome, "ossrun", "kv")
+		var err error
+		if k.lock, err = store.TryLock(filepath.Join(k.folder, "lock")); err == nil {
+			k.disk = o.SwapDisk
+		} else {
+			refused("KV pages are not kept on disk", err)
+		}
+	}
+	return k
+}
+
+// spill is where the pages of a model go that was planned so, nil for nowhere. What the first plan leaves over is used for
+// all models.
+func (k *kept) spill(p Plan) *kv.Spill {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.planned {
+		return k.pages
+	}
+	k.planned = true
+	if k.space < 0 {
+		k.space = min(p.Spare, mostSpareSwap)
+	}
+	if k.space == 0 && k.disk == 0 {
+		return nil
+	}
+	var err error
+	k.pages, err = kv.OpenSpill(kv.SpillOptions{HostBytes: k.space, Folder: k.folder, DiskBytes: k.disk})
+	if err != nil { // the folder: a full or read-only disk
+		k.disk = 0
+		k.pages, _ = kv.OpenSpill(kv.SpillOptions{HostBytes: k.space})
+	}
+	return k.pages
+}
+
+// untouched is host memory that pages may still fill, so a plan must leave it.
+func (k *kept) untouched() int64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.pages == nil {
+		return max(0, k.space)
+	}
+	host, _ := k.pages.Bytes()
+	return max(0, k.space-host)
+}
+
+// lines says what pages may fill; none for nothing.
+func (k *kept) lines() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.pages == nil {
+		return nil
+	}
+	line := "KV pages that are pushed out: up to " + gib(k.space) + " of host memory"
+	if k.disk > 0 {
+		line += fmt.Sprintf(" and %s of %s", gib(k.disk), k.folder)
+	}
+	return []string{line}
+}
+
+// close writes what is to outlive the process. The models must be closed.
+func (k *kept) close() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var err error
+	if k.pages != nil {
+		err = k.pages.Close()
+	}
+	if k.lock != nil {
+		err = errors.Join(err, k.lock.Release())
+	}
+	return errors.Join(err, k.store.Close())
+}
