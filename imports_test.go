@@ -54,9 +54,9 @@ var level = map[string]int{
 // onlyImportedBy names the rooms that are wired in at few places.
 var onlyImportedBy = map[string][]string{
 	"runtime/cpu": {"runtime/serve", "gpu/spread", "ui/cli"},
-	"gpu":         {"runtime/serve", "ui/cli"},
+	"gpu":         {"runtime/serve", "ui/cli", "gpu/worker/ossrun-gpu"},
 	"gpu/device":  {"ui/cli", "gpu", "gpu/card"},
-	"gpu/card":    {"gpu", "gpu/spread", "gpu/worker/ossrun-gpu"},
+	"gpu/card":    {"gpu", "gpu/spread"},
 }
 
 // mustNotImport keeps outside packages out of rooms that have no business with them.

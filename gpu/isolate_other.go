@@ -3,9 +3,10 @@
 package gpu
 
 import (
+	"context"
 	"errors"
 
-	"github.com/ossrun/ossrun/gpu/spread"
+	"github.com/ossrun/ossrun/gpu/worker"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
@@ -14,15 +15,8 @@ import (
 // WorkerVerb is how a program is told to be the worker.
 const WorkerVerb = "gpu-worker"
 
-var errLinux = errors.New("--isolate needs Linux: leave it out")
-
-// Work is the worker.
-func Work() error { return errors.New("GPU workers need Linux") }
-
-func openIsolated([]int, func(string)) (engine.Device, error) { return nil, errLinux }
-
-func placeIsolated([]int, spread.Request, func(string)) (engine.Device, []string, error) {
-	return nil, nil, errLinux
+func startWorker(context.Context, engine.Settings, func(string)) (worker.Local, error) {
+	return nil, errors.New("--isolate needs Linux: leave it out")
 }
 
 // Traffic is what a worker's steps have cost.

@@ -1,20 +1,36 @@
 package gpu
 
 import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
 
+	"github.com/ossrun/ossrun/gpu/device"
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/engine/enginetest"
 )
 
 func TestMain(m *testing.M) {
-	Records = "" // kernels are proved in the tests of gpu/device
+	Records = ""                                      // kernels are proved in the tests of gpu/device
+	if len(os.Args) > 1 && os.Args[1] == WorkerVerb { // this binary is its own worker
+		if err := Work(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -98,5 +114,85 @@ func TestRoom(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestIsolated: a model in a worker computes what one in this process does, has the same room, and the checks of the hardware
+// run where the card is.
+func TestIsolated(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("workers need Linux")
+	}
+	machine(t, 1, 1<<30)
+	dir := filepath.Join(t.TempDir(), "tiny")
+	if err := modeltest.New(modeltest.Tiny(), 1).Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	ckpt, err := checkpoint.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ckpt.Close()
+	settings := engine.Settings{MaxNumBatchedTokens: 8, MaxNumSeqs: 4, Pages: 8}
+	var first []float32
+	for _, isolate := range []bool{false, true} {
+		s := settings
+		s.Isolate = isolate
+		b, err := Open(t.Context(), s, func(line string) { t.Log(line) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b.Isolated() != isolate || b.Several() || b.Caps().Arch != "sm_90" {
+			t.Errorf("isolated: %v, %+v", b.Isolated(), b.Caps())
+		}
+		room, err := b.Room(ckpt.Spec, s)
+		if err != nil || room.Need.Weights == 0 || room.Total == 0 || room.Reserve == 0 {
+			t.Errorf("%+v, %v", room, err)
+		}
+		eng, err := b.Load(t.Context(), ckpt, s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		logits := make([]float32, ckpt.Spec.Vocab)
+		batch := &engine.Batch{Tokens: []int32{5, 6}, LogitRows: []int32{1},
+			Seqs: []engine.SeqRows{{Rows: 2, Full: []int32{1}, Window: []int32{2}}}}
+		if err := errors.Join(eng.Step(t.Context(), batch, logits), eng.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = logits
+		} else if !slices.Equal(first, logits) {
+			t.Error("the worker's logits are others")
+		}
+		checked(t, b)
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// checked runs checks of the hardware.
+func checked(t *testing.T, b *Backend) {
+	t.Helper()
+	if rate, err := b.Bandwidth(t.Context()); err != nil || rate <= 0 {
+		t.Errorf("%v byte/s, %v", rate, err)
+	}
+	n := 0
+	err := b.Ops(t.Context(), enginetest.Small()[2:3], false, func(r enginetest.OpResult) {
+		if r.Failure != nil {
+			t.Errorf("%s: %v", r.Op, r.Failure)
+		}
+		if r.Skipped == "" {
+			n++
+		}
+	})
+	if err != nil || n < 23 {
+		t.Errorf("%d operations were checked, %v", n, err)
+	}
+	var speeds []WholeSpeed
+	points := []device.Point{{Sequences: 1, Rows: 2}, {Sequences: 1, Rows: 1, Context: 1 << 20}}
+	err = b.Whole(t.Context(), modeltest.Tiny(), points, 1, true, func(s WholeSpeed) { speeds = append(speeds, s) })
+	if err != nil || len(speeds) != 4 || speeds[0].TokensPerSecond <= 0 || speeds[1].Skipped == "" || speeds[3].Decode != device.DecodePersistent {
+		t.Errorf("%+v, %v", speeds, err)
 	}
 }

@@ -102,24 +102,6 @@ func (c *Card) Prove(ctx context.Context) ([]device.Proof, error) {
 	return t.Proofs, nil
 }
 
-// ProofsText is Prove as JSON, for another process.
-func (c *Card) ProofsText(ctx context.Context) ([]byte, error) {
-	proofs, err := c.Prove(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(proofs)
-}
-
-// RatesText is what the card multiplies, measured (device.MatrixRates), as JSON for another process.
-func (c *Card) RatesText() ([]byte, error) {
-	rates, err := c.MatrixRates()
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(rates)
-}
-
 // Trusted says what the kernels are and whether they are right, and a sentence for each that is not: the plain kernels take its place.
 func (c *Card) Trusted() (summary string, wrong []string) { return c.trust.say(c.Device.Kernels()) }
 

@@ -91,7 +91,7 @@ const betweenKernels = 1e-4
 func TestPrograms(t *testing.T) {
 	dev, _ := open(t, driver.CUDA)
 	ran := 0
-	for _, check := range enginetest.Programs(enginetest.Config{Device: dev, Dir: testdata + "T2", Tolerance: betweenKernels}) {
+	for _, check := range enginetest.Programs(enginetest.Config{Backend: engine.On(dev), Dir: testdata + "T2", Tolerance: betweenKernels}) {
 		if !slices.Contains(quick, check.Name) {
 			continue
 		}
@@ -110,7 +110,7 @@ func TestPrograms(t *testing.T) {
 // TestProgramsFP8: with a cache of 8 bits, whose window pages have twins.
 func TestProgramsFP8(t *testing.T) {
 	dev, _ := open(t, driver.HIP)
-	for _, check := range enginetest.Programs(enginetest.Config{Device: dev, Dir: testdata + "T2", Options: engine.Settings{KVCacheDtype: engine.KVFP8}, Tolerance: betweenKernels}) {
+	for _, check := range enginetest.Programs(enginetest.Config{Backend: engine.On(dev), Dir: testdata + "T2", Options: engine.Settings{KVCacheDtype: engine.KVFP8}, Tolerance: betweenKernels}) {
 		if check.Name == quick[0] || check.Name == quick[3] {
 			t.Run(check.Name, func(t *testing.T) {
 				if err := check.Run(t.Context()); err != nil {
@@ -133,7 +133,7 @@ func TestProgramsLong(t *testing.T) {
 		}{{"exact", engine.Exact, Options{}, betweenKernels, ""}, {"plain", engine.Exact, Options{Plain: true}, 0, ""},
 			{"plain int8", engine.Int8, Options{Plain: true}, 0, ""}, {"plain fp8", engine.Exact, Options{Plain: true}, 0, engine.KVFP8}} {
 			dev, _ := openWith(t, api, x.how)
-			c := enginetest.Config{Device: dev, Dir: testdata + []string{"T2", "T1"}[i], Options: engine.Settings{Compute: x.compute, KVCacheDtype: x.kv}, Tolerance: x.tolerance}
+			c := enginetest.Config{Backend: engine.On(dev), Dir: testdata + []string{"T2", "T1"}[i], Options: engine.Settings{Compute: x.compute, KVCacheDtype: x.kv}, Tolerance: x.tolerance}
 			for _, check := range enginetest.Programs(c) {
 				t.Run(string(api)+"/"+x.name+"/"+check.Name, func(t *testing.T) {
 					if err := check.Run(t.Context()); err != nil {
@@ -149,7 +149,7 @@ func TestProgramsLong(t *testing.T) {
 func TestIntermediatesLong(t *testing.T) {
 	long(t)
 	dev, _ := open(t, driver.CUDA)
-	if err := enginetest.Intermediates(t.Context(), enginetest.Config{Device: dev, Dir: testdata + "T1"}, func(name string, worst float64) { t.Logf("%-32s %.2e", name, worst) }); err != nil {
+	if err := enginetest.Intermediates(t.Context(), enginetest.Config{Backend: engine.On(dev), Dir: testdata + "T1"}, func(name string, worst float64) { t.Logf("%-32s %.2e", name, worst) }); err != nil {
 		t.Error(err)
 	}
 }

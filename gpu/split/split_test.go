@@ -94,7 +94,7 @@ func holdCuts(t *testing.T, model string, list []way, how engine.Settings) {
 func TestConformance(t *testing.T) {
 	dev := hosts(t, split.Options{Streams: func(rows int) bool { return rows > 100 }}, []int{1, 3, 4}, 0, 2)
 	for _, kv := range []string{"", engine.KVFP8} {
-		for _, check := range enginetest.Programs(enginetest.Config{Device: dev, Dir: testdata + "T1", Options: engine.Settings{KVCacheDtype: kv}}) {
+		for _, check := range enginetest.Programs(enginetest.Config{Backend: engine.On(dev), Dir: testdata + "T1", Options: engine.Settings{KVCacheDtype: kv}}) {
 			t.Run(kv+"/"+check.Name, func(t *testing.T) {
 				if err := check.Run(t.Context()); err != nil {
 					t.Error(err)
@@ -108,7 +108,7 @@ func TestConformance(t *testing.T) {
 func TestIntermediates(t *testing.T) {
 	dev := hosts(t, split.Options{}, []int{1, 3, 4}, 1, 2)
 	taps := 0
-	if err := enginetest.Intermediates(t.Context(), enginetest.Config{Device: dev, Dir: testdata + "T1"}, func(string, float64) { taps++ }); err != nil {
+	if err := enginetest.Intermediates(t.Context(), enginetest.Config{Backend: engine.On(dev), Dir: testdata + "T1"}, func(string, float64) { taps++ }); err != nil {
 		t.Error(err)
 	}
 	if taps == 0 {
@@ -119,7 +119,7 @@ func TestIntermediates(t *testing.T) {
 // TestGolden: what other implementations computed.
 func TestGolden(t *testing.T) {
 	dev := hosts(t, split.Options{Streams: func(rows int) bool { return rows > 16 }}, []int{2, 3}, 1)
-	ok, err := golden.Options{Only: []string{"len31"}}.Run(t.Context(), testdata+"T2", dev, []string{engine.Exact}, func(r golden.CaseResult) {
+	ok, err := golden.Options{Only: []string{"len31"}}.Run(t.Context(), testdata+"T2", engine.On(dev), []string{engine.Exact}, func(r golden.CaseResult) {
 		t.Logf("%-6s %-8s max abs %.1e", r.Mode, r.Case, r.MaxAbs)
 	})
 	if err != nil || !ok {

@@ -7,24 +7,22 @@ package spread
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 
 	"github.com/ossrun/ossrun/gpu/card"
 	"github.com/ossrun/ossrun/gpu/placement"
 	"github.com/ossrun/ossrun/gpu/split"
+	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// OpenText is Open with a request that came as a text.
-func OpenText(ctx context.Context, gpus []int, text json.RawMessage, records string) (engine.Device, []string, error) {
-	r, err := read(text)
-	if err != nil {
-		return nil, nil, err
-	}
-	return Open(ctx, gpus, r, records)
+// Request is a model that is to be placed.
+type Request struct {
+	Spec    models.Spec
+	Options placement.Options
+	Threads int // of the CPU, for the experts that it computes; 0: all
 }
 
 // Open opens the GPUs of a list, all that work with an empty one, and places the model over them and the CPU. records is the folder of what is known of

@@ -1,11 +1,8 @@
 package spread
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -288,88 +285,37 @@ func TestWrongKernelsAreSaid(t *testing.T) {
 	}
 }
 
-// TestText: a request comes out of its text as it went in, and OpenText does what Open does.
-func TestText(t *testing.T) {
-	r := small()
-	r.Spec.EOS = []int32{3, 95}
-	r.Options = placement.Options{Context: 256, Sequences: 3, Rows: 8, Logits: 2, Compute: engine.Rounded, KV: "f32", Dense: engine.DenseQ8, Plain: true, Utilization: 0.75, CPUExperts: 2, Staging: true}
-	text, err := r.Text()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := read(text)
-	again, err2 := got.Text()
-	if err != nil || err2 != nil || string(again) != string(text) || !got.Spec.SameShape(r.Spec) || got.Options != r.Options || got.Threads != r.Threads {
-		t.Errorf("%+v, %v, %v", got, err, err2)
-	}
-	machine(t, 2, 100<<20)
-	if text, err = small().Text(); err != nil {
-		t.Fatal(err)
-	}
-	dev, said, err := OpenText(t.Context(), []int{1}, text, "")
-	if err != nil || len(said) != 1 || !strings.HasPrefix(said[0], "tiny: layers 0-3 on GPU 1 (") {
-		t.Fatalf("%q, %v", said, err)
-	}
-	if err := dev.Close(); err != nil {
-		t.Error(err)
-	}
-}
-
-// TestTextRefusals: what is no request, and what no model or machine has, before anything is opened.
-func TestTextRefusals(t *testing.T) {
-	t.Setenv("OSSRUN_LIBCUDA", "/nowhere")
-	lie := func(change func(*Request)) string {
+// FuzzPlan: whatever is planned on two cards, planning ends, and a plan does not overrun them.
+func FuzzPlan(f *testing.F) {
+	f.Add(4, 8, 1024, 8, 256, 2, 0.5, int64(24<<30), int64(64<<30))
+	f.Add(36, 128, 2880, 512, 131072, 36, 0.0, int64(80<<30), int64(1<<30))
+	f.Fuzz(func(t *testing.T, layers, experts, width, rows, context, onCPU int, utilization float64, free, host int64) {
 		r := small()
-		change(&r)
-		text, err := r.Text()
-		if err != nil {
-			t.Fatal(err)
+		for _, x := range []struct {
+			to   *int
+			n    int
+			most int
+		}{{&r.Spec.Layers, layers, 64}, {&r.Spec.Experts, experts, 256}, {&r.Spec.Hidden, width, 1 << 14}, {&r.Options.Rows, rows, 1 << 14}} {
+			*x.to = 1 + int(uint(x.n)%uint(x.most))
 		}
-		return string(text)
-	}
-	for _, text := range []string{"", "null", "[]", "{", `{"Spec":1}`, "{}", `{"Model":"x"}`, lie(func(*Request) {}) + "{}",
-		lie(func(r *Request) { r.Spec.Layers = 1 << 40 }), lie(func(r *Request) { r.Spec.Layers = 0 }), lie(func(r *Request) { r.Spec.Hidden = -64 }),
-		lie(func(r *Request) { r.Spec.ExpertsPerToken = 33 }), lie(func(r *Request) { r.Spec.KVHeads = 3 }), lie(func(r *Request) { r.Spec.MaxPosition = math.MaxInt }),
-		lie(func(r *Request) { r.Options.Rows = math.MaxInt }), lie(func(r *Request) { r.Options.Context = -1 }), lie(func(r *Request) { r.Options.CPUExperts = 5 }),
-		lie(func(r *Request) { r.Options.Utilization = 2 }), lie(func(r *Request) { r.Options.KV = "f8" }), lie(func(r *Request) { r.Options.Dense = "q4" }),
-		lie(func(r *Request) { r.Options.Compute = "fast" }), lie(func(r *Request) { r.Threads = -1 })} {
-		if dev, _, err := OpenText(context.Background(), nil, json.RawMessage(text), ""); err == nil || !strings.HasPrefix(err.Error(), "how the model is to be placed cannot be read: ") {
-			t.Errorf("%s: %v, %v", text, dev, err)
-		}
-	}
-	if os.Getenv("OSSRUN_LIBCUDA") != "/nowhere" {
-		t.Error("a driver could be found")
-	}
-}
-
-// FuzzText: whatever the text is, reading it and planning it on two cards ends, and a plan does not overrun them.
-func FuzzText(f *testing.F) {
-	for _, r := range []Request{small(), {Spec: models.Spec120B(), Options: placement.Options{CPUExperts: 3, Staging: true}}, {Spec: models.Spec20B(), Options: placement.Options{Dense: engine.DenseQ8, Plain: true}}} {
-		text, err := r.Text()
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add([]byte(text), int64(24<<30), int64(64<<30))
-	}
-	f.Fuzz(func(t *testing.T, text []byte, free, host int64) {
-		r, err := read(text)
-		if err != nil {
-			return
-		}
+		r.Spec.ExpertsPerToken = min(r.Spec.ExpertsPerToken, r.Spec.Experts)
+		r.Spec.Hidden = (r.Spec.Hidden + 31) / 32 * 32
+		r.Spec.MaxPosition = 131072
+		r.Options.Context, r.Options.CPUExperts, r.Options.Utilization = int(uint(context)%131073), onCPU, utilization
 		cards := []placement.Card{{Free: free, Total: free}, {Free: free / 2, Total: free}}
 		plan, err := placement.For(r.Spec, cards, placement.Host{Free: host}, r.Options)
 		if err != nil {
 			return
 		}
-		layers := 0
+		placed := 0
 		for _, s := range plan.Shares {
-			layers += s.To - s.From
+			placed += s.To - s.From
 			if room := placement.Room(free, cards[s.Card].Free, r.Options.Utilization); s.Bytes() > room || s.Weights < 0 || s.KV < 0 || s.Scratch < 0 || s.Staging < 0 {
 				t.Errorf("card %d holds %d of %d: %+v", s.Card, s.Bytes(), room, s)
 			}
 		}
-		if layers != r.Spec.Layers || plan.HostUsed > max(host, 0) {
-			t.Errorf("%d of %d layers, %d of the host's %d", layers, r.Spec.Layers, plan.HostUsed, host)
+		if placed != r.Spec.Layers || plan.HostUsed > max(host, 0) {
+			t.Errorf("%d of %d layers, %d of the host's %d", placed, r.Spec.Layers, plan.HostUsed, host)
 		}
 		if line := plan.Line([]int{3, 1}); !strings.Contains(line, "layers 0-") {
 			t.Error(line)

@@ -2,14 +2,13 @@ package worker
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
 // What a step is and what comes of it, in a slot: the batch, how tokens are chosen, the tokens.
 
-// pagesOf is how many entries of a sequence's block tables a step looks at.
+// pagesOf is how many entries of a sequence's block tables a step looks at; the batch was checked.
 func pagesOf(q *engine.SeqRows) int {
 	return (int(q.Start) + int(q.Rows) + engine.PageTokens - 1) / engine.PageTokens
 }
@@ -50,14 +49,6 @@ func readBatch(r *reader, b *engine.Batch) {
 		q.Start, q.Rows = r.int(), r.int()
 		q.Full, q.Window = r.ints(q.Full[:0]), r.ints(q.Window[:0])
 	}
-}
-
-// checkBatch holds a batch to what the program of its step has room for, as engine.Batch.Check does on the other side.
-func checkBatch(b *engine.Batch, p *engine.Program) error {
-	if engine.WindowPages(p.Settings.KVCacheDtype) > 1 && len(b.Twins) != p.Settings.Pages {
-		return fmt.Errorf("%d twins of window pages for a pool of %d", len(b.Twins), p.Settings.Pages)
-	}
-	return b.Check(p.Spec, p.Rows, p.Settings.Pages)
 }
 
 // writeFrom writes where rows take their tokens from; nil is a list of none.

@@ -10,54 +10,17 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine/enginetest"
 )
 
-// The suite that every Device passes, through a worker: with the CPU inside all of it, with a GPU of the fake driver's a part, since its own tests
-// hold the rest.
+// The suite that every Backend passes, through a worker: with the CPU inside all of it, with a GPU of the fake driver's a part,
+// since its own tests hold the rest.
 
 const testdata = "../../testdata/model/"
-
-func TestOps(t *testing.T) {
-	shapes := enginetest.Small()
-	for kind, list := range map[string][]enginetest.Shape{"cpu": shapes, "CUDA": shapes[2:3], "HIP": shapes[2:3]} {
-		t.Run(kind, func(t *testing.T) {
-			dev := opened(t, kind, Options{})
-			n := 0
-			report := func(r enginetest.OpResult) {
-				if r.Skipped == "" {
-					n++
-				}
-			}
-			if err := enginetest.Ops(t.Context(), dev, engine.Settings{KVCacheDtype: "bf16"}, list, false, report); err != nil {
-				t.Error(err)
-			}
-			if n < 23*len(list) {
-				t.Errorf("only %d operations were run", n)
-			}
-			if c := dev.Traffic(); c.Steps < int64(n) || c.Sent != c.Steps || c.Received != c.Steps {
-				t.Errorf("%+v", c)
-			}
-		})
-	}
-}
-
-func TestUnits(t *testing.T) {
-	for _, kind := range []string{"cpu", "CUDA"} {
-		t.Run(kind, func(t *testing.T) {
-			dev := opened(t, kind, Options{})
-			for _, check := range enginetest.Units(dev, engine.Settings{}, testdata+"units") {
-				if err := check.Run(t.Context()); err != nil {
-					t.Errorf("%s: %v", check.Name, err)
-				}
-			}
-		})
-	}
-}
 
 // TestPrograms: whole models, their weights opened by the worker.
 func TestPrograms(t *testing.T) {
 	quick := []string{"bad steps are refused and harm nothing", "a cancelled step does not run", "a closed engine says so", "memory is as planned"}
 	for _, kind := range []string{"cpu", "CUDA"} {
 		dev := opened(t, kind, Options{})
-		for _, check := range enginetest.Programs(enginetest.Config{Device: dev, Dir: testdata + "T2"}) {
+		for _, check := range enginetest.Programs(enginetest.Config{Backend: dev, Dir: testdata + "T2"}) {
 			if kind != "cpu" && !slices.Contains(quick, check.Name) {
 				continue
 			}
@@ -77,7 +40,7 @@ func TestProgramsFP8(t *testing.T) {
 		if !dev.Caps().FP8KV {
 			t.Fatalf("%s has no pages of 8 bits", kind)
 		}
-		for _, check := range enginetest.Programs(enginetest.Config{Device: dev, Dir: testdata + "T2", Options: engine.Settings{KVCacheDtype: engine.KVFP8}}) {
+		for _, check := range enginetest.Programs(enginetest.Config{Backend: dev, Dir: testdata + "T2", Options: engine.Settings{KVCacheDtype: engine.KVFP8}}) {
 			if check.Name != "bad steps are refused and harm nothing" && check.Name != "memory is as planned" {
 				continue
 			}

@@ -24,9 +24,9 @@ type Deadlines struct {
 }
 
 const (
-	stepDeadline   = 2 * time.Minute
-	placedDeadline = 10 * time.Minute // of a step over several devices, one of which may be a CPU with the experts of a long prompt
-	setupDeadline  = 10 * time.Minute
+	stepDeadline    = 2 * time.Minute
+	severalDeadline = 10 * time.Minute // of a step over several devices, one of which may be a CPU with a long prompt's experts
+	setupDeadline   = 10 * time.Minute
 	// partingDeadline is how long a worker may take to give its device back.
 	partingDeadline = 10 * time.Second
 )
@@ -64,20 +64,25 @@ type outcome struct {
 	err    error
 }
 
-// call sends a request and waits for its answer; ask and tell are JSON, either may be nil. fill writes the request's slot, and take reads the
-// answer's, each nil for none.
-func (c *connection) call(k kind, ask, tell any, fill func(slot []byte) int, take func(answer []byte) error) error {
-	var text []byte
-	if ask != nil {
-		var err error
-		if text, err = json.Marshal(ask); err != nil {
-			return fmt.Errorf("%s: %w", k, err)
-		}
-	}
-	return c.callText(k, text, tell, fill, take)
+// request is one of several forms; what is nil is not there.
+type request struct {
+	kind kind
+	ask  any                                      // is sent, as JSON
+	tell any                                      // takes the answer's JSON
+	fill func(slot []byte) int                    // writes the request's slot
+	take func(answer []byte) error                // reads the answer's slot
+	part func(text []byte) (more bool, err error) // is told each part of an answer; an error is of a part that cannot be read
 }
 
-func (c *connection) callText(k kind, text []byte, tell any, fill func(slot []byte) int, take func(answer []byte) error) error {
+// call sends a request and waits for its answer.
+func (c *connection) call(r request) error {
+	var text []byte
+	if r.ask != nil {
+		var err error
+		if text, err = json.Marshal(r.ask); err != nil {
+			return fmt.Errorf("%s: %w", r.kind, err)
+		}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.flush(); err != nil {
@@ -87,35 +92,59 @@ func (c *connection) callText(k kind, text []byte, tell any, fill func(slot []by
 	if err != nil {
 		return err
 	}
-	m := message{kind: k, number: number, text: text}
-	if fill != nil {
-		m.shared = uint32(fill(c.shared.slot(number)))
+	m := message{kind: r.kind, number: number, text: text}
+	if r.fill != nil {
+		m.shared = uint32(r.fill(c.shared.slot(number)))
 	}
 	deadline := c.deadlines.Setup
-	if k == forward {
+	if r.kind == step || r.kind == measure {
 		deadline = c.deadlines.Step
 	}
 	if err := c.send(&m); err != nil {
 		return err
 	}
-	if err := c.await(number, k, deadline); err != nil {
+	if err := c.await(number, r.kind, deadline); err != nil {
 		return err
+	}
+	for c.in.kind == part {
+		m := message{kind: stop, number: number}
+		if r.part != nil {
+			more, err := r.part(c.in.text)
+			if err != nil {
+				return c.disable(fmt.Errorf("a part of an answer to %s: %w", r.kind, err))
+			}
+			if more {
+				m.kind = proceed
+			}
+		}
+		if err := c.send(&m); err != nil {
+			return err
+		}
+		if err := c.await(number, r.kind, deadline); err != nil {
+			return err
+		}
 	}
 	if c.in.kind == failed {
 		return decodeFault(c.in.text)
 	}
-	if tell != nil {
-		if err := json.Unmarshal(c.in.text, tell); err != nil {
-			return c.mistrust(fmt.Errorf("an answer to %s that cannot be read: %w", k, err))
+	if r.tell != nil {
+		if err := json.Unmarshal(c.in.text, r.tell); err != nil {
+			return c.disable(fmt.Errorf("an answer to %s that cannot be read: %w", r.kind, err))
 		}
 	}
-	if take == nil {
+	if r.take == nil {
 		return nil
 	}
-	if err := take(c.shared.answer(number)[:c.in.shared]); err != nil {
-		return c.mistrust(fmt.Errorf("an answer to %s: %w", k, err))
+	if err := r.take(c.shared.answer(number)[:c.in.shared]); err != nil {
+		return c.disable(fmt.Errorf("an answer to %s: %w", r.kind, err))
 	}
 	return nil
+}
+
+func (c *connection) setStepDeadline(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.deadlines.Step = d
 }
 
 // next gives the next request its number; its slot is free. Where as many requests as there are slots were not answered, it waits for all.
@@ -154,7 +183,7 @@ func (c *connection) send(m *message) error {
 	if _, err := c.p.conn.Write(c.out); err != nil {
 		return c.gone(err, m.kind, c.deadlines.Setup)
 	}
-	if m.kind == forward || m.kind == advance {
+	if m.kind == step || m.kind == measure || m.kind == advance {
 		c.sent.Add(1)
 	}
 	return nil
@@ -167,7 +196,7 @@ func (c *connection) await(number uint32, k kind, deadline time.Duration) error 
 			return err
 		}
 		if c.in.number == number {
-			if k == forward {
+			if k == step || k == measure {
 				c.received.Add(1)
 				c.steps.Add(1)
 			}
@@ -189,21 +218,23 @@ func (c *connection) receive(deadline time.Duration, k kind) error {
 		return c.gone(err, k, deadline)
 	}
 	switch {
-	case c.in.kind != done && c.in.kind != failed:
-		return c.mistrust(fmt.Errorf("a %s is no answer", c.in.kind))
+	case c.in.kind != done && c.in.kind != failed && c.in.kind != part:
+		return c.disable(fmt.Errorf("a %s is no answer", c.in.kind))
 	case c.in.number-c.seen-1 >= c.last-c.seen:
-		return c.mistrust(fmt.Errorf("an answer to request %d, which is none of %d to %d", c.in.number, c.seen+1, c.last))
+		return c.disable(fmt.Errorf("an answer to request %d, which is none of %d to %d", c.in.number, c.seen+1, c.last))
 	case c.in.shared > answerBytes:
-		return c.mistrust(fmt.Errorf("an answer of %d bytes in a slot of %d", c.in.shared, answerBytes))
+		return c.disable(fmt.Errorf("an answer of %d bytes in a slot of %d", c.in.shared, answerBytes))
 	}
-	c.seen = c.in.number
+	if c.in.kind != part {
+		c.seen = c.in.number
+	}
 	return nil
 }
 
 // putAside keeps the answer to a choice until it is waited for.
 func (c *connection) putAside() error {
-	if len(c.waiting) == 0 || c.waiting[0] != c.in.number {
-		return c.mistrust(fmt.Errorf("an answer to request %d, which waits for none", c.in.number))
+	if len(c.waiting) == 0 || c.waiting[0] != c.in.number || c.in.kind == part {
+		return c.disable(fmt.Errorf("an answer to request %d, which waits for none", c.in.number))
 	}
 	c.waiting = c.waiting[1:]
 	c.received.Add(1)
@@ -214,7 +245,7 @@ func (c *connection) putAside() error {
 	r := reader{from: c.shared.answer(c.in.number)[:c.in.shared]}
 	chosen := readChosen(&r)
 	if err := r.end(); err != nil {
-		return c.mistrust(err)
+		return c.disable(err)
 	}
 	c.tokens = append(c.tokens, outcome{chosen: chosen})
 	return nil
@@ -233,8 +264,8 @@ func (c *connection) gone(err error, k kind, deadline time.Duration) error {
 	return c.end(why)
 }
 
-// mistrust ends a worker that says what it cannot say.
-func (c *connection) mistrust(err error) error {
+// disable ends a worker that says what it cannot say.
+func (c *connection) disable(err error) error {
 	return c.end("it was not understood and was ended: " + err.Error())
 }
 

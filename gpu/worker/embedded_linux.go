@@ -21,7 +21,7 @@ import (
 // no /proc), it is written to a folder of the user's once and started from there.
 
 // StartEmbedded is Start with a program that lies compressed in memory; of o.Program only the arguments count, if there are any.
-func StartEmbedded(compressed []byte, o Options) (*Device, error) {
+func StartEmbedded(compressed []byte, o Options) (*Backend, error) {
 	image, err := unpack(compressed)
 	if err != nil {
 		return nil, fmt.Errorf("the GPU worker inside this program: %w", err)
@@ -44,7 +44,7 @@ func StartEmbedded(compressed []byte, o Options) (*Device, error) {
 	for _, folder := range folders() {
 		path, err := writeProgram(folder, image)
 		if err == nil {
-			var dev *Device
+			var dev *Backend
 			if dev, err = o.startAt(path); err == nil || !refusedToRun(err) {
 				return dev, err
 			}
@@ -55,7 +55,7 @@ func StartEmbedded(compressed []byte, o Options) (*Device, error) {
 }
 
 // startAt is Start with the program at a path.
-func (o Options) startAt(path string) (*Device, error) {
+func (o Options) startAt(path string) (*Backend, error) {
 	program := []string{path}
 	if len(o.Program) > 1 {
 		program = append(program, o.Program[1:]...)

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,11 +25,8 @@ var known = map[string]error{
 	"no sampling":   engine.ErrNoSampling,
 	"no driver":     driver.ErrNoLibrary,
 	"out of memory": driver.ErrOutOfMemory,
-	"other file":    errOtherFile,
+	"stopped":       context.Canceled,
 }
-
-// errOtherFile is a file of weights that the worker does not find as the parent has it mapped.
-var errOtherFile = errors.New("not the file that is mapped")
 
 // encodeFault writes an error.
 func encodeFault(err error) []byte {
@@ -95,7 +93,7 @@ func (l *Lost) Is(target error) bool { return target == ErrLost }
 // late is how a worker ends that hangs.
 func late(k kind, after time.Duration) string {
 	what := "a step"
-	if k != forward && k != advance {
+	if k != step && k != advance && k != measure {
 		what = fmt.Sprintf("%q", k)
 	}
 	return fmt.Sprintf("it did not answer %s for %s and was ended", what, after)

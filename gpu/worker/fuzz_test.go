@@ -10,7 +10,7 @@ import (
 // Bytes from the other side: whatever they are, they are read or refused, with memory in proportion to them.
 
 func FuzzMessage(f *testing.F) {
-	f.Add((&message{kind: compile, number: 1, text: []byte(`{"Rows":1}`)}).append(nil))
+	f.Add((&message{kind: load, number: 1, text: []byte(`{"Path":"x"}`)}).append(nil))
 	f.Add((&message{kind: done, number: 1, shared: 99}).append(nil))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var m message
@@ -48,24 +48,6 @@ func FuzzStep(f *testing.F) {
 		r = reader{from: data}
 		if chosen := readChosen(&r); 12*len(chosen) > len(data) {
 			t.Fatalf("%d tokens of %d bytes", len(chosen), len(data))
-		}
-	})
-}
-
-func FuzzProgram(f *testing.F) {
-	_, text := encoded(f, engine.Settings{})
-	f.Add(text)
-	_, text = encoded(f, engine.Settings{Compute: engine.Int8, Dense: engine.DenseQ8})
-	f.Add(text)
-	f.Fuzz(func(t *testing.T, text []byte) {
-		p, err := decodeProgram(text, func(n uint32) (engine.Region, error) { return numbered{n}, nil })
-		if err != nil {
-			return
-		}
-		for _, b := range p.Buffers {
-			if size := p.BytesOf(b); size < 0 || b.Offset < 0 {
-				t.Fatalf("%s has %d bytes at %d", b.Name, size, b.Offset)
-			}
 		}
 	})
 }

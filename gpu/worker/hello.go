@@ -1,20 +1,20 @@
 package worker
 
 import (
-	"encoding/json"
 	"fmt"
 	"runtime/debug"
 	"sync"
 
 	"github.com/ossrun/ossrun/assets"
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
 // Both sides must be of one build: what they send each other has no other version.
 
 // Protocol is the number of what messages mean; it goes up with every change of this package's files about messages.
-const Protocol = 4
+const Protocol = 5
 
 // Identity is a build.
 type Identity struct {
@@ -55,62 +55,45 @@ type (
 		Identity
 		Shared int64 // bytes of the shared memory
 	}
-	openText   struct{ Wanted }
-	deviceText struct {
+	// backendText is what the other side has open, and what there is to tell people of it.
+	backendText struct {
 		Name        string
 		Caps        engine.Caps
-		Places      bool     // it is an engine.Placer
-		Said        []string // for people, of how it was opened
+		Several     bool
 		Kernels     string   // what they are, and whether they are right on this card
 		Wrong       []string // a sentence for each that is not
+		Told        []string
 		Total, Free int64
 	}
 	memoryText struct{ Total, Free int64 }
-	bandText   struct{ BytesPerSecond float64 }
-	proofsText struct{ Proofs json.RawMessage }
-	ratesText  struct{ Rates json.RawMessage }
-	allocText  struct{ Bytes int64 }
-	regionText struct {
-		Region uint32
-		Bytes  int64
+	askRoom    struct {
+		Spec     models.Spec
+		Settings engine.Settings
+		Here     bool // on what is open
 	}
-	partText struct {
-		Region uint32
+	roomText struct {
+		Room    engine.Room
+		Backend backendText // which may have changed
+	}
+	// loadText names a checkpoint that the worker opens itself: Path, or the embedded demo. Files are those of its weights,
+	// as the parent has them open.
+	loadText struct {
+		Path     string
+		Spec     models.Spec
+		Files    []checkpoint.FileState
+		Settings engine.Settings
+	}
+	loadedText struct {
+		Settings   engine.Settings
+		Plan       engine.Plan
+		CacheBytes int64
+	}
+	progressText struct{ Done, Total int64 }
+	tapText      struct {
+		Name   string
+		Rows   int
 		Offset int64
-		Bytes  int64
 	}
-	stepText struct {
-		Step    uint32
-		Samples bool
-		Taps    []tapText `json:",omitempty"`
-	}
-	tapText struct {
-		Buffer int // of the program
-		Region uint32
-		Offset int64
-		Bytes  int64 // of the region
-	}
-	planText struct {
-		Spec    models.Spec
-		Options engine.Settings
-		Rows    int
-	}
-	homeText   struct{ Home engine.Home }
-	weightText struct {
-		Buffer string
-		Bytes  int64
-		Part   *filePart `json:",omitempty"` // nil: the bytes that were gathered
-	}
-	gatherText struct{ Offset, Bytes int64 }
-	askPages   struct {
-		Spec        models.Spec
-		Options     engine.Settings
-		Utilization float64
-	}
-	pagesText     struct{ Pages int }
-	profilingText struct {
-		Step uint32
-		On   bool
-	}
-	profileText struct{ Nanoseconds []int64 }
+	bytesText struct{ Offset, Bytes int64 }
+	timesText struct{ Times []engine.Timing }
 )

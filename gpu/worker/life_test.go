@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +19,7 @@ import (
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
+	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
@@ -53,9 +53,24 @@ func rows(start int32, tokens ...int32) *engine.Batch {
 
 var small = engine.Settings{Pages: 4, MaxNumBatchedTokens: 2}
 
-// life is an engine's on a device: load, prefill, decode, close; the logits of the last step.
-func life(ctx context.Context, dev engine.Device, ckpt *checkpoint.Checkpoint) (logits []float32, err error) {
-	eng, err := engine.New(dev, ckpt, small)
+// loadedOn is a model on a backend; the test closes it.
+func loadedOn(t testing.TB, b engine.Backend, ckpt *checkpoint.Checkpoint, s engine.Settings) engine.Engine {
+	t.Helper()
+	eng, err := b.Load(t.Context(), ckpt, s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := eng.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return eng
+}
+
+// life is a model's: load, prefill, decode, close; the logits of the last step.
+func life(ctx context.Context, b engine.Backend, ckpt *checkpoint.Checkpoint) (logits []float32, err error) {
+	eng, err := b.Load(ctx, ckpt, small, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -67,84 +82,92 @@ func life(ctx context.Context, dev engine.Device, ckpt *checkpoint.Checkpoint) (
 	return logits, eng.Step(ctx, rows(2, 17), logits)
 }
 
-// TestWeightsAreOpenedThere: nothing of a checkpoint in files passes through the shared memory, and what comes out is the same.
-func TestWeightsAreOpenedThere(t *testing.T) {
+// TestLoad: the worker opens the checkpoint itself, tells how far it is, and computes what this process does; the end of a
+// context ends the load, and another one goes well.
+func TestLoad(t *testing.T) {
 	ckpt := tiny(t)
-	want, err := life(t.Context(), opened(t, "cpu", Options{}), ckpt)
+	dev, err := cpu.New(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	dev := opened(t, "reader", Options{})
-	got, err := life(t.Context(), dev, ckpt)
+	want, err := life(t.Context(), engine.On(dev), ckpt)
+	if err = errors.Join(err, dev.Close()); err != nil {
+		t.Fatal(err)
+	}
+	b := opened(t, "cpu", Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	calls, last := 0, int64(0)
+	if _, err := b.Load(ctx, ckpt, small, func(done, total int64) {
+		if calls++; done <= last || done > total {
+			t.Errorf("%d of %d bytes after %d", done, total, last)
+		}
+		if last = done; calls == 5 {
+			cancel()
+		}
+	}); !errors.Is(err, context.Canceled) || calls != 5 {
+		t.Errorf("after %d tensors: %v", calls, err)
+	}
+	got, err := life(t.Context(), b, ckpt)
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v, the same logits: %v", err, slices.Equal(got, want))
 	}
-	if _, err := dev.Upload(make([]byte, 9)); err == nil {
-		t.Error("memory of no file was uploaded without being written")
+	eng := loadedOn(t, b, ckpt, small)
+	if _, err := b.Load(t.Context(), ckpt, small, nil); err == nil {
+		t.Error("two models are loaded")
+	}
+	times, err := eng.Measure(t.Context(), rows(0, 15, 16), make([]float32, ckpt.Spec.Vocab))
+	if err != nil || len(times) < 20 || times[0].Bytes == 0 {
+		t.Errorf("%d operations were timed, %v", len(times), err)
 	}
 }
 
-// TestFileThatWentAway: weights whose file was replaced since they were mapped are taken from the memory that is mapped.
+// TestFileThatWentAway: a checkpoint whose files were replaced since it was opened is not loaded, and one that lies in no file
+// cannot be.
 func TestFileThatWentAway(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "weights")
-	mapped := mapFile(t, path, []byte(strings.Repeat("weights!", 2000)))
-	if part, ok := partOf(mapped[4099:8000]); !ok || part.Path != path || part.Offset != 4099 || part.Bytes != 3901 {
-		t.Fatalf("%+v %v", part, ok)
+	ckpt, b := tiny(t), opened(t, "cpu", Options{})
+	path := filepath.Join(ckpt.Path, "model.safetensors")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
 	}
-	dev := opened(t, "cpu", Options{})
-	for _, replaced := range []func() error{
-		func() error { return nil },
-		func() error { return os.WriteFile(path+".new", make([]byte, 16000), 0o600) },
-		func() error { return os.Rename(path+".new", path) },
-		func() error { return os.Remove(path) },
-	} {
-		if err := replaced(); err != nil {
-			t.Fatal(err)
-		}
-		r, err := dev.Upload(mapped[4099:8000])
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := make([]byte, 3901)
-		if err := r.Read(0, got); err != nil || !slices.Equal(got, mapped[4099:8000]) {
-			t.Errorf("%v: %q", err, got[:16])
-		}
-		if err := r.Free(); err != nil {
-			t.Error(err)
-		}
+	if err := errors.Join(os.WriteFile(path+".new", data, 0o600), os.Rename(path+".new", path)); err != nil {
+		t.Fatal(err)
 	}
-	if part, ok := partOf(mapped[:9]); ok {
-		t.Errorf("a removed file is found: %+v", part)
+	if _, err := b.Load(t.Context(), ckpt, small, nil); err == nil || !strings.Contains(err.Error(), "have changed since they were opened") {
+		t.Error(err)
 	}
-	if _, ok := partOf(make([]byte, 100)); ok {
-		t.Error("memory of no file is found in one")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Load(t.Context(), ckpt, small, nil); err == nil || errors.Is(err, ErrLost) {
+		t.Error(err)
+	}
+	made, err := checkpoint.Synthetic(modeltest.Tiny(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer made.Close()
+	if _, err := b.Load(t.Context(), made, small, nil); err == nil || !strings.Contains(err.Error(), "lies in no file") {
+		t.Error(err)
 	}
 }
 
-// TestViewRefuses: what is not the file that was said is not mapped by the worker.
-func TestViewRefuses(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "weights")
-	mapped := mapFile(t, path, make([]byte, 8192))
-	part, ok := partOf(mapped)
-	if !ok {
-		t.Fatal("not found")
+// TestDemo: the embedded demo is in the worker's program as well.
+func TestDemo(t *testing.T) {
+	demo, err := checkpoint.OpenDemo()
+	if err != nil {
+		t.Fatal(err)
 	}
-	for name, change := range map[string]func(*filePart){
-		"size": func(p *filePart) { p.Size++ }, "inode": func(p *filePart) { p.Inode++ }, "time": func(p *filePart) { p.Changed++ },
-		"device": func(p *filePart) { p.Device++ }, "path": func(p *filePart) { p.Path += "x" }, "folder": func(p *filePart) { p.Path = filepath.Dir(path) },
-		"offset": func(p *filePart) { p.Offset = -1 }, "end": func(p *filePart) { p.Bytes++ }, "overflow": func(p *filePart) { p.Bytes = math.MaxInt64 },
-	} {
-		lie := part
-		change(&lie)
-		if _, _, err := lie.view(); err == nil {
-			t.Errorf("another %s: mapped", name)
-		}
+	defer demo.Close()
+	eng := loadedOn(t, opened(t, "cpu", Options{}), demo, small)
+	if err := eng.Step(t.Context(), rows(0, 15, 16), make([]float32, demo.Spec.Vocab)); err != nil {
+		t.Error(err)
 	}
 }
 
 // TestNoDevice: why there is no device comes through, typed.
 func TestNoDevice(t *testing.T) {
-	_, err := Start(Options{Program: program(t, "none"), Wanted: Wanted{GPUs: []int{3}}})
+	_, err := Start(Options{Program: program(t, "none"), Settings: engine.Settings{GPUs: []int{3}}})
 	var e *driver.Error
 	if !errors.As(err, &e) || e.Code != 2 || !errors.Is(err, driver.ErrOutOfMemory) || !strings.HasPrefix(err.Error(), "no GPU among [3]: ") {
 		t.Error(err)
@@ -210,7 +233,7 @@ func TestFaultsOfSteps(t *testing.T) {
 		if token != 3 { // else a loaded machine is late where it should not be
 			dev.c.deadlines.Step = time.Minute
 		}
-		eng, err := engine.New(dev, ckpt, small)
+		eng, err := dev.Load(t.Context(), ckpt, small, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -246,7 +269,7 @@ func TestFaultsOfSteps(t *testing.T) {
 func TestErrorOfAStep(t *testing.T) {
 	ckpt := tiny(t)
 	dev := opened(t, "faulty", Options{})
-	eng, err := engine.New(dev, ckpt, small)
+	eng, err := dev.Load(t.Context(), ckpt, small, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +291,7 @@ func TestKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-dev.Lost()
-	if _, err := dev.Alloc(10); err == nil || err.Error() != "the GPU worker ended: signal: killed" {
+	if _, err := dev.Room(modeltest.Tiny(), small); err == nil || err.Error() != "the GPU worker ended: signal: killed" {
 		t.Error(err)
 	}
 }
@@ -289,26 +312,27 @@ func TestSignalsForTheParent(t *testing.T) {
 	}
 }
 
-// TestClosedInUse: a device is not closed under its regions, and a region is freed once.
+// TestClosedInUse: a backend is not closed under its model, and a model is closed once.
 func TestClosedInUse(t *testing.T) {
-	dev := opened(t, "cpu", Options{})
-	r, err := dev.Alloc(64)
+	b := opened(t, "cpu", Options{})
+	eng, err := b.Load(t.Context(), tiny(t), small, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if dev.Close() == nil {
-		t.Error("closed with a region in use")
+	if b.Close() == nil {
+		t.Error("closed with a model in use")
 	}
-	if err := errors.Join(r.Free(), r.Free()); err != nil {
+	pool := eng.Cache()
+	if err := errors.Join(eng.Close(), eng.Close()); err != nil {
 		t.Error(err)
 	}
-	if r.Write(0, []byte{1}) == nil || r.Read(0, make([]byte, 1)) == nil {
-		t.Error("a freed region is used")
+	if pool.Write(0, []byte{1}) == nil || pool.Read(0, make([]byte, 1)) == nil {
+		t.Error("the pool of a closed model is used")
 	}
-	if err := dev.Close(); err != nil {
+	if err := b.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := dev.Alloc(64); !errors.Is(err, engine.ErrClosed) {
+	if _, err := b.Load(t.Context(), tiny(t), small, nil); !errors.Is(err, engine.ErrClosed) {
 		t.Error(err)
 	}
 }

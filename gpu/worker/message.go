@@ -17,38 +17,32 @@ import (
 
 type kind uint32
 
-// Requests, then the two kinds of answer.
+// Requests, then the kinds of answer.
 const (
-	hello     kind = iota + 1
-	open           // a GPU
-	memory         // of the device
-	bandwidth      // of its memory, measured
-	alloc          // a region
-	uploadOne      // a region from a file
-	readPart       // of a region
-	writePart      // of a region
-	free           // a region
-	compile        // a program into a step
-	drop           // a step
-	profiling      // on or off
-	profile        // of the last step
-	forward        // a batch, to its logits
-	prove          // the kernels, on this card
-	rates          // of its matrix units, measured
-	advance        // choose the tokens of the step queued before, queue a batch, or both; answered when it chooses
-	plan           // the largest program of an engine, of several devices; the next three are about it
-	allocFor       // a region for its cache or its scratch
-	gather         // bytes of a weight that lies in no file
-	uploadFor      // a region for one of its weights
-	mostPages      // that every one of several devices has room for
+	hello      kind = iota + 1
+	open            // the GPUs
+	memory          // that they have
+	room            // for a model
+	load            // a model
+	step            // a batch, to its logits
+	advance         // sample the tokens of the batch queued before, queue a batch, or both; answered when it samples
+	measure         // a step, every operation of it timed
+	tap             // of the last step, read
+	readCache       // bytes of the KV pool
+	writeCache      // the same, written
+	unload          // the model
+	test            // of the hardware
+	proceed         // with what has told a part
+	stop            // that instead
 	goodbye
 	done   // the answer
 	failed // the answer, as an error
+	part   // of an answer that comes in several; the parent says proceed or stop
 	kinds
 )
 
-var kindNames = [kinds]string{"", "hello", "open", "memory", "bandwidth", "alloc", "upload", "read", "write", "free", "compile", "drop", "profiling", "profile", "forward", "prove", "rates", "advance",
-	"plan", "alloc for", "gather", "upload for", "pages", "goodbye", "done", "failed"}
+var kindNames = [kinds]string{"", "hello", "open", "memory", "room", "load", "step", "advance", "measure", "tap",
+	"read of the KV cache", "write of the KV cache", "unload", "test", "proceed", "stop", "goodbye", "done", "failed", "part"}
 
 func (k kind) String() string {
 	if k == 0 || k >= kinds {
@@ -59,8 +53,8 @@ func (k kind) String() string {
 
 const (
 	headerBytes = 16
-	// mostText holds the program of a model of a thousand layers.
-	mostText = 32 << 20
+	// mostText holds the times of the operations of a model of a thousand layers.
+	mostText = 4 << 20
 )
 
 type message struct {

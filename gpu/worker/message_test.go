@@ -2,7 +2,6 @@ package worker
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"io"
 	"math"
@@ -12,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
@@ -19,7 +19,7 @@ import (
 // What crosses the boundary comes out as it went in, and what no honest side sends is refused.
 
 func TestMessage(t *testing.T) {
-	for _, m := range []message{{kind: forward, number: 7, shared: 1234}, {kind: done, number: math.MaxUint32, text: bytes.Repeat([]byte("x"), 200<<10)}} {
+	for _, m := range []message{{kind: step, number: 7, shared: 1234}, {kind: done, number: math.MaxUint32, text: bytes.Repeat([]byte("x"), 200<<10)}} {
 		sent := m.append(nil)
 		var got message
 		if err := got.read(bytes.NewReader(sent)); err != nil || got.kind != m.kind || got.number != m.number || got.shared != m.shared || !bytes.Equal(got.text, m.text) {
@@ -38,12 +38,12 @@ func TestMessage(t *testing.T) {
 	if err := m.read(strings.NewReader("")); err != io.EOF {
 		t.Error(err)
 	}
-	for _, bad := range []message{{kind: 0}, {kind: kinds}, {kind: forward, shared: slotBytes + 1}} {
+	for _, bad := range []message{{kind: 0}, {kind: kinds}, {kind: step, shared: slotBytes + 1}} {
 		if err := m.read(bytes.NewReader(bad.append(nil))); err == nil {
 			t.Errorf("%+v was read", bad)
 		}
 	}
-	long := (&message{kind: compile}).append(nil)
+	long := (&message{kind: load}).append(nil)
 	long[8], long[9], long[10], long[11] = 0xff, 0xff, 0xff, 0xff
 	if err := m.read(bytes.NewReader(long)); err == nil || errors.Is(err, errTorn) {
 		t.Errorf("4 GiB of text: %v", err)
@@ -102,13 +102,13 @@ func TestStepParts(t *testing.T) {
 	}
 }
 
-// TestEveryField: a field that is added to what crosses must be given its place there, and its number here. Two of Program's are of its recording.
+// TestEveryField: a field that is added to what crosses must be given its place there, and its number here.
 func TestEveryField(t *testing.T) {
 	for _, x := range []struct {
 		of     any
 		fields int
 	}{{engine.Batch{}, 5}, {engine.SeqRows{}, 4}, {engine.SamplingParams{}, 9}, {engine.Edit{}, 4}, {engine.SampledToken{}, 3}, {engine.TokenLogprob{}, 2},
-		{engine.Program{}, 8}, {engine.Buffer{}, 8}, {engine.Op{}, 14}, {driver.Error{}, 5}} {
+		{driver.Error{}, 5}} {
 		if n := reflect.TypeOf(x.of).NumField(); n != x.fields {
 			t.Errorf("%T has %d fields, %d are sent", x.of, n, x.fields)
 		}
@@ -125,89 +125,38 @@ func TestTablesAreCut(t *testing.T) {
 	}
 }
 
-func TestProgramText(t *testing.T) {
-	for _, o := range []engine.Settings{{}, {Compute: engine.Int8, KVCacheDtype: "bf16", Taps: []string{"final"}}} {
-		p, text := encoded(t, o)
-		got, err := decodeProgram(text, func(n uint32) (engine.Region, error) { return numbered{n}, nil })
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !reflect.DeepEqual(p.Spec, got.Spec) || !reflect.DeepEqual(p.Settings, got.Settings) || p.Rows != got.Rows || len(p.Ops) != len(got.Ops) {
-			t.Errorf("%+v", got)
-		}
-		for i := range p.Ops {
-			if !reflect.DeepEqual(p.Ops[i], got.Ops[i]) {
-				t.Errorf("operation %d: %+v, was %+v", i, got.Ops[i], p.Ops[i])
-			}
-		}
-		if len(p.Buffers) != len(got.Buffers) || got.Buffer("x") == nil {
-			t.Error("buffers")
-		}
-	}
-}
-
-// numbered is a region that is large enough for anything.
-type numbered struct{ n uint32 }
-
-func (numbered) Bytes() int64              { return 1 << 50 }
-func (numbered) Read(int64, []byte) error  { return nil }
-func (numbered) Write(int64, []byte) error { return nil }
-func (numbered) Free() error               { return nil }
-
-// encoded is the program of a tiny model, all of it in region 1.
-func encoded(t testing.TB, o engine.Settings) (*engine.Program, []byte) {
-	t.Helper()
-	p, err := engine.Record(modeltest.Tiny(), o, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.Layout()
-	for _, b := range p.Buffers {
-		if b.Home != engine.Logits {
-			b.Region = numbered{1}
-		}
-	}
-	text, err := encodeProgram(p, func(r engine.Region) (uint32, error) { return r.(numbered).n, nil })
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p, text
-}
-
-// TestProgramLies: programs that no honest parent sends.
-func TestProgramLies(t *testing.T) {
-	_, text := encoded(t, engine.Settings{})
-	for name, lie := range map[string]func(*programText){
-		"no rows":               func(p *programText) { p.Rows = 0 },
-		"endless rows":          func(p *programText) { p.Rows = mostRows + 1 },
-		"an unknown type":       func(p *programText) { p.Buffers[0].Type = 99 },
-		"an unknown home":       func(p *programText) { p.Buffers[0].Home = 99 },
-		"an unknown extent":     func(p *programText) { p.Buffers[0].Extent = 99 },
-		"a negative offset":     func(p *programText) { p.Buffers[0].Offset = -1 },
-		"an offset too far":     func(p *programText) { p.Buffers[0].Offset = math.MaxInt64 },
-		"a side that overflows": func(p *programText) { p.Buffers[0].Width = math.MaxInt },
-		"two of one name":       func(p *programText) { p.Buffers[1].Name = p.Buffers[0].Name },
-		"no region":             func(p *programText) { p.Buffers[0].Region = 0 },
-		"an unknown operation":  func(p *programText) { p.Ops[0].Kind = 200 },
-		"a buffer beyond":       func(p *programText) { p.Ops[0].Out[0] = len(p.Buffers) },
-		"a buffer before":       func(p *programText) { p.Ops[0].Out[0] = -2 },
-		"a missing operand":     func(p *programText) { p.Ops[0].Out[0] = -1 },
-		"no operand":            func(p *programText) { p.Ops[0].Out = nil },
-		"an unknown mode":       func(p *programText) { p.Options.Compute = "fast" },
-		"a negative window":     func(p *programText) { p.Ops[0].Window = -1 },
-		"experts that overflow": func(p *programText) { p.Spec.ExpertsPerToken = math.MaxInt },
+// TestBounds: shapes and settings that no model and no machine has are refused before anything is planned.
+func TestBounds(t *testing.T) {
+	for what, change := range map[string]func(*models.Spec, *engine.Settings){
+		"endless layers":      func(m *models.Spec, _ *engine.Settings) { m.Layers = 1 << 40 },
+		"no layers":           func(m *models.Spec, _ *engine.Settings) { m.Layers = 0 },
+		"a negative width":    func(m *models.Spec, _ *engine.Settings) { m.Hidden = -64 },
+		"experts overflow":    func(m *models.Spec, _ *engine.Settings) { m.ExpertsPerToken = math.MaxInt },
+		"more KV heads":       func(m *models.Spec, _ *engine.Settings) { m.KVHeads = m.Heads + 1 },
+		"no KV heads":         func(m *models.Spec, _ *engine.Settings) { m.KVHeads = 0 },
+		"an odd head":         func(m *models.Spec, _ *engine.Settings) { m.HeadDim = 3 },
+		"endless positions":   func(m *models.Spec, _ *engine.Settings) { m.MaxPosition = math.MaxInt },
+		"no positions":        func(m *models.Spec, _ *engine.Settings) { m.MaxPosition = -1 },
+		"endless rows":        func(_ *models.Spec, s *engine.Settings) { s.MaxNumBatchedTokens = math.MaxInt },
+		"a negative context":  func(_ *models.Spec, s *engine.Settings) { s.MaxModelLen = -1 },
+		"more than all":       func(_ *models.Spec, s *engine.Settings) { s.GPUMemoryUtilization = 2 },
+		"no number":           func(_ *models.Spec, s *engine.Settings) { s.GPUMemoryUtilization = math.NaN() },
+		"endless experts":     func(_ *models.Spec, s *engine.Settings) { s.CPUExperts = math.MaxInt },
+		"an unknown KV type":  func(_ *models.Spec, s *engine.Settings) { s.KVCacheDtype = "f8" },
+		"unknown dense":       func(_ *models.Spec, s *engine.Settings) { s.Dense = "q4" },
+		"an unknown mode":     func(_ *models.Spec, s *engine.Settings) { s.Compute = "fast" },
+		"a negative number":   func(_ *models.Spec, s *engine.Settings) { s.Threads = -1 },
+		"endless pages":       func(_ *models.Spec, s *engine.Settings) { s.Pages = math.MaxInt },
+		"endless logits":      func(_ *models.Spec, s *engine.Settings) { s.MaxLogits = math.MaxInt },
+		"sequences below one": func(_ *models.Spec, s *engine.Settings) { s.MaxNumSeqs = -1 },
 	} {
-		var p programText
-		if err := json.Unmarshal(text, &p); err != nil {
+		m, s := modeltest.Tiny(), engine.Settings{}
+		if err := errors.Join(checkSpec(m), checkSettings(s)); err != nil {
 			t.Fatal(err)
 		}
-		lie(&p)
-		lied, err := json.Marshal(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := decodeProgram(lied, func(n uint32) (engine.Region, error) { return numbered{n}, nil }); err == nil {
-			t.Errorf("%s: accepted", name)
+		change(&m, &s)
+		if errors.Join(checkSpec(m), checkSettings(s)) == nil {
+			t.Errorf("%s: accepted", what)
 		}
 	}
 }

@@ -22,18 +22,18 @@ func TestKilledWhileServing(t *testing.T) {
 			ckpt := tiny(t)
 			options := engine.Settings{Pages: 16, MaxNumBatchedTokens: 8}
 			dev := opened(t, kind, Options{})
-			eng, err := engine.New(dev, ckpt, options)
+			eng, err := dev.Load(t.Context(), ckpt, options, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var faults []error
-			s := sched.New(eng, sched.Options{Pages: 16, MaxNumBatchedTokens: 8, MaxNumSeqs: 2, ContextLength: 256, Restart: func(fault error) (sched.Engine, error) {
+			s := sched.New(eng, sched.Options{Pages: 16, MaxBatchedTokens: 8, MaxSeqs: 2, ContextLength: 256, Restart: func(fault error) (sched.Engine, error) {
 				faults = append(faults, fault)
 				if err := errors.Join(eng.Close(), dev.Close()); err != nil {
 					t.Error(err)
 				}
 				dev = opened(t, kind, Options{})
-				eng, err = engine.New(dev, ckpt, options)
+				eng, err = dev.Load(t.Context(), ckpt, options, nil)
 				return eng, err
 			}})
 			request := func(tokens int) *sched.Stream {

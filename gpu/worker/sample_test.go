@@ -17,7 +17,7 @@ import (
 func TestSampleThere(t *testing.T) {
 	dev := opened(t, "CUDA", Options{})
 	ckpt := tiny(t)
-	eng, err := engine.New(dev, ckpt, small)
+	eng, err := dev.Load(t.Context(), ckpt, small, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func TestSampleThere(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if !eng.Samples() {
+	if !eng.Caps().Samples {
 		t.Fatal("the device does not choose tokens")
 	}
 	vocab := ckpt.Spec.Vocab
@@ -94,59 +94,41 @@ func TestSampleThere(t *testing.T) {
 func TestSampleRefusals(t *testing.T) {
 	dev := opened(t, "CUDA", Options{})
 	ckpt := tiny(t)
-	p, err := engine.Record(ckpt.Spec, engine.Settings{Pages: 4}, 2)
+	eng, err := dev.Load(t.Context(), ckpt, small, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var regions []engine.Region
-	p.Layout()
-	for _, b := range p.Buffers {
-		if b.Home == engine.Logits {
-			continue
-		}
-		b.Offset = 0
-		if b.Region, err = dev.Alloc(p.BytesOf(b)); err != nil {
-			t.Fatal(err)
-		}
-		regions = append(regions, b.Region)
-	}
-	made, err := dev.Compile(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := made.(engine.SamplingStep)
 	var got [1]engine.SampledToken
-	if err := s.Wait(got[:]); err == nil {
+	if err := eng.Wait(got[:]); err == nil {
 		t.Error("nothing was sampled, and it was waited for")
 	}
 	one := []engine.SamplingParams{{Logprobs: -1}}
 	for what, run := range map[string]func() error{
-		"no batch":        func() error { return s.Sample(one) },
-		"another length":  func() error { return errors.Join(s.Queue(rows(0, 5), nil), s.Sample(append(one, one...))) },
-		"a bad batch":     func() error { return errors.Join(s.Queue(rows(0, int32(ckpt.Spec.Vocab)), nil), s.Sample(one)) },
-		"from other rows": func() error { return errors.Join(s.Queue(rows(0, 5), []int32{0, 0}), s.Sample(one)) },
+		"no batch": func() error { return eng.Sample(one) },
+		"another length": func() error {
+			return errors.Join(eng.Queue(t.Context(), rows(0, 5), nil), eng.Sample(append(one, one...)))
+		},
+		"a bad batch": func() error {
+			return errors.Join(eng.Queue(t.Context(), rows(0, int32(ckpt.Spec.Vocab)), nil), eng.Sample(one))
+		},
+		"from other rows": func() error { return errors.Join(eng.Queue(t.Context(), rows(0, 5), []int32{0, 0}), eng.Sample(one)) },
 		"an edit too high": func() error {
-			return errors.Join(s.Queue(rows(0, 5), nil), s.Sample([]engine.SamplingParams{{Edits: []engine.Edit{{ID: 1 << 30}}}}))
+			return errors.Join(eng.Queue(t.Context(), rows(0, 5), nil), eng.Sample([]engine.SamplingParams{{Edits: []engine.Edit{{ID: 1 << 30}}}}))
 		},
 	} {
-		if err := errors.Join(run(), s.Wait(got[:])); err == nil || errors.Is(err, ErrLost) {
+		if err := errors.Join(run(), eng.Wait(got[:])); err == nil || errors.Is(err, ErrLost) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	for range 3 * slots { // batches that nobody chooses from use up no slot
-		if err := s.Queue(rows(0, 5), nil); err != nil {
+		if err := eng.Queue(t.Context(), rows(0, 5), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(s.Sample(one), regions[0].Read(0, make([]byte, 4)), s.Wait(got[:])); err != nil { // a read between comes to no harm
+	if err := errors.Join(eng.Sample(one), eng.Cache().Read(0, make([]byte, 4)), eng.Wait(got[:])); err != nil { // a read between comes to no harm
 		t.Error(err)
 	}
-	if err := s.Close(); err != nil {
+	if err := eng.Close(); err != nil {
 		t.Error(err)
-	}
-	for _, r := range regions {
-		if err := r.Free(); err != nil {
-			t.Error(err)
-		}
 	}
 }

@@ -1,23 +1,26 @@
 package worker
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// The worker's side: one request after the other, in one goroutine. Whatever it holds is given back with its process, so an end needs no order.
+// The worker's side: one request after the other, in one goroutine. Whatever it holds is given back with its process, so an
+// end needs no order.
 
-// An Opener opens the device of a worker. said is for people.
-type Opener func(w Wanted) (dev engine.Device, said []string, err error)
-
-// Serve is the worker: it answers on the descriptors that it was started with until its parent says goodbye or is gone, which is no error.
+// Serve is the worker: it answers on the descriptors that it was started with until its parent says goodbye or is gone, which
+// is no error.
 func Serve(open Opener) error {
 	// The terminal and the service manager tell every process of ours to stop; the parent decides when that is.
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -31,9 +34,8 @@ func Serve(open Opener) error {
 
 // serve answers until the socket ends.
 func serve(socket io.ReadWriter, memory *os.File, id Identity, open Opener) error {
-	s := &server{id: id, memory: memory, open: open, regions: map[uint32]*heldRegion{}, steps: map[uint32]*heldStep{}}
+	s := &server{id: id, memory: memory, open: open, socket: socket}
 	var in message
-	var out []byte
 	for {
 		switch err := in.read(socket); {
 		case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
@@ -48,9 +50,7 @@ func serve(socket io.ReadWriter, memory *os.File, id Identity, open Opener) erro
 		if a == nil { // nobody waits for this one
 			continue
 		}
-		a.number = in.number
-		out = a.append(out[:0])
-		if _, err := socket.Write(out); err != nil {
+		if s.send(a, in.number) != nil {
 			return nil // the parent is gone
 		}
 		if in.kind == goodbye {
@@ -64,80 +64,100 @@ type server struct {
 	id     Identity
 	open   Opener
 	memory *os.File
+	socket io.ReadWriter
+	out    []byte
 
 	shared *shared
-	dev    engine.Device
+	local  Local
+	told   []string // lines for people that the next answer takes along
 
-	last    uint32 // number of the last region or step
-	regions map[uint32]*heldRegion
-	steps   map[uint32]*heldStep
-	batch   engine.Batch // its memory is used again
-	unsaid  error        // of a request that nobody waits for
-
-	planned  *engine.Program // the largest of an engine, of several devices
-	gathered []byte          // of a weight that lies in no file
+	ckpt   *checkpoint.Checkpoint
+	eng    engine.Engine
+	batch  engine.Batch // its memory is used again
+	unsaid error        // of a request that nobody waits for
 }
 
-// heldRegion is memory of the device, and the mapped file that it is a view of, if it is.
-type heldRegion struct {
-	engine.Region
-	unmap func() error
+func (s *server) send(m *message, number uint32) error {
+	m.number = number
+	s.out = m.append(s.out[:0])
+	_, err := s.socket.Write(s.out)
+	return err
 }
 
-type heldStep struct {
-	engine.Step
-	program *engine.Program
-	taps    []uint32 // regions that its results lie in; they are not its own
-	queued  int      // logit rows of the batch that waits for its choice; 0 when none does
-	fault   error    // why it could not be queued
+// emit sends a part of the answer to a request, and waits for the parent to say whether it wants more.
+func (s *server) emit(number uint32, text []byte) error {
+	if err := s.send(&message{kind: part, text: text}, number); err != nil {
+		return err
+	}
+	var m message
+	if err := m.read(s.socket); err != nil {
+		return err
+	}
+	if m.kind != proceed {
+		return context.Canceled
+	}
+	return nil
+}
+
+// ask reads what a request says. Both sides are of one build, so a name that is not known is a mistake.
+func ask[T any](m *message) (v T, err error) {
+	d := json.NewDecoder(bytes.NewReader(m.text))
+	d.DisallowUnknownFields()
+	if err = d.Decode(&v); err == nil && d.More() {
+		err = errors.New("something stands behind it")
+	}
+	if err != nil {
+		return v, fmt.Errorf("%s: %w", m.kind, err)
+	}
+	return v, nil
+}
+
+// tell is an answer that says something.
+func tell(v any) (*message, error) {
+	text, err := json.Marshal(v)
+	return &message{kind: done, text: text}, err
 }
 
 // answer does what a request asks for; nil, nil when it has no answer.
 func (s *server) answer(m *message) (*message, error) {
-	if s.shared == nil && m.kind != hello && m.kind != goodbye {
+	switch {
+	case m.kind == hello:
+		return s.hello(m)
+	case m.kind == goodbye:
+		return &message{kind: done}, s.end()
+	case s.shared == nil:
 		return nil, fmt.Errorf("%s before hello", m.kind)
-	}
-	if s.dev == nil && m.kind != hello && m.kind != open && m.kind != goodbye {
-		return nil, fmt.Errorf("%s before a device is open", m.kind)
+	case m.kind == open:
+		return s.openLocal(m)
+	case s.local == nil:
+		return nil, fmt.Errorf("%s before GPUs are open", m.kind)
 	}
 	switch m.kind {
-	case hello:
-		return s.hello(m)
-	case open:
-		return s.openDevice(m)
 	case memory:
-		total, free := s.dev.Memory()
+		total, free := s.local.Memory()
 		return tell(memoryText{total, free})
-	case bandwidth:
-		return s.bandwidth()
-	case prove:
-		return s.prove()
-	case rates:
-		return s.rates()
-	case alloc:
-		return s.alloc(m)
-	case uploadOne:
-		return s.upload(m)
-	case readPart, writePart:
-		return s.part(m)
-	case free:
-		return s.free(m)
-	case compile:
-		return s.compile(m)
-	case drop:
-		return s.drop(m)
-	case profiling:
-		return s.profiling(m)
-	case profile:
-		return s.profile(m)
-	case forward:
-		return s.forward(m)
+	case room:
+		return s.room(m)
+	case load:
+		return s.load(m)
+	case test:
+		emit := func(text json.RawMessage) error { return s.emit(m.number, text) }
+		return &message{kind: done}, s.local.Test(context.Background(), m.text, emit)
+	}
+	if s.eng == nil {
+		return nil, fmt.Errorf("%s before a model is loaded", m.kind)
+	}
+	switch m.kind {
+	case step, measure:
+		return s.step(m)
 	case advance:
 		return s.advance(m)
-	case plan, allocFor, gather, uploadFor, mostPages:
-		return s.place(m)
-	case goodbye:
-		return s.goodbye()
+	case tap:
+		return s.tap(m)
+	case readCache, writeCache:
+		return s.cache(m)
+	case unload:
+		return &message{kind: done}, s.unload()
 	}
 	return nil, fmt.Errorf("%s is no request", m.kind)
 }
@@ -159,82 +179,110 @@ func (s *server) hello(m *message) (*message, error) {
 	return tell(s.id)
 }
 
-func (s *server) openDevice(m *message) (*message, error) {
-	o, err := ask[openText](m)
+func (s *server) openLocal(m *message) (*message, error) {
+	o, err := ask[engine.Settings](m)
+	if err == nil {
+		err = checkSettings(o)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if s.dev != nil {
-		return nil, errors.New("a device is open already")
+	if s.local != nil {
+		return nil, errors.New("GPUs are open already")
 	}
-	var said []string
-	if s.dev, said, err = s.open(o.Wanted); err != nil {
-		s.dev = nil
+	if s.local, err = s.open(o, func(line string) { s.told = append(s.told, line) }); err != nil {
+		s.local = nil
 		return nil, err
 	}
-	t := deviceText{Name: s.dev.Name(), Caps: s.dev.Caps(), Said: said}
-	_, t.Places = s.dev.(engine.Placer)
-	if k, ok := s.dev.(interface{ Trusted() (string, []string) }); ok {
-		t.Kernels, t.Wrong = k.Trusted()
-	}
-	t.Total, t.Free = s.dev.Memory()
-	return tell(t)
+	return tell(s.text())
 }
 
-func (s *server) bandwidth() (*message, error) {
-	b, ok := s.dev.(interface{ Bandwidth() (float64, error) })
-	if !ok {
-		return nil, fmt.Errorf("%s cannot measure its memory", s.dev.Name())
+// text is what is open.
+func (s *server) text() backendText {
+	t := backendText{Name: s.local.Name(), Caps: s.local.Caps(), Several: s.local.Several(), Told: s.told}
+	t.Kernels, t.Wrong = s.local.Kernels()
+	t.Total, t.Free = s.local.Memory()
+	s.told = nil
+	return t
+}
+
+func (s *server) room(m *message) (*message, error) {
+	a, err := ask[askRoom](m)
+	if err = errors.Join(err, checkSpec(a.Spec), checkSettings(a.Settings)); err != nil {
+		return nil, err
 	}
-	rate, err := b.Bandwidth()
+	find := s.local.Room
+	if a.Here {
+		find = s.local.RoomHere
+	}
+	r, err := find(a.Spec, a.Settings)
 	if err != nil {
 		return nil, err
 	}
-	return tell(bandText{rate})
+	return tell(roomText{r, s.text()})
 }
 
-// prove has the device hold its kernels to the plain ones; how it tells that is nothing to this package.
-func (s *server) prove() (*message, error) {
-	p, ok := s.dev.(interface {
-		ProofsText(context.Context) ([]byte, error)
+// load opens the checkpoint that the parent has open, and loads it.
+func (s *server) load(m *message) (*message, error) {
+	a, err := ask[loadText](m)
+	if err = errors.Join(err, checkSettings(a.Settings)); err != nil {
+		return nil, err
+	}
+	if s.eng != nil {
+		return nil, errors.New("a model is loaded already")
+	}
+	if s.ckpt, err = a.open(); err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	s.eng, err = s.local.Load(ctx, s.ckpt, a.Settings, func(done, total int64) {
+		text, err := json.Marshal(progressText{done, total})
+		if err == nil && ctx.Err() == nil && s.emit(m.number, text) != nil {
+			stop()
+		}
 	})
-	if !ok {
-		return nil, fmt.Errorf("%s cannot prove its kernels", s.dev.Name())
+	if err != nil {
+		s.eng = nil
+		return nil, errors.Join(err, s.unload())
 	}
-	text, err := p.ProofsText(context.Background())
+	return tell(loadedText{s.eng.Settings(), s.eng.Plan(), s.eng.Cache().Bytes()})
+}
+
+// open opens the checkpoint, which must be the very files that the parent has open.
+func (a *loadText) open() (_ *checkpoint.Checkpoint, err error) {
+	if a.Path == "" {
+		return checkpoint.OpenDemo()
+	}
+	ckpt, err := checkpoint.Open(a.Path)
 	if err != nil {
 		return nil, err
 	}
-	return tell(proofsText{text})
+	a.Spec.Name = ckpt.Spec.Name // what a model is called does not matter here
+	if !ckpt.Spec.SameShape(a.Spec) || !slices.Equal(ckpt.FileStates().Files, a.Files) {
+		return nil, errors.Join(fmt.Errorf("the files in %s have changed since they were opened", a.Path), ckpt.Close())
+	}
+	return ckpt, nil
 }
 
-// rates has the device measure what it multiplies; as with proofs, the text is nothing to this package.
-func (s *server) rates() (*message, error) {
-	m, ok := s.dev.(interface{ RatesText() ([]byte, error) })
-	if !ok {
-		return nil, fmt.Errorf("%s cannot measure its matrix units", s.dev.Name())
+// unload closes the model.
+func (s *server) unload() (err error) {
+	if s.eng != nil {
+		err = s.eng.Close()
 	}
-	text, err := m.RatesText()
-	if err != nil {
-		return nil, err
+	if s.ckpt != nil {
+		err = errors.Join(err, s.ckpt.Close())
 	}
-	return tell(ratesText{text})
+	s.eng, s.ckpt, s.unsaid = nil, nil, nil
+	return err
 }
 
-// goodbye gives the device back, with all that is on it.
-func (s *server) goodbye() (*message, error) {
-	var errs []error
-	for _, x := range s.steps {
-		errs = append(errs, x.Close())
+// end closes everything.
+func (s *server) end() error {
+	err := s.unload()
+	if s.local != nil {
+		err = errors.Join(err, s.local.Close())
+		s.local = nil
 	}
-	for _, r := range s.regions {
-		errs = append(errs, r.release())
-	}
-	if s.dev != nil {
-		errs = append(errs, s.dev.Close())
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
-	return &message{kind: done}, nil
+	return err
 }

@@ -1,84 +1,85 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Steps on the worker's side.
+// Steps on the worker's side. The engine checks batches and choices itself.
 
-func (s *server) forward(m *message) (*message, error) {
+func (s *server) step(m *message) (*message, error) {
 	r := reader{from: s.shared.slot(m.number)[:m.shared]}
-	number, n := r.word(), int(r.word())
+	n := int(r.word())
 	readBatch(&r, &s.batch)
 	if err := r.end(); err != nil {
 		return nil, err
 	}
-	x, err := s.step(number)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkBatch(&s.batch, x.program); err != nil {
-		return nil, err
-	}
-	if want := len(s.batch.LogitRows) * x.program.Spec.Vocab; n != want {
+	if want := len(s.batch.LogitRows) * s.eng.Spec().Vocab; n != want {
 		return nil, fmt.Errorf("%d logits are asked for, the step gives %d", n, want)
 	}
 	logits, err := s.shared.logits(n)
 	if err != nil {
 		return nil, err
 	}
-	return &message{kind: done}, x.Forward(&s.batch, logits)
+	if m.kind == step {
+		return &message{kind: done}, s.eng.Step(context.Background(), &s.batch, logits)
+	}
+	times, err := s.eng.Measure(context.Background(), &s.batch, logits)
+	if err != nil {
+		return nil, err
+	}
+	return tell(timesText{times})
 }
 
-// advance chooses the tokens of the step queued before, then queues the next batch, then waits for the tokens. Where it does not choose, nobody
-// waits for an answer, so what goes wrong is kept for the next one that does.
+// advance samples the tokens of the batch queued before, then queues the next one, then waits for the tokens. Where it does not
+// sample, nobody waits for an answer, so what goes wrong is kept for the next one that does.
 func (s *server) advance(m *message) (*message, error) {
 	r := reader{from: s.shared.slot(m.number)[:m.shared]}
-	choosing := r.word()
-	sampled, err := s.samplingStep(choosing)
 	var choices []engine.SamplingParams
-	if sampled != nil {
+	sampled := r.word() != 0
+	if sampled {
 		choices = readChoices(&r)
 	}
-	queued, err2 := s.samplingStep(r.word())
 	var from []int32
-	if queued != nil {
+	var err error
+	queued := r.word() != 0
+	if queued {
 		readBatch(&r, &s.batch)
-		from, err2 = readFrom(&r, len(s.batch.Tokens))
+		from, err = readFrom(&r, len(s.batch.Tokens))
 	}
-	if err := errors.Join(err, err2, r.end()); err != nil {
-		if choosing == 0 {
+	if err := errors.Join(err, r.end()); err != nil {
+		if !sampled {
 			s.unsaid = err
 			return nil, nil
 		}
 		return nil, err
 	}
-	var chosen error
-	if sampled != nil {
-		if chosen = s.unsaid; chosen == nil {
-			chosen = sampled.sample(choices)
+	var fault error
+	if sampled {
+		if fault = s.unsaid; fault == nil {
+			fault = s.eng.Sample(choices)
 		}
 		s.unsaid = nil
 	}
-	if queued != nil {
-		queued.queue(&s.batch, from)
+	if queued {
+		s.unsaid = s.eng.Queue(context.Background(), &s.batch, from)
 	}
-	if sampled == nil {
+	switch {
+	case !sampled:
 		return nil, nil
+	case fault != nil:
+		return nil, fault
 	}
-	if chosen != nil {
-		return nil, chosen
-	}
-	return s.tokens(m.number, sampled, len(choices))
+	return s.tokens(m.number, len(choices))
 }
 
 // tokens waits for a choice and writes what came of it.
-func (s *server) tokens(number uint32, sampled *heldStep, n int) (*message, error) {
+func (s *server) tokens(number uint32, n int) (*message, error) {
 	chosen := make([]engine.SampledToken, n)
-	if err := sampled.Step.(engine.SamplingStep).Wait(chosen); err != nil {
+	if err := s.eng.Wait(chosen); err != nil {
 		return nil, err
 	}
 	w := writer{to: s.shared.answer(number)}
@@ -89,44 +90,43 @@ func (s *server) tokens(number uint32, sampled *heldStep, n int) (*message, erro
 	return &message{kind: done, shared: uint32(w.n)}, nil
 }
 
-// samplingStep finds a step that chooses tokens; nil for the number 0.
-func (s *server) samplingStep(number uint32) (*heldStep, error) {
-	if number == 0 {
-		return nil, nil
-	}
-	x, err := s.step(number)
+// tap answers with a piece of it, and how long it is in all.
+func (s *server) tap(m *message) (*message, error) {
+	t, err := ask[tapText](m)
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := x.Step.(engine.SamplingStep); !ok {
-		return nil, engine.ErrNoSampling
+	if t.Rows < 0 || t.Rows > mostRows {
+		return nil, fmt.Errorf("%d rows of a tap", t.Rows)
 	}
-	return x, nil
+	data, err := s.eng.Tap(t.Name, t.Rows)
+	if err != nil {
+		return nil, err
+	}
+	if t.Offset < 0 || t.Offset > int64(len(data)) {
+		return nil, fmt.Errorf("a tap of %d bytes from %d on", len(data), t.Offset)
+	}
+	a, err := tell(bytesText{t.Offset, int64(len(data))})
+	a.shared = uint32(copy(s.shared.answer(m.number), data[t.Offset:]))
+	return a, err
 }
 
-// queue starts a batch. Nobody waits for it, so its error is kept for the choice that follows.
-func (x *heldStep) queue(b *engine.Batch, from []int32) {
-	if x.fault = checkBatch(b, x.program); x.fault == nil {
-		x.fault = x.Step.(engine.SamplingStep).Queue(b, from)
+// cache reads or writes a piece of the KV pool.
+func (s *server) cache(m *message) (*message, error) {
+	t, err := ask[bytesText](m)
+	if err != nil {
+		return nil, err
 	}
-	x.queued = len(b.LogitRows)
-}
-
-func (x *heldStep) sample(choices []engine.SamplingParams) error {
-	queued := x.queued
-	x.queued = 0
-	switch {
-	case x.fault != nil:
-		return x.fault
-	case len(choices) == 0 || len(choices) != queued:
-		return fmt.Errorf("%d choices for a step with logits of %d rows", len(choices), queued)
+	pool := s.eng.Cache()
+	if t.Offset < 0 || t.Bytes < 0 || t.Bytes > pieceBytes || t.Offset > pool.Bytes()-t.Bytes {
+		return nil, fmt.Errorf("%d bytes at %d of a pool of %d", t.Bytes, t.Offset, pool.Bytes())
 	}
-	for _, c := range choices {
-		for _, e := range c.Edits {
-			if e.ID < 0 || int(e.ID) >= x.program.Spec.Vocab {
-				return fmt.Errorf("token %d of an edit is outside the vocabulary of %d", e.ID, x.program.Spec.Vocab)
-			}
-		}
+	if m.kind == readCache {
+		err := pool.Read(t.Offset, s.shared.answer(m.number)[:t.Bytes])
+		return &message{kind: done, shared: uint32(t.Bytes)}, err
 	}
-	return x.Step.(engine.SamplingStep).Sample(choices)
+	if int64(m.shared) != t.Bytes {
+		return nil, fmt.Errorf("%d bytes are sent to be written, %d are said", m.shared, t.Bytes)
+	}
+	return &message{kind: done}, pool.Write(t.Offset, s.shared.slot(m.number)[:t.Bytes])
 }

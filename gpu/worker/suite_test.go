@@ -4,6 +4,7 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"github.com/ossrun/ossrun/gpu/device"
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
@@ -62,35 +64,68 @@ var openers = map[string]func(gpus []int) (engine.Device, error){
 		d, err := cpu.New(1)
 		return proven{d}, err
 	},
-	"reader": func([]int) (engine.Device, error) {
-		d, err := cpu.New(1)
-		return &reading{d, 2}, err
-	},
 }
 
-// opener is one of them, or, where it is told how to place a model, several of them as one.
+// opener is one of them, or, after "placed:", several of them as one.
 func opener(kind string) Opener {
-	return func(w Wanted) (engine.Device, []string, error) {
-		if w.Place != nil {
-			return openPlaced(kind, w.Place)
+	return func(s engine.Settings, tell func(string)) (Local, error) {
+		if where, several := strings.CutPrefix(kind, "placed:"); several {
+			dev, said, err := openPlaced(where)
+			if err != nil {
+				return nil, err
+			}
+			tell(said)
+			return inside{engine.On(dev), dev}, nil
 		}
-		dev, err := openers[kind](w.GPUs)
-		return dev, nil, err
+		dev, err := openers[kind](s.GPUs)
+		if err != nil {
+			return nil, err
+		}
+		return inside{engine.On(dev), dev}, nil
 	}
 }
 
-// proven is a CPU that speaks of its kernels as a card does.
+// inside is a device as a worker has it.
+type inside struct {
+	engine.Backend
+	dev engine.Device
+}
+
+func (l inside) RoomHere(spec models.Spec, s engine.Settings) (engine.Room, error) {
+	return l.Room(spec, s)
+}
+
+func (l inside) Several() bool {
+	_, several := l.dev.(engine.Placer)
+	return several
+}
+
+func (l inside) Kernels() (string, []string) {
+	if _, ok := l.dev.(proven); ok {
+		return "machine code; 1 of 2 fast ones right", []string{"decode_down is wrong"}
+	}
+	return "", nil
+}
+
+// Test counts to what it is asked for, and goes wrong at 7.
+func (l inside) Test(_ context.Context, ask json.RawMessage, emit func(json.RawMessage) error) error {
+	var n int
+	if err := json.Unmarshal(ask, &n); err != nil {
+		return err
+	}
+	for i := range n {
+		if i == 7 {
+			return errors.New("it cannot count so far")
+		}
+		if err := emit(fmt.Appendf(nil, "%d", i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// proven is a CPU of which something is known as of a card's kernels.
 type proven struct{ engine.Device }
-
-func (proven) Trusted() (string, []string) {
-	return "machine code; 1 of 2 fast ones right", []string{"decode_down is wrong"}
-}
-
-func (proven) ProofsText(context.Context) ([]byte, error) {
-	return []byte(`[{"form":"decode_down"}]`), nil
-}
-
-func (proven) RatesText() ([]byte, error) { return []byte(`[{"product":"bf16"}]`), nil }
 
 // fakeDevice is a GPU of the fake driver's.
 type fakeDevice struct {
@@ -144,19 +179,6 @@ func (s faultyStep) Forward(b *engine.Batch, logits []float32) error {
 	return s.Step.Forward(b, logits)
 }
 
-// reading is a CPU without memory for weights: it wants them as files. The cache and the arena are all that it allocates.
-type reading struct {
-	engine.Device
-	left int
-}
-
-func (d *reading) Alloc(bytes int64) (engine.Region, error) {
-	if d.left--; d.left < 0 {
-		return nil, errors.New("this memory is not for weights")
-	}
-	return d.Device.Alloc(bytes)
-}
-
 // said collects a worker's lines.
 type said struct {
 	mu    sync.Mutex
@@ -186,7 +208,7 @@ func program(t testing.TB, kind string) []string {
 }
 
 // opened starts a worker that the test closes.
-func opened(t testing.TB, kind string, o Options) *Device {
+func opened(t testing.TB, kind string, o Options) *Backend {
 	t.Helper()
 	words := &said{}
 	o.Program, o.Log = program(t, kind), words.log

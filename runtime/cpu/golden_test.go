@@ -81,7 +81,7 @@ func holdGolden(t *testing.T, o golden.Options, dir string) {
 
 func holdGoldenModes(t *testing.T, o golden.Options, dir string, modes []string) {
 	t.Helper()
-	ok, err := o.Run(t.Context(), dir, open(t, 2), modes, func(r golden.CaseResult) {
+	ok, err := o.Run(t.Context(), dir, engine.On(open(t, 2)), modes, func(r golden.CaseResult) {
 		t.Logf("%-6s %-8s max abs %.1e, KL mean %.1e median %.1e max %.1e, largest logit %d/%d, greedy %d/%d, lead lost %.2f, %v %v",
 			r.Mode, r.Case, r.MaxAbs, r.KLMean, r.KLMedian, r.KLMax, r.Agree, r.Of, r.Greedy, r.GreedyOf, r.GapLost, r.Elapsed.Round(1e6), r.Misses)
 	})

@@ -19,7 +19,7 @@ func TestPrograms(t *testing.T) {
 						long(t)
 					}
 					model := []string{"T2", "T1"}[threads%2]
-					c := enginetest.Config{Device: open(t, threads), Dir: testdata + model, Options: engine.Settings{Compute: mode[0], Dense: mode[1], KVCacheDtype: mode[2], ISA: isa}}
+					c := enginetest.Config{Backend: engine.On(open(t, threads)), Dir: testdata + model, Options: engine.Settings{Compute: mode[0], Dense: mode[1], KVCacheDtype: mode[2], ISA: isa}}
 					for _, check := range enginetest.Programs(c) {
 						t.Run(check.Name, func(t *testing.T) {
 							if err := check.Run(t.Context()); err != nil {
@@ -38,7 +38,7 @@ func TestIntermediates(t *testing.T) {
 	for _, isa := range isas {
 		t.Run(isa, func(t *testing.T) {
 			needISA(t, isa)
-			c := enginetest.Config{Device: open(t, 2), Dir: testdata + "T1", Options: engine.Settings{ISA: isa}}
+			c := enginetest.Config{Backend: engine.On(open(t, 2)), Dir: testdata + "T1", Options: engine.Settings{ISA: isa}}
 			err := enginetest.Intermediates(t.Context(), c, func(name string, worst float64) { t.Logf("%-32s %.2e", name, worst) })
 			if err != nil {
 				t.Error(err)

@@ -95,7 +95,7 @@ func (o Settings) withDefaults() (Settings, error) {
 }
 
 // On completes options with what dev does by itself: of what a model takes there, PlanFor is to be asked with these.
-func (o Settings) On(dev Device) Settings {
+func (o Settings) On(dev interface{ Caps() Caps }) Settings {
 	o.Dense12 = o.Dense == DenseQ8 && dev.Caps().Dense12
 	return o
 }

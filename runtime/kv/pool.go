@@ -3,17 +3,13 @@
 // window layers; both kinds come from one pool, so memory is fixed at start.
 //
 // What must stay true:
-//   - A page is in exactly one state: free (its contents are nobody's), used (in one or more
-//     tables, which refs counts), or cached (in no table, but the index knows what it holds). used
-//   - cached + free = total.
-//   - A cached page is as good as a free one to who needs a page, so caching never makes a request
-//     wait.
-//   - Where window pages come in pairs, the second of a pair, its twin, is in the same state as the
-//     first, and only Twins knows it: tables, the index and the lists name the first.
-//   - Whoever writes into a page is the only one who has it: pages that the index knows are whole
-//     and never written again.
-//   - Nothing here allocates device memory. All methods belong to the scheduler's goroutine, but
-//     for Spill's.
+//   - A page is in exactly one state: free (its contents are nobody's), used (in one or more tables, which refs counts), or
+//     cached (in no table, but the index knows what it holds). used + cached + free = total.
+//   - A cached page is as good as a free one to who needs a page, so caching never makes a request wait.
+//   - Where window pages come in pairs, the second of a pair, its twin, is in the same state as the first, and only Twins
+//     knows it: tables, the index and the lists name the first.
+//   - Whoever writes into a page is the only one who has it: pages that the index knows are whole and never written again.
+//   - Nothing here allocates device memory. All methods belong to the scheduler's goroutine, but for Spill's.
 package kv
 
 // PageTokens is how many positions a page holds. It is the engine's number; the scheduler holds
@@ -56,17 +52,9 @@ const (
 )
 
 // NewPool makes a pool for a model whose window layers see window positions, the query's own
-// included. windowPages is how many pages an entry of a window table takes: two where keys and
-// values of the full layers are kept in half the bytes and those of the window layers are not. The
-// pool finds no prefixes before KeepPrefixes.
-func NewPool(pages, window, windowPages int) *Pool {
+// included. It finds no prefixes before KeepPrefixes.
+func NewPool(pages, window int) *Pool {
 	p := &Pool{window: window, pages: make([]page, pages), free: make([]int32, pages)}
-	if windowPages > 1 {
-		p.twins = make([]int32, pages)
-		for i := range p.twins {
-			p.twins[i] = -1
-		}
-	}
 	for i := range p.free {
 		p.free[i] = int32(pages - 1 - i)
 	}
@@ -76,8 +64,18 @@ func NewPool(pages, window, windowPages int) *Pool {
 	return p
 }
 
+// Pair makes every entry of a window table two pages of the pool: keys and values of the full
+// layers are kept in half the bytes then, and those of the window layers are not. It is called
+// before the first table is used.
+func (p *Pool) Pair() {
+	p.twins = make([]int32, len(p.pages))
+	for i := range p.twins {
+		p.twins[i] = -1
+	}
+}
+
 // Twins has the second page of each window page that is held, by the first one's number; nil
-// where one page is enough. It is the pool's own and changes with it.
+// without Pair. It is the pool's own and changes with it.
 func (p *Pool) Twins() []int32 { return p.twins }
 
 // each is how many pages of the pool an entry of a window table takes.
@@ -216,15 +214,13 @@ func (p *Pool) unlist(page int32) {
 	m.shelf = none
 }
 
-// PagesFor is PagesOf a sequence of this pool.
-func (p *Pool) PagesFor(positions, chunk int) int {
-	return PagesOf(positions, chunk, p.window, p.each())
-}
+// PagesFor is how many pages a sequence of that many positions holds at most, when its rows come in
+// chunks of chunk: its full layers one for every PageTokens, its window layers the pages that the
+// window of the chunk's first row and the chunk itself touch.
+func PagesFor(positions, chunk, window int) int { return PagesOf(positions, chunk, window, 1) }
 
-// PagesOf is how many pages a sequence of that many positions holds at most, when its rows come in
-// chunks of chunk: its full layers one for every PageTokens, its window layers windowPages for each
-// stretch of PageTokens that the window of the chunk's first row and the chunk itself touch.
-func PagesOf(positions, chunk, window, windowPages int) int {
+// PagesOf is PagesFor where an entry of a window table takes each pages of the pool, see Pair.
+func PagesOf(positions, chunk, window, each int) int {
 	full := (positions + PageTokens - 1) / PageTokens
 	// A stretch of n positions touches (n-2)/PageTokens + 2 pages where it lies worst, 1 if n is 1.
 	stretch := window - 1 + chunk
@@ -232,13 +228,5 @@ func PagesOf(positions, chunk, window, windowPages int) int {
 	if stretch > 1 {
 		touched = (stretch-2)/PageTokens + 2
 	}
-	return full + windowPages*min(full, touched)
-}
-
-// Entry is the pages of the pool behind an entry of a table that names page.
-func (p *Pool) Entry(page int32, windowed bool) []int32 {
-	if twin := p.twin(page); windowed && twin >= 0 {
-		return []int32{page, twin}
-	}
-	return []int32{page}
+	return full + each*min(full, touched)
 }

@@ -57,10 +57,14 @@ type host struct {
 	device engine.Device
 }
 
-func (h *host) Device() engine.Device { return h.device }
-
-// DeviceOf is what a backend that was opened here computes with, for checks of single operations and for measurements.
-func DeviceOf(b engine.Backend) engine.Device { return b.(interface{ Device() engine.Device }).Device() }
+// HostDevice is the CPU of a backend that was opened here, for checks of single operations and for measurements; nil where
+// GPUs compute.
+func HostDevice(b engine.Backend) engine.Device {
+	if h, ok := b.(*host); ok {
+		return h.device
+	}
+	return nil
+}
 
 // onGPU tells GPUs from the CPU.
 func onGPU(b engine.Backend) bool { return b.Caps().Discrete }

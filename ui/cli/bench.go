@@ -88,7 +88,11 @@ func (v *benchVerb) run(c *cli.Context, t Terminal) (err error) {
 		v.bench.Settings.DenseCache = m.Settled().Settings.DenseCache
 	}
 	v.bench.Progress = func(line string) { fmt.Fprintln(t.Err, line) }
-	report, err := bench.Run(c.Context, serve.DeviceOf(m.Backend()), ckpt, v.bench)
+	dev := serve.HostDevice(m.Backend())
+	if dev == nil {
+		return fail(exitFailure, "%s cannot measure its own limits", m.Backend().Name())
+	}
+	report, err := bench.Run(c.Context, dev, ckpt, v.bench)
 	if err != nil {
 		return fail(exitFailure, "%s", err)
 	}

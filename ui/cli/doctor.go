@@ -153,18 +153,17 @@ func examine(c *cli.Context, host, dev engine.Backend, why string, o serve.Optio
 	if _, err := io.WriteString(text, lines); err != nil {
 		return err
 	}
-	device := serve.DeviceOf(dev)
 	if dir := c.String("golden"); dir != "" {
-		if err := r.golden(c.Context, text, device, dir); err != nil {
+		if err := r.golden(c.Context, text, dev, dir); err != nil {
 			return err
 		}
 	}
-	if gpu, ok := device.(gpuUnderTest); ok && c.Bool("selftest") {
-		if err := r.selftestGPU(c.Context, text, gpu, fullGPUSelftest(gpu, serve.DeviceOf(host))); err != nil {
+	if g, ok := dev.(*gpu.Backend); ok && c.Bool("selftest") {
+		if err := r.selftestGPU(c.Context, text, g, fullGPUSelftest(g, host)); err != nil {
 			return err
 		}
 	} else if c.Bool("selftest") {
-		if err := r.selftest(c.Context, text, device, enginetest.Small(), []enginetest.Shape{enginetest.Published(1)}); err != nil {
+		if err := r.selftest(c.Context, text, serve.HostDevice(dev), enginetest.Small(), []enginetest.Shape{enginetest.Published(1)}); err != nil {
 			return err
 		}
 	}
@@ -208,7 +207,7 @@ func look(c *cli.Context, host, dev engine.Backend, why string, o serve.Options)
 		r.Device.Why = "no GPU is used: " + why
 	}
 	settings := func(memory int64) engine.Settings { return serve.SettingsOnGPU(memory, o) }
-	rate := sync.OnceValue(func() float64 { return spread.ReadRate(serve.DeviceOf(host)) })
+	rate := sync.OnceValue(func() float64 { return spread.ReadRate(serve.HostDevice(host)) })
 	r.Models, err = modelReports(dev, func(s models.Spec) gpu.Placing {
 		return gpu.Place(s, r.GPUs, settings, free, rate)
 	})

@@ -35,7 +35,7 @@ type goldenRow struct {
 }
 
 // golden holds the device to a golden folder.
-func (r *doctorReport) golden(ctx context.Context, out io.Writer, dev engine.Device, dir string) error {
+func (r *doctorReport) golden(ctx context.Context, out io.Writer, dev engine.Backend, dir string) error {
 	fmt.Fprintf(out, "\ngolden %s on %s\n", dir, dev.Name())
 	fmt.Fprintf(out, "%-6s %-8s %9s %8s %8s %9s %8s %8s %8s\n", "mode", "case", "positions", "max abs", "KL mean", "KL median", "argmax =", "greedy =", "time")
 	ok, err := golden.Run(ctx, dir, dev, nil, func(c golden.CaseResult) {
@@ -86,7 +86,7 @@ func (r *doctorReport) selftest(ctx context.Context, out io.Writer, dev engine.D
 	fmt.Fprintf(out, "%-7s %-22s %9s %9s %8s\n", "isa", "operation", "error", "allowed", "GB/s")
 	ok := true
 	for _, isa := range cpu.ISAs() {
-		rows, err := testOps(ctx, dev, engine.Settings{ISA: isa}, isa, shapes, timed)
+		rows, err := testOps(ctx, onHost(dev, engine.Settings{ISA: isa}), isa, shapes, timed)
 		if err != nil {
 			return err
 		}
@@ -113,8 +113,19 @@ func (r *doctorReport) selftest(ctx context.Context, out io.Writer, dev engine.D
 	return nil
 }
 
+// opsOf runs every operation of a device; failures of operations are in the results.
+type opsOf func(ctx context.Context, shapes []enginetest.Shape, timed bool, report func(enginetest.OpResult)) error
+
+// onHost is that of a device of this process.
+func onHost(dev engine.Device, s engine.Settings) opsOf {
+	return func(ctx context.Context, shapes []enginetest.Shape, timed bool, report func(enginetest.OpResult)) error {
+		_ = enginetest.Ops(ctx, dev, s, shapes, timed, report)
+		return ctx.Err()
+	}
+}
+
 // testOps runs all shapes and puts each operation's results into one row of an instruction set.
-func testOps(ctx context.Context, dev engine.Device, options engine.Settings, isa string, shapes, timed []enginetest.Shape) (rows []*selftestRow, err error) {
+func testOps(ctx context.Context, ops opsOf, isa string, shapes, timed []enginetest.Shape) (rows []*selftestRow, err error) {
 	byOp := map[string]*selftestRow{}
 	gather := func(o enginetest.OpResult) {
 		row := byOp[o.Op]
@@ -132,7 +143,8 @@ func testOps(ctx context.Context, dev engine.Device, options engine.Settings, is
 			row.OK, row.Why = false, fmt.Sprintf("%s: %s", o.Shape, o.Failure)
 		}
 	}
-	enginetest.Ops(ctx, dev, options, shapes, false, gather) // failures of operations are in their rows
-	enginetest.Ops(ctx, dev, options, timed, true, gather)
-	return rows, ctx.Err()
+	if err := ops(ctx, shapes, false, gather); err != nil {
+		return nil, err
+	}
+	return rows, ops(ctx, timed, true, gather)
 }

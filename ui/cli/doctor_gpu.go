@@ -4,15 +4,15 @@
 package cli
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
+	"slices"
 
+	"github.com/ossrun/ossrun/gpu"
 	"github.com/ossrun/ossrun/gpu/device"
 	"github.com/ossrun/ossrun/models"
-	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/enginetest"
 )
@@ -22,14 +22,6 @@ type wholeReport struct {
 	Model     string         `json:"model"`
 	Bandwidth float64        `json:"measured_gb_per_s"`
 	Points    []device.Speed `json:"points"`
-}
-
-// gpuUnderTest is a GPU in this process or in one of its own.
-type gpuUnderTest interface {
-	engine.Device
-	Bandwidth() (float64, error)
-	ProofsText(context.Context) ([]byte, error) // how the fast kernels were found on this card, as JSON of []device.Proof
-	RatesText() ([]byte, error)                 // what its matrix units do, as JSON of []device.Rate
 }
 
 // gpuSelftest is the self-test's extent on a GPU.
@@ -47,9 +39,15 @@ const (
 	besideOnHost = 1 << 30
 )
 
+// memoryAndCaps is a device or a backend.
+type memoryAndCaps interface {
+	Memory() (total, free int64)
+	Caps() engine.Caps
+}
+
 // fullGPUSelftest is what --selftest does: small shapes for correctness, the published width for speed, and the 20b's
 // shape with as many layers as fit on the card and, while they are made, in the host's memory; with none where two do not fit.
-func fullGPUSelftest(dev, host engine.Device) gpuSelftest {
+func fullGPUSelftest(dev, host memoryAndCaps) gpuSelftest {
 	spec := models.Spec20B()
 	_, free := dev.Memory()
 	_, hostFree := host.Memory()
@@ -64,24 +62,25 @@ func fullGPUSelftest(dev, host engine.Device) gpuSelftest {
 }
 
 // selftestGPU runs the self-test on a card and reports as it goes.
-func (r *doctorReport) selftestGPU(ctx context.Context, out io.Writer, dev gpuUnderTest, t gpuSelftest) error {
+func (r *doctorReport) selftestGPU(ctx context.Context, out io.Writer, dev *gpu.Backend, t gpuSelftest) error {
 	fmt.Fprintf(out, "\nselftest on %s\n", dev.Name())
-	rate, err := dev.Bandwidth()
+	rate, err := dev.Bandwidth(ctx)
 	if err != nil {
 		return fail(exitFailure, "%s", err)
 	}
 	gbs := rate / 1e9
 	fmt.Fprintf(out, "memory: %.0f GB/s in a copy, each byte read and written\n", gbs)
-	peak, err := r.matrixRates(out, dev)
+	peak, err := r.matrixRates(ctx, out, dev)
 	if err != nil {
 		return fail(exitFailure, "%s", err)
 	}
-	ok, err := r.prove(ctx, out, dev)
+	proofs, err := dev.Prove(ctx)
 	if err != nil {
 		return fail(exitFailure, "%s", err)
 	}
+	ok := r.proved(out, proofs)
 	fmt.Fprintf(out, "%-22s %8s %8s %9s %9s %8s %9s\n", "operation", "error", "allowed", "GB/s", "of memory", "TFLOP/s", "of matrix")
-	rows, err := testOps(ctx, dev, engine.Settings{}, dev.Caps().Arch, t.shapes, t.timed)
+	rows, err := testOps(ctx, dev.Ops, dev.Caps().Arch, t.shapes, t.timed)
 	if err != nil {
 		return err
 	}
@@ -124,23 +123,6 @@ func (r *doctorReport) selftestGPU(ctx context.Context, out io.Writer, dev gpuUn
 	return nil
 }
 
-// prove holds the faster kernels to the plain ones, whatever was found when the card was opened.
-func (r *doctorReport) prove(ctx context.Context, out io.Writer, dev gpuUnderTest) (ok bool, err error) {
-	if card, here := dev.(choosesDecodeKernel); here { // a step in one launch is timed as well: no speed of what is wrong
-		defer card.UseDecodeKernel(card.DecodeKernel())
-		card.UseDecodeKernel(device.DecodePersistent)
-	}
-	text, err := dev.ProofsText(ctx)
-	if err != nil {
-		return false, err
-	}
-	var proofs []device.Proof
-	if err := json.Unmarshal(text, &proofs); err != nil {
-		return false, fmt.Errorf("the proofs cannot be read: %w", err)
-	}
-	return r.proved(out, proofs), nil
-}
-
 // proved shows how the faster kernels were found on this card, and tells whether all are right. Those that are not are out of use: what runs from
 // here on has the plain kernels in their place.
 func (r *doctorReport) proved(out io.Writer, proofs []device.Proof) (ok bool) {
@@ -160,25 +142,17 @@ func (r *doctorReport) proved(out io.Writer, proofs []device.Proof) (ok bool) {
 	return ok
 }
 
-// wholeModels times a model of random weights, which is made once: it is the most of the self-test's time.
-func (r *doctorReport) wholeModels(ctx context.Context, out io.Writer, dev gpuUnderTest, t gpuSelftest, gbs float64) (err error) {
-	ckpt, err := checkpoint.Synthetic(t.whole, 1)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, ckpt.Close()) }()
-	if err := r.wholeModel(ctx, out, dev, ckpt, t, gbs); err != nil {
-		return err
-	}
-	return r.decodeKernels(ctx, out, dev, ckpt, t)
-}
-
-// wholeModel times prefill and decode.
-func (r *doctorReport) wholeModel(ctx context.Context, out io.Writer, dev gpuUnderTest, ckpt *checkpoint.Checkpoint, t gpuSelftest, gbs float64) error {
+// wholeModels times prefill and decode of a model of random weights, and one stream of it by each decode kernel: which is
+// faster on a card is known only where both have run.
+func (r *doctorReport) wholeModels(ctx context.Context, out io.Writer, dev *gpu.Backend, t gpuSelftest, gbs float64) error {
 	r.Whole = &wholeReport{Model: fmt.Sprintf("%s, %d layers, random weights", t.whole.Name, t.whole.Layers), Bandwidth: gbs}
 	fmt.Fprintf(out, "%s\n%9s %9s %9s %12s %9s %9s %9s\n", r.Whole.Model, "sequences", "rows", "context", "tokens/s", "GB/s", "of memory", "TFLOP/s")
-	return device.Whole(ctx, dev, ckpt, engine.Settings{KVCacheDtype: "bf16"}, t.points, t.rounds, func(s device.Speed) {
-		r.Whole.Points = append(r.Whole.Points, s)
+	err := dev.Whole(ctx, t.whole, t.points, t.rounds, true, func(s gpu.WholeSpeed) {
+		if s.Decode != "" {
+			r.decodeKernel(out, s)
+			return
+		}
+		r.Whole.Points = append(r.Whole.Points, s.Speed)
 		fmt.Fprintf(out, "%9d %9d %9d ", s.Sequences, s.Rows, s.Context)
 		if s.Skipped != "" {
 			fmt.Fprintf(out, "skipped: %s\n", s.Skipped)
@@ -186,4 +160,26 @@ func (r *doctorReport) wholeModel(ctx context.Context, out io.Writer, dev gpuUnd
 		}
 		fmt.Fprintf(out, "%12.1f %9.1f %8.1f%% %9.2f\n", s.TokensPerSecond, s.GBs, 100*s.GBs/gbs, s.TFLOPs)
 	})
+	if err != nil || len(r.Decode) == 0 {
+		return err
+	}
+	faster := slices.MaxFunc(r.Decode, func(a, b decodeReport) int { return cmp.Compare(a.TokensPerSecond, b.TokensPerSecond) })
+	fmt.Fprintf(out, "the faster here: OSSRUN_DECODE_KERNEL=%s\n", faster.Kernel)
+	return nil
+}
+
+// decodeReport is one stream by one decode kernel. The graph is the default whatever is measured: no card has told yet.
+type decodeReport struct {
+	Kernel          device.DecodeKernel `json:"kernel"`
+	TokensPerSecond float64             `json:"tokens_per_s"`
+	GBs             float64             `json:"gb_per_s"`
+}
+
+func (r *doctorReport) decodeKernel(out io.Writer, s gpu.WholeSpeed) {
+	if s.Wrong {
+		fmt.Fprintf(out, "one stream, decode kernel %s: not timed, it was found wrong\n", s.Decode)
+		return
+	}
+	r.Decode = append(r.Decode, decodeReport{s.Decode, s.TokensPerSecond, s.GBs})
+	fmt.Fprintf(out, "one stream, decode kernel %-10s %9.1f tokens/s %9.1f GB/s\n", s.Decode, s.TokensPerSecond, s.GBs)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ossrun/ossrun/gpu"
 	"github.com/ossrun/ossrun/gpu/device"
 	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
 	"github.com/ossrun/ossrun/models/modeltest"
@@ -22,13 +23,12 @@ func TestSelftestGPU(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dev.Close()
-	gpu := serve.DeviceOf(dev).(gpuUnderTest)
 	shape := enginetest.Small()[2:3]
 	spec := modeltest.Tiny()
 	spec.MaxPosition = 4096
 	var r doctorReport
 	var out bytes.Buffer
-	err = r.selftestGPU(t.Context(), &out, gpu, gpuSelftest{shape, shape, spec, []device.Point{{Sequences: 1, Rows: 2}, {Sequences: 1, Rows: 1, Context: 5000}}, 1})
+	err = r.selftestGPU(t.Context(), &out, dev.(*gpu.Backend), gpuSelftest{shape, shape, spec, []device.Point{{Sequences: 1, Rows: 2}, {Sequences: 1, Rows: 1, Context: 5000}}, 1})
 	if err != nil {
 		t.Fatal(err)
 	}

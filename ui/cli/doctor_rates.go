@@ -3,20 +3,18 @@
 package cli
 
 import (
-	"encoding/json"
+	"context"
 	"fmt"
 	"io"
+
+	"github.com/ossrun/ossrun/gpu"
 )
 
 // matrixRates times the card's units, each in a bare loop, and the kernels' products beside them. peak is the bare rate of the unit that the operations
 // are computed by; they keep all of float32 in three terms, so a third of it is the most that they can reach.
-func (r *doctorReport) matrixRates(out io.Writer, dev gpuUnderTest) (peak float64, err error) {
-	text, err := dev.RatesText()
-	if err != nil {
+func (r *doctorReport) matrixRates(ctx context.Context, out io.Writer, dev *gpu.Backend) (peak float64, err error) {
+	if r.Matrix, err = dev.MatrixRates(ctx); err != nil {
 		return 0, err
-	}
-	if err := json.Unmarshal(text, &r.Matrix); err != nil {
-		return 0, fmt.Errorf("the rates of the matrix units cannot be read: %w", err)
 	}
 	fmt.Fprintf(out, "%-27s %8s %8s  %s\n", "product of matrices", "TFLOP/s", "of unit", "unit, TFLOP/s in a bare loop")
 	for i, x := range r.Matrix {

@@ -42,7 +42,7 @@ func Hold(t *testing.T, o golden.Options, how device.Options, model string, mode
 			modes = []string{engine.MX}
 		}
 	}
-	ok, err := o.Run(t.Context(), filepath.Join(testdata(t), model), dev, modes, func(r golden.CaseResult) {
+	ok, err := o.Run(t.Context(), filepath.Join(testdata(t), model), engine.On(dev), modes, func(r golden.CaseResult) {
 		t.Logf("%-6s %-8s max abs %.1e, KL mean %.1e, median %.1e, max %.1e, largest logit %d/%d, greedy %d/%d, %v %v",
 			r.Mode, r.Case, r.MaxAbs, r.KLMean, r.KLMedian, r.KLMax, r.Agree, r.Of, r.Greedy, r.GreedyOf, r.Elapsed.Round(1e6), r.Misses)
 	})

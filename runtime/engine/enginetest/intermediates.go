@@ -50,7 +50,7 @@ func Intermediates(ctx context.Context, c Config, report func(name string, worst
 	for _, i := range compared {
 		o.Taps = append(o.Taps, i.tap)
 	}
-	eng, err := engine.New(c.Device, ckpt, o)
+	eng, err := c.Backend.Load(ctx, ckpt, o, nil)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ type Check struct {
 
 // Config says what to check.
 type Config struct {
-	Device  engine.Device
+	Backend engine.Backend
 	Options engine.Settings
 	Dir     string // a golden folder: checkpoint/ and golden/
 	// Tolerance is how far a logit may move with batch, chunk or page; 0: not a bit. Exact mode only, other modes round to steps.
@@ -48,7 +48,7 @@ func Programs(c Config) []Check {
 
 // bench is an engine with a pool whose free pages are all NaN.
 type bench struct {
-	*engine.InProcess
+	engine.Engine
 	ckpt   *checkpoint.Checkpoint
 	pages  *golden.Pages
 	tokens []int32 // a long golden prompt to cut pieces from
@@ -64,12 +64,12 @@ func (c Config) open(maxRows, pages int) (*bench, error) {
 	o := c.Options
 	pages += pages / 2 * (engine.WindowPages(o.KVCacheDtype) - 1)
 	o.MaxNumBatchedTokens, o.Pages = maxRows, pages
-	eng, err := engine.New(c.Device, ckpt, o)
+	eng, err := c.Backend.Load(context.Background(), ckpt, o, nil)
 	if err != nil {
 		return nil, errors.Join(err, ckpt.Close())
 	}
 	random := rand.New(rand.NewPCG(7, 7))
-	b := &bench{InProcess: eng, ckpt: ckpt, rand: random, pages: newShuffled(pages, random).WithTwins(o.KVCacheDtype), used: map[int32]bool{}}
+	b := &bench{Engine: eng, ckpt: ckpt, rand: random, pages: newShuffled(pages, random).WithTwins(o.KVCacheDtype), used: map[int32]bool{}}
 	cases, err := golden.Read(c.Dir, eng.Spec().Vocab)
 	for _, one := range cases {
 		if len(one.Tokens) >= 500 && len(one.Tokens) < 1000 {
@@ -88,7 +88,7 @@ func (c Config) open(maxRows, pages int) (*bench, error) {
 	return b, nil
 }
 
-func (b *bench) close() error { return errors.Join(b.InProcess.Close(), b.ckpt.Close()) }
+func (b *bench) close() error { return errors.Join(b.Engine.Close(), b.ckpt.Close()) }
 
 // with runs a check on an opened engine and closes it.
 func (c Config) with(maxRows, pages int, check func(b *bench) error) (err error) {
@@ -174,7 +174,7 @@ func (b *bench) poisonFreed(sequences []engine.SeqRows) error {
 		if !b.used[page] {
 			continue
 		}
-		if err := Poison(b.Cache(), int64(page)*b.PageBytes(), b.PageBytes()); err != nil {
+		if err := Poison(b.Cache(), int64(page)*b.Plan().PageBytes, b.Plan().PageBytes); err != nil {
 			return err
 		}
 		delete(b.used, page)
@@ -450,7 +450,7 @@ func (c Config) closed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(b.close(), b.InProcess.Close()); err != nil {
+	if err := errors.Join(b.close(), b.Engine.Close()); err != nil {
 		return fmt.Errorf("closing, twice: %w", err)
 	}
 	x := &engine.Batch{Tokens: []int32{1}, Seqs: []engine.SeqRows{{Rows: 1, Full: []int32{0}, Window: []int32{1}}}, Twins: b.twins()}

@@ -40,7 +40,7 @@ var short = golden.Options{Only: []string{"len1", "len31", "len129"}}
 
 func run(t *testing.T, dir string, modes ...string) (ok bool, misses string) {
 	t.Helper()
-	ok, err := short.Run(t.Context(), dir, device(t), modes, func(r golden.CaseResult) {
+	ok, err := short.Run(t.Context(), dir, engine.On(device(t)), modes, func(r golden.CaseResult) {
 		for _, m := range r.Misses {
 			misses += r.Mode + " " + r.Case + ": " + m + "\n"
 		}
@@ -108,24 +108,24 @@ func TestWrongWeights(t *testing.T) {
 func TestWhatCannotRun(t *testing.T) {
 	dev := device(t)
 	ignore := func(golden.CaseResult) {}
-	if _, err := golden.Run(t.Context(), t.TempDir(), dev, nil, ignore); err == nil {
+	if _, err := golden.Run(t.Context(), t.TempDir(), engine.On(dev), nil, ignore); err == nil {
 		t.Error("an empty folder runs")
 	}
-	if _, err := golden.Run(t.Context(), t2, dev, []string{"fp2"}, ignore); err == nil {
+	if _, err := golden.Run(t.Context(), t2, engine.On(dev), []string{"fp2"}, ignore); err == nil {
 		t.Error("an unknown mode runs")
 	}
-	if _, err := (golden.Options{Only: []string{"len99"}}).Run(t.Context(), t2, dev, nil, ignore); err == nil {
+	if _, err := (golden.Options{Only: []string{"len99"}}).Run(t.Context(), t2, engine.On(dev), nil, ignore); err == nil {
 		t.Error("an unknown case runs")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := golden.Run(ctx, t2, dev, nil, ignore); !errors.Is(err, context.Canceled) {
+	if _, err := golden.Run(ctx, t2, engine.On(dev), nil, ignore); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 	for _, array := range []string{"len31.logits", "len31.positions", "len31.greedy_gap"} {
 		dir := copyGolden(t)
 		rename(t, dir, array)
-		if _, err := golden.Run(t.Context(), dir, dev, nil, ignore); err == nil || !strings.Contains(err.Error(), array) {
+		if _, err := golden.Run(t.Context(), dir, engine.On(dev), nil, ignore); err == nil || !strings.Contains(err.Error(), array) {
 			t.Errorf("without %s: %v", array, err)
 		}
 	}
@@ -133,7 +133,7 @@ func TestWhatCannotRun(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "golden", "cases.json"), []byte(`{"cases":[]}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := golden.Run(t.Context(), dir, dev, nil, ignore); err == nil {
+	if _, err := golden.Run(t.Context(), dir, engine.On(dev), nil, ignore); err == nil {
 		t.Error("no cases: passes")
 	}
 }

@@ -23,15 +23,15 @@ type Options struct {
 
 // Run holds modes of a device (default: all it has) against the golden in dir. Each case and, after a mode's cases, the mode as a whole
 // ("all") goes to report as soon as it is known. ok is whether everything passed; err is about what could not be run at all.
-func Run(ctx context.Context, dir string, dev engine.Device, modes []string, report func(CaseResult)) (ok bool, err error) {
-	return Options{}.Run(ctx, dir, dev, modes, report)
+func Run(ctx context.Context, dir string, b engine.Backend, modes []string, report func(CaseResult)) (ok bool, err error) {
+	return Options{}.Run(ctx, dir, b, modes, report)
 }
 
 // Run is Run with options.
-func (o Options) Run(ctx context.Context, dir string, dev engine.Device, modes []string, report func(CaseResult)) (ok bool, err error) {
-	o.Engine = o.Engine.On(dev)
+func (o Options) Run(ctx context.Context, dir string, b engine.Backend, modes []string, report func(CaseResult)) (ok bool, err error) {
+	o.Engine = o.Engine.On(b)
 	if len(modes) == 0 {
-		modes = dev.Caps().Computes
+		modes = b.Caps().Computes
 	}
 	for _, mode := range modes {
 		if _, known := bounds[mode]; !known {
@@ -58,7 +58,7 @@ func (o Options) Run(ctx context.Context, dir string, dev engine.Device, modes [
 	if judge.Engine.KVCacheDtype == engine.KVFP8 {
 		judge.Engine.KVCacheDtype = "f32"
 	}
-	exact, err := judge.runMode(ctx, engine.Exact, ckpt, dev, cases)
+	exact, err := judge.runMode(ctx, engine.Exact, ckpt, b, cases)
 	if err != nil {
 		return false, err
 	}
@@ -66,7 +66,7 @@ func (o Options) Run(ctx context.Context, dir string, dev engine.Device, modes [
 	for _, mode := range modes {
 		results := exact
 		if mode != engine.Exact || o.Engine.KVCacheDtype == engine.KVFP8 {
-			if results, err = o.runMode(ctx, mode, ckpt, dev, cases); err != nil {
+			if results, err = o.runMode(ctx, mode, ckpt, b, cases); err != nil {
 				return false, err
 			}
 			mode = o.nameOf(mode)
@@ -98,7 +98,7 @@ func (o Options) nameOf(mode string) string {
 }
 
 // runMode runs every case in one mode.
-func (o Options) runMode(ctx context.Context, mode string, ckpt *checkpoint.Checkpoint, dev engine.Device, cases []Case) (results []measured, err error) {
+func (o Options) runMode(ctx context.Context, mode string, ckpt *checkpoint.Checkpoint, b engine.Backend, cases []Case) (results []measured, err error) {
 	chunk := o.Chunk
 	if chunk == 0 {
 		chunk = 256
@@ -111,7 +111,7 @@ func (o Options) runMode(ctx context.Context, mode string, ckpt *checkpoint.Chec
 	if options.Pages == 0 {
 		options.Pages = pagesFor(cases, chunk) * (1 + engine.WindowPages(options.KVCacheDtype)) / 2
 	}
-	eng, err := engine.New(dev, ckpt, options)
+	eng, err := b.Load(ctx, ckpt, options, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", mode, err)
 	}

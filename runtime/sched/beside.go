@@ -1,15 +1,11 @@
-// Work that overlaps a step: what can be done while the engine runs is done then, by a goroutine
-// of its own.
+// Beside the engine: what can be done while it runs a step is done then, by a goroutine of its own.
 //
-//	deliver   what the step before gave its readers goes to them; waking hundreds takes as long as
-//	          everything else
-//	masks     the tokens that the running step may choose: they follow from those before, so they
-//	          are made now
+//	deliver   what the step before gave its readers goes to them; waking hundreds takes as long as everything else
+//	masks     the tokens that the running step may choose: they follow from those before, so they are made now
 //	hashes    the names of the pages that the step fills
-//	plan      new requests are taken in, those that waited are admitted with the pages the cache
-//	          has of them, pages that were swapped out are brought back, and the next step's rows
-//	          get their pages. Each sequence stands where the running step will leave it; only
-//	          which token it gets is not known
+//	plan      new requests are taken in, those that waited are admitted with the pages the cache has of them, pages that
+//	          were swapped out are brought back, and the next step's rows get their pages. Each sequence stands where the
+//	          running step will leave it; only which token it gets is not known
 //
 // When the step is over the loop has to sample, move the sequences on and fill the tokens in. If
 // something came otherwise than planned (somebody joined or was cancelled, a text ended where rows
@@ -17,12 +13,10 @@
 // found, brought back and reserved stays.
 //
 // What must stay true:
-//   - From begin to join everything of the loop's belongs to this goroutine, but for the batch that
-//     runs and its logits.
-//   - No page that the running step reads or writes changes hands: nothing is preempted, given back
-//     or committed here.
-//   - Between begin and join nobody else touches a stream's end that the loop writes, so a stream's
-//     tokens come in order and its finish comes last.
+//   - From begin to join everything of the loop's belongs to this goroutine, but for the batch that runs and its logits.
+//   - No page that the running step reads or writes changes hands: nothing is preempted, given back or committed here.
+//   - Between begin and join nobody else touches a stream's end that the loop writes, so a stream's tokens come in order
+//     and its finish comes last.
 
 package sched
 
@@ -48,7 +42,7 @@ func (s *Scheduler) begin(plan bool) {
 	s.outgoing, s.out = s.out, s.outgoing[:0]
 	s.outAt = s.o.now()
 	s.busy = true
-	s.overlap <- plan
+	s.beside <- plan
 }
 
 func (s *Scheduler) join() {
@@ -59,9 +53,9 @@ func (s *Scheduler) join() {
 	}
 }
 
-// overlapped is the goroutine. It ends when s.overlap is closed.
-func (s *Scheduler) overlapped() {
-	for plan := range s.overlap {
+// besides is the goroutine. It ends when s.beside is closed.
+func (s *Scheduler) besides() {
+	for plan := range s.beside {
 		for i := range s.outgoing {
 			if h := &s.outgoing[i]; h.more {
 				h.stream.push(h.token, s.outAt)

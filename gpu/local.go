@@ -1,0 +1,182 @@
+package gpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ossrun/ossrun/gpu/card"
+	"github.com/ossrun/ossrun/gpu/placement"
+	"github.com/ossrun/ossrun/gpu/spread"
+	"github.com/ossrun/ossrun/gpu/worker"
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// GPUs of this process, which may be the worker: one card, or several devices that one model was planned for.
+
+// UsableContext is the shortest context, in tokens, that is worth having: what "a model fits on a card" means.
+const UsableContext = 8192
+
+// local is what is open.
+type local struct {
+	settings engine.Settings
+	tell     func(line string)
+	dev      engine.Device
+	card     *card.Card // nil where there are several devices
+	placed   placed     // where there are several
+}
+
+// placed is a model that several devices were planned for.
+type placed struct {
+	spec models.Spec
+	plan placement.Options
+}
+
+// openLocal opens one card.
+func openLocal(ctx context.Context, s engine.Settings, tell func(line string)) (worker.Local, error) {
+	l := &local{settings: s, tell: tell}
+	if err := l.openOne(ctx); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// openOne opens the first GPU of the settings' list, or the first that works, and tells which of its kernels are wrong.
+func (l *local) openOne(ctx context.Context) error {
+	c, err := card.Open(l.settings.GPUs)
+	if err != nil {
+		return err
+	}
+	if Records != "" {
+		c.Trust(ctx, Records)
+	}
+	l.dev, l.card = c, c
+	_, wrong := c.Trusted()
+	for _, w := range wrong {
+		l.tell(c.Name() + ": " + w)
+	}
+	return nil
+}
+
+// openSeveral opens what the settings allow, for one model.
+func (l *local) openSeveral(spec models.Spec, o placement.Options) error {
+	r := spread.Request{Spec: spec, Options: o, Threads: l.settings.Threads}
+	dev, said, err := spread.Open(context.Background(), l.settings.GPUs, r, Records)
+	if err != nil {
+		return err
+	}
+	l.dev, l.card, l.placed = dev, nil, placed{spec, o}
+	for _, line := range said {
+		l.tell(line)
+	}
+	return nil
+}
+
+func (l *local) Name() string                { return l.dev.Name() }
+func (l *local) Caps() engine.Caps           { return l.dev.Caps() }
+func (l *local) Memory() (total, free int64) { return l.dev.Memory() }
+func (l *local) Several() bool               { return l.card == nil }
+func (l *local) Close() error                { return l.dev.Close() }
+
+// Kernels says what the kernels are and whether they are right on the card, and a sentence for each that is not.
+func (l *local) Kernels() (summary string, wrong []string) {
+	if l.card == nil {
+		return "", nil
+	}
+	return l.card.Trusted()
+}
+
+// Room opens what the model needs; see Backend.
+func (l *local) Room(spec models.Spec, s engine.Settings) (engine.Room, error) {
+	o := placementOptions(spec, s)
+	if l.card == nil {
+		if l.placed.spec.SameShape(spec) && l.placed.plan == o {
+			return l.RoomHere(spec, s)
+		}
+		if err := l.reopen(); err != nil {
+			return engine.Room{}, err
+		}
+	}
+	if o.CPUExperts == 0 && l.holds(spec, o, UsableContext) {
+		return l.RoomHere(spec, s)
+	}
+	name, short := l.dev.Name(), o.CPUExperts == 0 && l.holds(spec, o, shortContext)
+	if err := l.dev.Close(); err != nil {
+		return engine.Room{}, err
+	}
+	err := l.openSeveral(spec, o)
+	if err == nil {
+		return l.RoomHere(spec, s)
+	}
+	if again := l.openOne(context.Background()); again != nil {
+		return engine.Room{}, errors.Join(err, again)
+	}
+	if short {
+		return l.RoomHere(spec, s)
+	}
+	return engine.Room{}, fmt.Errorf("%s has no room for %s: %w", name, spec.Name, err)
+}
+
+// shortContext is better than no context.
+const shortContext = 256
+
+// holds tells whether the card has room for a model with the context that is asked for, or with so many tokens.
+func (l *local) holds(spec models.Spec, o placement.Options, context int) bool {
+	total, free := l.dev.Memory()
+	if o.Context == 0 {
+		o.Context = min(context, spec.MaxPosition)
+	}
+	o.CPUExperts = 0
+	_, err := placement.For(spec, []placement.Card{{Total: total, Free: free}}, placement.Host{}, o)
+	return err == nil
+}
+
+// reopen gives back what was placed, and opens one card.
+func (l *local) reopen() error {
+	if err := l.dev.Close(); err != nil {
+		return err
+	}
+	return l.openOne(context.Background())
+}
+
+// RoomHere is the room on what is open, with nothing else opened.
+func (l *local) RoomHere(spec models.Spec, s engine.Settings) (r engine.Room, err error) {
+	s = s.On(l.dev)
+	s.Pages = 1
+	if r.Need, err = engine.PlanFor(spec, s); err != nil {
+		return r, err
+	}
+	r.Total, r.Free = l.dev.Memory()
+	r.Reserve = placement.Reserve
+	if r.Beside, err = placement.Beside(spec, s); err != nil {
+		return r, err
+	}
+	if d, ok := l.dev.(engine.Placer); ok {
+		r.MostPages, err = d.MostPages(spec, s, s.GPUMemoryUtilization)
+		if err == nil && r.MostPages == 0 {
+			err = fmt.Errorf("%s has no room for a KV page beside the weights: lower --max-num-batched-tokens", l.dev.Name())
+		}
+	}
+	return r, err
+}
+
+// Load loads a model onto what is open: Room was asked before.
+func (l *local) Load(ctx context.Context, ckpt *checkpoint.Checkpoint, s engine.Settings, progress func(done, total int64)) (
+	engine.Engine, error) {
+	return engine.LoadOn(ctx, l.dev, ckpt, s, progress)
+}
+
+// placementOptions are what a plan over several devices depends on.
+func placementOptions(spec models.Spec, s engine.Settings) placement.Options {
+	if s.KVCacheDtype == "" {
+		s.KVCacheDtype = "bf16"
+		if s.Compute == engine.Exact {
+			s.KVCacheDtype = "f32"
+		}
+	}
+	return placement.Options{Context: min(s.MaxModelLen, spec.MaxPosition), Rows: s.MaxNumBatchedTokens, Logits: s.MaxNumSeqs,
+		Compute: s.Compute, KV: s.KVCacheDtype, Dense: s.Dense, Plain: s.Deterministic, Utilization: s.GPUMemoryUtilization,
+		CPUExperts: s.CPUExperts}
+}

@@ -1,0 +1,212 @@
+package gpu
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/ossrun/ossrun/gpu/device"
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/engine/enginetest"
+)
+
+// What a check of the hardware measures, on the card and in the process that has it: the same code in this process and in a
+// worker. A check is asked for as JSON and tells its results as JSON, one by one.
+
+// check is what is asked for.
+type check struct {
+	What string // one of those below
+
+	Shapes []enginetest.Shape `json:",omitempty"` // checkOps
+	Timed  bool               `json:",omitempty"` // checkOps
+
+	Spec   models.Spec    // checkWhole
+	Points []device.Point `json:",omitempty"` // checkWhole
+	Rounds int            `json:",omitempty"` // checkWhole
+	Decode bool           `json:",omitempty"` // checkWhole: one stream by each decode kernel as well
+}
+
+const (
+	checkBandwidth = "bandwidth"
+	checkRates     = "matrix rates"
+	checkProofs    = "proofs"
+	checkOps       = "operations"
+	checkWhole     = "whole models"
+)
+
+// ask runs a check and passes on its results, which are all of one type.
+func ask[T any](ctx context.Context, b *Backend, c check, take func(T)) error {
+	text, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	return b.Test(ctx, text, func(result json.RawMessage) error {
+		var v T
+		if err := json.Unmarshal(result, &v); err != nil {
+			return fmt.Errorf("a result of %s cannot be read: %w", c.What, err)
+		}
+		take(v)
+		return nil
+	})
+}
+
+// Bandwidth is what a copy inside the card's memory reaches, byte/s.
+func (b *Backend) Bandwidth(ctx context.Context) (rate float64, err error) {
+	err = ask(ctx, b, check{What: checkBandwidth}, func(v float64) { rate = v })
+	return rate, err
+}
+
+// MatrixRates is what the card multiplies.
+func (b *Backend) MatrixRates(ctx context.Context) (rates []device.Rate, err error) {
+	err = ask(ctx, b, check{What: checkRates}, func(v []device.Rate) { rates = v })
+	return rates, err
+}
+
+// Prove holds the fast kernels to the reference kernels, whatever was found before. What is wrong is out of use.
+func (b *Backend) Prove(ctx context.Context) (proofs []device.Proof, err error) {
+	err = ask(ctx, b, check{What: checkProofs}, func(v []device.Proof) { proofs = v })
+	return proofs, err
+}
+
+// Ops holds every operation to plain loops on all shapes; see enginetest.Ops.
+func (b *Backend) Ops(ctx context.Context, shapes []enginetest.Shape, timed bool, report func(enginetest.OpResult)) error {
+	return ask(ctx, b, check{What: checkOps, Shapes: shapes, Timed: timed}, func(v opText) { report(v.result()) })
+}
+
+// opText is an enginetest.OpResult as JSON can have it.
+type opText struct {
+	Op, Shape string
+	Kind      engine.Kind
+	Error     uint64 // its bits: it may be no number
+	Bound     float64
+	Bytes     int64
+	Flops     int64
+	Time      time.Duration
+	Failure   string
+	Skipped   string
+}
+
+func opTextOf(r enginetest.OpResult) opText {
+	t := opText{r.Op, r.Shape, r.Kind, math.Float64bits(r.Error), r.Bound, r.Bytes, r.Flops, r.Time, "", r.Skipped}
+	if r.Failure != nil {
+		t.Failure = r.Failure.Error()
+	}
+	return t
+}
+
+func (t opText) result() enginetest.OpResult {
+	r := enginetest.OpResult{Op: t.Op, Kind: t.Kind, Shape: t.Shape, Error: math.Float64frombits(t.Error), Bound: t.Bound,
+		Bytes: t.Bytes, Flops: t.Flops, Time: t.Time, Skipped: t.Skipped}
+	if t.Failure != "" {
+		r.Failure = errors.New(t.Failure)
+	}
+	return r
+}
+
+// WholeSpeed is the speed of a whole model at one point.
+type WholeSpeed struct {
+	device.Speed
+	// Decode is the decode kernel where both are compared at one stream; "" else.
+	Decode device.DecodeKernel `json:",omitempty"`
+	// Wrong says that this decode kernel was found wrong, so that it was not timed.
+	Wrong bool `json:",omitempty"`
+}
+
+// Whole times a model of shape spec with random weights, which are made once: they are the most of the time.
+func (b *Backend) Whole(ctx context.Context, spec models.Spec, points []device.Point, rounds int, decode bool,
+	report func(WholeSpeed)) error {
+	return ask(ctx, b, check{What: checkWhole, Spec: spec, Points: points, Rounds: rounds, Decode: decode}, report)
+}
+
+// Test runs a check on the card.
+func (l *local) Test(ctx context.Context, request json.RawMessage, emit func(json.RawMessage) error) error {
+	var c check
+	if err := json.Unmarshal(request, &c); err != nil {
+		return fmt.Errorf("a check of the GPU: %w", err)
+	}
+	if l.card == nil {
+		return errors.New("checks are of one GPU at a time")
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	tell := func(v any) {
+		text, err := json.Marshal(v)
+		if err == nil {
+			err = emit(text)
+		}
+		if err != nil {
+			stop(err)
+		}
+	}
+	err := l.run(ctx, c, tell)
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+func (l *local) run(ctx context.Context, c check, tell func(any)) error {
+	switch c.What {
+	case checkBandwidth:
+		return told(l.card.Bandwidth())(tell)
+	case checkRates:
+		return told(l.card.MatrixRates())(tell)
+	case checkProofs:
+		defer l.card.UseDecodeKernel(l.card.DecodeKernel())
+		l.card.UseDecodeKernel(device.DecodePersistent) // a step in one launch is timed as well: no speed of what is wrong
+		return told(l.card.Prove(ctx))(tell)
+	case checkOps:
+		// Failures of operations are in their results.
+		_ = enginetest.Ops(ctx, l.card, engine.Settings{}, c.Shapes, c.Timed, func(r enginetest.OpResult) { tell(opTextOf(r)) })
+		return ctx.Err()
+	case checkWhole:
+		return l.whole(ctx, c, tell)
+	}
+	return fmt.Errorf("there is no check %q of a GPU", c.What)
+}
+
+// told tells a result, or gives the error in its place.
+func told[T any](v T, err error) func(tell func(any)) error {
+	return func(tell func(any)) error {
+		if err == nil {
+			tell(v)
+		}
+		return err
+	}
+}
+
+// whole times a model, and one stream of it by each decode kernel: which is faster on a card is known only where both have
+// run.
+func (l *local) whole(ctx context.Context, c check, tell func(any)) (err error) {
+	ckpt, err := checkpoint.Synthetic(c.Spec, 1)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, ckpt.Close()) }()
+	s := engine.Settings{KVCacheDtype: "bf16"}
+	report := func(decode device.DecodeKernel) func(device.Speed) {
+		return func(v device.Speed) { tell(WholeSpeed{Speed: v, Decode: decode}) }
+	}
+	if err := device.Whole(ctx, l.card, ckpt, s, c.Points, c.Rounds, report("")); err != nil || !c.Decode {
+		return err
+	}
+	defer l.card.UseDecodeKernel(l.card.DecodeKernel())
+	one := []device.Point{{Sequences: 1, Rows: 1}}
+	for _, k := range []device.DecodeKernel{device.DecodeGraph, device.DecodePersistent} {
+		if k == device.DecodePersistent && slices.Contains(l.card.Distrusted(), device.DecodeStep) {
+			tell(WholeSpeed{Decode: k, Wrong: true})
+			continue
+		}
+		l.card.UseDecodeKernel(k)
+		if err := device.Whole(ctx, l.card, ckpt, s, one, 4*c.Rounds, report(k)); err != nil {
+			return fmt.Errorf("decode kernel %s: %w", k, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,237 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// The GPUs of a worker as this side has them.
+
+// Options of Start.
+type Options struct {
+	Program   []string          // the worker's executable and its arguments
+	Settings  engine.Settings   // what it is to open
+	Tell      func(line string) // gets lines for people; nil: nobody does
+	Log       func(line string) // gets what the worker prints; nil: nobody does
+	Identity  Identity          // the zero value is Here()
+	Deadlines Deadlines
+
+	logits int64 // bytes of shared memory for logits; 0: logitsBytes
+}
+
+// Backend is the engine.Backend of a worker. It has one model at a time. After the worker's end every call fails with ErrLost,
+// but Close and the engine's Close.
+type Backend struct {
+	c    *connection
+	tell func(line string)
+	own  bool // the deadline of a step was chosen by whoever started it
+
+	mu     sync.Mutex
+	text   backendText
+	loaded bool
+}
+
+var _ Local = (*Backend)(nil)
+
+// Start runs a worker and has it open its GPUs.
+func Start(o Options) (_ *Backend, err error) {
+	if o.Identity == (Identity{}) {
+		o.Identity = Here()
+	}
+	if o.logits == 0 {
+		o.logits = logitsBytes
+	}
+	if o.Tell == nil {
+		o.Tell = func(string) {}
+	}
+	own := o.Deadlines.Step != 0
+	if !own {
+		o.Deadlines.Step = stepDeadline
+	}
+	if o.Deadlines.Setup == 0 {
+		o.Deadlines.Setup = setupDeadline
+	}
+	s, file, err := newShared(o.logits)
+	if err != nil {
+		return nil, err
+	}
+	p, err := start(o.Program, file, o.Log)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return nil, errors.Join(fmt.Errorf("start the GPU worker: %w", err), s.close())
+	}
+	b := &Backend{c: &connection{p: p, shared: s, deadlines: o.Deadlines}, tell: o.Tell, own: own}
+	if err := b.greet(o); err != nil {
+		return nil, errors.Join(err, b.c.part())
+	}
+	return b, nil
+}
+
+// greet makes sure that the other side is of this build, and has it open its GPUs.
+func (b *Backend) greet(o Options) error {
+	var theirs Identity
+	if err := b.c.call(request{kind: hello, ask: helloText{o.Identity, int64(len(b.c.shared.bytes))}, tell: &theirs}); err != nil {
+		return err
+	}
+	if err := o.Identity.match(theirs); err != nil {
+		return err
+	}
+	var t backendText
+	if err := b.c.call(request{kind: open, ask: o.Settings, tell: &t}); err != nil {
+		return err
+	}
+	b.is(t)
+	return nil
+}
+
+// is notes what the worker has open.
+func (b *Backend) is(t backendText) {
+	b.mu.Lock()
+	b.text = t
+	b.mu.Unlock()
+	if !b.own {
+		deadline := stepDeadline
+		if t.Several {
+			deadline = severalDeadline
+		}
+		b.c.setStepDeadline(deadline)
+	}
+	for _, line := range t.Told {
+		b.tell(line)
+	}
+}
+
+func (b *Backend) said() backendText {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text
+}
+
+// Name is the GPUs' own, and where they are.
+func (b *Backend) Name() string { return b.said().Name + ", in a process of its own" }
+
+// Caps are the GPUs'. A worker is there for a card.
+func (b *Backend) Caps() engine.Caps {
+	caps := b.said().Caps
+	caps.Discrete = true
+	return caps
+}
+
+// Several tells whether models run on several devices.
+func (b *Backend) Several() bool { return b.said().Several }
+
+// Kernels says what kernels the worker's card has and whether they are right, and a sentence for each that is not.
+func (b *Backend) Kernels() (summary string, wrong []string) {
+	t := b.said()
+	return t.Kernels, slices.Clone(t.Wrong)
+}
+
+// Process is the worker's number.
+func (b *Backend) Process() int { return b.c.p.os.Pid }
+
+// Lost is closed when the worker has ended.
+func (b *Backend) Lost() <-chan struct{} { return b.c.p.ended }
+
+// Traffic is the messages that steps have cost so far.
+func (b *Backend) Traffic() Traffic {
+	return Traffic{b.c.steps.Load(), b.c.sent.Load(), b.c.received.Load()}
+}
+
+// Memory is asked of the GPUs; of lost ones nothing is free.
+func (b *Backend) Memory() (total, free int64) {
+	var m memoryText
+	if err := b.c.call(request{kind: memory, tell: &m}); err != nil {
+		return b.said().Total, 0
+	}
+	return m.Total, m.Free
+}
+
+// Room has the worker open what the model needs.
+func (b *Backend) Room(spec models.Spec, s engine.Settings) (engine.Room, error) {
+	return b.room(askRoom{spec, s, false})
+}
+
+// RoomHere is the room on what is open.
+func (b *Backend) RoomHere(spec models.Spec, s engine.Settings) (engine.Room, error) {
+	return b.room(askRoom{spec, s, true})
+}
+
+func (b *Backend) room(ask askRoom) (engine.Room, error) {
+	var t roomText
+	if err := b.c.call(request{kind: room, ask: ask, tell: &t}); err != nil {
+		return engine.Room{}, err
+	}
+	b.is(t.Backend)
+	return t.Room, nil
+}
+
+// Load has the worker open the checkpoint that ckpt is, and load it.
+func (b *Backend) Load(ctx context.Context, ckpt *checkpoint.Checkpoint, s engine.Settings, progress func(done, total int64)) (
+	engine.Engine, error) {
+	if ckpt.Path == "" && ckpt.Spec.Name != models.Demo {
+		return nil, fmt.Errorf("%s lies in no file, so a GPU engine in a process of its own cannot open it", ckpt.Spec.Name)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.loaded {
+		return nil, errors.New("a GPU worker has one model at a time")
+	}
+	var t loadedText
+	more := func(text []byte) (bool, error) {
+		var p progressText
+		if err := json.Unmarshal(text, &p); err != nil {
+			return false, err
+		}
+		if progress != nil {
+			progress(p.Done, p.Total)
+		}
+		return ctx.Err() == nil, nil
+	}
+	ask := loadText{Path: ckpt.Path, Spec: ckpt.Spec, Files: ckpt.FileStates().Files, Settings: s}
+	err := b.c.call(request{kind: load, ask: ask, tell: &t, part: more})
+	if err = errors.Join(ctx.Err(), err); err != nil {
+		return nil, err
+	}
+	b.loaded = true
+	return &loaded{b: b, spec: ckpt.Spec, text: t, caps: b.text.Caps}, nil
+}
+
+// Test runs a check of the hardware in the worker.
+func (b *Backend) Test(ctx context.Context, ask json.RawMessage, emit func(json.RawMessage) error) error {
+	var failed error
+	err := b.c.call(request{kind: test, ask: ask, part: func(text []byte) (bool, error) {
+		failed = errors.Join(ctx.Err(), emit(slices.Clone(text)))
+		return failed == nil, nil
+	}})
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+// Close ends the worker.
+func (b *Backend) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.loaded && !b.gone() {
+		return fmt.Errorf("%s is closed with a model in use", b.text.Name)
+	}
+	return b.c.part()
+}
+
+// gone tells whether the worker has ended.
+func (b *Backend) gone() bool {
+	select {
+	case <-b.c.p.ended:
+		return true
+	default:
+		return false
+	}
+}

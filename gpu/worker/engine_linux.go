@@ -1,0 +1,325 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// A worker's model as this side has it.
+//
+// Sampling tokens costs one message each way for a step as well: Sample writes into a slot and sends nothing, Queue adds its
+// batch behind it and sends both, and the tokens come back by themselves. Wait sends a choice that no batch followed.
+
+type loaded struct {
+	b    *Backend
+	spec models.Spec
+	text loadedText
+	caps engine.Caps
+
+	mu     sync.Mutex
+	closed bool
+}
+
+var _ engine.Engine = (*loaded)(nil)
+
+func (e *loaded) Spec() models.Spec         { return e.spec }
+func (e *loaded) Settings() engine.Settings { return e.text.Settings }
+func (e *loaded) Plan() engine.Plan         { return e.text.Plan }
+func (e *loaded) Caps() engine.Caps         { return e.b.Caps() }
+func (e *loaded) Cache() engine.Region      { return pool{e} }
+
+// What the scheduler asks for by these names.
+func (e *loaded) Samples() bool    { return e.caps.Samples }
+func (e *loaded) PageBytes() int64 { return e.text.Plan.PageBytes }
+func (e *loaded) WindowPages() int { return engine.WindowPages(e.text.Settings.KVCacheDtype) }
+
+// usable checks what in-process engines check, so that nothing is sent that would be refused.
+func (e *loaded) usable(ctx context.Context, b *engine.Batch) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := b.CheckFor(e.spec, e.text.Settings); err != nil {
+		return err
+	}
+	return e.open()
+}
+
+func (e *loaded) open() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return engine.ErrClosed
+	}
+	return nil
+}
+
+// Step runs one batch: a message there with the batch in the slot, a message back with the logits behind the slots.
+func (e *loaded) Step(ctx context.Context, b *engine.Batch, logits []float32) error {
+	return e.step(ctx, step, b, logits, nil)
+}
+
+// Measure is Step with the times of all operations.
+func (e *loaded) Measure(ctx context.Context, b *engine.Batch, logits []float32) ([]engine.Timing, error) {
+	var t timesText
+	err := e.step(ctx, measure, b, logits, &t)
+	return t.Times, err
+}
+
+func (e *loaded) step(ctx context.Context, k kind, b *engine.Batch, logits []float32, tell any) error {
+	if err := e.usable(ctx, b); err != nil {
+		return err
+	}
+	want := len(b.LogitRows) * e.spec.Vocab
+	if len(logits) < want {
+		return fmt.Errorf("room for %d logits, %d are asked for", len(logits), want)
+	}
+	area, err := e.b.c.logits(want)
+	if err != nil {
+		return err
+	}
+	full := false
+	err = e.b.c.call(request{kind: k, tell: tell, fill: func(slot []byte) int {
+		w := writer{to: slot}
+		w.word(uint32(want))
+		writeBatch(&w, b)
+		if full = w.full; full { // an empty slot is refused on the other side
+			return 0
+		}
+		return w.n
+	}, take: func([]byte) error {
+		copy(logits, area)
+		return nil
+	}})
+	if full {
+		return errSlotFull
+	}
+	return err
+}
+
+// Tap reads a piece at a time.
+func (e *loaded) Tap(name string, rows int) (data []byte, err error) {
+	if err := e.open(); err != nil {
+		return nil, err
+	}
+	for {
+		var t bytesText
+		err := e.b.c.call(request{kind: tap, ask: tapText{name, rows, int64(len(data))}, tell: &t, take: func(answer []byte) error {
+			data = append(data, answer...)
+			return nil
+		}})
+		if err != nil || int64(len(data)) >= t.Bytes {
+			return data, err
+		}
+	}
+}
+
+// Queue sends a batch, and in front of it the choice that is pending.
+func (e *loaded) Queue(ctx context.Context, b *engine.Batch, from []int32) error {
+	if err := e.usable(ctx, b); err != nil {
+		return err
+	}
+	if !e.caps.Samples {
+		return engine.ErrNoSampling
+	}
+	if from != nil && len(from) != len(b.Tokens) {
+		return fmt.Errorf("%d rows say where their token comes from, the step has %d", len(from), len(b.Tokens))
+	}
+	return e.b.c.queue(b, from)
+}
+
+// Sample prepares the choice for the batch queued last.
+func (e *loaded) Sample(choices []engine.SamplingParams) error {
+	if err := e.open(); err != nil {
+		return err
+	}
+	return e.b.c.sample(choices)
+}
+
+// Wait gives the tokens of the oldest Sample.
+func (e *loaded) Wait(chosen []engine.SampledToken) error {
+	if err := e.open(); err != nil {
+		return err
+	}
+	return e.b.c.wait(chosen)
+}
+
+// Close frees the model. A lost worker's is freed already.
+func (e *loaded) Close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return nil
+	}
+	e.closed = true
+	err := e.b.c.call(request{kind: unload})
+	e.b.mu.Lock()
+	e.b.loaded = false
+	e.b.mu.Unlock()
+	if errors.Is(err, ErrLost) || errors.Is(err, engine.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// pool is the KV pool of a worker's model.
+type pool struct{ e *loaded }
+
+func (p pool) Bytes() int64 { return p.e.text.CacheBytes }
+
+// Free is the engine's to do.
+func (p pool) Free() error { return errors.New("a KV pool is freed with its engine") }
+
+// Read copies a piece at a time.
+func (p pool) Read(offset int64, dst []byte) error {
+	return p.pieces(offset, dst, func(at int64, piece []byte) error {
+		ask := bytesText{at, int64(len(piece))}
+		return p.e.b.c.call(request{kind: readCache, ask: ask, take: func(answer []byte) error {
+			if len(answer) != len(piece) {
+				return fmt.Errorf("%d of %d bytes were read", len(answer), len(piece))
+			}
+			copy(piece, answer)
+			return nil
+		}})
+	})
+}
+
+// Write copies a piece at a time.
+func (p pool) Write(offset int64, src []byte) error {
+	return p.pieces(offset, src, func(at int64, piece []byte) error {
+		ask := bytesText{at, int64(len(piece))}
+		return p.e.b.c.call(request{kind: writeCache, ask: ask, fill: func(slot []byte) int { return copy(slot, piece) }})
+	})
+}
+
+func (p pool) pieces(offset int64, data []byte, do func(at int64, piece []byte) error) error {
+	if err := p.e.open(); err != nil {
+		return err
+	}
+	if offset < 0 || offset > p.Bytes()-int64(len(data)) {
+		return fmt.Errorf("%d bytes at %d of a region of %d", len(data), offset, p.Bytes())
+	}
+	for len(data) > 0 {
+		n := min(len(data), pieceBytes)
+		if err := do(offset, data[:n]); err != nil {
+			return err
+		}
+		data, offset = data[n:], offset+int64(n)
+	}
+	return nil
+}
+
+// An advance has two parts in its slot, each a word that says whether it is there and what it is about.
+
+func (c *connection) sample(choices []engine.SamplingParams) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.flush(); err != nil {
+		return err
+	}
+	number, err := c.next()
+	if err != nil {
+		return err
+	}
+	p := &pending{number: number, w: writer{to: c.shared.slot(number)}}
+	p.w.word(1)
+	writeChoices(&p.w, choices)
+	if p.w.full {
+		c.last-- // nothing was sent under this number
+		return errSlotFull
+	}
+	c.pending = p
+	return nil
+}
+
+func (c *connection) queue(b *engine.Batch, from []int32) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p, before := c.pending, 0
+	if p == nil {
+		number, err := c.next()
+		if err != nil {
+			return err
+		}
+		p = &pending{number: number, w: writer{to: c.shared.slot(number)}}
+		p.w.word(0)
+	} else {
+		before = p.w.n
+	}
+	p.w.word(1)
+	writeBatch(&p.w, b)
+	writeFrom(&p.w, from)
+	if !p.w.full {
+		c.pending = nil
+		c.steps.Add(1)
+		return c.advance(p, before > 0)
+	}
+	if before == 0 {
+		c.last--
+	} else {
+		p.w.n, p.w.full = before, false // the choice alone is still to be sent
+	}
+	return errSlotFull
+}
+
+// flush sends a choice that no batch has followed.
+func (c *connection) flush() error {
+	p := c.pending
+	if p == nil {
+		return nil
+	}
+	c.pending = nil
+	p.w.word(0)
+	if p.w.full {
+		c.last--
+		return errSlotFull
+	}
+	return c.advance(p, true)
+}
+
+// advance sends the slot.
+func (c *connection) advance(p *pending, samples bool) error {
+	if err := c.send(&message{kind: advance, number: p.number, shared: uint32(p.w.n)}); err != nil {
+		return err
+	}
+	if samples {
+		c.waiting = append(c.waiting, p.number)
+	}
+	return nil
+}
+
+func (c *connection) wait(chosen []engine.SampledToken) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.flush(); err != nil {
+		return err
+	}
+	for len(c.tokens) == 0 {
+		if c.lost != nil {
+			return c.lost
+		}
+		if len(c.waiting) == 0 {
+			return errors.New("nothing was sampled that could be waited for")
+		}
+		if err := c.receive(c.deadlines.Step, advance); err != nil {
+			return err
+		}
+		if err := c.putAside(); err != nil {
+			return err
+		}
+	}
+	o := c.tokens[0]
+	c.tokens = c.tokens[1:]
+	if o.err != nil {
+		return o.err
+	}
+	if len(o.chosen) != len(chosen) {
+		return c.disable(fmt.Errorf("%d tokens for a choice of %d", len(o.chosen), len(chosen)))
+	}
+	copy(chosen, o.chosen)
+	return nil
+}
