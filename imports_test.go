@@ -1,5 +1,6 @@
-// Holds the direction of imports that docs/design.md draws: rooms may only call downwards. A package that is in no row
-// of the table fails the test too, so that a new room must be given its place.
+// Holds the direction of imports that docs/design.md draws: rooms may only call downwards. A
+// package that is in no row of the table fails the test too, so that a new room must be given its
+// place.
 
 package main
 
@@ -12,8 +13,8 @@ import (
 
 const module = "github.com/ossrun/ossrun"
 
-// level orders the rooms from the program's entry (0) down. A package may import its own room and rooms with a larger
-// number.
+// level orders the rooms from the program's entry (0) down. A package may import its own room and
+// rooms with a larger number.
 var level = map[string]int{
 	"":                      0,
 	"ui/cli":                1,
@@ -85,7 +86,8 @@ func room(path string) (string, bool) {
 }
 
 func TestImportsPointDown(t *testing.T) {
-	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...").Output()
+	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`,
+		"./...").Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
@@ -95,13 +97,15 @@ func TestImportsPointDown(t *testing.T) {
 		from := strings.TrimPrefix(strings.TrimPrefix(fields[0], module), "/")
 		fromRoom, ok := room(from)
 		if !ok {
-			t.Errorf("%s is in no room: give it a level in imports_test.go and a place in docs/design.md", from)
+			t.Errorf("%s is in no room: give it a level in imports_test.go and a place in "+
+				"docs/design.md", from)
 			continue
 		}
 		for _, imp := range fields[1:] {
 			for prefix, banned := range mustNotImport {
 				for _, b := range banned {
-					if (from == prefix || strings.HasPrefix(from, prefix+"/")) && strings.HasPrefix(imp, b) {
+					if (from == prefix || strings.HasPrefix(from, prefix+"/")) &&
+						strings.HasPrefix(imp, b) {
 						t.Errorf("%s must not import %s", from, imp)
 					}
 				}
@@ -118,7 +122,8 @@ func TestImportsPointDown(t *testing.T) {
 			if toRoom != fromRoom && level[toRoom] <= level[fromRoom] {
 				t.Errorf("%s imports %s, which points up or sideways", from, to)
 			}
-			if only := onlyImportedBy[toRoom]; only != nil && !slices.Contains(only, fromRoom) && fromRoom != toRoom {
+			if only := onlyImportedBy[toRoom]; only != nil && !slices.Contains(only, fromRoom) &&
+				fromRoom != toRoom {
 				t.Errorf("%s imports %s, which only %s may", from, to, strings.Join(only, " and "))
 			}
 		}

@@ -1,4 +1,5 @@
-// Command ossrun runs OpenAI's gpt-oss models on the machine in front of you. Everything it does is a verb in ui/cli.
+// Command ossrun runs OpenAI's gpt-oss models on the machine in front of you. Everything it does is
+// a verb in ui/cli.
 package main
 
 import (

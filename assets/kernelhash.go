@@ -1,7 +1,8 @@
 package assets
 
-// Which GPU kernels a build has. The executable that leaves them to its worker says the same as the worker does, so this is told by the
-// manifest, which every build has: it holds the digest of each of them, and a test of gpu/kernels holds it to their bytes.
+// Which GPU kernels a build has. The executable that leaves them to its worker says the same as the
+// worker does, so this is told by the manifest, which every build has: it holds the digest of each
+// of them, and a test of gpu/kernels holds it to their bytes.
 
 import (
 	"crypto/sha256"

@@ -1,4 +1,5 @@
-// Command licences checks that every module we link has a licence we may ship, and prints the list. It runs in .ci/run.
+// Command licences checks that every module we link has a licence we may ship, and prints the list.
+// It runs in .ci/run.
 package main
 
 import (
@@ -20,7 +21,9 @@ var known = []struct{ phrase, name string }{
 }
 
 func main() {
-	out, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}} {{.Dir}}{{end}}{{end}}", ".").Output()
+	out, err := exec.Command("go", "list", "-deps", "-f",
+		"{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}} {{.Dir}}{{end}}{{end}}",
+		".").Output()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "go list:", err)
 		os.Exit(1)

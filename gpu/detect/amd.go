@@ -1,8 +1,10 @@
 package detect
 
-// AMD: PCI, KFD's topology in sysfs, the right to open /dev/kfd, the runtime's answers; and where there are none, rocm-smi's JSON and rocminfo.
-// KFD's facts that are easy to get wrong: local_mem_size is always 0 (memory is in mem_banks with heap_type 1 or 2); units are
-// simd_count/simd_per_cu (the array counts have slots that are fused off); name says "ip discovery"; partitions share unique_id.
+// AMD: PCI, KFD's topology in sysfs, the right to open /dev/kfd, the runtime's answers; and where
+// there are none, rocm-smi's JSON and rocminfo. KFD's facts that are easy to get wrong:
+// local_mem_size is always 0 (memory is in mem_banks with heap_type 1 or 2); units are
+// simd_count/simd_per_cu (the array counts have slots that are fused off); name says "ip
+// discovery"; partitions share unique_id.
 
 import (
 	"context"
@@ -17,10 +19,12 @@ import (
 	"strings"
 )
 
-// oldMEC: MI300's compute firmware below this needs HSA_NO_SCRATCH_RECLAIM=1. The number holds for gfx942 only.
+// oldMEC: MI300's compute firmware below this needs HSA_NO_SCRATCH_RECLAIM=1. The number holds for
+// gfx942 only.
 const oldMEC = 177
 
-// smallIGPU: an integrated GPU with fewer units than this is there for the desktop, and the CPU beside it is the faster one.
+// smallIGPU: an integrated GPU with fewer units than this is there for the desktop, and the CPU
+// beside it is the faster one.
 const smallIGPU = 16
 
 func (r *Report) amd(ctx context.Context, m Machine, cards []pciCard) {
@@ -40,14 +44,16 @@ func (r *Report) amd(ctx context.Context, m Machine, cards []pciCard) {
 	answers, err := ask(m, AMD)
 	gpus = merge(gpus, answers, AMD)
 	if err != nil {
-		r.problem(Problem{Vendor: AMD, Code: "runtime-error", Text: err.Error(), Remedy: "install or repair AMD's HIP runtime (libamdhip64); see dmesg for amdgpu"})
+		r.problem(Problem{Vendor: AMD, Code: "runtime-error", Text: err.Error(),
+			Remedy: "install or repair AMD's HIP runtime (libamdhip64); see dmesg for amdgpu"})
 	}
 	if len(gpus) == 0 {
 		gpus = r.rocmTools(ctx, m)
 	}
 	r.kfdRights(ctx, m, len(gpus) > 0 || len(onBus) > 0 || topology)
 
-	// KFD lists what compute can use. A card that only the bus shows was passed over, and the kernel's log says why.
+	// KFD lists what compute can use. A card that only the bus shows was passed over, and the
+	// kernel's log says why.
 	for _, c := range onBus {
 		known := slices.ContainsFunc(gpus, func(g GPU) bool { return g.BDF == c.bdf })
 		chip := chipOf(c.id, 0, 0)
@@ -57,10 +63,12 @@ func (r *Report) amd(ctx context.Context, m Machine, cards []pciCard) {
 		g := GPU{Vendor: AMD, PCI: c.id, BDF: c.bdf, KernelDriver: c.driver, Minor: -1}
 		if topology && !r.blocked(AMD) {
 			text := lineWith(r.kernelLog(ctx, m), "skipped device "+c.id)
-			r.problem(Problem{Vendor: AMD, Code: "kfd-skipped", Text: text, Remedy: "use a slot with PCIe atomics, or newer firmware for the card"})
+			r.problem(Problem{Vendor: AMD, Code: "kfd-skipped", Text: text,
+				Remedy: "use a slot with PCIe atomics, or newer firmware for the card"})
 			g.Reason = "the kernel's compute driver passes it over"
 		} else if c.driver != "amdgpu" && !r.blocked(AMD) {
-			r.problem(Problem{Vendor: AMD, Code: "driver-not-loaded", Text: "an AMD card is there, but the amdgpu module does not hold it",
+			r.problem(Problem{Vendor: AMD, Code: "driver-not-loaded",
+				Text:   "an AMD card is there, but the amdgpu module does not hold it",
 				Remedy: "modprobe amdgpu; install the amdgpu driver and its firmware"})
 		}
 		gpus = append(gpus, g)
@@ -68,9 +76,13 @@ func (r *Report) amd(ctx context.Context, m Machine, cards []pciCard) {
 	for i := range gpus {
 		shareMemory(m.Files, &gpus[i])
 		c := chipOf(gpus[i].PCI, gpus[i].Units, gpus[i].MemoryMiB)
-		if c != nil && (c.ID == "amd-mi300x" || c.ID == "amd-mi325x") && gpus[i].MECFirmware > 0 && gpus[i].MECFirmware < oldMEC {
-			r.problem(Problem{Vendor: AMD, Code: "old-mec-firmware", Text: fmt.Sprintf("MEC firmware %d < %d", gpus[i].MECFirmware, oldMEC), Advice: true,
-				Remedy: "our own process sets HSA_NO_SCRATCH_RECLAIM=1; export it for vLLM, or update the firmware"})
+		if c != nil && (c.ID == "amd-mi300x" || c.ID == "amd-mi325x") && gpus[i].MECFirmware > 0 &&
+			gpus[i].MECFirmware < oldMEC {
+			r.problem(Problem{Vendor: AMD, Code: "old-mec-firmware",
+				Text:   fmt.Sprintf("MEC firmware %d < %d", gpus[i].MECFirmware, oldMEC),
+				Advice: true,
+				Remedy: "our own process sets HSA_NO_SCRATCH_RECLAIM=1; export it for vLLM, or " +
+					"update the firmware"})
 		}
 	}
 	r.GPUs = append(r.GPUs, gpus...)
@@ -99,7 +111,8 @@ func kfdGPUs(files fs.FS) ([]GPU, bool) {
 		if p["simd_count"] == 0 || p["gfx_target_version"] == 0 {
 			continue // a processor
 		}
-		g := GPU{Vendor: AMD, Node: node, Arch: gfxName(int(p["gfx_target_version"])), RenderMinor: int(p["drm_render_minor"]), Card: p["unique_id"],
+		g := GPU{Vendor: AMD, Node: node, Arch: gfxName(int(p["gfx_target_version"])),
+			RenderMinor: int(p["drm_render_minor"]), Card: p["unique_id"],
 			Hive: p["hive_id"], BDF: kfdBDF(p["domain"], p["location_id"]), Minor: -1}
 		if id := p["device_id"]; id != 0 {
 			g.PCI = fmt.Sprintf("1002:%04x", id)
@@ -132,7 +145,8 @@ func properties(text string) map[string]uint64 {
 	return p
 }
 
-// kfdMemory sums the banks of video memory, in MiB. Heap 1 is visible to the host, heap 2 is not; both are the card's.
+// kfdMemory sums the banks of video memory, in MiB. Heap 1 is visible to the host, heap 2 is not;
+// both are the card's.
 func kfdMemory(files fs.FS, dir string) int {
 	entries, err := fs.ReadDir(files, dir)
 	if err != nil {
@@ -148,7 +162,8 @@ func kfdMemory(files fs.FS, dir string) int {
 	return int(total >> 20)
 }
 
-// gfxName turns KFD's number into the compiler's name: 90402 is gfx942, 90010 gfx90a. Minor and step print in hex.
+// gfxName turns KFD's number into the compiler's name: 90402 is gfx942, 90010 gfx90a. Minor and
+// step print in hex.
 func gfxName(v int) string { return fmt.Sprintf("gfx%d%x%x", v/10000, v/100%100, v%100) }
 
 // kfdBDF turns KFD's address (bus << 8 | device << 3 | function) into sysfs's.
@@ -185,25 +200,37 @@ func (r *Report) kfdRights(ctx context.Context, m Machine, amdHere bool) {
 	container := r.Where == "container"
 	switch {
 	case strings.Contains(text, "ROCk module is NOT loaded"):
-		r.problem(Problem{Vendor: AMD, Code: "driver-not-loaded", Text: lineWith(text, "ROCk module is NOT loaded"), Remedy: "modprobe amdgpu; install the amdgpu driver and its firmware"})
+		r.problem(Problem{Vendor: AMD, Code: "driver-not-loaded",
+			Text:   lineWith(text, "ROCk module is NOT loaded"),
+			Remedy: "modprobe amdgpu; install the amdgpu driver and its firmware"})
 	case strings.Contains(text, "read-write: No such file") && container:
-		r.problem(Problem{Vendor: AMD, Code: "kfd-missing", Text: lineWith(text, "Unable to open /dev/kfd"), Remedy: "docker run --device /dev/kfd --device /dev/dri"})
+		r.problem(Problem{Vendor: AMD, Code: "kfd-missing",
+			Text:   lineWith(text, "Unable to open /dev/kfd"),
+			Remedy: "docker run --device /dev/kfd --device /dev/dri"})
 	case strings.Contains(text, "is not member of"):
-		r.problem(Problem{Vendor: AMD, Code: "kfd-permission", Text: lineWith(text, "is not member of"), Remedy: "sudo usermod -aG render,video $USER, then log in again"})
+		r.problem(Problem{Vendor: AMD, Code: "kfd-permission",
+			Text:   lineWith(text, "is not member of"),
+			Remedy: "sudo usermod -aG render,video $USER, then log in again"})
 	case strings.Contains(text, "Permission denied"):
 		remedy := "sudo usermod -aG render,video $USER, then log in again"
 		if container {
 			remedy = "docker run --group-add render (or the number of /dev/kfd's group)"
 		}
-		r.problem(Problem{Vendor: AMD, Code: "kfd-permission", Text: lineWith(text, "Unable to open /dev/kfd"), Remedy: remedy})
-	case r.Where == "wsl2" && len(r.GPUs) == 0 && len(r.Problems) == 0 && !exists(m.Files, "dev/kfd"):
+		r.problem(Problem{Vendor: AMD, Code: "kfd-permission",
+			Text: lineWith(text, "Unable to open /dev/kfd"), Remedy: remedy})
+	case r.Where == "wsl2" && len(r.GPUs) == 0 && len(r.Problems) == 0 &&
+		!exists(m.Files, "dev/kfd"):
 		r.problem(Problem{Vendor: AMD, Code: "wsl-amd", Text: "no /dev/kfd and no /dev/dri in WSL2",
-			Remedy: "AMD's runtime reaches the card through /dev/dxg and librocdxg; older ones need HSA_ENABLE_DXG_DETECTION=1"})
+			Remedy: "AMD's runtime reaches the card through /dev/dxg and librocdxg; older ones " +
+				"need HSA_ENABLE_DXG_DETECTION=1"})
 	case strings.Contains(text, "Unable to open /dev/kfd"):
-		if line := lineWith(r.kernelLog(ctx, m), "not supported in kfd"); line != "not supported in kfd" {
+		if line := lineWith(r.kernelLog(ctx, m),
+			"not supported in kfd"); line != "not supported in kfd" {
 			r.problem(Problem{Vendor: AMD, Code: "too-old", Text: line, Remedy: "use the CPU"})
 		} else {
-			r.problem(Problem{Vendor: AMD, Code: "kfd-error", Text: lineWith(text, "Unable to open /dev/kfd"), Remedy: "see dmesg for kfd and amdgpu"})
+			r.problem(Problem{Vendor: AMD, Code: "kfd-error",
+				Text:   lineWith(text, "Unable to open /dev/kfd"),
+				Remedy: "see dmesg for kfd and amdgpu"})
 		}
 	}
 }
@@ -225,7 +252,8 @@ func (r *Report) rocmTools(ctx context.Context, m Machine) []GPU {
 	if m.Run == nil {
 		return nil
 	}
-	if out, err := m.Run(ctx, "rocm-smi", "--showproductname", "--showmeminfo", "vram", "--json"); err == nil {
+	if out, err := m.Run(ctx, "rocm-smi", "--showproductname", "--showmeminfo", "vram",
+		"--json"); err == nil {
 		if gpus := smiCards(out.Text); len(gpus) > 0 {
 			return gpus
 		}
@@ -245,7 +273,8 @@ func smiCards(text string) []GPU {
 	var gpus []GPU
 	for _, c := range cards {
 		node, _ := strconv.Atoi(c["Node ID"])
-		g := GPU{Vendor: AMD, Name: c["Card Series"], Node: node, Arch: c["GFX Version"], MemoryMiB: bytesMiB(c["VRAM Total Memory (B)"]), Minor: -1}
+		g := GPU{Vendor: AMD, Name: c["Card Series"], Node: node, Arch: c["GFX Version"],
+			MemoryMiB: bytesMiB(c["VRAM Total Memory (B)"]), Minor: -1}
 		if id, ok := strings.CutPrefix(c["Card Model"], "0x"); ok {
 			g.PCI = "1002:" + strings.ToLower(id)
 		}

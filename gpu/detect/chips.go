@@ -1,8 +1,10 @@
 package detect
 
-// The chips that this version knows: what a card's PCI id or name says about it before any driver is asked. chips.json holds published and
-// recorded figures, one object a product; a figure that stands in from_memory was found in no second place and is shown as "about".
-// What must stay true: nothing here decides how much memory may be used; that is asked of the driver. A chip that is not in the list is no error.
+// The chips that this version knows: what a card's PCI id or name says about it before any driver
+// is asked. chips.json holds published and recorded figures, one object a product; a figure that
+// stands in from_memory was found in no second place and is shown as "about". What must stay true:
+// nothing here decides how much memory may be used; that is asked of the driver. A chip that is not
+// in the list is no error.
 
 import (
 	_ "embed"
@@ -15,7 +17,8 @@ import (
 //go:embed chips.json
 var chipsJSON []byte
 
-// Chip is one product. Rates are dense; 0 means that the chip has no such unit or that the figure is not known.
+// Chip is one product. Rates are dense; 0 means that the chip has no such unit or that the figure
+// is not known.
 type Chip struct {
 	ID         string   `json:"id"`
 	Vendor     string   `json:"vendor"`
@@ -41,13 +44,14 @@ type Chip struct {
 var Chips = sync.OnceValue(func() []Chip {
 	var chips []Chip
 	if err := json.Unmarshal(chipsJSON, &chips); err != nil {
-		panic("gpu/detect: chips.json: " + err.Error()) // embedded at build time and parsed in the tests
+		// embedded at build time and parsed in the tests
+		panic("gpu/detect: chips.json: " + err.Error())
 	}
 	return chips
 })
 
-// chipOf finds the product of a PCI id ("10de:2335"). Several products may share an id: units, then memory, tell them apart; nil where the id is
-// unknown.
+// chipOf finds the product of a PCI id ("10de:2335"). Several products may share an id: units, then
+// memory, tell them apart; nil where the id is unknown.
 func chipOf(pci string, units, memoryMiB int) *Chip {
 	var best *Chip
 	bestScore := -1
@@ -70,12 +74,14 @@ func chipOf(pci string, units, memoryMiB int) *Chip {
 	return best
 }
 
-// ChipNamed finds the product that a driver calls by name. Where several carry one name, the memory decides. nil: unknown.
+// ChipNamed finds the product that a driver calls by name. Where several carry one name, the memory
+// decides. nil: unknown.
 func ChipNamed(name string, memoryMiB int) *Chip {
 	var found *Chip
 	for i := range Chips() {
 		c := &Chips()[i]
-		if !slices.ContainsFunc(c.Names, func(n string) bool { return strings.EqualFold(n, name) }) {
+		if !slices.ContainsFunc(c.Names,
+			func(n string) bool { return strings.EqualFold(n, name) }) {
 			continue
 		}
 		if found == nil || memoryMiB != 0 && near(memoryMiB, c.MemoryMiB) {
@@ -85,13 +91,16 @@ func ChipNamed(name string, memoryMiB int) *Chip {
 	return found
 }
 
-// near says whether two memory figures can be of one product: drivers and firmware keep up to a twentieth for themselves.
+// near says whether two memory figures can be of one product: drivers and firmware keep up to a
+// twentieth for themselves.
 func near(a, b int) bool { return a*20 > b*19 && b*20 > a*19 }
 
 // integratedArchs are the AMD architectures that exist only inside processors.
-var integratedArchs = []string{"gfx902", "gfx90c", "gfx1013", "gfx1033", "gfx1035", "gfx1036", "gfx1037", "gfx1103", "gfx1150", "gfx1151", "gfx1152", "gfx1153"}
+var integratedArchs = []string{"gfx902", "gfx90c", "gfx1013", "gfx1033", "gfx1035", "gfx1036",
+	"gfx1037", "gfx1103", "gfx1150", "gfx1151", "gfx1152", "gfx1153"}
 
-// nameFor is the catalogue's variant of a product with several: the i-th name belongs to the i-th PCI id where there are as many.
+// nameFor is the catalogue's variant of a product with several: the i-th name belongs to the i-th
+// PCI id where there are as many.
 func (c *Chip) nameFor(pci string) string {
 	if i := slices.Index(c.PCI, strings.ToLower(pci)); i > 0 && len(c.Names) == len(c.PCI) {
 		return c.Names[i]

@@ -1,11 +1,14 @@
-// Package detect says which GPUs are in this machine, what they can do, and in one sentence why one is not used.
+// Package detect says which GPUs are in this machine, what they can do, and in one sentence why one
+// is not used.
 //
-// Two stages. First the machine's own files: PCI, the NVIDIA module's /proc, AMD's KFD topology; nothing is loaded and nothing can hang. Then the
-// driver's answers, which the caller brings (Ask), because opening a driver is gpu/driver's work. Where a driver cannot be asked, the vendor's
-// own tools explain why (Run).
+// Two stages. First the machine's own files: PCI, the NVIDIA module's /proc, AMD's KFD topology;
+// nothing is loaded and nothing can hang. Then the driver's answers, which the caller brings (Ask),
+// because opening a driver is gpu/driver's work. Where a driver cannot be asked, the vendor's own
+// tools explain why (Run).
 //
-// What must stay true: no table made for people is ever parsed; a missing or odd file is not an error but a fact less; the most precise evidence
-// wins (driver, then the module's files, then PCI with the catalogue); two cards of one kind are never expected to be equal.
+// What must stay true: no table made for people is ever parsed; a missing or odd file is not an
+// error but a fact less; the most precise evidence wins (driver, then the module's files, then PCI
+// with the catalogue); two cards of one kind are never expected to be equal.
 package detect
 
 import (
@@ -23,12 +26,13 @@ const (
 
 // GPU is one device as programs can use it: a card, or a partition of one.
 type GPU struct {
-	Vendor       string `json:"vendor"`
-	Name         string `json:"name,omitempty"`
-	PCI          string `json:"pci,omitempty"`           // "10de:2335"
-	BDF          string `json:"bdf,omitempty"`           // "0000:1b:00.0"
-	Arch         string `json:"arch,omitempty"`          // "sm_90", "gfx942"
-	MemoryMiB    int    `json:"memory_mib,omitempty"`    // what the device has; 0: not known from here
+	Vendor string `json:"vendor"`
+	Name   string `json:"name,omitempty"`
+	PCI    string `json:"pci,omitempty"`  // "10de:2335"
+	BDF    string `json:"bdf,omitempty"`  // "0000:1b:00.0"
+	Arch   string `json:"arch,omitempty"` // "sm_90", "gfx942"
+	// what the device has; 0: not known from here
+	MemoryMiB    int    `json:"memory_mib,omitempty"`
 	FreeMiB      int    `json:"free_mib,omitempty"`      // what was free of it when it was asked
 	Units        int    `json:"units,omitempty"`         // SMs or CUs
 	Integrated   bool   `json:"integrated,omitempty"`    // shares the host's memory
@@ -40,16 +44,21 @@ type GPU struct {
 	Card         uint64 `json:"card,omitempty"` // equal on the partitions of one card; 0: not known
 	Hive         uint64 `json:"hive,omitempty"` // equal on cards that are linked directly
 	MECFirmware  int    `json:"mec_firmware,omitempty"`
-	VRAMMiB      int    `json:"vram_mib,omitempty"` // of an integrated GPU: its own part of the memory,
-	GTTMiB       int    `json:"gtt_mib,omitempty"`  // and what it may use of the host's. Never add the two.
-	Usable       bool   `json:"usable"`
-	Reason       string `json:"reason,omitempty"` // why it is not usable
-	Chip         *Chip  `json:"-"`                // the catalogue's entry, nil when unknown
+	// of an integrated GPU: its own part of the memory,
+	VRAMMiB int `json:"vram_mib,omitempty"`
+	// and what it may use of the host's. Never add the two.
+	GTTMiB int    `json:"gtt_mib,omitempty"`
+	Usable bool   `json:"usable"`
+	Reason string `json:"reason,omitempty"` // why it is not usable
+	Chip   *Chip  `json:"-"`                // the catalogue's entry, nil when unknown
 
-	*Figures          // of the catalogue, nil when the chip is unknown
-	Linked   []string `json:"linked,omitempty"` // addresses of the cards it has a direct link to, where the kernel says so
+	*Figures // of the catalogue, nil when the chip is unknown
+	// addresses of the cards it has a direct link to, where the kernel says so
+	Linked []string `json:"linked,omitempty"`
 
-	Number  *int     `json:"number,omitempty"`  // what the program's list of GPUs (--gpu) calls it, where the drivers were asked: their order, NVIDIA's first
+	// what the program's list of GPUs (--gpu) calls it, where the drivers were asked: their order,
+	// NVIDIA's first
+	Number  *int     `json:"number,omitempty"`
 	Sensors *Sensors `json:"sensors,omitempty"` // where Feel found some
 }
 
@@ -103,13 +112,15 @@ type Output struct {
 type Machine struct {
 	Files fs.FS  // rooted at /: sys, proc, dev
 	Where string // "": found out from Files
-	// Ask asks a vendor's driver. An error is the driver's own; nil, nil means that there is no driver to ask.
+	// Ask asks a vendor's driver. An error is the driver's own; nil, nil means that there is no
+	// driver to ask.
 	Ask func(vendor string) ([]Answer, error)
 	// Runs says why no kernel runs on an architecture, nil where one does. nil: all do.
 	Runs func(arch string) error
 	// OpenKFD opens /dev/kfd for reading and writing and closes it again.
 	OpenKFD func() error
-	// Run runs one of the vendors' tools and waits no longer than the context allows. Its error means that the tool could not be started.
+	// Run runs one of the vendors' tools and waits no longer than the context allows. Its error
+	// means that the tool could not be started.
 	Run func(ctx context.Context, name string, args ...string) (Output, error)
 }
 
@@ -241,7 +252,8 @@ func where(files fs.FS) string {
 	if files == nil {
 		return ""
 	}
-	if v := strings.ToLower(readText(files, "proc/version")); strings.Contains(v, "microsoft") || exists(files, "dev/dxg") {
+	if v := strings.ToLower(readText(files, "proc/version")); strings.Contains(v, "microsoft") ||
+		exists(files, "dev/dxg") {
 		return "wsl2"
 	}
 	if exists(files, ".dockerenv") || exists(files, "run/.containerenv") {

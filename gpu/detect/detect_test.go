@@ -1,8 +1,9 @@
 package detect
 
-// Every recorded machine of testdata/samples (a txtar archive each: its files, what tools printed there, and expect.json) through detection.
-// What the product never reads, nvidia-smi's table and other tables for people, stands in here for the driver of that machine: the test reads
-// names, addresses and memory out of it and gives them as the driver's answers.
+// Every recorded machine of testdata/samples (a txtar archive each: its files, what tools printed
+// there, and expect.json) through detection. What the product never reads, nvidia-smi's table and
+// other tables for people, stands in here for the driver of that machine: the test reads names,
+// addresses and memory out of it and gives them as the driver's answers.
 
 import (
 	"context"
@@ -93,7 +94,8 @@ func (s sample) text(name string) string { return readText(s.files, name) }
 
 // machine is the sample as detection meets it.
 func (s sample) machine() Machine {
-	if s.name == "nvidia-h100-sxm-x8" { // its files come from four machines; the CSV is the one expect.json describes
+	// its files come from four machines; the CSV is the one expect.json describes
+	if s.name == "nvidia-h100-sxm-x8" {
 		for name := range s.files {
 			if strings.HasPrefix(name, "proc/") {
 				delete(s.files, name)
@@ -111,7 +113,8 @@ func (s sample) machine() Machine {
 		if c := s.text("cmd/cuInit.txt"); c != "" {
 			return s.tableAnswers(), errors.New(c)
 		}
-		if q := s.text("cmd/nvidia-smi-query.csv"); strings.Contains(q, "NVIDIA") || strings.Contains(q, "Tesla") {
+		if q := s.text("cmd/nvidia-smi-query.csv"); strings.Contains(q, "NVIDIA") ||
+			strings.Contains(q, "Tesla") {
 			return nil, nil // the query itself is tested
 		}
 		return s.tableAnswers(), nil
@@ -121,7 +124,8 @@ func (s sample) machine() Machine {
 		if s.want.Problem != nil && s.want.Problem.Exit != nil {
 			exit = *s.want.Problem.Exit
 		}
-		for _, suffix := range map[string][]string{"nvidia-smi": {"-query.csv", ".txt"}, "rocm-smi": {".json"}, "rocminfo": {".txt"}, "dmesg": {".txt"}}[name] {
+		for _, suffix := range map[string][]string{"nvidia-smi": {"-query.csv", ".txt"},
+			"rocm-smi": {".json"}, "rocminfo": {".txt"}, "dmesg": {".txt"}}[name] {
 			text := s.text("cmd/" + name + suffix)
 			if text == "" {
 				continue
@@ -129,8 +133,10 @@ func (s sample) machine() Machine {
 			if strings.Contains(text, "not found") {
 				break
 			}
-			if suffix == "-query.csv" && !strings.Contains(text, "memory.total") { // recorded with --format=csv,noheader
-				text = map[string]string{"nvidia-h100-nvl": "name, pci.device_id\n", "wsl2-nvidia": "name, memory.total [MiB], memory.used [MiB], driver_version\n"}[s.name] + text
+			// recorded with --format=csv,noheader
+			if suffix == "-query.csv" && !strings.Contains(text, "memory.total") {
+				text = map[string]string{"nvidia-h100-nvl": "name, pci.device_id\n",
+					"wsl2-nvidia": "name, memory.total [MiB], memory.used [MiB], driver_version\n"}[s.name] + text
 			}
 			return Output{Text: text, Exit: exit}, nil
 		}
@@ -149,8 +155,8 @@ var (
 	queryName = regexp.MustCompile(`(?m)Device \d+: "([^"]+)"`)
 )
 
-// tableAnswers reads what the driver of the recording said out of the tables it was printed in. A name the table cuts is completed from
-// expect.json, since the driver does not cut it.
+// tableAnswers reads what the driver of the recording said out of the tables it was printed in. A
+// name the table cuts is completed from expect.json, since the driver does not cut it.
 func (s sample) tableAnswers() []Answer {
 	text := s.text("cmd/nvidia-smi.txt")
 	rows, mems := tableRow.FindAllStringSubmatch(text, -1), tableMem.FindAllStringSubmatch(text, -1)
@@ -172,10 +178,12 @@ func (s sample) tableAnswers() []Answer {
 	}
 	for i, line := range gpuLine.FindAllStringSubmatch(s.text("cmd/nvidia-smi-L.txt"), -1) {
 		if i < len(answers) {
-			answers[i].Name, answers[i].MIG = line[1], migLine.MatchString(s.text("cmd/nvidia-smi-L.txt"))
+			answers[i].Name, answers[i].MIG = line[1],
+				migLine.MatchString(s.text("cmd/nvidia-smi-L.txt"))
 		}
 	}
-	if m := qTotal.FindStringSubmatch(s.text("cmd/nvidia-smi-q-memory.txt")); m != nil && len(answers) == 0 {
+	if m := qTotal.FindStringSubmatch(s.text("cmd/nvidia-smi-q-memory.txt")); m != nil &&
+		len(answers) == 0 {
 		answers = append(answers, Answer{Name: *s.want.Devices[0].Name, MemoryMiB: mebibytes(m[1])})
 	}
 	return answers
@@ -187,7 +195,8 @@ var productLine = regexp.MustCompile(`(?m)^GPU\[(\d+)\]\s*: (Card Series|Card Mo
 func (s sample) hipAnswers() []Answer {
 	by := map[string]map[string]string{}
 	var order []string
-	for _, m := range productLine.FindAllStringSubmatch(s.text("cmd/rocm-smi-showproductname.txt"), -1) {
+	for _, m := range productLine.FindAllStringSubmatch(s.text("cmd/rocm-smi-showproductname.txt"),
+		-1) {
 		if by[m[1]] == nil {
 			by[m[1]] = map[string]string{}
 			order = append(order, m[1])
@@ -197,19 +206,22 @@ func (s sample) hipAnswers() []Answer {
 	var answers []Answer
 	for _, k := range order {
 		c := by[k]
-		answers = append(answers, Answer{Name: c["Card Series"], PCI: "1002:" + strings.TrimPrefix(c["Card Model"], "0x"), Arch: c["GFX Version"]})
+		answers = append(answers, Answer{Name: c["Card Series"], PCI: "1002:" +
+			strings.TrimPrefix(c["Card Model"], "0x"), Arch: c["GFX Version"]})
 	}
 	return answers
 }
 
 // untold lists what a sample's files cannot yield, with the reason. Everything else is compared.
 var untold = map[string]string{
-	"amd-kfd-permission-container": "devices: only rocm-smi's table for people names four cards, and it has no id",
-	"amd-rdna2-two-cards":          "devices: only rocm-smi's table for people",
-	"amd-strix-halo-96g-carveout":  "devices: only the kernel's log, which is read for problems alone",
-	"nvidia-rtx-5090-x2":           "memory",
-	"nvidia-h100-nvl":              "memory: the query was asked for names and ids alone",
-	"amd-mi300a-x4-tpx":            "devices: rocminfo of one agent of twelve",
+	"amd-kfd-permission-container": "devices: only rocm-smi's table for people names four cards, " +
+		"and it has no id",
+	"amd-rdna2-two-cards": "devices: only rocm-smi's table for people",
+	"amd-strix-halo-96g-carveout": "devices: only the kernel's log, which is read for problems " +
+		"alone",
+	"nvidia-rtx-5090-x2": "memory",
+	"nvidia-h100-nvl":    "memory: the query was asked for names and ids alone",
+	"amd-mi300a-x4-tpx":  "devices: rocminfo of one agent of twelve",
 }
 
 func TestEverySample(t *testing.T) {
@@ -262,7 +274,8 @@ func (s sample) checkProblem(t *testing.T, r Report) {
 		t.Fatalf("no problem seen, want %s", s.want.Problem.Code)
 	}
 	p := r.Problems[0]
-	if p.Code != s.want.Problem.Code || !strings.Contains(p.Text, s.want.Problem.Text) || p.Remedy == "" {
+	if p.Code != s.want.Problem.Code || !strings.Contains(p.Text, s.want.Problem.Text) ||
+		p.Remedy == "" {
 		t.Errorf("problem %+v, want %s with %q", p, s.want.Problem.Code, s.want.Problem.Text)
 	}
 	if why := r.Why(); !p.Advice && why == "" {
@@ -280,23 +293,27 @@ func (s sample) checkDevice(t *testing.T, i int, g GPU) {
 	if g.Vendor != w.Vendor {
 		fault("vendor", g.Vendor, w.Vendor)
 	}
-	if w.Name != nil && *w.Name != "" && *w.Name != "Raphael" && g.Name != *w.Name && (g.Chip == nil || !sameProduct(g.Chip, *w.Name)) {
+	if w.Name != nil && *w.Name != "" && *w.Name != "Raphael" && g.Name != *w.Name &&
+		(g.Chip == nil || !sameProduct(g.Chip, *w.Name)) {
 		fault("name", g.Name, *w.Name)
 	}
 	known := g.Chip != nil || g.PCI != ""
-	if w.PCI != "" && g.PCI != w.PCI && known && !strings.HasSuffix(s.name, "3060-arm") { // which of the two 3060 ids it has, nobody wrote down
+	// which of the two 3060 ids it has, nobody wrote down
+	if w.PCI != "" && g.PCI != w.PCI && known && !strings.HasSuffix(s.name, "3060-arm") {
 		fault("pci", g.PCI, w.PCI)
 	}
 	if w.Arch != nil && g.Arch != "" && g.Arch != *w.Arch {
 		fault("arch", g.Arch, *w.Arch)
 	}
-	if w.MemoryMiB != nil && g.MemoryMiB != *w.MemoryMiB && s.tellsMemory() && !(s.name == "nvidia-v100-x8" && i == 5) {
+	if w.MemoryMiB != nil && g.MemoryMiB != *w.MemoryMiB && s.tellsMemory() &&
+		!(s.name == "nvidia-v100-x8" && i == 5) {
 		fault("memory", g.MemoryMiB, *w.MemoryMiB)
 	}
 	if w.Units != nil && g.Units != 0 && g.Units != *w.Units {
 		fault("units", g.Units, *w.Units)
 	}
-	if w.BDF != nil && g.BDF != "" && g.BDF != *w.BDF && s.name != "nvidia-rtx-3090-x2" { // its bus and its driver are of two machines
+	// its bus and its driver are of two machines
+	if w.BDF != nil && g.BDF != "" && g.BDF != *w.BDF && s.name != "nvidia-rtx-3090-x2" {
 		fault("bdf", g.BDF, *w.BDF)
 	}
 	if g.Integrated != w.Integrated {
@@ -315,7 +332,9 @@ func (s sample) checkDevice(t *testing.T, i int, g GPU) {
 		field string
 		got   int
 		want  *int
-	}{{"node", g.Node, w.Node}, {"render minor", g.RenderMinor, w.RenderMinor}, {"MEC firmware", g.MECFirmware, w.MEC}, {"free memory", g.FreeMiB, w.FreeMiB}, {"the host's memory", g.MemoryMiB, w.HostMiB},
+	}{{"node", g.Node, w.Node}, {"render minor", g.RenderMinor, w.RenderMinor},
+		{"MEC firmware", g.MECFirmware, w.MEC}, {"free memory", g.FreeMiB, w.FreeMiB},
+		{"the host's memory", g.MemoryMiB, w.HostMiB},
 		{"VRAM", g.VRAMMiB, w.VRAMMiB}, {"GTT", g.GTTMiB, w.GTTMiB}, {"minor", g.Minor, w.Minor}} {
 		if n.want != nil && n.got != *n.want && (n.got != 0 || s.hasKFD() && n.field != "node") {
 			fault(n.field, n.got, *n.want)
@@ -353,8 +372,10 @@ func (s sample) tellsMemory() bool {
 	}
 	for name, f := range s.files {
 		switch {
-		case strings.Contains(name, "mem_banks"), strings.HasSuffix(name, "mem_info_gtt_total"), strings.HasSuffix(name, "rocm-smi.json"),
-			strings.HasSuffix(name, "-q-memory.txt"), strings.Contains(name, "nvidia-smi") && strings.Contains(string(f.Data), " MiB"),
+		case strings.Contains(name, "mem_banks"), strings.HasSuffix(name, "mem_info_gtt_total"),
+			strings.HasSuffix(name, "rocm-smi.json"),
+			strings.HasSuffix(name, "-q-memory.txt"), strings.Contains(name, "nvidia-smi") &&
+				strings.Contains(string(f.Data), " MiB"),
 			name == "cmd/nvidia-smi.txt" && strings.Contains(string(f.Data), "MiB /"):
 			return true
 		}

@@ -8,14 +8,17 @@ import (
 	"testing/fstest"
 )
 
-// TestFigures: a part of a card has its part of the figures; a variant with some units less has all of them; what only memory vouches for says so.
+// TestFigures: a part of a card has its part of the figures; a variant with some units less has all
+// of them; what only memory vouches for says so.
 func TestFigures(t *testing.T) {
-	mi300x, r9700 := ChipNamed("AMD Instinct MI300X OAM", 0), ChipNamed("AMD Radeon AI PRO R9700", 0)
+	mi300x, r9700 := ChipNamed("AMD Instinct MI300X OAM", 0), ChipNamed("AMD Radeon AI PRO R9700",
+		0)
 	if mi300x == nil || r9700 == nil {
 		t.Fatal("the chips are not known by these names")
 	}
 	for units, want := range map[int]float64{0: 5300, 304: 5300, 290: 5300, 152: 2650, 38: 662.5} {
-		if f := mi300x.figures(units); f.Bandwidth != want || f.BF16 <= 0 || f.PeerLink != "xgmi" || len(f.About) > 0 {
+		if f := mi300x.figures(units); f.Bandwidth != want || f.BF16 <= 0 || f.PeerLink != "xgmi" ||
+			len(f.About) > 0 {
 			t.Errorf("%d units: %+v, want %v GB/s", units, *f, want)
 		}
 	}
@@ -44,7 +47,8 @@ func TestLinks(t *testing.T) {
 			}
 			for _, other := range g.Linked {
 				if other == g.BDF || hive[other] != g.Hive || g.Hive == 0 {
-					t.Errorf("%s: %s of hive %d is linked to %s of hive %d", s.name, g.BDF, g.Hive, other, hive[other])
+					t.Errorf("%s: %s of hive %d is linked to %s of hive %d", s.name, g.BDF, g.Hive,
+						other, hive[other])
 				}
 			}
 		}
@@ -55,7 +59,9 @@ func TestLinks(t *testing.T) {
 func TestNoKernels(t *testing.T) {
 	files := fstest.MapFS{}
 	for node, version := range map[string]string{"1": "100300", "2": "120001"} {
-		files["sys/class/kfd/kfd/topology/nodes/"+node+"/properties"] = &fstest.MapFile{Data: []byte("simd_count 128\nsimd_per_cu 2\ngfx_target_version " + version + "\nlocation_id " + node + "00\n")}
+		files["sys/class/kfd/kfd/topology/nodes/"+node+
+			"/properties"] = &fstest.MapFile{Data: []byte("simd_count 128\nsimd_per_cu " +
+			"2\ngfx_target_version " + version + "\nlocation_id " + node + "00\n")}
 	}
 	r := Detect(t.Context(), Machine{Files: files, Runs: func(arch string) error {
 		if arch == "gfx1030" {
@@ -63,10 +69,12 @@ func TestNoKernels(t *testing.T) {
 		}
 		return nil
 	}})
-	if len(r.GPUs) != 2 || r.GPUs[0].Usable || r.GPUs[0].Reason != "no kernels for gfx1030; use the CPU" || !r.GPUs[1].Usable {
+	if len(r.GPUs) != 2 || r.GPUs[0].Usable ||
+		r.GPUs[0].Reason != "no kernels for gfx1030; use the CPU" || !r.GPUs[1].Usable {
 		t.Errorf("%+v", r.GPUs)
 	}
-	r = Detect(t.Context(), Machine{Files: files, Runs: func(string) error { return errors.New("none") }})
+	r = Detect(t.Context(), Machine{Files: files,
+		Runs: func(string) error { return errors.New("none") }})
 	if why := r.Why(); why != "AMD GPU: none; use the CPU" {
 		t.Errorf("%q", why)
 	}
@@ -75,7 +83,9 @@ func TestNoKernels(t *testing.T) {
 // TestSentence: the kernel's clock and the full stop of what was found are not people's.
 func TestSentence(t *testing.T) {
 	for text, want := range map[string]string{
-		"[    7.218215] kfd kfd: skipped": "kfd kfd: skipped: do it", "It failed.": "It failed: do it", "[12] x": "x: do it", "[x] y": "[x] y: do it", "": ": do it",
+		"[    7.218215] kfd kfd: skipped": "kfd kfd: skipped: do it",
+		"It failed.":                      "It failed: do it", "[12] x": "x: do it",
+		"[x] y": "[x] y: do it", "": ": do it",
 	} {
 		if got := (Problem{Text: text, Remedy: "do it"}).Sentence(); got != want {
 			t.Errorf("%q: %q, not %q", text, got, want)
@@ -83,7 +93,8 @@ func TestSentence(t *testing.T) {
 	}
 }
 
-// TestSharedMemory: of an integrated GPU what it may use of the host's is counted, or what the firmware set aside, each with what is free of it.
+// TestSharedMemory: of an integrated GPU what it may use of the host's is counted, or what the
+// firmware set aside, each with what is free of it.
 func TestSharedMemory(t *testing.T) {
 	const device = "sys/bus/pci/devices/0000:c5:00.0"
 	for name, x := range map[string]struct {
@@ -91,12 +102,15 @@ func TestSharedMemory(t *testing.T) {
 		shared                       bool
 		free                         int
 	}{
-		"the host's": {4096, 98304, 1000, 304, true, 98000}, "set aside": {98304, 16384, 304, 1000, false, 98000}, "used is not told": {512, 1024, -1, -1, true, 0},
+		"the host's": {4096, 98304, 1000, 304, true, 98000}, "set aside": {98304, 16384, 304, 1000,
+			false, 98000}, "used is not told": {512, 1024, -1, -1, true, 0},
 	} {
 		files := fstest.MapFS{}
-		for file, mib := range map[string]int{"vram_total": x.vram, "gtt_total": x.gtt, "vram_used": x.usedVRAM, "gtt_used": x.usedGTT} {
+		for file, mib := range map[string]int{"vram_total": x.vram, "gtt_total": x.gtt,
+			"vram_used": x.usedVRAM, "gtt_used": x.usedGTT} {
 			if mib >= 0 {
-				files[device+"/mem_info_"+file] = &fstest.MapFile{Data: []byte(strconv.Itoa(mib << 20))}
+				files[device+"/mem_info_"+
+					file] = &fstest.MapFile{Data: []byte(strconv.Itoa(mib << 20))}
 			}
 		}
 		g := GPU{Vendor: AMD, BDF: "0000:c5:00.0", Integrated: true, VRAMMiB: x.vram, GTTMiB: x.gtt}
@@ -113,7 +127,8 @@ func TestSharedMemory(t *testing.T) {
 // TestMeminfo: a line's number, whatever stands there.
 func TestMeminfo(t *testing.T) {
 	for text, want := range map[string]int{
-		"MemTotal:  2048 kB\n": 2, "MemFree: 9 kB\nMemTotal: 1048576 kB": 1024, "MemTotal: x kB": 0, "MemTotal: -5 kB": 0, "MemTotal: 2048": 0, "": 0,
+		"MemTotal:  2048 kB\n": 2, "MemFree: 9 kB\nMemTotal: 1048576 kB": 1024, "MemTotal: x kB": 0,
+		"MemTotal: -5 kB": 0, "MemTotal: 2048": 0, "": 0,
 	} {
 		if got := meminfo(text, "MemTotal"); got != want {
 			t.Errorf("%q: %d, want %d", text, got, want)

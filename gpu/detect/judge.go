@@ -1,7 +1,8 @@
 package detect
 
-// Who may be used. Policy, in one place: our kernels need compute capability 8.0; a small integrated GPU is left to the desktop; a vendor's
-// problem keeps all of that vendor's cards out, unless it is only advice.
+// Who may be used. Policy, in one place: our kernels need compute capability 8.0; a small
+// integrated GPU is left to the desktop; a vendor's problem keeps all of that vendor's cards out,
+// unless it is only advice.
 
 import (
 	"fmt"
@@ -21,8 +22,10 @@ func (r *Report) judge(runs func(arch string) error) {
 			continue
 		}
 		if sm := smOf(g.Arch); sm > 0 && sm < oldestSM {
-			g.Reason = fmt.Sprintf("compute capability %d.%d is below 8.0, which our kernels need", sm/10, sm%10)
-			tooOld = fmt.Sprintf("compute capability %d.%d of %s is too low", sm/10, sm%10, g.Title())
+			g.Reason = fmt.Sprintf("compute capability %d.%d is below 8.0, which our kernels need",
+				sm/10, sm%10)
+			tooOld = fmt.Sprintf("compute capability %d.%d of %s is too low", sm/10, sm%10,
+				g.Title())
 			continue
 		}
 		if g.Vendor == AMD && g.Integrated && g.Units > 0 && g.Units < smallIGPU {
@@ -42,7 +45,8 @@ func (r *Report) judge(runs func(arch string) error) {
 		g.Usable = true
 	}
 	if tooOld != "" && len(r.Usable()) == 0 {
-		r.problem(Problem{Vendor: NVIDIA, Code: "too-old", Text: tooOld, Remedy: "needs 8.0 or later; use the CPU"})
+		r.problem(Problem{Vendor: NVIDIA, Code: "too-old", Text: tooOld,
+			Remedy: "needs 8.0 or later; use the CPU"})
 	}
 }
 

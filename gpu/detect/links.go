@@ -7,8 +7,9 @@ import (
 	"slices"
 )
 
-// Which cards are linked directly. KFD lists each node's links to others; those of type 11 are xGMI, and what is neither that nor a processor's own is
-// PCIe. NVIDIA's links stand in no file: the catalogue says what a chip can have (Figures.PeerLink).
+// Which cards are linked directly. KFD lists each node's links to others; those of type 11 are
+// xGMI, and what is neither that nor a processor's own is PCIe. NVIDIA's links stand in no file:
+// the catalogue says what a chip can have (Figures.PeerLink).
 
 // kfdXGMI is the type of a direct link between AMD's cards (HSA_IOLINKTYPE_XGMI).
 const kfdXGMI = 11
@@ -27,7 +28,8 @@ func kfdLinks(files fs.FS, gpus []GPU) {
 		}
 		for _, e := range entries {
 			p := properties(readText(files, path.Join(dir, e.Name(), "properties")))
-			if bdf := at[int(p["node_to"])]; p["type"] == kfdXGMI && bdf != "" && bdf != gpus[i].BDF {
+			if bdf := at[int(p["node_to"])]; p["type"] == kfdXGMI && bdf != "" &&
+				bdf != gpus[i].BDF {
 				gpus[i].Linked = append(gpus[i].Linked, bdf)
 			}
 		}

@@ -1,6 +1,7 @@
 package detect
 
-// NVIDIA: PCI, /proc/driver/nvidia, the driver's answers; and where there are none, nvidia-smi's queries (never its table).
+// NVIDIA: PCI, /proc/driver/nvidia, the driver's answers; and where there are none, nvidia-smi's
+// queries (never its table).
 
 import (
 	"bufio"
@@ -20,7 +21,8 @@ func (r *Report) nvidia(ctx context.Context, m Machine, cards []pciCard) {
 	var gpus []GPU
 	for _, c := range cards {
 		if strings.HasPrefix(c.id, "10de:") {
-			gpus = append(gpus, GPU{Vendor: NVIDIA, PCI: c.id, BDF: c.bdf, KernelDriver: c.driver, Minor: -1})
+			gpus = append(gpus, GPU{Vendor: NVIDIA, PCI: c.id, BDF: c.bdf, KernelDriver: c.driver,
+				Minor: -1})
 		}
 	}
 	r.DriverVersion, r.OpenModule = moduleVersion(readText(m.Files, "proc/driver/nvidia/version"))
@@ -35,9 +37,11 @@ func (r *Report) nvidia(ctx context.Context, m Machine, cards []pciCard) {
 	}
 	if err != nil && !r.blocked(NVIDIA) {
 		r.problem(Problem{Vendor: NVIDIA, Code: "driver-error", Text: firstLine(err.Error()),
-			Remedy: "see dmesg for NVRM; in a container, start it with the NVIDIA container toolkit (docker run --gpus all)"})
+			Remedy: "see dmesg for NVRM; in a container, start it with the NVIDIA container " +
+				"toolkit (docker run --gpus all)"})
 	}
-	loaded := len(answers) > 0 || r.DriverVersion != "" || exists(m.Files, "proc/driver/nvidia/gpus")
+	loaded := len(answers) > 0 || r.DriverVersion != "" ||
+		exists(m.Files, "proc/driver/nvidia/gpus")
 	gpus = merge(gpus, answers, NVIDIA)
 	if len(gpus) > 0 && !loaded && !r.blocked(NVIDIA) {
 		nouveau := false
@@ -45,15 +49,19 @@ func (r *Report) nvidia(ctx context.Context, m Machine, cards []pciCard) {
 			nouveau = nouveau || g.KernelDriver == "nouveau"
 		}
 		if nouveau {
-			r.problem(Problem{Vendor: NVIDIA, Code: "no-driver", Text: "nouveau is in use and cannot run CUDA", Remedy: "install NVIDIA's driver"})
+			r.problem(Problem{Vendor: NVIDIA, Code: "no-driver",
+				Text: "nouveau is in use and cannot run CUDA", Remedy: "install NVIDIA's driver"})
 		} else {
-			r.problem(Problem{Vendor: NVIDIA, Code: "driver-not-loaded", Text: "an NVIDIA card is there, but NVIDIA's kernel module is not loaded",
-				Remedy: "modprobe nvidia; if that fails the module was not built for this kernel, or Secure Boot refuses it"})
+			r.problem(Problem{Vendor: NVIDIA, Code: "driver-not-loaded",
+				Text: "an NVIDIA card is there, but NVIDIA's kernel module is not loaded",
+				Remedy: "modprobe nvidia; if that fails the module was not built for this " +
+					"kernel, or Secure Boot refuses it"})
 		}
 	}
 	for _, g := range gpus {
 		if g.MIG {
-			r.problem(Problem{Vendor: NVIDIA, Code: "mig", Text: "MIG mode is Enabled on " + firstOf(g.Name, g.BDF),
+			r.problem(Problem{Vendor: NVIDIA, Code: "mig", Text: "MIG mode is Enabled on " +
+				firstOf(g.Name, g.BDF),
 				Remedy: "choose an instance with CUDA_VISIBLE_DEVICES=MIG-<uuid>, or turn MIG off"})
 		}
 	}
@@ -68,12 +76,14 @@ func ask(m Machine, vendor string) ([]Answer, error) {
 	return m.Ask(vendor)
 }
 
-// notShown is why a card is not used that the bus shows and the driver, which shows others, does not: a container was given some of the machine's cards,
-// or a variable chooses.
-const notShown = "the driver does not show it to this process (see CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES and HIP_VISIBLE_DEVICES, and what a container was given)"
+// notShown is why a card is not used that the bus shows and the driver, which shows others, does
+// not: a container was given some of the machine's cards, or a variable chooses.
+const notShown = "the driver does not show it to this process (see CUDA_VISIBLE_DEVICES, " +
+	"ROCR_VISIBLE_DEVICES and HIP_VISIBLE_DEVICES, and what a container was given)"
 
-// merge lays a driver's answers over the cards that PCI showed: by address, else in order among the cards of the same kind. An answer that fits no
-// card is a card that PCI does not show (WSL, some containers); a card without an answer, where there are answers, is not this process's.
+// merge lays a driver's answers over the cards that PCI showed: by address, else in order among the
+// cards of the same kind. An answer that fits no card is a card that PCI does not show (WSL, some
+// containers); a card without an answer, where there are answers, is not this process's.
 func merge(gpus []GPU, answers []Answer, vendor string) []GPU {
 	used := make([]bool, len(gpus))
 	find := func(a Answer) int {
@@ -87,7 +97,8 @@ func merge(gpus []GPU, answers []Answer, vendor string) []GPU {
 				continue
 			}
 			c := ChipNamed(a.Name, a.MemoryMiB)
-			if a.PCI != "" && a.PCI == g.PCI || c != nil && c == chipOf(g.PCI, a.Units, a.MemoryMiB) {
+			if a.PCI != "" && a.PCI == g.PCI || c != nil &&
+				c == chipOf(g.PCI, a.Units, a.MemoryMiB) {
 				return i
 			}
 		}
@@ -97,7 +108,8 @@ func merge(gpus []GPU, answers []Answer, vendor string) []GPU {
 	for i := range answers {
 		answers[i].BDF = normalBDF(answers[i].BDF)
 	}
-	for i, a := range answers { // addresses first, so that an exact match is never taken by a likely one
+	// addresses first, so that an exact match is never taken by a likely one
+	for i, a := range answers {
 		place[i] = -1
 		for j, g := range gpus {
 			if !used[j] && a.BDF != "" && g.BDF == a.BDF {
@@ -142,7 +154,8 @@ func merge(gpus []GPU, answers []Answer, vendor string) []GPU {
 
 var versionField = regexp.MustCompile(`\b\d{3,}\.\d+(\.\d+)?\b`)
 
-// moduleVersion reads /proc/driver/nvidia/version, which differs between the closed, the open and Tegra's module.
+// moduleVersion reads /proc/driver/nvidia/version, which differs between the closed, the open and
+// Tegra's module.
 func moduleVersion(text string) (version string, open bool) {
 	line, _, _ := strings.Cut(text, "\n")
 	if !strings.HasPrefix(line, "NVRM version:") {
@@ -204,8 +217,9 @@ func (r *Report) nvidiaTools(ctx context.Context, m Machine) []Answer {
 	return answers
 }
 
-// smiRows reads the CSV of an nvidia-smi query by its header: a look-up of a device's fields by name, a device each. "[N/A]" and "Not Supported"
-// are values that are not known, and so is a column that is not there: "".
+// smiRows reads the CSV of an nvidia-smi query by its header: a look-up of a device's fields by
+// name, a device each. "[N/A]" and "Not Supported" are values that are not known, and so is a
+// column that is not there: "".
 func smiRows(text string) []func(name string) string {
 	rd := csv.NewReader(strings.NewReader(text))
 	rd.FieldsPerRecord = -1
@@ -245,9 +259,11 @@ func smiRows(text string) []func(name string) string {
 func smiAnswers(text string) []Answer {
 	var answers []Answer
 	for _, field := range smiRows(text) {
-		a := Answer{Name: field("name"), BDF: normalBDF(field("pci.bus_id")), MemoryMiB: mebibytes(field("memory.total")),
-			FreeMiB: mebibytes(field("memory.free")), MIG: field("mig.mode.current") == "Enabled"}
-		if id := strings.ToLower(field("pci.device_id")); len(id) == len("0x232110de") { // device, then vendor
+		a := Answer{Name: field("name"), BDF: normalBDF(field("pci.bus_id")),
+			MemoryMiB: mebibytes(field("memory.total")),
+			FreeMiB:   mebibytes(field("memory.free")), MIG: field("mig.mode.current") == "Enabled"}
+		// device, then vendor
+		if id := strings.ToLower(field("pci.device_id")); len(id) == len("0x232110de") {
 			a.PCI = id[6:] + ":" + id[2:6]
 		}
 		if cc := field("compute_cap"); cc != "" {
@@ -271,14 +287,27 @@ func mebibytes(s string) int {
 type saying struct{ words, code, remedy string }
 
 var nvidiaSayings = []saying{
-	{"couldn't communicate with the NVIDIA driver", "driver-not-loaded", "modprobe nvidia; if that fails the module was not built for this kernel, or Secure Boot refuses it"},
-	{"Driver/library version mismatch", "version-mismatch", "reboot, or unload and reload the nvidia modules: an upgrade replaced the libraries under a running module"},
+	{"couldn't communicate with the NVIDIA driver", "driver-not-loaded",
+		"modprobe nvidia; if that fails the module was not built for this kernel, or Secure Boot " +
+			"refuses it"},
+	{"Driver/library version mismatch", "version-mismatch",
+		"reboot, or unload and reload the nvidia modules: an upgrade replaced the libraries " +
+			"under a running module"},
 	{"GPU is lost", "gpu-lost", "reboot; reseat the card, check power and heat"},
-	{"Unable to determine the device handle", "gpu-lost", "reboot; reseat the card, check power and heat"},
-	{"Failed to initialize NVML", "nvml-error", "in a container: restart it, or fix the cgroup rules for /dev/nvidia*; on a host: check the rights of /dev/nvidia* and dmesg"},
-	{"SYSTEM_NOT_READY", "fabric-not-ready", "start nvidia-fabricmanager (the driver's own version) and wait until nvidia-smi -q shows Fabric State: Completed"},
-	{"no driver library", "no-library", "install the driver's own libcuda.so.1 (Debian: libcuda1); in a container, start it with docker run --gpus all"},
-	{"No devices were found", "no-devices", "look into dmesg for NVRM: Xid, check power cables; the card may be too old for this driver, or held by vfio-pci"},
+	{"Unable to determine the device handle", "gpu-lost",
+		"reboot; reseat the card, check power and heat"},
+	{"Failed to initialize NVML", "nvml-error",
+		"in a container: restart it, or fix the cgroup rules for /dev/nvidia*; on a host: check " +
+			"the rights of /dev/nvidia* and dmesg"},
+	{"SYSTEM_NOT_READY", "fabric-not-ready",
+		"start nvidia-fabricmanager (the driver's own version) and wait until nvidia-smi -q " +
+			"shows Fabric State: Completed"},
+	{"no driver library", "no-library",
+		"install the driver's own libcuda.so.1 (Debian: libcuda1); in a container, start it with " +
+			"docker run --gpus all"},
+	{"No devices were found", "no-devices",
+		"look into dmesg for NVRM: Xid, check power cables; the card may be too old for this " +
+			"driver, or held by vfio-pci"},
 }
 
 var busID = regexp.MustCompile(`GPU ?([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9])`)
@@ -291,16 +320,20 @@ func (r *Report) nvidiaText(text string, exit int) {
 		}
 		remedy := s.remedy
 		if s.code == "driver-not-loaded" && r.Where == "wsl2" {
-			remedy = "install or update NVIDIA's driver on Windows (not inside WSL), then wsl --shutdown"
+			remedy = "install or update NVIDIA's driver on Windows (not inside WSL), then wsl " +
+				"--shutdown"
 		}
-		r.problem(Problem{Vendor: NVIDIA, Code: s.code, Text: lineWith(text, s.words), Remedy: remedy})
+		r.problem(Problem{Vendor: NVIDIA, Code: s.code, Text: lineWith(text, s.words),
+			Remedy: remedy})
 		if m := busID.FindStringSubmatch(text); m != nil && s.code == "gpu-lost" {
-			r.GPUs = append(r.GPUs, GPU{Vendor: NVIDIA, BDF: normalBDF(m[1]), Minor: -1, Reason: "it fell off the bus"})
+			r.GPUs = append(r.GPUs, GPU{Vendor: NVIDIA, BDF: normalBDF(m[1]), Minor: -1,
+				Reason: "it fell off the bus"})
 		}
 		return
 	}
 	if exit != 0 {
-		r.problem(Problem{Vendor: NVIDIA, Code: "unknown", Text: "nvidia-smi fails: " + firstLine(text), Remedy: "see dmesg"})
+		r.problem(Problem{Vendor: NVIDIA, Code: "unknown", Text: "nvidia-smi fails: " +
+			firstLine(text), Remedy: "see dmesg"})
 	}
 }
 

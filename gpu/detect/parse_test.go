@@ -1,6 +1,7 @@
 package detect
 
-// The readers of outside text on their own: what they make of odd input, and that no input breaks them.
+// The readers of outside text on their own: what they make of odd input, and that no input breaks
+// them.
 
 import (
 	"encoding/json"
@@ -25,12 +26,14 @@ func TestModuleVersion(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	for v, want := range map[int]string{90010: "gfx90a", 90402: "gfx942", 90500: "gfx950", 100300: "gfx1030", 110000: "gfx1100", 110501: "gfx1151", 120001: "gfx1201"} {
+	for v, want := range map[int]string{90010: "gfx90a", 90402: "gfx942", 90500: "gfx950",
+		100300: "gfx1030", 110000: "gfx1100", 110501: "gfx1151", 120001: "gfx1201"} {
 		if got := gfxName(v); got != want {
 			t.Errorf("%d: %s, want %s", v, got, want)
 		}
 	}
-	for in, want := range map[string]string{"00000000:0E:00.0": "0000:0e:00.0", "0000000F:01:00.0": "000f:01:00.0", "0009:01:00.0": "0009:01:00.0", "": "", "x": "x"} {
+	for in, want := range map[string]string{"00000000:0E:00.0": "0000:0e:00.0",
+		"0000000F:01:00.0": "000f:01:00.0", "0009:01:00.0": "0009:01:00.0", "": "", "x": "x"} {
 		if got := normalBDF(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
@@ -38,7 +41,8 @@ func TestNames(t *testing.T) {
 	if got := kfdBDF(0, 34304); got != "0000:86:00.0" {
 		t.Error(got)
 	}
-	for in, want := range map[string]int{"sm_90a": 90, "sm_121": 121, "gfx942": 0, "": 0, "sm_x": 0} {
+	for in, want := range map[string]int{"sm_90a": 90, "sm_121": 121, "gfx942": 0, "": 0,
+		"sm_x": 0} {
 		if got := smOf(in); got != want {
 			t.Errorf("%q: %d, want %d", in, got, want)
 		}
@@ -125,8 +129,11 @@ func TestHere(t *testing.T) {
 }
 
 func FuzzDetect(f *testing.F) {
-	f.Add("index, name, memory.total [MiB]\n0, NVIDIA H200, 143771 MiB", "  Name: gfx942\n  Chip ID: 29857(0x74a1)\n  BDFID: 9728", `{"card0":{"Card Model":"0x744c"}}`,
-		"simd_count 1216\ngfx_target_version 90402\nsimd_per_cu 4\nlocation_id 9728", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.173.02")
+	f.Add("index, name, memory.total [MiB]\n0, NVIDIA H200, 143771 MiB",
+		"  Name: gfx942\n  Chip ID: 29857(0x74a1)\n  BDFID: 9728",
+		`{"card0":{"Card Model":"0x744c"}}`,
+		"simd_count 1216\ngfx_target_version 90402\nsimd_per_cu 4\nlocation_id 9728",
+		"NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.173.02")
 	f.Add("No devices were found", "ROCk module is NOT loaded", "", "simd_count 4", "x")
 	f.Fuzz(func(t *testing.T, smi, rocminfo, rocm, properties, version string) {
 		for _, text := range []string{smi, rocminfo, rocm} {
@@ -135,15 +142,16 @@ func FuzzDetect(f *testing.F) {
 			smiCards(text)
 		}
 		files := fstest.MapFS{
-			"proc/driver/nvidia/version":                                   {Data: []byte(version)},
-			"proc/driver/nvidia/gpus/0000:01:00.0/information":             {Data: []byte(smi)},
-			"sys/class/kfd/kfd/topology/nodes/1/properties":                {Data: []byte(properties)},
-			"sys/class/kfd/kfd/topology/nodes/1/mem_banks/0/properties":    {Data: []byte(properties)},
-			"sys/bus/pci/devices/0000:01:00.0/vendor":                      {Data: []byte("0x10de")},
-			"sys/bus/pci/devices/0000:01:00.0/class":                       {Data: []byte("0x030000")},
-			"sys/bus/pci/devices/0000:01:00.0/device":                      {Data: []byte(rocm)},
-			"sys/class/drm/card0/device/mem_info_gtt_total":                {Data: []byte(version)},
-			"sys/bus/pci/devices/" + strings.Repeat("0", 4) + ":02/vendor": {Data: []byte("0x1002")},
+			"proc/driver/nvidia/version":                                {Data: []byte(version)},
+			"proc/driver/nvidia/gpus/0000:01:00.0/information":          {Data: []byte(smi)},
+			"sys/class/kfd/kfd/topology/nodes/1/properties":             {Data: []byte(properties)},
+			"sys/class/kfd/kfd/topology/nodes/1/mem_banks/0/properties": {Data: []byte(properties)},
+			"sys/bus/pci/devices/0000:01:00.0/vendor":                   {Data: []byte("0x10de")},
+			"sys/bus/pci/devices/0000:01:00.0/class":                    {Data: []byte("0x030000")},
+			"sys/bus/pci/devices/0000:01:00.0/device":                   {Data: []byte(rocm)},
+			"sys/class/drm/card0/device/mem_info_gtt_total":             {Data: []byte(version)},
+			"sys/bus/pci/devices/" + strings.Repeat("0", 4) +
+				":02/vendor": {Data: []byte("0x1002")},
 		}
 		r := Detect(t.Context(), Machine{Files: files})
 		for _, g := range r.GPUs {

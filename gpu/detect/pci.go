@@ -1,7 +1,8 @@
 package detect
 
-// The PCI bus: which display controllers and accelerators are plugged in, before any driver is asked. Class 0x03xxxx is a display controller:
-// 0300 on consumer cards, 0302 on data-centre ones, 0380 on some accelerators; AMD's Instinct cards show 1200. Their audio functions are not GPUs.
+// The PCI bus: which display controllers and accelerators are plugged in, before any driver is
+// asked. Class 0x03xxxx is a display controller: 0300 on consumer cards, 0302 on data-centre ones,
+// 0380 on some accelerators; AMD's Instinct cards show 1200. Their audio functions are not GPUs.
 
 import (
 	"io/fs"
@@ -39,7 +40,8 @@ func pciCards(files fs.FS) []pciCard {
 		if !strings.HasPrefix(class, "0x03") && !strings.HasPrefix(class, "0x12") {
 			continue
 		}
-		card := pciCard{bdf: strings.ToLower(e.Name()), id: vendor[2:] + ":" + strings.TrimPrefix(readText(files, dir+"/device"), "0x")}
+		card := pciCard{bdf: strings.ToLower(e.Name()), id: vendor[2:] + ":" +
+			strings.TrimPrefix(readText(files, dir+"/device"), "0x")}
 		for line := range strings.Lines(readText(files, dir+"/uevent")) {
 			if name, ok := strings.CutPrefix(strings.TrimSpace(line), "DRIVER="); ok {
 				card.driver = name
@@ -51,7 +53,8 @@ func pciCards(files fs.FS) []pciCard {
 	return cards
 }
 
-// normalBDF gives an address the form of sysfs: four digits of domain, lower case. Drivers print eight digits.
+// normalBDF gives an address the form of sysfs: four digits of domain, lower case. Drivers print
+// eight digits.
 func normalBDF(s string) string {
 	s = strings.ToLower(strings.TrimSpace(s))
 	domain, rest, ok := strings.Cut(s, ":")

@@ -1,7 +1,8 @@
 package detect
 
-// What a card feels: temperature, power and clocks, for people who wonder why it is slow. NVIDIA's come from nvidia-smi's query, AMD's from the
-// kernel's hwmon files, so no library is loaded; whatever is missing or odd is left out.
+// What a card feels: temperature, power and clocks, for people who wonder why it is slow. NVIDIA's
+// come from nvidia-smi's query, AMD's from the kernel's hwmon files, so no library is loaded;
+// whatever is missing or odd is left out.
 
 import (
 	"context"
@@ -21,7 +22,8 @@ type Sensors struct {
 
 const sensorQuery = "pci.bus_id,memory.free,temperature.gpu,power.draw,clocks.current.sm,clocks.current.memory"
 
-// Feel reads the sensors of the report's GPUs, and the free memory of those where it is not known yet.
+// Feel reads the sensors of the report's GPUs, and the free memory of those where it is not known
+// yet.
 func (r *Report) Feel(ctx context.Context, m Machine) {
 	r.feelNVIDIA(ctx, m)
 	for i := range r.GPUs {
@@ -52,20 +54,24 @@ func (r *Report) feelNVIDIA(ctx context.Context, m Machine) {
 			if g.FreeMiB == 0 {
 				g.FreeMiB = mebibytes(field("memory.free"))
 			}
-			g.keep(Sensors{Celsius: int(quantity(field("temperature.gpu"))), Watts: quantity(field("power.draw")),
-				ClockMHz: int(quantity(field("clocks.current.sm"))), MemoryMHz: int(quantity(field("clocks.current.memory")))})
+			g.keep(Sensors{Celsius: int(quantity(field("temperature.gpu"))),
+				Watts:     quantity(field("power.draw")),
+				ClockMHz:  int(quantity(field("clocks.current.sm"))),
+				MemoryMHz: int(quantity(field("clocks.current.memory")))})
 		}
 	}
 }
 
-// feelAMD reads the amdgpu module's files. Units are the kernel's: millidegrees, microwatts, hertz, bytes.
+// feelAMD reads the amdgpu module's files. Units are the kernel's: millidegrees, microwatts, hertz,
+// bytes.
 func (g *GPU) feelAMD(files fs.FS) {
 	device := path.Join("sys/bus/pci/devices", g.BDF)
 	pool := "/mem_info_vram_"
 	if g.SharesHost() {
 		pool = "/mem_info_gtt_"
 	}
-	if total, used := quantity(readText(files, device+pool+"total")), readText(files, device+pool+"used"); g.FreeMiB == 0 && used != "" {
+	if total, used := quantity(readText(files, device+pool+"total")), readText(files, device+pool+
+		"used"); g.FreeMiB == 0 && used != "" {
 		g.FreeMiB = int((total - quantity(used)) / (1 << 20))
 	}
 	if files == nil {
@@ -75,12 +81,16 @@ func (g *GPU) feelAMD(files fs.FS) {
 	if err != nil || len(found) == 0 {
 		return
 	}
-	number := func(name string) float64 { return quantity(readText(files, path.Join(found[0], name))) }
+	number := func(name string) float64 {
+		return quantity(readText(files,
+			path.Join(found[0], name)))
+	}
 	watts := number("power1_average")
 	if watts == 0 {
 		watts = number("power1_input") // newer cards have the moment's power alone
 	}
-	g.keep(Sensors{Celsius: int(number("temp1_input") / 1e3), Watts: watts / 1e6, ClockMHz: int(number("freq1_input") / 1e6), MemoryMHz: int(number("freq2_input") / 1e6)})
+	g.keep(Sensors{Celsius: int(number("temp1_input") / 1e3), Watts: watts / 1e6,
+		ClockMHz: int(number("freq1_input") / 1e6), MemoryMHz: int(number("freq2_input") / 1e6)})
 }
 
 // keep notes what was felt, unless it was nothing.

@@ -7,13 +7,15 @@ import (
 	"strings"
 )
 
-// GPUs inside processors, which share the host's memory. What must stay true: the same bytes are never counted twice, as a part that the firmware has set
-// aside and as the host's.
+// GPUs inside processors, which share the host's memory. What must stay true: the same bytes are
+// never counted twice, as a part that the firmware has set aside and as the host's.
 
-// SharesHost tells whether its memory is the host's: that of an integrated GPU, but for what the firmware has set aside for it.
+// SharesHost tells whether its memory is the host's: that of an integrated GPU, but for what the
+// firmware has set aside for it.
 func (g GPU) SharesHost() bool { return g.Integrated && g.VRAMMiB <= g.GTTMiB }
 
-// shareMemory finds what an integrated GPU may use: its carve-out or the host's memory through GTT, whichever is larger, never both.
+// shareMemory finds what an integrated GPU may use: its carve-out or the host's memory through GTT,
+// whichever is larger, never both.
 func shareMemory(files fs.FS, g *GPU) {
 	if !g.Integrated || files == nil {
 		return
@@ -24,10 +26,13 @@ func shareMemory(files fs.FS, g *GPU) {
 	}
 	for _, gtt := range cards {
 		dir := path.Dir(gtt)
-		if id := readText(files, dir+"/vendor") + ":" + readText(files, dir+"/device"); g.PCI != "" && strings.ReplaceAll(id, "0x", "") != g.PCI {
+		if id := readText(files, dir+"/vendor") + ":" +
+			readText(files, dir+"/device"); g.PCI != "" &&
+			strings.ReplaceAll(id, "0x", "") != g.PCI {
 			continue
 		}
-		g.GTTMiB, g.VRAMMiB = bytesMiB(readText(files, gtt)), bytesMiB(readText(files, dir+"/mem_info_vram_total"))
+		g.GTTMiB, g.VRAMMiB = bytesMiB(readText(files, gtt)),
+			bytesMiB(readText(files, dir+"/mem_info_vram_total"))
 		g.MemoryMiB = max(g.GTTMiB, g.VRAMMiB)
 	}
 }
@@ -37,8 +42,8 @@ func bytesMiB(s string) int {
 	return int(n >> 20)
 }
 
-// hostMemory takes the host's memory for one of NVIDIA's chips that shares it (DGX Spark) and of which nobody has said how much: neither nvidia-smi nor
-// NVML has a figure.
+// hostMemory takes the host's memory for one of NVIDIA's chips that shares it (DGX Spark) and of
+// which nobody has said how much: neither nvidia-smi nor NVML has a figure.
 func (g *GPU) hostMemory(files fs.FS) {
 	if g.Vendor != NVIDIA || !g.Integrated || g.MemoryMiB > 0 {
 		return

@@ -7,8 +7,9 @@ import (
 	"unsafe"
 )
 
-// A device in use, and its memory. What must stay true: the driver keeps what is current for each thread, and a goroutine may be on another one at its next
-// call; so a context is made current on the thread of the call that needs it, and the two stay together.
+// A device in use, and its memory. What must stay true: the driver keeps what is current for each
+// thread, and a goroutine may be on another one at its next call; so a context is made current on
+// the thread of the call that needs it, and the two stay together.
 
 // Context is a device in use. Its methods may be called from any goroutine.
 type Context struct {
@@ -24,7 +25,8 @@ type Pointer uintptr
 func (g *Device) Open() (*Context, error) {
 	c := &Context{d: g.d, device: g, handle: uintptr(g.handle)}
 	if g.d.api == CUDA {
-		if err := g.d.call(contextRetain, uintptr(unsafe.Pointer(&c.handle)), uintptr(g.handle)); err != nil {
+		if err := g.d.call(contextRetain, uintptr(unsafe.Pointer(&c.handle)),
+			uintptr(g.handle)); err != nil {
 			return nil, fmt.Errorf("GPU %d (%s): %w", g.Index, g.Name, err)
 		}
 	}
@@ -73,7 +75,8 @@ func (c *Context) Alloc(bytes int64) (Pointer, error) {
 // Free frees what Alloc gave.
 func (c *Context) Free(p Pointer) error { return c.call(memoryFree, uintptr(p)) }
 
-// HostMemory is memory of the host that the device reads and writes by itself: not Go's, never moved, never swapped out.
+// HostMemory is memory of the host that the device reads and writes by itself: not Go's, never
+// moved, never swapped out.
 type HostMemory struct {
 	c    *Context
 	data []byte
@@ -82,13 +85,15 @@ type HostMemory struct {
 // AllocHost makes pinned memory.
 func (c *Context) AllocHost(bytes int) (*HostMemory, error) {
 	var p uintptr
-	if err := c.call(hostAlloc, uintptr(unsafe.Pointer(&p)), uintptr(bytes), hostPortable); err != nil {
+	if err := c.call(hostAlloc, uintptr(unsafe.Pointer(&p)), uintptr(bytes),
+		hostPortable); err != nil {
 		return nil, fmt.Errorf("pin %d bytes of host memory: %w", bytes, err)
 	}
 	return &HostMemory{c, unsafe.Slice((*byte)(pointer(p)), bytes)}, nil
 }
 
-// Bytes is the memory. It must not be touched while a copy to or from it is under way, and not after Free.
+// Bytes is the memory. It must not be touched while a copy to or from it is under way, and not
+// after Free.
 func (m *HostMemory) Bytes() []byte { return m.data }
 
 // Free frees the memory. It may be called more than once.
@@ -111,8 +116,8 @@ func (c *Context) EnablePeer(other *Context) error {
 	return err
 }
 
-// SameDriver tells whether another context is of the same library, so that copies between their devices need no host. A library that was opened
-// twice is one.
+// SameDriver tells whether another context is of the same library, so that copies between their
+// devices need no host. A library that was opened twice is one.
 func (c *Context) SameDriver(other *Context) bool {
 	return c.d.api == other.d.api && c.d.path == other.d.path
 }

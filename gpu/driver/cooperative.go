@@ -7,18 +7,23 @@ import (
 
 // Launches whose blocks wait for each other.
 
-// Resident is how many blocks of a kernel with so many threads and so much dynamic shared memory one multiprocessor holds at once.
+// Resident is how many blocks of a kernel with so many threads and so much dynamic shared memory
+// one multiprocessor holds at once.
 func (f *Function) Resident(threads int, shared uint32) (int, error) {
 	var n int32
-	if err := f.c.call(functionResident, uintptr(unsafe.Pointer(&n)), f.handle, uintptr(threads), uintptr(shared)); err != nil {
-		return 0, fmt.Errorf("kernel %s: how many blocks of %d threads are resident: %w", f.name, threads, err)
+	if err := f.c.call(functionResident, uintptr(unsafe.Pointer(&n)), f.handle, uintptr(threads),
+		uintptr(shared)); err != nil {
+		return 0, fmt.Errorf("kernel %s: how many blocks of %d threads are resident: %w", f.name,
+			threads, err)
 	}
 	return int(n), nil
 }
 
-// LaunchCooperative queues a kernel of which all blocks are there at once, so that they may wait for each other. It is refused where the card has no
-// room for all of them: by the driver on NVIDIA; here on AMD, whose runtime has such a launch for modules in its newer releases only, by the count of
-// resident blocks, beside which nothing else may run on the card. The arguments are copied before it returns.
+// LaunchCooperative queues a kernel of which all blocks are there at once, so that they may wait
+// for each other. It is refused where the card has no room for all of them: by the driver on
+// NVIDIA; here on AMD, whose runtime has such a launch for modules in its newer releases only, by
+// the count of resident blocks, beside which nothing else may run on the card. The arguments are
+// copied before it returns.
 func (s *Stream) LaunchCooperative(f *Function, shape Shape, a *Arguments) error {
 	if s.c.d.api == HIP {
 		if err := s.fits(f, shape); err != nil {
@@ -29,10 +34,12 @@ func (s *Stream) LaunchCooperative(f *Function, shape Shape, a *Arguments) error
 	addresses, pin := a.addresses()
 	defer pin.Unpin()
 	g, b := shape.Grid, shape.Block
-	err := s.c.call(launchCooperative, f.handle, uintptr(g[0]), uintptr(g[1]), uintptr(g[2]), uintptr(b[0]), uintptr(b[1]), uintptr(b[2]),
+	err := s.c.call(launchCooperative, f.handle, uintptr(g[0]), uintptr(g[1]), uintptr(g[2]),
+		uintptr(b[0]), uintptr(b[1]), uintptr(b[2]),
 		uintptr(shape.Shared), s.handle, uintptr(unsafe.Pointer(&addresses[0])))
 	if err != nil {
-		return fmt.Errorf("kernel %s, cooperative grid %v, block %v, %d bytes of shared memory: %w", f.name, g, b, shape.Shared, err)
+		return fmt.Errorf("kernel %s, cooperative grid %v, block %v, %d bytes of shared memory: %w",
+			f.name, g, b, shape.Shared, err)
 	}
 	return nil
 }
@@ -49,7 +56,8 @@ func (s *Stream) fits(f *Function, shape Shape) error {
 		return fmt.Errorf("kernel %s: %w", f.name, err)
 	}
 	if blocks := int(g[0] * g[1] * g[2]); blocks > each*units {
-		return fmt.Errorf("kernel %s: a cooperative grid of %d blocks, %d are resident on %s", f.name, blocks, each*units, s.c.device.Name)
+		return fmt.Errorf("kernel %s: a cooperative grid of %d blocks, %d are resident on %s",
+			f.name, blocks, each*units, s.c.device.Name)
 	}
 	return nil
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/ossrun/ossrun/gpu/kernels"
 )
 
-// TestCooperative: blocks that wait for each other run, on both APIs; a grid that the card has no room for is refused before anything runs, and one
-// that a plain launch lets through ends as a deadlock.
+// TestCooperative: blocks that wait for each other run, on both APIs; a grid that the card has no
+// room for is refused before anything runs, and one that a plain launch lets through ends as a
+// deadlock.
 func TestCooperative(t *testing.T) {
 	const rows, width = 12, 32
 	each(t, fakedriver.Machine{}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
@@ -30,7 +31,8 @@ func TestCooperative(t *testing.T) {
 		at := func(n int) kernels.Pointer { return kernels.Pointer(b.device) + kernels.Pointer(n) }
 		x, y, z := at(first), at(first+4*rows*width), at(first+8*rows*width)
 		target := kernels.Target{Warp: 32}
-		step, err := kernels.NewStep([]kernels.Launch{target.Gather(at(4*rows), rows, y, x, at(0), width), target.Gather(at(4*rows), rows, z, y, at(0), width)})
+		step, err := kernels.NewStep([]kernels.Launch{target.Gather(at(4*rows), rows, y, x, at(0),
+			width), target.Gather(at(4*rows), rows, z, y, at(0), width)})
 		must(t, err)
 		m, k := kernel(t, f, c, step.Kernel())
 		resident, err := k.Resident(step.Threads(), step.Shared())
@@ -51,7 +53,8 @@ func TestCooperative(t *testing.T) {
 		must(t, b.s.Fill(barrier, 0, bytes))
 		launch := func(blocks int) (driver.Shape, *driver.Arguments) {
 			a := (&driver.Arguments{}).Pointer(memory).Int32(2).Pointer(barrier).Int32(int32(target.BarrierFan(blocks)))
-			return driver.Shape{Grid: [3]uint32{uint32(blocks), 1, 1}, Block: [3]uint32{256, 1, 1}, Shared: step.Shared()}, a
+			return driver.Shape{Grid: [3]uint32{uint32(blocks), 1, 1}, Block: [3]uint32{256, 1, 1},
+				Shared: step.Shared()}, a
 		}
 		for _, reverse := range []bool{false, true} {
 			f.Reverse(reverse)
@@ -59,18 +62,21 @@ func TestCooperative(t *testing.T) {
 			must(t, b.s.Fill(driver.Pointer(y), 0xff, 8*rows*width))
 			must(t, b.s.LaunchCooperative(k, shape, a))
 			got := b.read(t)[first:]
-			if n := 4 * rows * width; string(got[2*n:3*n]) != string(got[:n]) || string(got[n:2*n]) == string(got[:n]) {
+			if n := 4 * rows * width; string(got[2*n:3*n]) != string(got[:n]) ||
+				string(got[n:2*n]) == string(got[:n]) {
 				t.Errorf("reverse %v: turned about twice the rows are %v", reverse, got[2*n:3*n])
 			}
 		}
 		f.Reverse(false)
 		shape, a := launch(resident + 1)
-		if err := b.s.LaunchCooperative(k, shape, a); err == nil || f.API() == driver.CUDA && code(err) != 720 {
+		if err := b.s.LaunchCooperative(k, shape, a); err == nil || f.API() == driver.CUDA &&
+			code(err) != 720 {
 			t.Errorf("a grid of %d blocks: %v", resident+1, err)
 		}
 		must(t, b.s.Synchronize())
 		must(t, b.s.Launch(k, shape, a))
-		if err := b.s.Synchronize(); err == nil || !strings.Contains(err.Error(), "deadlock: 8 blocks wait") {
+		if err := b.s.Synchronize(); err == nil ||
+			!strings.Contains(err.Error(), "deadlock: 8 blocks wait") {
 			t.Errorf("a plain launch of %d blocks: %v", resident+1, err)
 		}
 		m.Close() // the device is lost: all that follows gives back what it can

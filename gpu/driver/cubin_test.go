@@ -10,8 +10,8 @@ import (
 	"github.com/ossrun/ossrun/gpu/kernels"
 )
 
-// TestCubins: the fake takes the machine code of its card and of an earlier one of the same major number, finds kernels by their names there, and
-// refuses another card's as a driver does.
+// TestCubins: the fake takes the machine code of its card and of an earlier one of the same major
+// number, finds kernels by their names there, and refuses another card's as a driver does.
 func TestCubins(t *testing.T) {
 	const refused = 209
 	for card, takes := range map[[2]int]map[string]int{
@@ -21,7 +21,8 @@ func TestCubins(t *testing.T) {
 		{12, 1}: {"sm_121": 0, "sm_120": refused},
 	} {
 		t.Run(fmt.Sprintf("%d.%d", card[0], card[1]), func(t *testing.T) {
-			f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: 1, Name: "card", Major: card[0], Minor: card[1], Memory: 1 << 30})
+			f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: 1, Name: "card",
+				Major: card[0], Minor: card[1], Memory: 1 << 30})
 			must(t, err)
 			c := context(t, f, 0)
 			for arch, want := range takes {

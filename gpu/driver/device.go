@@ -10,7 +10,8 @@ import (
 	"unsafe"
 )
 
-// What a device is, by the driver and, of AMD's, by the kernel driver: asked before it is taken into use, so nothing here needs a context.
+// What a device is, by the driver and, of AMD's, by the kernel driver: asked before it is taken
+// into use, so nothing here needs a context.
 
 // Device is one GPU as the driver shows it, before anything is done with it.
 type Device struct {
@@ -33,7 +34,8 @@ func (d *Driver) Device(index int) (*Device, error) {
 	buffer := make([]byte, 256)
 	read := func(f function) (string, error) {
 		clear(buffer)
-		err := d.call(f, uintptr(unsafe.Pointer(&buffer[0])), uintptr(len(buffer)-1), uintptr(g.handle))
+		err := d.call(f, uintptr(unsafe.Pointer(&buffer[0])), uintptr(len(buffer)-1),
+			uintptr(g.handle))
 		s, _, _ := strings.Cut(string(buffer), "\x00")
 		return s, err
 	}
@@ -66,8 +68,9 @@ func (g *Device) Attribute(a Attribute) (int, error) {
 	return int(v), err
 }
 
-// Units are so many Multiprocessors of the device as its maker counts them: SMs or compute units. AMD's runtime gives blocks of RDNA to pairs of compute
-// units (work-group processors) and counts those (clr, rocdevice.cpp: maxComputeUnits_).
+// Units are so many Multiprocessors of the device as its maker counts them: SMs or compute units.
+// AMD's runtime gives blocks of RDNA to pairs of compute units (work-group processors) and counts
+// those (clr, rocdevice.cpp: maxComputeUnits_).
 func (g *Device) Units(multiprocessors int) int {
 	if g.d.api == HIP && strings.HasPrefix(g.Arch, "gfx1") {
 		return 2 * multiprocessors
@@ -78,12 +81,14 @@ func (g *Device) Units(multiprocessors int) int {
 // CanAccess tells whether this device's kernels can read and write the memory of another.
 func (g *Device) CanAccess(other *Device) (bool, error) {
 	var can int32
-	err := g.d.call(peerCanAccess, uintptr(unsafe.Pointer(&can)), uintptr(g.handle), uintptr(other.handle))
+	err := g.d.call(peerCanAccess, uintptr(unsafe.Pointer(&can)), uintptr(g.handle),
+		uintptr(other.handle))
 	return can != 0, err
 }
 
-// arch names the instruction set. HIP has it only in a structure, so it is read where the kernel driver shows it; where it does not (Windows, WSL, a
-// container without /sys/class/kfd), from that structure; "" where it is not there either.
+// arch names the instruction set. HIP has it only in a structure, so it is read where the kernel
+// driver shows it; where it does not (Windows, WSL, a container without /sys/class/kfd), from that
+// structure; "" where it is not there either.
 func (g *Device) arch() (string, error) {
 	if g.d.api == HIP {
 		if arch := kfdArch(kfdNodes, g.PCI); arch != "" {
@@ -99,8 +104,9 @@ func (g *Device) arch() (string, error) {
 	return fmt.Sprintf("sm_%d%d", major, minor), err
 }
 
-// gcnArch reads the name in hipDeviceProp_tR0600, whose place is the same in the headers of 6.0 to 7 (its size is 1,472 bytes); what is no such name is
-// taken for none, so another layout is no harm. The function is not in the table, since older headers do not have it.
+// gcnArch reads the name in hipDeviceProp_tR0600, whose place is the same in the headers of 6.0 to
+// 7 (its size is 1,472 bytes); what is no such name is taken for none, so another layout is no
+// harm. The function is not in the table, since older headers do not have it.
 func (g *Device) gcnArch() string {
 	const place, length = 1160, 256
 	at, err := g.d.lib.symbol("hipGetDevicePropertiesR0600")
@@ -108,18 +114,21 @@ func (g *Device) gcnArch() string {
 		return ""
 	}
 	properties := make([]byte, 8192)
-	if int32(g.d.lib.call(at, uintptr(unsafe.Pointer(&properties[0])), uintptr(g.handle))) != codeSuccess {
+	if int32(g.d.lib.call(at, uintptr(unsafe.Pointer(&properties[0])),
+		uintptr(g.handle))) != codeSuccess {
 		return ""
 	}
 	return gcnName(properties[place : place+length])
 }
 
-// gcnName is the instruction set in a text that ends in a zero: "gfx942" of "gfx942:sramecc+:xnack-".
+// gcnName is the instruction set in a text that ends in a zero: "gfx942" of
+// "gfx942:sramecc+:xnack-".
 func gcnName(text []byte) string {
 	name, _, ended := bytes.Cut(text, []byte{0})
 	name, _, _ = bytes.Cut(name, []byte(":"))
 	digits, gfx := bytes.CutPrefix(name, []byte("gfx"))
-	if !ended || !gfx || len(digits) < 3 || len(digits) > 5 || len(bytes.Trim(digits, "0123456789abcdef")) > 0 {
+	if !ended || !gfx || len(digits) < 3 || len(digits) > 5 ||
+		len(bytes.Trim(digits, "0123456789abcdef")) > 0 {
 		return ""
 	}
 	return string(name)
@@ -127,8 +136,9 @@ func gcnName(text []byte) string {
 
 const kfdNodes = "/sys/class/kfd/kfd/topology/nodes"
 
-// kfdArch finds the node of a PCI address. gfx_target_version is major*10000 + minor*100 + stepping, the last two written in hexadecimal:
-// 90010 is gfx90a. Partitions of a card share its address: some kernels count them in the function, where some runtimes say 0, so the function is
+// kfdArch finds the node of a PCI address. gfx_target_version is major*10000 + minor*100 +
+// stepping, the last two written in hexadecimal: 90010 is gfx90a. Partitions of a card share its
+// address: some kernels count them in the function, where some runtimes say 0, so the function is
 // left out where no node has it.
 func kfdArch(nodes, pci string) (near string) {
 	files, _ := filepath.Glob(filepath.Join(nodes, "*", "properties"))

@@ -1,14 +1,19 @@
-// Package driver reaches a GPU through the vendor's driver library alone: libcuda.so.1 or libamdhip64.so, nvcuda.dll or amdhip64.dll, opened at
-// run time. No SDK, no header and no library is needed to build; without a driver everything still runs, and Open says in one sentence why there
-// is none.
+// Package driver reaches a GPU through the vendor's driver library alone: libcuda.so.1 or
+// libamdhip64.so, nvcuda.dll or amdhip64.dll, opened at run time. No SDK, no header and no library
+// is needed to build; without a driver everything still runs, and Open says in one sentence why
+// there is none.
 //
-// One vocabulary serves both vendors: Driver, Context, Module, Function, Stream, Event, Graph. What must stay true:
+// One vocabulary serves both vendors: Driver, Context, Module, Function, Stream, Event, Graph. What
+// must stay true:
 //   - Every error names the call, the driver's own code and the driver's own text (Error).
-//   - A call that works on a device makes the device current on the thread it runs on, so that goroutines may move between threads.
+//   - A call that works on a device makes the device current on the thread it runs on, so that
+//     goroutines may move between threads.
 //   - Nothing is freed by a finalizer: who makes a thing frees it.
-//   - Pointers into Go memory reach the library only for the length of a call. Copies that go on after the call take HostMemory, which is
-//     pinned and not Go's; images that AMD's runtime goes on reading live as long as their Module.
-//   - A library whose functions were called is never unloaded: it has threads and exit handlers of its own.
+//   - Pointers into Go memory reach the library only for the length of a call. Copies that go on
+//     after the call take HostMemory, which is pinned and not Go's; images that AMD's runtime goes
+//     on reading live as long as their Module.
+//   - A library whose functions were called is never unloaded: it has threads and exit handlers of
+//     its own.
 package driver
 
 import (
@@ -45,8 +50,9 @@ type Driver struct {
 	at   [functions]uintptr
 }
 
-// Open opens the library at path, or the machine's own when path is empty, in the order that Candidates lists. The error is ErrNoLibrary where
-// there is none; another one means that a driver is there and does not work.
+// Open opens the library at path, or the machine's own when path is empty, in the order that
+// Candidates lists. The error is ErrNoLibrary where there is none; another one means that a driver
+// is there and does not work.
 func Open(api API, path string) (*Driver, error) {
 	candidates := []string{path}
 	if path == "" {
@@ -68,7 +74,8 @@ func Open(api API, path string) (*Driver, error) {
 		}
 		return d, nil
 	}
-	return nil, fmt.Errorf("%w of %s on this machine: %s", ErrNoLibrary, api.vendor(), strings.Join(tried, "; "))
+	return nil, fmt.Errorf("%w of %s on this machine: %s", ErrNoLibrary, api.vendor(),
+		strings.Join(tried, "; "))
 }
 
 // find finds every function.
@@ -80,15 +87,17 @@ func (d *Driver) find() error {
 		}
 		at, err := d.lib.symbol(name)
 		if err != nil {
-			return fmt.Errorf("the %s driver library %s is too old: it has no %s", d.api.vendor(), d.path, name)
+			return fmt.Errorf("the %s driver library %s is too old: it has no %s", d.api.vendor(),
+				d.path, name)
 		}
 		d.at[f] = at
 	}
 	return nil
 }
 
-// oldestHIP is 6.1: earlier runtimes do not know the hidden argument that stands behind those of every kernel with dynamic shared memory
-// (hidden_dynamic_lds_size, of code objects since LLVM 18) and read a pointer to it from the launch, where there is none.
+// oldestHIP is 6.1: earlier runtimes do not know the hidden argument that stands behind those of
+// every kernel with dynamic shared memory (hidden_dynamic_lds_size, of code objects since LLVM 18)
+// and read a pointer to it from the launch, where there is none.
 const oldestHIP = 60100000
 
 // start initialises the library. AMD's is asked for its version first, which needs no card.
@@ -99,14 +108,15 @@ func (d *Driver) start() error {
 			return err
 		}
 		if have < oldestHIP {
-			return fmt.Errorf("AMD's HIP runtime %s is version %d.%d, which does not load our kernels: 6.1 or newer is needed", d.path, have/10000000, have/100000%100)
+			return fmt.Errorf("AMD's HIP runtime %s is version %d.%d, which does not load our "+
+				"kernels: 6.1 or newer is needed", d.path, have/10000000, have/100000%100)
 		}
 	}
 	return d.call(initialize, 0)
 }
 
-// call runs a function that returns a code. Pointers among args must be converted in the argument list: they are kept where they are until the
-// call is over.
+// call runs a function that returns a code. Pointers among args must be converted in the argument
+// list: they are kept where they are until the call is over.
 //
 //go:uintptrescapes
 func (d *Driver) call(f function, args ...uintptr) error {
@@ -123,7 +133,8 @@ func (d *Driver) API() API { return d.api }
 // Path is the library's name or path.
 func (d *Driver) Path() string { return d.path }
 
-// Version is the newest interface that the driver knows: of CUDA 12040 for 12.4, of HIP 60342134 for 6.3.42134.
+// Version is the newest interface that the driver knows: of CUDA 12040 for 12.4, of HIP 60342134
+// for 6.3.42134.
 func (d *Driver) Version() (int, error) {
 	var v int32
 	err := d.call(driverVersion, uintptr(unsafe.Pointer(&v)))
@@ -137,7 +148,8 @@ func (d *Driver) DeviceCount() (int, error) {
 	return int(n), err
 }
 
-// Symbol is the address of another exported symbol, 0 when there is none: for tests that ask a library more than a driver has.
+// Symbol is the address of another exported symbol, 0 when there is none: for tests that ask a
+// library more than a driver has.
 func (d *Driver) Symbol(name string) uintptr {
 	at, err := d.lib.symbol(name)
 	if err != nil {
@@ -151,8 +163,9 @@ func (d *Driver) Symbol(name string) uintptr {
 //go:uintptrescapes
 func (d *Driver) Raw(at uintptr, args ...uintptr) uintptr { return d.lib.call(at, args...) }
 
-// Close lets go of the library, which stays loaded: unloading one that was initialised crashes at once or when the process ends (seen of both
-// vendors'), and opening it again finds it as it was. Contexts must have been closed before.
+// Close lets go of the library, which stays loaded: unloading one that was initialised crashes at
+// once or when the process ends (seen of both vendors'), and opening it again finds it as it was.
+// Contexts must have been closed before.
 func (d *Driver) Close() error {
 	d.lib = nil
 	return nil

@@ -25,7 +25,8 @@ func TestNoLibrary(t *testing.T) {
 	}
 }
 
-// TestWhyNoLibrary: the loader's words are those of this call, whatever other goroutines fail to open meanwhile and on whichever thread each runs.
+// TestWhyNoLibrary: the loader's words are those of this call, whatever other goroutines fail to
+// open meanwhile and on whichever thread each runs.
 func TestWhyNoLibrary(t *testing.T) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -71,8 +72,10 @@ func TestInitFails(t *testing.T) {
 
 // TestGCNName: only what is a name is taken for one.
 func TestGCNName(t *testing.T) {
-	for text, want := range map[string]string{"gfx942:sramecc+:xnack-\x00": "gfx942", "gfx1201\x00rest": "gfx1201", "gfx90a:xnack-\x00": "gfx90a",
-		"gfx1201": "", "\x00": "", "": "", "gfx\x00": "", "gfx12\x00": "", "gfx12ox\x00": "", "sm_90\x00": "", "gfx12010101\x00": "", ":gfx942\x00": ""} {
+	for text, want := range map[string]string{"gfx942:sramecc+:xnack-\x00": "gfx942",
+		"gfx1201\x00rest": "gfx1201", "gfx90a:xnack-\x00": "gfx90a",
+		"gfx1201": "", "\x00": "", "": "", "gfx\x00": "", "gfx12\x00": "", "gfx12ox\x00": "",
+		"sm_90\x00": "", "gfx12010101\x00": "", ":gfx942\x00": ""} {
 		if got := driver.GCNName([]byte(text)); got != want {
 			t.Errorf("%q is %q, not %q", text, got, want)
 		}
@@ -100,13 +103,15 @@ func TestArchOfProperties(t *testing.T) {
 	}
 }
 
-// TestOldHIP: a runtime that cannot read what stands in our code objects is refused before anything is asked of it.
+// TestOldHIP: a runtime that cannot read what stands in our code objects is refused before anything
+// is asked of it.
 func TestOldHIP(t *testing.T) {
 	f, err := fakedriver.Open(driver.HIP, fakedriver.Machine{})
 	must(t, err)
 	defer f.Close()
 	defer f.Restart() // the library stays loaded, and with its version no other test could open it
-	for version, refused := range map[int]bool{50221153: true, 60032831: true, 60140091: false, 70051831: false} {
+	for version, refused := range map[int]bool{50221153: true, 60032831: true, 60140091: false,
+		70051831: false} {
 		f.SetVersion(version)
 		calls := f.Calls("hipInit")
 		d, err := driver.Open(driver.HIP, f.Path)
@@ -124,13 +129,15 @@ func TestOldHIP(t *testing.T) {
 // TestClosedLibraryStays: what was initialised is not unloaded, whether that worked or not.
 func TestClosedLibraryStays(t *testing.T) {
 	for _, api := range []driver.API{driver.CUDA, driver.HIP} {
-		f, err := fakedriver.Open(api, fakedriver.Machine{Devices: 3, Name: "Kept", Major: 9, Memory: 1 << 30})
+		f, err := fakedriver.Open(api, fakedriver.Machine{Devices: 3, Name: "Kept", Major: 9,
+			Memory: 1 << 30})
 		must(t, err)
 		must(t, f.Close())
 		d, err := driver.Open(api, f.Path)
 		must(t, err)
 		if n, err := d.DeviceCount(); err != nil || n != 3 {
-			t.Errorf("%s: a library that was opened again has %d devices, not those of before; %v", api, n, err)
+			t.Errorf("%s: a library that was opened again has %d devices, not those of before; %v",
+				api, n, err)
 		}
 		must(t, errors.Join(d.Close(), d.Close()))
 	}
@@ -164,7 +171,8 @@ func TestDevices(t *testing.T) {
 			t.Errorf("architecture %q", g.Arch)
 		}
 		warp, err := g.Attribute(driver.WarpSize)
-		if want := map[driver.API]int{driver.CUDA: 32, driver.HIP: 64}[f.API()]; err != nil || warp != want {
+		if want := map[driver.API]int{driver.CUDA: 32, driver.HIP: 64}[f.API()]; err != nil ||
+			warp != want {
 			t.Errorf("warps of %d, %v", warp, err)
 		}
 		if _, err := f.Device(3); code(err) != 101 {
@@ -177,66 +185,74 @@ func TestDevices(t *testing.T) {
 }
 
 func TestErrorWords(t *testing.T) {
-	each(t, fakedriver.Machine{Devices: 1, Name: "Small", Major: 9, Memory: 1 << 20}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
-		_, err := c.Alloc(1 << 30)
-		if !errors.Is(err, driver.ErrOutOfMemory) || code(err) != 2 {
-			t.Errorf("%v", err)
-		}
-		contains(t, err, "allocate 1073741824 bytes on Small", f.Trace()[len(f.Trace())-1]+": out of memory (ERROR_OUT_OF_MEMORY, 2)")
-		f.FailCall("", 1, 12345)
-		_, err = c.Alloc(1)
-		contains(t, err, "12345")
-	})
+	each(t, fakedriver.Machine{Devices: 1, Name: "Small", Major: 9, Memory: 1 << 20},
+		func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+			_, err := c.Alloc(1 << 30)
+			if !errors.Is(err, driver.ErrOutOfMemory) || code(err) != 2 {
+				t.Errorf("%v", err)
+			}
+			contains(t, err, "allocate 1073741824 bytes on Small", f.Trace()[len(f.Trace())-1]+
+				": out of memory (ERROR_OUT_OF_MEMORY, 2)")
+			f.FailCall("", 1, 12345)
+			_, err = c.Alloc(1)
+			contains(t, err, "12345")
+		})
 }
 
-// TestEveryCallCanFail: each function, told to fail, gives its name and code, and the next call works again.
+// TestEveryCallCanFail: each function, told to fail, gives its name and code, and the next call
+// works again.
 func TestEveryCallCanFail(t *testing.T) {
-	each(t, fakedriver.Machine{Devices: 2, Name: "Fake", Major: 9, Memory: 1 << 30}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
-		g := c.Device()
-		b := newBench(t, c, 256)
-		other := context(t, f, 1)
-		m, k := kernel(t, f, c, "copy_rows")
-		e, err := c.NewEvent(true)
-		must(t, err)
-		for name, try := range map[string]func() error{
-			"Version":     func() error { _, err := f.Version(); return err },
-			"DeviceCount": func() error { _, err := f.DeviceCount(); return err },
-			"Device":      func() error { _, err := f.Device(0); return err },
-			"Attribute":   func() error { _, err := g.Attribute(driver.WarpSize); return err },
-			"CanAccess":   func() error { _, err := g.CanAccess(other.Device()); return err },
-			"Memory":      func() error { _, _, err := c.Memory(); return err },
-			"Alloc":       func() error { _, err := c.Alloc(1); return err },
-			"AllocHost":   func() error { _, err := c.AllocHost(1); return err },
-			"Load":        func() error { _, err := c.Load(f.Image()); return err },
-			"Function":    func() error { _, err := m.Function("copy_rows"); return err },
-			"Resources":   func() error { _, _, _, err := k.Resources(); return err },
-			"NewStream":   func() error { _, err := c.NewStream(); return err },
-			"NewEvent":    func() error { _, err := c.NewEvent(false); return err },
-			"EnablePeer":  func() error { return c.EnablePeer(other) },
-			"CopyIn":      func() error { return b.s.CopyIn(b.device, b.host, 0, 1) },
-			"CopyOut":     func() error { return b.s.CopyOut(b.host, 0, b.device, 1) },
-			"Copy":        func() error { return b.s.Copy(b.device, b.device+8, 1) },
-			"CopyPeer":    func() error { return b.s.CopyPeer(b.device, other, b.device+8, 1) },
-			"Fill":        func() error { return b.s.Fill(b.device, 1, 1) },
-			"Wait":        func() error { return b.s.Wait(e) },
-			"Record":      func() error { return e.Record(b.s) },
-			"Synchronize": func() error { return b.s.Synchronize() },
-			"Event":       func() error { return e.Synchronize() },
-			"Done":        func() error { _, err := e.Done(); return err },
-			"Capture":     func() error { _, err := b.s.Capture(func() error { return nil }); return err },
-		} {
-			f.FailCall("", 1, 700)
-			if err := try(); code(err) != 700 {
-				t.Errorf("%s: %v", name, err)
+	each(t, fakedriver.Machine{Devices: 2, Name: "Fake", Major: 9, Memory: 1 << 30},
+		func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+			g := c.Device()
+			b := newBench(t, c, 256)
+			other := context(t, f, 1)
+			m, k := kernel(t, f, c, "copy_rows")
+			e, err := c.NewEvent(true)
+			must(t, err)
+			for name, try := range map[string]func() error{
+				"Version":     func() error { _, err := f.Version(); return err },
+				"DeviceCount": func() error { _, err := f.DeviceCount(); return err },
+				"Device":      func() error { _, err := f.Device(0); return err },
+				"Attribute":   func() error { _, err := g.Attribute(driver.WarpSize); return err },
+				"CanAccess":   func() error { _, err := g.CanAccess(other.Device()); return err },
+				"Memory":      func() error { _, _, err := c.Memory(); return err },
+				"Alloc":       func() error { _, err := c.Alloc(1); return err },
+				"AllocHost":   func() error { _, err := c.AllocHost(1); return err },
+				"Load":        func() error { _, err := c.Load(f.Image()); return err },
+				"Function":    func() error { _, err := m.Function("copy_rows"); return err },
+				"Resources":   func() error { _, _, _, err := k.Resources(); return err },
+				"NewStream":   func() error { _, err := c.NewStream(); return err },
+				"NewEvent":    func() error { _, err := c.NewEvent(false); return err },
+				"EnablePeer":  func() error { return c.EnablePeer(other) },
+				"CopyIn":      func() error { return b.s.CopyIn(b.device, b.host, 0, 1) },
+				"CopyOut":     func() error { return b.s.CopyOut(b.host, 0, b.device, 1) },
+				"Copy":        func() error { return b.s.Copy(b.device, b.device+8, 1) },
+				"CopyPeer":    func() error { return b.s.CopyPeer(b.device, other, b.device+8, 1) },
+				"Fill":        func() error { return b.s.Fill(b.device, 1, 1) },
+				"Wait":        func() error { return b.s.Wait(e) },
+				"Record":      func() error { return e.Record(b.s) },
+				"Synchronize": func() error { return b.s.Synchronize() },
+				"Event":       func() error { return e.Synchronize() },
+				"Done":        func() error { _, err := e.Done(); return err },
+				"Capture": func() error {
+					_,
+						err := b.s.Capture(func() error { return nil })
+					return err
+				},
+			} {
+				f.FailCall("", 1, 700)
+				if err := try(); code(err) != 700 {
+					t.Errorf("%s: %v", name, err)
+				}
+				if f.Failing() {
+					t.Errorf("%s calls nothing", name)
+				}
 			}
-			if f.Failing() {
-				t.Errorf("%s calls nothing", name)
-			}
-		}
-		must(t, errors.Join(e.Close(), m.Close()))
-		b.close(t)
-		must(t, other.Close())
-	})
+			must(t, errors.Join(e.Close(), m.Close()))
+			b.close(t)
+			must(t, other.Close())
+		})
 }
 
 // TestKFDArch: what an AMD card's kernel driver shows.
@@ -251,7 +267,8 @@ func TestKFDArch(t *testing.T) {
 		must(t, os.MkdirAll(filepath.Join(nodes, name), 0o755))
 		must(t, os.WriteFile(filepath.Join(nodes, name, "properties"), []byte(properties), 0o644))
 	}
-	for pci, want := range map[string]string{"0000:05:00.0": "gfx942", "0002:8C:00.1": "gfx90a", "0000:03:00.0": "gfx1201", "0000:06:00.0": "",
+	for pci, want := range map[string]string{"0000:05:00.0": "gfx942", "0002:8C:00.1": "gfx90a",
+		"0000:03:00.0": "gfx1201", "0000:06:00.0": "",
 		"0002:8c:00.0": "gfx90a"} { // the last: a partition whose number the runtime leaves out
 		if got := driver.KFDArch(nodes, pci); got != want {
 			t.Errorf("%s is %q, not %q", pci, got, want)

@@ -7,15 +7,16 @@ import (
 	"unsafe"
 )
 
-// The driver's errors as Go's. What must stay true: what is said of an error is the driver's name and text, and who reacts to one compares with the errors below,
-// never with texts.
+// The driver's errors as Go's. What must stay true: what is said of an error is the driver's name
+// and text, and who reacts to one compares with the errors below, never with texts.
 
 // Errors that a caller may want to tell apart.
 var (
 	ErrOutOfMemory = errors.New("the GPU's memory is full")
 	ErrNotReady    = errors.New("not finished yet")
-	// ErrLost is a card that computes nothing more for this process, whatever it is asked: a kernel did what no kernel may. Where the last context of the
-	// process is closed, the card can be opened again.
+	// ErrLost is a card that computes nothing more for this process, whatever it is asked: a kernel
+	// did what no kernel may. Where the last context of the process is closed, the card can be
+	// opened again.
 	ErrLost = errors.New("the GPU is lost to this process")
 )
 
@@ -49,9 +50,11 @@ func (e *Error) Is(target error) bool {
 	return false
 }
 
-// explain asks the library what a code means. A library that does not know its own code gets a plain answer.
+// explain asks the library what a code means. A library that does not know its own code gets a
+// plain answer.
 func (d *Driver) explain(f function, code int) error {
-	e := &Error{Call: f.symbol(d.api), Code: code, Name: "unknown", Text: "the driver does not say why"}
+	e := &Error{Call: f.symbol(d.api), Code: code, Name: "unknown",
+		Text: "the driver does not say why"}
 	if name := d.describe(errorName, code); name != "" {
 		e.Name = name
 	}
@@ -61,7 +64,8 @@ func (d *Driver) explain(f function, code int) error {
 	return e
 }
 
-// describe calls one of the two functions that turn a code into words; HIP's return the words, CUDA's a code and the words.
+// describe calls one of the two functions that turn a code into words; HIP's return the words,
+// CUDA's a code and the words.
 func (d *Driver) describe(f function, code int) string {
 	if d.api == HIP {
 		return text(d.lib.call(d.at[f], uintptr(code)))

@@ -8,7 +8,8 @@ import (
 
 // The same by Windows' loader.
 
-// library is an opened DLL. The drivers lie in System32, and nowhere else is looked: a DLL of that name in the current folder is not a driver.
+// library is an opened DLL. The drivers lie in System32, and nowhere else is looked: a DLL of that
+// name in the current folder is not a driver.
 type library struct{ handle syscall.Handle }
 
 const searchSystem32 = 0x800 // LOAD_LIBRARY_SEARCH_SYSTEM32
@@ -41,7 +42,10 @@ func openLibrary(name string) (*library, error) {
 	return &library{syscall.Handle(handle)}, nil
 }
 
-func (l *library) symbol(name string) (uintptr, error) { return syscall.GetProcAddress(l.handle, name) }
+func (l *library) symbol(name string) (uintptr, error) {
+	return syscall.GetProcAddress(l.handle,
+		name)
+}
 
 //go:uintptrescapes
 func (l *library) call(at uintptr, args ...uintptr) uintptr {

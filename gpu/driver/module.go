@@ -9,22 +9,26 @@ import (
 	"unsafe"
 )
 
-// Kernels in a card's memory, and their launches. What must stay true: an image lives as long as its module on AMD, arguments as long as the call.
+// Kernels in a card's memory, and their launches. What must stay true: an image lives as long as
+// its module on AMD, arguments as long as the call.
 
 // Module is compiled kernels in a device's memory.
 type Module struct {
 	c      *Context
 	handle uintptr
-	image  []byte // AMD's runtime takes no copy of it (clr, Program::addDeviceProgram) and may read it until the module is unloaded
+	// AMD's runtime takes no copy of it (clr, Program::addDeviceProgram) and may read it until the
+	// module is unloaded
+	image []byte
 }
 
-// Load gives the driver PTX, a cubin or an AMD code object, which must not be changed until the module is closed. The text of a PTX need not end in a
-// zero.
+// Load gives the driver PTX, a cubin or an AMD code object, which must not be changed until the
+// module is closed. The text of a PTX need not end in a zero.
 func (c *Context) Load(image []byte) (*Module, error) {
 	m := &Module{c: c}
 	if c.d.api == HIP {
 		m.image = image
-		return m, c.call(moduleLoad, uintptr(unsafe.Pointer(&m.handle)), uintptr(unsafe.Pointer(&image[0])), 0, 0, 0)
+		return m, c.call(moduleLoad, uintptr(unsafe.Pointer(&m.handle)),
+			uintptr(unsafe.Pointer(&image[0])), 0, 0, 0)
 	}
 	if !bytes.HasPrefix(image, []byte("\x7fELF")) && image[len(image)-1] != 0 {
 		image = append(bytes.Clone(image), 0)
@@ -35,7 +39,8 @@ func (c *Context) Load(image []byte) (*Module, error) {
 	defer pin.Unpin()
 	pin.Pin(&log[0])
 	values := [2]uintptr{uintptr(unsafe.Pointer(&log[0])), uintptr(len(log))}
-	err := c.call(moduleLoad, uintptr(unsafe.Pointer(&m.handle)), uintptr(unsafe.Pointer(&image[0])), uintptr(len(options)),
+	err := c.call(moduleLoad, uintptr(unsafe.Pointer(&m.handle)),
+		uintptr(unsafe.Pointer(&image[0])), uintptr(len(options)),
 		uintptr(unsafe.Pointer(&options[0])), uintptr(unsafe.Pointer(&values[0])))
 	var refused *Error
 	if errors.As(err, &refused) {
@@ -63,7 +68,8 @@ type Function struct {
 func (m *Module) Function(name string) (*Function, error) {
 	f := &Function{c: m.c, name: name}
 	zero := append([]byte(name), 0)
-	if err := m.c.call(moduleFunction, uintptr(unsafe.Pointer(&f.handle)), m.handle, uintptr(unsafe.Pointer(&zero[0]))); err != nil {
+	if err := m.c.call(moduleFunction, uintptr(unsafe.Pointer(&f.handle)), m.handle,
+		uintptr(unsafe.Pointer(&zero[0]))); err != nil {
 		return nil, fmt.Errorf("kernel %s: %w", name, err)
 	}
 	return f, nil
@@ -72,8 +78,8 @@ func (m *Module) Function(name string) (*Function, error) {
 // Name is the kernel's name.
 func (f *Function) Name() string { return f.name }
 
-// AllowShared lets the kernel have so many bytes of dynamic shared memory; more than 48 KiB must be allowed first on NVIDIA. AMD asks for no
-// permission.
+// AllowShared lets the kernel have so many bytes of dynamic shared memory; more than 48 KiB must be
+// allowed first on NVIDIA. AMD asks for no permission.
 func (f *Function) AllowShared(n int) error {
 	if f.c.d.api == HIP {
 		return nil
@@ -84,7 +90,8 @@ func (f *Function) AllowShared(n int) error {
 	return nil
 }
 
-// Resources are the registers of a thread, the bytes of local memory of a thread (spills), and the static shared bytes of a block.
+// Resources are the registers of a thread, the bytes of local memory of a thread (spills), and the
+// static shared bytes of a block.
 func (f *Function) Resources() (registers, local, shared int, err error) {
 	var v [3]int32
 	for i, what := range []uintptr{functionRegs, functionLocal, functionShared} {
@@ -101,7 +108,8 @@ type Shape struct {
 	Shared      uint32
 }
 
-// Arguments are a kernel's arguments in order. Each takes a slot of 8 bytes of which the driver reads as many as the kernel declares.
+// Arguments are a kernel's arguments in order. Each takes a slot of 8 bytes of which the driver
+// reads as many as the kernel declares.
 type Arguments struct {
 	slots []uint64
 	kinds []byte
@@ -128,7 +136,8 @@ func (a *Arguments) Float32(v float32) *Arguments {
 }
 func (a *Arguments) Kinds() string { return string(a.kinds) }
 
-// addresses is where the slots lie, for a launch. The pins must be taken out after it: the addresses are inside a slice, where nothing else keeps them.
+// addresses is where the slots lie, for a launch. The pins must be taken out after it: the
+// addresses are inside a slice, where nothing else keeps them.
 func (a *Arguments) addresses() ([]uintptr, *runtime.Pinner) {
 	at, pin := make([]uintptr, len(a.slots)+1), &runtime.Pinner{}
 	for i := range a.slots {
@@ -143,10 +152,12 @@ func (s *Stream) Launch(f *Function, shape Shape, a *Arguments) error {
 	addresses, pin := a.addresses()
 	defer pin.Unpin()
 	g, b := shape.Grid, shape.Block
-	err := s.c.call(launchKernel, f.handle, uintptr(g[0]), uintptr(g[1]), uintptr(g[2]), uintptr(b[0]), uintptr(b[1]), uintptr(b[2]),
+	err := s.c.call(launchKernel, f.handle, uintptr(g[0]), uintptr(g[1]), uintptr(g[2]),
+		uintptr(b[0]), uintptr(b[1]), uintptr(b[2]),
 		uintptr(shape.Shared), s.handle, uintptr(unsafe.Pointer(&addresses[0])), 0)
 	if err != nil {
-		return fmt.Errorf("kernel %s, grid %v, block %v, %d bytes of shared memory: %w", f.name, g, b, shape.Shared, err)
+		return fmt.Errorf("kernel %s, grid %v, block %v, %d bytes of shared memory: %w", f.name, g,
+			b, shape.Shared, err)
 	}
 	return nil
 }

@@ -7,8 +7,9 @@ import (
 	"unsafe"
 )
 
-// Queues of work, marks in them, and graphs. What must stay true: memory that a queued copy reads or writes is pinned and stays until the queue has passed it;
-// whoever queued it waits for a mark before it is freed or written again.
+// Queues of work, marks in them, and graphs. What must stay true: memory that a queued copy reads
+// or writes is pinned and stays until the queue has passed it; whoever queued it waits for a mark
+// before it is freed or written again.
 
 // Stream is a queue of work: what is put into it runs in that order, after the call has returned.
 type Stream struct {
@@ -33,12 +34,14 @@ func (s *Stream) Close() error { return s.c.call(streamDestroy, s.handle) }
 
 // CopyIn queues a copy of pinned bytes [at, at+n) to the device.
 func (s *Stream) CopyIn(to Pointer, from *HostMemory, at, n int) error {
-	return s.c.call(copyIn, uintptr(to), uintptr(unsafe.Pointer(&from.data[at : at+n][0])), uintptr(n), s.handle)
+	return s.c.call(copyIn, uintptr(to), uintptr(unsafe.Pointer(&from.data[at : at+n][0])),
+		uintptr(n), s.handle)
 }
 
 // CopyOut queues a copy of n bytes from the device to pinned bytes [at, at+n).
 func (s *Stream) CopyOut(to *HostMemory, at int, from Pointer, n int) error {
-	return s.c.call(copyOut, uintptr(unsafe.Pointer(&to.data[at : at+n][0])), uintptr(from), uintptr(n), s.handle)
+	return s.c.call(copyOut, uintptr(unsafe.Pointer(&to.data[at : at+n][0])), uintptr(from),
+		uintptr(n), s.handle)
 }
 
 // Copy queues a copy inside the device.
@@ -46,9 +49,11 @@ func (s *Stream) Copy(to, from Pointer, n int64) error {
 	return s.c.call(copyInside, uintptr(to), uintptr(from), uintptr(n), s.handle)
 }
 
-// CopyPeer queues a copy from another device's memory into this one's, directly where the two are linked and through the host where not.
+// CopyPeer queues a copy from another device's memory into this one's, directly where the two are
+// linked and through the host where not.
 func (s *Stream) CopyPeer(to Pointer, other *Context, from Pointer, n int64) error {
-	return s.c.call(copyPeer, uintptr(to), s.c.handle, uintptr(from), other.handle, uintptr(n), s.handle)
+	return s.c.call(copyPeer, uintptr(to), s.c.handle, uintptr(from), other.handle, uintptr(n),
+		s.handle)
 }
 
 // Fill queues n bytes of one value.
@@ -103,8 +108,8 @@ type Graph struct {
 	exec uintptr
 }
 
-// Capture records what record puts into the queue instead of running it. The arguments of kernels are fixed then: what changes from launch to
-// launch lies in device memory.
+// Capture records what record puts into the queue instead of running it. The arguments of kernels
+// are fixed then: what changes from launch to launch lies in device memory.
 func (s *Stream) Capture(record func() error) (_ *Graph, err error) {
 	runtime.LockOSThread() // the capture belongs to the thread that began it
 	defer runtime.UnlockOSThread()
@@ -113,8 +118,8 @@ func (s *Stream) Capture(record func() error) (_ *Graph, err error) {
 	}
 	err = record()
 	var graph uintptr
-	// The context is this thread's own since the capture began. It is not made so again: were that to fail, the capture would stay open, and while one is,
-	// the driver gives nothing back.
+	// The context is this thread's own since the capture began. It is not made so again: were that
+	// to fail, the capture would stay open, and while one is, the driver gives nothing back.
 	if ended := s.c.d.call(captureEnd, s.handle, uintptr(unsafe.Pointer(&graph))); err == nil {
 		err = ended // after a failed record the end of the capture only says so again
 	}

@@ -106,7 +106,8 @@ func TestLaunch(t *testing.T) {
 		a := args(b.device, b.device+512, b.device+256, 2)
 		must(t, b.s.Launch(k, oneBlock, a))
 		got := b.read(t)
-		if string(got[512:536]) != "row one row two row 3!! " || strings.HasPrefix(string(got[536:]), "row four") {
+		if string(got[512:536]) != "row one row two row 3!! " ||
+			strings.HasPrefix(string(got[536:]), "row four") {
 			t.Errorf("%q", got[512:544])
 		}
 		if a.Kinds() != "pppi" {
@@ -122,7 +123,10 @@ func TestGraph(t *testing.T) {
 		b := newBench(t, c, 1024)
 		defer b.close(t)
 		m, k := kernel(t, f, c, "copy_rows")
-		g, err := b.s.Capture(func() error { return b.s.Launch(k, oneBlock, args(b.device, b.device+512, b.device+256, 1)) })
+		g, err := b.s.Capture(func() error {
+			return b.s.Launch(k, oneBlock,
+				args(b.device, b.device+512, b.device+256, 1))
+		})
 		must(t, err)
 		for i := range 3 {
 			clear(b.host.Bytes())
@@ -165,11 +169,16 @@ func TestLaunchRefusals(t *testing.T) {
 			args  *driver.Arguments
 			code  int
 		}{
-			"1,088 threads":        {driver.Shape{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1088, 1, 1}}, good, 1},
-			"beyond launch bounds": {driver.Shape{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{512, 1, 1}}, good, 701},
-			"no blocks":            {driver.Shape{Grid: [3]uint32{0, 1, 1}, Block: [3]uint32{64, 1, 1}}, good, 1},
-			"65,536 blocks across": {driver.Shape{Grid: [3]uint32{1, 65536, 1}, Block: [3]uint32{64, 1, 1}}, good, 1},
-			"too much shared":      {driver.Shape{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{64, 1, 1}, Shared: 96 << 10}, good, 1},
+			"1,088 threads": {driver.Shape{Grid: [3]uint32{1, 1, 1},
+				Block: [3]uint32{1088, 1, 1}}, good, 1},
+			"beyond launch bounds": {driver.Shape{Grid: [3]uint32{1, 1, 1},
+				Block: [3]uint32{512, 1, 1}}, good, 701},
+			"no blocks": {driver.Shape{Grid: [3]uint32{0, 1, 1},
+				Block: [3]uint32{64, 1, 1}}, good, 1},
+			"65,536 blocks across": {driver.Shape{Grid: [3]uint32{1, 65536, 1},
+				Block: [3]uint32{64, 1, 1}}, good, 1},
+			"too much shared": {driver.Shape{Grid: [3]uint32{1, 1, 1},
+				Block: [3]uint32{64, 1, 1}, Shared: 96 << 10}, good, 1},
 			"a pointer to nowhere": {oneBlock, args(b.device, b.device+4096, b.device, 1), 700},
 			"a host's pointer":     {oneBlock, args(b.device, 0x7f0000000000, b.device, 1), 700},
 		} {
@@ -186,7 +195,8 @@ func TestLaunchRefusals(t *testing.T) {
 	})
 }
 
-// TestSharedMemoryMustBeAllowed: 96 KiB are refused until they are asked for; NVIDIA alone has that rule.
+// TestSharedMemoryMustBeAllowed: 96 KiB are refused until they are asked for; NVIDIA alone has that
+// rule.
 func TestSharedMemoryMustBeAllowed(t *testing.T) {
 	each(t, fakedriver.Machine{}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
 		b := newBench(t, c, 64)
@@ -198,7 +208,8 @@ func TestSharedMemoryMustBeAllowed(t *testing.T) {
 			must(t, k.AllowShared(60<<10))
 			return
 		}
-		large := driver.Shape{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{64, 1, 1}, Shared: 96 << 10}
+		large := driver.Shape{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{64, 1, 1},
+			Shared: 96 << 10}
 		if err := b.s.Launch(k, large, args(b.device, b.device, b.device, 0)); code(err) != 1 {
 			t.Errorf("not allowed: %v", err)
 		}
@@ -209,7 +220,8 @@ func TestSharedMemoryMustBeAllowed(t *testing.T) {
 	})
 }
 
-// TestIllegalAddress: a kernel that writes behind its memory loses the device, and the process lives.
+// TestIllegalAddress: a kernel that writes behind its memory loses the device, and the process
+// lives.
 func TestIllegalAddress(t *testing.T) {
 	each(t, fakedriver.Machine{}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
 		b := newBench(t, c, 4096)
@@ -276,7 +288,8 @@ func TestLeaksAreCounted(t *testing.T) {
 }
 
 func TestImageRefusals(t *testing.T) {
-	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: 1, Name: "Old", Major: 7, Minor: 5, Memory: 1 << 20})
+	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: 1, Name: "Old", Major: 7,
+		Minor: 5, Memory: 1 << 20})
 	must(t, err)
 	defer f.Close()
 	c := context(t, f, 0)
@@ -296,29 +309,30 @@ func TestImageRefusals(t *testing.T) {
 
 // TestPeers: memory of another device is reached by copies, and by kernels once that is allowed.
 func TestPeers(t *testing.T) {
-	each(t, fakedriver.Machine{Devices: 2, Name: "Fake", Major: 9, Memory: 1 << 30}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
-		other := context(t, f, 1)
-		b, far := newBench(t, c, 512), newBench(t, other, 512)
-		m, k := kernel(t, f, c, "copy_rows")
-		must(t, b.s.Fill(b.device, 0, 512))
-		must(t, far.s.Fill(far.device, 5, 512))
-		must(t, far.s.Synchronize())
-		reach := args(b.device, b.device+256, far.device, 1)
-		if err := b.s.Launch(k, oneBlock, reach); code(err) != 700 {
-			t.Errorf("a kernel reaches another device by itself: %v", err)
-		}
-		must(t, c.EnablePeer(other))
-		must(t, c.EnablePeer(other))
-		must(t, b.s.Launch(k, oneBlock, reach))
-		must(t, b.s.CopyPeer(b.device, other, far.device, 8))
-		if got := b.read(t); got[0] != 5 || got[8] != 0 {
-			t.Errorf("%v", got[:16])
-		}
-		must(t, m.Close())
-		b.close(t)
-		far.close(t)
-		must(t, other.Close())
-	})
+	each(t, fakedriver.Machine{Devices: 2, Name: "Fake", Major: 9, Memory: 1 << 30},
+		func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+			other := context(t, f, 1)
+			b, far := newBench(t, c, 512), newBench(t, other, 512)
+			m, k := kernel(t, f, c, "copy_rows")
+			must(t, b.s.Fill(b.device, 0, 512))
+			must(t, far.s.Fill(far.device, 5, 512))
+			must(t, far.s.Synchronize())
+			reach := args(b.device, b.device+256, far.device, 1)
+			if err := b.s.Launch(k, oneBlock, reach); code(err) != 700 {
+				t.Errorf("a kernel reaches another device by itself: %v", err)
+			}
+			must(t, c.EnablePeer(other))
+			must(t, c.EnablePeer(other))
+			must(t, b.s.Launch(k, oneBlock, reach))
+			must(t, b.s.CopyPeer(b.device, other, far.device, 8))
+			if got := b.read(t); got[0] != 5 || got[8] != 0 {
+				t.Errorf("%v", got[:16])
+			}
+			must(t, m.Close())
+			b.close(t)
+			far.close(t)
+			must(t, other.Close())
+		})
 }
 
 // TestThreads: a context is used from many goroutines at once.
@@ -341,7 +355,8 @@ func TestThreads(t *testing.T) {
 	})
 }
 
-// TestNotWhileCapturing: what waits for the device, or may, is refused while a graph is recorded, and the graph is lost with it; other threads are not held up.
+// TestNotWhileCapturing: what waits for the device, or may, is refused while a graph is recorded,
+// and the graph is lost with it; other threads are not held up.
 func TestNotWhileCapturing(t *testing.T) {
 	each(t, fakedriver.Machine{}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
 		b := newBench(t, c, 1024)
@@ -389,33 +404,38 @@ func TestNotWhileCapturing(t *testing.T) {
 	})
 }
 
-// TestMarksOfTwoDevices: a mark belongs to the queues of its device, and two marks of different devices have no time between them.
+// TestMarksOfTwoDevices: a mark belongs to the queues of its device, and two marks of different
+// devices have no time between them.
 func TestMarksOfTwoDevices(t *testing.T) {
-	each(t, fakedriver.Machine{Devices: 2, Name: "Fake", Major: 9, Memory: 1 << 30}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
-		b, other := newBench(t, c, 64), context(t, f, 1)
-		there, err := other.NewStream()
-		must(t, err)
-		here, err := c.NewEvent(true)
-		must(t, err)
-		mark, err := other.NewEvent(true)
-		must(t, err)
-		if err := mark.Record(b.s); code(err) != 400 {
-			t.Errorf("a mark in another device's queue: %v", err)
-		}
-		must(t, errors.Join(here.Record(b.s), mark.Record(there), there.Wait(here), there.Synchronize()))
-		if _, err := mark.Since(here); code(err) != 400 {
-			t.Errorf("time between two devices: %v", err)
-		}
-		must(t, errors.Join(here.Close(), mark.Close(), there.Close()))
-		b.close(t)
-		must(t, other.Close())
-	})
+	each(t, fakedriver.Machine{Devices: 2, Name: "Fake", Major: 9, Memory: 1 << 30},
+		func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
+			b, other := newBench(t, c, 64), context(t, f, 1)
+			there, err := other.NewStream()
+			must(t, err)
+			here, err := c.NewEvent(true)
+			must(t, err)
+			mark, err := other.NewEvent(true)
+			must(t, err)
+			if err := mark.Record(b.s); code(err) != 400 {
+				t.Errorf("a mark in another device's queue: %v", err)
+			}
+			must(t, errors.Join(here.Record(b.s), mark.Record(there), there.Wait(here),
+				there.Synchronize()))
+			if _, err := mark.Since(here); code(err) != 400 {
+				t.Errorf("time between two devices: %v", err)
+			}
+			must(t, errors.Join(here.Close(), mark.Close(), there.Close()))
+			b.close(t)
+			must(t, other.Close())
+		})
 }
 
-// TestImageLives: AMD's runtime reads an image as long as it is loaded, so nothing else may lie there.
+// TestImageLives: AMD's runtime reads an image as long as it is loaded, so nothing else may lie
+// there.
 func TestImageLives(t *testing.T) {
 	each(t, fakedriver.Machine{}, func(t *testing.T, f *fakedriver.Fake, c *driver.Context) {
-		large := append(f.Image(), make([]byte, 1<<20)...) // memory of its own, which is given back to the system once it is garbage
+		// memory of its own, which is given back to the system once it is garbage
+		large := append(f.Image(), make([]byte, 1<<20)...)
 		m, err := c.Load(large)
 		must(t, err)
 		large = nil

@@ -17,7 +17,8 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // each runs a test on both APIs.
-func each(t *testing.T, m fakedriver.Machine, test func(t *testing.T, f *fakedriver.Fake, c *driver.Context)) {
+func each(t *testing.T, m fakedriver.Machine, test func(t *testing.T, f *fakedriver.Fake,
+	c *driver.Context)) {
 	for _, api := range []driver.API{driver.CUDA, driver.HIP} {
 		t.Run(string(api), func(t *testing.T) {
 			f, err := fakedriver.Open(api, m)
@@ -105,7 +106,8 @@ func (b *bench) read(t *testing.T) []byte {
 }
 
 // kernel loads a kernel of the fake.
-func kernel(t *testing.T, f *fakedriver.Fake, c *driver.Context, name string) (*driver.Module, *driver.Function) {
+func kernel(t *testing.T, f *fakedriver.Fake, c *driver.Context, name string) (*driver.Module,
+	*driver.Function) {
 	t.Helper()
 	m, err := c.Load(f.Image())
 	must(t, err)

@@ -1,7 +1,8 @@
 package kernels
 
-// Cubins: the PTX of this program as NVIDIA's own assembler translates it, so that a start need not wait for the driver's compiler. Machine code is
-// for one family of cards, so PTX stays beside it: for cards that are not in this list, and for drivers that refuse the file.
+// Cubins: the PTX of this program as NVIDIA's own assembler translates it, so that a start need not
+// wait for the driver's compiler. Machine code is for one family of cards, so PTX stays beside it:
+// for cards that are not in this list, and for drivers that refuse the file.
 
 import (
 	"compress/gzip"
@@ -31,7 +32,8 @@ var Cubins = []Cubin{
 	{"sm_121a", "sm_121a"},
 }
 
-// File is the cubin's name in assets/kernels. It is compressed there: machine code is three quarters air.
+// File is the cubin's name in assets/kernels. It is compressed there: machine code is three
+// quarters air.
 func (c Cubin) File() string { return c.Name + ".cubin.gz" }
 
 // Flags are the assembler's, without input and output. A kernel that spills registers is an error.
@@ -39,11 +41,13 @@ func (c Cubin) Flags() []string {
 	return []string{"-arch=" + c.Name, "--warn-on-spills", "--warning-as-error"}
 }
 
-// tegra are the chips whose machine code has its compute capability for itself: NVIDIA promises nothing between them and cards.
+// tegra are the chips whose machine code has its compute capability for itself: NVIDIA promises
+// nothing between them and cards.
 var tegra = map[int]bool{87: true, 101: true, 110: true}
 
-// CubinFor names the machine code that a card runs, the card by its compute capability: "sm_86". Machine code runs where it was made for and on
-// cards of the same major number with a higher minor one, that of an "a" architecture on its own cards only. False: there is none, PTX it is.
+// CubinFor names the machine code that a card runs, the card by its compute capability: "sm_86".
+// Machine code runs where it was made for and on cards of the same major number with a higher minor
+// one, that of an "a" architecture on its own cards only. False: there is none, PTX it is.
 func CubinFor(arch string) (best Cubin, ok bool) {
 	card, own, valid := capability(arch)
 	if !valid {
@@ -55,7 +59,8 @@ func CubinFor(arch string) (best Cubin, ok bool) {
 		switch {
 		case version == card:
 			return c, true
-		case own || accelerated || tegra[card] || version/10 != card/10 || version > card || version < newest:
+		case own || accelerated || tegra[card] || version/10 != card/10 || version > card ||
+			version < newest:
 		default:
 			best, newest = c, version
 		}
@@ -63,7 +68,8 @@ func CubinFor(arch string) (best Cubin, ok bool) {
 	return best, newest >= 0
 }
 
-// capability is the number of an NVIDIA architecture, 90 of "sm_90" and of "sm_90a", and whether it is an "a" one.
+// capability is the number of an NVIDIA architecture, 90 of "sm_90" and of "sm_90a", and whether it
+// is an "a" one.
 func capability(arch string) (version int, accelerated, ok bool) {
 	digits, ok := strings.CutPrefix(arch, "sm_")
 	digits, accelerated = strings.CutSuffix(digits, "a")
@@ -71,8 +77,9 @@ func capability(arch string) (version int, accelerated, ok bool) {
 	return version, accelerated, ok && err == nil
 }
 
-// ReadCubin is the machine code for a card out of the files of package assets, and its architecture's name; nil without an error where there is
-// none. It is checked to be for that card before a driver sees it.
+// ReadCubin is the machine code for a card out of the files of package assets, and its
+// architecture's name; nil without an error where there is none. It is checked to be for that card
+// before a driver sees it.
 func ReadCubin(files fs.FS, arch string) (image []byte, name string, err error) {
 	c, ok := CubinFor(arch)
 	if !ok {
@@ -105,11 +112,13 @@ func (c Cubin) read(files fs.FS) ([]byte, error) {
 	return image, nil
 }
 
-// CubinVersion is the compute capability that a cubin was assembled for, times ten; false of anything that is no cubin. Where it stands among the
-// flags of the ELF file was seen in the assembler's output: bits 0 to 7 in version 7 of the format, bits 8 to 15 in version 8.
+// CubinVersion is the compute capability that a cubin was assembled for, times ten; false of
+// anything that is no cubin. Where it stands among the flags of the ELF file was seen in the
+// assembler's output: bits 0 to 7 in version 7 of the format, bits 8 to 15 in version 8.
 func CubinVersion(image []byte) (int, bool) {
 	const machine, flags = 18, 48 // offsets in the header of a 64-bit ELF file
-	if len(image) < 64 || string(image[:4]) != "\x7fELF" || binary.LittleEndian.Uint16(image[machine:]) != 190 {
+	if len(image) < 64 || string(image[:4]) != "\x7fELF" ||
+		binary.LittleEndian.Uint16(image[machine:]) != 190 {
 		return 0, false
 	}
 	f := binary.LittleEndian.Uint32(image[flags:])

@@ -7,11 +7,14 @@ import (
 	"github.com/ossrun/ossrun/assets"
 )
 
-// What each generation of cards is given: its own, an earlier one of the same major number, or none.
+// What each generation of cards is given: its own, an earlier one of the same major number, or
+// none.
 func TestCubinOfEachCard(t *testing.T) {
 	for arch, want := range map[string]string{
-		"sm_80": "sm_80", "sm_86": "sm_86", "sm_88": "sm_86", "sm_89": "sm_89", "sm_90": "sm_90a", "sm_100": "sm_100a", "sm_103": "sm_103a", "sm_120": "sm_120a", "sm_121": "sm_121a",
-		"sm_75": "", "sm_87": "", "sm_101": "", "sm_102": "", "sm_110": "", "sm_122": "", "sm_130": "", "gfx942": "", "": "", "sm_": "",
+		"sm_80": "sm_80", "sm_86": "sm_86", "sm_88": "sm_86", "sm_89": "sm_89", "sm_90": "sm_90a",
+		"sm_100": "sm_100a", "sm_103": "sm_103a", "sm_120": "sm_120a", "sm_121": "sm_121a",
+		"sm_75": "", "sm_87": "", "sm_101": "", "sm_102": "", "sm_110": "", "sm_122": "",
+		"sm_130": "", "gfx942": "", "": "", "sm_": "",
 	} {
 		image, name, err := ReadCubin(assets.Kernels, arch)
 		if err != nil || name != want || (image == nil) != (want == "") {

@@ -1,7 +1,7 @@
 package kernels
 
-// The launches of a decode step: six a layer, for steps of few rows. Each does what several plain launches do and leaves the same
-// buffers, so that either form can take the other's place.
+// The launches of a decode step: six a layer, for steps of few rows. Each does what several plain
+// launches do and leaves the same buffers, so that either form can take the other's place.
 
 // DecodeRows is up to how many rows the decode kernels are meant for.
 const DecodeRows = 16
@@ -9,13 +9,15 @@ const DecodeRows = 16
 // DecodeRuns is the most runs that a context is cut in.
 const DecodeRuns = 40
 
-// SplitRows is up to how many rows a step may have for several blocks to share a row's context: with more, rows alone fill a card.
+// SplitRows is up to how many rows a step may have for several blocks to share a row's context:
+// with more, rows alone fill a card.
 const SplitRows = 64
 
 const pageTokens = 32 // positions of a page; cache.h has the same
 
-// AttendRuns is in how many runs contexts of so many positions at most are cut, whatever a step's rows: such that one row's are one or two for each of
-// the card's processors, and eight pages at least.
+// AttendRuns is in how many runs contexts of so many positions at most are cut, whatever a step's
+// rows: such that one row's are one or two for each of the card's processors, and eight pages at
+// least.
 func (t Target) AttendRuns(h Heads, positions int) int {
 	each := 2 * t.processors() / h.KV
 	if each > DecodeRuns {
@@ -27,7 +29,8 @@ func (t Target) AttendRuns(h Heads, positions int) int {
 // Decodes tells whether the decode kernels can do this shape; where not, the plain kernels do.
 func Decodes(h Heads, hidden, intermediate, top int) bool {
 	return Attends(h) && hidden%32 == 0 && intermediate%32 == 0 && top <= 16 &&
-		4*4*hidden <= MostShared && 4*4*h.Query*h.Dim <= 2*MostShared && 4*top*intermediate <= MostShared
+		4*4*hidden <= MostShared && 4*4*h.Query*h.Dim <= 2*MostShared &&
+		4*top*intermediate <= MostShared
 }
 
 // Attends tells whether DecodeAttend can do these heads; it serves steps of any size.
@@ -36,8 +39,8 @@ func Attends(h Heads) bool { return h.Dim == 64 && h.Query <= 8*h.KV }
 // MostShared is the shared memory of a block that every GPU gives without being asked to.
 const MostShared = 48 << 10
 
-// DecodePartialBytes is the scratch that DecodeAttend needs for contexts of so many positions at most, on any card; 0 where no blocks share a row's. It
-// need not be anything.
+// DecodePartialBytes is the scratch that DecodeAttend needs for contexts of so many positions at
+// most, on any card; 0 where no blocks share a row's. It need not be anything.
 func DecodePartialBytes(bucket int, h Heads, positions int) int64 {
 	runs := min(DecodeRuns, divideUp(positions, 8*pageTokens))
 	if bucket > SplitRows || runs == 1 {
@@ -54,17 +57,20 @@ func rowsAtOnce(bucket, k int) int {
 	return 1
 }
 
-// shares is the grid of a kernel whose warps take units of work (columns, or pairs of them) one after another, for `copies` row groups or slots that have
-// the same ones. Copies lie along x: their blocks run together, so what they read of the weights comes out of the second cache. There are as many blocks
-// as are resident at once, `resident` on a processor, or fewer, such that all warps have the same number of units: each block stages its activations
-// anew, and a last round that fills half the card would take as long as a whole one.
+// shares is the grid of a kernel whose warps take units of work (columns, or pairs of them) one
+// after another, for `copies` row groups or slots that have the same ones. Copies lie along x:
+// their blocks run together, so what they read of the weights comes out of the second cache. There
+// are as many blocks as are resident at once, `resident` on a processor, or fewer, such that all
+// warps have the same number of units: each block stages its activations anew, and a last round
+// that fills half the card would take as long as a whole one.
 func (t Target) shares(copies, units, resident int) [3]uint32 {
 	warps := threads / t.Warp
 	each := max(1, divideUp(units*copies, warps*t.processors()*resident))
 	return grid(copies, divideUp(units, warps*each))
 }
 
-// How many blocks the registers of the kernels leave room for; the sources say so to the compiler. Shared memory leaves as many.
+// How many blocks the registers of the kernels leave room for; the sources say so to the compiler.
+// Shared memory leaves as many.
 const (
 	residentOne  = 3 // one row of a dense matrix
 	residentMany = 2 // four rows; MXFP4
@@ -78,19 +84,23 @@ func resident(rowsAtOnce int) int {
 }
 
 // DecodeLinear is Norm by norm bf16 [k], unless norm is 0, and then Linear.
-func (t Target) DecodeLinear(rows Pointer, bucket int, y, x, norm, w, bias Pointer, k, n, stride int, add bool, eps float32) Launch {
+func (t Target) DecodeLinear(rows Pointer, bucket int, y, x, norm, w, bias Pointer, k, n,
+	stride int, add bool, eps float32) Launch {
 	at := rowsAtOnce(bucket, k)
-	return Launch{suffixed("decode_linear", at), t.shares(divideUp(bucket, at), divideUp(n, 2), resident(at)), block(threads), uint32(4 * k * at),
+	return Launch{suffixed("decode_linear", at), t.shares(divideUp(bucket, at), divideUp(n, 2),
+		resident(at)), block(threads), uint32(4 * k * at),
 		[]any{rows, y, x, norm, w, bias, i32(k), i32(n), i32(stride), flag(add), eps}}
 }
 
 // DecodeLinearQ8 is LinearQ8.
-func (t Target) DecodeLinearQ8(rows Pointer, bucket int, y Pointer, x Activations, w, bias Pointer, k, n, stride int, add bool) Launch {
+func (t Target) DecodeLinearQ8(rows Pointer, bucket int, y Pointer, x Activations, w, bias Pointer,
+	k, n, stride int, add bool) Launch {
 	at := 1
 	if bucket > 1 && 4*(k+k/8) <= MostShared {
 		at = 4
 	}
-	return Launch{suffixed("decode_linear_q8", at), t.shares(divideUp(bucket, at), divideUp(n, 8), resident(at)), block(threads), uint32(at * (k + k/8)),
+	return Launch{suffixed("decode_linear_q8", at), t.shares(divideUp(bucket, at), divideUp(n, 8),
+		resident(at)), block(threads), uint32(at * (k + k/8)),
 		[]any{rows, y, x.Q, x.D, w, bias, i32(k), i32(n), i32(stride), flag(add)}}
 }
 
@@ -98,10 +108,13 @@ func (t Target) DecodeLinearQ8(rows Pointer, bucket int, y Pointer, x Activation
 type QKV struct{ WQ, BQ, WK, BK, WV, BV Pointer }
 
 // DecodeQKV is Norm, the projections, Rope and WriteKV.
-func (t Target) DecodeQKV(rows Pointer, bucket int, qkv Pointer, c Cache, x, norm Pointer, w QKV, angles Pointer, hidden int, h Heads, eps float32) Launch {
+func (t Target) DecodeQKV(rows Pointer, bucket int, qkv Pointer, c Cache, x, norm Pointer, w QKV,
+	angles Pointer, hidden int, h Heads, eps float32) Launch {
 	at := rowsAtOnce(bucket, hidden)
-	return Launch{suffixed("decode_qkv"+c.suffix(), at), t.shares(divideUp(bucket, at), h.Width()/2, resident(at)), block(threads), uint32(4 * hidden * at),
-		[]any{rows, qkv, c.Layer, x, norm, w.WQ, w.BQ, w.WK, w.BK, w.WV, w.BV, angles, c.Positions, c.Tables, c.TableAt, c.PageElements,
+	return Launch{suffixed("decode_qkv"+c.suffix(), at), t.shares(divideUp(bucket, at), h.Width()/2,
+		resident(at)), block(threads), uint32(4 * hidden * at),
+		[]any{rows, qkv, c.Layer, x, norm, w.WQ, w.BQ, w.WK, w.BK, w.WV, w.BV, angles, c.Positions,
+			c.Tables, c.TableAt, c.PageElements,
 			i32(hidden), i32(h.Query), i32(h.KV), i32(h.Dim), eps}}
 }
 
@@ -112,39 +125,54 @@ func suffixed(name string, rows int) string {
 	return name + "_1"
 }
 
-// DecodeAttend is Attend of all rows, or, where list is not 0, of the rows that list i32 [rows] names. Long contexts are cut into up to runs runs.
-// partial has DecodePartialBytes, arrived i32 [bucket, h.KV] is 0 before the first step.
-func (t Target) DecodeAttend(rows Pointer, bucket int, list, o, partial, arrived, qkv Pointer, c Cache, sinks Pointer, h Heads, window, runs int, scale float32) Launch {
+// DecodeAttend is Attend of all rows, or, where list is not 0, of the rows that list i32 [rows]
+// names. Long contexts are cut into up to runs runs. partial has DecodePartialBytes, arrived i32
+// [bucket, h.KV] is 0 before the first step.
+func (t Target) DecodeAttend(rows Pointer, bucket int, list, o, partial, arrived, qkv Pointer,
+	c Cache, sinks Pointer, h Heads, window, runs int, scale float32) Launch {
 	if window > 0 {
 		runs = 1 // a window of 128 positions is one run
 	}
-	// Blocks that find nothing to do are not free: there are a few times as many as are resident, and they share rows and runs.
+	// Blocks that find nothing to do are not free: there are a few times as many as are resident,
+	// and they share rows and runs.
 	high, deep := bucket, min(runs, max(1, 8*t.processors()/(h.KV*bucket)))
 	if bucket > SplitRows {
 		high, deep = min(bucket, max(SplitRows, 4*t.processors()/h.KV)), 1
 	}
-	return Launch{"decode_attend" + c.suffix(), grid(h.KV, high, deep), block(threads), t.attendShared(),
-		[]any{rows, list, o, partial, arrived, qkv, c.Layer, sinks, c.Positions, c.Tables, c.TableAt, c.PageElements,
+	return Launch{"decode_attend" + c.suffix(), grid(h.KV, high, deep), block(threads),
+		t.attendShared(),
+		[]any{rows, list, o, partial, arrived, qkv, c.Layer, sinks, c.Positions, c.Tables,
+			c.TableAt, c.PageElements,
 			i32(h.Query), i32(h.KV), i32(window), i32(runs), scale}}
 }
 
-// attendShared is what a block keeps of its queries, of each warp's page and of each warp's findings.
+// attendShared is what a block keeps of its queries, of each warp's page and of each warp's
+// findings.
 func (t Target) attendShared() uint32 { return uint32(8*64*4 + threads/t.Warp*8*(32+66)*4) }
 
-// DecodeRoute is Norm, the router's Linear and the choice of Route; order and groups are not made. arrived i32 [bucket] as above.
-func (t Target) DecodeRoute(rows Pointer, bucket int, experts, weights, normed, router, arrived, x, norm, w, bias Pointer, hidden, count, top int, eps float32) Launch {
-	return Launch{"decode_route", grid(bucket, divideUp(count, threads/t.Warp)), block(threads), uint32(4 * hidden),
-		[]any{rows, experts, weights, normed, router, arrived, x, norm, w, bias, i32(hidden), i32(count), i32(top), eps}}
+// DecodeRoute is Norm, the router's Linear and the choice of Route; order and groups are not made.
+// arrived i32 [bucket] as above.
+func (t Target) DecodeRoute(rows Pointer, bucket int, experts, weights, normed, router, arrived, x,
+	norm, w, bias Pointer, hidden, count, top int, eps float32) Launch {
+	return Launch{"decode_route", grid(bucket, divideUp(count, threads/t.Warp)), block(threads),
+		uint32(4 * hidden),
+		[]any{rows, experts, weights, normed, router, arrived, x, norm, w, bias, i32(hidden),
+			i32(count), i32(top), eps}}
 }
 
 // DecodeGateUp is GateUp, by experts i32 [rows, top] and normed f32 [rows, k].
-func (t Target) DecodeGateUp(rows Pointer, bucket int, h, experts, normed Pointer, w ExpertMatrix, n, k, top int, limit float32) Launch {
-	return Launch{"decode_gate_up", t.shares(bucket*top, n, residentMany), block(threads), uint32(4 * k),
-		[]any{rows, h, experts, normed, w.Blocks, w.Scales, w.Bias, i32(n), i32(k), i32(top), limit}}
+func (t Target) DecodeGateUp(rows Pointer, bucket int, h, experts, normed Pointer, w ExpertMatrix,
+	n, k, top int, limit float32) Launch {
+	return Launch{"decode_gate_up", t.shares(bucket*top, n, residentMany), block(threads),
+		uint32(4 * k),
+		[]any{rows, h, experts, normed, w.Blocks, w.Scales, w.Bias, i32(n), i32(k), i32(top),
+			limit}}
 }
 
 // DecodeDown is Down and Combine.
-func (t Target) DecodeDown(rows Pointer, bucket int, x, experts, weights, h Pointer, w ExpertMatrix, n, k, top int) Launch {
-	return Launch{"decode_down", t.shares(bucket, n, residentMany), block(threads), uint32(4 * k * top),
+func (t Target) DecodeDown(rows Pointer, bucket int, x, experts, weights, h Pointer, w ExpertMatrix,
+	n, k, top int) Launch {
+	return Launch{"decode_down", t.shares(bucket, n, residentMany), block(threads),
+		uint32(4 * k * top),
 		[]any{rows, x, experts, weights, h, w.Blocks, w.Scales, w.Bias, i32(n), i32(k), i32(top)}}
 }

@@ -1,6 +1,7 @@
 package kernels
 
-// The persistent decode step: the launches of a step as records of a table, run by one launch whose blocks meet at a barrier behind each.
+// The persistent decode step: the launches of a step as records of a table, run by one launch whose
+// blocks meet at a barrier behind each.
 
 import (
 	"encoding/binary"
@@ -10,7 +11,8 @@ import (
 	"strings"
 )
 
-// StepRows is up to how many rows a step may have to be launched whole: with more, the weights' time hides what launches cost.
+// StepRows is up to how many rows a step may have to be launched whole: with more, the weights'
+// time hides what launches cost.
 const StepRows = 4
 
 // A record, in words of 8 bytes; decode_step.cu has the same numbers.
@@ -21,11 +23,15 @@ const (
 )
 
 // phaseNumbers are the kernels that a record may name, by what stands before the type of the cache.
-var phaseNumbers = map[string]int64{"embed": 0, "angles": 1, "gather": 2, "decode_qkv_1": 3, "decode_qkv_4": 4, "decode_attend": 5,
-	"decode_linear_1": 6, "decode_linear_4": 7, "decode_route": 8, "decode_gate_up": 9, "decode_down": 10}
+var phaseNumbers = map[string]int64{"embed": 0, "angles": 1, "gather": 2, "decode_qkv_1": 3,
+	"decode_qkv_4": 4, "decode_attend": 5,
+	"decode_linear_1": 6, "decode_linear_4": 7, "decode_route": 8, "decode_gate_up": 9,
+	"decode_down": 10}
 
-// anyBlocks are those of them whose blocks along y share the columns out among themselves, however many they are.
-var anyBlocks = []string{"decode_qkv_1", "decode_qkv_4", "decode_linear_1", "decode_linear_4", "decode_gate_up", "decode_down"}
+// anyBlocks are those of them whose blocks along y share the columns out among themselves, however
+// many they are.
+var anyBlocks = []string{"decode_qkv_1", "decode_qkv_4", "decode_linear_1", "decode_linear_4",
+	"decode_gate_up", "decode_down"}
 
 // Step is a whole step in one launch.
 type Step struct {
@@ -34,7 +40,8 @@ type Step struct {
 	suffix   string // of the kernel: the type of the cache
 }
 
-// NewStep takes the launches of a step in their order. It fails where one of them has no form as a phase.
+// NewStep takes the launches of a step in their order. It fails where one of them has no form as a
+// phase.
 func NewStep(launches []Launch) (*Step, error) {
 	s := &Step{launches: launches}
 	if len(launches) == 0 {
@@ -52,7 +59,8 @@ func NewStep(launches []Launch) (*Step, error) {
 			s.suffix = suffix
 			name = strings.Replace(name, suffix, "", 1)
 		}
-		if _, ok := phaseNumbers[name]; !ok || l.Block != block(threads) || len(l.Args) > recordWords-recordArguments {
+		if _, ok := phaseNumbers[name]; !ok || l.Block != block(threads) ||
+			len(l.Args) > recordWords-recordArguments {
 			return nil, fmt.Errorf("%s has no form as a phase of a step", l.Kernel)
 		}
 		s.phases = append(s.phases, name)
@@ -70,10 +78,12 @@ func (s *Step) Kernel() string { return "decode_step" + s.suffix }
 func (s *Step) Threads() int { return threads }
 
 func (s *Step) Shared() uint32 {
-	return slices.MaxFunc(s.launches, func(a, b Launch) int { return int(a.Shared) - int(b.Shared) }).Shared
+	return slices.MaxFunc(s.launches,
+		func(a, b Launch) int { return int(a.Shared) - int(b.Shared) }).Shared
 }
 
-// Blocks is how many blocks a step is launched with where so many are resident at once: no more than any phase has a use for.
+// Blocks is how many blocks a step is launched with where so many are resident at once: no more
+// than any phase has a use for.
 func (s *Step) Blocks(resident int) int {
 	most := 1
 	for _, l := range s.launches {
@@ -115,8 +125,9 @@ func (s *Step) Table(blocks int) ([]byte, error) {
 	return table, nil
 }
 
-// BarrierFan is how many blocks count their arrivals in one place. NVIDIA's second cache adds in one place as fast as all blocks of a card come; AMD's
-// chiplets have one each, and a group is what one of them holds.
+// BarrierFan is how many blocks count their arrivals in one place. NVIDIA's second cache adds in
+// one place as fast as all blocks of a card come; AMD's chiplets have one each, and a group is what
+// one of them holds.
 func (t Target) BarrierFan(blocks int) int {
 	if t.Warp == 64 {
 		return min(blocks, 38)
@@ -129,7 +140,9 @@ func (t Target) BarrierBytes(blocks int) int64 {
 	return int64(4 * barrierLine * (2 + divideUp(blocks, t.BarrierFan(blocks))))
 }
 
-// Launch is the step itself. All its blocks must be resident at once: a cooperative launch, which is refused where they cannot be.
+// Launch is the step itself. All its blocks must be resident at once: a cooperative launch, which
+// is refused where they cannot be.
 func (s *Step) Launch(t Target, table, barrier Pointer, blocks int) Launch {
-	return Launch{s.Kernel(), grid(blocks), block(threads), s.Shared(), []any{table, i32(len(s.launches)), barrier, i32(t.BarrierFan(blocks))}}
+	return Launch{s.Kernel(), grid(blocks), block(threads), s.Shared(),
+		[]any{table, i32(len(s.launches)), barrier, i32(t.BarrierFan(blocks))}}
 }

@@ -17,7 +17,8 @@ func stepOf(t Target, rows int, elements Element) []Launch {
 	return []Launch{
 		t.Embed(p(), rows, p(), p(), p(), 96),
 		t.Angles(p(), rows, p(), p(), p(), 32, 1.5),
-		t.DecodeQKV(p(), rows, p(), c, p(), p(), QKV{p(), p(), p(), p(), p(), p()}, p(), 96, h, 1e-5),
+		t.DecodeQKV(p(), rows, p(), c, p(), p(), QKV{p(), p(), p(), p(), p(), p()}, p(), 96, h,
+			1e-5),
 		t.DecodeAttend(p(), rows, 0, p(), p(), p(), p(), c, p(), h, 0, 5, 0.125),
 		t.DecodeLinear(p(), rows, p(), p(), p(), p(), p(), 96, 640, 640, true, 1e-5),
 		t.DecodeRoute(p(), rows, p(), p(), p(), p(), p(), p(), p(), p(), p(), 96, 10, 2, 1e-5),
@@ -52,7 +53,8 @@ func TestStepHasTheNumbersOfItsSource(t *testing.T) {
 		t.Fatalf("%d phases in the source, %d here", len(have), len(phaseNumbers))
 	}
 	for name, n := range phaseNumbers {
-		if short := strings.ReplaceAll(strings.TrimPrefix(name, "decode_"), "_", ""); have[n] != short {
+		if short := strings.ReplaceAll(strings.TrimPrefix(name, "decode_"), "_",
+			""); have[n] != short {
 			t.Errorf("phase %d is %s in the source and %s here", n, have[n], short)
 		}
 	}
@@ -66,7 +68,8 @@ func TestStepTable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := map[int]string{1: "decode_step_f32", 4: "decode_step_bf16"}[rows]; s.Kernel() != want {
+		if want := map[int]string{1: "decode_step_f32",
+			4: "decode_step_bf16"}[rows]; s.Kernel() != want {
 			t.Errorf("%d rows on %s, not %s", rows, s.Kernel(), want)
 		}
 		const blocks = 12
@@ -75,10 +78,15 @@ func TestStepTable(t *testing.T) {
 			t.Fatalf("%d bytes, %v", len(table), err)
 		}
 		for i, l := range launches {
-			word := func(j int) uint64 { return binary.NativeEndian.Uint64(table[8*(recordWords*i+j):]) }
+			word := func(j int) uint64 {
+				return binary.NativeEndian.Uint64(table[8*(recordWords*i+
+					j):])
+			}
 			grid := [3]uint32{uint32(word(0) >> 32), uint32(word(1)), uint32(word(1) >> 32)}
 			whole := l.Grid[0] * l.Grid[1] * l.Grid[2]
-			if grid[0] != l.Grid[0] || grid[2] != l.Grid[2] || grid[1] > l.Grid[1] || grid[1] != l.Grid[1] && (whole <= blocks || !slices.Contains(anyBlocks, s.phases[i])) {
+			if grid[0] != l.Grid[0] || grid[2] != l.Grid[2] || grid[1] > l.Grid[1] ||
+				grid[1] != l.Grid[1] &&
+					(whole <= blocks || !slices.Contains(anyBlocks, s.phases[i])) {
 				t.Errorf("%s: %v blocks, its launch has %v", l.Kernel, grid, l.Grid)
 			}
 			for j, a := range l.Args {
@@ -96,7 +104,8 @@ func TestStepTable(t *testing.T) {
 				}
 			}
 			if l.Shared > s.Shared() {
-				t.Errorf("%s wants %d bytes of shared memory, the step has %d", l.Kernel, l.Shared, s.Shared())
+				t.Errorf("%s wants %d bytes of shared memory, the step has %d", l.Kernel, l.Shared,
+					s.Shared())
 			}
 		}
 		if n := s.Blocks(1000); n < blocks || s.Blocks(3) != 3 {
@@ -127,7 +136,8 @@ func TestBarrierBytes(t *testing.T) {
 	for _, x := range []struct {
 		warp, blocks, fan int
 		bytes             int64
-	}{{32, 132, 132, 3 * 128}, {64, 304, 38, 10 * 128}, {64, 5, 5, 3 * 128}, {64, 39, 38, 4 * 128}} {
+	}{{32, 132, 132, 3 * 128}, {64, 304, 38, 10 * 128}, {64, 5, 5, 3 * 128},
+		{64, 39, 38, 4 * 128}} {
 		target := Target{Warp: x.warp}
 		if target.BarrierFan(x.blocks) != x.fan || target.BarrierBytes(x.blocks) != x.bytes {
 			t.Errorf("%+v: %d, %d", x, target.BarrierFan(x.blocks), target.BarrierBytes(x.blocks))

@@ -11,22 +11,28 @@ import (
 	"testing"
 )
 
-// What a step of many rows launches on every architecture, and the instruction of the matrix unit that each of these kernels is made for.
+// What a step of many rows launches on every architecture, and the instruction of the matrix unit
+// that each of these kernels is made for.
 
-// matrixKernels are the kernels of prefill's matrices and attention by target, as the launches name them; with those of the experts the loop of the
-// target's unit, with attention that of the unit every card has.
+// matrixKernels are the kernels of prefill's matrices and attention by target, as the launches name
+// them; with those of the experts the loop of the target's unit, with attention that of the unit
+// every card has.
 func matrixKernels(t Target) (dense, experts, attention []string) {
 	const p = Pointer(256)
 	h, w := Heads{8, 2, 64}, ExpertMatrix{p, p, p}
 	dense = []string{t.PrefillLinear(p, 100, p, p, p, p, 64, 130, 130, false, Rounded).Kernel}
-	experts = []string{t.PrefillGateUp(200, 8, p, p, p, p, w, 96, 64, 2, 7, Rounded).Kernel, t.PrefillDown(200, 8, p, p, p, p, w, 64, 96, Rounded).Kernel}
+	experts = []string{t.PrefillGateUp(200, 8, p, p, p, p, w, 96, 64, 2, 7, Rounded).Kernel,
+		t.PrefillDown(200, 8, p, p, p, p, w, 64, 96, Rounded).Kernel}
 	if t.Unit == MX {
-		experts = []string{t.PrefillGateUpMX(200, 8, p, p, p, TermsMX{p, p}, w, 96, 64, 2, 7).Kernel,
+		experts = []string{t.PrefillGateUpMX(200, 8, p, p, p, TermsMX{p, p}, w, 96, 64, 2,
+			7).Kernel,
 			t.PrefillDownMX(200, 8, p, p, p, TermsMX{p, p}, w, 64, 96).Kernel}
 	}
 	experts = append(experts, t.MatrixRate(t.Unit, 1, p, p, p, p, p, 1).Kernel)
-	attention = []string{t.PrefillAttend(p, 100, p, p, Cache{Elements: BF16}, p, h, 0, 0.125, Rounded, true).Kernel,
-		t.PrefillAttend(p, 100, p, p, Cache{Elements: E4M3}, p, h, 0, 0.125, Rounded, true).Kernel, t.MatrixRate(MMA, 1, p, p, p, p, p, 1).Kernel}
+	attention = []string{t.PrefillAttend(p, 100, p, p, Cache{Elements: BF16}, p, h, 0, 0.125,
+		Rounded, true).Kernel,
+		t.PrefillAttend(p, 100, p, p, Cache{Elements: E4M3}, p, h, 0, 0.125, Rounded, true).Kernel,
+		t.MatrixRate(MMA, 1, p, p, p, p, p, 1).Kernel}
 	return dense, experts, attention
 }
 
@@ -41,14 +47,20 @@ var dispatch = map[string]struct{ dense, experts, attention, densePTX, expertsPT
 	"gfx90a":  {"v_mfma_f32_16x16x16", "v_mfma_f32_16x16x16", "v_mfma_f32_16x16x16", "", ""},
 	"gfx942":  {"v_mfma_f32_16x16x16", "v_mfma_f32_16x16x16", "v_mfma_f32_16x16x16", "", ""},
 	"gfx950":  {"v_mfma_f32_16x16x16", "v_mfma_scale_f32_16x16x128", "v_mfma_f32_16x16x16", "", ""},
-	"gfx1100": {"v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16", "", ""},
-	"gfx1101": {"v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16", "", ""},
-	"gfx1151": {"v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16", "", ""},
-	"gfx1200": {"v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16", "", ""},
-	"gfx1201": {"v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16", "", ""},
+	"gfx1100": {"v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16",
+		"", ""},
+	"gfx1101": {"v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16",
+		"", ""},
+	"gfx1151": {"v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16",
+		"", ""},
+	"gfx1200": {"v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16",
+		"", ""},
+	"gfx1201": {"v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16", "v_wmma_f32_16x16x16_bf16",
+		"", ""},
 }
 
-// Every architecture's prefill is dispatched to kernels that its image has; in PTX the instruction can be read without tools.
+// Every architecture's prefill is dispatched to kernels that its image has; in PTX the instruction
+// can be read without tools.
 func TestDispatchReachesTheMatrixUnit(t *testing.T) {
 	for _, a := range Archs {
 		want, ok := dispatch[a.Name]
@@ -84,11 +96,13 @@ func TestDispatchReachesTheMatrixUnit(t *testing.T) {
 	}
 }
 
-// Where PTX says ld without a memory, the card asks each address which one it is, and the loads wait for shared memory's as well: not in the kernels that
-// live on what they have asked for (gpu.h, from_gpu_memory).
+// Where PTX says ld without a memory, the card asks each address which one it is, and the loads
+// wait for shared memory's as well: not in the kernels that live on what they have asked for
+// (gpu.h, from_gpu_memory).
 func TestMatrixKernelsKnowWhichMemory(t *testing.T) {
 	generic := regexp.MustCompile(`\sld(\.volatile)?(\.v[24])?\.[bfsu][0-9]+\s.*`)
-	if !generic.MatchString("\tld.v4.u32 \t{%r1, %r2, %r3, %r4}, [%rd1];") || generic.MatchString("\tld.global.v4.u32 \t{%r1, %r2, %r3, %r4}, [%rd1];") {
+	if !generic.MatchString("\tld.v4.u32 \t{%r1, %r2, %r3, %r4}, [%rd1];") ||
+		generic.MatchString("\tld.global.v4.u32 \t{%r1, %r2, %r3, %r4}, [%rd1];") {
 		t.Fatal("the expression does not know such a load")
 	}
 	for _, a := range Archs {
@@ -109,8 +123,9 @@ func TestMatrixKernelsKnowWhichMemory(t *testing.T) {
 	}
 }
 
-// The units in the machine's own words: code objects by LLVM's disassembler, PTX through NVIDIA's assembler and disassembler (ptxas.sh brings
-// both). Skipped, by the name of the tool, where it is missing.
+// The units in the machine's own words: code objects by LLVM's disassembler, PTX through NVIDIA's
+// assembler and disassembler (ptxas.sh brings both). Skipped, by the name of the tool, where it is
+// missing.
 func TestDisassemblyShowsTheMatrixUnit(t *testing.T) {
 	for _, a := range Archs {
 		t.Run(a.Name, func(t *testing.T) {
@@ -127,7 +142,8 @@ func TestDisassemblyShowsTheMatrixUnit(t *testing.T) {
 			}{{dense, want.dense}, {experts, want.experts}, {attention, want.attention}} {
 				for _, name := range part.names {
 					if !strings.Contains(text[name], part.instruction) {
-						t.Errorf("%s has no %s in %d bytes of disassembly", name, part.instruction, len(text[name]))
+						t.Errorf("%s has no %s in %d bytes of disassembly", name, part.instruction,
+							len(text[name]))
 					}
 				}
 			}
@@ -135,16 +151,19 @@ func TestDisassemblyShowsTheMatrixUnit(t *testing.T) {
 	}
 }
 
-// A kernel that spills registers to memory, on AMD: its metadata counts them. Scalar registers that go to lanes of vector registers stay in the
-// register file: a kernel that has no memory of its own spills none to it.
+// A kernel that spills registers to memory, on AMD: its metadata counts them. Scalar registers that
+// go to lanes of vector registers stay in the register file: a kernel that has no memory of its own
+// spills none to it.
 func TestCodeObjectsDoNotSpill(t *testing.T) {
 	readelf := tool(t, "llvm-readelf-22")
 	for _, a := range Archs {
 		if a.Vendor != AMD {
 			continue
 		}
-		text := output(t, readelf, "--notes", filepath.Join("..", "..", "assets", "kernels", a.File()))
-		kernels, name, private := 0, "", "" // private: bytes a thread; in the notes it comes before the counts
+		text := output(t, readelf, "--notes", filepath.Join("..", "..", "assets", "kernels",
+			a.File()))
+		// private: bytes a thread; in the notes it comes before the counts
+		kernels, name, private := 0, "", ""
 		for _, line := range strings.Split(text, "\n") {
 			key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
 			switch value = strings.TrimSpace(value); key {
@@ -181,7 +200,8 @@ func tool(t *testing.T, names ...string) string {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
 		}
-		if found, _ := filepath.Glob(filepath.Join(cache, "ossrun-ci", "ptxas-*", "bin", name)); len(found) > 0 {
+		if found, _ := filepath.Glob(filepath.Join(cache, "ossrun-ci", "ptxas-*", "bin",
+			name)); len(found) > 0 {
 			return found[0]
 		}
 	}
@@ -203,7 +223,8 @@ func output(t *testing.T, program string, args ...string) string {
 
 // codeObject disassembles kernels of a code object.
 func codeObject(t *testing.T, a Arch, kernels []string) map[string]string {
-	objdump, file := tool(t, "llvm-objdump-22"), filepath.Join("..", "..", "assets", "kernels", a.File())
+	objdump, file := tool(t, "llvm-objdump-22"), filepath.Join("..", "..", "assets", "kernels",
+		a.File())
 	text := map[string]string{}
 	for _, name := range kernels {
 		text[name] = output(t, objdump, "-d", "--disassemble-symbols="+name, file)
@@ -225,7 +246,8 @@ func assembled(t *testing.T, a Arch, kernels []string) map[string]string {
 	}
 	output(t, ptxas, "-arch="+a.Name, from, "-o", to)
 	text := map[string]string{}
-	for _, section := range strings.Split(output(t, nvdisasm, "-c", to), "//---------------------") {
+	for _, section := range strings.Split(output(t, nvdisasm, "-c", to),
+		"//---------------------") {
 		header, body, _ := strings.Cut(section, "\n")
 		if name, ok := strings.CutPrefix(strings.Fields(header + " -")[0], ".text."); ok {
 			text[name] = body

@@ -1,16 +1,18 @@
-// Package kernels has the GPU's arithmetic: CUDA sources, their emulation on the host, the artefacts built from them, and
-// the launches of which a step is made.
+// Package kernels has the GPU's arithmetic: CUDA sources, their emulation on the host, the
+// artefacts built from them, and the launches of which a step is made.
 //
-// The sources are one dialect (gpu.h) for NVIDIA, AMD and the host. kernels.md lists every kernel with its parameters; it is
-// written from the sources. host.sh builds them for the host, where emulator/ runs them thread by thread: that is how they
-// are tested, and what the fake driver launches.
+// The sources are one dialect (gpu.h) for NVIDIA, AMD and the host. kernels.md lists every kernel
+// with its parameters; it is written from the sources. host.sh builds them for the host, where
+// emulator/ runs them thread by thread: that is how they are tested, and what the fake driver
+// launches.
 //
 // What must stay true:
-//   - A Launch's arguments are the kernel's parameters, in order and in size. A test reads the sources and holds this.
-//   - A kernel reads the live counts of a step (rows, logit rows) from device memory, so that one captured graph serves all
-//     steps of a bucket. Grids are sized by the bucket.
-//   - The plain kernels take any shape that engine.Program allows and say what an operation is; every other kernel is held
-//     to them.
+//   - A Launch's arguments are the kernel's parameters, in order and in size. A test reads the
+//     sources and holds this.
+//   - A kernel reads the live counts of a step (rows, logit rows) from device memory, so that one
+//     captured graph serves all steps of a bucket. Grids are sized by the bucket.
+//   - The plain kernels take any shape that engine.Program allows and say what an operation is;
+//     every other kernel is held to them.
 package kernels
 
 //go:generate go run ./generate

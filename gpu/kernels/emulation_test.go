@@ -9,18 +9,22 @@ import (
 	"testing"
 )
 
-// Every kernel runs by emulation against the reference of kerneltest, in both sizes of warp and in every layout of matrix
-// fragments. The cases are written in C++; each becomes a subtest of its own here.
+// Every kernel runs by emulation against the reference of kerneltest, in both sizes of warp and in
+// every layout of matrix fragments. The cases are written in C++; each becomes a subtest of its own
+// here.
 func TestEmulation(t *testing.T) {
 	for _, layout := range []struct {
 		name  string
 		words []string // of the cases to run; none: all
 		files string   // of the kernels; none: all
-	}{{"nv", nil, ""}, {"cdna", nil, ""}, {"gfx11", []string{"matrix"}, "matrix_rate.cu prefill.cu prefill_attend.cu prefill_q8.cu quantize.cu"},
-		{"gfx12", []string{"matrix"}, "matrix_rate.cu prefill.cu prefill_attend.cu prefill_q8.cu quantize.cu"}} {
+	}{{"nv", nil, ""}, {"cdna", nil, ""}, {"gfx11", []string{"matrix"},
+		"matrix_rate.cu prefill.cu prefill_attend.cu prefill_q8.cu quantize.cu"},
+		{"gfx12", []string{"matrix"},
+			"matrix_rate.cu prefill.cu prefill_attend.cu prefill_q8.cu quantize.cu"}} {
 		t.Run(layout.name, func(t *testing.T) {
 			var errors bytes.Buffer
-			command := exec.Command("kerneltest/run.sh", append([]string{layout.name}, layout.words...)...)
+			command := exec.Command("kerneltest/run.sh", append([]string{layout.name},
+				layout.words...)...)
 			command.Stderr = &errors
 			if layout.files != "" {
 				command.Env = append(os.Environ(), "KERNELS="+layout.files)

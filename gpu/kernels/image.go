@@ -15,7 +15,8 @@ var (
 	entryEnd   = []byte("\n}\n")
 )
 
-// Names lists the kernels of an image, PTX, cubin or code object, in the order in which they stand there.
+// Names lists the kernels of an image, PTX, cubin or code object, in the order in which they stand
+// there.
 func Names(image []byte) ([]string, error) {
 	if _, ok := CubinVersion(image); ok {
 		return namesOfCubin(image)
@@ -60,12 +61,13 @@ func namesOfCodeObject(image []byte) (names []string, err error) {
 	return names, nil
 }
 
-// namesOfCubin: every kernel has a section of code named after it. The names of an ELF file's sections are in one of them; package debug/elf
-// refuses cubins, whose version is their own.
+// namesOfCubin: every kernel has a section of code named after it. The names of an ELF file's
+// sections are in one of them; package debug/elf refuses cubins, whose version is their own.
 func namesOfCubin(image []byte) (names []string, err error) {
 	u16 := func(at int) int { return int(binary.LittleEndian.Uint16(image[at:])) }
 	headers, size, count, named := binary.LittleEndian.Uint64(image[40:]), u16(58), u16(60), u16(62)
-	if named >= count || size < 64 || headers > uint64(len(image)) || uint64(count*size) > uint64(len(image))-headers {
+	if named >= count || size < 64 || headers > uint64(len(image)) ||
+		uint64(count*size) > uint64(len(image))-headers {
 		return nil, fmt.Errorf("this cubin ends inside of the table of its sections")
 	}
 	table := image[headers:]
@@ -94,8 +96,9 @@ func namesOfCubin(image []byte) (names []string, err error) {
 	return names, nil
 }
 
-// Only is PTX with the kernels of these names alone. A driver compiles everything that it is given, so a program that loads what it runs, and
-// that when it first needs it, starts in a fraction of the time. What the kernels share stays: it costs nothing.
+// Only is PTX with the kernels of these names alone. A driver compiles everything that it is given,
+// so a program that loads what it runs, and that when it first needs it, starts in a fraction of
+// the time. What the kernels share stays: it costs nothing.
 func Only(ptx []byte, names ...string) ([]byte, error) {
 	missing := map[string]bool{}
 	for _, name := range names {

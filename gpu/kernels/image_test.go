@@ -58,7 +58,8 @@ func TestOnlyKeepsWhatIsAskedFor(t *testing.T) {
 	if !strings.HasPrefix(string(part), header) {
 		t.Error("the part does not begin as the whole does")
 	}
-	if _, err := Only(ptx, "sample", "none"); err == nil || !strings.Contains(err.Error(), "no kernel none") {
+	if _, err := Only(ptx, "sample", "none"); err == nil ||
+		!strings.Contains(err.Error(), "no kernel none") {
 		t.Errorf("a kernel that is not there: %v", err)
 	}
 	if _, err := Only(ptx[:len(ptx)/2]); err == nil {

@@ -7,12 +7,15 @@ import (
 	"testing"
 )
 
-// Decode's time is the memory's, and memory is only busy while enough is asked for. What a lane has asked for when it begins to wait is written in the
-// sources (decode.h), but compilers and assemblers move loads down to their first use where they may: so it is counted in the machine's own words.
+// Decode's time is the memory's, and memory is only busy while enough is asked for. What a lane has
+// asked for when it begins to wait is written in the sources (decode.h), but compilers and
+// assemblers move loads down to their first use where they may: so it is counted in the machine's
+// own words.
 
-// asking are the decode kernels and what each must ask for: in so many places at least, so many pieces of weights, keys or values one after another before
-// the first of them is used. One place is in front of the loop, the others in it. The numbers are what all architectures have; sm_80 and sm_90a have more:
-// the assembler for sm_100a and later breaks up the middle rounds of a row.
+// asking are the decode kernels and what each must ask for: in so many places at least, so many
+// pieces of weights, keys or values one after another before the first of them is used. One place
+// is in front of the loop, the others in it. The numbers are what all architectures have; sm_80 and
+// sm_90a have more: the assembler for sm_100a and later breaks up the middle rounds of a row.
 var asking = []struct {
 	kernel         string
 	places, pieces int
@@ -56,7 +59,8 @@ func TestDisassemblyKeepsLoadsUnderWay(t *testing.T) {
 					}
 				}
 				if places < x.places {
-					t.Errorf("%s asks for %v pieces at a time, not for %d in %d places", x.kernel, runs, want, x.places)
+					t.Errorf("%s asks for %v pieces at a time, not for %d in %d places", x.kernel,
+						runs, want, x.places)
 				}
 			}
 		})
@@ -68,7 +72,8 @@ var (
 	sassLoad     = regexp.MustCompile(`LDG\.E\.NA(?:\.(64|128))?(?:\.CONSTANT)? R(\d+), (.*)`)
 )
 
-// askedNVIDIA is how many loads past the first cache follow each other before an instruction touches what one of them brings.
+// askedNVIDIA is how many loads past the first cache follow each other before an instruction
+// touches what one of them brings.
 func askedNVIDIA(text string) (runs []int) {
 	coming, n := map[string]bool{}, 0
 	end := func() {
@@ -84,7 +89,8 @@ func askedNVIDIA(text string) (runs []int) {
 		if m != nil {
 			touched = m[3]
 		}
-		if slices.ContainsFunc(sassRegister.FindAllStringSubmatch(touched, -1), func(r []string) bool { return coming[r[1]] }) {
+		if slices.ContainsFunc(sassRegister.FindAllStringSubmatch(touched, -1),
+			func(r []string) bool { return coming[r[1]] }) {
 			end()
 		}
 		if m != nil {
@@ -101,9 +107,11 @@ func askedAMD(text string) (runs []int) {
 	n := 0
 	for _, line := range append(strings.Split(text, "\n"), "s_wait_loadcnt") {
 		switch {
-		case strings.Contains(line, "global_load_") && (strings.Contains(line, " nt") || strings.Contains(line, " slc") || strings.Contains(line, " th:TH_LOAD_NT")):
+		case strings.Contains(line, "global_load_") && (strings.Contains(line, " nt") ||
+			strings.Contains(line, " slc") || strings.Contains(line, " th:TH_LOAD_NT")):
 			n++
-		case n > 0 && (strings.Contains(line, "vmcnt(") || strings.Contains(line, "s_wait_loadcnt")):
+		case n > 0 && (strings.Contains(line, "vmcnt(") ||
+			strings.Contains(line, "s_wait_loadcnt")):
 			runs, n = append(runs, n), 0
 		}
 	}

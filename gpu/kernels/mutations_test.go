@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// Every mutation of kerneltest/mutations.txt still has its place in the sources, names cases that exist, and there are enough of them. mutate.sh runs
-// them; this only keeps the list true when the sources change.
+// Every mutation of kerneltest/mutations.txt still has its place in the sources, names cases that
+// exist, and there are enough of them. mutate.sh runs them; this only keeps the list true when the
+// sources change.
 func TestMutationsHaveTheirPlaces(t *testing.T) {
 	text, err := os.ReadFile("kerneltest/mutations.txt")
 	if err != nil {

@@ -51,7 +51,8 @@ type LogitStats struct {
 // LogitStatsAt reads row i.
 func LogitStatsAt(b []byte, i int) LogitStats {
 	b = b[i*LogitStatsBytes:][:LogitStatsBytes]
-	return LogitStats{math.Float32frombits(binary.LittleEndian.Uint32(b)), binary.LittleEndian.Uint32(b[4:]) != 0, binary.LittleEndian.Uint64(b[8:])}
+	return LogitStats{math.Float32frombits(binary.LittleEndian.Uint32(b)),
+		binary.LittleEndian.Uint32(b[4:]) != 0, binary.LittleEndian.Uint64(b[8:])}
 }
 
 // Logprob is the natural logarithm of the probability of a token with this logit.
@@ -59,7 +60,8 @@ func (s LogitStats) Logprob(logit float32) float32 {
 	return float32(float64(logit) - float64(s.Highest) - math.Log(float64(s.Mass)*0x1p-40))
 }
 
-// LogitEdit changes one logit v: v/Repetition where it is positive, else v*Repetition; then minus Less, plus More.
+// LogitEdit changes one logit v: v/Repetition where it is positive, else v*Repetition; then minus
+// Less, plus More.
 type LogitEdit struct {
 	Row, ID                int32
 	Repetition, Less, More float32

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Reading the sources: what the artefacts are made of, and which kernels there are. For the generator and the tests; a running
-// ossrun never calls this.
+// Reading the sources: what the artefacts are made of, and which kernels there are. For the
+// generator and the tests; a running ossrun never calls this.
 
 // Manifest is assets/kernels/manifest.json: what the artefacts beside it were built from.
 type Manifest struct {
@@ -29,7 +29,8 @@ type Artefact struct {
 	Of       string   `json:"of,omitempty"` // of a cubin: SHA256 of the PTX that was assembled
 }
 
-// Digest is the SHA-256 of everything the device compilers read in dir: names and contents of *.cu and *.h.
+// Digest is the SHA-256 of everything the device compilers read in dir: names and contents of *.cu
+// and *.h.
 func Digest(dir string) (string, error) {
 	var files []string
 	for _, pattern := range []string{"*.cu", "*.h"} {
@@ -73,8 +74,8 @@ var (
 	parameterPart  = regexp.MustCompile(`^(.*[ *])(\w+)$`)
 )
 
-// Signatures lists the kernels of the sources in dir, by name. It fails where a kernel is not made known to the emulation under the
-// same name and size of block.
+// Signatures lists the kernels of the sources in dir, by name. It fails where a kernel is not made
+// known to the emulation under the same name and size of block.
 func Signatures(dir string) ([]Signature, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.cu"))
 	if err != nil {
@@ -93,15 +94,18 @@ func Signatures(dir string) ([]Signature, error) {
 		for _, m := range kernelPattern.FindAllStringSubmatch(string(data), -1) {
 			s := Signature{Name: m[3], File: filepath.Base(file), Comment: comment(m[1])}
 			if _, err := fmt.Sscan(m[2], &s.Threads); err != nil {
-				return nil, fmt.Errorf("%s: %s: the size of its block is not a number: %s", s.File, s.Name, m[2])
+				return nil, fmt.Errorf("%s: %s: the size of its block is not a number: %s", s.File,
+					s.Name, m[2])
 			}
 			if emulated[s.Name] != m[2] {
-				return nil, fmt.Errorf("%s: KERNEL(%s) %s has no EMULATE(%s, %s)", s.File, m[2], s.Name, s.Name, m[2])
+				return nil, fmt.Errorf("%s: KERNEL(%s) %s has no EMULATE(%s, %s)", s.File, m[2],
+					s.Name, s.Name, m[2])
 			}
 			for _, part := range strings.Split(m[4], ",") {
 				p := parameterPart.FindStringSubmatch(strings.Join(strings.Fields(part), " "))
 				if p == nil {
-					return nil, fmt.Errorf("%s: %s: parameter %q is not a type and a name", s.File, s.Name, part)
+					return nil, fmt.Errorf("%s: %s: parameter %q is not a type and a name", s.File,
+						s.Name, part)
 				}
 				s.Parameters = append(s.Parameters, Parameter{strings.TrimSpace(p[1]), p[2]})
 			}
@@ -109,7 +113,8 @@ func Signatures(dir string) ([]Signature, error) {
 			all = append(all, s)
 		}
 		for name := range emulated {
-			return nil, fmt.Errorf("%s: EMULATE(%s) is no kernel of this file", filepath.Base(file), name)
+			return nil, fmt.Errorf("%s: EMULATE(%s) is no kernel of this file", filepath.Base(file),
+				name)
 		}
 	}
 	slices.SortFunc(all, func(a, b Signature) int { return strings.Compare(a.Name, b.Name) })
@@ -127,10 +132,14 @@ func comment(lines string) string {
 // Table is kernels.md: every kernel with its parameters, by file.
 func Table(signatures []Signature) string {
 	var b strings.Builder
-	b.WriteString("# The kernels\n\nWritten by `go generate ./gpu/...` from the sources; a test holds it to them. Blocks have as many threads as stand\n" +
+	b.WriteString("# The kernels\n\nWritten by `go generate ./gpu/...` from the sources; a test " +
+		"holds it to them. Blocks have as many threads as stand\n" +
 		"behind the name. Pointers are device addresses.\n")
 	byFile := slices.Clone(signatures)
-	slices.SortStableFunc(byFile, func(a, b Signature) int { return strings.Compare(a.File, b.File) })
+	slices.SortStableFunc(byFile, func(a, b Signature) int {
+		return strings.Compare(a.File,
+			b.File)
+	})
 	file := ""
 	for _, s := range byFile {
 		if s.File != file {

@@ -14,7 +14,8 @@ import (
 	"github.com/ossrun/ossrun/assets"
 )
 
-// The artefacts that the binary embeds are those of the sources beside this test: same digest, same bytes, same flags, all of them.
+// The artefacts that the binary embeds are those of the sources beside this test: same digest, same
+// bytes, same flags, all of them.
 func TestArtefactsAreNotStale(t *testing.T) {
 	read := func(name string) []byte {
 		data, err := assets.Kernels.ReadFile("kernels/" + name)
@@ -41,7 +42,8 @@ func TestArtefactsAreNotStale(t *testing.T) {
 			t.Errorf("the kernel sources have changed since %s was built: run go generate ./gpu/...", file)
 		}
 		data := read(file)
-		if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != a.SHA256 || len(data) != a.Bytes {
+		if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != a.SHA256 ||
+			len(data) != a.Bytes {
 			t.Errorf("%s is not the file that the manifest names", file)
 		}
 		if !slices.Equal(a.Flags, flags) {
@@ -53,8 +55,10 @@ func TestArtefactsAreNotStale(t *testing.T) {
 	}
 	for _, c := range Cubins {
 		check(c.File(), c.Flags())
-		if a := m.Artefacts[c.File()]; a.Of != m.Artefacts[c.From+".ptx"].SHA256 || !strings.Contains(a.Compiler, "V12.9.") {
-			t.Errorf("%s was assembled from other PTX, or by %q: run go generate ./gpu/...", c.File(), a.Compiler)
+		if a := m.Artefacts[c.File()]; a.Of != m.Artefacts[c.From+".ptx"].SHA256 ||
+			!strings.Contains(a.Compiler, "V12.9.") {
+			t.Errorf("%s was assembled from other PTX, or by %q: run go generate ./gpu/...",
+				c.File(), a.Compiler)
 		}
 	}
 	entries, err := assets.Kernels.ReadDir("kernels")

@@ -14,18 +14,22 @@ const (
 type Arch struct {
 	Name   string // "sm_80", "gfx942": the compiler's name, and the artefact's
 	Vendor Vendor
-	Warp   int    // lanes
-	Clang  string // the compiler: the oldest of Debian's that has the architecture; of AMD the newest
-	PTX    string // NVIDIA: the feature that names the PTX version. 8.0 is CUDA 12.0, whose drivers are from 2022
-	Unit   Unit
+	Warp   int // lanes
+	// the compiler: the oldest of Debian's that has the architecture; of AMD the newest
+	Clang string
+	// NVIDIA: the feature that names the PTX version. 8.0 is CUDA 12.0, whose drivers are from 2022
+	PTX  string
+	Unit Unit
 }
 
 // Target is what launches on this architecture depend on.
 func (a Arch) Target() Target { return Target{Warp: a.Warp, Unit: a.Unit} }
 
-// Archs are all of them. For AMD's the compiler must know the silicon's faults: clang-19 does not know that a GFX12 reads a scalar register's old value
-// behind some vector instructions (LLVM 20 puts s_wait_alu there), nor that what empties a cache is waited for (LLVM 21), and leaves loads that look
-// in shared memory first (flat) in half of the kernels. PTX runs on its architecture and, without the final a, on all later ones of NVIDIA.
+// Archs are all of them. For AMD's the compiler must know the silicon's faults: clang-19 does not
+// know that a GFX12 reads a scalar register's old value behind some vector instructions (LLVM 20
+// puts s_wait_alu there), nor that what empties a cache is waited for (LLVM 21), and leaves loads
+// that look in shared memory first (flat) in half of the kernels. PTX runs on its architecture and,
+// without the final a, on all later ones of NVIDIA.
 var Archs = []Arch{
 	{"sm_80", NVIDIA, 32, "clang-19", "+ptx80", MMA},
 	{"sm_90a", NVIDIA, 32, "clang-19", "+ptx80", WGMMA},
@@ -51,15 +55,22 @@ func (a Arch) File() string {
 	return a.Name + ".ptx"
 }
 
-// Flags are the compiler's, without input and output. The same sources and flags give the same bytes.
+// Flags are the compiler's, without input and output. The same sources and flags give the same
+// bytes.
 func (a Arch) Flags() []string {
-	// Loops are unrolled where the source says so: the compiler's own unrolling doubles the driver's time to load the PTX.
-	flags := []string{"--cuda-device-only", "-std=c++17", "-O3", "-fno-unroll-loops", "-Wall", "-Werror"}
+	// Loops are unrolled where the source says so: the compiler's own unrolling doubles the
+	// driver's time to load the PTX.
+	flags := []string{"--cuda-device-only", "-std=c++17", "-O3", "-fno-unroll-loops", "-Wall",
+		"-Werror"}
 	if a.Vendor == NVIDIA {
-		// Without an SDK clang takes the oldest PTX, which has no shfl.sync, so the version must be named.
-		return append(flags, "-x", "cuda", "-nocudainc", "-nocudalib", "-S", "--cuda-gpu-arch="+a.Name, "--cuda-feature="+a.PTX)
+		// Without an SDK clang takes the oldest PTX, which has no shfl.sync, so the version must be
+		// named.
+		return append(flags, "-x", "cuda", "-nocudainc", "-nocudalib", "-S", "--cuda-gpu-arch="+
+			a.Name, "--cuda-feature="+a.PTX)
 	}
-	// Code object version 5 with what clang writes into it is for HIP runtimes from 6.1 on (gpu/driver); clang-22 would write 6. The cuid would hold the folder's name.
-	return append(flags, "-x", "hip", "--no-gpu-bundle-output", "-nogpuinc", "-nogpulib", "-fuse-cuid=none", "-mcode-object-version=5",
+	// Code object version 5 with what clang writes into it is for HIP runtimes from 6.1 on
+	// (gpu/driver); clang-22 would write 6. The cuid would hold the folder's name.
+	return append(flags, "-x", "hip", "--no-gpu-bundle-output", "-nogpuinc", "-nogpulib",
+		"-fuse-cuid=none", "-mcode-object-version=5",
 		"--offload-arch="+a.Name)
 }

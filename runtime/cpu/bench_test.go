@@ -9,7 +9,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine/enginetest"
 )
 
-// BenchmarkOps: each operation at the published width, in GB/s of what it has to move and as a part of the bandwidth that plain reads reach.
+// BenchmarkOps: each operation at the published width, in GB/s of what it has to move and as a part
+// of the bandwidth that plain reads reach.
 //
 //	go test ./runtime/cpu -run '^$' -bench Ops -benchtime 1x
 func BenchmarkOps(b *testing.B) {
@@ -18,9 +19,13 @@ func BenchmarkOps(b *testing.B) {
 		for _, rows := range []int{1, 8} {
 			b.Run(fmt.Sprintf("%s/%d rows", isa, rows), func(b *testing.B) {
 				for b.Loop() {
-					err := enginetest.Ops(b.Context(), open(b, 0), engine.Settings{ISA: isa, KVCacheDtype: "bf16"}, []enginetest.Shape{enginetest.Published(rows)}, true,
+					err := enginetest.Ops(b.Context(), open(b, 0),
+						engine.Settings{ISA: isa, KVCacheDtype: "bf16"},
+						[]enginetest.Shape{enginetest.Published(rows)}, true,
 						func(r enginetest.OpResult) {
-							fmt.Fprintf(os.Stderr, "%-6s %-22s %d rows %10v %8.2f GB/s %5.1f %% of reads\n", isa, r.Op, rows, r.Time, r.GBs(), 100*r.GBs()*1e9/read)
+							fmt.Fprintf(os.Stderr,
+								"%-6s %-22s %d rows %10v %8.2f GB/s %5.1f %% of reads\n", isa, r.Op,
+								rows, r.Time, r.GBs(), 100*r.GBs()*1e9/read)
 						})
 					if err != nil {
 						b.Fatal(err)

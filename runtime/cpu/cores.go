@@ -10,15 +10,18 @@ import (
 	"strings"
 )
 
-// How many cores and how much memory this process may use. Affinity alone is not enough: in a container the kernel shows every core and then
-// throttles; a thread more than the quota allows makes every barrier wait for the throttled one.
+// How many cores and how much memory this process may use. Affinity alone is not enough: in a
+// container the kernel shows every core and then throttles; a thread more than the quota allows
+// makes every barrier wait for the throttled one.
 
-// Cores is the number of threads worth starting: the physical cores in the affinity mask, cut down to the cgroup quota.
+// Cores is the number of threads worth starting: the physical cores in the affinity mask, cut down
+// to the cgroup quota.
 func Cores() int {
 	return coresOf(machine(), runtime.NumCPU(), cgroupCores("/proc/self/cgroup", "/sys/fs/cgroup"))
 }
 
-// coresOf takes the cores, or the processors that the affinity mask allows where the cores are not known; a quota of 0 is none.
+// coresOf takes the cores, or the processors that the affinity mask allows where the cores are not
+// known; a quota of 0 is none.
 func coresOf(t topology, processors, quota int) int {
 	n := processors
 	if len(t) > 0 {
@@ -30,15 +33,17 @@ func coresOf(t topology, processors, quota int) int {
 	return max(n, 1)
 }
 
-// cgroupCores is the CPU quota in whole cores, rounded up; 0 when there is none. It reads the limits of the process's own group and of every
-// group above it (version 2), or the cpu controller's (version 1).
+// cgroupCores is the CPU quota in whole cores, rounded up; 0 when there is none. It reads the
+// limits of the process's own group and of every group above it (version 2), or the cpu
+// controller's (version 1).
 func cgroupCores(self, root string) int {
 	least := math.Inf(1)
 	for _, dir := range cgroupDirs(self, root) {
 		if f := strings.Fields(readLine(filepath.Join(dir, "cpu.max"))); len(f) == 2 {
 			least = min(least, ratio(f[0], f[1]))
 		}
-		least = min(least, ratio(readLine(filepath.Join(dir, "cpu.cfs_quota_us")), readLine(filepath.Join(dir, "cpu.cfs_period_us"))))
+		least = min(least, ratio(readLine(filepath.Join(dir, "cpu.cfs_quota_us")),
+			readLine(filepath.Join(dir, "cpu.cfs_period_us"))))
 	}
 	if math.IsInf(least, 1) {
 		return 0
@@ -65,7 +70,8 @@ func cgroupDirs(self, root string) []string {
 		default:
 			continue
 		}
-		for group := path.Clean("/" + f[2]); ; group = path.Dir(group) { // the kernel's names have slashes, whatever the system that shows them
+		// the kernel's names have slashes, whatever the system that shows them
+		for group := path.Clean("/" + f[2]); ; group = path.Dir(group) {
 			dirs = append(dirs, filepath.Join(base, group))
 			if group == "/" {
 				break
@@ -93,7 +99,8 @@ func readLine(file string) string {
 	return strings.TrimSpace(string(data))
 }
 
-// Memory is what the machine has, or the cgroup allows, and what is free of it, in bytes. Cached files count as free: they give way.
+// Memory is what the machine has, or the cgroup allows, and what is free of it, in bytes. Cached
+// files count as free: they give way.
 func (d *Device) Memory() (total, free int64) {
 	return hostMemory("/proc/meminfo", "/proc/self/cgroup", "/sys/fs/cgroup")
 }

@@ -1,7 +1,8 @@
 // Package cpu runs Programs on the host's cores: engine.Device in C++ through cgo, one call a step.
 //
-// All C++ sources lie flat in this folder: kernels_*.cpp is the arithmetic for each instruction set, ops_*.cpp the operations, tape.cpp walks
-// them with the threads of pool.cpp, cpu.h is what Go sees. asan/ builds the same sources alone under the sanitizers.
+// All C++ sources lie flat in this folder: kernels_*.cpp is the arithmetic for each instruction
+// set, ops_*.cpp the operations, tape.cpp walks them with the threads of pool.cpp, cpu.h is what Go
+// sees. asan/ builds the same sources alone under the sanitizers.
 package cpu
 
 /*
@@ -24,7 +25,8 @@ import (
 // Device is the host. Steps of all engines on it run one after the other, each on all its threads.
 type Device struct {
 	threads int
-	nodes   []int // of memory, where there are several: what is allocated or uploaded is laid out over them
+	// of memory, where there are several: what is allocated or uploaded is laid out over them
+	nodes []int
 
 	mu    sync.Mutex // held while a step runs
 	pool  *C.ossrun_pool
@@ -33,8 +35,8 @@ type Device struct {
 
 var _ engine.Device = (*Device)(nil)
 
-// New starts threads threads; 0 means one for every core this process may use (Cores). On a machine with several
-// memories threads stay near one each.
+// New starts threads threads; 0 means one for every core this process may use (Cores). On a machine
+// with several memories threads stay near one each.
 func New(threads int) (engine.Device, error) {
 	if threads < 0 {
 		return nil, fmt.Errorf("%d threads", threads)
@@ -62,7 +64,8 @@ func (d *Device) settle(thread int, cpus []int) bool {
 	for i, cpu := range cpus {
 		list[i] = C.int32_t(cpu)
 	}
-	return C.ossrun_pool_settle(d.pool, C.int(thread), unsafe.SliceData(list), C.int(len(list))) != 0
+	return C.ossrun_pool_settle(d.pool, C.int(thread), unsafe.SliceData(list),
+		C.int(len(list))) != 0
 }
 
 // ISAs are the instruction sets this machine has kernels for, best last. "scalar" is always there.
@@ -93,7 +96,8 @@ func chooseISA(asked string) (string, error) {
 			return isa, nil
 		}
 	}
-	return "", fmt.Errorf("instruction set %q is not to be had here: this machine has %s", asked, strings.Join(have, ", "))
+	return "", fmt.Errorf("instruction set %q is not to be had here: this machine has %s", asked,
+		strings.Join(have, ", "))
 }
 
 // Name is what doctor prints.
@@ -111,7 +115,8 @@ func (d *Device) Threads() int { return d.threads }
 
 // Caps are the same on every instruction set.
 func (d *Device) Caps() engine.Caps {
-	return engine.Caps{Computes: []string{engine.Exact, engine.Int8}, DenseQ8: true, Dense12: true, FP8KV: true}
+	return engine.Caps{Computes: []string{engine.Exact, engine.Int8}, DenseQ8: true, Dense12: true,
+		FP8KV: true}
 }
 
 // Close ends the threads.

@@ -33,7 +33,8 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	for _, isa := range isas {
-		eng, err := engine.New(dev, ckpt, engine.Settings{ISA: isa, Pages: 1, MaxNumBatchedTokens: 1})
+		eng, err := engine.New(dev, ckpt, engine.Settings{ISA: isa, Pages: 1,
+			MaxNumBatchedTokens: 1})
 		if err == nil {
 			err = eng.Close()
 		}
@@ -95,16 +96,19 @@ func TestRegions(t *testing.T) {
 	}
 }
 
-// TestStepDoesNotAllocate: not in Go, after the first step of a size; C++ has nothing in a walk that could.
+// TestStepDoesNotAllocate: not in Go, after the first step of a size; C++ has nothing in a walk
+// that could.
 func TestStepDoesNotAllocate(t *testing.T) {
 	dev, ckpt := open(t, 2), openT2(t)
-	for _, o := range []engine.Settings{{}, {Compute: engine.Int8}, {Compute: engine.Int8, Dense: engine.DenseQ8}} {
+	for _, o := range []engine.Settings{{}, {Compute: engine.Int8},
+		{Compute: engine.Int8, Dense: engine.DenseQ8}} {
 		o.Pages, o.MaxNumBatchedTokens = 8, 8
 		stepDoesNotAllocate(t, dev, ckpt, o)
 	}
 }
 
-func stepDoesNotAllocate(t *testing.T, dev engine.Device, ckpt *checkpoint.Checkpoint, o engine.Settings) {
+func stepDoesNotAllocate(t *testing.T, dev engine.Device, ckpt *checkpoint.Checkpoint,
+	o engine.Settings) {
 	t.Helper()
 	eng, err := engine.New(dev, ckpt, o)
 	if err != nil {
@@ -112,7 +116,8 @@ func stepDoesNotAllocate(t *testing.T, dev engine.Device, ckpt *checkpoint.Check
 	}
 	defer eng.Close()
 	b := &engine.Batch{Tokens: []int32{1, 2, 3}, LogitRows: []int32{2},
-		Seqs: []engine.SeqRows{{Rows: 2, Full: []int32{0}, Window: []int32{1}}, {Rows: 1, Full: []int32{2}, Window: []int32{3}}}}
+		Seqs: []engine.SeqRows{{Rows: 2, Full: []int32{0}, Window: []int32{1}},
+			{Rows: 1, Full: []int32{2}, Window: []int32{3}}}}
 	logits := make([]float32, ckpt.Spec.Vocab)
 	if n := testing.AllocsPerRun(20, func() {
 		if err := eng.Step(t.Context(), b, logits); err != nil {
@@ -123,14 +128,16 @@ func stepDoesNotAllocate(t *testing.T, dev engine.Device, ckpt *checkpoint.Check
 	}
 }
 
-// BenchmarkDecode is one row of T2: what a step costs besides its arithmetic, which is next to nothing here.
+// BenchmarkDecode is one row of T2: what a step costs besides its arithmetic, which is next to
+// nothing here.
 func BenchmarkDecode(b *testing.B) {
 	eng, err := engine.New(open(b, 0), openT2(b), engine.Settings{Pages: 8, MaxNumBatchedTokens: 8})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer eng.Close()
-	x := &engine.Batch{Tokens: []int32{1}, LogitRows: []int32{0}, Seqs: []engine.SeqRows{{Rows: 1, Full: []int32{0}, Window: []int32{1}}}}
+	x := &engine.Batch{Tokens: []int32{1}, LogitRows: []int32{0},
+		Seqs: []engine.SeqRows{{Rows: 1, Full: []int32{0}, Window: []int32{1}}}}
 	logits := make([]float32, eng.Spec().Vocab)
 	for b.Loop() {
 		if err := eng.Step(b.Context(), x, logits); err != nil {

@@ -9,9 +9,11 @@ import (
 	"unsafe"
 )
 
-// The machine's own limits, measured by the threads and the instruction set that also run the steps. runtime/bench divides by them.
+// The machine's own limits, measured by the threads and the instruction set that also run the
+// steps. runtime/bench divides by them.
 
-// Bandwidth reads data once with all threads and returns bytes a second. data should be much larger than the caches.
+// Bandwidth reads data once with all threads and returns bytes a second. data should be much larger
+// than the caches.
 func (d *Device) Bandwidth(data []byte) float64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -20,12 +22,14 @@ func (d *Device) Bandwidth(data []byte) float64 {
 	}
 	isa := C.CString(d.gaugeISA())
 	defer C.free(unsafe.Pointer(isa))
-	ns := C.ossrun_read_memory(d.pool, isa, C.int(d.threads), unsafe.Pointer(&data[0]), C.int64_t(len(data)))
+	ns := C.ossrun_read_memory(d.pool, isa, C.int(d.threads), unsafe.Pointer(&data[0]),
+		C.int64_t(len(data)))
 	return float64(len(data)) / float64(ns) * 1e9
 }
 
-// MultiplyPeak spends about d in 8-bit multiply-adds on all threads and returns operations a second (a multiplication and an addition are two).
-// It is what no 8-bit kernel of this instruction set can exceed.
+// MultiplyPeak spends about d in 8-bit multiply-adds on all threads and returns operations a second
+// (a multiplication and an addition are two). It is what no 8-bit kernel of this instruction set
+// can exceed.
 func (d *Device) MultiplyPeak(spend time.Duration) float64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -8,7 +8,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine/golden"
 )
 
-// shortPrompts are what an instruction set gets that is slow, as the plain loops and all under emulation are.
+// shortPrompts are what an instruction set gets that is slow, as the plain loops and all under
+// emulation are.
 var shortPrompts = []string{"len1", "len2", "len31", "len128", "len129", "len200"}
 
 // TestGolden: every case of T1 and T2 in both modes, prompts to 5000 tokens.
@@ -44,7 +45,8 @@ func TestGoldenDenseQ8(t *testing.T) {
 	}
 }
 
-// TestGoldenFP8: keys and values of the full layers in 8 bits, within the bounds of a bfloat16 engine.
+// TestGoldenFP8: keys and values of the full layers in 8 bits, within the bounds of a bfloat16
+// engine.
 func TestGoldenFP8(t *testing.T) {
 	for _, isa := range isas {
 		for _, model := range []string{"T1", "T2"} {
@@ -82,8 +84,10 @@ func holdGolden(t *testing.T, o golden.Options, dir string) {
 func holdGoldenModes(t *testing.T, o golden.Options, dir string, modes []string) {
 	t.Helper()
 	ok, err := o.Run(t.Context(), dir, engine.On(open(t, 2)), modes, func(r golden.CaseResult) {
-		t.Logf("%-6s %-8s max abs %.1e, KL mean %.1e median %.1e max %.1e, largest logit %d/%d, greedy %d/%d, lead lost %.2f, %v %v",
-			r.Mode, r.Case, r.MaxAbs, r.KLMean, r.KLMedian, r.KLMax, r.Agree, r.Of, r.Greedy, r.GreedyOf, r.GapLost, r.Elapsed.Round(1e6), r.Misses)
+		t.Logf("%-6s %-8s max abs %.1e, KL mean %.1e median %.1e max %.1e, largest logit %d/%d, "+
+			"greedy %d/%d, lead lost %.2f, %v %v",
+			r.Mode, r.Case, r.MaxAbs, r.KLMean, r.KLMedian, r.KLMax, r.Agree, r.Of, r.Greedy,
+			r.GreedyOf, r.GapLost, r.Elapsed.Round(1e6), r.Misses)
 	})
 	if err != nil || !ok {
 		t.Errorf("passed: %v, error: %v", ok, err)

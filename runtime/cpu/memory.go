@@ -8,8 +8,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Memory of the host: pools and scratch are anonymous maps, zeroed and page-aligned, that cost nothing until they are touched; weights are
-// views of whatever the checkpoint mapped.
+// Memory of the host: pools and scratch are anonymous maps, zeroed and page-aligned, that cost
+// nothing until they are touched; weights are views of whatever the checkpoint mapped.
 
 // region is a piece of memory that C++ may keep pointers into until Free.
 type region struct {
@@ -46,7 +46,8 @@ func (d *Device) Upload(data []byte) (engine.Region, error) {
 	}
 	_ = interleave(data, d.nodes) // advice
 	r := &region{dev: d, data: data, view: true}
-	r.pinned.Pin(unsafe.SliceData(data)) // a mapped file needs none, the demo's unpacked memory does
+	// a mapped file needs none, the demo's unpacked memory does
+	r.pinned.Pin(unsafe.SliceData(data))
 	return r, nil
 }
 

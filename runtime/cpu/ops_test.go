@@ -14,7 +14,9 @@ func TestOps(t *testing.T) {
 		for threads, kv := range map[int]string{1: "f32", 2: "bf16", 3: engine.KVFP8} {
 			t.Run(fmt.Sprintf("%s/%d threads/%s", isa, threads, kv), func(t *testing.T) {
 				needISA(t, isa)
-				err := enginetest.Ops(t.Context(), open(t, threads), engine.Settings{ISA: isa, KVCacheDtype: kv}, enginetest.Small(), false, func(enginetest.OpResult) {})
+				err := enginetest.Ops(t.Context(), open(t, threads),
+					engine.Settings{ISA: isa, KVCacheDtype: kv}, enginetest.Small(), false,
+					func(enginetest.OpResult) {})
 				if err != nil {
 					t.Error(err)
 				}

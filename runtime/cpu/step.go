@@ -12,7 +12,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// A step on the CPU: a Program turned into a C++ tape (one call for each operation, here), and a batch flattened into arrays (each time).
+// A step on the CPU: a Program turned into a C++ tape (one call for each operation, here), and a
+// batch flattened into arrays (each time).
 
 type step struct {
 	dev     *Device
@@ -35,7 +36,8 @@ func (d *Device) Compile(p *engine.Program) (engine.Step, error) {
 	}
 	threads := d.threads
 	if p.Settings.Threads > d.threads {
-		return nil, fmt.Errorf("%d threads are asked for, the device was opened with %d", p.Settings.Threads, d.threads)
+		return nil, fmt.Errorf("%d threads are asked for, the device was opened with %d",
+			p.Settings.Threads, d.threads)
 	}
 	if p.Settings.Threads > 0 {
 		threads = p.Settings.Threads
@@ -48,7 +50,8 @@ func (d *Device) Compile(p *engine.Program) (engine.Step, error) {
 	}
 	name, shape := C.CString(isa), shapeOf(p)
 	defer C.free(unsafe.Pointer(name))
-	s := &step{dev: d, threads: threads, tape: C.ossrun_tape_new(name, &shape), ns: make([]int64, len(p.Ops))}
+	s := &step{dev: d, threads: threads, tape: C.ossrun_tape_new(name, &shape),
+		ns: make([]int64, len(p.Ops))}
 	if err := s.build(p); err != nil {
 		C.ossrun_tape_free(s.tape)
 		d.release()
@@ -62,15 +65,18 @@ func fits(p *engine.Program) error {
 	s := p.Spec
 	switch {
 	case s.HeadDim%32 != 0 || s.HeadDim > C.OSSRUN_MAX_HEAD_DIM:
-		return fmt.Errorf("heads of %d are not a multiple of 32 up to %d", s.HeadDim, int(C.OSSRUN_MAX_HEAD_DIM))
+		return fmt.Errorf("heads of %d are not a multiple of 32 up to %d", s.HeadDim,
+			int(C.OSSRUN_MAX_HEAD_DIM))
 	case s.KVHeads < 1 || s.Heads%s.KVHeads != 0 || s.Heads/s.KVHeads > C.OSSRUN_MAX_GROUP:
-		return fmt.Errorf("%d heads on %d KV heads: at most %d may share one", s.Heads, s.KVHeads, int(C.OSSRUN_MAX_GROUP))
+		return fmt.Errorf("%d heads on %d KV heads: at most %d may share one", s.Heads, s.KVHeads,
+			int(C.OSSRUN_MAX_GROUP))
 	case s.ExpertsPerToken < 1 || s.ExpertsPerToken > s.Experts:
 		return fmt.Errorf("%d of %d experts", s.ExpertsPerToken, s.Experts)
 	}
 	for _, op := range p.Ops {
 		if op.Kind == engine.LinearQ8 && op.In[0].Type != engine.I16 {
-			return fmt.Errorf("%s has inputs in 8 bits, the kernels take 12: record it with Options.Dense12", op.Label)
+			return fmt.Errorf("%s has inputs in 8 bits, the kernels take 12: record it with "+
+				"Options.Dense12", op.Label)
 		}
 	}
 	return nil
@@ -93,7 +99,8 @@ func shapeOf(p *engine.Program) C.ossrun_shape {
 	return shape
 }
 
-// build appends every operation. Pointers into regions are stored in C; the regions outlive the step.
+// build appends every operation. Pointers into regions are stored in C; the regions outlive the
+// step.
 func (s *step) build(p *engine.Program) error {
 	if s.tape == nil {
 		return fmt.Errorf("no memory for the step")
@@ -142,9 +149,11 @@ func (s *step) append(op *engine.Op) bool {
 	case engine.Embed:
 		ok = C.ossrun_embed(t, f32(out(0)), bf16(w(0)))
 	case engine.Angles:
-		ok = C.ossrun_angles(t, f32(out(0)), f32(unsafe.Pointer(&op.Frequencies[0])), C.float(op.Scale))
+		ok = C.ossrun_angles(t, f32(out(0)), f32(unsafe.Pointer(&op.Frequencies[0])),
+			C.float(op.Scale))
 	case engine.Norm:
-		ok = C.ossrun_norm(t, extent(op.Out[0]), f32(out(0)), f32(in(0)), bf16(w(0)), C.int64_t(op.In[0].Width), C.float(op.Eps))
+		ok = C.ossrun_norm(t, extent(op.Out[0]), f32(out(0)), f32(in(0)), bf16(w(0)),
+			C.int64_t(op.In[0].Width), C.float(op.Eps))
 	case engine.Linear:
 		ok = s.appendLinear(op)
 	case engine.LinearQ8:
@@ -152,22 +161,27 @@ func (s *step) append(op *engine.Op) bool {
 	case engine.Rope:
 		ok = C.ossrun_rope(t, f32(out(0)), f32(in(0)))
 	case engine.WriteKV:
-		ok = C.ossrun_write_kv(t, out(0), f32(in(0)), C.int64_t(op.CacheLayer), C.int(min(op.Window, 1)), flag(op.Twin))
+		ok = C.ossrun_write_kv(t, out(0), f32(in(0)), C.int64_t(op.CacheLayer),
+			C.int(min(op.Window, 1)), flag(op.Twin))
 	case engine.Attend:
-		ok = C.ossrun_attend(t, f32(out(0)), f32(in(0)), in(1), bf16(w(0)), C.int64_t(op.CacheLayer), C.int64_t(op.Window), flag(op.Twin),
+		ok = C.ossrun_attend(t, f32(out(0)), f32(in(0)), in(1), bf16(w(0)),
+			C.int64_t(op.CacheLayer), C.int64_t(op.Window), flag(op.Twin),
 			C.float(op.Scale))
 	case engine.Route:
 		ok = C.ossrun_route(t, i32(out(0)), f32(out(1)), i32(out(2)), i32(out(3)), f32(in(0)))
 	case engine.Quantize:
 		if op.Out[0].Type == engine.I16 {
-			ok = C.ossrun_quantize_q12(t, extent(op.In[0]), i16(out(0)), f32(out(1)), f32(in(0)), C.int64_t(op.In[0].Width))
+			ok = C.ossrun_quantize_q12(t, extent(op.In[0]), i16(out(0)), f32(out(1)), f32(in(0)),
+				C.int64_t(op.In[0].Width))
 			break
 		}
-		ok = C.ossrun_quantize(t, extent(op.In[0]), (*C.int8_t)(out(0)), f32(out(1)), f32(in(0)), C.int64_t(op.In[0].Width))
+		ok = C.ossrun_quantize(t, extent(op.In[0]), (*C.int8_t)(out(0)), f32(out(1)), f32(in(0)),
+			C.int64_t(op.In[0].Width))
 	case engine.GateUp:
 		x, q, d := activations(op)
 		m := expertMatrix(op)
-		ok = C.ossrun_gate_up(t, f32(out(0)), i32(in(0)), i32(in(1)), x, q, d, &m, C.float(op.Limit))
+		ok = C.ossrun_gate_up(t, f32(out(0)), i32(in(0)), i32(in(1)), x, q, d, &m,
+			C.float(op.Limit))
 	case engine.Down:
 		x, q, d := activations(op)
 		m := expertMatrix(op)
@@ -177,7 +191,8 @@ func (s *step) append(op *engine.Op) bool {
 	case engine.Gather:
 		ok = C.ossrun_gather(t, f32(out(0)), f32(in(0)))
 	case engine.Tap:
-		ok = C.ossrun_copy(t, extent(op.In[0]), out(0), in(0), C.int64_t(int64(op.In[0].Width)*op.In[0].Type.Size()))
+		ok = C.ossrun_copy(t, extent(op.In[0]), out(0), in(0),
+			C.int64_t(int64(op.In[0].Width)*op.In[0].Type.Size()))
 	}
 	return ok != 0
 }
@@ -189,9 +204,11 @@ func (s *step) appendLinear(op *engine.Op) C.int {
 		return 0
 	}
 	for i := range count {
-		parts[i] = C.ossrun_matrix{bf16(pointer(op.W[2*i])), bf16(pointer(op.W[2*i+1])), C.int64_t(op.W[2*i].Rows)}
+		parts[i] = C.ossrun_matrix{bf16(pointer(op.W[2*i])), bf16(pointer(op.W[2*i+1])),
+			C.int64_t(op.W[2*i].Rows)}
 	}
-	return C.ossrun_linear(s.tape, extent(op.Out[0]), f32(pointer(op.Out[0])), f32(pointer(op.In[0])), C.int64_t(op.In[0].Width), &parts[0], C.int(count),
+	return C.ossrun_linear(s.tape, extent(op.Out[0]), f32(pointer(op.Out[0])),
+		f32(pointer(op.In[0])), C.int64_t(op.In[0].Width), &parts[0], C.int(count),
 		flag(op.Add))
 }
 
@@ -202,9 +219,11 @@ func (s *step) appendLinearQ8(op *engine.Op) C.int {
 		return 0
 	}
 	for i := range count {
-		parts[i] = C.ossrun_q8_matrix{(*C.uint8_t)(pointer(op.W[2*i])), bf16(pointer(op.W[2*i+1])), C.int64_t(op.PartRows(i))}
+		parts[i] = C.ossrun_q8_matrix{(*C.uint8_t)(pointer(op.W[2*i])), bf16(pointer(op.W[2*i+1])),
+			C.int64_t(op.PartRows(i))}
 	}
-	return C.ossrun_linear_q8(s.tape, extent(op.Out[0]), f32(pointer(op.Out[0])), i16(pointer(op.In[0])), f32(pointer(op.In[1])),
+	return C.ossrun_linear_q8(s.tape, extent(op.Out[0]), f32(pointer(op.Out[0])),
+		i16(pointer(op.In[0])), f32(pointer(op.In[1])),
 		C.int64_t(op.In[0].Width), &parts[0], C.int(count), flag(op.Add))
 }
 
@@ -217,7 +236,8 @@ func activations(op *engine.Op) (*C.float, *C.int8_t, *C.float) {
 }
 
 func expertMatrix(op *engine.Op) C.ossrun_expert_matrix {
-	return C.ossrun_expert_matrix{(*C.uint8_t)(pointer(op.W[0])), (*C.uint8_t)(pointer(op.W[1])), bf16(pointer(op.W[2]))}
+	return C.ossrun_expert_matrix{(*C.uint8_t)(pointer(op.W[0])), (*C.uint8_t)(pointer(op.W[1])),
+		bf16(pointer(op.W[2]))}
 }
 
 // pointer is where a buffer lies; null for the caller's logits and for a bias that is not there.
@@ -258,8 +278,10 @@ func (s *step) Forward(b *engine.Batch, logits []float32) error {
 		return engine.ErrClosed
 	}
 	s.flatten(b)
-	C.ossrun_step(s.dev.pool, s.tape, C.int(s.threads), C.int64_t(len(b.Tokens)), C.int64_t(len(b.LogitRows)),
-		ints(b.Tokens), ints(s.positions), ints(s.tables), ints(s.fullAt), ints(s.windowAt), ints(b.Twins), ints(b.LogitRows), (*C.float)(unsafe.SliceData(logits)))
+	C.ossrun_step(s.dev.pool, s.tape, C.int(s.threads), C.int64_t(len(b.Tokens)),
+		C.int64_t(len(b.LogitRows)),
+		ints(b.Tokens), ints(s.positions), ints(s.tables), ints(s.fullAt), ints(s.windowAt),
+		ints(b.Twins), ints(b.LogitRows), (*C.float)(unsafe.SliceData(logits)))
 	runtime.KeepAlive(s)
 	if s.timing {
 		C.ossrun_profile_read(s.tape, (*C.int64_t)(unsafe.SliceData(s.ns)))
@@ -269,7 +291,8 @@ func (s *step) Forward(b *engine.Batch, logits []float32) error {
 
 // flatten writes positions and block tables as arrays by row.
 func (s *step) flatten(b *engine.Batch) {
-	s.positions, s.tables, s.fullAt, s.windowAt = s.positions[:0], s.tables[:0], s.fullAt[:0], s.windowAt[:0]
+	s.positions, s.tables, s.fullAt, s.windowAt = s.positions[:0], s.tables[:0], s.fullAt[:0],
+		s.windowAt[:0]
 	for i := range b.Seqs {
 		q := &b.Seqs[i]
 		full := int32(len(s.tables))

@@ -15,7 +15,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const testdata = "../../testdata/model/"
 
-// isas are all the instruction sets there are kernels for; what this machine lacks is skipped by name.
+// isas are all the instruction sets there are kernels for; what this machine lacks is skipped by
+// name.
 var isas = []string{"scalar", "neon", "avx2", "avxvnni", "avx512"}
 
 // long skips a test that takes minutes, unless OSSRUN_LONG asks for those.

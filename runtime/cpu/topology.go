@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// Which physical cores this process may use, and near which memory each of them is, as Linux tells in /sys/devices/system. Two hardware threads
-// of one core share its multipliers and its path to memory, so a second thread there waits for the first: threads are one a core. What must stay
+// Which physical cores this process may use, and near which memory each of them is, as Linux tells
+// in /sys/devices/system. Two hardware threads of one core share its multipliers and its path to
+// memory, so a second thread there waits for the first: threads are one a core. What must stay
 // true: whatever is missing or does not parse leaves less knowledge, never an error.
 
 // A core has the hardware threads of it that this process may use.
@@ -17,13 +18,15 @@ type core struct {
 	node int // of memory; 0 where the system names none
 }
 
-// topology lists the cores in the order of their first hardware threads; empty where nothing is known.
+// topology lists the cores in the order of their first hardware threads; empty where nothing is
+// known.
 type topology []core
 
 // readTopology reads the tree at root (/sys/devices/system) for the hardware threads in allowed.
 func readTopology(root string, allowed []int) topology {
 	nodeOf := map[int]int{}
-	nodes, _ := filepath.Glob(filepath.Join(root, "node", "node[0-9]*")) // the pattern is well formed
+	// the pattern is well formed
+	nodes, _ := filepath.Glob(filepath.Join(root, "node", "node[0-9]*"))
 	for _, dir := range nodes {
 		node, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), "node"))
 		if err != nil {
@@ -36,7 +39,8 @@ func readTopology(root string, allowed []int) topology {
 	var t topology
 	at := map[string]int{} // by the list of a core's hardware threads
 	for _, cpu := range slices.Sorted(slices.Values(allowed)) {
-		siblings := readLine(filepath.Join(root, "cpu", "cpu"+strconv.Itoa(cpu), "topology", "thread_siblings_list"))
+		siblings := readLine(filepath.Join(root, "cpu", "cpu"+strconv.Itoa(cpu), "topology",
+			"thread_siblings_list"))
 		if siblings == "" {
 			return nil // half a picture would name too few cores
 		}
@@ -87,8 +91,9 @@ func (t topology) nodes() (list []int) {
 	return slices.Compact(list)
 }
 
-// homes says for each of some threads which hardware threads it may run on: those of one node, the nodes taking turns, so that few threads use the
-// paths to all memories. Nil where there is nothing to gain: one node, or more threads than cores.
+// homes says for each of some threads which hardware threads it may run on: those of one node, the
+// nodes taking turns, so that few threads use the paths to all memories. Nil where there is nothing
+// to gain: one node, or more threads than cores.
 func (t topology) homes(threads int) [][]int {
 	nodes := t.nodes()
 	if len(nodes) < 2 || threads > len(t) {

@@ -28,8 +28,9 @@ const (
 	movePages   = 2 // MPOL_MF_MOVE
 )
 
-// interleave lays the whole pages of data out over the nodes in turns, those that are there already too. Every step reads all weights and any thread
-// may read any of them, so what counts is that all memories are read at once. It is advice: where the system refuses, pages stay where they are.
+// interleave lays the whole pages of data out over the nodes in turns, those that are there already
+// too. Every step reads all weights and any thread may read any of them, so what counts is that all
+// memories are read at once. It is advice: where the system refuses, pages stay where they are.
 func interleave(data []byte, nodes []int) error {
 	page := uintptr(unix.Getpagesize())
 	begin := uintptr(unsafe.Pointer(unsafe.SliceData(data)))
@@ -43,7 +44,8 @@ func interleave(data []byte, nodes []int) error {
 		mask[n/bits] |= 1 << (n % bits)
 	}
 	length := (uintptr(len(data)) - first) / page * page
-	_, _, errno := unix.Syscall6(unix.SYS_MBIND, begin+first, length, interleaved, uintptr(unsafe.Pointer(&mask[0])), uintptr(len(mask)*bits+1), movePages)
+	_, _, errno := unix.Syscall6(unix.SYS_MBIND, begin+first, length, interleaved,
+		uintptr(unsafe.Pointer(&mask[0])), uintptr(len(mask)*bits+1), movePages)
 	if errno != 0 {
 		return errno
 	}

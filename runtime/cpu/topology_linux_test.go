@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestInterleave: the kernel says of pages, touched and untouched, that they are laid out over the nodes; other memory keeps its own.
+// TestInterleave: the kernel says of pages, touched and untouched, that they are laid out over the
+// nodes; other memory keeps its own.
 func TestInterleave(t *testing.T) {
 	data, err := mapZeroed(64 << 10)
 	if err != nil {
@@ -23,7 +24,8 @@ func TestInterleave(t *testing.T) {
 	policy := func(at int) int {
 		const ofAddress = 2 // MPOL_F_ADDR
 		var mode int32
-		if _, _, errno := unix.Syscall6(unix.SYS_GET_MEMPOLICY, uintptr(unsafe.Pointer(&mode)), 0, 0, uintptr(unsafe.Pointer(&data[at])), ofAddress, 0); errno != 0 {
+		if _, _, errno := unix.Syscall6(unix.SYS_GET_MEMPOLICY, uintptr(unsafe.Pointer(&mode)), 0,
+			0, uintptr(unsafe.Pointer(&data[at])), ofAddress, 0); errno != 0 {
 			t.Skipf("this kernel has no memory policies: %v", errno)
 		}
 		return int(mode)
@@ -36,7 +38,8 @@ func TestInterleave(t *testing.T) {
 	if nodes == nil {
 		t.Skip("this machine does not tell its topology")
 	}
-	if err := interleave(data[1:len(data)/2], nodes); errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSYS) {
+	if err := interleave(data[1:len(data)/2], nodes); errors.Is(err, unix.EPERM) ||
+		errors.Is(err, unix.ENOSYS) {
 		t.Skipf("not allowed here: %v", err)
 	} else if err != nil {
 		t.Fatal(err)
@@ -56,7 +59,8 @@ func TestInterleave(t *testing.T) {
 	}
 }
 
-// TestSettle: a thread may be kept on a processor of this machine, and not on one that there is not.
+// TestSettle: a thread may be kept on a processor of this machine, and not on one that there is
+// not.
 func TestSettle(t *testing.T) {
 	dev := open(t, 2).(*Device)
 	top := machine()

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// tree writes a machine of testdata/topology, a file a line ("path: text"), as a folder like /sys/devices/system.
+// tree writes a machine of testdata/topology, a file a line ("path: text"), as a folder like
+// /sys/devices/system.
 func tree(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", "topology", name))
@@ -49,10 +50,13 @@ func TestTopology(t *testing.T) {
 		threads       int
 		homes         [][]int
 	}{
-		{"two sockets", "two-sockets", upTo(16), 8, []int{0, 1}, 3, [][]int{{0, 8, 1, 9, 2, 10, 3, 11}, {4, 12, 5, 13, 6, 14, 7, 15}, {0, 8, 1, 9, 2, 10, 3, 11}}},
+		{"two sockets", "two-sockets", upTo(16), 8, []int{0, 1}, 3,
+			[][]int{{0, 8, 1, 9, 2, 10, 3, 11}, {4, 12, 5, 13, 6, 14, 7, 15},
+				{0, 8, 1, 9, 2, 10, 3, 11}}},
 		{"two sockets, more threads than cores", "two-sockets", upTo(16), 8, []int{0, 1}, 9, nil},
 		{"one socket of them", "two-sockets", []int{0, 1, 2, 3, 8, 9, 10, 11}, 4, []int{0}, 4, nil},
-		{"three cores here, one there", "two-sockets", []int{0, 1, 2, 4}, 4, []int{0, 1}, 4, [][]int{{0, 1, 2}, {4}, {0, 1, 2}, {0, 1, 2}}},
+		{"three cores here, one there", "two-sockets", []int{0, 1, 2, 4}, 4, []int{0, 1}, 4,
+			[][]int{{0, 1, 2}, {4}, {0, 1, 2}, {0, 1, 2}}},
 		{"one hardware thread of each core", "two-sockets", []int{8, 9}, 2, []int{0}, 2, nil},
 		{"cores of two kinds", "hybrid", upTo(6), 4, []int{0}, 4, nil},
 		{"this project's machine", "virtual", upTo(2), 2, []int{0}, 2, nil},
@@ -75,7 +79,8 @@ func TestTopology(t *testing.T) {
 
 func TestCPUList(t *testing.T) {
 	for text, want := range map[string][]int{
-		"0": {0}, "0-3,8": {0, 1, 2, 3, 8}, "": nil, "3-1": nil, "a": nil, "1,": nil, "0-": nil, "-1": nil, "0-9999999": nil,
+		"0": {0}, "0-3,8": {0, 1, 2, 3, 8}, "": nil, "3-1": nil, "a": nil, "1,": nil, "0-": nil,
+		"-1": nil, "0-9999999": nil,
 	} {
 		if got := cpuList(text); !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: %v, want %v", text, got, want)
@@ -83,16 +88,19 @@ func TestCPUList(t *testing.T) {
 	}
 }
 
-// TestCoresOf: as many threads as cores, or as the quota allows, or as the process may use where nothing else is known.
+// TestCoresOf: as many threads as cores, or as the quota allows, or as the process may use where
+// nothing else is known.
 func TestCoresOf(t *testing.T) {
 	top := readTopology(tree(t, "two-sockets"), upTo(16))
 	for _, test := range []struct {
 		top         topology
 		cpus, quota int
 		want        int
-	}{{top, 16, 0, 8}, {top, 16, 3, 3}, {top, 16, 12, 8}, {nil, 16, 0, 16}, {nil, 16, 5, 5}, {nil, 0, 0, 1}} {
+	}{{top, 16, 0, 8}, {top, 16, 3, 3}, {top, 16, 12, 8}, {nil, 16, 0, 16}, {nil, 16, 5, 5},
+		{nil, 0, 0, 1}} {
 		if got := coresOf(test.top, test.cpus, test.quota); got != test.want {
-			t.Errorf("%d cores of %d processors with a quota of %d: %d threads, want %d", len(test.top), test.cpus, test.quota, got, test.want)
+			t.Errorf("%d cores of %d processors with a quota of %d: %d threads, want %d",
+				len(test.top), test.cpus, test.quota, got, test.want)
 		}
 	}
 }

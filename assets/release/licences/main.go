@@ -1,6 +1,6 @@
-// Command licences writes the texts of the licences of everything that a release carries: our own, every module that is linked on any
-// system, Go's standard library, and what zig links in (musl, libc++, libunwind, compiler-rt, mingw-w64). A module without a text is
-// an error.
+// Command licences writes the texts of the licences of everything that a release carries: our own,
+// every module that is linked on any system, Go's standard library, and what zig links in (musl,
+// libc++, libunwind, compiler-rt, mingw-w64). A module without a text is an error.
 //
 //	go run ./assets/release/licences ZIG > OUT     ZIG is what assets/release/zig prints
 package main
@@ -28,7 +28,8 @@ func main() {
 	}
 }
 
-// textOf names, for modules whose README.md states a licence without its text, a module of the same author that has the text.
+// textOf names, for modules whose README.md states a licence without its text, a module of the same
+// author that has the text.
 var textOf = map[string]string{"github.com/mattn/go-localereader": "github.com/mattn/go-isatty"}
 
 // part is something that is linked or embedded, with the files of its licence.
@@ -45,13 +46,16 @@ func write(w io.Writer, zig string) error {
 	parts := []part{
 		{"ossrun, with the demo model", []string{"LICENSE"}},
 		{"the o200k_harmony vocabulary, from openai/gpt-oss (Apache-2.0, as above)", nil},
-		{"the character classes of the tokenizer, from the Unicode Character Database 16.0.0", []string{"assets/release/unicode-licence.txt"}},
-		{"Go's standard library and runtime", []string{filepath.Join(strings.TrimSpace(string(root)), "LICENSE")}},
+		{"the character classes of the tokenizer, from the Unicode Character Database 16.0.0",
+			[]string{"assets/release/unicode-licence.txt"}},
+		{"Go's standard library and runtime",
+			[]string{filepath.Join(strings.TrimSpace(string(root)), "LICENSE")}},
 		{"musl (Linux)", []string{filepath.Join(zig, "libc/musl/COPYRIGHT")}},
 		{"libc++ (all systems)", []string{filepath.Join(zig, "libcxx/LICENSE.TXT")}},
 		{"libc++abi (all systems)", []string{filepath.Join(zig, "libcxxabi/LICENSE.TXT")}},
 		{"libunwind (Linux, Windows)", []string{filepath.Join(zig, "libunwind/LICENSE.TXT")}},
-		{"zig, whose compiler-rt is linked in (all systems)", []string{filepath.Join(zig, "../LICENSE")}},
+		{"zig, whose compiler-rt is linked in (all systems)",
+			[]string{filepath.Join(zig, "../LICENSE")}},
 		{"mingw-w64's runtime (Windows)", []string{filepath.Join(zig, "libc/mingw/COPYING")}},
 	}
 	modules, err := linked()
@@ -88,7 +92,8 @@ func linked() ([]part, error) {
 }
 
 func linkedOn(system string) ([]part, error) {
-	list := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}} {{.Dir}}{{end}}{{end}}", ".")
+	list := exec.Command("go", "list", "-deps", "-f",
+		"{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}} {{.Dir}}{{end}}{{end}}", ".")
 	list.Env = append(os.Environ(), "GOOS="+system, "CGO_ENABLED=1")
 	list.Stderr = os.Stderr
 	out, err := list.Output()

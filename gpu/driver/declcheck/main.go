@@ -1,5 +1,6 @@
-// Command declcheck holds the table of package driver to the vendors' own headers: it writes C++ that says what the table says and lets g++
-// compile it against cuda.h and hip_runtime_api.h. .ci/run fetches the headers (PyPI's nvidia-cuda-runtime, Debian's libamdhip64-dev) and runs it.
+// Command declcheck holds the table of package driver to the vendors' own headers: it writes C++
+// that says what the table says and lets g++ compile it against cuda.h and hip_runtime_api.h.
+// .ci/run fetches the headers (PyPI's nvidia-cuda-runtime, Debian's libamdhip64-dev) and runs it.
 //
 //	go run ./gpu/driver/declcheck -cuda DIR/nvidia/cu13/include -hip DIR/usr/include
 package main
@@ -27,14 +28,16 @@ func main() {
 		c := exec.Command("g++", "-std=c++17", "-fsyntax-only", "-I", folder, "-x", "c++", "-")
 		c.Stdin, c.Stderr = strings.NewReader(source), os.Stderr
 		if err := c.Run(); err != nil {
-			fmt.Fprintf(os.Stderr, "declcheck: %s: %v: a line above names what the header says otherwise\n", api, err)
+			fmt.Fprintf(os.Stderr,
+				"declcheck: %s: %v: a line above names what the header says otherwise\n", api, err)
 			os.Exit(1)
 		}
 		fmt.Printf("declcheck: %s: %d declarations and numbers as in %s\n", api, checks, folder)
 	}
 }
 
-// Source is a translation unit that compiles where the headers of an API agree with the table, and how many things it checks.
+// Source is a translation unit that compiles where the headers of an API agree with the table, and
+// how many things it checks.
 func Source(api driver.API) (source string, checks int) {
 	var b strings.Builder
 	b.WriteString(preamble[api])
@@ -47,7 +50,8 @@ func Source(api driver.API) (source string, checks int) {
 			}
 		}
 		if name != "" {
-			fmt.Fprintf(&b, "static_assert(same(static_cast<decltype(&%s)>(nullptr), %q), %q);\n", name, arguments, name)
+			fmt.Fprintf(&b, "static_assert(same(static_cast<decltype(&%s)>(nullptr), %q), %q);\n",
+				name, arguments, name)
 			checks++
 		}
 	}
@@ -66,7 +70,8 @@ func Source(api driver.API) (source string, checks int) {
 
 var preamble = map[driver.API]string{
 	driver.CUDA: "#include <cuda.h>\n",
-	driver.HIP:  "#define __HIP_PLATFORM_AMD__ 1\n#define __HIP_DISABLE_CPP_FUNCTIONS__ 1\n#include <hip/hip_runtime_api.h>\n",
+	driver.HIP: "#define __HIP_PLATFORM_AMD__ 1\n#define __HIP_DISABLE_CPP_FUNCTIONS__ " +
+		"1\n#include <hip/hip_runtime_api.h>\n",
 }
 
 // letters is the alphabet of Declaration in C++.

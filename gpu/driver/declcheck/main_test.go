@@ -7,7 +7,8 @@ import (
 	"github.com/ossrun/ossrun/gpu/driver"
 )
 
-// TestSource: every name of the table is checked, with its own arguments. That headers agree is .ci/run's to find.
+// TestSource: every name of the table is checked, with its own arguments. That headers agree is
+// .ci/run's to find.
 func TestSource(t *testing.T) {
 	for _, api := range []driver.API{driver.CUDA, driver.HIP} {
 		source, n := Source(api)
@@ -16,7 +17,8 @@ func TestSource(t *testing.T) {
 		}
 	}
 	source, _ := Source(driver.HIP)
-	for _, want := range []string{`static_cast<decltype(&hipMemcpyPeerAsync)>(nullptr), "wiwiww")`, "static_cast<int>(hipErrorNotReady) == 600"} {
+	for _, want := range []string{`static_cast<decltype(&hipMemcpyPeerAsync)>(nullptr), "wiwiww")`,
+		"static_cast<int>(hipErrorNotReady) == 600"} {
 		if !strings.Contains(source, want) {
 			t.Errorf("no %s", want)
 		}

@@ -1,8 +1,10 @@
-// Package fakedriver is a GPU driver without a GPU: a shared library with the symbols of libcuda or libamdhip64 that runs the real kernels by
-// emulation, refuses what a driver refuses, fails on demand, and counts what is not given back. library/ is its C++; tests build it and open it
-// by its path, as any program could.
+// Package fakedriver is a GPU driver without a GPU: a shared library with the symbols of libcuda or
+// libamdhip64 that runs the real kernels by emulation, refuses what a driver refuses, fails on
+// demand, and counts what is not given back. library/ is its C++; tests build it and open it by its
+// path, as any program could.
 //
-// What it does not know: time. Its clocks measure the emulation, and no figure taken through it says anything about a GPU.
+// What it does not know: time. Its clocks measure the emulation, and no figure taken through it
+// says anything about a GPU.
 package fakedriver
 
 import (
@@ -20,13 +22,15 @@ import (
 	"github.com/ossrun/ossrun/gpu/driver"
 )
 
-// layouts are the kinds of GPU that the kernels are emulated as: the lanes of a warp and the layout of its matrix fragments.
+// layouts are the kinds of GPU that the kernels are emulated as: the lanes of a warp and the layout
+// of its matrix fragments.
 var layouts = map[driver.API]string{driver.CUDA: "nv", driver.HIP: "cdna"}
 
 var building sync.Mutex
 
-// Build compiles the library for an API with g++ and returns its path. It lies in the user's cache under a hash of its sources, so that it is
-// compiled once for each change; several processes may build at once.
+// Build compiles the library for an API with g++ and returns its path. It lies in the user's cache
+// under a hash of its sources, so that it is compiled once for each change; several processes may
+// build at once.
 func Build(api driver.API) (string, error) {
 	building.Lock()
 	defer building.Unlock()
@@ -39,7 +43,8 @@ func Build(api driver.API) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("the fake driver's sources: %w", err)
 	}
-	options := []string{"-std=c++17", "-O1", "-g1", "-Wall", "-Wextra", "-fPIC", "-fvisibility=hidden", "-pthread", "-I", kernels()}
+	options := []string{"-std=c++17", "-O1", "-g1", "-Wall", "-Wextra", "-fPIC",
+		"-fvisibility=hidden", "-pthread", "-I", kernels()}
 	h := sha256.New()
 	fmt.Fprintln(h, options, object)
 	for _, path := range all {
@@ -55,7 +60,8 @@ func Build(api driver.API) (string, error) {
 		return "", err
 	}
 	folder := filepath.Join(cache, "ossrun-fakedriver")
-	target := filepath.Join(folder, map[driver.API]string{driver.CUDA: "libcuda-", driver.HIP: "libamdhip64-"}[api]+hex.EncodeToString(h.Sum(nil)[:8])+".so")
+	target := filepath.Join(folder, map[driver.API]string{driver.CUDA: "libcuda-",
+		driver.HIP: "libamdhip64-"}[api]+hex.EncodeToString(h.Sum(nil)[:8])+".so")
 	if _, err := os.Stat(target); err == nil {
 		return target, nil
 	}
@@ -72,7 +78,8 @@ func Build(api driver.API) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := run("g++", append([]string{"-shared", "-pthread", "-o", made, object}, objects...)...); err != nil {
+	if err := run("g++", append([]string{"-shared", "-pthread", "-o", made, object},
+		objects...)...); err != nil {
 		return "", err
 	}
 	return target, os.Rename(made, target)
@@ -87,7 +94,8 @@ func compile(work string, sources, options []string) ([]string, error) {
 		objects[i] = filepath.Join(work, fmt.Sprintf("%d.o", i))
 		all.Go(func() {
 			room <- struct{}{}
-			failed[i] = run("g++", append(append([]string(nil), options...), "-c", "-x", "c++", source, "-o", objects[i])...)
+			failed[i] = run("g++", append(append([]string(nil), options...), "-c", "-x", "c++",
+				source, "-o", objects[i])...)
 			<-room
 		})
 	}
@@ -110,7 +118,8 @@ func run(name string, arguments ...string) error {
 	return nil
 }
 
-// here is the folder of this file: the library is built where the sources are, which is where tests run.
+// here is the folder of this file: the library is built where the sources are, which is where tests
+// run.
 func here() string {
 	_, file, _, _ := runtime.Caller(0)
 	return filepath.Dir(file)

@@ -10,7 +10,8 @@ import (
 	"github.com/ossrun/ossrun/gpu/driver"
 )
 
-// The fake driver as a test holds it: opened as a driver is, told to fail, asked for what was left behind.
+// The fake driver as a test holds it: opened as a driver is, told to fail, asked for what was left
+// behind.
 
 // Fake is an opened fake driver: a Driver, and the strings behind it.
 type Fake struct {
@@ -26,7 +27,8 @@ type Machine struct {
 	Memory       int64
 }
 
-// Open builds the library of an API and opens it with a machine. A process has one of each API: opening again starts it anew.
+// Open builds the library of an API and opens it with a machine. A process has one of each API:
+// opening again starts it anew.
 func Open(api driver.API, m Machine) (*Fake, error) {
 	path, err := Build(api)
 	if err != nil {
@@ -46,11 +48,13 @@ func (f *Fake) RestartAs(m Machine) {
 	f.Restart()
 	if m != (Machine{}) {
 		name := append([]byte(m.Name), 0)
-		f.Raw(f.at("devices"), uintptr(m.Devices), uintptr(unsafe.Pointer(&name[0])), uintptr(m.Major), uintptr(m.Minor), uintptr(m.Memory))
+		f.Raw(f.at("devices"), uintptr(m.Devices), uintptr(unsafe.Pointer(&name[0])),
+			uintptr(m.Major), uintptr(m.Minor), uintptr(m.Memory))
 	}
 }
 
-// Multiprocessors gives every device so many of them: how many blocks of a cooperative launch it has room for.
+// Multiprocessors gives every device so many of them: how many blocks of a cooperative launch it
+// has room for.
 func (f *Fake) Multiprocessors(n int) { f.Raw(f.at("multiprocessors"), uintptr(n)) }
 
 // Break makes a kernel touch memory that is not there, which loses the device; "" breaks none.
@@ -74,7 +78,8 @@ func (f *Fake) SetVersion(v int) { f.Raw(f.at("version"), uintptr(v)) }
 // Restart forgets everything: the machine has one Fake H100 again, and nothing was called.
 func (f *Fake) Restart() { f.control("reset") }
 
-// FailCall makes the nth call from now of a function fail with a code; "" is any function. Functions that free do so all the same.
+// FailCall makes the nth call from now of a function fail with a code; "" is any function.
+// Functions that free do so all the same.
 func (f *Fake) FailCall(function string, nth, code int) {
 	name := append([]byte(function), 0)
 	f.Raw(f.at("fail"), uintptr(unsafe.Pointer(&name[0])), uintptr(nth), uintptr(code))
@@ -95,7 +100,8 @@ func (f *Fake) Trace() []string { return strings.Fields(f.read("trace")) }
 // Leaks names what is held, "" when everything was given back.
 func (f *Fake) Leaks() string { return f.read("leaks") }
 
-// Image is a module that has every kernel of the emulation and no code: what the fake reads of an image.
+// Image is a module that has every kernel of the emulation and no code: what the fake reads of an
+// image.
 func (f *Fake) Image() []byte {
 	names := strings.Fields(f.read("kernels"))
 	if f.API() == driver.HIP {
@@ -109,7 +115,8 @@ func (f *Fake) Image() []byte {
 	return []byte(ptx.String())
 }
 
-// codeObject is an ELF file of nothing but a header and the names of kernel descriptors; its section headers begin at its end.
+// codeObject is an ELF file of nothing but a header and the names of kernel descriptors; its
+// section headers begin at its end.
 func codeObject(names []string) []byte {
 	header := make([]byte, 64)
 	copy(header, "\x7fELF\x02\x01\x01")
@@ -130,7 +137,8 @@ func (f *Fake) Reverse(on bool) {
 func (f *Fake) at(what string) uintptr {
 	at := f.Symbol("ossrun_fake_" + what)
 	if at == 0 {
-		panic(fmt.Sprintf("%s has no ossrun_fake_%s", f.Path, what)) // built from this folder, so it has
+		// built from this folder, so it has
+		panic(fmt.Sprintf("%s has no ossrun_fake_%s", f.Path, what))
 	}
 	return at
 }

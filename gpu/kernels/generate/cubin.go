@@ -1,7 +1,7 @@
 package main
 
-// Cubins: PTX through NVIDIA's assembler, compressed. The assembler writes no time and no path into its output, gzip gets none either, so the same PTX
-// gives the same bytes.
+// Cubins: PTX through NVIDIA's assembler, compressed. The assembler writes no time and no path into
+// its output, gzip gets none either, so the same PTX gives the same bytes.
 
 import (
 	"bytes"
@@ -39,7 +39,8 @@ func (b *builder) assembled(ctx context.Context, c kernels.Cubin) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", assembler, err)
 	}
-	wanted := kernels.Artefact{Sources: b.digest, Compiler: version, Flags: c.Flags(), Of: from.SHA256}
+	wanted := kernels.Artefact{Sources: b.digest, Compiler: version, Flags: c.Flags(),
+		Of: from.SHA256}
 	return b.keep(c.File(), c.From, wanted, func(to string) error {
 		in := filepath.Join(b.work, ptx)
 		if _, err := os.Stat(in); err != nil { // it was current

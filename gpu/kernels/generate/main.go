@@ -1,9 +1,10 @@
-// Command generate builds what is derived from the kernel sources: assets/kernels/* with its manifest, and kernels.md. It needs
-// Debian's clang-19, lld-19, clang-22 and lld-22, and for the cubins NVIDIA's assembler, which assembler.sh takes from PyPI. Run it as
-// `go generate ./gpu/...`.
+// Command generate builds what is derived from the kernel sources: assets/kernels/* with its
+// manifest, and kernels.md. It needs Debian's clang-19, lld-19, clang-22 and lld-22, and for the
+// cubins NVIDIA's assembler, which assembler.sh takes from PyPI. Run it as `go generate ./gpu/...`.
 //
-// What is there already and was built from these sources, with these flags, by this compiler, stays. With names of architectures as arguments
-// only those are built, for a machine that has little time; a test says which others are stale.
+// What is there already and was built from these sources, with these flags, by this compiler,
+// stays. With names of architectures as arguments only those are built, for a machine that has
+// little time; a test says which others are stale.
 package main
 
 import (
@@ -29,7 +30,8 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	out := flag.String("out", filepath.Join("..", "..", "assets", "kernels"), "build into `DIR`, for the check that two builds give the same bytes")
+	out := flag.String("out", filepath.Join("..", "..", "assets", "kernels"),
+		"build into `DIR`, for the check that two builds give the same bytes")
 	flag.Parse()
 	if err := run(ctx, *out, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "generate:", err)
@@ -49,7 +51,8 @@ type builder struct {
 	failed   []error
 }
 
-// run builds the named architectures, all of them where none is named, into out. It is started by go generate in gpu/kernels.
+// run builds the named architectures, all of them where none is named, into out. It is started by
+// go generate in gpu/kernels.
 func run(ctx context.Context, out string, names []string) error {
 	const sources = "."
 	signatures, err := kernels.Signatures(sources)
@@ -66,13 +69,15 @@ func run(ctx context.Context, out string, names []string) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
-	// Built beside the folder and moved in whole: a run that dies leaves nothing half written, and nothing of its own, in it.
+	// Built beside the folder and moved in whole: a run that dies leaves nothing half written, and
+	// nothing of its own, in it.
 	work, err := os.MkdirTemp(filepath.Dir(out), ".kernels-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(work)
-	b := &builder{out: out, work: work, names: names, digest: digest, have: built(out), manifest: kernels.Manifest{Artefacts: map[string]kernels.Artefact{}}}
+	b := &builder{out: out, work: work, names: names, digest: digest, have: built(out),
+		manifest: kernels.Manifest{Artefacts: map[string]kernels.Artefact{}}}
 	b.all(len(kernels.Archs), func(i int) error { return b.compiled(ctx, kernels.Archs[i]) })
 	if err := errors.Join(b.failed...); err != nil {
 		return err
@@ -86,7 +91,8 @@ func run(ctx context.Context, out string, names []string) error {
 		return err
 	}
 	for _, file := range made {
-		if err := os.Rename(filepath.Join(work, file.Name()), filepath.Join(out, file.Name())); err != nil {
+		if err := os.Rename(filepath.Join(work, file.Name()),
+			filepath.Join(out, file.Name())); err != nil {
 			return err
 		}
 	}
@@ -114,10 +120,13 @@ func (b *builder) all(n int, artefact func(int) error) {
 	group.Wait()
 }
 
-// keep enters an artefact: the one that is there if it is what would be built, else what build makes; nothing where it is not wanted and not there.
-func (b *builder) keep(file, name string, wanted kernels.Artefact, build func(to string) error) error {
+// keep enters an artefact: the one that is there if it is what would be built, else what build
+// makes; nothing where it is not wanted and not there.
+func (b *builder) keep(file, name string, wanted kernels.Artefact,
+	build func(to string) error) error {
 	a, there := b.have[file]
-	current := a.Sources == wanted.Sources && a.Compiler == wanted.Compiler && a.Of == wanted.Of && slices.Equal(a.Flags, wanted.Flags)
+	current := a.Sources == wanted.Sources && a.Compiler == wanted.Compiler && a.Of == wanted.Of &&
+		slices.Equal(a.Flags, wanted.Flags)
 	if (len(b.names) == 0 || slices.Contains(b.names, name)) && !current {
 		to := filepath.Join(b.work, file)
 		if err := build(to); err != nil {
@@ -146,7 +155,8 @@ func (b *builder) keep(file, name string, wanted kernels.Artefact, build func(to
 func (b *builder) compiled(ctx context.Context, arch kernels.Arch) error {
 	version, err := line(ctx, "", arch.Clang)
 	if err != nil {
-		return fmt.Errorf("%s: %w: install %s and %s from Debian", arch.Clang, err, arch.Clang, strings.Replace(arch.Clang, "clang", "lld", 1))
+		return fmt.Errorf("%s: %w: install %s and %s from Debian", arch.Clang, err, arch.Clang,
+			strings.Replace(arch.Clang, "clang", "lld", 1))
 	}
 	wanted := kernels.Artefact{Sources: b.digest, Compiler: version, Flags: arch.Flags()}
 	return b.keep(arch.File(), arch.Name, wanted, func(to string) error {

@@ -1,5 +1,6 @@
-// dump writes a recorded Program, its weights, and steps of a golden with the logits they must give, as one file that asan/replay.cpp runs
-// without Go: dump [-compute exact|int8] [-dense q8] [-kv fp8] GOLDEN-FOLDER > FILE.
+// dump writes a recorded Program, its weights, and steps of a golden with the logits they must
+// give, as one file that asan/replay.cpp runs without Go: dump [-compute exact|int8] [-dense q8]
+// [-kv fp8] GOLDEN-FOLDER > FILE.
 //
 // The file is lines of words, some followed by raw little-endian bytes:
 //
@@ -32,7 +33,8 @@ func main() {
 	dense := flag.String("dense", "", "form of the dense weights")
 	flag.Parse()
 	w := bufio.NewWriter(os.Stdout)
-	err := dump(w, flag.Arg(0), engine.Settings{Compute: *compute, Dense: *dense, Dense12: *dense == engine.DenseQ8, KVCacheDtype: *kv, Pages: pages})
+	err := dump(w, flag.Arg(0), engine.Settings{Compute: *compute, Dense: *dense,
+		Dense12: *dense == engine.DenseQ8, KVCacheDtype: *kv, Pages: pages})
 	if err == nil {
 		err = w.Flush()
 	}
@@ -87,7 +89,8 @@ func writeProgram(w io.Writer, p *engine.Program, ckpt *checkpoint.Checkpoint) e
 	}
 	s := p.Spec
 	kv := map[string]int{"f32": 0, "bf16": 1, engine.KVFP8: 2}[p.Settings.KVCacheDtype]
-	fmt.Fprintln(w, "shape", s.Hidden, s.Intermediate, s.Heads, s.KVHeads, s.HeadDim, s.Experts, s.ExpertsPerToken,
+	fmt.Fprintln(w, "shape", s.Hidden, s.Intermediate, s.Heads, s.KVHeads, s.HeadDim, s.Experts,
+		s.ExpertsPerToken,
 		engine.PageTokens, engine.PageBytes(s, p.Settings.KVCacheDtype), kv)
 	ids := map[*engine.Buffer]int{nil: -1}
 	for i, b := range p.Buffers {
@@ -164,7 +167,8 @@ func number(b bool) int {
 	return 0
 }
 
-// writeCase feeds two copies of the prompt side by side: most of it, then the rest; in between another sequence has one row.
+// writeCase feeds two copies of the prompt side by side: most of it, then the rest; in between
+// another sequence has one row.
 func writeCase(w io.Writer, p *engine.Program, pool *golden.Pages, c golden.Case) error {
 	a, b := pool.NewSequence(p.Spec), pool.NewSequence(p.Spec)
 	defer a.Close()
@@ -182,7 +186,8 @@ func writeCase(w io.Writer, p *engine.Program, pool *golden.Pages, c golden.Case
 			return err
 		}
 		batch.Seqs, batch.Twins = []engine.SeqRows{long, short}, pool.Twins
-		batch.Tokens = append(append(batch.Tokens, c.Tokens[part.from:part.to]...), c.Tokens[b.Length-1])
+		batch.Tokens = append(append(batch.Tokens, c.Tokens[part.from:part.to]...),
+			c.Tokens[b.Length-1])
 		for i, position := range c.Positions {
 			if at := int(position); at >= part.from && at < part.to {
 				batch.LogitRows = append(batch.LogitRows, int32(at-part.from))
@@ -206,15 +211,18 @@ func writeStep(w io.Writer, p *engine.Program, b *engine.Batch, want [][]float32
 		window := int32(len(tables))
 		tables = append(tables, q.Window...)
 		for r := range q.Rows {
-			positions, fullAt, windowAt = append(positions, q.Start+r), append(fullAt, full), append(windowAt, window)
+			positions, fullAt, windowAt = append(positions, q.Start+r), append(fullAt, full),
+				append(windowAt, window)
 		}
 	}
 	tolerance := 1e-3
 	if p.Settings.Compute != engine.Exact || p.Settings.KVCacheDtype == engine.KVFP8 {
 		tolerance = 4 // a nearly tied expert may change; this run is about memory
 	}
-	fmt.Fprintln(w, "step", len(b.Tokens), len(b.LogitRows), len(tables), len(b.Twins), p.Spec.Vocab, tolerance)
-	for _, list := range [][]int32{b.Tokens, positions, tables, fullAt, windowAt, b.Twins, b.LogitRows} {
+	fmt.Fprintln(w, "step", len(b.Tokens), len(b.LogitRows), len(tables), len(b.Twins),
+		p.Spec.Vocab, tolerance)
+	for _, list := range [][]int32{b.Tokens, positions, tables, fullAt, windowAt, b.Twins,
+		b.LogitRows} {
 		binary.Write(w, binary.LittleEndian, list)
 	}
 	for _, row := range want {
