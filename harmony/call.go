@@ -4,8 +4,8 @@ package harmony
 
 import "encoding/json"
 
-// Calls tells whether the message is a call: the assistant speaks to a tool. Where in the header the recipient stands, and
-// on which channel, does not matter.
+// Calls tells whether the message is a call: the assistant speaks to a tool. Where in the header
+// the recipient stands, and on which channel, does not matter.
 func (m *Message) Calls() bool {
 	if m.Role != RoleAssistant || m.Recipient == "all" {
 		return false
@@ -13,8 +13,9 @@ func (m *Message) Calls() bool {
 	return m.Recipient != "" && !Role(m.Recipient).Known()
 }
 
-// Complete tells whether the message was said to its end: it was ended by one of the three tokens that do, <|call|> or not,
-// or it is a call whose arguments are whole JSON and only its end is missing.
+// Complete tells whether the message was said to its end: it was ended by one of the three tokens
+// that do, <|call|> or not, or it is a call whose arguments are whole JSON and only its end is
+// missing.
 func (m *ReadMessage) Complete() bool {
 	return m.End != 0 || m.Calls() && json.Valid(m.Body)
 }

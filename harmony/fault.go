@@ -1,5 +1,5 @@
-// What can be wrong with sampled tokens. A fault is counted and never stops the reading; the counts are a metric of the
-// port, since a model or a sampler that goes wrong shows there first.
+// What can be wrong with sampled tokens. A fault is counted and never stops the reading; the counts
+// are a metric of the port, since a model or a sampler that goes wrong shows there first.
 
 package harmony
 
@@ -7,14 +7,15 @@ package harmony
 type Fault uint8
 
 const (
-	FaultStart   Fault = iota // a message begins without <|start|>
-	FaultRole                 // a header has no role, or one that nobody has
-	FaultChannel              // a channel mark without a channel, an unknown channel, or two of them
-	FaultHeader               // words that a header has no place for
-	FaultMessage              // a header ends without <|message|>
-	FaultEnd                  // a message goes over into the next one without an end
-	FaultStray                // a special token where it has no meaning
-	FaultToken                // an id outside the vocabulary
+	FaultStart Fault = iota // a message begins without <|start|>
+	FaultRole               // a header has no role, or one that nobody has
+	// a channel mark without a channel, an unknown channel, or two of them
+	FaultChannel
+	FaultHeader  // words that a header has no place for
+	FaultMessage // a header ends without <|message|>
+	FaultEnd     // a message goes over into the next one without an end
+	FaultStray   // a special token where it has no meaning
+	FaultToken   // an id outside the vocabulary
 	faultKinds
 )
 

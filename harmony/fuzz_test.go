@@ -11,11 +11,14 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 )
 
-// fuzzIDs makes ids of bytes: mostly the tokens that Harmony is made of, also words, single bytes, and what is no token.
+// fuzzIDs makes ids of bytes: mostly the tokens that Harmony is made of, also words, single bytes,
+// and what is no token.
 func fuzzIDs(raw []byte) []int32 {
-	special := []int32{token.Start, token.End, token.Message, token.Channel, token.Return, token.Call, token.Constrain, token.EndOfText}
+	special := []int32{token.Start, token.End, token.Message, token.Channel, token.Return,
+		token.Call, token.Constrain, token.EndOfText}
 	words := [][]int32{}
-	for _, w := range []string{"assistant", "user", "tool", "functions.f", " to=functions.f", "analysis", "final", "commentary", " ", "json", "é", "😀"} {
+	for _, w := range []string{"assistant", "user", "tool", "functions.f", " to=functions.f",
+		"analysis", "final", "commentary", " ", "json", "é", "😀"} {
 		words = append(words, token.Get().Encode(nil, w))
 	}
 	var ids []int32
@@ -34,11 +37,12 @@ func fuzzIDs(raw []byte) []int32 {
 	return ids
 }
 
-// FuzzParser: no ids make it panic or say anything that is not text; errors lose no finished message; what was shown as it
-// came is the message in the end.
+// FuzzParser: no ids make it panic or say anything that is not text; errors lose no finished
+// message; what was shown as it came is the message in the end.
 func FuzzParser(f *testing.F) {
 	f.Add([]byte{3, 102, 2, 104, 1}, true, true)
-	f.Add([]byte{0, 96, 100, 3, 103, 104, 6, 105, 2, 200, 201, 5, 0, 96, 3, 102, 2, 250, 4}, false, false)
+	f.Add([]byte{0, 96, 100, 3, 103, 104, 6, 105, 2, 200, 201, 5, 0, 96, 3, 102, 2, 250, 4}, false,
+		false)
 	f.Fuzz(func(t *testing.T, raw []byte, prompted, strict bool) {
 		role := Role("")
 		if prompted {
@@ -58,7 +62,8 @@ func FuzzParser(f *testing.F) {
 				}
 				finished, shown = n, ""
 			}
-			if shown += p.Delta(); !utf8.ValidString(p.Delta()) || p.State() == InContent && p.Text() != shown {
+			if shown += p.Delta(); !utf8.ValidString(p.Delta()) || p.State() == InContent &&
+				p.Text() != shown {
 				t.Fatalf("%v: delta %q, text %q, shown %q", ids, p.Delta(), p.Text(), shown)
 			}
 		}
@@ -106,7 +111,8 @@ func FuzzParser(f *testing.F) {
 
 // FuzzRender: no JSON makes the renderer panic, and no text of others becomes a special token.
 func FuzzRender(f *testing.F) {
-	golden.Each(f, goldens+"render.jsonl.gz", func(t testing.TB, c renderCase) { f.Add([]byte(c.Messages)) })
+	golden.Each(f, goldens+"render.jsonl.gz",
+		func(t testing.TB, c renderCase) { f.Add([]byte(c.Messages)) })
 	f.Add([]byte(`[{"role":"developer","content":[{"type":"developer_content","tools":{"functions":{"name":"f","tools":[{"name":"g","description":"","parameters":{"type":"object","properties":{"a":{"oneOf":[{"enum":[1e400,-0]},{}],"default":1E-7}}}}]}}}]}]`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var messages []Message

@@ -53,8 +53,10 @@ func TestRenderGolden(t *testing.T) {
 				}
 			}
 			text := string(token.Get().Decode(nil, ids))
-			if (err != nil) != (r.Error != "") || err == nil && (!slices.Equal(ids, r.IDs) || text != r.Text) {
-				t.Errorf("%s: %s, auto drop %v:\ngot  %v %q\nwant %q %q", c.ID, r.Fn, r.AutoDrop, err, text, r.Error, r.Text)
+			if (err != nil) != (r.Error != "") || err == nil && (!slices.Equal(ids, r.IDs) ||
+				text != r.Text) {
+				t.Errorf("%s: %s, auto drop %v:\ngot  %v %q\nwant %q %q", c.ID, r.Fn, r.AutoDrop,
+					err, text, r.Error, r.Text)
 			}
 			if err != nil {
 				failures++
@@ -160,8 +162,10 @@ func TestParseGolden(t *testing.T) {
 	golden.Each(t, goldens+"parse.jsonl.gz", func(t testing.TB, c parseCase) {
 		for strict, want := range c.results(t) {
 			got, err := Parse(c.ids(), c.Role, strict)
-			if (err != nil) != (want.Error != "") || err == nil && !sameMessages(t, got, want.Messages) {
-				t.Errorf("%s: strict %v: %v, error %v; want %s, error %q", c.ID, strict, got, err, want.Messages, want.Error)
+			if (err != nil) != (want.Error != "") || err == nil &&
+				!sameMessages(t, got, want.Messages) {
+				t.Errorf("%s: strict %v: %v, error %v; want %s, error %q", c.ID, strict, got, err,
+					want.Messages, want.Error)
 			}
 		}
 	})
@@ -185,7 +189,8 @@ func followTrace(t testing.TB, c parseCase, strict bool, want parseResult) int {
 		err := p.Push(id)
 		if failed := want.TraceError != nil && want.TraceError.At == i; failed || err != nil {
 			if !failed || err == nil {
-				t.Errorf("%s: strict %v: token %d: error %v, want %v", c.ID, strict, i, err, want.TraceError)
+				t.Errorf("%s: strict %v: token %d: error %v, want %v", c.ID, strict, i, err,
+					want.TraceError)
 			}
 			checkEnd(t, c, p, strict, want)
 			return i
@@ -198,12 +203,14 @@ func followTrace(t testing.TB, c parseCase, strict bool, want parseResult) int {
 			}
 			return nil
 		}
-		if p.State().String() != w.State || p.Role() != w.Role || p.Delta() != w.Delta || len(p.Messages()) != w.NMessages ||
+		if p.State().String() != w.State || p.Role() != w.Role || p.Delta() != w.Delta ||
+			len(p.Messages()) != w.NMessages ||
 			!reflect.DeepEqual(field(fieldChannel, p.Channel()), w.Channel) ||
 			!reflect.DeepEqual(field(fieldRecipient, p.Recipient()), w.Recipient) ||
 			!reflect.DeepEqual(field(fieldContentType, p.ContentType()), w.ContentType) ||
 			p.State() == InContent && len(p.Text()) != w.ContentBytes {
-			t.Errorf("%s: strict %v: token %d: %v %+v delta %q, want %+v", c.ID, strict, i, p.State(), m, p.Delta(), w)
+			t.Errorf("%s: strict %v: token %d: %v %+v delta %q, want %+v", c.ID, strict, i,
+				p.State(), m, p.Delta(), w)
 			return i
 		}
 		// What was shown as it came is the text in the end.

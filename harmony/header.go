@@ -1,4 +1,5 @@
-// Message headers: from the text between <|start|> and <|message|> to role, recipient, channel and content type.
+// Message headers: from the text between <|start|> and <|message|> to role, recipient, channel and
+// content type.
 //
 // The model writes a recipient before or after the channel and leaves out what it likes:
 //
@@ -7,7 +8,8 @@
 //	assistant<|channel|>commentary to=functions.f <|constrain|>json
 //	functions.f to=assistant<|channel|>commentary
 //
-// A header is text, not tokens, because its words may be tokenized in any way; only its ends are tokens.
+// A header is text, not tokens, because its words may be tokenized in any way; only its ends are
+// tokens.
 
 package harmony
 
@@ -30,8 +32,8 @@ var (
 	errNoRole    = errors.New("the message header has no role")
 )
 
-// parseHeader reads a header. The role is "" if the header says it, else it is known and the header need not repeat it.
-// Words beyond what a header can hold are an error.
+// parseHeader reads a header. The role is "" if the header says it, else it is known and the header
+// need not repeat it. Words beyond what a header can hold are an error.
 func parseHeader(text string, role Role) (Message, error) {
 	m, words, err := headerStart(text, role)
 	if err != nil {
@@ -41,7 +43,8 @@ func parseHeader(text string, role Role) (Message, error) {
 		return m, nil
 	}
 	last := len(words) - 1
-	// One word is the recipient, with or without its mark. Of two, the last is the content type unless it has the mark.
+	// One word is the recipient, with or without its mark. Of two, the last is the content type
+	// unless it has the mark.
 	if to, ok := strings.CutPrefix(words[last], recipientMark); ok || last == 0 {
 		m.set(fieldRecipient, &m.Recipient, to)
 		words = words[:last]

@@ -1,9 +1,9 @@
-// Headers as models write them: from the text before <|message|> to role, recipient, channel and content type, whatever
-// it is.
+// Headers as models write them: from the text before <|message|> to role, recipient, channel and
+// content type, whatever it is.
 //
-// What must stay true: a legal header means here what it means to Parser, but for two readings that no tool could follow: a
-// content type is never a recipient ("analysis code", "commentary <|constrain|>json"), and a name ends where a special
-// token begins.
+// What must stay true: a legal header means here what it means to Parser, but for two readings that
+// no tool could follow: a content type is never a recipient ("analysis code", "commentary
+// <|constrain|>json"), and a name ends where a special token begins.
 
 package harmony
 
@@ -41,9 +41,11 @@ func readHeader(b []byte, marks []headerMark, role Role) header {
 	return r.h
 }
 
-// splitHeader reads a header that has no <|message|> behind it: what makes no sense as a header is text.
+// splitHeader reads a header that has no <|message|> behind it: what makes no sense as a header is
+// text.
 func splitHeader(b []byte, marks []headerMark, role Role) header {
-	if h := readHeader(b, marks, role); h.faults.Total() == 0 && nameLength(h.message.Recipient) == len(h.message.Recipient) &&
+	if h := readHeader(b, marks, role); h.faults.Total() == 0 &&
+		nameLength(h.message.Recipient) == len(h.message.Recipient) &&
 		!strings.ContainsAny(h.message.ContentType, `{["`) {
 		return h
 	}
@@ -65,13 +67,14 @@ func splitHeader(b []byte, marks []headerMark, role Role) header {
 			}
 		}
 	}
-	h := readHeader(b[:end], slices.DeleteFunc(slices.Clone(marks), func(m headerMark) bool { return m.at > end }), role)
+	h := readHeader(b[:end], slices.DeleteFunc(slices.Clone(marks),
+		func(m headerMark) bool { return m.at > end }), role)
 	h.text = end
 	return h
 }
 
-// unfinishedHeader tells whether what is left of a header that was cut may be a part of a header. marked tells that the
-// header has a special token.
+// unfinishedHeader tells whether what is left of a header that was cut may be a part of a header.
+// marked tells that the header has a special token.
 func unfinishedHeader(left []byte, marked bool, role Role) bool {
 	s := strings.TrimLeft(string(left), " ")
 	if marked {
@@ -83,7 +86,8 @@ func unfinishedHeader(left []byte, marked bool, role Role) bool {
 	return strings.HasPrefix(s, recipientMark) || strings.HasPrefix(recipientMark, s)
 }
 
-// recipientLength is the length of a recipient at the front of b, with the space and the mark before it.
+// recipientLength is the length of a recipient at the front of b, with the space and the mark
+// before it.
 func recipientLength(b []byte) int {
 	const mark = " " + recipientMark
 	if !bytes.HasPrefix(b, []byte(mark)) {
@@ -233,7 +237,8 @@ func (r *headerWords) roleWord(w string) {
 		r.h.faults[FaultRole]++
 		r.word(w[len(role):], false)
 	case strings.HasPrefix(w, recipientMark), toolLike(w):
-		m.Name = strings.TrimPrefix(w, recipientMark) // a tool that speaks, or one that is spoken to: see finish
+		// a tool that speaks, or one that is spoken to: see finish
+		m.Name = strings.TrimPrefix(w, recipientMark)
 	default:
 		m.Name = w
 	}

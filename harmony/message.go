@@ -1,14 +1,16 @@
-// Package harmony is the conversation format of gpt-oss: messages, the tokens they are rendered to, and the parser that
-// reads them back from what the model samples.
+// Package harmony is the conversation format of gpt-oss: messages, the tokens they are rendered to,
+// and the parser that reads them back from what the model samples.
 //
 // A message is, in tokens,
 //
 //	<|start|>HEADER<|message|>CONTENT<|end|>
 //
-// where the header is the role, a recipient, a channel and a content type, and <|call|> or <|return|> may stand for <|end|>.
+// where the header is the role, a recipient, a channel and a content type, and <|call|> or
+// <|return|> may stand for <|end|>.
 //
-// What must stay true: rendering gives the ids that OpenAI's own library gives (the goldens in testdata/harmony), text of
-// others never becomes a special token, and parsing works on token ids, so text that looks like a boundary is text.
+// What must stay true: rendering gives the ids that OpenAI's own library gives (the goldens in
+// testdata/harmony), text of others never becomes a special token, and parsing works on token ids,
+// so text that looks like a boundary is text.
 package harmony
 
 import "strings"
@@ -45,8 +47,8 @@ const ContentTypeJSON = "<|constrain|>json"
 
 // Message is one message of a conversation. A header field that is "" is absent.
 //
-// (A field that is present and empty can be read from JSON and from tokens, and is written and rendered as such, but it
-// cannot be made otherwise; it has no use.)
+// (A field that is present and empty can be read from JSON and from tokens, and is written and
+// rendered as such, but it cannot be made otherwise; it has no use.)
 type Message struct {
 	Role        Role
 	Name        string // of the tool, or of a user; needed for RoleTool
@@ -89,8 +91,8 @@ const (
 	KindDeveloper = "developer_content" // only in messages of RoleDeveloper
 )
 
-// Content is one piece of a message: text, or what the system or developer message is put together from. Exactly the field
-// that Type names is used.
+// Content is one piece of a message: text, or what the system or developer message is put together
+// from. Exactly the field that Type names is used.
 type Content struct {
 	Type      string
 	Text      string
@@ -110,7 +112,8 @@ func System(content SystemContent) Message {
 
 // Developer makes a developer message of instructions and tools.
 func Developer(content DeveloperContent) Message {
-	return Message{Role: RoleDeveloper, Content: []Content{{Type: KindDeveloper, Developer: &content}}}
+	return Message{Role: RoleDeveloper,
+		Content: []Content{{Type: KindDeveloper, Developer: &content}}}
 }
 
 // DeveloperText makes a developer message of instructions alone.

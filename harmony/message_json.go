@@ -2,8 +2,8 @@
 //
 //	{"role": "user", "name": ..., "recipient": ..., "content": "text" or a list, "channel": ..., "content_type": ...}
 //
-// What must stay true: the same texts are accepted and refused. Names match in case and come once, null is absence, what is
-// required must be there, and unknown names are ignored.
+// What must stay true: the same texts are accepted and refused. Names match in case and come once,
+// null is absence, what is required must be there, and unknown names are ignored.
 
 package harmony
 
@@ -76,7 +76,8 @@ func (c *Content) read(v *jsondoc.Value) error {
 		c.System = &SystemContent{}
 		return c.System.read(&o)
 	case KindDeveloper:
-		c.Developer = &DeveloperContent{Instructions: o.text("instructions", false), Tools: o.tools()}
+		c.Developer = &DeveloperContent{Instructions: o.text("instructions", false),
+			Tools: o.tools()}
 		return o.err
 	}
 	return fmt.Errorf("unknown type: %q", c.Type)

@@ -2,9 +2,9 @@
 //
 //	ExpectStart  --<|start|>-->  InHeader  --<|message|>-->  InContent  --<|end|>, <|return|>, <|call|>-->  ExpectStart
 //
-// What must stay true: it follows OpenAI's library token by token, with the same state, text and errors after each (the
-// traces in testdata/harmony). In content every token but the three that end it is text, <|start|> too. The work for a
-// token does not depend on how many came before.
+// What must stay true: it follows OpenAI's library token by token, with the same state, text and
+// errors after each (the traces in testdata/harmony). In content every token but the three that end
+// it is text, <|start|> too. The work for a token does not depend on how many came before.
 
 package harmony
 
@@ -49,16 +49,18 @@ type Parser struct {
 	message Message // in InContent: the header's fields
 	content []byte  // text so far, always UTF-8
 	pending []byte  // bytes that are not text yet
-	lost    bool    // a token outside the vocabulary has come: nothing after it in this message can be read
-	delta   string
-	rest    string
+	// a token outside the vocabulary has come: nothing after it in this message can be read
+	lost  bool
+	delta string
+	rest  string
 }
 
-// NewParser starts in the header of a message of that role, for the prompt has said <|start|> and the role already (see
-// RenderTurn), or between messages if role is "".
+// NewParser starts in the header of a message of that role, for the prompt has said <|start|> and
+// the role already (see RenderTurn), or between messages if role is "".
 //
-// A parser that is not strict forgives one thing: a message that ends in its header becomes one whose content is what the
-// header has left besides role and channel, or none if there is nothing to tell.
+// A parser that is not strict forgives one thing: a message that ends in its header becomes one
+// whose content is what the header has left besides role and channel, or none if there is nothing
+// to tell.
 func NewParser(role Role, strict bool) *Parser {
 	p := &Parser{strict: strict, role: role}
 	if role != "" {
@@ -67,8 +69,8 @@ func NewParser(role Role, strict bool) *Parser {
 	return p
 }
 
-// Push reads one token. After an error the token is not part of any message: in a header that ends badly the parser
-// goes on to expect a start, else its state is what it was.
+// Push reads one token. After an error the token is not part of any message: in a header that ends
+// badly the parser goes on to expect a start, else its state is what it was.
 func (p *Parser) Push(id int32) error {
 	p.rest = ""
 	switch p.state {
@@ -97,7 +99,8 @@ func (p *Parser) Push(id int32) error {
 	return nil
 }
 
-// Finish tells that no more tokens come: content is closed as if it had ended, a header is an error.
+// Finish tells that no more tokens come: content is closed as if it had ended, a header is an
+// error.
 func (p *Parser) Finish() error {
 	p.rest = ""
 	switch p.state {
@@ -112,8 +115,9 @@ func (p *Parser) Finish() error {
 // ends tells whether id ends a message.
 func ends(id int32) bool { return id == token.End || id == token.Return || id == token.Call }
 
-// tokenText is the bytes that a token stands for in a header or in content; nil if it is unknown. Unlike package token it
-// names 200018 by its number and knows 201088, one id beyond the vocabulary, as OpenAI's Harmony library does.
+// tokenText is the bytes that a token stands for in a header or in content; nil if it is unknown.
+// Unlike package token it names 200018 by its number and knows 201088, one id beyond the
+// vocabulary, as OpenAI's Harmony library does.
 func tokenText(id int32) []byte {
 	switch id {
 	case 200018:
@@ -164,8 +168,8 @@ func (p *Parser) salvageHeader() error {
 	return nil
 }
 
-// pushContent is a token of content. Bytes wait until they make characters; what can never become one is U+FFFD, one for
-// each token at most.
+// pushContent is a token of content. Bytes wait until they make characters; what can never become
+// one is U+FFFD, one for each token at most.
 func (p *Parser) pushContent(id int32) {
 	p.delta = ""
 	b := tokenText(id)
@@ -189,7 +193,8 @@ func (p *Parser) endContent() {
 		p.rest = replacement + p.rest
 	}
 	p.add(p.message, string(p.content)+p.rest)
-	p.state, p.message, p.content, p.pending, p.lost, p.delta = ExpectStart, Message{}, nil, p.pending[:0], false, ""
+	p.state, p.message, p.content, p.pending, p.lost, p.delta = ExpectStart, Message{}, nil,
+		p.pending[:0], false, ""
 }
 
 func (p *Parser) add(m Message, text string) {
@@ -217,7 +222,8 @@ func (p *Parser) State() State { return p.state }
 // Messages returns the messages that have ended, oldest first. The caller must not change them.
 func (p *Parser) Messages() []Message { return p.messages }
 
-// Role is that of the message whose content is being read, or that NewParser was given for the one whose header is.
+// Role is that of the message whose content is being read, or that NewParser was given for the one
+// whose header is.
 func (p *Parser) Role() Role {
 	if p.state == InContent {
 		return p.message.Role
@@ -225,8 +231,8 @@ func (p *Parser) Role() Role {
 	return p.role
 }
 
-// Current is the message whose content is being read, without content: role, name, recipient, channel and content type.
-// It is empty in other states.
+// Current is the message whose content is being read, without content: role, name, recipient,
+// channel and content type. It is empty in other states.
 func (p *Parser) Current() Message { return p.message }
 
 // Channel is that of the message whose content is being read.
@@ -238,12 +244,14 @@ func (p *Parser) Recipient() string { return p.message.Recipient }
 // ContentType is that of the message whose content is being read.
 func (p *Parser) ContentType() string { return p.message.ContentType }
 
-// Delta is the text that the last token of content added, "" if it only began a character, and "" outside of content.
+// Delta is the text that the last token of content added, "" if it only began a character, and ""
+// outside of content.
 func (p *Parser) Delta() string { return p.delta }
 
 // Text is the content so far: all deltas of this message, "" outside of content.
 func (p *Parser) Text() string { return string(p.content) }
 
-// Rest is what the end of a message just added to its text beyond its deltas: U+FFFD for a character that never became
-// whole. It is "" but after the token that ended a message (or Finish), and nearly always then.
+// Rest is what the end of a message just added to its text beyond its deltas: U+FFFD for a
+// character that never became whole. It is "" but after the token that ended a message (or Finish),
+// and nearly always then.
 func (p *Parser) Rest() string { return p.rest }

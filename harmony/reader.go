@@ -1,7 +1,7 @@
 // The total reader: any token ids to messages.
 //
-// Parser says what OpenAI's library says, and that refuses what a model at temperature 1 writes now and then. Reader takes
-// everything. What must stay true:
+// Parser says what OpenAI's library says, and that refuses what a model at temperature 1 writes now
+// and then. Reader takes everything. What must stay true:
 //
 //   - legal tokens give the messages that Parser gives;
 //   - no ids make it fail, and what is wrong with them is counted by kind;
@@ -14,11 +14,13 @@ package harmony
 
 import "github.com/ossrun/ossrun/harmony/token"
 
-// longestHeader is how many bytes a header may have before it is taken for text without one. Names of tools have 128 at
-// most; a reader of the stream waits this long for a text that began without a header.
+// longestHeader is how many bytes a header may have before it is taken for text without one. Names
+// of tools have 128 at most; a reader of the stream waits this long for a text that began without a
+// header.
 const longestHeader = 512
 
-// ReadMessage is a message as it was found. Its content is one text: Body, with U+FFFD for what is not UTF-8.
+// ReadMessage is a message as it was found. Its content is one text: Body, with U+FFFD for what is
+// not UTF-8.
 type ReadMessage struct {
 	Message
 	From, To int    // its tokens are those from From to before To of all that were pushed
@@ -48,8 +50,8 @@ type headerMark struct {
 	id int32
 }
 
-// NewReader starts in the header of a message of that role, for the prompt has said <|start|> and the role already, or
-// between messages if role is "".
+// NewReader starts in the header of a message of that role, for the prompt has said <|start|> and
+// the role already, or between messages if role is "".
 func NewReader(role Role) *Reader {
 	r := &Reader{role: role}
 	if role != "" {
@@ -91,7 +93,8 @@ func (r *Reader) Push(id int32) {
 			r.endContent(id, r.pushed)
 		}
 	case id == token.Channel:
-		if r.state == InContent { // the next header without what divides messages: the same one speaks on
+		// the next header without what divides messages: the same one speaks on
+		if r.state == InContent {
 			r.fault(FaultEnd)
 			role := r.open.Role
 			r.endContent(0, r.pushed-1)
@@ -109,7 +112,8 @@ func (r *Reader) Push(id int32) {
 	}
 }
 
-// Finish tells that no more tokens come. What is open is closed; that is no fault, since a limit can cut anywhere.
+// Finish tells that no more tokens come. What is open is closed; that is no fault, since a limit
+// can cut anywhere.
 func (r *Reader) Finish() {
 	r.delta, r.rest = "", ""
 	switch {
@@ -170,7 +174,8 @@ func (r *Reader) beginContent(h header) {
 	}
 }
 
-// headerIsText goes on with content where a header has no <|message|>, or has grown too long to be one.
+// headerIsText goes on with content where a header has no <|message|>, or has grown too long to be
+// one.
 func (r *Reader) headerIsText() {
 	r.fault(FaultMessage)
 	r.beginContent(splitHeader(r.open.Header, r.marks, r.role))
@@ -187,8 +192,8 @@ func (r *Reader) endHeader(id int32) {
 	r.endContent(id, r.pushed)
 }
 
-// cutHeader is the end of all tokens in a header: words that can be nothing but text are content, all else may still
-// have become a header and is none of the user's business.
+// cutHeader is the end of all tokens in a header: words that can be nothing but text are content,
+// all else may still have become a header and is none of the user's business.
 func (r *Reader) cutHeader() {
 	h := splitHeader(r.open.Header, r.marks, r.role)
 	if unfinishedHeader(r.open.Header[h.text:], len(r.marks) > 0, r.role) {
@@ -200,10 +205,11 @@ func (r *Reader) cutHeader() {
 	r.endContent(0, r.pushed)
 }
 
-// endContent ends a message in its content; id is the token that did, 0 if the next message did or the end of all tokens.
-// Its tokens are those before to.
+// endContent ends a message in its content; id is the token that did, 0 if the next message did or
+// the end of all tokens. Its tokens are those before to.
 func (r *Reader) endContent(id int32, to int) {
-	r.rest, r.delta = r.delta+r.decoder.Flush(), "" // a header that became text just now is all rest
+	// a header that became text just now is all rest
+	r.rest, r.delta = r.delta+r.decoder.Flush(), ""
 	m := r.open
 	m.Content = []Content{{Type: KindText, Text: token.Text(m.Body)}}
 	m.End, m.To = id, to
@@ -247,6 +253,6 @@ func (r *Reader) Faults() Faults { return r.faults }
 // Delta is the text that the last token added to the message that is being read.
 func (r *Reader) Delta() string { return r.delta }
 
-// Rest is the text that the last token, or Finish, added to the message that it ended: half a character, or words that
-// were taken for a header until then.
+// Rest is the text that the last token, or Finish, added to the message that it ended: half a
+// character, or words that were taken for a header until then.
 func (r *Reader) Rest() string { return r.rest }

@@ -12,7 +12,8 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 )
 
-// headerCase is a line of testdata/headers.jsonl: what models were seen to write, by the issue that shows it.
+// headerCase is a line of testdata/headers.jsonl: what models were seen to write, by the issue that
+// shows it.
 type headerCase struct {
 	Source, Text string
 	Want         []struct {
@@ -36,9 +37,11 @@ func TestHeadersOfTheIssues(t *testing.T) {
 				w.Role = "assistant"
 			}
 			m := got[i]
-			if m.Role != Role(w.Role) || m.Channel != w.Channel || m.Recipient != w.Recipient || m.ContentType != w.Type ||
+			if m.Role != Role(w.Role) || m.Channel != w.Channel || m.Recipient != w.Recipient ||
+				m.ContentType != w.Type ||
 				m.Text() != w.Text || m.Calls() != w.Call || m.Calls() && m.Complete() == w.Cut {
-				t.Errorf("%s: message %d is %+v (calls %v, complete %v), want %+v", c.Source, i, m, m.Calls(), m.Complete(), w)
+				t.Errorf("%s: message %d is %+v (calls %v, complete %v), want %+v", c.Source, i, m,
+					m.Calls(), m.Complete(), w)
 			}
 		}
 		var kinds []string
@@ -56,7 +59,8 @@ func TestHeadersOfTheIssues(t *testing.T) {
 	})
 }
 
-// checkNothingLost holds the promise of Reader: bytes in are bytes out, and no special token's text is among them.
+// checkNothingLost holds the promise of Reader: bytes in are bytes out, and no special token's text
+// is among them.
 func checkNothingLost(t testing.TB, ids []int32, got []ReadMessage) {
 	t.Helper()
 	at := 0
@@ -70,10 +74,12 @@ func checkNothingLost(t testing.TB, ids []int32, got []ReadMessage) {
 	}
 	for i, m := range got {
 		if m.From != at || m.To < m.From {
-			t.Fatalf("%v: message %d has the tokens %d to %d, the one before ended at %d", ids, i, m.From, m.To, at)
+			t.Fatalf("%v: message %d has the tokens %d to %d, the one before ended at %d", ids, i,
+				m.From, m.To, at)
 		}
 		at = m.To
-		if in, out := ordinary(ids[m.From:m.To]), string(m.Header)+string(m.Body); string(in) != out {
+		if in, out := ordinary(ids[m.From:m.To]),
+			string(m.Header)+string(m.Body); string(in) != out {
 			t.Fatalf("%v: message %d: %q in, %q out", ids, i, in, out)
 		}
 		if m.Text() != token.Text(m.Body) || !m.Role.Known() {
@@ -104,7 +110,8 @@ func TestReaderAgreesWithTheLibrary(t *testing.T) {
 			return
 		}
 		if faults.Total() > 0 {
-			other++ // a special token in a body, an unknown channel: legal for the library, not for us
+			// a special token in a body, an unknown channel: legal for the library, not for us
+			other++
 			return
 		}
 		if len(got) != len(want) {
@@ -114,9 +121,12 @@ func TestReaderAgreesWithTheLibrary(t *testing.T) {
 		for i, w := range want {
 			g := got[i].Message
 			if g.ContentType != w.ContentType && g.ContentType == w.Recipient {
-				g.Recipient, g.ContentType = g.ContentType, "" // a content type is never a recipient
+				// a content type is never a recipient
+				g.Recipient, g.ContentType = g.ContentType, ""
 			}
-			if g.Role != w.Role || g.Name != w.Name || g.Channel != w.Channel || g.Recipient != w.Recipient || g.ContentType != w.ContentType || g.Text() != w.Text() {
+			if g.Role != w.Role || g.Name != w.Name || g.Channel != w.Channel ||
+				g.Recipient != w.Recipient || g.ContentType != w.ContentType ||
+				g.Text() != w.Text() {
 				t.Errorf("%s: message %d is %+v, the library says %+v", c.ID, i, g, w)
 			}
 		}
@@ -203,7 +213,8 @@ func TestNothingIsLostOfPieces(t *testing.T) {
 // A million tokens cost no more each than a few, wherever they stand.
 func TestReaderIsLinear(t *testing.T) {
 	word := token.Get().Encode(nil, " word")[0]
-	for _, id := range []int32{word, 187, 1 << 20, token.Start, token.Channel, token.Constrain, token.Message, token.End} {
+	for _, id := range []int32{word, 187, 1 << 20, token.Start, token.Channel, token.Constrain,
+		token.Message, token.End} {
 		r := NewReader(RoleAssistant)
 		begin := time.Now()
 		for range 1_000_000 {
@@ -219,7 +230,8 @@ func TestReaderIsLinear(t *testing.T) {
 func BenchmarkReader(b *testing.B) {
 	var ids []int32
 	for len(ids) < 4096 {
-		ids = token.Get().Encode(ids, "The quick brown fox jumps over the lazy dog; größer ist 漢字, und 1234 € sind viel. ")
+		ids = token.Get().Encode(ids,
+			"The quick brown fox jumps over the lazy dog; größer ist 漢字, und 1234 € sind viel. ")
 	}
 	open := token.Get().EncodeSpecial(nil, "<|channel|>final<|message|>", nil)
 	for b.Loop() {

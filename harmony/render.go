@@ -1,9 +1,10 @@
 // Rendering: messages to token ids.
 //
-// The convention for those who put a prompt together from pieces: RenderMessage gives the whole message, from its <|start|>
-// to its <|end|> (or <|call|>), both included, and does not depend on its neighbours. A conversation is its messages one
-// after the other, and RenderTurn opens the next one: <|start|>assistant, after which the model goes on. What the model
-// samples therefore begins after RenderTurn's ids and ends with <|end|>, <|call|> or <|return|>, which belongs to it; put
+// The convention for those who put a prompt together from pieces: RenderMessage gives the whole
+// message, from its <|start|> to its <|end|> (or <|call|>), both included, and does not depend on
+// its neighbours. A conversation is its messages one after the other, and RenderTurn opens the next
+// one: <|start|>assistant, after which the model goes on. What the model samples therefore begins
+// after RenderTurn's ids and ends with <|end|>, <|call|> or <|return|>, which belongs to it; put
 // back into a history, a sampled <|return|> becomes <|end|>.
 
 package harmony
@@ -18,13 +19,13 @@ import (
 
 // RenderOptions is what one message must know about the conversation it is in.
 type RenderOptions struct {
-	// FunctionTools is set if a developer message offers functions (see OffersFunctions). The system message then says
-	// where calls go.
+	// FunctionTools is set if a developer message offers functions (see OffersFunctions). The
+	// system message then says where calls go.
 	FunctionTools bool
 }
 
-// RenderCompletion renders a prompt: the conversation and the beginning of the next message, which next is going to say.
-// With autoDrop, reasoning that Dropped names is left out.
+// RenderCompletion renders a prompt: the conversation and the beginning of the next message, which
+// next is going to say. With autoDrop, reasoning that Dropped names is left out.
 func RenderCompletion(messages []Message, next Role, autoDrop bool) ([]int32, error) {
 	if !next.Known() {
 		return nil, fmt.Errorf("unknown role: %q", next)
@@ -56,13 +57,15 @@ func Render(messages []Message, autoDrop bool) ([]int32, error) {
 	return ids, nil
 }
 
-// RenderTraining is Render, but a final answer at the end ends in <|return|>, as the model is meant to sample it.
+// RenderTraining is Render, but a final answer at the end ends in <|return|>, as the model is meant
+// to sample it.
 func RenderTraining(messages []Message, autoDrop bool) ([]int32, error) {
 	ids, err := Render(messages, autoDrop)
 	if err != nil || len(messages) == 0 {
 		return ids, err
 	}
-	if last := messages[len(messages)-1]; last.Role == RoleAssistant && last.Channel == ChannelFinal && len(ids) > 0 {
+	if last := messages[len(messages)-1]; last.Role == RoleAssistant &&
+		last.Channel == ChannelFinal && len(ids) > 0 {
 		ids[len(ids)-1] = token.Return
 	}
 	return ids, nil
@@ -85,11 +88,12 @@ func OffersFunctions(messages []Message) bool {
 	return false
 }
 
-// droppedBefore is the rule of OpenAI's library for old reasoning: where the last message of the assistant is a final
-// answer, analysis before the first final answer is left out. It returns the index of that answer, else 0.
+// droppedBefore is the rule of OpenAI's library for old reasoning: where the last message of the
+// assistant is a final answer, analysis before the first final answer is left out. It returns the
+// index of that answer, else 0.
 //
-// (Analysis of later turns stays, which a session does better: it leaves out the reasoning of every turn that has its
-// final answer.)
+// (Analysis of later turns stays, which a session does better: it leaves out the reasoning of every
+// turn that has its final answer.)
 func droppedBefore(messages []Message) int {
 	answered := false
 	for _, m := range messages {
@@ -110,8 +114,8 @@ func droppedBefore(messages []Message) int {
 
 var errNoToolName = errors.New("a tool message needs the tool's name")
 
-// RenderMessage appends the ids of one message, <|start|> and <|end|> or <|call|> included. On an error what it returns
-// is of no use.
+// RenderMessage appends the ids of one message, <|start|> and <|end|> or <|call|> included. On an
+// error what it returns is of no use.
 func RenderMessage(dst []int32, m Message, options RenderOptions) ([]int32, error) {
 	t := token.Get()
 	dst = append(dst, token.Start)
@@ -152,7 +156,8 @@ func RenderMessage(dst []int32, m Message, options RenderOptions) ([]int32, erro
 	return append(dst, token.End), nil
 }
 
-// renderContentType renders the one special token that a text may stand for: <|constrain|> at the front.
+// renderContentType renders the one special token that a text may stand for: <|constrain|> at the
+// front.
 func renderContentType(dst []int32, contentType string) []int32 {
 	t := token.Get()
 	format, ok := strings.CutPrefix(contentType, constrainMark)
@@ -168,12 +173,14 @@ func contentText(role Role, c Content, options RenderOptions) (string, error) {
 		return c.Text, nil
 	case c.Type == KindSystem && c.System != nil:
 		if role != RoleSystem {
-			return "", fmt.Errorf("system content may only be in system messages, not of role %q", role)
+			return "", fmt.Errorf("system content may only be in system messages, not of role %q",
+				role)
 		}
 		return systemText(c.System, options)
 	case c.Type == KindDeveloper && c.Developer != nil:
 		if role != RoleDeveloper {
-			return "", fmt.Errorf("developer content may only be in developer messages, not of role %q", role)
+			return "", fmt.Errorf(
+				"developer content may only be in developer messages, not of role %q", role)
 		}
 		return developerText(c.Developer)
 	}

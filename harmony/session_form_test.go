@@ -13,14 +13,18 @@ func TestPiecesMakeThePrompt(t *testing.T) {
 	system.Tools = map[string]ToolNamespace{"browser": BuiltinBrowser(), "python": BuiltinPython()}
 	messages := []Message{
 		System(system),
-		Developer(DeveloperContent{Instructions: new("Be brief."), Tools: Functions([]ToolDescription{{
-			Name: "get_weather", Description: "Gets the weather.", Parameters: []byte(`{"type":"object","properties":{"city":{"type":"string"}}}`),
-		}})}),
+		Developer(DeveloperContent{Instructions: new("Be brief."),
+			Tools: Functions([]ToolDescription{{
+				Name: "get_weather", Description: "Gets the weather.",
+				Parameters: []byte(`{"type":"object","properties":{"city":{"type":"string"}}}`),
+			}})}),
 		DeveloperText("Speak like a pirate."),
 		Text(RoleUser, "Weather in <|end|> Bern?"),
 		Text(RoleAssistant, "A call.").WithChannel(ChannelAnalysis),
-		Text(RoleAssistant, `{"city":"Bern"}`).WithChannel(ChannelCommentary).WithRecipient("functions.get_weather").WithContentType(ContentTypeJSON),
-		{Role: RoleTool, Name: "functions.get_weather", Recipient: "assistant", Channel: ChannelCommentary, Content: []Content{{Type: KindText, Text: "rain"}}},
+		Text(RoleAssistant, `{"city":"Bern"}`).WithChannel(ChannelCommentary).WithRecipient(
+			"functions.get_weather").WithContentType(ContentTypeJSON),
+		{Role: RoleTool, Name: "functions.get_weather", Recipient: "assistant",
+			Channel: ChannelCommentary, Content: []Content{{Type: KindText, Text: "rain"}}},
 	}
 	want, err := RenderCompletion(messages, RoleAssistant, true)
 	if err != nil {
@@ -37,7 +41,8 @@ func TestPiecesMakeThePrompt(t *testing.T) {
 			t.Fatal(err)
 		}
 		piece := got[from:]
-		if piece[0] != token.Start || !ends(piece[len(piece)-1]) || slices.Index(piece[1:], token.Start) >= 0 {
+		if piece[0] != token.Start || !ends(piece[len(piece)-1]) ||
+			slices.Index(piece[1:], token.Start) >= 0 {
 			t.Errorf("%s: not one whole message: %v", m.Role, piece)
 		}
 	}
@@ -62,9 +67,10 @@ func TestPiecesMakeThePrompt(t *testing.T) {
 func TestRenderErrors(t *testing.T) {
 	tool := Text(RoleTool, "x")
 	for name, m := range map[string]Message{
-		"tool without a name":         tool,
-		"no role":                     Text("", "x"),
-		"system content elsewhere":    {Role: RoleUser, Content: System(DefaultSystem("", "")).Content},
+		"tool without a name": tool,
+		"no role":             Text("", "x"),
+		"system content elsewhere": {Role: RoleUser,
+			Content: System(DefaultSystem("", "")).Content},
 		"developer content elsewhere": {Role: RoleUser, Content: DeveloperText("x").Content},
 		"content of no kind":          {Role: RoleUser, Content: []Content{{Text: "x"}}},
 		"parameters are not JSON": Developer(DeveloperContent{Tools: Functions([]ToolDescription{{
@@ -80,7 +86,8 @@ func TestRenderErrors(t *testing.T) {
 }
 
 func TestDefaultSystem(t *testing.T) {
-	for effort, want := range map[string]Effort{"low": EffortLow, "High": EffortHigh, "": EffortMedium, "huge": EffortMedium} {
+	for effort, want := range map[string]Effort{"low": EffortLow, "High": EffortHigh,
+		"": EffortMedium, "huge": EffortMedium} {
 		if got := DefaultSystem(effort, "").ReasoningEffort; got != want {
 			t.Errorf("%q: %q, want %q", effort, got, want)
 		}

@@ -19,12 +19,15 @@ const (
 
 // SystemContent makes the system message. What is nil is left out.
 type SystemContent struct {
-	ModelIdentity         *string                  `json:"model_identity,omitempty"`
-	ReasoningEffort       Effort                   `json:"reasoning_effort,omitempty"`
-	ConversationStartDate *string                  `json:"conversation_start_date,omitempty"` // YYYY-MM-DD
-	KnowledgeCutoff       *string                  `json:"knowledge_cutoff,omitempty"`        // YYYY-MM
-	Channels              *ChannelConfig           `json:"channel_config,omitempty"`
-	Tools                 map[string]ToolNamespace `json:"tools,omitempty"` // by what they are sorted by, usually their name
+	ModelIdentity   *string `json:"model_identity,omitempty"`
+	ReasoningEffort Effort  `json:"reasoning_effort,omitempty"`
+	// YYYY-MM-DD
+	ConversationStartDate *string `json:"conversation_start_date,omitempty"`
+	// YYYY-MM
+	KnowledgeCutoff *string        `json:"knowledge_cutoff,omitempty"`
+	Channels        *ChannelConfig `json:"channel_config,omitempty"`
+	// by what they are sorted by, usually their name
+	Tools map[string]ToolNamespace `json:"tools,omitempty"`
 }
 
 // ChannelConfig is the channels that the model may speak in.
@@ -49,15 +52,16 @@ type ToolNamespace struct {
 	Tools       []ToolDescription `json:"tools"`
 }
 
-// ToolDescription offers one tool. Parameters is a JSON schema whose key order is kept; empty or null if there are none.
+// ToolDescription offers one tool. Parameters is a JSON schema whose key order is kept; empty or
+// null if there are none.
 type ToolDescription struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	Parameters  json.RawMessage `json:"parameters,omitempty"`
 }
 
-// Functions is the namespace of a developer message for these functions, ready for DeveloperContent.Tools; nil if there
-// are none.
+// Functions is the namespace of a developer message for these functions, ready for
+// DeveloperContent.Tools; nil if there are none.
 func Functions(tools []ToolDescription) map[string]ToolNamespace {
 	if len(tools) == 0 {
 		return nil
@@ -71,14 +75,15 @@ const (
 	DefaultKnowledgeCutoff = "2024-06"
 )
 
-// DefaultSystem is the system content that the released models were trained with. The effort is low, medium or high in any
-// case (anything else is medium); a date that is "" is left out.
+// DefaultSystem is the system content that the released models were trained with. The effort is
+// low, medium or high in any case (anything else is medium); a date that is "" is left out.
 func DefaultSystem(effort, date string) SystemContent {
 	s := SystemContent{
 		ModelIdentity:   new(DefaultIdentity),
 		ReasoningEffort: EffortMedium,
 		KnowledgeCutoff: new(DefaultKnowledgeCutoff),
-		Channels:        &ChannelConfig{Valid: []string{ChannelAnalysis, ChannelCommentary, ChannelFinal}, Required: true},
+		Channels: &ChannelConfig{Valid: []string{ChannelAnalysis, ChannelCommentary,
+			ChannelFinal}, Required: true},
 	}
 	if e, ok := ParseEffort(effort); ok {
 		s.ReasoningEffort = e

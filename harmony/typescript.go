@@ -1,8 +1,9 @@
 // JSON schemas as TypeScript, the way the models were trained to read tools.
 //
-// It is a lossy language: type, enum of strings, oneOf, nullable, default, title, description and examples are told, all
-// else is any or silence. Its oddities (descriptions of nested objects come twice, several lines of a description are
-// not all comments, nothing is escaped) are kept, since the model has seen them that way.
+// It is a lossy language: type, enum of strings, oneOf, nullable, default, title, description and
+// examples are told, all else is any or silence. Its oddities (descriptions of nested objects come
+// twice, several lines of a description are not all comments, nothing is escaped) are kept, since
+// the model has seen them that way.
 
 package harmony
 
@@ -12,7 +13,8 @@ import (
 	"github.com/ossrun/ossrun/jsondoc"
 )
 
-// typeScript writes the type that the schema describes. Lines after its first one are indented by indent.
+// typeScript writes the type that the schema describes. Lines after its first one are indented by
+// indent.
 func typeScript(s *strings.Builder, schema *jsondoc.Value, indent string) {
 	if variants := schema.Member("oneOf"); variants.Kind == jsondoc.Array {
 		for _, v := range variants.Items {
@@ -145,13 +147,14 @@ func property(s *strings.Builder, name string, schema *jsondoc.Value, indent str
 	s.WriteByte('\n')
 }
 
-// variantsProperty writes a property that is one of several types, each on its line. A description is told once: above if
-// it is not also that of the first variant, else not for the first variant.
+// variantsProperty writes a property that is one of several types, each on its line. A description
+// is told once: above if it is not also that of the first variant, else not for the first variant.
 func variantsProperty(s *strings.Builder, name string, schema *jsondoc.Value, indent string) {
 	variants, description := schema.Member("oneOf").Items, schema.Member("description")
 	isAbove := func(v *jsondoc.Value) bool {
 		d := v.Member("description")
-		return d.Kind == jsondoc.String && description.Kind == jsondoc.String && d.Text == description.Text
+		return d.Kind == jsondoc.String && description.Kind == jsondoc.String &&
+			d.Text == description.Text
 	}
 	above := description.Kind == jsondoc.String && (len(variants) == 0 || !isAbove(variants[0]))
 	if above {
@@ -165,7 +168,8 @@ func variantsProperty(s *strings.Builder, name string, schema *jsondoc.Value, in
 		s.WriteString(indent + " | ")
 		nullableType(s, v, indent+"   ")
 		var remarks []string
-		if d := v.Member("description"); d.Kind == jsondoc.String && !isAbove(v) && !(i == 0 && above) {
+		if d := v.Member("description"); d.Kind == jsondoc.String && !isAbove(v) &&
+			!(i == 0 && above) {
 			remarks = append(remarks, d.Text)
 		}
 		if d, ok := defaultRemark(v); ok {
@@ -186,7 +190,8 @@ func nullableType(s *strings.Builder, schema *jsondoc.Value, indent string) {
 	}
 }
 
-// defaultRemark tells the default: strings in quotes, but those of an enum without, all else as JSON.
+// defaultRemark tells the default: strings in quotes, but those of an enum without, all else as
+// JSON.
 func defaultRemark(schema *jsondoc.Value) (string, bool) {
 	d := schema.Member("default")
 	switch {

@@ -26,7 +26,8 @@ type FieldError struct {
 
 func (e *FieldError) Error() string {
 	if e.Want == "" {
-		return fmt.Sprintf("%s is %s, it must be between %s and %s", e.Path, e.Raw, plain(e.Low), plain(e.High))
+		return fmt.Sprintf("%s is %s, it must be between %s and %s", e.Path, e.Raw, plain(e.Low),
+			plain(e.High))
 	}
 	return fmt.Sprintf("%s is %s, not %s", e.Path, e.Kind(), e.Want)
 }
@@ -109,7 +110,8 @@ func (f Field) Integer(low, high int) (int, error) {
 }
 
 func (f Field) number(want string, low, high float64) (n float64, err error) {
-	if f.Kind() != Number || json.Unmarshal(f.Raw, &n) != nil || want == "an integer" && n != math.Trunc(n) {
+	if f.Kind() != Number || json.Unmarshal(f.Raw, &n) != nil || want == "an integer" &&
+		n != math.Trunc(n) {
 		return 0, f.wrong(want)
 	}
 	if n < low || n > high {
@@ -127,7 +129,8 @@ func (f Field) Bits() (uint64, error) {
 	if u, err := strconv.ParseUint(s, 10, 64); err == nil {
 		return u, nil
 	}
-	if n, err := strconv.ParseFloat(s, 64); err == nil && n == math.Trunc(n) && math.Abs(n) < 1<<63 {
+	if n, err := strconv.ParseFloat(s, 64); err == nil && n == math.Trunc(n) &&
+		math.Abs(n) < 1<<63 {
 		return uint64(int64(n)), nil
 	}
 	return 0, f.wrong("an integer of 64 bits")

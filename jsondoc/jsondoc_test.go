@@ -14,7 +14,8 @@ import (
 
 func TestDialects(t *testing.T) {
 	for _, c := range []struct{ text, serde, lenient string }{
-		{`{"b":1,"a":[true,null,"é\n"]}`, `{"b":1,"a":[true,null,"é\n"]}`, `{"b":1,"a":[true,null,"é\n"]}`},
+		{`{"b":1,"a":[true,null,"é\n"]}`, `{"b":1,"a":[true,null,"é\n"]}`,
+			`{"b":1,"a":[true,null,"é\n"]}`},
 		{`{"a":1,"b":2,"a":3}`, `{"a":3,"b":2}`, `{"a":3,"b":2}`},
 		{`[1.50, 1e+30, -0]`, `[1.5,1e30,-0.0]`, `[1.50,1e+30,-0]`},
 		{`"\ud83d\ude00"`, `"😀"`, `"😀"`},
@@ -22,8 +23,10 @@ func TestDialects(t *testing.T) {
 		{`"\ud83d\u0041"`, "", "\"\ufffdA\""},
 		{"\"a\xffb\"", "", "\"a\ufffdb\""},
 		{"1e999", "", "1e999"},
-		{"[1,]", "", ""}, {"{", "", ""}, {"01", "", ""}, {"tru", "", ""}, {"1 2", "", ""}, {"\"\x01\"", "", ""}, {"", "", ""},
-		{strings.Repeat("[", 200) + strings.Repeat("]", 200), "", strings.Repeat("[", 200) + strings.Repeat("]", 200)},
+		{"[1,]", "", ""}, {"{", "", ""}, {"01", "", ""}, {"tru", "", ""}, {"1 2", "", ""},
+		{"\"\x01\"", "", ""}, {"", "", ""},
+		{strings.Repeat("[", 200) + strings.Repeat("]", 200), "", strings.Repeat("[", 200) +
+			strings.Repeat("]", 200)},
 		{strings.Repeat("[", 600) + strings.Repeat("]", 600), "", ""},
 	} {
 		for want, d := range map[*string]Dialect{&c.serde: Serde, &c.lenient: Lenient} {
@@ -84,7 +87,8 @@ func TestLargeObjects(t *testing.T) {
 		return time.Since(begun)
 	}
 	cost(1000)
-	if small, large := min(cost(1000), cost(1000)), min(cost(100_000), cost(100_000)); large > 1000*small {
+	if small, large := min(cost(1000), cost(1000)),
+		min(cost(100_000), cost(100_000)); large > 1000*small {
 		t.Errorf("1,000 members take %v, 100,000 take %v", small, large)
 	}
 }
@@ -96,15 +100,20 @@ func TestFields(t *testing.T) {
 		want string
 	}{
 		{func(f Field) (any, error) { return f.Integer(1, 5) }, "5.0", "5"},
-		{func(f Field) (any, error) { return f.Integer(1, 5) }, "6", "x is 6, it must be between 1 and 5"},
-		{func(f Field) (any, error) { return f.Integer(1, 5) }, "1.5", "x is a number, not an integer"},
-		{func(f Field) (any, error) { return f.Number(0, 2) }, `"1"`, "x is a string, not a number"},
+		{func(f Field) (any, error) { return f.Integer(1, 5) }, "6",
+			"x is 6, it must be between 1 and 5"},
+		{func(f Field) (any, error) { return f.Integer(1, 5) }, "1.5",
+			"x is a number, not an integer"},
+		{func(f Field) (any, error) { return f.Number(0, 2) }, `"1"`,
+			"x is a string, not a number"},
 		{func(f Field) (any, error) { return f.Text() }, `["a"]`, "x is a list, not a string"},
 		{func(f Field) (any, error) { return f.Text() }, "", "x is null, not a string"},
 		{func(f Field) (any, error) { return f.Bool() }, " true", "true"},
 		{func(f Field) (any, error) { return f.Bits() }, "-1", "18446744073709551615"},
-		{func(f Field) (any, error) { return f.Bits() }, "1e30", "x is a number, not an integer of 64 bits"},
-		{func(f Field) (any, error) { l, err := f.Items(); return l[len(l)-1].Path, err }, `[1,2]`, "x[1]"},
+		{func(f Field) (any, error) { return f.Bits() }, "1e30",
+			"x is a number, not an integer of 64 bits"},
+		{func(f Field) (any, error) { l, err := f.Items(); return l[len(l)-1].Path, err }, `[1,2]`,
+			"x[1]"},
 	} {
 		got, err := c.read(Field{json.RawMessage(c.raw), "x"})
 		var e *FieldError

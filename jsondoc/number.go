@@ -1,8 +1,9 @@
 // JSON numbers, as they appear in the default values of a tool's parameters.
 //
-// Whole numbers that fit 64 bits stay as they are; all others become float64 and are printed again, so that 1e+30 is 1e30,
-// 10.50 is 10.5 and 1.0 stays 1.0. The library that the models' prompts were made with reads a float by one multiplication
-// or division, which may miss the nearest float64 by one; the same is done here, as the digits are part of the prompt.
+// Whole numbers that fit 64 bits stay as they are; all others become float64 and are printed again,
+// so that 1e+30 is 1e30, 10.50 is 10.5 and 1.0 stays 1.0. The library that the models' prompts were
+// made with reads a float by one multiplication or division, which may miss the nearest float64 by
+// one; the same is done here, as the digits are part of the prompt.
 
 package jsondoc
 
@@ -32,7 +33,8 @@ func (p *parser) number() (string, error) {
 			return "", errors.New("a number has a leading zero")
 		}
 	}
-	full := false // no more digits fit; those before the point count for the exponent, those after it for nothing
+	// no more digits fit; those before the point count for the exponent, those after it for nothing
+	full := false
 	for ; p.digit(); p.at++ {
 		if full = full || !push(&significand, p.s[p.at]); full {
 			exponent++
@@ -44,7 +46,8 @@ func (p *parser) number() (string, error) {
 		if p.at++; !p.digit() {
 			return "", errors.New("a digit is expected after the point")
 		}
-		// A long whole part may have stopped short of a digit that fits; the fraction goes on trying, as its model does.
+		// A long whole part may have stopped short of a digit that fits; the fraction goes on
+		// trying, as its model does.
 		for full = false; p.digit(); p.at++ {
 			if full = full || !push(&significand, p.s[p.at]); !full {
 				exponent--
@@ -88,7 +91,8 @@ func push(significand *uint64, c byte) bool {
 	return true
 }
 
-// exponent reads an exponent at its letter. Beyond a million it makes no difference how far it goes.
+// exponent reads an exponent at its letter. Beyond a million it makes no difference how far it
+// goes.
 func (p *parser) exponent() (int, error) {
 	p.at++
 	sign := 1
@@ -150,7 +154,8 @@ func scale(significand uint64, exponent int) (float64, error) {
 	return f, nil
 }
 
-// printFloat prints the shortest digits that mean f: as a decimal from 1e-5 to below 1e16, else with an exponent.
+// printFloat prints the shortest digits that mean f: as a decimal from 1e-5 to below 1e16, else
+// with an exponent.
 func printFloat(f float64) string {
 	if f == 0 {
 		if math.Signbit(f) {

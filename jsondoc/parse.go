@@ -1,7 +1,8 @@
 package jsondoc
 
 // Reading a document. There are two dialects: that of OpenAI's library (Rust's serde_json), which
-// the rendered text of a tool depends on, and that of encoding/json, which reads what serde refuses.
+// the rendered text of a tool depends on, and that of encoding/json, which reads what serde
+// refuses.
 
 import (
 	"errors"

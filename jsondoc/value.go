@@ -145,7 +145,8 @@ func (v *Value) Append(dst []byte, s Spelling) []byte {
 		members := v.Members
 		if s.Sorted {
 			members = slices.Clone(members)
-			slices.SortFunc(members, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
+			slices.SortFunc(members,
+				func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
 		}
 		dst = append(dst, '{')
 		for i, m := range members {

@@ -1,6 +1,7 @@
 package models
 
-// The models that ossrun knows by name. Anything else of the same architecture is opened as a folder or as hf:owner/name.
+// The models that ossrun knows by name. Anything else of the same architecture is opened as a
+// folder or as hf:owner/name.
 
 import (
 	"path"
@@ -18,9 +19,10 @@ type Entry struct {
 	HF            string   // the repository, "" for the demo
 	Aliases       []string // further names, in lower case
 	Spec          Spec
-	DownloadBytes int64  // size of the weights that ossrun pull fetches, 0 for the demo
-	Shards        int    // files that hold them, 0 where that is not stated
-	Special       string // what it is for, when it is no model for a chat about anything; "" for the others
+	DownloadBytes int64 // size of the weights that ossrun pull fetches, 0 for the demo
+	Shards        int   // files that hold them, 0 where that is not stated
+	// what it is for, when it is no model for a chat about anything; "" for the others
+	Special string
 }
 
 // Demo is the catalogue's name of the embedded model.
@@ -35,10 +37,13 @@ var catalogue = sync.OnceValue(func() []Entry {
 	demo.Name = Demo
 	list := []Entry{
 		{ID: Demo, Aliases: []string{"ossrun-demo"}, Spec: demo},
-		{ID: "20b", HF: "openai/gpt-oss-20b", Spec: Spec20B(), Shards: 3, Aliases: []string{"gpt-oss", "gpt-oss:latest",
-			"gpt-oss:20b", "gpt-oss-20b", "gpt-oss20b", "gptoss:20b", "gptoss-20b", "openai/gpt-oss-20b", "openai/gpt-oss:20b"}},
+		{ID: "20b", HF: "openai/gpt-oss-20b", Spec: Spec20B(), Shards: 3,
+			Aliases: []string{"gpt-oss", "gpt-oss:latest",
+				"gpt-oss:20b", "gpt-oss-20b", "gpt-oss20b", "gptoss:20b", "gptoss-20b",
+				"openai/gpt-oss-20b", "openai/gpt-oss:20b"}},
 		{ID: "120b", HF: "openai/gpt-oss-120b", Spec: Spec120B(), Aliases: []string{
-			"gpt-oss:120b", "gpt-oss-120b", "gpt-oss120b", "gptoss:120b", "gptoss-120b", "openai/gpt-oss-120b", "openai/gpt-oss:120b"}},
+			"gpt-oss:120b", "gpt-oss-120b", "gpt-oss120b", "gptoss:120b", "gptoss-120b",
+			"openai/gpt-oss-120b", "openai/gpt-oss:120b"}},
 		safeguard("20b", Spec20B()),
 		safeguard("120b", Spec120B()),
 	}
@@ -50,11 +55,13 @@ var catalogue = sync.OnceValue(func() []Entry {
 	return list
 })
 
-// safeguard is the variant of a released model that judges text by a policy. It has that model's shape.
+// safeguard is the variant of a released model that judges text by a policy. It has that model's
+// shape.
 func safeguard(size string, shape Spec) Entry {
 	shape.Name = "gpt-oss-safeguard-" + size
 	return Entry{
-		ID: "safeguard-" + size, HF: "openai/" + shape.Name, Spec: shape, Special: "runs as gpt-oss-" + size + " does; judges a text by the policy in --system",
+		ID: "safeguard-" + size, HF: "openai/" + shape.Name, Spec: shape,
+		Special: "runs as gpt-oss-" + size + " does; judges a text by the policy in --system",
 		Aliases: []string{"gpt-oss-safeguard:" + size, shape.Name, "openai/" + shape.Name},
 	}
 }
@@ -70,15 +77,20 @@ var related = []Related{
 	draft("lmsys/EAGLE3-gpt-oss-120b-bf16", "120b"),
 	draft("nebius/EAGLE3-gpt-oss-20b", "20b"),
 	draft("RedHatAI/gpt-oss-20b-speculator.eagle3", "20b"),
-	{"amd/gpt-oss-120b-w-mxfp4-a-fp8", "AMD's conversion of gpt-oss-120b to 8-bit activations, which stores the weights in another way: this version does not read it; use openai/gpt-oss-120b"},
+	{"amd/gpt-oss-120b-w-mxfp4-a-fp8",
+		"AMD's conversion of gpt-oss-120b to 8-bit activations, which stores the weights in " +
+			"another way: this version does not read it; use openai/gpt-oss-120b"},
 }
 
 // draft is a small model that proposes tokens for a released one.
 func draft(repository, of string) Related {
-	return Related{repository, "an EAGLE-3 draft, which guesses tokens for gpt-oss-" + of + " and is no model itself: this version does not speculate and has no use for it; run " + of + " without it"}
+	return Related{repository, "an EAGLE-3 draft, which guesses tokens for gpt-oss-" + of +
+		" and is no model itself: this version does not speculate and has no use for it; run " +
+		of + " without it"}
 }
 
-// LookupRelated finds a related repository by its name. Whatever else calls itself EAGLE-3 and gpt-oss is taken for a draft too.
+// LookupRelated finds a related repository by its name. Whatever else calls itself EAGLE-3 and
+// gpt-oss is taken for a draft too.
 func LookupRelated(name string) (Related, bool) {
 	name = bare(strings.TrimSpace(name))
 	lower := strings.ToLower(name)
@@ -87,7 +99,8 @@ func LookupRelated(name string) (Related, bool) {
 			return r, true
 		}
 	}
-	if _, ok := store.ParseRepo(name); ok && strings.Contains(lower, "eagle3") && strings.Contains(lower, "gpt-oss-") {
+	if _, ok := store.ParseRepo(name); ok && strings.Contains(lower, "eagle3") &&
+		strings.Contains(lower, "gpt-oss-") {
 		size := "120b"
 		if strings.Contains(lower, "20b") && !strings.Contains(lower, "120b") {
 			size = "20b"
@@ -99,16 +112,18 @@ func LookupRelated(name string) (Related, bool) {
 
 // bare takes hf: or Hugging Face's address from the front of a repository.
 func bare(name string) string {
-	for _, prefix := range [...]string{"hf:", "https://huggingface.co/", "huggingface.co/", "hf.co/"} {
-		if len(name) > len(prefix) && strings.EqualFold(name[:len(prefix)], prefix) && strings.Contains(name[len(prefix):], "/") {
+	for _, prefix := range [...]string{"hf:", "https://huggingface.co/", "huggingface.co/",
+		"hf.co/"} {
+		if len(name) > len(prefix) && strings.EqualFold(name[:len(prefix)], prefix) &&
+			strings.Contains(name[len(prefix):], "/") {
 			return strings.TrimSuffix(name[len(prefix):], "/")
 		}
 	}
 	return name
 }
 
-// Lookup finds a model of the catalogue by any of its names, whatever their case. hf: and Hugging Face's address in front of
-// a repository are accepted.
+// Lookup finds a model of the catalogue by any of its names, whatever their case. hf: and Hugging
+// Face's address in front of a repository are accepted.
 func Lookup(name string) (Entry, bool) {
 	name = strings.ToLower(bare(strings.TrimSpace(name)))
 	for _, e := range catalogue() {

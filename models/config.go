@@ -1,8 +1,9 @@
 package models
 
-// config.json to Spec. Shapes are read; everything that the engine computes with as a constant is compared, so that a
-// checkpoint that differs is refused here and not noticed in its answers. Fields that change nothing at inference
-// (dropout, initializer_range, router_aux_loss_coef, use_cache, output_router_logits) are not looked at.
+// config.json to Spec. Shapes are read; everything that the engine computes with as a constant is
+// compared, so that a checkpoint that differs is refused here and not noticed in its answers.
+// Fields that change nothing at inference (dropout, initializer_range, router_aux_loss_coef,
+// use_cache, output_router_logits) are not looked at.
 
 import (
 	"encoding/json"
@@ -14,7 +15,8 @@ import (
 	"slices"
 )
 
-// Bounds of what a Spec may say, far above any model, so that sizes computed from it cannot overflow.
+// Bounds of what a Spec may say, far above any model, so that sizes computed from it cannot
+// overflow.
 const (
 	maxLayers   = 1024
 	maxWidth    = 1 << 16
@@ -101,11 +103,15 @@ func (f fields) spec() (Spec, error) {
 	if *f.err == nil {
 		switch {
 		case s.Hidden%BlockSize != 0:
-			f.fail("hidden_size", "is %d, not a multiple of the %d elements of an MXFP4 block", s.Hidden, BlockSize)
+			f.fail("hidden_size", "is %d, not a multiple of the %d elements of an MXFP4 block",
+				s.Hidden, BlockSize)
 		case s.Intermediate%BlockSize != 0:
-			f.fail("intermediate_size", "is %d, not a multiple of the %d elements of an MXFP4 block", s.Intermediate, BlockSize)
+			f.fail("intermediate_size",
+				"is %d, not a multiple of the %d elements of an MXFP4 block", s.Intermediate,
+				BlockSize)
 		case s.Heads%s.KVHeads != 0:
-			f.fail("num_attention_heads", "is %d, not a multiple of num_key_value_heads %d", s.Heads, s.KVHeads)
+			f.fail("num_attention_heads", "is %d, not a multiple of num_key_value_heads %d",
+				s.Heads, s.KVHeads)
 		}
 	}
 	if *f.err != nil {
@@ -154,7 +160,8 @@ func (f fields) layerTypes(s Spec) {
 	}
 }
 
-// rope reads YaRN's numbers: rope_scaling and rope_theta, or both in rope_parameters as transformers 5 writes them.
+// rope reads YaRN's numbers: rope_scaling and rope_theta, or both in rope_parameters as
+// transformers 5 writes them.
 func (f fields) rope(s *Spec) {
 	field, theta := "rope_scaling", f
 	if f.has("rope_parameters") {
@@ -183,7 +190,8 @@ func (f fields) rope(s *Spec) {
 			r.fail(changed, "is %s, gpt-oss has none", r.raw(changed))
 		}
 	}
-	if a := r.number("attention_factor", 100, 0); a != 0 && math.Abs(a-(0.1*math.Log(s.RopeFactor)+1)) > 1e-6 {
+	if a := r.number("attention_factor", 100, 0); a != 0 &&
+		math.Abs(a-(0.1*math.Log(s.RopeFactor)+1)) > 1e-6 {
 		r.fail("attention_factor", "is %g, gpt-oss has 0.1 ln(factor) + 1", a)
 	}
 }
@@ -198,13 +206,15 @@ func (s Spec) withEOS(f fields) (Spec, error) {
 	if json.Unmarshal(f.object[field], &ids) != nil {
 		ids = make([]int64, 1)
 		if json.Unmarshal(f.object[field], &ids[0]) != nil {
-			return s, fmt.Errorf("%s%s is %s, not a token id or a list of them", f.where, field, f.raw(field))
+			return s, fmt.Errorf("%s%s is %s, not a token id or a list of them", f.where, field,
+				f.raw(field))
 		}
 	}
 	s.EOS = nil
 	for _, id := range ids {
 		if id < 0 || id >= int64(s.Vocab) {
-			return s, fmt.Errorf("%s%s holds %d, outside the vocabulary of %d", f.where, field, id, s.Vocab)
+			return s, fmt.Errorf("%s%s holds %d, outside the vocabulary of %d", f.where, field, id,
+				s.Vocab)
 		}
 		if !slices.Contains(s.EOS, int32(id)) {
 			s.EOS = append(s.EOS, int32(id))

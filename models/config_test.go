@@ -1,6 +1,7 @@
 package models
 
-// Hostile config.json: whatever it says, it is refused in one line or gives a Spec whose sizes can be computed.
+// Hostile config.json: whatever it says, it is refused in one line or gives a Spec whose sizes can
+// be computed.
 
 import (
 	"bytes"
@@ -22,18 +23,23 @@ func FuzzParseSpec(f *testing.F) {
 			texts[i] = text
 		}
 		f.Add(texts[0], texts[1])
-		f.Add(bytes.ReplaceAll(texts[0], []byte("128"), []byte("65536")), []byte(`{"eos_token_id": 1}`))
+		f.Add(bytes.ReplaceAll(texts[0], []byte("128"), []byte("65536")),
+			[]byte(`{"eos_token_id": 1}`))
 	}
 	f.Add([]byte(`{"model_type": "\u001b[2J\n"}`), []byte(nil))
 	f.Fuzz(func(t *testing.T, config, generation []byte) {
 		s, err := ParseSpec(config, generation)
 		if err != nil {
-			if strings.ContainsFunc(err.Error(), func(r rune) bool { return r < ' ' || r == 0x7f }) {
+			if strings.ContainsFunc(err.Error(), func(r rune) bool {
+				return r < ' ' ||
+					r == 0x7f
+			}) {
 				t.Errorf("control characters in %q", err)
 			}
 			return
 		}
-		if s.Heads%s.KVHeads != 0 || s.Hidden%BlockSize != 0 || s.ExpertsPerToken > s.Experts || s.RopeTheta <= 1 || s.NormEps <= 0 {
+		if s.Heads%s.KVHeads != 0 || s.Hidden%BlockSize != 0 || s.ExpertsPerToken > s.Experts ||
+			s.RopeTheta <= 1 || s.NormEps <= 0 {
 			t.Errorf("spec %+v is taken", s)
 		}
 		for _, id := range s.EOS {
@@ -50,7 +56,8 @@ func FuzzParseSpec(f *testing.F) {
 // The largest sizes that a config.json may name do not overflow.
 func TestLargestSpec(t *testing.T) {
 	s := released("largest", maxLayers, maxExperts)
-	s.Hidden, s.Intermediate, s.Heads, s.KVHeads, s.Vocab = maxWidth, maxWidth, maxWidth/headDim, maxWidth/headDim, maxVocab
+	s.Hidden, s.Intermediate, s.Heads, s.KVHeads, s.Vocab = maxWidth, maxWidth, maxWidth/headDim,
+		maxWidth/headDim, maxVocab
 	// Experts alone: layers x experts x 3 matrices of width^2, 17 bytes for each 32 elements.
 	least := float64(maxLayers) * maxExperts * 3 * maxWidth * maxWidth * 17 / 32
 	if got := float64(s.WeightBytes()); got < least || got > 1.01*least {

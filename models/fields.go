@@ -1,6 +1,7 @@
 package models
 
-// Reading a JSON object field by field, by exact name, so that every complaint names the file and the field.
+// Reading a JSON object field by field, by exact name, so that every complaint names the file and
+// the field.
 
 import (
 	"bytes"
@@ -20,7 +21,8 @@ import (
 // maxConfig is the longest JSON file that is read, in bytes; the published ones have under 2 kB.
 const maxConfig = 4 << 20
 
-// fields is one JSON object of a file. Its first failure sticks in err; methods called after it do nothing.
+// fields is one JSON object of a file. Its first failure sticks in err; methods called after it do
+// nothing.
 type fields struct {
 	where  string // the file, with the path of a nested object: "config.json: rope_scaling."
 	object map[string]json.RawMessage
@@ -35,7 +37,8 @@ func ReadFile(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if stat.Size() > maxConfig {
-		return nil, fmt.Errorf("%s has %d bytes, more than the %d that any model needs", name, stat.Size(), maxConfig)
+		return nil, fmt.Errorf("%s has %d bytes, more than the %d that any model needs", name,
+			stat.Size(), maxConfig)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -48,7 +51,8 @@ func ReadFile(path string) ([]byte, error) {
 func parseFields(name string, text []byte) (fields, error) {
 	f := fields{where: name + ": ", err: new(error)}
 	if bytes.HasPrefix(text, []byte("version https://git-lfs")) {
-		return f, fmt.Errorf("%s is a Git LFS pointer, not the file: run git lfs pull in its folder", name)
+		return f, fmt.Errorf(
+			"%s is a Git LFS pointer, not the file: run git lfs pull in its folder", name)
 	}
 	if !utf8.Valid(text) {
 		return f, fmt.Errorf("%s is not UTF-8", name)

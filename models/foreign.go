@@ -12,12 +12,14 @@ import (
 )
 
 // Advice ends sentences about models in a form that ossrun does not run.
-const Advice = "use openai/gpt-oss-20b or openai/gpt-oss-120b, or a fine-tune that kept their MXFP4 experts"
+const Advice = "use openai/gpt-oss-20b or openai/gpt-oss-120b, or a fine-tune that kept their " +
+	"MXFP4 experts"
 
 // DequantisedExperts says what a checkpoint without MXFP4 experts is.
 const DequantisedExperts = "the experts of this checkpoint were dequantised; " + Advice
 
-// foreignConfig names a config.json that is no gpt-oss's, or a gpt-oss's in a form that ossrun does not run.
+// foreignConfig names a config.json that is no gpt-oss's, or a gpt-oss's in a form that ossrun does
+// not run.
 func foreignConfig(f fields) error {
 	name := strings.TrimSuffix(f.where, ": ")
 	architecture := ""
@@ -33,10 +35,14 @@ func foreignConfig(f fields) error {
 		return *f.err
 	}
 	switch {
-	case f.has("eagle_config"), f.has("draft_vocab_size"), strings.Contains(strings.ToLower(architecture), "eagle"):
-		return fmt.Errorf("%s describes an EAGLE-3 draft (%s), a helper that guesses tokens for a model and is none itself: point at the model", name, safetensors.Show(architecture))
+	case f.has("eagle_config"), f.has("draft_vocab_size"),
+		strings.Contains(strings.ToLower(architecture), "eagle"):
+		return fmt.Errorf(
+			"%s describes an EAGLE-3 draft (%s), a helper that guesses tokens for a model and is "+
+				"none itself: point at the model", name, safetensors.Show(architecture))
 	case f.has("speculators_model_type"), f.has("speculators_config"):
-		return fmt.Errorf("%s describes a draft for speculative decoding, not a model: point at the model", name)
+		return fmt.Errorf(
+			"%s describes a draft for speculative decoding, not a model: point at the model", name)
 	case kind == "":
 		return fmt.Errorf("%s: model_type is missing: this is no gpt-oss checkpoint", name)
 	case kind != "gpt_oss":
@@ -46,9 +52,12 @@ func foreignConfig(f fields) error {
 		}
 		return fmt.Errorf("%s: model_type is %s: ossrun runs gpt-oss only", name, described)
 	case architecture != "" && architecture != "GptOssForCausalLM":
-		return fmt.Errorf("%s: architectures holds %s, gpt-oss has GptOssForCausalLM", name, safetensors.Show(architecture))
+		return fmt.Errorf("%s: architectures holds %s, gpt-oss has GptOssForCausalLM", name,
+			safetensors.Show(architecture))
 	}
-	if f.has("quantization") && !f.has("quantization_config") || f.sub("quantization_config").has("group_size") && !f.sub("quantization_config").has("quant_method") {
+	if f.has("quantization") && !f.has("quantization_config") ||
+		f.sub("quantization_config").has("group_size") &&
+			!f.sub("quantization_config").has("quant_method") {
 		return fmt.Errorf("%s describes an MLX conversion: %s", name, Advice)
 	}
 	method := f.sub("quantization_config").text("quant_method")
@@ -59,7 +68,10 @@ func foreignConfig(f fields) error {
 	case "mxfp4", "":
 		return nil
 	case "quark":
-		return fmt.Errorf("%s: quantization_config.quant_method is quark: AMD's conversion with 8-bit activations stores the weights differently; %s", name, Advice)
+		return fmt.Errorf(
+			"%s: quantization_config.quant_method is quark: AMD's conversion with 8-bit "+
+				"activations stores the weights differently; %s", name, Advice)
 	}
-	return fmt.Errorf("%s: quantization_config.quant_method is %s, not mxfp4: %s", name, safetensors.Show(method), Advice)
+	return fmt.Errorf("%s: quantization_config.quant_method is %s, not mxfp4: %s", name,
+		safetensors.Show(method), Advice)
 }

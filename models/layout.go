@@ -1,7 +1,8 @@
 package models
 
-// Every tensor that a gpt-oss checkpoint in the Hugging Face layout holds, derived from the Spec: 3 for the model and 19 a
-// layer (459 for the 20b). Open checks a checkpoint against this list and the engine asks for these names.
+// Every tensor that a gpt-oss checkpoint in the Hugging Face layout holds, derived from the Spec: 3
+// for the model and 19 a layer (459 for the 20b). Open checks a checkpoint against this list and
+// the engine asks for these names.
 
 import (
 	"fmt"
@@ -18,8 +19,8 @@ const (
 	U8   = safetensors.U8
 )
 
-// Tensor is a view of one tensor: Data are the mapped bytes, read-only, little-endian, without a guaranteed alignment, and
-// valid until the Checkpoint is closed.
+// Tensor is a view of one tensor: Data are the mapped bytes, read-only, little-endian, without a
+// guaranteed alignment, and valid until the Checkpoint is closed.
 type Tensor = safetensors.Tensor
 
 // TensorSpec is what a checkpoint must hold under a name.
@@ -49,7 +50,8 @@ func (s Spec) Tensors() []TensorSpec {
 		add(name+".weight", BF16, out, in)
 		add(name+".bias", BF16, out)
 	}
-	// experts is one MXFP4 matrix a expert with a bias: blocks of 16 bytes hold 32 elements along the input.
+	// experts is one MXFP4 matrix a expert with a bias: blocks of 16 bytes hold 32 elements along
+	// the input.
 	experts := func(name string, out, in int) {
 		add(name+"_blocks", U8, s.Experts, out, in/BlockSize, BlockBytes)
 		add(name+"_scales", U8, s.Experts, out, in/BlockSize)
@@ -67,7 +69,8 @@ func (s Spec) Tensors() []TensorSpec {
 		add(prefix+"self_attn.sinks", BF16, s.Heads)
 		add(prefix+"post_attention_layernorm.weight", BF16, s.Hidden)
 		linear(prefix+"mlp.router", s.Experts, s.Hidden)
-		experts(prefix+"mlp.experts.gate_up_proj", 2*s.Intermediate, s.Hidden) // rows 2i and 2i+1 are gate i and up i
+		// rows 2i and 2i+1 are gate i and up i
+		experts(prefix+"mlp.experts.gate_up_proj", 2*s.Intermediate, s.Hidden)
 		experts(prefix+"mlp.experts.down_proj", s.Hidden, s.Intermediate)
 	}
 	add("model.norm.weight", BF16, s.Hidden)

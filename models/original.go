@@ -12,13 +12,16 @@ func (f fields) isOriginal() bool {
 	return !f.has("model_type") && f.has("num_experts") && f.has("swiglu_limit")
 }
 
-// originalConfig rewrites a config.json of the original/ layout as one of the Hugging Face layout, which has one reader. What it does not say
-// (the longest context, the tokens that end a turn) is as released.
+// originalConfig rewrites a config.json of the original/ layout as one of the Hugging Face layout,
+// which has one reader. What it does not say (the longest context, the tokens that end a turn) is
+// as released.
 func originalConfig(f fields) (config, generation []byte, err error) {
 	released := Spec20B()
 	c := map[string]any{
-		"architectures": []string{"GptOssForCausalLM"}, "model_type": "gpt_oss", "hidden_act": "silu", "attention_bias": true,
-		"tie_word_embeddings": false, "max_position_embeddings": released.MaxPosition, "rms_norm_eps": 1e-5,
+		"architectures": []string{"GptOssForCausalLM"}, "model_type": "gpt_oss",
+		"hidden_act": "silu", "attention_bias": true,
+		"tie_word_embeddings": false, "max_position_embeddings": released.MaxPosition,
+		"rms_norm_eps":        1e-5,
 		"quantization_config": map[string]any{"quant_method": "mxfp4"},
 	}
 	rope := map[string]any{"rope_type": "yarn", "truncate": false}
@@ -26,11 +29,16 @@ func originalConfig(f fields) (config, generation []byte, err error) {
 		to        map[string]any
 		name, was string
 	}{
-		{c, "num_hidden_layers", "num_hidden_layers"}, {c, "hidden_size", "hidden_size"}, {c, "intermediate_size", "intermediate_size"},
-		{c, "num_attention_heads", "num_attention_heads"}, {c, "num_key_value_heads", "num_key_value_heads"}, {c, "head_dim", "head_dim"},
-		{c, "num_local_experts", "num_experts"}, {c, "num_experts_per_tok", "experts_per_token"}, {c, "vocab_size", "vocab_size"},
-		{c, "sliding_window", "sliding_window"}, {c, "swiglu_limit", "swiglu_limit"}, {c, "rope_theta", "rope_theta"},
-		{rope, "factor", "rope_scaling_factor"}, {rope, "original_max_position_embeddings", "initial_context_length"},
+		{c, "num_hidden_layers", "num_hidden_layers"}, {c, "hidden_size", "hidden_size"},
+		{c, "intermediate_size", "intermediate_size"},
+		{c, "num_attention_heads", "num_attention_heads"},
+		{c, "num_key_value_heads", "num_key_value_heads"}, {c, "head_dim", "head_dim"},
+		{c, "num_local_experts", "num_experts"}, {c, "num_experts_per_tok", "experts_per_token"},
+		{c, "vocab_size", "vocab_size"},
+		{c, "sliding_window", "sliding_window"}, {c, "swiglu_limit", "swiglu_limit"},
+		{c, "rope_theta", "rope_theta"},
+		{rope, "factor", "rope_scaling_factor"}, {rope, "original_max_position_embeddings",
+			"initial_context_length"},
 		{rope, "beta_slow", "rope_ntk_alpha"}, {rope, "beta_fast", "rope_ntk_beta"},
 	} {
 		if f.has(field.was) {
@@ -47,7 +55,8 @@ func originalConfig(f fields) (config, generation []byte, err error) {
 	return config, generation, err
 }
 
-// IsOriginal tells whether a folder's config.json is of the original/ layout; false when it has none.
+// IsOriginal tells whether a folder's config.json is of the original/ layout; false when it has
+// none.
 func IsOriginal(folder string) (is, found bool) {
 	text, err := ReadFile(filepath.Join(folder, "config.json"))
 	if err != nil {

@@ -1,13 +1,15 @@
-// Package models knows which models there are, where they lie on this machine, and what must be true of a checkpoint before
-// a token is computed with it.
+// Package models knows which models there are, where they lie on this machine, and what must be
+// true of a checkpoint before a token is computed with it.
 //
-// Open and OpenDemo are the only ways to a Checkpoint, and both end in the same check: a Checkpoint's Spec, and the name, type
-// and shape of every tensor that the Spec calls for, have been held against the files. Whatever else a file says is
-// refused in one sentence. Weights are views of mapped memory; nothing here copies them.
+// Open and OpenDemo are the only ways to a Checkpoint, and both end in the same check: a
+// Checkpoint's Spec, and the name, type and shape of every tensor that the Spec calls for, have
+// been held against the files. Whatever else a file says is refused in one sentence. Weights are
+// views of mapped memory; nothing here copies them.
 package models
 
-// The shape of a model. What gpt-oss varies from checkpoint to checkpoint is a field; what it never varies (the activation,
-// the constant 1.702, biases, untied embeddings, MXFP4 experts in blocks of 32) is the engine's and is checked in config.go.
+// The shape of a model. What gpt-oss varies from checkpoint to checkpoint is a field; what it never
+// varies (the activation, the constant 1.702, biases, untied embeddings, MXFP4 experts in blocks of
+// 32) is the engine's and is checked in config.go.
 
 // Spec is a model's shape and its constants, as config.json gives them.
 type Spec struct {
@@ -47,24 +49,30 @@ const (
 	BlockBytes  = BlockSize / 2
 )
 
-// Sliding tells whether a layer sees a window (even layers) or everything (odd layers). config.json's layer_types is held
-// against it.
+// Sliding tells whether a layer sees a window (even layers) or everything (odd layers).
+// config.json's layer_types is held against it.
 func (s Spec) Sliding(layer int) bool { return layer%2 == 0 }
 
-// SameShape tells whether two specs differ at most in name and EOS, so that kernels tuned for one serve the other.
+// SameShape tells whether two specs differ at most in name and EOS, so that kernels tuned for one
+// serve the other.
 func (s Spec) SameShape(o Spec) bool {
-	return s.Layers == o.Layers && s.Hidden == o.Hidden && s.Intermediate == o.Intermediate && s.Heads == o.Heads &&
-		s.KVHeads == o.KVHeads && s.HeadDim == o.HeadDim && s.Experts == o.Experts && s.ExpertsPerToken == o.ExpertsPerToken &&
+	return s.Layers == o.Layers && s.Hidden == o.Hidden && s.Intermediate == o.Intermediate &&
+		s.Heads == o.Heads &&
+		s.KVHeads == o.KVHeads && s.HeadDim == o.HeadDim && s.Experts == o.Experts &&
+		s.ExpertsPerToken == o.ExpertsPerToken &&
 		s.Vocab == o.Vocab && s.Window == o.Window && s.MaxPosition == o.MaxPosition &&
-		s.RopeTheta == o.RopeTheta && s.RopeFactor == o.RopeFactor && s.RopeBetaFast == o.RopeBetaFast &&
-		s.RopeBetaSlow == o.RopeBetaSlow && s.RopeOriginal == o.RopeOriginal && s.RopeTruncate == o.RopeTruncate &&
+		s.RopeTheta == o.RopeTheta && s.RopeFactor == o.RopeFactor &&
+		s.RopeBetaFast == o.RopeBetaFast &&
+		s.RopeBetaSlow == o.RopeBetaSlow && s.RopeOriginal == o.RopeOriginal &&
+		s.RopeTruncate == o.RopeTruncate &&
 		s.SwigluLimit == o.SwigluLimit && s.NormEps == o.NormEps
 }
 
 // released is what the two published models share.
 func released(name string, layers, experts int) Spec {
 	return Spec{
-		Name: name, Layers: layers, Hidden: 2880, Intermediate: 2880, Heads: 64, KVHeads: 8, HeadDim: headDim,
+		Name: name, Layers: layers, Hidden: 2880, Intermediate: 2880, Heads: 64, KVHeads: 8,
+		HeadDim: headDim,
 		Experts: experts, ExpertsPerToken: 4, Vocab: 201088, Window: window, MaxPosition: 131072,
 		RopeTheta: 150000, RopeFactor: 32, RopeBetaFast: 32, RopeBetaSlow: 1, RopeOriginal: 4096,
 		SwigluLimit: SwigluLimit, NormEps: 1e-5, EOS: []int32{200002, 199999, 200012},

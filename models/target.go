@@ -1,6 +1,7 @@
 package models
 
-// What a download or a removal is told: a repository and a revision, under the name that people know.
+// What a download or a removal is told: a repository and a revision, under the name that people
+// know.
 
 import (
 	"fmt"
@@ -18,13 +19,16 @@ type Target struct {
 	Bytes    int64  // size of the weights, 0 if unknown
 }
 
-// ParseTarget reads a name of the catalogue or owner/name, with or without hf: or Hugging Face's address in front and @revision
-// behind. *UnknownModelError for anything else; the demo, which has no repository, is that too.
+// ParseTarget reads a name of the catalogue or owner/name, with or without hf: or Hugging Face's
+// address in front and @revision behind. *UnknownModelError for anything else; the demo, which has
+// no repository, is that too.
 func ParseTarget(name string) (Target, error) {
 	name = strings.TrimSpace(name)
 	address, revision, pinned := strings.Cut(name, "@")
 	if pinned && !store.ValidRevision(revision) {
-		return Target{}, fmt.Errorf("%s names no revision after the @: write a branch, a tag or a commit", safetensors.Show(name))
+		return Target{}, fmt.Errorf(
+			"%s names no revision after the @: write a branch, a tag or a commit",
+			safetensors.Show(name))
 	}
 	if r, ok := LookupRelated(address); ok {
 		return Target{}, &UnknownModelError{Name: r.HF, Is: r.Does}
@@ -59,10 +63,14 @@ func ParseHF(id string) (store.Repo, string, error) {
 	address, revision, pinned := strings.Cut(id, "@")
 	repo, ok := store.ParseRepo(address)
 	if !ok {
-		return store.Repo{}, "", fmt.Errorf("hf:%s is no Hugging Face repository: write hf:owner/name or hf:owner/name@revision", safetensors.Show(id))
+		return store.Repo{}, "",
+			fmt.Errorf("hf:%s is no Hugging Face repository: write hf:owner/name or "+
+				"hf:owner/name@revision", safetensors.Show(id))
 	}
 	if pinned && !store.ValidRevision(revision) {
-		return store.Repo{}, "", fmt.Errorf("hf:%s names no revision after the @: write a branch, a tag or a commit", safetensors.Show(id))
+		return store.Repo{}, "",
+			fmt.Errorf("hf:%s names no revision after the @: write a branch, a tag or a commit",
+				safetensors.Show(id))
 	}
 	return repo, revision, nil
 }

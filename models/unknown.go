@@ -26,9 +26,13 @@ func (e *UnknownModelError) Error() string {
 		return fmt.Sprintf("%s is no model and no folder: did you mean %s?", shown, e.Nearest)
 	}
 	if _, ok := store.ParseRepo(e.Name); ok {
-		return fmt.Sprintf("%s is no model and no folder: a Hugging Face repository is written hf:%s", shown, e.Name)
+		return fmt.Sprintf(
+			"%s is no model and no folder: a Hugging Face repository is written hf:%s", shown,
+			e.Name)
 	}
-	return fmt.Sprintf("%s is no model and no folder: use %s, hf:owner/name or the path of a folder", shown, strings.Join(known(), ", "))
+	return fmt.Sprintf(
+		"%s is no model and no folder: use %s, hf:owner/name or the path of a folder", shown,
+		strings.Join(known(), ", "))
 }
 
 // Unknown is the error for a name that nothing has.
@@ -47,8 +51,8 @@ func known() []string {
 	return ids
 }
 
-// nearest gives the name of the catalogue that needs the fewest edits to become name, "" when more than a third of it
-// would change or another size is meant ("70b" is not a slip for "20b").
+// nearest gives the name of the catalogue that needs the fewest edits to become name, "" when more
+// than a third of it would change or another size is meant ("70b" is not a slip for "20b").
 func nearest(name string) string {
 	name = strings.ToLower(name)
 	best, fewest := "", len(name)/3+1
@@ -62,8 +66,8 @@ func nearest(name string) string {
 	return best
 }
 
-// edits counts the insertions, deletions, replacements and swaps of neighbours that turn a into b (optimal string
-// alignment), in len(a) * len(b) steps.
+// edits counts the insertions, deletions, replacements and swaps of neighbours that turn a into b
+// (optimal string alignment), in len(a) * len(b) steps.
 func edits(a, b string) int {
 	if len(a) > 200 {
 		return len(a) // no typing error

@@ -1,6 +1,7 @@
 package token
 
-// Hashes over 13 million encodings: every token, every code point in eight contexts, random rows of tokens.
+// Hashes over 13 million encodings: every token, every code point in eight contexts, random rows of
+// tokens.
 
 import (
 	"crypto/sha256"
@@ -148,7 +149,8 @@ func TestBulkGlue(t *testing.T) {
 			}
 		}
 		if got := e.sum(); got != want || valid != b.Glue.NValid[k] {
-			t.Errorf("block %d: %s of %d texts, want %s of %d", k, got, valid, want, b.Glue.NValid[k])
+			t.Errorf("block %d: %s of %d texts, want %s of %d", k, got, valid, want,
+				b.Glue.NValid[k])
 		}
 	}
 }

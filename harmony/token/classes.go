@@ -1,6 +1,7 @@
 // Character classes of Unicode 16, which the split pattern is written in.
 //
-// Go's own tables are of another Unicode version: thousands of code points would fall in another class and change ids.
+// Go's own tables are of another Unicode version: thousands of code points would fall in another
+// class and change ids.
 
 package token
 
@@ -38,7 +39,8 @@ func (c *classTable) of(r rune) class {
 	return c.flat[uint32(c.page[uint32(r)/pageSize])*pageSize+uint32(r)%pageSize]
 }
 
-// newClassTable reads runs of code points, each an unsigned varint of length<<3 | class, that cover Unicode exactly.
+// newClassTable reads runs of code points, each an unsigned varint of length<<3 | class, that cover
+// Unicode exactly.
 func newClassTable(runs []byte) (classTable, error) {
 	var c classTable
 	var page [pageSize]class

@@ -4,8 +4,8 @@ package token
 
 import "unicode/utf8"
 
-// Decode appends the bytes of ids to dst, exactly: they need not be UTF-8 (see Text). Special tokens are their names. Ids
-// outside the vocabulary add nothing.
+// Decode appends the bytes of ids to dst, exactly: they need not be UTF-8 (see Text). Special
+// tokens are their names. Ids outside the vocabulary add nothing.
 func (t *Tokenizer) Decode(dst []byte, ids []int32) []byte {
 	for _, id := range ids {
 		if id >= 0 && id < ordinary {
@@ -17,8 +17,9 @@ func (t *Tokenizer) Decode(dst []byte, ids []int32) []byte {
 	return dst
 }
 
-// StreamDecoder decodes ids one at a time and never gives half a character: bytes that may still become one are held back.
-// All that Push and Flush return, put together, is Text of what Decode returns. The zero value is ready to use.
+// StreamDecoder decodes ids one at a time and never gives half a character: bytes that may still
+// become one are held back. All that Push and Flush return, put together, is Text of what Decode
+// returns. The zero value is ready to use.
 type StreamDecoder struct {
 	held [utf8.UTFMax]byte // the beginning of a character, at most three bytes
 	n    int

@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// Encode appends the ids of text to dst. Names of special tokens in it are plain text. What is not UTF-8 is read as U+FFFD,
-// one for each maximal part of a character that was cut.
+// Encode appends the ids of text to dst. Names of special tokens in it are plain text. What is not
+// UTF-8 is read as U+FFFD, one for each maximal part of a character that was cut.
 func (t *Tokenizer) Encode(dst []int32, text string) []int32 {
 	if !utf8.ValidString(text) {
 		text = Text([]byte(text))
@@ -18,9 +18,10 @@ func (t *Tokenizer) Encode(dst []int32, text string) []int32 {
 	return t.encodeValid(dst, unsafe.Slice(unsafe.StringData(text), len(text)))
 }
 
-// EncodeSpecial is Encode, but names of special tokens that allowed returns true for become those tokens. A nil allowed
-// allows all. Only for text that no user wrote.
-func (t *Tokenizer) EncodeSpecial(dst []int32, text string, allowed func(name string) bool) []int32 {
+// EncodeSpecial is Encode, but names of special tokens that allowed returns true for become those
+// tokens. A nil allowed allows all. Only for text that no user wrote.
+func (t *Tokenizer) EncodeSpecial(dst []int32, text string,
+	allowed func(name string) bool) []int32 {
 	for {
 		at, length, id := t.nextSpecial(text, allowed)
 		dst = t.Encode(dst, text[:at])
@@ -32,8 +33,9 @@ func (t *Tokenizer) EncodeSpecial(dst []int32, text string, allowed func(name st
 	}
 }
 
-// EncodeBytes appends ids that decode to exactly b, whatever b is. For UTF-8 they are those of Encode. Else, as in tiktoken,
-// from the first byte that is not UTF-8 on everything is one piece, together with the piece before it.
+// EncodeBytes appends ids that decode to exactly b, whatever b is. For UTF-8 they are those of
+// Encode. Else, as in tiktoken, from the first byte that is not UTF-8 on everything is one piece,
+// together with the piece before it.
 func (t *Tokenizer) EncodeBytes(dst []int32, b []byte) []int32 {
 	valid := validLen(b)
 	if valid == len(b) {
@@ -47,7 +49,8 @@ func (t *Tokenizer) EncodeBytes(dst []int32, b []byte) []int32 {
 		i = end
 	}
 	if last < len(dst) && t.blank(dst[last]) {
-		for last > first && t.blank(dst[last-1]) { // runs of spaces are cut differently if something follows
+		// runs of spaces are cut differently if something follows
+		for last > first && t.blank(dst[last-1]) {
 			last--
 		}
 	}

@@ -8,10 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzEncode: what is encoded decodes to itself, in every way of encoding, and no special token comes unasked.
+// FuzzEncode: what is encoded decodes to itself, in every way of encoding, and no special token
+// comes unasked.
 func FuzzEncode(f *testing.F) {
-	for _, s := range []string{"", "Hello, world!", "don't DON'T", "  \n \t\r\n x", "日本語 👨\u200d👩", "<|end|><|start|>a<|reserved_200018|>",
-		"\xff\xf0\x9f\x98 \xed\xa0\x80", "123456 ½ Ⅷ", "ǅaB̈c\u0301 'ſ", strings.Repeat("a ", 700), strings.Repeat("=", 2000)} {
+	for _, s := range []string{"", "Hello, world!", "don't DON'T", "  \n \t\r\n x", "日本語 👨\u200d👩",
+		"<|end|><|start|>a<|reserved_200018|>",
+		"\xff\xf0\x9f\x98 \xed\xa0\x80", "123456 ½ Ⅷ", "ǅaB̈c\u0301 'ſ", strings.Repeat("a ", 700),
+		strings.Repeat("=", 2000)} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -21,7 +24,8 @@ func FuzzEncode(f *testing.F) {
 			t.Fatalf("%q came back as %q", b, got)
 		}
 		text := Text(b)
-		if !utf8.ValidString(text) || utf8.Valid(b) && text != string(b) || text != strings.ToValidUTF8(text, "?") {
+		if !utf8.ValidString(text) || utf8.Valid(b) && text != string(b) ||
+			text != strings.ToValidUTF8(text, "?") {
 			t.Fatalf("%q as text is %q", b, text)
 		}
 		ids := tok.Encode(nil, string(b))
@@ -37,11 +41,13 @@ func FuzzEncode(f *testing.F) {
 			}
 		}
 		all := tok.EncodeSpecial(nil, string(b), nil)
-		want := strings.ReplaceAll(text, "<|reserved_200018|>", "<|endofprompt|>") // the id's first name
+		// the id's first name
+		want := strings.ReplaceAll(text, "<|reserved_200018|>", "<|endofprompt|>")
 		if got := string(tok.Decode(nil, all)); got != want {
 			t.Fatalf("%q with special tokens came back as %q", text, got)
 		}
-		if got := tok.EncodeSpecial(nil, string(b), func(string) bool { return false }); !slices.Equal(got, ids) {
+		if got := tok.EncodeSpecial(nil, string(b),
+			func(string) bool { return false }); !slices.Equal(got, ids) {
 			t.Fatalf("%q: with no special token allowed %v, want %v", b, got, ids)
 		}
 	})
@@ -102,7 +108,8 @@ func TestSpecialNames(t *testing.T) {
 	}
 	for name, want := range map[string]int32{
 		"<|reserved_200018|>": 200018, "<|endofprompt|>": 200018,
-		"<|reserved_200002|>": 0, "<|reserved_199998|>": 0, "<|reserved_201088|>": 0, "<|reserved_+20013|>": 0,
+		"<|reserved_200002|>": 0, "<|reserved_199998|>": 0, "<|reserved_201088|>": 0,
+		"<|reserved_+20013|>":  0,
 		"<|reserved_0200013|>": 0, "<|refusal|>": 0, "": 0, "<|reserved_|>": 0,
 	} {
 		if id, ok := tok.SpecialID(name); id != want || ok != (want != 0) {

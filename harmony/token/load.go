@@ -1,8 +1,9 @@
 // Making the tokenizer from the embedded vocabulary.
 //
-// The vocabulary is stored as merges: every token of more than one byte is two lower ones put together. Token bytes and
-// merge order both follow from that, in a quarter of the space of the published list. The gzip checksum guards it at load;
-// the tests compare the bytes of all tokens with the published hash.
+// The vocabulary is stored as merges: every token of more than one byte is two lower ones put
+// together. Token bytes and merge order both follow from that, in a quarter of the space of the
+// published list. The gzip checksum guards it at load; the tests compare the bytes of all tokens
+// with the published hash.
 
 package token
 
@@ -64,7 +65,8 @@ func expand(packed []byte) ([]byte, error) {
 	return raw, nil
 }
 
-// mergePlanes is left low, mid, high, right low, mid, high bytes of all merges, each plane in id order.
+// mergePlanes is left low, mid, high, right low, mid, high bytes of all merges, each plane in id
+// order.
 type mergePlanes []byte
 
 func (m mergePlanes) of(id int) (left, right uint32) {

@@ -1,9 +1,10 @@
-// Byte pair encoding of one piece that is not a token itself: begin with its bytes, and as long as two neighbours merge,
-// merge the pair of the lowest rank, the leftmost of equals.
+// Byte pair encoding of one piece that is not a token itself: begin with its bytes, and as long as
+// two neighbours merge, merge the pair of the lowest rank, the leftmost of equals.
 
 package token
 
-// shortPiece is the length up to which looking through all pairs for the lowest is faster than keeping a heap.
+// shortPiece is the length up to which looking through all pairs for the lowest is faster than
+// keeping a heap.
 const shortPiece = 64
 
 // merge appends the tokens of the piece b to dst. b is not empty.

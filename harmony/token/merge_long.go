@@ -1,20 +1,26 @@
-// Byte pair encoding of long pieces: a megabyte of one letter, of spaces, of Chinese without punctuation.
+// Byte pair encoding of long pieces: a megabyte of one letter, of spaces, of Chinese without
+// punctuation.
 //
-// The simple way is quadratic. A heap of pairs makes it n log n, but over a megabyte it misses the cache at every step. So
-// a long piece is encoded window by window, each from a token boundary of the one before. This is exact because of a
-// property of byte pair encoding: a row of tokens is the encoding of its bytes if and only if every two neighbours are the
-// encoding of theirs. (The first merge that crosses a boundary between two tokens sees, in the whole row, just what it sees
-// in the two alone.) Within a window that holds by construction; between windows neighbours checks it, and where it does
-// not hold the window before is made again, at least twice as long. So the worst case is that of the heap.
+// The simple way is quadratic. A heap of pairs makes it n log n, but over a megabyte it misses the
+// cache at every step. So a long piece is encoded window by window, each from a token boundary of
+// the one before. This is exact because of a property of byte pair encoding: a row of tokens is the
+// encoding of its bytes if and only if every two neighbours are the encoding of theirs. (The first
+// merge that crosses a boundary between two tokens sees, in the whole row, just what it sees in the
+// two alone.) Within a window that holds by construction; between windows neighbours checks it, and
+// where it does not hold the window before is made again, at least twice as long. So the worst case
+// is that of the heap.
 
 package token
 
 const (
 	window = 1024 // bytes encoded at a time
-	margin = 160  // bytes at the end of a window that are left to the next one: their tokens may change with what follows
+	// bytes at the end of a window that are left to the next one: their tokens may change with what
+	// follows
+	margin = 160
 )
 
-// doneWindow is where a window began, in bytes of the piece and in tokens of the result, and how many bytes it looked at.
+// doneWindow is where a window began, in bytes of the piece and in tokens of the result, and how
+// many bytes it looked at.
 type doneWindow struct{ bytes, tokens, length int }
 
 // mergeLong appends the tokens of the piece b to dst.
@@ -22,8 +28,8 @@ func (t *Tokenizer) mergeLong(dst []int32, b []byte) []int32 {
 	return t.mergeWindows(dst, b, window, margin)
 }
 
-// mergeWindows is mergeLong for windows of size bytes, the last tail bytes of which are left to the next one. The result
-// does not depend on either.
+// mergeWindows is mergeLong for windows of size bytes, the last tail bytes of which are left to the
+// next one. The result does not depend on either.
 func (t *Tokenizer) mergeWindows(dst []int32, b []byte, size, tail int) []int32 {
 	q := queues.Get().(*mergeQueue)
 	defer q.release()
@@ -61,7 +67,8 @@ func (t *Tokenizer) mergeWindows(dst []int32, b []byte, size, tail int) []int32 
 // neighbours tells whether the bytes of left and right together are encoded as left and right.
 func (t *Tokenizer) neighbours(left, right int32) bool {
 	var room [2 * longestToken]byte
-	both := append(append(room[:0], t.ordinaryBytes(uint32(left))...), t.ordinaryBytes(uint32(right))...)
+	both := append(append(room[:0], t.ordinaryBytes(uint32(left))...),
+		t.ordinaryBytes(uint32(right))...)
 	if len(both) <= shortPiece {
 		var ids [shortPiece]int32
 		got := t.merge(ids[:0], both)
@@ -71,5 +78,6 @@ func (t *Tokenizer) neighbours(left, right int32) bool {
 	defer q.release()
 	q.encode(t, both)
 	n := q.next[0]
-	return q.ids[0] == uint32(left) && int(n) < len(both) && q.ids[n] == uint32(right) && int(q.next[n]) == len(both)
+	return q.ids[0] == uint32(left) && int(n) < len(both) && q.ids[n] == uint32(right) &&
+		int(q.next[n]) == len(both)
 }

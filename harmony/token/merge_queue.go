@@ -1,11 +1,13 @@
-// A heap of the pairs that can merge, for pieces in which looking through all pairs would take too long.
+// A heap of the pairs that can merge, for pieces in which looking through all pairs would take too
+// long.
 
 package token
 
 import "sync"
 
-// mergeQueue encodes one row of bytes at a time. Node i begins at byte i; ids, next and rank mean something only for nodes
-// that are still there. A heap entry whose rank is not its node's rank any more is out of date and skipped.
+// mergeQueue encodes one row of bytes at a time. Node i begins at byte i; ids, next and rank mean
+// something only for nodes that are still there. A heap entry whose rank is not its node's rank any
+// more is out of date and skipped.
 type mergeQueue struct {
 	ids  []uint32 // token of the node
 	rank []uint32 // what the node and its next one merge into, or absent
@@ -29,7 +31,8 @@ func (q *mergeQueue) resize(n int) {
 		q.next, q.prev = make([]int32, n), make([]int32, n)
 		q.heap = make([]uint64, 0, n)
 	}
-	q.ids, q.rank, q.next, q.prev, q.heap = q.ids[:n], q.rank[:n], q.next[:n], q.prev[:n], q.heap[:0]
+	q.ids, q.rank, q.next, q.prev, q.heap = q.ids[:n], q.rank[:n], q.next[:n], q.prev[:n],
+		q.heap[:0]
 }
 
 // encode leaves the tokens of b, which is not empty, in the nodes from node 0 on.

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// mergePlainly is byte pair encoding by the book: of all neighbours whose bytes together are a token, the lowest merges, the
-// leftmost of equals. It knows tokens but not the table of pairs.
+// mergePlainly is byte pair encoding by the book: of all neighbours whose bytes together are a
+// token, the lowest merges, the leftmost of equals. It knows tokens but not the table of pairs.
 func mergePlainly(t *Tokenizer, b []byte) []int32 {
 	ends := make([]int, len(b))
 	for i := range ends {

@@ -1,8 +1,9 @@
 // Special tokens: the ids from 199998 up, which stand for message boundaries and not for text.
 //
-// Ten of them have a name of their own, the rest is reserved and named after its id. The two published tokenizers differ in
-// two ids, and this one follows tiktoken: 200018 is <|endofprompt|> and nothing lies beyond 201087. The name
-// <|reserved_200018|> is understood as well (tiktoken encodes both names to that id, and decodes it to the first).
+// Ten of them have a name of their own, the rest is reserved and named after its id. The two
+// published tokenizers differ in two ids, and this one follows tiktoken: 200018 is <|endofprompt|>
+// and nothing lies beyond 201087. The name <|reserved_200018|> is understood as well (tiktoken
+// encodes both names to that id, and decodes it to the first).
 
 package token
 
@@ -77,8 +78,10 @@ func (t *Tokenizer) SpecialID(name string) (int32, bool) {
 	return id, true
 }
 
-// nextSpecial finds the first special token in text whose name is allowed, and where it begins; len(text) if there is none.
-func (t *Tokenizer) nextSpecial(text string, allowed func(name string) bool) (at, length int, id int32) {
+// nextSpecial finds the first special token in text whose name is allowed, and where it begins;
+// len(text) if there is none.
+func (t *Tokenizer) nextSpecial(text string, allowed func(name string) bool) (at, length int,
+	id int32) {
 	for from := 0; ; {
 		i := strings.Index(text[from:], specialOpen)
 		if i < 0 {

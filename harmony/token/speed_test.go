@@ -1,7 +1,7 @@
 package token
 
-// Speed and its worst case. There is no input that makes encoding slow beyond a constant: long pieces are the danger, as
-// byte pair encoding done the simple way is quadratic in them.
+// Speed and its worst case. There is no input that makes encoding slow beyond a constant: long
+// pieces are the danger, as byte pair encoding done the simple way is quadratic in them.
 
 import (
 	"flag"
@@ -17,9 +17,11 @@ import (
 
 const megabyte = 1 << 20
 
-var textFile = flag.String("text", "", "benchmark this `FILE` as the mixed text (testdata/compare_tiktoken.py does)")
+var textFile = flag.String("text", "",
+	"benchmark this `FILE` as the mixed text (testdata/compare_tiktoken.py does)")
 
-// mixedText is prose, code and many scripts, repeated to n bytes or more: the hand-written groups of the goldens.
+// mixedText is prose, code and many scripts, repeated to n bytes or more: the hand-written groups
+// of the goldens.
 func mixedText(tb testing.TB, n int) string {
 	tb.Helper()
 	if *textFile != "" {
@@ -107,21 +109,25 @@ func fastest(runs int, f func()) time.Duration {
 	return best
 }
 
-// No text is more than 12 times slower than ordinary text, which is 2 MB/s where that has 24. And a megabyte takes no more
-// than 5 times as long for each byte as an eighth of it: what is quadratic takes 8 times as long.
+// No text is more than 12 times slower than ordinary text, which is 2 MB/s where that has 24. And a
+// megabyte takes no more than 5 times as long for each byte as an eighth of it: what is quadratic
+// takes 8 times as long.
 func TestNoInputIsQuadratic(t *testing.T) {
 	tok := Get()
 	var ids []int32
 	mixed := mixedText(t, 2*megabyte)
 	tok.Encode(nil, mixed)
 	perByte := func(name, text string, runs int) float64 {
-		return float64(fastest(runs, func() { ids = encodeHard(tok, ids[:0], name, text) })) / float64(len(text))
+		return float64(fastest(runs,
+			func() { ids = encodeHard(tok, ids[:0], name, text) })) / float64(len(text))
 	}
 	ordinarily := perByte("mixed", mixed, 5)
 	t.Logf("%-20s %6.1f MB/CPU-s", "ordinary text", 1e3/ordinarily)
 	for name, text := range hardTexts() {
 		part, whole := 0.0, 0.0
-		for runs := 1; runs <= 4; runs *= 2 { // a slow run is run again before it is believed, beside ordinary text: the machine may have other work by now
+		// a slow run is run again before it is believed, beside ordinary text: the machine may have
+		// other work by now
+		for runs := 1; runs <= 4; runs *= 2 {
 			if runs > 1 {
 				ordinarily = perByte("mixed", mixed, runs)
 			}
@@ -135,7 +141,8 @@ func TestNoInputIsQuadratic(t *testing.T) {
 			t.Errorf("%s: %.1f MB/s, ordinary text %.1f MB/s", name, 1e3/whole, 1e3/ordinarily)
 		}
 		if whole > 5*part {
-			t.Errorf("%s: %.1f MB/s for a megabyte, %.1f MB/s for an eighth of it", name, 1e3/whole, 1e3/part)
+			t.Errorf("%s: %.1f MB/s for a megabyte, %.1f MB/s for an eighth of it", name, 1e3/whole,
+				1e3/part)
 		}
 	}
 }

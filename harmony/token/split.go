@@ -8,8 +8,9 @@
 //	|\s+(?!\S)
 //	|\s+
 //
-// (one line, alternatives in order). It is written as a scanner because a general regular expression engine is slow here
-// and backtracks. What must stay true: every character is looked at a bounded number of times, whatever the text.
+// (one line, alternatives in order). It is written as a scanner because a general regular
+// expression engine is slow here and backtracks. What must stay true: every character is looked at
+// a bounded number of times, whatever the text.
 
 package token
 
@@ -52,11 +53,14 @@ func (t *Tokenizer) pieceEnd(s []byte, i int) int {
 	return t.spaces(s, i)
 }
 
-// word tries the first two alternatives at s[i] without their prefix character: lowerEnd is where the first one ends,
-// which has something lower in it, upperEnd where the second one does if the first one does not match. -1: no match.
+// word tries the first two alternatives at s[i] without their prefix character: lowerEnd is where
+// the first one ends, which has something lower in it, upperEnd where the second one does if the
+// first one does not match. -1: no match.
 func (t *Tokenizer) word(s []byte, i int) (lowerEnd, upperEnd int) {
 	end := i
-	lastBoth := -1 // end of the last character that is in both sets: giving back the rest makes the first one match
+	// end of the last character that is in both sets: giving back the rest makes the first one
+	// match
+	lastBoth := -1
 	for end < len(s) {
 		c, n := t.at(s, end)
 		if c == lower {
@@ -84,7 +88,8 @@ func (t *Tokenizer) word(s []byte, i int) (lowerEnd, upperEnd int) {
 	return -1, -1
 }
 
-// prefixedWord tries the first two alternatives at s[i], a character of class c and n bytes that may be their prefix.
+// prefixedWord tries the first two alternatives at s[i], a character of class c and n bytes that
+// may be their prefix.
 func (t *Tokenizer) prefixedWord(s []byte, i int, c class, n int) int {
 	lowerEnd, upperEnd := t.word(s, i+n)
 	if lowerEnd >= 0 {
@@ -146,8 +151,8 @@ func (t *Tokenizer) symbols(s []byte, i int) int {
 	return end
 }
 
-// spaces is the last three alternatives: white space up to its last line break, else all of it but the last character,
-// which goes with the word that follows.
+// spaces is the last three alternatives: white space up to its last line break, else all of it but
+// the last character, which goes with the word that follows.
 func (t *Tokenizer) spaces(s []byte, i int) int {
 	end, last, afterBreak := i, i, -1
 	for end < len(s) {

@@ -1,7 +1,9 @@
-// The two hash tables of the tokenizer: from bytes to the token they are, and from two tokens to the one they merge into.
+// The two hash tables of the tokenizer: from bytes to the token they are, and from two tokens to
+// the one they merge into.
 //
-// Both are open addressed with linear probing in one flat array, written once at load. The entries are packed so small that
-// one cache line answers most questions; looking up is most of what encoding costs.
+// Both are open addressed with linear probing in one flat array, written once at load. The entries
+// are packed so small that one cache line answers most questions; looking up is most of what
+// encoding costs.
 
 package token
 
@@ -10,7 +12,8 @@ import (
 	"math/bits"
 )
 
-// absent is no token. It is above all ids, so that the lowest of several ranks is a token if one of them is.
+// absent is no token. It is above all ids, so that the lowest of several ranks is a token if one of
+// them is.
 const absent = ^uint32(0)
 
 const (
@@ -20,7 +23,8 @@ const (
 	tableMask = 1<<tableBits - 1
 )
 
-// tokenTable maps bytes to ids. A slot is id+1 in the low 18 bits and 14 bits of the hash above; 0 is an empty slot.
+// tokenTable maps bytes to ids. A slot is id+1 in the low 18 bits and 14 bits of the hash above; 0
+// is an empty slot.
 type tokenTable []uint32
 
 func (t tokenTable) put(b []byte, id uint32) {
@@ -49,7 +53,8 @@ func (t *Tokenizer) find(b []byte) uint32 {
 	}
 }
 
-// hashBytes mixes b, which is not empty, into 64 bits. The table is fixed, so nobody can make its chains longer.
+// hashBytes mixes b, which is not empty, into 64 bits. The table is fixed, so nobody can make its
+// chains longer.
 func hashBytes(b []byte) uint64 {
 	const k0, k1 = 0xA0761D6478BD642F, 0xE7037ED1A0B428DB
 	n := uint64(len(b))
@@ -76,7 +81,8 @@ func hashBytes(b []byte) uint64 {
 	return hi ^ lo
 }
 
-// pairTable maps two neighbouring tokens to the token they merge into. A slot is 1<<63 | left<<36 | right<<18 | merged.
+// pairTable maps two neighbouring tokens to the token they merge into. A slot is 1<<63 | left<<36 |
+// right<<18 | merged.
 type pairTable []uint64
 
 const pairSet = 1 << 63 >> idBits // marks a slot as taken, in place after the shift by idBits
@@ -92,7 +98,8 @@ func (p pairTable) put(left, right, merged uint32) {
 	p[slot] = (key|pairSet)<<idBits | uint64(merged)
 }
 
-// merged returns what the neighbours left and right merge into, or absent. Ids are ranks: lower ones merge first.
+// merged returns what the neighbours left and right merge into, or absent. Ids are ranks: lower
+// ones merge first.
 func (p pairTable) merged(left, right uint32) uint32 {
 	key := uint64(left)<<idBits | uint64(right)
 	for slot := pairSlot(key); ; slot = (slot + 1) & tableMask {

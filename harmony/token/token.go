@@ -1,5 +1,6 @@
-// Package token is the o200k_harmony tokenizer: byte pair encoding of text to the 201,088 token ids that gpt-oss speaks,
-// and back. The vocabulary is in the binary (package assets); nothing is fetched.
+// Package token is the o200k_harmony tokenizer: byte pair encoding of text to the 201,088 token ids
+// that gpt-oss speaks, and back. The vocabulary is in the binary (package assets); nothing is
+// fetched.
 //
 // What must stay true:
 //   - the ids are those of OpenAI's own tokenizer, for every input, special tokens included;
@@ -7,8 +8,9 @@
 //     message boundary;
 //   - the work is linear in the input but for a small logarithm: there is no text that stalls a server.
 //
-// The way of a text: split.go cuts it into pieces (words, numbers, runs of spaces), table.go knows whether a piece is a
-// token, merge.go makes tokens of a piece that is not, merge_long.go does so for pieces beyond the usual.
+// The way of a text: split.go cuts it into pieces (words, numbers, runs of spaces), table.go knows
+// whether a piece is a token, merge.go makes tokens of a piece that is not, merge_long.go does so
+// for pieces beyond the usual.
 package token
 
 import "sync"
@@ -42,20 +44,22 @@ type Tokenizer struct {
 	classes  classTable
 }
 
-// Get returns the one tokenizer of this process. The first call makes it, which takes some tens of milliseconds.
+// Get returns the one tokenizer of this process. The first call makes it, which takes some tens of
+// milliseconds.
 func Get() *Tokenizer { return shared() }
 
 var shared = sync.OnceValue(func() *Tokenizer {
 	t, err := load()
 	if err != nil {
-		// The vocabulary is part of the binary and carries a checksum: this binary is damaged, nothing it does is right.
+		// The vocabulary is part of the binary and carries a checksum: this binary is damaged,
+		// nothing it does is right.
 		panic("token: the embedded vocabulary is damaged: " + err.Error())
 	}
 	return t
 })
 
-// TokenBytes returns the bytes of a token, for a special token its name, and nil outside the vocabulary. The caller must
-// not change them.
+// TokenBytes returns the bytes of a token, for a special token its name, and nil outside the
+// vocabulary. The caller must not change them.
 func (t *Tokenizer) TokenBytes(id int32) []byte {
 	if id >= 0 && id < ordinary {
 		return t.ordinaryBytes(uint32(id))
@@ -66,7 +70,8 @@ func (t *Tokenizer) TokenBytes(id int32) []byte {
 	return nil
 }
 
-// ordinaryBytes is TokenBytes of an id below ordinary. The capacity is cut, so an append does not write on its neighbour.
+// ordinaryBytes is TokenBytes of an id below ordinary. The capacity is cut, so an append does not
+// write on its neighbour.
 func (t *Tokenizer) ordinaryBytes(id uint32) []byte {
 	from, to := t.offsets[id], t.offsets[id+1]
 	return t.text[from:to:to]

@@ -1,4 +1,5 @@
-// UTF-8 that may be cut or wrong. A token is any bytes, so a character can end in another token than it began in.
+// UTF-8 that may be cut or wrong. A token is any bytes, so a character can end in another token
+// than it began in.
 
 package token
 
@@ -7,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns b as text: each maximal part of a character that was cut, and each byte that cannot begin one, becomes one
-// U+FFFD.
+// Text returns b as text: each maximal part of a character that was cut, and each byte that cannot
+// begin one, becomes one U+FFFD.
 func Text(b []byte) string {
 	if utf8.Valid(b) {
 		return string(b)
@@ -29,8 +30,9 @@ func Text(b []byte) string {
 	return s.String()
 }
 
-// ScanUTF8 returns how many bytes at the front of b are whole characters, and how many after them can never become one
-// whatever follows: 0 if all of b is valid, or if it ends in the beginning of a character.
+// ScanUTF8 returns how many bytes at the front of b are whole characters, and how many after them
+// can never become one whatever follows: 0 if all of b is valid, or if it ends in the beginning of
+// a character.
 func ScanUTF8(b []byte) (valid, wrong int) {
 	valid = validLen(b)
 	rest := b[valid:]
@@ -56,11 +58,12 @@ func validLen(b []byte) int {
 	return len(b)
 }
 
-// cutLen is the length of the maximal part of a character at the front of b, which does not begin with a whole one. A byte
-// that cannot begin a character counts as one.
+// cutLen is the length of the maximal part of a character at the front of b, which does not begin
+// with a whole one. A byte that cannot begin a character counts as one.
 func cutLen(b []byte) int {
 	var need int
-	lo, hi := byte(0x80), byte(0xBF) // what the second byte may be: no overlong forms, no surrogates, nothing above U+10FFFF
+	// what the second byte may be: no overlong forms, no surrogates, nothing above U+10FFFF
+	lo, hi := byte(0x80), byte(0xBF)
 	switch c := b[0]; {
 	case c >= 0xC2 && c <= 0xDF:
 		need = 1

@@ -1,8 +1,9 @@
 package checkpoint
 
-// The check that every checkpoint passes, from disk or embedded: what the Spec lists must be in the files with exactly that
-// type and shape, and where the index says. A tensor that no gpt-oss has is refused when a forward pass would have to use
-// it (anything under model. or lm_head.), since leaving it out would compute another model.
+// The check that every checkpoint passes, from disk or embedded: what the Spec lists must be in the
+// files with exactly that type and shape, and where the index says. A tensor that no gpt-oss has is
+// refused when a forward pass would have to use it (anything under model. or lm_head.), since
+// leaving it out would compute another model.
 
 import (
 	"fmt"
@@ -13,14 +14,16 @@ import (
 	"github.com/ossrun/ossrun/models/safetensors"
 )
 
-// check fills c's tensors from files. placed maps names to files as the index does; nil without an index.
+// check fills c's tensors from files. placed maps names to files as the index does; nil without an
+// index.
 func (c *Checkpoint) check(files []*safetensors.File, placed map[string]string) error {
 	held := map[string]models.Tensor{}
 	for _, f := range files {
 		for i := range f.Header.Tensors {
 			t := f.Tensor(i)
 			if other, ok := held[t.Name]; ok {
-				return fmt.Errorf("%s and %s both hold tensor %s", other.File, t.File, safetensors.Show(t.Name))
+				return fmt.Errorf("%s and %s both hold tensor %s", other.File, t.File,
+					safetensors.Show(t.Name))
 			}
 			held[t.Name] = t
 		}
@@ -42,17 +45,24 @@ func (c *Checkpoint) check(files []*safetensors.File, placed map[string]string) 
 		file, listed := placed[want.Name]
 		switch {
 		case !ok && listed:
-			return fmt.Errorf("%s does not hold tensor %s, which %s places there", file, want.Name, safetensors.IndexName)
+			return fmt.Errorf("%s does not hold tensor %s, which %s places there", file, want.Name,
+				safetensors.IndexName)
 		case !ok && len(files) == 1:
-			return fmt.Errorf("%s does not hold tensor %s, which config.json calls for", files[0].Name, want.Name)
+			return fmt.Errorf("%s does not hold tensor %s, which config.json calls for",
+				files[0].Name, want.Name)
 		case !ok:
-			return fmt.Errorf("%s does not list tensor %s, which config.json calls for", safetensors.IndexName, want.Name)
+			return fmt.Errorf("%s does not list tensor %s, which config.json calls for",
+				safetensors.IndexName, want.Name)
 		case listed && file != got.File:
-			return fmt.Errorf("%s holds tensor %s, which %s places in %s: the files are of different downloads", got.File, want.Name, safetensors.IndexName, file)
+			return fmt.Errorf(
+				"%s holds tensor %s, which %s places in %s: the files are of different downloads",
+				got.File, want.Name, safetensors.IndexName, file)
 		case got.DType != want.DType:
-			return fmt.Errorf("%s: tensor %s is %s, gpt-oss has %s", got.File, want.Name, got.DType, want.DType)
+			return fmt.Errorf("%s: tensor %s is %s, gpt-oss has %s", got.File, want.Name, got.DType,
+				want.DType)
 		case !slices.Equal(got.Shape, want.Shape):
-			return fmt.Errorf("%s: tensor %s has shape %v, config.json calls for %v", got.File, want.Name, got.Shape, want.Shape)
+			return fmt.Errorf("%s: tensor %s has shape %v, config.json calls for %v", got.File,
+				want.Name, got.Shape, want.Shape)
 		}
 		c.tensors[want.Name] = got
 		c.bytes += want.Bytes()
@@ -60,7 +70,9 @@ func (c *Checkpoint) check(files []*safetensors.File, placed map[string]string) 
 	}
 	for name, t := range held {
 		if partOfModel(name) {
-			return fmt.Errorf("%s holds tensor %s, which no gpt-oss of this config.json has: computing without it would be another model", t.File, safetensors.Show(name))
+			return fmt.Errorf(
+				"%s holds tensor %s, which no gpt-oss of this config.json has: computing without "+
+					"it would be another model", t.File, safetensors.Show(name))
 		}
 		c.Ignored = append(c.Ignored, name)
 	}
@@ -68,19 +80,27 @@ func (c *Checkpoint) check(files []*safetensors.File, placed map[string]string) 
 	return nil
 }
 
-// foreignTensors names checkpoints whose config.json says gpt-oss but whose tensors are stored in another way.
+// foreignTensors names checkpoints whose config.json says gpt-oss but whose tensors are stored in
+// another way.
 func foreignTensors(held map[string]models.Tensor) error {
 	for name, t := range held {
 		shown := safetensors.Show(name)
 		switch {
 		case strings.Contains(name, ".lora_A.") || strings.Contains(name, ".lora_B."):
-			return fmt.Errorf("%s holds tensor %s of a LoRA adapter: merge the adapter into its base model and keep the experts in MXFP4", t.File, shown)
-		case strings.HasSuffix(name, ".mlp.experts.gate_up_proj"), strings.HasSuffix(name, ".mlp.experts.down_proj"):
-			return fmt.Errorf("%s: tensor %s is %s, gpt-oss has MXFP4 blocks and scales: %s", t.File, shown, t.DType, models.DequantisedExperts)
+			return fmt.Errorf(
+				"%s holds tensor %s of a LoRA adapter: merge the adapter into its base model and "+
+					"keep the experts in MXFP4", t.File, shown)
+		case strings.HasSuffix(name, ".mlp.experts.gate_up_proj"),
+			strings.HasSuffix(name, ".mlp.experts.down_proj"):
+			return fmt.Errorf("%s: tensor %s is %s, gpt-oss has MXFP4 blocks and scales: %s",
+				t.File, shown, t.DType, models.DequantisedExperts)
 		case strings.HasSuffix(name, ".input_scale"), strings.HasSuffix(name, ".weight_scale"):
-			return fmt.Errorf("%s holds tensor %s of a conversion with quantised activations: %s", t.File, shown, models.Advice)
+			return fmt.Errorf("%s holds tensor %s of a conversion with quantised activations: %s",
+				t.File, shown, models.Advice)
 		case strings.HasPrefix(name, "block.") && strings.Contains(name, ".mlp."):
-			return fmt.Errorf("%s holds tensor %s of the original/ layout, and its config.json is not of that layout", t.File, shown)
+			return fmt.Errorf(
+				"%s holds tensor %s of the original/ layout, and its config.json is not of that "+
+					"layout", t.File, shown)
 		}
 	}
 	return nil

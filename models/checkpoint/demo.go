@@ -1,6 +1,7 @@
 package checkpoint
 
-// The demo model: embedded, unpacked into memory, then held to the same checks as a file. It needs no disk and no network.
+// The demo model: embedded, unpacked into memory, then held to the same checks as a file. It needs
+// no disk and no network.
 
 import (
 	"bytes"

@@ -1,7 +1,8 @@
 package checkpoint
 
-// gpt-oss weights that other programs on this machine keep: ollama, LM Studio and llama.cpp each have a folder of GGUF files. They are
-// looked for by their headers, so that a fine-tune is found too and another architecture is passed over; nothing is written there.
+// gpt-oss weights that other programs on this machine keep: ollama, LM Studio and llama.cpp each
+// have a folder of GGUF files. They are looked for by their headers, so that a fine-tune is found
+// too and another architecture is passed over; nothing is written there.
 
 import (
 	"cmp"
@@ -21,7 +22,8 @@ import (
 
 // Elsewhere is a model in another program's folder.
 type Elsewhere struct {
-	Name    string // what --model takes: "ollama:gpt-oss:20b", "lmstudio:OWNER/REPO/FILE", "llama.cpp:FILE"
+	// what --model takes: "ollama:gpt-oss:20b", "lmstudio:OWNER/REPO/FILE", "llama.cpp:FILE"
+	Name    string
 	Program string // "ollama", "LM Studio", "llama.cpp"
 	Path    string // the GGUF file
 	Bytes   int64  // its size, with its siblings if it is one of several
@@ -34,8 +36,8 @@ func (e Elsewhere) SameShape(as models.Entry) bool {
 	return e.Model != nil && e.Model.Spec().SameShape(as.Spec)
 }
 
-// ListElsewhere looks into the folders of other programs, in the order of their names. Folders that are not there or cannot be read are passed
-// over: they are not ours.
+// ListElsewhere looks into the folders of other programs, in the order of their names. Folders that
+// are not there or cannot be read are passed over: they are not ours.
 func ListElsewhere() []Elsewhere {
 	list := slices.Concat(ollamaModels(), lmstudioModels(), llamaModels())
 	slices.SortStableFunc(list, func(a, b Elsewhere) int { return cmp.Compare(a.Name, b.Name) })
@@ -61,9 +63,11 @@ func consider(program, name, path string) (Elsewhere, bool) {
 	return e, true
 }
 
-// ollamaModels follows ollama's manifests: manifests/HOST/OWNER/MODEL/TAG is JSON whose layer of the type "model" names a blob.
+// ollamaModels follows ollama's manifests: manifests/HOST/OWNER/MODEL/TAG is JSON whose layer of
+// the type "model" names a blob.
 func ollamaModels() (list []Elsewhere) {
-	for _, root := range folders(os.Getenv("OLLAMA_MODELS"), "~/.ollama/models", "/usr/share/ollama/.ollama/models", "/var/lib/ollama/models") {
+	for _, root := range folders(os.Getenv("OLLAMA_MODELS"), "~/.ollama/models",
+		"/usr/share/ollama/.ollama/models", "/var/lib/ollama/models") {
 		tags, _ := filepath.Glob(filepath.Join(escapeGlob(root), "manifests", "*", "*", "*", "*"))
 		for _, tag := range tags {
 			text, err := models.ReadFile(tag)
@@ -78,15 +82,18 @@ func ollamaModels() (list []Elsewhere) {
 			}
 			for _, layer := range manifest.Layers {
 				digest, ok := strings.CutPrefix(layer.Digest, "sha256:")
-				if layer.MediaType != "application/vnd.ollama.image.model" || !ok || strings.ContainsAny(digest, `/\.`) {
+				if layer.MediaType != "application/vnd.ollama.image.model" || !ok ||
+					strings.ContainsAny(digest, `/\.`) {
 					continue
 				}
-				model, owner := filepath.Base(filepath.Dir(tag)), filepath.Base(filepath.Dir(filepath.Dir(tag)))
+				model, owner := filepath.Base(filepath.Dir(tag)),
+					filepath.Base(filepath.Dir(filepath.Dir(tag)))
 				name := "ollama:" + model + ":" + filepath.Base(tag)
 				if owner != "library" {
 					name = "ollama:" + owner + "/" + model + ":" + filepath.Base(tag)
 				}
-				if e, ok := consider("ollama", name, filepath.Join(root, "blobs", "sha256-"+digest)); ok {
+				if e, ok := consider("ollama", name,
+					filepath.Join(root, "blobs", "sha256-"+digest)); ok {
 					list = append(list, e)
 				}
 			}
@@ -104,7 +111,8 @@ func lmstudioModels() (list []Elsewhere) {
 	return list
 }
 
-// llamaModels looks into llama.cpp's own cache, and at GGUF files in the Hugging Face cache, where its newer versions put them.
+// llamaModels looks into llama.cpp's own cache, and at GGUF files in the Hugging Face cache, where
+// its newer versions put them.
 func llamaModels() (list []Elsewhere) {
 	own := []string{os.Getenv("LLAMA_CACHE"), "~/.cache/llama.cpp"}
 	switch runtime.GOOS {
@@ -131,7 +139,8 @@ func llamaModels() (list []Elsewhere) {
 			continue
 		}
 		files, _ := filepath.Glob(filepath.Join(escapeGlob(snapshots[0].Path), "*.gguf"))
-		list = append(list, considerFiles("the Hugging Face cache", "gguf:"+repo.ID()+"/", snapshots[0].Path, files)...)
+		list = append(list, considerFiles("the Hugging Face cache", "gguf:"+repo.ID()+"/",
+			snapshots[0].Path, files)...)
 	}
 	return list
 }
@@ -180,7 +189,8 @@ var programPrefixes = [...]string{"ollama:", "lmstudio:", "llama.cpp:", "gguf:"}
 
 // findElsewhere finds a model of another program by its name.
 func findElsewhere(name string) (Found, bool, error) {
-	if !slices.ContainsFunc(programPrefixes[:], func(p string) bool { return strings.HasPrefix(name, p) }) {
+	if !slices.ContainsFunc(programPrefixes[:],
+		func(p string) bool { return strings.HasPrefix(name, p) }) {
 		return Found{}, false, nil
 	}
 	for _, e := range ListElsewhere() {
@@ -191,5 +201,6 @@ func findElsewhere(name string) (Found, bool, error) {
 			return foundGGUF(e.Model), true, nil
 		}
 	}
-	return Found{}, true, &models.UnknownModelError{Name: name, Is: "not among the weights of other programs here: ossrun list shows them"}
+	return Found{}, true, &models.UnknownModelError{Name: name,
+		Is: "not among the weights of other programs here: ossrun list shows them"}
 }

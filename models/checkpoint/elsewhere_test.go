@@ -1,6 +1,7 @@
 package checkpoint_test
 
-// Folders of ollama, LM Studio and llama.cpp, laid out as those programs do it, in a home of their own.
+// Folders of ollama, LM Studio and llama.cpp, laid out as those programs do it, in a home of their
+// own.
 
 import (
 	"fmt"
@@ -15,7 +16,8 @@ import (
 
 func TestElsewhere(t *testing.T) {
 	home := t.TempDir()
-	for name, value := range map[string]string{"HOME": home, "USERPROFILE": home, "XDG_CACHE_HOME": filepath.Join(home, "cache"), "OLLAMA_MODELS": "", "LLAMA_CACHE": "",
+	for name, value := range map[string]string{"HOME": home, "USERPROFILE": home,
+		"XDG_CACHE_HOME": filepath.Join(home, "cache"), "OLLAMA_MODELS": "", "LLAMA_CACHE": "",
 		"HF_HUB_CACHE": filepath.Join(home, "hub")} {
 		t.Setenv(name, value)
 	}
@@ -28,7 +30,8 @@ func TestElsewhere(t *testing.T) {
 	}
 	t.Cleanup(func() { tiny.Close() })
 	writeGGUF := func(folder, stem string, style modeltest.GGUFStyle, files int) string {
-		path, err := modeltest.WriteGGUF(tiny, filepath.Join(home, filepath.FromSlash(folder)), stem, style, files)
+		path, err := modeltest.WriteGGUF(tiny, filepath.Join(home, filepath.FromSlash(folder)),
+			stem, style, files)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,14 +51,19 @@ func TestElsewhere(t *testing.T) {
 	if err := os.Rename(blob, filepath.Join(filepath.Dir(blob), "sha256-"+digest)); err != nil {
 		t.Fatal(err)
 	}
-	manifest := fmt.Sprintf(`{"layers":[{"mediaType":"application/vnd.ollama.image.license","digest":"sha256:1"},{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:%s"}]}`, digest)
+	manifest := fmt.Sprintf(
+		`{"layers":[{"mediaType":"application/vnd.ollama.image.license","digest":"sha256:1"},{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:%s"}]}`, digest)
 	put(".ollama/models/manifests/registry.ollama.ai/library/gpt-oss/20b", manifest)
 	put(".ollama/models/manifests/registry.ollama.ai/someone/tune/latest", manifest)
-	put(".ollama/models/manifests/registry.ollama.ai/library/broken/1b", `{"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:../../../x"}]}`)
-	put(".ollama/models/manifests/registry.ollama.ai/library/gone/1b", `{"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:00"}]}`)
-	writeGGUF(".lmstudio/models/lmstudio-community/gpt-oss-20b-GGUF", "gpt-oss-20b-MXFP4", modeltest.LlamaQ8, 1)
+	put(".ollama/models/manifests/registry.ollama.ai/library/broken/1b",
+		`{"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:../../../x"}]}`)
+	put(".ollama/models/manifests/registry.ollama.ai/library/gone/1b",
+		`{"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:00"}]}`)
+	writeGGUF(".lmstudio/models/lmstudio-community/gpt-oss-20b-GGUF", "gpt-oss-20b-MXFP4",
+		modeltest.LlamaQ8, 1)
 	put(".lmstudio/models/someone/other/other.gguf", "GGUF\x03\x00\x00\x00")
-	writeGGUF(".cache/llama.cpp", "ggml-org_gpt-oss-120b-GGUF_gpt-oss-120b-mxfp4", modeltest.LlamaBF16, 2)
+	writeGGUF(".cache/llama.cpp", "ggml-org_gpt-oss-120b-GGUF_gpt-oss-120b-mxfp4",
+		modeltest.LlamaBF16, 2)
 	writeGGUF("hub/models--ggml-org--gpt-oss-20b-GGUF/snapshots/0123456789012345678901234567890123456789", "gpt-oss-20b-mxfp4", modeltest.LlamaBF16, 1)
 	var names []string
 	for _, e := range checkpoint.ListElsewhere() {
@@ -64,12 +72,15 @@ func TestElsewhere(t *testing.T) {
 			t.Errorf("%s: %+v", e.Name, e)
 		}
 	}
-	want := []string{"gguf:ggml-org/gpt-oss-20b-GGUF/gpt-oss-20b-mxfp4.gguf", "llama.cpp:ggml-org_gpt-oss-120b-GGUF_gpt-oss-120b-mxfp4-00001-of-00002.gguf",
-		"lmstudio:lmstudio-community/gpt-oss-20b-GGUF/gpt-oss-20b-MXFP4.gguf", "ollama:gpt-oss:20b", "ollama:someone/tune:latest"}
+	want := []string{"gguf:ggml-org/gpt-oss-20b-GGUF/gpt-oss-20b-mxfp4.gguf",
+		"llama.cpp:ggml-org_gpt-oss-120b-GGUF_gpt-oss-120b-mxfp4-00001-of-00002.gguf",
+		"lmstudio:lmstudio-community/gpt-oss-20b-GGUF/gpt-oss-20b-MXFP4.gguf", "ollama:gpt-oss:20b",
+		"ollama:someone/tune:latest"}
 	if !slices.Equal(names, want) {
 		t.Errorf("found %q\n want %q", names, want)
 	}
-	for name, called := range map[string]string{"ollama:gpt-oss:20b": "gpt-oss-20b", "ollama:someone/tune": "tune-latest", want[0]: "gpt-oss-20b-mxfp4",
+	for name, called := range map[string]string{"ollama:gpt-oss:20b": "gpt-oss-20b",
+		"ollama:someone/tune": "tune-latest", want[0]: "gpt-oss-20b-mxfp4",
 		want[1]: "ggml-org_gpt-oss-120b-GGUF_gpt-oss-120b-mxfp4"} {
 		found, err := checkpoint.Resolve(name)
 		if err != nil || found.GGUF == nil || found.Name != called {

@@ -1,7 +1,8 @@
 package checkpoint
 
-// The files that hold a model's weights: which they are, and whether they are what they were when something was made from them. That goes by what the
-// system says about a file, so that no weight is read for it.
+// The files that hold a model's weights: which they are, and whether they are what they were when
+// something was made from them. That goes by what the system says about a file, so that no weight
+// is read for it.
 
 import (
 	"os"
@@ -10,8 +11,9 @@ import (
 	"time"
 )
 
-// FileState is what the system says about a file. While two states are equal, so are the bytes: whoever writes to a file, or puts another in its place,
-// changes its time of change or its number, and no program can set these. (A modification time can be set, and copying tools do set it.)
+// FileState is what the system says about a file. While two states are equal, so are the bytes:
+// whoever writes to a file, or puts another in its place, changes its time of change or its number,
+// and no program can set these. (A modification time can be set, and copying tools do set it.)
 type FileState struct {
 	Path          string // absolute
 	Size          int64
@@ -21,10 +23,14 @@ type FileState struct {
 }
 
 // ChangedSince tells whether the file was changed at or after a time.
-func (s FileState) ChangedSince(t time.Time) bool { return max(s.Modified, s.Changed) >= t.UnixNano() }
+func (s FileState) ChangedSince(t time.Time) bool {
+	return max(s.Modified,
+		s.Changed) >= t.UnixNano()
+}
 
-// FileStates are those of all files of a model's weights, and when they were looked at. There are no Files where they could not all be described, or
-// where the system does not tell when a file was changed.
+// FileStates are those of all files of a model's weights, and when they were looked at. There are
+// no Files where they could not all be described, or where the system does not tell when a file was
+// changed.
 type FileStates struct {
 	Files []FileState
 	Seen  time.Time
@@ -65,7 +71,8 @@ func (f Found) FileStates() FileStates {
 // FileStates describes the weights' files as they were when they were opened.
 func (c *Checkpoint) FileStates() FileStates { return c.states }
 
-// keepStates is called when the files are open: what was said of them before holds for the open ones if it is said still.
+// keepStates is called when the files are open: what was said of them before holds for the open
+// ones if it is said still.
 func (c *Checkpoint) keepStates(paths []string) {
 	if !slices.Equal(c.states.Files, statesOf(paths).Files) {
 		c.states = FileStates{}

@@ -1,6 +1,7 @@
 package checkpoint_test
 
-// What a start reads ahead where a copy takes the place of some weights, in each layout, and whether a file that was changed is noticed.
+// What a start reads ahead where a copy takes the place of some weights, in each layout, and
+// whether a file that was changed is noticed.
 
 import (
 	"fmt"
@@ -64,10 +65,13 @@ func layouts(t *testing.T) map[string]struct {
 		pieces []piece
 		dense  []string
 	}{
-		"released": {released, headers(released), []string{"lm_head.weight", ".q_proj.weight", ".k_proj.weight", ".v_proj.weight", ".o_proj.weight"}},
-		"original": {original, headers(original), []string{"unembedding.weight", ".attn.qkv.weight", ".attn.out.weight"}},
+		"released": {released, headers(released), []string{"lm_head.weight", ".q_proj.weight",
+			".k_proj.weight", ".v_proj.weight", ".o_proj.weight"}},
+		"original": {original, headers(original), []string{"unembedding.weight", ".attn.qkv.weight",
+			".attn.out.weight"}},
 	}
-	for name, style := range map[string]modeltest.GGUFStyle{"llama.cpp": modeltest.LlamaQ8, "ollama": modeltest.Ollama} {
+	for name, style := range map[string]modeltest.GGUFStyle{"llama.cpp": modeltest.LlamaQ8,
+		"ollama": modeltest.Ollama} {
 		path, err := modeltest.WriteGGUF(ckpt, filepath.Join(root, name), "it", style, 2)
 		if err != nil {
 			t.Fatal(err)
@@ -77,7 +81,8 @@ func layouts(t *testing.T) map[string]struct {
 			t.Fatal(err)
 		}
 		l := list[name]
-		l.path, l.dense = path, []string{"output.weight", ".attn_q.weight", ".attn_k.weight", ".attn_v.weight", ".attn_qkv.weight", ".attn_output.weight", ".attn_out.weight"}
+		l.path, l.dense = path, []string{"output.weight", ".attn_q.weight", ".attn_k.weight",
+			".attn_v.weight", ".attn_qkv.weight", ".attn_output.weight", ".attn_out.weight"}
 		for _, x := range set.Tensors {
 			l.pieces = append(l.pieces, piece{set.Files[x.File], x.Name, x.Begin, x.End})
 		}
@@ -87,10 +92,12 @@ func layouts(t *testing.T) map[string]struct {
 }
 
 func isDense(tensor string) bool {
-	return tensor == "lm_head.weight" || strings.Contains(tensor, ".self_attn.") && strings.HasSuffix(tensor, "_proj.weight")
+	return tensor == "lm_head.weight" || strings.Contains(tensor, ".self_attn.") &&
+		strings.HasSuffix(tensor, "_proj.weight")
 }
 
-// TestAhead: without a copy whole files are read; with one, all but the dense weights, and the copy.
+// TestAhead: without a copy whole files are read; with one, all but the dense weights, and the
+// copy.
 func TestAhead(t *testing.T) {
 	replacing := filepath.Join(t.TempDir(), "it.q8")
 	if err := os.WriteFile(replacing, make([]byte, 12345), 0o644); err != nil {
@@ -117,21 +124,28 @@ func TestAhead(t *testing.T) {
 		}{
 			{"with a copy", isDense, func(x string) bool {
 				return slices.ContainsFunc(l.dense, func(d string) bool {
-					return x == strings.TrimPrefix(d, ".") || strings.HasPrefix(d, ".") && strings.HasSuffix(x, d)
+					return x == strings.TrimPrefix(d, ".") || strings.HasPrefix(d, ".") &&
+						strings.HasSuffix(x, d)
 				})
 			}},
-			{"with a copy of q alone", func(x string) bool { return strings.HasSuffix(x, ".q_proj.weight") }, func(x string) bool {
-				return strings.HasSuffix(x, ".q_proj.weight") || strings.HasSuffix(x, ".attn_q.weight")
-			}},
+			{"with a copy of q alone",
+				func(x string) bool { return strings.HasSuffix(x, ".q_proj.weight") },
+				func(x string) bool {
+					return strings.HasSuffix(x, ".q_proj.weight") ||
+						strings.HasSuffix(x, ".attn_q.weight")
+				}},
 		} {
 			parts, need, err := found.Ahead(checkpoint.Replaced{By: replacing, Does: c.does})
-			if err != nil || len(parts) != len(whole)+1 || parts[len(whole)].Path != replacing || len(parts[len(whole)].Without) > 0 {
+			if err != nil || len(parts) != len(whole)+1 || parts[len(whole)].Path != replacing ||
+				len(parts[len(whole)].Without) > 0 {
 				t.Fatalf("%s %s: %d files, %v", name, c.what, len(parts), err)
 			}
 			var got, want []string
 			var bytes int64
 			for i, p := range parts[:len(whole)] {
-				if p.Path != whole[i].Path || !slices.IsSortedFunc(p.Without, func(a, b [2]int64) int { return int(a[0] - b[0]) }) {
+				if p.Path != whole[i].Path ||
+					!slices.IsSortedFunc(p.Without,
+						func(a, b [2]int64) int { return int(a[0] - b[0]) }) {
 					t.Errorf("%s %s: %s without %v", name, c.what, p.Path, p.Without)
 				}
 				for _, s := range p.Without {
@@ -147,19 +161,22 @@ func TestAhead(t *testing.T) {
 			slices.Sort(got)
 			slices.Sort(want)
 			if !slices.Equal(got, want) || need != found.Bytes-bytes+12345 {
-				t.Errorf("%s %s: left out are\n%v, should be\n%v; %d bytes of memory", name, c.what, got, want, need)
+				t.Errorf("%s %s: left out are\n%v, should be\n%v; %d bytes of memory", name, c.what,
+					got, want, need)
 			}
 			if c.what == "with a copy" && len(want) < 5 {
 				t.Errorf("%s: only %d tensors are dense", name, len(want))
 			}
 		}
-		if _, _, err := found.Ahead(checkpoint.Replaced{By: replacing + ".gone", Does: isDense}); err == nil {
+		if _, _, err := found.Ahead(checkpoint.Replaced{By: replacing + ".gone",
+			Does: isDense}); err == nil {
 			t.Errorf("%s: a copy that is not there was taken", name)
 		}
 	}
 }
 
-// TestLoadWithout: tensors of a GGUF file that are left out do not come with the others, and come when they are asked for.
+// TestLoadWithout: tensors of a GGUF file that are left out do not come with the others, and come
+// when they are asked for.
 func TestLoadWithout(t *testing.T) {
 	want := golden(t, "T1")
 	path, err := modeltest.WriteGGUF(want, t.TempDir(), "it", modeltest.LlamaBF16, 1)
@@ -182,13 +199,15 @@ func TestLoadWithout(t *testing.T) {
 		bytes   int64
 	}{{isDense, bytes}, {nil, c.Bytes() - bytes}} {
 		var total int64
-		if err := c.Load(t.Context(), 0, load.without, func(_, n int64) { total = n }); err != nil || total != load.bytes {
+		if err := c.Load(t.Context(), 0, load.without,
+			func(_, n int64) { total = n }); err != nil || total != load.bytes {
 			t.Errorf("%d bytes were loaded, %d expected, %v", total, load.bytes, err)
 		}
 	}
 }
 
-// TestFileStates: a file that was written to is another, though its size and modification time are what they were; so is one in its place.
+// TestFileStates: a file that was written to is another, though its size and modification time are
+// what they were; so is one in its place.
 func TestFileStates(t *testing.T) {
 	folder := t.TempDir()
 	if err := modeltest.New(modeltest.Tiny(), 2).Write(folder); err != nil {
@@ -206,7 +225,9 @@ func TestFileStates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if opened := c.FileStates(); len(before.Files) != 2 || !slices.Equal(opened.Files, before.Files) || opened.Seen.Before(before.Seen) || !before.Files[1].ChangedSince(time.Unix(0, before.Files[1].Changed)) {
+	if opened := c.FileStates(); len(before.Files) != 2 ||
+		!slices.Equal(opened.Files, before.Files) || opened.Seen.Before(before.Seen) ||
+		!before.Files[1].ChangedSince(time.Unix(0, before.Files[1].Changed)) {
 		t.Errorf("%+v before it was opened, %+v after", before, opened)
 	}
 	if err := c.Close(); err != nil {
@@ -224,7 +245,8 @@ func TestFileStates(t *testing.T) {
 	differs := func(what string, change func() error) {
 		t.Helper()
 		now := found.FileStates()
-		for slices.Equal(found.FileStates().Files, now.Files) { // at most until the file system's next step of time
+		// at most until the file system's next step of time
+		for slices.Equal(found.FileStates().Files, now.Files) {
 			if err := change(); err != nil {
 				t.Fatal(err)
 			}
@@ -232,7 +254,8 @@ func TestFileStates(t *testing.T) {
 				t.Fatalf("%s was not noticed", what)
 			}
 		}
-		if s := found.FileStates().Files[1]; s.Size != stat.Size() || s.Modified != stat.ModTime().UnixNano() {
+		if s := found.FileStates().Files[1]; s.Size != stat.Size() ||
+			s.Modified != stat.ModTime().UnixNano() {
 			t.Errorf("%s: the test is none, size or modification time changed too", what)
 		}
 	}

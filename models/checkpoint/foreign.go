@@ -1,7 +1,7 @@
 package checkpoint
 
-// What people point at that is not a gpt-oss checkpoint in the Hugging Face layout, each named for what it is with what to
-// do. Order matters in both lists: the more telling sign comes first.
+// What people point at that is not a gpt-oss checkpoint in the Hugging Face layout, each named for
+// what it is with what to do. Order matters in both lists: the more telling sign comes first.
 
 import (
 	"bytes"
@@ -33,11 +33,13 @@ func foreignFile(path string) error {
 	case strings.EqualFold(filepath.Ext(name), ".gguf") && !bytes.HasPrefix(begin, []byte("GGUF")):
 		return fmt.Errorf("%s is no GGUF file, whatever its name: it begins with %q", name, begin)
 	case bytes.HasPrefix(begin, []byte("GGUF")):
-		return fmt.Errorf("%s is a GGUF file, llama.cpp's format: give its own path to --model", name)
+		return fmt.Errorf("%s is a GGUF file, llama.cpp's format: give its own path to --model",
+			name)
 	case strings.HasSuffix(name, ".safetensors"), strings.HasSuffix(name, ".json"):
 		return fmt.Errorf("%s is one file of a checkpoint: point at its folder", name)
 	}
-	return fmt.Errorf("%s is a file: point at a folder with config.json and model.safetensors", name)
+	return fmt.Errorf("%s is a file: point at a folder with config.json and model.safetensors",
+		name)
 }
 
 // foreignFolder says what a folder without config.json is.
@@ -61,21 +63,31 @@ func foreignFolder(path string) error {
 	is := func(want string) func(string) bool { return func(file string) bool { return file == want } }
 	switch {
 	case holds(is("adapter_config.json")):
-		return fmt.Errorf("%s holds a LoRA adapter, not a model: merge it into its base model and keep the experts in MXFP4", name)
+		return fmt.Errorf(
+			"%s holds a LoRA adapter, not a model: merge it into its base model and keep the "+
+				"experts in MXFP4", name)
 	case holds(suffix(".gguf")):
-		return fmt.Errorf("%s holds GGUF files, llama.cpp's format: give the path of the file to --model", name)
+		return fmt.Errorf(
+			"%s holds GGUF files, llama.cpp's format: give the path of the file to --model", name)
 	case holds(is("model.bin")):
-		return fmt.Errorf("%s holds the weights for Metal, which OpenAI ships beside the ones that ossrun reads: point at the folder above it", name)
+		return fmt.Errorf(
+			"%s holds the weights for Metal, which OpenAI ships beside the ones that ossrun "+
+				"reads: point at the folder above it", name)
 	case holds(is("original")) && !holds(suffix(".safetensors")):
-		return fmt.Errorf("%s has an original/ folder without a config.json of that layout: download original/ again", name)
+		return fmt.Errorf(
+			"%s has an original/ folder without a config.json of that layout: download original/ "+
+				"again", name)
 	case holds(suffix(".safetensors")):
-		return fmt.Errorf("%s has no config.json beside its safetensors: download config.json too", name)
+		return fmt.Errorf("%s has no config.json beside its safetensors: download config.json too",
+			name)
 	case holds(suffix(".pt")), holds(suffix(".pth")), holds(suffix(".ckpt")), holds(suffix(".bin")):
 		return fmt.Errorf("%s holds PyTorch files without a config.json: %s", name, models.Advice)
 	case len(entries) == 0:
-		return fmt.Errorf("%s is an empty folder: point at one with config.json and model.safetensors", name)
+		return fmt.Errorf(
+			"%s is an empty folder: point at one with config.json and model.safetensors", name)
 	}
-	return fmt.Errorf("%s has no config.json: point at a folder with config.json and model.safetensors", name)
+	return fmt.Errorf(
+		"%s has no config.json: point at a folder with config.json and model.safetensors", name)
 }
 
 // exists tells whether a file or folder stands at path, following links.

@@ -1,7 +1,8 @@
 package checkpoint_test
 
-// GGUF files as llama.cpp and ollama write them, made from the golden checkpoints, must come back as those checkpoints byte for byte: then the
-// logits are theirs too (ui/cli holds one to the goldens once more).
+// GGUF files as llama.cpp and ollama write them, made from the golden checkpoints, must come back
+// as those checkpoints byte for byte: then the logits are theirs too (ui/cli holds one to the
+// goldens once more).
 
 import (
 	"bytes"
@@ -67,7 +68,8 @@ func TestGGUF(t *testing.T) {
 		model string
 		style modeltest.GGUFStyle
 		files int
-	}{{"T1", modeltest.LlamaBF16, 1}, {"T1", modeltest.Ollama, 1}, {"T2", modeltest.LlamaBF16, 3}, {"T2", modeltest.Ollama, 2}} {
+	}{{"T1", modeltest.LlamaBF16, 1}, {"T1", modeltest.Ollama, 1}, {"T2", modeltest.LlamaBF16, 3},
+		{"T2", modeltest.Ollama, 2}} {
 		want := golden(t, test.model)
 		path, err := modeltest.WriteGGUF(want, t.TempDir(), "tune", test.style, test.files)
 		if err != nil {
@@ -104,12 +106,14 @@ func TestGGUFQ8(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	quantised := map[string]string{"model.embed_tokens.weight": "token_embd.weight", "model.layers.3.self_attn.k_proj.weight": "blk.3.attn_k.weight"}
+	quantised := map[string]string{"model.embed_tokens.weight": "token_embd.weight",
+		"model.layers.3.self_attn.k_proj.weight": "blk.3.attn_k.weight"}
 	for _, tensor := range want.Spec.Tensors() {
 		a, b := got.Tensor(tensor.Name).Data, want.Tensor(tensor.Name).Data
 		source, ok := quantised[tensor.Name]
 		if !ok {
-			if matrix := len(tensor.Shape) == 2 && strings.HasSuffix(tensor.Name, ".weight") && !strings.Contains(tensor.Name, "router"); !matrix && !bytes.Equal(a, b) {
+			if matrix := len(tensor.Shape) == 2 && strings.HasSuffix(tensor.Name, ".weight") &&
+				!strings.Contains(tensor.Name, "router"); !matrix && !bytes.Equal(a, b) {
 				t.Errorf("tensor %s differs", tensor.Name)
 			}
 			continue
@@ -117,16 +121,19 @@ func TestGGUFQ8(t *testing.T) {
 		from := text[set.Tensors[source].Begin:set.Tensors[source].End]
 		for i := range len(a) / 2 {
 			block := from[i/32*34:]
-			exponent := int(binary.LittleEndian.Uint16(block)>>10) - 15 // the writer's scales are powers of two, so no value is rounded
+			// the writer's scales are powers of two, so no value is rounded
+			exponent := int(binary.LittleEndian.Uint16(block)>>10) - 15
 			exact := math.Ldexp(float64(int8(block[2+i%32])), exponent)
-			if v := math.Float32frombits(uint32(binary.LittleEndian.Uint16(a[2*i:])) << 16); float64(v) != exact {
+			if v := math.Float32frombits(
+				uint32(binary.LittleEndian.Uint16(a[2*i:])) << 16); float64(v) != exact {
 				t.Fatalf("%s: value %d is %v, the file has %v", tensor.Name, i, v, exact)
 			}
 		}
 	}
 }
 
-// TestGGUFByTensor: tensors that are fetched alone, given back and fetched again are the same, whatever was loaded before.
+// TestGGUFByTensor: tensors that are fetched alone, given back and fetched again are the same,
+// whatever was loaded before.
 func TestGGUFByTensor(t *testing.T) {
 	want := golden(t, "T2")
 	path, err := modeltest.WriteGGUF(want, t.TempDir(), "tune", modeltest.LlamaBF16, 2)
@@ -170,7 +177,8 @@ func TestGGUFByTensor(t *testing.T) {
 	}
 }
 
-// TestGGUFWritesNothing: no file appears in the cache folder, and a file that became shorter is an error, not a crash.
+// TestGGUFWritesNothing: no file appears in the cache folder, and a file that became shorter is an
+// error, not a crash.
 func TestGGUFWritesNothing(t *testing.T) {
 	cache := t.TempDir()
 	t.Setenv("XDG_CACHE_HOME", cache)
@@ -193,7 +201,9 @@ func TestGGUFWritesNothing(t *testing.T) {
 	if err := os.Truncate(path, 16<<10); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Load(t.Context(), 0, nil, nil); err == nil || !strings.Contains(err.Error(), "tune.gguf: the disk does not give it, or the file became shorter") {
+	if err := c.Load(t.Context(), 0, nil, nil); err == nil ||
+		!strings.Contains(err.Error(),
+			"tune.gguf: the disk does not give it, or the file became shorter") {
 		t.Errorf("a file that was cut gives %v", err)
 	}
 	if c.Tensor("lm_head.weight").Data != nil {
@@ -223,12 +233,17 @@ func TestGGUFRefuses(t *testing.T) {
 		text []byte
 		want string
 	}{
-		{"architecture", replace("gpt-oss", "gemma3n"), "a.gguf: general.architecture is gemma3n: ossrun runs gpt-oss only"},
-		{"renamed tensor", replace("blk.1.attn_k.weight", "blk.1.attn_x.weight"), "a.gguf lacks the tensor that model.layers.1.self_attn.k_proj.weight is made from"},
-		{"renamed key", replace("gpt-oss.block_count", "gpt-oss.block_kount"), "a.gguf, read as a Hugging Face checkpoint: config.json: num_hidden_layers is missing"},
+		{"architecture", replace("gpt-oss", "gemma3n"),
+			"a.gguf: general.architecture is gemma3n: ossrun runs gpt-oss only"},
+		{"renamed tensor", replace("blk.1.attn_k.weight", "blk.1.attn_x.weight"),
+			"a.gguf lacks the tensor that model.layers.1.self_attn.k_proj.weight is made from"},
+		{"renamed key", replace("gpt-oss.block_count", "gpt-oss.block_kount"),
+			"a.gguf, read as a Hugging Face checkpoint: config.json: num_hidden_layers is missing"},
 		{"cut", text[:len(text)-100], "a.gguf is cut short: tensor output.weight needs bytes"},
-		{"cut header", text[:300], "a.gguf is cut short: its header needs more than the 300 bytes of the file"},
-		{"another type", replace("\x01\x00\x00\x00\xc0\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", "\x01\x00\x00\x00\xc0\x00\x00\x00\x00\x00\x00\x00\x0c\x00\x00\x00"),
+		{"cut header", text[:300],
+			"a.gguf is cut short: its header needs more than the 300 bytes of the file"},
+		{"another type", replace("\x01\x00\x00\x00\xc0\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00",
+			"\x01\x00\x00\x00\xc0\x00\x00\x00\x00\x00\x00\x00\x0c\x00\x00\x00"),
 			" in Q4_K: gpt-oss files have F32, F16, BF16, Q8_0 and MXFP4"},
 	} {
 		path := filepath.Join(t.TempDir(), "a.gguf")

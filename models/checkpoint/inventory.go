@@ -18,8 +18,8 @@ type Stored struct {
 	Note string // what this version does with it, when it does not simply run it
 }
 
-// Inventory lists the snapshots of the catalogue's models, of their relatives and of whatever else says that it is a gpt-oss, by
-// the repository's name and then as store.Snapshots does.
+// Inventory lists the snapshots of the catalogue's models, of their relatives and of whatever else
+// says that it is a gpt-oss, by the repository's name and then as store.Snapshots does.
 func Inventory() ([]Stored, error) {
 	root, err := store.Root()
 	if err != nil {

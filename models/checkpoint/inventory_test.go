@@ -1,6 +1,7 @@
 package checkpoint_test
 
-// What ossrun knows beside the released models, what it lists, and that weights in use are not deleted.
+// What ossrun knows beside the released models, what it lists, and that weights in use are not
+// deleted.
 
 import (
 	"errors"
@@ -16,27 +17,41 @@ import (
 
 func TestParseTarget(t *testing.T) {
 	for name, want := range map[string]string{
-		"20b": "openai/gpt-oss-20b  gpt-oss-20b", "gpt-oss:120b": "openai/gpt-oss-120b  gpt-oss-120b", "20b@v2": "openai/gpt-oss-20b v2 gpt-oss-20b@v2",
-		"safeguard-20b": "openai/gpt-oss-safeguard-20b  gpt-oss-safeguard-20b", "OpenAI/gpt-oss-safeguard-120b": "openai/gpt-oss-safeguard-120b  gpt-oss-safeguard-120b",
-		"hf:someone/tune": "someone/tune  someone/tune", "someone/tune@refs/pr/1": "someone/tune refs/pr/1 someone/tune@refs/pr/1",
+		"20b":           "openai/gpt-oss-20b  gpt-oss-20b",
+		"gpt-oss:120b":  "openai/gpt-oss-120b  gpt-oss-120b",
+		"20b@v2":        "openai/gpt-oss-20b v2 gpt-oss-20b@v2",
+		"safeguard-20b": "openai/gpt-oss-safeguard-20b  gpt-oss-safeguard-20b",
+		"OpenAI/gpt-oss-safeguard-120b": "openai/gpt-oss-safeguard-120b  " +
+			"gpt-oss-safeguard-120b",
+		"hf:someone/tune":                     "someone/tune  someone/tune",
+		"someone/tune@refs/pr/1":              "someone/tune refs/pr/1 someone/tune@refs/pr/1",
 		"https://huggingface.co/someone/Tune": "someone/Tune  someone/Tune",
 	} {
 		target, err := models.ParseTarget(name)
-		if got := target.Repo.ID() + " " + target.Revision + " " + target.Name; err != nil || got != want {
+		if got := target.Repo.ID() + " " + target.Revision + " " + target.Name; err != nil ||
+			got != want {
 			t.Errorf("%s is %s, %v, want %s", name, got, err, want)
 		}
 	}
 	for name, want := range map[string]string{
-		"demo": "demo is built in", "20n": "did you mean 20b?", "hf:tune": "is no Hugging Face repository", "20b@../x": "names no revision after the @",
-		"nvidia/gpt-oss-120b-Eagle3-v2":             "nvidia/gpt-oss-120b-Eagle3-v2 is an EAGLE-3 draft, which guesses tokens for gpt-oss-120b and is no model itself: this version",
-		"hf:redhatai/gpt-oss-20b-speculator.eagle3": "RedHatAI/gpt-oss-20b-speculator.eagle3 is an EAGLE-3 draft, which guesses tokens for gpt-oss-20b and is no model itself: this version",
-		"someone/my-gpt-oss-20b-EAGLE3":             "someone/my-gpt-oss-20b-EAGLE3 is an EAGLE-3 draft, which guesses tokens for gpt-oss-20b and is no model itself: this version",
-		"hf:amd/gpt-oss-120b-w-mxfp4-a-fp8":         "this version does not read it",
+		"demo": "demo is built in", "20n": "did you mean 20b?",
+		"hf:tune": "is no Hugging Face repository", "20b@../x": "names no revision after the @",
+		"nvidia/gpt-oss-120b-Eagle3-v2": "nvidia/gpt-oss-120b-Eagle3-v2 is an " +
+			"EAGLE-3 draft, which guesses tokens for gpt-oss-120b and is no model itself: this " +
+			"version",
+		"hf:redhatai/gpt-oss-20b-speculator.eagle3": "RedHatAI/gpt-oss-20b-speculator.eagle3 is " +
+			"an EAGLE-3 draft, which guesses tokens for gpt-oss-20b and is no model itself: this " +
+			"version",
+		"someone/my-gpt-oss-20b-EAGLE3": "someone/my-gpt-oss-20b-EAGLE3 is an " +
+			"EAGLE-3 draft, which guesses tokens for gpt-oss-20b and is no model itself: this " +
+			"version",
+		"hf:amd/gpt-oss-120b-w-mxfp4-a-fp8": "this version does not read it",
 	} {
 		if _, err := models.ParseTarget(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s gives %v, want %s", name, err, want)
 		}
-		if _, err := checkpoint.Resolve(name); strings.Contains(want, "this version") && (err == nil || !strings.Contains(err.Error(), want)) {
+		if _, err := checkpoint.Resolve(name); strings.Contains(want, "this version") &&
+			(err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("resolving %s gives %v, want %s", name, err, want)
 		}
 	}
@@ -44,10 +59,13 @@ func TestParseTarget(t *testing.T) {
 
 func TestInventory(t *testing.T) {
 	root := cache(t)
-	put(t, root, "openai/gpt-oss-20b", strings.Repeat("a", 40), false, modeltest.New(modeltest.Tiny(), 3))
-	put(t, root, "openai/gpt-oss-20b", strings.Repeat("b", 40), true, modeltest.New(modeltest.Tiny(), 3))
+	put(t, root, "openai/gpt-oss-20b", strings.Repeat("a", 40), false,
+		modeltest.New(modeltest.Tiny(), 3))
+	put(t, root, "openai/gpt-oss-20b", strings.Repeat("b", 40), true,
+		modeltest.New(modeltest.Tiny(), 3))
 	put(t, root, "someone/tune", strings.Repeat("c", 40), true, modeltest.New(modeltest.Tiny(), 1))
-	put(t, root, "openai/gpt-oss-safeguard-20b", strings.Repeat("d", 40), true, modeltest.New(modeltest.Tiny(), 1))
+	put(t, root, "openai/gpt-oss-safeguard-20b", strings.Repeat("d", 40), true,
+		modeltest.New(modeltest.Tiny(), 1))
 	other := modeltest.New(modeltest.Tiny(), 1)
 	other.Config["model_type"] = "llama"
 	put(t, root, "someone/other", strings.Repeat("e", 40), true, other)
@@ -72,7 +90,8 @@ func TestInventory(t *testing.T) {
 		}
 		got = append(got, line)
 	}
-	want := "nvidia/gpt-oss-120b-Eagle3-v2 f main noted; openai/gpt-oss-20b b main; openai/gpt-oss-20b a; openai/gpt-oss-safeguard-20b d main noted; someone/tune c main"
+	want := "nvidia/gpt-oss-120b-Eagle3-v2 f main noted; openai/gpt-oss-20b b main; " +
+		"openai/gpt-oss-20b a; openai/gpt-oss-safeguard-20b d main noted; someone/tune c main"
 	if text := strings.Join(got, "; "); text != want {
 		t.Errorf("listed are\n      %s\nwant: %s", text, want)
 	}
@@ -91,7 +110,8 @@ func TestInventory(t *testing.T) {
 
 func TestRemovalWaitsForReaders(t *testing.T) {
 	root := cache(t)
-	path := put(t, root, "someone/tune", strings.Repeat("c", 40), true, modeltest.New(modeltest.Tiny(), 2))
+	path := put(t, root, "someone/tune", strings.Repeat("c", 40), true,
+		modeltest.New(modeltest.Tiny(), 2))
 	c, err := checkpoint.Open(path)
 	if err != nil {
 		t.Fatal(err)

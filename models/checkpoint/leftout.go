@@ -1,7 +1,8 @@
 package checkpoint
 
-// Which bytes of the weights' files hold tensors that are left out, because something else takes their place (a copy of the dense weights in 8 bits): so
-// that they are not read ahead. A tensor that anything else is made from is never among them.
+// Which bytes of the weights' files hold tensors that are left out, because something else takes
+// their place (a copy of the dense weights in 8 bits): so that they are not read ahead. A tensor
+// that anything else is made from is never among them.
 
 import (
 	"strings"
@@ -11,8 +12,9 @@ import (
 	"github.com/ossrun/ossrun/models/safetensors"
 )
 
-// without gives, for each of the weights' files, what holds tensors that are left out, in the order of the file. Names are the Hugging Face layout's; a
-// tensor of another layout is left out when all that is made from it is.
+// without gives, for each of the weights' files, what holds tensors that are left out, in the order
+// of the file. Names are the Hugging Face layout's; a tensor of another layout is left out when all
+// that is made from it is.
 func (f Found) without(out func(tensor string) bool) ([][]mapping.Range, error) {
 	if f.GGUF != nil {
 		return f.GGUF.Without(out), nil
@@ -39,7 +41,8 @@ func (f Found) without(out func(tensor string) bool) ([][]mapping.Range, error) 
 		leave := leftOut(spec, out, original)
 		for _, t := range header.Tensors {
 			if leave[t.Name] {
-				list[len(list)-1] = append(list[len(list)-1], mapping.Range{Begin: t.Begin, End: t.End})
+				list[len(list)-1] = append(list[len(list)-1],
+					mapping.Range{Begin: t.Begin, End: t.End})
 			}
 		}
 	}

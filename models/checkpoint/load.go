@@ -1,7 +1,8 @@
 package checkpoint
 
-// When weights come into memory. Those of mapped files come by themselves, page by page; those of a GGUF file have to be put in order first, all at once
-// for an engine that works on them where they lie, or one tensor after the other for a card that takes a copy of each.
+// When weights come into memory. Those of mapped files come by themselves, page by page; those of a
+// GGUF file have to be put in order first, all at once for an engine that works on them where they
+// lie, or one tensor after the other for a card that takes a copy of each.
 
 import "context"
 
@@ -11,7 +12,8 @@ import "context"
 // the files beside the weights, they stay in the page cache for the next time. Tensors that are
 // left out come when they are asked for; without may be nil. The error is ctx's cause where ctx
 // ends first.
-func (c *Checkpoint) Load(ctx context.Context, free int64, without func(tensor string) bool, progress func(done, total int64)) error {
+func (c *Checkpoint) Load(ctx context.Context, free int64, without func(tensor string) bool,
+	progress func(done, total int64)) error {
 	if c.gguf == nil {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package checkpoint_test
 
-// How fast cold and warm weights are ready to be mapped, beside what the disk gives. A long run: it writes gigabytes.
+// How fast cold and warm weights are ready to be mapped, beside what the disk gives. A long run: it
+// writes gigabytes.
 
 import (
 	"os"
@@ -21,7 +22,8 @@ import (
 	"github.com/ossrun/ossrun/models/store"
 )
 
-// TestLoadRate: four layers of the 20b's shape, read cold by the disk's direct path and by ReadAhead in turn, then opened.
+// TestLoadRate: four layers of the 20b's shape, read cold by the disk's direct path and by
+// ReadAhead in turn, then opened.
 func TestLoadRate(t *testing.T) {
 	if os.Getenv("OSSRUN_LONG") == "" {
 		t.Skip("writes 4 GB: OSSRUN_LONG=1")
@@ -66,7 +68,8 @@ func TestLoadRate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Logf("%.2f GB; medians: disk %.0f MB/s, cold %.0f MB/s, ratio of a round %.2f; warm, looked at and opened in %.1f ms",
+	t.Logf("%.2f GB; medians: disk %.0f MB/s, cold %.0f MB/s, ratio of a round %.2f; warm, "+
+		"looked at and opened in %.1f ms",
 		float64(spec.WeightBytes())/1e9, median(disk), median(cold), median(ratio), median(warm))
 	if median(ratio) < 0.7 {
 		t.Errorf("cold weights come at %.2f of the disk's rate", median(ratio))
@@ -91,7 +94,8 @@ func drop(t *testing.T, path string) {
 	}
 }
 
-// direct reads a file past the page cache with eight readers of 4 MiB and says how long it took: the disk's own rate.
+// direct reads a file past the page cache with eight readers of 4 MiB and says how long it took:
+// the disk's own rate.
 func direct(t *testing.T, path string) time.Duration {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECT, 0)
@@ -110,7 +114,8 @@ func direct(t *testing.T, path string) time.Duration {
 	for range 8 {
 		group.Go(func() {
 			buffer := make([]byte, piece+page)
-			buffer = buffer[-uintptr(unsafe.Pointer(&buffer[0]))&(page-1):][:piece] // direct reads want aligned memory
+			// direct reads want aligned memory
+			buffer = buffer[-uintptr(unsafe.Pointer(&buffer[0]))&(page-1):][:piece]
 			for at := next.Add(piece) - piece; at < stat.Size(); at = next.Add(piece) - piece {
 				if n, err := f.ReadAt(buffer, at); n == 0 {
 					t.Errorf("reading at %d: %v", at, err)

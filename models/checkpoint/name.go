@@ -11,7 +11,8 @@ import (
 	"github.com/ossrun/ossrun/models/store"
 )
 
-// nameOf gives the model's name: the repository's for a snapshot in the Hugging Face cache, else the folder's.
+// nameOf gives the model's name: the repository's for a snapshot in the Hugging Face cache, else
+// the folder's.
 func nameOf(path string) string {
 	if absolute, err := filepath.Abs(path); err == nil {
 		path = absolute
@@ -25,7 +26,8 @@ func nameOf(path string) string {
 	return filepath.Base(path)
 }
 
-// remedy ends the sentence about a checkpoint whose files are missing or cut: what to run for a snapshot in the cache.
+// remedy ends the sentence about a checkpoint whose files are missing or cut: what to run for a
+// snapshot in the cache.
 func remedy(err error, path string) string {
 	var broken *safetensors.Error
 	var missing *missingError

@@ -1,7 +1,7 @@
 package checkpoint
 
-// Opening a checkpoint: config.json, the list of shards, the shards' headers, then every tensor against the Spec. No weight is
-// read; opening the 20b maps three files.
+// Opening a checkpoint: config.json, the list of shards, the shards' headers, then every tensor
+// against the Spec. No weight is read; opening the 20b maps three files.
 
 import (
 	"errors"
@@ -29,9 +29,10 @@ type Checkpoint struct {
 	gguf    *gguf.Weights // of a GGUF model; nil where tensors are views of the files
 }
 
-// Open opens the checkpoint in the folder at path, which must be in the Hugging Face layout: config.json and
-// model.safetensors, or model.safetensors.index.json with its shards; or the GGUF file at path. An error is one sentence that names the file and, where one
-// is at fault, the tensor.
+// Open opens the checkpoint in the folder at path, which must be in the Hugging Face layout:
+// config.json and model.safetensors, or model.safetensors.index.json with its shards; or the GGUF
+// file at path. An error is one sentence that names the file and, where one is at fault, the
+// tensor.
 func Open(path string) (*Checkpoint, error) {
 	c, err := open(path)
 	if err != nil {
@@ -99,8 +100,8 @@ func open(path string) (*Checkpoint, error) {
 	return c, nil
 }
 
-// openGGUF reserves the weights' memory. Weights are read when they are asked for, or all at once by
-// Checkpoint.Load.
+// openGGUF reserves the weights' memory. Weights are read when they are asked for, or all at once
+// by Checkpoint.Load.
 func openGGUF(m *gguf.Model) (*Checkpoint, error) {
 	weights, err := m.OpenWeights()
 	if err != nil {
@@ -140,11 +141,15 @@ func shards(folder string) (*safetensors.Index, error) {
 	if exists(filepath.Join(folder, singleFile)) {
 		return &safetensors.Index{Files: []string{singleFile}}, nil
 	}
-	if parts, _ := filepath.Glob(filepath.Join(escapeGlob(folder), "model-*-of-*.safetensors")); len(parts) > 0 {
+	if parts, _ := filepath.Glob(filepath.Join(escapeGlob(folder),
+		"model-*-of-*.safetensors")); len(parts) > 0 {
 		return nil, &missingError{file: safetensors.IndexName}
 	}
-	if parts, _ := filepath.Glob(filepath.Join(escapeGlob(folder), "pytorch_model*.bin")); len(parts) > 0 {
-		return nil, fmt.Errorf("%s holds PyTorch pickles, which can run code when they are read: %s", filepath.Base(folder), models.Advice)
+	if parts, _ := filepath.Glob(filepath.Join(escapeGlob(folder), "pytorch_model*.bin")); len(
+		parts) > 0 {
+		return nil, fmt.Errorf(
+			"%s holds PyTorch pickles, which can run code when they are read: %s",
+			filepath.Base(folder), models.Advice)
 	}
 	if parts, _ := filepath.Glob(filepath.Join(escapeGlob(folder), "*.gguf")); len(parts) > 0 {
 		return nil, foreignFile(parts[0])
@@ -178,8 +183,8 @@ func (e *missingError) Error() string {
 	return fmt.Sprintf("%s is missing", e.file)
 }
 
-// Tensor gives a tensor of Spec.Tensors by its name; for any other name it is the zero Tensor. It is fetched first if need be; one that cannot be has no
-// Data, and Fetch says why.
+// Tensor gives a tensor of Spec.Tensors by its name; for any other name it is the zero Tensor. It
+// is fetched first if need be; one that cannot be has no Data, and Fetch says why.
 func (c *Checkpoint) Tensor(name string) models.Tensor {
 	t := c.tensors[name]
 	if c.Fetch(name) != nil {

@@ -1,7 +1,8 @@
 package checkpoint
 
-// The original/ layout, which OpenAI ships beside the Hugging Face one: the same bytes under other names, q, k and v in one tensor, and a
-// config.json with other keys. Everything is a view of the mapped file, also the thirds of that tensor; nothing is copied.
+// The original/ layout, which OpenAI ships beside the Hugging Face one: the same bytes under other
+// names, q, k and v in one tensor, and a config.json with other keys. Everything is a view of the
+// mapped file, also the thirds of that tensor; nothing is copied.
 
 import (
 	"fmt"
@@ -12,7 +13,8 @@ import (
 	"github.com/ossrun/ossrun/models/safetensors"
 )
 
-// originalNames maps the Hugging Face layout's names within a layer, and outside of them, to those of the original/ layout.
+// originalNames maps the Hugging Face layout's names within a layer, and outside of them, to those
+// of the original/ layout.
 var originalNames = strings.NewReplacer(
 	"model.embed_tokens.weight", "embedding.weight",
 	"lm_head.weight", "unembedding.weight",
@@ -32,7 +34,8 @@ var originalNames = strings.NewReplacer(
 	"mlp.experts.down_proj_", "mlp.mlp2_weight.",
 )
 
-// fromOriginal gives a checkpoint's tensors their names in the Hugging Face layout; held are those of the original/ layout by their names.
+// fromOriginal gives a checkpoint's tensors their names in the Hugging Face layout; held are those
+// of the original/ layout by their names.
 func fromOriginal(s models.Spec, held map[string]models.Tensor) (map[string]models.Tensor, error) {
 	query, kv := s.Heads*s.HeadDim, s.KVHeads*s.HeadDim
 	out := make(map[string]models.Tensor, len(held))
@@ -65,7 +68,9 @@ func fromOriginal(s models.Spec, held map[string]models.Tensor) (map[string]mode
 	for name, t := range held {
 		if !used[name] {
 			if strings.HasPrefix(name, "block.") {
-				return nil, fmt.Errorf("%s holds tensor %s, which no gpt-oss of this config.json has: computing without it would be another model", t.File, safetensors.Show(name))
+				return nil, fmt.Errorf(
+					"%s holds tensor %s, which no gpt-oss of this config.json has: computing "+
+						"without it would be another model", t.File, safetensors.Show(name))
 			}
 			out[name] = t
 		}
@@ -76,7 +81,8 @@ func fromOriginal(s models.Spec, held map[string]models.Tensor) (map[string]mode
 // part is a view of count rows of a tensor of total rows, from the first on.
 func part(t models.Tensor, first, count, total int) (models.Tensor, error) {
 	if len(t.Shape) == 0 || t.Shape[0] != total {
-		return t, fmt.Errorf("%s: tensor %s has shape %v, config.json calls for %d rows", t.File, t.Name, t.Shape, total)
+		return t, fmt.Errorf("%s: tensor %s has shape %v, config.json calls for %d rows", t.File,
+			t.Name, t.Shape, total)
 	}
 	row := len(t.Data) / total
 	t.Data = t.Data[first*row : (first+count)*row : (first+count)*row]

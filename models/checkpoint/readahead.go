@@ -1,8 +1,9 @@
 package checkpoint
 
-// Reading weights into the page cache before they are used from there. A first forward pass over cold weights faults page by page, in the order of the
-// layers; several readers with large requests keep a disk busy instead. What is in memory already is not read again, and nothing is read
-// that would only push itself out.
+// Reading weights into the page cache before they are used from there. A first forward pass over
+// cold weights faults page by page, in the order of the layers; several readers with large requests
+// keep a disk busy instead. What is in memory already is not read again, and nothing is read that
+// would only push itself out.
 
 import (
 	"context"
@@ -20,15 +21,18 @@ const (
 	aheadBytes   = 16 << 20 // of one request
 )
 
-// Replaced says that another file takes the place of some of the weights. The zero value replaces nothing.
+// Replaced says that another file takes the place of some of the weights. The zero value replaces
+// nothing.
 type Replaced struct {
 	By   string                   // the file; "": nothing is replaced
 	Does func(tensor string) bool // which tensors, by their names in the Hugging Face layout
 }
 
-// ReadAhead reads the weights' files, if free bytes have room for them, and tells how far it is as Checkpoint.Load does: all of them but what is replaced, and the
-// file that replaces it. A file that cannot be read is left to Open, which says why.
-func (f Found) ReadAhead(ctx context.Context, free int64, replaced Replaced, progress func(done, total int64)) error {
+// ReadAhead reads the weights' files, if free bytes have room for them, and tells how far it is as
+// Checkpoint.Load does: all of them but what is replaced, and the file that replaces it. A file
+// that cannot be read is left to Open, which says why.
+func (f Found) ReadAhead(ctx context.Context, free int64, replaced Replaced,
+	progress func(done, total int64)) error {
 	if f.Demo {
 		return nil
 	}
@@ -135,7 +139,8 @@ func readSpans(ctx context.Context, spans []span, done *atomic.Int64) error {
 	return context.Cause(ctx)
 }
 
-// spansOf cuts a mapped file into spans of at most each bytes, without some mapping.Rangees of it, which are in the order of the file.
+// spansOf cuts a mapped file into spans of at most each bytes, without some mapping.Rangees of it,
+// which are in the order of the file.
 func spansOf(f *os.File, data []byte, without []mapping.Range, each int) (list []span) {
 	cut := func(from, to int64) {
 		for at := from; at < to; at += int64(each) {

@@ -1,7 +1,9 @@
 package checkpoint
 
-// Linux says which pages of a mapped file are in memory, and reads a stretch of it without a copy. Readers of one file that call read(2) share what it knows
-// of their readahead, and several of them insert into its page cache at half the speed of one, or less; populating the mapping has neither trouble.
+// Linux says which pages of a mapped file are in memory, and reads a stretch of it without a copy.
+// Readers of one file that call read(2) share what it knows of their readahead, and several of them
+// insert into its page cache at half the speed of one, or less; populating the mapping has neither
+// trouble.
 
 import (
 	"slices"

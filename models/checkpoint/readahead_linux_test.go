@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestReadAhead: pages that were dropped are missing, and are there after ReadAhead; then there is nothing to read.
+// TestReadAhead: pages that were dropped are missing, and are there after ReadAhead; then there is
+// nothing to read.
 func TestReadAhead(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, singleFile)
@@ -49,18 +50,25 @@ func TestReadAhead(t *testing.T) {
 		t.Skip("the file system keeps what it is told to drop (tmpfs does)")
 	}
 	found := Found{Name: "it", Path: folder, Bytes: size}
-	if err := found.ReadAhead(t.Context(), size-1, Replaced{}, nil); err != nil || count() != before {
-		t.Errorf("weights that do not fit into memory: %v, %d bytes are missing, before %d", err, count(), before)
+	if err := found.ReadAhead(t.Context(), size-1, Replaced{}, nil); err != nil ||
+		count() != before {
+		t.Errorf("weights that do not fit into memory: %v, %d bytes are missing, before %d", err,
+			count(), before)
 	}
 	var last, total int64
-	if err := found.ReadAhead(t.Context(), size, Replaced{}, func(d, n int64) { last, total = d, n }); err != nil {
+	if err := found.ReadAhead(t.Context(), size, Replaced{}, func(d, n int64) {
+		last, total = d,
+			n
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if left := count(); left != 0 || last != before || total != before {
-		t.Errorf("%d bytes are missing after it, %d of %d were reported, %d were missing", left, last, total, before)
+		t.Errorf("%d bytes are missing after it, %d of %d were reported, %d were missing", left,
+			last, total, before)
 	}
 	total = 0
-	if err := found.ReadAhead(t.Context(), size, Replaced{}, func(_, n int64) { total = n }); err != nil || total != 0 {
+	if err := found.ReadAhead(t.Context(), size, Replaced{},
+		func(_, n int64) { total = n }); err != nil || total != 0 {
 		t.Errorf("%v, %d bytes are read again", err, total)
 	}
 }

@@ -6,10 +6,13 @@ import (
 	"github.com/ossrun/ossrun/models/mapping"
 )
 
-// TestSpans: every byte that is not left out lies in one span, no other does, and none is longer than it may be.
+// TestSpans: every byte that is not left out lies in one span, no other does, and none is longer
+// than it may be.
 func TestSpans(t *testing.T) {
 	const size = 1000
-	for _, pairs := range [][][2]int64{nil, {{0, 10}}, {{990, 1000}}, {{100, 200}, {200, 333}, {400, 401}}, {{0, 1000}}, {{50, 50}, {60, 70}}, {{900, 2000}, {3000, 4000}}} {
+	for _, pairs := range [][][2]int64{nil, {{0, 10}}, {{990, 1000}},
+		{{100, 200}, {200, 333}, {400, 401}}, {{0, 1000}}, {{50, 50}, {60, 70}},
+		{{900, 2000}, {3000, 4000}}} {
 		var without []mapping.Range
 		for _, p := range pairs {
 			without = append(without, mapping.Range{Begin: p[0], End: p[1]})

@@ -1,7 +1,8 @@
 package checkpoint_test
 
-// Every way in which a checkpoint can be wrong, cut or foreign, with the sentence that a person reads. Each case changes a
-// checkpoint that opens, so a case that opens as well, or fails for another reason, is seen.
+// Every way in which a checkpoint can be wrong, cut or foreign, with the sentence that a person
+// reads. Each case changes a checkpoint that opens, so a case that opens as well, or fails for
+// another reason, is seen.
 
 import (
 	"encoding/json"
@@ -56,7 +57,8 @@ func refuse(t *testing.T, folder, want string) {
 }
 
 const (
-	Advice  = "use openai/gpt-oss-20b or openai/gpt-oss-120b, or a fine-tune that kept their MXFP4 experts"
+	Advice = "use openai/gpt-oss-20b or openai/gpt-oss-120b, or a fine-tune that kept their " +
+		"MXFP4 experts"
 	dequant = "the experts of this checkpoint were dequantised; " + Advice
 )
 
@@ -67,59 +69,110 @@ func TestRefuseConfig(t *testing.T) {
 		change func(c object)
 		want   string
 	}{
-		{"activation", func(c object) { c["hidden_act"] = "gelu" }, `config.json: hidden_act is "gelu", gpt-oss has silu`},
-		{"window", func(c object) { c["sliding_window"] = 256 }, "config.json: sliding_window is 256, gpt-oss has 128"},
-		{"no window", func(c object) { delete(c, "sliding_window") }, "config.json: sliding_window is missing, gpt-oss has 128"},
-		{"head_dim", func(c object) { c["head_dim"] = 80 }, "config.json: head_dim is 80, gpt-oss has 64"},
-		{"limit", func(c object) { c["swiglu_limit"] = 6.5 }, "config.json: swiglu_limit is 6.5, gpt-oss has 7"},
-		{"no bias", func(c object) { c["attention_bias"] = false }, "config.json: attention_bias is false, gpt-oss has true"},
-		{"tied", func(c object) { c["tie_word_embeddings"] = true }, "config.json: tie_word_embeddings is true, gpt-oss has false"},
-		{"truncate", func(c object) { c["rope_scaling"].(object)["truncate"] = true }, "config.json: rope_scaling.truncate is true, gpt-oss has false"},
-		{"no truncate", func(c object) { delete(c["rope_scaling"].(object), "truncate") }, "config.json: rope_scaling.truncate is missing, gpt-oss has false"},
-		{"linear rope", func(c object) { c["rope_scaling"].(object)["rope_type"] = "linear" }, `config.json: rope_scaling.rope_type is "linear", gpt-oss has yarn`},
-		{"no rope", func(c object) { delete(c, "rope_scaling") }, "config.json: rope_scaling is missing, gpt-oss has yarn"},
-		{"attention factor", func(c object) { c["rope_scaling"].(object)["attention_factor"] = 1 }, "config.json: rope_scaling.attention_factor is 1, gpt-oss has 0.1 ln(factor) + 1"},
-		{"mscale", func(c object) { c["rope_scaling"].(object)["mscale"] = 1 }, "config.json: rope_scaling.mscale is 1, gpt-oss has none"},
-		{"rope is a list", func(c object) { c["rope_scaling"] = []int{1} }, "config.json: rope_scaling is [1], not an object"},
-		{"layer types", func(c object) { c["layer_types"] = []string{"full_attention", "sliding_attention"} }, `config.json: layer_types[0] is "full_attention", gpt-oss has sliding_attention`},
-		{"too few layer types", func(c object) { c["layer_types"] = []string{"sliding_attention"} }, "config.json: layer_types names 1 layers, num_hidden_layers is 2"},
-		{"no layers", func(c object) { delete(c, "num_hidden_layers") }, "config.json: num_hidden_layers is missing"},
-		{"zero layers", func(c object) { c["num_hidden_layers"] = 0 }, "config.json: num_hidden_layers is 0, outside 1..1024"},
-		{"a million layers", func(c object) { c["num_hidden_layers"] = 1e6 }, "config.json: num_hidden_layers is 1000000, outside 1..1024"},
-		{"half a layer", func(c object) { c["num_hidden_layers"] = 2.5 }, "config.json: num_hidden_layers is 2.5, not a whole number"},
-		{"layers in words", func(c object) { c["num_hidden_layers"] = "two" }, `config.json: num_hidden_layers is "two", not a whole number`},
-		{"odd width", func(c object) { c["hidden_size"] = 72 }, "config.json: hidden_size is 72, not a multiple of the 32 elements of an MXFP4 block"},
-		{"odd experts", func(c object) { c["intermediate_size"] = 40 }, "config.json: intermediate_size is 40, not a multiple of the 32 elements of an MXFP4 block"},
-		{"groups", func(c object) { c["num_key_value_heads"] = 4 }, "config.json: num_attention_heads is 2, not a multiple of num_key_value_heads 4"},
-		{"more per token than there are", func(c object) { c["num_experts_per_tok"] = 5 }, "config.json: num_experts_per_tok is 5, outside 1..4"},
-		{"two numbers per token", func(c object) { c["experts_per_token"] = 3 }, "config.json: experts_per_token is 3, gpt-oss has 2"},
-		{"eps", func(c object) { c["rms_norm_eps"] = 0 }, "config.json: rms_norm_eps is 0, outside 0..0.1"},
-		{"theta", func(c object) { c["rope_theta"] = 0.5 }, "config.json: rope_theta is 0.5, not above 1"},
-		{"eos", func(c object) { c["eos_token_id"] = 96 }, "config.json: eos_token_id holds 96, outside the vocabulary of 96"},
-		{"eos in words", func(c object) { c["eos_token_id"] = "end" }, `config.json: eos_token_id is "end", not a token id or a list of them`},
-		{"not quantised", func(c object) { delete(c, "quantization_config") }, "config.json: quantization_config is missing: " + dequant},
-		{"llama", func(c object) { c["model_type"], c["architectures"] = "llama", []string{"LlamaForCausalLM"} }, "config.json: model_type is llama (LlamaForCausalLM): ossrun runs gpt-oss only"},
-		{"no type", func(c object) { delete(c, "model_type") }, "config.json: model_type is missing: this is no gpt-oss checkpoint"},
+		{"activation", func(c object) { c["hidden_act"] = "gelu" },
+			`config.json: hidden_act is "gelu", gpt-oss has silu`},
+		{"window", func(c object) { c["sliding_window"] = 256 },
+			"config.json: sliding_window is 256, gpt-oss has 128"},
+		{"no window", func(c object) { delete(c, "sliding_window") },
+			"config.json: sliding_window is missing, gpt-oss has 128"},
+		{"head_dim", func(c object) { c["head_dim"] = 80 },
+			"config.json: head_dim is 80, gpt-oss has 64"},
+		{"limit", func(c object) { c["swiglu_limit"] = 6.5 },
+			"config.json: swiglu_limit is 6.5, gpt-oss has 7"},
+		{"no bias", func(c object) { c["attention_bias"] = false },
+			"config.json: attention_bias is false, gpt-oss has true"},
+		{"tied", func(c object) { c["tie_word_embeddings"] = true },
+			"config.json: tie_word_embeddings is true, gpt-oss has false"},
+		{"truncate", func(c object) { c["rope_scaling"].(object)["truncate"] = true },
+			"config.json: rope_scaling.truncate is true, gpt-oss has false"},
+		{"no truncate", func(c object) { delete(c["rope_scaling"].(object), "truncate") },
+			"config.json: rope_scaling.truncate is missing, gpt-oss has false"},
+		{"linear rope", func(c object) { c["rope_scaling"].(object)["rope_type"] = "linear" },
+			`config.json: rope_scaling.rope_type is "linear", gpt-oss has yarn`},
+		{"no rope", func(c object) { delete(c, "rope_scaling") },
+			"config.json: rope_scaling is missing, gpt-oss has yarn"},
+		{"attention factor", func(c object) { c["rope_scaling"].(object)["attention_factor"] = 1 },
+			"config.json: rope_scaling.attention_factor is 1, gpt-oss has 0.1 ln(factor) + 1"},
+		{"mscale", func(c object) { c["rope_scaling"].(object)["mscale"] = 1 },
+			"config.json: rope_scaling.mscale is 1, gpt-oss has none"},
+		{"rope is a list", func(c object) { c["rope_scaling"] = []int{1} },
+			"config.json: rope_scaling is [1], not an object"},
+		{"layer types", func(c object) {
+			c["layer_types"] = []string{"full_attention",
+				"sliding_attention"}
+		},
+			`config.json: layer_types[0] is "full_attention", gpt-oss has sliding_attention`},
+		{"too few layer types", func(c object) { c["layer_types"] = []string{"sliding_attention"} },
+			"config.json: layer_types names 1 layers, num_hidden_layers is 2"},
+		{"no layers", func(c object) { delete(c, "num_hidden_layers") },
+			"config.json: num_hidden_layers is missing"},
+		{"zero layers", func(c object) { c["num_hidden_layers"] = 0 },
+			"config.json: num_hidden_layers is 0, outside 1..1024"},
+		{"a million layers", func(c object) { c["num_hidden_layers"] = 1e6 },
+			"config.json: num_hidden_layers is 1000000, outside 1..1024"},
+		{"half a layer", func(c object) { c["num_hidden_layers"] = 2.5 },
+			"config.json: num_hidden_layers is 2.5, not a whole number"},
+		{"layers in words", func(c object) { c["num_hidden_layers"] = "two" },
+			`config.json: num_hidden_layers is "two", not a whole number`},
+		{"odd width", func(c object) { c["hidden_size"] = 72 },
+			"config.json: hidden_size is 72, not a multiple of the 32 elements of an MXFP4 block"},
+		{"odd experts", func(c object) { c["intermediate_size"] = 40 },
+			"config.json: intermediate_size is 40, not a multiple of the 32 elements of an MXFP4 " +
+				"block"},
+		{"groups", func(c object) { c["num_key_value_heads"] = 4 },
+			"config.json: num_attention_heads is 2, not a multiple of num_key_value_heads 4"},
+		{"more per token than there are", func(c object) { c["num_experts_per_tok"] = 5 },
+			"config.json: num_experts_per_tok is 5, outside 1..4"},
+		{"two numbers per token", func(c object) { c["experts_per_token"] = 3 },
+			"config.json: experts_per_token is 3, gpt-oss has 2"},
+		{"eps", func(c object) { c["rms_norm_eps"] = 0 },
+			"config.json: rms_norm_eps is 0, outside 0..0.1"},
+		{"theta", func(c object) { c["rope_theta"] = 0.5 },
+			"config.json: rope_theta is 0.5, not above 1"},
+		{"eos", func(c object) { c["eos_token_id"] = 96 },
+			"config.json: eos_token_id holds 96, outside the vocabulary of 96"},
+		{"eos in words", func(c object) { c["eos_token_id"] = "end" },
+			`config.json: eos_token_id is "end", not a token id or a list of them`},
+		{"not quantised", func(c object) { delete(c, "quantization_config") },
+			"config.json: quantization_config is missing: " + dequant},
+		{"llama", func(c object) {
+			c["model_type"], c["architectures"] = "llama",
+				[]string{"LlamaForCausalLM"}
+		},
+			"config.json: model_type is llama (LlamaForCausalLM): ossrun runs gpt-oss only"},
+		{"no type", func(c object) { delete(c, "model_type") },
+			"config.json: model_type is missing: this is no gpt-oss checkpoint"},
 		{"other head", func(c object) { c["architectures"] = []string{"GptOssForSequenceClassification"} }, "config.json: architectures holds GptOssForSequenceClassification, gpt-oss has GptOssForCausalLM"},
 		{"eagle", func(c object) {
-			c["model_type"], c["architectures"], c["eagle_config"] = "llama", []string{"LlamaForCausalLMEagle3"}, object{}
-		}, "config.json describes an EAGLE-3 draft (LlamaForCausalLMEagle3), a helper that guesses tokens for a model and is none itself: point at the model"},
-		{"speculators", func(c object) { c["model_type"], c["speculators_model_type"] = "", "eagle3" }, "config.json describes a draft for speculative decoding, not a model: point at the model"},
+			c["model_type"], c["architectures"], c["eagle_config"] = "llama",
+				[]string{"LlamaForCausalLMEagle3"}, object{}
+		}, "config.json describes an EAGLE-3 draft (LlamaForCausalLMEagle3), a helper that " +
+			"guesses tokens for a model and is none itself: point at the model"},
+		{"speculators", func(c object) {
+			c["model_type"], c["speculators_model_type"] = "",
+				"eagle3"
+		}, "config.json describes a draft for speculative decoding, not a model: " +
+			"point at the model"},
 		{"original", func(c object) {
 			for key := range c {
 				delete(c, key)
 			}
 			c["num_experts"], c["swiglu_limit"] = 32, 7.0
 		}, "config.json: num_hidden_layers is missing"},
-		{"quark", func(c object) { c["quantization_config"] = object{"quant_method": "quark"} }, "config.json: quantization_config.quant_method is quark: AMD's conversion with 8-bit activations stores the weights differently; " + Advice},
+		{"quark", func(c object) { c["quantization_config"] = object{"quant_method": "quark"} },
+			"config.json: quantization_config.quant_method is quark: AMD's conversion with 8-bit " +
+				"activations stores the weights differently; " + Advice},
 		{"bitsandbytes", func(c object) { c["quantization_config"] = object{"quant_method": "bitsandbytes"} }, "config.json: quantization_config.quant_method is bitsandbytes, not mxfp4: " + Advice},
-		{"no method", func(c object) { c["quantization_config"] = object{} }, "config.json: quantization_config.quant_method is missing, gpt-oss has mxfp4"},
+		{"no method", func(c object) { c["quantization_config"] = object{} },
+			"config.json: quantization_config.quant_method is missing, gpt-oss has mxfp4"},
 		{"mlx", func(c object) {
 			c["quantization"] = object{"group_size": 32, "bits": 4}
 			delete(c, "quantization_config")
 		}, "config.json describes an MLX conversion: " + Advice},
-		{"type is a number", func(c object) { c["model_type"] = 4 }, "config.json: model_type is 4, not a string"},
-		{"control characters", func(c object) { c["model_type"] = "\x1b[2Jllama" }, `config.json: model_type is "\x1b[2Jllama" (GptOssForCausalLM): ossrun runs gpt-oss only`},
+		{"type is a number", func(c object) { c["model_type"] = 4 },
+			"config.json: model_type is 4, not a string"},
+		{"control characters", func(c object) { c["model_type"] = "\x1b[2Jllama" },
+			`config.json: model_type is "\x1b[2Jllama" (GptOssForCausalLM): ossrun runs gpt-oss only`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := modeltest.New(modeltest.Tiny(), 2)
@@ -149,13 +202,30 @@ func TestConfigVariants(t *testing.T) {
 			delete(c, "rope_scaling")
 			delete(c, "rope_theta")
 		},
-		"only experts_per_token":  func(c object) { delete(c, "num_experts_per_tok") },
-		"only the numbers":        func(c object) { delete(c, "layer_types"); delete(c, "hidden_act"); delete(c, "attention_bias") },
-		"nulls":                   func(c object) { c["tie_word_embeddings"], c["swiglu_limit"] = nil, nil },
-		"attention factor stated": func(c object) { c["rope_scaling"].(object)["attention_factor"] = 1.3465735902799727 },
-		"type for rope_type":      func(c object) { r := c["rope_scaling"].(object); r["type"] = "yarn"; delete(r, "rope_type") },
-		"list of eos":             func(c object) { c["eos_token_id"] = []int{95, 95} },
-		"fields of other tools":   func(c object) { c["unsloth_fixed"], c["dtype"] = true, "bfloat16" },
+		"only experts_per_token": func(c object) { delete(c, "num_experts_per_tok") },
+		"only the numbers": func(c object) {
+			delete(c, "layer_types")
+			delete(c,
+				"hidden_act")
+			delete(c, "attention_bias")
+		},
+		"nulls": func(c object) {
+			c["tie_word_embeddings"],
+				c["swiglu_limit"] = nil, nil
+		},
+		"attention factor stated": func(c object) {
+			c["rope_scaling"].(object)["attention_factor"] = 1.3465735902799727
+		},
+		"type for rope_type": func(c object) {
+			r := c["rope_scaling"].(object)
+			r["type"] = "yarn"
+			delete(r, "rope_type")
+		},
+		"list of eos": func(c object) { c["eos_token_id"] = []int{95, 95} },
+		"fields of other tools": func(c object) {
+			c["unsloth_fixed"], c["dtype"] = true,
+				"bfloat16"
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := modeltest.New(modeltest.Tiny(), 1)
@@ -166,7 +236,8 @@ func TestConfigVariants(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer got.Close()
-			if !got.Spec.SameShape(modeltest.Tiny()) || len(got.Spec.EOS) != 1 || got.Spec.EOS[0] != 95 {
+			if !got.Spec.SameShape(modeltest.Tiny()) || len(got.Spec.EOS) != 1 ||
+				got.Spec.EOS[0] != 95 {
 				t.Errorf("spec is %+v", got.Spec)
 			}
 		})
@@ -185,43 +256,71 @@ func TestRefuseTensors(t *testing.T) {
 		change func(c *modeltest.Checkpoint)
 		want   string
 	}{
-		{"missing in one file", 1, func(c *modeltest.Checkpoint) { c.Drop(func(n string) bool { return n == scales }) },
+		{"missing in one file", 1,
+			func(c *modeltest.Checkpoint) { c.Drop(func(n string) bool { return n == scales }) },
 			"model.safetensors does not hold tensor " + scales + ", which config.json calls for"},
-		{"missing in the index", 2, func(c *modeltest.Checkpoint) { c.Drop(func(n string) bool { return n == scales }) },
-			"model.safetensors.index.json does not list tensor " + scales + ", which config.json calls for"},
+		{"missing in the index", 2,
+			func(c *modeltest.Checkpoint) { c.Drop(func(n string) bool { return n == scales }) },
+			"model.safetensors.index.json does not list tensor " + scales +
+				", which config.json calls for"},
 		{"type", 2, func(c *modeltest.Checkpoint) { c.Tensor("model.norm.weight").DType = "F16" },
 			second + ": tensor model.norm.weight is F16, gpt-oss has BF16"},
 		{"float scales", 2, func(c *modeltest.Checkpoint) { c.Tensor(scales).DType = "F8_E8M0" },
 			first + ": tensor " + scales + " is F8_E8M0, gpt-oss has U8"},
-		{"transposed", 2, func(c *modeltest.Checkpoint) { c.Tensor("model.embed_tokens.weight").Shape = []int{64, 96} },
-			first + ": tensor model.embed_tokens.weight has shape [64 96], config.json calls for [96 64]"},
+		{"transposed", 2,
+			func(c *modeltest.Checkpoint) {
+				c.Tensor("model.embed_tokens.weight").Shape = []int{64,
+					96}
+			},
+			first + ": tensor model.embed_tokens.weight has shape [64 96], config.json calls for " +
+				"[96 64]"},
 		{"flat blocks", 2, func(c *modeltest.Checkpoint) {
 			t := c.Tensor("model.layers.0.mlp.experts.down_proj_blocks")
 			t.Shape = []int{4, 64, 16}
-		}, first + ": tensor model.layers.0.mlp.experts.down_proj_blocks has shape [4 64 16], config.json calls for [4 64 1 16]"},
-		{"a layer too many", 2, func(c *modeltest.Checkpoint) { c.Add("model.layers.2.input_layernorm.weight", "BF16", 2, 64) },
-			second + " holds tensor model.layers.2.input_layernorm.weight, which no gpt-oss of this config.json has: computing without it would be another model"},
-		{"query norm", 2, func(c *modeltest.Checkpoint) { c.Add("model.layers.1.self_attn.q_norm.weight", "BF16", 2, 64) },
-			second + " holds tensor model.layers.1.self_attn.q_norm.weight, which no gpt-oss of this config.json has: computing without it would be another model"},
-		{"held twice", 2, func(c *modeltest.Checkpoint) { c.Add("model.embed_tokens.weight", "BF16", 2, 96, 64) },
+		}, first + ": tensor model.layers.0.mlp.experts.down_proj_blocks has shape [4 64 16], " +
+			"config.json calls for [4 64 1 16]"},
+		{"a layer too many", 2,
+			func(c *modeltest.Checkpoint) {
+				c.Add("model.layers.2.input_layernorm.weight", "BF16",
+					2, 64)
+			},
+			second + " holds tensor model.layers.2.input_layernorm.weight, which no gpt-oss of " +
+				"this config.json has: computing without it would be another model"},
+		{"query norm", 2,
+			func(c *modeltest.Checkpoint) {
+				c.Add("model.layers.1.self_attn.q_norm.weight", "BF16",
+					2, 64)
+			},
+			second + " holds tensor model.layers.1.self_attn.q_norm.weight, which no gpt-oss of " +
+				"this config.json has: computing without it would be another model"},
+		{"held twice", 2, func(c *modeltest.Checkpoint) {
+			c.Add("model.embed_tokens.weight", "BF16",
+				2, 96, 64)
+		},
 			first + " and " + second + " both hold tensor model.embed_tokens.weight"},
 		{"lora", 2, func(c *modeltest.Checkpoint) {
 			c.Add("model.layers.1.self_attn.q_proj.lora_A.weight", "BF16", 2, 8, 64)
 		},
-			second + " holds tensor model.layers.1.self_attn.q_proj.lora_A.weight of a LoRA adapter: merge the adapter into its base model and keep the experts in MXFP4"},
+			second + " holds tensor model.layers.1.self_attn.q_proj.lora_A.weight of a LoRA " +
+				"adapter: merge the adapter into its base model and keep the experts in MXFP4"},
 		{"dequantised", 2, func(c *modeltest.Checkpoint) {
 			c.Drop(func(n string) bool { return strings.Contains(n, "down_proj_") })
 			c.Add("model.layers.0.mlp.experts.down_proj", "BF16", 2, 4, 32, 64)
-		}, second + ": tensor model.layers.0.mlp.experts.down_proj is BF16, gpt-oss has MXFP4 blocks and scales: " + dequant},
+		}, second + ": tensor model.layers.0.mlp.experts.down_proj is BF16, gpt-oss has MXFP4 " +
+			"blocks and scales: " + dequant},
 		{"quantised activations", 2, func(c *modeltest.Checkpoint) {
 			c.Add("model.layers.0.mlp.experts.0.down_proj.input_scale", "F32", 4)
-		}, second + " holds tensor model.layers.0.mlp.experts.0.down_proj.input_scale of a conversion with quantised activations: " + Advice},
+		}, second + " holds tensor model.layers.0.mlp.experts.0.down_proj.input_scale of a " +
+			"conversion with quantised activations: " + Advice},
 		{"original tensors", 1, func(c *modeltest.Checkpoint) {
 			c.Drop(func(string) bool { return true })
 			c.Add("block.0.mlp.mlp1_weight.blocks", "U8", 1, 4, 64, 2, 16)
-		}, "model.safetensors holds tensor block.0.mlp.mlp1_weight.blocks of the original/ layout, and its config.json is not of that layout"},
-		{"no tensors", 1, func(c *modeltest.Checkpoint) { c.Drop(func(string) bool { return true }) },
-			"model.safetensors does not hold tensor model.embed_tokens.weight, which config.json calls for"},
+		}, "model.safetensors holds tensor block.0.mlp.mlp1_weight.blocks of the original/ " +
+			"layout, and its config.json is not of that layout"},
+		{"no tensors", 1,
+			func(c *modeltest.Checkpoint) { c.Drop(func(string) bool { return true }) },
+			"model.safetensors does not hold tensor model.embed_tokens.weight, which config.json " +
+				"calls for"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := modeltest.New(modeltest.Tiny(), test.files)
@@ -240,7 +339,8 @@ func TestIgnoredTensors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer got.Close()
-	if want := "model.layers.0.self_attn.rotary_emb.inv_freq trainer.step"; strings.Join(got.Ignored, " ") != want {
+	if want := "model.layers.0.self_attn.rotary_emb.inv_freq trainer.step"; strings.Join(
+		got.Ignored, " ") != want {
 		t.Errorf("ignored are %q, want %s", got.Ignored, want)
 	}
 }
@@ -262,7 +362,12 @@ func TestRefuseFiles(t *testing.T) {
 			}
 		}
 	}
-	become := func(text string) func([]byte) []byte { return func([]byte) []byte { return []byte(text) } }
+	become := func(text string) func([]byte) []byte {
+		return func([]byte) []byte {
+			return []byte(
+				text)
+		}
+	}
 	remove := func(names ...string) func(t *testing.T, folder string) {
 		return func(t *testing.T, folder string) {
 			for _, name := range names {
@@ -278,40 +383,67 @@ func TestRefuseFiles(t *testing.T) {
 		want   string
 	}{
 		{"cut by a byte", edit(second, func(text []byte) []byte { return text[:len(text)-1] }),
-			second + " is cut short: tensor lm_head.weight needs bytes 66692..78980, the file has 78979" + again},
+			second + " is cut short: tensor lm_head.weight needs bytes 66692..78980, the file " +
+				"has 78979" + again},
 		{"cut in half", edit(second, func(text []byte) []byte { return text[:len(text)/2] }),
-			second + " is cut short: tensor model.layers.1.self_attn.o_proj.weight needs bytes 35320..51704, the file has 39490" + again},
+			second + " is cut short: tensor model.layers.1.self_attn.o_proj.weight needs bytes " +
+				"35320..51704, the file has 39490" + again},
 		{"cut in the header", edit(first, func(text []byte) []byte { return text[:100] }),
 			first + " is cut short: its header needs bytes 8..2176, the file has 100" + again},
-		{"empty", edit(first, become("")), first + " is cut short: a safetensors file begins with 8 bytes of header length, this file has 0" + again},
+		{"empty", edit(first, become("")), first +
+			" is cut short: a safetensors file begins with 8 bytes of header length, this file " +
+			"has 0" + again},
 		{"longer", edit(first, func(text []byte) []byte { return append(text, "tail"...) }),
 			first + " is 4 bytes longer than its tensors: bytes 79244..79248 belong to no tensor"},
-		{"lfs pointer", edit(first, become("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n")),
+		{"lfs pointer", edit(first,
+			become("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n")),
 			first + " is a Git LFS pointer, not the weights: run git lfs pull in its folder"},
-		{"web page", edit(first, become("<!DOCTYPE html><html></html>")), first + " is a web page, not the weights: the download saved an error page"},
-		{"gguf under its name", edit(first, become("GGUF\x03\x00\x00\x00\x00\x00\x00\x00")), first + " is a GGUF file under another name: give its own path to --model"},
-		{"zeros", edit(first, func(text []byte) []byte { return make([]byte, len(text)) }), first + " is no safetensors file: it announces a header of 0 bytes"},
-		{"shard missing", remove(second), second + " is missing, which model.safetensors.index.json lists" + again},
-		{"index missing", remove("model.safetensors.index.json"), "model.safetensors.index.json is missing" + again},
-		{"no weights", remove("model.safetensors.index.json", first, second), "model.safetensors is missing" + again},
-		{"index cut", edit("model.safetensors.index.json", func(text []byte) []byte { return text[:len(text)/2] }),
+		{"web page", edit(first, become("<!DOCTYPE html><html></html>")), first +
+			" is a web page, not the weights: the download saved an error page"},
+		{"gguf under its name", edit(first, become("GGUF\x03\x00\x00\x00\x00\x00\x00\x00")), first +
+			" is a GGUF file under another name: give its own path to --model"},
+		{"zeros", edit(first, func(text []byte) []byte { return make([]byte, len(text)) }), first +
+			" is no safetensors file: it announces a header of 0 bytes"},
+		{"shard missing", remove(second), second +
+			" is missing, which model.safetensors.index.json lists" + again},
+		{"index missing", remove("model.safetensors.index.json"),
+			"model.safetensors.index.json is missing" + again},
+		{"no weights", remove("model.safetensors.index.json", first, second),
+			"model.safetensors is missing" + again},
+		{"index cut", edit("model.safetensors.index.json",
+			func(text []byte) []byte { return text[:len(text)/2] }),
 			"model.safetensors.index.json is broken: unexpected end of JSON input" + again},
-		{"index empty", edit("model.safetensors.index.json", become("{}")), "model.safetensors.index.json lists no tensor in weight_map"},
-		{"index leads out", edit("model.safetensors.index.json", become(`{"weight_map": {"lm_head.weight": "../secret"}}`)),
-			"model.safetensors.index.json places tensor lm_head.weight in ../secret, which is no plain file name"},
-		{"index of another download", edit("model.safetensors.index.json", func(text []byte) []byte {
-			return []byte(strings.Replace(string(text), `"lm_head.weight": "`+second, `"lm_head.weight": "`+first, 1))
-		}), second + " holds tensor lm_head.weight, which model.safetensors.index.json places in " + first + ": the files are of different downloads"},
+		{"index empty", edit("model.safetensors.index.json", become("{}")),
+			"model.safetensors.index.json lists no tensor in weight_map"},
+		{"index leads out", edit("model.safetensors.index.json",
+			become(`{"weight_map": {"lm_head.weight": "../secret"}}`)),
+			"model.safetensors.index.json places tensor lm_head.weight in ../secret, which is no " +
+				"plain file name"},
+		{"index of another download", edit("model.safetensors.index.json",
+			func(text []byte) []byte {
+				return []byte(strings.Replace(string(text), `"lm_head.weight": "`+second,
+					`"lm_head.weight": "`+first, 1))
+			}), second + " holds tensor lm_head.weight, which model.safetensors.index.json " +
+			"places in " +
+			first + ": the files are of different downloads"},
 		{"index lists more", edit("model.safetensors.index.json", func(text []byte) []byte {
 			return []byte(strings.Replace(string(text), `"lm_head.weight"`, `"lm_head.bias"`, 1))
 		}), ""},
-		{"config missing", remove("config.json"), "tune has no config.json beside its safetensors: download config.json too"},
-		{"config empty", edit("config.json", become("")), "config.json is no JSON object: unexpected end of JSON input"},
-		{"config is a list", edit("config.json", become("[]")), "config.json is no JSON object: json: cannot unmarshal array into Go value of type map[string]json.RawMessage"},
+		{"config missing", remove("config.json"),
+			"tune has no config.json beside its safetensors: download config.json too"},
+		{"config empty", edit("config.json", become("")),
+			"config.json is no JSON object: unexpected end of JSON input"},
+		{"config is a list", edit("config.json", become("[]")),
+			"config.json is no JSON object: json: cannot unmarshal array into Go value of type " +
+				"map[string]json.RawMessage"},
 		{"config is null", edit("config.json", become("null")), "config.json is no JSON object"},
-		{"config is a pointer", edit("config.json", become("version https://git-lfs.github.com/spec/v1\n")), "config.json is a Git LFS pointer, not the file: run git lfs pull in its folder"},
-		{"config in Latin-1", edit("config.json", become("{\"a\": \"\xe9\"}")), "config.json is not UTF-8"},
-		{"generation config broken", edit("generation_config.json", become("{")), "generation_config.json is no JSON object: unexpected end of JSON input"},
+		{"config is a pointer",
+			edit("config.json", become("version https://git-lfs.github.com/spec/v1\n")),
+			"config.json is a Git LFS pointer, not the file: run git lfs pull in its folder"},
+		{"config in Latin-1", edit("config.json", become("{\"a\": \"\xe9\"}")),
+			"config.json is not UTF-8"},
+		{"generation config broken", edit("generation_config.json", become("{")),
+			"generation_config.json is no JSON object: unexpected end of JSON input"},
 		{"shard is a folder", func(t *testing.T, folder string) {
 			remove(first)(t, folder)
 			if err := os.Mkdir(filepath.Join(folder, first), 0o755); err != nil {
@@ -328,7 +460,8 @@ func TestRefuseFiles(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			folder := write(t, modeltest.New(modeltest.Tiny(), 2))
 			test.change(t, folder)
-			if test.want == "" { // an index may list what no file holds, as long as nothing needs it
+			// an index may list what no file holds, as long as nothing needs it
+			if test.want == "" {
 				c, err := checkpoint.Open(folder)
 				if err != nil {
 					t.Fatal(err)
@@ -348,18 +481,34 @@ func TestRefuseFolders(t *testing.T) {
 		open  string // the file in the folder to open, "" for the folder
 		want  string
 	}{
-		{"empty", nil, "", "it is an empty folder: point at one with config.json and model.safetensors"},
-		{"anything", map[string]string{"notes.txt": ""}, "", "it has no config.json: point at a folder with config.json and model.safetensors"},
-		{"gguf folder", map[string]string{"gpt-oss-20b-mxfp4.gguf": "GGUF"}, "", "it holds GGUF files, llama.cpp's format: give the path of the file to --model"},
-		{"gguf file", map[string]string{"a.gguf": "GGUF"}, "a.gguf", "a.gguf is cut short: its header needs more than the 4 bytes of the file"},
-		{"gguf without its ending", map[string]string{"blob": "GGUF\x03\x00\x00\x00"}, "blob", "blob is cut short: its header needs more than the 8 bytes of the file"},
-		{"weights file", map[string]string{"model.safetensors": "x"}, "model.safetensors", "model.safetensors is one file of a checkpoint: point at its folder"},
-		{"some file", map[string]string{"a.txt": "hello"}, "a.txt", "a.txt is a file: point at a folder with config.json and model.safetensors"},
-		{"adapter", map[string]string{"adapter_config.json": "{}", "adapter_model.safetensors": "x"}, "", "it holds a LoRA adapter, not a model: merge it into its base model and keep the experts in MXFP4"},
-		{"original", map[string]string{"dtypes.json": "{}", "model.safetensors": "x"}, "", "it has no config.json beside its safetensors: download config.json too"},
-		{"original only", map[string]string{"original/dtypes.json": "{}", "README.md": ""}, "", "it has an original/ folder without a config.json of that layout: download original/ again"},
-		{"metal", map[string]string{"model.bin": "x"}, "", "it holds the weights for Metal, which OpenAI ships beside the ones that ossrun reads: point at the folder above it"},
-		{"pytorch", map[string]string{"consolidated.00.pth": "x"}, "", "it holds PyTorch files without a config.json: " + Advice},
+		{"empty", nil, "",
+			"it is an empty folder: point at one with config.json and model.safetensors"},
+		{"anything", map[string]string{"notes.txt": ""}, "",
+			"it has no config.json: point at a folder with config.json and model.safetensors"},
+		{"gguf folder", map[string]string{"gpt-oss-20b-mxfp4.gguf": "GGUF"}, "",
+			"it holds GGUF files, llama.cpp's format: give the path of the file to --model"},
+		{"gguf file", map[string]string{"a.gguf": "GGUF"}, "a.gguf",
+			"a.gguf is cut short: its header needs more than the 4 bytes of the file"},
+		{"gguf without its ending", map[string]string{"blob": "GGUF\x03\x00\x00\x00"}, "blob",
+			"blob is cut short: its header needs more than the 8 bytes of the file"},
+		{"weights file", map[string]string{"model.safetensors": "x"}, "model.safetensors",
+			"model.safetensors is one file of a checkpoint: point at its folder"},
+		{"some file", map[string]string{"a.txt": "hello"}, "a.txt",
+			"a.txt is a file: point at a folder with config.json and model.safetensors"},
+		{"adapter", map[string]string{"adapter_config.json": "{}",
+			"adapter_model.safetensors": "x"}, "",
+			"it holds a LoRA adapter, not a model: merge it into its base model and keep the " +
+				"experts in MXFP4"},
+		{"original", map[string]string{"dtypes.json": "{}", "model.safetensors": "x"}, "",
+			"it has no config.json beside its safetensors: download config.json too"},
+		{"original only", map[string]string{"original/dtypes.json": "{}", "README.md": ""}, "",
+			"it has an original/ folder without a config.json of that layout: download original/ " +
+				"again"},
+		{"metal", map[string]string{"model.bin": "x"}, "",
+			"it holds the weights for Metal, which OpenAI ships beside the ones that ossrun " +
+				"reads: point at the folder above it"},
+		{"pytorch", map[string]string{"consolidated.00.pth": "x"}, "",
+			"it holds PyTorch files without a config.json: " + Advice},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			folder := filepath.Join(t.TempDir(), "it")
@@ -384,9 +533,11 @@ func TestRefuseFolders(t *testing.T) {
 	t.Run("pickles", func(t *testing.T) {
 		c := modeltest.New(modeltest.Tiny(), 1)
 		folder := write(t, c)
-		if err := os.Rename(filepath.Join(folder, "model.safetensors"), filepath.Join(folder, "pytorch_model.bin")); err != nil {
+		if err := os.Rename(filepath.Join(folder, "model.safetensors"),
+			filepath.Join(folder, "pytorch_model.bin")); err != nil {
 			t.Fatal(err)
 		}
-		refuse(t, folder, "tune holds PyTorch pickles, which can run code when they are read: "+Advice)
+		refuse(t, folder,
+			"tune holds PyTorch pickles, which can run code when they are read: "+Advice)
 	})
 }

@@ -1,8 +1,9 @@
 package checkpoint
 
-// From what a person typed to where the weights lie: a name of the catalogue or hf:owner/name[@revision] in the Hugging Face
-// cache, a folder, or the embedded demo. Resolving opens no weights and fetches nothing. A catalogue name wins over a folder of
-// that name; "./20b" is the folder.
+// From what a person typed to where the weights lie: a name of the catalogue or
+// hf:owner/name[@revision] in the Hugging Face cache, a folder, or the embedded demo. Resolving
+// opens no weights and fetches nothing. A catalogue name wins over a folder of that name; "./20b"
+// is the folder.
 
 import (
 	"errors"
@@ -20,14 +21,17 @@ import (
 
 // Found is where a model lies.
 type Found struct {
-	Repo     string // "openai/gpt-oss-20b" for a snapshot in the Hugging Face cache, "" for anything else
-	Commit   string // the snapshot's
-	Name     string // what Spec.Name will be
-	ID       string // the catalogue's, "" for anything else
-	Path     string // the folder or GGUF file to open, "" for the demo
-	Demo     bool
-	Bytes    int64 // size of the weight files that are there; of a GGUF model, of the weights in memory
-	Complete bool  // every weight file is there in full, by its header; the tensors are checked when it is opened
+	// "openai/gpt-oss-20b" for a snapshot in the Hugging Face cache, "" for anything else
+	Repo   string
+	Commit string // the snapshot's
+	Name   string // what Spec.Name will be
+	ID     string // the catalogue's, "" for anything else
+	Path   string // the folder or GGUF file to open, "" for the demo
+	Demo   bool
+	// size of the weight files that are there; of a GGUF model, of the weights in memory
+	Bytes int64
+	// every weight file is there in full, by its header; the tensors are checked when it is opened
+	Complete bool
 
 	GGUF *gguf.Model // a GGUF model, whose first file Path is; else nil
 }
@@ -59,7 +63,8 @@ func (e *NotCachedError) Error() string {
 	return fmt.Sprintf("%s is not in %s: run ossrun pull %s%s", e.Name, e.Root, e.Pull, size)
 }
 
-// Resolve finds a model: *NotCachedError when it is known but not here, *UnknownModelError when nothing has that name.
+// Resolve finds a model: *NotCachedError when it is known but not here, *UnknownModelError when
+// nothing has that name.
 func Resolve(name string) (Found, error) {
 	name = strings.TrimSpace(name)
 	if e, ok := models.Lookup(name); ok {
@@ -86,7 +91,8 @@ func Resolve(name string) (Found, error) {
 	}
 	if strings.ContainsAny(name, `/\`) {
 		if repo, ok := store.ParseRepo(name); ok {
-			// Written without hf: a repository is taken only when it is here, so that a mistyped path is not a download.
+			// Written without hf: a repository is taken only when it is here, so that a mistyped
+			// path is not a download.
 			found, err := findCached(repo, "")
 			var missing *NotCachedError
 			if !errors.As(err, &missing) {
@@ -107,11 +113,12 @@ func find(e models.Entry) (Found, error) {
 }
 
 func demoFound() Found {
-	return Found{Name: models.Demo, ID: models.Demo, Demo: true, Bytes: int64(len(assets.DemoPack)), Complete: true}
+	return Found{Name: models.Demo, ID: models.Demo, Demo: true, Bytes: int64(len(assets.DemoPack)),
+		Complete: true}
 }
 
-// findCached finds a repository in the cache: of the snapshots that the revision selects, the first complete one, else
-// the first.
+// findCached finds a repository in the cache: of the snapshots that the revision selects, the first
+// complete one, else the first.
 func findCached(repo store.Repo, revision string) (Found, error) {
 	root, err := store.Root()
 	if err != nil {
@@ -136,7 +143,8 @@ func findCached(repo store.Repo, revision string) (Found, error) {
 	}
 	missing := &NotCachedError{Name: repo.ID(), Pull: pullName(repo), Root: root}
 	if revision != "" {
-		missing.Name = repo.ID() + "@" + revision // of a size that only the release's main is known to have
+		// of a size that only the release's main is known to have
+		missing.Name = repo.ID() + "@" + revision
 		missing.Pull = "hf:" + missing.Name
 	} else if e, ok := models.Lookup(repo.ID()); ok {
 		missing.Name, missing.Bytes = e.Spec.Name, e.DownloadBytes
@@ -171,7 +179,8 @@ func findFolder(path string) (Found, error) {
 	if err != nil {
 		return Found{}, err
 	}
-	if repo, ok := store.ParseFolder(filepath.Base(absolute)); ok && !exists(filepath.Join(absolute, "config.json")) {
+	if repo, ok := store.ParseFolder(filepath.Base(absolute)); ok &&
+		!exists(filepath.Join(absolute, "config.json")) {
 		snapshots, err := store.Snapshots(filepath.Dir(absolute), repo)
 		if err != nil {
 			return Found{}, err
@@ -197,7 +206,8 @@ func look(folder string) Found {
 		}
 	}
 	names := []string{singleFile}
-	if index, err := safetensors.ReadIndex(filepath.Join(folder, safetensors.IndexName)); err == nil {
+	if index, err := safetensors.ReadIndex(filepath.Join(folder,
+		safetensors.IndexName)); err == nil {
 		names = index.Files
 	} else if !exists(filepath.Join(folder, singleFile)) {
 		found.Complete = false
@@ -218,7 +228,8 @@ func look(folder string) Found {
 	return found
 }
 
-// Cached lists the catalogue's models that the Hugging Face cache holds, complete or not, the smallest first.
+// Cached lists the catalogue's models that the Hugging Face cache holds, complete or not, the
+// smallest first.
 func Cached() ([]Found, error) {
 	var list []Found
 	for _, e := range models.Catalogue() {
@@ -238,8 +249,9 @@ func Cached() ([]Found, error) {
 	return list, nil
 }
 
-// BestFit gives the largest complete model for everything of the catalogue in the cache whose weight files take at most freeBytes; false when
-// there is none. KV pages and scratch are the caller's to subtract from freeBytes first.
+// BestFit gives the largest complete model for everything of the catalogue in the cache whose
+// weight files take at most freeBytes; false when there is none. KV pages and scratch are the
+// caller's to subtract from freeBytes first.
 func BestFit(freeBytes int64) (Found, bool) {
 	cached, err := Cached()
 	if err != nil {

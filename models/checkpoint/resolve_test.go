@@ -1,6 +1,7 @@
 package checkpoint_test
 
-// From a name to a folder, in a cache laid out as the Hugging Face tools do it: snapshots of links into blobs.
+// From a name to a folder, in a cache laid out as the Hugging Face tools do it: snapshots of links
+// into blobs.
 
 import (
 	"errors"
@@ -40,15 +41,18 @@ func put(t *testing.T, root, repo, commit string, main bool, c *modeltest.Checkp
 	}
 	for _, f := range files {
 		blob := commit + "-" + f.Name()
-		if err := os.Rename(filepath.Join(written, f.Name()), filepath.Join(blobs, blob)); err != nil {
+		if err := os.Rename(filepath.Join(written, f.Name()),
+			filepath.Join(blobs, blob)); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Symlink(filepath.Join("..", "..", "blobs", blob), filepath.Join(snapshot, f.Name())); err != nil {
+		if err := os.Symlink(filepath.Join("..", "..", "blobs", blob),
+			filepath.Join(snapshot, f.Name())); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if main {
-		if err := os.WriteFile(filepath.Join(base, "refs", "main"), []byte(commit), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(base, "refs", "main"), []byte(commit),
+			0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -57,16 +61,21 @@ func put(t *testing.T, root, repo, commit string, main bool, c *modeltest.Checkp
 
 func TestLookup(t *testing.T) {
 	for name, want := range map[string]string{
-		"20b": "20b", "20B": "20b", " 20b ": "20b", "gpt-oss": "20b", "gpt-oss:20b": "20b", "gpt-oss:latest": "20b", "gpt-oss-20b": "20b",
-		"GPT-OSS-20B": "20b", "openai/gpt-oss-20b": "20b", "OpenAI/GPT-OSS-20b": "20b", "hf:openai/gpt-oss-20b": "20b",
-		"https://huggingface.co/openai/gpt-oss-20b": "20b", "https://huggingface.co/openai/gpt-oss-20b/": "20b", "hf.co/openai/gpt-oss-20b": "20b",
-		"120b": "120b", "gpt-oss:120b": "120b", "openai/gpt-oss-120b": "120b", "gpt-oss-120b": "120b", "demo": "demo", "Demo": "demo",
+		"20b": "20b", "20B": "20b", " 20b ": "20b", "gpt-oss": "20b", "gpt-oss:20b": "20b",
+		"gpt-oss:latest": "20b", "gpt-oss-20b": "20b",
+		"GPT-OSS-20B": "20b", "openai/gpt-oss-20b": "20b", "OpenAI/GPT-OSS-20b": "20b",
+		"hf:openai/gpt-oss-20b":                      "20b",
+		"https://huggingface.co/openai/gpt-oss-20b":  "20b",
+		"https://huggingface.co/openai/gpt-oss-20b/": "20b", "hf.co/openai/gpt-oss-20b": "20b",
+		"120b": "120b", "gpt-oss:120b": "120b", "openai/gpt-oss-120b": "120b",
+		"gpt-oss-120b": "120b", "demo": "demo", "Demo": "demo",
 	} {
 		if e, ok := models.Lookup(name); !ok || e.ID != want {
 			t.Errorf("%q is %q, %v, want %s", name, e.ID, ok, want)
 		}
 	}
-	for _, name := range []string{"", "30b", "hf:20b", "hf:", "openai", "openai/", "hf:openai/gpt-oss-20b@main", "gpt-oss-20b-base"} {
+	for _, name := range []string{"", "30b", "hf:20b", "hf:", "openai", "openai/",
+		"hf:openai/gpt-oss-20b@main", "gpt-oss-20b-base"} {
 		if e, ok := models.Lookup(name); ok {
 			t.Errorf("%q is taken as %s", name, e.ID)
 		}
@@ -103,10 +112,13 @@ func TestResolveNothing(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, test := range []struct{ name, want string }{
 		{"20b", "gpt-oss-20b is not in " + root + ": run ossrun pull 20b (13.76 GB)"},
-		{"openai/gpt-oss-120b", "gpt-oss-120b is not in " + root + ": run ossrun pull 120b (65.25 GB)"},
+		{"openai/gpt-oss-120b", "gpt-oss-120b is not in " + root +
+			": run ossrun pull 120b (65.25 GB)"},
 		{"hf:someone/tune", "someone/tune is not in " + root + ": run ossrun pull hf:someone/tune"},
-		{"hf:someone/tune@v2", "someone/tune@v2 is not in " + root + ": run ossrun pull hf:someone/tune@v2"},
-		{"hf:openai/gpt-oss-20b@v2", "openai/gpt-oss-20b@v2 is not in " + root + ": run ossrun pull hf:openai/gpt-oss-20b@v2"},
+		{"hf:someone/tune@v2", "someone/tune@v2 is not in " + root +
+			": run ossrun pull hf:someone/tune@v2"},
+		{"hf:openai/gpt-oss-20b@v2", "openai/gpt-oss-20b@v2 is not in " + root +
+			": run ossrun pull hf:openai/gpt-oss-20b@v2"},
 	} {
 		_, err := checkpoint.Resolve(test.name)
 		var missing *checkpoint.NotCachedError
@@ -119,10 +131,16 @@ func TestResolveNothing(t *testing.T) {
 		{"gpt-oss-02b", "gpt-oss-02b is no model and no folder: did you mean gpt-oss-20b?"},
 		{"gtp-oss-120b", "gtp-oss-120b is no model and no folder: did you mean gpt-oss-120b?"},
 		{"deom", "deom is no model and no folder: did you mean demo?"},
-		{"openai/gptoss-20b", "openai/gptoss-20b is no model and no folder: did you mean openai/gpt-oss-20b?"},
-		{"llama3", "llama3 is no model and no folder: use demo, 20b, 120b, hf:owner/name or the path of a folder"},
-		{"someone/some-tune", "someone/some-tune is no model and no folder: a Hugging Face repository is written hf:someone/some-tune"},
-		{"./nothing/here", "./nothing/here is no model and no folder: use demo, 20b, 120b, hf:owner/name or the path of a folder"},
+		{"openai/gptoss-20b",
+			"openai/gptoss-20b is no model and no folder: did you mean openai/gpt-oss-20b?"},
+		{"llama3", "llama3 is no model and no folder: use demo, 20b, 120b, hf:owner/name or the " +
+			"path of a folder"},
+		{"someone/some-tune",
+			"someone/some-tune is no model and no folder: a Hugging Face repository is written " +
+				"hf:someone/some-tune"},
+		{"./nothing/here",
+			"./nothing/here is no model and no folder: use demo, 20b, 120b, hf:owner/name or the " +
+				"path of a folder"},
 		{"", `"" is no model and no folder: use demo, 20b, 120b, hf:owner/name or the path of a folder`},
 	} {
 		_, err := checkpoint.Resolve(test.name)
@@ -132,10 +150,14 @@ func TestResolveNothing(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"hf:tune":            "hf:tune is no Hugging Face repository: write hf:owner/name or hf:owner/name@revision",
-		"hf:../../etc":       "hf:../../etc is no Hugging Face repository: write hf:owner/name or hf:owner/name@revision",
-		"hf:a/b@":            "hf:a/b@ names no revision after the @: write a branch, a tag or a commit",
-		"hf:a/b@../../../..": "hf:a/b@../../../.. names no revision after the @: write a branch, a tag or a commit",
+		"hf:tune": "hf:tune is no Hugging Face repository: write hf:owner/name or " +
+			"hf:owner/name@revision",
+		"hf:../../etc": "hf:../../etc is no Hugging Face repository: write hf:owner/name " +
+			"or hf:owner/name@revision",
+		"hf:a/b@": "hf:a/b@ names no revision after the @: write a branch, a tag or a " +
+			"commit",
+		"hf:a/b@../../../..": "hf:a/b@../../../.. names no revision after the @: write a branch, " +
+			"a tag or a commit",
 	} {
 		if _, err := checkpoint.Resolve(name); err == nil || err.Error() != want {
 			t.Errorf("%s gives\n      %v\nwant: %s", name, err, want)
@@ -151,7 +173,8 @@ func TestResolveNothing(t *testing.T) {
 
 func TestResolveDemo(t *testing.T) {
 	found, err := checkpoint.Resolve("demo")
-	if err != nil || !found.Demo || !found.Complete || found.Name != "demo" || found.ID != "demo" || found.Path != "" {
+	if err != nil || !found.Demo || !found.Complete || found.Name != "demo" || found.ID != "demo" ||
+		found.Path != "" {
 		t.Fatalf("the demo is %+v, %v", found, err)
 	}
 	c, err := found.Open()
@@ -164,9 +187,12 @@ func TestResolveDemo(t *testing.T) {
 func TestResolveCached(t *testing.T) {
 	root := cache(t)
 	t.Chdir(t.TempDir())
-	old := put(t, root, "openai/gpt-oss-20b", strings.Repeat("a", 40), false, modeltest.New(modeltest.Tiny(), 3))
-	current := put(t, root, "openai/gpt-oss-20b", strings.Repeat("b", 40), true, modeltest.New(modeltest.Tiny(), 3))
-	tune := put(t, root, "someone/tune", strings.Repeat("c", 40), true, modeltest.New(modeltest.Tiny(), 1))
+	old := put(t, root, "openai/gpt-oss-20b", strings.Repeat("a", 40), false,
+		modeltest.New(modeltest.Tiny(), 3))
+	current := put(t, root, "openai/gpt-oss-20b", strings.Repeat("b", 40), true,
+		modeltest.New(modeltest.Tiny(), 3))
+	tune := put(t, root, "someone/tune", strings.Repeat("c", 40), true,
+		modeltest.New(modeltest.Tiny(), 1))
 
 	for _, test := range []struct{ name, path, found string }{
 		{"20b", current, "gpt-oss-20b"},
@@ -179,7 +205,8 @@ func TestResolveCached(t *testing.T) {
 		{filepath.Join(root, "models--someone--tune"), tune, "tune"},
 	} {
 		found, err := checkpoint.Resolve(test.name)
-		if err != nil || found.Path != test.path || found.Name != test.found || !found.Complete || found.Bytes < 150_000 {
+		if err != nil || found.Path != test.path || found.Name != test.found || !found.Complete ||
+			found.Bytes < 150_000 {
 			t.Errorf("%s is %+v, %v, want %s", test.name, found, err, test.path)
 			continue
 		}
@@ -207,13 +234,17 @@ func TestResolveCached(t *testing.T) {
 		t.Fatalf("the cut download itself is %+v, %v", pinned, err)
 	}
 	_, err = pinned.Open()
-	if err == nil || !strings.HasPrefix(err.Error(), "model-00001-of-00002.safetensors is cut short: tensor ") || !strings.HasSuffix(err.Error(), ", the file has 50000: download it again with ossrun pull 20b") {
+	if err == nil || !strings.HasPrefix(err.Error(),
+		"model-00001-of-00002.safetensors is cut short: tensor ") ||
+		!strings.HasSuffix(err.Error(),
+			", the file has 50000: download it again with ossrun pull 20b") {
 		t.Errorf("opening it gives %v", err)
 	}
 	if err := os.Remove(shard); err != nil {
 		t.Fatal(err)
 	}
-	want := "model-00001-of-00002.safetensors is missing, which model.safetensors.index.json lists: download it again with ossrun pull 20b"
+	want := "model-00001-of-00002.safetensors is missing, which model.safetensors.index.json " +
+		"lists: download it again with ossrun pull 20b"
 	if _, err := pinned.Open(); err == nil || err.Error() != want {
 		t.Errorf("opening it gives %v, want %s", err, want)
 	}
@@ -236,9 +267,11 @@ func TestResolveFolder(t *testing.T) {
 	if err := modeltest.New(modeltest.Tiny(), 2).Write("20b"); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"tune": "tune", "./tune": "tune", "tune/": "tune", "./20b": "20b"} {
+	for name, want := range map[string]string{"tune": "tune", "./tune": "tune", "tune/": "tune",
+		"./20b": "20b"} {
 		found, err := checkpoint.Resolve(name)
-		if err != nil || found.Name != want || found.ID != "" || !found.Complete || !filepath.IsAbs(found.Path) {
+		if err != nil || found.Name != want || found.ID != "" || !found.Complete ||
+			!filepath.IsAbs(found.Path) {
 			t.Errorf("%s is %+v, %v", name, found, err)
 		}
 	}
@@ -246,7 +279,8 @@ func TestResolveFolder(t *testing.T) {
 	if _, err := checkpoint.Resolve("20b"); !errors.As(err, &missing) {
 		t.Errorf("the folder 20b shadows the model: %v", err)
 	}
-	if _, err := checkpoint.Resolve("tune/config.json"); err == nil || err.Error() != "config.json is one file of a checkpoint: point at its folder" {
+	if _, err := checkpoint.Resolve("tune/config.json"); err == nil ||
+		err.Error() != "config.json is one file of a checkpoint: point at its folder" {
 		t.Errorf("a file gives %v", err)
 	}
 	if err := os.Mkdir("empty", 0o755); err != nil {
@@ -256,17 +290,21 @@ func TestResolveFolder(t *testing.T) {
 	if err != nil || found.Complete {
 		t.Fatalf("an empty folder is %+v, %v", found, err)
 	}
-	if _, err := found.Open(); err == nil || err.Error() != "empty is an empty folder: point at one with config.json and model.safetensors" {
+	if _, err := found.Open(); err == nil ||
+		err.Error() != "empty is an empty folder: point at one with config.json and "+
+			"model.safetensors" {
 		t.Errorf("opening it gives %v", err)
 	}
 }
 
 func TestBestFit(t *testing.T) {
 	root := cache(t)
-	put(t, root, "openai/gpt-oss-20b", strings.Repeat("a", 40), true, modeltest.New(modeltest.Tiny(), 3))
+	put(t, root, "openai/gpt-oss-20b", strings.Repeat("a", 40), true,
+		modeltest.New(modeltest.Tiny(), 3))
 	big := modeltest.Tiny()
 	big.Experts = 8
-	snapshot := put(t, root, "openai/gpt-oss-120b", strings.Repeat("b", 40), true, modeltest.New(big, 3))
+	snapshot := put(t, root, "openai/gpt-oss-120b", strings.Repeat("b", 40), true,
+		modeltest.New(big, 3))
 	put(t, root, "someone/tune", strings.Repeat("c", 40), true, modeltest.New(big, 1))
 
 	list, err := checkpoint.Cached()
@@ -281,7 +319,8 @@ func TestBestFit(t *testing.T) {
 		found, ok := checkpoint.BestFit(free)
 		return fmt.Sprint(found.ID, ok)
 	}
-	for free, want := range map[int64]string{0: "false", small - 1: "false", small: "20btrue", large - 1: "20btrue", large: "120btrue"} {
+	for free, want := range map[int64]string{0: "false", small - 1: "false", small: "20btrue",
+		large - 1: "20btrue", large: "120btrue"} {
 		if got := fits(free); got != want {
 			t.Errorf("%d free bytes fit %s, want %s", free, got, want)
 		}

@@ -1,7 +1,7 @@
 package checkpoint
 
-// A checkpoint of random weights in memory: the right sizes and a sane spread, for measuring speed where no real weights are.
-// What it answers means nothing.
+// A checkpoint of random weights in memory: the right sizes and a sane spread, for measuring speed
+// where no real weights are. What it answers means nothing.
 
 import (
 	"encoding/binary"
@@ -15,14 +15,18 @@ import (
 	"github.com/ossrun/ossrun/models/safetensors"
 )
 
-// patternBytes is how much of each kind of weight is drawn; larger tensors repeat it from another place on, in memory of their own.
+// patternBytes is how much of each kind of weight is drawn; larger tensors repeat it from another
+// place on, in memory of their own.
 const patternBytes = 8 << 20
 
-// Synthetic makes a checkpoint of shape s with random weights, the same for the same seed: 13.8 GB of memory for the 20b. Experts are chosen
-// nearly evenly and activations stay finite. Close frees it.
+// Synthetic makes a checkpoint of shape s with random weights, the same for the same seed: 13.8 GB
+// of memory for the 20b. Experts are chosen nearly evenly and activations stay finite. Close frees
+// it.
 func Synthetic(s models.Spec, seed uint64) (*Checkpoint, error) {
-	if s.Hidden%models.BlockSize != 0 || s.Intermediate%models.BlockSize != 0 || s.Layers < 1 || s.Experts < s.ExpertsPerToken {
-		return nil, fmt.Errorf("a model of %d layers, %d wide with experts of %d, cannot be made", s.Layers, s.Hidden, s.Intermediate)
+	if s.Hidden%models.BlockSize != 0 || s.Intermediate%models.BlockSize != 0 || s.Layers < 1 ||
+		s.Experts < s.ExpertsPerToken {
+		return nil, fmt.Errorf("a model of %d layers, %d wide with experts of %d, cannot be made",
+			s.Layers, s.Hidden, s.Intermediate)
 	}
 	memory, err := pack.Reserve(s.WeightBytes())
 	if err != nil {
@@ -30,13 +34,15 @@ func Synthetic(s models.Spec, seed uint64) (*Checkpoint, error) {
 	}
 	random := rand.New(rand.NewPCG(seed, 0))
 	draw := newPatterns(random)
-	c := &Checkpoint{Spec: s, tensors: map[string]models.Tensor{}, bytes: s.WeightBytes(), close: []func() error{memory.Free}}
+	c := &Checkpoint{Spec: s, tensors: map[string]models.Tensor{}, bytes: s.WeightBytes(),
+		close: []func() error{memory.Free}}
 	rest := memory.Bytes
 	for _, t := range s.Tensors() {
 		data := rest[:t.Bytes():t.Bytes()]
 		rest = rest[t.Bytes():]
 		repeat(data, draw.of(t), random)
-		c.tensors[t.Name] = models.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Data: data, File: "random weights"}
+		c.tensors[t.Name] = models.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Data: data,
+			File: "random weights"}
 	}
 	return c, nil
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/ossrun/ossrun/models"
 )
 
-// TestSynthetic: every tensor of the Spec is there with its size, scales are sane, and the same seed gives the same weights.
+// TestSynthetic: every tensor of the Spec is there with its size, scales are sane, and the same
+// seed gives the same weights.
 func TestSynthetic(t *testing.T) {
 	s := models.Spec20B()
 	s.Layers, s.Hidden, s.Intermediate, s.Vocab, s.Experts = 2, 64, 32, 128, 4
@@ -25,7 +26,8 @@ func TestSynthetic(t *testing.T) {
 	for _, want := range s.Tensors() {
 		x, y := a.Tensor(want.Name), b.Tensor(want.Name)
 		if int64(len(x.Data)) != want.Bytes() || string(x.Data) != string(y.Data) {
-			t.Errorf("%s: %d bytes of %d, equal for one seed: %v", want.Name, len(x.Data), want.Bytes(), string(x.Data) == string(y.Data))
+			t.Errorf("%s: %d bytes of %d, equal for one seed: %v", want.Name, len(x.Data),
+				want.Bytes(), string(x.Data) == string(y.Data))
 		}
 		sum += want.Bytes()
 		if want.DType != models.BF16 {

@@ -1,7 +1,7 @@
 package gguf
 
-// What a GGUF file says of a gpt-oss, written as the config.json of the Hugging Face layout, so that there is one reader and one
-// check of a model's shape.
+// What a GGUF file says of a gpt-oss, written as the config.json of the Hugging Face layout, so
+// that there is one reader and one check of a model's shape.
 
 import (
 	"encoding/json"
@@ -13,7 +13,8 @@ import (
 	"github.com/ossrun/ossrun/models/safetensors"
 )
 
-// IsGPTOSS tells whether a GGUF file's keys are those of a gpt-oss, by the names that llama.cpp and ollama give the architecture.
+// IsGPTOSS tells whether a GGUF file's keys are those of a gpt-oss, by the names that llama.cpp and
+// ollama give the architecture.
 func IsGPTOSS(keys map[string]Value) (architecture string, ok bool) {
 	architecture, _ = keys["general.architecture"].Text()
 	return architecture, architecture == "gpt-oss" || architecture == "gptoss"
@@ -24,18 +25,24 @@ func describe(set *Set) (config, generation []byte, err error) {
 	file := filepath.Base(set.Files[0])
 	architecture, ok := IsGPTOSS(set.Keys)
 	if !ok {
-		return nil, nil, fmt.Errorf("%s: general.architecture is %s: ossrun runs gpt-oss only", file, safetensors.Show(architecture))
+		return nil, nil, fmt.Errorf("%s: general.architecture is %s: ossrun runs gpt-oss only",
+			file, safetensors.Show(architecture))
 	}
 	embedding, ok := set.Tensors["token_embd.weight"]
 	if !ok || len(embedding.Shape) != 2 {
-		return nil, nil, fmt.Errorf("%s does not hold tensor token_embd.weight [vocabulary, hidden]", file)
+		return nil, nil, fmt.Errorf(
+			"%s does not hold tensor token_embd.weight [vocabulary, hidden]", file)
 	}
 	c := map[string]any{
-		"architectures": []string{"GptOssForCausalLM"}, "model_type": "gpt_oss", "vocab_size": embedding.Shape[0],
-		"hidden_act": "silu", "attention_bias": true, "tie_word_embeddings": false, "swiglu_limit": models.SwigluLimit,
+		"architectures": []string{"GptOssForCausalLM"}, "model_type": "gpt_oss",
+		"vocab_size": embedding.Shape[0],
+		"hidden_act": "silu", "attention_bias": true, "tie_word_embeddings": false,
+		"swiglu_limit":        models.SwigluLimit,
 		"quantization_config": map[string]any{"quant_method": "mxfp4"},
 	}
-	rope := map[string]any{"rope_type": "yarn", "truncate": false, "beta_fast": 32.0, "beta_slow": 1.0} // llama.cpp's own constants for gpt-oss
+	// llama.cpp's own constants for gpt-oss
+	rope := map[string]any{"rope_type": "yarn", "truncate": false, "beta_fast": 32.0,
+		"beta_slow": 1.0}
 	// A key that is absent stays absent: the reader of config.json says what is missing.
 	take := func(to map[string]any, field string, keys ...string) {
 		for _, key := range keys {
@@ -78,8 +85,9 @@ func describe(set *Set) (config, generation []byte, err error) {
 	return config, generation, err
 }
 
-// endTokens lists the tokens that end a turn: those of the file, and with the published vocabulary all three that OpenAI's
-// generation_config.json has, since llama.cpp's files name one and find the others by their texts.
+// endTokens lists the tokens that end a turn: those of the file, and with the published vocabulary
+// all three that OpenAI's generation_config.json has, since llama.cpp's files name one and find the
+// others by their texts.
 func endTokens(set *Set, vocab int) []int64 {
 	ends := slices.Clone(set.Keys["tokenizer.ggml.eos_token_ids"].Numbers)
 	if id, ok := set.Keys["tokenizer.ggml.eos_token_id"]; ok {

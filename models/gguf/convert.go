@@ -1,7 +1,8 @@
 package gguf
 
-// The bytes of GGUF tensors as the Hugging Face layout has them. MXFP4 changes places and no bit; what was made from bfloat16 comes
-// back as it was; only Q8_0 and float numbers that bfloat16 cannot hold are rounded, to nearest even.
+// The bytes of GGUF tensors as the Hugging Face layout has them. MXFP4 changes places and no bit;
+// what was made from bfloat16 comes back as it was; only Q8_0 and float numbers that bfloat16
+// cannot hold are rounded, to nearest even.
 
 import (
 	"encoding/binary"
@@ -29,8 +30,9 @@ func unpackBlocks(blocks, scales, from []byte, kind Type) {
 	}
 }
 
-// sorted takes eight bytes that each hold a value of the block's first half in the low nibble and one of its second half in the high one, and gives four
-// bytes with pairs of neighbours of the first half, then four of the second.
+// sorted takes eight bytes that each hold a value of the block's first half in the low nibble and
+// one of its second half in the high one, and gives four bytes with pairs of neighbours of the
+// first half, then four of the second.
 func sorted(x uint64) uint64 {
 	const even, nibble = 0x00ff00ff00ff00ff, 0x000f000f000f000f
 	left, right := x&even, x>>8&even
@@ -79,8 +81,8 @@ func roundBF16(v float32) uint32 {
 
 func putBF16(to []byte, v float32) { binary.LittleEndian.PutUint16(to, uint16(roundBF16(v))) }
 
-// half is an IEEE half-precision number. Its exponent is moved to the place of float32's and corrected by a product, which is exact and takes
-// subnormal numbers with it.
+// half is an IEEE half-precision number. Its exponent is moved to the place of float32's and
+// corrected by a product, which is exact and takes subnormal numbers with it.
 func half(bits uint16) float32 {
 	const correction = 1 << 112
 	v := math.Float32frombits(uint32(bits&0x7fff)<<13) * correction

@@ -11,7 +11,8 @@ import (
 func BenchmarkRepack(b *testing.B) {
 	const blocks = 2048
 	b.Run("MXFP4", func(b *testing.B) {
-		from, to, scales := make([]byte, blocks*mxfp4Bytes), make([]byte, blocks*models.BlockBytes), make([]byte, blocks)
+		from, to, scales := make([]byte, blocks*mxfp4Bytes), make([]byte, blocks*models.BlockBytes),
+			make([]byte, blocks)
 		b.SetBytes(int64(len(to) + len(scales)))
 		for b.Loop() {
 			unpackBlocks(to, scales, from, MXFP4)
@@ -44,7 +45,8 @@ func TestHalf(t *testing.T) {
 		case exponent == 31:
 			want = math.NaN()
 		}
-		if got := float64(half(uint16(bits))); math.Float64bits(got) != math.Float64bits(want) && !(got != got && want != want) {
+		if got := float64(half(uint16(bits))); math.Float64bits(got) != math.Float64bits(want) &&
+			!(got != got && want != want) {
 			t.Fatalf("%#x is %v, want %v", bits, got, want)
 		}
 	}

@@ -1,12 +1,15 @@
-// Package gguf reads GGUF files, llama.cpp's format, far enough to find a gpt-oss's tensors in them.
+// Package gguf reads GGUF files, llama.cpp's format, far enough to find a gpt-oss's tensors in
+// them.
 //
-// A file is: "GGUF", u32 version, u64 number of tensors, u64 number of keys, the keys, the tensors' infos, padding to the alignment, then
-// the tensors' bytes. Numbers are little-endian, strings have a u64 length and no end. A model may be cut into several files of the
-// same form; OpenSet opens them together.
+// A file is: "GGUF", u32 version, u64 number of tensors, u64 number of keys, the keys, the tensors'
+// infos, padding to the alignment, then the tensors' bytes. Numbers are little-endian, strings have
+// a u64 length and no end. A model may be cut into several files of the same form; OpenSet opens
+// them together.
 //
-// Nothing in a file is believed. What a File says stays true for its users: names are unique, each tensor's bytes lie inside its file and
-// are what type and shape need, no two tensors share a byte, and every number that the reader allocates by was held against the
-// file's size first. No tensor byte is read here.
+// Nothing in a file is believed. What a File says stays true for its users: names are unique, each
+// tensor's bytes lie inside its file and are what type and shape need, no two tensors share a byte,
+// and every number that the reader allocates by was held against the file's size first. No tensor
+// byte is read here.
 package gguf
 
 import (
@@ -35,9 +38,10 @@ const (
 
 // Tensor is one tensor of a file.
 type Tensor struct {
-	Name       string
-	Type       Type
-	Shape      []int // row-major, as everywhere in this program: the file lists dimensions the other way round
+	Name string
+	Type Type
+	// row-major, as everywhere in this program: the file lists dimensions the other way round
+	Shape      []int
 	Begin, End int64 // byte positions in the file, End exclusive
 	File       int   // which of a set's files, in the order of Set.Files
 }
@@ -85,8 +89,8 @@ func Open(path string) (*Header, error) {
 	return Read(filepath.Base(path), f, stat.Size())
 }
 
-// Read reads and checks a header from the beginning of a file of size bytes. Errors about the content are *Error with file as their
-// File; errors of r are wrapped.
+// Read reads and checks a header from the beginning of a file of size bytes. Errors about the
+// content are *Error with file as their File; errors of r are wrapped.
 func Read(file string, r io.Reader, size int64) (*Header, error) {
 	d := &decoder{in: bufio.NewReaderSize(io.LimitReader(r, size), 1<<16), size: size}
 	h, err := d.header()
@@ -98,7 +102,9 @@ func Read(file string, r io.Reader, size int64) (*Header, error) {
 		wrong.File = file
 		return nil, wrong
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, &Error{File: file, Cut: true, What: fmt.Sprintf("is cut short: its header needs more than the %d bytes of the file", size)}
+		return nil, &Error{File: file, Cut: true,
+			What: fmt.Sprintf("is cut short: its header needs more than the %d bytes of the file",
+				size)}
 	}
 	return nil, fmt.Errorf("%s: %w", file, err)
 }
@@ -119,7 +125,9 @@ func (d *decoder) header() (*Header, error) {
 		return nil, err
 	}
 	if version != 2 && version != 3 {
-		return nil, wrong("is of version %d of GGUF, and 2 and 3 are read (a file for big-endian machines says so too)", version)
+		return nil, wrong(
+			"is of version %d of GGUF, and 2 and 3 are read (a file for big-endian machines says "+
+				"so too)", version)
 	}
 	tensors, err := d.uint64()
 	if err != nil {
@@ -130,7 +138,8 @@ func (d *decoder) header() (*Header, error) {
 		return nil, err
 	}
 	if tensors > maxTensors || keys > maxKeys {
-		return nil, wrong("announces %d tensors and %d keys, more than any model has", tensors, keys)
+		return nil, wrong("announces %d tensors and %d keys, more than any model has", tensors,
+			keys)
 	}
 	h := &Header{Keys: map[string]Value{}, Size: d.size}
 	for range keys {
@@ -158,7 +167,8 @@ func (d *decoder) header() (*Header, error) {
 	return h, h.place(d.read)
 }
 
-// place turns the tensors' offsets into positions in the file and checks them. read is how long the infos were.
+// place turns the tensors' offsets into positions in the file and checks them. read is how long the
+// infos were.
 func (h *Header) place(read int64) error {
 	alignment := int64(defaultAlignment)
 	if v, ok := h.Keys["general.alignment"]; ok {
@@ -176,26 +186,34 @@ func (h *Header) place(read int64) error {
 			return wrong("has tensor %s at byte %d", safetensors.Show(t.Name), t.Begin)
 		}
 		if t.Begin%alignment != 0 {
-			return wrong("has tensor %s at byte %d, which is not aligned to %d", safetensors.Show(t.Name), t.Begin, alignment)
+			return wrong("has tensor %s at byte %d, which is not aligned to %d",
+				safetensors.Show(t.Name), t.Begin, alignment)
 		}
 		t.Begin += h.Bytes
 		t.End = t.Begin + length
 	}
-	slices.SortFunc(h.Tensors, func(a, b Tensor) int { return cmp.Or(cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.End, b.End)) })
+	slices.SortFunc(h.Tensors, func(a, b Tensor) int {
+		return cmp.Or(cmp.Compare(a.Begin, b.Begin),
+			cmp.Compare(a.End, b.End))
+	})
 	end, before := h.Bytes, ""
 	for _, t := range h.Tensors {
 		if t.Begin < end {
-			return wrong("has tensors %s and %s in the same place", safetensors.Show(before), safetensors.Show(t.Name))
+			return wrong("has tensors %s and %s in the same place", safetensors.Show(before),
+				safetensors.Show(t.Name))
 		}
 		if t.End > h.Size {
-			return &Error{Cut: true, What: fmt.Sprintf("is cut short: tensor %s needs bytes %d..%d, the file has %d", safetensors.Show(t.Name), t.Begin, t.End, h.Size)}
+			return &Error{Cut: true,
+				What: fmt.Sprintf("is cut short: tensor %s needs bytes %d..%d, the file has %d",
+					safetensors.Show(t.Name), t.Begin, t.End, h.Size)}
 		}
 		end, before = t.End, t.Name
 	}
 	return nil
 }
 
-// tensor reads one info; Begin is the offset from the first tensor's place, End follows from type and shape.
+// tensor reads one info; Begin is the offset from the first tensor's place, End follows from type
+// and shape.
 func (d *decoder) tensor() (Tensor, error) {
 	var t Tensor
 	var err error
@@ -237,14 +255,16 @@ func (d *decoder) tensor() (Tensor, error) {
 	}
 	elements, size, ok := t.Type.Block()
 	if !ok {
-		return t, wrong("has tensor %s in %s: gpt-oss files have F32, F16, BF16, Q8_0 and MXFP4", safetensors.Show(t.Name), t.Type)
+		return t, wrong("has tensor %s in %s: gpt-oss files have F32, F16, BF16, Q8_0 and MXFP4",
+			safetensors.Show(t.Name), t.Type)
 	}
 	row := 1
 	if len(t.Shape) > 0 {
 		row = t.Shape[len(t.Shape)-1]
 	}
 	if row%elements != 0 {
-		return t, wrong("has tensor %s with rows of %d values, which %s cannot hold", safetensors.Show(t.Name), row, t.Type)
+		return t, wrong("has tensor %s with rows of %d values, which %s cannot hold",
+			safetensors.Show(t.Name), row, t.Type)
 	}
 	t.Begin = int64(offset)
 	length := int64(count) / int64(elements) * int64(size)

@@ -1,7 +1,8 @@
 package gguf_test
 
-// Headers from nowhere: whatever a file says, reading it ends, allocates no more than the file could hold, and gives tensors that lie
-// inside the file or an error in one sentence. Right files are read in package models' tests of conversions.
+// Headers from nowhere: whatever a file says, reading it ends, allocates no more than the file
+// could hold, and gives tensors that lie inside the file or an error in one sentence. Right files
+// are read in package models' tests of conversions.
 
 import (
 	"bytes"
@@ -14,7 +15,8 @@ import (
 )
 
 // file makes a file with one key and one tensor of float32.
-func file(version uint32, tensors, keys uint64, dims []uint64, kind uint32, offset uint64, data int) []byte {
+func file(version uint32, tensors, keys uint64, dims []uint64, kind uint32, offset uint64,
+	data int) []byte {
 	text := func(to []byte, s string) []byte {
 		return append(binary.LittleEndian.AppendUint64(to, uint64(len(s))), s...)
 	}
@@ -44,22 +46,32 @@ func TestRead(t *testing.T) {
 		{"right", file(3, 1, 1, []uint64{4, 2}, 0, 0, 32), ""},
 		{"nothing", nil, "f is cut short: its header needs more than the 0 bytes of the file"},
 		{"no magic", []byte("safetensors"), `f is no GGUF file: it begins with "safe"`},
-		{"version", file(1, 1, 1, []uint64{4}, 0, 0, 32), "f is of version 1 of GGUF, and 2 and 3 are read"},
-		{"many tensors", file(3, 1<<40, 1, []uint64{4}, 0, 0, 32), "f announces 1099511627776 tensors and 1 keys, more than any model has"},
-		{"elements", file(3, 1, 1, []uint64{1 << 40, 1 << 40}, 0, 0, 32), "f gives tensor t more elements than can be"},
-		{"beyond", file(3, 1, 1, []uint64{4, 3}, 0, 0, 32), "f is cut short: tensor t needs bytes 128..176, the file has 160"},
-		{"offset", file(3, 1, 1, []uint64{4}, 0, 1<<63, 32), "f has tensor t at byte 9223372036854775808"},
-		{"unaligned", file(3, 1, 1, []uint64{4}, 0, 7, 32), "f has tensor t at byte 7, which is not aligned to 32"},
-		{"dimensions", file(3, 1, 1, []uint64{1, 1, 1, 1, 1}, 0, 0, 32), "f gives tensor t 5 dimensions"},
-		{"type", file(3, 1, 1, []uint64{32}, 12, 0, 32), "f has tensor t in Q4_K: gpt-oss files have F32, F16, BF16, Q8_0 and MXFP4"},
-		{"half a block", file(3, 1, 1, []uint64{16}, 39, 0, 32), "f has tensor t with rows of 16 values, which MXFP4 cannot hold"},
+		{"version", file(1, 1, 1, []uint64{4}, 0, 0, 32),
+			"f is of version 1 of GGUF, and 2 and 3 are read"},
+		{"many tensors", file(3, 1<<40, 1, []uint64{4}, 0, 0, 32),
+			"f announces 1099511627776 tensors and 1 keys, more than any model has"},
+		{"elements", file(3, 1, 1, []uint64{1 << 40, 1 << 40}, 0, 0, 32),
+			"f gives tensor t more elements than can be"},
+		{"beyond", file(3, 1, 1, []uint64{4, 3}, 0, 0, 32),
+			"f is cut short: tensor t needs bytes 128..176, the file has 160"},
+		{"offset", file(3, 1, 1, []uint64{4}, 0, 1<<63, 32),
+			"f has tensor t at byte 9223372036854775808"},
+		{"unaligned", file(3, 1, 1, []uint64{4}, 0, 7, 32),
+			"f has tensor t at byte 7, which is not aligned to 32"},
+		{"dimensions", file(3, 1, 1, []uint64{1, 1, 1, 1, 1}, 0, 0, 32),
+			"f gives tensor t 5 dimensions"},
+		{"type", file(3, 1, 1, []uint64{32}, 12, 0, 32),
+			"f has tensor t in Q4_K: gpt-oss files have F32, F16, BF16, Q8_0 and MXFP4"},
+		{"half a block", file(3, 1, 1, []uint64{16}, 39, 0, 32),
+			"f has tensor t with rows of 16 values, which MXFP4 cannot hold"},
 	} {
 		h, err := gguf.Read("f", bytes.NewReader(test.text), int64(len(test.text)))
 		switch {
 		case test.want == "" && err != nil:
 			t.Errorf("%s gives %v", test.name, err)
 		case test.want == "":
-			if got := h.Tensors[0]; got.Begin != 128 || got.End != 160 || got.Shape[0] != 2 || got.Shape[1] != 4 {
+			if got := h.Tensors[0]; got.Begin != 128 || got.End != 160 || got.Shape[0] != 2 ||
+				got.Shape[1] != 4 {
 				t.Errorf("%s gives %+v", test.name, got)
 			}
 		case err == nil || !strings.HasPrefix(err.Error(), test.want):

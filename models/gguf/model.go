@@ -1,7 +1,8 @@
 package gguf
 
-// GGUF models, opened where they lie. Their blocks lie differently from what the engine reads (a scale between every 16 bytes, gate and up apart,
-// another order of nibbles), so the weights are put in order on their way into memory and nothing is written to the disk.
+// GGUF models, opened where they lie. Their blocks lie differently from what the engine reads (a
+// scale between every 16 bytes, gate and up apart, another order of nibbles), so the weights are
+// put in order on their way into memory and nothing is written to the disk.
 
 import (
 	"cmp"
@@ -26,7 +27,8 @@ type Model struct {
 	rewrites []rewrite
 }
 
-// ReadModel reads a GGUF model's headers and checks that every tensor of a gpt-oss is there. name is what the model will be called.
+// ReadModel reads a GGUF model's headers and checks that every tensor of a gpt-oss is there. name
+// is what the model will be called.
 func ReadModel(path, name string) (*Model, error) {
 	set, err := OpenSet(path)
 	if err != nil {
@@ -38,7 +40,8 @@ func ReadModel(path, name string) (*Model, error) {
 		return nil, err
 	}
 	if g.spec, err = models.ParseSpec(config, generation); err != nil {
-		return nil, fmt.Errorf("%s, read as a Hugging Face checkpoint: %w", filepath.Base(g.Source), err)
+		return nil, fmt.Errorf("%s, read as a Hugging Face checkpoint: %w", filepath.Base(g.Source),
+			err)
 	}
 	g.spec.Name = name
 	if g.rewrites, err = planRewrites(g.spec, set); err != nil {
@@ -77,8 +80,8 @@ func (m *Model) Without(out func(tensor string) bool) [][]mapping.Range {
 	return list
 }
 
-// ModelName is what a model is called that came from a file or from ollama: its last part, without the program, the format and the count of
-// files.
+// ModelName is what a model is called that came from a file or from ollama: its last part, without
+// the program, the format and the count of files.
 func ModelName(name string) string {
 	if _, rest, ok := strings.Cut(name, ":"); ok {
 		name = rest

@@ -1,7 +1,8 @@
 package gguf
 
-// Which tensors of a GGUF file make which tensors of the Hugging Face layout. llama.cpp splits gate and up into two tensors, ollama keeps
-// them in one as OpenAI does; ollama, from OpenAI's original/ layout, keeps q, k and v in one.
+// Which tensors of a GGUF file make which tensors of the Hugging Face layout. llama.cpp splits gate
+// and up into two tensors, ollama keeps them in one as OpenAI does; ollama, from OpenAI's original/
+// layout, keeps q, k and v in one.
 
 import (
 	"fmt"
@@ -44,8 +45,11 @@ func planRewrites(s models.Spec, set *Set) ([]rewrite, error) {
 		list = append(list, r)
 	}
 	for _, name := range set.Names() {
-		if !find.used[name] && !strings.HasPrefix(name, "rope_") { // rope_freqs follow from the config
-			return nil, fmt.Errorf("%s holds tensor %s, which no gpt-oss has: computing without it would be another model", set.Base(set.Tensors[name]), safetensors.Show(name))
+		// rope_freqs follow from the config
+		if !find.used[name] && !strings.HasPrefix(name, "rope_") {
+			return nil, fmt.Errorf(
+				"%s holds tensor %s, which no gpt-oss has: computing without it would be another "+
+					"model", set.Base(set.Tensors[name]), safetensors.Show(name))
 		}
 	}
 	return list, nil
@@ -89,7 +93,8 @@ func (f finder) sources(s models.Spec, to models.TensorSpec) []rows {
 		}
 		return f.one(names...)
 	}
-	part, kind, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(rest, "self_attn."), "mlp."), ".")
+	part, kind, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(rest, "self_attn."), "mlp."),
+		".")
 	query, kv := int64(s.Heads*s.HeadDim), int64(s.KVHeads*s.HeadDim)
 	// fused gives q, k or v: alone, or as rows of the three together.
 	fused := func(alone string, first int64) []rows {
@@ -127,7 +132,8 @@ func (f finder) sources(s models.Spec, to models.TensorSpec) []rows {
 			return pair(at("ffn_gate_exps.weight"), at("ffn_up_exps.weight"))
 		})
 	case "gate_up_proj_bias":
-		return orElse(at("ffn_gate_up_exps.bias"), func() []rows { return pair(at("ffn_gate_exps.bias"), at("ffn_up_exps.bias")) })
+		return orElse(at("ffn_gate_up_exps.bias"),
+			func() []rows { return pair(at("ffn_gate_exps.bias"), at("ffn_up_exps.bias")) })
 	case "down_proj_blocks":
 		return at("ffn_down_exps.weight")
 	case "down_proj_bias":
@@ -154,7 +160,8 @@ func pair(gate, up []rows) []rows {
 // check holds the sources of a rewrite against what it makes.
 func (f finder) check(r rewrite) error {
 	if r.from == nil {
-		return fmt.Errorf("%s lacks the tensor that %s is made from", f.set.Base(Tensor{}), r.to.Name)
+		return fmt.Errorf("%s lacks the tensor that %s is made from", f.set.Base(Tensor{}),
+			r.to.Name)
 	}
 	want := slices.Clone(r.to.Shape)
 	if r.scales != "" {
@@ -176,11 +183,13 @@ func (f finder) check(r rewrite) error {
 		file := f.set.Base(t)
 		switch {
 		case r.scales != "" && !expert:
-			return fmt.Errorf("%s: tensor %s is %s, gpt-oss has MXFP4: %s", file, t.Name, t.Type, models.DequantisedExperts)
+			return fmt.Errorf("%s: tensor %s is %s, gpt-oss has MXFP4: %s", file, t.Name, t.Type,
+				models.DequantisedExperts)
 		case r.scales == "" && expert:
 			return fmt.Errorf("%s: tensor %s is %s, and only experts can be", file, t.Name, t.Type)
 		case !slices.Equal(t.Shape, fits):
-			return fmt.Errorf("%s: tensor %s has shape %v, its header calls for %v", file, t.Name, t.Shape, fits)
+			return fmt.Errorf("%s: tensor %s has shape %v, its header calls for %v", file, t.Name,
+				t.Shape, fits)
 		}
 	}
 	return nil

@@ -1,7 +1,7 @@
 package gguf
 
-// A model in several files: NAME-00001-of-00003.gguf and its siblings, each with a header of its own. The keys that describe the model
-// stand in the first.
+// A model in several files: NAME-00001-of-00003.gguf and its siblings, each with a header of its
+// own. The keys that describe the model stand in the first.
 
 import (
 	"fmt"
@@ -39,11 +39,13 @@ func OpenSet(path string) (*Set, error) {
 	if m := part.FindStringSubmatch(filepath.Base(path)); m != nil {
 		n, err := strconv.Atoi(m[3])
 		if err != nil || n < 1 || n > maxFiles {
-			return nil, &Error{File: filepath.Base(path), What: "is, by its name, one of " + m[3] + " files"}
+			return nil, &Error{File: filepath.Base(path), What: "is, by its name, one of " + m[3] +
+				" files"}
 		}
 		s.Files = nil
 		for i := range n {
-			s.Files = append(s.Files, filepath.Join(filepath.Dir(path), fmt.Sprintf("%s%05d-of-%s%s", m[1], i+1, m[3], m[4])))
+			s.Files = append(s.Files, filepath.Join(filepath.Dir(path),
+				fmt.Sprintf("%s%05d-of-%s%s", m[1], i+1, m[3], m[4])))
 		}
 	}
 	for i, file := range s.Files {
@@ -57,7 +59,9 @@ func OpenSet(path string) (*Set, error) {
 		}
 		for _, t := range h.Tensors {
 			if other, ok := s.Tensors[t.Name]; ok {
-				return nil, &Error{File: filepath.Base(file), What: fmt.Sprintf("holds tensor %s, which %s holds too", safetensors.Show(t.Name), filepath.Base(s.Files[other.File]))}
+				return nil, &Error{File: filepath.Base(file),
+					What: fmt.Sprintf("holds tensor %s, which %s holds too",
+						safetensors.Show(t.Name), filepath.Base(s.Files[other.File]))}
 			}
 			t.File = i
 			s.Tensors[t.Name] = t

@@ -1,7 +1,7 @@
 package gguf
 
-// The keys of a header: numbers, flags, texts, and lists of them. Of a list only its length and, where they are numbers, its first
-// values are kept, since nothing here reads a vocabulary.
+// The keys of a header: numbers, flags, texts, and lists of them. Of a list only its length and,
+// where they are numbers, its first values are kept, since nothing here reads a vocabulary.
 
 import (
 	"bufio"
@@ -145,7 +145,8 @@ func (d *decoder) value(name string, kind uint32) (Value, error) {
 	}
 	width, ok := width(kind)
 	if !ok {
-		return Value{}, wrong("has key %s of kind %d, which is unknown", safetensors.Show(name), kind)
+		return Value{}, wrong("has key %s of kind %d, which is unknown", safetensors.Show(name),
+			kind)
 	}
 	var b [8]byte
 	if err := d.bytes(b[:width]); err != nil {
@@ -210,7 +211,8 @@ func (d *decoder) list(name string) (Value, error) {
 	}
 	width, ok := width(kind)
 	if !ok {
-		return v, wrong("has key %s, a list of kind %d, which is unknown", safetensors.Show(name), kind)
+		return v, wrong("has key %s, a list of kind %d, which is unknown", safetensors.Show(name),
+			kind)
 	}
 	for range min(count, keptNumbers) {
 		one, err := d.value(name, kind)

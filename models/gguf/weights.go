@@ -1,10 +1,12 @@
 package gguf
 
-// Putting a GGUF file's weights in the engine's order while they are read: pieces of tensors, by several goroutines at once, straight from the mapped
-// file into the places where they stay. Reading a piece waits for the disk, so there are more goroutines than processors.
+// Putting a GGUF file's weights in the engine's order while they are read: pieces of tensors, by
+// several goroutines at once, straight from the mapped file into the places where they stay.
+// Reading a piece waits for the disk, so there are more goroutines than processors.
 //
-// What must stay true: a tensor that is there is whole; nobody waits for a tensor while holding what its repacking needs; and of the file no more is
-// in this process's memory than the pieces in work.
+// What must stay true: a tensor that is there is whole; nobody waits for a tensor while holding
+// what its repacking needs; and of the file no more is in this process's memory than the pieces in
+// work.
 
 import (
 	"cmp"
@@ -45,13 +47,15 @@ type mappedFile struct {
 	unmap func() error
 }
 
-// pageBytes is what tensors are aligned to, so that the memory of one can be given back without its neighbours'.
+// pageBytes is what tensors are aligned to, so that the memory of one can be given back without its
+// neighbours'.
 const pageBytes = 4096
 
 // OpenWeights maps the files and reserves the memory of the weights, which are made when they are
 // asked for, or all at once by Load.
 func (m *Model) OpenWeights() (_ *Weights, err error) {
-	r := &Weights{Tensors: map[string]safetensors.Tensor{}, rewrites: m.rewrites, of: map[string]int{}, there: make([]bool, len(m.rewrites))}
+	r := &Weights{Tensors: map[string]safetensors.Tensor{}, rewrites: m.rewrites,
+		of: map[string]int{}, there: make([]bool, len(m.rewrites))}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, r.Close())
@@ -62,7 +66,8 @@ func (m *Model) OpenWeights() (_ *Weights, err error) {
 		if err != nil {
 			return nil, err
 		}
-		r.files = append(r.files, mappedFile{name: filepath.Base(path), file: f, unmap: func() error { return nil }})
+		r.files = append(r.files, mappedFile{name: filepath.Base(path), file: f,
+			unmap: func() error { return nil }})
 		mapped := &r.files[len(r.files)-1]
 		stat, err := f.Stat()
 		if err != nil {
@@ -89,7 +94,8 @@ func (m *Model) OpenWeights() (_ *Weights, err error) {
 	r.memory.PreferHugePages()
 	rest := r.memory.Bytes
 	for _, t := range list {
-		r.Tensors[t.Name] = safetensors.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Data: rest[:t.Bytes():t.Bytes()], File: r.files[0].name}
+		r.Tensors[t.Name] = safetensors.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape,
+			Data: rest[:t.Bytes():t.Bytes()], File: r.files[0].name}
 		rest = rest[(t.Bytes()+pageBytes-1)/pageBytes*pageBytes:]
 	}
 	for i, w := range r.rewrites {
@@ -99,8 +105,10 @@ func (m *Model) OpenWeights() (_ *Weights, err error) {
 		}
 		for _, from := range w.from {
 			elements, _, _ := from.tensor.Type.Block()
-			if each := from.tensor.Elements() / int64(from.tensor.Shape[0]); each%int64(elements) != 0 {
-				return nil, fmt.Errorf("%s: tensor %s has %d values a step, which %s cannot hold", r.files[from.tensor.File].name, from.tensor.Name, each, from.tensor.Type)
+			if each := from.tensor.Elements() / int64(from.tensor.Shape[0]); each%int64(
+				elements) != 0 {
+				return nil, fmt.Errorf("%s: tensor %s has %d values a step, which %s cannot hold",
+					r.files[from.tensor.File].name, from.tensor.Name, each, from.tensor.Type)
 			}
 		}
 	}
@@ -145,7 +153,8 @@ func (r *Weights) fill(ctx context.Context, wanted []int, progress func(done, to
 	// The order of the disk, as far as tensors that are made from two allow.
 	slices.SortStableFunc(list, func(a, b piece) int {
 		x, y := a.rewrite.from[0].tensor, b.rewrite.from[0].tensor
-		return cmp.Or(cmp.Compare(x.File, y.File), cmp.Compare(x.Begin, y.Begin), cmp.Compare(a.from, b.from))
+		return cmp.Or(cmp.Compare(x.File, y.File), cmp.Compare(x.Begin, y.Begin),
+			cmp.Compare(a.from, b.from))
 	})
 	var done atomic.Int64
 	stop := mapping.Tell(&done, total, progress)
@@ -221,7 +230,8 @@ func (p piece) bytes() int64 { return p.rewrite.bytes() / int64(p.rewrite.to.Sha
 // do makes one piece.
 func (r *Weights) do(p piece, spare *[]byte) error {
 	w := p.rewrite
-	width := w.to.Bytes() / int64(w.to.Shape[0]) // bytes of the result for one step along the first dimension
+	// bytes of the result for one step along the first dimension
+	width := w.to.Bytes() / int64(w.to.Shape[0])
 	to := r.Tensors[w.to.Name].Data[p.from*width:][:p.count*width]
 	var scales []byte
 	if w.scales != "" {
@@ -248,7 +258,8 @@ func (r *Weights) do(p piece, spare *[]byte) error {
 	return nil
 }
 
-// unit is how many bytes of a tensor lie together when two sources take turns along the second dimension; width is an element's.
+// unit is how many bytes of a tensor lie together when two sources take turns along the second
+// dimension; width is an element's.
 func (r rewrite) unit(width int) int {
 	for _, d := range r.to.Shape[min(2, len(r.to.Shape)):] {
 		width *= d
@@ -288,7 +299,8 @@ func convertRows(to, from []byte, unit, i, n int, kind Type, spare *[]byte) {
 // Load makes all tensors that are not there yet, but for those that are left out, and tells how
 // far it is. free is the memory that is there for it: where the files fit beside the weights, they
 // stay in the page cache for the next time.
-func (r *Weights) Load(ctx context.Context, free int64, without func(tensor string) bool, progress func(done, total int64)) error {
+func (r *Weights) Load(ctx context.Context, free int64, without func(tensor string) bool,
+	progress func(done, total int64)) error {
 	r.keepFor(free)
 	var all []int
 	for i, w := range r.rewrites {

@@ -1,10 +1,12 @@
-// Package hub fetches model repositories over Hugging Face's protocol, plain HTTP, into the cache of package store.
+// Package hub fetches model repositories over Hugging Face's protocol, plain HTTP, into the cache
+// of package store.
 //
-// A pull asks the hub which commit a revision is and which files it has (listing.go), asks for each file where its bytes are,
-// how many, and what they hash to (resolve.go), and fetches them in ranges over several connections (pull.go, transfer.go),
-// keeping a journal of what is on disk (journal.go). What must stay true: the token goes to the hub's own origin and nowhere
-// else; a file has its final name only when its hash is right and its bytes are flushed; whatever ends a pull, the next
-// one goes on where it stopped.
+// A pull asks the hub which commit a revision is and which files it has (listing.go), asks for each
+// file where its bytes are, how many, and what they hash to (resolve.go), and fetches them in
+// ranges over several connections (pull.go, transfer.go), keeping a journal of what is on disk
+// (journal.go). What must stay true: the token goes to the hub's own origin and nowhere else; a
+// file has its final name only when its hash is right and its bytes are flushed; whatever ends a
+// pull, the next one goes on where it stopped.
 package hub
 
 import (
@@ -42,8 +44,9 @@ type Client struct {
 // DefaultEndpoint is Hugging Face's own hub.
 const DefaultEndpoint = "https://huggingface.co"
 
-// FromEnvironment makes a client as Hugging Face's own programs are set up: HF_ENDPOINT, HF_TOKEN (HUGGING_FACE_HUB_TOKEN in old
-// setups), the token file of hf auth login at HF_TOKEN_PATH or HF_HOME/token, HF_HUB_OFFLINE; and the usual proxy variables.
+// FromEnvironment makes a client as Hugging Face's own programs are set up: HF_ENDPOINT, HF_TOKEN
+// (HUGGING_FACE_HUB_TOKEN in old setups), the token file of hf auth login at HF_TOKEN_PATH or
+// HF_HOME/token, HF_HUB_OFFLINE; and the usual proxy variables.
 func FromEnvironment() *Client {
 	endpoint := strings.TrimRight(os.Getenv("HF_ENDPOINT"), "/")
 	if endpoint == "" {
@@ -93,14 +96,15 @@ func token() (text, from string) {
 	return strings.TrimSpace(string(content)), path
 }
 
-// client makes the HTTP client at the first use. It speaks HTTP/1.1 only, since eight ranges are to be eight connections,
-// and follows no redirect by itself.
+// client makes the HTTP client at the first use. It speaks HTTP/1.1 only, since eight ranges are to
+// be eight connections, and follows no redirect by itself.
 func (c *Client) client() *http.Client {
 	if c.http == nil {
 		c.http = &http.Client{
 			Transport: &http.Transport{
-				Proxy:                 http.ProxyFromEnvironment,
-				DialContext:           (&net.Dialer{Timeout: min(c.Stall, 15*time.Second), KeepAlive: 15 * time.Second}).DialContext,
+				Proxy: http.ProxyFromEnvironment,
+				DialContext: (&net.Dialer{Timeout: min(c.Stall, 15*time.Second),
+					KeepAlive: 15 * time.Second}).DialContext,
 				TLSHandshakeTimeout:   min(c.Stall, 15*time.Second),
 				ResponseHeaderTimeout: c.Stall,
 				IdleConnTimeout:       time.Minute,
@@ -108,7 +112,10 @@ func (c *Client) client() *http.Client {
 				TLSNextProto:          map[string]func(string, *tls.Conn) http.RoundTripper{},
 				DisableCompression:    true,
 			},
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+			CheckRedirect: func(*http.Request,
+				[]*http.Request) error {
+				return http.ErrUseLastResponse
+			},
 		}
 	}
 	return c.http
@@ -122,7 +129,8 @@ func (c *Client) Close() {
 }
 
 // send sends one request. The token is added when the address is of the hub itself.
-func (c *Client) send(ctx context.Context, method, address string, header http.Header) (*http.Response, error) {
+func (c *Client) send(ctx context.Context, method, address string,
+	header http.Header) (*http.Response, error) {
 	if c.Offline {
 		return nil, errOffline
 	}
@@ -144,20 +152,24 @@ func (c *Client) send(ctx context.Context, method, address string, header http.H
 // own tells whether an address is of the hub: same scheme, host and port.
 func (c *Client) own(address *url.URL) bool {
 	hub, err := url.Parse(c.Endpoint)
-	return err == nil && strings.EqualFold(hub.Scheme, address.Scheme) && strings.EqualFold(hub.Host, address.Host)
+	return err == nil && strings.EqualFold(hub.Scheme, address.Scheme) &&
+		strings.EqualFold(hub.Host, address.Host)
 }
 
-// follow sends a request and follows redirects by hand, until stop says that one is the answer or there is none. A redirect that
-// leaves https is refused.
-func (c *Client) follow(ctx context.Context, method, address string, header http.Header, stop func(*http.Response, *url.URL) bool) (*http.Response, error) {
+// follow sends a request and follows redirects by hand, until stop says that one is the answer or
+// there is none. A redirect that leaves https is refused.
+func (c *Client) follow(ctx context.Context, method, address string, header http.Header,
+	stop func(*http.Response, *url.URL) bool) (*http.Response, error) {
 	for range 6 {
 		response, err := c.send(ctx, method, address, header)
-		if err != nil || response.StatusCode < 300 || response.StatusCode > 399 || response.Header.Get("Location") == "" {
+		if err != nil || response.StatusCode < 300 || response.StatusCode > 399 ||
+			response.Header.Get("Location") == "" {
 			return response, err
 		}
 		next, err := response.Location()
 		if err == nil && response.Request.URL.Scheme == "https" && next.Scheme != "https" {
-			err = fmt.Errorf("%s redirects to an address without encryption: %s://%s", response.Request.URL.Host, next.Scheme, next.Host)
+			err = fmt.Errorf("%s redirects to an address without encryption: %s://%s",
+				response.Request.URL.Host, next.Scheme, next.Host)
 		}
 		if err != nil {
 			response.Body.Close()

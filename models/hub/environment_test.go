@@ -1,6 +1,7 @@
 package hub_test
 
-// How the environment sets a client up, as Hugging Face's own programs read it, and that a proxy is used.
+// How the environment sets a client up, as Hugging Face's own programs read it, and that a proxy is
+// used.
 
 import (
 	"io"
@@ -19,7 +20,8 @@ import (
 
 func TestFromEnvironment(t *testing.T) {
 	home := t.TempDir()
-	if err := os.WriteFile(filepath.Join(home, "token"), []byte("of-the-home\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(home, "token"), []byte("of-the-home\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	elsewhere := filepath.Join(t.TempDir(), "mine")
@@ -31,28 +33,41 @@ func TestFromEnvironment(t *testing.T) {
 		endpoint, token, from string
 		offline               bool
 	}{
-		"nothing":      {map[string]string{"HF_HOME": t.TempDir()}, "https://huggingface.co", "", "", false},
-		"a mirror":     {map[string]string{"HF_HOME": t.TempDir(), "HF_ENDPOINT": "https://mirror.example/hf/"}, "https://mirror.example/hf", "", "", false},
-		"HF_TOKEN":     {map[string]string{"HF_HOME": home, "HF_TOKEN": " t1 "}, "https://huggingface.co", "t1", "HF_TOKEN", false},
-		"the old name": {map[string]string{"HF_HOME": home, "HUGGING_FACE_HUB_TOKEN": "t2"}, "https://huggingface.co", "t2", "HUGGING_FACE_HUB_TOKEN", false},
-		"auth login":   {map[string]string{"HF_HOME": home}, "https://huggingface.co", "of-the-home", filepath.Join(home, "token"), false},
-		"a token file": {map[string]string{"HF_HOME": home, "HF_TOKEN_PATH": elsewhere}, "https://huggingface.co", "of-a-file", elsewhere, false},
-		"offline":      {map[string]string{"HF_HOME": t.TempDir(), "HF_HUB_OFFLINE": "yes"}, "https://huggingface.co", "", "", true},
-		"not offline":  {map[string]string{"HF_HOME": t.TempDir(), "HF_HUB_OFFLINE": "0"}, "https://huggingface.co", "", "", false},
+		"nothing": {map[string]string{"HF_HOME": t.TempDir()}, "https://huggingface.co", "",
+			"", false},
+		"a mirror": {map[string]string{"HF_HOME": t.TempDir(),
+			"HF_ENDPOINT": "https://mirror.example/hf/"}, "https://mirror.example/hf", "", "",
+			false},
+		"HF_TOKEN": {map[string]string{"HF_HOME": home, "HF_TOKEN": " t1 "},
+			"https://huggingface.co", "t1", "HF_TOKEN", false},
+		"the old name": {map[string]string{"HF_HOME": home, "HUGGING_FACE_HUB_TOKEN": "t2"},
+			"https://huggingface.co", "t2", "HUGGING_FACE_HUB_TOKEN", false},
+		"auth login": {map[string]string{"HF_HOME": home}, "https://huggingface.co",
+			"of-the-home", filepath.Join(home, "token"), false},
+		"a token file": {map[string]string{"HF_HOME": home, "HF_TOKEN_PATH": elsewhere},
+			"https://huggingface.co", "of-a-file", elsewhere, false},
+		"offline": {map[string]string{"HF_HOME": t.TempDir(), "HF_HUB_OFFLINE": "yes"},
+			"https://huggingface.co", "", "", true},
+		"not offline": {map[string]string{"HF_HOME": t.TempDir(), "HF_HUB_OFFLINE": "0"},
+			"https://huggingface.co", "", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, variable := range []string{"HF_ENDPOINT", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH", "HF_HUB_OFFLINE", "HF_HOME"} {
+			for _, variable := range []string{"HF_ENDPOINT", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN",
+				"HF_TOKEN_PATH", "HF_HUB_OFFLINE", "HF_HOME"} {
 				t.Setenv(variable, test.set[variable])
 			}
 			c := hub.FromEnvironment()
-			if c.Endpoint != test.endpoint || c.Token != test.token || c.TokenFrom != test.from || c.Offline != test.offline {
-				t.Errorf("the client is %s, token %q of %q, offline %v", c.Endpoint, c.Token, c.TokenFrom, c.Offline)
+			if c.Endpoint != test.endpoint || c.Token != test.token || c.TokenFrom != test.from ||
+				c.Offline != test.offline {
+				t.Errorf("the client is %s, token %q of %q, offline %v", c.Endpoint, c.Token,
+					c.TokenFrom, c.Offline)
 			}
 		})
 	}
 }
 
-// TestProxy pulls from a hub that only the proxy knows. A process of its own, since Go reads the proxy variables once.
+// TestProxy pulls from a hub that only the proxy knows. A process of its own, since Go reads the
+// proxy variables once.
 func TestProxy(t *testing.T) {
 	r := sample(300_000)
 	server := hubtest.New()
@@ -60,14 +75,18 @@ func TestProxy(t *testing.T) {
 	server.Add(tune.ID(), r)
 	var through atomic.Int64
 	forward := &http.Client{Transport: &http.Transport{DisableKeepAlives: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		CheckRedirect: func(*http.Request,
+			[]*http.Request) error {
+			return http.ErrUseLastResponse
+		}}
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if q.URL.Host != "hub.invalid" {
 			http.Error(w, "this proxy knows hub.invalid only", http.StatusBadGateway)
 			return
 		}
 		through.Add(1)
-		inner, err := http.NewRequestWithContext(q.Context(), q.Method, server.Hub.URL+q.URL.RequestURI(), nil)
+		inner, err := http.NewRequestWithContext(q.Context(), q.Method,
+			server.Hub.URL+q.URL.RequestURI(), nil)
 		if err != nil {
 			t.Error(err)
 			return
@@ -89,7 +108,8 @@ func TestProxy(t *testing.T) {
 	o := hub.Options{Root: t.TempDir(), Repo: tune}
 	cmd := exec.Command(os.Args[0], childName, "http://hub.invalid", o.Root)
 	for _, variable := range os.Environ() {
-		if name, _, _ := strings.Cut(strings.ToUpper(variable), "="); !strings.HasSuffix(name, "_PROXY") {
+		if name, _, _ := strings.Cut(strings.ToUpper(variable), "="); !strings.HasSuffix(name,
+			"_PROXY") {
 			cmd.Env = append(cmd.Env, variable)
 		}
 	}
@@ -103,7 +123,8 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// TestMirror pulls through a mirror that only sends its callers on to the hub, which must not see the mirror's token.
+// TestMirror pulls through a mirror that only sends its callers on to the hub, which must not see
+// the mirror's token.
 func TestMirror(t *testing.T) {
 	r := sample(300_000)
 	server := hubtest.New()

@@ -31,24 +31,40 @@ func TestErrors(t *testing.T) {
 		contains string
 	}
 	for name, test := range map[string]config{
-		"gated, no token":     {repo: func(r *hubtest.Repo) { r.Gated, r.Token = true, "good" }, contains: "someone/tune is gated: accept its terms at http://"},
-		"gated, wrong token":  {repo: func(r *hubtest.Repo) { r.Gated, r.Token = true, "good" }, client: token("other"), contains: "the token of HF_TOKEN has no access"},
-		"private, no token":   {repo: func(r *hubtest.Repo) { r.Hidden, r.Token = true, "good" }, contains: "has no repository someone/tune"},
-		"unknown token":       {client: token("unknown"), contains: "does not know the token of HF_TOKEN: make a new one at http://"},
-		"no repository":       {options: func(o *hub.Options) { o.Repo.Name = "other" }, contains: "has no repository someone/other that everybody can see"},
-		"no such, with token": {options: func(o *hub.Options) { o.Repo.Name = "other" }, client: token("good"), contains: "has no repository someone/other"},
-		"no revision":         {options: func(o *hub.Options) { o.Revision = "v3" }, contains: "has no revision v3 of someone/tune"},
-		"bad revision":        {options: func(o *hub.Options) { o.Revision = "../x" }, contains: "is no revision"},
-		"always 503":          {fault: all(hubtest.CDN, hubtest.Fault{Status: 503}), contains: "does not answer: status 503; what was fetched is kept"},
-		"always corrupt":      {fault: all(hubtest.CDN, hubtest.Fault{Corrupt: true}), contains: "arrived damaged twice: its hash is "},
-		"always another ETag": {fault: all(hubtest.Get, hubtest.Fault{ETag: "another"}), contains: "changes on the hub while it is fetched"},
-		"always another size": {fault: all(hubtest.CDN, hubtest.Fault{Total: 7}), contains: "changes on the hub while it is fetched"},
-		"wrong size":          {fault: all(hubtest.Head, hubtest.Fault{ETag: "../../x"}), contains: "names no content"},
-		"only gguf":           {repo: func(r *hubtest.Repo) { r.Files = map[string]*hubtest.File{"x.gguf": hubtest.Text("GGUF")} }, contains: "holds GGUF files"},
-		"no weights":          {repo: func(r *hubtest.Repo) { r.Files = map[string]*hubtest.File{"config.json": hubtest.Text("{}")} }, contains: "has no model*.safetensors"},
-		"offline":             {client: func(c *hub.Client) { c.Offline = true }, contains: "nothing is fetched offline"},
-		"no hub":              {client: func(c *hub.Client) { c.Endpoint = "http://127.0.0.1:1" }, contains: "127.0.0.1:1 does not answer: "},
-		"not a hub":           {client: func(c *hub.Client) { c.Endpoint += "/elsewhere" }, contains: "has no revision main"},
+		"gated, no token": {repo: func(r *hubtest.Repo) { r.Gated, r.Token = true, "good" },
+			contains: "someone/tune is gated: accept its terms at http://"},
+		"gated, wrong token": {repo: func(r *hubtest.Repo) { r.Gated, r.Token = true, "good" },
+			client: token("other"), contains: "the token of HF_TOKEN has no access"},
+		"private, no token": {repo: func(r *hubtest.Repo) { r.Hidden, r.Token = true, "good" },
+			contains: "has no repository someone/tune"},
+		"unknown token": {client: token("unknown"),
+			contains: "does not know the token of HF_TOKEN: make a new one at http://"},
+		"no repository": {options: func(o *hub.Options) { o.Repo.Name = "other" },
+			contains: "has no repository someone/other that everybody can see"},
+		"no such, with token": {options: func(o *hub.Options) { o.Repo.Name = "other" },
+			client: token("good"), contains: "has no repository someone/other"},
+		"no revision": {options: func(o *hub.Options) { o.Revision = "v3" },
+			contains: "has no revision v3 of someone/tune"},
+		"bad revision": {options: func(o *hub.Options) { o.Revision = "../x" },
+			contains: "is no revision"},
+		"always 503": {fault: all(hubtest.CDN, hubtest.Fault{Status: 503}),
+			contains: "does not answer: status 503; what was fetched is kept"},
+		"always corrupt": {fault: all(hubtest.CDN, hubtest.Fault{Corrupt: true}),
+			contains: "arrived damaged twice: its hash is "},
+		"always another ETag": {fault: all(hubtest.Get, hubtest.Fault{ETag: "another"}),
+			contains: "changes on the hub while it is fetched"},
+		"always another size": {fault: all(hubtest.CDN, hubtest.Fault{Total: 7}),
+			contains: "changes on the hub while it is fetched"},
+		"wrong size": {fault: all(hubtest.Head, hubtest.Fault{ETag: "../../x"}),
+			contains: "names no content"},
+		"only gguf":  {repo: func(r *hubtest.Repo) { r.Files = map[string]*hubtest.File{"x.gguf": hubtest.Text("GGUF")} }, contains: "holds GGUF files"},
+		"no weights": {repo: func(r *hubtest.Repo) { r.Files = map[string]*hubtest.File{"config.json": hubtest.Text("{}")} }, contains: "has no model*.safetensors"},
+		"offline": {client: func(c *hub.Client) { c.Offline = true },
+			contains: "nothing is fetched offline"},
+		"no hub": {client: func(c *hub.Client) { c.Endpoint = "http://127.0.0.1:1" },
+			contains: "127.0.0.1:1 does not answer: "},
+		"not a hub": {client: func(c *hub.Client) { c.Endpoint += "/elsewhere" },
+			contains: "has no revision main"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := sample(200_000)
@@ -64,13 +80,15 @@ func TestErrors(t *testing.T) {
 				test.options(&o)
 			}
 			_, err := client.Pull(t.Context(), o)
-			if err == nil || !strings.Contains(err.Error(), test.contains) || strings.Contains(err.Error(), "\n") {
+			if err == nil || !strings.Contains(err.Error(), test.contains) ||
+				strings.Contains(err.Error(), "\n") {
 				t.Errorf("the error is\n      %v\nwant: ...%s...", err, test.contains)
 			}
 			if server.Leaked() {
 				t.Error("the store was sent the token")
 			}
-			if ref, err := os.ReadFile(filepath.Join(o.Root, tune.Folder(), "refs", "main")); err == nil {
+			if ref, err := os.ReadFile(filepath.Join(o.Root, tune.Folder(), "refs",
+				"main")); err == nil {
 				t.Errorf("a pull that failed wrote refs/main: %s", ref)
 			}
 		})
@@ -93,7 +111,8 @@ func TestToken(t *testing.T) {
 		}
 		whole(t, o, r)
 		if server.Requests(hubtest.CDN, "") == 0 || server.Leaked() {
-			t.Errorf("the store had %d requests, and was sent the token: %v", server.Requests(hubtest.CDN, ""), server.Leaked())
+			t.Errorf("the store had %d requests, and was sent the token: %v",
+				server.Requests(hubtest.CDN, ""), server.Leaked())
 		}
 	}
 }

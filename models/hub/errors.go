@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// AccessError says that the hub does not show a repository to us: it is gated, private, or the token is wrong.
+// AccessError says that the hub does not show a repository to us: it is gated, private, or the
+// token is wrong.
 type AccessError struct {
 	Repo, Host string
 	Page       string // where a person can do something about it
@@ -23,13 +24,21 @@ type AccessError struct {
 func (e *AccessError) Error() string {
 	switch {
 	case e.BadToken:
-		return fmt.Sprintf("%s does not know the token of %s: make a new one at %s, or take the old one away", e.Host, e.TokenFrom, e.Page)
+		return fmt.Sprintf(
+			"%s does not know the token of %s: make a new one at %s, or take the old one away",
+			e.Host, e.TokenFrom, e.Page)
 	case e.Gated && e.TokenFrom == "":
-		return fmt.Sprintf("%s is gated: accept its terms at %s, then set HF_TOKEN to a token of that account", e.Repo, e.Page)
+		return fmt.Sprintf(
+			"%s is gated: accept its terms at %s, then set HF_TOKEN to a token of that account",
+			e.Repo, e.Page)
 	case e.Gated:
-		return fmt.Sprintf("%s is gated and the token of %s has no access: accept its terms at %s with that account", e.Repo, e.TokenFrom, e.Page)
+		return fmt.Sprintf(
+			"%s is gated and the token of %s has no access: accept its terms at %s with that "+
+				"account", e.Repo, e.TokenFrom, e.Page)
 	case e.TokenFrom == "":
-		return fmt.Sprintf("%s has no repository %s that everybody can see: look at %s; if it is private, set HF_TOKEN", e.Host, e.Repo, e.Page)
+		return fmt.Sprintf(
+			"%s has no repository %s that everybody can see: look at %s; if it is private, set "+
+				"HF_TOKEN", e.Host, e.Repo, e.Page)
 	}
 	return fmt.Sprintf("the token of %s may not read %s: look at %s", e.TokenFrom, e.Repo, e.Page)
 }
@@ -43,7 +52,9 @@ func (e *NotFoundError) Error() string { return fmt.Sprintf("%s has no %s", e.Ho
 type OfflineError struct{ Repo, Root string }
 
 func (e *OfflineError) Error() string {
-	return fmt.Sprintf("%s is not complete in %s, and nothing is fetched offline (--offline or HF_HUB_OFFLINE)", e.Repo, e.Root)
+	return fmt.Sprintf(
+		"%s is not complete in %s, and nothing is fetched offline (--offline or HF_HUB_OFFLINE)",
+		e.Repo, e.Root)
 }
 
 // SpaceError says that a disk has too little room, before or while something was written.
@@ -54,9 +65,12 @@ type SpaceError struct {
 
 func (e *SpaceError) Error() string {
 	if e.Need == 0 {
-		return fmt.Sprintf("the disk of %s is full: what was fetched is kept; make room and run it again", e.Path)
+		return fmt.Sprintf(
+			"the disk of %s is full: what was fetched is kept; make room and run it again", e.Path)
 	}
-	return fmt.Sprintf("%.2f GB are to be fetched and the disk of %s has %.2f GB free: make room, or set HF_HUB_CACHE to another disk",
+	return fmt.Sprintf(
+		"%.2f GB are to be fetched and the disk of %s has %.2f GB free: make room, or set "+
+			"HF_HUB_CACHE to another disk",
 		float64(e.Need)/1e9, e.Path, float64(e.Free)/1e9)
 }
 
@@ -64,7 +78,8 @@ func (e *SpaceError) Error() string {
 type HashError struct{ File, Want, Got string }
 
 func (e *HashError) Error() string {
-	return fmt.Sprintf("%s arrived damaged twice: its hash is %s, the hub promises %s", e.File, e.Got, e.Want)
+	return fmt.Sprintf("%s arrived damaged twice: its hash is %s, the hub promises %s", e.File,
+		e.Got, e.Want)
 }
 
 // ChangedError says that a file changed on the hub again and again while it was fetched.
@@ -88,7 +103,9 @@ type unreachableError struct {
 }
 
 func (e *unreachableError) Error() string {
-	return fmt.Sprintf("%s does not answer: %v; what was fetched is kept (HF_ENDPOINT names a mirror, HTTPS_PROXY a proxy)", e.host, e.err)
+	return fmt.Sprintf(
+		"%s does not answer: %v; what was fetched is kept (HF_ENDPOINT names a mirror, "+
+			"HTTPS_PROXY a proxy)", e.host, e.err)
 }
 func (e *unreachableError) Unwrap() error { return e.err }
 
@@ -126,7 +143,8 @@ func busy(code int) bool {
 	return code == http.StatusTooManyRequests || code == http.StatusRequestTimeout || code >= 500
 }
 
-// discard reads a little of a body that nobody wants, so that its connection can be used again, and closes it.
+// discard reads a little of a body that nobody wants, so that its connection can be used again, and
+// closes it.
 func discard(r *http.Response) {
 	_, _ = io.CopyN(io.Discard, r.Body, 64<<10) // an error shows at the connection's next use
 	r.Body.Close()
@@ -144,7 +162,8 @@ func (c *Client) refused(r *http.Response, repo, what string) error {
 	switch {
 	case access.Gated:
 		return access
-	case r.StatusCode == http.StatusUnauthorized && c.Token != "" && message == "Invalid credentials in Authorization header":
+	case r.StatusCode == http.StatusUnauthorized && c.Token != "" &&
+		message == "Invalid credentials in Authorization header":
 		access.BadToken, access.Page = true, c.Endpoint+"/settings/tokens"
 		return access
 	case code == "RepoNotFound" && r.StatusCode == http.StatusNotFound:

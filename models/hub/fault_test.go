@@ -1,6 +1,7 @@
 package hub_test
 
-// Pulls from a hub with faults. Whatever the fault, what ends up in the cache is held against the server's files byte by byte.
+// Pulls from a hub with faults. Whatever the fault, what ends up in the cache is held against the
+// server's files byte by byte.
 
 import (
 	"context"
@@ -25,13 +26,14 @@ func TestFaults(t *testing.T) {
 		}
 	}
 	for name, fault := range map[string]func(hubtest.Request) hubtest.Fault{
-		"list 429 with Retry-After": first(hubtest.Info, hubtest.Fault{Status: 429, RetryAfter: "1"}),
-		"list 503":                  first(hubtest.Info, hubtest.Fault{Status: 503}),
-		"list without sizes":        func(hubtest.Request) hubtest.Fault { return hubtest.Fault{BareList: true} },
-		"head 500":                  first(hubtest.Head, hubtest.Fault{Status: 500}),
-		"get 429":                   first(hubtest.Get, hubtest.Fault{Status: 429}),
-		"store 503":                 first(hubtest.CDN, hubtest.Fault{Status: 503}),
-		"store refuses once":        first(hubtest.CDN, hubtest.Fault{Status: 403}),
+		"list 429 with Retry-After": first(hubtest.Info,
+			hubtest.Fault{Status: 429, RetryAfter: "1"}),
+		"list 503":           first(hubtest.Info, hubtest.Fault{Status: 503}),
+		"list without sizes": func(hubtest.Request) hubtest.Fault { return hubtest.Fault{BareList: true} },
+		"head 500":           first(hubtest.Head, hubtest.Fault{Status: 500}),
+		"get 429":            first(hubtest.Get, hubtest.Fault{Status: 429}),
+		"store 503":          first(hubtest.CDN, hubtest.Fault{Status: 503}),
+		"store refuses once": first(hubtest.CDN, hubtest.Fault{Status: 403}),
 		"cut": func(r hubtest.Request) hubtest.Fault {
 			if r.Kind == hubtest.CDN && r.N%2 == 0 {
 				return hubtest.Fault{Cut: 1000 + int64(r.N)*100}
@@ -44,13 +46,16 @@ func TestFaults(t *testing.T) {
 			return hubtest.Fault{Corrupt: r.Kind == hubtest.CDN && r.Path == shard && r.N == 3}
 		},
 		"corrupt small file": func(r hubtest.Request) hubtest.Fault {
-			return hubtest.Fault{Corrupt: r.Kind == hubtest.Get && r.Path == "config.json" && r.N == 0}
+			return hubtest.Fault{Corrupt: r.Kind == hubtest.Get && r.Path == "config.json" &&
+				r.N == 0}
 		},
-		"no ranges":              func(r hubtest.Request) hubtest.Fault { return hubtest.Fault{NoRanges: r.Kind == hubtest.CDN} },
-		"no ranges, cut":         func(r hubtest.Request) hubtest.Fault { return noRangesCut(r) },
-		"total lies once":        first(hubtest.CDN, hubtest.Fault{Total: 5}),
-		"length lies once":       first(hubtest.CDN, hubtest.Fault{NoRanges: true, Length: 1 << 40}),
-		"another ETag while get": first(hubtest.Get, hubtest.Fault{ETag: "0123456789012345678901234567890123456789"}),
+		"no ranges":       func(r hubtest.Request) hubtest.Fault { return hubtest.Fault{NoRanges: r.Kind == hubtest.CDN} },
+		"no ranges, cut":  func(r hubtest.Request) hubtest.Fault { return noRangesCut(r) },
+		"total lies once": first(hubtest.CDN, hubtest.Fault{Total: 5}),
+		"length lies once": first(hubtest.CDN,
+			hubtest.Fault{NoRanges: true, Length: 1 << 40}),
+		"another ETag while get": first(hubtest.Get,
+			hubtest.Fault{ETag: "0123456789012345678901234567890123456789"}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -111,7 +116,8 @@ func TestCorruptOnce(t *testing.T) {
 	}
 }
 
-// TestFlippedInCache flips a bit of each file in turn: the next pull fetches that file again and no other.
+// TestFlippedInCache flips a bit of each file in turn: the next pull fetches that file again and no
+// other.
 func TestFlippedInCache(t *testing.T) {
 	r := sample(300_000)
 	server, client, o := serve(t, r)
@@ -135,7 +141,8 @@ func TestFlippedInCache(t *testing.T) {
 		}
 		whole(t, o, r)
 		if sent := server.Sent(""); sent != r.Files[name].Size || sent != server.Sent(name) {
-			t.Errorf("after a flip in %s %d bytes were sent, of it %d", name, sent, server.Sent(name))
+			t.Errorf("after a flip in %s %d bytes were sent, of it %d", name, sent,
+				server.Sent(name))
 		}
 	}
 	// A flip that leaves the file's time as it was is found with Verify.

@@ -1,7 +1,8 @@
 package hub
 
-// Fetching one range, or a whole file from a server that knows no ranges. Every answer is held against what the hub said of the
-// file: a server that sends another range, another length or another content is not believed.
+// Fetching one range, or a whole file from a server that knows no ranges. Every answer is held
+// against what the hub said of the file: a server that sends another range, another length or
+// another content is not believed.
 
 import (
 	"context"
@@ -75,7 +76,8 @@ func (t *transfer) missing(index int) int64 {
 }
 
 // get asks for the bytes of a file from an offset on; length 0 asks for the whole file.
-func (t *transfer) get(ctx context.Context, address string, foreign bool, from, length int64) (*http.Response, error) {
+func (t *transfer) get(ctx context.Context, address string, foreign bool, from,
+	length int64) (*http.Response, error) {
 	header := http.Header{}
 	if length > 0 {
 		header.Set("Range", fmt.Sprintf("bytes=%d-%d", from, from+length-1))
@@ -136,7 +138,8 @@ func (t *transfer) ranged(i int, address string, foreign bool, buffer []byte) er
 }
 
 // receive writes length bytes of a body to range i. What came before an error is kept.
-func (t *transfer) receive(ctx context.Context, body io.Reader, i int, length int64, buffer []byte) error {
+func (t *transfer) receive(ctx context.Context, body io.Reader, i int, length int64,
+	buffer []byte) error {
 	for length > 0 {
 		n, err := io.ReadFull(body, buffer[:min(int64(len(buffer)), length)])
 		if n > 0 {
@@ -173,7 +176,8 @@ func (t *transfer) stream(address string, foreign bool, buffer []byte) error {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return &ProtocolError{response.Request.URL.Host, "it sends a part where the whole was asked for"}
+		return &ProtocolError{response.Request.URL.Host,
+			"it sends a part where the whole was asked for"}
 	}
 	if response.ContentLength >= 0 && response.ContentLength != t.want.Size {
 		return t.lies("a length of %d bytes", response.ContentLength)

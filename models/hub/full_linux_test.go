@@ -1,6 +1,7 @@
 package hub_test
 
-// A disk that fills up in the middle of a pull: a small file system in memory, which only root can mount.
+// A disk that fills up in the middle of a pull: a small file system in memory, which only root can
+// mount.
 
 import (
 	"errors"
@@ -33,7 +34,8 @@ func TestFullDisk(t *testing.T) {
 	o.Progress = func(p hub.Progress) {
 		if p.Done > 500_000 {
 			once.Do(func() {
-				if err := os.WriteFile(filler, make([]byte, 8<<20), 0o644); !errors.Is(err, syscall.ENOSPC) {
+				if err := os.WriteFile(filler, make([]byte, 8<<20), 0o644); !errors.Is(err,
+					syscall.ENOSPC) {
 					t.Errorf("filling the disk gives %v", err)
 				}
 			})

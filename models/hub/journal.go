@@ -1,14 +1,17 @@
 package hub
 
-// The journal of an unfinished file: how far each range has come. It stands beside the partial file and has one line of two
-// numbers a range: the bytes that were written, and of those the bytes that were flushed to the disk.
+// The journal of an unfinished file: how far each range has come. It stands beside the partial file
+// and has one line of two numbers a range: the bytes that were written, and of those the bytes that
+// were flushed to the disk.
 //
-// What was written survives the process; what was flushed survives the machine. So a journal names the boot that it was
-// written in: under the same boot the written bytes count, after another one only the flushed. Numbers are set after the
-// bytes that they speak of, so a journal never says too much, and a file's hash is checked in the end whatever it says.
+// What was written survives the process; what was flushed survives the machine. So a journal names
+// the boot that it was written in: under the same boot the written bytes count, after another one
+// only the flushed. Numbers are set after the bytes that they speak of, so a journal never says too
+// much, and a file's hash is checked in the end whatever it says.
 //
-// The partial file is not called ETAG.incomplete, as the one of older huggingface_hub is: those take a file of that name whose
-// length is right for complete, and ours has its full length, with holes, from the start.
+// The partial file is not called ETAG.incomplete, as the one of older huggingface_hub is: those
+// take a file of that name whose length is right for complete, and ours has its full length, with
+// holes, from the start.
 
 import (
 	"bytes"
@@ -69,7 +72,8 @@ func (p progress) done() (n int64) {
 	return n
 }
 
-// readJournal gives the progress that the journal of a blob vouches for; false when there is none for a file of this size.
+// readJournal gives the progress that the journal of a blob vouches for; false when there is none
+// for a file of this size.
 func readJournal(blob string, size int64, boot string) (progress, bool) {
 	partial, err := os.Stat(blob + partialSuffix)
 	if err != nil || partial.Size() != size {
@@ -80,7 +84,8 @@ func readJournal(blob string, size int64, boot string) (progress, bool) {
 		return progress{}, false
 	}
 	var h header
-	if json.Unmarshal(bytes.TrimRight(text[:journalHead], " "), &h) != nil || h.Format != journalFormat || h.Size != size ||
+	if json.Unmarshal(bytes.TrimRight(text[:journalHead], " "), &h) != nil ||
+		h.Format != journalFormat || h.Size != size ||
 		h.Chunk <= 0 || h.Chunk > 1<<31 || (size+h.Chunk-1)/h.Chunk > maxChunks {
 		return progress{}, false
 	}
@@ -117,7 +122,8 @@ type journal struct {
 	flushed []uint32
 }
 
-// startJournal writes a journal anew that vouches for what p holds, all of which is flushed, and opens it.
+// startJournal writes a journal anew that vouches for what p holds, all of which is flushed, and
+// opens it.
 func startJournal(blob string, p progress, boot string) (*journal, error) {
 	head, err := json.Marshal(header{journalFormat, p.size, p.chunk, boot})
 	if err != nil {
@@ -140,7 +146,8 @@ func startJournal(blob string, p progress, boot string) (*journal, error) {
 
 // wrote records the bytes of range i that are written.
 func (j *journal) wrote(i int, n uint32) error {
-	_, err := j.file.WriteAt(binary.LittleEndian.AppendUint32(nil, n), journalHead+int64(i)*recordBytes)
+	_, err := j.file.WriteAt(binary.LittleEndian.AppendUint32(nil, n),
+		journalHead+int64(i)*recordBytes)
 	return err
 }
 
@@ -150,7 +157,8 @@ func (j *journal) flush(now []uint32) error {
 		if n == j.flushed[i] {
 			continue
 		}
-		if _, err := j.file.WriteAt(binary.LittleEndian.AppendUint32(nil, n), journalHead+int64(i)*recordBytes+4); err != nil {
+		if _, err := j.file.WriteAt(binary.LittleEndian.AppendUint32(nil, n),
+			journalHead+int64(i)*recordBytes+4); err != nil {
 			return err
 		}
 		j.flushed[i] = n
@@ -160,7 +168,8 @@ func (j *journal) flush(now []uint32) error {
 
 func (j *journal) close() error { return j.file.Close() }
 
-// adopt takes over the beginning of a file that an older huggingface_hub left. Its name is ours from then on.
+// adopt takes over the beginning of a file that an older huggingface_hub left. Its name is ours
+// from then on.
 func adopt(blob string, size, chunk int64) (progress, bool) {
 	stat, err := os.Lstat(blob + foreignSuffix)
 	if err != nil || !stat.Mode().IsRegular() || stat.Size() == 0 || stat.Size() > size {
@@ -179,8 +188,9 @@ func adopt(blob string, size, chunk int64) (progress, bool) {
 	return p, true
 }
 
-// sweepJournal deletes the journal of a finished blob: a process that was killed right after it gave the file its name left it. Where there is a
-// partial file too, somebody fetches the blob again.
+// sweepJournal deletes the journal of a finished blob: a process that was killed right after it
+// gave the file its name left it. Where there is a partial file too, somebody fetches the blob
+// again.
 func sweepJournal(blob string) {
 	if _, err := os.Lstat(blob + partialSuffix); errors.Is(err, fs.ErrNotExist) {
 		os.Remove(blob + journalSuffix) // what cannot be deleted is passed over by every reader

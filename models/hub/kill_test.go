@@ -1,7 +1,7 @@
 package hub_test
 
-// kill -9 in the middle of pulls. The pull runs in a process of its own (this test binary again) against a server that
-// stays here and counts bytes.
+// kill -9 in the middle of pulls. The pull runs in a process of its own (this test binary again)
+// against a server that stays here and counts bytes.
 
 import (
 	"context"
@@ -21,18 +21,20 @@ import (
 // child is what the test binary is told to be when its first argument is childName.
 const childName = "pull-in-a-child"
 
-// failed is the child's exit code for a pull that failed by itself: neither success nor what a system gives a process that was killed.
+// failed is the child's exit code for a pull that failed by itself: neither success nor what a
+// system gives a process that was killed.
 const failed = 42
 
-// sentAhead bounds what lies in the sockets of a connection, on either side. Nobody has it when a process is killed, and without a bound it is megabytes,
-// the more the busier the machine is.
+// sentAhead bounds what lies in the sockets of a connection, on either side. Nobody has it when a
+// process is killed, and without a bound it is megabytes, the more the busier the machine is.
 const sentAhead = 64 << 10
 
 // pullInChild is the child: arguments endpoint, cache.
 func pullInChild(args []string) int {
 	client := hub.New(args[0])
 	client.ReceiveAhead(sentAhead)
-	if _, err := client.Pull(context.Background(), hub.Options{Root: args[1], Repo: tune}); err != nil {
+	if _, err := client.Pull(context.Background(),
+		hub.Options{Root: args[1], Repo: tune}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return failed
 	}
@@ -68,7 +70,8 @@ func TestKill(t *testing.T) {
 	}
 	slices.Sort(targets)
 	server.SendAhead(sentAhead)
-	server.Throttle(total / 8 / 4) // four seconds for all of it, so that a kill comes soon after its target
+	// four seconds for all of it, so that a kill comes soon after its target
+	server.Throttle(total / 8 / 4)
 	killed := 0
 	for _, target := range targets {
 		cmd := start()
@@ -97,11 +100,14 @@ func TestKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole(t, o, r)
-	// What a kill may cost is a chunk: of each connection the piece that was not written yet, and what lay in its sockets.
+	// What a kill may cost is a chunk: of each connection the piece that was not written yet, and
+	// what lay in its sockets.
 	extra := server.Sent("") - total
-	t.Logf("%d kills: %d bytes were sent for %d, %d too many (%.2f chunks a kill)", kills, server.Sent(""), total, extra,
+	t.Logf("%d kills: %d bytes were sent for %d, %d too many (%.2f chunks a kill)", kills,
+		server.Sent(""), total, extra,
 		float64(extra)/float64(kills)/(16<<20))
 	if extra > int64(kills)*16<<20 {
-		t.Errorf("%d kills: %d bytes were sent for %d, %d too many, a chunk a kill is allowed", kills, server.Sent(""), total, extra)
+		t.Errorf("%d kills: %d bytes were sent for %d, %d too many, a chunk a kill is allowed",
+			kills, server.Sent(""), total, extra)
 	}
 }

@@ -40,7 +40,8 @@ func (c *Client) Revision(ctx context.Context, repo store.Repo, revision string)
 	if !store.ValidRevision(revision) {
 		return Revision{}, fmt.Errorf("%q is no revision: a branch, a tag or a commit", revision)
 	}
-	address := c.Endpoint + "/api/models/" + repo.ID() + "/revision/" + url.PathEscape(revision) + "?blobs=true"
+	address := c.Endpoint + "/api/models/" + repo.ID() + "/revision/" + url.PathEscape(revision) +
+		"?blobs=true"
 	var answer struct {
 		SHA      string `json:"sha"`
 		Siblings []struct {
@@ -101,14 +102,17 @@ func (c *Client) Revision(ctx context.Context, repo store.Repo, revision string)
 // small are the files beside the weights that ossrun, transformers and vLLM read.
 var small = []string{
 	"config.json", "generation_config.json", "model.safetensors.index.json",
-	"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja", "chat_template.json",
+	"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja",
+	"chat_template.json",
 }
 
-// Needed chooses the files that running a model takes, the small ones first: those of the root, and of the weights either the
-// shards or the single file. What is in folders (original/, metal/) is another form of the same model.
+// Needed chooses the files that running a model takes, the small ones first: those of the root, and
+// of the weights either the shards or the single file. What is in folders (original/, metal/) is
+// another form of the same model.
 func (r Revision) Needed() []Listed {
 	var files, weights []Listed
-	sharded := slices.ContainsFunc(r.Files, func(f Listed) bool { return f.Path == "model.safetensors.index.json" })
+	sharded := slices.ContainsFunc(r.Files,
+		func(f Listed) bool { return f.Path == "model.safetensors.index.json" })
 	for _, f := range r.Files {
 		single := f.Path == "model.safetensors"
 		shard, _ := path.Match("model-*-of-*.safetensors", f.Path)
@@ -120,7 +124,8 @@ func (r Revision) Needed() []Listed {
 		}
 	}
 	order := func(a, b Listed) int { return strings.Compare(a.Path, b.Path) }
-	slices.SortFunc(files, func(a, b Listed) int { return slices.Index(small, a.Path) - slices.Index(small, b.Path) })
+	slices.SortFunc(files,
+		func(a, b Listed) int { return slices.Index(small, a.Path) - slices.Index(small, b.Path) })
 	slices.SortFunc(weights, order)
 	return append(files, weights...)
 }
@@ -131,17 +136,22 @@ func (r Revision) usable(repo string) error {
 		return slices.ContainsFunc(r.Files, func(f Listed) bool { return match(f.Path) })
 	}
 	needed := r.Needed()
-	weights := slices.ContainsFunc(needed, func(f Listed) bool { return strings.HasSuffix(f.Path, ".safetensors") })
+	weights := slices.ContainsFunc(needed,
+		func(f Listed) bool { return strings.HasSuffix(f.Path, ".safetensors") })
 	config := slices.ContainsFunc(needed, func(f Listed) bool { return f.Path == "config.json" })
 	switch {
 	case weights && config:
 		return nil
 	case has(func(p string) bool { return strings.HasSuffix(p, ".gguf") }):
-		return &permanentError{fmt.Errorf("%s holds GGUF files: ossrun pull fetches safetensors, as in openai/gpt-oss-20b", repo)}
+		return &permanentError{fmt.Errorf(
+			"%s holds GGUF files: ossrun pull fetches safetensors, as in openai/gpt-oss-20b", repo)}
 	case has(func(p string) bool { return p == "adapter_config.json" }):
-		return &permanentError{fmt.Errorf("%s holds a LoRA adapter, not a model: merge it into its base model first", repo)}
+		return &permanentError{fmt.Errorf(
+			"%s holds a LoRA adapter, not a model: merge it into its base model first", repo)}
 	case !weights:
-		return &permanentError{fmt.Errorf("%s has no model*.safetensors in its root: it is no model that ossrun runs", repo)}
+		return &permanentError{fmt.Errorf(
+			"%s has no model*.safetensors in its root: it is no model that ossrun runs", repo)}
 	}
-	return &permanentError{fmt.Errorf("%s has no config.json: it is no model that ossrun runs", repo)}
+	return &permanentError{fmt.Errorf("%s has no config.json: it is no model that ossrun runs",
+		repo)}
 }

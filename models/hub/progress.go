@@ -17,7 +17,8 @@ func (p *pull) report(files int, bytes int64) (stop func()) {
 	var speed meter
 	speed.add(time.Now(), p.count.fetched.Load())
 	tell := func() {
-		state := Progress{Files: files, FilesDone: int(p.count.files.Load()), Bytes: bytes, Done: p.count.done.Load(), Fetched: p.count.fetched.Load()}
+		state := Progress{Files: files, FilesDone: int(p.count.files.Load()), Bytes: bytes,
+			Done: p.count.done.Load(), Fetched: p.count.fetched.Load()}
 		speed.add(time.Now(), state.Fetched)
 		state.Rate = speed.rate()
 		state.Left = timeLeft(bytes-state.Done, state.Rate)

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestRate: a line of 10 MB/s that stalls and then gives 40 MB/s, told by a clock of the test's own.
+// TestRate: a line of 10 MB/s that stalls and then gives 40 MB/s, told by a clock of the test's
+// own.
 func TestRate(t *testing.T) {
 	var m meter
 	now, fetched := time.Unix(1000, 0), int64(5e6) // what was there before counts for nothing

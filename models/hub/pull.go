@@ -1,8 +1,9 @@
 package hub
 
-// A pull: all needed files of a revision, over a fixed number of connections. Workers take ranges of the file that was opened
-// last and open the next file when it has none left, so connections stay busy while a finished file is still being hashed.
-// A file that another process fetches is left to it and looked at again afterwards: two pulls share the work.
+// A pull: all needed files of a revision, over a fixed number of connections. Workers take ranges
+// of the file that was opened last and open the next file when it has none left, so connections
+// stay busy while a finished file is still being hashed. A file that another process fetches is
+// left to it and looked at again afterwards: two pulls share the work.
 
 import (
 	"context"
@@ -24,8 +25,9 @@ type Options struct {
 	Revision string // "" is main
 	Verify   bool   // hash files again that are there and were hashed before
 
-	Progress func(Progress) // called several times a second and at the end, by one goroutine; may be nil
-	Note     func(string)   // a line about something unusual; called by any goroutine; may be nil
+	// called several times a second and at the end, by one goroutine; may be nil
+	Progress func(Progress)
+	Note     func(string) // a line about something unusual; called by any goroutine; may be nil
 }
 
 // Progress is how far a pull is.
@@ -75,7 +77,8 @@ type pull struct {
 // restartLimit is how often one file may start again in one pull.
 const restartLimit = 2
 
-// Pull fetches what is missing of a revision. Whatever ends it early, the next one goes on from there.
+// Pull fetches what is missing of a revision. Whatever ends it early, the next one goes on from
+// there.
 func (c *Client) Pull(ctx context.Context, o Options) (Result, error) {
 	if c.Offline {
 		return Result{}, &OfflineError{o.Repo.ID(), o.Root}
@@ -88,7 +91,8 @@ func (c *Client) Pull(ctx context.Context, o Options) (Result, error) {
 		return Result{}, unwrapped(err)
 	}
 	p := &pull{Options: o, client: c, root: o.Root, repo: o.Repo, commit: revision.Commit,
-		listed: map[string]Listed{}, restarts: map[string]int{}, damaged: map[string]bool{}, told: map[string]bool{}}
+		listed: map[string]Listed{}, restarts: map[string]int{}, damaged: map[string]bool{},
+		told: map[string]bool{}}
 	result := Result{Commit: p.commit, Path: store.SnapshotPath(p.root, p.repo, p.commit)}
 	if p.queue, err = p.resolve(ctx, revision.Needed()); err != nil {
 		return result, unwrapped(err)
@@ -175,7 +179,8 @@ func (p *pull) room() error {
 	return &SpaceError{Path: p.root, Need: need, Free: free}
 }
 
-// run fetches in rounds: a further one for files that start again, and for those that another process had.
+// run fetches in rounds: a further one for files that start again, and for those that another
+// process had.
 func (p *pull) run(ctx context.Context) error {
 	ctx, p.cancel = context.WithCancelCause(ctx)
 	defer p.cancel(nil)
@@ -263,7 +268,8 @@ func (p *pull) next(ctx context.Context) (job, bool, error) {
 	}
 }
 
-// begin looks at a file: it is there, or another process fetches it, or it is opened. Called with p.mu held.
+// begin looks at a file: it is there, or another process fetches it, or it is opened. Called with
+// p.mu held.
 func (p *pull) begin(ctx context.Context, f File) error {
 	blob := store.BlobPath(p.root, p.repo, f.ETag)
 	if p.have(ctx, f, blob) {
@@ -355,8 +361,9 @@ func (p *pull) restart(f File, why error) {
 	p.mu.Unlock()
 }
 
-// have tells whether a file is in the cache. One that was not hashed since it was last written to, or all of them when Verify is
-// asked for, is hashed first, in a goroutine of its own; when its bytes are wrong it is fetched again.
+// have tells whether a file is in the cache. One that was not hashed since it was last written to,
+// or all of them when Verify is asked for, is hashed first, in a goroutine of its own; when its
+// bytes are wrong it is fetched again.
 func (p *pull) have(ctx context.Context, f File, blob string) bool {
 	if p.damaged[f.Path] {
 		return false
@@ -365,7 +372,8 @@ func (p *pull) have(ctx context.Context, f File, blob string) bool {
 	stat, err := os.Stat(path)
 	if err != nil {
 		// Where links are not possible the blob became the snapshot's file.
-		path = filepath.Join(store.SnapshotPath(p.root, p.repo, p.commit), filepath.FromSlash(f.Path))
+		path = filepath.Join(store.SnapshotPath(p.root, p.repo, p.commit),
+			filepath.FromSlash(f.Path))
 		if stat, err = os.Lstat(path); err != nil || !stat.Mode().IsRegular() {
 			return false
 		}
@@ -373,7 +381,8 @@ func (p *pull) have(ctx context.Context, f File, blob string) bool {
 	if stat.Size() != f.Size {
 		return false
 	}
-	if sum, ok := store.Stamped(blob); ok && path == blob && !p.Verify && (f.SHA256 == "" || f.SHA256 == sum) {
+	if sum, ok := store.Stamped(blob); ok && path == blob && !p.Verify &&
+		(f.SHA256 == "" || f.SHA256 == sum) {
 		p.count.done.Add(f.Size)
 		if err := p.place(f); err != nil {
 			p.failed = err
@@ -415,7 +424,8 @@ func (p *pull) rehash(ctx context.Context, f File, path, blob string) error {
 	}
 	if path == blob {
 		if err := store.WriteStamp(blob, sum.sha256()); err != nil {
-			p.note("%s cannot be marked as checked: %v", f.Path, err) // a cache that is read-only can still be used
+			// a cache that is read-only can still be used
+			p.note("%s cannot be marked as checked: %v", f.Path, err)
 		}
 	}
 	return p.place(f)

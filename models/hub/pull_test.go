@@ -20,11 +20,13 @@ func TestPull(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole(t, o, r)
-	if result.Commit != r.Commit || result.Path != store.SnapshotPath(o.Root, tune, r.Commit) || len(result.Files) != len(fetched) ||
+	if result.Commit != r.Commit || result.Path != store.SnapshotPath(o.Root, tune, r.Commit) ||
+		len(result.Files) != len(fetched) ||
 		result.Bytes != result.Fetched || result.Bytes != server.Sent("") {
 		t.Errorf("the result is %+v, the server sent %d", result, server.Sent(""))
 	}
-	if last.Done != result.Bytes || last.Bytes != result.Bytes || last.FilesDone != len(fetched) || last.Files != len(fetched) {
+	if last.Done != result.Bytes || last.Bytes != result.Bytes || last.FilesDone != len(fetched) ||
+		last.Files != len(fetched) {
 		t.Errorf("the last progress is %+v of %d bytes", last, result.Bytes)
 	}
 	server.Reset()

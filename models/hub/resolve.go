@@ -1,8 +1,9 @@
 package hub
 
-// Where a file's bytes are and what they must be. The hub answers a HEAD of a resolve address with the file's ETag, which is
-// its sha256 for files in LFS and git's hash of a blob for the others, and for LFS files with a redirect to a store on
-// another host, whose signed address ends after a while and is then asked for anew.
+// Where a file's bytes are and what they must be. The hub answers a HEAD of a resolve address with
+// the file's ETag, which is its sha256 for files in LFS and git's hash of a blob for the others,
+// and for LFS files with a redirect to a store on another host, whose signed address ends after a
+// while and is then asked for anew.
 
 import (
 	"context"
@@ -39,16 +40,20 @@ func escapePath(path string) string {
 }
 
 // Resolve asks the hub about one file of a commit.
-func (c *Client) Resolve(ctx context.Context, repo store.Repo, commit string, listed Listed) (File, error) {
-	address := c.Endpoint + "/" + repo.ID() + "/resolve/" + url.PathEscape(commit) + "/" + escapePath(listed.Path)
+func (c *Client) Resolve(ctx context.Context, repo store.Repo, commit string, listed Listed) (File,
+	error) {
+	address := c.Endpoint + "/" + repo.ID() + "/resolve/" + url.PathEscape(commit) + "/" +
+		escapePath(listed.Path)
 	var f File
 	err := c.retry(ctx, func() error {
 		ctx, cancel := context.WithTimeout(ctx, 2*c.Stall)
 		defer cancel()
-		response, err := c.follow(ctx, http.MethodHead, address, nil, func(r *http.Response, next *url.URL) bool {
-			// The hub describes the file on the way to its store; a mirror that only sends us to the hub does not.
-			return r.Header.Get("X-Linked-Etag") != "" && !c.own(next)
-		})
+		response, err := c.follow(ctx, http.MethodHead, address, nil,
+			func(r *http.Response, next *url.URL) bool {
+				// The hub describes the file on the way to its store; a mirror that only sends us to
+				// the hub does not.
+				return r.Header.Get("X-Linked-Etag") != "" && !c.own(next)
+			})
 		if err != nil {
 			return err
 		}
@@ -71,7 +76,8 @@ func (c *Client) described(response *http.Response, listed Listed, commit string
 	wrong := func(format string, args ...any) (File, error) {
 		return File{}, &ProtocolError{c.host(), listed.Path + ": " + fmt.Sprintf(format, args...)}
 	}
-	f := File{Path: listed.Path, Size: -1, SHA256: listed.SHA256, address: response.Request.URL.String()}
+	f := File{Path: listed.Path, Size: -1, SHA256: listed.SHA256,
+		address: response.Request.URL.String()}
 	redirected := response.StatusCode >= 300
 	if redirected {
 		next, err := response.Location()

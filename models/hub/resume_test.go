@@ -1,6 +1,7 @@
 package hub_test
 
-// Pulls that go on: after an interruption, beside another pull, from what another program or an earlier commit left.
+// Pulls that go on: after an interruption, beside another pull, from what another program or an
+// earlier commit left.
 
 import (
 	"context"
@@ -16,7 +17,8 @@ import (
 	"github.com/ossrun/ossrun/models/store"
 )
 
-// TestCancel interrupts a pull again and again, each time when another megabyte was sent; each goes on where the last one stopped.
+// TestCancel interrupts a pull again and again, each time when another megabyte was sent; each goes
+// on where the last one stopped.
 func TestCancel(t *testing.T) {
 	r := sample(4 << 20)
 	server, client, o := serve(t, r)
@@ -53,8 +55,11 @@ func TestCancel(t *testing.T) {
 		size += r.Files[name].Size
 	}
 	t.Logf("%d interruptions: %d bytes were sent for %d", cancelled, server.Sent(""), size)
-	if extra := server.Sent("") - size; extra > int64(cancelled)*int64(client.Connections)*client.ChunkBytes { // a chunk of each connection is on its way
-		t.Errorf("%d bytes were sent for %d, with %d interruptions", server.Sent(""), size, cancelled)
+	// a chunk of each connection is on its way
+	if extra := server.Sent("") - size; extra > int64(cancelled)*int64(
+		client.Connections)*client.ChunkBytes {
+		t.Errorf("%d bytes were sent for %d, with %d interruptions", server.Sent(""), size,
+			cancelled)
 	}
 }
 
@@ -99,7 +104,8 @@ func TestAdopt(t *testing.T) {
 			begin[70_000] ^= 1
 			want += f.Size
 		}
-		if err := store.WriteFile(store.BlobPath(o.Root, tune, f.ETag())+".incomplete", begin); err != nil {
+		if err := store.WriteFile(store.BlobPath(o.Root, tune, f.ETag())+".incomplete",
+			begin); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := client.Pull(t.Context(), o); err != nil {
@@ -112,7 +118,8 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// TestKilledWhileFinishing: a process that ended between a file's last name and its journal's end leaves nothing to the next pull.
+// TestKilledWhileFinishing: a process that ended between a file's last name and its journal's end
+// leaves nothing to the next pull.
 func TestKilledWhileFinishing(t *testing.T) {
 	r := sample(300_000)
 	server, client, o := serve(t, r)
@@ -120,7 +127,8 @@ func TestKilledWhileFinishing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range fetched {
-		if err := os.WriteFile(store.BlobPath(o.Root, tune, r.Files[name].ETag())+".ossrun.journal", []byte("what was"), 0o644); err != nil {
+		if err := os.WriteFile(store.BlobPath(o.Root, tune, r.Files[name].ETag())+".ossrun.journal",
+			[]byte("what was"), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -161,7 +169,8 @@ func TestNewCommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole(t, o, next)
-	if _, err := os.Stat(store.BlobPath(o.Root, tune, r.Files["model-00001-of-00001.safetensors"].ETag())); err == nil {
+	if _, err := os.Stat(store.BlobPath(o.Root, tune,
+		r.Files["model-00001-of-00001.safetensors"].ETag())); err == nil {
 		t.Error("the old shard is still there")
 	}
 }

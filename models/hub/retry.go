@@ -1,6 +1,7 @@
 package hub
 
-// Trying again: which errors may go away, how long to wait, and when to stop. A byte that arrives starts the count anew.
+// Trying again: which errors may go away, how long to wait, and when to stop. A byte that arrives
+// starts the count anew.
 
 import (
 	"context"
@@ -22,7 +23,8 @@ type patience struct {
 	tries  int
 }
 
-// again waits before the next try. It gives the error back when it is permanent or there were enough tries.
+// again waits before the next try. It gives the error back when it is permanent or there were
+// enough tries.
 func (p *patience) again(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -44,7 +46,8 @@ func (p *patience) again(ctx context.Context, err error) error {
 	}
 }
 
-// wait is how long to wait after a try that failed: twice as long each time, between half and all of that, or what the server asked for.
+// wait is how long to wait after a try that failed: twice as long each time, between half and all
+// of that, or what the server asked for.
 func (p *patience) wait(err error) time.Duration {
 	var status *statusError
 	if errors.As(err, &status) && status.after > 0 {
@@ -54,13 +57,15 @@ func (p *patience) wait(err error) time.Duration {
 	return wait/2 + rand.N(wait/2+1)
 }
 
-// transient tells whether an error may go away by itself: everything about connections, and a server that is busy.
+// transient tells whether an error may go away by itself: everything about connections, and a
+// server that is busy.
 func transient(err error) bool {
 	var permanent *permanentError
 	var protocol *ProtocolError
 	var access *AccessError
 	var missing *NotFoundError
-	return !errors.Is(err, errOffline) && !errors.As(err, &permanent) && !errors.As(err, &protocol) &&
+	return !errors.Is(err, errOffline) && !errors.As(err, &permanent) &&
+		!errors.As(err, &protocol) &&
 		!errors.As(err, &access) && !errors.As(err, &missing)
 }
 
@@ -81,7 +86,8 @@ func (c *Client) retry(ctx context.Context, f func() error) error {
 // errStalled says that no byte came for too long.
 var errStalled = errors.New("no byte arrived for too long")
 
-// watched is a body whose every read must bring a byte in time. cancel must end the request that the body is of.
+// watched is a body whose every read must bring a byte in time. cancel must end the request that
+// the body is of.
 type watched struct {
 	body   io.Reader
 	stall  time.Duration
@@ -90,7 +96,8 @@ type watched struct {
 }
 
 func watch(body io.Reader, stall time.Duration, cancel context.CancelCauseFunc) *watched {
-	return &watched{body: body, stall: stall, cancel: cancel, timer: time.AfterFunc(stall, func() { cancel(errStalled) })}
+	return &watched{body: body, stall: stall, cancel: cancel,
+		timer: time.AfterFunc(stall, func() { cancel(errStalled) })}
 }
 
 func (w *watched) Read(p []byte) (int, error) {

@@ -6,11 +6,13 @@ import (
 	"time"
 )
 
-// TestWait: waits double, are never the same for two programs that were refused at once, end at the longest, and a server's word counts more.
+// TestWait: waits double, are never the same for two programs that were refused at once, end at the
+// longest, and a server's word counts more.
 func TestWait(t *testing.T) {
 	p := patience{client: &Client{Backoff: 500 * time.Millisecond}}
 	cut, seen := errors.New("cut"), map[time.Duration]bool{}
-	for try, most := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, longest, longest} {
+	for try, most := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second,
+		4 * time.Second, 8 * time.Second, 16 * time.Second, longest, longest} {
 		p.tries = try + 1
 		for range 20 {
 			wait := p.wait(cut)
@@ -27,7 +29,8 @@ func TestWait(t *testing.T) {
 	if wait := p.wait(cut); wait < longest/2 || wait > longest {
 		t.Errorf("after 60 tries it waits %v", wait)
 	}
-	for asked, want := range map[time.Duration]time.Duration{3 * time.Second: 3 * time.Second, time.Hour: longestAsked} {
+	for asked, want := range map[time.Duration]time.Duration{3 * time.Second: 3 * time.Second,
+		time.Hour: longestAsked} {
 		if wait := p.wait(&statusError{code: 429, after: asked}); wait != want {
 			t.Errorf("asked to wait %v it waits %v", asked, wait)
 		}

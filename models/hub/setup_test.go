@@ -1,6 +1,7 @@
 package hub_test
 
-// What the tests of pulls share: a sample repository, a hub that serves it, and the check that a cache holds exactly what the server has.
+// What the tests of pulls share: a sample repository, a hub that serves it, and the check that a
+// cache holds exactly what the server has.
 
 import (
 	"bytes"
@@ -21,14 +22,16 @@ import (
 
 var tune = store.Repo{Owner: "someone", Name: "tune"}
 
-// sample is a repository as OpenAI's are: two shards, small files, and other forms of the model in folders.
+// sample is a repository as OpenAI's are: two shards, small files, and other forms of the model in
+// folders.
 func sample(size int64) *hubtest.Repo {
 	return &hubtest.Repo{Refs: []string{"v2", "refs/pr/1"}, Files: map[string]*hubtest.File{
-		".gitattributes":                   hubtest.Text("*.safetensors filter=lfs"),
-		"README.md":                        hubtest.Text("# tune"),
-		"config.json":                      hubtest.Text(`{"model_type":"gpt_oss"}`),
-		"generation_config.json":           hubtest.Text(`{}`),
-		"model.safetensors.index.json":     hubtest.Text(`{"weight_map":{"a":"model-00000-of-00001.safetensors"}}`),
+		".gitattributes":         hubtest.Text("*.safetensors filter=lfs"),
+		"README.md":              hubtest.Text("# tune"),
+		"config.json":            hubtest.Text(`{"model_type":"gpt_oss"}`),
+		"generation_config.json": hubtest.Text(`{}`),
+		"model.safetensors.index.json": hubtest.Text(
+			`{"weight_map":{"a":"model-00000-of-00001.safetensors"}}`),
 		"tokenizer.json":                   hubtest.LFS(bytes.Repeat([]byte("token"), 1000)),
 		"model-00000-of-00001.safetensors": hubtest.Generated(size, 1),
 		"model-00001-of-00001.safetensors": hubtest.Generated(size/2+7, 2),
@@ -38,7 +41,8 @@ func sample(size int64) *hubtest.Repo {
 }
 
 // fetched are the files of a sample that a pull must bring.
-var fetched = []string{"config.json", "generation_config.json", "model.safetensors.index.json", "tokenizer.json",
+var fetched = []string{"config.json", "generation_config.json", "model.safetensors.index.json",
+	"tokenizer.json",
 	"model-00000-of-00001.safetensors", "model-00001-of-00001.safetensors"}
 
 // TestMain also holds that no goroutine outlives the tests.
@@ -83,13 +87,15 @@ func whole(t *testing.T, o hub.Options, r *hubtest.Repo) {
 		n, err := io.Copy(sum, file)
 		file.Close()
 		if got := hex.EncodeToString(sum.Sum(nil)); err != nil || n != f.Size || got != f.SHA256() {
-			t.Errorf("%s has %d bytes, sha256 %s, %v; want %d, %s", name, n, got, err, f.Size, f.SHA256())
+			t.Errorf("%s has %d bytes, sha256 %s, %v; want %d, %s", name, n, got, err, f.Size,
+				f.SHA256())
 		}
 		blob := store.BlobPath(o.Root, o.Repo, f.ETag())
 		if sum, ok := store.Stamped(blob); !ok || sum != f.SHA256() {
 			t.Errorf("%s is stamped %s, %v", name, sum, ok)
 		}
-		if link, err := os.Readlink(filepath.Join(snapshot, name)); err != nil || link != filepath.Join("..", "..", "blobs", f.ETag()) {
+		if link, err := os.Readlink(filepath.Join(snapshot, name)); err != nil ||
+			link != filepath.Join("..", "..", "blobs", f.ETag()) {
 			t.Errorf("%s links to %s, %v", name, link, err)
 		}
 	}
@@ -97,7 +103,8 @@ func whole(t *testing.T, o hub.Options, r *hubtest.Repo) {
 	if err != nil || len(entries) != len(fetched) {
 		t.Errorf("the snapshot has %v, %v", entries, err)
 	}
-	if ref, err := os.ReadFile(filepath.Join(o.Root, o.Repo.Folder(), "refs", "main")); o.Revision == "" && (err != nil || string(ref) != r.Commit) {
+	if ref, err := os.ReadFile(filepath.Join(o.Root, o.Repo.Folder(), "refs",
+		"main")); o.Revision == "" && (err != nil || string(ref) != r.Commit) {
 		t.Errorf("refs/main is %q, %v", ref, err)
 	}
 	unfinished, err := filepath.Glob(filepath.Join(o.Root, o.Repo.Folder(), "blobs", "*.ossrun.*"))

@@ -19,7 +19,8 @@ import (
 	"github.com/ossrun/ossrun/models/hub/hubtest"
 )
 
-// TestTLSProxy pulls from an https hub that only a proxy reaches, through its CONNECT, with a certificate of an authority that SSL_CERT_FILE names.
+// TestTLSProxy pulls from an https hub that only a proxy reaches, through its CONNECT, with a
+// certificate of an authority that SSL_CERT_FILE names.
 func TestTLSProxy(t *testing.T) {
 	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
 		t.Skip("the system keeps the authorities there, not SSL_CERT_FILE")
@@ -32,7 +33,8 @@ func TestTLSProxy(t *testing.T) {
 	secure := httptest.NewUnstartedServer(server.Hub.Config.Handler)
 	store := httptest.NewUnstartedServer(server.Store.Config.Handler)
 	for _, s := range []*httptest.Server{secure, store} {
-		s.Config.ErrorLog = log.New(io.Discard, "", 0) // connections that were not needed end in their handshake
+		// connections that were not needed end in their handshake
+		s.Config.ErrorLog = log.New(io.Discard, "", 0)
 		s.StartTLS()
 		defer s.Close()
 	}
@@ -40,7 +42,9 @@ func TestTLSProxy(t *testing.T) {
 	server.Store.URL = store.URL // no client goes from https to http
 	defer func() { server.Store.URL = plain }()
 	authority := filepath.Join(t.TempDir(), "authority.pem")
-	if err := os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}), 0o644); err != nil {
+	if err := os.WriteFile(authority,
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	var tunnels atomic.Int64
@@ -73,7 +77,8 @@ func TestTLSProxy(t *testing.T) {
 	pull := func(root string) (string, error) {
 		cmd := exec.Command(os.Args[0], childName, "https://"+name, root)
 		for _, variable := range os.Environ() {
-			if name, _, _ := strings.Cut(strings.ToUpper(variable), "="); !strings.HasSuffix(name, "_PROXY") && name != "SSL_CERT_FILE" {
+			if name, _, _ := strings.Cut(strings.ToUpper(variable), "="); !strings.HasSuffix(name,
+				"_PROXY") && name != "SSL_CERT_FILE" {
 				cmd.Env = append(cmd.Env, variable)
 			}
 		}

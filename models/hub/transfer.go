@@ -1,7 +1,8 @@
 package hub
 
-// One file on its way: the partial file, how far its ranges are, who works on which, and a hash that follows the bytes from
-// the beginning as they become contiguous. Ranges are written where they belong, so the file is whole when the last one is.
+// One file on its way: the partial file, how far its ranges are, who works on which, and a hash
+// that follows the bytes from the beginning as they become contiguous. Ranges are written where
+// they belong, so the file is whole when the last one is.
 
 import (
 	"context"
@@ -20,10 +21,12 @@ import (
 	"github.com/ossrun/ossrun/models/store"
 )
 
-// flushEvery is how much of a file is written between two flushes, in bytes: what a crash of the machine may cost.
+// flushEvery is how much of a file is written between two flushes, in bytes: what a crash of the
+// machine may cost.
 const flushEvery = 256 << 20
 
-// pieceBytes is how much is read and written at once: what a crash of the process may cost a connection.
+// pieceBytes is how much is read and written at once: what a crash of the process may cost a
+// connection.
 const pieceBytes = 64 << 10
 
 // transfer is a file that is being fetched.
@@ -58,7 +61,8 @@ var errAbandoned = errors.New("the file on the hub is another one now")
 
 // openTransfer opens or makes the partial file of a blob, whose lock is held.
 func (p *pull) openTransfer(ctx context.Context, f File, lock *store.Lock) (*transfer, error) {
-	t := &transfer{pull: p, want: f, where: f.address, foreign: f.foreign, blob: store.BlobPath(p.root, p.repo, f.ETag), lock: lock}
+	t := &transfer{pull: p, want: f, where: f.address, foreign: f.foreign,
+		blob: store.BlobPath(p.root, p.repo, f.ETag), lock: lock}
 	t.changed.L = &t.mu
 	boot := bootID()
 	at, ok := readJournal(t.blob, f.Size, boot)
@@ -69,7 +73,8 @@ func (p *pull) openTransfer(ctx context.Context, f File, lock *store.Lock) (*tra
 		at = newProgress(f.Size, p.client.ChunkBytes)
 	}
 	var err error
-	if t.partial, err = os.OpenFile(t.blob+partialSuffix, os.O_RDWR|os.O_CREATE, 0o666); err != nil {
+	if t.partial, err = os.OpenFile(t.blob+partialSuffix, os.O_RDWR|os.O_CREATE,
+		0o666); err != nil {
 		return nil, err
 	}
 	if err = t.partial.Truncate(f.Size); err == nil && ok {
@@ -182,7 +187,8 @@ func (t *transfer) write(i int, data []byte) error {
 	if !flush {
 		return nil
 	}
-	t.pull.flushing.Lock() // one at a time: a second flush would only wait for the first one's bytes
+	// one at a time: a second flush would only wait for the first one's bytes
+	t.pull.flushing.Lock()
 	defer t.pull.flushing.Unlock()
 	err := t.partial.Sync()
 	if err == nil {
@@ -217,7 +223,8 @@ func (t *transfer) follow() error {
 		if ended != nil {
 			return ended
 		}
-		if err := sum.read(t.ctx, io.NewSectionReader(t.partial, hashed, ready-hashed), nil); err != nil {
+		if err := sum.read(t.ctx, io.NewSectionReader(t.partial, hashed, ready-hashed),
+			nil); err != nil {
 			return fmt.Errorf("reading %s back: %w", t.want.Path, err)
 		}
 		hashed = ready
@@ -249,7 +256,8 @@ func (t *transfer) finish(sum []byte) error {
 	if err != nil {
 		return full(t.blob, fmt.Errorf("finishing %s: %w", t.want.Path, err))
 	}
-	os.Remove(t.blob + journalSuffix) // left behind it would describe a partial file that is not there, and be passed over
+	// left behind it would describe a partial file that is not there, and be passed over
+	os.Remove(t.blob + journalSuffix)
 	return nil
 }
 
@@ -280,7 +288,8 @@ func syncFolder(path string) error {
 		return err
 	}
 	defer d.Close()
-	_ = d.Sync() // some file systems and Windows refuse; the names are then as safe as they make them
+	// some file systems and Windows refuse; the names are then as safe as they make them
+	_ = d.Sync()
 	return nil
 }
 
@@ -294,9 +303,10 @@ func full(path string, err error) error {
 
 // sums are the hashes that a file may be known by.
 type sums struct {
-	git    hash.Hash // nil when nobody asks
-	full   hash.Hash
-	buffer []byte // kept from one read to the next: a file is hashed in as many reads as it has pieces
+	git  hash.Hash // nil when nobody asks
+	full hash.Hash
+	// kept from one read to the next: a file is hashed in as many reads as it has pieces
+	buffer []byte
 }
 
 func newSums(f File) *sums {

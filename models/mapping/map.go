@@ -17,12 +17,14 @@ func Open(path string, size int64) (data []byte, unmap func() error, err error) 
 		return nil, nil, err
 	}
 	if stat.Size() != size {
-		return nil, nil, fmt.Errorf("%s has %d bytes, not %d: remove it and it is made anew", path, stat.Size(), size)
+		return nil, nil, fmt.Errorf("%s has %d bytes, not %d: remove it and it is made anew", path,
+			stat.Size(), size)
 	}
 	return File(f, size)
 }
 
-// File maps the first size bytes of an open file read-only; unmap ends it, and outlives the file's closing.
+// File maps the first size bytes of an open file read-only; unmap ends it, and outlives the file's
+// closing.
 func File(f *os.File, size int64) (data []byte, unmap func() error, err error) {
 	if size <= 0 || size > int64(^uint(0)>>1) {
 		return nil, nil, fmt.Errorf("%d bytes cannot be mapped", size)

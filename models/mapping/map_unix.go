@@ -2,7 +2,8 @@
 
 package mapping
 
-// Mapping a file on Unix: read-only and shared, so that several processes use one copy in the page cache.
+// Mapping a file on Unix: read-only and shared, so that several processes use one copy in the page
+// cache.
 
 import (
 	"os"

@@ -11,7 +11,8 @@ import (
 
 // mapFile maps the first size bytes of f; unmap ends it.
 func mapFile(f *os.File, size int) (data []byte, unmap func() error, err error) {
-	section, err := windows.CreateFileMapping(windows.Handle(f.Fd()), nil, windows.PAGE_READONLY, 0, 0, nil)
+	section, err := windows.CreateFileMapping(windows.Handle(f.Fd()), nil, windows.PAGE_READONLY, 0,
+		0, nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -20,7 +21,8 @@ func mapFile(f *os.File, size int) (data []byte, unmap func() error, err error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	// The view is memory outside Go's heap; reading the address out of its variable keeps go vet's pointer rule satisfied.
+	// The view is memory outside Go's heap; reading the address out of its variable keeps go vet's
+	// pointer rule satisfied.
 	data = unsafe.Slice(*(**byte)(unsafe.Pointer(&address)), size)
 	return data, func() error { return windows.UnmapViewOfFile(address) }, nil
 }

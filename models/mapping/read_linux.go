@@ -10,18 +10,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readSteps is how much the system is asked to read at once: it reads no more of one request than the device takes in one.
+// readSteps is how much the system is asked to read at once: it reads no more of one request than
+// the device takes in one.
 const readSteps = 1 << 20
 
-// Read brings data, which is at an offset of a mapped file, into memory as one stretch of reading and not fault by fault. given gives it back: out of
-// this process's memory, and, unless it is to be kept, out of the page cache if it was not there before.
+// Read brings data, which is at an offset of a mapped file, into memory as one stretch of reading
+// and not fault by fault. given gives it back: out of this process's memory, and, unless it is to
+// be kept, out of the page cache if it was not there before.
 func Read(f *os.File, offset int64, data []byte, keep bool) (given func(), err error) {
 	if len(data) == 0 {
 		return func() {}, nil
 	}
 	pages := pagesAround(data)
-	before := uintptr(unsafe.Pointer(unsafe.SliceData(data))) - uintptr(unsafe.Pointer(unsafe.SliceData(pages)))
-	cold := !allIn(pages) // of another user's file nobody may know, and it counts as there: it is read all the same and stays
+	before := uintptr(unsafe.Pointer(unsafe.SliceData(data))) - uintptr(
+		unsafe.Pointer(unsafe.SliceData(pages)))
+	// of another user's file nobody may know, and it counts as there: it is read all the same and
+	// stays
+	cold := !allIn(pages)
 	if err := populate(pages); err != nil {
 		return nil, err
 	}
@@ -29,12 +34,14 @@ func Read(f *os.File, offset int64, data []byte, keep bool) (given func(), err e
 		// Only advice: refused, the pages stay until somebody needs their room.
 		_ = unix.Madvise(pages, unix.MADV_DONTNEED)
 		if cold && !keep {
-			_ = unix.Fadvise(int(f.Fd()), offset-int64(before), int64(len(pages)), unix.FADV_DONTNEED)
+			_ = unix.Fadvise(int(f.Fd()), offset-int64(before), int64(len(pages)),
+				unix.FADV_DONTNEED)
 		}
 	}, nil
 }
 
-// pagesAround gives the whole pages that data, a part of a mapping, lies on: mappings begin and end on pages.
+// pagesAround gives the whole pages that data, a part of a mapping, lies on: mappings begin and end
+// on pages.
 func pagesAround(data []byte) []byte {
 	page := uintptr(os.Getpagesize())
 	before := uintptr(unsafe.Pointer(unsafe.SliceData(data))) % page
@@ -45,7 +52,8 @@ func pagesAround(data []byte) []byte {
 // populate reads pages of a mapping and maps them.
 func populate(pages []byte) error {
 	for at := 0; at < len(pages); at += readSteps {
-		_ = unix.Madvise(pages[at:min(at+readSteps, len(pages))], unix.MADV_WILLNEED) // begins; the next line waits
+		// begins; the next line waits
+		_ = unix.Madvise(pages[at:min(at+readSteps, len(pages))], unix.MADV_WILLNEED)
 	}
 	err := unix.Madvise(pages, unix.MADV_POPULATE_READ)
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
@@ -62,7 +70,9 @@ func InMemory(data []byte) bool { return allIn(pagesAround(data)) }
 
 func allIn(pages []byte) bool {
 	resident := make([]byte, len(pages)/os.Getpagesize())
-	if _, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(unsafe.SliceData(pages))), uintptr(len(pages)), uintptr(unsafe.Pointer(unsafe.SliceData(resident)))); errno != 0 {
+	if _, _, errno := unix.Syscall(unix.SYS_MINCORE,
+		uintptr(unsafe.Pointer(unsafe.SliceData(pages))), uintptr(len(pages)),
+		uintptr(unsafe.Pointer(unsafe.SliceData(resident)))); errno != 0 {
 		return false
 	}
 	for _, in := range resident {

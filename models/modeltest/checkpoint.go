@@ -1,6 +1,6 @@
-// Package modeltest makes small gpt-oss checkpoints for tests: right ones from a Spec, and wrong ones by changing what New
-// gives before it is written. Weights are random but the same for the same Spec, small enough that a forward pass stays
-// finite.
+// Package modeltest makes small gpt-oss checkpoints for tests: right ones from a Spec, and wrong
+// ones by changing what New gives before it is written. Weights are random but the same for the
+// same Spec, small enough that a forward pass stays finite.
 package modeltest
 
 import (
@@ -18,7 +18,8 @@ import (
 	"github.com/ossrun/ossrun/models"
 )
 
-// Tiny is the smallest shape that still has several layers, query groups, experts and blocks: 100 kB of weights.
+// Tiny is the smallest shape that still has several layers, query groups, experts and blocks: 100
+// kB of weights.
 func Tiny() models.Spec {
 	s := models.Spec20B()
 	s.Name, s.Layers, s.Hidden, s.Intermediate, s.Heads, s.KVHeads = "tiny", 2, 64, 32, 2, 1
@@ -42,8 +43,9 @@ type Checkpoint struct {
 	Metadata   map[string]string
 }
 
-// New makes a checkpoint of a Spec in as many files as asked. Tensors are divided evenly in the order of
-// models.Spec.Tensors, so that a file may end between an expert matrix's blocks and its scales.
+// New makes a checkpoint of a Spec in as many files as asked. Tensors are divided evenly in the
+// order of models.Spec.Tensors, so that a file may end between an expert matrix's blocks and its
+// scales.
 func New(s models.Spec, files int) *Checkpoint {
 	c := &Checkpoint{Config: Config(s), Metadata: map[string]string{"format": "pt"}}
 	if s.EOS != nil {
@@ -74,14 +76,20 @@ func Config(s models.Spec) map[string]any {
 		"architectures": []string{"GptOssForCausalLM"}, "model_type": "gpt_oss",
 		"num_hidden_layers": s.Layers, "hidden_size": s.Hidden, "intermediate_size": s.Intermediate,
 		"num_attention_heads": s.Heads, "num_key_value_heads": s.KVHeads, "head_dim": s.HeadDim,
-		"num_local_experts": s.Experts, "num_experts_per_tok": s.ExpertsPerToken, "experts_per_token": s.ExpertsPerToken,
-		"vocab_size": s.Vocab, "sliding_window": s.Window, "max_position_embeddings": s.MaxPosition,
-		"layer_types": types, "hidden_act": "silu", "attention_bias": true, "tie_word_embeddings": false,
-		"swiglu_limit": s.SwigluLimit, "rms_norm_eps": s.NormEps, "rope_theta": s.RopeTheta,
-		"rope_scaling": map[string]any{"rope_type": "yarn", "factor": s.RopeFactor, "beta_fast": s.RopeBetaFast,
-			"beta_slow": s.RopeBetaSlow, "original_max_position_embeddings": s.RopeOriginal, "truncate": s.RopeTruncate},
+		"num_local_experts": s.Experts, "num_experts_per_tok": s.ExpertsPerToken,
+		"experts_per_token": s.ExpertsPerToken,
+		"vocab_size":        s.Vocab, "sliding_window": s.Window,
+		"max_position_embeddings": s.MaxPosition,
+		"layer_types":             types, "hidden_act": "silu", "attention_bias": true,
+		"tie_word_embeddings": false,
+		"swiglu_limit":        s.SwigluLimit, "rms_norm_eps": s.NormEps, "rope_theta": s.RopeTheta,
+		"rope_scaling": map[string]any{"rope_type": "yarn", "factor": s.RopeFactor,
+			"beta_fast": s.RopeBetaFast,
+			"beta_slow": s.RopeBetaSlow, "original_max_position_embeddings": s.RopeOriginal,
+			"truncate": s.RopeTruncate},
 		"quantization_config": map[string]any{"quant_method": "mxfp4",
-			"modules_to_not_convert": []string{"model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"}},
+			"modules_to_not_convert": []string{"model.layers.*.self_attn",
+				"model.layers.*.mlp.router", "model.embed_tokens", "lm_head"}},
 	}
 	if len(s.EOS) > 0 {
 		c["eos_token_id"] = s.EOS[0]
@@ -132,7 +140,8 @@ func (c *Checkpoint) Tensor(name string) *Tensor {
 // Drop removes every tensor whose name the function chooses.
 func (c *Checkpoint) Drop(chosen func(name string) bool) {
 	for i, shard := range c.Shards {
-		c.Shards[i] = slices.DeleteFunc(slices.Clone(shard), func(t Tensor) bool { return chosen(t.Name) })
+		c.Shards[i] = slices.DeleteFunc(slices.Clone(shard),
+			func(t Tensor) bool { return chosen(t.Name) })
 	}
 }
 
@@ -167,7 +176,8 @@ func (c *Checkpoint) Write(folder string) error {
 			placed[t.Name] = name
 			total += len(t.Data)
 		}
-		if err := os.WriteFile(filepath.Join(folder, name), Encode(shard, c.Metadata), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, name), Encode(shard, c.Metadata),
+			0o644); err != nil {
 			return err
 		}
 	}
@@ -216,7 +226,8 @@ func header(entries []entry, metadata map[string]string) (text []byte, data int6
 		objects["__metadata__"] = metadata
 	}
 	for _, e := range entries {
-		objects[e.name] = object{e.dtype, append([]int{}, e.shape...), [2]int64{data, data + e.bytes}}
+		objects[e.name] = object{e.dtype, append([]int{}, e.shape...),
+			[2]int64{data, data + e.bytes}}
 		data += e.bytes
 	}
 	body, err := json.Marshal(objects)

@@ -1,7 +1,8 @@
 package modeltest
 
-// GGUF files of a checkpoint, as llama.cpp's and ollama's converters write them, for the tests of reading them. The layouts are put
-// together from plain arithmetic on single values, so that the tests compare two ways of saying the same.
+// GGUF files of a checkpoint, as llama.cpp's and ollama's converters write them, for the tests of
+// reading them. The layouts are put together from plain arithmetic on single values, so that the
+// tests compare two ways of saying the same.
 
 import (
 	"encoding/binary"
@@ -20,9 +21,13 @@ import (
 type GGUFStyle int
 
 const (
-	LlamaBF16 GGUFStyle = iota // gate and up apart, attention and embeddings BF16, llama.cpp's order of nibbles
-	LlamaQ8                    // the same with attention and embeddings Q8_0, as in ggml-org's files
-	Ollama                     // from the original/ layout: gate_up and qkv whole, everything else BF16, OpenAI's order of nibbles under type 4
+	// gate and up apart, attention and embeddings BF16, llama.cpp's order of nibbles
+	LlamaBF16 GGUFStyle = iota
+	// the same with attention and embeddings Q8_0, as in ggml-org's files
+	LlamaQ8
+	// from the original/ layout: gate_up and qkv whole, everything else BF16, OpenAI's order of
+	// nibbles under type 4
+	Ollama
 )
 
 type ggufTensor struct {
@@ -32,8 +37,10 @@ type ggufTensor struct {
 	data  []byte
 }
 
-// WriteGGUF writes the checkpoint that checkpoint.Open opened as files cut files, and gives the path of the first.
-func WriteGGUF(c *checkpoint.Checkpoint, folder, stem string, style GGUFStyle, files int) (string, error) {
+// WriteGGUF writes the checkpoint that checkpoint.Open opened as files cut files, and gives the
+// path of the first.
+func WriteGGUF(c *checkpoint.Checkpoint, folder, stem string, style GGUFStyle, files int) (string,
+	error) {
 	s := c.Spec
 	architecture := "gpt-oss"
 	if style == Ollama {
@@ -61,14 +68,16 @@ func WriteGGUF(c *checkpoint.Checkpoint, folder, stem string, style GGUFStyle, f
 		if i == 0 {
 			keys.ofSpec(architecture, s)
 		}
-		if err := os.WriteFile(path, encodeGGUF(keys, list[i*each:min(len(list), (i+1)*each)]), 0o644); err != nil {
+		if err := os.WriteFile(path, encodeGGUF(keys, list[i*each:min(len(list), (i+1)*each)]),
+			0o644); err != nil {
 			return "", err
 		}
 	}
 	return first, nil
 }
 
-// WriteSparseGGUF writes a file of any size as llama.cpp's converter does, its weights holes that read as zeros.
+// WriteSparseGGUF writes a file of any size as llama.cpp's converter does, its weights holes that
+// read as zeros.
 func WriteSparseGGUF(path string, s models.Spec) error {
 	shapes := map[string]models.Tensor{}
 	for _, t := range s.Tensors() {
@@ -76,7 +85,8 @@ func WriteSparseGGUF(path string, s models.Spec) error {
 	}
 	var list []ggufTensor
 	for _, want := range s.Tensors() {
-		list = append(list, ggufTensors(func(name string) models.Tensor { return shapes[name] }, want, LlamaBF16)...)
+		list = append(list, ggufTensors(func(name string) models.Tensor { return shapes[name] },
+			want, LlamaBF16)...)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
@@ -91,17 +101,21 @@ func WriteSparseGGUF(path string, s models.Spec) error {
 	return os.Truncate(path, int64(len(head))+size)
 }
 
-// ggufTensors gives what a tensor of the Hugging Face layout becomes. Tensors without data become such.
-func ggufTensors(tensor func(name string) models.Tensor, want models.TensorSpec, style GGUFStyle) []ggufTensor {
+// ggufTensors gives what a tensor of the Hugging Face layout becomes. Tensors without data become
+// such.
+func ggufTensors(tensor func(name string) models.Tensor, want models.TensorSpec,
+	style GGUFStyle) []ggufTensor {
 	t := tensor(want.Name)
 	var layer int
 	var rest string
 	if n, _ := fmt.Sscanf(want.Name, "model.layers.%d.%s", &layer, &rest); n != 2 {
-		name := map[string]string{"model.embed_tokens.weight": "token_embd.weight", "model.norm.weight": "output_norm.weight", "lm_head.weight": "output.weight"}[want.Name]
+		name := map[string]string{"model.embed_tokens.weight": "token_embd.weight",
+			"model.norm.weight": "output_norm.weight", "lm_head.weight": "output.weight"}[want.Name]
 		return []ggufTensor{dense(name, t, style)}
 	}
 	blk := fmt.Sprintf("blk.%d.", layer)
-	part, kind, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(rest, "self_attn."), "mlp."), ".")
+	part, kind, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(rest, "self_attn."), "mlp."),
+		".")
 	switch {
 	case strings.HasSuffix(rest, "_scales"):
 		return nil
@@ -113,25 +127,30 @@ func ggufTensors(tensor func(name string) models.Tensor, want models.TensorSpec,
 		if style == Ollama {
 			return []ggufTensor{experts(blk+"ffn_gate_up_exps.weight", t, scales, 0, 1, style)}
 		}
-		return []ggufTensor{experts(blk+"ffn_gate_exps.weight", t, scales, 0, 2, style), experts(blk+"ffn_up_exps.weight", t, scales, 1, 2, style)}
+		return []ggufTensor{experts(blk+"ffn_gate_exps.weight", t, scales, 0, 2, style),
+			experts(blk+"ffn_up_exps.weight", t, scales, 1, 2, style)}
 	case strings.HasSuffix(rest, "gate_up_proj_bias") && style != Ollama:
-		return []ggufTensor{dense(blk+"ffn_gate_exps.bias", every(t, 0), style), dense(blk+"ffn_up_exps.bias", every(t, 1), style)}
+		return []ggufTensor{dense(blk+"ffn_gate_exps.bias", every(t, 0), style),
+			dense(blk+"ffn_up_exps.bias", every(t, 1), style)}
 	case strings.HasSuffix(rest, "gate_up_proj_bias"):
 		return []ggufTensor{dense(blk+"ffn_gate_up_exps.bias", t, style)}
 	case strings.HasSuffix(rest, "down_proj_bias"):
 		return []ggufTensor{dense(blk+"ffn_down_exps.bias", t, style)}
 	case strings.HasSuffix(rest, "sinks"):
-		return []ggufTensor{dense(blk+map[bool]string{true: "attn_sinks", false: "attn_sinks.weight"}[style == Ollama], t, style)}
+		return []ggufTensor{dense(blk+map[bool]string{true: "attn_sinks",
+			false: "attn_sinks.weight"}[style == Ollama], t, style)}
 	case style == Ollama && (part == "k_proj" || part == "v_proj"):
 		return nil
 	case style == Ollama && part == "q_proj":
 		prefix := fmt.Sprintf("model.layers.%d.self_attn.", layer)
 		k, v := tensor(prefix+"k_proj."+kind), tensor(prefix+"v_proj."+kind)
-		whole := models.Tensor{Shape: slices.Clone(t.Shape), Data: slices.Concat(t.Data, k.Data, v.Data)}
+		whole := models.Tensor{Shape: slices.Clone(t.Shape), Data: slices.Concat(t.Data, k.Data,
+			v.Data)}
 		whole.Shape[0] += k.Shape[0] + v.Shape[0]
 		return []ggufTensor{dense(blk+"attn_qkv."+kind, whole, style)}
 	}
-	names := map[string]string{"input_layernorm": "attn_norm", "post_attention_layernorm": "post_attention_norm", "q_proj": "attn_q", "k_proj": "attn_k",
+	names := map[string]string{"input_layernorm": "attn_norm",
+		"post_attention_layernorm": "post_attention_norm", "q_proj": "attn_q", "k_proj": "attn_k",
 		"v_proj": "attn_v", "o_proj": "attn_output", "router": "ffn_gate_inp"}
 	if style == Ollama {
 		names["post_attention_layernorm"], names["o_proj"] = "ffn_norm", "attn_out"
@@ -152,7 +171,8 @@ func every(t models.Tensor, first int) models.Tensor {
 // dense is a tensor of bfloat16 in the type that its style has for it.
 func dense(name string, t models.Tensor, style GGUFStyle) ggufTensor {
 	g := ggufTensor{name: name, shape: t.Shape}
-	matrix := len(t.Shape) == 2 && strings.HasSuffix(name, ".weight") && !strings.Contains(name, "ffn_gate_inp")
+	matrix := len(t.Shape) == 2 && strings.HasSuffix(name, ".weight") &&
+		!strings.Contains(name, "ffn_gate_inp")
 	switch {
 	case style == Ollama || matrix && style == LlamaBF16:
 		g.kind, g.data = 30, t.Data
@@ -175,7 +195,8 @@ func floats(data []byte) []float32 {
 	return out
 }
 
-// quantised is Q8_0 with scales that are powers of two, which half precision has: what matters is that they are read rightly.
+// quantised is Q8_0 with scales that are powers of two, which half precision has: what matters is
+// that they are read rightly.
 func quantised(values []float32) (out []byte) {
 	for block := range slices.Chunk(values, 32) {
 		most := 0.0
@@ -194,8 +215,10 @@ func quantised(values []float32) (out []byte) {
 	return out
 }
 
-// experts is an expert matrix's rows from first on, every step-th, as blocks of a scale and 32 nibbles.
-func experts(name string, blocks, scales models.Tensor, first, step int, style GGUFStyle) ggufTensor {
+// experts is an expert matrix's rows from first on, every step-th, as blocks of a scale and 32
+// nibbles.
+func experts(name string, blocks, scales models.Tensor, first, step int,
+	style GGUFStyle) ggufTensor {
 	e, rows, n := blocks.Shape[0], blocks.Shape[1], blocks.Shape[2]
 	g := ggufTensor{name: name, kind: 39, shape: []int{e, rows / step, n * 32}}
 	if style == Ollama {
@@ -257,9 +280,12 @@ func (k *ggufKeys) float(name string, value float64) {
 }
 
 func (k *ggufKeys) ofSpec(a string, s models.Spec) {
-	for name, v := range map[string]int{"block_count": s.Layers, "embedding_length": s.Hidden, "expert_feed_forward_length": s.Intermediate,
-		"feed_forward_length": s.Intermediate, "attention.head_count": s.Heads, "attention.head_count_kv": s.KVHeads, "attention.key_length": s.HeadDim,
-		"attention.value_length": s.HeadDim, "attention.sliding_window": s.Window, "expert_count": s.Experts, "expert_used_count": s.ExpertsPerToken,
+	for name, v := range map[string]int{"block_count": s.Layers, "embedding_length": s.Hidden,
+		"expert_feed_forward_length": s.Intermediate,
+		"feed_forward_length":        s.Intermediate, "attention.head_count": s.Heads,
+		"attention.head_count_kv": s.KVHeads, "attention.key_length": s.HeadDim,
+		"attention.value_length": s.HeadDim, "attention.sliding_window": s.Window,
+		"expert_count": s.Experts, "expert_used_count": s.ExpertsPerToken,
 		"context_length": s.MaxPosition, "rope.scaling.original_context_length": s.RopeOriginal} {
 		k.integer(a+"."+name, v)
 	}
@@ -267,12 +293,14 @@ func (k *ggufKeys) ofSpec(a string, s models.Spec) {
 	k.float(a+".rope.freq_base", s.RopeTheta)
 	k.float(a+".rope.scaling.factor", s.RopeFactor)
 	k.key("tokenizer.ggml.tokens", 9) // a list of texts, passed over
-	k.data = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint32(k.data, 8), uint64(s.Vocab))
+	k.data = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint32(k.data, 8),
+		uint64(s.Vocab))
 	for i := range s.Vocab {
 		k.data = appendText(k.data, fmt.Sprint("t", i))
 	}
 	k.key("tokenizer.ggml.eos_token_ids", 9)
-	k.data = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint32(k.data, 5), uint64(len(s.EOS)))
+	k.data = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint32(k.data, 5),
+		uint64(len(s.EOS)))
 	for _, id := range s.EOS {
 		k.data = binary.LittleEndian.AppendUint32(k.data, uint32(id))
 	}
@@ -283,7 +311,8 @@ const ggufAlignment = 32
 
 func aligned(n int64) int64 { return (n + ggufAlignment - 1) / ggufAlignment * ggufAlignment }
 
-// bytes is the size of a tensor by its type: blocks of 32 values are 17 bytes of MXFP4 (39, and ollama's 4) or 34 of Q8_0 (8).
+// bytes is the size of a tensor by its type: blocks of 32 values are 17 bytes of MXFP4 (39, and
+// ollama's 4) or 34 of Q8_0 (8).
 func (t ggufTensor) bytes() int64 {
 	n := int64(1)
 	for _, d := range t.shape {
@@ -300,7 +329,8 @@ func (t ggufTensor) bytes() int64 {
 	return n * 4
 }
 
-// headGGUF makes what stands before the tensors' data in a file of version 3, and says how long the data is.
+// headGGUF makes what stands before the tensors' data in a file of version 3, and says how long the
+// data is.
 func headGGUF(keys ggufKeys, tensors []ggufTensor) (out []byte, size int64) {
 	out = binary.LittleEndian.AppendUint32([]byte("GGUF"), 3)
 	out = binary.LittleEndian.AppendUint64(out, uint64(len(tensors)))

@@ -1,6 +1,7 @@
 package modeltest
 
-// The original/ layout of a checkpoint, as OpenAI ships it beside the other: one file, q, k and v in one tensor.
+// The original/ layout of a checkpoint, as OpenAI ships it beside the other: one file, q, k and v
+// in one tensor.
 
 import (
 	"encoding/json"
@@ -19,10 +20,14 @@ func WriteOriginal(c *checkpoint.Checkpoint, folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	config, err := json.Marshal(map[string]any{"num_hidden_layers": s.Layers, "num_experts": s.Experts, "experts_per_token": s.ExpertsPerToken,
-		"vocab_size": s.Vocab, "hidden_size": s.Hidden, "intermediate_size": s.Intermediate, "swiglu_limit": s.SwigluLimit, "head_dim": s.HeadDim,
-		"num_attention_heads": s.Heads, "num_key_value_heads": s.KVHeads, "sliding_window": s.Window, "initial_context_length": s.RopeOriginal,
-		"rope_theta": s.RopeTheta, "rope_scaling_factor": s.RopeFactor, "rope_ntk_alpha": s.RopeBetaSlow, "rope_ntk_beta": s.RopeBetaFast})
+	config, err := json.Marshal(map[string]any{"num_hidden_layers": s.Layers,
+		"num_experts": s.Experts, "experts_per_token": s.ExpertsPerToken,
+		"vocab_size": s.Vocab, "hidden_size": s.Hidden, "intermediate_size": s.Intermediate,
+		"swiglu_limit": s.SwigluLimit, "head_dim": s.HeadDim,
+		"num_attention_heads": s.Heads, "num_key_value_heads": s.KVHeads,
+		"sliding_window": s.Window, "initial_context_length": s.RopeOriginal,
+		"rope_theta": s.RopeTheta, "rope_scaling_factor": s.RopeFactor,
+		"rope_ntk_alpha": s.RopeBetaSlow, "rope_ntk_beta": s.RopeBetaFast})
 	if err != nil {
 		return err
 	}
@@ -43,7 +48,8 @@ func WriteOriginal(c *checkpoint.Checkpoint, folder string) error {
 		add(to+"attn.sinks", of+"self_attn.sinks")
 		add(to+"mlp.norm.scale", of+"post_attention_layernorm.weight")
 		for _, kind := range []string{"weight", "bias"} {
-			add(to+"attn.qkv."+kind, of+"self_attn.q_proj."+kind, of+"self_attn.k_proj."+kind, of+"self_attn.v_proj."+kind)
+			add(to+"attn.qkv."+kind, of+"self_attn.q_proj."+kind, of+"self_attn.k_proj."+kind,
+				of+"self_attn.v_proj."+kind)
 			add(to+"attn.out."+kind, of+"self_attn.o_proj."+kind)
 			add(to+"mlp.gate."+kind, of+"mlp.router."+kind)
 		}

@@ -1,6 +1,7 @@
 package modeltest
 
-// Full-size checkpoints on disk whose weights are random and never holes, for measuring how fast real ones would load and run.
+// Full-size checkpoints on disk whose weights are random and never holes, for measuring how fast
+// real ones would load and run.
 
 import (
 	"errors"
@@ -16,9 +17,11 @@ import (
 // repeatedVocab is how many rows of the embeddings are drawn; larger ones repeat them.
 const repeatedVocab = 4096
 
-// WriteSynthetic writes a checkpoint of the shape s with random weights into a folder, as so many files of about equal size and the same bytes for the
-// same seed. The weights are checkpoint.Synthetic's of one layer and a small vocabulary; each tensor begins at another place of its pattern. It takes
-// the memory of that layer, half a gigabyte for the 20b, whatever is written.
+// WriteSynthetic writes a checkpoint of the shape s with random weights into a folder, as so many
+// files of about equal size and the same bytes for the same seed. The weights are
+// checkpoint.Synthetic's of one layer and a small vocabulary; each tensor begins at another place
+// of its pattern. It takes the memory of that layer, half a gigabyte for the 20b, whatever is
+// written.
 func WriteSynthetic(folder string, s models.Spec, seed uint64, files int) error {
 	small := s
 	small.Layers, small.Vocab = 1, min(s.Vocab, repeatedVocab)
@@ -54,7 +57,8 @@ func WriteSynthetic(folder string, s models.Spec, seed uint64, files int) error 
 			return err
 		}
 	}
-	objects := map[string]any{"config.json": Config(s), "generation_config.json": map[string]any{"eos_token_id": s.EOS}}
+	objects := map[string]any{"config.json": Config(s),
+		"generation_config.json": map[string]any{"eos_token_id": s.EOS}}
 	if len(parts) > 1 {
 		objects["model.safetensors.index.json"] = map[string]any{"metadata": map[string]any{"total_size": total}, "weight_map": placed}
 	}
@@ -63,7 +67,8 @@ func WriteSynthetic(folder string, s models.Spec, seed uint64, files int) error 
 
 var layerNumber = regexp.MustCompile(`\.layers\.\d+\.`)
 
-// writeRepeated writes one file and waits until it is on the disk, so that a measurement does not meet its writing.
+// writeRepeated writes one file and waits until it is on the disk, so that a measurement does not
+// meet its writing.
 func writeRepeated(path string, part []entry, source *checkpoint.Checkpoint) (err error) {
 	head, _ := header(part, nil)
 	f, err := os.Create(path)

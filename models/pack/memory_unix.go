@@ -2,13 +2,15 @@
 
 package pack
 
-// Memory outside Go's heap: anonymous pages that the garbage collector neither scans nor counts, zero until written.
+// Memory outside Go's heap: anonymous pages that the garbage collector neither scans nor counts,
+// zero until written.
 
 import "golang.org/x/sys/unix"
 
 // reserve gives size zero bytes that occupy no memory yet.
 func reserve(size int) (data []byte, free func() error, err error) {
-	data, err = unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	data, err = unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
 		return nil, nil, err
 	}

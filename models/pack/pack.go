@@ -13,9 +13,10 @@
 //
 // Numbers are little-endian. Nothing follows the last record.
 //
-// The demo's file is mostly zeros (vocabulary rows that were never trained), and zeros are never written: the memory comes zeroed
-// from the system, so a page of zeros costs nothing until somebody writes to it, and nobody may. The hash is computed on the way,
-// over a constant block of zeros instead of those pages.
+// The demo's file is mostly zeros (vocabulary rows that were never trained), and zeros are never
+// written: the memory comes zeroed from the system, so a page of zeros costs nothing until somebody
+// writes to it, and nobody may. The hash is computed on the way, over a constant block of zeros
+// instead of those pages.
 package pack
 
 import (
@@ -48,7 +49,8 @@ const chunk = 64 << 10
 
 var zeroChunk [chunk]byte
 
-// Memory is memory outside Go's heap. An unpacked file's bytes are read-only: writing to them faults where the system can protect memory.
+// Memory is memory outside Go's heap. An unpacked file's bytes are read-only: writing to them
+// faults where the system can protect memory.
 type Memory struct {
 	Bytes []byte
 	free  func() error
@@ -64,7 +66,8 @@ func (m *Memory) Free() error {
 	return free()
 }
 
-// Reserve gives size bytes of zeroed memory outside Go's heap, to be written by the caller; it occupies nothing until then.
+// Reserve gives size bytes of zeroed memory outside Go's heap, to be written by the caller; it
+// occupies nothing until then.
 func Reserve(size int64) (*Memory, error) {
 	if size <= 0 || size > int64(^uint(0)>>1) {
 		return nil, fmt.Errorf("%d bytes cannot be reserved", size)
@@ -76,11 +79,13 @@ func Reserve(size int64) (*Memory, error) {
 	return &Memory{Bytes: data, free: free}, nil
 }
 
-// PreferHugePages is for memory that will be written in full: fewer, larger pages where the system has them.
+// PreferHugePages is for memory that will be written in full: fewer, larger pages where the system
+// has them.
 func (m *Memory) PreferHugePages() { wantHugePages(m.Bytes) }
 
-// GiveBack takes a part of Bytes out of memory, which then reads as anything until it is written again. False when it stays as it is: the part is smaller
-// than a page, or the system does not do this.
+// GiveBack takes a part of Bytes out of memory, which then reads as anything until it is written
+// again. False when it stays as it is: the part is smaller than a page, or the system does not do
+// this.
 func (m *Memory) GiveBack(part []byte) bool { return giveBack(part) }
 
 // Unpack reads a pack to its end. A pack that is broken in any way gives an error and no memory.
@@ -171,7 +176,8 @@ func (u *unpacker) record() error {
 			return err
 		}
 		if from > uint64(u.at) || length > uint64(u.at)-from {
-			return fmt.Errorf("a copy of %d bytes from %d, which are not unpacked yet", length, from)
+			return fmt.Errorf("a copy of %d bytes from %d, which are not unpacked yet", length,
+				from)
 		}
 		u.copy(to, u.out[from:from+length])
 	case planes:

@@ -1,7 +1,7 @@
 package pack
 
-// Packs written here are read back byte for byte; packs that lie are refused; and what the format is for is measured: zeros
-// take no memory.
+// Packs written here are read back byte for byte; packs that lie are refused; and what the format
+// is for is measured: zeros take no memory.
 
 import (
 	"bytes"
@@ -75,12 +75,24 @@ func noise(n int, seed uint64) []byte {
 
 func TestUnpack(t *testing.T) {
 	for name, build := range map[string]func(b *builder){
-		"literal":              func(b *builder) { b.literal([]byte("hello")) },
-		"zeros":                func(b *builder) { b.zeros(3*chunk + 5) },
-		"planes":               func(b *builder) { b.planes(noise(2*chunk+2*1001, 1)) },
-		"one value":            func(b *builder) { b.planes([]byte{1, 2}) },
-		"copy of the last":     func(b *builder) { b.literal([]byte("abcdef")); b.copy(0, 6); b.copy(3, 1); b.copy(0, 13) },
-		"copy over a boundary": func(b *builder) { b.literal(noise(5000, 2)); b.zeros(9000); b.literal(noise(77, 3)); b.copy(10, 14000) },
+		"literal":   func(b *builder) { b.literal([]byte("hello")) },
+		"zeros":     func(b *builder) { b.zeros(3*chunk + 5) },
+		"planes":    func(b *builder) { b.planes(noise(2*chunk+2*1001, 1)) },
+		"one value": func(b *builder) { b.planes([]byte{1, 2}) },
+		"copy of the last": func(b *builder) {
+			b.literal([]byte("abcdef"))
+			b.copy(0,
+				6)
+			b.copy(3, 1)
+			b.copy(0, 13)
+		},
+		"copy over a boundary": func(b *builder) {
+			b.literal(noise(5000, 2))
+			b.zeros(
+				9000)
+			b.literal(noise(77, 3))
+			b.copy(10, 14000)
+		},
 		"everything, many times": func(b *builder) {
 			random := rand.New(rand.NewPCG(7, 7))
 			for range 300 {
@@ -153,22 +165,31 @@ func TestRefusePack(t *testing.T) {
 		{"no head", good[:40], "reading the pack's head: unexpected EOF"},
 		{"nothing", nil, "reading the pack's head: unexpected EOF"},
 		{"length 0", with(8, 0), "the pack announces 0 bytes, outside 1..1073741824"},
-		{"length over the limit", with(8, at(MaxSize+1)...), "the pack announces 1073741825 bytes, outside 1..1073741824"},
-		{"length 2^64-1", with(8, at(1<<64-1)...), "the pack announces 18446744073709551615 bytes, outside 1..1073741824"},
+		{"length over the limit", with(8, at(MaxSize+1)...),
+			"the pack announces 1073741825 bytes, outside 1..1073741824"},
+		{"length 2^64-1", with(8, at(1<<64-1)...),
+			"the pack announces 18446744073709551615 bytes, outside 1..1073741824"},
 		{"hash", with(16, good[16]^1), "the unpacked file's SHA-256 is "},
 		{"a weight", with(len(good)-1, 'g'), "the unpacked file's SHA-256 is "},
 		{"goes on", append(append([]byte{}, good...), 0), "the pack goes on after its 6 bytes"},
-		{"ends early", build(func(b *builder) { b.want = append(b.want, 1) }), "unpacking at byte 6: unexpected EOF"},
-		{"ends in a record's head", lie(zeros, 10)[:len(lie(zeros, 10))-1], "unpacking at byte 6: unexpected EOF"},
+		{"ends early", build(func(b *builder) { b.want = append(b.want, 1) }),
+			"unpacking at byte 6: unexpected EOF"},
+		{"ends in a record's head", lie(zeros, 10)[:len(lie(zeros, 10))-1],
+			"unpacking at byte 6: unexpected EOF"},
 		{"ends in a literal", lie(literal, 10, 1, 2, 3), "unpacking at byte 6: unexpected EOF"},
 		{"ends in a plane", lie(planes, 10, 1, 2, 3), "unpacking at byte 6: unexpected EOF"},
 		{"empty record", lie(zeros, 0), "unpacking at byte 6: a record of 0 bytes, with 10 to go"},
 		{"too long", lie(zeros, 11), "unpacking at byte 6: a record of 11 bytes, with 10 to go"},
-		{"wraps", lie(literal, 1<<64-1), "unpacking at byte 6: a record of 18446744073709551615 bytes, with 10 to go"},
+		{"wraps", lie(literal, 1<<64-1),
+			"unpacking at byte 6: a record of 18446744073709551615 bytes, with 10 to go"},
 		{"odd planes", lie(planes, 9), "unpacking at byte 6: planes of 9 bytes, which is odd"},
-		{"copy of what is not there", lie(copied, 4, at(3)...), "unpacking at byte 6: a copy of 4 bytes from 3, which are not unpacked yet"},
-		{"copy from beyond", lie(copied, 4, at(7)...), "unpacking at byte 6: a copy of 4 bytes from 7, which are not unpacked yet"},
-		{"copy wraps", lie(copied, 4, at(1<<64-2)...), "unpacking at byte 6: a copy of 4 bytes from 18446744073709551614, which are not unpacked yet"},
+		{"copy of what is not there", lie(copied, 4, at(3)...),
+			"unpacking at byte 6: a copy of 4 bytes from 3, which are not unpacked yet"},
+		{"copy from beyond", lie(copied, 4, at(7)...),
+			"unpacking at byte 6: a copy of 4 bytes from 7, which are not unpacked yet"},
+		{"copy wraps", lie(copied, 4, at(1<<64-2)...),
+			"unpacking at byte 6: a copy of 4 bytes from 18446744073709551614, which are not " +
+				"unpacked yet"},
 		{"copy without an offset", lie(copied, 4), "unpacking at byte 6: unexpected EOF"},
 		{"unknown kind", lie(4, 4), "unpacking at byte 6: record kind 4 is unknown"},
 	} {
@@ -209,8 +230,8 @@ func FuzzUnpack(f *testing.F) {
 	b.copy(3, 5000)
 	f.Add(b.raw())
 	f.Add(b.raw()[:60])
-	// The input is the pack before gzip, whose own reader is not ours to test; its hash is put right, so that the fuzzer
-	// gets past it.
+	// The input is the pack before gzip, whose own reader is not ours to test; its hash is put
+	// right, so that the fuzzer gets past it.
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		const most = 1 << 20
 		if len(raw) < len(magic)+8 || binary.LittleEndian.Uint64(raw[len(magic):]) > most {

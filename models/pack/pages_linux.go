@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keepSmallPages asks the kernel not to back the memory with huge pages: one byte in 2 MiB would then cost all of it. Kernels
-// built without huge pages refuse, and have no need to be asked.
+// keepSmallPages asks the kernel not to back the memory with huge pages: one byte in 2 MiB would
+// then cost all of it. Kernels built without huge pages refuse, and have no need to be asked.
 func keepSmallPages(data []byte) { _ = unix.Madvise(data, unix.MADV_NOHUGEPAGE) }
 
 // wantHugePages asks the kernel for huge pages, as far as it has some.
@@ -21,5 +21,6 @@ func giveBack(data []byte) bool {
 	if uintptr(len(data)) < first+page {
 		return false
 	}
-	return unix.Madvise(data[first:first+(uintptr(len(data))-first)/page*page], unix.MADV_DONTNEED) == nil
+	return unix.Madvise(data[first:first+(uintptr(len(data))-first)/page*page],
+		unix.MADV_DONTNEED) == nil
 }

@@ -1,9 +1,12 @@
 package q8
 
-// The copy of a checkpoint's dense weights: in a file that is made once and mapped afterwards, or in memory where there is no folder.
+// The copy of a checkpoint's dense weights: in a file that is made once and mapped afterwards, or
+// in memory where there is no folder.
 //
-// The file is named by all bytes that it was made from (source.go says how a start does without reading them). It is written beside its place and renamed
-// when it is whole and on the disk, so a process that dies leaves no half of one, and two that make it at once leave one of the two, which are equal.
+// The file is named by all bytes that it was made from (source.go says how a start does without
+// reading them). It is written beside its place and renamed when it is whole and on the disk, so a
+// process that dies leaves no half of one, and two that make it at once leave one of the two, which
+// are equal.
 
 import (
 	"bytes"
@@ -34,14 +37,16 @@ type Copy struct {
 	close   func() error
 }
 
-// formatVersion changes whenever the layout, the rounding or the names do: older files are not read then, and are removed when one is made.
+// formatVersion changes whenever the layout, the rounding or the names do: older files are not read
+// then, and are removed when one is made.
 const (
 	formatName    = "ossrun q8 "
 	formatVersion = 2
 )
 
-// Open gives the copy of ckpt's dense weights: from the folder if it is there, else made and left there. With folder "" it lives in memory.
-// The bf16 weights that it replaces are given back to the system.
+// Open gives the copy of ckpt's dense weights: from the folder if it is there, else made and left
+// there. With folder "" it lives in memory. The bf16 weights that it replaces are given back to the
+// system.
 func Open(ckpt *checkpoint.Checkpoint, folder string) (*Copy, error) {
 	list, size := plan(ckpt.Spec)
 	if folder == "" {
@@ -92,9 +97,11 @@ type matrix struct {
 	length int64
 }
 
-// Replaces tells whether the copy takes the place of a tensor, by its name in the Hugging Face layout.
+// Replaces tells whether the copy takes the place of a tensor, by its name in the Hugging Face
+// layout.
 func Replaces(tensor string) bool {
-	return tensor == "lm_head.weight" || strings.Contains(tensor, ".self_attn.") && strings.HasSuffix(tensor, "_proj.weight")
+	return tensor == "lm_head.weight" || strings.Contains(tensor, ".self_attn.") &&
+		strings.HasSuffix(tensor, "_proj.weight")
 }
 
 // plan lists what is copied, and the size of it all. Each matrix begins at a cache line.
@@ -158,7 +165,8 @@ func openFile(path string, list []matrix, size int64) (*Copy, error) {
 		return nil, err
 	}
 	if string(data[size:]) != end {
-		return nil, errors.Join(fmt.Errorf("%s is damaged: remove it and it is made anew", path), unmap())
+		return nil, errors.Join(fmt.Errorf("%s is damaged: remove it and it is made anew", path),
+			unmap())
 	}
 	return view(data[:size:size], list, unmap), nil
 }
@@ -188,7 +196,8 @@ func create(path string, list []matrix, size int64, ckpt *checkpoint.Checkpoint)
 	return nil
 }
 
-// Files in the making, and when one that nobody writes to any more counts as left by a dead process.
+// Files in the making, and when one that nobody writes to any more counts as left by a dead
+// process.
 const (
 	making     = ".making-"
 	staleAfter = time.Hour
@@ -230,7 +239,8 @@ func versionOf(path string) (version int) {
 		return 0
 	}
 	var matrices, size int64
-	if n, _ := fmt.Sscanf(string(end[at+len(formatName):]), "%d: %d matrices, %d bytes\n", &version, &matrices, &size); n < 3 {
+	if n, _ := fmt.Sscanf(string(end[at+len(formatName):]), "%d: %d matrices, %d bytes\n", &version,
+		&matrices, &size); n < 3 {
 		return 0
 	}
 	return version
@@ -250,7 +260,8 @@ func write(f *os.File, list []matrix, size int64, ckpt *checkpoint.Checkpoint) e
 				buffer = make([]byte, length)
 			}
 			Quantize(buffer[:length], data[2*row*m.k:2*(row+rows)*m.k], rows, m.k)
-			if _, err := f.WriteAt(buffer[:length], m.at+int64(row/GroupRows)*int64(GroupBytes(m.k))); err != nil {
+			if _, err := f.WriteAt(buffer[:length],
+				m.at+int64(row/GroupRows)*int64(GroupBytes(m.k))); err != nil {
 				return err
 			}
 		}

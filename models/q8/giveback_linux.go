@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// giveBack asks the system to take the whole pages of data: those of a mapped file leave memory and come back from the file if they are ever
-// read again. Memory that is no file loses nothing by it.
+// giveBack asks the system to take the whole pages of data: those of a mapped file leave memory and
+// come back from the file if they are ever read again. Memory that is no file loses nothing by it.
 func giveBack(data []byte) {
 	if len(data) == 0 {
 		return

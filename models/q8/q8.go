@@ -1,15 +1,17 @@
-// Package q8 keeps 8-bit copies of a checkpoint's dense weights (the projections of attention and the unembedding): half the bytes of bf16, made
-// once and kept in a file of their own.
+// Package q8 keeps 8-bit copies of a checkpoint's dense weights (the projections of attention and
+// the unembedding): half the bytes of bf16, made once and kept in a file of their own.
 //
-// The layout is the kernels': rows go in groups of eight, and a group is, for each block of 32 columns, the eight rows' scales (bf16) and then
-// eight times four bytes of every row,
+// The layout is the kernels': rows go in groups of eight, and a group is, for each block of 32
+// columns, the eight rows' scales (bf16) and then eight times four bytes of every row,
 //
 //	group = [k/32]{ scales bf16 [8], weights int8 [8][8 rows][4] }
 //
-// so that one vector holds four columns of eight rows and a matrix is read as one stream. Within every eight columns the order is
-// 0 2 4 6 1 3 5 7, which is that of 8-bit activations (and of MXFP4's nibbles). Rows beyond the last are zero.
+// so that one vector holds four columns of eight rows and a matrix is read as one stream. Within
+// every eight columns the order is 0 2 4 6 1 3 5 7, which is that of 8-bit activations (and of
+// MXFP4's nibbles). Rows beyond the last are zero.
 //
-// A weight is scale * q with |q| <= 127; the scale is the block's largest magnitude over 127, rounded up to a bf16.
+// A weight is scale * q with |q| <= 127; the scale is the block's largest magnitude over 127,
+// rounded up to a bf16.
 package q8
 
 import (
@@ -33,7 +35,8 @@ func Groups(n int) int { return (n + GroupRows - 1) / GroupRows }
 // GroupBytes is the size of a group of rows of k columns, k a multiple of 32.
 func GroupBytes(k int) int { return k / BlockSize * blockBytes }
 
-// Quantize writes the copy of a bf16 matrix [n, k] into dst, which has Groups(n) * GroupBytes(k) bytes.
+// Quantize writes the copy of a bf16 matrix [n, k] into dst, which has Groups(n) * GroupBytes(k)
+// bytes.
 func Quantize(dst, src []byte, n, k int) {
 	var wait sync.WaitGroup
 	workers := runtime.GOMAXPROCS(0)
@@ -41,7 +44,8 @@ func Quantize(dst, src []byte, n, k int) {
 		first, last := Groups(n)*i/workers, Groups(n)*(i+1)/workers
 		wait.Go(func() {
 			for g := first; g < last; g++ {
-				group(dst[g*GroupBytes(k):(g+1)*GroupBytes(k)], src[2*g*GroupRows*k:], min(GroupRows, n-g*GroupRows), k)
+				group(dst[g*GroupBytes(k):(g+1)*GroupBytes(k)], src[2*g*GroupRows*k:],
+					min(GroupRows, n-g*GroupRows), k)
 			}
 		})
 	}
@@ -61,10 +65,12 @@ func group(dst, src []byte, rows, k int) {
 			var values [BlockSize]float32
 			var largest float32
 			for i := range values {
-				values[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(from[2*i:])) << 16)
+				values[i] = math.Float32frombits(
+					uint32(binary.LittleEndian.Uint16(from[2*i:])) << 16)
 				largest = max(largest, values[i], -values[i])
 			}
-			scale := (math.Float32bits(largest/127) + 0xffff) >> 16 // up: no value may exceed 127 scales
+			// up: no value may exceed 127 scales
+			scale := (math.Float32bits(largest/127) + 0xffff) >> 16
 			size := math.Float32frombits(scale << 16)
 			if size < 1.17549435e-38 { // no normal reciprocal: the block counts as zero
 				continue

@@ -24,7 +24,8 @@ func at(data []byte, k, row, column int) float64 {
 	return float64(scale) * float64(int8(block[16+j/4*32+row%8*4+j%4]))
 }
 
-// TestQuantize: every weight is within half a step of its own block, the largest of a block within one part in 127, and padding is zero.
+// TestQuantize: every weight is within half a step of its own block, the largest of a block within
+// one part in 127, and padding is zero.
 func TestQuantize(t *testing.T) {
 	const n, k = 13, 96
 	random := rand.New(rand.NewPCG(3, 4))
@@ -90,12 +91,16 @@ func open(t *testing.T, ckpt *checkpoint.Checkpoint, folder string) *Copy {
 	return c
 }
 
-// TestFile: the file holds what memory holds, is made once, differs for other weights, and half a file is never taken for one.
+// TestFile: the file holds what memory holds, is made once, differs for other weights, and half a
+// file is never taken for one.
 func TestFile(t *testing.T) {
 	folder, ckpt := filepath.Join(t.TempDir(), "dense"), synthetic(t, 1)
 	memory, file := open(t, ckpt, ""), open(t, ckpt, folder)
 	const name = "model.layers.1.self_attn.o_proj.weight"
-	if !bytes.Equal(memory.Tensor("lm_head.weight"), file.Tensor("lm_head.weight")) || !bytes.Equal(memory.Tensor(name), file.Tensor(name)) || len(file.Tensor(name)) != Groups(64)*GroupBytes(4096) || file.Tensor("model.embed_tokens.weight") != nil {
+	if !bytes.Equal(memory.Tensor("lm_head.weight"), file.Tensor("lm_head.weight")) ||
+		!bytes.Equal(memory.Tensor(name), file.Tensor(name)) ||
+		len(file.Tensor(name)) != Groups(64)*GroupBytes(4096) ||
+		file.Tensor("model.embed_tokens.weight") != nil {
 		t.Error("the file does not hold what was made in memory")
 	}
 	files, err := os.ReadDir(folder)
@@ -131,11 +136,13 @@ func TestFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, broken := range [][]byte{data[:len(data)-1], append(bytes.Clone(data[:len(data)-1]), 'x')} {
+	for _, broken := range [][]byte{data[:len(data)-1], append(bytes.Clone(data[:len(data)-1]),
+		'x')} {
 		if err := os.WriteFile(path+".new", broken, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Rename(path+".new", path); err != nil { // in its place: the old mapping keeps the old file
+		// in its place: the old mapping keeps the old file
+		if err := os.Rename(path+".new", path); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := Open(ckpt, folder); err == nil {

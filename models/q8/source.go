@@ -1,10 +1,12 @@
 package q8
 
-// Which copy was made from which files, so that a start need not read weights to find it: beside the copies lies a file for each place that one was made
-// from, which says what the system said of the weights' files then and names the copy.
+// Which copy was made from which files, so that a start need not read weights to find it: beside
+// the copies lies a file for each place that one was made from, which says what the system said of
+// the weights' files then and names the copy.
 //
-// What must stay true: a record that holds names a copy of those very bytes. A file that was changed shortly before it was opened could be changed again without
-// a new time of change, so it gets no record yet; and what is replaced in its place has no record that holds.
+// What must stay true: a record that holds names a copy of those very bytes. A file that was
+// changed shortly before it was opened could be changed again without a new time of change, so it
+// gets no record yet; and what is replaced in its place has no record that holds.
 
 import (
 	"crypto/sha256"
@@ -25,8 +27,8 @@ const sourceSuffix = ".source"
 // settled is longer than any file system's step of time.
 var settled = 2 * time.Second
 
-// Ready gives the path of a model's copy, if it is in the folder and the model's files are what they were when it was made or last found to be theirs; else
-// "". It reads no weight.
+// Ready gives the path of a model's copy, if it is in the folder and the model's files are what
+// they were when it was made or last found to be theirs; else "". It reads no weight.
 func Ready(found checkpoint.Found, folder string) string {
 	if name := recorded(folder, found.FileStates()); name != "" {
 		return filepath.Join(folder, name+Suffix)
@@ -34,7 +36,8 @@ func Ready(found checkpoint.Found, folder string) string {
 	return ""
 }
 
-// recorded gives the name of the copy that is recorded for files in these states and is there; else "".
+// recorded gives the name of the copy that is recorded for files in these states and is there; else
+// "".
 func recorded(folder string, states checkpoint.FileStates) string {
 	if len(states.Files) == 0 {
 		return ""
@@ -49,8 +52,9 @@ func recorded(folder string, states checkpoint.FileStates) string {
 	return name
 }
 
-// record writes down that a copy is of files in these states. The copy that was recorded for their place before is removed, unless it is of others too.
-// Where nothing can be written the next start reads the weights.
+// record writes down that a copy is of files in these states. The copy that was recorded for their
+// place before is removed, unless it is of others too. Where nothing can be written the next start
+// reads the weights.
 func record(folder string, states checkpoint.FileStates, name string) {
 	if len(states.Files) == 0 {
 		return
@@ -65,10 +69,12 @@ func record(folder string, states checkpoint.FileStates, name string) {
 	if before == name && rest == describe(states.Files) {
 		return
 	}
-	if store.WriteFile(path, []byte(formatVersionLine()+name+"\n"+describe(states.Files))) != nil || before == "" || before == name {
+	if store.WriteFile(path, []byte(formatVersionLine()+name+"\n"+describe(states.Files))) != nil ||
+		before == "" || before == name {
 		return
 	}
-	others, _ := filepath.Glob(filepath.Join(folder, "*"+sourceSuffix)) // the pattern is well formed
+	// the pattern is well formed
+	others, _ := filepath.Glob(filepath.Join(folder, "*"+sourceSuffix))
 	for _, other := range others {
 		if used, _ := readRecord(other); used == before {
 			return
@@ -92,12 +98,14 @@ func recordPath(folder string, states []checkpoint.FileState) string {
 func describe(states []checkpoint.FileState) string {
 	var text strings.Builder
 	for _, s := range states {
-		fmt.Fprintf(&text, "%q size %d modified %d changed %d device %d inode %d\n", s.Path, s.Size, s.Modified, s.Changed, s.Device, s.Inode)
+		fmt.Fprintf(&text, "%q size %d modified %d changed %d device %d inode %d\n", s.Path, s.Size,
+			s.Modified, s.Changed, s.Device, s.Inode)
 	}
 	return text.String()
 }
 
-// readRecord gives the copy that a record names and what it says of the files; nothing when it is none of this format.
+// readRecord gives the copy that a record names and what it says of the files; nothing when it is
+// none of this format.
 func readRecord(path string) (name, rest string) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/ossrun/ossrun/models/modeltest"
 )
 
-// placed writes a small checkpoint and gives it as a start finds it. For this test files count as settled at once.
+// placed writes a small checkpoint and gives it as a start finds it. For this test files count as
+// settled at once.
 func placed(t *testing.T, folder string) checkpoint.Found {
 	t.Helper()
 	s := modeltest.Tiny()
@@ -66,7 +67,8 @@ func copies(t *testing.T, cache string) []string {
 	return list
 }
 
-// change makes change until the system tells the file from what it was: within one step of its clock it cannot.
+// change makes change until the system tells the file from what it was: within one step of its
+// clock it cannot.
 func change(t *testing.T, found checkpoint.Found, change func()) {
 	t.Helper()
 	before := found.FileStates()
@@ -78,7 +80,8 @@ func change(t *testing.T, found checkpoint.Found, change func()) {
 	}
 }
 
-// scribble changes the last weight of the last file, an unembedding's, and hides it as well as a program can.
+// scribble changes the last weight of the last file, an unembedding's, and hides it as well as a
+// program can.
 func scribble(t *testing.T, found checkpoint.Found) {
 	t.Helper()
 	files := found.FileStates().Files
@@ -102,8 +105,8 @@ func scribble(t *testing.T, found checkpoint.Found) {
 	})
 }
 
-// TestReady: a copy is found without its weights once it was made, and no longer when one weight of them is another; then it is made anew and the old
-// one is removed.
+// TestReady: a copy is found without its weights once it was made, and no longer when one weight of
+// them is another; then it is made anew and the old one is removed.
 func TestReady(t *testing.T) {
 	root := t.TempDir()
 	cache := filepath.Join(root, "dense")
@@ -130,7 +133,8 @@ func TestReady(t *testing.T) {
 	if got := Ready(found, cache); got != "" {
 		t.Errorf("%s is ready, which is not there", got)
 	}
-	if err := os.WriteFile(path, bytes.Replace(record, []byte(name), []byte(strings.Repeat("ab", 16)), 1), 0o644); err != nil {
+	if err := os.WriteFile(path, bytes.Replace(record, []byte(name),
+		[]byte(strings.Repeat("ab", 16)), 1), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	start(t, found, cache)
@@ -150,10 +154,13 @@ func TestReady(t *testing.T) {
 	if second := start(t, found, cache); bytes.Equal(first, second) {
 		t.Error("the copy of changed weights is that of the others")
 	}
-	if got := copies(t, cache); len(got) != 1 || got[0] == made[0] || Ready(found, cache) != got[0] {
+	if got := copies(t, cache); len(got) != 1 || got[0] == made[0] ||
+		Ready(found, cache) != got[0] {
 		t.Errorf("after the change there are %v, before it %v", got, made)
 	}
-	for _, text := range []string{"", "nonsense", string(record[:len(record)/2]), strings.Replace(string(record), name, "../../x", 1), strings.Replace(string(record), "2", "1", 1)} {
+	for _, text := range []string{"", "nonsense", string(record[:len(record)/2]),
+		strings.Replace(string(record), name, "../../x", 1), strings.Replace(string(record), "2",
+			"1", 1)} {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +170,8 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// TestTouched: files that were touched or lie in two places have one copy, which stays while one of them is its source.
+// TestTouched: files that were touched or lie in two places have one copy, which stays while one of
+// them is its source.
 func TestTouched(t *testing.T) {
 	root := t.TempDir()
 	cache := filepath.Join(root, "dense")
@@ -185,7 +193,9 @@ func TestTouched(t *testing.T) {
 	start(t, one, cache)
 	start(t, two, cache)
 	after, err := os.Stat(made[0])
-	if got := copies(t, cache); err != nil || len(got) != 1 || !after.ModTime().Equal(stat.ModTime()) || Ready(one, cache) != got[0] || Ready(two, cache) != got[0] {
+	if got := copies(t, cache); err != nil || len(got) != 1 ||
+		!after.ModTime().Equal(stat.ModTime()) || Ready(one, cache) != got[0] ||
+		Ready(two, cache) != got[0] {
 		t.Errorf("two places of the same weights have %v, %v", got, err)
 	}
 	scribble(t, one)
@@ -195,12 +205,14 @@ func TestTouched(t *testing.T) {
 	}
 	scribble(t, two)
 	start(t, two, cache)
-	if got := copies(t, cache); len(got) != 1 || Ready(one, cache) != got[0] || Ready(two, cache) != got[0] {
+	if got := copies(t, cache); len(got) != 1 || Ready(one, cache) != got[0] ||
+		Ready(two, cache) != got[0] {
 		t.Errorf("after both were changed there are %v", got)
 	}
 }
 
-// TestOlder: copies of older formats go when one is made; anything else in the folder stays. Files that were just written get no record.
+// TestOlder: copies of older formats go when one is made; anything else in the folder stays. Files
+// that were just written get no record.
 func TestOlder(t *testing.T) {
 	root := t.TempDir()
 	cache := filepath.Join(root, "dense")
@@ -210,7 +222,9 @@ func TestOlder(t *testing.T) {
 		t.Fatal(err)
 	}
 	var stay []string
-	for name, text := range map[string]string{"old": "weights" + formatName + "1: 97 matrices, 7 bytes\n", "new": "weights" + formatName + "99: 97 matrices, 7 bytes\n", "none": "weights", "half": formatName + "1: 9", "empty": ""} {
+	for name, text := range map[string]string{"old": "weights" + formatName +
+		"1: 97 matrices, 7 bytes\n", "new": "weights" + formatName + "99: 97 matrices, 7 bytes\n",
+		"none": "weights", "half": formatName + "1: 9", "empty": ""} {
 		path := filepath.Join(cache, name+Suffix)
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)

@@ -1,7 +1,7 @@
 package safetensors
 
-// The element types of the format. gpt-oss uses two of them, BF16 and U8; the others are known so that a foreign file
-// is read far enough to be named for what it is.
+// The element types of the format. gpt-oss uses two of them, BF16 and U8; the others are known so
+// that a foreign file is read far enough to be named for what it is.
 
 // DType is an element type. The zero value is no type.
 type DType uint8

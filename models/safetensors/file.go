@@ -1,13 +1,15 @@
 package safetensors
 
-// A File is a header and the bytes under it: a mapped file, or memory that somebody else owns. Tensors are views of those
-// bytes and live until Close.
+// A File is a header and the bytes under it: a mapped file, or memory that somebody else owns.
+// Tensors are views of those bytes and live until Close.
 //
-// Alignment: a mapping begins on a page, so a tensor's address is its position in the file modulo the page size. The format
-// promises no alignment of positions, and headers written before its padding rule have any length: only 1 byte is
-// guaranteed. (Files written since then have their first tensor at a multiple of 8; kernels must read unaligned anyway.)
+// Alignment: a mapping begins on a page, so a tensor's address is its position in the file modulo
+// the page size. The format promises no alignment of positions, and headers written before its
+// padding rule have any length: only 1 byte is guaranteed. (Files written since then have their
+// first tensor at a multiple of 8; kernels must read unaligned anyway.)
 //
-// A file that is cut while it is mapped faults on the pages that are gone; nobody can guard against that but by copying.
+// A file that is cut while it is mapped faults on the pages that are gone; nobody can guard against
+// that but by copying.
 
 import (
 	"bytes"
@@ -48,7 +50,8 @@ func Open(path string) (*File, error) {
 		return nil, err
 	}
 	if header.Size > int64(^uint(0)>>1) {
-		return nil, fmt.Errorf("%s: %d bytes are more than this machine can address", name, header.Size)
+		return nil, fmt.Errorf("%s: %d bytes are more than this machine can address", name,
+			header.Size)
 	}
 	data, unmap, err := mapping.File(f, header.Size)
 	if err != nil {
@@ -91,7 +94,8 @@ func FromMemory(name string, data []byte) (*File, error) {
 // Tensor gives the view of the i-th tensor of the header.
 func (f *File) Tensor(i int) Tensor {
 	t := f.Header.Tensors[i]
-	return Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Data: f.data[t.Begin:t.End:t.End], File: f.Name}
+	return Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Data: f.data[t.Begin:t.End:t.End],
+		File: f.Name}
 }
 
 // Close unmaps the file; every Tensor's Data is gone after it.

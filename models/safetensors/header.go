@@ -1,12 +1,13 @@
 // Package safetensors reads safetensors files as views of mapped memory.
 //
-// A file is: u64 little-endian header length N, N bytes of JSON, then the tensors' bytes. The JSON is an object of
-// name -> {"dtype", "shape", "data_offsets": [begin, end]} with offsets counted from the end of the header, and an optional
-// "__metadata__" object of strings.
+// A file is: u64 little-endian header length N, N bytes of JSON, then the tensors' bytes. The JSON
+// is an object of name -> {"dtype", "shape", "data_offsets": [begin, end]} with offsets counted
+// from the end of the header, and an optional "__metadata__" object of strings.
 //
-// Nothing in a file is believed. What a Header says stays true for its users: names are unique and valid UTF-8, each tensor's
-// bytes lie inside the file, are exactly what dtype and shape need, and no two tensors share a byte; together they fill the
-// file to its end. Reading a header touches no tensor byte.
+// Nothing in a file is believed. What a Header says stays true for its users: names are unique and
+// valid UTF-8, each tensor's bytes lie inside the file, are exactly what dtype and shape need, and
+// no two tensors share a byte; together they fill the file to its end. Reading a header touches no
+// tensor byte.
 package safetensors
 
 import (
@@ -22,7 +23,8 @@ import (
 	"unicode/utf8"
 )
 
-// MaxHeader is the longest header that is read, in bytes. The 120b's 687 tensors in a single file would need about 100 kB.
+// MaxHeader is the longest header that is read, in bytes. The 120b's 687 tensors in a single file
+// would need about 100 kB.
 const MaxHeader = 16 << 20
 
 // lengthBytes is the size of the header length in front of the header.
@@ -53,11 +55,14 @@ type Error struct {
 
 func (e *Error) Error() string { return e.File + " " + e.What }
 
-// ReadHeader reads and checks the header of the size bytes in r. Errors about the content are *Error with file as their
-// File; errors of r are wrapped.
+// ReadHeader reads and checks the header of the size bytes in r. Errors about the content are
+// *Error with file as their File; errors of r are wrapped.
 func ReadHeader(file string, r io.ReaderAt, size int64) (*Header, error) {
 	if size < lengthBytes {
-		return nil, &Error{File: file, Cut: true, What: fmt.Sprintf("is cut short: a safetensors file begins with %d bytes of header length, this file has %d", lengthBytes, size)}
+		return nil, &Error{File: file, Cut: true,
+			What: fmt.Sprintf(
+				"is cut short: a safetensors file begins with %d bytes of header length, this "+
+					"file has %d", lengthBytes, size)}
 	}
 	var length [lengthBytes]byte
 	if _, err := r.ReadAt(length[:], 0); err != nil {
@@ -69,11 +74,17 @@ func ReadHeader(file string, r io.ReaderAt, size int64) (*Header, error) {
 	n := binary.LittleEndian.Uint64(length[:])
 	switch {
 	case n < 2:
-		return nil, &Error{File: file, What: fmt.Sprintf("is no safetensors file: it announces a header of %d bytes", n)}
+		return nil, &Error{File: file,
+			What: fmt.Sprintf("is no safetensors file: it announces a header of %d bytes", n)}
 	case n > MaxHeader:
-		return nil, &Error{File: file, What: fmt.Sprintf("is no safetensors file: it announces a header of %d bytes, more than the %d that any model needs", n, MaxHeader)}
+		return nil, &Error{File: file,
+			What: fmt.Sprintf(
+				"is no safetensors file: it announces a header of %d bytes, more than the %d "+
+					"that any model needs", n, MaxHeader)}
 	case int64(n) > size-lengthBytes:
-		return nil, &Error{File: file, Cut: true, What: fmt.Sprintf("is cut short: its header needs bytes %d..%d, the file has %d", lengthBytes, lengthBytes+n, size)}
+		return nil, &Error{File: file, Cut: true,
+			What: fmt.Sprintf("is cut short: its header needs bytes %d..%d, the file has %d",
+				lengthBytes, lengthBytes+n, size)}
 	}
 	text := make([]byte, n)
 	if _, err := r.ReadAt(text, lengthBytes); err != nil {
@@ -91,7 +102,8 @@ func disguise(begin []byte) string {
 		return "is a GGUF file under another name: give its own path to --model"
 	case bytes.HasPrefix(begin, []byte("PK\x03\x04")):
 		return "is a zip archive or a PyTorch pickle under another name, not a safetensors file"
-	case bytes.HasPrefix(bytes.ToLower(begin), []byte("<!doctyp")), bytes.HasPrefix(bytes.ToLower(begin), []byte("<html")):
+	case bytes.HasPrefix(bytes.ToLower(begin), []byte("<!doctyp")),
+		bytes.HasPrefix(bytes.ToLower(begin), []byte("<html")):
 		return "is a web page, not the weights: the download saved an error page"
 	}
 	return ""
@@ -158,16 +170,23 @@ func parse(file string, text []byte, size int64) (*Header, error) {
 	for _, t := range h.Tensors {
 		switch {
 		case t.Begin < end:
-			return nil, fail(t.Name, "has a broken header: tensors %s and %s overlap", Show(before), Show(t.Name))
+			return nil, fail(t.Name, "has a broken header: tensors %s and %s overlap", Show(before),
+				Show(t.Name))
 		case t.Begin > end:
-			return nil, fail(t.Name, "has a broken header: bytes %d..%d before tensor %s belong to no tensor", end, t.Begin, Show(t.Name))
+			return nil, fail(t.Name,
+				"has a broken header: bytes %d..%d before tensor %s belong to no tensor", end,
+				t.Begin, Show(t.Name))
 		case t.End > size:
-			return nil, &Error{File: file, Tensor: t.Name, Cut: true, What: fmt.Sprintf("is cut short: tensor %s needs bytes %d..%d, the file has %d", Show(t.Name), t.Begin, t.End, size)}
+			return nil, &Error{File: file, Tensor: t.Name, Cut: true,
+				What: fmt.Sprintf("is cut short: tensor %s needs bytes %d..%d, the file has %d",
+					Show(t.Name), t.Begin, t.End, size)}
 		}
 		end, before = t.End, t.Name
 	}
 	if end != size {
-		return nil, fail("", "is %d bytes longer than its tensors: bytes %d..%d belong to no tensor", size-end, end, size)
+		return nil, fail("",
+			"is %d bytes longer than its tensors: bytes %d..%d belong to no tensor", size-end, end,
+			size)
 	}
 	return h, nil
 }
@@ -236,8 +255,8 @@ func decodeEntry(dec *json.Decoder) (entry, error) {
 	return e, nil
 }
 
-// check turns an entry into an Info whose positions count from the start of the file; data is where tensors' bytes begin.
-// Every sum and product is checked, so nothing here can wrap around.
+// check turns an entry into an Info whose positions count from the start of the file; data is where
+// tensors' bytes begin. Every sum and product is checked, so nothing here can wrap around.
 func (e entry) check(data int64) (Info, error) {
 	var t Info
 	t.DType = parseDType(e.dtype)
@@ -281,13 +300,14 @@ func (e entry) check(data int64) (Info, error) {
 		return t, fmt.Errorf("it ends at byte %d, before it begins at %d", t.End, t.Begin)
 	}
 	if uint64(t.End-t.Begin) != width/8 {
-		return t, fmt.Errorf("%s %v needs %d bytes, its offsets span %d", t.DType, t.Shape, width/8, t.End-t.Begin)
+		return t, fmt.Errorf("%s %v needs %d bytes, its offsets span %d", t.DType, t.Shape, width/8,
+			t.End-t.Begin)
 	}
 	return t, nil
 }
 
-// Show makes a name from a file fit for a message: as it is when it is short and printable, else quoted and shortened, so
-// that a hostile name can neither move a terminal's cursor nor flood it.
+// Show makes a name from a file fit for a message: as it is when it is short and printable, else
+// quoted and shortened, so that a hostile name can neither move a terminal's cursor nor flood it.
 func Show(name string) string {
 	const most = 120
 	plain := len(name) > 0 && len(name) <= most

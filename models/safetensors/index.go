@@ -1,7 +1,8 @@
 package safetensors
 
-// The index of a checkpoint in several files: model.safetensors.index.json maps each tensor's name to the file that holds it.
-// File names come from the index, so they are checked to be plain names in printable ASCII: no path leads out of the folder.
+// The index of a checkpoint in several files: model.safetensors.index.json maps each tensor's name
+// to the file that holds it. File names come from the index, so they are checked to be plain names
+// in printable ASCII: no path leads out of the folder.
 
 import (
 	"encoding/json"
@@ -34,7 +35,9 @@ func ReadIndex(path string) (*Index, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if stat.Size() > maxIndex {
-		return nil, &Error{File: name, What: fmt.Sprintf("has %d bytes, more than the %d that any model needs", stat.Size(), maxIndex)}
+		return nil, &Error{File: name,
+			What: fmt.Sprintf("has %d bytes, more than the %d that any model needs", stat.Size(),
+				maxIndex)}
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -55,15 +58,19 @@ func ParseIndex(name string, text []byte) (*Index, error) {
 		Map map[string]string `json:"weight_map"`
 	}
 	if err := json.Unmarshal(text, &object); err != nil {
-		return nil, &Error{File: name, Cut: !json.Valid(text), What: fmt.Sprintf("is broken: %v", err)}
+		return nil, &Error{File: name, Cut: !json.Valid(text), What: fmt.Sprintf("is broken: %v",
+			err)}
 	}
 	if len(object.Map) == 0 {
 		return nil, &Error{File: name, What: "lists no tensor in weight_map"}
 	}
 	files := map[string]bool{}
 	for tensor, file := range object.Map {
-		if !filepath.IsLocal(file) || strings.ContainsAny(file, `/\`) || file == "." || Show(file) != file {
-			return nil, &Error{File: name, Tensor: tensor, What: fmt.Sprintf("places tensor %s in %s, which is no plain file name", Show(tensor), Show(file))}
+		if !filepath.IsLocal(file) || strings.ContainsAny(file, `/\`) || file == "." ||
+			Show(file) != file {
+			return nil, &Error{File: name, Tensor: tensor,
+				What: fmt.Sprintf("places tensor %s in %s, which is no plain file name",
+					Show(tensor), Show(file))}
 		}
 		files[file] = true
 	}

@@ -9,11 +9,12 @@ import (
 	"slices"
 )
 
-// padding is what a head's length is a multiple of, so that the first tensor is aligned for any element type.
+// padding is what a head's length is a multiple of, so that the first tensor is aligned for any
+// element type.
 const padding = 64
 
-// Layout gives the head of a file that holds the tensors in their order (Name, DType and Shape are read) and where each of them
-// lies in it.
+// Layout gives the head of a file that holds the tensors in their order (Name, DType and Shape are
+// read) and where each of them lies in it.
 func Layout(tensors []Info, metadata map[string]string) (head []byte, placed []Info, err error) {
 	type object struct {
 		DType   string   `json:"dtype"`

@@ -1,11 +1,13 @@
-// Package store keeps the Hugging Face cache, which ossrun shares with every other tool that uses it:
+// Package store keeps the Hugging Face cache, which ossrun shares with every other tool that uses
+// it:
 //
 //	HUB/models--OWNER--NAME/refs/main              the commit that the branch was at, 40 hex digits
 //	HUB/models--OWNER--NAME/snapshots/COMMIT/FILE  links to ../../blobs/HASH (plain files where links are not possible)
 //	HUB/.locks/models--OWNER--NAME/HASH.lock       locked by whoever fetches that blob
 //
-// This file finds things in it; write.go and remove.go change it, under lock.go's locks. Nothing here reads a weight: this package
-// knows where files lie, package models what they must hold, package hub how to fetch them.
+// This file finds things in it; write.go and remove.go change it, under lock.go's locks. Nothing
+// here reads a weight: this package knows where files lie, package models what they must hold,
+// package hub how to fetch them.
 package store
 
 import (
@@ -21,7 +23,8 @@ import (
 )
 
 // Root finds the cache's folder: HF_HUB_CACHE (HUGGINGFACE_HUB_CACHE in old setups), HF_HOME/hub,
-// XDG_CACHE_HOME/huggingface/hub, ~/.cache/huggingface/hub, in this order. The folder need not exist.
+// XDG_CACHE_HOME/huggingface/hub, ~/.cache/huggingface/hub, in this order. The folder need not
+// exist.
 func Root() (string, error) {
 	for _, name := range [...]string{"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"} {
 		if path := os.Getenv(name); path != "" {
@@ -32,8 +35,8 @@ func Root() (string, error) {
 	return filepath.Join(home, "hub"), err
 }
 
-// Home finds the folder of Hugging Face's tools: HF_HOME, XDG_CACHE_HOME/huggingface, ~/.cache/huggingface, in this order. The
-// token of hf auth login lies in it.
+// Home finds the folder of Hugging Face's tools: HF_HOME, XDG_CACHE_HOME/huggingface,
+// ~/.cache/huggingface, in this order. The token of hf auth login lies in it.
 func Home() (string, error) {
 	if path := os.Getenv("HF_HOME"); path != "" {
 		return expand(path)
@@ -47,7 +50,8 @@ func Home() (string, error) {
 // expand replaces variables and a leading ~, as the Hugging Face tools do with these settings.
 func expand(path string) (string, error) {
 	path = os.ExpandEnv(path)
-	if path != "~" && !strings.HasPrefix(path, "~/") && !strings.HasPrefix(path, "~"+string(filepath.Separator)) {
+	if path != "~" && !strings.HasPrefix(path, "~/") &&
+		!strings.HasPrefix(path, "~"+string(filepath.Separator)) {
 		return filepath.Clean(path), nil
 	}
 	home, err := os.UserHomeDir()
@@ -60,16 +64,19 @@ func expand(path string) (string, error) {
 // Repo is a model repository.
 type Repo struct{ Owner, Name string }
 
-// validPart tells whether text is what Hugging Face allows in an owner's or a repository's name; it cannot lead out of a folder.
+// validPart tells whether text is what Hugging Face allows in an owner's or a repository's name; it
+// cannot lead out of a folder.
 func validPart(text string) bool { return named(text, "_", 96) }
 
-// named tells whether text is letters, digits, ".", "_" and "-", at most n of them, of which the first is a letter, a digit or in
-// first. (Not by regular expressions: with such counts they cost 0.3 MB and 1 ms at every start of the program.)
+// named tells whether text is letters, digits, ".", "_" and "-", at most n of them, of which the
+// first is a letter, a digit or in first. (Not by regular expressions: with such counts they cost
+// 0.3 MB and 1 ms at every start of the program.)
 func named(text, first string, n int) bool {
 	for i := range len(text) {
 		c := text[i]
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-		if !letter && (i == 0 && strings.IndexByte(first, c) < 0 || i > 0 && strings.IndexByte("._-", c) < 0) {
+		if !letter && (i == 0 && strings.IndexByte(first, c) < 0 || i > 0 &&
+			strings.IndexByte("._-", c) < 0) {
 			return false
 		}
 	}
@@ -79,7 +86,8 @@ func named(text, first string, n int) bool {
 // ParseRepo reads "owner/name".
 func ParseRepo(id string) (Repo, bool) {
 	owner, name, ok := strings.Cut(id, "/")
-	if !ok || !validPart(owner) || !validPart(name) || strings.Contains(id, "--") || strings.Contains(id, "..") {
+	if !ok || !validPart(owner) || !validPart(name) || strings.Contains(id, "--") ||
+		strings.Contains(id, "..") {
 		return Repo{}, false
 	}
 	return Repo{owner, name}, true
@@ -122,8 +130,8 @@ type Snapshot struct {
 	added  time.Time
 }
 
-// Snapshots lists what the cache at root holds of a repository: the one that refs/main names first, then the newest first.
-// A repository that is not there has none.
+// Snapshots lists what the cache at root holds of a repository: the one that refs/main names first,
+// then the newest first. A repository that is not there has none.
 func Snapshots(root string, repo Repo) ([]Snapshot, error) {
 	folder := filepath.Join(root, repo.Folder())
 	entries, err := os.ReadDir(filepath.Join(folder, "snapshots"))
@@ -157,8 +165,8 @@ func Snapshots(root string, repo Repo) ([]Snapshot, error) {
 	return list, nil
 }
 
-// Select gives the snapshots that a revision names: a branch or tag that refs knows, a commit, or the beginning (7 digits or
-// more) of one. An empty revision selects all.
+// Select gives the snapshots that a revision names: a branch or tag that refs knows, a commit, or
+// the beginning (7 digits or more) of one. An empty revision selects all.
 func Select(root string, repo Repo, revision string) ([]Snapshot, error) {
 	list, err := Snapshots(root, repo)
 	if err != nil || revision == "" {
@@ -170,7 +178,8 @@ func Select(root string, repo Repo, revision string) ([]Snapshot, error) {
 	commit := readRef(filepath.Join(root, repo.Folder()), revision)
 	var chosen []Snapshot
 	for _, s := range list {
-		if s.Commit == commit || s.Commit == revision || len(revision) >= 7 && strings.HasPrefix(s.Commit, revision) {
+		if s.Commit == commit || s.Commit == revision || len(revision) >= 7 &&
+			strings.HasPrefix(s.Commit, revision) {
 			chosen = append(chosen, s)
 		}
 	}
@@ -179,8 +188,12 @@ func Select(root string, repo Repo, revision string) ([]Snapshot, error) {
 
 // ValidRevision tells whether a revision is a name that cannot lead out of the refs folder.
 func ValidRevision(revision string) bool {
-	return revision != "" && len(revision) <= 255 && filepath.IsLocal(filepath.FromSlash(revision)) &&
-		!strings.ContainsFunc(revision, func(r rune) bool { return r <= ' ' || r == '\\' || r == 0x7f })
+	return revision != "" && len(revision) <= 255 &&
+		filepath.IsLocal(filepath.FromSlash(revision)) &&
+		!strings.ContainsFunc(revision, func(r rune) bool {
+			return r <= ' ' || r == '\\' ||
+				r == 0x7f
+		})
 }
 
 // readRef gives the commit that a ref of a repository's folder names, "" if it names none.
@@ -192,7 +205,8 @@ func readRef(folder, name string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// Repos lists the model repositories of the cache at root, sorted by name. A cache that is not there has none.
+// Repos lists the model repositories of the cache at root, sorted by name. A cache that is not
+// there has none.
 func Repos(root string) ([]Repo, error) {
 	entries, err := os.ReadDir(root)
 	if errors.Is(err, fs.ErrNotExist) {

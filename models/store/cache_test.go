@@ -19,14 +19,18 @@ func TestRoot(t *testing.T) {
 		{"nothing set", nil, filepath.Join(home, ".cache", "huggingface", "hub")},
 		{"XDG_CACHE_HOME", map[string]string{"XDG_CACHE_HOME": "/xdg"}, "/xdg/huggingface/hub"},
 		{"HF_HOME", map[string]string{"XDG_CACHE_HOME": "/xdg", "HF_HOME": "/hf"}, "/hf/hub"},
-		{"HF_HUB_CACHE", map[string]string{"XDG_CACHE_HOME": "/xdg", "HF_HOME": "/hf", "HF_HUB_CACHE": "/hub"}, "/hub"},
+		{"HF_HUB_CACHE", map[string]string{"XDG_CACHE_HOME": "/xdg", "HF_HOME": "/hf",
+			"HF_HUB_CACHE": "/hub"}, "/hub"},
 		{"old name", map[string]string{"HF_HOME": "/hf", "HUGGINGFACE_HUB_CACHE": "/old"}, "/old"},
 		{"tilde", map[string]string{"HF_HOME": "~/weights"}, filepath.Join(home, "weights", "hub")},
-		{"variable", map[string]string{"HF_HOME": "$HOME/weights/"}, filepath.Join(home, "weights", "hub")},
-		{"another's home is a name", map[string]string{"HF_HUB_CACHE": "~someone/hub"}, "~someone/hub"},
+		{"variable", map[string]string{"HF_HOME": "$HOME/weights/"},
+			filepath.Join(home, "weights", "hub")},
+		{"another's home is a name", map[string]string{"HF_HUB_CACHE": "~someone/hub"},
+			"~someone/hub"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			for _, name := range []string{"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"} {
+			for _, name := range []string{"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME",
+				"XDG_CACHE_HOME"} {
 				t.Setenv(name, test.set[name])
 			}
 			t.Setenv("HOME", home)
@@ -48,12 +52,14 @@ func TestParseRepo(t *testing.T) {
 			t.Errorf("folder %s gives %v, %v", repo.Folder(), back, ok)
 		}
 	}
-	for _, id := range []string{"", "a", "/", "a/", "/b", "a/b/c", "../b", "a/..", "a/.b", "a b/c", "a--b/c", "a/b\n", "./x", "a/" + strings.Repeat("b", 97)} {
+	for _, id := range []string{"", "a", "/", "a/", "/b", "a/b/c", "../b", "a/..", "a/.b", "a b/c",
+		"a--b/c", "a/b\n", "./x", "a/" + strings.Repeat("b", 97)} {
 		if repo, ok := ParseRepo(id); ok {
 			t.Errorf("%q is taken as %v", id, repo)
 		}
 	}
-	for _, folder := range []string{"models--a", "datasets--a--b", "models----b", "models--a--b--c"} {
+	for _, folder := range []string{"models--a", "datasets--a--b", "models----b",
+		"models--a--b--c"} {
 		if repo, ok := ParseFolder(folder); ok {
 			t.Errorf("folder %s is taken as %v", folder, repo)
 		}
@@ -67,7 +73,8 @@ func TestNamesOfBlobsAndCommits(t *testing.T) {
 			t.Errorf("ETag %q is refused", etag)
 		}
 	}
-	for _, etag := range []string{"", ".", "..", "-a", "_a", ".a", "a/b", `a\b`, "a b", "a\n", "é", "a\x00", strings.Repeat("x", 201)} {
+	for _, etag := range []string{"", ".", "..", "-a", "_a", ".a", "a/b", `a\b`, "a b", "a\n", "é",
+		"a\x00", strings.Repeat("x", 201)} {
 		if ValidETag(etag) {
 			t.Errorf("ETag %q is taken", etag)
 		}
@@ -77,7 +84,8 @@ func TestNamesOfBlobsAndCommits(t *testing.T) {
 			t.Errorf("commit %q is refused", commit)
 		}
 	}
-	for _, commit := range []string{"", hash[1:], hash + "0", strings.ToUpper(hash), strings.Repeat("0", 63), "main", hash[1:] + "g", hash[1:] + "\n"} {
+	for _, commit := range []string{"", hash[1:], hash + "0", strings.ToUpper(hash),
+		strings.Repeat("0", 63), "main", hash[1:] + "g", hash[1:] + "\n"} {
 		if ValidCommit(commit) {
 			t.Errorf("commit %q is taken", commit)
 		}

@@ -1,8 +1,9 @@
 package store
 
-// Locks between processes. Downloads lock a file of .locks that exists for nothing else, by the path and the kind of lock that
-// huggingface_hub uses, so that both kinds of program take turns. Readers of weights lock the weights themselves, shared,
-// which is how a removal sees that they are in use. The operating system releases both when a process ends, however it ends.
+// Locks between processes. Downloads lock a file of .locks that exists for nothing else, by the
+// path and the kind of lock that huggingface_hub uses, so that both kinds of program take turns.
+// Readers of weights lock the weights themselves, shared, which is how a removal sees that they are
+// in use. The operating system releases both when a process ends, however it ends.
 
 import (
 	"errors"
@@ -24,8 +25,8 @@ func LockPath(root string, repo Repo, etag string) string {
 // Lock is an exclusive lock that this process holds.
 type Lock struct{ file *os.File }
 
-// TryLock takes the lock at path, whose folder and file are made if need be. ErrLocked when another process (or another Lock
-// of this one) holds it.
+// TryLock takes the lock at path, whose folder and file are made if need be. ErrLocked when another
+// process (or another Lock of this one) holds it.
 func TryLock(path string) (*Lock, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o775); err != nil {
 		return nil, fmt.Errorf("making the folder of a lock: %w", err)
@@ -40,7 +41,9 @@ func TryLock(path string) (*Lock, error) {
 			if errors.Is(err, ErrLocked) {
 				return nil, err
 			}
-			return nil, fmt.Errorf("locking %s: %w; put the cache on a file system with locks (HF_HUB_CACHE)", path, err)
+			return nil, fmt.Errorf(
+				"locking %s: %w; put the cache on a file system with locks (HF_HUB_CACHE)", path,
+				err)
 		}
 		// A holder that deletes the file on its way out leaves us a lock that nobody else can see.
 		if mine, err := f.Stat(); err == nil {
@@ -55,8 +58,8 @@ func TryLock(path string) (*Lock, error) {
 // Release gives the lock up. The file stays, since deleting it would split its waiters.
 func (l *Lock) Release() error { return l.file.Close() }
 
-// Use marks the file of weights at path as in use until the Closer is closed or the process ends. A file system without locks
-// marks nothing, and the file can be used all the same.
+// Use marks the file of weights at path as in use until the Closer is closed or the process ends. A
+// file system without locks marks nothing, and the file can be used all the same.
 func Use(path string) (io.Closer, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -70,7 +73,8 @@ func Use(path string) (io.Closer, error) {
 	return f, nil
 }
 
-// seize locks an existing file against Use. nil without an error: the file is gone, or its file system has no locks.
+// seize locks an existing file against Use. nil without an error: the file is gone, or its file
+// system has no locks.
 func seize(path string) (*os.File, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

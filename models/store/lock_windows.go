@@ -1,7 +1,7 @@
 package store
 
-// LockFileEx on the first byte, which filelock, and with it huggingface_hub, locks on Windows. Weights are not locked:
-// Windows itself refuses to delete a file that is mapped.
+// LockFileEx on the first byte, which filelock, and with it huggingface_hub, locks on Windows.
+// Weights are not locked: Windows itself refuses to delete a file that is mapped.
 
 import (
 	"errors"
@@ -15,9 +15,11 @@ func lockFile(f *os.File, exclusive bool) error {
 	if !exclusive {
 		return nil
 	}
-	err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY,
+	err := windows.LockFileEx(windows.Handle(f.Fd()),
+		windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY,
 		0, 1, 0, &windows.Overlapped{})
-	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) || errors.Is(err, windows.ERROR_SHARING_VIOLATION) {
+	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) ||
+		errors.Is(err, windows.ERROR_SHARING_VIOLATION) {
 		return ErrLocked
 	}
 	return err

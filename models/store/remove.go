@@ -1,8 +1,9 @@
 package store
 
-// Deleting a repository's snapshots. What must stay true: a blob is deleted only when no snapshot that stays links to it and no
-// ossrun reads it; nothing is deleted before all of that is known; links go before what they point to, so that an
-// interrupted removal leaves an incomplete model, never a broken one.
+// Deleting a repository's snapshots. What must stay true: a blob is deleted only when no snapshot
+// that stays links to it and no ossrun reads it; nothing is deleted before all of that is known;
+// links go before what they point to, so that an interrupted removal leaves an incomplete model,
+// never a broken one.
 
 import (
 	"errors"
@@ -38,8 +39,8 @@ func (e *InUseError) Error() string {
 	return fmt.Sprintf("%s is in use by %s: stop it first", filepath.Base(e.Path), e.By)
 }
 
-// PlanRemoval finds what goes with a revision of a repository, or with all of it (revision ""). A repository or revision that is
-// not in the cache gives a nil Removal.
+// PlanRemoval finds what goes with a revision of a repository, or with all of it (revision ""). A
+// repository or revision that is not in the cache gives a nil Removal.
 func PlanRemoval(root string, repo Repo, revision string) (*Removal, error) {
 	folder := filepath.Join(root, repo.Folder())
 	if _, err := os.Lstat(folder); errors.Is(err, fs.ErrNotExist) {
@@ -97,7 +98,8 @@ func PlanRemoval(root string, repo Repo, revision string) (*Removal, error) {
 	return r, nil
 }
 
-// add lists the regular files under path, and the links of a blobs folder, unless skip says otherwise.
+// add lists the regular files under path, and the links of a blobs folder, unless skip says
+// otherwise.
 func (r *Removal) add(path string, skip func(string) bool) error {
 	err := filepath.WalkDir(path, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() || skip != nil && skip(path) {
@@ -195,7 +197,8 @@ func (r *Removal) Run() error {
 		}
 		l, err := TryLock(lock)
 		switch {
-		case errors.Is(err, ErrLocked) && !slices.ContainsFunc(held, func(h io.Closer) bool { return holds(h, lock) }):
+		case errors.Is(err, ErrLocked) &&
+			!slices.ContainsFunc(held, func(h io.Closer) bool { return holds(h, lock) }):
 			return &InUseError{path, "a running download"}
 		case err == nil:
 			held = append(held, l)
@@ -210,7 +213,8 @@ func (r *Removal) Run() error {
 		}
 	}
 	if runtime.GOOS == "windows" {
-		release() // an open file cannot be deleted there, nor can one in use, which is what the locks are for
+		// an open file cannot be deleted there, nor can one in use, which is what the locks are for
+		release()
 	}
 	for _, s := range r.Snapshots {
 		if err := os.RemoveAll(s.Path); err != nil {
@@ -228,20 +232,22 @@ func (r *Removal) Run() error {
 	if !r.Whole {
 		return nil
 	}
-	return errors.Join(os.RemoveAll(filepath.Join(r.root, r.Repo.Folder())), os.RemoveAll(filepath.Join(r.root, ".locks", r.Repo.Folder())))
+	return errors.Join(os.RemoveAll(filepath.Join(r.root, r.Repo.Folder())),
+		os.RemoveAll(filepath.Join(r.root, ".locks", r.Repo.Folder())))
 }
 
 // Close gives a lock up, like Release.
 func (l *Lock) Close() error { return l.Release() }
 
-// holds tells whether h is the lock at path: a blob's stamp and its unfinished download share the blob's lock.
+// holds tells whether h is the lock at path: a blob's stamp and its unfinished download share the
+// blob's lock.
 func holds(h io.Closer, path string) bool {
 	l, ok := h.(*Lock)
 	return ok && l.file.Name() == path
 }
 
-// sharedTarget gives the content behind a blob that is itself a link: huggingface_hub keeps one copy of what several
-// repositories hold in blobs/ of the cache.
+// sharedTarget gives the content behind a blob that is itself a link: huggingface_hub keeps one
+// copy of what several repositories hold in blobs/ of the cache.
 func sharedTarget(root, blob string) (string, bool) {
 	stat, err := os.Lstat(blob)
 	if err != nil || stat.Mode()&fs.ModeSymlink == 0 {
@@ -251,14 +257,15 @@ func sharedTarget(root, blob string) (string, bool) {
 	if err != nil {
 		return "", false
 	}
-	if real, err := filepath.EvalSymlinks(filepath.Join(root, "blobs")); err != nil || !strings.HasPrefix(target, real+string(filepath.Separator)) {
+	if real, err := filepath.EvalSymlinks(filepath.Join(root, "blobs")); err != nil ||
+		!strings.HasPrefix(target, real+string(filepath.Separator)) {
 		return "", false
 	}
 	return target, true
 }
 
-// sweepShared deletes a shared content that no repository links to any more. Whatever goes wrong leaves it for
-// huggingface_hub to sweep.
+// sweepShared deletes a shared content that no repository links to any more. Whatever goes wrong
+// leaves it for huggingface_hub to sweep.
 func sweepShared(root, target string) {
 	lock, err := TryLock(target + ".lock")
 	if err != nil {

@@ -1,7 +1,8 @@
 package store
 
-// A stamp stands beside a blob and says that its bytes were hashed: BLOB.sha256, in the form that sha256sum -c reads. It is
-// older than no byte of the blob that it vouches for, so a blob that was written to since then is hashed again.
+// A stamp stands beside a blob and says that its bytes were hashed: BLOB.sha256, in the form that
+// sha256sum -c reads. It is older than no byte of the blob that it vouches for, so a blob that was
+// written to since then is hashed again.
 
 import (
 	"encoding/hex"
@@ -15,10 +16,12 @@ const StampSuffix = ".sha256"
 
 // WriteStamp records a blob's sha256.
 func WriteStamp(blob string, sha256 []byte) error {
-	return WriteFile(blob+StampSuffix, []byte(hex.EncodeToString(sha256)+"  "+filepath.Base(blob)+"\n"))
+	return WriteFile(blob+StampSuffix,
+		[]byte(hex.EncodeToString(sha256)+"  "+filepath.Base(blob)+"\n"))
 }
 
-// Stamped gives the sha256 (hex) that was found when a blob was last hashed, if it was not written to since.
+// Stamped gives the sha256 (hex) that was found when a blob was last hashed, if it was not written
+// to since.
 func Stamped(blob string) (string, bool) {
 	content, err := os.Stat(blob)
 	if err != nil {
@@ -33,7 +36,8 @@ func Stamped(blob string) (string, bool) {
 		return "", false
 	}
 	sum, name, ok := strings.Cut(strings.TrimSuffix(string(text), "\n"), "  ")
-	if raw, err := hex.DecodeString(sum); err != nil || len(raw) != 32 || !ok || name != filepath.Base(blob) {
+	if raw, err := hex.DecodeString(sum); err != nil || len(raw) != 32 || !ok ||
+		name != filepath.Base(blob) {
 		return "", false
 	}
 	return sum, true

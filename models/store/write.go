@@ -1,7 +1,7 @@
 package store
 
-// Writing the layout that cache.go reads. Every step is one rename or one link, so a process that dies leaves either the old
-// state or the new one.
+// Writing the layout that cache.go reads. Every step is one rename or one link, so a process that
+// dies leaves either the old state or the new one.
 
 import (
 	"errors"
@@ -32,8 +32,8 @@ func SnapshotPath(root string, repo Repo, commit string) string {
 	return filepath.Join(root, repo.Folder(), "snapshots", commit)
 }
 
-// Link makes a file of a snapshot point to a blob, in place of whatever stood there. Where links are not possible the blob
-// itself becomes the file, as huggingface_hub does it.
+// Link makes a file of a snapshot point to a blob, in place of whatever stood there. Where links
+// are not possible the blob itself becomes the file, as huggingface_hub does it.
 func Link(root string, repo Repo, commit, name, etag string) error {
 	if !ValidCommit(commit) || !ValidETag(etag) || !filepath.IsLocal(filepath.FromSlash(name)) {
 		return fmt.Errorf("%s of commit %s cannot be placed in the cache", name, commit)
@@ -55,10 +55,12 @@ func Link(root string, repo Repo, commit, name, etag string) error {
 			return nil // the blob became the file in an earlier pull
 		}
 		return fmt.Errorf("linking %s: %w", name, err)
-	} else if stat, err2 := os.Lstat(path); err == nil && err2 == nil && os.SameFile(stat, blobStat) {
+	} else if stat, err2 := os.Lstat(path); err == nil && err2 == nil &&
+		os.SameFile(stat, blobStat) {
 		return nil
 	}
-	beside := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+strconv.FormatUint(rand.Uint64(), 36))
+	beside := filepath.Join(filepath.Dir(path),
+		"."+filepath.Base(path)+"."+strconv.FormatUint(rand.Uint64(), 36))
 	if symlink(target, beside) != nil && os.Link(blob, beside) != nil {
 		beside = blob
 	}
@@ -71,7 +73,8 @@ func Link(root string, repo Repo, commit, name, etag string) error {
 	return nil
 }
 
-// symlink makes a symbolic link and looks whether it is there: Wine says that it made one and did not.
+// symlink makes a symbolic link and looks whether it is there: Wine says that it made one and did
+// not.
 func symlink(target, path string) error {
 	err := os.Symlink(target, path)
 	if err == nil {
@@ -80,7 +83,8 @@ func symlink(target, path string) error {
 	return err
 }
 
-// WriteRef records which commit a branch or tag is at. Nothing is written for a revision that is the commit itself.
+// WriteRef records which commit a branch or tag is at. Nothing is written for a revision that is
+// the commit itself.
 func WriteRef(root string, repo Repo, revision, commit string) error {
 	if revision == commit {
 		return nil

@@ -1,4 +1,5 @@
-// One turn of the model as it is shown. Parts are only ever added; a part that has ended does not change any more.
+// One turn of the model as it is shown. Parts are only ever added; a part that has ended does not
+// change any more.
 
 package chat
 
@@ -111,17 +112,22 @@ func (a *answer) runs(l layout) []run {
 	}
 	if a.live && len(out) == 0 {
 		waited := l.now.Sub(a.started)
-		text := fmt.Sprintf("%c reading the prompt", spinner[int(max(waited, 0)/(100*time.Millisecond))%len(spinner)])
+		text := fmt.Sprintf("%c reading the prompt",
+			spinner[int(max(waited, 0)/(100*time.Millisecond))%len(spinner)])
 		if waited >= time.Second {
 			text += ", " + seconds(waited)
 		}
-		out = append(out, run{rows: []string{l.palette.Paint(term.Row{{Text: term.Cut(text, l.width), Style: term.Dim}})}})
+		out = append(out,
+			run{rows: []string{l.palette.Paint(term.Row{{Text: term.Cut(text, l.width),
+				Style: term.Dim}})}})
 	}
 	if a.ending != "" {
 		if len(out) > 0 {
 			out = append(out, run{rows: blankRow})
 		}
-		out = append(out, run{rows: l.palette.PaintAll(term.Wrap([]term.Span{{Text: a.ending, Style: a.tone}}, l.width))})
+		out = append(out,
+			run{rows: l.palette.PaintAll(term.Wrap([]term.Span{{Text: a.ending, Style: a.tone}},
+				l.width))})
 	}
 	for i := range out {
 		out[i].prefix = "  " + out[i].prefix
@@ -173,7 +179,8 @@ func (t *thought) runs(l layout, live bool) []run {
 	if live || l.unfolded {
 		arrow = "▾ "
 	}
-	out := []run{{rows: []string{l.palette.Paint(term.Row{{Text: term.Cut(arrow+t.head(), l.width), Style: term.Dim}})}}}
+	out := []run{{rows: []string{l.palette.Paint(term.Row{{Text: term.Cut(arrow+t.head(), l.width),
+		Style: term.Dim}})}}}
 	if !live && !l.unfolded {
 		return out
 	}

@@ -1,7 +1,7 @@
 // Package chat is the conversation in a terminal that `ossrun chat` opens.
 //
-// There is one Bubble Tea model, Model; what it is made of (transcript, editor, history, the live turn) are plain structs
-// with methods. What must stay true:
+// There is one Bubble Tea model, Model; what it is made of (transcript, editor, history, the live
+// turn) are plain structs with methods. What must stay true:
 //
 //   - Update never waits: the turn, files and the clipboard are worked on by goroutines that answer with messages, and
 //     Run does not return before the last of them has ended;
@@ -10,8 +10,8 @@
 //     is still being written;
 //   - text of a model or a person is cleaned before it is kept (package term) and so cannot command the terminal.
 //
-// Pieces: term (safe text, width, styles), markdown (a streaming renderer), vt (a small terminal for tests and for the
-// picture in the README) and picture (the program that takes it).
+// Pieces: term (safe text, width, styles), markdown (a streaming renderer), vt (a small terminal
+// for tests and for the picture in the README) and picture (the program that takes it).
 package chat
 
 import (
@@ -64,8 +64,8 @@ func Run(ctx context.Context, o Options) error {
 	return ctx.Err()
 }
 
-// newTerminal makes writes to w atomic among each other, so that a clipboard sequence never lands inside a frame. A file
-// stays one, for Bubble Tea asks the terminal behind it for its size.
+// newTerminal makes writes to w atomic among each other, so that a clipboard sequence never lands
+// inside a frame. A file stays one, for Bubble Tea asks the terminal behind it for its size.
 func newTerminal(w io.Writer) io.Writer {
 	if f, ok := w.(*os.File); ok {
 		return &terminalFile{File: f}

@@ -28,20 +28,26 @@ var commands []command
 
 func init() {
 	commands = []command{
-		{"help", "", "the keys and commands", func(m *Model, _ string) tea.Cmd { m.help(); return nil }},
-		{"new", "", "forget the conversation and begin another", func(m *Model, _ string) tea.Cmd { m.reset(); return nil }},
+		{"help", "", "the keys and commands",
+			func(m *Model, _ string) tea.Cmd { m.help(); return nil }},
+		{"new", "", "forget the conversation and begin another",
+			func(m *Model, _ string) tea.Cmd { m.reset(); return nil }},
 		{"effort", "low|medium|high", "how long the model thinks (Ctrl+R)", (*Model).setEffort},
 		{"system", "TEXT", "the model's instructions; \"off\" removes them", (*Model).setSystem},
-		{"regenerate", "", "throw the last answer away and ask again", func(m *Model, _ string) tea.Cmd { return m.regenerate() }},
-		{"copy", "", "the last answer into the clipboard", func(m *Model, _ string) tea.Cmd { return m.copy() }},
+		{"regenerate", "", "throw the last answer away and ask again",
+			func(m *Model, _ string) tea.Cmd { return m.regenerate() }},
+		{"copy", "", "the last answer into the clipboard",
+			func(m *Model, _ string) tea.Cmd { return m.copy() }},
 		{"save", "FILE", "the conversation as markdown", (*Model).save},
-		{"quit", "", "leave (Ctrl+C, Ctrl+D)", func(m *Model, _ string) tea.Cmd { return m.quit() }},
+		{"quit", "", "leave (Ctrl+C, Ctrl+D)",
+			func(m *Model, _ string) tea.Cmd { return m.quit() }},
 	}
 }
 
 var efforts = []string{"low", "medium", "high"}
 
-// parseCommand splits a line into the command's name and its argument. A path such as /usr/bin is no command.
+// parseCommand splits a line into the command's name and its argument. A path such as /usr/bin is
+// no command.
 func parseCommand(text string) (name, argument string, ok bool) {
 	rest, ok := strings.CutPrefix(text, "/")
 	if !ok || strings.Contains(text, "\n") && !strings.HasPrefix(rest, "system ") {
@@ -54,7 +60,8 @@ func parseCommand(text string) (name, argument string, ok bool) {
 	return name, strings.TrimSpace(argument), true
 }
 
-// matching are the commands whose name begins with a prefix; one that is the prefix itself stands alone.
+// matching are the commands whose name begins with a prefix; one that is the prefix itself stands
+// alone.
 func matching(prefix string) []command {
 	var found []command
 	for _, c := range commands {
@@ -110,7 +117,9 @@ func (m *Model) obey(name, argument string) tea.Cmd {
 	found := matching(name)
 	switch {
 	case name == "" || len(found) == 0:
-		m.complain(fmt.Sprintf("/%s is no command: /help lists them; a blank before the / sends it as a message", name))
+		m.complain(fmt.Sprintf(
+			"/%s is no command: /help lists them; a blank before the / sends it as a message",
+			name))
 		return nil
 	case len(found) > 1:
 		var names []string
@@ -215,11 +224,13 @@ func (m *Model) copy() tea.Cmd {
 	}
 	out := m.clipboard
 	return m.do(func() tea.Msg {
-		_, err := io.WriteString(out, "\x1b]52;c;"+base64.StdEncoding.EncodeToString([]byte(text))+"\x07")
+		_, err := io.WriteString(out,
+			"\x1b]52;c;"+base64.StdEncoding.EncodeToString([]byte(text))+"\x07")
 		if err != nil {
 			return failed{fmt.Errorf("copy: %w", err)}
 		}
-		return noted(fmt.Sprintf("copied %s characters, if the terminal allows it", thousands(len([]rune(text)))))
+		return noted(fmt.Sprintf("copied %s characters, if the terminal allows it",
+			thousands(len([]rune(text)))))
 	})
 }
 
@@ -239,7 +250,8 @@ func (m *Model) save(path string) tea.Cmd {
 	own := m.saved[path]
 	return m.do(func() tea.Msg {
 		if _, err := os.Lstat(path); !own && err == nil {
-			return failed{fmt.Errorf("%s exists: /save does not overwrite a file that this chat has not written", path)}
+			return failed{fmt.Errorf(
+				"%s exists: /save does not overwrite a file that this chat has not written", path)}
 		} else if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return failed{fmt.Errorf("save: %w", err)}
 		}

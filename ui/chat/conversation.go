@@ -9,8 +9,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// A conversation is what the model is given again with every turn: messages in Harmony's form, kept by exchange so that
-// the last answer can be taken back.
+// A conversation is what the model is given again with every turn: messages in Harmony's form, kept
+// by exchange so that the last answer can be taken back.
 type conversation struct{ exchanges []exchange }
 
 // An exchange is one question with what the model said to it.
@@ -23,7 +23,8 @@ type exchange struct {
 
 // ask opens an exchange.
 func (c *conversation) ask(question string, entry int, a *answer) {
-	c.exchanges = append(c.exchanges, exchange{question, entry, a, []session.Message{session.User(question)}})
+	c.exchanges = append(c.exchanges,
+		exchange{question, entry, a, []session.Message{session.User(question)}})
 }
 
 // said appends the messages of a turn that has ended to the last exchange.
@@ -75,7 +76,8 @@ func (c *conversation) document(model, system string) string {
 		for _, p := range e.answer.parts {
 			switch p := p.(type) {
 			case *thought:
-				fmt.Fprintf(&b, "\n<details><summary>%s</summary>\n\n%s\n\n</details>\n", p.head(), p.text.text.String())
+				fmt.Fprintf(&b, "\n<details><summary>%s</summary>\n\n%s\n\n</details>\n", p.head(),
+					p.text.text.String())
 			case *speech:
 				fmt.Fprintf(&b, "\n%s\n", p.text.Text())
 			case *call:

@@ -12,8 +12,9 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-// An editor holds the text that is being typed. Places are byte offsets at the borders of grapheme clusters, so an emoji
-// or an accented letter is one step. The text is cleaned when it comes in; rows are computed once per text and width.
+// An editor holds the text that is being typed. Places are byte offsets at the borders of grapheme
+// clusters, so an emoji or an accented letter is one step. The text is cleaned when it comes in;
+// rows are computed once per text and width.
 type editor struct {
 	text   string
 	cursor int
@@ -143,7 +144,8 @@ func wordRune(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) || r == '_'
 }
 
-// up and down move by a row of the screen; they report false at the first and the last, where the history takes over.
+// up and down move by a row of the screen; they report false at the first and the last, where the
+// history takes over.
 func (e *editor) up(width int) bool   { return e.vertical(width, -1) }
 func (e *editor) down(width int) bool { return e.vertical(width, 1) }
 
@@ -166,14 +168,16 @@ func (e *editor) vertical(width, by int) bool {
 		}
 		place, used = place+n, used+w
 	}
-	if place == rows[to].end && place > rows[to].start && to < len(rows)-1 && rows[to+1].start == place {
+	if place == rows[to].end && place > rows[to].start && to < len(rows)-1 &&
+		rows[to+1].start == place {
 		place = e.before(place) // the end of a wrapped row is the beginning of the next
 	}
 	e.cursor, e.column = place, column
 	return true
 }
 
-// rows breaks the text into rows of the screen: at line ends and blanks, and where a word is longer than a row.
+// rows breaks the text into rows of the screen: at line ends and blanks, and where a word is longer
+// than a row.
 func (e *editor) rows(width int) []span {
 	width = max(width, 1)
 	if e.cached.rows != nil && e.cached.text == e.text && e.cached.width == width {

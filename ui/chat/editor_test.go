@@ -21,18 +21,27 @@ func TestEditor(t *testing.T) {
 		{"backspace takes a whole cluster", "a👩‍👩‍👧", func(e *editor) { e.backspace() }, "a|"},
 		{"accents are one step", "e\u0301x", func(e *editor) { e.left(); e.left() }, "|e\u0301x"},
 		{"delete at the end", "a", func(e *editor) { e.delete() }, "a|"},
-		{"words", "one two-three", func(e *editor) { e.wordLeft(); e.wordLeft() }, "one |two-three"},
+		{"words", "one two-three", func(e *editor) { e.wordLeft(); e.wordLeft() },
+			"one |two-three"},
 		{"word right", "one two", func(e *editor) { e.home(); e.wordRight() }, "one| two"},
 		{"delete word", "one two  ", func(e *editor) { e.deleteWordLeft() }, "one |"},
-		{"delete word right", "one two", func(e *editor) { e.home(); e.deleteWordRight() }, "| two"},
+		{"delete word right", "one two", func(e *editor) { e.home(); e.deleteWordRight() },
+			"| two"},
 		{"home is the line's", "one\ntwo", func(e *editor) { e.home() }, "one\n|two"},
 		{"end is the line's", "one\ntwo", func(e *editor) { e.move(0); e.end() }, "one|\ntwo"},
-		{"delete to the line's end", "one\ntwo", func(e *editor) { e.move(1); e.deleteToLineEnd() }, "o|\ntwo"},
-		{"and then the line end", "one\ntwo", func(e *editor) { e.move(3); e.deleteToLineEnd() }, "one|two"},
-		{"delete to the line's beginning", "one\ntwo", func(e *editor) { e.left(); e.deleteToLineHome() }, "one\n|o"},
-		{"up keeps the column", "long line\nab\nlong line", func(e *editor) { e.up(40); e.up(40) }, "long line|\nab\nlong line"},
-		{"up and down", "abc\nx\nabc", func(e *editor) { e.left(); e.up(40); e.down(40) }, "abc\nx\nab|c"},
-		{"escape sequences are left out", "", func(e *editor) { e.insert("\x1b[31mred\x1b[m\r\n\x1b]0;t\aend\ttab") }, "red\nend\ttab|"},
+		{"delete to the line's end", "one\ntwo", func(e *editor) { e.move(1); e.deleteToLineEnd() },
+			"o|\ntwo"},
+		{"and then the line end", "one\ntwo", func(e *editor) { e.move(3); e.deleteToLineEnd() },
+			"one|two"},
+		{"delete to the line's beginning", "one\ntwo",
+			func(e *editor) { e.left(); e.deleteToLineHome() }, "one\n|o"},
+		{"up keeps the column", "long line\nab\nlong line", func(e *editor) { e.up(40); e.up(40) },
+			"long line|\nab\nlong line"},
+		{"up and down", "abc\nx\nabc", func(e *editor) { e.left(); e.up(40); e.down(40) },
+			"abc\nx\nab|c"},
+		{"escape sequences are left out", "",
+			func(e *editor) { e.insert("\x1b[31mred\x1b[m\r\n\x1b]0;t\aend\ttab") },
+			"red\nend\ttab|"},
 	} {
 		var e editor
 		e.set(c.start)
@@ -68,7 +77,8 @@ func TestEditorRows(t *testing.T) {
 	}
 }
 
-// Whatever keys are pressed, the cursor stands at the border of a cluster, the rows cover the text and none is too wide.
+// Whatever keys are pressed, the cursor stands at the border of a cluster, the rows cover the text
+// and none is too wide.
 func FuzzEditor(f *testing.F) {
 	f.Add("one 日本 👩‍👩‍👧\ntwo", []byte("udlrbkwxneh"), 6)
 	f.Fuzz(func(t *testing.T, text string, keys []byte, width int) {
@@ -110,7 +120,8 @@ func FuzzEditor(f *testing.F) {
 			case 15:
 				e.deleteWordRight()
 			}
-			if e.cursor < 0 || e.cursor > len(e.text) || !utf8.ValidString(e.text[:e.cursor]) || !utf8.ValidString(e.text) {
+			if e.cursor < 0 || e.cursor > len(e.text) || !utf8.ValidString(e.text[:e.cursor]) ||
+				!utf8.ValidString(e.text) {
 				t.Fatalf("cursor at %d in %q", e.cursor, e.text)
 			}
 			at := 0
@@ -118,7 +129,8 @@ func FuzzEditor(f *testing.F) {
 				if skipped := e.text[at:r.start]; skipped != "" && skipped != "\n" {
 					t.Fatalf("%q is on no row", skipped)
 				}
-				if got := cells(strings.TrimRight(e.text[r.start:r.end], " ")); got > max(width, 12) {
+				if got := cells(strings.TrimRight(e.text[r.start:r.end], " ")); got > max(width,
+					12) {
 					t.Fatalf("row of %d cells at %d", got, width)
 				}
 				at = r.end
@@ -157,7 +169,8 @@ func TestLongQuestionIsFolded(t *testing.T) {
 	s := newStage(t, 60, 30, Options{})
 	s.m.editor.set(strings.Repeat("line\n", 100) + "end")
 	s.keys("enter")
-	if text := s.text(); !strings.Contains(text, "… 87 more rows, Ctrl+T shows them") || strings.Count(text, "line\n") != 14 {
+	if text := s.text(); !strings.Contains(text, "… 87 more rows, Ctrl+T shows them") ||
+		strings.Count(text, "line\n") != 14 {
 		t.Errorf("a long question:\n%s", text)
 	}
 	s.keys("ctrl+t")

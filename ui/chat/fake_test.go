@@ -11,7 +11,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// A script is a Runner that says what it was told to. A step without an event waits until the turn is cancelled.
+// A script is a Runner that says what it was told to. A step without an event waits until the turn
+// is cancelled.
 type script struct {
 	mu       sync.Mutex
 	turns    [][]session.Event // one list for each Start
@@ -55,7 +56,8 @@ func (t *scriptTurn) Next() (session.Event, bool) {
 	}
 	if e == nil {
 		<-t.ctx.Done()
-		e = session.Done{Finish: session.FinishCancelled, Usage: session.Usage{Prompt: 80, Completion: 20}}
+		e = session.Done{Finish: session.FinishCancelled, Usage: session.Usage{Prompt: 80,
+			Completion: 20}}
 	}
 	switch e := e.(type) {
 	case session.Answer:

@@ -20,16 +20,21 @@ const (
 	budget          = 16 * time.Millisecond
 )
 
-// longAnswer is about n tokens of everything that markdown has, with a listing and a paragraph that are very long.
+// longAnswer is about n tokens of everything that markdown has, with a listing and a paragraph that
+// are very long.
 func longAnswer(tb testing.TB, n int) []string {
 	tb.Helper()
 	sample, err := os.ReadFile("markdown/testdata/answer.md")
 	if err != nil {
 		tb.Fatal(err)
 	}
-	code := "```go\n" + strings.Repeat("func f(x int) int {\n\tif x > 1 { // not the last\n\t\treturn f(x-1) * len(\"text\")\n\t}\n\treturn x\n}\n\n", 120) + "```\n\n"
-	text := code + strings.Repeat("A **long** paragraph with `code` that does not end. ", 150) + "\n\n"
-	table := "| a | b | c |\n|---|---|---|\n" + strings.Repeat("| some words | `12` | more of them |\n", 60) + "\n"
+	code := "```go\n" +
+		strings.Repeat("func f(x int) int {\n\tif x > 1 { // not the last\n\t\treturn f(x-1) * "+
+			"len(\"text\")\n\t}\n\treturn x\n}\n\n", 120) + "```\n\n"
+	text := code + strings.Repeat("A **long** paragraph with `code` that does not end. ", 150) +
+		"\n\n"
+	table := "| a | b | c |\n|---|---|---|\n" +
+		strings.Repeat("| some words | `12` | more of them |\n", 60) + "\n"
 	var tokens []string
 	for len(tokens) < n {
 		for _, w := range strings.SplitAfter(text+table+string(sample), " ") {
@@ -44,8 +49,8 @@ func longAnswer(tb testing.TB, n int) []string {
 	return tokens[:n]
 }
 
-// longConversation plays a chat of many turns without goroutines, then streams a long answer, and returns what every
-// frame cost: Update with the tokens of one frame, then View.
+// longConversation plays a chat of many turns without goroutines, then streams a long answer, and
+// returns what every frame cost: Update with the tokens of one frame, then View.
 func longConversation(tb testing.TB, tokens []string) []time.Duration {
 	tb.Helper()
 	s := &stage{t: &testing.T{}, runner: &script{}, clock: newClock()}
@@ -58,7 +63,8 @@ func longConversation(tb testing.TB, tokens []string) []time.Duration {
 		s.m.transcript.add(newQuestion(s.m.palette, "And what else is there to say about it?"))
 		s.m.transcript.add(a)
 		s.m.turns++
-		s.m.live = &live{number: s.m.turns, cancel: func() {}, box: newMailbox(), answer: a, started: s.clock.read()}
+		s.m.live = &live{number: s.m.turns, cancel: func() {}, box: newMailbox(), answer: a,
+			started: s.clock.read()}
 		return s.m.live
 	}
 	feed := func(l *live, tokens []string, think int) frame {
@@ -110,9 +116,9 @@ func longConversation(tb testing.TB, tokens []string) []time.Duration {
 	return costs
 }
 
-// A frame at 1,000 tokens a second takes under 16 ms at the 99th percentile, at the end of a long conversation as at its
-// beginning, and while the window is resized. What counts is the processor's time, since the machine may have other
-// work; of two runs each frame's better one.
+// A frame at 1,000 tokens a second takes under 16 ms at the 99th percentile, at the end of a long
+// conversation as at its beginning, and while the window is resized. What counts is the processor's
+// time, since the machine may have other work; of two runs each frame's better one.
 func TestFrameBudget(t *testing.T) {
 	if testing.Short() {
 		t.Skip("streams 40,000 tokens")
@@ -126,7 +132,8 @@ func TestFrameBudget(t *testing.T) {
 	}
 	slices.Sort(best)
 	p50, p99, worst := best[len(best)/2], best[len(best)*99/100], best[len(best)-1]
-	t.Logf("%d frames of %d tokens: p50 %v, p99 %v, worst %v", len(best), frameTokens, p50, p99, worst)
+	t.Logf("%d frames of %d tokens: p50 %v, p99 %v, worst %v", len(best), frameTokens, p50, p99,
+		worst)
 	if p99 > budget && !raceEnabled {
 		t.Errorf("p99 is %v, the budget is %v", p99, budget)
 	}

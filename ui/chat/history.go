@@ -13,8 +13,9 @@ import (
 	"sync"
 )
 
-// The history file holds one JSON string a line, oldest first. It is bounded, replaced as a whole so that it is never
-// half written, readable by its owner only, and a line that cannot be read is left out.
+// The history file holds one JSON string a line, oldest first. It is bounded, replaced as a whole
+// so that it is never half written, readable by its owner only, and a line that cannot be read is
+// left out.
 const (
 	historyEntries = 1000
 	historyBytes   = 1 << 20
@@ -83,7 +84,8 @@ func bound(entries []string) []string {
 	return entries[from:]
 }
 
-// A historyFile may be written by several chats at once; each reads it again before it adds its line.
+// A historyFile may be written by several chats at once; each reads it again before it adds its
+// line.
 type historyFile struct {
 	path string
 

@@ -27,7 +27,8 @@ func TestHistoryAcrossChats(t *testing.T) {
 	}
 	s = newStage(t, 60, 20, Options{HistoryPath: path})
 	s.typing("draft")
-	for _, want := range []string{"日本 \"quoted\" <b>", "two\nlines", "two\nlines", "/help", "/help"} {
+	for _, want := range []string{"日本 \"quoted\" <b>", "two\nlines", "two\nlines", "/help",
+		"/help"} {
 		s.keys("up")
 		if got := s.m.editor.text; got != want {
 			t.Errorf("Up shows %q, want %q", got, want)
@@ -60,7 +61,8 @@ func TestHistoryFileIsBounded(t *testing.T) {
 	if len(got) != historyEntries || got[0] != "question 2001" || got[len(got)-1] != "last" {
 		t.Errorf("%d entries from %q to %q", len(got), got[0], got[len(got)-1])
 	}
-	if err := write(f, strings.Repeat("x", historyEntry+1)); err != nil || len(f.read()) != historyEntries {
+	if err := write(f, strings.Repeat("x", historyEntry+1)); err != nil ||
+		len(f.read()) != historyEntries {
 		t.Errorf("a question that is too long was kept: %v", err)
 	}
 	for range 30 {
@@ -78,7 +80,8 @@ func TestHistoryFileIsBounded(t *testing.T) {
 
 func TestHistoryIgnoresWhatItCannotRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "h")
-	if err := os.WriteFile(path, []byte("\x00\xff\n\"good\"\n{\"no\":1}\n\"half"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("\x00\xff\n\"good\"\n{\"no\":1}\n\"half"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	if got := newHistory(path).entries; len(got) != 1 || got[0] != "good" {

@@ -99,8 +99,8 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 	return nil
 }
 
-// interrupt is Ctrl+C: it stops an answer, puts away what is being typed, and leaves where there is neither or where it
-// is pressed twice.
+// interrupt is Ctrl+C: it stops an answer, puts away what is being typed, and leaves where there is
+// neither or where it is pressed twice.
 func (m *Model) interrupt() tea.Cmd {
 	again := !m.interrupted.IsZero() && m.now.Sub(m.interrupted) < twice
 	m.interrupted = m.now

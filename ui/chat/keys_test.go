@@ -46,7 +46,8 @@ func TestEffort(t *testing.T) {
 }
 
 func TestSystem(t *testing.T) {
-	s := newStage(t, 80, 20, Options{System: "be brief"}, turn([]session.Event{stopped(9, 2)}), turn([]session.Event{stopped(9, 2)}))
+	s := newStage(t, 80, 20, Options{System: "be brief"}, turn([]session.Event{stopped(9, 2)}),
+		turn([]session.Event{stopped(9, 2)}))
 	s.ask("q")
 	s.play(0, step)
 	s.ask("/system speak French\nand English")
@@ -122,7 +123,8 @@ func TestRegenerateAndNew(t *testing.T) {
 	s.ask("/regenerate")
 	s.play(0, step)
 	text := s.text()
-	if strings.Contains(text, "first answer") || !strings.Contains(text, "second answer") || strings.Count(text, "the question") != 1 {
+	if strings.Contains(text, "first answer") || !strings.Contains(text, "second answer") ||
+		strings.Count(text, "the question") != 1 {
 		t.Errorf("regenerated:\n%s", text)
 	}
 	if n := len(s.runner.requests[1].Messages); n != 1 {
@@ -132,7 +134,8 @@ func TestRegenerateAndNew(t *testing.T) {
 	s.ask("to be forgotten")
 	s.ask("/new")
 	text = s.text()
-	if s.m.live != nil || len(s.m.conversation.messages()) != 0 || strings.Contains(text, "second answer") || !strings.Contains(text, "0 / 131,072") {
+	if s.m.live != nil || len(s.m.conversation.messages()) != 0 ||
+		strings.Contains(text, "second answer") || !strings.Contains(text, "0 / 131,072") {
 		t.Errorf("after /new:\n%s", text)
 	}
 }
@@ -163,7 +166,8 @@ func TestCommandLines(t *testing.T) {
 		t.Error("a path was taken for a command")
 	}
 	for in, want := range map[string]string{
-		"/h": "/help", "/ef": "/effort ", "/effort m": "/effort medium", "/effort x": "/effort x", "hello": "hello", "/sa": "/save ", "/save x": "/save x",
+		"/h": "/help", "/ef": "/effort ", "/effort m": "/effort medium", "/effort x": "/effort x",
+		"hello": "hello", "/sa": "/save ", "/save x": "/save x",
 	} {
 		s.m.editor.set(in)
 		s.keys("tab")
@@ -183,7 +187,9 @@ func TestSendWhileBusy(t *testing.T) {
 }
 
 func TestScroll(t *testing.T) {
-	s := newStage(t, 60, 14, Options{}, turn(answering(strings.Repeat("- item\n", 60)), []session.Event{stopped(9, 90)}), turn(answering(strings.Repeat("more \n\n", 20)), []session.Event{nil}))
+	s := newStage(t, 60, 14, Options{}, turn(answering(strings.Repeat("- item\n", 60)),
+		[]session.Event{stopped(9, 90)}), turn(answering(strings.Repeat("more \n\n", 20)),
+		[]session.Event{nil}))
 	s.ask("list")
 	s.play(0, step)
 	s.keys("pgup")
@@ -217,7 +223,8 @@ func TestScroll(t *testing.T) {
 }
 
 func TestSaveAndCopy(t *testing.T) {
-	s := newStage(t, 100, 30, Options{System: "be kind"}, turn(reasoning("Let me think."), answering("An **answer**."), []session.Event{stopped(9, 9)}))
+	s := newStage(t, 100, 30, Options{System: "be kind"}, turn(reasoning("Let me think."),
+		answering("An **answer**."), []session.Event{stopped(9, 9)}))
 	var clip bytes.Buffer
 	s.m.clipboard = &clip
 	s.ask("a question")
@@ -243,7 +250,8 @@ func TestSaveAndCopy(t *testing.T) {
 	}
 	s.m.editor.set("/copy")
 	s.send(s.send(key("enter"))())
-	if want := "\x1b]52;c;" + base64.StdEncoding.EncodeToString([]byte("An **answer**.")) + "\a"; clip.String() != want {
+	if want := "\x1b]52;c;" + base64.StdEncoding.EncodeToString([]byte("An **answer**.")) +
+		"\a"; clip.String() != want {
 		t.Errorf("clipboard %q, want %q", clip.String(), want)
 	}
 }

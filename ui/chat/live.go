@@ -1,5 +1,6 @@
-// The turn that is being written: a goroutine reads its events into a mailbox, a command takes them out frame by frame.
-// No event is lost or reordered, and what the Model does not want any more is read to its end all the same.
+// The turn that is being written: a goroutine reads its events into a mailbox, a command takes them
+// out frame by frame. No event is lost or reordered, and what the Model does not want any more is
+// read to its end all the same.
 
 package chat
 
@@ -13,8 +14,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// framesPerSecond is how often new tokens reach the screen at most. The model may be computed by the same cores that
-// draw the screen, so it is no more than the eye asks for.
+// framesPerSecond is how often new tokens reach the screen at most. The model may be computed by
+// the same cores that draw the screen, so it is no more than the eye asks for.
 const framesPerSecond = 30
 
 // A live is the turn that is being written, as the Model sees it.
@@ -90,7 +91,8 @@ func (b *mailbox) wake() {
 }
 
 // run reads a turn from its start to its end.
-func (b *mailbox) run(ctx context.Context, r session.Runner, req session.Request, clock func() time.Time) {
+func (b *mailbox) run(ctx context.Context, r session.Runner, req session.Request,
+	clock func() time.Time) {
 	turn, err := r.Start(ctx, req)
 	if err != nil {
 		b.end(session.Result{}, err)
@@ -106,9 +108,10 @@ func (b *mailbox) run(ctx context.Context, r session.Runner, req session.Request
 	b.end(turn.Result(), nil)
 }
 
-// next waits for something to show, but not less than a frame's time since the last frame. The first token after a
-// pause is shown at once.
-func (b *mailbox) next(ctx context.Context, number int, last time.Time, clock func() time.Time) tea.Cmd {
+// next waits for something to show, but not less than a frame's time since the last frame. The
+// first token after a pause is shown at once.
+func (b *mailbox) next(ctx context.Context, number int, last time.Time,
+	clock func() time.Time) tea.Cmd {
 	return func() tea.Msg {
 		select {
 		case <-b.ready:
@@ -126,7 +129,8 @@ func (b *mailbox) next(ctx context.Context, number int, last time.Time, clock fu
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		f := frame{number: number, at: clock(), events: b.events, over: b.over, result: b.result, err: b.err}
+		f := frame{number: number, at: clock(), events: b.events, over: b.over, result: b.result,
+			err: b.err}
 		b.events = nil
 		return f
 	}

@@ -1,5 +1,5 @@
-// The state of the chat and what changes it. Every message ends here; what takes time is handed to a goroutine that
-// answers with another message.
+// The state of the chat and what changes it. Every message ends here; what takes time is handed to
+// a goroutine that answers with another message.
 
 package chat
 
@@ -32,7 +32,8 @@ type Model struct {
 
 	now           time.Time // as of the last message that told it
 	width, height int
-	laidOut       int // the width for which the transcript is laid out; behind width while a long one is resized
+	// the width for which the transcript is laid out; behind width while a long one is resized
+	laidOut int
 
 	transcript   transcript
 	conversation conversation
@@ -59,8 +60,8 @@ type (
 	settled int // the width that the terminal had a moment ago
 )
 
-// A transcript of many rows is not laid out anew for every step of a resize, but once the terminal has kept its size for
-// a moment; until then its rows are cut.
+// A transcript of many rows is not laid out anew for every step of a resize, but once the terminal
+// has kept its size for a moment; until then its rows are cut.
 const (
 	manyRows = 1000
 	moment   = 120 * time.Millisecond
@@ -82,19 +83,24 @@ func newModel(ctx context.Context, o Options) *Model {
 // greet opens a transcript.
 func (m *Model) greet() {
 	o := m.options
-	dim := func(text string) line { return line{text: term.Row{{Text: term.Clean(text), Style: term.Dim}}} }
+	dim := func(text string) line {
+		return line{text: term.Row{{Text: term.Clean(text),
+			Style: term.Dim}}}
+	}
 	where := fmt.Sprintf("context of %s tokens", thousands(o.Model.ContextLength()))
 	if d := o.Model.Device(); d != "" {
 		where = d + ", " + where
 	}
 	rows := []line{
-		{text: term.Row{{Text: "ossrun · ", Style: term.Bold}, {Text: term.Clean(o.Model.ID()), Style: term.Bold | term.Cyan}}},
+		{text: term.Row{{Text: "ossrun · ", Style: term.Bold}, {Text: term.Clean(o.Model.ID()),
+			Style: term.Bold | term.Cyan}}},
 		dim(where),
 	}
 	if o.Notice != "" {
 		rows = append(rows, dim(o.Notice))
 	}
-	rows = append(rows, line{}, dim("Enter sends, Alt+Enter begins a new line, /help shows the rest."))
+	rows = append(rows, line{},
+		dim("Enter sends, Alt+Enter begins a new line, /help shows the rest."))
 	m.transcript.add(&block{lines: rows})
 }
 
@@ -180,7 +186,8 @@ func (m *Model) remember(text string) {
 	if m.history.add(text) {
 		m.history.file.queue(text)
 		m.background.Go(func() {
-			_ = m.history.file.flush() // a history that cannot be kept is no reason to disturb a conversation
+			// a history that cannot be kept is no reason to disturb a conversation
+			_ = m.history.file.flush()
 		})
 	}
 }
@@ -196,11 +203,13 @@ func (m *Model) ask(text string) tea.Cmd {
 
 	ctx, cancel := context.WithCancel(m.ctx)
 	m.turns++
-	l := &live{number: m.turns, cancel: cancel, box: newMailbox(), answer: a, question: text, started: m.now}
+	l := &live{number: m.turns, cancel: cancel, box: newMailbox(), answer: a, question: text,
+		started: m.now}
 	m.live = l
 	req := session.Request{
 		Messages: m.conversation.messages(), Effort: m.effort, Instructions: m.system,
-		Params: m.options.Params, MaxTokens: m.options.MaxTokens, MaxReasoning: m.options.MaxReasoning,
+		Params: m.options.Params, MaxTokens: m.options.MaxTokens,
+		MaxReasoning: m.options.MaxReasoning,
 	}
 	clock, runner := m.clock, m.options.Model
 	m.background.Go(func() {
@@ -240,7 +249,8 @@ func (m *Model) frame(f frame) tea.Cmd {
 	if f.over {
 		m.conversation.said(f.result.Messages)
 		if l.answer.live { // a runner that ended without Done
-			l.answer.finish(m.now, "the engine ended without a word: /regenerate asks again", term.Red)
+			l.answer.finish(m.now, "the engine ended without a word: /regenerate asks again",
+				term.Red)
 		}
 		m.live = nil
 		return nil
@@ -265,7 +275,8 @@ func (m *Model) ended(d session.Done) {
 		if m.context >= m.options.Model.ContextLength() {
 			ending = "the context is full: /new begins another conversation"
 		} else {
-			ending = fmt.Sprintf("stopped after %s tokens, as --max-tokens asks", thousands(d.Usage.Completion))
+			ending = fmt.Sprintf("stopped after %s tokens, as --max-tokens asks",
+				thousands(d.Usage.Completion))
 		}
 	case session.FinishToolCalls:
 		tone = term.Yellow
@@ -282,7 +293,8 @@ func (m *Model) refused(err error) {
 	question := m.live.question
 	m.live = nil
 	last, _ := m.conversation.takeBack()
-	m.transcript.entries = slices.Delete(m.transcript.entries, last.entry+1, last.entry+2) // the empty answer
+	// the empty answer
+	m.transcript.entries = slices.Delete(m.transcript.entries, last.entry+1, last.entry+2)
 	if m.editor.text == "" {
 		m.editor.set(question)
 	}
@@ -300,7 +312,9 @@ func reason(err error) string {
 	case err == nil:
 		return "it gave no reason"
 	case errors.As(err, &full):
-		return fmt.Sprintf("%s tokens do not fit the context of %s: shorten the message, or /new begins another conversation",
+		return fmt.Sprintf(
+			"%s tokens do not fit the context of %s: shorten the message, or /new begins another "+
+				"conversation",
 			thousands(full.Asked), thousands(full.Max))
 	case errors.Is(err, sched.ErrQueueFull):
 		return "the engine is busy with other requests: try again in a moment"
@@ -328,7 +342,8 @@ func (m *Model) quit() tea.Cmd {
 	return tea.Quit
 }
 
-// inform, complain and note tell the person something: in the transcript, there as an error, or over the editor.
+// inform, complain and note tell the person something: in the transcript, there as an error, or
+// over the editor.
 func (m *Model) inform(text string) {
 	m.transcript.add(newNotice(m.palette, "·", term.Dim, text))
 	m.transcript.follow = true

@@ -11,8 +11,8 @@ import (
 // longestLine is where a line that does not end is cut, so that a frame stays cheap.
 const longestLine = 4 << 10
 
-// A prose is plain text in one style that may still be growing: reasoning, a question, a notice. Lines that have ended
-// are wrapped once per width; only the last is wrapped again.
+// A prose is plain text in one style that may still be growing: reasoning, a question, a notice.
+// Lines that have ended are wrapped once per width; only the last is wrapped again.
 type prose struct {
 	style   term.Style
 	palette term.Palette

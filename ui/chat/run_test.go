@@ -23,7 +23,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// A window is a chat in a terminal: the real program over a pty, with a small emulator on the other side.
+// A window is a chat in a terminal: the real program over a pty, with a small emulator on the other
+// side.
 type window struct {
 	t      *testing.T
 	file   *os.File
@@ -39,7 +40,8 @@ func open(t *testing.T, ctx context.Context, width, height int, o Options) *wind
 	if err != nil {
 		t.Skip("no pty here: ", err)
 	}
-	if err := pty.Setsize(master, &pty.Winsize{Cols: uint16(width), Rows: uint16(height)}); err != nil {
+	if err := pty.Setsize(master, &pty.Winsize{Cols: uint16(width),
+		Rows: uint16(height)}); err != nil {
 		t.Fatal(err)
 	}
 	w := &window{t: t, file: master, screen: vt.New(width, height), ended: make(chan error, 1)}
@@ -83,18 +85,21 @@ func (w *window) typing(text string) {
 
 func (w *window) until(what string) {
 	w.t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); !strings.Contains(w.text(), what); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); !strings.Contains(w.text(),
+		what); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			w.t.Fatalf("no %q on the screen:\n%s", what, w.text())
 		}
 	}
 }
 
-// compare holds the screen to a file of testdata. What a terminal shows may be half a frame: it is given time to become that.
+// compare holds the screen to a file of testdata. What a terminal shows may be half a frame: it is
+// given time to become that.
 func (w *window) compare(name string) {
 	w.t.Helper()
 	want, _ := os.ReadFile(filepath.Join("testdata", name)) // what is wrong with it is told below
-	for end := time.Now().Add(20 * time.Second); stamps(w.text()) != string(want) && !*update && time.Now().Before(end); {
+	for end := time.Now().Add(20 * time.Second); stamps(w.text()) != string(want) && !*update &&
+		time.Now().Before(end); {
 		time.Sleep(5 * time.Millisecond)
 	}
 	compare(w.t, name, stamps(w.text()))
@@ -113,10 +118,12 @@ func (w *window) wait() error {
 
 func TestInATerminal(t *testing.T) {
 	history := filepath.Join(t.TempDir(), "history")
-	w := open(t, t.Context(), 80, 24, Options{HistoryPath: history, Model: &script{turns: [][]session.Event{
-		turn(reasoning(thinking), answering(paged+"\n日本語 👩‍👩‍👧 done."), []session.Event{stopped(93, 120)}),
-		turn(answering("This one never "), []session.Event{nil}),
-	}}})
+	w := open(t, t.Context(), 80, 24,
+		Options{HistoryPath: history, Model: &script{turns: [][]session.Event{
+			turn(reasoning(thinking), answering(paged+"\n日本語 👩‍👩‍👧 done."),
+				[]session.Event{stopped(93, 120)}),
+			turn(answering("This one never "), []session.Event{nil}),
+		}}})
 	w.until("Ask something")
 	w.typing("How does the \x1b[200~paged\ncache\x1b[201~ work?\r")
 	w.until("done.")
@@ -142,10 +149,12 @@ func TestInATerminal(t *testing.T) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.screen.Mode("1049") || w.screen.Mode("1002") || w.screen.Mode("2004") || !w.screen.Mode("25") {
+	if w.screen.Mode("1049") || w.screen.Mode("1002") || w.screen.Mode("2004") ||
+		!w.screen.Mode("25") {
 		t.Error("the terminal is not put back as it was")
 	}
-	if got := newHistory(history).entries; len(got) != 3 || got[0] != "How does the paged\ncache work?" {
+	if got := newHistory(history).entries; len(got) != 3 ||
+		got[0] != "How does the paged\ncache work?" {
 		t.Errorf("history %q", got)
 	}
 }
@@ -192,7 +201,8 @@ func TestFramesGatherTokens(t *testing.T) {
 	defer cancel()
 	var all sync.WaitGroup
 	all.Go(func() {
-		box.run(ctx, &script{turns: [][]session.Event{turn(reasoning(strings.Repeat("x ", 5000)), []session.Event{stopped(1, 5000)})}},
+		box.run(ctx, &script{turns: [][]session.Event{turn(reasoning(strings.Repeat("x ", 5000)),
+			[]session.Event{stopped(1, 5000)})}},
 			session.Request{}, time.Now)
 	})
 	defer all.Wait()

@@ -20,8 +20,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// A stage drives a Model without a terminal and without goroutines of its own: the clock stands still unless it is
-// moved, and turns are played event by event.
+// A stage drives a Model without a terminal and without goroutines of its own: the clock stands
+// still unless it is moved, and turns are played event by event.
 type stage struct {
 	t      *testing.T
 	m      *Model
@@ -101,10 +101,14 @@ func (s *stage) typing(text string) { s.send(tea.KeyMsg{Type: tea.KeyRunes, Rune
 func key(name string) tea.KeyMsg {
 	alt := strings.HasPrefix(name, "alt+")
 	types := map[string]tea.KeyType{
-		"enter": tea.KeyEnter, "esc": tea.KeyEsc, "tab": tea.KeyTab, "up": tea.KeyUp, "down": tea.KeyDown, "left": tea.KeyLeft,
-		"right": tea.KeyRight, "home": tea.KeyHome, "end": tea.KeyEnd, "pgup": tea.KeyPgUp, "pgdown": tea.KeyPgDown,
-		"backspace": tea.KeyBackspace, "delete": tea.KeyDelete, "ctrl+c": tea.KeyCtrlC, "ctrl+d": tea.KeyCtrlD, "ctrl+j": tea.KeyCtrlJ,
-		"ctrl+r": tea.KeyCtrlR, "ctrl+t": tea.KeyCtrlT, "ctrl+w": tea.KeyCtrlW, "ctrl+k": tea.KeyCtrlK, "ctrl+u": tea.KeyCtrlU,
+		"enter": tea.KeyEnter, "esc": tea.KeyEsc, "tab": tea.KeyTab, "up": tea.KeyUp,
+		"down": tea.KeyDown, "left": tea.KeyLeft,
+		"right": tea.KeyRight, "home": tea.KeyHome, "end": tea.KeyEnd, "pgup": tea.KeyPgUp,
+		"pgdown":    tea.KeyPgDown,
+		"backspace": tea.KeyBackspace, "delete": tea.KeyDelete, "ctrl+c": tea.KeyCtrlC,
+		"ctrl+d": tea.KeyCtrlD, "ctrl+j": tea.KeyCtrlJ,
+		"ctrl+r": tea.KeyCtrlR, "ctrl+t": tea.KeyCtrlT, "ctrl+w": tea.KeyCtrlW,
+		"ctrl+k": tea.KeyCtrlK, "ctrl+u": tea.KeyCtrlU,
 		"ctrl+left": tea.KeyCtrlLeft, "ctrl+right": tea.KeyCtrlRight, "shift+up": tea.KeyShiftUp,
 	}
 	if t, ok := types[strings.TrimPrefix(name, "alt+")]; ok {
@@ -119,8 +123,8 @@ func (s *stage) ask(text string) {
 	s.keys("enter")
 }
 
-// play shows what the turn has said so far: it waits until the mailbox holds n events, or the turn's end where n is 0,
-// stamps them a step apart and takes them as one frame.
+// play shows what the turn has said so far: it waits until the mailbox holds n events, or the
+// turn's end where n is 0, stamps them a step apart and takes them as one frame.
 func (s *stage) play(n int, step time.Duration) {
 	s.t.Helper()
 	if s.m.live == nil {
@@ -182,7 +186,8 @@ func compare(t *testing.T, name, got string) {
 
 const step = 50 * time.Millisecond
 
-const thinking = "The user asks how the cache works. I should say what a page is, show a line of code and be short. " +
+const thinking = "The user asks how the cache works. I should say what a page is, show a line of " +
+	"code and be short. " +
 	"A page holds the keys and values of 32 positions. Window layers give pages back."
 
 const paged = "The cache is cut into **pages** of 32 positions:\n\n" +
@@ -198,12 +203,14 @@ func turn(events ...[]session.Event) []session.Event {
 }
 
 func TestStart(t *testing.T) {
-	s := newStage(t, 80, 16, Options{Notice: "a tiny model trained for this demonstration: it knows little"})
+	s := newStage(t, 80, 16,
+		Options{Notice: "a tiny model trained for this demonstration: it knows little"})
 	s.golden("start")
 }
 
 func TestReasoningThenAnswer(t *testing.T) {
-	s := newStage(t, 80, 24, Options{}, turn(reasoning(thinking), answering(paged), []session.Event{stopped(93, 120)}))
+	s := newStage(t, 80, 24, Options{}, turn(reasoning(thinking), answering(paged),
+		[]session.Event{stopped(93, 120)}))
 	s.ask("How does the paged cache work?")
 	s.golden("waiting")
 	s.play(20, step)
@@ -226,7 +233,9 @@ func TestReasoningThenAnswer(t *testing.T) {
 }
 
 func TestNoColor(t *testing.T) {
-	s := newStage(t, 60, 20, Options{NoColor: true}, turn(reasoning("Short."), answering("Use `go run` for **that**."), []session.Event{stopped(9, 9)}))
+	s := newStage(t, 60, 20, Options{NoColor: true},
+		turn(reasoning("Short."), answering("Use `go run` for **that**."),
+			[]session.Event{stopped(9, 9)}))
 	s.ask("how?")
 	s.play(0, step)
 	view := s.m.View()
@@ -241,7 +250,8 @@ func TestNoColor(t *testing.T) {
 }
 
 func TestStop(t *testing.T) {
-	s := newStage(t, 60, 16, Options{}, turn(answering("It begins with "), []session.Event{nil}), turn(answering("Yes."), []session.Event{stopped(90, 2)}))
+	s := newStage(t, 60, 16, Options{}, turn(answering("It begins with "), []session.Event{nil}),
+		turn(answering("Yes."), []session.Event{stopped(90, 2)}))
 	s.ask("tell me a story")
 	s.play(4, step)
 	s.keys("esc")
@@ -257,13 +267,17 @@ func TestStop(t *testing.T) {
 	for _, m := range s.runner.requests[1].Messages {
 		said = append(said, m.Text())
 	}
-	if got, want := strings.Join(said, "|"), "tell me a story|It begins with |and now?"; got != want {
+	if got, want := strings.Join(said, "|"),
+		"tell me a story|It begins with |and now?"; got != want {
 		t.Errorf("the model was given %q, want %q", got, want)
 	}
 }
 
 func TestErrors(t *testing.T) {
-	s := newStage(t, 70, 18, Options{}, turn(answering("Half an "), []session.Event{session.Done{Finish: session.FinishError, Err: errors.New("the step failed: out of pages")}}))
+	s := newStage(t, 70, 18, Options{},
+		turn(answering("Half an "),
+			[]session.Event{session.Done{Finish: session.FinishError,
+				Err: errors.New("the step failed: out of pages")}}))
 	s.ask("first")
 	s.play(0, step)
 	s.runner.refuse = &sched.ContextLengthError{Max: 131072, Asked: 140000}
@@ -287,16 +301,20 @@ func TestErrors(t *testing.T) {
 
 func TestEndings(t *testing.T) {
 	for want, done := range map[string]session.Done{
-		"stopped after 12 tokens, as --max-tokens asks": {Finish: session.FinishLength, Usage: session.Usage{Prompt: 5, Completion: 12}},
-		"the context is full: /new":                     {Finish: session.FinishLength, Usage: session.Usage{Prompt: 131000, Completion: 72}},
-		"asked for a tool":                              {Finish: session.FinishToolCalls},
+		"stopped after 12 tokens, as --max-tokens asks": {Finish: session.FinishLength,
+			Usage: session.Usage{Prompt: 5, Completion: 12}},
+		"the context is full: /new": {Finish: session.FinishLength,
+			Usage: session.Usage{Prompt: 131000, Completion: 72}},
+		"asked for a tool": {Finish: session.FinishToolCalls},
 	} {
 		s := newStage(t, 90, 18, Options{}, turn([]session.Event{
 			session.CallStart{Name: "weather", Recipient: "functions.weather"},
-			session.CallArguments{Text: "{\"city\":"}, session.CallArguments{Text: " \"Paris\"}"}, session.CallEnd{}, done}))
+			session.CallArguments{Text: "{\"city\":"}, session.CallArguments{Text: " \"Paris\"}"},
+			session.CallEnd{}, done}))
 		s.ask("?")
 		s.play(0, step)
-		if text := s.text(); !strings.Contains(text, want) || !strings.Contains(text, `→ functions.weather {"city": "Paris"}`) {
+		if text := s.text(); !strings.Contains(text, want) ||
+			!strings.Contains(text, `→ functions.weather {"city": "Paris"}`) {
 			t.Errorf("want %q in\n%s", want, text)
 		}
 	}
@@ -312,18 +330,23 @@ func TestHelp(t *testing.T) {
 }
 
 func TestWideCharacters(t *testing.T) {
-	s := newStage(t, 40, 14, Options{}, turn(answering("日本語のテキストは折り返されます。👩‍👩‍👧‍👦 と 🎉🎉🎉 も。\n\n| 名前 | 値 |\n|---|---|\n| 日本 | 🇯🇵 |\n"), []session.Event{stopped(9, 30)}))
+	s := newStage(t, 40, 14, Options{},
+		turn(answering("日本語のテキストは折り返されます。👩‍👩‍👧‍👦 と 🎉🎉🎉 も。\n\n| 名前 | 値 |\n|---|---|\n| 日本 | 🇯🇵 |\n"),
+			[]session.Event{stopped(9, 30)}))
 	s.ask("これは長い質問で、一行に収まりませんから折り返されるはずです。")
 	s.play(0, step)
 	s.golden("wide-characters")
 }
 
 func TestHostileText(t *testing.T) {
-	evil := "\x1b[2J\x1b]0;owned\x07 \u009b31m \x00\b\u202e &#27;[31m `\x1b[5m`\n\n```\n\x1b[1;1H\r\n```\n| \x1b[m | x |\n|---|---|\n"
+	evil := "\x1b[2J\x1b]0;owned\x07 \u009b31m \x00\b\u202e &#27;[31m " +
+		"`\x1b[5m`\n\n```\n\x1b[1;1H\r\n```\n| \x1b[m | x |\n|---|---|\n"
 	s := newStage(t, 60, 24, Options{}, turn(reasoning(evil), answering(evil), []session.Event{
-		session.CallStart{Recipient: "functions.\x1b[2J"}, session.CallArguments{Text: evil}, session.Done{Finish: session.FinishError, Err: errors.New(evil)}}))
+		session.CallStart{Recipient: "functions.\x1b[2J"}, session.CallArguments{Text: evil},
+		session.Done{Finish: session.FinishError, Err: errors.New(evil)}}))
 	s.m.unfolded = true
-	s.send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("pasted \x1b[31mred\x1b[m \x1b]52;c;aGk=\x07 \b" + evil), Paste: true})
+	s.send(tea.KeyMsg{Type: tea.KeyRunes,
+		Runes: []rune("pasted \x1b[31mred\x1b[m \x1b]52;c;aGk=\x07 \b" + evil), Paste: true})
 	s.keys("enter")
 	s.play(0, step)
 	for _, seq := range strings.Split(s.m.View(), "\x1b")[1:] {

@@ -25,8 +25,8 @@ type layout struct {
 	now      time.Time // for what is still going on
 }
 
-// An entry is one piece of the transcript. Its rows come in runs, so that a long answer is not copied for every frame;
-// prefix stands before every row of a run.
+// An entry is one piece of the transcript. Its rows come in runs, so that a long answer is not
+// copied for every frame; prefix stands before every row of a run.
 type entry interface {
 	runs(l layout) []run
 }
@@ -122,9 +122,12 @@ func (q *question) runs(l layout) []run {
 	}
 	var more []run
 	if len(rows) > foldQuestion && !l.unfolded {
-		note := fmt.Sprintf("… %s more rows, Ctrl+T shows them", thousands(len(rows)-foldQuestion+2))
+		note := fmt.Sprintf("… %s more rows, Ctrl+T shows them",
+			thousands(len(rows)-foldQuestion+2))
 		rows = rows[:foldQuestion-2]
-		more = []run{{prefix: "  ", rows: []string{l.palette.Paint(term.Row{{Text: term.Cut(note, l.width-2), Style: term.Dim}})}}}
+		more = []run{{prefix: "  ",
+			rows: []string{l.palette.Paint(term.Row{{Text: term.Cut(note, l.width-2),
+				Style: term.Dim}})}}}
 	}
 	mark := l.palette.Paint(term.Row{{Text: "❯ ", Style: term.Bold | term.Green}})
 	return append([]run{{mark, rows[:1]}, {"  ", rows[1:]}}, more...)
@@ -184,10 +187,12 @@ func (n line) wrap(width int) []term.Row {
 	name := term.Span{Text: "  " + n.name, Style: term.Cyan}
 	if width < 2*nameWidth {
 		indent := term.Span{Text: "    "}
-		return append(term.Chop(term.Row{name}, width, indent), term.Prefix(term.Wrap(n.text, max(width-4, 1)), indent, indent)...)
+		return append(term.Chop(term.Row{name}, width, indent),
+			term.Prefix(term.Wrap(n.text, max(width-4, 1)), indent, indent)...)
 	}
 	name.Text = fmt.Sprintf("%-*s", nameWidth, name.Text)
-	return term.Prefix(term.Wrap(n.text, width-nameWidth), name, term.Span{Text: strings.Repeat(" ", nameWidth)})
+	return term.Prefix(term.Wrap(n.text, width-nameWidth), name,
+		term.Span{Text: strings.Repeat(" ", nameWidth)})
 }
 
 // thousands writes a number with commas.

@@ -1,4 +1,5 @@
-// From the Model to the screen. Nothing here changes what is shown next, but for caches and the size that scrolling needs.
+// From the Model to the screen. Nothing here changes what is shown next, but for caches and the
+// size that scrolling needs.
 
 package chat
 
@@ -11,9 +12,9 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-// The screen, from top to bottom: the transcript, a line that carries notes, hints while a command is typed, the editor,
-// the status. Every row is at most as wide as the screen and there are exactly as many as it has, so the terminal never
-// scrolls by itself.
+// The screen, from top to bottom: the transcript, a line that carries notes, hints while a command
+// is typed, the editor, the status. Every row is at most as wide as the screen and there are
+// exactly as many as it has, so the terminal never scrolls by itself.
 
 // prompt stands before the first row of the editor.
 const prompt = "❯ "
@@ -36,7 +37,8 @@ func (m *Model) View() string {
 	hints := m.hintRows(max(m.height/3, 1))
 	editor := m.editorRows(max(min(m.height/3, 10), 1))
 	bottom := append(append(append([]term.Row{m.ruleRow()}, hints...), editor...), m.statusRow())
-	if spare := len(bottom) + 1 - m.height; spare > 0 { // a screen of a few rows: the editor is what matters
+	// a screen of a few rows: the editor is what matters
+	if spare := len(bottom) + 1 - m.height; spare > 0 {
 		bottom = bottom[min(spare, len(bottom)-1):]
 		if m.height == 1 {
 			bottom = editor[:1]
@@ -44,7 +46,8 @@ func (m *Model) View() string {
 	}
 	margin := m.margin()
 	body := m.transcript.view(layout{
-		palette: m.palette, width: max(min(m.laidOut-2*margin, widest), 1), height: m.height - len(bottom),
+		palette: m.palette, width: max(min(m.laidOut-2*margin, widest), 1),
+		height:   m.height - len(bottom),
 		unfolded: m.unfolded, now: m.now,
 	})
 	var b strings.Builder
@@ -62,8 +65,8 @@ func (m *Model) View() string {
 	return b.String()
 }
 
-// clip cuts what has no room: on a screen of a few columns, where marks and indents alone may be too wide, and while a
-// resize goes on.
+// clip cuts what has no room: on a screen of a few columns, where marks and indents alone may be
+// too wide, and while a resize goes on.
 func (m *Model) clip(row string) string {
 	if m.width >= 16 && m.laidOut <= m.width {
 		return row
@@ -71,7 +74,8 @@ func (m *Model) clip(row string) string {
 	return ansi.Truncate(row, m.width, "")
 }
 
-// ruleRow is the line over the editor. It carries notes, and while the end of the transcript is out of sight how far.
+// ruleRow is the line over the editor. It carries notes, and while the end of the transcript is out
+// of sight how far.
 func (m *Model) ruleRow() term.Row {
 	note := m.message
 	if below := m.transcript.below(); note == "" && below > 0 {
@@ -84,7 +88,8 @@ func (m *Model) ruleRow() term.Row {
 	left := 2
 	right := max(m.width-left-2-term.Width(note), 0)
 	return term.Row{
-		{Text: strings.Repeat("─", left), Style: term.Dim}, {Text: " " + note + " ", Style: term.Bold},
+		{Text: strings.Repeat("─", left), Style: term.Dim},
+		{Text: " " + note + " ", Style: term.Bold},
 		{Text: strings.Repeat("─", right), Style: term.Dim},
 	}
 }
@@ -97,9 +102,11 @@ func (m *Model) hintRows(most int) []term.Row {
 	}
 	var rows []term.Row
 	for _, c := range found {
-		name := fmt.Sprintf("%*s%-25s", m.margin(), "", strings.TrimSpace("/"+c.name+" "+c.argument))
+		name := fmt.Sprintf("%*s%-25s", m.margin(), "",
+			strings.TrimSpace("/"+c.name+" "+c.argument))
 		name = term.Cut(name, m.width)
-		rows = append(rows, term.Row{{Text: name, Style: term.Cyan}, {Text: term.Cut(c.does, m.width-term.Width(name)-1), Style: term.Dim}})
+		rows = append(rows, term.Row{{Text: name, Style: term.Cyan},
+			{Text: term.Cut(c.does, m.width-term.Width(name)-1), Style: term.Dim}})
 	}
 	return rows
 }
@@ -108,12 +115,14 @@ func (m *Model) editorRows(most int) []term.Row {
 	blank := strings.Repeat(" ", m.margin())
 	first := term.Span{Text: blank + prompt, Style: term.Bold | term.Green}
 	if m.editor.text == "" {
-		return []term.Row{{first, {Text: "A", Style: term.Reverse | term.Dim}, {Text: term.Cut("sk something", m.editorWidth()-1), Style: term.Dim}}}
+		return []term.Row{{first, {Text: "A", Style: term.Reverse | term.Dim},
+			{Text: term.Cut("sk something", m.editorWidth()-1), Style: term.Dim}}}
 	}
 	return term.Prefix(m.editor.view(m.editorWidth(), most), first, term.Span{Text: blank + "  "})
 }
 
-// A field is one piece of the status; where they do not all fit, those of the highest rank go first.
+// A field is one piece of the status; where they do not all fit, those of the highest rank go
+// first.
 type field struct {
 	text  string
 	style term.Style
@@ -140,7 +149,8 @@ func (m *Model) statusRow() term.Row {
 	if rate > 0 {
 		fields = append(fields, field{fmt.Sprintf("%.1f tok/s", rate), term.Plain, 5, true})
 	}
-	fields = append(fields, field{contextUse(used, m.options.Model.ContextLength()), term.Dim, 1, true})
+	fields = append(fields, field{contextUse(used, m.options.Model.ContextLength()), term.Dim, 1,
+		true})
 
 	margin := m.margin()
 	for {

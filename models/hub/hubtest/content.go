@@ -14,8 +14,9 @@ import (
 
 // File is a file of a repository.
 type File struct {
-	Size  int64
-	LFS   bool // in the store on the other host, known by its sha256; else on the hub, known by git's hash
+	Size int64
+	// in the store on the other host, known by its sha256; else on the hub, known by git's hash
+	LFS   bool
 	Bytes []byte
 	Seed  uint64 // the bytes, when Bytes is nil
 
@@ -37,7 +38,10 @@ func Claimed(size int64) *File {
 }
 
 // LFS is an LFS file with known bytes.
-func LFS(content []byte) *File { return &File{Size: int64(len(content)), LFS: true, Bytes: content} }
+func LFS(content []byte) *File {
+	return &File{Size: int64(len(content)), LFS: true,
+		Bytes: content}
+}
 
 // ReadAt gives the file's bytes.
 func (f *File) ReadAt(p []byte, off int64) (int, error) {

@@ -1,5 +1,6 @@
-// Package hubtest is a hub for tests: a server that speaks Hugging Face's protocol for model repositories, with the store of
-// large files on another host (another port), and with every fault that a test asks for.
+// Package hubtest is a hub for tests: a server that speaks Hugging Face's protocol for model
+// repositories, with the store of large files on another host (another port), and with every fault
+// that a test asks for.
 package hubtest
 
 import (
@@ -147,7 +148,8 @@ func (s *Server) Expire() { s.mu.Lock(); s.live++; s.mu.Unlock() }
 // Throttle limits every answer to so many bytes a second; 0 does not.
 func (s *Server) Throttle(rate int64) { s.mu.Lock(); s.rate = rate; s.mu.Unlock() }
 
-// SendAhead bounds how many bytes the system takes from the store for a connection before they are on their way; for connections that come later.
+// SendAhead bounds how many bytes the system takes from the store for a connection before they are
+// on their way; for connections that come later.
 func (s *Server) SendAhead(bytes int) { s.mu.Lock(); s.ahead = bytes; s.mu.Unlock() }
 
 // Reset forgets what was counted.
@@ -236,7 +238,8 @@ func (s *Server) hub(w http.ResponseWriter, r *http.Request) {
 // at checks a revision.
 func (repo *Repo) at(w http.ResponseWriter, escaped string) bool {
 	revision, err := url.PathUnescape(escaped)
-	if err == nil && (revision == "main" || revision == repo.Commit || slices.Contains(repo.Refs, revision)) {
+	if err == nil && (revision == "main" || revision == repo.Commit ||
+		slices.Contains(repo.Refs, revision)) {
 		return true
 	}
 	refuse(w, 404, "RevisionNotFound", "Invalid rev id: "+revision)
@@ -252,7 +255,8 @@ func (repo *Repo) paths() []string {
 	return list
 }
 
-func (s *Server) info(w http.ResponseWriter, r *http.Request, id string, repo *Repo, revision string) {
+func (s *Server) info(w http.ResponseWriter, r *http.Request, id string, repo *Repo,
+	revision string) {
 	fault := s.fault(Info, "", r)
 	if broken(w, fault) || !repo.at(w, revision) {
 		return
@@ -264,12 +268,14 @@ func (s *Server) info(w http.ResponseWriter, r *http.Request, id string, repo *R
 		if r.URL.Query().Has("blobs") && !fault.BareList {
 			entry["size"], entry["blobId"] = f.Size, "0000000000000000000000000000000000000000"
 			if f.LFS {
-				entry["lfs"] = map[string]any{"sha256": f.SHA256(), "size": f.Size, "pointerSize": 134}
+				entry["lfs"] = map[string]any{"sha256": f.SHA256(), "size": f.Size,
+					"pointerSize": 134}
 			}
 		}
 		siblings = append(siblings, entry)
 	}
-	writeJSON(w, map[string]any{"_id": "1", "id": id, "modelId": id, "sha": repo.Commit, "private": repo.Hidden, "gated": repo.Gated,
+	writeJSON(w, map[string]any{"_id": "1", "id": id, "modelId": id, "sha": repo.Commit,
+		"private": repo.Hidden, "gated": repo.Gated,
 		"tags": []string{}, "downloads": 1, "likes": 1, "siblings": siblings})
 }
 
@@ -281,7 +287,8 @@ func (s *Server) tree(w http.ResponseWriter, r *http.Request, repo *Repo, revisi
 	entries := []map[string]any{}
 	for _, path := range repo.paths() {
 		f := repo.Files[path]
-		entry := map[string]any{"type": "file", "oid": strings.Repeat("0", 40), "size": f.Size, "path": path}
+		entry := map[string]any{"type": "file", "oid": strings.Repeat("0", 40), "size": f.Size,
+			"path": path}
 		if f.LFS {
 			entry["lfs"] = map[string]any{"oid": f.SHA256(), "size": f.Size, "pointerSize": 134}
 		}
@@ -308,7 +315,8 @@ func broken(w http.ResponseWriter, f Fault) bool {
 }
 
 // resolve describes a file, and sends it or the way to the store.
-func (s *Server) resolve(w http.ResponseWriter, r *http.Request, repo *Repo, revision, escaped string) {
+func (s *Server) resolve(w http.ResponseWriter, r *http.Request, repo *Repo, revision,
+	escaped string) {
 	path, err := url.PathUnescape(escaped)
 	f := repo.Files[path]
 	kind := Get
@@ -324,7 +332,8 @@ func (s *Server) resolve(w http.ResponseWriter, r *http.Request, repo *Repo, rev
 		refuse(w, 401, "GatedRepo", "Access to model is restricted.")
 		return
 	case repo.Gated && r.Header.Get("Authorization") != "Bearer "+repo.Token:
-		refuse(w, 403, "GatedRepo", "Access to model is restricted and you are not in the authorized list.")
+		refuse(w, 403, "GatedRepo",
+			"Access to model is restricted and you are not in the authorized list.")
 		return
 	case err != nil || f == nil:
 		h.Set("X-Repo-Commit", repo.Commit)
@@ -343,7 +352,8 @@ func (s *Server) resolve(w http.ResponseWriter, r *http.Request, repo *Repo, rev
 		s.mu.Unlock()
 		h.Set("X-Linked-Etag", `"`+etag+`"`)
 		h.Set("X-Linked-Size", strconv.FormatInt(f.Size, 10))
-		h.Set("Location", fmt.Sprintf("%s/%s?of=%s&signed=%d", s.Store.URL, f.SHA256(), url.QueryEscape(path), live))
+		h.Set("Location", fmt.Sprintf("%s/%s?of=%s&signed=%d", s.Store.URL, f.SHA256(),
+			url.QueryEscape(path), live))
 		w.WriteHeader(http.StatusFound)
 		return
 	}
@@ -416,7 +426,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, path string, f *F
 }
 
 // body sends bytes from..to with what goes wrong with them.
-func (s *Server) body(w http.ResponseWriter, r *http.Request, path string, f *File, from, to int64, fault Fault) {
+func (s *Server) body(w http.ResponseWriter, r *http.Request, path string, f *File, from, to int64,
+	fault Fault) {
 	piece := int64(256 << 10)
 	if fault.Rate > 0 {
 		piece = max(1, min(piece, fault.Rate/50))

@@ -1,12 +1,15 @@
 //go:build linux
 
-// Ready measures how long `ossrun serve` takes from the start of its process until it is ready and until its first token, with weights that are not in
-// memory (cold) and that are (warm), beside the rate at which the disk gives the same files past the page cache.
+// Ready measures how long `ossrun serve` takes from the start of its process until it is ready and
+// until its first token, with weights that are not in memory (cold) and that are (warm), beside the
+// rate at which the disk gives the same files past the page cache.
 //
 //	go run ./models/testdata/ready -ossrun ./ossrun -rounds 3 MODEL [FLAGS OF SERVE]
 //
-// MODEL is a folder of safetensors files or a GGUF file. A machine that does something else meanwhile measures that. With -use 512 a prompt of as many random
-// tokens follows each warm start's first token, which every expert of every layer is needed for, and what is resident then is told too.
+// MODEL is a folder of safetensors files or a GGUF file. A machine that does something else
+// meanwhile measures that. With -use 512 a prompt of as many random tokens follows each warm
+// start's first token, which every expert of every layer is needed for, and what is resident then
+// is told too.
 package main
 
 import (
@@ -42,13 +45,15 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := measure(*program, flag.Arg(0), flag.Args()[1:], *rounds, *disk, *cold, *warm, *use); err != nil {
+	if err := measure(*program, flag.Arg(0), flag.Args()[1:], *rounds, *disk, *cold, *warm,
+		*use); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func measure(program, model string, flags []string, rounds int, disk, cold, warm bool, use int) error {
+func measure(program, model string, flags []string, rounds int, disk, cold, warm bool,
+	use int) error {
 	files, size, err := weights(model)
 	if err != nil {
 		return err
@@ -65,7 +70,8 @@ func measure(program, model string, flags []string, rounds int, disk, cold, warm
 				return err
 			}
 			rate = float64(size) / 1e6 / time.Since(start).Seconds()
-			fmt.Printf("round %d: the disk gives %.0f MB/s, which is %.2f s\n", round+1, rate, time.Since(start).Seconds())
+			fmt.Printf("round %d: the disk gives %.0f MB/s, which is %.2f s\n", round+1, rate,
+				time.Since(start).Seconds())
 		}
 		if cold {
 			if err := drop(files); err != nil {
@@ -75,7 +81,8 @@ func measure(program, model string, flags []string, rounds int, disk, cold, warm
 			if err != nil {
 				return err
 			}
-			fmt.Printf("round %d: cold: %s; %.0f MB/s until ready", round+1, s, float64(size)/1e6/s.ready.Seconds())
+			fmt.Printf("round %d: cold: %s; %.0f MB/s until ready", round+1, s,
+				float64(size)/1e6/s.ready.Seconds())
 			if rate > 0 {
 				fmt.Printf(", %.2f of the disk", float64(size)/1e6/s.ready.Seconds()/rate)
 			}
@@ -172,12 +179,16 @@ type start struct {
 	resident, anonymous string        // when it was ready
 	residentAfter, peak string        // after the first token; at most
 	processor           time.Duration
-	used                string // with every weight in use: what is resident, and how much of it is no file's
+	// with every weight in use: what is resident, and how much of it is no file's
+	used string
 }
 
 func (s start) String() string {
-	text := fmt.Sprintf("ready in %.2f s, first token at %.2f s (%.2f s after the request); %.1f s of processor; resident %s (%s not of files), after the token %s, at most %s",
-		s.ready.Seconds(), s.token.Seconds(), s.first.Seconds(), s.processor.Seconds(), s.resident, s.anonymous, s.residentAfter, s.peak)
+	text := fmt.Sprintf(
+		"ready in %.2f s, first token at %.2f s (%.2f s after the request); %.1f s of processor; "+
+			"resident %s (%s not of files), after the token %s, at most %s",
+		s.ready.Seconds(), s.token.Seconds(), s.first.Seconds(), s.processor.Seconds(), s.resident,
+		s.anonymous, s.residentAfter, s.peak)
 	if s.used != "" {
 		text += "; with every weight in use " + s.used
 	}
@@ -193,7 +204,8 @@ func serve(program, model string, flags []string, use int) (s start, err error) 
 	address := free.Addr().String()
 	free.Close()
 	_, port, _ := net.SplitHostPort(address)
-	command := exec.Command(program, append([]string{"serve", model, "--host", "127.0.0.1", "--port", port}, flags...)...)
+	command := exec.Command(program,
+		append([]string{"serve", model, "--host", "127.0.0.1", "--port", port}, flags...)...)
 	var said strings.Builder
 	command.Stderr = &said
 	command.Stdout = io.Discard
@@ -226,7 +238,8 @@ func serve(program, model string, flags []string, use int) (s start, err error) 
 	status := statusOf(command.Process.Pid)
 	s.resident, s.anonymous = status["VmRSS"], status["RssAnon"]
 	asked := time.Now()
-	answer, err := http.Post("http://"+address+"/v1/completions", "application/json", strings.NewReader(`{"prompt":"Hello","max_tokens":2,"stream":true}`))
+	answer, err := http.Post("http://"+address+"/v1/completions", "application/json",
+		strings.NewReader(`{"prompt":"Hello","max_tokens":2,"stream":true}`))
 	if err != nil {
 		return s, err
 	}
@@ -246,7 +259,8 @@ func serve(program, model string, flags []string, use int) (s start, err error) 
 	for i := range use {
 		fmt.Fprintf(&prompt, ",%d", (i*7919+12345)%199000)
 	}
-	long, err := http.Post("http://"+address+"/v1/completions", "application/json", strings.NewReader(`{"prompt":[`+prompt.String()[1:]+`],"max_tokens":1}`))
+	long, err := http.Post("http://"+address+"/v1/completions", "application/json",
+		strings.NewReader(`{"prompt":[`+prompt.String()[1:]+`],"max_tokens":1}`))
 	if err != nil {
 		return s, err
 	}

@@ -18,19 +18,20 @@ type Kind uint8
 
 // The kinds of tokens.
 const (
-	Text     Kind = iota
-	Comment       // comments
-	Keyword       // words of the language's grammar
-	Type          // types, builtins and constants
-	String        // strings, characters, regular expressions
-	Number        // numbers
-	Function      // names of functions where they are called or defined, and of types where they are defined
-	Tag           // tags of markup, selectors
-	Key           // attributes of tags, keys of data, properties
-	Variable      // variables of shells and templates
-	Inserted      // lines that a patch adds
-	Deleted       // lines that a patch takes away
-	Heading       // headings, sections
+	Text    Kind = iota
+	Comment      // comments
+	Keyword      // words of the language's grammar
+	Type         // types, builtins and constants
+	String       // strings, characters, regular expressions
+	Number       // numbers
+	// names of functions where they are called or defined, and of types where they are defined
+	Function
+	Tag      // tags of markup, selectors
+	Key      // attributes of tags, keys of data, properties
+	Variable // variables of shells and templates
+	Inserted // lines that a patch adds
+	Deleted  // lines that a patch takes away
+	Heading  // headings, sections
 )
 
 // A Token is a piece of a line. Its text is not empty.

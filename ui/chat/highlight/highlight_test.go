@@ -107,8 +107,10 @@ func TestGolden(t *testing.T) {
 
 func TestFind(t *testing.T) {
 	for name, want := range map[string]string{
-		"Go": "go", "C++": "c++", "c#": "c#", "JSX": "javascript", "{.python}": "python", "js {1,3-5}": "javascript",
-		"python:main.py": "python", "sh": "bash", "Dockerfile": "dockerfile", "yml": "yaml", " rust ": "rust",
+		"Go": "go", "C++": "c++", "c#": "c#", "JSX": "javascript", "{.python}": "python",
+		"js {1,3-5}":     "javascript",
+		"python:main.py": "python", "sh": "bash", "Dockerfile": "dockerfile", "yml": "yaml",
+		" rust ": "rust",
 	} {
 		if l := Find(name); l == nil || l.Name() != want {
 			t.Errorf("%q is %v, not %s", name, l, want)
@@ -139,14 +141,16 @@ func TestTable(t *testing.T) {
 		for i, r := range l.regions {
 			switch {
 			case r.open == "" || r.open == "*" && r.fill == 0,
-				r.shut == "" && (r.is('L') || r.is('N') || r.is('C') || r.in != nil || r.hole != ""),
+				r.shut == "" && (r.is('L') || r.is('N') || r.is('C') || r.in != nil ||
+					r.hole != ""),
 				r.fill != 0 && (strings.Count(r.open, "*") != 1 || strings.Count(r.shut, "*") != 1),
 				r.hole != "" && !strings.ContainsAny(r.hole, "{("),
 				r.in != nil && len(r.in.names) == 0:
 				t.Errorf("%s: region %d is %+v", l.Name(), i, r)
 			}
 			for j, earlier := range l.regions[:i] {
-				if earlier.forms == r.forms && earlier.fill == 0 && strings.HasPrefix(r.open, earlier.open) {
+				if earlier.forms == r.forms && earlier.fill == 0 &&
+					strings.HasPrefix(r.open, earlier.open) {
 					t.Errorf("%s: region %d is never reached, %d takes it", l.Name(), i, j)
 				}
 			}
@@ -154,7 +158,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// What is open at the end of a text is what a language says of it, and a line behind it is read by that.
+// What is open at the end of a text is what a language says of it, and a line behind it is read by
+// that.
 func TestUnfinished(t *testing.T) {
 	for _, c := range []struct{ lang, text, want string }{
 		{"go", "s := \"not closed\nx := 1", "s := ⟨s \"not closed⟩\nx := ⟨n 1⟩"},
@@ -192,7 +197,8 @@ func FuzzLine(f *testing.F) {
 		}
 	}
 	for i := range languages() {
-		f.Add(uint8(i), "\\\x00\"'`#/*<!--<<<A ${ #{ \\( R\"( [==[ é\\é '''\n\"\"\" é'é'é @é $é -é :é\n- |\n x\n<script a='\n<?php ?>")
+		f.Add(uint8(i), "\\\x00\"'`#/*<!--<<<A ${ #{ \\( R\"( [==[ é\\é '''\n\"\"\" é'é'é @é $é "+
+			"-é :é\n- |\n x\n<script a='\n<?php ?>")
 	}
 	f.Fuzz(func(t *testing.T, n uint8, text string) {
 		read(t, languages()[int(n)%len(languages())], text)

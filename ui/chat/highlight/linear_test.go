@@ -19,8 +19,10 @@ func processor(t *testing.T) float64 {
 
 // A line of eight times the length may cost eight times as much, not sixty-four times.
 func TestNoLineIsQuadratic(t *testing.T) {
-	pieces := []string{" ", "\"", "'", "`", "/", "/[", "</", "<a ", "<!--", "<?", "${", "`${", "\"#{", "{", "(", "$(", "\"$(", "#", "/*", "{-", "[==[", "[=", "r#", "r#\"",
-		"R\"x", "'a", "'\\", "%w[", "q{", "s/", "<<A", "<<1", "- ", "a: ", "&a ", "]( ", "**", "** ", "__ ", "`` ", "a=", "a-", "a.", "1.", "1-", ":a", "@a", "$a", "\\", "a", "é",
+	pieces := []string{" ", "\"", "'", "`", "/", "/[", "</", "<a ", "<!--", "<?", "${", "`${",
+		"\"#{", "{", "(", "$(", "\"$(", "#", "/*", "{-", "[==[", "[=", "r#", "r#\"",
+		"R\"x", "'a", "'\\", "%w[", "q{", "s/", "<<A", "<<1", "- ", "a: ", "&a ", "]( ", "**",
+		"** ", "__ ", "`` ", "a=", "a-", "a.", "1.", "1-", ":a", "@a", "$a", "\\", "a", "é",
 		"\"\" ", "\"a\"  ", "{};", "a:", "</script", "<script>", "?>", "--[", "!", "&x"}
 	const short, long = 1 << 10, 8 << 10
 	for _, l := range languages() {
@@ -42,7 +44,8 @@ func TestNoLineIsQuadratic(t *testing.T) {
 				a, b = min(a, cost(short)), min(b, cost(long))
 			}
 			if b > 0.005 && b > 24*max(a, 1e-4) {
-				t.Errorf("%s, %q again and again: %.1f ms for %d bytes, %.1f ms for %d", l.Name(), p, a*1e3, short, b*1e3, long)
+				t.Errorf("%s, %q again and again: %.1f ms for %d bytes, %.1f ms for %d", l.Name(),
+					p, a*1e3, short, b*1e3, long)
 			}
 		}
 	}

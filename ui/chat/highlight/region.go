@@ -39,14 +39,16 @@ func (s *scanner) opening(r *region, i, at int) (end int, shut string, ok bool) 
 		r.is('F') && at != s.first,
 		r.is('W') && at > 0 && strings.IndexByte(" \t;({[,:=", before) < 0,
 		r.is('O') && (s.value || s.unclosed>>(i&63)&1 != 0),
-		r.is('M') && !letter(s.byteAt(at+len(lead))) && strings.IndexByte("/!?", s.byteAt(at+len(lead))) < 0,
+		r.is('M') && !letter(s.byteAt(at+len(lead))) &&
+			strings.IndexByte("/!?", s.byteAt(at+len(lead))) < 0,
 		r.is('C') && s.unclosed>>(i&63)&1 != 0:
 		return 0, "", false
 	}
 	end = at + len(lead)
 	if filled {
 		begin := end
-		for end < len(s.line) && (s.line[end] == r.fill || r.fill == 'w' && end-begin <= 16 && wordByte(s.line[end])) {
+		for end < len(s.line) && (s.line[end] == r.fill || r.fill == 'w' && end-begin <= 16 &&
+			wordByte(s.line[end])) {
 			end++
 		}
 		if !strings.HasPrefix(s.line[end:], rest) {
@@ -70,7 +72,8 @@ func (s *scanner) opening(r *region, i, at int) (end int, shut string, ok bool) 
 		end += size
 		return end + 1, "", size > 0 && s.line[end-size] != '\'' && s.byteAt(end) == '\''
 	case r.is('M'):
-		for end < len(s.line) && (wordByte(s.line[end]) || strings.IndexByte("/!?:.-", s.line[end]) >= 0) {
+		for end < len(s.line) && (wordByte(s.line[end]) ||
+			strings.IndexByte("/!?:.-", s.line[end]) >= 0) {
 			end++
 		}
 	}
@@ -83,7 +86,8 @@ func (s *scanner) open(r *region, f frame, end int, shut string) bool {
 	s.expect, s.command = Text, false
 	switch {
 	case r.is('G'):
-		if f.code = Find(strings.Trim(s.line[end:], r.open[:1]+" ")); s.depth > 0 || f.code != nil && f.code.is(plain) {
+		if f.code = Find(strings.Trim(s.line[end:], r.open[:1]+" ")); s.depth > 0 ||
+			f.code != nil && f.code.is(plain) {
 			f.code = nil
 		}
 		s.push(f)
@@ -101,7 +105,8 @@ func (s *scanner) open(r *region, f frame, end int, shut string) bool {
 		s.value = true
 	default:
 		if r.kind == String && s.lang.is(keyStrings) {
-			if key, closed, _ := s.literal(r, &f, end); closed && s.byteAt(s.skip(key, " \t")) == ':' {
+			if key, closed, _ := s.literal(r, &f, end); closed &&
+				s.byteAt(s.skip(key, " \t")) == ':' {
 				s.take(Key, key)
 				return true
 			}
@@ -237,7 +242,8 @@ func (s *scanner) bracket(c byte) {
 
 // document reads a line of a here document, or its last one.
 func (s *scanner) document() {
-	if rest, ok := strings.CutPrefix(s.line[s.first:], s.end); ok && (rest == "" || !wordByte(rest[0])) {
+	if rest, ok := strings.CutPrefix(s.line[s.first:], s.end); ok &&
+		(rest == "" || !wordByte(rest[0])) {
 		s.take(String, s.first+len(s.end))
 		s.end, s.here, s.command = "", false, false
 		return
@@ -308,9 +314,11 @@ func (s *scanner) number() {
 	hex := s.line[i] == '0' && s.byteAt(i+1)|0x20 == 'x'
 	for ; i < len(s.line); i++ {
 		c, before, next := s.line[i], s.byteAt(i-1), s.byteAt(i+1)
-		if c < 0x80 && wordByte(c) || c == '.' && (digit(next) || next != '.' && (!s.lang.starts[next] || s.lang.is(ticks))) ||
+		if c < 0x80 && wordByte(c) || c == '.' &&
+			(digit(next) || next != '.' && (!s.lang.starts[next] || s.lang.is(ticks))) ||
 			i > s.at && c == '\'' && wordByte(next) && s.lang.is(ticks) ||
-			i > s.at && digit(next) && (c == '+' || c == '-') && (before|0x20 == 'e' && !hex || before|0x20 == 'p') ||
+			i > s.at && digit(next) && (c == '+' || c == '-') && (before|0x20 == 'e' && !hex ||
+				before|0x20 == 'p') ||
 			(c == '-' || c == ':') && digit(before) && digit(next) && s.lang.is(dates) {
 			continue
 		}
@@ -346,7 +354,8 @@ func (s *scanner) variable(next byte) {
 func (s *scanner) style(c, next byte) {
 	l, end := s.lang, s.wordEnd(s.at+1)
 	switch {
-	case digit(c), strings.IndexByte(".-+", c) >= 0 && digit(next), c == '#' && wordByte(next) && s.value:
+	case digit(c), strings.IndexByte(".-+", c) >= 0 && digit(next), c == '#' && wordByte(next) &&
+		s.value:
 		s.take(Number, s.skip(end, ".0123456789%empxrsvhw"))
 	case (c == '@' || c == '!') && l.starts[next]:
 		s.take(Keyword, end)

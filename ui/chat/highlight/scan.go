@@ -136,13 +136,16 @@ func (s *scanner) step() {
 		s.style(c, next)
 	case c == '#' && s.at == s.first && l.is(preprocessor):
 		s.take(Keyword, s.wordEnd(s.skip(s.at+1, " \t")))
-		if i := strings.IndexByte(s.line, '>'); strings.HasSuffix(s.line[:s.at], "include") && i > 0 {
+		if i := strings.IndexByte(s.line, '>'); strings.HasSuffix(s.line[:s.at], "include") &&
+			i > 0 {
 			s.take(Text, s.skip(s.at, " "))
 			s.take(String, i+1)
 		}
-	case !l.is(commands) && (digit(c) || c == '.' && digit(next) && !s.value && s.byteAt(s.at-1) != '.'):
+	case !l.is(commands) && (digit(c) || c == '.' && digit(next) && !s.value &&
+		s.byteAt(s.at-1) != '.'):
 		s.number()
-	case mark != Text && next != c && l.starts[next] && next != '-' && (c != ':' || s.byteAt(s.at-1) != c && !wordByte(s.byteAt(s.at-1))):
+	case mark != Text && next != c && l.starts[next] && next != '-' &&
+		(c != ':' || s.byteAt(s.at-1) != c && !wordByte(s.byteAt(s.at-1))):
 		end := s.wordEnd(s.at + 1)
 		if c == '-' && l.word(s.line[s.at:end]) == Keyword {
 			mark = Keyword
@@ -175,7 +178,8 @@ func (s *scanner) step() {
 func (s *scanner) word() {
 	l, end := s.lang, s.wordEnd(s.at)
 	word, next := s.line[s.at:end], s.byteAt(end)
-	if (next == '"' || next == '\'') && len(word) <= 3 && slices.Contains(l.prefixes, strings.ToLower(word)) {
+	if (next == '"' || next == '\'') && len(word) <= 3 &&
+		slices.Contains(l.prefixes, strings.ToLower(word)) {
 		if s.opened(len(word), strings.ToLower(word)) {
 			return
 		}
@@ -200,9 +204,11 @@ func (s *scanner) word() {
 			if kind = Key; s.byteAt(s.at-1) == '=' {
 				kind = String
 			}
-		case next == '=' && l.is(tags) && strings.IndexByte("{\"'", s.byteAt(end+1)) >= 0 && end+1 < len(s.line):
+		case next == '=' && l.is(tags) && strings.IndexByte("{\"'", s.byteAt(end+1)) >= 0 &&
+			end+1 < len(s.line):
 			kind = Key
-		case l.is(capitals) && word[0] >= 'A' && word[0] <= 'Z' && (len(word) == 1 || strings.ToUpper(word) != word):
+		case l.is(capitals) && word[0] >= 'A' && word[0] <= 'Z' &&
+			(len(word) == 1 || strings.ToUpper(word) != word):
 			kind = Type
 		case next == '!' && l.is(macros) && s.byteAt(end+1) != '=':
 			kind, end = Function, end+1
@@ -224,7 +230,8 @@ func (s *scanner) commandWord(word string, next byte, kind, expected Kind) Kind 
 	switch {
 	case strings.Trim(word, "0123456789") == "":
 		return Number
-	case s.lang.is(instructions) && command && s.at == s.first && !s.joined && s.lang.words[strings.ToUpper(word)] == Keyword:
+	case s.lang.is(instructions) && command && s.at == s.first && !s.joined &&
+		s.lang.words[strings.ToUpper(word)] == Keyword:
 		s.command = !slices.Contains(s.lang.operands, strings.ToUpper(word))
 		return Keyword
 	case expected != Text:
@@ -232,7 +239,8 @@ func (s *scanner) commandWord(word string, next byte, kind, expected Kind) Kind 
 	case command && kind == Text && (next == '=' || strings.HasSuffix(word, "+") && next == '='):
 		s.set = true
 		return Variable
-	case kind == Keyword && (command || word == "in" || word == "do" || word == "AS" || word == "as"):
+	case kind == Keyword && (command || word == "in" || word == "do" || word == "AS" ||
+		word == "as"):
 		s.command = !slices.Contains(s.lang.operands, word)
 		s.expect = s.lang.next[word]
 		return Keyword
@@ -240,7 +248,8 @@ func (s *scanner) commandWord(word string, next byte, kind, expected Kind) Kind 
 		s.command = true // an option of sudo
 		return Text
 	case command:
-		s.command = kind == Type && slices.Contains([]string{"sudo", "exec", "command", "env", "nohup"}, word)
+		s.command = kind == Type &&
+			slices.Contains([]string{"sudo", "exec", "command", "env", "nohup"}, word)
 		if kind == Text {
 			kind = Function
 		}

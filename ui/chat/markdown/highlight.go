@@ -9,8 +9,8 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-// Code is coloured in pieces of a few dozen lines, and each whole piece is remembered with what was open where it began:
-// while a long listing is being written only its last piece is read again.
+// Code is coloured in pieces of a few dozen lines, and each whole piece is remembered with what was
+// open where it began: while a long listing is being written only its last piece is read again.
 const (
 	pieceLines = 48
 	remembered = 512 // pieces
@@ -35,8 +35,10 @@ type coloured struct {
 
 func newHighlighter() *highlighter { return &highlighter{pieces: map[piece]coloured{}} }
 
-// lines returns one row for each line of code that begins within a comment or string, or none, and what it ends within.
-func (h *highlighter) lines(name string, within highlight.State, lines []string) ([]term.Row, highlight.State) {
+// lines returns one row for each line of code that begins within a comment or string, or none, and
+// what it ends within.
+func (h *highlighter) lines(name string, within highlight.State, lines []string) ([]term.Row,
+	highlight.State) {
 	rows := make([]term.Row, 0, len(lines))
 	lang := highlight.Find(name)
 	if lang == nil {
@@ -67,7 +69,8 @@ func (h *highlighter) lines(name string, within highlight.State, lines []string)
 }
 
 // colour reads lines.
-func (h *highlighter) colour(lang *highlight.Language, within highlight.State, lines []string) coloured {
+func (h *highlighter) colour(lang *highlight.Language, within highlight.State,
+	lines []string) coloured {
 	rows := make([]term.Row, len(lines))
 	for i, line := range lines {
 		h.tokens, within = lang.Line(h.tokens[:0], within, expand(line))

@@ -15,8 +15,8 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-// inline appends the text inside n as spans. Line ends of the source are kept: a model does not break its lines to fit a
-// page, so where it does it means it.
+// inline appends the text inside n as spans. Line ends of the source are kept: a model does not
+// break its lines to fit a page, so where it does it means it.
 func (r *renderer) inline(dst []term.Span, n ast.Node, style term.Style) []term.Span {
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
 		switch c := c.(type) {
@@ -61,7 +61,8 @@ func (r *renderer) inline(dst []term.Span, n ast.Node, style term.Style) []term.
 	return dst
 }
 
-// span is text that came out of the parser: an entity such as &#27; may have put a control character into it.
+// span is text that came out of the parser: an entity such as &#27; may have put a control
+// character into it.
 func span(s string, style term.Style) term.Span {
 	return term.Span{Text: strings.ReplaceAll(term.Clean(s), "\n", " "), Style: style}
 }
@@ -120,7 +121,8 @@ func (r *renderer) html(dst []term.Span, n *ast.RawHTML, style term.Style) []ter
 	return append(dst, span(b.String(), style))
 }
 
-// A formulaNode is LaTeX inside a line, between \( and \) or \[ and \]. Its backslashes and underscores are no markdown.
+// A formulaNode is LaTeX inside a line, between \( and \) or \[ and \]. Its backslashes and
+// underscores are no markdown.
 type formulaNode struct {
 	ast.BaseInline
 	text string

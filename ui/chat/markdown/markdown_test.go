@@ -50,8 +50,10 @@ func TestGolden(t *testing.T) {
 		}{
 			{".72", strip(rows(term.Palette{}, text, 72))},
 			{".30", strip(rows(term.Palette{}, text, 30))},
-			{".ansi", strings.ReplaceAll(strings.Join(rows(term.Palette{}, text, 72), "\n"), "\x1b", "␛") + "\n"},
-			{".nocolor", strings.ReplaceAll(strings.Join(rows(term.Palette{NoColor: true}, text, 72), "\n"), "\x1b", "␛") + "\n"},
+			{".ansi", strings.ReplaceAll(strings.Join(rows(term.Palette{}, text, 72), "\n"), "\x1b",
+				"␛") + "\n"},
+			{".nocolor", strings.ReplaceAll(strings.Join(rows(term.Palette{NoColor: true}, text,
+				72), "\n"), "\x1b", "␛") + "\n"},
 		} {
 			path := filepath.Join("testdata", name+c.suffix)
 			if *update {
@@ -70,7 +72,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// Whatever pieces a text comes in, it looks the same; finished rows never change; no row is too wide.
+// Whatever pieces a text comes in, it looks the same; finished rows never change; no row is too
+// wide.
 func TestPiecesDoNotMatter(t *testing.T) {
 	for name, text := range samples(t) {
 		for seed := range uint64(4) {
@@ -117,14 +120,19 @@ func checkPieces(t *testing.T, name, text string, width int, seed uint64) {
 	stable, tail := s.Rows(width)
 	got := strings.Join(append(append([]string{}, stable...), tail...), "\n")
 	if got != strings.Join(want, "\n") {
-		t.Fatalf("%s: in pieces at width %d\n%s\nat once\n%s", name, width, got, strings.Join(want, "\n"))
+		t.Fatalf("%s: in pieces at width %d\n%s\nat once\n%s", name, width, got,
+			strings.Join(want, "\n"))
 	}
 	for _, row := range strings.Split(got, "\n") {
-		if strings.ContainsFunc(ansi.Strip(row), func(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 }) {
+		if strings.ContainsFunc(ansi.Strip(row), func(r rune) bool {
+			return r < ' ' || r >= 0x7f &&
+				r < 0xa0
+		}) {
 			t.Fatalf("%s: control character in %q", name, row)
 		}
 		for _, seq := range strings.Split(row, "\x1b")[1:] {
-			if end := strings.IndexByte(seq, 'm'); seq[0] != '[' || end < 0 || strings.Trim(seq[1:end], "0123456789;") != "" {
+			if end := strings.IndexByte(seq, 'm'); seq[0] != '[' || end < 0 ||
+				strings.Trim(seq[1:end], "0123456789;") != "" {
 				t.Fatalf("%s: escape sequence that is no SGR in %q", name, row)
 			}
 		}
@@ -152,7 +160,8 @@ func TestTailDoesNotFlash(t *testing.T) {
 			stable, tail := s.Rows(60)
 			now := letters(strip(append(append([]string{}, stable...), tail...)))
 			if !strings.HasPrefix(final, strings.TrimSuffix(strings.TrimSuffix(now, ")"), "(")) {
-				t.Errorf("after %q the screen reads %q, which is no beginning of %q", text[:i+1], now, final)
+				t.Errorf("after %q the screen reads %q, which is no beginning of %q", text[:i+1],
+					now, final)
 			}
 		}
 	}
@@ -196,7 +205,8 @@ func TestLongTextIsCut(t *testing.T) {
 			t.Errorf("%s: %d blocks, %d and %d rows", name, len(s.blocks), len(stable), len(tail))
 		}
 		all := ansi.Strip(strings.Join(append(append([]string{}, stable...), tail...), "\n"))
-		if name == "code" && (strings.Count(all, "  x := 1 // a comment") != 5000 || !strings.Contains(all, "\nafter") || strings.Contains(all, "```")) {
+		if name == "code" && (strings.Count(all, "  x := 1 // a comment") != 5000 ||
+			!strings.Contains(all, "\nafter") || strings.Contains(all, "```")) {
 			t.Errorf("code was damaged by the cut")
 		}
 		if name == "table" && strings.Count(all, "one │ two") != 5000 {

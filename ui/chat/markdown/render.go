@@ -19,8 +19,9 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-// grammar reads GitHub's markdown but for three things that models do not mean: a line of dashes under a paragraph is a
-// rule and not a heading, "[1]: address" is text and not a hidden definition, and HTML is text.
+// grammar reads GitHub's markdown but for three things that models do not mean: a line of dashes
+// under a paragraph is a rule and not a heading, "[1]: address" is text and not a hidden
+// definition, and HTML is text.
 var grammar = sync.OnceValue(func() parser.Parser {
 	p := parser.NewParser(
 		parser.WithBlockParsers(
@@ -33,7 +34,8 @@ var grammar = sync.OnceValue(func() parser.Parser {
 			util.Prioritized(parser.NewBlockquoteParser(), 800),
 			util.Prioritized(parser.NewParagraphParser(), 1000),
 		),
-		parser.WithInlineParsers(append(parser.DefaultInlineParsers(), util.Prioritized(formulaParser{}, 50))...),
+		parser.WithInlineParsers(append(parser.DefaultInlineParsers(),
+			util.Prioritized(formulaParser{}, 50))...),
 	)
 	md := goldmark.New(goldmark.WithParser(p))
 	extension.Table.Extend(md)
@@ -47,7 +49,8 @@ type renderer struct {
 	palette term.Palette
 	code    *highlighter
 	source  []byte
-	within  highlight.State // what is open where the next code block begins, and after it, where it ended
+	// what is open where the next code block begins, and after it, where it ended
+	within highlight.State
 }
 
 // document parses the source and returns its rows.
@@ -77,7 +80,8 @@ func (r *renderer) block(n ast.Node, width int) []term.Row {
 		}
 		spans := r.inline(nil, n, style)
 		if r.palette.NoColor {
-			spans = append([]term.Span{{Text: strings.Repeat("#", n.Level) + " ", Style: style}}, spans...)
+			spans = append([]term.Span{{Text: strings.Repeat("#", n.Level) + " ", Style: style}},
+				spans...)
 		}
 		return term.Wrap(spans, width)
 	case *ast.Paragraph, *ast.TextBlock:
@@ -121,12 +125,14 @@ func (r *renderer) list(n *ast.List, width int) []term.Row {
 		if !n.IsTight && len(rows) > 0 {
 			rows = append(rows, term.Row{})
 		}
-		rows = append(rows, term.Prefix(item, term.Span{Text: mark, Style: term.Cyan}, term.Span{Text: indent})...)
+		rows = append(rows, term.Prefix(item, term.Span{Text: mark, Style: term.Cyan},
+			term.Span{Text: indent})...)
 	}
 	return rows
 }
 
-// codeBlock shows code two columns in, so that it can be told from text without colours and copied without marks.
+// codeBlock shows code two columns in, so that it can be told from text without colours and copied
+// without marks.
 func (r *renderer) codeBlock(lang string, n ast.Node, width int) []term.Row {
 	var lines []string
 	for i := 0; i < n.Lines().Len(); i++ {
@@ -137,7 +143,8 @@ func (r *renderer) codeBlock(lang string, n ast.Node, width int) []term.Row {
 	colours, within := r.code.lines(lang, r.within, lines)
 	r.within = within
 	for _, line := range colours {
-		rows = append(rows, term.Chop(line, max(width-2, 1), term.Span{Text: "↪ ", Style: term.Dim})...)
+		rows = append(rows, term.Chop(line, max(width-2, 1),
+			term.Span{Text: "↪ ", Style: term.Dim})...)
 	}
 	indent := term.Span{Text: "  "}
 	return term.Prefix(rows, indent, indent)
@@ -157,7 +164,8 @@ func (r *renderer) formula(source string, width int) []term.Row {
 	}
 	var rows []term.Row
 	for _, line := range strings.Split(source, "\n") {
-		rows = append(rows, term.Chop(term.Row{{Text: expand(line), Style: term.Magenta}}, max(width-2, 1), term.Span{Text: "  "})...)
+		rows = append(rows, term.Chop(term.Row{{Text: expand(line), Style: term.Magenta}},
+			max(width-2, 1), term.Span{Text: "  "})...)
 	}
 	indent := term.Span{Text: "  "}
 	return term.Prefix(rows, indent, indent)

@@ -1,11 +1,14 @@
-// Package markdown turns the markdown of a language model into terminal rows while it is still being written.
+// Package markdown turns the markdown of a language model into terminal rows while it is still
+// being written.
 //
-// The text is cut into top-level blocks: a paragraph, a heading, one item of a list, a code block, a table. A block is
-// finished when the line after it has begun; it is then rendered once per width and never again. Only the last block,
-// the tail, is rendered again for every frame, so a frame costs the same at the start and at the end of a long answer.
+// The text is cut into top-level blocks: a paragraph, a heading, one item of a list, a code block,
+// a table. A block is finished when the line after it has begun; it is then rendered once per width
+// and never again. Only the last block, the tail, is rendered again for every frame, so a frame
+// costs the same at the start and at the end of a long answer.
 //
-// What must stay true: the rows of finished blocks never change while text is added; a text gives the same rows however
-// it was cut into pieces; no row is wider than asked; nothing in the text reaches the terminal as a control sequence.
+// What must stay true: the rows of finished blocks never change while text is added; a text gives
+// the same rows however it was cut into pieces; no row is wider than asked; nothing in the text
+// reaches the terminal as a control sequence.
 package markdown
 
 import (
@@ -15,8 +18,8 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-// longest is the length in bytes at which a line, and then a block, is cut although it has not ended: a paragraph that
-// never ends must not make every frame dearer than the one before.
+// longest is the length in bytes at which a line, and then a block, is cut although it has not
+// ended: a paragraph that never ends must not make every frame dearer than the one before.
 const (
 	longestLine  = 8 << 10
 	longestBlock = 16 << 10
@@ -49,7 +52,8 @@ type block struct {
 	gap    bool   // a blank row stands before it
 	fence  string // what closes a code block or a formula
 	nested bool   // of an item: a code block inside it is open
-	header string // what has to be repeated where the block is cut: a table's first two lines, a fence
+	// what has to be repeated where the block is cut: a table's first two lines, a fence
+	header string
 	cut    bool   // the header is not in the source
 	source string // set when it is finished
 }
@@ -102,7 +106,8 @@ func (s *Stream) End() {
 // Text is everything that was pushed.
 func (s *Stream) Text() string { return s.text.String() }
 
-// take reads one whole line, which takes size bytes with its end, and decides whether it goes on with the open block or begins the next.
+// take reads one whole line, which takes size bytes with its end, and decides whether it goes on
+// with the open block or begins the next.
 func (s *Stream) take(all, line string, size int) {
 	trimmed := strings.TrimSpace(line)
 	if s.open.fence != "" && (s.open.kind == fenced || trimmed != "") {
@@ -188,7 +193,8 @@ func (s *Stream) last() kind {
 	return s.blocks[len(s.blocks)-1].kind
 }
 
-// gap says whether a blank row goes before the next block: where the text has one, and around what needs room.
+// gap says whether a blank row goes before the next block: where the text has one, and around what
+// needs room.
 func (s *Stream) gap(before, next kind, blank bool) bool {
 	return before != none && (blank || roomy(before) || roomy(next))
 }
@@ -222,11 +228,14 @@ func (s *Stream) cut(all string) {
 // kindOf tells what a line would begin. The line is trimmed and not empty.
 func kindOf(line string) kind {
 	switch c := line[0]; {
-	case c == '#' && strings.HasPrefix(strings.TrimLeft(line, "#")+" ", " ") && len(line)-len(strings.TrimLeft(line, "#")) <= 6:
+	case c == '#' && strings.HasPrefix(strings.TrimLeft(line, "#")+" ", " ") &&
+		len(line)-len(strings.TrimLeft(line, "#")) <= 6:
 		return heading
-	case strings.HasPrefix(line, "```") && !strings.Contains(strings.TrimLeft(line, "`"), "`"), strings.HasPrefix(line, "~~~"):
+	case strings.HasPrefix(line, "```") && !strings.Contains(strings.TrimLeft(line, "`"), "`"),
+		strings.HasPrefix(line, "~~~"):
 		return fenced
-	case strings.HasPrefix(line, `\[`) && !strings.Contains(strings.TrimSuffix(line, `\]`), `\]`), strings.HasPrefix(line, "$$"):
+	case strings.HasPrefix(line, `\[`) && !strings.Contains(strings.TrimSuffix(line, `\]`), `\]`),
+		strings.HasPrefix(line, "$$"):
 		return formula
 	case c == '>':
 		return quote
@@ -281,8 +290,8 @@ func closes(b block, line string) bool {
 // model that forgot to indent it has, strictly, opened another.
 func fenceOnly(line string) bool { return len(line) >= 3 && strings.Trim(line, "`") == "" }
 
-// Rows returns the painted rows at this width: those of finished blocks, then those of the tail. Both slices belong to
-// the Stream and hold until the next call.
+// Rows returns the painted rows at this width: those of finished blocks, then those of the tail.
+// Both slices belong to the Stream and hold until the next call.
 func (s *Stream) Rows(width int) (stable, tail []string) {
 	if width != s.width {
 		s.width, s.stable, s.done, s.tailAt = width, nil, 0, -1
@@ -298,8 +307,8 @@ func (s *Stream) Rows(width int) (stable, tail []string) {
 	return s.stable, s.tail
 }
 
-// renderTail renders the block that is still being written. Its last line may be the first of the next block; it is
-// shown as that, so nothing moves when the line ends.
+// renderTail renders the block that is still being written. Its last line may be the first of the
+// next block; it is shown as that, so nothing moves when the line ends.
 func (s *Stream) renderTail() []string {
 	all := s.text.String()
 	source := all[s.start:]

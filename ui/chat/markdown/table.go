@@ -13,8 +13,8 @@ import (
 // narrowest is the width below which a column of a table is not pressed.
 const narrowest = 5
 
-// table lays out columns as wide as their cells. Where they do not fit the widest are narrowed and their cells wrapped;
-// where even that does not fit each row is shown as a list of "header: cell".
+// table lays out columns as wide as their cells. Where they do not fit the widest are narrowed and
+// their cells wrapped; where even that does not fit each row is shown as a list of "header: cell".
 func (r *renderer) table(n *east.Table, width int) []term.Row {
 	var cells [][][]term.Span // [row][column] spans
 	for row := n.FirstChild(); row != nil; row = row.NextSibling() {
@@ -107,7 +107,8 @@ func (r *renderer) records(cells [][][]term.Span, width int) []term.Row {
 		for j, cell := range line {
 			var spans []term.Span
 			if j < len(cells[0]) && len(cells[0][j]) > 0 {
-				spans = append(append(spans, cells[0][j]...), term.Span{Text: ": ", Style: term.Bold})
+				spans = append(append(spans, cells[0][j]...),
+					term.Span{Text: ": ", Style: term.Bold})
 			}
 			rows = append(rows, term.Wrap(append(spans, cell...), width)...)
 		}
@@ -115,8 +116,8 @@ func (r *renderer) records(cells [][][]term.Span, width int) []term.Row {
 	return rows
 }
 
-// narrow takes columns from the widest until all fit room: first from those that are wider than their longest word, and
-// where that is not enough from all.
+// narrow takes columns from the widest until all fit room: first from those that are wider than
+// their longest word, and where that is not enough from all.
 func narrow(widths, words []int, room int) {
 	for over := sum(widths) - room; over > 0; over-- {
 		at, loose := -1, false

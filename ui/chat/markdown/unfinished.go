@@ -4,11 +4,12 @@ package markdown
 
 import "strings"
 
-// While an answer is being written its last line ends anywhere: inside "**bold", before the second line of a table. Shown
-// as it stands it would flash its marks and then take them back. So marks whose meaning is not known yet are held back,
-// and what is open is closed for the time being.
+// While an answer is being written its last line ends anywhere: inside "**bold", before the second
+// line of a table. Shown as it stands it would flash its marks and then take them back. So marks
+// whose meaning is not known yet are held back, and what is open is closed for the time being.
 
-// undecided reports that the last line consists only of characters that may yet turn out to be a mark.
+// undecided reports that the last line consists only of characters that may yet turn out to be a
+// mark.
 func undecided(line string) bool {
 	line = strings.TrimSpace(line)
 	if line == "" {
@@ -18,7 +19,8 @@ func undecided(line string) bool {
 		return true
 	}
 	digits := strings.TrimRight(line, ".)")
-	return len(digits) <= 3 && len(line)-len(digits) <= 1 && strings.Trim(digits, "0123456789") == ""
+	return len(digits) <= 3 && len(line)-len(digits) <= 1 &&
+		strings.Trim(digits, "0123456789") == ""
 }
 
 // unfinished returns the source of a block that is still being written in the form in which it is shown.
@@ -53,7 +55,8 @@ func unfinished(k kind, source string) string {
 		from = i + 2
 	}
 	text := body[from:] + last
-	if trimmed := strings.TrimRight(text, "*_`~\\"); trimmed != text && !strings.HasSuffix(trimmed, "\\") {
+	if trimmed := strings.TrimRight(text, "*_`~\\"); trimmed != text &&
+		!strings.HasSuffix(trimmed, "\\") {
 		if open := openMarks(trimmed); closesWith(open, text[len(trimmed):]) {
 			return body[:from] + trimmed + open
 		}
@@ -65,12 +68,14 @@ func unfinished(k kind, source string) string {
 	return source[:len(body)] + last
 }
 
-// closesWith reports that marks, at the very end of the text, are the beginning of what would close it.
+// closesWith reports that marks, at the very end of the text, are the beginning of what would close
+// it.
 func closesWith(open, marks string) bool {
 	return open != "" && strings.HasPrefix(open, marks[:1])
 }
 
-// openMarks returns what would close the code span, the emphasis and the link that are open at the end of text.
+// openMarks returns what would close the code span, the emphasis and the link that are open at the
+// end of text.
 func openMarks(text string) string {
 	var stack []string
 	for i := 0; i < len(text); {

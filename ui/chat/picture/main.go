@@ -1,9 +1,10 @@
-// Picture runs a terminal program, asks it questions as a person would, and draws the screen that it shows as an SVG
-// file. docs/images/make-chat.sh makes the picture in the README with it:
+// Picture runs a terminal program, asks it questions as a person would, and draws the screen that
+// it shows as an SVG file. docs/images/make-chat.sh makes the picture in the README with it:
 //
 //	go run ./ui/chat/picture -out docs/images/chat.svg -ask "..." ossrun chat --model demo
 //
-// The program runs in a terminal of its own (a pty), with an empty home, so the picture shows what a newcomer sees.
+// The program runs in a terminal of its own (a pty), with an empty home, so the picture shows what
+// a newcomer sees.
 package main
 
 import (
@@ -25,11 +26,13 @@ import (
 func main() {
 	out := flag.String("out", "chat.svg", "the file to write")
 	var asks []string
-	flag.Func("ask", "what to type; Enter is pressed after it and the answer waited for (may be given again)", func(s string) error {
+	flag.Func("ask", "what to type; Enter is pressed after it and the answer waited for (may be "+
+		"given again)", func(s string) error {
 		asks = append(asks, s)
 		return nil
 	})
-	keys := flag.String("keys", "", "keys to press once the answer stands, as a Go string without quotes: \\x14 is Ctrl+T")
+	keys := flag.String("keys", "",
+		"keys to press once the answer stands, as a Go string without quotes: \\x14 is Ctrl+T")
 	width := flag.Int("width", 84, "columns")
 	height := flag.Int("height", 24, "rows")
 	title := flag.String("title", "ossrun chat", "what stands over the window")
@@ -43,7 +46,8 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, out string, asks []string, keys, title string, width, height int, command []string) error {
+func run(ctx context.Context, out string, asks []string, keys, title string, width, height int,
+	command []string) error {
 	if len(command) == 0 {
 		return errors.New("no program to run: give its command line")
 	}
@@ -67,7 +71,8 @@ func run(ctx context.Context, out string, asks []string, keys, title string, wid
 		_ = cmd.Wait()
 	}()
 
-	if err := w.until(ctx, func(s string) bool { return strings.Contains(s, "Ask something") }); err != nil {
+	if err := w.until(ctx,
+		func(s string) bool { return strings.Contains(s, "Ask something") }); err != nil {
 		return err
 	}
 	for _, ask := range asks {
@@ -77,10 +82,12 @@ func run(ctx context.Context, out string, asks []string, keys, title string, wid
 			}
 			time.Sleep(5 * time.Millisecond)
 		}
-		if err := w.until(ctx, func(s string) bool { return strings.Contains(s, "Esc stops") }); err != nil {
+		if err := w.until(ctx,
+			func(s string) bool { return strings.Contains(s, "Esc stops") }); err != nil {
 			return err
 		}
-		if err := w.until(ctx, func(s string) bool { return !strings.Contains(s, "Esc stops") }); err != nil {
+		if err := w.until(ctx,
+			func(s string) bool { return !strings.Contains(s, "Esc stops") }); err != nil {
 			return err
 		}
 	}

@@ -18,7 +18,8 @@ import (
 
 func TestSVG(t *testing.T) {
 	s := vt.New(20, 3)
-	if _, err := s.Write([]byte("\x1b[1;36ma <b> & c\x1b[m  far\r\n日本 x\r\n\x1b[7m \x1b[m\x1b[2;3mdim\x1b[m")); err != nil {
+	if _, err := s.Write(
+		[]byte("\x1b[1;36ma <b> & c\x1b[m  far\r\n日本 x\r\n\x1b[7m \x1b[m\x1b[2;3mdim\x1b[m")); err != nil {
 		t.Fatal(err)
 	}
 	out := svg(s.Rows(), `the "title"`)
@@ -40,8 +41,10 @@ func TestSVG(t *testing.T) {
 		t.Errorf("texts %q, want %q", got, want)
 	}
 	for _, want := range []string{
-		`font-weight="bold">a &lt;b&gt;`, `fill="` + theme[6] + `"`, `textLength="50.4" lengthAdjust="spacingAndGlyphs" fill="` + foreground + `">日本 x`,
-		`width="8.4" height="18" fill="` + foreground + `"/>`, `font-style="italic" opacity=".6">dim`,
+		`font-weight="bold">a &lt;b&gt;`, `fill="` + theme[6] + `"`,
+		`textLength="50.4" lengthAdjust="spacingAndGlyphs" fill="` + foreground + `">日本 x`,
+		`width="8.4" height="18" fill="` + foreground + `"/>`,
+		`font-style="italic" opacity=".6">dim`,
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %s in\n%s", want, out)
@@ -54,7 +57,8 @@ func TestRun(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	program := `stty raw -echo; printf 'Ask something\r\n'; dd bs=1 count=4 2>/dev/null >/dev/null; printf 'Esc stops'; sleep 2; printf '\rthe answer  '; exec cat`
-	if err := run(ctx, out, []string{"why"}, "", "t", 40, 6, []string{"sh", "-c", program}); err != nil {
+	if err := run(ctx, out, []string{"why"}, "", "t", 40, 6,
+		[]string{"sh", "-c", program}); err != nil {
 		t.Fatal(err)
 	}
 	b, err := os.ReadFile(out)
@@ -64,7 +68,8 @@ func TestRun(t *testing.T) {
 	if !strings.Contains(string(b), ">the answer<") {
 		t.Errorf("no answer in the picture:\n%s", b)
 	}
-	if err := run(ctx, out, nil, "", "t", 40, 6, []string{"sh", "-c", "echo broken"}); err == nil || !strings.Contains(err.Error(), "broken") {
+	if err := run(ctx, out, nil, "", "t", 40, 6, []string{"sh", "-c", "echo broken"}); err == nil ||
+		!strings.Contains(err.Error(), "broken") {
 		t.Errorf("a program that ends gives %v", err)
 	}
 }

@@ -19,7 +19,8 @@ const (
 	bar        = 30.0
 )
 
-// The colours of the picture: foreground, background, then the terminal's eight and their bright ones.
+// The colours of the picture: foreground, background, then the terminal's eight and their bright
+// ones.
 const (
 	foreground = "#d8dee9"
 	background = "#11151c"
@@ -30,19 +31,22 @@ var theme = [16]string{
 	"#4c566a", "#ff8b92", "#b8e6a8", "#f0d399", "#9ebeff", "#d7b0f5", "#98ece0", "#eceff4",
 }
 
-// svg draws a screen as a window. Each run of cells in one style is a text of a fixed length, so that the columns stand
-// where they should whatever font the reader has.
+// svg draws a screen as a window. Each run of cells in one style is a text of a fixed length, so
+// that the columns stand where they should whatever font the reader has.
 func svg(rows [][]vt.Cell, title string) string {
 	width := 2*padding + cellWidth*float64(len(rows[0]))
 	height := bar + 2*padding + cellHeight*float64(len(rows))
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" width="%.0f" height="%.0f" role="img" aria-label="%s">`+"\n",
 		width, height, width, height, escape(title))
-	fmt.Fprintf(&b, `<rect width="%.0f" height="%.0f" rx="10" fill="%s"/>`+"\n", width, height, background)
+	fmt.Fprintf(&b, `<rect width="%.0f" height="%.0f" rx="10" fill="%s"/>`+"\n", width, height,
+		background)
 	for i, colour := range []string{"#f07178", "#e5c07b", "#a6da95"} {
-		fmt.Fprintf(&b, `<circle cx="%d" cy="%.0f" r="6" fill="%s"/>`+"\n", 22+20*i, bar/2+4, colour)
+		fmt.Fprintf(&b, `<circle cx="%d" cy="%.0f" r="6" fill="%s"/>`+"\n", 22+20*i, bar/2+4,
+			colour)
 	}
-	font := fmt.Sprintf(`font-family="ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace" font-size="%d"`, fontSize)
+	font := fmt.Sprintf(
+		`font-family="ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace" font-size="%d"`, fontSize)
 	fmt.Fprintf(&b, `<text x="%.0f" y="%.0f" text-anchor="middle" fill="%s" opacity=".6" font-family="system-ui,sans-serif" font-size="13">%s</text>`+"\n",
 		width/2, bar/2+8, foreground, escape(title))
 	fmt.Fprintf(&b, `<g %s xml:space="preserve">`+"\n", font)
@@ -70,7 +74,8 @@ func cells(b *strings.Builder, run []vt.Cell, x, y int) {
 	top := bar + padding + cellHeight*float64(y)
 	if paper != "" {
 		fmt.Fprintf(b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.0f" fill="%s"%s/>`+"\n",
-			padding+cellWidth*float64(x), top, cellWidth*float64(len(run)), cellHeight, paper, dim(style))
+			padding+cellWidth*float64(x), top, cellWidth*float64(len(run)), cellHeight, paper,
+			dim(style))
 	}
 	for from := 0; from < len(run); {
 		if blank(run, from) {
@@ -88,12 +93,14 @@ func cells(b *strings.Builder, run []vt.Cell, x, y int) {
 			end++
 		}
 		fmt.Fprintf(b, `<text x="%.1f" y="%.1f" textLength="%.1f" lengthAdjust="spacingAndGlyphs" fill="%s"%s>%s</text>`+"\n",
-			padding+cellWidth*float64(x+from), top+13.5, cellWidth*float64(end-from), ink, attributes(style), escape(text.String()))
+			padding+cellWidth*float64(x+from), top+13.5, cellWidth*float64(end-from), ink,
+			attributes(style), escape(text.String()))
 		from = end
 	}
 }
 
-// blank reports a cell without ink. The second half of a wide character has some, though no text of its own.
+// blank reports a cell without ink. The second half of a wide character has some, though no text of
+// its own.
 func blank(run []vt.Cell, at int) bool {
 	if text := run[at].Text; text != "" {
 		return text == " "

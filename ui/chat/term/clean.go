@@ -1,8 +1,9 @@
-// Package term holds what every piece of the chat screen is made of: safe text, its width in columns, styled spans and
-// rows, and the wrapping of spans into rows.
+// Package term holds what every piece of the chat screen is made of: safe text, its width in
+// columns, styled spans and rows, and the wrapping of spans into rows.
 //
-// Two things must stay true. No control character of a model's or a person's text reaches the terminal: text is cleaned
-// when it comes in and again when it is painted. And no row is wider than it was asked to be.
+// Two things must stay true. No control character of a model's or a person's text reaches the
+// terminal: text is cleaned when it comes in and again when it is painted. And no row is wider than
+// it was asked to be.
 package term
 
 import (
@@ -10,8 +11,9 @@ import (
 	"unicode/utf8"
 )
 
-// Clean makes text safe to print. Line ends become "\n", tabs stay, other control characters become visible pictures
-// (ESC is "␛"), C1 controls and invalid UTF-8 become U+FFFD, and characters that reorder or hide text are left out.
+// Clean makes text safe to print. Line ends become "\n", tabs stay, other control characters become
+// visible pictures (ESC is "␛"), C1 controls and invalid UTF-8 become U+FFFD, and characters that
+// reorder or hide text are left out.
 func Clean(s string) string {
 	var c Cleaner
 	return c.Push(s) + c.Flush()
@@ -69,13 +71,14 @@ func (c *Cleaner) Flush() string {
 	return "\n"
 }
 
-// hidden are the embeddings, overrides and isolates with which text can be shown in another order than it is read, and
-// the byte order mark.
+// hidden are the embeddings, overrides and isolates with which text can be shown in another order
+// than it is read, and the byte order mark.
 func hidden(r rune) bool {
 	return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0xfeff
 }
 
-// plain reports that s is printable ASCII with line ends and tabs: the common case, which costs no copy.
+// plain reports that s is printable ASCII with line ends and tabs: the common case, which costs no
+// copy.
 func plain(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c >= 0x7f || c < 0x20 && c != '\n' && c != '\t' {

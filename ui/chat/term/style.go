@@ -11,8 +11,9 @@ import (
 	"github.com/muesli/termenv"
 )
 
-// A Style is a colour in its low four bits and attributes above them. Only the sixteen colours of the terminal's own
-// theme are used, so the screen is readable on light and on dark ones without asking the terminal what it is.
+// A Style is a colour in its low four bits and attributes above them. Only the sixteen colours of
+// the terminal's own theme are used, so the screen is readable on light and on dark ones without
+// asking the terminal what it is.
 type Style uint16
 
 // The colours and attributes.
@@ -53,11 +54,12 @@ func (r Row) Width() int {
 	return w
 }
 
-// A Palette turns rows into what the terminal understands. NoColor leaves the colours out and keeps the attributes.
+// A Palette turns rows into what the terminal understands. NoColor leaves the colours out and keeps
+// the attributes.
 type Palette struct{ NoColor bool }
 
-// Paint writes one row with its escape sequences. Neighbours of one style share a sequence; the row ends in the
-// terminal's own style.
+// Paint writes one row with its escape sequences. Neighbours of one style share a sequence; the row
+// ends in the terminal's own style.
 func (p Palette) Paint(row Row) string {
 	var b, run strings.Builder
 	now := Plain
@@ -99,7 +101,8 @@ func (p Palette) PaintAll(rows []Row) []string {
 // paints holds the lipgloss style of every Style that was painted so far.
 var paints sync.Map // Style -> lipgloss.Style
 
-// ansi renders in the terminal's sixteen colours wherever it runs: whether colours are wanted is the Palette's business.
+// ansi renders in the terminal's sixteen colours wherever it runs: whether colours are wanted is
+// the Palette's business.
 var ansi = sync.OnceValue(func() *lipgloss.Renderer {
 	r := lipgloss.NewRenderer(io.Discard)
 	r.SetColorProfile(termenv.ANSI)
@@ -120,7 +123,8 @@ func paint(s Style) lipgloss.Style {
 	return p
 }
 
-// safe is the last gate before the terminal: cleaned text in which line ends and tabs are blanks, for a row is one line.
+// safe is the last gate before the terminal: cleaned text in which line ends and tabs are blanks,
+// for a row is one line.
 func safe(s string) string {
 	if plain(s) && strings.IndexByte(s, '\n') < 0 && strings.IndexByte(s, '\t') < 0 {
 		return s

@@ -57,7 +57,10 @@ func unsafe(t *testing.T, s string) {
 	}
 	for rest := s; rest != ""; {
 		if strings.HasPrefix(rest, "\x1b[") {
-			end := strings.IndexFunc(rest[2:], func(r rune) bool { return r != ';' && !unicode.IsDigit(r) })
+			end := strings.IndexFunc(rest[2:], func(r rune) bool {
+				return r != ';' &&
+					!unicode.IsDigit(r)
+			})
 			if end < 0 || rest[2+end] != 'm' {
 				t.Fatalf("not an SGR sequence in %q", s)
 			}
@@ -129,7 +132,8 @@ func TestPalette(t *testing.T) {
 	if got, want := (Palette{}).Paint(row), "\x1b[1;31mab\x1b[0m\x1b[2;36mc\x1b[0md"; got != want {
 		t.Errorf("colour: %q, want %q", got, want)
 	}
-	if got, want := (Palette{NoColor: true}).Paint(row), "\x1b[1mab\x1b[0m\x1b[2mc\x1b[0md"; got != want {
+	if got, want := (Palette{NoColor: true}).Paint(row),
+		"\x1b[1mab\x1b[0m\x1b[2mc\x1b[0md"; got != want {
 		t.Errorf("no colour: %q, want %q", got, want)
 	}
 }
@@ -143,7 +147,8 @@ func TestChopAndCut(t *testing.T) {
 		in    string
 		width int
 		want  string
-	}{{"hello", 5, "hello"}, {"hello", 4, "hel…"}, {"日本語", 5, "日本…"}, {"日本語", 4, "日…"}, {"x", 0, ""}} {
+	}{{"hello", 5, "hello"}, {"hello", 4, "hel…"}, {"日本語", 5, "日本…"}, {"日本語", 4, "日…"},
+		{"x", 0, ""}} {
 		if got := Cut(c.in, c.width); got != c.want || Width(got) > c.width {
 			t.Errorf("Cut(%q, %d) = %q, want %q", c.in, c.width, got, c.want)
 		}
@@ -168,9 +173,11 @@ func TestFirstLine(t *testing.T) {
 		if line != c.line || size != c.size {
 			t.Errorf("FirstLine(%q) = %q, %d, want %q, %d", c.text, line, size, c.line, c.size)
 		}
-		for n := range len(c.text) { // what has come so far may leave it open, but not end it elsewhere
+		// what has come so far may leave it open, but not end it elsewhere
+		for n := range len(c.text) {
 			if l, s := FirstLine(c.text[:n], 8); s != 0 && (l != line || s != size) {
-				t.Errorf("FirstLine(%q) = %q, %d, of the whole %q, %d", c.text[:n], l, s, line, size)
+				t.Errorf("FirstLine(%q) = %q, %d, of the whole %q, %d", c.text[:n], l, s, line,
+					size)
 			}
 		}
 	}

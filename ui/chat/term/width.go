@@ -9,14 +9,16 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// Terminals disagree about the width of joined emoji: newer ones draw a whole grapheme cluster in two columns, older ones
-// draw every character of it. The larger of the two is taken here, so that a row fits on both; a row that turns out
-// narrower does no harm, one that turns out wider would break the screen.
+// Terminals disagree about the width of joined emoji: newer ones draw a whole grapheme cluster in
+// two columns, older ones draw every character of it. The larger of the two is taken here, so that
+// a row fits on both; a row that turns out narrower does no harm, one that turns out wider would
+// break the screen.
 
 // columns gives the width of single characters, the same in every locale.
 var columns = &runewidth.Condition{StrictEmojiNeutral: true}
 
-// Cluster returns the length in bytes and the width in columns of the first grapheme cluster of s, which is not empty.
+// Cluster returns the length in bytes and the width in columns of the first grapheme cluster of s,
+// which is not empty.
 func Cluster(s string) (size, width int) {
 	if s[0] < utf8.RuneSelf && (len(s) == 1 || s[1] < utf8.RuneSelf) {
 		return 1, 1
@@ -40,7 +42,8 @@ func Width(s string) int {
 	return total
 }
 
-// Cut returns the longest beginning of s that fits width columns, with "…" at its end where something was left out.
+// Cut returns the longest beginning of s that fits width columns, with "…" at its end where
+// something was left out.
 func Cut(s string, width int) string {
 	if width <= 0 {
 		return ""

@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Wrap breaks spans into rows of at most width columns (and at least one). A "\n" inside a span ends a row. Rows break at
-// blanks, which are left out there, and between wide characters; a word longer than a row is cut. Blanks at the
-// beginning of a line and between words are kept.
+// Wrap breaks spans into rows of at most width columns (and at least one). A "\n" inside a span
+// ends a row. Rows break at blanks, which are left out there, and between wide characters; a word
+// longer than a row is cut. Blanks at the beginning of a line and between words are kept.
 func Wrap(spans []Span, width int) []Row {
 	w := wrapper{width: max(width, 1)}
 	for _, s := range spans {
@@ -84,7 +84,8 @@ func (w *wrapper) span(s Span) {
 	take(len(text))
 }
 
-// endWord puts the word, and the blanks before it, on this row if they fit and on a new one if they do not.
+// endWord puts the word, and the blanks before it, on this row if they fit and on a new one if they
+// do not.
 func (w *wrapper) endWord() {
 	if w.wordWidth == 0 && len(w.word) == 0 {
 		return
@@ -114,8 +115,8 @@ func trailing(s string) bool {
 	return strings.ContainsRune("、。，．：；！？）」』】〉》〕’”", r)
 }
 
-// Chop cuts a row into pieces of at most width columns wherever they end, for text whose blanks count. The pieces after
-// the first begin with lead, which counts towards their width.
+// Chop cuts a row into pieces of at most width columns wherever they end, for text whose blanks
+// count. The pieces after the first begin with lead, which counts towards their width.
 func Chop(row Row, width int, lead Span) []Row {
 	width = max(width, 1)
 	if row.Width() <= width {

@@ -1,9 +1,11 @@
-// Package vt is a terminal without a window: it takes what a program writes and keeps the screen that a person would see.
-// The chat's tests read that screen, and the picture in the README is drawn from it.
+// Package vt is a terminal without a window: it takes what a program writes and keeps the screen
+// that a person would see. The chat's tests read that screen, and the picture in the README is
+// drawn from it.
 //
-// It understands what Bubble Tea sends: text, SGR styles, cursor moves, erasing, the modes that are switched on and off.
-// A sequence it does not know is skipped. Characters are as wide as an old terminal makes them, one by one, without
-// joining emoji: a screen that holds together here holds together everywhere.
+// It understands what Bubble Tea sends: text, SGR styles, cursor moves, erasing, the modes that are
+// switched on and off. A sequence it does not know is skipped. Characters are as wide as an old
+// terminal makes them, one by one, without joining emoji: a screen that holds together here holds
+// together everywhere.
 package vt
 
 import (
@@ -20,7 +22,8 @@ type Cell struct {
 	Style Style
 }
 
-// A Style is what SGR sequences set. Colours are 0 for the terminal's own, else 1 to 8 for the eight, 9 to 16 bright.
+// A Style is what SGR sequences set. Colours are 0 for the terminal's own, else 1 to 8 for the
+// eight, 9 to 16 bright.
 type Style struct {
 	Foreground, Background                        uint8
 	Bold, Dim, Italic, Underline, Strike, Reverse bool
@@ -32,9 +35,11 @@ type Screen struct {
 	rows          [][]Cell
 	x, y          int // x may be width: the next character goes to the next row
 	style         Style
-	modes         map[string]bool // private modes that are on: "1049" is the alternate screen, "25" the cursor
-	held          []byte          // the beginning of a sequence or character whose rest has not come
-	unknown       []string        // what was skipped
+	// private modes that are on: "1049" is the alternate screen, "25" the cursor
+	modes map[string]bool
+	// the beginning of a sequence or character whose rest has not come
+	held    []byte
+	unknown []string // what was skipped
 }
 
 var columns = &runewidth.Condition{StrictEmojiNeutral: true}

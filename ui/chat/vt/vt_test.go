@@ -33,7 +33,8 @@ func TestStyles(t *testing.T) {
 		t.Fatal(err)
 	}
 	row := s.Rows()[0]
-	for i, want := range []Style{{Bold: true, Foreground: 7}, {}, {Foreground: 11}, {Foreground: 11, Reverse: true, Italic: true}} {
+	for i, want := range []Style{{Bold: true, Foreground: 7}, {}, {Foreground: 11},
+		{Foreground: 11, Reverse: true, Italic: true}} {
 		if row[i].Style != want {
 			t.Errorf("cell %d: %+v, want %+v", i, row[i].Style, want)
 		}
