@@ -39,10 +39,10 @@ type Sampler struct {
 	seen      []counted
 	places    map[int32]int32 // id to its place in seen
 	generated int
-	undo      []edit
 
-	words []uint64      // of the mask that RowParams makes
-	edits []engine.Edit // the same of its edits
+	words  []uint64      // of the mask that RowParams makes
+	edits  []engine.Edit // the same of its edits
+	banned []int32
 }
 
 type biased struct {
@@ -52,7 +52,7 @@ type biased struct {
 
 type counted struct{ id, generated int32 }
 
-// edit is a logit as it was before Next changed it.
+// edit is a logit as it was before it was changed.
 type edit struct {
 	id    int32
 	logit float32
@@ -64,7 +64,7 @@ type workspace struct {
 	model      []float32 // [blocks] highest logit of the row as the model gave it
 	maxima     []float32 // [blocks] highest allowed logit after the edits
 	sums       []float64 // [blocks] weights of the kept tokens
-	forced     []uint64  // [blocks] the +100 biases as a mask
+	undo       []edit
 	candidates []candidate
 	buckets    [buckets]float64
 }
@@ -72,8 +72,7 @@ type workspace struct {
 func (ws *workspace) fit(vocab int) {
 	n := blocks(vocab)
 	if len(ws.sums) != n {
-		ws.model, ws.maxima, ws.sums, ws.forced = make([]float32, n), make([]float32, n),
-			make([]float64, n), make([]uint64, n)
+		ws.model, ws.maxima, ws.sums = make([]float32, n), make([]float32, n), make([]float64, n)
 	}
 }
 
@@ -134,141 +133,101 @@ func (s *Sampler) Accept(id int32) {
 	}
 }
 
-// Next chooses the token for a position of the sequence (its prompt starts at 0), with logprobs
-// where Params.Logprobs asks for them: of the model's own distribution, before penalties, bias,
-// mask and temperature, as vLLM and OpenAI report them. logits is [vocab]; Next may write to it
-// while it runs and leaves it as it was. mask has a bit for each allowed token, the lowest bit of a
-// word first; nil allows all. The error is ErrNonFinite, ErrNothingAllowed, or says that logits has
-// the wrong length.
+// Next chooses the token for a position of the sequence (its prompt starts at 0). logits is
+// [vocab]; Next may write to it while it runs and leaves it as it was. mask has a bit for each
+// allowed token, the lowest bit of a word first; nil allows all. The error is ErrNonFinite,
+// ErrNothingAllowed, or says that logits has the wrong length.
 func (s *Sampler) Next(logits []float32, position int, mask []uint64) (engine.SampledToken, error) {
 	if len(logits) != s.vocab {
 		return engine.SampledToken{}, fmt.Errorf("a row of %d logits for a vocabulary of %d",
 			len(logits), s.vocab)
 	}
+	p, err := s.RowParams(position, mask)
+	if err != nil {
+		p.Mask = make([]uint64, blocks(s.vocab)) // broken logits are told before
+	}
+	return Row(logits, p)
+}
+
+// Row chooses a token from a row of logits by the parameters that a device would get, with logprobs
+// where they ask for them: of the model's own distribution, before the edits, the mask and the
+// temperature, as vLLM and OpenAI report them.
+func Row(logits []float32, p engine.SamplingParams) (engine.SampledToken, error) {
 	ws := workspaces.Get().(*workspace)
 	defer workspaces.Put(ws)
-	ws.fit(s.vocab)
+	ws.fit(len(logits))
 	if !scan(logits, ws.model) {
 		return engine.SampledToken{}, ErrNonFinite
 	}
-	id, err := s.choose(logits, position, mask, ws)
-	s.restore(logits)
+	ws.apply(p.Edits, logits)
+	id, err := ws.choose(logits, p)
+	ws.restore(logits)
 	if err != nil {
 		return engine.SampledToken{}, err
 	}
 	c := engine.SampledToken{ID: id}
-	if s.p.Logprobs >= 0 {
-		s.report(&c, logits, ws)
+	if p.Logprobs >= 0 {
+		ws.report(&c, logits, p.Logprobs)
 	}
 	return c, nil
 }
 
-// The wishes of a request give way to the mask in this order, so that a mask with a token in it
-// always has a choice.
-const (
-	strict       = iota
-	withoutForce // +100 biases only add
-	withoutStops // MinTokens is not held
-	withoutBans  // -100 biases only add
-	leniencies
-)
-
-// choose leaves its edits in logits for restore.
-func (s *Sampler) choose(logits []float32, position int, mask []uint64, ws *workspace) (int32,
-	error) {
-	r := row{logits: logits, maxima: ws.maxima}
-	var id int32
-	var highest float32
-	for leniency := range leniencies {
-		r.mask = s.edit(logits, mask, leniency, ws)
-		s.findMaxima(&r, ws)
-		if id, highest = r.best(); id >= 0 {
-			break
-		}
-		s.restore(logits)
-	}
+func (ws *workspace) choose(logits []float32, p engine.SamplingParams) (int32, error) {
+	r := row{logits: logits, maxima: ws.maxima, mask: p.Mask}
+	ws.findMaxima(&r)
+	id, highest := r.best()
 	if id < 0 {
 		return 0, ErrNothingAllowed
 	}
-	t := s.p.Temperature
+	t := p.Temperature
 	if t == 0 {
 		return id, nil
 	}
 	c, w := floor(highest, t), newWeights(highest, t)
-	if k := s.p.TopK; k > 0 && k < s.vocab {
+	if k := int(p.TopK); k > 0 && k < len(logits) {
 		ws.candidates = r.top(k, ws.candidates)
 		last := ws.candidates[len(ws.candidates)-1]
 		c = c.stricter(cut(last))
 	}
 	minP := c
-	if s.p.MinP > 0 {
-		minP = c.stricter(minPCut(highest, t, s.p.MinP))
+	if p.MinP > 0 {
+		minP = c.stricter(minPCut(highest, t, p.MinP))
 	}
-	if s.p.TopP < 1 {
-		c = r.topPCut(c, w, float64(s.p.TopP), ws)
+	if p.TopP < 1 {
+		c = r.topPCut(c, w, float64(p.TopP), ws)
 	}
 	c = c.stricter(minP)
 
 	whole := r.mass(c, w, ws.sums)
-	return r.draw(c, w, ws.sums, whole, Uniform(s.p.Seed, position, 0)), nil
+	return r.draw(c, w, ws.sums, whole, Uniform(p.Seed, int(p.Position), 0)), nil
 }
 
-// edit applies penalties, bias and bans to logits and returns the mask to choose under.
-func (s *Sampler) edit(logits []float32, mask []uint64, leniency int, ws *workspace) []uint64 {
-	for _, c := range s.seen {
-		v := float64(logits[c.id])
+// apply changes logits; restore takes it back.
+func (ws *workspace) apply(edits []engine.Edit, logits []float32) {
+	for _, e := range edits {
+		v := float64(logits[e.ID])
 		if v > 0 {
-			v /= float64(s.p.RepetitionPenalty)
+			v /= float64(e.Repetition)
 		} else {
-			v *= float64(s.p.RepetitionPenalty)
+			v *= float64(e.Repetition)
 		}
-		if c.generated > 0 {
-			v -= float64(s.p.FrequencyPenalty)*float64(c.generated) + float64(s.p.PresencePenalty)
-		}
-		s.set(logits, c.id, float32(min(max(v, -math.MaxFloat32), math.MaxFloat32)))
+		v = min(max(v-float64(e.Less), -math.MaxFloat32), math.MaxFloat32)
+		ws.undo = append(ws.undo, edit{e.ID, logits[e.ID]})
+		logits[e.ID] = float32(v) + e.More
 	}
-	force := false
-	for _, b := range s.bias {
-		switch {
-		case b.bias <= -biasLimit && leniency < withoutBans:
-			s.set(logits, b.id, float32(math.Inf(-1)))
-		default:
-			s.set(logits, b.id, logits[b.id]+b.bias)
-			force = force || b.bias >= biasLimit
-		}
+}
+
+func (ws *workspace) restore(logits []float32) {
+	for _, e := range ws.undo {
+		logits[e.id] = e.logit
 	}
-	if s.generated < s.p.MinTokens && leniency < withoutStops {
-		for _, id := range s.stops {
-			if id >= 0 && int(id) < s.vocab {
-				s.set(logits, id, float32(math.Inf(-1)))
-			}
-		}
-	}
-	if !force || leniency >= withoutForce {
-		return mask
-	}
-	clear(ws.forced)
-	for _, b := range s.bias {
-		if b.bias >= biasLimit {
-			ws.forced[b.id/64] |= 1 << (b.id % 64)
-		}
-	}
-	if mask != nil {
-		for i := range ws.forced {
-			if i < len(mask) {
-				ws.forced[i] &= mask[i]
-			} else {
-				ws.forced[i] = 0
-			}
-		}
-	}
-	return ws.forced
+	ws.undo = ws.undo[:0]
 }
 
 // findMaxima finds the maxima of r's blocks: those of the model's logits, but for blocks that an
 // edit or the mask touched.
-func (s *Sampler) findMaxima(r *row, ws *workspace) {
-	if len(s.undo) > len(r.maxima) {
+func (ws *workspace) findMaxima(r *row) {
+	if len(ws.undo) > len(r.maxima) {
 		for b := range r.maxima {
 			r.refresh(b)
 		}
@@ -282,35 +241,22 @@ func (s *Sampler) findMaxima(r *row, ws *workspace) {
 			}
 		}
 	}
-	for _, e := range s.undo {
+	for _, e := range ws.undo {
 		r.refresh(int(e.id) / blockTokens)
 	}
 }
 
-func (s *Sampler) set(logits []float32, id int32, logit float32) {
-	s.undo = append(s.undo, edit{id, logits[id]})
-	logits[id] = logit
-}
-
-// restore takes the edits back, the last one first, since one token can have several.
-func (s *Sampler) restore(logits []float32) {
-	for _, e := range slices.Backward(s.undo) {
-		logits[e.id] = e.logit
-	}
-	s.undo = s.undo[:0]
-}
-
-// report fills in the logprobs of c from the model's own logits.
-func (s *Sampler) report(c *engine.SampledToken, logits []float32, ws *workspace) {
+// report fills in the logprobs of c, and of so many rivals, from the model's own logits.
+func (ws *workspace) report(c *engine.SampledToken, logits []float32, rivals int) {
 	r := row{logits: logits, maxima: ws.model}
 	_, highest := r.best()
 	whole := r.mass(floor(highest, 1), newWeights(highest, 1), ws.sums)
 	norm := float64(highest) + math.Log(whole)
 	c.Logprob = float32(float64(logits[c.ID]) - norm)
-	if s.p.Logprobs == 0 {
+	if rivals == 0 {
 		return
 	}
-	ws.candidates = r.top(s.p.Logprobs, ws.candidates)
+	ws.candidates = r.top(rivals, ws.candidates)
 	c.Top = make([]engine.TokenLogprob, len(ws.candidates))
 	for i, t := range ws.candidates {
 		c.Top[i] = engine.TokenLogprob{ID: t.id, Logprob: float32(float64(t.logit) - norm)}

@@ -82,43 +82,16 @@ func (d *Device) Sample(choices []engine.SamplingParams) error {
 	return nil
 }
 
-// choose is a device's choice: the edits, then the draw under the mask; logprobs are of the logits
-// before.
-func choose(c engine.SamplingParams, logits []float32) engine.SampledToken {
-	edited := append([]float32(nil), logits...)
-	for _, e := range c.Edits {
-		v := edited[e.ID]
-		if v > 0 {
-			v /= e.Repetition
-		} else {
-			v *= e.Repetition
-		}
-		edited[e.ID] = v - e.Less + e.More
-	}
-	p := sample.Params{Temperature: c.Temperature, TopP: c.TopP, MinP: c.MinP, TopK: int(c.TopK),
-		Seed: c.Seed, Logprobs: -1}
-	made, err := sample.New(p, len(logits), nil).Next(edited, int(c.Position), c.Mask)
+// choose is sample.Row with a device's way to say that there is no token.
+func choose(p engine.SamplingParams, logits []float32) engine.SampledToken {
+	sampled, err := sample.Row(logits, p)
 	switch {
 	case errors.Is(err, sample.ErrNonFinite):
 		return engine.SampledToken{ID: engine.NotFinite}
 	case err != nil:
 		return engine.SampledToken{ID: engine.NothingAllowed}
 	}
-	chosen := engine.SampledToken{ID: made.ID}
-	if c.Logprobs >= 0 {
-		only := make([]uint64, (len(logits)+63)/64)
-		only[made.ID/64] |= 1 << (made.ID % 64)
-		report, err := sample.New(sample.Params{Logprobs: c.Logprobs}, len(logits),
-			nil).Next(logits, 0, only)
-		if err != nil {
-			panic(err) // the token was chosen from these logits
-		}
-		chosen.Logprob = report.Logprob
-		for _, t := range report.Top {
-			chosen.Top = append(chosen.Top, engine.TokenLogprob(t))
-		}
-	}
-	return chosen
+	return sampled
 }
 
 // Wait gives the tokens of the oldest sample, which is over whether or not it fails.

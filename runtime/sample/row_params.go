@@ -1,9 +1,9 @@
-// Choices made where the logits are: a Sampler's wishes as the few numbers, edits and bits that a
-// device needs.
+// What a request asks of one token, as the few numbers, edits and bits by which it is chosen: by
+// Row on the host, or by a device where the logits are.
 //
-// What must stay true: the device's choice is Next's. Bans, held stops and forced tokens are bits
-// of the mask, since which of them give way to the mask does not depend on the logits; penalties
-// and biases are edits of single logits.
+// What must stay true: a device gives the token that Row gives. Bans, held stops and forced tokens
+// are bits of the mask, since which of them give way to the mask does not depend on the logits;
+// penalties and biases are edits of single logits.
 
 package sample
 
@@ -16,7 +16,17 @@ import (
 // Edits is how many logits the next choice changes, at most.
 func (s *Sampler) Edits() int { return len(s.seen) + len(s.bias) }
 
-// RowParams says how a device chooses the token that Next would choose for a position. What it
+// The wishes of a request give way to the mask in this order, so that a mask with a token in it
+// always has a choice.
+const (
+	strict       = iota
+	withoutForce // +100 biases only add
+	withoutStops // MinTokens is not held
+	withoutBans  // -100 biases only add
+	leniencies
+)
+
+// RowParams says how the token for a position is chosen. What it
 // returns holds slices of the sampler's, or mask itself, and is good until the next call. The error
 // is ErrNothingAllowed.
 func (s *Sampler) RowParams(position int, mask []uint64) (engine.SamplingParams, error) {
@@ -48,7 +58,7 @@ func Check(t engine.SampledToken) error {
 
 // allowed is the mask with what the request bans taken out; nil allows all.
 func (s *Sampler) allowed(mask []uint64, leniency int) []uint64 {
-	var banned []int32
+	banned := s.banned[:0]
 	forced := false
 	for _, b := range s.bias {
 		switch {
@@ -65,8 +75,10 @@ func (s *Sampler) allowed(mask []uint64, leniency int) []uint64 {
 			}
 		}
 	}
-	if !forced && len(banned) == 0 && mask == nil {
-		return nil
+	s.banned = banned
+	whole := mask == nil || len(mask) == blocks(s.vocab) && s.vocab%blockTokens == 0
+	if !forced && len(banned) == 0 && whole {
+		return mask
 	}
 	if len(s.words) != blocks(s.vocab) {
 		s.words = make([]uint64, blocks(s.vocab))
