@@ -1,4 +1,5 @@
-// Where a model would lie on the GPUs of a report, for whoever shows a machine without opening a model.
+// Where a model would lie on the GPUs of a report, for whoever shows a machine without opening a
+// model.
 
 package gpu
 
@@ -14,8 +15,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Placing is where the GPUs would have a model, in lines for people, or in one why there is no room for it. Its zero value is of
-// a machine without GPUs.
+// Placing is where the GPUs would have a model, in lines for people, or in one why there is no room
+// for it. Its zero value is of a machine without GPUs.
 type Placing struct {
 	Lines []string
 	Fits  bool
@@ -24,11 +25,12 @@ type Placing struct {
 // String is all of it in one line.
 func (p Placing) String() string { return strings.Join(p.Lines, "; ") }
 
-// Place says where a model would lie on the machine's usable GPUs, or those of s.GPUs, and the CPU, and how many tokens a
-// second their memories allow. It is the plan of a load: the first GPU alone where it has room for a context worth having,
-// else all of them, the one with most room first. settings are those for a card with so much memory. hostFree is bytes,
-// hostBandwidth byte/s.
-func Place(spec models.Spec, r detect.Report, settings func(memory int64) engine.Settings, hostFree int64,
+// Place says where a model would lie on the machine's usable GPUs, or those of s.GPUs, and the CPU,
+// and how many tokens a second their memories allow. It is the plan of a load: the first GPU alone
+// where it has room for a context worth having, else all of them, the one with most room first.
+// settings are those for a card with so much memory. hostFree is bytes, hostBandwidth byte/s.
+func Place(spec models.Spec, r detect.Report, settings func(memory int64) engine.Settings,
+	hostFree int64,
 	hostBandwidth func() float64) Placing {
 	cards, numbers, unknown := planCards(r, settings(0).GPUs, hostFree)
 	if unknown != "" {
@@ -46,7 +48,10 @@ func Place(spec models.Spec, r detect.Report, settings func(memory int64) engine
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(cards[b].Free>>20, cards[a].Free>>20) })
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Compare(cards[b].Free>>20,
+			cards[a].Free>>20)
+	})
 	sorted, named := make([]placement.Card, len(cards)), make([]int, len(cards))
 	for i, n := range order {
 		sorted[i], named[i] = cards[n], numbers[n]
@@ -61,16 +66,21 @@ func Place(spec models.Spec, r detect.Report, settings func(memory int64) engine
 	return Placing{plan.Lines(named), true}
 }
 
-// planCards are the usable GPUs in the order of their numbers, which are the drivers' where these were asked. Free memory is what the driver or the kernel
-// said, and where nobody said it, all of the card. unknown names a GPU of which not even that is known.
-func planCards(r detect.Report, only []int, hostFree int64) (cards []placement.Card, numbers []int, unknown string) {
+// planCards are the usable GPUs in the order of their numbers, which are the drivers' where these
+// were asked. Free memory is what the driver or the kernel said, and where nobody said it, all of
+// the card. unknown names a GPU of which not even that is known.
+func planCards(r detect.Report, only []int, hostFree int64) (cards []placement.Card, numbers []int,
+	unknown string) {
 	gpus := r.Usable()
 	for i := range gpus {
 		if gpus[i].Number == nil {
 			gpus[i].Number = &i
 		}
 	}
-	slices.SortStableFunc(gpus, func(a, b detect.GPU) int { return cmp.Compare(*a.Number, *b.Number) })
+	slices.SortStableFunc(gpus, func(a, b detect.GPU) int {
+		return cmp.Compare(*a.Number,
+			*b.Number)
+	})
 	for _, g := range gpus {
 		if len(only) > 0 && !slices.Contains(only, *g.Number) {
 			continue
@@ -82,7 +92,8 @@ func planCards(r detect.Report, only []int, hostFree int64) (cards []placement.C
 		if g.SharesHost() {
 			free = min(free, hostFree)
 		}
-		c := placement.Card{Name: g.Title(), Free: device.Left(total, free), Total: total, Shared: g.SharesHost()}
+		c := placement.Card{Name: g.Title(), Free: device.Left(total, free), Total: total,
+			Shared: g.SharesHost()}
 		if g.Figures != nil {
 			c.Bandwidth = g.Figures.Bandwidth * 1e9
 		}

@@ -34,13 +34,16 @@ func (b *run) measured(x *engine.Batch) ([]Operation, error) {
 	var whole float64
 	for i, t := range runs[0] {
 		name := t.Kind.String()
-		if _, label, ok := strings.Cut(t.Label, "."); ok && strings.HasPrefix(t.Label, "layer") {
-			name = label
-		} else if t.Kind == engine.Linear || t.Kind == engine.LinearQ8 || t.Kind == engine.Norm || t.Kind == engine.Quantize {
-			name = t.Label
-		}
-		if t.Kind == engine.Tap {
+		_, label, inLayer := strings.Cut(t.Label, ".")
+		inLayer = inLayer && strings.HasPrefix(t.Label, "layer")
+		switch {
+		case t.Kind == engine.Tap:
 			name = "tap"
+		case inLayer:
+			name = label
+		case t.Kind == engine.Linear, t.Kind == engine.LinearQ8, t.Kind == engine.Norm,
+			t.Kind == engine.Quantize:
+			name = t.Label
 		}
 		if t.Kind == engine.Quantize {
 			name = "quantize " + name
@@ -57,7 +60,8 @@ func (b *run) measured(x *engine.Batch) ([]Operation, error) {
 		}
 		o.Milliseconds += median(each)
 		o.Bytes += bytes[i]
-		o.TOPS += float64(operationsOf(b.ckpt.Spec, name, len(x.Tokens), len(x.LogitRows))) // a sum for now, a rate below
+		// a sum for now, a rate below
+		o.TOPS += float64(operationsOf(b.ckpt.Spec, name, len(x.Tokens), len(x.LogitRows)))
 		whole += median(each)
 	}
 	list := make([]Operation, 0, len(order))
@@ -85,10 +89,12 @@ func (b *run) measured(x *engine.Batch) ([]Operation, error) {
 	return list, nil
 }
 
-// operationsOf are the multiplications and additions of a matrix product of one layer (or of the unembedding) over rows rows; 0 for what is none.
+// operationsOf are the multiplications and additions of a matrix product of one layer (or of the
+// unembedding) over rows rows; 0 for what is none.
 func operationsOf(s models.Spec, name string, rows, logitRows int) int64 {
 	k := int64(s.ExpertsPerToken)
-	hidden, inner, heads, kv := int64(s.Hidden), int64(s.Intermediate), int64(s.Heads*s.HeadDim), int64(s.KVHeads*s.HeadDim)
+	hidden, inner, heads, kv := int64(s.Hidden), int64(s.Intermediate), int64(s.Heads*s.HeadDim),
+		int64(s.KVHeads*s.HeadDim)
 	n := int64(0)
 	switch name {
 	case "qkv":

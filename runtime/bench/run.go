@@ -28,14 +28,16 @@ type run struct {
 }
 
 const (
-	firstContext  = 64        // tokens of the prompt before decoding "at 0" is measured
-	readSample    = 256 << 20 // bytes of weights read for a bandwidth, beside each step of decoding
-	readPasses    = 3
-	peakTime      = 30 * time.Millisecond // spent in plain multiplications before and after a prompt
+	firstContext = 64        // tokens of the prompt before decoding "at 0" is measured
+	readSample   = 256 << 20 // bytes of weights read for a bandwidth, beside each step of decoding
+	readPasses   = 3
+	// spent in plain multiplications before and after a prompt
+	peakTime      = 30 * time.Millisecond
 	samplePattern = 1 << 16
 )
 
-// start makes the engine with room for the longest measurement, and one step so that everything is resident.
+// start makes the engine with room for the longest measurement, and one step so that everything is
+// resident.
 func (b *run) start() (err error) {
 	longest := firstContext + b.o.Steps*(b.o.Rounds+2)
 	for _, n := range slices.Concat(b.o.Prefill, b.o.Contexts) {
@@ -46,7 +48,8 @@ func (b *run) start() (err error) {
 	eo := b.o.Settings
 	eo.Pages = 2 * (pagesOf(longest) + sequences*pagesOf(short))
 	for layer := range b.ckpt.Spec.Layers {
-		eo.Taps = append(eo.Taps, fmt.Sprintf("layer%d.experts", layer)) // 4 numbers a row: which experts a step read
+		// 4 numbers a row: which experts a step read
+		eo.Taps = append(eo.Taps, fmt.Sprintf("layer%d.experts", layer))
 	}
 	begin := time.Now()
 	if b.eng, err = engine.New(b.dev, b.ckpt, eo); err != nil {
@@ -54,7 +57,8 @@ func (b *run) start() (err error) {
 	}
 	eo = b.eng.Settings()
 	b.logits = make([]float32, sequences*b.ckpt.Spec.Vocab)
-	b.report = Report{Model: b.ckpt.Spec.Name, Layers: b.ckpt.Spec.Layers, Device: b.dev.Name(), Compute: eo.Compute, KV: eo.KVCacheDtype, Dense: eo.Dense, DenseBytes: b.eng.DenseBytes(),
+	b.report = Report{Model: b.ckpt.Spec.Name, Layers: b.ckpt.Spec.Layers, Device: b.dev.Name(),
+		Compute: eo.Compute, KV: eo.KVCacheDtype, Dense: eo.Dense, DenseBytes: b.eng.DenseBytes(),
 		Weights: b.eng.Plan().Weights, PeakUnit: b.gauge.MultiplyUnit()}
 	if err := b.step(b.batch(1, 0, 1)); err != nil {
 		return err
@@ -75,11 +79,13 @@ func (b *run) close() error {
 
 func pagesOf(tokens int) int { return (tokens + engine.PageTokens - 1) / engine.PageTokens }
 
-// fillCache writes every page: memory that was never written would be read from one page of zeros that all caches hold.
+// fillCache writes every page: memory that was never written would be read from one page of zeros
+// that all caches hold.
 func (b *run) fillCache() error {
 	pattern := make([]byte, samplePattern)
 	for i := 0; i < len(pattern); i += 4 {
-		binary.LittleEndian.PutUint32(pattern[i:], 0x3c803c80^b.random.Uint32()&0x807f807f) // as bf16 or float32: small numbers of either sign
+		// as bf16 or float32: small numbers of either sign
+		binary.LittleEndian.PutUint32(pattern[i:], 0x3c803c80^b.random.Uint32()&0x807f807f)
 	}
 	cache := b.eng.Cache()
 	for at := int64(0); at < cache.Bytes(); at += samplePattern {
@@ -90,7 +96,8 @@ func (b *run) fillCache() error {
 	return nil
 }
 
-// batch is rows tokens from position start on for each of several sequences; logits of each one's last.
+// batch is rows tokens from position start on for each of several sequences; logits of each one's
+// last.
 func (b *run) batch(sequences, start, rows int) *engine.Batch {
 	x := &engine.Batch{}
 	pages := pagesOf(start + rows)
@@ -102,7 +109,8 @@ func (b *run) batch(sequences, start, rows int) *engine.Batch {
 			return list
 		}
 		each := b.eng.Settings().Pages / sequences / 2
-		x.Seqs = append(x.Seqs, engine.SeqRows{Start: int32(start), Rows: int32(rows), Full: table(2 * i * each), Window: table((2*i + 1) * each)})
+		x.Seqs = append(x.Seqs, engine.SeqRows{Start: int32(start), Rows: int32(rows),
+			Full: table(2 * i * each), Window: table((2*i + 1) * each)})
 		for range rows {
 			x.Tokens = append(x.Tokens, int32(b.random.IntN(b.ckpt.Spec.Vocab)))
 		}
@@ -135,7 +143,8 @@ func (b *run) sample() []byte {
 	return data[:min(len(data), readSample)]
 }
 
-// read measures the bandwidth over a stretch of the weights: the best of a few passes, since what is asked for is the machine's limit.
+// read measures the bandwidth over a stretch of the weights: the best of a few passes, since what
+// is asked for is the machine's limit.
 func (b *run) read() (rate float64) {
 	for range readPasses {
 		rate = max(rate, b.gauge.Bandwidth(b.sample()))
@@ -169,7 +178,8 @@ func (b *run) prefill(n int) error {
 		perCPU = append(perCPU, over(float64(n), used))
 		of = append(of, operations/took/((before+after)/2))
 		ofCPU = append(ofCPU, over(operations, used*(beforeCPU+afterCPU)/2))
-		b.o.Progress(fmt.Sprintf("prefill %d, round %d: %.1f tok/s, %.0f %% of plain multiplications, %.0f %% by processor time",
+		b.o.Progress(fmt.Sprintf("prefill %d, round %d: %.1f tok/s, %.0f %% of plain "+
+			"multiplications, %.0f %% by processor time",
 			n, round+1, rates[round], 100*of[round], 100*ofCPU[round]))
 	}
 	r := rate(n, 0, rates)
@@ -219,11 +229,13 @@ func (b *run) decode(at decodePoint) error {
 		perCPU = append(perCPU, over(float64(at.sequences*b.o.Steps), used))
 		of = append(of, float64(bytes)/one/median(reads))
 		ofCPU = append(ofCPU, over(float64(bytes)*readUsed, used*float64(len(b.sample()))))
-		b.o.Progress(fmt.Sprintf("decode %d at %d, round %d: %.2f tok/s, %.0f %% of plain reads, %.0f %% by processor time",
+		b.o.Progress(fmt.Sprintf("decode %d at %d, round %d: %.2f tok/s, %.0f %% of plain reads, "+
+			"%.0f %% by processor time",
 			at.sequences, at.context, round, rates[round-1], 100*of[round-1], 100*ofCPU[round-1]))
 	}
 	r := rate(at.sequences, at.context, rates)
-	r.PerCPUSecond, r.BytesPerStep, r.OfRead, r.OfReadCPU = median(perCPU), bytes, median(of), median(ofCPU)
+	r.PerCPUSecond, r.BytesPerStep, r.OfRead, r.OfReadCPU = median(perCPU), bytes, median(of),
+		median(ofCPU)
 	b.report.Decode = append(b.report.Decode, r)
 	if b.o.Plain || at.context > 0 {
 		return nil
@@ -272,7 +284,8 @@ func over(a, b float64) float64 {
 }
 
 func rate(tokens, context int, rates []float64) Rate {
-	return Rate{Tokens: tokens, Context: context, TokensPerS: median(rates), Least: slices.Min(rates), Most: slices.Max(rates)}
+	return Rate{Tokens: tokens, Context: context, TokensPerS: median(rates),
+		Least: slices.Min(rates), Most: slices.Max(rates)}
 }
 
 // median of at least one number; of an even count the lower middle.

@@ -1,6 +1,8 @@
-// Where a model computes: on GPUs when they work and have room for it, else on the CPU, with one sentence that says why.
+// Where a model computes: on GPUs when they work and have room for it, else on the CPU, with one
+// sentence that says why.
 //
-// What must stay true: who asks for a GPU by name gets it or an error; a backend that is not used is closed.
+// What must stay true: who asks for a GPU by name gets it or an error; a backend that is not used
+// is closed.
 
 package serve
 
@@ -16,9 +18,10 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Open opens what the settings ask for. why is the reason for it; of the CPU where no GPU was asked for, it is what keeps a GPU
-// from being used, "" on a machine without a GPU driver.
-func Open(ctx context.Context, s engine.Settings, notify func(string)) (b engine.Backend, why string, err error) {
+// Open opens what the settings ask for. why is the reason for it; of the CPU where no GPU was asked
+// for, it is what keeps a GPU from being used, "" on a machine without a GPU driver.
+func Open(ctx context.Context, s engine.Settings, notify func(string)) (b engine.Backend,
+	why string, err error) {
 	if s.Device == "cpu" {
 		b, err = openCPU(s, notify)
 		return b, "asked for", err
@@ -42,7 +45,8 @@ func Open(ctx context.Context, s engine.Settings, notify func(string)) (b engine
 
 func openCPU(s engine.Settings, notify func(string)) (engine.Backend, error) {
 	if s.Isolate {
-		notify("there is nothing to isolate: the CPU computes, in this process; --isolate is for GPUs")
+		notify("there is nothing to isolate: the CPU computes, in this process; --isolate is for " +
+			"GPUs")
 	}
 	dev, err := cpu.New(s.Threads)
 	if err != nil {
@@ -57,8 +61,8 @@ type host struct {
 	device engine.Device
 }
 
-// HostDevice is the CPU of a backend that was opened here, for checks of single operations and for measurements; nil where
-// GPUs compute.
+// HostDevice is the CPU of a backend that was opened here, for checks of single operations and for
+// measurements; nil where GPUs compute.
 func HostDevice(b engine.Backend) engine.Device {
 	if h, ok := b.(*host); ok {
 		return h.device
@@ -73,7 +77,10 @@ func onGPU(b engine.Backend) bool { return b.Caps().Discrete }
 func SettingsFor(b engine.Backend, o Options) engine.Settings { return settledFor(b, o).Settings }
 
 // SettingsOnGPU is what options come to on a GPU with so much memory.
-func SettingsOnGPU(memory int64, o Options) engine.Settings { return o.settle(true, memory).Settings }
+func SettingsOnGPU(memory int64, o Options) engine.Settings {
+	return o.settle(true,
+		memory).Settings
+}
 
 func settledFor(b engine.Backend, o Options) Settled {
 	total, _ := b.Memory()
@@ -103,8 +110,9 @@ func (m *Models) take() (engine.Backend, error) {
 	return m.open()
 }
 
-// fit gives the backend that a model is loaded on, what it has room for, and the settings for it: b, or the CPU where auto may
-// choose and the GPUs have no room. It closes b where it does not return it.
+// fit gives the backend that a model is loaded on, what it has room for, and the settings for it:
+// b, or the CPU where auto may choose and the GPUs have no room. It closes b where it does not
+// return it.
 func (m *Models) fit(b engine.Backend, found checkpoint.Found, spec models.Spec) (
 	engine.Backend, engine.Settings, engine.Room, error) {
 	s := settingsOf(found, SettingsFor(b, m.options))
@@ -143,12 +151,13 @@ func settingsOf(found checkpoint.Found, s engine.Settings) engine.Settings {
 	return s
 }
 
-// roomOn is the room for a model, on more GPUs than the one that is open only where the plan has none there for a context worth
-// having.
+// roomOn is the room for a model, on more GPUs than the one that is open only where the plan has
+// none there for a context worth having.
 func roomOn(b engine.Backend, spec models.Spec, s engine.Settings) (engine.Room, error) {
 	if r, err := roomHere(b, spec, s); err == nil && s.CPUExperts == 0 {
 		plan, err := makePlan(spec, s, r)
-		if err == nil && (plan.Bounded || plan.Context >= min(gpu.UsableContext, spec.MaxPosition)) {
+		if err == nil && (plan.Bounded || plan.Context >= min(gpu.UsableContext,
+			spec.MaxPosition)) {
 			return r, nil
 		}
 	}
@@ -163,9 +172,10 @@ func roomHere(b engine.Backend, spec models.Spec, s engine.Settings) (engine.Roo
 	return b.Room(spec, s)
 }
 
-// PlanOn is the plan that a model of shape spec would be loaded with on what is open, and its error where there is no room.
-// Nothing is taken.
-func PlanOn(b engine.Backend, found checkpoint.Found, spec models.Spec, s engine.Settings) (Plan, error) {
+// PlanOn is the plan that a model of shape spec would be loaded with on what is open, and its error
+// where there is no room. Nothing is taken.
+func PlanOn(b engine.Backend, found checkpoint.Found, spec models.Spec, s engine.Settings) (Plan,
+	error) {
 	s = settingsOf(found, s)
 	r, err := roomHere(b, spec, s)
 	if err != nil {
@@ -175,7 +185,8 @@ func PlanOn(b engine.Backend, found checkpoint.Found, spec models.Spec, s engine
 }
 
 // Needs is what a model of shape spec takes with one sequence of s.MaxModelLen tokens, bytes.
-func Needs(b engine.Backend, found checkpoint.Found, spec models.Spec, s engine.Settings) (int64, error) {
+func Needs(b engine.Backend, found checkpoint.Found, spec models.Spec, s engine.Settings) (int64,
+	error) {
 	s = settingsOf(found, s)
 	r, err := roomHere(b, spec, s)
 	pages := pagesFor(min(s.MaxModelLen, spec.MaxPosition), spec, s)

@@ -1,11 +1,12 @@
-// The models that are loaded: each is loaded when the first request asks for it, unloaded when nobody has asked for a while,
-// and makes room for another one when both do not fit.
+// The models that are loaded: each is loaded when the first request asks for it, unloaded when
+// nobody has asked for a while, and makes room for another one when both do not fit.
 //
 //	absent -> loading -> ready -> leaving -> absent
 //
-// What must stay true: a turn never loses its model, so a model that leaves is closed only after its last turn; models are
-// loaded and closed one after the other, so each load sees the memory as it is; requests for a model that is loading or
-// leaving wait, and no request waits for another client's turns longer than it takes to make room.
+// What must stay true: a turn never loses its model, so a model that leaves is closed only after
+// its last turn; models are loaded and closed one after the other, so each load sees the memory as
+// it is; requests for a model that is loading or leaving wait, and no request waits for another
+// client's turns longer than it takes to make room.
 
 package serve
 
@@ -27,7 +28,8 @@ type loadedModel interface {
 	Close() error
 }
 
-// errNoRoom is returned, wrapped, by loadedSet.load for a model that does not fit beside the others.
+// errNoRoom is returned, wrapped, by loadedSet.load for a model that does not fit beside the
+// others.
 var errNoRoom = errors.New("not enough memory beside the loaded models")
 
 // mostLoaded is how many models are loaded at once.
@@ -35,12 +37,13 @@ const mostLoaded = 2
 
 // loadedSet is the models of one process. It is safe for concurrent use.
 type loadedSet struct {
-	// load loads the model that key names beside others, which stay loaded. It is called for one model at a time.
+	// load loads the model that key names beside others, which stay loaded. It is called for one
+	// model at a time.
 	load      func(key string, others []loadedModel) (loadedModel, error)
 	keepAlive time.Duration // how long a model without a turn stays loaded; below 0: for ever
 
-	// loading holds one value while a model is loaded or closed. It is no mutex, so that tests can run on a clock of
-	// their own.
+	// loading holds one value while a model is loaded or closed. It is no mutex, so that tests can
+	// run on a clock of their own.
 	loading chan struct{}
 	ending  chan struct{}
 	work    sync.WaitGroup // loads and closes under way
@@ -67,14 +70,16 @@ type entry struct {
 }
 
 // newLoadedSet makes a set without a model in it.
-func newLoadedSet(load func(string, []loadedModel) (loadedModel, error), keepAlive time.Duration) *loadedSet {
+func newLoadedSet(load func(string, []loadedModel) (loadedModel, error),
+	keepAlive time.Duration) *loadedSet {
 	return &loadedSet{load: load, keepAlive: keepAlive, loading: make(chan struct{}, 1),
 		ending: make(chan struct{}), entries: map[string]*entry{}, changed: make(chan struct{})}
 }
 
-// start starts a turn of the model that key names, which it loads first where it is not loaded. The error is that of the
-// load, of Model.Start, sched.ErrClosed, or ctx's.
-func (s *loadedSet) start(ctx context.Context, key string, r session.Request) (session.Turn, error) {
+// start starts a turn of the model that key names, which it loads first where it is not loaded. The
+// error is that of the load, of Model.Start, sched.ErrClosed, or ctx's.
+func (s *loadedSet) start(ctx context.Context, key string, r session.Request) (session.Turn,
+	error) {
 	for again := true; ; again = false {
 		e, err := s.acquire(ctx, key)
 		if err != nil {
@@ -104,8 +109,9 @@ func (s *loadedSet) ensure(ctx context.Context, key string) error {
 	return err
 }
 
-// acquire waits until the model is there and holds it until release. Whoever waits for a load holds the model from the moment it
-// is there (bring), so that it cannot leave for another before they have been served.
+// acquire waits until the model is there and holds it until release. Whoever waits for a load holds
+// the model from the moment it is there (bring), so that it cannot leave for another before they
+// have been served.
 func (s *loadedSet) acquire(ctx context.Context, key string) (*entry, error) {
 	for {
 		s.mu.Lock()
@@ -154,7 +160,8 @@ func (s *loadedSet) acquire(ctx context.Context, key string) (*entry, error) {
 	}
 }
 
-// await waits for done, ctx's end or the set's, and says which it was: nil, ctx's error or sched.ErrClosed.
+// await waits for done, ctx's end or the set's, and says which it was: nil, ctx's error or
+// sched.ErrClosed.
 func (s *loadedSet) await(ctx context.Context, done <-chan struct{}) error {
 	select {
 	case <-done:
@@ -333,8 +340,8 @@ func (s *loadedSet) isClosed() bool {
 	return s.closed
 }
 
-// drain lets no new turn in (start returns sched.ErrClosed), waits for the running ones until ctx ends, ends what is left
-// then, and closes every model. It returns how many turns it had to end.
+// drain lets no new turn in (start returns sched.ErrClosed), waits for the running ones until ctx
+// ends, ends what is left then, and closes every model. It returns how many turns it had to end.
 func (s *loadedSet) drain(ctx context.Context) (cut int, err error) {
 	s.mu.Lock()
 	again := s.closed
@@ -441,7 +448,8 @@ func (s *loadedSet) find(key string) loadedModel {
 	return nil
 }
 
-// heldTurn is a turn that holds its model until it has ended, or until its client is gone and reads no further.
+// heldTurn is a turn that holds its model until it has ended, or until its client is gone and reads
+// no further.
 type heldTurn struct {
 	session.Turn
 	done func()

@@ -1,7 +1,8 @@
-// One loaded model, from its files to the first turn: open, choose the device, plan, bring in the weights, make the engine.
+// One loaded model, from its files to the first turn: open, choose the device, plan, bring in the
+// weights, make the engine.
 //
-// What must stay true: whatever fails, nothing stays open; a step that fails ends the running turns only, and the waiting
-// ones go on with a new engine, on a device that was opened anew.
+// What must stay true: whatever fails, nothing stays open; a step that fails ends the running turns
+// only, and the waiting ones go on with a new engine, on a device that was opened anew.
 
 package serve
 
@@ -22,11 +23,12 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// demoContext is the demo's longest context: it was trained on short conversations, and more would only cost memory.
+// demoContext is the demo's longest context: it was trained on short conversations, and more would
+// only cost memory.
 const demoContext = 8192
 
-// swapContext is the least context, in tokens, for which a model is loaded beside another one: agents can work with it. Where
-// there is room for less, the other model is unloaded.
+// swapContext is the least context, in tokens, for which a model is loaded beside another one:
+// agents can work with it. Where there is room for less, the other model is unloaded.
 const swapContext = 32768
 
 // ModelError is a model that is damaged or does not fit.
@@ -71,7 +73,8 @@ func (m *Model) Close() error {
 	return err
 }
 
-// LoadOn loads a model on a backend, which Close closes. What the settings leave open is chosen for the backend.
+// LoadOn loads a model on a backend, which Close closes. What the settings leave open is chosen for
+// the backend.
 func LoadOn(found checkpoint.Found, b engine.Backend, s engine.Settings) (_ *Model, err error) {
 	m := &Model{backend: b}
 	defer func() {
@@ -93,7 +96,8 @@ func LoadOn(found checkpoint.Found, b engine.Backend, s engine.Settings) (_ *Mod
 	return m, nil
 }
 
-// load is the whole sequence, beside models that stay loaded. The error wraps errNoRoom where there is no room beside them.
+// load is the whole sequence, beside models that stay loaded. The error wraps errNoRoom where there
+// is no room beside them.
 func (m *Models) load(found checkpoint.Found, others []loadedModel) (_ *Model, err error) {
 	ctx := m.ctx
 	model := &Model{}
@@ -115,7 +119,8 @@ func (m *Models) load(found checkpoint.Found, others []loadedModel) (_ *Model, e
 	}
 	model.backend = b
 	taken := m.kept.untouched()
-	for _, o := range others { // what the others have planned is theirs, though it may not be touched yet
+	// what the others have planned is theirs, though it may not be touched yet
+	for _, o := range others {
 		taken += o.(*Model).plan.Total
 	}
 	if onGPU(b) {
@@ -131,10 +136,14 @@ func (m *Models) load(found checkpoint.Found, others []loadedModel) (_ *Model, e
 		return nil, err
 	}
 	r.Free -= taken
-	model.reopen = func(failed engine.Backend) (engine.Backend, error) { return m.reopen(failed, spec, s) }
+	model.reopen = func(failed engine.Backend) (engine.Backend, error) {
+		return m.reopen(failed,
+			spec, s)
+	}
 	err = model.start(ctx, found, s, r, m.kept, m.options.Progress)
 	switch {
-	case err != nil && len(others) > 0: // alone it may fit; if it does not, that error is the one to be told
+	// alone it may fit; if it does not, that error is the one to be told
+	case err != nil && len(others) > 0:
 		return nil, errors.Join(errNoRoom, err)
 	case err != nil:
 		return nil, &ModelError{err}
@@ -145,7 +154,8 @@ func (m *Models) load(found checkpoint.Found, others []loadedModel) (_ *Model, e
 }
 
 // reopen gives a failed backend back and opens another one for a model of shape spec.
-func (m *Models) reopen(failed engine.Backend, spec models.Spec, s engine.Settings) (engine.Backend, error) {
+func (m *Models) reopen(failed engine.Backend, spec models.Spec, s engine.Settings) (engine.Backend,
+	error) {
 	if err := failed.Close(); err != nil { // what it held stays held while this process runs
 		m.options.Notify("the device that failed was not closed: " + err.Error())
 	}
@@ -159,8 +169,10 @@ func (m *Models) reopen(failed engine.Backend, spec models.Spec, s engine.Settin
 	return b, nil
 }
 
-// start makes the engine of an open checkpoint on a backend with room for it. kept and p may be nil.
-func (m *Model) start(ctx context.Context, found checkpoint.Found, s engine.Settings, r engine.Room, kept *kept,
+// start makes the engine of an open checkpoint on a backend with room for it. kept and p may be
+// nil.
+func (m *Model) start(ctx context.Context, found checkpoint.Found, s engine.Settings, r engine.Room,
+	kept *kept,
 	p progress) (err error) {
 	tables := make(chan struct{}) // of package grammar, made while the weights are read
 	go func() {
@@ -170,7 +182,8 @@ func (m *Model) start(ctx context.Context, found checkpoint.Found, s engine.Sett
 	defer func() { <-tables }()
 	spec := m.ckpt.Spec
 	if spec.Vocab != token.VocabSize {
-		return fmt.Errorf("%s has a vocabulary of %d tokens, which is not o200k_harmony's %d: it cannot chat",
+		return fmt.Errorf("%s has a vocabulary of %d tokens, which is not o200k_harmony's %d: it "+
+			"cannot chat",
 			found.Name, spec.Vocab, token.VocabSize)
 	}
 	if m.plan, err = makePlan(spec, s, r); err != nil {
@@ -181,7 +194,8 @@ func (m *Model) start(ctx context.Context, found checkpoint.Found, s engine.Sett
 		return fmt.Errorf("%s: %w", found.Name, err)
 	}
 	o := session.Options{ID: found.Name, Device: m.backend.Name(), Scheduler: sched.Options{
-		Pages: m.plan.Pages, MaxBatchedTokens: s.MaxNumBatchedTokens, MaxSeqs: s.MaxNumSeqs, MaxQueued: s.MaxWaiting,
+		Pages: m.plan.Pages, MaxBatchedTokens: s.MaxNumBatchedTokens, MaxSeqs: s.MaxNumSeqs,
+		MaxQueued:     s.MaxWaiting,
 		ContextLength: m.plan.Context, NoPrefixCaching: s.NoPrefixCaching, Restart: m.restart}}
 	if kept != nil {
 		o.Store = kept.store
@@ -206,9 +220,11 @@ func (p progress) during(what string, work func(show func(done, total int64)) er
 	return work(show)
 }
 
-// readWeights brings weights into the host's memory with several readers: files that are mapped into the page cache, those of
-// a GGUF file in the engine's order into memory of their own, where no device takes a copy of them.
-func readWeights(ctx context.Context, found checkpoint.Found, ckpt *checkpoint.Checkpoint, b engine.Backend,
+// readWeights brings weights into the host's memory with several readers: files that are mapped
+// into the page cache, those of a GGUF file in the engine's order into memory of their own, where
+// no device takes a copy of them.
+func readWeights(ctx context.Context, found checkpoint.Found, ckpt *checkpoint.Checkpoint,
+	b engine.Backend,
 	s engine.Settings, p progress) error {
 	var replaced checkpoint.Replaced // by an 8-bit copy that an earlier start has made
 	if s.Dense == engine.DenseQ8 && s.DenseCache != "" {
@@ -226,7 +242,8 @@ func readWeights(ctx context.Context, found checkpoint.Found, ckpt *checkpoint.C
 }
 
 // newEngine reads the weights, and copies them to a device that has a memory of its own.
-func (m *Model) newEngine(ctx context.Context, found checkpoint.Found, s engine.Settings, p progress) (engine.Engine, error) {
+func (m *Model) newEngine(ctx context.Context, found checkpoint.Found, s engine.Settings,
+	p progress) (engine.Engine, error) {
 	if err := readWeights(ctx, found, m.ckpt, m.backend, s, p); err != nil {
 		return nil, err
 	}
@@ -234,7 +251,8 @@ func (m *Model) newEngine(ctx context.Context, found checkpoint.Found, s engine.
 		return m.backend.Load(ctx, m.ckpt, s, nil)
 	}
 	var eng engine.Engine
-	err := p.during("copying "+found.Name+" to the GPU", func(show func(done, total int64)) (err error) {
+	err := p.during("copying "+found.Name+" to the GPU", func(show func(done,
+		total int64)) (err error) {
 		eng, err = m.backend.Load(ctx, m.ckpt, s, show)
 		return err
 	})
@@ -244,13 +262,15 @@ func (m *Model) newEngine(ctx context.Context, found checkpoint.Found, s engine.
 // mostFailures is how often an engine is made anew without a single good step between.
 const mostFailures = 3
 
-// restart is the scheduler's Options.Restart. It runs in the scheduler's loop, which alone uses the engine then.
+// restart is the scheduler's Options.Restart. It runs in the scheduler's loop, which alone uses the
+// engine then.
 func (m *Model) restart(fault error) (sched.Engine, error) {
 	if steps := m.Stats().Steps; steps > m.goodSteps {
 		m.goodSteps, m.failures = steps, 0
 	}
 	if m.failures++; m.failures > mostFailures {
-		return nil, fmt.Errorf("%d engines in a row failed at their first step, the last one with: %w", mostFailures, fault)
+		return nil, fmt.Errorf("%d engines in a row failed at their first step, the last one "+
+			"with: %w", mostFailures, fault)
 	}
 	s := m.engine.Settings()
 	_ = m.engine.Close() // a device that failed may refuse that too
@@ -270,15 +290,18 @@ func (m *Model) restart(fault error) (sched.Engine, error) {
 	return eng, nil
 }
 
-// fingerprint names the weights and all else that KV pages depend on. It reads little of a checkpoint, but from tensors
-// that every training changes; where a card has its own copy, these give back what they took.
+// fingerprint names the weights and all else that KV pages depend on. It reads little of a
+// checkpoint, but from tensors that every training changes; where a card has its own copy, these
+// give back what they took.
 func fingerprint(ckpt *checkpoint.Checkpoint, s engine.Settings, discrete bool) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%+v %s %s %s %t", ckpt.Spec, s.KVCacheDtype, s.Compute, s.Dense, s.Deterministic)
+	fmt.Fprintf(h, "%+v %s %s %s %t", ckpt.Spec, s.KVCacheDtype, s.Compute, s.Dense,
+		s.Deterministic)
 	last := ckpt.Spec.Layers - 1
 	for _, name := range []string{
 		"model.norm.weight", "model.embed_tokens.weight", "model.layers.0.self_attn.k_proj.weight",
-		fmt.Sprintf("model.layers.%d.self_attn.k_proj.weight", last), fmt.Sprintf("model.layers.%d.mlp.router.weight", last),
+		fmt.Sprintf("model.layers.%d.self_attn.k_proj.weight", last),
+		fmt.Sprintf("model.layers.%d.mlp.router.weight", last),
 	} {
 		data := ckpt.Tensor(name).Data
 		h.Write(data[:min(len(data), 16<<10)])

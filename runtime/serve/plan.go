@@ -1,7 +1,9 @@
-// The memory plan of one loaded model: how long the context may be and how many KV pages the pool gets.
+// The memory plan of one loaded model: how long the context may be and how many KV pages the pool
+// gets.
 //
-// What must stay true: weights + pool + scratch never exceed the memory that may be taken, and the pool always holds at
-// least one sequence of the stated context length, so an admitted request can always end.
+// What must stay true: weights + pool + scratch never exceed the memory that may be taken, and the
+// pool always holds at least one sequence of the stated context length, so an admitted request can
+// always end.
 
 package serve
 
@@ -26,19 +28,21 @@ type Plan struct {
 	Weights, Scratch, PageBytes int64
 	Free                        int64 // before loading
 	Left                        int64 // of Free, untouched by the plan
-	Spare                       int64 // of Left, beyond what is reserved for the rest of the machine
-	MaxPosition                 int   // what the checkpoint was made for
-	FullContext                 int64 // what Free would have to be for a context of MaxPosition
-	Bounded                     bool  // Context was asked for: more memory would not make it longer
+	// of Left, beyond what is reserved for the rest of the machine
+	Spare       int64
+	MaxPosition int   // what the checkpoint was made for
+	FullContext int64 // what Free would have to be for a context of MaxPosition
+	Bounded     bool  // Context was asked for: more memory would not make it longer
 }
 
-// reserve is left to the rest of the machine, a display among it: a tenth of what is free, at least 256 MiB and at most
-// 4 GiB.
+// reserve is left to the rest of the machine, a display among it: a tenth of what is free, at least
+// 256 MiB and at most 4 GiB.
 func reserve(free int64) int64 {
 	return min(max(free/10, 256<<20), 4<<30)
 }
 
-// usable is what a plan may take, with the share of the memory that the user allows (0: all but a reserve).
+// usable is what a plan may take, with the share of the memory that the user allows (0: all but a
+// reserve).
 func usable(r engine.Room, share float64) int64 {
 	if share > 0 {
 		// As vLLM counts: a share of the whole card, of which others may have taken some.
@@ -47,7 +51,8 @@ func usable(r engine.Room, share float64) int64 {
 	return r.Free - cmp.Or(r.Reserve, reserve(r.Free))
 }
 
-// freeFor is the least free memory of which so many bytes are usable; of a card, what an empty one has to have.
+// freeFor is the least free memory of which so many bytes are usable; of a card, what an empty one
+// has to have.
 func freeFor(bytes int64, r engine.Room, share float64) int64 {
 	return int64(sort.Search(1<<24, func(mib int) bool { // 16 TiB
 		r.Free = int64(mib) << 20
@@ -63,9 +68,9 @@ func pagesFor(n int, spec models.Spec, s engine.Settings) int {
 	return kv.PagesOf(n, s.MaxNumBatchedTokens, spec.Window, engine.WindowPages(s.KVCacheDtype))
 }
 
-// makePlan chooses the longest context that fits, or the one that was asked for, then room for more sequences of it: up to
-// four, or MaxNumSeqs if that is less. With GPUMemoryUtilization, which says what the memory is there for, all of it is taken
-// that MaxNumSeqs sequences could use.
+// makePlan chooses the longest context that fits, or the one that was asked for, then room for more
+// sequences of it: up to four, or MaxNumSeqs if that is less. With GPUMemoryUtilization, which says
+// what the memory is there for, all of it is taken that MaxNumSeqs sequences could use.
 func makePlan(spec models.Spec, s engine.Settings, r engine.Room) (Plan, error) {
 	if engine.PageTokens != kv.PageTokens {
 		return Plan{}, errors.New("the engine's pages are not of the pool's length")
@@ -91,9 +96,11 @@ func makePlan(spec models.Spec, s engine.Settings, r engine.Room) (Plan, error) 
 	}
 	if n < page*8 || asked && n < want {
 		cache := int64(pages(want)) * pageBytes
-		return Plan{}, fmt.Errorf("not enough memory: %s free, of which %s may be used; the weights take %s, steps of %d "+
-			"tokens %s and a context of %d tokens %s, %s in all: choose a smaller model, --max-model-len or "+
-			"--max-num-batched-tokens", gib(r.Free), gib(usable), gib(weights), s.MaxNumBatchedTokens, gib(scratch), want,
+		return Plan{}, fmt.Errorf("not enough memory: %s free, of which %s may be used; the "+
+			"weights take %s, steps of %d tokens %s and a context of %d tokens %s, %s in all: "+
+			"choose a smaller model, --max-model-len or --max-num-batched-tokens", gib(r.Free),
+			gib(usable), gib(weights),
+			s.MaxNumBatchedTokens, gib(scratch), want,
 			gib(cache), gib(fixed+cache))
 	}
 	each, sequences := pages(n), min(4, s.MaxNumSeqs)
@@ -104,7 +111,8 @@ func makePlan(spec models.Spec, s engine.Settings, r engine.Room) (Plan, error) 
 	if share == 0 {
 		pool = pool / each * each
 	}
-	p := Plan{Context: n, Pages: pool, KV: int64(pool) * pageBytes, Weights: weights, Scratch: scratch,
+	p := Plan{Context: n, Pages: pool, KV: int64(pool) * pageBytes, Weights: weights,
+		Scratch:   scratch,
 		PageBytes: pageBytes, Free: r.Free, MaxPosition: spec.MaxPosition, Bounded: asked}
 	p.Total = p.KV + fixed
 	p.Left, p.Spare = r.Free-p.Total, max(0, usable-p.Total)
@@ -121,8 +129,9 @@ func (p Plan) Lines() []string {
 			p.Context, p.Pages, kv.PageTokens, p.PageBytes),
 	}
 	if p.Context < p.MaxPosition && !p.Bounded {
-		lines = append(lines, fmt.Sprintf("for the model's whole context of %d tokens %s must be free: free memory, or lower "+
-			"--max-num-seqs or --max-num-batched-tokens, or choose --kv-cache-dtype bf16 or fp8",
+		lines = append(lines, fmt.Sprintf("for the model's whole context of %d tokens %s must be "+
+			"free: free memory, or lower --max-num-seqs or --max-num-batched-tokens, or choose "+
+			"--kv-cache-dtype bf16 or fp8",
 			p.MaxPosition, gib(p.FullContext)))
 	}
 	return lines

@@ -1,9 +1,10 @@
-// Package serve decides which model runs where. One Models is what a verb holds: it finds the model, opens the device, plans
-// the memory, loads, keeps models ready, opens anew what failed, and closes everything.
+// Package serve decides which model runs where. One Models is what a verb holds: it finds the
+// model, opens the device, plans the memory, loads, keeps models ready, opens anew what failed, and
+// closes everything.
 //
-// What must stay true: a client can name what this machine has already and nothing else, neither a folder nor a download; a
-// model is loaded beside another one only where both have a context that agents can work with. Only this package opens
-// devices (imports_test.go).
+// What must stay true: a client can name what this machine has already and nothing else, neither a
+// folder nor a download; a model is loaded beside another one only where both have a context that
+// agents can work with. Only this package opens devices (imports_test.go).
 package serve
 
 import (
@@ -28,7 +29,8 @@ import (
 // started is when this process began.
 var started = time.Now()
 
-// Models are the models that this process can answer with. It is safe for concurrent use once Choose has returned.
+// Models are the models that this process can answer with. It is safe for concurrent use once
+// Choose has returned.
 type Models struct {
 	ctx     context.Context // ends the loads
 	options Options
@@ -37,8 +39,9 @@ type Models struct {
 	kept    *kept
 	first   checkpoint.Found // answers where a client names no model
 
-	mu       sync.Mutex
-	spare    engine.Backend              // was opened to look at the machine and waits for the first load
+	mu sync.Mutex
+	// was opened to look at the machine and waits for the first load
+	spare    engine.Backend
 	found    map[string]checkpoint.Found // by key
 	contexts map[string]int              // context lengths that are known, by key
 }
@@ -48,7 +51,8 @@ func New(ctx context.Context, o Options) (*Models, error) {
 	if o.Settings.DenseCache == "" {
 		o.Settings.DenseCache = filepath.Join(xdg.CacheHome, "ossrun", "dense")
 	}
-	m := &Models{ctx: ctx, options: o, found: map[string]checkpoint.Found{}, contexts: map[string]int{}}
+	m := &Models{ctx: ctx, options: o, found: map[string]checkpoint.Found{},
+		contexts: map[string]int{}}
 	m.loaded = newLoadedSet(m.loadKey, o.KeepAlive)
 	var err error
 	if m.spare, err = m.open(); err != nil {
@@ -67,8 +71,8 @@ func (m *Models) Backend() engine.Backend { return m.spare }
 // OnGPU tells whether that is a GPU.
 func (m *Models) OnGPU() bool { return onGPU(m.spare) }
 
-// Find finds the model of the options: the best that is here and fits where none is named, what absent says where there is
-// none.
+// Find finds the model of the options: the best that is here and fits where none is named, what
+// absent says where there is none.
 func (m *Models) Find(absent func(free int64) (checkpoint.Found, error)) (checkpoint.Found, error) {
 	if m.options.Model != "" {
 		return checkpoint.Resolve(m.options.Model)
@@ -86,7 +90,8 @@ func (m *Models) Open(found checkpoint.Found) (*checkpoint.Checkpoint, error) {
 	if err != nil {
 		return nil, &ModelError{err}
 	}
-	if err := readWeights(m.ctx, found, ckpt, m.spare, m.settled.Settings, m.options.Progress); err != nil {
+	if err := readWeights(m.ctx, found, ckpt, m.spare, m.settled.Settings,
+		m.options.Progress); err != nil {
 		return nil, errors.Join(err, ckpt.Close())
 	}
 	return ckpt, nil
@@ -117,7 +122,10 @@ func (m *Models) Ensure(ctx context.Context) error {
 // unavailable is the error of a load as a client's request gets it.
 type unavailable struct{ error }
 
-func (u *unavailable) Error() string   { return session.ErrUnavailable.Error() + ": " + u.error.Error() }
+func (u *unavailable) Error() string {
+	return fmt.Sprintf("%s: %s", session.ErrUnavailable,
+		u.error)
+}
 func (u *unavailable) Unwrap() []error { return []error{session.ErrUnavailable, u.error} }
 
 // First is the model that answers by default.
@@ -132,8 +140,8 @@ func (m *Models) Lines() []string {
 	return append(model.Plan().Lines(), m.kept.lines()...)
 }
 
-// Drain lets no new turn in, waits for the running ones until ctx ends, and ends what is left then. It returns how many
-// turns it had to end. Close must follow.
+// Drain lets no new turn in, waits for the running ones until ctx ends, and ends what is left then.
+// It returns how many turns it had to end. Close must follow.
 func (m *Models) Drain(ctx context.Context) (cut int, err error) { return m.loaded.drain(ctx) }
 
 // Close ends everything at once. lost says what could not be kept for the next start.
@@ -288,7 +296,8 @@ func (r *runner) Device() string {
 	return ""
 }
 
-// ContextLength is that of the last load; before the first one it is what was asked for, or what the model was made for.
+// ContextLength is that of the last load; before the first one it is what was asked for, or what
+// the model was made for.
 func (r *runner) ContextLength() int {
 	r.models.mu.Lock()
 	defer r.models.mu.Unlock()

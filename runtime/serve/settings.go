@@ -1,7 +1,8 @@
-// What a user leaves open, filled in with what suits the device: presets, and the defaults of a CPU and of a GPU.
+// What a user leaves open, filled in with what suits the device: presets, and the defaults of a CPU
+// and of a GPU.
 //
-// What must stay true: a value that the user gave wins over the preset's, and the preset's over the device's; what is asked
-// for and cannot be had here is told in a note, never dropped in silence.
+// What must stay true: a value that the user gave wins over the preset's, and the preset's over the
+// device's; what is asked for and cannot be had here is told in a note, never dropped in silence.
 
 package serve
 
@@ -21,9 +22,10 @@ type Options struct {
 	Settings    engine.Settings
 	Preset      string // "" or one of Presets
 
-	StreamInterval int           // tokens in an event of a stream; 0: by the load
-	KeepAlive      time.Duration // how long a model that nobody asks for stays loaded; below 0: for ever
-	Keep           KeepOptions
+	StreamInterval int // tokens in an event of a stream; 0: by the load
+	// how long a model that nobody asks for stays loaded; below 0: for ever
+	KeepAlive time.Duration
+	Keep      KeepOptions
 
 	Notify func(line string) // is told what the user should know
 	// Progress shows a long work until it is done; nil: nobody is shown it.
@@ -57,9 +59,10 @@ var Presets = []string{"latency", "balanced", "throughput"}
 // guideTokens is the guide's --max-num-batched-tokens.
 const guideTokens = 8192
 
-// deviceDefaults are what suits a device. On a GPU it is what OpenAI's and vLLM's guides say, but on a small one, where steps
-// of 8192 tokens would take the memory that a context needs (2 GiB of 16; gpt-oss-20b's weights are 12.8). The CPU's steps
-// are short, because a decode waits for the prefill beside it.
+// deviceDefaults are what suits a device. On a GPU it is what OpenAI's and vLLM's guides say, but
+// on a small one, where steps of 8192 tokens would take the memory that a context needs (2 GiB of
+// 16; gpt-oss-20b's weights are 12.8). The CPU's steps are short, because a decode waits for the
+// prefill beside it.
 func deviceDefaults(onGPU bool, memory int64) (maxNumBatchedTokens, maxNumSeqs int) {
 	switch {
 	case !onGPU:
@@ -77,12 +80,16 @@ const defaultMaxWaiting = 2048
 // settle fills what was left open for a device.
 func (o Options) settle(onGPU bool, memory int64) Settled {
 	out := Settled{Options: o}
-	note := func(format string, args ...any) { out.Notes = append(out.Notes, fmt.Sprintf(format, args...)) }
+	note := func(format string, args ...any) {
+		out.Notes = append(out.Notes, fmt.Sprintf(format,
+			args...))
+	}
 	s := &out.Settings
 	tokens, seqs := deviceDefaults(onGPU, memory)
 	if p, ok := presets[o.Preset]; ok {
-		given := map[string]bool{"max-num-seqs": s.MaxNumSeqs > 0, "max-num-batched-tokens": s.MaxNumBatchedTokens > 0,
-			"stream-interval": o.StreamInterval > 0}
+		given := map[string]bool{"max-num-seqs": s.MaxNumSeqs > 0,
+			"max-num-batched-tokens": s.MaxNumBatchedTokens > 0,
+			"stream-interval":        o.StreamInterval > 0}
 		take := func(name string) {
 			if !given[name] {
 				out.FromPreset = append(out.FromPreset, name)
@@ -101,12 +108,13 @@ func (o Options) settle(onGPU bool, memory int64) Settled {
 				tokens = seqs
 				take("max-num-batched-tokens")
 			}
-			note("preset %s: steps have %d tokens on the CPU, not the guide's %d, which would hold every decode up for the "+
-				"length of a prompt", o.Preset, tokens, guideTokens)
+			note("preset %s: steps have %d tokens on the CPU, not the guide's %d, which would "+
+				"hold every decode up for the length of a prompt", o.Preset, tokens, guideTokens)
 		}
 		if p.devices != "1" {
-			note("preset %s: the guide uses %s GPUs for it; this engine uses a second one only for what the first has no room "+
-				"for, so only the batch of %d is as there; --engine vllm shows the command that vLLM takes it with",
+			note("preset %s: the guide uses %s GPUs for it; this engine uses a second one only "+
+				"for what the first has no room for, so only the batch of %d is as there; "+
+				"--engine vllm shows the command that vLLM takes it with",
 				o.Preset, p.devices, p.maxNumSeqs)
 		}
 	}
@@ -114,22 +122,24 @@ func (o Options) settle(onGPU bool, memory int64) Settled {
 	s.MaxNumSeqs = cmp.Or(s.MaxNumSeqs, seqs)
 	s.MaxWaiting = cmp.Or(s.MaxWaiting, defaultMaxWaiting)
 	if s.MaxNumSeqs > s.MaxNumBatchedTokens {
-		note("%d requests cannot decode in steps of %d tokens: %[2]d run at once; --max-num-batched-tokens raises it",
+		note("%d requests cannot decode in steps of %d tokens: %[2]d run at once; "+
+			"--max-num-batched-tokens raises it",
 			s.MaxNumSeqs, s.MaxNumBatchedTokens)
 		s.MaxNumSeqs = s.MaxNumBatchedTokens
 	}
 	if !onGPU {
 		s.Deterministic = true
 		if s.Compute == engine.Rounded || s.Compute == engine.MX {
-			note("--compute %s: the CPU engine has exact and int8; what auto means is taken", s.Compute)
+			note("--compute %s: the CPU engine has exact and int8; what auto means is "+
+				"taken", s.Compute)
 			s.Compute = ""
 		}
 	} else {
 		s.Compute = cmp.Or(s.Compute, engine.Rounded)
 		out.Keep.SwapSpace = max(0, out.Keep.SwapSpace)
 		if s.KVCacheDtype == engine.KVFP8 && os.Getenv("OSSRUN_DECODE_KERNEL") == "persistent" {
-			note("OSSRUN_DECODE_KERNEL=persistent: that kernel has no phases for a KV cache of 8 bits; steps are launched as " +
-				"graphs")
+			note("OSSRUN_DECODE_KERNEL=persistent: that kernel has no phases for a KV cache of 8 " +
+				"bits; steps are launched as graphs")
 		}
 	}
 	if s.NoPrefixCaching && (o.Keep.SwapSpace > 0 || o.Keep.SwapDisk > 0) {

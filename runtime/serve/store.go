@@ -1,10 +1,11 @@
-// What a server keeps beside its models, so that it outlives them: KV pages that were pushed out of a pool, and the turns
-// that were sampled.
+// What a server keeps beside its models, so that it outlives them: KV pages that were pushed out of
+// a pool, and the turns that were sampled.
 //
-// Pages go to host memory and, if wanted, to a folder of the cache. A model that is loaded again, or a server that is started
-// again, finds its prefixes there. Sampled turns go to the XDG state folder, so that a tool loop goes on with the model's
-// reasoning after a restart. What must stay true: nothing here keeps a server from starting; host memory is what the plan
-// leaves over, or what was asked for, and in the second case the plan knows.
+// Pages go to host memory and, if wanted, to a folder of the cache. A model that is loaded again,
+// or a server that is started again, finds its prefixes there. Sampled turns go to the XDG state
+// folder, so that a tool loop goes on with the model's reasoning after a restart. What must stay
+// true: nothing here keeps a server from starting; host memory is what the plan leaves over, or
+// what was asked for, and in the second case the plan knows.
 
 package serve
 
@@ -22,7 +23,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// mostSpareSwap is the most of the spare host memory that is used for pages where nothing was asked for.
+// mostSpareSwap is the most of the spare host memory that is used for pages where nothing was asked
+// for.
 const mostSpareSwap = 4 << 30
 
 // KeepOptions say what outlives a model. The zero value keeps nothing beyond the process.
@@ -60,12 +62,14 @@ func openKept(o KeepOptions, prefixCaching bool, notify func(string)) *kept {
 	if o.RememberOnDisk && o.Remember > 0 {
 		folder := filepath.Join(xdg.StateHome, "ossrun", "turns")
 		var err error
-		if k.store, err = session.OpenStore(session.StoreOptions{Folder: folder, TTL: o.Remember}); err != nil {
+		if k.store, err = session.OpenStore(session.StoreOptions{Folder: folder,
+			TTL: o.Remember}); err != nil {
 			refused("what is sampled is not remembered beyond this process", err)
 		}
 	}
 	if k.store == nil {
-		k.store, _ = session.OpenStore(session.StoreOptions{TTL: o.Remember}) // without a folder there is no error
+		// without a folder there is no error
+		k.store, _ = session.OpenStore(session.StoreOptions{TTL: o.Remember})
 	}
 	if !prefixCaching {
 		k.space = 0
@@ -83,8 +87,8 @@ func openKept(o KeepOptions, prefixCaching bool, notify func(string)) *kept {
 	return k
 }
 
-// spill is where the pages of a model go that was planned so, nil for nowhere. What the first plan leaves over is used for
-// all models.
+// spill is where the pages of a model go that was planned so, nil for nowhere. What the first plan
+// leaves over is used for all models.
 func (k *kept) spill(p Plan) *kv.Spill {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -99,7 +103,8 @@ func (k *kept) spill(p Plan) *kv.Spill {
 		return nil
 	}
 	var err error
-	k.pages, err = kv.OpenSpill(kv.SpillOptions{HostBytes: k.space, Folder: k.folder, DiskBytes: k.disk})
+	k.pages, err = kv.OpenSpill(kv.SpillOptions{HostBytes: k.space, Folder: k.folder,
+		DiskBytes: k.disk})
 	if err != nil { // the folder: a full or read-only disk
 		k.disk = 0
 		k.pages, _ = kv.OpenSpill(kv.SpillOptions{HostBytes: k.space})

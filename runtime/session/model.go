@@ -1,7 +1,7 @@
 // A model that starts turns: an engine's scheduler, and the memory of what was sampled.
 //
-// Package runtime/serve finds the checkpoint, plans its memory and makes the engine. A Model only uses that engine: whoever
-// made it closes it after the Model.
+// Package runtime/serve finds the checkpoint, plans its memory and makes the engine. A Model only
+// uses that engine: whoever made it closes it after the Model.
 
 package session
 

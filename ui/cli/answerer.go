@@ -1,7 +1,9 @@
-// Where a chat has its answers from: a server of this user that runs, or a model loaded for the chat alone.
+// Where a chat has its answers from: a server of this user that runs, or a model loaded for the
+// chat alone.
 //
-// One engine a machine: weights that a server has loaded are not loaded again. A chat that names a device or a memory setting
-// on its command line wants its own engine and gets it, and so does --alone.
+// One engine a machine: weights that a server has loaded are not loaded again. A chat that names a
+// device or a memory setting on its command line wants its own engine and gets it, and so does
+// --alone.
 
 package cli
 
@@ -36,12 +38,14 @@ func (a alone) Close() error {
 	return err
 }
 
-// answererFor joins a server or loads a model; notice is a line for the person about it, "" for none. It calls chosen between
-// the last question to the user and the long work.
-func answererFor(c *cli.Context, t Terminal, o *serve.Options, ask bool, chosen func()) (a answerer, notice string, err error) {
+// answererFor joins a server or loads a model; notice is a line for the person about it, "" for
+// none. It calls chosen between the last question to the user and the long work.
+func answererFor(c *cli.Context, t Terminal, o *serve.Options, ask bool, chosen func()) (a answerer,
+	notice string, err error) {
 	if g := serverFor(c); g != nil {
 		chosen()
-		return g, "joined the server at " + g.Server.URL + ", which has the model loaded; --alone loads it here", nil
+		return g, "joined the server at " + g.Server.URL + ", which has the model loaded; " +
+			"--alone loads it here", nil
 	}
 	o.Keep = serve.KeepOptions{Remember: session.RememberedFor}
 	m, err := openModels(c, t, o)
@@ -65,7 +69,8 @@ func answererFor(c *cli.Context, t Terminal, o *serve.Options, ask bool, chosen 
 }
 
 // ownEngine are flags that only an engine of one's own can follow.
-var ownEngine = []string{"alone", "device", "gpu", "cpu-experts", "isolate", "threads", "max-model-len", "compute", "dense",
+var ownEngine = []string{"alone", "device", "gpu", "cpu-experts", "isolate", "threads",
+	"max-model-len", "compute", "dense",
 	"kv-cache-dtype", "gpu-memory-utilization", "deterministic"}
 
 // serverFor is the running server that the chat can join, nil if there is none.
@@ -96,12 +101,14 @@ func serverFor(c *cli.Context) *join.Guest {
 	return nil
 }
 
-// wantsModel tells whether a chat for which name was given can be had with m, which is the server's first or another one.
+// wantsModel tells whether a chat for which name was given can be had with m, which is the server's
+// first or another one.
 func wantsModel(name string, first bool, m join.Model) bool {
 	if name == "" { // the best that is here: not the demo beside a real one
 		return first && (m.Name != models.Demo || !anyCached())
 	}
-	if strings.EqualFold(name, m.Name) || slices.ContainsFunc(m.Aliases, func(a string) bool { return strings.EqualFold(a, name) }) {
+	if strings.EqualFold(name, m.Name) || slices.ContainsFunc(m.Aliases,
+		func(a string) bool { return strings.EqualFold(a, name) }) {
 		return true
 	}
 	asked, ok := models.Lookup(name)
@@ -111,5 +118,6 @@ func wantsModel(name string, first bool, m join.Model) bool {
 
 func anyCached() bool {
 	cached, err := checkpoint.Cached()
-	return err == nil && slices.ContainsFunc(cached, func(f checkpoint.Found) bool { return f.Complete })
+	return err == nil && slices.ContainsFunc(cached,
+		func(f checkpoint.Found) bool { return f.Complete })
 }

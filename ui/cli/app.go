@@ -1,8 +1,9 @@
-// Package cli is the command line: one file per verb, each a function that returns its *cli.Command.
+// Package cli is the command line: one file per verb, each a function that returns its
+// *cli.Command.
 //
-// What must stay true: stdout holds only what was asked for, everything else goes to stderr; every error is one line
-// that says what happened and what to do; the exit code is one of those in errors.go; nothing here calls os.Exit, so
-// the tests run verbs in process.
+// What must stay true: stdout holds only what was asked for, everything else goes to stderr; every
+// error is one line that says what happened and what to do; the exit code is one of those in
+// errors.go; nothing here calls os.Exit, so the tests run verbs in process.
 package cli
 
 import (
@@ -17,7 +18,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// Terminal is where a run reads and writes. In and Out may be files, so that a verb can tell whether a person is there.
+// Terminal is where a run reads and writes. In and Out may be files, so that a verb can tell
+// whether a person is there.
 type Terminal struct {
 	In       io.Reader
 	Out, Err io.Writer
@@ -61,13 +63,16 @@ weights in the Hugging Face cache, chats in the terminal and serves an OpenAI-co
 		ExitErrHandler:         func(*cli.Context, error) {},
 		OnUsageError:           usageError,
 		Commands: []*cli.Command{
-			chatCommand(t), serveCommand(t), psCommand(), stopCommand(t), pullCommand(t), listCommand(), rmCommand(t), benchCommand(), evalCommand(),
-			doctorCommand(), harmonyCommand(), versionCommand(), completionCommand(), workerCommand(),
+			chatCommand(t), serveCommand(t), psCommand(), stopCommand(t), pullCommand(t),
+			listCommand(), rmCommand(t), benchCommand(), evalCommand(),
+			doctorCommand(), harmonyCommand(), versionCommand(), completionCommand(),
+			workerCommand(),
 		},
 	}
 	app.Action = func(c *cli.Context) error {
 		if name := c.Args().First(); name != "" {
-			return &exitError{exitUsage, unknownName("command", name, verbs(app)) + "; see ossrun --help"}
+			return &exitError{exitUsage, unknownName("command", name, verbs(app)) + "; see " +
+				"ossrun --help"}
 		}
 		return cli.ShowAppHelp(c)
 	}
@@ -77,7 +82,8 @@ weights in the Hugging Face cache, chats in the terminal and serves an OpenAI-co
 	return app
 }
 
-// finishCommand gives a verb what all verbs have: errors in our words, the config file, help in our form.
+// finishCommand gives a verb what all verbs have: errors in our words, the config file, help in our
+// form.
 func finishCommand(app *cli.App, cmd *cli.Command) {
 	cmd.OnUsageError = usageError
 	cmd.CustomHelpTemplate = helpTemplate(cmd)

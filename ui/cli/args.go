@@ -1,9 +1,11 @@
-// Flags may stand anywhere after the verb, as people type them: ossrun chat "hello" --model demo. What a vLLM command line
-// writes differently is put into our form here: underscores for dashes (--tensor_parallel_size 8), and settings inside a
-// setting (-cc.pass_config.x=True, --compilation-config.level 3).
+// Flags may stand anywhere after the verb, as people type them: ossrun chat "hello" --model demo.
+// What a vLLM command line writes differently is put into our form here: underscores for dashes
+// (--tensor_parallel_size 8), and settings inside a setting (-cc.pass_config.x=True,
+// --compilation-config.level 3).
 //
-// urfave/cli/v2 stops reading flags at the first argument that is none, so they are put first here. What must stay
-// true: nothing behind a lone -- is moved, and an unknown flag stays where the parser will complain about it.
+// urfave/cli/v2 stops reading flags at the first argument that is none, so they are put first here.
+// What must stay true: nothing behind a lone -- is moved, and an unknown flag stays where the
+// parser will complain about it.
 
 package cli
 
@@ -81,7 +83,8 @@ func flagNames(cmd *cli.Command) flagSet {
 	return known
 }
 
-// canonical is the flag that a written name means, "" if there is none, and what it names inside that flag's value.
+// canonical is the flag that a written name means, "" if there is none, and what it names inside
+// that flag's value.
 func (s flagSet) canonical(written string) (name, inner string) {
 	for _, n := range []string{written, strings.ReplaceAll(written, "_", "-")} {
 		if _, ok := s[n]; ok {

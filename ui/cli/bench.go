@@ -1,7 +1,8 @@
-// ossrun bench: tokens a second of prefill, decode, batches and long contexts, beside what the machine can read and multiply.
+// ossrun bench: tokens a second of prefill, decode, batches and long contexts, beside what the
+// machine can read and multiply.
 //
-// --synthetic makes random weights of a model's size in memory, so speed can be known before 13 GB are downloaded. Progress goes to
-// stderr; stdout holds the table or the JSON alone.
+// --synthetic makes random weights of a model's size in memory, so speed can be known before 13 GB
+// are downloaded. Progress goes to stderr; stdout holds the table or the JSON alone.
 
 package cli
 
@@ -30,35 +31,43 @@ type benchVerb struct {
 }
 
 func benchCommand() *cli.Command {
-	v := &benchVerb{options: unasked(), bench: bench.Options{Rounds: 5, Steps: 16, Prefill: []int{512, 2048}, Batches: []int{8}}}
+	v := &benchVerb{options: unasked(), bench: bench.Options{Rounds: 5, Steps: 16,
+		Prefill: []int{512, 2048}, Batches: []int{8}}}
 	s, o := &v.options.Settings, &v.bench
 	s.Compute = engine.Int8
 	list := func(to *[]int, name, standard, usage string) cli.Flag {
-		return parsed(name, standard, "", usage, func(v string) error { return readNumbers(to, name, v, 1, "512,2048") })
+		return parsed(name, standard, "", usage, func(v string) error {
+			return readNumbers(to, name,
+				v, 1, "512,2048")
+		})
 	}
 	flags := []cli.Flag{
-		text(&v.synthetic, "synthetic", "", "random weights of this `SHAPE`: 20b, 120b, or layers x hidden x intermediate x "+
-			"experts, as 2x2880x2880x32"),
+		text(&v.synthetic, "synthetic", "", "random weights of this `SHAPE`: 20b, 120b, or "+
+			"layers x hidden x intermediate x experts, as 2x2880x2880x32"),
 		&cli.IntFlag{Name: "layers", Destination: &v.layers,
 			Usage: "with --synthetic: only so many `LAYERS`, for less memory; the result says so"},
 		computeFlag(s, engine.Int8, "", "activations into the experts: exact or int8"),
-		oneOf(&s.Dense, "dense", "", "attention and unembedding weights: bf16, or q8, a copy in 8 bits (of a real model: made "+
-			"once, kept in the cache folder; 1.3 GB for 20b)", engine.DenseBF16, engine.DenseQ8),
+		oneOf(&s.Dense, "dense", "", "attention and unembedding weights: bf16, or q8, a copy in "+
+			"8 bits (of a real model: made once, kept in the cache folder; 1.3 GB for "+
+			"20b)", engine.DenseBF16, engine.DenseQ8),
 		text(&s.ISA, "isa", "", "instruction set (default: the best there is)"),
 		list(&o.Prefill, "prefill", "512,2048", "prompt lengths"),
 		list(&o.Batches, "batch", "8", "numbers of sequences decoded together"),
 		list(&o.Contexts, "context", "", "also decode behind so many tokens, as 4096,16384"),
 		atLeast(&o.Rounds, "rounds", 1, "", "rounds of each measurement; medians count"),
 		atLeast(&o.Steps, "steps", 1, "", "decode steps of a round"),
-		toggle(&o.Plain, "plain", "", "without the profiles of where a step's time goes, which take three steps of each kind"),
+		toggle(&o.Plain, "plain", "", "without the profiles of where a step's time goes, which "+
+			"take three steps of each kind"),
 		&cli.BoolFlag{Name: "json", Usage: "as one JSON object"},
 	}
 	return &cli.Command{
 		Name:  "bench",
 		Usage: "measure tokens per second, and how near they are to what the machine can do",
 		Description: "Example: ossrun bench --synthetic 20b --layers 4 --json\n\n" +
-			"Bandwidth and multiplications are measured between the rounds, since other work on the machine changes\n" +
-			"both. Without --synthetic the model of --model, or the best one that is here, is measured.\n\n" + exitCodes,
+			"Bandwidth and multiplications are measured between the rounds, since other work on " +
+			"the machine changes\n" +
+			"both. Without --synthetic the model of --model, or the best one that is here, is " +
+			"measured.\n\n" + exitCodes,
 		Flags: append(flags, engineFlags(&v.options)...),
 		Action: func(c *cli.Context) error {
 			return v.run(c, Terminal{In: c.App.Reader, Out: c.App.Writer, Err: c.App.ErrWriter})
@@ -68,7 +77,8 @@ func benchCommand() *cli.Command {
 
 func (v *benchVerb) run(c *cli.Context, t Terminal) (err error) {
 	if c.NArg() > 0 {
-		return fail(exitUsage, "bench takes no arguments, but got %q; see ossrun bench --help", c.Args().First())
+		return fail(exitUsage, "bench takes no arguments, but got %q; see ossrun bench "+
+			"--help", c.Args().First())
 	}
 	m, err := openModels(c, t, &v.options)
 	if err != nil {
@@ -105,7 +115,8 @@ func (v *benchVerb) run(c *cli.Context, t Terminal) (err error) {
 }
 
 // checkpoint opens the model, or makes one of random weights.
-func (v *benchVerb) checkpoint(c *cli.Context, t Terminal, m *serve.Models) (*checkpoint.Checkpoint, error) {
+func (v *benchVerb) checkpoint(c *cli.Context, t Terminal, m *serve.Models) (*checkpoint.Checkpoint,
+	error) {
 	shape := v.synthetic
 	if shape == "" {
 		if v.layers != 0 {
@@ -122,7 +133,8 @@ func (v *benchVerb) checkpoint(c *cli.Context, t Terminal, m *serve.Models) (*ch
 		return nil, err
 	}
 	if _, free := m.Backend().Memory(); spec.WeightBytes() > free {
-		return nil, fail(exitModel, "random weights of %s need %s, %s are free: take fewer with --layers",
+		return nil, fail(exitModel, "random weights of %s need %s, %s are free: take fewer with "+
+			"--layers",
 			shape, gigabytes(spec.WeightBytes()), gigabytes(free))
 	}
 	fmt.Fprintf(t.Err, "making %s of random weights\n", gigabytes(spec.WeightBytes()))
@@ -143,17 +155,19 @@ func syntheticSpec(shape string, layers int) (models.Spec, error) {
 		s = models.Spec120B()
 	default:
 		s = models.Spec20B()
-		if n, err := fmt.Sscanf(shape, "%dx%dx%dx%d", &s.Layers, &s.Hidden, &s.Intermediate, &s.Experts); n != 4 || err != nil ||
+		if n, err := fmt.Sscanf(shape, "%dx%dx%dx%d", &s.Layers, &s.Hidden, &s.Intermediate,
+			&s.Experts); n != 4 || err != nil ||
 			fmt.Sprintf("%dx%dx%dx%d", s.Layers, s.Hidden, s.Intermediate, s.Experts) != shape {
-			return s, fail(exitUsage, "--synthetic must be 20b, 120b or layers x hidden x intermediate x experts, as "+
-				"2x2880x2880x32, not %q", shape)
+			return s, fail(exitUsage, "--synthetic must be 20b, 120b or layers x hidden x "+
+				"intermediate x experts, as 2x2880x2880x32, not %q", shape)
 		}
 	}
 	if layers < 0 || layers > s.Layers {
 		return s, fail(exitUsage, "--layers must lie between 1 and %d, not %d", s.Layers, layers)
 	}
 	within := func(n, least, most int) bool { return n >= least && n <= most }
-	if !within(s.Layers, 1, 1024) || !within(s.Hidden, 32, 1<<16) || !within(s.Intermediate, 32, 1<<16) ||
+	if !within(s.Layers, 1, 1024) || !within(s.Hidden, 32, 1<<16) || !within(s.Intermediate, 32,
+		1<<16) ||
 		!within(s.Experts, s.ExpertsPerToken, 1<<12) {
 		return s, fail(exitUsage, "--synthetic %s is not a shape that a gpt-oss can have", shape)
 	}
@@ -169,15 +183,18 @@ func printBench(out io.Writer, r *bench.Report) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	fmt.Fprintf(w, "model\t%s, %d layers, %s of weights\n", r.Model, r.Layers, gigabytes(r.Weights))
 	fmt.Fprintf(w, "device\t%s; compute %s, dense %s, kv %s\n", r.Device, r.Compute, r.Dense, r.KV)
-	fmt.Fprintf(w, "limits\t%.1f GB/s of plain reads, %.3f TOPS of %s\n", r.ReadGBs, r.PeakTOPS, r.PeakUnit)
+	fmt.Fprintf(w, "limits\t%.1f GB/s of plain reads, %.3f TOPS of "+
+		"%s\n", r.ReadGBs, r.PeakTOPS, r.PeakUnit)
 	if r.DenseBytes > 0 {
 		fmt.Fprintf(w, "8-bit copy\t%s, in place of the dense weights\n", gigabytes(r.DenseBytes))
 	}
 	for _, p := range r.Prefill {
-		fmt.Fprintf(w, "prefill %d\t%.1f tok/s (%.1f to %.1f), %.0f %% of the multiplications\n", p.Tokens, p.TokensPerS, p.Least, p.Most, 100*p.OfMultiply)
+		fmt.Fprintf(w, "prefill %d\t%.1f tok/s (%.1f to %.1f), %.0f %% of the "+
+			"multiplications\n", p.Tokens, p.TokensPerS, p.Least, p.Most, 100*p.OfMultiply)
 	}
 	for _, d := range r.Decode {
-		fmt.Fprintf(w, "decode %d at %d\t%.2f tok/s (%.2f to %.2f), %.0f %% of the reads, %s a step\n", d.Tokens, d.Context, d.TokensPerS, d.Least, d.Most,
+		fmt.Fprintf(w, "decode %d at %d\t%.2f tok/s (%.2f to %.2f), %.0f %% of the reads, %s a "+
+			"step\n", d.Tokens, d.Context, d.TokensPerS, d.Least, d.Most,
 			100*d.OfRead, gigabytes(d.BytesPerStep))
 	}
 	if err := w.Flush(); err != nil {
@@ -186,13 +203,16 @@ func printBench(out io.Writer, r *bench.Report) error {
 	for _, p := range []struct {
 		name string
 		list []bench.Operation
-	}{{"a step of the prompt", r.PrefillProfile}, {"a decode step", r.DecodeProfile}, {"a step of a batch", r.BatchProfile}} {
+	}{{"a step of the prompt", r.PrefillProfile}, {"a decode step", r.DecodeProfile}, {"a step " +
+		"of a batch", r.BatchProfile}} {
 		if p.list == nil {
 			continue
 		}
 		fmt.Fprintf(w, "\n%s\tms\t%%\tGB/s\tof reads\tTOPS\tof multiplications\n", p.name)
 		for _, o := range p.list {
-			fmt.Fprintf(w, "%s\t%.2f\t%.1f\t%.1f\t%.0f %%\t%.3f\t%.0f %%\n", o.Name, o.Milliseconds, o.Percent, o.GBPerS, 100*o.OfRead, o.TOPS, 100*o.OfMultiply)
+			fmt.Fprintf(w, "%s\t%.2f\t%.1f\t%.1f\t%.0f %%\t%.3f\t%.0f "+
+				"%%\n", o.Name, o.Milliseconds, o.Percent, o.GBPerS, 100*o.OfRead, o.TOPS,
+				100*o.OfMultiply)
 		}
 		if err := w.Flush(); err != nil {
 			return err

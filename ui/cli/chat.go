@@ -27,18 +27,21 @@ func chatCommand(t Terminal) *cli.Command {
 		Name:      "chat",
 		Usage:     "talk to a model, or answer one PROMPT and exit",
 		ArgsUsage: "[flags] [PROMPT...]",
-		Description: "With a PROMPT, with text on stdin, or with both (the prompt first, then the text), the answer goes\n" +
+		Description: "With a PROMPT, with text on stdin, or with both (the prompt first, then " +
+			"the text), the answer goes\n" +
 			"to stdout and nothing else does; --show-reasoning sends the reasoning to stderr.\n\n" +
 			"Example: ossrun chat\n" +
 			"         ossrun chat --effort high \"Is 2027 prime?\"\n" +
 			"         git diff | ossrun chat \"Write a commit message\"\n\n" + exitCodes,
-		Flags: slices.Concat(engineFlags(&options), memoryFlags(&options), samplingFlags(&answers), []cli.Flag{
-			&cli.BoolFlag{Name: "alone", Category: groupModel,
-				Usage: "load the model here, even where ossrun serve has loaded it already"},
-			printConfigFlag(),
-			&cli.BoolFlag{Name: "show-reasoning", Usage: "with a PROMPT: print the reasoning on stderr"},
-			&cli.BoolFlag{Name: "json", Usage: "with a PROMPT: print one JSON object"},
-		}),
+		Flags: slices.Concat(engineFlags(&options), memoryFlags(&options), samplingFlags(&answers),
+			[]cli.Flag{
+				&cli.BoolFlag{Name: "alone", Category: groupModel,
+					Usage: "load the model here, even where ossrun serve has loaded it already"},
+				printConfigFlag(),
+				&cli.BoolFlag{Name: "show-reasoning", Usage: "with a PROMPT: print the reasoning " +
+					"on stderr"},
+				&cli.BoolFlag{Name: "json", Usage: "with a PROMPT: print one JSON object"},
+			}),
 		Action: func(c *cli.Context) error {
 			if c.Bool("print-config") {
 				m, err := openModels(c, t, &options)
@@ -58,7 +61,8 @@ func chatCommand(t Terminal) *cli.Command {
 				return fail(exitUsage, "--json and --show-reasoning want a PROMPT or text on stdin")
 			}
 			if !once && !isTerminal(t.Out) {
-				return fail(exitUsage, "the chat wants a terminal; give a PROMPT to have one answer on stdout")
+				return fail(exitUsage, "the chat wants a terminal; give a PROMPT to have one "+
+					"answer on stdout")
 			}
 			restore := func() {}
 			m, notice, err := answererFor(c, t, &options, !once, func() {
@@ -74,14 +78,17 @@ func chatCommand(t Terminal) *cli.Command {
 			params, reasoning := answers.params(c), maxReasoning(answers.maxReasoning)
 			if once {
 				return answerOnce(c, t, m, session.Request{
-					Messages: []session.Message{session.User(prompt)}, Instructions: answers.system, Effort: answers.effort,
+					Messages: []session.Message{session.User(prompt)}, Instructions: answers.system,
+					Effort: answers.effort,
 					Params: params, MaxTokens: answers.maxTokens, MaxReasoning: reasoning,
 				})
 			}
 			return chat.Run(c.Context, chat.Options{
-				Model: m, Notice: notice, Effort: answers.effort, System: answers.system, Params: params,
+				Model: m, Notice: notice, Effort: answers.effort, System: answers.system,
+				Params:    params,
 				MaxTokens: answers.maxTokens, MaxReasoning: reasoning, In: t.In, Out: t.Out,
-				HistoryPath: filepath.Join(xdg.StateHome, "ossrun", "history"), NoColor: os.Getenv("NO_COLOR") != "",
+				HistoryPath: filepath.Join(xdg.StateHome, "ossrun", "history"),
+				NoColor:     os.Getenv("NO_COLOR") != "",
 			})
 		},
 	}
@@ -166,7 +173,8 @@ func answerOnce(c *cli.Context, t Terminal, m answerer, r session.Request) error
 	}
 	if asJSON {
 		u := res.Done.Usage
-		out := onceResult{m.ID(), res.Answer, res.Reasoning, res.Done.Finish, onceUsage{u.Prompt, u.Completion, u.Reasoning}}
+		out := onceResult{m.ID(), res.Answer, res.Reasoning, res.Done.Finish, onceUsage{u.Prompt,
+			u.Completion, u.Reasoning}}
 		if err := json.NewEncoder(t.Out).Encode(out); err != nil {
 			return fail(exitFailure, "writing the answer: %s", err)
 		}

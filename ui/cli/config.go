@@ -4,10 +4,10 @@
 //	effort: high
 //	port: 9000
 //
-// It is read from --config FILE, else from ossrun/config.yaml in the XDG configuration folder if it is there. A flag on
-// the command line wins. Files made for vLLM are read too (vllm_flags.go has what their keys mean here). What must stay
-// true: a key that is no flag of any verb is an error with the nearest name, and a bad value is reported with the file and
-// the key, never ignored.
+// It is read from --config FILE, else from ossrun/config.yaml in the XDG configuration folder if it
+// is there. A flag on the command line wins. Files made for vLLM are read too (vllm_flags.go has
+// what their keys mean here). What must stay true: a key that is no flag of any verb is an error
+// with the nearest name, and a bad value is reported with the file and the key, never ignored.
 
 package cli
 
@@ -91,7 +91,8 @@ func applyConfig(app *cli.App, c *cli.Context) error {
 	return nil
 }
 
-// opposite is the flag that takes back what a flag of two forms says: enable-prefix-caching of no-enable-prefix-caching.
+// opposite is the flag that takes back what a flag of two forms says: enable-prefix-caching of
+// no-enable-prefix-caching.
 func opposite(name string) string {
 	if bare, ok := strings.CutPrefix(name, "no-"); ok {
 		return bare
@@ -118,13 +119,15 @@ func origin(c *cli.Context, name string) string {
 	return "default"
 }
 
-// printConfig writes the settings of a verb as a config file. The fields that the flags are bound to have been filled in for
-// the device; what is left to the machine is a comment, so that the file can be used on another one.
+// printConfig writes the settings of a verb as a config file. The fields that the flags are bound
+// to have been filled in for the device; what is left to the machine is a comment, so that the file
+// can be used on another one.
 func printConfig(w io.Writer, c *cli.Context, settled serve.Settled, device string) error {
 	for _, f := range c.Command.Flags {
 		name := f.Names()[0]
 		visible, ok := f.(cli.VisibleFlag)
-		if name == "config" || name == "print-config" || name == "help" || ok && !visible.IsVisible() && !c.IsSet(name) {
+		unseen := ok && !visible.IsVisible() && !c.IsSet(name)
+		if unseen || slices.Contains([]string{"config", "print-config", "help"}, name) {
 			continue
 		}
 		from, value := origin(c, name), c.Value(name)
@@ -178,7 +181,8 @@ func readConfig(path string) (map[string]string, error) {
 		return nil, err
 	}
 	var raw map[string]any
-	if err := yaml.NewDecoder(bytes.NewReader(text)).Decode(&raw); err != nil && !errors.Is(err, io.EOF) {
+	if err := yaml.NewDecoder(bytes.NewReader(text)).Decode(&raw); err != nil && !errors.Is(err,
+		io.EOF) {
 		return nil, errors.New(strings.TrimSpace(yaml.FormatError(err, false, false)))
 	}
 	values := map[string]string{}

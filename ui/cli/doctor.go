@@ -1,8 +1,8 @@
 // ossrun doctor: the machine as ossrun sees it, and whether it computes correctly.
 //
-// Without flags it only looks. --golden DIR holds every compute mode to golden logits, --selftest every operation to
-// plain float64 loops; a miss of either ends with exit code 1. stdout holds the report alone, as text or as one JSON
-// object.
+// Without flags it only looks. --golden DIR holds every compute mode to golden logits, --selftest
+// every operation to plain float64 loops; a miss of either ends with exit code 1. stdout holds the
+// report alone, as text or as one JSON object.
 
 package cli
 
@@ -37,19 +37,20 @@ import (
 
 // doctorReport is what --json prints.
 type doctorReport struct {
-	Machine  machineReport  `json:"machine"`
-	GPUs     detect.Report  `json:"gpus"`
-	Device   deviceReport   `json:"device"`
-	Models   []modelReport  `json:"models"`
-	Config   configReport   `json:"config"`
-	Golden   []goldenRow    `json:"golden,omitempty"`
-	Selftest []selftestRow  `json:"selftest,omitempty"`
-	Kernels  []device.Proof `json:"kernels,omitempty"` // of --selftest on a GPU: the faster kernels against the plain ones
-	Matrix   []device.Rate  `json:"matrix_rates,omitempty"`
-	Whole    *wholeReport   `json:"whole_models,omitempty"`
-	Worker   *gpu.Traffic   `json:"worker,omitempty"`
-	Decode   []decodeReport `json:"decode_kernels,omitempty"`
-	Passed   *bool          `json:"passed,omitempty"` // of --golden and --selftest
+	Machine  machineReport `json:"machine"`
+	GPUs     detect.Report `json:"gpus"`
+	Device   deviceReport  `json:"device"`
+	Models   []modelReport `json:"models"`
+	Config   configReport  `json:"config"`
+	Golden   []goldenRow   `json:"golden,omitempty"`
+	Selftest []selftestRow `json:"selftest,omitempty"`
+	// of --selftest on a GPU: the faster kernels against the plain ones
+	Kernels []device.Proof `json:"kernels,omitempty"`
+	Matrix  []device.Rate  `json:"matrix_rates,omitempty"`
+	Whole   *wholeReport   `json:"whole_models,omitempty"`
+	Worker  *gpu.Traffic   `json:"worker,omitempty"`
+	Decode  []decodeReport `json:"decode_kernels,omitempty"`
+	Passed  *bool          `json:"passed,omitempty"` // of --golden and --selftest
 }
 
 type machineReport struct {
@@ -62,10 +63,11 @@ type machineReport struct {
 }
 
 type deviceReport struct {
-	Name    string   `json:"name"`
-	Why     string   `json:"why"`
-	Kernels string   `json:"kernels,omitempty"` // of a GPU: what they are, and whether they are right on this card
-	Wrong   []string `json:"wrong,omitempty"`   // a sentence for each that is not
+	Name string `json:"name"`
+	Why  string `json:"why"`
+	// of a GPU: what they are, and whether they are right on this card
+	Kernels string   `json:"kernels,omitempty"`
+	Wrong   []string `json:"wrong,omitempty"` // a sentence for each that is not
 }
 
 func reportOf(b engine.Backend, why string) deviceReport {
@@ -80,11 +82,13 @@ type modelReport struct {
 	Name  string `json:"name"`
 	State string `json:"state"` // "complete", "incomplete", "not here", "built in"
 	Path  string `json:"path,omitempty"`
-	Needs int64  `json:"needs"` // bytes of the device's memory with gpu.UsableContext tokens of context
-	Fits  bool   `json:"fits"`  // on the device, with a reserve left
+	// bytes of the device's memory with gpu.UsableContext tokens of context
+	Needs int64 `json:"needs"`
+	Fits  bool  `json:"fits"` // on the device, with a reserve left
 
-	Plan planReport `json:"plan"`               // what a load would do now
-	GPUs string     `json:"gpu_plan,omitempty"` // where it would lie on the GPUs, and what their memories' speed allows
+	Plan planReport `json:"plan"` // what a load would do now
+	// where it would lie on the GPUs, and what their memories' speed allows
+	GPUs string `json:"gpu_plan,omitempty"`
 
 	onGPUs gpu.Placing // the same for people
 }
@@ -100,19 +104,23 @@ func doctorCommand() *cli.Command {
 		Name:  "doctor",
 		Usage: "show the machine, what is used and why; check that it computes correctly",
 		Description: "Example: ossrun doctor --selftest\n\n" +
-			"A golden folder has checkpoint/, a model in the Hugging Face layout, and golden/ with cases.json and\n" +
+			"A golden folder has checkpoint/, a model in the Hugging Face layout, and golden/ " +
+			"with cases.json and\n" +
 			"logits.safetensors.\n\n" + exitCodes,
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "golden", Usage: "hold every compute mode to the golden logits in `DIR`"},
-			&cli.BoolFlag{Name: "selftest", Usage: "hold every operation to plain float64 loops, on every instruction set, about " +
-				"a minute, or on the GPU, where speeds are measured too, below five"},
+			&cli.StringFlag{Name: "golden", Usage: "hold every compute mode to the golden logits " +
+				"in `DIR`"},
+			&cli.BoolFlag{Name: "selftest", Usage: "hold every operation to plain float64 loops, " +
+				"on every instruction set, about a minute, or on the GPU, where speeds are " +
+				"measured too, below five"},
 			&cli.BoolFlag{Name: "json", Usage: "as one JSON object"},
 			configFlag(),
 		}, deviceFlags(&o)...),
 		Action: func(c *cli.Context) (err error) {
 			switch {
 			case c.NArg() > 0:
-				return fail(exitUsage, "doctor takes no arguments, but got %q; see ossrun doctor --help", c.Args().First())
+				return fail(exitUsage, "doctor takes no arguments, but got %q; see ossrun doctor "+
+					"--help", c.Args().First())
 			case len(o.Settings.GPUs) > 1 && o.Settings.Device != "cpu":
 				return fail(exitUsage, "doctor checks one GPU at a time: give --gpu one number")
 			}
@@ -163,7 +171,8 @@ func examine(c *cli.Context, host, dev engine.Backend, why string, o serve.Optio
 			return err
 		}
 	} else if c.Bool("selftest") {
-		if err := r.selftest(c.Context, text, serve.HostDevice(dev), enginetest.Small(), []enginetest.Shape{enginetest.Published(1)}); err != nil {
+		if err := r.selftest(c.Context, text, serve.HostDevice(dev), enginetest.Small(),
+			[]enginetest.Shape{enginetest.Published(1)}); err != nil {
 			return err
 		}
 	}
@@ -171,7 +180,8 @@ func examine(c *cli.Context, host, dev engine.Backend, why string, o serve.Optio
 		r.Worker = g.Traffic()
 	}
 	if w := r.Worker; w != nil {
-		fmt.Fprintf(text, "\nworker: %d steps, %d messages there, %d back\n", w.Steps, w.Sent, w.Received)
+		fmt.Fprintf(text, "\nworker: %d steps, %d messages there, %d "+
+			"back\n", w.Steps, w.Sent, w.Received)
 	}
 	if c.Bool("json") {
 		encoder := json.NewEncoder(c.App.Writer)
@@ -181,18 +191,21 @@ func examine(c *cli.Context, host, dev engine.Backend, why string, o serve.Optio
 		}
 	}
 	if r.Passed != nil && !*r.Passed {
-		return fail(exitFailure, "a check missed: this build does not compute correctly on this machine, or the golden is damaged")
+		return fail(exitFailure, "a check missed: this build does not compute correctly on this "+
+			"machine, or the golden is damaged")
 	}
 	return nil
 }
 
 // look gathers what can be seen without computing.
-func look(c *cli.Context, host, dev engine.Backend, why string, o serve.Options) (*doctorReport, error) {
+func look(c *cli.Context, host, dev engine.Backend, why string, o serve.Options) (*doctorReport,
+	error) {
 	total, free := host.Memory()
 	r := &doctorReport{
-		Machine: machineReport{OS: osName(), CPU: cpuModel(), Cores: cpu.Cores(), ISAs: cpu.ISAs(), MemoryTotal: total, MemoryFree: free},
-		GPUs:    gpu.See(c.Context),
-		Device:  reportOf(dev, why),
+		Machine: machineReport{OS: osName(), CPU: cpuModel(), Cores: cpu.Cores(), ISAs: cpu.ISAs(),
+			MemoryTotal: total, MemoryFree: free},
+		GPUs:   gpu.See(c.Context),
+		Device: reportOf(dev, why),
 	}
 	switch {
 	case why == "" && len(r.GPUs.Usable()) > 0:
@@ -214,7 +227,8 @@ func look(c *cli.Context, host, dev engine.Backend, why string, o serve.Options)
 	return r, err
 }
 
-// modelReports goes through the catalogue: what is here, what each model needs on dev, and where the GPUs would have it.
+// modelReports goes through the catalogue: what is here, what each model needs on dev, and where
+// the GPUs would have it.
 func modelReports(dev engine.Backend, onGPUs func(models.Spec) gpu.Placing) ([]modelReport, error) {
 	found, err := checkpoint.Cached()
 	if err != nil {
@@ -255,27 +269,30 @@ func modelReports(dev engine.Backend, onGPUs func(models.Spec) gpu.Placing) ([]m
 
 // planReport is one plan. Sizes are bytes, contexts are tokens.
 type planReport struct {
-	Context     int    `json:"context"`
-	MaxContext  int    `json:"max_context"` // what the model was made for
-	Weights     int64  `json:"weights"`
-	KV          int64  `json:"kv"`
-	Scratch     int64  `json:"scratch"`
-	Free        int64  `json:"free"`
-	Left        int64  `json:"left"`
-	FullContext int64  `json:"free_for_max_context"` // what would have to be free for max_context
-	Error       string `json:"error,omitempty"`      // why there is no plan; the other fields are 0 then
+	Context     int   `json:"context"`
+	MaxContext  int   `json:"max_context"` // what the model was made for
+	Weights     int64 `json:"weights"`
+	KV          int64 `json:"kv"`
+	Scratch     int64 `json:"scratch"`
+	Free        int64 `json:"free"`
+	Left        int64 `json:"left"`
+	FullContext int64 `json:"free_for_max_context"` // what would have to be free for max_context
+	// why there is no plan; the other fields are 0 then
+	Error string `json:"error,omitempty"`
 
 	lines []string // for people
 }
 
-// plan says what serve and chat would do with a model of the catalogue on a device when nobody says anything.
+// plan says what serve and chat would do with a model of the catalogue on a device when nobody says
+// anything.
 func (m *modelReport) plan(e models.Entry, b engine.Backend) (err error) {
 	s := serve.SettingsFor(b, unasked())
 	found := checkpoint.Found{Name: e.ID, Demo: e.ID == models.Demo}
 	if p, err := serve.PlanOn(b, found, e.Spec, s); err != nil {
 		m.Plan = planReport{Error: err.Error(), lines: []string{err.Error()}}
 	} else {
-		m.Plan = planReport{Context: p.Context, MaxContext: p.MaxPosition, Weights: p.Weights, KV: p.KV, Scratch: p.Scratch,
+		m.Plan = planReport{Context: p.Context, MaxContext: p.MaxPosition, Weights: p.Weights,
+			KV: p.KV, Scratch: p.Scratch,
 			Free: p.Free, Left: p.Left, FullContext: p.FullContext, lines: p.Lines()}
 	}
 	s.MaxModelLen = gpu.UsableContext
@@ -312,11 +329,13 @@ func (r *doctorReport) print(out io.Writer) error {
 		}
 		state := strings.TrimSpace(x.State + " " + x.Path)
 		if x.State != "complete" && x.State != "built in" {
-			fmt.Fprintf(w, "%s\t%s: %s; needs %s with %d tokens of context, %s\n", name, x.Name, state, gigabytes(x.Needs), gpu.UsableContext, verdict)
+			fmt.Fprintf(w, "%s\t%s: %s; needs %s with %d tokens of context, "+
+				"%s\n", name, x.Name, state, gigabytes(x.Needs), gpu.UsableContext, verdict)
 			printGPUPlan(w, x.onGPUs)
 			continue
 		}
-		// The plan says what it takes, for several sequences at once; the least that one needs would be another figure beside it.
+		// The plan says what it takes, for several sequences at once; the least that one needs
+		// would be another figure beside it.
 		fmt.Fprintf(w, "%s\t%s: %s; %s\n", name, x.Name, state, verdict)
 		for _, line := range x.Plan.lines {
 			fmt.Fprintf(w, "\t  %s\n", line)
@@ -403,7 +422,8 @@ func osName() string {
 }
 
 func cpuModel() string {
-	return cmp.Or(fieldOf("/proc/cpuinfo", "model name", ":"), "unknown "+runtime.GOARCH+" processor")
+	return cmp.Or(fieldOf("/proc/cpuinfo", "model name", ":"),
+		"unknown "+runtime.GOARCH+" processor")
 }
 
 // fieldOf is the first value of a key in a file of lines, "" when there is none.

@@ -35,17 +35,23 @@ type goldenRow struct {
 }
 
 // golden holds the device to a golden folder.
-func (r *doctorReport) golden(ctx context.Context, out io.Writer, dev engine.Backend, dir string) error {
+func (r *doctorReport) golden(ctx context.Context, out io.Writer, dev engine.Backend,
+	dir string) error {
 	fmt.Fprintf(out, "\ngolden %s on %s\n", dir, dev.Name())
-	fmt.Fprintf(out, "%-6s %-8s %9s %8s %8s %9s %8s %8s %8s\n", "mode", "case", "positions", "max abs", "KL mean", "KL median", "argmax =", "greedy =", "time")
+	fmt.Fprintf(out, "%-6s %-8s %9s %8s %8s %9s %8s %8s %8s\n", "mode", "case", "positions",
+		"max abs", "KL mean", "KL median", "argmax =", "greedy =", "time")
 	ok, err := golden.Run(ctx, dir, dev, nil, func(c golden.CaseResult) {
 		r.Golden = append(r.Golden, goldenRow{
-			Mode: c.Mode, Case: c.Case, Positions: c.Positions, MaxAbs: finite(c.MaxAbs), KLMean: finite(c.KLMean), KLMedian: finite(c.KLMedian),
-			KLMax: finite(c.KLMax), Agree: c.Agree, Of: c.Of, Greedy: c.Greedy, GreedyOf: c.GreedyOf, GapLost: finite(c.GapLost),
+			Mode: c.Mode, Case: c.Case, Positions: c.Positions, MaxAbs: finite(c.MaxAbs),
+			KLMean: finite(c.KLMean), KLMedian: finite(c.KLMedian),
+			KLMax: finite(c.KLMax), Agree: c.Agree, Of: c.Of, Greedy: c.Greedy,
+			GreedyOf: c.GreedyOf, GapLost: finite(c.GapLost),
 			Milliseconds: c.Elapsed.Milliseconds(), OK: c.OK(), Misses: c.Misses,
 		})
-		fmt.Fprintf(out, "%-6s %-8s %9d %8.1e %8.1e %9.1e %8s %8s %6dms", c.Mode, c.Case, c.Positions, c.MaxAbs, c.KLMean, c.KLMedian,
-			fmt.Sprintf("%d/%d", c.Agree, c.Of), fmt.Sprintf("%d/%d", c.Greedy, c.GreedyOf), c.Elapsed.Milliseconds())
+		fmt.Fprintf(out, "%-6s %-8s %9d %8.1e %8.1e %9.1e %8s %8s "+
+			"%6dms", c.Mode, c.Case, c.Positions, c.MaxAbs, c.KLMean, c.KLMedian,
+			fmt.Sprintf("%d/%d", c.Agree, c.Of), fmt.Sprintf("%d/%d", c.Greedy, c.GreedyOf),
+			c.Elapsed.Milliseconds())
 		if !c.OK() {
 			fmt.Fprintf(out, "  MISS: %s", strings.Join(c.Misses, "; "))
 		}
@@ -62,7 +68,8 @@ func (r *doctorReport) golden(ctx context.Context, out io.Writer, dev engine.Bac
 	return nil
 }
 
-// selftestRow is one operation on one instruction set: its worst error on all shapes, its speed at the published width.
+// selftestRow is one operation on one instruction set: its worst error on all shapes, its speed at
+// the published width.
 type selftestRow struct {
 	Device  string   `json:"device"`
 	ISA     string   `json:"isa"`
@@ -71,18 +78,23 @@ type selftestRow struct {
 	Bound   float64  `json:"bound"`
 	GBs     float64  `json:"gb_per_s"`
 	Percent float64  `json:"percent_of_bandwidth,omitempty"` // of a GPU's, as measured on it
-	TFLOPs  float64  `json:"tflop_per_s,omitempty"`          // of its matrices, at the most rows that were timed
+	// of its matrices, at the most rows that were timed
+	TFLOPs float64 `json:"tflop_per_s,omitempty"`
 
-	PercentOfMatrix float64 `json:"percent_of_matrix_rate,omitempty"` // of a GPU's matrix unit in a bare loop, as measured on it just before
+	// of a GPU's matrix unit in a bare loop, as measured on it just before
+	PercentOfMatrix float64 `json:"percent_of_matrix_rate,omitempty"`
 
 	OK      bool   `json:"ok"`
 	Why     string `json:"why,omitempty"`
 	Skipped string `json:"skipped,omitempty"` // the device has no such operation, it says
 }
 
-// selftest holds every operation of every instruction set to the float64 loops: on all shapes, those of timed under the clock too.
-func (r *doctorReport) selftest(ctx context.Context, out io.Writer, dev engine.Device, shapes, timed []enginetest.Shape) error {
-	fmt.Fprintf(out, "\nselftest on %s; GB/s at the width of the published models, one row\n", dev.Name())
+// selftest holds every operation of every instruction set to the float64 loops: on all shapes,
+// those of timed under the clock too.
+func (r *doctorReport) selftest(ctx context.Context, out io.Writer, dev engine.Device, shapes,
+	timed []enginetest.Shape) error {
+	fmt.Fprintf(out, "\nselftest on %s; GB/s at the width of the published models, one "+
+		"row\n", dev.Name())
 	fmt.Fprintf(out, "%-7s %-22s %9s %9s %8s\n", "isa", "operation", "error", "allowed", "GB/s")
 	ok := true
 	for _, isa := range cpu.ISAs() {
@@ -97,7 +109,8 @@ func (r *doctorReport) selftest(ctx context.Context, out io.Writer, dev engine.D
 			if row.Error != nil {
 				shown = fmt.Sprintf("%.1e", *row.Error)
 			}
-			fmt.Fprintf(out, "%-7s %-22s %9s %9.1e %8.2f", row.ISA, row.Op, shown, row.Bound, row.GBs)
+			fmt.Fprintf(out, "%-7s %-22s %9s %9.1e %8.2f", row.ISA, row.Op, shown, row.Bound,
+				row.GBs)
 			if row.Skipped != "" {
 				fmt.Fprintf(out, "  skipped: %s", row.Skipped)
 			}
@@ -114,18 +127,21 @@ func (r *doctorReport) selftest(ctx context.Context, out io.Writer, dev engine.D
 }
 
 // opsOf runs every operation of a device; failures of operations are in the results.
-type opsOf func(ctx context.Context, shapes []enginetest.Shape, timed bool, report func(enginetest.OpResult)) error
+type opsOf func(ctx context.Context, shapes []enginetest.Shape, timed bool,
+	report func(enginetest.OpResult)) error
 
 // onHost is that of a device of this process.
 func onHost(dev engine.Device, s engine.Settings) opsOf {
-	return func(ctx context.Context, shapes []enginetest.Shape, timed bool, report func(enginetest.OpResult)) error {
+	return func(ctx context.Context, shapes []enginetest.Shape, timed bool,
+		report func(enginetest.OpResult)) error {
 		_ = enginetest.Ops(ctx, dev, s, shapes, timed, report)
 		return ctx.Err()
 	}
 }
 
 // testOps runs all shapes and puts each operation's results into one row of an instruction set.
-func testOps(ctx context.Context, ops opsOf, isa string, shapes, timed []enginetest.Shape) (rows []*selftestRow, err error) {
+func testOps(ctx context.Context, ops opsOf, isa string, shapes,
+	timed []enginetest.Shape) (rows []*selftestRow, err error) {
 	byOp := map[string]*selftestRow{}
 	gather := func(o enginetest.OpResult) {
 		row := byOp[o.Op]

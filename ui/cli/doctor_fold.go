@@ -1,5 +1,6 @@
-// Lines for a terminal: those of ossrun doctor's report are broken between words, under their own column. Whoever reads the report through a pipe or in
-// a file gets one line a fact, whatever its length.
+// Lines for a terminal: those of ossrun doctor's report are broken between words, under their own
+// column. Whoever reads the report through a pipe or in a file gets one line a fact, whatever its
+// length.
 
 package cli
 
@@ -11,8 +12,8 @@ import (
 // reportWidth is that of the narrowest usual terminal, in columns.
 const reportWidth = 80
 
-// folded is a text of lines with each broken before it is wider than width. What follows stands under the second column, or under the words of a line
-// that has no first one.
+// folded is a text of lines with each broken before it is wider than width. What follows stands
+// under the second column, or under the words of a line that has no first one.
 func folded(text string, width int) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

@@ -1,5 +1,6 @@
-// What ossrun doctor does on a GPU: choosing it, holding every operation to plain float64 loops on it, and timing whole
-// models of random weights. Speeds stand beside the bandwidth that was measured on the same card just before.
+// What ossrun doctor does on a GPU: choosing it, holding every operation to plain float64 loops on
+// it, and timing whole models of random weights. Speeds stand beside the bandwidth that was
+// measured on the same card just before.
 
 package cli
 
@@ -32,8 +33,8 @@ type gpuSelftest struct {
 	rounds        int
 }
 
-// What a whole model needs beside its weights: on the card for steps of 2,048 tokens and the cache of eight sequences of 4,096, on the host, where the
-// weights are made, for the program.
+// What a whole model needs beside its weights: on the card for steps of 2,048 tokens and the cache
+// of eight sequences of 4,096, on the host, where the weights are made, for the program.
 const (
 	besideOnCard = 2 << 30
 	besideOnHost = 1 << 30
@@ -45,8 +46,9 @@ type memoryAndCaps interface {
 	Caps() engine.Caps
 }
 
-// fullGPUSelftest is what --selftest does: small shapes for correctness, the published width for speed, and the 20b's
-// shape with as many layers as fit on the card and, while they are made, in the host's memory; with none where two do not fit.
+// fullGPUSelftest is what --selftest does: small shapes for correctness, the published width for
+// speed, and the 20b's shape with as many layers as fit on the card and, while they are made, in
+// the host's memory; with none where two do not fit.
 func fullGPUSelftest(dev, host memoryAndCaps) gpuSelftest {
 	spec := models.Spec20B()
 	_, free := dev.Memory()
@@ -58,11 +60,13 @@ func fullGPUSelftest(dev, host memoryAndCaps) gpuSelftest {
 	for spec.Layers > 0 && spec.WeightBytes() > room {
 		spec.Layers -= 2
 	}
-	return gpuSelftest{enginetest.Small(), []enginetest.Shape{enginetest.Published(1), enginetest.Published(64)}, spec, device.Points(), 5}
+	return gpuSelftest{enginetest.Small(), []enginetest.Shape{enginetest.Published(1),
+		enginetest.Published(64)}, spec, device.Points(), 5}
 }
 
 // selftestGPU runs the self-test on a card and reports as it goes.
-func (r *doctorReport) selftestGPU(ctx context.Context, out io.Writer, dev *gpu.Backend, t gpuSelftest) error {
+func (r *doctorReport) selftestGPU(ctx context.Context, out io.Writer, dev *gpu.Backend,
+	t gpuSelftest) error {
 	fmt.Fprintf(out, "\nselftest on %s\n", dev.Name())
 	rate, err := dev.Bandwidth(ctx)
 	if err != nil {
@@ -79,7 +83,8 @@ func (r *doctorReport) selftestGPU(ctx context.Context, out io.Writer, dev *gpu.
 		return fail(exitFailure, "%s", err)
 	}
 	ok := r.proved(out, proofs)
-	fmt.Fprintf(out, "%-22s %8s %8s %9s %9s %8s %9s\n", "operation", "error", "allowed", "GB/s", "of memory", "TFLOP/s", "of matrix")
+	fmt.Fprintf(out, "%-22s %8s %8s %9s %9s %8s %9s\n", "operation", "error", "allowed", "GB/s",
+		"of memory", "TFLOP/s", "of matrix")
 	rows, err := testOps(ctx, dev.Ops, dev.Caps().Arch, t.shapes, t.timed)
 	if err != nil {
 		return err
@@ -95,7 +100,8 @@ func (r *doctorReport) selftestGPU(ctx context.Context, out io.Writer, dev *gpu.
 		if row.Error != nil {
 			shown = fmt.Sprintf("%.1e", *row.Error)
 		}
-		fmt.Fprintf(out, "%-22s %8s %8.1e %9.2f %8.1f%%", row.Op, shown, row.Bound, row.GBs, row.Percent)
+		fmt.Fprintf(out, "%-22s %8s %8.1e %9.2f %8.1f%%", row.Op, shown, row.Bound, row.GBs,
+			row.Percent)
 		if row.TFLOPs > 0 {
 			fmt.Fprintf(out, " %8.3f %8.1f%%", row.TFLOPs, row.PercentOfMatrix)
 		}
@@ -112,7 +118,8 @@ func (r *doctorReport) selftestGPU(ctx context.Context, out io.Writer, dev *gpu.
 	switch {
 	case !right: // the speed of wrong results is nothing to know
 	case t.whole.Layers == 0:
-		fmt.Fprintf(out, "whole models: not timed, there is no room for two layers of %s\n", t.whole.Name)
+		fmt.Fprintf(out, "whole models: not timed, there is no room for two layers of "+
+			"%s\n", t.whole.Name)
 	default:
 		if err := r.wholeModels(ctx, out, dev, t, gbs); err != nil {
 			return fail(exitFailure, "whole models: %s", err)
@@ -123,11 +130,12 @@ func (r *doctorReport) selftestGPU(ctx context.Context, out io.Writer, dev *gpu.
 	return nil
 }
 
-// proved shows how the faster kernels were found on this card, and tells whether all are right. Those that are not are out of use: what runs from
-// here on has the plain kernels in their place.
+// proved shows how the faster kernels were found on this card, and tells whether all are right.
+// Those that are not are out of use: what runs from here on has the plain kernels in their place.
 func (r *doctorReport) proved(out io.Writer, proofs []device.Proof) (ok bool) {
 	r.Kernels, ok = proofs, true
-	fmt.Fprintf(out, "%-22s %8s %8s %9s  against the plain kernels\n", "kernel", "error", "allowed", "fragments")
+	fmt.Fprintf(out, "%-22s %8s %8s %9s  against the plain kernels\n", "kernel", "error", "allowed",
+		"fragments")
 	for _, p := range proofs {
 		fmt.Fprintf(out, "%-22s %8.1e %8.1e", p.Form, p.Error, p.Bound)
 		if p.Fragments != "" {
@@ -142,11 +150,14 @@ func (r *doctorReport) proved(out io.Writer, proofs []device.Proof) (ok bool) {
 	return ok
 }
 
-// wholeModels times prefill and decode of a model of random weights, and one stream of it by each decode kernel: which is
-// faster on a card is known only where both have run.
-func (r *doctorReport) wholeModels(ctx context.Context, out io.Writer, dev *gpu.Backend, t gpuSelftest, gbs float64) error {
-	r.Whole = &wholeReport{Model: fmt.Sprintf("%s, %d layers, random weights", t.whole.Name, t.whole.Layers), Bandwidth: gbs}
-	fmt.Fprintf(out, "%s\n%9s %9s %9s %12s %9s %9s %9s\n", r.Whole.Model, "sequences", "rows", "context", "tokens/s", "GB/s", "of memory", "TFLOP/s")
+// wholeModels times prefill and decode of a model of random weights, and one stream of it by each
+// decode kernel: which is faster on a card is known only where both have run.
+func (r *doctorReport) wholeModels(ctx context.Context, out io.Writer, dev *gpu.Backend,
+	t gpuSelftest, gbs float64) error {
+	r.Whole = &wholeReport{Model: fmt.Sprintf("%s, %d layers, random "+
+		"weights", t.whole.Name, t.whole.Layers), Bandwidth: gbs}
+	fmt.Fprintf(out, "%s\n%9s %9s %9s %12s %9s %9s %9s\n", r.Whole.Model, "sequences", "rows",
+		"context", "tokens/s", "GB/s", "of memory", "TFLOP/s")
 	err := dev.Whole(ctx, t.whole, t.points, t.rounds, true, func(s gpu.WholeSpeed) {
 		if s.Decode != "" {
 			r.decodeKernel(out, s)
@@ -158,17 +169,22 @@ func (r *doctorReport) wholeModels(ctx context.Context, out io.Writer, dev *gpu.
 			fmt.Fprintf(out, "skipped: %s\n", s.Skipped)
 			return
 		}
-		fmt.Fprintf(out, "%12.1f %9.1f %8.1f%% %9.2f\n", s.TokensPerSecond, s.GBs, 100*s.GBs/gbs, s.TFLOPs)
+		fmt.Fprintf(out, "%12.1f %9.1f %8.1f%% %9.2f\n", s.TokensPerSecond, s.GBs, 100*s.GBs/gbs,
+			s.TFLOPs)
 	})
 	if err != nil || len(r.Decode) == 0 {
 		return err
 	}
-	faster := slices.MaxFunc(r.Decode, func(a, b decodeReport) int { return cmp.Compare(a.TokensPerSecond, b.TokensPerSecond) })
+	faster := slices.MaxFunc(r.Decode, func(a,
+		b decodeReport) int {
+		return cmp.Compare(a.TokensPerSecond, b.TokensPerSecond)
+	})
 	fmt.Fprintf(out, "the faster here: OSSRUN_DECODE_KERNEL=%s\n", faster.Kernel)
 	return nil
 }
 
-// decodeReport is one stream by one decode kernel. The graph is the default whatever is measured: no card has told yet.
+// decodeReport is one stream by one decode kernel. The graph is the default whatever is measured:
+// no card has told yet.
 type decodeReport struct {
 	Kernel          device.DecodeKernel `json:"kernel"`
 	TokensPerSecond float64             `json:"tokens_per_s"`
@@ -181,5 +197,6 @@ func (r *doctorReport) decodeKernel(out io.Writer, s gpu.WholeSpeed) {
 		return
 	}
 	r.Decode = append(r.Decode, decodeReport{s.Decode, s.TokensPerSecond, s.GBs})
-	fmt.Fprintf(out, "one stream, decode kernel %-10s %9.1f tokens/s %9.1f GB/s\n", s.Decode, s.TokensPerSecond, s.GBs)
+	fmt.Fprintf(out, "one stream, decode kernel %-10s %9.1f tokens/s %9.1f "+
+		"GB/s\n", s.Decode, s.TokensPerSecond, s.GBs)
 }

@@ -25,7 +25,8 @@ const (
 )
 
 // exitCodes is the text that ends the --help of every verb.
-const exitCodes = "Exit codes: 0 done; 1 failure; 2 wrong usage; 3 model unknown, missing, damaged or too large;\n" +
+const exitCodes = "Exit codes: 0 done; 1 failure; 2 wrong usage; 3 model unknown, missing, " +
+	"damaged or too large;\n" +
 	"4 port cannot be used; 130 interrupted."
 
 // exitError is an error that knows its exit code.
@@ -72,7 +73,8 @@ func usageError(c *cli.Context, err error, _ bool) error {
 				known = append(known, "--"+f.Names()[0])
 			}
 		}
-		return fail(exitUsage, "%s%s", unknownName("flag", "--"+strings.TrimLeft(m[1], "-"), known), see)
+		return fail(exitUsage, "%s%s", unknownName("flag", "--"+strings.TrimLeft(m[1], "-"), known),
+			see)
 	}
 	return fail(exitUsage, "%s%s", err, see)
 }

@@ -1,4 +1,5 @@
-// ossrun gpu-worker: the process that has the GPU engine of another ossrun, which starts it. Nobody types this verb.
+// ossrun gpu-worker: the process that has the GPU engine of another ossrun, which starts it. Nobody
+// types this verb.
 
 package cli
 

@@ -74,7 +74,8 @@ func factsOf(g detect.GPU, r detect.Report) (facts []string) {
 		add("units at %d MHz", x.ClockMHz, x.ClockMHz > 0)
 		add("memory at %d MHz", x.MemoryMHz, x.MemoryMHz > 0)
 	}
-	told := slices.ContainsFunc(r.Problems, func(p detect.Problem) bool { return p.Vendor == g.Vendor && p.Text == g.Reason })
+	told := slices.ContainsFunc(r.Problems,
+		func(p detect.Problem) bool { return p.Vendor == g.Vendor && p.Text == g.Reason })
 	switch {
 	case g.Usable:
 	case told:

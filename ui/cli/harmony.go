@@ -1,8 +1,8 @@
-// ossrun harmony: the tokenizer, the renderer and the parser as JSON lines, for scripts, for other tools, and for
-// checking this program against others.
+// ossrun harmony: the tokenizer, the renderer and the parser as JSON lines, for scripts, for other
+// tools, and for checking this program against others.
 //
-// What must stay true: one line out for every line in, in order and at once, so that it can be the other end of a pipe;
-// a line that cannot be read does not stop the rest.
+// What must stay true: one line out for every line in, in order and at once, so that it can be the
+// other end of a pipe; a line that cannot be read does not stop the rest.
 
 package cli
 
@@ -24,7 +24,8 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 )
 
-const harmonyHelp = `Reads JSON lines from FILE, or from standard input, and writes one JSON line for each as soon as it
+const harmonyHelp = `
+Reads JSON lines from FILE, or from standard input, and writes one JSON line for each as soon as it
 is done. A line that cannot be read gives {"error": "line N: ..."}; the rest goes on, and the exit
 code is 1 at the end.`
 
@@ -34,7 +35,7 @@ func harmonyCommand() *cli.Command {
 			Name:        name,
 			Usage:       usage,
 			ArgsUsage:   "[FILE]",
-			Description: about + "\n\n" + harmonyHelp + "\n\n" + exitCodes,
+			Description: about[1:] + "\n" + harmonyHelp + "\n\n" + exitCodes,
 			Action:      func(c *cli.Context) error { return answerLines(c, answer) },
 		}
 	}
@@ -42,7 +43,8 @@ func harmonyCommand() *cli.Command {
 		Name:      "harmony",
 		Usage:     "encode, decode, render and parse the model's tokens, as JSON lines",
 		ArgsUsage: "encode|decode|render|parse [FILE]",
-		Description: harmonyHelp + "\n\nExample: echo '{\"text\":\"Hello, world!\"}' | ossrun harmony encode\n" +
+		Description: harmonyHelp[1:] + "\n\nExample: echo '{\"text\":\"Hello, world!\"}' | " +
+			"ossrun harmony encode\n" +
 			"         {\"ids\":[13225,11,2375,0]}\n\n" + exitCodes,
 		Subcommands: []*cli.Command{
 			verb("encode", "text to token ids", encodeHelp, encodeLine),
@@ -52,9 +54,12 @@ func harmonyCommand() *cli.Command {
 		},
 		Action: func(c *cli.Context) error {
 			if name := c.Args().First(); name != "" {
-				return fail(exitUsage, "%s; see ossrun harmony --help", unknownName("command", name, []string{"encode", "decode", "render", "parse"}))
+				return fail(exitUsage, "%s; see ossrun harmony "+
+					"--help", unknownName("command", name, []string{"encode", "decode", "render",
+					"parse"}))
 			}
-			return fail(exitUsage, "harmony needs a command: encode, decode, render or parse; see ossrun harmony --help")
+			return fail(exitUsage, "harmony needs a command: encode, decode, render or parse; "+
+				"see ossrun harmony --help")
 		},
 	}
 }
@@ -117,8 +122,8 @@ type inputLine struct {
 	err  error
 }
 
-// readLines sends the lines of in, of any length, without their ends. It is a goroutine of its own so that an interrupt
-// ends the verb while it waits for input.
+// readLines sends the lines of in, of any length, without their ends. It is a goroutine of its own
+// so that an interrupt ends the verb while it waits for input.
 func readLines(ctx context.Context, in io.Reader, lines chan<- inputLine) {
 	r := bufio.NewReaderSize(in, 1<<16)
 	for {
@@ -159,7 +164,8 @@ type harmonyIDs struct {
 	IDs []int32 `json:"ids"`
 }
 
-const encodeHelp = `A line is one of
+const encodeHelp = `
+A line is one of
   {"text": "..."}                       what is not UTF-8 becomes U+FFFD
   {"unit": "...", "count": N}           unit, N times
   {"bytes_b64": "..."}                  any bytes; the ids decode to exactly these
@@ -232,7 +238,8 @@ func allowedSpecials(raw json.RawMessage) (special bool, allowed func(string) bo
 	return true, func(name string) bool { return set[name] }, nil
 }
 
-const decodeHelp = `A line {"ids": [...]} gives {"text": "...", "bytes_b64": "..."}: the exact bytes, and the text
+const decodeHelp = `
+A line {"ids": [...]} gives {"text": "...", "bytes_b64": "..."}: the exact bytes, and the text
 with U+FFFD for what is not UTF-8.`
 
 func decodeLine(line []byte) (any, error) {
@@ -263,7 +270,8 @@ func signed(ids []uint32) []int32 {
 	return out
 }
 
-const renderHelp = `A line is {"messages": [...], "next_turn_role": "assistant", "auto_drop_analysis": true,
+const renderHelp = `
+A line is {"messages": [...], "next_turn_role": "assistant", "auto_drop_analysis": true,
 "fn": "render_conversation_for_completion"}, or render_conversation or
 render_conversation_for_training as "fn"; all but messages may be left out. It gives
 {"ids": [...], "text": "..."}, or {"error": "..."} for messages that cannot be rendered.`
@@ -306,7 +314,8 @@ func renderLine(line []byte) (any, error) {
 	}{ids, token.Text(token.Get().Decode(nil, ids))}, nil
 }
 
-const parseHelp = `A line is {"ids": [...], "role": "assistant", "strict": true}. The role is that of a first message
+const parseHelp = `
+A line is {"ids": [...], "role": "assistant", "strict": true}. The role is that of a first message
 whose <|start|> and role are not among the ids; without it they begin with <|start|>. It gives
 {"messages": [...]}, or {"error": "..."} for ids that are no messages. Not strict, a message may
 end in its header. With "total": true there are no errors: any ids give messages, as ossrun
@@ -331,7 +340,8 @@ func parseLine(line []byte) (any, error) {
 			return harmonyError{fmt.Sprintf("unknown role: %q", role)}, nil
 		}
 	}
-	// A case of testdata/harmony may be given as it is: strict is its expected result then, an object.
+	// A case of testdata/harmony may be given as it is: strict is its expected result then, an
+	// object.
 	if in.Strict != nil && in.Strict[0] != '{' {
 		if err := json.Unmarshal(in.Strict, &strict); err != nil {
 			return nil, errors.New("strict is neither true nor false")

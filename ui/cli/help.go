@@ -1,7 +1,9 @@
-// The --help of a verb: its flags in groups, in the order they are defined in, in two columns that fit a terminal of 100.
+// The --help of a verb: its flags in groups, in the order they are defined in, in two columns that
+// fit a terminal of 100.
 //
-// A group is a flag's Category; flags without one come first. What must stay true: every flag that is not hidden is shown
-// with its default, and the text does not depend on the terminal, so that it can be piped and compared.
+// A group is a flag's Category; flags without one come first. What must stay true: every flag that
+// is not hidden is shown with its default, and the text does not depend on the terminal, so that it
+// can be piped and compared.
 
 package cli
 
@@ -112,7 +114,8 @@ func writeFlag(b *strings.Builder, f cli.DocGenerationFlag) {
 	b.WriteByte('\n')
 }
 
-// shownDefault is the default worth showing: not one that the usage explains itself, and not an empty one.
+// shownDefault is the default worth showing: not one that the usage explains itself, and not an
+// empty one.
 func shownDefault(f cli.DocGenerationFlag) string {
 	if strings.Contains(f.GetUsage(), "(default") {
 		return ""

@@ -1,4 +1,5 @@
-// Which kernels a build has, as short hashes for `ossrun version`: two builds that compute the same way say the same.
+// Which kernels a build has, as short hashes for `ossrun version`: two builds that compute the same
+// way say the same.
 
 package cli
 
@@ -12,8 +13,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/cpu"
 )
 
-// kernelHashes are the first 12 digits of SHA-256: over names and contents of the CPU engine's sources, and over the manifest of the compiled GPU
-// kernels, which holds the digest of each.
+// kernelHashes are the first 12 digits of SHA-256: over names and contents of the CPU engine's
+// sources, and over the manifest of the compiled GPU kernels, which holds the digest of each.
 type kernelHashes struct {
 	CPU string `json:"cpu"`
 	GPU string `json:"gpu"`

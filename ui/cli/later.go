@@ -1,5 +1,5 @@
-// Verbs whose work is not in this version yet. They stand here so that their names, their help and the way around are
-// known; each fails plainly instead of pretending.
+// Verbs whose work is not in this version yet. They stand here so that their names, their help and
+// the way around are known; each fails plainly instead of pretending.
 
 package cli
 

@@ -1,5 +1,5 @@
-// ossrun list: every gpt-oss in the Hugging Face cache and in the folders of other programs, whether it is complete, and whether it fits
-// this machine.
+// ossrun list: every gpt-oss in the Hugging Face cache and in the folders of other programs,
+// whether it is complete, and whether it fits this machine.
 
 package cli
 
@@ -16,16 +16,18 @@ import (
 )
 
 type listedModel struct {
-	Name     string `json:"name"`               // what --model takes
-	Repo     string `json:"repository"`         // "" for what is built in
-	Revision string `json:"revision"`           // the commit
-	Main     bool   `json:"main"`               // it is what the repository's main was when it was last fetched
-	Where    string `json:"where"`              // a folder
-	Bytes    int64  `json:"bytes"`              // size of the weights that are there
-	Complete bool   `json:"complete"`           // by the weights' headers
-	Fits     bool   `json:"fits"`               // weights against the memory that is free now
-	Download int64  `json:"download,omitempty"` // size of the whole, where the catalogue knows it and it is not complete
-	Program  string `json:"program,omitempty"`  // which other program keeps it, as a GGUF file
+	Name     string `json:"name"`       // what --model takes
+	Repo     string `json:"repository"` // "" for what is built in
+	Revision string `json:"revision"`   // the commit
+	// it is what the repository's main was when it was last fetched
+	Main     bool   `json:"main"`
+	Where    string `json:"where"`    // a folder
+	Bytes    int64  `json:"bytes"`    // size of the weights that are there
+	Complete bool   `json:"complete"` // by the weights' headers
+	Fits     bool   `json:"fits"`     // weights against the memory that is free now
+	// size of the whole, where the catalogue knows it and it is not complete
+	Download int64  `json:"download,omitempty"`
+	Program  string `json:"program,omitempty"` // which other program keeps it, as a GGUF file
 	Note     string `json:"note,omitempty"`
 }
 
@@ -34,7 +36,10 @@ func listCommand() *cli.Command {
 		Name:        "list",
 		Usage:       "show the models on this machine",
 		Description: "Example: ossrun list --json\n\n" + exitCodes,
-		Flags:       []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "as a JSON array"}, configFlag()},
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "json", Usage: "as a JSON array"},
+			configFlag(),
+		},
 		Action: func(c *cli.Context) error {
 			rows, err := listed()
 			if err != nil {
@@ -50,7 +55,8 @@ func listCommand() *cli.Command {
 				if !r.Fits {
 					fits = "no"
 				}
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, size(r.Bytes), r.state(), fits, r.revision(), r.Where)
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, size(r.Bytes), r.state(), fits,
+					r.revision(), r.Where)
 			}
 			if err := w.Flush(); err != nil {
 				return err
@@ -85,7 +91,8 @@ func listed() ([]listedModel, error) {
 	}
 	rows := []listedModel{}
 	for _, s := range stored {
-		row := listedModel{Name: s.ID, Repo: s.Repo, Revision: s.Commit, Main: s.Main, Where: s.Path, Bytes: s.Bytes,
+		row := listedModel{Name: s.ID, Repo: s.Repo, Revision: s.Commit, Main: s.Main,
+			Where: s.Path, Bytes: s.Bytes,
 			Complete: s.Complete, Fits: s.Bytes < free, Note: s.Note}
 		if row.Name == "" {
 			row.Name = "hf:" + s.Repo
@@ -96,7 +103,8 @@ func listed() ([]listedModel, error) {
 		rows = append(rows, row)
 	}
 	rows = append(rows, listedElsewhere(free)...)
-	return append(rows, listedModel{Name: demo.ID, Where: "built in", Bytes: demo.Bytes, Complete: true, Fits: true}), nil
+	return append(rows, listedModel{Name: demo.ID, Where: "built " +
+		"in", Bytes: demo.Bytes, Complete: true, Fits: true}), nil
 }
 
 // listedElsewhere gathers the GGUF files of other programs.

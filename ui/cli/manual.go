@@ -1,4 +1,5 @@
-// The manual page, made from the same commands and flags as --help, so that it cannot say something else.
+// The manual page, made from the same commands and flags as --help, so that it cannot say something
+// else.
 
 package cli
 
@@ -24,7 +25,8 @@ func manual(app *cli.App) string {
 			manualSection(&b, "ossrun "+cmd.Name, cmd)
 		}
 	}
-	line(".SH FILES\n.TP\n.I ~/.config/ossrun/config.yaml\ndefaults of flags\n.TP\n.I ~/.cache/huggingface/hub\nmodels, shared with Hugging Face's own tools")
+	line(".SH FILES\n.TP\n.I ~/.config/ossrun/config.yaml\ndefaults of flags\n.TP\n.I " +
+		"~/.cache/huggingface/hub\nmodels, shared with Hugging Face's own tools")
 	line(".SH SEE ALSO\nhttps://github.com/ossrun/ossrun")
 	return b.String()
 }

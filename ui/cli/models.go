@@ -1,4 +1,5 @@
-// The models of one verb: opened with what the flags say, with what they have to say on stderr and a bar for long work.
+// The models of one verb: opened with what the flags say, with what they have to say on stderr and
+// a bar for long work.
 
 package cli
 
@@ -19,8 +20,10 @@ import (
 func openModels(c *cli.Context, t Terminal, o *serve.Options) (*serve.Models, error) {
 	o.Notify, o.Progress = notify(t), showProgress(t)
 	m, err := serve.New(c.Context, *o)
-	if err == nil && c.IsSet("deterministic") && !o.Settings.Deterministic && !m.OnGPU() && !c.Bool("print-config") {
-		o.Notify("--deterministic=false: the CPU engine always gives the same tokens for the same seed")
+	unwanted := c.IsSet("deterministic") && !o.Settings.Deterministic && !c.Bool("print-config")
+	if err == nil && unwanted && !m.OnGPU() {
+		o.Notify("--deterministic=false: the CPU engine always gives the same tokens for the " +
+			"same seed")
 	}
 	return m, err
 }
@@ -41,8 +44,8 @@ func notify(t Terminal) func(string) {
 	return func(line string) { fmt.Fprintf(t.Err, "ossrun: %s\n", line) }
 }
 
-// absentModel is what happens when no model is named and none is here: a person is asked where ask is set, anybody else gets
-// the demo and one line that says so.
+// absentModel is what happens when no model is named and none is here: a person is asked where ask
+// is set, anybody else gets the demo and one line that says so.
 func absentModel(c *cli.Context, t Terminal, ask bool) func(free int64) (checkpoint.Found, error) {
 	return func(free int64) (checkpoint.Found, error) {
 		demo, err := checkpoint.Resolve("demo")
@@ -52,8 +55,8 @@ func absentModel(c *cli.Context, t Terminal, ask bool) func(free int64) (checkpo
 		if ask && isTerminal(t.In) && isTerminal(t.Out) {
 			return offer(c.Context, t, free, demo)
 		}
-		fmt.Fprintln(t.Err, "ossrun: no gpt-oss model is on this machine yet, so the tiny built-in demo answers; "+
-			"`ossrun pull 20b` gets a real one")
+		fmt.Fprintln(t.Err, "ossrun: no gpt-oss model is on this machine yet, so the tiny "+
+			"built-in demo answers; `ossrun pull 20b` gets a real one")
 		return demo, nil
 	}
 }
@@ -100,7 +103,8 @@ func (s *workScreen) progress(done, total int64) {
 // line says how far the work is, its rate, and how long it would go on at that.
 func (s *workScreen) line(done, total int64) string {
 	seconds := max(s.now().Sub(s.start).Seconds(), 1e-3)
-	line := fmt.Sprintf("%s  %.2f of %.2f GB  %.1f GB/s", s.what, gb(done), gb(total), gb(done)/seconds)
+	line := fmt.Sprintf("%s  %.2f of %.2f GB  %.1f GB/s", s.what, gb(done), gb(total),
+		gb(done)/seconds)
 	if done > 0 {
 		line += "  " + minutes(seconds*float64(total-done)/float64(done)) + " left"
 	}

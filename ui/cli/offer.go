@@ -1,5 +1,5 @@
-// The first run: no gpt-oss is in the cache, and a person decides. What other programs on this machine have is offered before anything is
-// fetched; the demo is what Enter takes.
+// The first run: no gpt-oss is in the cache, and a person decides. What other programs on this
+// machine have is offered before anything is fetched; the demo is what Enter takes.
 
 package cli
 
@@ -19,12 +19,14 @@ import (
 )
 
 // offer asks a person what to do when no model is here, and downloads one if that is wanted.
-func offer(ctx context.Context, t Terminal, free int64, demo checkpoint.Found) (checkpoint.Found, error) {
+func offer(ctx context.Context, t Terminal, free int64, demo checkpoint.Found) (checkpoint.Found,
+	error) {
 	client := hub.FromEnvironment()
 	defer client.Close()
 	others := usable(checkpoint.ListElsewhere())
 	if client.Offline && len(others) == 0 {
-		fmt.Fprintln(t.Err, "ossrun: no gpt-oss model is on this machine and HF_HUB_OFFLINE forbids to fetch one, so the tiny built-in demo answers")
+		fmt.Fprintln(t.Err, "ossrun: no gpt-oss model is on this machine and HF_HUB_OFFLINE "+
+			"forbids to fetch one, so the tiny built-in demo answers")
 		return demo, nil
 	}
 	fmt.Fprintf(t.Out, "No gpt-oss model is in %s yet.\n\n", cacheRoot())
@@ -39,7 +41,8 @@ func offer(ctx context.Context, t Terminal, free int64, demo checkpoint.Found) (
 		}
 	}
 	for _, e := range others {
-		choice(func() (checkpoint.Found, error) { return checkpoint.Resolve(e.Name) }, "use %s, which %s has here: nothing is downloaded or copied", e.Name, e.Program)
+		choice(func() (checkpoint.Found, error) { return checkpoint.Resolve(e.Name) }, "use %s, "+
+			"which %s has here: nothing is downloaded or copied", e.Name, e.Program)
 		fits(e.Model.Bytes)
 	}
 	if !client.Offline {
@@ -49,14 +52,17 @@ func offer(ctx context.Context, t Terminal, free int64, demo checkpoint.Found) (
 			if err != nil {
 				return checkpoint.Found{}, err
 			}
-			if err := download(ctx, client, target, false, &pullScreen{name: target.Name, terminal: t, bar: isTerminal(t.Err)}); err != nil {
+			if err := download(ctx, client, target, false, &pullScreen{name: target.Name,
+				terminal: t, bar: isTerminal(t.Err)}); err != nil {
 				return checkpoint.Found{}, err
 			}
 			return checkpoint.Resolve(e.ID)
-		}, "download %s: %.1f GB, about %s at 100 Mbit/s", e.Spec.Name, gb(e.DownloadBytes), minutes(float64(e.DownloadBytes)*8/100e6))
+		}, "download %s: %.1f GB, about %s at 100 Mbit/s", e.Spec.Name, gb(e.DownloadBytes),
+			minutes(float64(e.DownloadBytes)*8/100e6))
 		fits(e.DownloadBytes)
 	}
-	choice(func() (checkpoint.Found, error) { return demo, nil }, "talk to the built-in demo: tiny, knows a little about ossrun")
+	choice(func() (checkpoint.Found, error) { return demo, nil }, "talk to the built-in demo: "+
+		"tiny, knows a little about ossrun")
 	wanted := "1 or 2"
 	if len(choices) > 2 {
 		wanted = fmt.Sprintf("1 to %d", len(choices))
@@ -87,7 +93,8 @@ func usable(list []checkpoint.Elsewhere) (out []checkpoint.Elsewhere) {
 	return out
 }
 
-// instead offers, before a download, the same model that another program has here. It gives true when that is taken, which only a person can.
+// instead offers, before a download, the same model that another program has here. It gives true
+// when that is taken, which only a person can.
 func instead(t Terminal, target models.Target) (bool, error) {
 	entry, ok := models.Lookup(target.Repo.ID())
 	if !ok || target.Revision != "" || entry.Special != "" {
@@ -102,10 +109,12 @@ func instead(t Terminal, target models.Target) (bool, error) {
 		}
 		use := "ossrun chat --model " + e.Name
 		if !isTerminal(t.In) || !isTerminal(t.Err) {
-			fmt.Fprintf(t.Err, "ossrun: %s has a model of this shape here: %s uses it where it lies\n", e.Program, use)
+			fmt.Fprintf(t.Err, "ossrun: %s has a model of this shape here: %s uses it where it "+
+				"lies\n", e.Program, use)
 			return false, nil
 		}
-		fmt.Fprintf(t.Err, "%s has %s here.\nUse that where it lies instead of downloading %.1f GB? [Y/n] ", e.Program, e.Name, gb(entry.DownloadBytes))
+		fmt.Fprintf(t.Err, "%s has %s here.\nUse that where it lies instead of downloading %.1f "+
+			"GB? [Y/n] ", e.Program, e.Name, gb(entry.DownloadBytes))
 		line, err := bufio.NewReader(t.In).ReadString('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
 			return false, err

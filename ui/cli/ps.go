@@ -28,7 +28,8 @@ func psCommand() *cli.Command {
 		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 0 {
-				return fail(exitUsage, "ps takes no arguments, but got %q; see ossrun ps --help", c.Args().First())
+				return fail(exitUsage, "ps takes no arguments, but got %q; see ossrun ps "+
+					"--help", c.Args().First())
 			}
 			list, err := runningServers(c.Context)
 			if err != nil {
@@ -72,7 +73,8 @@ func printServers(c *cli.Context, list []join.Server) error {
 			} else if m.State != "ready" || m.Running > 0 {
 				unloads = "-"
 			}
-			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\t%s/v1\n", s.PID, m.Name, state, memory, m.Context, m.Running, m.Waiting, kv,
+			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\t%s/v1\n", s.PID, m.Name, state,
+				memory, m.Context, m.Running, m.Waiting, kv,
 				unloads, brief(time.Since(s.Started)), s.URL)
 		}
 	}
@@ -94,15 +96,18 @@ func stopCommand(t Terminal) *cli.Command {
 		ArgsUsage: "[flags] [PID or PORT]",
 		Description: "Example: ossrun stop\n" +
 			"         ossrun stop 8000 --now\n\n" +
-			"It returns when the server is gone. Without an argument it stops the only server that runs.\n\n" + exitCodes,
+			"It returns when the server is gone. Without an argument it stops the only server " +
+			"that runs.\n\n" + exitCodes,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "now", Usage: "end running requests with an error instead of waiting up to 30 s for them"},
+			&cli.BoolFlag{Name: "now", Usage: "end running requests with an error instead of " +
+				"waiting up to 30 s for them"},
 			&cli.BoolFlag{Name: "all", Usage: "stop every server of this user"},
 			configFlag(),
 		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 1 {
-				return fail(exitUsage, "stop takes one PID or PORT, not also %q; see ossrun stop --help", c.Args().Get(1))
+				return fail(exitUsage, "stop takes one PID or PORT, not also %q; see ossrun stop "+
+					"--help", c.Args().Get(1))
 			}
 			list, err := runningServers(c.Context)
 			if err != nil {
@@ -124,7 +129,8 @@ func stopCommand(t Terminal) *cli.Command {
 
 func stopServer(ctx context.Context, s join.Server, now bool) error {
 	if err := s.Stop(ctx, now); err != nil {
-		return fail(exitFailure, "process %d does not answer: %s; kill %[1]d ends it", s.PID, rootCause(err))
+		return fail(exitFailure, "process %d does not answer: %s; kill %[1]d ends "+
+			"it", s.PID, rootCause(err))
 	}
 	wait, cancel := context.WithTimeout(ctx, drainTime+2*lastWords)
 	defer cancel()
@@ -132,7 +138,8 @@ func stopServer(ctx context.Context, s join.Server, now bool) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return fail(exitFailure, "process %d was told to stop and is still there: kill %[1]d ends it", s.PID)
+		return fail(exitFailure, "process %d was told to stop and is still there: kill %[1]d "+
+			"ends it", s.PID)
 	}
 	return nil
 }
@@ -147,7 +154,8 @@ func chosenServers(list []join.Server, which string, all bool) ([]join.Server, e
 	}
 	if which == "" {
 		if len(list) > 1 {
-			return nil, fail(exitUsage, "%d servers run: name one by its PID or port (ossrun ps shows them), or give --all", len(list))
+			return nil, fail(exitUsage, "%d servers run: name one by its PID or port (ossrun ps "+
+				"shows them), or give --all", len(list))
 		}
 		return list, nil
 	}

@@ -1,5 +1,5 @@
-// ossrun pull: fetching a model into the Hugging Face cache, with one progress bar. The first-run offer of chat comes through
-// here too.
+// ossrun pull: fetching a model into the Hugging Face cache, with one progress bar. The first-run
+// offer of chat comes through here too.
 
 package cli
 
@@ -27,16 +27,22 @@ func pullCommand(t Terminal) *cli.Command {
 		Name:      "pull",
 		Usage:     "download a model",
 		ArgsUsage: "[flags] MODEL",
-		Description: "MODEL is 20b, 120b, safeguard-20b, safeguard-120b, or any repository as hf:owner/name or\n" +
-			"hf:owner/name@revision. It goes into the Hugging Face cache, where transformers and vLLM find it too; what\n" +
-			"they fetched is used, and what ollama, LM Studio or llama.cpp keep is offered first. A pull that was\n" +
-			"interrupted goes on where it stopped; one that is run again asks whether there is something newer.\n\n" +
+		Description: "MODEL is 20b, 120b, safeguard-20b, safeguard-120b, or any repository as " +
+			"hf:owner/name or\n" +
+			"hf:owner/name@revision. It goes into the Hugging Face cache, where transformers and " +
+			"vLLM find it too; what\n" +
+			"they fetched is used, and what ollama, LM Studio or llama.cpp keep is offered " +
+			"first. A pull that was\n" +
+			"interrupted goes on where it stopped; one that is run again asks whether there is " +
+			"something newer.\n\n" +
 			"Example: ossrun pull 20b\n" +
 			"         ossrun pull hf:openai/gpt-oss-20b@main --json\n\n" + exitCodes,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "json", Usage: "progress as one JSON object a line"},
-			&cli.BoolFlag{Name: "verify", Usage: "hash every file again, also those that did not change since they were hashed"},
-			&cli.BoolFlag{Name: "offline", Usage: "ask nobody: only say whether the model is here (as HF_HUB_OFFLINE=1)"},
+			&cli.BoolFlag{Name: "verify", Usage: "hash every file again, also those that did not " +
+				"change since they were hashed"},
+			&cli.BoolFlag{Name: "offline", Usage: "ask nobody: only say whether the model is " +
+				"here (as HF_HUB_OFFLINE=1)"},
 			configFlag(),
 		},
 		Action: func(c *cli.Context) error {
@@ -57,14 +63,16 @@ func pullCommand(t Terminal) *cli.Command {
 			client := hub.FromEnvironment()
 			defer client.Close()
 			client.Offline = client.Offline || c.Bool("offline")
-			show := &pullScreen{name: target.Name, terminal: t, json: c.Bool("json"), bar: isTerminal(t.Err) && !c.Bool("json")}
+			show := &pullScreen{name: target.Name, terminal: t, json: c.Bool("json"),
+				bar: isTerminal(t.Err) && !c.Bool("json")}
 			return download(c.Context, client, target, c.Bool("verify"), show)
 		},
 	}
 }
 
 // download fetches a target and says how it went.
-func download(ctx context.Context, client *hub.Client, target models.Target, verify bool, show *pullScreen) error {
+func download(ctx context.Context, client *hub.Client, target models.Target, verify bool,
+	show *pullScreen) error {
 	client.UserAgent = "ossrun/" + build().Version
 	root, err := store.Root()
 	if err != nil {
@@ -75,12 +83,13 @@ func download(ctx context.Context, client *hub.Client, target models.Target, ver
 			return show.done(hub.Result{Path: found.Path, Commit: found.Commit, Bytes: found.Bytes})
 		}
 	}
-	// Hardly anything of a pull stays in memory, so collecting often costs nothing and keeps the process small; what the
-	// start of the program left is given back first.
+	// Hardly anything of a pull stays in memory, so collecting often costs nothing and keeps the
+	// process small; what the start of the program left is given back first.
 	defer debug.SetGCPercent(debug.SetGCPercent(25))
 	debug.FreeOSMemory()
 	show.start = time.Now()
-	result, err := client.Pull(ctx, hub.Options{Root: root, Repo: target.Repo, Revision: target.Revision, Verify: verify,
+	result, err := client.Pull(ctx, hub.Options{Root: root, Repo: target.Repo,
+		Revision: target.Revision, Verify: verify,
 		Progress: show.progress, Note: show.note})
 	show.clear()
 	if err == nil {
@@ -88,9 +97,11 @@ func download(ctx context.Context, client *hub.Client, target models.Target, ver
 	}
 	if ctx.Err() != nil {
 		if !show.json {
-			fmt.Fprintln(show.terminal.Err, "ossrun: interrupted; what was fetched is kept, and the same pull goes on from there")
+			fmt.Fprintln(show.terminal.Err, "ossrun: interrupted; what was fetched is kept, and "+
+				"the same pull goes on from there")
 		}
-		return context.Canceled // however the context ended, the exit code is that of an interruption
+		// however the context ended, the exit code is that of an interruption
+		return context.Canceled
 	}
 	var access *hub.AccessError
 	var missing *hub.NotFoundError
@@ -145,8 +156,10 @@ func (s *pullScreen) progress(p hub.Progress) {
 	case s.json:
 		if time.Since(s.last) >= time.Second || p.FilesDone == p.Files {
 			s.last = time.Now()
-			_ = s.emit(pullEvent{Event: "progress", Bytes: p.Bytes, Done: p.Done, Fetched: p.Fetched, Rate: p.Rate,
-				SecondsLeft: p.Left.Seconds(), Files: p.Files, FilesDone: p.FilesDone}) // a reader that went away is told of at the end
+			_ = s.emit(pullEvent{Event: "progress", Bytes: p.Bytes, Done: p.Done,
+				Fetched: p.Fetched, Rate: p.Rate,
+				// a reader that went away is told of at the end
+				SecondsLeft: p.Left.Seconds(), Files: p.Files, FilesDone: p.FilesDone})
 		}
 	case s.bar:
 		if s.shown == nil {
@@ -157,10 +170,13 @@ func (s *pullScreen) progress(p hub.Progress) {
 	}
 }
 
-// newBar makes the bar. Rate and time left are ours, since the library counts what was there before as if it had come now.
+// newBar makes the bar. Rate and time left are ours, since the library counts what was there before
+// as if it had come now.
 func newBar(w io.Writer, total int64) *progressbar.ProgressBar {
-	return progressbar.NewOptions64(total, progressbar.OptionSetWriter(w), progressbar.OptionSetWidth(24),
-		progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false), progressbar.OptionShowDescriptionAtLineEnd(),
+	return progressbar.NewOptions64(total, progressbar.OptionSetWriter(w),
+		progressbar.OptionSetWidth(24),
+		progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false),
+		progressbar.OptionShowDescriptionAtLineEnd(),
 		progressbar.OptionUseANSICodes(true), progressbar.OptionSetTheme(progressbar.ThemeASCII))
 }
 
@@ -215,11 +231,13 @@ func (s *pullScreen) done(r hub.Result) error {
 		seconds = time.Since(s.start).Seconds()
 	}
 	if s.json {
-		return s.emit(pullEvent{Event: "done", Bytes: r.Bytes, Fetched: r.Fetched, Commit: r.Commit, Path: r.Path, Seconds: seconds})
+		return s.emit(pullEvent{Event: "done", Bytes: r.Bytes, Fetched: r.Fetched, Commit: r.Commit,
+			Path: r.Path, Seconds: seconds})
 	}
 	how := "was here already"
 	if r.Fetched > 0 {
-		how = fmt.Sprintf("%s fetched in %s, %.1f MB/s", size(r.Fetched), minutes(seconds), float64(r.Fetched)/1e6/max(seconds, 1e-3))
+		how = fmt.Sprintf("%s fetched in %s, %.1f MB/s", size(r.Fetched), minutes(seconds),
+			float64(r.Fetched)/1e6/max(seconds, 1e-3))
 	}
 	_, err := fmt.Fprintf(s.terminal.Out, "%s is complete (%s):\n%s\n", s.name, how, r.Path)
 	return err

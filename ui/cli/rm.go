@@ -21,19 +21,23 @@ func rmCommand(t Terminal) *cli.Command {
 		Name:      "rm",
 		Usage:     "delete a model",
 		ArgsUsage: "[flags] MODEL",
-		Description: "MODEL is written as for pull. Its snapshots go, and every file that no other snapshot uses; with a\n" +
-			"revision, only that one's. Nothing that a running ossrun reads or fetches is deleted. GGUF files and the models\n" +
+		Description: "MODEL is written as for pull. Its snapshots go, and every file that no " +
+			"other snapshot uses; with a\n" +
+			"revision, only that one's. Nothing that a running ossrun reads or fetches is " +
+			"deleted. GGUF files and the models\n" +
 			"of other programs stay: ossrun only reads them.\n\n" +
 			"Example: ossrun rm 20b\n" +
 			"         ossrun rm hf:someone/tune@v1 --yes\n\n" + exitCodes,
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "yes", Usage: "do not ask"}, configFlag()},
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
-				return fail(exitUsage, "rm wants one MODEL, such as 20b; ossrun list shows what is here")
+				return fail(exitUsage, "rm wants one MODEL, such as 20b; ossrun list shows what "+
+					"is here")
 			}
 			name := c.Args().First()
 			if found, err := checkpoint.Resolve(name); err == nil && found.GGUF != nil {
-				return fail(exitModel, "%s is a GGUF file (%s), which ossrun only reads: delete it with the program that keeps it", name, found.Path)
+				return fail(exitModel, "%s is a GGUF file (%s), which ossrun only reads: delete "+
+					"it with the program that keeps it", name, found.Path)
 			}
 			target, err := models.ParseTarget(name)
 			if err != nil {
@@ -42,7 +46,8 @@ func rmCommand(t Terminal) *cli.Command {
 				if !errors.As(err, &related) || related.Is == "" || !ok {
 					return &exitError{exitModel, err.Error()}
 				}
-				target = models.Target{Repo: repo, Name: repo.ID()} // what cannot be run can still be deleted
+				// what cannot be run can still be deleted
+				target = models.Target{Repo: repo, Name: repo.ID()}
 			}
 			root, err := store.Root()
 			if err != nil {
@@ -55,7 +60,8 @@ func rmCommand(t Terminal) *cli.Command {
 			if removal == nil {
 				return fail(exitModel, "%s is not in %s", target.Name, root)
 			}
-			what := fmt.Sprintf("%s (%s, %s)", target.Name, count(len(removal.Snapshots), "snapshot"), size(removal.Bytes))
+			what := fmt.Sprintf("%s (%s, %s)", target.Name, count(len(removal.Snapshots),
+				"snapshot"), size(removal.Bytes))
 			if !c.Bool("yes") {
 				if ok, err := agreed(t, "Delete "+what+" from "+root+"?"); err != nil || !ok {
 					return err
@@ -80,7 +86,8 @@ func count(n int, what string) string {
 // agreed asks a person.
 func agreed(t Terminal, question string) (bool, error) {
 	if !isTerminal(t.In) {
-		return false, fail(exitUsage, "rm asks before it deletes, and nobody is here to answer: give --yes")
+		return false, fail(exitUsage, "rm asks before it deletes, and nobody is here to answer: "+
+			"give --yes")
 	}
 	fmt.Fprintf(t.Err, "%s [y/N] ", question)
 	line, err := bufio.NewReader(t.In).ReadString('\n')

@@ -2,9 +2,10 @@
 //
 //	loading -> ready -> draining -> gone
 //
-// The port is taken before the weights are loaded, so that a port in use is said at once, and answers from then on: /health
-// says 503 until the model is there, and requests wait for it. SIGINT, SIGTERM or ossrun stop let the running requests end
-// for up to 30 s, while new ones get 503; a second signal ends at once.
+// The port is taken before the weights are loaded, so that a port in use is said at once, and
+// answers from then on: /health says 503 until the model is there, and requests wait for it.
+// SIGINT, SIGTERM or ossrun stop let the running requests end for up to 30 s, while new ones get
+// 503; a second signal ends at once.
 
 package cli
 
@@ -46,11 +47,15 @@ func serveCommand(t Terminal) *cli.Command {
 		Usage:     "serve an OpenAI-compatible port",
 		ArgsUsage: "[flags] [MODEL]",
 		Description: "Example: ossrun serve --port 8000\n" +
-			"         then, in Python: OpenAI(base_url=\"http://127.0.0.1:8000/v1\", api_key=\"none\")\n" +
+			"         then, in Python: OpenAI(base_url=\"http://127.0.0.1:8000/v1\", " +
+			"api_key=\"none\")\n" +
 			"         ossrun serve openai/gpt-oss-20b --max-model-len 32768 --keep-alive 30m\n\n" +
-			"A request's `model` may name any gpt-oss that is on this machine; two stay loaded where they fit. vLLM's\n" +
-			"command lines and YAML files are understood; what they ask for that this engine does otherwise is said.\n" +
-			"Ctrl-C or ossrun stop lets running requests end for up to 30 s; a second Ctrl-C ends at once.\n\n" + exitCodes,
+			"A request's `model` may name any gpt-oss that is on this machine; two stay loaded " +
+			"where they fit. vLLM's\n" +
+			"command lines and YAML files are understood; what they ask for that this engine " +
+			"does otherwise is said.\n" +
+			"Ctrl-C or ossrun stop lets running requests end for up to 30 s; a second Ctrl-C " +
+			"ends at once.\n\n" + exitCodes,
 		Flags: v.flags(),
 		Action: func(c *cli.Context) error {
 			v.c = c
@@ -90,12 +95,14 @@ func (v *serveVerb) flags() []cli.Flag {
 			}}
 	}
 	flags := slices.Concat(engineFlags(o), memoryFlags(o), []cli.Flag{
-		gib(&o.Keep.SwapSpace, "swap-space", "keep KV pages that are pushed out, or whose model is unloaded, in `GIB` of host "+
-			"memory; 0 is none (default: up to 4 of what the plan leaves over on the CPU, none on a GPU)", "kv-offloading-size"),
-		gib(&o.Keep.SwapDisk, "swap-disk", "and behind that in `GIB` of disk, in ~/.cache/ossrun/kv, where they outlive the "+
-			"server (default: none)"),
-		parsed("remember", "24h", groupLife, "keep the tokens of sampled turns, and stored responses, for `TIME` after they were "+
-			"last used, so that reasoning comes back as it was", func(text string) (err error) {
+		gib(&o.Keep.SwapSpace, "swap-space", "keep KV pages that are pushed out, or whose model "+
+			"is unloaded, in `GIB` of host memory; 0 is none (default: up to 4 of what the plan "+
+			"leaves over on the CPU, none on a GPU)", "kv-offloading-size"),
+		gib(&o.Keep.SwapDisk, "swap-disk", "and behind that in `GIB` of disk, in "+
+			"~/.cache/ossrun/kv, where they outlive the server (default: none)"),
+		parsed("remember", "24h", groupLife, "keep the tokens of sampled turns, and stored "+
+			"responses, for `TIME` after they were last used, so that reasoning comes back as it "+
+			"was", func(text string) (err error) {
 			if o.Keep.Remember, err = time.ParseDuration(text); err != nil || o.Keep.Remember < 0 {
 				return fail(exitUsage, "--remember wants a time such as 24h or 30m, not %q", text)
 			}
@@ -104,49 +111,54 @@ func (v *serveVerb) flags() []cli.Flag {
 		&cli.BoolFlag{Name: "no-remember-on-disk", Category: groupLife,
 			Usage: "keep them in memory alone, so that they do not outlive the server"},
 
-		parsed("preset", "", groupBatch, "`P` is latency (8 sequences at once), balanced (128) or throughput (1024); the flags "+
-			"below win", func(name string) error {
-			if o.Preset = strings.ToLower(name); name != "" && !slices.Contains(serve.Presets, o.Preset) {
-				return fail(exitUsage, "--preset must be latency, balanced or throughput, not %q", name)
+		parsed("preset", "", groupBatch, "`P` is latency (8 sequences at once), balanced (128) "+
+			"or throughput (1024); the flags below win", func(name string) error {
+			o.Preset = strings.ToLower(name)
+			if name != "" && !slices.Contains(serve.Presets, o.Preset) {
+				return fail(exitUsage, "--preset must be latency, balanced or throughput, not "+
+					"%q", name)
 			}
 			return nil
 		}),
-		atLeast(&o.Settings.MaxNumSeqs, "max-num-seqs", 1, groupBatch, "compute at most `N` requests at once (default: 256; 1024 "+
-			"on a GPU of 64 GiB)"),
-		atLeast(&o.Settings.MaxNumBatchedTokens, "max-num-batched-tokens", 1, groupBatch, "`N` tokens a step; more is a little "+
-			"faster with long prompts and makes the time between tokens uneven (default: 512 on the CPU, 8192 on a GPU, 2048 "+
-			"on one of less than 24 GiB)"),
-		atLeast(&o.Settings.MaxWaiting, "max-waiting", 1, groupBatch, "let `N` requests wait; the next ones get 429 with "+
-			"Retry-After (default: 2048)"),
-		toggle(&v.prefixCaching, "enable-prefix-caching", groupBatch, "do not compute again what prompts have in common; this is "+
-			"the default"),
-		toggle(&o.Settings.NoPrefixCaching, "no-enable-prefix-caching", groupBatch, "compute every prompt from its first token "+
-			"on, as when speed is measured"),
-		atLeast(&o.StreamInterval, "stream-interval", 1, groupBatch, "send `N` tokens in an event of a stream (default: each by "+
-			"itself, more under load)"),
+		atLeast(&o.Settings.MaxNumSeqs, "max-num-seqs", 1, groupBatch, "compute at most `N` "+
+			"requests at once (default: 256; 1024 on a GPU of 64 GiB)"),
+		atLeast(&o.Settings.MaxNumBatchedTokens, "max-num-batched-tokens", 1, groupBatch,
+			"`N` tokens a step; more is a little faster with long prompts and makes the time "+
+				"between tokens uneven (default: 512 on the CPU, 8192 on a GPU, 2048 on one of "+
+				"less than 24 GiB)"),
+		atLeast(&o.Settings.MaxWaiting, "max-waiting", 1, groupBatch, "let `N` requests wait; "+
+			"the next ones get 429 with Retry-After (default: 2048)"),
+		toggle(&v.prefixCaching, "enable-prefix-caching", groupBatch, "do not compute again what "+
+			"prompts have in common; this is the default"),
+		toggle(&o.Settings.NoPrefixCaching, "no-enable-prefix-caching", groupBatch, "compute "+
+			"every prompt from its first token on, as when speed is measured"),
+		atLeast(&o.StreamInterval, "stream-interval", 1, groupBatch, "send `N` tokens in an "+
+			"event of a stream (default: each by itself, more under load)"),
 
 		text(&v.host, "host", groupListen, "listen on this `ADDRESS`; 0.0.0.0 is every one"),
 		&cli.IntFlag{Name: "port", Category: groupListen, Value: v.port, Destination: &v.port,
 			Usage: "listen on port `N`; 0 picks a free one"},
 		text(&v.apiKey, "api-key", groupListen, "ask clients for this `KEY`"),
-		text(&v.allowedOrigins, "allowed-origins", groupListen, "web `ORIGINS` that may read the answers, with commas between; * "+
-			"is every one (default: pages of this machine)"),
-		text(&v.servedNames, "served-model-name", groupListen, "serve one model, under these `NAMES` with commas between, and "+
-			"switch to no other"),
-		parsed("keep-alive", "never", groupLife, "unload a model that nobody has asked for `TIME`, as 5m; the next request loads "+
-			"it again; 0 is at once", func(text string) (err error) {
+		text(&v.allowedOrigins, "allowed-origins", groupListen, "web `ORIGINS` that may read the "+
+			"answers, with commas between; * is every one (default: pages of this machine)"),
+		text(&v.servedNames, "served-model-name", groupListen, "serve one model, under these "+
+			"`NAMES` with commas between, and switch to no other"),
+		parsed("keep-alive", "never", groupLife, "unload a model that nobody has asked for "+
+			"`TIME`, as 5m; the next request loads it again; 0 is at "+
+			"once", func(text string) (err error) {
 			o.KeepAlive, err = keepAlive(text)
 			return err
 		}),
-		oneOf(&v.engine, "engine", groupLife, "`E` of vllm prints the command that asks vLLM for the same, for what this engine "+
-			"cannot do", "native", "vllm"),
+		oneOf(&v.engine, "engine", groupLife, "`E` of vllm prints the command that asks vLLM for "+
+			"the same, for what this engine cannot do", "native", "vllm"),
 		maxReasoningFlag(&v.maxReasoning),
 		printConfigFlag(),
 	})
 	return append(flags, hiddenVLLMFlags()...)
 }
 
-// keepAlive reads a duration as Ollama's users write it: 5m, seconds, 0 for at once, anything below 0 for ever.
+// keepAlive reads a duration as Ollama's users write it: 5m, seconds, 0 for at once, anything below
+// 0 for ever.
 func keepAlive(s string) (time.Duration, error) {
 	if s = strings.ToLower(s); s == "never" || s == "forever" || s == "" {
 		return -1, nil
@@ -156,7 +168,8 @@ func keepAlive(s string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil {
-		return 0, fail(exitUsage, "--keep-alive wants a time such as 5m or 90s, 0 or never, not %q", s)
+		return 0, fail(exitUsage, "--keep-alive wants a time such as 5m or 90s, 0 or never, not "+
+			"%q", s)
 	}
 	return max(d, -1), nil
 }
@@ -165,7 +178,8 @@ func keepAlive(s string) (time.Duration, error) {
 func (v *serveVerb) prefixCachingFlags() error {
 	off := &v.options.Settings.NoPrefixCaching
 	if *off && v.c.IsSet("enable-prefix-caching") && v.prefixCaching {
-		return fail(exitUsage, "--enable-prefix-caching and --no-enable-prefix-caching contradict each other: leave one out")
+		return fail(exitUsage, "--enable-prefix-caching and --no-enable-prefix-caching "+
+			"contradict each other: leave one out")
 	}
 	*off = *off || !v.prefixCaching
 	v.prefixCaching = !*off
@@ -178,7 +192,8 @@ func (v *serveVerb) run() error {
 		return err
 	}
 	if v.engine == "vllm" {
-		return fail(exitFailure, "this version does not start vLLM itself; where vLLM is installed, run: %s",
+		return fail(exitFailure, "this version does not start vLLM itself; where vLLM is "+
+			"installed, run: %s",
 			vllmCommand(c, vllmModel(cmp.Or(o.Model, "openai/gpt-oss-20b"))))
 	}
 	notes, err := vllmNotes(c)
@@ -197,7 +212,8 @@ func (v *serveVerb) run() error {
 	closeAll := func(err error) error {
 		failed, lost := m.Close()
 		if lost != nil {
-			fmt.Fprintf(t.Err, "ossrun: not everything could be kept for the next start: %s\n", lost)
+			fmt.Fprintf(t.Err, "ossrun: not everything could be kept for the next start: "+
+				"%s\n", lost)
 		}
 		return errors.Join(err, failed)
 	}
@@ -226,9 +242,12 @@ func modelArgument(c *cli.Context) error {
 	case c.NArg() == 0:
 		return nil
 	case c.NArg() > 1:
-		return fail(exitUsage, "serve takes one model, not also %q; see ossrun serve --help", c.Args().Get(1))
-	case c.IsSet("model") && origin(c, "model") == "command line" && c.String("model") != c.Args().First():
-		return fail(exitUsage, "two models are named: %s and, with --model, %s; leave one out", c.Args().First(), c.String("model"))
+		return fail(exitUsage, "serve takes one model, not also %q; see ossrun serve "+
+			"--help", c.Args().Get(1))
+	case c.IsSet("model") && origin(c, "model") == "command "+
+		"line" && c.String("model") != c.Args().First():
+		return fail(exitUsage, "two models are named: %s and, with --model, %s; leave one "+
+			"out", c.Args().First(), c.String("model"))
 	}
 	noteOrigin(c, "model", "command line")
 	return c.Set("model", c.Args().First())
@@ -249,9 +268,11 @@ func newServer(v *serveVerb, m *serve.Models, listener net.Listener) *server {
 	s.state.Store(join.Loading)
 	log := slog.New(slog.NewTextHandler(v.t.Err, nil))
 	s.http = &http.Server{
-		Handler: openai.NewHandler(openai.Options{Models: m, APIKey: v.apiKey, Version: build().Version, Log: log,
-			Origins: listOf(v.allowedOrigins), Interval: m.Settled().StreamInterval, MaxReasoning: maxReasoning(v.maxReasoning),
-			Store: m.Store(), Ready: s.ready}),
+		Handler: openai.NewHandler(openai.Options{Models: m, APIKey: v.apiKey,
+			Version: build().Version, Log: log,
+			Origins: listOf(v.allowedOrigins), Interval: m.Settled().StreamInterval,
+			MaxReasoning: maxReasoning(v.maxReasoning),
+			Store:        m.Store(), Ready: s.ready}),
 		ReadHeaderTimeout: 30 * time.Second,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
@@ -316,7 +337,8 @@ func (s *server) run(ctx context.Context) (err error) {
 	return err
 }
 
-// drain ends the server: new requests are refused, the running ones have drainTime, unless a second signal comes or now is set.
+// drain ends the server: new requests are refused, the running ones have drainTime, unless a second
+// signal comes or now is set.
 func (s *server) drain(now bool) error {
 	s.state.Store(join.Draining)
 	again := make(chan os.Signal, 1)
@@ -327,7 +349,8 @@ func (s *server) drain(now bool) error {
 	if now {
 		cancel()
 	} else {
-		fmt.Fprintln(s.t.Err, "ossrun: stopping; running requests have 30 s to end, a second Ctrl-C ends them now")
+		fmt.Fprintln(s.t.Err, "ossrun: stopping; running requests have 30 s to end, a second "+
+			"Ctrl-C ends them now")
 	}
 	done := make(chan struct{})
 	second := false
@@ -356,7 +379,8 @@ func (s *server) drain(now bool) error {
 		return fail(exitFailure, "stopping the server: %s", err)
 	}
 	if cut > 0 {
-		fmt.Fprintf(s.t.Err, "ossrun: %d request%s did not end in time and got an error\n", cut, plural(cut))
+		fmt.Fprintf(s.t.Err, "ossrun: %d request%s did not end in time and got an "+
+			"error\n", cut, plural(cut))
 	}
 	if second {
 		return context.Canceled // exit code 130 where a signal began it
@@ -374,7 +398,8 @@ func (s *server) announce() {
 		s.options.Notify(line)
 	}
 	m := s.models.First()
-	fmt.Fprintf(s.t.Err, "ossrun: %s on %s, context %d tokens: %s/v1\n", m.ID(), m.Device(), m.ContextLength(), s.url())
+	fmt.Fprintf(s.t.Err, "ossrun: %s on %s, context %d tokens: "+
+		"%s/v1\n", m.ID(), m.Device(), m.ContextLength(), s.url())
 	if ip, ok := s.listener.Addr().(*net.TCPAddr); ok && !ip.IP.IsLoopback() && s.apiKey == "" {
 		s.options.Notify("other machines can use this port without a key; --api-key K asks for one")
 	}
@@ -390,9 +415,11 @@ func listen(host string, port int) (net.Listener, error) {
 	case err == nil:
 		return l, nil
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fail(exitPort, "port %d on %s is in use: stop what listens there%s, or choose another with --port", port, host, whoListens(port))
+		return nil, fail(exitPort, "port %d on %s is in use: stop what listens there%s, or "+
+			"choose another with --port", port, host, whoListens(port))
 	case errors.Is(err, os.ErrPermission):
-		return nil, fail(exitPort, "port %d on %s may not be used by this user: choose one above 1023 with --port", port, host)
+		return nil, fail(exitPort, "port %d on %s may not be used by this user: choose one above "+
+			"1023 with --port", port, host)
 	}
 	return nil, fail(exitPort, "cannot listen on %s: %s", address, rootCause(err))
 }

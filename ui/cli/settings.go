@@ -1,7 +1,8 @@
-// The flags that several verbs share: each is bound to the one field that it sets, with its bounds, its group and its usage.
+// The flags that several verbs share: each is bound to the one field that it sets, with its bounds,
+// its group and its usage.
 //
-// Values come from the command line, the config file (config.go), a preset, and what suits the device (runtime/serve). In
-// that order the first that says something wins.
+// Values come from the command line, the config file (config.go), a preset, and what suits the
+// device (runtime/serve). In that order the first that says something wins.
 
 package cli
 
@@ -46,7 +47,8 @@ func atLeast(to *int, name string, least int, group, usage string) cli.Flag {
 }
 
 // between is a number; bounds says which, for people.
-func between(to *float64, name string, ok func(float64) bool, bounds, group, usage string) cli.Flag {
+func between(to *float64, name string, ok func(float64) bool, bounds, group,
+	usage string) cli.Flag {
 	return &cli.Float64Flag{Name: name, Category: group, Usage: usage, Destination: to, Value: *to,
 		Action: func(_ *cli.Context, v float64) error {
 			if !ok(v) {
@@ -82,8 +84,9 @@ func parsed(name, standard, group, usage string, read func(string) error) cli.Fl
 }
 
 func configFlag() cli.Flag {
-	return &cli.StringFlag{Name: "config", Category: groupSettings, Usage: "read defaults for flags from `FILE`; vLLM's YAML " +
-		"files are read too (default: ossrun/config.yaml in the XDG configuration folder)"}
+	return &cli.StringFlag{Name: "config", Category: groupSettings, Usage: "read defaults for " +
+		"flags from `FILE`; vLLM's YAML files are read too (default: ossrun/config.yaml in the " +
+		"XDG configuration folder)"}
 }
 
 func printConfigFlag() cli.Flag {
@@ -93,7 +96,8 @@ func printConfigFlag() cli.Flag {
 
 // unasked is what serve and chat do when nobody says anything.
 func unasked() serve.Options {
-	return serve.Options{KeepAlive: -1, Settings: engine.Settings{Device: "auto", Dense: engine.DenseBF16},
+	return serve.Options{KeepAlive: -1, Settings: engine.Settings{Device: "auto",
+		Dense: engine.DenseBF16},
 		Keep: serve.KeepOptions{SwapSpace: -1, Remember: 24 * time.Hour, RememberOnDisk: true}}
 }
 
@@ -105,8 +109,8 @@ func deviceFlags(o *serve.Options) []cli.Flag {
 		parsed("gpu", "", groupModel, "use these GPUs, as `0,1`", func(v string) error {
 			return readNumbers(&s.GPUs, "gpu", v, 0, "0,1")
 		}),
-		toggle(&s.Isolate, "isolate", groupModel, "run the GPU engine in a process of its own, so that a driver that crashes or "+
-			"hangs ends the running requests only"),
+		toggle(&s.Isolate, "isolate", groupModel, "run the GPU engine in a process of its own, "+
+			"so that a driver that crashes or hangs ends the running requests only"),
 	}
 }
 
@@ -114,38 +118,44 @@ func deviceFlags(o *serve.Options) []cli.Flag {
 func engineFlags(o *serve.Options) []cli.Flag {
 	s := &o.Settings
 	flags := append([]cli.Flag{
-		text(&o.Model, "model", groupModel, "`M` is 20b, 120b, demo, a name such as openai/gpt-oss-20b, or a folder (default: the "+
-			"best one that is here and fits)"),
+		text(&o.Model, "model", groupModel, "`M` is 20b, 120b, demo, a name such as "+
+			"openai/gpt-oss-20b, or a folder (default: the best one that is here and fits)"),
 	}, deviceFlags(o)...)
 	return append(flags,
-		parsed("cpu-experts", "auto", groupModel, "leave the experts of the last `N` layers to the CPU; auto: of as few as make "+
-			"the model fit on the GPUs", func(v string) (err error) {
+		parsed("cpu-experts", "auto", groupModel, "leave the experts of the last `N` layers to "+
+			"the CPU; auto: of as few as make the model fit on the "+
+			"GPUs", func(v string) (err error) {
 			if s.CPUExperts = 0; v == "" || v == "auto" {
 				return nil
 			}
 			if s.CPUExperts, err = strconv.Atoi(v); err != nil || s.CPUExperts < 0 {
-				return fail(exitUsage, "--cpu-experts must be auto or a number of layers, not %q", v)
+				return fail(exitUsage, "--cpu-experts must be auto or a number of layers, not "+
+					"%q", v)
 			}
 			return nil
 		}),
-		atLeast(&s.Threads, "threads", 1, groupModel, "`N` CPU threads (default: every core this process may use)"),
+		atLeast(&s.Threads, "threads", 1, groupModel, "`N` CPU threads (default: every core this "+
+			"process may use)"),
 		configFlag())
 }
 
-// memoryFlags say how a model's numbers are kept and how much memory it takes: common to chat and serve.
+// memoryFlags say how a model's numbers are kept and how much memory it takes: common to chat and
+// serve.
 func memoryFlags(o *serve.Options) []cli.Flag {
 	s := &o.Settings
 	return []cli.Flag{
-		atLeast(&s.MaxModelLen, "max-model-len", 1, groupMemory, "longest context in `TOKENS`, prompt and answer together "+
-			"(default: as long as memory allows)"),
-		toggle(&s.Deterministic, "deterministic", groupModel, "the same seed gives the same tokens whatever else runs; on the CPU "+
-			"always so"),
-		computeFlag(s, "auto", groupModel, "how matrices meet their inputs: `MODE` is exact, int8 (the experts' inputs in 8 bits), bf16 or, "+
-			"where the GPU multiplies it, mx (MXFP4) in long steps on a GPU, or auto: int8 on the CPU, bf16 on a GPU"),
-		oneOf(&s.Dense, "dense", groupModel, "attention and unembedding weights: `FORM` is bf16, or q8, a copy in 8 bits that is "+
-			"made once (1.3 GB for 20b)", engine.DenseBF16, engine.DenseQ8),
-		parsed("kv-cache-dtype", "auto", groupMemory, "numbers in the KV cache: `TYPE` is auto, bf16, fp8 (the full layers' "+
-			"alone) or f32", func(v string) error {
+		atLeast(&s.MaxModelLen, "max-model-len", 1, groupMemory, "longest context in `TOKENS`, "+
+			"prompt and answer together (default: as long as memory allows)"),
+		toggle(&s.Deterministic, "deterministic", groupModel, "the same seed gives the same "+
+			"tokens whatever else runs; on the CPU always so"),
+		computeFlag(s, "auto", groupModel, "how matrices meet their inputs: `MODE` is exact, "+
+			"int8 (the experts' inputs in 8 bits), bf16 or, where the GPU multiplies it, mx "+
+			"(MXFP4) in long steps on a GPU, or auto: int8 on the CPU, bf16 on a GPU"),
+		oneOf(&s.Dense, "dense", groupModel, "attention and unembedding weights: `FORM` is bf16, "+
+			"or q8, a copy in 8 bits that is made once (1.3 GB for "+
+			"20b)", engine.DenseBF16, engine.DenseQ8),
+		parsed("kv-cache-dtype", "auto", groupMemory, "numbers in the KV cache: `TYPE` is auto, "+
+			"bf16, fp8 (the full layers' alone) or f32", func(v string) error {
 			dtype, ok := kvCacheDtypes[strings.ToLower(v)]
 			if !ok {
 				return fail(exitUsage, "--kv-cache-dtype must be auto, bf16, fp8 or f32, not %q", v)
@@ -153,17 +163,20 @@ func memoryFlags(o *serve.Options) []cli.Flag {
 			s.KVCacheDtype = dtype
 			return nil
 		}),
-		between(&s.GPUMemoryUtilization, "gpu-memory-utilization", func(v float64) bool { return v >= 0.05 && v <= 1 },
-			"lie between 0.05 and 1", groupMemory, "take at most this `SHARE` of the free memory, 0.05 to 1, on the CPU too "+
-				"(default: all but a reserve)"),
+		between(&s.GPUMemoryUtilization, "gpu-memory-utilization",
+			func(v float64) bool { return v >= 0.05 && v <= 1 },
+			"lie between 0.05 and 1", groupMemory, "take at most this `SHARE` of the free "+
+				"memory, 0.05 to 1, on the CPU too (default: all but a reserve)"),
 	}
 }
 
 // kvCacheDtypes are vLLM's names for what the engine's field holds.
-var kvCacheDtypes = map[string]string{"auto": "", "bf16": "bf16", "bfloat16": "bf16", "f32": "f32", "float32": "f32",
-	"float": "f32", "fp8": engine.KVFP8, "fp8_e4m3": engine.KVFP8}
+var kvCacheDtypes = map[string]string{"auto": "", "bf16": "bf16", "bfloat16": "bf16", "f32": "f32",
+	"float32": "f32",
+	"float":   "f32", "fp8": engine.KVFP8, "fp8_e4m3": engine.KVFP8}
 
-// computeFlag chooses the kind of numbers that the engine computes with. Auto leaves it to the device.
+// computeFlag chooses the kind of numbers that the engine computes with. Auto leaves it to the
+// device.
 func computeFlag(s *engine.Settings, standard, group, usage string) cli.Flag {
 	return parsed("compute", standard, group, usage, func(v string) error {
 		switch v := strings.ToLower(v); v {
@@ -191,17 +204,21 @@ type answering struct {
 func samplingFlags(a *answering) []cli.Flag {
 	*a = answering{effort: "medium", temperature: 1, topP: 1}
 	return []cli.Flag{
-		oneOf(&a.effort, "effort", groupSampling, "how long the model thinks: `E` is low, medium or high", "low", "medium", "high"),
-		text(&a.system, "system", groupSampling, "instructions for the model, as a developer message: `TEXT`"),
-		between(&a.temperature, "temperature", func(v float64) bool { return v >= 0 && v <= 2 }, "lie between 0 and 2",
+		oneOf(&a.effort, "effort", groupSampling, "how long the model thinks: `E` is low, medium "+
+			"or high", "low", "medium", "high"),
+		text(&a.system, "system", groupSampling, "instructions for the model, as a developer "+
+			"message: `TEXT`"),
+		between(&a.temperature, "temperature", func(v float64) bool { return v >= 0 && v <= 2 },
+			"lie between 0 and 2",
 			groupSampling, "`T` of 0 always takes the most probable token"),
-		between(&a.topP, "top-p", func(v float64) bool { return v > 0 && v <= 1 }, "lie above 0 and be at most 1", groupSampling,
+		between(&a.topP, "top-p", func(v float64) bool { return v > 0 && v <= 1 }, "lie above 0 "+
+			"and be at most 1", groupSampling,
 			"sample from the most probable tokens that together have `P`"),
 		&cli.Uint64Flag{Name: "seed", Category: groupSampling, Destination: &a.seed,
 			Usage: "the same seed `N` gives the same text (default: another each time)"},
 		maxReasoningFlag(&a.maxReasoning),
-		atLeast(&a.maxTokens, "max-tokens", 1, groupSampling, "stop after `N` tokens, reasoning included (default: the context's "+
-			"end)"),
+		atLeast(&a.maxTokens, "max-tokens", 1, groupSampling, "stop after `N` tokens, reasoning "+
+			"included (default: the context's end)"),
 	}
 }
 
@@ -215,11 +232,14 @@ func (a *answering) params(c *cli.Context) sample.Params {
 	return p
 }
 
-// maxReasoningFlag bounds the reasoning of a chat, or of a server's requests that do not bound it themselves.
+// maxReasoningFlag bounds the reasoning of a chat, or of a server's requests that do not bound it
+// themselves.
 func maxReasoningFlag(to *int) cli.Flag {
 	*to = -1
-	return &cli.IntFlag{Name: "max-reasoning-tokens", Category: groupSampling, Value: -1, Destination: to,
-		Usage: "let the model reason for at most `N` tokens, then it must answer; 0 is no reasoning, -1 no bound"}
+	return &cli.IntFlag{Name: "max-reasoning-tokens", Category: groupSampling, Value: -1,
+		Destination: to,
+		Usage: "let the model reason for at most `N` tokens, then it must answer; 0 is no " +
+			"reasoning, -1 no bound"}
 }
 
 // maxReasoning is that flag in session.Request's words.

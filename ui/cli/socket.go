@@ -1,4 +1,5 @@
-// The socket of a server, through which other processes of this user join it, ask how it is, and stop it.
+// The socket of a server, through which other processes of this user join it, ask how it is, and
+// stop it.
 
 package cli
 
@@ -28,7 +29,8 @@ func (s *server) openSocket() (closeIt func()) {
 		l, err = join.Listen(folder)
 	}
 	if err != nil {
-		fmt.Fprintf(s.t.Err, "ossrun: chats cannot join this server, and ossrun ps does not see it: %s\n", err)
+		fmt.Fprintf(s.t.Err, "ossrun: chats cannot join this server, and ossrun ps does not see "+
+			"it: %s\n", err)
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -53,7 +55,8 @@ func (s *server) sayOthers(folder string) {
 	for _, other := range list {
 		for _, m := range other.Models {
 			if m.Name == s.models.First().ID() && m.State != string(serve.Unloaded) {
-				fmt.Fprintf(s.t.Err, "ossrun: process %d serves %s already, at %s; this one loads it a second time\n", other.PID, m.Name, other.URL)
+				fmt.Fprintf(s.t.Err, "ossrun: process %d serves %s already, at %s; this one "+
+					"loads it a second time\n", other.PID, m.Name, other.URL)
 			}
 		}
 	}
@@ -81,13 +84,16 @@ func whoListens(port int) string {
 
 // Status is what ossrun ps shows.
 func (s *server) Status() join.Status {
-	st := join.Status{Protocol: join.Protocol, Version: build().Version, PID: os.Getpid(), URL: s.url(),
+	st := join.Status{Protocol: join.Protocol, Version: build().Version, PID: os.Getpid(),
+		URL:   s.url(),
 		State: s.state.Load().(join.State), Started: started}
 	for _, of := range s.models.Status() {
-		m := join.Model{Name: of.ID, Aliases: of.Aliases, State: string(of.State), Context: of.ContextLength}
+		m := join.Model{Name: of.ID, Aliases: of.Aliases, State: string(of.State),
+			Context: of.ContextLength}
 		if of.Model != nil {
 			now := of.Model.Stats()
-			m.Device, m.Context, m.Bytes = of.Model.Device(), of.Model.ContextLength(), of.Model.Plan().Total
+			m.Device, m.Context, m.Bytes = of.Model.Device(), of.Model.ContextLength(),
+				of.Model.Plan().Total
 			m.Running, m.Waiting = now.Running, now.Waiting
 			if now.PagesTotal > 0 {
 				m.KV = float64(now.PagesUsed) / float64(now.PagesTotal)

@@ -2,9 +2,9 @@
 
 // Keys typed while a model loads belong to the chat that comes.
 //
-// Until the chat takes the terminal, the terminal's driver would echo them and turn Enter into a line feed, which the
-// chat reads as Ctrl+J. So echo and that translation are switched off from the moment loading begins. Ctrl-C still
-// interrupts.
+// Until the chat takes the terminal, the terminal's driver would echo them and turn Enter into a
+// line feed, which the chat reads as Ctrl+J. So echo and that translation are switched off from the
+// moment loading begins. Ctrl-C still interrupts.
 
 package cli
 
