@@ -1,6 +1,7 @@
 // The JSON form of messages, that of OpenAI's library:
 //
-//	{"role": "user", "name": ..., "recipient": ..., "content": "text" or a list, "channel": ..., "content_type": ...}
+//	{"role": "user", "name": ..., "recipient": ..., "content": "text" or a list,
+//	 "channel": ..., "content_type": ...}
 //
 // What must stay true: the same texts are accepted and refused. Names match in case and come once,
 // null is absence, what is required must be there, and unknown names are ignored.

@@ -1,6 +1,8 @@
 // The parser: token ids, one at a time, to messages.
 //
-//	ExpectStart  --<|start|>-->  InHeader  --<|message|>-->  InContent  --<|end|>, <|return|>, <|call|>-->  ExpectStart
+//	ExpectStart  --<|start|>-->                       InHeader
+//	InHeader     --<|message|>-->                     InContent
+//	InContent    --<|end|>, <|return|>, <|call|>-->   ExpectStart
 //
 // What must stay true: it follows OpenAI's library token by token, with the same state, text and
 // errors after each (the traces in testdata/harmony). In content every token but the three that end

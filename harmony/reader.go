@@ -5,8 +5,8 @@
 //
 //   - legal tokens give the messages that Parser gives;
 //   - no ids make it fail, and what is wrong with them is counted by kind;
-//   - no byte is lost: the ordinary bytes of the tokens of a message are its Header and its Body, in that order, and the
-//     messages lie in the tokens one behind the other;
+//   - no byte is lost: the ordinary bytes of the tokens of a message are its Header and its Body,
+//     in that order, and the messages lie in the tokens one behind the other;
 //   - the text of a special token is never part of a message;
 //   - the work for a token does not depend on how many came before.
 

@@ -4,9 +4,10 @@
 //
 // What must stay true:
 //   - the ids are those of OpenAI's own tokenizer, for every input, special tokens included;
-//   - text never becomes a special token unless the caller allows it by name (EncodeSpecial), so a user cannot write a
-//     message boundary;
-//   - the work is linear in the input but for a small logarithm: there is no text that stalls a server.
+//   - text never becomes a special token unless the caller allows it by name (EncodeSpecial), so a
+//     user cannot write a message boundary;
+//   - the work is linear in the input but for a small logarithm: there is no text that stalls a
+//     server.
 //
 // The way of a text: split.go cuts it into pieces (words, numbers, runs of spaces), table.go knows
 // whether a piece is a token, merge.go makes tokens of a piece that is not, merge_long.go does so

@@ -60,7 +60,9 @@ func foreignFolder(path string) error {
 	suffix := func(end string) func(string) bool {
 		return func(file string) bool { return strings.HasSuffix(strings.ToLower(file), end) }
 	}
-	is := func(want string) func(string) bool { return func(file string) bool { return file == want } }
+	is := func(want string) func(string) bool {
+		return func(file string) bool { return file == want }
+	}
 	switch {
 	case holds(is("adapter_config.json")):
 		return fmt.Errorf(

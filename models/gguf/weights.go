@@ -235,7 +235,8 @@ func (r *Weights) do(p piece, spare *[]byte) error {
 	to := r.Tensors[w.to.Name].Data[p.from*width:][:p.count*width]
 	var scales []byte
 	if w.scales != "" {
-		scales = r.Tensors[w.scales].Data[p.from*width/models.BlockBytes:][:p.count*width/models.BlockBytes]
+		each := width / models.BlockBytes
+		scales = r.Tensors[w.scales].Data[p.from*each:][:p.count*each]
 	}
 	for i, from := range w.from {
 		t := from.tensor

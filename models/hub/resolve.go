@@ -50,8 +50,8 @@ func (c *Client) Resolve(ctx context.Context, repo store.Repo, commit string, li
 		defer cancel()
 		response, err := c.follow(ctx, http.MethodHead, address, nil,
 			func(r *http.Response, next *url.URL) bool {
-				// The hub describes the file on the way to its store; a mirror that only sends us to
-				// the hub does not.
+				// The hub describes the file on the way to its store; a mirror that only sends us
+				// to the hub does not.
 				return r.Header.Get("X-Linked-Etag") != "" && !c.own(next)
 			})
 		if err != nil {

@@ -189,7 +189,8 @@ func (c *Checkpoint) Write(folder string) error {
 		objects["generation_config.json"] = c.Generation
 	}
 	if len(c.Shards) > 1 {
-		objects["model.safetensors.index.json"] = map[string]any{"metadata": map[string]any{"total_size": total}, "weight_map": placed}
+		objects["model.safetensors.index.json"] = map[string]any{
+			"metadata": map[string]any{"total_size": total}, "weight_map": placed}
 	}
 	return writeObjects(folder, objects)
 }

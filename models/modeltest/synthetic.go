@@ -60,7 +60,8 @@ func WriteSynthetic(folder string, s models.Spec, seed uint64, files int) error 
 	objects := map[string]any{"config.json": Config(s),
 		"generation_config.json": map[string]any{"eos_token_id": s.EOS}}
 	if len(parts) > 1 {
-		objects["model.safetensors.index.json"] = map[string]any{"metadata": map[string]any{"total_size": total}, "weight_map": placed}
+		objects["model.safetensors.index.json"] = map[string]any{
+			"metadata": map[string]any{"total_size": total}, "weight_map": placed}
 	}
 	return writeObjects(folder, objects)
 }

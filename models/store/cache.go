@@ -2,7 +2,7 @@
 // it:
 //
 //	HUB/models--OWNER--NAME/refs/main              the commit that the branch was at, 40 hex digits
-//	HUB/models--OWNER--NAME/snapshots/COMMIT/FILE  links to ../../blobs/HASH (plain files where links are not possible)
+//	HUB/models--OWNER--NAME/snapshots/COMMIT/FILE  links to ../../blobs/HASH, or plain files
 //	HUB/.locks/models--OWNER--NAME/HASH.lock       locked by whoever fetches that blob
 //
 // This file finds things in it; write.go and remove.go change it, under lock.go's locks. Nothing

@@ -3,12 +3,13 @@
 // There is one Bubble Tea model, Model; what it is made of (transcript, editor, history, the live
 // turn) are plain structs with methods. What must stay true:
 //
-//   - Update never waits: the turn, files and the clipboard are worked on by goroutines that answer with messages, and
-//     Run does not return before the last of them has ended;
+//   - Update never waits: the turn, files and the clipboard are worked on by goroutines that
+//     answer with messages, and Run does not return before the last of them has ended;
 //   - View is a function of the Model's state, the clock included; what it keeps are caches;
-//   - the tokens of a turn are gathered and shown at most framesPerSecond times a second, and a frame renders only what
-//     is still being written;
-//   - text of a model or a person is cleaned before it is kept (package term) and so cannot command the terminal.
+//   - the tokens of a turn are gathered and shown at most framesPerSecond times a second, and a
+//     frame renders only what is still being written;
+//   - text of a model or a person is cleaned before it is kept (package term) and so cannot
+//     command the terminal.
 //
 // Pieces: term (safe text, width, styles), markdown (a streaming renderer), vt (a small terminal
 // for tests and for the picture in the README) and picture (the program that takes it).

@@ -205,7 +205,8 @@ func FuzzLine(f *testing.F) {
 	})
 }
 
-// Every language on every other one's sample and on its pieces: what a wrong name behind a fence asks for.
+// Every language on every other one's sample and on its pieces: what a wrong name behind a fence
+// asks for.
 func TestEveryLanguageReadsEveryText(t *testing.T) {
 	for _, text := range samples(t) {
 		for _, l := range languages() {

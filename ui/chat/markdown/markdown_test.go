@@ -139,7 +139,8 @@ func checkPieces(t *testing.T, name, text string, width int, seed uint64) {
 	}
 }
 
-// A mark is never seen while it is being written: the letters on the screen are always a beginning of what they will be.
+// A mark is never seen while it is being written: the letters on the screen are always a beginning
+// of what they will be.
 func TestTailDoesNotFlash(t *testing.T) {
 	for _, text := range []string{
 		"Some **bold words** and `a code span` here.",

@@ -249,7 +249,8 @@ func kindOf(line string) kind {
 	return paragraph
 }
 
-// isRule reports a thematic break: three or more of one of -*_ with nothing but blanks between them.
+// isRule reports a thematic break: three or more of one of -*_ with nothing but blanks between
+// them.
 func isRule(line string) bool {
 	if c := line[0]; c != '-' && c != '*' && c != '_' {
 		return false
@@ -286,8 +287,8 @@ func closes(b block, line string) bool {
 	return strings.HasPrefix(line, b.fence) && strings.Trim(line, b.fence[:1]) == ""
 }
 
-// fenceOnly reports a line of nothing but backticks. Where an item has a code block it belongs to the item, although a
-// model that forgot to indent it has, strictly, opened another.
+// fenceOnly reports a line of nothing but backticks. Where an item has a code block it belongs to
+// the item, although a model that forgot to indent it has, strictly, opened another.
 func fenceOnly(line string) bool { return len(line) >= 3 && strings.Trim(line, "`") == "" }
 
 // Rows returns the painted rows at this width: those of finished blocks, then those of the tail.

@@ -23,7 +23,8 @@ func undecided(line string) bool {
 		strings.Trim(digits, "0123456789") == ""
 }
 
-// unfinished returns the source of a block that is still being written in the form in which it is shown.
+// unfinished returns the source of a block that is still being written in the form in which it is
+// shown.
 func unfinished(k kind, source string) string {
 	body, last := "", source
 	if i := strings.LastIndexByte(source, '\n'); i >= 0 {
@@ -119,8 +120,8 @@ func openMarks(text string) string {
 	return closing(stack)
 }
 
-// openLink returns what would close the link at the beginning of s, if it is one that may be open: "[words", "[words]"
-// or "[words](addr" at the end of the text.
+// openLink returns what would close the link at the beginning of s, if it is one that may be open:
+// "[words", "[words]" or "[words](addr" at the end of the text.
 func openLink(s string) string {
 	if len(s) < 2 {
 		return ""
@@ -139,8 +140,8 @@ func openLink(s string) string {
 	return ""
 }
 
-// emphasis opens or closes marks for the run of n characters at text[i:], by the rules of CommonMark as far as they
-// matter for what is still being written.
+// emphasis opens or closes marks for the run of n characters at text[i:], by the rules of
+// CommonMark as far as they matter for what is still being written.
 func emphasis(stack []string, text string, i, n int) []string {
 	mark := text[i : i+n]
 	blankBefore := i == 0 || strings.IndexByte(" \n\t", text[i-1]) >= 0
