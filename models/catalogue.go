@@ -85,7 +85,7 @@ var related = []Related{
 // draft is a small model that proposes tokens for a released one.
 func draft(repository, of string) Related {
 	return Related{repository, "an EAGLE-3 draft, which guesses tokens for gpt-oss-" + of +
-		" and is no model itself: this version does not speculate and has no use for it; run " +
+		" and is not a model itself: this version does not speculate and has no use for it; run " +
 		of + " without it"}
 }
 

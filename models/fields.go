@@ -58,10 +58,10 @@ func parseFields(name string, text []byte) (fields, error) {
 		return f, fmt.Errorf("%s is not UTF-8", name)
 	}
 	if err := json.Unmarshal(text, &f.object); err != nil {
-		return f, fmt.Errorf("%s is no JSON object: %w", name, err)
+		return f, fmt.Errorf("%s is not a JSON object: %w", name, err)
 	}
 	if f.object == nil {
-		return f, fmt.Errorf("%s is no JSON object", name)
+		return f, fmt.Errorf("%s is not a JSON object", name)
 	}
 	return f, nil
 }

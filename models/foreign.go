@@ -44,7 +44,7 @@ func foreignConfig(f fields) error {
 		return fmt.Errorf(
 			"%s describes a draft for speculative decoding, not a model: point at the model", name)
 	case kind == "":
-		return fmt.Errorf("%s: model_type is missing: this is no gpt-oss checkpoint", name)
+		return fmt.Errorf("%s: model_type is missing: this is not a gpt-oss checkpoint", name)
 	case kind != "gpt_oss":
 		described := safetensors.Show(kind)
 		if architecture != "" {

@@ -35,7 +35,8 @@ func ParseTarget(name string) (Target, error) {
 	}
 	if e, ok := Lookup(address); ok {
 		if e.HF == "" {
-			return Target{}, &UnknownModelError{Name: e.ID, Is: "built in: it is no download"}
+			return Target{}, &UnknownModelError{Name: e.ID,
+				Is: "built in: there is nothing to download"}
 		}
 		repo, _ := store.ParseRepo(e.HF)
 		t := Target{Repo: repo, Revision: revision, Name: e.Spec.Name, Bytes: e.DownloadBytes}
@@ -64,7 +65,7 @@ func ParseHF(id string) (store.Repo, string, error) {
 	repo, ok := store.ParseRepo(address)
 	if !ok {
 		return store.Repo{}, "",
-			fmt.Errorf("hf:%s is no Hugging Face repository: write hf:owner/name or "+
+			fmt.Errorf("hf:%s is not a Hugging Face repository: write hf:owner/name or "+
 				"hf:owner/name@revision", safetensors.Show(id))
 	}
 	if pinned && !store.ValidRevision(revision) {

@@ -23,15 +23,13 @@ func (e *UnknownModelError) Error() string {
 		return shown + " is " + e.Is
 	}
 	if e.Nearest != "" {
-		return fmt.Sprintf("%s is no model and no folder: did you mean %s?", shown, e.Nearest)
+		return fmt.Sprintf("unknown model %s: did you mean %s?", shown, e.Nearest)
 	}
 	if _, ok := store.ParseRepo(e.Name); ok {
-		return fmt.Sprintf(
-			"%s is no model and no folder: a Hugging Face repository is written hf:%s", shown,
+		return fmt.Sprintf("unknown model %s; for a Hugging Face repository write hf:%s", shown,
 			e.Name)
 	}
-	return fmt.Sprintf(
-		"%s is no model and no folder: use %s, hf:owner/name or the path of a folder", shown,
+	return fmt.Sprintf("unknown model %s; try %s, hf:owner/name or a folder", shown,
 		strings.Join(known(), ", "))
 }
 

@@ -92,7 +92,7 @@ func (f Found) files() ([]string, error) {
 	return under(folder, index.Files), nil
 }
 
-// folder is where the weights of a model that is no GGUF file lie.
+// folder is where the weights of a model that is not a GGUF file lie.
 func (f Found) folder() string {
 	if inside := originalIn(f.Path); inside != "" {
 		return inside

@@ -31,7 +31,8 @@ func foreignFile(path string) error {
 	}
 	switch begin = begin[:n]; {
 	case strings.EqualFold(filepath.Ext(name), ".gguf") && !bytes.HasPrefix(begin, []byte("GGUF")):
-		return fmt.Errorf("%s is no GGUF file, whatever its name: it begins with %q", name, begin)
+		return fmt.Errorf("%s is not a GGUF file, whatever its name: it begins with %q", name,
+			begin)
 	case bytes.HasPrefix(begin, []byte("GGUF")):
 		return fmt.Errorf("%s is a GGUF file, llama.cpp's format: give its own path to --model",
 			name)

@@ -35,15 +35,16 @@ func TestParseTarget(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"demo": "demo is built in", "20n": "did you mean 20b?",
-		"hf:tune": "is no Hugging Face repository", "20b@../x": "names no revision after the @",
+		"hf:tune": "is not a Hugging Face repository", "20b@../x": "names no revision after the @",
 		"nvidia/gpt-oss-120b-Eagle3-v2": "nvidia/gpt-oss-120b-Eagle3-v2 is an " +
-			"EAGLE-3 draft, which guesses tokens for gpt-oss-120b and is no model itself: this " +
+			"EAGLE-3 draft, which guesses tokens for gpt-oss-120b and is not a model itself: this " +
 			"version",
 		"hf:redhatai/gpt-oss-20b-speculator.eagle3": "RedHatAI/gpt-oss-20b-speculator.eagle3 is " +
-			"an EAGLE-3 draft, which guesses tokens for gpt-oss-20b and is no model itself: this " +
+			"an EAGLE-3 draft, which guesses tokens for gpt-oss-20b and is not a model itself: " +
+			"this " +
 			"version",
 		"someone/my-gpt-oss-20b-EAGLE3": "someone/my-gpt-oss-20b-EAGLE3 is an " +
-			"EAGLE-3 draft, which guesses tokens for gpt-oss-20b and is no model itself: this " +
+			"EAGLE-3 draft, which guesses tokens for gpt-oss-20b and is not a model itself: this " +
 			"version",
 		"hf:amd/gpt-oss-120b-w-mxfp4-a-fp8": "this version does not read it",
 	} {

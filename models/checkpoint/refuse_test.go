@@ -141,7 +141,7 @@ func TestRefuseConfig(t *testing.T) {
 		},
 			"config.json: model_type is llama (LlamaForCausalLM): ossrun runs gpt-oss only"},
 		{"no type", func(c object) { delete(c, "model_type") },
-			"config.json: model_type is missing: this is no gpt-oss checkpoint"},
+			"config.json: model_type is missing: this is not a gpt-oss checkpoint"},
 		{"other head", func(c object) { c["architectures"] = []string{"GptOssForSequenceClassification"} }, "config.json: architectures holds GptOssForSequenceClassification, gpt-oss has GptOssForCausalLM"},
 		{"eagle", func(c object) {
 			c["model_type"], c["architectures"], c["eagle_config"] = "llama",
@@ -403,7 +403,7 @@ func TestRefuseFiles(t *testing.T) {
 		{"gguf under its name", edit(first, become("GGUF\x03\x00\x00\x00\x00\x00\x00\x00")), first +
 			" is a GGUF file under another name: give its own path to --model"},
 		{"zeros", edit(first, func(text []byte) []byte { return make([]byte, len(text)) }), first +
-			" is no safetensors file: it announces a header of 0 bytes"},
+			" is not a safetensors file: it announces a header of 0 bytes"},
 		{"shard missing", remove(second), second +
 			" is missing, which model.safetensors.index.json lists" + again},
 		{"index missing", remove("model.safetensors.index.json"),
@@ -432,18 +432,18 @@ func TestRefuseFiles(t *testing.T) {
 		{"config missing", remove("config.json"),
 			"tune has no config.json beside its safetensors: download config.json too"},
 		{"config empty", edit("config.json", become("")),
-			"config.json is no JSON object: unexpected end of JSON input"},
+			"config.json is not a JSON object: unexpected end of JSON input"},
 		{"config is a list", edit("config.json", become("[]")),
-			"config.json is no JSON object: json: cannot unmarshal array into Go value of type " +
+			"config.json is not a JSON object: json: cannot unmarshal array into Go value of type " +
 				"map[string]json.RawMessage"},
-		{"config is null", edit("config.json", become("null")), "config.json is no JSON object"},
+		{"config is null", edit("config.json", become("null")), "config.json is not a JSON object"},
 		{"config is a pointer",
 			edit("config.json", become("version https://git-lfs.github.com/spec/v1\n")),
 			"config.json is a Git LFS pointer, not the file: run git lfs pull in its folder"},
 		{"config in Latin-1", edit("config.json", become("{\"a\": \"\xe9\"}")),
 			"config.json is not UTF-8"},
 		{"generation config broken", edit("generation_config.json", become("{")),
-			"generation_config.json is no JSON object: unexpected end of JSON input"},
+			"generation_config.json is not a JSON object: unexpected end of JSON input"},
 		{"shard is a folder", func(t *testing.T, folder string) {
 			remove(first)(t, folder)
 			if err := os.Mkdir(filepath.Join(folder, first), 0o755); err != nil {

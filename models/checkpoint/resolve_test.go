@@ -127,21 +127,19 @@ func TestResolveNothing(t *testing.T) {
 		}
 	}
 	for _, test := range []struct{ name, want string }{
-		{"gpt-os:20b", "gpt-os:20b is no model and no folder: did you mean gpt-oss:20b?"},
-		{"gpt-oss-02b", "gpt-oss-02b is no model and no folder: did you mean gpt-oss-20b?"},
-		{"gtp-oss-120b", "gtp-oss-120b is no model and no folder: did you mean gpt-oss-120b?"},
-		{"deom", "deom is no model and no folder: did you mean demo?"},
+		{"gpt-os:20b", "unknown model gpt-os:20b: did you mean gpt-oss:20b?"},
+		{"gpt-oss-02b", "unknown model gpt-oss-02b: did you mean gpt-oss-20b?"},
+		{"gtp-oss-120b", "unknown model gtp-oss-120b: did you mean gpt-oss-120b?"},
+		{"deom", "unknown model deom: did you mean demo?"},
 		{"openai/gptoss-20b",
-			"openai/gptoss-20b is no model and no folder: did you mean openai/gpt-oss-20b?"},
-		{"llama3", "llama3 is no model and no folder: use demo, 20b, 120b, hf:owner/name or the " +
-			"path of a folder"},
+			"unknown model openai/gptoss-20b: did you mean openai/gpt-oss-20b?"},
+		{"llama3", "unknown model llama3; try demo, 20b, 120b, hf:owner/name or a folder"},
 		{"someone/some-tune",
-			"someone/some-tune is no model and no folder: a Hugging Face repository is written " +
+			"unknown model someone/some-tune; for a Hugging Face repository write " +
 				"hf:someone/some-tune"},
 		{"./nothing/here",
-			"./nothing/here is no model and no folder: use demo, 20b, 120b, hf:owner/name or the " +
-				"path of a folder"},
-		{"", `"" is no model and no folder: use demo, 20b, 120b, hf:owner/name or the path of a folder`},
+			"unknown model ./nothing/here; try demo, 20b, 120b, hf:owner/name or a folder"},
+		{"", `unknown model ""; try demo, 20b, 120b, hf:owner/name or a folder`},
 	} {
 		_, err := checkpoint.Resolve(test.name)
 		var unknown *models.UnknownModelError
@@ -150,9 +148,9 @@ func TestResolveNothing(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"hf:tune": "hf:tune is no Hugging Face repository: write hf:owner/name or " +
+		"hf:tune": "hf:tune is not a Hugging Face repository: write hf:owner/name or " +
 			"hf:owner/name@revision",
-		"hf:../../etc": "hf:../../etc is no Hugging Face repository: write hf:owner/name " +
+		"hf:../../etc": "hf:../../etc is not a Hugging Face repository: write hf:owner/name " +
 			"or hf:owner/name@revision",
 		"hf:a/b@": "hf:a/b@ names no revision after the @: write a branch, a tag or a " +
 			"commit",

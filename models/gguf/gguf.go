@@ -118,7 +118,7 @@ func (d *decoder) header() (*Header, error) {
 		return nil, err
 	}
 	if string(begin[:]) != magic {
-		return nil, wrong("is no GGUF file: it begins with %q", begin)
+		return nil, wrong("is not a GGUF file: it begins with %q", begin)
 	}
 	version, err := d.uint32()
 	if err != nil {
@@ -174,7 +174,7 @@ func (h *Header) place(read int64) error {
 	if v, ok := h.Keys["general.alignment"]; ok {
 		n, ok := v.Integer()
 		if !ok || n < 1 || n > 1<<20 || bits.OnesCount64(uint64(n)) != 1 {
-			return wrong("has a general.alignment that is no power of two")
+			return wrong("has a general.alignment that is not a power of two")
 		}
 		alignment = n
 	}

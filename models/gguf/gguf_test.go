@@ -45,7 +45,7 @@ func TestRead(t *testing.T) {
 	}{
 		{"right", file(3, 1, 1, []uint64{4, 2}, 0, 0, 32), ""},
 		{"nothing", nil, "f is cut short: its header needs more than the 0 bytes of the file"},
-		{"no magic", []byte("safetensors"), `f is no GGUF file: it begins with "safe"`},
+		{"no magic", []byte("safetensors"), `f is not a GGUF file: it begins with "safe"`},
 		{"version", file(1, 1, 1, []uint64{4}, 0, 0, 32),
 			"f is of version 1 of GGUF, and 2 and 3 are read"},
 		{"many tensors", file(3, 1<<40, 1, []uint64{4}, 0, 0, 32),

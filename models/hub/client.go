@@ -136,7 +136,7 @@ func (c *Client) send(ctx context.Context, method, address string,
 	}
 	request, err := http.NewRequestWithContext(ctx, method, address, nil)
 	if err != nil {
-		return nil, fmt.Errorf("HF_ENDPOINT %s is no address: %w", c.Endpoint, err)
+		return nil, fmt.Errorf("HF_ENDPOINT %s is not an address: %w", c.Endpoint, err)
 	}
 	for name, values := range header {
 		request.Header[name] = values

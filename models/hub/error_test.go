@@ -46,7 +46,7 @@ func TestErrors(t *testing.T) {
 		"no revision": {options: func(o *hub.Options) { o.Revision = "v3" },
 			contains: "has no revision v3 of someone/tune"},
 		"bad revision": {options: func(o *hub.Options) { o.Revision = "../x" },
-			contains: "is no revision"},
+			contains: "is not a revision"},
 		"always 503": {fault: all(hubtest.CDN, hubtest.Fault{Status: 503}),
 			contains: "does not answer: status 503; what was fetched is kept"},
 		"always corrupt": {fault: all(hubtest.CDN, hubtest.Fault{Corrupt: true}),

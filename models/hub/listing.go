@@ -38,7 +38,7 @@ func (c *Client) Revision(ctx context.Context, repo store.Repo, revision string)
 		revision = "main"
 	}
 	if !store.ValidRevision(revision) {
-		return Revision{}, fmt.Errorf("%q is no revision: a branch, a tag or a commit", revision)
+		return Revision{}, fmt.Errorf("%q is not a revision: a branch, a tag or a commit", revision)
 	}
 	address := c.Endpoint + "/api/models/" + repo.ID() + "/revision/" + url.PathEscape(revision) +
 		"?blobs=true"
@@ -72,7 +72,7 @@ func (c *Client) Revision(ctx context.Context, repo store.Repo, revision string)
 			return err
 		}
 		if err := json.Unmarshal(text, &answer); err != nil {
-			return &ProtocolError{c.host(), "its list of files is no JSON"}
+			return &ProtocolError{c.host(), "its list of files is not JSON"}
 		}
 		return nil
 	})
@@ -80,7 +80,7 @@ func (c *Client) Revision(ctx context.Context, repo store.Repo, revision string)
 		return Revision{}, err
 	}
 	if !store.ValidCommit(answer.SHA) {
-		return Revision{}, &ProtocolError{c.host(), fmt.Sprintf("%q is no commit", answer.SHA)}
+		return Revision{}, &ProtocolError{c.host(), fmt.Sprintf("%q is not a commit", answer.SHA)}
 	}
 	r := Revision{Commit: answer.SHA}
 	for _, s := range answer.Siblings {
@@ -150,8 +150,8 @@ func (r Revision) usable(repo string) error {
 			"%s holds a LoRA adapter, not a model: merge it into its base model first", repo)}
 	case !weights:
 		return &permanentError{fmt.Errorf(
-			"%s has no model*.safetensors in its root: it is no model that ossrun runs", repo)}
+			"%s has no model*.safetensors in its root: it is not a model that ossrun runs", repo)}
 	}
-	return &permanentError{fmt.Errorf("%s has no config.json: it is no model that ossrun runs",
+	return &permanentError{fmt.Errorf("%s has no config.json: it is not a model that ossrun runs",
 		repo)}
 }

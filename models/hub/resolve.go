@@ -106,7 +106,7 @@ func (c *Client) described(response *http.Response, listed Listed, commit string
 	if size != "" {
 		n, err := strconv.ParseInt(size, 10, 64)
 		if err != nil || n < 0 {
-			return wrong("%q is no size", size)
+			return wrong("%q is not a size", size)
 		}
 		f.Size = n
 	}

@@ -75,11 +75,11 @@ func ReadHeader(file string, r io.ReaderAt, size int64) (*Header, error) {
 	switch {
 	case n < 2:
 		return nil, &Error{File: file,
-			What: fmt.Sprintf("is no safetensors file: it announces a header of %d bytes", n)}
+			What: fmt.Sprintf("is not a safetensors file: it announces a header of %d bytes", n)}
 	case n > MaxHeader:
 		return nil, &Error{File: file,
 			What: fmt.Sprintf(
-				"is no safetensors file: it announces a header of %d bytes, more than the %d "+
+				"is not a safetensors file: it announces a header of %d bytes, more than the %d "+
 					"that any model needs", n, MaxHeader)}
 	case int64(n) > size-lengthBytes:
 		return nil, &Error{File: file, Cut: true,
@@ -115,7 +115,7 @@ func parse(file string, text []byte, size int64) (*Header, error) {
 		return &Error{File: file, Tensor: tensor, What: fmt.Sprintf(format, args...)}
 	}
 	if text[0] != '{' {
-		return nil, fail("", "is no safetensors file: its header is no JSON object")
+		return nil, fail("", "is not a safetensors file: its header is not a JSON object")
 	}
 	if !utf8.Valid(text) {
 		return nil, fail("", "has a broken header: it is not UTF-8")
@@ -143,7 +143,8 @@ func parse(file string, text []byte, size int64) (*Header, error) {
 		seen[name] = true
 		if name == "__metadata__" {
 			if err := dec.Decode(&h.Metadata); err != nil {
-				return nil, fail("", "has a broken header: __metadata__ is no object of strings")
+				return nil, fail("",
+					"has a broken header: __metadata__ is not an object of strings")
 			}
 			continue
 		}
@@ -216,7 +217,7 @@ func decodeEntry(dec *json.Decoder) (entry, error) {
 		return e, err
 	}
 	if open != json.Delim('{') {
-		return e, fmt.Errorf("its value is no object")
+		return e, fmt.Errorf("its value is not an object")
 	}
 	seen := map[string]bool{}
 	for dec.More() {
@@ -268,7 +269,7 @@ func (e entry) check(data int64) (Info, error) {
 	for _, n := range e.shape {
 		v, err := strconv.ParseUint(n.String(), 10, 64)
 		if err != nil || v > math.MaxInt {
-			return t, fmt.Errorf("%s is no length of a dimension", Show(n.String()))
+			return t, fmt.Errorf("%s is not the length of a dimension", Show(n.String()))
 		}
 		high, low := bits.Mul64(count, v)
 		if high != 0 {
@@ -291,7 +292,7 @@ func (e entry) check(data int64) (Info, error) {
 	for i, n := range e.offsets {
 		v, err := strconv.ParseUint(n.String(), 10, 64)
 		if err != nil || v > math.MaxInt64-uint64(data) {
-			return t, fmt.Errorf("%s is no offset", Show(n.String()))
+			return t, fmt.Errorf("%s is not an offset", Show(n.String()))
 		}
 		position[i] = data + int64(v)
 	}

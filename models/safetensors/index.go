@@ -69,7 +69,7 @@ func ParseIndex(name string, text []byte) (*Index, error) {
 		if !filepath.IsLocal(file) || strings.ContainsAny(file, `/\`) || file == "." ||
 			Show(file) != file {
 			return nil, &Error{File: name, Tensor: tensor,
-				What: fmt.Sprintf("places tensor %s in %s, which is no plain file name",
+				What: fmt.Sprintf("places tensor %s in %s, which is not a plain file name",
 					Show(tensor), Show(file))}
 		}
 		files[file] = true

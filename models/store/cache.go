@@ -173,7 +173,7 @@ func Select(root string, repo Repo, revision string) ([]Snapshot, error) {
 		return list, err
 	}
 	if !ValidRevision(revision) {
-		return nil, fmt.Errorf("%q is no revision: a branch, a tag or a commit", revision)
+		return nil, fmt.Errorf("%q is not a revision: a branch, a tag or a commit", revision)
 	}
 	commit := readRef(filepath.Join(root, repo.Folder()), revision)
 	var chosen []Snapshot

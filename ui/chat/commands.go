@@ -118,7 +118,7 @@ func (m *Model) obey(name, argument string) tea.Cmd {
 	switch {
 	case name == "" || len(found) == 0:
 		m.complain(fmt.Sprintf(
-			"/%s is no command: /help lists them; a blank before the / sends it as a message",
+			"/%s is not a command: /help lists them; a blank before the / sends it as a message",
 			name))
 		return nil
 	case len(found) > 1:

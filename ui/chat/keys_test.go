@@ -143,7 +143,7 @@ func TestRegenerateAndNew(t *testing.T) {
 func TestCommandLines(t *testing.T) {
 	s := newStage(t, 100, 24, Options{}, turn([]session.Event{stopped(9, 2)}))
 	for line, want := range map[string]string{
-		"/nosuch":  "/nosuch is no command",
+		"/nosuch":  "/nosuch is not a command",
 		"/s":       "/s may be /system or /save",
 		"/eff":     "effort is medium",
 		"/save":    "/save needs the name of a file",
