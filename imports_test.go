@@ -48,7 +48,7 @@ var level = map[string]int{
 	"gpu/driver":            9,
 	"gpu/detect":            9,
 	"models":                9,
-	"jsondoc":               10,
+	"harmony/jsondoc":       10,
 	"assets":                10,
 }
 

@@ -15,7 +15,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ossrun/ossrun/jsondoc"
+	"github.com/ossrun/ossrun/harmony/jsondoc"
 )
 
 // UnmarshalJSON reads a message.

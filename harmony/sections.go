@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ossrun/ossrun/jsondoc"
+	"github.com/ossrun/ossrun/harmony/jsondoc"
 )
 
 func systemText(s *SystemContent, options RenderOptions) (string, error) {

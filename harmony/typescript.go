@@ -10,7 +10,7 @@ package harmony
 import (
 	"strings"
 
-	"github.com/ossrun/ossrun/jsondoc"
+	"github.com/ossrun/ossrun/harmony/jsondoc"
 )
 
 // typeScript writes the type that the schema describes. Lines after its first one are indented by

@@ -11,7 +11,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ossrun/ossrun/jsondoc"
+	"github.com/ossrun/ossrun/harmony/jsondoc"
 )
 
 type compiler struct {

@@ -6,7 +6,7 @@ import (
 	"math/big"
 	"slices"
 
-	"github.com/ossrun/ossrun/jsondoc"
+	"github.com/ossrun/ossrun/harmony/jsondoc"
 )
 
 // fulfils tells whether a value fulfils a schema with all it refers to.

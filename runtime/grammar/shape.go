@@ -16,7 +16,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/ossrun/ossrun/jsondoc"
+	"github.com/ossrun/ossrun/harmony/jsondoc"
 )
 
 // shape is one way to fulfil a node. One of literal, number, text, object and array is set.

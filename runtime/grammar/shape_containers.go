@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ossrun/ossrun/jsondoc"
+	"github.com/ossrun/ossrun/harmony/jsondoc"
 )
 
 // arrayShape intersects prefixItems, items and the bounds.

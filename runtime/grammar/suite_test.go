@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ossrun/ossrun/jsondoc"
+	"github.com/ossrun/ossrun/harmony/jsondoc"
 )
 
 type suiteGroup struct {

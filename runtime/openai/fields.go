@@ -19,7 +19,7 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/ossrun/ossrun/jsondoc"
+	"github.com/ossrun/ossrun/harmony/jsondoc"
 )
 
 // maxBody is the largest request body: 64 MiB.
