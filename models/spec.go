@@ -1,10 +1,10 @@
-// Package models knows which models there are, where they lie on this machine, and what must be
-// true of a checkpoint before a token is computed with it.
+// Package models knows gpt-oss by its names and its shape: the catalogue, what a name or a target
+// means, and the Spec that config.json gives. It opens no weights: package checkpoint finds and
+// opens them, package gguf reads those of other programs, package hub fetches them.
 //
-// Open and OpenDemo are the only ways to a Checkpoint, and both end in the same check: a
-// Checkpoint's Spec, and the name, type and shape of every tensor that the Spec calls for, have
-// been held against the files. Whatever else a file says is refused in one sentence. Weights are
-// views of mapped memory; nothing here copies them.
+// What must stay true: a Spec comes from ParseSpec or ReadSpec, which compare everything that the
+// engine takes as fixed, so that a checkpoint that differs is refused and not noticed in its
+// answers.
 package models
 
 // The shape of a model. What gpt-oss varies from checkpoint to checkpoint is a field; what it never

@@ -1,3 +1,9 @@
+// Package checkpoint finds models on this machine, opens them and checks them.
+//
+// Open and OpenDemo are the only ways to a Checkpoint of real weights, and both end in the same
+// check: its Spec, and the name, type and shape of every tensor that the Spec calls for, have been
+// held against the files. Whatever else a file says is refused in one sentence. Weights are views
+// of mapped memory; only those of a GGUF file are copied, into the order that the engine reads.
 package checkpoint
 
 // Opening a checkpoint: config.json, the list of shards, the shards' headers, then every tensor

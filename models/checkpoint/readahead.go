@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 
 	"github.com/ossrun/ossrun/models/mapping"
@@ -68,7 +67,13 @@ func (f Found) ReadAhead(ctx context.Context, free int64, replaced Replaced,
 	var done atomic.Int64
 	stop := mapping.Tell(&done, total, progress)
 	defer stop()
-	return readSpans(ctx, spans, &done)
+	return mapping.Each(ctx, aheadReaders, len(spans), &done, func(i int, _ *[]byte) (int64, error) {
+		err := spans[i].read()
+		if err != nil {
+			err = fmt.Errorf("reading %s: %w", filepath.Base(spans[i].file.Name()), err)
+		}
+		return int64(len(spans[i].data)), err
+	})
 }
 
 // partOfFile is a file but for some mapping.Rangees of it.
@@ -112,31 +117,6 @@ type span struct {
 	file  *os.File
 	begin int64
 	data  []byte
-}
-
-// readSpans reads spans with several readers, in order.
-func readSpans(ctx context.Context, spans []span, done *atomic.Int64) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var next atomic.Int64
-	var group sync.WaitGroup
-	for range aheadReaders {
-		group.Go(func() {
-			for ctx.Err() == nil {
-				i := next.Add(1) - 1
-				if i >= int64(len(spans)) {
-					return
-				}
-				if err := spans[i].read(); err != nil {
-					cancel(fmt.Errorf("reading %s: %w", filepath.Base(spans[i].file.Name()), err))
-					return
-				}
-				done.Add(int64(len(spans[i].data)))
-			}
-		})
-	}
-	group.Wait()
-	return context.Cause(ctx)
 }
 
 // spansOf cuts a mapped file into spans of at most each bytes, without some mapping.Rangees of it,

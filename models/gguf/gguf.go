@@ -1,5 +1,5 @@
-// Package gguf reads GGUF files, llama.cpp's format, far enough to find a gpt-oss's tensors in
-// them.
+// Package gguf reads GGUF files, llama.cpp's format: which tensors of a gpt-oss they hold, and the
+// weights in the order that the engine reads.
 //
 // A file is: "GGUF", u32 version, u64 number of tensors, u64 number of keys, the keys, the tensors'
 // infos, padding to the alignment, then the tensors' bytes. Numbers are little-endian, strings have
@@ -8,8 +8,8 @@
 //
 // Nothing in a file is believed. What a File says stays true for its users: names are unique, each
 // tensor's bytes lie inside its file and are what type and shape need, no two tensors share a byte,
-// and every number that the reader allocates by was held against the file's size first. No tensor
-// byte is read here.
+// and every number that the reader allocates by was held against the file's size first. Weights
+// alone are read of the tensors, in weights.go.
 package gguf
 
 import (

@@ -159,39 +159,17 @@ func (r *Weights) fill(ctx context.Context, wanted []int, progress func(done, to
 	var done atomic.Int64
 	stop := mapping.Tell(&done, total, progress)
 	defer stop()
-	if err := r.all(ctx, list, &done); err != nil {
+	workers := min(2*runtime.GOMAXPROCS(0)+2, 32)
+	err := mapping.Each(ctx, workers, len(list), &done, func(i int, spare *[]byte) (int64, error) {
+		return list[i].bytes(), r.do(list[i], spare)
+	})
+	if err != nil {
 		return err
 	}
 	for _, i := range wanted {
 		r.there[i] = true
 	}
 	return nil
-}
-
-// all does pieces until one fails or ctx ends.
-func (r *Weights) all(ctx context.Context, list []piece, done *atomic.Int64) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var next atomic.Int64
-	var group sync.WaitGroup
-	for range min(len(list), 2*runtime.GOMAXPROCS(0)+2, 32) {
-		group.Go(func() {
-			var spare []byte
-			for ctx.Err() == nil {
-				i := next.Add(1) - 1
-				if i >= int64(len(list)) {
-					return
-				}
-				if err := r.do(list[i], &spare); err != nil {
-					cancel(err)
-					return
-				}
-				done.Add(list[i].bytes())
-			}
-		})
-	}
-	group.Wait()
-	return context.Cause(ctx)
 }
 
 // piece is a part of the work that one goroutine does.

@@ -1,3 +1,7 @@
+// Package mapping maps files into memory and brings their pages in, several at a time.
+//
+// What must stay true: a mapping is read-only and shared, so that processes use one copy in the
+// page cache; what was there before stays there.
 package mapping
 
 import (

@@ -1,6 +1,10 @@
 package mapping
 
+// Work that waits for the disk: many pieces, done by several goroutines, and how far it is.
+
 import (
+	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -26,4 +30,34 @@ func Tell(done *atomic.Int64, total int64, progress func(done, total int64)) (st
 		}
 	}()
 	return func() { close(ended); <-gone }
+}
+
+// Each calls do with 0 up to count, by workers at once and in this order, until one fails or ctx
+// ends. bytes is the size of a piece, which done counts. spare is the worker's own, kept from one
+// piece to the next.
+func Each(ctx context.Context, workers, count int, done *atomic.Int64,
+	do func(i int, spare *[]byte) (bytes int64, err error)) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range min(workers, count) {
+		group.Go(func() {
+			var spare []byte
+			for ctx.Err() == nil {
+				i := int(next.Add(1) - 1)
+				if i >= count {
+					return
+				}
+				bytes, err := do(i, &spare)
+				if err != nil {
+					cancel(err)
+					return
+				}
+				done.Add(bytes)
+			}
+		})
+	}
+	group.Wait()
+	return context.Cause(ctx)
 }
