@@ -39,11 +39,8 @@ var level = map[string]int{
 	"runtime/engine":        8,
 	"gpu/worker":            7,
 	"gpu":                   4,
-	"gpu/card":              6,
-	"gpu/spread":            5,
+	"gpu/multi":             5,
 	"gpu/worker/ossrun-gpu": 2,
-	"gpu/split":             6,
-	"gpu/placement":         7,
 	"gpu/kernels":           8,
 	"gpu/driver":            9,
 	"gpu/detect":            9,
@@ -54,10 +51,10 @@ var level = map[string]int{
 
 // onlyImportedBy names the rooms that are wired in at few places.
 var onlyImportedBy = map[string][]string{
-	"runtime/cpu": {"runtime/serve", "gpu/spread", "ui/cli"},
+	"runtime/cpu": {"runtime/serve", "gpu/multi", "ui/cli"},
 	"gpu":         {"runtime/serve", "ui/cli", "gpu/worker/ossrun-gpu"},
-	"gpu/device":  {"ui/cli", "gpu", "gpu/card"},
-	"gpu/card":    {"gpu", "gpu/spread"},
+	"gpu/multi":   {"gpu"},
+	"gpu/device":  {"ui/cli", "gpu", "gpu/multi"},
 }
 
 // mustNotImport keeps outside packages out of rooms that have no business with them.

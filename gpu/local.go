@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ossrun/ossrun/gpu/card"
-	"github.com/ossrun/ossrun/gpu/placement"
-	"github.com/ossrun/ossrun/gpu/spread"
+	"github.com/ossrun/ossrun/gpu/device"
+	"github.com/ossrun/ossrun/gpu/multi"
 	"github.com/ossrun/ossrun/gpu/worker"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
@@ -24,14 +23,14 @@ type local struct {
 	settings engine.Settings
 	tell     func(line string)
 	dev      engine.Device
-	card     *card.Card // nil where there are several devices
-	placed   placed     // where there are several
+	card     *device.Card // nil where there are several devices
+	placed   placed       // where there are several
 }
 
 // placed is a model that several devices were planned for.
 type placed struct {
 	spec models.Spec
-	plan placement.Options
+	plan multi.Options
 }
 
 // openLocal opens one card.
@@ -45,7 +44,7 @@ func openLocal(ctx context.Context, s engine.Settings, tell func(line string)) (
 
 // openOne opens the first GPU of the settings' list, or the first that works, and tells which of its kernels are wrong.
 func (l *local) openOne(ctx context.Context) error {
-	c, err := card.Open(l.settings.GPUs)
+	c, err := device.OpenCard(l.settings.GPUs)
 	if err != nil {
 		return err
 	}
@@ -61,9 +60,9 @@ func (l *local) openOne(ctx context.Context) error {
 }
 
 // openSeveral opens what the settings allow, for one model.
-func (l *local) openSeveral(spec models.Spec, o placement.Options) error {
-	r := spread.Request{Spec: spec, Options: o, Threads: l.settings.Threads}
-	dev, said, err := spread.Open(context.Background(), l.settings.GPUs, r, Records)
+func (l *local) openSeveral(spec models.Spec, o multi.Options) error {
+	r := multi.Request{Spec: spec, Options: o, Threads: l.settings.Threads}
+	dev, said, err := multi.Open(context.Background(), l.settings.GPUs, r, Records)
 	if err != nil {
 		return err
 	}
@@ -123,13 +122,13 @@ func (l *local) Room(spec models.Spec, s engine.Settings) (engine.Room, error) {
 const shortContext = 256
 
 // holds tells whether the card has room for a model with the context that is asked for, or with so many tokens.
-func (l *local) holds(spec models.Spec, o placement.Options, context int) bool {
+func (l *local) holds(spec models.Spec, o multi.Options, context int) bool {
 	total, free := l.dev.Memory()
 	if o.Context == 0 {
 		o.Context = min(context, spec.MaxPosition)
 	}
 	o.CPUExperts = 0
-	_, err := placement.For(spec, []placement.Card{{Total: total, Free: free}}, placement.Host{}, o)
+	_, err := multi.For(spec, []multi.Card{{Total: total, Free: free}}, multi.Host{}, o)
 	return err == nil
 }
 
@@ -149,8 +148,8 @@ func (l *local) RoomHere(spec models.Spec, s engine.Settings) (r engine.Room, er
 		return r, err
 	}
 	r.Total, r.Free = l.dev.Memory()
-	r.Reserve = placement.Reserve
-	if r.Beside, err = placement.Beside(spec, s); err != nil {
+	r.Reserve = multi.Reserve
+	if r.Beside, err = device.Beside(spec, s); err != nil {
 		return r, err
 	}
 	if d, ok := l.dev.(engine.Placer); ok {
@@ -169,14 +168,14 @@ func (l *local) Load(ctx context.Context, ckpt *checkpoint.Checkpoint, s engine.
 }
 
 // placementOptions are what a plan over several devices depends on.
-func placementOptions(spec models.Spec, s engine.Settings) placement.Options {
+func placementOptions(spec models.Spec, s engine.Settings) multi.Options {
 	if s.KVCacheDtype == "" {
 		s.KVCacheDtype = "bf16"
 		if s.Compute == engine.Exact {
 			s.KVCacheDtype = "f32"
 		}
 	}
-	return placement.Options{Context: min(s.MaxModelLen, spec.MaxPosition), Rows: s.MaxNumBatchedTokens, Logits: s.MaxNumSeqs,
+	return multi.Options{Context: min(s.MaxModelLen, spec.MaxPosition), Rows: s.MaxNumBatchedTokens, Logits: s.MaxNumSeqs,
 		Compute: s.Compute, KV: s.KVCacheDtype, Dense: s.Dense, Plain: s.Deterministic, Utilization: s.GPUMemoryUtilization,
 		CPUExperts: s.CPUExperts}
 }

@@ -7,16 +7,16 @@ package gpu
 import (
 	"context"
 
-	"github.com/ossrun/ossrun/gpu/card"
+	"github.com/ossrun/ossrun/gpu/device"
 	"github.com/ossrun/ossrun/gpu/worker"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
 // ErrNone is what Open gives on a machine without any GPU driver.
-var ErrNone = card.ErrNone
+var ErrNone = device.ErrNone
 
 // Records is the folder of what is known of this machine's cards. Tests that prove no kernels set it to "".
-var Records = card.Records()
+var Records = device.Records()
 
 // Backend is one GPU, or what a model needs that one has no room for: several GPUs, and the CPU for experts. It is not safe
 // for concurrent use but for what it has loaded.

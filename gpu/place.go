@@ -10,7 +10,7 @@ import (
 
 	"github.com/ossrun/ossrun/gpu/detect"
 	"github.com/ossrun/ossrun/gpu/device"
-	"github.com/ossrun/ossrun/gpu/placement"
+	"github.com/ossrun/ossrun/gpu/multi"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
@@ -39,8 +39,8 @@ func Place(spec models.Spec, r detect.Report, settings func(memory int64) engine
 	if len(cards) == 0 {
 		return Placing{}
 	}
-	host, o := placement.Host{Free: hostFree}, placementOptions(spec, settings(cards[0].Total))
-	plan, err := placement.For(spec, cards[:1], placement.Host{}, o)
+	host, o := multi.Host{Free: hostFree}, placementOptions(spec, settings(cards[0].Total))
+	plan, err := multi.For(spec, cards[:1], multi.Host{}, o)
 	if err == nil && plan.Context >= min(UsableContext, spec.MaxPosition) {
 		return Placing{plan.Lines(numbers), true}
 	}
@@ -52,13 +52,13 @@ func Place(spec models.Spec, r detect.Report, settings func(memory int64) engine
 		return cmp.Compare(cards[b].Free>>20,
 			cards[a].Free>>20)
 	})
-	sorted, named := make([]placement.Card, len(cards)), make([]int, len(cards))
+	sorted, named := make([]multi.Card, len(cards)), make([]int, len(cards))
 	for i, n := range order {
 		sorted[i], named[i] = cards[n], numbers[n]
 	}
-	if plan, err = placement.For(spec, sorted, host, o); err == nil && plan.CPUExpertLayers() > 0 {
+	if plan, err = multi.For(spec, sorted, host, o); err == nil && plan.CPUExpertLayers() > 0 {
 		host.Bandwidth = hostBandwidth()
-		plan, err = placement.For(spec, sorted, host, o)
+		plan, err = multi.For(spec, sorted, host, o)
 	}
 	if err != nil {
 		return Placing{Lines: []string{err.Error()}}
@@ -69,7 +69,7 @@ func Place(spec models.Spec, r detect.Report, settings func(memory int64) engine
 // planCards are the usable GPUs in the order of their numbers, which are the drivers' where these
 // were asked. Free memory is what the driver or the kernel said, and where nobody said it, all of
 // the card. unknown names a GPU of which not even that is known.
-func planCards(r detect.Report, only []int, hostFree int64) (cards []placement.Card, numbers []int,
+func planCards(r detect.Report, only []int, hostFree int64) (cards []multi.Card, numbers []int,
 	unknown string) {
 	gpus := r.Usable()
 	for i := range gpus {
@@ -92,7 +92,7 @@ func planCards(r detect.Report, only []int, hostFree int64) (cards []placement.C
 		if g.SharesHost() {
 			free = min(free, hostFree)
 		}
-		c := placement.Card{Name: g.Title(), Free: device.Left(total, free), Total: total,
+		c := multi.Card{Name: g.Title(), Free: device.Left(total, free), Total: total,
 			Shared: g.SharesHost()}
 		if g.Figures != nil {
 			c.Bandwidth = g.Figures.Bandwidth * 1e9

@@ -13,15 +13,16 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/ossrun/ossrun/gpu/card"
 	"github.com/ossrun/ossrun/gpu/detect"
 	"github.com/ossrun/ossrun/gpu/device"
 	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/gpu/multi"
+	"github.com/ossrun/ossrun/runtime/engine"
 )
 
 // See detects, with the drivers' answers.
 func See(ctx context.Context) detect.Report {
-	card.Settle()
+	device.Settle()
 	m := detect.Here(askDriver)
 	m.Runs = func(arch string) error { _, err := device.Artefact(arch); return err }
 	r := detect.Detect(ctx, m)
@@ -43,7 +44,7 @@ func libraryOf(vendor string) (api driver.API, path string) {
 	if vendor == detect.AMD {
 		api = driver.HIP
 	}
-	for _, l := range card.Libraries {
+	for _, l := range device.Libraries {
 		if l.API == api {
 			path = os.Getenv(l.Variable)
 		}
@@ -154,9 +155,12 @@ func freeOf(d *driver.Driver, index int) (free int64, err error) {
 	return free, err
 }
 
+// HostRate is what the host's memory delivers to the CPU, byte/s; 0: not known.
+func HostRate(host engine.Device) float64 { return multi.ReadRate(host) }
+
 // driverIsLikely tells whether a machine has signs of a driver, so that one without a GPU starts no process to find that out.
 func driverIsLikely() bool {
-	for _, l := range card.Libraries {
+	for _, l := range device.Libraries {
 		if os.Getenv(l.Variable) != "" {
 			return true
 		}

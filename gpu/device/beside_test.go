@@ -4,13 +4,12 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/gpu/driver"
-	"github.com/ossrun/ossrun/gpu/placement"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
 // TestMemoryIsAsPlanned: what an engine takes of a card, once every step of it has been made and tokens have been chosen, is engine.PlanFor's sum and
-// placement.Beside, to the byte; by the driver's account.
+// Beside, to the byte; by the driver's account.
 func TestMemoryIsAsPlanned(t *testing.T) {
 	for _, x := range []struct {
 		name, model, arch string
@@ -41,7 +40,7 @@ func TestMemoryIsAsPlanned(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			beside, err := placement.Beside(ckpt.Spec, x.o)
+			beside, err := Beside(ckpt.Spec, x.o)
 			if err != nil {
 				t.Fatal(err)
 			}

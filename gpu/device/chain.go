@@ -8,7 +8,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// A card that has a part of a model (package gpu/split): several programs that one step runs in turn, and bytes that come from other devices between
+// A card that has a part of a model (package gpu/multi): several programs that one step runs in turn, and bytes that come from other devices between
 // them.
 
 // CompileChain compiles programs that share the state of a step, which the first of them sends. It must be the first that runs in each step, and the

@@ -12,8 +12,7 @@ import (
 	"github.com/ossrun/ossrun/gpu/device"
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
-	"github.com/ossrun/ossrun/gpu/placement"
-	"github.com/ossrun/ossrun/gpu/split"
+	"github.com/ossrun/ossrun/gpu/multi"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
@@ -59,10 +58,10 @@ func (c cutAt) open(kind string) (engine.Device, error) {
 			return nil, err
 		}
 	}
-	var plan placement.Plan
+	var plan multi.Plan
 	from := 0
 	for i, end := range c.Ends {
-		share := placement.Share{Card: i, From: from, To: end}
+		share := multi.Share{Card: i, From: from, To: end}
 		for _, layer := range c.Hosted {
 			if layer >= from && layer < end {
 				share.CPUExperts = append(share.CPUExperts, layer)
@@ -82,11 +81,11 @@ func (c cutAt) open(kind string) (engine.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := split.Options{}
+	var streams func(rows int) bool
 	if c.Streams > 0 {
-		o.Streams = func(rows int) bool { return rows >= c.Streams }
+		streams = func(rows int) bool { return rows >= c.Streams }
 	}
-	dev, err := split.New(plan, cards, host, o)
+	dev, err := multi.New(plan, cards, host, streams)
 	if err != nil || f == nil {
 		return dev, err
 	}
@@ -95,7 +94,7 @@ func (c cutAt) open(kind string) (engine.Device, error) {
 
 // fakeSplit is a split over the fake driver's cards.
 type fakeSplit struct {
-	*split.Device
+	*multi.Device
 	f *fakedriver.Fake
 }
 

@@ -2,7 +2,7 @@ package engine
 
 import "github.com/ossrun/ossrun/models"
 
-// What a device that is made of several (gpu/split) must know beside the sizes: what memory is for, so that each byte lies where it is read.
+// What a device that is made of several (gpu/multi) must know beside the sizes: what memory is for, so that each byte lies where it is read.
 
 // Placer is a Device made of others. An Engine asks it for memory by these methods, in the place of Alloc and Upload.
 type Placer interface {

@@ -133,7 +133,7 @@ type Program struct {
 	Rows     int
 	Ops      []*Op
 	Buffers  []*Buffer // every buffer the operations name, once each
-	Keep     []*Buffer // scratch that is read when the program has ended: of a stretch of a longer program (package gpu/split)
+	Keep     []*Buffer // scratch that is read when the program has ended: of a stretch of a longer program (package gpu/multi)
 
 	byName    map[string]*Buffer
 	recording int // the layer that is recorded, counted from 1; 0: none

@@ -26,7 +26,6 @@ import (
 	"github.com/ossrun/ossrun/gpu"
 	"github.com/ossrun/ossrun/gpu/detect"
 	"github.com/ossrun/ossrun/gpu/device"
-	"github.com/ossrun/ossrun/gpu/spread"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/cpu"
@@ -220,7 +219,7 @@ func look(c *cli.Context, host, dev engine.Backend, why string, o serve.Options)
 		r.Device.Why = "no GPU is used: " + why
 	}
 	settings := func(memory int64) engine.Settings { return serve.SettingsOnGPU(memory, o) }
-	rate := sync.OnceValue(func() float64 { return spread.ReadRate(serve.HostDevice(host)) })
+	rate := sync.OnceValue(func() float64 { return gpu.HostRate(serve.HostDevice(host)) })
 	r.Models, err = modelReports(dev, func(s models.Spec) gpu.Placing {
 		return gpu.Place(s, r.GPUs, settings, free, rate)
 	})

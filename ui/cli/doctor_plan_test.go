@@ -5,12 +5,12 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/gpu"
-	"github.com/ossrun/ossrun/gpu/placement"
+	"github.com/ossrun/ossrun/gpu/multi"
 )
 
 // A card a line, and one for what they have together; a sentence stays one.
 func TestPrintedPlan(t *testing.T) {
-	cards := placement.Plan{Context: 9, HostUsed: 2 << 30, Shares: []placement.Share{{From: 0, To: 2, Weights: 1 << 30, CPUExperts: []int{1}}, {Card: 1, From: 2, To: 4, Weights: 1 << 30}}}
+	cards := multi.Plan{Context: 9, HostUsed: 2 << 30, Shares: []multi.Share{{From: 0, To: 2, Weights: 1 << 30, CPUExperts: []int{1}}, {Card: 1, From: 2, To: 4, Weights: 1 << 30}}}
 	for name, x := range map[string]struct {
 		plan       gpu.Placing
 		want, line string

@@ -1,0 +1,241 @@
+package device
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+)
+
+// scripted is a device whose proofs are given.
+type scripted struct {
+	proofs     []Proof
+	err        error
+	proved     int
+	distrusted []Form
+	chosen     []Form
+}
+
+func (s *scripted) Prove(context.Context) ([]Proof, error) {
+	s.proved++
+	return s.proofs, s.err
+}
+func (s *scripted) Chosen() []Form     { return s.chosen }
+func (s *scripted) Distrust(f ...Form) { s.distrusted = append(s.distrusted, f...) }
+
+var outcome = []Proof{{Form: Attend, OK: true}, {Form: DecodeDown, Why: "x differs"}}
+
+// TestRecord: what was proved once is read by the next start of the same program on the same card, and by nobody else.
+func TestRecord(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "records")
+	about := Trust{Card: "H200, sm_90", Driver: "CUDA 12080", Kernels: "machine code sm_90a", Program: "1"}
+	first := &scripted{proofs: outcome}
+	got := establish(t.Context(), folder, about, first)
+	if first.proved != 1 || got.recorded {
+		t.Errorf("proved %d times, %+v", first.proved, got)
+	}
+	if summary, wrong := got.say("k"); summary != "k; 1 of 2 fast ones right on this card, proved now" || len(wrong) != 1 || !strings.Contains(wrong[0], "decode_down is wrong on this card") {
+		t.Errorf("%s, %q", summary, wrong)
+	}
+	again := &scripted{}
+	got = establish(t.Context(), folder, about, again)
+	if again.proved != 0 || !slices.Equal(again.distrusted, []Form{DecodeDown}) {
+		t.Errorf("proved %d times, out of use: %v", again.proved, again.distrusted)
+	}
+	if summary, wrong := got.say("k"); !strings.HasPrefix(summary, "k; 1 of 2 fast ones right on this card, as proved on 20") || len(wrong) != 1 {
+		t.Errorf("%s, %q", summary, wrong)
+	}
+	for _, other := range []Trust{{"H100, sm_90", about.Driver, about.Kernels, "1", about.When, nil, false, nil}, {about.Card, "CUDA 13000", about.Kernels, "1", about.When, nil, false, nil},
+		{about.Card, about.Driver, "PTX sm_90a", "1", about.When, nil, false, nil}, {about.Card, about.Driver, about.Kernels, "2", about.When, nil, false, nil}} {
+		s := &scripted{proofs: outcome}
+		if establish(t.Context(), folder, other, s); s.proved != 1 {
+			t.Errorf("%+v takes the record of %+v", other, about)
+		}
+	}
+}
+
+// TestChosenForms: a record of a start that chose another decode kernel does not speak for this one's.
+func TestChosenForms(t *testing.T) {
+	folder := t.TempDir()
+	about := Trust{Card: "card"}
+	establish(t.Context(), folder, about, &scripted{proofs: outcome})
+	s := &scripted{chosen: []Form{DecodeStep}, proofs: append(slices.Clone(outcome), Proof{Form: DecodeStep, Why: "the logits differ"})}
+	got := establish(t.Context(), folder, about, s)
+	if _, wrong := got.say("k"); s.proved != 1 || len(wrong) != 2 || wrong[1] != "decode_step is wrong on this card, slower kernels take its place: the logits differ" {
+		t.Errorf("proved %d times, %q", s.proved, wrong)
+	}
+	for _, chosen := range [][]Form{{DecodeStep}, nil} { // now it speaks for both
+		s := &scripted{chosen: chosen}
+		if establish(t.Context(), folder, about, s); s.proved != 0 || !slices.Contains(s.distrusted, DecodeStep) {
+			t.Errorf("proved %d times, out of use: %v", s.proved, s.distrusted)
+		}
+	}
+}
+
+// breaking is a card that is lost to a form until that is out of use.
+type breaking struct {
+	scripted
+	breaks []Form
+	opened int
+}
+
+func (b *breaking) Prove(ctx context.Context) ([]Proof, error) {
+	for _, f := range b.breaks {
+		if !slices.Contains(b.distrusted, f) {
+			return nil, &CrashError{Forms: []Form{f}, Err: errors.New("misaligned address")}
+		}
+	}
+	return b.scripted.Prove(ctx)
+}
+
+// TestLostCard: forms that lose the card are wrong, the card is opened again for each, and the outcome is kept like any other.
+func TestLostCard(t *testing.T) {
+	folder := t.TempDir()
+	about := Trust{Card: "card"}
+	b := &breaking{scripted: scripted{proofs: outcome}, breaks: []Form{DecodeQKV, PrefillAttend}}
+	got := establish(t.Context(), folder, about, &revived{b, func() (forms, error) { b.opened++; b.distrusted = nil; return b, nil }})
+	if _, wrong := got.say("k"); b.opened != 2 || len(got.Proofs) != 4 || len(wrong) != 3 ||
+		wrong[0] != "decode_qkv is wrong on this card, slower kernels take its place: the card was lost: misaligned address" {
+		t.Errorf("opened %d times, %q", b.opened, wrong)
+	}
+	next := &scripted{}
+	establish(t.Context(), folder, about, next)
+	if next.proved != 0 || !slices.Equal(next.distrusted, []Form{DecodeQKV, PrefillAttend, DecodeDown}) {
+		t.Errorf("proved %d times, out of use: %v", next.proved, next.distrusted)
+	}
+}
+
+// TestCardStaysLost: one that does not open again, and one that is lost to a form that is out of use, are told.
+func TestCardStaysLost(t *testing.T) {
+	b := &breaking{breaks: []Form{DecodeQKV}}
+	got := establish(t.Context(), "", Trust{}, &revived{b, func() (forms, error) { return b, errors.New("it stays away") }})
+	if got.failed == nil || !strings.Contains(got.failed.Error(), "open the card again: it stays away") {
+		t.Errorf("%v", got.failed)
+	}
+	if got := establish(t.Context(), "", Trust{}, &revived{b, func() (forms, error) { b.opened++; return &forgetful{b}, nil }}); got.failed == nil || b.opened != 1 {
+		t.Errorf("opened %d times, %v", b.opened, got.failed)
+	}
+}
+
+// forgetful takes nothing out of use.
+type forgetful struct{ *breaking }
+
+func (*forgetful) Distrust(...Form) {}
+
+// TestReopen: a card that a kernel has lost is opened again in this process, unless something is on it.
+func TestReopen(t *testing.T) {
+	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("OSSRUN_LIBCUDA", f.Path)
+	t.Setenv("OSSRUN_LIBAMDHIP64", "/nowhere/lib.so")
+	c, err := OpenCard(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Break("matrix_proof")
+	if _, err := c.Device.Prove(t.Context()); !errors.Is(err, driver.ErrLost) {
+		t.Fatal(err)
+	}
+	f.Break("")
+	if err := c.reopen(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := c.Alloc(64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.reopen(); err == nil || !strings.Contains(err.Error(), "1 regions and steps in use") {
+		t.Errorf("opened again under a region: %v", err)
+	}
+	if err := errors.Join(r.Free(), c.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDamagedRecord: a file that is none, or another card's under this one's name, is written anew.
+func TestDamagedRecord(t *testing.T) {
+	folder := t.TempDir()
+	about := Trust{Card: "card"}
+	for _, text := range []string{"", "{", "null", `{"card":"another","proofs":[{"form":"decode_down","ok":true}]}`, `{"card":"card"}`} {
+		if err := os.WriteFile(about.file(folder), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		s := &scripted{proofs: outcome}
+		if establish(t.Context(), folder, about, s); s.proved != 1 {
+			t.Errorf("%q is taken", text)
+		}
+		s = &scripted{proofs: outcome}
+		if establish(t.Context(), folder, about, s); s.proved != 0 {
+			t.Errorf("%q stays", text)
+		}
+	}
+	if left, err := filepath.Glob(filepath.Join(folder, "record-*")); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v", left, err)
+	}
+}
+
+// TestProofThatDoesNotRun is told, and not kept.
+func TestProofThatDoesNotRun(t *testing.T) {
+	folder := t.TempDir()
+	for range 2 {
+		s := &scripted{err: errors.New("the card is gone")}
+		got := establish(t.Context(), folder, Trust{Card: "card"}, s)
+		if summary, wrong := got.say("k"); s.proved != 1 || summary != "k; not proved on this card: the card is gone" || len(wrong) != 1 {
+			t.Errorf("%d, %s, %q", s.proved, summary, wrong)
+		}
+	}
+}
+
+// TestNoPlaceForRecords: a folder that cannot be made is no reason not to compute.
+func TestNoPlaceForRecords(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	s := &scripted{proofs: outcome[:1]}
+	got := establish(t.Context(), filepath.Join(file, "x"), Trust{}, s)
+	if summary, wrong := got.say("k"); summary != "k; 1 of 1 fast ones right on this card, proved now" || wrong != nil {
+		t.Errorf("%s, %q", summary, wrong)
+	}
+}
+
+// TestAbout: a record is for a card, a driver, what is loaded and a build.
+func TestAbout(t *testing.T) {
+	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: 1, Name: "Fake RTX", Major: 8, Minor: 9, Memory: 1 << 30})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	t.Setenv("OSSRUN_LIBCUDA", f.Path)
+	t.Setenv("OSSRUN_LIBAMDHIP64", "")
+	c, err := OpenCard(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	about := c.about()
+	if about.Card != "Fake RTX, sm_89" || !strings.HasPrefix(about.Driver, "CUDA 1") || about.Kernels != "machine code sm_89" || len(about.Program) != 16 {
+		t.Errorf("%+v", about)
+	}
+	folder := t.TempDir()
+	c.Trust(t.Context(), folder) // the library was named by hand
+	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v", left, err)
+	}
+	if summary, wrong := c.Trusted(); summary != "machine code sm_89" || wrong != nil {
+		t.Errorf("%s, %q", summary, wrong)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if left := f.Leaks(); left != "" {
+		t.Error(left)
+	}
+}

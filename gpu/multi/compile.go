@@ -1,0 +1,257 @@
+package multi
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// From a program to the stretches' programs, each compiled by the device that runs it.
+
+// part is a stretch, compiled.
+type part struct {
+	stretch
+	step   engine.Step
+	bring  []transfer
+	load   int  // of the step's loads; -1: none
+	tables bool // it reads or writes the cache
+}
+
+// transfer is a crossing with both ends.
+type transfer struct {
+	buffer   *engine.Buffer
+	from, to end
+}
+
+// end is where a buffer lies on one device.
+type end struct {
+	on     int
+	region engine.Region
+	offset int64
+}
+
+// chainer is a device that compiles programs which one step runs in turn, so that what a step needs beside its buffers is there once. The first of
+// them must be the first that runs.
+type chainer interface {
+	CompileChain(list []*engine.Program) ([]engine.Step, error)
+}
+
+// Compile cuts a program. One whose memory is that of Alloc and Upload is the first card's, whole.
+func (d *Device) Compile(p *engine.Program) (engine.Step, error) {
+	c := compiler{d: d, p: p}
+	if !c.find() {
+		return d.devices[0].Compile(p)
+	}
+	if err := d.suits(p.Spec); err != nil {
+		return nil, err
+	}
+	if err := d.use(); err != nil {
+		return nil, err
+	}
+	s := &step{dev: d, p: p, pool: c.pool}
+	if err := c.compile(s); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	last := s.parts[len(s.parts)-1].step
+	if sampling, ok := last.(engine.SamplingStep); ok && p.Buffer("logits") != nil {
+		return &samplingStep{s, sampling}, nil
+	}
+	return s, nil
+}
+
+// compiler has what the stretches of one program share.
+type compiler struct {
+	d       *Device
+	p       *engine.Program
+	pool    cache
+	arena   *arena
+	offsets []map[*engine.Buffer]int64
+	turns   map[int]int // streamed layers seen so far, by card
+}
+
+// find looks up the memory that AllocFor gave.
+func (c *compiler) find() bool {
+	for _, b := range c.p.Buffers {
+		switch r := b.Region.(type) {
+		case cache:
+			c.pool = r
+		case *arena:
+			c.arena = r
+		}
+	}
+	return c.pool != nil && c.arena != nil
+}
+
+func (c *compiler) compile(s *step) error {
+	d, p := c.d, c.p
+	if c.pool.owner() != d || c.arena.dev != d || c.arena.parts == nil || c.pool.freed() {
+		return errors.New("the program's memory is not that of these devices")
+	}
+	streamed := d.streams != nil && len(d.hosted) > 0 && d.streams(p.Rows)
+	places := d.places(p, streamed)
+	list, err := cut(p, places)
+	if err != nil {
+		return err
+	}
+	c.offsets, _ = arrange(p, places, len(d.devices))
+	c.turns = map[int]int{}
+	programs := make([][]*engine.Program, len(d.devices))
+	of := make([][]int, len(d.devices)) // the parts of each device
+	area := map[engine.Region]int{}     // the load that had a staging area last
+	for i, st := range list {
+		made, load, err := c.program(st)
+		if err != nil {
+			return err
+		}
+		x := part{stretch: st, load: -1, tables: made.uses(engine.Cache)}
+		if load != nil {
+			x.load = len(s.loads)
+			before, again := area[load.area]
+			if !again {
+				before = -1
+			}
+			area[load.area] = x.load
+			s.loads, s.before = append(s.loads, load), append(s.before, before)
+		}
+		for _, b := range st.bring {
+			x.bring = append(x.bring, transfer{b.buffer, c.end(b.from, b.buffer), c.end(st.on, b.buffer)})
+		}
+		s.parts = append(s.parts, x)
+		programs[st.on], of[st.on] = append(programs[st.on], made.Program), append(of[st.on], i)
+	}
+	for on, list := range programs {
+		steps, err := compileAll(d.devices[on], list)
+		for i, made := range steps {
+			s.parts[of[on][i]].step = made
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", d.devices[on].Name(), err)
+		}
+	}
+	return nil
+}
+
+// compileAll compiles the stretches of a device. With an error it gives those that were made.
+func compileAll(dev engine.Device, list []*engine.Program) (steps []engine.Step, err error) {
+	if c, ok := dev.(chainer); ok && len(list) > 1 {
+		return c.CompileChain(list)
+	}
+	for _, p := range list {
+		s, err := dev.Compile(p)
+		if err != nil {
+			return steps, err
+		}
+		steps = append(steps, s)
+	}
+	return steps, nil
+}
+
+func (c *compiler) end(on int, b *engine.Buffer) end {
+	return end{on, c.arena.parts[on], c.offsets[on][b]}
+}
+
+// stretchProgram is a stretch as its device sees it.
+type stretchProgram struct {
+	*engine.Program
+	clones map[*engine.Buffer]*engine.Buffer
+}
+
+func (s *stretchProgram) uses(home engine.Home) bool {
+	for _, b := range s.Buffers {
+		if b.Home == home {
+			return true
+		}
+	}
+	return false
+}
+
+// program copies a stretch's operations, with every buffer where the device has it; and the load that must be there first.
+func (c *compiler) program(st stretch) (*stretchProgram, *load, error) {
+	o := c.p.Settings
+	if c.d.devices[st.on].Caps().Discrete {
+		o.ISA, o.Threads = "", 0 // the host's
+	}
+	if st.on == c.d.host() && rounds(o.Compute) && !c.d.hostHas(o.Compute) {
+		o.Compute = engine.Exact // the operations are the same
+	}
+	made := &stretchProgram{&engine.Program{Spec: c.p.Spec, Settings: o, Rows: c.p.Rows}, map[*engine.Buffer]*engine.Buffer{}}
+	var l *load
+	if st.streams >= 0 {
+		l = &load{area: c.arena.staging[st.on].areas[c.turns[st.on]%stagingAreas]}
+		c.turns[st.on]++
+	}
+	var filled int64
+	copies := func(list []*engine.Buffer, streamed bool) ([]*engine.Buffer, error) {
+		var copied []*engine.Buffer
+		for _, b := range list {
+			clone, err := c.clone(st.on, made, b)
+			if err != nil {
+				return nil, err
+			}
+			if streamed && clone.Region == nil {
+				w := b.Region.(*weight)
+				clone.Region, clone.Offset = l.area, filled
+				l.parts = append(l.parts, piece{filled, w.data})
+				filled += (w.bytes + stagingAlign - 1) / stagingAlign * stagingAlign
+			}
+			copied = append(copied, clone)
+		}
+		return copied, nil
+	}
+	for _, op := range c.p.Ops[st.from:st.to] {
+		x := *op
+		experts := st.streams == op.Layer && (op.Kind == engine.GateUp || op.Kind == engine.Down)
+		var err1, err2, err3 error
+		x.Out, err1 = copies(op.Out, false)
+		x.In, err2 = copies(op.In, false)
+		x.W, err3 = copies(op.W, experts)
+		if err := errors.Join(err1, err2, err3); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", op.Label, err)
+		}
+		switch op.Kind {
+		case engine.WriteKV, engine.Attend:
+			x.CacheLayer, x.Twin = c.pool.place(st.on, op.Layer)
+		case engine.Tap: // to be read when the step has ended
+			op.Out[0].Region, op.Out[0].Offset = x.Out[0].Region, x.Out[0].Offset
+		}
+		made.Ops = append(made.Ops, &x)
+	}
+	for _, b := range st.keep {
+		if clone := made.clones[b]; clone != nil {
+			made.Keep = append(made.Keep, clone)
+		}
+	}
+	return made, l, made.Check()
+}
+
+// clone is a buffer as a device has it. A weight that the device has not has no region: it is streamed.
+func (c *compiler) clone(on int, made *stretchProgram, b *engine.Buffer) (*engine.Buffer, error) {
+	if b == nil {
+		return nil, nil
+	}
+	if have := made.clones[b]; have != nil {
+		return have, nil
+	}
+	x := *b
+	switch b.Home {
+	case engine.Scratch:
+		x.Region, x.Offset = c.arena.parts[on], c.offsets[on][b]
+	case engine.Weight:
+		w, ok := b.Region.(*weight)
+		if !ok || w.dev != c.d || w.parts == nil {
+			return nil, fmt.Errorf("%s does not lie in the memory of these devices", b.Name)
+		}
+		x.Region = w.parts[on]
+		if x.Region == nil && w.data == nil {
+			return nil, fmt.Errorf("%s lies on another device", b.Name)
+		}
+	case engine.Cache:
+		region, page := c.pool.part(on)
+		x.Region, x.Offset = region, 0
+		x.Width = int(page / b.Type.Size())
+	}
+	made.clones[b] = &x
+	made.Buffers = append(made.Buffers, &x)
+	return &x, nil
+}

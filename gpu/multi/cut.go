@@ -1,0 +1,165 @@
+package multi
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// Where the tape is cut, and what crosses a cut. This file moves nothing: it reads a program and says which device runs which operations, which
+// buffers that one needs first, and where they are.
+//
+// What must stay true: a buffer crosses exactly where the device that reads it next has not got its last value, once for each value and device.
+
+// stretch is a run of operations of one device.
+type stretch struct {
+	on       int // the device; len(cards) is the host
+	from, to int // of Program.Ops
+	bring    []crossing
+	keep     []*engine.Buffer // what is read when the stretch has ended
+	streams  int              // the layer whose experts it reads from a staging area; -1: none
+}
+
+// crossing is a buffer on its way to the stretch that reads it.
+type crossing struct {
+	buffer *engine.Buffer
+	from   int // the device that has it
+}
+
+// place is who runs an operation.
+type place struct {
+	on      int
+	streams int // as in stretch
+}
+
+// cut divides a program, given who runs each of its operations.
+func cut(p *engine.Program, places []place) ([]stretch, error) {
+	var list []stretch
+	for i, at := range places {
+		last := len(list) - 1
+		switch {
+		case last < 0 || list[last].on != at.on:
+		case at.streams >= 0 && at.streams != list[last].streams: // its experts must be there before it begins
+		default:
+			list[last].to = i + 1
+			continue
+		}
+		list = append(list, stretch{on: at.on, from: i, to: i + 1, streams: at.streams})
+	}
+	alive := aliveAfter(p)
+	has := map[*engine.Buffer]uint64{} // a bit for each device that has the last value
+	for i := range list {
+		st := &list[i]
+		bit := uint64(1) << st.on
+		for _, op := range p.Ops[st.from:st.to] {
+			for _, b := range reads(op) {
+				if has[b]&bit != 0 {
+					continue
+				}
+				from := slices.IndexFunc(list[:i], func(s stretch) bool { return has[b]>>s.on&1 != 0 })
+				if from < 0 {
+					return nil, fmt.Errorf("%s reads %s, which nothing has written", op.Label, b.Name)
+				}
+				st.bring = append(st.bring, crossing{b, list[from].on})
+				has[b] |= bit
+			}
+			for _, b := range op.Out {
+				if b.Home == engine.Scratch {
+					has[b] = bit
+				}
+			}
+		}
+		for _, b := range p.Buffers {
+			if has[b]&bit != 0 && alive[st.to-1][b] {
+				st.keep = append(st.keep, b)
+			}
+		}
+	}
+	return list, nil
+}
+
+// reads are the arena's buffers whose values an operation needs.
+func reads(op *engine.Op) (list []*engine.Buffer) {
+	for _, b := range op.In {
+		if b.Home == engine.Scratch {
+			list = append(list, b)
+		}
+	}
+	if changes(op) {
+		list = append(list, op.Out[0])
+	}
+	return list
+}
+
+// changes tells that an operation makes its result out of what the result was.
+func changes(op *engine.Op) bool {
+	return (op.Add || op.Kind == engine.Combine || op.Kind == engine.Rope) && op.Out[0].Home == engine.Scratch
+}
+
+// aliveAfter gives, for each operation, the buffers that something behind it reads before they are written anew.
+func aliveAfter(p *engine.Program) []map[*engine.Buffer]bool {
+	alive := make([]map[*engine.Buffer]bool, len(p.Ops))
+	now := map[*engine.Buffer]bool{}
+	for i, op := range slices.Backward(p.Ops) {
+		alive[i] = make(map[*engine.Buffer]bool, len(now))
+		for b := range now {
+			alive[i][b] = true
+		}
+		for _, b := range op.Out {
+			delete(now, b)
+		}
+		for _, b := range reads(op) {
+			now[b] = true
+		}
+	}
+	return alive
+}
+
+// places says who runs each operation of p: a layer's card, and for the experts of hosted layers the host, unless they are streamed to the card.
+func (l *layout) places(p *engine.Program, streamed bool) []place {
+	list := make([]place, len(p.Ops))
+	seen, experts := -1, -1 // the last layer met; the layer whose experts are being computed
+	for i, op := range p.Ops {
+		if op.Layer >= 0 {
+			seen = op.Layer
+		}
+		on := l.cardOf(seen)
+		if op.Layer < 0 && seen >= 0 { // behind the layers
+			on = len(l.ends) - 1
+		}
+		if op.Kind == engine.Route && l.hosted[seen] {
+			experts = seen
+		}
+		list[i] = place{on: on, streams: -1}
+		switch {
+		case experts >= 0 && streamed:
+			list[i].streams = experts
+		case experts >= 0:
+			list[i].on = l.host()
+		}
+		if op.Kind == engine.Combine {
+			experts = -1
+		}
+	}
+	return list
+}
+
+// layout is which device has which layers.
+type layout struct {
+	ends   []int        // the layer behind the last one of each card
+	hosted map[int]bool // layers whose experts lie with the host
+}
+
+// host is the number of the device behind the cards.
+func (l *layout) host() int { return len(l.ends) }
+
+// cardOf is the card of a layer; what stands before the layers belongs to the first.
+func (l *layout) cardOf(layer int) int {
+	for i, end := range l.ends {
+		if layer < end {
+			return i
+		}
+	}
+	return len(l.ends) - 1
+}

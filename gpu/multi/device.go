@@ -1,0 +1,266 @@
+// Package multi runs a model that one card has no room for over several devices: what goes where (plan.go), and an
+// engine.Device made of cards, each with a run of layers and the KV cache of those, and of the host,
+// which computes the experts that no card has room for. The tape is cut where the device changes (cut.go); each stretch is a program of its own to
+// the device that runs it, and what is alive across a cut is moved: from card to card by the driver where both have the same one, else through the
+// host's memory.
+//
+//	card 0  embedding, layers 0-11     ->  card 1  layers 12-23, unembedding, sampling
+//	card 0  attention, router of layer l -> host  choice of experts, experts, residual -> card 0  layer l+1
+//
+// The stretches of a step run one after the other: a token's layers depend on each other, so at one stream there is nothing to run beside them but
+// the copies of experts (stage.go).
+//
+// What must stay true: a row's result is that of one device, up to the arithmetic of whoever computed it; a step that fails leaves nothing under way;
+// everything is given back by Free and Close.
+package multi
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/ossrun/ossrun/gpu/device"
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// Device is several devices.
+type Device struct {
+	layout
+	devices []engine.Device // the cards in the order of their layers, then the host, which may be nil
+	streams func(rows int) bool
+	spans   []span
+
+	mu     sync.Mutex // held while a step runs
+	left   runner     // the last stretch of a pass that nobody has waited for
+	tokens fifo
+
+	counting sync.Mutex
+	pass     *pass // the forward pass queued last
+	users    int   // regions and steps not freed yet
+	closed   bool
+}
+
+// span is a card's layers, for people.
+type span struct{ from, to int }
+
+var _ engine.Placer = (*Device)(nil)
+
+// New makes one device of cards, by the numbers that plan.Shares has, and of host, which is needed only where the plan leaves experts to the CPU.
+// streams tells from how many rows of a step on the experts of hosted layers are copied to the card instead of being computed
+// by the host; nil: never. Device.Close closes them all. Cards that the plan has no layers for are closed at once.
+func New(plan Plan, cards []engine.Device, host engine.Device, streams func(rows int) bool) (_ *Device, err error) {
+	d := &Device{layout: layout{hosted: map[int]bool{}}, streams: streams}
+	taken := map[int]bool{}
+	for _, share := range plan.Shares {
+		if share.Card < 0 || share.Card >= len(cards) || taken[share.Card] || share.To <= share.From {
+			return nil, fmt.Errorf("a plan with layers %d to %d on card %d of %d", share.From, share.To-1, share.Card, len(cards))
+		}
+		if n := len(d.ends); n > 0 && d.ends[n-1] != share.From || n == 0 && share.From != 0 {
+			return nil, fmt.Errorf("a plan whose layers do not follow each other: %d to %d", share.From, share.To-1)
+		}
+		taken[share.Card] = true
+		d.devices, d.ends = append(d.devices, cards[share.Card]), append(d.ends, share.To)
+		d.spans = append(d.spans, span{share.From, share.To})
+		for _, layer := range share.CPUExperts {
+			d.hosted[layer] = true
+		}
+	}
+	if len(d.ends) == 0 {
+		return nil, errors.New("a plan without layers")
+	}
+	if len(d.hosted) > 0 && host == nil {
+		return nil, fmt.Errorf("the experts of %d layers are for a host that is not given", len(d.hosted))
+	}
+	d.devices = append(d.devices, host)
+	for i, c := range cards {
+		if !taken[i] {
+			err = errors.Join(err, c.Close())
+		}
+	}
+	return d, err
+}
+
+// Name lists the parts.
+func (d *Device) Name() string {
+	var parts []string
+	for i, s := range d.spans {
+		parts = append(parts, fmt.Sprintf("%s: layers %d-%d", d.devices[i].Name(), s.from, s.to-1))
+	}
+	if n := len(d.hosted); n > 0 {
+		parts = append(parts, fmt.Sprintf("%s: experts of %d layers", d.devices[d.host()].Name(), n))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// Memory is that of all parts together; which of it is of use for what, MostPages knows.
+func (d *Device) Memory() (total, free int64) {
+	for i, dev := range d.devices {
+		if dev == nil || i == d.host() && len(d.hosted) == 0 {
+			continue
+		}
+		t, f := dev.Memory()
+		total, free = total+t, free+f
+	}
+	return total, free
+}
+
+// Caps are what all cards can do. Where the host computes experts it must know the mode too, but for those that round what
+// meets a matrix unit: it has none, and rounds nothing (program). The host has no dense weights and no KV pages.
+func (d *Device) Caps() engine.Caps {
+	caps := d.devices[0].Caps()
+	caps.Samples, caps.Bandwidth = d.devices[d.host()-1].Caps().Samples, 0
+	caps.Computes = slices.DeleteFunc(slices.Clone(caps.Computes), func(mode string) bool {
+		return len(d.hosted) > 0 && !rounds(mode) && !d.hostHas(mode)
+	})
+	for _, dev := range d.devices[:d.host()] {
+		c := dev.Caps()
+		caps.Computes = slices.DeleteFunc(caps.Computes, func(mode string) bool { return !c.Has(mode) })
+		caps.DenseQ8 = caps.DenseQ8 && c.DenseQ8 && c.Dense12 == caps.Dense12 // inputs of as many bits on all
+		caps.FP8KV = caps.FP8KV && c.FP8KV
+	}
+	return caps
+}
+
+// rounds tells the modes that compute as Exact where there is no matrix unit.
+func rounds(mode string) bool { return mode == engine.Rounded || mode == engine.MX }
+
+func (d *Device) hostHas(mode string) bool {
+	return d.devices[d.host()].Caps().Has(mode)
+}
+
+// Alloc makes memory that nobody has said the purpose of: on the first card.
+func (d *Device) Alloc(bytes int64) (engine.Region, error) { return d.devices[0].Alloc(bytes) }
+
+// Upload is like Alloc.
+func (d *Device) Upload(data []byte) (engine.Region, error) { return d.devices[0].Upload(data) }
+
+// AllocFor makes the cache, each card's part of it on the card; or the scratch, everywhere.
+func (d *Device) AllocFor(p *engine.Program, home engine.Home) (engine.Region, error) {
+	if err := d.suits(p.Spec); err != nil {
+		return nil, err
+	}
+	var r engine.Region
+	var err error
+	switch home {
+	case engine.Cache:
+		r, err = d.newCache(p)
+	case engine.Scratch:
+		r, err = d.newArena(p)
+	default:
+		err = fmt.Errorf("memory for buffers of home %d", home)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// suits refuses a model that the plan was not made for.
+func (d *Device) suits(s models.Spec) error {
+	if end := d.ends[len(d.ends)-1]; s.Layers != end {
+		return fmt.Errorf("%s has %d layers, the devices were planned for %d", s.Name, s.Layers, end)
+	}
+	return nil
+}
+
+// streamsUpTo tells whether any step of up to rows rows streams experts.
+func (d *Device) streamsUpTo(rows int) bool {
+	if d.streams == nil || len(d.hosted) == 0 {
+		return false
+	}
+	for _, n := range engine.Buckets(rows) {
+		if d.streams(n) {
+			return true
+		}
+	}
+	return false
+}
+
+// MostPages asks every card: its memory less its weights, its scratch, what steps take beside it and its staging areas, over the bytes of its layers in a
+// page. Logits and the choice of tokens are the last card's.
+func (d *Device) MostPages(s models.Spec, o engine.Settings, utilization float64) (int, error) {
+	if err := d.suits(s); err != nil {
+		return 0, err
+	}
+	o.Pages = 1
+	p, err := engine.Record(s, o, o.Rows())
+	if err != nil {
+		return 0, err
+	}
+	used := d.arenas(p)
+	if d.streamsUpTo(p.Rows) {
+		for i, bytes := range d.stagingBytes(p) {
+			used[i] += stagingAreas * bytes
+		}
+	}
+	for i := range d.ends {
+		own := o
+		if i < len(d.ends)-1 {
+			own.MaxLogits = 1 // it has none: one row is little
+		}
+		beside, err := device.Beside(s, own)
+		if err != nil {
+			return 0, err
+		}
+		used[i] += beside
+	}
+	seen := map[int]map[*engine.Buffer]bool{}
+	for i, at := range d.places(p, false) {
+		if seen[at.on] == nil {
+			seen[at.on] = map[*engine.Buffer]bool{}
+		}
+		for _, b := range p.Ops[i].W {
+			if b != nil && !seen[at.on][b] {
+				seen[at.on][b] = true
+				used[at.on] += p.BytesOf(b)
+			}
+		}
+	}
+	pages, from := int64(1)<<31-1, 0
+	for i, to := range d.ends {
+		total, free := d.devices[i].Memory()
+		pages = min(pages, max(0, Room(total, free, utilization)-used[i])/ownPage(p, from, to))
+		from = to
+	}
+	return int(pages), nil
+}
+
+// use counts something that must be freed before Close.
+func (d *Device) use() error {
+	d.counting.Lock()
+	defer d.counting.Unlock()
+	if d.closed {
+		return errors.New("the devices are closed")
+	}
+	d.users++
+	return nil
+}
+
+func (d *Device) release() {
+	d.counting.Lock()
+	defer d.counting.Unlock()
+	d.users--
+}
+
+// Close closes all parts.
+func (d *Device) Close() error {
+	d.counting.Lock()
+	defer d.counting.Unlock()
+	if d.closed {
+		return nil
+	}
+	if d.users > 0 {
+		return fmt.Errorf("several devices are closed with %d regions and steps in use", d.users)
+	}
+	d.closed = true
+	var errs []error
+	for _, dev := range d.devices {
+		if dev != nil {
+			errs = append(errs, dev.Close())
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,196 @@
+package multi
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// Weights and scratch over several devices: each has what it reads, and nothing else.
+
+// weight is a tensor with whoever reads it.
+type weight struct {
+	dev   *Device
+	parts []engine.Region // by device; nil where nobody reads it
+	data  []byte          // the host's, where the tensor may have to be streamed; else nil
+	bytes int64
+}
+
+// UploadFor gives a weight to the devices that read it. The experts that the host computes stay where they are, and are streamed from there.
+func (d *Device) UploadFor(p *engine.Program, b *engine.Buffer, data []byte) (engine.Region, error) {
+	if err := d.use(); err != nil {
+		return nil, err
+	}
+	w := &weight{dev: d, parts: make([]engine.Region, len(d.devices)), bytes: int64(len(data))}
+	for i, at := range d.places(p, false) {
+		if w.parts[at.on] != nil || !contains(p.Ops[i].W, b) {
+			continue
+		}
+		var err error
+		if w.parts[at.on], err = d.devices[at.on].Upload(data); err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", d.devices[at.on].Name(), err), w.Free())
+		}
+		if at.on == d.host() {
+			w.data = data
+		}
+	}
+	return w, nil
+}
+
+func contains(list []*engine.Buffer, b *engine.Buffer) bool {
+	for _, x := range list {
+		if x == b {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *weight) Bytes() int64 { return w.bytes }
+
+// Read reads the copy of the first device that has one.
+func (w *weight) Read(offset int64, dst []byte) error {
+	for _, r := range w.parts {
+		if r != nil {
+			return r.Read(offset, dst)
+		}
+	}
+	return errors.New("no device has this weight")
+}
+
+// Write changes every copy.
+func (w *weight) Write(offset int64, src []byte) error {
+	var errs []error
+	for _, r := range w.parts {
+		if r != nil {
+			errs = append(errs, r.Write(offset, src))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (w *weight) Free() error {
+	if w.parts == nil {
+		return nil
+	}
+	var errs []error
+	for _, r := range w.parts {
+		if r != nil {
+			errs = append(errs, r.Free())
+		}
+	}
+	w.parts = nil
+	w.dev.release()
+	return errors.Join(errs...)
+}
+
+// arena is the scratch of all devices, and the staging areas of those to which experts are streamed.
+type arena struct {
+	dev     *Device
+	parts   []engine.Region // by device; nil where nothing is written
+	staging []*staging      // by device
+	bytes   int64
+}
+
+// newArena makes room for p, and so for every smaller program: for where the experts of hosted layers are computed by the host and for where they
+// are streamed.
+func (d *Device) newArena(p *engine.Program) (*arena, error) {
+	if err := d.use(); err != nil {
+		return nil, err
+	}
+	a := &arena{dev: d, parts: make([]engine.Region, len(d.devices)), staging: make([]*staging, len(d.devices))}
+	for i, bytes := range d.arenas(p) {
+		if bytes == 0 {
+			continue
+		}
+		var err error
+		if a.parts[i], err = d.devices[i].Alloc(bytes); err != nil {
+			return nil, errors.Join(err, a.Free())
+		}
+		a.bytes += bytes
+	}
+	if !d.streamsUpTo(p.Rows) {
+		return a, nil
+	}
+	for i, bytes := range d.stagingBytes(p) {
+		if bytes == 0 {
+			continue
+		}
+		var err error
+		if a.staging[i], err = newStaging(d.devices[i], bytes); err != nil {
+			return nil, errors.Join(err, a.Free())
+		}
+		a.bytes += stagingAreas * bytes
+	}
+	return a, nil
+}
+
+// arenas is the scratch that p needs on each device.
+func (d *Device) arenas(p *engine.Program) []int64 {
+	most := make([]int64, len(d.devices))
+	ways := []bool{false}
+	if d.streamsUpTo(p.Rows) {
+		ways = append(ways, true)
+	}
+	for _, streamed := range ways {
+		_, sizes := arrange(p, d.places(p, streamed), len(d.devices))
+		for i, n := range sizes {
+			most[i] = max(most[i], n)
+		}
+	}
+	return most
+}
+
+// align is where buffers start, as engine.Program.Layout has it.
+const align = 64
+
+// arrange gives every buffer of the arena its offset on each device that reads or writes it, and the size of each device's arena.
+func arrange(p *engine.Program, places []place, devices int) (offsets []map[*engine.Buffer]int64, sizes []int64) {
+	offsets, sizes = make([]map[*engine.Buffer]int64, devices), make([]int64, devices)
+	for i := range offsets {
+		offsets[i] = map[*engine.Buffer]int64{}
+	}
+	for i, op := range p.Ops {
+		on := places[i].on
+		for _, list := range [][]*engine.Buffer{op.Out, op.In} {
+			for _, b := range list {
+				if b.Home != engine.Scratch {
+					continue
+				}
+				if _, there := offsets[on][b]; !there {
+					offsets[on][b] = sizes[on]
+					sizes[on] += (p.BytesOf(b) + align - 1) / align * align
+				}
+			}
+		}
+	}
+	return offsets, sizes
+}
+
+func (a *arena) Bytes() int64 { return a.bytes }
+
+var errArena = errors.New("the scratch of several devices is not read or written as one")
+
+func (a *arena) Read(int64, []byte) error  { return errArena }
+func (a *arena) Write(int64, []byte) error { return errArena }
+
+func (a *arena) Free() error {
+	if a.parts == nil {
+		return nil
+	}
+	var errs []error
+	for _, r := range a.parts {
+		if r != nil {
+			errs = append(errs, r.Free())
+		}
+	}
+	for _, s := range a.staging {
+		if s != nil {
+			errs = append(errs, s.free())
+		}
+	}
+	a.parts, a.staging = nil, nil
+	a.dev.release()
+	return errors.Join(errs...)
+}

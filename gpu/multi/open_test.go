@@ -1,0 +1,319 @@
+package multi
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ossrun/ossrun/gpu/device"
+	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/modeltest"
+	"github.com/ossrun/ossrun/runtime/cpu"
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// Opening several cards behind the fake driver. What they then compute is held by the other tests of this folder and gpu/worker.
+
+// machine is a fake machine that cards are opened on.
+func machine(t testing.TB, cards int, memory int64) *fakedriver.Fake {
+	t.Helper()
+	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: cards, Name: "NVIDIA H200", Major: 9, Memory: memory})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("OSSRUN_LIBCUDA", f.Path)
+	t.Setenv("OSSRUN_LIBAMDHIP64", "")
+	t.Cleanup(func() {
+		if left := f.Leaks(); left != "" {
+			t.Errorf("not given back: %s", left)
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return f
+}
+
+// hosts counts the CPU devices that are open.
+type hosts struct {
+	open    int
+	refused error
+	rates   Rates
+	asked   int // for rates
+}
+
+func (h *hosts) parts() parts {
+	return parts{
+		host: func(threads int) (engine.Device, error) {
+			if h.refused != nil {
+				return nil, h.refused
+			}
+			dev, err := cpu.New(threads)
+			h.open++
+			return &counted{dev, h, false}, err
+		},
+		rates: func(*device.Card, engine.Device) Rates { h.asked++; return h.rates },
+	}
+}
+
+type counted struct {
+	engine.Device
+	of     *hosts
+	closed bool
+}
+
+func (c *counted) Close() error {
+	if !c.closed {
+		c.of.open--
+	}
+	c.closed = true
+	return c.Device.Close()
+}
+
+// small is a request for a model of four layers, its experts' weights by far the most of it.
+func small() Request {
+	s := modeltest.Tiny()
+	s.Layers, s.Experts, s.Hidden, s.Intermediate = 4, 8, 1024, 1024
+	return Request{s, Options{Rows: 8, Context: 256, Utilization: 1}, 1}
+}
+
+// TestEveryStepFails: whatever call of the driver fails while cards are opened, or whatever comes after, all that was opened is closed, the CPU as well. A
+// card that was not named may be left out then.
+func TestEveryStepFails(t *testing.T) {
+	f := machine(t, 2, 1<<30)
+	for _, gpus := range [][]int{{0, 1}, nil} {
+		h := &hosts{}
+		life := func() error {
+			dev, _, err := open(t.Context(), gpus, small(), "", h.parts())
+			if err != nil {
+				return err
+			}
+			return dev.Close()
+		}
+		f.RestartAs(fakedriver.Machine{Devices: 2, Name: "NVIDIA H200", Major: 9, Memory: 100 << 20})
+		if err := life(); err != nil || h.open != 0 || f.Leaks() != "" {
+			t.Fatalf("%v, %d hosts are open, not given back: %s", err, h.open, f.Leaks())
+		}
+		trace := f.Trace()
+		failed := 0
+		for i := range trace {
+			f.RestartAs(fakedriver.Machine{Devices: 2, Name: "NVIDIA H200", Major: 9, Memory: 100 << 20})
+			f.FailCall("", i+1, 46)
+			err := life()
+			if err != nil {
+				failed++
+			}
+			if err != nil && !strings.Contains(err.Error(), trace[i]) && !errors.As(err, new(*NoRoom)) { // a card that cannot say what is free has nothing
+				t.Errorf("call %d, %s: %v", i, trace[i], err)
+			}
+			before := i+1 < len(trace) && !frees(trace[i]) && frees(trace[i+1]) // the card could not be made current to give something back
+			if left := f.Leaks(); h.open != 0 || left != "" && !before {
+				t.Errorf("call %d, %s: %v, %d hosts are open, not given back: %s", i, trace[i], err, h.open, left)
+			}
+		}
+		if len(trace) < 20 || failed < len(trace)/5 { // a card that was not named is left out, and a plan does without a card's units
+			t.Errorf("%d of %d failing calls fail", failed, len(trace))
+		}
+	}
+	f.Restart()
+}
+
+// frees are the functions that give something back.
+func frees(name string) bool {
+	return slices.ContainsFunc([]string{"Free", "Destroy", "Unload", "Release"}, func(word string) bool { return strings.Contains(name, word) })
+}
+
+// TestRefusedIsClosed: what has no room, what cannot be, and a machine without its CPU: said, and nothing is left open.
+func TestRefusedIsClosed(t *testing.T) {
+	machine(t, 2, 1<<30)
+	for what, x := range map[string]struct {
+		gpus   []int
+		change func(*Request)
+		host   error
+		want   string
+	}{
+		"no room":        {nil, func(r *Request) { r.Spec = models.Spec120B(); r.Spec.Experts = 1 << 10 }, nil, "gpt-oss-120b does not fit: it needs "},
+		"too long":       {[]int{1, 0}, func(r *Request) { r.Options.Context = r.Spec.MaxPosition + 1 }, nil, "is longer than tiny was made for"},
+		"too many":       {nil, func(r *Request) { r.Options.CPUExperts = 5 }, nil, "the experts of 5 layers are wanted on the CPU, tiny has 4"},
+		"no such GPU":    {[]int{0, 2}, func(*Request) {}, nil, "there is no GPU 2"},
+		"the same twice": {[]int{0, 0}, func(*Request) {}, nil, ""},
+		"no CPU":         {nil, func(*Request) {}, errors.New("no thread can be started"), "no thread can be started"},
+	} {
+		r, h := small(), &hosts{refused: x.host}
+		x.change(&r)
+		dev, _, err := open(t.Context(), x.gpus, r, "", h.parts())
+		if x.want == "" { // two contexts on one card are of use to nobody and do no harm
+			if err = errors.Join(err, dev.Close()); err != nil || h.open != 0 {
+				t.Errorf("%s: %v, %d hosts are open", what, err, h.open)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), x.want) || dev != nil || h.open != 0 {
+			t.Errorf("%s: %v, %v, %d hosts are open", what, dev, err, h.open)
+		}
+	}
+}
+
+// TestPlanIsSaid: the line has the model, every card by the number that people know it by, the one with most room first, and what the CPU has.
+func TestPlanIsSaid(t *testing.T) {
+	machine(t, 3, 100<<20)
+	h := &hosts{}
+	r := small()
+	taken, err := device.OpenCard([]int{0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	region, err := taken.Alloc(60 << 20) // somebody else's
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		gpus    []int
+		experts int
+		want    []string
+	}{
+		{nil, 0, []string{"tiny: layers 0-3 on GPU 1 (", "; context 256", "at most "}},
+		{[]int{0, 2}, 0, []string{"tiny: layers 0-3 on GPU 2 ("}},
+		{[]int{2, 1}, 3, []string{"tiny: layers 0-3 on GPU 2 (", ", experts of 3 of them on the CPU; context 256; 0.0 GiB of host memory"}},
+		{[]int{0}, 4, []string{"tiny: layers 0-3 on GPU 0 (", ", experts of 4 of them on the CPU"}},
+	} {
+		r.Options.CPUExperts = x.experts
+		dev, said, err := open(t.Context(), x.gpus, r, "", h.parts())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range x.want {
+			if len(said) != 1 || !strings.Contains(said[0], part) {
+				t.Errorf("GPUs %v, experts of %d layers: %q has no %q", x.gpus, x.experts, said, part)
+			}
+		}
+		if x.experts > 0 != strings.Contains(dev.Name(), "experts of") {
+			t.Errorf("%s", dev.Name())
+		}
+		if err := dev.Close(); err != nil || h.open != 0 {
+			t.Errorf("%v, %d hosts are open", err, h.open)
+		}
+	}
+	if err := errors.Join(region.Free(), taken.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestStreaming: experts of the CPU's are streamed to the card from the step on for which that is faster, where the card has room for two layers of them;
+// else never. Without experts on the CPU nothing is measured.
+func TestStreaming(t *testing.T) {
+	fast := Rates{Link: 1e12, Bandwidth: 1e9, Multiply: 1e9}
+	for _, x := range []struct {
+		what    string
+		memory  int64
+		experts int
+		rates   Rates
+		asked   int
+		streams bool
+	}{
+		{"a fast bus", 1 << 30, 4, fast, 1, true},
+		{"a fast CPU", 1 << 30, 4, Rates{Link: 1e6, Bandwidth: 1e12, Multiply: 1e15}, 1, false},
+		{"rates that are not known", 1 << 30, 4, Rates{}, 1, false},
+		{"no room for two layers", 24 << 20, 4, fast, 1, false},
+		{"no experts on the CPU", 1 << 30, 0, fast, 0, false},
+	} {
+		t.Run(x.what, func(t *testing.T) {
+			machine(t, 1, x.memory)
+			h, r := &hosts{rates: x.rates}, small()
+			r.Options.CPUExperts = x.experts
+			dev, said, err := open(t.Context(), nil, r, "", h.parts())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if told := strings.Contains(said[0], "streamed for long prompts"); told != x.streams || h.asked != x.asked {
+				t.Errorf("%q, measured %d times", said, h.asked)
+			}
+			if err := dev.Close(); err != nil || h.open != 0 {
+				t.Errorf("%v, %d hosts are open", err, h.open)
+			}
+		})
+	}
+}
+
+// TestRates: what is measured through the fake driver is of no card, but it is there, and a bus that cannot be measured is not known.
+func TestRates(t *testing.T) {
+	f := machine(t, 1, 1<<30)
+	c, err := device.OpenCard(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, err := cpu.New(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := ratesOf(c, host); r.Link <= 0 || r.Bandwidth <= 0 || r.Multiply <= 0 || math.IsInf(r.Link, 0) {
+		t.Errorf("%+v", r)
+	}
+	f.FailCall("cuMemAlloc_v2", 1, 2)
+	if r := ratesOf(c, c); r != (Rates{}) {
+		t.Errorf("no memory for the measurement: %+v", r)
+	}
+	if r := ReadRate(c); r != 0 {
+		t.Errorf("the memory of a host that is none reads %v", r)
+	}
+	if err := errors.Join(c.Close(), host.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+type wrongCard struct{}
+
+func (wrongCard) Name() string { return "gpu 1, H200, sm_90" }
+func (wrongCard) Trusted() (string, []string) {
+	return "machine code", []string{"decode_down is wrong", "prefill_down is wrong"}
+}
+
+// TestWrongKernelsAreSaid, each with the card's name.
+func TestWrongKernelsAreSaid(t *testing.T) {
+	want := []string{"gpu 1, H200, sm_90: decode_down is wrong", "gpu 1, H200, sm_90: prefill_down is wrong"}
+	if got := wrongOn(wrongCard{}); !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
+// FuzzPlan: whatever is planned on two cards, planning ends, and a plan does not overrun them.
+func FuzzPlan(f *testing.F) {
+	f.Add(4, 8, 1024, 8, 256, 2, 0.5, int64(24<<30), int64(64<<30))
+	f.Add(36, 128, 2880, 512, 131072, 36, 0.0, int64(80<<30), int64(1<<30))
+	f.Fuzz(func(t *testing.T, layers, experts, width, rows, context, onCPU int, utilization float64, free, host int64) {
+		r := small()
+		for _, x := range []struct {
+			to   *int
+			n    int
+			most int
+		}{{&r.Spec.Layers, layers, 64}, {&r.Spec.Experts, experts, 256}, {&r.Spec.Hidden, width, 1 << 14}, {&r.Options.Rows, rows, 1 << 14}} {
+			*x.to = 1 + int(uint(x.n)%uint(x.most))
+		}
+		r.Spec.ExpertsPerToken = min(r.Spec.ExpertsPerToken, r.Spec.Experts)
+		r.Spec.Hidden = (r.Spec.Hidden + 31) / 32 * 32
+		r.Spec.MaxPosition = 131072
+		r.Options.Context, r.Options.CPUExperts, r.Options.Utilization = int(uint(context)%131073), onCPU, utilization
+		cards := []Card{{Free: free, Total: free}, {Free: free / 2, Total: free}}
+		plan, err := For(r.Spec, cards, Host{Free: host}, r.Options)
+		if err != nil {
+			return
+		}
+		placed := 0
+		for _, s := range plan.Shares {
+			placed += s.To - s.From
+			if room := Room(free, cards[s.Card].Free, r.Options.Utilization); s.Bytes() > room || s.Weights < 0 || s.KV < 0 || s.Scratch < 0 || s.Staging < 0 {
+				t.Errorf("card %d holds %d of %d: %+v", s.Card, s.Bytes(), room, s)
+			}
+		}
+		if placed != r.Spec.Layers || plan.HostUsed > max(host, 0) {
+			t.Errorf("%d of %d layers, %d of the host's %d", placed, r.Spec.Layers, plan.HostUsed, host)
+		}
+		if line := plan.Line([]int{3, 1}); !strings.Contains(line, "layers 0-") {
+			t.Error(line)
+		}
+	})
+}

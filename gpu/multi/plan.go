@@ -1,0 +1,364 @@
+package multi
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/ossrun/ossrun/gpu/device"
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// Planning decides what of a model lies where: which layers on which card, which experts on the CPU, how long the context can be, and
+// what the memory's speed then allows.
+//
+// The order is that of what hurts least: all on one card; else layers over several cards, each with their own cache; else experts on the CPU, last
+// layers first, while attention, the dense weights and the KV cache stay on the cards, because a token reads all of those and only some experts.
+//
+// What must stay true: no card is ever planned beyond its Room; the figures are sums of tensor sizes, engine.PlanFor's scratch and Beside, never guesses;
+// a plan that does not fit is an error that says by how much.
+
+// Card is a GPU with memory to give.
+type Card struct {
+	Name      string
+	Free      int64   // bytes that a device on it says are free (engine.Device.Memory)
+	Total     int64   // bytes
+	Bandwidth float64 // byte/s of its memory, measured or from the catalogue; 0: not known
+	Shared    bool    // its memory is the host's: experts on the CPU would use the same bytes
+}
+
+// Host is the machine around the cards.
+type Host struct {
+	Free      int64   // bytes
+	Bandwidth float64 // byte/s; 0: not known
+}
+
+// Options are the wishes of a user.
+type Options struct {
+	Context     int     // tokens of the longest sequence; 0: as long as fits, up to what the model was made for
+	Sequences   int     // sequences of that length at once; 0: 1
+	Rows        int     // of the largest step; 0: 2048
+	Logits      int     // rows of a step whose logits may be asked for, and sequences that it may have rows of; 0: 256
+	Compute     string  // the mode; "": the one with most scratch
+	KV          string  // "bf16" (default), "f32", engine.KVFP8
+	Dense       string  // "bf16" (default), "q8": the form of the dense weights
+	Plain       bool    // as engine.Settings.Deterministic: the kernels that need no memory of their own
+	Utilization float64 // share of a card's memory that may be used; 0: all but a reserve
+	CPUExperts  int     // layers whose experts go to the CPU at least; 0: as few as fit
+	Staging     bool    // a card with experts on the CPU keeps room to stream two layers of them through
+}
+
+// Rows is the largest step where nobody says another.
+const Rows = 2048
+
+// Share is one card's part.
+type Share struct {
+	Card        int   // index into the cards
+	From, To    int   // its layers, To not included
+	CPUExperts  []int // those of its layers whose experts the CPU computes
+	Embedding   bool
+	Unembedding bool
+	Weights     int64 // bytes
+	KV          int64 // bytes
+	Scratch     int64 // bytes, with Beside
+	Staging     int64 // bytes
+}
+
+// Bytes is all that the card holds.
+func (s Share) Bytes() int64 { return s.Weights + s.KV + s.Scratch + s.Staging }
+
+// Plan is what lies where.
+type Plan struct {
+	Shares   []Share
+	HostUsed int64   // bytes of experts on the CPU
+	Context  int     // tokens
+	Pages    int     // of the pool, on each card for its own layers
+	Ceiling  float64 // decode tokens/s of one stream at an empty context that the memories' speed allows; 0: a bandwidth is not known
+}
+
+// CPUExpertLayers counts the layers whose experts run on the CPU.
+func (p Plan) CPUExpertLayers() int {
+	n := 0
+	for _, s := range p.Shares {
+		n += len(s.CPUExperts)
+	}
+	return n
+}
+
+// shared is what the plan takes of the host's memory on cards that have none of their own, bytes.
+func (p Plan) shared(cards []Card) (bytes int64) {
+	for _, s := range p.Shares {
+		if cards[s.Card].Shared {
+			bytes += s.Bytes()
+		}
+	}
+	return bytes
+}
+
+// Reserve is left of what a device says is free, when nobody says how much may be used: a display's needs.
+const Reserve = 512 << 20
+
+// shortest is the least context that is worth a start.
+const shortest = 4096
+
+// sizes are the parts of a model in bytes.
+type sizes struct {
+	embedding, unembedding int64
+	dense, experts         []int64 // by layer
+	active                 float64 // share of a layer's experts that a token reads
+	slot                   int64   // KV of one page's positions in one layer, a full one
+	paired                 bool    // positions of the window layers take two pages
+	scratch                int64   // of every card, what is beside it as well
+	choosing               int64   // logits and the choice of tokens, on the last card
+}
+
+func measure(s models.Spec, o Options) (sizes, error) {
+	z := sizes{dense: make([]int64, s.Layers), experts: make([]int64, s.Layers), active: float64(s.ExpertsPerToken) / float64(s.Experts)}
+	eo := engine.Settings{KVCacheDtype: o.KV, MaxNumBatchedTokens: o.Rows, MaxLogits: min(o.Logits, o.Rows), MaxNumSeqs: o.Logits, Pages: 1, Compute: cmp.Or(o.Compute, engine.Int8), Dense: o.Dense,
+		Deterministic: o.Plain}
+	p, err := engine.Record(s, eo, eo.Rows())
+	if err != nil {
+		return z, err
+	}
+	z.weigh(p)
+	z.paired = engine.WindowPages(o.KV) > 1
+	all, err := device.Beside(s, eo)
+	if err != nil {
+		return z, err
+	}
+	eo.MaxLogits = 1
+	fewest, err := device.Beside(s, eo) // a card that chooses no tokens has the memory of no row's logits; one row is little
+	if err != nil {
+		return z, err
+	}
+	z.slot, z.scratch, z.choosing = p.PageBytes()/z.slots(0, s.Layers), p.Layout()+fewest, all-fewest
+	return z, nil
+}
+
+// weigh adds the weights of a program up.
+func (z *sizes) weigh(p *engine.Program) {
+	for _, b := range p.Buffers {
+		if b.Home != engine.Weight {
+			continue
+		}
+		var layer int
+		switch _, err := fmt.Sscanf(b.Name, "model.layers.%d.", &layer); {
+		case b.Name == "model.embed_tokens.weight":
+			z.embedding += p.BytesOf(b)
+		case err != nil:
+			z.unembedding += p.BytesOf(b)
+		case strings.Contains(b.Name, ".mlp.experts."):
+			z.experts[layer] += p.BytesOf(b)
+		default:
+			z.dense[layer] += p.BytesOf(b)
+		}
+	}
+}
+
+// slotNumber is a layer's place in its page: full and windowed layers take turns, and a page has those of one kind.
+func slotNumber(layer int) int { return layer / 2 }
+
+// slots are those of a page on a card with layers [from, to): from that of its first layer to that of its last. With pages of 8 bits as many as the card
+// has full layers or, two for each, half of its window layers.
+func (z sizes) slots(from, to int) int64 {
+	if !z.paired {
+		return int64(slotNumber(to-1) - slotNumber(from) + 1)
+	}
+	window := (to+1)/2 - (from+1)/2 // the even layers
+	return int64(max(to-from-window, (window+1)/2*2))
+}
+
+// pool is the KV of a card's layers in every page.
+func (z sizes) pool(pages, from, to int) int64 {
+	if to <= from {
+		return 0
+	}
+	return int64(pages) * z.slots(from, to) * z.slot
+}
+
+// staging is two areas for a layer's experts.
+func (z sizes) staging() (most int64) {
+	for _, n := range z.experts {
+		most = max(most, n)
+	}
+	return 2 * most
+}
+
+// pages is the pool for a number of sequences: the full layers hold all positions, the window layers the window and a step's rows.
+func pages(s models.Spec, o Options, context int) int {
+	full := (context + engine.PageTokens - 1) / engine.PageTokens
+	window := min(full, (s.Window+o.Rows+engine.PageTokens-1)/engine.PageTokens+2)
+	return (full + window*engine.WindowPages(o.KV)) * o.Sequences
+}
+
+// For plans a model of shape s.
+func For(s models.Spec, cards []Card, host Host, o Options) (Plan, error) {
+	if len(cards) == 0 {
+		return Plan{}, fmt.Errorf("there is no GPU to place %s on", s.Name)
+	}
+	if o.Sequences == 0 {
+		o.Sequences = 1
+	}
+	if o.Rows == 0 {
+		o.Rows = Rows
+	}
+	if o.Logits == 0 {
+		o.Logits = 256
+	}
+	if o.KV == "" {
+		o.KV = "bf16"
+	}
+	z, err := measure(s, o)
+	if err != nil {
+		return Plan{}, err
+	}
+	asked := o.Context
+	longest := min(s.MaxPosition, maxContext)
+	if asked > longest {
+		return Plan{}, fmt.Errorf("a context of %d tokens is longer than %s was made for (%d)", asked, s.Name, longest)
+	}
+	if o.CPUExperts < 0 || o.CPUExperts > s.Layers {
+		return Plan{}, fmt.Errorf("the experts of %d layers are wanted on the CPU, %s has %d", o.CPUExperts, s.Name, s.Layers)
+	}
+	if asked > 0 {
+		return z.place(s, cards, host, o, asked)
+	}
+	// As long as fits. A long context is worth less than experts on the card, so first the fewest experts on the CPU, then the longest context.
+	least, err := z.place(s, cards, host, o, min(shortest, longest))
+	if err != nil {
+		return Plan{}, err
+	}
+	best, step := least, 1024
+	for low, high := least.Context/step, longest/step; low < high; {
+		mid := (low + high + 1) / 2
+		p, err := z.place(s, cards, host, o, mid*step)
+		if err == nil && p.CPUExpertLayers() <= max(least.CPUExpertLayers(), 0) && len(p.Shares) <= len(least.Shares) {
+			best, low = p, mid
+		} else {
+			high = mid - 1
+		}
+	}
+	return best, nil
+}
+
+// maxContext is what the published models were trained for, with YaRN.
+const maxContext = 131072
+
+// Room is what a card may be filled with: of the bytes that a device on it says are free, the share of the whole card that was allowed, or with 0 all but a
+// reserve.
+func Room(total, free int64, utilization float64) int64 {
+	if utilization > 0 {
+		return max(0, min(free, int64(float64(total)*min(utilization, 1))))
+	}
+	return max(0, free-Reserve)
+}
+
+func room(c Card, o Options) int64 { return Room(cmp.Or(c.Total, c.Free), c.Free, o.Utilization) }
+
+// place tries one context: on as few cards as hold it, then with experts on the CPU.
+func (z sizes) place(s models.Spec, cards []Card, host Host, o Options, context int) (Plan, error) {
+	for n := 1; n <= len(cards) && o.CPUExperts == 0; n++ {
+		if p, ok := z.spread(s, cards[:n], o, context, 0); ok {
+			return z.finish(p, cards, host), nil
+		}
+	}
+	var hostNeed int64                                               // bytes of experts that the host would have to hold
+	for onCPU := 1; onCPU <= s.Layers && !cards[0].Shared; onCPU++ { // the last layers' experts first
+		hostNeed += z.experts[s.Layers-onCPU]
+		if onCPU < o.CPUExperts {
+			continue
+		}
+		p, ok := z.spread(s, cards, o, context, onCPU)
+		if !ok {
+			continue
+		}
+		if hostNeed+p.shared(cards) > host.Free {
+			return Plan{}, z.noRoom(s, cards, host, o, context, hostNeed)
+		}
+		p.HostUsed = hostNeed
+		return z.finish(p, cards, host), nil
+	}
+	return Plan{}, z.noRoom(s, cards, host, o, context, hostNeed)
+}
+
+// spread fills the cards in order with layers; the experts of the last onCPU layers take no room.
+func (z sizes) spread(s models.Spec, cards []Card, o Options, context, onCPU int) (Plan, bool) {
+	p := Plan{Context: context, Pages: pages(s, o, context)}
+	layer := 0
+	for i, c := range cards {
+		share := Share{Card: i, From: layer, Scratch: z.scratch, Embedding: layer == 0}
+		left := room(c, o) - z.scratch
+		if share.Embedding {
+			share.Weights += z.embedding
+		}
+		for ; layer < s.Layers; layer++ {
+			need := z.dense[layer]
+			cpu := layer >= s.Layers-onCPU
+			if !cpu {
+				need += z.experts[layer]
+			}
+			last := int64(0)
+			if layer == s.Layers-1 {
+				last = z.unembedding + z.choosing
+			}
+			pool, staging := z.pool(p.Pages, share.From, layer+1), share.Staging
+			if cpu && o.Staging {
+				staging = z.staging()
+			}
+			if share.Weights+need+last+pool+staging > left {
+				break
+			}
+			share.Weights += need
+			if layer == s.Layers-1 {
+				share.Weights, share.Scratch = share.Weights+z.unembedding, share.Scratch+z.choosing
+			}
+			share.KV, share.Staging = pool, staging
+			if cpu {
+				share.CPUExperts = append(share.CPUExperts, layer)
+			}
+		}
+		share.To = layer
+		share.Unembedding = layer == s.Layers
+		if share.To > share.From {
+			p.Shares = append(p.Shares, share)
+		}
+		if layer == s.Layers {
+			return p, true
+		}
+	}
+	return p, false
+}
+
+// finish computes what the memories allow: a token reads all dense weights, the unembedding and its share of every layer's experts, one card after
+// the other.
+func (z sizes) finish(p Plan, cards []Card, host Host) Plan {
+	var seconds float64
+	for _, s := range p.Shares {
+		var onCard, onHost float64
+		cpu := map[int]bool{}
+		for _, l := range s.CPUExperts {
+			cpu[l] = true
+		}
+		for l := s.From; l < s.To; l++ {
+			onCard += float64(z.dense[l])
+			if cpu[l] {
+				onHost += float64(z.experts[l]) * z.active
+			} else {
+				onCard += float64(z.experts[l]) * z.active
+			}
+		}
+		if s.Unembedding {
+			onCard += float64(z.unembedding)
+		}
+		seconds += onCard / cards[s.Card].Bandwidth // +Inf where it is not known
+		if onHost > 0 {
+			seconds += onHost / host.Bandwidth
+		}
+	}
+	if !math.IsInf(seconds, 0) && seconds > 0 {
+		p.Ceiling = 1 / seconds
+	}
+	return p
+}

@@ -1,0 +1,194 @@
+package multi
+
+import (
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// Tokens chosen on the last card. The forward pass of a step goes through several devices, and the host has a part in every cut: so Queue leaves the
+// pass to a goroutine, and Sample joins it.
+//
+//	Queue(n+1)   goroutine: wait for the tokens of n, embed them on the first card, ... last card (queued, not waited for)
+//	Wait(n)      the same tokens, for the caller
+//	Sample(n+1)  joins the goroutine, queues the choice on the last card
+//
+// A token that the last card has chosen is needed on the first one, so nothing of the next pass can run before: waiting for it costs no time.
+
+// samplingStep is a step whose last stretch is on a device that samples.
+type samplingStep struct {
+	*step
+	last engine.SamplingStep
+}
+
+var _ engine.SamplingStep = (*samplingStep)(nil)
+
+// pass is a forward pass under way.
+type pass struct {
+	done chan struct{}
+	err  error // when done
+}
+
+// settle waits for the pass under way and gives its error, if it has any.
+func (d *Device) settle() error {
+	d.counting.Lock()
+	p := d.pass
+	d.counting.Unlock()
+	if p == nil {
+		return nil
+	}
+	<-p.done
+	return p.err
+}
+
+// drain waits for the stretch that the last pass has left on the last card. The lock is held.
+func (d *Device) drain() error {
+	left := d.left
+	d.left = nil
+	if left == nil {
+		return nil
+	}
+	return left.Finish()
+}
+
+func (d *Device) isClosed() bool {
+	d.counting.Lock()
+	defer d.counting.Unlock()
+	return d.closed
+}
+
+// sampled is one Sample, and its tokens when they have been waited for.
+type sampled struct {
+	step   engine.SamplingStep
+	chosen []engine.SampledToken
+	known  bool
+	err    error
+}
+
+// fifo are the Samples not read yet, oldest first.
+type fifo struct {
+	sync.Mutex
+	waiting []*sampled
+	latest  *sampled // of the last Sample, read or not
+}
+
+// know waits for the tokens of the oldest Samples, up to one of them. The lock is held.
+func (f *fifo) know(last *sampled) error {
+	for _, x := range f.waiting {
+		if !x.known {
+			x.err = x.step.Wait(x.chosen)
+			x.known = true
+		}
+		if x == last {
+			break
+		}
+	}
+	return last.err
+}
+
+// Queue starts a batch and returns at once.
+func (s *samplingStep) Queue(b *engine.Batch, from []int32) error {
+	d := s.dev
+	d.settle() // its error was Sample's to tell
+	d.mu.Lock()
+	closed := s.closed || d.isClosed()
+	d.mu.Unlock()
+	if closed {
+		return engine.ErrClosed
+	}
+	b, from = copied(b), slices.Clone(from)
+	p := &pass{done: make(chan struct{})}
+	d.counting.Lock()
+	d.pass = p
+	d.counting.Unlock()
+	go func() {
+		defer close(p.done)
+		p.err = s.forward(b, from)
+	}()
+	return nil
+}
+
+// forward runs the pass, and leaves the last stretch queued.
+func (s *samplingStep) forward(b *engine.Batch, from []int32) error {
+	d := s.dev
+	if err := d.tokens.fill(b.Tokens, from); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return s.run(b, func(last *part) error {
+		if err := s.last.Queue(b, nil); err != nil {
+			return err
+		}
+		if r, ok := last.step.(runner); ok {
+			d.left = r
+		}
+		return nil
+	})
+}
+
+// fill replaces the tokens of rows that take theirs from the last Sample.
+func (f *fifo) fill(tokens, from []int32) error {
+	f.Lock()
+	defer f.Unlock()
+	for i, row := range from {
+		if row < 0 {
+			continue
+		}
+		if f.latest == nil || int(row) >= len(f.latest.chosen) {
+			return errors.New("a row takes its token from a sample, and there was none")
+		}
+		if err := f.know(f.latest); err != nil {
+			return err
+		}
+		tokens[i] = max(f.latest.chosen[row].ID, 0) // where nothing was chosen the row is nobody's, and any token will do
+	}
+	return nil
+}
+
+// Sample joins the pass and queues the choice.
+func (s *samplingStep) Sample(choices []engine.SamplingParams) error {
+	d := s.dev
+	if err := d.settle(); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s.closed || d.isClosed() {
+		return engine.ErrClosed
+	}
+	if err := s.last.Sample(choices); err != nil {
+		return err
+	}
+	x := &sampled{step: s.last, chosen: make([]engine.SampledToken, len(choices))}
+	d.tokens.Lock()
+	defer d.tokens.Unlock()
+	d.tokens.waiting, d.tokens.latest = append(d.tokens.waiting, x), x
+	return nil
+}
+
+// Wait gives the tokens of the oldest Sample.
+func (s *samplingStep) Wait(chosen []engine.SampledToken) error {
+	f := &s.dev.tokens
+	f.Lock()
+	defer f.Unlock()
+	if len(f.waiting) == 0 {
+		return errors.New("nothing was sampled that could be waited for")
+	}
+	x := f.waiting[0]
+	err := f.know(x)
+	f.waiting = f.waiting[1:]
+	copy(chosen, x.chosen)
+	return err
+}
+
+// copied is a batch that the caller may go on changing.
+func copied(b *engine.Batch) *engine.Batch {
+	x := &engine.Batch{Tokens: slices.Clone(b.Tokens), LogitRows: slices.Clone(b.LogitRows), Twins: slices.Clone(b.Twins), Rebuild: b.Rebuild}
+	for _, q := range b.Seqs {
+		x.Seqs = append(x.Seqs, engine.SeqRows{Start: q.Start, Rows: q.Rows, Full: slices.Clone(q.Full), Window: slices.Clone(q.Window)})
+	}
+	return x
+}

@@ -1,0 +1,144 @@
+package multi
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// Experts that lie with the host and are computed by a card: a large step has so many rows that copying a layer's experts over the bus takes less
+// time than computing them on the host's cores. A card has two staging areas; while it computes a layer out of one, the next layer's experts are
+// copied into the other.
+//
+// What must stay true: an area is written only when the stretch that read it last has ended, and read only when it is whole.
+
+const stagingAreas = 2
+
+// staging is a card's areas.
+type staging struct {
+	areas [stagingAreas]engine.Region
+}
+
+// refiller is a region that is written beside the steps of its device, without waiting for them.
+type refiller interface {
+	Refill(offset int64, data []byte) error
+}
+
+func newStaging(dev engine.Device, bytes int64) (*staging, error) {
+	s := &staging{}
+	for i := range s.areas {
+		var err error
+		if s.areas[i], err = dev.Alloc(bytes); err != nil {
+			return nil, errors.Join(fmt.Errorf("room to stream experts through: %w", err), s.free())
+		}
+	}
+	return s, nil
+}
+
+func (s *staging) free() error {
+	var errs []error
+	for _, r := range s.areas {
+		if r != nil {
+			errs = append(errs, r.Free())
+		}
+	}
+	s.areas = [stagingAreas]engine.Region{}
+	return errors.Join(errs...)
+}
+
+// stagingAlign is where a tensor starts in its area: what a card's allocations have.
+const stagingAlign = 256
+
+// stagingBytes is the size of one area on each card, for p.
+func (d *Device) stagingBytes(p *engine.Program) []int64 {
+	most := make([]int64, len(d.devices))
+	sum := map[int]int64{} // by layer
+	for i, at := range d.places(p, true) {
+		if at.streams < 0 {
+			continue
+		}
+		for _, b := range p.Ops[i].W {
+			sum[at.streams] += (p.BytesOf(b) + stagingAlign - 1) / stagingAlign * stagingAlign
+		}
+		most[at.on] = max(most[at.on], sum[at.streams])
+	}
+	return most
+}
+
+// load is the experts of one stretch on their way into an area.
+type load struct {
+	area  engine.Region
+	parts []piece
+}
+
+// piece is a tensor and its place in the area.
+type piece struct {
+	offset int64
+	data   []byte
+}
+
+// run copies it.
+func (l *load) run() error {
+	for _, x := range l.parts {
+		write := l.area.Write
+		if r, ok := l.area.(refiller); ok {
+			write = r.Refill
+		}
+		if err := write(x.offset, x.data); err != nil {
+			return fmt.Errorf("stream experts: %w", err)
+		}
+	}
+	return nil
+}
+
+// loading runs the loads of a step in order, each when its area is free.
+type loading struct {
+	ready []chan error    // by load
+	freed []chan struct{} // by load: closed when the load that took the same area before has been used
+	stop  chan struct{}
+	ended chan struct{}
+}
+
+// start begins the loads; before[i] is the load that has the area of load i before it, -1 for none.
+func start(loads []*load, before []int) *loading {
+	l := &loading{stop: make(chan struct{}), ended: make(chan struct{})}
+	for range loads {
+		l.ready, l.freed = append(l.ready, make(chan error, 1)), append(l.freed, make(chan struct{}))
+	}
+	go func() {
+		defer close(l.ended)
+		for i, x := range loads {
+			if before[i] >= 0 {
+				select {
+				case <-l.freed[before[i]]:
+				case <-l.stop:
+					return
+				}
+			}
+			select {
+			case <-l.stop:
+				return
+			default:
+			}
+			err := x.run()
+			l.ready[i] <- err
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return l
+}
+
+// wait returns when a load is there.
+func (l *loading) wait(i int) error { return <-l.ready[i] }
+
+// used says that the area of a load may be written again.
+func (l *loading) used(i int) { close(l.freed[i]) }
+
+// end stops what has not begun and waits for the rest.
+func (l *loading) end() {
+	close(l.stop)
+	<-l.ended
+}

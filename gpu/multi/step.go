@@ -1,0 +1,197 @@
+package multi
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// A step over several devices: the stretches one after the other, and between two of them what crosses.
+
+type step struct {
+	dev    *Device
+	p      *engine.Program
+	pool   cache
+	parts  []part
+	loads  []*load
+	before []int // the load that has the area of each load before it
+
+	bounce []byte // for what crosses through the host
+	bare   engine.Batch
+	timing bool
+	closed bool
+}
+
+var _ engine.Step = (*step)(nil)
+
+// runner is a step that need not be waited for: what its device is asked for after Start comes behind it. Start is Forward without logits.
+type runner interface {
+	Start(b *engine.Batch) error
+	Finish() error
+}
+
+// Forward runs one batch.
+func (s *step) Forward(b *engine.Batch, logits []float32) error {
+	s.dev.settle()
+	s.dev.mu.Lock()
+	defer s.dev.mu.Unlock()
+	return s.run(b, func(last *part) error { return last.step.Forward(b, logits) })
+}
+
+// run runs the stretches; last runs the last one. The device's lock is held.
+func (s *step) run(b *engine.Batch, last func(*part) error) (err error) {
+	if s.closed || s.dev.isClosed() {
+		return engine.ErrClosed
+	}
+	if err := s.dev.drain(); err != nil {
+		return err
+	}
+	if err := s.pool.used(b, s.p.Spec.Window); err != nil {
+		return err
+	}
+	var l *loading
+	if len(s.loads) > 0 {
+		l = start(s.loads, s.before)
+		defer l.end()
+	}
+	running := -1 // the part whose experts are read from a staging area
+	defer func() {
+		if err != nil {
+			s.rest() // nothing of it is under way when the next one begins; the error is the one to tell
+		}
+	}()
+	for i := range s.parts {
+		x := &s.parts[i]
+		if x.load >= 0 {
+			if running >= 0 {
+				if err := s.finish(&s.parts[running]); err != nil {
+					return s.at(&s.parts[running], err)
+				}
+				l.used(s.parts[running].load)
+			}
+			running = i
+			if err := l.wait(x.load); err != nil {
+				return s.at(x, err)
+			}
+		}
+		if err := s.move(b, x.bring); err != nil {
+			return s.at(x, err)
+		}
+		switch {
+		case i == len(s.parts)-1:
+			err = last(x)
+		default:
+			err = s.begin(x, b)
+		}
+		if err != nil {
+			return s.at(x, err)
+		}
+	}
+	return nil
+}
+
+// at says where a step failed, where that is more than one place.
+func (s *step) at(x *part, err error) error {
+	first, last := s.p.Ops[x.from].Label, s.p.Ops[x.to-1].Label
+	return fmt.Errorf("%s, %s to %s: %w", s.dev.devices[x.on].Name(), first, last, err)
+}
+
+// begin starts a part, or runs it where its device cannot do the one without the other.
+func (s *step) begin(x *part, b *engine.Batch) error {
+	if !x.tables {
+		b = s.withoutTables(b)
+	}
+	if r, ok := x.step.(runner); ok && !s.timing {
+		return r.Start(b)
+	}
+	return x.step.Forward(b, nil)
+}
+
+// finish waits for a part that has begun.
+func (s *step) finish(x *part) error {
+	if r, ok := x.step.(runner); ok && !s.timing {
+		return r.Finish()
+	}
+	return nil
+}
+
+// rest waits for everything that may be under way.
+func (s *step) rest() {
+	for i := range s.parts {
+		if r, ok := s.parts[i].step.(runner); ok {
+			r.Finish() // an error has been told already
+		}
+	}
+}
+
+// withoutTables is a batch for stretches that do not see the cache, for devices that flatten block tables each time.
+func (s *step) withoutTables(b *engine.Batch) *engine.Batch {
+	s.bare = engine.Batch{Tokens: b.Tokens, LogitRows: b.LogitRows, Rebuild: b.Rebuild, Seqs: s.bare.Seqs[:0]}
+	for _, q := range b.Seqs {
+		s.bare.Seqs = append(s.bare.Seqs, engine.SeqRows{Start: q.Start, Rows: q.Rows})
+	}
+	return &s.bare
+}
+
+// rowsOf is how many rows of a buffer a batch uses.
+func (s *step) rowsOf(x *engine.Buffer, b *engine.Batch) int64 {
+	switch x.Extent {
+	case engine.PerRow:
+		return int64(len(b.Tokens))
+	case engine.PerSlot:
+		return int64(len(b.Tokens) * s.p.Spec.ExpertsPerToken)
+	case engine.PerLogit:
+		return int64(len(b.LogitRows))
+	}
+	return int64(x.Rows)
+}
+
+// Profiling switches the clocks of all parts.
+func (s *step) Profiling(on bool) {
+	s.dev.settle()
+	s.dev.mu.Lock()
+	defer s.dev.mu.Unlock()
+	s.timing = on
+	for _, x := range s.parts {
+		x.step.Profiling(on)
+	}
+}
+
+// Profile is the time of each operation on its device; what crosses between them is in none.
+func (s *step) Profile() []int64 {
+	s.dev.settle()
+	s.dev.mu.Lock()
+	defer s.dev.mu.Unlock()
+	if !s.timing {
+		return nil
+	}
+	var ns []int64
+	for _, x := range s.parts {
+		of := x.step.Profile()
+		if of == nil {
+			return nil
+		}
+		ns = append(ns, of...)
+	}
+	return ns
+}
+
+// Close frees the parts. It may be called more than once.
+func (s *step) Close() error {
+	s.dev.settle()
+	s.dev.mu.Lock()
+	defer s.dev.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	var errs []error
+	for i := range s.parts {
+		if x := s.parts[len(s.parts)-1-i].step; x != nil { // from the last one: the first of a chain has what the others use
+			errs = append(errs, x.Close())
+		}
+	}
+	s.dev.release()
+	return errors.Join(errs...)
+}
