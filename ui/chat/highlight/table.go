@@ -66,6 +66,7 @@ type region struct {
 	fill             byte
 }
 
+// is reports a form by its letter, which languages.txt explains.
 func (r *region) is(form byte) bool { return r.forms>>(form-'A')&1 == 1 }
 
 const kindLetters = "xcktsnfgyvidh" // in the order of the Kinds
