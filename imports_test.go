@@ -51,7 +51,7 @@ var level = map[string]int{
 
 // onlyImportedBy names the rooms that are wired in at few places.
 var onlyImportedBy = map[string][]string{
-	"runtime/cpu": {"runtime/serve", "gpu/multi", "ui/cli"},
+	"runtime/cpu": {"runtime/serve", "gpu/multi"},
 	"gpu":         {"runtime/serve", "ui/cli", "gpu/worker/ossrun-gpu"},
 	"gpu/multi":   {"gpu"},
 	"gpu/device":  {"ui/cli", "gpu", "gpu/multi"},

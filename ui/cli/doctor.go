@@ -28,7 +28,6 @@ import (
 	"github.com/ossrun/ossrun/gpu/device"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
-	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/enginetest"
 	"github.com/ossrun/ossrun/runtime/serve"
@@ -201,7 +200,8 @@ func look(c *cli.Context, host, dev engine.Backend, why string, o serve.Options)
 	error) {
 	total, free := host.Memory()
 	r := &doctorReport{
-		Machine: machineReport{OS: osName(), CPU: cpuModel(), Cores: cpu.Cores(), ISAs: cpu.ISAs(),
+		Machine: machineReport{OS: osName(), CPU: cpuModel(), Cores: serve.Cores(),
+			ISAs:        serve.ISAs(),
 			MemoryTotal: total, MemoryFree: free},
 		GPUs:   gpu.See(c.Context),
 		Device: reportOf(dev, why),
@@ -219,7 +219,7 @@ func look(c *cli.Context, host, dev engine.Backend, why string, o serve.Options)
 		r.Device.Why = "no GPU is used: " + why
 	}
 	settings := func(memory int64) engine.Settings { return serve.SettingsOnGPU(memory, o) }
-	rate := sync.OnceValue(func() float64 { return gpu.HostRate(serve.HostDevice(host)) })
+	rate := sync.OnceValue(func() float64 { return serve.HostReadRate(host) })
 	r.Models, err = modelReports(dev, func(s models.Spec) gpu.Placing {
 		return gpu.Place(s, r.GPUs, settings, free, rate)
 	})

@@ -9,10 +9,10 @@ import (
 	"io"
 	"strings"
 
-	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/enginetest"
 	"github.com/ossrun/ossrun/runtime/engine/golden"
+	"github.com/ossrun/ossrun/runtime/serve"
 )
 
 // goldenRow is one case in one mode; case "all" is the mode as a whole.
@@ -89,6 +89,26 @@ type selftestRow struct {
 	Skipped string `json:"skipped,omitempty"` // the device has no such operation, it says
 }
 
+// error is the worst error for people.
+func (r *selftestRow) error() string {
+	if r.Error == nil {
+		return "NaN"
+	}
+	return fmt.Sprintf("%.1e", *r.Error)
+}
+
+// verdict is what ends a row: nothing where the operation is right.
+func (r *selftestRow) verdict() string {
+	text := ""
+	if !r.OK {
+		text = "  FAILED: " + r.Why
+	}
+	if r.Skipped != "" {
+		text += "  skipped: " + r.Skipped
+	}
+	return text
+}
+
 // selftest holds every operation of every instruction set to the float64 loops: on all shapes,
 // those of timed under the clock too.
 func (r *doctorReport) selftest(ctx context.Context, out io.Writer, dev engine.Device, shapes,
@@ -97,7 +117,7 @@ func (r *doctorReport) selftest(ctx context.Context, out io.Writer, dev engine.D
 		"row\n", dev.Name())
 	fmt.Fprintf(out, "%-7s %-22s %9s %9s %8s\n", "isa", "operation", "error", "allowed", "GB/s")
 	ok := true
-	for _, isa := range cpu.ISAs() {
+	for _, isa := range serve.ISAs() {
 		rows, err := testOps(ctx, onHost(dev, engine.Settings{ISA: isa}), isa, shapes, timed)
 		if err != nil {
 			return err
@@ -105,19 +125,8 @@ func (r *doctorReport) selftest(ctx context.Context, out io.Writer, dev engine.D
 		for _, row := range rows {
 			row.Device = dev.Name()
 			r.Selftest = append(r.Selftest, *row)
-			shown := "NaN"
-			if row.Error != nil {
-				shown = fmt.Sprintf("%.1e", *row.Error)
-			}
-			fmt.Fprintf(out, "%-7s %-22s %9s %9.1e %8.2f", row.ISA, row.Op, shown, row.Bound,
-				row.GBs)
-			if row.Skipped != "" {
-				fmt.Fprintf(out, "  skipped: %s", row.Skipped)
-			}
-			if !row.OK {
-				fmt.Fprintf(out, "  FAILED: %s", row.Why)
-			}
-			fmt.Fprintln(out)
+			fmt.Fprintf(out, "%-7s %-22s %9s %9.1e %8.2f%s\n", row.ISA, row.Op, row.error(),
+				row.Bound, row.GBs, row.verdict())
 			ok = ok && row.OK
 		}
 	}

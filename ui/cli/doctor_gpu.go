@@ -96,22 +96,12 @@ func (r *doctorReport) selftestGPU(ctx context.Context, out io.Writer, dev *gpu.
 			row.PercentOfMatrix = 100 * row.TFLOPs / peak
 		}
 		r.Selftest = append(r.Selftest, *row)
-		shown := "NaN"
-		if row.Error != nil {
-			shown = fmt.Sprintf("%.1e", *row.Error)
-		}
-		fmt.Fprintf(out, "%-22s %8s %8.1e %9.2f %8.1f%%", row.Op, shown, row.Bound, row.GBs,
+		fmt.Fprintf(out, "%-22s %8s %8.1e %9.2f %8.1f%%", row.Op, row.error(), row.Bound, row.GBs,
 			row.Percent)
 		if row.TFLOPs > 0 {
 			fmt.Fprintf(out, " %8.3f %8.1f%%", row.TFLOPs, row.PercentOfMatrix)
 		}
-		if !row.OK {
-			fmt.Fprintf(out, "  FAILED: %s", row.Why)
-		}
-		if row.Skipped != "" {
-			fmt.Fprintf(out, "  skipped: %s", row.Skipped)
-		}
-		fmt.Fprintln(out)
+		fmt.Fprintln(out, row.verdict())
 		right = right && row.OK
 	}
 	ok = ok && right
@@ -128,6 +118,26 @@ func (r *doctorReport) selftestGPU(ctx context.Context, out io.Writer, dev *gpu.
 	fmt.Fprintf(out, "selftest: %s\n", verdict(ok))
 	r.pass(ok)
 	return nil
+}
+
+// matrixRates times the card's units, each in a bare loop, and the kernels' products beside them.
+// peak is the bare rate of the unit that the operations are computed by; they keep all of float32
+// in three terms, so a third of it is the most that they can reach.
+func (r *doctorReport) matrixRates(ctx context.Context, out io.Writer,
+	dev *gpu.Backend) (peak float64, err error) {
+	if r.Matrix, err = dev.MatrixRates(ctx); err != nil {
+		return 0, err
+	}
+	fmt.Fprintf(out, "%-27s %8s %8s  %s\n", "product of matrices", "TFLOP/s", "of unit", "unit, "+
+		"TFLOP/s in a bare loop")
+	for i, x := range r.Matrix {
+		if i == 0 {
+			peak = x.UnitTFLOPs
+		}
+		fmt.Fprintf(out, "%-27s %8.1f %7.1f%%  %s, %.1f\n", x.Product, x.TFLOPs, x.Percent, x.Unit,
+			x.UnitTFLOPs)
+	}
+	return peak, nil
 }
 
 // proved shows how the faster kernels were found on this card, and tells whether all are right.
@@ -175,8 +185,7 @@ func (r *doctorReport) wholeModels(ctx context.Context, out io.Writer, dev *gpu.
 	if err != nil || len(r.Decode) == 0 {
 		return err
 	}
-	faster := slices.MaxFunc(r.Decode, func(a,
-		b decodeReport) int {
+	faster := slices.MaxFunc(r.Decode, func(a, b decodeReport) int {
 		return cmp.Compare(a.TokensPerSecond, b.TokensPerSecond)
 	})
 	fmt.Fprintf(out, "the faster here: OSSRUN_DECODE_KERNEL=%s\n", faster.Kernel)

@@ -10,7 +10,7 @@ import (
 	"io/fs"
 
 	"github.com/ossrun/ossrun/assets"
-	"github.com/ossrun/ossrun/runtime/cpu"
+	"github.com/ossrun/ossrun/runtime/serve"
 )
 
 // kernelHashes are the first 12 digits of SHA-256: over names and contents of the CPU engine's
@@ -21,7 +21,7 @@ type kernelHashes struct {
 }
 
 func kernels() (kernelHashes, error) {
-	host, err := hashFiles(cpu.Sources)
+	host, err := hashFiles(serve.CPUSources())
 	if err != nil {
 		return kernelHashes{}, err
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
-	"github.com/ossrun/ossrun/runtime/cpu"
+	"github.com/ossrun/ossrun/runtime/serve"
 )
 
 type listedModel struct {
@@ -81,12 +81,8 @@ func listed() ([]listedModel, error) {
 	if err != nil {
 		return nil, err
 	}
-	dev, err := cpu.New(1)
+	free, err := serve.FreeMemory()
 	if err != nil {
-		return nil, err
-	}
-	_, free := dev.Memory()
-	if err := dev.Close(); err != nil {
 		return nil, err
 	}
 	rows := []listedModel{}
