@@ -58,10 +58,10 @@ func chatCommand(t Terminal) *cli.Command {
 			}
 			once := prompt != ""
 			if !once && (c.Bool("json") || c.Bool("show-reasoning")) {
-				return fail(exitUsage, "--json and --show-reasoning want a PROMPT or text on stdin")
+				return fail(exitUsage, "--json and --show-reasoning need a PROMPT or text on stdin")
 			}
 			if !once && !isTerminal(t.Out) {
-				return fail(exitUsage, "the chat wants a terminal; give a PROMPT to have one "+
+				return fail(exitUsage, "the chat needs a terminal; give a PROMPT to get one "+
 					"answer on stdout")
 			}
 			restore := func() {}

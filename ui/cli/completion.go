@@ -1,5 +1,5 @@
-// ossrun completion: scripts that teach a shell our verbs and flags. Bash and zsh ask the program itself, so they never
-// go stale; fish gets its whole list.
+// ossrun completion: scripts that teach a shell our verbs and flags. Bash and zsh ask the program
+// itself, so they never go stale; fish gets its whole list.
 
 package cli
 
@@ -11,7 +11,8 @@ import (
 
 const bashCompletion = `# ossrun completion for bash: put  source <(ossrun completion bash)  into ~/.bashrc
 _ossrun() {
-  local word="${COMP_WORDS[COMP_CWORD]}" words=("${COMP_WORDS[@]:0:COMP_CWORD}") found
+  local word="${COMP_WORDS[COMP_CWORD]}" found
+  local words=("${COMP_WORDS[@]:0:COMP_CWORD}")
   if [[ "$word" == -* ]]; then words+=("$word"); fi
   found=$("${words[@]}" --generate-bash-completion 2>/dev/null | sed 's/:.*//')
   mapfile -t COMPREPLY < <(compgen -W "$found" -- "$word")
@@ -25,7 +26,8 @@ _ossrun() {
   local -a found words_before
   words_before=("${(@)words[1,CURRENT-1]}")
   if [[ "${words[CURRENT]}" == -* ]]; then words_before+=("${words[CURRENT]}"); fi
-  found=("${(@f)$(_CLI_ZSH_AUTOCOMPLETE_HACK=1 "${words_before[@]}" --generate-bash-completion 2>/dev/null)}")
+  found=("${(@f)$(_CLI_ZSH_AUTOCOMPLETE_HACK=1 \
+    "${words_before[@]}" --generate-bash-completion 2>/dev/null)}")
   if [[ -n "${found[1]}" ]]; then _describe 'ossrun' found; else _files; fi
 }
 compdef _ossrun ossrun
@@ -56,7 +58,8 @@ func completionCommand() *cli.Command {
 			case "man":
 				script = manual(c.App)
 			default:
-				return fail(exitUsage, "completion wants bash, zsh, fish or man, not %q; see ossrun completion --help", shell)
+				return fail(exitUsage, "completion needs one of bash, zsh, fish and man, not %q; see "+
+					"ossrun completion --help", shell)
 			}
 			_, err := io.WriteString(c.App.Writer, script)
 			return err

@@ -190,7 +190,7 @@ func readConfig(path string) (map[string]string, error) {
 		switch v := v.(type) {
 		case nil:
 		case map[string]any:
-			return nil, fmt.Errorf("%s: a value is wanted, not a table", k)
+			return nil, fmt.Errorf("%s: a value is needed, not a table", k)
 		case []any:
 			var parts []string
 			for _, p := range v {

@@ -47,7 +47,7 @@ func pullCommand(t Terminal) *cli.Command {
 		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
-				return fail(exitUsage, "pull wants one MODEL, such as 20b; see ossrun pull --help")
+				return fail(exitUsage, "pull needs one MODEL, such as 20b; see ossrun pull --help")
 			}
 			if c.Args().First() == models.Demo {
 				fmt.Fprintln(t.Out, "demo is built in: there is nothing to download")

@@ -31,7 +31,7 @@ func rmCommand(t Terminal) *cli.Command {
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "yes", Usage: "do not ask"}, configFlag()},
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
-				return fail(exitUsage, "rm wants one MODEL, such as 20b; ossrun list shows what "+
+				return fail(exitUsage, "rm needs one MODEL, such as 20b; ossrun list shows what "+
 					"is here")
 			}
 			name := c.Args().First()

@@ -88,7 +88,8 @@ func (v *serveVerb) flags() []cli.Flag {
 		return &cli.Float64Flag{Name: name, Aliases: aliases, Category: groupMemory, Usage: usage,
 			Action: func(_ *cli.Context, gib float64) error {
 				if !(gib >= 0 && gib <= 1<<20) {
-					return fail(exitUsage, "--%s wants GiB from 0 up, not %v", name, gib)
+					return fail(exitUsage, "--%s must be a number of GiB from 0 up, not %v", name,
+						gib)
 				}
 				*to = int64(gib * (1 << 30))
 				return nil
@@ -104,7 +105,7 @@ func (v *serveVerb) flags() []cli.Flag {
 			"responses, for `TIME` after they were last used, so that reasoning comes back as it "+
 			"was", func(text string) (err error) {
 			if o.Keep.Remember, err = time.ParseDuration(text); err != nil || o.Keep.Remember < 0 {
-				return fail(exitUsage, "--remember wants a time such as 24h or 30m, not %q", text)
+				return fail(exitUsage, "--remember must be a time such as 24h or 30m, not %q", text)
 			}
 			return nil
 		}),
@@ -168,7 +169,7 @@ func keepAlive(s string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil {
-		return 0, fail(exitUsage, "--keep-alive wants a time such as 5m or 90s, 0 or never, not "+
+		return 0, fail(exitUsage, "--keep-alive must be a time such as 5m or 90s, 0 or never, not "+
 			"%q", s)
 	}
 	return max(d, -1), nil

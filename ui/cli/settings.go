@@ -259,7 +259,7 @@ func readNumbers(to *[]int, flag, text string, least int, example string) error 
 	for _, f := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' }) {
 		n, err := strconv.Atoi(strings.TrimSpace(f))
 		if err != nil || n < least {
-			return fail(exitUsage, "--%s wants numbers such as %s, not %q", flag, example, text)
+			return fail(exitUsage, "--%s needs numbers such as %s, not %q", flag, example, text)
 		}
 		*to = append(*to, n)
 	}

@@ -45,7 +45,7 @@ func only(accepted ...string) func(string) string {
 // oneDevice refuses parallelism over several devices.
 func oneDevice(v string) string {
 	if n, err := strconv.Atoi(strings.TrimSpace(v)); err != nil || n < 1 {
-		return fmt.Sprintf("a number from 1 up is wanted, not %q", v)
+		return fmt.Sprintf("must be a number from 1 up, not %q", v)
 	} else if n > 1 {
 		return fmt.Sprintf("this engine does not divide a layer or the requests among %d GPUs; a "+
 			"model that one has no room for goes over several by itself (--gpu names them); "+
