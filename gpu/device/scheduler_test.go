@@ -1,13 +1,11 @@
 package device
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/ossrun/ossrun/gpu/driver"
-	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
@@ -16,14 +14,14 @@ import (
 
 // The scheduler on a card: tokens chosen there, a step ahead, are those that the host chooses from the same logits.
 
-// hostSampled is an engine that shows the scheduler nothing but its pages and logits.
-type hostSampled struct{ eng *engine.InProcess }
+// hostSampled is an engine whose tokens are sampled on the host.
+type hostSampled struct{ *engine.InProcess }
 
-func (h hostSampled) Step(ctx context.Context, b *engine.Batch, logits []float32) error {
-	return h.eng.Step(ctx, b, logits)
+func (h hostSampled) Caps() engine.Caps {
+	caps := h.InProcess.Caps()
+	caps.Samples = false
+	return caps
 }
-func (h hostSampled) Spec() models.Spec { return h.eng.Spec() }
-func (h hostSampled) WindowPages() int  { return h.eng.WindowPages() }
 
 // turns are three requests: a greedy one, one with everything that sampling knows, one under masks.
 func turns(vocab int) []sched.Request {
@@ -39,7 +37,7 @@ func turns(vocab int) []sched.Request {
 // texts runs the turns together.
 func texts(t *testing.T, eng sched.Engine, vocab int) (all [][]sched.Token) {
 	t.Helper()
-	s := sched.New(eng, sched.Options{Pages: 16, MaxBatchedTokens: 8, MaxSeqs: 4})
+	s := sched.New(eng, sched.Options{Pages: 16, MaxNumBatchedTokens: 8, MaxNumSeqs: 4})
 	defer s.Close()
 	var streams []*sched.Stream
 	for _, r := range turns(vocab) {
@@ -104,7 +102,7 @@ func TestSchedulerIsAStepAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer eng.Close()
-	s := sched.New(eng, sched.Options{Pages: 16, MaxBatchedTokens: 8, MaxSeqs: 4})
+	s := sched.New(eng, sched.Options{Pages: 16, MaxNumBatchedTokens: 8, MaxNumSeqs: 4})
 	defer s.Close()
 	st, err := s.Submit(t.Context(), sched.Request{Prompt: []int32{5, 6}, MaxTokens: 5, Params: sample.Params{Logprobs: -1}})
 	if err != nil {

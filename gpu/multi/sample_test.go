@@ -1,13 +1,11 @@
 package multi_test
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"testing"
 
 	"github.com/ossrun/ossrun/gpu/driver"
-	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
@@ -16,18 +14,19 @@ import (
 
 // Tokens chosen on the last card: the scheduler, a step ahead, gets those that the host chooses from the same logits.
 
-// hostSampled is an engine that shows the scheduler nothing but its logits.
-type hostSampled struct{ eng *engine.InProcess }
+// hostSampled is an engine whose tokens are sampled on the host.
+type hostSampled struct{ *engine.InProcess }
 
-func (h hostSampled) Step(ctx context.Context, b *engine.Batch, logits []float32) error {
-	return h.eng.Step(ctx, b, logits)
+func (h hostSampled) Caps() engine.Caps {
+	caps := h.InProcess.Caps()
+	caps.Samples = false
+	return caps
 }
-func (h hostSampled) Spec() models.Spec { return h.eng.Spec() }
 
 // texts runs three turns together: a greedy one, one with everything that sampling knows, one under masks.
 func texts(t *testing.T, eng sched.Engine, vocab int) (all [][]int32, err error) {
 	t.Helper()
-	s := sched.New(eng, sched.Options{Pages: 16, MaxBatchedTokens: 8, MaxSeqs: 4})
+	s := sched.New(eng, sched.Options{Pages: 16, MaxNumBatchedTokens: 8, MaxNumSeqs: 4})
 	defer s.Close()
 	only := func(generated []int32) []uint64 {
 		mask := make([]uint64, (vocab+63)/64)

@@ -60,10 +60,11 @@ type sequence struct {
 }
 
 func run(t *testing.T, rng *rand.Rand, window int) {
-	p := NewPool(20+rng.IntN(100), window)
+	pages, windowPages := 20+rng.IntN(100), 1
 	if rng.IntN(3) == 0 {
-		p.Pair()
+		windowPages = 2
 	}
+	p := NewPool(pages, window, windowPages)
 	var seqs []*sequence
 	tables := func() (all []*Table) {
 		for _, s := range seqs {
@@ -148,7 +149,7 @@ func TestPagesForIsReached(t *testing.T) {
 			most := 0
 			// a first chunk of any length shifts the alignment
 			for first := 1; first <= PageTokens; first++ {
-				p := NewPool(1000, window)
+				p := NewPool(1000, window, 1)
 				var s Table
 				next := 0
 				for next < 640 {
@@ -167,7 +168,7 @@ func TestPagesForIsReached(t *testing.T) {
 					}
 				}
 			}
-			if want := PagesFor(640, chunk, window); most > want {
+			if want := PagesOf(640, chunk, window, 1); most > want {
 				t.Errorf("window %d chunk %d: %d pages, PagesFor says %d", window, chunk, most,
 					want)
 			} else if want-most > 1 {
@@ -180,7 +181,7 @@ func TestPagesForIsReached(t *testing.T) {
 
 func TestSequenceOfGptOSS(t *testing.T) {
 	const window = 128
-	p := NewPool(8192, window)
+	p := NewPool(8192, window, 1)
 	var s Table
 	for next := range 4096 {
 		if !p.Reserve(&s, next+1) {
@@ -195,7 +196,7 @@ func TestSequenceOfGptOSS(t *testing.T) {
 }
 
 func BenchmarkDecode(b *testing.B) {
-	p := NewPool(4096, 128)
+	p := NewPool(4096, 128, 1)
 	var s Table
 	next := 0
 	for b.Loop() {

@@ -52,9 +52,17 @@ const (
 )
 
 // NewPool makes a pool for a model whose window layers see window positions, the query's own
-// included. It finds no prefixes before KeepPrefixes.
-func NewPool(pages, window int) *Pool {
+// included. windowPages is how many pages an entry of a window table takes: two where keys and
+// values of the full layers are kept in half the bytes and those of the window layers are not. The
+// pool finds no prefixes before KeepPrefixes.
+func NewPool(pages, window, windowPages int) *Pool {
 	p := &Pool{window: window, pages: make([]page, pages), free: make([]int32, pages)}
+	if windowPages > 1 {
+		p.twins = make([]int32, pages)
+		for i := range p.twins {
+			p.twins[i] = -1
+		}
+	}
 	for i := range p.free {
 		p.free[i] = int32(pages - 1 - i)
 	}
@@ -64,18 +72,8 @@ func NewPool(pages, window int) *Pool {
 	return p
 }
 
-// Pair makes every entry of a window table two pages of the pool: keys and values of the full
-// layers are kept in half the bytes then, and those of the window layers are not. It is called
-// before the first table is used.
-func (p *Pool) Pair() {
-	p.twins = make([]int32, len(p.pages))
-	for i := range p.twins {
-		p.twins[i] = -1
-	}
-}
-
 // Twins has the second page of each window page that is held, by the first one's number; nil
-// without Pair. It is the pool's own and changes with it.
+// where one page is enough. It is the pool's own and changes with it.
 func (p *Pool) Twins() []int32 { return p.twins }
 
 // each is how many pages of the pool an entry of a window table takes.
@@ -214,13 +212,15 @@ func (p *Pool) unlist(page int32) {
 	m.shelf = none
 }
 
-// PagesFor is how many pages a sequence of that many positions holds at most, when its rows come in
-// chunks of chunk: its full layers one for every PageTokens, its window layers the pages that the
-// window of the chunk's first row and the chunk itself touch.
-func PagesFor(positions, chunk, window int) int { return PagesOf(positions, chunk, window, 1) }
+// PagesFor is PagesOf a sequence of this pool.
+func (p *Pool) PagesFor(positions, chunk int) int {
+	return PagesOf(positions, chunk, p.window, p.each())
+}
 
-// PagesOf is PagesFor where an entry of a window table takes each pages of the pool, see Pair.
-func PagesOf(positions, chunk, window, each int) int {
+// PagesOf is how many pages a sequence of that many positions holds at most, when its rows come in
+// chunks of chunk: its full layers one for every PageTokens, its window layers windowPages for each
+// stretch of PageTokens that the window of the chunk's first row and the chunk itself touch.
+func PagesOf(positions, chunk, window, windowPages int) int {
 	full := (positions + PageTokens - 1) / PageTokens
 	// A stretch of n positions touches (n-2)/PageTokens + 2 pages where it lies worst, 1 if n is 1.
 	stretch := window - 1 + chunk
@@ -228,5 +228,13 @@ func PagesOf(positions, chunk, window, each int) int {
 	if stretch > 1 {
 		touched = (stretch-2)/PageTokens + 2
 	}
-	return full + each*min(full, touched)
+	return full + windowPages*min(full, touched)
+}
+
+// Entry is the pages of the pool behind an entry of a table that names page.
+func (p *Pool) Entry(page int32, windowed bool) []int32 {
+	if twin := p.twin(page); windowed && twin >= 0 {
+		return []int32{page, twin}
+	}
+	return []int32{page}
 }

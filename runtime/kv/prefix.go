@@ -65,8 +65,8 @@ func (p *Pool) Forget() {
 	}
 }
 
-// Distrust drops from the index what this table computed: its contents may be wrong.
-func (p *Pool) Distrust(t *Table) {
+// Invalidate drops from the index what this table computed: its contents may be wrong.
+func (p *Pool) Invalidate(t *Table) {
 	t.private = true
 	var first *node
 	for n := t.tail; n != nil && n != &p.root; n = n.parent {

@@ -155,10 +155,11 @@ func prefixOf(tokens []int32) uint64 {
 func newWorld(t *testing.T, rng *rand.Rand) *world {
 	w := &world{t: t, window: []int{1, 2, 20, 33, 64, 128}[rng.IntN(6)],
 		spilled: map[Hash][PageTokens]uint64{}, wspill: map[Hash][2][PageTokens]uint64{}}
-	w.p = NewPool(30+rng.IntN(120), w.window)
+	pages, windowPages := 30+rng.IntN(120), 1
 	if rng.IntN(3) == 0 {
-		w.p.Pair()
+		windowPages = 2
 	}
+	w.p = NewPool(pages, w.window, windowPages)
 	w.full, w.win = make([][PageTokens]uint64, w.p.Total()), make([][PageTokens]uint64, w.p.Total())
 	if rng.IntN(2) == 0 {
 		w.field = 1 + (w.window-1)*(1+rng.IntN(3))
@@ -330,7 +331,7 @@ func live(t *testing.T, rng *rand.Rand) (saved, rebuilt int) {
 		case n == 1:
 			w.end(rng.IntN(len(w.seqs)))
 		case n == 2 && rng.IntN(20) == 0:
-			w.p.Distrust(&w.seqs[rng.IntN(len(w.seqs))].Table)
+			w.p.Invalidate(&w.seqs[rng.IntN(len(w.seqs))].Table)
 		case n == 2 && rng.IntN(40) == 0:
 			w.p.Forget()
 		default:
@@ -403,7 +404,7 @@ func BenchmarkHashes(b *testing.B) {
 }
 
 func BenchmarkAdopt(b *testing.B) {
-	p := NewPool(5000, 128)
+	p := NewPool(5000, 128, 1)
 	p.KeepPrefixes(Prefixes{Field: 1524})
 	tokens := make([]int32, 32768)
 	for i := range tokens {

@@ -36,8 +36,13 @@ func (t *Table) Pages() int { return len(t.full) + (t.end-t.live)*(1+t.twins) }
 // Room is how many positions have their pages.
 func (t *Table) Room() int { return len(t.full) * PageTokens }
 
-// WindowRoom is how many positions have their window pages, or had them.
-func (t *Table) WindowRoom() int { return t.end * PageTokens }
+// Reach is how many positions could have their pages if t got all pages that can be taken.
+func (p *Pool) Reach(t *Table) int {
+	return (len(t.full) + p.Free()/(1+p.each())) * PageTokens
+}
+
+// WindowReach is Reach for window pages alone.
+func (p *Pool) WindowReach(t *Table) int { return (t.end + p.Free()/p.each()) * PageTokens }
 
 // Cuts tells at which lengths later prompts are likely to leave this sequence, ascending. Window
 // pages there are kept.

@@ -5,7 +5,7 @@
 //	step n+1                                   Queue(n+1) ................. Sample(n+1)
 //
 // While the device runs the forward pass of a step, the masks of its tokens are made and the next
-// step is planned (beside.go). Then the choice is queued, and behind it, where the plan stands, the
+// step is planned (overlap.go). Then the choice is queued, and behind it, where the plan stands, the
 // next forward pass, which takes the tokens from the device's memory: only then the host waits, for
 // tokens that are there already. A step that was queued like this may have rows of a sequence that
 // ended meanwhile: what they compute harms nobody, since the device runs one step after another and
@@ -16,20 +16,9 @@
 package sched
 
 import (
-	"context"
-
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/sample"
 )
-
-// chooser is an engine whose device chooses tokens, if Samples says so. engine.Engine documents the
-// calls.
-type chooser interface {
-	Samples() bool
-	Queue(ctx context.Context, b *engine.Batch, from []int32) error
-	Sample(choices []engine.SamplingParams) error
-	Wait(chosen []engine.SampledToken) error
-}
 
 // onDevice is what steps on a device need beside what all steps do.
 type onDevice struct {
@@ -41,13 +30,9 @@ type onDevice struct {
 	waiting []int // choices of the samples not waited for, oldest first
 }
 
-// chooser gives the engine where this step's tokens can be chosen on its device.
-func (s *Scheduler) chooser() chooser {
-	eng, ok := s.eng.(chooser)
-	if !ok || s.batch.Rebuild || len(s.sampling) == 0 || !s.editable(s.sampling) || !eng.Samples() {
-		return nil
-	}
-	return eng
+// samplesOnDevice tells whether this step's tokens can be sampled on the engine's device.
+func (s *Scheduler) samplesOnDevice() bool {
+	return s.eng.Caps().Samples && !s.batch.Rebuild && len(s.sampling) > 0 && s.editable(s.sampling)
 }
 
 // editable tells whether the device has room for what these sequences change of their logits. Long
@@ -57,27 +42,27 @@ func (s *Scheduler) editable(list []*sequence) bool {
 	for _, q := range list {
 		n += q.sampler.Edits() + 1
 	}
-	return n <= engine.MostEdits(s.o.MaxSeqs)
+	return n <= engine.MostEdits(s.o.MaxNumSeqs)
 }
 
 // computeOnDevice runs the batch, and the steps after it as long as each can be queued before the
 // tokens of the one before are known. After an error every sequence that was running has ended.
-func (s *Scheduler) computeOnDevice(eng chooser) {
-	err := s.queue(eng, nil)
+func (s *Scheduler) computeOnDevice() {
+	err := s.queue(nil)
 	for err == nil {
 		rows := len(s.batch.Tokens)
 		s.begin(true)
 		s.join()
-		if err = s.choices(eng); err != nil {
+		if err = s.choices(); err != nil {
 			break
 		}
 		ahead := s.assembleAhead()
 		if ahead {
-			if err = s.queue(eng, s.device.from); err != nil {
+			if err = s.queue(s.device.from); err != nil {
 				break
 			}
 		}
-		if err = s.take(eng); err != nil {
+		if err = s.take(); err != nil {
 			break
 		}
 		s.counts.Steps++
@@ -92,17 +77,17 @@ func (s *Scheduler) computeOnDevice(eng chooser) {
 		s.promote()
 		s.publish()
 	}
-	s.abandon(eng)
+	s.abandon()
 	if s.ctx.Err() == nil { // else closed: the loop ends and says so to everyone
 		s.fault(err)
 	}
 }
 
-func (s *Scheduler) queue(eng chooser, from []int32) error {
+func (s *Scheduler) queue(from []int32) error {
 	if s.o.launch != nil {
 		s.o.launch(&s.batch)
 	}
-	if err := eng.Queue(s.ctx, &s.batch, from); err != nil {
+	if err := s.eng.Queue(s.ctx, &s.batch, from); err != nil {
 		return err
 	}
 	s.device.queued = len(s.batch.LogitRows)
@@ -110,7 +95,7 @@ func (s *Scheduler) queue(eng chooser, from []int32) error {
 }
 
 // choices queues the choice of the running step's tokens. Rows whose sequence has ended get any.
-func (s *Scheduler) choices(eng chooser) error {
+func (s *Scheduler) choices() error {
 	d := &s.device
 	d.choices = d.choices[:0]
 	for range d.queued {
@@ -122,7 +107,7 @@ func (s *Scheduler) choices(eng chooser) error {
 			d.choices[q.logits] = c
 		}
 	}
-	err := eng.Sample(d.choices)
+	err := s.eng.Sample(d.choices)
 	clear(d.choices) // holds no mask alive
 	if err != nil {
 		return err
@@ -144,7 +129,7 @@ func (s *Scheduler) assembleAhead() bool {
 		}
 		edits += q.sampler.Edits() + 2
 	}
-	if edits > engine.MostEdits(s.o.MaxSeqs) {
+	if edits > engine.MostEdits(s.o.MaxNumSeqs) {
 		return false
 	}
 	b, d := &s.batch, &s.device
@@ -174,7 +159,7 @@ func (s *Scheduler) assembleAhead() bool {
 }
 
 // take waits for the running step's tokens.
-func (s *Scheduler) take(eng chooser) error {
+func (s *Scheduler) take() error {
 	d := &s.device
 	n := d.waiting[0]
 	for len(d.chosen) < n {
@@ -183,7 +168,7 @@ func (s *Scheduler) take(eng chooser) error {
 	chosen := d.chosen[:n]
 	clear(chosen)
 	d.waiting = d.waiting[1:]
-	if err := eng.Wait(chosen); err != nil {
+	if err := s.eng.Wait(chosen); err != nil {
 		return err
 	}
 	s.spread(len(s.sampling) > fewMasks, func(q *sequence) { q.chosen(chosen[q.logits]) })
@@ -217,19 +202,19 @@ func (s *Scheduler) promote() {
 
 // abandon lets the device come to an end with what is under way, after an error. Errors that follow
 // from it say nothing new.
-func (s *Scheduler) abandon(eng chooser) {
+func (s *Scheduler) abandon() {
 	d := &s.device
 	if d.queued > 0 {
 		d.choices = d.choices[:0]
 		for range d.queued {
 			d.choices = append(d.choices, engine.SamplingParams{TopP: 1, Logprobs: -1})
 		}
-		if eng.Sample(d.choices) == nil {
+		if s.eng.Sample(d.choices) == nil {
 			d.waiting = append(d.waiting, d.queued)
 		}
 	}
 	for _, n := range d.waiting {
-		if eng.Wait(make([]engine.SampledToken, n)) != nil {
+		if s.eng.Wait(make([]engine.SampledToken, n)) != nil {
 			break
 		}
 	}

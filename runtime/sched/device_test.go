@@ -22,8 +22,8 @@ func startOnDevice(t testing.TB, o Options) (*Scheduler, *simtest.Device) {
 	if o.Pages == 0 {
 		o.Pages = 512
 	}
-	if o.MaxBatchedTokens == 0 {
-		o.MaxBatchedTokens = 512
+	if o.MaxNumBatchedTokens == 0 {
+		o.MaxNumBatchedTokens = 512
 	}
 	dev := simtest.NewDevice(newSim(o, 97, 128))
 	s := New(dev, o)
@@ -130,7 +130,7 @@ func TestFollowOnDevice(t *testing.T) {
 // TestLongPenaltiesAreSampledOnTheHost: a text whose penalties change more logits than the device
 // has room for.
 func TestLongPenaltiesAreSampledOnTheHost(t *testing.T) {
-	o := Options{MaxBatchedTokens: 1}
+	o := Options{MaxNumBatchedTokens: 1}
 	r := Request{Prompt: prompt(97), MaxTokens: 3, Params: sample.Params{RepetitionPenalty: 1.2,
 		Logprobs: -1, LogitBias: map[int32]float32{}}}
 	s, dev := startOnDevice(t, o)

@@ -24,7 +24,7 @@ func real(t *testing.T, dev engine.Device, ckpt *checkpoint.Checkpoint, o Option
 	close func()) {
 	t.Helper()
 	eng, err := engine.New(dev, ckpt, engine.Settings{Pages: o.Pages,
-		MaxNumBatchedTokens: o.MaxBatchedTokens})
+		MaxNumBatchedTokens: o.MaxNumBatchedTokens})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,18 +62,18 @@ func TestGoldenThroughTheScheduler(t *testing.T) {
 		copies  int  // of each prompt
 		preempt bool // the pool is too small for all
 	}{
-		{Options{Pages: 64, MaxBatchedTokens: 256, MaxSeqs: 1}, 200, 1, false}, // one by one
-		{Options{Pages: 256, MaxBatchedTokens: 512}, 200, 2, false},            // all at once
-		{Options{Pages: 24, MaxBatchedTokens: 7}, 200, 2, true},
+		{Options{Pages: 64, MaxNumBatchedTokens: 256, MaxNumSeqs: 1}, 200, 1, false}, // one by one
+		{Options{Pages: 256, MaxNumBatchedTokens: 512}, 200, 2, false},               // all at once
+		{Options{Pages: 24, MaxNumBatchedTokens: 7}, 200, 2, true},
 		// small pool, small chunks
-		{Options{Pages: 80, MaxBatchedTokens: 100}, 700, 1, false},
-		{Options{Pages: 200, MaxBatchedTokens: 512}, 5000, 1, false},
+		{Options{Pages: 80, MaxNumBatchedTokens: 100}, 700, 1, false},
+		{Options{Pages: 200, MaxNumBatchedTokens: 512}, 5000, 1, false},
 		// the longest takes most of the pool
 	} {
 		if c.longest == 5000 && testing.Short() {
 			continue
 		}
-		t.Run(fmt.Sprintf("pages=%d,rows=%d,seqs=%d", c.o.Pages, c.o.MaxBatchedTokens, c.o.MaxSeqs),
+		t.Run(fmt.Sprintf("pages=%d,rows=%d,seqs=%d", c.o.Pages, c.o.MaxNumBatchedTokens, c.o.MaxNumSeqs),
 			func(t *testing.T) {
 				s, end := real(t, dev, ckpt, c.o)
 				defer end()

@@ -32,7 +32,7 @@ func (s *Scheduler) drop(queue []*sequence) []*sequence {
 // admit moves waiting sequences to running while there is room, oldest first: none overtakes one
 // that does not fit yet. What the cache has of a sequence it takes with it.
 func (s *Scheduler) admit(now time.Time) {
-	if len(s.waiting) == 0 || len(s.running) == s.o.MaxSeqs {
+	if len(s.waiting) == 0 || len(s.running) == s.o.MaxNumSeqs {
 		return
 	}
 	// While no page comes free, what did not fit does not fit.
@@ -46,7 +46,7 @@ func (s *Scheduler) admit(now time.Time) {
 	}
 	n := 0
 	for _, q := range s.waiting {
-		if len(s.running) == s.o.MaxSeqs || !s.restored(q) {
+		if len(s.running) == s.o.MaxNumSeqs || !s.restored(q) {
 			break
 		}
 		free := s.pool.Free()
@@ -100,8 +100,7 @@ func (s *Scheduler) release(q *sequence) {
 // outlook is how many pages a sequence still needs for what it knows, and for the next page it
 // writes. Chunks of one page are reckoned with, since grants shrink to that where pages are short.
 func (s *Scheduler) outlook(q *sequence) int {
-	return max(0, kv.PagesOf(len(q.tokens)+kv.PageTokens, kv.PageTokens, s.spec.Window,
-		s.each)-q.table.Pages())
+	return max(0, s.pool.PagesFor(len(q.tokens)+kv.PageTokens, kv.PageTokens)-q.table.Pages())
 }
 
 // planned says what the rows that were granted ahead are worth when the step before is over.
@@ -146,7 +145,7 @@ func (s *Scheduler) grant(ahead bool) {
 	if !ahead {
 		s.rebuild = false
 	}
-	budget := s.o.MaxBatchedTokens
+	budget := s.o.MaxNumBatchedTokens
 	// running loses its youngest while pages are short, hence no range over it
 	for i := 0; i < len(s.running); i++ {
 		if q := s.running[i]; q.decodes() {
@@ -188,7 +187,7 @@ func (s *Scheduler) grant(ahead bool) {
 
 // grantRebuild gives the rows of a step to the sequences that are rebuilt, oldest first.
 func (s *Scheduler) grantRebuild() {
-	budget := s.o.MaxBatchedTokens
+	budget := s.o.MaxNumBatchedTokens
 	for i := 0; i < len(s.running) && budget > 0; i++ {
 		if q := s.running[i]; q.rebuildTo > 0 {
 			q.rows = s.fitRebuild(q, min(budget, q.rebuildTo-q.computed))
@@ -200,7 +199,7 @@ func (s *Scheduler) grantRebuild() {
 // fitRebuild is fit for window pages alone.
 func (s *Scheduler) fitRebuild(q *sequence, want int) int {
 	for {
-		rows := min(want, q.table.WindowRoom()+s.pool.Free()/s.each*kv.PageTokens-q.computed)
+		rows := min(want, s.pool.WindowReach(&q.table)-q.computed)
 		if rows > 0 && s.pool.ReserveWindow(&q.table, q.rebuildFrom, q.computed+rows) {
 			return rows
 		}
@@ -216,7 +215,7 @@ func (s *Scheduler) fitRebuild(q *sequence, want int) int {
 // come free, or that the rows are granted ahead.
 func (s *Scheduler) fit(q *sequence, want int) int {
 	for {
-		reach := q.table.Room() + s.pool.Free()/(1+s.each)*kv.PageTokens - q.at()
+		reach := s.pool.Reach(&q.table) - q.at()
 		rows := min(want, reach)
 		if rows < want {
 			s.plan = none

@@ -87,6 +87,7 @@ func first(r Request) []int32 { return r.Constraint.(*simtest.Constraint).First 
 // checkState is called before a step, in the loop's goroutine.
 func (s *Scheduler) checkState(b *engine.Batch) error {
 	pages := map[int32]bool{}
+	windowPages := engine.WindowPages(s.eng.Settings().KVCacheDtype)
 	for _, q := range s.running {
 		for _, page := range slices.Concat(q.table.Full(), q.table.Window()) {
 			if page != kv.Given {
@@ -94,20 +95,20 @@ func (s *Scheduler) checkState(b *engine.Batch) error {
 			}
 		}
 		for _, page := range q.table.Window() {
-			if page != kv.Given && s.each > 1 {
+			if page != kv.Given && b.Twins != nil {
 				pages[b.Twins[page]] = true
 			}
 		}
 		if s.batch.Rebuild {
 			continue
 		}
-		if q.rebuildTo == 0 && q.rows > 1 && q.rows < q.left() && s.pool.Free() > s.each &&
-			len(b.Tokens) < s.o.MaxBatchedTokens {
+		if q.rebuildTo == 0 && q.rows > 1 && q.rows < q.left() && s.pool.Free() > windowPages &&
+			len(b.Tokens) < s.o.MaxNumBatchedTokens {
 			return fmt.Errorf("a prefill has %d of %d rows though %d pages and %d rows are free",
 				q.rows, q.left(), s.pool.Free(),
-				s.o.MaxBatchedTokens-len(b.Tokens))
+				s.o.MaxNumBatchedTokens-len(b.Tokens))
 		}
-		if q.decodes() && q.rows == 0 && s.pool.Free() > s.each {
+		if q.decodes() && q.rows == 0 && s.pool.Free() > windowPages {
 			return errors.New("a decode waits though there are pages")
 		}
 	}
@@ -120,7 +121,7 @@ func (s *Scheduler) checkState(b *engine.Batch) error {
 		return fmt.Errorf("%d pages are in tables, %d used, %d free, %d in all", used,
 			s.pool.Used(), s.pool.Free(), s.pool.Total())
 	}
-	if len(s.running) > s.o.MaxSeqs || len(b.Tokens) > s.o.MaxBatchedTokens {
+	if len(s.running) > s.o.MaxNumSeqs || len(b.Tokens) > s.o.MaxNumBatchedTokens {
 		return fmt.Errorf("%d sequences, %d rows", len(s.running), len(b.Tokens))
 	}
 	return nil
@@ -137,9 +138,9 @@ func scenarioOn(t *testing.T, rng *rand.Rand, seen func(*simtest.Engine) Engine)
 	t.Helper()
 	const vocab = 97
 	o := Options{
-		Pages:            12 + rng.IntN(60),
-		MaxBatchedTokens: 1 + rng.IntN(1+rng.IntN(120)),
-		MaxSeqs:          1 + rng.IntN(8),
+		Pages:               12 + rng.IntN(60),
+		MaxNumBatchedTokens: 1 + rng.IntN(1+rng.IntN(120)),
+		MaxNumSeqs:          1 + rng.IntN(8),
 	}
 	window := []int{1, 20, 33, 128}[rng.IntN(4)]
 	o.NoPrefixCaching = rng.IntN(8) == 0

@@ -3,6 +3,8 @@ package sched
 import (
 	"testing"
 	"time"
+
+	"github.com/ossrun/ossrun/runtime/sched/simtest"
 )
 
 // A refused client is told to come when those that wait will have run, at the pace of late.
@@ -44,7 +46,7 @@ func TestRetryAfter(t *testing.T) {
 
 // The scheduler's own: bounded, whole seconds, from the time it is given.
 func TestRetryAfterOfAScheduler(t *testing.T) {
-	clock := &timed{costs: costs{step: 2 * time.Second}, clock: time.Unix(0, 0),
+	clock := &timed{Engine: new(simtest.Engine), costs: costs{step: 2 * time.Second}, clock: time.Unix(0, 0),
 		step: func(time.Time) {}}
 	var s *Scheduler
 	var asked []time.Duration
@@ -53,7 +55,7 @@ func TestRetryAfterOfAScheduler(t *testing.T) {
 		<-all // wait
 		asked = append(asked, s.RetryAfter())
 	}
-	s = New(clock, Options{MaxSeqs: 1, MaxQueued: 40, now: clock.now})
+	s = New(clock, Options{MaxNumSeqs: 1, MaxWaiting: 40, now: clock.now})
 	if got := s.RetryAfter(); got != time.Second {
 		t.Errorf("idle: %v", got)
 	}

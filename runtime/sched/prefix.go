@@ -7,13 +7,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/kv"
 )
 
-// pager is an engine whose pages can be read and written, as engine.Engine's can. Without it parts
-// of pages are not shared and pages are not swapped out.
-type pager interface {
-	PageBytes() int64
-	Cache() engine.Region
-}
-
 // restorePages is how many pages are brought back between two steps, at most: decodes go on
 // meanwhile.
 const restorePages = 64
@@ -23,52 +16,51 @@ func (s *Scheduler) keepPrefixes() {
 		return
 	}
 	s.root = kv.RootOf("ossrun pages 1", s.o.Model)
-	keep := kv.Prefixes{Root: s.root, Field: engine.ReceptiveField(s.spec)}
-	if _, ok := s.eng.(pager); ok {
-		keep.Copy = s.copyPage
-		if s.o.Spill != nil {
-			keep.Evict = s.swapOut
-		}
+	keep := kv.Prefixes{Root: s.root, Field: engine.ReceptiveField(s.spec), Copy: s.copyPage}
+	if s.o.Spill != nil {
+		keep.Evict = s.swapOut
 	}
 	s.pool.KeepPrefixes(keep)
 }
 
 // copyPage goes through the host; a page is copied once a request at most.
 func (s *Scheduler) copyPage(from, to int32) error {
-	page := s.room(false)
-	e := s.eng.(pager)
-	if err := e.Cache().Read(int64(from)*e.PageBytes(), page); err != nil {
+	page := s.room()[:s.eng.Plan().PageBytes]
+	if err := s.eng.Cache().Read(int64(from)*int64(len(page)), page); err != nil {
 		return err
 	}
-	return e.Cache().Write(int64(to)*e.PageBytes(), page)
+	return s.eng.Cache().Write(int64(to)*int64(len(page)), page)
 }
 
-// room is for the contents of a page, a window page's twin included.
-func (s *Scheduler) room(windowed bool) []byte {
-	bytes := s.eng.(pager).PageBytes()
+// room is for the contents of an entry of a window table, which are the longest.
+func (s *Scheduler) room() []byte {
 	if s.copying == nil {
-		s.copying = make([]byte, bytes*int64(s.each))
+		windowPages := engine.WindowPages(s.eng.Settings().KVCacheDtype)
+		s.copying = make([]byte, s.eng.Plan().PageBytes*int64(windowPages))
 	}
-	if windowed {
-		return s.copying
-	}
-	return s.copying[:bytes]
+	return s.copying
 }
 
-// parts calls do for each page of the pool behind a page and its part of contents.
-func (s *Scheduler) parts(page int32, contents []byte, do func(at int64, part []byte) error) error {
-	bytes := s.eng.(pager).PageBytes()
-	if err := do(int64(page)*bytes, contents[:bytes]); err != nil || int64(len(contents)) == bytes {
-		return err
+// contents moves what a page and its twin hold; move reads or writes at an offset of the cache.
+func (s *Scheduler) contents(page int32, windowed bool,
+	move func(at int64, part []byte) error) ([]byte, error) {
+	bytes, all := int(s.eng.Plan().PageBytes), s.room()
+	pages := s.pool.Entry(page, windowed)
+	for i, p := range pages {
+		if err := move(int64(p)*int64(bytes), all[i*bytes:(i+1)*bytes]); err != nil {
+			return nil, err
+		}
 	}
-	return do(int64(s.pool.Twins()[page])*bytes, contents[bytes:])
+	return all[:len(pages)*bytes], nil
 }
 
 // swapOut keeps a page's contents before the page is taken for something else.
 func (s *Scheduler) swapOut(prefix kv.Hash, windowed bool, page int32) {
-	contents := s.room(windowed)
-	if s.o.Spill.Has(prefix, windowed) || s.parts(page, contents,
-		s.eng.(pager).Cache().Read) != nil {
+	if s.o.Spill.Has(prefix, windowed) {
+		return
+	}
+	contents, err := s.contents(page, windowed, s.eng.Cache().Read)
+	if err != nil {
 		return
 	}
 	s.o.Spill.Put(prefix, windowed, contents)
@@ -77,19 +69,20 @@ func (s *Scheduler) swapOut(prefix kv.Hash, windowed bool, page int32) {
 
 // swapIn is the way back.
 func (s *Scheduler) swapIn(prefix kv.Hash, windowed bool, page int32) error {
-	contents := s.room(windowed)
-	if err := s.o.Spill.Get(prefix, windowed, contents); err != nil {
+	bytes := len(s.pool.Entry(page, windowed)) * int(s.eng.Plan().PageBytes)
+	if err := s.o.Spill.Get(prefix, windowed, s.room()[:bytes]); err != nil {
 		return err
 	}
 	s.counts.SwappedIn++
-	return s.parts(page, contents, s.eng.(pager).Cache().Write)
+	_, err := s.contents(page, windowed, s.eng.Cache().Write)
+	return err
 }
 
 // restored brings back pages of q that were swapped out, and tells whether q need not wait for more
 // of them. Reading a page is cheaper than computing its tokens wherever there is a Spill: that is
 // what the plan gives one for.
 func (s *Scheduler) restored(q *sequence) bool {
-	if _, ok := s.eng.(pager); !ok || s.o.Spill == nil || s.o.NoPrefixCaching {
+	if s.o.Spill == nil || s.o.NoPrefixCaching {
 		return true
 	}
 	q.hashes = kv.Hashes(s.root, q.hashes, q.tokens)

@@ -8,7 +8,7 @@
 //	          has of them; each gets its rows, unless the plan that was made beside the step before still stands
 //	          (grant.go has the policy)
 //	compute   the engine's step, then sampling (step.go); meanwhile another goroutine hands out the tokens of the step
-//	          before, makes masks and plans the next step (beside.go)
+//	          before, makes masks and plans the next step (overlap.go)
 //	advance   what is computed becomes findable, what left the window is given back
 //
 // What must stay true:
@@ -36,18 +36,25 @@ import (
 const _ = uint(kv.PageTokens-engine.PageTokens) + uint(engine.PageTokens-kv.PageTokens)
 
 // Engine is what the scheduler needs of engine.Engine. Step fills logits [len(LogitRows), vocab]
-// and keeps nothing.
+// and keeps nothing; Queue, Sample and Wait are called where Caps says that the device samples.
 type Engine interface {
-	Step(ctx context.Context, b *engine.Batch, logits []float32) error
 	Spec() models.Spec
+	Settings() engine.Settings
+	Plan() engine.Plan
+	Caps() engine.Caps
+	Step(ctx context.Context, b *engine.Batch, logits []float32) error
+	Queue(ctx context.Context, b *engine.Batch, from []int32) error
+	Sample(params []engine.SamplingParams) error
+	Wait(sampled []engine.SampledToken) error
+	Cache() engine.Region
 }
 
 // Options bound a scheduler. Zero values stand for the defaults.
 type Options struct {
-	Pages            int // KV pages, as the engine has; default 512
-	MaxBatchedTokens int // rows in a step, at most the engine's; default 512
-	MaxSeqs          int // sequences that run at once, at most MaxBatchedTokens; default 256
-	MaxQueued        int // requests that wait for those; default 2048
+	Pages               int // KV pages, as the engine has; default 512
+	MaxNumBatchedTokens int // rows in a step, at most the engine's; default 512
+	MaxNumSeqs          int // sequences that run at once, at most MaxNumBatchedTokens; default 256
+	MaxWaiting          int // requests that wait for those; default 2048
 	// tokens of a sequence; default what the model was made for, and never more than the pool holds
 	ContextLength int
 
@@ -71,7 +78,7 @@ type Options struct {
 	prepared func()
 }
 
-func (o Options) withDefaults(spec models.Spec, each int) Options {
+func (o Options) withDefaults(spec models.Spec, windowPages int) Options {
 	fill := func(v *int, standard int) {
 		if *v <= 0 {
 			*v = standard
@@ -81,19 +88,19 @@ func (o Options) withDefaults(spec models.Spec, each int) Options {
 		o.now = time.Now
 	}
 	fill(&o.Pages, 512)
-	fill(&o.MaxBatchedTokens, 512)
-	fill(&o.MaxSeqs, 256)
-	fill(&o.MaxQueued, 2048)
+	fill(&o.MaxNumBatchedTokens, 512)
+	fill(&o.MaxNumSeqs, 256)
+	fill(&o.MaxWaiting, 2048)
 	fill(&o.ContextLength, spec.MaxPosition)
-	o.MaxSeqs = min(o.MaxSeqs, o.MaxBatchedTokens)
-	o.ContextLength = min(o.ContextLength, spec.MaxPosition, longest(o.Pages, spec.Window, each))
+	o.MaxNumSeqs = min(o.MaxNumSeqs, o.MaxNumBatchedTokens)
+	o.ContextLength = min(o.ContextLength, spec.MaxPosition, longest(o.Pages, spec.Window, windowPages))
 	return o
 }
 
 // longest is how many tokens a sequence can have that has the pool for itself.
-func longest(pages, window, each int) int {
+func longest(pages, window, windowPages int) int {
 	n := pages * kv.PageTokens
-	for n > 0 && kv.PagesOf(n, 1, window, each) > pages {
+	for n > 0 && kv.PagesOf(n, 1, window, windowPages) > pages {
 		n -= kv.PageTokens
 	}
 	return n
@@ -120,7 +127,6 @@ type Scheduler struct {
 
 	// The loop's own.
 	pool     *kv.Pool
-	each     int // pages of the pool that an entry of a window table takes
 	root     kv.Hash
 	copying  []byte      // room for a page and its twin
 	running  []*sequence // oldest first
@@ -143,30 +149,24 @@ type Scheduler struct {
 	out, outgoing []handout
 	outAt         time.Time // when the step that outgoing is of ended
 	busy          bool      // between begin and join
-	beside        chan bool
+	overlap       chan bool
 	joined        chan struct{}
 }
 
-// New starts a scheduler. The engine must have o.Pages pages and take steps of o.MaxBatchedTokens
+// New starts a scheduler. The engine must have o.Pages pages and take steps of o.MaxNumBatchedTokens
 // rows, and is used by this scheduler alone until Close returns.
 func New(eng Engine, o Options) *Scheduler {
 	s := &Scheduler{eng: eng, spec: eng.Spec(), wake: make(chan struct{}, 1),
-		done:   make(chan struct{}),
-		beside: make(chan bool), joined: make(chan struct{})}
-	s.each = 1
-	if e, ok := eng.(interface{ WindowPages() int }); ok {
-		s.each = e.WindowPages()
-	}
-	s.o = o.withDefaults(s.spec, s.each)
-	s.pool = kv.NewPool(s.o.Pages, s.spec.Window)
-	if s.each > 1 {
-		s.pool.Pair()
-	}
+		done:    make(chan struct{}),
+		overlap: make(chan bool), joined: make(chan struct{})}
+	windowPages := engine.WindowPages(eng.Settings().KVCacheDtype)
+	s.o = o.withDefaults(s.spec, windowPages)
+	s.pool = kv.NewPool(s.o.Pages, s.spec.Window, windowPages)
 	s.keepPrefixes()
 	s.ctx, s.close = context.WithCancel(context.Background())
 	s.lost = ErrClosed
 	s.publish()
-	go s.besides()
+	go s.overlapped()
 	go s.loop()
 	return s
 }
@@ -196,7 +196,7 @@ func (s *Scheduler) Submit(ctx context.Context, r Request) (*Stream, error) {
 	if s.closed || s.draining {
 		return nil, ErrClosed
 	}
-	if s.live >= s.o.MaxSeqs+s.o.MaxQueued {
+	if s.live >= s.o.MaxNumSeqs+s.o.MaxWaiting {
 		return nil, ErrQueueFull
 	}
 	s.live++
@@ -243,7 +243,7 @@ func (s *Scheduler) Close() error {
 
 func (s *Scheduler) loop() {
 	defer close(s.done)
-	defer close(s.beside)
+	defer close(s.overlap)
 	for s.collect() {
 		s.settle()
 		s.assemble()

@@ -11,7 +11,7 @@ import (
 )
 
 func newSim(o Options, vocab, window int) *simtest.Engine {
-	return simtest.New(o.Pages, o.MaxBatchedTokens, vocab, window)
+	return simtest.New(o.Pages, o.MaxNumBatchedTokens, vocab, window)
 }
 
 // alone is what a request must give.

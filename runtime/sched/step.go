@@ -43,7 +43,7 @@ func (s *Scheduler) assemble() {
 // makeRoom has room for the batch's logits on the host.
 func (s *Scheduler) makeRoom() {
 	if need := len(s.batch.LogitRows) * s.spec.Vocab; need > len(s.logits) {
-		rows := min(max(2*len(s.logits)/s.spec.Vocab, len(s.batch.LogitRows)), s.o.MaxSeqs)
+		rows := min(max(2*len(s.logits)/s.spec.Vocab, len(s.batch.LogitRows)), s.o.MaxNumSeqs)
 		s.logits = make([]float32, rows*s.spec.Vocab)
 	}
 }
@@ -51,8 +51,8 @@ func (s *Scheduler) makeRoom() {
 // compute runs the batch, with what is done beside it, and samples. After an error of the engine
 // every sequence that was running has ended.
 func (s *Scheduler) compute() {
-	if eng := s.chooser(); eng != nil {
-		s.computeOnDevice(eng)
+	if s.samplesOnDevice() {
+		s.computeOnDevice()
 		return
 	}
 	s.makeRoom()
@@ -84,7 +84,7 @@ func (s *Scheduler) fault(err error) {
 	}
 	s.waiting = slices.Insert(s.waiting, 0, s.running[s.launched:]...)
 	for _, q := range s.running[:s.launched] {
-		s.pool.Distrust(&q.table)
+		s.pool.Invalidate(&q.table)
 		s.end(q, FinishError, &EngineError{err})
 	}
 	clear(s.running)
@@ -171,7 +171,7 @@ func (s *Scheduler) move(q *sequence) bool {
 	q.flying = 0
 	q.seen = max(q.seen, q.computed)
 	if q.logits >= 0 && q.err != nil {
-		s.pool.Distrust(&q.table)
+		s.pool.Invalidate(&q.table)
 		s.end(q, FinishError, q.err)
 		return true
 	}

@@ -19,7 +19,7 @@ import (
 // all: each text is that of the request alone, and at the end nothing is held. The race detector
 // watches.
 func TestSixtyFourStreams(t *testing.T) {
-	s, sim := start(t, Options{Pages: 60, MaxBatchedTokens: 128, MaxSeqs: 48})
+	s, sim := start(t, Options{Pages: 60, MaxNumBatchedTokens: 128, MaxNumSeqs: 48})
 	var clients sync.WaitGroup
 	for i := range 64 {
 		clients.Go(func() {
@@ -80,7 +80,7 @@ func TestPreemptionSwapsOrComputesAgain(t *testing.T) {
 	run := func(spill *kv.Spill) Counts {
 		all := make(chan struct{})
 		step := 0
-		s, sim := start(t, Options{Pages: 24, MaxBatchedTokens: 64, Spill: spill,
+		s, sim := start(t, Options{Pages: 24, MaxNumBatchedTokens: 64, Spill: spill,
 			launch: func(*engine.Batch) {
 				if step++; step == 1 {
 					<-all

@@ -19,6 +19,7 @@ import (
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/sample"
+	"github.com/ossrun/ossrun/runtime/sched/simtest"
 )
 
 // costs are an engine's times: a step takes step + decode for each sequence's last row + prefill
@@ -33,6 +34,7 @@ var (
 
 // timed is an engine that costs time and computes nothing.
 type timed struct {
+	*simtest.Engine
 	costs
 	mu    sync.Mutex
 	clock time.Time
@@ -113,7 +115,7 @@ func (m measured) String() string {
 func play(t *testing.T, load traffic) measured {
 	t.Helper()
 	start := time.Unix(0, 0)
-	eng := &timed{costs: load.costs, clock: start}
+	eng := &timed{Engine: new(simtest.Engine), costs: load.costs, clock: start}
 	load.options.now = eng.now
 	clients := load.clients()
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -223,8 +225,8 @@ func TestUtilisation(t *testing.T) {
 			"makes it ten times as long")
 	}
 	const seqs, steps = 256, 1500
-	eng := &gaps{nullEngine: nullEngine{vocab: 16}, seqs: seqs}
-	s := New(eng, Options{Pages: 1 << 16, MaxSeqs: seqs})
+	eng := &gaps{nullEngine: nullEngine{Engine: new(simtest.Engine), vocab: 16}, seqs: seqs}
+	s := New(eng, Options{Pages: 1 << 16, MaxNumSeqs: seqs})
 	defer s.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -301,7 +303,7 @@ func many(n int, c client) []*client {
 }
 
 func TestTraffic(t *testing.T) {
-	gpu := Options{Pages: 60000, MaxBatchedTokens: 8192, MaxSeqs: 256}
+	gpu := Options{Pages: 60000, MaxNumBatchedTokens: 8192, MaxNumSeqs: 256}
 	day, minute := time.Hour, 20*time.Second
 	if testing.Short() {
 		day, minute = 2*time.Minute, 8*time.Second
@@ -323,12 +325,12 @@ func TestTraffic(t *testing.T) {
 				grow: true})
 		}, minute},
 		{"50 agents, no prefix cache", fast, Options{Pages: gpu.Pages,
-			MaxBatchedTokens: gpu.MaxBatchedTokens, MaxSeqs: gpu.MaxSeqs, NoPrefixCaching: true},
+			MaxNumBatchedTokens: gpu.MaxNumBatchedTokens, MaxNumSeqs: gpu.MaxNumSeqs, NoPrefixCaching: true},
 			func() []*client {
 				return many(50, client{prompt: 6000, answer: 100, think: 200 * time.Millisecond,
 					grow: true})
 			}, minute},
-		{"a day: 3 people and an agent on a CPU", slow, Options{Pages: 4096, MaxBatchedTokens: 512},
+		{"a day: 3 people and an agent on a CPU", slow, Options{Pages: 4096, MaxNumBatchedTokens: 512},
 			func() []*client {
 				return append(many(3, client{prompt: 800, answer: 200, think: 30 * time.Second}),
 					&client{prompt: 3000, answer: 80, think: 5 * time.Second, grow: true})

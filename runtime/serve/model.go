@@ -194,8 +194,8 @@ func (m *Model) start(ctx context.Context, found checkpoint.Found, s engine.Sett
 		return fmt.Errorf("%s: %w", found.Name, err)
 	}
 	o := session.Options{ID: found.Name, Device: m.backend.Name(), Scheduler: sched.Options{
-		Pages: m.plan.Pages, MaxBatchedTokens: s.MaxNumBatchedTokens, MaxSeqs: s.MaxNumSeqs,
-		MaxQueued:     s.MaxWaiting,
+		Pages: m.plan.Pages, MaxNumBatchedTokens: s.MaxNumBatchedTokens,
+		MaxNumSeqs: s.MaxNumSeqs, MaxWaiting: s.MaxWaiting,
 		ContextLength: m.plan.Context, NoPrefixCaching: s.NoPrefixCaching, Restart: m.restart}}
 	if kept != nil {
 		o.Store = kept.store

@@ -121,7 +121,7 @@ func TestPlanOnAnyMachine(t *testing.T) {
 		if total := exact.Total() + int64(seqs)*int64(spec.Vocab)*4; total != p.Total || total > may || p.Left != in.Free-total {
 			t.Fatalf("%+v: the engine takes %d, planned are %d of %d", in, total, p.Total, may)
 		}
-		if kv.PagesFor(p.Context, rows, spec.Window) > p.Pages || in.MaxModelLen > 0 && p.Context != min(in.MaxModelLen, spec.MaxPosition) {
+		if kv.PagesOf(p.Context, rows, spec.Window, 1) > p.Pages || in.MaxModelLen > 0 && p.Context != min(in.MaxModelLen, spec.MaxPosition) {
 			t.Fatalf("%+v: %+v", in, p)
 		}
 		if p.Context == spec.MaxPosition {

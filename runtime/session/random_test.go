@@ -136,7 +136,7 @@ func onDemo(t *testing.T, dev engine.Device, longest int) *Model {
 		t.Fatal(err)
 	}
 	const rows, seqs = 512, 256
-	pages := 4 * kv.PagesFor(longest, rows, ckpt.Spec.Window)
+	pages := 4 * kv.PagesOf(longest, rows, ckpt.Spec.Window, 1)
 	eng, err := engine.New(dev, ckpt, engine.Settings{Pages: pages, MaxNumBatchedTokens: rows, MaxNumSeqs: seqs, MaxLogits: seqs})
 	if err != nil {
 		t.Fatal(err)

@@ -31,8 +31,8 @@ type Device struct {
 // NewDevice makes one around an engine.
 func NewDevice(e *Engine) *Device { return &Device{Engine: e} }
 
-// Samples is true.
-func (d *Device) Samples() bool { return true }
+// Caps say that it samples.
+func (d *Device) Caps() engine.Caps { return engine.Caps{Samples: true} }
 
 func (d *Device) call(name string) error {
 	d.Calls = append(d.Calls, name)

@@ -28,7 +28,7 @@ const (
 	pageBytes = engine.PageTokens * slotBytes
 )
 
-// Engine is the simulated engine. It is an sched.Engine whose pages can be read and written.
+// Engine is the simulated engine. It is a sched.Engine whose pages can be read and written.
 type Engine struct {
 	// Before is called before each step, in the goroutine that asked for it, with the steps so far.
 	// Its error is the step's.
@@ -59,13 +59,23 @@ func New(pages, maxRows, vocab, window int) *Engine {
 // Spec is the shape it pretends to have.
 func (e *Engine) Spec() models.Spec { return e.spec }
 
-// WindowPages is how many pages of the pool an entry of a window table takes.
-func (e *Engine) WindowPages() int {
+// Settings say by their KV type how many pages an entry of a window table takes.
+func (e *Engine) Settings() engine.Settings {
 	if e.Pairs {
-		return 2
+		return engine.Settings{KVCacheDtype: engine.KVFP8}
 	}
-	return 1
+	return engine.Settings{KVCacheDtype: "bf16"}
 }
+
+// Plan has the size of a page.
+func (e *Engine) Plan() engine.Plan { return engine.Plan{PageBytes: pageBytes} }
+
+// Caps are none: tokens are sampled on the host. Device samples.
+func (e *Engine) Caps() engine.Caps { return engine.Caps{} }
+
+func (e *Engine) Queue(context.Context, *engine.Batch, []int32) error { return engine.ErrNoSampling }
+func (e *Engine) Sample([]engine.SamplingParams) error                { return engine.ErrNoSampling }
+func (e *Engine) Wait([]engine.SampledToken) error                    { return engine.ErrNoSampling }
 
 // Steps is how many have been asked for.
 func (e *Engine) Steps() int { return e.steps }

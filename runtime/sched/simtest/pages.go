@@ -9,9 +9,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// PageBytes is the size of a page.
-func (e *Engine) PageBytes() int64 { return pageBytes }
-
 // Cache is the pool.
 func (e *Engine) Cache() engine.Region { return region{e} }
 

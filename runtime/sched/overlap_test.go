@@ -15,7 +15,7 @@ import (
 // request that came in its middle admitted: if any of that waited for the step, this test would not
 // end.
 func TestTheNextStepIsPlannedBesideThisOne(t *testing.T) {
-	o := Options{Pages: 512, MaxBatchedTokens: 64}
+	o := Options{Pages: 512, MaxNumBatchedTokens: 64}
 	sim := newSim(o, 97, 128)
 	masked, planned := make(chan int, 100), make(chan struct{}, 100)
 	var s *Scheduler
@@ -63,7 +63,7 @@ func TestTheNextStepIsPlannedBesideThisOne(t *testing.T) {
 func TestQuietStepsArePlannedAhead(t *testing.T) {
 	all := make(chan struct{})
 	step := 0
-	s, sim := start(t, Options{MaxBatchedTokens: 64, launch: func(*engine.Batch) {
+	s, sim := start(t, Options{MaxNumBatchedTokens: 64, launch: func(*engine.Batch) {
 		if step++; step == 1 {
 			<-all
 		}
@@ -97,7 +97,7 @@ func TestNothingIsPreemptedBesideAStep(t *testing.T) {
 	var s *Scheduler
 	var flying map[*sequence]held
 	short := 0
-	s, _ = start(t, Options{Pages: 20, MaxBatchedTokens: 64, launch: func(*engine.Batch) {
+	s, _ = start(t, Options{Pages: 20, MaxNumBatchedTokens: 64, launch: func(*engine.Batch) {
 		flying = map[*sequence]held{}
 		for _, q := range s.running {
 			if q.flying > 0 {

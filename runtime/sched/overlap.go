@@ -1,4 +1,5 @@
-// Beside the engine: what can be done while it runs a step is done then, by a goroutine of its own.
+// Work that overlaps a step: what can be done while the engine runs is done then, by a goroutine
+// of its own.
 //
 //	deliver   what the step before gave its readers goes to them; waking hundreds takes as long as everything else
 //	masks     the tokens that the running step may choose: they follow from those before, so they are made now
@@ -42,7 +43,7 @@ func (s *Scheduler) begin(plan bool) {
 	s.outgoing, s.out = s.out, s.outgoing[:0]
 	s.outAt = s.o.now()
 	s.busy = true
-	s.beside <- plan
+	s.overlap <- plan
 }
 
 func (s *Scheduler) join() {
@@ -53,9 +54,9 @@ func (s *Scheduler) join() {
 	}
 }
 
-// besides is the goroutine. It ends when s.beside is closed.
-func (s *Scheduler) besides() {
-	for plan := range s.beside {
+// overlapped is the goroutine. It ends when s.overlap is closed.
+func (s *Scheduler) overlapped() {
+	for plan := range s.overlap {
 		for i := range s.outgoing {
 			if h := &s.outgoing[i]; h.more {
 				h.stream.push(h.token, s.outAt)
