@@ -42,7 +42,7 @@ func TestHeaderTablesAreShared(t *testing.T) {
 	if x, y := a.Mask(), b.Mask(); &x[0] != &y[0] {
 		t.Error("the masks of a table are made twice")
 	}
-	rules.Choice = None
+	rules.ToolChoice = None
 	if c := turnOf(t, rules); c.table == a.table {
 		t.Error("a turn that may not call has the table of one that may")
 	}

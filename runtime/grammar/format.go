@@ -12,7 +12,8 @@ const (
 	leapYear    = `(([0-9][0-9](0[48]|[2468][048]|[13579][26]))|(0[48]|[2468][048]|[13579][26])00)`
 	anyYear     = `([0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)`
 	fullDate    = `(` + anyYear +
-		`-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))|` + leapYear + `-02-29)`
+		`-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|` +
+		`02-(0[1-9]|1[0-9]|2[0-8]))|` + leapYear + `-02-29)`
 	hourMinute = `([01][0-9]|2[0-3]):[0-5][0-9]`
 	fullTime   = `(` + hourMinute + `:[0-5][0-9](\.[0-9]+)?([Zz]|[+-]` + hourMinute +
 		`)|23:59:60(\.[0-9]+)?([Zz]|[+-]00:00))`
@@ -32,8 +33,10 @@ const (
 	// after the path: a query and a fragment
 	uriTail = `(\?(` + unreserved + `|\?)*)?(#(` + unreserved + `|\?)*)?`
 	// with an authority, or without one and a path that does not begin with //
-	uriHost = `((` + `[a-zA-Z0-9\-._~!$&'()*+,;=:]|%` + hexadecimal + `{2})*@)?(([a-zA-Z0-9\-._~]|%` + hexadecimal + `{2})+|\[` + ipv6 + `\])(:[0-9]{1,5})?`
-	uri     = `[a-zA-Z][a-zA-Z0-9+\-.]*:(//` + uriHost + `(/(` + unreserved + `)*)?|/?([a-zA-Z0-9\-._~!$&'()*+,;=:@]|%` + hexadecimal + `{2})(` + unreserved + `)*)` + uriTail
+	uriHost = `(([a-zA-Z0-9\-._~!$&'()*+,;=:]|%` + hexadecimal + `{2})*@)?` +
+		`(([a-zA-Z0-9\-._~]|%` + hexadecimal + `{2})+|\[` + ipv6 + `\])(:[0-9]{1,5})?`
+	uri = `[a-zA-Z][a-zA-Z0-9+\-.]*:(//` + uriHost + `(/(` + unreserved + `)*)?|` +
+		`/?([a-zA-Z0-9\-._~!$&'()*+,;=:@]|%` + hexadecimal + `{2})(` + unreserved + `)*)` + uriTail
 )
 
 // ipv6 is eight groups, of which :: stands for one or more; the last two may be an IPv4 address.
@@ -56,15 +59,18 @@ const ipv6 = `((` + group + `:){7}` + group +
 
 // formats are matched as a whole.
 var formats = map[string]string{
-	"date":         fullDate,
-	"time":         fullTime,
-	"date-time":    fullDate + `[Tt]` + fullTime,
-	"duration":     `P(([0-9]+W)|(([0-9]+Y([0-9]+M([0-9]+D)?)?|[0-9]+M([0-9]+D)?|[0-9]+D)(T([0-9]+H([0-9]+M([0-9]+S)?)?|[0-9]+M([0-9]+S)?|[0-9]+S))?)|T([0-9]+H([0-9]+M([0-9]+S)?)?|[0-9]+M([0-9]+S)?|[0-9]+S))`,
-	"email":        atom + `(\.` + atom + `)*@(` + hostname + `)`,
-	"hostname":     hostname,
-	"ipv4":         ipv4,
-	"ipv6":         ipv6,
-	"uuid":         hexadecimal + `{8}-` + hexadecimal + `{4}-` + hexadecimal + `{4}-` + hexadecimal + `{4}-` + hexadecimal + `{12}`,
+	"date":      fullDate,
+	"time":      fullTime,
+	"date-time": fullDate + `[Tt]` + fullTime,
+	"duration": `P(([0-9]+W)|(([0-9]+Y([0-9]+M([0-9]+D)?)?|[0-9]+M([0-9]+D)?|[0-9]+D)` +
+		`(T([0-9]+H([0-9]+M([0-9]+S)?)?|[0-9]+M([0-9]+S)?|[0-9]+S))?)|` +
+		`T([0-9]+H([0-9]+M([0-9]+S)?)?|[0-9]+M([0-9]+S)?|[0-9]+S))`,
+	"email":    atom + `(\.` + atom + `)*@(` + hostname + `)`,
+	"hostname": hostname,
+	"ipv4":     ipv4,
+	"ipv6":     ipv6,
+	"uuid": hexadecimal + `{8}-` + hexadecimal + `{4}-` + hexadecimal + `{4}-` + hexadecimal + `{4}-` +
+		hexadecimal + `{12}`,
 	"uri":          uri,
 	"json-pointer": `(/([^~/]|~[01])*)*`,
 }

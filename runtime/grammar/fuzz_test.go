@@ -88,7 +88,7 @@ func FuzzTurn(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64, choice, budget uint8) {
 		rules := TurnRules{
 			Functions: []FunctionRule{{Name: "a"}, {Name: "ab", Body: schemaOf(t, weather)}},
-			Python:    seed%2 == 0, Browser: seed%3 == 0, Choice: ToolChoice(choice % 4),
+			Python:    seed%2 == 0, Browser: seed%3 == 0, ToolChoice: ToolChoice(choice % 4),
 			Name: "ab", MaxReasoning: int(budget) - 1,
 		}
 		turn := turnOf(t, rules)

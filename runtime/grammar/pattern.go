@@ -18,10 +18,12 @@ import (
 )
 
 // spaces is what \s stands for, written for a class.
-const spaces = `\t\n\x0b\f\r \x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}`
+const spaces = `\t\n\x0b\f\r \x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}` +
+	`\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}`
 
 // notSpaces is all the rest.
-const notSpaces = `\x00-\x08\x0e-\x1f!-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff}\x{200b}-\x{2027}\x{202a}-\x{202e}` +
+const notSpaces = `\x00-\x08\x0e-\x1f!-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff}` +
+	`\x{200b}-\x{2027}\x{202a}-\x{202e}` +
 	`\x{2030}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{fefe}\x{ff00}-\x{10ffff}`
 
 // fromECMA rewrites an expression for Go's parser.

@@ -81,7 +81,8 @@ const ragged = 1 << 63
 type vocabulary struct {
 	all    trie // every token
 	marked trie // those that are not plain
-	// wordy[n] allows the tokens of at most n wordBytes and nothing else; rest is the trie of the tokens that have others.
+	// wordy[n] allows the tokens of at most n wordBytes and nothing else; rest is the trie of the
+	// tokens that have others.
 	wordy [][]uint64
 	rest  trie
 	// plain[n] allows the plain tokens of at most n characters; the last allows all of them.
@@ -89,7 +90,8 @@ type vocabulary struct {
 	alphabet *alphabet // of the plain tokens
 }
 
-// plainText tells whether b stands for itself inside a JSON string: whole characters, no quote, backslash or control.
+// plainText tells whether b stands for itself inside a JSON string: whole characters, no quote,
+// backslash or control.
 func plainText(b []byte) bool {
 	if !utf8.Valid(b) {
 		return false
@@ -108,7 +110,8 @@ const wordBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 // words is the vocabulary, made once.
 var words = sync.OnceValue(newVocabulary)
 
-// Prepare makes what all grammars share, so that the first turn need not wait for it. It may be called any number of times.
+// Prepare makes what all grammars share, so that the first turn need not wait for it. It may be
+// called any number of times.
 func Prepare() { words() }
 
 func newVocabulary() *vocabulary {
@@ -131,7 +134,8 @@ func newVocabulary() *vocabulary {
 			rest = append(rest, id)
 		}
 	}
-	return &vocabulary{all: newTrie(ids), marked: newTrie(marked), rest: newTrie(rest), wordy: upTo(wordyBy), plain: upTo(plainBy),
+	return &vocabulary{all: newTrie(ids), marked: newTrie(marked), rest: newTrie(rest),
+		wordy: upTo(wordyBy), plain: upTo(plainBy),
 		alphabet: newAlphabet(plain)}
 }
 
@@ -151,7 +155,8 @@ func upTo(by map[int][]int32) [][]uint64 {
 	return masks
 }
 
-// sortedTokens are the ids in the order of their bytes. Most are told apart by the first eight, held as a number.
+// sortedTokens are the ids in the order of their bytes. Most are told apart by the first eight, held
+// as a number.
 func sortedTokens() []int32 {
 	type entry struct {
 		head uint64
@@ -221,8 +226,8 @@ func kindsOf(bytes []byte) (kinds uint64) {
 	return kinds
 }
 
-// markKinds collects the kinds of bytes in each subtree, from the last node to the first: a node's parent is the nearest
-// before it that is one less deep.
+// markKinds collects the kinds of bytes in each subtree, from the last node to the first: a node's
+// parent is the nearest before it that is one less deep.
 func markKinds(nodes []trieNode) {
 	var below [longestToken + 1]uint64 // by depth, of nodes whose parent is still to come
 	for i := len(nodes) - 1; i >= 0; i-- {

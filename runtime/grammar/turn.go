@@ -57,12 +57,12 @@ type FunctionRule struct {
 type TurnRules struct {
 	Functions       []FunctionRule
 	Python, Browser bool // the built-in tools are offered
-	Choice          ToolChoice
+	ToolChoice      ToolChoice
 	Name            string  // with Named: the function, without "functions."
 	Final           Grammar // of the answer; nil: free text
 	// MaxReasoning bounds the tokens of analysis; when they are used up the message is closed and
-	// the answer, or the call that Choice demands, is forced. 0: no bound; less than 0: no analysis
-	// at all.
+	// the answer, or the call that ToolChoice demands, is forced. 0: no bound; less than 0: no
+	// analysis at all.
 	MaxReasoning int
 	// SampleBodies has every token of a body sampled, also where there is no choice: its logprobs
 	// are wanted.
@@ -114,8 +114,8 @@ var (
 // NewTurn begins behind <|start|>assistant. Errors name what the rules ask for and cannot have.
 func NewTurn(r TurnRules) (*Turn, error) {
 	t := &Turn{rules: r}
-	if r.Choice > Named {
-		return nil, fmt.Errorf("tool choice %d is unknown", r.Choice)
+	if r.ToolChoice > Named {
+		return nil, fmt.Errorf("tool choice %d is unknown", r.ToolChoice)
 	}
 	seen := map[string]bool{}
 	for _, f := range r.Functions {
@@ -126,7 +126,7 @@ func NewTurn(r TurnRules) (*Turn, error) {
 			return nil, fmt.Errorf("the function %q is offered twice", f.Name)
 		}
 		seen[f.Name] = true
-		if r.Choice == None || r.Choice == Named && f.Name != r.Name {
+		if r.ToolChoice == None || r.ToolChoice == Named && f.Name != r.Name {
 			continue
 		}
 		body := f.Body
@@ -135,10 +135,10 @@ func NewTurn(r TurnRules) (*Turn, error) {
 		}
 		t.offer(recipient{"functions." + f.Name, functionTool}, body)
 	}
-	if r.Choice == Named && !seen[r.Name] {
+	if r.ToolChoice == Named && !seen[r.Name] {
 		return nil, fmt.Errorf("the tool choice names %q, which is not offered", r.Name)
 	}
-	if r.Choice == Auto || r.Choice == Required {
+	if r.ToolChoice == Auto || r.ToolChoice == Required {
 		if r.Python {
 			t.offer(recipient{"python", pythonTool}, nil)
 		}
@@ -148,7 +148,7 @@ func NewTurn(r TurnRules) (*Turn, error) {
 			}
 		}
 	}
-	if r.Choice == Required && len(t.tools) == 0 {
+	if r.ToolChoice == Required && len(t.tools) == 0 {
 		return nil, errors.New("the tool choice requires a call, but no tool is offered")
 	}
 	t.beginHeader()
@@ -162,7 +162,7 @@ func (t *Turn) offer(r recipient, body Grammar) {
 
 // beginHeader chooses what the next message may be.
 func (t *Turn) beginHeader() {
-	must := t.rules.Choice == Required || t.rules.Choice == Named
+	must := t.rules.ToolChoice == Required || t.rules.ToolChoice == Named
 	spent := t.messages >= mostMessages || t.rules.MaxReasoning > 0 &&
 		t.reason >= t.rules.MaxReasoning
 	analysis := t.rules.MaxReasoning >= 0 && !spent

@@ -86,11 +86,11 @@ func TestLegalAndIllegalTurns(t *testing.T) {
 		{auto, "<|channel|>commentary to=python", "python"},
 		{TurnRules{}, " to=", " to="},
 		{TurnRules{}, "<|channel|>commentary to=", " to="},
-		{TurnRules{Functions: functions, Choice: None}, "<|channel|>commentary to=", " to="},
-		{TurnRules{Functions: functions, Choice: Required}, "<|channel|>final", "final"},
-		{TurnRules{Functions: functions, Choice: Required}, "<|channel|>commentary<|message|>",
+		{TurnRules{Functions: functions, ToolChoice: None}, "<|channel|>commentary to=", " to="},
+		{TurnRules{Functions: functions, ToolChoice: Required}, "<|channel|>final", "final"},
+		{TurnRules{Functions: functions, ToolChoice: Required}, "<|channel|>commentary<|message|>",
 			"<|message|>"},
-		{TurnRules{Functions: functions, Choice: Named, Name: "get"},
+		{TurnRules{Functions: functions, ToolChoice: Named, Name: "get"},
 			"<|channel|>commentary to=functions.get_weather", "_weather"},
 		{auto, `<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{"city":"Paris"}<|end|>`, "<|end|>"},
 		{auto, `<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{"days":3`, `days":3`},
@@ -130,8 +130,9 @@ func TestNamesInEveryTokenization(t *testing.T) {
 }
 
 func TestForcedCallAndBudget(t *testing.T) {
-	turn := turnOf(t, TurnRules{Functions: []FunctionRule{{Name: "a"}, {Name: "b"}}, Choice: Named,
-		Name: "b", MaxReasoning: -1})
+	turn := turnOf(t, TurnRules{Functions: []FunctionRule{{Name: "a"}, {Name: "b"}},
+		ToolChoice: Named,
+		Name:       "b", MaxReasoning: -1})
 	want := spell("<|channel|>commentary to=functions.b <|constrain|>json<|message|>")
 	if got := turn.Forced(); !slices.Equal(got, want) {
 		t.Errorf("forced %q, want %q", token.Get().Decode(nil, got), token.Get().Decode(nil, want))
@@ -168,9 +169,9 @@ func TestForcedCallAndBudget(t *testing.T) {
 
 func TestRulesThatCannotBe(t *testing.T) {
 	for _, r := range []TurnRules{
-		{Choice: Required},
-		{Choice: Named, Name: "x"},
-		{Choice: 9},
+		{ToolChoice: Required},
+		{ToolChoice: Named, Name: "x"},
+		{ToolChoice: 9},
 		{Functions: []FunctionRule{{Name: ""}}},
 		{Functions: []FunctionRule{{Name: "a b"}}},
 		{Functions: []FunctionRule{{Name: "a<|"}}},
@@ -261,12 +262,12 @@ func TestRandomTurns(t *testing.T) {
 	mix := []TurnRules{
 		{},
 		{Functions: functions},
-		{Functions: functions, Choice: Required},
-		{Functions: functions, Choice: Named, Name: "order"},
-		{Functions: functions, Choice: None, Final: schemaOf(t, answer)},
+		{Functions: functions, ToolChoice: Required},
+		{Functions: functions, ToolChoice: Named, Name: "order"},
+		{Functions: functions, ToolChoice: None, Final: schemaOf(t, answer)},
 		{Functions: functions, Final: schemaOf(t, answer), Python: true, Browser: true},
 		{Final: JSONObject(), MaxReasoning: 20},
-		{Functions: functions, Python: true, Browser: true, Choice: Required, MaxReasoning: -1},
+		{Functions: functions, Python: true, Browser: true, ToolChoice: Required, MaxReasoning: -1},
 		{Final: schemaOf(t, answer), MaxReasoning: 5},
 	}
 	likely := likelyTokens()
@@ -334,9 +335,9 @@ func TestRandomTurns(t *testing.T) {
 // legal tells what is wrong with a message of a finished turn.
 func legal(m harmony.Message, r TurnRules, last bool) error {
 	offered := map[string]bool{}
-	if r.Choice != None {
+	if r.ToolChoice != None {
 		for _, f := range r.Functions {
-			offered["functions."+f.Name] = r.Choice != Named || f.Name == r.Name
+			offered["functions."+f.Name] = r.ToolChoice != Named || f.Name == r.Name
 		}
 		if r.Python {
 			offered["python"] = true
@@ -357,7 +358,7 @@ func legal(m harmony.Message, r TurnRules, last bool) error {
 		return fmt.Errorf("content type %q", m.ContentType)
 	case last && m.Recipient == "" && m.Channel != Final:
 		return fmt.Errorf("the turn ends in %s", m.Channel)
-	case last && m.Recipient == "" && (r.Choice == Required || r.Choice == Named):
+	case last && m.Recipient == "" && (r.ToolChoice == Required || r.ToolChoice == Named):
 		return errors.New("the turn ends without the call that was demanded")
 	case last && m.Text() == "":
 		return errors.New("the last message is empty")

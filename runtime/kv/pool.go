@@ -3,13 +3,17 @@
 // window layers; both kinds come from one pool, so memory is fixed at start.
 //
 // What must stay true:
-//   - A page is in exactly one state: free (its contents are nobody's), used (in one or more tables, which refs counts), or
-//     cached (in no table, but the index knows what it holds). used + cached + free = total.
-//   - A cached page is as good as a free one to who needs a page, so caching never makes a request wait.
-//   - Where window pages come in pairs, the second of a pair, its twin, is in the same state as the first, and only Twins
-//     knows it: tables, the index and the lists name the first.
-//   - Whoever writes into a page is the only one who has it: pages that the index knows are whole and never written again.
-//   - Nothing here allocates device memory. All methods belong to the scheduler's goroutine, but for Spill's.
+//   - A page is in exactly one state: free (its contents are nobody's), used (in one or more
+//     tables, which refs counts), or cached (in no table, but the index knows what it holds). used
+//   - cached + free = total.
+//   - A cached page is as good as a free one to who needs a page, so caching never makes a request
+//     wait.
+//   - Where window pages come in pairs, the second of a pair, its twin, is in the same state as the
+//     first, and only Twins knows it: tables, the index and the lists name the first.
+//   - Whoever writes into a page is the only one who has it: pages that the index knows are whole
+//     and never written again.
+//   - Nothing here allocates device memory. All methods belong to the scheduler's goroutine, but
+//     for Spill's.
 package kv
 
 // PageTokens is how many positions a page holds. It is the engine's number; the scheduler holds

@@ -2,10 +2,11 @@
 // everything up to its end.
 //
 // What must stay true:
-//   - A table holds the full page of every node on the way to its tail, so a cached full page has nothing but cached pages
-//     below it. The cached pages of a sequence are listed from its end to its beginning, so a page is taken after those
-//     that need it.
-//   - A leaf, the part of a page at the end of a sequence, has no hash, is found through its parent, and is in no table.
+//   - A table holds the full page of every node on the way to its tail, so a cached full page has
+//     nothing but cached pages below it. The cached pages of a sequence are listed from its end to
+//     its beginning, so a page is taken after those that need it.
+//   - A leaf, the part of a page at the end of a sequence, has no hash, is found through its
+//     parent, and is in no table.
 
 package kv
 

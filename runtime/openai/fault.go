@@ -183,7 +183,8 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	b, err := marshal(v)
 	if err != nil {
 		status, b = http.StatusInternalServerError,
-			[]byte(`{"error":{"message":"the answer could not be encoded","type":"server_error","param":null,"code":null}}`)
+			[]byte(`{"error":{"message":"the answer could not be encoded",`+
+				`"type":"server_error","param":null,"code":null}}`)
 		noteError(w, err.Error())
 	}
 	if !headersSent(w) {

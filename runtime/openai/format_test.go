@@ -149,9 +149,9 @@ func TestToolChoice(t *testing.T) {
 			fields := `"tool_choice":` + c.choice + `,"tools":[` + weatherTool + `,` + other + `]}`
 			check := func() {
 				t.Helper()
-				if r := f.last(t); r.Choice != c.mode || r.ChoiceName != c.name ||
+				if r := f.last(t); r.ToolChoice != c.mode || r.ToolName != c.name ||
 					len(r.Functions) != c.functions {
-					t.Errorf("choice %d of %q among %d functions", r.Choice, r.ChoiceName,
+					t.Errorf("choice %d of %q among %d functions", r.ToolChoice, r.ToolName,
 						len(r.Functions))
 				}
 			}

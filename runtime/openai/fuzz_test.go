@@ -69,10 +69,10 @@ func startable(t *testing.T, r session.Request) {
 			t.Errorf("message %+v", m)
 		}
 	}
-	if r.Choice == grammar.Required && len(r.Functions) == 0 ||
-		r.Choice == grammar.Named && !slices.ContainsFunc(r.Functions,
-			func(f harmony.ToolDescription) bool { return f.Name == r.ChoiceName }) {
-		t.Errorf("choice %d of %q among %d functions", r.Choice, r.ChoiceName, len(r.Functions))
+	if r.ToolChoice == grammar.Required && len(r.Functions) == 0 ||
+		r.ToolChoice == grammar.Named && !slices.ContainsFunc(r.Functions,
+			func(f harmony.ToolDescription) bool { return f.Name == r.ToolName }) {
+		t.Errorf("choice %d of %q among %d functions", r.ToolChoice, r.ToolName, len(r.Functions))
 	}
 	if r.Final != nil {
 		r.Final.Matcher() // of a nil *grammar.Compiled it would panic

@@ -79,7 +79,7 @@ func readOffer(o *object) offer {
 
 // into makes the session's request offer the same.
 func (of offer) into(r *session.Request) {
-	r.Choice, r.ChoiceName = of.choice.mode, of.choice.name
+	r.ToolChoice, r.ToolName = of.choice.mode, of.choice.name
 	for _, f := range of.functions {
 		d := harmony.ToolDescription{Name: f.name, Parameters: f.parameters}
 		if f.description != nil {
@@ -196,9 +196,11 @@ func (of *offer) mode(v value, mode string) {
 	case "required":
 		of.choice.mode = grammar.Required
 		if len(of.functions) == 0 {
-			v.c.add(invalid(v.path, `tool_choice is "required", but the request offers no function that could be called`))
+			v.c.add(invalid(v.path,
+				`tool_choice is "required", but the request offers no function that could be called`))
 		}
 	default:
-		v.c.add(invalid(v.path, `tool_choice is %q, it must be "auto", "none", "required" or an object`, mode))
+		v.c.add(invalid(v.path,
+			`tool_choice is %q, it must be "auto", "none", "required" or an object`, mode))
 	}
 }

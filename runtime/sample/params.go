@@ -18,13 +18,16 @@ const biasLimit = 100
 
 // Params says how the next token is chosen. The zero value is greedy. Steps apply in this order:
 //
-//  1. RepetitionPenalty r over the tokens of prompt and answer: a positive logit is divided by r, another multiplied.
-//  2. FrequencyPenalty f and PresencePenalty p over the n times a token stands in the answer: logit - f*n - p.
+//  1. RepetitionPenalty r over the tokens of prompt and answer: a positive logit is divided by r,
+//     another multiplied.
+//  2. FrequencyPenalty f and PresencePenalty p over the n times a token stands in the
+//     answer: logit - f*n - p.
 //  3. LogitBias is added; -100 bans the token, +100 leaves only the tokens that have it.
 //  4. The mask of allowed tokens, and the stop ids until MinTokens tokens are generated.
 //  5. Temperature divides the logits; 0 takes the highest, of equals the lowest id.
 //  6. TopK keeps the k most probable; of equals the lower ids.
-//  7. TopP keeps the fewest of those, most probable first, that hold at least this share of their probability.
+//  7. TopP keeps the fewest of those, most probable first, that hold at least this share
+//     of their probability.
 //  8. MinP keeps those at least MinP times as probable as the most probable one.
 //
 // One token always remains: where the mask leaves only tokens that a request banned, the mask wins.

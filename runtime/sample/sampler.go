@@ -1,11 +1,13 @@
 // Package sample chooses the next token from a row of logits.
 //
 // What must stay true:
-//   - A choice is a function of the logits, the parameters, the tokens so far and (seed, position). It does not depend on
-//     what else is in the batch, on when it is made or on how often: Next changes nothing, Accept records a token.
+//   - A choice is a function of the logits, the parameters, the tokens so far and (seed, position).
+//     It does not depend on what else is in the batch, on when it is made or on how often: Next
+//     changes nothing, Accept records a token.
 //   - Equal logits go by the lower id.
 //   - A logit that is not finite is an error, never a token.
-//   - Nothing is allocated per token once the buffers are warm, except the rivals of a token that asked for logprobs.
+//   - Nothing is allocated per token once the buffers are warm, except the rivals of a token that
+//     asked for logprobs.
 //
 // The order of the steps stands at Params. Costs at a vocabulary of 201,088 are in
 // sampler_test.go's benchmarks.

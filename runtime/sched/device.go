@@ -5,11 +5,11 @@
 //	step n+1                                   Queue(n+1) ................. Sample(n+1)
 //
 // While the device runs the forward pass of a step, the masks of its tokens are made and the next
-// step is planned (overlap.go). Then the choice is queued, and behind it, where the plan stands, the
-// next forward pass, which takes the tokens from the device's memory: only then the host waits, for
-// tokens that are there already. A step that was queued like this may have rows of a sequence that
-// ended meanwhile: what they compute harms nobody, since the device runs one step after another and
-// pages change hands between two of them, and what is chosen for them is not looked at.
+// step is planned (overlap.go). Then the choice is queued, and behind it, where the plan stands,
+// the next forward pass, which takes the tokens from the device's memory: only then the host waits,
+// for tokens that are there already. A step that was queued like this may have rows of a sequence
+// that ended meanwhile: what they compute harms nobody, since the device runs one step after
+// another and pages change hands between two of them, and what is chosen for them is not looked at.
 //
 // What must stay true: a request gets the tokens that the host would choose from the same logits.
 

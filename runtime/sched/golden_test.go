@@ -73,7 +73,8 @@ func TestGoldenThroughTheScheduler(t *testing.T) {
 		if c.longest == 5000 && testing.Short() {
 			continue
 		}
-		t.Run(fmt.Sprintf("pages=%d,rows=%d,seqs=%d", c.o.Pages, c.o.MaxNumBatchedTokens, c.o.MaxNumSeqs),
+		t.Run(fmt.Sprintf("pages=%d,rows=%d,seqs=%d", c.o.Pages, c.o.MaxNumBatchedTokens,
+			c.o.MaxNumSeqs),
 			func(t *testing.T) {
 				s, end := real(t, dev, ckpt, c.o)
 				defer end()

@@ -1,12 +1,15 @@
 // Work that overlaps a step: what can be done while the engine runs is done then, by a goroutine
 // of its own.
 //
-//	deliver   what the step before gave its readers goes to them; waking hundreds takes as long as everything else
-//	masks     the tokens that the running step may choose: they follow from those before, so they are made now
+//	deliver   what the step before gave its readers goes to them; waking hundreds takes as long as
+//	          everything else
+//	masks     the tokens that the running step may choose: they follow from those before, so they
+//	          are made now
 //	hashes    the names of the pages that the step fills
-//	plan      new requests are taken in, those that waited are admitted with the pages the cache has of them, pages that
-//	          were swapped out are brought back, and the next step's rows get their pages. Each sequence stands where the
-//	          running step will leave it; only which token it gets is not known
+//	plan      new requests are taken in, those that waited are admitted with the pages the cache
+//	          has of them, pages that were swapped out are brought back, and the next step's rows
+//	          get their pages. Each sequence stands where the running step will leave it; only
+//	          which token it gets is not known
 //
 // When the step is over the loop has to sample, move the sequences on and fill the tokens in. If
 // something came otherwise than planned (somebody joined or was cancelled, a text ended where rows
@@ -14,10 +17,12 @@
 // found, brought back and reserved stays.
 //
 // What must stay true:
-//   - From begin to join everything of the loop's belongs to this goroutine, but for the batch that runs and its logits.
-//   - No page that the running step reads or writes changes hands: nothing is preempted, given back or committed here.
-//   - Between begin and join nobody else touches a stream's end that the loop writes, so a stream's tokens come in order
-//     and its finish comes last.
+//   - From begin to join everything of the loop's belongs to this goroutine, but for the batch that
+//     runs and its logits.
+//   - No page that the running step reads or writes changes hands: nothing is preempted, given back
+//     or committed here.
+//   - Between begin and join nobody else touches a stream's end that the loop writes, so a stream's
+//     tokens come in order and its finish comes last.
 
 package sched
 

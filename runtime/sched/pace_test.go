@@ -46,8 +46,9 @@ func TestRetryAfter(t *testing.T) {
 
 // The scheduler's own: bounded, whole seconds, from the time it is given.
 func TestRetryAfterOfAScheduler(t *testing.T) {
-	clock := &timed{Engine: new(simtest.Engine), costs: costs{step: 2 * time.Second}, clock: time.Unix(0, 0),
-		step: func(time.Time) {}}
+	clock := &timed{Engine: new(simtest.Engine), costs: costs{step: 2 * time.Second},
+		clock: time.Unix(0, 0),
+		step:  func(time.Time) {}}
 	var s *Scheduler
 	var asked []time.Duration
 	all := make(chan struct{})

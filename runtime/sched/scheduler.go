@@ -4,18 +4,20 @@
 // One goroutine, the loop, owns all sequences and the page pool. A step goes:
 //
 //	collect   new requests join
-//	settle    cancelled ones leave and their pages are free; the oldest waiting ones join with the pages that the cache
-//	          has of them; each gets its rows, unless the plan that was made beside the step before still stands
-//	          (grant.go has the policy)
-//	compute   the engine's step, then sampling (step.go); meanwhile another goroutine hands out the tokens of the step
-//	          before, makes masks and plans the next step (overlap.go)
+//	settle    cancelled ones leave and their pages are free; the oldest waiting ones join with the
+//	          pages that the cache has of them; each gets its rows, unless the plan that was made
+//	          beside the step before still stands (grant.go has the policy)
+//	compute   the engine's step, then sampling (step.go); meanwhile another goroutine hands out
+//	          the tokens of the step before, makes masks and plans the next step (overlap.go)
 //	advance   what is computed becomes findable, what left the window is given back
 //
 // What must stay true:
-//   - A request's tokens do not depend on what else runs: the engine computes each row by itself and sampling is by
-//     (seed, position). Preemption, chunk sizes and batches change times only.
-//   - No request fails for want of pages: what cannot fit alone is refused by Submit, everything else ends.
-//   - A step with an error ends the running requests; waiting and later ones run on, on a new engine where Restart gives one.
+//   - A request's tokens do not depend on what else runs: the engine computes each row by itself
+//     and sampling is by (seed, position). Preemption, chunk sizes and batches change times only.
+//   - No request fails for want of pages: what cannot fit alone is refused by Submit, everything
+//     else ends.
+//   - A step with an error ends the running requests; waiting and later ones run on, on a new
+//     engine where Restart gives one.
 //   - Prefixes found in the cache change times only: the pages hold what computing would give.
 package sched
 
@@ -93,7 +95,8 @@ func (o Options) withDefaults(spec models.Spec, windowPages int) Options {
 	fill(&o.MaxWaiting, 2048)
 	fill(&o.ContextLength, spec.MaxPosition)
 	o.MaxNumSeqs = min(o.MaxNumSeqs, o.MaxNumBatchedTokens)
-	o.ContextLength = min(o.ContextLength, spec.MaxPosition, longest(o.Pages, spec.Window, windowPages))
+	o.ContextLength = min(o.ContextLength, spec.MaxPosition, longest(o.Pages, spec.Window,
+		windowPages))
 	return o
 }
 
@@ -153,8 +156,8 @@ type Scheduler struct {
 	joined        chan struct{}
 }
 
-// New starts a scheduler. The engine must have o.Pages pages and take steps of o.MaxNumBatchedTokens
-// rows, and is used by this scheduler alone until Close returns.
+// New starts a scheduler. The engine must have o.Pages pages and take steps of
+// o.MaxNumBatchedTokens rows, and is used by this scheduler alone until Close returns.
 func New(eng Engine, o Options) *Scheduler {
 	s := &Scheduler{eng: eng, spec: eng.Spec(), wake: make(chan struct{}, 1),
 		done:    make(chan struct{}),

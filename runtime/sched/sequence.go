@@ -34,7 +34,8 @@ type sequence struct {
 	flying   int // in the step that runs
 	logits   int // row of that step's logits to sample from, -1 for none
 
-	next struct{ rows, logits int } // flying and logits of the step that is queued behind the running one on a device
+	// flying and logits of the step that is queued behind the running one on a device
+	next struct{ rows, logits int }
 
 	// While the window layers' pages before a hit's end are computed again, computed runs from
 	// rebuildFrom to rebuildTo; the full layers have everything below rebuildTo. Else both are 0.

@@ -325,12 +325,14 @@ func TestTraffic(t *testing.T) {
 				grow: true})
 		}, minute},
 		{"50 agents, no prefix cache", fast, Options{Pages: gpu.Pages,
-			MaxNumBatchedTokens: gpu.MaxNumBatchedTokens, MaxNumSeqs: gpu.MaxNumSeqs, NoPrefixCaching: true},
+			MaxNumBatchedTokens: gpu.MaxNumBatchedTokens, MaxNumSeqs: gpu.MaxNumSeqs,
+			NoPrefixCaching: true},
 			func() []*client {
 				return many(50, client{prompt: 6000, answer: 100, think: 200 * time.Millisecond,
 					grow: true})
 			}, minute},
-		{"a day: 3 people and an agent on a CPU", slow, Options{Pages: 4096, MaxNumBatchedTokens: 512},
+		{"a day: 3 people and an agent on a CPU", slow, Options{Pages: 4096,
+			MaxNumBatchedTokens: 512},
 			func() []*client {
 				return append(many(3, client{prompt: 800, answer: 200, think: 30 * time.Second}),
 					&client{prompt: 3000, answer: 80, think: 5 * time.Second, grow: true})

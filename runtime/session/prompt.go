@@ -3,9 +3,10 @@
 // The prompt is the system message, one developer message for Instructions and Functions, then the
 // history, then <|start|>assistant. Two rules decide what of the assistant's past is in it:
 //
-//   - the reasoning of a finished turn (one whose final answer stands in the history) is left out; inside a tool loop
-//     it stays;
-//   - where the store has what was sampled for a call or an answer, those tokens stand in place of rendered ones.
+//   - the reasoning of a finished turn (one whose final answer stands in the history) is left out;
+//     inside a tool loop it stays;
+//   - where the store has what was sampled for a call or an answer, those tokens stand in place of
+//     rendered ones.
 
 package session
 

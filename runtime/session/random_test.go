@@ -93,16 +93,16 @@ func randomMix(t testing.TB) []randomCase {
 	return []randomCase{
 		{name: "nothing asked"},
 		{name: "tools", r: Request{Functions: tools}},
-		{name: "required", r: Request{Functions: tools, Choice: grammar.Required}},
-		{name: "named", r: Request{Functions: tools, Choice: grammar.Named, ChoiceName: "order"}},
-		{name: "none", final: answerSchema, r: Request{Functions: tools, Choice: grammar.None,
+		{name: "required", r: Request{Functions: tools, ToolChoice: grammar.Required}},
+		{name: "named", r: Request{Functions: tools, ToolChoice: grammar.Named, ToolName: "order"}},
+		{name: "none", final: answerSchema, r: Request{Functions: tools, ToolChoice: grammar.None,
 			Final: final(answerSchema)}},
 		{name: "tools and schema", final: treeSchema, r: Request{Functions: tools,
 			Final: final(treeSchema), Python: true, Browser: true}},
 		{name: "object, bounded reasoning", final: anySchema,
 			r: Request{Final: grammar.JSONObject(), MaxReasoning: 20}},
 		{name: "required, no reasoning", r: Request{Functions: tools, Python: true, Browser: true,
-			Choice: grammar.Required, MaxReasoning: -1}},
+			ToolChoice: grammar.Required, MaxReasoning: -1}},
 		{name: "schema, little reasoning", final: orderSchema, r: Request{Final: final(orderSchema),
 			MaxReasoning: 5}},
 		{name: "expression", final: "/" + expression, r: Request{Final: regex}},
@@ -128,7 +128,8 @@ var (
 var specialName = regexp.MustCompile(
 	`<\|(start|end|message|channel|constrain|return|call|endoftext|startoftext|endofprompt|reserved_\d+)\|>`)
 
-// onDemo is a model of the demo's shape on a device, with room for four sequences of the longest context.
+// onDemo is a model of the demo's shape on a device, with room for four sequences of the longest
+// context.
 func onDemo(t *testing.T, dev engine.Device, longest int) *Model {
 	t.Helper()
 	ckpt, err := checkpoint.OpenDemo()
@@ -137,11 +138,13 @@ func onDemo(t *testing.T, dev engine.Device, longest int) *Model {
 	}
 	const rows, seqs = 512, 256
 	pages := 4 * kv.PagesOf(longest, rows, ckpt.Spec.Window, 1)
-	eng, err := engine.New(dev, ckpt, engine.Settings{Pages: pages, MaxNumBatchedTokens: rows, MaxNumSeqs: seqs, MaxLogits: seqs})
+	eng, err := engine.New(dev, ckpt, engine.Settings{Pages: pages, MaxNumBatchedTokens: rows,
+		MaxNumSeqs: seqs, MaxLogits: seqs})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := New(eng, Options{ID: "demo", Scheduler: sched.Options{Pages: pages, ContextLength: longest}})
+	m := New(eng, Options{ID: "demo", Scheduler: sched.Options{Pages: pages,
+		ContextLength: longest}})
 	t.Cleanup(func() {
 		if err := errors.Join(m.Close(), eng.Close(), ckpt.Close(), dev.Close()); err != nil {
 			t.Error(err)
@@ -233,7 +236,8 @@ func (o *randomOutcome) note(c randomCase, res Result) string {
 		return fmt.Sprintf("the turn ended by %s, %v", res.Done.Finish, res.Done.Err)
 	case res.Answer == "" && len(res.Calls) == 0:
 		return "the answer is empty"
-	case (c.r.Choice == grammar.Required || c.r.Choice == grammar.Named) && len(res.Calls) == 0:
+	case (c.r.ToolChoice == grammar.Required || c.r.ToolChoice == grammar.Named) &&
+		len(res.Calls) == 0:
 		return "the call that was demanded is missing"
 	}
 	if _, err := harmony.Parse(res.Tokens, harmony.RoleAssistant, true); err != nil {
@@ -260,8 +264,8 @@ func (o *randomOutcome) noteCall(c randomCase, call Call) string {
 	case call.Recipient == "python" && c.r.Python:
 		return ""
 	case strings.HasPrefix(call.Recipient, "browser.") && c.r.Browser:
-	case !function || c.r.Choice == grammar.None || c.r.Choice == grammar.Named &&
-		name != c.r.ChoiceName:
+	case !function || c.r.ToolChoice == grammar.None || c.r.ToolChoice == grammar.Named &&
+		name != c.r.ToolName:
 		return "a call of " + call.Recipient
 	default:
 		found := false

@@ -15,8 +15,8 @@ import (
 // rules makes the grammar of a request; relaxed are the functions whose parameters are not held,
 // and why.
 func rules(r Request) (_ grammar.TurnRules, relaxed []string, err error) {
-	out := grammar.TurnRules{Python: r.Python, Browser: r.Browser, Choice: r.Choice,
-		Name: r.ChoiceName, Final: r.Final, MaxReasoning: r.MaxReasoning,
+	out := grammar.TurnRules{Python: r.Python, Browser: r.Browser, ToolChoice: r.ToolChoice,
+		Name: r.ToolName, Final: r.Final, MaxReasoning: r.MaxReasoning,
 		SampleBodies: r.Params.Logprobs >= 0}
 	for _, f := range r.Functions {
 		rule := grammar.FunctionRule{Name: f.Name}

@@ -58,9 +58,9 @@ func TestTurnsAreMasked(t *testing.T) {
 		{Request{}, call, false},
 		{Request{Functions: tool}, call, true},
 		{Request{Functions: tool}, strings.Replace(call, "city", "town", 1), false},
-		{Request{Functions: tool, Choice: grammar.None}, call, false},
-		{Request{Functions: tool, Choice: grammar.Named, ChoiceName: "get_weather"}, call, true},
-		{Request{Functions: tool, Choice: grammar.Required},
+		{Request{Functions: tool, ToolChoice: grammar.None}, call, false},
+		{Request{Functions: tool, ToolChoice: grammar.Named, ToolName: "get_weather"}, call, true},
+		{Request{Functions: tool, ToolChoice: grammar.Required},
 			"<|channel|>final<|message|>x<|return|>", false},
 		{Request{Final: grammar.JSONObject()}, "<|channel|>final<|message|>x<|return|>", false},
 		{Request{Final: grammar.JSONObject()}, `<|channel|>final<|message|>{"x":1}<|return|>`,
@@ -98,7 +98,7 @@ func TestParametersThatCannotBeHeld(t *testing.T) {
 		!strings.Contains(bad.Msg, "not") {
 		t.Errorf("strict: %v", err)
 	}
-	if _, err = submitted(t, Request{Choice: grammar.Required}); !errors.As(err, &bad) {
+	if _, err = submitted(t, Request{ToolChoice: grammar.Required}); !errors.As(err, &bad) {
 		t.Errorf("required without tools: %v", err)
 	}
 }

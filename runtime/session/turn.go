@@ -200,7 +200,8 @@ func (t *turn) said(m harmony.Message, text string) {
 			t.result.Reasoning += text
 			t.pending = append(t.pending, Reasoning{text})
 		}
-	case m.Channel == harmony.ChannelCommentary: // shown to the user like an answer, so stop strings end it too
+	// shown to the user like an answer, so stop strings end it too
+	case m.Channel == harmony.ChannelCommentary:
 		shown, met := t.stop.Push(text)
 		t.emitCommentary(shown)
 		t.stopAt(met)

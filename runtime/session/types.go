@@ -63,8 +63,8 @@ type Request struct {
 
 	// What the model may write is held to legal messages that call offered tools only (package
 	// grammar). These say more:
-	Choice     grammar.ToolChoice // whether tools may, must or must not be called
-	ChoiceName string             // with grammar.Named: the function
+	ToolChoice grammar.ToolChoice // whether tools may, must or must not be called
+	ToolName   string             // with grammar.Named: the function
 	// functions whose Parameters must be held; those of others are held if they can be
 	Strict       []string
 	Final        grammar.Grammar `json:"-"` // of the answer; nil: free text

@@ -73,9 +73,12 @@ func (e *Engine) Plan() engine.Plan { return engine.Plan{PageBytes: pageBytes} }
 // Caps are none: tokens are sampled on the host. Device samples.
 func (e *Engine) Caps() engine.Caps { return engine.Caps{} }
 
-func (e *Engine) Queue(context.Context, *engine.Batch, []int32) error { return engine.ErrNoSampling }
-func (e *Engine) Sample([]engine.SamplingParams) error                { return engine.ErrNoSampling }
-func (e *Engine) Wait([]engine.SampledToken) error                    { return engine.ErrNoSampling }
+func (e *Engine) Queue(context.Context, *engine.Batch,
+	[]int32) error {
+	return engine.ErrNoSampling
+}
+func (e *Engine) Sample([]engine.SamplingParams) error { return engine.ErrNoSampling }
+func (e *Engine) Wait([]engine.SampledToken) error     { return engine.ErrNoSampling }
 
 // Steps is how many have been asked for.
 func (e *Engine) Steps() int { return e.steps }
