@@ -9,7 +9,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-const bashCompletion = `# ossrun completion for bash: put  source <(ossrun completion bash)  into ~/.bashrc
+const bashCompletion = `# ossrun completion for bash.
+# Put  source <(ossrun completion bash)  into ~/.bashrc
 _ossrun() {
   local word="${COMP_WORDS[COMP_CWORD]}" found
   local words=("${COMP_WORDS[@]:0:COMP_CWORD}")
@@ -41,7 +42,9 @@ func completionCommand() *cli.Command {
 		Description: "Example: source <(ossrun completion bash)\n" +
 			"         ossrun completion fish > ~/.config/fish/completions/ossrun.fish\n" +
 			"         ossrun completion man | man -l -\n\n" + exitCodes,
-		BashComplete: func(c *cli.Context) { _, _ = io.WriteString(c.App.Writer, "bash\nzsh\nfish\nman\n") },
+		BashComplete: func(c *cli.Context) {
+			_, _ = io.WriteString(c.App.Writer, "bash\nzsh\nfish\nman\n")
+		},
 		Action: func(c *cli.Context) error {
 			var script string
 			switch shell := c.Args().First(); shell {
@@ -58,8 +61,8 @@ func completionCommand() *cli.Command {
 			case "man":
 				script = manual(c.App)
 			default:
-				return fail(exitUsage, "completion needs one of bash, zsh, fish and man, not %q; see "+
-					"ossrun completion --help", shell)
+				return fail(exitUsage, "completion needs one of bash, zsh, fish and man, not %q; "+
+					"see ossrun completion --help", shell)
 			}
 			_, err := io.WriteString(c.App.Writer, script)
 			return err
