@@ -61,7 +61,7 @@ func completionCommand() *cli.Command {
 			case "man":
 				script = manual(c.App)
 			default:
-				return fail(exitUsage, "completion needs one of bash, zsh, fish and man, not %q; "+
+				return fail(exitUsage, "completion needs bash, zsh, fish or man, not %q; "+
 					"see ossrun completion --help", shell)
 			}
 			_, err := io.WriteString(c.App.Writer, script)
