@@ -134,8 +134,8 @@ func engineFlags(o *serve.Options) []cli.Flag {
 			}
 			return nil
 		}),
-		atLeast(&s.Threads, "threads", 1, groupModel, "`N` CPU threads (default: every core this "+
-			"process may use)"),
+		atLeast(&s.Threads, "threads", 0, groupModel, "`N` CPU threads (0, the default: every core "+
+			"this process may use)"),
 		configFlag())
 }
 
