@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/ossrun/ossrun/gpu/device"
 	"github.com/ossrun/ossrun/gpu/multi"
@@ -29,8 +30,8 @@ type local struct {
 
 // placed is a model that several devices were planned for.
 type placed struct {
-	spec models.Spec
-	plan multi.Options
+	spec     models.Spec
+	settings engine.Settings
 }
 
 // openLocal opens one card.
@@ -60,14 +61,15 @@ func (l *local) openOne(ctx context.Context) error {
 }
 
 // openSeveral opens what the settings allow, for one model.
-func (l *local) openSeveral(spec models.Spec, o multi.Options) error {
-	r := multi.Request{Spec: spec, Options: o, Threads: l.settings.Threads}
-	dev, said, err := multi.Open(context.Background(), l.settings.GPUs, r, Records)
+func (l *local) openSeveral(spec models.Spec, s engine.Settings) error {
+	open := s
+	open.GPUs, open.Threads = l.settings.GPUs, l.settings.Threads
+	dev, notes, err := multi.Open(context.Background(), spec, open, Records)
 	if err != nil {
 		return err
 	}
-	l.dev, l.card, l.placed = dev, nil, placed{spec, o}
-	for _, line := range said {
+	l.dev, l.card, l.placed = dev, nil, placed{spec, s}
+	for _, line := range notes {
 		l.tell(line)
 	}
 	return nil
@@ -89,9 +91,9 @@ func (l *local) Kernels() (summary string, wrong []string) {
 
 // Room opens what the model needs; see Backend.
 func (l *local) Room(spec models.Spec, s engine.Settings) (engine.Room, error) {
-	o := placementOptions(spec, s)
+	o := placementSettings(spec, s)
 	if l.card == nil {
-		if l.placed.spec.SameShape(spec) && l.placed.plan == o {
+		if l.placed.spec.SameShape(spec) && reflect.DeepEqual(l.placed.settings, o) {
 			return l.RoomHere(spec, s)
 		}
 		if err := l.reopen(); err != nil {
@@ -122,13 +124,13 @@ func (l *local) Room(spec models.Spec, s engine.Settings) (engine.Room, error) {
 const shortContext = 256
 
 // holds tells whether the card has room for a model with the context that is asked for, or with so many tokens.
-func (l *local) holds(spec models.Spec, o multi.Options, context int) bool {
+func (l *local) holds(spec models.Spec, s engine.Settings, context int) bool {
 	total, free := l.dev.Memory()
-	if o.Context == 0 {
-		o.Context = min(context, spec.MaxPosition)
+	if s.MaxModelLen == 0 {
+		s.MaxModelLen = min(context, spec.MaxPosition)
 	}
-	o.CPUExperts = 0
-	_, err := multi.For(spec, []multi.Card{{Total: total, Free: free}}, multi.Host{}, o)
+	s.CPUExperts = 0
+	_, err := multi.For(spec, []multi.Card{{Total: total, Free: free}}, multi.Host{}, s)
 	return err == nil
 }
 
@@ -167,15 +169,15 @@ func (l *local) Load(ctx context.Context, ckpt *checkpoint.Checkpoint, s engine.
 	return engine.LoadOn(ctx, l.dev, ckpt, s, progress)
 }
 
-// placementOptions are what a plan over several devices depends on.
-func placementOptions(spec models.Spec, s engine.Settings) multi.Options {
+// placementSettings are the settings that a plan over several devices depends on.
+func placementSettings(spec models.Spec, s engine.Settings) engine.Settings {
 	if s.KVCacheDtype == "" {
 		s.KVCacheDtype = "bf16"
 		if s.Compute == engine.Exact {
 			s.KVCacheDtype = "f32"
 		}
 	}
-	return multi.Options{Context: min(s.MaxModelLen, spec.MaxPosition), Rows: s.MaxNumBatchedTokens, Logits: s.MaxNumSeqs,
-		Compute: s.Compute, KV: s.KVCacheDtype, Dense: s.Dense, Plain: s.Deterministic, Utilization: s.GPUMemoryUtilization,
-		CPUExperts: s.CPUExperts}
+	return engine.Settings{MaxModelLen: min(s.MaxModelLen, spec.MaxPosition), MaxNumBatchedTokens: s.MaxNumBatchedTokens,
+		MaxNumSeqs: s.MaxNumSeqs, Compute: s.Compute, KVCacheDtype: s.KVCacheDtype, Dense: s.Dense,
+		Deterministic: s.Deterministic, GPUMemoryUtilization: s.GPUMemoryUtilization, CPUExperts: s.CPUExperts}
 }

@@ -39,7 +39,7 @@ func Place(spec models.Spec, r detect.Report, settings func(memory int64) engine
 	if len(cards) == 0 {
 		return Placing{}
 	}
-	host, o := multi.Host{Free: hostFree}, placementOptions(spec, settings(cards[0].Total))
+	host, o := multi.Host{Free: hostFree}, placementSettings(spec, settings(cards[0].Total))
 	plan, err := multi.For(spec, cards[:1], multi.Host{}, o)
 	if err == nil && plan.Context >= min(UsableContext, spec.MaxPosition) {
 		return Placing{plan.Lines(numbers), true}

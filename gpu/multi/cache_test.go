@@ -92,7 +92,7 @@ func swappedPages(t *testing.T, ends []int, kv string) {
 	want := step(40, 3)
 
 	step(0, 40)
-	page := eng.PageBytes()
+	page := eng.Plan().PageBytes
 	kept := map[int32][]byte{}
 	for id := int32(1); id <= 6; id++ {
 		kept[id] = make([]byte, page)

@@ -41,7 +41,7 @@ func (e *NoRoom) Error() string {
 func gib(n int64) string { return fmt.Sprintf("%.1f GiB", float64(max(n, 0))/(1<<30)) }
 
 // noRoom is the error of a context that has no place; hostNeed is what of the experts would lie with the host.
-func (z sizes) noRoom(s models.Spec, cards []Card, host Host, o Options, context int, hostNeed int64) *NoRoom {
+func (z sizes) noRoom(s models.Spec, cards []Card, host Host, o options, context int, hostNeed int64) *NoRoom {
 	e := &NoRoom{Model: s.Name, Cards: len(cards), Steps: z.scratch, HostNeed: hostNeed, HostHave: host.Free}
 	e.Need = z.embedding + z.unembedding + z.scratch + z.choosing + z.pool(pages(s, o, context), 0, s.Layers)
 	withHost := hostNeed > 0 && hostNeed <= host.Free

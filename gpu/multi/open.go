@@ -18,17 +18,11 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Request is a model that is to be placed.
-type Request struct {
-	Spec    models.Spec
-	Options Options
-	Threads int // of the CPU, for the experts that it computes; 0: all
-}
-
-// Open opens the GPUs of a list, all that work with an empty one, and places the model over them and the CPU. records is the folder of what is known of
-// the machine's cards; with "" no kernel is proved. said is for people: the plan, and the kernels that are wrong on a card.
-func Open(ctx context.Context, gpus []int, r Request, records string) (dev engine.Device, said []string, err error) {
-	return open(ctx, gpus, r, records, parts{cpu.New, ratesOf})
+// Open opens the GPUs of s.GPUs, all that work where it names none, and places a model over them and the CPU. records is
+// the folder of what is known of the machine's cards; with "" no kernel is verified. notes are lines for people: the plan, and
+// the kernels that are wrong on a card.
+func Open(ctx context.Context, spec models.Spec, s engine.Settings, records string) (dev engine.Device, notes []string, err error) {
+	return open(ctx, spec, s, records, parts{cpu.New, ratesOf})
 }
 
 // parts is what is beside the cards; tests have others.
@@ -37,8 +31,8 @@ type parts struct {
 	rates func(first *device.Card, host engine.Device) Rates
 }
 
-func open(ctx context.Context, gpus []int, r Request, records string, x parts) (dev engine.Device, said []string, err error) {
-	cards, err := device.OpenCards(gpus)
+func open(ctx context.Context, spec models.Spec, s engine.Settings, records string, x parts) (dev engine.Device, notes []string, err error) {
+	cards, err := device.OpenCards(s.GPUs)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -53,33 +47,33 @@ func open(ctx context.Context, gpus []int, r Request, records string, x parts) (
 		if records != "" {
 			c.Trust(ctx, records)
 		}
-		said = append(said, wrongOn(c)...)
+		notes = append(notes, wrongOn(c)...)
 	}
-	host, err := x.host(r.Threads)
+	host, err := x.host(s.Threads)
 	if err != nil {
 		return nil, nil, err
 	}
-	dev, line, err := over(cards, host, r, x.rates)
+	dev, line, err := over(cards, host, spec, s, x.rates)
 	if err != nil {
 		return nil, nil, errors.Join(err, host.Close())
 	}
-	return dev, append(said, r.Spec.Name+": "+line), nil
+	return dev, append(notes, spec.Name+": "+line), nil
 }
 
 // wrongOn says of which kernels a card has slower ones.
 func wrongOn(c interface {
 	Name() string
 	Trusted() (string, []string)
-}) (said []string) {
+}) (notes []string) {
 	_, wrong := c.Trusted()
 	for _, w := range wrong {
-		said = append(said, c.Name()+": "+w)
+		notes = append(notes, c.Name()+": "+w)
 	}
-	return said
+	return notes
 }
 
 // over plans a model over opened cards, the one with most room first, and makes one device of them. line says the plan.
-func over(cards []*device.Card, host engine.Device, r Request, measure func(*device.Card, engine.Device) Rates) (_ engine.Device, line string, err error) {
+func over(cards []*device.Card, host engine.Device, spec models.Spec, s engine.Settings, measure func(*device.Card, engine.Device) Rates) (_ engine.Device, line string, err error) {
 	slices.SortStableFunc(cards, func(a, b *device.Card) int {
 		_, x := a.Memory()
 		_, y := b.Memory()
@@ -97,7 +91,7 @@ func over(cards []*device.Card, host engine.Device, r Request, measure func(*dev
 	}
 	_, free := host.Memory()
 	machine := Host{Free: free}
-	plan, err := For(r.Spec, planned, machine, r.Options)
+	plan, err := For(spec, planned, machine, s)
 	if err != nil {
 		return nil, "", err
 	}
@@ -105,12 +99,11 @@ func over(cards []*device.Card, host engine.Device, r Request, measure func(*dev
 	if plan.CPUExpertLayers() > 0 {
 		rates := measure(cards[0], host)
 		machine.Bandwidth = rates.Bandwidth
-		from := StreamFrom(r.Spec, rates, cmp.Or(r.Options.Rows, Rows))
-		staged := r.Options
-		staged.Staging = from > 0
-		if plan, err = For(r.Spec, planned, machine, staged); err == nil && staged.Staging {
+		from := StreamFrom(spec, rates, cmp.Or(s.MaxNumBatchedTokens, Rows))
+		plan, err = makePlan(spec, planned, machine, options{s, 1, from > 0})
+		if err == nil && from > 0 {
 			streams = func(rows int) bool { return rows >= from }
-		} else if plan, err = For(r.Spec, planned, machine, r.Options); err != nil {
+		} else if plan, err = For(spec, planned, machine, s); err != nil {
 			return nil, "", err
 		}
 	}

@@ -74,11 +74,22 @@ func (c *counted) Close() error {
 	return c.Device.Close()
 }
 
-// small is a request for a model of four layers, its experts' weights by far the most of it.
-func small() Request {
+// request is a model to place, with its settings.
+type request struct {
+	Spec     models.Spec
+	Settings engine.Settings
+}
+
+func (r request) open(t *testing.T, gpus []int, x parts) (engine.Device, []string, error) {
+	r.Settings.GPUs = gpus
+	return open(t.Context(), r.Spec, r.Settings, "", x)
+}
+
+// small is a model of four layers, its experts' weights by far the most of it.
+func small() request {
 	s := modeltest.Tiny()
 	s.Layers, s.Experts, s.Hidden, s.Intermediate = 4, 8, 1024, 1024
-	return Request{s, Options{Rows: 8, Context: 256, Utilization: 1}, 1}
+	return request{s, engine.Settings{MaxNumBatchedTokens: 8, MaxModelLen: 256, GPUMemoryUtilization: 1, Threads: 1}}
 }
 
 // TestEveryStepFails: whatever call of the driver fails while cards are opened, or whatever comes after, all that was opened is closed, the CPU as well. A
@@ -88,7 +99,7 @@ func TestEveryStepFails(t *testing.T) {
 	for _, gpus := range [][]int{{0, 1}, nil} {
 		h := &hosts{}
 		life := func() error {
-			dev, _, err := open(t.Context(), gpus, small(), "", h.parts())
+			dev, _, err := small().open(t, gpus, h.parts())
 			if err != nil {
 				return err
 			}
@@ -132,20 +143,20 @@ func TestRefusedIsClosed(t *testing.T) {
 	machine(t, 2, 1<<30)
 	for what, x := range map[string]struct {
 		gpus   []int
-		change func(*Request)
+		change func(*request)
 		host   error
 		want   string
 	}{
-		"no room":        {nil, func(r *Request) { r.Spec = models.Spec120B(); r.Spec.Experts = 1 << 10 }, nil, "gpt-oss-120b does not fit: it needs "},
-		"too long":       {[]int{1, 0}, func(r *Request) { r.Options.Context = r.Spec.MaxPosition + 1 }, nil, "is longer than tiny was made for"},
-		"too many":       {nil, func(r *Request) { r.Options.CPUExperts = 5 }, nil, "the experts of 5 layers are wanted on the CPU, tiny has 4"},
-		"no such GPU":    {[]int{0, 2}, func(*Request) {}, nil, "there is no GPU 2"},
-		"the same twice": {[]int{0, 0}, func(*Request) {}, nil, ""},
-		"no CPU":         {nil, func(*Request) {}, errors.New("no thread can be started"), "no thread can be started"},
+		"no room":        {nil, func(r *request) { r.Spec = models.Spec120B(); r.Spec.Experts = 1 << 10 }, nil, "gpt-oss-120b does not fit: it needs "},
+		"too long":       {[]int{1, 0}, func(r *request) { r.Settings.MaxModelLen = r.Spec.MaxPosition + 1 }, nil, "is longer than tiny was made for"},
+		"too many":       {nil, func(r *request) { r.Settings.CPUExperts = 5 }, nil, "the experts of 5 layers are wanted on the CPU, tiny has 4"},
+		"no such GPU":    {[]int{0, 2}, func(*request) {}, nil, "there is no GPU 2"},
+		"the same twice": {[]int{0, 0}, func(*request) {}, nil, ""},
+		"no CPU":         {nil, func(*request) {}, errors.New("no thread can be started"), "no thread can be started"},
 	} {
 		r, h := small(), &hosts{refused: x.host}
 		x.change(&r)
-		dev, _, err := open(t.Context(), x.gpus, r, "", h.parts())
+		dev, _, err := r.open(t, x.gpus, h.parts())
 		if x.want == "" { // two contexts on one card are of use to nobody and do no harm
 			if err = errors.Join(err, dev.Close()); err != nil || h.open != 0 {
 				t.Errorf("%s: %v, %d hosts are open", what, err, h.open)
@@ -181,8 +192,8 @@ func TestPlanIsSaid(t *testing.T) {
 		{[]int{2, 1}, 3, []string{"tiny: layers 0-3 on GPU 2 (", ", experts of 3 of them on the CPU; context 256; 0.0 GiB of host memory"}},
 		{[]int{0}, 4, []string{"tiny: layers 0-3 on GPU 0 (", ", experts of 4 of them on the CPU"}},
 	} {
-		r.Options.CPUExperts = x.experts
-		dev, said, err := open(t.Context(), x.gpus, r, "", h.parts())
+		r.Settings.CPUExperts = x.experts
+		dev, said, err := r.open(t, x.gpus, h.parts())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -224,8 +235,8 @@ func TestStreaming(t *testing.T) {
 		t.Run(x.what, func(t *testing.T) {
 			machine(t, 1, x.memory)
 			h, r := &hosts{rates: x.rates}, small()
-			r.Options.CPUExperts = x.experts
-			dev, said, err := open(t.Context(), nil, r, "", h.parts())
+			r.Settings.CPUExperts = x.experts
+			dev, said, err := r.open(t, nil, h.parts())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -290,22 +301,22 @@ func FuzzPlan(f *testing.F) {
 			to   *int
 			n    int
 			most int
-		}{{&r.Spec.Layers, layers, 64}, {&r.Spec.Experts, experts, 256}, {&r.Spec.Hidden, width, 1 << 14}, {&r.Options.Rows, rows, 1 << 14}} {
+		}{{&r.Spec.Layers, layers, 64}, {&r.Spec.Experts, experts, 256}, {&r.Spec.Hidden, width, 1 << 14}, {&r.Settings.MaxNumBatchedTokens, rows, 1 << 14}} {
 			*x.to = 1 + int(uint(x.n)%uint(x.most))
 		}
 		r.Spec.ExpertsPerToken = min(r.Spec.ExpertsPerToken, r.Spec.Experts)
 		r.Spec.Hidden = (r.Spec.Hidden + 31) / 32 * 32
 		r.Spec.MaxPosition = 131072
-		r.Options.Context, r.Options.CPUExperts, r.Options.Utilization = int(uint(context)%131073), onCPU, utilization
+		r.Settings.MaxModelLen, r.Settings.CPUExperts, r.Settings.GPUMemoryUtilization = int(uint(context)%131073), onCPU, utilization
 		cards := []Card{{Free: free, Total: free}, {Free: free / 2, Total: free}}
-		plan, err := For(r.Spec, cards, Host{Free: host}, r.Options)
+		plan, err := For(r.Spec, cards, Host{Free: host}, r.Settings)
 		if err != nil {
 			return
 		}
 		placed := 0
 		for _, s := range plan.Shares {
 			placed += s.To - s.From
-			if room := Room(free, cards[s.Card].Free, r.Options.Utilization); s.Bytes() > room || s.Weights < 0 || s.KV < 0 || s.Scratch < 0 || s.Staging < 0 {
+			if room := Room(free, cards[s.Card].Free, r.Settings.GPUMemoryUtilization); s.Bytes() > room || s.Weights < 0 || s.KV < 0 || s.Scratch < 0 || s.Staging < 0 {
 				t.Errorf("card %d holds %d of %d: %+v", s.Card, s.Bytes(), room, s)
 			}
 		}

@@ -35,19 +35,11 @@ type Host struct {
 	Bandwidth float64 // byte/s; 0: not known
 }
 
-// Options are the wishes of a user.
-type Options struct {
-	Context     int     // tokens of the longest sequence; 0: as long as fits, up to what the model was made for
-	Sequences   int     // sequences of that length at once; 0: 1
-	Rows        int     // of the largest step; 0: 2048
-	Logits      int     // rows of a step whose logits may be asked for, and sequences that it may have rows of; 0: 256
-	Compute     string  // the mode; "": the one with most scratch
-	KV          string  // "bf16" (default), "f32", engine.KVFP8
-	Dense       string  // "bf16" (default), "q8": the form of the dense weights
-	Plain       bool    // as engine.Settings.Deterministic: the kernels that need no memory of their own
-	Utilization float64 // share of a card's memory that may be used; 0: all but a reserve
-	CPUExperts  int     // layers whose experts go to the CPU at least; 0: as few as fit
-	Staging     bool    // a card with experts on the CPU keeps room to stream two layers of them through
+// options are what a plan is made for: a user's settings, and what the loader decides.
+type options struct {
+	engine.Settings
+	sequences int  // sequences of MaxModelLen tokens at once
+	staging   bool // a card with experts on the CPU keeps room to stream two layers of them through
 }
 
 // Rows is the largest step where nobody says another.
@@ -114,16 +106,17 @@ type sizes struct {
 	choosing               int64   // logits and the choice of tokens, on the last card
 }
 
-func measure(s models.Spec, o Options) (sizes, error) {
+func measure(s models.Spec, o options) (sizes, error) {
 	z := sizes{dense: make([]int64, s.Layers), experts: make([]int64, s.Layers), active: float64(s.ExpertsPerToken) / float64(s.Experts)}
-	eo := engine.Settings{KVCacheDtype: o.KV, MaxNumBatchedTokens: o.Rows, MaxLogits: min(o.Logits, o.Rows), MaxNumSeqs: o.Logits, Pages: 1, Compute: cmp.Or(o.Compute, engine.Int8), Dense: o.Dense,
-		Deterministic: o.Plain}
+	eo := engine.Settings{KVCacheDtype: o.KVCacheDtype, MaxNumBatchedTokens: o.MaxNumBatchedTokens,
+		MaxLogits: min(o.MaxNumSeqs, o.MaxNumBatchedTokens), MaxNumSeqs: o.MaxNumSeqs, Pages: 1,
+		Compute: cmp.Or(o.Compute, engine.Int8), Dense: o.Dense, Deterministic: o.Deterministic}
 	p, err := engine.Record(s, eo, eo.Rows())
 	if err != nil {
 		return z, err
 	}
 	z.weigh(p)
-	z.paired = engine.WindowPages(o.KV) > 1
+	z.paired = engine.WindowPages(o.KVCacheDtype) > 1
 	all, err := device.Beside(s, eo)
 	if err != nil {
 		return z, err
@@ -187,34 +180,30 @@ func (z sizes) staging() (most int64) {
 }
 
 // pages is the pool for a number of sequences: the full layers hold all positions, the window layers the window and a step's rows.
-func pages(s models.Spec, o Options, context int) int {
+func pages(s models.Spec, o options, context int) int {
 	full := (context + engine.PageTokens - 1) / engine.PageTokens
-	window := min(full, (s.Window+o.Rows+engine.PageTokens-1)/engine.PageTokens+2)
-	return (full + window*engine.WindowPages(o.KV)) * o.Sequences
+	window := min(full, (s.Window+o.MaxNumBatchedTokens+engine.PageTokens-1)/engine.PageTokens+2)
+	return (full + window*engine.WindowPages(o.KVCacheDtype)) * o.sequences
 }
 
-// For plans a model of shape s.
-func For(s models.Spec, cards []Card, host Host, o Options) (Plan, error) {
+// For plans a model of shape s. Of the settings it reads the context, the step's rows and sequences, the modes, the
+// utilization and the layers on the CPU; what is left open takes the defaults of a GPU.
+func For(s models.Spec, cards []Card, host Host, o engine.Settings) (Plan, error) {
+	return makePlan(s, cards, host, options{Settings: o, sequences: 1})
+}
+
+func makePlan(s models.Spec, cards []Card, host Host, o options) (Plan, error) {
 	if len(cards) == 0 {
 		return Plan{}, fmt.Errorf("there is no GPU to place %s on", s.Name)
 	}
-	if o.Sequences == 0 {
-		o.Sequences = 1
-	}
-	if o.Rows == 0 {
-		o.Rows = Rows
-	}
-	if o.Logits == 0 {
-		o.Logits = 256
-	}
-	if o.KV == "" {
-		o.KV = "bf16"
-	}
+	o.MaxNumBatchedTokens = cmp.Or(o.MaxNumBatchedTokens, Rows)
+	o.MaxNumSeqs = cmp.Or(o.MaxNumSeqs, 256)
+	o.KVCacheDtype = cmp.Or(o.KVCacheDtype, "bf16")
 	z, err := measure(s, o)
 	if err != nil {
 		return Plan{}, err
 	}
-	asked := o.Context
+	asked := o.MaxModelLen
 	longest := min(s.MaxPosition, maxContext)
 	if asked > longest {
 		return Plan{}, fmt.Errorf("a context of %d tokens is longer than %s was made for (%d)", asked, s.Name, longest)
@@ -255,10 +244,12 @@ func Room(total, free int64, utilization float64) int64 {
 	return max(0, free-Reserve)
 }
 
-func room(c Card, o Options) int64 { return Room(cmp.Or(c.Total, c.Free), c.Free, o.Utilization) }
+func room(c Card, o options) int64 {
+	return Room(cmp.Or(c.Total, c.Free), c.Free, o.GPUMemoryUtilization)
+}
 
 // place tries one context: on as few cards as hold it, then with experts on the CPU.
-func (z sizes) place(s models.Spec, cards []Card, host Host, o Options, context int) (Plan, error) {
+func (z sizes) place(s models.Spec, cards []Card, host Host, o options, context int) (Plan, error) {
 	for n := 1; n <= len(cards) && o.CPUExperts == 0; n++ {
 		if p, ok := z.spread(s, cards[:n], o, context, 0); ok {
 			return z.finish(p, cards, host), nil
@@ -284,7 +275,7 @@ func (z sizes) place(s models.Spec, cards []Card, host Host, o Options, context 
 }
 
 // spread fills the cards in order with layers; the experts of the last onCPU layers take no room.
-func (z sizes) spread(s models.Spec, cards []Card, o Options, context, onCPU int) (Plan, bool) {
+func (z sizes) spread(s models.Spec, cards []Card, o options, context, onCPU int) (Plan, bool) {
 	p := Plan{Context: context, Pages: pages(s, o, context)}
 	layer := 0
 	for i, c := range cards {
@@ -304,7 +295,7 @@ func (z sizes) spread(s models.Spec, cards []Card, o Options, context, onCPU int
 				last = z.unembedding + z.choosing
 			}
 			pool, staging := z.pool(p.Pages, share.From, layer+1), share.Staging
-			if cpu && o.Staging {
+			if cpu && o.staging {
 				staging = z.staging()
 			}
 			if share.Weights+need+last+pool+staging > left {

@@ -64,7 +64,7 @@ func TestTable(t *testing.T) {
 			if err != nil {
 				kernels, plan = "-", "the CPU: "+err.Error()
 			} else {
-				plan = describe(For(s, []Card{cardOf(c)}, desktop, Options{}))
+				plan = describe(For(s, []Card{cardOf(c)}, desktop, engine.Settings{}))
 			}
 			lines = append(lines, fmt.Sprintf("%-30s %-12s %-8s %s", c.ID, s.Name, kernels, plan))
 		}
@@ -82,12 +82,12 @@ func TestSeveralTable(t *testing.T) {
 		for _, s := range []models.Spec{models.Spec20B(), models.Spec120B()} {
 			card := cardOf(c)
 			for _, n := range []int{2, 4} {
-				if p, err := For(s, []Card{card}, desktop, Options{}); err == nil && p.CPUExpertLayers() == 0 && p.Context == maxContext {
+				if p, err := For(s, []Card{card}, desktop, engine.Settings{}); err == nil && p.CPUExpertLayers() == 0 && p.Context == maxContext {
 					continue // one is enough
 				}
-				lines = append(lines, fmt.Sprintf("%d %-30s %-12s %s", n, c.ID, s.Name, describe(For(s, slices.Repeat([]Card{card}, n), desktop, Options{}))))
+				lines = append(lines, fmt.Sprintf("%d %-30s %-12s %s", n, c.ID, s.Name, describe(For(s, slices.Repeat([]Card{card}, n), desktop, engine.Settings{}))))
 			}
-			if p, err := For(s, []Card{card}, desktop, Options{Staging: true}); err == nil && p.CPUExpertLayers() > 0 {
+			if p, err := makePlan(s, []Card{card}, desktop, options{sequences: 1, staging: true}); err == nil && p.CPUExpertLayers() > 0 {
 				lines = append(lines, fmt.Sprintf("1 %-30s %-12s %s", c.ID, s.Name, describe(p, nil)))
 			}
 		}
@@ -125,7 +125,7 @@ func compare(t *testing.T, path string, lines []string) {
 // Figures by hand: 20b is 13,761,264,768 bytes, and a token reads 3.71 GB of it as released, embedding rows left out.
 func TestFiguresByHand(t *testing.T) {
 	s := models.Spec20B()
-	p, err := For(s, []Card{{Free: 80e9, Total: 80e9, Bandwidth: 3.35e12}}, Host{}, Options{})
+	p, err := For(s, []Card{{Free: 80e9, Total: 80e9, Bandwidth: 3.35e12}}, Host{}, engine.Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestFiguresByHand(t *testing.T) {
 
 func TestTwoCardsBeforeTheCPU(t *testing.T) {
 	card := Card{Free: 20e9, Total: 20e9, Bandwidth: 1e12}
-	p, err := For(models.Spec120B(), []Card{card, card, card, card}, desktop, Options{})
+	p, err := For(models.Spec120B(), []Card{card, card, card, card}, desktop, engine.Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,15 +165,15 @@ func TestTwoCardsBeforeTheCPU(t *testing.T) {
 }
 
 func TestNoRoomSaysTheNumbers(t *testing.T) {
-	_, err := For(models.Spec120B(), []Card{{Free: 8e9, Total: 8e9}}, Host{Free: 16e9}, Options{})
+	_, err := For(models.Spec120B(), []Card{{Free: 8e9, Total: 8e9}}, Host{Free: 16e9}, engine.Settings{})
 	var e *NoRoom
 	if !errors.As(err, &e) || e.HostNeed <= e.HostHave || !strings.Contains(err.Error(), "GiB") {
 		t.Errorf("%v", err)
 	}
-	if _, err := For(models.Spec20B(), nil, Host{}, Options{}); err == nil {
+	if _, err := For(models.Spec20B(), nil, Host{}, engine.Settings{}); err == nil {
 		t.Error("no card, no error")
 	}
-	if _, err := For(models.Spec20B(), []Card{{Free: 80e9}}, Host{}, Options{Context: 200000}); err == nil {
+	if _, err := For(models.Spec20B(), []Card{{Free: 80e9}}, Host{}, engine.Settings{MaxModelLen: 200000}); err == nil {
 		t.Error("a context beyond the model's")
 	}
 }
@@ -191,8 +191,9 @@ func TestNeverOverruns(t *testing.T) {
 			cards[i] = Card{Total: total, Free: int64(float64(total) * (0.3 + 0.7*r.Float64())), Bandwidth: 1e12}
 		}
 		host := Host{Free: int64(r.Float64() * 128e9), Bandwidth: 5e10}
-		o := Options{Utilization: 0.5 + r.Float64()/2, Sequences: 1 + r.IntN(4), Staging: r.IntN(2) == 0, CPUExperts: max(0, r.IntN(8)-4)}
-		p, err := For(s, cards, host, o)
+		o := options{sequences: 1 + r.IntN(4), staging: r.IntN(2) == 0}
+		o.GPUMemoryUtilization, o.CPUExperts = 0.5+r.Float64()/2, max(0, r.IntN(8)-4)
+		p, err := makePlan(s, cards, host, o)
 		if err != nil {
 			var e *NoRoom
 			if !errors.As(err, &e) {
@@ -247,7 +248,7 @@ func TestOneCardIsEnough(t *testing.T) {
 		dense += int64(2 * s.Vocab * s.Hidden)
 		for form, weights := range map[string]int64{"bf16": s.WeightBytes(), "q8": s.WeightBytes() - dense + dense*17/32} { // 34 bytes for 32 numbers of two
 			const context, rows, logits = 8192, 8192, 1024
-			o := Options{Context: context, Rows: rows, Logits: logits, Compute: engine.Rounded, Dense: form}
+			o := engine.Settings{MaxModelLen: context, MaxNumBatchedTokens: rows, MaxNumSeqs: logits, Compute: engine.Rounded, Dense: form}
 			eo := engine.Settings{Compute: engine.Rounded, Dense: form, MaxNumBatchedTokens: rows, MaxLogits: logits, MaxNumSeqs: logits}
 			plan, err := engine.PlanFor(s, eo)
 			if err != nil {
@@ -286,18 +287,19 @@ func TestOneCardIsEnough(t *testing.T) {
 func TestPagesOf8Bits(t *testing.T) {
 	s := models.Spec20B()
 	card := Card{Free: 15 << 30}
-	half, err := For(s, []Card{card}, Host{}, Options{Rows: 512, KV: "bf16"})
+	half, err := For(s, []Card{card}, Host{}, engine.Settings{MaxNumBatchedTokens: 512, KVCacheDtype: "bf16"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	eight, err := For(s, []Card{card}, Host{}, Options{Rows: 512, KV: engine.KVFP8})
+	eight, err := For(s, []Card{card}, Host{}, engine.Settings{MaxNumBatchedTokens: 512, KVCacheDtype: engine.KVFP8})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(half.Shares) != 1 || half.Context == maxContext || eight.Context < half.Context*3/2 {
 		t.Errorf("in 8 bits a context of %d, in bf16 %d", eight.Context, half.Context)
 	}
-	o := Options{Context: 65536, Rows: 512, Sequences: 4, KV: engine.KVFP8}
+	o := options{sequences: 4}
+	o.MaxModelLen, o.MaxNumBatchedTokens, o.KVCacheDtype = 65536, 512, engine.KVFP8
 	// By hand: a slot is K and V of 32 positions of 8 heads of 64, one byte each; the full layers take 2,048 pages a sequence, the window of 640 positions 22 and
 	// their twins as many.
 	slot, pages := int64(2*32*8*64), int64(4*(2048+2*22))
@@ -305,7 +307,7 @@ func TestPagesOf8Bits(t *testing.T) {
 		free  int64
 		cards int
 	}{{40 << 30, 1}, {10 << 30, 2}} {
-		p, err := For(s, []Card{{Free: x.free}, {Free: x.free}}, Host{}, o)
+		p, err := makePlan(s, []Card{{Free: x.free}, {Free: x.free}}, Host{}, o)
 		if err != nil {
 			t.Fatal(err)
 		}

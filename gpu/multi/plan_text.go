@@ -5,10 +5,8 @@ import (
 	"strings"
 )
 
-// String is the plan in a line, for people; cards are numbered as they were given.
-func (p Plan) String() string { return p.Line(nil) }
-
-// Line is String with the cards' numbers as people give them: numbers[i] is card i's.
+// Line is the plan in a line, for people. numbers[i] is the number that people know card i by; with nil the cards are
+// numbered as they were given.
 func (p Plan) Line(numbers []int) string { return strings.Join(p.Lines(numbers), "; ") }
 
 // Lines are Line in parts: one for each card, then one for what they have together.

@@ -65,7 +65,7 @@ func TestSampling(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !eng.Samples() {
+	if !eng.Caps().Samples {
 		t.Error("the last card samples, the split does not")
 	}
 	got, err := texts(t, eng, eng.Spec().Vocab)

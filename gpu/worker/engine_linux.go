@@ -33,11 +33,6 @@ func (e *loaded) Plan() engine.Plan         { return e.text.Plan }
 func (e *loaded) Caps() engine.Caps         { return e.b.Caps() }
 func (e *loaded) Cache() engine.Region      { return pool{e} }
 
-// What the scheduler asks for by these names.
-func (e *loaded) Samples() bool    { return e.caps.Samples }
-func (e *loaded) PageBytes() int64 { return e.text.Plan.PageBytes }
-func (e *loaded) WindowPages() int { return engine.WindowPages(e.text.Settings.KVCacheDtype) }
-
 // usable checks what in-process engines check, so that nothing is sent that would be refused.
 func (e *loaded) usable(ctx context.Context, b *engine.Batch) error {
 	if err := ctx.Err(); err != nil {

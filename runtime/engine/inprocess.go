@@ -182,12 +182,6 @@ func (e *InProcess) Plan() Plan { return e.plan }
 // Caps are the device's.
 func (e *InProcess) Caps() Caps { return e.dev.Caps() }
 
-// PageBytes is the size of one KV page.
-func (e *InProcess) PageBytes() int64 { return e.plan.PageBytes }
-
-// WindowPages is how many pages of the pool PageTokens positions of the window layers take, see cache.go.
-func (e *InProcess) WindowPages() int { return WindowPages(e.settings.KVCacheDtype) }
-
 // Cache is the KV pool, page i at i*PageBytes.
 func (e *InProcess) Cache() Region { return e.kv }
 

@@ -84,17 +84,6 @@ func MostEdits(rows int) int { return rows * editsPerRow }
 // mostWaiting is how many Samples may be waited for.
 const mostWaiting = 2
 
-// Samples tells whether Queue, Sample and Wait work.
-func (e *InProcess) Samples() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(e.buckets) == 0 {
-		return false
-	}
-	_, ok := e.buckets[0].step.(SamplingStep)
-	return ok
-}
-
 // Queue starts a batch; see the top of this file. Tokens of rows that from fills are ignored.
 func (e *InProcess) Queue(ctx context.Context, b *Batch, from []int32) error {
 	if err := ctx.Err(); err != nil {

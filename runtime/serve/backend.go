@@ -116,7 +116,7 @@ func (m *Models) take() (engine.Backend, error) {
 func (m *Models) fit(b engine.Backend, found checkpoint.Found, spec models.Spec) (
 	engine.Backend, engine.Settings, engine.Room, error) {
 	s := settingsOf(found, SettingsFor(b, m.options))
-	r, err := roomOn(b, spec, s)
+	r, err := b.Room(spec, s)
 	if err == nil || !onGPU(b) {
 		return b, s, r, err
 	}
@@ -149,19 +149,6 @@ func settingsOf(found checkpoint.Found, s engine.Settings) engine.Settings {
 	}
 	s.MaxLogits = s.MaxNumSeqs
 	return s
-}
-
-// roomOn is the room for a model, on more GPUs than the one that is open only where the plan has
-// none there for a context worth having.
-func roomOn(b engine.Backend, spec models.Spec, s engine.Settings) (engine.Room, error) {
-	if r, err := roomHere(b, spec, s); err == nil && s.CPUExperts == 0 {
-		plan, err := makePlan(spec, s, r)
-		if err == nil && (plan.Bounded || plan.Context >= min(gpu.UsableContext,
-			spec.MaxPosition)) {
-			return r, nil
-		}
-	}
-	return b.Room(spec, s)
 }
 
 // roomHere is the room on what is open already.

@@ -163,7 +163,7 @@ func (m *Models) reopen(failed engine.Backend, spec models.Spec, s engine.Settin
 	if err != nil {
 		return nil, err
 	}
-	if _, err := roomOn(b, spec, s); err != nil { // places a model that takes several GPUs
+	if _, err := b.Room(spec, s); err != nil { // places a model that takes several GPUs
 		return nil, errors.Join(err, b.Close())
 	}
 	return b, nil
