@@ -20,11 +20,6 @@ func newMask() []uint64 { return make([]uint64, maskWords) }
 
 func allow(mask []uint64, id int32) { mask[id>>6] |= 1 << (id & 63) }
 
-// Allowed tells whether a mask allows id; a nil mask allows all.
-func Allowed(mask []uint64, id int32) bool {
-	return mask == nil || id >= 0 && int(id) < token.VocabSize && mask[id>>6]>>(id&63)&1 == 1
-}
-
 // single returns the one id that a mask allows, if it allows just one.
 func single(mask []uint64) (int32, bool) {
 	found := int32(-1)

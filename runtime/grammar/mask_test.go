@@ -127,3 +127,8 @@ func TestMasksOfRandomAutomata(t *testing.T) {
 		t.Errorf("only %d states led back to themselves", taken)
 	}
 }
+
+// allows tells whether a mask allows id; a nil mask allows all.
+func allows(mask []uint64, id int32) bool {
+	return mask == nil || mask[id>>6]>>(id&63)&1 == 1
+}

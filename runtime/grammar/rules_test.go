@@ -93,8 +93,8 @@ func TestRegexAndChoice(t *testing.T) {
 		}
 	}
 	m := c.Matcher()
-	if !m.Accept(token.Get().Encode(nil, "red")[0]) || !Allowed(m.Mask(token.Return),
-		token.Return) || Allowed(m.Mask(token.Return), token.Call) {
+	if !m.Accept(token.Get().Encode(nil, "red")[0]) || !allows(m.Mask(token.Return),
+		token.Return) || allows(m.Mask(token.Return), token.Call) {
 		t.Error("the ender after red")
 	}
 	if _, err := Regex(`(`); err == nil {

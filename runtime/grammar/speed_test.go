@@ -69,7 +69,7 @@ func firstMeetings(t testing.TB, schema, text string) []time.Duration {
 		begin := threadTime()
 		mask := m.Mask(token.Call)
 		took = append(took, threadTime()-begin)
-		if !Allowed(mask, id) || !m.Accept(id) {
+		if !allows(mask, id) || !m.Accept(id) {
 			t.Fatalf("%s: %q is refused", text, token.Get().TokenBytes(id))
 		}
 	}
@@ -135,7 +135,7 @@ func TestHeaderMaskTimes(t *testing.T) {
 			begin := threadTime()
 			mask := turn.Mask()
 			took := threadTime() - begin
-			if !Allowed(mask, id) || !turn.Accept(id) {
+			if !allows(mask, id) || !turn.Accept(id) {
 				t.Fatalf("token %d of the header is refused", i)
 			}
 			if round == 0 || took < best[i] {

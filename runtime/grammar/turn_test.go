@@ -44,7 +44,7 @@ func turnOf(t testing.TB, r TurnRules) *Turn {
 // feed gives a turn tokens; it returns how many were allowed.
 func feed(turn *Turn, ids []int32) int {
 	for i, id := range ids {
-		if turn.place == over || !Allowed(turn.Mask(), id) {
+		if turn.place == over || !allows(turn.Mask(), id) {
 			return i
 		}
 		if !turn.Accept(id) {
@@ -207,7 +207,7 @@ func TestLoop(t *testing.T) {
 func pick(rng *rand.Rand, mask []uint64, likely []int32) int32 {
 	if rng.IntN(5) == 0 {
 		for range 4 {
-			if id := likely[rng.IntN(len(likely))]; Allowed(mask, id) {
+			if id := likely[rng.IntN(len(likely))]; allows(mask, id) {
 				return id
 			}
 		}

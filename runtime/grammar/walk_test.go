@@ -198,14 +198,14 @@ func TestMasksAgreeWithTheAutomaton(t *testing.T) {
 			t.Fatalf("%s: %q is refused", raw, text[:cut])
 		}
 		mask := m.Mask(token.Call)
-		if Allowed(mask, token.Call) != m.Done() {
+		if allows(mask, token.Call) != m.Done() {
 			t.Errorf("%s after %q: the ender is allowed: %v", raw, text[:cut], !m.Done())
 		}
 		check := func(id int32) {
 			probe := &matcher{c: c, at: m.at, open: m.open, age: m.age}
-			if probe.bytes(tok.TokenBytes(id)) != Allowed(mask, id) {
+			if probe.bytes(tok.TokenBytes(id)) != allows(mask, id) {
 				t.Errorf("%s after %q: token %q is allowed: %v", raw, text[:cut],
-					tok.TokenBytes(id), Allowed(mask, id))
+					tok.TokenBytes(id), allows(mask, id))
 			}
 		}
 		for range 3000 {
@@ -232,7 +232,7 @@ func TestStatesAreForgotten(t *testing.T) {
 	text := "[" + strings.Repeat(`{"a":17,"b":"x"},`, 600) + "{}]"
 	m := c.Matcher()
 	for i, id := range token.Get().Encode(nil, text) {
-		if !Allowed(m.Mask(token.Call), id) || !m.Accept(id) {
+		if !allows(m.Mask(token.Call), id) || !m.Accept(id) {
 			t.Fatalf("token %d is refused", i)
 		}
 		if size := c.tables*tableBytes + c.masks*maskWords*8; size > mostBytes+mostBytes/4 {
@@ -242,7 +242,7 @@ func TestStatesAreForgotten(t *testing.T) {
 	if !m.Done() || c.age == 0 {
 		t.Errorf("done %v, forgotten %d times", m.Done(), c.age)
 	}
-	if mask := other.Mask(token.Call); Allowed(mask, token.Call) || !other.bytes([]byte(`y"}]`)) ||
+	if mask := other.Mask(token.Call); allows(mask, token.Call) || !other.bytes([]byte(`y"}]`)) ||
 		!other.Done() {
 		t.Error("the other body does not go on")
 	}

@@ -47,9 +47,5 @@ func (t *turn) endText() {
 		return
 	}
 	t.emitAnswer(t.stop.Flush())
-	if t.stream.Finish() == sched.FinishLength {
-		t.finish(FinishLength, nil)
-		return
-	}
-	t.finish(FinishStop, nil)
+	t.finish(t.stream.Finish(), nil) // stop or length: end() has handled the others
 }

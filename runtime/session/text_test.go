@@ -43,7 +43,7 @@ func TestTextIsMaskedOnlyWhenAsked(t *testing.T) {
 	for _, id := range token.Get().Encode(nil, `{"a":1}`) {
 		q.Constraint.Accept(id)
 	}
-	if grammar.Allowed(q.Constraint.Mask(), token.End) {
+	if allows(q.Constraint.Mask(), token.End) {
 		t.Error("an end that is none")
 	}
 }

@@ -54,8 +54,7 @@ type turn struct {
 // after it.
 var (
 	assistantStart = sync.OnceValue(func() []int32 {
-		return harmony.RenderTurn(nil,
-			harmony.RoleAssistant)
+		return harmony.RenderTurn(nil, harmony.RoleAssistant)
 	})
 	finalHeader = sync.OnceValue(func() []int32 {
 		return append(token.Get().Encode([]int32{token.Channel}, harmony.ChannelFinal),
@@ -66,7 +65,7 @@ var (
 // tokenStream is what a turn needs of *sched.Stream.
 type tokenStream interface {
 	Next(ctx context.Context) (sched.Token, bool)
-	Finish() sched.Finish
+	Finish() Finish
 	Err() error
 	Timing() sched.Timing
 }
@@ -291,12 +290,13 @@ func (t *turn) finishMessage(m harmony.ReadMessage) {
 
 // end is called when the stream has no more tokens.
 func (t *turn) end() {
-	switch t.stream.Finish() {
-	case sched.FinishError:
-		t.finish(FinishError, t.stream.Err())
+	why := t.stream.Finish()
+	switch why {
+	case FinishError:
+		t.finish(why, t.stream.Err())
 		return
-	case sched.FinishCancelled:
-		t.finish(FinishCancelled, t.ctx.Err())
+	case FinishCancelled:
+		t.finish(why, t.ctx.Err())
 		return
 	}
 	if t.req.Prompt != nil {
@@ -312,8 +312,8 @@ func (t *turn) end() {
 	}
 	t.emitAnswer(t.stop.Flush())
 	switch {
-	case t.stream.Finish() == sched.FinishLength:
-		t.finish(FinishLength, nil)
+	case why == FinishLength:
+		t.finish(why, nil)
 	case len(t.result.Calls) > 0:
 		t.finish(FinishToolCalls, nil)
 	case t.result.Answer == "" && !t.rescue && t.startRescue():

@@ -123,16 +123,16 @@ type CallEnd struct {
 	Arguments string
 }
 
-// Finish says why a turn ended.
-type Finish string
+// Finish says why a turn ended: for a reason of the scheduler, or in calls.
+type Finish = sched.Finish
 
 const (
-	FinishStop Finish = "stop" // the model ended its turn, or a stop string was met
+	FinishStop = sched.FinishStop // the model ended its turn, or a stop string was met
 	// MaxTokens or the context is used up, or the model repeats itself without end
-	FinishLength    Finish = "length"
-	FinishToolCalls Finish = "tool_calls" // the turn ended in at least one call
-	FinishCancelled Finish = "cancelled"  // the caller's context was cancelled
-	FinishError     Finish = "error"      // see Done.Err
+	FinishLength           = sched.FinishLength
+	FinishToolCalls Finish = "tool_calls"          // the turn ended in at least one call
+	FinishCancelled        = sched.FinishCancelled // the caller's context was cancelled
+	FinishError            = sched.FinishError     // see Done.Err
 )
 
 // Done is the last event of every turn.
