@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -55,9 +56,6 @@ func parseChat(o *object, bound int) (*chatRequest, *fault) {
 	r.turns = choices(turn, r.n)
 	return r, o.c.first
 }
-
-// flag is a boolean member that is false where it, or the whole object, is absent.
-func (o *object) flag(name string) bool { return o.boolean(name, false) }
 
 // logprobsWanted is sample.Params.Logprobs: how many rivals each token comes with, -1 for no
 // logprobs at all.
@@ -136,8 +134,8 @@ func chatAssistant(talk *conversation, m *object) {
 		}
 		name := f.text("name")
 		if !toolName(name) {
-			v.c.add(invalid(v.path+".function.name",
-				"%s.function.name is %q, which is no tool's name", v.path, name))
+			v.c.add(invalid(v.Path+".function.name",
+				"%s.function.name is %q, which is no tool's name", v.Path, name))
 		}
 		arguments := f.text("arguments")
 		if f.has("input") {
@@ -156,19 +154,19 @@ var textParts = []string{"text", "input_text", "output_text", "refusal", "summar
 // its place, because refusing would end the agent's whole conversation.
 func content(m *object, name string, lenient bool) string {
 	v := m.get(name)
-	switch v.kind() {
-	case 'n':
+	switch v.Kind() {
+	case jsondoc.Null:
 		return ""
-	case '"':
+	case jsondoc.String:
 		return v.text()
-	case '[':
+	case jsondoc.Array:
 	default:
 		v.wrong("a string or an array of content parts")
 		return ""
 	}
 	var all string
 	for _, p := range v.list() {
-		if p.kind() == '"' {
+		if p.Kind() == jsondoc.String {
 			all += p.text()
 			continue
 		}

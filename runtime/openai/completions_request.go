@@ -5,6 +5,7 @@ package openai
 import (
 	"encoding/json"
 
+	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/session"
@@ -109,10 +110,10 @@ func readPrompts(o *object) []textPrompt {
 		return nil
 	}
 	v := o.get("prompt")
-	if v.kind() == '"' {
+	if v.Kind() == jsondoc.String {
 		return []textPrompt{encodePrompt(v.text())}
 	}
-	if v.kind() != '[' {
+	if v.Kind() != jsondoc.Array {
 		v.wrong("a string, an array of strings, of token ids, or of arrays of token ids")
 		return nil
 	}
@@ -122,12 +123,12 @@ func readPrompts(o *object) []textPrompt {
 		return nil
 	}
 	var prompts []textPrompt
-	switch list[0].kind() {
-	case '"':
+	switch list[0].Kind() {
+	case jsondoc.String:
 		for _, p := range list {
 			prompts = append(prompts, encodePrompt(p.text()))
 		}
-	case '[':
+	case jsondoc.Array:
 		for _, p := range list {
 			prompts = append(prompts, textPrompt{ids: promptIDs(p, p.list())})
 		}
@@ -153,7 +154,7 @@ func promptIDs(v value, list []value) []int32 {
 		ids = append(ids, e.tokenID())
 	}
 	if len(ids) == 0 {
-		v.c.add(invalid(v.path, "%s holds no token", v.path))
+		v.c.add(invalid(v.Path, "%s holds no token", v.Path))
 	}
 	return ids
 }
@@ -161,9 +162,9 @@ func promptIDs(v value, list []value) []int32 {
 // tokenID reads an id of the vocabulary.
 func (v value) tokenID() int32 {
 	var id int64
-	if v.kind() != '0' || json.Unmarshal(v.raw, &id) != nil || id < 0 || id >= token.VocabSize {
-		v.c.add(invalid(v.path, "%s is %s, which is not a token id of 0 to %d", v.path,
-			brief(string(v.raw)), token.VocabSize-1))
+	if v.Kind() != jsondoc.Number || json.Unmarshal(v.Raw, &id) != nil || id < 0 || id >= token.VocabSize {
+		v.c.add(invalid(v.Path, "%s is %s, which is not a token id of 0 to %d", v.Path,
+			brief(string(v.Raw)), token.VocabSize-1))
 		return 0
 	}
 	return int32(id)

@@ -1,13 +1,12 @@
 // Reading a request field by field.
 //
-// A client that sends a wrong type must be told which one: "messages[2].content" and not "cannot
-// unmarshal". So bodies are split one level at a time and every value knows its path. The first
-// complaint of a request sticks; readers after it return zero values, which lets a parser be
-// written straight down without an if after every line.
+// A client that sends a wrong type must be told in which field: "messages[2].content", not "cannot
+// unmarshal". So a body is split one level at a time, and every value knows its path (package
+// jsondoc). Only the first complaint of a request is kept. Readers return zero values for what is
+// wrong, so a parser needs no if after every line.
 //
-// What must stay true: null and an absent member are the same; members nobody asks for are never
-// looked at, so unknown fields are ignored; the bytes of a schema are passed on as they came, key
-// order included.
+// What must stay true: null and an absent member mean the same; unknown members are ignored; the
+// bytes of a schema are passed on unchanged, with the order of its keys.
 
 package openai
 
@@ -34,11 +33,10 @@ func (c *complaints) add(f *fault) {
 	}
 }
 
-// value is one JSON value and where it stands.
+// value is one JSON value of a request.
 type value struct {
-	raw  json.RawMessage
-	path string
-	c    *complaints
+	jsondoc.Field
+	c *complaints
 }
 
 // object is a JSON object split into its members. A nil *object has no members.
@@ -74,7 +72,7 @@ func parseObject(b []byte) (*object, *fault) {
 		return nil, invalid("", "the request body is not valid JSON: %v", err)
 	}
 	c := &complaints{}
-	o := value{raw: b, c: c}.object()
+	o := value{jsondoc.Field{Raw: b}, c}.object()
 	return o, c.first
 }
 
@@ -85,70 +83,74 @@ func position(b []byte, offset int64) (line, column int) {
 	return bytes.Count(before, []byte{'\n'}) + 1, len(before) - bytes.LastIndexByte(before, '\n')
 }
 
-// kind is the first byte of the value: '{', '[', '"', 't' or 'f', '0' for numbers, 'n' for null and
-// absent ones.
-func (v value) kind() byte { return "nnt0\"[{"[v.field().Kind()] }
+// read reads a value by one of Field's methods. A value that is wrong becomes a complaint, and
+// instead is returned.
+func read[T any](v value, by func(jsondoc.Field) (T, error), instead T) T {
+	got, err := by(v.Field)
+	var e *jsondoc.FieldError
+	switch {
+	case !errors.As(err, &e):
+		return got
+	case e.Want != "":
+		value{e.Field, v.c}.wrong(e.Want)
+	default:
+		v.c.add(invalid(e.Path, "%s", e))
+	}
+	return instead
+}
 
-func (v value) field() jsondoc.Field { return jsondoc.Field{Raw: v.raw, Path: v.path} }
-
-// take is what was read, or instead after a complaint.
-func take[T any](c *complaints, instead T) func(T, error) T {
-	return func(got T, err error) T {
-		var e *jsondoc.FieldError
-		if !errors.As(err, &e) {
-			return got
-		}
-		if e.Want != "" {
-			value{e.Raw, e.Path, c}.wrong(e.Want)
-		} else {
-			c.add(invalid(e.Path, "%s", e))
-		}
+// member reads the member with this name; instead stands for one that is absent too.
+func member[T any](o *object, name string, by func(jsondoc.Field) (T, error), instead T) T {
+	if !o.has(name) {
 		return instead
 	}
+	return read(o.get(name), by, instead)
 }
 
 // kindNames are JSON's types as OpenAI's messages call them.
 var kindNames = [...]string{"null", "null", "a boolean", "a number", "a string", "an array",
 	"an object"}
 
+// wrong complains that the value has another type than the one that is wanted.
 func (v value) wrong(want string) {
-	where := v.path
+	where := v.Path
 	if where == "" {
 		where = "the request body"
 	}
 	v.c.add(&fault{status: http.StatusBadRequest, kind: kindInvalid, code: "invalid_type",
-		param: v.path,
+		param: v.Path,
 		message: fmt.Sprintf("invalid type for %s: expected %s, but got %s", where, want,
-			kindNames[v.field().Kind()])})
+			kindNames[v.Kind()])})
 }
 
+// object is nil where the value is not an object.
 func (v value) object() *object {
-	members, err := v.field().Members()
-	if err != nil {
-		return take[*object](v.c, nil)(nil, err)
+	members := read(v, jsondoc.Field.Members, nil)
+	if members == nil {
+		return nil
 	}
-	return &object{members: members, path: v.path, c: v.c}
+	return &object{members: members, path: v.Path, c: v.c}
 }
 
 func (v value) list() []value {
 	var list []value
-	for _, f := range take[[]jsondoc.Field](v.c, nil)(v.field().Items()) {
-		list = append(list, value{raw: f.Raw, path: f.Path, c: v.c})
+	for _, f := range read(v, jsondoc.Field.Items, nil) {
+		list = append(list, value{f, v.c})
 	}
 	return list
 }
 
-func (v value) text() string { return take(v.c, "")(v.field().Text()) }
+func (v value) text() string { return read(v, jsondoc.Field.Text, "") }
 
 // has tells whether a member is there and not null.
-func (o *object) has(name string) bool { return o.get(name).kind() != 'n' }
+func (o *object) has(name string) bool { return o.get(name).Kind() != jsondoc.Null }
 
 // get is the member's value; one that is absent is null.
 func (o *object) get(name string) value {
 	if o == nil {
-		return value{path: name, c: &complaints{}}
+		return value{jsondoc.Field{Path: name}, &complaints{}}
 	}
-	return value{raw: o.members[name], path: o.at(name), c: o.c}
+	return value{jsondoc.Field{Raw: o.members[name], Path: o.at(name)}, o.c}
 }
 
 // at is the path of a member.
@@ -159,12 +161,7 @@ func (o *object) at(name string) string {
 	return o.path + "." + name
 }
 
-func (o *object) text(name string) string {
-	if !o.has(name) {
-		return ""
-	}
-	return o.get(name).text()
-}
+func (o *object) text(name string) string { return member(o, name, jsondoc.Field.Text, "") }
 
 // object is nil where the member is absent.
 func (o *object) object(name string) *object {
@@ -182,33 +179,27 @@ func (o *object) list(name string) []value {
 }
 
 func (o *object) boolean(name string, otherwise bool) bool {
-	if !o.has(name) {
-		return otherwise
-	}
-	return take(o.c, otherwise)(o.get(name).field().Bool())
+	return member(o, name, jsondoc.Field.Bool, otherwise)
 }
+
+// flag is a boolean member that is false where it, or the whole object, is absent.
+func (o *object) flag(name string) bool { return o.boolean(name, false) }
 
 // number reads a number of [low, high].
 func (o *object) number(name string, low, high, otherwise float64) float64 {
-	if !o.has(name) {
-		return otherwise
-	}
-	return take(o.c, otherwise)(o.get(name).field().Number(low, high))
+	return member(o, name, func(f jsondoc.Field) (float64, error) { return f.Number(low, high) },
+		otherwise)
 }
 
 // integer reads a whole number of [low, high]; 5.0 is one too.
 func (o *object) integer(name string, low, high, otherwise int) int {
-	if !o.has(name) {
-		return otherwise
-	}
-	return take(o.c, otherwise)(o.get(name).field().Integer(low, high))
+	return member(o, name, func(f jsondoc.Field) (int, error) { return f.Integer(low, high) },
+		otherwise)
 }
 
-// seed reads 64 bits, signed or not.
-func (o *object) seed(name string) (uint64, bool) {
-	if !o.has(name) {
-		return 0, false
+// complain adds a fault. A nil object was complained about when it was read.
+func (o *object) complain(f *fault) {
+	if o != nil {
+		o.c.add(f)
 	}
-	n, err := o.get(name).field().Bits()
-	return take(o.c, uint64(0))(n, err), err == nil
 }

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/grammar"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -40,7 +41,7 @@ type textFormat struct {
 // names the member that holds the schema's description; "" is v itself.
 func readFormat(o *object, v value, nested string) answerFormat {
 	f := answerFormat{wire: textFormat{Type: "text"}}
-	if v.kind() != 'n' {
+	if v.Kind() != jsondoc.Null {
 		f = namedFormat(v.object(), nested)
 	}
 	given := 0
@@ -49,9 +50,9 @@ func readFormat(o *object, v value, nested string) answerFormat {
 	}
 	for _, g := range guidedFields(o) {
 		if given++; given > 1 {
-			g.value.c.add(invalid(g.value.path,
+			g.value.c.add(invalid(g.value.Path,
 				"%s: the answer can have one form only, and the request names another",
-				g.value.path))
+				g.value.Path))
 			break
 		}
 		f.final, f.section = g.read()
@@ -113,23 +114,23 @@ func schemaFormat(o *object) answerFormat {
 		f.wire.Strict = &strict
 	}
 	v := o.get("schema")
-	switch v.kind() {
-	case '{':
-	case 'n':
-		o.complain(missing(v.path))
+	switch v.Kind() {
+	case jsondoc.Object:
+	case jsondoc.Null:
+		o.complain(missing(v.Path))
 		return f
 	default:
 		v.wrong("an object")
 		return f
 	}
-	f.wire.Schema, f.section = v.raw, formatSection(f.wire.Name, f.wire.Description, v.raw)
-	held, err := grammar.Schema(v.raw)
+	f.wire.Schema, f.section = v.Raw, formatSection(f.wire.Name, f.wire.Description, v.Raw)
+	held, err := grammar.Schema(v.Raw)
 	var beyond *grammar.UnsupportedError
 	switch {
 	case err == nil:
 		f.final = held
 	case errors.As(err, &beyond) && !o.flag("strict"):
-		f.final, f.relaxed = anyJSON(v.raw), []string{v.path + ": " + err.Error()}
+		f.final, f.relaxed = anyJSON(v.Raw), []string{v.Path + ": " + err.Error()}
 	default:
 		v.c.add(schemaFault(v, err))
 	}
@@ -149,7 +150,7 @@ func anyJSON(schema json.RawMessage) grammar.Grammar {
 }
 
 func schemaFault(v value, err error) *fault {
-	f := invalid(v.path, "%s cannot be held: %v", v.path, err)
+	f := invalid(v.Path, "%s cannot be held: %v", v.Path, err)
 	f.code = "invalid_json_schema"
 	return f
 }
@@ -186,7 +187,7 @@ func guidedFields(o *object) []guidedField {
 		"structural_tag", "whitespace_pattern"} {
 		for _, v := range []value{o.get("guided_" + kind), newer.get(kind)} {
 			if off := kind == "json_object" &&
-				string(bytes.TrimSpace(v.raw)) == "false"; v.kind() != 'n' && !off {
+				string(bytes.TrimSpace(v.Raw)) == "false"; v.Kind() != jsondoc.Null && !off {
 				list = append(list, guidedField{v, kind})
 			}
 		}
@@ -201,8 +202,8 @@ func (g guidedField) read() (final grammar.Grammar, section string) {
 	var err error
 	switch g.kind {
 	case "json":
-		schema := v.raw
-		if v.kind() == '"' { // as a text
+		schema := v.Raw
+		if v.Kind() == jsondoc.String { // as a text
 			schema = json.RawMessage(v.text())
 		}
 		if held, err = grammar.Schema(schema); err != nil {
@@ -211,7 +212,7 @@ func (g guidedField) read() (final grammar.Grammar, section string) {
 		}
 		return held, formatSection("response", "", schema)
 	case "json_object":
-		if string(bytes.TrimSpace(v.raw)) != "true" {
+		if string(bytes.TrimSpace(v.Raw)) != "true" {
 			v.wrong("a boolean")
 		}
 		return grammar.JSONObject(), ""
@@ -226,12 +227,12 @@ func (g guidedField) read() (final grammar.Grammar, section string) {
 	case "grammar":
 		held, err = grammar.Rules(v.text())
 	default: // tags inside free text, and white space that the one spelling does not have
-		v.c.add(unsupported(v.path, v.path, "use a JSON schema, a grammar, a regular expression "+
+		v.c.add(unsupported(v.Path, v.Path, "use a JSON schema, a grammar, a regular expression "+
 			"or a choice"))
 		return nil, ""
 	}
 	if err != nil {
-		v.c.add(invalid(v.path, "%s cannot be held: %v", v.path, err))
+		v.c.add(invalid(v.Path, "%s cannot be held: %v", v.Path, err))
 		return nil, ""
 	}
 	return held, ""

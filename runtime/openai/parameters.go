@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/runtime/sample"
 )
@@ -37,9 +38,7 @@ func sampling(o *object) sample.Params {
 	p.MinTokens = o.integer("min_tokens", 0, math.MaxInt32, 0)
 	p.IgnoreEOS = o.boolean("ignore_eos", false)
 	p.LogitBias = logitBias(o)
-	if seed, given := o.seed("seed"); given {
-		p.Seed = seed
-	}
+	p.Seed = member(o, "seed", jsondoc.Field.Bits, p.Seed)
 	return p
 }
 
@@ -68,10 +67,10 @@ func stops(o *object) []string {
 		return nil
 	}
 	v := o.get("stop")
-	if v.kind() == '"' {
+	if v.Kind() == jsondoc.String {
 		return notEmpty([]string{v.text()})
 	}
-	if v.kind() != '[' {
+	if v.Kind() != jsondoc.Array {
 		v.wrong("a string or an array of strings")
 		return nil
 	}
@@ -127,7 +126,7 @@ func reasoningLimit(o *object, bound int) int {
 func effort(o *object) string {
 	for _, v := range []value{o.get("reasoning_effort"), o.object("reasoning").get("effort"),
 		o.object("chat_template_kwargs").get("reasoning_effort")} {
-		if v.kind() == 'n' {
+		if v.Kind() == jsondoc.Null {
 			continue
 		}
 		level := v.text()
@@ -139,17 +138,9 @@ func effort(o *object) string {
 		case "high", "xhigh", "max":
 			return "high"
 		}
-		o.c.add(invalid(v.path, "%s is %q, it must be one of none, minimal, low, medium, high, "+
-			"xhigh, max", v.path, level))
+		o.c.add(invalid(v.Path, "%s is %q, it must be one of none, minimal, low, medium, high, "+
+			"xhigh, max", v.Path, level))
 		return ""
 	}
 	return "medium"
-}
-
-// complain adds a fault; a nil object has nobody to tell, because its own absence was the
-// complaint.
-func (o *object) complain(f *fault) {
-	if o != nil {
-		o.c.add(f)
-	}
 }

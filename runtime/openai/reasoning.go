@@ -12,6 +12,8 @@ package openai
 import (
 	"encoding/base64"
 	"strings"
+
+	"github.com/ossrun/ossrun/harmony/jsondoc"
 )
 
 // sealVersion marks content that this server made; content of others (a conversation begun
@@ -40,18 +42,18 @@ func unseal(s string) string {
 func thought(o *object) string {
 	for _, holder := range []*object{o, o.object("provider_specific_fields")} {
 		for _, name := range []string{"reasoning", "reasoning_content"} {
-			if v := holder.get(name); v.kind() == '"' {
+			if v := holder.get(name); v.Kind() == jsondoc.String {
 				return v.text()
 			}
 		}
 	}
 	// the Agents SDK for JavaScript leaves it on a text part
-	if v := o.get("content"); v.kind() == '[' {
+	if v := o.get("content"); v.Kind() == jsondoc.Array {
 		for _, part := range v.list() {
-			if part.kind() != '{' {
+			if part.Kind() != jsondoc.Object {
 				continue
 			}
-			if r := part.object().get("reasoning_content"); r.kind() == '"' {
+			if r := part.object().get("reasoning_content"); r.Kind() == jsondoc.String {
 				return r.text()
 			}
 		}

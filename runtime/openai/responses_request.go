@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -110,7 +111,7 @@ func metadata(o *object) json.RawMessage {
 	if !o.has("metadata") {
 		return json.RawMessage("{}")
 	}
-	if v := o.get("metadata"); v.kind() != '{' {
+	if v := o.get("metadata"); v.Kind() != jsondoc.Object {
 		v.wrong("an object")
 	}
 	return o.members["metadata"]
@@ -129,18 +130,18 @@ func echoTools(functions []function) []functionTool {
 // mean nothing here.
 func readInput(o *object, talk *conversation, store session.Store, goesOn bool) (ignored []string) {
 	v := o.get("input")
-	switch v.kind() {
-	case 'n':
+	switch v.Kind() {
+	case jsondoc.Null:
 		if !goesOn {
 			o.c.add(missing("input"))
 		}
 		return nil
-	case '"':
+	case jsondoc.String:
 		if text := v.text(); text != "" { // LM Studio's clients warm up with ""
 			talk.user(text)
 		}
 		return nil
-	case '[':
+	case jsondoc.Array:
 	default:
 		v.wrong("a string or an array of items")
 		return nil
@@ -185,7 +186,7 @@ func inputItem(talk *conversation, v value, after []value, store session.Store) 
 				message: fmt.Sprintf("Item with id '%s' not found.", id)})
 			return ""
 		}
-		inputItem(talk, value{raw: raw, path: v.path, c: v.c}, after, store)
+		inputItem(talk, value{jsondoc.Field{Raw: raw, Path: v.Path}, v.c}, after, store)
 	default:
 		return kind
 	}

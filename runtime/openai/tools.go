@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/grammar"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -108,14 +109,14 @@ func readFunction(o *object) function {
 	}
 	if o.has("parameters") {
 		v := o.get("parameters")
-		if v.kind() != '{' {
+		if v.Kind() != jsondoc.Object {
 			v.wrong("an object")
 			return f
 		}
-		f.parameters = v.raw
+		f.parameters = v.Raw
 		if f.strict != nil && *f.strict {
-			if _, err := grammar.Arguments(v.raw); err != nil {
-				fault := invalid(v.path, "the parameters of the strict function %q cannot be "+
+			if _, err := grammar.Arguments(v.Raw); err != nil {
+				fault := invalid(v.Path, "the parameters of the strict function %q cannot be "+
 					"held: %v", f.name, err)
 				fault.code = "invalid_function_parameters"
 				o.complain(fault)
@@ -147,7 +148,7 @@ func (of *offer) choose(o *object) {
 		return
 	}
 	v := o.get("tool_choice")
-	if v.kind() == '"' {
+	if v.Kind() == jsondoc.String {
 		of.mode(v, v.text())
 		return
 	}
@@ -160,7 +161,7 @@ func (of *offer) choose(o *object) {
 		of.choice = toolChoice{grammar.Named, c.text("name")}
 		if !slices.ContainsFunc(of.functions,
 			func(f function) bool { return f.name == of.choice.name }) {
-			v.c.add(invalid(v.path, "tool_choice names the function %q, which is not among the "+
+			v.c.add(invalid(v.Path, "tool_choice names the function %q, which is not among the "+
 				"tools", of.choice.name))
 		}
 	case "allowed_tools":
@@ -183,7 +184,7 @@ func (of *offer) choose(o *object) {
 	case "":
 		c.complain(missing(c.at("type")))
 	default:
-		v.c.add(unsupported(v.path, fmt.Sprintf("tool_choice of type %q", kind),
+		v.c.add(unsupported(v.Path, fmt.Sprintf("tool_choice of type %q", kind),
 			"only functions can be chosen"))
 	}
 }
@@ -196,11 +197,11 @@ func (of *offer) mode(v value, mode string) {
 	case "required":
 		of.choice.mode = grammar.Required
 		if len(of.functions) == 0 {
-			v.c.add(invalid(v.path,
+			v.c.add(invalid(v.Path,
 				`tool_choice is "required", but the request offers no function that could be called`))
 		}
 	default:
-		v.c.add(invalid(v.path,
+		v.c.add(invalid(v.Path,
 			`tool_choice is %q, it must be "auto", "none", "required" or an object`, mode))
 	}
 }
