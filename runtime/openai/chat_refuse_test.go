@@ -34,7 +34,7 @@ func TestChatRefusesWhatItCannotRead(t *testing.T) {
 			"messages[0].content[0].text", "invalid_type", "expected a string"},
 		{`{"messages":[{"role":"user","content":[{"type":"image_url"}]}]}`,
 			"messages[0].content[0].type", "unsupported_parameter", "text only"},
-		{`{"messages":[{"role":"assistant","tool_calls":[{"id":"x","function":{"name":"a b","arguments":"{}"}}]}]}`, "messages[0].tool_calls[0].function.name", "", "no tool's name"},
+		{`{"messages":[{"role":"assistant","tool_calls":[{"id":"x","function":{"name":"a b","arguments":"{}"}}]}]}`, "messages[0].tool_calls[0].function.name", "", "not a tool name"},
 		{`{"messages":[` + hello + `],"temperature":"hot"}`, "temperature", "invalid_type",
 			"expected a number, but got a string"},
 		{`{"messages":[` + hello + `],"temperature":2.5}`, "temperature", "", "between 0 and 2"},

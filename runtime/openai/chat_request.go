@@ -11,25 +11,18 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// chatRequest is a request that has been checked. bound is the port's limit of reasoning tokens.
+// chatRequest is a request that has been checked.
 type chatRequest struct {
-	request
-	usage     bool // stream: a last chunk with the usage
+	choicesRequest
 	reasoning bool // show it
-	logprobs  bool
 }
 
+// parseChat checks a request; bound is the port's limit of reasoning tokens.
 func parseChat(o *object, bound int) (*chatRequest, *fault) {
 	r := &chatRequest{
-		request: request{
-			model:   o.text("model"),
-			n:       o.integer("n", 1, maxChoices, 1),
-			stream:  o.flag("stream"),
-			history: "messages",
-			format:  readFormat(o, o.get("response_format"), "json_schema"),
-		},
-		usage:     o.object("stream_options").flag("include_usage"),
-		reasoning: o.boolean("include_reasoning", true) && !o.object("reasoning").flag("exclude"),
+		choicesRequest: readChoices(o, "messages"),
+		reasoning: o.boolean("include_reasoning", true) &&
+			!o.object("reasoning").flag("exclude"),
 	}
 	for _, old := range []string{"functions", "function_call"} {
 		if o.has(old) {
@@ -38,21 +31,12 @@ func parseChat(o *object, bound int) (*chatRequest, *fault) {
 	}
 	tools := readOffer(o)
 	r.ignored = tools.ignored
-	params := sampling(o)
-	params.Logprobs = logprobsWanted(o)
-	r.logprobs = params.Logprobs >= 0
+	turn := session.Request{Params: sampling(o)}
+	turn.Params.Logprobs = logprobsWanted(o)
+	r.logprobs = turn.Params.Logprobs >= 0
 	talk := chatConversation(o)
-	turn := session.Request{
-		Messages:     talk.Messages,
-		Instructions: talk.instructions(""),
-		Effort:       effort(o),
-		Params:       params,
-		MaxTokens:    tokenLimit(o, "max_completion_tokens", "max_tokens"),
-		Stop:         stops(o),
-		MaxReasoning: reasoningLimit(o, bound),
-	}
-	tools.into(&turn)
-	r.format.into(&turn)
+	turn.Messages, turn.Instructions = talk.Messages, talk.instructions("")
+	r.fill(&turn, o, tools, bound, "max_completion_tokens", "max_tokens")
 	r.turns = choices(turn, r.n)
 	return r, o.c.first
 }
@@ -132,16 +116,11 @@ func chatAssistant(talk *conversation, m *object) {
 		if f == nil { // a custom tool's call
 			f = call.object("custom")
 		}
-		name := f.text("name")
-		if !toolName(name) {
-			v.c.add(invalid(v.Path+".function.name",
-				"%s.function.name is %q, which is no tool's name", v.Path, name))
+		if f == nil {
+			v.c.add(missing(v.Path + ".function"))
+			return
 		}
-		arguments := f.text("arguments")
-		if f.has("input") {
-			arguments = f.text("input")
-		}
-		talk.call(call.text("id"), name, arguments)
+		readCall(talk, f, call.text("id"))
 	}
 }
 

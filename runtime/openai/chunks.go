@@ -67,23 +67,19 @@ func (c *chunks) end(usage session.Usage, f *fault) {
 }
 
 type chatUsage struct {
-	PromptTokens     int               `json:"prompt_tokens"`
-	CompletionTokens int               `json:"completion_tokens"`
-	TotalTokens      int               `json:"total_tokens"`
-	PromptDetails    promptDetails     `json:"prompt_tokens_details"`
-	OutputDetails    completionDetails `json:"completion_tokens_details"`
+	PromptTokens     int           `json:"prompt_tokens"`
+	CompletionTokens int           `json:"completion_tokens"`
+	TotalTokens      int           `json:"total_tokens"`
+	PromptDetails    promptDetails `json:"prompt_tokens_details"`
+	OutputDetails    outputDetails `json:"completion_tokens_details"`
 }
 
 type promptDetails struct {
 	CachedTokens int `json:"cached_tokens"`
 }
 
-type completionDetails struct {
-	ReasoningTokens int `json:"reasoning_tokens"`
-}
-
 func wireUsage(u session.Usage) chatUsage {
-	return chatUsage{PromptTokens: u.Prompt, CompletionTokens: u.Completion, TotalTokens: u.Prompt +
-		u.Completion,
-		PromptDetails: promptDetails{u.Cached}, OutputDetails: completionDetails{u.Reasoning}}
+	return chatUsage{PromptTokens: u.Prompt, CompletionTokens: u.Completion,
+		TotalTokens:   u.Prompt + u.Completion,
+		PromptDetails: promptDetails{u.Cached}, OutputDetails: outputDetails{u.Reasoning}}
 }

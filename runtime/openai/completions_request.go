@@ -19,11 +19,9 @@ const textDefault = 16
 
 // completionRequest is a request that has been checked.
 type completionRequest struct {
-	request
-	prompts  []textPrompt
-	usage    bool // stream: a last chunk with the usage
-	echo     bool
-	logprobs bool
+	choicesRequest
+	prompts []textPrompt
+	echo    bool
 }
 
 // textPrompt is one prompt. text is the client's own, "" where it sent ids.
@@ -47,18 +45,8 @@ func (p textPrompt) shown() string {
 }
 
 func parseCompletion(o *object) (*completionRequest, *fault) {
-	r := &completionRequest{
-		request: request{
-			model:   o.text("model"),
-			n:       o.integer("n", 1, maxChoices, 1),
-			stream:  o.flag("stream"),
-			unpaced: true, // it is for measuring
-			history: "prompt",
-			format:  readFormat(o, o.get("response_format"), "json_schema"),
-		},
-		usage: o.object("stream_options").flag("include_usage"),
-		echo:  o.flag("echo"),
-	}
+	r := &completionRequest{choicesRequest: readChoices(o, "prompt"), echo: o.flag("echo")}
+	r.unpaced = true // it is for measuring
 	r.prompts = readPrompts(o)
 	if len(r.prompts)*r.n > mostTexts {
 		o.c.add(invalid("prompt", "%d prompts of %d choices are more than %d in one request",

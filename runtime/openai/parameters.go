@@ -1,9 +1,9 @@
-// The parameters that chat completions and responses share: sampling, stop strings, limits, effort.
+// The parameters that the routes share: sampling, stop strings, limits, effort.
 //
-// What must stay true: what a client does not send is OpenAI's default (temperature 1, top-p 1,
-// nothing else), and a parameter that would change the answer and cannot be honoured is refused,
-// never silently dropped. Parameters that cannot change the answer (user, metadata, service_tier,
-// ...) are simply not read.
+// What must stay true: a parameter that the client does not send has OpenAI's default (temperature
+// 1, top-p 1, nothing else). A parameter that would change the answer and is not supported is
+// refused, never silently dropped. Parameters that cannot change the answer (user, metadata,
+// service_tier, ...) are not read.
 
 package openai
 
@@ -16,12 +16,46 @@ import (
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/runtime/sample"
+	"github.com/ossrun/ossrun/runtime/session"
 )
 
 const (
 	maxStops   = 32
 	maxChoices = 64
 )
+
+// readRequest reads what every route has. history is the field that holds what was said before;
+// format and nested are those of readFormat.
+func readRequest(o *object, history string, format value, nested string) request {
+	return request{model: o.text("model"), n: 1, stream: o.flag("stream"), history: history,
+		format: readFormat(o, format, nested)}
+}
+
+// choicesRequest is what requests for chat completions and for completions have in common.
+type choicesRequest struct {
+	request
+	usage    bool // stream: a last chunk with the usage
+	logprobs bool
+}
+
+func readChoices(o *object, history string) choicesRequest {
+	r := choicesRequest{request: readRequest(o, history, o.get("response_format"), "json_schema"),
+		usage: o.object("stream_options").flag("include_usage")}
+	r.n = o.integer("n", 1, maxChoices, 1)
+	return r
+}
+
+// fill reads the parameters of a turn in a conversation. bound is the port's limit of reasoning
+// tokens; limits are the names of the limit of all tokens.
+func (r *request) fill(turn *session.Request, o *object, tools offer, bound int,
+	limits ...string) {
+	turn.Effort = effort(o)
+	turn.MaxTokens = tokenLimit(o, limits...)
+	turn.Stop = stops(o)
+	turn.MaxReasoning = reasoningLimit(o, bound)
+	tools.into(turn)
+	r.format.into(turn)
+}
 
 // sampling reads what sample.Params holds, but for logprobs, which the two APIs ask for in
 // different words.

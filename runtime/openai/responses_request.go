@@ -23,14 +23,8 @@ type responsesRequest struct {
 // parseResponses checks a request; store answers for previous_response_id and item references.
 func parseResponses(o *object, store session.Store, bound int) (*responsesRequest, *fault) {
 	r := &responsesRequest{
-		request: request{
-			model:   o.text("model"),
-			n:       1,
-			stream:  o.flag("stream"),
-			history: "input",
-			format:  readFormat(o, o.object("text").get("format"), ""),
-		},
-		store: o.boolean("store", true),
+		request: readRequest(o, "input", o.object("text").get("format"), ""),
+		store:   o.boolean("store", true),
 	}
 	if o.flag("background") {
 		o.c.add(unsupported("background", "background", "ask for a stream instead"))
@@ -42,10 +36,10 @@ func parseResponses(o *object, store session.Store, bound int) (*responsesReques
 		}
 	}
 	tools := readOffer(o)
-	params := sampling(o)
+	turn := session.Request{Params: sampling(o)}
 	top := o.integer("top_logprobs", 0, sample.MaxTopLogprobs, 0)
 	if top > 0 || includes(o, "message.output_text.logprobs") {
-		params.Logprobs = top
+		turn.Params.Logprobs = top
 	}
 	instructions := o.text("instructions")
 	previous := o.text("previous_response_id")
@@ -59,43 +53,40 @@ func parseResponses(o *object, store session.Store, bound int) (*responsesReques
 		r.talk = before.Talk
 	}
 	r.ignored = append(tools.ignored, readInput(o, &r.talk, store, previous != "")...)
-	turn := session.Request{
-		Messages:     r.talk.Messages,
-		Instructions: r.talk.instructions(instructions),
-		Effort:       effort(o),
-		Params:       params,
-		MaxTokens:    tokenLimit(o, "max_output_tokens"),
-		Stop:         stops(o),
-		MaxReasoning: reasoningLimit(o, bound),
-	}
-	tools.into(&turn)
-	r.format.into(&turn)
+	turn.Messages, turn.Instructions = r.talk.Messages, r.talk.instructions(instructions)
+	r.fill(&turn, o, tools, bound, "max_output_tokens")
 	r.turns = []session.Request{turn}
-	r.response = response{
+	r.response = r.echo(o, turn, tools)
+	return r, o.c.first
+}
+
+// echo is the response before it is generated: it repeats what the request asks for.
+func (r *responsesRequest) echo(o *object, turn session.Request, tools offer) response {
+	echo := response{
 		Object: "response", Status: "in_progress",
-		Instructions:       orNull(instructions),
+		Instructions:       orNull(o.text("instructions")),
 		ParallelToolCalls:  o.boolean("parallel_tool_calls", true),
-		PreviousResponseID: orNull(previous),
+		PreviousResponseID: orNull(o.text("previous_response_id")),
 		PromptCacheKey:     orNull(o.text("prompt_cache_key")),
 		Reasoning: reasoningSettings{Effort: turn.Effort,
 			Summary: orNull(o.object("reasoning").text("summary"))},
 		ServiceTier: "default",
 		Store:       r.store,
-		Temperature: params.Temperature,
+		Temperature: turn.Params.Temperature,
 		Text:        textSettings{r.format.wire},
 		ToolChoice:  tools.choice,
 		Tools:       echoTools(tools.functions),
-		TopLogprobs: top,
-		TopP:        params.TopP,
+		TopLogprobs: max(turn.Params.Logprobs, 0),
+		TopP:        turn.Params.TopP,
 		Truncation:  "disabled",
 		User:        o.text("user"),
 		Metadata:    metadata(o),
 		Output:      []outputItem{},
 	}
 	if n := turn.MaxTokens; n > 0 {
-		r.response.MaxOutputTokens = &n
+		echo.MaxOutputTokens = &n
 	}
-	return r, o.c.first
+	return echo
 }
 
 func includes(o *object, what string) bool {
@@ -168,14 +159,7 @@ func inputItem(talk *conversation, v value, after []value, store session.Store) 
 	case "reasoning":
 		talk.reasoning(thoughtOf(o))
 	case "function_call", "custom_tool_call":
-		name, arguments := o.text("name"), o.text("arguments")
-		if !toolName(name) {
-			o.c.add(invalid(o.at("name"), "%s is %q, which is no tool's name", o.at("name"), name))
-		}
-		if o.has("input") {
-			arguments = o.text("input")
-		}
-		talk.call(o.text("call_id"), name, arguments)
+		readCall(talk, o, o.text("call_id"))
 	case "function_call_output", "custom_tool_call_output":
 		talk.result(o.text("call_id"), o.text("name"), content(o, "output", true))
 	case "item_reference":

@@ -126,6 +126,19 @@ func readFunction(o *object) function {
 	return f
 }
 
+// readCall adds an earlier call of a tool to the conversation. o has its name and its arguments,
+// which custom tools call input.
+func readCall(talk *conversation, o *object, id string) {
+	name, arguments := o.text("name"), o.text("arguments")
+	if !toolName(name) {
+		o.c.add(invalid(o.at("name"), "%s is %q, which is not a tool name", o.at("name"), name))
+	}
+	if o.has("input") {
+		arguments = o.text("input")
+	}
+	talk.call(id, name, arguments)
+}
+
 // toolName tells whether a name can stand in a Harmony header as one word.
 func toolName(s string) bool {
 	if len(s) == 0 || len(s) > 128 {
