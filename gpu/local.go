@@ -12,6 +12,7 @@ import (
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/kv"
 )
 
 // GPUs of this process, which may be the worker: one card, or several devices that one model was planned for.
@@ -100,10 +101,10 @@ func (l *local) Room(spec models.Spec, s engine.Settings) (engine.Room, error) {
 			return engine.Room{}, err
 		}
 	}
-	if o.CPUExperts == 0 && l.holds(spec, o, UsableContext) {
+	if o.CPUExperts == 0 && l.holds(spec, s, UsableContext) {
 		return l.RoomHere(spec, s)
 	}
-	name, short := l.dev.Name(), o.CPUExperts == 0 && l.holds(spec, o, shortContext)
+	name, short := l.dev.Name(), o.CPUExperts == 0 && l.holds(spec, s, shortContext)
 	if err := l.dev.Close(); err != nil {
 		return engine.Room{}, err
 	}
@@ -123,15 +124,18 @@ func (l *local) Room(spec models.Spec, s engine.Settings) (engine.Room, error) {
 // shortContext is better than no context.
 const shortContext = 256
 
-// holds tells whether the card has room for a model with the context that is asked for, or with so many tokens.
+// holds tells whether the open card has room for a model with the context that is asked for, or with so many tokens.
 func (l *local) holds(spec models.Spec, s engine.Settings, context int) bool {
-	total, free := l.dev.Memory()
-	if s.MaxModelLen == 0 {
-		s.MaxModelLen = min(context, spec.MaxPosition)
+	r, err := l.RoomHere(spec, s)
+	if err != nil {
+		return false
 	}
-	s.CPUExperts = 0
-	_, err := multi.For(spec, []multi.Card{{Total: total, Free: free}}, multi.Host{}, s)
-	return err == nil
+	if s.MaxModelLen > 0 {
+		context = s.MaxModelLen
+	}
+	pages := kv.PagesOf(min(context, spec.MaxPosition), s.Rows(), spec.Window, engine.WindowPages(s.KVCacheDtype))
+	need := r.Need.Weights + r.Need.Scratch + r.Beside + int64(pages)*r.Need.PageBytes
+	return need <= multi.Room(r.Total, r.Free, s.GPUMemoryUtilization)
 }
 
 // reopen gives back what was placed, and opens one card.
