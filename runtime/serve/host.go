@@ -3,6 +3,9 @@
 package serve
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"io/fs"
 
 	"github.com/ossrun/ossrun/gpu"
@@ -26,8 +29,24 @@ func FreeMemory() (free int64, err error) {
 	return free, dev.Close()
 }
 
-// CPUSources are the sources of the CPU engine, as they are in this program.
-func CPUSources() fs.FS { return cpu.Sources }
+// CPUKernelHash is the first 12 digits of the SHA-256 over names and contents of the CPU engine's
+// sources: two builds that compute the same way have the same.
+func CPUKernelHash() (string, error) {
+	sum := sha256.New()
+	err := fs.WalkDir(cpu.Sources, ".", func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(cpu.Sources, path)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(sum, "%s %d\n", path, len(text))
+		sum.Write(text)
+		return nil
+	})
+	return hex.EncodeToString(sum.Sum(nil))[:12], err
+}
 
 // HostReadRate measures how fast the host's memory is read, in bytes a second.
 func HostReadRate(host engine.Backend) float64 { return gpu.HostRate(HostDevice(host)) }

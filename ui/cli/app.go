@@ -85,9 +85,7 @@ weights in the Hugging Face cache, chats in the terminal and serves an OpenAI-co
 // finishCommand gives a verb what all verbs have: errors in our words, the config file, help in our
 // form.
 func finishCommand(app *cli.App, cmd *cli.Command) {
-	cmd.OnUsageError = usageError
-	cmd.CustomHelpTemplate = helpTemplate(cmd)
-	cmd.HideHelpCommand = true
+	finishHelp(cmd)
 	before := cmd.Before
 	cmd.Before = func(c *cli.Context) error {
 		if err := applyConfig(app, c); err != nil {
@@ -99,10 +97,14 @@ func finishCommand(app *cli.App, cmd *cli.Command) {
 		return nil
 	}
 	for _, sub := range cmd.Subcommands {
-		sub.OnUsageError = usageError
-		sub.CustomHelpTemplate = helpTemplate(sub)
-		sub.HideHelpCommand = true
+		finishHelp(sub)
 	}
+}
+
+func finishHelp(cmd *cli.Command) {
+	cmd.OnUsageError = usageError
+	cmd.CustomHelpTemplate = helpTemplate(cmd)
+	cmd.HideHelpCommand = true
 }
 
 func verbs(app *cli.App) []string {

@@ -7,7 +7,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -67,7 +66,7 @@ func benchCommand() *cli.Command {
 			"Bandwidth and multiplications are measured between the rounds, since other work on " +
 			"the machine changes\n" +
 			"both. Without --synthetic the model of --model, or the best one that is here, is " +
-			"measured.\n\n" + exitCodes,
+			"measured.",
 		Flags: append(flags, engineFlags(&v.options)...),
 		Action: func(c *cli.Context) error {
 			return v.run(c, Terminal{In: c.App.Reader, Out: c.App.Writer, Err: c.App.ErrWriter})
@@ -76,9 +75,8 @@ func benchCommand() *cli.Command {
 }
 
 func (v *benchVerb) run(c *cli.Context, t Terminal) (err error) {
-	if c.NArg() > 0 {
-		return fail(exitUsage, "bench takes no arguments, but got %q; see ossrun bench "+
-			"--help", c.Args().First())
+	if err := noArguments(c); err != nil {
+		return err
 	}
 	m, err := openModels(c, t, &v.options)
 	if err != nil {
@@ -107,9 +105,7 @@ func (v *benchVerb) run(c *cli.Context, t Terminal) (err error) {
 		return fail(exitFailure, "%s", err)
 	}
 	if c.Bool("json") {
-		encoder := json.NewEncoder(c.App.Writer)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(report.Flat())
+		return writeJSON(c.App.Writer, report.Flat())
 	}
 	return printBench(c.App.Writer, report)
 }

@@ -32,7 +32,7 @@ func chatCommand(t Terminal) *cli.Command {
 			"to stdout and nothing else does; --show-reasoning sends the reasoning to stderr.\n\n" +
 			"Example: ossrun chat\n" +
 			"         ossrun chat --effort high \"Is 2027 prime?\"\n" +
-			"         git diff | ossrun chat \"Write a commit message\"\n\n" + exitCodes,
+			"         git diff | ossrun chat \"Write a commit message\"",
 		Flags: slices.Concat(engineFlags(&options), memoryFlags(&options), samplingFlags(&answers),
 			[]cli.Flag{
 				&cli.BoolFlag{Name: "alone", Category: groupModel,

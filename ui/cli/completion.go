@@ -41,7 +41,7 @@ func completionCommand() *cli.Command {
 		ArgsUsage: "bash|zsh|fish|man",
 		Description: "Example: source <(ossrun completion bash)\n" +
 			"         ossrun completion fish > ~/.config/fish/completions/ossrun.fish\n" +
-			"         ossrun completion man | man -l -\n\n" + exitCodes,
+			"         ossrun completion man | man -l -",
 		BashComplete: func(c *cli.Context) {
 			_, _ = io.WriteString(c.App.Writer, "bash\nzsh\nfish\nman\n")
 		},

@@ -104,7 +104,7 @@ func doctorCommand() *cli.Command {
 		Description: "Example: ossrun doctor --selftest\n\n" +
 			"A golden folder has checkpoint/, a model in the Hugging Face layout, and golden/ " +
 			"with cases.json and\n" +
-			"logits.safetensors.\n\n" + exitCodes,
+			"logits.safetensors.",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "golden", Usage: "hold every compute mode to the golden logits " +
 				"in `DIR`"},
@@ -115,11 +115,10 @@ func doctorCommand() *cli.Command {
 			configFlag(),
 		}, deviceFlags(&o)...),
 		Action: func(c *cli.Context) (err error) {
-			switch {
-			case c.NArg() > 0:
-				return fail(exitUsage, "doctor takes no arguments, but got %q; see ossrun doctor "+
-					"--help", c.Args().First())
-			case len(o.Settings.GPUs) > 1 && o.Settings.Device != "cpu":
+			if err := noArguments(c); err != nil {
+				return err
+			}
+			if len(o.Settings.GPUs) > 1 && o.Settings.Device != "cpu" {
 				return fail(exitUsage, "doctor checks one GPU at a time: give --gpu one number")
 			}
 			tell := notify(Terminal{Err: c.App.ErrWriter})
@@ -182,9 +181,7 @@ func examine(c *cli.Context, host, dev engine.Backend, why string, o serve.Optio
 			"back\n", w.Steps, w.Sent, w.Received)
 	}
 	if c.Bool("json") {
-		encoder := json.NewEncoder(c.App.Writer)
-		encoder.SetIndent("", "  ")
-		if err := encoder.Encode(r); err != nil {
+		if err := writeJSON(c.App.Writer, r); err != nil {
 			return err
 		}
 	}
@@ -308,7 +305,7 @@ func (r *doctorReport) print(out io.Writer) error {
 	isas := strings.Join(m.ISAs, ", ")
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	fmt.Fprintf(w, "system\t%s\n", m.OS)
-	fmt.Fprintf(w, "cpu\t%s, %d core%s to use, %s\n", m.CPU, m.Cores, plural(m.Cores), isas)
+	fmt.Fprintf(w, "cpu\t%s, %s to use, %s\n", m.CPU, count(m.Cores, "core"), isas)
 	fmt.Fprintf(w, "memory\t%s, %s free\n", gigabytes(m.MemoryTotal), gigabytes(m.MemoryFree))
 	printGPUs(w, r.GPUs)
 	fmt.Fprintf(w, "device\t%s: %s\n", r.Device.Name, shortWhy(r.Device.Why, r.GPUs.Problems))
@@ -375,6 +372,13 @@ func gpuNote() string {
 	return ""
 }
 
+// writeJSON writes a report as one JSON object that a person can read too.
+func writeJSON(w io.Writer, report any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(report)
+}
+
 // pass records the verdict of one check; one miss is enough.
 func (r *doctorReport) pass(ok bool) {
 	all := ok && (r.Passed == nil || *r.Passed)
@@ -389,11 +393,12 @@ func verdict(ok bool) string {
 	return "FAILED"
 }
 
-func plural(n int) string {
+// count is a number of things, in words: "1 core", "2 cores".
+func count(n int, what string) string {
 	if n == 1 {
-		return ""
+		return "1 " + what
 	}
-	return "s"
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func gigabytes(n int64) string {

@@ -56,6 +56,15 @@ func exitCode(err error) int {
 	return exitFailure
 }
 
+// noArguments refuses arguments of a verb that takes flags only.
+func noArguments(c *cli.Context) error {
+	if c.NArg() == 0 {
+		return nil
+	}
+	return fail(exitUsage, "%s takes no arguments, but got %q; see ossrun %[1]s --help",
+		c.Command.Name, c.Args().First())
+}
+
 var undefinedFlag = regexp.MustCompile(`^flag provided but not defined: -(.*)$`)
 
 // usageError says in one line what is wrong with the flags.

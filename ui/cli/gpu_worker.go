@@ -14,7 +14,7 @@ func workerCommand() *cli.Command {
 		Name:        gpu.WorkerVerb,
 		Hidden:      true,
 		Usage:       "hold a GPU for another ossrun, which starts this",
-		Description: "Example: ossrun serve --isolate\n\n" + exitCodes,
+		Description: "Example: ossrun serve --isolate",
 		Action:      func(*cli.Context) error { return gpu.Work() },
 	}
 }

@@ -35,7 +35,7 @@ func harmonyCommand() *cli.Command {
 			Name:        name,
 			Usage:       usage,
 			ArgsUsage:   "[FILE]",
-			Description: about[1:] + "\n" + harmonyHelp + "\n\n" + exitCodes,
+			Description: about[1:] + "\n" + harmonyHelp + "",
 			Action:      func(c *cli.Context) error { return answerLines(c, answer) },
 		}
 	}
@@ -45,7 +45,7 @@ func harmonyCommand() *cli.Command {
 		ArgsUsage: "encode|decode|render|parse [FILE]",
 		Description: harmonyHelp[1:] + "\n\nExample: echo '{\"text\":\"Hello, world!\"}' | " +
 			"ossrun harmony encode\n" +
-			"         {\"ids\":[13225,11,2375,0]}\n\n" + exitCodes,
+			"         {\"ids\":[13225,11,2375,0]}",
 		Subcommands: []*cli.Command{
 			verb("encode", "text to token ids", encodeHelp, encodeLine),
 			verb("decode", "token ids to text", decodeHelp, decodeLine),

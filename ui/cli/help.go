@@ -30,6 +30,8 @@ const commandHelp = `{{.HelpName}} - {{.Usage}}
 Usage: {{.HelpName}}{{if .ArgsUsage}} {{.ArgsUsage}}{{end}}
 {{if .Description}}
 {{.Description}}
+
+` + exitCodes + `
 {{end}}FLAGS{{if .Subcommands}}
 Commands:{{range .Subcommands}}
   {{printf "%-12s" .Name}} {{.Usage}}{{end}}

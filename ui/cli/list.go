@@ -35,7 +35,7 @@ func listCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "list",
 		Usage:       "show the models on this machine",
-		Description: "Example: ossrun list --json\n\n" + exitCodes,
+		Description: "Example: ossrun list --json",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "json", Usage: "as a JSON array"},
 			configFlag(),

@@ -5,7 +5,6 @@ package cli
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -34,7 +33,7 @@ func manual(app *cli.App) string {
 // manualSection is the section of one command, and those of its subcommands.
 func manualSection(b *strings.Builder, name string, cmd *cli.Command) {
 	fmt.Fprintf(b, ".SS %s %s\n%s.\n", roff(name), roff(cmd.ArgsUsage), roff(cmd.Usage))
-	if text := strings.TrimSpace(strings.ReplaceAll(cmd.Description, exitCodes, "")); text != "" {
+	if text := cmd.Description; text != "" {
 		fmt.Fprintf(b, ".PP\n%s\n", roffText(text))
 	}
 	for _, f := range cmd.VisibleFlags() {
@@ -42,9 +41,9 @@ func manualSection(b *strings.Builder, name string, cmd *cli.Command) {
 		if !ok {
 			continue
 		}
-		what, usage := placeholder(documented.GetUsage())
-		if !documented.TakesValue() {
-			what = ""
+		what, usage := unquote(documented.GetUsage())
+		if what == "" && documented.TakesValue() {
+			what = "VALUE"
 		}
 		fmt.Fprintf(b, ".TP\n.B \\-\\-%s\n", strings.TrimSpace(roff(f.Names()[0])+" "+roff(what)))
 		fmt.Fprintln(b, roff(usage))
@@ -54,17 +53,6 @@ func manualSection(b *strings.Builder, name string, cmd *cli.Command) {
 			manualSection(b, name+" "+sub.Name, sub)
 		}
 	}
-}
-
-var quoted = regexp.MustCompile("`([^`]*)`")
-
-// placeholder takes the name of a flag's value out of its description, as --help does.
-func placeholder(usage string) (name, text string) {
-	name = "VALUE"
-	if m := quoted.FindStringSubmatch(usage); m != nil {
-		name = m[1]
-	}
-	return name, quoted.ReplaceAllString(usage, "$1")
 }
 
 // roffText is text of several lines as it stands.

@@ -1,15 +1,12 @@
-// The models of one verb: opened with what the flags say, with what they have to say on stderr and
-// a bar for long work.
+// The models of one verb: opened with what the flags say, with what they have to say on
+// stderr.
 
 package cli
 
 import (
 	"fmt"
 	"io"
-	"sync"
-	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/models/checkpoint"
@@ -58,64 +55,5 @@ func absentModel(c *cli.Context, t Terminal, ask bool) func(free int64) (checkpo
 		fmt.Fprintln(t.Err, "ossrun: no gpt-oss model is on this machine yet, so the tiny "+
 			"built-in demo answers; `ossrun pull 20b` gets a real one")
 		return demo, nil
-	}
-}
-
-// barAfter is how long work has to take before a bar is worth drawing.
-const barAfter = time.Second
-
-// showProgress draws a bar for a person.
-func showProgress(t Terminal) func(what string) (show func(done, total int64), done func()) {
-	return func(what string) (show func(done, total int64), done func()) {
-		s := newWorkScreen(t, what)
-		return s.progress, s.clear
-	}
-}
-
-// workScreen is a bar for a person, from a while after the work began.
-type workScreen struct {
-	terminal Terminal
-	what     string
-	now      func() time.Time
-
-	mu    sync.Mutex
-	start time.Time
-	shown *progressbar.ProgressBar
-}
-
-func newWorkScreen(t Terminal, what string) *workScreen {
-	return &workScreen{terminal: t, what: what, now: time.Now, start: time.Now()}
-}
-
-func (s *workScreen) progress(done, total int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !isTerminal(s.terminal.Err) || s.now().Sub(s.start) < barAfter {
-		return
-	}
-	if s.shown == nil {
-		s.shown = newBar(s.terminal.Err, total)
-	}
-	s.shown.Describe(s.line(done, total))
-	_ = s.shown.Set64(min(done, total)) // a bar that cannot be drawn is no reason to stop
-}
-
-// line says how far the work is, its rate, and how long it would go on at that.
-func (s *workScreen) line(done, total int64) string {
-	seconds := max(s.now().Sub(s.start).Seconds(), 1e-3)
-	line := fmt.Sprintf("%s  %.2f of %.2f GB  %.1f GB/s", s.what, gb(done), gb(total),
-		gb(done)/seconds)
-	if done > 0 {
-		line += "  " + minutes(seconds*float64(total-done)/float64(done)) + " left"
-	}
-	return line
-}
-
-func (s *workScreen) clear() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.shown != nil {
-		_ = s.shown.Clear()
-		s.shown = nil
 	}
 }

@@ -68,11 +68,10 @@ func offer(ctx context.Context, t Terminal, free int64, demo checkpoint.Found) (
 		wanted = fmt.Sprintf("1 to %d", len(choices))
 	}
 	fmt.Fprintf(t.Out, "\nChoose %s [%d]: ", wanted, len(choices))
-	line, err := bufio.NewReader(t.In).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
+	answer, err := readAnswer(t)
+	if err != nil {
 		return checkpoint.Found{}, err
 	}
-	answer := strings.TrimSpace(line)
 	if answer == "" {
 		return demo, nil
 	}
@@ -81,6 +80,15 @@ func offer(ctx context.Context, t Terminal, free int64, demo checkpoint.Found) (
 		return checkpoint.Found{}, fail(exitUsage, "%s was expected, not %q", wanted, answer)
 	}
 	return choices[n-1]()
+}
+
+// readAnswer reads the line that a person answers a question with; at the end of input it is "".
+func readAnswer(t Terminal) (string, error) {
+	line, err := bufio.NewReader(t.In).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", err
+	}
+	return strings.TrimSpace(line), nil
 }
 
 // usable leaves those out that cannot be used.
@@ -115,11 +123,11 @@ func instead(t Terminal, target models.Target) (bool, error) {
 		}
 		fmt.Fprintf(t.Err, "%s has %s here.\nUse that where it lies instead of downloading %.1f "+
 			"GB? [Y/n] ", e.Program, e.Name, gb(entry.DownloadBytes))
-		line, err := bufio.NewReader(t.In).ReadString('\n')
-		if err != nil && !errors.Is(err, io.EOF) {
+		answer, err := readAnswer(t)
+		if err != nil {
 			return false, err
 		}
-		switch strings.ToLower(strings.TrimSpace(line)) {
+		switch strings.ToLower(answer) {
 		case "", "y", "yes":
 			_, err := fmt.Fprintf(t.Out, "nothing was downloaded; %s uses it\n", use)
 			return true, err

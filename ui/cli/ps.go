@@ -21,15 +21,14 @@ func psCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "ps",
 		Usage:       "show the servers that run, and their models",
-		Description: "Example: ossrun ps --json\n\n" + exitCodes,
+		Description: "Example: ossrun ps --json",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "json", Usage: "as one JSON array"},
 			configFlag(),
 		},
 		Action: func(c *cli.Context) error {
-			if c.NArg() > 0 {
-				return fail(exitUsage, "ps takes no arguments, but got %q; see ossrun ps "+
-					"--help", c.Args().First())
+			if err := noArguments(c); err != nil {
+				return err
 			}
 			list, err := runningServers(c.Context)
 			if err != nil {
@@ -97,7 +96,7 @@ func stopCommand(t Terminal) *cli.Command {
 		Description: "Example: ossrun stop\n" +
 			"         ossrun stop 8000 --now\n\n" +
 			"It returns when the server is gone. Without an argument it stops the only server " +
-			"that runs.\n\n" + exitCodes,
+			"that runs.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "now", Usage: "end running requests with an error instead of " +
 				"waiting up to 30 s for them"},

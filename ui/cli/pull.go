@@ -8,12 +8,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"runtime/debug"
 	"sync"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/models"
@@ -36,7 +34,7 @@ func pullCommand(t Terminal) *cli.Command {
 			"interrupted goes on where it stopped; one that is run again asks whether there is " +
 			"something newer.\n\n" +
 			"Example: ossrun pull 20b\n" +
-			"         ossrun pull hf:openai/gpt-oss-20b@main --json\n\n" + exitCodes,
+			"         ossrun pull hf:openai/gpt-oss-20b@main --json",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "json", Usage: "progress as one JSON object a line"},
 			&cli.BoolFlag{Name: "verify", Usage: "hash every file again, also those that did not " +
@@ -121,9 +119,8 @@ type pullScreen struct {
 
 	start time.Time
 	mu    sync.Mutex
-	shown *progressbar.ProgressBar
 	last  time.Time
-	state hub.Progress
+	drawing
 }
 
 // pullEvent is a line of --json.
@@ -151,7 +148,6 @@ func (s *pullScreen) emit(e pullEvent) error {
 func (s *pullScreen) progress(p hub.Progress) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.state = p
 	switch {
 	case s.json:
 		if time.Since(s.last) >= time.Second || p.FilesDone == p.Files {
@@ -162,22 +158,9 @@ func (s *pullScreen) progress(p hub.Progress) {
 				SecondsLeft: p.Left.Seconds(), Files: p.Files, FilesDone: p.FilesDone})
 		}
 	case s.bar:
-		if s.shown == nil {
-			s.shown = newBar(s.terminal.Err, p.Bytes)
-		}
-		s.shown.Describe(fmt.Sprintf("%s  %s  %s", s.name, howMuch(p), pace(p)))
-		_ = s.shown.Set64(min(p.Done, p.Bytes)) // a bar that cannot be drawn is no reason to stop
+		s.draw(s.terminal.Err, fmt.Sprintf("%s  %s  %s", s.name, howMuch(p), pace(p)), p.Done,
+			p.Bytes)
 	}
-}
-
-// newBar makes the bar. Rate and time left are ours, since the library counts what was there before
-// as if it had come now.
-func newBar(w io.Writer, total int64) *progressbar.ProgressBar {
-	return progressbar.NewOptions64(total, progressbar.OptionSetWriter(w),
-		progressbar.OptionSetWidth(24),
-		progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false),
-		progressbar.OptionShowDescriptionAtLineEnd(),
-		progressbar.OptionUseANSICodes(true), progressbar.OptionSetTheme(progressbar.ThemeASCII))
 }
 
 // howMuch is how far a pull is, in a unit that fits its size.
@@ -209,9 +192,7 @@ func (s *pullScreen) note(text string) {
 		_ = s.emit(pullEvent{Event: "note", Text: text})
 		return
 	}
-	if s.shown != nil {
-		_ = s.shown.Clear()
-	}
+	s.erase()
 	fmt.Fprintf(s.terminal.Err, "ossrun: %s\n", text)
 }
 
@@ -219,10 +200,7 @@ func (s *pullScreen) note(text string) {
 func (s *pullScreen) clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.shown != nil {
-		_ = s.shown.Clear()
-		s.shown = nil
-	}
+	s.remove()
 }
 
 func (s *pullScreen) done(r hub.Result) error {

@@ -3,10 +3,8 @@
 package cli
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -27,7 +25,7 @@ func rmCommand(t Terminal) *cli.Command {
 			"deleted. GGUF files and the models\n" +
 			"of other programs stay: ossrun only reads them.\n\n" +
 			"Example: ossrun rm 20b\n" +
-			"         ossrun rm hf:someone/tune@v1 --yes\n\n" + exitCodes,
+			"         ossrun rm hf:someone/tune@v1 --yes",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "yes", Usage: "do not ask"}, configFlag()},
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
@@ -76,13 +74,6 @@ func rmCommand(t Terminal) *cli.Command {
 	}
 }
 
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
 // agreed asks a person.
 func agreed(t Terminal, question string) (bool, error) {
 	if !isTerminal(t.In) {
@@ -90,11 +81,11 @@ func agreed(t Terminal, question string) (bool, error) {
 			"give --yes")
 	}
 	fmt.Fprintf(t.Err, "%s [y/N] ", question)
-	line, err := bufio.NewReader(t.In).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
+	answer, err := readAnswer(t)
+	if err != nil {
 		return false, err
 	}
-	switch strings.ToLower(strings.TrimSpace(line)) {
+	switch strings.ToLower(answer) {
 	case "y", "yes":
 		return true, nil
 	}

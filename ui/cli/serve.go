@@ -55,7 +55,7 @@ func serveCommand(t Terminal) *cli.Command {
 			"command lines and YAML files are understood; what they ask for that this engine " +
 			"does otherwise is said.\n" +
 			"Ctrl-C or ossrun stop lets running requests end for up to 30 s; a second Ctrl-C " +
-			"ends at once.\n\n" + exitCodes,
+			"ends at once.",
 		Flags: v.flags(),
 		Action: func(c *cli.Context) error {
 			v.c = c
@@ -380,8 +380,8 @@ func (s *server) drain(now bool) error {
 		return fail(exitFailure, "stopping the server: %s", err)
 	}
 	if cut > 0 {
-		fmt.Fprintf(s.t.Err, "ossrun: %d request%s did not end in time and got an "+
-			"error\n", cut, plural(cut))
+		fmt.Fprintf(s.t.Err, "ossrun: %s did not end in time and got an error\n",
+			count(cut, "request"))
 	}
 	if second {
 		return context.Canceled // exit code 130 where a signal began it

@@ -13,10 +13,17 @@ import (
 
 	"github.com/ossrun/ossrun/assets"
 	"github.com/ossrun/ossrun/gpu"
+	"github.com/ossrun/ossrun/runtime/serve"
 )
 
 // Version is set by the release build; a plain go build takes what the module records.
 var Version = ""
+
+// kernelHashes say which kernels a build has: two builds that compute the same way have the same.
+type kernelHashes struct {
+	CPU string `json:"cpu"` // of the CPU engine's sources
+	GPU string `json:"gpu"` // of the manifest of the compiled GPU kernels; "" without
+}
 
 type buildInfo struct {
 	Version string `json:"version"`
@@ -62,17 +69,17 @@ func build() buildInfo {
 
 func versionCommand() *cli.Command {
 	return &cli.Command{
-		Name:  "version",
-		Usage: "print version, commit, kernels and platform",
-		Description: "Example: ossrun version --json\n\n" +
-			exitCodes,
-		Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "as one JSON object"}},
+		Name:        "version",
+		Usage:       "print version, commit, kernels and platform",
+		Description: "Example: ossrun version --json",
+		Flags:       []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "as one JSON object"}},
 		Action: func(c *cli.Context) error {
 			b := build()
 			var err error
-			if b.Kernels, err = kernels(); err != nil {
+			if b.Kernels.CPU, err = serve.CPUKernelHash(); err != nil {
 				return fail(exitFailure, "hashing the kernels: %s", err)
 			}
+			b.Kernels.GPU = assets.KernelHash()
 			b.Static, b.Worker = gpu.Static, len(assets.GPUWorker) > 0
 			if c.Bool("json") {
 				return json.NewEncoder(c.App.Writer).Encode(b)
