@@ -51,10 +51,10 @@ func (l *local) openOne(ctx context.Context) error {
 		return err
 	}
 	if Records != "" {
-		c.Trust(ctx, Records)
+		c.Verify(ctx, Records)
 	}
 	l.dev, l.card = c, c
-	_, wrong := c.Trusted()
+	_, wrong := c.Verified()
 	for _, w := range wrong {
 		l.tell(c.Name() + ": " + w)
 	}
@@ -87,7 +87,7 @@ func (l *local) Kernels() (summary string, wrong []string) {
 	if l.card == nil {
 		return "", nil
 	}
-	return l.card.Trusted()
+	return l.card.Verified()
 }
 
 // Room opens what the model needs; see Backend.
@@ -134,7 +134,7 @@ func (l *local) holds(spec models.Spec, s engine.Settings, context int) bool {
 		context = s.MaxModelLen
 	}
 	pages := kv.PagesOf(min(context, spec.MaxPosition), s.Rows(), spec.Window, engine.WindowPages(s.KVCacheDtype))
-	need := r.Need.Weights + r.Need.Scratch + r.Beside + int64(pages)*r.Need.PageBytes
+	need := r.Need.Weights + r.Need.Scratch + r.Extra + int64(pages)*r.Need.PageBytes
 	return need <= multi.Room(r.Total, r.Free, s.GPUMemoryUtilization)
 }
 
@@ -155,7 +155,7 @@ func (l *local) RoomHere(spec models.Spec, s engine.Settings) (r engine.Room, er
 	}
 	r.Total, r.Free = l.dev.Memory()
 	r.Reserve = multi.Reserve
-	if r.Beside, err = device.Beside(spec, s); err != nil {
+	if r.Extra, err = device.Extra(spec, s); err != nil {
 		return r, err
 	}
 	if d, ok := l.dev.(engine.Placer); ok {

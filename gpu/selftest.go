@@ -199,7 +199,7 @@ func (l *local) whole(ctx context.Context, c check, tell func(any)) (err error) 
 	defer l.card.UseDecodeKernel(l.card.DecodeKernel())
 	one := []device.Point{{Sequences: 1, Rows: 1}}
 	for _, k := range []device.DecodeKernel{device.DecodeGraph, device.DecodePersistent} {
-		if k == device.DecodePersistent && slices.Contains(l.card.Distrusted(), device.DecodeStep) {
+		if k == device.DecodePersistent && slices.Contains(l.card.Disabled(), device.DecodeStep) {
 			tell(WholeSpeed{Decode: k, Wrong: true})
 			continue
 		}

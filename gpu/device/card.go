@@ -20,11 +20,11 @@ type Card struct {
 	Driver *driver.Driver
 	Number int // as people give it: counted over the vendors
 
-	integrated bool
-	bandwidth  float64
-	options    Options // it was opened with
-	folder     string  // of the records of Trust
-	trust      Trust
+	integrated   bool
+	bandwidth    float64
+	options      Options // it was opened with
+	folder       string  // of the records of Verification
+	verification Verification
 }
 
 // reopen opens the card anew after it was lost, where nothing else of this process is on it.

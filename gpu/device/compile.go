@@ -26,13 +26,13 @@ type recorder struct {
 	state       kernels.Pointer
 	logits      kernels.Pointer
 	frequencies kernels.Pointer
-	plain       bool            // no forms
+	reference   bool            // no variants
 	only        *way            // of matrices of many rows; nil: what the compute mode allows
 	attends     bool            // the attention kernels can do these heads
 	partial     kernels.Pointer // their scratch; 0 where they need none
 	arrived     kernels.Pointer // counters of blocks, 0 before and after every kernel
 	runs        int             // that a long context is cut in
-	mx          kernels.Pointer // activations in terms of MXFP4; 0 where no form has them
+	mx          kernels.Pointer // activations in terms of MXFP4; 0 where no variant has them
 }
 
 // operationError says which operation of a program cannot be compiled.

@@ -12,7 +12,7 @@ import (
 // The suite that every Device passes, with the real kernels run by emulation.
 
 // TestOps: every operation alone, on both vendors' warps and both kinds of cache: a step of one row has the decode kernels, one of 133 rows those of
-// the matrix unit, heads of 32 the plain ones. Attention takes most of the time, so the other shapes are for long runs.
+// the matrix unit, heads of 32 the reference ones. Attention takes most of the time, so the other shapes are for long runs.
 func TestOps(t *testing.T) {
 	shapes := enginetest.Small()
 	short := map[driver.API][]enginetest.Shape{driver.CUDA: {shapes[0], shapes[2], shapes[5]}, driver.HIP: {shapes[0], shapes[5]}}
@@ -84,7 +84,7 @@ func TestUnits(t *testing.T) {
 var quick = []string{"bad steps are refused and harm nothing", "a cancelled step does not run", "a closed engine says so", "memory is as planned"}
 
 // betweenKernels is how far a logit of the golden models may move with its batch: steps of few rows and of many have other kernels, which sum in
-// another order. The plain kernels may not move one by a bit.
+// another order. The reference kernels may not move one by a bit.
 const betweenKernels = 1e-4
 
 // TestPrograms: whole models, held against themselves.
@@ -121,7 +121,7 @@ func TestProgramsFP8(t *testing.T) {
 	}
 }
 
-// TestProgramsLong: all of them on both vendors' warps, and to the bit with the plain kernels, in both modes and with a cache of 8 bits.
+// TestProgramsLong: all of them on both vendors' warps, and to the bit with the reference kernels, in both modes and with a cache of 8 bits.
 func TestProgramsLong(t *testing.T) {
 	long(t)
 	for i, api := range apis {
@@ -130,8 +130,8 @@ func TestProgramsLong(t *testing.T) {
 			how           Options
 			tolerance     float64
 			kv            string
-		}{{"exact", engine.Exact, Options{}, betweenKernels, ""}, {"plain", engine.Exact, Options{Plain: true}, 0, ""},
-			{"plain int8", engine.Int8, Options{Plain: true}, 0, ""}, {"plain fp8", engine.Exact, Options{Plain: true}, 0, engine.KVFP8}} {
+		}{{"exact", engine.Exact, Options{}, betweenKernels, ""}, {"reference", engine.Exact, Options{Reference: true}, 0, ""},
+			{"reference int8", engine.Int8, Options{Reference: true}, 0, ""}, {"reference fp8", engine.Exact, Options{Reference: true}, 0, engine.KVFP8}} {
 			dev, _ := openWith(t, api, x.how)
 			c := enginetest.Config{Backend: engine.On(dev), Dir: testdata + []string{"T2", "T1"}[i], Options: engine.Settings{Compute: x.compute, KVCacheDtype: x.kv}, Tolerance: x.tolerance}
 			for _, check := range enginetest.Programs(c) {

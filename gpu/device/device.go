@@ -29,17 +29,17 @@ type Device struct {
 	progress func(bytes int64)
 	target   kernels.Target
 
-	plain        bool // only the plain kernels
+	reference    bool // only the reference kernels
 	decodeKernel DecodeKernel
 
-	mu         sync.Mutex // held while work is queued and waited for
-	window     *driver.HostMemory
-	shared     map[sharing]*sharedRegion
-	state      *stateMemory // of all steps; nil while there are none
-	distrusted map[Form]bool
-	users      int           // regions and steps not freed yet
-	ended      *driver.Event // for devices that take what this one has computed; once one has
-	closed     bool
+	mu       sync.Mutex // held while work is queued and waited for
+	window   *driver.HostMemory
+	shared   map[sharing]*sharedRegion
+	state    *stateMemory // of all steps; nil while there are none
+	disabled map[Variant]bool
+	users    int           // regions and steps not freed yet
+	ended    *driver.Event // for devices that take what this one has computed; once one has
+	closed   bool
 
 	joining sync.Mutex // held, and mu as well, while sampler changes
 	finding sync.Mutex // held while a kernel is looked up, also by who holds mu
@@ -57,9 +57,9 @@ type Options struct {
 
 	DecodeKernel DecodeKernel // "": DecodeGraph
 
-	// Plain runs the plain kernels alone: what the others are held to, and the only ones whose results do not differ by a bit between steps of few
+	// Reference runs the reference kernels alone: what the others are held to, and the only ones whose results do not differ by a bit between steps of few
 	// and of many rows.
-	Plain bool
+	Reference bool
 }
 
 // windowBytes is the pinned memory through which reads, writes and results pass.
@@ -79,8 +79,8 @@ func Open(d *driver.Driver, o Options) (_ *Device, err error) {
 			return nil, fmt.Errorf("%s: %w", g.Name, err)
 		}
 	}
-	dev := &Device{arch: o.Arch, progress: o.Progress, plain: o.Plain, decodeKernel: o.DecodeKernel,
-		shared: map[sharing]*sharedRegion{}, distrusted: map[Form]bool{}}
+	dev := &Device{arch: o.Arch, progress: o.Progress, reference: o.Reference, decodeKernel: o.DecodeKernel,
+		shared: map[sharing]*sharedRegion{}, disabled: map[Variant]bool{}}
 	if dev.warp, err = g.Attribute(driver.WarpSize); err != nil {
 		return nil, fmt.Errorf("%s: %w", g.Name, err)
 	}

@@ -181,12 +181,12 @@ func TestProfile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain, timed := make([]float32, ckpt.Spec.Vocab), make([]float32, ckpt.Spec.Vocab)
-	if err := eng.Step(t.Context(), prompt(), plain); err != nil {
+	whole, timed := make([]float32, ckpt.Spec.Vocab), make([]float32, ckpt.Spec.Vocab)
+	if err := eng.Step(t.Context(), prompt(), whole); err != nil {
 		t.Fatal(err)
 	}
 	times, err := eng.Measure(t.Context(), prompt(), timed)
-	if err != nil || !slices.Equal(plain, timed) {
+	if err != nil || !slices.Equal(whole, timed) {
 		t.Errorf("other logits under the clock, %v", err)
 	}
 	for _, x := range times { // a fused operation's time is that of the matrix it runs beside
@@ -196,7 +196,7 @@ func TestProfile(t *testing.T) {
 	}
 	launches := f.Calls("cuLaunchKernel")
 	if err := eng.Step(t.Context(), prompt(), timed); err != nil || f.Calls("cuLaunchKernel") != launches {
-		t.Errorf("a plain step launches kernels one by one, %v", err)
+		t.Errorf("a whole step launches kernels one by one, %v", err)
 	}
 	if err := eng.Close(); err != nil {
 		t.Error(err)

@@ -30,7 +30,7 @@ func Artefact(arch string) (string, error) {
 	return a.Name, err
 }
 
-// choose finds the artefact. PTX for a plain architecture is compiled by the driver for any later card; that for an "a" architecture, and every
+// choose finds the artefact. PTX for an architecture without a suffix is compiled by the driver for any later card; that for an "a" architecture, and every
 // code object of AMD's, runs on its own only.
 func choose(arch string) (best kernels.Arch, err error) {
 	card, nvidia := capability(arch)

@@ -18,7 +18,7 @@ type DecodeKernel string
 
 const (
 	DecodeGraph      DecodeKernel = "graph"      // a graph of one kernel a phase; the default: no card has measured the other yet
-	DecodePersistent DecodeKernel = "persistent" // one cooperative launch, where every phase of the step has a form for it
+	DecodePersistent DecodeKernel = "persistent" // one cooperative launch, where every phase of the step has a variant for it
 )
 
 // ParseDecodeKernel reads a choice; "" is the default.
@@ -59,7 +59,7 @@ type persistent struct {
 // wrong on this card.
 func (s *step) makePersistent() (_ *persistent, err error) {
 	d := s.dev
-	if d.DecodeKernel() != DecodePersistent || s.p.Rows > kernels.StepRows || !d.trusts(DecodeStep) {
+	if d.DecodeKernel() != DecodePersistent || s.p.Rows > kernels.StepRows || !d.enabled(DecodeStep) {
 		return nil, nil
 	}
 	var launches []kernels.Launch

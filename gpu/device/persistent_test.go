@@ -135,7 +135,7 @@ func TestPersistentProof(t *testing.T) {
 			return err
 		}, "differ"},
 		"refused": {func(_ *Device, f *fakedriver.Fake) error { f.FailCall("cuLaunchCooperativeKernel", 1, 1); return nil }, "cuLaunchCooperativeKernel"},
-		"without": {func(d *Device, _ *fakedriver.Fake) error { d.Distrust(DecodeDown); return nil }, "out of use"},
+		"without": {func(d *Device, _ *fakedriver.Fake) error { d.Disable(DecodeDown); return nil }, "out of use"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dev, f := openWith(t, driver.CUDA, Options{DecodeKernel: DecodePersistent})
@@ -147,13 +147,13 @@ func TestPersistentProof(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p.Form != DecodeStep || p.OK != (x.why == "") || !strings.Contains(p.Why, x.why) {
+			if p.Variant != DecodeStep || p.OK != (x.why == "") || !strings.Contains(p.Why, x.why) {
 				t.Errorf("%+v", p)
 			}
 		})
 	}
 	dev, _ := openWith(t, driver.CUDA, Options{DecodeKernel: DecodePersistent})
-	dev.Distrust(DecodeStep)
+	dev.Disable(DecodeStep)
 	if s := compiled(t, dev, engine.Settings{Pages: 4}, 1); s.whole != nil || s.graph == nil {
 		t.Error("what is out of use is launched")
 	}

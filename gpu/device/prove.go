@@ -17,17 +17,17 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Forms are believed on a card once they were seen to be right there. A small model of random weights goes through its phases one by one: each
-// form runs, memory is put back, the plain kernels run, and what the two leave is compared. It takes a moment and little memory, so a program can do
+// Variants are believed on a card once they were seen to be right there. A small model of random weights goes through its phases one by one: each
+// variant runs, memory is put back, the reference kernels run, and what the two leave is compared. It takes a moment and little memory, so a program can do
 // it before it loads a model. Fragment layouts are proved beside it, by a product of integers, which is exact or wrong.
 
-// Proof is a form as it was found on this card.
+// Proof is a variant as it was found on this card.
 type Proof struct {
-	Form  Form    `json:"form"`
-	Error float64 `json:"error"` // worst difference to the plain kernels, relative to the largest value of the buffer
-	Bound float64 `json:"bound"` // what rounding may make of it
-	OK    bool    `json:"ok"`
-	Why   string  `json:"why,omitempty"` // what was wrong
+	Variant Variant `json:"form"`
+	Error   float64 `json:"error"` // worst difference to the reference kernels, relative to the largest value of the buffer
+	Bound   float64 `json:"bound"` // what rounding may make of it
+	OK      bool    `json:"ok"`
+	Why     string  `json:"why,omitempty"` // what was wrong
 
 	Fragments string `json:"fragments,omitempty"` // of its matrix unit, by products of integers: "exact" or "wrong"; "": it has none of its own
 }
@@ -48,7 +48,7 @@ type trial struct {
 	way    *way // of the matrices of many rows; nil: the mode's
 }
 
-// trials reach every form that this card has.
+// trials reach every variant that this card has.
 func (d *Device) trials() []trial {
 	const few, many = 4, kernels.DecodeRows + 5
 	list := []trial{
@@ -70,22 +70,22 @@ func (d *Device) trials() []trial {
 	return list
 }
 
-// Prove holds every form to the plain kernels, and takes those that are wrong out of use (Distrust). The error is about what could not be run.
+// Prove holds every variant to the reference kernels, and takes those that are wrong out of use (Disable). The error is about what could not be run.
 func (d *Device) Prove(ctx context.Context) (list []Proof, err error) {
 	wrong, err := d.proveLayouts()
 	if err != nil {
 		return nil, fmt.Errorf("multiply integers: %w", err)
 	}
-	found := map[Form]*Proof{}
+	found := map[Variant]*Proof{}
 	for _, x := range d.trials() {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		if err := d.prove(x, found); err != nil {
-			return nil, fmt.Errorf("hold the kernels to the plain ones, %s: %w", x.name, err)
+			return nil, fmt.Errorf("hold the kernels to the reference ones, %s: %w", x.name, err)
 		}
 	}
-	for _, f := range Forms() {
+	for _, f := range Variants() {
 		p := found[f]
 		if p == nil {
 			continue // this card has none, or it is out of use before
@@ -98,7 +98,7 @@ func (d *Device) Prove(ctx context.Context) (list []Proof, err error) {
 			}
 		}
 		if !p.OK {
-			d.Distrust(f)
+			d.Disable(f)
 		}
 		list = append(list, *p)
 	}
@@ -108,15 +108,15 @@ func (d *Device) Prove(ctx context.Context) (list []Proof, err error) {
 			return nil, fmt.Errorf("hold a step in one launch to its graph: %w", err)
 		}
 		if !p.OK {
-			d.Distrust(p.Form)
+			d.Disable(p.Variant)
 		}
 		list = append(list, p)
 	}
 	return list, nil
 }
 
-// unitOf is what a form of many rows multiplies by.
-func unitOf(f Form) kernels.Unit {
+// unitOf is what a variant of many rows multiplies by.
+func unitOf(f Variant) kernels.Unit {
 	switch {
 	case strings.HasSuffix(string(f), warpgroups.suffix):
 		return kernels.WGMMA
@@ -136,18 +136,18 @@ func proofSpec() models.Spec {
 
 // prover is a small model's memory, and its program compiled both ways.
 type prover struct {
-	d             *Device
-	p             *engine.Program
-	arena, cache  engine.Region
-	regions       []engine.Region
-	formed, plain *step
-	batch         *engine.Batch
-	arenaAt, kvAt []byte // as they were before a phase
-	ckpt          *checkpoint.Checkpoint
-	found         map[Form]*Proof
+	d               *Device
+	p               *engine.Program
+	arena, cache    engine.Region
+	regions         []engine.Region
+	fast, reference *step
+	batch           *engine.Batch
+	arenaAt, kvAt   []byte // as they were before a phase
+	ckpt            *checkpoint.Checkpoint
+	found           map[Variant]*Proof
 }
 
-func (d *Device) prove(x trial, found map[Form]*Proof) (err error) {
+func (d *Device) prove(x trial, found map[Variant]*Proof) (err error) {
 	v := &prover{d: d, found: found}
 	defer func() { err = errors.Join(err, v.close()) }()
 	if err := v.open(x); err != nil {
@@ -198,10 +198,10 @@ func (v *prover) open(x trial) (err error) {
 			v.regions = append(v.regions, b.Region)
 		}
 	}
-	if v.formed, err = v.d.compile(v.p, choice{way: x.way}); err != nil {
+	if v.fast, err = v.d.compile(v.p, choice{way: x.way}); err != nil {
 		return err
 	}
-	v.plain, err = v.d.compile(v.p, choice{plain: true})
+	v.reference, err = v.d.compile(v.p, choice{reference: true})
 	return err
 }
 
@@ -305,22 +305,24 @@ func pairUp(seqs []engine.SeqRows, table *freshPages, pool int) []int32 {
 	return twins
 }
 
-// compare walks the program. Each phase begins with what the plain kernels left.
+// compare walks the program. Each phase begins with what the reference kernels left.
 func (v *prover) compare() error {
-	if err := v.locked(func() error { return errors.Join(v.plain.sendState(v.batch, nil), v.formed.sendState(v.batch, nil)) }); err != nil {
+	if err := v.locked(func() error {
+		return errors.Join(v.reference.sendState(v.batch, nil), v.fast.sendState(v.batch, nil))
+	}); err != nil {
 		return err
 	}
-	for i, ph := range v.formed.phases {
+	for i, ph := range v.fast.phases {
 		var got [][]byte
-		if ph.form != "" {
+		if ph.variant != "" {
 			if err := v.round(ph); err != nil {
 				return err
 			}
 			if err := v.keep(); err != nil {
 				return err
 			}
-			if err := v.locked(func() error { return v.formed.launch(i) }); err != nil {
-				return crashed(fmt.Errorf("%s: %w", ph.form, err), ph.form)
+			if err := v.locked(func() error { return v.fast.launch(i) }); err != nil {
+				return crashed(fmt.Errorf("%s: %w", ph.variant, err), ph.variant)
 			}
 			var err error
 			if got, err = v.read(ph.leaves); err != nil {
@@ -331,11 +333,11 @@ func (v *prover) compare() error {
 			}
 		}
 		for j := ph.from; j < ph.to; j++ {
-			if err := v.locked(func() error { return v.plain.launch(j) }); err != nil {
+			if err := v.locked(func() error { return v.reference.launch(j) }); err != nil {
 				return err
 			}
 		}
-		if ph.form == "" {
+		if ph.variant == "" {
 			continue
 		}
 		want, err := v.read(ph.leaves)
@@ -343,19 +345,19 @@ func (v *prover) compare() error {
 			return err
 		}
 		for n, b := range ph.leaves {
-			v.note(ph.form, b, want[n], got[n])
+			v.note(ph.variant, b, want[n], got[n])
 		}
 	}
 	return nil
 }
 
-// round makes the activations of a phase such that its form has nothing to round: what is left is how it multiplies.
+// round makes the activations of a phase such that its variant has nothing to round: what is left is how it multiplies.
 func (v *prover) round(ph readyPhase) error {
 	to := toBF16
 	switch {
-	case strings.HasSuffix(string(ph.form), mxfp4.suffix):
+	case strings.HasSuffix(string(ph.variant), mxfp4.suffix):
 		to = toMXFP4
-	case strings.HasSuffix(string(ph.form), rounded.suffix), strings.HasSuffix(string(ph.form), warpgroups.suffix):
+	case strings.HasSuffix(string(ph.variant), rounded.suffix), strings.HasSuffix(string(ph.variant), warpgroups.suffix):
 	default:
 		return nil
 	}
@@ -410,7 +412,7 @@ func (v *prover) read(buffers []*engine.Buffer) (all [][]byte, err error) {
 		data := make([]byte, n)
 		from, at := b.Region, b.Offset
 		if b.Home == engine.Logits {
-			from, at = v.formed.logits, 0
+			from, at = v.fast.logits, 0
 		}
 		if err := from.Read(at, data); err != nil {
 			return nil, err
@@ -420,12 +422,12 @@ func (v *prover) read(buffers []*engine.Buffer) (all [][]byte, err error) {
 	return all, nil
 }
 
-// note adds a buffer's difference to what is known of a form.
-func (v *prover) note(f Form, b *engine.Buffer, want, got []byte) {
+// note adds a buffer's difference to what is known of a variant.
+func (v *prover) note(f Variant, b *engine.Buffer, want, got []byte) {
 	p := v.found[f]
 	if p == nil {
-		p = &Proof{Form: f, Bound: proofBound}
-		if f == PrefillAttend+Form(rounded.suffix) {
+		p = &Proof{Variant: f, Bound: proofBound}
+		if f == PrefillAttend+Variant(rounded.suffix) {
 			p.Bound = attendBound
 		}
 		v.found[f] = p
@@ -438,7 +440,7 @@ func (v *prover) note(f Form, b *engine.Buffer, want, got []byte) {
 		e *= roundingStep[engine.BF16]
 	}
 	if !(e <= p.Bound) && p.Why == "" {
-		p.Why = fmt.Sprintf("%s differs from what the plain kernels leave, by %.2g of its largest value, in a step of %d rows", b.Name, e, len(v.batch.Tokens))
+		p.Why = fmt.Sprintf("%s differs from what the reference kernels leave, by %.2g of its largest value, in a step of %d rows", b.Name, e, len(v.batch.Tokens))
 	}
 	if math.IsNaN(e) || e > p.Error {
 		p.Error = e
@@ -464,7 +466,7 @@ func (v *prover) differenceOfPages(want, got []byte) float64 {
 
 func (v *prover) close() error {
 	var errs []error
-	for _, s := range []*step{v.formed, v.plain} {
+	for _, s := range []*step{v.fast, v.reference} {
 		if s != nil {
 			errs = append(errs, s.Close())
 		}

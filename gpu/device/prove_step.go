@@ -15,7 +15,7 @@ import (
 
 // proveStep tries both kinds of cache and both the kernels of one row and those of several.
 func (d *Device) proveStep(ctx context.Context) (Proof, error) {
-	p := Proof{Form: DecodeStep, OK: true}
+	p := Proof{Variant: DecodeStep, OK: true}
 	for _, x := range []trial{
 		{"one launch, f32 cache", engine.Settings{KVCacheDtype: "f32"}, 4, 2, nil},
 		{"one launch, bf16 cache", engine.Settings{KVCacheDtype: "bf16"}, 1, 1, nil},
@@ -41,7 +41,7 @@ func (d *Device) proveWhole(x trial) (why string, err error) {
 	if err := v.open(x); err != nil {
 		return "", err
 	}
-	s := v.formed
+	s := v.fast
 	if s.whole == nil {
 		return "a kernel of its phases is out of use, or the card has no room for it", nil
 	}
@@ -82,7 +82,7 @@ func (d *Device) proveWhole(x trial) (why string, err error) {
 
 // leaves runs a step over logits that are nothing, and reads all that it may have written.
 func (v *prover) leaves(step func() error) (all [3][]byte, err error) {
-	logits := v.formed.logits
+	logits := v.fast.logits
 	if err := logits.Write(0, bytes.Repeat([]byte{0xff}, int(logits.bytes))); err != nil {
 		return all, err
 	}

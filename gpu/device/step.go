@@ -15,12 +15,12 @@ import (
 // A step on a GPU: the launches of a program as a graph, and the state in front of it.
 
 type step struct {
-	dev    *Device
-	p      *engine.Program
-	layout layout
-	plain  bool  // no forms
-	way    *way  // as in choice
-	lead   *step // whose state this step has, being behind it in a chain; nil: it has its own
+	dev       *Device
+	p         *engine.Program
+	layout    layout
+	reference bool  // no variants
+	way       *way  // as in choice
+	lead      *step // whose state this step has, being behind it in a chain; nil: it has its own
 
 	state       *stateMemory  // layout
 	logits      *sharedRegion // f32 [rows, vocab]; nil when the program gives none
@@ -51,7 +51,7 @@ func (d *Device) Compile(p *engine.Program) (engine.Step, error) {
 	if p.Settings.ISA != "" {
 		return nil, fmt.Errorf("instruction set %q is the CPU's: a GPU has one", p.Settings.ISA)
 	}
-	s, err := d.compile(p, choice{plain: d.plain})
+	s, err := d.compile(p, choice{reference: d.reference})
 	if err != nil {
 		return nil, err
 	}
@@ -60,17 +60,17 @@ func (d *Device) Compile(p *engine.Program) (engine.Step, error) {
 
 // choice is of the kernels that a step may have.
 type choice struct {
-	plain bool // no forms
-	way   *way // of matrices of many rows; nil: the best that the compute mode allows
+	reference bool // no variants
+	way       *way // of matrices of many rows; nil: the best that the compute mode allows
 }
 
 func (d *Device) compile(p *engine.Program, c choice) (*step, error) {
-	return d.build(&step{p: p, plain: c.plain, way: c.way})
+	return d.build(&step{p: p, reference: c.reference, way: c.way})
 }
 
 // compileBehind compiles a program of a chain.
 func (d *Device) compileBehind(lead *step, p *engine.Program) (*step, error) {
-	return d.build(&step{p: p, plain: d.plain, lead: lead})
+	return d.build(&step{p: p, reference: d.reference, lead: lead})
 }
 
 func (d *Device) build(s *step) (*step, error) {
@@ -81,7 +81,7 @@ func (d *Device) build(s *step) (*step, error) {
 	if err := d.use(1); err != nil {
 		return nil, err
 	}
-	s.dev, s.layout, s.plain = d, layoutOf(p), s.plain || p.Settings.Deterministic
+	s.dev, s.layout, s.reference = d, layoutOf(p), s.reference || p.Settings.Deterministic
 	if err := s.build(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -95,7 +95,7 @@ func (s *step) build() (err error) {
 	} else if s.state, err = d.joinState(s.layout.bytes()); err != nil {
 		return err
 	}
-	r := &recorder{dev: d, p: s.p, t: d.target, layout: s.layout, state: kernels.Pointer(s.state.at), plain: s.plain, only: s.way}
+	r := &recorder{dev: d, p: s.p, t: d.target, layout: s.layout, state: kernels.Pointer(s.state.at), reference: s.reference, only: s.way}
 	for i, op := range s.p.Ops {
 		if err := s.prepare(r, op); err != nil {
 			return operationError{i, op.Label, err}
@@ -177,7 +177,7 @@ func (s *step) shareScratch(r *recorder) (err error) {
 		r.mx = kernels.Pointer(s.terms.at)
 	}
 	h := r.heads()
-	if !kernels.Attends(h) || s.plain {
+	if !kernels.Attends(h) || s.reference {
 		return nil
 	}
 	r.attends, r.runs = true, r.t.AttendRuns(h, s.p.Spec.MaxPosition)

@@ -19,12 +19,12 @@ import (
 	"github.com/ossrun/ossrun/assets"
 )
 
-// Whether the fast kernels are right on this very card is known before a model is loaded: each is held to the plain kernels once, which takes a
+// Whether the fast kernels are right on this very card is known before a model is loaded: each is held to the reference kernels once, which takes a
 // fraction of a second, and the outcome is kept in a file for the next start. What must stay true: a record is read by nobody but the same program on
 // the same kind of card under the same driver, and a kernel that was found wrong is out of use whether it was found now or then.
 
-// Trust is the outcome.
-type Trust struct {
+// Verification is the outcome.
+type Verification struct {
 	Card    string    `json:"card"`
 	Driver  string    `json:"driver"`
 	Kernels string    `json:"kernels"` // what is loaded: "machine code sm_90a"
@@ -36,57 +36,57 @@ type Trust struct {
 	failed   error // why nothing could be proved
 }
 
-// forms are what a trust needs of a device.
-type forms interface {
+// variants are what a verification needs of a device.
+type variants interface {
 	Prove(ctx context.Context) ([]Proof, error)
-	Distrust(forms ...Form)
-	Chosen() []Form
+	Disable(variants ...Variant)
+	Chosen() []Variant
 }
 
-// Trust proves the kernels, or reads in folder that this was done. With folder "" nothing is read or kept. A proof that does not run is told by
-// Trusted: the card may still compute. Where the driver library was named by hand nothing is proved. It is for a card that has no model yet: one that is
+// Verify proves the kernels, or reads in folder that this was done. With folder "" nothing is read or kept. A proof that does not run is told by
+// Verified: the card may still compute. Where the driver library was named by hand nothing is proved. It is for a card that has no model yet: one that is
 // lost to a kernel is opened anew.
-func (c *Card) Trust(ctx context.Context, folder string) {
+func (c *Card) Verify(ctx context.Context, folder string) {
 	if byHand() {
 		return
 	}
 	c.folder = folder
-	c.trust = establish(ctx, folder, c.about(), c.proving())
+	c.verification = establish(ctx, folder, c.about(), c.proving())
 }
 
-// revived is a card whose forms are proved though the card may be lost to one: that form is wrong, and the others are proved on the card as it is opened
+// revived is a card whose variants are proved though the card may be lost to one: that variant is wrong, and the others are proved on the card as it is opened
 // anew.
 type revived struct {
-	forms
-	reopen func() (forms, error)
+	variants
+	reopen func() (variants, error)
 }
 
 // proving is the card for a proof.
 func (c *Card) proving() *revived {
-	return &revived{c.Device, func() (forms, error) { err := c.reopen(); return c.Device, err }}
+	return &revived{c.Device, func() (variants, error) { err := c.reopen(); return c.Device, err }}
 }
 
 func (r *revived) Prove(ctx context.Context) ([]Proof, error) {
 	var lost []Proof
 	for {
-		list, err := r.forms.Prove(ctx)
+		list, err := r.variants.Prove(ctx)
 		if err == nil {
 			return append(lost, list...), nil
 		}
 		var crash *CrashError
-		if !errors.As(err, &crash) || slices.ContainsFunc(lost, func(p Proof) bool { return slices.Contains(crash.Forms, p.Form) }) {
+		if !errors.As(err, &crash) || slices.ContainsFunc(lost, func(p Proof) bool { return slices.Contains(crash.Variants, p.Variant) }) {
 			return nil, err
 		}
-		for _, f := range crash.Forms {
-			lost = append(lost, Proof{Form: f, Why: "the card was lost: " + crash.Err.Error()})
+		for _, f := range crash.Variants {
+			lost = append(lost, Proof{Variant: f, Why: "the card was lost: " + crash.Err.Error()})
 		}
 		again, failed := r.reopen()
 		if failed != nil {
 			return nil, errors.Join(err, fmt.Errorf("open the card again: %w", failed))
 		}
-		r.forms = again
+		r.variants = again
 		for _, p := range lost {
-			again.Distrust(p.Form)
+			again.Disable(p.Variant)
 		}
 	}
 }
@@ -97,20 +97,22 @@ func (c *Card) Prove(ctx context.Context) ([]Proof, error) {
 	if t.prove(ctx, c.folder, c.proving()); t.failed != nil {
 		return nil, t.failed
 	}
-	c.trust = t
+	c.verification = t
 	return t.Proofs, nil
 }
 
-// Trusted says what the kernels are and whether they are right, and a sentence for each that is not: the plain kernels take its place.
-func (c *Card) Trusted() (summary string, wrong []string) { return c.trust.say(c.Device.Kernels()) }
+// Verified says what the kernels are and whether they are right, and a sentence for each that is not: the reference kernels take its place.
+func (c *Card) Verified() (summary string, wrong []string) {
+	return c.verification.say(c.Device.Kernels())
+}
 
 // about is what a record is for.
-func (c *Card) about() Trust {
+func (c *Card) about() Verification {
 	version := "unknown"
 	if v, err := c.Driver.Version(); err == nil {
 		version = fmt.Sprint(v)
 	}
-	return Trust{Card: c.Device.Model(), Driver: fmt.Sprintf("%s %s", c.Driver.API(), version), Kernels: c.Device.Kernels(), Program: build()}
+	return Verification{Card: c.Device.Model(), Driver: fmt.Sprintf("%s %s", c.Driver.API(), version), Kernels: c.Device.Kernels(), Program: build()}
 }
 
 // build names this very program: its commit, its file, and the kernels inside.
@@ -131,34 +133,34 @@ func build() string {
 }
 
 // file is where a record for this lies.
-func (t *Trust) file(folder string) string {
+func (t *Verification) file(folder string) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{t.Card, t.Driver, t.Kernels, t.Program}, "\n")))
 	return filepath.Join(folder, hex.EncodeToString(sum[:8])+".json")
 }
 
 // same tells whether a record is for this: names of files are short hashes.
-func (t *Trust) same(o *Trust) bool {
+func (t *Verification) same(o *Verification) bool {
 	return t.Card == o.Card && t.Driver == o.Driver && t.Kernels == o.Kernels && t.Program == o.Program
 }
 
-// has tells whether forms that are proved only where they are chosen stand in the record: another start may have chosen others.
-func (t *Trust) has(forms []Form) bool {
-	for _, f := range forms {
-		if !slices.ContainsFunc(t.Proofs, func(p Proof) bool { return p.Form == f }) {
+// has tells whether variants that are proved only where they are chosen stand in the record: another start may have chosen others.
+func (t *Verification) has(variants []Variant) bool {
+	for _, f := range variants {
+		if !slices.ContainsFunc(t.Proofs, func(p Proof) bool { return p.Variant == f }) {
 			return false
 		}
 	}
 	return true
 }
 
-func establish(ctx context.Context, folder string, about Trust, dev forms) Trust {
+func establish(ctx context.Context, folder string, about Verification, dev variants) Verification {
 	if folder != "" {
-		var have Trust
+		var have Verification
 		data, err := os.ReadFile(about.file(folder))
 		if err == nil && json.Unmarshal(data, &have) == nil && have.same(&about) && len(have.Proofs) > 0 && have.has(dev.Chosen()) {
 			for _, p := range have.Proofs {
 				if !p.OK {
-					dev.Distrust(p.Form)
+					dev.Disable(p.Variant)
 				}
 			}
 			have.recorded = true
@@ -170,7 +172,7 @@ func establish(ctx context.Context, folder string, about Trust, dev forms) Trust
 }
 
 // prove fills in the proofs and keeps them. A record that cannot be written is made anew by the next start.
-func (t *Trust) prove(ctx context.Context, folder string, dev forms) {
+func (t *Verification) prove(ctx context.Context, folder string, dev variants) {
 	t.When = time.Now().UTC().Truncate(time.Second)
 	if t.Proofs, t.failed = dev.Prove(ctx); t.failed != nil || folder == "" {
 		return
@@ -201,14 +203,14 @@ func keep(path string, data []byte) (err error) {
 	return err
 }
 
-func (t *Trust) say(kernels string) (summary string, wrong []string) {
+func (t *Verification) say(kernels string) (summary string, wrong []string) {
 	right := 0
 	for _, p := range t.Proofs {
 		if p.OK {
 			right++
 			continue
 		}
-		wrong = append(wrong, fmt.Sprintf("%s is wrong on this card, slower kernels take its place: %s", p.Form, p.Why))
+		wrong = append(wrong, fmt.Sprintf("%s is wrong on this card, slower kernels take its place: %s", p.Variant, p.Why))
 	}
 	switch {
 	case t.failed != nil:

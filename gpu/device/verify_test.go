@@ -15,26 +15,26 @@ import (
 
 // scripted is a device whose proofs are given.
 type scripted struct {
-	proofs     []Proof
-	err        error
-	proved     int
-	distrusted []Form
-	chosen     []Form
+	proofs   []Proof
+	err      error
+	proved   int
+	disabled []Variant
+	chosen   []Variant
 }
 
 func (s *scripted) Prove(context.Context) ([]Proof, error) {
 	s.proved++
 	return s.proofs, s.err
 }
-func (s *scripted) Chosen() []Form     { return s.chosen }
-func (s *scripted) Distrust(f ...Form) { s.distrusted = append(s.distrusted, f...) }
+func (s *scripted) Chosen() []Variant    { return s.chosen }
+func (s *scripted) Disable(f ...Variant) { s.disabled = append(s.disabled, f...) }
 
-var outcome = []Proof{{Form: Attend, OK: true}, {Form: DecodeDown, Why: "x differs"}}
+var outcome = []Proof{{Variant: Attend, OK: true}, {Variant: DecodeDown, Why: "x differs"}}
 
 // TestRecord: what was proved once is read by the next start of the same program on the same card, and by nobody else.
 func TestRecord(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "records")
-	about := Trust{Card: "H200, sm_90", Driver: "CUDA 12080", Kernels: "machine code sm_90a", Program: "1"}
+	about := Verification{Card: "H200, sm_90", Driver: "CUDA 12080", Kernels: "machine code sm_90a", Program: "1"}
 	first := &scripted{proofs: outcome}
 	got := establish(t.Context(), folder, about, first)
 	if first.proved != 1 || got.recorded {
@@ -45,13 +45,13 @@ func TestRecord(t *testing.T) {
 	}
 	again := &scripted{}
 	got = establish(t.Context(), folder, about, again)
-	if again.proved != 0 || !slices.Equal(again.distrusted, []Form{DecodeDown}) {
-		t.Errorf("proved %d times, out of use: %v", again.proved, again.distrusted)
+	if again.proved != 0 || !slices.Equal(again.disabled, []Variant{DecodeDown}) {
+		t.Errorf("proved %d times, out of use: %v", again.proved, again.disabled)
 	}
 	if summary, wrong := got.say("k"); !strings.HasPrefix(summary, "k; 1 of 2 fast ones right on this card, as proved on 20") || len(wrong) != 1 {
 		t.Errorf("%s, %q", summary, wrong)
 	}
-	for _, other := range []Trust{{"H100, sm_90", about.Driver, about.Kernels, "1", about.When, nil, false, nil}, {about.Card, "CUDA 13000", about.Kernels, "1", about.When, nil, false, nil},
+	for _, other := range []Verification{{"H100, sm_90", about.Driver, about.Kernels, "1", about.When, nil, false, nil}, {about.Card, "CUDA 13000", about.Kernels, "1", about.When, nil, false, nil},
 		{about.Card, about.Driver, "PTX sm_90a", "1", about.When, nil, false, nil}, {about.Card, about.Driver, about.Kernels, "2", about.When, nil, false, nil}} {
 		s := &scripted{proofs: outcome}
 		if establish(t.Context(), folder, other, s); s.proved != 1 {
@@ -60,65 +60,65 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// TestChosenForms: a record of a start that chose another decode kernel does not speak for this one's.
-func TestChosenForms(t *testing.T) {
+// TestChosenVariants: a record of a start that chose another decode kernel does not speak for this one's.
+func TestChosenVariants(t *testing.T) {
 	folder := t.TempDir()
-	about := Trust{Card: "card"}
+	about := Verification{Card: "card"}
 	establish(t.Context(), folder, about, &scripted{proofs: outcome})
-	s := &scripted{chosen: []Form{DecodeStep}, proofs: append(slices.Clone(outcome), Proof{Form: DecodeStep, Why: "the logits differ"})}
+	s := &scripted{chosen: []Variant{DecodeStep}, proofs: append(slices.Clone(outcome), Proof{Variant: DecodeStep, Why: "the logits differ"})}
 	got := establish(t.Context(), folder, about, s)
 	if _, wrong := got.say("k"); s.proved != 1 || len(wrong) != 2 || wrong[1] != "decode_step is wrong on this card, slower kernels take its place: the logits differ" {
 		t.Errorf("proved %d times, %q", s.proved, wrong)
 	}
-	for _, chosen := range [][]Form{{DecodeStep}, nil} { // now it speaks for both
+	for _, chosen := range [][]Variant{{DecodeStep}, nil} { // now it speaks for both
 		s := &scripted{chosen: chosen}
-		if establish(t.Context(), folder, about, s); s.proved != 0 || !slices.Contains(s.distrusted, DecodeStep) {
-			t.Errorf("proved %d times, out of use: %v", s.proved, s.distrusted)
+		if establish(t.Context(), folder, about, s); s.proved != 0 || !slices.Contains(s.disabled, DecodeStep) {
+			t.Errorf("proved %d times, out of use: %v", s.proved, s.disabled)
 		}
 	}
 }
 
-// breaking is a card that is lost to a form until that is out of use.
+// breaking is a card that is lost to a variant until that is out of use.
 type breaking struct {
 	scripted
-	breaks []Form
+	breaks []Variant
 	opened int
 }
 
 func (b *breaking) Prove(ctx context.Context) ([]Proof, error) {
 	for _, f := range b.breaks {
-		if !slices.Contains(b.distrusted, f) {
-			return nil, &CrashError{Forms: []Form{f}, Err: errors.New("misaligned address")}
+		if !slices.Contains(b.disabled, f) {
+			return nil, &CrashError{Variants: []Variant{f}, Err: errors.New("misaligned address")}
 		}
 	}
 	return b.scripted.Prove(ctx)
 }
 
-// TestLostCard: forms that lose the card are wrong, the card is opened again for each, and the outcome is kept like any other.
+// TestLostCard: variants that lose the card are wrong, the card is opened again for each, and the outcome is kept like any other.
 func TestLostCard(t *testing.T) {
 	folder := t.TempDir()
-	about := Trust{Card: "card"}
-	b := &breaking{scripted: scripted{proofs: outcome}, breaks: []Form{DecodeQKV, PrefillAttend}}
-	got := establish(t.Context(), folder, about, &revived{b, func() (forms, error) { b.opened++; b.distrusted = nil; return b, nil }})
+	about := Verification{Card: "card"}
+	b := &breaking{scripted: scripted{proofs: outcome}, breaks: []Variant{DecodeQKV, PrefillAttend}}
+	got := establish(t.Context(), folder, about, &revived{b, func() (variants, error) { b.opened++; b.disabled = nil; return b, nil }})
 	if _, wrong := got.say("k"); b.opened != 2 || len(got.Proofs) != 4 || len(wrong) != 3 ||
 		wrong[0] != "decode_qkv is wrong on this card, slower kernels take its place: the card was lost: misaligned address" {
 		t.Errorf("opened %d times, %q", b.opened, wrong)
 	}
 	next := &scripted{}
 	establish(t.Context(), folder, about, next)
-	if next.proved != 0 || !slices.Equal(next.distrusted, []Form{DecodeQKV, PrefillAttend, DecodeDown}) {
-		t.Errorf("proved %d times, out of use: %v", next.proved, next.distrusted)
+	if next.proved != 0 || !slices.Equal(next.disabled, []Variant{DecodeQKV, PrefillAttend, DecodeDown}) {
+		t.Errorf("proved %d times, out of use: %v", next.proved, next.disabled)
 	}
 }
 
-// TestCardStaysLost: one that does not open again, and one that is lost to a form that is out of use, are told.
+// TestCardStaysLost: one that does not open again, and one that is lost to a variant that is out of use, are told.
 func TestCardStaysLost(t *testing.T) {
-	b := &breaking{breaks: []Form{DecodeQKV}}
-	got := establish(t.Context(), "", Trust{}, &revived{b, func() (forms, error) { return b, errors.New("it stays away") }})
+	b := &breaking{breaks: []Variant{DecodeQKV}}
+	got := establish(t.Context(), "", Verification{}, &revived{b, func() (variants, error) { return b, errors.New("it stays away") }})
 	if got.failed == nil || !strings.Contains(got.failed.Error(), "open the card again: it stays away") {
 		t.Errorf("%v", got.failed)
 	}
-	if got := establish(t.Context(), "", Trust{}, &revived{b, func() (forms, error) { b.opened++; return &forgetful{b}, nil }}); got.failed == nil || b.opened != 1 {
+	if got := establish(t.Context(), "", Verification{}, &revived{b, func() (variants, error) { b.opened++; return &forgetful{b}, nil }}); got.failed == nil || b.opened != 1 {
 		t.Errorf("opened %d times, %v", b.opened, got.failed)
 	}
 }
@@ -126,7 +126,7 @@ func TestCardStaysLost(t *testing.T) {
 // forgetful takes nothing out of use.
 type forgetful struct{ *breaking }
 
-func (*forgetful) Distrust(...Form) {}
+func (*forgetful) Disable(...Variant) {}
 
 // TestReopen: a card that a kernel has lost is opened again in this process, unless something is on it.
 func TestReopen(t *testing.T) {
@@ -163,7 +163,7 @@ func TestReopen(t *testing.T) {
 // TestDamagedRecord: a file that is none, or another card's under this one's name, is written anew.
 func TestDamagedRecord(t *testing.T) {
 	folder := t.TempDir()
-	about := Trust{Card: "card"}
+	about := Verification{Card: "card"}
 	for _, text := range []string{"", "{", "null", `{"card":"another","proofs":[{"form":"decode_down","ok":true}]}`, `{"card":"card"}`} {
 		if err := os.WriteFile(about.file(folder), []byte(text), 0o666); err != nil {
 			t.Fatal(err)
@@ -187,7 +187,7 @@ func TestProofThatDoesNotRun(t *testing.T) {
 	folder := t.TempDir()
 	for range 2 {
 		s := &scripted{err: errors.New("the card is gone")}
-		got := establish(t.Context(), folder, Trust{Card: "card"}, s)
+		got := establish(t.Context(), folder, Verification{Card: "card"}, s)
 		if summary, wrong := got.say("k"); s.proved != 1 || summary != "k; not proved on this card: the card is gone" || len(wrong) != 1 {
 			t.Errorf("%d, %s, %q", s.proved, summary, wrong)
 		}
@@ -201,7 +201,7 @@ func TestNoPlaceForRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &scripted{proofs: outcome[:1]}
-	got := establish(t.Context(), filepath.Join(file, "x"), Trust{}, s)
+	got := establish(t.Context(), filepath.Join(file, "x"), Verification{}, s)
 	if summary, wrong := got.say("k"); summary != "k; 1 of 1 fast ones right on this card, proved now" || wrong != nil {
 		t.Errorf("%s, %q", summary, wrong)
 	}
@@ -225,11 +225,11 @@ func TestAbout(t *testing.T) {
 		t.Errorf("%+v", about)
 	}
 	folder := t.TempDir()
-	c.Trust(t.Context(), folder) // the library was named by hand
+	c.Verify(t.Context(), folder) // the library was named by hand
 	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
 		t.Errorf("%v, %v", left, err)
 	}
-	if summary, wrong := c.Trusted(); summary != "machine code sm_89" || wrong != nil {
+	if summary, wrong := c.Verified(); summary != "machine code sm_89" || wrong != nil {
 		t.Errorf("%s, %q", summary, wrong)
 	}
 	if err := c.Close(); err != nil {

@@ -26,7 +26,7 @@ func (t Target) AttendRuns(h Heads, positions int) int {
 	return max(1, min(each, DecodeRuns, divideUp(positions, 8*pageTokens)))
 }
 
-// Decodes tells whether the decode kernels can do this shape; where not, the plain kernels do.
+// Decodes tells whether the decode kernels can do this shape; where not, the reference kernels do.
 func Decodes(h Heads, hidden, intermediate, top int) bool {
 	return Attends(h) && hidden%32 == 0 && intermediate%32 == 0 && top <= 16 &&
 		4*4*hidden <= MostShared && 4*4*h.Query*h.Dim <= 2*MostShared &&

@@ -11,7 +11,7 @@
 //     sources and holds this.
 //   - A kernel reads the live counts of a step (rows, logit rows) from device memory, so that one
 //     captured graph serves all steps of a bucket. Grids are sized by the bucket.
-//   - The plain kernels take any shape that engine.Program allows and say what an operation is;
+//   - The reference kernels take any shape that engine.Program allows and say what an operation is;
 //     every other kernel is held to them.
 package kernels
 

@@ -1,6 +1,6 @@
 package kernels
 
-// The launches of the plain kernels: one function a kernel, with the grid and the block that its
+// The launches of the reference kernels: one function a kernel, with the grid and the block that its
 // source asks for.
 
 // Pointer is a device address.

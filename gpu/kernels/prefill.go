@@ -3,7 +3,7 @@ package kernels
 import "fmt"
 
 // The launches of a step of many rows: the matrices and attention on the matrix unit. The rest of
-// such a step is the plain kernels.
+// such a step is the reference kernels.
 
 // Terms is in how many bf16 an activation is cut before it meets the matrix unit.
 type Terms int

@@ -49,7 +49,7 @@ func cardsOf(f *fakedriver.Fake, n int, plain bool) (list []engine.Device, err e
 		return nil, err
 	}
 	for i := range n {
-		dev, err := device.Open(f.Driver, device.Options{Index: i, Image: image, Plain: plain})
+		dev, err := device.Open(f.Driver, device.Options{Index: i, Image: image, Reference: plain})
 		if err != nil {
 			for _, d := range list {
 				err = errors.Join(err, d.Close())

@@ -201,7 +201,7 @@ func (d *Device) MostPages(s models.Spec, o engine.Settings, utilization float64
 		if i < len(d.ends)-1 {
 			own.MaxLogits = 1 // it has none: one row is little
 		}
-		beside, err := device.Beside(s, own)
+		beside, err := device.Extra(s, own)
 		if err != nil {
 			return 0, err
 		}

@@ -45,7 +45,7 @@ func open(ctx context.Context, spec models.Spec, s engine.Settings, records stri
 	}()
 	for _, c := range cards {
 		if records != "" {
-			c.Trust(ctx, records)
+			c.Verify(ctx, records)
 		}
 		notes = append(notes, wrongOn(c)...)
 	}
@@ -63,9 +63,9 @@ func open(ctx context.Context, spec models.Spec, s engine.Settings, records stri
 // wrongOn says of which kernels a card has slower ones.
 func wrongOn(c interface {
 	Name() string
-	Trusted() (string, []string)
+	Verified() (string, []string)
 }) (notes []string) {
-	_, wrong := c.Trusted()
+	_, wrong := c.Verified()
 	for _, w := range wrong {
 		notes = append(notes, c.Name()+": "+w)
 	}

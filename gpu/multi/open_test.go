@@ -279,7 +279,7 @@ func TestRates(t *testing.T) {
 type wrongCard struct{}
 
 func (wrongCard) Name() string { return "gpu 1, H200, sm_90" }
-func (wrongCard) Trusted() (string, []string) {
+func (wrongCard) Verified() (string, []string) {
 	return "machine code", []string{"decode_down is wrong", "prefill_down is wrong"}
 }
 

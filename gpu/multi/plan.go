@@ -117,12 +117,12 @@ func measure(s models.Spec, o options) (sizes, error) {
 	}
 	z.weigh(p)
 	z.paired = engine.WindowPages(o.KVCacheDtype) > 1
-	all, err := device.Beside(s, eo)
+	all, err := device.Extra(s, eo)
 	if err != nil {
 		return z, err
 	}
 	eo.MaxLogits = 1
-	fewest, err := device.Beside(s, eo) // a card that chooses no tokens has the memory of no row's logits; one row is little
+	fewest, err := device.Extra(s, eo) // a card that chooses no tokens has the memory of no row's logits; one row is little
 	if err != nil {
 		return z, err
 	}

@@ -257,7 +257,7 @@ func TestOneCardIsEnough(t *testing.T) {
 			if plan.Weights != weights {
 				t.Errorf("%s %s: %d bytes of weights, by hand %d", s.Name, form, plan.Weights, weights)
 			}
-			beside, err := device.Beside(s, eo)
+			beside, err := device.Extra(s, eo)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -56,8 +56,8 @@ type Room struct {
 	Need  Plan  // what the model takes, with one KV page
 	Total int64 // of a device with a memory of its own, used or not; 0: the memory is the host's
 	Free  int64
-	// Beside is what steps take beside Need: logits, block tables, what tokens are sampled in.
-	Beside int64
+	// Extra is what steps take beside Need: logits, block tables, what tokens are sampled in.
+	Extra int64
 	// Reserve is left of Free where no utilization is asked for; 0: as the planner leaves it to a host.
 	Reserve int64
 	// MostPages is how many KV pages each of several devices has room for beside the rest; 0: what the sizes above say.
@@ -75,7 +75,7 @@ func (h host) Room(spec models.Spec, s Settings) (Room, error) {
 	s.Pages = 1
 	need, err := PlanFor(spec, s)
 	_, free := h.Memory()
-	return Room{Need: need, Free: free, Beside: int64(s.Seqs(s.Rows())) * int64(spec.Vocab) * 4}, err
+	return Room{Need: need, Free: free, Extra: int64(s.Seqs(s.Rows())) * int64(spec.Vocab) * 4}, err
 }
 
 func (h host) Load(ctx context.Context, ckpt *checkpoint.Checkpoint, s Settings, progress func(done, total int64)) (

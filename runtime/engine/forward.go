@@ -94,7 +94,7 @@ func (w weights) linear(what string, n, k int) Matrix {
 	return Matrix{w.p.Weight(w.name(what+".weight"), BF16, n, k), w.p.Weight(w.name(what+".bias"), BF16, 1, n)}
 }
 
-// dense is linear with its weight in the form that Settings.Dense names.
+// dense is linear with its weight in the type that Settings.Dense names.
 func (w weights) dense(what string, n, k int) Matrix {
 	return Matrix{w.p.denseWeight(w.name(what+".weight"), n, k), w.p.Weight(w.name(what+".bias"), BF16, 1, n)}
 }
@@ -177,7 +177,7 @@ func (p *Program) AddLinear(label string, y, x *Buffer, m Matrix) {
 	p.Append(Op{Kind: Linear, Label: label, Layer: -1, Out: list(y), In: list(x), W: flat([]Matrix{m}), Add: true})
 }
 
-// Dense is Linear (or AddLinear) over weights in the form that Settings.Dense names; name is x's.
+// Dense is Linear (or AddLinear) over weights in the type that Settings.Dense names; name is x's.
 func (p *Program) Dense(label, name string, y, x *Buffer, add bool, parts ...Matrix) {
 	op := Op{Kind: Linear, Label: label, Layer: -1, Out: list(y), In: list(x), W: flat(parts), Add: add}
 	if p.Settings.Dense == DenseQ8 {

@@ -73,7 +73,7 @@ func (o Settings) withDefaults() (Settings, error) {
 		o.Dense = DenseBF16
 	}
 	if o.Dense != DenseBF16 && o.Dense != DenseQ8 {
-		return o, fmt.Errorf("unknown form of the dense weights %q: %s or %s", o.Dense, DenseBF16, DenseQ8)
+		return o, fmt.Errorf("unknown type of the dense weights %q: %s or %s", o.Dense, DenseBF16, DenseQ8)
 	}
 	if o.KVCacheDtype == "" {
 		o.KVCacheDtype = "f32"

@@ -177,5 +177,5 @@ func Needs(b engine.Backend, found checkpoint.Found, spec models.Spec, s engine.
 	s = settingsOf(found, s)
 	r, err := roomHere(b, spec, s)
 	pages := pagesFor(min(s.MaxModelLen, spec.MaxPosition), spec, s)
-	return r.Need.Weights + r.Need.Scratch + r.Beside + int64(pages)*r.Need.PageBytes, err
+	return r.Need.Weights + r.Need.Scratch + r.Extra + int64(pages)*r.Need.PageBytes, err
 }

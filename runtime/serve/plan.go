@@ -79,7 +79,7 @@ func makePlan(spec models.Spec, s engine.Settings, r engine.Room) (Plan, error) 
 	pages := func(n int) int { return pagesFor(n, spec, s) }
 	share := s.GPUMemoryUtilization
 	usable := usable(r, share)
-	weights, scratch, pageBytes := r.Need.Weights, r.Need.Scratch+r.Beside, r.Need.PageBytes
+	weights, scratch, pageBytes := r.Need.Weights, r.Need.Scratch+r.Extra, r.Need.PageBytes
 	fixed := weights + scratch
 	most := int(max(usable-fixed, 0) / pageBytes)
 	if r.MostPages > 0 {

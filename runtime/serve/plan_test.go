@@ -95,7 +95,7 @@ func TestPlanOnAnyMachine(t *testing.T) {
 			t.Fatal(err)
 		}
 		in := input{engine.Room{Free: int64(rng.IntN(200<<10)+1) << 20, Need: need,
-			Beside: int64(seqs) * int64(spec.Vocab) * 4}, spec,
+			Extra: int64(seqs) * int64(spec.Vocab) * 4}, spec,
 			engine.Settings{KVCacheDtype: o.KVCacheDtype, MaxNumBatchedTokens: rows, MaxNumSeqs: seqs, MaxModelLen: pick(0, 0, 0, 1000, 8192, 131072),
 				GPUMemoryUtilization: []float64{0, 0, 0.5, 0.9, 0.95, 1}[rng.IntN(6)]}}
 		if rng.IntN(3) == 0 { // a card, of which others have some

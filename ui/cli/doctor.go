@@ -42,7 +42,7 @@ type doctorReport struct {
 	Config   configReport  `json:"config"`
 	Golden   []goldenRow   `json:"golden,omitempty"`
 	Selftest []selftestRow `json:"selftest,omitempty"`
-	// of --selftest on a GPU: the faster kernels against the plain ones
+	// of --selftest on a GPU: the faster kernels against the reference ones
 	Kernels []device.Proof `json:"kernels,omitempty"`
 	Matrix  []device.Rate  `json:"matrix_rates,omitempty"`
 	Whole   *wholeReport   `json:"whole_models,omitempty"`

@@ -41,7 +41,7 @@ func TestSelftestGPU(t *testing.T) {
 	if len(r.Matrix) != 4 || strings.Count(out.String(), "%  bf16 by a warp, ") != 3 || strings.Count(out.String(), "%  bf16 by a warpgroup, ") != 1 {
 		t.Errorf("%v", r.Matrix)
 	}
-	if mx := 2; len(r.Kernels) != len(device.Forms())-mx || !strings.Contains(out.String(), "prefill_down") {
+	if mx := 2; len(r.Kernels) != len(device.Variants())-mx || !strings.Contains(out.String(), "prefill_down") {
 		t.Errorf("%d kernels were proved: %s", len(r.Kernels), out.String())
 	}
 	for line := range strings.Lines(out.String()) {
@@ -50,7 +50,7 @@ func TestSelftestGPU(t *testing.T) {
 		}
 	}
 	for _, p := range r.Kernels {
-		if want := strings.HasPrefix(string(p.Form), "prefill_") && p.Form != device.PrefillLinearQ8; (p.Fragments == "exact") != want {
+		if want := strings.HasPrefix(string(p.Variant), "prefill_") && p.Variant != device.PrefillLinearQ8; (p.Fragments == "exact") != want {
 			t.Errorf("%+v", p)
 		}
 	}
@@ -111,11 +111,11 @@ func TestWrongKernelIsShown(t *testing.T) {
 	var r doctorReport
 	var out bytes.Buffer
 	ok := r.proved(&out, []device.Proof{
-		{Form: device.Attend, Error: 1e-7, Bound: 2e-5, OK: true},
-		{Form: device.DecodeDown, Error: 0.5, Bound: 2e-5, Why: "x differs"},
-		{Form: device.PrefillDown, Error: 1e-6, Bound: 2e-5, OK: true, Fragments: "exact"},
+		{Variant: device.Attend, Error: 1e-7, Bound: 2e-5, OK: true},
+		{Variant: device.DecodeDown, Error: 0.5, Bound: 2e-5, Why: "x differs"},
+		{Variant: device.PrefillDown, Error: 1e-6, Bound: 2e-5, OK: true, Fragments: "exact"},
 	})
-	want := "decode_down             5.0e-01  2.0e-05  FAILED, the plain kernels take its place: x differs\nprefill_down            1.0e-06  2.0e-05     exact\n"
+	want := "decode_down             5.0e-01  2.0e-05  FAILED, the reference kernels take its place: x differs\nprefill_down            1.0e-06  2.0e-05     exact\n"
 	if ok || !strings.HasSuffix(out.String(), want) || strings.Count(out.String(), "FAILED") != 1 {
 		t.Errorf("%v\n%s", ok, out.String())
 	}

@@ -15,10 +15,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestGoldenPlainLong: the plain kernels alone.
-func TestGoldenPlainLong(t *testing.T) {
+// TestGoldenReferenceLong: the reference kernels alone.
+func TestGoldenReferenceLong(t *testing.T) {
 	long(t)
-	Hold(t, golden.Options{Only: []string{"len1"}}, device.Options{Arch: "sm_90", Plain: true}, "T2", []string{engine.Exact})
+	Hold(t, golden.Options{Only: []string{"len1"}}, device.Options{Arch: "sm_90", Reference: true}, "T2", []string{engine.Exact})
 }
 
 // TestGoldenOf5000Long: the longest prompt, 157 pages, as the numbers are; .ci/run asks for it by name.

@@ -6,13 +6,13 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Beside is what a card takes for an engine's steps beside the weights, the cache and the scratch of engine.PlanFor, bytes: the logits, the state in front
+// Extra is what a card takes for an engine's steps beside the weights, the cache and the scratch of engine.PlanFor, bytes: the logits, the state in front
 // of a graph, what attention and the matrix units of MXFP4 pass on between kernels, and what tokens are chosen in. All of it is counted that
 // serving may ask for, also what is made when it is first needed: choosing, and the steps that rebuild window pages.
 //
-// What must stay true: it is what gpu/device allocates, to the byte for one engine, on cards whose kernels have all their forms (gpu/device holds it to
+// What must stay true: it is what gpu/device allocates, to the byte for one engine, on cards whose kernels have all their variants (gpu/device holds it to
 // that through the fake driver). The records of the persistent decode kernel, tens of KiB, are left to the reserve of the card.
-func Beside(s models.Spec, o engine.Settings) (int64, error) {
+func Extra(s models.Spec, o engine.Settings) (int64, error) {
 	buckets := engine.Buckets(o.Rows())
 	o.Pages = 1 // not looked at
 	p, err := engine.Record(s, o, buckets[0])
@@ -28,7 +28,7 @@ func Beside(s models.Spec, o engine.Settings) (int64, error) {
 		bytes += state.more(4 * int64(4+rows*arrays+engine.TableEntries(s, o, rows)))
 		bytes += 2 * 4 * int64(s.HeadDim/2) // frequencies, of the step and of the one that rebuilds
 		if o.Deterministic {
-			continue // the plain kernels
+			continue // the reference kernels
 		}
 		if kernels.Attends(heads) {
 			bytes += partial.more(kernels.DecodePartialBytes(rows, heads, s.MaxPosition)) + arrived.more(4*int64(rows)*int64(heads.KV))

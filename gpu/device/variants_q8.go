@@ -5,7 +5,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Dense weights in 8 bits, as package models/q8 lays them out: the plain kernel, and a form each for few rows and for many.
+// Dense weights in 8 bits, as package models/q8 lays them out: the reference kernel, and a variant each for few rows and for many.
 
 // linearQ8 is one launch a part, side by side in the result, by any of the kernels.
 func (r *recorder) linearQ8(op *engine.Op, by func(live kernels.Pointer, bucket int, y kernels.Pointer, x kernels.Activations, w, bias kernels.Pointer, k, n, stride int, add bool) kernels.Launch) (list []kernels.Launch) {
@@ -22,7 +22,7 @@ func (r *recorder) linearQ8(op *engine.Op, by func(live kernels.Pointer, bucket 
 
 func (r *recorder) decodeLinearQ8(i int) phase {
 	op := r.p.Ops[i]
-	if op.Kind != engine.LinearQ8 || op.In[0].Width+op.In[0].Width/8 > kernels.MostShared || !r.dev.trusts(DecodeLinearQ8) {
+	if op.Kind != engine.LinearQ8 || op.In[0].Width+op.In[0].Width/8 > kernels.MostShared || !r.dev.enabled(DecodeLinearQ8) {
 		return phase{}
 	}
 	return phase{i, i + 1, DecodeLinearQ8, r.linearQ8(op, r.t.DecodeLinearQ8), op.Out}
@@ -30,7 +30,7 @@ func (r *recorder) decodeLinearQ8(i int) phase {
 
 func (r *recorder) prefillLinearQ8(i int) phase {
 	op := r.p.Ops[i]
-	if op.Kind != engine.LinearQ8 || !r.dev.trusts(PrefillLinearQ8) {
+	if op.Kind != engine.LinearQ8 || !r.dev.enabled(PrefillLinearQ8) {
 		return phase{}
 	}
 	return phase{i, i + 1, PrefillLinearQ8, r.linearQ8(op, r.t.PrefillLinearQ8), op.Out}

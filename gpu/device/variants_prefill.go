@@ -5,15 +5,15 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// The forms of steps of many rows: matrices and attention on the matrix unit.
+// The variants of steps of many rows: matrices and attention on the matrix unit.
 //
 // What meets the unit is the compute mode's: all of float32 in three bf16 terms, the activation rounded to bf16, or two terms of MXFP4 before the
 // experts. Where a card has a better unit for rounded activations than every card has, that one is asked first; whatever was found wrong is
-// followed by the next way that is as exact, and in the end by the plain kernels.
+// followed by the next way that is as exact, and in the end by the reference kernels.
 
-// A way is what a form multiplies with.
+// A way is what a variant multiplies with.
 type way struct {
-	suffix string // of the form's name
+	suffix string // of the variant's name
 	unit   kernels.Unit
 	terms  kernels.Terms
 }
@@ -64,10 +64,10 @@ func (r *recorder) attentionWays() (ways []way) {
 	return ways
 }
 
-// best is the first of the ways whose form of this kind is trusted.
-func (r *recorder) best(kind Form, ways []way) (w way, f Form, ok bool) {
+// best is the first of the ways whose variant of this kind is verified.
+func (r *recorder) best(kind Variant, ways []way) (w way, f Variant, ok bool) {
 	for _, w := range ways {
-		if f := kind + Form(w.suffix); r.dev.trusts(f) {
+		if f := kind + Variant(w.suffix); r.dev.enabled(f) {
 			return w, f, true
 		}
 	}
@@ -88,18 +88,18 @@ func (r *recorder) prefillAttend(i int) phase {
 	}
 	live, bucket := r.rows(op.Out[0])
 	c := r.cache(op, op.In[1])
-	w, form, ok := r.best(PrefillAttend, r.attentionWays())
+	w, variant, ok := r.best(PrefillAttend, r.attentionWays())
 	if !ok || !kernels.PrefillAttends(r.heads(), c) {
 		return phase{}
 	}
 	// Rows that follow each other in a sequence are read together by this; those that stand alone, as sequences that decode do, have pages of their
 	// own, which the kernel for few rows reads faster.
-	apart := r.attends && r.dev.trusts(Attend)
+	apart := r.attends && r.dev.enabled(Attend)
 	list := []kernels.Launch{r.by(w).PrefillAttend(live, bucket, r.at(op.Out[0]), r.at(op.In[0]), c, r.at(op.W[0]), r.heads(), op.Window, op.Scale, w.terms, apart)}
 	if apart {
 		list = append(list, r.decodeAttend(op, r.state+12, bucket, r.array(aloneArray)))
 	}
-	return phase{i, i + 1, form, list, op.Out}
+	return phase{i, i + 1, variant, list, op.Out}
 }
 
 // prefillLinear is a projection. The router's is never rounded: it is small, and a rounding there chooses other experts.
@@ -112,13 +112,13 @@ func (r *recorder) prefillLinear(i int) phase {
 	if r.routes(op.Out[0]) {
 		ways = []way{whole}
 	}
-	w, form, ok := r.best(PrefillLinear, ways)
+	w, variant, ok := r.best(PrefillLinear, ways)
 	if !ok {
 		return phase{}
 	}
 	live, bucket := r.rows(op.Out[0])
 	y, stride := r.at(op.Out[0]), op.Out[0].Width
-	ph := phase{from: i, to: i + 1, form: form, leaves: op.Out}
+	ph := phase{from: i, to: i + 1, variant: variant, leaves: op.Out}
 	for j := 0; j < len(op.W); j += 2 {
 		ph.launches = append(ph.launches, r.by(w).PrefillLinear(live, bucket, y, r.at(op.In[0]), r.at(op.W[j]), r.at(op.W[j+1]), op.In[0].Width, op.W[j].Rows, stride, op.Add, w.terms))
 		y += kernels.Pointer(4 * op.W[j].Rows)
@@ -165,17 +165,17 @@ type expertLaunches struct {
 }
 
 // prefillExperts is either of the experts' operations, whose activations are width wide.
-func (r *recorder) prefillExperts(i int, kind engine.Kind, name Form, width int, launches expertLaunches) phase {
+func (r *recorder) prefillExperts(i int, kind engine.Kind, name Variant, width int, launches expertLaunches) phase {
 	op := r.p.Ops[i]
 	if op.Kind != kind || len(op.In) != 3 {
 		return phase{}
 	}
-	w, form, ok := r.best(name, r.expertWays())
+	w, variant, ok := r.best(name, r.expertWays())
 	if !ok {
 		return phase{}
 	}
 	t, to, order, groups, from := r.by(w), r.at(op.Out[0]), r.at(op.In[0]), r.at(op.In[1]), r.at(op.In[2])
-	ph := phase{from: i, to: i + 1, form: form, leaves: op.Out}
+	ph := phase{from: i, to: i + 1, variant: variant, leaves: op.Out}
 	if w.unit == kernels.MX {
 		live, bucket := r.rows(op.In[2])
 		terms := r.terms(bucket, width)
@@ -196,7 +196,7 @@ func (r *recorder) terms(rows, width int) kernels.TermsMX {
 // termsBytes is the memory of the largest of them; 0 where a program has none.
 func (r *recorder) termsBytes() (most int64) {
 	s, slots := r.p.Spec, r.p.Rows*r.p.Spec.ExpertsPerToken
-	if r.plain || r.p.Rows <= kernels.DecodeRows || r.p.Settings.Compute != engine.MX || r.t.Unit != kernels.MX {
+	if r.reference || r.p.Rows <= kernels.DecodeRows || r.p.Settings.Compute != engine.MX || r.t.Unit != kernels.MX {
 		return 0
 	}
 	for _, x := range [][2]int{{r.p.Rows, s.Hidden}, {slots, s.Intermediate}} {

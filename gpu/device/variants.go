@@ -7,39 +7,39 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Which kernels compute a run of operations. Each operation has a plain kernel; a Form is a faster one, for one operation or for several that
-// stand behind each other. Which forms there are depends on the rows that a step may have:
+// Which kernels compute a run of operations. Each operation has a reference kernel; a Variant is a faster one, for one operation or for several that
+// stand behind each other. Which variants there are depends on the rows that a step may have:
 //
 //	up to kernels.DecodeRows   the decode kernels: six launches a layer
 //	more                       matrices on the matrix unit, experts grouped
 //
-// What must stay true: a form leaves every buffer that anything reads later as the plain kernels would, up to rounding. A form that does not fit
-// a shape, that a tap stands in the middle of, or that was found wrong on this card (Distrust) is not taken: the plain kernels are.
+// What must stay true: a variant leaves every buffer that anything reads later as the reference kernels would, up to rounding. A variant that does not fit
+// a shape, that a tap stands in the middle of, or that was found wrong on this card (Disable) is not taken: the reference kernels are.
 
-// Form names a faster way of computing one or more operations.
-type Form string
+// Variant names a faster way of computing one or more operations.
+type Variant string
 
-// The forms. Those of prefill that multiply by a matrix unit stand for several: each by the name of its way (forms_prefill.go) behind its own.
+// The variants. Those of prefill that multiply by a matrix unit stand for several: each by the name of its way (variants_prefill.go) behind its own.
 const (
-	DecodeQKV       Form = "decode_qkv"       // norm, projections, RoPE, KV write
-	DecodeLinear    Form = "decode_linear"    // norm where there is one, one projection
-	DecodeLinearQ8  Form = "decode_linear_q8" // one projection of 8-bit rows
-	DecodeRoute     Form = "decode_route"     // norm, router, choice of experts
-	DecodeGateUp    Form = "decode_gate_up"   //
-	DecodeDown      Form = "decode_down"      // down, weighted sum and residual
-	Attend          Form = "decode_attend"    // steps of any size
-	PrefillAttend   Form = "prefill_attend"   // on a bf16 cache
-	PrefillLinear   Form = "prefill_linear"   //
-	PrefillLinearQ8 Form = "prefill_linear_q8"
-	PrefillGateUp   Form = "prefill_gate_up" //
-	PrefillDown     Form = "prefill_down"    //
-	DecodeStep      Form = "decode_step"     // all of a step in one launch, where that is chosen (persistent.go)
+	DecodeQKV       Variant = "decode_qkv"       // norm, projections, RoPE, KV write
+	DecodeLinear    Variant = "decode_linear"    // norm where there is one, one projection
+	DecodeLinearQ8  Variant = "decode_linear_q8" // one projection of 8-bit rows
+	DecodeRoute     Variant = "decode_route"     // norm, router, choice of experts
+	DecodeGateUp    Variant = "decode_gate_up"   //
+	DecodeDown      Variant = "decode_down"      // down, weighted sum and residual
+	Attend          Variant = "decode_attend"    // steps of any size
+	PrefillAttend   Variant = "prefill_attend"   // on a bf16 cache
+	PrefillLinear   Variant = "prefill_linear"   //
+	PrefillLinearQ8 Variant = "prefill_linear_q8"
+	PrefillGateUp   Variant = "prefill_gate_up" //
+	PrefillDown     Variant = "prefill_down"    //
+	DecodeStep      Variant = "decode_step"     // all of a step in one launch, where that is chosen (persistent.go)
 )
 
-// Forms are all that any card has.
-func Forms() []Form {
-	list := []Form{DecodeQKV, DecodeLinear, DecodeRoute, DecodeGateUp, DecodeDown, Attend, DecodeLinearQ8, PrefillAttend, PrefillAttend + "_bf16"}
-	for _, kind := range []Form{PrefillLinear, PrefillGateUp, PrefillDown} {
+// Variants are all that any card has.
+func Variants() []Variant {
+	list := []Variant{DecodeQKV, DecodeLinear, DecodeRoute, DecodeGateUp, DecodeDown, Attend, DecodeLinearQ8, PrefillAttend, PrefillAttend + "_bf16"}
+	for _, kind := range []Variant{PrefillLinear, PrefillGateUp, PrefillDown} {
 		list = append(list, kind, kind+"_bf16", kind+"_wgmma")
 		if kind != PrefillLinear {
 			list = append(list, kind+"_mx")
@@ -48,49 +48,49 @@ func Forms() []Form {
 	return append(list, PrefillLinearQ8, DecodeStep)
 }
 
-// Chosen are the forms that are used, and proved, only where they are asked for, and are asked for.
-func (d *Device) Chosen() []Form {
+// Chosen are the variants that are used, and proved, only where they are asked for, and are asked for.
+func (d *Device) Chosen() []Variant {
 	if d.DecodeKernel() == DecodePersistent {
-		return []Form{DecodeStep}
+		return []Variant{DecodeStep}
 	}
 	return nil
 }
 
-// Distrust takes forms out of use: what is compiled from now on has the plain kernels in their place.
-func (d *Device) Distrust(forms ...Form) {
+// Disable takes variants out of use: what is compiled from now on has the reference kernels in their place.
+func (d *Device) Disable(variants ...Variant) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, f := range forms {
-		d.distrusted[f] = true
+	for _, f := range variants {
+		d.disabled[f] = true
 	}
 }
 
-// Distrusted are the forms that are out of use.
-func (d *Device) Distrusted() []Form {
+// Disabled are the variants that are out of use.
+func (d *Device) Disabled() []Variant {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.DeleteFunc(Forms(), func(f Form) bool { return !d.distrusted[f] })
+	return slices.DeleteFunc(Variants(), func(f Variant) bool { return !d.disabled[f] })
 }
 
-func (d *Device) trusts(f Form) bool {
+func (d *Device) enabled(f Variant) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return !d.distrusted[f]
+	return !d.disabled[f]
 }
 
 // phase is a run of operations that are launched together.
 type phase struct {
-	from, to int  // of Program.Ops
-	form     Form // "" for the plain kernels
+	from, to int     // of Program.Ops
+	variant  Variant // "" for the reference kernels
 	launches []kernels.Launch
-	leaves   []*engine.Buffer // what it writes that is read later; of the plain kernels everything
+	leaves   []*engine.Buffer // what it writes that is read later; of the reference kernels everything
 }
 
-// phases cuts the program into runs, greedily: the forms that take most operations are asked first.
+// phases cuts the program into runs, greedily: the variants that take most operations are asked first.
 func (r *recorder) phases() (list []phase, err error) {
 	matchers := []func(int) phase{r.prefillAttend, r.attend}
 	switch {
-	case r.plain:
+	case r.reference:
 		matchers = nil
 	case r.decodes():
 		matchers = append(matchers, r.decodeQKV, r.decodeRoute, r.decodeLinear, r.decodeGateUp, r.decodeDown, r.decodeLinearQ8)
@@ -153,7 +153,7 @@ func (r *recorder) dead(b *engine.Buffer, i int) bool {
 
 func (r *recorder) attend(i int) phase {
 	op := r.p.Ops[i]
-	if op.Kind != engine.Attend || !r.attends || !r.dev.trusts(Attend) {
+	if op.Kind != engine.Attend || !r.attends || !r.dev.enabled(Attend) {
 		return phase{}
 	}
 	live, bucket := r.rows(op.Out[0])
@@ -166,7 +166,7 @@ func (r *recorder) decodeAttend(op *engine.Op, live kernels.Pointer, bucket int,
 }
 
 func (r *recorder) decodeQKV(i int) phase {
-	if !r.run(i, engine.Norm, engine.Linear, engine.Rope, engine.WriteKV) || !r.dev.trusts(DecodeQKV) {
+	if !r.run(i, engine.Norm, engine.Linear, engine.Rope, engine.WriteKV) || !r.dev.enabled(DecodeQKV) {
 		return phase{}
 	}
 	norm, linear, rope, write := r.p.Ops[i], r.p.Ops[i+1], r.p.Ops[i+2], r.p.Ops[i+3]
@@ -187,7 +187,7 @@ func (r *recorder) decodeLinear(i int) phase {
 		at = i + 1
 	}
 	op := r.p.Ops[at]
-	if op.Kind != engine.Linear || op.In[0].Width%32 != 0 || 4*op.In[0].Width > kernels.MostShared || !r.dev.trusts(DecodeLinear) {
+	if op.Kind != engine.Linear || op.In[0].Width%32 != 0 || 4*op.In[0].Width > kernels.MostShared || !r.dev.enabled(DecodeLinear) {
 		return phase{}
 	}
 	x, norm, eps := op.In[0], kernels.Pointer(0), float32(0)
@@ -200,7 +200,7 @@ func (r *recorder) decodeLinear(i int) phase {
 	}
 	live, bucket := r.rows(op.Out[0])
 	y, stride := r.at(op.Out[0]), op.Out[0].Width
-	ph := phase{from: i, to: at + 1, form: DecodeLinear, leaves: op.Out}
+	ph := phase{from: i, to: at + 1, variant: DecodeLinear, leaves: op.Out}
 	for j := 0; j < len(op.W); j += 2 {
 		ph.launches = append(ph.launches, r.t.DecodeLinear(live, bucket, y, r.at(x), norm, r.at(op.W[j]), r.at(op.W[j+1]), x.Width, op.W[j].Rows, stride, op.Add, eps))
 		y += kernels.Pointer(4 * op.W[j].Rows)
@@ -208,9 +208,9 @@ func (r *recorder) decodeLinear(i int) phase {
 	return ph
 }
 
-// decodeRoute leaves order and groups only where a plain expert kernel reads them.
+// decodeRoute leaves order and groups only where a reference expert kernel reads them.
 func (r *recorder) decodeRoute(i int) phase {
-	if !r.run(i, engine.Norm, engine.Linear, engine.Route) || !r.dev.trusts(DecodeRoute) {
+	if !r.run(i, engine.Norm, engine.Linear, engine.Route) || !r.dev.enabled(DecodeRoute) {
 		return phase{}
 	}
 	norm, linear, route := r.p.Ops[i], r.p.Ops[i+1], r.p.Ops[i+2]
@@ -224,8 +224,8 @@ func (r *recorder) decodeRoute(i int) phase {
 		r.at(norm.In[0]), r.at(norm.W[0]), r.at(linear.W[0]), r.at(linear.W[1]), s.Hidden, s.Experts, s.ExpertsPerToken, norm.Eps)}
 	leaves := []*engine.Buffer{t, linear.Out[0], route.Out[0], route.Out[1]}
 	if r.grouped(route, i+3) {
-		plain := r.t.Route(live, bucket, r.at(route.Out[0]), r.at(route.Out[1]), r.at(route.Out[2]), r.at(route.Out[3]), r.at(linear.Out[0]), s.Experts, s.ExpertsPerToken)
-		list, leaves = append(list, plain[1]), append(leaves, route.Out[2:]...)
+		reference := r.t.Route(live, bucket, r.at(route.Out[0]), r.at(route.Out[1]), r.at(route.Out[2]), r.at(route.Out[3]), r.at(linear.Out[0]), s.Experts, s.ExpertsPerToken)
+		list, leaves = append(list, reference[1]), append(leaves, route.Out[2:]...)
 	}
 	return phase{i, i + 3, DecodeRoute, list, leaves}
 }
@@ -258,7 +258,7 @@ func (r *recorder) routeOf(i int, order *engine.Buffer) *engine.Op {
 
 func (r *recorder) decodeGateUp(i int) phase {
 	op := r.p.Ops[i]
-	if op.Kind != engine.GateUp || len(op.In) != 3 || !r.dev.trusts(DecodeGateUp) {
+	if op.Kind != engine.GateUp || len(op.In) != 3 || !r.dev.enabled(DecodeGateUp) {
 		return phase{}
 	}
 	route := r.routeOf(i, op.In[0])
@@ -271,7 +271,7 @@ func (r *recorder) decodeGateUp(i int) phase {
 }
 
 func (r *recorder) decodeDown(i int) phase {
-	if !r.run(i, engine.Down, engine.Combine) || !r.dev.trusts(DecodeDown) {
+	if !r.run(i, engine.Down, engine.Combine) || !r.dev.enabled(DecodeDown) {
 		return phase{}
 	}
 	down, combine := r.p.Ops[i], r.p.Ops[i+1]

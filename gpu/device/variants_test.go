@@ -11,7 +11,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Which kernels a step launches, and that every one of them can be replaced by the plain ones.
+// Which kernels a step launches, and that every one of them can be replaced by the reference ones.
 
 // compiled is a program of the tiny model on a device, with memory that the test gives back.
 func compiled(t *testing.T, dev *Device, o engine.Settings, rows int) *step {
@@ -38,7 +38,7 @@ func compiled(t *testing.T, dev *Device, o engine.Settings, rows int) *step {
 			b.Region = alloc(p.BytesOf(b))
 		}
 	}
-	s, err := dev.compile(p, choice{plain: dev.plain})
+	s, err := dev.compile(p, choice{reference: dev.reference})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,15 +55,15 @@ func compiled(t *testing.T, dev *Device, o engine.Settings, rows int) *step {
 	return s
 }
 
-// shown is a layer's phases in short: the form, or the kernels of the plain one.
+// shown is a layer's phases in short: the variant, or the kernels of the reference one.
 func shown(s *step, layer int) string {
 	var words []string
 	for _, ph := range s.phases {
 		if !strings.HasPrefix(s.p.Ops[ph.from].Label, fmt.Sprintf("layer%d.", layer)) {
 			continue
 		}
-		word := string(ph.form)
-		if ph.form == "" {
+		word := string(ph.variant)
+		if ph.variant == "" {
 			word = s.p.Ops[ph.from].Kind.String()
 		}
 		words = append(words, fmt.Sprintf("%s:%d", word, len(ph.ready)))
@@ -71,8 +71,8 @@ func shown(s *step, layer int) string {
 	return strings.Join(words, " ")
 }
 
-// TestFormsTaken: what a layer is made of, with the launches of each part.
-func TestFormsTaken(t *testing.T) {
+// TestVariantsTaken: what a layer is made of, with the launches of each part.
+func TestVariantsTaken(t *testing.T) {
 	dev, _ := open(t, driver.CUDA)
 	for _, x := range []struct {
 		name string
@@ -107,18 +107,18 @@ func TestFormsTaken(t *testing.T) {
 	}
 }
 
-// TestPlainDevice: asked for, of the device or by a program that must not depend on its batch, the plain kernels stand alone.
-func TestPlainDevice(t *testing.T) {
+// TestReferenceDevice: asked for, of the device or by a program that must not depend on its batch, the reference kernels stand alone.
+func TestReferenceDevice(t *testing.T) {
 	for name, x := range map[string]struct {
 		device  Options
 		program engine.Settings
-	}{"the device": {Options{Plain: true}, engine.Settings{Pages: 4}}, "the program": {Options{}, engine.Settings{Pages: 4, Deterministic: true}}} {
+	}{"the device": {Options{Reference: true}, engine.Settings{Pages: 4}}, "the program": {Options{}, engine.Settings{Pages: 4, Deterministic: true}}} {
 		t.Run(name, func(t *testing.T) {
 			dev, _ := openWith(t, driver.CUDA, x.device)
 			for _, rows := range []int{1, 17} {
 				for _, ph := range compiled(t, dev, x.program, rows).phases {
-					if ph.form != "" || ph.to != ph.from+1 {
-						t.Errorf("a step of %d rows has %s", rows, ph.form)
+					if ph.variant != "" || ph.to != ph.from+1 {
+						t.Errorf("a step of %d rows has %s", rows, ph.variant)
 					}
 				}
 			}
@@ -126,13 +126,13 @@ func TestPlainDevice(t *testing.T) {
 	}
 }
 
-// TestDistrust: each form is replaced by plain kernels, and the logits stay the same up to rounding.
-func TestDistrust(t *testing.T) {
+// TestDisable: each variant is replaced by reference kernels, and the logits stay the same up to rounding.
+func TestDisable(t *testing.T) {
 	ckpt := tiny(t)
 	want := make([]float32, ckpt.Spec.Vocab)
-	run := func(t *testing.T, distrusted []Form, logits []float32) *Device {
+	run := func(t *testing.T, disabled []Variant, logits []float32) *Device {
 		dev, _ := open(t, driver.CUDA)
-		dev.Distrust(distrusted...)
+		dev.Disable(disabled...)
 		eng, err := engine.New(dev, ckpt, engine.Settings{Pages: 4, MaxNumBatchedTokens: 2})
 		if err != nil {
 			t.Fatal(err)
@@ -146,12 +146,12 @@ func TestDistrust(t *testing.T) {
 		return dev
 	}
 	t.Run("none", func(t *testing.T) { run(t, nil, want) })
-	for _, f := range Forms()[:6] { // those of few rows
+	for _, f := range Variants()[:6] { // those of few rows
 		t.Run(string(f), func(t *testing.T) {
 			got := make([]float32, len(want))
-			dev := run(t, []Form{f}, got)
-			if !slices.Equal(dev.Distrusted(), []Form{f}) {
-				t.Errorf("out of use: %v", dev.Distrusted())
+			dev := run(t, []Variant{f}, got)
+			if !slices.Equal(dev.Disabled(), []Variant{f}) {
+				t.Errorf("out of use: %v", dev.Disabled())
 			}
 			if strings.Contains(shown(compiled(t, dev, engine.Settings{Pages: 4}, 2), 0), string(f)) {
 				t.Errorf("%s is still taken", f)
@@ -172,7 +172,7 @@ func near(t *testing.T, got, want []float32, bound float32) {
 	}
 }
 
-// TestProve: on warps of 64, with the unit for MXFP4, every form is right, and all that the card has are tried. TestWrongKernels is the same on warps
+// TestProve: on warps of 64, with the unit for MXFP4, every variant is right, and all that the card has are tried. TestWrongKernels is the same on warps
 // of 32 with warpgroups.
 func TestProve(t *testing.T) {
 	dev, f := openWith(t, driver.HIP, Options{Arch: "gfx950", DecodeKernel: DecodePersistent})
@@ -181,25 +181,25 @@ func TestProve(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var have []Form
+	var have []Variant
 	for _, p := range proofs {
-		t.Logf("%-24s %.1e", p.Form, p.Error)
-		have = append(have, p.Form)
-		if exact := strings.HasSuffix(string(p.Form), "_mx") || p.Form == DecodeStep; !p.OK || p.Error > p.Bound || p.Error == 0 && !exact {
+		t.Logf("%-24s %.1e", p.Variant, p.Error)
+		have = append(have, p.Variant)
+		if exact := strings.HasSuffix(string(p.Variant), "_mx") || p.Variant == DecodeStep; !p.OK || p.Error > p.Bound || p.Error == 0 && !exact {
 			t.Errorf("%+v", p)
 		}
 	}
-	if want := formsWithout("_wgmma"); !slices.Equal(have, want) || len(dev.Distrusted()) > 0 {
-		t.Errorf("proved: %v, not %v; out of use: %v", have, want, dev.Distrusted())
+	if want := variantsWithout("_wgmma"); !slices.Equal(have, want) || len(dev.Disabled()) > 0 {
+		t.Errorf("proved: %v, not %v; out of use: %v", have, want, dev.Disabled())
 	}
 }
 
-// formsWithout are all but those of a way.
-func formsWithout(suffix string) []Form {
-	return slices.DeleteFunc(Forms(), func(f Form) bool { return strings.HasSuffix(string(f), suffix) })
+// variantsWithout are all but those of a way.
+func variantsWithout(suffix string) []Variant {
+	return slices.DeleteFunc(Variants(), func(f Variant) bool { return strings.HasSuffix(string(f), suffix) })
 }
 
-// TestWrongKernels: kernels that compute something else are found, named and taken out of use; the next best way takes their place, and the plain
+// TestWrongKernels: kernels that compute something else are found, named and taken out of use; the next best way takes their place, and the reference
 // kernels where there is none.
 func TestWrongKernels(t *testing.T) {
 	dev, _ := open(t, driver.CUDA)
@@ -215,18 +215,18 @@ func TestWrongKernels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Form{Attend, DecodeLinearQ8, PrefillLinear, "prefill_linear_wgmma"}
-	if len(proofs) != len(formsWithout("_mx"))-1 { // nor a step in one launch, which nobody chose
+	want := []Variant{Attend, DecodeLinearQ8, PrefillLinear, "prefill_linear_wgmma"}
+	if len(proofs) != len(variantsWithout("_mx"))-1 { // nor a step in one launch, which nobody chose
 		t.Errorf("%d proofs", len(proofs))
 	}
 	for _, p := range proofs {
-		t.Logf("%-24s %.1e", p.Form, p.Error)
-		if wrong := slices.Contains(want, p.Form); p.OK == wrong || (p.Why == "") == wrong {
+		t.Logf("%-24s %.1e", p.Variant, p.Error)
+		if wrong := slices.Contains(want, p.Variant); p.OK == wrong || (p.Why == "") == wrong {
 			t.Errorf("%+v", p)
 		}
 	}
-	if !slices.Equal(dev.Distrusted(), want) {
-		t.Errorf("out of use: %v, not %v", dev.Distrusted(), want)
+	if !slices.Equal(dev.Disabled(), want) {
+		t.Errorf("out of use: %v, not %v", dev.Disabled(), want)
 	}
 	got := shown(compiled(t, dev, engine.Settings{Pages: 4}, 17), 1)
 	if strings.Contains(got, "decode_attend") || strings.Contains(got, "prefill_linear") || !strings.Contains(got, "prefill_down:1") {

@@ -9,7 +9,7 @@ import (
 )
 
 // TestMemoryIsAsPlanned: what an engine takes of a card, once every step of it has been made and tokens have been chosen, is engine.PlanFor's sum and
-// Beside, to the byte; by the driver's account.
+// Extra, to the byte; by the driver's account.
 func TestMemoryIsAsPlanned(t *testing.T) {
 	for _, x := range []struct {
 		name, model, arch string
@@ -40,7 +40,7 @@ func TestMemoryIsAsPlanned(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			beside, err := Beside(ckpt.Spec, x.o)
+			beside, err := Extra(ckpt.Spec, x.o)
 			if err != nil {
 				t.Fatal(err)
 			}
