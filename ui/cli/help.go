@@ -39,7 +39,7 @@ Commands:{{range .Subcommands}}
 
 const (
 	helpWidth  = 100
-	flagColumn = 34 // where the descriptions start
+	flagColumn = 33 // where the descriptions start
 )
 
 // helpTemplate is commandHelp with the flags of cmd in it.
@@ -99,21 +99,11 @@ func writeFlag(b *strings.Builder, f cli.DocGenerationFlag) {
 			usage += " (default: " + d + ")"
 		}
 	}
-	fmt.Fprintf(b, "%-*s", flagColumn-2, left)
-	column := max(len(left), flagColumn-2)
-	if column > flagColumn-2 {
-		b.WriteString("\n" + strings.Repeat(" ", flagColumn-2))
+	if len(left) >= flagColumn {
+		left += "\n" + strings.Repeat(" ", flagColumn)
 	}
-	column = flagColumn - 2
-	for _, word := range strings.Fields(usage) {
-		if column+1+len(word) > helpWidth {
-			b.WriteString("\n" + strings.Repeat(" ", flagColumn-2))
-			column = flagColumn - 2
-		}
-		b.WriteString(" " + word)
-		column += 1 + len(word)
-	}
-	b.WriteByte('\n')
+	fmt.Fprintf(b, "%-*s", flagColumn, left)
+	writeWords(b, usage, flagColumn, flagColumn, helpWidth)
 }
 
 // shownDefault is the default worth showing: not one that the usage explains itself, and not an
