@@ -45,8 +45,8 @@ func Open(ctx context.Context, s engine.Settings, notify func(string)) (b engine
 
 func openCPU(s engine.Settings, notify func(string)) (engine.Backend, error) {
 	if s.Isolate {
-		notify("there is nothing to isolate: the CPU computes, in this process; --isolate is for " +
-			"GPUs")
+		notify(
+			"--isolate has no effect: it is for GPUs, and the CPU computes here, in this process")
 	}
 	dev, err := cpu.New(s.Threads)
 	if err != nil {
@@ -78,8 +78,7 @@ func SettingsFor(b engine.Backend, o Options) engine.Settings { return settledFo
 
 // SettingsOnGPU is what options come to on a GPU with so much memory.
 func SettingsOnGPU(memory int64, o Options) engine.Settings {
-	return o.settle(true,
-		memory).Settings
+	return o.settle(true, memory).Settings
 }
 
 func settledFor(b engine.Backend, o Options) Settled {

@@ -7,7 +7,7 @@ import (
 	"github.com/ossrun/ossrun/gpu"
 )
 
-// TestIsolateNothing: without a GPU one line says that there is nothing to isolate.
+// TestIsolateNothing: without a GPU one line says that --isolate has no effect.
 func TestIsolateNothing(t *testing.T) {
 	t.Setenv("OSSRUN_LIBCUDA", "")
 	t.Setenv("OSSRUN_LIBAMDHIP64", "")
@@ -16,7 +16,7 @@ func TestIsolateNothing(t *testing.T) {
 	}
 	for _, args := range [][]string{{"--isolate"}, {"--isolate", "--device", "cpu"}} {
 		name, said, err := opened(t, args...)
-		if err != nil || !strings.HasPrefix(name, "cpu") || said != "there is nothing to isolate: the CPU computes, in this process; --isolate is for GPUs\n" {
+		if err != nil || !strings.HasPrefix(name, "cpu") || said != "--isolate has no effect: it is for GPUs, and the CPU computes here, in this process\n" {
 			t.Errorf("%v: %q, said %q, %v", args, name, said, err)
 		}
 	}

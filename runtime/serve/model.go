@@ -137,8 +137,7 @@ func (m *Models) load(found checkpoint.Found, others []loadedModel) (_ *Model, e
 	}
 	r.Free -= taken
 	model.reopen = func(failed engine.Backend) (engine.Backend, error) {
-		return m.reopen(failed,
-			spec, s)
+		return m.reopen(failed, spec, s)
 	}
 	err = model.start(ctx, found, s, r, m.kept, m.options.Progress)
 	switch {
@@ -182,8 +181,8 @@ func (m *Model) start(ctx context.Context, found checkpoint.Found, s engine.Sett
 	defer func() { <-tables }()
 	spec := m.ckpt.Spec
 	if spec.Vocab != token.VocabSize {
-		return fmt.Errorf("%s has a vocabulary of %d tokens, which is not o200k_harmony's %d: it "+
-			"cannot chat",
+		return fmt.Errorf(
+			"%s has a vocabulary of %d tokens, which is not o200k_harmony's %d: it cannot chat",
 			found.Name, spec.Vocab, token.VocabSize)
 	}
 	if m.plan, err = makePlan(spec, s, r); err != nil {
@@ -269,8 +268,9 @@ func (m *Model) restart(fault error) (sched.Engine, error) {
 		m.goodSteps, m.failures = steps, 0
 	}
 	if m.failures++; m.failures > mostFailures {
-		return nil, fmt.Errorf("%d engines in a row failed at their first step, the last one "+
-			"with: %w", mostFailures, fault)
+		return nil, fmt.Errorf(
+			"%d engines in a row failed at their first step, the last one with: %w",
+			mostFailures, fault)
 	}
 	s := m.engine.Settings()
 	_ = m.engine.Close() // a device that failed may refuse that too

@@ -123,8 +123,7 @@ func (m *Models) Ensure(ctx context.Context) error {
 type unavailable struct{ error }
 
 func (u *unavailable) Error() string {
-	return fmt.Sprintf("%s: %s", session.ErrUnavailable,
-		u.error)
+	return fmt.Sprintf("%s: %s", session.ErrUnavailable, u.error)
 }
 func (u *unavailable) Unwrap() []error { return []error{session.ErrUnavailable, u.error} }
 

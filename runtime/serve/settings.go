@@ -81,8 +81,7 @@ const defaultMaxWaiting = 2048
 func (o Options) settle(onGPU bool, memory int64) Settled {
 	out := Settled{Options: o}
 	note := func(format string, args ...any) {
-		out.Notes = append(out.Notes, fmt.Sprintf(format,
-			args...))
+		out.Notes = append(out.Notes, fmt.Sprintf(format, args...))
 	}
 	s := &out.Settings
 	tokens, seqs := deviceDefaults(onGPU, memory)
@@ -130,8 +129,8 @@ func (o Options) settle(onGPU bool, memory int64) Settled {
 	if !onGPU {
 		s.Deterministic = true
 		if s.Compute == engine.Rounded || s.Compute == engine.MX {
-			note("--compute %s: the CPU engine has exact and int8; what auto means is "+
-				"taken", s.Compute)
+			note("--compute %s: the CPU engine has only exact and int8; it uses what auto would",
+				s.Compute)
 			s.Compute = ""
 		}
 	} else {

@@ -64,7 +64,7 @@ func openKept(o KeepOptions, prefixCaching bool, notify func(string)) *kept {
 		var err error
 		if k.store, err = session.OpenStore(session.StoreOptions{Folder: folder,
 			TTL: o.Remember}); err != nil {
-			refused("what is sampled is not remembered beyond this process", err)
+			refused("sampled turns are not kept beyond this process", err)
 		}
 	}
 	if k.store == nil {

@@ -30,32 +30,33 @@ type benchVerb struct {
 }
 
 func benchCommand() *cli.Command {
-	v := &benchVerb{options: unasked(), bench: bench.Options{Rounds: 5, Steps: 16,
+	v := &benchVerb{options: defaultOptions(), bench: bench.Options{Rounds: 5, Steps: 16,
 		Prefill: []int{512, 2048}, Batches: []int{8}}}
 	s, o := &v.options.Settings, &v.bench
 	s.Compute = engine.Int8
 	list := func(to *[]int, name, standard, usage string) cli.Flag {
 		return parsed(name, standard, "", usage, func(v string) error {
-			return readNumbers(to, name,
-				v, 1, "512,2048")
+			return readNumbers(to, name, v, 1, "512,2048")
 		})
 	}
 	flags := []cli.Flag{
 		text(&v.synthetic, "synthetic", "", "random weights of this `SHAPE`: 20b, 120b, or "+
 			"layers x hidden x intermediate x experts, as 2x2880x2880x32"),
 		&cli.IntFlag{Name: "layers", Destination: &v.layers,
-			Usage: "with --synthetic: only so many `LAYERS`, for less memory; the result says so"},
+			Usage: "with --synthetic: make only so many `LAYERS`, to take less memory; the " +
+				"report says so"},
 		computeFlag(s, engine.Int8, "", "activations into the experts: exact or int8"),
-		oneOf(&s.Dense, "dense", "", "attention and unembedding weights: bf16, or q8, a copy in "+
-			"8 bits (of a real model: made once, kept in the cache folder; 1.3 GB for "+
-			"20b)", engine.DenseBF16, engine.DenseQ8),
+		oneOf(&s.Dense, "dense", "", "attention and unembedding weights: bf16, or q8, an 8-bit "+
+			"copy (of a real model it is made once and kept in the cache folder; 1.3 GB for 20b)",
+			engine.DenseBF16, engine.DenseQ8),
 		text(&s.ISA, "isa", "", "instruction set (default: the best there is)"),
 		list(&o.Prefill, "prefill", "512,2048", "prompt lengths"),
 		list(&o.Batches, "batch", "8", "numbers of sequences decoded together"),
-		list(&o.Contexts, "context", "", "also decode behind so many tokens, as 4096,16384"),
-		atLeast(&o.Rounds, "rounds", 1, "", "rounds of each measurement; medians count"),
+		list(&o.Contexts, "context", "", "also measure decoding after contexts of so many "+
+			"tokens, as 4096,16384"),
+		atLeast(&o.Rounds, "rounds", 1, "", "rounds of each measurement; the median is reported"),
 		atLeast(&o.Steps, "steps", 1, "", "decode steps of a round"),
-		toggle(&o.Plain, "plain", "", "without the profiles of where a step's time goes, which "+
+		toggle(&o.Plain, "plain", "", "leave out the profiles of where a step's time goes, which "+
 			"take three steps of each kind"),
 		&cli.BoolFlag{Name: "json", Usage: "as one JSON object"},
 	}
@@ -129,8 +130,8 @@ func (v *benchVerb) checkpoint(c *cli.Context, t Terminal, m *serve.Models) (*ch
 		return nil, err
 	}
 	if _, free := m.Backend().Memory(); spec.WeightBytes() > free {
-		return nil, fail(exitModel, "random weights of %s need %s, %s are free: take fewer with "+
-			"--layers",
+		return nil, fail(exitModel,
+			"random weights of %s need %s, %s are free: take fewer with --layers",
 			shape, gigabytes(spec.WeightBytes()), gigabytes(free))
 	}
 	fmt.Fprintf(t.Err, "making %s of random weights\n", gigabytes(spec.WeightBytes()))
@@ -162,9 +163,8 @@ func syntheticSpec(shape string, layers int) (models.Spec, error) {
 		return s, fail(exitUsage, "--layers must lie between 1 and %d, not %d", s.Layers, layers)
 	}
 	within := func(n, least, most int) bool { return n >= least && n <= most }
-	if !within(s.Layers, 1, 1024) || !within(s.Hidden, 32, 1<<16) || !within(s.Intermediate, 32,
-		1<<16) ||
-		!within(s.Experts, s.ExpertsPerToken, 1<<12) {
+	if !within(s.Layers, 1, 1024) || !within(s.Hidden, 32, 1<<16) ||
+		!within(s.Intermediate, 32, 1<<16) || !within(s.Experts, s.ExpertsPerToken, 1<<12) {
 		return s, fail(exitUsage, "--synthetic %s is not a shape that a gpt-oss can have", shape)
 	}
 	s.Name = "synthetic " + shape
@@ -179,18 +179,20 @@ func printBench(out io.Writer, r *bench.Report) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	fmt.Fprintf(w, "model\t%s, %d layers, %s of weights\n", r.Model, r.Layers, gigabytes(r.Weights))
 	fmt.Fprintf(w, "device\t%s; compute %s, dense %s, kv %s\n", r.Device, r.Compute, r.Dense, r.KV)
-	fmt.Fprintf(w, "limits\t%.1f GB/s of plain reads, %.3f TOPS of "+
-		"%s\n", r.ReadGBs, r.PeakTOPS, r.PeakUnit)
+	fmt.Fprintf(w,
+		"limits\t%.1f GB/s of plain reads, %.3f TOPS of %s\n", r.ReadGBs, r.PeakTOPS, r.PeakUnit)
 	if r.DenseBytes > 0 {
 		fmt.Fprintf(w, "8-bit copy\t%s, in place of the dense weights\n", gigabytes(r.DenseBytes))
 	}
 	for _, p := range r.Prefill {
-		fmt.Fprintf(w, "prefill %d\t%.1f tok/s (%.1f to %.1f), %.0f %% of the "+
-			"multiplications\n", p.Tokens, p.TokensPerS, p.Least, p.Most, 100*p.OfMultiply)
+		fmt.Fprintf(w,
+			"prefill %d\t%.1f tok/s (%.1f to %.1f), %.0f %% of the multiplications\n",
+			p.Tokens, p.TokensPerS, p.Least, p.Most, 100*p.OfMultiply)
 	}
 	for _, d := range r.Decode {
-		fmt.Fprintf(w, "decode %d at %d\t%.2f tok/s (%.2f to %.2f), %.0f %% of the reads, %s a "+
-			"step\n", d.Tokens, d.Context, d.TokensPerS, d.Least, d.Most,
+		fmt.Fprintf(w,
+			"decode %d at %d\t%.2f tok/s (%.2f to %.2f), %.0f %% of the reads, %s a step\n",
+			d.Tokens, d.Context, d.TokensPerS, d.Least, d.Most,
 			100*d.OfRead, gigabytes(d.BytesPerStep))
 	}
 	if err := w.Flush(); err != nil {
@@ -199,15 +201,19 @@ func printBench(out io.Writer, r *bench.Report) error {
 	for _, p := range []struct {
 		name string
 		list []bench.Operation
-	}{{"a step of the prompt", r.PrefillProfile}, {"a decode step", r.DecodeProfile}, {"a step " +
-		"of a batch", r.BatchProfile}} {
+	}{
+		{"a step of the prompt", r.PrefillProfile},
+		{"a decode step", r.DecodeProfile},
+		{"a step of a batch", r.BatchProfile},
+	} {
 		if p.list == nil {
 			continue
 		}
 		fmt.Fprintf(w, "\n%s\tms\t%%\tGB/s\tof reads\tTOPS\tof multiplications\n", p.name)
 		for _, o := range p.list {
-			fmt.Fprintf(w, "%s\t%.2f\t%.1f\t%.1f\t%.0f %%\t%.3f\t%.0f "+
-				"%%\n", o.Name, o.Milliseconds, o.Percent, o.GBPerS, 100*o.OfRead, o.TOPS,
+			fmt.Fprintf(w,
+				"%s\t%.2f\t%.1f\t%.1f\t%.0f %%\t%.3f\t%.0f %%\n",
+				o.Name, o.Milliseconds, o.Percent, o.GBPerS, 100*o.OfRead, o.TOPS,
 				100*o.OfMultiply)
 		}
 		if err := w.Flush(); err != nil {

@@ -22,7 +22,7 @@ import (
 )
 
 func chatCommand(t Terminal) *cli.Command {
-	options, answers := unasked(), answering{}
+	options, answers := defaultOptions(), answering{}
 	return &cli.Command{
 		Name:      "chat",
 		Usage:     "talk to a model, or answer one PROMPT and exit",
@@ -61,8 +61,8 @@ func chatCommand(t Terminal) *cli.Command {
 				return fail(exitUsage, "--json and --show-reasoning need a PROMPT or text on stdin")
 			}
 			if !once && !isTerminal(t.Out) {
-				return fail(exitUsage, "the chat needs a terminal; give a PROMPT to get one "+
-					"answer on stdout")
+				return fail(exitUsage,
+					"the chat needs a terminal; give a PROMPT to get one answer on stdout")
 			}
 			restore := func() {}
 			m, notice, err := answererFor(c, t, &options, !once, func() {

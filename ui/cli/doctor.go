@@ -97,7 +97,7 @@ type configReport struct {
 }
 
 func doctorCommand() *cli.Command {
-	o := unasked()
+	o := defaultOptions()
 	return &cli.Command{
 		Name:  "doctor",
 		Usage: "show the machine, what is used and why; check that it computes correctly",
@@ -106,11 +106,11 @@ func doctorCommand() *cli.Command {
 			"with cases.json and\n" +
 			"logits.safetensors.",
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "golden", Usage: "hold every compute mode to the golden logits " +
-				"in `DIR`"},
-			&cli.BoolFlag{Name: "selftest", Usage: "hold every operation to plain float64 loops, " +
-				"on every instruction set, about a minute, or on the GPU, where speeds are " +
-				"measured too, below five"},
+			&cli.StringFlag{Name: "golden", Usage: "compare every compute mode with the golden " +
+				"logits in `DIR`"},
+			&cli.BoolFlag{Name: "selftest", Usage: "compare every operation with plain float64 " +
+				"loops: on the CPU with every instruction set, in about a minute; on a GPU, " +
+				"with its speeds, in less than five"},
 			&cli.BoolFlag{Name: "json", Usage: "as one JSON object"},
 			configFlag(),
 		}, deviceFlags(&o)...),
@@ -177,8 +177,8 @@ func examine(c *cli.Context, host, dev engine.Backend, why string, o serve.Optio
 		r.Worker = g.Traffic()
 	}
 	if w := r.Worker; w != nil {
-		fmt.Fprintf(text, "\nworker: %d steps, %d messages there, %d "+
-			"back\n", w.Steps, w.Sent, w.Received)
+		fmt.Fprintf(text,
+			"\nworker: %d steps, %d messages there, %d back\n", w.Steps, w.Sent, w.Received)
 	}
 	if c.Bool("json") {
 		if err := writeJSON(c.App.Writer, r); err != nil {
@@ -282,7 +282,7 @@ type planReport struct {
 // plan says what serve and chat would do with a model of the catalogue on a device when nobody says
 // anything.
 func (m *modelReport) plan(e models.Entry, b engine.Backend) (err error) {
-	s := serve.SettingsFor(b, unasked())
+	s := serve.SettingsFor(b, defaultOptions())
 	found := checkpoint.Found{Name: e.ID, Demo: e.ID == models.Demo}
 	if p, err := serve.PlanOn(b, found, e.Spec, s); err != nil {
 		m.Plan = planReport{Error: err.Error(), lines: []string{err.Error()}}
@@ -325,8 +325,9 @@ func (r *doctorReport) print(out io.Writer) error {
 		}
 		state := strings.TrimSpace(x.State + " " + x.Path)
 		if x.State != "complete" && x.State != "built in" {
-			fmt.Fprintf(w, "%s\t%s: %s; needs %s with %d tokens of context, "+
-				"%s\n", name, x.Name, state, gigabytes(x.Needs), gpu.UsableContext, verdict)
+			fmt.Fprintf(w,
+				"%s\t%s: %s; needs %s with %d tokens of context, %s\n",
+				name, x.Name, state, gigabytes(x.Needs), gpu.UsableContext, verdict)
 			printGPUPlan(w, x.onGPUs)
 			continue
 		}

@@ -48,8 +48,9 @@ func (r *doctorReport) golden(ctx context.Context, out io.Writer, dev engine.Bac
 			GreedyOf: c.GreedyOf, GapLost: finite(c.GapLost),
 			Milliseconds: c.Elapsed.Milliseconds(), OK: c.OK(), Misses: c.Misses,
 		})
-		fmt.Fprintf(out, "%-6s %-8s %9d %8.1e %8.1e %9.1e %8s %8s "+
-			"%6dms", c.Mode, c.Case, c.Positions, c.MaxAbs, c.KLMean, c.KLMedian,
+		fmt.Fprintf(out,
+			"%-6s %-8s %9d %8.1e %8.1e %9.1e %8s %8s %6dms",
+			c.Mode, c.Case, c.Positions, c.MaxAbs, c.KLMean, c.KLMedian,
 			fmt.Sprintf("%d/%d", c.Agree, c.Of), fmt.Sprintf("%d/%d", c.Greedy, c.GreedyOf),
 			c.Elapsed.Milliseconds())
 		if !c.OK() {
@@ -113,8 +114,8 @@ func (r *selftestRow) verdict() string {
 // those of timed under the clock too.
 func (r *doctorReport) selftest(ctx context.Context, out io.Writer, dev engine.Device, shapes,
 	timed []enginetest.Shape) error {
-	fmt.Fprintf(out, "\nselftest on %s; GB/s at the width of the published models, one "+
-		"row\n", dev.Name())
+	fmt.Fprintf(out,
+		"\nselftest on %s; GB/s at the width of the published models, one row\n", dev.Name())
 	fmt.Fprintf(out, "%-7s %-22s %9s %9s %8s\n", "isa", "operation", "error", "allowed", "GB/s")
 	ok := true
 	for _, isa := range serve.ISAs() {

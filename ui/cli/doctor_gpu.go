@@ -108,8 +108,8 @@ func (r *doctorReport) selftestGPU(ctx context.Context, out io.Writer, dev *gpu.
 	switch {
 	case !right: // the speed of wrong results is nothing to know
 	case t.whole.Layers == 0:
-		fmt.Fprintf(out, "whole models: not timed, there is no room for two layers of "+
-			"%s\n", t.whole.Name)
+		fmt.Fprintf(out,
+			"whole models: not timed, there is no room for two layers of %s\n", t.whole.Name)
 	default:
 		if err := r.wholeModels(ctx, out, dev, t, gbs); err != nil {
 			return fail(exitFailure, "whole models: %s", err)
@@ -128,8 +128,8 @@ func (r *doctorReport) matrixRates(ctx context.Context, out io.Writer,
 	if r.Matrix, err = dev.MatrixRates(ctx); err != nil {
 		return 0, err
 	}
-	fmt.Fprintf(out, "%-27s %8s %8s  %s\n", "product of matrices", "TFLOP/s", "of unit", "unit, "+
-		"TFLOP/s in a bare loop")
+	fmt.Fprintf(out, "%-27s %8s %8s  %s\n", "product of matrices", "TFLOP/s", "of unit",
+		"unit, TFLOP/s in a bare loop")
 	for i, x := range r.Matrix {
 		if i == 0 {
 			peak = x.UnitTFLOPs
@@ -164,8 +164,10 @@ func (r *doctorReport) proved(out io.Writer, proofs []device.Proof) (ok bool) {
 // decode kernel: which is faster on a card is known only where both have run.
 func (r *doctorReport) wholeModels(ctx context.Context, out io.Writer, dev *gpu.Backend,
 	t gpuSelftest, gbs float64) error {
-	r.Whole = &wholeReport{Model: fmt.Sprintf("%s, %d layers, random "+
-		"weights", t.whole.Name, t.whole.Layers), Bandwidth: gbs}
+	r.Whole = &wholeReport{
+		Model:     fmt.Sprintf("%s, %d layers, random weights", t.whole.Name, t.whole.Layers),
+		Bandwidth: gbs,
+	}
 	fmt.Fprintf(out, "%s\n%9s %9s %9s %12s %9s %9s %9s\n", r.Whole.Model, "sequences", "rows",
 		"context", "tokens/s", "GB/s", "of memory", "TFLOP/s")
 	err := dev.Whole(ctx, t.whole, t.points, t.rounds, true, func(s gpu.WholeSpeed) {
@@ -206,6 +208,7 @@ func (r *doctorReport) decodeKernel(out io.Writer, s gpu.WholeSpeed) {
 		return
 	}
 	r.Decode = append(r.Decode, decodeReport{s.Decode, s.TokensPerSecond, s.GBs})
-	fmt.Fprintf(out, "one stream, decode kernel %-10s %9.1f tokens/s %9.1f "+
-		"GB/s\n", s.Decode, s.TokensPerSecond, s.GBs)
+	fmt.Fprintf(out,
+		"one stream, decode kernel %-10s %9.1f tokens/s %9.1f GB/s\n",
+		s.Decode, s.TokensPerSecond, s.GBs)
 }

@@ -54,9 +54,9 @@ func harmonyCommand() *cli.Command {
 		},
 		Action: func(c *cli.Context) error {
 			if name := c.Args().First(); name != "" {
-				return fail(exitUsage, "%s; see ossrun harmony "+
-					"--help", unknownName("command", name, []string{"encode", "decode", "render",
-					"parse"}))
+				known := []string{"encode", "decode", "render", "parse"}
+				return fail(exitUsage, "%s; see ossrun harmony --help",
+					unknownName("command", name, known))
 			}
 			return fail(exitUsage, "harmony needs a command: encode, decode, render or parse; "+
 				"see ossrun harmony --help")

@@ -99,8 +99,8 @@ func listed() ([]listedModel, error) {
 		rows = append(rows, row)
 	}
 	rows = append(rows, listedElsewhere(free)...)
-	return append(rows, listedModel{Name: demo.ID, Where: "built " +
-		"in", Bytes: demo.Bytes, Complete: true, Fits: true}), nil
+	return append(rows, listedModel{Name: demo.ID, Where: "built in", Bytes: demo.Bytes,
+		Complete: true, Fits: true}), nil
 }
 
 // listedElsewhere gathers the GGUF files of other programs.

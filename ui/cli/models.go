@@ -19,8 +19,8 @@ func openModels(c *cli.Context, t Terminal, o *serve.Options) (*serve.Models, er
 	m, err := serve.New(c.Context, *o)
 	unwanted := c.IsSet("deterministic") && !o.Settings.Deterministic && !c.Bool("print-config")
 	if err == nil && unwanted && !m.OnGPU() {
-		o.Notify("--deterministic=false: the CPU engine always gives the same tokens for the " +
-			"same seed")
+		o.Notify(
+			"--deterministic=false: the CPU engine always gives the same tokens for the same seed")
 	}
 	return m, err
 }

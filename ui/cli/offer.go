@@ -41,8 +41,8 @@ func offer(ctx context.Context, t Terminal, free int64, demo checkpoint.Found) (
 		}
 	}
 	for _, e := range others {
-		choice(func() (checkpoint.Found, error) { return checkpoint.Resolve(e.Name) }, "use %s, "+
-			"which %s has here: nothing is downloaded or copied", e.Name, e.Program)
+		choice(func() (checkpoint.Found, error) { return checkpoint.Resolve(e.Name) },
+			"use %s, which %s has here: nothing is downloaded or copied", e.Name, e.Program)
 		fits(e.Model.Bytes)
 	}
 	if !client.Offline {
@@ -61,8 +61,8 @@ func offer(ctx context.Context, t Terminal, free int64, demo checkpoint.Found) (
 			minutes(float64(e.DownloadBytes)*8/100e6))
 		fits(e.DownloadBytes)
 	}
-	choice(func() (checkpoint.Found, error) { return demo, nil }, "talk to the built-in demo: "+
-		"tiny, knows a little about ossrun")
+	choice(func() (checkpoint.Found, error) { return demo, nil },
+		"talk to the built-in demo: tiny, knows a little about ossrun")
 	wanted := "1 or 2"
 	if len(choices) > 2 {
 		wanted = fmt.Sprintf("1 to %d", len(choices))
@@ -117,12 +117,14 @@ func instead(t Terminal, target models.Target) (bool, error) {
 		}
 		use := "ossrun chat --model " + e.Name
 		if !isTerminal(t.In) || !isTerminal(t.Err) {
-			fmt.Fprintf(t.Err, "ossrun: %s has a model of this shape here: %s uses it where it "+
-				"lies\n", e.Program, use)
+			fmt.Fprintf(t.Err,
+				"ossrun: %s has a model of this shape here: %s uses it where it lies\n",
+				e.Program, use)
 			return false, nil
 		}
-		fmt.Fprintf(t.Err, "%s has %s here.\nUse that where it lies instead of downloading %.1f "+
-			"GB? [Y/n] ", e.Program, e.Name, gb(entry.DownloadBytes))
+		fmt.Fprintf(t.Err,
+			"%s has %s here.\nUse that where it lies instead of downloading %.1f GB? [Y/n] ",
+			e.Program, e.Name, gb(entry.DownloadBytes))
 		answer, err := readAnswer(t)
 		if err != nil {
 			return false, err

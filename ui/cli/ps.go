@@ -105,8 +105,9 @@ func stopCommand(t Terminal) *cli.Command {
 		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 1 {
-				return fail(exitUsage, "stop takes one PID or PORT, not also %q; see ossrun stop "+
-					"--help", c.Args().Get(1))
+				return fail(exitUsage,
+					"stop takes one PID or PORT, not also %q; see ossrun stop --help",
+					c.Args().Get(1))
 			}
 			list, err := runningServers(c.Context)
 			if err != nil {
@@ -128,8 +129,8 @@ func stopCommand(t Terminal) *cli.Command {
 
 func stopServer(ctx context.Context, s join.Server, now bool) error {
 	if err := s.Stop(ctx, now); err != nil {
-		return fail(exitFailure, "process %d does not answer: %s; kill %[1]d ends "+
-			"it", s.PID, rootCause(err))
+		return fail(exitFailure,
+			"process %d does not answer: %s; kill %[1]d ends it", s.PID, rootCause(err))
 	}
 	wait, cancel := context.WithTimeout(ctx, drainTime+2*lastWords)
 	defer cancel()
@@ -137,8 +138,8 @@ func stopServer(ctx context.Context, s join.Server, now bool) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return fail(exitFailure, "process %d was told to stop and is still there: kill %[1]d "+
-			"ends it", s.PID)
+		return fail(exitFailure,
+			"process %d was told to stop and is still there: kill %[1]d ends it", s.PID)
 	}
 	return nil
 }
@@ -153,8 +154,9 @@ func chosenServers(list []join.Server, which string, all bool) ([]join.Server, e
 	}
 	if which == "" {
 		if len(list) > 1 {
-			return nil, fail(exitUsage, "%d servers run: name one by its PID or port (ossrun ps "+
-				"shows them), or give --all", len(list))
+			return nil, fail(exitUsage,
+				"%d servers run: name one by its PID or port (ossrun ps shows them), or give --all",
+				len(list))
 		}
 		return list, nil
 	}

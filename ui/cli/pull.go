@@ -37,10 +37,10 @@ func pullCommand(t Terminal) *cli.Command {
 			"         ossrun pull hf:openai/gpt-oss-20b@main --json",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "json", Usage: "progress as one JSON object a line"},
-			&cli.BoolFlag{Name: "verify", Usage: "hash every file again, also those that did not " +
-				"change since they were hashed"},
-			&cli.BoolFlag{Name: "offline", Usage: "ask nobody: only say whether the model is " +
-				"here (as HF_HUB_OFFLINE=1)"},
+			&cli.BoolFlag{Name: "verify", Usage: "hash every file again, even those that did not " +
+				"change since the last time"},
+			&cli.BoolFlag{Name: "offline", Usage: "do not ask the hub, only say whether the " +
+				"model is here (as HF_HUB_OFFLINE=1)"},
 			configFlag(),
 		},
 		Action: func(c *cli.Context) error {

@@ -29,8 +29,8 @@ func rmCommand(t Terminal) *cli.Command {
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "yes", Usage: "do not ask"}, configFlag()},
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
-				return fail(exitUsage, "rm needs one MODEL, such as 20b; ossrun list shows what "+
-					"is here")
+				return fail(exitUsage,
+					"rm needs one MODEL, such as 20b; ossrun list shows what is here")
 			}
 			name := c.Args().First()
 			if found, err := checkpoint.Resolve(name); err == nil && found.GGUF != nil {
@@ -77,8 +77,8 @@ func rmCommand(t Terminal) *cli.Command {
 // agreed asks a person.
 func agreed(t Terminal, question string) (bool, error) {
 	if !isTerminal(t.In) {
-		return false, fail(exitUsage, "rm asks before it deletes, and nobody is here to answer: "+
-			"give --yes")
+		return false, fail(exitUsage,
+			"rm asks before it deletes, and nobody is here to answer: give --yes")
 	}
 	fmt.Fprintf(t.Err, "%s [y/N] ", question)
 	answer, err := readAnswer(t)

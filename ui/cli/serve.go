@@ -82,7 +82,7 @@ type serveVerb struct {
 
 func (v *serveVerb) flags() []cli.Flag {
 	o := &v.options
-	*o = unasked()
+	*o = defaultOptions()
 	v.engine, v.host, v.port, v.prefixCaching = "native", "127.0.0.1", 8000, true
 	gib := func(to *int64, name string, usage string, aliases ...string) cli.Flag {
 		return &cli.Float64Flag{Name: name, Aliases: aliases, Category: groupMemory, Usage: usage,
@@ -96,11 +96,11 @@ func (v *serveVerb) flags() []cli.Flag {
 			}}
 	}
 	flags := slices.Concat(engineFlags(o), memoryFlags(o), []cli.Flag{
-		gib(&o.Keep.SwapSpace, "swap-space", "keep KV pages that are pushed out, or whose model "+
-			"is unloaded, in `GIB` of host memory; 0 is none (default: up to 4 of what the plan "+
+		gib(&o.Keep.SwapSpace, "swap-space", "keep evicted KV pages, and those of unloaded "+
+			"models, in `GIB` of host memory; 0 is none (default: up to 4 of what the plan "+
 			"leaves over on the CPU, none on a GPU)", "kv-offloading-size"),
-		gib(&o.Keep.SwapDisk, "swap-disk", "and behind that in `GIB` of disk, in "+
-			"~/.cache/ossrun/kv, where they outlive the server (default: none)"),
+		gib(&o.Keep.SwapDisk, "swap-disk", "when that is full, keep them in `GIB` of disk, in "+
+			"~/.cache/ossrun/kv, for the next server too (default: none)"),
 		parsed("remember", "24h", groupLife, "keep the tokens of sampled turns, and stored "+
 			"responses, for `TIME` after they were last used, so that reasoning comes back as it "+
 			"was", func(text string) (err error) {
@@ -110,31 +110,31 @@ func (v *serveVerb) flags() []cli.Flag {
 			return nil
 		}),
 		&cli.BoolFlag{Name: "no-remember-on-disk", Category: groupLife,
-			Usage: "keep them in memory alone, so that they do not outlive the server"},
+			Usage: "keep these in memory only, until the server ends"},
 
 		parsed("preset", "", groupBatch, "`P` is latency (8 sequences at once), balanced (128) "+
 			"or throughput (1024); the flags below win", func(name string) error {
 			o.Preset = strings.ToLower(name)
 			if name != "" && !slices.Contains(serve.Presets, o.Preset) {
-				return fail(exitUsage, "--preset must be latency, balanced or throughput, not "+
-					"%q", name)
+				return fail(exitUsage,
+					"--preset must be latency, balanced or throughput, not %q", name)
 			}
 			return nil
 		}),
-		atLeast(&o.Settings.MaxNumSeqs, "max-num-seqs", 1, groupBatch, "compute at most `N` "+
-			"requests at once (default: 256; 1024 on a GPU of 64 GiB)"),
+		atLeast(&o.Settings.MaxNumSeqs, "max-num-seqs", 1, groupBatch,
+			"compute at most `N` requests at once (default: 256; 1024 on a GPU of 64 GiB)"),
 		atLeast(&o.Settings.MaxNumBatchedTokens, "max-num-batched-tokens", 1, groupBatch,
 			"`N` tokens a step; more is a little faster with long prompts and makes the time "+
 				"between tokens uneven (default: 512 on the CPU, 8192 on a GPU, 2048 on one of "+
 				"less than 24 GiB)"),
-		atLeast(&o.Settings.MaxWaiting, "max-waiting", 1, groupBatch, "let `N` requests wait; "+
-			"the next ones get 429 with Retry-After (default: 2048)"),
-		toggle(&v.prefixCaching, "enable-prefix-caching", groupBatch, "do not compute again what "+
-			"prompts have in common; this is the default"),
-		toggle(&o.Settings.NoPrefixCaching, "no-enable-prefix-caching", groupBatch, "compute "+
-			"every prompt from its first token on, as when speed is measured"),
-		atLeast(&o.StreamInterval, "stream-interval", 1, groupBatch, "send `N` tokens in an "+
-			"event of a stream (default: each by itself, more under load)"),
+		atLeast(&o.Settings.MaxWaiting, "max-waiting", 1, groupBatch,
+			"let `N` requests wait; the next ones get 429 with Retry-After (default: 2048)"),
+		toggle(&v.prefixCaching, "enable-prefix-caching", groupBatch,
+			"reuse what was computed for prompts that begin alike; this is the default"),
+		toggle(&o.Settings.NoPrefixCaching, "no-enable-prefix-caching", groupBatch,
+			"compute every prompt from its first token, for instance to measure speed"),
+		atLeast(&o.StreamInterval, "stream-interval", 1, groupBatch,
+			"send `N` tokens in an event of a stream (default: each by itself, more under load)"),
 
 		text(&v.host, "host", groupListen, "listen on this `ADDRESS`; 0.0.0.0 is every one"),
 		&cli.IntFlag{Name: "port", Category: groupListen, Value: v.port, Destination: &v.port,
@@ -142,16 +142,15 @@ func (v *serveVerb) flags() []cli.Flag {
 		text(&v.apiKey, "api-key", groupListen, "ask clients for this `KEY`"),
 		text(&v.allowedOrigins, "allowed-origins", groupListen, "web `ORIGINS` that may read the "+
 			"answers, with commas between; * is every one (default: pages of this machine)"),
-		text(&v.servedNames, "served-model-name", groupListen, "serve one model, under these "+
-			"`NAMES` with commas between, and switch to no other"),
-		parsed("keep-alive", "never", groupLife, "unload a model that nobody has asked for "+
-			"`TIME`, as 5m; the next request loads it again; 0 is at "+
-			"once", func(text string) (err error) {
+		text(&v.servedNames, "served-model-name", groupListen,
+			"serve one model, under these `NAMES` with commas between, and switch to no other"),
+		parsed("keep-alive", "never", groupLife, "unload a model after `TIME` without a request, "+
+			"as 5m; the next request loads it again; 0 is at once", func(text string) (err error) {
 			o.KeepAlive, err = keepAlive(text)
 			return err
 		}),
-		oneOf(&v.engine, "engine", groupLife, "`E` of vllm prints the command that asks vLLM for "+
-			"the same, for what this engine cannot do", "native", "vllm"),
+		oneOf(&v.engine, "engine", groupLife, "`E` is native, or vllm: print the command that "+
+			"asks vLLM for the same, for what this engine cannot do", "native", "vllm"),
 		maxReasoningFlag(&v.maxReasoning),
 		printConfigFlag(),
 	})
@@ -169,8 +168,8 @@ func keepAlive(s string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil {
-		return 0, fail(exitUsage, "--keep-alive must be a time such as 5m or 90s, 0 or never, not "+
-			"%q", s)
+		return 0, fail(exitUsage,
+			"--keep-alive must be a time such as 5m or 90s, 0 or never, not %q", s)
 	}
 	return max(d, -1), nil
 }
@@ -193,8 +192,8 @@ func (v *serveVerb) run() error {
 		return err
 	}
 	if v.engine == "vllm" {
-		return fail(exitFailure, "this version does not start vLLM itself; where vLLM is "+
-			"installed, run: %s",
+		return fail(exitFailure,
+			"this version does not start vLLM itself; where vLLM is installed, run: %s",
 			vllmCommand(c, vllmModel(cmp.Or(o.Model, "openai/gpt-oss-20b"))))
 	}
 	notes, err := vllmNotes(c)
@@ -213,8 +212,8 @@ func (v *serveVerb) run() error {
 	closeAll := func(err error) error {
 		failed, lost := m.Close()
 		if lost != nil {
-			fmt.Fprintf(t.Err, "ossrun: not everything could be kept for the next start: "+
-				"%s\n", lost)
+			fmt.Fprintf(t.Err,
+				"ossrun: not everything could be kept for the next start: %s\n", lost)
 		}
 		return errors.Join(err, failed)
 	}
@@ -243,12 +242,13 @@ func modelArgument(c *cli.Context) error {
 	case c.NArg() == 0:
 		return nil
 	case c.NArg() > 1:
-		return fail(exitUsage, "serve takes one model, not also %q; see ossrun serve "+
-			"--help", c.Args().Get(1))
-	case c.IsSet("model") && origin(c, "model") == "command "+
-		"line" && c.String("model") != c.Args().First():
-		return fail(exitUsage, "two models are named: %s and, with --model, %s; leave one "+
-			"out", c.Args().First(), c.String("model"))
+		return fail(exitUsage,
+			"serve takes one model, not also %q; see ossrun serve --help", c.Args().Get(1))
+	case c.IsSet("model") && origin(c, "model") == "command line" &&
+		c.String("model") != c.Args().First():
+		return fail(exitUsage,
+			"two models are named: %s and, with --model, %s; leave one out",
+			c.Args().First(), c.String("model"))
 	}
 	noteOrigin(c, "model", "command line")
 	return c.Set("model", c.Args().First())
@@ -350,8 +350,8 @@ func (s *server) drain(now bool) error {
 	if now {
 		cancel()
 	} else {
-		fmt.Fprintln(s.t.Err, "ossrun: stopping; running requests have 30 s to end, a second "+
-			"Ctrl-C ends them now")
+		fmt.Fprintln(s.t.Err,
+			"ossrun: stopping; running requests have 30 s to end, a second Ctrl-C ends them now")
 	}
 	done := make(chan struct{})
 	second := false
@@ -399,8 +399,9 @@ func (s *server) announce() {
 		s.options.Notify(line)
 	}
 	m := s.models.First()
-	fmt.Fprintf(s.t.Err, "ossrun: %s on %s, context %d tokens: "+
-		"%s/v1\n", m.ID(), m.Device(), m.ContextLength(), s.url())
+	fmt.Fprintf(s.t.Err,
+		"ossrun: %s on %s, context %d tokens: %s/v1\n",
+		m.ID(), m.Device(), m.ContextLength(), s.url())
 	if ip, ok := s.listener.Addr().(*net.TCPAddr); ok && !ip.IP.IsLoopback() && s.apiKey == "" {
 		s.options.Notify("other machines can use this port without a key; --api-key K asks for one")
 	}
@@ -416,11 +417,13 @@ func listen(host string, port int) (net.Listener, error) {
 	case err == nil:
 		return l, nil
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fail(exitPort, "port %d on %s is in use: stop what listens there%s, or "+
-			"choose another with --port", port, host, whoListens(port))
+		return nil, fail(exitPort,
+			"port %d on %s is in use: stop what listens there%s, or choose another with --port",
+			port, host, whoListens(port))
 	case errors.Is(err, os.ErrPermission):
-		return nil, fail(exitPort, "port %d on %s may not be used by this user: choose one above "+
-			"1023 with --port", port, host)
+		return nil, fail(exitPort,
+			"port %d on %s may not be used by this user: choose one above 1023 with --port",
+			port, host)
 	}
 	return nil, fail(exitPort, "cannot listen on %s: %s", address, rootCause(err))
 }

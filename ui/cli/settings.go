@@ -94,8 +94,8 @@ func printConfigFlag() cli.Flag {
 		Usage: "print every setting with where it comes from, as a config file, and exit"}
 }
 
-// unasked is what serve and chat do when nobody says anything.
-func unasked() serve.Options {
+// defaultOptions are the options where no flag and no config file says otherwise.
+func defaultOptions() serve.Options {
 	return serve.Options{KeepAlive: -1, Settings: engine.Settings{Device: "auto",
 		Dense: engine.DenseBF16},
 		Keep: serve.KeepOptions{SwapSpace: -1, Remember: 24 * time.Hour, RememberOnDisk: true}}
@@ -122,20 +122,20 @@ func engineFlags(o *serve.Options) []cli.Flag {
 			"openai/gpt-oss-20b, or a folder (default: the best one that is here and fits)"),
 	}, deviceFlags(o)...)
 	return append(flags,
-		parsed("cpu-experts", "auto", groupModel, "leave the experts of the last `N` layers to "+
-			"the CPU; auto: of as few as make the model fit on the "+
-			"GPUs", func(v string) (err error) {
-			if s.CPUExperts = 0; v == "" || v == "auto" {
+		parsed("cpu-experts", "auto", groupModel, "compute the experts of the last `N` layers on "+
+			"the CPU; auto: of as few layers as needed to fit the model on the GPUs",
+			func(v string) (err error) {
+				if s.CPUExperts = 0; v == "" || v == "auto" {
+					return nil
+				}
+				if s.CPUExperts, err = strconv.Atoi(v); err != nil || s.CPUExperts < 0 {
+					return fail(exitUsage,
+						"--cpu-experts must be auto or a number of layers, not %q", v)
+				}
 				return nil
-			}
-			if s.CPUExperts, err = strconv.Atoi(v); err != nil || s.CPUExperts < 0 {
-				return fail(exitUsage, "--cpu-experts must be auto or a number of layers, not "+
-					"%q", v)
-			}
-			return nil
-		}),
-		atLeast(&s.Threads, "threads", 0, groupModel, "`N` CPU threads (0, the default: every core "+
-			"this process may use)"),
+			}),
+		atLeast(&s.Threads, "threads", 0, groupModel,
+			"`N` CPU threads (0, the default: every core this process may use)"),
 		configFlag())
 }
 
@@ -146,16 +146,16 @@ func memoryFlags(o *serve.Options) []cli.Flag {
 	return []cli.Flag{
 		atLeast(&s.MaxModelLen, "max-model-len", 1, groupMemory, "longest context in `TOKENS`, "+
 			"prompt and answer together (default: as long as memory allows)"),
-		toggle(&s.Deterministic, "deterministic", groupModel, "the same seed gives the same "+
-			"tokens whatever else runs; on the CPU always so"),
-		computeFlag(s, "auto", groupModel, "how matrices meet their inputs: `MODE` is exact, "+
-			"int8 (the experts' inputs in 8 bits), bf16 or, where the GPU multiplies it, mx "+
-			"(MXFP4) in long steps on a GPU, or auto: int8 on the CPU, bf16 on a GPU"),
-		oneOf(&s.Dense, "dense", groupModel, "attention and unembedding weights: `FORM` is bf16, "+
-			"or q8, a copy in 8 bits that is made once (1.3 GB for "+
-			"20b)", engine.DenseBF16, engine.DenseQ8),
-		parsed("kv-cache-dtype", "auto", groupMemory, "numbers in the KV cache: `TYPE` is auto, "+
-			"bf16, fp8 (the full layers' alone) or f32", func(v string) error {
+		toggle(&s.Deterministic, "deterministic", groupModel,
+			"the same seed gives the same tokens whatever else runs; the CPU always works so"),
+		computeFlag(s, "auto", groupModel, "precision of the inputs of matrix products: `MODE` "+
+			"is exact, int8 (8 bits into the experts), bf16, mx (MXFP4, in long steps, on GPUs "+
+			"that multiply it), or auto: int8 on the CPU, bf16 on a GPU"),
+		oneOf(&s.Dense, "dense", groupModel, "attention and unembedding weights: `TYPE` is bf16, "+
+			"or q8, an 8-bit copy that the first start makes (1.3 GB for 20b)",
+			engine.DenseBF16, engine.DenseQ8),
+		parsed("kv-cache-dtype", "auto", groupMemory, "type of the KV cache: `TYPE` is auto, "+
+			"bf16, fp8 (in the full-attention layers only) or f32", func(v string) error {
 			dtype, ok := kvCacheDtypes[strings.ToLower(v)]
 			if !ok {
 				return fail(exitUsage, "--kv-cache-dtype must be auto, bf16, fp8 or f32, not %q", v)
@@ -204,21 +204,21 @@ type answering struct {
 func samplingFlags(a *answering) []cli.Flag {
 	*a = answering{effort: "medium", temperature: 1, topP: 1}
 	return []cli.Flag{
-		oneOf(&a.effort, "effort", groupSampling, "how long the model thinks: `E` is low, medium "+
-			"or high", "low", "medium", "high"),
-		text(&a.system, "system", groupSampling, "instructions for the model, as a developer "+
-			"message: `TEXT`"),
+		oneOf(&a.effort, "effort", groupSampling,
+			"how long the model thinks: `E` is low, medium or high", "low", "medium", "high"),
+		text(&a.system, "system", groupSampling,
+			"instructions for the model, as a developer message: `TEXT`"),
 		between(&a.temperature, "temperature", func(v float64) bool { return v >= 0 && v <= 2 },
 			"lie between 0 and 2",
 			groupSampling, "`T` of 0 always takes the most probable token"),
-		between(&a.topP, "top-p", func(v float64) bool { return v > 0 && v <= 1 }, "lie above 0 "+
-			"and be at most 1", groupSampling,
+		between(&a.topP, "top-p", func(v float64) bool { return v > 0 && v <= 1 },
+			"lie above 0 and be at most 1", groupSampling,
 			"sample from the most probable tokens that together have `P`"),
 		&cli.Uint64Flag{Name: "seed", Category: groupSampling, Destination: &a.seed,
 			Usage: "the same seed `N` gives the same text (default: another each time)"},
 		maxReasoningFlag(&a.maxReasoning),
-		atLeast(&a.maxTokens, "max-tokens", 1, groupSampling, "stop after `N` tokens, reasoning "+
-			"included (default: the context's end)"),
+		atLeast(&a.maxTokens, "max-tokens", 1, groupSampling,
+			"stop after `N` tokens, reasoning included (default: the context's end)"),
 	}
 }
 

@@ -29,8 +29,8 @@ func (s *server) openSocket() (closeIt func()) {
 		l, err = join.Listen(folder)
 	}
 	if err != nil {
-		fmt.Fprintf(s.t.Err, "ossrun: chats cannot join this server, and ossrun ps does not see "+
-			"it: %s\n", err)
+		fmt.Fprintf(s.t.Err,
+			"ossrun: chats cannot join this server, and ossrun ps does not see it: %s\n", err)
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -88,8 +88,8 @@ func versionCommand() *cli.Command {
 			if b.Static {
 				how = ", static"
 			}
-			_, err = fmt.Fprintf(c.App.Writer, "ossrun %s (commit %s, kernels cpu %s gpu %s, %s, "+
-				"%s/%s%s)\n", b.Version, b.Commit,
+			_, err = fmt.Fprintf(c.App.Writer,
+				"ossrun %s (commit %s, kernels cpu %s gpu %s, %s, %s/%s%s)\n", b.Version, b.Commit,
 				b.Kernels.CPU, cmp.Or(b.Kernels.GPU, "none"), b.Go, b.OS, b.Arch, how)
 			return err
 		},

@@ -1,10 +1,10 @@
 // The flags and config keys of `vllm serve` that this engine has no switch for.
 //
 // People come with a command line or a YAML file that works for vLLM. What it asks for is honoured
-// by a flag of the same name, or listed here: either this engine always does it or does something
-// else, which is said in one line when the server starts, or the request would change the result
-// and is refused with what to do. What must stay true: nothing is swallowed silently, and a word
-// that stands nowhere is an error with the nearest name.
+// by a flag of the same name, or listed here. Where this engine always does it, or does something
+// else with the same result, the server says so in one line when it starts. A flag that would
+// change the result is refused, with what to do instead. What must stay true: no flag is ignored
+// silently, and an unknown one is an error that names the nearest.
 
 package cli
 
@@ -48,8 +48,8 @@ func oneDevice(v string) string {
 		return fmt.Sprintf("must be a number from 1 up, not %q", v)
 	} else if n > 1 {
 		return fmt.Sprintf("this engine does not divide a layer or the requests among %d GPUs; a "+
-			"model that one has no room for goes over several by itself (--gpu names them); "+
-			"%s", n, elsewhere)
+			"model that one has no room for goes over several by itself (--gpu names them); %s",
+			n, elsewhere)
 	}
 	return ""
 }
@@ -75,11 +75,13 @@ func notAboveZero(what string) func(string) string {
 }
 
 var vllmFlags = []vllmFlag{
-	{names: "tool-call-parser", here: "calls are always parsed, from Harmony's " +
-		"tokens", refuse: only("openai")},
+	{names: "tool-call-parser",
+		here:   "calls are always parsed, from Harmony's tokens",
+		refuse: only("openai")},
 	{names: "enable-auto-tool-choice", boolean: true, here: "always on"},
-	{names: "reasoning-parser", here: "reasoning is always told apart, by Harmony's " +
-		"channels", refuse: only("openai_gptoss", "openai", "gptoss", "gpt_oss")},
+	{names: "reasoning-parser",
+		here:   "reasoning is always told apart, by Harmony's channels",
+		refuse: only("openai_gptoss", "openai", "gptoss", "gpt_oss")},
 	{names: "enable-reasoning", boolean: true, here: "always on"},
 
 	{names: "tensor-parallel-size tp", here: "one device, as here", refuse: oneDevice},
@@ -105,45 +107,49 @@ var vllmFlags = []vllmFlag{
 		"needs no switch"},
 	{names: "enable-chunked-prefill", boolean: true, here: "always on, in chunks of " +
 		"--max-num-batched-tokens"},
-	{names: "no-enable-chunked-prefill", boolean: true, refuse: never("prefill always comes in " +
-		"chunks; --max-num-batched-tokens sets their size")},
+	{names: "no-enable-chunked-prefill", boolean: true, refuse: never(
+		"prefill always comes in chunks; --max-num-batched-tokens sets their size")},
 	{names: "scheduling-policy", here: "first come, first served", refuse: only("fcfs")},
 	{names: "num-scheduler-steps", here: "every step is scheduled by itself", refuse: only("1")},
 	{names: "attention-backend", here: "the device has one attention, with sinks and windows"},
 	{names: "block-size", here: "pages of the KV cache hold 32 tokens"},
-	{names: "kv-offloading-backend", here: "--swap-space and --swap-disk have their " +
-		"own", refuse: only("native")},
-	{names: "cpu-offload-gb", here: "nothing is offloaded", refuse: notAboveZero("weights are " +
-		"not split between GPU and CPU in this version; " + elsewhere)},
-	{names: "num-gpu-blocks-override", refuse: never("the plan counts the pages; " +
-		"--gpu-memory-utilization and --max-model-len change it")},
+	{names: "kv-offloading-backend",
+		here:   "--swap-space and --swap-disk have their own",
+		refuse: only("native")},
+	{names: "cpu-offload-gb", here: "nothing is offloaded", refuse: notAboveZero(
+		"weights are not split between GPU and CPU in this version; " + elsewhere)},
+	{names: "num-gpu-blocks-override", refuse: never(
+		"the plan counts the pages; --gpu-memory-utilization and --max-model-len change it")},
 	{names: "enable-prompt-tokens-details", boolean: true, here: "cached_tokens is always in the " +
 		"usage"},
 	{names: "prefix-caching-hash-algo", here: "pages are hashed with one algorithm"},
 
-	{names: "dtype", here: "weights are used as released: MXFP4 experts, bf16 for the " +
-		"rest", refuse: only("auto", "bfloat16", "bf16")},
-	{names: "quantization q", here: "weights are used as released: MXFP4 experts, bf16 for the " +
-		"rest", refuse: only("mxfp4", "gpt_oss_mxfp4", "none")},
-	{names: "load-format", here: "weights are mapped from safetensors", refuse: only("auto",
-		"safetensors")},
+	{names: "dtype",
+		here:   "weights are used as released: MXFP4 experts, bf16 for the rest",
+		refuse: only("auto", "bfloat16", "bf16")},
+	{names: "quantization q",
+		here:   "weights are used as released: MXFP4 experts, bf16 for the rest",
+		refuse: only("mxfp4", "gpt_oss_mxfp4", "none")},
+	{names: "load-format", here: "weights are mapped from safetensors",
+		refuse: only("auto", "safetensors")},
 	{names: "trust-remote-code", boolean: true, here: "code that comes with a model is never run"},
 	{names: "tokenizer", here: "the vocabulary o200k_harmony is built in"},
 	{names: "tokenizer-mode", here: "the vocabulary o200k_harmony is built in"},
-	{names: "skip-tokenizer-init", boolean: true, refuse: never("the port speaks text; the " +
-		"vocabulary o200k_harmony is built in")},
-	{names: "hf-token", refuse: never("set the environment variable HF_TOKEN, or run hf auth " +
-		"login")},
+	{names: "skip-tokenizer-init", boolean: true, refuse: never(
+		"the port speaks text; the vocabulary o200k_harmony is built in")},
+	{names: "hf-token", refuse: never(
+		"set the environment variable HF_TOKEN, or run hf auth login")},
 	{names: "hf-config-path", refuse: never("config.json is read from the model's own folder")},
 	{names: "revision", refuse: never("name it with the model: --model hf:OWNER/NAME@REVISION")},
-	{names: "download-dir", refuse: never("set the environment variable HF_HUB_CACHE to that " +
-		"folder")},
+	{names: "download-dir", refuse: never(
+		"set the environment variable HF_HUB_CACHE to that folder")},
 	{names: "chat-template", refuse: never("prompts are rendered as Harmony, which is built in")},
 	{names: "chat-template-content-format", here: "prompts are rendered as Harmony, which is " +
 		"built in"},
 	{names: "response-role", here: "the role is assistant", refuse: only("assistant")},
-	{names: "generation-config", here: "without a client's word: temperature 1, top-p " +
-		"1", refuse: only("auto", "vllm")},
+	{names: "generation-config",
+		here:   "without a client's word: temperature 1, top-p 1",
+		refuse: only("auto", "vllm")},
 	{names: "override-generation-config", refuse: never("clients set sampling in their requests")},
 	{names: "max-logprobs", here: "up to 20, as at OpenAI", refuse: func(v string) string {
 		if n, err := strconv.Atoi(v); err != nil || n > 20 {
@@ -152,8 +158,8 @@ var vllmFlags = []vllmFlag{
 		return ""
 	}},
 	{names: "seed", here: "a request without a seed draws its own"},
-	{names: "tool-server", refuse: never("built-in tools are not in this version yet; clients " +
-		"can bring functions")},
+	{names: "tool-server", refuse: never(
+		"built-in tools are not in this version yet; clients can bring functions")},
 	{names: "disable-log-requests", boolean: true, here: "the log has one line a request, " +
 		"without its text"},
 	{names: "no-enable-log-requests", boolean: true, here: "the log has one line a request, " +
@@ -164,14 +170,14 @@ var vllmFlags = []vllmFlag{
 	{names: "disable-uvicorn-access-log", boolean: true, here: "the log has one line a request, " +
 		"without its text"},
 	{names: "uvicorn-log-level", here: "the log has one line a request, without its text"},
-	{names: "ssl-keyfile", refuse: never("this port speaks plain HTTP: put a proxy in front of " +
-		"it for TLS")},
-	{names: "ssl-certfile", refuse: never("this port speaks plain HTTP: put a proxy in front of " +
-		"it for TLS")},
+	{names: "ssl-keyfile", refuse: never(
+		"this port speaks plain HTTP: put a proxy in front of it for TLS")},
+	{names: "ssl-certfile", refuse: never(
+		"this port speaks plain HTTP: put a proxy in front of it for TLS")},
 	{names: "root-path", refuse: never("the API is under /v1: let the proxy strip the prefix")},
 }
 
-// vllmFlags are the words as flags that --help does not show.
+// hiddenVLLMFlags are vLLM's flags as flags of serve that --help does not show.
 func hiddenVLLMFlags() []cli.Flag {
 	var flags []cli.Flag
 	for _, w := range vllmFlags {
@@ -185,8 +191,8 @@ func hiddenVLLMFlags() []cli.Flag {
 	return flags
 }
 
-// vllmNotes answers the words that were given: a line for each, or an error for the first that
-// cannot be had.
+// vllmNotes says in a line for each of vLLM's flags that was given what this engine does, or fails
+// with the first one that it cannot do.
 func vllmNotes(c *cli.Context) ([]string, error) {
 	var notes []string
 	for _, w := range vllmFlags {
@@ -247,10 +253,9 @@ func vllmCommand(c *cli.Context, model string) string {
 // ours are flags that vLLM does not have.
 var ours = map[string]bool{
 	"model": true, "engine": true, "device": true, "gpu": true, "isolate": true, "threads": true,
-	"preset": true,
-	"config": true, "print-config": true, "keep-alive": true, "max-waiting": true,
-	"deterministic": true, "compute": true,
-	"dense": true, "log": true, "swap-disk": true, "remember": true, "no-remember-on-disk": true,
+	"preset": true, "config": true, "print-config": true, "keep-alive": true,
+	"max-waiting": true, "deterministic": true, "compute": true, "dense": true, "log": true,
+	"swap-disk": true, "remember": true, "no-remember-on-disk": true,
 }
 
 // shellWord quotes a word for a shell where it has to be.
