@@ -1,17 +1,18 @@
-// Steps on a device that chooses tokens: the logits stay there, and the device never waits for the
-// host.
+// Steps on a device that samples: the logits stay on the device, and it never waits for the host.
 //
 //	step n     Queue(n) ............ Sample(n)            Wait(n), advance
 //	step n+1                                   Queue(n+1) ................. Sample(n+1)
 //
-// While the device runs the forward pass of a step, the masks of its tokens are made and the next
-// step is planned (overlap.go). Then the choice is queued, and behind it, where the plan stands,
-// the next forward pass, which takes the tokens from the device's memory: only then the host waits,
-// for tokens that are there already. A step that was queued like this may have rows of a sequence
-// that ended meanwhile: what they compute harms nobody, since the device runs one step after
-// another and pages change hands between two of them, and what is chosen for them is not looked at.
+// While the device runs the forward pass of a step, the host makes the masks of its tokens and
+// plans the next step (overlap.go). Then it queues the sampling. If the plan is still valid it also
+// queues the next forward pass, which takes the sampled tokens from the device's memory. Only then
+// does the host wait for the tokens, which by then are usually there.
 //
-// What must stay true: a request gets the tokens that the host would choose from the same logits.
+// A step that is queued this way may have rows of a sequence that has ended meanwhile. This is
+// safe: the device runs steps one after another, pages get a new owner only between two steps, and
+// the tokens sampled for such rows are ignored.
+//
+// What must stay true: a request gets the tokens that the host would sample from the same logits.
 
 package sched
 
@@ -20,14 +21,15 @@ import (
 	"github.com/ossrun/ossrun/runtime/sample"
 )
 
-// onDevice is what steps on a device need beside what all steps do.
+// onDevice is the state that only steps with sampling on the device need.
 type onDevice struct {
-	// of each row of the batch: the row of the last sample whose token it takes, or -1
+	// for each row of the batch: which row of the last sampling gives its token, or -1 if the token
+	// is known
 	from    []int32
 	choices []engine.SamplingParams // of the step that is sampled
 	chosen  []engine.SampledToken
-	queued  int   // logit rows of the step that is queued and not sampled; 0: none
-	waiting []int // choices of the samples not waited for, oldest first
+	queued  int   // logit rows of the step that is queued and not sampled yet; 0: none
+	waiting []int // rows of each sampling whose tokens were not fetched yet, oldest first
 }
 
 // samplesOnDevice tells whether this step's tokens can be sampled on the engine's device.
@@ -35,8 +37,8 @@ func (s *Scheduler) samplesOnDevice() bool {
 	return s.eng.Caps().Samples && !s.batch.Rebuild && len(s.sampling) > 0 && s.editable(s.sampling)
 }
 
-// editable tells whether the device has room for what these sequences change of their logits. Long
-// texts under penalties may not have it; their steps are sampled on the host.
+// editable tells whether the device has room for the changes to the logits of these sequences
+// (penalties and biases). If it has not, as with penalties over long texts, the host samples.
 func (s *Scheduler) editable(list []*sequence) bool {
 	n := 0
 	for _, q := range list {
@@ -45,8 +47,8 @@ func (s *Scheduler) editable(list []*sequence) bool {
 	return n <= engine.MostEdits(s.o.MaxNumSeqs)
 }
 
-// computeOnDevice runs the batch, and the steps after it as long as each can be queued before the
-// tokens of the one before are known. After an error every sequence that was running has ended.
+// computeOnDevice runs the batch, and further steps for as long as each can be queued before the
+// tokens of the previous one are known. After an error every sequence that was running has ended.
 func (s *Scheduler) computeOnDevice() {
 	err := s.queue(nil)
 	for err == nil {
@@ -78,7 +80,7 @@ func (s *Scheduler) computeOnDevice() {
 		s.publish()
 	}
 	s.abandon()
-	if s.ctx.Err() == nil { // else closed: the loop ends and says so to everyone
+	if s.ctx.Err() == nil { // else the scheduler was closed, and the loop ends all requests
 		s.fault(err)
 	}
 }
@@ -94,7 +96,7 @@ func (s *Scheduler) queue(from []int32) error {
 	return nil
 }
 
-// choices queues the choice of the running step's tokens. Rows whose sequence has ended get any.
+// choices queues the sampling of the running step. Rows whose sequence has ended get any token.
 func (s *Scheduler) choices() error {
 	d := &s.device
 	d.choices = d.choices[:0]
@@ -108,7 +110,7 @@ func (s *Scheduler) choices() error {
 		}
 	}
 	err := s.eng.Sample(d.choices)
-	clear(d.choices) // holds no mask alive
+	clear(d.choices) // lets the masks be collected
 	if err != nil {
 		return err
 	}
@@ -116,8 +118,8 @@ func (s *Scheduler) choices() error {
 	return nil
 }
 
-// assembleAhead writes the rows of the next step to s.batch as they were planned, where that can be
-// queued now. The sequences stand where the running step will leave them.
+// assembleAhead writes the planned rows of the next step to s.batch. It returns false if the step
+// cannot be queued now. The sequences count as if the running step were over.
 func (s *Scheduler) assembleAhead() bool {
 	if s.plan == none || s.ctx.Err() != nil {
 		return false
@@ -125,7 +127,7 @@ func (s *Scheduler) assembleAhead() bool {
 	edits := 0
 	for _, q := range s.running {
 		if q.stream.ctx.Err() != nil {
-			return false // has no part in a step any more
+			return false // cancelled: the step must be planned without it
 		}
 		edits += q.sampler.Edits() + 2
 	}
@@ -150,7 +152,7 @@ func (s *Scheduler) assembleAhead() bool {
 		}
 		b.Seqs = append(b.Seqs, engine.SeqRows{Start: int32(at), Rows: int32(q.rows),
 			Full: q.table.Full(), Window: q.table.Window()})
-		if q.rows == q.left() && q.known() < q.most {
+		if q.rows == q.left() && q.known() < q.maxTokens {
 			q.next.logits = len(b.LogitRows)
 			b.LogitRows = append(b.LogitRows, int32(len(b.Tokens)-1))
 		}
@@ -158,7 +160,7 @@ func (s *Scheduler) assembleAhead() bool {
 	return len(b.LogitRows) > 0
 }
 
-// take waits for the running step's tokens.
+// take waits for the tokens of the running step.
 func (s *Scheduler) take() error {
 	d := &s.device
 	n := d.waiting[0]
@@ -171,13 +173,13 @@ func (s *Scheduler) take() error {
 	if err := s.eng.Wait(chosen); err != nil {
 		return err
 	}
-	s.spread(len(s.sampling) > fewMasks, func(q *sequence) { q.chosen(chosen[q.logits]) })
+	s.parallel(len(s.sampling) > fewMasks, func(q *sequence) { q.chosen(chosen[q.logits]) })
 	return nil
 }
 
-// chosen notes what the device chose.
+// chosen takes the token that the device sampled.
 func (q *sequence) chosen(c engine.SampledToken) {
-	q.allowed, q.fed = nil, nil
+	q.allowed, q.forcedNext = nil, nil
 	if q.err != nil {
 		return
 	}
@@ -185,12 +187,13 @@ func (q *sequence) chosen(c engine.SampledToken) {
 	q.follows()
 }
 
-// promote makes the step that is queued the running one, for the sequences that have not ended.
-// Where tokens followed by themselves, the token that the step gives is none of the text's.
+// promote makes the queued step the running one, for the sequences that have not ended. If the
+// constraint has forced tokens meanwhile, the step's row has the wrong place in the text, and its
+// token is not used.
 func (s *Scheduler) promote() {
 	s.sampling = s.sampling[:0]
 	for _, q := range s.running {
-		q.flying, q.logits = q.next.rows, -1
+		q.inFlight, q.logits = q.next.rows, -1
 		if q.next.logits >= 0 && q.at() == len(q.tokens) {
 			q.logits = q.next.logits
 			s.sampling = append(s.sampling, q)
@@ -200,8 +203,8 @@ func (s *Scheduler) promote() {
 	s.launched = len(s.running)
 }
 
-// abandon lets the device come to an end with what is under way, after an error. Errors that follow
-// from it say nothing new.
+// abandon waits, after an error, until the device is done with all queued work. Further errors are
+// ignored: they follow from the first one.
 func (s *Scheduler) abandon() {
 	d := &s.device
 	if d.queued > 0 {

@@ -4,10 +4,10 @@
 //	   ^                  |
 //	   +-----preempt------+   (youngest first; its pages are dropped, its tokens kept)
 //
-// Age decides everything: both queues are oldest first, and every running sequence is older than
+// Older requests go first. Both queues are sorted by age, and every running sequence is older than
 // every waiting one, since admission takes the oldest and preemption the youngest. Pages are given
-// oldest first. The oldest sequence can always take what it needs, and no request is let in that
-// would not fit alone, so every step moves the oldest on, and each request ends.
+// to the oldest first. So the oldest sequence always gets what it needs. A request that would not
+// fit alone is refused, so every step advances the oldest sequence, and every request ends.
 
 package sched
 
@@ -29,20 +29,20 @@ func (s *Scheduler) drop(queue []*sequence) []*sequence {
 	})
 }
 
-// admit moves waiting sequences to running while there is room, oldest first: none overtakes one
-// that does not fit yet. What the cache has of a sequence it takes with it.
+// admit moves waiting sequences to running while there is room, oldest first. If one does not fit,
+// the younger ones wait too. An admitted sequence gets the pages that the cache has of its prefix.
 func (s *Scheduler) admit(now time.Time) {
 	if len(s.waiting) == 0 || len(s.running) == s.o.MaxNumSeqs {
 		return
 	}
-	// While no page comes free, what did not fit does not fit.
+	// The sequence that did not fit last time still does not, unless a page was freed since.
 	if len(s.running) > 0 && s.stuck == s.waiting[0] && s.stuckAt == s.pool.Given() {
 		return
 	}
 	s.stuck = nil
 	room := s.pool.Free()
 	for _, q := range s.running {
-		room -= s.outlook(q)
+		room -= s.pagesNeeded(q)
 	}
 	n := 0
 	for _, q := range s.waiting {
@@ -52,7 +52,7 @@ func (s *Scheduler) admit(now time.Time) {
 		free := s.pool.Free()
 		s.adopt(q)
 		room -= free - s.pool.Free()
-		if need := s.outlook(q); len(s.running) == 0 || need <= room {
+		if need := s.pagesNeeded(q); len(s.running) == 0 || need <= room {
 			room -= need
 		} else {
 			s.release(q)
@@ -72,8 +72,8 @@ func (s *Scheduler) admit(now time.Time) {
 	s.waiting = slices.Delete(s.waiting, 0, n)
 }
 
-// adopt gives a waiting sequence the pages that hold the beginning of its tokens. The last token is
-// always computed, since the next one comes out of it.
+// adopt gives a waiting sequence the cached pages of its prefix. The last token is always computed,
+// since its logits are needed for the next token.
 func (s *Scheduler) adopt(q *sequence) {
 	q.table.Cuts(q.cuts)
 	if s.o.NoPrefixCaching {
@@ -87,39 +87,41 @@ func (s *Scheduler) adopt(q *sequence) {
 	}
 }
 
-// release gives back the pages of q, which keep what was computed of it until they are needed.
+// release gives back the pages of q. Their contents stay in the prefix cache until the pages are
+// needed for something else.
 func (s *Scheduler) release(q *sequence) {
 	computed := q.tokens[:q.computed]
 	if q.rebuildTo > 0 {
 		computed = nil
 	}
 	s.pool.Release(&q.table, computed)
-	q.computed, q.rows, q.flying, q.rebuildFrom, q.rebuildTo = 0, 0, 0, 0, 0
+	q.computed, q.rows, q.inFlight, q.rebuildFrom, q.rebuildTo = 0, 0, 0, 0, 0
 }
 
-// outlook is how many pages a sequence still needs for what it knows, and for the next page it
-// writes. Chunks of one page are reckoned with, since grants shrink to that where pages are short.
-func (s *Scheduler) outlook(q *sequence) int {
+// pagesNeeded is how many pages a sequence still needs for its known tokens and one more page. It
+// assumes chunks of one page, since grants shrink to that when pages are short.
+func (s *Scheduler) pagesNeeded(q *sequence) int {
 	return max(0, s.pool.PagesFor(len(q.tokens)+kv.PageTokens, kv.PageTokens)-q.table.Pages())
 }
 
-// planned says what the rows that were granted ahead are worth when the step before is over.
+// planned says whether rows that were granted ahead can still be used once the previous step is
+// over.
 type planned uint8
 
 const (
-	none     planned = iota // grant again
-	tight                   // they stand, unless somebody ends: a prefill would have taken more
-	complete                // they stand: everybody has what there is to do
+	none     planned = iota // no: grant again
+	tight                   // yes, unless a sequence ends: a prefill could then take more rows
+	complete                // yes: every sequence has all the rows that it can use
 )
 
-// grant gives each running sequence its rows: first one to each that decodes, then the rest of the
-// step in fair shares to those that prefill. A share is at least a page, so with many of them the
-// younger ones wait; what a share leaves over goes to the oldest.
+// grant gives each running sequence its rows of the next step: first one row to each that decodes,
+// then the rest to those that prefill (grantPrefill).
 //
-// Sequences whose window layers are rebuilt have steps of their own, since such a step runs another
-// program. These take turns with the others, so nobody waits for more than one of them.
+// Sequences whose window layers are rebuilt get steps of their own, since such a step runs another
+// program. These steps alternate with the others, so nobody waits for more than one of them.
 //
-// Ahead, while a step runs, it takes free pages only. s.plan says what came of it.
+// With ahead a step is still running: grant then uses free pages only, and s.plan says whether the
+// result can be used.
 func (s *Scheduler) grant(ahead bool) {
 	prefills, rebuilds := 0, 0
 	for _, q := range s.running {
@@ -133,7 +135,7 @@ func (s *Scheduler) grant(ahead bool) {
 	s.plan, s.ahead = none, ahead
 	if rebuilds > 0 {
 		if ahead {
-			return // where a rebuild will end is looked at when it is there
+			return // rebuilds are not planned ahead
 		}
 		if !s.rebuild || rebuilds == len(s.running) {
 			s.grantRebuild()
@@ -146,7 +148,7 @@ func (s *Scheduler) grant(ahead bool) {
 		s.rebuild = false
 	}
 	budget := s.o.MaxNumBatchedTokens
-	// running loses its youngest while pages are short, hence no range over it
+	// not a range loop: fit may preempt the youngest and shorten s.running
 	for i := 0; i < len(s.running); i++ {
 		if q := s.running[i]; q.decodes() {
 			q.rows = s.fit(q, 1)
@@ -160,6 +162,13 @@ func (s *Scheduler) grant(ahead bool) {
 		s.plan = min(s.plan, tight)
 		return
 	}
+	s.grantPrefill(budget, prefills)
+}
+
+// grantPrefill divides budget rows among the sequences that prefill, in equal shares. A share is at
+// least a page, so with many prefills the younger ones wait. Rows that a sequence does not need go
+// to the oldest.
+func (s *Scheduler) grantPrefill(budget, prefills int) {
 	share := budget / min(prefills, max(1, budget/kv.PageTokens))
 	spare := budget
 	for _, q := range s.running {
@@ -185,7 +194,7 @@ func (s *Scheduler) grant(ahead bool) {
 	}
 }
 
-// grantRebuild gives the rows of a step to the sequences that are rebuilt, oldest first.
+// grantRebuild gives all rows of a step to the sequences that are rebuilt, oldest first.
 func (s *Scheduler) grantRebuild() {
 	budget := s.o.MaxNumBatchedTokens
 	for i := 0; i < len(s.running) && budget > 0; i++ {
@@ -196,7 +205,7 @@ func (s *Scheduler) grantRebuild() {
 	}
 }
 
-// fitRebuild is fit for window pages alone.
+// fitRebuild is fit for a rebuild, which needs window pages only.
 func (s *Scheduler) fitRebuild(q *sequence, want int) int {
 	for {
 		rows := min(want, s.pool.WindowReach(&q.table)-q.computed)
@@ -210,9 +219,9 @@ func (s *Scheduler) fitRebuild(q *sequence, want int) int {
 	}
 }
 
-// fit reserves pages for the next rows of q, fewer where pages are short. Where not one fits,
-// younger sequences are preempted; 0 means that q is the youngest itself and waits for pages to
-// come free, or that the rows are granted ahead.
+// fit reserves pages for the next rows of q and returns how many rows fit: fewer than want if pages
+// are short. If not even one fits, younger sequences are preempted. 0 means that q is the youngest
+// and must wait for free pages, or that rows are granted ahead, when nothing may be preempted.
 func (s *Scheduler) fit(q *sequence, want int) int {
 	for {
 		reach := s.pool.Reach(&q.table) - q.at()
@@ -231,9 +240,9 @@ func (s *Scheduler) fit(q *sequence, want int) int {
 	}
 }
 
-// preempt sends the youngest running sequence back to waiting. Its tokens stay. What is still in
-// the pages when it comes back, or was brought to host memory from there, is taken again; the rest
-// is computed again, and since a choice depends on positions alone, its text is the same.
+// preempt moves the youngest running sequence back to the waiting ones. Its tokens are kept. When
+// it is admitted again, it reuses what is still in the cache or was swapped out, and the rest is
+// computed again. Sampling depends on seed and position only, so its text does not change.
 func (s *Scheduler) preempt() {
 	last := len(s.running) - 1
 	q := s.running[last]

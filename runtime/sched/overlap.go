@@ -1,28 +1,26 @@
-// Work that overlaps a step: what can be done while the engine runs is done then, by a goroutine
-// of its own.
+// Work that overlaps a step: a second goroutine does it while the engine runs.
 //
-//	deliver   what the step before gave its readers goes to them; waking hundreds takes as long as
-//	          everything else
-//	masks     the tokens that the running step may choose: they follow from those before, so they
-//	          are made now
-//	hashes    the names of the pages that the step fills
-//	plan      new requests are taken in, those that waited are admitted with the pages the cache
-//	          has of them, pages that were swapped out are brought back, and the next step's rows
-//	          get their pages. Each sequence stands where the running step will leave it; only
-//	          which token it gets is not known
+//	deliver   the tokens of the previous step go to their readers; waking hundreds of readers
+//	          takes as long as everything else
+//	masks     which tokens the running step may sample; they depend on earlier tokens only
+//	hashes    the hashes of the pages that the step fills
+//	plan      new requests are collected, waiting ones are admitted with their cached pages,
+//	          pages that were swapped out are restored, and the rows of the next step get their
+//	          pages. Each sequence counts as if the running step were over; only its new token
+//	          is not known yet
 //
-// When the step is over the loop has to sample, move the sequences on and fill the tokens in. If
-// something came otherwise than planned (somebody joined or was cancelled, a text ended where rows
-// were short, tokens follow by themselves) it grants anew, which is cheap; what was admitted,
-// found, brought back and reserved stays.
+// When the step is over, the loop only has to sample, advance the sequences and fill in the tokens.
+// If the plan is no longer valid (a request joined or was cancelled, a sequence ended while rows
+// were short, a constraint forced tokens), rows are granted again, which is cheap. What was
+// admitted, found, restored and reserved stays.
 //
 // What must stay true:
-//   - From begin to join everything of the loop's belongs to this goroutine, but for the batch that
-//     runs and its logits.
-//   - No page that the running step reads or writes changes hands: nothing is preempted, given back
-//     or committed here.
-//   - Between begin and join nobody else touches a stream's end that the loop writes, so a stream's
-//     tokens come in order and its finish comes last.
+//   - From begin to join this goroutine owns everything of the loop, except the running batch and
+//     its logits.
+//   - No page that the running step reads or writes gets another owner: nothing is preempted,
+//     released or committed here.
+//   - From begin to join nobody else writes to the streams, so a stream's tokens come in order and
+//     its finish comes last.
 
 package sched
 
@@ -30,17 +28,17 @@ import (
 	"github.com/ossrun/ossrun/runtime/kv"
 )
 
-// handout is one token for a stream, or its end.
+// handout is one token for a stream, or the end of the stream.
 type handout struct {
 	stream *Stream
 	token  Token
-	more   bool // token is one; else the stream ends
+	more   bool // there is a token; false: the stream ends
 	finish Finish
 	err    error
 }
 
-// begin hands out what is noted in s.out, and with plan does the rest of the list above. join waits
-// for the end of it.
+// begin starts the goroutine's work: it delivers s.out and, with plan, does everything else in the
+// list above. join waits until it is done.
 func (s *Scheduler) begin(plan bool) {
 	if !plan && len(s.out) == 0 {
 		return
@@ -55,7 +53,7 @@ func (s *Scheduler) join() {
 	if s.busy {
 		<-s.joined
 		s.busy = false
-		clear(s.outgoing) // holds no stream alive
+		clear(s.outgoing) // lets the streams be collected
 	}
 }
 
@@ -76,23 +74,23 @@ func (s *Scheduler) overlapped() {
 	}
 }
 
-// fewMasks is up to how many masks one goroutine makes sooner than several can be woken.
+// fewMasks is the number of masks up to which one goroutine is faster than waking several.
 const fewMasks = 8
 
-// prepare does what the running step leaves to do for itself and for the next one.
+// prepare makes the masks and hashes of the running step and plans the next step.
 func (s *Scheduler) prepare() {
 	masks := 0
 	for _, q := range s.sampling {
-		if q.held != nil {
+		if q.constraint != nil {
 			masks++
 		}
 	}
 	if masks > 0 {
-		s.spread(masks > fewMasks, (*sequence).allow)
+		s.parallel(masks > fewMasks, (*sequence).allow)
 	}
 	if !s.o.NoPrefixCaching {
 		for _, q := range s.running {
-			if q.flying > 0 {
+			if q.inFlight > 0 {
 				q.hashes = kv.Hashes(s.root, q.hashes, q.tokens)
 			}
 		}
@@ -106,8 +104,8 @@ func (s *Scheduler) prepare() {
 	}
 }
 
-// settle makes the next step's plan final once the step before is over. What waits is looked at
-// again, since pages and seats may have come free.
+// settle makes the plan of the next step final once the previous step is over. Waiting sequences
+// are considered again, since the step may have freed pages and places in the batch.
 func (s *Scheduler) settle() {
 	stands := s.plan != none
 	for _, queue := range []*[]*sequence{&s.running, &s.waiting} {

@@ -100,7 +100,7 @@ func TestNothingIsPreemptedBesideAStep(t *testing.T) {
 	s, _ = start(t, Options{Pages: 20, MaxNumBatchedTokens: 64, launch: func(*engine.Batch) {
 		flying = map[*sequence]held{}
 		for _, q := range s.running {
-			if q.flying > 0 {
+			if q.inFlight > 0 {
 				flying[q] = held{slices.Clone(q.table.Full()), slices.Clone(q.table.Window())}
 			}
 		}

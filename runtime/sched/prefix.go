@@ -1,4 +1,4 @@
-// The prefix cache as the scheduler uses it: whose prefixes may meet, and how pages are copied.
+// How the scheduler uses the prefix cache: which models share pages, and how pages are copied.
 
 package sched
 
@@ -7,8 +7,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/kv"
 )
 
-// restorePages is how many pages are brought back between two steps, at most: decodes go on
-// meanwhile.
+// restorePages limits how many pages are restored during one step, so that decodes do not wait
+// long.
 const restorePages = 64
 
 func (s *Scheduler) keepPrefixes() {
@@ -23,7 +23,7 @@ func (s *Scheduler) keepPrefixes() {
 	s.pool.KeepPrefixes(keep)
 }
 
-// copyPage goes through the host; a page is copied once a request at most.
+// copyPage copies through the host. This is fast enough: a request copies at most one page.
 func (s *Scheduler) copyPage(from, to int32) error {
 	page := s.room()[:s.eng.Plan().PageBytes]
 	if err := s.eng.Cache().Read(int64(from)*int64(len(page)), page); err != nil {
@@ -32,7 +32,7 @@ func (s *Scheduler) copyPage(from, to int32) error {
 	return s.eng.Cache().Write(int64(to)*int64(len(page)), page)
 }
 
-// room is for the contents of an entry of a window table, which are the longest.
+// room is a buffer for one entry of a window table, which is the largest kind of entry.
 func (s *Scheduler) room() []byte {
 	if s.copying == nil {
 		windowPages := engine.WindowPages(s.eng.Settings().KVCacheDtype)
@@ -41,7 +41,8 @@ func (s *Scheduler) room() []byte {
 	return s.copying
 }
 
-// contents moves what a page and its twin hold; move reads or writes at an offset of the cache.
+// contents copies a page and its twin between the cache and the buffer that it returns; move reads
+// or writes at an offset of the cache.
 func (s *Scheduler) contents(page int32, windowed bool,
 	move func(at int64, part []byte) error) ([]byte, error) {
 	bytes, all := int(s.eng.Plan().PageBytes), s.room()
@@ -54,7 +55,7 @@ func (s *Scheduler) contents(page int32, windowed bool,
 	return all[:len(pages)*bytes], nil
 }
 
-// swapOut keeps a page's contents before the page is taken for something else.
+// swapOut saves the contents of a page before the page gets another use.
 func (s *Scheduler) swapOut(prefix kv.Hash, windowed bool, page int32) {
 	if s.o.Spill.Has(prefix, windowed) {
 		return
@@ -67,7 +68,7 @@ func (s *Scheduler) swapOut(prefix kv.Hash, windowed bool, page int32) {
 	s.counts.SwappedOut++
 }
 
-// swapIn is the way back.
+// swapIn restores what swapOut has saved.
 func (s *Scheduler) swapIn(prefix kv.Hash, windowed bool, page int32) error {
 	bytes := len(s.pool.Entry(page, windowed)) * int(s.eng.Plan().PageBytes)
 	if err := s.o.Spill.Get(prefix, windowed, s.room()[:bytes]); err != nil {
@@ -78,9 +79,9 @@ func (s *Scheduler) swapIn(prefix kv.Hash, windowed bool, page int32) error {
 	return err
 }
 
-// restored brings back pages of q that were swapped out, and tells whether q need not wait for more
-// of them. Reading a page is cheaper than computing its tokens wherever there is a Spill: that is
-// what the plan gives one for.
+// restored restores pages of q that were swapped out, and returns true if there are no more to wait
+// for. Where there is a Spill, reading a page is always cheaper than computing its tokens:
+// otherwise the plan provides no Spill.
 func (s *Scheduler) restored(q *sequence) bool {
 	if s.o.Spill == nil || s.o.NoPrefixCaching {
 		return true

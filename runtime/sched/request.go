@@ -1,4 +1,4 @@
-// What is asked of the scheduler and what comes back.
+// What a caller asks of the scheduler, and what it gets back.
 
 package sched
 
@@ -18,14 +18,14 @@ type Request struct {
 	Params sample.Params
 	// generated tokens at most, forced ones included; 0: as many as the context holds
 	MaxTokens int
-	Stop      []int32 // ids that end it; Params.IgnoreEOS takes the model's end tokens out of them
-	// Constraint says which tokens may come. What it forces is delivered as if it had been sampled,
-	// and fed as input in one step. It is called by one goroutine at a time, those of different
-	// requests at the same time; nil allows everything.
+	Stop      []int32 // ids that end it; with Params.IgnoreEOS the model's end tokens do not
+	// Constraint says which tokens may come next; nil allows all. Tokens that it forces are
+	// delivered like sampled ones and computed in one step. One constraint is used by one goroutine
+	// at a time, constraints of different requests by several.
 	Constraint grammar.Constraint
-	// Cuts are lengths of the prompt at which a later prompt is likely to leave this one: after the
-	// system and developer messages, after each user message and each tool result, ascending. Pages
-	// there are kept longest.
+	// Cuts are lengths of the prompt at which a later prompt will probably differ from it, in
+	// ascending order: after the system and developer messages, and after each user message and
+	// tool result. The pages there are kept longest.
 	Cuts []int
 }
 
@@ -56,7 +56,7 @@ var ErrQueueFull = errors.New("too many requests are waiting")
 // ErrClosed ends the requests of a scheduler that is closed, and is returned to new ones.
 var ErrClosed = errors.New("the scheduler is closed")
 
-// EngineError ends the requests that were in a step which failed.
+// EngineError ends the requests that were in a failed step.
 type EngineError struct{ Fault error }
 
 func (e *EngineError) Error() string {
@@ -65,15 +65,15 @@ func (e *EngineError) Error() string {
 
 func (e *EngineError) Unwrap() error { return e.Fault }
 
-// ContextLengthError is a request that can never fit: it needs Asked tokens (its prompt, its forced
-// tokens and one to generate), the context holds Max.
+// ContextLengthError refuses a request that can never fit: it needs Asked tokens (its prompt, its
+// forced tokens and one to generate), but the context holds Max.
 type ContextLengthError struct{ Max, Asked int }
 
 func (e *ContextLengthError) Error() string {
 	return fmt.Sprintf("the request needs at least %d tokens, the context holds %d", e.Asked, e.Max)
 }
 
-// check refuses what cannot be run; forced is what the constraint wants first.
+// check refuses requests that cannot run; forced are the tokens that the constraint forces first.
 func (r *Request) check(forced []int32, spec models.Spec, context int) error {
 	if len(r.Prompt) == 0 {
 		return errors.New("the prompt is empty")

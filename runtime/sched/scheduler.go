@@ -3,22 +3,24 @@
 //
 // One goroutine, the loop, owns all sequences and the page pool. A step goes:
 //
-//	collect   new requests join
-//	settle    cancelled ones leave and their pages are free; the oldest waiting ones join with the
-//	          pages that the cache has of them; each gets its rows, unless the plan that was made
-//	          beside the step before still stands (grant.go has the policy)
-//	compute   the engine's step, then sampling (step.go); meanwhile another goroutine hands out
-//	          the tokens of the step before, makes masks and plans the next step (overlap.go)
-//	advance   what is computed becomes findable, what left the window is given back
+//	collect   new requests join the waiting ones
+//	settle    cancelled requests leave and free their pages; the oldest waiting ones are admitted
+//	          with their cached pages; each sequence gets its rows, unless the plan that was made
+//	          during the previous step is still valid (grant.go has the policy)
+//	compute   the engine's step, then sampling (step.go); meanwhile another goroutine delivers
+//	          the tokens of the previous step, makes masks and plans the next step (overlap.go)
+//	advance   computed pages enter the prefix cache, pages outside the window are given back
 //
 // What must stay true:
-//   - A request's tokens do not depend on what else runs: the engine computes each row by itself
-//     and sampling is by (seed, position). Preemption, chunk sizes and batches change times only.
-//   - No request fails for want of pages: what cannot fit alone is refused by Submit, everything
-//     else ends.
-//   - A step with an error ends the running requests; waiting and later ones run on, on a new
-//     engine where Restart gives one.
-//   - Prefixes found in the cache change times only: the pages hold what computing would give.
+//   - A request's tokens do not depend on what else runs: the engine computes each row on its own,
+//     and sampling depends on (seed, position). Preemption, chunk sizes and batches change only
+//     how long it takes.
+//   - No request fails because pages are short: Submit refuses what cannot fit alone, and every
+//     other request can finish.
+//   - A failed step ends the running requests. Waiting and later ones run, on a new engine if
+//     Restart gives one.
+//   - A prefix found in the cache changes only how long a request takes: its pages hold what
+//     computing would give.
 package sched
 
 import (
@@ -34,11 +36,12 @@ import (
 	"github.com/ossrun/ossrun/runtime/kv"
 )
 
-// A table of the pool is handed to the engine as it is.
+// The pool's tables go to the engine unchanged, so both must have pages of the same size.
 const _ = uint(kv.PageTokens-engine.PageTokens) + uint(engine.PageTokens-kv.PageTokens)
 
 // Engine is what the scheduler needs of engine.Engine. Step fills logits [len(LogitRows), vocab]
-// and keeps nothing; Queue, Sample and Wait are called where Caps says that the device samples.
+// and keeps no reference. Queue, Sample and Wait are called only if Caps says that the device
+// samples.
 type Engine interface {
 	Spec() models.Spec
 	Settings() engine.Settings
@@ -57,24 +60,25 @@ type Options struct {
 	MaxNumBatchedTokens int // rows in a step, at most the engine's; default 512
 	MaxNumSeqs          int // sequences that run at once, at most MaxNumBatchedTokens; default 256
 	MaxWaiting          int // requests that wait for those; default 2048
-	// tokens of a sequence; default what the model was made for, and never more than the pool holds
+	// tokens of a sequence; default the model's maximum, and never more than the pool holds
 	ContextLength int
 
-	// NoPrefixCaching computes every prompt from its first token on: no page outlives its sequence.
+	// NoPrefixCaching computes every prompt from its first token: no page outlives its sequence.
 	NoPrefixCaching bool
-	// Spill takes pages that are needed for something else, and gives them back to whom they would
-	// save computing; nil: none.
+	// Spill keeps the contents of pages that get another use, and restores them for later requests
+	// with the same prefix; nil: none.
 	Spill *kv.Spill
-	// Model names the weights and the form of the pages. Schedulers on one Spill share what is
-	// equally named.
+	// Model names the weights and the page format. Schedulers with the same Spill share pages if
+	// they have the same Model.
 	Model string
-	// Restart gives a fresh engine of the same shape after a step failed, with an empty cache. It
-	// is called from the loop, after the running requests got their *EngineError; the waiting ones
-	// go on with what it returns. Its error closes the scheduler. nil: the same engine goes on.
+	// Restart returns a new engine of the same shape, with an empty cache, after a step failed. The
+	// loop calls it after the running requests got their *EngineError; the waiting requests run on
+	// the engine that it returns. If it fails, the scheduler is closed. nil: the old engine is used
+	// on.
 	Restart func(fault error) (Engine, error)
 
-	// For tests: their own time, and what they look at, before each step in the loop's goroutine,
-	// and when the step behind it is planned, in that which does it.
+	// For tests: a clock; launch is called before each step, by the loop's goroutine; prepared is
+	// called when the next step has been planned, by the goroutine that plans.
 	now      func() time.Time
 	launch   func(*engine.Batch)
 	prepared func()
@@ -100,7 +104,7 @@ func (o Options) withDefaults(spec models.Spec, windowPages int) Options {
 	return o
 }
 
-// longest is how many tokens a sequence can have that has the pool for itself.
+// longest is how many tokens fit into the pool if it holds one sequence only.
 func longest(pages, window, windowPages int) int {
 	n := pages * kv.PageTokens
 	for n > 0 && kv.PagesOf(n, 1, window, windowPages) > pages {
@@ -121,17 +125,17 @@ type Scheduler struct {
 
 	mu       sync.Mutex
 	incoming []*sequence
-	live     int // requests that have not ended
+	live     int // number of requests that have not ended
 	closed   bool
 	draining bool
-	drained  chan struct{} // closed when draining and nothing is live; made by the first Drain
+	drained  chan struct{} // made by the first Drain, closed once live is 0
 	stats    Stats
 	pace     pace
 
-	// The loop's own.
+	// Used by the loop only.
 	pool     *kv.Pool
 	root     kv.Hash
-	copying  []byte      // room for a page and its twin
+	copying  []byte      // buffer for a page and its twin
 	running  []*sequence // oldest first
 	waiting  []*sequence // oldest first
 	batch    engine.Batch
@@ -142,22 +146,22 @@ type Scheduler struct {
 	counts   Counts
 	ended    int       // since the last publish
 	plan     planned   // of the next step
-	ahead    bool      // it is made while another runs
-	rebuild  bool      // it rebuilds window pages
-	launched int       // sequences of running that were there when the step began
-	stuck    *sequence // did not fit when pool.Given was stuckAt
+	ahead    bool      // the next step is planned while another runs
+	rebuild  bool      // the next step rebuilds window pages
+	launched int       // how many sequences of running were there when the step began
+	stuck    *sequence // the one that did not fit when pool.Given was stuckAt
 	stuckAt  uint64
-	lost     error // what those get that are there when the loop ends
+	lost     error // ends the requests that are left when the loop ends
 
 	out, outgoing []handout
-	outAt         time.Time // when the step that outgoing is of ended
+	outAt         time.Time // when the step that gave outgoing ended
 	busy          bool      // between begin and join
 	overlap       chan bool
 	joined        chan struct{}
 }
 
 // New starts a scheduler. The engine must have o.Pages pages and take steps of
-// o.MaxNumBatchedTokens rows, and is used by this scheduler alone until Close returns.
+// o.MaxNumBatchedTokens rows. Nobody else may use it until Close returns.
 func New(eng Engine, o Options) *Scheduler {
 	s := &Scheduler{eng: eng, spec: eng.Spec(), wake: make(chan struct{}, 1),
 		done:    make(chan struct{}),
@@ -174,12 +178,12 @@ func New(eng Engine, o Options) *Scheduler {
 	return s
 }
 
-// ContextLength is how many tokens a sequence can have, prompt and answer together.
+// ContextLength is the maximum number of tokens of a sequence, prompt and answer together.
 func (s *Scheduler) ContextLength() int { return s.o.ContextLength }
 
-// Submit starts a request; it joins the next step that has room. Cancelling ctx ends it before the
+// Submit queues a request; it joins the next step that has room. Cancelling ctx ends it before the
 // next step and frees its pages. The error is ErrQueueFull, ErrClosed, a *ContextLengthError, a
-// *sample.ParamError or names what is wrong.
+// *sample.ParamError, or says what is wrong with the request.
 func (s *Scheduler) Submit(ctx context.Context, r Request) (*Stream, error) {
 	var forced []int32
 	if r.Constraint != nil {
@@ -211,8 +215,8 @@ func (s *Scheduler) Submit(ctx context.Context, r Request) (*Stream, error) {
 	return st, nil
 }
 
-// Drain lets no new request in (Submit returns ErrClosed), waits until those that were let in have
-// ended, and closes the scheduler. When ctx ends first, the rest is ended with ErrClosed and Drain
+// Drain refuses new requests (Submit returns ErrClosed), waits until the accepted ones have ended,
+// and closes the scheduler. If ctx ends first, the remaining requests end with ErrClosed and Drain
 // returns ctx's error.
 func (s *Scheduler) Drain(ctx context.Context) error {
 	s.mu.Lock()
@@ -234,7 +238,8 @@ func (s *Scheduler) Drain(ctx context.Context) error {
 	return errors.Join(err, s.Close())
 }
 
-// Close ends every request with ErrClosed and waits for the loop. The engine is free then.
+// Close ends every request with ErrClosed and waits until the loop has ended. After that the engine
+// is no longer used.
 func (s *Scheduler) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -267,8 +272,8 @@ func (s *Scheduler) loop() {
 	s.join()
 }
 
-// collect takes in new requests and waits while there is nothing to do. False means that the
-// scheduler is closed, and that every request it took is in a queue.
+// collect adds new requests to the waiting ones, and blocks while there is nothing to do. It
+// returns false once the scheduler is closed; every accepted request is in a queue then.
 func (s *Scheduler) collect() bool {
 	for {
 		if closed := s.takeIn(); closed {
@@ -287,7 +292,7 @@ func (s *Scheduler) collect() bool {
 	}
 }
 
-// takeIn puts new requests at the end of those that wait.
+// takeIn appends new requests to the waiting ones.
 func (s *Scheduler) takeIn() (closed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

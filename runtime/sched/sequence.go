@@ -1,5 +1,5 @@
-// A request as the loop sees it. Only the loop's goroutine touches a sequence, but for sampling,
-// where each is touched by one goroutine.
+// A request as the loop sees it. Only the loop's goroutine uses a sequence, except for sampling,
+// where several goroutines work on different sequences.
 
 package sched
 
@@ -14,46 +14,47 @@ import (
 )
 
 type sequence struct {
-	stream  *Stream
-	sampler *sample.Sampler
-	held    grammar.Constraint // nil: everything is allowed
-	stop    []int32
+	stream     *Stream
+	sampler    *sample.Sampler
+	constraint grammar.Constraint // nil: everything is allowed
+	stop       []int32
 
 	tokens    []int32 // prompt, forced, sampled: everything known
 	prompt    int     // of tokens
 	forced    int     // tokens[prompt:forced] are forced
 	delivered int     // tokens[prompt:delivered] are in the stream
-	most      int     // tokens at most
+	maxTokens int     // prompt included
 
 	table    kv.Table
-	hashes   []kv.Hash // of the whole pages of tokens; as far as they were needed
+	hashes   []kv.Hash // of the full pages of tokens, as far as they were needed
 	cuts     []int
 	computed int // positions whose keys and values are in the pages
-	seen     int // positions that were computed or found at any time
+	seen     int // positions that were ever computed or found in the cache
 	rows     int // granted in the next step
-	flying   int // in the step that runs
+	inFlight int // in the step that runs
 	logits   int // row of that step's logits to sample from, -1 for none
 
-	// flying and logits of the step that is queued behind the running one on a device
+	// inFlight and logits of the step that is queued behind the running one on a device
 	next struct{ rows, logits int }
 
-	// While the window layers' pages before a hit's end are computed again, computed runs from
-	// rebuildFrom to rebuildTo; the full layers have everything below rebuildTo. Else both are 0.
+	// While window pages are rebuilt, computed goes from rebuildFrom to rebuildTo; the full layers
+	// have everything before rebuildTo. Otherwise both are 0.
 	rebuildFrom, rebuildTo int
 
-	allowed []uint64            // what the mask allows to choose in this step
-	sampled engine.SampledToken // of this step
-	fed     []int32             // what has to follow the choice
-	err     error
+	allowed    []uint64            // the mask of this step
+	sampled    engine.SampledToken // of this step
+	forcedNext []int32             // what the constraint forces after the sampled token
+	err        error
 }
 
-// newSequence takes a checked request and what its constraint forces first.
+// newSequence makes the sequence of a checked request; forced are the tokens that its constraint
+// forces at the beginning.
 func newSequence(r Request, forced []int32, spec models.Spec, context int,
 	stream *Stream) *sequence {
-	q := &sequence{stream: stream, held: r.Constraint, prompt: len(r.Prompt),
-		delivered: len(r.Prompt), most: context}
+	q := &sequence{stream: stream, constraint: r.Constraint, prompt: len(r.Prompt),
+		delivered: len(r.Prompt), maxTokens: context}
 	if r.MaxTokens > 0 {
-		q.most = min(context, q.prompt+r.MaxTokens)
+		q.maxTokens = min(context, q.prompt+r.MaxTokens)
 	}
 	q.sampler = sample.New(r.Params, spec.Vocab, r.Prompt)
 	q.sampler.HoldStops(r.Stop)
@@ -62,7 +63,7 @@ func newSequence(r Request, forced []int32, spec models.Spec, context int,
 			q.stop = append(q.stop, id)
 		}
 	}
-	forced = forced[:min(len(forced), q.most-q.prompt)]
+	forced = forced[:min(len(forced), q.maxTokens-q.prompt)]
 	if at := slices.IndexFunc(forced, q.stops); at >= 0 {
 		forced = forced[:at+1]
 	}
@@ -80,59 +81,61 @@ func newSequence(r Request, forced []int32, spec models.Spec, context int,
 	return q
 }
 
-// decodes tells that one row moves it on, prefills that it has more than that before it.
+// decodes tells that the sequence needs one row for its next token, prefills that it needs several.
 func (q *sequence) decodes() bool  { return q.rebuildTo == 0 && q.left() == 1 && !q.last() }
 func (q *sequence) prefills() bool { return q.rebuildTo == 0 && q.left() > 1 }
 
 func (q *sequence) stops(id int32) bool { return slices.Contains(q.stop, id) }
 
-// at is how many positions will be in the pages when the running step is over; between two steps it
-// is computed.
-func (q *sequence) at() int { return q.computed + q.flying }
+// at is how many positions will be computed when the running step is over. Between two steps it
+// equals computed.
+func (q *sequence) at() int { return q.computed + q.inFlight }
 
-// known is how many tokens will be known then, though not which the last one is.
+// known is how many tokens there will be then. The last one may not be sampled yet.
 func (q *sequence) known() int {
-	if q.flying > 0 && q.logits >= 0 {
+	if q.inFlight > 0 && q.logits >= 0 {
 		return len(q.tokens) + 1
 	}
 	return len(q.tokens)
 }
 
-// left is how many known tokens will not be computed. One is left to a sequence that decodes.
+// left is how many of these tokens will not be computed yet: one for a sequence that decodes.
 func (q *sequence) left() int { return q.known() - q.at() }
 
-// last tells that the running step is certainly its last.
-func (q *sequence) last() bool { return q.flying > 0 && q.known() == q.most && q.at() >= q.most-1 }
+// last tells that the sequence will certainly end with the running step.
+func (q *sequence) last() bool {
+	return q.inFlight > 0 && q.known() == q.maxTokens && q.at() >= q.maxTokens-1
+}
 
-// allow asks for the mask of the token that the running step gives.
+// allow makes the mask of the token that the running step will sample.
 func (q *sequence) allow() {
-	if q.held != nil {
-		q.allowed = q.held.Mask()
+	if q.constraint != nil {
+		q.allowed = q.constraint.Mask()
 	}
 }
 
-// choose samples from its row of the step's logits.
+// choose samples the next token from the sequence's row of logits.
 func (q *sequence) choose(logits []float32) {
 	q.sampled, q.err = q.sampler.Next(logits, len(q.tokens), q.allowed)
-	q.allowed, q.fed = nil, nil
+	q.allowed, q.forcedNext = nil, nil
 	q.follows()
 }
 
-// follows takes the choice and asks what has to come after it.
+// follows accepts the sampled token and asks the constraint what it forces next.
 func (q *sequence) follows() {
 	if q.err != nil {
 		return
 	}
 	q.accept(q.sampled.ID)
-	if q.held != nil && !q.stops(q.sampled.ID) {
-		q.fed = q.held.Forced()
+	if q.constraint != nil && !q.stops(q.sampled.ID) {
+		q.forcedNext = q.constraint.Forced()
 	}
 }
 
-// accept tells the sampler and the constraint of a generated token.
+// accept tells the sampler and the constraint about a generated token.
 func (q *sequence) accept(id int32) {
 	q.sampler.Accept(id)
-	if q.held != nil {
-		q.held.Accept(id)
+	if q.constraint != nil {
+		q.constraint.Accept(id)
 	}
 }

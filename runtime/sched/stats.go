@@ -1,4 +1,4 @@
-// What the scheduler has done and is doing, for /metrics and the status line.
+// Counters and gauges of the scheduler, for /metrics and the status line.
 
 package sched
 
@@ -8,7 +8,7 @@ type Stats struct {
 	Waiting int // requests that wait for room, preempted ones included
 
 	PagesTotal, PagesUsed, PagesPeak int
-	PagesCached                      int // in no table, but with a known prefix; they count as free
+	PagesCached                      int // unused, with a cached prefix; counted as free
 
 	Counts
 }
@@ -16,28 +16,28 @@ type Stats struct {
 // Counts only grow.
 type Counts struct {
 	Steps           uint64
-	Ahead           uint64 // steps whose rows were granted while the one before ran
-	Rows            uint64 // computed: prompt tokens, recomputed ones and decodes
+	Ahead           uint64 // steps that were planned while the previous one ran
+	Rows            uint64 // computed rows: prompt tokens, recomputed tokens and decodes
 	GeneratedTokens uint64 // delivered
 	PromptTokens    uint64 // of admitted requests
 	Preemptions     uint64
 
-	// The prefix cache, in tokens of admitted requests: how many were looked up, and how many had
-	// not to be computed.
+	// The prefix cache, in prompt tokens of admitted requests: how many were looked up, and how
+	// many were found and not computed.
 	PrefixQueries, PrefixHits uint64
 	Prefilled                 uint64 // rows of prompt tokens computed for the first time
-	// rows computed again for the window layers alone: receptive fields of hits
+	// rows computed again for the window layers only: the receptive fields of hits
 	Rebuilt               uint64
 	Recomputed            uint64 // rows computed again after a preemption
 	SwappedOut, SwappedIn uint64 // pages to and from host memory or disk
 
-	NonFinite uint64 // requests that ended in logits that are no numbers
+	NonFinite uint64 // requests that ended because their logits were NaN or infinite
 	Faults    uint64 // steps that failed
 
 	Stopped, Length, Cancelled, Failed uint64 // requests, by how they ended
 }
 
-// Stats may be asked at any time and costs the loop nothing.
+// Stats returns the latest snapshot. It is safe for concurrent use and does not delay the loop.
 func (s *Scheduler) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,7 +46,7 @@ func (s *Scheduler) Stats() Stats {
 	return st
 }
 
-// publish makes the loop's state visible.
+// publish updates the snapshot that Stats returns.
 func (s *Scheduler) publish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,6 @@
-// One step: the granted rows become a Batch, the engine computes it, the sequences whose last row
-// was in it get their next token. The parts are apart so that a device that samples by itself can
-// replace the second and third.
+// One step: the granted rows become a Batch, the engine computes it, and each sequence whose last
+// known token was in it gets its next token. A device that samples replaces the second and third
+// part (device.go).
 
 package sched
 
@@ -15,8 +15,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/sample"
 )
 
-// assemble writes the granted rows to s.batch. The logits of a sequence's last known token are
-// asked for.
+// assemble writes the granted rows to s.batch. It asks for the logits of each sequence's last known
+// token.
 func (s *Scheduler) assemble() {
 	b := &s.batch
 	b.Tokens, b.Seqs, b.LogitRows, b.Rebuild = b.Tokens[:0], b.Seqs[:0], b.LogitRows[:0], s.rebuild
@@ -30,17 +30,17 @@ func (s *Scheduler) assemble() {
 		b.Seqs = append(b.Seqs, engine.SeqRows{Start: int32(q.computed), Rows: int32(q.rows),
 			Full: q.table.Full(), Window: q.table.Window()})
 		q.logits = -1
-		if q.rebuildTo == 0 && q.rows == q.left() && len(q.tokens) < q.most {
+		if q.rebuildTo == 0 && q.rows == q.left() && len(q.tokens) < q.maxTokens {
 			q.logits = len(b.LogitRows)
 			b.LogitRows = append(b.LogitRows, int32(len(b.Tokens)-1))
 			s.sampling = append(s.sampling, q)
 		}
-		q.flying = q.rows
+		q.inFlight = q.rows
 	}
 	s.launched = len(s.running)
 }
 
-// makeRoom has room for the batch's logits on the host.
+// makeRoom grows the host's buffer to the logits of the batch.
 func (s *Scheduler) makeRoom() {
 	if need := len(s.batch.LogitRows) * s.spec.Vocab; need > len(s.logits) {
 		rows := min(max(2*len(s.logits)/s.spec.Vocab, len(s.batch.LogitRows)), s.o.MaxNumSeqs)
@@ -48,7 +48,7 @@ func (s *Scheduler) makeRoom() {
 	}
 }
 
-// compute runs the batch, with what is done beside it, and samples. After an error of the engine
+// compute runs the batch, with the work that overlaps it, and samples. After an error of the engine
 // every sequence that was running has ended.
 func (s *Scheduler) compute() {
 	if s.samplesOnDevice() {
@@ -63,7 +63,7 @@ func (s *Scheduler) compute() {
 	err := s.eng.Step(s.ctx, &s.batch, s.logits[:len(s.batch.LogitRows)*s.spec.Vocab])
 	s.join()
 	if err != nil {
-		if s.ctx.Err() == nil { // else closed: the loop ends and says so to everyone
+		if s.ctx.Err() == nil { // else the scheduler was closed, and the loop ends all requests
 			s.fault(err)
 		}
 		return
@@ -74,8 +74,8 @@ func (s *Scheduler) compute() {
 	s.advance()
 }
 
-// fault ends the running sequences after a step that failed; those admitted while it ran wait
-// again. What the cache held is not trusted any more.
+// fault ends the running sequences after a failed step. Those that were admitted while it ran wait
+// again. The cache is emptied, since its contents may be wrong.
 func (s *Scheduler) fault(err error) {
 	s.counts.Faults++
 	s.plan = none
@@ -105,21 +105,19 @@ func (s *Scheduler) fault(err error) {
 	}
 }
 
-// serialLogits is up to how many logits one goroutine samples from sooner than several can be
-// woken.
+// serialLogits is the number of logits up to which one goroutine is faster than waking several.
 const serialLogits = 1 << 16
 
-// choose samples all sequences that have logits: a row costs about a millisecond at full
-// vocabulary.
+// choose samples for all sequences that have logits. A row of the full vocabulary takes about a
+// millisecond.
 func (s *Scheduler) choose() {
-	s.spread(len(s.sampling)*s.spec.Vocab > serialLogits, func(q *sequence) {
+	s.parallel(len(s.sampling)*s.spec.Vocab > serialLogits, func(q *sequence) {
 		q.choose(s.logits[q.logits*s.spec.Vocab : (q.logits+1)*s.spec.Vocab])
 	})
 }
 
-// spread does something for each sequence that is sampled in this step, on every core where that is
-// wide.
-func (s *Scheduler) spread(wide bool, do func(*sequence)) {
+// parallel calls do for each sequence that is sampled in this step, with wide on all cores.
+func (s *Scheduler) parallel(wide bool, do func(*sequence)) {
 	if !wide {
 		for _, q := range s.sampling {
 			do(q)
@@ -144,18 +142,18 @@ func (s *Scheduler) spread(wide bool, do func(*sequence)) {
 	others.Wait()
 }
 
-// advance moves the sequences on by what the step computed: their pages become findable, those that
-// left the window are given back, tokens are noted to be handed out, and what is done ends.
+// advance adds the step's results to the sequences: computed pages enter the prefix cache, pages
+// outside the window are given back, tokens are noted for delivery, and finished sequences end.
 func (s *Scheduler) advance() {
 	s.running = slices.DeleteFunc(s.running, func(q *sequence) bool {
-		if q.flying == 0 {
+		if q.inFlight == 0 {
 			return false
 		}
 		if q.rebuildTo > 0 {
 			s.advanceRebuild(q)
 			return false
 		}
-		rows, more := q.rows, len(q.fed) > 0
+		rows, more := q.rows, len(q.forcedNext) > 0
 		ended := s.move(q)
 		if more || ended && rows > 0 && s.plan == tight {
 			s.plan = none
@@ -164,11 +162,11 @@ func (s *Scheduler) advance() {
 	})
 }
 
-// move is advance for one sequence; it tells whether that has ended.
+// move is advance for one sequence; it tells whether the sequence has ended.
 func (s *Scheduler) move(q *sequence) bool {
 	s.count(q)
-	q.computed += q.flying
-	q.flying = 0
+	q.computed += q.inFlight
+	q.inFlight = 0
 	q.seen = max(q.seen, q.computed)
 	if q.logits >= 0 && q.err != nil {
 		s.pool.Invalidate(&q.table)
@@ -177,7 +175,7 @@ func (s *Scheduler) move(q *sequence) bool {
 	}
 	s.pool.Commit(&q.table, q.tokens, q.hashes, q.computed)
 	s.pool.Slide(&q.table, q.computed)
-	// A forced token counts as sampled once everything before it is computed.
+	// A forced token is delivered once everything before it is computed, as if it were sampled.
 	for q.delivered < q.forced && q.delivered <= q.computed {
 		if s.hand(q, forcedToken(q.tokens[q.delivered])) {
 			return true
@@ -190,10 +188,10 @@ func (s *Scheduler) move(q *sequence) bool {
 	if s.hand(q, Token{SampledToken: q.sampled}) {
 		return true
 	}
-	fed := q.fed
-	q.fed = nil
-	// what leaves no choice is known at once; the next step computes all of it
-	for _, id := range fed {
+	forced := q.forcedNext
+	q.forcedNext = nil
+	// forced tokens are known at once; the next step computes all of them
+	for _, id := range forced {
 		q.tokens = append(q.tokens, id)
 		q.accept(id)
 		if s.hand(q, forcedToken(id)) {
@@ -203,11 +201,11 @@ func (s *Scheduler) move(q *sequence) bool {
 	return false
 }
 
-// advanceRebuild is advance for rows of window layers alone.
+// advanceRebuild is advance for the rows of a rebuild.
 func (s *Scheduler) advanceRebuild(q *sequence) {
-	s.counts.Rebuilt += uint64(q.flying)
-	q.computed += q.flying
-	q.flying = 0
+	s.counts.Rebuilt += uint64(q.inFlight)
+	q.computed += q.inFlight
+	q.inFlight = 0
 	if q.computed < q.rebuildTo {
 		s.pool.Slide(&q.table, q.computed)
 		return
@@ -216,7 +214,7 @@ func (s *Scheduler) advanceRebuild(q *sequence) {
 	q.rebuildFrom, q.rebuildTo = 0, 0
 }
 
-// count adds the rows of q to those that are new and those that are not.
+// count adds the rows of q to the counters of recomputed and of first computed rows.
 func (s *Scheduler) count(q *sequence) {
 	to := q.at()
 	again := max(0, min(q.seen, to)-q.computed)
@@ -224,7 +222,7 @@ func (s *Scheduler) count(q *sequence) {
 	s.counts.Prefilled += uint64(max(0, min(q.prompt, to)-q.computed-again))
 }
 
-// hand notes the token at q.delivered for the stream and tells whether it was the last.
+// hand notes a token for delivery to the stream and tells whether it was the last.
 func (s *Scheduler) hand(q *sequence, t Token) (ended bool) {
 	q.delivered++
 	s.counts.GeneratedTokens++
@@ -232,7 +230,7 @@ func (s *Scheduler) hand(q *sequence, t Token) (ended bool) {
 	switch {
 	case q.stops(t.ID):
 		s.end(q, FinishStop, nil)
-	case q.delivered == q.most:
+	case q.delivered == q.maxTokens:
 		s.end(q, FinishLength, nil)
 	default:
 		return false
@@ -240,7 +238,7 @@ func (s *Scheduler) hand(q *sequence, t Token) (ended bool) {
 	return true
 }
 
-// end frees the pages of q and notes the end of its stream. The caller takes it off its queue.
+// end frees the pages of q and notes the end of its stream. The caller removes q from its queue.
 func (s *Scheduler) end(q *sequence, f Finish, err error) {
 	s.release(q)
 	s.out = append(s.out, handout{stream: q.stream, finish: f, err: err})

@@ -1,8 +1,8 @@
 // The reader's end of a request.
 //
-// What must stay true: the scheduler's loop never waits for a reader. Tokens go to a buffer that
-// grows as far as the sequence can (its context bounds it), so one slow reader costs memory and
-// nobody's time.
+// What must stay true: the scheduler's loop never waits for a reader. Tokens go into a buffer that
+// can hold the whole sequence (bounded by the context length), so a slow reader costs memory but
+// delays nobody.
 
 package sched
 
@@ -12,23 +12,23 @@ import (
 	"time"
 )
 
-// Stream yields the tokens of one request. It is for one reader; Finish, Err and Timing may be
-// asked from anywhere.
+// Stream yields the tokens of one request to one reader. Finish, Err and Timing are safe for
+// concurrent use.
 type Stream struct {
-	ctx    context.Context // of Submit: ends the request
+	ctx    context.Context // given to Submit; cancelling it ends the request
 	now    func() time.Time
 	signal chan struct{} // capacity 1: something new is in the buffer, or the stream ended
 
 	mu     sync.Mutex
 	buffer []Token
-	read   int // tokens of buffer that were handed out
+	read   int // how many tokens of buffer Next has returned
 	finish Finish
 	err    error
 	at     struct{ submitted, admitted, first, ended time.Time }
-	timing Timing // the counts of it
+	timing Timing // only its counts; the durations follow from at
 }
 
-// Timing is where a request's time went, so far or in the end. Queued + Prefill = TTFT.
+// Timing says how a request's time was spent, so far or in all. Queued + Prefill = TTFT.
 type Timing struct {
 	Queued  time.Duration // until it was first admitted
 	Prefill time.Duration // from there to the first token
@@ -47,8 +47,8 @@ func newStream(ctx context.Context, prompt int, now func() time.Time) *Stream {
 	return st
 }
 
-// Next waits for the next token. False means that no more will come, and Finish says why; or that
-// ctx was cancelled before one came, and then Finish is empty unless the request has ended too.
+// Next waits for the next token. It returns false if no more will come (Finish says why), or if ctx
+// was cancelled first (Finish is empty then, unless the request has ended too).
 func (st *Stream) Next(ctx context.Context) (Token, bool) {
 	for {
 		st.mu.Lock()
@@ -77,7 +77,7 @@ func (st *Stream) Next(ctx context.Context) (Token, bool) {
 	}
 }
 
-// settle ends the stream of a cancelled request, which the loop may not have noticed yet.
+// settle ends the stream of a cancelled request at once, before the loop notices it.
 func (st *Stream) settle() {
 	if st.ctx.Err() != nil {
 		st.end(FinishCancelled, nil, st.now())
@@ -99,7 +99,7 @@ func (st *Stream) Err() error {
 	return st.err
 }
 
-// Timing may be asked at any time.
+// Timing returns the durations up to now, or up to the end of the request.
 func (st *Stream) Timing() Timing {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -122,8 +122,8 @@ func (st *Stream) Timing() Timing {
 	return t
 }
 
-// admit marks the end of waiting and tells whether it is the first time: a preempted request is
-// admitted again. cached are the tokens of the prompt that were found.
+// admit notes when the request was first admitted, and tells whether this is the first time: a
+// preempted request is admitted again. cached is how many prompt tokens were found in the cache.
 func (st *Stream) admit(now time.Time, cached int) (first bool) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -134,7 +134,7 @@ func (st *Stream) admit(now time.Time, cached int) (first bool) {
 	return first
 }
 
-// push hands a token to the reader.
+// push adds a token for the reader.
 func (st *Stream) push(t Token, now time.Time) {
 	st.mu.Lock()
 	if st.finish == "" {
@@ -152,7 +152,7 @@ func (st *Stream) push(t Token, now time.Time) {
 	st.wake()
 }
 
-// end is the last word; a second one is not heard.
+// end ends the stream. Only the first call has an effect.
 func (st *Stream) end(f Finish, err error, now time.Time) {
 	st.mu.Lock()
 	if st.finish == "" {
