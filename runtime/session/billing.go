@@ -1,6 +1,6 @@
-// What clients write into system texts for themselves and not for the model. Claude Code begins its
-// system text with a header that has another value in every request, so that no two prompts begin
-// alike and nothing cached would fit; the model has no use for it.
+// Removes headers that clients put into system texts and that are not meant for the model. Claude
+// Code begins its system text with a header whose value differs in every request. With it no two
+// prompts would begin alike, and the prefix cache would never find anything.
 
 package session
 
@@ -15,8 +15,8 @@ import (
 var billing = regexp.MustCompile(
 	`(?im)^[ \t]*x-anthropic-billing-header:(?:[ \t]*[\w.-]+=[^;\s]*;?)*[ \t]*(?:\r?\n)?`)
 
-// withoutBilling takes such headers out of a system text. They stand at the beginning of a line and
-// end with their last name=value; what follows stays.
+// withoutBilling removes such headers from a system text. A header starts at the beginning of a
+// line and ends with its last name=value; the text after it stays.
 func withoutBilling(text string) string {
 	if !strings.Contains(strings.ToLower(text), "x-anthropic-billing-header:") {
 		return text
@@ -24,8 +24,8 @@ func withoutBilling(text string) string {
 	return billing.ReplaceAllString(text, "")
 }
 
-// withoutBillingIn is withoutBilling for a message of the system or the developer; others are the
-// user's own words.
+// withoutBillingIn is withoutBilling for a system or developer message. Other messages are returned
+// unchanged.
 func withoutBillingIn(m harmony.Message) harmony.Message {
 	if m.Role != harmony.RoleSystem && m.Role != harmony.RoleDeveloper {
 		return m

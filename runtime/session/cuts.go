@@ -1,7 +1,7 @@
-// Where a later prompt is likely to leave this one: behind every message that is not the
-// assistant's. The reasoning of a finished turn is left out of the next prompt, so that one shares
-// everything up to the end of the last user message; a tool loop shares everything up to its last
-// result; another conversation the system and developer messages.
+// Where a later prompt will probably differ from this one: after each message that is not the
+// assistant's. The next prompt leaves out the reasoning of the finished turn, so it is the same up
+// to the end of the last user message. The next prompt of a tool loop is the same up to the last
+// result. Another conversation has the same system and developer messages.
 
 package session
 
@@ -11,10 +11,10 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 )
 
-// cuts are the lengths of prompt, a rendered conversation, at which its pages are kept.
+// cuts returns the lengths of a rendered prompt at which its KV pages are kept longest.
 func cuts(prompt []int32) (at []int) {
 	assistant := assistantStart()
-	others := false // the message that begins last is not the assistant's
+	others := false // the latest message is not the assistant's
 	for i, id := range prompt {
 		if id != token.Start {
 			continue

@@ -1,4 +1,4 @@
-// Constructors for the messages a history is made of, so that the chat and the port agree on their
+// Constructors for the messages of a history, so that the chat and the port write them in the same
 // Harmony form.
 
 package session

@@ -1,13 +1,13 @@
 // The memory of what the model sampled.
 //
-// Clients send a conversation back as text, and most of them drop the reasoning on the way.
-// Rendered again, such a history has other tokens than the ones the model saw, so its answers get
-// worse and no cached prefix fits. So the very tokens are kept: of a turn that ended in a call
-// under the call's id, of an answer under a hash of its text.
+// Clients send a conversation back as text, and most of them drop the reasoning. When such a
+// history is rendered again, its tokens differ from those that the model has seen: answers get
+// worse, and the prefix cache finds nothing. So the sampled tokens are kept: those of a turn that
+// ended in a call under the call's id, those of an answer under a hash of its text.
 //
-// What must stay true: a remembered piece is used only where it says what the client says (same
-// arguments, same answer, same words before them), so a client that edits its history gets its own
-// words rendered.
+// What must stay true: remembered tokens are used only if they say the same as the client's text
+// (same arguments, same answer, same text before them). If a client edits its history, its own text
+// is rendered.
 
 package session
 
@@ -25,26 +25,26 @@ import (
 
 // segment is one message of the assistant as it was sampled.
 type segment struct {
-	reasoning bool    // analysis without a recipient: left out once the turn has its final
-	tokens    []int32 // from after <|start|>assistant to the ender, which is included
+	reasoning bool    // analysis without a recipient: left out once the turn has its answer
+	tokens    []int32 // those after <|start|>assistant, with the end token
 }
 
-// sampledTurn is one assistant run: the messages between two messages of others.
+// sampledTurn is a run of assistant messages: all between two messages of others.
 type sampledTurn struct {
 	arguments string // of the call that ended it, "" for an answer
 	segments  []segment
 }
 
-// answerKey is what a turn that ended in an answer is kept under.
+// answerKey is the key of a turn that ended in an answer.
 func answerKey(text string) string {
 	h := sha256.Sum256([]byte(text))
 	return "answer:" + hex.EncodeToString(h[:])
 }
 
-// callKey is what a turn that ended in a call is kept under.
+// callKey is the key of a turn that ended in a call.
 func callKey(id string) string { return "call:" + id }
 
-// remember keeps a turn.
+// remember stores a turn.
 func remember(s Store, key string, t sampledTurn) {
 	kept := keptTurn{Arguments: t.arguments}
 	for _, seg := range t.segments {
@@ -58,7 +58,7 @@ func remember(s Store, key string, t sampledTurn) {
 	s.Put(Record{Kind: KindTurn, Key: key, Value: value})
 }
 
-// recall finds a turn, nil where it is not known.
+// recall finds a stored turn, nil if there is none.
 func recall(s Store, key string) *sampledTurn {
 	r, ok := s.Get(KindTurn, key)
 	if !ok {
@@ -84,7 +84,7 @@ func recall(s Store, key string) *sampledTurn {
 	return t
 }
 
-// keptTurn is a sampledTurn in the store.
+// keptTurn is the stored form of a sampledTurn.
 type keptTurn struct {
 	Arguments string `json:",omitempty"`
 	Segments  []keptSegment
@@ -95,8 +95,7 @@ type keptSegment struct {
 	Tokens    []byte // ids, as varints
 }
 
-// sameArguments tells whether two argument texts say the same: equal as JSON, else equal but for
-// white space around.
+// sameArguments tells whether two argument texts are equal, as JSON or as trimmed texts.
 func sameArguments(a, b string) bool {
 	if strings.TrimSpace(a) == strings.TrimSpace(b) {
 		return true
@@ -108,9 +107,9 @@ func sameArguments(a, b string) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// saysTheSame tells whether the texts for the user that r holds are those of the run, in order. A
-// run that holds nothing but its last message is taken as one whose client leaves such texts away,
-// if the last message was a call: its id says whose it is.
+// saysTheSame tells whether r has the same texts for the user as the run, in the same order. A run
+// that ended in a call may have no such texts at all: some clients drop them, and the call's id
+// already identifies the turn.
 func saysTheSame(r *sampledTurn, run []Message) bool {
 	var said []string
 	for _, m := range run {
@@ -130,7 +129,7 @@ func saysTheSame(r *sampledTurn, run []Message) bool {
 	return slices.Equal(kept, said)
 }
 
-// shown is the text of a segment that is for the user; false for reasoning and calls.
+// shown returns the text of a segment that the user sees; false for reasoning and calls.
 func (s segment) shown() (text string, ok bool) {
 	body := slices.Index(s.tokens, token.Message)
 	if s.reasoning || body < 0 || len(s.tokens) == 0 || s.tokens[len(s.tokens)-1] == token.Call {

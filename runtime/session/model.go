@@ -1,7 +1,7 @@
-// A model that starts turns: an engine's scheduler, and the memory of what was sampled.
+// A model that can start turns: a scheduler on an engine, and a store of what was sampled.
 //
-// Package runtime/serve finds the checkpoint, plans its memory and makes the engine. A Model only
-// uses that engine: whoever made it closes it after the Model.
+// Package runtime/serve finds the checkpoint, plans the memory and opens the engine. A Model only
+// uses the engine: its caller closes the engine after the Model.
 
 package session
 
@@ -13,11 +13,11 @@ import (
 	"github.com/ossrun/ossrun/runtime/sched"
 )
 
-// Options say what a Model starts its turns with.
+// Options of a Model.
 type Options struct {
 	ID        string // the catalogue's name, or the folder's
-	Device    string // what it runs on, for people
-	Store     Store  // of sampled turns; nil: the model has one of its own
+	Device    string // what it runs on, to be shown
+	Store     Store  // keeps sampled turns; nil: a store of its own, in memory
 	Scheduler sched.Options
 }
 
@@ -29,7 +29,7 @@ type Model struct {
 	sched   *sched.Scheduler
 	store   Store
 
-	submit func(context.Context, sched.Request) (tokenStream, error) // tests script it
+	submit func(context.Context, sched.Request) (tokenStream, error) // tests replace it
 
 	faults atomic.Int64 // places in all turns where the tokens were not legal Harmony
 }
@@ -58,10 +58,10 @@ func (m *Model) Close() error { return m.sched.Close() }
 // ID is the catalogue's name, or the folder's.
 func (m *Model) ID() string { return m.id }
 
-// Device says what the model runs on, for people.
+// Device says what the model runs on, to be shown.
 func (m *Model) Device() string { return m.device }
 
-// ContextLength is the most tokens that a sequence may have, prompt and answer together.
+// ContextLength is the maximum number of tokens, prompt and answer together.
 func (m *Model) ContextLength() int { return m.context }
 
 // Stats are the scheduler's counters.

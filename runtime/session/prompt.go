@@ -1,12 +1,12 @@
 // From a Request to prompt tokens.
 //
-// The prompt is the system message, one developer message for Instructions and Functions, then the
-// history, then <|start|>assistant. Two rules decide what of the assistant's past is in it:
+// The prompt is the system message, one developer message for Instructions and Functions, the
+// history, and <|start|>assistant. Two rules for the assistant's earlier messages:
 //
-//   - the reasoning of a finished turn (one whose final answer stands in the history) is left out;
-//     inside a tool loop it stays;
-//   - where the store has what was sampled for a call or an answer, those tokens stand in place of
-//     rendered ones.
+//   - The reasoning of a finished turn (its final answer is in the history) is left out. Inside a
+//     tool loop it stays.
+//   - If the store has the tokens that were sampled for a call or an answer, they are used in place
+//     of rendered ones.
 
 package session
 
@@ -48,7 +48,7 @@ func (m *Model) prompt(r Request) ([]int32, error) {
 		for end < len(r.Messages) && r.Messages[end].Role == harmony.RoleAssistant {
 			end++
 		}
-		if end == i { // somebody else's message
+		if end == i { // not the assistant's
 			if ids, err = harmony.RenderMessage(ids, withoutBillingIn(r.Messages[i].Message),
 				opts); err != nil {
 				return nil, err
@@ -65,8 +65,8 @@ func (m *Model) prompt(r Request) ([]int32, error) {
 	return harmony.RenderTurn(ids, harmony.RoleAssistant), nil
 }
 
-// renderRun appends the assistant's consecutive messages; finished tells that the turn they belong
-// to has its answer.
+// renderRun appends consecutive messages of the assistant; finished tells that their turn has its
+// final answer.
 func (m *Model) renderRun(ids []int32, run []Message, finished bool,
 	opts harmony.RenderOptions) ([]int32, error) {
 	last := run[len(run)-1]
@@ -91,8 +91,8 @@ func (m *Model) renderRun(ids []int32, run []Message, finished bool,
 	return ids, nil
 }
 
-// recall finds what was sampled for a run by its last message. What it said to the user before
-// that, the run says too: the same answer was given in many conversations.
+// recall finds the sampled tokens of a run by its last message. The texts before it must match too,
+// since many conversations may have the same answer.
 func (m *Model) recall(run []Message, last Message) *sampledTurn {
 	var r *sampledTurn
 	switch {

@@ -1,8 +1,8 @@
-// From a Request to the grammar of its turn: what the sampler may choose.
+// From a Request to the grammar of its turn: which tokens may be sampled.
 //
-// Arguments of a function are held to its parameters. Agents send schemas of every kind, so where
-// they cannot be held they are held to a JSON object and Result.Relaxed says so, unless the
-// function is strict: then the request is refused.
+// The grammar enforces a function's parameters. Agents send schemas of every kind. If one is not
+// supported, the arguments are only enforced to be a JSON object, and Result.Relaxed says so; if
+// the function is strict, the request is refused.
 
 package session
 
@@ -12,8 +12,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/grammar"
 )
 
-// rules makes the grammar of a request; relaxed are the functions whose parameters are not held,
-// and why.
+// rules makes the grammar of a request; relaxed lists the functions whose parameters are not
+// enforced, and why.
 func rules(r Request) (_ grammar.TurnRules, relaxed []string, err error) {
 	out := grammar.TurnRules{Python: r.Python, Browser: r.Browser, ToolChoice: r.ToolChoice,
 		Name: r.ToolName, Final: r.Final, MaxReasoning: r.MaxReasoning,
@@ -27,7 +27,7 @@ func rules(r Request) (_ grammar.TurnRules, relaxed []string, err error) {
 				rule.Body = body
 			case slices.Contains(r.Strict, f.Name):
 				return out, nil, &RequestError{"functions",
-					"the parameters of the strict function " + f.Name + " cannot be held: " +
+					"the parameters of the strict function " + f.Name + " are not supported: " +
 						err.Error()}
 			default:
 				relaxed = append(relaxed, f.Name+": "+err.Error())
@@ -35,7 +35,7 @@ func rules(r Request) (_ grammar.TurnRules, relaxed []string, err error) {
 		}
 		if i := slices.IndexFunc(out.Functions,
 			func(o grammar.FunctionRule) bool { return o.Name == f.Name }); i >= 0 {
-			out.Functions[i] = rule // offered twice: the last one counts
+			out.Functions[i] = rule // offered twice: the last one is used
 			continue
 		}
 		out.Functions = append(out.Functions, rule)

@@ -1,10 +1,9 @@
-// The store of what must be found again: the tokens of sampled turns and the stored responses.
-// Conversations of the chat and responses that run in the background fit the same interface.
+// The store for the tokens of sampled turns and for stored responses.
 //
-// The records live in memory and, where there is a folder, in a journal that a later process reads.
-// What must stay true: each kind is bounded by a count, by bytes and by age, so a server that runs
-// for weeks does not grow; the least recently used record goes first; a deleted record does not
-// come back; a disk that refuses a record costs what outlives the process and nothing else.
+// Records are kept in memory and, if there is a folder, also in a journal that a later process
+// reads. What must stay true: each kind of record is bounded by count, bytes and age, so a server
+// that runs for weeks does not grow; the least recently used record is dropped first; a deleted
+// record does not come back; if the disk refuses a record, only the next process misses it.
 
 package session
 
@@ -22,15 +21,15 @@ import (
 
 // Store keeps records. It is safe for concurrent use.
 type Store interface {
-	// Put keeps r in place of an earlier record with its kind and key.
+	// Put stores r and replaces an earlier record with the same kind and key.
 	Put(r Record)
 	// Get finds a record by its key or by one of its other keys, and counts as a use of it.
 	Get(kind Kind, key string) (Record, bool)
-	// List has the records of a kind, the most recently used first. It does not count as a use.
+	// List returns the records of a kind, the most recently used first. It does not count as a use.
 	List(kind Kind) []Record
 	// Delete removes the record with this key and tells whether there was one.
 	Delete(kind Kind, key string) bool
-	// Close ends what is written to disk. Records that are put later are in memory alone.
+	// Close closes the journal. Records that are put later are kept in memory only.
 	Close() error
 }
 
@@ -42,19 +41,19 @@ const (
 	KindResponse Kind = "response" // an answer of /v1/responses
 )
 
-// Record is one thing that is kept.
+// Record is one entry of a Store.
 type Record struct {
 	Kind  Kind
 	Key   string
-	Also  []string        `json:",omitempty"` // other keys that find it
+	Also  []string        `json:",omitempty"` // further keys
 	Value json.RawMessage `json:",omitempty"`
 	Used  time.Time       `json:",omitzero"` // the store sets it
 }
 
-// Bound is how much of one kind is kept.
+// Bound limits how much of one kind is kept.
 type Bound struct {
 	Count int // records; 0: any number
-	Bytes int // of their values
+	Bytes int // of all values
 }
 
 var bounds = map[Kind]Bound{
@@ -62,14 +61,14 @@ var bounds = map[Kind]Bound{
 	KindResponse: {Bytes: 256 << 20, Count: 4096},
 }
 
-// StoreOptions say what a store keeps, and where.
+// StoreOptions say how much a store keeps, how long, and where.
 type StoreOptions struct {
-	Folder string         // for the journal, made if it is not there; "": in memory alone
+	Folder string         // of the journal, created if missing; "": in memory only
 	TTL    time.Duration  // how long a record is kept after it was last used
 	Bounds map[Kind]Bound // nil: those of this file
 }
 
-// RememberedFor is how long records are kept after they were last used, where nothing else is said.
+// RememberedFor is the default TTL.
 const RememberedFor = 24 * time.Hour
 
 const journalName = "kept.log"
@@ -82,7 +81,7 @@ type memoryStore struct {
 	order map[Kind]*list.List // of *Record, most recently used first
 	bytes map[Kind]int
 	byKey map[storeKey]*list.Element
-	log   *journal.Journal // nil: in memory alone
+	log   *journal.Journal // nil: in memory only
 }
 
 type storeKey struct {
@@ -90,11 +89,11 @@ type storeKey struct {
 	key  string
 }
 
-// NewStore keeps records in memory for the usual time.
+// NewStore makes a store in memory with the default TTL.
 func NewStore() Store { return newStore(StoreOptions{TTL: RememberedFor}) }
 
-// OpenStore makes a store and reads what an earlier process left in its folder. The error wraps
-// store.ErrLocked of package models/store where another process has the folder.
+// OpenStore makes a store and reads the journal of an earlier process. If another process uses the
+// folder, the error wraps store.ErrLocked of package models/store.
 func OpenStore(o StoreOptions) (Store, error) {
 	s := newStore(o)
 	if o.Folder == "" {
@@ -103,7 +102,7 @@ func OpenStore(o StoreOptions) (Store, error) {
 	var err error
 	if s.log, err = journal.Open(filepath.Join(o.Folder, journalName), s.take,
 		s.lines); err != nil {
-		return nil, fmt.Errorf("read the turns and responses of earlier: %w", err)
+		return nil, fmt.Errorf("read the stored turns and responses: %w", err)
 	}
 	return s, nil
 }
@@ -177,7 +176,8 @@ func (s *memoryStore) Close() error {
 	return err
 }
 
-// add takes r in and drops what is too much or too old. s.mu is held, or nobody else has s yet.
+// add adds r and drops records that are too many or too old. The caller holds s.mu, or nobody else
+// has s yet.
 func (s *memoryStore) add(r *Record) bool {
 	bound, order := s.o.Bounds[r.Kind], s.order[r.Kind]
 	if order == nil || len(r.Value) > bound.Bytes {
@@ -213,14 +213,14 @@ func (s *memoryStore) drop(e *list.Element) {
 
 func (s *memoryStore) expired(r *Record) bool { return s.now().Sub(r.Used) > s.o.TTL }
 
-// write appends r to the journal; one without a value says that its key was deleted.
+// write appends r to the journal. A record without a value means that its key was deleted.
 func (s *memoryStore) write(r Record) {
 	if s.log != nil {
 		s.log.Append(line(r), s.lines)
 	}
 }
 
-// take takes in a line that an earlier process wrote. It returns false where that is none.
+// take adds a record from a line of the journal. It returns false if the line is not a record.
 func (s *memoryStore) take(text []byte) bool {
 	var r Record
 	if json.Unmarshal(text, &r) != nil {
@@ -235,8 +235,8 @@ func (s *memoryStore) take(text []byte) bool {
 	return true
 }
 
-// lines yields all records as the journal has them, of each kind the least recently used first.
-// s.mu is held, or nobody else has s yet.
+// lines yields all records as lines of the journal, of each kind the least recently used first. The
+// caller holds s.mu, or nobody else has s yet.
 func (s *memoryStore) lines(yield func([]byte) bool) {
 	for _, order := range s.order {
 		for e := order.Back(); e != nil; e = e.Prev() {

@@ -1,5 +1,5 @@
-// Turns without a conversation: a prompt of tokens that is continued as it is. Nothing is rendered,
-// nothing is masked but what Request.Final holds, and the tokens are text, not Harmony.
+// Turns without a conversation: a prompt of tokens is continued as text. Nothing is rendered, only
+// Request.Final is enforced, and the tokens are not read as Harmony.
 
 package session
 
@@ -24,7 +24,7 @@ func (t *turn) continueText() error {
 	return nil
 }
 
-// acceptText takes one token of a text. Special tokens have no text.
+// acceptText adds one token to the text. Special tokens have no text.
 func (t *turn) acceptText(tok sched.Token) {
 	t.tokens = append(t.tokens, tok.ID)
 	t.usage.Completion++
@@ -39,7 +39,7 @@ func (t *turn) acceptText(tok sched.Token) {
 	t.endLoop(tok.ID)
 }
 
-// endText is called when the stream of a text has no more tokens.
+// endText ends the turn when the stream has no more tokens.
 func (t *turn) endText() {
 	shown, met := t.stop.Push(t.decoder.Flush())
 	t.emitAnswer(shown)

@@ -193,7 +193,8 @@ func TestBillingHeaderIsNotSeen(t *testing.T) {
 func TestCuts(t *testing.T) {
 	p := encode("<|start|>system<|message|>a<|end|><|start|>developer<|message|>b<|end|><|start|>user<|message|>c<|end|>" +
 		"<|start|>assistant<|channel|>analysis<|message|>d<|end|><|start|>assistant<|channel|>commentary to=functions.f<|message|>{}<|call|>" +
-		"<|start|>functions.f to=assistant<|channel|>commentary<|message|>e<|end|><|start|>assistant")
+		"<|start|>functions.f " +
+		"to=assistant<|channel|>commentary<|message|>e<|end|><|start|>assistant")
 	var got []string
 	for _, at := range cuts(p) {
 		got = append(got, text(p[:at])[max(0, len(text(p[:at]))-20):])

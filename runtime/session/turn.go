@@ -1,9 +1,9 @@
-// The turn machine: tokens in, events out.
+// The turn: tokens in, events out.
 //
-// A Turn pulls tokens from the scheduler's stream in the caller's goroutine, so it starts none of
-// its own and a caller that stops reading stops nothing but itself. What must stay true: every turn
-// ends in exactly one Done; no event ever holds text of a special token; what went before a fault
-// is kept.
+// A turn reads tokens from the scheduler's stream in the caller's goroutine. It starts no goroutine
+// of its own, and a caller that stops reading delays nobody else. What must stay true: every turn
+// ends in exactly one Done; no event holds the text of a special token; what was generated before
+// a fault is kept.
 
 package session
 
@@ -37,10 +37,10 @@ type turn struct {
 	prompt   []int32
 	pending  []Event
 	tokens   []int32 // sampled so far
-	readFrom int     // where in tokens the reader began
+	readFrom int     // where in tokens the reader started
 	callOpen bool
-	cut      bool                // a limit ended the tokens
-	rescue   bool                // the second try, with a forced final header, has been started
+	cut      bool                // the tokens have ended: a message still open is incomplete
+	rescue   bool                // the second try, with a forced final header, was started
 	decoder  token.StreamDecoder // of a text without a conversation
 
 	waiting  []TokenLogprob // logprobs of answer tokens whose text is held back
@@ -50,8 +50,8 @@ type turn struct {
 	ended    bool
 }
 
-// What the turn machine adds by itself: the beginning of a message, and the header of an answer
-// after it.
+// Tokens that the turn adds: the start of an assistant message, and the header of an answer that
+// follows it.
 var (
 	assistantStart = sync.OnceValue(func() []int32 {
 		return harmony.RenderTurn(nil, harmony.RoleAssistant)
@@ -70,8 +70,8 @@ type tokenStream interface {
 	Timing() sched.Timing
 }
 
-// Start renders the request, submits it and returns at once. Cancelling ctx ends the turn before
-// the next step.
+// Start renders the request, submits it and returns without waiting for tokens. Cancelling ctx ends
+// the turn before the next step.
 func (m *Model) Start(ctx context.Context, r Request) (Turn, error) {
 	if r.Prompt != nil {
 		t := &turn{model: m, req: r, prompt: r.Prompt, stop: sample.NewStopMatcher(r.Stop),
@@ -140,10 +140,10 @@ func (t *turn) Next() (Event, bool) {
 	return e, true
 }
 
-// Result is what the turn has said so far; whole once Next has returned false.
+// Result is what has been generated so far. It is complete once Next has returned Done.
 func (t *turn) Result() Result { return t.result }
 
-// accept takes one token.
+// accept reads one token and adds its events to pending.
 func (t *turn) accept(tok sched.Token) {
 	t.tokens = append(t.tokens, tok.ID)
 	t.usage.Completion++
@@ -163,7 +163,7 @@ func (t *turn) accept(tok sched.Token) {
 	t.endLoop(tok.ID)
 }
 
-// endLoop ends a turn that repeats itself without end. What it has said so far is kept.
+// endLoop ends a turn that repeats itself without end. What was generated so far is kept.
 func (t *turn) endLoop(id int32) {
 	if t.loop.Push(id) && !t.ended {
 		t.emitAnswer(t.stop.Flush())
@@ -171,14 +171,14 @@ func (t *turn) endLoop(id int32) {
 	}
 }
 
-// shownAside tells that a message without a recipient is no answer. Answers are the final channel
-// and, since refusals come without one, whatever has no channel.
+// shownAside tells that a message without a recipient is not the answer. The answer is in the final
+// channel or, since refusals have no channel, in none.
 func shownAside(m harmony.Message) bool {
 	return m.Channel == harmony.ChannelAnalysis || m.Channel == harmony.ChannelCommentary
 }
 
-// said turns new text of the message m into an event. The first text of a call, be it empty, opens
-// it.
+// said turns new text of the message m into an event. The first text of a call starts the call,
+// even if the text is empty.
 func (t *turn) said(m harmony.Message, text string) {
 	switch {
 	case m.Calls():
@@ -211,7 +211,7 @@ func (t *turn) said(m harmony.Message, text string) {
 	}
 }
 
-// stopAt ends the turn where a stop string was met.
+// stopAt ends the turn if the stop string met is not empty.
 func (t *turn) stopAt(met string) {
 	if met != "" {
 		t.result.Done.StopString = met
@@ -236,7 +236,7 @@ func (t *turn) emitAnswer(text string) {
 	t.waiting = nil
 }
 
-// finishMessages closes the messages that the last token ended, those from the number before on.
+// finishMessages closes the messages that the last token ended: those from index before on.
 func (t *turn) finishMessages(before int) {
 	for _, m := range t.reader.Messages()[before:] {
 		if !t.ended {
@@ -254,7 +254,7 @@ func (t *turn) finishMessage(m harmony.ReadMessage) {
 		body = body[min(len(body), len(assistantStart())):]
 	}
 	if m.Role != harmony.RoleAssistant {
-		t.result.Done.Faults[harmony.FaultRole]++ // somebody else's name
+		t.result.Done.Faults[harmony.FaultRole]++ // the model wrote another role
 	}
 	reasoning := m.Channel == harmony.ChannelAnalysis && !m.Calls()
 	if reasoning {
@@ -271,7 +271,7 @@ func (t *turn) finishMessage(m harmony.ReadMessage) {
 	case m.Calls():
 		n := len(t.result.Calls) - 1
 		t.callOpen = false
-		if t.cut && !m.Complete() { // no arguments that could be run
+		if t.cut && !m.Complete() { // incomplete arguments are useless
 			t.result.Calls = t.result.Calls[:n]
 			return
 		}
@@ -283,12 +283,12 @@ func (t *turn) finishMessage(m harmony.ReadMessage) {
 		t.emitAnswer(t.stop.Flush())
 	}
 	if !m.Calls() && m.Text() == "" && m.End == 0 {
-		return // a header that was cut
+		return // only a header, which was cut off
 	}
 	t.result.Messages = append(t.result.Messages, message)
 }
 
-// end is called when the stream has no more tokens.
+// end ends the turn when the stream has no more tokens.
 func (t *turn) end() {
 	why := t.stream.Finish()
 	switch why {
@@ -322,8 +322,8 @@ func (t *turn) end() {
 	}
 }
 
-// startRescue goes on once with a forced final header after a turn that ended without an answer or
-// a call.
+// startRescue continues a turn that ended without an answer or a call: once, with a forced final
+// header. It returns false if that is not possible.
 func (t *turn) startRescue() bool {
 	t.rescue = true
 	t.rules = grammar.TurnRules{Final: t.rules.Final, MaxReasoning: -1,
@@ -356,7 +356,7 @@ func (t *turn) finish(f Finish, err error) {
 	t.addFaults()
 	t.usage.Reasoning = min(t.usage.Reasoning, t.usage.Completion)
 	timing := t.stream.Timing()
-	t.cancel() // ends the request where the turn ends before it: at a stop string
+	t.cancel() // at a stop string the turn ends before the request does
 	t.usage.Cached = timing.Cached
 	t.result.Tokens = t.tokens
 	if f == FinishError || f == FinishCancelled || f == FinishLength ||
@@ -373,12 +373,12 @@ func (t *turn) finish(f Finish, err error) {
 	t.model.finished(t)
 }
 
-// addFaults counts what the reader has found.
+// addFaults adds the faults that the reader has found.
 func (t *turn) addFaults() {
 	t.result.Done.Faults = t.result.Done.Faults.Plus(t.reader.Faults())
 }
 
-// keepPartial puts an answer that was cut off into the history, so that the conversation can go on.
+// keepPartial adds an answer that was cut off to the history, so that the conversation can go on.
 func (t *turn) keepPartial() {
 	for _, m := range t.result.Messages {
 		if isFinal(m) {
@@ -390,7 +390,7 @@ func (t *turn) keepPartial() {
 	}
 }
 
-// remember keeps the sampled tokens under the last call's id, or under the answer's text.
+// remember stores the sampled tokens under the last call's id, or under the answer's text.
 func (t *turn) remember() {
 	if len(t.segments) == 0 || len(t.result.Messages) == 0 {
 		return

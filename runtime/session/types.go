@@ -1,9 +1,9 @@
-// Package session is the one place where a turn happens: a conversation is rendered to Harmony
-// tokens, the scheduler generates, the parser reads the tokens as they come, and the caller gets
-// events. The chat and the HTTP port are both thin layers over it, so a feature exists once.
+// Package session runs turns: it renders a conversation to Harmony tokens, lets the scheduler
+// generate, reads the tokens as they come, and gives the caller events. The chat and the HTTP port
+// are thin layers over it, so each feature exists once.
 //
-// This file holds the words that the chat, the port and the turn machine share. Nothing here knows
-// HTTP or a terminal.
+// This file has the types that the chat, the port and the turn share. Nothing here depends on HTTP
+// or on a terminal.
 package session
 
 import (
@@ -17,15 +17,14 @@ import (
 	"github.com/ossrun/ossrun/runtime/sched"
 )
 
-// Message is one message of the history. CallID ties a call of the assistant and its result
-// together, and is the key under which the tokens that the model sampled for the call are
-// remembered.
+// Message is one message of the history. CallID connects a call of the assistant with its result.
+// It is also the key under which the sampled tokens of the call are stored.
 type Message struct {
 	harmony.Message
 	CallID string
 }
 
-// MarshalJSON keeps the CallID, of which the embedded message knows nothing.
+// MarshalJSON keeps the CallID, which the embedded message's own method would lose.
 func (m Message) MarshalJSON() ([]byte, error) {
 	return json.Marshal(messageJSON{m.Message, m.CallID})
 }
@@ -44,8 +43,8 @@ type messageJSON struct {
 
 // Request asks for one turn of the assistant.
 type Request struct {
-	// Messages is the history, oldest first, without the system message. Developer messages among
-	// it are rendered where they stand; Instructions and Functions make one more in front of them.
+	// Messages is the history, oldest first, without the system message. Its developer messages are
+	// rendered in their place; Instructions and Functions become one more in front of it.
 	Messages []Message
 
 	Identity string // the first line of the system message; "" is OpenAI's own for this model
@@ -57,27 +56,27 @@ type Request struct {
 	Python       bool                      // offer the built-in python tool
 	Browser      bool                      // offer the built-in browser tool
 
-	// Prompt, if not nil, is continued as it is: as text, without a conversation. Then only Final,
-	// Params, MaxTokens and Stop are looked at, and all that comes is Answer.
+	// Prompt, if not nil, is continued as text, without a conversation. Then only Final, Params,
+	// MaxTokens and Stop are used, and all text comes as Answer.
 	Prompt []int32
 
-	// What the model may write is held to legal messages that call offered tools only (package
-	// grammar). These say more:
+	// The grammar allows only legal messages that call offered tools (package grammar). These
+	// fields restrict it further:
 	ToolChoice grammar.ToolChoice // whether tools may, must or must not be called
 	ToolName   string             // with grammar.Named: the function
-	// functions whose Parameters must be held; those of others are held if they can be
+	// functions whose Parameters must be enforced; those of others are if they are supported
 	Strict       []string
 	Final        grammar.Grammar `json:"-"` // of the answer; nil: free text
-	MaxReasoning int             // tokens of reasoning at most; 0: no bound; less than 0: none
+	MaxReasoning int             // most tokens of reasoning; 0: no limit; negative: no reasoning
 
 	Params sample.Params
-	// generated tokens at most, reasoning included; 0: as many as the context holds
+	// most generated tokens, reasoning included; 0: as many as the context holds
 	MaxTokens int
-	Stop      []string // the answer ends before the first of these; they do not apply to reasoning
+	Stop      []string // the answer ends before the first of these; not applied to reasoning
 }
 
-// Event is what a turn yields. The sealed set is: Reasoning, Commentary, Answer, CallStart,
-// CallArguments, CallEnd, Done.
+// Event is what a turn yields: Reasoning, Commentary, Answer, CallStart, CallArguments, CallEnd or
+// Done.
 type Event interface{ event() }
 
 // Reasoning is a piece of the analysis channel.
@@ -87,24 +86,24 @@ type Reasoning struct{ Text string }
 // recipient).
 type Commentary struct{ Text string }
 
-// Answer is a piece of the final channel. Logprobs has one entry a token where Params.Logprobs asks
-// for them; a token whose bytes are held back (half a character, the start of a stop string) comes
-// with the text that releases it.
+// Answer is a piece of the final channel. Logprobs has one entry for each token if Params.Logprobs
+// asks for them. A token whose text is held back (half a character, the start of a stop string)
+// comes with the piece that has its text.
 type Answer struct {
 	Text     string
 	Logprobs []TokenLogprob
 }
 
-// TokenLogprob is one sampled token with the logarithm of its probability and its best rivals.
+// TokenLogprob is one sampled token with its logprob and the most probable alternatives.
 type TokenLogprob struct {
-	Token   string // its bytes as text, U+FFFD where they are no UTF-8 of their own
+	Token   string // its bytes as text, U+FFFD where they are not valid UTF-8
 	Bytes   []byte
 	Logprob float32
 	Top     []TokenLogprob // most probable first; Top of these is nil
 }
 
-// CallStart opens a call of a tool. Name is the function's name without "functions."; Recipient is
-// the whole.
+// CallStart begins a call of a tool. Name is the function's name without "functions."; Recipient is
+// the full name.
 type CallStart struct {
 	Index           int
 	ID              string
@@ -117,7 +116,7 @@ type CallArguments struct {
 	Text  string
 }
 
-// CallEnd closes a call; Arguments is the whole text.
+// CallEnd ends a call; Arguments is the complete text.
 type CallEnd struct {
 	Index     int
 	Arguments string
@@ -145,8 +144,8 @@ type Done struct {
 	Err        error          `json:"-"` // set with FinishError
 }
 
-// Usage counts tokens. Completion includes Reasoning: the tokens of analysis messages with their
-// framing.
+// Usage counts tokens. Completion includes Reasoning, which is the tokens of analysis messages with
+// their headers and end tokens.
 type Usage struct {
 	Prompt, Cached, Completion, Reasoning int
 }
@@ -164,19 +163,20 @@ type Call struct {
 	ID, Name, Recipient, Arguments string
 }
 
-// Result is everything a turn said, for those who do not stream and for the next turn's history.
+// Result is everything that a turn has generated: for callers that do not stream, and for the
+// history of the next turn.
 type Result struct {
 	Reasoning, Commentary, Answer string
 	Calls                         []Call
 	Messages                      []Message // to append to the history as they are
-	Tokens                        []int32   // what was sampled, after <|start|>assistant
-	// functions whose arguments are held to JSON only, and why
+	Tokens                        []int32   // sampled tokens, those after <|start|>assistant
+	// functions whose arguments are only enforced to be JSON, and why
 	Relaxed []string
 	Done    Done
 }
 
-// BusyError is a queue that is full: it wraps sched.ErrQueueFull. After is when there may be room,
-// in whole seconds from 1 up.
+// BusyError says that the queue is full; it wraps sched.ErrQueueFull. After is when to try again,
+// in whole seconds, at least 1.
 type BusyError struct{ After time.Duration }
 
 func (e *BusyError) Error() string {
@@ -185,8 +185,7 @@ func (e *BusyError) Error() string {
 
 func (e *BusyError) Unwrap() error { return sched.ErrQueueFull }
 
-// RequestError is a request that cannot be run as it was asked. Param names the field in the words
-// of this package.
+// RequestError refuses a request. Param is the name of a field of Request.
 type RequestError struct{ Param, Msg string }
 
 func (e *RequestError) Error() string { return fmt.Sprintf("%s: %s", e.Param, e.Msg) }
