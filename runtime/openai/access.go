@@ -1,8 +1,7 @@
-// What surrounds every request: the log line, the key, the headers for browsers, and a net under
-// panics.
+// What every request passes through: the check of the API key, the headers for browsers, the log
+// line, and the handling of panics.
 //
-// One line a request, written when it is over, with what an operator asks first: who asked what,
-// how it ended, how many tokens, how long.
+// Each request gets one log line when it is over: its route, status, number of tokens and duration.
 
 package openai
 
@@ -21,7 +20,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// exchange is the ResponseWriter that every handler gets; it remembers what the log line needs.
+// exchange is the ResponseWriter that every handler gets. It keeps what the log line needs.
 type exchange struct {
 	http.ResponseWriter
 	status  int
@@ -60,7 +59,7 @@ func noteUsage(w http.ResponseWriter, u session.Usage) {
 	}
 }
 
-// noteIgnored tells the client and the log what of the request has no effect.
+// noteIgnored tells the client and the log which parts of the request have no effect.
 func noteIgnored(w http.ResponseWriter, what []string) {
 	list := noteHeader(w, "X-Ossrun-Ignored",
 		strings.Join(slices.Compact(slices.Sorted(slices.Values(what))), ", "))
@@ -69,7 +68,7 @@ func noteIgnored(w http.ResponseWriter, what []string) {
 	}
 }
 
-// noteRelaxed tells the client and the log which schemas are not held, and why.
+// noteRelaxed tells the client and the log which schemas are not enforced, and why.
 func noteRelaxed(w http.ResponseWriter, what []string) {
 	list := noteHeader(w, "X-Ossrun-Relaxed", strings.Join(what, "; "))
 	if e, ok := w.(*exchange); ok {
@@ -85,7 +84,7 @@ func noteHeader(w http.ResponseWriter, name, text string) string {
 	return text
 }
 
-// printable keeps a client's words out of the header syntax.
+// printable replaces characters that must not be in a header's value.
 func printable(r rune) rune {
 	if r < ' ' || r > '~' {
 		return '?'
@@ -116,7 +115,7 @@ func (p *port) around(next http.Handler) http.Handler {
 		p.allowOrigin(e, r)
 		switch {
 		case r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "":
-			e.WriteHeader(http.StatusNoContent) // a browser's question before the request itself
+			e.WriteHeader(http.StatusNoContent) // a browser's preflight request
 		case !p.authorized(r):
 			writeFault(e, &fault{status: http.StatusUnauthorized, kind: kindInvalid,
 				code:    "invalid_api_key",
@@ -129,7 +128,7 @@ func (p *port) around(next http.Handler) http.Handler {
 
 func (p *port) logLine(r *http.Request, e *exchange, took time.Duration) {
 	level := slog.LevelInfo
-	if e.status >= 500 && r.URL.Path != "/health" { // which says so while nothing is wrong
+	if e.status >= 500 && r.URL.Path != "/health" { // its 503 is no error
 		level = slog.LevelError
 	}
 	attrs := []slog.Attr{slog.String("method", r.Method), slog.String("path", r.URL.Path),

@@ -1,12 +1,12 @@
 // The answer driver: from a request that was read and checked to a whole answer or a stream.
 //
-// Every route that generates goes through it. A route brings a request (which turns to start) and a
-// form (how their events are written); the driver starts the turns, follows them, keeps the
-// connection alive, counts, and turns a failure into what the client must see. Another API is
-// another form.
+// Every route that generates uses it. A route provides a request (which turns to start) and a form
+// (how their events are written). The driver starts the turns, reads their events, keeps the
+// connection alive, counts usage, and turns a failure into an error for the client. Another API
+// needs only another form.
 //
-// What must stay true: every turn that was started is followed to its end and counted once; an
-// answer whose turn failed is never sent as a good one; a form sees its calls from one goroutine.
+// What must stay true: every started turn is read to its end and counted once; an answer whose turn
+// failed is never sent as a good one; a form is called from one goroutine.
 
 package openai
 
@@ -19,39 +19,38 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// request is what the driver has to know of a checked request.
+// request is the part of a checked request that the driver needs.
 type request struct {
 	model   string
-	turns   []session.Request // one a choice
-	n       int               // choices of each prompt, which stand together in turns
+	turns   []session.Request // one for each choice
+	n       int               // choices of each prompt; they are neighbours in turns
 	stream  bool
 	dry     bool         // nothing is generated: the turns are not started
-	unpaced bool         // a stream's tokens are sent as they come, however many streams are open
-	history string       // the field that holds what was said before, for errors
-	format  answerFormat // that the answer must have
-	ignored []string     // what of the request has no effect
+	unpaced bool         // tokens are sent as they come, however many streams are open
+	history string       // the field that holds the prompt or conversation, for errors
+	format  answerFormat // of the answer
+	ignored []string     // parts of the request that have no effect
 }
 
-// form writes one answer. Its answer's emit does nothing where the answer is not streamed.
+// form writes one answer. If the answer is not streamed, its emit does nothing.
 type form interface {
-	// open comes first, once the turns run. It sends the events with which a stream begins.
+	// open is called first, once the turns run. It sends the first events of a stream.
 	open(a *answer)
-	// take takes an event of a choice. session.Done is the last one; answer.failure tells whether
-	// it is a good end.
+	// take writes an event of a choice. session.Done is the last one; answer.failure tells whether
+	// the choice failed.
 	take(choice int, e session.Event)
-	// beat sends something that keeps a silent stream's client waiting.
+	// beat sends something harmless on a silent stream, so that the client does not give up.
 	beat()
-	// end sends the events with which a stream ends; f is why the request failed, nil if it did
-	// not.
+	// end sends the last events of a stream; f is why the request failed, nil if it did not.
 	end(usage session.Usage, f *fault)
 	// whole is the body of an answer that is not streamed.
 	whole(usage session.Usage) any
 }
 
-// reader makes a request and a form of a request's body.
+// reader makes a request and its form from the body.
 type reader func(o *object) (*request, form, *fault)
 
-// answer is one answer in the making.
+// answer is one answer while it is generated.
 type answer struct {
 	req     *request
 	form    form
@@ -76,7 +75,7 @@ func (p *port) answering(read reader) http.HandlerFunc {
 	}
 }
 
-// answer returns a fault where nothing of the answer was sent yet.
+// answer returns a fault if it has not sent anything yet.
 func (p *port) answer(w http.ResponseWriter, r *http.Request, read reader) *fault {
 	body, f := readBody(w, r)
 	if f != nil {
@@ -110,7 +109,7 @@ func (p *port) answer(w http.ResponseWriter, r *http.Request, read reader) *faul
 	return a.run()
 }
 
-// startTurns starts a turn for each choice. If one cannot start, none goes on.
+// startTurns starts a turn for each choice. If one cannot start, the others are cancelled.
 func (a *answer) startTurns(ctx context.Context) error {
 	for _, r := range a.req.turns {
 		t, err := a.runner.Start(ctx, r)
@@ -146,8 +145,7 @@ func (a *answer) run() *fault {
 				Usage: session.Usage{Prompt: len(r.Prompt)}})
 		}
 	}
-	// a client that is gone already: the turns are cancelled, and followed to their end all the
-	// same
+	// if the client is gone already, this cancels the turns; they are still read to their end
 	_ = a.flush()
 	gone := follow.run()
 	usage := a.count()
@@ -205,13 +203,13 @@ func (a *answer) flush() error {
 	return a.out.flush()
 }
 
-// count counts the turns and returns the usage of all of them. A prompt with several choices counts
-// once.
+// count adds the turns to the metrics and returns the usage of all of them. The tokens of a prompt
+// with several choices count once.
 func (a *answer) count() (all session.Usage) {
 	for choices := range slices.Chunk(a.dones, a.req.n) {
 		var prompt, cached int
 		for i, d := range choices {
-			if d == nil { // a turn that broke its promise to end in Done
+			if d == nil { // the turn ended without Done, which is a bug
 				d = &session.Done{Finish: session.FinishError}
 				choices[i] = d
 			}
@@ -237,7 +235,7 @@ func (a *answer) failed() *fault {
 	return nil
 }
 
-// failure is what a turn's end means for the request, nil for a good one.
+// failure is the fault of a turn that has failed, nil for one that has not.
 func (a *answer) failure(d session.Done) *fault {
 	switch d.Finish {
 	case session.FinishError:
@@ -256,7 +254,7 @@ func (a *answer) failure(d session.Done) *fault {
 	return nil
 }
 
-// unavailable is the fault of a model that cannot be had.
+// unavailable is the fault of a model that cannot be used.
 func unavailable(err error) *fault {
 	f := faultOf(err, "")
 	if f.status == http.StatusInternalServerError {

@@ -99,7 +99,7 @@ func TestChatRefusesWhatItCannotRead(t *testing.T) {
 		{`{"messages":[` + hello + `],"guided_json":` + beyond + `}`, "guided_json",
 			"invalid_json_schema", `"#/properties/a": not`},
 		{`{"messages":[` + hello + `],"guided_json":"{"}`, "guided_json", "invalid_json_schema",
-			"guided_json cannot be held"},
+			"guided_json is not supported"},
 		{`{"messages":[` + hello + `],"guided_regex":"("}`, "guided_regex", "",
 			"regular expression"},
 		{`{"messages":[` + hello + `],"guided_regex":7}`, "guided_regex", "invalid_type",
@@ -114,7 +114,7 @@ func TestChatRefusesWhatItCannotRead(t *testing.T) {
 			"structured_outputs.structural_tag", "unsupported_parameter", "not supported"},
 		{`{"messages":[` + hello +
 			`],"guided_choice":["a"],"response_format":{"type":"json_object"}}`, "guided_choice",
-			"", "one form only"},
+			"", "one format only"},
 		{`{"messages":[` + hello + `],"max_reasoning_tokens":-2}`, "max_reasoning_tokens", "",
 			"between -1"},
 		{`{"messages":[` + hello + `],"functions":[{"name":"f"}]}`, "functions",
@@ -152,7 +152,7 @@ func TestStartErrors(t *testing.T) {
 		kind, param, code, message string
 	}{
 		{fmt.Errorf("turn: %w", sample.ErrNonFinite), 500, kindServer, "", "non_finite_logits",
-			"no number"},
+			"NaN or infinite"},
 		{&sched.EngineError{Fault: errors.New("gone")}, 500, kindServer, "", "engine_fault",
 			"send it again"},
 		{fmt.Errorf("submit: %w", &session.BusyError{After: 7 * time.Second}), 429,

@@ -18,7 +18,8 @@ const weatherTool = `{"type":"function","function":{"name":"get_weather","descri
 func TestChatAnswer(t *testing.T) {
 	srv, f := server(t, answers("Hello <b>&you</b>."))
 	r := post(t, srv, "/v1/chat/completions",
-		`{"model":"gpt-oss:20b","messages":[`+hello+`],"stream":false,"user":"u","metadata":{"a":"b"},"store":true,"whatever":{"x":1}}`)
+		`{"model":"gpt-oss:20b","messages":[`+hello+
+			`],"stream":false,"user":"u","metadata":{"a":"b"},"store":true,"whatever":{"x":1}}`)
 	m := decode(t, r.body)
 	conform(t, "CreateChatCompletionResponse", m)
 	if !strings.HasPrefix(m["id"].(string), "chatcmpl-") || m["model"] != "gpt-oss:20b" ||

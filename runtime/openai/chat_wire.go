@@ -1,7 +1,7 @@
 // POST /v1/chat/completions: the answer's objects, field for field as clients decode them.
 //
-// Reasoning stands under `reasoning` alone: the Agents SDK for Python loses it if
-// `reasoning_content` stands beside it.
+// Reasoning is sent as `reasoning` only: the Agents SDK for Python loses it if `reasoning_content`
+// is sent too.
 
 package openai
 

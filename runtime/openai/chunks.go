@@ -1,8 +1,8 @@
-// What chat completions and completions have in common: an answer that is a list of choices, a
-// stream of chunks of it.
+// What chat completions and completions have in common: an answer is a list of choices, and a
+// stream is a series of chunks of it.
 //
-// What must stay true: a chunk's id never changes; a stream ends in data: [DONE] whatever happens,
-// unless its client is gone.
+// What must stay true: all chunks have the same id; a stream always ends in data: [DONE], unless
+// the client is gone.
 
 package openai
 

@@ -150,7 +150,8 @@ func promptIDs(v value, list []value) []int32 {
 // tokenID reads an id of the vocabulary.
 func (v value) tokenID() int32 {
 	var id int64
-	if v.Kind() != jsondoc.Number || json.Unmarshal(v.Raw, &id) != nil || id < 0 || id >= token.VocabSize {
+	if v.Kind() != jsondoc.Number || json.Unmarshal(v.Raw, &id) != nil || id < 0 ||
+		id >= token.VocabSize {
 		v.c.add(invalid(v.Path, "%s is %s, which is not a token id of 0 to %d", v.Path,
 			brief(string(v.Raw)), token.VocabSize-1))
 		return 0

@@ -1,9 +1,9 @@
-// Errors in OpenAI's words.
+// Errors in OpenAI's form.
 //
-// Clients act on status, code and even on the wording: agents compact their history on
+// Clients depend on status, code and even wording: agents compact their history on
 // context_length_exceeded, LiteLLM recognises only the text "This model's maximum context length
-// is", every SDK retries 429 and 5xx. What must stay true: a fault of the client is a 4xx that
-// names the parameter, everything else is a 5xx.
+// is", every SDK retries 429 and 5xx. What must stay true: an error of the client is a 4xx that
+// names the parameter, every other error is a 5xx.
 
 package openai
 
@@ -34,7 +34,7 @@ type fault struct {
 
 func (f *fault) Error() string { return f.message }
 
-// statusClientGone is for the log only: nobody is left to read an answer.
+// statusClientGone is for the log only: the client has closed the connection.
 const statusClientGone = 499
 
 const (
@@ -49,22 +49,23 @@ func invalid(param, format string, a ...any) *fault {
 		message: fmt.Sprintf(format, a...)}
 }
 
-// missing is the fault of a parameter that has to be there.
+// missing is the fault of a required parameter that is absent.
 func missing(param string) *fault {
 	return &fault{status: http.StatusBadRequest, kind: kindInvalid,
 		code: "missing_required_parameter", param: param,
 		message: "missing required parameter: " + param}
 }
 
-// unsupported is a request that is legal at OpenAI and cannot be done here; instead says what can.
+// unsupported is the fault of a parameter that OpenAI has and this server has not; instead says
+// what to do.
 func unsupported(param, what, instead string) *fault {
 	return &fault{status: http.StatusBadRequest, kind: kindInvalid, code: "unsupported_parameter",
 		param:   param,
 		message: what + " is not supported by this server; " + instead}
 }
 
-// faultOf finds the client's view of an error of the models or the session. history names the
-// parameter that holds the conversation: "messages" or "input".
+// faultOf turns an error of the models or the session into a fault. history is the parameter that
+// holds the conversation: "messages" or "input".
 func faultOf(err error, history string) *fault {
 	var f *fault
 	var tooLong *sched.ContextLengthError
@@ -88,8 +89,8 @@ func faultOf(err error, history string) *fault {
 	case errors.Is(err, sample.ErrNonFinite):
 		return &fault{status: http.StatusInternalServerError, kind: kindServer,
 			code: "non_finite_logits",
-			message: "the model computed something that is no number, so this request was ended; " +
-				"others are not concerned"}
+			message: "the model computed NaN or infinite logits, so this request was ended; " +
+				"other requests go on"}
 	case errors.As(err, &broken):
 		return &fault{status: http.StatusInternalServerError, kind: kindServer,
 			code: "engine_fault", message: broken.Error()}
@@ -143,7 +144,7 @@ func (f *fault) body() errorBody {
 		Param: orNull(brief(f.param)), Code: orNull(f.code)}}
 }
 
-// brief cuts a text that may quote a client's own words, of which there can be megabytes.
+// brief shortens a text that may quote megabytes of a client's request.
 func brief(s string) string {
 	const most = 1000 // bytes
 	if len(s) <= most {
@@ -152,7 +153,7 @@ func brief(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "..."
 }
 
-// orNull is a string that JSON shows as null where it is empty.
+// orNull is a string that becomes null in JSON if it is empty.
 func orNull(s string) *string {
 	if s == "" {
 		return nil
@@ -160,8 +161,8 @@ func orNull(s string) *string {
 	return &s
 }
 
-// writeFault answers with an error. Where a whole answer has begun already (patient.go) it cuts the
-// connection.
+// writeFault answers with an error. If the headers of a whole answer are sent already (patient.go),
+// it cuts the connection.
 func writeFault(w http.ResponseWriter, f *fault) {
 	if headersSent(w) {
 		noteError(w, brief(f.message))
@@ -177,8 +178,7 @@ func writeFault(w http.ResponseWriter, f *fault) {
 	writeJSON(w, f.status, f.body())
 }
 
-// writeJSON writes one whole answer. An error of the write means that the client is gone, which the
-// log shows.
+// writeJSON writes one whole answer. A failed write is ignored: the client is gone.
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	b, err := marshal(v)
 	if err != nil {

@@ -1,9 +1,9 @@
-// The form that a request demands of the answer: response_format, text.format and vLLM's guided_
+// The format of the answer that a request asks for: response_format, text.format and vLLM's guided_
 // fields.
 //
-// Only the answer is held to it; the model still reasons and calls as it likes. What must stay
-// true: a form that is accepted is kept by every answer that ends by itself, or the client is told
-// that it is not (relaxed).
+// It applies to the answer only; reasoning and calls stay free. What must stay true: every answer
+// that is not cut off has the accepted format, or the client is told that the format is not
+// enforced (relaxed).
 
 package openai
 
@@ -19,12 +19,12 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// answerFormat is one form. Without a final it is free text.
+// answerFormat is one format. If final is nil it is free text.
 type answerFormat struct {
 	final   grammar.Grammar
 	section string     // of the developer message: the schema, as the model was trained to read it
-	wire    textFormat // the Responses API's echo
-	relaxed []string   // what of the schema is not held, and why
+	wire    textFormat // what the Responses API echoes
+	relaxed []string   // schemas that are not enforced, and why
 }
 
 // textFormat is text.format of the Responses API. Name, Description, Schema and Strict are
@@ -51,7 +51,7 @@ func readFormat(o *object, v value, nested string) answerFormat {
 	for _, g := range guidedFields(o) {
 		if given++; given > 1 {
 			g.value.c.add(invalid(g.value.Path,
-				"%s: the answer can have one form only, and the request names another",
+				"%s: the answer can have one format only, and the request names another",
 				g.value.Path))
 			break
 		}
@@ -60,14 +60,14 @@ func readFormat(o *object, v value, nested string) answerFormat {
 	return f
 }
 
-// into holds the session's answer to f and tells the model.
+// into makes the session enforce the format and puts it into the instructions.
 func (f answerFormat) into(r *session.Request) {
 	r.Final = f.final
 	r.Instructions = strings.Join(notEmpty([]string{r.Instructions, f.section}), "\n\n")
 }
 
-// shown is the event as the client gets it. Where the answer has a form, text that the model wrote
-// before it is shown as reasoning: clients parse what stands in the answer's place.
+// shown is the event as the client gets it. If the answer has a format, commentary before it is
+// shown as reasoning: clients parse the whole text of the answer.
 func (f answerFormat) shown(e session.Event) session.Event {
 	if c, ok := e.(session.Commentary); ok && f.final != nil {
 		return session.Reasoning(c)
@@ -97,8 +97,8 @@ func namedFormat(o *object, nested string) answerFormat {
 	return free
 }
 
-// schemaFormat reads name, description, schema and strict. A schema that cannot be held whole is
-// refused if it is strict; else the answer is JSON and no more is promised.
+// schemaFormat reads name, description, schema and strict. If the schema is not supported, it is
+// refused if strict; otherwise the answer is only enforced to be JSON.
 func schemaFormat(o *object) answerFormat {
 	f := answerFormat{wire: textFormat{Type: "json_schema", Name: o.text("name"),
 		Description: o.text("description")}}
@@ -137,8 +137,8 @@ func schemaFormat(o *object) answerFormat {
 	return f
 }
 
-// anyJSON is what is held of a schema that cannot be held: an object where the schema says so, else
-// JSON.
+// anyJSON stands in for a schema that is not supported: an object if the schema's type says so,
+// else any JSON.
 func anyJSON(schema json.RawMessage) grammar.Grammar {
 	var root struct {
 		Type json.RawMessage `json:"type"`
@@ -150,7 +150,7 @@ func anyJSON(schema json.RawMessage) grammar.Grammar {
 }
 
 func schemaFault(v value, err error) *fault {
-	f := invalid(v.Path, "%s cannot be held: %v", v.Path, err)
+	f := invalid(v.Path, "%s is not supported: %v", v.Path, err)
 	f.code = "invalid_json_schema"
 	return f
 }
@@ -159,7 +159,7 @@ func formatName(s string) bool {
 	return len(s) <= 64 && toolName(s) && !strings.ContainsAny(s, ".:/")
 }
 
-// formatSection is how OpenAI's Harmony tells the model of a schema.
+// formatSection describes a schema to the model in Harmony's form.
 func formatSection(name, description string, schema json.RawMessage) string {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# Response Formats\n\n## %s\n\n", name)
@@ -167,19 +167,19 @@ func formatSection(name, description string, schema json.RawMessage) string {
 		b.WriteString("// " + strings.ReplaceAll(description, "\n", "\n// ") + "\n")
 	}
 	if err := json.Compact(&b, schema); err != nil {
-		return "" // no JSON: the grammar says so, and the request ends there
+		return "" // not JSON: the grammar refuses it
 	}
 	return b.String()
 }
 
-// guidedField is one of vLLM's ways to hold an answer.
+// guidedField is one of vLLM's fields for the format of the answer.
 type guidedField struct {
 	value value
-	kind  string // json, regex, choice, grammar, json_object, or one that cannot be had
+	kind  string // json, regex, choice, grammar, json_object, or one that is not supported
 }
 
-// guidedFields lists those that a request has: guided_KIND, and KIND in structured_outputs, which
-// replaced them.
+// guidedFields lists those of a request: guided_KIND, and KIND in structured_outputs, which is the
+// newer form.
 func guidedFields(o *object) []guidedField {
 	var list []guidedField
 	newer := o.object("structured_outputs")
@@ -195,7 +195,7 @@ func guidedFields(o *object) []guidedField {
 	return list
 }
 
-// read returns nil after a complaint.
+// read compiles the field. It returns nil after a complaint.
 func (g guidedField) read() (final grammar.Grammar, section string) {
 	v := g.value
 	var held *grammar.Compiled
@@ -226,13 +226,13 @@ func (g guidedField) read() (final grammar.Grammar, section string) {
 		held, err = grammar.TextChoice(texts)
 	case "grammar":
 		held, err = grammar.Rules(v.text())
-	default: // tags inside free text, and white space that the one spelling does not have
+	default: // structural_tag and whitespace_pattern
 		v.c.add(unsupported(v.Path, v.Path, "use a JSON schema, a grammar, a regular expression "+
 			"or a choice"))
 		return nil, ""
 	}
 	if err != nil {
-		v.c.add(invalid(v.Path, "%s cannot be held: %v", v.Path, err))
+		v.c.add(invalid(v.Path, "%s is not supported: %v", v.Path, err))
 		return nil, ""
 	}
 	return held, ""

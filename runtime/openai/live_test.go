@@ -339,7 +339,7 @@ func TestNaNThroughThePort(t *testing.T) {
 	}
 	poison()
 	wantFault(t, ask(t, "POST", p.URL+"/v1/chat/completions", strings.Replace(longAnswer,
-		`"stream":true,`, "", 1)), 500, kindServer, "", "non_finite_logits", "no number")
+		`"stream":true,`, "", 1)), 500, kindServer, "", "non_finite_logits", "NaN or infinite")
 	p.stage.hold()
 	_, text := p.stream(longAnswer)
 	for range 3 {

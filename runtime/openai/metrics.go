@@ -1,9 +1,9 @@
 // GET /metrics in Prometheus' text form, under vLLM's names, so that dashboards made for vLLM show
 // ossrun as well.
 //
-// What the scheduler counts is read when it is asked for; the other counters and the histograms
-// grow when a turn ends. The registry is private: nothing else in the process can add to it or
-// collide with it.
+// The scheduler's counters are read when the metrics are requested; the other counters and the
+// histograms change when a turn ends. The registry is private: nothing else in the process can add
+// to it or collide with it.
 
 package openai
 
@@ -112,80 +112,84 @@ func (m *metrics) finished(model string, d session.Done) {
 	}
 }
 
-// state reads the scheduler of every loaded model when the metrics are asked for.
+// state reads the scheduler of every loaded model when the metrics are requested.
 type state struct{ models session.Models }
 
-// gauges are what a scheduler tells, by vLLM's names.
-var gauges = []struct {
+type schedulerMetric struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType
 	of   func(sched.Stats) float64
-}{
-	{describe("vllm:num_requests_running", "Sequences in the running batch."),
-		prometheus.GaugeValue,
-		func(s sched.Stats) float64 { return float64(s.Running) }},
-	{describe("vllm:num_requests_waiting", "Requests in the queue."), prometheus.GaugeValue,
-		func(s sched.Stats) float64 { return float64(s.Waiting) }},
-	{describe("vllm:kv_cache_usage_perc", "Part of the KV pages in use, 0 to 1."),
-		prometheus.GaugeValue,
-		func(s sched.Stats) float64 {
-			return float64(s.PagesUsed) / float64(max(s.PagesTotal,
-				1))
-		}},
-	{describe("ossrun:kv_cache_cached_perc", "Part of the KV pages that nobody uses and that "+
-		"hold a known prefix, 0 to 1."), prometheus.GaugeValue,
-		func(s sched.Stats) float64 {
-			return float64(s.PagesCached) / float64(max(s.PagesTotal,
-				1))
-		}},
-	{describe("vllm:num_preemptions_total", "Sequences that gave their pages back and were "+
-		"computed again."), prometheus.CounterValue,
-		func(s sched.Stats) float64 { return float64(s.Preemptions) }},
-	{describe("vllm:prefix_cache_queries_total",
-		"Prompt tokens that were looked up in the prefix cache."), prometheus.CounterValue,
-		func(s sched.Stats) float64 { return float64(s.PrefixQueries) }},
-	{describe("vllm:prefix_cache_hits_total",
-		"Prompt tokens that were found there and not computed."), prometheus.CounterValue,
-		func(s sched.Stats) float64 { return float64(s.PrefixHits) }},
-	{describe("ossrun:prefilled_tokens_total",
-		"Prompt tokens that were computed for the first time."), prometheus.CounterValue,
-		func(s sched.Stats) float64 { return float64(s.Prefilled) }},
-	{describe("ossrun:rebuilt_tokens_total", "Tokens that were computed again for the window "+
-		"layers alone, since their pages were gone."), prometheus.CounterValue,
-		func(s sched.Stats) float64 { return float64(s.Rebuilt) }},
-	{describe("ossrun:recomputed_tokens_total",
-		"Tokens that were computed again after a preemption."), prometheus.CounterValue,
-		func(s sched.Stats) float64 { return float64(s.Recomputed) }},
-	{describe("ossrun:kv_pages_swapped_out_total",
-		"KV pages that were copied to host memory or disk."), prometheus.CounterValue,
-		func(s sched.Stats) float64 { return float64(s.SwappedOut) }},
-	{describe("ossrun:kv_pages_swapped_in_total", "KV pages that were brought back from there."),
-		prometheus.CounterValue,
-		func(s sched.Stats) float64 { return float64(s.SwappedIn) }},
-	{describe("ossrun:engine_steps_total", "Steps of the engine."), prometheus.CounterValue,
-		func(s sched.Stats) float64 { return float64(s.Steps) }},
-	{describe("ossrun:engine_faults_total", "Steps that failed, after each of which the engine "+
-		"was started again."), prometheus.CounterValue,
-		func(s sched.Stats) float64 { return float64(s.Faults) }},
-	{describe("ossrun:non_finite_logits_total",
-		"Requests that ended because the model computed something that is no number."),
-		prometheus.CounterValue,
-		func(s sched.Stats) float64 { return float64(s.NonFinite) }},
 }
+
+// schedulerMetrics are read from each scheduler's Stats, under vLLM's names where it has one.
+var schedulerMetrics = []schedulerMetric{
+	gauge("vllm:num_requests_running", "Sequences in the running batch.",
+		func(s sched.Stats) float64 { return float64(s.Running) }),
+	gauge("vllm:num_requests_waiting", "Requests in the queue.",
+		func(s sched.Stats) float64 { return float64(s.Waiting) }),
+	gauge("vllm:kv_cache_usage_perc", "Part of the KV pages in use, 0 to 1.",
+		func(s sched.Stats) float64 { return part(s.PagesUsed, s.PagesTotal) }),
+	gauge("ossrun:kv_cache_cached_perc",
+		"Part of the KV pages that are unused and hold a cached prefix, 0 to 1.",
+		func(s sched.Stats) float64 { return part(s.PagesCached, s.PagesTotal) }),
+	total("vllm:num_preemptions_total",
+		"Sequences that were preempted and computed again.",
+		func(s sched.Stats) uint64 { return s.Preemptions }),
+	total("vllm:prefix_cache_queries_total",
+		"Prompt tokens that were looked up in the prefix cache.",
+		func(s sched.Stats) uint64 { return s.PrefixQueries }),
+	total("vllm:prefix_cache_hits_total",
+		"Prompt tokens that were found in the prefix cache and not computed.",
+		func(s sched.Stats) uint64 { return s.PrefixHits }),
+	total("ossrun:prefilled_tokens_total",
+		"Prompt tokens that were computed for the first time.",
+		func(s sched.Stats) uint64 { return s.Prefilled }),
+	total("ossrun:rebuilt_tokens_total",
+		"Tokens that were computed again for the window layers only, whose pages were gone.",
+		func(s sched.Stats) uint64 { return s.Rebuilt }),
+	total("ossrun:recomputed_tokens_total",
+		"Tokens that were computed again after a preemption.",
+		func(s sched.Stats) uint64 { return s.Recomputed }),
+	total("ossrun:kv_pages_swapped_out_total",
+		"KV pages that were copied to host memory or disk.",
+		func(s sched.Stats) uint64 { return s.SwappedOut }),
+	total("ossrun:kv_pages_swapped_in_total",
+		"KV pages that were copied back from host memory or disk.",
+		func(s sched.Stats) uint64 { return s.SwappedIn }),
+	total("ossrun:engine_steps_total", "Steps of the engine.",
+		func(s sched.Stats) uint64 { return s.Steps }),
+	total("ossrun:engine_faults_total",
+		"Steps that failed; the engine was started again after each.",
+		func(s sched.Stats) uint64 { return s.Faults }),
+	total("ossrun:non_finite_logits_total",
+		"Requests that ended because their logits were NaN or infinite.",
+		func(s sched.Stats) uint64 { return s.NonFinite }),
+}
+
+func gauge(name, help string, of func(sched.Stats) float64) schedulerMetric {
+	return schedulerMetric{describe(name, help), prometheus.GaugeValue, of}
+}
+
+func total(name, help string, of func(sched.Stats) uint64) schedulerMetric {
+	return schedulerMetric{describe(name, help), prometheus.CounterValue,
+		func(s sched.Stats) float64 { return float64(of(s)) }}
+}
+
+func part(n, of int) float64 { return float64(n) / float64(max(of, 1)) }
 
 func describe(name, help string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, []string{"model_name"}, nil)
 }
 
 func (s *state) Describe(ch chan<- *prometheus.Desc) {
-	for _, g := range gauges {
+	for _, g := range schedulerMetrics {
 		ch <- g.desc
 	}
 }
 
 func (s *state) Collect(ch chan<- prometheus.Metric) {
 	for model, now := range s.models.Stats() {
-		for _, g := range gauges {
+		for _, g := range schedulerMetrics {
 			ch <- prometheus.MustNewConstMetric(g.desc, g.kind, g.of(now), model)
 		}
 	}

@@ -1,12 +1,12 @@
 // How often a stream is written.
 //
-// Every event costs a write, a wake-up of the client and a line of JSON around the text. One reader
-// wants each token at once; a thousand readers would keep two cores busy with writing. So a stream
-// waits a little between its writes when many are open, and what the model says meanwhile goes out
-// as one event.
+// Every event costs a write, a wake-up of the client and a line of JSON around the text. With one
+// stream each token is sent at once; a thousand streams would keep two cores busy with writing. So
+// when many streams are open, each waits a little between two writes, and sends the text of that
+// time as one event.
 //
-// What must stay true: the first piece of a turn, its calls and its end are never held back;
-// nothing is held longer than mostHeld or, where a number of tokens was asked for, than the
+// What must stay true: the first piece of a turn, its calls and its end are never delayed; nothing
+// is delayed longer than mostHeld or, if a number of tokens per event is configured, than the
 // heartbeat.
 
 package openai

@@ -1,11 +1,11 @@
-// Whole answers of slow models.
+// Keeps the connection of a slow whole answer alive.
 //
-// A client that does not stream sees nothing until the answer is complete, and gives up: Node after
-// 300 s without headers, proxies often after 60 s. JSON may begin with white space, so a line feed
-// now and then keeps the connection in use, and every parser skips it. What must stay true: nothing
-// is sent in the first two heartbeats, so that an error of an ordinary request has its status; once
-// headers are out, an error cuts the connection, since status 200 cannot be taken back and clients
-// repeat a request that was cut.
+// A client that does not stream receives nothing until the answer is complete, and may give up:
+// Node after 300 s without headers, proxies often after 60 s. JSON may begin with white space,
+// which every parser skips, so a line feed is sent from time to time. What must stay true: nothing
+// is sent before the second heartbeat, so that errors of ordinary requests have their status. After
+// that an error cuts the connection: status 200 is sent already, and clients repeat a request that
+// was cut.
 
 package openai
 

@@ -1,11 +1,11 @@
 // Reasoning on its way out and back.
 //
-// gpt-oss needs its reasoning back until the turn has its final answer, and every client returns it
-// in another form: the text, only encrypted_content, only a summary, or under one of several names.
-// So it goes out as text and as encrypted_content, and is accepted in every form that was seen (the
-// session's memory covers those who drop it).
+// gpt-oss needs its reasoning back until the turn has its final answer, and clients return it in
+// different forms: as text, only as encrypted_content, only as a summary, under one of several
+// names. So it is sent as text and as encrypted_content, and accepted in every form that was seen.
+// For clients that drop it the session remembers it.
 //
-// encrypted_content is opaque to clients and no secret: the text stands beside it.
+// encrypted_content is not secret: the same text is sent beside it.
 
 package openai
 

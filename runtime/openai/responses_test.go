@@ -141,10 +141,12 @@ func TestResponsesInput(t *testing.T) {
 			"", "user: a\nassistant <analysis>: Look.\nassistant <commentary> to functions.ls " +
 				"#c1: {}\ntool functions.ls <commentary> to assistant #c1: x"},
 		{"sealed reasoning", `"input":[{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"S"}],"content":[],"status":"in_progress","encrypted_content":"` + seal("Look — closely.") + `"}]`, "", "assistant <analysis>: Look — closely."},
-		{"reasoning of others", `"input":[{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"S"}],"content":null,"encrypted_content":"gAAAA-mock"}]`, "", "assistant <analysis>: S"},
+		{"reasoning of others",
+			`"input":[{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"S"}],"content":null,"encrypted_content":"gAAAA-mock"}]`, "", "assistant <analysis>: S"},
 		{"empty reasoning", `"input":[{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":null},{"role":"user","content":"a"}]`, "", "user: a"},
 		{"phases", `"input":[{"role":"assistant","phase":"commentary","content":[{"type":"output_text","text":"a"}]},{"role":"assistant","phase":"final_answer","content":[{"type":"output_text","text":"b"}]}]`, "", "assistant <commentary>: a\nassistant <final>: b"},
-		{"text before a call", `"input":[{"role":"assistant","content":"I look."},{"type":"reasoning","summary":[]},{"type":"function_call","call_id":"c1","name":"ls","arguments":"{}"}]`, "", "assistant <commentary>: I look.\nassistant <commentary> to functions.ls #c1: {}"},
+		{"text before a call",
+			`"input":[{"role":"assistant","content":"I look."},{"type":"reasoning","summary":[]},{"type":"function_call","call_id":"c1","name":"ls","arguments":"{}"}]`, "", "assistant <commentary>: I look.\nassistant <commentary> to functions.ls #c1: {}"},
 		{"text after a call", `"input":[{"type":"function_call","call_id":"c1","name":"ls","arguments":"{}"},{"type":"function_call_output","call_id":"c1","output":[{"type":"input_text","text":"x"},{"type":"input_image","image_url":"data:"}]},{"role":"assistant","content":"Done."}]`, "",
 			"assistant <commentary> to functions.ls #c1: {}\ntool functions.ls <commentary> to " +
 				"assistant #c1: x[input_image left out: the model reads text only]\nassistant " +
@@ -169,7 +171,8 @@ func TestResponsesInput(t *testing.T) {
 func TestResponsesTools(t *testing.T) {
 	srv, f := server(t, calls("get_weather", `{"city":"Paris"}`))
 	r := post(t, srv, "/v1/responses",
-		`{"input":"hi","tool_choice":"auto","tools":[`+weatherFunction+`,{"type":"web_search","external_web_access":true},{"type":"namespace","name":"n","tools":[]},{"type":"custom","name":"c"},{"type":"local_shell"}]}`)
+		`{"input":"hi","tool_choice":"auto","tools":[`+weatherFunction+
+			`,{"type":"web_search","external_web_access":true},{"type":"namespace","name":"n","tools":[]},{"type":"custom","name":"c"},{"type":"local_shell"}]}`)
 	m := decode(t, r.body)
 	conform(t, "Response", m)
 	if got := r.header.Get("X-Ossrun-Ignored"); got != "custom, local_shell, namespace, "+
@@ -194,7 +197,8 @@ func TestPreviousResponse(t *testing.T) {
 		`{"instructions":"One.","input":[{"role":"developer","content":"Two."},{"role":"user","content":"Weather?"}],"tools":[`+weatherFunction+`]}`).body)
 	id := first["id"].(string)
 	second := decode(t, post(t, srv, "/v1/responses",
-		`{"instructions":"Three.","previous_response_id":"`+id+`","input":[{"type":"function_call_output","call_id":"call_1","output":"sunny"}],"tools":[`+weatherFunction+`]}`).body)
+		`{"instructions":"Three.","previous_response_id":"`+id+
+			`","input":[{"type":"function_call_output","call_id":"call_1","output":"sunny"}],"tools":[`+weatherFunction+`]}`).body)
 	conform(t, "Response", second)
 	want := "user: Weather?\nassistant <analysis>: A tool knows.\nassistant <commentary> to " +
 		"functions.get_weather #call_1: {\"city\": \"Paris\"}\n" +
@@ -230,7 +234,8 @@ func TestPreviousResponse(t *testing.T) {
 	// An item by its id.
 	ref := at(first, "output", 1, "id").(string)
 	post(t, srv, "/v1/responses",
-		`{"input":[{"type":"item_reference","id":"`+ref+`"},{"type":"function_call_output","call_id":"call_1","output":"x"}]}`)
+		`{"input":[{"type":"item_reference","id":"`+ref+
+			`"},{"type":"function_call_output","call_id":"call_1","output":"x"}]}`)
 	if got := history(f.last(t)); !strings.HasPrefix(got,
 		"assistant <commentary> to functions.get_weather #call_1") {
 		t.Errorf("item_reference:\n%s", got)

@@ -1,9 +1,9 @@
 // Server-sent events.
 //
-// One stream belongs to one request and one goroutine. Events are gathered and go out in one write
-// and one flush, so a fast model costs one system call a batch and not one a token. What must stay
-// true: after a failed write nothing more is written and the request's work is cancelled, and a
-// reader that stops reading cannot hold a turn for ever.
+// One stream belongs to one request and one goroutine. Events are collected and sent in one write
+// and one flush: one system call for each batch, not for each token. What must stay true: after a
+// failed write nothing more is written and the turns are cancelled; a client that stops reading
+// cannot block a turn for ever.
 
 package openai
 

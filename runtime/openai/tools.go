@@ -1,8 +1,7 @@
 // Tools and tool_choice of both APIs.
 //
-// What must stay true: a call that a client demands is demanded of the model too, by the grammar of
-// the turn; a strict function whose parameters cannot be held is refused by the place where they
-// stand in the request.
+// What must stay true: a call that the client requires is enforced by the grammar of the turn. A
+// strict function whose parameters are not supported is refused, with their path in the request.
 
 package openai
 
@@ -116,8 +115,8 @@ func readFunction(o *object) function {
 		f.parameters = v.Raw
 		if f.strict != nil && *f.strict {
 			if _, err := grammar.Arguments(v.Raw); err != nil {
-				fault := invalid(v.Path, "the parameters of the strict function %q cannot be "+
-					"held: %v", f.name, err)
+				fault := invalid(v.Path, "the parameters of the strict function %q are not "+
+					"supported: %v", f.name, err)
 				fault.code = "invalid_function_parameters"
 				o.complain(fault)
 			}
