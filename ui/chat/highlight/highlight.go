@@ -18,20 +18,19 @@ type Kind uint8
 
 // The kinds of tokens.
 const (
-	Text    Kind = iota
-	Comment      // comments
-	Keyword      // words of the language's grammar
-	Type         // types, builtins and constants
-	String       // strings, characters, regular expressions
-	Number       // numbers
-	// names of functions where they are called or defined, and of types where they are defined
-	Function
-	Tag      // tags of markup, selectors
-	Key      // attributes of tags, keys of data, properties
-	Variable // variables of shells and templates
-	Inserted // lines that a patch adds
-	Deleted  // lines that a patch takes away
-	Heading  // headings, sections
+	Text     Kind = iota
+	Comment       // comments
+	Keyword       // words of the language's grammar
+	Type          // types, builtins and constants
+	String        // strings, characters, regular expressions
+	Number        // numbers
+	Function      // functions where they are called or defined, types where they are defined
+	Tag           // tags of markup, selectors
+	Key           // attributes of tags, keys of data, properties
+	Variable      // variables of shells and templates
+	Inserted      // lines that a patch adds
+	Deleted       // lines that a patch takes away
+	Heading       // headings, sections
 )
 
 // A Token is a piece of a line. Its text is not empty.
@@ -43,13 +42,9 @@ type Token struct {
 // A State is what a line inherits from those before it. The zero State is that of the first line.
 // States may be compared.
 type State struct {
-	frames [maxDepth]frame // what is open, outermost first
-	depth  int8
-	joined bool   // the line before ended in a backslash
-	fresh  bool   // and a command may begin in this one
-	here   bool   // inside the document that ends with the line end
-	block  int32  // the column of the key of a block of YAML, from 1; 0 outside of one
-	end    string // what ends a here document, a string with a fill, a fence
+	frames    [maxDepth]frame // what is open, outermost first
+	depth     int8
+	arguments bool // the line before ended in a backslash among the arguments of a command
 }
 
 // maxDepth is how deep strings stand in strings, as `a${f("b")}` does. What is deeper is read as
@@ -58,16 +53,10 @@ const maxDepth = 8
 
 // A frame is a region that is open, or code inside of one.
 type frame struct {
-	lang       *Language // whose region it is
-	region     int16
-	code       *Language // the inside is code of this language; nil: text
-	raw, holes bool      // of a string with a prefix: no escapes; holes
-	n          int32     // how deep comments or brackets are nested
+	region *region
+	code   *Language // the inside is code of this language; nil: text
+	nested int32     // how deep comments or brackets are nested
 }
-
-func (f *frame) of() *region { return &f.lang.regions[f.region] }
-
-func (f *frame) is(form byte) bool { return f.of().is(form) }
 
 // Find returns the language of that name or alias in either case, as it stands behind the fence of
 // a code block; nil if it is not known.

@@ -1,10 +1,12 @@
 package highlight
 
-// The scanner: a line, the place in it, and what was said of it so far.
+// The scanner: a line, the place in it, and what was said of it so far. It knows no language: every
+// step asks the table, takes at least one byte, and looks ahead over no byte again and again.
 
 import (
-	"slices"
+	"cmp"
 	"strings"
+	"unicode/utf8"
 )
 
 type scanner struct {
@@ -14,54 +16,36 @@ type scanner struct {
 	mine       int // tokens that were there before
 	line       string
 	at, from   int // what is before at stands in tokens; the last one begins at from
-	first      int // where the line's text begins, behind blanks and the marks of lists
+	first      int // where the text begins, behind blanks and the marks of lists
 
-	value    bool   // what stands before is a value, so that / divides and < compares
-	command  bool   // in a shell: a command may stand here
-	carried  bool   // a backslash before the end of the line carries the string over it
-	set      bool   // in a shell: the value of a variable is being set
-	keyless  bool   // no key begins here any more
-	pending  bool   // a here document begins with the next line
-	expect   Kind   // of the next word, because of the keyword before it
-	unclosed uint64 // regions, by number, that do not close in this line
-	declared int    // in a style sheet: where the declaration ends
+	value   bool // what stands before is a value, so that / divides and < compares
+	command bool // in a shell: a command may stand here
+	expect  Kind // of the next word, because of the keyword before it
 }
 
 func (s *scanner) read() {
-	s.first = s.skip(0, " \t")
-	s.command, s.joined, s.fresh = !s.joined || s.fresh, false, false
-	if s.fenceCloses() {
-		return
-	}
-	if s.block > 0 && (s.first == len(s.line) || s.first >= int(s.block)) {
-		s.take(String, len(s.line))
-		return
-	}
-	s.block = 0
-	if s.here {
-		s.document()
-	}
+	s.first = s.skip(0)
+	s.command = !s.arguments
 	for s.at < len(s.line) {
-		s.lang = s.base
-		if s.depth > 0 {
-			f := &s.frames[s.depth-1]
-			if f.code == nil {
-				s.inside(f)
-				continue
-			}
-			if s.lang = f.code; s.closesCode(f.of()) {
-				continue
-			}
+		f := s.top()
+		r := f.region
+		switch s.lang = cmp.Or(f.code, s.base); {
+		case r != nil && f.code == nil:
+			s.text(f)
+		case r != nil && r.code != nil && strings.HasPrefix(s.line[s.at:], r.shut):
+			s.pop()
+			s.take(r.kind, s.at+len(r.shut))
+		default:
+			s.step()
 		}
-		s.step()
 	}
-	s.here = s.here || s.pending
-	for i := range s.frames[:s.depth] {
-		if !s.frames[i].is('L') && !s.carried {
-			for int(s.depth) > i {
-				s.pop()
-			}
-			return
+	carried := strings.HasSuffix(s.line, `\`)
+	s.arguments = carried && !s.command
+	for i, f := range s.frames[:s.depth] {
+		if !f.region.is('L') && !(carried && f.region.is('E')) {
+			clear(s.frames[i:]) // States of one meaning are equal
+			s.depth = int8(i)
+			break
 		}
 	}
 }
@@ -87,30 +71,27 @@ func (s *scanner) byteAt(i int) byte {
 	return s.line[i]
 }
 
-func (s *scanner) has(x string) bool { return strings.HasPrefix(s.line[s.at:], x) }
-
-// skip is where the bytes end that begin at i and are among those of set.
-func (s *scanner) skip(i int, set string) int {
-	for i < len(s.line) && strings.IndexByte(set, s.line[i]) >= 0 {
+// skip is where the blanks end that begin at i.
+func (s *scanner) skip(i int) int {
+	for i < len(s.line) && (s.line[i] == ' ' || s.line[i] == '\t') {
 		i++
 	}
 	return i
 }
 
 func (s *scanner) wordEnd(i int) int {
-	for i < len(s.line) && s.lang.continues[s.line[i]] {
+	for i < len(s.line) && s.lang.holds[s.line[i]] {
 		i++
 	}
 	return i
 }
 
-func (s *scanner) push(f frame) bool {
-	if s.depth < maxDepth {
-		s.frames[s.depth] = f
-		s.depth++
-		return true
-	}
-	return false
+// top is what is open here; its region is nil if nothing is.
+func (s *scanner) top() *frame { return &s.frames[max(0, s.depth-1)] }
+
+func (s *scanner) push(r *region, code *Language) {
+	s.frames[s.depth] = frame{region: r, code: code, nested: 1}
+	s.depth++
 }
 
 func (s *scanner) pop() {
@@ -118,142 +99,202 @@ func (s *scanner) pop() {
 	s.frames[s.depth] = frame{} // States of one meaning are equal
 }
 
+// begins reports that a region begins here.
+func (s *scanner) begins(r *region) bool {
+	end := s.at + len(r.open)
+	behind := s.byteAt(end)
+	return strings.HasPrefix(s.line[s.at:], r.open) &&
+		(!r.is('S') || s.at == 0) &&
+		(!r.is('F') || s.at == s.first) &&
+		(!r.is('W') || s.at == 0 || !s.lang.holds[s.line[s.at-1]]) &&
+		(!r.is('O') || !s.value) &&
+		(!r.is('M') || letter(behind) || behind == '/' || behind == '!' || behind == '?') &&
+		(!r.is('C') || strings.Contains(s.line[end:min(end+200, len(s.line))], r.shut)) &&
+		(!r.is('H') || behind == '\\' || behind != '\'' && s.charEnds(end))
+}
+
+// charEnds reports that a quote stands behind the character at i.
+func (s *scanner) charEnds(i int) bool {
+	_, size := utf8.DecodeRuneInString(s.line[i:])
+	return s.byteAt(i+size) == '\''
+}
+
+// open takes what opens a region, if one begins here.
+func (s *scanner) open() bool {
+	for _, r := range s.lang.opens[s.line[s.at]] {
+		if !s.begins(r) || s.depth == maxDepth {
+			continue
+		}
+		end := s.at + len(r.open)
+		s.expect = Text
+		if r.is('K') {
+			s.take(r.kind, end)
+			s.first, s.command = s.skip(end), true
+			return true
+		}
+		if r.is('M') && r.code != nil {
+			for end++; end < len(s.line) && r.code.holds[s.line[end]]; end++ {
+			}
+		}
+		s.push(r, r.code)
+		s.take(r.kind, end)
+		s.value, s.command = false, false
+		return true
+	}
+	return false
+}
+
+// text takes the region that is open up to its end, its next hole, or the end of the line.
+func (s *scanner) text(f *frame) {
+	r := f.region
+	end, closed, hole := s.inside(f, s.at)
+	s.take(r.kind, end)
+	switch {
+	case hole:
+		s.push(r, r.lang)
+		s.value, s.command = false, true
+	case closed:
+		s.pop()
+		s.value = r.kind == String
+		if key := s.key(r.lang, s.at, true); s.value && key != Text {
+			s.tokens[len(s.tokens)-1].Kind = key
+		}
+	}
+}
+
+// inside finds where the text of a region that is open at i ends, for which reason.
+func (s *scanner) inside(f *frame, i int) (end int, closed, hole bool) {
+	r := f.region
+	for ; i < len(s.line); i++ {
+		if !r.stops[s.line[i]] {
+			continue
+		}
+		rest := s.line[i:]
+		switch {
+		case r.hole != "" && s.depth < maxDepth && strings.HasPrefix(rest, r.hole):
+			if r.hole != "{" || s.byteAt(i+1) != '{' {
+				return i + len(r.hole), false, true
+			}
+			i++
+		case s.line[i] == '\\' && r.is('E'):
+			i++
+		case r.is('N') && strings.HasPrefix(rest, r.nest):
+			f.nested++
+			i += len(r.nest) - 1
+		case r.shut != "" && strings.HasPrefix(rest, r.shut):
+			if f.nested--; f.nested <= 0 || !r.is('N') {
+				return i + len(r.shut), true, false
+			}
+			i += len(r.shut) - 1
+		}
+	}
+	return len(s.line), false, false
+}
+
 // step takes the next piece of code.
 func (s *scanner) step() {
-	l, c := s.lang, s.line[s.at]
-	next := s.byteAt(s.at + 1)
+	l, c, next, before := s.lang, s.line[s.at], s.byteAt(s.at+1), s.byteAt(s.at-1)
 	mark := l.marks[c]
 	switch {
-	case blank(c):
-		s.take(Text, s.skip(s.at, " \t"))
-		s.command, s.set = s.command || s.set, false
-	case s.at == s.first && s.depth == 0 && s.lineKey():
-	case l.documents != "" && s.has(l.documents) && s.documentOpens():
-	case l.opens[c] && s.opened(0, ""):
-	case l.is(plain):
-		s.take(Text, s.at+1)
-	case l.is(styles):
-		s.style(c, next)
-	case c == '#' && s.at == s.first && l.is(preprocessor):
-		s.take(Keyword, s.wordEnd(s.skip(s.at+1, " \t")))
-		if i := strings.IndexByte(s.line, '>'); strings.HasSuffix(s.line[:s.at], "include") &&
-			i > 0 {
-			s.take(Text, s.skip(s.at, " "))
-			s.take(String, i+1)
+	case c == ' ' || c == '\t':
+		s.take(Text, s.skip(s.at))
+	case l.opens[c] != nil && s.open():
+	case l.is('P'):
+		end := s.at + 1
+		for end < len(s.line) && l.opens[s.line[end]] == nil {
+			end++
 		}
-	case !l.is(commands) && (digit(c) || c == '.' && digit(next) && !s.value &&
-		s.byteAt(s.at-1) != '.'):
+		s.take(Text, end)
+	case digit(c) || c == '.' && digit(next) && !s.value && before != '.':
 		s.number()
-	case mark != Text && next != c && l.starts[next] && next != '-' &&
-		(c != ':' || s.byteAt(s.at-1) != c && !wordByte(s.byteAt(s.at-1))):
-		end := s.wordEnd(s.at + 1)
-		if c == '-' && l.word(s.line[s.at:end]) == Keyword {
-			mark = Keyword
-		}
-		s.take(mark, end)
-		s.value, s.command, s.expect = true, false, Text
-	case c == '$' && (l.is(commands) || mark != Text) && next > ' ' && next != '"' && next != '\'':
-		s.variable(next)
-	case l.starts[c] || l.is(commands) && digit(c):
+	case mark != Text && l.starts[next] && next != c && next != '-' &&
+		(c == '$' || before != c && !l.holds[before]):
+		s.take(mark, s.wordEnd(s.at+1))
+		s.value, s.command, s.expect = mark != Keyword, false, Text
+	case l.starts[c]:
 		s.word()
-	case c == '<' && l.is(tags) && (next == '/' || !s.value && (letter(next) || next == '>')):
-		s.take(Tag, s.wordEnd(s.skip(s.at+1, "/")))
-		s.take(Tag, s.skip(s.at, ">"))
-	case c == '\\' && l.is(commands):
-		s.joined = s.at+1 == len(s.line)
-		s.fresh = s.joined && s.command
-		s.take(Text, s.at+2)
 	default:
-		redirects := c == '&' && (s.byteAt(s.at-1) == '>' || s.byteAt(s.at-1) == '<')
-		s.command = strings.IndexByte("|&;({`!@", c) >= 0 && !redirects
-		s.value = c == ')' || c == ']' || c == '}' && !l.is(tags)
-		if strings.IndexByte("*&.:?", c) < 0 {
-			s.expect = Text
-		}
 		s.bracket(c)
 	}
+}
+
+// bracket takes a byte that is no part of a word; one that closes a hole is its end.
+func (s *scanner) bracket(c byte) {
+	s.command = strings.IndexByte("|&;({`!@", c) >= 0 || s.command && c == '\\'
+	s.value = c == ')' || c == ']'
+	if strings.IndexByte("*&.:?", c) < 0 {
+		s.expect = Text
+	}
+	kind := Text
+	if f := s.top(); f.region != nil && f.region.hole != "" {
+		if i := strings.IndexByte(f.region.bracket, c); i >= 0 {
+			f.nested += 1 - 2*int32(i)
+		}
+		if f.nested == 0 {
+			kind = f.region.kind
+			s.pop()
+		}
+	}
+	s.take(kind, s.at+1)
+}
+
+// key is the kind of a key that ends there, Text if none does. A : behind a word wants a blank.
+func (s *scanner) key(l *Language, end int, quoted bool) Kind {
+	end = s.skip(end)
+	c, next := s.byteAt(end), s.byteAt(end+1)
+	if c == '=' && next == '=' || c == ':' && next > ' ' && !quoted {
+		return Text
+	}
+	return l.keys[c]
 }
 
 // word takes a word.
 func (s *scanner) word() {
 	l, end := s.lang, s.wordEnd(s.at)
-	word, next := s.line[s.at:end], s.byteAt(end)
-	if (next == '"' || next == '\'') && len(word) <= 3 &&
-		slices.Contains(l.prefixes, strings.ToLower(word)) {
-		if s.opened(len(word), strings.ToLower(word)) {
-			return
-		}
-	}
-	kind, expected := l.word(word), s.expect
+	text, next, before := s.line[s.at:end], s.byteAt(end), s.byteAt(s.at-1)
+	known, expected, key := l.words[text], s.expect, s.key(l, end, false)
+	kind := known.kind
 	s.expect = Text
-	if l.is(commands) {
-		kind = s.commandWord(word, next, kind, expected)
-	} else {
-		if s.byteAt(s.at-1) == '.' && kind == Keyword && s.byteAt(s.at-2) != '.' {
-			kind = Text // the name of a member
-		}
-		switch {
-		case kind == Keyword:
-			s.expect = l.next[word]
-		case expected != Text && kind == Type && next == '.':
-			s.expect = expected // def self.name
-		case expected != Text:
-			kind = expected
-		case kind != Text:
-		case l.is(attributes):
-			if kind = Key; s.byteAt(s.at-1) == '=' {
-				kind = String
-			}
-		case next == '=' && l.is(tags) && strings.IndexByte("{\"'", s.byteAt(end+1)) >= 0 &&
-			end+1 < len(s.line):
-			kind = Key
-		case l.is(capitals) && word[0] >= 'A' && word[0] <= 'Z' &&
-			(len(word) == 1 || strings.ToUpper(word) != word):
-			kind = Type
-		case next == '!' && l.is(macros) && s.byteAt(end+1) != '=':
-			kind, end = Function, end+1
-		case l.is(calls) && next == '(', l.is(hyphenated) && strings.IndexByte(word, '-') > 0:
-			kind = Function
-		}
+	switch {
+	case kind == Keyword && (before == '.' && s.byteAt(s.at-2) != '.' || // the name of a member
+		l.is('S') && !s.command && text != "in" && text != "do" && text != "AS"):
+		kind = Text
+	case kind == Keyword:
+		s.expect = known.next
+	case expected != Text:
+		kind = expected
+	case !s.value && key != Text:
+		kind = key
+	case l.is('S') && (!s.command || text[0] == '-'):
+		kind = Text
+	case l.is('S') && next == '=':
+		kind = Variable
+	case kind != Text:
+	case l.is('S'):
+		kind = Function
+	case l.is('A'):
+		kind = Key
+	case next == '(', l.marks['-'] != Text && strings.IndexByte(text, '-') > 0:
+		kind = Function
+	case l.is('C') && text[0] >= 'A' && text[0] <= 'Z' &&
+		(len(text) == 1 || strings.ContainsFunc(text, func(c rune) bool { return c >= 'a' })):
+		kind = Type
 	}
-	s.value = kind != Keyword && !(kind == Type && l.is(bare))
+	s.value = kind != Keyword
+	s.command = kind == Keyword && !known.operand || s.command && text[0] == '-'
 	s.take(kind, end)
-	if s.byteAt(s.at) == '\'' && s.value && letter(s.byteAt(s.at+1)) && l.is(tags) {
-		s.take(Text, s.at+1) // the apostrophe of prose between tags
-	}
 }
 
-// commandWord is the kind of a word of a shell: a command, an option, an argument.
-func (s *scanner) commandWord(word string, next byte, kind, expected Kind) Kind {
-	command := s.command
-	s.command = false
-	switch {
-	case strings.Trim(word, "0123456789") == "":
-		return Number
-	case s.lang.is(instructions) && command && s.at == s.first && !s.joined &&
-		s.lang.words[strings.ToUpper(word)] == Keyword:
-		s.command = !slices.Contains(s.lang.operands, strings.ToUpper(word))
-		return Keyword
-	case expected != Text:
-		return expected
-	case command && kind == Text && (next == '=' || strings.HasSuffix(word, "+") && next == '='):
-		s.set = true
-		return Variable
-	case kind == Keyword && (command || word == "in" || word == "do" || word == "AS" ||
-		word == "as"):
-		s.command = !slices.Contains(s.lang.operands, word)
-		s.expect = s.lang.next[word]
-		return Keyword
-	case command && (word[0] == '-' || word[0] == '+'):
-		s.command = true // an option of sudo
-		return Text
-	case command:
-		s.command = kind == Type &&
-			slices.Contains([]string{"sudo", "exec", "command", "env", "nohup"}, word)
-		if kind == Text {
-			kind = Function
+// number takes a number.
+func (s *scanner) number() {
+	i := s.at + 1
+	for ; i < len(s.line); i++ {
+		c, exponent := s.line[i], s.line[i-1]|0x20 == 'e' && s.byteAt(s.at+1)|0x20 != 'x'
+		if !(c < 0x80 && wordByte(c) || digit(s.byteAt(i+1)) && (c == '.' || c == '\'' ||
+			exponent && (c == '+' || c == '-'))) {
+			break
 		}
-		return kind
 	}
-	return Text
+	s.take(Number, i)
+	s.value, s.command, s.expect = true, false, Text
 }
