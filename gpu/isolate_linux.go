@@ -17,12 +17,12 @@ import (
 const WorkerVerb = "gpu-worker"
 
 // startWorker starts the embedded program as the worker, or this program once more.
-func startWorker(_ context.Context, s engine.Settings, tell func(string)) (worker.Local, error) {
+func startWorker(_ context.Context, s engine.Settings, notify func(string)) (worker.Local, error) {
 	if !driverIsLikely() {
 		return nil, ErrNone
 	}
 	s.Isolate = false // there
-	o := worker.Options{Settings: s, Tell: tell, Log: func(line string) { tell("gpu worker: " + line) }}
+	o := worker.Options{Settings: s, Notify: notify, Log: func(line string) { notify("gpu worker: " + line) }}
 	var b *worker.Backend
 	var err error
 	if Static {

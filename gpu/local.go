@@ -23,7 +23,7 @@ const UsableContext = 8192
 // local is what is open.
 type local struct {
 	settings engine.Settings
-	tell     func(line string)
+	notify   func(line string)
 	dev      engine.Device
 	card     *device.Card // nil where there are several devices
 	placed   placed       // where there are several
@@ -36,8 +36,8 @@ type placed struct {
 }
 
 // openLocal opens one card.
-func openLocal(ctx context.Context, s engine.Settings, tell func(line string)) (worker.Local, error) {
-	l := &local{settings: s, tell: tell}
+func openLocal(ctx context.Context, s engine.Settings, notify func(line string)) (worker.Local, error) {
+	l := &local{settings: s, notify: notify}
 	if err := l.openOne(ctx); err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (l *local) openOne(ctx context.Context) error {
 	l.dev, l.card = c, c
 	_, wrong := c.Verified()
 	for _, w := range wrong {
-		l.tell(c.Name() + ": " + w)
+		l.notify(c.Name() + ": " + w)
 	}
 	return nil
 }
@@ -71,7 +71,7 @@ func (l *local) openSeveral(spec models.Spec, s engine.Settings) error {
 	}
 	l.dev, l.card, l.placed = dev, nil, placed{spec, s}
 	for _, line := range notes {
-		l.tell(line)
+		l.notify(line)
 	}
 	return nil
 }

@@ -26,14 +26,14 @@ var Records = device.Records()
 // short context. Name, Caps and Memory may be others afterwards. RoomHere opens nothing.
 type Backend struct{ worker.Local }
 
-// Open opens the first GPU of s.GPUs, or the first that works. tell gets lines for people: kernels that are wrong on a card,
+// Open opens the first GPU of s.GPUs, or the first that works. notify gets lines for people: kernels that are wrong on a card,
 // where a model was placed, what a worker says.
-func Open(ctx context.Context, s engine.Settings, tell func(line string)) (*Backend, error) {
+func Open(ctx context.Context, s engine.Settings, notify func(line string)) (*Backend, error) {
 	open := openLocal
 	if Static || s.Isolate {
 		open = startWorker
 	}
-	l, err := open(ctx, s, tell)
+	l, err := open(ctx, s, notify)
 	if err != nil {
 		return nil, err
 	}
@@ -42,8 +42,8 @@ func Open(ctx context.Context, s engine.Settings, tell func(line string)) (*Back
 
 // Work is the worker: it serves the program that started it, until that ends or says goodbye.
 func Work() error {
-	return worker.Serve(func(s engine.Settings, tell func(string)) (worker.Local, error) {
-		return openLocal(context.Background(), s, tell)
+	return worker.Serve(func(s engine.Settings, notify func(string)) (worker.Local, error) {
+		return openLocal(context.Background(), s, notify)
 	})
 }
 

@@ -26,7 +26,7 @@ func See(ctx context.Context) detect.Report {
 	m := detect.Here(askDriver)
 	m.Runs = func(arch string) error { _, err := device.Artefact(arch); return err }
 	r := detect.Detect(ctx, m)
-	r.Feel(ctx, m)
+	r.ReadSensors(ctx, m)
 	askFree(&r)
 	return r
 }

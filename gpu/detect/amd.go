@@ -197,7 +197,7 @@ func (r *Report) kfdRights(ctx context.Context, m Machine, amdHere bool) {
 			text = lineWith(out.Text, "is not member of")
 		}
 	}
-	container := r.Where == "container"
+	container := r.Platform == "container"
 	switch {
 	case strings.Contains(text, "ROCk module is NOT loaded"):
 		r.problem(Problem{Vendor: AMD, Code: "driver-not-loaded",
@@ -218,7 +218,7 @@ func (r *Report) kfdRights(ctx context.Context, m Machine, amdHere bool) {
 		}
 		r.problem(Problem{Vendor: AMD, Code: "kfd-permission",
 			Text: lineWith(text, "Unable to open /dev/kfd"), Remedy: remedy})
-	case r.Where == "wsl2" && len(r.GPUs) == 0 && len(r.Problems) == 0 &&
+	case r.Platform == "wsl2" && len(r.GPUs) == 0 && len(r.Problems) == 0 &&
 		!exists(m.Files, "dev/kfd"):
 		r.problem(Problem{Vendor: AMD, Code: "wsl-amd", Text: "no /dev/kfd and no /dev/dri in WSL2",
 			Remedy: "AMD's runtime reaches the card through /dev/dxg and librocdxg; older ones " +

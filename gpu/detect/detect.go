@@ -59,7 +59,7 @@ type GPU struct {
 	// what the program's list of GPUs (--gpu) calls it, where the drivers were asked: their order,
 	// NVIDIA's first
 	Number  *int     `json:"number,omitempty"`
-	Sensors *Sensors `json:"sensors,omitempty"` // where Feel found some
+	Sensors *Sensors `json:"sensors,omitempty"` // where ReadSensors found some
 }
 
 // Problem is what keeps GPUs from being used, or from being used well.
@@ -82,7 +82,7 @@ func (p Problem) Sentence() string {
 
 // Report is the result.
 type Report struct {
-	Where         string    `json:"where"` // "linux", "wsl2", "container", "windows", "darwin"
+	Platform      string    `json:"where"` // "linux", "wsl2", "container", "windows", "darwin"
 	DriverVersion string    `json:"nvidia_driver,omitempty"`
 	OpenModule    bool      `json:"nvidia_open_module,omitempty"`
 	GPUs          []GPU     `json:"devices"`
@@ -110,8 +110,8 @@ type Output struct {
 
 // Machine is where detection looks. Every part may be missing.
 type Machine struct {
-	Files fs.FS  // rooted at /: sys, proc, dev
-	Where string // "": found out from Files
+	Files    fs.FS  // rooted at /: sys, proc, dev
+	Platform string // "": found out from Files
 	// Ask asks a vendor's driver. An error is the driver's own; nil, nil means that there is no
 	// driver to ask.
 	Ask func(vendor string) ([]Answer, error)
@@ -126,9 +126,9 @@ type Machine struct {
 
 // Detect looks at a machine.
 func Detect(ctx context.Context, m Machine) Report {
-	r := Report{Where: m.Where, GPUs: []GPU{}}
-	if r.Where == "" {
-		r.Where = where(m.Files)
+	r := Report{Platform: m.Platform, GPUs: []GPU{}}
+	if r.Platform == "" {
+		r.Platform = platform(m.Files)
 	}
 	cards := pciCards(m.Files)
 	r.nvidia(ctx, m, cards)
@@ -247,8 +247,8 @@ func firstOf(texts ...string) string {
 	return ""
 }
 
-// where tells Windows' Linux and containers from a plain Linux.
-func where(files fs.FS) string {
+// platform tells Windows' Linux and containers from a plain Linux.
+func platform(files fs.FS) string {
 	if files == nil {
 		return ""
 	}

@@ -104,7 +104,7 @@ func (s sample) machine() Machine {
 	}
 	m := Machine{Files: s.files}
 	if s.want.OS != "linux" {
-		m.Where = s.want.OS // the archive has no file that tells
+		m.Platform = s.want.OS // the archive has no file that tells
 	}
 	m.Ask = func(vendor string) ([]Answer, error) {
 		if vendor == AMD {

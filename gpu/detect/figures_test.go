@@ -114,7 +114,7 @@ func TestSharedMemory(t *testing.T) {
 			}
 		}
 		g := GPU{Vendor: AMD, BDF: "0000:c5:00.0", Integrated: true, VRAMMiB: x.vram, GTTMiB: x.gtt}
-		g.feelAMD(files)
+		g.sensorsAMD(files)
 		if g.SharesHost() != x.shared || g.FreeMiB != x.free {
 			t.Errorf("%s: shared %v, %d MiB free, want %d", name, g.SharesHost(), g.FreeMiB, x.free)
 		}

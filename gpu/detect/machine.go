@@ -26,7 +26,7 @@ func Here(ask func(vendor string) ([]Answer, error)) Machine {
 	if runtime.GOOS == "linux" {
 		m.Files, m.OpenKFD = os.DirFS("/"), openKFD
 	} else {
-		m.Where = runtime.GOOS
+		m.Platform = runtime.GOOS
 	}
 	return m
 }

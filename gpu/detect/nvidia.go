@@ -319,7 +319,7 @@ func (r *Report) nvidiaText(text string, exit int) {
 			continue
 		}
 		remedy := s.remedy
-		if s.code == "driver-not-loaded" && r.Where == "wsl2" {
+		if s.code == "driver-not-loaded" && r.Platform == "wsl2" {
 			remedy = "install or update NVIDIA's driver on Windows (not inside WSL), then wsl " +
 				"--shutdown"
 		}

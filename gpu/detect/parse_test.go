@@ -108,7 +108,7 @@ func TestSharedIDs(t *testing.T) {
 
 // Nothing there at all: no GPUs, no problem, no sentence.
 func TestEmptyMachine(t *testing.T) {
-	for _, m := range []Machine{{}, {Files: fstest.MapFS{}}, {Where: "windows"}} {
+	for _, m := range []Machine{{}, {Files: fstest.MapFS{}}, {Platform: "windows"}} {
 		if r := Detect(t.Context(), m); len(r.GPUs) > 0 || len(r.Problems) > 0 || r.Why() != "" {
 			t.Errorf("%+v", r)
 		}
@@ -118,7 +118,7 @@ func TestEmptyMachine(t *testing.T) {
 // This machine, whatever it is: detection ends and says why where no GPU is used.
 func TestHere(t *testing.T) {
 	r := Detect(t.Context(), Here(nil))
-	if r.Where == "" {
+	if r.Platform == "" {
 		t.Error("where?")
 	}
 	for _, g := range r.GPUs {

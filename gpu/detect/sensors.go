@@ -1,6 +1,6 @@
 package detect
 
-// What a card feels: temperature, power and clocks, for people who wonder why it is slow. NVIDIA's
+// A card's sensors: temperature, power and clocks, for people who wonder why it is slow. NVIDIA's
 // come from nvidia-smi's query, AMD's from the kernel's hwmon files, so no library is loaded;
 // whatever is missing or odd is left out.
 
@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Sensors is a moment of a card. A zero is not known.
+// Sensors is what they show at one moment. 0: not known.
 type Sensors struct {
 	Celsius   int     `json:"celsius,omitempty"`
 	Watts     float64 `json:"watts,omitempty"`
@@ -22,18 +22,18 @@ type Sensors struct {
 
 const sensorQuery = "pci.bus_id,memory.free,temperature.gpu,power.draw,clocks.current.sm,clocks.current.memory"
 
-// Feel reads the sensors of the report's GPUs, and the free memory of those where it is not known
+// ReadSensors reads the sensors of the report's GPUs, and the free memory of those where it is not known
 // yet.
-func (r *Report) Feel(ctx context.Context, m Machine) {
-	r.feelNVIDIA(ctx, m)
+func (r *Report) ReadSensors(ctx context.Context, m Machine) {
+	r.sensorsNVIDIA(ctx, m)
 	for i := range r.GPUs {
 		if g := &r.GPUs[i]; g.Vendor == AMD && g.BDF != "" {
-			g.feelAMD(m.Files)
+			g.sensorsAMD(m.Files)
 		}
 	}
 }
 
-func (r *Report) feelNVIDIA(ctx context.Context, m Machine) {
+func (r *Report) sensorsNVIDIA(ctx context.Context, m Machine) {
 	any := false
 	for _, g := range r.GPUs {
 		any = any || g.Vendor == NVIDIA && g.Usable
@@ -62,9 +62,9 @@ func (r *Report) feelNVIDIA(ctx context.Context, m Machine) {
 	}
 }
 
-// feelAMD reads the amdgpu module's files. Units are the kernel's: millidegrees, microwatts, hertz,
+// sensorsAMD reads the amdgpu module's files. Units are the kernel's: millidegrees, microwatts, hertz,
 // bytes.
-func (g *GPU) feelAMD(files fs.FS) {
+func (g *GPU) sensorsAMD(files fs.FS) {
 	device := path.Join("sys/bus/pci/devices", g.BDF)
 	pool := "/mem_info_vram_"
 	if g.SharesHost() {
@@ -93,7 +93,7 @@ func (g *GPU) feelAMD(files fs.FS) {
 		ClockMHz: int(number("freq1_input") / 1e6), MemoryMHz: int(number("freq2_input") / 1e6)})
 }
 
-// keep notes what was felt, unless it was nothing.
+// keep notes what was read, unless it was nothing.
 func (g *GPU) keep(s Sensors) {
 	if s != (Sensors{}) {
 		g.Sensors = &s

@@ -14,7 +14,7 @@ func TestSensorsOfNVIDIA(t *testing.T) {
 		{Vendor: NVIDIA, BDF: "0000:43:00.0", Usable: true, FreeMiB: 7}, {Vendor: NVIDIA,
 			BDF: "0000:99:00.0", Usable: true}}}
 	var asked []string
-	r.Feel(t.Context(), Machine{Run: func(_ context.Context, name string, args ...string) (Output,
+	r.ReadSensors(t.Context(), Machine{Run: func(_ context.Context, name string, args ...string) (Output,
 		error) {
 		asked = append(asked, name)
 		return Output{Text: "pci.bus_id, memory.free [MiB], temperature.gpu, power.draw [W], " +
@@ -44,7 +44,7 @@ func TestSensorsOfAMD(t *testing.T) {
 	const a, b = "sys/bus/pci/devices/0000:03:00.0", "sys/bus/pci/devices/0000:07:00.0"
 	r := Report{GPUs: []GPU{{Vendor: AMD, BDF: "0000:03:00.0"}, {Vendor: AMD, BDF: "0000:07:00.0"},
 		{Vendor: AMD, BDF: "0000:0a:00.0"}, {Vendor: AMD}}}
-	r.Feel(t.Context(), Machine{Files: fstest.MapFS{
+	r.ReadSensors(t.Context(), Machine{Files: fstest.MapFS{
 		a + "/mem_info_vram_total": file("34208743424"), a +
 			"/mem_info_vram_used": file("1073741824"),
 		a + "/hwmon/hwmon4/temp1_input": file("45000"), a +
@@ -77,7 +77,7 @@ func TestSensorsOfNobody(t *testing.T) {
 			return Output{Text: "No devices were found", Exit: 6}, nil
 		}} {
 		r := Report{GPUs: []GPU{{Vendor: NVIDIA, BDF: "0000:1b:00.0", Usable: true}}}
-		if r.Feel(t.Context(), Machine{Run: run}); r.GPUs[0].Sensors != nil {
+		if r.ReadSensors(t.Context(), Machine{Run: run}); r.GPUs[0].Sensors != nil {
 			t.Errorf("%+v", r.GPUs[0].Sensors)
 		}
 	}

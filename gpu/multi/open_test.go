@@ -138,7 +138,7 @@ func frees(name string) bool {
 	return slices.ContainsFunc([]string{"Free", "Destroy", "Unload", "Release"}, func(word string) bool { return strings.Contains(name, word) })
 }
 
-// TestRefusedIsClosed: what has no room, what cannot be, and a machine without its CPU: said, and nothing is left open.
+// TestRefusedIsClosed: what has no room, what cannot be, and a machine without its CPU: notes, and nothing is left open.
 func TestRefusedIsClosed(t *testing.T) {
 	machine(t, 2, 1<<30)
 	for what, x := range map[string]struct {
@@ -193,13 +193,13 @@ func TestPlanIsSaid(t *testing.T) {
 		{[]int{0}, 4, []string{"tiny: layers 0-3 on GPU 0 (", ", experts of 4 of them on the CPU"}},
 	} {
 		r.Settings.CPUExperts = x.experts
-		dev, said, err := r.open(t, x.gpus, h.parts())
+		dev, notes, err := r.open(t, x.gpus, h.parts())
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, part := range x.want {
-			if len(said) != 1 || !strings.Contains(said[0], part) {
-				t.Errorf("GPUs %v, experts of %d layers: %q has no %q", x.gpus, x.experts, said, part)
+			if len(notes) != 1 || !strings.Contains(notes[0], part) {
+				t.Errorf("GPUs %v, experts of %d layers: %q has no %q", x.gpus, x.experts, notes, part)
 			}
 		}
 		if x.experts > 0 != strings.Contains(dev.Name(), "experts of") {
@@ -236,12 +236,12 @@ func TestStreaming(t *testing.T) {
 			machine(t, 1, x.memory)
 			h, r := &hosts{rates: x.rates}, small()
 			r.Settings.CPUExperts = x.experts
-			dev, said, err := r.open(t, nil, h.parts())
+			dev, notes, err := r.open(t, nil, h.parts())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if told := strings.Contains(said[0], "streamed for long prompts"); told != x.streams || h.asked != x.asked {
-				t.Errorf("%q, measured %d times", said, h.asked)
+			if told := strings.Contains(notes[0], "streamed for long prompts"); told != x.streams || h.asked != x.asked {
+				t.Errorf("%q, measured %d times", notes, h.asked)
 			}
 			if err := dev.Close(); err != nil || h.open != 0 {
 				t.Errorf("%v, %d hosts are open", err, h.open)

@@ -19,7 +19,7 @@ import (
 type Options struct {
 	Program   []string          // the worker's executable and its arguments
 	Settings  engine.Settings   // what it is to open
-	Tell      func(line string) // gets lines for people; nil: nobody does
+	Notify    func(line string) // gets lines for people; nil: nobody does
 	Log       func(line string) // gets what the worker prints; nil: nobody does
 	Identity  Identity          // the zero value is Here()
 	Deadlines Deadlines
@@ -30,9 +30,9 @@ type Options struct {
 // Backend is the engine.Backend of a worker. It has one model at a time. After the worker's end every call fails with ErrLost,
 // but Close and the engine's Close.
 type Backend struct {
-	c    *connection
-	tell func(line string)
-	own  bool // the deadline of a step was chosen by whoever started it
+	c      *connection
+	notify func(line string)
+	own    bool // the deadline of a step was chosen by whoever started it
 
 	mu     sync.Mutex
 	text   backendText
@@ -49,8 +49,8 @@ func Start(o Options) (_ *Backend, err error) {
 	if o.logits == 0 {
 		o.logits = logitsBytes
 	}
-	if o.Tell == nil {
-		o.Tell = func(string) {}
+	if o.Notify == nil {
+		o.Notify = func(string) {}
 	}
 	own := o.Deadlines.Step != 0
 	if !own {
@@ -67,7 +67,7 @@ func Start(o Options) (_ *Backend, err error) {
 	if err = errors.Join(err, file.Close()); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the GPU worker: %w", err), s.close())
 	}
-	b := &Backend{c: &connection{p: p, shared: s, deadlines: o.Deadlines}, tell: o.Tell, own: own}
+	b := &Backend{c: &connection{p: p, shared: s, deadlines: o.Deadlines}, notify: o.Notify, own: own}
 	if err := b.greet(o); err != nil {
 		return nil, errors.Join(err, b.c.part())
 	}
@@ -77,14 +77,14 @@ func Start(o Options) (_ *Backend, err error) {
 // greet makes sure that the other side is of this build, and has it open its GPUs.
 func (b *Backend) greet(o Options) error {
 	var theirs Identity
-	if err := b.c.call(request{kind: hello, ask: helloText{o.Identity, int64(len(b.c.shared.bytes))}, tell: &theirs}); err != nil {
+	if err := b.c.call(request{kind: hello, ask: helloText{o.Identity, int64(len(b.c.shared.bytes))}, into: &theirs}); err != nil {
 		return err
 	}
 	if err := o.Identity.match(theirs); err != nil {
 		return err
 	}
 	var t backendText
-	if err := b.c.call(request{kind: open, ask: o.Settings, tell: &t}); err != nil {
+	if err := b.c.call(request{kind: open, ask: o.Settings, into: &t}); err != nil {
 		return err
 	}
 	b.is(t)
@@ -103,33 +103,33 @@ func (b *Backend) is(t backendText) {
 		}
 		b.c.setStepDeadline(deadline)
 	}
-	for _, line := range t.Told {
-		b.tell(line)
+	for _, line := range t.Notes {
+		b.notify(line)
 	}
 }
 
-func (b *Backend) said() backendText {
+func (b *Backend) open() backendText {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text
 }
 
 // Name is the GPUs' own, and where they are.
-func (b *Backend) Name() string { return b.said().Name + ", in a process of its own" }
+func (b *Backend) Name() string { return b.open().Name + ", in a process of its own" }
 
 // Caps are the GPUs'. A worker is there for a card.
 func (b *Backend) Caps() engine.Caps {
-	caps := b.said().Caps
+	caps := b.open().Caps
 	caps.Discrete = true
 	return caps
 }
 
 // Several tells whether models run on several devices.
-func (b *Backend) Several() bool { return b.said().Several }
+func (b *Backend) Several() bool { return b.open().Several }
 
 // Kernels says what kernels the worker's card has and whether they are right, and a sentence for each that is not.
 func (b *Backend) Kernels() (summary string, wrong []string) {
-	t := b.said()
+	t := b.open()
 	return t.Kernels, slices.Clone(t.Wrong)
 }
 
@@ -147,8 +147,8 @@ func (b *Backend) Traffic() Traffic {
 // Memory is asked of the GPUs; of lost ones nothing is free.
 func (b *Backend) Memory() (total, free int64) {
 	var m memoryText
-	if err := b.c.call(request{kind: memory, tell: &m}); err != nil {
-		return b.said().Total, 0
+	if err := b.c.call(request{kind: memory, into: &m}); err != nil {
+		return b.open().Total, 0
 	}
 	return m.Total, m.Free
 }
@@ -165,7 +165,7 @@ func (b *Backend) RoomHere(spec models.Spec, s engine.Settings) (engine.Room, er
 
 func (b *Backend) room(ask askRoom) (engine.Room, error) {
 	var t roomText
-	if err := b.c.call(request{kind: room, ask: ask, tell: &t}); err != nil {
+	if err := b.c.call(request{kind: room, ask: ask, into: &t}); err != nil {
 		return engine.Room{}, err
 	}
 	b.is(t.Backend)
@@ -195,7 +195,7 @@ func (b *Backend) Load(ctx context.Context, ckpt *checkpoint.Checkpoint, s engin
 		return ctx.Err() == nil, nil
 	}
 	ask := loadText{Path: ckpt.Path, Spec: ckpt.Spec, Files: ckpt.FileStates().Files, Settings: s}
-	err := b.c.call(request{kind: load, ask: ask, tell: &t, part: more})
+	err := b.c.call(request{kind: load, ask: ask, into: &t, part: more})
 	if err = errors.Join(ctx.Err(), err); err != nil {
 		return nil, err
 	}

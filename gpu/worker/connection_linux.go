@@ -68,7 +68,7 @@ type outcome struct {
 type request struct {
 	kind kind
 	ask  any                                      // is sent, as JSON
-	tell any                                      // takes the answer's JSON
+	into any                                      // takes the answer's JSON
 	fill func(slot []byte) int                    // writes the request's slot
 	take func(answer []byte) error                // reads the answer's slot
 	part func(text []byte) (more bool, err error) // is told each part of an answer; an error is of a part that cannot be read
@@ -127,8 +127,8 @@ func (c *connection) call(r request) error {
 	if c.in.kind == failed {
 		return decodeFault(c.in.text)
 	}
-	if r.tell != nil {
-		if err := json.Unmarshal(c.in.text, r.tell); err != nil {
+	if r.into != nil {
+		if err := json.Unmarshal(c.in.text, r.into); err != nil {
 			return c.disable(fmt.Errorf("an answer to %s that cannot be read: %w", r.kind, err))
 		}
 	}

@@ -65,7 +65,7 @@ func (e *loaded) Measure(ctx context.Context, b *engine.Batch, logits []float32)
 	return t.Times, err
 }
 
-func (e *loaded) step(ctx context.Context, k kind, b *engine.Batch, logits []float32, tell any) error {
+func (e *loaded) step(ctx context.Context, k kind, b *engine.Batch, logits []float32, into any) error {
 	if err := e.usable(ctx, b); err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (e *loaded) step(ctx context.Context, k kind, b *engine.Batch, logits []flo
 		return err
 	}
 	full := false
-	err = e.b.c.call(request{kind: k, tell: tell, fill: func(slot []byte) int {
+	err = e.b.c.call(request{kind: k, into: into, fill: func(slot []byte) int {
 		w := writer{to: slot}
 		w.word(uint32(want))
 		writeBatch(&w, b)
@@ -103,7 +103,7 @@ func (e *loaded) Tap(name string, rows int) (data []byte, err error) {
 	}
 	for {
 		var t bytesText
-		err := e.b.c.call(request{kind: tap, ask: tapText{name, rows, int64(len(data))}, tell: &t, take: func(answer []byte) error {
+		err := e.b.c.call(request{kind: tap, ask: tapText{name, rows, int64(len(data))}, into: &t, take: func(answer []byte) error {
 			data = append(data, answer...)
 			return nil
 		}})

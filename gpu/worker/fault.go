@@ -76,14 +76,14 @@ var ErrLost = errors.New("the GPU worker is gone")
 
 // Lost says how a worker ended.
 type Lost struct {
-	How  string // "signal: killed", "exit status 2", "it did not answer a step for 2m0s and was ended"
-	Said string // the line it died with, or its last one
+	How      string // "signal: killed", "exit status 2", "it did not answer a step for 2m0s and was ended"
+	LastLine string // the line it died with, or its last one
 }
 
 func (l *Lost) Error() string {
 	text := "the GPU worker ended: " + l.How
-	if l.Said != "" {
-		text += "; it said: " + l.Said
+	if l.LastLine != "" {
+		text += "; it said: " + l.LastLine
 	}
 	return text
 }

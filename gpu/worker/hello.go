@@ -62,7 +62,7 @@ type (
 		Several     bool
 		Kernels     string   // what they are, and whether they are right on this card
 		Wrong       []string // a sentence for each that is not
-		Told        []string
+		Notes       []string
 		Total, Free int64
 	}
 	memoryText struct{ Total, Free int64 }

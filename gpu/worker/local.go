@@ -24,8 +24,8 @@ type Local interface {
 	Test(ctx context.Context, ask json.RawMessage, emit func(json.RawMessage) error) error
 }
 
-// An Opener opens what a worker serves. tell gets lines for people.
-type Opener func(s engine.Settings, tell func(line string)) (Local, error)
+// An Opener opens what a worker serves. notify gets lines for people.
+type Opener func(s engine.Settings, notify func(line string)) (Local, error)
 
 // Bounds of what is planned, far beyond every model and machine: the bytes of a thousand layers of the largest sides, and of
 // the steps, stay below 2^63.

@@ -134,7 +134,7 @@ func TestPlaced(t *testing.T) {
 				t.Fatal(err)
 			}
 			told := &said{}
-			dev := opened(t, x.cut.kind(t, x.kind), Options{Tell: told.log})
+			dev := opened(t, x.cut.kind(t, x.kind), Options{Notify: told.log})
 			if told.String() != "layers on "+x.kind || !dev.Several() || dev.c.deadlines.Step != severalDeadline {
 				t.Errorf("told %q, several: %v", told, dev.Several())
 			}

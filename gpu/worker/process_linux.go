@@ -32,12 +32,12 @@ type process struct {
 	ended  chan struct{} // closed when the process is gone and its last line was read
 	ending time.Duration // as endingTime
 
-	mu   sync.Mutex
-	how  string // the exit status, once it has ended
-	end  string // why we ended it, "" when we did not
-	said string // the last line, or the one with which it began to die
-	died bool   // said is the latter
-	held bool   // it does not end
+	mu       sync.Mutex
+	how      string // the exit status, once it has ended
+	end      string // why we ended it, "" when we did not
+	lastLine string // the last line, or the one with which it began to die
+	died     bool   // lastLine is the latter
+	held     bool   // it does not end
 }
 
 // lineBytes is how long a line of the worker may be; what is longer is cut.
@@ -129,7 +129,7 @@ func (p *process) listen(words *os.File, log func(string)) {
 		}
 		p.mu.Lock()
 		if !p.died {
-			p.said = text
+			p.lastLine = text
 			p.died = slices.ContainsFunc(dying, func(start string) bool { return strings.HasPrefix(text, start) })
 		}
 		p.mu.Unlock()
@@ -178,5 +178,5 @@ func (p *process) lost() *Lost {
 	if how == "" {
 		how = p.how
 	}
-	return &Lost{How: how, Said: p.said}
+	return &Lost{How: how, LastLine: p.lastLine}
 }

@@ -69,7 +69,7 @@ type server struct {
 
 	shared *shared
 	local  Local
-	told   []string // lines for people that the next answer takes along
+	notes  []string // lines for people that the next answer takes along
 
 	ckpt   *checkpoint.Checkpoint
 	eng    engine.Engine
@@ -113,7 +113,7 @@ func ask[T any](m *message) (v T, err error) {
 }
 
 // tell is an answer that says something.
-func tell(v any) (*message, error) {
+func reply(v any) (*message, error) {
 	text, err := json.Marshal(v)
 	return &message{kind: done, text: text}, err
 }
@@ -135,7 +135,7 @@ func (s *server) answer(m *message) (*message, error) {
 	switch m.kind {
 	case memory:
 		total, free := s.local.Memory()
-		return tell(memoryText{total, free})
+		return reply(memoryText{total, free})
 	case room:
 		return s.room(m)
 	case load:
@@ -171,12 +171,12 @@ func (s *server) hello(m *message) (*message, error) {
 		return nil, errors.New("hello was said already")
 	}
 	if h.Identity != s.id { // the parent says how they differ, and nothing else is true of it then
-		return tell(s.id)
+		return reply(s.id)
 	}
 	if s.shared, err = openShared(s.memory, h.Shared); err != nil {
 		return nil, err
 	}
-	return tell(s.id)
+	return reply(s.id)
 }
 
 func (s *server) openLocal(m *message) (*message, error) {
@@ -190,19 +190,19 @@ func (s *server) openLocal(m *message) (*message, error) {
 	if s.local != nil {
 		return nil, errors.New("GPUs are open already")
 	}
-	if s.local, err = s.open(o, func(line string) { s.told = append(s.told, line) }); err != nil {
+	if s.local, err = s.open(o, func(line string) { s.notes = append(s.notes, line) }); err != nil {
 		s.local = nil
 		return nil, err
 	}
-	return tell(s.text())
+	return reply(s.text())
 }
 
 // text is what is open.
 func (s *server) text() backendText {
-	t := backendText{Name: s.local.Name(), Caps: s.local.Caps(), Several: s.local.Several(), Told: s.told}
+	t := backendText{Name: s.local.Name(), Caps: s.local.Caps(), Several: s.local.Several(), Notes: s.notes}
 	t.Kernels, t.Wrong = s.local.Kernels()
 	t.Total, t.Free = s.local.Memory()
-	s.told = nil
+	s.notes = nil
 	return t
 }
 
@@ -219,7 +219,7 @@ func (s *server) room(m *message) (*message, error) {
 	if err != nil {
 		return nil, err
 	}
-	return tell(roomText{r, s.text()})
+	return reply(roomText{r, s.text()})
 }
 
 // load opens the checkpoint that the parent has open, and loads it.
@@ -246,7 +246,7 @@ func (s *server) load(m *message) (*message, error) {
 		s.eng = nil
 		return nil, errors.Join(err, s.unload())
 	}
-	return tell(loadedText{s.eng.Settings(), s.eng.Plan(), s.eng.Cache().Bytes()})
+	return reply(loadedText{s.eng.Settings(), s.eng.Plan(), s.eng.Cache().Bytes()})
 }
 
 // open opens the checkpoint, which must be the very files that the parent has open.

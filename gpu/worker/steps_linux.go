@@ -31,7 +31,7 @@ func (s *server) step(m *message) (*message, error) {
 	if err != nil {
 		return nil, err
 	}
-	return tell(timesText{times})
+	return reply(timesText{times})
 }
 
 // advance samples the tokens of the batch queued before, then queues the next one, then waits for the tokens. Where it does not
@@ -106,7 +106,7 @@ func (s *server) tap(m *message) (*message, error) {
 	if t.Offset < 0 || t.Offset > int64(len(data)) {
 		return nil, fmt.Errorf("a tap of %d bytes from %d on", len(data), t.Offset)
 	}
-	a, err := tell(bytesText{t.Offset, int64(len(data))})
+	a, err := reply(bytesText{t.Offset, int64(len(data))})
 	a.shared = uint32(copy(s.shared.answer(m.number), data[t.Offset:]))
 	return a, err
 }

@@ -68,13 +68,13 @@ var openers = map[string]func(gpus []int) (engine.Device, error){
 
 // opener is one of them, or, after "placed:", several of them as one.
 func opener(kind string) Opener {
-	return func(s engine.Settings, tell func(string)) (Local, error) {
+	return func(s engine.Settings, notify func(string)) (Local, error) {
 		if where, several := strings.CutPrefix(kind, "placed:"); several {
 			dev, said, err := openPlaced(where)
 			if err != nil {
 				return nil, err
 			}
-			tell(said)
+			notify(said)
 			return inside{engine.On(dev), dev}, nil
 		}
 		dev, err := openers[kind](s.GPUs)
