@@ -40,8 +40,8 @@ func Open(ctx context.Context, s engine.Settings, notify func(line string)) (*Ba
 	return &Backend{l}, nil
 }
 
-// Work is the worker: it serves the program that started it, until that ends or says goodbye.
-func Work() error {
+// RunWorker is the worker: it serves the program that started it, until that ends or says goodbye.
+func RunWorker() error {
 	return worker.Serve(func(s engine.Settings, notify func(string)) (worker.Local, error) {
 		return openLocal(context.Background(), s, notify)
 	})

@@ -25,7 +25,7 @@ import (
 func TestMain(m *testing.M) {
 	Records = ""                                      // kernels are proved in the tests of gpu/device
 	if len(os.Args) > 1 && os.Args[1] == WorkerVerb { // this binary is its own worker
-		if err := Work(); err != nil {
+		if err := RunWorker(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

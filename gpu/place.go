@@ -15,15 +15,15 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Placing is where the GPUs would have a model, in lines for people, or in one why there is no room
+// Placement is where the GPUs would have a model, in lines for people, or in one why there is no room
 // for it. Its zero value is of a machine without GPUs.
-type Placing struct {
+type Placement struct {
 	Lines []string
 	Fits  bool
 }
 
 // String is all of it in one line.
-func (p Placing) String() string { return strings.Join(p.Lines, "; ") }
+func (p Placement) String() string { return strings.Join(p.Lines, "; ") }
 
 // Place says where a model would lie on the machine's usable GPUs, or those of s.GPUs, and the CPU,
 // and how many tokens a second their memories allow. It is the plan of a load: the first GPU alone
@@ -31,18 +31,18 @@ func (p Placing) String() string { return strings.Join(p.Lines, "; ") }
 // settings are those for a card with so much memory. hostFree is bytes, hostBandwidth byte/s.
 func Place(spec models.Spec, r detect.Report, settings func(memory int64) engine.Settings,
 	hostFree int64,
-	hostBandwidth func() float64) Placing {
+	hostBandwidth func() float64) Placement {
 	cards, numbers, unknown := planCards(r, settings(0).GPUs, hostFree)
 	if unknown != "" {
-		return Placing{Lines: []string{"no plan: how much memory " + unknown + " has is not known"}}
+		return Placement{Lines: []string{"no plan: how much memory " + unknown + " has is not known"}}
 	}
 	if len(cards) == 0 {
-		return Placing{}
+		return Placement{}
 	}
 	host, o := multi.Host{Free: hostFree}, placementSettings(spec, settings(cards[0].Total))
-	plan, err := multi.For(spec, cards[:1], multi.Host{}, o)
+	plan, err := multi.PlanFor(spec, cards[:1], multi.Host{}, o)
 	if err == nil && plan.Context >= min(UsableContext, spec.MaxPosition) {
-		return Placing{plan.Lines(numbers), true}
+		return Placement{plan.Lines(numbers), true}
 	}
 	order := make([]int, len(cards))
 	for i := range order {
@@ -56,14 +56,14 @@ func Place(spec models.Spec, r detect.Report, settings func(memory int64) engine
 	for i, n := range order {
 		sorted[i], named[i] = cards[n], numbers[n]
 	}
-	if plan, err = multi.For(spec, sorted, host, o); err == nil && plan.CPUExpertLayers() > 0 {
+	if plan, err = multi.PlanFor(spec, sorted, host, o); err == nil && plan.CPUExpertLayers() > 0 {
 		host.Bandwidth = hostBandwidth()
-		plan, err = multi.For(spec, sorted, host, o)
+		plan, err = multi.PlanFor(spec, sorted, host, o)
 	}
 	if err != nil {
-		return Placing{Lines: []string{err.Error()}}
+		return Placement{Lines: []string{err.Error()}}
 	}
-	return Placing{plan.Lines(named), true}
+	return Placement{plan.Lines(named), true}
 }
 
 // planCards are the usable GPUs in the order of their numbers, which are the drivers' where these
@@ -92,7 +92,7 @@ func planCards(r detect.Report, only []int, hostFree int64) (cards []multi.Card,
 		if g.SharesHost() {
 			free = min(free, hostFree)
 		}
-		c := multi.Card{Name: g.Title(), Free: device.Left(total, free), Total: total,
+		c := multi.Card{Name: g.Title(), Free: device.Available(total, free), Total: total,
 			Shared: g.SharesHost()}
 		if g.Figures != nil {
 			c.Bandwidth = g.Figures.Bandwidth * 1e9

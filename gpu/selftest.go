@@ -193,7 +193,7 @@ func (l *local) whole(ctx context.Context, c check, tell func(any)) (err error) 
 	report := func(decode device.DecodeKernel) func(device.Speed) {
 		return func(v device.Speed) { tell(WholeSpeed{Speed: v, Decode: decode}) }
 	}
-	if err := device.Whole(ctx, l.card, ckpt, s, c.Points, c.Rounds, report("")); err != nil || !c.Decode {
+	if err := device.MeasureModel(ctx, l.card, ckpt, s, c.Points, c.Rounds, report("")); err != nil || !c.Decode {
 		return err
 	}
 	defer l.card.UseDecodeKernel(l.card.DecodeKernel())
@@ -204,7 +204,7 @@ func (l *local) whole(ctx context.Context, c check, tell func(any)) (err error) 
 			continue
 		}
 		l.card.UseDecodeKernel(k)
-		if err := device.Whole(ctx, l.card, ckpt, s, one, 4*c.Rounds, report(k)); err != nil {
+		if err := device.MeasureModel(ctx, l.card, ckpt, s, one, 4*c.Rounds, report(k)); err != nil {
 			return fmt.Errorf("decode kernel %s: %w", k, err)
 		}
 	}

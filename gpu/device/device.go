@@ -137,9 +137,9 @@ func (d *Device) Model() string { return fmt.Sprintf("%s, %s", d.ctx.Device().Na
 // Title is the card's name as its driver gives it.
 func (d *Device) Title() string { return d.ctx.Device().Name }
 
-// Left is what a card has for weights, cache, scratch and what steps take beside it (Beside) of the bytes that its driver says are free. The rest is
+// Available is what a card has for weights, cache, scratch and what steps take beside it (Beside) of the bytes that its driver says are free. The rest is
 // for the kernels, the graphs, what the driver adds to allocations, and its own needs.
-func Left(total, free int64) int64 { return max(free-min(total/16, 768<<20), 0) }
+func Available(total, free int64) int64 { return max(free-min(total/16, 768<<20), 0) }
 
 // Memory is what the card has, and what is free of it for weights, cache and scratch.
 func (d *Device) Memory() (total, free int64) {
@@ -147,7 +147,7 @@ func (d *Device) Memory() (total, free int64) {
 	if err != nil {
 		return d.ctx.Device().Memory, 0
 	}
-	return total, Left(total, free)
+	return total, Available(total, free)
 }
 
 // Caps: MXFP4 on both sides of a product is for cards that multiply it.

@@ -24,13 +24,13 @@ var machineFiles = func() fs.FS {
 // openVendor opens one of Libraries.
 func openVendor(api driver.API, path string) (*driver.Driver, error) {
 	if api == driver.HIP {
-		Settle()
+		SetEnvironment()
 	}
 	return driver.Open(api, path)
 }
 
-// Settle sets what this machine's cards need in the environment, for whoever opens AMD's library.
-func Settle() { settle(machineFiles) }
+// SetEnvironment sets what this machine's cards need in the environment, for whoever opens AMD's library.
+func SetEnvironment() { settle(machineFiles) }
 
 // settle sets what the cards of a machine need, by its files alone: nothing is loaded and no tool is run.
 func settle(files fs.FS) {

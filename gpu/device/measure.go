@@ -82,9 +82,9 @@ type Speed struct {
 	Skipped         string  `json:"skipped,omitempty"` // why it was not run
 }
 
-// Whole times a model at some points: the median of rounds steps, logits of each sequence's last row included. Points that need more cache than
+// MeasureModel times a model at some points: the median of rounds steps, logits of each sequence's last row included. Points that need more cache than
 // fits are skipped and say so.
-func Whole(ctx context.Context, dev engine.Device, ckpt *checkpoint.Checkpoint, o engine.Settings, points []Point, rounds int, report func(Speed)) (err error) {
+func MeasureModel(ctx context.Context, dev engine.Device, ckpt *checkpoint.Checkpoint, o engine.Settings, points []Point, rounds int, report func(Speed)) (err error) {
 	o.MaxNumBatchedTokens = 1
 	for _, p := range points {
 		o.MaxNumBatchedTokens = max(o.MaxNumBatchedTokens, p.Sequences*p.Rows)

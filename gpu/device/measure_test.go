@@ -59,7 +59,7 @@ func TestWhole(t *testing.T) {
 	defer ckpt.Close()
 	points := []Point{{1, 2, 0}, {1, 1, 100}, {2, 1, 0}, {16, 1, 3500}, {1, 1, 5000}}
 	var got []Speed
-	if err := Whole(t.Context(), dev, ckpt, engine.Settings{}, points, 1, func(s Speed) { got = append(got, s) }); err != nil {
+	if err := MeasureModel(t.Context(), dev, ckpt, engine.Settings{}, points, 1, func(s Speed) { got = append(got, s) }); err != nil {
 		t.Fatal(err)
 	}
 	for i, s := range got {

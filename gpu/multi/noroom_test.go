@@ -30,7 +30,7 @@ func TestNoRoomIsTrue(t *testing.T) {
 		"nearly full cards":               {models.Spec20B(), many, Host{Free: 64 * gib}, []string{"even with all of its experts", " and 8.0 GiB is there, on 8 GPUs with 1.0 GiB at most, where steps take "}, "would go"},
 		"the host's memory is the card's": {models.Spec120B(), []Card{{Free: 40 * gib, Shared: true}}, Host{Free: 40 * gib}, []string{"it needs 6", " GiB on the GPU and 39.5 GiB is there"}, "host's"},
 	} {
-		_, err := For(x.s, x.cards, x.host, engine.Settings{})
+		_, err := PlanFor(x.s, x.cards, x.host, engine.Settings{})
 		var e *NoRoom
 		if !errors.As(err, &e) {
 			t.Fatalf("%s: %v", name, err)
@@ -55,14 +55,14 @@ func TestSharedIsCountedOnce(t *testing.T) {
 	s := models.Spec120B()
 	for _, shared := range []bool{false, true} {
 		cards := []Card{{Free: 24 * gib}, {Free: 20 * gib, Shared: shared}}
-		p, err := For(s, cards, Host{Free: 30 * gib}, engine.Settings{})
+		p, err := PlanFor(s, cards, Host{Free: 30 * gib}, engine.Settings{})
 		if (err != nil) != shared {
 			t.Errorf("shared %v: %v, %+v", shared, err, p)
 		}
 		if err == nil && (p.HostUsed == 0 || p.HostUsed+p.Shares[1].Bytes() <= 30*gib) {
 			t.Errorf("%d bytes with the host: the case shows nothing", p.HostUsed)
 		}
-		if _, err := For(s, cards, Host{Free: 64 * gib}, engine.Settings{}); err != nil {
+		if _, err := PlanFor(s, cards, Host{Free: 64 * gib}, engine.Settings{}); err != nil {
 			t.Errorf("shared %v, room for both: %v", shared, err)
 		}
 	}

@@ -91,7 +91,7 @@ func over(cards []*device.Card, host engine.Device, spec models.Spec, s engine.S
 	}
 	_, free := host.Memory()
 	machine := Host{Free: free}
-	plan, err := For(spec, planned, machine, s)
+	plan, err := PlanFor(spec, planned, machine, s)
 	if err != nil {
 		return nil, "", err
 	}
@@ -103,7 +103,7 @@ func over(cards []*device.Card, host engine.Device, spec models.Spec, s engine.S
 		plan, err = makePlan(spec, planned, machine, options{s, 1, from > 0})
 		if err == nil && from > 0 {
 			streams = func(rows int) bool { return rows >= from }
-		} else if plan, err = For(spec, planned, machine, s); err != nil {
+		} else if plan, err = PlanFor(spec, planned, machine, s); err != nil {
 			return nil, "", err
 		}
 	}

@@ -309,7 +309,7 @@ func FuzzPlan(f *testing.F) {
 		r.Spec.MaxPosition = 131072
 		r.Settings.MaxModelLen, r.Settings.CPUExperts, r.Settings.GPUMemoryUtilization = int(uint(context)%131073), onCPU, utilization
 		cards := []Card{{Free: free, Total: free}, {Free: free / 2, Total: free}}
-		plan, err := For(r.Spec, cards, Host{Free: host}, r.Settings)
+		plan, err := PlanFor(r.Spec, cards, Host{Free: host}, r.Settings)
 		if err != nil {
 			return
 		}

@@ -186,9 +186,9 @@ func pages(s models.Spec, o options, context int) int {
 	return (full + window*engine.WindowPages(o.KVCacheDtype)) * o.sequences
 }
 
-// For plans a model of shape s. Of the settings it reads the context, the step's rows and sequences, the modes, the
+// PlanFor plans a model of shape s. Of the settings it reads the context, the step's rows and sequences, the modes, the
 // utilization and the layers on the CPU; what is left open takes the defaults of a GPU.
-func For(s models.Spec, cards []Card, host Host, o engine.Settings) (Plan, error) {
+func PlanFor(s models.Spec, cards []Card, host Host, o engine.Settings) (Plan, error) {
 	return makePlan(s, cards, host, options{Settings: o, sequences: 1})
 }
 

@@ -31,7 +31,7 @@ func cardOf(c detect.Chip) Card {
 			total = 144 << 30 // the one chip whose driver's figure is not known, GH200 with 144 GB
 		}
 	}
-	return Card{Name: c.ID, Total: total, Free: device.Left(total, total-300<<20), Bandwidth: c.Bandwidth * 1e9, Shared: c.Integrated}
+	return Card{Name: c.ID, Total: total, Free: device.Available(total, total-300<<20), Bandwidth: c.Bandwidth * 1e9, Shared: c.Integrated}
 }
 
 func describe(p Plan, err error) string {
@@ -64,7 +64,7 @@ func TestTable(t *testing.T) {
 			if err != nil {
 				kernels, plan = "-", "the CPU: "+err.Error()
 			} else {
-				plan = describe(For(s, []Card{cardOf(c)}, desktop, engine.Settings{}))
+				plan = describe(PlanFor(s, []Card{cardOf(c)}, desktop, engine.Settings{}))
 			}
 			lines = append(lines, fmt.Sprintf("%-30s %-12s %-8s %s", c.ID, s.Name, kernels, plan))
 		}
@@ -82,10 +82,10 @@ func TestSeveralTable(t *testing.T) {
 		for _, s := range []models.Spec{models.Spec20B(), models.Spec120B()} {
 			card := cardOf(c)
 			for _, n := range []int{2, 4} {
-				if p, err := For(s, []Card{card}, desktop, engine.Settings{}); err == nil && p.CPUExpertLayers() == 0 && p.Context == maxContext {
+				if p, err := PlanFor(s, []Card{card}, desktop, engine.Settings{}); err == nil && p.CPUExpertLayers() == 0 && p.Context == maxContext {
 					continue // one is enough
 				}
-				lines = append(lines, fmt.Sprintf("%d %-30s %-12s %s", n, c.ID, s.Name, describe(For(s, slices.Repeat([]Card{card}, n), desktop, engine.Settings{}))))
+				lines = append(lines, fmt.Sprintf("%d %-30s %-12s %s", n, c.ID, s.Name, describe(PlanFor(s, slices.Repeat([]Card{card}, n), desktop, engine.Settings{}))))
 			}
 			if p, err := makePlan(s, []Card{card}, desktop, options{sequences: 1, staging: true}); err == nil && p.CPUExpertLayers() > 0 {
 				lines = append(lines, fmt.Sprintf("1 %-30s %-12s %s", c.ID, s.Name, describe(p, nil)))
@@ -125,7 +125,7 @@ func compare(t *testing.T, path string, lines []string) {
 // Figures by hand: 20b is 13,761,264,768 bytes, and a token reads 3.71 GB of it as released, embedding rows left out.
 func TestFiguresByHand(t *testing.T) {
 	s := models.Spec20B()
-	p, err := For(s, []Card{{Free: 80e9, Total: 80e9, Bandwidth: 3.35e12}}, Host{}, engine.Settings{})
+	p, err := PlanFor(s, []Card{{Free: 80e9, Total: 80e9, Bandwidth: 3.35e12}}, Host{}, engine.Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestFiguresByHand(t *testing.T) {
 
 func TestTwoCardsBeforeTheCPU(t *testing.T) {
 	card := Card{Free: 20e9, Total: 20e9, Bandwidth: 1e12}
-	p, err := For(models.Spec120B(), []Card{card, card, card, card}, desktop, engine.Settings{})
+	p, err := PlanFor(models.Spec120B(), []Card{card, card, card, card}, desktop, engine.Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,15 +165,15 @@ func TestTwoCardsBeforeTheCPU(t *testing.T) {
 }
 
 func TestNoRoomSaysTheNumbers(t *testing.T) {
-	_, err := For(models.Spec120B(), []Card{{Free: 8e9, Total: 8e9}}, Host{Free: 16e9}, engine.Settings{})
+	_, err := PlanFor(models.Spec120B(), []Card{{Free: 8e9, Total: 8e9}}, Host{Free: 16e9}, engine.Settings{})
 	var e *NoRoom
 	if !errors.As(err, &e) || e.HostNeed <= e.HostHave || !strings.Contains(err.Error(), "GiB") {
 		t.Errorf("%v", err)
 	}
-	if _, err := For(models.Spec20B(), nil, Host{}, engine.Settings{}); err == nil {
+	if _, err := PlanFor(models.Spec20B(), nil, Host{}, engine.Settings{}); err == nil {
 		t.Error("no card, no error")
 	}
-	if _, err := For(models.Spec20B(), []Card{{Free: 80e9}}, Host{}, engine.Settings{MaxModelLen: 200000}); err == nil {
+	if _, err := PlanFor(models.Spec20B(), []Card{{Free: 80e9}}, Host{}, engine.Settings{MaxModelLen: 200000}); err == nil {
 		t.Error("a context beyond the model's")
 	}
 }
@@ -270,7 +270,7 @@ func TestOneCardIsEnough(t *testing.T) {
 			}
 			for _, x := range []struct{ less, second, shares int64 }{{0, 80 << 30, 1}, {1, 80 << 30, 2}, {1, 1 << 30, 0}} {
 				cards := []Card{{Free: need + Reserve - x.less}, {Free: x.second}}
-				p, err := For(s, cards, Host{}, o)
+				p, err := PlanFor(s, cards, Host{}, o)
 				var e *NoRoom
 				if int64(len(p.Shares)) != x.shares || (x.shares == 0) != errors.As(err, &e) {
 					t.Errorf("%s %s, %d bytes less: %s", s.Name, form, x.less, describe(p, err))
@@ -287,11 +287,11 @@ func TestOneCardIsEnough(t *testing.T) {
 func TestPagesOf8Bits(t *testing.T) {
 	s := models.Spec20B()
 	card := Card{Free: 15 << 30}
-	half, err := For(s, []Card{card}, Host{}, engine.Settings{MaxNumBatchedTokens: 512, KVCacheDtype: "bf16"})
+	half, err := PlanFor(s, []Card{card}, Host{}, engine.Settings{MaxNumBatchedTokens: 512, KVCacheDtype: "bf16"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	eight, err := For(s, []Card{card}, Host{}, engine.Settings{MaxNumBatchedTokens: 512, KVCacheDtype: engine.KVFP8})
+	eight, err := PlanFor(s, []Card{card}, Host{}, engine.Settings{MaxNumBatchedTokens: 512, KVCacheDtype: engine.KVFP8})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 func TestIsolateNothing(t *testing.T) {
 	t.Setenv("OSSRUN_LIBCUDA", "")
 	t.Setenv("OSSRUN_LIBAMDHIP64", "")
-	if len(gpu.See(t.Context()).GPUs) > 0 {
+	if len(gpu.Detect(t.Context()).GPUs) > 0 {
 		t.Skip("this machine has a driver")
 	}
 	for _, args := range [][]string{{"--isolate"}, {"--isolate", "--device", "cpu"}} {

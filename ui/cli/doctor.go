@@ -88,7 +88,7 @@ type modelReport struct {
 	// where it would lie on the GPUs, and what their memories' speed allows
 	GPUs string `json:"gpu_plan,omitempty"`
 
-	onGPUs gpu.Placing // the same for people
+	onGPUs gpu.Placement // the same for people
 }
 
 type configReport struct {
@@ -200,7 +200,7 @@ func look(c *cli.Context, host, dev engine.Backend, why string, o serve.Options)
 		Machine: machineReport{OS: osName(), CPU: cpuModel(), Cores: serve.Cores(),
 			ISAs:        serve.ISAs(),
 			MemoryTotal: total, MemoryFree: free},
-		GPUs:   gpu.See(c.Context),
+		GPUs:   gpu.Detect(c.Context),
 		Device: reportOf(dev, why),
 	}
 	switch {
@@ -217,7 +217,7 @@ func look(c *cli.Context, host, dev engine.Backend, why string, o serve.Options)
 	}
 	settings := func(memory int64) engine.Settings { return serve.SettingsOnGPU(memory, o) }
 	rate := sync.OnceValue(func() float64 { return serve.HostReadRate(host) })
-	r.Models, err = modelReports(dev, func(s models.Spec) gpu.Placing {
+	r.Models, err = modelReports(dev, func(s models.Spec) gpu.Placement {
 		return gpu.Place(s, r.GPUs, settings, free, rate)
 	})
 	return r, err
@@ -225,7 +225,7 @@ func look(c *cli.Context, host, dev engine.Backend, why string, o serve.Options)
 
 // modelReports goes through the catalogue: what is here, what each model needs on dev, and where
 // the GPUs would have it.
-func modelReports(dev engine.Backend, onGPUs func(models.Spec) gpu.Placing) ([]modelReport, error) {
+func modelReports(dev engine.Backend, onGPUs func(models.Spec) gpu.Placement) ([]modelReport, error) {
 	found, err := checkpoint.Cached()
 	if err != nil {
 		return nil, fmt.Errorf("reading the cache: %w", err)
@@ -347,7 +347,7 @@ func (r *doctorReport) print(out io.Writer) error {
 	return w.Flush()
 }
 
-func printGPUPlan(w io.Writer, plan gpu.Placing) {
+func printGPUPlan(w io.Writer, plan gpu.Placement) {
 	label := "GPUs: "
 	for _, line := range plan.Lines {
 		fmt.Fprintf(w, "\t  %s%s\n", label, line)

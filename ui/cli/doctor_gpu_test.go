@@ -89,7 +89,7 @@ func (integratedOf) Caps() engine.Caps { return engine.Caps{Integrated: true} }
 // TestSelftestExtent: the whole model has the layers that the card has room for, and the host while they are made. By hand: 2.317e9 bytes of embeddings,
 // 0.477e9 a layer.
 func TestSelftestExtent(t *testing.T) {
-	card := func(mib int64) engine.Device { return memoryOf{free: device.Left(mib<<20, (mib-300)<<20)} }
+	card := func(mib int64) engine.Device { return memoryOf{free: device.Available(mib<<20, (mib-300)<<20)} }
 	host := memoryOf{free: 64 << 30}
 	for name, x := range map[string]struct {
 		dev, host engine.Device

@@ -15,6 +15,6 @@ func workerCommand() *cli.Command {
 		Hidden:      true,
 		Usage:       "hold a GPU for another ossrun, which starts this",
 		Description: "Example: ossrun serve --isolate",
-		Action:      func(*cli.Context) error { return gpu.Work() },
+		Action:      func(*cli.Context) error { return gpu.RunWorker() },
 	}
 }

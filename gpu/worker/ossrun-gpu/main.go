@@ -11,7 +11,7 @@ import (
 )
 
 func main() {
-	if err := gpu.Work(); err != nil {
+	if err := gpu.RunWorker(); err != nil {
 		fmt.Fprintln(os.Stderr, "ossrun:", err)
 		os.Exit(1)
 	}

@@ -20,9 +20,9 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// See detects, with the drivers' answers.
-func See(ctx context.Context) detect.Report {
-	device.Settle()
+// Detect detects this machine's GPUs, with the drivers' answers.
+func Detect(ctx context.Context) detect.Report {
+	device.SetEnvironment()
 	m := detect.Here(askDriver)
 	m.Runs = func(arch string) error { _, err := device.Artefact(arch); return err }
 	r := detect.Detect(ctx, m)
