@@ -2,8 +2,9 @@ package gpu
 
 // Which GPUs this machine has, for whoever opens or shows one.
 //
-// The machine's files are read first and alone; a driver is opened only where they show that it has something to drive, because
-// opening AMD's runtime takes a fraction of a second and wants its environment set before.
+// The machine's files are read first and alone; a driver is opened only where they show that it has
+// something to drive, because opening AMD's runtime takes a fraction of a second and wants its
+// environment set before.
 
 import (
 	"context"
@@ -52,8 +53,9 @@ func libraryOf(vendor string) (api driver.API, path string) {
 	return api, path
 }
 
-// askDriver lists a vendor's devices; nil, nil where there is nothing to drive, and in a static executable, which cannot open a driver itself: the
-// machine's files and the vendor's tool speak there.
+// askDriver lists a vendor's devices; nil, nil where there is nothing to drive, and in a static
+// executable, which cannot open a driver itself: the machine's files and the vendor's tool speak
+// there.
 func askDriver(vendor string) (_ []detect.Answer, err error) {
 	api, path := libraryOf(vendor)
 	signs := nvidiaSigns
@@ -61,7 +63,8 @@ func askDriver(vendor string) (_ []detect.Answer, err error) {
 		signs = amdSigns
 	}
 	installed := anyExists(signs)
-	if maybe := installed || path != "" || runtime.GOOS != "linux" || vendor == detect.NVIDIA && anyExists(wslSigns); Static || !maybe {
+	if maybe := installed || path != "" || runtime.GOOS != "linux" || vendor == detect.NVIDIA &&
+		anyExists(wslSigns); Static || !maybe {
 		return nil, nil
 	}
 	d, err := driver.Open(api, path)
@@ -70,9 +73,11 @@ func askDriver(vendor string) (_ []detect.Answer, err error) {
 		case !installed:
 			return nil, nil
 		case vendor == detect.AMD:
-			return nil, errors.New("AMD's HIP runtime (libamdhip64) is not installed beside the kernel driver")
+			return nil, errors.New("AMD's HIP runtime (libamdhip64) is not installed beside the " +
+				"kernel driver")
 		}
-		return nil, errors.New("NVIDIA's driver library (libcuda.so.1) is not installed beside the kernel module")
+		return nil, errors.New("NVIDIA's driver library (libcuda.so.1) is not installed beside " +
+			"the kernel module")
 	}
 	if err != nil {
 		return nil, err
@@ -92,7 +97,9 @@ func askDriver(vendor string) (_ []detect.Answer, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("GPU %d: %w", i, err)
 		}
-		answers = append(answers, detect.Answer{Name: g.Name, BDF: strings.ToLower(g.PCI), Arch: g.Arch, MemoryMiB: int(g.Memory >> 20), Units: g.Units(multiprocessors), Place: i + 1})
+		answers = append(answers, detect.Answer{Name: g.Name, BDF: strings.ToLower(g.PCI),
+			Arch: g.Arch, MemoryMiB: int(g.Memory >> 20), Units: g.Units(multiprocessors),
+			Place: i + 1})
 	}
 	return answers, nil
 }
@@ -106,8 +113,9 @@ func anyExists(paths []string) bool {
 	return false
 }
 
-// askFree asks the drivers for the free memory of the GPUs of which neither the kernel nor the vendor's tool has told it: a driver tells it to who opens
-// the card. One that cannot be opened stays as it is; opening it for work says why.
+// askFree asks the drivers for the free memory of the GPUs of which neither the kernel nor the
+// vendor's tool has told it: a driver tells it to who opens the card. One that cannot be opened
+// stays as it is; opening it for work says why.
 func askFree(r *detect.Report) {
 	for _, vendor := range []string{detect.NVIDIA, detect.AMD} {
 		var unknown []*detect.GPU
@@ -158,7 +166,8 @@ func freeOf(d *driver.Driver, index int) (free int64, err error) {
 // HostRate is what the host's memory delivers to the CPU, byte/s; 0: not known.
 func HostRate(host engine.Device) float64 { return multi.ReadRate(host) }
 
-// driverIsLikely tells whether a machine has signs of a driver, so that one without a GPU starts no process to find that out.
+// driverIsLikely tells whether a machine has signs of a driver, so that one without a GPU starts no
+// process to find that out.
 func driverIsLikely() bool {
 	for _, l := range device.Libraries {
 		if os.Getenv(l.Variable) != "" {

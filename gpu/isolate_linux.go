@@ -11,7 +11,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// The GPU engine in a process of its own: where the settings ask for it in a dynamic build, always in a static one.
+// The GPU engine in a process of its own: where the settings ask for it in a dynamic build, always
+// in a static one.
 
 // WorkerVerb is how this program is told to be the worker.
 const WorkerVerb = "gpu-worker"
@@ -22,7 +23,8 @@ func startWorker(_ context.Context, s engine.Settings, notify func(string)) (wor
 		return nil, ErrNone
 	}
 	s.Isolate = false // there
-	o := worker.Options{Settings: s, Notify: notify, Log: func(line string) { notify("gpu worker: " + line) }}
+	o := worker.Options{Settings: s, Notify: notify,
+		Log: func(line string) { notify("gpu worker: " + line) }}
 	var b *worker.Backend
 	var err error
 	if Static {

@@ -10,7 +10,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Workers are for Linux: they are started with descriptors and shared memory that other systems do not have.
+// Workers are for Linux: they are started with descriptors and shared memory that other systems do
+// not have.
 
 // WorkerVerb is how a program is told to be the worker.
 const WorkerVerb = "gpu-worker"

@@ -15,9 +15,11 @@ import (
 	"github.com/ossrun/ossrun/runtime/kv"
 )
 
-// GPUs of this process, which may be the worker: one card, or several devices that one model was planned for.
+// GPUs of this process, which may be the worker: one card, or several devices that one model was
+// planned for.
 
-// UsableContext is the shortest context, in tokens, that is worth having: what "a model fits on a card" means.
+// UsableContext is the shortest context, in tokens, that is worth having: what "a model fits on a
+// card" means.
 const UsableContext = 8192
 
 // local is what is open.
@@ -36,7 +38,8 @@ type placed struct {
 }
 
 // openLocal opens one card.
-func openLocal(ctx context.Context, s engine.Settings, notify func(line string)) (worker.Local, error) {
+func openLocal(ctx context.Context, s engine.Settings, notify func(line string)) (worker.Local,
+	error) {
 	l := &local{settings: s, notify: notify}
 	if err := l.openOne(ctx); err != nil {
 		return nil, err
@@ -44,7 +47,8 @@ func openLocal(ctx context.Context, s engine.Settings, notify func(line string))
 	return l, nil
 }
 
-// openOne opens the first GPU of the settings' list, or the first that works, and tells which of its kernels are wrong.
+// openOne opens the first GPU of the settings' list, or the first that works, and tells which of
+// its kernels are wrong.
 func (l *local) openOne(ctx context.Context) error {
 	c, err := device.OpenCard(l.settings.GPUs)
 	if err != nil {
@@ -82,7 +86,8 @@ func (l *local) Memory() (total, free int64) { return l.dev.Memory() }
 func (l *local) Several() bool               { return l.card == nil }
 func (l *local) Close() error                { return l.dev.Close() }
 
-// Kernels says what the kernels are and whether they are right on the card, and a sentence for each that is not.
+// Kernels says what the kernels are and whether they are right on the card, and a sentence for each
+// that is not.
 func (l *local) Kernels() (summary string, wrong []string) {
 	if l.card == nil {
 		return "", nil
@@ -124,7 +129,8 @@ func (l *local) Room(spec models.Spec, s engine.Settings) (engine.Room, error) {
 // shortContext is better than no context.
 const shortContext = 256
 
-// holds tells whether the open card has room for a model with the context that is asked for, or with so many tokens.
+// holds tells whether the open card has room for a model with the context that is asked for, or
+// with so many tokens.
 func (l *local) holds(spec models.Spec, s engine.Settings, context int) bool {
 	r, err := l.RoomHere(spec, s)
 	if err != nil {
@@ -133,7 +139,8 @@ func (l *local) holds(spec models.Spec, s engine.Settings, context int) bool {
 	if s.MaxModelLen > 0 {
 		context = s.MaxModelLen
 	}
-	pages := kv.PagesOf(min(context, spec.MaxPosition), s.Rows(), spec.Window, engine.WindowPages(s.KVCacheDtype))
+	pages := kv.PagesOf(min(context, spec.MaxPosition), s.Rows(), spec.Window,
+		engine.WindowPages(s.KVCacheDtype))
 	need := r.Need.Weights + r.Need.Scratch + r.Extra + int64(pages)*r.Need.PageBytes
 	return need <= multi.Room(r.Total, r.Free, s.GPUMemoryUtilization)
 }
@@ -161,14 +168,16 @@ func (l *local) RoomHere(spec models.Spec, s engine.Settings) (r engine.Room, er
 	if d, ok := l.dev.(engine.Placer); ok {
 		r.MostPages, err = d.MostPages(spec, s, s.GPUMemoryUtilization)
 		if err == nil && r.MostPages == 0 {
-			err = fmt.Errorf("%s has no room for a KV page beside the weights: lower --max-num-batched-tokens", l.dev.Name())
+			err = fmt.Errorf("%s has no room for a KV page beside the weights: lower "+
+				"--max-num-batched-tokens", l.dev.Name())
 		}
 	}
 	return r, err
 }
 
 // Load loads a model onto what is open: Room was asked before.
-func (l *local) Load(ctx context.Context, ckpt *checkpoint.Checkpoint, s engine.Settings, progress func(done, total int64)) (
+func (l *local) Load(ctx context.Context, ckpt *checkpoint.Checkpoint, s engine.Settings,
+	progress func(done, total int64)) (
 	engine.Engine, error) {
 	return engine.LoadOn(ctx, l.dev, ckpt, s, progress)
 }
@@ -181,7 +190,10 @@ func placementSettings(spec models.Spec, s engine.Settings) engine.Settings {
 			s.KVCacheDtype = "f32"
 		}
 	}
-	return engine.Settings{MaxModelLen: min(s.MaxModelLen, spec.MaxPosition), MaxNumBatchedTokens: s.MaxNumBatchedTokens,
-		MaxNumSeqs: s.MaxNumSeqs, Compute: s.Compute, KVCacheDtype: s.KVCacheDtype, Dense: s.Dense,
-		Deterministic: s.Deterministic, GPUMemoryUtilization: s.GPUMemoryUtilization, CPUExperts: s.CPUExperts}
+	return engine.Settings{MaxModelLen: min(s.MaxModelLen, spec.MaxPosition),
+		MaxNumBatchedTokens: s.MaxNumBatchedTokens,
+		MaxNumSeqs:          s.MaxNumSeqs, Compute: s.Compute, KVCacheDtype: s.KVCacheDtype,
+		Dense:         s.Dense,
+		Deterministic: s.Deterministic, GPUMemoryUtilization: s.GPUMemoryUtilization,
+		CPUExperts: s.CPUExperts}
 }

@@ -1,7 +1,9 @@
-// Package gpu is the one door to GPUs: Open gives a backend on which models can be loaded. Whether that is one card or
-// several with the CPU, in this process or in a worker, is decided here and nowhere else.
+// Package gpu is the one door to GPUs: Open gives a backend on which models can be loaded. Whether
+// that is one card or several with the CPU, in this process or in a worker, is decided here and
+// nowhere else.
 //
-// What must stay true: whoever names GPUs gets those or an error; what was opened is closed when something after it fails.
+// What must stay true: whoever names GPUs gets those or an error; what was opened is closed when
+// something after it fails.
 package gpu
 
 import (
@@ -15,19 +17,21 @@ import (
 // ErrNone is what Open gives on a machine without any GPU driver.
 var ErrNone = device.ErrNone
 
-// Records is the folder of what is known of this machine's cards. Tests that prove no kernels set it to "".
+// Records is the folder of what is known of this machine's cards. Tests that prove no kernels set
+// it to "".
 var Records = device.Records()
 
-// Backend is one GPU, or what a model needs that one has no room for: several GPUs, and the CPU for experts. It is not safe
-// for concurrent use but for what it has loaded.
+// Backend is one GPU, or what a model needs that one has no room for: several GPUs, and the CPU for
+// experts. It is not safe for concurrent use but for what it has loaded.
 //
-// Room makes sure that the backend is what the model needs: the card where it has room for a context worth having; else, or
-// where Settings.CPUExperts asks for it, several GPUs and the CPU together; where these have no room either, the card with a
-// short context. Name, Caps and Memory may be others afterwards. RoomHere opens nothing.
+// Room makes sure that the backend is what the model needs: the card where it has room for a
+// context worth having; else, or where Settings.CPUExperts asks for it, several GPUs and the CPU
+// together; where these have no room either, the card with a short context. Name, Caps and Memory
+// may be others afterwards. RoomHere opens nothing.
 type Backend struct{ worker.Local }
 
-// Open opens the first GPU of s.GPUs, or the first that works. notify gets lines for people: kernels that are wrong on a card,
-// where a model was placed, what a worker says.
+// Open opens the first GPU of s.GPUs, or the first that works. notify gets lines for people:
+// kernels that are wrong on a card, where a model was placed, what a worker says.
 func Open(ctx context.Context, s engine.Settings, notify func(line string)) (*Backend, error) {
 	open := openLocal
 	if Static || s.Isolate {

@@ -23,7 +23,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	Records = ""                                      // kernels are proved in the tests of gpu/device
+	// kernels are proved in the tests of gpu/device
+	Records = ""
 	if len(os.Args) > 1 && os.Args[1] == WorkerVerb { // this binary is its own worker
 		if err := RunWorker(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -37,7 +38,8 @@ func TestMain(m *testing.M) {
 // machine makes cards of so much memory the only ones that are found.
 func machine(t *testing.T, cards int, memory int64) *fakedriver.Fake {
 	t.Helper()
-	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: cards, Name: "NVIDIA H200", Major: 9, Memory: memory})
+	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: cards, Name: "NVIDIA H200",
+		Major: 9, Memory: memory})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,10 +63,12 @@ func small() models.Spec {
 	return s
 }
 
-// TestRoom: a model that fits on a card leaves the others alone; one that does not, or whose experts are wanted on the CPU, is
-// placed over what there is, and said; where nothing has room that is an error, and the card is open as before.
+// TestRoom: a model that fits on a card leaves the others alone; one that does not, or whose
+// experts are wanted on the CPU, is placed over what there is, and said; where nothing has room
+// that is an error, and the card is open as before.
 func TestRoom(t *testing.T) {
-	settings := engine.Settings{MaxNumBatchedTokens: 8, MaxNumSeqs: 4, MaxModelLen: 256, GPUMemoryUtilization: 1, Threads: 1}
+	settings := engine.Settings{MaxNumBatchedTokens: 8, MaxNumSeqs: 4, MaxModelLen: 256,
+		GPUMemoryUtilization: 1, Threads: 1}
 	for what, x := range map[string]struct {
 		cards   int
 		memory  int64
@@ -76,7 +80,8 @@ func TestRoom(t *testing.T) {
 		"one card has room":   {2, 1 << 30, 0, nil, "", ""},
 		"two cards have room": {2, 56 << 20, 0, nil, "layers 0-", ""},
 		"experts on the CPU":  {1, 1 << 30, 2, nil, "experts of 2 of them on the CPU", ""},
-		"nothing has room":    {1, 1 << 30, 0, func(s *models.Spec) { s.Experts = 1 << 20 }, "", "has no room for tiny: "},
+		"nothing has room": {1, 1 << 30, 0, func(s *models.Spec) { s.Experts = 1 << 20 }, "",
+			"has no room for tiny: "},
 	} {
 		t.Run(what, func(t *testing.T) {
 			machine(t, x.cards, x.memory)
@@ -95,18 +100,21 @@ func TestRoom(t *testing.T) {
 					if err == nil || !strings.Contains(err.Error(), x.fails) {
 						t.Errorf("%v", err)
 					}
-				} else if err != nil || room.Need.Weights < 50e6 || room.Free <= 0 || room.Total < x.memory {
+				} else if err != nil || room.Need.Weights < 50e6 || room.Free <= 0 ||
+					room.Total < x.memory {
 					t.Errorf("%+v, %v", room, err)
 				}
 				if several := room.MostPages > 0; several != (x.said != "") {
 					t.Errorf("%+v", room)
 				}
 			}
-			if text := strings.Join(told, "\n"); len(told) > 1 || !strings.Contains(text, x.said) || x.said == "" && text != "" {
+			if text := strings.Join(told, "\n"); len(told) > 1 || !strings.Contains(text, x.said) ||
+				x.said == "" && text != "" {
 				t.Errorf("told: %q", told)
 			}
 			if x.said != "" { // another model goes back to one card
-				if room, err := b.Room(modeltest.Tiny(), settings); err != nil || room.MostPages > 0 {
+				if room, err := b.Room(modeltest.Tiny(), settings); err != nil ||
+					room.MostPages > 0 {
 					t.Errorf("%+v, %v", room, err)
 				}
 			}
@@ -117,8 +125,8 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// TestIsolated: a model in a worker computes what one in this process does, has the same room, and the checks of the hardware
-// run where the card is.
+// TestIsolated: a model in a worker computes what one in this process does, has the same room, and
+// the checks of the hardware run where the card is.
 func TestIsolated(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("workers need Linux")
@@ -191,8 +199,10 @@ func checked(t *testing.T, b *Backend) {
 	}
 	var speeds []WholeSpeed
 	points := []device.Point{{Sequences: 1, Rows: 2}, {Sequences: 1, Rows: 1, Context: 1 << 20}}
-	err = b.Whole(t.Context(), modeltest.Tiny(), points, 1, true, func(s WholeSpeed) { speeds = append(speeds, s) })
-	if err != nil || len(speeds) != 4 || speeds[0].TokensPerSecond <= 0 || speeds[1].Skipped == "" || speeds[3].Decode != device.DecodePersistent {
+	err = b.Whole(t.Context(), modeltest.Tiny(), points, 1, true,
+		func(s WholeSpeed) { speeds = append(speeds, s) })
+	if err != nil || len(speeds) != 4 || speeds[0].TokensPerSecond <= 0 ||
+		speeds[1].Skipped == "" || speeds[3].Decode != device.DecodePersistent {
 		t.Errorf("%+v, %v", speeds, err)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Placement is where the GPUs would have a model, in lines for people, or in one why there is no room
-// for it. Its zero value is of a machine without GPUs.
+// Placement is where the GPUs would have a model, in lines for people, or in one why there is no
+// room for it. Its zero value is of a machine without GPUs.
 type Placement struct {
 	Lines []string
 	Fits  bool
@@ -34,7 +34,8 @@ func Place(spec models.Spec, r detect.Report, settings func(memory int64) engine
 	hostBandwidth func() float64) Placement {
 	cards, numbers, unknown := planCards(r, settings(0).GPUs, hostFree)
 	if unknown != "" {
-		return Placement{Lines: []string{"no plan: how much memory " + unknown + " has is not known"}}
+		return Placement{Lines: []string{"no plan: how much memory " + unknown +
+			" has is not known"}}
 	}
 	if len(cards) == 0 {
 		return Placement{}

@@ -16,8 +16,9 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine/enginetest"
 )
 
-// What a check of the hardware measures, on the card and in the process that has it: the same code in this process and in a
-// worker. A check is asked for as JSON and tells its results as JSON, one by one.
+// What a check of the hardware measures, on the card and in the process that has it: the same code
+// in this process and in a worker. A check is asked for as JSON and tells its results as JSON, one
+// by one.
 
 // check is what is asked for.
 type check struct {
@@ -29,7 +30,8 @@ type check struct {
 	Spec   models.Spec    // checkWhole
 	Points []device.Point `json:",omitempty"` // checkWhole
 	Rounds int            `json:",omitempty"` // checkWhole
-	Decode bool           `json:",omitempty"` // checkWhole: one stream by each decode kernel as well
+	// checkWhole: one stream by each decode kernel as well
+	Decode bool `json:",omitempty"`
 }
 
 const (
@@ -68,15 +70,18 @@ func (b *Backend) MatrixRates(ctx context.Context) (rates []device.Rate, err err
 	return rates, err
 }
 
-// Prove holds the fast kernels to the reference kernels, whatever was found before. What is wrong is out of use.
+// Prove holds the fast kernels to the reference kernels, whatever was found before. What is wrong
+// is out of use.
 func (b *Backend) Prove(ctx context.Context) (proofs []device.Proof, err error) {
 	err = ask(ctx, b, check{What: checkProofs}, func(v []device.Proof) { proofs = v })
 	return proofs, err
 }
 
 // Ops holds every operation to plain loops on all shapes; see enginetest.Ops.
-func (b *Backend) Ops(ctx context.Context, shapes []enginetest.Shape, timed bool, report func(enginetest.OpResult)) error {
-	return ask(ctx, b, check{What: checkOps, Shapes: shapes, Timed: timed}, func(v opText) { report(v.result()) })
+func (b *Backend) Ops(ctx context.Context, shapes []enginetest.Shape, timed bool,
+	report func(enginetest.OpResult)) error {
+	return ask(ctx, b, check{What: checkOps, Shapes: shapes, Timed: timed},
+		func(v opText) { report(v.result()) })
 }
 
 // opText is an enginetest.OpResult as JSON can have it.
@@ -93,7 +98,8 @@ type opText struct {
 }
 
 func opTextOf(r enginetest.OpResult) opText {
-	t := opText{r.Op, r.Shape, r.Kind, math.Float64bits(r.Error), r.Bound, r.Bytes, r.Flops, r.Time, "", r.Skipped}
+	t := opText{r.Op, r.Shape, r.Kind, math.Float64bits(r.Error), r.Bound, r.Bytes, r.Flops, r.Time,
+		"", r.Skipped}
 	if r.Failure != nil {
 		t.Failure = r.Failure.Error()
 	}
@@ -101,7 +107,8 @@ func opTextOf(r enginetest.OpResult) opText {
 }
 
 func (t opText) result() enginetest.OpResult {
-	r := enginetest.OpResult{Op: t.Op, Kind: t.Kind, Shape: t.Shape, Error: math.Float64frombits(t.Error), Bound: t.Bound,
+	r := enginetest.OpResult{Op: t.Op, Kind: t.Kind, Shape: t.Shape,
+		Error: math.Float64frombits(t.Error), Bound: t.Bound,
 		Bytes: t.Bytes, Flops: t.Flops, Time: t.Time, Skipped: t.Skipped}
 	if t.Failure != "" {
 		r.Failure = errors.New(t.Failure)
@@ -118,14 +125,18 @@ type WholeSpeed struct {
 	Wrong bool `json:",omitempty"`
 }
 
-// Whole times a model of shape spec with random weights, which are made once: they are the most of the time.
-func (b *Backend) Whole(ctx context.Context, spec models.Spec, points []device.Point, rounds int, decode bool,
+// Whole times a model of shape spec with random weights, which are made once: they are the most of
+// the time.
+func (b *Backend) Whole(ctx context.Context, spec models.Spec, points []device.Point, rounds int,
+	decode bool,
 	report func(WholeSpeed)) error {
-	return ask(ctx, b, check{What: checkWhole, Spec: spec, Points: points, Rounds: rounds, Decode: decode}, report)
+	return ask(ctx, b, check{What: checkWhole, Spec: spec, Points: points, Rounds: rounds,
+		Decode: decode}, report)
 }
 
 // Test runs a check on the card.
-func (l *local) Test(ctx context.Context, request json.RawMessage, emit func(json.RawMessage) error) error {
+func (l *local) Test(ctx context.Context, request json.RawMessage,
+	emit func(json.RawMessage) error) error {
 	var c check
 	if err := json.Unmarshal(request, &c); err != nil {
 		return fmt.Errorf("a check of the GPU: %w", err)
@@ -159,11 +170,13 @@ func (l *local) run(ctx context.Context, c check, tell func(any)) error {
 		return told(l.card.MatrixRates())(tell)
 	case checkProofs:
 		defer l.card.UseDecodeKernel(l.card.DecodeKernel())
-		l.card.UseDecodeKernel(device.DecodePersistent) // a step in one launch is timed as well: no speed of what is wrong
+		// a step in one launch is timed as well: no speed of what is wrong
+		l.card.UseDecodeKernel(device.DecodePersistent)
 		return told(l.card.Prove(ctx))(tell)
 	case checkOps:
 		// Failures of operations are in their results.
-		_ = enginetest.Ops(ctx, l.card, engine.Settings{}, c.Shapes, c.Timed, func(r enginetest.OpResult) { tell(opTextOf(r)) })
+		_ = enginetest.Ops(ctx, l.card, engine.Settings{}, c.Shapes, c.Timed,
+			func(r enginetest.OpResult) { tell(opTextOf(r)) })
 		return ctx.Err()
 	case checkWhole:
 		return l.whole(ctx, c, tell)
@@ -181,8 +194,8 @@ func told[T any](v T, err error) func(tell func(any)) error {
 	}
 }
 
-// whole times a model, and one stream of it by each decode kernel: which is faster on a card is known only where both have
-// run.
+// whole times a model, and one stream of it by each decode kernel: which is faster on a card is
+// known only where both have run.
 func (l *local) whole(ctx context.Context, c check, tell func(any)) (err error) {
 	ckpt, err := checkpoint.Synthetic(c.Spec, 1)
 	if err != nil {
@@ -193,7 +206,8 @@ func (l *local) whole(ctx context.Context, c check, tell func(any)) (err error) 
 	report := func(decode device.DecodeKernel) func(device.Speed) {
 		return func(v device.Speed) { tell(WholeSpeed{Speed: v, Decode: decode}) }
 	}
-	if err := device.MeasureModel(ctx, l.card, ckpt, s, c.Points, c.Rounds, report("")); err != nil || !c.Decode {
+	if err := device.MeasureModel(ctx, l.card, ckpt, s, c.Points, c.Rounds,
+		report("")); err != nil || !c.Decode {
 		return err
 	}
 	defer l.card.UseDecodeKernel(l.card.DecodeKernel())
@@ -204,7 +218,8 @@ func (l *local) whole(ctx context.Context, c check, tell func(any)) (err error) 
 			continue
 		}
 		l.card.UseDecodeKernel(k)
-		if err := device.MeasureModel(ctx, l.card, ckpt, s, one, 4*c.Rounds, report(k)); err != nil {
+		if err := device.MeasureModel(ctx, l.card, ckpt, s, one, 4*c.Rounds,
+			report(k)); err != nil {
 			return fmt.Errorf("decode kernel %s: %w", k, err)
 		}
 	}

@@ -22,8 +22,8 @@ type Sensors struct {
 
 const sensorQuery = "pci.bus_id,memory.free,temperature.gpu,power.draw,clocks.current.sm,clocks.current.memory"
 
-// ReadSensors reads the sensors of the report's GPUs, and the free memory of those where it is not known
-// yet.
+// ReadSensors reads the sensors of the report's GPUs, and the free memory of those where it is not
+// known yet.
 func (r *Report) ReadSensors(ctx context.Context, m Machine) {
 	r.sensorsNVIDIA(ctx, m)
 	for i := range r.GPUs {
@@ -62,8 +62,8 @@ func (r *Report) sensorsNVIDIA(ctx context.Context, m Machine) {
 	}
 }
 
-// sensorsAMD reads the amdgpu module's files. Units are the kernel's: millidegrees, microwatts, hertz,
-// bytes.
+// sensorsAMD reads the amdgpu module's files. Units are the kernel's: millidegrees, microwatts,
+// hertz, bytes.
 func (g *GPU) sensorsAMD(files fs.FS) {
 	device := path.Join("sys/bus/pci/devices", g.BDF)
 	pool := "/mem_info_vram_"

@@ -14,14 +14,15 @@ func TestSensorsOfNVIDIA(t *testing.T) {
 		{Vendor: NVIDIA, BDF: "0000:43:00.0", Usable: true, FreeMiB: 7}, {Vendor: NVIDIA,
 			BDF: "0000:99:00.0", Usable: true}}}
 	var asked []string
-	r.ReadSensors(t.Context(), Machine{Run: func(_ context.Context, name string, args ...string) (Output,
-		error) {
-		asked = append(asked, name)
-		return Output{Text: "pci.bus_id, memory.free [MiB], temperature.gpu, power.draw [W], " +
-			"clocks.current.sm [MHz], clocks.current.memory [MHz]\n" +
-			"00000000:43:00.0, 100 MiB, [N/A], [N/A], 345 MHz, 405 MHz\n" +
-			"00000000:1B:00.0, 143167 MiB, 31, 76.85 W, 1980 MHz, 3201 MHz\n"}, nil
-	}})
+	r.ReadSensors(t.Context(),
+		Machine{Run: func(_ context.Context, name string, args ...string) (Output,
+			error) {
+			asked = append(asked, name)
+			return Output{Text: "pci.bus_id, memory.free [MiB], temperature.gpu, power.draw [W], " +
+				"clocks.current.sm [MHz], clocks.current.memory [MHz]\n" +
+				"00000000:43:00.0, 100 MiB, [N/A], [N/A], 345 MHz, 405 MHz\n" +
+				"00000000:1B:00.0, 143167 MiB, 31, 76.85 W, 1980 MHz, 3201 MHz\n"}, nil
+		}})
 	if len(asked) != 1 {
 		t.Errorf("asked %v", asked)
 	}

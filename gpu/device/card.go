@@ -29,7 +29,8 @@ type Card struct {
 
 // reopen opens the card anew after it was lost, where nothing else of this process is on it.
 func (c *Card) reopen() error {
-	if err := c.Device.Close(); err != nil && !errors.Is(err, driver.ErrLost) { // which it says of all that is given back
+	// which it says of all that is given back
+	if err := c.Device.Close(); err != nil && !errors.Is(err, driver.ErrLost) {
 		return err
 	}
 	dev, err := Open(c.Driver, c.options)
@@ -49,7 +50,8 @@ func (c *Card) Caps() engine.Caps {
 // describe asks once what Caps adds; what the driver does not answer stays unknown.
 func (c *Card) describe() *Card {
 	total, _ := c.Memory()
-	c.integrated, c.bandwidth = c.Integrated(), detect.Bandwidth(c.Title(), int(total>>20), c.Units())
+	c.integrated, c.bandwidth = c.Integrated(), detect.Bandwidth(c.Title(), int(total>>20),
+		c.Units())
 	return c
 }
 
@@ -61,7 +63,8 @@ func (c *Card) Close() error {
 	return c.Driver.Close()
 }
 
-// Libraries are the variables that name another driver library than the machine's own, in the order in which vendors are counted.
+// Libraries are the variables that name another driver library than the machine's own, in the order
+// in which vendors are counted.
 var Libraries = []struct {
 	API      driver.API
 	Variable string
@@ -70,7 +73,8 @@ var Libraries = []struct {
 // decodeKernel is the variable that chooses how decode steps are launched; "" is the default.
 const decodeKernel = "OSSRUN_DECODE_KERNEL"
 
-// ErrNone is a machine without any driver library, the usual case of a machine without a GPU. It is a driver.ErrNoLibrary.
+// ErrNone is a machine without any driver library, the usual case of a machine without a GPU. It is
+// a driver.ErrNoLibrary.
 var ErrNone error = none{}
 
 type none struct{}
@@ -78,8 +82,8 @@ type none struct{}
 func (none) Error() string        { return "no GPU driver is on this machine" }
 func (none) Is(target error) bool { return target == driver.ErrNoLibrary }
 
-// OpenCard opens the first GPU of a list, all of which must be there, or the first that works. NVIDIA's are counted before AMD's. ErrNone is the only
-// error that is no reason to wonder.
+// OpenCard opens the first GPU of a list, all of which must be there, or the first that works.
+// NVIDIA's are counted before AMD's. ErrNone is the only error that is no reason to wonder.
 func OpenCard(list []int) (*Card, error) {
 	if len(list) > 1 {
 		n, err := Count()

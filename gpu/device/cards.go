@@ -5,9 +5,11 @@ import (
 	"os"
 )
 
-// Several cards for one model, as a person names them. What must stay true: who named cards gets all of them, in that order, or an error and none.
+// Several cards for one model, as a person names them. What must stay true: who named cards gets
+// all of them, in that order, or an error and none.
 
-// OpenCards opens the GPUs of a list, in its order, each as OpenCard does. With an empty list it opens all that work; those that do not are left out.
+// OpenCards opens the GPUs of a list, in its order, each as OpenCard does. With an empty list it
+// opens all that work; those that do not are left out.
 func OpenCards(list []int) ([]*Card, error) {
 	named := len(list) > 0
 	if !named {

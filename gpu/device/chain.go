@@ -8,11 +8,11 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// A card that has a part of a model (package gpu/multi): several programs that one step runs in turn, and bytes that come from other devices between
-// them.
+// A card that has a part of a model (package gpu/multi): several programs that one step runs in
+// turn, and bytes that come from other devices between them.
 
-// CompileChain compiles programs that share the state of a step, which the first of them sends. It must be the first that runs in each step, and the
-// last to be closed. With an error it gives none.
+// CompileChain compiles programs that share the state of a step, which the first of them sends. It
+// must be the first that runs in each step, and the last to be closed. With an error it gives none.
 func (d *Device) CompileChain(list []*engine.Program) (steps []engine.Step, err error) {
 	defer func() {
 		if err != nil {
@@ -25,7 +25,8 @@ func (d *Device) CompileChain(list []*engine.Program) (steps []engine.Step, err 
 	var lead *step
 	for _, p := range list {
 		if p.Settings.ISA != "" {
-			return steps, fmt.Errorf("instruction set %q is the CPU's: a GPU has one", p.Settings.ISA)
+			return steps, fmt.Errorf("instruction set %q is the CPU's: a GPU has one",
+				p.Settings.ISA)
 		}
 		s, err := d.compileBehind(lead, p)
 		if err != nil {
@@ -62,15 +63,18 @@ func (s *step) Finish() error {
 	return nil
 }
 
-// Take copies bytes out of another card's memory, by the driver that both share and without the host; false where there is none. It comes behind
-// what the other card has been asked for, and before what this one is asked for next. The other one must be left alone until then.
-func (d *Device) Take(to engine.Region, at int64, from engine.Region, fromAt, bytes int64) (bool, error) {
+// Take copies bytes out of another card's memory, by the driver that both share and without the
+// host; false where there is none. It comes behind what the other card has been asked for, and
+// before what this one is asked for next. The other one must be left alone until then.
+func (d *Device) Take(to engine.Region, at int64, from engine.Region, fromAt, bytes int64) (bool,
+	error) {
 	mine, ok1 := to.(*region)
 	theirs, ok2 := from.(*region)
 	if !ok1 || !ok2 || mine.dev != d || theirs.dev == d || !d.ctx.SameDriver(theirs.dev.ctx) {
 		return false, nil
 	}
-	if err := errors.Join(mine.check(at, int(bytes)), theirs.check(fromAt, int(bytes))); err != nil {
+	if err := errors.Join(mine.check(at, int(bytes)),
+		theirs.check(fromAt, int(bytes))); err != nil {
 		return false, err
 	}
 	ended, err := theirs.dev.mark()
@@ -80,7 +84,8 @@ func (d *Device) Take(to engine.Region, at int64, from engine.Region, fromAt, by
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err = d.stream.Wait(ended); err == nil {
-		err = d.stream.CopyPeer(mine.at+driver.Pointer(at), theirs.dev.ctx, theirs.at+driver.Pointer(fromAt), bytes)
+		err = d.stream.CopyPeer(mine.at+driver.Pointer(at), theirs.dev.ctx, theirs.at+
+			driver.Pointer(fromAt), bytes)
 	}
 	return err == nil, err
 }
@@ -122,9 +127,10 @@ func (d *Device) WritePieces(list []engine.Piece) error {
 	}, nil, func(at int, x engine.Piece) { copy(d.window.Bytes()[at:], x.Host) })
 }
 
-// through passes pieces through the window, as many at once as it has room for: before is done when a piece's part of the window may be written,
-// after when its copy has ended.
-func (d *Device) through(list []engine.Piece, queue func(*region, engine.Piece, int) error, after, before func(int, engine.Piece)) error {
+// through passes pieces through the window, as many at once as it has room for: before is done when
+// a piece's part of the window may be written, after when its copy has ended.
+func (d *Device) through(list []engine.Piece, queue func(*region, engine.Piece, int) error, after,
+	before func(int, engine.Piece)) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	used := 0
@@ -176,7 +182,8 @@ func (d *Device) through(list []engine.Piece, queue func(*region, engine.Piece, 
 	return flush()
 }
 
-// Refill writes beside the steps, by the queue that loads weights: no step may be reading what is written.
+// Refill writes beside the steps, by the queue that loads weights: no step may be reading what is
+// written.
 func (r *region) Refill(offset int64, data []byte) error {
 	if err := r.check(offset, len(data)); err != nil {
 		return err

@@ -7,9 +7,11 @@ import (
 	"github.com/ossrun/ossrun/gpu/driver"
 )
 
-// Time by the card's own clock, for what is measured on it: the host's would count the way there and back.
+// Time by the card's own clock, for what is measured on it: the host's would count the way there
+// and back.
 
-// clock times work by the card's own clock: what is queued between two events on the device's stream.
+// clock times work by the card's own clock: what is queued between two events on the device's
+// stream.
 type clock struct {
 	d        *Device
 	from, to *driver.Event
@@ -28,13 +30,15 @@ func (d *Device) newClock() (c *clock, err error) {
 
 func (c *clock) close() error { return errors.Join(c.from.Close(), c.to.Close()) }
 
-// time waits for what queue queues and tells how long it took. The device's stream is this call's alone.
+// time waits for what queue queues and tells how long it took. The device's stream is this call's
+// alone.
 func (c *clock) time(queue func(*driver.Stream) error) (time.Duration, error) {
 	c.d.mu.Lock()
 	defer c.d.mu.Unlock()
 	s := c.d.stream
 	for _, step := range []func() error{
-		func() error { return c.from.Record(s) }, func() error { return queue(s) }, func() error { return c.to.Record(s) }, s.Synchronize,
+		func() error { return c.from.Record(s) }, func() error { return queue(s) },
+		func() error { return c.to.Record(s) }, s.Synchronize,
 	} {
 		if err := step(); err != nil {
 			return 0, err

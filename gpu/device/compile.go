@@ -106,14 +106,18 @@ func (r *recorder) rows(b *engine.Buffer) (kernels.Pointer, int) {
 	return r.state, r.p.Rows
 }
 
-func (r *recorder) array(i int) kernels.Pointer { return r.state + kernels.Pointer(r.layout.place(i)) }
+func (r *recorder) array(i int) kernels.Pointer {
+	return r.state +
+		kernels.Pointer(r.layout.place(i))
+}
 
 func (r *recorder) heads() kernels.Heads {
 	return kernels.Heads{Query: r.p.Spec.Heads, KV: r.p.Spec.KVHeads, Dim: r.p.Spec.HeadDim}
 }
 
 // elements are the types that a cache's layers may have, as the kernels name them.
-var elements = map[engine.Type]kernels.Element{engine.F32: kernels.F32, engine.BF16: kernels.BF16, engine.U8: kernels.E4M3}
+var elements = map[engine.Type]kernels.Element{engine.F32: kernels.F32, engine.BF16: kernels.BF16,
+	engine.U8: kernels.E4M3}
 
 // cache is the pool as a layer sees it.
 func (r *recorder) cache(op *engine.Op, pool *engine.Buffer) kernels.Cache {
@@ -121,7 +125,8 @@ func (r *recorder) cache(op *engine.Op, pool *engine.Buffer) kernels.Cache {
 	if element == engine.U8 && op.Window > 0 {
 		element = engine.BF16 // in a cache of 8 bits as well
 	}
-	layer := int64(op.CacheLayer) * int64(s.KVHeads) * 2 * engine.PageTokens * int64(s.HeadDim) * element.Size()
+	layer := int64(op.CacheLayer) * int64(s.KVHeads) * 2 * engine.PageTokens * int64(s.HeadDim) *
+		element.Size()
 	tables := fullArray
 	switch {
 	case op.Twin:
@@ -129,8 +134,11 @@ func (r *recorder) cache(op *engine.Op, pool *engine.Buffer) kernels.Cache {
 	case op.Window > 0:
 		tables = windowArray
 	}
-	return kernels.Cache{Layer: r.at(pool) + kernels.Pointer(layer), PageElements: int64(pool.Width) * pool.Type.Size() / element.Size(), Elements: elements[element],
-		Positions: r.array(positionsArray), Tables: r.array(tablesArray), TableAt: r.array(tables)}
+	return kernels.Cache{Layer: r.at(pool) + kernels.Pointer(layer),
+		PageElements: int64(pool.Width) * pool.Type.Size() / element.Size(),
+		Elements:     elements[element],
+		Positions:    r.array(positionsArray), Tables: r.array(tablesArray),
+		TableAt: r.array(tables)}
 }
 
 // record gives the launches of one operation.
@@ -146,7 +154,8 @@ func (r *recorder) record(op *engine.Op) ([]kernels.Launch, error) {
 	case engine.Embed:
 		return one(t.Embed(live, bucket, out(0), r.array(tokensArray), w(0), s.Hidden))
 	case engine.Angles:
-		return one(t.Angles(live, bucket, out(0), r.array(positionsArray), r.frequencies, s.HeadDim/2, op.Scale))
+		return one(t.Angles(live, bucket, out(0), r.array(positionsArray), r.frequencies,
+			s.HeadDim/2, op.Scale))
 	case engine.Norm:
 		return one(t.Norm(live, bucket, out(0), in(0), w(0), op.In[0].Width, op.Eps))
 	case engine.Linear:
@@ -159,21 +168,26 @@ func (r *recorder) record(op *engine.Op) ([]kernels.Launch, error) {
 		live, bucket = r.rows(op.In[0])
 		return one(t.WriteKV(live, bucket, r.cache(op, op.Out[0]), in(0), r.heads()))
 	case engine.Attend:
-		return one(t.Attend(live, bucket, out(0), in(0), r.cache(op, op.In[1]), w(0), r.heads(), op.Window, op.Scale))
+		return one(t.Attend(live, bucket, out(0), in(0), r.cache(op, op.In[1]), w(0), r.heads(),
+			op.Window, op.Scale))
 	case engine.Route:
-		return t.Route(live, bucket, out(0), out(1), out(2), out(3), in(0), s.Experts, s.ExpertsPerToken), nil
+		return t.Route(live, bucket, out(0), out(1), out(2), out(3), in(0), s.Experts,
+			s.ExpertsPerToken), nil
 	case engine.Quantize:
 		return one(t.Quantize(live, bucket, out(0), out(1), in(0), op.In[0].Width))
 	case engine.GateUp:
-		return one(t.GateUp(slots, out(0), in(0), in(1), r.activations(op), r.matrix(op), s.Intermediate, s.Hidden, s.ExpertsPerToken, op.Limit))
+		return one(t.GateUp(slots, out(0), in(0), in(1), r.activations(op), r.matrix(op),
+			s.Intermediate, s.Hidden, s.ExpertsPerToken, op.Limit))
 	case engine.Down:
-		return one(t.Down(slots, out(0), in(0), in(1), r.activations(op), r.matrix(op), s.Hidden, s.Intermediate))
+		return one(t.Down(slots, out(0), in(0), in(1), r.activations(op), r.matrix(op), s.Hidden,
+			s.Intermediate))
 	case engine.Combine:
 		return one(t.Combine(live, bucket, out(0), in(0), in(1), s.Hidden, s.ExpertsPerToken))
 	case engine.Gather:
 		return one(t.Gather(live, bucket, out(0), in(0), r.array(logitArray), s.Hidden))
 	case engine.Tap:
-		return one(t.CopyRows(live, bucket, out(0), in(0), op.In[0].Width*int(op.In[0].Type.Size())/4))
+		return one(t.CopyRows(live, bucket, out(0), in(0), op.In[0].Width*int(op.In[0].Type.Size())/
+			4))
 	}
 	return nil, fmt.Errorf("there is no kernel for %s", op.Kind)
 }
@@ -183,7 +197,8 @@ func (r *recorder) linear(op *engine.Op) (list []kernels.Launch) {
 	live, bucket := r.rows(op.Out[0])
 	y, stride := r.at(op.Out[0]), op.Out[0].Width
 	for i := 0; i < len(op.W); i += 2 {
-		list = append(list, r.t.Linear(live, bucket, y, r.at(op.In[0]), r.at(op.W[i]), r.at(op.W[i+1]), op.In[0].Width, op.W[i].Rows, stride, op.Add))
+		list = append(list, r.t.Linear(live, bucket, y, r.at(op.In[0]), r.at(op.W[i]),
+			r.at(op.W[i+1]), op.In[0].Width, op.W[i].Rows, stride, op.Add))
 		y += kernels.Pointer(4 * op.W[i].Rows)
 	}
 	return list
@@ -201,8 +216,8 @@ func (r *recorder) matrix(op *engine.Op) kernels.ExpertMatrix {
 	return kernels.ExpertMatrix{Blocks: r.at(op.W[0]), Scales: r.at(op.W[1]), Bias: r.at(op.W[2])}
 }
 
-// unasked is how much dynamic shared memory a launch may have without permission: with what its kernel has of its own, a few hundred bytes, that is the
-// 48 KiB that NVIDIA's cards give.
+// unasked is how much dynamic shared memory a launch may have without permission: with what its
+// kernel has of its own, a few hundred bytes, that is the 48 KiB that NVIDIA's cards give.
 const unasked = kernels.MostShared - 1<<10
 
 // ready finds the kernel of a launch and packs its arguments.

@@ -11,11 +11,13 @@ import (
 
 // The suite that every Device passes, with the real kernels run by emulation.
 
-// TestOps: every operation alone, on both vendors' warps and both kinds of cache: a step of one row has the decode kernels, one of 133 rows those of
-// the matrix unit, heads of 32 the reference ones. Attention takes most of the time, so the other shapes are for long runs.
+// TestOps: every operation alone, on both vendors' warps and both kinds of cache: a step of one row
+// has the decode kernels, one of 133 rows those of the matrix unit, heads of 32 the reference ones.
+// Attention takes most of the time, so the other shapes are for long runs.
 func TestOps(t *testing.T) {
 	shapes := enginetest.Small()
-	short := map[driver.API][]enginetest.Shape{driver.CUDA: {shapes[0], shapes[2], shapes[5]}, driver.HIP: {shapes[0], shapes[5]}}
+	short := map[driver.API][]enginetest.Shape{driver.CUDA: {shapes[0], shapes[2], shapes[5]},
+		driver.HIP: {shapes[0], shapes[5]}}
 	for api, kv := range map[driver.API]string{driver.CUDA: "f32", driver.HIP: "bf16"} {
 		t.Run(string(api), func(t *testing.T) {
 			dev, _ := open(t, api)
@@ -27,7 +29,8 @@ func TestOps(t *testing.T) {
 // TestOpsFP8: on a cache of 8 bits.
 func TestOpsFP8(t *testing.T) {
 	shapes := enginetest.Small()
-	for api, list := range map[driver.API][]enginetest.Shape{driver.CUDA: {shapes[0], shapes[5]}, driver.HIP: {shapes[0]}} {
+	for api, list := range map[driver.API][]enginetest.Shape{driver.CUDA: {shapes[0], shapes[5]},
+		driver.HIP: {shapes[0]}} {
 		t.Run(string(api), func(t *testing.T) {
 			dev, _ := open(t, api)
 			holdOps(t, dev, engine.Settings{KVCacheDtype: engine.KVFP8}, list)
@@ -42,7 +45,8 @@ func TestOpsLong(t *testing.T) {
 		for _, reverse := range []bool{false, true} {
 			dev, f := open(t, api)
 			f.Reverse(reverse)
-			holdOps(t, dev, engine.Settings{KVCacheDtype: []string{"bf16", "f32"}[i]}, enginetest.Small())
+			holdOps(t, dev, engine.Settings{KVCacheDtype: []string{"bf16", "f32"}[i]},
+				enginetest.Small())
 			holdOps(t, dev, engine.Settings{KVCacheDtype: engine.KVFP8}, enginetest.Small())
 		}
 	}
@@ -80,18 +84,22 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// quick are the checks of whole models that take seconds by emulation; the others cut, share and widen long prompts.
-var quick = []string{"bad steps are refused and harm nothing", "a cancelled step does not run", "a closed engine says so", "memory is as planned"}
+// quick are the checks of whole models that take seconds by emulation; the others cut, share and
+// widen long prompts.
+var quick = []string{"bad steps are refused and harm nothing", "a cancelled step does not run",
+	"a closed engine says so", "memory is as planned"}
 
-// betweenKernels is how far a logit of the golden models may move with its batch: steps of few rows and of many have other kernels, which sum in
-// another order. The reference kernels may not move one by a bit.
+// betweenKernels is how far a logit of the golden models may move with its batch: steps of few rows
+// and of many have other kernels, which sum in another order. The reference kernels may not move
+// one by a bit.
 const betweenKernels = 1e-4
 
 // TestPrograms: whole models, held against themselves.
 func TestPrograms(t *testing.T) {
 	dev, _ := open(t, driver.CUDA)
 	ran := 0
-	for _, check := range enginetest.Programs(enginetest.Config{Backend: engine.On(dev), Dir: testdata + "T2", Tolerance: betweenKernels}) {
+	for _, check := range enginetest.Programs(enginetest.Config{Backend: engine.On(dev),
+		Dir: testdata + "T2", Tolerance: betweenKernels}) {
 		if !slices.Contains(quick, check.Name) {
 			continue
 		}
@@ -110,7 +118,9 @@ func TestPrograms(t *testing.T) {
 // TestProgramsFP8: with a cache of 8 bits, whose window pages have twins.
 func TestProgramsFP8(t *testing.T) {
 	dev, _ := open(t, driver.HIP)
-	for _, check := range enginetest.Programs(enginetest.Config{Backend: engine.On(dev), Dir: testdata + "T2", Options: engine.Settings{KVCacheDtype: engine.KVFP8}, Tolerance: betweenKernels}) {
+	for _, check := range enginetest.Programs(enginetest.Config{Backend: engine.On(dev),
+		Dir: testdata + "T2", Options: engine.Settings{KVCacheDtype: engine.KVFP8},
+		Tolerance: betweenKernels}) {
 		if check.Name == quick[0] || check.Name == quick[3] {
 			t.Run(check.Name, func(t *testing.T) {
 				if err := check.Run(t.Context()); err != nil {
@@ -121,7 +131,8 @@ func TestProgramsFP8(t *testing.T) {
 	}
 }
 
-// TestProgramsLong: all of them on both vendors' warps, and to the bit with the reference kernels, in both modes and with a cache of 8 bits.
+// TestProgramsLong: all of them on both vendors' warps, and to the bit with the reference kernels,
+// in both modes and with a cache of 8 bits.
 func TestProgramsLong(t *testing.T) {
 	long(t)
 	for i, api := range apis {
@@ -130,10 +141,14 @@ func TestProgramsLong(t *testing.T) {
 			how           Options
 			tolerance     float64
 			kv            string
-		}{{"exact", engine.Exact, Options{}, betweenKernels, ""}, {"reference", engine.Exact, Options{Reference: true}, 0, ""},
-			{"reference int8", engine.Int8, Options{Reference: true}, 0, ""}, {"reference fp8", engine.Exact, Options{Reference: true}, 0, engine.KVFP8}} {
+		}{{"exact", engine.Exact, Options{}, betweenKernels, ""},
+			{"reference", engine.Exact, Options{Reference: true}, 0, ""},
+			{"reference int8", engine.Int8, Options{Reference: true}, 0, ""}, {"reference fp8",
+				engine.Exact, Options{Reference: true}, 0, engine.KVFP8}} {
 			dev, _ := openWith(t, api, x.how)
-			c := enginetest.Config{Backend: engine.On(dev), Dir: testdata + []string{"T2", "T1"}[i], Options: engine.Settings{Compute: x.compute, KVCacheDtype: x.kv}, Tolerance: x.tolerance}
+			c := enginetest.Config{Backend: engine.On(dev), Dir: testdata + []string{"T2", "T1"}[i],
+				Options:   engine.Settings{Compute: x.compute, KVCacheDtype: x.kv},
+				Tolerance: x.tolerance}
 			for _, check := range enginetest.Programs(c) {
 				t.Run(string(api)+"/"+x.name+"/"+check.Name, func(t *testing.T) {
 					if err := check.Run(t.Context()); err != nil {
@@ -149,7 +164,11 @@ func TestProgramsLong(t *testing.T) {
 func TestIntermediatesLong(t *testing.T) {
 	long(t)
 	dev, _ := open(t, driver.CUDA)
-	if err := enginetest.Intermediates(t.Context(), enginetest.Config{Backend: engine.On(dev), Dir: testdata + "T1"}, func(name string, worst float64) { t.Logf("%-32s %.2e", name, worst) }); err != nil {
+	if err := enginetest.Intermediates(t.Context(), enginetest.Config{Backend: engine.On(dev),
+		Dir: testdata + "T1"}, func(name string, worst float64) {
+		t.Logf("%-32s %.2e", name,
+			worst)
+	}); err != nil {
 		t.Error(err)
 	}
 }

@@ -9,9 +9,10 @@ import (
 	"github.com/ossrun/ossrun/gpu/kernels"
 )
 
-// A variant may be so wrong on a card that it does not end: a wrong address, an instruction that is none there. NVIDIA's drivers do nothing more for the
-// process on that card then, the reference kernels included, until its context is made anew; so who asked for the proof must know which variant it was. AMD's
-// runtime ends the process.
+// A variant may be so wrong on a card that it does not end: a wrong address, an instruction that is
+// none there. NVIDIA's drivers do nothing more for the process on that card then, the reference
+// kernels included, until its context is made anew; so who asked for the proof must know which
+// variant it was. AMD's runtime ends the process.
 
 // CrashError is a proof in which the card was lost.
 type CrashError struct {
@@ -22,7 +23,8 @@ type CrashError struct {
 func (e *CrashError) Error() string { return fmt.Sprintf("%v: %v", e.Variants, e.Err) }
 func (e *CrashError) Unwrap() error { return e.Err }
 
-// crashed names the variants that were tried when an error came; the error itself where the card is not lost.
+// crashed names the variants that were tried when an error came; the error itself where the card is
+// not lost.
 func crashed(err error, variants ...Variant) error {
 	if !errors.Is(err, driver.ErrLost) {
 		return err

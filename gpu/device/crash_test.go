@@ -11,13 +11,15 @@ import (
 	"github.com/ossrun/ossrun/gpu/kernels"
 )
 
-// TestCrashedVariant: a kernel that loses the card is named, everything is given back, and the card can be opened again.
+// TestCrashedVariant: a kernel that loses the card is named, everything is given back, and the card
+// can be opened again.
 func TestCrashedVariant(t *testing.T) {
 	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for kernel, want := range map[string][]Variant{"decode_qkv_f32_4": {DecodeQKV}, "matrix_proof_wgmma": variantsOf(kernels.WGMMA)} {
+	for kernel, want := range map[string][]Variant{"decode_qkv_f32_4": {DecodeQKV},
+		"matrix_proof_wgmma": variantsOf(kernels.WGMMA)} {
 		dev, err := Open(f.Driver, Options{Arch: "sm_90"})
 		if err != nil {
 			t.Fatalf("%s: %v", kernel, err)
@@ -25,7 +27,9 @@ func TestCrashedVariant(t *testing.T) {
 		f.Break(kernel)
 		_, err = dev.Prove(t.Context())
 		var crash *CrashError
-		if !errors.As(err, &crash) || !slices.Equal(crash.Variants, want) || !errors.Is(err, driver.ErrLost) || !strings.Contains(err.Error(), kernel+": touched memory") {
+		if !errors.As(err, &crash) || !slices.Equal(crash.Variants, want) ||
+			!errors.Is(err, driver.ErrLost) || !strings.Contains(err.Error(), kernel+
+			": touched memory") {
 			t.Fatalf("%s: %v", kernel, err)
 		}
 		if _, err := dev.Alloc(1); !errors.Is(err, driver.ErrLost) {

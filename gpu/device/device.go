@@ -1,10 +1,13 @@
 // Package device runs Programs on a GPU: engine.Device over the vendor's driver.
 //
-// A program becomes a list of launches with fixed arguments, recorded once as a graph. What differs from step to step (how many rows, their
-// tokens and positions, the block tables) lies in device memory in front of the graph (state.go), so one launch of one graph serves every step of
-// a bucket. What must stay true:
-//   - A step costs a copy in, a graph launch and a copy out; nothing is allocated and no kernel is launched by itself.
-//   - After any error of the driver everything that was made is given back, and the error says which call failed and why.
+// A program becomes a list of launches with fixed arguments, recorded once as a graph. What differs
+// from step to step (how many rows, their tokens and positions, the block tables) lies in device
+// memory in front of the graph (state.go), so one launch of one graph serves every step of a
+// bucket. What must stay true:
+//   - A step costs a copy in, a graph launch and a copy out; nothing is allocated and no kernel is
+//     launched by itself.
+//   - After any error of the driver everything that was made is given back, and the error says
+//     which call failed and why.
 //   - Memory is the driver's: no Go pointer outlives a call.
 package device
 
@@ -50,15 +53,18 @@ var _ engine.Device = (*Device)(nil)
 
 // Options of Open.
 type Options struct {
-	Index    int               // which of the driver's devices
-	Arch     string            // the architecture, where the driver cannot tell it; "": as the driver has it
-	Image    []byte            // compiled kernels; nil: those of this program for the device's architecture
-	Progress func(bytes int64) // is told of every piece of weights that has been read; from several goroutines
+	Index int // which of the driver's devices
+	// the architecture, where the driver cannot tell it; "": as the driver has it
+	Arch string
+	// compiled kernels; nil: those of this program for the device's architecture
+	Image []byte
+	// is told of every piece of weights that has been read; from several goroutines
+	Progress func(bytes int64)
 
 	DecodeKernel DecodeKernel // "": DecodeGraph
 
-	// Reference runs the reference kernels alone: what the others are held to, and the only ones whose results do not differ by a bit between steps of few
-	// and of many rows.
+	// Reference runs the reference kernels alone: what the others are held to, and the only ones
+	// whose results do not differ by a bit between steps of few and of many rows.
 	Reference bool
 }
 
@@ -79,8 +85,9 @@ func Open(d *driver.Driver, o Options) (_ *Device, err error) {
 			return nil, fmt.Errorf("%s: %w", g.Name, err)
 		}
 	}
-	dev := &Device{arch: o.Arch, progress: o.Progress, reference: o.Reference, decodeKernel: o.DecodeKernel,
-		shared: map[sharing]*sharedRegion{}, disabled: map[Variant]bool{}}
+	dev := &Device{arch: o.Arch, progress: o.Progress, reference: o.Reference,
+		decodeKernel: o.DecodeKernel,
+		shared:       map[sharing]*sharedRegion{}, disabled: map[Variant]bool{}}
 	if dev.warp, err = g.Attribute(driver.WarpSize); err != nil {
 		return nil, fmt.Errorf("%s: %w", g.Name, err)
 	}
@@ -137,8 +144,9 @@ func (d *Device) Model() string { return fmt.Sprintf("%s, %s", d.ctx.Device().Na
 // Title is the card's name as its driver gives it.
 func (d *Device) Title() string { return d.ctx.Device().Name }
 
-// Available is what a card has for weights, cache, scratch and what steps take beside it (Beside) of the bytes that its driver says are free. The rest is
-// for the kernels, the graphs, what the driver adds to allocations, and its own needs.
+// Available is what a card has for weights, cache, scratch and what steps take beside it (Beside)
+// of the bytes that its driver says are free. The rest is for the kernels, the graphs, what the
+// driver adds to allocations, and its own needs.
 func Available(total, free int64) int64 { return max(free-min(total/16, 768<<20), 0) }
 
 // Memory is what the card has, and what is free of it for weights, cache and scratch.
@@ -156,7 +164,8 @@ func (d *Device) Caps() engine.Caps {
 	if d.target.Unit == kernels.MX {
 		modes = append(modes, engine.MX)
 	}
-	return engine.Caps{Computes: modes, DenseQ8: true, FP8KV: true, Samples: true, Discrete: true, Arch: d.arch}
+	return engine.Caps{Computes: modes, DenseQ8: true, FP8KV: true, Samples: true, Discrete: true,
+		Arch: d.arch}
 }
 
 // Close gives the card back.
@@ -167,7 +176,8 @@ func (d *Device) Close() error {
 		return nil
 	}
 	if d.users > 0 {
-		return fmt.Errorf("%s is closed with %d regions and steps in use", d.ctx.Device().Name, d.users)
+		return fmt.Errorf("%s is closed with %d regions and steps in use", d.ctx.Device().Name,
+			d.users)
 	}
 	d.closed = true
 	return d.shut()

@@ -17,7 +17,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// What is the GPU's own: regions, uploads in pieces, refusals, profiles, and what becomes of an engine when the driver fails.
+// What is the GPU's own: regions, uploads in pieces, refusals, profiles, and what becomes of an
+// engine when the driver fails.
 
 func TestRegions(t *testing.T) {
 	for _, api := range apis {
@@ -31,7 +32,8 @@ func TestRegions(t *testing.T) {
 			if err := r.Read(0, got); err != nil || !slices.Equal(got, make([]byte, 100)) {
 				t.Errorf("new memory holds %v, %v", got, err)
 			}
-			if err := errors.Join(r.Write(98, []byte{8, 9}), r.Read(97, got[:3])); err != nil || !slices.Equal(got[:3], []byte{0, 8, 9}) {
+			if err := errors.Join(r.Write(98, []byte{8, 9}), r.Read(97, got[:3])); err != nil ||
+				!slices.Equal(got[:3], []byte{0, 8, 9}) {
 				t.Errorf("%v, %v", got[:3], err)
 			}
 			for _, bad := range []int64{-1, 99, math.MaxInt64} {
@@ -94,7 +96,8 @@ func TestUpload(t *testing.T) {
 }
 
 func TestNameAndMemory(t *testing.T) {
-	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: 2, Name: "Fake RTX", Major: 8, Minor: 9, Memory: 24 << 30})
+	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: 2, Name: "Fake RTX",
+		Major: 8, Minor: 9, Memory: 24 << 30})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,11 +138,13 @@ func tiny(t testing.TB) *checkpoint.Checkpoint {
 
 // prompt is a step of two rows of one sequence, next the row behind them.
 func prompt() *engine.Batch {
-	return &engine.Batch{Tokens: []int32{5, 6}, LogitRows: []int32{1}, Seqs: []engine.SeqRows{{Rows: 2, Full: []int32{1}, Window: []int32{2}}}}
+	return &engine.Batch{Tokens: []int32{5, 6}, LogitRows: []int32{1},
+		Seqs: []engine.SeqRows{{Rows: 2, Full: []int32{1}, Window: []int32{2}}}}
 }
 
 func next() *engine.Batch {
-	return &engine.Batch{Tokens: []int32{7}, LogitRows: []int32{0}, Seqs: []engine.SeqRows{{Start: 2, Rows: 1, Full: []int32{1}, Window: []int32{2}}}}
+	return &engine.Batch{Tokens: []int32{7}, LogitRows: []int32{0},
+		Seqs: []engine.SeqRows{{Start: 2, Rows: 1, Full: []int32{1}, Window: []int32{2}}}}
 }
 
 func TestRefusals(t *testing.T) {
@@ -149,7 +154,8 @@ func TestRefusals(t *testing.T) {
 	wide.HeadDim = 48
 	for what, err := range map[string]error{
 		"a CPU's instruction set": func() error {
-			_, err := engine.New(dev, ckpt, engine.Settings{ISA: "avx2", Pages: 4, MaxNumBatchedTokens: 1})
+			_, err := engine.New(dev, ckpt, engine.Settings{ISA: "avx2", Pages: 4,
+				MaxNumBatchedTokens: 1})
 			return err
 		}(),
 		"heads of 48":    fits(&engine.Program{Spec: wide, Rows: 1}),
@@ -168,12 +174,14 @@ func TestBuffersOfAnotherDevice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := dev.Compile(p); err == nil || !strings.Contains(err.Error(), "does not lie in the memory of this device") {
+	if _, err := dev.Compile(p); err == nil ||
+		!strings.Contains(err.Error(), "does not lie in the memory of this device") {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestProfile: with clocks on, a step gives the same logits and a time for each operation; with clocks off again, none.
+// TestProfile: with clocks on, a step gives the same logits and a time for each operation; with
+// clocks off again, none.
 func TestProfile(t *testing.T) {
 	dev, f := open(t, driver.CUDA)
 	ckpt := tiny(t)
@@ -190,12 +198,14 @@ func TestProfile(t *testing.T) {
 		t.Errorf("other logits under the clock, %v", err)
 	}
 	for _, x := range times { // a fused operation's time is that of the matrix it runs beside
-		if matrix := x.Kind == engine.Linear || x.Kind == engine.GateUp || x.Kind == engine.Down; matrix && x.Nanoseconds <= 0 || x.Bytes <= 0 {
+		if matrix := x.Kind == engine.Linear || x.Kind == engine.GateUp ||
+			x.Kind == engine.Down; matrix && x.Nanoseconds <= 0 || x.Bytes <= 0 {
 			t.Errorf("%s: %d ns, %d bytes", x.Label, x.Nanoseconds, x.Bytes)
 		}
 	}
 	launches := f.Calls("cuLaunchKernel")
-	if err := eng.Step(t.Context(), prompt(), timed); err != nil || f.Calls("cuLaunchKernel") != launches {
+	if err := eng.Step(t.Context(), prompt(), timed); err != nil ||
+		f.Calls("cuLaunchKernel") != launches {
 		t.Errorf("a whole step launches kernels one by one, %v", err)
 	}
 	if err := eng.Close(); err != nil {
@@ -215,8 +225,11 @@ func TestStepCalls(t *testing.T) {
 	if err := eng.Step(t.Context(), prompt(), logits); err != nil {
 		t.Fatal(err)
 	}
-	calls := slices.DeleteFunc(f.Trace()[before:], func(name string) bool { return name == "cuCtxSetCurrent" })
-	if want := []string{"cuEventSynchronize", "cuMemcpyHtoDAsync_v2", "cuEventRecord", "cuGraphLaunch", "cuMemcpyDtoHAsync_v2", "cuStreamSynchronize"}; !slices.Equal(calls, want) {
+	calls := slices.DeleteFunc(f.Trace()[before:],
+		func(name string) bool { return name == "cuCtxSetCurrent" })
+	if want := []string{"cuEventSynchronize", "cuMemcpyHtoDAsync_v2", "cuEventRecord",
+		"cuGraphLaunch", "cuMemcpyDtoHAsync_v2", "cuStreamSynchronize"}; !slices.Equal(calls,
+		want) {
 		t.Errorf("%v, not %v", calls, want)
 	}
 	if err := eng.Close(); err != nil {
@@ -224,11 +237,13 @@ func TestStepCalls(t *testing.T) {
 	}
 }
 
-// TestFewLogits: a step of many rows that may ask for few logits takes room for those alone, and refuses more.
+// TestFewLogits: a step of many rows that may ask for few logits takes room for those alone, and
+// refuses more.
 func TestFewLogits(t *testing.T) {
 	dev, _ := open(t, driver.CUDA)
 	ckpt := tiny(t)
-	eng, err := engine.New(dev, ckpt, engine.Settings{Pages: 4, MaxNumBatchedTokens: 8, MaxLogits: 1})
+	eng, err := engine.New(dev, ckpt, engine.Settings{Pages: 4, MaxNumBatchedTokens: 8,
+		MaxLogits: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,12 +6,15 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Extra is what a card takes for an engine's steps beside the weights, the cache and the scratch of engine.PlanFor, bytes: the logits, the state in front
-// of a graph, what attention and the matrix units of MXFP4 pass on between kernels, and what tokens are chosen in. All of it is counted that
-// serving may ask for, also what is made when it is first needed: choosing, and the steps that rebuild window pages.
+// Extra is what a card takes for an engine's steps beside the weights, the cache and the scratch of
+// engine.PlanFor, bytes: the logits, the state in front of a graph, what attention and the matrix
+// units of MXFP4 pass on between kernels, and what tokens are chosen in. All of it is counted that
+// serving may ask for, also what is made when it is first needed: choosing, and the steps that
+// rebuild window pages.
 //
-// What must stay true: it is what gpu/device allocates, to the byte for one engine, on cards whose kernels have all their variants (gpu/device holds it to
-// that through the fake driver). The records of the persistent decode kernel, tens of KiB, are left to the reserve of the card.
+// What must stay true: it is what gpu/device allocates, to the byte for one engine, on cards whose
+// kernels have all their variants (gpu/device holds it to that through the fake driver). The
+// records of the persistent decode kernel, tens of KiB, are left to the reserve of the card.
 func Extra(s models.Spec, o engine.Settings) (int64, error) {
 	buckets := engine.Buckets(o.Rows())
 	o.Pages = 1 // not looked at
@@ -31,7 +34,8 @@ func Extra(s models.Spec, o engine.Settings) (int64, error) {
 			continue // the reference kernels
 		}
 		if kernels.Attends(heads) {
-			bytes += partial.more(kernels.DecodePartialBytes(rows, heads, s.MaxPosition)) + arrived.more(4*int64(rows)*int64(heads.KV))
+			bytes += partial.more(kernels.DecodePartialBytes(rows, heads, s.MaxPosition)) +
+				arrived.more(4*int64(rows)*int64(heads.KV))
 		}
 		if o.Compute == engine.MX && rows > kernels.DecodeRows {
 			in, inScales := kernels.TermsMXBytes(rows, s.Hidden)
@@ -43,8 +47,8 @@ func Extra(s models.Spec, o engine.Settings) (int64, error) {
 	return bytes + logits*int64(s.Vocab)*4 + choosing(logits, s.Vocab), nil
 }
 
-// largest is memory that steps of all buckets use in turn. The largest bucket comes first; a smaller one that needs more takes new memory, and the larger
-// ones keep theirs.
+// largest is memory that steps of all buckets use in turn. The largest bucket comes first; a
+// smaller one that needs more takes new memory, and the larger ones keep theirs.
 type largest struct{ bytes int64 }
 
 func (l *largest) more(bytes int64) int64 {
@@ -55,11 +59,13 @@ func (l *largest) more(bytes int64) int64 {
 	return bytes
 }
 
-// choosing is what tokens of so many rows are chosen in: statistics and the rivals that logprobs report, and twice, for a choice that is under way and one
-// that is waited for, the parameters, the changes to logits, the masks and the tokens.
+// choosing is what tokens of so many rows are chosen in: statistics and the rivals that logprobs
+// report, and twice, for a choice that is under way and one that is waited for, the parameters, the
+// changes to logits, the masks and the tokens.
 func choosing(rows int64, vocab int) int64 {
 	const rivals = 20
 	mask := 8 * ((int64(vocab) + 63) / 64)
-	in := rows*kernels.SampleRowBytes + 16 + int64(engine.MostEdits(int(rows)))*kernels.LogitEditBytes + rows*mask
+	in := rows*kernels.SampleRowBytes + 16 + int64(engine.MostEdits(int(rows)))*
+		kernels.LogitEditBytes + rows*mask
 	return rows*(kernels.LogitStatsBytes+2*4*rivals) + 2*(in+4*rows)
 }

@@ -8,21 +8,27 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// TestMemoryIsAsPlanned: what an engine takes of a card, once every step of it has been made and tokens have been chosen, is engine.PlanFor's sum and
-// Extra, to the byte; by the driver's account.
+// TestMemoryIsAsPlanned: what an engine takes of a card, once every step of it has been made and
+// tokens have been chosen, is engine.PlanFor's sum and Extra, to the byte; by the driver's account.
 func TestMemoryIsAsPlanned(t *testing.T) {
 	for _, x := range []struct {
 		name, model, arch string
 		api               driver.API
 		o                 engine.Settings
 	}{
-		{"as released", "T1", "sm_90", driver.CUDA, engine.Settings{Compute: engine.Rounded, MaxNumBatchedTokens: 20, MaxLogits: 3}},
-		{"a cache of 8 bits", "T1", "sm_90", driver.CUDA, engine.Settings{Compute: engine.Rounded, KVCacheDtype: engine.KVFP8, MaxNumBatchedTokens: 20, MaxLogits: 3, MaxNumSeqs: 4}},
+		{"as released", "T1", "sm_90", driver.CUDA, engine.Settings{Compute: engine.Rounded,
+			MaxNumBatchedTokens: 20, MaxLogits: 3}},
+		{"a cache of 8 bits", "T1", "sm_90", driver.CUDA, engine.Settings{Compute: engine.Rounded,
+			KVCacheDtype: engine.KVFP8, MaxNumBatchedTokens: 20, MaxLogits: 3, MaxNumSeqs: 4}},
 		{"exact", "T2", "gfx942", driver.HIP, engine.Settings{MaxNumBatchedTokens: 18}},
-		{"8-bit dense weights", "T2", "sm_90", driver.CUDA, engine.Settings{Compute: engine.Rounded, Dense: engine.DenseQ8, MaxNumBatchedTokens: 3, MaxLogits: 2}},
-		{"MXFP4 twice", "T2", "sm_120", driver.CUDA, engine.Settings{Compute: engine.MX, MaxNumBatchedTokens: 40, MaxLogits: 2, MaxNumSeqs: 2}},
-		{"8-bit activations", "T1", "gfx942", driver.HIP, engine.Settings{Compute: engine.Int8, KVCacheDtype: "f32", MaxNumBatchedTokens: 2}},
-		{"deterministic", "T2", "sm_80", driver.CUDA, engine.Settings{Deterministic: true, KVCacheDtype: "bf16", MaxNumBatchedTokens: 17, MaxLogits: 1}},
+		{"8-bit dense weights", "T2", "sm_90", driver.CUDA, engine.Settings{Compute: engine.Rounded,
+			Dense: engine.DenseQ8, MaxNumBatchedTokens: 3, MaxLogits: 2}},
+		{"MXFP4 twice", "T2", "sm_120", driver.CUDA, engine.Settings{Compute: engine.MX,
+			MaxNumBatchedTokens: 40, MaxLogits: 2, MaxNumSeqs: 2}},
+		{"8-bit activations", "T1", "gfx942", driver.HIP, engine.Settings{Compute: engine.Int8,
+			KVCacheDtype: "f32", MaxNumBatchedTokens: 2}},
+		{"deterministic", "T2", "sm_80", driver.CUDA, engine.Settings{Deterministic: true,
+			KVCacheDtype: "bf16", MaxNumBatchedTokens: 17, MaxLogits: 1}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			dev, _ := openWith(t, x.api, Options{Arch: x.arch})
@@ -50,19 +56,23 @@ func TestMemoryIsAsPlanned(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := taken(t, dev) - before; got > plan.Total()+beside {
-				t.Errorf("%d bytes are taken by loading alone, %d were planned", got, plan.Total()+beside)
+				t.Errorf("%d bytes are taken by loading alone, %d were planned", got, plan.Total()+
+					beside)
 			}
 			first := prompt()
 			first.Twins = twins
 			sampleOne(t, eng, first, engine.SamplingParams{TopP: 1})
 			for _, rows := range engine.Buckets(x.o.MaxNumBatchedTokens) {
-				b := &engine.Batch{Tokens: make([]int32, rows), Rebuild: true, Twins: twins, Seqs: []engine.SeqRows{{Rows: int32(rows), Full: []int32{1, 1}, Window: []int32{2, 0}}}}
+				b := &engine.Batch{Tokens: make([]int32, rows), Rebuild: true, Twins: twins,
+					Seqs: []engine.SeqRows{{Rows: int32(rows), Full: []int32{1, 1},
+						Window: []int32{2, 0}}}}
 				if err := eng.Step(t.Context(), b, nil); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if got := taken(t, dev) - before; got != plan.Total()+beside {
-				t.Errorf("%d bytes are taken, %d weights, cache and scratch and %d beside were planned: %+d", got, plan.Total(), beside, got-plan.Total()-beside)
+				t.Errorf("%d bytes are taken, %d weights, cache and scratch and %d beside were "+
+					"planned: %+d", got, plan.Total(), beside, got-plan.Total()-beside)
 			}
 			if err := eng.Close(); err != nil {
 				t.Error(err)

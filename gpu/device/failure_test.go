@@ -36,7 +36,8 @@ func life(t *testing.T, f *fakedriver.Fake, ckpt *checkpoint.Checkpoint) (err er
 	if err := eng.Queue(t.Context(), next(), nil); err != nil {
 		return err
 	}
-	if err := eng.Sample([]engine.SamplingParams{{Temperature: 1, TopP: 0.9, Logprobs: 1, Mask: []uint64{^uint64(0), ^uint64(0)}}}); err != nil {
+	if err := eng.Sample([]engine.SamplingParams{{Temperature: 1, TopP: 0.9, Logprobs: 1,
+		Mask: []uint64{^uint64(0), ^uint64(0)}}}); err != nil {
 		return err
 	}
 	if err := eng.Queue(t.Context(), next(), []int32{0}); err != nil {
@@ -54,8 +55,9 @@ func life(t *testing.T, f *fakedriver.Fake, ckpt *checkpoint.Checkpoint) (err er
 	return nil
 }
 
-// frees are the functions that give something back. They do their work and report an error all the same; but when making the device current fails
-// before one of them, nothing can be given back any more.
+// frees are the functions that give something back. They do their work and report an error all the
+// same; but when making the device current fails before one of them, nothing can be given back any
+// more.
 func frees(name string) bool {
 	for _, word := range []string{"Free", "Destroy", "Unload", "Release"} {
 		if strings.Contains(name, word) {
@@ -65,7 +67,8 @@ func frees(name string) bool {
 	return false
 }
 
-// TestEveryCallFails: each function the driver has, at its first call, one in the middle and its last; with OSSRUN_LONG, every single call.
+// TestEveryCallFails: each function the driver has, at its first call, one in the middle and its
+// last; with OSSRUN_LONG, every single call.
 func TestEveryCallFails(t *testing.T) {
 	ckpt := tiny(t)
 	for _, api := range apis {
@@ -89,7 +92,8 @@ func TestEveryCallFails(t *testing.T) {
 			tried := 0
 			for name, calls := range at {
 				if os.Getenv("OSSRUN_LONG") == "" {
-					calls = slices.Compact([]int{calls[0], calls[len(calls)/2], calls[len(calls)-1]})
+					calls = slices.Compact([]int{calls[0], calls[len(calls)/2],
+						calls[len(calls)-1]})
 				}
 				for _, i := range calls {
 					tried++
@@ -100,7 +104,8 @@ func TestEveryCallFails(t *testing.T) {
 					if !errors.As(err, &e) || e.Code != 46 || e.Call != name {
 						t.Errorf("call %d, %s: %v", i, name, err)
 					}
-					if left := f.Leaks(); left != "" && !(i+1 < len(trace) && !frees(name) && frees(trace[i+1])) {
+					if left := f.Leaks(); left != "" && !(i+1 < len(trace) && !frees(name) &&
+						frees(trace[i+1])) {
 						t.Errorf("call %d, %s, leaves %s", i, name, left)
 					}
 				}
@@ -121,7 +126,8 @@ func TestGoesOn(t *testing.T) {
 	if err := eng.Step(t.Context(), prompt(), want); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"cuMemcpyHtoDAsync_v2", "cuGraphLaunch", "cuMemcpyDtoHAsync_v2", "cuStreamSynchronize"} {
+	for _, name := range []string{"cuMemcpyHtoDAsync_v2", "cuGraphLaunch", "cuMemcpyDtoHAsync_v2",
+		"cuStreamSynchronize"} {
 		f.FailCall(name, 1, 1)
 		if err := eng.Step(t.Context(), next(), got); err == nil {
 			t.Errorf("%s failed, the step did not", name)
@@ -137,7 +143,8 @@ func TestGoesOn(t *testing.T) {
 
 // TestMemoryFull: a card too small says so, by its name, and keeps nothing.
 func TestMemoryFull(t *testing.T) {
-	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: 1, Name: "Small Card", Major: 9, Memory: 100 << 10})
+	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: 1, Name: "Small Card",
+		Major: 9, Memory: 100 << 10})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,9 +13,11 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// A cache of 8 bits: its pages are the CPU engine's, and the kernels of each layer are those of its type.
+// A cache of 8 bits: its pages are the CPU engine's, and the kernels of each layer are those of its
+// type.
 
-// TestFP8PagesAreTheCPUs: the same keys and values leave the same bytes in every page, twins too, whatever the numbers are.
+// TestFP8PagesAreTheCPUs: the same keys and values leave the same bytes in every page, twins too,
+// whatever the numbers are.
 func TestFP8PagesAreTheCPUs(t *testing.T) {
 	host, err := cpu.New(1)
 	if err != nil {
@@ -28,7 +30,8 @@ func TestFP8PagesAreTheCPUs(t *testing.T) {
 		if got := pagesOf(t, dev); !bytes.Equal(got, want) {
 			for i := range want {
 				if got[i] != want[i] {
-					t.Fatalf("%s: byte %d of the pool is %#x, the CPU's %#x", api, i, got[i], want[i])
+					t.Fatalf("%s: byte %d of the pool is %#x, the CPU's %#x", api, i, got[i],
+						want[i])
 				}
 			}
 		}
@@ -48,7 +51,8 @@ func pagesOf(t *testing.T, dev engine.Device) []byte {
 	width := (spec.Heads + 2*spec.KVHeads) * spec.HeadDim
 	var qkv []*engine.Buffer
 	for layer := range spec.Layers {
-		qkv = append(qkv, p.Scratch("qkv"+string(rune('0'+layer)), engine.F32, engine.PerRow, width))
+		qkv = append(qkv, p.Scratch("qkv"+string(rune('0'+layer)), engine.F32, engine.PerRow,
+			width))
 		p.WriteKV("kv", layer, qkv[layer])
 	}
 	arena, err1 := dev.Alloc(p.Layout())
@@ -67,7 +71,8 @@ func pagesOf(t *testing.T, dev engine.Device) []byte {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, b := range fp8Steps(pages) {
 		for _, x := range qkv {
-			if err := x.Region.Write(x.Offset, anyNumbers(random, len(b.Tokens)*width)); err != nil {
+			if err := x.Region.Write(x.Offset,
+				anyNumbers(random, len(b.Tokens)*width)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -90,7 +95,8 @@ func fp8Steps(pages int) []*engine.Batch {
 	}
 	twins[9], twins[1], twins[5], twins[7] = 0, 10, 12, 3
 	seqs := func(a, b, n int32) []engine.SeqRows {
-		return []engine.SeqRows{{Start: a, Rows: n, Full: []int32{4, 11}, Window: []int32{9, 1}}, {Start: b, Rows: 40 - n, Full: []int32{8, 2}, Window: []int32{5, 7}}}
+		return []engine.SeqRows{{Start: a, Rows: n, Full: []int32{4, 11}, Window: []int32{9, 1}},
+			{Start: b, Rows: 40 - n, Full: []int32{8, 2}, Window: []int32{5, 7}}}
 	}
 	first := &engine.Batch{Tokens: make([]int32, 40), Seqs: seqs(0, 0, 35), Twins: twins}
 	second := &engine.Batch{Tokens: make([]int32, 2), Seqs: seqs(35, 5, 1), Twins: twins}
@@ -111,7 +117,8 @@ func anyNumbers(random *rand.Rand, n int) []byte {
 	return data
 }
 
-// TestFP8Kernels: a window layer has the kernels of bf16, a full one those of 8 bits, in steps of few rows and of many.
+// TestFP8Kernels: a window layer has the kernels of bf16, a full one those of 8 bits, in steps of
+// few rows and of many.
 func TestFP8Kernels(t *testing.T) {
 	dev, _ := open(t, driver.CUDA)
 	for _, x := range []struct {
@@ -120,9 +127,11 @@ func TestFP8Kernels(t *testing.T) {
 		window, full string
 	}{
 		{"decode", 4, "decode_qkv_bf16_4 decode_attend_bf16 ", "decode_qkv_f8_4 decode_attend_f8 "},
-		{"prefill", 64, "rope write_kv_bf16 prefill_attend_1 ", "rope write_kv_f8 prefill_attend_f8_1 "},
+		{"prefill", 64, "rope write_kv_bf16 prefill_attend_1 ",
+			"rope write_kv_f8 prefill_attend_f8_1 "},
 	} {
-		s := compiled(t, dev, engine.Settings{Pages: 6, KVCacheDtype: engine.KVFP8, Compute: engine.Rounded}, x.rows)
+		s := compiled(t, dev, engine.Settings{Pages: 6, KVCacheDtype: engine.KVFP8,
+			Compute: engine.Rounded}, x.rows)
 		for layer, want := range []string{x.window, x.full} {
 			if got := launched(s, layer); !bytes.Contains([]byte(got), []byte(want)) {
 				t.Errorf("%s, layer %d: %s, without %s", x.name, layer, got, want)

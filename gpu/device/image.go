@@ -11,7 +11,8 @@ import (
 
 // Which of the compiled kernels a card runs.
 
-// Image is the compiled kernels for an architecture: its own, or those of the nearest earlier one that runs there.
+// Image is the compiled kernels for an architecture: its own, or those of the nearest earlier one
+// that runs there.
 func Image(arch string) ([]byte, error) {
 	a, err := choose(arch)
 	if err != nil {
@@ -24,26 +25,31 @@ func Image(arch string) ([]byte, error) {
 	return image, nil
 }
 
-// Artefact names the compiled kernels that a card of an architecture runs: "sm_90a" for "sm_90", "sm_80" for "sm_86".
+// Artefact names the compiled kernels that a card of an architecture runs: "sm_90a" for "sm_90",
+// "sm_80" for "sm_86".
 func Artefact(arch string) (string, error) {
 	a, err := choose(arch)
 	return a.Name, err
 }
 
-// choose finds the artefact. PTX for an architecture without a suffix is compiled by the driver for any later card; that for an "a" architecture, and every
-// code object of AMD's, runs on its own only.
+// choose finds the artefact. PTX for an architecture without a suffix is compiled by the driver for
+// any later card; that for an "a" architecture, and every code object of AMD's, runs on its own
+// only.
 func choose(arch string) (best kernels.Arch, err error) {
 	card, nvidia := capability(arch)
 	if nvidia && card < oldest() {
-		return best, fmt.Errorf("its compute capability %s is too old: %d.%d or newer is needed", dotted(card), oldest()/10, oldest()%10)
+		return best, fmt.Errorf("its compute capability %s is too old: %d.%d or newer is needed",
+			dotted(card), oldest()/10, oldest()%10)
 	}
 	newest := -1
 	for _, a := range kernels.Archs {
 		version, own := capability(a.Name)
 		switch {
-		case a.Vendor == kernels.AMD && a.Name == arch, nvidia && own && a.Name == "sm_"+strconv.Itoa(card)+"a":
+		case a.Vendor == kernels.AMD && a.Name == arch, nvidia && own && a.Name == "sm_"+
+			strconv.Itoa(card)+"a":
 			return a, nil
-		case nvidia && own && !strings.HasSuffix(a.Name, "a") && version <= card && version > newest:
+		case nvidia && own && !strings.HasSuffix(a.Name, "a") && version <= card &&
+			version > newest:
 			best, newest = a, version
 		}
 	}

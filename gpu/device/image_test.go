@@ -9,9 +9,11 @@ import (
 // TestImageOfEachCard: what each generation of cards is given.
 func TestImageOfEachCard(t *testing.T) {
 	for arch, want := range map[string]string{
-		"sm_80": "sm_80", "sm_86": "sm_80", "sm_87": "sm_80", "sm_89": "sm_80", "sm_90": "sm_90a", "sm_100": "sm_100a", "sm_103": "sm_103a",
+		"sm_80": "sm_80", "sm_86": "sm_80", "sm_87": "sm_80", "sm_89": "sm_80", "sm_90": "sm_90a",
+		"sm_100": "sm_100a", "sm_103": "sm_103a",
 		"sm_110": "sm_80", "sm_120": "sm_120a", "sm_121": "sm_121a", "sm_130": "sm_80",
-		"gfx90a": "gfx90a", "gfx942": "gfx942", "gfx950": "gfx950", "gfx1100": "gfx1100", "gfx1101": "gfx1101", "gfx1151": "gfx1151", "gfx1200": "gfx1200", "gfx1201": "gfx1201",
+		"gfx90a": "gfx90a", "gfx942": "gfx942", "gfx950": "gfx950", "gfx1100": "gfx1100",
+		"gfx1101": "gfx1101", "gfx1151": "gfx1151", "gfx1200": "gfx1200", "gfx1201": "gfx1201",
 	} {
 		a, err := choose(arch)
 		if err != nil || a.Name != want {
@@ -19,7 +21,8 @@ func TestImageOfEachCard(t *testing.T) {
 			continue
 		}
 		image, err := Image(arch)
-		if err != nil || !bytes.HasPrefix(image, []byte("\x7fELF")) && !bytes.Contains(image, []byte(".target "+want)) {
+		if err != nil || !bytes.HasPrefix(image, []byte("\x7fELF")) &&
+			!bytes.Contains(image, []byte(".target "+want)) {
 			t.Errorf("%s: %d bytes, %v", arch, len(image), err)
 		}
 	}
@@ -27,7 +30,8 @@ func TestImageOfEachCard(t *testing.T) {
 
 // TestImageRefusals: one sentence each.
 func TestImageRefusals(t *testing.T) {
-	for arch, want := range map[string]string{"sm_75": "too old: 8.0", "sm_70": "7.0 is too old", "gfx1030": "no kernels for gfx1030", "": "cannot be told"} {
+	for arch, want := range map[string]string{"sm_75": "too old: 8.0", "sm_70": "7.0 is too old",
+		"gfx1030": "no kernels for gfx1030", "": "cannot be told"} {
 		if _, err := Image(arch); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, which does not say %q", arch, err, want)
 		}

@@ -10,8 +10,9 @@ import (
 	"github.com/ossrun/ossrun/gpu/driver"
 )
 
-// Opening a vendor's library, by whatever way a card is opened. What must stay true: what AMD's runtime must find in its environment is there before the
-// library is loaded, since it reads that once, and what the user has set stays.
+// Opening a vendor's library, by whatever way a card is opened. What must stay true: what AMD's
+// runtime must find in its environment is there before the library is loaded, since it reads that
+// once, and what the user has set stays.
 
 // machineFiles is where the machine's files are looked at, nil where there are none to look at.
 var machineFiles = func() fs.FS {
@@ -29,17 +30,22 @@ func openVendor(api driver.API, path string) (*driver.Driver, error) {
 	return driver.Open(api, path)
 }
 
-// SetEnvironment sets what this machine's cards need in the environment, for whoever opens AMD's library.
+// SetEnvironment sets what this machine's cards need in the environment, for whoever opens AMD's
+// library.
 func SetEnvironment() { settle(machineFiles) }
 
-// settle sets what the cards of a machine need, by its files alone: nothing is loaded and no tool is run.
+// settle sets what the cards of a machine need, by its files alone: nothing is loaded and no tool
+// is run.
 func settle(files fs.FS) {
 	if files == nil {
 		return
 	}
-	for name, value := range detect.Detect(context.Background(), detect.Machine{Files: files}).Environment() {
+	for name, value := range detect.Detect(context.Background(),
+		detect.Machine{Files: files}).Environment() {
 		if _, set := os.LookupEnv(name); !set {
-			os.Setenv(name, value) // in C's environment too; fails for names that no environment can hold, which this is not
+			// in C's environment too; fails for names that no environment can hold, which this is
+			// not
+			os.Setenv(name, value)
 		}
 	}
 }

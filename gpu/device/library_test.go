@@ -15,18 +15,21 @@ const scratch = "HSA_NO_SCRATCH_RECLAIM"
 // instinct is the files of a machine with one MI300X and firmware of this version.
 func instinct(firmware string) fs.FS {
 	node := "sys/class/kfd/kfd/topology/nodes/1/properties"
-	return fstest.MapFS{node: {Data: []byte("simd_count 1216\nsimd_per_cu 4\ngfx_target_version 90402\ndevice_id 29857\nlocation_id 1280\nfw_version " + firmware + "\n")}}
+	return fstest.MapFS{node: {Data: []byte("simd_count 1216\nsimd_per_cu 4\ngfx_target_version " +
+		"90402\ndevice_id 29857\nlocation_id 1280\nfw_version " + firmware + "\n")}}
 }
 
-// TestEnvironment: old firmware gets its variable, whatever way its card is opened, before AMD's library is; new firmware does not, and the user's own
-// word stays.
+// TestEnvironment: old firmware gets its variable, whatever way its card is opened, before AMD's
+// library is; new firmware does not, and the user's own word stays.
 func TestEnvironment(t *testing.T) {
 	for name, x := range map[string]struct {
 		files      fs.FS
 		have, want string
 	}{
-		"old firmware": {instinct("166"), "", "1"}, "old firmware, set by the user": {instinct("166"), "0", "0"},
-		"new firmware": {instinct("177"), "", ""}, "no files": {nil, "", ""}, "no card": {fstest.MapFS{}, "", ""},
+		"old firmware":                  {instinct("166"), "", "1"},
+		"old firmware, set by the user": {instinct("166"), "0", "0"},
+		"new firmware":                  {instinct("177"), "", ""}, "no files": {nil, "", ""},
+		"no card": {fstest.MapFS{}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(scratch, x.have) // puts it back afterwards

@@ -13,10 +13,12 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// What the card can do, measured on it: the bandwidth of its memory, and the speed of whole models of random weights.
+// What the card can do, measured on it: the bandwidth of its memory, and the speed of whole models
+// of random weights.
 
-// Bandwidth is what a copy inside the card's memory reaches, in bytes a second: each byte is read once and written once. The copy grows until it
-// takes long enough to be timed, or fills a quarter of what is free.
+// Bandwidth is what a copy inside the card's memory reaches, in bytes a second: each byte is read
+// once and written once. The copy grows until it takes long enough to be timed, or fills a quarter
+// of what is free.
 func (d *Device) Bandwidth() (rate float64, err error) {
 	const enough, rounds = 5 * time.Millisecond, 5
 	_, free := d.Memory()
@@ -52,17 +54,22 @@ func (d *Device) timeCopy(bytes int64, rounds int) (best time.Duration, err erro
 	if err != nil {
 		return 0, err
 	}
-	return c.best(rounds, func(s *driver.Stream) error { return s.Copy(r.at+driver.Pointer(bytes), r.at, bytes) })
+	return c.best(rounds, func(s *driver.Stream) error {
+		return s.Copy(r.at+driver.Pointer(bytes),
+			r.at, bytes)
+	})
 }
 
-// Point is what a model is timed at: Rows of each of Sequences, behind Context tokens that are in the cache.
+// Point is what a model is timed at: Rows of each of Sequences, behind Context tokens that are in
+// the cache.
 type Point struct {
 	Sequences int `json:"sequences"`
 	Rows      int `json:"rows"` // of each: 1 is decode, more is prefill
 	Context   int `json:"context"`
 }
 
-// Points are those of the self-test: prefill of 512 and 2,048 tokens; decode of 1, 8 and 64 sequences at contexts of 0, 4k and 32k.
+// Points are those of the self-test: prefill of 512 and 2,048 tokens; decode of 1, 8 and 64
+// sequences at contexts of 0, 4k and 32k.
 func Points() []Point {
 	list := []Point{{1, 512, 0}, {1, 2048, 0}}
 	for _, context := range []int{0, 4 << 10, 32 << 10} {
@@ -77,14 +84,16 @@ func Points() []Point {
 type Speed struct {
 	Point
 	TokensPerSecond float64 `json:"tokens_per_s"`
-	GBs             float64 `json:"gb_per_s"`          // of the bytes that the step has to move at least
-	TFLOPs          float64 `json:"tflop_per_s"`       // of what its matrices multiply and add
-	Skipped         string  `json:"skipped,omitempty"` // why it was not run
+	// of the bytes that the step has to move at least
+	GBs     float64 `json:"gb_per_s"`
+	TFLOPs  float64 `json:"tflop_per_s"`       // of what its matrices multiply and add
+	Skipped string  `json:"skipped,omitempty"` // why it was not run
 }
 
-// MeasureModel times a model at some points: the median of rounds steps, logits of each sequence's last row included. Points that need more cache than
-// fits are skipped and say so.
-func MeasureModel(ctx context.Context, dev engine.Device, ckpt *checkpoint.Checkpoint, o engine.Settings, points []Point, rounds int, report func(Speed)) (err error) {
+// MeasureModel times a model at some points: the median of rounds steps, logits of each sequence's
+// last row included. Points that need more cache than fits are skipped and say so.
+func MeasureModel(ctx context.Context, dev engine.Device, ckpt *checkpoint.Checkpoint,
+	o engine.Settings, points []Point, rounds int, report func(Speed)) (err error) {
 	o.MaxNumBatchedTokens = 1
 	for _, p := range points {
 		o.MaxNumBatchedTokens = max(o.MaxNumBatchedTokens, p.Sequences*p.Rows)
@@ -127,9 +136,11 @@ func MeasureModel(ctx context.Context, dev engine.Device, ckpt *checkpoint.Check
 	return nil
 }
 
-// tables are the block tables' entries of a sequence, and the first one that a window layer sees: pages in front of it have been given back.
+// tables are the block tables' entries of a sequence, and the first one that a window layer sees:
+// pages in front of it have been given back.
 func (p Point) tables(s models.Spec) (entries, seen int) {
-	return (p.Context + p.Rows + engine.PageTokens - 1) / engine.PageTokens, engine.FirstVisible(p.Context, s.Window) / engine.PageTokens
+	return (p.Context + p.Rows + engine.PageTokens - 1) / engine.PageTokens,
+		engine.FirstVisible(p.Context, s.Window) / engine.PageTokens
 }
 
 // pages is what a point needs: pages of its own for every sequence, both kinds of layer.
@@ -138,7 +149,8 @@ func (p Point) pages(s models.Spec, kv string) int64 {
 	return int64(p.Sequences) * int64(n+engine.WindowPages(kv)*(n-seen))
 }
 
-func (s *Speed) measure(ctx context.Context, eng engine.Engine, program *engine.Program, rounds int) error {
+func (s *Speed) measure(ctx context.Context, eng engine.Engine, program *engine.Program,
+	rounds int) error {
 	b := s.batch(eng.Spec(), program.Settings)
 	logits := make([]float32, len(b.LogitRows)*eng.Spec().Vocab)
 	var took []time.Duration
@@ -159,7 +171,8 @@ func (s *Speed) measure(ctx context.Context, eng engine.Engine, program *engine.
 		bytes += program.Bytes(op, work)
 		flops += program.Flops(op, work)
 	}
-	s.TokensPerSecond, s.GBs, s.TFLOPs = float64(len(b.Tokens))/seconds, float64(bytes)/seconds/1e9, float64(flops)/seconds/1e12
+	s.TokensPerSecond, s.GBs, s.TFLOPs = float64(len(b.Tokens))/seconds, float64(bytes)/seconds/1e9,
+		float64(flops)/seconds/1e12
 	return nil
 }
 
@@ -183,7 +196,8 @@ func (s *Speed) batch(spec models.Spec, o engine.Settings) *engine.Batch {
 	n, seen := s.tables(spec)
 	for range s.Sequences {
 		window := append(slices.Repeat([]int32{-1}, seen), table.next(n-seen)...)
-		b.Seqs = append(b.Seqs, engine.SeqRows{Start: int32(s.Context), Rows: int32(s.Rows), Full: table.next(n), Window: window})
+		b.Seqs = append(b.Seqs, engine.SeqRows{Start: int32(s.Context), Rows: int32(s.Rows),
+			Full: table.next(n), Window: window})
 		for range s.Rows {
 			b.Tokens = append(b.Tokens, int32(len(b.Tokens)*7919%spec.Vocab))
 		}

@@ -60,8 +60,8 @@ const (
 	termsMemory   sharing = "terms of MXFP4"
 )
 
-// share gives a step memory of a kind. That of all buckets is the largest one's; a step of another engine that needs more gets larger memory, and
-// those before keep theirs.
+// share gives a step memory of a kind. That of all buckets is the largest one's; a step of another
+// engine that needs more gets larger memory, and those before keep theirs.
 func (d *Device) share(what sharing, bytes int64) (*sharedRegion, error) {
 	d.mu.Lock()
 	have := d.shared[what]

@@ -11,10 +11,13 @@ import (
 	"github.com/ossrun/ossrun/gpu/kernels"
 )
 
-// The kernels in a card's memory. Machine code for the very card is loaded whole, at once and without the driver's compiler. Where there is none, or
-// the driver refuses it, PTX is; the driver compiles all PTX that it is given, so each kernel is cut out and loaded when it is first asked for.
+// The kernels in a card's memory. Machine code for the very card is loaded whole, at once and
+// without the driver's compiler. Where there is none, or the driver refuses it, PTX is; the driver
+// compiles all PTX that it is given, so each kernel is cut out and loaded when it is first asked
+// for.
 
-// modules are the loaded kernels of a device. The device's lock, or that it is not in use yet, guards them.
+// modules are the loaded kernels of a device. The device's lock, or that it is not in use yet,
+// guards them.
 type modules struct {
 	ctx       *driver.Context
 	ptx       []byte // nil where a whole image is loaded
@@ -23,7 +26,8 @@ type modules struct {
 	from      string // what is loaded, for people
 }
 
-// loadModules chooses and loads. image is what the caller brought, nil for what this program has for the architecture.
+// loadModules chooses and loads. image is what the caller brought, nil for what this program has
+// for the architecture.
 func loadModules(ctx *driver.Context, arch string, image []byte) (m *modules, err error) {
 	m = &modules{ctx: ctx, functions: map[string]*driver.Function{}}
 	switch {
@@ -53,7 +57,8 @@ func loadModules(ctx *driver.Context, arch string, image []byte) (m *modules, er
 	return m, m.compiles()
 }
 
-// machineCode loads the cubin of the card, if there is one made of that PTX. A driver that does not take it is no error: refused says so.
+// machineCode loads the cubin of the card, if there is one made of that PTX. A driver that does not
+// take it is no error: refused says so.
 func (m *modules) machineCode(arch string, a kernels.Arch) (refused string, err error) {
 	c, ok := kernels.CubinFor(arch)
 	if !ok || c.From != a.Name {
@@ -77,9 +82,12 @@ func isELF(image []byte) bool { return bytes.HasPrefix(image, []byte("\x7fELF"))
 
 // refusesImage tells whether a driver has said no to an image, not to what was asked of it.
 func refusesImage(err error) bool {
-	const invalidImage, noBinary, invalidPTX, unsupportedPTX, invalidSource = 200, 209, 218, 222, 300
+	const invalidImage, noBinary, invalidPTX, unsupportedPTX, invalidSource = 200, 209, 218, 222,
+		300
 	var e *driver.Error
-	return errors.As(err, &e) && slices.Contains([]int{invalidImage, noBinary, invalidPTX, unsupportedPTX, invalidSource}, e.Code)
+	return errors.As(err, &e) &&
+		slices.Contains([]int{invalidImage, noBinary, invalidPTX, unsupportedPTX, invalidSource},
+			e.Code)
 }
 
 // compiles makes sure that the driver compiles this PTX, by one small kernel that every step has.

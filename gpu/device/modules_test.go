@@ -12,10 +12,12 @@ import (
 )
 
 // openCard opens a fake card of an architecture; prepare may tell the fake to fail.
-func openCard(t *testing.T, arch string, prepare func(*fakedriver.Fake)) (*Device, *fakedriver.Fake, error) {
+func openCard(t *testing.T, arch string, prepare func(*fakedriver.Fake)) (*Device, *fakedriver.Fake,
+	error) {
 	t.Helper()
 	card, _ := capability(arch)
-	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: 1, Name: "Fake " + arch, Major: card / 10, Minor: card % 10, Memory: 1 << 30})
+	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: 1, Name: "Fake " + arch,
+		Major: card / 10, Minor: card % 10, Memory: 1 << 30})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,8 +43,12 @@ func openCard(t *testing.T, arch string, prepare func(*fakedriver.Fake)) (*Devic
 
 // TestKernelsOfEachCard: machine code where it is shipped, else PTX that the driver compiles.
 func TestKernelsOfEachCard(t *testing.T) {
-	for arch, want := range map[string]string{"sm_80": "machine code sm_80", "sm_86": "machine code sm_86", "sm_89": "machine code sm_89", "sm_90": "machine code sm_90a",
-		"sm_100": "machine code sm_100a", "sm_120": "machine code sm_120a", "sm_121": "machine code sm_121a", "sm_87": "PTX sm_80, compiled by the driver", "sm_130": "PTX sm_80, compiled by the driver"} {
+	for arch, want := range map[string]string{"sm_80": "machine code sm_80",
+		"sm_86": "machine code sm_86", "sm_89": "machine code sm_89",
+		"sm_90":  "machine code sm_90a",
+		"sm_100": "machine code sm_100a", "sm_120": "machine code sm_120a",
+		"sm_121": "machine code sm_121a", "sm_87": "PTX sm_80, compiled by the driver",
+		"sm_130": "PTX sm_80, compiled by the driver"} {
 		t.Run(arch, func(t *testing.T) {
 			dev, _, err := openCard(t, arch, nil)
 			if err != nil || dev.Kernels() != want {
@@ -52,14 +58,20 @@ func TestKernelsOfEachCard(t *testing.T) {
 	}
 }
 
-// TestRefusedMachineCode: a driver that does not take the machine code gets PTX, of the kernels that are used, once each.
+// TestRefusedMachineCode: a driver that does not take the machine code gets PTX, of the kernels
+// that are used, once each.
 func TestRefusedMachineCode(t *testing.T) {
 	const noBinary = 209
-	dev, f, err := openCard(t, "sm_90", func(f *fakedriver.Fake) { f.FailCall("cuModuleLoadDataEx", 1, noBinary) })
+	dev, f, err := openCard(t, "sm_90", func(f *fakedriver.Fake) {
+		f.FailCall("cuModuleLoadDataEx",
+			1, noBinary)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(dev.Kernels(), "PTX sm_90a, compiled by the driver (it refused the machine code for sm_90a: cuModuleLoadDataEx") {
+	if !strings.HasPrefix(dev.Kernels(),
+		"PTX sm_90a, compiled by the driver (it refused the machine code for sm_90a: "+
+			"cuModuleLoadDataEx") {
 		t.Error(dev.Kernels())
 	}
 	if got := f.Calls("cuModuleLoadDataEx"); got != 2 {
@@ -80,7 +92,8 @@ func TestRefusedMachineCode(t *testing.T) {
 	if f.Calls("cuModuleLoadDataEx") != loaded || slices.Max(logits) == slices.Min(logits) {
 		t.Error("a step loads kernels, or gives nothing")
 	}
-	if _, err := dev.function("no such kernel"); err == nil || !strings.Contains(err.Error(), "no such kernel") {
+	if _, err := dev.function("no such kernel"); err == nil ||
+		!strings.Contains(err.Error(), "no such kernel") {
 		t.Errorf("%v", err)
 	}
 }
@@ -88,7 +101,10 @@ func TestRefusedMachineCode(t *testing.T) {
 // TestNoMemoryForKernels: what is no word about the image is no reason to try another.
 func TestNoMemoryForKernels(t *testing.T) {
 	const outOfMemory = 2
-	if _, _, err := openCard(t, "sm_90", func(f *fakedriver.Fake) { f.FailCall("cuModuleLoadDataEx", 1, outOfMemory) }); !errors.Is(err, driver.ErrOutOfMemory) {
+	if _, _, err := openCard(t, "sm_90", func(f *fakedriver.Fake) {
+		f.FailCall("cuModuleLoadDataEx",
+			1, outOfMemory)
+	}); !errors.Is(err, driver.ErrOutOfMemory) {
 		t.Errorf("%v", err)
 	}
 }

@@ -7,18 +7,22 @@ import (
 	"github.com/ossrun/ossrun/gpu/kernels"
 )
 
-// A decode step as one launch: the phases of its graph as a table in device memory, run by blocks that meet at a barrier behind each
-// (gpu/kernels/decode_step.cu). It computes what the graph computes, bit for bit.
+// A decode step as one launch: the phases of its graph as a table in device memory, run by blocks
+// that meet at a barrier behind each (gpu/kernels/decode_step.cu). It computes what the graph
+// computes, bit for bit.
 //
-// What must stay true: all blocks are on the card at once. The driver says how many that are and refuses a launch of more; nothing else of ours runs
-// beside it, since steps run one after the other on one stream.
+// What must stay true: all blocks are on the card at once. The driver says how many that are and
+// refuses a launch of more; nothing else of ours runs beside it, since steps run one after the
+// other on one stream.
 
 // DecodeKernel is how steps of few rows are launched.
 type DecodeKernel string
 
 const (
-	DecodeGraph      DecodeKernel = "graph"      // a graph of one kernel a phase; the default: no card has measured the other yet
-	DecodePersistent DecodeKernel = "persistent" // one cooperative launch, where every phase of the step has a variant for it
+	// a graph of one kernel a phase; the default: no card has measured the other yet
+	DecodeGraph DecodeKernel = "graph"
+	// one cooperative launch, where every phase of the step has a variant for it
+	DecodePersistent DecodeKernel = "persistent"
 )
 
 // ParseDecodeKernel reads a choice; "" is the default.
@@ -55,11 +59,12 @@ type persistent struct {
 	launch launch
 }
 
-// makePersistent prepares the launch; nil where the step is not one of few rows, or has a phase that it cannot have, or where such launches were found
-// wrong on this card.
+// makePersistent prepares the launch; nil where the step is not one of few rows, or has a phase
+// that it cannot have, or where such launches were found wrong on this card.
 func (s *step) makePersistent() (_ *persistent, err error) {
 	d := s.dev
-	if d.DecodeKernel() != DecodePersistent || s.p.Rows > kernels.StepRows || !d.enabled(DecodeStep) {
+	if d.DecodeKernel() != DecodePersistent || s.p.Rows > kernels.StepRows ||
+		!d.enabled(DecodeStep) {
 		return nil, nil
 	}
 	var launches []kernels.Launch
@@ -97,7 +102,8 @@ func (s *step) makePersistent() (_ *persistent, err error) {
 	}
 	const line = 128
 	records := (int64(len(table)) + line - 1) / line * line
-	r, err := d.Alloc(records + d.target.BarrierBytes(blocks)) // zeroed, as the barrier's state must be
+	// zeroed, as the barrier's state must be
+	r, err := d.Alloc(records + d.target.BarrierBytes(blocks))
 	if err != nil {
 		return nil, err
 	}

@@ -17,17 +17,21 @@ import (
 
 // graphLaunch is the call that a graph costs, and the one that its place is taken by.
 var graphLaunch = map[driver.API]string{driver.CUDA: "cuGraphLaunch", driver.HIP: "hipGraphLaunch"}
-var wholeLaunch = map[driver.API]string{driver.CUDA: "cuLaunchCooperativeKernel", driver.HIP: "hipModuleLaunchKernel"}
+var wholeLaunch = map[driver.API]string{driver.CUDA: "cuLaunchCooperativeKernel",
+	driver.HIP: "hipModuleLaunchKernel"}
 
-// steps are a prompt of two rows, the token behind it, and then two sequences at once, one of them new.
+// steps are a prompt of two rows, the token behind it, and then two sequences at once, one of them
+// new.
 func steps() []*engine.Batch {
 	both := &engine.Batch{Tokens: []int32{9, 8}, LogitRows: []int32{0, 1}, Seqs: []engine.SeqRows{
-		{Start: 3, Rows: 1, Full: []int32{1}, Window: []int32{2}}, {Rows: 1, Full: []int32{3}, Window: []int32{0}}}}
+		{Start: 3, Rows: 1, Full: []int32{1}, Window: []int32{2}}, {Rows: 1, Full: []int32{3},
+			Window: []int32{0}}}}
 	return []*engine.Batch{prompt(), next(), both}
 }
 
 // logitsOf runs steps on an engine of its own and gives all their logits.
-func logitsOf(t *testing.T, dev *Device, ckpt *checkpoint.Checkpoint, o engine.Settings, batches []*engine.Batch) (all []float32) {
+func logitsOf(t *testing.T, dev *Device, ckpt *checkpoint.Checkpoint, o engine.Settings,
+	batches []*engine.Batch) (all []float32) {
 	t.Helper()
 	o.Pages, o.MaxNumBatchedTokens = 4, 2
 	eng, err := engine.New(dev, ckpt, o)
@@ -58,15 +62,17 @@ func same(t *testing.T, got, want []float32) {
 	}
 }
 
-// TestPersistentIsTheGraph: on models with goldens, in both types of cache, the same logits bit for bit, by other launches; on a card of few blocks and on
-// one that has room for all, threads and blocks in order and in reverse.
+// TestPersistentIsTheGraph: on models with goldens, in both types of cache, the same logits bit for
+// bit, by other launches; on a card of few blocks and on one that has room for all, threads and
+// blocks in order and in reverse.
 func TestPersistentIsTheGraph(t *testing.T) {
 	for _, x := range []struct {
 		api   driver.API
 		model string
 		kv    string
 		units int
-	}{{driver.CUDA, "T2", "f32", 132}, {driver.CUDA, "T1", "bf16", 1}, {driver.HIP, "T2", "bf16", 1}, {driver.HIP, "T1", "f32", 3}} {
+	}{{driver.CUDA, "T2", "f32", 132}, {driver.CUDA, "T1", "bf16", 1},
+		{driver.HIP, "T2", "bf16", 1}, {driver.HIP, "T1", "f32", 3}} {
 		t.Run(string(x.api)+"/"+x.model+"/"+x.kv, func(t *testing.T) {
 			dev, f := open(t, x.api)
 			f.Multiprocessors(x.units)
@@ -97,7 +103,8 @@ func TestPersistentIsTheGraph(t *testing.T) {
 	}
 }
 
-// TestPersistentWhereItCan: steps of more rows and modes without phases keep their graphs, and so does everything unless it is asked for.
+// TestPersistentWhereItCan: steps of more rows and modes without phases keep their graphs, and so
+// does everything unless it is asked for.
 func TestPersistentWhereItCan(t *testing.T) {
 	dev, _ := openWith(t, driver.CUDA, Options{DecodeKernel: DecodePersistent})
 	for _, x := range []struct {
@@ -106,9 +113,12 @@ func TestPersistentWhereItCan(t *testing.T) {
 		rows  int
 		whole bool
 	}{
-		{"a row", engine.Settings{}, 1, true}, {"four rows", engine.Settings{KVCacheDtype: "bf16"}, 4, true},
-		{"a cache of 8 bits", engine.Settings{KVCacheDtype: engine.KVFP8}, 4, false}, {"five rows", engine.Settings{}, 5, false},
-		{"8 bits", engine.Settings{Compute: engine.Int8}, 1, false}, {"a tap", engine.Settings{Taps: []string{"layer0.router_logits"}}, 1, false},
+		{"a row", engine.Settings{}, 1, true}, {"four rows", engine.Settings{KVCacheDtype: "bf16"},
+			4, true},
+		{"a cache of 8 bits", engine.Settings{KVCacheDtype: engine.KVFP8}, 4, false},
+		{"five rows", engine.Settings{}, 5, false},
+		{"8 bits", engine.Settings{Compute: engine.Int8}, 1, false},
+		{"a tap", engine.Settings{Taps: []string{"layer0.router_logits"}}, 1, false},
 		{"deterministic", engine.Settings{Deterministic: true}, 1, false},
 	} {
 		x.o.Pages = 4
@@ -123,7 +133,8 @@ func TestPersistentWhereItCan(t *testing.T) {
 	}
 }
 
-// TestPersistentProof: a launch that leaves other bits than its phases, or none, is found and out of use, and so is one whose phases are.
+// TestPersistentProof: a launch that leaves other bits than its phases, or none, is found and out
+// of use, and so is one whose phases are.
 func TestPersistentProof(t *testing.T) {
 	for name, x := range map[string]struct {
 		breaks func(*Device, *fakedriver.Fake) error
@@ -131,11 +142,17 @@ func TestPersistentProof(t *testing.T) {
 	}{
 		"right": {func(*Device, *fakedriver.Fake) error { return nil }, ""},
 		"wrong": {func(d *Device, _ *fakedriver.Fake) (err error) {
-			d.kernels.functions["decode_step_bf16"], err = d.function("decode_step_f32") // of the same arguments
+			// of the same arguments
+			d.kernels.functions["decode_step_bf16"], err = d.function("decode_step_f32")
 			return err
 		}, "differ"},
-		"refused": {func(_ *Device, f *fakedriver.Fake) error { f.FailCall("cuLaunchCooperativeKernel", 1, 1); return nil }, "cuLaunchCooperativeKernel"},
-		"without": {func(d *Device, _ *fakedriver.Fake) error { d.Disable(DecodeDown); return nil }, "out of use"},
+		"refused": {func(_ *Device,
+			f *fakedriver.Fake) error {
+			f.FailCall("cuLaunchCooperativeKernel", 1, 1)
+			return nil
+		}, "cuLaunchCooperativeKernel"},
+		"without": {func(d *Device, _ *fakedriver.Fake) error { d.Disable(DecodeDown); return nil },
+			"out of use"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dev, f := openWith(t, driver.CUDA, Options{DecodeKernel: DecodePersistent})
@@ -162,7 +179,8 @@ func TestPersistentProof(t *testing.T) {
 // TestPersistentFailures: every call that it adds may fail; the error says so, and nothing is left.
 func TestPersistentFailures(t *testing.T) {
 	ckpt := tiny(t)
-	for _, call := range []string{"cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuLaunchCooperativeKernel"} {
+	for _, call := range []string{"cuOccupancyMaxActiveBlocksPerMultiprocessor",
+		"cuLaunchCooperativeKernel"} {
 		f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{})
 		if err != nil {
 			t.Fatal(err)
@@ -193,12 +211,14 @@ func TestPersistentFailures(t *testing.T) {
 }
 
 func TestParseDecodeKernel(t *testing.T) {
-	for s, want := range map[string]DecodeKernel{"": DecodeGraph, "graph": DecodeGraph, "persistent": DecodePersistent} {
+	for s, want := range map[string]DecodeKernel{"": DecodeGraph, "graph": DecodeGraph,
+		"persistent": DecodePersistent} {
 		if k, err := ParseDecodeKernel(s); err != nil || k != want {
 			t.Errorf("%q: %q, %v", s, k, err)
 		}
 	}
-	if _, err := ParseDecodeKernel("fast"); err == nil || !slices.Contains(strings.Fields(err.Error()), "persistent") {
+	if _, err := ParseDecodeKernel("fast"); err == nil ||
+		!slices.Contains(strings.Fields(err.Error()), "persistent") {
 		t.Errorf("%v", err)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/ossrun/ossrun/gpu/driver"
 )
 
-// Pinned memory that a queue copies from while the host goes on. What must stay true: it is not written, and not freed, before the mark behind the last copy
-// out of it has been passed.
+// Pinned memory that a queue copies from while the host goes on. What must stay true: it is not
+// written, and not freed, before the mark behind the last copy out of it has been passed.
 
 // pinned is such memory with its mark.
 type pinned struct {

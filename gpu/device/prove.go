@@ -17,23 +17,29 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Variants are believed on a card once they were seen to be right there. A small model of random weights goes through its phases one by one: each
-// variant runs, memory is put back, the reference kernels run, and what the two leave is compared. It takes a moment and little memory, so a program can do
-// it before it loads a model. Fragment layouts are proved beside it, by a product of integers, which is exact or wrong.
+// Variants are believed on a card once they were seen to be right there. A small model of random
+// weights goes through its phases one by one: each variant runs, memory is put back, the reference
+// kernels run, and what the two leave is compared. It takes a moment and little memory, so a
+// program can do it before it loads a model. Fragment layouts are proved beside it, by a product of
+// integers, which is exact or wrong.
 
 // Proof is a variant as it was found on this card.
 type Proof struct {
 	Variant Variant `json:"form"`
-	Error   float64 `json:"error"` // worst difference to the reference kernels, relative to the largest value of the buffer
-	Bound   float64 `json:"bound"` // what rounding may make of it
-	OK      bool    `json:"ok"`
-	Why     string  `json:"why,omitempty"` // what was wrong
+	// worst difference to the reference kernels, relative to the largest value of the buffer
+	Error float64 `json:"error"`
+	Bound float64 `json:"bound"` // what rounding may make of it
+	OK    bool    `json:"ok"`
+	Why   string  `json:"why,omitempty"` // what was wrong
 
-	Fragments string `json:"fragments,omitempty"` // of its matrix unit, by products of integers: "exact" or "wrong"; "": it has none of its own
+	// of its matrix unit, by products of integers: "exact" or "wrong"; "": it has none of its own
+	Fragments string `json:"fragments,omitempty"`
 }
 
-// proofBound is what float32 sums of a few hundred terms in another order may differ by. A bf16 cache rounds to steps of 2^-8, one of 8 bits to steps of
-// 2^-3. Matrices that round their activations are given activations that are round, so they keep the same bound; attention rounds its own probabilities.
+// proofBound is what float32 sums of a few hundred terms in another order may differ by. A bf16
+// cache rounds to steps of 2^-8, one of 8 bits to steps of 2^-3. Matrices that round their
+// activations are given activations that are round, so they keep the same bound; attention rounds
+// its own probabilities.
 const (
 	proofBound  = 2e-5
 	attendBound = 1e-2
@@ -56,21 +62,28 @@ func (d *Device) trials() []trial {
 		{"few rows, bf16 cache", engine.Settings{KVCacheDtype: "bf16"}, few, 1, nil},
 		{"few rows, 8-bit cache", engine.Settings{KVCacheDtype: engine.KVFP8}, few, 2, nil},
 		{"many rows, three terms", engine.Settings{KVCacheDtype: "bf16"}, many, 2, &whole},
-		{"many rows, rounded", engine.Settings{KVCacheDtype: "bf16", Compute: engine.Rounded}, many, 2, &rounded},
-		{"few rows, 8-bit weights", engine.Settings{KVCacheDtype: "bf16", Dense: engine.DenseQ8}, few, 1, nil},
-		{"many rows, 8-bit weights and cache", engine.Settings{KVCacheDtype: engine.KVFP8, Dense: engine.DenseQ8}, many, 2, nil},
-		{"many rows, rounded, 8-bit cache", engine.Settings{KVCacheDtype: engine.KVFP8, Compute: engine.Rounded}, many, 2, &rounded},
+		{"many rows, rounded", engine.Settings{KVCacheDtype: "bf16", Compute: engine.Rounded}, many,
+			2, &rounded},
+		{"few rows, 8-bit weights", engine.Settings{KVCacheDtype: "bf16", Dense: engine.DenseQ8},
+			few, 1, nil},
+		{"many rows, 8-bit weights and cache", engine.Settings{KVCacheDtype: engine.KVFP8,
+			Dense: engine.DenseQ8}, many, 2, nil},
+		{"many rows, rounded, 8-bit cache", engine.Settings{KVCacheDtype: engine.KVFP8,
+			Compute: engine.Rounded}, many, 2, &rounded},
 	}
 	switch d.target.Unit {
 	case kernels.WGMMA:
-		list = append(list, trial{"many rows, warpgroups", engine.Settings{KVCacheDtype: "bf16", Compute: engine.Rounded}, many, 1, &warpgroups})
+		list = append(list, trial{"many rows, warpgroups", engine.Settings{KVCacheDtype: "bf16",
+			Compute: engine.Rounded}, many, 1, &warpgroups})
 	case kernels.MX:
-		list = append(list, trial{"many rows, MXFP4", engine.Settings{KVCacheDtype: "bf16", Compute: engine.MX}, many, 1, &mxfp4})
+		list = append(list, trial{"many rows, MXFP4", engine.Settings{KVCacheDtype: "bf16",
+			Compute: engine.MX}, many, 1, &mxfp4})
 	}
 	return list
 }
 
-// Prove holds every variant to the reference kernels, and takes those that are wrong out of use (Disable). The error is about what could not be run.
+// Prove holds every variant to the reference kernels, and takes those that are wrong out of use
+// (Disable). The error is about what could not be run.
 func (d *Device) Prove(ctx context.Context) (list []Proof, err error) {
 	wrong, err := d.proveLayouts()
 	if err != nil {
@@ -218,7 +231,8 @@ func (v *prover) weight(name string) []byte {
 	return data
 }
 
-// randomCache is normal values, of the type that each page has; those of 8 bits are below 2 and small ones are as frequent as large ones.
+// randomCache is normal values, of the type that each page has; those of 8 bits are below 2 and
+// small ones are as frequent as large ones.
 func (v *prover) randomCache() []byte {
 	random := rand.New(rand.NewPCG(3, 3))
 	data := make([]byte, 0, v.cache.Bytes())
@@ -239,17 +253,20 @@ func (v *prover) randomCache() []byte {
 	return data
 }
 
-// typeOf is what the cache has at an offset: in one of 8 bits the pages of the window layers have bf16.
+// typeOf is what the cache has at an offset: in one of 8 bits the pages of the window layers have
+// bf16.
 func (v *prover) typeOf(offset int64) engine.Type {
 	page := int32(offset / v.p.PageBytes())
-	if t := v.p.KV().Type; t != engine.U8 || slices.ContainsFunc(v.batch.Seqs, func(q engine.SeqRows) bool { return slices.Contains(q.Full, page) }) {
+	if t := v.p.KV().Type; t != engine.U8 || slices.ContainsFunc(v.batch.Seqs,
+		func(q engine.SeqRows) bool { return slices.Contains(q.Full, page) }) {
 		return t
 	}
 	return engine.BF16
 }
 
-// proofBatch is rows of two sequences, one behind a context that is cut into several runs, one from its beginning on; in a step of many rows also one
-// that stands alone in a third. Layers of both kinds have the same pages, each layer a part of its own, unless there are twins.
+// proofBatch is rows of two sequences, one behind a context that is cut into several runs, one from
+// its beginning on; in a step of many rows also one that stands alone in a third. Layers of both
+// kinds have the same pages, each layer a part of its own, unless there are twins.
 func proofBatch(s models.Spec, rows int, twins bool) (b *engine.Batch, pages int) {
 	b = &engine.Batch{}
 	var table freshPages
@@ -258,7 +275,8 @@ func proofBatch(s models.Spec, rows int, twins bool) (b *engine.Batch, pages int
 	if rows > kernels.DecodeRows {
 		alone = 1
 	}
-	for _, q := range []struct{ start, rows int }{{s.MaxPosition - first - 3, first}, {0, rows - first - alone}, {s.MaxPosition - 5, alone}} {
+	for _, q := range []struct{ start, rows int }{{s.MaxPosition - first - 3, first},
+		{0, rows - first - alone}, {s.MaxPosition - 5, alone}} {
 		if q.rows == 0 {
 			continue
 		}
@@ -268,7 +286,8 @@ func proofBatch(s models.Spec, rows int, twins bool) (b *engine.Batch, pages int
 		if twins {
 			window = table.next(n)
 		}
-		b.Seqs = append(b.Seqs, engine.SeqRows{Start: int32(q.start), Rows: int32(q.rows), Full: full, Window: window})
+		b.Seqs = append(b.Seqs, engine.SeqRows{Start: int32(q.start), Rows: int32(q.rows),
+			Full: full, Window: window})
 	}
 	if twins {
 		b.Twins = pairUp(b.Seqs, &table, 0)
@@ -280,7 +299,8 @@ func proofBatch(s models.Spec, rows int, twins bool) (b *engine.Batch, pages int
 	return b, int(table)
 }
 
-// pairUp gives every window page a twin; -1 is of all others. The pool has as many pages as have names then, or more.
+// pairUp gives every window page a twin; -1 is of all others. The pool has as many pages as have
+// names then, or more.
 func pairUp(seqs []engine.SeqRows, table *freshPages, pool int) []int32 {
 	first := int(*table)
 	for _, q := range seqs {
@@ -351,13 +371,15 @@ func (v *prover) compare() error {
 	return nil
 }
 
-// round makes the activations of a phase such that its variant has nothing to round: what is left is how it multiplies.
+// round makes the activations of a phase such that its variant has nothing to round: what is left
+// is how it multiplies.
 func (v *prover) round(ph readyPhase) error {
 	to := toBF16
 	switch {
 	case strings.HasSuffix(string(ph.variant), mxfp4.suffix):
 		to = toMXFP4
-	case strings.HasSuffix(string(ph.variant), rounded.suffix), strings.HasSuffix(string(ph.variant), warpgroups.suffix):
+	case strings.HasSuffix(string(ph.variant), rounded.suffix),
+		strings.HasSuffix(string(ph.variant), warpgroups.suffix):
 	default:
 		return nil
 	}
@@ -440,7 +462,8 @@ func (v *prover) note(f Variant, b *engine.Buffer, want, got []byte) {
 		e *= roundingStep[engine.BF16]
 	}
 	if !(e <= p.Bound) && p.Why == "" {
-		p.Why = fmt.Sprintf("%s differs from what the reference kernels leave, by %.2g of its largest value, in a step of %d rows", b.Name, e, len(v.batch.Tokens))
+		p.Why = fmt.Sprintf("%s differs from what the reference kernels leave, by %.2g of its "+
+			"largest value, in a step of %d rows", b.Name, e, len(v.batch.Tokens))
 	}
 	if math.IsNaN(e) || e > p.Error {
 		p.Error = e

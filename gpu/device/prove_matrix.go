@@ -9,8 +9,8 @@ import (
 	"github.com/ossrun/ossrun/gpu/kernels"
 )
 
-// Fragment layouts, proved on the card: each unit multiplies matrices of integers, whose products are exact or wrong. No two rows or columns are alike,
-// so a fragment that lies elsewhere shows.
+// Fragment layouts, proved on the card: each unit multiplies matrices of integers, whose products
+// are exact or wrong. No two rows or columns are alike, so a fragment that lies elsewhere shows.
 
 // product is one of these proofs: c [m, n] = a [m, k] times b [n, k], transposed.
 type product struct {
@@ -21,7 +21,8 @@ type product struct {
 	launch  func(c kernels.Pointer, operands []kernels.Pointer) kernels.Launch
 }
 
-// proveLayouts says of each unit of this card that is wrong where it is; err is about what did not run.
+// proveLayouts says of each unit of this card that is wrong where it is; err is about what did not
+// run.
 func (d *Device) proveLayouts() (wrong map[kernels.Unit]error, err error) {
 	list := []product{d.productBF16(kernels.MMA, 16, 16)}
 	switch d.target.Unit {
@@ -58,7 +59,8 @@ func (d *Device) productBF16(unit kernels.Unit, m, n int) product {
 	pack := func(rows int, at func(int, int) float64) (data []byte) {
 		for row := range rows {
 			for column := range k {
-				data = binary.NativeEndian.AppendUint16(data, uint16(math.Float32bits(float32(at(row, column)))>>16))
+				data = binary.NativeEndian.AppendUint16(data,
+					uint16(math.Float32bits(float32(at(row, column)))>>16))
 			}
 		}
 		return data
@@ -147,8 +149,10 @@ func (d *Device) multiply(p product) (wrong, err error) {
 			for k := range p.k {
 				want += p.a(i, k) * p.b(j, k)
 			}
-			if got := math.Float32frombits(binary.NativeEndian.Uint32(sums[4*(i*p.n+j):])); float64(got) != want {
-				return fmt.Errorf("a product of integers is wrong at row %d, column %d: %v, not %v: the fragments lie elsewhere on this card", i, j, got, want), nil
+			if got := math.Float32frombits(binary.NativeEndian.Uint32(sums[4*(i*p.n+
+				j):])); float64(got) != want {
+				return fmt.Errorf("a product of integers is wrong at row %d, column %d: %v, not "+
+					"%v: the fragments lie elsewhere on this card", i, j, got, want), nil
 			}
 		}
 	}

@@ -17,7 +17,8 @@ func toBF16(x []float32) {
 	}
 }
 
-// toMXFP4 makes values that one term of MXFP4 has: in blocks of 32, four bits each under one power of two.
+// toMXFP4 makes values that one term of MXFP4 has: in blocks of 32, four bits each under one power
+// of two.
 func toMXFP4(x []float32) {
 	for ; len(x) >= 32; x = x[32:] {
 		most := 0.0
@@ -51,7 +52,8 @@ func fromE4M3(codes []byte) []byte {
 	return values
 }
 
-// difference is the largest between two buffers, relative to the largest value; integers are equal or off by everything.
+// difference is the largest between two buffers, relative to the largest value; integers are equal
+// or off by everything.
 func difference(t engine.Type, want, got []byte) float64 {
 	if t != engine.F32 && t != engine.BF16 {
 		if slices.Equal(want, got) {

@@ -10,8 +10,10 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// A step in one launch is proved by the launches that it stands for: both begin with the same memory, and what they leave must be the same, bit for
-// bit. Only where it was chosen: a barrier over the grid that does not hold on a card hangs, and nobody who did not ask for it shall meet that.
+// A step in one launch is proved by the launches that it stands for: both begin with the same
+// memory, and what they leave must be the same, bit for bit. Only where it was chosen: a barrier
+// over the grid that does not hold on a card hangs, and nobody who did not ask for it shall meet
+// that.
 
 // proveStep tries both kinds of cache and both the kernels of one row and those of several.
 func (d *Device) proveStep(ctx context.Context) (Proof, error) {

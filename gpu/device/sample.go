@@ -11,10 +11,12 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Choosing tokens on the card: the logits never leave it. The parameters, masks and edits of a step travel in one copy behind the forward pass;
-// the tokens stay where the next step takes them from, and travel back beside it.
+// Choosing tokens on the card: the logits never leave it. The parameters, masks and edits of a step
+// travel in one copy behind the forward pass; the tokens stay where the next step takes them from,
+// and travel back beside it.
 //
-// Two samples may be under way, each in a slot of its own, since the host writes one while the device still reads the other.
+// Two samples may be under way, each in a slot of its own, since the host writes one while the
+// device still reads the other.
 
 // sampler is a device's, shared by its steps: they run one after the other.
 type sampler struct {
@@ -59,7 +61,8 @@ func (d *Device) newSampler(rows, vocab int) (_ *sampler, err error) {
 	for _, r := range []struct {
 		to    **region
 		bytes int
-	}{{&s.stats, rows * kernels.LogitStatsBytes}, {&s.ids, 4 * rows * mostRivals}, {&s.values, 4 * rows * mostRivals}} {
+	}{{&s.stats, rows * kernels.LogitStatsBytes}, {&s.ids, 4 * rows * mostRivals},
+		{&s.values, 4 * rows * mostRivals}} {
 		if *r.to, err = d.alloc(int64(r.bytes)); err != nil {
 			return nil, err
 		}
@@ -110,7 +113,8 @@ func (s *sampler) close() error {
 
 var _ engine.SamplingStep = (*step)(nil)
 
-// joinSampler gives the step the device's sampler, made at first and made anew when a step has more rows.
+// joinSampler gives the step the device's sampler, made at first and made anew when a step has more
+// rows.
 func (s *step) joinSampler() (*sampler, error) {
 	d := s.dev
 	d.joining.Lock()
@@ -124,7 +128,8 @@ func (s *step) joinSampler() (*sampler, error) {
 	if closed {
 		return nil, engine.ErrClosed
 	}
-	if have := d.sampler; have != nil && have.rows >= s.logitRows(s.layout.bucket) && have.words >= 2*((s.p.Spec.Vocab+63)/64) {
+	if have := d.sampler; have != nil && have.rows >= s.logitRows(s.layout.bucket) &&
+		have.words >= 2*((s.p.Spec.Vocab+63)/64) {
 		have.users++
 		s.useSampler(have)
 		return have, nil
@@ -132,7 +137,8 @@ func (s *step) joinSampler() (*sampler, error) {
 	if d.sampler != nil && d.sampler.waiting > 0 {
 		return nil, errors.New("a larger step samples while a smaller one is waited for")
 	}
-	made, err := d.newSampler(s.logitRows(max(s.layout.bucket, s.p.Settings.MaxNumBatchedTokens)), s.p.Spec.Vocab)
+	made, err := d.newSampler(s.logitRows(max(s.layout.bucket, s.p.Settings.MaxNumBatchedTokens)),
+		s.p.Spec.Vocab)
 	if err != nil {
 		return nil, fmt.Errorf("room to sample in: %w", err)
 	}
@@ -178,7 +184,8 @@ func (s *step) leaveSampler() error {
 	return have.close()
 }
 
-// Queue starts a batch and returns at once. Tokens of the last Sample pass from its slot into this step's state, inside the card.
+// Queue starts a batch and returns at once. Tokens of the last Sample pass from its slot into this
+// step's state, inside the card.
 func (s *step) Queue(b *engine.Batch, from []int32) error {
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
@@ -191,7 +198,8 @@ func (s *step) Queue(b *engine.Batch, from []int32) error {
 	return s.settled(s.queue(b, from))
 }
 
-// feed queues the copies of tokens that are on the card already, a copy for each run of rows that stand side by side.
+// feed queues the copies of tokens that are on the card already, a copy for each run of rows that
+// stand side by side.
 func (s *step) feed(from []int32) error {
 	var tokens *region
 	if sam := s.dev.sampler; sam != nil {
@@ -207,7 +215,8 @@ func (s *step) feed(from []int32) error {
 				return errors.New("a row takes its token from a sample, and there was none")
 			}
 			to := s.state.at + s.layout.place(tokensArray) + driver.Pointer(4*i)
-			if err := s.dev.stream.Copy(to, tokens.at+driver.Pointer(4*from[i]), int64(4*n)); err != nil {
+			if err := s.dev.stream.Copy(to, tokens.at+driver.Pointer(4*from[i]),
+				int64(4*n)); err != nil {
 				return fmt.Errorf("take over the tokens: %w", err)
 			}
 		}
@@ -270,7 +279,8 @@ func (s *step) choose(slot *sampleSlot, choices []engine.SamplingParams) error {
 func (s *sampler) write(to []byte, choices []engine.SamplingParams) (edits, masks int, err error) {
 	params := to[:0]
 	for _, c := range choices {
-		r := kernels.SampleRow{Temperature: c.Temperature, TopP: c.TopP, MinP: c.MinP, TopK: c.TopK, Seed: c.Seed, Position: c.Position, Mask: -1}
+		r := kernels.SampleRow{Temperature: c.Temperature, TopP: c.TopP, MinP: c.MinP, TopK: c.TopK,
+			Seed: c.Seed, Position: c.Position, Mask: -1}
 		if c.Mask != nil {
 			r.Mask = int32(masks)
 			at := to[s.masksAt()+4*s.words*masks:][:4*s.words]
@@ -288,7 +298,8 @@ func (s *sampler) write(to []byte, choices []engine.SamplingParams) (edits, mask
 			return 0, 0, fmt.Errorf("more than %d edits in a step", engine.MostEdits(s.rows))
 		}
 		for _, e := range c.Edits {
-			list = kernels.LogitEdit{Row: int32(row), ID: e.ID, Repetition: e.Repetition, Less: e.Less, More: e.More}.Append(list)
+			list = kernels.LogitEdit{Row: int32(row), ID: e.ID, Repetition: e.Repetition,
+				Less: e.Less, More: e.More}.Append(list)
 			edits++
 		}
 	}
@@ -308,7 +319,8 @@ func (s *step) send(slot *sampleSlot, edits, masks int) error {
 		if part.n == 0 {
 			continue
 		}
-		if err := s.dev.stream.CopyIn(slot.in.at+driver.Pointer(part.at), slot.pinned, part.at, part.n); err != nil {
+		if err := s.dev.stream.CopyIn(slot.in.at+driver.Pointer(part.at), slot.pinned, part.at,
+			part.n); err != nil {
 			return err
 		}
 	}
@@ -319,15 +331,19 @@ func (s *step) send(slot *sampleSlot, edits, masks int) error {
 func (s *step) launchSampling(slot *sampleSlot, edits, rivals int) error {
 	sam, vocab, t := s.sampler, s.p.Spec.Vocab, s.dev.target
 	in := func(at int) kernels.Pointer { return kernels.Pointer(slot.in.at) + kernels.Pointer(at) }
-	rows, logits, stats := in(sam.rowsAt()), kernels.Pointer(s.logits.at), kernels.Pointer(sam.stats.at)
+	rows, logits, stats := in(sam.rowsAt()), kernels.Pointer(s.logits.at),
+		kernels.Pointer(sam.stats.at)
 	list := []kernels.Launch{t.LogitStats(rows, slot.rows, stats, logits, vocab)}
 	if rivals > 0 {
-		list = append(list, t.TopLogits(rows, slot.rows, kernels.Pointer(sam.ids.at), kernels.Pointer(sam.values.at), logits, vocab, rivals))
+		list = append(list, t.TopLogits(rows, slot.rows, kernels.Pointer(sam.ids.at),
+			kernels.Pointer(sam.values.at), logits, vocab, rivals))
 	}
 	if edits > 0 {
-		list = append(list, t.EditLogits(in(sam.editsAt()), edits, in(sam.editsAt()+16), logits, vocab))
+		list = append(list, t.EditLogits(in(sam.editsAt()), edits, in(sam.editsAt()+16), logits,
+			vocab))
 	}
-	list = append(list, t.Sample(rows, slot.rows, kernels.Pointer(slot.tokens.at), logits, in(0), stats, in(sam.masksAt()), vocab, sam.words))
+	list = append(list, t.Sample(rows, slot.rows, kernels.Pointer(slot.tokens.at), logits, in(0),
+		stats, in(sam.masksAt()), vocab, sam.words))
 	r := recorder{dev: s.dev}
 	for _, l := range list {
 		ready, err := r.ready(l)
@@ -341,8 +357,10 @@ func (s *step) launchSampling(slot *sampleSlot, edits, rivals int) error {
 	return nil
 }
 
-// logprobs waits for the tokens and reads what was asked about them while the logits are still there.
-func (s *step) logprobs(slot *sampleSlot, choices []engine.SamplingParams, rivals int) ([]engine.SampledToken, error) {
+// logprobs waits for the tokens and reads what was asked about them while the logits are still
+// there.
+func (s *step) logprobs(slot *sampleSlot, choices []engine.SamplingParams,
+	rivals int) ([]engine.SampledToken, error) {
 	d, sam := s.dev, s.sampler
 	read := func(r *region, n int) ([]byte, error) {
 		data := make([]byte, n)
@@ -359,7 +377,8 @@ func (s *step) logprobs(slot *sampleSlot, choices []engine.SamplingParams, rival
 	was := map[[2]int32]float32{} // logits that an edit changed
 	list := edits[sam.editsAt()+16:]
 	for range binary.LittleEndian.Uint32(edits[sam.editsAt():]) {
-		key := [2]int32{int32(binary.LittleEndian.Uint32(list)), int32(binary.LittleEndian.Uint32(list[4:]))}
+		key := [2]int32{int32(binary.LittleEndian.Uint32(list)),
+			int32(binary.LittleEndian.Uint32(list[4:]))}
 		was[key] = math.Float32frombits(binary.LittleEndian.Uint32(list[20:]))
 		list = list[kernels.LogitEditBytes:]
 	}
@@ -374,7 +393,8 @@ func (s *step) logprobs(slot *sampleSlot, choices []engine.SamplingParams, rival
 		logit, edited := was[[2]int32{int32(i), c.ID}]
 		if !edited {
 			var one [4]byte
-			if err := d.read(s.logits.at+driver.Pointer(4*(i*s.p.Spec.Vocab+int(c.ID))), one[:]); err != nil {
+			if err := d.read(s.logits.at+driver.Pointer(4*(i*s.p.Spec.Vocab+int(c.ID))),
+				one[:]); err != nil {
 				return nil, err
 			}
 			logit = math.Float32frombits(binary.LittleEndian.Uint32(one[:]))
@@ -400,7 +420,8 @@ func (s *step) Wait(chosen []engine.SampledToken) error {
 	if sam == nil || sam.waiting == 0 {
 		return errors.New("nothing was sampled that could be waited for")
 	}
-	slot := &sam.slots[(sam.next+sam.waiting)%2] // one waits: the slot before next; two: next itself, which is the older
+	// one waits: the slot before next; two: next itself, which is the older
+	slot := &sam.slots[(sam.next+sam.waiting)%2]
 	sam.waiting--
 	if err := slot.done.Synchronize(); err != nil {
 		return fmt.Errorf("wait for the tokens: %w", err)

@@ -11,7 +11,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/sample"
 )
 
-// Tokens chosen on the card: the same as the host chooses from the same logits, one step ahead, under masks that follow from the step before.
+// Tokens chosen on the card: the same as the host chooses from the same logits, one step ahead,
+// under masks that follow from the step before.
 
 // tinyEngine is an engine on the fake of an API.
 func tinyEngine(t *testing.T, api driver.API) *engine.InProcess {
@@ -39,10 +40,12 @@ func only(vocab int, ids ...int) []uint64 {
 }
 
 // sampleOne runs a batch with one logit row and gives its token.
-func sampleOne(t *testing.T, eng *engine.InProcess, b *engine.Batch, c engine.SamplingParams) engine.SampledToken {
+func sampleOne(t *testing.T, eng *engine.InProcess, b *engine.Batch,
+	c engine.SamplingParams) engine.SampledToken {
 	t.Helper()
 	var chosen [1]engine.SampledToken
-	if err := errors.Join(eng.Queue(t.Context(), b, nil), eng.Sample([]engine.SamplingParams{c}), eng.Wait(chosen[:])); err != nil {
+	if err := errors.Join(eng.Queue(t.Context(), b, nil), eng.Sample([]engine.SamplingParams{c}),
+		eng.Wait(chosen[:])); err != nil {
 		t.Fatal(err)
 	}
 	return chosen[0]
@@ -73,7 +76,8 @@ func TestSampleAsTheHost(t *testing.T) {
 				{sample.Params{Temperature: 2, TopP: 1, Seed: 3, TopK: 7}, nil},
 				{sample.Params{Temperature: 1.5, TopP: 0.6, Seed: 4}, nil},
 				{sample.Params{Temperature: 3, TopP: 1, MinP: 0.2, Seed: 5}, nil},
-				{sample.Params{Temperature: 1, TopP: 1, Seed: 6, Logprobs: 20}, only(vocab, odd...)},
+				{sample.Params{Temperature: 1, TopP: 1, Seed: 6, Logprobs: 20},
+					only(vocab, odd...)},
 				{sample.Params{Temperature: 0, Logprobs: 0}, only(vocab, 17)},
 			} {
 				want, err := sample.New(x.p, vocab, nil).Next(slices.Clone(logits), 2, x.mask)
@@ -84,17 +88,22 @@ func TestSampleAsTheHost(t *testing.T) {
 				if x.p.Temperature == 0 {
 					topP = 1
 				}
-				got := sampleOne(t, eng, prompt(), engine.SamplingParams{Temperature: x.p.Temperature, TopP: topP, MinP: x.p.MinP, TopK: int32(x.p.TopK),
-					Seed: x.p.Seed, Position: 2, Mask: x.mask, Logprobs: x.p.Logprobs})
+				got := sampleOne(t, eng, prompt(),
+					engine.SamplingParams{Temperature: x.p.Temperature, TopP: topP, MinP: x.p.MinP,
+						TopK: int32(x.p.TopK),
+						Seed: x.p.Seed, Position: 2, Mask: x.mask, Logprobs: x.p.Logprobs})
 				different[got.ID] = true
 				if got.ID != want.ID {
 					t.Errorf("%+v: token %d, the host takes %d", x.p, got.ID, want.ID)
 				}
-				if math.Abs(float64(got.Logprob-want.Logprob)) > 1e-4 || len(got.Top) != len(want.Top) {
-					t.Errorf("%+v: logprob %v and %d rivals, not %v and %d", x.p, got.Logprob, len(got.Top), want.Logprob, len(want.Top))
+				if math.Abs(float64(got.Logprob-want.Logprob)) > 1e-4 ||
+					len(got.Top) != len(want.Top) {
+					t.Errorf("%+v: logprob %v and %d rivals, not %v and %d", x.p, got.Logprob,
+						len(got.Top), want.Logprob, len(want.Top))
 				}
 				for i := range got.Top {
-					if got.Top[i].ID != want.Top[i].ID || math.Abs(float64(got.Top[i].Logprob-want.Top[i].Logprob)) > 1e-4 {
+					if got.Top[i].ID != want.Top[i].ID ||
+						math.Abs(float64(got.Top[i].Logprob-want.Top[i].Logprob)) > 1e-4 {
 						t.Errorf("%+v: rival %d is %v, not %v", x.p, i, got.Top[i], want.Top[i])
 					}
 				}
@@ -110,11 +119,13 @@ func TestSampleAsTheHost(t *testing.T) {
 func TestSampleEdits(t *testing.T) {
 	eng := tinyEngine(t, driver.CUDA)
 	plain := sampleOne(t, eng, prompt(), engine.SamplingParams{TopP: 1, Logprobs: 1})
-	other := sampleOne(t, eng, prompt(), engine.SamplingParams{TopP: 1, Logprobs: 1, Edits: []engine.Edit{{ID: plain.ID, Repetition: 1, Less: 1000}}})
+	other := sampleOne(t, eng, prompt(), engine.SamplingParams{TopP: 1, Logprobs: 1,
+		Edits: []engine.Edit{{ID: plain.ID, Repetition: 1, Less: 1000}}})
 	if other.ID == plain.ID || !slices.Equal(other.Top, plain.Top) {
 		t.Errorf("%+v, and with its token penalised %+v", plain, other)
 	}
-	forced := sampleOne(t, eng, prompt(), engine.SamplingParams{TopP: 1, Logprobs: 0, Edits: []engine.Edit{{ID: 9, Repetition: 1, More: 1000}}})
+	forced := sampleOne(t, eng, prompt(), engine.SamplingParams{TopP: 1, Logprobs: 0,
+		Edits: []engine.Edit{{ID: 9, Repetition: 1, More: 1000}}})
 	if forced.ID != 9 || forced.Logprob >= plain.Logprob {
 		t.Errorf("%+v with a bias of 1000 on 9", forced)
 	}
@@ -123,18 +134,20 @@ func TestSampleEdits(t *testing.T) {
 // TestSampleNothing: a mask without a token is told, not chosen from.
 func TestSampleNothing(t *testing.T) {
 	eng := tinyEngine(t, driver.CUDA)
-	if got := sampleOne(t, eng, prompt(), engine.SamplingParams{TopP: 1, Logprobs: -1, Mask: only(eng.Spec().Vocab)}); got.ID != engine.NothingAllowed {
+	if got := sampleOne(t, eng, prompt(), engine.SamplingParams{TopP: 1, Logprobs: -1,
+		Mask: only(eng.Spec().Vocab)}); got.ID != engine.NothingAllowed {
 		t.Errorf("token %d", got.ID)
 	}
 }
 
 // decode is one row at a position.
 func decode(token int32, at int) *engine.Batch {
-	return &engine.Batch{Tokens: []int32{token}, LogitRows: []int32{0}, Seqs: []engine.SeqRows{{Start: int32(at), Rows: 1, Full: []int32{1}, Window: []int32{2}}}}
+	return &engine.Batch{Tokens: []int32{token}, LogitRows: []int32{0},
+		Seqs: []engine.SeqRows{{Start: int32(at), Rows: 1, Full: []int32{1}, Window: []int32{2}}}}
 }
 
-// TestOneStepAhead: each step is queued before the token of the one before it is read, and its mask made after; the text is that of steps that
-// wait.
+// TestOneStepAhead: each step is queued before the token of the one before it is read, and its mask
+// made after; the text is that of steps that wait.
 func TestOneStepAhead(t *testing.T) {
 	const steps = 8
 	eng := tinyEngine(t, driver.CUDA)
@@ -148,20 +161,23 @@ func TestOneStepAhead(t *testing.T) {
 		return m
 	}
 	choice := func(position int, mask []uint64) []engine.SamplingParams {
-		return []engine.SamplingParams{{Temperature: 1, TopP: 1, Seed: 11, Position: int64(position), Mask: mask, Logprobs: -1}}
+		return []engine.SamplingParams{{Temperature: 1, TopP: 1, Seed: 11,
+			Position: int64(position), Mask: mask, Logprobs: -1}}
 	}
 	var waiting []int32
 	token := int32(5)
 	for i := range steps {
 		var chosen [1]engine.SampledToken
-		if err := errors.Join(eng.Queue(t.Context(), decode(token, i), nil), eng.Sample(choice(i+1, without(token))), eng.Wait(chosen[:])); err != nil {
+		if err := errors.Join(eng.Queue(t.Context(), decode(token, i), nil),
+			eng.Sample(choice(i+1, without(token))), eng.Wait(chosen[:])); err != nil {
 			t.Fatal(err)
 		}
 		token = chosen[0].ID
 		waiting = append(waiting, token)
 	}
 	var ahead []int32
-	if err := errors.Join(eng.Queue(t.Context(), decode(5, 0), nil), eng.Sample(choice(1, without(5)))); err != nil {
+	if err := errors.Join(eng.Queue(t.Context(), decode(5, 0), nil),
+		eng.Sample(choice(1, without(5)))); err != nil {
 		t.Fatal(err)
 	}
 	for i := 1; i <= steps; i++ {
@@ -202,7 +218,8 @@ func TestSamplingRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, choices := range map[string][]engine.SamplingParams{
-		"none": nil, "two": {{}, {}}, "a token beyond the vocabulary": {{Edits: []engine.Edit{{ID: 96}}}},
+		"none": nil, "two": {{}, {}},
+		"a token beyond the vocabulary": {{Edits: []engine.Edit{{ID: 96}}}},
 	} {
 		if eng.Sample(choices) == nil {
 			t.Errorf("%s for a step with one row of logits: accepted", what)
@@ -237,7 +254,8 @@ func (d waitingDevice) Compile(p *engine.Program) (engine.Step, error) {
 // TestNoSampling: a device that does not choose tokens says so.
 func TestNoSampling(t *testing.T) {
 	dev, _ := open(t, driver.CUDA)
-	eng, err := engine.New(waitingDevice{dev}, tiny(t), engine.Settings{Pages: 4, MaxNumBatchedTokens: 1})
+	eng, err := engine.New(waitingDevice{dev}, tiny(t),
+		engine.Settings{Pages: 4, MaxNumBatchedTokens: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

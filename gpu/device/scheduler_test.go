@@ -12,7 +12,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/sched/simtest"
 )
 
-// The scheduler on a card: tokens chosen there, a step ahead, are those that the host chooses from the same logits.
+// The scheduler on a card: tokens chosen there, a step ahead, are those that the host chooses from
+// the same logits.
 
 // hostSampled is an engine whose tokens are sampled on the host.
 type hostSampled struct{ *engine.InProcess }
@@ -27,9 +28,11 @@ func (h hostSampled) Caps() engine.Caps {
 func turns(vocab int) []sched.Request {
 	return []sched.Request{
 		{Prompt: []int32{5, 6, 7}, MaxTokens: 6, Params: sample.Params{Logprobs: -1}},
-		{Prompt: []int32{9}, MaxTokens: 6, Params: sample.Params{Temperature: 1, TopP: 0.9, TopK: 40, MinP: 0.01, RepetitionPenalty: 1.2, FrequencyPenalty: 0.5,
+		{Prompt: []int32{9}, MaxTokens: 6, Params: sample.Params{Temperature: 1, TopP: 0.9,
+			TopK: 40, MinP: 0.01, RepetitionPenalty: 1.2, FrequencyPenalty: 0.5,
 			LogitBias: map[int32]float32{3: -100, 4: 2}, Seed: 7, Logprobs: 2}},
-		{Prompt: []int32{1, 2}, MaxTokens: 6, Params: sample.Params{Temperature: 1, TopP: 1, Seed: 3, Logprobs: -1},
+		{Prompt: []int32{1, 2}, MaxTokens: 6, Params: sample.Params{Temperature: 1, TopP: 1,
+			Seed: 3, Logprobs: -1},
 			Constraint: &simtest.Constraint{Allow: func(generated []int32) []uint64 { return only(vocab, len(generated), 60+len(generated)) }}},
 	}
 }
@@ -68,7 +71,8 @@ func TestSchedulerOnDevice(t *testing.T) {
 
 func schedulerOnDevice(t *testing.T, kv string) {
 	dev, f := open(t, driver.CUDA)
-	eng, err := engine.New(dev, tiny(t), engine.Settings{Pages: 16, MaxNumBatchedTokens: 8, KVCacheDtype: kv})
+	eng, err := engine.New(dev, tiny(t), engine.Settings{Pages: 16, MaxNumBatchedTokens: 8,
+		KVCacheDtype: kv})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,15 +80,18 @@ func schedulerOnDevice(t *testing.T, kv string) {
 	vocab := eng.Spec().Vocab
 	before := len(f.Trace())
 	got := texts(t, eng, vocab)
-	calls := strings.Join(slices.DeleteFunc(f.Trace()[before:], func(name string) bool { return name == "cuCtxSetCurrent" }), " ")
+	calls := strings.Join(slices.DeleteFunc(f.Trace()[before:],
+		func(name string) bool { return name == "cuCtxSetCurrent" }), " ")
 	want := texts(t, hostSampled{eng}, vocab)
 	for i := range want {
 		if len(want[i]) != 6 || len(got[i]) != len(want[i]) {
-			t.Fatalf("turn %d has %d tokens on the card, %d on the host", i, len(got[i]), len(want[i]))
+			t.Fatalf("turn %d has %d tokens on the card, %d on the host", i, len(got[i]),
+				len(want[i]))
 		}
 		for j := range want[i] {
 			g, w := got[i][j], want[i][j]
-			if d := g.Logprob - w.Logprob; g.ID != w.ID || d > 1e-4 || d < -1e-4 || len(g.Top) != len(w.Top) {
+			if d := g.Logprob - w.Logprob; g.ID != w.ID || d > 1e-4 || d < -1e-4 ||
+				len(g.Top) != len(w.Top) {
 				t.Errorf("turn %d, token %d: %+v on the card, %+v on the host", i, j, g, w)
 			}
 		}
@@ -94,7 +101,8 @@ func schedulerOnDevice(t *testing.T, kv string) {
 	}
 }
 
-// TestSchedulerIsAStepAhead: without logprobs the next forward pass is launched before the tokens of this one are waited for.
+// TestSchedulerIsAStepAhead: without logprobs the next forward pass is launched before the tokens
+// of this one are waited for.
 func TestSchedulerIsAStepAhead(t *testing.T) {
 	dev, f := open(t, driver.CUDA)
 	eng, err := engine.New(dev, tiny(t), engine.Settings{Pages: 16, MaxNumBatchedTokens: 8})
@@ -104,7 +112,8 @@ func TestSchedulerIsAStepAhead(t *testing.T) {
 	defer eng.Close()
 	s := sched.New(eng, sched.Options{Pages: 16, MaxNumBatchedTokens: 8, MaxNumSeqs: 4})
 	defer s.Close()
-	st, err := s.Submit(t.Context(), sched.Request{Prompt: []int32{5, 6}, MaxTokens: 5, Params: sample.Params{Logprobs: -1}})
+	st, err := s.Submit(t.Context(), sched.Request{Prompt: []int32{5, 6}, MaxTokens: 5,
+		Params: sample.Params{Logprobs: -1}})
 	if err != nil {
 		t.Fatal(err)
 	}

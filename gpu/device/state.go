@@ -30,9 +30,11 @@ type layout struct {
 
 const counts = 4
 
-// layoutOf is the state of a program. Tables are as long as the sequences can be: as many as a step may have, all of them at the end of their context.
+// layoutOf is the state of a program. Tables are as long as the sequences can be: as many as a step
+// may have, all of them at the end of their context.
 func layoutOf(p *engine.Program) layout {
-	return layout{p.Rows, p.Settings.Seqs(p.Rows), engine.TableEntries(p.Spec, p.Settings, p.Rows), engine.WindowPages(p.Settings.KVCacheDtype) > 1}
+	return layout{p.Rows, p.Settings.Seqs(p.Rows), engine.TableEntries(p.Spec, p.Settings, p.Rows),
+		engine.WindowPages(p.Settings.KVCacheDtype) > 1}
 }
 
 func (l layout) bytes() int { return 4 * (l.at(tablesArray) + l.most) }

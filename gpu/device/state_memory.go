@@ -5,11 +5,12 @@ import (
 	"fmt"
 )
 
-// Where the state of a step lies (state.go): on the card, and twice in pinned memory on the way there. The tables of long sequences make it large, so all
-// steps of a device have it in one place.
+// Where the state of a step lies (state.go): on the card, and twice in pinned memory on the way
+// there. The tables of long sequences make it large, so all steps of a device have it in one place.
 //
-// What must stay true: a state is written by the queue that its step runs in, so it is there as long as its step runs and no longer. Who wants to know
-// something of a step that was queued before others (sampling) has it from elsewhere.
+// What must stay true: a state is written by the queue that its step runs in, so it is there as
+// long as its step runs and no longer. Who wants to know something of a step that was queued before
+// others (sampling) has it from elsewhere.
 
 // stateMemory is freed by the last of its steps.
 type stateMemory struct {
@@ -19,8 +20,8 @@ type stateMemory struct {
 	users  int // steps; guarded by the device's lock
 }
 
-// joinState gives a step memory for so many bytes of state: the device's, or where that is too small larger memory, which is the device's from then on; steps
-// made before keep theirs.
+// joinState gives a step memory for so many bytes of state: the device's, or where that is too
+// small larger memory, which is the device's from then on; steps made before keep theirs.
 func (d *Device) joinState(bytes int) (*stateMemory, error) {
 	d.mu.Lock()
 	have := d.state

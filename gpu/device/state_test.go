@@ -13,9 +13,11 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// What a step's state says, that its room is enough, and that steps which have it in one place keep apart.
+// What a step's state says, that its room is enough, and that steps which have it in one place keep
+// apart.
 
-// The rows that stand alone in their sequence are named in the state, for the kernel that attends for them.
+// The rows that stand alone in their sequence are named in the state, for the kernel that attends
+// for them.
 func TestStateNamesRowsThatStandAlone(t *testing.T) {
 	l := layout{bucket: 8, seqs: 4, most: 64}
 	state := make([]byte, l.bytes())
@@ -36,8 +38,8 @@ func TestStateNamesRowsThatStandAlone(t *testing.T) {
 	}
 }
 
-// TestStateHasRoom: whatever sequences a step has, as many as it may and up to the end of the context, its tables find room; and at their worst they fill it
-// but for a page a sequence.
+// TestStateHasRoom: whatever sequences a step has, as many as it may and up to the end of the
+// context, its tables find room; and at their worst they fill it but for a page a sequence.
 func TestStateHasRoom(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	s := modeltest.Tiny()
@@ -45,7 +47,8 @@ func TestStateHasRoom(t *testing.T) {
 	fullest := map[string]float64{}
 	for range 4000 {
 		rows := 1 + random.IntN(40)
-		o := engine.Settings{KVCacheDtype: []string{"bf16", engine.KVFP8}[random.IntN(2)], MaxNumSeqs: random.IntN(8)}
+		o := engine.Settings{KVCacheDtype: []string{"bf16", engine.KVFP8}[random.IntN(2)],
+			MaxNumSeqs: random.IntN(8)}
 		p := &engine.Program{Spec: s, Settings: o, Rows: rows}
 		l := layoutOf(p)
 		b := &engine.Batch{Tokens: make([]int32, rows), Twins: make([]int32, 1)}
@@ -59,7 +62,8 @@ func TestStateHasRoom(t *testing.T) {
 			if random.IntN(4) == 0 {
 				start = random.IntN(start)
 			}
-			b.Seqs = append(b.Seqs, engine.SeqRows{Start: int32(start), Rows: int32(n), Full: table, Window: table})
+			b.Seqs = append(b.Seqs, engine.SeqRows{Start: int32(start), Rows: int32(n), Full: table,
+				Window: table})
 			left -= n
 		}
 		used := l.write(make([]byte, l.bytes()), b, s.Window, s.ExpertsPerToken)
@@ -74,22 +78,28 @@ func TestStateHasRoom(t *testing.T) {
 	}
 }
 
-// TestStepsShareTheirState: steps of other sizes, and one that rebuilds, come between a step and the choice of its token, and nothing changes.
+// TestStepsShareTheirState: steps of other sizes, and one that rebuilds, come between a step and
+// the choice of its token, and nothing changes.
 func TestStepsShareTheirState(t *testing.T) {
 	for _, api := range apis {
 		t.Run(string(api), func(t *testing.T) {
 			dev, _ := open(t, api)
-			eng, err := engine.New(dev, tiny(t), engine.Settings{Pages: 4, MaxNumBatchedTokens: 5, MaxLogits: 2})
+			eng, err := engine.New(dev, tiny(t), engine.Settings{Pages: 4, MaxNumBatchedTokens: 5,
+				MaxLogits: 2})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer eng.Close()
-			rebuild := &engine.Batch{Tokens: []int32{1, 2, 3}, Rebuild: true, Seqs: []engine.SeqRows{{Rows: 3, Full: []int32{0}, Window: []int32{3}}}}
-			choice := []engine.SamplingParams{{Temperature: 1, TopP: 1, Seed: 4, Position: 3, Logprobs: 2}}
+			rebuild := &engine.Batch{Tokens: []int32{1, 2, 3}, Rebuild: true,
+				Seqs: []engine.SeqRows{{Rows: 3, Full: []int32{0}, Window: []int32{3}}}}
+			choice := []engine.SamplingParams{{Temperature: 1, TopP: 1, Seed: 4, Position: 3,
+				Logprobs: 2}}
 			run := func(between func() error) engine.SampledToken {
 				t.Helper()
 				var chosen [1]engine.SampledToken
-				err := errors.Join(eng.Step(t.Context(), prompt(), make([]float32, eng.Spec().Vocab)), eng.Queue(t.Context(), next(), nil), between(), eng.Sample(choice), eng.Wait(chosen[:]))
+				err := errors.Join(eng.Step(t.Context(), prompt(),
+					make([]float32, eng.Spec().Vocab)), eng.Queue(t.Context(), next(), nil),
+					between(), eng.Sample(choice), eng.Wait(chosen[:]))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -97,17 +107,20 @@ func TestStepsShareTheirState(t *testing.T) {
 			}
 			alone := run(func() error { return nil })
 			among := run(func() error { return eng.Step(t.Context(), rebuild, nil) })
-			if alone.ID != among.ID || alone.Logprob != among.Logprob || !slices.Equal(alone.Top, among.Top) {
+			if alone.ID != among.ID || alone.Logprob != among.Logprob ||
+				!slices.Equal(alone.Top, among.Top) {
 				t.Errorf("%+v alone, %+v with a rebuild in front of the choice", alone, among)
 			}
 		})
 	}
 }
 
-// TestMoreSequencesThanRoom: the engine refuses them, and so does a step that is asked by somebody else.
+// TestMoreSequencesThanRoom: the engine refuses them, and so does a step that is asked by somebody
+// else.
 func TestMoreSequencesThanRoom(t *testing.T) {
 	dev, _ := open(t, driver.CUDA)
-	eng, err := engine.New(dev, tiny(t), engine.Settings{Pages: 4, MaxNumBatchedTokens: 4, MaxNumSeqs: 2})
+	eng, err := engine.New(dev, tiny(t), engine.Settings{Pages: 4, MaxNumBatchedTokens: 4,
+		MaxNumSeqs: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,19 +137,22 @@ func TestMoreSequencesThanRoom(t *testing.T) {
 		t.Error(err)
 	}
 	s := compiled(t, dev, engine.Settings{Pages: 4, MaxNumSeqs: 2}, 3)
-	if err := s.Forward(many, nil); err == nil || err.Error() != "rows of 3 sequences are in a step, this one has room for 2" {
+	if err := s.Forward(many, nil); err == nil ||
+		err.Error() != "rows of 3 sequences are in a step, this one has room for 2" {
 		t.Error(err)
 	}
 }
 
-// TestCloseUnderWork: a step is closed while its work is queued and tokens are on their way, and by several at once; all is given back, and who comes later is told.
+// TestCloseUnderWork: a step is closed while its work is queued and tokens are on their way, and by
+// several at once; all is given back, and who comes later is told.
 func TestCloseUnderWork(t *testing.T) {
 	for _, api := range apis {
 		t.Run(string(api), func(t *testing.T) {
 			dev, f := open(t, api)
 			s := compiled(t, dev, engine.Settings{Pages: 4}, 1)
 			choice := []engine.SamplingParams{{TopP: 1, Logprobs: -1}}
-			if err := errors.Join(s.Queue(next(), nil), s.Sample(choice), s.Queue(next(), []int32{0})); err != nil {
+			if err := errors.Join(s.Queue(next(), nil), s.Sample(choice),
+				s.Queue(next(), []int32{0})); err != nil {
 				t.Fatal(err)
 			}
 			var all sync.WaitGroup
@@ -153,7 +169,9 @@ func TestCloseUnderWork(t *testing.T) {
 				})
 			}
 			all.Wait()
-			for what, err := range map[string]error{"Queue": s.Queue(next(), nil), "Sample": s.Sample(choice), "Start": s.Start(next()), "Finish": s.Finish(), "Forward": s.Forward(next(), nil)} {
+			for what, err := range map[string]error{"Queue": s.Queue(next(), nil),
+				"Sample": s.Sample(choice), "Start": s.Start(next()), "Finish": s.Finish(),
+				"Forward": s.Forward(next(), nil)} {
 				if !errors.Is(err, engine.ErrClosed) {
 					t.Errorf("%s of a closed step: %v", what, err)
 				}

@@ -25,7 +25,8 @@ type step struct {
 	state       *stateMemory  // layout
 	logits      *sharedRegion // f32 [rows, vocab]; nil when the program gives none
 	frequencies *region
-	sampler     *sampler // once it has sampled; changed under both of the device's locks, joining and mu
+	// once it has sampled; changed under both of the device's locks, joining and mu
+	sampler *sampler
 
 	partial, arrived *sharedRegion // of the attention kernels, nil where no kernel needs them
 	terms            *sharedRegion // of activations in MXFP4, as well
@@ -95,7 +96,8 @@ func (s *step) build() (err error) {
 	} else if s.state, err = d.joinState(s.layout.bytes()); err != nil {
 		return err
 	}
-	r := &recorder{dev: d, p: s.p, t: d.target, layout: s.layout, state: kernels.Pointer(s.state.at), reference: s.reference, only: s.way}
+	r := &recorder{dev: d, p: s.p, t: d.target, layout: s.layout,
+		state: kernels.Pointer(s.state.at), reference: s.reference, only: s.way}
 	for i, op := range s.p.Ops {
 		if err := s.prepare(r, op); err != nil {
 			return operationError{i, op.Label, err}
@@ -217,7 +219,8 @@ func (s *step) Forward(b *engine.Batch, logits []float32) error {
 // closed tells that the step or its device was closed; the lock is held.
 func (s *step) closed() bool { return s.graph == nil || s.dev.closed }
 
-// settled passes an error on when nothing of what failed is under way any more: what comes next writes into the same pinned memory. The lock is held.
+// settled passes an error on when nothing of what failed is under way any more: what comes next
+// writes into the same pinned memory. The lock is held.
 func (s *step) settled(err error) error {
 	if err != nil {
 		s.dev.stream.Synchronize() // the error above is the one to tell
@@ -263,12 +266,17 @@ func (s *step) queue(b *engine.Batch, from []int32) error {
 
 func (s *step) sendState(b *engine.Batch, from []int32) error {
 	if most := s.logitRows(s.layout.bucket); len(b.LogitRows) > most {
-		return fmt.Errorf("logits of %d rows are asked for, this step has room for %d", len(b.LogitRows), most)
+		return fmt.Errorf("logits of %d rows are asked for, this step has room for %d",
+			len(b.LogitRows), most)
 	}
 	if len(b.Seqs) > s.layout.seqs {
-		return fmt.Errorf("rows of %d sequences are in a step, this one has room for %d", len(b.Seqs), s.layout.seqs)
+		return fmt.Errorf("rows of %d sequences are in a step, this one has room for %d",
+			len(b.Seqs), s.layout.seqs)
 	}
-	err := s.state.send(func(state []byte) int { return s.layout.write(state, b, s.p.Spec.Window, s.p.Spec.ExpertsPerToken) })
+	err := s.state.send(func(state []byte) int {
+		return s.layout.write(state, b, s.p.Spec.Window,
+			s.p.Spec.ExpertsPerToken)
+	})
 	if err != nil {
 		return err
 	}
@@ -305,7 +313,8 @@ func (s *step) clock() error {
 	return nil
 }
 
-// heaviest is the operation of a phase whose weights are most: the time of the whole phase is noted as its own, since the others run inside.
+// heaviest is the operation of a phase whose weights are most: the time of the whole phase is noted
+// as its own, since the others run inside.
 func (s *step) heaviest(ph phase) (at int) {
 	most := int64(-1)
 	for i := ph.from; i < ph.to; i++ {
@@ -369,7 +378,8 @@ func (s *step) Profile() []int64 {
 	return append([]int64(nil), s.ns...)
 }
 
-// Close waits for what is queued, and frees the graph and the state. It may be called more than once.
+// Close waits for what is queued, and frees the graph and the state. It may be called more than
+// once.
 func (s *step) Close() error {
 	s.dev.mu.Lock()
 	if s.layout.bucket == 0 {
@@ -379,7 +389,8 @@ func (s *step) Close() error {
 	s.layout = layout{}
 	var errs []error
 	if s.graph != nil {
-		errs = append(errs, s.dev.stream.Synchronize(), s.graph.Close()) // a card that still runs a graph or writes tokens must not find them freed
+		// a card that still runs a graph or writes tokens must not find them freed
+		errs = append(errs, s.dev.stream.Synchronize(), s.graph.Close())
 		s.graph = nil
 	}
 	errs = append(errs, s.unmark())

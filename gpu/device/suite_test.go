@@ -10,7 +10,8 @@ import (
 	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
 )
 
-// What the tests of this folder share: a device whose driver is the fake, and the check that nothing of it is left.
+// What the tests of this folder share: a device whose driver is the fake, and the check that
+// nothing of it is left.
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -33,7 +34,8 @@ func open(t testing.TB, api driver.API) (*Device, *fakedriver.Fake) {
 	return openWith(t, api, Options{})
 }
 
-// openWith takes Options.Arch for what the fake is to be: the CUDA fake has its compute capability then, the HIP fake has no place to tell it.
+// openWith takes Options.Arch for what the fake is to be: the CUDA fake has its compute capability
+// then, the HIP fake has no place to tell it.
 func openWith(t testing.TB, api driver.API, o Options) (*Device, *fakedriver.Fake) {
 	t.Helper()
 	if o.Arch == "" {
@@ -41,7 +43,8 @@ func openWith(t testing.TB, api driver.API, o Options) (*Device, *fakedriver.Fak
 	}
 	m := fakedriver.Machine{}
 	if card, nvidia := capability(o.Arch); nvidia {
-		m = fakedriver.Machine{Devices: 1, Name: "Fake " + o.Arch, Major: card / 10, Minor: card % 10, Memory: 64 << 30}
+		m = fakedriver.Machine{Devices: 1, Name: "Fake " + o.Arch, Major: card / 10,
+			Minor: card % 10, Memory: 64 << 30}
 	}
 	f, err := fakedriver.Open(api, m)
 	if err != nil {
@@ -65,7 +68,8 @@ func openWith(t testing.TB, api driver.API, o Options) (*Device, *fakedriver.Fak
 	return dev, f
 }
 
-// arch is the card that the fake of an API is unless a test wants another. KFD, which names an AMD card, is not faked, so it must be said.
+// arch is the card that the fake of an API is unless a test wants another. KFD, which names an AMD
+// card, is not faked, so it must be said.
 func arch(api driver.API) string {
 	return map[driver.API]string{driver.CUDA: "sm_90", driver.HIP: "gfx942"}[api]
 }

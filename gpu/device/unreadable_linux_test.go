@@ -12,7 +12,8 @@ import (
 	"github.com/ossrun/ossrun/gpu/driver"
 )
 
-// TestUnreadableWeights: a file that is cut off under its mapping, as a disk that fails, is an error of the upload; the process and the card go on.
+// TestUnreadableWeights: a file that is cut off under its mapping, as a disk that fails, is an
+// error of the upload; the process and the card go on.
 func TestUnreadableWeights(t *testing.T) {
 	dev, _ := open(t, driver.CUDA)
 	const size = 2*pieceBytes + 5<<20 // several readers, in the second piece

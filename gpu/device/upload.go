@@ -11,8 +11,9 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Weights on their way from a mapped file to the card: pieces go into pinned memory by several goroutines at once, since reading a mapping waits
-// for the disk, and from there to the card while the next piece is read.
+// Weights on their way from a mapped file to the card: pieces go into pinned memory by several
+// goroutines at once, since reading a mapping waits for the disk, and from there to the card while
+// the next piece is read.
 
 const (
 	pieceBytes = 16 << 20 // that one copy to the card takes
@@ -86,7 +87,8 @@ func (d *Device) load(to driver.Pointer, data []byte) (err error) {
 	defer l.mu.Unlock()
 	defer func() {
 		if err != nil {
-			l.stream.Synchronize() // no copy reads the ring or writes what is freed now; the error is the one to tell
+			// no copy reads the ring or writes what is freed now; the error is the one to tell
+			l.stream.Synchronize()
 		}
 	}()
 	for len(data) > 0 {
@@ -135,10 +137,13 @@ func (d *Device) readInto(dst, src []byte) error {
 	return nil
 }
 
-// errUnreadable is a page of a mapping that the system could not bring: a disk's error, or a file that somebody has cut off.
-var errUnreadable = errors.New("the file of the weights cannot be read: a disk that fails, or the file was made shorter while it was in use")
+// errUnreadable is a page of a mapping that the system could not bring: a disk's error, or a file
+// that somebody has cut off.
+var errUnreadable = errors.New("the file of the weights cannot be read: a disk that fails, or " +
+	"the file was made shorter while it was in use")
 
-// readMapped copies out of a mapping. A page that is not to be had is a signal to the process, which would end it; here it is an error.
+// readMapped copies out of a mapping. A page that is not to be had is a signal to the process,
+// which would end it; here it is an error.
 func readMapped(dst, src []byte) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

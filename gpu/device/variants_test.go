@@ -80,23 +80,43 @@ func TestVariantsTaken(t *testing.T) {
 		rows int
 		want string
 	}{
-		{"decode", engine.Settings{}, 1, "decode_qkv:1 decode_attend:1 decode_linear:1 decode_route:1 decode_gate_up:1 decode_down:1"},
-		{"decode of 16 rows", engine.Settings{KVCacheDtype: "bf16"}, 16, "decode_qkv:1 decode_attend:1 decode_linear:1 decode_route:1 decode_gate_up:1 decode_down:1"},
-		{"prefill", engine.Settings{}, 17, "norm:1 prefill_linear:3 rope:1 write_kv:1 decode_attend:1 prefill_linear:1 norm:1 prefill_linear:1 route:2 " +
-			"prefill_gate_up:1 prefill_down:1 combine:1"},
-		{"prefill on a bf16 cache", engine.Settings{KVCacheDtype: "bf16"}, 64, "norm:1 prefill_linear:3 rope:1 write_kv:1 prefill_attend:2 prefill_linear:1 norm:1 prefill_linear:1 " +
-			"route:2 prefill_gate_up:1 prefill_down:1 combine:1"},
-		{"decode in 8 bits", engine.Settings{Compute: engine.Int8}, 4, "decode_qkv:1 decode_attend:1 decode_linear:1 decode_route:2 quantize:1 gate_up:1 quantize:1 down:1 combine:1"},
-		{"prefill in 8 bits", engine.Settings{Compute: engine.Int8}, 32, "norm:1 prefill_linear:3 rope:1 write_kv:1 prefill_attend:2 prefill_linear:1 norm:1 prefill_linear:1 " +
-			"route:2 quantize:1 gate_up:1 quantize:1 down:1 combine:1"},
-		{"decode of 8-bit weights", engine.Settings{Dense: engine.DenseQ8}, 2, "norm:1 quantize:1 decode_linear_q8:3 rope:1 write_kv:1 decode_attend:1 quantize:1 decode_linear_q8:1 " +
-			"decode_route:1 decode_gate_up:1 decode_down:1"},
-		{"prefill of 8-bit weights", engine.Settings{Dense: engine.DenseQ8, Compute: engine.Rounded}, 17, "norm:1 quantize:1 prefill_linear_q8:3 rope:1 write_kv:1 prefill_attend_bf16:2 " +
-			"quantize:1 prefill_linear_q8:1 norm:1 prefill_linear:1 route:2 prefill_gate_up_wgmma:1 prefill_down_wgmma:1 combine:1"},
-		{"a tap inside the norm and the projections", engine.Settings{Taps: []string{"layer0.input_layernorm"}}, 1,
-			"norm:1 tap:1 decode_linear:3 rope:1 write_kv:1 decode_attend:1 decode_linear:1 decode_route:1 decode_gate_up:1 decode_down:1"},
+		{"decode", engine.Settings{}, 1,
+			"decode_qkv:1 decode_attend:1 decode_linear:1 decode_route:1 decode_gate_up:1 " +
+				"decode_down:1"},
+		{"decode of 16 rows", engine.Settings{KVCacheDtype: "bf16"}, 16,
+			"decode_qkv:1 decode_attend:1 decode_linear:1 decode_route:1 decode_gate_up:1 " +
+				"decode_down:1"},
+		{"prefill", engine.Settings{}, 17,
+			"norm:1 prefill_linear:3 rope:1 write_kv:1 decode_attend:1 prefill_linear:1 norm:1 " +
+				"prefill_linear:1 route:2 " +
+				"prefill_gate_up:1 prefill_down:1 combine:1"},
+		{"prefill on a bf16 cache", engine.Settings{KVCacheDtype: "bf16"}, 64,
+			"norm:1 prefill_linear:3 rope:1 write_kv:1 prefill_attend:2 prefill_linear:1 norm:1 " +
+				"prefill_linear:1 " +
+				"route:2 prefill_gate_up:1 prefill_down:1 combine:1"},
+		{"decode in 8 bits", engine.Settings{Compute: engine.Int8}, 4,
+			"decode_qkv:1 decode_attend:1 decode_linear:1 decode_route:2 quantize:1 gate_up:1 " +
+				"quantize:1 down:1 combine:1"},
+		{"prefill in 8 bits", engine.Settings{Compute: engine.Int8}, 32,
+			"norm:1 prefill_linear:3 rope:1 write_kv:1 prefill_attend:2 prefill_linear:1 norm:1 " +
+				"prefill_linear:1 " +
+				"route:2 quantize:1 gate_up:1 quantize:1 down:1 combine:1"},
+		{"decode of 8-bit weights", engine.Settings{Dense: engine.DenseQ8}, 2,
+			"norm:1 quantize:1 decode_linear_q8:3 rope:1 write_kv:1 decode_attend:1 quantize:1 " +
+				"decode_linear_q8:1 " +
+				"decode_route:1 decode_gate_up:1 decode_down:1"},
+		{"prefill of 8-bit weights", engine.Settings{Dense: engine.DenseQ8,
+			Compute: engine.Rounded}, 17,
+			"norm:1 quantize:1 prefill_linear_q8:3 rope:1 write_kv:1 prefill_attend_bf16:2 " +
+				"quantize:1 prefill_linear_q8:1 norm:1 prefill_linear:1 route:2 " +
+				"prefill_gate_up_wgmma:1 prefill_down_wgmma:1 combine:1"},
+		{"a tap inside the norm and the projections",
+			engine.Settings{Taps: []string{"layer0.input_layernorm"}}, 1,
+			"norm:1 tap:1 decode_linear:3 rope:1 write_kv:1 decode_attend:1 decode_linear:1 " +
+				"decode_route:1 decode_gate_up:1 decode_down:1"},
 		{"a tap behind the router", engine.Settings{Taps: []string{"layer0.router_logits"}}, 1,
-			"decode_qkv:1 decode_attend:1 decode_linear:1 norm:1 decode_linear:1 tap:1 route:2 decode_gate_up:1 decode_down:1"},
+			"decode_qkv:1 decode_attend:1 decode_linear:1 norm:1 decode_linear:1 tap:1 route:2 " +
+				"decode_gate_up:1 decode_down:1"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			x.o.Pages = 4
@@ -107,12 +127,14 @@ func TestVariantsTaken(t *testing.T) {
 	}
 }
 
-// TestReferenceDevice: asked for, of the device or by a program that must not depend on its batch, the reference kernels stand alone.
+// TestReferenceDevice: asked for, of the device or by a program that must not depend on its batch,
+// the reference kernels stand alone.
 func TestReferenceDevice(t *testing.T) {
 	for name, x := range map[string]struct {
 		device  Options
 		program engine.Settings
-	}{"the device": {Options{Reference: true}, engine.Settings{Pages: 4}}, "the program": {Options{}, engine.Settings{Pages: 4, Deterministic: true}}} {
+	}{"the device": {Options{Reference: true}, engine.Settings{Pages: 4}},
+		"the program": {Options{}, engine.Settings{Pages: 4, Deterministic: true}}} {
 		t.Run(name, func(t *testing.T) {
 			dev, _ := openWith(t, driver.CUDA, x.device)
 			for _, rows := range []int{1, 17} {
@@ -126,7 +148,8 @@ func TestReferenceDevice(t *testing.T) {
 	}
 }
 
-// TestDisable: each variant is replaced by reference kernels, and the logits stay the same up to rounding.
+// TestDisable: each variant is replaced by reference kernels, and the logits stay the same up to
+// rounding.
 func TestDisable(t *testing.T) {
 	ckpt := tiny(t)
 	want := make([]float32, ckpt.Spec.Vocab)
@@ -153,7 +176,8 @@ func TestDisable(t *testing.T) {
 			if !slices.Equal(dev.Disabled(), []Variant{f}) {
 				t.Errorf("out of use: %v", dev.Disabled())
 			}
-			if strings.Contains(shown(compiled(t, dev, engine.Settings{Pages: 4}, 2), 0), string(f)) {
+			if strings.Contains(shown(compiled(t, dev, engine.Settings{Pages: 4}, 2), 0),
+				string(f)) {
 				t.Errorf("%s is still taken", f)
 			}
 			near(t, got, want, 1e-4)
@@ -172,8 +196,8 @@ func near(t *testing.T, got, want []float32, bound float32) {
 	}
 }
 
-// TestProve: on warps of 64, with the unit for MXFP4, every variant is right, and all that the card has are tried. TestWrongKernels is the same on warps
-// of 32 with warpgroups.
+// TestProve: on warps of 64, with the unit for MXFP4, every variant is right, and all that the card
+// has are tried. TestWrongKernels is the same on warps of 32 with warpgroups.
 func TestProve(t *testing.T) {
 	dev, f := openWith(t, driver.HIP, Options{Arch: "gfx950", DecodeKernel: DecodePersistent})
 	f.Multiprocessors(3)
@@ -185,7 +209,8 @@ func TestProve(t *testing.T) {
 	for _, p := range proofs {
 		t.Logf("%-24s %.1e", p.Variant, p.Error)
 		have = append(have, p.Variant)
-		if exact := strings.HasSuffix(string(p.Variant), "_mx") || p.Variant == DecodeStep; !p.OK || p.Error > p.Bound || p.Error == 0 && !exact {
+		if exact := strings.HasSuffix(string(p.Variant), "_mx") || p.Variant == DecodeStep; !p.OK ||
+			p.Error > p.Bound || p.Error == 0 && !exact {
 			t.Errorf("%+v", p)
 		}
 	}
@@ -196,15 +221,20 @@ func TestProve(t *testing.T) {
 
 // variantsWithout are all but those of a way.
 func variantsWithout(suffix string) []Variant {
-	return slices.DeleteFunc(Variants(), func(f Variant) bool { return strings.HasSuffix(string(f), suffix) })
+	return slices.DeleteFunc(Variants(), func(f Variant) bool {
+		return strings.HasSuffix(string(f),
+			suffix)
+	})
 }
 
-// TestWrongKernels: kernels that compute something else are found, named and taken out of use; the next best way takes their place, and the reference
-// kernels where there is none.
+// TestWrongKernels: kernels that compute something else are found, named and taken out of use; the
+// next best way takes their place, and the reference kernels where there is none.
 func TestWrongKernels(t *testing.T) {
 	dev, _ := open(t, driver.CUDA)
-	for as, is := range map[string]string{"decode_attend_f32": "decode_attend_bf16", "prefill_linear_3": "prefill_linear_1", "prefill_linear_wgmma": "linear",
-		"decode_linear_q8_4": "decode_linear_q8_1"} { // of the same arguments, and no more shared memory
+	for as, is := range map[string]string{"decode_attend_f32": "decode_attend_bf16",
+		"prefill_linear_3": "prefill_linear_1", "prefill_linear_wgmma": "linear",
+		// of the same arguments, and no more shared memory
+		"decode_linear_q8_4": "decode_linear_q8_1"} {
 		f, err := dev.function(is)
 		if err != nil {
 			t.Fatal(err)
@@ -216,7 +246,8 @@ func TestWrongKernels(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Variant{Attend, DecodeLinearQ8, PrefillLinear, "prefill_linear_wgmma"}
-	if len(proofs) != len(variantsWithout("_mx"))-1 { // nor a step in one launch, which nobody chose
+	// nor a step in one launch, which nobody chose
+	if len(proofs) != len(variantsWithout("_mx"))-1 {
 		t.Errorf("%d proofs", len(proofs))
 	}
 	for _, p := range proofs {
@@ -229,32 +260,41 @@ func TestWrongKernels(t *testing.T) {
 		t.Errorf("out of use: %v, not %v", dev.Disabled(), want)
 	}
 	got := shown(compiled(t, dev, engine.Settings{Pages: 4}, 17), 1)
-	if strings.Contains(got, "decode_attend") || strings.Contains(got, "prefill_linear") || !strings.Contains(got, "prefill_down:1") {
+	if strings.Contains(got, "decode_attend") || strings.Contains(got, "prefill_linear") ||
+		!strings.Contains(got, "prefill_down:1") {
 		t.Errorf("exact: %s", got)
 	}
 	got = shown(compiled(t, dev, engine.Settings{Pages: 4, Compute: engine.Rounded}, 17), 1)
-	if !strings.Contains(got, "prefill_linear_bf16:3") || !strings.Contains(got, "norm:1 linear:1 route") || !strings.Contains(got, "prefill_gate_up_wgmma:1 prefill_down_wgmma:1") {
+	if !strings.Contains(got, "prefill_linear_bf16:3") ||
+		!strings.Contains(got, "norm:1 linear:1 route") ||
+		!strings.Contains(got, "prefill_gate_up_wgmma:1 prefill_down_wgmma:1") {
 		t.Errorf("rounded: %s", got)
 	}
 }
 
-// TestDispatch: what a prefill in each mode launches on each kind of card. That these kernels have the instruction of the card's matrix unit is held by
-// gpu/kernels, which disassembles them.
+// TestDispatch: what a prefill in each mode launches on each kind of card. That these kernels have
+// the instruction of the card's matrix unit is held by gpu/kernels, which disassembles them.
 func TestDispatch(t *testing.T) {
 	dense := func(suffix string) string {
-		return "norm prefill_linear" + suffix + " prefill_linear" + suffix + " prefill_linear" + suffix + " rope write_kv_bf16 prefill_attend_1 decode_attend_bf16 prefill_linear" + suffix +
+		return "norm prefill_linear" + suffix + " prefill_linear" + suffix + " prefill_linear" +
+			suffix + " rope write_kv_bf16 prefill_attend_1 decode_attend_bf16 prefill_linear" +
+			suffix +
 			" norm prefill_linear_3 route_choose route_group "
 	}
 	for _, x := range []struct{ arch, compute, want string }{
 		{"sm_80", engine.Rounded, dense("_1") + "prefill_gate_up_1 prefill_down_1 combine"},
 		{"sm_89", engine.Rounded, dense("_1") + "prefill_gate_up_1 prefill_down_1 combine"},
-		{"sm_90", engine.Rounded, dense("_wgmma") + "prefill_gate_up_wgmma prefill_down_wgmma combine"},
+		{"sm_90", engine.Rounded, dense("_wgmma") +
+			"prefill_gate_up_wgmma prefill_down_wgmma combine"},
 		{"sm_100", engine.Rounded, dense("_1") + "prefill_gate_up_1 prefill_down_1 combine"},
 		{"sm_120", engine.Rounded, dense("_1") + "prefill_gate_up_1 prefill_down_1 combine"},
-		{"sm_120", engine.MX, dense("_1") + "quantize_mx prefill_gate_up_mx quantize_mx prefill_down_mx combine"},
-		{"sm_121", engine.MX, dense("_1") + "quantize_mx prefill_gate_up_mx quantize_mx prefill_down_mx combine"},
+		{"sm_120", engine.MX, dense("_1") +
+			"quantize_mx prefill_gate_up_mx quantize_mx prefill_down_mx combine"},
+		{"sm_121", engine.MX, dense("_1") +
+			"quantize_mx prefill_gate_up_mx quantize_mx prefill_down_mx combine"},
 		{"gfx942", engine.Rounded, dense("_1") + "prefill_gate_up_1 prefill_down_1 combine"},
-		{"gfx950", engine.MX, dense("_1") + "quantize_mx prefill_gate_up_mx quantize_mx prefill_down_mx combine"},
+		{"gfx950", engine.MX, dense("_1") +
+			"quantize_mx prefill_gate_up_mx quantize_mx prefill_down_mx combine"},
 		{"gfx1201", engine.Rounded, dense("_1") + "prefill_gate_up_1 prefill_down_1 combine"},
 	} {
 		t.Run(x.arch+"/"+x.compute, func(t *testing.T) {

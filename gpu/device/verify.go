@@ -19,9 +19,11 @@ import (
 	"github.com/ossrun/ossrun/assets"
 )
 
-// Whether the fast kernels are right on this very card is known before a model is loaded: each is held to the reference kernels once, which takes a
-// fraction of a second, and the outcome is kept in a file for the next start. What must stay true: a record is read by nobody but the same program on
-// the same kind of card under the same driver, and a kernel that was found wrong is out of use whether it was found now or then.
+// Whether the fast kernels are right on this very card is known before a model is loaded: each is
+// held to the reference kernels once, which takes a fraction of a second, and the outcome is kept
+// in a file for the next start. What must stay true: a record is read by nobody but the same
+// program on the same kind of card under the same driver, and a kernel that was found wrong is out
+// of use whether it was found now or then.
 
 // Verification is the outcome.
 type Verification struct {
@@ -43,9 +45,10 @@ type variants interface {
 	Chosen() []Variant
 }
 
-// Verify proves the kernels, or reads in folder that this was done. With folder "" nothing is read or kept. A proof that does not run is told by
-// Verified: the card may still compute. Where the driver library was named by hand nothing is proved. It is for a card that has no model yet: one that is
-// lost to a kernel is opened anew.
+// Verify proves the kernels, or reads in folder that this was done. With folder "" nothing is read
+// or kept. A proof that does not run is told by Verified: the card may still compute. Where the
+// driver library was named by hand nothing is proved. It is for a card that has no model yet: one
+// that is lost to a kernel is opened anew.
 func (c *Card) Verify(ctx context.Context, folder string) {
 	if byHand() {
 		return
@@ -54,8 +57,8 @@ func (c *Card) Verify(ctx context.Context, folder string) {
 	c.verification = establish(ctx, folder, c.about(), c.proving())
 }
 
-// revived is a card whose variants are proved though the card may be lost to one: that variant is wrong, and the others are proved on the card as it is opened
-// anew.
+// revived is a card whose variants are proved though the card may be lost to one: that variant is
+// wrong, and the others are proved on the card as it is opened anew.
 type revived struct {
 	variants
 	reopen func() (variants, error)
@@ -74,7 +77,11 @@ func (r *revived) Prove(ctx context.Context) ([]Proof, error) {
 			return append(lost, list...), nil
 		}
 		var crash *CrashError
-		if !errors.As(err, &crash) || slices.ContainsFunc(lost, func(p Proof) bool { return slices.Contains(crash.Variants, p.Variant) }) {
+		if !errors.As(err, &crash) ||
+			slices.ContainsFunc(lost, func(p Proof) bool {
+				return slices.Contains(crash.Variants,
+					p.Variant)
+			}) {
 			return nil, err
 		}
 		for _, f := range crash.Variants {
@@ -101,7 +108,8 @@ func (c *Card) Prove(ctx context.Context) ([]Proof, error) {
 	return t.Proofs, nil
 }
 
-// Verified says what the kernels are and whether they are right, and a sentence for each that is not: the reference kernels take its place.
+// Verified says what the kernels are and whether they are right, and a sentence for each that is
+// not: the reference kernels take its place.
 func (c *Card) Verified() (summary string, wrong []string) {
 	return c.verification.say(c.Device.Kernels())
 }
@@ -112,7 +120,8 @@ func (c *Card) about() Verification {
 	if v, err := c.Driver.Version(); err == nil {
 		version = fmt.Sprint(v)
 	}
-	return Verification{Card: c.Device.Model(), Driver: fmt.Sprintf("%s %s", c.Driver.API(), version), Kernels: c.Device.Kernels(), Program: build()}
+	return Verification{Card: c.Device.Model(), Driver: fmt.Sprintf("%s %s", c.Driver.API(),
+		version), Kernels: c.Device.Kernels(), Program: build()}
 }
 
 // build names this very program: its commit, its file, and the kernels inside.
@@ -126,7 +135,8 @@ func build() string {
 			fmt.Fprintln(h, f.Size(), f.ModTime().UnixNano())
 		}
 	}
-	manifest, err := assets.Kernels.ReadFile("kernels/manifest.json") // has the digests of all sources
+	// has the digests of all sources
+	manifest, err := assets.Kernels.ReadFile("kernels/manifest.json")
 	fmt.Fprintln(h, err)
 	h.Write(manifest)
 	return hex.EncodeToString(h.Sum(nil)[:8])
@@ -134,16 +144,19 @@ func build() string {
 
 // file is where a record for this lies.
 func (t *Verification) file(folder string) string {
-	sum := sha256.Sum256([]byte(strings.Join([]string{t.Card, t.Driver, t.Kernels, t.Program}, "\n")))
+	sum := sha256.Sum256([]byte(strings.Join([]string{t.Card, t.Driver, t.Kernels, t.Program},
+		"\n")))
 	return filepath.Join(folder, hex.EncodeToString(sum[:8])+".json")
 }
 
 // same tells whether a record is for this: names of files are short hashes.
 func (t *Verification) same(o *Verification) bool {
-	return t.Card == o.Card && t.Driver == o.Driver && t.Kernels == o.Kernels && t.Program == o.Program
+	return t.Card == o.Card && t.Driver == o.Driver && t.Kernels == o.Kernels &&
+		t.Program == o.Program
 }
 
-// has tells whether variants that are proved only where they are chosen stand in the record: another start may have chosen others.
+// has tells whether variants that are proved only where they are chosen stand in the record:
+// another start may have chosen others.
 func (t *Verification) has(variants []Variant) bool {
 	for _, f := range variants {
 		if !slices.ContainsFunc(t.Proofs, func(p Proof) bool { return p.Variant == f }) {
@@ -157,7 +170,8 @@ func establish(ctx context.Context, folder string, about Verification, dev varia
 	if folder != "" {
 		var have Verification
 		data, err := os.ReadFile(about.file(folder))
-		if err == nil && json.Unmarshal(data, &have) == nil && have.same(&about) && len(have.Proofs) > 0 && have.has(dev.Chosen()) {
+		if err == nil && json.Unmarshal(data, &have) == nil && have.same(&about) &&
+			len(have.Proofs) > 0 && have.has(dev.Chosen()) {
 			for _, p := range have.Proofs {
 				if !p.OK {
 					dev.Disable(p.Variant)
@@ -171,7 +185,8 @@ func establish(ctx context.Context, folder string, about Verification, dev varia
 	return about
 }
 
-// prove fills in the proofs and keeps them. A record that cannot be written is made anew by the next start.
+// prove fills in the proofs and keeps them. A record that cannot be written is made anew by the
+// next start.
 func (t *Verification) prove(ctx context.Context, folder string, dev variants) {
 	t.When = time.Now().UTC().Truncate(time.Second)
 	if t.Proofs, t.failed = dev.Prove(ctx); t.failed != nil || folder == "" {
@@ -210,24 +225,28 @@ func (t *Verification) say(kernels string) (summary string, wrong []string) {
 			right++
 			continue
 		}
-		wrong = append(wrong, fmt.Sprintf("%s is wrong on this card, slower kernels take its place: %s", p.Variant, p.Why))
+		wrong = append(wrong, fmt.Sprintf("%s is wrong on this card, slower kernels take its "+
+			"place: %s", p.Variant, p.Why))
 	}
 	switch {
 	case t.failed != nil:
-		return fmt.Sprintf("%s; not proved on this card: %v", kernels, t.failed), []string{"the kernels could not be proved on this card: " + t.failed.Error()}
+		return fmt.Sprintf("%s; not proved on this card: %v", kernels, t.failed),
+			[]string{"the kernels could not be proved on this card: " + t.failed.Error()}
 	case len(t.Proofs) == 0:
 		return kernels, nil
 	case t.recorded:
-		return fmt.Sprintf("%s; %d of %d fast ones right on this card, as proved on %s", kernels, right, len(t.Proofs), t.When.Format(time.DateOnly)), wrong
+		return fmt.Sprintf("%s; %d of %d fast ones right on this card, as proved on %s", kernels,
+			right, len(t.Proofs), t.When.Format(time.DateOnly)), wrong
 	}
-	return fmt.Sprintf("%s; %d of %d fast ones right on this card, proved now", kernels, right, len(t.Proofs)), wrong
+	return fmt.Sprintf("%s; %d of %d fast ones right on this card, proved now", kernels, right,
+		len(t.Proofs)), wrong
 }
 
 // Records is the folder in the user's cache where outcomes are kept.
 func Records() string { return filepath.Join(xdg.CacheHome, "ossrun", "gpu") }
 
-// byHand tells that a driver library was named (Libraries): what is behind it is no card of this machine as a rule, and an emulation takes long to
-// prove anything.
+// byHand tells that a driver library was named (Libraries): what is behind it is no card of this
+// machine as a rule, and an emulation takes long to prove anything.
 func byHand() bool {
 	for _, l := range Libraries {
 		if os.Getenv(l.Variable) != "" {

@@ -31,16 +31,20 @@ func (s *scripted) Disable(f ...Variant) { s.disabled = append(s.disabled, f...)
 
 var outcome = []Proof{{Variant: Attend, OK: true}, {Variant: DecodeDown, Why: "x differs"}}
 
-// TestRecord: what was proved once is read by the next start of the same program on the same card, and by nobody else.
+// TestRecord: what was proved once is read by the next start of the same program on the same card,
+// and by nobody else.
 func TestRecord(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "records")
-	about := Verification{Card: "H200, sm_90", Driver: "CUDA 12080", Kernels: "machine code sm_90a", Program: "1"}
+	about := Verification{Card: "H200, sm_90", Driver: "CUDA 12080", Kernels: "machine code sm_90a",
+		Program: "1"}
 	first := &scripted{proofs: outcome}
 	got := establish(t.Context(), folder, about, first)
 	if first.proved != 1 || got.recorded {
 		t.Errorf("proved %d times, %+v", first.proved, got)
 	}
-	if summary, wrong := got.say("k"); summary != "k; 1 of 2 fast ones right on this card, proved now" || len(wrong) != 1 || !strings.Contains(wrong[0], "decode_down is wrong on this card") {
+	if summary, wrong := got.say("k"); summary != "k; 1 of 2 fast ones right on this card, "+
+		"proved now" || len(wrong) != 1 ||
+		!strings.Contains(wrong[0], "decode_down is wrong on this card") {
 		t.Errorf("%s, %q", summary, wrong)
 	}
 	again := &scripted{}
@@ -48,11 +52,15 @@ func TestRecord(t *testing.T) {
 	if again.proved != 0 || !slices.Equal(again.disabled, []Variant{DecodeDown}) {
 		t.Errorf("proved %d times, out of use: %v", again.proved, again.disabled)
 	}
-	if summary, wrong := got.say("k"); !strings.HasPrefix(summary, "k; 1 of 2 fast ones right on this card, as proved on 20") || len(wrong) != 1 {
+	if summary, wrong := got.say("k"); !strings.HasPrefix(summary,
+		"k; 1 of 2 fast ones right on this card, as proved on 20") || len(wrong) != 1 {
 		t.Errorf("%s, %q", summary, wrong)
 	}
-	for _, other := range []Verification{{"H100, sm_90", about.Driver, about.Kernels, "1", about.When, nil, false, nil}, {about.Card, "CUDA 13000", about.Kernels, "1", about.When, nil, false, nil},
-		{about.Card, about.Driver, "PTX sm_90a", "1", about.When, nil, false, nil}, {about.Card, about.Driver, about.Kernels, "2", about.When, nil, false, nil}} {
+	for _, other := range []Verification{{"H100, sm_90", about.Driver, about.Kernels, "1",
+		about.When, nil, false, nil}, {about.Card, "CUDA 13000", about.Kernels, "1", about.When,
+		nil, false, nil},
+		{about.Card, about.Driver, "PTX sm_90a", "1", about.When, nil, false, nil},
+		{about.Card, about.Driver, about.Kernels, "2", about.When, nil, false, nil}} {
 		s := &scripted{proofs: outcome}
 		if establish(t.Context(), folder, other, s); s.proved != 1 {
 			t.Errorf("%+v takes the record of %+v", other, about)
@@ -60,19 +68,24 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// TestChosenVariants: a record of a start that chose another decode kernel does not speak for this one's.
+// TestChosenVariants: a record of a start that chose another decode kernel does not speak for this
+// one's.
 func TestChosenVariants(t *testing.T) {
 	folder := t.TempDir()
 	about := Verification{Card: "card"}
 	establish(t.Context(), folder, about, &scripted{proofs: outcome})
-	s := &scripted{chosen: []Variant{DecodeStep}, proofs: append(slices.Clone(outcome), Proof{Variant: DecodeStep, Why: "the logits differ"})}
+	s := &scripted{chosen: []Variant{DecodeStep}, proofs: append(slices.Clone(outcome),
+		Proof{Variant: DecodeStep, Why: "the logits differ"})}
 	got := establish(t.Context(), folder, about, s)
-	if _, wrong := got.say("k"); s.proved != 1 || len(wrong) != 2 || wrong[1] != "decode_step is wrong on this card, slower kernels take its place: the logits differ" {
+	if _, wrong := got.say("k"); s.proved != 1 || len(wrong) != 2 ||
+		wrong[1] != "decode_step is wrong on this card, slower kernels take its place: the "+
+			"logits differ" {
 		t.Errorf("proved %d times, %q", s.proved, wrong)
 	}
 	for _, chosen := range [][]Variant{{DecodeStep}, nil} { // now it speaks for both
 		s := &scripted{chosen: chosen}
-		if establish(t.Context(), folder, about, s); s.proved != 0 || !slices.Contains(s.disabled, DecodeStep) {
+		if establish(t.Context(), folder, about, s); s.proved != 0 ||
+			!slices.Contains(s.disabled, DecodeStep) {
 			t.Errorf("proved %d times, out of use: %v", s.proved, s.disabled)
 		}
 	}
@@ -94,31 +107,43 @@ func (b *breaking) Prove(ctx context.Context) ([]Proof, error) {
 	return b.scripted.Prove(ctx)
 }
 
-// TestLostCard: variants that lose the card are wrong, the card is opened again for each, and the outcome is kept like any other.
+// TestLostCard: variants that lose the card are wrong, the card is opened again for each, and the
+// outcome is kept like any other.
 func TestLostCard(t *testing.T) {
 	folder := t.TempDir()
 	about := Verification{Card: "card"}
 	b := &breaking{scripted: scripted{proofs: outcome}, breaks: []Variant{DecodeQKV, PrefillAttend}}
-	got := establish(t.Context(), folder, about, &revived{b, func() (variants, error) { b.opened++; b.disabled = nil; return b, nil }})
+	got := establish(t.Context(), folder, about,
+		&revived{b, func() (variants, error) { b.opened++; b.disabled = nil; return b, nil }})
 	if _, wrong := got.say("k"); b.opened != 2 || len(got.Proofs) != 4 || len(wrong) != 3 ||
-		wrong[0] != "decode_qkv is wrong on this card, slower kernels take its place: the card was lost: misaligned address" {
+		wrong[0] != "decode_qkv is wrong on this card, slower kernels take its place: the card "+
+			"was lost: misaligned address" {
 		t.Errorf("opened %d times, %q", b.opened, wrong)
 	}
 	next := &scripted{}
 	establish(t.Context(), folder, about, next)
-	if next.proved != 0 || !slices.Equal(next.disabled, []Variant{DecodeQKV, PrefillAttend, DecodeDown}) {
+	if next.proved != 0 || !slices.Equal(next.disabled, []Variant{DecodeQKV, PrefillAttend,
+		DecodeDown}) {
 		t.Errorf("proved %d times, out of use: %v", next.proved, next.disabled)
 	}
 }
 
-// TestCardStaysLost: one that does not open again, and one that is lost to a variant that is out of use, are told.
+// TestCardStaysLost: one that does not open again, and one that is lost to a variant that is out of
+// use, are told.
 func TestCardStaysLost(t *testing.T) {
 	b := &breaking{breaks: []Variant{DecodeQKV}}
-	got := establish(t.Context(), "", Verification{}, &revived{b, func() (variants, error) { return b, errors.New("it stays away") }})
-	if got.failed == nil || !strings.Contains(got.failed.Error(), "open the card again: it stays away") {
+	got := establish(t.Context(), "", Verification{},
+		&revived{b, func() (variants, error) { return b, errors.New("it stays away") }})
+	if got.failed == nil || !strings.Contains(got.failed.Error(),
+		"open the card again: it stays away") {
 		t.Errorf("%v", got.failed)
 	}
-	if got := establish(t.Context(), "", Verification{}, &revived{b, func() (variants, error) { b.opened++; return &forgetful{b}, nil }}); got.failed == nil || b.opened != 1 {
+	if got := establish(t.Context(), "", Verification{},
+		&revived{b, func() (variants, error) {
+			b.opened++
+			return &forgetful{b},
+				nil
+		}}); got.failed == nil || b.opened != 1 {
 		t.Errorf("opened %d times, %v", b.opened, got.failed)
 	}
 }
@@ -128,7 +153,8 @@ type forgetful struct{ *breaking }
 
 func (*forgetful) Disable(...Variant) {}
 
-// TestReopen: a card that a kernel has lost is opened again in this process, unless something is on it.
+// TestReopen: a card that a kernel has lost is opened again in this process, unless something is on
+// it.
 func TestReopen(t *testing.T) {
 	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{})
 	if err != nil {
@@ -152,7 +178,8 @@ func TestReopen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.reopen(); err == nil || !strings.Contains(err.Error(), "1 regions and steps in use") {
+	if err := c.reopen(); err == nil ||
+		!strings.Contains(err.Error(), "1 regions and steps in use") {
 		t.Errorf("opened again under a region: %v", err)
 	}
 	if err := errors.Join(r.Free(), c.Close()); err != nil {
@@ -164,7 +191,8 @@ func TestReopen(t *testing.T) {
 func TestDamagedRecord(t *testing.T) {
 	folder := t.TempDir()
 	about := Verification{Card: "card"}
-	for _, text := range []string{"", "{", "null", `{"card":"another","proofs":[{"form":"decode_down","ok":true}]}`, `{"card":"card"}`} {
+	for _, text := range []string{"", "{", "null",
+		`{"card":"another","proofs":[{"form":"decode_down","ok":true}]}`, `{"card":"card"}`} {
 		if err := os.WriteFile(about.file(folder), []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
@@ -188,7 +216,8 @@ func TestProofThatDoesNotRun(t *testing.T) {
 	for range 2 {
 		s := &scripted{err: errors.New("the card is gone")}
 		got := establish(t.Context(), folder, Verification{Card: "card"}, s)
-		if summary, wrong := got.say("k"); s.proved != 1 || summary != "k; not proved on this card: the card is gone" || len(wrong) != 1 {
+		if summary, wrong := got.say("k"); s.proved != 1 ||
+			summary != "k; not proved on this card: the card is gone" || len(wrong) != 1 {
 			t.Errorf("%d, %s, %q", s.proved, summary, wrong)
 		}
 	}
@@ -202,14 +231,16 @@ func TestNoPlaceForRecords(t *testing.T) {
 	}
 	s := &scripted{proofs: outcome[:1]}
 	got := establish(t.Context(), filepath.Join(file, "x"), Verification{}, s)
-	if summary, wrong := got.say("k"); summary != "k; 1 of 1 fast ones right on this card, proved now" || wrong != nil {
+	if summary, wrong := got.say("k"); summary != "k; 1 of 1 fast ones right on this card, "+
+		"proved now" || wrong != nil {
 		t.Errorf("%s, %q", summary, wrong)
 	}
 }
 
 // TestAbout: a record is for a card, a driver, what is loaded and a build.
 func TestAbout(t *testing.T) {
-	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: 1, Name: "Fake RTX", Major: 8, Minor: 9, Memory: 1 << 30})
+	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: 1, Name: "Fake RTX",
+		Major: 8, Minor: 9, Memory: 1 << 30})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +252,8 @@ func TestAbout(t *testing.T) {
 		t.Fatal(err)
 	}
 	about := c.about()
-	if about.Card != "Fake RTX, sm_89" || !strings.HasPrefix(about.Driver, "CUDA 1") || about.Kernels != "machine code sm_89" || len(about.Program) != 16 {
+	if about.Card != "Fake RTX, sm_89" || !strings.HasPrefix(about.Driver, "CUDA 1") ||
+		about.Kernels != "machine code sm_89" || len(about.Program) != 16 {
 		t.Errorf("%+v", about)
 	}
 	folder := t.TempDir()

@@ -1,7 +1,7 @@
 package kernels
 
-// The launches of the reference kernels: one function a kernel, with the grid and the block that its
-// source asks for.
+// The launches of the reference kernels: one function a kernel, with the grid and the block that
+// its source asks for.
 
 // Pointer is a device address.
 type Pointer uint64

@@ -10,18 +10,21 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// The KV pool over several cards. Every card has the same pages, each with its own layers alone, and one block table serves all. To the engine, and
-// to whoever swaps pages out, it is one pool in one device's layout (runtime/engine/cache.go): a page is slots, and slot i has the i-th full layer or
-// the i-th windowed one, as the page is used.
+// The KV pool over several cards. Every card has the same pages, each with its own layers alone,
+// and one block table serves all. To the engine, and to whoever swaps pages out, it is one pool in
+// one device's layout (runtime/engine/cache.go): a page is slots, and slot i has the i-th full
+// layer or the i-th windowed one, as the page is used.
 //
 //	slot            0       1       2              a cut between layers 2 and 3:
 //	windowed layer  0       2       4              card 0: slots 0-1, card 1: slots 1-2
 //	full layer      1       3       5
 //
-// Where the two layers of a slot lie on different cards, both have the slot. Which one is meant follows from how steps used the page; a page that was
-// written from outside and not used yet has the same bytes on both.
+// Where the two layers of a slot lie on different cards, both have the slot. Which one is meant
+// follows from how steps used the page; a page that was written from outside and not used yet has
+// the same bytes on both.
 //
-// What must stay true: bytes that were written are read back, and a step's keys and values are read as it left them.
+// What must stay true: bytes that were written are read back, and a step's keys and values are read
+// as it left them.
 
 // cache is the pool to who compiles and runs steps: a pool, or with pages of 8 bits a pairedPool.
 type cache interface {
@@ -76,7 +79,8 @@ func slotOf(s models.Spec, layer int) (n int) {
 
 // slotBytes is K and V of a page's positions in one layer.
 func slotBytes(p *engine.Program) int64 {
-	return 2 * int64(p.Spec.KVHeads) * engine.PageTokens * int64(p.Spec.HeadDim) * p.KV().Type.Size()
+	return 2 * int64(p.Spec.KVHeads) * engine.PageTokens * int64(p.Spec.HeadDim) *
+		p.KV().Type.Size()
 }
 
 // kinds of pages.
@@ -105,7 +109,8 @@ func (d *Device) newPool(p *engine.Program) (*pool, error) {
 	if err := d.use(); err != nil {
 		return nil, err
 	}
-	c := &pool{dev: d, spec: p.Spec, pages: p.Settings.Pages, slot: slotBytes(p), parts: make([]engine.Region, len(d.ends)), kind: make([]uint8, p.Settings.Pages)}
+	c := &pool{dev: d, spec: p.Spec, pages: p.Settings.Pages, slot: slotBytes(p),
+		parts: make([]engine.Region, len(d.ends)), kind: make([]uint8, p.Settings.Pages)}
 	c.each = int(p.PageBytes() / c.slot)
 	for kind := range c.where {
 		c.where[kind] = make([]int, c.each)
@@ -125,8 +130,10 @@ func (d *Device) newPool(p *engine.Program) (*pool, error) {
 		c.cards = append(c.cards, slotsOf(p.Spec, from, to))
 		if n := c.cards[i].to - c.cards[i].from; n > 0 {
 			var err error
-			if c.parts[i], err = d.devices[i].Alloc(int64(c.pages) * int64(n) * c.slot); err != nil {
-				return nil, errors.Join(fmt.Errorf("%d KV pages of layers %d to %d: %w", c.pages, from, to-1, err), c.Free())
+			if c.parts[i], err = d.devices[i].Alloc(int64(c.pages) * int64(n) *
+				c.slot); err != nil {
+				return nil, errors.Join(fmt.Errorf("%d KV pages of layers %d to %d: %w", c.pages,
+					from, to-1, err), c.Free())
 			}
 		}
 		from = to
@@ -171,7 +178,8 @@ func (c *pool) check(offset int64, n int) error {
 	return nil
 }
 
-// holders are the cards that have a slot of a page of a kind: the first one is to be read, all are to be written from outside.
+// holders are the cards that have a slot of a page of a kind: the first one is to be read, all are
+// to be written from outside.
 func (c *pool) holders(kind uint8, slot int) []int {
 	first, second := c.where[full][slot], c.where[windowed][slot]
 	if kind == windowed {
@@ -188,7 +196,10 @@ func (c *pool) holders(kind uint8, slot int) []int {
 
 // Read gathers bytes from the cards.
 func (c *pool) Read(offset int64, dst []byte) error {
-	return c.walk(offset, dst, func(holders []int, at []int64, part []byte) error { return c.parts[holders[0]].Read(at[0], part) })
+	return c.walk(offset, dst, func(holders []int, at []int64,
+		part []byte) error {
+		return c.parts[holders[0]].Read(at[0], part)
+	})
 }
 
 // Write spreads bytes over the cards.
@@ -203,8 +214,10 @@ func (c *pool) Write(offset int64, src []byte) error {
 	})
 }
 
-// walk goes through bytes of the pool a run at a time: slots of one page that the same cards have. at is where the run lies on each of them.
-func (c *pool) walk(offset int64, data []byte, do func(holders []int, at []int64, part []byte) error) error {
+// walk goes through bytes of the pool a run at a time: slots of one page that the same cards have.
+// at is where the run lies on each of them.
+func (c *pool) walk(offset int64, data []byte, do func(holders []int, at []int64,
+	part []byte) error) error {
 	if err := c.check(offset, len(data)); err != nil {
 		return err
 	}
@@ -216,7 +229,8 @@ func (c *pool) walk(offset int64, data []byte, do func(holders []int, at []int64
 		slot := int(within / c.slot)
 		holders := c.holders(c.kind[number], slot)
 		n := c.slot - within%c.slot
-		for next := slot + 1; next < c.each && slices.Equal(c.holders(c.kind[number], next), holders); next++ {
+		for next := slot + 1; next < c.each && slices.Equal(c.holders(c.kind[number], next),
+			holders); next++ {
 			n += c.slot
 		}
 		n = min(n, int64(len(data)))

@@ -9,24 +9,28 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// The KV pool over several cards where a number of a full layer takes one byte and one of a window layer two (engine.KVFP8), so that positions of the
-// window layers take two pages: the one that a block table names and its twin. In the pool the named page has the first half of all window layers. A
-// card that had its layers at those places would have room for whole pages; so a card has its own layers' halves, as if they were a model:
+// The KV pool over several cards where a number of a full layer takes one byte and one of a window
+// layer two (engine.KVFP8), so that positions of the window layers take two pages: the one that a
+// block table names and its twin. In the pool the named page has the first half of all window
+// layers. A card that had its layers at those places would have room for whole pages; so a card has
+// its own layers' halves, as if they were a model:
 //
 //	12 window layers, a cut behind the sixth    named page          twin
 //	the pool                                    0 1 2 3 4 5         6 7 8 9 10 11
 //	card 0                                      0 1 2               3 4 5
 //	card 1                                      6 7 8               9 10 11
 //
-// Where the bytes of a page lie follows from what the page is, which steps tell. What is written from outside waits on the host until a step uses the
-// page: that is one page in a thousand, on its way back from where it was swapped out.
+// Where the bytes of a page lie follows from what the page is, which steps tell. What is written
+// from outside waits on the host until a step uses the page: that is one page in a thousand, on its
+// way back from where it was swapped out.
 //
 // What must stay true: as in cache.go.
 
 // twin is a kind of pages beside those of cache.go.
 const twin uint8 = 3
 
-// halves are the places of a run of layers: each layer among those of its kind, the window layers in two halves.
+// halves are the places of a run of layers: each layer among those of its kind, the window layers
+// in two halves.
 type halves struct {
 	full, window int // how many there are
 }
@@ -95,7 +99,8 @@ func (d *Device) newPairedPool(p *engine.Program) (*pairedPool, error) {
 	if err := d.use(); err != nil {
 		return nil, err
 	}
-	c := &pairedPool{dev: d, pages: p.Settings.Pages, page: p.PageBytes(), parts: make([]engine.Region, len(d.ends)), waiting: map[int32][]byte{},
+	c := &pairedPool{dev: d, pages: p.Settings.Pages, page: p.PageBytes(),
+		parts: make([]engine.Region, len(d.ends)), waiting: map[int32][]byte{},
 		kind: make([]uint8, p.Settings.Pages), partner: make([]int32, p.Settings.Pages)}
 	for i := range c.partner {
 		c.partner[i] = -1
@@ -116,13 +121,16 @@ func (d *Device) newPairedPool(p *engine.Program) (*pairedPool, error) {
 			}
 			place, inTwin := h.place(windowed, n)
 			c.places = append(c.places, halfPlace{place, inTwin})
-			c.homes[kind] = append(c.homes[kind], layerHome{card, int64(place) * bytes, inTwin, bytes})
+			c.homes[kind] = append(c.homes[kind], layerHome{card, int64(place) * bytes, inTwin,
+				bytes})
 		}
 		c.own = append(c.own, int64(h.units())*unit)
 		if to > from {
 			var err error
-			if c.parts[card], err = d.devices[card].Alloc(int64(c.pages) * c.own[card]); err != nil {
-				return nil, errors.Join(fmt.Errorf("%d KV pages of layers %d to %d: %w", c.pages, from, to-1, err), c.Free())
+			if c.parts[card], err = d.devices[card].Alloc(int64(c.pages) *
+				c.own[card]); err != nil {
+				return nil, errors.Join(fmt.Errorf("%d KV pages of layers %d to %d: %w", c.pages,
+					from, to-1, err), c.Free())
 			}
 		}
 		from = to
@@ -161,7 +169,8 @@ func (c *pairedPool) used(b *engine.Batch, window int) error {
 	for i := range b.Seqs {
 		q := &b.Seqs[i]
 		last := int(q.Start+q.Rows-1) / engine.PageTokens
-		fullFrom, windowFrom := int(q.Start)/engine.PageTokens, int(q.Start)/engine.PageTokens // what it writes; what it sees beside is known
+		// what it writes; what it sees beside is known
+		fullFrom, windowFrom := int(q.Start)/engine.PageTokens, int(q.Start)/engine.PageTokens
 		if len(c.waiting) > 0 {
 			fullFrom, windowFrom = 0, engine.FirstVisible(int(q.Start), window)/engine.PageTokens
 		}
@@ -185,7 +194,8 @@ func (c *pairedPool) used(b *engine.Batch, window int) error {
 	return nil
 }
 
-// spread calls do for each piece of a page that lies on one card in one piece: bytes [from, to) of the page are at `at` of the card's part.
+// spread calls do for each piece of a page that lies on one card in one piece: bytes [from, to) of
+// the page are at `at` of the card's part.
 func (c *pairedPool) spread(page int32, do func(card int, at int64, from, to int64) error) error {
 	kind := c.kind[page]
 	place := func(h layerHome) int64 {
@@ -211,7 +221,10 @@ func (c *pairedPool) spread(page int32, do func(card int, at int64, from, to int
 }
 
 func (c *pairedPool) write(page int32, contents []byte) error {
-	return c.spread(page, func(card int, at, from, to int64) error { return c.parts[card].Write(at, contents[from:to]) })
+	return c.spread(page, func(card int, at, from, to int64) error {
+		return c.parts[card].Write(at,
+			contents[from:to])
+	})
 }
 
 // contents is a page; what no layer has is 0.
@@ -220,7 +233,8 @@ func (c *pairedPool) contents(page int32) ([]byte, error) {
 		return waits, nil
 	}
 	data := make([]byte, c.page)
-	return data, c.spread(page, func(card int, at, from, to int64) error { return c.parts[card].Read(at, data[from:to]) })
+	return data, c.spread(page,
+		func(card int, at, from, to int64) error { return c.parts[card].Read(at, data[from:to]) })
 }
 
 func (c *pairedPool) Bytes() int64 { return int64(c.pages) * c.page }
@@ -254,7 +268,8 @@ func (c *pairedPool) Write(offset int64, src []byte) error {
 }
 
 // walk goes through bytes of the pool a page at a time.
-func (c *pairedPool) walk(offset int64, data []byte, do func(page int32, within int64, part []byte) error) error {
+func (c *pairedPool) walk(offset int64, data []byte, do func(page int32, within int64,
+	part []byte) error) error {
 	if c.parts == nil {
 		return errors.New("this region has been freed")
 	}

@@ -21,7 +21,8 @@ func TestPoolBytes(t *testing.T) {
 }
 
 func poolBytes(t *testing.T, ends []int, kv string) {
-	eng, err := engine.New(hosts(t, nil, ends), opened(t, testdata+"T1/checkpoint"), engine.Settings{Pages: 5, MaxNumBatchedTokens: 1, KVCacheDtype: kv})
+	eng, err := engine.New(hosts(t, nil, ends), opened(t, testdata+"T1/checkpoint"),
+		engine.Settings{Pages: 5, MaxNumBatchedTokens: 1, KVCacheDtype: kv})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,8 +55,9 @@ func poolBytes(t *testing.T, ends []int, kv string) {
 	}
 }
 
-// TestSwappedPages: a sequence's pages are read out, the pool is spoiled, they come back as other pages, and the sequence goes on as if nothing had
-// been; the page of a full layer where one of a windowed layer was, and the other way about.
+// TestSwappedPages: a sequence's pages are read out, the pool is spoiled, they come back as other
+// pages, and the sequence goes on as if nothing had been; the page of a full layer where one of a
+// windowed layer was, and the other way about.
 func TestSwappedPages(t *testing.T) {
 	for _, ends := range [][]int{{1, 4}, {2, 4}, {1, 2, 3, 4}} {
 		for _, kv := range []string{"f32", engine.KVFP8} {
@@ -65,7 +67,8 @@ func TestSwappedPages(t *testing.T) {
 }
 
 func swappedPages(t *testing.T, ends []int, kv string) {
-	eng, err := engine.New(hosts(t, nil, ends, 2), opened(t, testdata+"T1/checkpoint"), engine.Settings{Pages: 8, MaxNumBatchedTokens: 64, KVCacheDtype: kv})
+	eng, err := engine.New(hosts(t, nil, ends, 2), opened(t, testdata+"T1/checkpoint"),
+		engine.Settings{Pages: 8, MaxNumBatchedTokens: 64, KVCacheDtype: kv})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +81,8 @@ func swappedPages(t *testing.T, ends []int, kv string) {
 	}
 	pair(-1, 5, -1, 6)
 	step := func(start int32, rows int) []float32 {
-		b := &engine.Batch{Seqs: []engine.SeqRows{{Start: start, Rows: int32(rows), Full: full, Window: window}}, LogitRows: []int32{int32(rows - 1)}, Twins: twins}
+		b := &engine.Batch{Seqs: []engine.SeqRows{{Start: start, Rows: int32(rows), Full: full,
+			Window: window}}, LogitRows: []int32{int32(rows - 1)}, Twins: twins}
 		for i := range rows {
 			b.Tokens = append(b.Tokens, (start+int32(i)*5)%900)
 		}
@@ -104,12 +108,14 @@ func swappedPages(t *testing.T, ends []int, kv string) {
 	if err := eng.Cache().Write(0, nan); err != nil {
 		t.Fatal(err)
 	}
-	for from, to := range map[int32]int32{1: 2, 2: 1, 3: 7, 4: 3, 5: 0, 6: 4} { // full pages 2 and 7, window pages 1 and 3, their twins 0 and 4
+	// full pages 2 and 7, window pages 1 and 3, their twins 0 and 4
+	for from, to := range map[int32]int32{1: 2, 2: 1, 3: 7, 4: 3, 5: 0, 6: 4} {
 		if err := eng.Cache().Write(int64(to)*page, kept[from]); err != nil {
 			t.Fatal(err)
 		}
 		again := make([]byte, page)
-		if err := eng.Cache().Read(int64(to)*page, again); err != nil || !bytes.Equal(again, kept[from]) {
+		if err := eng.Cache().Read(int64(to)*page, again); err != nil ||
+			!bytes.Equal(again, kept[from]) {
 			t.Errorf("page %d came back as %d with other bytes, %v", from, to, err)
 		}
 	}

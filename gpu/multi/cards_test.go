@@ -87,13 +87,15 @@ func overCards(t testing.TB, f *fakedriver.Fake, plain bool, streams func(rows i
 func steps() []*engine.Batch {
 	one := func(start int32, tokens ...int32) *engine.Batch {
 		n := int32(len(tokens))
-		return &engine.Batch{Tokens: tokens, LogitRows: []int32{n - 1}, Seqs: []engine.SeqRows{{Start: start, Rows: n, Full: []int32{1}, Window: []int32{2}}}}
+		return &engine.Batch{Tokens: tokens, LogitRows: []int32{n - 1},
+			Seqs: []engine.SeqRows{{Start: start, Rows: n, Full: []int32{1}, Window: []int32{2}}}}
 	}
 	return []*engine.Batch{one(0, 5, 6, 7), one(3, 9), one(4, 2)}
 }
 
 // run gives the logits of steps.
-func run(t testing.TB, dev engine.Device, ckpt *checkpoint.Checkpoint, o engine.Settings) ([]float32, error) {
+func run(t testing.TB, dev engine.Device, ckpt *checkpoint.Checkpoint,
+	o engine.Settings) ([]float32, error) {
 	o.Pages, o.MaxNumBatchedTokens = 4, 4
 	eng, err := engine.New(dev, ckpt, o)
 	if err != nil {
@@ -110,8 +112,9 @@ func run(t testing.TB, dev engine.Device, ckpt *checkpoint.Checkpoint, o engine.
 	return all, errors.Join(err, eng.Close())
 }
 
-// across is how far a logit may be from one card's where experts are the host's or streamed: other kernels, other orders of sums.
-// In the 8-bit mode a sum that moves by a bit may round to the next step.
+// across is how far a logit may be from one card's where experts are the host's or streamed: other
+// kernels, other orders of sums. In the 8-bit mode a sum that moves by a bit may round to the next
+// step.
 const (
 	across     = 1e-4
 	acrossInt8 = 2e-2
@@ -129,10 +132,11 @@ func worst(a, b []float32) (d float64) {
 	return d
 }
 
-// TestCards: a golden checkpoint over two and three cards of NVIDIA and two of AMD, with the experts of layers on the host and streamed to the card.
-// Cards alone give the bits of one card.
+// TestCards: a golden checkpoint over two and three cards of NVIDIA and two of AMD, with the
+// experts of layers on the host and streamed to the card. Cards alone give the bits of one card.
 func TestCards(t *testing.T) {
-	holdCards(t, driver.CUDA, "T2", []way{{ends: []int{1, 2, 3}}, {ends: []int{2, 3}, hosted: []int{0, 2}}}, engine.Settings{})
+	holdCards(t, driver.CUDA, "T2", []way{{ends: []int{1, 2, 3}},
+		{ends: []int{2, 3}, hosted: []int{0, 2}}}, engine.Settings{})
 	holdCards(t, driver.HIP, "T2", []way{{ends: []int{1, 3}}}, engine.Settings{})
 }
 
@@ -163,28 +167,30 @@ func holdCards(t *testing.T, api driver.API, model string, list []way, o engine.
 			if streamed && len(w.hosted) == 0 {
 				continue
 			}
-			t.Run(fmt.Sprintf("%s/%s/%s/%v/streamed %v", api, model, o.Compute, w, streamed), func(t *testing.T) {
-				allowed := 0.0
-				var how func(rows int) bool
-				if streamed {
-					how = always
-				}
-				if len(w.hosted) > 0 {
-					allowed = across
-					if o.Compute == engine.Int8 {
-						allowed = acrossInt8
+			t.Run(fmt.Sprintf("%s/%s/%s/%v/streamed %v", api, model, o.Compute, w, streamed),
+				func(t *testing.T) {
+					allowed := 0.0
+					var how func(rows int) bool
+					if streamed {
+						how = always
 					}
-				}
-				got, err := run(t, overCards(t, f, false, how, w), ckpt, o)
-				if d := worst(want, got); err != nil || d > allowed {
-					t.Errorf("a logit moved by %.2g, %v", d, err)
-				}
-			})
+					if len(w.hosted) > 0 {
+						allowed = across
+						if o.Compute == engine.Int8 {
+							allowed = acrossInt8
+						}
+					}
+					got, err := run(t, overCards(t, f, false, how, w), ckpt, o)
+					if d := worst(want, got); err != nil || d > allowed {
+						t.Errorf("a logit moved by %.2g, %v", d, err)
+					}
+				})
 		}
 	}
 }
 
-// TestCrossings: between two cards what is alive crosses, by one copy from card to card for each buffer, and nothing passes through the host.
+// TestCrossings: between two cards what is alive crosses, by one copy from card to card for each
+// buffer, and nothing passes through the host.
 func TestCrossings(t *testing.T) {
 	f := fake(t, driver.CUDA, 2, 0)
 	dev := overCards(t, f, false, nil, way{ends: []int{1, 2}})
@@ -204,7 +210,8 @@ func TestCrossings(t *testing.T) {
 	}
 	want := []string{"cuMemcpyHtoDAsync_v2", "cuGraphLaunch", // the state, layer 0
 		"cuMemcpyPeerAsync", "cuMemcpyPeerAsync", // the residual stream, the angles
-		"cuMemcpyHtoDAsync_v2", "cuGraphLaunch", "cuMemcpyDtoHAsync_v2"} // the state, layer 1, the logits
+		// the state, layer 1, the logits
+		"cuMemcpyHtoDAsync_v2", "cuGraphLaunch", "cuMemcpyDtoHAsync_v2"}
 	if !slices.Equal(calls, want) {
 		t.Errorf("%v", calls)
 	}
@@ -213,7 +220,8 @@ func TestCrossings(t *testing.T) {
 	}
 }
 
-// TestSmallCards: a model that one card has no room for runs on two, and each holds no more than its part.
+// TestSmallCards: a model that one card has no room for runs on two, and each holds no more than
+// its part.
 func TestSmallCards(t *testing.T) {
 	ckpt := opened(t, testdata+"T2/checkpoint")
 	room := ckpt.Bytes() * 9 / 10
@@ -242,8 +250,8 @@ func TestSmallCards(t *testing.T) {
 	}
 }
 
-// TestCardFails: a function of the driver fails, with OSSRUN_LONG each at every call: opening, loading, in a step, closing. The error says so, and
-// nothing is left.
+// TestCardFails: a function of the driver fails, with OSSRUN_LONG each at every call: opening,
+// loading, in a step, closing. The error says so, and nothing is left.
 func TestCardFails(t *testing.T) {
 	f := fake(t, driver.CUDA, 2, 0)
 	ckpt := tiny(t)
@@ -253,7 +261,8 @@ func TestCardFails(t *testing.T) {
 			return err
 		}
 		h := host(t)
-		dev, err := multi.New(planned([]int{1, 2}, 1), cards, h, func(rows int) bool { return rows > 1 })
+		dev, err := multi.New(planned([]int{1, 2}, 1), cards, h,
+			func(rows int) bool { return rows > 1 })
 		if err != nil {
 			return errors.Join(err, h.Close())
 		}
@@ -270,11 +279,14 @@ func TestCardFails(t *testing.T) {
 		at[name] = append(at[name], i)
 	}
 	frees := func(name string) bool {
-		return slices.ContainsFunc([]string{"Free", "Destroy", "Unload", "Release"}, func(s string) bool { return strings.Contains(name, s) })
+		return slices.ContainsFunc([]string{"Free", "Destroy", "Unload", "Release"},
+			func(s string) bool { return strings.Contains(name, s) })
 	}
 	for name, calls := range at {
-		if os.Getenv("OSSRUN_LONG") == "" && !slices.Contains([]string{"cuGraphLaunch", "cuMemcpyPeerAsync", "cuStreamWaitEvent", "cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2",
-			"cuStreamSynchronize", "cuEventRecord", "cuMemAlloc_v2"}, name) {
+		if os.Getenv("OSSRUN_LONG") == "" &&
+			!slices.Contains([]string{"cuGraphLaunch", "cuMemcpyPeerAsync", "cuStreamWaitEvent",
+				"cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2",
+				"cuStreamSynchronize", "cuEventRecord", "cuMemAlloc_v2"}, name) {
 			continue // one card's tests fail them all
 		}
 		tried := []int{calls[len(calls)*2/3]}
@@ -319,9 +331,11 @@ func TestGoesOn(t *testing.T) {
 	dev := overCards(t, f, true, nil, way{ends: []int{1, 2}, hosted: []int{0}})
 	eng, want := stepped(t, dev)
 	got := make([]float32, len(want))
-	for _, name := range []string{"cuGraphLaunch", "cuMemcpyPeerAsync", "cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2", "cuStreamWaitEvent", "cuStreamSynchronize"} {
+	for _, name := range []string{"cuGraphLaunch", "cuMemcpyPeerAsync", "cuMemcpyDtoHAsync_v2",
+		"cuMemcpyHtoDAsync_v2", "cuStreamWaitEvent", "cuStreamSynchronize"} {
 		f.FailCall(name, 1, 1)
-		if err := eng.Step(t.Context(), steps()[0], got); err == nil || !strings.Contains(err.Error(), name) {
+		if err := eng.Step(t.Context(), steps()[0], got); err == nil ||
+			!strings.Contains(err.Error(), name) {
 			t.Errorf("%s failed: %v", name, err)
 		}
 		if err := eng.Step(t.Context(), steps()[0], got); err != nil || !slices.Equal(want, got) {

@@ -31,8 +31,8 @@ type end struct {
 	offset int64
 }
 
-// chainer is a device that compiles programs which one step runs in turn, so that what a step needs beside its buffers is there once. The first of
-// them must be the first that runs.
+// chainer is a device that compiles programs which one step runs in turn, so that what a step needs
+// beside its buffers is there once. The first of them must be the first that runs.
 type chainer interface {
 	CompileChain(list []*engine.Program) ([]engine.Step, error)
 }
@@ -115,7 +115,8 @@ func (c *compiler) compile(s *step) error {
 			s.loads, s.before = append(s.loads, load), append(s.before, before)
 		}
 		for _, b := range st.bring {
-			x.bring = append(x.bring, transfer{b.buffer, c.end(b.from, b.buffer), c.end(st.on, b.buffer)})
+			x.bring = append(x.bring, transfer{b.buffer, c.end(b.from, b.buffer),
+				c.end(st.on, b.buffer)})
 		}
 		s.parts = append(s.parts, x)
 		programs[st.on], of[st.on] = append(programs[st.on], made.Program), append(of[st.on], i)
@@ -166,7 +167,8 @@ func (s *stretchProgram) uses(home engine.Home) bool {
 	return false
 }
 
-// program copies a stretch's operations, with every buffer where the device has it; and the load that must be there first.
+// program copies a stretch's operations, with every buffer where the device has it; and the load
+// that must be there first.
 func (c *compiler) program(st stretch) (*stretchProgram, *load, error) {
 	o := c.p.Settings
 	if c.d.devices[st.on].Caps().Discrete {
@@ -175,7 +177,8 @@ func (c *compiler) program(st stretch) (*stretchProgram, *load, error) {
 	if st.on == c.d.host() && rounds(o.Compute) && !c.d.hostHas(o.Compute) {
 		o.Compute = engine.Exact // the operations are the same
 	}
-	made := &stretchProgram{&engine.Program{Spec: c.p.Spec, Settings: o, Rows: c.p.Rows}, map[*engine.Buffer]*engine.Buffer{}}
+	made := &stretchProgram{&engine.Program{Spec: c.p.Spec, Settings: o, Rows: c.p.Rows},
+		map[*engine.Buffer]*engine.Buffer{}}
 	var l *load
 	if st.streams >= 0 {
 		l = &load{area: c.arena.staging[st.on].areas[c.turns[st.on]%stagingAreas]}
@@ -225,7 +228,8 @@ func (c *compiler) program(st stretch) (*stretchProgram, *load, error) {
 	return made, l, made.Check()
 }
 
-// clone is a buffer as a device has it. A weight that the device has not has no region: it is streamed.
+// clone is a buffer as a device has it. A weight that the device has not has no region: it is
+// streamed.
 func (c *compiler) clone(on int, made *stretchProgram, b *engine.Buffer) (*engine.Buffer, error) {
 	if b == nil {
 		return nil, nil

@@ -7,10 +7,11 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Where the tape is cut, and what crosses a cut. This file moves nothing: it reads a program and says which device runs which operations, which
-// buffers that one needs first, and where they are.
+// Where the tape is cut, and what crosses a cut. This file moves nothing: it reads a program and
+// says which device runs which operations, which buffers that one needs first, and where they are.
 //
-// What must stay true: a buffer crosses exactly where the device that reads it next has not got its last value, once for each value and device.
+// What must stay true: a buffer crosses exactly where the device that reads it next has not got its
+// last value, once for each value and device.
 
 // stretch is a run of operations of one device.
 type stretch struct {
@@ -40,7 +41,8 @@ func cut(p *engine.Program, places []place) ([]stretch, error) {
 		last := len(list) - 1
 		switch {
 		case last < 0 || list[last].on != at.on:
-		case at.streams >= 0 && at.streams != list[last].streams: // its experts must be there before it begins
+		case at.streams >= 0 && at.streams != list[last].streams:
+			// its experts must be there before it begins
 		default:
 			list[last].to = i + 1
 			continue
@@ -57,9 +59,11 @@ func cut(p *engine.Program, places []place) ([]stretch, error) {
 				if has[b]&bit != 0 {
 					continue
 				}
-				from := slices.IndexFunc(list[:i], func(s stretch) bool { return has[b]>>s.on&1 != 0 })
+				from := slices.IndexFunc(list[:i],
+					func(s stretch) bool { return has[b]>>s.on&1 != 0 })
 				if from < 0 {
-					return nil, fmt.Errorf("%s reads %s, which nothing has written", op.Label, b.Name)
+					return nil, fmt.Errorf("%s reads %s, which nothing has written", op.Label,
+						b.Name)
 				}
 				st.bring = append(st.bring, crossing{b, list[from].on})
 				has[b] |= bit
@@ -94,10 +98,12 @@ func reads(op *engine.Op) (list []*engine.Buffer) {
 
 // changes tells that an operation makes its result out of what the result was.
 func changes(op *engine.Op) bool {
-	return (op.Add || op.Kind == engine.Combine || op.Kind == engine.Rope) && op.Out[0].Home == engine.Scratch
+	return (op.Add || op.Kind == engine.Combine || op.Kind == engine.Rope) &&
+		op.Out[0].Home == engine.Scratch
 }
 
-// aliveAfter gives, for each operation, the buffers that something behind it reads before they are written anew.
+// aliveAfter gives, for each operation, the buffers that something behind it reads before they are
+// written anew.
 func aliveAfter(p *engine.Program) []map[*engine.Buffer]bool {
 	alive := make([]map[*engine.Buffer]bool, len(p.Ops))
 	now := map[*engine.Buffer]bool{}
@@ -116,7 +122,8 @@ func aliveAfter(p *engine.Program) []map[*engine.Buffer]bool {
 	return alive
 }
 
-// places says who runs each operation of p: a layer's card, and for the experts of hosted layers the host, unless they are streamed to the card.
+// places says who runs each operation of p: a layer's card, and for the experts of hosted layers
+// the host, unless they are streamed to the card.
 func (l *layout) places(p *engine.Program, streamed bool) []place {
 	list := make([]place, len(p.Ops))
 	seen, experts := -1, -1 // the last layer met; the layer whose experts are being computed

@@ -1,17 +1,19 @@
-// Package multi runs a model that one card has no room for over several devices: what goes where (plan.go), and an
-// engine.Device made of cards, each with a run of layers and the KV cache of those, and of the host,
-// which computes the experts that no card has room for. The tape is cut where the device changes (cut.go); each stretch is a program of its own to
-// the device that runs it, and what is alive across a cut is moved: from card to card by the driver where both have the same one, else through the
-// host's memory.
+// Package multi runs a model that one card has no room for over several devices: what goes where
+// (plan.go), and an engine.Device made of cards, each with a run of layers and the KV cache of
+// those, and of the host, which computes the experts that no card has room for. The tape is cut
+// where the device changes (cut.go); each stretch is a program of its own to the device that runs
+// it, and what is alive across a cut is moved: from card to card by the driver where both have the
+// same one, else through the host's memory.
 //
 //	card 0  embedding, layers 0-11     ->  card 1  layers 12-23, unembedding, sampling
 //	card 0  attention, router of layer l -> host  choice of experts, experts, residual -> card 0  layer l+1
 //
-// The stretches of a step run one after the other: a token's layers depend on each other, so at one stream there is nothing to run beside them but
-// the copies of experts (stage.go).
+// The stretches of a step run one after the other: a token's layers depend on each other, so at one
+// stream there is nothing to run beside them but the copies of experts (stage.go).
 //
-// What must stay true: a row's result is that of one device, up to the arithmetic of whoever computed it; a step that fails leaves nothing under way;
-// everything is given back by Free and Close.
+// What must stay true: a row's result is that of one device, up to the arithmetic of whoever
+// computed it; a step that fails leaves nothing under way; everything is given back by Free and
+// Close.
 package multi
 
 import (
@@ -29,7 +31,8 @@ import (
 // Device is several devices.
 type Device struct {
 	layout
-	devices []engine.Device // the cards in the order of their layers, then the host, which may be nil
+	// the cards in the order of their layers, then the host, which may be nil
+	devices []engine.Device
 	streams func(rows int) bool
 	spans   []span
 
@@ -48,18 +51,23 @@ type span struct{ from, to int }
 
 var _ engine.Placer = (*Device)(nil)
 
-// New makes one device of cards, by the numbers that plan.Shares has, and of host, which is needed only where the plan leaves experts to the CPU.
-// streams tells from how many rows of a step on the experts of hosted layers are copied to the card instead of being computed
-// by the host; nil: never. Device.Close closes them all. Cards that the plan has no layers for are closed at once.
-func New(plan Plan, cards []engine.Device, host engine.Device, streams func(rows int) bool) (_ *Device, err error) {
+// New makes one device of cards, by the numbers that plan.Shares has, and of host, which is needed
+// only where the plan leaves experts to the CPU. streams tells from how many rows of a step on the
+// experts of hosted layers are copied to the card instead of being computed by the host; nil:
+// never. Device.Close closes them all. Cards that the plan has no layers for are closed at once.
+func New(plan Plan, cards []engine.Device, host engine.Device,
+	streams func(rows int) bool) (_ *Device, err error) {
 	d := &Device{layout: layout{hosted: map[int]bool{}}, streams: streams}
 	taken := map[int]bool{}
 	for _, share := range plan.Shares {
-		if share.Card < 0 || share.Card >= len(cards) || taken[share.Card] || share.To <= share.From {
-			return nil, fmt.Errorf("a plan with layers %d to %d on card %d of %d", share.From, share.To-1, share.Card, len(cards))
+		if share.Card < 0 || share.Card >= len(cards) || taken[share.Card] ||
+			share.To <= share.From {
+			return nil, fmt.Errorf("a plan with layers %d to %d on card %d of %d", share.From,
+				share.To-1, share.Card, len(cards))
 		}
 		if n := len(d.ends); n > 0 && d.ends[n-1] != share.From || n == 0 && share.From != 0 {
-			return nil, fmt.Errorf("a plan whose layers do not follow each other: %d to %d", share.From, share.To-1)
+			return nil, fmt.Errorf("a plan whose layers do not follow each other: %d to %d",
+				share.From, share.To-1)
 		}
 		taken[share.Card] = true
 		d.devices, d.ends = append(d.devices, cards[share.Card]), append(d.ends, share.To)
@@ -72,7 +80,8 @@ func New(plan Plan, cards []engine.Device, host engine.Device, streams func(rows
 		return nil, errors.New("a plan without layers")
 	}
 	if len(d.hosted) > 0 && host == nil {
-		return nil, fmt.Errorf("the experts of %d layers are for a host that is not given", len(d.hosted))
+		return nil, fmt.Errorf("the experts of %d layers are for a host that is not given",
+			len(d.hosted))
 	}
 	d.devices = append(d.devices, host)
 	for i, c := range cards {
@@ -90,7 +99,8 @@ func (d *Device) Name() string {
 		parts = append(parts, fmt.Sprintf("%s: layers %d-%d", d.devices[i].Name(), s.from, s.to-1))
 	}
 	if n := len(d.hosted); n > 0 {
-		parts = append(parts, fmt.Sprintf("%s: experts of %d layers", d.devices[d.host()].Name(), n))
+		parts = append(parts, fmt.Sprintf("%s: experts of %d layers", d.devices[d.host()].Name(),
+			n))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -107,8 +117,9 @@ func (d *Device) Memory() (total, free int64) {
 	return total, free
 }
 
-// Caps are what all cards can do. Where the host computes experts it must know the mode too, but for those that round what
-// meets a matrix unit: it has none, and rounds nothing (program). The host has no dense weights and no KV pages.
+// Caps are what all cards can do. Where the host computes experts it must know the mode too, but
+// for those that round what meets a matrix unit: it has none, and rounds nothing (program). The
+// host has no dense weights and no KV pages.
 func (d *Device) Caps() engine.Caps {
 	caps := d.devices[0].Caps()
 	caps.Samples, caps.Bandwidth = d.devices[d.host()-1].Caps().Samples, 0
@@ -117,8 +128,10 @@ func (d *Device) Caps() engine.Caps {
 	})
 	for _, dev := range d.devices[:d.host()] {
 		c := dev.Caps()
-		caps.Computes = slices.DeleteFunc(caps.Computes, func(mode string) bool { return !c.Has(mode) })
-		caps.DenseQ8 = caps.DenseQ8 && c.DenseQ8 && c.Dense12 == caps.Dense12 // inputs of as many bits on all
+		caps.Computes = slices.DeleteFunc(caps.Computes,
+			func(mode string) bool { return !c.Has(mode) })
+		// inputs of as many bits on all
+		caps.DenseQ8 = caps.DenseQ8 && c.DenseQ8 && c.Dense12 == caps.Dense12
 		caps.FP8KV = caps.FP8KV && c.FP8KV
 	}
 	return caps
@@ -161,7 +174,8 @@ func (d *Device) AllocFor(p *engine.Program, home engine.Home) (engine.Region, e
 // suits refuses a model that the plan was not made for.
 func (d *Device) suits(s models.Spec) error {
 	if end := d.ends[len(d.ends)-1]; s.Layers != end {
-		return fmt.Errorf("%s has %d layers, the devices were planned for %d", s.Name, s.Layers, end)
+		return fmt.Errorf("%s has %d layers, the devices were planned for %d", s.Name, s.Layers,
+			end)
 	}
 	return nil
 }
@@ -179,8 +193,9 @@ func (d *Device) streamsUpTo(rows int) bool {
 	return false
 }
 
-// MostPages asks every card: its memory less its weights, its scratch, what steps take beside it and its staging areas, over the bytes of its layers in a
-// page. Logits and the choice of tokens are the last card's.
+// MostPages asks every card: its memory less its weights, its scratch, what steps take beside it
+// and its staging areas, over the bytes of its layers in a page. Logits and the choice of tokens
+// are the last card's.
 func (d *Device) MostPages(s models.Spec, o engine.Settings, utilization float64) (int, error) {
 	if err := d.suits(s); err != nil {
 		return 0, err

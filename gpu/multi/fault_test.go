@@ -12,7 +12,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// What goes wrong beside a card's calls: the host's half of a step, and a card that is gone for good.
+// What goes wrong beside a card's calls: the host's half of a step, and a card that is gone for
+// good.
 
 var errHalf = errors.New("the host's half failed")
 
@@ -42,8 +43,9 @@ func (s brittleStep) Forward(b *engine.Batch, logits []float32) error {
 	return s.Step.Forward(b, logits)
 }
 
-// TestHostFails: a step ends with the host's error and says which operations were on the way; a step that was queued says it when its tokens are to be
-// chosen; and what follows is as if nothing had been.
+// TestHostFails: a step ends with the host's error and says which operations were on the way; a
+// step that was queued says it when its tokens are to be chosen; and what follows is as if nothing
+// had been.
 func TestHostFails(t *testing.T) {
 	f := fake(t, driver.CUDA, 2, 0)
 	cards, err := cardsOf(f, 2, false)
@@ -59,7 +61,9 @@ func TestHostFails(t *testing.T) {
 	got := make([]float32, len(want))
 	for range 2 {
 		broken.Store(true)
-		if err := eng.Step(t.Context(), steps()[0], got); !errors.Is(err, errHalf) || !strings.Contains(err.Error(), "cpu, 1 thread") || !strings.Contains(err.Error(), " to ") {
+		if err := eng.Step(t.Context(), steps()[0], got); !errors.Is(err, errHalf) ||
+			!strings.Contains(err.Error(), "cpu, 1 thread") ||
+			!strings.Contains(err.Error(), " to ") {
 			t.Errorf("a step: %v", err)
 		}
 		if err := eng.Queue(t.Context(), steps()[0], nil); err != nil {
@@ -81,11 +85,13 @@ func TestHostFails(t *testing.T) {
 	}
 }
 
-// TestCardIsLost: a card that is gone in the middle of a step is told as such, whichever it is and wherever it is noticed, so that whoever opened the cards
-// opens them anew; and everything can be closed behind it.
+// TestCardIsLost: a card that is gone in the middle of a step is told as such, whichever it is and
+// wherever it is noticed, so that whoever opened the cards opens them anew; and everything can be
+// closed behind it.
 func TestCardIsLost(t *testing.T) {
 	const lost = 719 // CUDA_ERROR_LAUNCH_FAILED: nothing goes on in this context
-	for _, name := range []string{"cuGraphLaunch", "cuMemcpyPeerAsync", "cuStreamSynchronize", "cuMemcpyHtoDAsync_v2"} {
+	for _, name := range []string{"cuGraphLaunch", "cuMemcpyPeerAsync", "cuStreamSynchronize",
+		"cuMemcpyHtoDAsync_v2"} {
 		t.Run(name, func(t *testing.T) { // one fake machine at a time
 			f := fake(t, driver.CUDA, 2, 0)
 			dev := overCards(t, f, true, nil, way{ends: []int{1, 2}, hosted: []int{0}})
@@ -94,7 +100,8 @@ func TestCardIsLost(t *testing.T) {
 				t.Fatal(err)
 			}
 			f.FailCall(name, 1, lost)
-			if err := eng.Step(t.Context(), steps()[0], make([]float32, eng.Spec().Vocab)); !errors.Is(err, driver.ErrLost) {
+			if err := eng.Step(t.Context(), steps()[0],
+				make([]float32, eng.Spec().Vocab)); !errors.Is(err, driver.ErrLost) {
 				t.Error(err)
 			}
 			if err := eng.Close(); err != nil {

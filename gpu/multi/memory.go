@@ -17,8 +17,10 @@ type weight struct {
 	bytes int64
 }
 
-// UploadFor gives a weight to the devices that read it. The experts that the host computes stay where they are, and are streamed from there.
-func (d *Device) UploadFor(p *engine.Program, b *engine.Buffer, data []byte) (engine.Region, error) {
+// UploadFor gives a weight to the devices that read it. The experts that the host computes stay
+// where they are, and are streamed from there.
+func (d *Device) UploadFor(p *engine.Program, b *engine.Buffer, data []byte) (engine.Region,
+	error) {
 	if err := d.use(); err != nil {
 		return nil, err
 	}
@@ -85,7 +87,8 @@ func (w *weight) Free() error {
 	return errors.Join(errs...)
 }
 
-// arena is the scratch of all devices, and the staging areas of those to which experts are streamed.
+// arena is the scratch of all devices, and the staging areas of those to which experts are
+// streamed.
 type arena struct {
 	dev     *Device
 	parts   []engine.Region // by device; nil where nothing is written
@@ -93,13 +96,14 @@ type arena struct {
 	bytes   int64
 }
 
-// newArena makes room for p, and so for every smaller program: for where the experts of hosted layers are computed by the host and for where they
-// are streamed.
+// newArena makes room for p, and so for every smaller program: for where the experts of hosted
+// layers are computed by the host and for where they are streamed.
 func (d *Device) newArena(p *engine.Program) (*arena, error) {
 	if err := d.use(); err != nil {
 		return nil, err
 	}
-	a := &arena{dev: d, parts: make([]engine.Region, len(d.devices)), staging: make([]*staging, len(d.devices))}
+	a := &arena{dev: d, parts: make([]engine.Region, len(d.devices)),
+		staging: make([]*staging, len(d.devices))}
 	for i, bytes := range d.arenas(p) {
 		if bytes == 0 {
 			continue
@@ -145,8 +149,10 @@ func (d *Device) arenas(p *engine.Program) []int64 {
 // align is where buffers start, as engine.Program.Layout has it.
 const align = 64
 
-// arrange gives every buffer of the arena its offset on each device that reads or writes it, and the size of each device's arena.
-func arrange(p *engine.Program, places []place, devices int) (offsets []map[*engine.Buffer]int64, sizes []int64) {
+// arrange gives every buffer of the arena its offset on each device that reads or writes it, and
+// the size of each device's arena.
+func arrange(p *engine.Program, places []place, devices int) (offsets []map[*engine.Buffer]int64,
+	sizes []int64) {
 	offsets, sizes = make([]map[*engine.Buffer]int64, devices), make([]int64, devices)
 	for i := range offsets {
 		offsets[i] = map[*engine.Buffer]int64{}

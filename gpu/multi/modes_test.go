@@ -16,8 +16,10 @@ import (
 
 // Every mode of one card is there over several, and with experts on the host.
 
-// prefilled gives the logits of a prompt that is long enough for the matrix unit, and of a token behind it.
-func prefilled(t *testing.T, dev engine.Device, ckpt *checkpoint.Checkpoint, o engine.Settings) (all []float32) {
+// prefilled gives the logits of a prompt that is long enough for the matrix unit, and of a token
+// behind it.
+func prefilled(t *testing.T, dev engine.Device, ckpt *checkpoint.Checkpoint,
+	o engine.Settings) (all []float32) {
 	t.Helper()
 	o.Pages, o.MaxNumBatchedTokens = 4, 20
 	eng, err := engine.New(dev, ckpt, o)
@@ -25,7 +27,8 @@ func prefilled(t *testing.T, dev engine.Device, ckpt *checkpoint.Checkpoint, o e
 		t.Fatal(err)
 	}
 	for _, rows := range []int{20, 1} {
-		b := &engine.Batch{LogitRows: []int32{int32(rows - 1)}, Seqs: []engine.SeqRows{{Rows: int32(rows), Full: []int32{1}, Window: []int32{2}}}}
+		b := &engine.Batch{LogitRows: []int32{int32(rows - 1)},
+			Seqs: []engine.SeqRows{{Rows: int32(rows), Full: []int32{1}, Window: []int32{2}}}}
 		if rows == 1 {
 			b.Seqs[0].Start = 20
 		}
@@ -47,10 +50,12 @@ func prefilled(t *testing.T, dev engine.Device, ckpt *checkpoint.Checkpoint, o e
 	return all
 }
 
-// TestModes: what is computed on two cards has the bits of one in every mode, with dense weights in either form; with the experts of a layer on the
-// host, which rounds nothing where a card rounds to bf16 or MXFP4, it moves by that rounding at most.
+// TestModes: what is computed on two cards has the bits of one in every mode, with dense weights in
+// either form; with the experts of a layer on the host, which rounds nothing where a card rounds to
+// bf16 or MXFP4, it moves by that rounding at most.
 func TestModes(t *testing.T) {
-	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: 2, Name: "Fake 5090", Major: 12, Memory: 1 << 34})
+	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: 2, Name: "Fake 5090",
+		Major: 12, Memory: 1 << 34})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +94,8 @@ func TestModes(t *testing.T) {
 	if slices.Equal(want[fp8], want[engine.Rounded+engine.DenseBF16]) {
 		t.Error("pages of 8 bits give the logits of bf16")
 	}
-	if slices.Equal(want[engine.Rounded+engine.DenseBF16], want[engine.Exact+engine.DenseBF16]) || slices.Equal(want[engine.MX+engine.DenseBF16], want[engine.Rounded+engine.DenseBF16]) {
+	if slices.Equal(want[engine.Rounded+engine.DenseBF16], want[engine.Exact+engine.DenseBF16]) ||
+		slices.Equal(want[engine.MX+engine.DenseBF16], want[engine.Rounded+engine.DenseBF16]) {
 		t.Error("the modes do not differ: nothing was rounded")
 	}
 	for _, w := range []way{{ends: []int{1, 2}}, {ends: []int{1, 2}, hosted: []int{1}}} {
@@ -113,7 +119,8 @@ func TestModes(t *testing.T) {
 							allowed = across
 						}
 					}
-					d := worst(want[mode+dense], prefilled(t, dev, ckpt, engine.Settings{Compute: mode, Dense: dense}))
+					d := worst(want[mode+dense],
+						prefilled(t, dev, ckpt, engine.Settings{Compute: mode, Dense: dense}))
 					t.Logf("a logit moved by %.2g", d)
 					if d > allowed {
 						t.Errorf("a logit moved by %.2g, allowed are %.2g", d, allowed)
@@ -136,7 +143,8 @@ type fewer struct{ engine.Device }
 
 func (fewer) Caps() engine.Caps { return engine.Caps{Computes: []string{engine.Exact}} }
 
-// TestModesOfAll: a mode that one of several cards lacks is refused, and what the host lacks only where it has experts.
+// TestModesOfAll: a mode that one of several cards lacks is refused, and what the host lacks only
+// where it has experts.
 func TestModesOfAll(t *testing.T) {
 	open := func() engine.Device {
 		dev, err := cpu.New(1)
@@ -152,11 +160,16 @@ func TestModesOfAll(t *testing.T) {
 		modes  []string
 		q8     bool
 	}{
-		"all have it":           {[]engine.Device{open(), open()}, open(), []int{0}, []string{engine.Exact, engine.Int8}, true},
-		"a card lacks it":       {[]engine.Device{open(), fewer{open()}}, open(), nil, []string{engine.Exact}, false},
-		"an idle host lacks it": {[]engine.Device{open(), open()}, fewer{open()}, nil, []string{engine.Exact, engine.Int8}, true},
-		"the host lacks it":     {[]engine.Device{open(), open()}, fewer{open()}, []int{1}, []string{engine.Exact}, true},
-		"there is no host":      {[]engine.Device{open(), open()}, nil, nil, []string{engine.Exact, engine.Int8}, true},
+		"all have it": {[]engine.Device{open(), open()}, open(), []int{0},
+			[]string{engine.Exact, engine.Int8}, true},
+		"a card lacks it": {[]engine.Device{open(), fewer{open()}}, open(), nil,
+			[]string{engine.Exact}, false},
+		"an idle host lacks it": {[]engine.Device{open(), open()}, fewer{open()}, nil,
+			[]string{engine.Exact, engine.Int8}, true},
+		"the host lacks it": {[]engine.Device{open(), open()}, fewer{open()}, []int{1},
+			[]string{engine.Exact}, true},
+		"there is no host": {[]engine.Device{open(), open()}, nil, nil,
+			[]string{engine.Exact, engine.Int8}, true},
 	} {
 		dev, err := multi.New(planned([]int{1, 2}, x.hosted...), x.cards, x.host, nil)
 		if err != nil {
@@ -166,7 +179,8 @@ func TestModesOfAll(t *testing.T) {
 			t.Errorf("%s: %+v", what, got)
 		}
 		ckpt := tiny(t)
-		eng, err := engine.New(dev, ckpt, engine.Settings{Pages: 4, MaxNumBatchedTokens: 2, Dense: engine.DenseQ8, Compute: engine.Int8})
+		eng, err := engine.New(dev, ckpt, engine.Settings{Pages: 4, MaxNumBatchedTokens: 2,
+			Dense: engine.DenseQ8, Compute: engine.Int8})
 		if err == nil {
 			err = eng.Close()
 		}

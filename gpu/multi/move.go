@@ -8,7 +8,8 @@ import (
 
 // What crosses a cut: the rows that the batch has, of each buffer that the next stretch reads.
 
-// taker is a device that takes bytes out of another one's memory without the host; false where it cannot.
+// taker is a device that takes bytes out of another one's memory without the host; false where it
+// cannot.
 type taker interface {
 	Take(to engine.Region, at int64, from engine.Region, fromAt, bytes int64) (bool, error)
 }
@@ -42,14 +43,16 @@ func (s *step) move(b *engine.Batch, list []transfer) error {
 		taken := false
 		if dev, ok := s.dev.devices[t.to.on].(taker); ok {
 			var err error
-			if taken, err = dev.Take(t.to.region, t.to.offset, t.from.region, t.from.offset, n); err != nil {
+			if taken, err = dev.Take(t.to.region, t.to.offset, t.from.region, t.from.offset,
+				n); err != nil {
 				return fmt.Errorf("take over %s: %w", t.buffer.Name, err)
 			}
 		}
 		if taken {
 			continue
 		}
-		out[t.from.on] = append(out[t.from.on], engine.Piece{Region: t.from.region, Offset: t.from.offset, Host: free[:n]})
+		out[t.from.on] = append(out[t.from.on], engine.Piece{Region: t.from.region,
+			Offset: t.from.offset, Host: free[:n]})
 		in = append(in, engine.Piece{Region: t.to.region, Offset: t.to.offset, Host: free[:n]})
 		free = free[n:]
 	}

@@ -6,12 +6,15 @@ import (
 	"github.com/ossrun/ossrun/models"
 )
 
-// Why a model cannot be placed, in the figures that a person can act on: more memory, a shorter context, another model.
+// Why a model cannot be placed, in the figures that a person can act on: more memory, a shorter
+// context, another model.
 
 // NoRoom says that a model cannot run on these cards with this host.
 type NoRoom struct {
-	Model        string
-	Need, Have   int64 // bytes on the cards together: of all of the model, or of all but the experts where the host could hold those
+	Model string
+	// bytes on the cards together: of all of the model, or of all but the experts where the host
+	// could hold those
+	Need, Have   int64
 	Cards        int
 	Largest      int64 // bytes of Have on the card with most
 	Steps        int64 // bytes that steps take on each card
@@ -27,10 +30,12 @@ func (e *NoRoom) Error() string {
 	}
 	s += fmt.Sprintf(" and %s is there", gib(e.Have))
 	if e.Need <= e.Have && e.Cards > 1 {
-		s += fmt.Sprintf(", on %d GPUs with %s at most, where steps take %s of each", e.Cards, gib(e.Largest), gib(e.Steps))
+		s += fmt.Sprintf(", on %d GPUs with %s at most, where steps take %s of each", e.Cards,
+			gib(e.Largest), gib(e.Steps))
 	}
 	if e.HostNeed > e.HostHave {
-		s += fmt.Sprintf("; %s of its experts would go to the host's memory, which has %s", gib(e.HostNeed), gib(e.HostHave))
+		s += fmt.Sprintf("; %s of its experts would go to the host's memory, which has %s",
+			gib(e.HostNeed), gib(e.HostHave))
 	}
 	if e.AskedContext > 0 {
 		s += fmt.Sprintf("; a context below %d tokens needs less (--max-model-len)", e.AskedContext)
@@ -40,10 +45,14 @@ func (e *NoRoom) Error() string {
 
 func gib(n int64) string { return fmt.Sprintf("%.1f GiB", float64(max(n, 0))/(1<<30)) }
 
-// noRoom is the error of a context that has no place; hostNeed is what of the experts would lie with the host.
-func (z sizes) noRoom(s models.Spec, cards []Card, host Host, o options, context int, hostNeed int64) *NoRoom {
-	e := &NoRoom{Model: s.Name, Cards: len(cards), Steps: z.scratch, HostNeed: hostNeed, HostHave: host.Free}
-	e.Need = z.embedding + z.unembedding + z.scratch + z.choosing + z.pool(pages(s, o, context), 0, s.Layers)
+// noRoom is the error of a context that has no place; hostNeed is what of the experts would lie
+// with the host.
+func (z sizes) noRoom(s models.Spec, cards []Card, host Host, o options, context int,
+	hostNeed int64) *NoRoom {
+	e := &NoRoom{Model: s.Name, Cards: len(cards), Steps: z.scratch, HostNeed: hostNeed,
+		HostHave: host.Free}
+	e.Need = z.embedding + z.unembedding + z.scratch + z.choosing + z.pool(pages(s, o, context), 0,
+		s.Layers)
 	withHost := hostNeed > 0 && hostNeed <= host.Free
 	for i := range z.dense {
 		e.Need += z.dense[i]

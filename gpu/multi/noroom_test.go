@@ -9,8 +9,9 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// TestNoRoomIsTrue: the sentence has the figures that decide: what is missing on the card, with the host or of the host, and that nearly full cards are too
-// small one by one though together they are not.
+// TestNoRoomIsTrue: the sentence has the figures that decide: what is missing on the card, with the
+// host or of the host, and that nearly full cards are too small one by one though together they are
+// not.
 func TestNoRoomIsTrue(t *testing.T) {
 	const gib = int64(1) << 30
 	many := make([]Card, 8)
@@ -24,11 +25,21 @@ func TestNoRoomIsTrue(t *testing.T) {
 		want  []string
 		not   string
 	}{
-		"one card, the host could hold the experts": {models.Spec20B(), []Card{{Free: 2 * gib}}, Host{Free: 64 * gib},
-			[]string{"it needs 4.", " GiB on the GPU, even with all of its experts in the host's memory, and 1.5 GiB is there"}, " GPUs with "},
-		"one card, no host":               {models.Spec20B(), []Card{{Free: 8 * gib}}, Host{}, []string{"it needs 13.", " GiB on the GPU and 7.5 GiB is there; ", " of its experts would go to the host's memory, which has 0.0 GiB"}, "even"},
-		"nearly full cards":               {models.Spec20B(), many, Host{Free: 64 * gib}, []string{"even with all of its experts", " and 8.0 GiB is there, on 8 GPUs with 1.0 GiB at most, where steps take "}, "would go"},
-		"the host's memory is the card's": {models.Spec120B(), []Card{{Free: 40 * gib, Shared: true}}, Host{Free: 40 * gib}, []string{"it needs 6", " GiB on the GPU and 39.5 GiB is there"}, "host's"},
+		"one card, the host could hold the experts": {models.Spec20B(), []Card{{Free: 2 * gib}},
+			Host{Free: 64 * gib},
+			[]string{"it needs 4.",
+				" GiB on the GPU, even with all of its experts in the host's memory, and 1.5 GiB " +
+					"is there"}, " GPUs with "},
+		"one card, no host": {models.Spec20B(), []Card{{Free: 8 * gib}}, Host{},
+			[]string{"it needs 13.", " GiB on the GPU and 7.5 GiB is there; ",
+				" of its experts would go to the host's memory, which has 0.0 GiB"}, "even"},
+		"nearly full cards": {models.Spec20B(), many, Host{Free: 64 * gib},
+			[]string{"even with all of its experts",
+				" and 8.0 GiB is there, on 8 GPUs with 1.0 GiB at most, where steps take "},
+			"would go"},
+		"the host's memory is the card's": {models.Spec120B(),
+			[]Card{{Free: 40 * gib, Shared: true}}, Host{Free: 40 * gib}, []string{"it needs 6",
+				" GiB on the GPU and 39.5 GiB is there"}, "host's"},
 	} {
 		_, err := PlanFor(x.s, x.cards, x.host, engine.Settings{})
 		var e *NoRoom
@@ -49,7 +60,8 @@ func TestNoRoomIsTrue(t *testing.T) {
 	}
 }
 
-// TestSharedIsCountedOnce: where the second card's memory is the host's, experts on the CPU and layers on that card are not given the same bytes.
+// TestSharedIsCountedOnce: where the second card's memory is the host's, experts on the CPU and
+// layers on that card are not given the same bytes.
 func TestSharedIsCountedOnce(t *testing.T) {
 	const gib = int64(1) << 30
 	s := models.Spec120B()

@@ -1,10 +1,10 @@
 package multi
 
-// What one GPU has no room for: all GPUs that may be used and the CPU are opened, planned (plan.go) and made one device
-// (device.go).
+// What one GPU has no room for: all GPUs that may be used and the CPU are opened, planned (plan.go)
+// and made one device (device.go).
 //
-// What must stay true: what was opened is closed when something after it fails; a plan is made of what the drivers say is free
-// now.
+// What must stay true: what was opened is closed when something after it fails; a plan is made of
+// what the drivers say is free now.
 
 import (
 	"cmp"
@@ -18,10 +18,11 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Open opens the GPUs of s.GPUs, all that work where it names none, and places a model over them and the CPU. records is
-// the folder of what is known of the machine's cards; with "" no kernel is verified. notes are lines for people: the plan, and
-// the kernels that are wrong on a card.
-func Open(ctx context.Context, spec models.Spec, s engine.Settings, records string) (dev engine.Device, notes []string, err error) {
+// Open opens the GPUs of s.GPUs, all that work where it names none, and places a model over them
+// and the CPU. records is the folder of what is known of the machine's cards; with "" no kernel is
+// verified. notes are lines for people: the plan, and the kernels that are wrong on a card.
+func Open(ctx context.Context, spec models.Spec, s engine.Settings,
+	records string) (dev engine.Device, notes []string, err error) {
 	return open(ctx, spec, s, records, parts{cpu.New, ratesOf})
 }
 
@@ -31,7 +32,8 @@ type parts struct {
 	rates func(first *device.Card, host engine.Device) Rates
 }
 
-func open(ctx context.Context, spec models.Spec, s engine.Settings, records string, x parts) (dev engine.Device, notes []string, err error) {
+func open(ctx context.Context, spec models.Spec, s engine.Settings, records string,
+	x parts) (dev engine.Device, notes []string, err error) {
 	cards, err := device.OpenCards(s.GPUs)
 	if err != nil {
 		return nil, nil, err
@@ -72,8 +74,10 @@ func wrongOn(c interface {
 	return notes
 }
 
-// over plans a model over opened cards, the one with most room first, and makes one device of them. line says the plan.
-func over(cards []*device.Card, host engine.Device, spec models.Spec, s engine.Settings, measure func(*device.Card, engine.Device) Rates) (_ engine.Device, line string, err error) {
+// over plans a model over opened cards, the one with most room first, and makes one device of them.
+// line says the plan.
+func over(cards []*device.Card, host engine.Device, spec models.Spec, s engine.Settings,
+	measure func(*device.Card, engine.Device) Rates) (_ engine.Device, line string, err error) {
 	slices.SortStableFunc(cards, func(a, b *device.Card) int {
 		_, x := a.Memory()
 		_, y := b.Memory()
@@ -85,7 +89,8 @@ func over(cards []*device.Card, host engine.Device, spec models.Spec, s engine.S
 	for _, c := range cards {
 		total, free := c.Memory()
 		caps := c.Caps()
-		planned = append(planned, Card{Name: c.Name(), Free: free, Total: total, Shared: caps.Integrated,
+		planned = append(planned, Card{Name: c.Name(), Free: free, Total: total,
+			Shared:    caps.Integrated,
 			Bandwidth: caps.Bandwidth})
 		devices, numbers = append(devices, c), append(numbers, c.Number)
 	}

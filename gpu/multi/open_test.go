@@ -16,12 +16,14 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Opening several cards behind the fake driver. What they then compute is held by the other tests of this folder and gpu/worker.
+// Opening several cards behind the fake driver. What they then compute is held by the other tests
+// of this folder and gpu/worker.
 
 // machine is a fake machine that cards are opened on.
 func machine(t testing.TB, cards int, memory int64) *fakedriver.Fake {
 	t.Helper()
-	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: cards, Name: "NVIDIA H200", Major: 9, Memory: memory})
+	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: cards, Name: "NVIDIA H200",
+		Major: 9, Memory: memory})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,11 +91,13 @@ func (r request) open(t *testing.T, gpus []int, x parts) (engine.Device, []strin
 func small() request {
 	s := modeltest.Tiny()
 	s.Layers, s.Experts, s.Hidden, s.Intermediate = 4, 8, 1024, 1024
-	return request{s, engine.Settings{MaxNumBatchedTokens: 8, MaxModelLen: 256, GPUMemoryUtilization: 1, Threads: 1}}
+	return request{s, engine.Settings{MaxNumBatchedTokens: 8, MaxModelLen: 256,
+		GPUMemoryUtilization: 1, Threads: 1}}
 }
 
-// TestEveryStepFails: whatever call of the driver fails while cards are opened, or whatever comes after, all that was opened is closed, the CPU as well. A
-// card that was not named may be left out then.
+// TestEveryStepFails: whatever call of the driver fails while cards are opened, or whatever comes
+// after, all that was opened is closed, the CPU as well. A card that was not named may be left out
+// then.
 func TestEveryStepFails(t *testing.T) {
 	f := machine(t, 2, 1<<30)
 	for _, gpus := range [][]int{{0, 1}, nil} {
@@ -105,28 +109,35 @@ func TestEveryStepFails(t *testing.T) {
 			}
 			return dev.Close()
 		}
-		f.RestartAs(fakedriver.Machine{Devices: 2, Name: "NVIDIA H200", Major: 9, Memory: 100 << 20})
+		f.RestartAs(fakedriver.Machine{Devices: 2, Name: "NVIDIA H200", Major: 9,
+			Memory: 100 << 20})
 		if err := life(); err != nil || h.open != 0 || f.Leaks() != "" {
 			t.Fatalf("%v, %d hosts are open, not given back: %s", err, h.open, f.Leaks())
 		}
 		trace := f.Trace()
 		failed := 0
 		for i := range trace {
-			f.RestartAs(fakedriver.Machine{Devices: 2, Name: "NVIDIA H200", Major: 9, Memory: 100 << 20})
+			f.RestartAs(fakedriver.Machine{Devices: 2, Name: "NVIDIA H200", Major: 9,
+				Memory: 100 << 20})
 			f.FailCall("", i+1, 46)
 			err := life()
 			if err != nil {
 				failed++
 			}
-			if err != nil && !strings.Contains(err.Error(), trace[i]) && !errors.As(err, new(*NoRoom)) { // a card that cannot say what is free has nothing
+			// a card that cannot say what is free has nothing
+			if err != nil && !strings.Contains(err.Error(), trace[i]) &&
+				!errors.As(err, new(*NoRoom)) {
 				t.Errorf("call %d, %s: %v", i, trace[i], err)
 			}
-			before := i+1 < len(trace) && !frees(trace[i]) && frees(trace[i+1]) // the card could not be made current to give something back
+			// the card could not be made current to give something back
+			before := i+1 < len(trace) && !frees(trace[i]) && frees(trace[i+1])
 			if left := f.Leaks(); h.open != 0 || left != "" && !before {
-				t.Errorf("call %d, %s: %v, %d hosts are open, not given back: %s", i, trace[i], err, h.open, left)
+				t.Errorf("call %d, %s: %v, %d hosts are open, not given back: %s", i, trace[i], err,
+					h.open, left)
 			}
 		}
-		if len(trace) < 20 || failed < len(trace)/5 { // a card that was not named is left out, and a plan does without a card's units
+		// a card that was not named is left out, and a plan does without a card's units
+		if len(trace) < 20 || failed < len(trace)/5 {
 			t.Errorf("%d of %d failing calls fail", failed, len(trace))
 		}
 	}
@@ -135,10 +146,12 @@ func TestEveryStepFails(t *testing.T) {
 
 // frees are the functions that give something back.
 func frees(name string) bool {
-	return slices.ContainsFunc([]string{"Free", "Destroy", "Unload", "Release"}, func(word string) bool { return strings.Contains(name, word) })
+	return slices.ContainsFunc([]string{"Free", "Destroy", "Unload", "Release"},
+		func(word string) bool { return strings.Contains(name, word) })
 }
 
-// TestRefusedIsClosed: what has no room, what cannot be, and a machine without its CPU: notes, and nothing is left open.
+// TestRefusedIsClosed: what has no room, what cannot be, and a machine without its CPU: notes, and
+// nothing is left open.
 func TestRefusedIsClosed(t *testing.T) {
 	machine(t, 2, 1<<30)
 	for what, x := range map[string]struct {
@@ -147,12 +160,18 @@ func TestRefusedIsClosed(t *testing.T) {
 		host   error
 		want   string
 	}{
-		"no room":        {nil, func(r *request) { r.Spec = models.Spec120B(); r.Spec.Experts = 1 << 10 }, nil, "gpt-oss-120b does not fit: it needs "},
-		"too long":       {[]int{1, 0}, func(r *request) { r.Settings.MaxModelLen = r.Spec.MaxPosition + 1 }, nil, "is longer than tiny was made for"},
-		"too many":       {nil, func(r *request) { r.Settings.CPUExperts = 5 }, nil, "the experts of 5 layers are wanted on the CPU, tiny has 4"},
+		"no room": {nil,
+			func(r *request) { r.Spec = models.Spec120B(); r.Spec.Experts = 1 << 10 }, nil,
+			"gpt-oss-120b does not fit: it needs "},
+		"too long": {[]int{1, 0},
+			func(r *request) { r.Settings.MaxModelLen = r.Spec.MaxPosition + 1 }, nil,
+			"is longer than tiny was made for"},
+		"too many": {nil, func(r *request) { r.Settings.CPUExperts = 5 }, nil,
+			"the experts of 5 layers are wanted on the CPU, tiny has 4"},
 		"no such GPU":    {[]int{0, 2}, func(*request) {}, nil, "there is no GPU 2"},
 		"the same twice": {[]int{0, 0}, func(*request) {}, nil, ""},
-		"no CPU":         {nil, func(*request) {}, errors.New("no thread can be started"), "no thread can be started"},
+		"no CPU": {nil, func(*request) {}, errors.New("no thread can be started"),
+			"no thread can be started"},
 	} {
 		r, h := small(), &hosts{refused: x.host}
 		x.change(&r)
@@ -169,7 +188,8 @@ func TestRefusedIsClosed(t *testing.T) {
 	}
 }
 
-// TestPlanIsSaid: the line has the model, every card by the number that people know it by, the one with most room first, and what the CPU has.
+// TestPlanIsSaid: the line has the model, every card by the number that people know it by, the one
+// with most room first, and what the CPU has.
 func TestPlanIsSaid(t *testing.T) {
 	machine(t, 3, 100<<20)
 	h := &hosts{}
@@ -189,7 +209,8 @@ func TestPlanIsSaid(t *testing.T) {
 	}{
 		{nil, 0, []string{"tiny: layers 0-3 on GPU 1 (", "; context 256", "at most "}},
 		{[]int{0, 2}, 0, []string{"tiny: layers 0-3 on GPU 2 ("}},
-		{[]int{2, 1}, 3, []string{"tiny: layers 0-3 on GPU 2 (", ", experts of 3 of them on the CPU; context 256; 0.0 GiB of host memory"}},
+		{[]int{2, 1}, 3, []string{"tiny: layers 0-3 on GPU 2 (",
+			", experts of 3 of them on the CPU; context 256; 0.0 GiB of host memory"}},
 		{[]int{0}, 4, []string{"tiny: layers 0-3 on GPU 0 (", ", experts of 4 of them on the CPU"}},
 	} {
 		r.Settings.CPUExperts = x.experts
@@ -199,7 +220,8 @@ func TestPlanIsSaid(t *testing.T) {
 		}
 		for _, part := range x.want {
 			if len(notes) != 1 || !strings.Contains(notes[0], part) {
-				t.Errorf("GPUs %v, experts of %d layers: %q has no %q", x.gpus, x.experts, notes, part)
+				t.Errorf("GPUs %v, experts of %d layers: %q has no %q", x.gpus, x.experts, notes,
+					part)
 			}
 		}
 		if x.experts > 0 != strings.Contains(dev.Name(), "experts of") {
@@ -214,8 +236,9 @@ func TestPlanIsSaid(t *testing.T) {
 	}
 }
 
-// TestStreaming: experts of the CPU's are streamed to the card from the step on for which that is faster, where the card has room for two layers of them;
-// else never. Without experts on the CPU nothing is measured.
+// TestStreaming: experts of the CPU's are streamed to the card from the step on for which that is
+// faster, where the card has room for two layers of them; else never. Without experts on the CPU
+// nothing is measured.
 func TestStreaming(t *testing.T) {
 	fast := Rates{Link: 1e12, Bandwidth: 1e9, Multiply: 1e9}
 	for _, x := range []struct {
@@ -240,7 +263,8 @@ func TestStreaming(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if told := strings.Contains(notes[0], "streamed for long prompts"); told != x.streams || h.asked != x.asked {
+			if told := strings.Contains(notes[0], "streamed for long prompts"); told != x.streams ||
+				h.asked != x.asked {
 				t.Errorf("%q, measured %d times", notes, h.asked)
 			}
 			if err := dev.Close(); err != nil || h.open != 0 {
@@ -250,7 +274,8 @@ func TestStreaming(t *testing.T) {
 	}
 }
 
-// TestRates: what is measured through the fake driver is of no card, but it is there, and a bus that cannot be measured is not known.
+// TestRates: what is measured through the fake driver is of no card, but it is there, and a bus
+// that cannot be measured is not known.
 func TestRates(t *testing.T) {
 	f := machine(t, 1, 1<<30)
 	c, err := device.OpenCard(nil)
@@ -261,7 +286,8 @@ func TestRates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := ratesOf(c, host); r.Link <= 0 || r.Bandwidth <= 0 || r.Multiply <= 0 || math.IsInf(r.Link, 0) {
+	if r := ratesOf(c, host); r.Link <= 0 || r.Bandwidth <= 0 || r.Multiply <= 0 ||
+		math.IsInf(r.Link, 0) {
 		t.Errorf("%+v", r)
 	}
 	f.FailCall("cuMemAlloc_v2", 1, 2)
@@ -285,7 +311,8 @@ func (wrongCard) Verified() (string, []string) {
 
 // TestWrongKernelsAreSaid, each with the card's name.
 func TestWrongKernelsAreSaid(t *testing.T) {
-	want := []string{"gpu 1, H200, sm_90: decode_down is wrong", "gpu 1, H200, sm_90: prefill_down is wrong"}
+	want := []string{"gpu 1, H200, sm_90: decode_down is wrong",
+		"gpu 1, H200, sm_90: prefill_down is wrong"}
 	if got := wrongOn(wrongCard{}); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
@@ -295,19 +322,22 @@ func TestWrongKernelsAreSaid(t *testing.T) {
 func FuzzPlan(f *testing.F) {
 	f.Add(4, 8, 1024, 8, 256, 2, 0.5, int64(24<<30), int64(64<<30))
 	f.Add(36, 128, 2880, 512, 131072, 36, 0.0, int64(80<<30), int64(1<<30))
-	f.Fuzz(func(t *testing.T, layers, experts, width, rows, context, onCPU int, utilization float64, free, host int64) {
+	f.Fuzz(func(t *testing.T, layers, experts, width, rows, context, onCPU int, utilization float64,
+		free, host int64) {
 		r := small()
 		for _, x := range []struct {
 			to   *int
 			n    int
 			most int
-		}{{&r.Spec.Layers, layers, 64}, {&r.Spec.Experts, experts, 256}, {&r.Spec.Hidden, width, 1 << 14}, {&r.Settings.MaxNumBatchedTokens, rows, 1 << 14}} {
+		}{{&r.Spec.Layers, layers, 64}, {&r.Spec.Experts, experts, 256},
+			{&r.Spec.Hidden, width, 1 << 14}, {&r.Settings.MaxNumBatchedTokens, rows, 1 << 14}} {
 			*x.to = 1 + int(uint(x.n)%uint(x.most))
 		}
 		r.Spec.ExpertsPerToken = min(r.Spec.ExpertsPerToken, r.Spec.Experts)
 		r.Spec.Hidden = (r.Spec.Hidden + 31) / 32 * 32
 		r.Spec.MaxPosition = 131072
-		r.Settings.MaxModelLen, r.Settings.CPUExperts, r.Settings.GPUMemoryUtilization = int(uint(context)%131073), onCPU, utilization
+		r.Settings.MaxModelLen, r.Settings.CPUExperts,
+			r.Settings.GPUMemoryUtilization = int(uint(context)%131073), onCPU, utilization
 		cards := []Card{{Free: free, Total: free}, {Free: free / 2, Total: free}}
 		plan, err := PlanFor(r.Spec, cards, Host{Free: host}, r.Settings)
 		if err != nil {
@@ -316,12 +346,15 @@ func FuzzPlan(f *testing.F) {
 		placed := 0
 		for _, s := range plan.Shares {
 			placed += s.To - s.From
-			if room := Room(free, cards[s.Card].Free, r.Settings.GPUMemoryUtilization); s.Bytes() > room || s.Weights < 0 || s.KV < 0 || s.Scratch < 0 || s.Staging < 0 {
+			if room := Room(free, cards[s.Card].Free,
+				r.Settings.GPUMemoryUtilization); s.Bytes() > room || s.Weights < 0 || s.KV < 0 ||
+				s.Scratch < 0 || s.Staging < 0 {
 				t.Errorf("card %d holds %d of %d: %+v", s.Card, s.Bytes(), room, s)
 			}
 		}
 		if placed != r.Spec.Layers || plan.HostUsed > max(host, 0) {
-			t.Errorf("%d of %d layers, %d of the host's %d", placed, r.Spec.Layers, plan.HostUsed, host)
+			t.Errorf("%d of %d layers, %d of the host's %d", placed, r.Spec.Layers, plan.HostUsed,
+				host)
 		}
 		if line := plan.Line([]int{3, 1}); !strings.Contains(line, "layers 0-") {
 			t.Error(line)

@@ -11,14 +11,16 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Planning decides what of a model lies where: which layers on which card, which experts on the CPU, how long the context can be, and
-// what the memory's speed then allows.
+// Planning decides what of a model lies where: which layers on which card, which experts on the
+// CPU, how long the context can be, and what the memory's speed then allows.
 //
-// The order is that of what hurts least: all on one card; else layers over several cards, each with their own cache; else experts on the CPU, last
-// layers first, while attention, the dense weights and the KV cache stay on the cards, because a token reads all of those and only some experts.
+// The order is that of what hurts least: all on one card; else layers over several cards, each with
+// their own cache; else experts on the CPU, last layers first, while attention, the dense weights
+// and the KV cache stay on the cards, because a token reads all of those and only some experts.
 //
-// What must stay true: no card is ever planned beyond its Room; the figures are sums of tensor sizes, engine.PlanFor's scratch and Beside, never guesses;
-// a plan that does not fit is an error that says by how much.
+// What must stay true: no card is ever planned beyond its Room; the figures are sums of tensor
+// sizes, engine.PlanFor's scratch and Beside, never guesses; a plan that does not fit is an error
+// that says by how much.
 
 // Card is a GPU with memory to give.
 type Card struct {
@@ -64,10 +66,12 @@ func (s Share) Bytes() int64 { return s.Weights + s.KV + s.Scratch + s.Staging }
 // Plan is what lies where.
 type Plan struct {
 	Shares   []Share
-	HostUsed int64   // bytes of experts on the CPU
-	Context  int     // tokens
-	Pages    int     // of the pool, on each card for its own layers
-	Ceiling  float64 // decode tokens/s of one stream at an empty context that the memories' speed allows; 0: a bandwidth is not known
+	HostUsed int64 // bytes of experts on the CPU
+	Context  int   // tokens
+	Pages    int   // of the pool, on each card for its own layers
+	// decode tokens/s of one stream at an empty context that the memories' speed allows; 0: a
+	// bandwidth is not known
+	Ceiling float64
 }
 
 // CPUExpertLayers counts the layers whose experts run on the CPU.
@@ -89,7 +93,8 @@ func (p Plan) shared(cards []Card) (bytes int64) {
 	return bytes
 }
 
-// Reserve is left of what a device says is free, when nobody says how much may be used: a display's needs.
+// Reserve is left of what a device says is free, when nobody says how much may be used: a display's
+// needs.
 const Reserve = 512 << 20
 
 // shortest is the least context that is worth a start.
@@ -107,7 +112,8 @@ type sizes struct {
 }
 
 func measure(s models.Spec, o options) (sizes, error) {
-	z := sizes{dense: make([]int64, s.Layers), experts: make([]int64, s.Layers), active: float64(s.ExpertsPerToken) / float64(s.Experts)}
+	z := sizes{dense: make([]int64, s.Layers), experts: make([]int64, s.Layers),
+		active: float64(s.ExpertsPerToken) / float64(s.Experts)}
 	eo := engine.Settings{KVCacheDtype: o.KVCacheDtype, MaxNumBatchedTokens: o.MaxNumBatchedTokens,
 		MaxLogits: min(o.MaxNumSeqs, o.MaxNumBatchedTokens), MaxNumSeqs: o.MaxNumSeqs, Pages: 1,
 		Compute: cmp.Or(o.Compute, engine.Int8), Dense: o.Dense, Deterministic: o.Deterministic}
@@ -122,11 +128,13 @@ func measure(s models.Spec, o options) (sizes, error) {
 		return z, err
 	}
 	eo.MaxLogits = 1
-	fewest, err := device.Extra(s, eo) // a card that chooses no tokens has the memory of no row's logits; one row is little
+	// a card that chooses no tokens has the memory of no row's logits; one row is little
+	fewest, err := device.Extra(s, eo)
 	if err != nil {
 		return z, err
 	}
-	z.slot, z.scratch, z.choosing = p.PageBytes()/z.slots(0, s.Layers), p.Layout()+fewest, all-fewest
+	z.slot, z.scratch, z.choosing = p.PageBytes()/z.slots(0, s.Layers), p.Layout()+
+		fewest, all-fewest
 	return z, nil
 }
 
@@ -150,11 +158,13 @@ func (z *sizes) weigh(p *engine.Program) {
 	}
 }
 
-// slotNumber is a layer's place in its page: full and windowed layers take turns, and a page has those of one kind.
+// slotNumber is a layer's place in its page: full and windowed layers take turns, and a page has
+// those of one kind.
 func slotNumber(layer int) int { return layer / 2 }
 
-// slots are those of a page on a card with layers [from, to): from that of its first layer to that of its last. With pages of 8 bits as many as the card
-// has full layers or, two for each, half of its window layers.
+// slots are those of a page on a card with layers [from, to): from that of its first layer to that
+// of its last. With pages of 8 bits as many as the card has full layers or, two for each, half of
+// its window layers.
 func (z sizes) slots(from, to int) int64 {
 	if !z.paired {
 		return int64(slotNumber(to-1) - slotNumber(from) + 1)
@@ -179,15 +189,17 @@ func (z sizes) staging() (most int64) {
 	return 2 * most
 }
 
-// pages is the pool for a number of sequences: the full layers hold all positions, the window layers the window and a step's rows.
+// pages is the pool for a number of sequences: the full layers hold all positions, the window
+// layers the window and a step's rows.
 func pages(s models.Spec, o options, context int) int {
 	full := (context + engine.PageTokens - 1) / engine.PageTokens
 	window := min(full, (s.Window+o.MaxNumBatchedTokens+engine.PageTokens-1)/engine.PageTokens+2)
 	return (full + window*engine.WindowPages(o.KVCacheDtype)) * o.sequences
 }
 
-// PlanFor plans a model of shape s. Of the settings it reads the context, the step's rows and sequences, the modes, the
-// utilization and the layers on the CPU; what is left open takes the defaults of a GPU.
+// PlanFor plans a model of shape s. Of the settings it reads the context, the step's rows and
+// sequences, the modes, the utilization and the layers on the CPU; what is left open takes the
+// defaults of a GPU.
 func PlanFor(s models.Spec, cards []Card, host Host, o engine.Settings) (Plan, error) {
 	return makePlan(s, cards, host, options{Settings: o, sequences: 1})
 }
@@ -206,15 +218,18 @@ func makePlan(s models.Spec, cards []Card, host Host, o options) (Plan, error) {
 	asked := o.MaxModelLen
 	longest := min(s.MaxPosition, maxContext)
 	if asked > longest {
-		return Plan{}, fmt.Errorf("a context of %d tokens is longer than %s was made for (%d)", asked, s.Name, longest)
+		return Plan{}, fmt.Errorf("a context of %d tokens is longer than %s was made for (%d)",
+			asked, s.Name, longest)
 	}
 	if o.CPUExperts < 0 || o.CPUExperts > s.Layers {
-		return Plan{}, fmt.Errorf("the experts of %d layers are wanted on the CPU, %s has %d", o.CPUExperts, s.Name, s.Layers)
+		return Plan{}, fmt.Errorf("the experts of %d layers are wanted on the CPU, %s has %d",
+			o.CPUExperts, s.Name, s.Layers)
 	}
 	if asked > 0 {
 		return z.place(s, cards, host, o, asked)
 	}
-	// As long as fits. A long context is worth less than experts on the card, so first the fewest experts on the CPU, then the longest context.
+	// As long as fits. A long context is worth less than experts on the card, so first the fewest
+	// experts on the CPU, then the longest context.
 	least, err := z.place(s, cards, host, o, min(shortest, longest))
 	if err != nil {
 		return Plan{}, err
@@ -223,7 +238,8 @@ func makePlan(s models.Spec, cards []Card, host Host, o options) (Plan, error) {
 	for low, high := least.Context/step, longest/step; low < high; {
 		mid := (low + high + 1) / 2
 		p, err := z.place(s, cards, host, o, mid*step)
-		if err == nil && p.CPUExpertLayers() <= max(least.CPUExpertLayers(), 0) && len(p.Shares) <= len(least.Shares) {
+		if err == nil && p.CPUExpertLayers() <= max(least.CPUExpertLayers(), 0) &&
+			len(p.Shares) <= len(least.Shares) {
 			best, low = p, mid
 		} else {
 			high = mid - 1
@@ -235,8 +251,8 @@ func makePlan(s models.Spec, cards []Card, host Host, o options) (Plan, error) {
 // maxContext is what the published models were trained for, with YaRN.
 const maxContext = 131072
 
-// Room is what a card may be filled with: of the bytes that a device on it says are free, the share of the whole card that was allowed, or with 0 all but a
-// reserve.
+// Room is what a card may be filled with: of the bytes that a device on it says are free, the share
+// of the whole card that was allowed, or with 0 all but a reserve.
 func Room(total, free int64, utilization float64) int64 {
 	if utilization > 0 {
 		return max(0, min(free, int64(float64(total)*min(utilization, 1))))
@@ -255,8 +271,10 @@ func (z sizes) place(s models.Spec, cards []Card, host Host, o options, context 
 			return z.finish(p, cards, host), nil
 		}
 	}
-	var hostNeed int64                                               // bytes of experts that the host would have to hold
-	for onCPU := 1; onCPU <= s.Layers && !cards[0].Shared; onCPU++ { // the last layers' experts first
+	// bytes of experts that the host would have to hold
+	var hostNeed int64
+	// the last layers' experts first
+	for onCPU := 1; onCPU <= s.Layers && !cards[0].Shared; onCPU++ {
 		hostNeed += z.experts[s.Layers-onCPU]
 		if onCPU < o.CPUExperts {
 			continue
@@ -322,8 +340,8 @@ func (z sizes) spread(s models.Spec, cards []Card, o options, context, onCPU int
 	return p, false
 }
 
-// finish computes what the memories allow: a token reads all dense weights, the unembedding and its share of every layer's experts, one card after
-// the other.
+// finish computes what the memories allow: a token reads all dense weights, the unembedding and its
+// share of every layer's experts, one card after the other.
 func (z sizes) finish(p Plan, cards []Card, host Host) Plan {
 	var seconds float64
 	for _, s := range p.Shares {

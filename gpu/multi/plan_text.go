@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Line is the plan in a line, for people. numbers[i] is the number that people know card i by; with nil the cards are
-// numbered as they were given.
+// Line is the plan in a line, for people. numbers[i] is the number that people know card i by; with
+// nil the cards are numbered as they were given.
 func (p Plan) Line(numbers []int) string { return strings.Join(p.Lines(numbers), "; ") }
 
 // Lines are Line in parts: one for each card, then one for what they have together.

@@ -27,11 +27,13 @@ func ReadRate(host engine.Device) float64 {
 	return dev.Bandwidth(touched())
 }
 
-// ratesOf measures what decides between computing experts on the CPU and copying them to a card: about a second.
+// ratesOf measures what decides between computing experts on the CPU and copying them to a card:
+// about a second.
 func ratesOf(first *device.Card, host engine.Device) (r Rates) {
 	data := touched()
 	if dev, ok := host.(*cpu.Device); ok {
-		r.Bandwidth, r.Multiply = dev.Bandwidth(data), dev.MultiplyPeak(100*time.Millisecond)*expertShare
+		r.Bandwidth, r.Multiply = dev.Bandwidth(data), dev.MultiplyPeak(100*time.Millisecond)*
+			expertShare
 	}
 	start := time.Now()
 	region, err := first.Upload(data)
@@ -45,5 +47,6 @@ func ratesOf(first *device.Card, host engine.Device) (r Rates) {
 	return r
 }
 
-// expertShare is what the CPU's expert kernels are taken to reach of the peak of its 8-bit multiplications.
+// expertShare is what the CPU's expert kernels are taken to reach of the peak of its 8-bit
+// multiplications.
 const expertShare = 0.5

@@ -8,14 +8,15 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Tokens chosen on the last card. The forward pass of a step goes through several devices, and the host has a part in every cut: so Queue leaves the
-// pass to a goroutine, and Sample joins it.
+// Tokens chosen on the last card. The forward pass of a step goes through several devices, and the
+// host has a part in every cut: so Queue leaves the pass to a goroutine, and Sample joins it.
 //
 //	Queue(n+1)   goroutine: wait for the tokens of n, embed them on the first card, ... last card (queued, not waited for)
 //	Wait(n)      the same tokens, for the caller
 //	Sample(n+1)  joins the goroutine, queues the choice on the last card
 //
-// A token that the last card has chosen is needed on the first one, so nothing of the next pass can run before: waiting for it costs no time.
+// A token that the last card has chosen is needed on the first one, so nothing of the next pass can
+// run before: waiting for it costs no time.
 
 // samplingStep is a step whose last stretch is on a device that samples.
 type samplingStep struct {
@@ -143,7 +144,8 @@ func (f *fifo) fill(tokens, from []int32) error {
 		if err := f.know(f.latest); err != nil {
 			return err
 		}
-		tokens[i] = max(f.latest.chosen[row].ID, 0) // where nothing was chosen the row is nobody's, and any token will do
+		// where nothing was chosen the row is nobody's, and any token will do
+		tokens[i] = max(f.latest.chosen[row].ID, 0)
 	}
 	return nil
 }
@@ -186,9 +188,11 @@ func (s *samplingStep) Wait(chosen []engine.SampledToken) error {
 
 // copied is a batch that the caller may go on changing.
 func copied(b *engine.Batch) *engine.Batch {
-	x := &engine.Batch{Tokens: slices.Clone(b.Tokens), LogitRows: slices.Clone(b.LogitRows), Twins: slices.Clone(b.Twins), Rebuild: b.Rebuild}
+	x := &engine.Batch{Tokens: slices.Clone(b.Tokens), LogitRows: slices.Clone(b.LogitRows),
+		Twins: slices.Clone(b.Twins), Rebuild: b.Rebuild}
 	for _, q := range b.Seqs {
-		x.Seqs = append(x.Seqs, engine.SeqRows{Start: q.Start, Rows: q.Rows, Full: slices.Clone(q.Full), Window: slices.Clone(q.Window)})
+		x.Seqs = append(x.Seqs, engine.SeqRows{Start: q.Start, Rows: q.Rows,
+			Full: slices.Clone(q.Full), Window: slices.Clone(q.Window)})
 	}
 	return x
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/sched/simtest"
 )
 
-// Tokens chosen on the last card: the scheduler, a step ahead, gets those that the host chooses from the same logits.
+// Tokens chosen on the last card: the scheduler, a step ahead, gets those that the host chooses
+// from the same logits.
 
 // hostSampled is an engine whose tokens are sampled on the host.
 type hostSampled struct{ *engine.InProcess }
@@ -23,7 +24,8 @@ func (h hostSampled) Caps() engine.Caps {
 	return caps
 }
 
-// texts runs three turns together: a greedy one, one with everything that sampling knows, one under masks.
+// texts runs three turns together: a greedy one, one with everything that sampling knows, one under
+// masks.
 func texts(t *testing.T, eng sched.Engine, vocab int) (all [][]int32, err error) {
 	t.Helper()
 	s := sched.New(eng, sched.Options{Pages: 16, MaxNumBatchedTokens: 8, MaxNumSeqs: 4})
@@ -38,8 +40,10 @@ func texts(t *testing.T, eng sched.Engine, vocab int) (all [][]int32, err error)
 	var streams []*sched.Stream
 	for _, r := range []sched.Request{
 		{Prompt: []int32{5, 6, 7}, MaxTokens: 6, Params: sample.Params{Logprobs: -1}},
-		{Prompt: []int32{9}, MaxTokens: 6, Params: sample.Params{Temperature: 1, TopP: 0.9, TopK: 40, RepetitionPenalty: 1.2, Seed: 7, Logprobs: -1}},
-		{Prompt: []int32{1, 2}, MaxTokens: 6, Params: sample.Params{Temperature: 1, TopP: 1, Seed: 3, Logprobs: -1}, Constraint: &simtest.Constraint{Allow: only}},
+		{Prompt: []int32{9}, MaxTokens: 6, Params: sample.Params{Temperature: 1, TopP: 0.9,
+			TopK: 40, RepetitionPenalty: 1.2, Seed: 7, Logprobs: -1}},
+		{Prompt: []int32{1, 2}, MaxTokens: 6, Params: sample.Params{Temperature: 1, TopP: 1,
+			Seed: 3, Logprobs: -1}, Constraint: &simtest.Constraint{Allow: only}},
 	} {
 		st, err := s.Submit(t.Context(), r)
 		if err != nil {
@@ -88,7 +92,8 @@ func TestSampling(t *testing.T) {
 			t.Errorf("%s failed, the turns did not", call)
 		}
 	}
-	if again, err := texts(t, eng, eng.Spec().Vocab); err != nil || !slices.EqualFunc(again, got, slices.Equal) {
+	if again, err := texts(t, eng, eng.Spec().Vocab); err != nil ||
+		!slices.EqualFunc(again, got, slices.Equal) {
 		t.Errorf("after failures: %v, %v", again, err)
 	}
 	if err := eng.Close(); err != nil {

@@ -13,7 +13,8 @@ import (
 
 // The same device in every place computes the same bits, wherever the tape is cut.
 
-// logitsOf runs a sequence in steps of many rows and of one: buckets of several sizes, past the window.
+// logitsOf runs a sequence in steps of many rows and of one: buckets of several sizes, past the
+// window.
 func logitsOf(t testing.TB, dev engine.Device, dir string, o engine.Settings) (all []float32) {
 	t.Helper()
 	ckpt := opened(t, dir+"/checkpoint")
@@ -34,7 +35,8 @@ func logitsOf(t testing.TB, dev engine.Device, dir string, o engine.Settings) (a
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := &engine.Batch{Seqs: []engine.SeqRows{seq}, LogitRows: []int32{int32(rows - 1), 0}, Twins: q.Twins()}
+		b := &engine.Batch{Seqs: []engine.SeqRows{seq}, LogitRows: []int32{int32(rows - 1), 0},
+			Twins: q.Twins()}
 		if rows == 1 {
 			b.LogitRows = b.LogitRows[:1]
 		}
@@ -50,10 +52,11 @@ func logitsOf(t testing.TB, dev engine.Device, dir string, o engine.Settings) (a
 	return all
 }
 
-// TestEveryCut: T1 and T2 over every placement, with the experts of hosted layers computed by the host, streamed to the cards, and streamed for large
-// steps alone.
+// TestEveryCut: T1 and T2 over every placement, with the experts of hosted layers computed by the
+// host, streamed to the cards, and streamed for large steps alone.
 func TestEveryCut(t *testing.T) {
-	some := []way{{ends: []int{1, 2, 4}}, {ends: []int{1, 3, 4}}, {ends: []int{4}, hosted: []int{0, 1, 3}}, {ends: []int{3, 4}, hosted: []int{2, 3}}}
+	some := []way{{ends: []int{1, 2, 4}}, {ends: []int{1, 3, 4}},
+		{ends: []int{4}, hosted: []int{0, 1, 3}}, {ends: []int{3, 4}, hosted: []int{2, 3}}}
 	holdCuts(t, "T2", ways(3), engine.Settings{Compute: engine.Exact})
 	holdCuts(t, "T1", some, engine.Settings{Compute: engine.Int8})
 	holdCuts(t, "T1", some, engine.Settings{Compute: engine.Exact, KVCacheDtype: engine.KVFP8})
@@ -78,7 +81,8 @@ func holdCuts(t *testing.T, model string, list []way, how engine.Settings) {
 		t.Fatal(err)
 	}
 	for _, w := range list {
-		for i, o := range []func(rows int) bool{nil, always, func(rows int) bool { return rows >= 32 }} {
+		for i, o := range []func(rows int) bool{nil, always,
+			func(rows int) bool { return rows >= 32 }} {
 			if o != nil && len(w.hosted) == 0 {
 				continue
 			}
@@ -90,11 +94,13 @@ func holdCuts(t *testing.T, model string, list []way, how engine.Settings) {
 	}
 }
 
-// TestConformance: the suite of every Device, with a cut between the layers of one slot of a page, and experts in all places.
+// TestConformance: the suite of every Device, with a cut between the layers of one slot of a page,
+// and experts in all places.
 func TestConformance(t *testing.T) {
 	dev := hosts(t, func(rows int) bool { return rows > 100 }, []int{1, 3, 4}, 0, 2)
 	for _, kv := range []string{"", engine.KVFP8} {
-		for _, check := range enginetest.Programs(enginetest.Config{Backend: engine.On(dev), Dir: testdata + "T1", Options: engine.Settings{KVCacheDtype: kv}}) {
+		for _, check := range enginetest.Programs(enginetest.Config{Backend: engine.On(dev),
+			Dir: testdata + "T1", Options: engine.Settings{KVCacheDtype: kv}}) {
 			t.Run(kv+"/"+check.Name, func(t *testing.T) {
 				if err := check.Run(t.Context()); err != nil {
 					t.Error(err)
@@ -108,7 +114,8 @@ func TestConformance(t *testing.T) {
 func TestIntermediates(t *testing.T) {
 	dev := hosts(t, nil, []int{1, 3, 4}, 1, 2)
 	taps := 0
-	if err := enginetest.Intermediates(t.Context(), enginetest.Config{Backend: engine.On(dev), Dir: testdata + "T1"}, func(string, float64) { taps++ }); err != nil {
+	if err := enginetest.Intermediates(t.Context(), enginetest.Config{Backend: engine.On(dev),
+		Dir: testdata + "T1"}, func(string, float64) { taps++ }); err != nil {
 		t.Error(err)
 	}
 	if taps == 0 {
@@ -119,9 +126,10 @@ func TestIntermediates(t *testing.T) {
 // TestGolden: what other implementations computed.
 func TestGolden(t *testing.T) {
 	dev := hosts(t, func(rows int) bool { return rows > 16 }, []int{2, 3}, 1)
-	ok, err := golden.Options{Only: []string{"len31"}}.Run(t.Context(), testdata+"T2", engine.On(dev), []string{engine.Exact}, func(r golden.CaseResult) {
-		t.Logf("%-6s %-8s max abs %.1e", r.Mode, r.Case, r.MaxAbs)
-	})
+	ok, err := golden.Options{Only: []string{"len31"}}.Run(t.Context(), testdata+"T2",
+		engine.On(dev), []string{engine.Exact}, func(r golden.CaseResult) {
+			t.Logf("%-6s %-8s max abs %.1e", r.Mode, r.Case, r.MaxAbs)
+		})
 	if err != nil || !ok {
 		t.Errorf("passed: %v, error: %v", ok, err)
 	}
@@ -131,7 +139,8 @@ func TestGolden(t *testing.T) {
 func TestOps(t *testing.T) {
 	dev := hosts(t, nil, []int{1, 2})
 	n := 0
-	if err := enginetest.Ops(t.Context(), dev, engine.Settings{}, enginetest.Small()[:1], false, func(enginetest.OpResult) { n++ }); err != nil || n == 0 {
+	if err := enginetest.Ops(t.Context(), dev, engine.Settings{}, enginetest.Small()[:1], false,
+		func(enginetest.OpResult) { n++ }); err != nil || n == 0 {
 		t.Errorf("%d operations, %v", n, err)
 	}
 }
@@ -143,7 +152,8 @@ func TestProfile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &engine.Batch{Tokens: []int32{5, 6}, LogitRows: []int32{1}, Seqs: []engine.SeqRows{{Rows: 2, Full: []int32{1}, Window: []int32{2}}}}
+	b := &engine.Batch{Tokens: []int32{5, 6}, LogitRows: []int32{1},
+		Seqs: []engine.SeqRows{{Rows: 2, Full: []int32{1}, Window: []int32{2}}}}
 	times, err := eng.Measure(t.Context(), b, make([]float32, eng.Spec().Vocab))
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +195,8 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	dev := hosts(t, nil, []int{1, 2, 3}) // tiny has two layers
-	if _, err := engine.New(dev, tiny(t), engine.Settings{Pages: 4, MaxNumBatchedTokens: 2}); err == nil {
+	if _, err := engine.New(dev, tiny(t),
+		engine.Settings{Pages: 4, MaxNumBatchedTokens: 2}); err == nil {
 		t.Error("a model of other layers: accepted")
 	}
 	two := hosts(t, nil, []int{1, 2})

@@ -7,11 +7,13 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Experts that lie with the host and are computed by a card: a large step has so many rows that copying a layer's experts over the bus takes less
-// time than computing them on the host's cores. A card has two staging areas; while it computes a layer out of one, the next layer's experts are
+// Experts that lie with the host and are computed by a card: a large step has so many rows that
+// copying a layer's experts over the bus takes less time than computing them on the host's cores. A
+// card has two staging areas; while it computes a layer out of one, the next layer's experts are
 // copied into the other.
 //
-// What must stay true: an area is written only when the stretch that read it last has ended, and read only when it is whole.
+// What must stay true: an area is written only when the stretch that read it last has ended, and
+// read only when it is whole.
 
 const stagingAreas = 2
 
@@ -94,8 +96,9 @@ func (l *load) run() error {
 
 // loading runs the loads of a step in order, each when its area is free.
 type loading struct {
-	ready []chan error    // by load
-	freed []chan struct{} // by load: closed when the load that took the same area before has been used
+	ready []chan error // by load
+	// by load: closed when the load that took the same area before has been used
+	freed []chan struct{}
 	stop  chan struct{}
 	ended chan struct{}
 }
@@ -104,7 +107,8 @@ type loading struct {
 func start(loads []*load, before []int) *loading {
 	l := &loading{stop: make(chan struct{}), ended: make(chan struct{})}
 	for range loads {
-		l.ready, l.freed = append(l.ready, make(chan error, 1)), append(l.freed, make(chan struct{}))
+		l.ready, l.freed = append(l.ready, make(chan error, 1)),
+			append(l.freed, make(chan struct{}))
 	}
 	go func() {
 		defer close(l.ended)

@@ -7,7 +7,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// A step over several devices: the stretches one after the other, and between two of them what crosses.
+// A step over several devices: the stretches one after the other, and between two of them what
+// crosses.
 
 type step struct {
 	dev    *Device
@@ -25,7 +26,8 @@ type step struct {
 
 var _ engine.Step = (*step)(nil)
 
-// runner is a step that need not be waited for: what its device is asked for after Start comes behind it. Start is Forward without logits.
+// runner is a step that need not be waited for: what its device is asked for after Start comes
+// behind it. Start is Forward without logits.
 type runner interface {
 	Start(b *engine.Batch) error
 	Finish() error
@@ -58,7 +60,8 @@ func (s *step) run(b *engine.Batch, last func(*part) error) (err error) {
 	running := -1 // the part whose experts are read from a staging area
 	defer func() {
 		if err != nil {
-			s.rest() // nothing of it is under way when the next one begins; the error is the one to tell
+			// nothing of it is under way when the next one begins; the error is the one to tell
+			s.rest()
 		}
 	}()
 	for i := range s.parts {
@@ -125,9 +128,11 @@ func (s *step) rest() {
 	}
 }
 
-// withoutTables is a batch for stretches that do not see the cache, for devices that flatten block tables each time.
+// withoutTables is a batch for stretches that do not see the cache, for devices that flatten block
+// tables each time.
 func (s *step) withoutTables(b *engine.Batch) *engine.Batch {
-	s.bare = engine.Batch{Tokens: b.Tokens, LogitRows: b.LogitRows, Rebuild: b.Rebuild, Seqs: s.bare.Seqs[:0]}
+	s.bare = engine.Batch{Tokens: b.Tokens, LogitRows: b.LogitRows, Rebuild: b.Rebuild,
+		Seqs: s.bare.Seqs[:0]}
 	for _, q := range b.Seqs {
 		s.bare.Seqs = append(s.bare.Seqs, engine.SeqRows{Start: q.Start, Rows: q.Rows})
 	}
@@ -188,7 +193,8 @@ func (s *step) Close() error {
 	s.closed = true
 	var errs []error
 	for i := range s.parts {
-		if x := s.parts[len(s.parts)-1-i].step; x != nil { // from the last one: the first of a chain has what the others use
+		// from the last one: the first of a chain has what the others use
+		if x := s.parts[len(s.parts)-1-i].step; x != nil {
 			errs = append(errs, x.Close())
 		}
 	}

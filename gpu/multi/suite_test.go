@@ -15,7 +15,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// What the tests of this folder share. Most of them split over CPU devices, which cuts and moves as cards do and costs no emulation.
+// What the tests of this folder share. Most of them split over CPU devices, which cuts and moves as
+// cards do and costs no emulation.
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -56,7 +57,8 @@ func host(t testing.TB) engine.Device {
 	return dev
 }
 
-// hosts is a split over CPU devices, as many as there are ends, and one more for the experts. The test closes it.
+// hosts is a split over CPU devices, as many as there are ends, and one more for the experts. The
+// test closes it.
 func hosts(t testing.TB, streams func(rows int) bool, ends []int, hosted ...int) *multi.Device {
 	t.Helper()
 	var cards []engine.Device
@@ -98,8 +100,8 @@ func opened(t testing.TB, dir string) *checkpoint.Checkpoint {
 	return ckpt
 }
 
-// ways are all the placements of a model of so many layers on up to three cards: every cut, and every set of layers whose experts are the host's on
-// one card and on two.
+// ways are all the placements of a model of so many layers on up to three cards: every cut, and
+// every set of layers whose experts are the host's on one card and on two.
 func ways(layers int) (list []way) {
 	for a := 1; a <= layers; a++ {
 		if a == layers {
@@ -118,7 +120,8 @@ func ways(layers int) (list []way) {
 				hosted = append(hosted, layer)
 			}
 		}
-		list = append(list, way{ends: []int{layers}, hosted: hosted}, way{ends: []int{layers / 2, layers}, hosted: hosted})
+		list = append(list, way{ends: []int{layers}, hosted: hosted},
+			way{ends: []int{layers / 2, layers}, hosted: hosted})
 	}
 	return list
 }

@@ -27,8 +27,8 @@ type Options struct {
 	logits int64 // bytes of shared memory for logits; 0: logitsBytes
 }
 
-// Backend is the engine.Backend of a worker. It has one model at a time. After the worker's end every call fails with ErrLost,
-// but Close and the engine's Close.
+// Backend is the engine.Backend of a worker. It has one model at a time. After the worker's end
+// every call fails with ErrLost, but Close and the engine's Close.
 type Backend struct {
 	c      *connection
 	notify func(line string)
@@ -67,7 +67,8 @@ func Start(o Options) (_ *Backend, err error) {
 	if err = errors.Join(err, file.Close()); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the GPU worker: %w", err), s.close())
 	}
-	b := &Backend{c: &connection{p: p, shared: s, deadlines: o.Deadlines}, notify: o.Notify, own: own}
+	b := &Backend{c: &connection{p: p, shared: s, deadlines: o.Deadlines}, notify: o.Notify,
+		own: own}
 	if err := b.greet(o); err != nil {
 		return nil, errors.Join(err, b.c.part())
 	}
@@ -77,7 +78,8 @@ func Start(o Options) (_ *Backend, err error) {
 // greet makes sure that the other side is of this build, and has it open its GPUs.
 func (b *Backend) greet(o Options) error {
 	var theirs Identity
-	if err := b.c.call(request{kind: hello, ask: helloText{o.Identity, int64(len(b.c.shared.bytes))}, into: &theirs}); err != nil {
+	if err := b.c.call(request{kind: hello,
+		ask: helloText{o.Identity, int64(len(b.c.shared.bytes))}, into: &theirs}); err != nil {
 		return err
 	}
 	if err := o.Identity.match(theirs); err != nil {
@@ -127,7 +129,8 @@ func (b *Backend) Caps() engine.Caps {
 // Several tells whether models run on several devices.
 func (b *Backend) Several() bool { return b.open().Several }
 
-// Kernels says what kernels the worker's card has and whether they are right, and a sentence for each that is not.
+// Kernels says what kernels the worker's card has and whether they are right, and a sentence for
+// each that is not.
 func (b *Backend) Kernels() (summary string, wrong []string) {
 	t := b.open()
 	return t.Kernels, slices.Clone(t.Wrong)
@@ -173,10 +176,12 @@ func (b *Backend) room(ask askRoom) (engine.Room, error) {
 }
 
 // Load has the worker open the checkpoint that ckpt is, and load it.
-func (b *Backend) Load(ctx context.Context, ckpt *checkpoint.Checkpoint, s engine.Settings, progress func(done, total int64)) (
+func (b *Backend) Load(ctx context.Context, ckpt *checkpoint.Checkpoint, s engine.Settings,
+	progress func(done, total int64)) (
 	engine.Engine, error) {
 	if ckpt.Path == "" && ckpt.Spec.Name != models.Demo {
-		return nil, fmt.Errorf("%s lies in no file, so a GPU engine in a process of its own cannot open it", ckpt.Spec.Name)
+		return nil, fmt.Errorf("%s lies in no file, so a GPU engine in a process of its own "+
+			"cannot open it", ckpt.Spec.Name)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -204,7 +209,8 @@ func (b *Backend) Load(ctx context.Context, ckpt *checkpoint.Checkpoint, s engin
 }
 
 // Test runs a check of the hardware in the worker.
-func (b *Backend) Test(ctx context.Context, ask json.RawMessage, emit func(json.RawMessage) error) error {
+func (b *Backend) Test(ctx context.Context, ask json.RawMessage,
+	emit func(json.RawMessage) error) error {
 	var failed error
 	err := b.c.call(request{kind: test, ask: ask, part: func(text []byte) (bool, error) {
 		failed = errors.Join(ctx.Err(), emit(slices.Clone(text)))

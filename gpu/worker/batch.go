@@ -60,7 +60,8 @@ func readFrom(r *reader, rows int) ([]int32, error) {
 		return nil, nil
 	}
 	if len(from) != rows {
-		return nil, errors.New("a step says for other rows than its own where their tokens come from")
+		return nil, errors.New("a step says for other rows than its own where their tokens come " +
+			"from")
 	}
 	return from, nil
 }
@@ -106,7 +107,8 @@ func readChoices(r *reader) []engine.SamplingParams {
 		c.Temperature, c.TopP, c.MinP, c.TopK = r.float(), r.float(), r.float(), r.int()
 		c.Seed, c.Position, c.Logprobs = r.long(), int64(r.long()), int(r.int())
 		for range r.count(editBytes) {
-			c.Edits = append(c.Edits, engine.Edit{ID: r.int(), Repetition: r.float(), Less: r.float(), More: r.float()})
+			c.Edits = append(c.Edits, engine.Edit{ID: r.int(), Repetition: r.float(),
+				Less: r.float(), More: r.float()})
 		}
 		if r.word() != 0 {
 			c.Mask = r.longs([]uint64{})

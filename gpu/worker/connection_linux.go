@@ -14,18 +14,21 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// This side of the socket: requests go out in order, answers come back in order. Choices of tokens are the only requests that are sent without
-// waiting; their answers are put aside when another answer is waited for.
+// This side of the socket: requests go out in order, answers come back in order. Choices of tokens
+// are the only requests that are sent without waiting; their answers are put aside when another
+// answer is waited for.
 
-// Deadlines are how long an answer may take before the worker counts as hung. Zeros stand for the defaults.
+// Deadlines are how long an answer may take before the worker counts as hung. Zeros stand for the
+// defaults.
 type Deadlines struct {
 	Step  time.Duration // a step
 	Setup time.Duration // anything else: the driver compiles kernels, the disk is read
 }
 
 const (
-	stepDeadline    = 2 * time.Minute
-	severalDeadline = 10 * time.Minute // of a step over several devices, one of which may be a CPU with a long prompt's experts
+	stepDeadline = 2 * time.Minute
+	// of a step over several devices, one of which may be a CPU with a long prompt's experts
+	severalDeadline = 10 * time.Minute
 	setupDeadline   = 10 * time.Minute
 	// partingDeadline is how long a worker may take to give its device back.
 	partingDeadline = 10 * time.Second
@@ -67,11 +70,12 @@ type outcome struct {
 // request is one of several forms; what is nil is not there.
 type request struct {
 	kind kind
-	ask  any                                      // is sent, as JSON
-	into any                                      // takes the answer's JSON
-	fill func(slot []byte) int                    // writes the request's slot
-	take func(answer []byte) error                // reads the answer's slot
-	part func(text []byte) (more bool, err error) // is told each part of an answer; an error is of a part that cannot be read
+	ask  any                       // is sent, as JSON
+	into any                       // takes the answer's JSON
+	fill func(slot []byte) int     // writes the request's slot
+	take func(answer []byte) error // reads the answer's slot
+	// is told each part of an answer; an error is of a part that cannot be read
+	part func(text []byte) (more bool, err error)
 }
 
 // call sends a request and waits for its answer.
@@ -147,7 +151,8 @@ func (c *connection) setStepDeadline(d time.Duration) {
 	c.deadlines.Step = d
 }
 
-// next gives the next request its number; its slot is free. Where as many requests as there are slots were not answered, it waits for all.
+// next gives the next request its number; its slot is free. Where as many requests as there are
+// slots were not answered, it waits for all.
 func (c *connection) next() (uint32, error) {
 	if c.lost != nil {
 		return 0, c.lost
@@ -189,7 +194,8 @@ func (c *connection) send(m *message) error {
 	return nil
 }
 
-// await reads until the answer to a request is in c.in. Choices that are answered before are put aside.
+// await reads until the answer to a request is in c.in. Choices that are answered before are put
+// aside.
 func (c *connection) await(number uint32, k kind, deadline time.Duration) error {
 	for {
 		if err := c.receive(deadline, k); err != nil {
@@ -221,9 +227,11 @@ func (c *connection) receive(deadline time.Duration, k kind) error {
 	case c.in.kind != done && c.in.kind != failed && c.in.kind != part:
 		return c.disable(fmt.Errorf("a %s is no answer", c.in.kind))
 	case c.in.number-c.seen-1 >= c.last-c.seen:
-		return c.disable(fmt.Errorf("an answer to request %d, which is none of %d to %d", c.in.number, c.seen+1, c.last))
+		return c.disable(fmt.Errorf("an answer to request %d, which is none of %d to %d",
+			c.in.number, c.seen+1, c.last))
 	case c.in.shared > answerBytes:
-		return c.disable(fmt.Errorf("an answer of %d bytes in a slot of %d", c.in.shared, answerBytes))
+		return c.disable(fmt.Errorf("an answer of %d bytes in a slot of %d", c.in.shared,
+			answerBytes))
 	}
 	if c.in.kind != part {
 		c.seen = c.in.number
@@ -257,7 +265,8 @@ func (c *connection) gone(err error, k kind, deadline time.Duration) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		why = late(k, deadline)
-	case errors.Is(err, io.EOF), errors.Is(err, errTorn), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+	case errors.Is(err, io.EOF), errors.Is(err, errTorn), errors.Is(err, syscall.ECONNRESET),
+		errors.Is(err, syscall.EPIPE):
 	default:
 		why = err.Error()
 	}
@@ -310,7 +319,8 @@ func (c *connection) part() error {
 	if c.lost == nil {
 		c.pending = nil
 		c.last++
-		if err := c.send(&message{kind: goodbye, number: c.last}); err == nil && c.await(c.last, goodbye, partingDeadline) == nil {
+		if err := c.send(&message{kind: goodbye, number: c.last}); err == nil &&
+			c.await(c.last, goodbye, partingDeadline) == nil {
 			if c.in.kind == failed {
 				fault = decodeFault(c.in.text)
 			}

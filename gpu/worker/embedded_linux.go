@@ -17,10 +17,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A worker that is carried inside the program, compressed, and started from memory. Where the system runs nothing from memory (vm.memfd_noexec=2,
-// no /proc), it is written to a folder of the user's once and started from there.
+// A worker that is carried inside the program, compressed, and started from memory. Where the
+// system runs nothing from memory (vm.memfd_noexec=2, no /proc), it is written to a folder of the
+// user's once and started from there.
 
-// StartEmbedded is Start with a program that lies compressed in memory; of o.Program only the arguments count, if there are any.
+// StartEmbedded is Start with a program that lies compressed in memory; of o.Program only the
+// arguments count, if there are any.
 func StartEmbedded(compressed []byte, o Options) (*Backend, error) {
 	image, err := unpack(compressed)
 	if err != nil {
@@ -28,7 +30,8 @@ func StartEmbedded(compressed []byte, o Options) (*Backend, error) {
 	}
 	if loader := loaderOf(image); loader != "" {
 		if _, err := os.Stat(loader); err != nil {
-			return nil, fmt.Errorf("GPUs need the C library glibc on this machine, and its loader %s is not there", loader)
+			return nil, fmt.Errorf("GPUs need the C library glibc on this machine, and its "+
+				"loader %s is not there", loader)
 		}
 	}
 	inMemory, memoryErr := memoryFile(image)
@@ -51,7 +54,8 @@ func StartEmbedded(compressed []byte, o Options) (*Backend, error) {
 		}
 		errs = append(errs, err)
 	}
-	return nil, fmt.Errorf("the GPU worker can be started neither from memory nor from a file: %w", errors.Join(append([]error{memoryErr}, errs...)...))
+	return nil, fmt.Errorf("the GPU worker can be started neither from memory nor from a file: %w",
+		errors.Join(append([]error{memoryErr}, errs...)...))
 }
 
 // startAt is Start with the program at a path.
@@ -100,16 +104,19 @@ func loaderOf(image []byte) string {
 
 // refusedToRun are the errors of a system that will not run this file from this place.
 func refusedToRun(err error) bool {
-	return errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.ENOEXEC)
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) ||
+		errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.ENOEXEC)
 }
 
-// firstDescriptor is above those that the worker is started with: a lower one would name another file in the new process.
+// firstDescriptor is above those that the worker is started with: a lower one would name another
+// file in the new process.
 const firstDescriptor = 64
 
 // memoryFile is an executable file without a name that nobody can change any more.
 func memoryFile(image []byte) (_ *os.File, err error) {
 	const executable = 0x10 // MFD_EXEC, from Linux 6.3 on; before it, every such file is
-	fd, err := unix.MemfdCreate("ossrun-gpu-worker", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|executable)
+	fd, err := unix.MemfdCreate("ossrun-gpu-worker",
+		unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|executable)
 	if errors.Is(err, unix.EINVAL) {
 		fd, err = unix.MemfdCreate("ossrun-gpu-worker", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	}
@@ -121,7 +128,8 @@ func memoryFile(image []byte) (_ *os.File, err error) {
 	if _, err := low.Write(image); err != nil {
 		return nil, fmt.Errorf("write a program into memory: %w", err)
 	}
-	if _, err := unix.FcntlInt(low.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_WRITE|sizeSeals); err != nil {
+	if _, err := unix.FcntlInt(low.Fd(), unix.F_ADD_SEALS,
+		unix.F_SEAL_WRITE|sizeSeals); err != nil {
 		return nil, fmt.Errorf("seal a program in memory: %w", err)
 	}
 	high, err := unix.FcntlInt(low.Fd(), unix.F_DUPFD_CLOEXEC, firstDescriptor)
@@ -142,7 +150,8 @@ func folders() (list []string) {
 	return list
 }
 
-// writeProgram puts the program into a folder that is the user's alone, under its hash, unless it is there already, byte for byte.
+// writeProgram puts the program into a folder that is the user's alone, under its hash, unless it
+// is there already, byte for byte.
 func writeProgram(folder string, image []byte) (path string, err error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return "", err
@@ -152,7 +161,8 @@ func writeProgram(folder string, image []byte) (path string, err error) {
 		return "", err
 	}
 	if mode := info.Mode().Perm(); mode&0o022 != 0 {
-		return "", fmt.Errorf("%s can be written to by others (%o): a program is not started from there", folder, mode)
+		return "", fmt.Errorf("%s can be written to by others (%o): a program is not started "+
+			"from there", folder, mode)
 	}
 	sum := sha256.Sum256(image)
 	path = filepath.Join(folder, "gpu-worker-"+hex.EncodeToString(sum[:8]))

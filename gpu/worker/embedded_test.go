@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// A worker that is carried inside the program: this test's own binary, started from memory and from a file.
+// A worker that is carried inside the program: this test's own binary, started from memory and from
+// a file.
 
 // packed is this binary as a release carries its worker.
 func packed(t testing.TB) (compressed, image []byte) {
@@ -39,7 +40,8 @@ func packed(t testing.TB) (compressed, image []byte) {
 }
 
 func TestStartEmbedded(t *testing.T) {
-	t.Setenv("XDG_RUNTIME_DIR", "") // what does not start from memory is tried from a file, in a cache of the test's own
+	// what does not start from memory is tried from a file, in a cache of the test's own
+	t.Setenv("XDG_RUNTIME_DIR", "")
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	compressed, _ := packed(t)
 	dev, err := StartEmbedded(compressed, Options{Program: []string{"", asWorker, "cpu"}})
@@ -56,7 +58,8 @@ func TestStartEmbedded(t *testing.T) {
 	if err := dev.Close(); err != nil {
 		t.Error(err)
 	}
-	for what, bad := range map[string][]byte{"nothing": nil, "half": compressed[:len(compressed)/2], "no program": gzipped(t, "hello")} {
+	for what, bad := range map[string][]byte{"nothing": nil, "half": compressed[:len(compressed)/2],
+		"no program": gzipped(t, "hello")} {
 		if _, err := StartEmbedded(bad, Options{}); err == nil {
 			t.Errorf("%s: started", what)
 		}
@@ -83,7 +86,8 @@ func TestNoLoader(t *testing.T) {
 	if loader == "" {
 		t.Skip("this test is linked statically")
 	}
-	elsewhere := bytes.ReplaceAll(image, []byte(loader), []byte(strings.Repeat("/", len(loader)-1)+"x"))
+	elsewhere := bytes.ReplaceAll(image, []byte(loader), []byte(strings.Repeat("/", len(loader)-1)+
+		"x"))
 	var to bytes.Buffer
 	z, err := gzip.NewWriterLevel(&to, gzip.NoCompression)
 	if err != nil {
@@ -95,7 +99,8 @@ func TestNoLoader(t *testing.T) {
 	if err := z.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := StartEmbedded(to.Bytes(), Options{}); err == nil || !strings.HasPrefix(err.Error(), "GPUs need the C library glibc on this machine") {
+	if _, err := StartEmbedded(to.Bytes(), Options{}); err == nil ||
+		!strings.HasPrefix(err.Error(), "GPUs need the C library glibc on this machine") {
 		t.Error(err)
 	}
 	if loaderOf([]byte("text")) != "" {
@@ -103,8 +108,8 @@ func TestNoLoader(t *testing.T) {
 	}
 }
 
-// TestWriteProgram: the way around a system that starts nothing from memory. What lies there already is used when it is the same, byte for byte, and
-// never from a folder that others write to.
+// TestWriteProgram: the way around a system that starts nothing from memory. What lies there
+// already is used when it is the same, byte for byte, and never from a folder that others write to.
 func TestWriteProgram(t *testing.T) {
 	_, image := packed(t)
 	folder := filepath.Join(t.TempDir(), "run", "ossrun")
@@ -137,7 +142,8 @@ func TestWriteProgram(t *testing.T) {
 			t.Fatalf("%s, %v", again, err)
 		}
 		have, err := os.ReadFile(path)
-		if info, _ := os.Stat(path); err != nil || !bytes.Equal(have, image) || info.Mode().Perm() != 0o700 {
+		if info, _ := os.Stat(path); err != nil || !bytes.Equal(have, image) ||
+			info.Mode().Perm() != 0o700 {
 			t.Errorf("%v, %d bytes, %v", err, len(have), info.Mode())
 		}
 	}

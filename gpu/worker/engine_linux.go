@@ -12,8 +12,9 @@ import (
 
 // A worker's model as this side has it.
 //
-// Sampling tokens costs one message each way for a step as well: Sample writes into a slot and sends nothing, Queue adds its
-// batch behind it and sends both, and the tokens come back by themselves. Wait sends a choice that no batch followed.
+// Sampling tokens costs one message each way for a step as well: Sample writes into a slot and
+// sends nothing, Queue adds its batch behind it and sends both, and the tokens come back by
+// themselves. Wait sends a choice that no batch followed.
 
 type loaded struct {
 	b    *Backend
@@ -53,19 +54,22 @@ func (e *loaded) open() error {
 	return nil
 }
 
-// Step runs one batch: a message there with the batch in the slot, a message back with the logits behind the slots.
+// Step runs one batch: a message there with the batch in the slot, a message back with the logits
+// behind the slots.
 func (e *loaded) Step(ctx context.Context, b *engine.Batch, logits []float32) error {
 	return e.step(ctx, step, b, logits, nil)
 }
 
 // Measure is Step with the times of all operations.
-func (e *loaded) Measure(ctx context.Context, b *engine.Batch, logits []float32) ([]engine.Timing, error) {
+func (e *loaded) Measure(ctx context.Context, b *engine.Batch, logits []float32) ([]engine.Timing,
+	error) {
 	var t timesText
 	err := e.step(ctx, measure, b, logits, &t)
 	return t.Times, err
 }
 
-func (e *loaded) step(ctx context.Context, k kind, b *engine.Batch, logits []float32, into any) error {
+func (e *loaded) step(ctx context.Context, k kind, b *engine.Batch, logits []float32,
+	into any) error {
 	if err := e.usable(ctx, b); err != nil {
 		return err
 	}
@@ -103,10 +107,11 @@ func (e *loaded) Tap(name string, rows int) (data []byte, err error) {
 	}
 	for {
 		var t bytesText
-		err := e.b.c.call(request{kind: tap, ask: tapText{name, rows, int64(len(data))}, into: &t, take: func(answer []byte) error {
-			data = append(data, answer...)
-			return nil
-		}})
+		err := e.b.c.call(request{kind: tap, ask: tapText{name, rows, int64(len(data))}, into: &t,
+			take: func(answer []byte) error {
+				data = append(data, answer...)
+				return nil
+			}})
 		if err != nil || int64(len(data)) >= t.Bytes {
 			return data, err
 		}
@@ -122,7 +127,8 @@ func (e *loaded) Queue(ctx context.Context, b *engine.Batch, from []int32) error
 		return engine.ErrNoSampling
 	}
 	if from != nil && len(from) != len(b.Tokens) {
-		return fmt.Errorf("%d rows say where their token comes from, the step has %d", len(from), len(b.Tokens))
+		return fmt.Errorf("%d rows say where their token comes from, the step has %d", len(from),
+			len(b.Tokens))
 	}
 	return e.b.c.queue(b, from)
 }
@@ -187,7 +193,8 @@ func (p pool) Read(offset int64, dst []byte) error {
 func (p pool) Write(offset int64, src []byte) error {
 	return p.pieces(offset, src, func(at int64, piece []byte) error {
 		ask := bytesText{at, int64(len(piece))}
-		return p.e.b.c.call(request{kind: writeCache, ask: ask, fill: func(slot []byte) int { return copy(slot, piece) }})
+		return p.e.b.c.call(request{kind: writeCache, ask: ask,
+			fill: func(slot []byte) int { return copy(slot, piece) }})
 	})
 }
 
@@ -208,7 +215,8 @@ func (p pool) pieces(offset int64, data []byte, do func(at int64, piece []byte) 
 	return nil
 }
 
-// An advance has two parts in its slot, each a word that says whether it is there and what it is about.
+// An advance has two parts in its slot, each a word that says whether it is there and what it is
+// about.
 
 func (c *connection) sample(choices []engine.SamplingParams) error {
 	c.mu.Lock()

@@ -44,7 +44,8 @@ func encodeFault(err error) []byte {
 	return text
 }
 
-// Fault is an error of the device in the worker. It has the causes that the device's own error has: *driver.Error, engine.ErrClosed and the like.
+// Fault is an error of the device in the worker. It has the causes that the device's own error has:
+// *driver.Error, engine.ErrClosed and the like.
 type Fault struct {
 	Text   string
 	causes []error
@@ -71,12 +72,14 @@ func decodeFault(text []byte) error {
 	return f
 }
 
-// ErrLost is the cause of every error that a worker's end has: all that was on its device is gone, and a new one must be started.
+// ErrLost is the cause of every error that a worker's end has: all that was on its device is gone,
+// and a new one must be started.
 var ErrLost = errors.New("the GPU worker is gone")
 
 // Lost says how a worker ended.
 type Lost struct {
-	How      string // "signal: killed", "exit status 2", "it did not answer a step for 2m0s and was ended"
+	// "signal: killed", "exit status 2", "it did not answer a step for 2m0s and was ended"
+	How      string
 	LastLine string // the line it died with, or its last one
 }
 

@@ -7,10 +7,12 @@ import (
 	"unsafe"
 )
 
-// Numbers in a slot of shared memory, in the machine's own order: both sides are on one machine. Lists have their length in front.
+// Numbers in a slot of shared memory, in the machine's own order: both sides are on one machine.
+// Lists have their length in front.
 
 var (
-	errSlotFull  = errors.New("the step does not fit into the memory that is shared with the GPU worker")
+	errSlotFull = errors.New("the step does not fit into the memory that is shared with the GPU " +
+		"worker")
 	errSlotShort = errors.New("a step in the shared memory is cut off")
 )
 
@@ -58,7 +60,8 @@ func (w *writer) longs(v []uint64) {
 	copy(w.room(8*len(v)), bytesOf(v))
 }
 
-// reader takes a slot apart; the first value that is not there makes it fail, and those after it are zero.
+// reader takes a slot apart; the first value that is not there makes it fail, and those after it
+// are zero.
 type reader struct {
 	from  []byte
 	short bool
@@ -91,7 +94,8 @@ func (r *reader) long() uint64 {
 	return 0
 }
 
-// count is the length of a list whose elements take at least each bytes; 0 when the slot cannot hold so many.
+// count is the length of a list whose elements take at least each bytes; 0 when the slot cannot
+// hold so many.
 func (r *reader) count(each int) int {
 	n := int(r.word())
 	if r.short || n > len(r.from)/each {
@@ -129,5 +133,6 @@ func (r *reader) end() error {
 
 // bytesOf is the memory of numbers.
 func bytesOf[T int32 | uint64 | float32](v []T) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(*new(T))))
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))),
+		len(v)*int(unsafe.Sizeof(*new(T))))
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Bytes from the other side: whatever they are, they are read or refused, with memory in proportion to them.
+// Bytes from the other side: whatever they are, they are read or refused, with memory in proportion
+// to them.
 
 func FuzzMessage(f *testing.F) {
 	f.Add((&message{kind: load, number: 1, text: []byte(`{"Path":"x"}`)}).append(nil))
@@ -39,11 +40,14 @@ func FuzzStep(f *testing.F) {
 		choices := readChoices(&r)
 		var b engine.Batch
 		readBatch(&r, &b)
-		if from, err := readFrom(&r, len(b.Tokens)); err == nil && from != nil && len(from) != len(b.Tokens) {
+		if from, err := readFrom(&r, len(b.Tokens)); err == nil && from != nil &&
+			len(from) != len(b.Tokens) {
 			t.Fatal("from other rows")
 		}
-		if len(choices)*leastChoice > len(data) || len(b.Seqs)*16 > len(data) || 4*len(b.Tokens) > len(data) {
-			t.Fatalf("%d choices, %d sequences, %d tokens of %d bytes", len(choices), len(b.Seqs), len(b.Tokens), len(data))
+		if len(choices)*leastChoice > len(data) || len(b.Seqs)*16 > len(data) ||
+			4*len(b.Tokens) > len(data) {
+			t.Fatalf("%d choices, %d sequences, %d tokens of %d bytes", len(choices), len(b.Seqs),
+				len(b.Tokens), len(data))
 		}
 		r = reader{from: data}
 		if chosen := readChosen(&r); 12*len(chosen) > len(data) {

@@ -13,7 +13,8 @@ import (
 
 // Both sides must be of one build: what they send each other has no other version.
 
-// Protocol is the number of what messages mean; it goes up with every change of this package's files about messages.
+// Protocol is the number of what messages mean; it goes up with every change of this package's
+// files about messages.
 const Protocol = 5
 
 // Identity is a build.
@@ -40,11 +41,14 @@ var Here = sync.OnceValue(func() Identity {
 func (id Identity) match(other Identity) error {
 	switch {
 	case id.Protocol != other.Protocol:
-		return fmt.Errorf("the GPU worker is of another version: it speaks protocol %d, this program %d", other.Protocol, id.Protocol)
+		return fmt.Errorf("the GPU worker is of another version: it speaks protocol %d, this "+
+			"program %d", other.Protocol, id.Protocol)
 	case id.Commit != other.Commit:
-		return fmt.Errorf("the GPU worker is of another build: commit %q, this program %q", other.Commit, id.Commit)
+		return fmt.Errorf("the GPU worker is of another build: commit %q, this program %q",
+			other.Commit, id.Commit)
 	case id.Kernels != other.Kernels:
-		return fmt.Errorf("the GPU worker has other kernels: %s, this program %s", other.Kernels, id.Kernels)
+		return fmt.Errorf("the GPU worker has other kernels: %s, this program %s", other.Kernels,
+			id.Kernels)
 	}
 	return nil
 }
@@ -75,8 +79,8 @@ type (
 		Room    engine.Room
 		Backend backendText // which may have changed
 	}
-	// loadText names a checkpoint that the worker opens itself: Path, or the embedded demo. Files are those of its weights,
-	// as the parent has them open.
+	// loadText names a checkpoint that the worker opens itself: Path, or the embedded demo. Files
+	// are those of its weights, as the parent has them open.
 	loadText struct {
 		Path     string
 		Spec     models.Spec

@@ -42,7 +42,8 @@ type crooked struct {
 }
 
 // wrongs are the ways an answer goes wrong.
-var wrongs = []string{"exit", "torn", "number", "kind", "length", "shared", "text", "twice", "count"}
+var wrongs = []string{"exit", "torn", "number", "kind", "length", "shared", "text", "twice",
+	"count"}
 
 func (c *crooked) Write(answer []byte) (int, error) {
 	if c.left--; c.left != 0 {
@@ -80,8 +81,9 @@ func (c *crooked) Write(answer []byte) (int, error) {
 	return c.ReadWriter.Write(answer)
 }
 
-// TestCrookedWorker: at each phase of an engine's life, in each way: an error, never a hang, and nothing is left. The last answer is that to
-// goodbye; a worker that is crooked there is gone all the same.
+// TestCrookedWorker: at each phase of an engine's life, in each way: an error, never a hang, and
+// nothing is left. The last answer is that to goodbye; a worker that is crooked there is gone all
+// the same.
 func TestCrookedWorker(t *testing.T) {
 	ckpt := tiny(t)
 	count := 0
@@ -173,10 +175,12 @@ func TestSharedMemory(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// TestFewLogits: a step whose logits have no room in the shared memory says so, and the worker goes on.
+// TestFewLogits: a step whose logits have no room in the shared memory says so, and the worker goes
+// on.
 func TestFewLogits(t *testing.T) {
 	ckpt := tiny(t)
-	eng := loadedOn(t, opened(t, "cpu", Options{logits: 4096}), ckpt, engine.Settings{Pages: 4, MaxNumBatchedTokens: 16})
+	eng := loadedOn(t, opened(t, "cpu", Options{logits: 4096}), ckpt,
+		engine.Settings{Pages: 4, MaxNumBatchedTokens: 16})
 	b := rows(0, 15, 16)
 	for len(b.LogitRows)*ckpt.Spec.Vocab <= 1024 {
 		b.LogitRows = append(b.LogitRows, 0)
@@ -201,31 +205,41 @@ func TestCrookedParent(t *testing.T) {
 			}
 		}
 	}
-	refused(message{kind: hello, text: []byte(`{}`)}, message{kind: open, text: []byte(`{}`)}, message{kind: room, text: []byte(`{}`)},
-		message{kind: room, text: []byte(`[`)}, message{kind: room, text: []byte(`{"What":1}`)}, message{kind: load, text: []byte(`{}{}`)},
-		message{kind: load, text: []byte(`{"Path":"/nowhere"}`)}, message{kind: load, text: []byte(`{"Settings":{"Pages":-1}}`)},
-		message{kind: step}, message{kind: advance}, message{kind: tap}, message{kind: readCache}, message{kind: unload},
-		message{kind: test, text: []byte(`{}`)}, message{kind: done}, message{kind: failed}, message{kind: proceed}, message{kind: part})
+	refused(message{kind: hello, text: []byte(`{}`)}, message{kind: open, text: []byte(`{}`)},
+		message{kind: room, text: []byte(`{}`)},
+		message{kind: room, text: []byte(`[`)}, message{kind: room, text: []byte(`{"What":1}`)},
+		message{kind: load, text: []byte(`{}{}`)},
+		message{kind: load, text: []byte(`{"Path":"/nowhere"}`)}, message{kind: load,
+			text: []byte(`{"Settings":{"Pages":-1}}`)},
+		message{kind: step}, message{kind: advance}, message{kind: tap}, message{kind: readCache},
+		message{kind: unload},
+		message{kind: test, text: []byte(`{}`)}, message{kind: done}, message{kind: failed},
+		message{kind: proceed}, message{kind: part})
 	ckpt := tiny(t)
 	good := loadText{ckpt.Path, ckpt.Spec, ckpt.FileStates().Files, small}
 	for what, change := range map[string]func(*loadText){
-		"another shape": func(l *loadText) { l.Spec.Layers++ }, "no files": func(l *loadText) { l.Files = nil },
+		"another shape": func(l *loadText) { l.Spec.Layers++ },
+		"no files":      func(l *loadText) { l.Files = nil },
 		"another size":  func(l *loadText) { l.Files = slices.Clone(l.Files); l.Files[0].Size++ },
 		"another inode": func(l *loadText) { l.Files = slices.Clone(l.Files); l.Files[0].Inode++ },
 		"another time":  func(l *loadText) { l.Files = slices.Clone(l.Files); l.Files[0].Modified++ },
 	} {
 		lie := good
 		change(&lie)
-		if _, err := s.answer(jsonMessage(t, load, lie)); err == nil || !strings.Contains(err.Error(), "have changed since they were opened") {
+		if _, err := s.answer(jsonMessage(t, load, lie)); err == nil ||
+			!strings.Contains(err.Error(), "have changed since they were opened") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	if _, err := s.answer(jsonMessage(t, load, good)); err != nil {
 		t.Fatal(err)
 	}
-	refused(*jsonMessage(t, load, good), message{kind: step}, message{kind: step, shared: slotBytes}, message{kind: measure},
-		message{kind: tap, text: []byte(`{"Name":"final","Rows":1}`)}, message{kind: tap, text: []byte(`{"Rows":-1}`)})
-	for _, text := range []string{`{"Offset":-1,"Bytes":1}`, `{"Bytes":1000000000}`, `{"Offset":9223372036854775807,"Bytes":10}`, `{"Bytes":-5}`} {
+	refused(*jsonMessage(t, load, good), message{kind: step},
+		message{kind: step, shared: slotBytes}, message{kind: measure},
+		message{kind: tap, text: []byte(`{"Name":"final","Rows":1}`)}, message{kind: tap,
+			text: []byte(`{"Rows":-1}`)})
+	for _, text := range []string{`{"Offset":-1,"Bytes":1}`, `{"Bytes":1000000000}`,
+		`{"Offset":9223372036854775807,"Bytes":10}`, `{"Bytes":-5}`} {
 		for _, k := range []kind{readCache, writeCache} {
 			refused(message{kind: k, text: []byte(text)})
 		}

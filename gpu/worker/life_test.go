@@ -48,13 +48,15 @@ func tinyOf(t testing.TB, layers int) *checkpoint.Checkpoint {
 // rows is a step of one sequence's tokens from a position on, with the logits of the last one.
 func rows(start int32, tokens ...int32) *engine.Batch {
 	return &engine.Batch{Tokens: tokens, LogitRows: []int32{int32(len(tokens)) - 1},
-		Seqs: []engine.SeqRows{{Start: start, Rows: int32(len(tokens)), Full: []int32{1}, Window: []int32{2}}}}
+		Seqs: []engine.SeqRows{{Start: start, Rows: int32(len(tokens)), Full: []int32{1},
+			Window: []int32{2}}}}
 }
 
 var small = engine.Settings{Pages: 4, MaxNumBatchedTokens: 2}
 
 // loadedOn is a model on a backend; the test closes it.
-func loadedOn(t testing.TB, b engine.Backend, ckpt *checkpoint.Checkpoint, s engine.Settings) engine.Engine {
+func loadedOn(t testing.TB, b engine.Backend, ckpt *checkpoint.Checkpoint,
+	s engine.Settings) engine.Engine {
 	t.Helper()
 	eng, err := b.Load(t.Context(), ckpt, s, nil)
 	if err != nil {
@@ -69,7 +71,8 @@ func loadedOn(t testing.TB, b engine.Backend, ckpt *checkpoint.Checkpoint, s eng
 }
 
 // life is a model's: load, prefill, decode, close; the logits of the last step.
-func life(ctx context.Context, b engine.Backend, ckpt *checkpoint.Checkpoint) (logits []float32, err error) {
+func life(ctx context.Context, b engine.Backend, ckpt *checkpoint.Checkpoint) (logits []float32,
+	err error) {
 	eng, err := b.Load(ctx, ckpt, small, nil)
 	if err != nil {
 		return nil, err
@@ -82,8 +85,8 @@ func life(ctx context.Context, b engine.Backend, ckpt *checkpoint.Checkpoint) (l
 	return logits, eng.Step(ctx, rows(2, 17), logits)
 }
 
-// TestLoad: the worker opens the checkpoint itself, tells how far it is, and computes what this process does; the end of a
-// context ends the load, and another one goes well.
+// TestLoad: the worker opens the checkpoint itself, tells how far it is, and computes what this
+// process does; the end of a context ends the load, and another one goes well.
 func TestLoad(t *testing.T) {
 	ckpt := tiny(t)
 	dev, err := cpu.New(1)
@@ -121,8 +124,8 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestFileThatWentAway: a checkpoint whose files were replaced since it was opened is not loaded, and one that lies in no file
-// cannot be.
+// TestFileThatWentAway: a checkpoint whose files were replaced since it was opened is not loaded,
+// and one that lies in no file cannot be.
 func TestFileThatWentAway(t *testing.T) {
 	ckpt, b := tiny(t), opened(t, "cpu", Options{})
 	path := filepath.Join(ckpt.Path, "model.safetensors")
@@ -130,10 +133,12 @@ func TestFileThatWentAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.WriteFile(path+".new", data, 0o600), os.Rename(path+".new", path)); err != nil {
+	if err := errors.Join(os.WriteFile(path+".new", data, 0o600),
+		os.Rename(path+".new", path)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Load(t.Context(), ckpt, small, nil); err == nil || !strings.Contains(err.Error(), "have changed since they were opened") {
+	if _, err := b.Load(t.Context(), ckpt, small, nil); err == nil ||
+		!strings.Contains(err.Error(), "have changed since they were opened") {
 		t.Error(err)
 	}
 	if err := os.Remove(path); err != nil {
@@ -147,7 +152,8 @@ func TestFileThatWentAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer made.Close()
-	if _, err := b.Load(t.Context(), made, small, nil); err == nil || !strings.Contains(err.Error(), "lies in no file") {
+	if _, err := b.Load(t.Context(), made, small, nil); err == nil ||
+		!strings.Contains(err.Error(), "lies in no file") {
 		t.Error(err)
 	}
 }
@@ -169,29 +175,35 @@ func TestDemo(t *testing.T) {
 func TestNoDevice(t *testing.T) {
 	_, err := Start(Options{Program: program(t, "none"), Settings: engine.Settings{GPUs: []int{3}}})
 	var e *driver.Error
-	if !errors.As(err, &e) || e.Code != 2 || !errors.Is(err, driver.ErrOutOfMemory) || !strings.HasPrefix(err.Error(), "no GPU among [3]: ") {
+	if !errors.As(err, &e) || e.Code != 2 || !errors.Is(err, driver.ErrOutOfMemory) ||
+		!strings.HasPrefix(err.Error(), "no GPU among [3]: ") {
 		t.Error(err)
 	}
 }
 
 // TestOtherBuild: a worker of another build is refused, whichever way it differs.
 func TestOtherBuild(t *testing.T) {
-	for _, other := range []Identity{{Protocol: Protocol + 1}, {Protocol: Protocol, Commit: "elsewhere", Kernels: Here().Kernels}} {
-		if _, err := Start(Options{Program: program(t, "cpu"), Identity: other}); err == nil || !strings.Contains(err.Error(), "of another") || strings.Contains(err.Error(), "\n") {
+	for _, other := range []Identity{{Protocol: Protocol + 1},
+		{Protocol: Protocol, Commit: "elsewhere", Kernels: Here().Kernels}} {
+		if _, err := Start(Options{Program: program(t, "cpu"), Identity: other}); err == nil ||
+			!strings.Contains(err.Error(), "of another") || strings.Contains(err.Error(), "\n") {
 			t.Error(err) // nothing but that: it parts without a word
 		}
 	}
 }
 
-// TestCannotBeKilled: whoever waits for the end of a worker that does not even die of SIGKILL is told, and goes on.
+// TestCannotBeKilled: whoever waits for the end of a worker that does not even die of SIGKILL is
+// told, and goes on.
 func TestCannotBeKilled(t *testing.T) {
 	sleeper := exec.Command("/bin/sleep", "100")
 	if err := sleeper.Start(); err != nil {
 		t.Fatal(err)
 	}
-	p := &process{os: sleeper.Process, ended: make(chan struct{}), ending: time.Millisecond} // nobody says that it has ended
+	// nobody says that it has ended
+	p := &process{os: sleeper.Process, ended: make(chan struct{}), ending: time.Millisecond}
 	p.kill("it did not answer")
-	want := fmt.Sprintf("the GPU worker ended: it did not answer; its process %d does not end", sleeper.Process.Pid)
+	want := fmt.Sprintf("the GPU worker ended: it did not answer; its process %d does not end",
+		sleeper.Process.Pid)
 	if text := p.lost().Error(); !strings.HasPrefix(text, want) {
 		t.Error(text)
 	}
@@ -206,12 +218,14 @@ func TestCannotBeKilled(t *testing.T) {
 
 // TestNotAWorker: programs that are none, and one that is not there.
 func TestNotAWorker(t *testing.T) {
-	for _, argv := range [][]string{{"/bin/true"}, {"/bin/echo", "hello"}, {"/bin/sh", "-c", "echo no such library >&2; exit 127"}} {
+	for _, argv := range [][]string{{"/bin/true"}, {"/bin/echo", "hello"},
+		{"/bin/sh", "-c", "echo no such library >&2; exit 127"}} {
 		_, err := Start(Options{Program: argv})
 		if !errors.Is(err, ErrLost) {
 			t.Errorf("%v: %v", argv, err)
 		}
-		if len(argv) > 2 && !strings.Contains(err.Error(), "exit status 127; it said: no such library") {
+		if len(argv) > 2 && !strings.Contains(err.Error(),
+			"exit status 127; it said: no such library") {
 			t.Error(err)
 		}
 	}
@@ -220,7 +234,8 @@ func TestNotAWorker(t *testing.T) {
 	}
 }
 
-// TestFaultsOfSteps: whatever ends the worker in a step, the step fails with its reason, and so does everything after it.
+// TestFaultsOfSteps: whatever ends the worker in a step, the step fails with its reason, and so
+// does everything after it.
 func TestFaultsOfSteps(t *testing.T) {
 	ckpt := tiny(t)
 	for token, want := range map[int32]string{
@@ -276,7 +291,9 @@ func TestErrorOfAStep(t *testing.T) {
 	logits := make([]float32, ckpt.Spec.Vocab)
 	err = eng.Step(t.Context(), rows(0, 5), logits)
 	var e *driver.Error
-	if !errors.As(err, &e) || e.Code != 700 || err.Error() != "run the step: cuGraphLaunch: an illegal memory access (CUDA_ERROR_ILLEGAL_ADDRESS, 700)" || errors.Is(err, ErrLost) {
+	if !errors.As(err, &e) || e.Code != 700 ||
+		err.Error() != "run the step: cuGraphLaunch: an illegal memory access "+
+			"(CUDA_ERROR_ILLEGAL_ADDRESS, 700)" || errors.Is(err, ErrLost) {
 		t.Error(err)
 	}
 	if err := errors.Join(eng.Step(t.Context(), rows(0, 9), logits), eng.Close()); err != nil {
@@ -291,7 +308,8 @@ func TestKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-dev.Lost()
-	if _, err := dev.Room(modeltest.Tiny(), small); err == nil || err.Error() != "the GPU worker ended: signal: killed" {
+	if _, err := dev.Room(modeltest.Tiny(), small); err == nil ||
+		err.Error() != "the GPU worker ended: signal: killed" {
 		t.Error(err)
 	}
 }
@@ -365,14 +383,16 @@ func TestParentDies(t *testing.T) {
 	_ = parent.Wait() // killed
 	eventually(t, "the worker ends", func() bool {
 		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		return err != nil || strings.Contains(string(data), ") Z ") // or nobody has asked for its status
+		// or nobody has asked for its status
+		return err != nil || strings.Contains(string(data), ") Z ")
 	})
 }
 
 // beParent starts a worker and waits to be killed.
 func beParent(kind string) {
 	self, _ := os.Executable()
-	_, err := Start(Options{Program: []string{self, asWorker, kind}, Log: func(line string) { fmt.Println(line) }})
+	_, err := Start(Options{Program: []string{self, asWorker, kind},
+		Log: func(line string) { fmt.Println(line) }})
 	fmt.Println(err)
 	os.Exit(1)
 }

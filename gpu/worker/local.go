@@ -10,25 +10,28 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Local is what a worker serves: GPUs in its own process. On the parent's side a Backend has the same methods.
+// Local is what a worker serves: GPUs in its own process. On the parent's side a Backend has the
+// same methods.
 type Local interface {
 	engine.Backend
 	// RoomHere is Room on what is open, with nothing else opened.
 	RoomHere(spec models.Spec, s engine.Settings) (engine.Room, error)
-	// Kernels says what the kernels are and whether they are right on the card, and a sentence for each that is not.
+	// Kernels says what the kernels are and whether they are right on the card, and a sentence for
+	// each that is not.
 	Kernels() (summary string, wrong []string)
-	// Several tells whether models run on several devices, one of which may be a CPU: their steps may take longer.
+	// Several tells whether models run on several devices, one of which may be a CPU: their steps
+	// may take longer.
 	Several() bool
-	// Test runs a check of the hardware. What is asked and what is told is between the two programs and nothing to this
-	// package; an error of emit ends the test.
+	// Test runs a check of the hardware. What is asked and what is told is between the two programs
+	// and nothing to this package; an error of emit ends the test.
 	Test(ctx context.Context, ask json.RawMessage, emit func(json.RawMessage) error) error
 }
 
 // An Opener opens what a worker serves. notify gets lines for people.
 type Opener func(s engine.Settings, notify func(line string)) (Local, error)
 
-// Bounds of what is planned, far beyond every model and machine: the bytes of a thousand layers of the largest sides, and of
-// the steps, stay below 2^63.
+// Bounds of what is planned, far beyond every model and machine: the bytes of a thousand layers of
+// the largest sides, and of the steps, stay below 2^63.
 const (
 	mostLayers  = 1 << 8
 	mostExperts = 1 << 10
@@ -54,13 +57,15 @@ func checkCounts(list []count) error {
 	return nil
 }
 
-// checkSpec refuses shapes that no model has, so that sizes do not overflow and nothing is divided by zero.
+// checkSpec refuses shapes that no model has, so that sizes do not overflow and nothing is divided
+// by zero.
 func checkSpec(s models.Spec) error {
 	err := checkCounts([]count{
 		{"layers", s.Layers, 1, mostLayers}, {"experts", s.Experts, 1, mostExperts},
 		{"experts a token", s.ExpertsPerToken, 1, s.Experts}, {"a width", s.Hidden, 1, mostSide},
 		{"an experts' width", s.Intermediate, 1, mostSide}, {"heads", s.Heads, 1, mostSide},
-		{"KV heads", s.KVHeads, 1, s.Heads}, {"a head", s.HeadDim, 2, mostSide}, {"a vocabulary", s.Vocab, 1, mostLong},
+		{"KV heads", s.KVHeads, 1, s.Heads}, {"a head", s.HeadDim, 2, mostSide}, {"a vocabulary",
+			s.Vocab, 1, mostLong},
 		{"a window", s.Window, 1, mostLong}, {"positions", s.MaxPosition, 1, mostLong},
 	})
 	if err == nil && s.HeadDim%2 != 0 {
@@ -69,20 +74,26 @@ func checkSpec(s models.Spec) error {
 	return err
 }
 
-// checkSettings refuses settings that no machine can follow. What the engine refuses itself is left to it.
+// checkSettings refuses settings that no machine can follow. What the engine refuses itself is left
+// to it.
 func checkSettings(s engine.Settings) error {
 	if !(s.GPUMemoryUtilization >= 0 && s.GPUMemoryUtilization <= 1) {
 		return fmt.Errorf("%v of a card's memory", s.GPUMemoryUtilization)
 	}
-	kv, dense := []string{"", "bf16", "f32", engine.KVFP8}, []string{"", engine.DenseBF16, engine.DenseQ8}
+	kv, dense := []string{"", "bf16", "f32", engine.KVFP8}, []string{"", engine.DenseBF16,
+		engine.DenseQ8}
 	compute := []string{"", engine.Exact, engine.Int8, engine.Rounded, engine.MX}
-	if !slices.Contains(compute, s.Compute) || !slices.Contains(kv, s.KVCacheDtype) || !slices.Contains(dense, s.Dense) {
-		return fmt.Errorf("the mode %q with a KV cache of %q and dense weights of %q is unknown", s.Compute, s.KVCacheDtype, s.Dense)
+	if !slices.Contains(compute, s.Compute) || !slices.Contains(kv, s.KVCacheDtype) ||
+		!slices.Contains(dense, s.Dense) {
+		return fmt.Errorf("the mode %q with a KV cache of %q and dense weights of %q is unknown",
+			s.Compute, s.KVCacheDtype, s.Dense)
 	}
 	return checkCounts([]count{
 		{"tokens of context", s.MaxModelLen, 0, mostLong}, {"sequences", s.MaxNumSeqs, 0, mostRows},
-		{"rows of a step", s.MaxNumBatchedTokens, 0, mostRows}, {"rows of logits", s.MaxLogits, 0, mostRows},
-		{"layers' experts on the CPU", s.CPUExperts, 0, mostLayers}, {"threads", s.Threads, 0, mostAtOnce},
+		{"rows of a step", s.MaxNumBatchedTokens, 0, mostRows}, {"rows of logits", s.MaxLogits, 0,
+			mostRows},
+		{"layers' experts on the CPU", s.CPUExperts, 0, mostLayers}, {"threads", s.Threads, 0,
+			mostAtOnce},
 		{"KV pages", s.Pages, 0, mostPages},
 	})
 }

@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// A message on the socket: a header of four words, then a text. The header's form may never change, since hello must be understood by a worker of
-// any version to be refused.
+// A message on the socket: a header of four words, then a text. The header's form may never change,
+// since hello must be understood by a worker of any version to be refused.
 //
 //	kind    what it is, see the list
 //	number  of the request, counted from 1; an answer has its request's
@@ -19,21 +19,23 @@ type kind uint32
 
 // Requests, then the kinds of answer.
 const (
-	hello      kind = iota + 1
-	open            // the GPUs
-	memory          // that they have
-	room            // for a model
-	load            // a model
-	step            // a batch, to its logits
-	advance         // sample the tokens of the batch queued before, queue a batch, or both; answered when it samples
-	measure         // a step, every operation of it timed
-	tap             // of the last step, read
-	readCache       // bytes of the KV pool
-	writeCache      // the same, written
-	unload          // the model
-	test            // of the hardware
-	proceed         // with what has told a part
-	stop            // that instead
+	hello  kind = iota + 1
+	open        // the GPUs
+	memory      // that they have
+	room        // for a model
+	load        // a model
+	step        // a batch, to its logits
+	// sample the tokens of the batch queued before, queue a batch, or both; answered when it
+	// samples
+	advance
+	measure    // a step, every operation of it timed
+	tap        // of the last step, read
+	readCache  // bytes of the KV pool
+	writeCache // the same, written
+	unload     // the model
+	test       // of the hardware
+	proceed    // with what has told a part
+	stop       // that instead
 	goodbye
 	done   // the answer
 	failed // the answer, as an error
@@ -41,8 +43,10 @@ const (
 	kinds
 )
 
-var kindNames = [kinds]string{"", "hello", "open", "memory", "room", "load", "step", "advance", "measure", "tap",
-	"read of the KV cache", "write of the KV cache", "unload", "test", "proceed", "stop", "goodbye", "done", "failed", "part"}
+var kindNames = [kinds]string{"", "hello", "open", "memory", "room", "load", "step", "advance",
+	"measure", "tap",
+	"read of the KV cache", "write of the KV cache", "unload", "test", "proceed", "stop", "goodbye",
+	"done", "failed", "part"}
 
 func (k kind) String() string {
 	if k == 0 || k >= kinds {
@@ -76,7 +80,8 @@ func (m *message) append(to []byte) []byte {
 	return append(to, m.text...)
 }
 
-// read takes the next message. It fails with io.EOF where the other side has ended between two messages.
+// read takes the next message. It fails with io.EOF where the other side has ended between two
+// messages.
 func (m *message) read(from io.Reader) error {
 	var head [headerBytes]byte
 	switch _, err := io.ReadFull(from, head[:]); {
@@ -106,7 +111,8 @@ func (m *message) readText(from io.Reader, n int) error {
 	for len(m.text) < n {
 		at := len(m.text)
 		m.text = append(m.text, make([]byte, min(piece, n-at))...)
-		if _, err := io.ReadFull(from, m.text[at:]); errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		if _, err := io.ReadFull(from, m.text[at:]); errors.Is(err, io.ErrUnexpectedEOF) ||
+			errors.Is(err, io.EOF) {
 			return errTorn
 		} else if err != nil {
 			return err

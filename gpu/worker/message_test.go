@@ -19,10 +19,12 @@ import (
 // What crosses the boundary comes out as it went in, and what no honest side sends is refused.
 
 func TestMessage(t *testing.T) {
-	for _, m := range []message{{kind: step, number: 7, shared: 1234}, {kind: done, number: math.MaxUint32, text: bytes.Repeat([]byte("x"), 200<<10)}} {
+	for _, m := range []message{{kind: step, number: 7, shared: 1234},
+		{kind: done, number: math.MaxUint32, text: bytes.Repeat([]byte("x"), 200<<10)}} {
 		sent := m.append(nil)
 		var got message
-		if err := got.read(bytes.NewReader(sent)); err != nil || got.kind != m.kind || got.number != m.number || got.shared != m.shared || !bytes.Equal(got.text, m.text) {
+		if err := got.read(bytes.NewReader(sent)); err != nil || got.kind != m.kind ||
+			got.number != m.number || got.shared != m.shared || !bytes.Equal(got.text, m.text) {
 			t.Errorf("%v: %+v", err, got)
 		}
 		for _, n := range []int{1, headerBytes - 1, len(sent) - 1} {
@@ -51,14 +53,18 @@ func TestMessage(t *testing.T) {
 }
 
 func sampleBatch() *engine.Batch {
-	return &engine.Batch{Tokens: []int32{5, 6, 7}, LogitRows: []int32{2, 0}, Twins: []int32{-1, 3}, Seqs: []engine.SeqRows{
-		{Start: 31, Rows: 2, Full: []int32{3, 4}, Window: []int32{-1, 9}}, {Start: 0, Rows: 1, Full: []int32{1}, Window: []int32{2}}}}
+	return &engine.Batch{Tokens: []int32{5, 6, 7}, LogitRows: []int32{2, 0}, Twins: []int32{-1, 3},
+		Seqs: []engine.SeqRows{
+			{Start: 31, Rows: 2, Full: []int32{3, 4}, Window: []int32{-1, 9}}, {Start: 0, Rows: 1,
+				Full: []int32{1}, Window: []int32{2}}}}
 }
 
 func sampleChoices() []engine.SamplingParams {
 	return []engine.SamplingParams{
-		{Temperature: 0.5, TopP: 0.25, MinP: 0.125, TopK: 40, Seed: math.MaxUint64, Position: 1 << 40, Logprobs: -1, Mask: []uint64{1, math.MaxUint64}},
-		{Logprobs: 3, Edits: []engine.Edit{{ID: 8, Repetition: 1.5, Less: 2, More: -3}}, Mask: []uint64{}},
+		{Temperature: 0.5, TopP: 0.25, MinP: 0.125, TopK: 40, Seed: math.MaxUint64,
+			Position: 1 << 40, Logprobs: -1, Mask: []uint64{1, math.MaxUint64}},
+		{Logprobs: 3, Edits: []engine.Edit{{ID: 8, Repetition: 1.5, Less: 2, More: -3}},
+			Mask: []uint64{}},
 		{Temperature: 1},
 	}
 }
@@ -66,12 +72,15 @@ func sampleChoices() []engine.SamplingParams {
 func TestStepParts(t *testing.T) {
 	w := writer{to: make([]byte, 4096)}
 	batch, choices := sampleBatch(), sampleChoices()
-	chosen := []engine.SampledToken{{ID: 4, Logprob: -0.5, Top: []engine.TokenLogprob{{ID: 1, Logprob: -1}, {ID: 2, Logprob: float32(math.Inf(-1))}}}, {ID: engine.NotFinite}}
+	chosen := []engine.SampledToken{{ID: 4, Logprob: -0.5,
+		Top: []engine.TokenLogprob{{ID: 1, Logprob: -1}, {ID: 2, Logprob: float32(math.Inf(-1))}}},
+		{ID: engine.NotFinite}}
 	writeBatch(&w, batch)
 	writeFrom(&w, []int32{-1, 0, 1})
 	writeChoices(&w, choices)
 	writeChosen(&w, chosen)
-	read := func(data []byte) (b engine.Batch, from []int32, c []engine.SamplingParams, x []engine.SampledToken, err error) {
+	read := func(data []byte) (b engine.Batch, from []int32, c []engine.SamplingParams,
+		x []engine.SampledToken, err error) {
 		r := reader{from: data}
 		readBatch(&r, &b)
 		from, err = readFrom(&r, len(b.Tokens))
@@ -79,7 +88,8 @@ func TestStepParts(t *testing.T) {
 		return b, from, c, x, errors.Join(err, r.end())
 	}
 	b, from, c, x, err := read(w.to[:w.n])
-	if err != nil || !reflect.DeepEqual(&b, batch) || !slices.Equal(from, []int32{-1, 0, 1}) || !reflect.DeepEqual(c, choices) || !reflect.DeepEqual(x, chosen) {
+	if err != nil || !reflect.DeepEqual(&b, batch) || !slices.Equal(from, []int32{-1, 0, 1}) ||
+		!reflect.DeepEqual(c, choices) || !reflect.DeepEqual(x, chosen) {
 		t.Errorf("%v\n%+v\n%v\n%+v\n%+v", err, b, from, c, x)
 	}
 	for n := range w.n {
@@ -102,12 +112,14 @@ func TestStepParts(t *testing.T) {
 	}
 }
 
-// TestEveryField: a field that is added to what crosses must be given its place there, and its number here.
+// TestEveryField: a field that is added to what crosses must be given its place there, and its
+// number here.
 func TestEveryField(t *testing.T) {
 	for _, x := range []struct {
 		of     any
 		fields int
-	}{{engine.Batch{}, 5}, {engine.SeqRows{}, 4}, {engine.SamplingParams{}, 9}, {engine.Edit{}, 4}, {engine.SampledToken{}, 3}, {engine.TokenLogprob{}, 2},
+	}{{engine.Batch{}, 5}, {engine.SeqRows{}, 4}, {engine.SamplingParams{}, 9}, {engine.Edit{}, 4},
+		{engine.SampledToken{}, 3}, {engine.TokenLogprob{}, 2},
 		{driver.Error{}, 5}} {
 		if n := reflect.TypeOf(x.of).NumField(); n != x.fields {
 			t.Errorf("%T has %d fields, %d are sent", x.of, n, x.fields)
@@ -119,35 +131,58 @@ func TestEveryField(t *testing.T) {
 func TestTablesAreCut(t *testing.T) {
 	table := make([]int32, 4096)
 	w := writer{to: make([]byte, 256)}
-	writeBatch(&w, &engine.Batch{Tokens: []int32{1}, Seqs: []engine.SeqRows{{Start: 32, Rows: 1, Full: table, Window: table}}})
+	writeBatch(&w, &engine.Batch{Tokens: []int32{1},
+		Seqs: []engine.SeqRows{{Start: 32, Rows: 1, Full: table, Window: table}}})
 	if w.full {
 		t.Error("a step of two pages takes more than 256 bytes")
 	}
 }
 
-// TestBounds: shapes and settings that no model and no machine has are refused before anything is planned.
+// TestBounds: shapes and settings that no model and no machine has are refused before anything is
+// planned.
 func TestBounds(t *testing.T) {
 	for what, change := range map[string]func(*models.Spec, *engine.Settings){
-		"endless layers":      func(m *models.Spec, _ *engine.Settings) { m.Layers = 1 << 40 },
-		"no layers":           func(m *models.Spec, _ *engine.Settings) { m.Layers = 0 },
-		"a negative width":    func(m *models.Spec, _ *engine.Settings) { m.Hidden = -64 },
-		"experts overflow":    func(m *models.Spec, _ *engine.Settings) { m.ExpertsPerToken = math.MaxInt },
-		"more KV heads":       func(m *models.Spec, _ *engine.Settings) { m.KVHeads = m.Heads + 1 },
-		"no KV heads":         func(m *models.Spec, _ *engine.Settings) { m.KVHeads = 0 },
-		"an odd head":         func(m *models.Spec, _ *engine.Settings) { m.HeadDim = 3 },
-		"endless positions":   func(m *models.Spec, _ *engine.Settings) { m.MaxPosition = math.MaxInt },
-		"no positions":        func(m *models.Spec, _ *engine.Settings) { m.MaxPosition = -1 },
-		"endless rows":        func(_ *models.Spec, s *engine.Settings) { s.MaxNumBatchedTokens = math.MaxInt },
-		"a negative context":  func(_ *models.Spec, s *engine.Settings) { s.MaxModelLen = -1 },
-		"more than all":       func(_ *models.Spec, s *engine.Settings) { s.GPUMemoryUtilization = 2 },
-		"no number":           func(_ *models.Spec, s *engine.Settings) { s.GPUMemoryUtilization = math.NaN() },
-		"endless experts":     func(_ *models.Spec, s *engine.Settings) { s.CPUExperts = math.MaxInt },
-		"an unknown KV type":  func(_ *models.Spec, s *engine.Settings) { s.KVCacheDtype = "f8" },
-		"unknown dense":       func(_ *models.Spec, s *engine.Settings) { s.Dense = "q4" },
-		"an unknown mode":     func(_ *models.Spec, s *engine.Settings) { s.Compute = "fast" },
-		"a negative number":   func(_ *models.Spec, s *engine.Settings) { s.Threads = -1 },
-		"endless pages":       func(_ *models.Spec, s *engine.Settings) { s.Pages = math.MaxInt },
-		"endless logits":      func(_ *models.Spec, s *engine.Settings) { s.MaxLogits = math.MaxInt },
+		"endless layers":   func(m *models.Spec, _ *engine.Settings) { m.Layers = 1 << 40 },
+		"no layers":        func(m *models.Spec, _ *engine.Settings) { m.Layers = 0 },
+		"a negative width": func(m *models.Spec, _ *engine.Settings) { m.Hidden = -64 },
+		"experts overflow": func(m *models.Spec,
+			_ *engine.Settings) {
+			m.ExpertsPerToken = math.MaxInt
+		},
+		"more KV heads": func(m *models.Spec, _ *engine.Settings) { m.KVHeads = m.Heads + 1 },
+		"no KV heads":   func(m *models.Spec, _ *engine.Settings) { m.KVHeads = 0 },
+		"an odd head":   func(m *models.Spec, _ *engine.Settings) { m.HeadDim = 3 },
+		"endless positions": func(m *models.Spec,
+			_ *engine.Settings) {
+			m.MaxPosition = math.MaxInt
+		},
+		"no positions": func(m *models.Spec, _ *engine.Settings) { m.MaxPosition = -1 },
+		"endless rows": func(_ *models.Spec,
+			s *engine.Settings) {
+			s.MaxNumBatchedTokens = math.MaxInt
+		},
+		"a negative context": func(_ *models.Spec, s *engine.Settings) { s.MaxModelLen = -1 },
+		"more than all": func(_ *models.Spec,
+			s *engine.Settings) {
+			s.GPUMemoryUtilization = 2
+		},
+		"no number": func(_ *models.Spec,
+			s *engine.Settings) {
+			s.GPUMemoryUtilization = math.NaN()
+		},
+		"endless experts": func(_ *models.Spec,
+			s *engine.Settings) {
+			s.CPUExperts = math.MaxInt
+		},
+		"an unknown KV type": func(_ *models.Spec, s *engine.Settings) { s.KVCacheDtype = "f8" },
+		"unknown dense":      func(_ *models.Spec, s *engine.Settings) { s.Dense = "q4" },
+		"an unknown mode":    func(_ *models.Spec, s *engine.Settings) { s.Compute = "fast" },
+		"a negative number":  func(_ *models.Spec, s *engine.Settings) { s.Threads = -1 },
+		"endless pages":      func(_ *models.Spec, s *engine.Settings) { s.Pages = math.MaxInt },
+		"endless logits": func(_ *models.Spec,
+			s *engine.Settings) {
+			s.MaxLogits = math.MaxInt
+		},
 		"sequences below one": func(_ *models.Spec, s *engine.Settings) { s.MaxNumSeqs = -1 },
 	} {
 		m, s := modeltest.Tiny(), engine.Settings{}
@@ -163,10 +198,13 @@ func TestBounds(t *testing.T) {
 
 // TestFaults: an error crosses with its text and with those of its causes that somebody asks for.
 func TestFaults(t *testing.T) {
-	cause := &driver.Error{Call: "cuMemAlloc_v2", Code: 2, Name: "CUDA_ERROR_OUT_OF_MEMORY", Text: "out of memory", Log: "a log"}
-	err := decodeFault(encodeFault(errors.Join(errors.New("allocate the cache"), cause, engine.ErrClosed)))
+	cause := &driver.Error{Call: "cuMemAlloc_v2", Code: 2, Name: "CUDA_ERROR_OUT_OF_MEMORY",
+		Text: "out of memory", Log: "a log"}
+	err := decodeFault(encodeFault(errors.Join(errors.New("allocate the cache"), cause,
+		engine.ErrClosed)))
 	var e *driver.Error
-	if !errors.As(err, &e) || *e != *cause || !errors.Is(err, driver.ErrOutOfMemory) || !errors.Is(err, engine.ErrClosed) || errors.Is(err, engine.ErrNoSampling) {
+	if !errors.As(err, &e) || *e != *cause || !errors.Is(err, driver.ErrOutOfMemory) ||
+		!errors.Is(err, engine.ErrClosed) || errors.Is(err, engine.ErrNoSampling) {
 		t.Errorf("%#v", err)
 	}
 	if !strings.HasPrefix(err.Error(), "allocate the cache\ncuMemAlloc_v2: out of memory") {
@@ -182,7 +220,8 @@ func TestIdentity(t *testing.T) {
 	if here.Protocol != Protocol || len(here.Kernels) != 12 {
 		t.Errorf("%+v", here)
 	}
-	for _, other := range []Identity{{Protocol + 1, here.Commit, here.Kernels}, {Protocol, here.Commit + "x", here.Kernels}, {Protocol, here.Commit, "else"}} {
+	for _, other := range []Identity{{Protocol + 1, here.Commit, here.Kernels},
+		{Protocol, here.Commit + "x", here.Kernels}, {Protocol, here.Commit, "else"}} {
 		if here.match(other) == nil {
 			t.Errorf("%+v is this build", other)
 		}

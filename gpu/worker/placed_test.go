@@ -54,7 +54,8 @@ func (c cutAt) open(kind string) (engine.Device, error) {
 	var f *fakedriver.Fake
 	if kind != "cpu" {
 		var err error
-		if f, err = fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: len(c.Ends), Name: "Fake H100", Major: 9, Memory: 1 << 34}); err != nil {
+		if f, err = fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: len(c.Ends),
+			Name: "Fake H100", Major: 9, Memory: 1 << 34}); err != nil {
 			return nil, err
 		}
 	}
@@ -108,7 +109,8 @@ func (d *fakeSplit) Close() error {
 	return d.f.Close()
 }
 
-// TestPlaced: wherever a model lies, the worker's steps give what the same devices give here, bit for bit, at one message each way for a step.
+// TestPlaced: wherever a model lies, the worker's steps give what the same devices give here, bit
+// for bit, at one message each way for a step.
 func TestPlaced(t *testing.T) {
 	ckpt := tiny(t)
 	for what, x := range map[string]struct {
@@ -116,12 +118,17 @@ func TestPlaced(t *testing.T) {
 		cut  cutAt
 		o    engine.Settings
 	}{
-		"two":                        {"cpu", cutAt{Ends: []int{1, 2}}, engine.Settings{}},
-		"experts on the CPU":         {"cpu", cutAt{Ends: []int{2}, Hosted: []int{1}}, engine.Settings{Compute: engine.Int8}},
-		"weights of no file":         {"cpu", cutAt{Ends: []int{1, 2}, Hosted: []int{0}}, engine.Settings{Dense: engine.DenseQ8}},
-		"streamed":                   {"cpu", cutAt{Ends: []int{1, 2}, Hosted: []int{0, 1}, Streams: 2}, engine.Settings{}},
-		"cards":                      {"CUDA", cutAt{Ends: []int{1, 2}, Hosted: []int{1}}, engine.Settings{Compute: engine.Rounded}},
-		"cards, 8-bit dense weights": {"CUDA", cutAt{Ends: []int{1, 2}}, engine.Settings{Compute: engine.Rounded, Dense: engine.DenseQ8}},
+		"two": {"cpu", cutAt{Ends: []int{1, 2}}, engine.Settings{}},
+		"experts on the CPU": {"cpu", cutAt{Ends: []int{2}, Hosted: []int{1}},
+			engine.Settings{Compute: engine.Int8}},
+		"weights of no file": {"cpu", cutAt{Ends: []int{1, 2}, Hosted: []int{0}},
+			engine.Settings{Dense: engine.DenseQ8}},
+		"streamed": {"cpu", cutAt{Ends: []int{1, 2}, Hosted: []int{0, 1},
+			Streams: 2}, engine.Settings{}},
+		"cards": {"CUDA", cutAt{Ends: []int{1, 2}, Hosted: []int{1}},
+			engine.Settings{Compute: engine.Rounded}},
+		"cards, 8-bit dense weights": {"CUDA", cutAt{Ends: []int{1, 2}},
+			engine.Settings{Compute: engine.Rounded, Dense: engine.DenseQ8}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			x.o.Pages, x.o.MaxNumBatchedTokens = 4, 2
@@ -135,7 +142,8 @@ func TestPlaced(t *testing.T) {
 			}
 			told := &said{}
 			dev := opened(t, x.cut.kind(t, x.kind), Options{Notify: told.log})
-			if told.String() != "layers on "+x.kind || !dev.Several() || dev.c.deadlines.Step != severalDeadline {
+			if told.String() != "layers on "+x.kind || !dev.Several() ||
+				dev.c.deadlines.Step != severalDeadline {
 				t.Errorf("told %q, several: %v", told, dev.Several())
 			}
 			got, err := stepsOf(t, dev, ckpt, x.o)
@@ -150,7 +158,8 @@ func TestPlaced(t *testing.T) {
 }
 
 // stepsOf are the logits of a prompt and two tokens.
-func stepsOf(t testing.TB, b engine.Backend, ckpt *checkpoint.Checkpoint, o engine.Settings) (all []float32, err error) {
+func stepsOf(t testing.TB, b engine.Backend, ckpt *checkpoint.Checkpoint,
+	o engine.Settings) (all []float32, err error) {
 	eng, err := b.Load(t.Context(), ckpt, o, nil)
 	if err != nil {
 		return nil, err
@@ -166,10 +175,12 @@ func stepsOf(t testing.TB, b engine.Backend, ckpt *checkpoint.Checkpoint, o engi
 	return all, nil
 }
 
-// TestPlacedSuite: the suite of every device, with a cut between the layers of one slot of a page, and experts in all places; taps are read where they
-// were written; the pool is read and written as one.
+// TestPlacedSuite: the suite of every device, with a cut between the layers of one slot of a page,
+// and experts in all places; taps are read where they were written; the pool is read and written as
+// one.
 func TestPlacedSuite(t *testing.T) {
-	dev := opened(t, cutAt{Ends: []int{1, 3}, Hosted: []int{0, 2}, Streams: 100}.kind(t, "cpu"), Options{})
+	dev := opened(t, cutAt{Ends: []int{1, 3}, Hosted: []int{0, 2}, Streams: 100}.kind(t, "cpu"),
+		Options{})
 	config := enginetest.Config{Backend: dev, Dir: testdata + "T2"}
 	for _, check := range enginetest.Programs(config) {
 		if err := check.Run(t.Context()); err != nil {
@@ -177,11 +188,15 @@ func TestPlacedSuite(t *testing.T) {
 		}
 	}
 	taps := 0
-	config = enginetest.Config{Backend: opened(t, cutAt{Ends: []int{1, 3, 4}, Hosted: []int{1, 2}}.kind(t, "cpu"), Options{}), Dir: testdata + "T1"}
-	if err := enginetest.Intermediates(t.Context(), config, func(string, float64) { taps++ }); err != nil || taps == 0 {
+	config = enginetest.Config{Backend: opened(t,
+		cutAt{Ends: []int{1, 3, 4}, Hosted: []int{1, 2}}.kind(t, "cpu"), Options{}), Dir: testdata +
+		"T1"}
+	if err := enginetest.Intermediates(t.Context(), config,
+		func(string, float64) { taps++ }); err != nil || taps == 0 {
 		t.Errorf("%d taps: %v", taps, err)
 	}
-	eng, err := dev.Load(t.Context(), tinyOf(t, 3), engine.Settings{Pages: 3, MaxNumBatchedTokens: 1}, nil)
+	eng, err := dev.Load(t.Context(), tinyOf(t, 3),
+		engine.Settings{Pages: 3, MaxNumBatchedTokens: 1}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +205,8 @@ func TestPlacedSuite(t *testing.T) {
 		want[i] = byte(i * i >> 5)
 	}
 	got := make([]byte, len(want))
-	if err := errors.Join(eng.Cache().Write(0, want), eng.Cache().Read(0, got), eng.Close()); err != nil || !slices.Equal(got, want) {
+	if err := errors.Join(eng.Cache().Write(0, want), eng.Cache().Read(0, got),
+		eng.Close()); err != nil || !slices.Equal(got, want) {
 		t.Errorf("the pool: %v", err)
 	}
 }

@@ -18,7 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The worker as a process: started with its two descriptors, watched until it has ended, its words passed on.
+// The worker as a process: started with its two descriptors, watched until it has ended, its words
+// passed on.
 
 // Descriptors that the worker finds.
 const (
@@ -52,7 +53,8 @@ func start(program []string, memory *os.File, log func(line string)) (_ *process
 	if err != nil {
 		return nil, fmt.Errorf("make a socket for the GPU worker: %w", err)
 	}
-	ours, theirs := os.NewFile(uintptr(fds[0]), "socket"), os.NewFile(uintptr(fds[1]), "socket of the GPU worker")
+	ours, theirs := os.NewFile(uintptr(fds[0]), "socket"), os.NewFile(uintptr(fds[1]),
+		"socket of the GPU worker")
 	defer theirs.Close()
 	conn, err := net.FileConn(ours)
 	if err = errors.Join(err, ours.Close()); err != nil {
@@ -65,12 +67,14 @@ func start(program []string, memory *os.File, log func(line string)) (_ *process
 	cmd := exec.Command(program[0], program[1:]...)
 	cmd.Stdout, cmd.Stderr = says, says
 	cmd.ExtraFiles = []*os.File{theirs, memory} // from descriptor 3 on
-	// A process group of its own: the terminal's Ctrl-C ends the running requests first, then the worker.
+	// A process group of its own: the terminal's Ctrl-C ends the running requests first, then the
+	// worker.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	p := &process{conn: conn, ended: make(chan struct{}), ending: endingTime}
 	started := make(chan error)
 	go func() {
-		// The kernel sends the death signal when the thread ends that made the process, so that thread stays with it.
+		// The kernel sends the death signal when the thread ends that made the process, so that
+		// thread stays with it.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -130,7 +134,8 @@ func (p *process) listen(words *os.File, log func(string)) {
 		p.mu.Lock()
 		if !p.died {
 			p.lastLine = text
-			p.died = slices.ContainsFunc(dying, func(start string) bool { return strings.HasPrefix(text, start) })
+			p.died = slices.ContainsFunc(dying,
+				func(start string) bool { return strings.HasPrefix(text, start) })
 		}
 		p.mu.Unlock()
 		if log != nil {
@@ -139,8 +144,8 @@ func (p *process) listen(words *os.File, log func(string)) {
 	}
 }
 
-// endingTime is how long a worker that was ended may take to be gone: the driver gives back what it held. One that is inside a driver that hangs does not even
-// die of SIGKILL.
+// endingTime is how long a worker that was ended may take to be gone: the driver gives back what it
+// held. One that is inside a driver that hangs does not even die of SIGKILL.
 const endingTime = 30 * time.Second
 
 // kill ends the process for a reason, which lost tells, and waits until it is gone, or cannot be.
@@ -165,7 +170,8 @@ func (p *process) kill(why string) {
 	case <-time.After(p.ending):
 		p.mu.Lock()
 		p.held = true
-		p.end += fmt.Sprintf("; its process %d does not end, so the GPU's driver holds it: the GPU may have to be reset, or the machine started again", p.os.Pid)
+		p.end += fmt.Sprintf("; its process %d does not end, so the GPU's driver holds it: the "+
+			"GPU may have to be reset, or the machine started again", p.os.Pid)
 		p.mu.Unlock()
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/sched"
 )
 
-// TestKilledWhileServing: kill -9 of the worker under a scheduler ends the running request with the reason; the next one runs on a new worker and
-// gives the tokens that the first would have got.
+// TestKilledWhileServing: kill -9 of the worker under a scheduler ends the running request with the
+// reason; the next one runs on a new worker and gives the tokens that the first would have got.
 func TestKilledWhileServing(t *testing.T) {
 	for _, kind := range []string{"cpu", "CUDA"} {
 		t.Run(kind, func(t *testing.T) {
@@ -27,19 +27,21 @@ func TestKilledWhileServing(t *testing.T) {
 				t.Fatal(err)
 			}
 			var faults []error
-			s := sched.New(eng, sched.Options{Pages: 16, MaxNumBatchedTokens: 8, MaxNumSeqs: 2, ContextLength: 256, Restart: func(fault error) (sched.Engine, error) {
-				faults = append(faults, fault)
-				if err := errors.Join(eng.Close(), dev.Close()); err != nil {
-					t.Error(err)
-				}
-				dev = opened(t, kind, Options{})
-				eng, err = dev.Load(t.Context(), ckpt, options, nil)
-				return eng, err
-			}})
+			s := sched.New(eng, sched.Options{Pages: 16, MaxNumBatchedTokens: 8, MaxNumSeqs: 2,
+				ContextLength: 256, Restart: func(fault error) (sched.Engine, error) {
+					faults = append(faults, fault)
+					if err := errors.Join(eng.Close(), dev.Close()); err != nil {
+						t.Error(err)
+					}
+					dev = opened(t, kind, Options{})
+					eng, err = dev.Load(t.Context(), ckpt, options, nil)
+					return eng, err
+				}})
 			request := func(tokens int) *sched.Stream {
 				p := sample.Defaults()
 				p.Seed, p.IgnoreEOS = 3, true
-				st, err := s.Submit(t.Context(), sched.Request{Prompt: []int32{5, 6, 7}, Params: p, MaxTokens: tokens})
+				st, err := s.Submit(t.Context(), sched.Request{Prompt: []int32{5, 6, 7}, Params: p,
+					MaxTokens: tokens})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -65,11 +67,13 @@ func TestKilledWhileServing(t *testing.T) {
 			}
 			read(st)
 			var fault *sched.EngineError
-			if !errors.As(st.Err(), &fault) || !errors.Is(st.Err(), ErrLost) || !strings.Contains(st.Err().Error(), "the GPU worker ended: signal: killed") {
+			if !errors.As(st.Err(), &fault) || !errors.Is(st.Err(), ErrLost) ||
+				!strings.Contains(st.Err().Error(), "the GPU worker ended: signal: killed") {
 				t.Errorf("%v", st.Err())
 			}
 			again := request(6)
-			if got := read(again); !slices.Equal(got, want) || len(want) != 6 || again.Err() != nil {
+			if got := read(again); !slices.Equal(got, want) || len(want) != 6 ||
+				again.Err() != nil {
 				t.Errorf("%v, before %v: %v", got, want, again.Err())
 			}
 			if err := errors.Join(s.Close(), eng.Close()); err != nil {

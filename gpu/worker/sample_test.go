@@ -11,9 +11,11 @@ import (
 	"github.com/ossrun/ossrun/runtime/sample"
 )
 
-// Tokens chosen in the worker: the same as the host chooses, one step ahead, with one message each way for each step.
+// Tokens chosen in the worker: the same as the host chooses, one step ahead, with one message each
+// way for each step.
 
-// TestSampleThere walks a chain of steps, each fed by the one before inside the card, and holds every token to the host's choice.
+// TestSampleThere walks a chain of steps, each fed by the one before inside the card, and holds
+// every token to the host's choice.
 func TestSampleThere(t *testing.T) {
 	dev := opened(t, "CUDA", Options{})
 	ckpt := tiny(t)
@@ -36,7 +38,8 @@ func TestSampleThere(t *testing.T) {
 	}
 	const steps = 6
 	choice := func(i int) engine.SamplingParams {
-		c := engine.SamplingParams{Temperature: 1, TopP: 1, Seed: 5, Position: int64(2 + i), Logprobs: -1}
+		c := engine.SamplingParams{Temperature: 1, TopP: 1, Seed: 5, Position: int64(2 + i),
+			Logprobs: -1}
 		if i%2 == 1 {
 			c.Mask, c.Logprobs = odd, 2
 		}
@@ -70,8 +73,10 @@ func TestSampleThere(t *testing.T) {
 	if n := after.Steps - before.Steps; n != steps {
 		t.Errorf("%d steps were counted, not %d", n, steps)
 	}
-	// The first step has no choice before it, and behind the last one's there is no step: one message more goes there in all.
-	if sent, received := after.Sent-before.Sent, after.Received-before.Received; sent != steps+1 || received != steps {
+	// The first step has no choice before it, and behind the last one's there is no step: one
+	// message more goes there in all.
+	if sent, received := after.Sent-before.Sent, after.Received-before.Received; sent != steps+1 ||
+		received != steps {
 		t.Errorf("%d steps took %d messages there and %d back", steps, sent, received)
 	}
 	logits := make([]float32, vocab)
@@ -90,7 +95,8 @@ func TestSampleThere(t *testing.T) {
 	}
 }
 
-// TestSampleRefusals: what is wrong with a choice, or with a batch that nobody waited for, is told when its tokens are waited for; then it goes on.
+// TestSampleRefusals: what is wrong with a choice, or with a batch that nobody waited for, is told
+// when its tokens are waited for; then it goes on.
 func TestSampleRefusals(t *testing.T) {
 	dev := opened(t, "CUDA", Options{})
 	ckpt := tiny(t)
@@ -104,19 +110,26 @@ func TestSampleRefusals(t *testing.T) {
 	}
 	one := []engine.SamplingParams{{Logprobs: -1}}
 	// Nothing is queued yet: later there is, since a refused choice leaves its batch queued.
-	if err := errors.Join(eng.Sample(one), eng.Wait(got[:])); err == nil || errors.Is(err, ErrLost) {
+	if err := errors.Join(eng.Sample(one), eng.Wait(got[:])); err == nil ||
+		errors.Is(err, ErrLost) {
 		t.Errorf("no batch: %v", err)
 	}
 	for what, run := range map[string]func() error{
 		"another length": func() error {
-			return errors.Join(eng.Queue(t.Context(), rows(0, 5), nil), eng.Sample(append(one, one...)))
+			return errors.Join(eng.Queue(t.Context(), rows(0, 5), nil),
+				eng.Sample(append(one, one...)))
 		},
 		"a bad batch": func() error {
-			return errors.Join(eng.Queue(t.Context(), rows(0, int32(ckpt.Spec.Vocab)), nil), eng.Sample(one))
+			return errors.Join(eng.Queue(t.Context(), rows(0, int32(ckpt.Spec.Vocab)), nil),
+				eng.Sample(one))
 		},
-		"from other rows": func() error { return errors.Join(eng.Queue(t.Context(), rows(0, 5), []int32{0, 0}), eng.Sample(one)) },
+		"from other rows": func() error {
+			return errors.Join(eng.Queue(t.Context(), rows(0, 5),
+				[]int32{0, 0}), eng.Sample(one))
+		},
 		"an edit too high": func() error {
-			return errors.Join(eng.Queue(t.Context(), rows(0, 5), nil), eng.Sample([]engine.SamplingParams{{Edits: []engine.Edit{{ID: 1 << 30}}}}))
+			return errors.Join(eng.Queue(t.Context(), rows(0, 5), nil),
+				eng.Sample([]engine.SamplingParams{{Edits: []engine.Edit{{ID: 1 << 30}}}}))
 		},
 	} {
 		if err := errors.Join(run(), eng.Wait(got[:])); err == nil || errors.Is(err, ErrLost) {
@@ -128,7 +141,9 @@ func TestSampleRefusals(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(eng.Sample(one), eng.Cache().Read(0, make([]byte, 4)), eng.Wait(got[:])); err != nil { // a read between comes to no harm
+	// a read between comes to no harm
+	if err := errors.Join(eng.Sample(one), eng.Cache().Read(0, make([]byte, 4)),
+		eng.Wait(got[:])); err != nil {
 		t.Error(err)
 	}
 	if err := eng.Close(); err != nil {

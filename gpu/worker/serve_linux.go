@@ -16,13 +16,14 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// The worker's side: one request after the other, in one goroutine. Whatever it holds is given back with its process, so an
-// end needs no order.
+// The worker's side: one request after the other, in one goroutine. Whatever it holds is given back
+// with its process, so an end needs no order.
 
-// Serve is the worker: it answers on the descriptors that it was started with until its parent says goodbye or is gone, which
-// is no error.
+// Serve is the worker: it answers on the descriptors that it was started with until its parent says
+// goodbye or is gone, which is no error.
 func Serve(open Opener) error {
-	// The terminal and the service manager tell every process of ours to stop; the parent decides when that is.
+	// The terminal and the service manager tell every process of ours to stop; the parent decides
+	// when that is.
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	socket := os.NewFile(socketDescriptor, "socket")
 	info, err := socket.Stat()
@@ -84,7 +85,8 @@ func (s *server) send(m *message, number uint32) error {
 	return err
 }
 
-// emit sends a part of the answer to a request, and waits for the parent to say whether it wants more.
+// emit sends a part of the answer to a request, and waits for the parent to say whether it wants
+// more.
 func (s *server) emit(number uint32, text []byte) error {
 	if err := s.send(&message{kind: part, text: text}, number); err != nil {
 		return err
@@ -99,7 +101,8 @@ func (s *server) emit(number uint32, text []byte) error {
 	return nil
 }
 
-// ask reads what a request says. Both sides are of one build, so a name that is not known is a mistake.
+// ask reads what a request says. Both sides are of one build, so a name that is not known is a
+// mistake.
 func ask[T any](m *message) (v T, err error) {
 	d := json.NewDecoder(bytes.NewReader(m.text))
 	d.DisallowUnknownFields()
@@ -199,7 +202,8 @@ func (s *server) openLocal(m *message) (*message, error) {
 
 // text is what is open.
 func (s *server) text() backendText {
-	t := backendText{Name: s.local.Name(), Caps: s.local.Caps(), Several: s.local.Several(), Notes: s.notes}
+	t := backendText{Name: s.local.Name(), Caps: s.local.Caps(), Several: s.local.Several(),
+		Notes: s.notes}
 	t.Kernels, t.Wrong = s.local.Kernels()
 	t.Total, t.Free = s.local.Memory()
 	s.notes = nil
@@ -260,7 +264,8 @@ func (a *loadText) open() (_ *checkpoint.Checkpoint, err error) {
 	}
 	a.Spec.Name = ckpt.Spec.Name // what a model is called does not matter here
 	if !ckpt.Spec.SameShape(a.Spec) || !slices.Equal(ckpt.FileStates().Files, a.Files) {
-		return nil, errors.Join(fmt.Errorf("the files in %s have changed since they were opened", a.Path), ckpt.Close())
+		return nil, errors.Join(fmt.Errorf("the files in %s have changed since they were opened",
+			a.Path), ckpt.Close())
 	}
 	return ckpt, nil
 }

@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// The memory that both sides see: a slot for each of the last requests and one for its answer, by the request's number, then the logits. It takes
-// room only where it has been written.
+// The memory that both sides see: a slot for each of the last requests and one for its answer, by
+// the request's number, then the logits. It takes room only where it has been written.
 
 const (
 	slots       = 4
@@ -29,7 +29,8 @@ type shared struct {
 // checkShared says whether so many bytes are shared memory of this version.
 func checkShared(bytes int64) error {
 	if bytes <= slotsBytes || bytes > slotsBytes+logitsBytes {
-		return fmt.Errorf("the shared memory has %d bytes, between %d and %d are expected", bytes, slotsBytes, int64(slotsBytes)+logitsBytes)
+		return fmt.Errorf("the shared memory has %d bytes, between %d and %d are expected", bytes,
+			slotsBytes, int64(slotsBytes)+logitsBytes)
 	}
 	return nil
 }
@@ -50,7 +51,8 @@ func (s *shared) answer(number uint32) []byte {
 func (s *shared) logits(n int) ([]float32, error) {
 	area := s.bytes[slotsBytes:]
 	if n < 0 || n > len(area)/4 {
-		return nil, fmt.Errorf("%d logits do not fit into the memory that is shared with the GPU worker: it has room for %d", n, len(area)/4)
+		return nil, fmt.Errorf("%d logits do not fit into the memory that is shared with the GPU "+
+			"worker: it has room for %d", n, len(area)/4)
 	}
 	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(area))), n), nil
 }

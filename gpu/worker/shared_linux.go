@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Shared memory is a file without a name. Its size is sealed, so that neither side can be stopped by pages that went away.
+// Shared memory is a file without a name. Its size is sealed, so that neither side can be stopped
+// by pages that went away.
 
 const sizeSeals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 
@@ -44,16 +45,19 @@ func openShared(file *os.File, bytes int64) (*shared, error) {
 		return nil, fmt.Errorf("the shared memory: %w", err)
 	}
 	if info.Size() != bytes {
-		return nil, fmt.Errorf("the shared memory has %d bytes, not the %d that were said", info.Size(), bytes)
+		return nil, fmt.Errorf("the shared memory has %d bytes, not the %d that were said",
+			info.Size(), bytes)
 	}
-	if seals, err := unix.FcntlInt(file.Fd(), unix.F_GET_SEALS, 0); err != nil || seals&sizeSeals != sizeSeals {
+	if seals, err := unix.FcntlInt(file.Fd(), unix.F_GET_SEALS, 0); err != nil ||
+		seals&sizeSeals != sizeSeals {
 		return nil, errors.New("the shared memory's size is not sealed")
 	}
 	return mapShared(file, bytes)
 }
 
 func mapShared(file *os.File, bytes int64) (*shared, error) {
-	data, err := unix.Mmap(int(file.Fd()), 0, int(bytes), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
+	data, err := unix.Mmap(int(file.Fd()), 0, int(bytes), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_SHARED|unix.MAP_NORESERVE)
 	if err != nil {
 		return nil, fmt.Errorf("map %d bytes: %w", bytes, err)
 	}

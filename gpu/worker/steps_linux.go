@@ -34,8 +34,9 @@ func (s *server) step(m *message) (*message, error) {
 	return reply(timesText{times})
 }
 
-// advance samples the tokens of the batch queued before, then queues the next one, then waits for the tokens. Where it does not
-// sample, nobody waits for an answer, so what goes wrong is kept for the next one that does.
+// advance samples the tokens of the batch queued before, then queues the next one, then waits for
+// the tokens. Where it does not sample, nobody waits for an answer, so what goes wrong is kept for
+// the next one that does.
 func (s *server) advance(m *message) (*message, error) {
 	r := reader{from: s.shared.slot(m.number)[:m.shared]}
 	var choices []engine.SamplingParams

@@ -23,7 +23,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// What the tests of this folder share: this test binary is its own worker, with one of several devices inside.
+// What the tests of this folder share: this test binary is its own worker, with one of several
+// devices inside.
 
 const (
 	asWorker = "be-the-worker"
@@ -50,7 +51,8 @@ var openers = map[string]func(gpus []int) (engine.Device, error){
 	"CUDA": func([]int) (engine.Device, error) { return openFake(driver.CUDA, "sm_90") },
 	"HIP":  func([]int) (engine.Device, error) { return openFake(driver.HIP, "gfx942") },
 	"none": func(gpus []int) (engine.Device, error) {
-		return nil, fmt.Errorf("no GPU among %v: %w", gpus, &driver.Error{Call: "cuInit", Code: 2, Name: "CUDA_ERROR_OUT_OF_MEMORY", Text: "out of memory"})
+		return nil, fmt.Errorf("no GPU among %v: %w", gpus, &driver.Error{Call: "cuInit", Code: 2,
+			Name: "CUDA_ERROR_OUT_OF_MEMORY", Text: "out of memory"})
 	},
 	"faulty": func([]int) (engine.Device, error) {
 		d, err := cpu.New(1)
@@ -108,7 +110,8 @@ func (l inside) Kernels() (string, []string) {
 }
 
 // Test counts to what it is asked for, and goes wrong at 7.
-func (l inside) Test(_ context.Context, ask json.RawMessage, emit func(json.RawMessage) error) error {
+func (l inside) Test(_ context.Context, ask json.RawMessage,
+	emit func(json.RawMessage) error) error {
 	var n int
 	if err := json.Unmarshal(ask, &n); err != nil {
 		return err
@@ -152,8 +155,8 @@ func (d *fakeDevice) Close() error {
 	return d.f.Close()
 }
 
-// faulty is a CPU whose steps do what the first token of their batch says: 1 ends the process, 2 reads where nothing is, 3 never ends, 4 panics,
-// 5 is an error of a driver.
+// faulty is a CPU whose steps do what the first token of their batch says: 1 ends the process, 2
+// reads where nothing is, 3 never ends, 4 panics, 5 is an error of a driver.
 type faulty struct{ engine.Device }
 
 func (f faulty) Compile(p *engine.Program) (engine.Step, error) {
@@ -174,7 +177,8 @@ func (s faultyStep) Forward(b *engine.Batch, logits []float32) error {
 	case 4:
 		panic("the engine has lost count")
 	case 5:
-		return fmt.Errorf("run the step: %w", &driver.Error{Call: "cuGraphLaunch", Code: 700, Name: "CUDA_ERROR_ILLEGAL_ADDRESS", Text: "an illegal memory access"})
+		return fmt.Errorf("run the step: %w", &driver.Error{Call: "cuGraphLaunch", Code: 700,
+			Name: "CUDA_ERROR_ILLEGAL_ADDRESS", Text: "an illegal memory access"})
 	}
 	return s.Step.Forward(b, logits)
 }

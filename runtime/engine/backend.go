@@ -7,18 +7,21 @@ import (
 	"github.com/ossrun/ossrun/models/checkpoint"
 )
 
-// The seam above the devices: where a model can be loaded, and what a loaded model does. Serving, benchmarks, goldens and
-// checks know these two interfaces; InProcess and gpu/worker implement them.
+// The seam above the devices: where a model can be loaded, and what a loaded model does. Serving,
+// benchmarks, goldens and checks know these two interfaces; InProcess and gpu/worker implement
+// them.
 
-// Engine is a loaded model. Its methods may be called from several goroutines; steps run one after the other.
+// Engine is a loaded model. Its methods may be called from several goroutines; steps run one after
+// the other.
 type Engine interface {
 	Spec() models.Spec  // the model's shape
 	Settings() Settings // those in force, defaults filled in
 	Plan() Plan         // the memory in use
 	Caps() Caps         // of the device that it runs on
 
-	// Step runs a batch and fills logits [len(LogitRows), vocab]. A cancelled context is noticed before the step, not inside
-	// it: a step ends. After an error of the batch itself nothing has run and the engine can go on.
+	// Step runs a batch and fills logits [len(LogitRows), vocab]. A cancelled context is noticed
+	// before the step, not inside it: a step ends. After an error of the batch itself nothing has
+	// run and the engine can go on.
 	Step(ctx context.Context, b *Batch, logits []float32) error
 	// Queue, Sample and Wait are a step whose tokens are sampled on the device; see SamplingStep.
 	Queue(ctx context.Context, b *Batch, from []int32) error
@@ -42,11 +45,14 @@ type Backend interface {
 	Caps() Caps
 	// Memory is what there is and what is free of it, in bytes.
 	Memory() (total, free int64)
-	// Room is what a memory plan for a model of shape spec depends on here. Its error says why the model cannot run here.
+	// Room is what a memory plan for a model of shape spec depends on here. Its error says why the
+	// model cannot run here.
 	Room(spec models.Spec, s Settings) (Room, error)
-	// Load loads a checkpoint, which must stay open until the engine is closed. progress, which may be nil, is told how many
-	// bytes of how many have been copied. The end of ctx ends the load between two tensors.
-	Load(ctx context.Context, ckpt *checkpoint.Checkpoint, s Settings, progress func(done, total int64)) (Engine, error)
+	// Load loads a checkpoint, which must stay open until the engine is closed. progress, which may
+	// be nil, is told how many bytes of how many have been copied. The end of ctx ends the load
+	// between two tensors.
+	Load(ctx context.Context, ckpt *checkpoint.Checkpoint, s Settings,
+		progress func(done, total int64)) (Engine, error)
 	// Close gives the devices back. Engines must have been closed before.
 	Close() error
 }
@@ -58,13 +64,16 @@ type Room struct {
 	Free  int64
 	// Extra is what steps take beside Need: logits, block tables, what tokens are sampled in.
 	Extra int64
-	// Reserve is left of Free where no utilization is asked for; 0: as the planner leaves it to a host.
+	// Reserve is left of Free where no utilization is asked for; 0: as the planner leaves it to a
+	// host.
 	Reserve int64
-	// MostPages is how many KV pages each of several devices has room for beside the rest; 0: what the sizes above say.
+	// MostPages is how many KV pages each of several devices has room for beside the rest; 0: what
+	// the sizes above say.
 	MostPages int
 }
 
-// On is the backend of a device that shares the host's memory: models are loaded onto it in this process.
+// On is the backend of a device that shares the host's memory: models are loaded onto it in this
+// process.
 func On(dev Device) Backend { return host{dev} }
 
 type host struct{ Device }
@@ -78,13 +87,15 @@ func (h host) Room(spec models.Spec, s Settings) (Room, error) {
 	return Room{Need: need, Free: free, Extra: int64(s.Seqs(s.Rows())) * int64(spec.Vocab) * 4}, err
 }
 
-func (h host) Load(ctx context.Context, ckpt *checkpoint.Checkpoint, s Settings, progress func(done, total int64)) (
+func (h host) Load(ctx context.Context, ckpt *checkpoint.Checkpoint, s Settings,
+	progress func(done, total int64)) (
 	Engine, error) {
 	return LoadOn(ctx, h.Device, ckpt, s, progress)
 }
 
 // LoadOn is Backend.Load on a device of this process.
-func LoadOn(ctx context.Context, dev Device, ckpt *checkpoint.Checkpoint, s Settings, progress func(done, total int64)) (
+func LoadOn(ctx context.Context, dev Device, ckpt *checkpoint.Checkpoint, s Settings,
+	progress func(done, total int64)) (
 	Engine, error) {
 	eng, err := Load(dev, ckpt, s, func(done, total int64) error {
 		if progress != nil {

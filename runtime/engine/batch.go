@@ -6,46 +6,56 @@ import (
 	"github.com/ossrun/ossrun/models"
 )
 
-// One step's input, and the rules it must keep. Everything a Device may take for granted (ids inside the vocabulary, tables long enough, no
-// missing page inside a window) is checked here, once, so that kernels need no bounds of their own.
+// One step's input, and the rules it must keep. Everything a Device may take for granted (ids
+// inside the vocabulary, tables long enough, no missing page inside a window) is checked here,
+// once, so that kernels need no bounds of their own.
 
 // PageTokens is how many positions of one sequence a KV page holds.
 const PageTokens = 32
 
-// SeqRows are the rows of one sequence in a Batch: tokens at the consecutive positions Start, Start+1, ... Start+Rows-1.
+// SeqRows are the rows of one sequence in a Batch: tokens at the consecutive positions Start,
+// Start+1, ... Start+Rows-1.
 //
-// Full and Window are block tables: entry i is the page of positions [i*PageTokens, (i+1)*PageTokens), for the layers that see everything
-// and for those that see a window. An entry -1 is a page given back; that is allowed only in Window, and only where no row of this step looks.
+// Full and Window are block tables: entry i is the page of positions [i*PageTokens,
+// (i+1)*PageTokens), for the layers that see everything and for those that see a window. An entry
+// -1 is a page given back; that is allowed only in Window, and only where no row of this step
+// looks.
 type SeqRows struct {
 	Start, Rows  int32
 	Full, Window []int32
 }
 
-// A Batch is one step: rows are tokens of several sequences, each sequence's rows consecutive, in the order of Seqs.
+// A Batch is one step: rows are tokens of several sequences, each sequence's rows consecutive, in
+// the order of Seqs.
 type Batch struct {
 	Tokens    []int32 // [rows] token ids
 	Seqs      []SeqRows
 	LogitRows []int32 // the rows whose logits are wanted; any order, repeats allowed
 
-	// Twins has, for each page of the pool that Window names, the second page of these positions; nil where WindowPages is 1.
+	// Twins has, for each page of the pool that Window names, the second page of these positions;
+	// nil where WindowPages is 1.
 	Twins []int32
 
-	// Rebuild computes the window layers' keys and values again where those of the full layers are still there: nothing is written for full
-	// layers, and no logits are asked for. What comes before a sequence's first row need not be there: rows near it come out wrong and harm
-	// nobody, see ReceptiveField; but every entry of Window that a row sees must name some page.
+	// Rebuild computes the window layers' keys and values again where those of the full layers are
+	// still there: nothing is written for full layers, and no logits are asked for. What comes
+	// before a sequence's first row need not be there: rows near it come out wrong and harm nobody,
+	// see ReceptiveField; but every entry of Window that a row sees must name some page.
 	Rebuild bool
 }
 
-// CheckFor says whether a batch can run on an engine with these settings, in force, of a model of shape s.
+// CheckFor says whether a batch can run on an engine with these settings, in force, of a model of
+// shape s.
 func (b *Batch) CheckFor(s models.Spec, o Settings) error {
 	if err := b.Check(s, o.MaxNumBatchedTokens, o.Pages); err != nil {
 		return err
 	}
 	if most := o.Seqs(o.Rows()); len(b.Seqs) > most {
-		return fmt.Errorf("rows of %d sequences are in a step, this engine was made for %d", len(b.Seqs), most)
+		return fmt.Errorf("rows of %d sequences are in a step, this engine was made for %d",
+			len(b.Seqs), most)
 	}
 	if o.MaxLogits > 0 && len(b.LogitRows) > o.MaxLogits {
-		return fmt.Errorf("logits of %d rows are asked for, this engine was made for %d", len(b.LogitRows), o.MaxLogits)
+		return fmt.Errorf("logits of %d rows are asked for, this engine was made for %d",
+			len(b.LogitRows), o.MaxLogits)
 	}
 	if WindowPages(o.KVCacheDtype) > 1 {
 		return b.checkTwins(s, o.Pages)
@@ -53,14 +63,16 @@ func (b *Batch) CheckFor(s models.Spec, o Settings) error {
 	return nil
 }
 
-// Check says whether a batch can run: a model of shape s, at most maxRows rows, a pool of pages pages.
+// Check says whether a batch can run: a model of shape s, at most maxRows rows, a pool of pages
+// pages.
 func (b *Batch) Check(s models.Spec, maxRows, pages int) error {
 	rows := len(b.Tokens)
 	if rows == 0 {
 		return fmt.Errorf("a step needs at least one row")
 	}
 	if rows > maxRows {
-		return fmt.Errorf("a step of %d rows is larger than the %d this engine was made for", rows, maxRows)
+		return fmt.Errorf("a step of %d rows is larger than the %d this engine was made for", rows,
+			maxRows)
 	}
 	for i, id := range b.Tokens {
 		if id < 0 || int(id) >= s.Vocab {
@@ -81,7 +93,8 @@ func (b *Batch) Check(s models.Spec, maxRows, pages int) error {
 		return fmt.Errorf("logits are asked for in a step that rebuilds window pages")
 	}
 	if len(b.LogitRows) > maxRows {
-		return fmt.Errorf("logits of %d rows are asked for, this engine was made for %d", len(b.LogitRows), maxRows)
+		return fmt.Errorf("logits of %d rows are asked for, this engine was made for %d",
+			len(b.LogitRows), maxRows)
 	}
 	for _, r := range b.LogitRows {
 		if r < 0 || int(r) >= rows {
@@ -103,31 +116,38 @@ func (q *SeqRows) check(s models.Spec, pages int) error {
 	if err := checkTable("full", q.Full, 0, need, pages); err != nil {
 		return err
 	}
-	return checkTable("window", q.Window, FirstVisible(int(q.Start), s.Window)/PageTokens, need, pages)
+	return checkTable("window", q.Window, FirstVisible(int(q.Start), s.Window)/PageTokens, need,
+		pages)
 }
 
 // checkTwins wants a page behind every one that a row sees in a window layer, or writes.
 func (b *Batch) checkTwins(s models.Spec, pages int) error {
 	if len(b.Twins) != pages {
-		return fmt.Errorf("8-bit pages need a twin for each window page: %d are given for a pool of %d", len(b.Twins), pages)
+		return fmt.Errorf("8-bit pages need a twin for each window page: %d are given for a pool "+
+			"of %d", len(b.Twins), pages)
 	}
 	for i, q := range b.Seqs {
-		for at := FirstVisible(int(q.Start), s.Window) / PageTokens; at*PageTokens < int(q.Start+q.Rows); at++ {
-			if twin := b.Twins[q.Window[at]]; twin < 0 || int(twin) >= pages || twin == q.Window[at] {
-				return fmt.Errorf("sequence %d: window page %d has page %d of a pool of %d for a twin", i, q.Window[at], twin, pages)
+		for at := FirstVisible(int(q.Start), s.Window) / PageTokens; at*PageTokens < int(q.Start+
+			q.Rows); at++ {
+			if twin := b.Twins[q.Window[at]]; twin < 0 || int(twin) >= pages ||
+				twin == q.Window[at] {
+				return fmt.Errorf("sequence %d: window page %d has page %d of a pool of %d for a "+
+					"twin", i, q.Window[at], twin, pages)
 			}
 		}
 	}
 	return nil
 }
 
-// TableEntries is the most entries that the block tables of one step of so many rows have together: those of the full layers, each up to the end of the
-// context, and of the windowed ones what its rows see or write, with their twins where there are some.
+// TableEntries is the most entries that the block tables of one step of so many rows have together:
+// those of the full layers, each up to the end of the context, and of the windowed ones what its
+// rows see or write, with their twins where there are some.
 func TableEntries(s models.Spec, o Settings, rows int) int {
 	seqs := o.Seqs(rows)
 	full := seqs * ((s.MaxPosition + PageTokens - 1) / PageTokens)
-	// A row and the window in front of it are Window positions, each further row one more, and n positions lie in (n + 2*PageTokens - 2) / PageTokens
-	// pages at most: sums of such quotients are no more than the quotient of the sums.
+	// A row and the window in front of it are Window positions, each further row one more, and n
+	// positions lie in (n + 2*PageTokens - 2) / PageTokens pages at most: sums of such quotients
+	// are no more than the quotient of the sums.
 	window := (rows + seqs*(s.Window-1+2*PageTokens-2)) / PageTokens
 	return full + min(window, full)*WindowPages(o.KVCacheDtype)
 }
@@ -142,10 +162,12 @@ func checkTable(name string, table []int32, from, need, pages int) error {
 	}
 	for i := from; i < need; i++ {
 		if table[i] < 0 {
-			return fmt.Errorf("the %s block table has no page for positions %d to %d", name, i*PageTokens, (i+1)*PageTokens-1)
+			return fmt.Errorf("the %s block table has no page for positions %d to %d", name,
+				i*PageTokens, (i+1)*PageTokens-1)
 		}
 		if int(table[i]) >= pages {
-			return fmt.Errorf("the %s block table names page %d of a pool of %d", name, table[i], pages)
+			return fmt.Errorf("the %s block table names page %d of a pool of %d", name, table[i],
+				pages)
 		}
 	}
 	return nil

@@ -2,8 +2,8 @@ package engine
 
 import "slices"
 
-// Caps is what a device can do and what it is: settings, memory plans and reports depend on nothing else of it. A device
-// made of several says what all of them together can do.
+// Caps is what a device can do and what it is: settings, memory plans and reports depend on nothing
+// else of it. A device made of several says what all of them together can do.
 type Caps struct {
 	Computes []string // the compute modes it has kernels for
 	DenseQ8  bool     // it has kernels for dense weights in 8 bits

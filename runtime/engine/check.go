@@ -6,7 +6,8 @@ import (
 	"github.com/ossrun/ossrun/models/q8"
 )
 
-// The operand rules of program.go's table, as code. A program that passes can be run without further questions about shapes and types.
+// The operand rules of program.go's table, as code. A program that passes can be run without
+// further questions about shapes and types.
 
 // want is what an operand must be; width 0 or extent open leaves it free.
 type want struct {
@@ -18,10 +19,13 @@ type want struct {
 
 const open Extent = 255
 
-// arity is how many operands each kind has: Out, In, W. Linear has pairs of weights; an expert matrix reads one buffer of activations or two.
+// arity is how many operands each kind has: Out, In, W. Linear has pairs of weights; an expert
+// matrix reads one buffer of activations or two.
 var arity = [kinds]struct{ out, in, w int }{
-	Embed: {1, 0, 1}, Angles: {1, 0, 0}, Norm: {1, 1, 1}, Linear: {1, 1, -1}, Rope: {1, 1, 0}, WriteKV: {1, 1, 0}, Attend: {1, 2, 1},
-	Route: {4, 1, 0}, Quantize: {2, 1, 0}, GateUp: {1, -1, 3}, Down: {1, -1, 3}, Combine: {1, 2, 0}, Gather: {1, 1, 0}, Tap: {1, 1, 0}, LinearQ8: {1, 2, -1},
+	Embed: {1, 0, 1}, Angles: {1, 0, 0}, Norm: {1, 1, 1}, Linear: {1, 1, -1}, Rope: {1, 1, 0},
+	WriteKV: {1, 1, 0}, Attend: {1, 2, 1},
+	Route: {4, 1, 0}, Quantize: {2, 1, 0}, GateUp: {1, -1, 3}, Down: {1, -1, 3}, Combine: {1, 2, 0},
+	Gather: {1, 1, 0}, Tap: {1, 1, 0}, LinearQ8: {1, 2, -1},
 }
 
 func checkArity(op *Op) error {
@@ -38,7 +42,8 @@ func checkArity(op *Op) error {
 			return fmt.Errorf("has %d %s, not %d", len(operand.list), operand.what, operand.n)
 		}
 		for i, b := range operand.list {
-			bias := (op.Kind == Linear || op.Kind == LinearQ8) && operand.what == "weights" && i%2 == 1
+			bias := (op.Kind == Linear || op.Kind == LinearQ8) && operand.what == "weights" &&
+				i%2 == 1
 			if b == nil && !bias {
 				return fmt.Errorf("%d of the %s is missing", i, operand.what)
 			}
@@ -58,7 +63,8 @@ func (p *Program) checkOp(op *Op) error {
 	i32 := []Type{I32}
 	switch op.Kind {
 	case Embed:
-		return first(operands(op.Out, want{"x", f32, PerRow, s.Hidden}), operands(op.W, want{"embedding", bf16, Fixed, s.Hidden}))
+		return first(operands(op.Out, want{"x", f32, PerRow, s.Hidden}),
+			operands(op.W, want{"embedding", bf16, Fixed, s.Hidden}))
 	case Angles:
 		if len(op.Frequencies) != s.HeadDim/2 {
 			return fmt.Errorf("%d frequencies for heads of %d", len(op.Frequencies), s.HeadDim)
@@ -66,22 +72,27 @@ func (p *Program) checkOp(op *Op) error {
 		return operands(op.Out, want{"a", f32, PerRow, s.HeadDim})
 	case Norm:
 		x := op.In[0]
-		return first(operands(op.In, want{"x", f32, open, 0}), operands(op.Out, want{"y", f32, x.Extent, x.Width}),
+		return first(operands(op.In, want{"x", f32, open, 0}),
+			operands(op.Out, want{"y", f32, x.Extent, x.Width}),
 			operands(op.W, want{"w", bf16, Fixed, x.Width}))
 	case Linear:
 		return checkLinear(op)
 	case LinearQ8:
 		return checkLinearQ8(op)
 	case Rope:
-		return first(operands(op.Out, want{"qkv", f32, PerRow, qkv}), operands(op.In, want{"a", f32, PerRow, s.HeadDim}))
+		return first(operands(op.Out, want{"qkv", f32, PerRow, qkv}),
+			operands(op.In, want{"a", f32, PerRow, s.HeadDim}))
 	case WriteKV:
-		return first(operands(op.Out, want{"cache", []Type{p.Settings.kvType()}, Fixed, 0}), operands(op.In, want{"qkv", f32, PerRow, qkv}))
+		return first(operands(op.Out, want{"cache", []Type{p.Settings.kvType()}, Fixed, 0}),
+			operands(op.In, want{"qkv", f32, PerRow, qkv}))
 	case Attend:
 		return first(operands(op.Out, want{"o", f32, PerRow, s.Heads * s.HeadDim}),
-			operands(op.In, want{"qkv", f32, PerRow, qkv}, want{"cache", []Type{p.Settings.kvType()}, Fixed, 0}),
+			operands(op.In, want{"qkv", f32, PerRow, qkv},
+				want{"cache", []Type{p.Settings.kvType()}, Fixed, 0}),
 			operands(op.W, want{"sinks", bf16, Fixed, s.Heads}))
 	case Route:
-		return first(operands(op.Out, want{"experts", i32, PerRow, s.ExpertsPerToken}, want{"weights", f32, PerRow, s.ExpertsPerToken},
+		return first(operands(op.Out, want{"experts", i32, PerRow, s.ExpertsPerToken},
+			want{"weights", f32, PerRow, s.ExpertsPerToken},
 			want{"order", i32, PerSlot, 1}, want{"groups", i32, Fixed, 1 + 2*s.Experts}),
 			operands(op.In, want{"router", f32, PerRow, s.Experts}))
 	case Quantize:
@@ -90,16 +101,21 @@ func (p *Program) checkOp(op *Op) error {
 			return fmt.Errorf("rows of %d are not whole blocks of 32", x.Width)
 		}
 		return first(operands(op.In, want{"x", f32, open, 0}),
-			operands(op.Out, want{"q", []Type{I8, I16}, x.Extent, x.Width}, want{"d", f32, x.Extent, scales(op.Out[0])}))
+			operands(op.Out, want{"q", []Type{I8, I16}, x.Extent, x.Width},
+				want{"d", f32, x.Extent, scales(op.Out[0])}))
 	case GateUp:
-		return checkExperts(op, s.Experts, PerRow, s.Hidden, 2*s.Intermediate, want{"h", f32, PerSlot, s.Intermediate})
+		return checkExperts(op, s.Experts, PerRow, s.Hidden, 2*s.Intermediate,
+			want{"h", f32, PerSlot, s.Intermediate})
 	case Down:
-		return checkExperts(op, s.Experts, PerSlot, s.Intermediate, s.Hidden, want{"y", f32, PerSlot, s.Hidden})
+		return checkExperts(op, s.Experts, PerSlot, s.Intermediate, s.Hidden,
+			want{"y", f32, PerSlot, s.Hidden})
 	case Combine:
 		return first(operands(op.Out, want{"x", f32, PerRow, s.Hidden}),
-			operands(op.In, want{"y", f32, PerSlot, s.Hidden}, want{"weights", f32, PerRow, s.ExpertsPerToken}))
+			operands(op.In, want{"y", f32, PerSlot, s.Hidden}, want{"weights", f32, PerRow,
+				s.ExpertsPerToken}))
 	case Gather:
-		return first(operands(op.Out, want{"y", f32, PerLogit, s.Hidden}), operands(op.In, want{"x", f32, PerRow, s.Hidden}))
+		return first(operands(op.Out, want{"y", f32, PerLogit, s.Hidden}),
+			operands(op.In, want{"x", f32, PerRow, s.Hidden}))
 	case Tap:
 		return operands(op.Out, want{"y", []Type{op.In[0].Type}, op.In[0].Extent, op.In[0].Width})
 	}
@@ -139,14 +155,17 @@ func checkLinear(op *Op) error {
 	return nil
 }
 
-// checkLinearQ8: as checkLinear. A part without a bias has all columns of the result: its own rows are padded to groups of q8.GroupRows.
+// checkLinearQ8: as checkLinear. A part without a bias has all columns of the result: its own rows
+// are padded to groups of q8.GroupRows.
 func checkLinearQ8(op *Op) error {
 	if len(op.W) == 0 || len(op.W)%2 != 0 {
 		return fmt.Errorf("needs pairs of weight and bias, has %d", len(op.W))
 	}
 	q, d, y, n := op.In[0], op.In[1], op.Out[0], 0
-	if (q.Type != I8 && q.Type != I16) || d.Type != F32 || y.Type != F32 || q.Extent != y.Extent || d.Extent != y.Extent || q.Width%32 != 0 || d.Width != scales(q) {
-		return fmt.Errorf("inputs must be quantised rows in whole blocks and their scales, of the result's kind")
+	if (q.Type != I8 && q.Type != I16) || d.Type != F32 || y.Type != F32 || q.Extent != y.Extent ||
+		d.Extent != y.Extent || q.Width%32 != 0 || d.Width != scales(q) {
+		return fmt.Errorf("inputs must be quantised rows in whole blocks and their scales, of " +
+			"the result's kind")
 	}
 	for i := 0; i < len(op.W); i += 2 {
 		w, bias, rows := op.W[i], op.W[i+1], op.PartRows(i/2)
@@ -171,7 +190,8 @@ func checkExperts(op *Op, e int, extent Extent, k, n int, out want) error {
 	case 3:
 		inputs = append(inputs, want{"x", []Type{F32}, extent, k})
 	case 4:
-		inputs = append(inputs, want{"q", []Type{I8}, extent, k}, want{"d", []Type{F32}, extent, k / 16})
+		inputs = append(inputs, want{"q", []Type{I8}, extent, k}, want{"d", []Type{F32}, extent,
+			k / 16})
 	}
 	if k%32 != 0 {
 		return fmt.Errorf("rows of %d are not whole blocks of 32", k)
@@ -180,7 +200,8 @@ func checkExperts(op *Op, e int, extent Extent, k, n int, out want) error {
 		return fmt.Errorf("weights are not those of %d experts of %d rows", e, n)
 	}
 	return first(operands(op.Out, out), operands(op.In, inputs...),
-		operands(op.W, want{"blocks", []Type{U8}, Fixed, k / 2}, want{"scales", []Type{U8}, Fixed, k / 32}, want{"bias", []Type{BF16}, Fixed, n}))
+		operands(op.W, want{"blocks", []Type{U8}, Fixed, k / 2}, want{"scales", []Type{U8}, Fixed,
+			k / 32}, want{"bias", []Type{BF16}, Fixed, n}))
 }
 
 func operands(have []*Buffer, wanted ...want) error {
@@ -193,8 +214,10 @@ func operands(have []*Buffer, wanted ...want) error {
 		for _, t := range w.types {
 			typed = typed || t == b.Type
 		}
-		if !typed || (w.extent != open && b.Extent != w.extent) || (w.width != 0 && b.Width != w.width) {
-			return fmt.Errorf("%s (%s) is %s with rows of %d, which does not fit", w.what, b.Name, b.Type, b.Width)
+		if !typed || (w.extent != open && b.Extent != w.extent) ||
+			(w.width != 0 && b.Width != w.width) {
+			return fmt.Errorf("%s (%s) is %s with rows of %d, which does not fit", w.what, b.Name,
+				b.Type, b.Width)
 		}
 	}
 	return nil

@@ -1,8 +1,10 @@
 package engine
 
-// What a machine must offer to run a Program. runtime/cpu and, later, gpu/device implement it; enginetest holds each to the same behaviour.
+// What a machine must offer to run a Program. runtime/cpu and, later, gpu/device implement it;
+// enginetest holds each to the same behaviour.
 
-// A Device is one place where steps run. Its methods may be called from several goroutines; steps of one device run one after the other.
+// A Device is one place where steps run. Its methods may be called from several goroutines; steps
+// of one device run one after the other.
 type Device interface {
 	// Name says what it is, for people: "cpu, 2 threads, avx2".
 	Name() string
@@ -12,10 +14,11 @@ type Device interface {
 	Caps() Caps
 	// Alloc makes a zeroed region that starts at a multiple of 64 bytes.
 	Alloc(bytes int64) (Region, error)
-	// Upload makes data readable by the device. Where the device shares the host's memory the region is a view: data must stay as it is until
-	// Free, and Write is refused.
+	// Upload makes data readable by the device. Where the device shares the host's memory the
+	// region is a view: data must stay as it is until Free, and Write is refused.
 	Upload(data []byte) (Region, error)
-	// Compile turns a program whose buffers all lie somewhere into a step. It fails when an operation, an ISA or a mode is not to be had.
+	// Compile turns a program whose buffers all lie somewhere into a step. It fails when an
+	// operation, an ISA or a mode is not to be had.
 	Compile(p *Program) (Step, error)
 	// Close ends the device. Regions and steps must have been freed before.
 	Close() error
@@ -24,7 +27,8 @@ type Device interface {
 // A Region is device memory.
 type Region interface {
 	Bytes() int64
-	// Read and Write copy between the region and the host; they are for tests, taps and swapping pages out, not for the step.
+	// Read and Write copy between the region and the host; they are for tests, taps and swapping
+	// pages out, not for the step.
 	Read(offset int64, dst []byte) error
 	Write(offset int64, src []byte) error
 	Free() error
@@ -32,9 +36,11 @@ type Region interface {
 
 // A Step is a compiled Program.
 type Step interface {
-	// Forward runs the whole program on a batch that passed Batch.Check. It fills logits [len(b.LogitRows), vocab] and returns when they are there.
+	// Forward runs the whole program on a batch that passed Batch.Check. It fills logits
+	// [len(b.LogitRows), vocab] and returns when they are there.
 	Forward(b *Batch, logits []float32) error
-	// Profile is the wall time of each operation of the last Forward, in program order, nanoseconds. It is nil unless Profiling was asked for.
+	// Profile is the wall time of each operation of the last Forward, in program order,
+	// nanoseconds. It is nil unless Profiling was asked for.
 	Profile() []int64
 	Profiling(on bool)
 	Close() error

@@ -12,7 +12,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// What New takes from a device it gives back, wherever it fails. The arithmetic is tested in enginetest.
+// What New takes from a device it gives back, wherever it fails. The arithmetic is tested in
+// enginetest.
 
 // counting is a device that computes nothing and fails at its n-th call.
 type counting struct {
@@ -90,7 +91,8 @@ func TestNewGivesBackWhatItTook(t *testing.T) {
 	}
 	for failAt := 1; failAt <= whole.calls; failAt++ {
 		d := &counting{failAt: failAt}
-		if _, err := New(d, ckpt, Settings{MaxNumBatchedTokens: 5, Pages: 3}); !errors.Is(err, errAsked) {
+		if _, err := New(d, ckpt, Settings{MaxNumBatchedTokens: 5, Pages: 3}); !errors.Is(err,
+			errAsked) {
 			t.Fatalf("failing at call %d: %v", failAt, err)
 		}
 		if d.open != 0 {
@@ -99,7 +101,8 @@ func TestNewGivesBackWhatItTook(t *testing.T) {
 	}
 }
 
-// TestLoadTellsHowFar: once a tensor, growing, and at the end all of what the plan says; and an error of who is told ends it, with nothing left behind.
+// TestLoadTellsHowFar: once a tensor, growing, and at the end all of what the plan says; and an
+// error of who is told ends it, with nothing left behind.
 func TestLoadTellsHowFar(t *testing.T) {
 	ckpt, err := checkpoint.Open("../../testdata/model/T2/checkpoint")
 	if err != nil {
@@ -108,13 +111,14 @@ func TestLoadTellsHowFar(t *testing.T) {
 	defer ckpt.Close()
 	var last, total int64
 	calls := 0
-	e, err := Load(&counting{}, ckpt, Settings{MaxNumBatchedTokens: 5, Pages: 3}, func(done, of int64) error {
-		if done <= last || done > of || total != 0 && of != total {
-			t.Errorf("%d of %d after %d of %d", done, of, last, total)
-		}
-		last, total, calls = done, of, calls+1
-		return nil
-	})
+	e, err := Load(&counting{}, ckpt, Settings{MaxNumBatchedTokens: 5, Pages: 3},
+		func(done, of int64) error {
+			if done <= last || done > of || total != 0 && of != total {
+				t.Errorf("%d of %d after %d of %d", done, of, last, total)
+			}
+			last, total, calls = done, of, calls+1
+			return nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +138,8 @@ func TestLoadTellsHowFar(t *testing.T) {
 	}
 }
 
-// TestStepChoosesItsBucket: the smallest program that has the rows, and the rows of logits, asked for.
+// TestStepChoosesItsBucket: the smallest program that has the rows, and the rows of logits, asked
+// for.
 func TestStepChoosesItsBucket(t *testing.T) {
 	ckpt, err := checkpoint.Open("../../testdata/model/T2/checkpoint")
 	if err != nil {
@@ -146,11 +151,13 @@ func TestStepChoosesItsBucket(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	for _, test := range []struct{ rows, logits, want int }{{1, 1, 1}, {2, 0, 2}, {3, 1, 4}, {8, 8, 8}, {9, 0, 12}, {1, 3, 4}} {
+	for _, test := range []struct{ rows, logits, want int }{{1, 1, 1}, {2, 0, 2}, {3, 1, 4},
+		{8, 8, 8}, {9, 0, 12}, {1, 3, 4}} {
 		t.Run(fmt.Sprint(test.rows, test.logits), func(t *testing.T) {
 			b := &Batch{Tokens: make([]int32, test.rows), LogitRows: make([]int32, test.logits),
 				Seqs: []SeqRows{{Rows: int32(test.rows), Full: []int32{0}, Window: []int32{1}}}}
-			if err := e.Step(t.Context(), b, make([]float32, test.logits*ckpt.Spec.Vocab)); err != nil {
+			if err := e.Step(t.Context(), b,
+				make([]float32, test.logits*ckpt.Spec.Vocab)); err != nil {
 				t.Fatal(err)
 			}
 			if got := e.last.program.Rows; got != test.want {

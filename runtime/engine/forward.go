@@ -46,7 +46,8 @@ func Record(s models.Spec, o Settings, rows int) (*Program, error) {
 		p.WriteKV(w.label("kv"), layer, qkv)
 		p.Attend(w.label("attend"), layer, heads, qkv, w.vector("self_attn.sinks", s.Heads))
 		p.Tap(w.label("attn_heads"), heads)
-		p.Dense(w.label("o"), "heads", x, heads, true, w.dense("self_attn.o_proj", s.Hidden, s.Heads*s.HeadDim))
+		p.Dense(w.label("o"), "heads", x, heads, true, w.dense("self_attn.o_proj", s.Hidden,
+			s.Heads*s.HeadDim))
 		p.Tap(w.label("after_attn"), x)
 
 		p.Norm(w.label("norm2"), t, x, w.vector("post_attention_layernorm.weight", s.Hidden))
@@ -56,8 +57,10 @@ func Record(s models.Spec, o Settings, rows int) (*Program, error) {
 		p.Route(w.label("route"), routes, router)
 		p.Tap(w.label("experts"), routes.Experts)
 		p.Tap(w.label("expert_weights"), routes.Weights)
-		p.GateUp(w.label("gate_up"), h, routes, p.activations(w.label("norm2"), "norm", t), w.experts("gate_up_proj", 2*s.Intermediate, s.Hidden))
-		p.Down(w.label("down"), y, routes, p.activations(w.label("h"), "h", h), w.experts("down_proj", s.Hidden, s.Intermediate))
+		p.GateUp(w.label("gate_up"), h, routes, p.activations(w.label("norm2"), "norm", t),
+			w.experts("gate_up_proj", 2*s.Intermediate, s.Hidden))
+		p.Down(w.label("down"), y, routes, p.activations(w.label("h"), "h", h),
+			w.experts("down_proj", s.Hidden, s.Intermediate))
 		p.Combine(w.label("combine"), x, y, routes)
 		p.Tap(w.label("out"), x)
 	}
@@ -66,17 +69,20 @@ func Record(s models.Spec, o Settings, rows int) (*Program, error) {
 	p.Gather(last, x)
 	p.Norm("final_norm", last, last, p.Weight("model.norm.weight", BF16, 1, s.Hidden))
 	p.Tap("final_norm", last)
-	p.Dense("unembed", "last", p.Logits(), last, false, Matrix{Weight: p.denseWeight("lm_head.weight", s.Vocab, s.Hidden)})
+	p.Dense("unembed", "last", p.Logits(), last, false,
+		Matrix{Weight: p.denseWeight("lm_head.weight", s.Vocab, s.Hidden)})
 	return p, p.Check()
 }
 
 // Matrix is a bf16 weight [N, K] and its bias [N], nil where there is none.
 type Matrix struct{ Weight, Bias *Buffer }
 
-// ExpertMatrix is one MXFP4 matrix [N, K] of every expert: blocks [E*N, K/2], scales [E*N, K/32], bias [E, N].
+// ExpertMatrix is one MXFP4 matrix [N, K] of every expert: blocks [E*N, K/2], scales [E*N, K/32],
+// bias [E, N].
 type ExpertMatrix struct{ Blocks, Scales, Bias *Buffer }
 
-// Routes is what Route leaves: who goes where, and with what weight. Op documents the layout of Groups.
+// Routes is what Route leaves: who goes where, and with what weight. Op documents the layout of
+// Groups.
 type Routes struct{ Experts, Weights, Order, Groups *Buffer }
 
 // weights finds a layer's tensors by the names of the published checkpoint.
@@ -86,17 +92,22 @@ type weights struct {
 }
 
 func (w weights) label(what string) string { return fmt.Sprintf("layer%d.%s", w.layer, what) }
-func (w weights) name(what string) string  { return fmt.Sprintf("model.layers.%d.%s", w.layer, what) }
+func (w weights) name(what string) string {
+	return fmt.Sprintf("model.layers.%d.%s", w.layer,
+		what)
+}
 
 func (w weights) vector(what string, n int) *Buffer { return w.p.Weight(w.name(what), BF16, 1, n) }
 
 func (w weights) linear(what string, n, k int) Matrix {
-	return Matrix{w.p.Weight(w.name(what+".weight"), BF16, n, k), w.p.Weight(w.name(what+".bias"), BF16, 1, n)}
+	return Matrix{w.p.Weight(w.name(what+".weight"), BF16, n, k), w.p.Weight(w.name(what+".bias"),
+		BF16, 1, n)}
 }
 
 // dense is linear with its weight in the type that Settings.Dense names.
 func (w weights) dense(what string, n, k int) Matrix {
-	return Matrix{w.p.denseWeight(w.name(what+".weight"), n, k), w.p.Weight(w.name(what+".bias"), BF16, 1, n)}
+	return Matrix{w.p.denseWeight(w.name(what+".weight"), n, k), w.p.Weight(w.name(what+".bias"),
+		BF16, 1, n)}
 }
 
 // denseWeight names a matrix [n, k] of the checkpoint, or its 8-bit copy.
@@ -116,7 +127,8 @@ func (w weights) experts(what string, n, k int) ExpertMatrix {
 	}
 }
 
-// activations is what an expert matrix reads: the values themselves, or their 8-bit form when the mode asks for it.
+// activations is what an expert matrix reads: the values themselves, or their 8-bit form when the
+// mode asks for it.
 func (p *Program) activations(label, name string, x *Buffer) []*Buffer {
 	if p.Settings.Compute != Int8 {
 		return []*Buffer{x}
@@ -162,11 +174,13 @@ func (p *Program) Embed(x, w *Buffer) {
 
 func (p *Program) Angles(a *Buffer) {
 	f, scale := Frequencies(p.Spec)
-	p.Append(Op{Kind: Angles, Label: "angles", Layer: -1, Out: list(a), Frequencies: f, Scale: scale})
+	p.Append(Op{Kind: Angles, Label: "angles", Layer: -1, Out: list(a), Frequencies: f,
+		Scale: scale})
 }
 
 func (p *Program) Norm(label string, y, x, w *Buffer) {
-	p.Append(Op{Kind: Norm, Label: label, Layer: -1, Out: list(y), In: list(x), W: list(w), Eps: p.Spec.NormEps})
+	p.Append(Op{Kind: Norm, Label: label, Layer: -1, Out: list(y), In: list(x), W: list(w),
+		Eps: p.Spec.NormEps})
 }
 
 func (p *Program) Linear(label string, y, x *Buffer, parts ...Matrix) {
@@ -174,12 +188,14 @@ func (p *Program) Linear(label string, y, x *Buffer, parts ...Matrix) {
 }
 
 func (p *Program) AddLinear(label string, y, x *Buffer, m Matrix) {
-	p.Append(Op{Kind: Linear, Label: label, Layer: -1, Out: list(y), In: list(x), W: flat([]Matrix{m}), Add: true})
+	p.Append(Op{Kind: Linear, Label: label, Layer: -1, Out: list(y), In: list(x),
+		W: flat([]Matrix{m}), Add: true})
 }
 
 // Dense is Linear (or AddLinear) over weights in the type that Settings.Dense names; name is x's.
 func (p *Program) Dense(label, name string, y, x *Buffer, add bool, parts ...Matrix) {
-	op := Op{Kind: Linear, Label: label, Layer: -1, Out: list(y), In: list(x), W: flat(parts), Add: add}
+	op := Op{Kind: Linear, Label: label, Layer: -1, Out: list(y), In: list(x), W: flat(parts),
+		Add: add}
 	if p.Settings.Dense == DenseQ8 {
 		op.Kind, op.In = LinearQ8, p.denseInput(label, name, x)
 	}
@@ -192,17 +208,21 @@ func (p *Program) Rope(label string, qkv, angles *Buffer) {
 
 func (p *Program) WriteKV(label string, layer int, qkv *Buffer) {
 	place, twin := cachePlace(p.Spec, p.Settings.KVCacheDtype, layer)
-	p.Append(Op{Kind: WriteKV, Label: label, Layer: layer, Out: list(p.KV()), In: list(qkv), Window: p.window(layer), CacheLayer: place, Twin: twin})
+	p.Append(Op{Kind: WriteKV, Label: label, Layer: layer, Out: list(p.KV()), In: list(qkv),
+		Window: p.window(layer), CacheLayer: place, Twin: twin})
 }
 
 func (p *Program) Attend(label string, layer int, o, qkv, sinks *Buffer) {
 	place, twin := cachePlace(p.Spec, p.Settings.KVCacheDtype, layer)
-	p.Append(Op{Kind: Attend, Label: label, Layer: layer, Out: list(o), In: list(qkv, p.KV()), W: list(sinks),
-		Window: p.window(layer), CacheLayer: place, Twin: twin, Scale: float32(1 / math.Sqrt(float64(p.Spec.HeadDim)))})
+	p.Append(Op{Kind: Attend, Label: label, Layer: layer, Out: list(o), In: list(qkv, p.KV()),
+		W:      list(sinks),
+		Window: p.window(layer), CacheLayer: place, Twin: twin,
+		Scale: float32(1 / math.Sqrt(float64(p.Spec.HeadDim)))})
 }
 
 func (p *Program) Route(label string, r Routes, router *Buffer) {
-	p.Append(Op{Kind: Route, Label: label, Layer: -1, Out: list(r.Experts, r.Weights, r.Order, r.Groups), In: list(router)})
+	p.Append(Op{Kind: Route, Label: label, Layer: -1, Out: list(r.Experts, r.Weights, r.Order,
+		r.Groups), In: list(router)})
 }
 
 func (p *Program) Quantize(label string, q, d, x *Buffer) {
@@ -211,13 +231,15 @@ func (p *Program) Quantize(label string, q, d, x *Buffer) {
 
 // GateUp reads x: the float32 rows, or their 8-bit values and scales.
 func (p *Program) GateUp(label string, h *Buffer, r Routes, x []*Buffer, w ExpertMatrix) {
-	p.Append(Op{Kind: GateUp, Label: label, Layer: -1, Out: list(h), In: append(list(r.Order, r.Groups), x...),
-		W: list(w.Blocks, w.Scales, w.Bias), Limit: p.Spec.SwigluLimit})
+	p.Append(Op{Kind: GateUp, Label: label, Layer: -1, Out: list(h),
+		In: append(list(r.Order, r.Groups), x...),
+		W:  list(w.Blocks, w.Scales, w.Bias), Limit: p.Spec.SwigluLimit})
 }
 
 // Down reads h like GateUp reads x.
 func (p *Program) Down(label string, y *Buffer, r Routes, h []*Buffer, w ExpertMatrix) {
-	p.Append(Op{Kind: Down, Label: label, Layer: -1, Out: list(y), In: append(list(r.Order, r.Groups), h...), W: list(w.Blocks, w.Scales, w.Bias)})
+	p.Append(Op{Kind: Down, Label: label, Layer: -1, Out: list(y),
+		In: append(list(r.Order, r.Groups), h...), W: list(w.Blocks, w.Scales, w.Bias)})
 }
 
 func (p *Program) Combine(label string, x, y *Buffer, r Routes) {

@@ -12,7 +12,8 @@ import (
 // tiny is a shape of two layers.
 func tiny() models.Spec {
 	s := models.Spec20B()
-	s.Layers, s.Hidden, s.Intermediate, s.Heads, s.KVHeads, s.Experts, s.Vocab = 2, 64, 96, 4, 2, 8, 100
+	s.Layers, s.Hidden, s.Intermediate, s.Heads, s.KVHeads, s.Experts, s.Vocab = 2, 64, 96, 4, 2, 8,
+		100
 	return s
 }
 
@@ -23,7 +24,8 @@ func listing(p *Program) string {
 		var n []string
 		for _, x := range list {
 			if x != nil {
-				n = append(n, strings.TrimPrefix(strings.TrimPrefix(x.Name, "model.layers."), "model."))
+				n = append(n, strings.TrimPrefix(strings.TrimPrefix(x.Name, "model.layers."),
+					"model."))
 			}
 		}
 		return strings.Join(n, " ")
@@ -62,7 +64,8 @@ down L.down(order groups h) -> y
 combine L.combine(y expert_weights) -> x
 `)
 	}
-	want := "embed embed() -> x\nangles angles() -> angles\n" + layer(0, " window 128") + layer(1, "") +
+	want := "embed embed() -> x\nangles angles() -> angles\n" + layer(0, " window 128") +
+		layer(1, "") +
 		"gather gather(x) -> last\nnorm final_norm(last) -> last\nlinear unembed(last) -> logits\n"
 	if got := listing(p); got != want {
 		t.Errorf("recorded:\n%s\nwant:\n%s", got, want)
@@ -76,7 +79,8 @@ func TestRecordInt8(t *testing.T) {
 	}
 	got := listing(p)
 	for _, line := range []string{
-		"quantize layer1.norm2(norm) -> norm.q8 norm.d\ngate_up layer1.gate_up(order groups norm.q8 norm.d) -> h\n",
+		"quantize layer1.norm2(norm) -> norm.q8 norm.d\ngate_up layer1.gate_up(order groups " +
+			"norm.q8 norm.d) -> h\n",
 		"quantize layer1.h(h) -> h.q8 h.d\ndown layer1.down(order groups h.q8 h.d) -> y\n",
 	} {
 		if !strings.Contains(got, line) {
@@ -104,7 +108,8 @@ func TestRecordTaps(t *testing.T) {
 	}
 }
 
-// TestCacheLayers: layers of one kind are numbered one after the other, and each kind fits its page.
+// TestCacheLayers: layers of one kind are numbered one after the other, and each kind fits its
+// page.
 func TestCacheLayers(t *testing.T) {
 	s := tiny()
 	s.Layers = 5 // three with a window, two without
@@ -122,7 +127,8 @@ func TestCacheLayers(t *testing.T) {
 	if want := int64(3 * 2 * 2 * PageTokens * 64 * 4); PageBytes(s, "f32") != want {
 		t.Errorf("a page has %d bytes, not %d", PageBytes(s, "f32"), want)
 	}
-	// In 8 bits: two full layers of one byte; two window layers of two bytes, the third in the twin.
+	// In 8 bits: two full layers of one byte; two window layers of two bytes, the third in the
+	// twin.
 	if want := int64(2 * 2 * 2 * 2 * PageTokens * 64); PageBytes(s, KVFP8) != want {
 		t.Errorf("a page in 8 bits has %d bytes, not %d", PageBytes(s, KVFP8), want)
 	}
@@ -145,7 +151,8 @@ func TestCheckRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, op := range p.Ops {
-			for which, list := range map[string]*[]*Buffer{"output": &op.Out, "input": &op.In, "weight": &op.W} {
+			for which, list := range map[string]*[]*Buffer{"output": &op.Out, "input": &op.In,
+				"weight": &op.W} {
 				for i, b := range *list {
 					for what, other := range spoiled(b) {
 						if op.Kind == Linear && which == "weight" && i%2 == 1 && other == nil {
@@ -153,7 +160,8 @@ func TestCheckRefuses(t *testing.T) {
 						}
 						(*list)[i] = other
 						if p.Check() == nil {
-							t.Errorf("%s %s: accepts a %s %d of %s", op.Kind, op.Label, which, i, what)
+							t.Errorf("%s %s: accepts a %s %d of %s", op.Kind, op.Label, which, i,
+								what)
 						}
 						(*list)[i] = b
 					}
@@ -194,7 +202,8 @@ func spoiled(b *Buffer) map[string]*Buffer {
 }
 
 func TestOptions(t *testing.T) {
-	for _, bad := range []Settings{{Compute: "fp4"}, {KVCacheDtype: "q4"}, {Pages: -1}, {MaxNumBatchedTokens: -1}, {Threads: -1}} {
+	for _, bad := range []Settings{{Compute: "fp4"}, {KVCacheDtype: "q4"}, {Pages: -1},
+		{MaxNumBatchedTokens: -1}, {Threads: -1}} {
 		if _, err := Record(tiny(), bad, 1); err == nil {
 			t.Errorf("%+v is accepted", bad)
 		}
@@ -202,7 +211,8 @@ func TestOptions(t *testing.T) {
 }
 
 func TestBuckets(t *testing.T) {
-	for most, want := range map[int][]int{1: {1}, 2: {2, 1}, 3: {3, 2, 1}, 8: {8, 4, 2, 1}, 100: {100, 64, 32, 16, 8, 4, 2, 1}} {
+	for most, want := range map[int][]int{1: {1}, 2: {2, 1}, 3: {3, 2, 1}, 8: {8, 4, 2, 1},
+		100: {100, 64, 32, 16, 8, 4, 2, 1}} {
 		if got := Buckets(most); !slices.Equal(got, want) {
 			t.Errorf("Buckets(%d) = %v, want %v", most, got, want)
 		}

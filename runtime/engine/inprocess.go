@@ -13,8 +13,8 @@ import (
 	"github.com/ossrun/ossrun/models/q8"
 )
 
-// An engine in this process is a checkpoint on a device: memory laid out and allocated once, one compiled step per batch
-// bucket, nothing allocated after New.
+// An engine in this process is a checkpoint on a device: memory laid out and allocated once, one
+// compiled step per batch bucket, nothing allocated after New.
 
 // InProcess is the Engine of a device of this process. The checkpoint must stay open until Close.
 type InProcess struct {
@@ -49,15 +49,18 @@ func New(dev Device, ckpt *checkpoint.Checkpoint, o Settings) (*InProcess, error
 	return Load(dev, ckpt, o, nil)
 }
 
-// Load is New that tells how many bytes of how many have been uploaded, once a tensor; progress may be nil, and its error ends the load.
-func Load(dev Device, ckpt *checkpoint.Checkpoint, o Settings, progress func(done, total int64) error) (*InProcess, error) {
+// Load is New that tells how many bytes of how many have been uploaded, once a tensor; progress may
+// be nil, and its error ends the load.
+func Load(dev Device, ckpt *checkpoint.Checkpoint, o Settings,
+	progress func(done, total int64) error) (*InProcess, error) {
 	o, err := o.On(dev).withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	caps := dev.Caps()
 	if !caps.Has(o.Compute) {
-		return nil, fmt.Errorf("%s has no kernels for the compute mode %s: use %s", dev.Name(), o.Compute,
+		return nil, fmt.Errorf("%s has no kernels for the compute mode %s: use %s", dev.Name(),
+			o.Compute,
 			strings.Join(caps.Computes, " or "))
 	}
 	e := &InProcess{dev: dev, spec: ckpt.Spec, settings: o, weights: map[string]Region{}}
@@ -66,7 +69,8 @@ func Load(dev Device, ckpt *checkpoint.Checkpoint, o Settings, progress func(don
 	}
 	if o.Dense == DenseQ8 {
 		if !caps.DenseQ8 {
-			return nil, fmt.Errorf("%s has no kernels for dense weights in 8 bits: use %s", dev.Name(), DenseBF16)
+			return nil, fmt.Errorf("%s has no kernels for dense weights in 8 bits: use %s",
+				dev.Name(), DenseBF16)
 		}
 		if e.dense, err = q8.Open(ckpt, o.DenseCache); err != nil {
 			return nil, fmt.Errorf("the 8-bit copy of the dense weights: %w", err)
@@ -78,8 +82,10 @@ func Load(dev Device, ckpt *checkpoint.Checkpoint, o Settings, progress func(don
 	return e, nil
 }
 
-// build works from the largest bucket down: its program has every weight and the largest arena, which the smaller ones share.
-func (e *InProcess) build(ckpt *checkpoint.Checkpoint, progress func(done, total int64) error) error {
+// build works from the largest bucket down: its program has every weight and the largest arena,
+// which the smaller ones share.
+func (e *InProcess) build(ckpt *checkpoint.Checkpoint,
+	progress func(done, total int64) error) error {
 	for _, rows := range Buckets(e.settings.MaxNumBatchedTokens) {
 		p, err := Record(e.spec, e.settings, rows)
 		if err != nil {
@@ -116,7 +122,8 @@ func (e *InProcess) place(p *Program) {
 }
 
 // allocate takes the memory the largest program needs and uploads the weights it names.
-func (e *InProcess) allocate(p *Program, ckpt *checkpoint.Checkpoint, progress func(done, total int64) error) (err error) {
+func (e *InProcess) allocate(p *Program, ckpt *checkpoint.Checkpoint,
+	progress func(done, total int64) error) (err error) {
 	e.plan = planOf(p)
 	alloc, upload := placing(e.dev, p)
 	if e.kv, err = alloc(Cache, e.plan.KV()); err != nil {
@@ -139,7 +146,8 @@ func (e *InProcess) allocate(p *Program, ckpt *checkpoint.Checkpoint, progress f
 			data = e.dense.Tensor(strings.TrimSuffix(b.Name, q8.Suffix))
 		}
 		if int64(len(data)) != p.BytesOf(b) {
-			return fmt.Errorf("%s has %d bytes, the model needs %d", b.Name, len(data), p.BytesOf(b))
+			return fmt.Errorf("%s has %d bytes, the model needs %d", b.Name, len(data),
+				p.BytesOf(b))
 		}
 		if e.weights[b.Name], err = upload(b, data); err != nil {
 			return fmt.Errorf("upload %s: %w", b.Name, err)
@@ -156,7 +164,8 @@ func (e *InProcess) allocate(p *Program, ckpt *checkpoint.Checkpoint, progress f
 	return nil
 }
 
-// Buckets are the step sizes programs are recorded for, largest first: maxRows, then the powers of two below it.
+// Buckets are the step sizes programs are recorded for, largest first: maxRows, then the powers of
+// two below it.
 func Buckets(maxRows int) []int {
 	buckets := []int{maxRows}
 	for rows := maxRows - 1; rows > 0; {
@@ -265,7 +274,8 @@ func (e *InProcess) Measure(ctx context.Context, b *Batch, logits []float32) ([]
 	return times, nil
 }
 
-// DenseBytes is the size of the 8-bit copy of the dense weights, on disk and in memory; 0 without one.
+// DenseBytes is the size of the 8-bit copy of the dense weights, on disk and in memory; 0 without
+// one.
 func (e *InProcess) DenseBytes() int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -275,7 +285,8 @@ func (e *InProcess) DenseBytes() int64 {
 	return e.dense.Bytes()
 }
 
-// OpBytes is the least that each operation of a step of b has to move, in program order, when a layer reads that many experts on average.
+// OpBytes is the least that each operation of a step of b has to move, in program order, when a
+// layer reads that many experts on average.
 func (e *InProcess) OpBytes(b *Batch, experts float64) []int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()

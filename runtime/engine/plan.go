@@ -28,7 +28,8 @@ func PlanFor(s models.Spec, o Settings) (Plan, error) {
 }
 
 func planOf(p *Program) Plan {
-	plan := Plan{PageBytes: PageBytes(p.Spec, p.Settings.KVCacheDtype), Pages: p.Settings.Pages, Scratch: p.Layout()}
+	plan := Plan{PageBytes: PageBytes(p.Spec, p.Settings.KVCacheDtype), Pages: p.Settings.Pages,
+		Scratch: p.Layout()}
 	for _, b := range p.Buffers {
 		if b.Home == Weight {
 			plan.Weights += p.BytesOf(b)

@@ -16,7 +16,8 @@ func TestPlanOfPublishedModels(t *testing.T) {
 			t.Fatal(err)
 		}
 		if plan.Weights != s.WeightBytes() {
-			t.Errorf("%s: weights of %d bytes are planned, the checkpoint has %d", s.Name, plan.Weights, s.WeightBytes())
+			t.Errorf("%s: weights of %d bytes are planned, the checkpoint has %d", s.Name,
+				plan.Weights, s.WeightBytes())
 		}
 		// 2048 bytes of K and V for each position and layer, of which a page has half the layers.
 		if want := int64(s.Layers/2) * PageTokens * 2048; plan.PageBytes != want {
@@ -25,12 +26,14 @@ func TestPlanOfPublishedModels(t *testing.T) {
 		if plan.KV() != 10*plan.PageBytes || plan.Total() != plan.Weights+plan.KV()+plan.Scratch {
 			t.Errorf("%s: %+v does not add up", s.Name, plan)
 		}
-		bigger, err := PlanFor(s, Settings{KVCacheDtype: "bf16", Pages: 10, MaxNumBatchedTokens: 200})
+		bigger, err := PlanFor(s, Settings{KVCacheDtype: "bf16", Pages: 10,
+			MaxNumBatchedTokens: 200})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if ratio := float64(bigger.Scratch) / float64(plan.Scratch); ratio < 1.95 || ratio > 2.05 {
-			t.Errorf("%s: scratch of %d bytes for 100 rows, %d for 200", s.Name, plan.Scratch, bigger.Scratch)
+			t.Errorf("%s: scratch of %d bytes for 100 rows, %d for 200", s.Name, plan.Scratch,
+				bigger.Scratch)
 		}
 	}
 }
@@ -55,7 +58,8 @@ func TestDecodeTraffic(t *testing.T) {
 		if got := float64(sum()); math.Abs(got/test.want-1) > 0.005 {
 			t.Errorf("%s: %.4g bytes a token, not %.4g", test.spec.Name, got, test.want)
 		}
-		// The cache: 2048 bytes for each position, all in half the layers, at most 128 in the others.
+		// The cache: 2048 bytes for each position, all in half the layers, at most 128 in the
+		// others.
 		empty := sum()
 		b.Seqs[0].Start = 8191
 		want := int64(test.spec.Layers/2) * 2048 * (8191 + 127)

@@ -6,8 +6,9 @@ import (
 	"github.com/ossrun/ossrun/models"
 )
 
-// The Program: a list of operations over named buffers. It is data, made by forward.go and read by devices; nothing in this file computes.
-// Shapes are those of one bucket: Rows is the most rows a step of this program may have, the batch says how many there are this time.
+// The Program: a list of operations over named buffers. It is data, made by forward.go and read by
+// devices; nothing in this file computes. Shapes are those of one bucket: Rows is the most rows a
+// step of this program may have, the batch says how many there are this time.
 
 // Type is the element type of a buffer.
 type Type uint8
@@ -38,10 +39,11 @@ func (t Type) String() string { return [...]string{"f32", "bf16", "i32", "i8", "
 type Extent uint8
 
 const (
-	Fixed    Extent = iota // as many as Buffer.Rows says: weights, tables
-	PerRow                 // rows of the batch
-	PerSlot                // a row for each expert a row chose: slot row*k+j is the row's j-th choice
-	PerLogit               // rows whose logits are asked
+	Fixed  Extent = iota // as many as Buffer.Rows says: weights, tables
+	PerRow               // rows of the batch
+	// a row for each expert a row chose: slot row*k+j is the row's j-th choice
+	PerSlot
+	PerLogit // rows whose logits are asked
 )
 
 // Home says who provides a buffer's memory.
@@ -67,36 +69,55 @@ type Buffer struct {
 	Offset int64
 }
 
-// Kind is an operation. Out, In and W below are Op.Out, Op.In and Op.W in order; R rows, L logit rows, S = R*k slots, H hidden, D head dim.
+// Kind is an operation. Out, In and W below are Op.Out, Op.In and Op.W in order; R rows, L logit
+// rows, S = R*k slots, H hidden, D head dim.
 type Kind uint8
 
 const (
-	Embed    Kind = iota // Out x[R,H]          W embedding[V,H]: x = the tokens' rows
-	Angles               // Out a[R,D]          cos then sin of position*Frequencies, times Scale
-	Norm                 // Out y[n,H] In x[n,H] W w[H]: RMSNorm with Eps; y may be x
-	Linear               // Out y[n,N] In x[n,K] W (w[Ni,K], bias[Ni] or nil)...: the parts' results side by side; Add: y += instead of y =
-	Rope                 // Out qkv[R,(heads+2kv)*D] In a: rotates the q and k heads in place
-	WriteKV              // Out cache           In qkv: k and v of every row into its page
-	Attend               // Out o[R,heads*D]    In qkv, cache W sinks[heads]: softmax over the visible positions and the sink
-	Route                // Out experts[R,k] weights[R,k] order[S] groups[1+2E] In router[R,E]: top-k, softmax over the chosen; see Groups
-	Quantize             // Out q[n,K] d[n,K/16] In x[n,K]: 8 bits in blocks of 32, order and the two numbers a block as the device likes. With q i16 and d[n,K/32]: 12 bits, one number
-	GateUp               // Out h[S,I]          In order groups, then t[R,H] or q d: both projections, bias, clamped SwiGLU  W blocks scales bias
-	Down                 // Out y[S,H]          In order groups, then h[S,I] or q d  W blocks scales bias
-	Combine              // Out x[R,H]          In y[S,H] weights[R,k]: x += sum over j of weight j * y j, in the order of the choices
-	Gather               // Out y[L,H]          In x[R,H]: the rows whose logits are asked
-	Tap                  // Out y               In x: a copy that outlives the step, for tests and drafts
-	LinearQ8             // Out y[n,N] In q d W (w[ceil(Ni/8), K/32*272], bias[Ni] or nil)...: Linear on quantised rows; see package models/q8
+	Embed  Kind = iota // Out x[R,H]          W embedding[V,H]: x = the tokens' rows
+	Angles             // Out a[R,D]          cos then sin of position*Frequencies, times Scale
+	Norm               // Out y[n,H] In x[n,H] W w[H]: RMSNorm with Eps; y may be x
+	// Out y[n,N] In x[n,K] W (w[Ni,K], bias[Ni] or nil)...: the parts' results side by side; Add: y
+	// += instead of y =
+	Linear
+	Rope    // Out qkv[R,(heads+2kv)*D] In a: rotates the q and k heads in place
+	WriteKV // Out cache           In qkv: k and v of every row into its page
+	// Out o[R,heads*D] In qkv, cache W sinks[heads]: softmax over the visible positions and the
+	// sink
+	Attend
+	// Out experts[R,k] weights[R,k] order[S] groups[1+2E] In router[R,E]: top-k, softmax over the
+	// chosen; see Groups
+	Route
+	// Out q[n,K] d[n,K/16] In x[n,K]: 8 bits in blocks of 32, order and the two numbers a block as
+	// the device likes. With q i16 and d[n,K/32]: 12 bits, one number
+	Quantize
+	// Out h[S,I] In order groups, then t[R,H] or q d: both projections, bias, clamped SwiGLU W
+	// blocks scales bias
+	GateUp
+	// Out y[S,H]          In order groups, then h[S,I] or q d  W blocks scales bias
+	Down
+	// Out x[R,H] In y[S,H] weights[R,k]: x += sum over j of weight j * y j, in the order of the
+	// choices
+	Combine
+	Gather // Out y[L,H]          In x[R,H]: the rows whose logits are asked
+	// Out y               In x: a copy that outlives the step, for tests and drafts
+	Tap
+	// Out y[n,N] In q d W (w[ceil(Ni/8), K/32*272], bias[Ni] or nil)...: Linear on quantised rows;
+	// see package models/q8
+	LinearQ8
 	kinds
 )
 
-var kindNames = [kinds]string{"embed", "angles", "norm", "linear", "rope", "write_kv", "attend", "route", "quantize", "gate_up", "down", "combine", "gather", "tap", "linear_q8"}
+var kindNames = [kinds]string{"embed", "angles", "norm", "linear", "rope", "write_kv", "attend",
+	"route", "quantize", "gate_up", "down", "combine", "gather", "tap", "linear_q8"}
 
 func (k Kind) String() string { return kindNames[k] }
 
 // Op is one line of a program.
 //
-// Route's groups, in memory: groups[0] = A, the number of experts that were chosen at all; then A pairs (expert, end): order[previous end:end]
-// are the slots of that expert, ascending. Experts ascend too. GateUp and Down walk it, so each expert's weights are read once a step.
+// Route's groups, in memory: groups[0] = A, the number of experts that were chosen at all; then A
+// pairs (expert, end): order[previous end:end] are the slots of that expert, ascending. Experts
+// ascend too. GateUp and Down walk it, so each expert's weights are read once a step.
 type Op struct {
 	Kind  Kind
 	Label string // what it is in the model: "layer3.qkv"
@@ -133,7 +154,9 @@ type Program struct {
 	Rows     int
 	Ops      []*Op
 	Buffers  []*Buffer // every buffer the operations name, once each
-	Keep     []*Buffer // scratch that is read when the program has ended: of a stretch of a longer program (package gpu/multi)
+	// scratch that is read when the program has ended: of a stretch of a longer program (package
+	// gpu/multi)
+	Keep []*Buffer
 
 	byName    map[string]*Buffer
 	recording int // the layer that is recorded, counted from 1; 0: none
@@ -195,12 +218,14 @@ func (p *Program) Weight(name string, t Type, rows, width int) *Buffer {
 // KV is the cache pool: a row a page.
 func (p *Program) KV() *Buffer {
 	t := p.Settings.kvType()
-	return p.add(Buffer{Name: "kv", Type: t, Home: Cache, Rows: p.Settings.Pages, Width: int(PageBytes(p.Spec, p.Settings.KVCacheDtype) / t.Size())})
+	return p.add(Buffer{Name: "kv", Type: t, Home: Cache, Rows: p.Settings.Pages,
+		Width: int(PageBytes(p.Spec, p.Settings.KVCacheDtype) / t.Size())})
 }
 
 // Logits is the caller's result.
 func (p *Program) Logits() *Buffer {
-	return p.add(Buffer{Name: "logits", Type: F32, Home: Logits, Extent: PerLogit, Width: p.Spec.Vocab})
+	return p.add(Buffer{Name: "logits", Type: F32, Home: Logits, Extent: PerLogit,
+		Width: p.Spec.Vocab})
 }
 
 // PageBytes is the size of one KV page of this program.
@@ -221,7 +246,8 @@ func (p *Program) Append(op Op) {
 	p.Ops = append(p.Ops, &op)
 }
 
-// Check holds a program to what the table above says about operands, so that a device may take shapes for granted.
+// Check holds a program to what the table above says about operands, so that a device may take
+// shapes for granted.
 func (p *Program) Check() error {
 	for i, op := range p.Ops {
 		if err := p.checkOp(op); err != nil {

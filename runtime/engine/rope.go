@@ -6,9 +6,10 @@ import (
 	"github.com/ossrun/ossrun/models"
 )
 
-// YaRN rotary frequencies, in the float32 arithmetic of the reference implementation: far out (position 131,071) an angle is position times a
-// rounded frequency, rounded again, and an engine that computes it more exactly is 3e-3 away from every other one.
-// Formula: Peng et al., YaRN, 2023, section 3.2; edges are not truncated to whole dimensions unless the checkpoint says so.
+// YaRN rotary frequencies, in the float32 arithmetic of the reference implementation: far out
+// (position 131,071) an angle is position times a rounded frequency, rounded again, and an engine
+// that computes it more exactly is 3e-3 away from every other one. Formula: Peng et al., YaRN,
+// 2023, section 3.2; edges are not truncated to whole dimensions unless the checkpoint says so.
 
 // Frequencies are the D/2 angular frequencies, and scale the factor on cos and sin.
 func Frequencies(s models.Spec) (frequencies []float32, scale float32) {
@@ -28,7 +29,8 @@ func Frequencies(s models.Spec) (frequencies []float32, scale float32) {
 		plain, stretched := 1/wave, 1/(float32(s.RopeFactor)*wave)
 		ramp := (float32(i) - float32(low)) / float32(high-low)
 		keep := 1 - min(max(ramp, 0), 1)
-		frequencies[i] = float32(stretched*(1-keep)) + float32(plain*keep) // conversions forbid a fused multiply-add
+		// conversions forbid a fused multiply-add
+		frequencies[i] = float32(stretched*(1-keep)) + float32(plain*keep)
 	}
 	scale = 1
 	if s.RopeFactor > 1 {
@@ -37,8 +39,9 @@ func Frequencies(s models.Spec) (frequencies []float32, scale float32) {
 	return frequencies, scale
 }
 
-// power is theta^exponent in float32, as the references have it. Their power function (Sleef's, good to one unit in the last place) rounds two
-// of the 32 powers of gpt-oss's theta to the other neighbour; one unit is an angle of 1e-3 at position 131,071, so they are followed.
+// power is theta^exponent in float32, as the references have it. Their power function (Sleef's,
+// good to one unit in the last place) rounds two of the 32 powers of gpt-oss's theta to the other
+// neighbour; one unit is an angle of 1e-3 at position 131,071, so they are followed.
 func power(theta float64, exponent float32, headDim int) float32 {
 	p := float32(math.Pow(theta, float64(exponent)))
 	if theta == 150000 && headDim == 64 {
@@ -52,7 +55,9 @@ func power(theta float64, exponent float32, headDim int) float32 {
 	return p
 }
 
-// yarnEdge is the (fractional) dimension whose wave turns rotations times within the original context.
+// yarnEdge is the (fractional) dimension whose wave turns rotations times within the original
+// context.
 func yarnEdge(s models.Spec, rotations float64) float64 {
-	return float64(s.HeadDim) * math.Log(float64(s.RopeOriginal)/(rotations*2*math.Pi)) / (2 * math.Log(s.RopeTheta))
+	return float64(s.HeadDim) * math.Log(float64(s.RopeOriginal)/(rotations*2*math.Pi)) /
+		(2 * math.Log(s.RopeTheta))
 }

@@ -6,28 +6,34 @@ import (
 	"fmt"
 )
 
-// Tokens chosen where the logits are. A device that can do it runs a step as three calls, of which only the last one waits:
+// Tokens chosen where the logits are. A device that can do it runs a step as three calls, of which
+// only the last one waits:
 //
 //	Queue   the forward pass of a batch; a row's token may be one that the Sample before chose and that nobody has read yet
 //	Sample  how a token is chosen for each of the batch's logit rows; masks are needed now, not at Queue, so a grammar may take its time
 //	Wait    the tokens of the oldest Sample that was not waited for
 //
-// A scheduler that stays one step ahead calls Queue(1) Sample(1), then for every n: Queue(n+1) with the tokens of n left on the device, Wait(n),
-// the masks that follow from n, Sample(n+1). Two Samples may be waited for at most.
+// A scheduler that stays one step ahead calls Queue(1) Sample(1), then for every n: Queue(n+1) with
+// the tokens of n left on the device, Wait(n), the masks that follow from n, Sample(n+1). Two
+// Samples may be waited for at most.
 
-// SamplingParams says how one token is chosen. Steps apply in the order that runtime/sample documents; penalties and biases come as Edits.
+// SamplingParams says how one token is chosen. Steps apply in the order that runtime/sample
+// documents; penalties and biases come as Edits.
 type SamplingParams struct {
 	Temperature, TopP, MinP float32 // 0 takes the highest logit; 1 is off; 0 is off
 	TopK                    int32   // 0 is off
 	Seed                    uint64
 	Position                int64
-	Mask                    []uint64 // a bit for each token that is allowed, the lowest of a word first; nil: all
-	Edits                   []Edit   // at most one for a token
-	Logprobs                int      // -1: none; n: the token's own, and n rivals. A step that asks for some waits for its tokens in Sample
+	// a bit for each token that is allowed, the lowest of a word first; nil: all
+	Mask  []uint64
+	Edits []Edit // at most one for a token
+	// -1: none; n: the token's own, and n rivals. A step that asks for some waits for its tokens in
+	// Sample
+	Logprobs int
 }
 
-// Edit changes one logit v before the choice: v / Repetition where it is positive, else v * Repetition; then minus Less, plus More. Logprobs are
-// of the logits before.
+// Edit changes one logit v before the choice: v / Repetition where it is positive, else v *
+// Repetition; then minus Less, plus More. Logprobs are of the logits before.
 type Edit struct {
 	ID                     int32
 	Repetition, Less, More float32
@@ -55,7 +61,8 @@ const (
 // SamplingStep is a Step whose device chooses tokens.
 type SamplingStep interface {
 	Step
-	// Queue starts a batch that passed Batch.Check. from is nil, or for each row -1 or the row of the Sample before whose token it takes.
+	// Queue starts a batch that passed Batch.Check. from is nil, or for each row -1 or the row of
+	// the Sample before whose token it takes.
 	Queue(b *Batch, from []int32) error
 	// Sample starts the choice of a token for each logit row of the batch queued last.
 	Sample(choices []SamplingParams) error
@@ -78,7 +85,8 @@ type sampling struct {
 // editsPerRow is how many edits there is room for, for each row of logits.
 const editsPerRow = 512
 
-// MostEdits is how many edits the choices of one step may have together, on an engine that gives logits of so many rows.
+// MostEdits is how many edits the choices of one step may have together, on an engine that gives
+// logits of so many rows.
 func MostEdits(rows int) int { return rows * editsPerRow }
 
 // mostWaiting is how many Samples may be waited for.
@@ -121,11 +129,13 @@ func (e *InProcess) Queue(ctx context.Context, b *Batch, from []int32) error {
 
 func (e *InProcess) checkFrom(b *Batch, from []int32) error {
 	if from != nil && len(from) != len(b.Tokens) {
-		return fmt.Errorf("%d rows say where their token comes from, the step has %d", len(from), len(b.Tokens))
+		return fmt.Errorf("%d rows say where their token comes from, the step has %d", len(from),
+			len(b.Tokens))
 	}
 	for i, f := range from {
 		if f < -1 || int(f) >= e.chosen.last {
-			return fmt.Errorf("row %d takes the token of row %d of a sample of %d", i, f, e.chosen.last)
+			return fmt.Errorf("row %d takes the token of row %d of a sample of %d", i, f,
+				e.chosen.last)
 		}
 	}
 	return nil
@@ -149,7 +159,8 @@ func (e *InProcess) Sample(choices []SamplingParams) error {
 	for i, x := range choices {
 		for _, edit := range x.Edits {
 			if edit.ID < 0 || int(edit.ID) >= e.spec.Vocab {
-				return fmt.Errorf("row %d: token %d of an edit is outside the vocabulary of %d", i, edit.ID, e.spec.Vocab)
+				return fmt.Errorf("row %d: token %d of an edit is outside the vocabulary of %d", i,
+					edit.ID, e.spec.Vocab)
 			}
 		}
 	}
@@ -158,7 +169,8 @@ func (e *InProcess) Sample(choices []SamplingParams) error {
 	if err := step.Sample(choices); err != nil {
 		return err
 	}
-	c.steps, c.lengths, c.last = append(c.steps, step), append(c.lengths, len(choices)), len(choices)
+	c.steps, c.lengths, c.last = append(c.steps, step), append(c.lengths, len(choices)),
+		len(choices)
 	return nil
 }
 

@@ -5,21 +5,29 @@ import (
 	"slices"
 )
 
-// Compute modes: what matrices do to their activations. Accumulation is float32 in all, and so is whatever is not a matrix.
+// Compute modes: what matrices do to their activations. Accumulation is float32 in all, and so is
+// whatever is not a matrix.
 const (
-	Exact   = "exact" // nothing: MXFP4 and bf16 weights as they are, float32 activations
-	Int8    = "int8"  // rounded to 8 bits in blocks of 32 before each expert matrix; products exact
-	Rounded = "bf16"  // in steps of many rows rounded to bf16 where they meet a matrix unit, that of attention too; else as Exact. GPUs have it
-	MX      = "mx"    // as Rounded, but in two terms of MXFP4 before each expert matrix; GPUs that multiply MXFP4 have it
+	Exact = "exact" // nothing: MXFP4 and bf16 weights as they are, float32 activations
+	Int8  = "int8"  // rounded to 8 bits in blocks of 32 before each expert matrix; products exact
+	// in steps of many rows rounded to bf16 where they meet a matrix unit, that of attention too;
+	// else as Exact. GPUs have it
+	Rounded = "bf16"
+	// as Rounded, but in two terms of MXFP4 before each expert matrix; GPUs that multiply MXFP4
+	// have it
+	MX = "mx"
 )
 
 // Dense weights (attention and unembedding): how they are kept. The router stays bf16 in both.
 const (
 	DenseBF16 = "bf16" // as released
-	DenseQ8   = "q8"   // 8 bits in blocks of 32, a copy made once: about half the bytes; their inputs are rounded too, to 8 bits or to 12 (Settings.Dense12)
+	// 8 bits in blocks of 32, a copy made once: about half the bytes; their inputs are rounded too,
+	// to 8 bits or to 12 (Settings.Dense12)
+	DenseQ8 = "q8"
 )
 
-// KVFP8 keeps keys and values of the full layers in e4m3, 8 bits that are rounded to nearest and end at 448; the window layers' stay bf16.
+// KVFP8 keeps keys and values of the full layers in e4m3, 8 bits that are rounded to nearest and
+// end at 448; the window layers' stay bf16.
 const KVFP8 = "fp8"
 
 // Settings are what a user decides about a model that runs, carried whole from the flags and the
@@ -27,33 +35,45 @@ const KVFP8 = "fp8"
 // that one number has one name everywhere. The zero value is a usable exact engine.
 type Settings struct {
 	// Where the model runs. Only those who open a backend read these.
-	Device     string // "auto", "cpu" or "gpu"; "" is auto
-	GPUs       []int  // numbers of the GPUs that may be used; none: the first that works
-	Isolate    bool   // the GPU engine runs in a process of its own
-	CPUExperts int    // layers whose experts go to the CPU at least; 0: as few as make the model fit
-	Threads    int    // of the CPU; 0: all
-	ISA        string // "" for the best this CPU has, or "scalar", "neon", "avx2", "avxvnni", "avx512"
+	Device  string // "auto", "cpu" or "gpu"; "" is auto
+	GPUs    []int  // numbers of the GPUs that may be used; none: the first that works
+	Isolate bool   // the GPU engine runs in a process of its own
+	// layers whose experts go to the CPU at least; 0: as few as make the model fit
+	CPUExperts int
+	Threads    int // of the CPU; 0: all
+	// "" for the best this CPU has, or "scalar", "neon", "avx2", "avxvnni", "avx512"
+	ISA string
 
 	// What the engine computes with.
-	Compute       string // Exact (default), Int8, or Rounded or MX where the device has it
-	Dense         string // DenseBF16 (default) or DenseQ8, where the device has it
-	DenseCache    string // folder that keeps the copy which DenseQ8 makes; "": it is made anew each time
-	KVCacheDtype  string // "f32" (default with Exact), "bf16" (default else), or KVFP8 where the device has it
-	Deterministic bool   // the same bits whatever else is in the step; a CPU always gives them, a GPU has slower kernels for it
+	Compute string // Exact (default), Int8, or Rounded or MX where the device has it
+	Dense   string // DenseBF16 (default) or DenseQ8, where the device has it
+	// folder that keeps the copy which DenseQ8 makes; "": it is made anew each time
+	DenseCache string
+	// "f32" (default with Exact), "bf16" (default else), or KVFP8 where the device has it
+	KVCacheDtype string
+	// the same bits whatever else is in the step; a CPU always gives them, a GPU has slower kernels
+	// for it
+	Deterministic bool
 
 	// How much it takes on.
-	MaxModelLen          int     // longest context in tokens; 0: as long as fits
-	MaxNumSeqs           int     // sequences in a step; a device has room for so many block tables; 0: as many as a step has rows
+	MaxModelLen int // longest context in tokens; 0: as long as fits
+	// sequences in a step; a device has room for so many block tables; 0: as many as a step has
+	// rows
+	MaxNumSeqs           int
 	MaxNumBatchedTokens  int     // rows of the largest step; 0: 512
 	MaxWaiting           int     // requests that may wait; 0: 2048
 	GPUMemoryUtilization float64 // share of the memory that may be taken; 0: all but a reserve
 	NoPrefixCaching      bool    // every prompt is computed from its first token on
 
 	// What the loader adds.
-	Pages     int      // KV pages in the pool, from the memory plan; 0: 512
-	MaxLogits int      // rows of a step whose logits may be asked for; 0: all. Steps of thousands of rows want it bounded: a row of logits is long
-	Dense12   bool     // with DenseQ8: inputs of dense layers have 12 bits, not 8; On sets it for devices that want it so
-	Taps      []string // names of values that tests read back
+	Pages int // KV pages in the pool, from the memory plan; 0: 512
+	// rows of a step whose logits may be asked for; 0: all. Steps of thousands of rows want it
+	// bounded: a row of logits is long
+	MaxLogits int
+	// with DenseQ8: inputs of dense layers have 12 bits, not 8; On sets it for devices that want it
+	// so
+	Dense12 bool
+	Taps    []string // names of values that tests read back
 }
 
 const (
@@ -67,13 +87,15 @@ func (o Settings) withDefaults() (Settings, error) {
 		o.Compute = Exact
 	}
 	if !slices.Contains([]string{Exact, Int8, Rounded, MX}, o.Compute) {
-		return o, fmt.Errorf("unknown compute mode %q: %s, %s, %s or %s", o.Compute, Exact, Int8, Rounded, MX)
+		return o, fmt.Errorf("unknown compute mode %q: %s, %s, %s or %s", o.Compute, Exact, Int8,
+			Rounded, MX)
 	}
 	if o.Dense == "" {
 		o.Dense = DenseBF16
 	}
 	if o.Dense != DenseBF16 && o.Dense != DenseQ8 {
-		return o, fmt.Errorf("unknown type of the dense weights %q: %s or %s", o.Dense, DenseBF16, DenseQ8)
+		return o, fmt.Errorf("unknown type of the dense weights %q: %s or %s", o.Dense, DenseBF16,
+			DenseQ8)
 	}
 	if o.KVCacheDtype == "" {
 		o.KVCacheDtype = "f32"
@@ -88,13 +110,16 @@ func (o Settings) withDefaults() (Settings, error) {
 		o.Pages = defaultPages
 	}
 	o.MaxNumBatchedTokens = o.Rows()
-	if o.Pages < 1 || o.MaxNumBatchedTokens < 1 || o.Threads < 0 || o.MaxLogits < 0 || o.MaxNumSeqs < 0 {
-		return o, fmt.Errorf("pages %d, rows %d and threads %d must be positive", o.Pages, o.MaxNumBatchedTokens, o.Threads)
+	if o.Pages < 1 || o.MaxNumBatchedTokens < 1 || o.Threads < 0 || o.MaxLogits < 0 ||
+		o.MaxNumSeqs < 0 {
+		return o, fmt.Errorf("pages %d, rows %d and threads %d must be positive", o.Pages,
+			o.MaxNumBatchedTokens, o.Threads)
 	}
 	return o, nil
 }
 
-// On completes options with what dev does by itself: of what a model takes there, PlanFor is to be asked with these.
+// On completes options with what dev does by itself: of what a model takes there, PlanFor is to be
+// asked with these.
 func (o Settings) On(dev interface{ Caps() Caps }) Settings {
 	o.Dense12 = o.Dense == DenseQ8 && dev.Caps().Dense12
 	return o

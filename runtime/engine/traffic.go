@@ -1,16 +1,19 @@
 package engine
 
-// What each operation moves. Decode is bytes: an operation's time means something only next to the bytes it had to read and write, so
-// every kind declares them here, and benchmarks divide by this and by nothing else.
+// What each operation moves. Decode is bytes: an operation's time means something only next to the
+// bytes it had to read and write, so every kind declares them here, and benchmarks divide by this
+// and by nothing else.
 
 // Work is the size of one step, for counting.
 type Work struct {
 	Rows, LogitRows int
-	Experts         int   // distinct experts a layer reads
-	Full, Window    int64 // cache positions read by all rows together, in a full and in a windowed layer
+	Experts         int // distinct experts a layer reads
+	// cache positions read by all rows together, in a full and in a windowed layer
+	Full, Window int64
 }
 
-// WorkOf measures a batch. The experts are not known before routing: it assumes the most there can be.
+// WorkOf measures a batch. The experts are not known before routing: it assumes the most there can
+// be.
 func (p *Program) WorkOf(b *Batch) Work {
 	w := Work{Rows: len(b.Tokens), LogitRows: len(b.LogitRows)}
 	w.Experts = min(p.Spec.Experts, w.Rows*p.Spec.ExpertsPerToken)
@@ -24,7 +27,8 @@ func (p *Program) WorkOf(b *Batch) Work {
 	return w
 }
 
-// Bytes is what an operation must move at least: its weights once, its inputs once, its outputs once.
+// Bytes is what an operation must move at least: its weights once, its inputs once, its outputs
+// once.
 func (p *Program) Bytes(op *Op, w Work) int64 { return p.BytesWith(op, w, float64(w.Experts)) }
 
 // BytesWith is Bytes when a layer reads that many experts, whatever w assumes.
@@ -74,7 +78,8 @@ func (p *Program) positionBytes(op *Op) int64 {
 	return 2 * int64(p.Spec.KVHeads) * int64(p.Spec.HeadDim) * element.Size()
 }
 
-// moved is a buffer's share at this size of step; the cache is counted by the operations that know which part they touch.
+// moved is a buffer's share at this size of step; the cache is counted by the operations that know
+// which part they touch.
 func (p *Program) moved(b *Buffer, w Work) int64 {
 	row := int64(b.Width) * b.Type.Size()
 	switch {

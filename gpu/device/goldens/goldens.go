@@ -1,6 +1,8 @@
-// Package goldens holds a card to what other implementations computed after the same prompts: all of golden/model through the fake driver, which runs the
-// real kernels by emulation. The tests lie in folders below: each is a process of its own, so that they run side by side and
-// none of them takes long enough to meet go test's time limit on a machine that is busy otherwise. Here are the long ones.
+// Package goldens holds a card to what other implementations computed after the same prompts: all
+// of golden/model through the fake driver, which runs the real kernels by emulation. The tests lie
+// in folders below: each is a process of its own, so that they run side by side and none of them
+// takes long enough to meet go test's time limit on a machine that is busy otherwise. Here are the
+// long ones.
 package goldens
 
 import (
@@ -28,7 +30,8 @@ var (
 // Coarsest stands for MXFP4 on both sides where the card has it, else for what rounds to bfloat16.
 const Coarsest = "coarsest"
 
-// Hold runs cases of a model in modes, nil for all that the device has, on a fake card, of which nothing may be left.
+// Hold runs cases of a model in modes, nil for all that the device has, on a fake card, of which
+// nothing may be left.
 func Hold(t *testing.T, o golden.Options, how device.Options, model string, modes []string) {
 	t.Helper()
 	f := open(t, how.Arch)
@@ -42,10 +45,13 @@ func Hold(t *testing.T, o golden.Options, how device.Options, model string, mode
 			modes = []string{engine.MX}
 		}
 	}
-	ok, err := o.Run(t.Context(), filepath.Join(testdata(t), model), engine.On(dev), modes, func(r golden.CaseResult) {
-		t.Logf("%-6s %-8s max abs %.1e, KL mean %.1e, median %.1e, max %.1e, largest logit %d/%d, greedy %d/%d, %v %v",
-			r.Mode, r.Case, r.MaxAbs, r.KLMean, r.KLMedian, r.KLMax, r.Agree, r.Of, r.Greedy, r.GreedyOf, r.Elapsed.Round(1e6), r.Misses)
-	})
+	ok, err := o.Run(t.Context(), filepath.Join(testdata(t), model), engine.On(dev), modes,
+		func(r golden.CaseResult) {
+			t.Logf("%-6s %-8s max abs %.1e, KL mean %.1e, median %.1e, max %.1e, largest logit "+
+				"%d/%d, greedy %d/%d, %v %v",
+				r.Mode, r.Case, r.MaxAbs, r.KLMean, r.KLMedian, r.KLMax, r.Agree, r.Of, r.Greedy,
+				r.GreedyOf, r.Elapsed.Round(1e6), r.Misses)
+		})
 	if err != nil || !ok {
 		t.Errorf("passed: %v, error: %v", ok, err)
 	}
@@ -57,7 +63,8 @@ func Hold(t *testing.T, o golden.Options, how device.Options, model string, mode
 	}
 }
 
-// open opens the fake driver of a card's maker. NVIDIA's says the card's capability; AMD's has no place to tell it.
+// open opens the fake driver of a card's maker. NVIDIA's says the card's capability; AMD's has no
+// place to tell it.
 func open(t *testing.T, arch string) *fakedriver.Fake {
 	t.Helper()
 	api, m := driver.HIP, fakedriver.Machine{}
@@ -66,7 +73,8 @@ func open(t *testing.T, arch string) *fakedriver.Fake {
 		if err != nil {
 			t.Fatal(err)
 		}
-		api, m = driver.CUDA, fakedriver.Machine{Devices: 1, Name: "Fake " + arch, Major: card / 10, Minor: card % 10, Memory: 64 << 30}
+		api, m = driver.CUDA, fakedriver.Machine{Devices: 1, Name: "Fake " + arch, Major: card / 10,
+			Minor: card % 10, Memory: 64 << 30}
 	}
 	f, err := fakedriver.Open(api, m)
 	if err != nil {

@@ -28,8 +28,10 @@ type intermediate struct {
 // intermediateBound is what a float32 engine may be off by.
 const intermediateBound = 2e-4
 
-// Intermediates compares every intermediate of a golden folder that has them (T1): experts equal, values within 2e-4. report gets each error.
-func Intermediates(ctx context.Context, c Config, report func(name string, worst float64)) (err error) {
+// Intermediates compares every intermediate of a golden folder that has them (T1): experts equal,
+// values within 2e-4. report gets each error.
+func Intermediates(ctx context.Context, c Config,
+	report func(name string, worst float64)) (err error) {
 	ckpt, err := checkpoint.Open(filepath.Join(c.Dir, "checkpoint"))
 	if err != nil {
 		return err

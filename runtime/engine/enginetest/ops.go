@@ -22,9 +22,12 @@ type Shape struct {
 }
 
 // shape leaves out what no operation looks at.
-func shape(name string, rows, hidden, intermediate, heads, kvHeads, dim, experts, top, vocab int) Shape {
-	return Shape{name, models.Spec{Name: "shape", Layers: 4, Hidden: hidden, Intermediate: intermediate, Heads: heads, KVHeads: kvHeads, HeadDim: dim,
-		Experts: experts, ExpertsPerToken: top, Vocab: vocab, Window: 128, MaxPosition: 700, RopeTheta: 150000, RopeFactor: 32,
+func shape(name string, rows, hidden, intermediate, heads, kvHeads, dim, experts, top,
+	vocab int) Shape {
+	return Shape{name, models.Spec{Name: "shape", Layers: 4, Hidden: hidden,
+		Intermediate: intermediate, Heads: heads, KVHeads: kvHeads, HeadDim: dim,
+		Experts: experts, ExpertsPerToken: top, Vocab: vocab, Window: 128, MaxPosition: 700,
+		RopeTheta: 150000, RopeFactor: 32,
 		RopeBetaFast: 32, RopeBetaSlow: 1, RopeOriginal: 4096, SwigluLimit: 7, NormEps: 1e-5}, rows}
 }
 
@@ -40,10 +43,12 @@ func Small() []Shape {
 	}
 }
 
-// Published is the width of the published models, with few experts and a short vocabulary: for speed, and for sums as long as the real ones.
-// Its matrices are larger than most caches; attention and the row-wise operations are too small to say anything about memory.
+// Published is the width of the published models, with few experts and a short vocabulary: for
+// speed, and for sums as long as the real ones. Its matrices are larger than most caches; attention
+// and the row-wise operations are too small to say anything about memory.
 func Published(rows int) Shape {
-	return shape(fmt.Sprintf("published width, %d rows", rows), rows, 2880, 2880, 64, 8, 64, 8, 4, 16384)
+	return shape(fmt.Sprintf("published width, %d rows", rows), rows, 2880, 2880, 64, 8, 64, 8, 4,
+		16384)
 }
 
 // OpResult is one operation on one shape.
@@ -97,12 +102,15 @@ var opTests = []opTest{
 	{"linear, added, 8 bit", engine.LinearQ8, 1e-6, testLinearQ8Add},
 	{"unembed, 8 bit", engine.LinearQ8, 1e-6, testUnembedQ8},
 	{"rope", engine.Rope, 3e-7, testRope},
-	{"attend, full", engine.Attend, 3e-6, func(r *rig) (float64, error) { return testAttend(r, 3) }},
-	{"attend, window", engine.Attend, 3e-6, func(r *rig) (float64, error) { return testAttend(r, 2) }},
+	{"attend, full", engine.Attend, 3e-6,
+		func(r *rig) (float64, error) { return testAttend(r, 3) }},
+	{"attend, window", engine.Attend, 3e-6,
+		func(r *rig) (float64, error) { return testAttend(r, 2) }},
 	{"route", engine.Route, 1e-6, testRoute},
 	{"route, ties", engine.Route, 1e-6, testRouteTies},
 	{"gate_up", engine.GateUp, 1e-6, func(r *rig) (float64, error) { return testGateUp(r, false) }},
-	{"gate_up, 8 bit", engine.GateUp, 1e-5, func(r *rig) (float64, error) { return testGateUp(r, true) }},
+	{"gate_up, 8 bit", engine.GateUp, 1e-5,
+		func(r *rig) (float64, error) { return testGateUp(r, true) }},
 	{"down", engine.Down, 1e-6, func(r *rig) (float64, error) { return testDown(r, false) }},
 	{"down, 8 bit", engine.Down, 1e-5, func(r *rig) (float64, error) { return testDown(r, true) }},
 	{"combine", engine.Combine, 1e-6, testCombine},
@@ -110,15 +118,21 @@ var opTests = []opTest{
 	{"tap", engine.Tap, 0, testTap},
 }
 
-// fp8Tests are the operations of a cache of 8 bits, which a device that has one is held to as well where the options leave the type of the cache open.
+// fp8Tests are the operations of a cache of 8 bits, which a device that has one is held to as well
+// where the options leave the type of the cache open.
 var fp8Tests = []opTest{
-	{"attend, full, 8 bit", engine.Attend, 3e-6, func(r *rig) (float64, error) { return testAttend(r, 3) }},
-	{"attend, window, 8 bit", engine.Attend, 3e-6, func(r *rig) (float64, error) { return testAttend(r, 2) }}, // in the twin
+	{"attend, full, 8 bit", engine.Attend, 3e-6,
+		func(r *rig) (float64, error) { return testAttend(r, 3) }},
+	// in the twin
+	{"attend, window, 8 bit", engine.Attend, 3e-6,
+		func(r *rig) (float64, error) { return testAttend(r, 2) }},
 }
 
-// Ops runs every operation on every shape and reports each; the error joins those that failed.
-// With timing, each operation runs a few more times, under the clock. What a device says it has no kernels for is reported as skipped.
-func Ops(ctx context.Context, dev engine.Device, o engine.Settings, shapes []Shape, timing bool, report func(OpResult)) error {
+// Ops runs every operation on every shape and reports each; the error joins those that failed. With
+// timing, each operation runs a few more times, under the clock. What a device says it has no
+// kernels for is reported as skipped.
+func Ops(ctx context.Context, dev engine.Device, o engine.Settings, shapes []Shape, timing bool,
+	report func(OpResult)) error {
 	var errs []error
 	for _, s := range shapes {
 		tests := opTests
@@ -143,7 +157,8 @@ func Ops(ctx context.Context, dev engine.Device, o engine.Settings, shapes []Sha
 	return errors.Join(errs...)
 }
 
-func runOp(dev engine.Device, o engine.Settings, s Shape, test opTest, timing bool) (result OpResult) {
+func runOp(dev engine.Device, o engine.Settings, s Shape, test opTest,
+	timing bool) (result OpResult) {
 	result = OpResult{Op: test.name, Kind: test.kind, Shape: s.Name, Bound: test.bound}
 	if test.kind == engine.LinearQ8 && !dev.Caps().DenseQ8 {
 		result.Skipped = "no kernels for dense weights in 8 bits"
@@ -270,7 +285,8 @@ func testNorm(r *rig) (float64, error) {
 	for i := range min(s.Hidden, len(in)) {
 		in[i] *= 1e-3 // the first row is so small that eps counts
 	}
-	x, y := r.fill("x", engine.PerRow, s.Hidden, in), r.p.Scratch("y", engine.F32, engine.PerRow, s.Hidden)
+	x, y := r.fill("x", engine.PerRow, s.Hidden, in), r.p.Scratch("y", engine.F32, engine.PerRow,
+		s.Hidden)
 	w, wv := r.weight("w", 1, s.Hidden)
 	r.p.Norm("apart", y, x, w)
 	r.p.Norm("in place", x, x, w)
@@ -290,7 +306,8 @@ func testNorm(r *rig) (float64, error) {
 }
 
 // matrix is a random Linear part.
-func (r *rig) matrix(name string, n, k int, bias bool) (engine.Matrix, func(x []float64, row int) (sum, size float64)) {
+func (r *rig) matrix(name string, n, k int, bias bool) (engine.Matrix,
+	func(x []float64, row int) (sum, size float64)) {
 	w, wv := r.weight(name, n, k)
 	m := engine.Matrix{Weight: w}
 	add := make([]float64, n)
@@ -340,7 +357,8 @@ func (r *rig) linear(add bool, sizes ...int) (float64, error) {
 		for i, ref := range refs {
 			for j := range sizes[i] {
 				want, size := ref(xs, j)
-				e.add(got[column], want+float64(before[column]), size+math.Abs(float64(before[column])))
+				e.add(got[column], want+float64(before[column]), size+
+					math.Abs(float64(before[column])))
 				column++
 			}
 		}
@@ -398,7 +416,8 @@ func testRope(r *rig) (float64, error) {
 func testGather(r *rig) (float64, error) {
 	s := r.p.Spec
 	in := r.normal(r.rows * s.Hidden)
-	x, y := r.fill("x", engine.PerRow, s.Hidden, in), r.p.Scratch("y", engine.F32, engine.PerLogit, s.Hidden)
+	x, y := r.fill("x", engine.PerRow, s.Hidden, in), r.p.Scratch("y", engine.F32, engine.PerLogit,
+		s.Hidden)
 	r.p.Gather(y, x)
 	b := r.plainBatch()
 	got, err := r.after(b, y, len(b.LogitRows))

@@ -11,13 +11,17 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine/golden"
 )
 
-// write_kv and attend, which only make sense together: keys and values of several sequences go into pages in random order, in steps of random
-// size; every page that is not theirs, and every position not written yet, is NaN.
+// write_kv and attend, which only make sense together: keys and values of several sequences go into
+// pages in random order, in steps of random size; every page that is not theirs, and every position
+// not written yet, is NaN.
 
 // newShuffled are the pages of a pool in random order.
 func newShuffled(n int, random *rand.Rand) *golden.Pages {
 	pages := golden.NewPages(n)
-	random.Shuffle(n, func(i, j int) { pages.Free[i], pages.Free[j] = pages.Free[j], pages.Free[i] })
+	random.Shuffle(n, func(i, j int) {
+		pages.Free[i], pages.Free[j] = pages.Free[j],
+			pages.Free[i]
+	})
 	return pages
 }
 
@@ -64,7 +68,9 @@ func testAttend(r *rig, layer int) (float64, error) {
 		row := 0
 		for i, q := range b.Seqs {
 			for range q.Rows {
-				if err := r.compareHeads(&e, sequences[i], wide(in[row*width:][:width]), got[row*s.Heads*s.HeadDim:], slidesHere(s, layer), sinkTensor.row(0)); err != nil {
+				if err := r.compareHeads(&e, sequences[i], wide(in[row*width:][:width]),
+					got[row*s.Heads*s.HeadDim:], slidesHere(s, layer),
+					sinkTensor.row(0)); err != nil {
 					return 0, err
 				}
 				row++
@@ -73,7 +79,8 @@ func testAttend(r *rig, layer int) (float64, error) {
 	}
 }
 
-// attendBatch takes each sequence a few rows further: to the middle of pages, over their edges and past the window. Nil when they are full.
+// attendBatch takes each sequence a few rows further: to the middle of pages, over their edges and
+// past the window. Nil when they are full.
 func (r *rig) attendBatch(sequences []*history, step int) (*engine.Batch, int, error) {
 	b := &engine.Batch{}
 	left := r.rows
@@ -95,7 +102,8 @@ func (r *rig) attendBatch(sequences []*history, step int) (*engine.Batch, int, e
 		if err != nil {
 			return nil, 0, err
 		}
-		rows.Full, rows.Window = slices.Clone(rows.Full), slices.Clone(rows.Window) // the step runs again, for timing, when pages have moved on
+		// the step runs again, for timing, when pages have moved on
+		rows.Full, rows.Window = slices.Clone(rows.Full), slices.Clone(rows.Window)
 		b.Seqs = append(b.Seqs, rows)
 		left -= n
 	}
@@ -103,7 +111,8 @@ func (r *rig) attendBatch(sequences []*history, step int) (*engine.Batch, int, e
 	return b, r.rows - left, nil
 }
 
-// poisonFree fills the pages that no sequence holds with NaN: those given back, too. At the start all are.
+// poisonFree fills the pages that no sequence holds with NaN: those given back, too. At the start
+// all are.
 func (r *rig) poisonFree(pages *golden.Pages) error {
 	kv := r.p.KV()
 	bytes := engine.PageBytes(r.p.Spec, r.p.Settings.KVCacheDtype)
@@ -121,7 +130,8 @@ func (r *rig) poisonFree(pages *golden.Pages) error {
 }
 
 // compareHeads adds the row's key and value to what the test remembers and compares every head.
-func (r *rig) compareHeads(e *worst, q *history, qkv []float64, got []float32, window int, sinks []float64) error {
+func (r *rig) compareHeads(e *worst, q *history, qkv []float64, got []float32, window int,
+	sinks []float64) error {
 	s := r.p.Spec
 	d := s.HeadDim
 	kv := qkv[s.Heads*d:]
@@ -147,7 +157,8 @@ func (r *rig) compareHeads(e *worst, q *history, qkv []float64, got []float32, w
 		}
 		for i, v := range attention(qkv[head*d:(head+1)*d], keys, values, sinks[head]) {
 			if math.IsNaN(float64(got[head*d+i])) {
-				return fmt.Errorf("position %d, head %d: NaN: a page or position that is not visible was read", len(q.keys)-1, head)
+				return fmt.Errorf("position %d, head %d: NaN: a page or position that is not "+
+					"visible was read", len(q.keys)-1, head)
 			}
 			e.add(got[head*d+i], v, 1)
 		}

@@ -9,7 +9,8 @@ import (
 
 // route, quantize, gate_up, down and combine.
 
-// routed records a Route on random router logits, skewed so that some experts get many rows and some none.
+// routed records a Route on random router logits, skewed so that some experts get many rows and
+// some none.
 func (r *rig) routed() (engine.Routes, []float32) {
 	s := r.p.Spec
 	logits := r.normal(r.rows * s.Experts)
@@ -62,7 +63,8 @@ func (r *rig) checkRoute(routes engine.Routes, logits []float32) (float64, error
 		for j := range want {
 			slot := row*s.ExpertsPerToken + j
 			if int(experts[slot]) != want[j] {
-				return 0, fmt.Errorf("row %d, choice %d: expert %d, not %d", row, j, experts[slot], want[j])
+				return 0, fmt.Errorf("row %d, choice %d: expert %d, not %d", row, j, experts[slot],
+					want[j])
 			}
 			e.add(weights[slot], p[j], p[j])
 			byExpert[want[j]] = append(byExpert[want[j]], int32(slot))
@@ -85,7 +87,8 @@ func checkGroups(groups, order []int32, byExpert [][]int32) error {
 			at++
 		}
 		if int(groups[1+2*active]) != expert || int(groups[2+2*active]) != at {
-			return fmt.Errorf("group %d is expert %d to %d, not expert %d to %d", active, groups[1+2*active], groups[2+2*active], expert, at)
+			return fmt.Errorf("group %d is expert %d to %d, not expert %d to %d", active,
+				groups[1+2*active], groups[2+2*active], expert, at)
 		}
 		active++
 	}
@@ -95,8 +98,10 @@ func checkGroups(groups, order []int32, byExpert [][]int32) error {
 	return nil
 }
 
-// expertMatrix is a random MXFP4 matrix [n, k] for every expert, and a product with one expert's row.
-func (r *rig) expertMatrix(n, k int) (engine.ExpertMatrix, func(x []float64, expert, row int) (sum, size float64)) {
+// expertMatrix is a random MXFP4 matrix [n, k] for every expert, and a product with one expert's
+// row.
+func (r *rig) expertMatrix(n, k int) (engine.ExpertMatrix, func(x []float64, expert, row int) (sum,
+	size float64)) {
 	e := r.p.Spec.Experts
 	var m engine.ExpertMatrix
 	var blocks, scales []byte
@@ -111,12 +116,15 @@ func (r *rig) expertMatrix(n, k int) (engine.ExpertMatrix, func(x []float64, exp
 	m.Bias, bias = r.weight("bias", e, n)
 	return m, func(x []float64, expert, row int) (float64, float64) {
 		at := expert*n + row
-		return dot(mxfp4(blocks[at*k/2:(at+1)*k/2], scales[at*k/32:(at+1)*k/32]), x, bias.at(expert, row))
+		return dot(mxfp4(blocks[at*k/2:(at+1)*k/2], scales[at*k/32:(at+1)*k/32]), x,
+			bias.at(expert, row))
 	}
 }
 
-// activations are random inputs of width k, quantized on the device if bits8; the reference sees what the matrix sees.
-func (r *rig) activations(e engine.Extent, rows, k int, bits8 bool) ([]*engine.Buffer, [][]float64) {
+// activations are random inputs of width k, quantized on the device if bits8; the reference sees
+// what the matrix sees.
+func (r *rig) activations(e engine.Extent, rows, k int, bits8 bool) ([]*engine.Buffer,
+	[][]float64) {
 	values := r.normal(rows * k)
 	for i := range min(32, len(values)) {
 		values[i] = 0 // a block without anything in it
@@ -156,9 +164,11 @@ func testGateUp(r *rig, bits8 bool) (float64, error) {
 			for i := range s.Intermediate {
 				gate, gateSize := product(seen[row], expert, 2*i)
 				up, upSize := product(seen[row], expert, 2*i+1)
-				// An error of gate counts |up+1| times at most 1.1, one of up at most the clamped gate.
+				// An error of gate counts |up+1| times at most 1.1, one of up at most the clamped
+				// gate.
 				size := 1.1*gateSize*(math.Min(math.Abs(up), limit)+1) + limit*upSize
-				e.add(got[(row*s.ExpertsPerToken+j)*s.Intermediate+i], swiglu(gate, up, limit), size)
+				e.add(got[(row*s.ExpertsPerToken+j)*s.Intermediate+i], swiglu(gate, up, limit),
+					size)
 			}
 		}
 	}

@@ -9,25 +9,30 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// linear_q8: quantised rows times the 8-bit copy of a dense matrix. The reference multiplies the numbers that both stand for, so only the order of the
-// sum may differ. The layout is written out here from the description in models/q8, not made by it.
+// linear_q8: quantised rows times the 8-bit copy of a dense matrix. The reference multiplies the
+// numbers that both stand for, so only the order of the sum may differ. The layout is written out
+// here from the description in models/q8, not made by it.
 
-// matrixQ8 is a random matrix [n, k] in 8 bits: weights of any size, one block in sixteen with a scale of nothing, the rows that fill the last group up
-// zero. A part without a bias is the only one of its operation.
-func (r *rig) matrixQ8(name string, n, k int, bias bool) (engine.Matrix, func(x []float64, row int) (sum, size float64)) {
+// matrixQ8 is a random matrix [n, k] in 8 bits: weights of any size, one block in sixteen with a
+// scale of nothing, the rows that fill the last group up zero. A part without a bias is the only
+// one of its operation.
+func (r *rig) matrixQ8(name string, n, k int, bias bool) (engine.Matrix,
+	func(x []float64, row int) (sum, size float64)) {
 	data := make([]byte, q8.Groups(n)*q8.GroupBytes(k))
 	for row := range n {
 		for b := range k / q8.BlockSize {
 			scale, weights := blockQ8(data, k, row, b)
 			if r.rand.IntN(16) > 0 {
-				binary.LittleEndian.PutUint16(scale, uint16(0x3b00+r.rand.IntN(0x100))) // 0.002 to 0.008
+				// 0.002 to 0.008
+				binary.LittleEndian.PutUint16(scale, uint16(0x3b00+r.rand.IntN(0x100)))
 			}
 			for i := range q8.BlockSize {
 				*weights(i) = byte(int8(r.rand.IntN(255) - 127))
 			}
 		}
 	}
-	m := engine.Matrix{Weight: r.upload(name+q8.Suffix, engine.U8, q8.Groups(n), q8.GroupBytes(k), data)}
+	m := engine.Matrix{Weight: r.upload(name+q8.Suffix, engine.U8, q8.Groups(n), q8.GroupBytes(k),
+		data)}
 	add := make([]float64, n)
 	if bias {
 		var t tensor
@@ -47,9 +52,11 @@ func (r *rig) matrixQ8(name string, n, k int, bias bool) (engine.Matrix, func(x 
 	}
 }
 
-// blockQ8 is where block b of a row's 32 columns lies in a matrix of k columns: its scale, and each of its weights.
+// blockQ8 is where block b of a row's 32 columns lies in a matrix of k columns: its scale, and each
+// of its weights.
 func blockQ8(data []byte, k, row, b int) (scale []byte, weight func(i int) *byte) {
-	const rowBytes, columnBytes = 4, 4 * q8.GroupRows // four columns of a row, then of the group's next row
+	// four columns of a row, then of the group's next row
+	const rowBytes, columnBytes = 4, 4 * q8.GroupRows
 	block := data[row/q8.GroupRows*q8.GroupBytes(k)+b*q8.GroupBytes(q8.BlockSize):]
 	row %= q8.GroupRows
 	return block[2*row:], func(i int) *byte {
@@ -58,7 +65,8 @@ func blockQ8(data []byte, k, row, b int) (scale []byte, weight func(i int) *byte
 	}
 }
 
-// dense8 asks for dense weights in 8 bits, and gives what their products see of a row: 8 bits, or 12 where the device wants those.
+// dense8 asks for dense weights in 8 bits, and gives what their products see of a row: 8 bits, or
+// 12 where the device wants those.
 func (r *rig) dense8() (seen func([]float32) []float64) {
 	r.p.Settings.Dense = engine.DenseQ8
 	r.p.Settings = r.p.Settings.On(r.dev)
@@ -105,7 +113,8 @@ func (r *rig) linearQ8(add bool, sizes ...int) (float64, error) {
 		for i, ref := range refs {
 			for j := range sizes[i] {
 				want, size := ref(xs, j)
-				e.add(got[column], want+float64(before[column]), size+math.Abs(float64(before[column])))
+				e.add(got[column], want+float64(before[column]), size+
+					math.Abs(float64(before[column])))
 				column++
 			}
 		}

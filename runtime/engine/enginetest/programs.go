@@ -14,7 +14,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine/golden"
 )
 
-// Whole models, held against themselves: what a sequence gets must not depend on anything but the sequence.
+// Whole models, held against themselves: what a sequence gets must not depend on anything but the
+// sequence.
 
 // Check is one thing a device must do.
 type Check struct {
@@ -27,7 +28,8 @@ type Config struct {
 	Backend engine.Backend
 	Options engine.Settings
 	Dir     string // a golden folder: checkpoint/ and golden/
-	// Tolerance is how far a logit may move with batch, chunk or page; 0: not a bit. Exact mode only, other modes round to steps.
+	// Tolerance is how far a logit may move with batch, chunk or page; 0: not a bit. Exact mode
+	// only, other modes round to steps.
 	Tolerance float64
 }
 
@@ -69,7 +71,8 @@ func (c Config) open(maxRows, pages int) (*bench, error) {
 		return nil, errors.Join(err, ckpt.Close())
 	}
 	random := rand.New(rand.NewPCG(7, 7))
-	b := &bench{Engine: eng, ckpt: ckpt, rand: random, pages: newShuffled(pages, random).WithTwins(o.KVCacheDtype), used: map[int32]bool{}}
+	b := &bench{Engine: eng, ckpt: ckpt, rand: random,
+		pages: newShuffled(pages, random).WithTwins(o.KVCacheDtype), used: map[int32]bool{}}
 	cases, err := golden.Read(c.Dir, eng.Spec().Vocab)
 	for _, one := range cases {
 		if len(one.Tokens) >= 500 && len(one.Tokens) < 1000 {
@@ -111,7 +114,8 @@ func (b *bench) part(tokens []int32) *part {
 	return &part{Sequence: b.pages.NewSequence(b.Spec()), tokens: tokens}
 }
 
-// twins are half the pool away from their pages, for tables that were written by hand; nil where there are none.
+// twins are half the pool away from their pages, for tables that were written by hand; nil where
+// there are none.
 func (b *bench) twins() []int32 {
 	if b.pages.Twins == nil {
 		return nil
@@ -124,7 +128,8 @@ func (b *bench) twins() []int32 {
 	return twins
 }
 
-// feed runs one step: rows[i] more tokens of parts[i], all logits kept. Pages that came free are NaN before the step.
+// feed runs one step: rows[i] more tokens of parts[i], all logits kept. Pages that came free are
+// NaN before the step.
 func (b *bench) feed(ctx context.Context, parts []*part, rows []int) error {
 	var batch engine.Batch
 	for i, p := range parts {
@@ -174,7 +179,8 @@ func (b *bench) poisonFreed(sequences []engine.SeqRows) error {
 		if !b.used[page] {
 			continue
 		}
-		if err := Poison(b.Cache(), int64(page)*b.Plan().PageBytes, b.Plan().PageBytes); err != nil {
+		if err := Poison(b.Cache(), int64(page)*b.Plan().PageBytes,
+			b.Plan().PageBytes); err != nil {
 			return err
 		}
 		delete(b.used, page)
@@ -209,7 +215,8 @@ func (c Config) same(what string, want, got [][]float32) error {
 	return nil
 }
 
-// cuts: a prompt in one step, token by token, and in random chunks: past the window, over page edges, with pages given back.
+// cuts: a prompt in one step, token by token, and in random chunks: past the window, over page
+// edges, with pages given back.
 func (c Config) cuts(ctx context.Context) error {
 	const n = 330
 	return c.with(n, 64, func(b *bench) error {
@@ -220,7 +227,8 @@ func (c Config) cuts(ctx context.Context) error {
 		for _, largest := range []int{1, 7, 40, 200} {
 			p := b.part(b.tokens[:n])
 			for p.Length < n {
-				if err := b.feed(ctx, []*part{p}, []int{min(n-p.Length, 1+b.rand.IntN(largest))}); err != nil {
+				if err := b.feed(ctx, []*part{p},
+					[]int{min(n-p.Length, 1+b.rand.IntN(largest))}); err != nil {
 					return err
 				}
 			}
@@ -231,7 +239,8 @@ func (c Config) cuts(ctx context.Context) error {
 				}
 			}
 			if most := (b.Spec().Window+largest)/engine.PageTokens + 2; held > most {
-				return fmt.Errorf("chunks up to %d: %d window pages are held at the end, %d are enough", largest, held, most)
+				return fmt.Errorf("chunks up to %d: %d window pages are held at the end, %d are "+
+					"enough", largest, held, most)
 			}
 			p.Close()
 			if err := c.same(fmt.Sprintf("chunks up to %d", largest), want, p.logits); err != nil {
@@ -277,7 +286,8 @@ func (c Config) shares(ctx context.Context) error {
 			}
 		}
 		for i, p := range parts {
-			if err := c.same(fmt.Sprintf("sequence of %d", lengths[i]), want[i], p.logits); err != nil {
+			if err := c.same(fmt.Sprintf("sequence of %d", lengths[i]), want[i],
+				p.logits); err != nil {
 				return err
 			}
 		}
@@ -317,7 +327,8 @@ func (c Config) wide(ctx context.Context) error {
 	})
 }
 
-// drafts: a sequence takes five rows, three of them are rejected, and others are written over them: as in speculative decoding.
+// drafts: a sequence takes five rows, three of them are rejected, and others are written over them:
+// as in speculative decoding.
 func (c Config) drafts(ctx context.Context) error {
 	return c.with(64, 16, func(b *bench) error {
 		tokens := b.tokens[:40]
@@ -325,7 +336,8 @@ func (c Config) drafts(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		p := b.part(slices.Concat(tokens[:32], b.tokens[400:403])) // two pages' worth, the draft crosses the edge
+		// two pages' worth, the draft crosses the edge
+		p := b.part(slices.Concat(tokens[:32], b.tokens[400:403]))
 		for _, rows := range []int{30, 5} {
 			if err := b.feed(ctx, []*part{p}, []int{rows}); err != nil {
 				return err
@@ -345,7 +357,8 @@ func (c Config) refusals(ctx context.Context) error {
 		s := b.Spec()
 		good := func() *engine.Batch {
 			return &engine.Batch{Tokens: []int32{1, 2, 3}, LogitRows: []int32{2}, Twins: b.twins(),
-				Seqs: []engine.SeqRows{{Start: 0, Rows: 2, Full: []int32{3}, Window: []int32{4}}, {Start: 0, Rows: 1, Full: []int32{5}, Window: []int32{6}}}}
+				Seqs: []engine.SeqRows{{Start: 0, Rows: 2, Full: []int32{3}, Window: []int32{4}},
+					{Start: 0, Rows: 1, Full: []int32{5}, Window: []int32{6}}}}
 		}
 		want := make([]float32, s.Vocab)
 		if err := b.Step(ctx, good(), want); err != nil {
@@ -359,19 +372,22 @@ func (c Config) refusals(ctx context.Context) error {
 			"too many rows": func(x *engine.Batch) {
 				x.Tokens, x.Seqs[0].Rows = make([]int32, 9), 8
 			},
-			"a sequence without rows":       func(x *engine.Batch) { x.Seqs[1].Rows = 0; x.Seqs[0].Rows = 3 },
-			"negative position":             func(x *engine.Batch) { x.Seqs[1].Start = -1 },
-			"position beyond the model":     func(x *engine.Batch) { x.Seqs[1].Start = int32(s.MaxPosition) },
-			"short full table":              func(x *engine.Batch) { x.Seqs[1].Start = 32 },
-			"no full table":                 func(x *engine.Batch) { x.Seqs[0].Full = nil },
-			"no window table":               func(x *engine.Batch) { x.Seqs[0].Window = nil },
-			"full page given back":          func(x *engine.Batch) { x.Seqs[0].Full = []int32{-1} },
-			"visible window page missing":   func(x *engine.Batch) { x.Seqs[0].Window = []int32{-1} },
-			"page beyond the pool":          func(x *engine.Batch) { x.Seqs[0].Full = []int32{int32(b.Settings().Pages)} },
-			"window page beyond the pool":   func(x *engine.Batch) { x.Seqs[0].Window = []int32{99} },
-			"logits of a row that is not":   func(x *engine.Batch) { x.LogitRows = []int32{3} },
-			"logits of a negative row":      func(x *engine.Batch) { x.LogitRows = []int32{-1} },
-			"logits of more rows than room": func(x *engine.Batch) { x.LogitRows = make([]int32, 9) },
+			"a sequence without rows":     func(x *engine.Batch) { x.Seqs[1].Rows = 0; x.Seqs[0].Rows = 3 },
+			"negative position":           func(x *engine.Batch) { x.Seqs[1].Start = -1 },
+			"position beyond the model":   func(x *engine.Batch) { x.Seqs[1].Start = int32(s.MaxPosition) },
+			"short full table":            func(x *engine.Batch) { x.Seqs[1].Start = 32 },
+			"no full table":               func(x *engine.Batch) { x.Seqs[0].Full = nil },
+			"no window table":             func(x *engine.Batch) { x.Seqs[0].Window = nil },
+			"full page given back":        func(x *engine.Batch) { x.Seqs[0].Full = []int32{-1} },
+			"visible window page missing": func(x *engine.Batch) { x.Seqs[0].Window = []int32{-1} },
+			"page beyond the pool":        func(x *engine.Batch) { x.Seqs[0].Full = []int32{int32(b.Settings().Pages)} },
+			"window page beyond the pool": func(x *engine.Batch) { x.Seqs[0].Window = []int32{99} },
+			"logits of a row that is not": func(x *engine.Batch) { x.LogitRows = []int32{3} },
+			"logits of a negative row":    func(x *engine.Batch) { x.LogitRows = []int32{-1} },
+			"logits of more rows than room": func(x *engine.Batch) {
+				x.LogitRows = make([]int32,
+					9)
+			},
 		}
 		if b.twins() != nil {
 			bad["no twins"] = func(x *engine.Batch) { x.Twins = nil }
@@ -389,7 +405,8 @@ func (c Config) refusals(ctx context.Context) error {
 		if err := b.Step(ctx, good(), want[:1]); err == nil {
 			return errors.New("a result too small: accepted")
 		}
-		if err := b.Step(ctx, &engine.Batch{Tokens: []int32{1}, Seqs: good().Seqs[1:], Twins: b.twins()}, nil); err != nil {
+		if err := b.Step(ctx, &engine.Batch{Tokens: []int32{1}, Seqs: good().Seqs[1:],
+			Twins: b.twins()}, nil); err != nil {
 			return fmt.Errorf("a step without logits: %w", err)
 		}
 		got := make([]float32, s.Vocab)
@@ -404,7 +421,9 @@ func (c Config) cancelled(ctx context.Context) error {
 	return c.with(8, 16, func(b *bench) error {
 		ctx, cancel := context.WithCancel(ctx)
 		cancel()
-		x := &engine.Batch{Tokens: []int32{1}, Seqs: []engine.SeqRows{{Rows: 1, Full: []int32{0}, Window: []int32{1}}}, Twins: b.twins()}
+		x := &engine.Batch{Tokens: []int32{1},
+			Seqs:  []engine.SeqRows{{Rows: 1, Full: []int32{0}, Window: []int32{1}}},
+			Twins: b.twins()}
 		if err := b.Step(ctx, x, nil); !errors.Is(err, context.Canceled) {
 			return fmt.Errorf("got %v", err)
 		}
@@ -426,7 +445,9 @@ func (c Config) concurrent(ctx context.Context) error {
 		for i := range n {
 			go func() {
 				table := []int32{int32(2 * i), int32(2*i + 1)}
-				x := &engine.Batch{Tokens: tokens, Seqs: []engine.SeqRows{{Rows: 20, Full: table[:1], Window: table[1:]}}, LogitRows: []int32{0, 19}, Twins: b.twins()}
+				x := &engine.Batch{Tokens: tokens,
+					Seqs:      []engine.SeqRows{{Rows: 20, Full: table[:1], Window: table[1:]}},
+					LogitRows: []int32{0, 19}, Twins: b.twins()}
 				logits := make([]float32, 2*vocab)
 				for range 5 {
 					if err := b.Step(ctx, x, logits); err != nil {
@@ -434,7 +455,8 @@ func (c Config) concurrent(ctx context.Context) error {
 						return
 					}
 				}
-				failed <- c.same("a goroutine's step", [][]float32{want[0], want[19]}, [][]float32{logits[:vocab], logits[vocab:]})
+				failed <- c.same("a goroutine's step", [][]float32{want[0], want[19]},
+					[][]float32{logits[:vocab], logits[vocab:]})
 			}()
 		}
 		var errs []error
@@ -453,7 +475,8 @@ func (c Config) closed(ctx context.Context) error {
 	if err := errors.Join(b.close(), b.Engine.Close()); err != nil {
 		return fmt.Errorf("closing, twice: %w", err)
 	}
-	x := &engine.Batch{Tokens: []int32{1}, Seqs: []engine.SeqRows{{Rows: 1, Full: []int32{0}, Window: []int32{1}}}, Twins: b.twins()}
+	x := &engine.Batch{Tokens: []int32{1},
+		Seqs: []engine.SeqRows{{Rows: 1, Full: []int32{0}, Window: []int32{1}}}, Twins: b.twins()}
 	if err := b.Step(ctx, x, nil); !errors.Is(err, engine.ErrClosed) {
 		return fmt.Errorf("a step after Close gets %v", err)
 	}
@@ -470,11 +493,14 @@ func (c Config) planned(context.Context) error {
 		case plan != b.Plan():
 			return fmt.Errorf("planned %+v, used %+v", plan, b.Plan())
 		case b.Settings().Dense == engine.DenseQ8 && plan.Weights >= b.ckpt.Bytes():
-			return fmt.Errorf("weights of %d bytes are planned with dense ones in 8 bits, the checkpoint has %d", plan.Weights, b.ckpt.Bytes())
+			return fmt.Errorf("weights of %d bytes are planned with dense ones in 8 bits, the "+
+				"checkpoint has %d", plan.Weights, b.ckpt.Bytes())
 		case b.Settings().Dense != engine.DenseQ8 && plan.Weights != b.ckpt.Bytes():
-			return fmt.Errorf("weights of %d bytes are planned, the checkpoint has %d", plan.Weights, b.ckpt.Bytes())
+			return fmt.Errorf("weights of %d bytes are planned, the checkpoint has %d",
+				plan.Weights, b.ckpt.Bytes())
 		case plan.KV() != b.Cache().Bytes():
-			return fmt.Errorf("a pool of %d bytes is planned, it has %d", plan.KV(), b.Cache().Bytes())
+			return fmt.Errorf("a pool of %d bytes is planned, it has %d", plan.KV(),
+				b.Cache().Bytes())
 		}
 		return nil
 	})

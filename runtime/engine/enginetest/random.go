@@ -1,6 +1,7 @@
 package enginetest
 
-// A device that writes at random: what a sampler may do wrong, it will do sooner or later. It computes nothing of the program.
+// A device that writes at random: what a sampler may do wrong, it will do sooner or later. It
+// computes nothing of the program.
 
 import (
 	"fmt"
@@ -18,17 +19,20 @@ type RandomOptions struct {
 	Likely []Likely
 }
 
-// Likely are ids that together get the part Mass of a row's probability, so that messages end and documents have structure;
-// what no Likely takes is spread over all ids. An id stands in one of them.
+// Likely are ids that together get the part Mass of a row's probability, so that messages end and
+// documents have structure; what no Likely takes is spread over all ids. An id stands in one of
+// them.
 type Likely struct {
 	IDs  []int32
 	Mass float64
 }
 
-// Random is a Device of the host whose steps give random logits: standard normal ones, and those of Likely raised to
-// their mass. As in a model's own logits most ids of a row are out of the question, others in each row: of eight blocks of 64 ids
-// seven lie farBelow the rest, so that they come where a mask leaves nothing else. The logits of step n differ from those of step
-// m, but a row of them is a window of one long table, since a million rows of 201,088 numbers each would take hours to make.
+// Random is a Device of the host whose steps give random logits: standard normal ones, and those of
+// Likely raised to their mass. As in a model's own logits most ids of a row are out of the
+// question, others in each row: of eight blocks of 64 ids seven lie farBelow the rest, so that they
+// come where a mask leaves nothing else. The logits of step n differ from those of step m, but a
+// row of them is a window of one long table, since a million rows of 201,088 numbers each would
+// take hours to make.
 type Random struct {
 	o      RandomOptions
 	table  []float32
@@ -47,7 +51,8 @@ const (
 
 // NewRandom makes one.
 func NewRandom(o RandomOptions) *Random {
-	r := &Random{o: o, table: make([]float32, o.Vocab+windows*blockIDs), normal: make([]float32, normals)}
+	r := &Random{o: o, table: make([]float32, o.Vocab+windows*blockIDs),
+		normal: make([]float32, normals)}
 	rng := rand.New(rand.NewPCG(o.Seed, 1))
 	for i := range r.normal {
 		r.normal[i] = float32(rng.NormFloat64())
@@ -66,7 +71,8 @@ func NewRandom(o RandomOptions) *Random {
 		rest -= l.Mass
 	}
 	for _, l := range o.Likely {
-		r.lift = append(r.lift, float32(math.Log(l.Mass/rest*float64(o.Vocab)/oneIn/float64(len(l.IDs)))))
+		r.lift = append(r.lift,
+			float32(math.Log(l.Mass/rest*float64(o.Vocab)/oneIn/float64(len(l.IDs)))))
 	}
 	return r
 }
@@ -114,7 +120,8 @@ func (n emptyRegion) Free() error { return nil }
 
 type randomStep struct{ r *Random }
 
-// Forward gives each wanted row another window of the table; the likely ids have a place of their own in it.
+// Forward gives each wanted row another window of the table; the likely ids have a place of their
+// own in it.
 func (s randomStep) Forward(b *engine.Batch, logits []float32) error {
 	r := s.r
 	for i := range b.LogitRows {

@@ -7,8 +7,9 @@ import (
 	"github.com/ossrun/ossrun/models"
 )
 
-// The operations as plain float64 loops, written to be read next to the formulas. Where a result is a sum, the sum of the absolute terms comes
-// with it: rounding errors are measured against that, not against a result that may have cancelled to nothing.
+// The operations as plain float64 loops, written to be read next to the formulas. Where a result is
+// a sum, the sum of the absolute terms comes with it: rounding errors are measured against that,
+// not against a result that may have cancelled to nothing.
 
 // fromBF16 is the value of a bf16.
 func fromBF16(bits uint16) float64 { return float64(math.Float32frombits(uint32(bits) << 16)) }
@@ -19,7 +20,8 @@ func toBF16(v float32) uint16 {
 	return uint16((bits + 0x7fff + bits>>16&1) >> 16)
 }
 
-// roundE4M3 is the nearest number of e4m3, ties to even: steps of 2^-3 of the power of two below, of 2^-9 under 2^-6, up to 448.
+// roundE4M3 is the nearest number of e4m3, ties to even: steps of 2^-3 of the power of two below,
+// of 2^-9 under 2^-6, up to 448.
 func roundE4M3(v float64) float64 {
 	_, exponent := math.Frexp(v) // |v| in [2^(exponent-1), 2^exponent)
 	step := math.Ldexp(1, max(exponent-1, -6)-3)
@@ -57,7 +59,8 @@ func rmsNorm(x, w []float64, eps float64) []float64 {
 	return y
 }
 
-// rotate turns the pairs (i, i+dim/2) of every head by the angles a: cosines, then sines. size is the sum of each result's absolute terms.
+// rotate turns the pairs (i, i+dim/2) of every head by the angles a: cosines, then sines. size is
+// the sum of each result's absolute terms.
 func rotate(x, a []float64, dim int) (y, size []float64) {
 	y, size = make([]float64, len(x)), make([]float64, len(x))
 	half := dim / 2
@@ -72,7 +75,8 @@ func rotate(x, a []float64, dim int) (y, size []float64) {
 	return y, size
 }
 
-// attention of one query head over keys and values [n][dim], and the sink: one more logit, unscaled, without a value.
+// attention of one query head over keys and values [n][dim], and the sink: one more logit,
+// unscaled, without a value.
 func attention(q []float64, keys, values [][]float64, sink float64) []float64 {
 	logits, top := make([]float64, len(keys)), sink
 	for i, k := range keys {
@@ -95,7 +99,8 @@ func attention(q []float64, keys, values [][]float64, sink float64) []float64 {
 	return o
 }
 
-// topK are the k largest logits' indices, largest first, the lower index first among equals; and the softmax over them alone.
+// topK are the k largest logits' indices, largest first, the lower index first among equals; and
+// the softmax over them alone.
 func topK(logits []float64, k int) (experts []int, weights []float64) {
 	for e := range logits {
 		experts = append(experts, e)
@@ -125,7 +130,8 @@ func topK(logits []float64, k int) (experts []int, weights []float64) {
 // e2m1 are the values of the sixteen 4-bit codes.
 var e2m1 = [16]float64{0, .5, 1, 1.5, 2, 3, 4, 6, 0, -.5, -1, -1.5, -2, -3, -4, -6}
 
-// mxfp4 decodes rows: byte b of a block holds element 2b low, 2b+1 high; 32 elements share the scale 2^(code-127).
+// mxfp4 decodes rows: byte b of a block holds element 2b low, 2b+1 high; 32 elements share the
+// scale 2^(code-127).
 func mxfp4(blocks, scales []byte) []float64 {
 	v := make([]float64, 2*len(blocks))
 	for g, code := range scales {
@@ -144,8 +150,9 @@ func swiglu(gate, up, limit float64) float64 {
 	return gate / (1 + math.Exp(-1.702*gate)) * (up + 1)
 }
 
-// quantised rounds to whole numbers of at most most (127: 8 bits; 2047: 12) times a scale, in blocks of 32: what a matrix on quantised rows sees of x. The
-// scale and the quotient are float32's, which is part of the definition.
+// quantised rounds to whole numbers of at most most (127: 8 bits; 2047: 12) times a scale, in
+// blocks of 32: what a matrix on quantised rows sees of x. The scale and the quotient are
+// float32's, which is part of the definition.
 func quantised(x []float64, most float64) []float64 {
 	y := make([]float64, len(x))
 	for at := 0; at < len(x); at += 32 {

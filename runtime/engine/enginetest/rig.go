@@ -12,7 +12,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// A rig is a program of a few operations on random data: it owns the memory that an Engine would own, and lets a test write and read any buffer.
+// A rig is a program of a few operations on random data: it owns the memory that an Engine would
+// own, and lets a test write and read any buffer.
 type rig struct {
 	dev  engine.Device
 	p    *engine.Program
@@ -37,7 +38,8 @@ type input struct {
 // spare is how many more rows the program has than the step: they must stay untouched.
 const spare = 3
 
-func newRig(dev engine.Device, s models.Spec, o engine.Settings, rows int, name string) (*rig, error) {
+func newRig(dev engine.Device, s models.Spec, o engine.Settings, rows int, name string) (*rig,
+	error) {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s %+v %d", name, s, rows)
 	o.Pages = 4 * (s.MaxPosition/engine.PageTokens + 1)
@@ -45,7 +47,8 @@ func newRig(dev engine.Device, s models.Spec, o engine.Settings, rows int, name 
 	if err != nil {
 		return nil, err
 	}
-	return &rig{dev: dev, p: p, rows: rows, rand: rand.New(rand.NewPCG(h.Sum64(), 1)), weights: map[*engine.Buffer]engine.Region{}}, nil
+	return &rig{dev: dev, p: p, rows: rows, rand: rand.New(rand.NewPCG(h.Sum64(), 1)),
+		weights: map[*engine.Buffer]engine.Region{}}, nil
 }
 
 // normal are n random values around 0.
@@ -81,7 +84,8 @@ func (r *rig) weight(name string, rows, width int) (*engine.Buffer, tensor) {
 	t := tensor{make([]byte, 2*rows*width), width}
 	for i := range rows * width {
 		bits := r.rand.Uint32()
-		binary.LittleEndian.PutUint16(t.data[2*i:], uint16(bits&0x807f|0x3f00|bits>>8&0x80)) // sign and mantissa of any kind, size 0.5 to 2
+		// sign and mantissa of any kind, size 0.5 to 2
+		binary.LittleEndian.PutUint16(t.data[2*i:], uint16(bits&0x807f|0x3f00|bits>>8&0x80))
 	}
 	return r.upload(name, engine.BF16, rows, width, t.data), t
 }
@@ -190,7 +194,8 @@ func (r *rig) run(b *engine.Batch) error {
 	return r.step.Forward(b, r.logits)
 }
 
-// read is a buffer's first rows, and checks that the rows after them are as they were before the step.
+// read is a buffer's first rows, and checks that the rows after them are as they were before the
+// step.
 func (r *rig) read(b *engine.Buffer, rows int) ([]byte, error) {
 	row := int64(b.Width) * b.Type.Size()
 	data := make([]byte, r.p.BytesOf(b))
@@ -199,7 +204,8 @@ func (r *rig) read(b *engine.Buffer, rows int) ([]byte, error) {
 	}
 	for i, v := range data[int64(rows)*row:] {
 		if v != 0xff {
-			return nil, fmt.Errorf("%s: the step of %d rows wrote into row %d", b.Name, rows, int64(rows)+int64(i)/row)
+			return nil, fmt.Errorf("%s: the step of %d rows wrote into row %d", b.Name, rows,
+				int64(rows)+int64(i)/row)
 		}
 	}
 	return data[:int64(rows)*row], nil
@@ -230,14 +236,17 @@ func (r *rig) close() error {
 	return errors.Join(errs...)
 }
 
-// plainBatch is the step's rows as a few sequences, with logits asked for some rows, out of order and one of them twice.
+// plainBatch is the step's rows as a few sequences, with logits asked for some rows, out of order
+// and one of them twice.
 func (r *rig) plainBatch() *engine.Batch {
 	b := &engine.Batch{}
-	table := make([]int32, r.p.Spec.MaxPosition/engine.PageTokens+1) // page 0 everywhere: nothing here looks into the cache
+	// page 0 everywhere: nothing here looks into the cache
+	table := make([]int32, r.p.Spec.MaxPosition/engine.PageTokens+1)
 	for left := r.rows; left > 0; {
 		n := min(left, 1+r.rand.IntN(r.rows/2+1))
 		start := r.rand.IntN(r.p.Spec.MaxPosition - n + 1)
-		b.Seqs = append(b.Seqs, engine.SeqRows{Start: int32(start), Rows: int32(n), Full: table, Window: table})
+		b.Seqs = append(b.Seqs, engine.SeqRows{Start: int32(start), Rows: int32(n), Full: table,
+			Window: table})
 		left -= n
 	}
 	for range r.rows {

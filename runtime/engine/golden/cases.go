@@ -68,7 +68,8 @@ func (a *Arrays) readCase(name string, vocab int) (Case, error) {
 		return c, err
 	}
 	if len(logits) != len(c.Positions)*vocab || len(c.Gap) != len(c.Greedy) || len(c.Tokens) == 0 {
-		return c, fmt.Errorf("%d positions, %d logits of %d tokens, %d greedy tokens and %d gaps do not go together",
+		return c, fmt.Errorf("%d positions, %d logits of %d tokens, %d greedy tokens and %d gaps "+
+			"do not go together",
 			len(c.Positions), len(logits), vocab, len(c.Greedy), len(c.Gap))
 	}
 	for i, p := range c.Positions {

@@ -57,7 +57,8 @@ func TestUnchangedGoldenPasses(t *testing.T) {
 	}
 }
 
-// TestOneChangedLogit: a hundredth, in one of some fifty thousand logits, is noticed in every mode by itself, inexact ones too.
+// TestOneChangedLogit: a hundredth, in one of some fifty thousand logits, is noticed in every mode
+// by itself, inexact ones too.
 func TestOneChangedLogit(t *testing.T) {
 	for _, mode := range []string{engine.Exact, engine.Int8} {
 		for _, change := range []float32{0.01, -0.01, 5, float32(math.NaN())} {
@@ -79,7 +80,8 @@ func TestOneChangedLogit(t *testing.T) {
 func TestOneChangedGreedyToken(t *testing.T) {
 	dir := copyGolden(t)
 	alter(t, dir, "len1.greedy", func(data []byte) { data[4*47]++ })
-	if ok, misses := run(t, dir, engine.Exact); ok || !strings.Contains(misses, "exact len1: 47 of 48 greedy tokens") {
+	if ok, misses := run(t, dir, engine.Exact); ok ||
+		!strings.Contains(misses, "exact len1: 47 of 48 greedy tokens") {
 		t.Errorf("passed: %v, misses: %s", ok, misses)
 	}
 }
@@ -114,23 +116,27 @@ func TestWhatCannotRun(t *testing.T) {
 	if _, err := golden.Run(t.Context(), t2, engine.On(dev), []string{"fp2"}, ignore); err == nil {
 		t.Error("an unknown mode runs")
 	}
-	if _, err := (golden.Options{Only: []string{"len99"}}).Run(t.Context(), t2, engine.On(dev), nil, ignore); err == nil {
+	if _, err := (golden.Options{Only: []string{"len99"}}).Run(t.Context(), t2, engine.On(dev), nil,
+		ignore); err == nil {
 		t.Error("an unknown case runs")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := golden.Run(ctx, t2, engine.On(dev), nil, ignore); !errors.Is(err, context.Canceled) {
+	if _, err := golden.Run(ctx, t2, engine.On(dev), nil, ignore); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 	for _, array := range []string{"len31.logits", "len31.positions", "len31.greedy_gap"} {
 		dir := copyGolden(t)
 		rename(t, dir, array)
-		if _, err := golden.Run(t.Context(), dir, engine.On(dev), nil, ignore); err == nil || !strings.Contains(err.Error(), array) {
+		if _, err := golden.Run(t.Context(), dir, engine.On(dev), nil, ignore); err == nil ||
+			!strings.Contains(err.Error(), array) {
 			t.Errorf("without %s: %v", array, err)
 		}
 	}
 	dir := copyGolden(t)
-	if err := os.WriteFile(filepath.Join(dir, "golden", "cases.json"), []byte(`{"cases":[]}`), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "golden", "cases.json"), []byte(`{"cases":[]}`),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := golden.Run(t.Context(), dir, engine.On(dev), nil, ignore); err == nil {

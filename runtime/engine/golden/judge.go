@@ -9,24 +9,26 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// What a mode may be off by. Bounds are over all positions of a model, as golden/model's README sets them; exact is also judged case by case.
+// What a mode may be off by. Bounds are over all positions of a model, as golden/model's README
+// sets them; exact is also judged case by case.
 
 // CaseResult is one case in one compute mode, or, with Case "all", a mode's cases together.
 type CaseResult struct {
 	Mode      string
 	Case      string
-	Positions int           // compared positions of the prompt
-	MaxAbs    float64       // largest difference of a logit to the golden
-	KLMean    float64       // KL(golden ‖ engine) over the positions, in nats
-	KLMedian  float64       //
-	KLMax     float64       //
-	Agree     int           // positions and greedy steps whose largest logit is the golden's
-	Of        int           //
-	Greedy    int           // greedy steps that agree, each fed the golden's tokens before it
-	GreedyOf  int           //
-	GapLost   float64       // the widest lead (best minus second logit) that was lost in a disagreement
-	Elapsed   time.Duration //
-	Misses    []string      // what is outside the bounds; empty: passed
+	Positions int     // compared positions of the prompt
+	MaxAbs    float64 // largest difference of a logit to the golden
+	KLMean    float64 // KL(golden ‖ engine) over the positions, in nats
+	KLMedian  float64 //
+	KLMax     float64 //
+	Agree     int     // positions and greedy steps whose largest logit is the golden's
+	Of        int     //
+	Greedy    int     // greedy steps that agree, each fed the golden's tokens before it
+	GreedyOf  int     //
+	// the widest lead (best minus second logit) that was lost in a disagreement
+	GapLost float64
+	Elapsed time.Duration //
+	Misses  []string      // what is outside the bounds; empty: passed
 }
 
 // OK tells whether everything lies within the bounds.
@@ -49,11 +51,13 @@ var int8Engine = bound{klMean: 2e-2, klMedian: 2e-3, agree: 0.93, gapLost: 2}
 // bfloat16Engine is what an engine that computes in bfloat16 may be off by.
 var bfloat16Engine = bound{klMean: 5e-2, klMedian: 5e-3, agree: 0.90, gapLost: 2}
 
-// coarse is for activations in two terms of MXFP4, which are coarser than bfloat16: nobody gets them without asking.
+// coarse is for activations in two terms of MXFP4, which are coarser than bfloat16: nobody gets
+// them without asking.
 var coarse = bound{klMean: 5e-2, klMedian: 1e-2, agree: 0.85, gapLost: 2}
 
 var bounds = map[string]bound{
-	engine.Exact:                   {maxAbs: goldenBound, klMean: math.Inf(1), klMedian: math.Inf(1), gapLost: math.Inf(1), everyGreedyEquals: true},
+	engine.Exact: {maxAbs: goldenBound, klMean: math.Inf(1),
+		klMedian: math.Inf(1), gapLost: math.Inf(1), everyGreedyEquals: true},
 	engine.Int8:                    int8Engine,
 	engine.Rounded:                 bfloat16Engine,
 	engine.MX:                      coarse,
@@ -87,9 +91,11 @@ type measured struct {
 	kl     []float64
 }
 
-// compare measures one case: the engine's logits at the prompt's positions, and its choice at every greedy step.
+// compare measures one case: the engine's logits at the prompt's positions, and its choice at every
+// greedy step.
 func compare(mode string, c *Case, out *output) measured {
-	m := measured{result: CaseResult{Mode: mode, Case: c.Name, Positions: len(c.Positions), GreedyOf: len(c.Greedy), Elapsed: out.elapsed}}
+	m := measured{result: CaseResult{Mode: mode, Case: c.Name, Positions: len(c.Positions),
+		GreedyOf: len(c.Greedy), Elapsed: out.elapsed}}
 	r := &m.result
 	for i, want := range c.Logits {
 		r.MaxAbs = largest(r.MaxAbs, maxAbs(want, out.logits[i]))
@@ -126,7 +132,8 @@ func (r *CaseResult) summarize(kl []float64) {
 	for _, v := range kl {
 		sum += v
 	}
-	r.KLMean, r.KLMedian, r.KLMax = sum/float64(len(kl)), sorted[len(sorted)/2], sorted[len(sorted)-1]
+	r.KLMean, r.KLMedian, r.KLMax = sum/float64(len(kl)), sorted[len(sorted)/2],
+		sorted[len(sorted)-1]
 	if math.IsNaN(sum) {
 		r.KLMedian, r.KLMax = sum, sum
 	}

@@ -21,14 +21,17 @@ type Options struct {
 	Only   []string        // names of cases; default all
 }
 
-// Run holds modes of a device (default: all it has) against the golden in dir. Each case and, after a mode's cases, the mode as a whole
-// ("all") goes to report as soon as it is known. ok is whether everything passed; err is about what could not be run at all.
-func Run(ctx context.Context, dir string, b engine.Backend, modes []string, report func(CaseResult)) (ok bool, err error) {
+// Run holds modes of a device (default: all it has) against the golden in dir. Each case and, after
+// a mode's cases, the mode as a whole ("all") goes to report as soon as it is known. ok is whether
+// everything passed; err is about what could not be run at all.
+func Run(ctx context.Context, dir string, b engine.Backend, modes []string,
+	report func(CaseResult)) (ok bool, err error) {
 	return Options{}.Run(ctx, dir, b, modes, report)
 }
 
 // Run is Run with options.
-func (o Options) Run(ctx context.Context, dir string, b engine.Backend, modes []string, report func(CaseResult)) (ok bool, err error) {
+func (o Options) Run(ctx context.Context, dir string, b engine.Backend, modes []string,
+	report func(CaseResult)) (ok bool, err error) {
 	o.Engine = o.Engine.On(b)
 	if len(modes) == 0 {
 		modes = b.Caps().Computes
@@ -48,7 +51,8 @@ func (o Options) Run(ctx context.Context, dir string, b engine.Backend, modes []
 		return false, err
 	}
 	if len(o.Only) > 0 {
-		cases = slices.DeleteFunc(cases, func(c Case) bool { return !slices.Contains(o.Only, c.Name) })
+		cases = slices.DeleteFunc(cases,
+			func(c Case) bool { return !slices.Contains(o.Only, c.Name) })
 		if len(cases) != len(o.Only) {
 			return false, fmt.Errorf("%s has not all of the cases %v", dir, o.Only)
 		}
@@ -98,7 +102,8 @@ func (o Options) nameOf(mode string) string {
 }
 
 // runMode runs every case in one mode.
-func (o Options) runMode(ctx context.Context, mode string, ckpt *checkpoint.Checkpoint, b engine.Backend, cases []Case) (results []measured, err error) {
+func (o Options) runMode(ctx context.Context, mode string, ckpt *checkpoint.Checkpoint,
+	b engine.Backend, cases []Case) (results []measured, err error) {
 	chunk := o.Chunk
 	if chunk == 0 {
 		chunk = 256
@@ -127,7 +132,8 @@ func (o Options) runMode(ctx context.Context, mode string, ckpt *checkpoint.Chec
 	return results, nil
 }
 
-// pagesFor is a pool that holds the longest case: two pages for every page of its positions is more than enough.
+// pagesFor is a pool that holds the longest case: two pages for every page of its positions is more
+// than enough.
 func pagesFor(cases []Case, chunk int) int {
 	longest := 0
 	for _, c := range cases {
@@ -143,8 +149,10 @@ type output struct {
 	elapsed time.Duration
 }
 
-// feed reads the prompt in chunks, then the golden's continuation token by token, so that one lost step does not lose those after it.
-func feed(ctx context.Context, eng engine.Engine, pages *Pages, c *Case, chunk int) (*output, error) {
+// feed reads the prompt in chunks, then the golden's continuation token by token, so that one lost
+// step does not lose those after it.
+func feed(ctx context.Context, eng engine.Engine, pages *Pages, c *Case, chunk int) (*output,
+	error) {
 	start := time.Now()
 	q := pages.NewSequence(eng.Spec())
 	defer q.Close()
@@ -178,7 +186,8 @@ func feed(ctx context.Context, eng engine.Engine, pages *Pages, c *Case, chunk i
 			break
 		}
 		var err error
-		if last, err = step(ctx, eng, q, &engine.Batch{Tokens: []int32{token}, LogitRows: []int32{0}}); err != nil {
+		if last, err = step(ctx, eng, q, &engine.Batch{Tokens: []int32{token},
+			LogitRows: []int32{0}}); err != nil {
 			return nil, err
 		}
 	}

@@ -7,7 +7,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// The least of a KV manager that can feed one sequence after another to an engine: what the scheduler does with runtime/kv, without sharing.
+// The least of a KV manager that can feed one sequence after another to an engine: what the
+// scheduler does with runtime/kv, without sharing.
 
 // Pages are the free pages of a pool, handed out from the end.
 type Pages struct {
@@ -45,8 +46,9 @@ type Sequence struct {
 // NewSequence begins an empty sequence.
 func (p *Pages) NewSequence(s models.Spec) *Sequence { return &Sequence{pages: p, spec: s} }
 
-// Extend makes room for rows more positions and returns what a Batch needs to know; its tables are the sequence's own and change with the next
-// Extend. Window pages that no row from here on sees are given back.
+// Extend makes room for rows more positions and returns what a Batch needs to know; its tables are
+// the sequence's own and change with the next Extend. Window pages that no row from here on sees
+// are given back.
 func (q *Sequence) Extend(rows int) (engine.SeqRows, error) {
 	start, need := q.Length, (q.Length+rows+engine.PageTokens-1)/engine.PageTokens
 	visible := engine.FirstVisible(start, q.spec.Window) / engine.PageTokens
@@ -59,7 +61,8 @@ func (q *Sequence) Extend(rows int) (engine.SeqRows, error) {
 	}
 	for len(q.Full) < need {
 		if len(q.pages.Free) < each {
-			return engine.SeqRows{}, fmt.Errorf("no KV page is left for position %d", len(q.Full)*engine.PageTokens)
+			return engine.SeqRows{}, fmt.Errorf("no KV page is left for position %d",
+				len(q.Full)*engine.PageTokens)
 		}
 		q.Full = append(q.Full, q.take())
 		q.Window = append(q.Window, q.take())
@@ -68,7 +71,8 @@ func (q *Sequence) Extend(rows int) (engine.SeqRows, error) {
 		}
 	}
 	q.Length += rows
-	return engine.SeqRows{Start: int32(start), Rows: int32(rows), Full: q.Full, Window: q.Window}, nil
+	return engine.SeqRows{Start: int32(start), Rows: int32(rows), Full: q.Full, Window: q.Window},
+		nil
 }
 
 // Twins are those of the pool, for a Batch.

@@ -14,18 +14,23 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestGolden: prompts prefilled on the matrix unit and continued for 48 tokens by the decode kernels, as the numbers are and, on warps of 32, in the mode
-// that rounds, which is a card's own choice.
+// TestGolden: prompts prefilled on the matrix unit and continued for 48 tokens by the decode
+// kernels, as the numbers are and, on warps of 32, in the mode that rounds, which is a card's own
+// choice.
 func TestGolden(t *testing.T) {
-	for arch, modes := range map[string][]string{"sm_90": {engine.Exact, engine.Rounded}, "gfx942": {engine.Exact}} {
+	for arch, modes := range map[string][]string{"sm_90": {engine.Exact, engine.Rounded},
+		"gfx942": {engine.Exact}} {
 		t.Run(arch, func(t *testing.T) {
-			goldens.Hold(t, golden.Options{Only: goldens.To700}, device.Options{Arch: arch}, "T2", modes)
+			goldens.Hold(t, golden.Options{Only: goldens.To700}, device.Options{Arch: arch}, "T2",
+				modes)
 		})
 	}
 }
 
-// TestGoldenFP8: keys and values of the full layers in 8 bits, on a short prompt and what follows it, within the bounds of a bfloat16 engine.
+// TestGoldenFP8: keys and values of the full layers in 8 bits, on a short prompt and what follows
+// it, within the bounds of a bfloat16 engine.
 func TestGoldenFP8(t *testing.T) {
-	o := golden.Options{Only: []string{"len31"}, Engine: engine.Settings{KVCacheDtype: engine.KVFP8}}
+	o := golden.Options{Only: []string{"len31"},
+		Engine: engine.Settings{KVCacheDtype: engine.KVFP8}}
 	goldens.Hold(t, o, device.Options{Arch: "sm_90"}, "T2", []string{engine.Exact})
 }
