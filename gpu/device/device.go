@@ -144,7 +144,7 @@ func (d *Device) Model() string { return fmt.Sprintf("%s, %s", d.ctx.Device().Na
 // Title is the card's name as its driver gives it.
 func (d *Device) Title() string { return d.ctx.Device().Name }
 
-// Available is what a card has for weights, cache, scratch and what steps take beside it (Beside)
+// Available is what a card has for weights, cache, scratch and what steps take beyond those (Extra)
 // of the bytes that its driver says are free. The rest is for the kernels, the graphs, what the
 // driver adds to allocations, and its own needs.
 func Available(total, free int64) int64 { return max(free-min(total/16, 768<<20), 0) }

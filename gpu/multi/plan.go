@@ -19,7 +19,7 @@ import (
 // and the KV cache stay on the cards, because a token reads all of those and only some experts.
 //
 // What must stay true: no card is ever planned beyond its Room; the figures are sums of tensor
-// sizes, engine.PlanFor's scratch and Beside, never guesses; a plan that does not fit is an error
+// sizes, engine.PlanFor's scratch and Extra, never guesses; a plan that does not fit is an error
 // that says by how much.
 
 // Card is a GPU with memory to give.
@@ -56,7 +56,7 @@ type Share struct {
 	Unembedding bool
 	Weights     int64 // bytes
 	KV          int64 // bytes
-	Scratch     int64 // bytes, with Beside
+	Scratch     int64 // bytes, with Extra
 	Staging     int64 // bytes
 }
 
