@@ -52,7 +52,8 @@ func (s *slowStep) Profile() []int64 {
 func (s *slowStep) Profiling(bool) {}
 func (s *slowStep) Close() error   { return nil }
 
-// TestRun: rates follow the device's pace, bytes are those of one expert a layer (the taps of this device say expert 0), and the JSON has the names.
+// TestRun: rates follow the device's pace, bytes are those of one expert a layer (the taps of this
+// device say expert 0), and the JSON has the names.
 func TestRun(t *testing.T) {
 	s := models.Spec20B()
 	s.Layers, s.Hidden, s.Intermediate, s.Vocab, s.Experts = 2, 64, 64, 4096, 8
@@ -62,13 +63,17 @@ func TestRun(t *testing.T) {
 	}
 	defer ckpt.Close()
 	var r *Report
-	synctest.Test(t, func(t *testing.T) { // its clock goes on in the device's steps and nowhere else
-		r, err = Run(t.Context(), &slow{}, ckpt, Options{Settings: engine.Settings{MaxNumBatchedTokens: 16}, Prefill: []int{40}, Batches: []int{3}, Contexts: []int{64}, Rounds: 2, Steps: 2})
+	// its clock goes on in the device's steps and nowhere else
+	synctest.Test(t, func(t *testing.T) {
+		r, err = Run(t.Context(), &slow{}, ckpt,
+			Options{Settings: engine.Settings{MaxNumBatchedTokens: 16}, Prefill: []int{40},
+				Batches: []int{3}, Contexts: []int{64}, Rounds: 2, Steps: 2})
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := r.Prefill[0]; p.TokensPerS > 40/0.003 || p.TokensPerS < 40 { // three steps of at least a millisecond
+	// three steps of at least a millisecond
+	if p := r.Prefill[0]; p.TokensPerS > 40/0.003 || p.TokensPerS < 40 {
 		t.Errorf("prefill at %v tok/s", p.TokensPerS)
 	}
 	if len(r.Decode) != 3 || r.Decode[1].Tokens != 3 || r.Decode[2].Context != 64 {
@@ -82,14 +87,17 @@ func TestRun(t *testing.T) {
 	for _, op := range program.Ops {
 		want += program.BytesWith(op, engine.Work{Rows: 1, LogitRows: 1, Full: 70, Window: 70}, 1)
 	}
-	if got := r.Decode[0].BytesPerStep; math.Abs(float64(got-want)) > 64 { // the taps' own few bytes
+	// the taps' own few bytes
+	if got := r.Decode[0].BytesPerStep; math.Abs(float64(got-want)) > 64 {
 		t.Errorf("%d bytes a token, want %d", got, want)
 	}
-	if rate, of := r.Decode[0].TokensPerS, r.Decode[0].OfRead; math.Abs(of-rate*float64(want)/1e9) > 0.2*of {
+	if rate, of := r.Decode[0].TokensPerS, r.Decode[0].OfRead; math.Abs(of-rate*float64(want)/
+		1e9) > 0.2*of {
 		t.Errorf("%v of the reads at %v tok/s", of, rate)
 	}
 	flat := r.Flat()
-	for _, name := range []string{"prefill_40_tok_s", "decode_tok_s", "batch3_tok_s", "decode_at_64_tok_s", "bytes_per_token", "read_gb_s", "vnni_tops",
+	for _, name := range []string{"prefill_40_tok_s", "decode_tok_s", "batch3_tok_s",
+		"decode_at_64_tok_s", "bytes_per_token", "read_gb_s", "vnni_tops",
 		"prefill_fraction_of_vnni", "decode_fraction_of_read"} {
 		if _, ok := flat[name].(float64); !ok && name != "bytes_per_token" {
 			t.Errorf("%s is %v", name, flat[name])

@@ -51,16 +51,20 @@ func asked(t *testing.T, args ...string) Options {
 	f.IntVar(&s.MaxNumBatchedTokens, "max-num-batched-tokens", 0, "")
 	f.IntVar(&s.CPUExperts, "cpu-experts", 0, "")
 	f.Float64Var(&s.GPUMemoryUtilization, "gpu-memory-utilization", 0, "")
-	f.Func("gpu", "", func(list string) error { return json.Unmarshal([]byte("["+list+"]"), &s.GPUs) })
+	f.Func("gpu", "", func(list string) error {
+		return json.Unmarshal([]byte("["+list+"]"),
+			&s.GPUs)
+	})
 	if err := f.Parse(args); err != nil {
 		t.Fatal(err)
 	}
 	return o
 }
 
-// openedFor opens the device for a model, or for none where found is its zero value, gives it to use, and returns what was
-// said.
-func openedFor(t *testing.T, found checkpoint.Found, args []string, use func(engine.Backend) error) (said string, err error) {
+// openedFor opens the device for a model, or for none where found is its zero value, gives it to
+// use, and returns what was said.
+func openedFor(t *testing.T, found checkpoint.Found, args []string,
+	use func(engine.Backend) error) (said string, err error) {
 	t.Helper()
 	o := asked(t, args...)
 	o.Notify = func(line string) { said += line + "\n" }
@@ -119,7 +123,8 @@ func TestDeviceGPU(t *testing.T) {
 		"--gpu 2":   "there is no GPU 2: the drivers show 2",
 		"--gpu 0,7": "there is no GPU 7: the drivers show 2",
 	} {
-		if _, _, err := opened(t, strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := opened(t, strings.Fields(args)...); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", args, err)
 		}
 	}
@@ -136,29 +141,36 @@ func TestDeviceNone(t *testing.T) {
 	if err != nil || !strings.HasPrefix(name, "cpu") || said != "" {
 		t.Errorf("%q, said %q, %v", name, said, err)
 	}
-	if _, _, err := opened(t, "--device", "gpu"); err == nil || !strings.Contains(err.Error(), "no GPU driver is on this machine; --device cpu") {
+	if _, _, err := opened(t, "--device", "gpu"); err == nil ||
+		!strings.Contains(err.Error(), "no GPU driver is on this machine; --device cpu") {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestDeviceRefused: a driver that is here and cannot be used is named, in one line, and the CPU computes.
+// TestDeviceRefused: a driver that is here and cannot be used is named, in one line, and the CPU
+// computes.
 func TestDeviceRefused(t *testing.T) {
-	fakeGPU(t, fakedriver.Machine{Devices: 1, Name: "Fake T4", Major: 7, Minor: 5, Memory: 16 << 30})
+	fakeGPU(t, fakedriver.Machine{Devices: 1, Name: "Fake T4", Major: 7, Minor: 5,
+		Memory: 16 << 30})
 	name, said, err := opened(t)
-	want := "the CPU computes: Fake T4: its compute capability 7.5 is too old: 8.0 or newer is needed\n"
+	want := "the CPU computes: Fake T4: its compute capability 7.5 is too old: 8.0 or newer is " +
+		"needed\n"
 	if err != nil || !strings.HasPrefix(name, "cpu") || said != want {
 		t.Errorf("%q, said %q, %v", name, said, err)
 	}
-	if _, _, err := opened(t, "--device", "gpu"); err == nil || !strings.Contains(err.Error(), "too old") {
+	if _, _, err := opened(t, "--device", "gpu"); err == nil ||
+		!strings.Contains(err.Error(), "too old") {
 		t.Errorf("%v", err)
 	}
 	t.Setenv("OSSRUN_LIBCUDA", "/nowhere/libcuda.so")
-	if name, said, err = opened(t); err != nil || !strings.HasPrefix(name, "cpu") || !strings.Contains(said, "/nowhere/libcuda.so") {
+	if name, said, err = opened(t); err != nil || !strings.HasPrefix(name, "cpu") ||
+		!strings.Contains(said, "/nowhere/libcuda.so") {
 		t.Errorf("%q, said %q, %v", name, said, err)
 	}
 }
 
-// TestDeviceFits: auto moves a model that the cards have no room for to the CPU and says so; with --device gpu that is an error.
+// TestDeviceFits: auto moves a model that the cards have no room for to the CPU and says so; with
+// --device gpu that is an error.
 func TestDeviceFits(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "tiny")
 	if err := modeltest.New(modeltest.Tiny(), 1).Write(dir); err != nil {
@@ -168,7 +180,8 @@ func TestDeviceFits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for memory, args := range map[int64][]string{64 << 10: nil, 64 << 30: nil, 64<<10 + 1: {"--device", "gpu"}} {
+	for memory, args := range map[int64][]string{64 << 10: nil, 64 << 30: nil, 64<<10 +
+		1: {"--device", "gpu"}} {
 		fakeGPU(t, fakedriver.Machine{Devices: 1, Name: "Fake Card", Major: 9, Memory: memory})
 		var name string
 		said, err := openedFor(t, found, args, func(b engine.Backend) error {
@@ -182,14 +195,16 @@ func TestDeviceFits(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || strings.HasPrefix(name, "cpu") != small || strings.Contains(said, " has no room for tiny: tiny does not fit: it needs ") != small {
+		if err != nil || strings.HasPrefix(name, "cpu") != small ||
+			strings.Contains(said, " has no room for tiny: tiny does not fit: it needs ") != small {
 			t.Errorf("%d bytes, %q: %q, said %q, %v", memory, args, name, said, err)
 		}
 	}
 }
 
-// TestDeviceFitsAsLoaded: whether one GPU is enough is what the plan of loading says of the very settings: a card that has room for the cache in bf16 has
-// none for it in f32, steps of more tokens take more, and dense weights in 8 bits less.
+// TestDeviceFitsAsLoaded: whether one GPU is enough is what the plan of loading says of the very
+// settings: a card that has room for the cache in bf16 has none for it in f32, steps of more tokens
+// take more, and dense weights in 8 bits less.
 func TestDeviceFitsAsLoaded(t *testing.T) {
 	spec := modeltest.Tiny()
 	spec.Layers, spec.Hidden, spec.Vocab = 24, 512, 8192
@@ -203,11 +218,12 @@ func TestDeviceFitsAsLoaded(t *testing.T) {
 	}
 	fakeGPU(t, fakedriver.Machine{Devices: 2, Name: "Fake Card", Major: 9, Memory: 960 << 20})
 	longest := 0 // context with dense weights in 8 bits
-	if _, err := openedFor(t, checkpoint.Found{}, []string{"--dense", "q8"}, func(b engine.Backend) error {
-		plan, err := PlanOn(b, found, spec, SettingsFor(b, asked(t, "--dense", "q8")))
-		longest = plan.Context
-		return err
-	}); err != nil || longest < 60000 {
+	if _, err := openedFor(t, checkpoint.Found{}, []string{"--dense", "q8"},
+		func(b engine.Backend) error {
+			plan, err := PlanOn(b, found, spec, SettingsFor(b, asked(t, "--dense", "q8")))
+			longest = plan.Context
+			return err
+		}); err != nil || longest < 60000 {
 		t.Fatal(longest, err)
 	}
 	for args, one := range map[string]bool{
@@ -234,7 +250,8 @@ func TestDeviceFitsAsLoaded(t *testing.T) {
 	}
 }
 
-// TestDeviceSeveral: --cpu-experts takes experts off the cards, whose plan is told; what it is given must be a number of layers that there are.
+// TestDeviceSeveral: --cpu-experts takes experts off the cards, whose plan is told; what it is
+// given must be a number of layers that there are.
 func TestDeviceSeveral(t *testing.T) {
 	fakeGPU(t, fakedriver.Machine{Devices: 2, Name: "Fake Card", Major: 9, Memory: 8 << 30})
 	dir := filepath.Join(t.TempDir(), "tiny")
@@ -253,7 +270,9 @@ func TestDeviceSeveral(t *testing.T) {
 		return name, said, err
 	}
 	name, said, err := fit("--gpu", "0,1", "--cpu-experts", "1", "--max-model-len", "256")
-	if err != nil || !strings.Contains(name, "layers 0-1") || !strings.Contains(name, "experts of 1 layers") || !strings.Contains(said, "experts of 1 of them on the CPU") {
+	if err != nil || !strings.Contains(name, "layers 0-1") ||
+		!strings.Contains(name, "experts of 1 layers") ||
+		!strings.Contains(said, "experts of 1 of them on the CPU") {
 		t.Errorf("%q, said %q, %v", name, said, err)
 	}
 	for _, n := range []string{"3"} {
@@ -261,7 +280,8 @@ func TestDeviceSeveral(t *testing.T) {
 			t.Errorf("--cpu-experts %s: accepted", n)
 		}
 	}
-	if _, _, err := fit("--gpu", "0,2"); err == nil || !strings.Contains(err.Error(), "there is no GPU 2") {
+	if _, _, err := fit("--gpu", "0,2"); err == nil ||
+		!strings.Contains(err.Error(), "there is no GPU 2") {
 		t.Errorf("a third GPU of two: %v", err)
 	}
 }
@@ -280,13 +300,15 @@ func TestDeviceComputes(t *testing.T) {
 				return err
 			}
 			defer ckpt.Close()
-			eng, err := b.Load(t.Context(), ckpt, engine.Settings{Pages: 4, MaxNumBatchedTokens: 2}, nil)
+			eng, err := b.Load(t.Context(), ckpt, engine.Settings{Pages: 4, MaxNumBatchedTokens: 2},
+				nil)
 			if err != nil {
 				return err
 			}
 			defer eng.Close()
 			all = make([]float32, ckpt.Spec.Vocab)
-			batch := &engine.Batch{Tokens: []int32{3, 4}, LogitRows: []int32{1}, Seqs: []engine.SeqRows{{Rows: 2, Full: []int32{0}, Window: []int32{1}}}}
+			batch := &engine.Batch{Tokens: []int32{3, 4}, LogitRows: []int32{1},
+				Seqs: []engine.SeqRows{{Rows: 2, Full: []int32{0}, Window: []int32{1}}}}
 			return eng.Step(t.Context(), batch, all)
 		})
 		if err != nil {

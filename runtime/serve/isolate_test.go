@@ -16,11 +16,14 @@ func TestIsolateNothing(t *testing.T) {
 	}
 	for _, args := range [][]string{{"--isolate"}, {"--isolate", "--device", "cpu"}} {
 		name, said, err := opened(t, args...)
-		if err != nil || !strings.HasPrefix(name, "cpu") || said != "--isolate has no effect: it is for GPUs, and the CPU computes here, in this process\n" {
+		if err != nil || !strings.HasPrefix(name, "cpu") ||
+			said != "--isolate has no effect: it is for GPUs, and the CPU computes here, in this "+
+				"process\n" {
 			t.Errorf("%v: %q, said %q, %v", args, name, said, err)
 		}
 	}
-	if _, _, err := opened(t, "--isolate", "--device", "gpu"); err == nil || !strings.HasPrefix(err.Error(), "no GPU driver is on this machine; ") {
+	if _, _, err := opened(t, "--isolate", "--device", "gpu"); err == nil ||
+		!strings.HasPrefix(err.Error(), "no GPU driver is on this machine; ") {
 		t.Error(err)
 	}
 }

@@ -1,4 +1,5 @@
-// The set over scripted models: who is loaded when, who waits for whom, and that nothing is left behind.
+// The set over scripted models: who is loaded when, who waits for whom, and that nothing is left
+// behind.
 
 package serve
 
@@ -140,7 +141,8 @@ func TestManyRequestsOneLoad(t *testing.T) {
 			t.Error(err)
 		}
 		m.want(t, "load aa", "close aa")
-		if _, err := s.start(t.Context(), "aa", session.Request{}); !errors.Is(err, sched.ErrClosed) {
+		if _, err := s.start(t.Context(), "aa", session.Request{}); !errors.Is(err,
+			sched.ErrClosed) {
 			t.Errorf("after Close: %v", err)
 		}
 	})
@@ -156,7 +158,8 @@ func TestIdleModelIsUnloadedAndComesBack(t *testing.T) {
 		m.want(t, "load aa")
 		turn.Next()
 		time.Sleep(59 * time.Second)
-		if st := s.states(); len(st) != 1 || time.Until(st[0].until) != time.Second || st[0].state != Ready {
+		if st := s.states(); len(st) != 1 || time.Until(st[0].until) != time.Second ||
+			st[0].state != Ready {
 			t.Errorf("%+v", st)
 		}
 		start(t, s, "aa").Next() // starts the minute anew
@@ -224,7 +227,8 @@ func TestFailedLoadIsSaidAndTriedAgain(t *testing.T) {
 	if _, err := s.start(t.Context(), "aa", session.Request{}); !errors.Is(err, damaged) {
 		t.Errorf("%v", err)
 	}
-	if _, err := s.start(t.Context(), "much too large", session.Request{}); !errors.Is(err, errNoRoom) {
+	if _, err := s.start(t.Context(), "much too large", session.Request{}); !errors.Is(err,
+		errNoRoom) {
 		t.Errorf("%v", err)
 	}
 	delete(m.fail, "aa")
@@ -247,7 +251,8 @@ func TestClientThatLeavesGivesTheModelBack(t *testing.T) {
 		s := newLoadedSet(m.load, time.Hour)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := s.start(ctx, "aa", session.Request{}); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := s.start(ctx, "aa", session.Request{}); !errors.Is(err,
+			context.DeadlineExceeded) {
 			t.Errorf("%v", err)
 		}
 		time.Sleep(time.Minute) // the load goes on: the next one will want it
@@ -287,8 +292,8 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// Whatever comes in whatever order, memory is never overrun (machine.load refuses), nothing is closed twice and everything
-// is closed in the end.
+// Whatever comes in whatever order, memory is never overrun (machine.load refuses), nothing is
+// closed twice and everything is closed in the end.
 func TestAnyOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &machine{t: t, room: 5, slow: time.Millisecond}

@@ -24,13 +24,14 @@ func (in input) plan() (Plan, error) { return makePlan(in.Spec, in.Settings, in.
 func (in input) pages(n int) int { return pagesFor(n, in.Spec, in.Settings) }
 
 func input20b(free int64) input {
-	need := engine.Plan{Weights: 13_761_264_768, Scratch: 200 << 20, PageBytes: 32 * 12 * 2 * 512 * 2}
+	need := engine.Plan{Weights: 13_761_264_768, Scratch: 200 << 20,
+		PageBytes: 32 * 12 * 2 * 512 * 2}
 	return input{engine.Room{Free: free, Need: need},
 		models.Spec20B(), engine.Settings{MaxNumBatchedTokens: 512, MaxNumSeqs: 64}}
 }
 
-// The plan must hold what it promises at every amount of free memory: never more than is free, and always one
-// sequence of the stated length.
+// The plan must hold what it promises at every amount of free memory: never more than is free, and
+// always one sequence of the stated length.
 func TestPlanNeverOverruns(t *testing.T) {
 	fitted := 0
 	for free := int64(1 << 30); free < 64<<30; free += 173 << 20 {
@@ -46,7 +47,8 @@ func TestPlanNeverOverruns(t *testing.T) {
 				t.Fatalf("free %d: planned %d", free, p.Total)
 			}
 			if in.pages(p.Context) > p.Pages {
-				t.Fatalf("free %d: context %d needs %d pages, the pool has %d", free, p.Context, in.pages(p.Context), p.Pages)
+				t.Fatalf("free %d: context %d needs %d pages, the pool has %d", free, p.Context,
+					in.pages(p.Context), p.Pages)
 			}
 			if asked > 0 && p.Context != asked {
 				t.Fatalf("free %d: asked %d, got %d", free, asked, p.Context)
@@ -60,7 +62,8 @@ func TestPlanNeverOverruns(t *testing.T) {
 
 func TestPlanRefusesWithNumbers(t *testing.T) {
 	_, err := input20b(8 << 30).plan()
-	if err == nil || !strings.Contains(err.Error(), "8.0 GiB free") || !strings.Contains(err.Error(), "12.8 GiB") {
+	if err == nil || !strings.Contains(err.Error(), "8.0 GiB free") ||
+		!strings.Contains(err.Error(), "12.8 GiB") {
 		t.Fatalf("got %v", err)
 	}
 }
@@ -76,8 +79,9 @@ func TestPlanUsesAllItCan(t *testing.T) {
 	}
 }
 
-// On any machine, for any model and any flags: what is planned is what the engine takes, it is within what may be taken,
-// and every sequence up to the stated context has its pages, at any batch.
+// On any machine, for any model and any flags: what is planned is what the engine takes, it is
+// within what may be taken, and every sequence up to the stated context has its pages, at any
+// batch.
 func TestPlanOnAnyMachine(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	fitted, whole := 0, 0
@@ -89,14 +93,16 @@ func TestPlanOnAnyMachine(t *testing.T) {
 			rows = 512
 		}
 		seqs = min(seqs, rows)
-		o := engine.Settings{KVCacheDtype: []string{"", "f32", "bf16"}[rng.IntN(3)], MaxNumBatchedTokens: rows, Pages: 1}
+		o := engine.Settings{KVCacheDtype: []string{"", "f32", "bf16"}[rng.IntN(3)],
+			MaxNumBatchedTokens: rows, Pages: 1}
 		need, err := engine.PlanFor(spec, o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		in := input{engine.Room{Free: int64(rng.IntN(200<<10)+1) << 20, Need: need,
 			Extra: int64(seqs) * int64(spec.Vocab) * 4}, spec,
-			engine.Settings{KVCacheDtype: o.KVCacheDtype, MaxNumBatchedTokens: rows, MaxNumSeqs: seqs, MaxModelLen: pick(0, 0, 0, 1000, 8192, 131072),
+			engine.Settings{KVCacheDtype: o.KVCacheDtype, MaxNumBatchedTokens: rows,
+				MaxNumSeqs: seqs, MaxModelLen: pick(0, 0, 0, 1000, 8192, 131072),
 				GPUMemoryUtilization: []float64{0, 0, 0.5, 0.9, 0.95, 1}[rng.IntN(6)]}}
 		if rng.IntN(3) == 0 { // a card, of which others have some
 			in.Total = in.Free + int64(rng.IntN(32<<10))<<20
@@ -118,15 +124,18 @@ func TestPlanOnAnyMachine(t *testing.T) {
 		if in.GPUMemoryUtilization > 0 {
 			may = min(in.Free, int64(float64(max(in.Total, in.Free))*in.GPUMemoryUtilization))
 		}
-		if total := exact.Total() + int64(seqs)*int64(spec.Vocab)*4; total != p.Total || total > may || p.Left != in.Free-total {
+		if total := exact.Total() + int64(seqs)*int64(spec.Vocab)*4; total != p.Total ||
+			total > may || p.Left != in.Free-total {
 			t.Fatalf("%+v: the engine takes %d, planned are %d of %d", in, total, p.Total, may)
 		}
-		if kv.PagesOf(p.Context, rows, spec.Window, 1) > p.Pages || in.MaxModelLen > 0 && p.Context != min(in.MaxModelLen, spec.MaxPosition) {
+		if kv.PagesOf(p.Context, rows, spec.Window, 1) > p.Pages || in.MaxModelLen > 0 &&
+			p.Context != min(in.MaxModelLen, spec.MaxPosition) {
 			t.Fatalf("%+v: %+v", in, p)
 		}
 		if p.Context == spec.MaxPosition {
 			whole++
-		} else if in.MaxModelLen == 0 && (p.FullContext <= in.Free && in.Total <= in.Free || len(p.Lines()) != 3) {
+		} else if in.MaxModelLen == 0 && (p.FullContext <= in.Free && in.Total <= in.Free ||
+			len(p.Lines()) != 3) {
 			t.Fatalf("%+v: the whole context is said to need %d, %q", in, p.FullContext, p.Lines())
 		} else if in.MaxModelLen > 0 && len(p.Lines()) != 2 {
 			t.Fatalf("%+v: the context was asked for, and yet: %q", in, p.Lines())
@@ -145,10 +154,11 @@ func TestPlanOnAnyMachine(t *testing.T) {
 	}
 }
 
-// What is planned for a model is what its engine takes, to the byte, and the scheduler's logits; and the demo, whose context is
-// bounded on purpose, is not said to want more memory.
+// What is planned for a model is what its engine takes, to the byte, and the scheduler's logits;
+// and the demo, whose context is bounded on purpose, is not said to want more memory.
 func TestThePlanIsWhatTheEngineTakes(t *testing.T) {
-	for _, o := range []engine.Settings{{}, {KVCacheDtype: "bf16", MaxNumBatchedTokens: 128, MaxNumSeqs: 5},
+	for _, o := range []engine.Settings{{}, {KVCacheDtype: "bf16", MaxNumBatchedTokens: 128,
+		MaxNumSeqs: 5},
 		{KVCacheDtype: "fp8", Dense: "q8", Compute: "int8"}} {
 		found, err := checkpoint.Resolve("demo")
 		if err != nil {
@@ -167,7 +177,8 @@ func TestThePlanIsWhatTheEngineTakes(t *testing.T) {
 		if seqs == 0 {
 			seqs = 256
 		}
-		if logits := int64(seqs) * int64(m.ckpt.Spec.Vocab) * 4; plan.Weights != takes.Weights || plan.KV != takes.KV() || plan.Total != takes.Total()+logits {
+		if logits := int64(seqs) * int64(m.ckpt.Spec.Vocab) * 4; plan.Weights != takes.Weights ||
+			plan.KV != takes.KV() || plan.Total != takes.Total()+logits {
 			t.Errorf("%+v: planned %+v, the engine takes %+v", o, plan, takes)
 		}
 		if lines := plan.Lines(); len(lines) != 2 {

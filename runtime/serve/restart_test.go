@@ -43,7 +43,8 @@ func (s frailStep) Forward(b *engine.Batch, logits []float32) error {
 	return s.Step.Forward(b, logits)
 }
 
-func loadFrail(t *testing.T, s engine.Settings, reopen func(engine.Backend) (engine.Backend, error)) (*Model, *atomic.Int32) {
+func loadFrail(t *testing.T, s engine.Settings, reopen func(engine.Backend) (engine.Backend,
+	error)) (*Model, *atomic.Int32) {
 	t.Helper()
 	found, err := checkpoint.Resolve("demo")
 	if err != nil {
@@ -67,7 +68,9 @@ func textOf(ids []int32) string { return string(token.Get().Decode(nil, ids)) }
 
 func say(t *testing.T, m *Model, words string) (session.Result, error) {
 	t.Helper()
-	turn, err := m.Start(context.Background(), session.Request{Messages: []session.Message{session.User(words)}, Date: "2026-11-21", MaxTokens: 20, Params: sample.Params{Logprobs: -1}})
+	turn, err := m.Start(context.Background(),
+		session.Request{Messages: []session.Message{session.User(words)}, Date: "2026-11-21",
+			MaxTokens: 20, Params: sample.Params{Logprobs: -1}})
 	if err != nil {
 		return session.Result{}, err
 	}
@@ -76,8 +79,8 @@ func say(t *testing.T, m *Model, words string) (session.Result, error) {
 	return turn.Result(), nil
 }
 
-// A device that fails costs the turns that run; the next one gets what it would have got before, on a new engine. One that
-// stays broken ends the model with an error that says so.
+// A device that fails costs the turns that run; the next one gets what it would have got before, on
+// a new engine. One that stays broken ends the model with an error that says so.
 func TestFaultRestartsTheEngine(t *testing.T) {
 	reopened := 0
 	m, broken := loadFrail(t, engine.Settings{}, func(old engine.Backend) (engine.Backend, error) {
@@ -91,15 +94,18 @@ func TestFaultRestartsTheEngine(t *testing.T) {
 	broken.Store(1)
 	failed, err := say(t, m, "Hello")
 	var fault *sched.EngineError
-	if err != nil || failed.Done.Finish != session.FinishError || !errors.As(failed.Done.Err, &fault) || !errors.Is(failed.Done.Err, errBroken) {
+	if err != nil || failed.Done.Finish != session.FinishError ||
+		!errors.As(failed.Done.Err, &fault) || !errors.Is(failed.Done.Err, errBroken) {
 		t.Fatalf("%v, %q %v", err, failed.Done.Finish, failed.Done.Err)
 	}
 	after, err := say(t, m, "Hello")
 	if err != nil || !slices.Equal(after.Tokens, before.Tokens) {
-		t.Fatalf("%v: %q after the restart, %q before: %v", err, textOf(after.Tokens), textOf(before.Tokens), after.Done.Err)
+		t.Fatalf("%v: %q after the restart, %q before: %v", err, textOf(after.Tokens),
+			textOf(before.Tokens), after.Done.Err)
 	}
 	if reopened != 1 || m.Stats().Faults != 1 || after.Done.Usage.Cached != 0 {
-		t.Errorf("reopened %d times, %d faults, %d tokens cached on a new engine", reopened, m.Stats().Faults, after.Done.Usage.Cached)
+		t.Errorf("reopened %d times, %d faults, %d tokens cached on a new engine", reopened,
+			m.Stats().Faults, after.Done.Usage.Cached)
 	}
 	broken.Store(1000)
 	for range 10 {
@@ -127,7 +133,8 @@ func TestPagesInEightBits(t *testing.T) {
 	}
 	second, err := say(t, m, "Hello there, what can you do for me today?")
 	if err != nil || !slices.Equal(first.Tokens, second.Tokens) || second.Done.Usage.Cached == 0 {
-		t.Errorf("%v: %q, then %q with %d tokens cached", err, textOf(first.Tokens), textOf(second.Tokens), second.Done.Usage.Cached)
+		t.Errorf("%v: %q, then %q with %d tokens cached", err, textOf(first.Tokens),
+			textOf(second.Tokens), second.Done.Usage.Cached)
 	}
 	if a, b := m.Plan().KV, wide.Plan().KV; a >= b {
 		t.Errorf("%d bytes of pages in 8 bits, %d in 16", a, b)
@@ -136,9 +143,11 @@ func TestPagesInEightBits(t *testing.T) {
 
 // What the flags say reaches the engine and the scheduler.
 func TestSettingsReachTheEngine(t *testing.T) {
-	m, _ := loadFrail(t, engine.Settings{KVCacheDtype: "bf16", NoPrefixCaching: true, MaxNumSeqs: 3, MaxNumBatchedTokens: 64, Deterministic: true}, nil)
+	m, _ := loadFrail(t, engine.Settings{KVCacheDtype: "bf16", NoPrefixCaching: true, MaxNumSeqs: 3,
+		MaxNumBatchedTokens: 64, Deterministic: true}, nil)
 	defer m.Close()
-	if o := m.engine.Settings(); o.KVCacheDtype != "bf16" || o.MaxNumBatchedTokens != 64 || !o.Deterministic {
+	if o := m.engine.Settings(); o.KVCacheDtype != "bf16" || o.MaxNumBatchedTokens != 64 ||
+		!o.Deterministic {
 		t.Errorf("%+v", o)
 	}
 	for range 2 {

@@ -1,7 +1,7 @@
 //go:build unix
 
-// The program in a pseudo-terminal, with the embedded model: what a newcomer sees. The screen is read through the
-// small terminal emulator of ui/chat/vt.
+// The program in a pseudo-terminal, with the embedded model: what a newcomer sees. The screen is
+// read through the small terminal emulator of ui/chat/vt.
 
 package cli
 
@@ -39,7 +39,8 @@ func startInTerminal(t *testing.T, width, height uint16, args ...string) (*termi
 	}
 	cmd := exec.Command(bin, args...)
 	home := t.TempDir()
-	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home, "XDG_RUNTIME_DIR="+home, "TERM=xterm-256color")
+	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home,
+		"XDG_RUNTIME_DIR="+home, "TERM=xterm-256color")
 	f, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: height, Cols: width})
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +68,8 @@ func (term *terminal) text() string {
 	return term.screen.String()
 }
 
-// until waits for a screen on which ready holds, and fails the test with what was awaited if it never comes.
+// until waits for a screen on which ready holds, and fails the test with what was awaited if it
+// never comes.
 func (term *terminal) until(awaited string, ready func(screen string) bool) string {
 	term.t.Helper()
 	deadline := time.Now().Add(2 * time.Minute)
@@ -110,7 +112,11 @@ func TestChatOnTheScreen(t *testing.T) {
 	term.wait("effort high")
 	term.send("How do I serve an OpenAI API?\r")
 	term.wait("ossrun serve")
-	screen := term.until("the end of the answer", func(s string) bool { return strings.Contains(s, "tok/s") && !strings.Contains(s, "Esc stops") })
+	screen := term.until("the end of the answer",
+		func(s string) bool {
+			return strings.Contains(s, "tok/s") &&
+				!strings.Contains(s, "Esc stops")
+		})
 	if !strings.Contains(screen, "thought for") || strings.Contains(screen, "<|") {
 		t.Errorf("reasoning is not folded, or a special token shows:\n%s", screen)
 	}

@@ -1,5 +1,5 @@
-// The embedded demo model on every instruction set of this machine: its answers at temperature 0 must not depend on which
-// kernels computed them.
+// The embedded demo model on every instruction set of this machine: its answers at temperature 0
+// must not depend on which kernels computed them.
 
 package cli
 
@@ -38,7 +38,8 @@ func TestDemoOnEachISA(t *testing.T) {
 		}
 		for i, got := range answersOn(t, isa, requests) {
 			if !slices.Equal(got, want[i]) {
-				t.Errorf("%s answers request %d with %q, the plain loops with %q", isa, i, token.Get().Decode(nil, got), token.Get().Decode(nil, want[i]))
+				t.Errorf("%s answers request %d with %q, the plain loops with %q", isa, i,
+					token.Get().Decode(nil, got), token.Get().Decode(nil, want[i]))
 			}
 		}
 		t.Logf("%s: %d answers are those of the plain loops", isa, len(requests))

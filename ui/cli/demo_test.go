@@ -1,5 +1,6 @@
-// The embedded demo model through our own engine: its held-out questions (assets/demo/heldout.jsonl) at temperature 0, and
-// 500 turns at temperature 1 in which nothing may be illegal.
+// The embedded demo model through our own engine: its held-out questions
+// (assets/demo/heldout.jsonl) at temperature 0, and 500 turns at temperature 1 in which nothing may
+// be illegal.
 
 package cli
 
@@ -65,7 +66,8 @@ func readHeldOut(t *testing.T) []heldOut {
 
 func (h heldOut) request(p sample.Params) session.Request {
 	p.Logprobs = -1
-	r := session.Request{Effort: h.Effort, Date: "2026-11-21", Instructions: h.Instructions, Functions: h.Tools, Python: h.Python, Params: p, MaxTokens: 400}
+	r := session.Request{Effort: h.Effort, Date: "2026-11-21", Instructions: h.Instructions,
+		Functions: h.Tools, Python: h.Python, Params: p, MaxTokens: 400}
 	for _, m := range h.Messages {
 		switch name, isFunction := strings.CutPrefix(m.Recipient+m.Name, "functions."); {
 		case m.Role == "user":
@@ -73,13 +75,15 @@ func (h heldOut) request(p sample.Params) session.Request {
 		case m.Role == "tool" && isFunction:
 			r.Messages = append(r.Messages, session.FunctionResult("", name, m.Content))
 		case m.Role == "tool":
-			result := harmony.Text(harmony.RoleTool, m.Content).WithChannel("analysis").WithRecipient("assistant")
+			result := harmony.Text(harmony.RoleTool,
+				m.Content).WithChannel("analysis").WithRecipient("assistant")
 			result.Name = name
 			r.Messages = append(r.Messages, session.Message{Message: result})
 		case isFunction:
 			r.Messages = append(r.Messages, session.FunctionCall("", name, m.Content))
 		case m.Recipient != "":
-			call := harmony.Text(harmony.RoleAssistant, m.Content).WithChannel("analysis").WithRecipient(m.Recipient).WithContentType("code")
+			call := harmony.Text(harmony.RoleAssistant,
+				m.Content).WithChannel("analysis").WithRecipient(m.Recipient).WithContentType("code")
 			r.Messages = append(r.Messages, session.Message{Message: call})
 		default:
 			r.Messages = append(r.Messages, session.AssistantAnswer(m.Content))
@@ -104,7 +108,8 @@ func (h heldOut) right(res session.Result) bool {
 			return false
 		}
 		var got any
-		return json.Unmarshal([]byte(res.Calls[0].Arguments), &got) == nil && reflect.DeepEqual(got, h.Call.Arguments)
+		return json.Unmarshal([]byte(res.Calls[0].Arguments), &got) == nil &&
+			reflect.DeepEqual(got, h.Call.Arguments)
 	}
 	for _, m := range h.Must {
 		if !regexp.MustCompile(m).MatchString(res.Answer) {
@@ -122,7 +127,8 @@ func (h heldOut) right(res session.Result) bool {
 func squeeze(s string) string { return strings.ReplaceAll(s, " ", "") }
 
 // playAll runs requests eight at a time and gives each result to see, one at a time.
-func playAll(t *testing.T, m session.Runner, requests []session.Request, see func(int, session.Result)) {
+func playAll(t *testing.T, m session.Runner, requests []session.Request,
+	see func(int, session.Result)) {
 	t.Helper()
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -185,7 +191,8 @@ func TestDemoModel(t *testing.T) {
 		t.Logf("%-30s %d/%d", c, right[c], n)
 		sum += right[c]
 	}
-	t.Logf("held-out questions answered rightly: %d/%d = %.1f %%", sum, len(held), 100*float64(sum)/float64(len(held)))
+	t.Logf("held-out questions answered rightly: %d/%d = %.1f %%", sum, len(held),
+		100*float64(sum)/float64(len(held)))
 	if len(held) < 200 || float64(sum) < demoFloor*float64(len(held)) {
 		t.Errorf("%d of %d, less than %.0f %%", sum, len(held), 100*demoFloor)
 	}
@@ -202,7 +209,8 @@ func TestDemoModel(t *testing.T) {
 		case session.FinishLength:
 			cut++
 		case session.FinishStop, session.FinishToolCalls:
-			if res.Done.Faults.Total() > 0 || res.Answer == "" && len(res.Calls) == 0 || strings.Contains(res.Answer+res.Reasoning, "<|") {
+			if res.Done.Faults.Total() > 0 || res.Answer == "" && len(res.Calls) == 0 ||
+				strings.Contains(res.Answer+res.Reasoning, "<|") {
 				illegal++
 				t.Errorf("seed %d: %q", i, string(token.Get().Decode(nil, res.Tokens)))
 			}
@@ -210,5 +218,6 @@ func TestDemoModel(t *testing.T) {
 			t.Errorf("seed %d ended with %s: %v", i, res.Done.Finish, res.Done.Err)
 		}
 	})
-	t.Logf("temperature 1: %d of 500 turns illegal, %d cut by the limit of 400 tokens", illegal, cut)
+	t.Logf("temperature 1: %d of 500 turns illegal, %d cut by the limit of 400 tokens", illegal,
+		cut)
 }

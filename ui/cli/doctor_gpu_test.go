@@ -15,7 +15,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/serve"
 )
 
-// TestSelftestGPU: the self-test's every part on a tiny shape, through the fake driver. Its figures are those of an emulation.
+// TestSelftestGPU: the self-test's every part on a tiny shape, through the fake driver. Its figures
+// are those of an emulation.
 func TestSelftestGPU(t *testing.T) {
 	fakeGPU(t, fakedriver.Machine{Devices: 1, Name: "Fake H100", Major: 9, Memory: 64 << 20})
 	dev, _, err := serve.Open(t.Context(), engine.Settings{Device: "gpu"}, func(string) {})
@@ -28,20 +29,24 @@ func TestSelftestGPU(t *testing.T) {
 	spec.MaxPosition = 4096
 	var r doctorReport
 	var out bytes.Buffer
-	err = r.selftestGPU(t.Context(), &out, dev.(*gpu.Backend), gpuSelftest{shape, shape, spec, []device.Point{{Sequences: 1, Rows: 2}, {Sequences: 1, Rows: 1, Context: 5000}}, 1})
+	err = r.selftestGPU(t.Context(), &out, dev.(*gpu.Backend), gpuSelftest{shape, shape, spec,
+		[]device.Point{{Sequences: 1, Rows: 2}, {Sequences: 1, Rows: 1, Context: 5000}}, 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if r.Passed == nil || !*r.Passed || !strings.HasSuffix(out.String(), "selftest: passed\n") {
 		t.Errorf("%s", out.String())
 	}
-	if len(r.Selftest) < 23 || r.Whole == nil || len(r.Whole.Points) != 2 || r.Whole.Bandwidth <= 0 {
+	if len(r.Selftest) < 23 || r.Whole == nil || len(r.Whole.Points) != 2 ||
+		r.Whole.Bandwidth <= 0 {
 		t.Errorf("%d operations, %+v", len(r.Selftest), r.Whole)
 	}
-	if len(r.Matrix) != 4 || strings.Count(out.String(), "%  bf16 by a warp, ") != 3 || strings.Count(out.String(), "%  bf16 by a warpgroup, ") != 1 {
+	if len(r.Matrix) != 4 || strings.Count(out.String(), "%  bf16 by a warp, ") != 3 ||
+		strings.Count(out.String(), "%  bf16 by a warpgroup, ") != 1 {
 		t.Errorf("%v", r.Matrix)
 	}
-	if mx := 2; len(r.Kernels) != len(device.Variants())-mx || !strings.Contains(out.String(), "prefill_down") {
+	if mx := 2; len(r.Kernels) != len(device.Variants())-mx ||
+		!strings.Contains(out.String(), "prefill_down") {
 		t.Errorf("%d kernels were proved: %s", len(r.Kernels), out.String())
 	}
 	for line := range strings.Lines(out.String()) {
@@ -50,7 +55,8 @@ func TestSelftestGPU(t *testing.T) {
 		}
 	}
 	for _, p := range r.Kernels {
-		if want := strings.HasPrefix(string(p.Variant), "prefill_") && p.Variant != device.PrefillLinearQ8; (p.Fragments == "exact") != want {
+		if want := strings.HasPrefix(string(p.Variant), "prefill_") &&
+			p.Variant != device.PrefillLinearQ8; (p.Fragments == "exact") != want {
 			t.Errorf("%+v", p)
 		}
 	}
@@ -59,11 +65,13 @@ func TestSelftestGPU(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 	}
-	if len(r.Decode) != 2 || r.Decode[0].TokensPerSecond <= 0 || r.Decode[1].TokensPerSecond <= 0 || !strings.Contains(out.String(), "the faster here: OSSRUN_DECODE_KERNEL=") {
+	if len(r.Decode) != 2 || r.Decode[0].TokensPerSecond <= 0 || r.Decode[1].TokensPerSecond <= 0 ||
+		!strings.Contains(out.String(), "the faster here: OSSRUN_DECODE_KERNEL=") {
 		t.Errorf("%+v\n%s", r.Decode, out.String())
 	}
 	for _, row := range r.Selftest {
-		if matrix := strings.HasPrefix(row.Op, "linear") || strings.HasPrefix(row.Op, "down"); matrix && row.PercentOfMatrix <= 0 {
+		if matrix := strings.HasPrefix(row.Op, "linear") ||
+			strings.HasPrefix(row.Op, "down"); matrix && row.PercentOfMatrix <= 0 {
 			t.Errorf("%+v", row)
 		}
 		if !row.OK || row.Skipped != "" || row.GBs <= 0 || row.Percent <= 0 || row.ISA != "sm_90" {
@@ -86,27 +94,36 @@ type integratedOf struct{ memoryOf }
 
 func (integratedOf) Caps() engine.Caps { return engine.Caps{Integrated: true} }
 
-// TestSelftestExtent: the whole model has the layers that the card has room for, and the host while they are made. By hand: 2.317e9 bytes of embeddings,
-// 0.477e9 a layer.
+// TestSelftestExtent: the whole model has the layers that the card has room for, and the host while
+// they are made. By hand: 2.317e9 bytes of embeddings, 0.477e9 a layer.
 func TestSelftestExtent(t *testing.T) {
-	card := func(mib int64) engine.Device { return memoryOf{free: device.Available(mib<<20, (mib-300)<<20)} }
+	card := func(mib int64) engine.Device {
+		return memoryOf{free: device.Available(mib<<20,
+			(mib-300)<<20)}
+	}
 	host := memoryOf{free: 64 << 30}
 	for name, x := range map[string]struct {
 		dev, host engine.Device
 		layers    int
 	}{
-		"H200": {card(143771), host, 24}, "16 GB": {card(16376), host, 24}, "12 GB": {card(12288), host, 14}, "8 GB": {card(8188), host, 6}, "4 GB": {card(4096), host, 0},
-		"H200 in a small host": {card(143771), memoryOf{free: 8 << 30}, 10}, "no room in the host": {card(143771), memoryOf{free: 3 << 30}, 0},
-		"shared": {integratedOf{memoryOf{free: 20 << 30}}, memoryOf{free: 20 << 30}, 14},
+		"H200": {card(143771), host, 24}, "16 GB": {card(16376), host, 24}, "12 GB": {card(12288),
+			host, 14}, "8 GB": {card(8188), host, 6}, "4 GB": {card(4096), host, 0},
+		"H200 in a small host": {card(143771), memoryOf{free: 8 << 30}, 10},
+		"no room in the host":  {card(143771), memoryOf{free: 3 << 30}, 0},
+		"shared": {integratedOf{memoryOf{free: 20 << 30}}, memoryOf{free: 20 << 30},
+			14},
 	} {
 		got := fullGPUSelftest(x.dev, x.host)
-		if got.whole.Layers != x.layers || len(got.points) != 11 || len(got.shapes) == 0 || len(got.timed) != 2 {
-			t.Errorf("%s: %d layers, want %d; %d points", name, got.whole.Layers, x.layers, len(got.points))
+		if got.whole.Layers != x.layers || len(got.points) != 11 || len(got.shapes) == 0 ||
+			len(got.timed) != 2 {
+			t.Errorf("%s: %d layers, want %d; %d points", name, got.whole.Layers, x.layers,
+				len(got.points))
 		}
 	}
 }
 
-// TestWrongKernelIsShown: a kernel that was found wrong stands in the table with what takes its place, and the check is missed.
+// TestWrongKernelIsShown: a kernel that was found wrong stands in the table with what takes its
+// place, and the check is missed.
 func TestWrongKernelIsShown(t *testing.T) {
 	var r doctorReport
 	var out bytes.Buffer
@@ -115,7 +132,8 @@ func TestWrongKernelIsShown(t *testing.T) {
 		{Variant: device.DecodeDown, Error: 0.5, Bound: 2e-5, Why: "x differs"},
 		{Variant: device.PrefillDown, Error: 1e-6, Bound: 2e-5, OK: true, Fragments: "exact"},
 	})
-	want := "decode_down             5.0e-01  2.0e-05  FAILED, the reference kernels take its place: x differs\nprefill_down            1.0e-06  2.0e-05     exact\n"
+	want := "decode_down             5.0e-01  2.0e-05  FAILED, the reference kernels take its " +
+		"place: x differs\nprefill_down            1.0e-06  2.0e-05     exact\n"
 	if ok || !strings.HasSuffix(out.String(), want) || strings.Count(out.String(), "FAILED") != 1 {
 		t.Errorf("%v\n%s", ok, out.String())
 	}

@@ -10,16 +10,21 @@ import (
 
 // A card a line, and one for what they have together; a sentence stays one.
 func TestPrintedPlan(t *testing.T) {
-	cards := multi.Plan{Context: 9, HostUsed: 2 << 30, Shares: []multi.Share{{From: 0, To: 2, Weights: 1 << 30, CPUExperts: []int{1}}, {Card: 1, From: 2, To: 4, Weights: 1 << 30}}}
+	cards := multi.Plan{Context: 9, HostUsed: 2 << 30,
+		Shares: []multi.Share{{From: 0, To: 2, Weights: 1 << 30, CPUExperts: []int{1}},
+			{Card: 1, From: 2, To: 4, Weights: 1 << 30}}}
 	for name, x := range map[string]struct {
 		plan       gpu.Placement
 		want, line string
 	}{
 		"no GPUs": {gpu.Placement{}, "", ""},
-		"two cards": {gpu.Placement{Lines: cards.Lines(nil), Fits: true}, "\t  GPUs: layers 0-1 on GPU 0 (1.0 GiB), experts of 1 of them on the CPU\n" +
-			"\t        layers 2-3 on GPU 1 (1.0 GiB)\n\t        context 9; 2.0 GiB of host memory\n",
+		"two cards": {gpu.Placement{Lines: cards.Lines(nil), Fits: true},
+			"\t  GPUs: layers 0-1 on GPU 0 (1.0 GiB), experts of 1 of them on the CPU\n" +
+				"\t        layers 2-3 on GPU 1 (1.0 GiB)\n\t        context 9; 2.0 GiB of host " +
+				"memory\n",
 			`layers 0-1 on GPU 0 (1.0 GiB), experts of 1 of them on the CPU; layers 2-3 on GPU 1 (1.0 GiB); context 9; 2.0 GiB of host memory`},
-		"no room": {gpu.Placement{Lines: []string{"x does not fit: a; context b"}}, "\t  GPUs: x does not fit: a; context b\n", `x does not fit: a; context b`},
+		"no room": {gpu.Placement{Lines: []string{"x does not fit: a; context b"}},
+			"\t  GPUs: x does not fit: a; context b\n", `x does not fit: a; context b`},
 	} {
 		var b strings.Builder
 		if printGPUPlan(&b, x.plan); b.String() != x.want {

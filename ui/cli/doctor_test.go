@@ -25,7 +25,8 @@ const goldenT2 = "../../testdata/model/T2"
 func doctor(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = Run(t.Context(), append([]string{"ossrun", "doctor"}, args...), Terminal{In: strings.NewReader(""), Out: &out, Err: &errs})
+	code = Run(t.Context(), append([]string{"ossrun", "doctor"}, args...),
+		Terminal{In: strings.NewReader(""), Out: &out, Err: &errs})
 	return code, out.String(), errs.String()
 }
 
@@ -51,7 +52,8 @@ func TestDoctorLooks(t *testing.T) {
 	if code != 0 || stderr != "" {
 		t.Fatalf("exit code %d, stderr %q", code, stderr)
 	}
-	for _, want := range []string{"system ", "cpu ", " free\n", "device ", "20b: ", "120b: ", "demo: built in", "config.yaml (", "scalar"} {
+	for _, want := range []string{"system ", "cpu ", " free\n", "device ", "20b: ", "120b: ",
+		"demo: built in", "config.yaml (", "scalar"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("missing %q in\n%s", want, stdout)
 		}
@@ -63,18 +65,23 @@ func TestDoctorLooks(t *testing.T) {
 
 func TestDoctorJSON(t *testing.T) {
 	r := doctorJSON(t, 0)
-	if r.Machine.Cores < 1 || r.Machine.MemoryTotal < 1<<28 || r.Machine.MemoryFree > r.Machine.MemoryTotal || len(r.Machine.ISAs) == 0 {
+	if r.Machine.Cores < 1 || r.Machine.MemoryTotal < 1<<28 ||
+		r.Machine.MemoryFree > r.Machine.MemoryTotal || len(r.Machine.ISAs) == 0 {
 		t.Errorf("machine %+v", r.Machine)
 	}
 	if len(r.Models) < 3 || r.Golden != nil || r.Selftest != nil || r.Passed != nil {
 		t.Errorf("report %+v", r)
 	}
 	for _, m := range r.Models {
-		if m.Fits != (m.Plan.Error == "" && m.Plan.Context >= gpu.UsableContext) || m.Fits && m.Needs > r.Machine.MemoryFree {
-			t.Errorf("%s needs %d of %d and fits: %v, planned: %+v", m.Name, m.Needs, r.Machine.MemoryFree, m.Fits, m.Plan)
+		if m.Fits != (m.Plan.Error == "" && m.Plan.Context >= gpu.UsableContext) || m.Fits &&
+			m.Needs > r.Machine.MemoryFree {
+			t.Errorf("%s needs %d of %d and fits: %v, planned: %+v", m.Name, m.Needs,
+				r.Machine.MemoryFree, m.Fits, m.Plan)
 		}
-		// 13.76 and 65.25 GB of weights, 0.20 and 0.30 GB of bf16 cache for 8192 tokens, 0.21 of logits; windows and scratch come on top
-		if least := map[string]int64{"20b": 14.17e9, "120b": 65.76e9}[m.Name]; m.Needs < least || least > 0 && m.Needs > least+0.3e9 {
+		// 13.76 and 65.25 GB of weights, 0.20 and 0.30 GB of bf16 cache for 8192 tokens, 0.21 of
+		// logits; windows and scratch come on top
+		if least := map[string]int64{"20b": 14.17e9, "120b": 65.76e9}[m.Name]; m.Needs < least ||
+			least > 0 && m.Needs > least+0.3e9 {
 			t.Errorf("%s needs %d bytes", m.Name, m.Needs)
 		}
 	}
@@ -86,7 +93,8 @@ func TestDoctorGolden(t *testing.T) {
 		t.Errorf("exit code %d, stderr %q, stdout\n%s", code, stderr, stdout)
 	}
 	r := doctorJSON(t, 0, "--golden", goldenT2)
-	if len(r.Golden) != 2*8 || r.Passed == nil || !*r.Passed { // seven cases and their sum, in two modes
+	// seven cases and their sum, in two modes
+	if len(r.Golden) != 2*8 || r.Passed == nil || !*r.Passed {
 		t.Errorf("%d rows, passed %v", len(r.Golden), r.Passed)
 	}
 	for _, row := range r.Golden {
@@ -96,7 +104,8 @@ func TestDoctorGolden(t *testing.T) {
 	}
 }
 
-// TestDoctorDamagedGolden: one logit, changed by a hundredth or no number at all, ends with exit code 1 and a miss in every mode.
+// TestDoctorDamagedGolden: one logit, changed by a hundredth or no number at all, ends with exit
+// code 1 and a miss in every mode.
 func TestDoctorDamagedGolden(t *testing.T) {
 	for _, change := range []float32{0.01, float32(math.NaN())} {
 		dir := damagedGolden(t, change)
@@ -116,7 +125,9 @@ func TestDoctorDamagedGolden(t *testing.T) {
 			t.Errorf("changed by %v: misses %v", change, missed)
 		}
 		code, stdout, stderr := doctor(t, "--golden", dir)
-		if code != exitFailure || !strings.Contains(stdout, "MISS: ") || !strings.HasSuffix(stdout, "golden: FAILED\n") || !strings.Contains(stderr, "a check missed") {
+		if code != exitFailure || !strings.Contains(stdout, "MISS: ") ||
+			!strings.HasSuffix(stdout, "golden: FAILED\n") ||
+			!strings.Contains(stderr, "a check missed") {
 			t.Errorf("exit code %d, stderr %q, stdout\n%s", code, stderr, stdout)
 		}
 	}
@@ -134,13 +145,15 @@ func TestDoctorRefuses(t *testing.T) {
 		{[]string{"--gold", "x"}, exitUsage, "--golden"},
 	} {
 		code, stdout, stderr := doctor(t, test.args...)
-		if code != test.code || !strings.Contains(stderr, test.stderr) || strings.Contains(stdout, "passed") {
+		if code != test.code || !strings.Contains(stderr, test.stderr) ||
+			strings.Contains(stdout, "passed") {
 			t.Errorf("%v: exit code %d, stderr %q", test.args, code, stderr)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	code := Run(ctx, []string{"ossrun", "doctor", "--golden", goldenT2}, Terminal{Out: io.Discard, Err: io.Discard})
+	code := Run(ctx, []string{"ossrun", "doctor", "--golden", goldenT2},
+		Terminal{Out: io.Discard, Err: io.Discard})
 	if code != exitInterrupted {
 		t.Errorf("interrupted: exit code %d", code)
 	}
@@ -171,8 +184,9 @@ func (s faultyStep) Forward(b *engine.Batch, logits []float32) error {
 	return err
 }
 
-// TestSelftestSeesAFault: of all operations only the one that is spoilt fails, and the report says so. The device around it says that it has no dense
-// weights or KV pages in 8 bits: those operations are skipped by name.
+// TestSelftestSeesAFault: of all operations only the one that is spoilt fails, and the report says
+// so. The device around it says that it has no dense weights or KV pages in 8 bits: those
+// operations are skipped by name.
 func TestSelftestSeesAFault(t *testing.T) {
 	dev, err := cpu.New(1)
 	if err != nil {
@@ -198,10 +212,13 @@ func TestSelftestSeesAFault(t *testing.T) {
 				t.Errorf("with %q spoilt, %s is OK: %v (%s)", test.failed, row.Op, row.OK, row.Why)
 			}
 		}
-		if told := strings.Count(out.String(), " in 8 bits\n"); skipped != test.skips || told != skipped {
-			t.Errorf("%d skipped and %d told, %d expected\n%s", skipped, told, test.skips, out.String())
+		if told := strings.Count(out.String(), " in 8 bits\n"); skipped != test.skips ||
+			told != skipped {
+			t.Errorf("%d skipped and %d told, %d expected\n%s", skipped, told, test.skips,
+				out.String())
 		}
-		if want := test.failed == ""; *r.Passed != want || strings.HasSuffix(out.String(), "selftest: passed\n") != want {
+		if want := test.failed == ""; *r.Passed != want ||
+			strings.HasSuffix(out.String(), "selftest: passed\n") != want {
 			t.Errorf("with %q spoilt, passed: %v\n%s", test.failed, *r.Passed, out.String())
 		}
 	}

@@ -1,4 +1,5 @@
-// Commands of the scripts that write the demo model as other programs keep models, and goldens held by weights in those layouts.
+// Commands of the scripts that write the demo model as other programs keep models, and goldens held
+// by weights in those layouts.
 
 package cli
 
@@ -19,7 +20,8 @@ func ggufCommand(ts *testscript.TestScript, neg bool, args []string) {
 	demo, err := checkpoint.OpenDemo()
 	ts.Check(err)
 	defer demo.Close()
-	style := map[string]modeltest.GGUFStyle{"llama": modeltest.LlamaBF16, "ollama": modeltest.Ollama}[args[1]]
+	style := map[string]modeltest.GGUFStyle{"llama": modeltest.LlamaBF16,
+		"ollama": modeltest.Ollama}[args[1]]
 	ts.Check(ggufAt(demo, ts.MkAbs(args[0]), style))
 }
 
@@ -31,7 +33,8 @@ func originalCommand(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(modeltest.WriteOriginal(demo, ts.MkAbs(args[0])))
 }
 
-// TestGGUFGoldens: T2 as GGUF files and in the original/ layout, each in place, gives the golden logits.
+// TestGGUFGoldens: T2 as GGUF files and in the original/ layout, each in place, gives the golden
+// logits.
 func TestGGUFGoldens(t *testing.T) {
 	source := filepath.Join("..", "..", "testdata", "model", "T2")
 	checkpoint, err := checkpoint.Open(filepath.Join(source, "checkpoint"))
@@ -40,20 +43,25 @@ func TestGGUFGoldens(t *testing.T) {
 	}
 	defer checkpoint.Close()
 	write := map[string]func(path string) error{
-		"llama.cpp": func(path string) error { return ggufAt(checkpoint, path, modeltest.LlamaBF16) },
-		"ollama":    func(path string) error { return ggufAt(checkpoint, path, modeltest.Ollama) },
-		"original":  func(path string) error { return modeltest.WriteOriginal(checkpoint, path) },
+		"llama.cpp": func(path string) error {
+			return ggufAt(checkpoint, path,
+				modeltest.LlamaBF16)
+		},
+		"ollama":   func(path string) error { return ggufAt(checkpoint, path, modeltest.Ollama) },
+		"original": func(path string) error { return modeltest.WriteOriginal(checkpoint, path) },
 	}
 	for name, write := range write {
 		dir := t.TempDir()
 		if err := write(filepath.Join(dir, "checkpoint")); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.CopyFS(filepath.Join(dir, "golden"), os.DirFS(filepath.Join(source, "golden"))); err != nil {
+		if err := os.CopyFS(filepath.Join(dir, "golden"),
+			os.DirFS(filepath.Join(source, "golden"))); err != nil {
 			t.Fatal(err)
 		}
 		var out, errs bytes.Buffer
-		if code := Run(t.Context(), []string{"ossrun", "doctor", "--golden", dir}, Terminal{In: bytes.NewReader(nil), Out: &out, Err: &errs}); code != exitOK {
+		if code := Run(t.Context(), []string{"ossrun", "doctor", "--golden", dir},
+			Terminal{In: bytes.NewReader(nil), Out: &out, Err: &errs}); code != exitOK {
 			t.Errorf("%s: exit code %d: %s%s", name, code, out.String(), errs.String())
 		}
 	}

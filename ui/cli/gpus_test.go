@@ -9,10 +9,12 @@ import (
 	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
 )
 
-// TestPrintedGPUs: of several GPUs each line has the number that --gpu wants; of one there is nothing to choose.
+// TestPrintedGPUs: of several GPUs each line has the number that --gpu wants; of one there is
+// nothing to choose.
 func TestPrintedGPUs(t *testing.T) {
 	zero, one := 0, 1
-	list := []detect.GPU{{Name: "RTX 4090", BDF: "0000:1b:00.0", Usable: true, Number: &one}, {Name: "H200", BDF: "0000:3b:00.0", Usable: true, Number: &zero}}
+	list := []detect.GPU{{Name: "RTX 4090", BDF: "0000:1b:00.0", Usable: true, Number: &one},
+		{Name: "H200", BDF: "0000:3b:00.0", Usable: true, Number: &zero}}
 	var text strings.Builder
 	printGPUs(&text, detect.Report{GPUs: list})
 	if want := "gpus\tRTX 4090: --gpu 1, at 0000:1b:00.0\n\tH200: --gpu 0, at 0000:3b:00.0\n"; text.String() != want {
@@ -25,22 +27,28 @@ func TestPrintedGPUs(t *testing.T) {
 	}
 }
 
-// TestPrintedFacts: figures that only memory vouches for are "about", a link is told where there is something to link, a reason that is a problem is told
-// once, and a GPU without a name has one.
+// TestPrintedFacts: figures that only memory vouches for are "about", a link is told where there is
+// something to link, a reason that is a problem is told once, and a GPU without a name has one.
 func TestPrintedFacts(t *testing.T) {
-	problem := detect.Problem{Vendor: detect.AMD, Code: "x", Text: "It is off.", Remedy: "turn it on"}
+	problem := detect.Problem{Vendor: detect.AMD, Code: "x", Text: "It is off.",
+		Remedy: "turn it on"}
 	r := detect.Report{Problems: []detect.Problem{problem}, GPUs: []detect.GPU{
-		{Vendor: detect.AMD, Name: "R9700", Usable: true, Figures: &detect.Figures{Bandwidth: 640, BF16: 191, PeerLink: "nvlink", About: []string{"bandwidth_gbs"}}},
-		{Vendor: detect.AMD, PCI: "1002:74a2", Linked: []string{"a", "b"}, Figures: &detect.Figures{PeerLink: "xgmi"}, Reason: problem.Text},
+		{Vendor: detect.AMD, Name: "R9700", Usable: true, Figures: &detect.Figures{Bandwidth: 640,
+			BF16: 191, PeerLink: "nvlink", About: []string{"bandwidth_gbs"}}},
+		{Vendor: detect.AMD, PCI: "1002:74a2", Linked: []string{"a", "b"},
+			Figures: &detect.Figures{PeerLink: "xgmi"}, Reason: problem.Text},
 		{Vendor: detect.NVIDIA, Name: "T4", Reason: "too old"},
 	}}
 	var text strings.Builder
 	printGPUs(&text, r)
-	want := "gpus\tR9700: about 640 GB/s, 191 bf16 TFLOP/s, nvlink\n\tAMD GPU 1002:74a2: xgmi to 2 others, not used, see problems\n\tT4: not used: too old\nproblems\tIt is off: turn it on\n"
+	want := "gpus\tR9700: about 640 GB/s, 191 bf16 TFLOP/s, nvlink\n\tAMD GPU 1002:74a2: xgmi to " +
+		"2 others, not used, see problems\n\tT4: not used: too old\nproblems\tIt is off: turn it " +
+		"on\n"
 	if text.String() != want {
 		t.Errorf("%q, not %q", text.String(), want)
 	}
-	if got := shortWhy("no GPU is used: It is off: turn it on (x)", r.Problems); got != "no GPU is used, see problems (x)" {
+	if got := shortWhy("no GPU is used: It is off: turn it on (x)",
+		r.Problems); got != "no GPU is used, see problems (x)" {
 		t.Errorf("%q", got)
 	}
 	if got := shortWhy("asked for", r.Problems); got != "asked for" {
@@ -48,8 +56,8 @@ func TestPrintedFacts(t *testing.T) {
 	}
 }
 
-// TestDoctorSeesANamedLibrary: the cards of a driver library that was named by hand stand in the report with what is free of them, and so do the models' plans on
-// those that are named.
+// TestDoctorSeesANamedLibrary: the cards of a driver library that was named by hand stand in the
+// report with what is free of them, and so do the models' plans on those that are named.
 func TestDoctorSeesANamedLibrary(t *testing.T) {
 	fakeGPU(t, fakedriver.Machine{Devices: 2, Name: "Fake H100", Major: 9, Memory: 90 << 30})
 	r := doctorJSON(t, exitOK)
@@ -57,7 +65,8 @@ func TestDoctorSeesANamedLibrary(t *testing.T) {
 		t.Fatalf("%+v", r.GPUs)
 	}
 	for i, g := range r.GPUs.GPUs {
-		if g.Name != "Fake H100" || g.MemoryMiB != 90<<10 || g.FreeMiB <= 0 || g.FreeMiB > g.MemoryMiB || !g.Usable || g.Number == nil || *g.Number != i {
+		if g.Name != "Fake H100" || g.MemoryMiB != 90<<10 || g.FreeMiB <= 0 ||
+			g.FreeMiB > g.MemoryMiB || !g.Usable || g.Number == nil || *g.Number != i {
 			t.Errorf("%+v", g)
 		}
 	}

@@ -23,7 +23,8 @@ import (
 func harmonyRun(t *testing.T, verb string, input []byte) (int, []map[string]json.RawMessage) {
 	t.Helper()
 	var out, errOut bytes.Buffer
-	code := Run(context.Background(), []string{"ossrun", "harmony", verb}, Terminal{In: bytes.NewReader(input), Out: &out, Err: &errOut})
+	code := Run(context.Background(), []string{"ossrun", "harmony", verb},
+		Terminal{In: bytes.NewReader(input), Out: &out, Err: &errOut})
 	var answers []map[string]json.RawMessage
 	lines := bufio.NewScanner(&out)
 	lines.Buffer(nil, 64<<20)
@@ -72,7 +73,8 @@ func harmonyAsk(t *testing.T, verb string, questions []any) []map[string]json.Ra
 	}
 	code, answers := harmonyRun(t, verb, input.Bytes())
 	if code != 0 || len(answers) != len(questions) {
-		t.Fatalf("%s: exit code %d, %d answers to %d questions", verb, code, len(answers), len(questions))
+		t.Fatalf("%s: exit code %d, %d answers to %d questions", verb, code, len(answers),
+			len(questions))
 	}
 	return answers
 }
@@ -110,7 +112,8 @@ func TestHarmonyEncodeGolden(t *testing.T) {
 			}
 			h := sha256.New()
 			binary.Write(h, binary.LittleEndian, ids)
-			if want := strings.Trim(string(c["ids_sha256"]), `"`); hex.EncodeToString(h.Sum(nil)) != want {
+			if want := strings.Trim(string(c["ids_sha256"]),
+				`"`); hex.EncodeToString(h.Sum(nil)) != want {
 				t.Errorf("%s: hash of the ids is not %s", c["id"], want)
 			}
 		} else if !sameJSON(t, answers[i]["ids"], c["ids"]) {
@@ -118,7 +121,8 @@ func TestHarmonyEncodeGolden(t *testing.T) {
 		}
 		if c["ids_special"] != nil {
 			all = append(all, fields{"text": c["text"], "special": true})
-			some = append(some, fields{"text": c["text"], "special": []string{"<|end|>", "<|message|>"}})
+			some = append(some,
+				fields{"text": c["text"], "special": []string{"<|end|>", "<|message|>"}})
 			wantAll, wantSome = append(wantAll, c["ids_special"]), append(wantSome, c["ids_subset"])
 		}
 	}
@@ -142,11 +146,15 @@ func TestHarmonyBytesGolden(t *testing.T) {
 		replaced = append(replaced, fields{"text": c["text_replaced"]})
 		back = append(back, fields{"ids": c["ids_bytes"]})
 	}
-	exactIDs, replacedIDs, bytesBack := harmonyAsk(t, "encode", exact), harmonyAsk(t, "encode", replaced), harmonyAsk(t, "decode", back)
+	exactIDs, replacedIDs, bytesBack := harmonyAsk(t, "encode", exact), harmonyAsk(t, "encode",
+		replaced), harmonyAsk(t, "decode", back)
 	for i, c := range cases {
-		if !sameJSON(t, exactIDs[i]["ids"], c["ids_bytes"]) || !sameJSON(t, replacedIDs[i]["ids"], c["ids_replaced"]) ||
-			!sameJSON(t, bytesBack[i]["bytes_b64"], c["bytes_b64"]) || !sameJSON(t, bytesBack[i]["text"], c["text_replaced"]) {
-			t.Errorf("%s: exact %s, replaced %s, back %s", c["id"], exactIDs[i], replacedIDs[i], bytesBack[i])
+		if !sameJSON(t, exactIDs[i]["ids"], c["ids_bytes"]) || !sameJSON(t, replacedIDs[i]["ids"],
+			c["ids_replaced"]) ||
+			!sameJSON(t, bytesBack[i]["bytes_b64"], c["bytes_b64"]) ||
+			!sameJSON(t, bytesBack[i]["text"], c["text_replaced"]) {
+			t.Errorf("%s: exact %s, replaced %s, back %s", c["id"], exactIDs[i], replacedIDs[i],
+				bytesBack[i])
 		}
 	}
 }
@@ -158,7 +166,8 @@ func TestHarmonyDecodeGolden(t *testing.T) {
 		t.Fatalf("exit code %d, %d answers to %d cases", code, len(answers), len(cases))
 	}
 	for i, c := range cases {
-		if !sameJSON(t, answers[i]["bytes_b64"], c["bytes_b64"]) || !sameJSON(t, answers[i]["text"], c["text_replaced"]) {
+		if !sameJSON(t, answers[i]["bytes_b64"], c["bytes_b64"]) ||
+			!sameJSON(t, answers[i]["text"], c["text_replaced"]) {
 			t.Errorf("%s: %s", c["id"], answers[i])
 		}
 	}
@@ -175,16 +184,19 @@ func TestHarmonyRenderGolden(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, r := range runs {
-			q := fields{"messages": c["messages"], "fn": r["fn"], "auto_drop_analysis": r["auto_drop_analysis"]}
+			q := fields{"messages": c["messages"], "fn": r["fn"],
+				"auto_drop_analysis": r["auto_drop_analysis"]}
 			if c["next_turn_role"] != nil {
 				q["next_turn_role"] = c["next_turn_role"]
 			}
-			questions, want, ids = append(questions, q), append(want, r), append(ids, string(c["id"]))
+			questions, want, ids = append(questions, q), append(want, r),
+				append(ids, string(c["id"]))
 		}
 	}
 	for i, a := range harmonyAsk(t, "render", questions) {
 		w := want[i]
-		if (a["error"] != nil) != (w["error"] != nil) || !sameJSON(t, a["ids"], w["ids"]) || !sameJSON(t, a["text"], w["text"]) {
+		if (a["error"] != nil) != (w["error"] != nil) || !sameJSON(t, a["ids"], w["ids"]) ||
+			!sameJSON(t, a["text"], w["text"]) {
 			t.Errorf("%s: %s, want %s", ids[i], a, w)
 		}
 	}
@@ -192,12 +204,14 @@ func TestHarmonyRenderGolden(t *testing.T) {
 
 func TestHarmonyParseGolden(t *testing.T) {
 	raw, cases := harmonyGolden(t, "harmony/parse.jsonl.gz")
-	check := func(c map[string]json.RawMessage, got map[string]json.RawMessage, want json.RawMessage) {
+	check := func(c map[string]json.RawMessage, got map[string]json.RawMessage,
+		want json.RawMessage) {
 		var w map[string]json.RawMessage
 		if err := json.Unmarshal(want, &w); err != nil {
 			t.Fatal(err)
 		}
-		if (got["error"] != nil) != (w["error"] != nil) || !sameJSON(t, got["messages"], w["messages"]) {
+		if (got["error"] != nil) != (w["error"] != nil) ||
+			!sameJSON(t, got["messages"], w["messages"]) {
 			t.Errorf("%s: %s, want %s", c["id"], got, want)
 		}
 	}
@@ -208,7 +222,8 @@ func TestHarmonyParseGolden(t *testing.T) {
 	var questions []any
 	for _, strict := range []bool{true, false} {
 		for _, c := range cases {
-			questions = append(questions, fields{"ids": c["ids"], "role": c["role"], "strict": strict})
+			questions = append(questions, fields{"ids": c["ids"], "role": c["role"],
+				"strict": strict})
 		}
 	}
 	both := harmonyAsk(t, "parse", questions)
@@ -231,31 +246,42 @@ func TestHarmonyExactOutput(t *testing.T) {
 		{"encode", `{"text":""}`, `{"ids":[]}` + "\n", 0},
 		{"encode", `{"text":"<|end|>","special":["<|end|>"]}`, `{"ids":[200007]}` + "\n", 0},
 		{"encode", `{"bytes_b64":"/w=="}` + "\r\n", `{"ids":[187]}` + "\n", 0},
-		{"decode", `{"ids":[13225,200006,187]}`, `{"text":"Hello<|start|>` + "\ufffd" + `","bytes_b64":"SGVsbG88fHN0YXJ0fD7/"}` + "\n", 0},
-		{"decode", `{"ids":[201088]}`, `{"error":"line 1: id 201088 is outside the vocabulary"}` + "\n", 1},
-		{"render", `{"messages":[]}`, `{"ids":[200006,173781],"text":"<|start|>assistant"}` + "\n", 0},
-		{"parse", `{"ids":[200005,17196,200008,3575,200002],"role":"assistant"}`, `{"messages":[{"role":"assistant","content":"You","channel":"final"}]}` + "\n", 0},
+		{"decode", `{"ids":[13225,200006,187]}`, `{"text":"Hello<|start|>` + "\ufffd" +
+			`","bytes_b64":"SGVsbG88fHN0YXJ0fD7/"}` + "\n", 0},
+		{"decode", `{"ids":[201088]}`, `{"error":"line 1: id 201088 is outside the vocabulary"}` +
+			"\n", 1},
+		{"render", `{"messages":[]}`, `{"ids":[200006,173781],"text":"<|start|>assistant"}` + "\n",
+			0},
+		{"parse", `{"ids":[200005,17196,200008,3575,200002],"role":"assistant"}`,
+			`{"messages":[{"role":"assistant","content":"You","channel":"final"}]}` + "\n", 0},
 		{"parse", `{"ids":[]}`, `{"messages":[]}` + "\n", 0},
-		{"parse", `{"ids":[1]}`, `{"error":"token 0: token 1 where <|start|> is expected"}` + "\n", 0},
+		{"parse", `{"ids":[1]}`, `{"error":"token 0: token 1 where <|start|> is expected"}` + "\n",
+			0},
 		{"encode", "", "", 0},
 	} {
 		var out, errOut bytes.Buffer
-		code := Run(context.Background(), []string{"ossrun", "harmony", c.verb}, Terminal{In: strings.NewReader(c.in), Out: &out, Err: &errOut})
+		code := Run(context.Background(), []string{"ossrun", "harmony", c.verb},
+			Terminal{In: strings.NewReader(c.in), Out: &out, Err: &errOut})
 		if out.String() != c.out || code != c.code {
-			t.Errorf("%s %s: code %d, %q, want code %d, %q (%s)", c.verb, c.in, code, out.String(), c.code, c.out, errOut.String())
+			t.Errorf("%s %s: code %d, %q, want code %d, %q (%s)", c.verb, c.in, code, out.String(),
+				c.code, c.out, errOut.String())
 		}
 	}
 }
 
 func TestHarmonyBadLinesGoOn(t *testing.T) {
-	good := map[string]string{"encode": `{"text":"a"}`, "decode": `{"ids":[64]}`, "render": `{"messages":[]}`, "parse": `{"ids":[]}`}
+	good := map[string]string{"encode": `{"text":"a"}`, "decode": `{"ids":[64]}`,
+		"render": `{"messages":[]}`, "parse": `{"ids":[]}`}
 	for verb, line := range good {
-		for _, bad := range []string{``, `x`, `{}`, `[]`, `{"text":5,"ids":"x","messages":7,"fn":1}`, `{"text":"a","special":["<|nobody|>"],"ids":[-1],"messages":[],"fn":"none"}`} {
+		for _, bad := range []string{``, `x`, `{}`, `[]`,
+			`{"text":5,"ids":"x","messages":7,"fn":1}`,
+			`{"text":"a","special":["<|nobody|>"],"ids":[-1],"messages":[],"fn":"none"}`} {
 			code, answers := harmonyRun(t, verb, []byte(line+"\n"+bad+"\n"+line+"\n"))
 			if code != 1 || len(answers) != 3 {
 				t.Fatalf("%s %q: exit code %d, %d answers", verb, bad, code, len(answers))
 			}
-			if !strings.HasPrefix(string(answers[1]["error"]), `"line 2: `) || answers[0]["error"] != nil || !reflect.DeepEqual(answers[0], answers[2]) {
+			if !strings.HasPrefix(string(answers[1]["error"]), `"line 2: `) ||
+				answers[0]["error"] != nil || !reflect.DeepEqual(answers[0], answers[2]) {
 				t.Errorf("%s %q: %s", verb, bad, answers)
 			}
 		}
@@ -279,7 +305,8 @@ func TestHarmonyAnswersAtOnce(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	code := make(chan int)
 	go func() {
-		code <- Run(ctx, []string{"ossrun", "harmony", "encode"}, Terminal{In: inRead, Out: outWrite, Err: io.Discard})
+		code <- Run(ctx, []string{"ossrun", "harmony", "encode"},
+			Terminal{In: inRead, Out: outWrite, Err: io.Discard})
 	}()
 	answers := bufio.NewScanner(outRead)
 	for range 3 {
@@ -301,13 +328,16 @@ func TestHarmonyAnswersAtOnce(t *testing.T) {
 }
 
 func TestHarmonyUsage(t *testing.T) {
-	for _, args := range [][]string{{"harmony"}, {"harmony", "encod"}, {"harmony", "encode", "a", "b"}, {"harmony", "encode", "--fast"}} {
-		code := Run(context.Background(), append([]string{"ossrun"}, args...), Terminal{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard})
+	for _, args := range [][]string{{"harmony"}, {"harmony", "encod"},
+		{"harmony", "encode", "a", "b"}, {"harmony", "encode", "--fast"}} {
+		code := Run(context.Background(), append([]string{"ossrun"}, args...),
+			Terminal{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard})
 		if code != exitUsage {
 			t.Errorf("%v: exit code %d", args, code)
 		}
 	}
-	code := Run(context.Background(), []string{"ossrun", "harmony", "encode", t.TempDir() + "/none"}, Terminal{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard})
+	code := Run(context.Background(), []string{"ossrun", "harmony", "encode", t.TempDir() +
+		"/none"}, Terminal{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard})
 	if code != exitFailure {
 		t.Errorf("no such file: exit code %d", code)
 	}

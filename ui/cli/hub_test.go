@@ -19,7 +19,8 @@ import (
 	"github.com/ossrun/ossrun/models/pack"
 )
 
-// startHub starts a hub with a small openai/gpt-oss-20b, the same as someone/tune, and a gated someone/gated.
+// startHub starts a hub with a small openai/gpt-oss-20b, the same as someone/tune, and a gated
+// someone/gated.
 func startHub() (*hubtest.Server, error) {
 	memory, err := pack.Unpack(bytes.NewReader(assets.DemoPack))
 	if err != nil {
@@ -71,7 +72,8 @@ func TestFirstRunOffer(t *testing.T) {
 	}
 }
 
-// TestFirstRunOffersElsewhere: with no model of our own, the one in another program's folder is offered first, and answers.
+// TestFirstRunOffersElsewhere: with no model of our own, the one in another program's folder is
+// offered first, and answers.
 func TestFirstRunOffersElsewhere(t *testing.T) {
 	t.Setenv("HF_ENDPOINT", "http://127.0.0.1:1")
 	t.Setenv("HF_HOME", t.TempDir())
@@ -82,17 +84,21 @@ func TestFirstRunOffersElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = errors.Join(ggufAt(demo, filepath.Join(folder, "tune.gguf"), modeltest.LlamaBF16), demo.Close())
+	err = errors.Join(ggufAt(demo, filepath.Join(folder, "tune.gguf"), modeltest.LlamaBF16),
+		demo.Close())
 	if err != nil {
 		t.Fatal(err)
 	}
 	term, _ := startInTerminal(t, 120, 30, "chat")
-	term.wait("1  use llama.cpp:tune.gguf, which llama.cpp has here: nothing is downloaded or copied", "2  download gpt-oss-20b", "Choose 1 to 3 [3]:")
+	term.wait(
+		"1  use llama.cpp:tune.gguf, which llama.cpp has here: nothing is downloaded or copied",
+		"2  download gpt-oss-20b", "Choose 1 to 3 [3]:")
 	term.send("1\r")
 	term.wait("Ask something", "tune · cpu")
 }
 
-// TestOfferInstead: before 13 GB are fetched, the same model in another program's folder is offered, and taken by a plain Enter.
+// TestOfferInstead: before 13 GB are fetched, the same model in another program's folder is
+// offered, and taken by a plain Enter.
 func TestOfferInstead(t *testing.T) {
 	server, err := startHub()
 	if err != nil {
@@ -104,13 +110,16 @@ func TestOfferInstead(t *testing.T) {
 	os.Unsetenv("HF_HUB_CACHE")
 	folder := t.TempDir()
 	t.Setenv("LLAMA_CACHE", folder)
-	if err := modeltest.WriteSparseGGUF(filepath.Join(folder, "ggml-org_gpt-oss-20b-mxfp4.gguf"), models.Spec20B()); err != nil {
+	if err := modeltest.WriteSparseGGUF(filepath.Join(folder, "ggml-org_gpt-oss-20b-mxfp4.gguf"),
+		models.Spec20B()); err != nil {
 		t.Fatal(err)
 	}
 	term, _ := startInTerminal(t, 160, 30, "pull", "20b")
-	term.wait("llama.cpp has llama.cpp:ggml-org_gpt-oss-20b-mxfp4.gguf here.", "Use that where it lies instead of downloading 13.8 GB? [Y/n]")
+	term.wait("llama.cpp has llama.cpp:ggml-org_gpt-oss-20b-mxfp4.gguf here.",
+		"Use that where it lies instead of downloading 13.8 GB? [Y/n]")
 	term.send("\r")
-	term.wait("nothing was downloaded; ossrun chat --model llama.cpp:ggml-org_gpt-oss-20b-mxfp4.gguf uses it")
+	term.wait("nothing was downloaded; ossrun chat --model " +
+		"llama.cpp:ggml-org_gpt-oss-20b-mxfp4.gguf uses it")
 	if n := server.Sent(""); n != 0 {
 		t.Errorf("%d bytes were fetched", n)
 	}

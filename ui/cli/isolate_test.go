@@ -26,7 +26,8 @@ import (
 	"github.com/ossrun/ossrun/models/modeltest"
 )
 
-// --isolate, with the fake driver in the worker: what a person sees, and a server whose worker is killed.
+// --isolate, with the fake driver in the worker: what a person sees, and a server whose worker is
+// killed.
 
 // TestWorkerVerb: a person who finds the verb is told that it is not for people.
 func TestWorkerVerb(t *testing.T) {
@@ -41,7 +42,8 @@ func TestWorkerVerb(t *testing.T) {
 	}
 	c := exec.Command(program, gpu.WorkerVerb)
 	c.Stdout, c.Stderr = &out, &said
-	if err := c.Run(); c.ProcessState.ExitCode() != exitFailure || !strings.Contains(said.String(), "ossrun starts it") {
+	if err := c.Run(); c.ProcessState.ExitCode() != exitFailure || !strings.Contains(said.String(),
+		"ossrun starts it") {
 		t.Errorf("%v: %s%s", err, &out, &said)
 	}
 }
@@ -75,7 +77,8 @@ func startIsolated(t *testing.T, flags ...string) *isolatedServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := filepath.Join(t.TempDir(), "ossrun") // TestMain is the program of that name; a link would lead the worker back to the other name
+	// TestMain is the program of that name; a link would lead the worker back to the other name
+	program := filepath.Join(t.TempDir(), "ossrun")
 	data, err := os.ReadFile(self)
 	if err == nil {
 		err = os.WriteFile(program, data, 0o700)
@@ -86,7 +89,8 @@ func startIsolated(t *testing.T, flags ...string) *isolatedServer {
 	return startServer(t, program, append(flags, "--isolate")...)
 }
 
-// startServer lets a program serve a checkpoint of a tiny shape with the whole vocabulary, on the fake driver's GPU.
+// startServer lets a program serve a checkpoint of a tiny shape with the whole vocabulary, on the
+// fake driver's GPU.
 func startServer(t *testing.T, program string, flags ...string) *isolatedServer {
 	t.Helper()
 	library, err := fakedriver.Build(driver.CUDA)
@@ -100,9 +104,13 @@ func startServer(t *testing.T, program string, flags ...string) *isolatedServer 
 	if err := modeltest.New(spec, 1).Write(weights); err != nil {
 		t.Fatal(err)
 	}
-	s := &isolatedServer{ended: make(chan struct{}), cmd: exec.Command(program, append([]string{"serve", "--model", weights, "--device", "gpu", "--port", "0",
-		"--max-model-len", "512", "--max-num-seqs", "2", "--max-num-batched-tokens", "8"}, flags...)...)}
-	s.cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home, "XDG_CACHE_HOME="+home, "XDG_RUNTIME_DIR="+home, "OSSRUN_LIBCUDA="+library)
+	s := &isolatedServer{ended: make(chan struct{}),
+		cmd: exec.Command(program, append([]string{"serve", "--model", weights, "--device", "gpu",
+			"--port", "0",
+			"--max-model-len", "512", "--max-num-seqs", "2", "--max-num-batched-tokens", "8"},
+			flags...)...)}
+	s.cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home,
+		"XDG_CACHE_HOME="+home, "XDG_RUNTIME_DIR="+home, "OSSRUN_LIBCUDA="+library)
 	s.cmd.Stdout, s.cmd.Stderr = s, s
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -149,7 +157,8 @@ func (s *isolatedServer) until(t *testing.T, what string, ok func() bool) {
 	t.Fatalf("not in five minutes: %s\n%s", what, s.said())
 }
 
-// worker is the number of the server's worker process: this program with the worker's verb, or one that was started from memory.
+// worker is the number of the server's worker process: this program with the worker's verb, or one
+// that was started from memory.
 func (s *isolatedServer) worker(t *testing.T) int {
 	t.Helper()
 	list, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", s.cmd.Process.Pid))
@@ -159,7 +168,8 @@ func (s *isolatedServer) worker(t *testing.T) int {
 			pid, err := strconv.Atoi(word)
 			line, _ := os.ReadFile("/proc/" + word + "/cmdline")
 			program, _ := os.Readlink("/proc/" + word + "/exe")
-			if err == nil && (strings.Contains(string(line), gpu.WorkerVerb) || strings.Contains(program, "memfd:ossrun-gpu-worker")) {
+			if err == nil && (strings.Contains(string(line), gpu.WorkerVerb) ||
+				strings.Contains(program, "memfd:ossrun-gpu-worker")) {
 				return pid
 			}
 		}
@@ -178,8 +188,8 @@ func (s *isolatedServer) complete(t *testing.T, tokens int, stream bool) *http.R
 	return r
 }
 
-// TestKilledWorkerOfAServer: kill -9 of the worker ends the running request with an error that says so; the next one is answered, by a new worker, with
-// what the first would have been.
+// TestKilledWorkerOfAServer: kill -9 of the worker ends the running request with an error that says
+// so; the next one is answered, by a new worker, with what the first would have been.
 func TestKilledWorkerOfAServer(t *testing.T) {
 	if os.Getenv("OSSRUN_LONG") == "" {
 		t.Skip("the whole vocabulary by emulation takes seconds a token: set OSSRUN_LONG=1")
@@ -187,10 +197,12 @@ func TestKilledWorkerOfAServer(t *testing.T) {
 	killTheWorker(t, startIsolated(t))
 }
 
-// TestIsolatedPlan: the worker of a server holds GPU and CPU where --cpu-experts asks for it; the plan is told, and again when the worker was killed.
+// TestIsolatedPlan: the worker of a server holds GPU and CPU where --cpu-experts asks for it; the
+// plan is told, and again when the worker was killed.
 func TestIsolatedPlan(t *testing.T) {
 	s := startIsolated(t, "--cpu-experts", "1")
-	if said := s.said(); !strings.Contains(said, "layers 0-1 on GPU 0") || !strings.Contains(said, "experts of 1 of them on the CPU") {
+	if said := s.said(); !strings.Contains(said, "layers 0-1 on GPU 0") ||
+		!strings.Contains(said, "experts of 1 of them on the CPU") {
 		t.Errorf("the plan is not told:\n%s", said)
 	}
 	s.worker(t)
@@ -221,7 +233,8 @@ func killTheWorker(t *testing.T, s *isolatedServer) {
 	running := s.complete(t, 400, true)
 	lines := bufio.NewReader(running.Body)
 	var err error
-	for line := ""; !strings.HasPrefix(line, "data: "); { // a loaded machine makes the server keep the line alive before
+	// a loaded machine makes the server keep the line alive before
+	for line := ""; !strings.HasPrefix(line, "data: "); {
 		if line, err = lines.ReadString('\n'); err != nil {
 			t.Fatalf("%q %v", line, err)
 		}
@@ -231,7 +244,8 @@ func killTheWorker(t *testing.T, s *isolatedServer) {
 	}
 	rest, err := io.ReadAll(lines)
 	running.Body.Close()
-	if err != nil || !strings.Contains(string(rest), `"error"`) || strings.Contains(string(rest), `"finish_reason":"length"`) {
+	if err != nil || !strings.Contains(string(rest), `"error"`) ||
+		strings.Contains(string(rest), `"finish_reason":"length"`) {
 		t.Errorf("%v: %s", err, rest[max(0, len(rest)-2000):])
 	}
 	if after := read(s.complete(t, 3, false)); text.FindString(after) != text.FindString(before) {

@@ -1,4 +1,5 @@
-// The life of a server, as a process of its own: models that come and go, a restart that loses nothing, and how it ends.
+// The life of a server, as a process of its own: models that come and go, a restart that loses
+// nothing, and how it ends.
 
 package cli
 
@@ -36,12 +37,14 @@ func cacheDemoAs(t *testing.T, root string, names ...string) {
 	defer weights.Free()
 	for _, name := range names {
 		repo, _ := store.ParseRepo(name)
-		folder := filepath.Join(root, repo.Folder(), "snapshots", "c0ffee42c0ffee42c0ffee42c0ffee42c0ffee42")
+		folder := filepath.Join(root, repo.Folder(), "snapshots",
+			"c0ffee42c0ffee42c0ffee42c0ffee42c0ffee42")
 		refs := filepath.Join(root, repo.Folder(), "refs")
 		err := errors.Join(os.MkdirAll(folder, 0o755), os.MkdirAll(refs, 0o755),
 			os.WriteFile(filepath.Join(refs, "main"), []byte(filepath.Base(folder)), 0o644),
 			os.WriteFile(filepath.Join(folder, "config.json"), assets.DemoConfig, 0o644),
-			os.WriteFile(filepath.Join(folder, "generation_config.json"), assets.DemoGenerationConfig, 0o644),
+			os.WriteFile(filepath.Join(folder, "generation_config.json"),
+				assets.DemoGenerationConfig, 0o644),
 			os.WriteFile(filepath.Join(folder, "model.safetensors"), weights.Bytes, 0o644))
 		if err != nil {
 			t.Fatal(err)
@@ -135,8 +138,9 @@ func (s *served) ends(within time.Duration) int {
 // long is a stream that would go on for minutes; rest reads it to its end.
 func (s *served) long(tokens int) (rest func() string) {
 	s.t.Helper()
-	resp, err := s.web.Post(s.url+"/v1/chat/completions", "application/json", strings.NewReader(fmt.Sprintf(
-		`{"model":"demo","stream":true,"ignore_eos":true,"seed":1,"max_tokens":%d,"messages":[{"role":"user","content":"What is ossrun?"}]}`, tokens)))
+	resp, err := s.web.Post(s.url+"/v1/chat/completions", "application/json",
+		strings.NewReader(fmt.Sprintf(
+			`{"model":"demo","stream":true,"ignore_eos":true,"seed":1,"max_tokens":%d,"messages":[{"role":"user","content":"What is ossrun?"}]}`, tokens)))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -156,48 +160,60 @@ func (s *served) long(tokens int) (rest func() string) {
 	}
 }
 
-// A request's model switches: two stay loaded, a third takes the place of the one used least recently. What was sampled and what
-// was computed outlive a model's unloading and the server; SIGTERM lets a request end, a second one ends it at once.
+// A request's model switches: two stay loaded, a third takes the place of the one used least
+// recently. What was sampled and what was computed outlive a model's unloading and the server;
+// SIGTERM lets a request end, a second one ends it at once.
 func TestServeLife(t *testing.T) {
 	home := t.TempDir()
 	cacheDemoAs(t, filepath.Join(home, "hub"), "openai/gpt-oss-20b", "openai/gpt-oss-120b")
-	small := []string{"--max-model-len", "32768", "--max-num-seqs", "2", "--swap-space", "0.1", "--swap-disk", "0.5"} // for a machine that has little left
+	// for a machine that has little left
+	small := []string{"--max-model-len", "32768", "--max-num-seqs", "2", "--swap-space", "0.1",
+		"--swap-disk", "0.5"}
 	s := serveIn(t, home, small...)
 
 	const tools = `"tools":[{"type":"function","function":{"name":"list_files","parameters":{"type":"object","properties":{"folder":{"enum":["a","b"]}},"required":["folder"],"additionalProperties":false}}}]`
 	const asked = `{"role":"system","content":"You look after the files of a person who has many of them, in folders that are named by letters."},{"role":"user","content":"What is in folder a?"}`
-	first := s.post("/v1/chat/completions", `{"model":"demo","seed":5,"max_reasoning_tokens":40,"tool_choice":"required",`+tools+`,"messages":[`+asked+`]}`)
+	first := s.post("/v1/chat/completions",
+		`{"model":"demo","seed":5,"max_reasoning_tokens":40,"tool_choice":"required",`+tools+
+			`,"messages":[`+asked+`]}`)
 	if len(first.Choices) != 1 || len(first.Choices[0].Message.ToolCalls) != 1 {
 		t.Fatalf("no call: %+v", first)
 	}
 	call := first.Choices[0].Message.ToolCalls[0]
-	stored := s.post("/v1/responses", `{"model":"demo","input":"My name is Ada.","seed":3,"max_output_tokens":30}`)
+	stored := s.post("/v1/responses",
+		`{"model":"demo","input":"My name is Ada.","seed":3,"max_output_tokens":30}`)
 
-	s.post("/v1/chat/completions", `{"model":"20b","max_tokens":4,"messages":[{"role":"user","content":"Hi"}]}`)
+	s.post("/v1/chat/completions",
+		`{"model":"20b","max_tokens":4,"messages":[{"role":"user","content":"Hi"}]}`)
 	if got := s.loadedModels(); !slices.Equal(got, []string{"demo", "gpt-oss-20b"}) {
 		t.Errorf("loaded are %v", got)
 	}
-	s.post("/v1/chat/completions", `{"model":"openai/gpt-oss-120b","max_tokens":4,"messages":[{"role":"user","content":"Hi"}]}`)
+	s.post("/v1/chat/completions",
+		`{"model":"openai/gpt-oss-120b","max_tokens":4,"messages":[{"role":"user","content":"Hi"}]}`)
 	if got := s.loadedModels(); !slices.Equal(got, []string{"gpt-oss-20b", "gpt-oss-120b"}) {
 		t.Errorf("loaded are %v", got)
 	}
 
-	// The client drops the reasoning; the prompt has it all the same, and whole pages of what was computed come back.
+	// The client drops the reasoning; the prompt has it all the same, and whole pages of what was
+	// computed come back.
 	id, _ := json.Marshal(call.ID)
 	arguments, _ := json.Marshal(call.Function.Arguments)
 	followUp := fmt.Sprintf(`{"model":"demo","temperature":0,"max_tokens":24,%s,"messages":[%s,{"role":"assistant","tool_calls":[{"id":%s,"type":"function","function":{"name":"list_files","arguments":%s}}]},
 		{"role":"tool","tool_call_id":%[3]s,"content":"letters.txt"}]}`, tools, asked, id, arguments)
 	pages := func(r reply) int { return r.Usage.Prompt / engine.PageTokens * engine.PageTokens }
 	second := s.post("/v1/chat/completions", followUp)
-	known := (first.Usage.Prompt + first.Usage.Generated - 1) / engine.PageTokens * engine.PageTokens
+	known := (first.Usage.Prompt + first.Usage.Generated - 1) /
+		engine.PageTokens * engine.PageTokens
 	if second.Usage.Details.Cached != known || known < 64 {
-		t.Errorf("after the model was unloaded %d of %d tokens are cached, not %d", second.Usage.Details.Cached, second.Usage.Prompt, known)
+		t.Errorf("after the model was unloaded %d of %d tokens are cached, not %d",
+			second.Usage.Details.Cached, second.Usage.Prompt, known)
 	}
 	if most := first.Usage.Prompt + first.Usage.Generated; second.Usage.Prompt < most {
 		t.Errorf("the prompt has %d tokens: not the %d before it", second.Usage.Prompt, most)
 	}
 
-	// SIGTERM: nothing new is let in, what runs goes on; again: it ends at once, with an error inside the stream.
+	// SIGTERM: nothing new is let in, what runs goes on; again: it ends at once, with an error
+	// inside the stream.
 	rest := s.long(30000)
 	signal := func() {
 		t.Helper()
@@ -206,35 +222,48 @@ func TestServeLife(t *testing.T) {
 		}
 	}
 	signal()
-	s.eventually("the server drains", func() bool { return s.status("/health") == http.StatusServiceUnavailable })
-	if resp, err := s.web.Post(s.url+"/v1/responses", "application/json", strings.NewReader(`{"input":"x"}`)); err != nil || resp.StatusCode != http.StatusServiceUnavailable {
+	s.eventually("the server drains",
+		func() bool { return s.status("/health") == http.StatusServiceUnavailable })
+	if resp, err := s.web.Post(s.url+"/v1/responses", "application/json",
+		strings.NewReader(`{"input":"x"}`)); err != nil ||
+		resp.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("a new request while the server drains: %v %v", resp, err)
 	} else {
 		resp.Body.Close()
 	}
 	signal()
-	if text := rest(); !strings.Contains(text, `"error":{"message":"the server is shutting down"`) || !strings.HasSuffix(text, "data: [DONE]\n\n") {
+	if text := rest(); !strings.Contains(text,
+		`"error":{"message":"the server is shutting down"`) ||
+		!strings.HasSuffix(text, "data: [DONE]\n\n") {
 		t.Errorf("the stream ends with %s", text[max(0, len(text)-400):])
 	}
 	if code := s.ends(time.Minute); code != 130 {
 		t.Errorf("exit code %d: %s", code, s.err.String())
 	}
 
-	// The same again from another process: the same prompt, its pages from the disk, the same answer. --keep-alive 0 unloads at once.
+	// The same again from another process: the same prompt, its pages from the disk, the same
+	// answer. --keep-alive 0 unloads at once.
 	s = serveIn(t, home, append(small, "--keep-alive", "0", "--stream-interval", "5")...)
 	for range 2 {
 		again := s.post("/v1/chat/completions", followUp)
 		if again.Usage.Prompt != second.Usage.Prompt || again.Usage.Details.Cached != pages(again) {
-			t.Errorf("after a restart %d of %d tokens are cached, of %d before", again.Usage.Details.Cached, again.Usage.Prompt, second.Usage.Prompt)
+			t.Errorf("after a restart %d of %d tokens are cached, of %d before",
+				again.Usage.Details.Cached, again.Usage.Prompt, second.Usage.Prompt)
 		}
-		if a, b := fmt.Sprintf("%+v", again.Choices[0].Message.Content+again.Choices[0].Message.Reasoning), fmt.Sprintf("%+v", second.Choices[0].Message.Content+second.Choices[0].Message.Reasoning); a != b {
+		if a, b := fmt.Sprintf("%+v", again.Choices[0].Message.Content+
+			again.Choices[0].Message.Reasoning),
+			fmt.Sprintf("%+v", second.Choices[0].Message.Content+
+				second.Choices[0].Message.Reasoning); a != b {
 			t.Errorf("after a restart %q, before %q", a, b)
 		}
-		s.eventually("the idle model is unloaded", func() bool { return len(s.loadedModels()) == 0 })
+		s.eventually("the idle model is unloaded",
+			func() bool { return len(s.loadedModels()) == 0 })
 	}
-	next := s.post("/v1/responses", fmt.Sprintf(`{"model":"demo","previous_response_id":%q,"input":"What is my name?","max_output_tokens":4}`, stored.ID))
+	next := s.post("/v1/responses",
+		fmt.Sprintf(`{"model":"demo","previous_response_id":%q,"input":"What is my name?","max_output_tokens":4}`, stored.ID))
 	if next.Usage.Input <= stored.Usage.Input {
-		t.Errorf("%d tokens: the stored response is not in the prompt of the one that follows it", next.Usage.Input)
+		t.Errorf("%d tokens: the stored response is not in the prompt of the one that follows it",
+			next.Usage.Input)
 	}
 	rest = s.long(60)
 	signal()

@@ -13,7 +13,8 @@ func TestServeBoundsReasoning(t *testing.T) {
 	s := serveDemo(t, "--max-reasoning-tokens", "3")
 	words := func(field string) int {
 		body := `{"model":"demo","temperature":0,"max_tokens":300,"messages":[{"role":"user","content":"What is the capital of France?"}]` + field + `}`
-		r, err := s.web.Post(s.url+"/v1/chat/completions", "application/json", strings.NewReader(body))
+		r, err := s.web.Post(s.url+"/v1/chat/completions", "application/json",
+			strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -24,7 +25,8 @@ func TestServeBoundsReasoning(t *testing.T) {
 				Message struct{ Reasoning, Content string }
 			}
 		}
-		if err := json.NewDecoder(r.Body).Decode(&answer); err != nil || r.StatusCode != http.StatusOK || len(answer.Choices) != 1 {
+		if err := json.NewDecoder(r.Body).Decode(&answer); err != nil ||
+			r.StatusCode != http.StatusOK || len(answer.Choices) != 1 {
 			t.Fatalf("%q: status %d, %v", field, r.StatusCode, err)
 		}
 		c := answer.Choices[0]

@@ -11,7 +11,8 @@ func TestWorkScreen(t *testing.T) {
 	var out bytes.Buffer
 	begin := time.Unix(1000, 0)
 	now := begin
-	s := &workScreen{terminal: Terminal{Err: &out}, what: "reading it", start: begin, now: func() time.Time { return now }}
+	s := &workScreen{terminal: Terminal{Err: &out}, what: "reading it", start: begin,
+		now: func() time.Time { return now }}
 	now = begin.Add(4 * time.Second)
 	for _, test := range []struct {
 		done int64

@@ -20,10 +20,12 @@ import (
 	"github.com/ossrun/ossrun/models/modeltest"
 )
 
-// A static executable as it is released, with the GPU worker inside, on the fake driver: assets/release/smoke-worker runs these tests and names the
-// executable. It is static, so whatever of a GPU works here works through the worker.
+// A static executable as it is released, with the GPU worker inside, on the fake driver:
+// assets/release/smoke-worker runs these tests and names the executable. It is static, so whatever
+// of a GPU works here works through the worker.
 
-var released = flag.String("released", "", "the static `executable` with a GPU worker that TestReleased... tries")
+var released = flag.String("released", "",
+	"the static `executable` with a GPU worker that TestReleased... tries")
 
 // theReleased is that executable.
 func theReleased(t *testing.T) string {
@@ -39,20 +41,23 @@ func theReleased(t *testing.T) string {
 }
 
 // onFakeGPU is a command in an environment of its own with the fake driver.
-func onFakeGPU(t *testing.T, home string, args ...string) (c *exec.Cmd, stdout, stderr *bytes.Buffer) {
+func onFakeGPU(t *testing.T, home string, args ...string) (c *exec.Cmd, stdout,
+	stderr *bytes.Buffer) {
 	t.Helper()
 	library, err := fakedriver.Build(driver.CUDA)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c = exec.Command(args[0], args[1:]...)
-	c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "XDG_RUNTIME_DIR=" + filepath.Join(home, "run"), "OSSRUN_LIBCUDA=" + library}
+	c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "XDG_RUNTIME_DIR=" +
+		filepath.Join(home, "run"), "OSSRUN_LIBCUDA=" + library}
 	stdout, stderr = new(bytes.Buffer), new(bytes.Buffer)
 	c.Stdout, c.Stderr = stdout, stderr
 	return c, stdout, stderr
 }
 
-// TestReleasedKernels: the executable has no second copy of the kernels, which are its worker's, and names them all the same.
+// TestReleasedKernels: the executable has no second copy of the kernels, which are its worker's,
+// and names them all the same.
 func TestReleasedKernels(t *testing.T) {
 	program := theReleased(t)
 	said, err := exec.Command(program, "version", "--json").Output()
@@ -60,7 +65,8 @@ func TestReleasedKernels(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b buildInfo
-	if err := json.Unmarshal(said, &b); err != nil || b.Kernels.GPU != assets.KernelHash() || !b.Static || !b.Worker {
+	if err := json.Unmarshal(said, &b); err != nil || b.Kernels.GPU != assets.KernelHash() ||
+		!b.Static || !b.Worker {
 		t.Errorf("version says %s, %v; the kernels here are %s", said, err, assets.KernelHash())
 	}
 	image, err := assets.Kernels.ReadFile("kernels/sm_80.ptx")
@@ -76,13 +82,15 @@ func TestReleasedKernels(t *testing.T) {
 	}
 }
 
-// TestReleasedSteps: a golden case on the GPU is right, and each of its steps is one message there and one back.
+// TestReleasedSteps: a golden case on the GPU is right, and each of its steps is one message there
+// and one back.
 func TestReleasedSteps(t *testing.T) {
 	theReleased(t)
 	goldenThroughWorker(t, shortGolden(t))
 }
 
-// TestReleasedGGUF: so is it with the weights of a GGUF file, which are put in order in this process's memory and lie in no file.
+// TestReleasedGGUF: so is it with the weights of a GGUF file, which are put in order in this
+// process's memory and lie in no file.
 func TestReleasedGGUF(t *testing.T) {
 	theReleased(t) // before anything is written
 	golden := shortGolden(t)
@@ -92,7 +100,8 @@ func TestReleasedGGUF(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "weights")
-	err = errors.Join(ggufAt(checkpoint, file, modeltest.LlamaBF16), checkpoint.Close(), os.RemoveAll(path))
+	err = errors.Join(ggufAt(checkpoint, file, modeltest.LlamaBF16), checkpoint.Close(),
+		os.RemoveAll(path))
 	if err == nil {
 		err = os.Rename(file, path)
 	}
@@ -106,7 +115,8 @@ func TestReleasedGGUF(t *testing.T) {
 func goldenThroughWorker(t *testing.T, golden string) {
 	t.Helper()
 	program := theReleased(t)
-	c, stdout, stderr := onFakeGPU(t, t.TempDir(), program, "doctor", "--device", "gpu", "--golden", golden, "--json")
+	c, stdout, stderr := onFakeGPU(t, t.TempDir(), program, "doctor", "--device", "gpu", "--golden",
+		golden, "--json")
 	if err := c.Run(); err != nil {
 		t.Fatalf("%v: %s%s", err, stdout, stderr)
 	}
@@ -114,17 +124,20 @@ func goldenThroughWorker(t *testing.T, golden string) {
 	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(r.Device.Name, "Fake H100") || !strings.HasSuffix(r.Device.Name, "in a process of its own") || r.Passed == nil || !*r.Passed {
+	if !strings.Contains(r.Device.Name, "Fake H100") || !strings.HasSuffix(r.Device.Name,
+		"in a process of its own") || r.Passed == nil || !*r.Passed {
 		t.Errorf("%+v, passed %v", r.Device, r.Passed)
 	}
 	if w := r.Worker; w == nil || w.Steps < 49 || w.Sent != w.Steps || w.Received != w.Steps {
 		t.Errorf("not one message there and one back for each of 49 steps or more: %+v", w)
 	} else {
-		t.Logf("%s: %d steps, %d messages there, %d back", r.Device.Name, w.Steps, w.Sent, w.Received)
+		t.Logf("%s: %d steps, %d messages there, %d back", r.Device.Name, w.Steps, w.Sent,
+			w.Received)
 	}
 }
 
-// shortGolden is T2 with one case alone: a prompt of two tokens and 48 more. All of them take minutes by emulation.
+// shortGolden is T2 with one case alone: a prompt of two tokens and 48 more. All of them take
+// minutes by emulation.
 func shortGolden(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -150,12 +163,14 @@ func shortGolden(t *testing.T) string {
 	return dir
 }
 
-// TestReleasedKilledWorker: kill -9 of the worker, which runs from memory, ends the running request and no other.
+// TestReleasedKilledWorker: kill -9 of the worker, which runs from memory, ends the running request
+// and no other.
 func TestReleasedKilledWorker(t *testing.T) {
 	killTheWorker(t, startServer(t, theReleased(t)))
 }
 
-// TestReleasedPlan: a model over GPU and CPU, all in the worker; killed, it comes back with the same plan.
+// TestReleasedPlan: a model over GPU and CPU, all in the worker; killed, it comes back with the
+// same plan.
 func TestReleasedPlan(t *testing.T) {
 	s := startServer(t, theReleased(t), "--cpu-experts", "1")
 	killTheWorker(t, s)
@@ -164,8 +179,9 @@ func TestReleasedPlan(t *testing.T) {
 	}
 }
 
-// TestReleasedFromFile: where the system runs nothing from memory the worker is written to a file of the user's and started from there; where it runs
-// no such file either, the CPU computes and one sentence says why.
+// TestReleasedFromFile: where the system runs nothing from memory the worker is written to a file
+// of the user's and started from there; where it runs no such file either, the CPU computes and one
+// sentence says why.
 func TestReleasedFromFile(t *testing.T) {
 	program := theReleased(t)
 	home := t.TempDir()
@@ -180,10 +196,12 @@ func TestReleasedFromFile(t *testing.T) {
 	const refuse = "echo 2 > /proc/sys/vm/memfd_noexec"
 	args := inside(refuse, "true")
 	if said, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
-		t.Skipf("this machine's kernel has no vm.memfd_noexec, or lets nobody set it: %v %s", err, said)
+		t.Skipf("this machine's kernel has no vm.memfd_noexec, or lets nobody set it: %v %s", err,
+			said)
 	}
 	c, stdout, stderr := onFakeGPU(t, home, inside(refuse, program, "doctor")...)
-	if err := c.Run(); err != nil || !strings.Contains(stdout.String(), "Fake H100, sm_90, in a process of its own: a GPU that works") {
+	if err := c.Run(); err != nil || !strings.Contains(stdout.String(),
+		"Fake H100, sm_90, in a process of its own: a GPU that works") {
 		t.Errorf("%v: %s%s", err, stdout, stderr)
 	}
 	files, err := filepath.Glob(filepath.Join(home, "run", "ossrun", "gpu-worker-*"))
@@ -193,14 +211,19 @@ func TestReleasedFromFile(t *testing.T) {
 	if info, err := os.Stat(files[0]); err != nil || info.Mode().Perm() != 0o700 {
 		t.Error(info, err)
 	}
-	c, stdout, stderr = onFakeGPU(t, home, inside(refuse+` && mount -t tmpfs -o noexec none "$HOME"`, program, "chat", "--model", "demo", "--temperature", "0", "How do I serve an OpenAI API?")...)
+	c, stdout, stderr = onFakeGPU(t, home,
+		inside(refuse+` && mount -t tmpfs -o noexec none "$HOME"`, program, "chat", "--model",
+			"demo", "--temperature", "0", "How do I serve an OpenAI API?")...)
 	if err := c.Run(); err != nil || !strings.Contains(stdout.String(), "ossrun serve") ||
-		!strings.HasPrefix(stderr.String(), "ossrun: the CPU computes: the GPU worker can be started neither from memory nor from a file: ") {
+		!strings.HasPrefix(stderr.String(),
+			"ossrun: the CPU computes: the GPU worker can be started neither from memory nor "+
+				"from a file: ") {
 		t.Errorf("%v: %s%s", err, stdout, stderr)
 	}
 }
 
-// TestReleasedWithoutLoader: a root folder without a C library, and one without anything but the program, where a driver is said to be.
+// TestReleasedWithoutLoader: a root folder without a C library, and one without anything but the
+// program, where a driver is said to be.
 func TestReleasedWithoutLoader(t *testing.T) {
 	program := theReleased(t)
 	root := t.TempDir()
@@ -211,16 +234,20 @@ func TestReleasedWithoutLoader(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, "ossrun"), data, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"chroot", root, "/ossrun", "chat", "--model", "demo", "--temperature", "0", "How do I serve an OpenAI API?"}
+	args := []string{"chroot", root, "/ossrun", "chat", "--model", "demo", "--temperature", "0",
+		"How do I serve an OpenAI API?"}
 	if os.Getuid() != 0 {
 		args = append([]string{"unshare", "--user", "--map-root-user"}, args...)
 	}
 	c := exec.Command(args[0], args[1:]...)
-	c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/", "OSSRUN_LIBCUDA=/libcuda.so.1"} // there is none, but somebody says so
+	// there is none, but somebody says so
+	c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/", "OSSRUN_LIBCUDA=/libcuda.so.1"}
 	var stdout, stderr bytes.Buffer
 	c.Stdout, c.Stderr = &stdout, &stderr
 	if err := c.Run(); err != nil || !strings.Contains(stdout.String(), "ossrun serve") ||
-		!strings.HasPrefix(stderr.String(), "ossrun: the CPU computes: GPUs need the C library glibc on this machine, and its loader ") {
+		!strings.HasPrefix(stderr.String(),
+			"ossrun: the CPU computes: GPUs need the C library glibc on this machine, and its "+
+				"loader ") {
 		t.Errorf("%v: %s%s", err, &stdout, &stderr)
 	}
 }

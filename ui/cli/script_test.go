@@ -1,5 +1,5 @@
-// The command line as text scripts (testdata/*.txtar), each run in process with a home folder of its own. A new verb or
-// error gets a script, not Go code.
+// The command line as text scripts (testdata/*.txtar), each run in process with a home folder of
+// its own. A new verb or error gets a script, not Go code.
 
 package cli
 
@@ -25,7 +25,8 @@ func TestMain(m *testing.M) {
 			xdg.Reload()
 			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 			context.AfterFunc(ctx, stop)
-			os.Exit(Run(ctx, append([]string{"ossrun"}, os.Args[1:]...), Terminal{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+			os.Exit(Run(ctx, append([]string{"ossrun"}, os.Args[1:]...),
+				Terminal{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 		},
 	})
 }
@@ -50,16 +51,20 @@ func TestScripts(t *testing.T) {
 			env.Setenv("XDG_RUNTIME_DIR", filepath.Join(env.WorkDir, "run"))
 			env.Setenv("GOLDEN", golden)
 			env.Setenv("GUIDE", guide)
-			return errors.Join(os.MkdirAll(home, 0o755), os.MkdirAll(filepath.Join(env.WorkDir, "run"), 0o700))
+			return errors.Join(os.MkdirAll(home, 0o755),
+				os.MkdirAll(filepath.Join(env.WorkDir, "run"), 0o700))
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"exits": wantExit, "copydir": copyDir, "cut": cutFile, "listen": listenOnFreePort, "until-ready": untilReady, "hub": hubCommand, "gguf": ggufCommand, "original": originalCommand,
+			"exits": wantExit, "copydir": copyDir, "cut": cutFile, "listen": listenOnFreePort,
+			"until-ready": untilReady, "hub": hubCommand, "gguf": ggufCommand,
+			"original": originalCommand,
 		},
 		RequireExplicitExec: false,
 	})
 }
 
-// wantExit CODE ARGS... runs ossrun and wants that exit code; stdout and stderr are there for the checks that follow.
+// wantExit CODE ARGS... runs ossrun and wants that exit code; stdout and stderr are there for the
+// checks that follow.
 func wantExit(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {
 		ts.Fatalf("usage: exits CODE ARGS...")

@@ -1,7 +1,9 @@
-// ossrun serve under load, as a process of its own that runs this test's code (under the race detector where the test does).
+// ossrun serve under load, as a process of its own that runs this test's code (under the race
+// detector where the test does).
 //
-// The load generator knows the whole text of every answer, since the same seed gives the same tokens whatever else runs: a
-// token that is lost, doubled or in the wrong stream is seen in the text.
+// The load generator knows the whole text of every answer, since the same seed gives the same
+// tokens whatever else runs: a token that is lost, doubled or in the wrong stream is seen in the
+// text.
 
 package cli
 
@@ -58,7 +60,8 @@ type served struct {
 	seen func(ttft, total time.Duration, tokens int) // of each answer; nil: nobody looks
 }
 
-// serveDemo starts ossrun serve --model demo and waits until it is ready. It is stopped, and must end well, with the test.
+// serveDemo starts ossrun serve --model demo and waits until it is ready. It is stopped, and must
+// end well, with the test.
 func serveDemo(t *testing.T, args ...string) *served {
 	t.Helper()
 	return serveIn(t, t.TempDir(), args...)
@@ -72,15 +75,19 @@ func serveIn(t *testing.T, home string, args ...string) *served {
 		t.Fatal(err)
 	}
 	program := filepath.Join(home, "bin", "ossrun") // TestMain is the program of that name
-	if err := errors.Join(os.MkdirAll(filepath.Dir(program), 0o700), os.MkdirAll(filepath.Join(home, "run"), 0o700)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(program), 0o700),
+		os.MkdirAll(filepath.Join(home, "run"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(self, program); err != nil && !errors.Is(err, os.ErrExist) {
 		t.Fatal(err)
 	}
-	s := &served{t: t, home: home, done: make(chan struct{}), cmd: exec.Command(program, append([]string{"serve", "demo", "--device", "cpu", "--port", "0"}, args...)...),
+	s := &served{t: t, home: home, done: make(chan struct{}),
+		cmd: exec.Command(program, append([]string{"serve", "demo", "--device", "cpu", "--port",
+			"0"}, args...)...),
 		web: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2000}}}
-	s.cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home, "XDG_CACHE_HOME="+home, "XDG_RUNTIME_DIR="+filepath.Join(home, "run"),
+	s.cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home,
+		"XDG_CACHE_HOME="+home, "XDG_RUNTIME_DIR="+filepath.Join(home, "run"),
 		"HF_HUB_CACHE="+filepath.Join(home, "hub"))
 	s.cmd.Stderr = &s.err
 	if err := s.cmd.Start(); err != nil {
@@ -92,8 +99,10 @@ func serveIn(t *testing.T, home string, args ...string) *served {
 			_ = s.cmd.Process.Signal(os.Interrupt)
 		}
 		<-s.done
-		if bad := !s.ended && s.cmd.ProcessState.ExitCode() != 0; bad || strings.Contains(s.err.String(), "DATA RACE") {
-			t.Errorf("the server ended with %v; its last words: %s", s.cmd.ProcessState, s.err.String()[max(0, s.err.Len()-4000):])
+		if bad := !s.ended && s.cmd.ProcessState.ExitCode() != 0; bad ||
+			strings.Contains(s.err.String(), "DATA RACE") {
+			t.Errorf("the server ended with %v; its last words: %s", s.cmd.ProcessState,
+				s.err.String()[max(0, s.err.Len()-4000):])
 		}
 	})
 	go func() {
@@ -125,7 +134,8 @@ func (s *served) metric(name string) float64 {
 		s.t.Fatal(err)
 	}
 	sum, found := 0.0, false
-	for _, m := range regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(name)+`(?:\{[^}]*\})? (\S+)$`).FindAllStringSubmatch(string(text), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(name)+
+		`(?:\{[^}]*\})? (\S+)$`).FindAllStringSubmatch(string(text), -1) {
 		v, err := strconv.ParseFloat(m[1], 64)
 		if err != nil {
 			s.t.Fatal(err)
@@ -166,7 +176,8 @@ func (q question) body() string {
 // ask streams one answer: its text, reasoning included, and the tokens that the server counted.
 func (s *served) ask(ctx context.Context, q question) (text string, used int, err error) {
 	began, first := time.Now(), time.Duration(0)
-	req, err := http.NewRequestWithContext(ctx, "POST", s.url+"/v1/chat/completions", strings.NewReader(q.body()))
+	req, err := http.NewRequestWithContext(ctx, "POST", s.url+"/v1/chat/completions",
+		strings.NewReader(q.body()))
 	if err != nil {
 		return "", 0, err
 	}
@@ -238,12 +249,14 @@ func (s *served) ask(ctx context.Context, q question) (text string, used int, er
 // questions are asked once alone, so that their answers are known.
 func (s *served) questions(n, tokens int) []question {
 	s.t.Helper()
-	texts := []string{"What is ossrun?", "How do I serve an OpenAI API?", "Which models exist?", "How do I download the 20b model?"}
+	texts := []string{"What is ossrun?", "How do I serve an OpenAI API?", "Which models exist?",
+		"How do I download the 20b model?"}
 	var list []question
 	for i := range n {
 		q := question{text: texts[i%len(texts)], seed: 1000 + i, tokens: tokens}
 		var err error
-		if q.answer, q.used, err = s.ask(s.t.Context(), q); err != nil || q.answer == "" || q.used == 0 {
+		if q.answer, q.used, err = s.ask(s.t.Context(), q); err != nil || q.answer == "" ||
+			q.used == 0 {
 			s.t.Fatalf("alone: %q, %d tokens, %v", q.answer, q.used, err)
 		}
 		list = append(list, q)
@@ -251,7 +264,8 @@ func (s *served) questions(n, tokens int) []question {
 	return list
 }
 
-// load keeps n streams open until the time is up, each at least once, and returns how many answers and tokens came.
+// load keeps n streams open until the time is up, each at least once, and returns how many answers
+// and tokens came.
 func (s *served) load(n int, long time.Duration, list []question) (answers, tokens int64) {
 	s.t.Helper()
 	var wg sync.WaitGroup
@@ -264,7 +278,8 @@ func (s *served) load(n int, long time.Duration, list []question) (answers, toke
 				text, used, err := s.ask(s.t.Context(), q)
 				if err != nil || text != q.answer || used != q.used {
 					if failed.Add(1) <= 3 {
-						s.t.Errorf("stream %d: %v, %d tokens for %d\ngot  %q\nwant %q", i, err, used, q.used, text, q.answer)
+						s.t.Errorf("stream %d: %v, %d tokens for %d\ngot  %q\nwant %q", i, err,
+							used, q.used, text, q.answer)
 					}
 					return
 				}
@@ -287,14 +302,15 @@ func (s *served) load(n int, long time.Duration, list []question) (answers, toke
 func (s *served) rest() {
 	s.t.Helper()
 	s.eventually("no request runs", func() bool {
-		return s.metric("vllm:num_requests_running") == 0 && s.metric("vllm:num_requests_waiting") == 0 && s.metric("vllm:kv_cache_usage_perc") == 0
+		return s.metric("vllm:num_requests_running") == 0 &&
+			s.metric("vllm:num_requests_waiting") == 0 && s.metric("vllm:kv_cache_usage_perc") == 0
 	})
 	s.web.CloseIdleConnections()
 	time.Sleep(300 * time.Millisecond)
 }
 
-// Sixty-four streams at once: no error, no lost or doubled token, everything given back; and a client that leaves gives its
-// pages back.
+// Sixty-four streams at once: no error, no lost or doubled token, everything given back; and a
+// client that leaves gives its pages back.
 func TestServeManyStreams(t *testing.T) {
 	s := serveDemo(t)
 	list := s.questions(4, 12)
@@ -302,9 +318,11 @@ func TestServeManyStreams(t *testing.T) {
 	goroutines := s.metric("go_goroutines")
 	began, used := time.Now(), s.metric("process_cpu_seconds_total")
 	answers, tokens := s.load(64, 0, list)
-	t.Logf("%d answers, %d tokens in %v and %.1f s of CPU", answers, tokens, time.Since(began).Round(time.Millisecond), s.metric("process_cpu_seconds_total")-used)
+	t.Logf("%d answers, %d tokens in %v and %.1f s of CPU", answers, tokens,
+		time.Since(began).Round(time.Millisecond), s.metric("process_cpu_seconds_total")-used)
 	s.rest()
-	s.eventually("the goroutines of the streams end", func() bool { return s.metric("go_goroutines") <= goroutines+4 })
+	s.eventually("the goroutines of the streams end",
+		func() bool { return s.metric("go_goroutines") <= goroutines+4 })
 
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
@@ -314,7 +332,8 @@ func TestServeManyStreams(t *testing.T) {
 		gone <- err
 	}()
 	s.eventually("the request runs", func() bool {
-		return s.metric("vllm:num_requests_running") == 1 && s.metric("vllm:kv_cache_usage_perc") > 0
+		return s.metric("vllm:num_requests_running") == 1 &&
+			s.metric("vllm:kv_cache_usage_perc") > 0
 	})
 	leave()
 	if err := <-gone; !errors.Is(err, context.Canceled) {
@@ -330,19 +349,24 @@ func TestServeSoak(t *testing.T) {
 	}
 	s := serveDemo(t, "--max-waiting", "4096")
 	list := s.questions(8, 40)
-	for range 3 { // pools, caches and stacks have their size after this, and the heap has been collected at its largest
+	// pools, caches and stacks have their size after this, and the heap has been collected at its
+	// largest
+	for range 3 {
 		s.load(1000, 0, list)
 		s.rest()
 	}
-	goroutines, memory, used := s.metric("go_goroutines"), s.settledMemory(), s.metric("process_cpu_seconds_total")
+	goroutines, memory, used := s.metric("go_goroutines"), s.settledMemory(),
+		s.metric("process_cpu_seconds_total")
 	began := time.Now()
 	answers, tokens := s.load(1000, time.Minute, list)
 	took := time.Since(began)
 	used = s.metric("process_cpu_seconds_total") - used
 	s.rest()
 	after := s.settledMemory()
-	t.Logf("1,000 streams: %d answers, %d tokens in %v and %.0f s of CPU; memory %.1f MB before, %.1f MB after; goroutines %v before, %v after",
-		answers, tokens, took.Round(time.Millisecond), used, memory/1e6, after/1e6, goroutines, s.metric("go_goroutines"))
+	t.Logf("1,000 streams: %d answers, %d tokens in %v and %.0f s of CPU; memory %.1f MB before, "+
+		"%.1f MB after; goroutines %v before, %v after",
+		answers, tokens, took.Round(time.Millisecond), used, memory/1e6, after/1e6, goroutines,
+		s.metric("go_goroutines"))
 	if now := s.metric("go_goroutines"); now > goroutines+4 {
 		t.Errorf("%v goroutines before, %v after", goroutines, now)
 	}
@@ -351,8 +375,9 @@ func TestServeSoak(t *testing.T) {
 	}
 }
 
-// Two hundred answers at once of 160 tokens shall end within 50 s on two cores. What is held to that is the processor time of the
-// server, since other programs may have the cores. Beside it the table of what 100 clients see that stream.
+// Two hundred answers at once of 160 tokens shall end within 50 s on two cores. What is held to
+// that is the processor time of the server, since other programs may have the cores. Beside it the
+// table of what 100 clients see that stream.
 func TestServeSoakTwoHundred(t *testing.T) {
 	if os.Getenv("OSSRUN_LONG") == "" {
 		t.Skip("slow: set OSSRUN_LONG=1")
@@ -366,16 +391,22 @@ func TestServeSoakTwoHundred(t *testing.T) {
 		s.seen = func(ttft, total time.Duration, tokens int) {
 			mu.Lock()
 			defer mu.Unlock()
-			first, each = append(first, ttft), append(each, (total-ttft)/time.Duration(max(1, tokens-1)))
+			first, each = append(first, ttft),
+				append(each, (total-ttft)/time.Duration(max(1, tokens-1)))
 		}
 		_, tokens := s.load(n, 0, list)
 		s.seen = nil
 		cpu = s.metric("process_cpu_seconds_total") - used
 		slices.Sort(first)
 		slices.Sort(each)
-		at := func(d []time.Duration, q int) time.Duration { return d[(len(d)-1)*q/100].Round(100 * time.Microsecond) }
-		t.Logf("%d at once of up to 160 tokens: %d tokens in %v and %.1f s of CPU; TTFT p50 %v, p99 %v; TPOT p50 %v, p99 %v", n, tokens,
-			time.Since(began).Round(time.Millisecond), cpu, at(first, 50), at(first, 99), at(each, 50), at(each, 99))
+		at := func(d []time.Duration,
+			q int) time.Duration {
+			return d[(len(d)-1)*q/100].Round(100 * time.Microsecond)
+		}
+		t.Logf("%d at once of up to 160 tokens: %d tokens in %v and %.1f s of CPU; TTFT p50 %v, "+
+			"p99 %v; TPOT p50 %v, p99 %v", n, tokens,
+			time.Since(began).Round(time.Millisecond), cpu, at(first, 50), at(first, 99),
+			at(each, 50), at(each, 99))
 		return cpu
 	}
 	measure(100)
@@ -384,7 +415,8 @@ func TestServeSoakTwoHundred(t *testing.T) {
 	}
 }
 
-// settledMemory is the least resident memory of a few looks, so that a collection that is about to come does not count.
+// settledMemory is the least resident memory of a few looks, so that a collection that is about to
+// come does not count.
 func (s *served) settledMemory() float64 {
 	var seen []float64
 	for range 10 {

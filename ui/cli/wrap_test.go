@@ -30,12 +30,15 @@ func TestFolded(t *testing.T) {
 	}
 	for width := 1; width < 60; width++ {
 		got := folded(text, width)
-		if a, b := strings.Join(strings.Fields(got), " "), strings.Join(strings.Fields(text), " "); a != b {
+		if a, b := strings.Join(strings.Fields(got), " "), strings.Join(strings.Fields(text),
+			" "); a != b {
 			t.Errorf("%d columns: %q", width, a)
 		}
 		for line := range strings.Lines(got) {
 			line = strings.TrimRight(line, "\n")
-			if n := utf8.RuneCountInString(line); n > width && strings.Contains(strings.TrimLeft(line, " "), " ") && !strings.Contains(strings.TrimLeft(line, " "), "  ") {
+			if n := utf8.RuneCountInString(line); n > width &&
+				strings.Contains(strings.TrimLeft(line, " "), " ") &&
+				!strings.Contains(strings.TrimLeft(line, " "), "  ") {
 				t.Errorf("%d columns: %q has %d", width, line, n)
 			}
 		}
