@@ -15,7 +15,8 @@ import (
 )
 
 // smiQuery is what nvidia-smi is asked; the names are those of its help text.
-const smiQuery = "index,name,pci.bus_id,pci.device_id,memory.total,memory.free,driver_version,compute_cap,mig.mode.current"
+const smiQuery = "index,name,pci.bus_id,pci.device_id,memory.total,memory.free," +
+	"driver_version,compute_cap,mig.mode.current"
 
 func (r *Report) nvidia(ctx context.Context, m Machine, cards []pciCard) {
 	var gpus []GPU

@@ -20,7 +20,8 @@ type Sensors struct {
 	MemoryMHz int     `json:"memory_clock_mhz,omitempty"` // of the memory
 }
 
-const sensorQuery = "pci.bus_id,memory.free,temperature.gpu,power.draw,clocks.current.sm,clocks.current.memory"
+const sensorQuery = "pci.bus_id,memory.free,temperature.gpu,power.draw," +
+	"clocks.current.sm,clocks.current.memory"
 
 // ReadSensors reads the sensors of the report's GPUs, and the free memory of those where it is not
 // known yet.

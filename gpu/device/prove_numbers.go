@@ -64,7 +64,8 @@ func difference(t engine.Type, want, got []byte) float64 {
 	size := int(t.Size())
 	value := func(data []byte, i int) float64 {
 		if size == 2 {
-			return float64(math.Float32frombits(uint32(binary.NativeEndian.Uint16(data[2*i:])) << 16))
+			bits := uint32(binary.NativeEndian.Uint16(data[2*i:]))
+			return float64(math.Float32frombits(bits << 16))
 		}
 		return float64(math.Float32frombits(binary.NativeEndian.Uint32(data[4*i:])))
 	}

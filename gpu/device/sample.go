@@ -431,7 +431,8 @@ func (s *step) Wait(chosen []engine.SampledToken) error {
 		return nil
 	}
 	for i := range chosen {
-		chosen[i] = engine.SampledToken{ID: int32(binary.LittleEndian.Uint32(slot.out.Bytes()[4*i:]))}
+		id := binary.LittleEndian.Uint32(slot.out.Bytes()[4*i:])
+		chosen[i] = engine.SampledToken{ID: int32(id)}
 	}
 	return nil
 }

@@ -33,7 +33,9 @@ func turns(vocab int) []sched.Request {
 			LogitBias: map[int32]float32{3: -100, 4: 2}, Seed: 7, Logprobs: 2}},
 		{Prompt: []int32{1, 2}, MaxTokens: 6, Params: sample.Params{Temperature: 1, TopP: 1,
 			Seed: 3, Logprobs: -1},
-			Constraint: &simtest.Constraint{Allow: func(generated []int32) []uint64 { return only(vocab, len(generated), 60+len(generated)) }}},
+			Constraint: &simtest.Constraint{Allow: func(generated []int32) []uint64 {
+				return only(vocab, len(generated), 60+len(generated))
+			}}},
 	}
 }
 

@@ -13,7 +13,8 @@ import (
 //	tokens    [bucket]
 //	positions [bucket]
 //	fullAt    [bucket]  where in tables the row's table of the full layers begins
-//	windowAt  [bucket]  the same of the windowed layers; may lie before the first entry, since pages that have left the window are not sent
+//	windowAt  [bucket]  the same of the windowed layers; may lie before the first entry, since
+//	                    pages that have left the window are not sent
 //	logitRow  [bucket]
 //	alone     [bucket]  the rows that no other row of their sequence follows or precedes
 //	twinAt    [bucket]  of the windowed layers' second pages; only with a cache of 8 bits

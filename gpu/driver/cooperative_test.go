@@ -52,7 +52,8 @@ func TestCooperative(t *testing.T) {
 		barrier := memory + driver.Pointer(len(table))
 		must(t, b.s.Fill(barrier, 0, bytes))
 		launch := func(blocks int) (driver.Shape, *driver.Arguments) {
-			a := (&driver.Arguments{}).Pointer(memory).Int32(2).Pointer(barrier).Int32(int32(target.BarrierFan(blocks)))
+			fan := int32(target.BarrierFan(blocks))
+			a := (&driver.Arguments{}).Pointer(memory).Int32(2).Pointer(barrier).Int32(fan)
 			return driver.Shape{Grid: [3]uint32{uint32(blocks), 1, 1}, Block: [3]uint32{256, 1, 1},
 				Shared: step.Shared()}, a
 		}

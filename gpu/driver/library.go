@@ -11,8 +11,9 @@ package driver
 
 typedef uint64_t W;
 
-// Calls f with n words. Every argument of the functions in functions.go is an integer or a pointer, and the calling conventions of x86-64 and
-// AArch64 pass each of those in one register or one stack slot of 8 bytes, whatever its declared width.
+// Calls f with n words. Every argument of the functions in functions.go is an integer or a pointer,
+// and the calling conventions of x86-64 and AArch64 pass each of those in one register or one stack
+// slot of 8 bytes, whatever its declared width.
 static W ossrun_driver_call(uintptr_t at, const W* a, int n) {
   void* f = (void*)at;
   switch (n) {
@@ -23,19 +24,23 @@ static W ossrun_driver_call(uintptr_t at, const W* a, int n) {
     case 4: return ((W(*)(W, W, W, W))f)(a[0], a[1], a[2], a[3]);
     case 5: return ((W(*)(W, W, W, W, W))f)(a[0], a[1], a[2], a[3], a[4]);
     case 6: return ((W(*)(W, W, W, W, W, W))f)(a[0], a[1], a[2], a[3], a[4], a[5]);
-    default: return ((W(*)(W, W, W, W, W, W, W, W, W, W, W))f)(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10]);
+    default: return ((W(*)(W, W, W, W, W, W, W, W, W, W, W))f)(
+                 a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10]);
   }
 }
 
-// dlerror speaks of the calling thread's last failure, in memory of that thread's, and a goroutine may be on another thread at its next call: the
-// words are copied inside the call that failed. Who calls these frees them.
+// dlerror speaks of the calling thread's last failure, in memory of that thread's, and a goroutine
+// may be on another thread at its next call: the words are copied inside the call that failed. Who
+// calls these frees them.
 static void* ossrun_driver_open(const char* name, char** why) {
   void* lib = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   *why = lib == NULL ? strdup(dlerror()) : NULL;
   return lib;
 }
 static char* ossrun_driver_close(void* lib) { return dlclose(lib) != 0 ? strdup(dlerror()) : NULL; }
-static uintptr_t ossrun_driver_symbol(void* lib, const char* name) { return (uintptr_t)dlsym(lib, name); }
+static uintptr_t ossrun_driver_symbol(void* lib, const char* name) {
+  return (uintptr_t)dlsym(lib, name);
+}
 */
 import "C"
 

@@ -62,7 +62,8 @@ func cardsOf(f *fakedriver.Fake, n int, plain bool) (list []engine.Device, err e
 }
 
 // overCards is a split over fake cards; the test checks that nothing of them is left.
-func overCards(t testing.TB, f *fakedriver.Fake, plain bool, streams func(rows int) bool, w way) *multi.Device {
+func overCards(t testing.TB, f *fakedriver.Fake, plain bool, streams func(rows int) bool,
+	w way) *multi.Device {
 	t.Helper()
 	cards, err := cardsOf(f, len(w.ends), plain)
 	if err != nil {

@@ -6,7 +6,9 @@
 // same one, else through the host's memory.
 //
 //	card 0  embedding, layers 0-11     ->  card 1  layers 12-23, unembedding, sampling
-//	card 0  attention, router of layer l -> host  choice of experts, experts, residual -> card 0  layer l+1
+//	card 0  attention, router of layer l
+//	  -> host  choice of experts, experts, residual
+//	  -> card 0  layer l+1
 //
 // The stretches of a step run one after the other: a token's layers depend on each other, so at one
 // stream there is nothing to run beside them but the copies of experts (stage.go).

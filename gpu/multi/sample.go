@@ -11,7 +11,8 @@ import (
 // Tokens chosen on the last card. The forward pass of a step goes through several devices, and the
 // host has a part in every cut: so Queue leaves the pass to a goroutine, and Sample joins it.
 //
-//	Queue(n+1)   goroutine: wait for the tokens of n, embed them on the first card, ... last card (queued, not waited for)
+//	Queue(n+1)   goroutine: wait for the tokens of n, embed them on the first card, ...
+//	             last card (queued, not waited for)
 //	Wait(n)      the same tokens, for the caller
 //	Sample(n+1)  joins the goroutine, queues the choice on the last card
 //

@@ -67,7 +67,8 @@ func (f Found) ReadAhead(ctx context.Context, free int64, replaced Replaced,
 	var done atomic.Int64
 	stop := mapping.Tell(&done, total, progress)
 	defer stop()
-	return mapping.Each(ctx, aheadReaders, len(spans), &done, func(i int, _ *[]byte) (int64, error) {
+	return mapping.Each(ctx, aheadReaders, len(spans), &done, func(i int, _ *[]byte) (int64,
+		error) {
 		err := spans[i].read()
 		if err != nil {
 			err = fmt.Errorf("reading %s: %w", filepath.Base(spans[i].file.Name()), err)

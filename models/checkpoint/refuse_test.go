@@ -417,7 +417,8 @@ func TestRefuseFiles(t *testing.T) {
 			"model.safetensors.index.json lists no tensor in weight_map"},
 		{"index leads out", edit("model.safetensors.index.json",
 			become(`{"weight_map": {"lm_head.weight": "../secret"}}`)),
-			"model.safetensors.index.json places tensor lm_head.weight in ../secret, which is not a " +
+			"model.safetensors.index.json places tensor lm_head.weight in ../secret, which is " +
+				"not a " +
 				"plain file name"},
 		{"index of another download", edit("model.safetensors.index.json",
 			func(text []byte) []byte {

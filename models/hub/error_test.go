@@ -57,8 +57,12 @@ func TestErrors(t *testing.T) {
 			contains: "changes on the hub while it is fetched"},
 		"wrong size": {fault: all(hubtest.Head, hubtest.Fault{ETag: "../../x"}),
 			contains: "names no content"},
-		"only gguf":  {repo: func(r *hubtest.Repo) { r.Files = map[string]*hubtest.File{"x.gguf": hubtest.Text("GGUF")} }, contains: "holds GGUF files"},
-		"no weights": {repo: func(r *hubtest.Repo) { r.Files = map[string]*hubtest.File{"config.json": hubtest.Text("{}")} }, contains: "has no model*.safetensors"},
+		"only gguf": {repo: func(r *hubtest.Repo) {
+			r.Files = map[string]*hubtest.File{"x.gguf": hubtest.Text("GGUF")}
+		}, contains: "holds GGUF files"},
+		"no weights": {repo: func(r *hubtest.Repo) {
+			r.Files = map[string]*hubtest.File{"config.json": hubtest.Text("{}")}
+		}, contains: "has no model*.safetensors"},
 		"offline": {client: func(c *hub.Client) { c.Offline = true },
 			contains: "nothing is fetched offline"},
 		"no hub": {client: func(c *hub.Client) { c.Endpoint = "http://127.0.0.1:1" },

@@ -49,7 +49,9 @@ func TestFaults(t *testing.T) {
 			return hubtest.Fault{Corrupt: r.Kind == hubtest.Get && r.Path == "config.json" &&
 				r.N == 0}
 		},
-		"no ranges":       func(r hubtest.Request) hubtest.Fault { return hubtest.Fault{NoRanges: r.Kind == hubtest.CDN} },
+		"no ranges": func(r hubtest.Request) hubtest.Fault {
+			return hubtest.Fault{NoRanges: r.Kind == hubtest.CDN}
+		},
 		"no ranges, cut":  func(r hubtest.Request) hubtest.Fault { return noRangesCut(r) },
 		"total lies once": first(hubtest.CDN, hubtest.Fault{Total: 5}),
 		"length lies once": first(hubtest.CDN,

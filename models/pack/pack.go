@@ -8,7 +8,8 @@
 //	records until that length is reached: u8 kind, u64 n (never 0), then
 //	  0 literal  n bytes
 //	  1 zeros    nothing: n zero bytes
-//	  2 copy     u64 offset: n bytes that were unpacked there, all before the place they are copied to
+//	  2 copy     u64 offset: n bytes that were unpacked there, all before the place they are
+//	             copied to
 //	  3 planes   n/2 low bytes, then n/2 high bytes, of n/2 16-bit little-endian values
 //
 // Numbers are little-endian. Nothing follows the last record.

@@ -1,7 +1,7 @@
 // Package store keeps the Hugging Face cache, which ossrun shares with every other tool that uses
 // it:
 //
-//	HUB/models--OWNER--NAME/refs/main              the commit that the branch was at, 40 hex digits
+//	HUB/models--OWNER--NAME/refs/main              the branch's commit, 40 hex digits
 //	HUB/models--OWNER--NAME/snapshots/COMMIT/FILE  links to ../../blobs/HASH, or plain files
 //	HUB/.locks/models--OWNER--NAME/HASH.lock       locked by whoever fetches that blob
 //

@@ -21,9 +21,12 @@ func (r slowRegion) Read(at int64, b []byte) error  { copy(b, r[at:]); return ni
 func (r slowRegion) Write(at int64, b []byte) error { copy(r[at:], b); return nil }
 func (r slowRegion) Free() error                    { return nil }
 
-func (d *slow) Name() string                                   { return "slow" }
-func (d *slow) Memory() (int64, int64)                         { return 1 << 40, 1 << 40 }
-func (d *slow) Caps() engine.Caps                              { return engine.Caps{Computes: []string{engine.Exact}} }
+func (d *slow) Name() string           { return "slow" }
+func (d *slow) Memory() (int64, int64) { return 1 << 40, 1 << 40 }
+func (d *slow) Caps() engine.Caps {
+	return engine.Caps{Computes: []string{engine.Exact}}
+}
+
 func (d *slow) Alloc(n int64) (engine.Region, error)           { return make(slowRegion, n), nil }
 func (d *slow) Upload(b []byte) (engine.Region, error)         { return slowRegion(b), nil }
 func (d *slow) Compile(p *engine.Program) (engine.Step, error) { return &slowStep{d, p}, nil }

@@ -6,7 +6,8 @@
 // records one Program per batch bucket and feeds batches to the matching Step.
 //
 //	checkpoint.Checkpoint ─┐
-//	Options ───────────┴─> Record ──> Program ──> Device.Compile ──> Step.Forward(Batch) ──> logits
+//	Settings ──────────────┴─> Record ──> Program ──> Device.Compile ──> Step.Forward(Batch)
+//	                                                                        ──> logits
 //
 // What must stay true: a row's result depends on its own sequence only, never on the other rows of
 // the batch, on how a prompt was cut into chunks, or on which pages the cache was given. enginetest

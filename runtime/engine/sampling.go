@@ -9,8 +9,10 @@ import (
 // Tokens chosen where the logits are. A device that can do it runs a step as three calls, of which
 // only the last one waits:
 //
-//	Queue   the forward pass of a batch; a row's token may be one that the Sample before chose and that nobody has read yet
-//	Sample  how a token is chosen for each of the batch's logit rows; masks are needed now, not at Queue, so a grammar may take its time
+//	Queue   the forward pass of a batch; a row's token may be one that the Sample before chose
+//	        and that nobody has read yet
+//	Sample  how a token is chosen for each of the batch's logit rows; masks are needed now, not
+//	        at Queue, so a grammar may take its time
 //	Wait    the tokens of the oldest Sample that was not waited for
 //
 // A scheduler that stays one step ahead calls Queue(1) Sample(1), then for every n: Queue(n+1) with

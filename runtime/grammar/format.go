@@ -69,7 +69,8 @@ var formats = map[string]string{
 	"hostname": hostname,
 	"ipv4":     ipv4,
 	"ipv6":     ipv6,
-	"uuid": hexadecimal + `{8}-` + hexadecimal + `{4}-` + hexadecimal + `{4}-` + hexadecimal + `{4}-` +
+	"uuid": hexadecimal + `{8}-` + hexadecimal + `{4}-` + hexadecimal + `{4}-` + hexadecimal +
+		`{4}-` +
 		hexadecimal + `{12}`,
 	"uri":          uri,
 	"json-pointer": `(/([^~/]|~[01])*)*`,

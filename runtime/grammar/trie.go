@@ -155,8 +155,8 @@ func upTo(by map[int][]int32) [][]uint64 {
 	return masks
 }
 
-// sortedTokens are the ids in the order of their bytes. Most are told apart by the first eight, held
-// as a number.
+// sortedTokens are the ids in the order of their bytes. Most are told apart by the first eight,
+// held as a number.
 func sortedTokens() []int32 {
 	type entry struct {
 		head uint64

@@ -172,7 +172,8 @@ func TestStartErrors(t *testing.T) {
 				r := ask(t, "POST", srv.URL+"/v1/chat/completions",
 					`{"messages":[`+hello+`],"stream":`+stream+`}`)
 				wantFault(t, r, c.status, c.kind, c.param, c.code, c.message)
-				if want := map[bool]string{true: "7"}[c.status == http.StatusTooManyRequests]; r.header.Get("Retry-After") != want {
+				want := map[bool]string{true: "7"}[c.status == http.StatusTooManyRequests]
+				if r.header.Get("Retry-After") != want {
 					t.Errorf("Retry-After: %q", r.header.Get("Retry-After"))
 				}
 			}

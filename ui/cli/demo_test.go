@@ -99,7 +99,8 @@ func (h heldOut) right(res session.Result) bool {
 			return false
 		}
 		if h.Call.Name == "python" {
-			code := squeeze(strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(res.Calls[0].Arguments), "print("), ")"))
+			code := strings.TrimPrefix(strings.TrimSpace(res.Calls[0].Arguments), "print(")
+			code = squeeze(strings.TrimSuffix(code, ")"))
 			for _, c := range h.Call.Code {
 				if squeeze(c) == code {
 					return true

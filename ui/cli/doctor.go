@@ -225,7 +225,8 @@ func look(c *cli.Context, host, dev engine.Backend, why string, o serve.Options)
 
 // modelReports goes through the catalogue: what is here, what each model needs on dev, and where
 // the GPUs would have it.
-func modelReports(dev engine.Backend, onGPUs func(models.Spec) gpu.Placement) ([]modelReport, error) {
+func modelReports(dev engine.Backend, onGPUs func(models.Spec) gpu.Placement) ([]modelReport,
+	error) {
 	found, err := checkpoint.Cached()
 	if err != nil {
 		return nil, fmt.Errorf("reading the cache: %w", err)

@@ -141,10 +141,12 @@ func (r *doctorReport) matrixRates(ctx context.Context, out io.Writer,
 }
 
 // proved shows how the faster kernels were found on this card, and tells whether all are right.
-// Those that are not are out of use: what runs from here on has the reference kernels in their place.
+// Those that are not are out of use: what runs from here on has the reference kernels in their
+// place.
 func (r *doctorReport) proved(out io.Writer, proofs []device.Proof) (ok bool) {
 	r.Kernels, ok = proofs, true
-	fmt.Fprintf(out, "%-22s %8s %8s %9s  against the reference kernels\n", "kernel", "error", "allowed",
+	fmt.Fprintf(out, "%-22s %8s %8s %9s  against the reference kernels\n", "kernel", "error",
+		"allowed",
 		"fragments")
 	for _, p := range proofs {
 		fmt.Fprintf(out, "%-22s %8.1e %8.1e", p.Variant, p.Error, p.Bound)

@@ -36,7 +36,8 @@ import (
 // untilReady waits until a server of the script answers.
 func untilReady(ts *testscript.TestScript, neg bool, args []string) {
 	folder := filepath.Join(ts.Getenv("XDG_RUNTIME_DIR"), "ossrun")
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	end := time.Now().Add(2 * time.Minute)
+	for ; time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		list, err := join.Servers(context.Background(), folder)
 		ts.Check(err)
 		if len(list) > 0 && list[0].State == join.Ready {

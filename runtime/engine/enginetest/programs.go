@@ -380,7 +380,9 @@ func (c Config) refusals(ctx context.Context) error {
 			"no window table":             func(x *engine.Batch) { x.Seqs[0].Window = nil },
 			"full page given back":        func(x *engine.Batch) { x.Seqs[0].Full = []int32{-1} },
 			"visible window page missing": func(x *engine.Batch) { x.Seqs[0].Window = []int32{-1} },
-			"page beyond the pool":        func(x *engine.Batch) { x.Seqs[0].Full = []int32{int32(b.Settings().Pages)} },
+			"page beyond the pool": func(x *engine.Batch) {
+				x.Seqs[0].Full = []int32{int32(b.Settings().Pages)}
+			},
 			"window page beyond the pool": func(x *engine.Batch) { x.Seqs[0].Window = []int32{99} },
 			"logits of a row that is not": func(x *engine.Batch) { x.LogitRows = []int32{3} },
 			"logits of a negative row":    func(x *engine.Batch) { x.LogitRows = []int32{-1} },

@@ -110,7 +110,8 @@ func (l *Language) property(words []string, find func(string) *Language) {
 		l.set(words[0])
 	default:
 		is := map[string]word{"keywords": {kind: Keyword}, "types": {kind: Type},
-			"defines": {kind: Keyword, next: Function}, "operands": {kind: Keyword, operand: true}}[name]
+			"defines": {kind: Keyword, next: Function}, "operands": {kind: Keyword,
+				operand: true}}[name]
 		for _, w := range words {
 			l.words[w] = is
 			if l.is('I') {

@@ -4,11 +4,14 @@
 //
 // The file is lines of words, some followed by raw little-endian bytes:
 //
-//	shape HIDDEN INTERMEDIATE HEADS KV-HEADS HEAD-DIM EXPERTS EXPERTS-PER-TOKEN PAGE-TOKENS PAGE-BYTES KV-BF16
+//	shape HIDDEN INTERMEDIATE HEADS KV-HEADS HEAD-DIM EXPERTS EXPERTS-PER-TOKEN PAGE-TOKENS
+//	      PAGE-BYTES KV-BF16
 //	buffer ID BYTES                     scratch and cache, filled with NaN
 //	weight ID BYTES + bytes
-//	op KIND EXTENT NUMBER... : ID...    numbers are those of the C function, in its order; ID -1 is a null pointer
-//	step ROWS LOGIT-ROWS TABLES VOCAB TOLERANCE + int32 tokens, positions, tables, full_at, window_at, logit_row; float32 logits
+//	op KIND EXTENT NUMBER... : ID...    numbers are those of the C function, in its order;
+//	      ID -1 is a null pointer
+//	step ROWS LOGIT-ROWS TABLES VOCAB TOLERANCE + int32 tokens, positions, tables, full_at,
+//	      window_at, logit_row; float32 logits
 package main
 
 import (

@@ -1,0 +1,203 @@
+// Holds what a program can hold of docs/CONTRIBUTING.md: lines within 100 columns, files that open
+// with why they exist, and the picture of the rooms in docs/design.md, which must be the tree.
+
+package main
+
+import (
+	"bufio"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// columns is how wide a line may be; a tab counts four.
+const columns = 100
+
+// tracked lists the files that git knows and that match one of the patterns.
+func tracked(t *testing.T, patterns ...string) []string {
+	t.Helper()
+	out, err := exec.Command("git", append([]string{"ls-files", "--"}, patterns...)...).Output()
+	if err != nil {
+		t.Skipf("no git checkout: %v", err)
+	}
+	files := strings.Fields(string(out))
+	if len(files) == 0 {
+		t.Fatalf("git lists no file of %v", patterns)
+	}
+	return files
+}
+
+func TestLinesFit(t *testing.T) {
+	for _, name := range tracked(t, "*.go", "*.md", "*.cpp", "*.h", "*.cu") {
+		if strings.Contains(name, "testdata/") || strings.HasPrefix(name, "assets/demo/") ||
+			name == "gpu/kernels/kernels.md" { // generated
+			continue
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		number, raw, wide := 0, false, []int(nil)
+		for line := range strings.Lines(string(text)) {
+			number++
+			line = strings.TrimRight(line, "\r\n")
+			inside := raw
+			if strings.HasSuffix(name, ".go") && strings.Count(line, "`")%2 == 1 {
+				raw = !raw
+			}
+			width := len([]rune(line)) + 3*strings.Count(line, "\t")
+			if width <= columns || inside || raw || mayBeLong(name, line) {
+				continue
+			}
+			wide = append(wide, number)
+		}
+		if len(wide) > 0 {
+			t.Errorf("%s: more than %d columns in lines %v", name, columns,
+				wide[:min(len(wide), 9)])
+		}
+	}
+}
+
+// literal is a string of Go.
+var literal = regexp.MustCompile(`"([^"\\]|\\.)*"`)
+
+// mayBeLong tells lines that cannot be broken well: rows of Markdown's tables, strings in
+// backquotes, what has no blank to break at, and in tests what is long by its strings alone.
+func mayBeLong(name, line string) bool {
+	if strings.HasSuffix(name, ".md") && strings.HasPrefix(strings.TrimSpace(line), "|") {
+		return true
+	}
+	if strings.HasSuffix(name, ".go") && strings.Contains(line, "`") ||
+		strings.HasPrefix(line, "//go:") || strings.HasPrefix(line, "#cgo") {
+		return true
+	}
+	if strings.HasSuffix(name, "_test.go") || strings.Contains(name, "test/") {
+		line = literal.ReplaceAllString(line, `""`)
+		return len([]rune(line))+3*strings.Count(line, "\t") <= columns
+	}
+	text := strings.TrimLeft(strings.TrimSpace(line), "/#*- ")
+	return !strings.Contains(strings.TrimSpace(text), " ")
+}
+
+// TestFilesSayWhy wants a comment at the top of every product Go file, in front of the package
+// clause or right behind it.
+func TestFilesSayWhy(t *testing.T) {
+	for _, name := range tracked(t, "*.go") {
+		if strings.HasSuffix(name, "_test.go") || strings.Contains(name, "testdata/") {
+			continue
+		}
+		file, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		says := false
+		for s := bufio.NewScanner(file); s.Scan() && !says; {
+			line := s.Text()
+			says = strings.HasPrefix(line, "// ") || strings.HasPrefix(line, "/* ")
+			if strings.HasPrefix(line, "func ") || strings.HasPrefix(line, "type ") {
+				break
+			}
+		}
+		file.Close()
+		if !says {
+			t.Errorf("%s does not open with why it exists", name)
+		}
+	}
+}
+
+// TestThePictureIsTheTree compares the rooms that docs/design.md draws with the packages there are.
+func TestThePictureIsTheTree(t *testing.T) {
+	drawn := map[string]bool{}
+	design, err := os.ReadFile("docs/design.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, picture, found := strings.Cut(string(design), "## The rooms\n")
+	if !found {
+		t.Fatal("docs/design.md has no section of the rooms")
+	}
+	picture, _, _ = strings.Cut(picture, "\n## ")
+	var folders []string
+	for line := range strings.Lines(picture) {
+		text, ok := strings.CutPrefix(line, "    ")
+		fields := strings.Fields(text)
+		if !ok || len(fields) == 0 || !strings.HasSuffix(fields[0], "/") {
+			continue
+		}
+		depth := (len(text) - len(strings.TrimLeft(text, " "))) / 2
+		if depth > len(folders) {
+			continue // the rest of a description
+		}
+		folders = append(folders[:depth], strings.TrimSuffix(fields[0], "/"))
+		drawn[path.Join(folders...)] = true
+	}
+	out, err := exec.Command("go", "list", "-f", "{{.ImportPath}}", "./...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	built := map[string]bool{}
+	for _, p := range strings.Fields(string(out)) {
+		p = strings.TrimPrefix(strings.TrimPrefix(p, module), "/")
+		if strings.Contains(p, "testdata") || p == "" {
+			continue
+		}
+		for ; p != "."; p = path.Dir(p) {
+			built[p] = true
+		}
+	}
+	if len(built) < 30 {
+		t.Fatalf("only %d packages were seen: the list is not whole", len(built))
+	}
+	for _, p := range slices.Sorted(maps.Keys(built)) {
+		if !drawn[p] {
+			t.Errorf("%s is not in the picture of docs/design.md", p)
+		}
+	}
+	for _, p := range slices.Sorted(maps.Keys(drawn)) {
+		if !built[p] {
+			t.Errorf("docs/design.md draws %s, which has no package", p)
+		}
+	}
+}
+
+// step is one line of a walk: its place, a file and a function.
+var step = regexp.MustCompile("^[1-8]\\. `([a-z0-9_/]+\\.go)` `([A-Za-z0-9_]+)`: ")
+
+// TestTheWalksExist finds each function of the walks of docs/design.md in the file it is said to be
+// in.
+func TestTheWalksExist(t *testing.T) {
+	design, err := os.ReadFile("docs/design.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, walks, _ := strings.Cut(string(design), "## Five walks\n")
+	walks, _, _ = strings.Cut(walks, "\n## ")
+	steps := 0
+	for line := range strings.Lines(walks) {
+		if line[0] < '0' || line[0] > '9' {
+			continue
+		}
+		m := step.FindStringSubmatch(line)
+		if m == nil {
+			t.Errorf("not a step of a walk, or the ninth: %s", line)
+			continue
+		}
+		steps++
+		text, err := os.ReadFile(m[1])
+		if err != nil {
+			t.Errorf("%s: %v", strings.TrimSpace(line), err)
+			continue
+		}
+		if !regexp.MustCompile(`(?m)^func (\([^)]*\) )?` + m[2] + `[\[(]`).Match(text) {
+			t.Errorf("%s has no function %s", m[1], m[2])
+		}
+	}
+	if steps < 25 {
+		t.Errorf("only %d steps were found", steps)
+	}
+}
