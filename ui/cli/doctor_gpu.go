@@ -145,7 +145,7 @@ func (r *doctorReport) matrixRates(ctx context.Context, out io.Writer,
 // place.
 func (r *doctorReport) proved(out io.Writer, proofs []device.Proof) (ok bool) {
 	r.Kernels, ok = proofs, true
-	fmt.Fprintf(out, "%-22s %8s %8s %9s  against the reference kernels\n", "kernel", "error",
+	fmt.Fprintf(out, "%-22s %8s %8s %9s  against the reference\n", "kernel", "error",
 		"allowed",
 		"fragments")
 	for _, p := range proofs {
