@@ -13,7 +13,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ossrun/ossrun/gpu/device"
-	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
@@ -36,24 +35,10 @@ func TestMain(m *testing.M) {
 }
 
 // machine makes cards of so much memory the only ones that are found.
-func machine(t *testing.T, cards int, memory int64) *fakedriver.Fake {
+func machine(t testing.TB, cards int, memory int64) *fakedriver.Fake {
 	t.Helper()
-	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: cards, Name: "NVIDIA H200",
-		Major: 9, Memory: memory})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("OSSRUN_LIBCUDA", f.Path)
-	t.Setenv("OSSRUN_LIBAMDHIP64", "")
-	t.Cleanup(func() {
-		if left := f.Leaks(); left != "" {
-			t.Errorf("not given back: %s", left)
-		}
-		if err := f.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return f
+	return fakedriver.Use(t, fakedriver.Machine{Devices: cards, Name: "NVIDIA H200", Major: 9,
+		Memory: memory})
 }
 
 // small is a model of 57 MB, nearly all of it experts.

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/gpu/device"
-	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/modeltest"
@@ -22,22 +21,8 @@ import (
 // machine is a fake machine that cards are opened on.
 func machine(t testing.TB, cards int, memory int64) *fakedriver.Fake {
 	t.Helper()
-	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: cards, Name: "NVIDIA H200",
-		Major: 9, Memory: memory})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("OSSRUN_LIBCUDA", f.Path)
-	t.Setenv("OSSRUN_LIBAMDHIP64", "")
-	t.Cleanup(func() {
-		if left := f.Leaks(); left != "" {
-			t.Errorf("not given back: %s", left)
-		}
-		if err := f.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return f
+	return fakedriver.Use(t, fakedriver.Machine{Devices: cards, Name: "NVIDIA H200", Major: 9,
+		Memory: memory})
 }
 
 // hosts counts the CPU devices that are open.

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/gpu/detect"
-	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
 )
 
@@ -59,7 +58,7 @@ func TestPrintedFacts(t *testing.T) {
 // TestDoctorSeesANamedLibrary: the cards of a driver library that was named by hand stand in the
 // report with what is free of them, and so do the models' plans on those that are named.
 func TestDoctorSeesANamedLibrary(t *testing.T) {
-	fakeGPU(t, fakedriver.Machine{Devices: 2, Name: "Fake H100", Major: 9, Memory: 90 << 30})
+	fakedriver.Use(t, fakedriver.Machine{Devices: 2, Name: "Fake H100", Major: 9, Memory: 90 << 30})
 	r := doctorJSON(t, exitOK)
 	if len(r.GPUs.GPUs) != 2 || len(r.GPUs.Problems) > 0 {
 		t.Fatalf("%+v", r.GPUs)
@@ -81,22 +80,4 @@ func TestDoctorSeesANamedLibrary(t *testing.T) {
 			t.Errorf("--gpu 1, %s: %q", m.Name, m.GPUs)
 		}
 	}
-}
-
-// fakeGPU gives this test's driver libraries: the fake as NVIDIA's, none as AMD's.
-func fakeGPU(t *testing.T, m fakedriver.Machine) *fakedriver.Fake {
-	t.Helper()
-	f, err := fakedriver.Open(driver.CUDA, m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if left := f.Leaks(); left != "" {
-			t.Errorf("not given back: %s", left)
-		}
-		f.Close()
-	})
-	t.Setenv("OSSRUN_LIBCUDA", f.Path)
-	t.Setenv("OSSRUN_LIBAMDHIP64", "")
-	return f
 }
