@@ -21,7 +21,7 @@ type Entry struct {
 	Spec          Spec
 	DownloadBytes int64 // size of the weights that ossrun pull fetches, 0 for the demo
 	Shards        int   // files that hold them, 0 where that is not stated
-	// what it is for, when it is no model for a chat about anything; "" for the others
+	// what it is for, where it is not a general chat model; "" for the others
 	Special string
 }
 

@@ -1,6 +1,6 @@
 package models
 
-// A name that is no model's, and which known one was probably meant.
+// An unknown model name, and the known one that was probably meant.
 
 import (
 	"fmt"

@@ -120,7 +120,7 @@ func (q *SeqRows) check(s models.Spec, pages int) error {
 		pages)
 }
 
-// checkTwins wants a page behind every one that a row sees in a window layer, or writes.
+// checkTwins refuses a batch where a page that a row sees or writes in a window layer has no twin.
 func (b *Batch) checkTwins(s models.Spec, pages int) error {
 	if len(b.Twins) != pages {
 		return fmt.Errorf("8-bit pages need a twin for each window page: %d are given for a pool "+
@@ -155,7 +155,7 @@ func TableEntries(s models.Spec, o Settings, rows int) int {
 // FirstVisible is the first position that a query at position sees in a layer with this window.
 func FirstVisible(position, window int) int { return max(0, position-window+1) }
 
-// checkTable wants a page of the pool in the entries [from, need).
+// checkTable refuses a table with an entry of [from, need) that is not a page of the pool.
 func checkTable(name string, table []int32, from, need, pages int) error {
 	if len(table) < need {
 		return fmt.Errorf("the %s block table has %d pages, %d are needed", name, len(table), need)

@@ -23,7 +23,7 @@ type Repo struct {
 	Commit string           // where every revision of Refs is
 	Refs   []string         // names; main is always one
 	Files  map[string]*File // by path
-	Gated  bool             // wants a token that was let in
+	Gated  bool             // only a token that was let in may read it
 	Hidden bool             // private: wants the token
 	Token  string           // the token that opens it
 }

@@ -238,7 +238,8 @@ func (s *scanner) bracket(c byte) {
 	s.take(kind, s.at+1)
 }
 
-// key is the kind of a key that ends there, Text if none does. A : behind a word wants a blank.
+// key is the kind of a key that ends there, Text if none does. Unless the key is quoted, its colon
+// needs a blank behind it.
 func (s *scanner) key(l *Language, end int, quoted bool) Kind {
 	end = s.skip(end)
 	c, next := s.byteAt(end), s.byteAt(end+1)
