@@ -11,8 +11,7 @@
 //   - text of a model or a person is cleaned before it is kept (package term) and so cannot
 //     command the terminal.
 //
-// Pieces: term (safe text, width, styles), markdown (a streaming renderer), vt (a small terminal
-// for tests and for the picture in the README) and picture (the program that takes it).
+// Pieces: term (safe text, width, styles) and markdown (a streaming renderer).
 package chat
 
 import (

@@ -16,7 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ossrun/ossrun/runtime/session"
-	"github.com/ossrun/ossrun/ui/chat/vt"
+	"github.com/ossrun/ossrun/ui/chat/screentest"
 )
 
 func TestMain(m *testing.M) {
@@ -29,7 +29,7 @@ type window struct {
 	t      *testing.T
 	file   *os.File
 	mu     sync.Mutex
-	screen *vt.Screen
+	screen *screentest.Screen
 	ended  chan error
 	reader sync.WaitGroup
 }
@@ -44,7 +44,8 @@ func open(t *testing.T, ctx context.Context, width, height int, o Options) *wind
 		Rows: uint16(height)}); err != nil {
 		t.Fatal(err)
 	}
-	w := &window{t: t, file: master, screen: vt.New(width, height), ended: make(chan error, 1)}
+	w := &window{t: t, file: master, screen: screentest.New(width, height),
+		ended: make(chan error, 1)}
 	o.In, o.Out = terminal, terminal
 	go func() {
 		err := Run(ctx, o)

@@ -1,14 +1,17 @@
 //go:build unix
 
 // The program in a pseudo-terminal, with the embedded model: what a newcomer sees. The screen is
-// read through the small terminal emulator of ui/chat/vt.
+// read through the small terminal emulator of ui/chat/screentest.
 
 package cli
 
 import (
+	"cmp"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -16,7 +19,7 @@ import (
 
 	"github.com/creack/pty"
 
-	"github.com/ossrun/ossrun/ui/chat/vt"
+	"github.com/ossrun/ossrun/ui/chat/screentest"
 )
 
 // terminal is a program in a pseudo-terminal and its screen.
@@ -24,7 +27,7 @@ type terminal struct {
 	t      *testing.T
 	pty    *os.File
 	mu     sync.Mutex
-	screen *vt.Screen
+	screen *screentest.Screen
 }
 
 func startInTerminal(t *testing.T, width, height uint16, args ...string) (*terminal, *exec.Cmd) {
@@ -39,13 +42,13 @@ func startInTerminal(t *testing.T, width, height uint16, args ...string) (*termi
 	}
 	cmd := exec.Command(bin, args...)
 	home := t.TempDir()
-	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home,
+	cmd.Env = append(os.Environ(), "NO_COLOR=", "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home,
 		"XDG_RUNTIME_DIR="+home, "TERM=xterm-256color")
 	f, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: height, Cols: width})
 	if err != nil {
 		t.Fatal(err)
 	}
-	term := &terminal{t: t, pty: f, screen: vt.New(int(width), int(height))}
+	term := &terminal{t: t, pty: f, screen: screentest.New(int(width), int(height))}
 	t.Cleanup(func() { f.Close(); _ = cmd.Process.Kill() })
 	go func() {
 		buf := make([]byte, 32<<10)
@@ -132,5 +135,30 @@ func TestChatOnTheScreen(t *testing.T) {
 		}
 	case <-time.After(2 * time.Minute):
 		t.Fatalf("Ctrl+C did not end the chat; the screen is:\n%s", term.text())
+	}
+}
+
+var picture = flag.String("picture", "", "the file that TestPicture writes: an absolute path")
+
+// TestPicture draws the picture of the README from the real program: two questions at temperature
+// 0, and the reasoning unfolded.
+func TestPicture(t *testing.T) {
+	file := cmp.Or(*picture, filepath.Join(t.TempDir(), "chat.svg"))
+	term, _ := startInTerminal(t, 84, 25, "chat", "--model", "demo", "--temperature", "0")
+	term.wait("Ask something")
+	for i, ask := range []string{"What is ossrun?", "How do I start the API server on port 8080?"} {
+		term.send(ask)
+		term.wait(ask)
+		term.send("\r")
+		term.until("answer "+strconv.Itoa(i), func(s string) bool {
+			return strings.Count(s, "thought for") == i+1 && !strings.Contains(s, "Esc stops")
+		})
+	}
+	term.send("\x14") // Ctrl+T
+	term.wait("▾ thought")
+	term.mu.Lock()
+	defer term.mu.Unlock()
+	if err := os.WriteFile(file, []byte(term.screen.SVG("ossrun chat")), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }

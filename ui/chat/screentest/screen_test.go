@@ -1,4 +1,4 @@
-package vt
+package screentest
 
 import "testing"
 

@@ -1,13 +1,12 @@
 // From a terminal's screen to SVG.
 
-package main
+package screentest
 
 import (
 	"fmt"
 	"strings"
 
 	"github.com/ossrun/ossrun/ui/chat/term"
-	"github.com/ossrun/ossrun/ui/chat/vt"
 )
 
 // The size of a cell and of what is around the screen, in SVG units.
@@ -31,9 +30,10 @@ var theme = [16]string{
 	"#4c566a", "#ff8b92", "#b8e6a8", "#f0d399", "#9ebeff", "#d7b0f5", "#98ece0", "#eceff4",
 }
 
-// svg draws a screen as a window. Each run of cells in one style is a text of a fixed length, so
+// SVG draws the screen as a window. Each run of cells in one style is a text of a fixed length, so
 // that the columns stand where they should whatever font the reader has.
-func svg(rows [][]vt.Cell, title string) string {
+func (s *Screen) SVG(title string) string {
+	rows := s.rows
 	width := 2*padding + cellWidth*float64(len(rows[0]))
 	height := bar + 2*padding + cellHeight*float64(len(rows))
 	var b strings.Builder
@@ -65,7 +65,7 @@ func svg(rows [][]vt.Cell, title string) string {
 }
 
 // cells draws a run of one style: its background, if it has one, and its words.
-func cells(b *strings.Builder, run []vt.Cell, x, y int) {
+func cells(b *strings.Builder, run []Cell, x, y int) {
 	style := run[0].Style
 	ink, paper := colour(style.Foreground, foreground), colour(style.Background, "")
 	if style.Reverse {
@@ -101,7 +101,7 @@ func cells(b *strings.Builder, run []vt.Cell, x, y int) {
 
 // blank reports a cell without ink. The second half of a wide character has some, though no text of
 // its own.
-func blank(run []vt.Cell, at int) bool {
+func blank(run []Cell, at int) bool {
 	if text := run[at].Text; text != "" {
 		return text == " "
 	}
@@ -115,7 +115,7 @@ func colour(index uint8, none string) string {
 	return theme[index-1]
 }
 
-func attributes(s vt.Style) string {
+func attributes(s Style) string {
 	var a string
 	if s.Bold {
 		a += ` font-weight="bold"`
@@ -135,7 +135,7 @@ func attributes(s vt.Style) string {
 	return a
 }
 
-func dim(s vt.Style) string {
+func dim(s Style) string {
 	if s.Dim {
 		return ` opacity=".6"`
 	}

@@ -1,28 +1,20 @@
-//go:build unix
-
-package main
+package screentest
 
 import (
-	"context"
 	"encoding/xml"
 	"errors"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/ossrun/ossrun/ui/chat/vt"
 )
 
 func TestSVG(t *testing.T) {
-	s := vt.New(20, 3)
+	s := New(20, 3)
 	if _, err := s.Write(
 		[]byte("\x1b[1;36ma <b> & c\x1b[m  far\r\n日本 x\r\n\x1b[7m \x1b[m\x1b[2;3mdim\x1b[m")); err != nil {
 		t.Fatal(err)
 	}
-	out := svg(s.Rows(), `the "title"`)
+	out := s.SVG(`the "title"`)
 	var texts []string
 	d := xml.NewDecoder(strings.NewReader(out))
 	for {
@@ -49,27 +41,5 @@ func TestSVG(t *testing.T) {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %s in\n%s", want, out)
 		}
-	}
-}
-
-func TestRun(t *testing.T) {
-	out := filepath.Join(t.TempDir(), "out.svg")
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	program := `stty raw -echo; printf 'Ask something\r\n'; dd bs=1 count=4 2>/dev/null >/dev/null; printf 'Esc stops'; sleep 2; printf '\rthe answer  '; exec cat`
-	if err := run(ctx, out, []string{"why"}, "", "t", 40, 6,
-		[]string{"sh", "-c", program}); err != nil {
-		t.Fatal(err)
-	}
-	b, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(b), ">the answer<") {
-		t.Errorf("no answer in the picture:\n%s", b)
-	}
-	if err := run(ctx, out, nil, "", "t", 40, 6, []string{"sh", "-c", "echo broken"}); err == nil ||
-		!strings.Contains(err.Error(), "broken") {
-		t.Errorf("a program that ends gives %v", err)
 	}
 }

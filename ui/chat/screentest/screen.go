@@ -1,12 +1,11 @@
-// Package vt is a terminal without a window: it takes what a program writes and keeps the screen
-// that a person would see. The chat's tests read that screen, and the picture in the README is
-// drawn from it.
+// Package screentest is a terminal without a window, for tests: it takes what a program writes and
+// keeps the screen that a person would see. The picture in the README is drawn from it too.
 //
 // It understands what Bubble Tea sends: text, SGR styles, cursor moves, erasing, the modes that are
 // switched on and off. A sequence it does not know is skipped. Characters are as wide as an old
 // terminal makes them, one by one, without joining emoji: a screen that holds together here holds
 // together everywhere.
-package vt
+package screentest
 
 import (
 	"strconv"
