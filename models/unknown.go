@@ -49,16 +49,23 @@ func known() []string {
 	return ids
 }
 
-// nearest gives the name of the catalogue that needs the fewest edits to become name, "" when more
-// than a third of it would change or another size is meant ("70b" is not a slip for "20b").
+// nearest gives the name of the catalogue that is nearest to name, "" where none is near or another
+// size is meant ("70b" is not a slip for "20b").
 func nearest(name string) string {
-	name = strings.ToLower(name)
-	best, fewest := "", len(name)/3+1
+	var names []string
 	for _, e := range catalogue() {
-		for _, known := range append([]string{e.ID}, e.Aliases...) {
-			if d := edits(name, known); d < fewest {
-				best, fewest = known, d
-			}
+		names = append(append(names, e.ID), e.Aliases...)
+	}
+	return Nearest(strings.ToLower(name), names)
+}
+
+// Nearest gives the known name that needs the fewest edits to become name, "" when more than a
+// third of it would change.
+func Nearest(name string, known []string) string {
+	best, fewest := "", len(name)/3+1
+	for _, k := range known {
+		if d := edits(name, k); d < fewest {
+			best, fewest = k, d
 		}
 	}
 	return best

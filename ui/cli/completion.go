@@ -47,25 +47,42 @@ func completionCommand() *cli.Command {
 		},
 		Action: func(c *cli.Context) error {
 			var script string
+			var err error
 			switch shell := c.Args().First(); shell {
 			case "bash":
 				script = bashCompletion
 			case "zsh":
 				script = zshCompletion
 			case "fish":
-				fish, err := c.App.ToFishCompletion()
-				if err != nil {
-					return fail(exitFailure, "fish completion: %s", err)
-				}
-				script = fish
+				script, err = c.App.ToFishCompletion()
 			case "man":
-				script = manual(c.App)
+				script, err = manual(c.App)
 			default:
 				return fail(exitUsage, "completion needs bash, zsh, fish or man, not %q; "+
 					"see ossrun completion --help", shell)
 			}
-			_, err := io.WriteString(c.App.Writer, script)
+			if err != nil {
+				return fail(exitFailure, "completion %s: %s", c.Args().First(), err)
+			}
+			_, err = io.WriteString(c.App.Writer, script)
 			return err
 		},
+	}
+}
+
+// manual is ossrun(1), made from the same commands and flags as --help.
+func manual(app *cli.App) (string, error) {
+	describe(app.Commands)
+	page, err := app.ToManWithSection(1)
+	return page + ".SH FILES\n.TP\n~/.config/ossrun/config.yaml\ndefaults of flags\n" +
+		".TP\n~/.cache/huggingface/hub\nmodels, shared with Hugging Face's own tools\n" +
+		".SH SEE ALSO\nhttps://github.com/ossrun/ossrun\n", err
+}
+
+// describe puts the descriptions where the library's manual looks for them.
+func describe(commands []*cli.Command) {
+	for _, c := range commands {
+		c.UsageText = c.Description
+		describe(c.Subcommands)
 	}
 }

@@ -90,39 +90,8 @@ func usageError(c *cli.Context, err error, _ bool) error {
 
 // unknownName says that name is none of known, with the nearest one if it is near.
 func unknownName(kind, name string, known []string) string {
-	if near := nearest(name, known); near != "" {
+	if near := models.Nearest(name, known); near != "" {
 		return fmt.Sprintf("unknown %s %s; did you mean %s", kind, name, near)
 	}
 	return fmt.Sprintf("unknown %s %s", kind, name)
-}
-
-// nearest is the known name within a third of name's length in edits, or "".
-func nearest(name string, known []string) string {
-	best, bestAt := "", len(name)/3+1
-	for _, k := range known {
-		if d := editDistance(name, k); d <= bestAt && (best == "" || d < bestAt) {
-			best, bestAt = k, d
-		}
-	}
-	return best
-}
-
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diagonal := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := diagonal
-			if a[i-1] != b[j-1] {
-				cost++
-			}
-			diagonal = row[j]
-			row[j] = min(cost, row[j]+1, row[j-1]+1)
-		}
-	}
-	return row[len(b)]
 }
