@@ -52,9 +52,9 @@ var level = map[string]int{
 // onlyImportedBy names the rooms that are wired in at few places.
 var onlyImportedBy = map[string][]string{
 	"runtime/cpu": {"runtime/serve", "gpu/multi"},
-	"gpu":         {"runtime/serve", "ui/cli", "gpu/worker/ossrun-gpu"},
+	"gpu":         {"runtime/serve", "gpu/worker/ossrun-gpu"},
 	"gpu/multi":   {"gpu"},
-	"gpu/device":  {"ui/cli", "gpu", "gpu/multi"},
+	"gpu/device":  {"runtime/serve", "gpu", "gpu/multi"},
 }
 
 // mustNotImport keeps outside packages out of rooms that have no business with them.

@@ -1,4 +1,4 @@
-// What is known of the CPU and its memory without loading a model, for whoever shows the machine.
+// What is known of the machine and of this build without loading a model.
 
 package serve
 
@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/ossrun/ossrun/assets"
 	"github.com/ossrun/ossrun/gpu"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
@@ -50,3 +51,20 @@ func CPUKernelHash() (string, error) {
 
 // HostReadRate measures how fast the host's memory is read, in bytes a second.
 func HostReadRate(host engine.Backend) float64 { return gpu.HostRate(HostDevice(host)) }
+
+// Static tells an executable without a dynamic loader, which has GPU drivers only through a worker.
+const Static = gpu.Static
+
+// WorkerVerb is how this program is told to be the worker.
+const WorkerVerb = gpu.WorkerVerb
+
+// RunWorker serves the program that started it, until that ends or says goodbye.
+func RunWorker() error { return gpu.RunWorker() }
+
+// GPUNote is what a static executable without a worker says of the GPU.
+func GPUNote() string {
+	if Static && len(assets.GPUWorker) == 0 {
+		return "; " + gpu.NoWorker
+	}
+	return ""
+}

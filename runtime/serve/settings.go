@@ -32,6 +32,13 @@ type Options struct {
 	Progress func(what string) (show func(done, total int64), done func())
 }
 
+// DefaultOptions are the options where nobody says otherwise.
+func DefaultOptions() Options {
+	return Options{KeepAlive: -1, Settings: engine.Settings{Device: "auto",
+		Dense: engine.DenseBF16},
+		Keep: KeepOptions{SwapSpace: -1, Remember: 24 * time.Hour, RememberOnDisk: true}}
+}
+
 // Settled is Options with nothing left open.
 type Settled struct {
 	Options

@@ -30,7 +30,7 @@ type benchVerb struct {
 }
 
 func benchCommand() *cli.Command {
-	v := &benchVerb{options: defaultOptions(), bench: bench.Options{Rounds: 5, Steps: 16,
+	v := &benchVerb{options: serve.DefaultOptions(), bench: bench.Options{Rounds: 5, Steps: 16,
 		Prefill: []int{512, 2048}, Batches: []int{8}}}
 	s, o := &v.options.Settings, &v.bench
 	s.Compute = engine.Int8

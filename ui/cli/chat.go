@@ -17,12 +17,13 @@ import (
 	"github.com/adrg/xdg"
 	"github.com/urfave/cli/v2"
 
+	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/ui/chat"
 )
 
 func chatCommand(t Terminal) *cli.Command {
-	options, answers := defaultOptions(), answering{}
+	options, answers := serve.DefaultOptions(), answering{}
 	return &cli.Command{
 		Name:      "chat",
 		Usage:     "talk to a model, or answer one PROMPT and exit",

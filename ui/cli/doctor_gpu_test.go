@@ -13,6 +13,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/enginetest"
 	"github.com/ossrun/ossrun/runtime/serve"
+	"github.com/ossrun/ossrun/runtime/serve/doctor"
 )
 
 // TestSelftestGPU: the self-test's every part on a tiny shape, through the fake driver. Its figures
@@ -27,10 +28,12 @@ func TestSelftestGPU(t *testing.T) {
 	shape := enginetest.Small()[2:3]
 	spec := modeltest.Tiny()
 	spec.MaxPosition = 4096
-	var r doctorReport
+	var r doctor.Report
 	var out bytes.Buffer
-	err = r.selftestGPU(t.Context(), &out, dev.(*gpu.Backend), gpuSelftest{shape, shape, spec,
-		[]device.Point{{Sequences: 1, Rows: 2}, {Sequences: 1, Rows: 1, Context: 5000}}, 1})
+	err = r.SelftestGPU(t.Context(), dev.(*gpu.Backend), doctor.Extent{Shapes: shape, Timed: shape,
+		Whole: spec, Rounds: 1,
+		Points: []device.Point{{Sequences: 1, Rows: 2}, {Sequences: 1, Rows: 1, Context: 5000}}},
+		(&selftestScreen{out: &out}).show)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,11 +116,11 @@ func TestSelftestExtent(t *testing.T) {
 		"shared": {integratedOf{memoryOf{free: 20 << 30}}, memoryOf{free: 20 << 30},
 			14},
 	} {
-		got := fullGPUSelftest(x.dev, x.host)
-		if got.whole.Layers != x.layers || len(got.points) != 11 || len(got.shapes) == 0 ||
-			len(got.timed) != 2 {
-			t.Errorf("%s: %d layers, want %d; %d points", name, got.whole.Layers, x.layers,
-				len(got.points))
+		got := doctor.FullExtent(x.dev, x.host)
+		if got.Whole.Layers != x.layers || len(got.Points) != 11 || len(got.Shapes) == 0 ||
+			len(got.Timed) != 2 {
+			t.Errorf("%s: %d layers, want %d; %d points", name, got.Whole.Layers, x.layers,
+				len(got.Points))
 		}
 	}
 }
@@ -125,19 +128,20 @@ func TestSelftestExtent(t *testing.T) {
 // TestWrongKernelIsShown: a kernel that was found wrong stands in the table with what takes its
 // place, and the check is missed.
 func TestWrongKernelIsShown(t *testing.T) {
-	var r doctorReport
 	var out bytes.Buffer
-	ok := r.proved(&out, []device.Proof{
+	proofs := doctor.Proofs{
 		{Variant: device.Attend, Error: 1e-7, Bound: 2e-5, OK: true},
 		{Variant: device.DecodeDown, Error: 0.5, Bound: 2e-5, Why: "x differs"},
 		{Variant: device.PrefillDown, Error: 1e-6, Bound: 2e-5, OK: true, Fragments: "exact"},
-	})
+	}
+	(&selftestScreen{out: &out}).show(proofs)
 	want := "decode_down             5.0e-01  2.0e-05  FAILED, the reference kernels take its " +
 		"place: x differs\nprefill_down            1.0e-06  2.0e-05     exact\n"
-	if ok || !strings.HasSuffix(out.String(), want) || strings.Count(out.String(), "FAILED") != 1 {
-		t.Errorf("%v\n%s", ok, out.String())
+	if proofs.OK() || !strings.HasSuffix(out.String(), want) ||
+		strings.Count(out.String(), "FAILED") != 1 {
+		t.Error(out.String())
 	}
-	data, err := json.Marshal(r)
+	data, err := json.Marshal(doctor.Report{Kernels: proofs})
 	if err != nil || !bytes.Contains(data, []byte(`"kernels":[{"form":"decode_attend"`)) {
 		t.Errorf("%v: %s", err, data)
 	}

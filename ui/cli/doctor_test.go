@@ -12,17 +12,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ossrun/ossrun/gpu"
 	"github.com/ossrun/ossrun/models/safetensors"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/enginetest"
+	"github.com/ossrun/ossrun/runtime/serve/doctor"
 )
 
 const goldenT2 = "../../testdata/model/T2"
 
-// doctor runs ossrun doctor in process.
-func doctor(t *testing.T, args ...string) (code int, stdout, stderr string) {
+// runDoctor runs ossrun doctor in process.
+func runDoctor(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	code = Run(t.Context(), append([]string{"ossrun", "doctor"}, args...),
@@ -31,9 +31,9 @@ func doctor(t *testing.T, args ...string) (code int, stdout, stderr string) {
 }
 
 // doctorJSON runs it with --json: stdout must be one object and nothing else.
-func doctorJSON(t *testing.T, wantCode int, args ...string) (r doctorReport) {
+func doctorJSON(t *testing.T, wantCode int, args ...string) (r doctor.Report) {
 	t.Helper()
-	code, stdout, stderr := doctor(t, append([]string{"--json"}, args...)...)
+	code, stdout, stderr := runDoctor(t, append([]string{"--json"}, args...)...)
 	if code != wantCode {
 		t.Fatalf("exit code %d, not %d: %s", code, wantCode, stderr)
 	}
@@ -48,7 +48,7 @@ func doctorJSON(t *testing.T, wantCode int, args ...string) (r doctorReport) {
 }
 
 func TestDoctorLooks(t *testing.T) {
-	code, stdout, stderr := doctor(t)
+	code, stdout, stderr := runDoctor(t)
 	if code != 0 || stderr != "" {
 		t.Fatalf("exit code %d, stderr %q", code, stderr)
 	}
@@ -73,7 +73,7 @@ func TestDoctorJSON(t *testing.T) {
 		t.Errorf("report %+v", r)
 	}
 	for _, m := range r.Models {
-		if m.Fits != (m.Plan.Error == "" && m.Plan.Context >= gpu.UsableContext) || m.Fits &&
+		if m.Fits != (m.Plan.Error == "" && m.Plan.Context >= doctor.UsableContext) || m.Fits &&
 			m.Needs > r.Machine.MemoryFree {
 			t.Errorf("%s needs %d of %d and fits: %v, planned: %+v", m.Name, m.Needs,
 				r.Machine.MemoryFree, m.Fits, m.Plan)
@@ -88,7 +88,7 @@ func TestDoctorJSON(t *testing.T) {
 }
 
 func TestDoctorGolden(t *testing.T) {
-	code, stdout, stderr := doctor(t, "--golden", goldenT2)
+	code, stdout, stderr := runDoctor(t, "--golden", goldenT2)
 	if code != 0 || stderr != "" || !strings.HasSuffix(stdout, "golden: passed\n") {
 		t.Errorf("exit code %d, stderr %q, stdout\n%s", code, stderr, stdout)
 	}
@@ -124,7 +124,7 @@ func TestDoctorDamagedGolden(t *testing.T) {
 		if len(missed) != 4 {
 			t.Errorf("changed by %v: misses %v", change, missed)
 		}
-		code, stdout, stderr := doctor(t, "--golden", dir)
+		code, stdout, stderr := runDoctor(t, "--golden", dir)
 		if code != exitFailure || !strings.Contains(stdout, "MISS: ") ||
 			!strings.HasSuffix(stdout, "golden: FAILED\n") ||
 			!strings.Contains(stderr, "a check missed") {
@@ -144,7 +144,7 @@ func TestDoctorRefuses(t *testing.T) {
 		{[]string{"20b"}, exitUsage, "takes no arguments"},
 		{[]string{"--gold", "x"}, exitUsage, "--golden"},
 	} {
-		code, stdout, stderr := doctor(t, test.args...)
+		code, stdout, stderr := runDoctor(t, test.args...)
 		if code != test.code || !strings.Contains(stderr, test.stderr) ||
 			strings.Contains(stdout, "passed") {
 			t.Errorf("%v: exit code %d, stderr %q", test.args, code, stderr)
@@ -198,9 +198,11 @@ func TestSelftestSeesAFault(t *testing.T) {
 		failed string
 		skips  int
 	}{{dev, "", 0}, {faulty{dev}, "unembed", 6 * len(cpu.ISAs())}} {
-		var r doctorReport
+		var r doctor.Report
 		var out bytes.Buffer
-		if err := r.selftest(t.Context(), &out, test.dev, enginetest.Small()[:1], nil); err != nil {
+		extent := doctor.Extent{Shapes: enginetest.Small()[:1]}
+		if err := r.SelftestCPU(t.Context(), test.dev, extent,
+			(&selftestScreen{out: &out}).show); err != nil {
 			t.Fatal(err)
 		}
 		skipped := 0

@@ -6,15 +6,15 @@ package cli
 import (
 	"github.com/urfave/cli/v2"
 
-	"github.com/ossrun/ossrun/gpu"
+	"github.com/ossrun/ossrun/runtime/serve"
 )
 
 func workerCommand() *cli.Command {
 	return &cli.Command{
-		Name:        gpu.WorkerVerb,
+		Name:        serve.WorkerVerb,
 		Hidden:      true,
 		Usage:       "hold a GPU for another ossrun, which starts this",
 		Description: "Example: ossrun serve --isolate",
-		Action:      func(*cli.Context) error { return gpu.RunWorker() },
+		Action:      func(*cli.Context) error { return serve.RunWorker() },
 	}
 }

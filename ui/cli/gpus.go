@@ -11,14 +11,6 @@ import (
 	"github.com/ossrun/ossrun/gpu/detect"
 )
 
-// whyCPU is one sentence for a machine whose GPUs are not used.
-func whyCPU(r detect.Report) string {
-	if why := r.Why(); why != "" {
-		return "no GPU is used: " + why
-	}
-	return "there is no GPU of NVIDIA or AMD in this machine"
-}
-
 // seeProblems stands where a problem is told already.
 const seeProblems = "see problems"
 

@@ -18,6 +18,7 @@ import (
 	"github.com/ossrun/ossrun/gpu/driver/fakedriver"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
+	"github.com/ossrun/ossrun/runtime/serve/doctor"
 )
 
 // A static executable as it is released, with the GPU worker inside, on the fake driver:
@@ -120,7 +121,7 @@ func goldenThroughWorker(t *testing.T, golden string) {
 	if err := c.Run(); err != nil {
 		t.Fatalf("%v: %s%s", err, stdout, stderr)
 	}
-	var r doctorReport
+	var r doctor.Report
 	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
 		t.Fatal(err)
 	}

@@ -82,7 +82,7 @@ type serveVerb struct {
 
 func (v *serveVerb) flags() []cli.Flag {
 	o := &v.options
-	*o = defaultOptions()
+	*o = serve.DefaultOptions()
 	v.engine, v.host, v.port, v.prefixCaching = "native", "127.0.0.1", 8000, true
 	gib := func(to *int64, name string, usage string, aliases ...string) cli.Flag {
 		return &cli.Float64Flag{Name: name, Aliases: aliases, Category: groupMemory, Usage: usage,

@@ -9,7 +9,6 @@ package cli
 import (
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -92,13 +91,6 @@ func configFlag() cli.Flag {
 func printConfigFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "print-config", Category: groupSettings,
 		Usage: "print every setting with where it comes from, as a config file, and exit"}
-}
-
-// defaultOptions are the options where no flag and no config file says otherwise.
-func defaultOptions() serve.Options {
-	return serve.Options{KeepAlive: -1, Settings: engine.Settings{Device: "auto",
-		Dense: engine.DenseBF16},
-		Keep: serve.KeepOptions{SwapSpace: -1, Remember: 24 * time.Hour, RememberOnDisk: true}}
 }
 
 // deviceFlags say what computes: common to chat, serve, bench and doctor.

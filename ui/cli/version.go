@@ -12,7 +12,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/assets"
-	"github.com/ossrun/ossrun/gpu"
 	"github.com/ossrun/ossrun/runtime/serve"
 )
 
@@ -80,7 +79,7 @@ func versionCommand() *cli.Command {
 				return fail(exitFailure, "hashing the kernels: %s", err)
 			}
 			b.Kernels.GPU = assets.KernelHash()
-			b.Static, b.Worker = gpu.Static, len(assets.GPUWorker) > 0
+			b.Static, b.Worker = serve.Static, len(assets.GPUWorker) > 0
 			if c.Bool("json") {
 				return json.NewEncoder(c.App.Writer).Encode(b)
 			}

@@ -1,0 +1,312 @@
+// Package doctor looks at the machine as ossrun sees it, and holds it to its checks: golden logits,
+// and every operation against plain float64 loops.
+//
+// It returns data and prints nothing. What must stay true: looking takes no memory for a model; a
+// check that misses sets Passed to false, whatever the others say.
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+
+	"github.com/ossrun/ossrun/gpu"
+	"github.com/ossrun/ossrun/gpu/detect"
+	"github.com/ossrun/ossrun/gpu/device"
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/engine/golden"
+	"github.com/ossrun/ossrun/runtime/serve"
+)
+
+// Report is what ossrun doctor --json prints.
+type Report struct {
+	Machine  Machine       `json:"machine"`
+	GPUs     detect.Report `json:"gpus"`
+	Device   Device        `json:"device"`
+	Models   []Model       `json:"models"`
+	Config   Config        `json:"config"`
+	Golden   []GoldenRow   `json:"golden,omitempty"`
+	Selftest []SelftestRow `json:"selftest,omitempty"`
+	// of the self-test on a GPU: the faster kernels against the reference ones
+	Kernels []device.Proof `json:"kernels,omitempty"`
+	Matrix  []device.Rate  `json:"matrix_rates,omitempty"`
+	Whole   *Whole         `json:"whole_models,omitempty"`
+	Worker  *gpu.Traffic   `json:"worker,omitempty"`
+	Decode  []Decode       `json:"decode_kernels,omitempty"`
+	Passed  *bool          `json:"passed,omitempty"` // of all checks; nil: none ran
+}
+
+// Machine is the host.
+type Machine struct {
+	OS          string   `json:"os"`
+	CPU         string   `json:"cpu"`
+	Cores       int      `json:"cores"` // that this process may use
+	ISAs        []string `json:"isas"`
+	MemoryTotal int64    `json:"memory_total"`
+	MemoryFree  int64    `json:"memory_free"`
+}
+
+// Device is what computes.
+type Device struct {
+	Name string `json:"name"`
+	Why  string `json:"why"`
+	// of a GPU: what they are, and whether they are right on this card
+	Kernels string   `json:"kernels,omitempty"`
+	Wrong   []string `json:"wrong,omitempty"` // a sentence for each that is not
+}
+
+// UsableContext is the context, in tokens, that Model.Needs counts.
+const UsableContext = gpu.UsableContext
+
+// Placement is where the GPUs would have a model.
+type Placement = gpu.Placement
+
+// Model is one of the catalogue.
+type Model struct {
+	Name  string `json:"name"`
+	State string `json:"state"` // "complete", "incomplete", "not here", "built in"
+	Path  string `json:"path,omitempty"`
+	// bytes of the device's memory with UsableContext tokens of context
+	Needs int64 `json:"needs"`
+	Fits  bool  `json:"fits"` // on the device, with a reserve left
+
+	Plan Plan `json:"plan"` // what a load would do now
+	// where it would lie on the GPUs, and what their memories' speed allows
+	GPUs string `json:"gpu_plan,omitempty"`
+
+	OnGPUs Placement `json:"-"` // the same for people
+}
+
+// Plan is the memory plan of a load. Sizes are bytes, contexts are tokens.
+type Plan struct {
+	Context     int   `json:"context"`
+	MaxContext  int   `json:"max_context"` // what the model was made for
+	Weights     int64 `json:"weights"`
+	KV          int64 `json:"kv"`
+	Scratch     int64 `json:"scratch"`
+	Free        int64 `json:"free"`
+	Left        int64 `json:"left"`
+	FullContext int64 `json:"free_for_max_context"` // what would have to be free for max_context
+	// why there is no plan; the other fields are 0 then
+	Error string `json:"error,omitempty"`
+
+	Lines []string `json:"-"` // for people
+}
+
+// Config is the config file.
+type Config struct {
+	Path  string `json:"path"`
+	There bool   `json:"there"`
+}
+
+// Doctor has the machine's devices open.
+type Doctor struct {
+	Report
+	host, dev engine.Backend
+}
+
+// Open opens the CPU and the device that the options ask for, and looks at them without computing.
+// config is the path of the config file.
+func Open(ctx context.Context, o serve.Options, config string, notify func(string)) (_ *Doctor,
+	err error) {
+	d := &Doctor{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.Close())
+		}
+	}()
+	if d.host, _, err = serve.Open(ctx, engine.Settings{Device: "cpu"}, notify); err != nil {
+		return nil, err
+	}
+	var why string
+	if d.dev, why, err = serve.Open(ctx, o.Settings, notify); err != nil {
+		return nil, err
+	}
+	return d, d.look(ctx, why, o, config)
+}
+
+// Close closes what Open opened.
+func (d *Doctor) Close() (err error) {
+	for _, b := range []engine.Backend{d.dev, d.host} {
+		if b != nil {
+			err = errors.Join(err, b.Close())
+		}
+	}
+	return err
+}
+
+func (d *Doctor) look(ctx context.Context, why string, o serve.Options, config string) (err error) {
+	total, free := d.host.Memory()
+	d.Machine = Machine{OS: osName(), CPU: cpuModel(), Cores: serve.Cores(), ISAs: serve.ISAs(),
+		MemoryTotal: total, MemoryFree: free}
+	d.GPUs = gpu.Detect(ctx)
+	d.Device = Device{Name: d.dev.Name(), Why: why}
+	if g, ok := d.dev.(*gpu.Backend); ok {
+		d.Device.Kernels, d.Device.Wrong = g.Kernels()
+	}
+	const unused = "no GPU is used: "
+	switch {
+	case why != "" && !d.dev.Caps().Discrete && o.Settings.Device != "cpu":
+		d.Device.Why = unused + why
+	case why != "":
+	case len(d.GPUs.Usable()) > 0:
+		d.Device.Why = unused + gpu.ErrNone.Error() + serve.GPUNote()
+	case d.GPUs.Why() != "":
+		d.Device.Why = unused + d.GPUs.Why() + serve.GPUNote()
+	default:
+		d.Device.Why = "there is no GPU of NVIDIA or AMD in this machine" + serve.GPUNote()
+	}
+	_, missing := os.Stat(config)
+	d.Config = Config{config, missing == nil}
+	settings := func(memory int64) engine.Settings { return serve.SettingsOnGPU(memory, o) }
+	rate := sync.OnceValue(func() float64 { return serve.HostReadRate(d.host) })
+	return d.lookAtModels(func(s models.Spec) Placement {
+		return gpu.Place(s, d.GPUs, settings, free, rate)
+	})
+}
+
+// lookAtModels goes through the catalogue: what is here, what each model needs on the device, and
+// where the GPUs would have it.
+func (d *Doctor) lookAtModels(onGPUs func(models.Spec) Placement) error {
+	found, err := checkpoint.Cached()
+	if err != nil {
+		return fmt.Errorf("reading the cache: %w", err)
+	}
+	demo, err := checkpoint.OpenDemo()
+	if err != nil {
+		return err
+	}
+	spec := demo.Spec
+	if err := demo.Close(); err != nil {
+		return err
+	}
+	for _, e := range models.Catalogue() {
+		m := Model{Name: e.ID, State: "not here"}
+		if e.HF == "" {
+			m.State, e.Spec = "built in", spec
+		}
+		for _, f := range found {
+			if f.ID != e.ID {
+				continue
+			}
+			m.State, m.Path = "complete", f.Path
+			if !f.Complete {
+				m.State = "incomplete"
+			}
+		}
+		if err := m.plan(e, d.dev); err != nil {
+			return err
+		}
+		m.OnGPUs = onGPUs(e.Spec)
+		m.GPUs = m.OnGPUs.String()
+		d.Models = append(d.Models, m)
+	}
+	return nil
+}
+
+// plan says what serve and chat would do with a model of the catalogue on a device when nobody says
+// anything.
+func (m *Model) plan(e models.Entry, b engine.Backend) (err error) {
+	s := serve.SettingsFor(b, serve.DefaultOptions())
+	found := checkpoint.Found{Name: e.ID, Demo: e.ID == models.Demo}
+	if p, err := serve.PlanOn(b, found, e.Spec, s); err != nil {
+		m.Plan = Plan{Error: err.Error(), Lines: []string{err.Error()}}
+	} else {
+		m.Plan = Plan{Context: p.Context, MaxContext: p.MaxPosition, Weights: p.Weights, KV: p.KV,
+			Scratch: p.Scratch, Free: p.Free, Left: p.Left, FullContext: p.FullContext,
+			Lines: p.Lines()}
+	}
+	s.MaxModelLen = UsableContext
+	if m.Needs, err = serve.Needs(b, found, e.Spec, s); err != nil {
+		return err
+	}
+	_, none := serve.PlanOn(b, found, e.Spec, s)
+	m.Fits = none == nil
+	return nil
+}
+
+// pass records the verdict of one check; one miss is enough.
+func (r *Report) pass(ok bool) {
+	all := ok && (r.Passed == nil || *r.Passed)
+	r.Passed = &all
+}
+
+// GoldenRow is one case in one mode; case "all" is the mode as a whole.
+type GoldenRow struct {
+	Mode         string   `json:"mode"`
+	Case         string   `json:"case"`
+	Positions    int      `json:"positions"`
+	MaxAbs       *float64 `json:"max_abs"` // null: not a number
+	KLMean       *float64 `json:"kl_mean"`
+	KLMedian     *float64 `json:"kl_median"`
+	KLMax        *float64 `json:"kl_max"`
+	Agree        int      `json:"argmax_equal"`
+	Of           int      `json:"argmax_of"`
+	Greedy       int      `json:"greedy_equal"`
+	GreedyOf     int      `json:"greedy_of"`
+	GapLost      *float64 `json:"gap_lost"`
+	Milliseconds int64    `json:"ms"`
+	OK           bool     `json:"ok"`
+	Misses       []string `json:"misses,omitempty"`
+}
+
+// RunGolden holds the device to the golden folder dir, in every compute mode.
+func (d *Doctor) RunGolden(ctx context.Context, dir string,
+	show func(golden.CaseResult)) (ok bool, err error) {
+	ok, err = golden.Run(ctx, dir, d.dev, nil, func(c golden.CaseResult) {
+		d.Golden = append(d.Golden, GoldenRow{Mode: c.Mode, Case: c.Case, Positions: c.Positions,
+			MaxAbs: finite(c.MaxAbs), KLMean: finite(c.KLMean), KLMedian: finite(c.KLMedian),
+			KLMax: finite(c.KLMax), Agree: c.Agree, Of: c.Of, Greedy: c.Greedy,
+			GreedyOf: c.GreedyOf, GapLost: finite(c.GapLost),
+			Milliseconds: c.Elapsed.Milliseconds(), OK: c.OK(), Misses: c.Misses})
+		show(c)
+	})
+	if err == nil {
+		d.pass(ok)
+	}
+	return ok, err
+}
+
+// finite is a number as JSON can have it: null where it is not finite.
+func finite(v float64) *float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return &v
+}
+
+// osName is the distribution where there is one, and the platform.
+func osName() string {
+	platform := runtime.GOOS + "/" + runtime.GOARCH
+	if name := strings.Trim(fieldOf("/etc/os-release", "PRETTY_NAME", "="), `"`); name != "" {
+		return name + ", " + platform
+	}
+	return platform
+}
+
+func cpuModel() string {
+	return cmp.Or(fieldOf("/proc/cpuinfo", "model name", ":"),
+		"unknown "+runtime.GOARCH+" processor")
+}
+
+// fieldOf is the first value of a key in a file of lines, "" when there is none.
+func fieldOf(path, key, separator string) string {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(data)) {
+		if name, value, ok := strings.Cut(line, separator); ok && strings.TrimSpace(name) == key {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,256 @@
+// The self-test: every operation of a device held to plain float64 loops. On a GPU its kernels are
+// proved too, and whole models of random weights are timed; speeds stand beside the bandwidth that
+// was measured on the same card just before.
+
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/ossrun/ossrun/gpu"
+	"github.com/ossrun/ossrun/gpu/device"
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/engine/enginetest"
+	"github.com/ossrun/ossrun/runtime/serve"
+)
+
+// SelftestRow is one operation on one instruction set: its worst error on all shapes, its speed at
+// the published width.
+type SelftestRow struct {
+	Device  string   `json:"device"`
+	ISA     string   `json:"isa"`
+	Op      string   `json:"op"`
+	Error   *float64 `json:"error"` // relative to the size of the terms; null: not a number
+	Bound   float64  `json:"bound"`
+	GBs     float64  `json:"gb_per_s"`
+	Percent float64  `json:"percent_of_bandwidth,omitempty"` // of a GPU's, as measured on it
+	// of its matrices, at the most rows that were timed
+	TFLOPs float64 `json:"tflop_per_s,omitempty"`
+
+	// of a GPU's matrix unit in a bare loop, as measured on it just before
+	PercentOfMatrix float64 `json:"percent_of_matrix_rate,omitempty"`
+
+	OK      bool   `json:"ok"`
+	Why     string `json:"why,omitempty"`
+	Skipped string `json:"skipped,omitempty"` // the device has no such operation, it says
+}
+
+// Whole is the part of the self-test that runs whole models.
+type Whole struct {
+	Model     string         `json:"model"`
+	Bandwidth float64        `json:"measured_gb_per_s"`
+	Points    []device.Speed `json:"points"`
+}
+
+// Decode is one stream by one decode kernel. The graph is the default whatever is measured: no card
+// has told yet.
+type Decode struct {
+	Kernel          device.DecodeKernel `json:"kernel"`
+	TokensPerSecond float64             `json:"tokens_per_s"`
+	GBs             float64             `json:"gb_per_s"`
+}
+
+// What the self-test shows as it goes, one value after the other: Starting, on a GPU Bandwidth,
+// Rates and Proofs, then a SelftestRow for each operation, on a GPU what it says of whole models
+// (Models, then Speeds, then Faster), and Verdict.
+type (
+	Starting  string  // the device's name
+	Bandwidth float64 // of a GPU, GB/s in a copy
+	Rates     = []device.Rate
+	Proofs    []device.Proof
+	Models    string // what is timed, or that nothing is
+	Speed     = gpu.WholeSpeed
+	Faster    device.DecodeKernel
+	Verdict   bool
+)
+
+// OK tells whether all kernels are right. One that is not is out of use: what runs from here on has
+// a reference kernel in its place.
+func (p Proofs) OK() bool {
+	return !slices.ContainsFunc(p, func(p device.Proof) bool { return !p.OK })
+}
+
+// Extent is how much the self-test runs.
+type Extent struct {
+	Shapes, Timed []enginetest.Shape
+	Whole         models.Spec    // of a GPU: the whole model that is timed; no layers: none
+	Points        []device.Point // and where
+	Rounds        int
+}
+
+// RunSelftest runs the self-test of the device and shows it as it goes.
+func (d *Doctor) RunSelftest(ctx context.Context, show func(any)) error {
+	if g, ok := d.dev.(*gpu.Backend); ok {
+		return d.SelftestGPU(ctx, g, FullExtent(g, d.host), show)
+	}
+	return d.SelftestCPU(ctx, serve.HostDevice(d.dev), Extent{Shapes: enginetest.Small(),
+		Timed: []enginetest.Shape{enginetest.Published(1)}}, show)
+}
+
+// CountMessages puts what a worker was told into the report.
+func (d *Doctor) CountMessages() {
+	if g, ok := d.dev.(*gpu.Backend); ok {
+		d.Worker = g.Traffic()
+	}
+}
+
+// What a whole model needs beside its weights: on the card for steps of 2,048 tokens and the cache
+// of eight sequences of 4,096, on the host, where the weights are made, for the program.
+const (
+	besideOnCard = 2 << 30
+	besideOnHost = 1 << 30
+)
+
+// FullExtent is the self-test of a GPU: small shapes for correctness, the published width for
+// speed, and the 20b's shape with as many layers as fit on the card and, while they are made, in
+// the host's memory; with none where two do not fit.
+func FullExtent(dev, host interface {
+	Memory() (total, free int64)
+	Caps() engine.Caps
+}) Extent {
+	spec := models.Spec20B()
+	_, free := dev.Memory()
+	_, hostFree := host.Memory()
+	room := min(free-besideOnCard, hostFree-besideOnHost)
+	if dev.Caps().Integrated { // both copies lie in the same memory
+		room = min(room, (hostFree-besideOnCard-besideOnHost)/2)
+	}
+	for spec.Layers > 0 && spec.WeightBytes() > room {
+		spec.Layers -= 2
+	}
+	return Extent{enginetest.Small(), []enginetest.Shape{enginetest.Published(1),
+		enginetest.Published(64)}, spec, device.Points(), 5}
+}
+
+// SelftestCPU holds every operation of every instruction set to the loops.
+func (r *Report) SelftestCPU(ctx context.Context, dev engine.Device, e Extent,
+	show func(any)) error {
+	show(Starting(dev.Name()))
+	ok := true
+	for _, isa := range serve.ISAs() {
+		rows, err := testOps(ctx, func(ctx context.Context, shapes []enginetest.Shape, timed bool,
+			report func(enginetest.OpResult)) error {
+			_ = enginetest.Ops(ctx, dev, engine.Settings{ISA: isa}, shapes, timed, report)
+			return ctx.Err() // what failed is in the results
+		}, isa, e)
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			row.Device = dev.Name()
+			r.Selftest = append(r.Selftest, *row)
+			show(*row)
+			ok = ok && row.OK
+		}
+	}
+	show(Verdict(ok))
+	r.pass(ok)
+	return nil
+}
+
+// SelftestGPU is the self-test of a card.
+func (r *Report) SelftestGPU(ctx context.Context, dev *gpu.Backend, e Extent,
+	show func(any)) error {
+	show(Starting(dev.Name()))
+	rate, err := dev.Bandwidth(ctx)
+	if err != nil {
+		return err
+	}
+	gbs := rate / 1e9
+	show(Bandwidth(gbs))
+	if r.Matrix, err = dev.MatrixRates(ctx); err != nil {
+		return err
+	}
+	show(r.Matrix)
+	if r.Kernels, err = dev.Prove(ctx); err != nil {
+		return err
+	}
+	show(Proofs(r.Kernels))
+	rows, err := testOps(ctx, dev.Ops, dev.Caps().Arch, e)
+	if err != nil {
+		return err
+	}
+	right := true // the operations, by whatever kernels are left
+	for _, row := range rows {
+		row.Device, row.Percent = dev.Name(), 100*row.GBs/gbs
+		// The operations keep all of float32 in three terms, so a third of the unit's rate is the
+		// most that they can reach.
+		if len(r.Matrix) > 0 && r.Matrix[0].UnitTFLOPs > 0 {
+			row.PercentOfMatrix = 100 * row.TFLOPs / r.Matrix[0].UnitTFLOPs
+		}
+		r.Selftest = append(r.Selftest, *row)
+		show(*row)
+		right = right && row.OK
+	}
+	switch {
+	case !right: // the speed of wrong results is nothing to know
+	case e.Whole.Layers == 0:
+		show(Models("whole models: not timed, there is no room for two layers of " + e.Whole.Name))
+	default:
+		if err := r.wholeModels(ctx, dev, e, gbs, show); err != nil {
+			return fmt.Errorf("whole models: %w", err)
+		}
+	}
+	ok := right && Proofs(r.Kernels).OK()
+	show(Verdict(ok))
+	r.pass(ok)
+	return nil
+}
+
+// wholeModels times prefill and decode of a model of random weights, and one stream of it by each
+// decode kernel: which is faster on a card is known only where both have run.
+func (r *Report) wholeModels(ctx context.Context, dev *gpu.Backend, e Extent, gbs float64,
+	show func(any)) error {
+	r.Whole = &Whole{Bandwidth: gbs,
+		Model: fmt.Sprintf("%s, %d layers, random weights", e.Whole.Name, e.Whole.Layers)}
+	show(Models(r.Whole.Model))
+	faster := Decode{TokensPerSecond: -1}
+	err := dev.Whole(ctx, e.Whole, e.Points, e.Rounds, true, func(s gpu.WholeSpeed) {
+		show(s)
+		switch {
+		case s.Decode == "":
+			r.Whole.Points = append(r.Whole.Points, s.Speed)
+		case !s.Wrong:
+			one := Decode{s.Decode, s.TokensPerSecond, s.GBs}
+			r.Decode = append(r.Decode, one)
+			if one.TokensPerSecond > faster.TokensPerSecond {
+				faster = one
+			}
+		}
+	})
+	if err == nil && faster.Kernel != "" {
+		show(Faster(faster.Kernel))
+	}
+	return err
+}
+
+// testOps runs all shapes and puts each operation's results into one row of an instruction set.
+// ops runs every operation; failures of operations are in the results.
+func testOps(ctx context.Context, ops func(ctx context.Context, shapes []enginetest.Shape,
+	timed bool, report func(enginetest.OpResult)) error, isa string, e Extent) (rows []*SelftestRow,
+	err error) {
+	byOp := map[string]*SelftestRow{}
+	gather := func(o enginetest.OpResult) {
+		row := byOp[o.Op]
+		if row == nil {
+			row = &SelftestRow{ISA: isa, Op: o.Op, Bound: o.Bound, Error: finite(0), OK: true}
+			byOp[o.Op] = row
+			rows = append(rows, row)
+		}
+		if row.Error != nil && !(o.Error <= *row.Error) {
+			row.Error = finite(o.Error)
+		}
+		row.GBs, row.TFLOPs = max(row.GBs, o.GBs()), max(row.TFLOPs, o.TFLOPs())
+		row.Skipped = o.Skipped
+		if o.Failure != nil {
+			row.OK, row.Why = false, fmt.Sprintf("%s: %s", o.Shape, o.Failure)
+		}
+	}
+	if err := ops(ctx, e.Shapes, false, gather); err != nil {
+		return nil, err
+	}
+	return rows, ops(ctx, e.Timed, true, gather)
+}
