@@ -3,243 +3,226 @@ package multi
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// The KV pool over several cards. Every card has the same pages, each with its own layers alone,
-// and one block table serves all. To the engine, and to whoever swaps pages out, it is one pool in
-// one device's layout (runtime/engine/cache.go): a page is slots, and slot i has the i-th full
-// layer or the i-th windowed one, as the page is used.
+// The KV pool over several cards. Every card has the same pages, and one block table serves all. A
+// card's page has the card's own layers alone, laid out as if they were a model. To the engine, and
+// to whoever swaps pages out, it is one pool in one device's layout (runtime/engine/cache.go):
 //
-//	slot            0       1       2              a cut between layers 2 and 3:
-//	windowed layer  0       2       4              card 0: slots 0-1, card 1: slots 1-2
-//	full layer      1       3       5
+//	12 window layers, a cut behind the sixth    page                    with KVFP8: page, twin
+//	the pool                                    0 1 2 ... 11            0 1 2 3 4 5, 6 7 8 9 10 11
+//	card 0                                      0 1 2 3 4 5             0 1 2,       3 4 5
+//	card 1                                      6 7 8 9 10 11           6 7 8,       9 10 11
 //
-// Where the two layers of a slot lie on different cards, both have the slot. Which one is meant
-// follows from how steps used the page; a page that was written from outside and not used yet has
-// the same bytes on both.
+// Where the bytes of a page lie depends on what the page holds, which steps tell. Bytes written
+// from outside stay on the host until a step uses the page. Few pages are: those that come back
+// after they were swapped out.
 //
 // What must stay true: bytes that were written are read back, and a step's keys and values are read
 // as it left them.
 
-// cache is the pool to who compiles and runs steps: a pool, or with pages of 8 bits a pairedPool.
-type cache interface {
-	engine.Region
-	owner() *Device
-	freed() bool
-	part(card int) (r engine.Region, page int64)    // a card's, and the bytes of a page there
-	place(card, layer int) (place int, inTwin bool) // of a layer on its card, as engine.Op has it
-	used(b *engine.Batch, window int) error         // before a step runs
-}
-
-// newCache makes the pool that a program wants.
-func (d *Device) newCache(p *engine.Program) (engine.Region, error) {
-	if p.Settings.KVCacheDtype == engine.KVFP8 {
-		return d.newPairedPool(p)
-	}
-	return d.newPool(p)
-}
-
-// ownPage is a page's bytes on a card with layers [from, to), for a program of which p is one.
-func ownPage(p *engine.Program, from, to int) int64 {
-	if p.Settings.KVCacheDtype == engine.KVFP8 {
-		return int64(halvesOf(p.Spec, from, to).units()) * unitBytes(p.Spec)
-	}
-	own := slotsOf(p.Spec, from, to)
-	return int64(own.to-own.from) * slotBytes(p)
-}
-
-// slots are those of a card: [from, to) of those of a whole page.
-type slots struct{ from, to int }
-
-// slotsOf gives the slots of a card with layers [from, to).
-func slotsOf(s models.Spec, from, to int) slots {
-	a := slots{s.Layers, 0}
-	for layer := from; layer < to; layer++ {
-		at := slotOf(s, layer)
-		a.from, a.to = min(a.from, at), max(a.to, at+1)
-	}
-	a.from = min(a.from, a.to)
-	return a
-}
-
-// slotOf is a layer's place among those of its kind.
-func slotOf(s models.Spec, layer int) (n int) {
-	for i := range layer {
-		if s.Sliding(i) == s.Sliding(layer) {
-			n++
-		}
-	}
-	return n
-}
-
-// slotBytes is K and V of a page's positions in one layer.
-func slotBytes(p *engine.Program) int64 {
-	return 2 * int64(p.Spec.KVHeads) * engine.PageTokens * int64(p.Spec.HeadDim) *
-		p.KV().Type.Size()
-}
-
-// kinds of pages.
+// What a page holds.
 const (
-	unused uint8 = iota // by no step since it was written from outside, or at all
+	unused uint8 = iota // nothing yet
 	full
 	windowed
+	twin // the second half of the window layers, with KVFP8
+	pageKinds
 )
 
-// pool is the cache of all cards.
-type pool struct {
-	dev   *Device
-	spec  models.Spec
-	pages int
-	slot  int64 // bytes
-	each  int   // slots of a page
-	cards []slots
-	parts []engine.Region // by card; nil for one without layers
-	where [3][]int        // card of a slot, by kind; -1: there is no such layer
-
-	mu   sync.Mutex
-	kind []uint8 // by page
+// home is where a layer's part of a page lies.
+type home struct {
+	card   int
+	offset int64 // in the card's page
+	inTwin bool  // in that of the twin
+	bytes  int64
 }
 
-func (d *Device) newPool(p *engine.Program) (*pool, error) {
+// cache is the pool of all cards.
+type cache struct {
+	dev   *Device
+	spec  models.Spec
+	page  int64             // bytes, to the engine
+	own   []int64           // the same by card
+	parts []engine.Region   // by card
+	homes [pageKinds][]home // in the order of the pool
+
+	mu      sync.Mutex
+	kind    []uint8          // by page
+	partner []int32          // by page: a window page's twin and a twin's window page; -1: none
+	waiting map[int32][]byte // what was written from outside and not used yet
+}
+
+// layersOf are the layers of a card.
+func (d *Device) layersOf(card int, s models.Spec, kv string) engine.CacheLayers {
+	return engine.CacheLayers{Spec: s, KV: kv, From: d.spans[card].from, To: d.spans[card].to}
+}
+
+func (d *Device) newCache(p *engine.Program) (*cache, error) {
 	if err := d.use(); err != nil {
 		return nil, err
 	}
-	c := &pool{dev: d, spec: p.Spec, pages: p.Settings.Pages, slot: slotBytes(p),
-		parts: make([]engine.Region, len(d.ends)), kind: make([]uint8, p.Settings.Pages)}
-	c.each = int(p.PageBytes() / c.slot)
-	for kind := range c.where {
-		c.where[kind] = make([]int, c.each)
-		for i := range c.where[kind] {
-			c.where[kind][i] = -1
-		}
+	s, kv, pages := p.Spec, p.Settings.KVCacheDtype, p.Settings.Pages
+	c := &cache{dev: d, spec: s, page: p.PageBytes(), parts: make([]engine.Region, len(d.spans)),
+		waiting: map[int32][]byte{}, kind: make([]uint8, pages), partner: make([]int32, pages)}
+	for i := range c.partner {
+		c.partner[i] = -1
 	}
-	for layer := range p.Spec.Layers {
-		kind := full
-		if p.Spec.Sliding(layer) {
-			kind = windowed
-		}
-		c.where[kind][slotOf(p.Spec, layer)] = d.cardOf(layer)
-	}
-	from := 0
-	for i, to := range d.ends {
-		c.cards = append(c.cards, slotsOf(p.Spec, from, to))
-		if n := c.cards[i].to - c.cards[i].from; n > 0 {
-			var err error
-			if c.parts[i], err = d.devices[i].Alloc(int64(c.pages) * int64(n) *
-				c.slot); err != nil {
-				return nil, errors.Join(fmt.Errorf("%d KV pages of layers %d to %d: %w", c.pages,
-					from, to-1, err), c.Free())
+	for card, span := range d.spans {
+		layers := d.layersOf(card, s, kv)
+		for layer := span.from; layer < span.to; layer++ {
+			kind := full
+			if s.Sliding(layer) {
+				kind = windowed
 			}
+			if _, second := engine.AllLayers(s, kv).Place(layer); second {
+				kind = twin
+			}
+			place, inTwin := layers.Place(layer)
+			bytes := engine.PageTokens * engine.PositionBytes(s, kv, s.Sliding(layer))
+			c.homes[kind] = append(c.homes[kind], home{card, int64(place) * bytes, inTwin, bytes})
 		}
-		from = to
+		c.own = append(c.own, layers.PageBytes())
+		var err error
+		if c.parts[card], err = d.devices[card].Alloc(int64(pages) * c.own[card]); err != nil {
+			return nil, errors.Join(fmt.Errorf("%d KV pages of layers %d to %d: %w", pages,
+				span.from, span.to-1, err), c.Free())
+		}
 	}
 	return c, nil
 }
 
-func (c *pool) owner() *Device { return c.dev }
-func (c *pool) freed() bool    { return c.parts == nil }
-
-func (c *pool) part(card int) (engine.Region, int64) {
-	own := c.cards[card]
-	return c.parts[card], int64(own.to-own.from) * c.slot
-}
-
-func (c *pool) place(card, layer int) (int, bool) {
-	return slotOf(c.spec, layer) - c.cards[card].from, false
-}
-
-// used notes what the pages are that a step writes.
-func (c *pool) used(b *engine.Batch, _ int) error {
+// used notes what the pages of a step hold, and sends those that wait to the cards.
+func (c *cache) used(b *engine.Batch) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	note := func(page int32, kind uint8, partner int32) {
+		c.kind[page], c.partner[page] = kind, partner
+	}
 	for i := range b.Seqs {
 		q := &b.Seqs[i]
-		for at := q.Start / engine.PageTokens; at*engine.PageTokens < q.Start+q.Rows; at++ {
-			c.kind[q.Full[at]], c.kind[q.Window[at]] = full, windowed
+		last := int(q.Start+q.Rows-1) / engine.PageTokens
+		// what it writes; what it only reads is known, but for pages that wait
+		fullFrom, windowFrom := int(q.Start)/engine.PageTokens, int(q.Start)/engine.PageTokens
+		if len(c.waiting) > 0 {
+			fullFrom = 0
+			windowFrom = engine.FirstVisible(int(q.Start), c.spec.Window) / engine.PageTokens
 		}
-	}
-	return nil
-}
-
-func (c *pool) Bytes() int64 { return int64(c.pages) * int64(c.each) * c.slot }
-
-func (c *pool) check(offset int64, n int) error {
-	if c.parts == nil {
-		return errors.New("this region has been freed")
-	}
-	if offset < 0 || offset > c.Bytes()-int64(n) {
-		return fmt.Errorf("%d bytes at %d of a region of %d", n, offset, c.Bytes())
-	}
-	return nil
-}
-
-// holders are the cards that have a slot of a page of a kind: the first one is to be read, all are
-// to be written from outside.
-func (c *pool) holders(kind uint8, slot int) []int {
-	first, second := c.where[full][slot], c.where[windowed][slot]
-	if kind == windowed {
-		first, second = second, first
-	}
-	switch {
-	case first < 0:
-		return []int{second}
-	case second < 0 || first == second:
-		return []int{first}
-	}
-	return []int{first, second}
-}
-
-// Read gathers bytes from the cards.
-func (c *pool) Read(offset int64, dst []byte) error {
-	return c.walk(offset, dst, func(holders []int, at []int64,
-		part []byte) error {
-		return c.parts[holders[0]].Read(at[0], part)
-	})
-}
-
-// Write spreads bytes over the cards.
-func (c *pool) Write(offset int64, src []byte) error {
-	return c.walk(offset, src, func(holders []int, at []int64, part []byte) error {
-		for i, card := range holders {
-			if err := c.parts[card].Write(at[i], part); err != nil {
+		for at := windowFrom; at <= last; at++ {
+			named, second := q.Window[at], int32(-1)
+			if len(b.Twins) > 0 {
+				second = b.Twins[named]
+				note(second, twin, named)
+			}
+			note(named, windowed, second)
+			if err := errors.Join(c.send(named), c.send(second)); err != nil {
 				return err
 			}
 		}
+		for at := fullFrom; at <= last; at++ {
+			note(q.Full[at], full, -1)
+			if err := c.send(q.Full[at]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// send writes a page that waits to the cards.
+func (c *cache) send(page int32) error {
+	contents, waits := c.waiting[page]
+	if !waits {
+		return nil
+	}
+	delete(c.waiting, page)
+	if err := c.spread(page, 0, contents, engine.Region.Write); err != nil {
+		return fmt.Errorf("KV page %d, written from outside: %w", page, err)
+	}
+	return nil
+}
+
+// spread calls do for the pieces of a page's bytes from within on, as the cards have them.
+func (c *cache) spread(page int32, within int64, data []byte,
+	do func(r engine.Region, at int64, piece []byte) error) error {
+	kind := c.kind[page]
+	place := func(h home) int64 {
+		on := page
+		if h.inTwin != (kind == twin) {
+			on = c.partner[page]
+		}
+		return int64(on)*c.own[h.card] + h.offset
+	}
+	end, from, list := within+int64(len(data)), int64(0), c.homes[kind]
+	for len(list) > 0 {
+		at, bytes, n := place(list[0]), list[0].bytes, 1
+		for n < len(list) && list[n].card == list[0].card && place(list[n]) == at+bytes {
+			bytes += list[n].bytes
+			n++
+		}
+		if a, b := max(from, within), min(from+bytes, end); a < b {
+			if err := do(c.parts[list[0].card], at+a-from, data[a-within:b-within]); err != nil {
+				return err
+			}
+		}
+		from, list = from+bytes, list[n:]
+	}
+	return nil
+}
+
+func (c *cache) Bytes() int64 { return int64(len(c.kind)) * c.page }
+
+// Read gathers bytes from the cards; what no layer has is 0.
+func (c *cache) Read(offset int64, dst []byte) error {
+	return c.walk(offset, dst, c.read)
+}
+
+func (c *cache) read(page int32, within int64, dst []byte) error {
+	if waits := c.waiting[page]; waits != nil {
+		copy(dst, waits[within:])
+		return nil
+	}
+	clear(dst)
+	return c.spread(page, within, dst, engine.Region.Read)
+}
+
+// Write keeps bytes until a step says what their pages hold.
+func (c *cache) Write(offset int64, src []byte) error {
+	return c.walk(offset, src, func(page int32, within int64, part []byte) error {
+		data := c.waiting[page]
+		if data == nil {
+			data = make([]byte, c.page)
+			if int64(len(part)) < c.page {
+				if err := c.read(page, 0, data); err != nil {
+					return err
+				}
+			}
+			c.waiting[page] = data
+		}
+		copy(data[within:], part)
 		return nil
 	})
 }
 
-// walk goes through bytes of the pool a run at a time: slots of one page that the same cards have.
-// at is where the run lies on each of them.
-func (c *pool) walk(offset int64, data []byte, do func(holders []int, at []int64,
+// walk goes through bytes of the pool a page at a time.
+func (c *cache) walk(offset int64, data []byte, do func(page int32, within int64,
 	part []byte) error) error {
-	if err := c.check(offset, len(data)); err != nil {
-		return err
+	if c.parts == nil {
+		return errors.New("this region has been freed")
+	}
+	if offset < 0 || offset > c.Bytes()-int64(len(data)) {
+		return fmt.Errorf("%d bytes at %d of a region of %d", len(data), offset, c.Bytes())
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	page := int64(c.each) * c.slot
 	for len(data) > 0 {
-		number, within := offset/page, offset%page
-		slot := int(within / c.slot)
-		holders := c.holders(c.kind[number], slot)
-		n := c.slot - within%c.slot
-		for next := slot + 1; next < c.each && slices.Equal(c.holders(c.kind[number], next),
-			holders); next++ {
-			n += c.slot
-		}
-		n = min(n, int64(len(data)))
-		at := make([]int64, len(holders))
-		for i, card := range holders {
-			own := c.cards[card]
-			at[i] = number*int64(own.to-own.from)*c.slot + within - int64(own.from)*c.slot
-		}
-		if err := do(holders, at, data[:n]); err != nil {
+		page, within := offset/c.page, offset%c.page
+		n := min(c.page-within, int64(len(data)))
+		if err := do(int32(page), within, data[:n]); err != nil {
 			return err
 		}
 		data, offset = data[n:], offset+n
@@ -247,12 +230,12 @@ func (c *pool) walk(offset int64, data []byte, do func(holders []int, at []int64
 	return nil
 }
 
-func (c *pool) Free() error {
+func (c *cache) Free() error {
 	if c.parts == nil {
 		return nil
 	}
 	err := freeAll(c.parts)
-	c.parts = nil
+	c.parts, c.waiting = nil, nil
 	c.dev.release()
 	return err
 }

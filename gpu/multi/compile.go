@@ -64,7 +64,7 @@ func (d *Device) Compile(p *engine.Program) (engine.Step, error) {
 type compiler struct {
 	d       *Device
 	p       *engine.Program
-	pool    cache
+	pool    *cache
 	arena   *arena
 	offsets []map[*engine.Buffer]int64
 	turns   map[int]int // streamed layers seen so far, by card
@@ -74,7 +74,7 @@ type compiler struct {
 func (c *compiler) find() bool {
 	for _, b := range c.p.Buffers {
 		switch r := b.Region.(type) {
-		case cache:
+		case *cache:
 			c.pool = r
 		case *arena:
 			c.arena = r
@@ -85,7 +85,7 @@ func (c *compiler) find() bool {
 
 func (c *compiler) compile(s *step) error {
 	d, p := c.d, c.p
-	if c.pool.owner() != d || c.arena.dev != d || c.arena.parts == nil || c.pool.freed() {
+	if c.pool.dev != d || c.pool.parts == nil || c.arena.dev != d || c.arena.parts == nil {
 		return errors.New("the program's memory is not that of these devices")
 	}
 	streamed := d.streams != nil && len(d.hosted) > 0 && d.streams(p.Rows)
@@ -181,7 +181,7 @@ func (c *compiler) program(st stretch) (*stretchProgram, *load, error) {
 		map[*engine.Buffer]*engine.Buffer{}}
 	var l *load
 	if st.streams >= 0 {
-		l = &load{area: c.arena.staging[st.on].areas[c.turns[st.on]%stagingAreas]}
+		l = &load{area: c.arena.staging[st.on][c.turns[st.on]%stagingAreas]}
 		c.turns[st.on]++
 	}
 	var filled int64
@@ -214,7 +214,7 @@ func (c *compiler) program(st stretch) (*stretchProgram, *load, error) {
 		}
 		switch op.Kind {
 		case engine.WriteKV, engine.Attend:
-			x.CacheLayer, x.Twin = c.pool.place(st.on, op.Layer)
+			x.CacheLayer, x.Twin = c.d.layersOf(st.on, c.p.Spec, o.KVCacheDtype).Place(op.Layer)
 		case engine.Tap: // to be read when the step has ended
 			op.Out[0].Region, op.Out[0].Offset = x.Out[0].Region, x.Out[0].Offset
 		}
@@ -251,9 +251,8 @@ func (c *compiler) clone(on int, made *stretchProgram, b *engine.Buffer) (*engin
 			return nil, fmt.Errorf("%s lies on another device", b.Name)
 		}
 	case engine.Cache:
-		region, page := c.pool.part(on)
-		x.Region, x.Offset = region, 0
-		x.Width = int(page / b.Type.Size())
+		x.Region, x.Offset = c.pool.parts[on], 0
+		x.Width = int(c.pool.own[on] / b.Type.Size())
 	}
 	made.clones[b] = &x
 	made.Buffers = append(made.Buffers, &x)

@@ -236,11 +236,11 @@ func (d *Device) MostPages(s models.Spec, o engine.Settings, utilization float64
 			}
 		}
 	}
-	pages, from := int64(1)<<31-1, 0
-	for i, to := range d.ends {
+	pages := int64(1)<<31 - 1
+	for i := range d.spans {
 		total, free := d.devices[i].Memory()
-		pages = min(pages, max(0, Room(total, free, utilization)-used[i])/ownPage(p, from, to))
-		from = to
+		page := d.layersOf(i, s, p.Settings.KVCacheDtype).PageBytes()
+		pages = min(pages, max(0, Room(total, free, utilization)-used[i])/page)
 	}
 	return int(pages), nil
 }

@@ -3,6 +3,7 @@ package multi
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ossrun/ossrun/runtime/engine"
 )
@@ -26,7 +27,7 @@ func (d *Device) UploadFor(p *engine.Program, b *engine.Buffer, data []byte) (en
 	}
 	w := &weight{dev: d, parts: make([]engine.Region, len(d.devices)), bytes: int64(len(data))}
 	for i, at := range d.places(p, false) {
-		if w.parts[at.on] != nil || !contains(p.Ops[i].W, b) {
+		if w.parts[at.on] != nil || !slices.Contains(p.Ops[i].W, b) {
 			continue
 		}
 		var err error
@@ -38,15 +39,6 @@ func (d *Device) UploadFor(p *engine.Program, b *engine.Buffer, data []byte) (en
 		}
 	}
 	return w, nil
-}
-
-func contains(list []*engine.Buffer, b *engine.Buffer) bool {
-	for _, x := range list {
-		if x == b {
-			return true
-		}
-	}
-	return false
 }
 
 func (w *weight) Bytes() int64 { return w.bytes }
@@ -76,23 +68,18 @@ func (w *weight) Free() error {
 	if w.parts == nil {
 		return nil
 	}
-	var errs []error
-	for _, r := range w.parts {
-		if r != nil {
-			errs = append(errs, r.Free())
-		}
-	}
+	err := freeAll(w.parts)
 	w.parts = nil
 	w.dev.release()
-	return errors.Join(errs...)
+	return err
 }
 
 // arena is the scratch of all devices, and the staging areas of those to which experts are
 // streamed.
 type arena struct {
 	dev     *Device
-	parts   []engine.Region // by device; nil where nothing is written
-	staging []*staging      // by device
+	parts   []engine.Region   // by device; nil where nothing is written
+	staging [][]engine.Region // by device: areas, see stage.go
 	bytes   int64
 }
 
@@ -103,7 +90,7 @@ func (d *Device) newArena(p *engine.Program) (*arena, error) {
 		return nil, err
 	}
 	a := &arena{dev: d, parts: make([]engine.Region, len(d.devices)),
-		staging: make([]*staging, len(d.devices))}
+		staging: make([][]engine.Region, len(d.devices))}
 	for i, bytes := range d.arenas(p) {
 		if bytes == 0 {
 			continue
@@ -185,18 +172,11 @@ func (a *arena) Free() error {
 	if a.parts == nil {
 		return nil
 	}
-	var errs []error
-	for _, r := range a.parts {
-		if r != nil {
-			errs = append(errs, r.Free())
-		}
-	}
-	for _, s := range a.staging {
-		if s != nil {
-			errs = append(errs, s.free())
-		}
+	err := freeAll(a.parts)
+	for _, areas := range a.staging {
+		err = errors.Join(err, freeAll(areas))
 	}
 	a.parts, a.staging = nil, nil
 	a.dev.release()
-	return errors.Join(errs...)
+	return err
 }

@@ -71,7 +71,8 @@ func (s *step) move(b *engine.Batch, list []transfer) error {
 }
 
 func (s *step) bytesOf(x *engine.Buffer, b *engine.Batch) int64 {
-	return s.rowsOf(x, b) * int64(x.Width) * x.Type.Size()
+	rows := s.p.RowsIn(x, len(b.Tokens), len(b.LogitRows))
+	return int64(rows) * int64(x.Width) * x.Type.Size()
 }
 
 func (s *step) readPieces(on int, list []engine.Piece) error {

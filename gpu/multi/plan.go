@@ -105,14 +105,14 @@ type sizes struct {
 	embedding, unembedding int64
 	dense, experts         []int64 // by layer
 	active                 float64 // share of a layer's experts that a token reads
-	slot                   int64   // KV of one page's positions in one layer, a full one
-	paired                 bool    // positions of the window layers take two pages
-	scratch                int64   // of every card, what is beside it as well
-	choosing               int64   // logits and the choice of tokens, on the last card
+	kv                     engine.CacheLayers
+	scratch                int64 // of every card, what is beside it as well
+	choosing               int64 // logits and the choice of tokens, on the last card
 }
 
 func measure(s models.Spec, o options) (sizes, error) {
 	z := sizes{dense: make([]int64, s.Layers), experts: make([]int64, s.Layers),
+		kv:     engine.AllLayers(s, o.KVCacheDtype),
 		active: float64(s.ExpertsPerToken) / float64(s.Experts)}
 	eo := engine.Settings{KVCacheDtype: o.KVCacheDtype, MaxNumBatchedTokens: o.MaxNumBatchedTokens,
 		MaxLogits: min(o.MaxNumSeqs, o.MaxNumBatchedTokens), MaxNumSeqs: o.MaxNumSeqs, Pages: 1,
@@ -122,7 +122,6 @@ func measure(s models.Spec, o options) (sizes, error) {
 		return z, err
 	}
 	z.weigh(p)
-	z.paired = engine.WindowPages(o.KVCacheDtype) > 1
 	all, err := device.Extra(s, eo)
 	if err != nil {
 		return z, err
@@ -133,8 +132,7 @@ func measure(s models.Spec, o options) (sizes, error) {
 	if err != nil {
 		return z, err
 	}
-	z.slot, z.scratch, z.choosing = p.PageBytes()/z.slots(0, s.Layers), p.Layout()+
-		fewest, all-fewest
+	z.scratch, z.choosing = p.Layout()+fewest, all-fewest
 	return z, nil
 }
 
@@ -158,27 +156,10 @@ func (z *sizes) weigh(p *engine.Program) {
 	}
 }
 
-// slotNumber is a layer's place in its page: full and windowed layers take turns, and a page has
-// those of one kind.
-func slotNumber(layer int) int { return layer / 2 }
-
-// slots are those of a page on a card with layers [from, to): from that of its first layer to that
-// of its last. With pages of 8 bits as many as the card has full layers or, two for each, half of
-// its window layers.
-func (z sizes) slots(from, to int) int64 {
-	if !z.paired {
-		return int64(slotNumber(to-1) - slotNumber(from) + 1)
-	}
-	window := (to+1)/2 - (from+1)/2 // the even layers
-	return int64(max(to-from-window, (window+1)/2*2))
-}
-
-// pool is the KV of a card's layers in every page.
+// pool is the KV of the layers [from, to) in every page.
 func (z sizes) pool(pages, from, to int) int64 {
-	if to <= from {
-		return 0
-	}
-	return int64(pages) * z.slots(from, to) * z.slot
+	z.kv.From, z.kv.To = from, to
+	return int64(pages) * z.kv.PageBytes()
 }
 
 // staging is two areas for a layer's experts.

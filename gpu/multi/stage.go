@@ -17,36 +17,22 @@ import (
 
 const stagingAreas = 2
 
-// staging is a card's areas.
-type staging struct {
-	areas [stagingAreas]engine.Region
-}
-
 // refiller is a region that is written beside the steps of its device, without waiting for them.
 type refiller interface {
 	Refill(offset int64, data []byte) error
 }
 
-func newStaging(dev engine.Device, bytes int64) (*staging, error) {
-	s := &staging{}
-	for i := range s.areas {
-		var err error
-		if s.areas[i], err = dev.Alloc(bytes); err != nil {
-			return nil, errors.Join(fmt.Errorf("room to stream experts through: %w", err), s.free())
+// newStaging makes a card's areas.
+func newStaging(dev engine.Device, bytes int64) (areas []engine.Region, err error) {
+	for range stagingAreas {
+		r, err := dev.Alloc(bytes)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("room to stream experts through: %w", err),
+				freeAll(areas))
 		}
+		areas = append(areas, r)
 	}
-	return s, nil
-}
-
-func (s *staging) free() error {
-	var errs []error
-	for _, r := range s.areas {
-		if r != nil {
-			errs = append(errs, r.Free())
-		}
-	}
-	s.areas = [stagingAreas]engine.Region{}
-	return errors.Join(errs...)
+	return areas, nil
 }
 
 // stagingAlign is where a tensor starts in its area: what a card's allocations have.

@@ -13,7 +13,7 @@ import (
 type step struct {
 	dev    *Device
 	p      *engine.Program
-	pool   cache
+	pool   *cache
 	parts  []part
 	loads  []*load
 	before []int // the load that has the area of each load before it
@@ -49,7 +49,7 @@ func (s *step) run(b *engine.Batch, last func(*part) error) (err error) {
 	if err := s.dev.drain(); err != nil {
 		return err
 	}
-	if err := s.pool.used(b, s.p.Spec.Window); err != nil {
+	if err := s.pool.used(b); err != nil {
 		return err
 	}
 	var l *loading
@@ -137,19 +137,6 @@ func (s *step) withoutTables(b *engine.Batch) *engine.Batch {
 		s.bare.Seqs = append(s.bare.Seqs, engine.SeqRows{Start: q.Start, Rows: q.Rows})
 	}
 	return &s.bare
-}
-
-// rowsOf is how many rows of a buffer a batch uses.
-func (s *step) rowsOf(x *engine.Buffer, b *engine.Batch) int64 {
-	switch x.Extent {
-	case engine.PerRow:
-		return int64(len(b.Tokens))
-	case engine.PerSlot:
-		return int64(len(b.Tokens) * s.p.Spec.ExpertsPerToken)
-	case engine.PerLogit:
-		return int64(len(b.LogitRows))
-	}
-	return int64(x.Rows)
 }
 
 // Profiling switches the clocks of all parts.

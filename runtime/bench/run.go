@@ -255,7 +255,11 @@ func (b *run) stepBytes(x *engine.Batch) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return b.eng.StepBytes(x, experts), nil
+	var sum int64
+	for _, n := range b.eng.OpBytes(x, experts) {
+		sum += n
+	}
+	return sum, nil
 }
 
 // expertsRead is how many experts the layers of the last step read on average.

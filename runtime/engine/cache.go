@@ -12,16 +12,66 @@ import "github.com/ossrun/ossrun/models"
 // of the window layers need two pages: the one that the block table names has the first half of
 // these layers, its twin (Batch.Twins) the others. Whoever hands out pages takes two for each entry
 // of Window then (WindowPages).
+//
+// A device that has only some layers of a model (gpu/multi) lays out its pages as if those were all.
 
-// PageBytes is the size of one KV page with elements of type kv ("f32", "bf16" or KVFP8).
-func PageBytes(s models.Spec, kv string) int64 {
-	sliding := slidingLayers(s)
-	layers, element := max(sliding, s.Layers-sliding), Settings{KVCacheDtype: kv}.kvType().Size()
-	if kv == KVFP8 {
-		layers = max(2*twinFrom(s), s.Layers-sliding)
-	}
-	return int64(layers) * int64(s.KVHeads) * 2 * PageTokens * int64(s.HeadDim) * element
+// CacheLayers are the layers [From, To) of a model, which one device keeps in a page.
+type CacheLayers struct {
+	Spec     models.Spec
+	KV       string // "f32", "bf16" or KVFP8
+	From, To int
 }
+
+// AllLayers are those of a whole model.
+func AllLayers(s models.Spec, kv string) CacheLayers { return CacheLayers{s, kv, 0, s.Layers} }
+
+// count is how many layers below `to` are full ones and how many are windowed.
+func (c CacheLayers) count(to int) (full, windowed int) {
+	for layer := c.From; layer < to; layer++ {
+		if c.Spec.Sliding(layer) {
+			windowed++
+		} else {
+			full++
+		}
+	}
+	return full, windowed
+}
+
+// PageBytes is the size of a page.
+func (c CacheLayers) PageBytes() int64 {
+	full, windowed := c.count(c.To)
+	if c.KV == KVFP8 {
+		windowed = (windowed + 1) / 2
+	}
+	plain, sliding := PositionBytes(c.Spec, c.KV, false), PositionBytes(c.Spec, c.KV, true)
+	return PageTokens * max(int64(full)*plain, int64(windowed)*sliding)
+}
+
+// Place is where a layer lies in its page: among those of its kind, in the page that the block
+// table names or in its twin.
+func (c CacheLayers) Place(layer int) (place int, twin bool) {
+	place, windowed := c.count(layer)
+	if !c.Spec.Sliding(layer) {
+		return place, false
+	}
+	_, all := c.count(c.To)
+	if half := (all + 1) / 2; c.KV == KVFP8 && windowed >= half {
+		return windowed - half, true
+	}
+	return windowed, false
+}
+
+// PositionBytes is K and V of one position in one layer.
+func PositionBytes(s models.Spec, kv string, sliding bool) int64 {
+	element := Settings{KVCacheDtype: kv}.kvType()
+	if kv == KVFP8 && sliding {
+		element = BF16
+	}
+	return 2 * int64(s.KVHeads) * int64(s.HeadDim) * element.Size()
+}
+
+// PageBytes is the size of one KV page with elements of type kv.
+func PageBytes(s models.Spec, kv string) int64 { return AllLayers(s, kv).PageBytes() }
 
 // WindowPages is how many pages of the pool PageTokens positions of the window layers take.
 func WindowPages(kv string) int {
@@ -31,32 +81,6 @@ func WindowPages(kv string) int {
 	return 1
 }
 
-func slidingLayers(s models.Spec) (n int) {
-	for layer := range s.Layers {
-		if s.Sliding(layer) {
-			n++
-		}
-	}
-	return n
-}
-
-// twinFrom is how many window layers the page named by the table has where there are twins.
-func twinFrom(s models.Spec) int { return (slidingLayers(s) + 1) / 2 }
-
-// cachePlace is where a layer lies in its page: among those of its kind, in the page itself or in
-// its twin.
-func cachePlace(s models.Spec, kv string, layer int) (place int, twin bool) {
-	for i := range layer {
-		if s.Sliding(i) == s.Sliding(layer) {
-			place++
-		}
-	}
-	if half := twinFrom(s); kv == KVFP8 && s.Sliding(layer) && place >= half {
-		return place - half, true
-	}
-	return place, false
-}
-
 // ReceptiveField is how many positions back from a cut the window layers' keys and values of its
 // last Window-1 positions depend on, where the full layers' are kept: each windowed layer reaches
 // Window-1 positions below the one above it. 1,524 for the 20b, 2,286 for the 120b.
@@ -64,5 +88,6 @@ func cachePlace(s models.Spec, kv string, layer int) (place int, twin bool) {
 // Computed again from position cut-ReceptiveField on, the windowed layer number j (from 0) is exact
 // j*(Window-1) positions later, so that all are from cut-(Window-1) on: what a query at cut sees.
 func ReceptiveField(s models.Spec) int {
-	return slidingLayers(s) * (s.Window - 1)
+	_, windowed := AllLayers(s, "").count(s.Layers)
+	return windowed * (s.Window - 1)
 }

@@ -207,13 +207,13 @@ func (p *Program) Rope(label string, qkv, angles *Buffer) {
 }
 
 func (p *Program) WriteKV(label string, layer int, qkv *Buffer) {
-	place, twin := cachePlace(p.Spec, p.Settings.KVCacheDtype, layer)
+	place, twin := AllLayers(p.Spec, p.Settings.KVCacheDtype).Place(layer)
 	p.Append(Op{Kind: WriteKV, Label: label, Layer: layer, Out: list(p.KV()), In: list(qkv),
 		Window: p.window(layer), CacheLayer: place, Twin: twin})
 }
 
 func (p *Program) Attend(label string, layer int, o, qkv, sinks *Buffer) {
-	place, twin := cachePlace(p.Spec, p.Settings.KVCacheDtype, layer)
+	place, twin := AllLayers(p.Spec, p.Settings.KVCacheDtype).Place(layer)
 	p.Append(Op{Kind: Attend, Label: label, Layer: layer, Out: list(o), In: list(qkv, p.KV()),
 		W:      list(sinks),
 		Window: p.window(layer), CacheLayer: place, Twin: twin,

@@ -115,7 +115,7 @@ func TestCacheLayers(t *testing.T) {
 	s.Layers = 5 // three with a window, two without
 	var got []int
 	for l := range s.Layers {
-		place, twin := cachePlace(s, "bf16", l)
+		place, twin := AllLayers(s, "bf16").Place(l)
 		if twin {
 			t.Errorf("layer %d lies in a twin", l)
 		}
@@ -136,7 +136,7 @@ func TestCacheLayers(t *testing.T) {
 		place int
 		twin  bool
 	}{{0, false}, {0, false}, {1, false}, {1, false}, {0, true}} {
-		if place, twin := cachePlace(s, KVFP8, layer); place != want.place || twin != want.twin {
+		if place, twin := AllLayers(s, KVFP8).Place(layer); place != want.place || twin != want.twin {
 			t.Errorf("layer %d lies at %d, in a twin: %v", layer, place, twin)
 		}
 	}

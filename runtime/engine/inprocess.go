@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"slices"
 	"strings"
 	"sync"
@@ -168,31 +169,17 @@ func (e *InProcess) allocate(p *Program, ckpt *checkpoint.Checkpoint,
 // two below it.
 func Buckets(maxRows int) []int {
 	buckets := []int{maxRows}
-	for rows := maxRows - 1; rows > 0; {
-		power := 1
-		for power*2 <= rows {
-			power *= 2
-		}
+	for power := 1 << bits.Len(uint(maxRows-1)) / 2; power > 0; power /= 2 {
 		buckets = append(buckets, power)
-		rows = power - 1
 	}
 	return buckets
 }
 
-// Spec is the model's shape.
-func (e *InProcess) Spec() models.Spec { return e.spec }
-
-// Settings are those in force, defaults filled in.
+func (e *InProcess) Spec() models.Spec  { return e.spec }
 func (e *InProcess) Settings() Settings { return e.settings }
-
-// Plan is the memory in use.
-func (e *InProcess) Plan() Plan { return e.plan }
-
-// Caps are the device's.
-func (e *InProcess) Caps() Caps { return e.dev.Caps() }
-
-// Cache is the KV pool, page i at i*PageBytes.
-func (e *InProcess) Cache() Region { return e.kv }
+func (e *InProcess) Plan() Plan         { return e.plan }
+func (e *InProcess) Caps() Caps         { return e.dev.Caps() }
+func (e *InProcess) Cache() Region      { return e.kv }
 
 // Step runs a batch.
 func (e *InProcess) Step(ctx context.Context, b *Batch, logits []float32) error {
@@ -210,21 +197,25 @@ func (e *InProcess) Step(ctx context.Context, b *Batch, logits []float32) error 
 	if e.closed {
 		return ErrClosed
 	}
-	rows := max(len(b.Tokens), len(b.LogitRows))
-	for i := range e.buckets {
-		if e.buckets[i].program.Rows >= rows {
-			e.last = &e.buckets[i]
-			if b.Rebuild {
-				r, err := e.rebuildBucket(e.last)
-				if err != nil {
-					return err
-				}
-				e.last = r
-			}
-			return e.last.step.Forward(b, logits[:len(b.LogitRows)*e.spec.Vocab])
-		}
+	at, err := e.bucketFor(b)
+	if err != nil {
+		return err
 	}
-	return fmt.Errorf("no program for %d rows", rows)
+	e.last = at
+	return at.step.Forward(b, logits[:len(b.LogitRows)*e.spec.Vocab])
+}
+
+// bucketFor is the smallest bucket that has the batch's rows.
+func (e *InProcess) bucketFor(b *Batch) (*bucket, error) {
+	rows := max(len(b.Tokens), len(b.LogitRows))
+	i := slices.IndexFunc(e.buckets, func(x bucket) bool { return x.program.Rows >= rows })
+	switch {
+	case i < 0:
+		return nil, fmt.Errorf("no program for %d rows", rows)
+	case b.Rebuild:
+		return e.rebuildBucket(&e.buckets[i])
+	}
+	return &e.buckets[i], nil
 }
 
 // Tap reads the first rows rows of a tap of the last step, as the device stored them.
@@ -290,26 +281,16 @@ func (e *InProcess) DenseBytes() int64 {
 func (e *InProcess) OpBytes(b *Batch, experts float64) []int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	rows := max(len(b.Tokens), len(b.LogitRows))
-	for i := range e.buckets {
-		if p := e.buckets[i].program; p.Rows >= rows {
-			w := p.WorkOf(b)
-			bytes := make([]int64, len(p.Ops))
-			for j, op := range p.Ops {
-				bytes[j] = p.BytesWith(op, w, experts)
-			}
-			return bytes
-		}
+	at, err := e.bucketFor(b)
+	if err != nil {
+		return nil
 	}
-	return nil
-}
-
-// StepBytes is the sum of OpBytes.
-func (e *InProcess) StepBytes(b *Batch, experts float64) (sum int64) {
-	for _, n := range e.OpBytes(b, experts) {
-		sum += n
+	w := at.program.WorkOf(b)
+	var bytes []int64
+	for _, op := range at.program.Ops {
+		bytes = append(bytes, at.program.BytesWith(op, w, experts))
 	}
-	return sum
+	return bytes
 }
 
 func (e *InProcess) profile(on bool) {

@@ -99,7 +99,7 @@ func TestBatchTraffic(t *testing.T) {
 				activations += p.moved(op.Out[0], work)
 			}
 		case WriteKV:
-			activations += 64 * p.positionBytes(op)
+			activations += 64 * PositionBytes(p.Spec, p.Settings.KVCacheDtype, op.Window > 0)
 		}
 	}
 	if all-activations != n {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/ossrun/ossrun/models"
@@ -176,16 +177,18 @@ func (p *Program) Buffer(name string) *Buffer { return p.byName[name] }
 
 // RowsOf is the most rows a buffer has in this program.
 func (p *Program) RowsOf(b *Buffer) int {
+	return p.RowsIn(b, p.Rows, min(p.Rows, cmp.Or(p.Settings.MaxLogits, p.Rows)))
+}
+
+// RowsIn is how many rows of a buffer a step of rows rows uses, with the logits of some of them.
+func (p *Program) RowsIn(b *Buffer, rows, logitRows int) int {
 	switch b.Extent {
 	case PerRow:
-		return p.Rows
+		return rows
 	case PerLogit:
-		if most := p.Settings.MaxLogits; most > 0 {
-			return min(p.Rows, most)
-		}
-		return p.Rows
+		return logitRows
 	case PerSlot:
-		return p.Rows * p.Spec.ExpertsPerToken
+		return rows * p.Spec.ExpertsPerToken
 	}
 	return b.Rows
 }

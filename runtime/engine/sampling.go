@@ -110,23 +110,19 @@ func (e *InProcess) Queue(ctx context.Context, b *Batch, from []int32) error {
 	if err := e.checkFrom(b, from); err != nil {
 		return err
 	}
-	rows := max(len(b.Tokens), len(b.LogitRows))
-	for i := range e.buckets {
-		if e.buckets[i].program.Rows < rows {
-			continue
-		}
-		step, ok := e.buckets[i].step.(SamplingStep)
-		if !ok {
-			return ErrNoSampling
-		}
-		if err := step.Queue(b, from); err != nil {
-			return err
-		}
-		e.last = &e.buckets[i]
-		e.chosen.queued, e.chosen.rows = step, len(b.LogitRows)
-		return nil
+	at, err := e.bucketFor(b)
+	if err != nil {
+		return err
 	}
-	return fmt.Errorf("no program for %d rows", rows)
+	step, ok := at.step.(SamplingStep)
+	if !ok {
+		return ErrNoSampling
+	}
+	if err := step.Queue(b, from); err != nil {
+		return err
+	}
+	e.last, e.chosen.queued, e.chosen.rows = at, step, len(b.LogitRows)
+	return nil
 }
 
 func (e *InProcess) checkFrom(b *Batch, from []int32) error {

@@ -1,5 +1,7 @@
 package engine
 
+import "slices"
+
 // What each operation moves. Decode is bytes: an operation's time means something only next to the
 // bytes it had to read and write, so every kind declares them here, and benchmarks divide by this
 // and by nothing else.
@@ -34,23 +36,21 @@ func (p *Program) Bytes(op *Op, w Work) int64 { return p.BytesWith(op, w, float6
 // BytesWith is Bytes when a layer reads that many experts, whatever w assumes.
 func (p *Program) BytesWith(op *Op, w Work, experts float64) int64 {
 	var n int64
-	for _, b := range op.Out {
+	for _, b := range slices.Concat(op.Out, op.In) {
 		n += p.moved(b, w)
 	}
-	for _, b := range op.In {
-		n += p.moved(b, w)
-	}
+	position := PositionBytes(p.Spec, p.Settings.KVCacheDtype, op.Window > 0)
 	switch op.Kind {
 	case Embed: // only the tokens' rows
 		return n + int64(w.Rows)*int64(op.W[0].Width)*op.W[0].Type.Size()
 	case WriteKV:
-		n += int64(w.Rows) * p.positionBytes(op)
+		n += int64(w.Rows) * position
 	case Attend:
 		positions := w.Full
 		if op.Window > 0 {
 			positions = w.Window
 		}
-		n += positions * p.positionBytes(op)
+		n += positions * position
 	case GateUp, Down: // only the experts that were chosen
 		for _, b := range op.W {
 			n += int64(float64(p.BytesOf(b)/int64(p.Spec.Experts)) * experts)
@@ -69,50 +69,26 @@ func (p *Program) BytesWith(op *Op, w Work, experts float64) int64 {
 	return n
 }
 
-// positionBytes is K and V of one position in the layer of op.
-func (p *Program) positionBytes(op *Op) int64 {
-	element := p.Settings.kvType()
-	if p.Settings.KVCacheDtype == KVFP8 && op.Window > 0 {
-		element = BF16
-	}
-	return 2 * int64(p.Spec.KVHeads) * int64(p.Spec.HeadDim) * element.Size()
-}
-
 // moved is a buffer's share at this size of step; the cache is counted by the operations that know
 // which part they touch.
 func (p *Program) moved(b *Buffer, w Work) int64 {
-	row := int64(b.Width) * b.Type.Size()
-	switch {
-	case b.Home == Cache:
+	if b.Home == Cache {
 		return 0
-	case b.Extent == PerRow:
-		return int64(w.Rows) * row
-	case b.Extent == PerSlot:
-		return int64(w.Rows) * int64(p.Spec.ExpertsPerToken) * row
-	case b.Extent == PerLogit:
-		return int64(w.LogitRows) * row
 	}
-	return p.BytesOf(b)
+	return int64(p.RowsIn(b, w.Rows, w.LogitRows)) * int64(b.Width) * b.Type.Size()
 }
 
 // Flops is what an operation's matrices multiply and add in a step; 0 of operations without one.
 func (p *Program) Flops(op *Op, w Work) int64 {
-	rows := func(b *Buffer) int64 {
-		switch b.Extent {
-		case PerSlot:
-			return int64(w.Rows) * int64(p.Spec.ExpertsPerToken)
-		case PerLogit:
-			return int64(w.LogitRows)
-		}
-		return int64(w.Rows)
-	}
-	switch y := op.Out[0]; op.Kind {
+	y := op.Out[0]
+	results := int64(p.RowsIn(y, w.Rows, w.LogitRows)) * int64(y.Width)
+	switch op.Kind {
 	case Linear, LinearQ8:
-		return 2 * rows(y) * int64(y.Width) * int64(op.In[0].Width)
+		return 2 * results * int64(op.In[0].Width)
 	case GateUp:
-		return 2 * rows(y) * 2 * int64(y.Width) * int64(p.Spec.Hidden)
+		return 2 * results * 2 * int64(p.Spec.Hidden)
 	case Down:
-		return 2 * rows(y) * int64(y.Width) * int64(p.Spec.Intermediate)
+		return 2 * results * int64(p.Spec.Intermediate)
 	}
 	return 0
 }
