@@ -2,143 +2,154 @@ package worker
 
 import (
 	"errors"
+	"unsafe"
 
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// What a step is and what comes of it, in a slot: the batch, how tokens are chosen, the tokens.
+// What a step is and what comes of it, in a slot of shared memory: the batch, how tokens are chosen,
+// the tokens. Numbers are in the machine's own order: both sides are on one machine. Lists have
+// their length in front.
+//
+// What must stay true: each function here says what is written and what is read at once, so the two
+// sides agree; whatever bytes are read, the memory taken is in proportion to them.
 
-// pagesOf is how many entries of a sequence's block tables a step looks at; the batch was checked.
-func pagesOf(q *engine.SeqRows) int {
-	return (int(q.Start) + int(q.Rows) + engine.PageTokens - 1) / engine.PageTokens
-}
-
-func writeBatch(w *writer, b *engine.Batch) {
-	w.ints(b.Tokens)
-	w.ints(b.LogitRows)
-	rebuild := uint32(0)
-	if b.Rebuild {
-		rebuild = 1
-	}
-	w.word(rebuild)
-	w.ints(b.Twins)
-	w.word(uint32(len(b.Seqs)))
-	for i := range b.Seqs {
-		q := &b.Seqs[i]
-		w.int(q.Start)
-		w.int(q.Rows)
-		n := pagesOf(q)
-		w.ints(q.Full[:min(n, len(q.Full))])
-		w.ints(q.Window[:min(n, len(q.Window))])
-	}
-}
-
-// readBatch fills b, whose memory is used again.
-func readBatch(r *reader, b *engine.Batch) {
-	b.Tokens = r.ints(b.Tokens[:0])
-	b.LogitRows = r.ints(b.LogitRows[:0])
-	b.Rebuild = r.word() != 0
-	b.Twins = r.ints(b.Twins[:0])
-	n := r.count(16)
-	for len(b.Seqs) < n {
-		b.Seqs = append(b.Seqs, engine.SeqRows{})
-	}
-	b.Seqs = b.Seqs[:n]
-	for i := range b.Seqs {
-		q := &b.Seqs[i]
-		q.Start, q.Rows = r.int(), r.int()
-		q.Full, q.Window = r.ints(q.Full[:0]), r.ints(q.Window[:0])
-	}
-}
-
-// writeFrom writes where rows take their tokens from; nil is a list of none.
-func writeFrom(w *writer, from []int32) { w.ints(from) }
-
-func readFrom(r *reader, rows int) ([]int32, error) {
-	from := r.ints(nil)
-	if len(from) == 0 {
-		return nil, nil
-	}
-	if len(from) != rows {
-		return nil, errors.New("a step says for other rows than its own where their tokens come " +
-			"from")
-	}
-	return from, nil
-}
-
-const (
-	leastChoice = 44 // bytes of a choice without mask and edits
-	editBytes   = 16
+var (
+	errSlotFull = errors.New("the step does not fit into the memory that is shared with the GPU " +
+		"worker")
+	errSlotShort = errors.New("a step in the shared memory is cut off")
 )
 
-func writeChoices(w *writer, choices []engine.SamplingParams) {
-	w.word(uint32(len(choices)))
-	for i := range choices {
-		c := &choices[i]
-		w.float(c.Temperature)
-		w.float(c.TopP)
-		w.float(c.MinP)
-		w.int(c.TopK)
-		w.long(c.Seed)
-		w.long(uint64(c.Position))
-		w.int(int32(c.Logprobs))
-		w.word(uint32(len(c.Edits)))
-		for _, e := range c.Edits {
-			w.int(e.ID)
-			w.float(e.Repetition)
-			w.float(e.Less)
-			w.float(e.More)
+// codec writes values to a slot, or reads them from it.
+type codec struct {
+	slot  []byte // the rest of it
+	reads bool
+	bad   bool // a value had no room, or is not there: nor have those after it
+}
+
+// end says what was wrong with what was read: too little, or more than was asked for.
+func (c *codec) end() error {
+	if c.bad {
+		return errSlotShort
+	}
+	if len(c.slot) > 0 {
+		return errors.New("a step in the shared memory is longer than its parts")
+	}
+	return nil
+}
+
+// copied is what lies in a slot as it lies in memory; any bytes are a value of it.
+type copied interface {
+	int | int32 | int64 | uint32 | uint64 | float32 | engine.Edit | engine.TokenLogprob
+}
+
+// values moves numbers.
+func values[T copied](c *codec, v []T) {
+	data := bytesOf(v)
+	switch c.bad = c.bad || len(data) > len(c.slot); {
+	case c.bad:
+		return
+	case c.reads:
+		copy(data, c.slot)
+	default:
+		copy(c.slot, data)
+	}
+	c.slot = c.slot[len(data):]
+}
+
+// bytesOf is the memory of numbers.
+func bytesOf[T copied](v []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))),
+		len(v)*int(unsafe.Sizeof(*new(T))))
+}
+
+func value[T copied](c *codec, v *T) { values(c, unsafe.Slice(v, 1)) }
+
+func flag(c *codec, v *bool) {
+	word := uint32(0)
+	if *v {
+		word = 1
+	}
+	value(c, &word)
+	*v = word != 0
+}
+
+// length moves that of a list, and nil as none. In reading it makes the list so long; each element
+// takes at least so many bytes.
+func length[T any](c *codec, v *[]T, bytes int) {
+	n := uint32(0)
+	if *v != nil {
+		n = uint32(len(*v)) + 1
+	}
+	value(c, &n)
+	if !c.reads {
+		return
+	}
+	c.bad = c.bad || int64(n) > int64(len(c.slot)/bytes)+1
+	switch {
+	case c.bad || n == 0:
+		*v = nil
+	case int(n-1) <= cap(*v) && *v != nil:
+		*v = (*v)[:n-1]
+	default:
+		*v = make([]T, n-1)
+	}
+}
+
+func list[T copied](c *codec, v *[]T) {
+	length(c, v, int(unsafe.Sizeof(*new(T))))
+	values(c, *v)
+}
+
+// batchIn moves a batch. Of block tables it sends what the step looks at. In reading the batch's
+// memory is used again.
+func batchIn(c *codec, b *engine.Batch) {
+	list(c, &b.Tokens)
+	list(c, &b.LogitRows)
+	flag(c, &b.Rebuild)
+	list(c, &b.Twins)
+	length(c, &b.Seqs, 16)
+	for i := range b.Seqs {
+		q := &b.Seqs[i]
+		value(c, &q.Start)
+		value(c, &q.Rows)
+		full, window := q.Full, q.Window
+		if !c.reads {
+			n := (int(q.Start) + int(q.Rows) + engine.PageTokens - 1) / engine.PageTokens
+			full, window = full[:min(n, len(full))], window[:min(n, len(window))]
 		}
-		masked := uint32(0)
-		if c.Mask != nil {
-			masked = 1
-		}
-		w.word(masked)
-		if masked == 1 {
-			w.longs(c.Mask)
+		list(c, &full)
+		list(c, &window)
+		if c.reads {
+			q.Full, q.Window = full, window
 		}
 	}
 }
 
-func readChoices(r *reader) []engine.SamplingParams {
-	choices := make([]engine.SamplingParams, r.count(leastChoice))
-	for i := range choices {
-		c := &choices[i]
-		c.Temperature, c.TopP, c.MinP, c.TopK = r.float(), r.float(), r.float(), r.int()
-		c.Seed, c.Position, c.Logprobs = r.long(), int64(r.long()), int(r.int())
-		for range r.count(editBytes) {
-			c.Edits = append(c.Edits, engine.Edit{ID: r.int(), Repetition: r.float(),
-				Less: r.float(), More: r.float()})
-		}
-		if r.word() != 0 {
-			c.Mask = r.longs([]uint64{})
-		}
-	}
-	return choices
-}
+const leastChoice = 48 // bytes of a choice without mask and edits
 
-func writeChosen(w *writer, chosen []engine.SampledToken) {
-	w.word(uint32(len(chosen)))
-	for i := range chosen {
-		c := &chosen[i]
-		w.int(c.ID)
-		w.float(c.Logprob)
-		w.word(uint32(len(c.Top)))
-		for _, t := range c.Top {
-			w.int(t.ID)
-			w.float(t.Logprob)
-		}
+func choicesIn(c *codec, choices *[]engine.SamplingParams) {
+	length(c, choices, leastChoice)
+	for i := range *choices {
+		x := &(*choices)[i]
+		value(c, &x.Temperature)
+		value(c, &x.TopP)
+		value(c, &x.MinP)
+		value(c, &x.TopK)
+		value(c, &x.Seed)
+		value(c, &x.Position)
+		value(c, &x.Logprobs)
+		list(c, &x.Edits)
+		list(c, &x.Mask)
 	}
 }
 
-func readChosen(r *reader) []engine.SampledToken {
-	chosen := make([]engine.SampledToken, r.count(12))
-	for i := range chosen {
-		c := &chosen[i]
-		c.ID, c.Logprob = r.int(), r.float()
-		for range r.count(8) {
-			c.Top = append(c.Top, engine.TokenLogprob{ID: r.int(), Logprob: r.float()})
-		}
+func tokensIn(c *codec, tokens *[]engine.SampledToken) {
+	length(c, tokens, 12)
+	for i := range *tokens {
+		x := &(*tokens)[i]
+		value(c, &x.ID)
+		value(c, &x.Logprob)
+		list(c, &x.Top)
 	}
-	return chosen
 }

@@ -58,7 +58,7 @@ type connection struct {
 // pending is a request that is being written into its slot.
 type pending struct {
 	number uint32
-	w      writer
+	codec
 }
 
 // outcome is the answer to a choice.
@@ -250,12 +250,13 @@ func (c *connection) putAside() error {
 		c.tokens = append(c.tokens, outcome{err: decodeFault(c.in.text)})
 		return nil
 	}
-	r := reader{from: c.shared.answer(c.in.number)[:c.in.shared]}
-	chosen := readChosen(&r)
+	r := codec{slot: c.shared.answer(c.in.number)[:c.in.shared], reads: true}
+	var o outcome
+	tokensIn(&r, &o.chosen)
 	if err := r.end(); err != nil {
 		return c.disable(err)
 	}
-	c.tokens = append(c.tokens, outcome{chosen: chosen})
+	c.tokens = append(c.tokens, o)
 	return nil
 }
 

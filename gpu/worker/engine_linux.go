@@ -83,13 +83,13 @@ func (e *loaded) step(ctx context.Context, k kind, b *engine.Batch, logits []flo
 	}
 	full := false
 	err = e.b.c.call(request{kind: k, into: into, fill: func(slot []byte) int {
-		w := writer{to: slot}
-		w.word(uint32(want))
-		writeBatch(&w, b)
-		if full = w.full; full { // an empty slot is refused on the other side
+		c := codec{slot: slot}
+		value(&c, &want)
+		batchIn(&c, b)
+		if full = c.bad; full { // an empty slot is refused on the other side
 			return 0
 		}
-		return w.n
+		return len(slot) - len(c.slot)
 	}, take: func([]byte) error {
 		copy(logits, area)
 		return nil
@@ -215,8 +215,17 @@ func (p pool) pieces(offset int64, data []byte, do func(at int64, piece []byte) 
 	return nil
 }
 
-// An advance has two parts in its slot, each a word that says whether it is there and what it is
+// An advance has two parts in its slot, each a flag that says whether it is there and what it is
 // about.
+
+// begin gives the next request its slot.
+func (c *connection) begin() (*pending, error) {
+	number, err := c.next()
+	if err != nil {
+		return nil, err
+	}
+	return &pending{number, codec{slot: c.shared.slot(number)}}, nil
+}
 
 func (c *connection) sample(choices []engine.SamplingParams) error {
 	c.mu.Lock()
@@ -224,14 +233,14 @@ func (c *connection) sample(choices []engine.SamplingParams) error {
 	if err := c.flush(); err != nil {
 		return err
 	}
-	number, err := c.next()
+	p, err := c.begin()
 	if err != nil {
 		return err
 	}
-	p := &pending{number: number, w: writer{to: c.shared.slot(number)}}
-	p.w.word(1)
-	writeChoices(&p.w, choices)
-	if p.w.full {
+	there := true
+	flag(&p.codec, &there)
+	choicesIn(&p.codec, &choices)
+	if p.bad {
 		c.last-- // nothing was sent under this number
 		return errSlotFull
 	}
@@ -242,29 +251,29 @@ func (c *connection) sample(choices []engine.SamplingParams) error {
 func (c *connection) queue(b *engine.Batch, from []int32) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p, before := c.pending, 0
-	if p == nil {
-		number, err := c.next()
-		if err != nil {
+	there, samples := false, c.pending != nil
+	p := c.pending
+	if !samples {
+		var err error
+		if p, err = c.begin(); err != nil {
 			return err
 		}
-		p = &pending{number: number, w: writer{to: c.shared.slot(number)}}
-		p.w.word(0)
-	} else {
-		before = p.w.n
+		flag(&p.codec, &there)
 	}
-	p.w.word(1)
-	writeBatch(&p.w, b)
-	writeFrom(&p.w, from)
-	if !p.w.full {
+	before := p.codec
+	there = true
+	flag(&p.codec, &there)
+	batchIn(&p.codec, b)
+	list(&p.codec, &from)
+	switch {
+	case !p.bad:
 		c.pending = nil
 		c.steps.Add(1)
-		return c.advance(p, before > 0)
-	}
-	if before == 0 {
+		return c.advance(p, samples)
+	case samples:
+		p.codec = before // the choice alone is still to be sent
+	default:
 		c.last--
-	} else {
-		p.w.n, p.w.full = before, false // the choice alone is still to be sent
 	}
 	return errSlotFull
 }
@@ -276,8 +285,9 @@ func (c *connection) flush() error {
 		return nil
 	}
 	c.pending = nil
-	p.w.word(0)
-	if p.w.full {
+	there := false
+	flag(&p.codec, &there)
+	if p.bad {
 		c.last--
 		return errSlotFull
 	}
@@ -286,7 +296,8 @@ func (c *connection) flush() error {
 
 // advance sends the slot.
 func (c *connection) advance(p *pending, samples bool) error {
-	if err := c.send(&message{kind: advance, number: p.number, shared: uint32(p.w.n)}); err != nil {
+	if err := c.send(&message{kind: advance, number: p.number,
+		shared: uint32(slotBytes - len(p.slot))}); err != nil {
 		return err
 	}
 	if samples {

@@ -30,27 +30,31 @@ func FuzzMessage(f *testing.F) {
 
 // FuzzStep: both halves of an advance, a batch, and the tokens.
 func FuzzStep(f *testing.F) {
-	w := writer{to: make([]byte, 4096)}
-	writeChoices(&w, sampleChoices())
-	writeBatch(&w, sampleBatch())
-	writeFrom(&w, []int32{-1, 0, 1})
-	f.Add(w.to[:w.n])
+	slot := make([]byte, 4096)
+	w := codec{slot: slot}
+	sample, rows := sampleChoices(), []int32{-1, 0, 1}
+	choicesIn(&w, &sample)
+	batchIn(&w, sampleBatch())
+	list(&w, &rows)
+	f.Add(slot[:len(slot)-len(w.slot)])
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r := reader{from: data}
-		choices := readChoices(&r)
+		r := codec{slot: data, reads: true}
+		var choices []engine.SamplingParams
 		var b engine.Batch
-		readBatch(&r, &b)
-		if from, err := readFrom(&r, len(b.Tokens)); err == nil && from != nil &&
-			len(from) != len(b.Tokens) {
-			t.Fatal("from other rows")
+		var from []int32
+		choicesIn(&r, &choices)
+		batchIn(&r, &b)
+		if list(&r, &from); 4*len(from) > len(data) {
+			t.Fatalf("%d rows of %d bytes", len(from), len(data))
 		}
 		if len(choices)*leastChoice > len(data) || len(b.Seqs)*16 > len(data) ||
 			4*len(b.Tokens) > len(data) {
 			t.Fatalf("%d choices, %d sequences, %d tokens of %d bytes", len(choices), len(b.Seqs),
 				len(b.Tokens), len(data))
 		}
-		r = reader{from: data}
-		if chosen := readChosen(&r); 12*len(chosen) > len(data) {
+		r = codec{slot: data, reads: true}
+		var chosen []engine.SampledToken
+		if tokensIn(&r, &chosen); 12*len(chosen) > len(data) {
 			t.Fatalf("%d tokens of %d bytes", len(chosen), len(data))
 		}
 	})

@@ -70,44 +70,48 @@ func sampleChoices() []engine.SamplingParams {
 }
 
 func TestStepParts(t *testing.T) {
-	w := writer{to: make([]byte, 4096)}
+	slot := make([]byte, 4096)
+	w := codec{slot: slot}
 	batch, choices := sampleBatch(), sampleChoices()
 	chosen := []engine.SampledToken{{ID: 4, Logprob: -0.5,
 		Top: []engine.TokenLogprob{{ID: 1, Logprob: -1}, {ID: 2, Logprob: float32(math.Inf(-1))}}},
 		{ID: engine.NotFinite}}
-	writeBatch(&w, batch)
-	writeFrom(&w, []int32{-1, 0, 1})
-	writeChoices(&w, choices)
-	writeChosen(&w, chosen)
+	rows := []int32{-1, 0, 1}
+	write := func(w *codec) {
+		batchIn(w, batch)
+		list(w, &rows)
+		choicesIn(w, &choices)
+		tokensIn(w, &chosen)
+	}
+	write(&w)
+	used := len(slot) - len(w.slot)
 	read := func(data []byte) (b engine.Batch, from []int32, c []engine.SamplingParams,
 		x []engine.SampledToken, err error) {
-		r := reader{from: data}
-		readBatch(&r, &b)
-		from, err = readFrom(&r, len(b.Tokens))
-		c, x = readChoices(&r), readChosen(&r)
-		return b, from, c, x, errors.Join(err, r.end())
+		r := codec{slot: data, reads: true}
+		batchIn(&r, &b)
+		list(&r, &from)
+		choicesIn(&r, &c)
+		tokensIn(&r, &x)
+		return b, from, c, x, r.end()
 	}
-	b, from, c, x, err := read(w.to[:w.n])
+	b, from, c, x, err := read(slot[:used])
 	if err != nil || !reflect.DeepEqual(&b, batch) || !slices.Equal(from, []int32{-1, 0, 1}) ||
 		!reflect.DeepEqual(c, choices) || !reflect.DeepEqual(x, chosen) {
 		t.Errorf("%v\n%+v\n%v\n%+v\n%+v", err, b, from, c, x)
 	}
-	for n := range w.n {
-		if _, _, _, _, err := read(w.to[:n]); err == nil {
-			t.Errorf("cut at %d of %d: read", n, w.n)
+	for n := range used {
+		if _, _, _, _, err := read(slot[:n]); err == nil {
+			t.Errorf("cut at %d of %d: read", n, used)
 		}
 	}
-	if _, _, _, _, err := read(w.to[:w.n+1]); err == nil {
+	if _, _, _, _, err := read(slot[:used+1]); err == nil {
 		t.Error("a byte too many: read")
 	}
-	for n := range w.n {
-		short := writer{to: make([]byte, n)}
-		writeBatch(&short, batch)
-		writeFrom(&short, []int32{-1, 0, 1})
-		writeChoices(&short, choices)
-		writeChosen(&short, chosen)
-		if !short.full {
-			t.Errorf("all of %d bytes fit into %d", w.n, n)
+	for n := range used {
+		short := codec{slot: make([]byte, n)}
+		write(&short)
+		if !short.bad {
+			t.Errorf("all of %d bytes fit into %d", used, n)
 		}
 	}
 }
@@ -130,10 +134,10 @@ func TestEveryField(t *testing.T) {
 // TestTablesAreCut: entries that no row of the step looks at stay here.
 func TestTablesAreCut(t *testing.T) {
 	table := make([]int32, 4096)
-	w := writer{to: make([]byte, 256)}
-	writeBatch(&w, &engine.Batch{Tokens: []int32{1},
+	w := codec{slot: make([]byte, 256)}
+	batchIn(&w, &engine.Batch{Tokens: []int32{1},
 		Seqs: []engine.SeqRows{{Start: 32, Rows: 1, Full: table, Window: table}}})
-	if w.full {
+	if w.bad {
 		t.Error("a step of two pages takes more than 256 bytes")
 	}
 }

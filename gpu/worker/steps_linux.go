@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/ossrun/ossrun/runtime/engine"
@@ -11,9 +10,10 @@ import (
 // Steps on the worker's side. The engine checks batches and choices itself.
 
 func (s *server) step(m *message) (*message, error) {
-	r := reader{from: s.shared.slot(m.number)[:m.shared]}
-	n := int(r.word())
-	readBatch(&r, &s.batch)
+	r := codec{slot: s.shared.slot(m.number)[:m.shared], reads: true}
+	var n int
+	value(&r, &n)
+	batchIn(&r, &s.batch)
 	if err := r.end(); err != nil {
 		return nil, err
 	}
@@ -38,20 +38,18 @@ func (s *server) step(m *message) (*message, error) {
 // the tokens. Where it does not sample, nobody waits for an answer, so what goes wrong is kept for
 // the next one that does.
 func (s *server) advance(m *message) (*message, error) {
-	r := reader{from: s.shared.slot(m.number)[:m.shared]}
+	r := codec{slot: s.shared.slot(m.number)[:m.shared], reads: true}
 	var choices []engine.SamplingParams
-	sampled := r.word() != 0
-	if sampled {
-		choices = readChoices(&r)
-	}
 	var from []int32
-	var err error
-	queued := r.word() != 0
-	if queued {
-		readBatch(&r, &s.batch)
-		from, err = readFrom(&r, len(s.batch.Tokens))
+	var sampled, queued bool
+	if flag(&r, &sampled); sampled {
+		choicesIn(&r, &choices)
 	}
-	if err := errors.Join(err, r.end()); err != nil {
+	if flag(&r, &queued); queued {
+		batchIn(&r, &s.batch)
+		list(&r, &from)
+	}
+	if err := r.end(); err != nil {
 		if !sampled {
 			s.unsaid = err
 			return nil, nil
@@ -83,12 +81,12 @@ func (s *server) tokens(number uint32, n int) (*message, error) {
 	if err := s.eng.Wait(chosen); err != nil {
 		return nil, err
 	}
-	w := writer{to: s.shared.answer(number)}
-	writeChosen(&w, chosen)
-	if w.full {
+	w := codec{slot: s.shared.answer(number)}
+	tokensIn(&w, &chosen)
+	if w.bad {
 		return nil, errSlotFull
 	}
-	return &message{kind: done, shared: uint32(w.n)}, nil
+	return &message{kind: done, shared: uint32(answerBytes - len(w.slot))}, nil
 }
 
 // tap answers with a piece of it, and how long it is in all.
