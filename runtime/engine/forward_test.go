@@ -136,7 +136,8 @@ func TestCacheLayers(t *testing.T) {
 		place int
 		twin  bool
 	}{{0, false}, {0, false}, {1, false}, {1, false}, {0, true}} {
-		if place, twin := AllLayers(s, KVFP8).Place(layer); place != want.place || twin != want.twin {
+		place, twin := AllLayers(s, KVFP8).Place(layer)
+		if place != want.place || twin != want.twin {
 			t.Errorf("layer %d lies at %d, in a twin: %v", layer, place, twin)
 		}
 	}
