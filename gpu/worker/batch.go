@@ -7,8 +7,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// What a step is and what comes of it, in a slot of shared memory: the batch, how tokens are chosen,
-// the tokens. Numbers are in the machine's own order: both sides are on one machine. Lists have
+// What a step is and what comes of it, in a slot of shared memory: the batch, how tokens are
+// chosen, the tokens. Numbers are in the machine's own order: both sides are on one machine. Lists have
 // their length in front.
 //
 // What must stay true: each function here says what is written and what is read at once, so the two
@@ -63,7 +63,19 @@ func bytesOf[T copied](v []T) []byte {
 		len(v)*int(unsafe.Sizeof(*new(T))))
 }
 
-func value[T copied](c *codec, v *T) { values(c, unsafe.Slice(v, 1)) }
+// value is values of one, without a call to copy: a step has thousands.
+func value[T copied](c *codec, v *T) {
+	n := int(unsafe.Sizeof(*v))
+	if c.bad = c.bad || n > len(c.slot); c.bad {
+		return
+	}
+	if at := (*T)(unsafe.Pointer(unsafe.SliceData(c.slot))); c.reads {
+		*v = *at
+	} else {
+		*at = *v
+	}
+	c.slot = c.slot[n:]
+}
 
 func flag(c *codec, v *bool) {
 	word := uint32(0)

@@ -13,7 +13,7 @@ import "github.com/ossrun/ossrun/models"
 // these layers, its twin (Batch.Twins) the others. Whoever hands out pages takes two for each entry
 // of Window then (WindowPages).
 //
-// A device that has only some layers of a model (gpu/multi) lays out its pages as if those were all.
+// A device with only some layers of a model (gpu/multi) lays out its pages as if those were all.
 
 // CacheLayers are the layers [From, To) of a model, which one device keeps in a page.
 type CacheLayers struct {
