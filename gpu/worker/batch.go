@@ -8,8 +8,8 @@ import (
 )
 
 // What a step is and what comes of it, in a slot of shared memory: the batch, how tokens are
-// chosen, the tokens. Numbers are in the machine's own order: both sides are on one machine. Lists have
-// their length in front.
+// chosen, the tokens. Numbers are in the machine's own order: both sides are on one machine. Lists
+// have their length in front.
 //
 // What must stay true: each function here says what is written and what is read at once, so the two
 // sides agree; whatever bytes are read, the memory taken is in proportion to them.
