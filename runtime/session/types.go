@@ -75,8 +75,8 @@ type Request struct {
 	Stop      []string // the answer ends before the first of these; not applied to reasoning
 }
 
-// Event is what a turn yields: Reasoning, Commentary, Answer, CallStart, CallArguments, CallEnd or
-// Done.
+// Event is what a turn yields: Reasoning, Commentary, Answer, CallStart, CallArguments, CallEnd,
+// ToolOutput, ToolEnd or Done.
 type Event interface{ event() }
 
 // Reasoning is a piece of the analysis channel.
@@ -171,8 +171,9 @@ type Result struct {
 	Messages                      []Message // to append to the history as they are
 	Tokens                        []int32   // sampled tokens, those after <|start|>assistant
 	// functions whose arguments are only enforced to be JSON, and why
-	Relaxed []string
-	Done    Done
+	Relaxed   []string
+	Citations []Citation // sources that the answer names, of tools that this process ran
+	Done      Done
 }
 
 // BusyError says that the queue is full; it wraps sched.ErrQueueFull. After is when to try again,

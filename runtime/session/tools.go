@@ -1,0 +1,348 @@
+// Tools that this process runs for the model: the loop from a call to its result to the next turn.
+//
+// The loop stands outside of Runner, so that a tool runs in the process that asked for it: the
+// chat's own, also where the model is another process's. To its reader it is one Turn. What must
+// stay true: a call is run only when it is whole; every call that was run has its result in the
+// history, a failed one too; the turn ends in exactly one Done, whose usage is that of all model
+// turns together; when Done is delivered no tool runs any more.
+
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/runtime/grammar"
+)
+
+// Tool is something that the model calls and this process runs. It belongs to one conversation and
+// keeps that conversation's state (the pages of a browser, an interpreter). Calls come one at a
+// time.
+type Tool interface {
+	// Offer adds the tool to a request: a built-in namespace or functions.
+	Offer(r *Request)
+	// Runs tells whether a call with this full recipient ("browser.open", "python",
+	// "functions.NAME") is this tool's.
+	Runs(recipient string) bool
+	// Run runs a call. It passes on output as it comes; output may be called from any goroutine
+	// until Run returns. The error is told to the model, which may try again; ErrNeedsApproval ends
+	// the turn instead. When ctx ends, Run returns soon.
+	Run(ctx context.Context, c Call, output func(text string)) (ToolResult, error)
+	// Close frees what the tool holds.
+	Close() error
+}
+
+// ToolResult is what a call returned.
+type ToolResult struct {
+	Text  string   // what the model reads
+	Title string   // one line for a person; "" where the text says it
+	Files []string // paths that the call wrote for the user, such as pictures
+}
+
+// Citer is a Tool whose results can be cited, by the marks that it taught the model.
+type Citer interface {
+	// Citations finds the marks in an answer.
+	Citations(answer string) []Citation
+}
+
+// Citation is a place in the answer that names its source. Start and End count characters of
+// Done's answer (Unicode code points), as OpenAI's annotations do; the mark itself lies between
+// them.
+type Citation struct {
+	Start, End int
+	URL, Title string
+}
+
+// ErrNeedsApproval is returned by Tool.Run for a call that the user has not allowed yet. The turn
+// ends with FinishToolCalls and the call in its result.
+var ErrNeedsApproval = errors.New("the call needs the user's approval")
+
+// ToolLimits bound a loop. At a limit the model is asked for its answer, without tools.
+type ToolLimits struct {
+	Calls  int           // calls of one turn; 0: 100
+	Time   time.Duration // of one call; 0: 5 minutes
+	Result int           // characters of a result that the model reads; 0: 60,000
+}
+
+// ToolOutput is a piece of the output of the call with this Index, while it runs.
+type ToolOutput struct {
+	Index int
+	Text  string
+}
+
+// ToolEnd ends a call that this process has run. Err is what the model was told, nil if the call
+// went well.
+type ToolEnd struct {
+	Index  int
+	Result ToolResult
+	Took   time.Duration
+	Err    error
+}
+
+func (ToolOutput) event() {}
+func (ToolEnd) event()    {}
+
+// StartWithTools starts a turn that runs the calls of tools and goes on until the model answers,
+// calls a function of the caller, or a limit is met. Without tools it is r.Start.
+func StartWithTools(ctx context.Context, r Runner, req Request, tools []Tool,
+	limits ToolLimits) (Turn, error) {
+	if len(tools) == 0 {
+		return r.Start(ctx, req)
+	}
+	for _, t := range tools {
+		t.Offer(&req)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	turn, err := r.Start(ctx, req)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	if limits.Calls == 0 {
+		limits.Calls = 100
+	}
+	if limits.Time == 0 {
+		limits.Time = 5 * time.Minute
+	}
+	if limits.Result == 0 {
+		limits.Result = 60_000
+	}
+	return &toolLoop{ctx: ctx, cancel: cancel, runner: r, req: req, tools: tools, limits: limits,
+		turn: turn}, nil
+}
+
+type toolLoop struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	runner Runner
+	req    Request
+	tools  []Tool
+	limits ToolLimits
+
+	turn    Turn   // of the model; it has ended while calls are run
+	calls   []Call // of this turn that are still to be run
+	running chan Event
+	asked   int // calls that were run
+	past    Result
+	ended   bool
+}
+
+func (l *toolLoop) Next() (Event, bool) {
+	for !l.ended {
+		if l.running != nil {
+			e := <-l.running
+			if end, ok := e.(ToolEnd); ok {
+				l.running = nil
+				if l.returned(end) {
+					return l.end(Done{Finish: FinishToolCalls}), true
+				}
+			}
+			return e, true
+		}
+		if len(l.calls) > 0 {
+			l.run(len(l.past.Calls)-len(l.calls), l.calls[0])
+			l.calls = l.calls[1:]
+			continue
+		}
+		if l.turn == nil {
+			if err := l.again(); err != nil {
+				return l.end(Done{Finish: FinishError, Err: err}), true
+			}
+			continue
+		}
+		e, ok := l.turn.Next()
+		if !ok {
+			return l.end(Done{Finish: FinishError, Err: errors.New("the turn ended early")}), true
+		}
+		if d, ok := e.(Done); ok {
+			if e = l.ofModel(d); e == nil {
+				continue
+			}
+		}
+		return l.counted(e), true
+	}
+	return nil, false
+}
+
+// ofModel takes the end of a turn of the model: nil if its calls are to be run, else the loop's own
+// end.
+func (l *toolLoop) ofModel(d Done) Event {
+	res := l.turn.Result()
+	l.turn = nil
+	l.past = joined(l.past, res)
+	if d.Finish != FinishToolCalls {
+		return l.end(d)
+	}
+	for _, c := range res.Calls {
+		if l.tool(c) == nil {
+			return l.end(d) // a function of the caller
+		}
+	}
+	l.calls = res.Calls
+	return nil
+}
+
+// counted gives an event's call the number that it has in the whole loop.
+func (l *toolLoop) counted(e Event) Event {
+	before := len(l.past.Calls)
+	switch e := e.(type) {
+	case CallStart:
+		e.Index += before
+		return e
+	case CallArguments:
+		e.Index += before
+		return e
+	case CallEnd:
+		e.Index += before
+		return e
+	}
+	return e
+}
+
+func (l *toolLoop) tool(c Call) Tool {
+	for _, t := range l.tools {
+		if t.Runs(c.Recipient) {
+			return t
+		}
+	}
+	return nil
+}
+
+// run starts a call; its events come through l.running, a ToolEnd last.
+func (l *toolLoop) run(index int, c Call) {
+	events, tool := make(chan Event, 64), l.tool(c)
+	l.running = events
+	l.asked++
+	go func() {
+		ctx, cancel := context.WithTimeout(l.ctx, l.limits.Time)
+		defer cancel()
+		began := time.Now()
+		result, err := tool.Run(ctx, c, func(text string) {
+			select {
+			case events <- ToolOutput{index, text}:
+			case <-ctx.Done(): // nobody may be reading any more
+			}
+		})
+		if err != nil && ctx.Err() == context.DeadlineExceeded && l.ctx.Err() == nil {
+			err = fmt.Errorf("stopped after %v", l.limits.Time)
+		}
+		events <- ToolEnd{index, result, time.Since(began), err}
+	}()
+}
+
+// returned puts a call's result into the history; true if the turn ends here.
+func (l *toolLoop) returned(e ToolEnd) (over bool) {
+	if errors.Is(e.Err, ErrNeedsApproval) {
+		return true
+	}
+	text := e.Result.Text
+	if e.Err != nil {
+		text = strings.TrimSpace(text + "\nError: " + e.Err.Error())
+	}
+	if cut := []rune(text); len(cut) > l.limits.Result {
+		text = fmt.Sprintf("%s\n[%d of %d characters are shown]", string(cut[:l.limits.Result]),
+			l.limits.Result, len(cut))
+	}
+	l.past.Messages = append(l.past.Messages, l.past.toolMessage(e.Index, text))
+	return false
+}
+
+// toolMessage is what the call with this index returned, in the channel of the call.
+func (r *Result) toolMessage(index int, text string) Message {
+	c := r.Calls[index]
+	m := harmony.Text(harmony.RoleTool, text).WithChannel(harmony.ChannelCommentary).
+		WithRecipient("assistant")
+	m.Name = c.Recipient
+	for _, call := range r.Messages {
+		if call.CallID == c.ID {
+			m.Channel = call.Channel
+		}
+	}
+	return Message{CallID: c.ID, Message: m}
+}
+
+// again starts the model's next turn on the history with the results.
+func (l *toolLoop) again() error {
+	if l.ctx.Err() != nil {
+		return l.ctx.Err()
+	}
+	req := l.req
+	req.Messages = append(req.Messages[:len(req.Messages):len(req.Messages)], l.past.Messages...)
+	if req.ToolChoice != grammar.None { // a call that was demanded has been made
+		req.ToolChoice, req.ToolName = grammar.Auto, ""
+	}
+	if l.asked >= l.limits.Calls {
+		req.ToolChoice = grammar.None
+	}
+	if req.MaxTokens > 0 {
+		if req.MaxTokens -= l.past.Done.Usage.Completion; req.MaxTokens <= 0 {
+			l.turn = endedTurn{Done{Finish: FinishLength}}
+			return nil
+		}
+	}
+	turn, err := l.runner.Start(l.ctx, req)
+	if err == nil {
+		l.turn = turn
+	}
+	return err
+}
+
+// end makes the loop's Done. Calls that were not run are ended by their caller.
+func (l *toolLoop) end(d Done) Event {
+	l.ended = true
+	if l.ctx.Err() != nil && d.Finish == FinishError {
+		d.Finish, d.Err = FinishCancelled, l.ctx.Err()
+	}
+	l.cancel()
+	for _, t := range l.tools {
+		if c, ok := t.(Citer); ok {
+			l.past.Citations = append(l.past.Citations, c.Citations(l.past.Answer)...)
+		}
+	}
+	d.Usage, d.Faults = l.past.Done.Usage, l.past.Done.Faults
+	d.Timing = l.past.Done.Timing
+	l.past.Done = d
+	return d
+}
+
+// Result is that of all turns of the model together, with the tools' results in its messages.
+func (l *toolLoop) Result() Result {
+	if l.turn != nil {
+		return joined(l.past, l.turn.Result())
+	}
+	return l.past
+}
+
+// joined is two results one after the other.
+func joined(a, b Result) Result {
+	a.Reasoning += b.Reasoning
+	a.Commentary += b.Commentary
+	a.Answer += b.Answer
+	a.Calls = append(a.Calls[:len(a.Calls):len(a.Calls)], b.Calls...)
+	a.Messages = append(a.Messages[:len(a.Messages):len(a.Messages)], b.Messages...)
+	a.Tokens = append(a.Tokens[:len(a.Tokens):len(a.Tokens)], b.Tokens...)
+	a.Relaxed = b.Relaxed
+	first := a.Done
+	a.Done = b.Done
+	a.Done.Faults = first.Faults.Plus(b.Done.Faults)
+	u, v := first.Usage, b.Done.Usage
+	a.Done.Usage = Usage{Prompt: u.Prompt + v.Prompt, Cached: u.Cached + v.Cached,
+		Completion: u.Completion + v.Completion, Reasoning: u.Reasoning + v.Reasoning}
+	if first.Timing.Generated > 0 { // when the user saw something is that of the first turn
+		t := first.Timing
+		t.Decode += b.Done.Timing.Decode
+		t.Generated += b.Done.Timing.Generated
+		a.Done.Timing = t
+	}
+	return a
+}
+
+// endedTurn is a turn of which only the end is left.
+type endedTurn struct{ done Done }
+
+func (t endedTurn) Next() (Event, bool) { return t.done, true }
+func (t endedTurn) Result() Result      { return Result{Done: t.done} }
