@@ -59,17 +59,15 @@ func openKept(o KeepOptions, prefixCaching bool, notify func(string)) *kept {
 		}
 		notify(fmt.Sprintf("%s: %s", what, err))
 	}
+	options := session.StoreOptions{TTL: o.Remember, Notify: notify}
 	if o.RememberOnDisk && o.Remember > 0 {
-		folder := filepath.Join(xdg.StateHome, "ossrun", "turns")
-		var err error
-		if k.store, err = session.OpenStore(session.StoreOptions{Folder: folder,
-			TTL: o.Remember}); err != nil {
-			refused("sampled turns are not kept beyond this process", err)
-		}
+		options.File = filepath.Join(xdg.StateHome, "ossrun", "kept.db")
 	}
-	if k.store == nil {
-		// without a folder there is no error
-		k.store, _ = session.OpenStore(session.StoreOptions{TTL: o.Remember})
+	var err error
+	if k.store, err = session.OpenStore(options); err != nil {
+		refused("sampled turns and responses are not kept beyond this process", err)
+		options.File = ""
+		k.store, _ = session.OpenStore(options) // without a file there is no error
 	}
 	if !prefixCaching {
 		k.space = 0

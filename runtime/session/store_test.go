@@ -2,16 +2,19 @@ package session
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
-	"github.com/ossrun/ossrun/models/store"
+	"go.uber.org/goleak"
 )
 
 func call(id int) (key string, t sampledTurn) {
@@ -46,94 +49,243 @@ func known(t *testing.T, s Store, id int) bool {
 	return true
 }
 
-func openIn(t *testing.T, folder string, bytes int) *memoryStore {
+func openFile(t *testing.T, file string, bounds map[Kind]Bound) (s *diskStore, notes *[]string) {
 	t.Helper()
-	s, err := OpenStore(StoreOptions{Folder: folder, TTL: time.Hour,
-		Bounds: map[Kind]Bound{KindTurn: {Bytes: bytes}}})
+	notes = new([]string)
+	store, err := OpenStore(StoreOptions{File: file, TTL: time.Hour, Bounds: bounds,
+		Notify: func(note string) { *notes = append(*notes, note) }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Close() })
-	return s.(*memoryStore)
+	t.Cleanup(func() { store.Close() })
+	return store.(*diskStore), notes
 }
 
 func TestSampledTurnsOutliveTheProcess(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "state")
-	m := openIn(t, folder, 1<<20)
+	defer goleak.VerifyNone(t)
+	file := filepath.Join(t.TempDir(), "state", "kept.db")
+	s, _ := openFile(t, file, nil)
 	for id := range 5 {
-		keep(m, id)
+		keep(s, id)
 	}
-	if _, err := OpenStore(StoreOptions{Folder: folder}); !errors.Is(err, store.ErrLocked) {
-		t.Errorf("two have one log: %v", err)
-	}
-	// as after kill -9: never closed, and nobody holds the lock
+	// as after kill -9: never closed
 	killed := filepath.Join(t.TempDir(), "killed")
-	if err := os.CopyFS(killed, os.DirFS(folder)); err != nil {
+	if err := os.CopyFS(killed, os.DirFS(filepath.Dir(file))); err != nil {
 		t.Fatal(err)
 	}
-	m = openIn(t, killed, 1<<20)
+	k, notes := openFile(t, filepath.Join(killed, "kept.db"), nil)
 	for id := range 5 {
-		if !known(t, m, id) {
+		if !known(t, k, id) {
 			t.Errorf("call %d is forgotten", id)
 		}
 	}
-	m.now = func() time.Time { return time.Now().Add(2 * time.Hour) }
-	if known(t, m, 1) {
+	if len(*notes) > 0 {
+		t.Errorf("%q", *notes)
+	}
+	k.now = func() time.Time { return time.Now().Add(2 * time.Hour) }
+	if known(t, k, 1) {
 		t.Error("a call is remembered beyond its time")
+	}
+	k.Close()
+	s.Close()
+	for _, name := range []string{"kept.db", "kept.db.lock"} {
+		if info, err := os.Stat(filepath.Join(filepath.Dir(file), name)); err != nil ||
+			runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+			t.Errorf("%v, %v", info, err)
+		}
+	}
+	keep(s, 7)
+	if !known(t, s, 7) || s.Refused() != 1 {
+		t.Error("a record that comes after the end is kept nowhere")
 	}
 }
 
-// Cut off anywhere, or damaged anywhere, the log gives what stands before that, and takes new
-// records.
-func TestTornLog(t *testing.T) {
-	folder := t.TempDir()
-	m := openIn(t, folder, 1<<20)
-	for id := range 3 {
-		keep(m, id)
+// A chat and a server have the store at once, and each finds what the other has put.
+func TestTwoProcessesShareAStore(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "kept.db")
+	a, _ := openFile(t, file, nil)
+	b, _ := openFile(t, file, nil)
+	var wg sync.WaitGroup
+	for i, s := range []*diskStore{a, b} {
+		wg.Go(func() {
+			for n := range 200 {
+				keep(s, 2*n+i)
+			}
+		})
 	}
-	m.Close()
-	whole, err := os.ReadFile(filepath.Join(folder, journalName))
-	if err != nil {
-		t.Fatal(err)
+	wg.Wait()
+	for n := range 400 {
+		if !known(t, a, n) || !known(t, b, n) {
+			t.Fatalf("call %d is not in both", n)
+		}
 	}
-	for cut := 0; cut <= len(whole); cut += 7 {
-		for _, damaged := range [][]byte{whole[:cut], append(bytes.Clone(whole[:cut]),
-			"\x00garbage\n\xff"...)} {
-			folder := t.TempDir()
-			if err := os.WriteFile(filepath.Join(folder, journalName), damaged, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			m := openIn(t, folder, 1<<20)
-			for id, records := 0, bytes.Count(whole[:cut], []byte("\n")); id < 3; id++ {
-				if got := known(t, m, id); got != (id < records) && cut != len(whole) {
-					t.Fatalf("cut at %d of %d: call %d known: %v", cut, len(whole), id, got)
-				}
-			}
-			keep(m, 9)
-			m.Close()
-			if m = openIn(t, folder, 1<<20); !known(t, m, 9) {
-				t.Fatalf("cut at %d: what came later is not in the log", cut)
-			}
-			m.Close()
+	if n := a.Refused() + b.Refused(); n > 0 {
+		t.Errorf("%d were refused", n)
+	}
+}
+
+func TestTheFileIsBounded(t *testing.T) {
+	file, small := filepath.Join(t.TempDir(), "kept.db"), map[Kind]Bound{KindTurn: {Bytes: 10_000}}
+	s, _ := openFile(t, file, small)
+	for id := range 5000 {
+		keep(s, id)
+	}
+	s.Close()
+	if info, err := os.Stat(file); err != nil || info.Size() > 1<<20 {
+		t.Errorf("%d bytes for 10,000 of values, %v", info.Size(), err)
+	}
+	if s, _ = openFile(t, file, small); !known(t, s, 4999) || known(t, s, 10) {
+		t.Error("not the last ones were kept")
+	}
+}
+
+// An acknowledged record is found again, whatever the disk has refused before or after it.
+func TestWhatIsAcknowledgedIsKeptOnAFullDisk(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "kept.db")
+	s, notes := openFile(t, file, nil)
+	random := rand.New(rand.NewPCG(1, 2))
+	put := func(id int) {
+		s.Put(Record{Kind: KindResponse, Key: fmt.Sprint(id),
+			Value: bytes.Repeat([]byte{'1'}, random.IntN(9000))})
+	}
+	var acknowledged []int
+	for id := range 1000 {
+		most := 1 << 30
+		if random.IntN(4) == 0 {
+			most = 1 // the file must not grow: SQLITE_FULL
+		}
+		if _, err := s.db.Exec(fmt.Sprint("PRAGMA max_page_count = ", most)); err != nil {
+			t.Fatal(err)
+		}
+		before := s.Refused()
+		put(id)
+		if s.Refused() == before {
+			acknowledged = append(acknowledged, id)
+		}
+		if _, ok := s.Get(KindResponse, fmt.Sprint(id)); !ok {
+			t.Fatalf("response %d is not even in memory", id)
+		}
+	}
+	s.Close()
+	if s.Refused() < 100 || len(acknowledged) < 500 || len(*notes) != 1 {
+		t.Fatalf("%d of %d were acknowledged, %q", len(acknowledged), 1000, *notes)
+	}
+	s, _ = openFile(t, file, nil)
+	for _, id := range acknowledged {
+		if _, ok := s.Get(KindResponse, fmt.Sprint(id)); !ok {
+			t.Errorf("response %d was acknowledged and is lost", id)
 		}
 	}
 }
 
-func TestLogIsBounded(t *testing.T) {
+// A thousand random faults in the file or its log: each is noticed if it costs a record, costs
+// the records of at most two pages, and leaves a store that takes new records.
+func TestDamagedFilesAreSalvaged(t *testing.T) {
+	const records = 80
 	folder := t.TempDir()
-	m := openIn(t, folder, 10_000)
-	for id := range 20000 {
-		keep(m, id)
+	s, _ := openFile(t, filepath.Join(folder, "kept.db"), nil)
+	random := rand.New(rand.NewPCG(3, 4))
+	size := func(id int) int { return 1 + id*id%6000 } // some on overflow pages
+	put := func(id int) {
+		s.Put(Record{Kind: KindResponse, Key: fmt.Sprint(id),
+			Also:  []string{fmt.Sprint("also", id)},
+			Value: bytes.Repeat([]byte{'a' + byte(id%26)}, size(id))})
 	}
-	info, err := os.Stat(filepath.Join(folder, journalName))
-	if err != nil || info.Size() > 3<<20 {
-		t.Errorf("%d bytes for 10,000 of values, %v", info.Size(), err)
+	for id := range records {
+		put(id)
 	}
-	m.Close()
-	if m = openIn(t, folder, 10_000); !known(t, m, 19999) || known(t, m, 10) ||
-		m.bytes[KindTurn] > 10_000 {
-		t.Errorf("%d bytes are remembered", m.bytes[KindTurn])
+	gone := map[int]bool{}
+	for id := 7; id < records; id += 31 {
+		gone[id] = true
+		s.Delete(KindResponse, fmt.Sprint(id))
 	}
+	for id := records / 2; id < records; id++ { // so that half of them are in the log
+		if !gone[id] {
+			put(id)
+		}
+	}
+	closed := t.TempDir() // the same without a log
+	if err := os.CopyFS(closed, os.DirFS(folder)); err != nil {
+		t.Fatal(err)
+	}
+	c, _ := openFile(t, filepath.Join(closed, "kept.db"), nil)
+	c.Close()
+	faults, lostSome, damaged := 1000, 0, 0
+	if testing.Short() {
+		faults = 50
+	}
+	for n := range faults {
+		copied := t.TempDir()
+		if err := os.CopyFS(copied, os.DirFS([]string{folder, closed}[n%2])); err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(copied, "kept.db")
+		os.Remove(file + "-shm") // as after a restart of the machine
+		what := damage(t, file, random)
+		c, notes := openFile(t, file, nil)
+		found := map[int]bool{}
+		for _, r := range c.List(KindResponse) {
+			id, err := strconv.Atoi(r.Key)
+			if err != nil || gone[id] || len(r.Value) != size(id) {
+				t.Fatalf("fault %d, %s: %s has %d bytes", n, what, r.Key, len(r.Value))
+			}
+			found[id] = true
+		}
+		lost := records - len(gone) - len(found)
+		if id := n % records; found[id] {
+			if r, ok := c.Get(KindResponse, fmt.Sprint("also", id)); ok && r.Key != fmt.Sprint(id) {
+				t.Fatalf("fault %d, %s: the other key of %d leads to %s", n, what, id, r.Key)
+			}
+		}
+		if lost > 30 {
+			t.Errorf("fault %d, %s: %d of %d are lost; %q", n, what, lost, records, *notes)
+		}
+		if lost > 0 {
+			lostSome++
+		}
+		if len(*notes) > 0 {
+			damaged++
+		} else if lost > 0 && !strings.Contains(what, "end is cut") {
+			t.Errorf("fault %d, %s: %d records were lost without a word", n, what, lost)
+		}
+		if keep(c, 9); !known(t, c, 9) || c.Refused() > 0 {
+			t.Fatalf("fault %d, %s: no record is taken any more", n, what)
+		}
+		c.Close()
+		os.RemoveAll(copied)
+	}
+	t.Logf("%d faults: %d were noticed, %d cost records", faults, damaged, lostSome)
+	if damaged < faults/4 {
+		t.Errorf("only %d of %d faults were noticed", damaged, faults)
+	}
+}
+
+// damage flips a bit, clears a page or cuts off the end of the file or of its log.
+func damage(t *testing.T, file string, random *rand.Rand) (what string) {
+	t.Helper()
+	if _, err := os.Stat(file + "-wal"); err == nil && random.IntN(2) == 0 {
+		file += "-wal"
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := random.IntN(len(b))
+	what = fmt.Sprintf("at %d of %s", at, filepath.Base(file))
+	switch random.IntN(8) {
+	case 0:
+		b, what = b[:max(0, len(b)-random.IntN(6000))], "the end is cut off "+what
+	case 1:
+		clear(b[at&^4095 : min(len(b), at&^4095+4096)])
+		what = "a page is cleared " + what
+	default:
+		b[at] ^= 1 << random.IntN(8)
+		what = "a bit is flipped " + what
+	}
+	if err := os.WriteFile(file, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return what
 }
 
 // The same answer was given in two conversations, one of them with words before it: each gets its
@@ -158,8 +310,15 @@ func TestAnswersOfOtherConversationsAreNotMixedUp(t *testing.T) {
 
 // The least recently used go first, and with a record all of its keys go.
 func TestTheStoreIsBounded(t *testing.T) {
-	s := newStore(StoreOptions{TTL: time.Hour, Bounds: map[Kind]Bound{KindResponse: {Count: 3,
-		Bytes: 10_000}}})
+	small := map[Kind]Bound{KindResponse: {Count: 3, Bytes: 10_000}}
+	disk, _ := openFile(t, filepath.Join(t.TempDir(), "kept.db"), small)
+	for name, s := range map[string]Store{"disk": disk,
+		"memory": newMemoryStore(StoreOptions{TTL: time.Hour, Bounds: small})} {
+		t.Run(name, func(t *testing.T) { storeIsBounded(t, s) })
+	}
+}
+
+func storeIsBounded(t *testing.T, s Store) {
 	put := func(id string, size int) {
 		s.Put(Record{Kind: KindResponse, Key: id, Also: []string{"item_" + id},
 			Value: []byte(strings.Repeat("x", size))})
@@ -180,8 +339,8 @@ func TestTheStoreIsBounded(t *testing.T) {
 		if slices.Sort(got); !slices.Equal(got, want) {
 			t.Errorf("kept %v, want %v", got, want)
 		}
-		if len(s.byKey) != 2*len(want) {
-			t.Errorf("%d keys of %d records", len(s.byKey), len(want))
+		if m, ok := s.(*memoryStore); ok && len(m.byKey) != 2*len(want) {
+			t.Errorf("%d keys of %d records", len(m.byKey), len(want))
 		}
 	}
 	check("a", "c", "d")
@@ -194,7 +353,7 @@ func TestTheStoreIsBounded(t *testing.T) {
 		t.Error("a record is deleted by its key and by no other")
 	}
 	check()
-	if s.bytes[KindResponse] != 0 {
-		t.Errorf("%d bytes of nothing", s.bytes[KindResponse])
+	if m, ok := s.(*memoryStore); ok && m.bytes[KindResponse] != 0 {
+		t.Errorf("%d bytes of nothing", m.bytes[KindResponse])
 	}
 }

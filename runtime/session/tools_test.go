@@ -70,7 +70,8 @@ const pythonCall = "<|channel|>analysis to=python code<|message|>%s<|call|>"
 func TestCallsAreRunUntilTheAnswer(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	m, s := scripted(fmt.Sprintf(pythonCall, "1+1"),
-		"<|channel|>analysis<|message|>Two.<|end|><|start|>assistant"+fmt.Sprintf(pythonCall, "2+2"),
+		"<|channel|>analysis<|message|>Two.<|end|><|start|>assistant"+
+			fmt.Sprintf(pythonCall, "2+2"),
 		"<|channel|>final<|message|>So 4【1】.<|return|>")
 	tool := &adder{answers: []string{"22", "44"}}
 	turn, err := StartWithTools(t.Context(), m, Request{Messages: []Message{User("?")}},
@@ -109,12 +110,13 @@ func TestCallsAreRunUntilTheAnswer(t *testing.T) {
 	}
 }
 
-// A failing tool, one that does not end, and a limit on calls: the model is told, and the turn ends.
+// A failing tool, one that does not end, a limit on calls: the model is told, and the turn ends.
 func TestToolsFail(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	start := func(m *Model, tool *adder, l ToolLimits) (Turn, context.CancelFunc) {
 		ctx, cancel := context.WithCancel(t.Context())
-		turn, err := StartWithTools(ctx, m, Request{Messages: []Message{User("?")}}, []Tool{tool}, l)
+		turn, err := StartWithTools(ctx, m, Request{Messages: []Message{User("?")}},
+			[]Tool{tool}, l)
 		if err != nil {
 			t.Fatal(err)
 		}

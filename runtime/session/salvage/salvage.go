@@ -1,0 +1,211 @@
+// Package salvage reads records out of a damaged SQLite file: page by page, without SQLite, which
+// gives up at the first thing that is wrong.
+//
+// Only leaf pages of tables hold records, and each of them can be read by itself; damage to a page
+// costs the records of that page, damage to all other kinds of page costs nothing. What must stay
+// true: any bytes can be read without a panic or unbounded memory; what is returned may be damaged
+// too, so the caller checks each record's own checksum.
+//
+// The format is described at https://www.sqlite.org/fileformat2.html.
+package salvage
+
+import (
+	"encoding/binary"
+	"errors"
+	"io/fs"
+	"iter"
+	"math"
+	"os"
+)
+
+// PageSize is that of the files this package reads, in bytes. It is a constant, so that a damaged
+// header does not matter.
+const PageSize = 4096
+
+const (
+	fileHeader  = 100 // bytes before the first page's own header
+	leafOfTable = 13
+	mostColumns = 64
+	mostPayload = 1 << 30
+)
+
+// Rows yields the columns of all rows of all tables: int64, float64, string, []byte or nil. It
+// reads the database at path and its write-ahead log.
+func Rows(path string) (iter.Seq[[]any], error) {
+	main, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	log, err := os.ReadFile(path + "-wal")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	newest, _ := committed(log)
+	d := database{main, newest}
+	return func(yield func([]any) bool) {
+		for n := range d.pages() {
+			if !d.rows(n, yield) {
+				return
+			}
+		}
+	}, nil
+}
+
+// database is the file and the pages that its log has in their place.
+type database struct {
+	main []byte
+	log  map[uint32][]byte
+}
+
+// pages yields the numbers of all pages, from 1.
+func (d database) pages() iter.Seq[uint32] {
+	last := uint32(len(d.main) / PageSize)
+	for n := range d.log {
+		last = max(last, n)
+	}
+	return func(yield func(uint32) bool) {
+		for n := uint32(1); n <= last && yield(n); n++ {
+		}
+	}
+}
+
+// page is page n, nil if there is none.
+func (d database) page(n uint32) []byte {
+	if p, ok := d.log[n]; ok {
+		return p
+	}
+	if n == 0 || uint64(n)*PageSize > uint64(len(d.main)) {
+		return nil
+	}
+	return d.main[uint64(n-1)*PageSize:][:PageSize]
+}
+
+// rows yields the rows of page n; false if yield wants no more.
+func (d database) rows(n uint32, yield func([]any) bool) bool {
+	page, start := d.page(n), 0
+	if n == 1 {
+		start = fileHeader
+	}
+	if page == nil || page[start] != leafOfTable {
+		return true
+	}
+	cells := int(binary.BigEndian.Uint16(page[start+3:]))
+	for i := range min(cells, (PageSize-start-8)/2) {
+		at := int(binary.BigEndian.Uint16(page[start+8+2*i:]))
+		if at >= PageSize {
+			continue
+		}
+		if row := columns(d.payload(page[at:])); row != nil && !yield(row) {
+			return false
+		}
+	}
+	return true
+}
+
+// payload is the whole content of a cell, its overflow pages included, nil if it is damaged.
+func (d database) payload(cell []byte) []byte {
+	size, cell := varint(cell)
+	_, cell = varint(cell) // the row's id
+	if size < 0 || size > mostPayload {
+		return nil
+	}
+	const most, least = PageSize - 35, (PageSize-12)*32/255 - 23
+	local := int(size)
+	if local > most {
+		if local = least + (local-least)%(PageSize-4); local > most {
+			local = least
+		}
+	}
+	if local > len(cell) {
+		return nil
+	}
+	content := cell[:local:local]
+	if local == int(size) {
+		return content
+	}
+	if cell = cell[local:]; len(cell) < 4 {
+		return nil
+	}
+	for next := binary.BigEndian.Uint32(cell); len(content) < int(size); {
+		page := d.page(next)
+		if page == nil {
+			return nil
+		}
+		next = binary.BigEndian.Uint32(page)
+		content = append(content, page[4:min(PageSize, 4+int(size)-len(content))]...)
+	}
+	return content
+}
+
+// columns reads a row, nil if it is damaged.
+func columns(payload []byte) (row []any) {
+	size, types := varint(payload)
+	before := int64(len(payload) - len(types))
+	if size < before || size > int64(len(payload)) {
+		return nil
+	}
+	types, body := types[:size-before], payload[size:]
+	for len(types) > 0 {
+		var kind int64
+		kind, types = varint(types)
+		width := width(kind)
+		if kind < 0 || width > int64(len(body)) || len(row) == mostColumns {
+			return nil
+		}
+		row = append(row, column(kind, body[:width]))
+		body = body[width:]
+	}
+	return row
+}
+
+// width is the bytes of a column of a serial type.
+func width(kind int64) int64 {
+	switch {
+	case kind >= 12:
+		return (kind - 12) / 2
+	case kind == 5:
+		return 6
+	case kind == 6, kind == 7:
+		return 8
+	case kind <= 4:
+		return max(0, kind)
+	}
+	return 0
+}
+
+func column(kind int64, b []byte) any {
+	switch {
+	case kind == 0:
+		return nil
+	case kind >= 12 && kind%2 == 0:
+		return b
+	case kind >= 13:
+		return string(b)
+	case kind == 8, kind == 9:
+		return kind - 8
+	}
+	var n int64
+	for i, c := range b {
+		if n = n<<8 | int64(c); i == 0 {
+			n = int64(int8(c))
+		}
+	}
+	if kind == 7 {
+		return math.Float64frombits(uint64(n))
+	}
+	return n
+}
+
+// varint reads a big-endian number of 1 to 9 bytes; -1 if it is cut off.
+func varint(b []byte) (n int64, rest []byte) {
+	for i, c := range b {
+		if i == 8 {
+			return n<<8 | int64(c), b[9:]
+		}
+		n = n<<7 | int64(c&0x7f)
+		if c < 0x80 {
+			return n, b[i+1:]
+		}
+	}
+	return -1, nil
+}

@@ -1,0 +1,422 @@
+// The store in a file: SQLite, since a chat and a server use it at once.
+//
+// Every record has a checksum. The file is checked when it is opened; if anything is wrong it is
+// put aside and its records are taken over into a new one. What must stay true: a record that was
+// put is found by a later process, after kill -9 too, unless it was refused; deleted content is
+// overwritten, so nothing that is salvaged was deleted.
+
+package session
+
+import (
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	_ "modernc.org/sqlite" // the driver "sqlite"
+
+	"github.com/ossrun/ossrun/models/store"
+	"github.com/ossrun/ossrun/runtime/session/salvage"
+)
+
+// schema has one table of records. Their other keys and the totals of each kind are kept by
+// triggers, so no statement that deletes can forget them.
+const schema = `
+CREATE TABLE IF NOT EXISTS record(
+  id INTEGER PRIMARY KEY, kind TEXT NOT NULL, key TEXT NOT NULL, also TEXT NOT NULL,
+  used INTEGER NOT NULL, sum INTEGER NOT NULL, value BLOB NOT NULL);
+CREATE UNIQUE INDEX IF NOT EXISTS record_key ON record(kind, key);
+CREATE INDEX IF NOT EXISTS record_used ON record(kind, used);
+CREATE TABLE IF NOT EXISTS other_key(
+  kind TEXT NOT NULL, key TEXT NOT NULL, record INTEGER NOT NULL,
+  PRIMARY KEY(kind, key)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS other_key_record ON other_key(record);
+CREATE TABLE IF NOT EXISTS total(
+  kind TEXT PRIMARY KEY, records INTEGER NOT NULL, bytes INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TRIGGER IF NOT EXISTS record_added AFTER INSERT ON record BEGIN
+  INSERT INTO other_key SELECT new.kind, value, new.id FROM json_each(new.also) WHERE true
+    ON CONFLICT DO UPDATE SET record = excluded.record;
+  INSERT INTO total VALUES(new.kind, 1, length(new.value))
+    ON CONFLICT DO UPDATE SET records = records + 1, bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER IF NOT EXISTS record_deleted AFTER DELETE ON record BEGIN
+  DELETE FROM other_key WHERE record = old.id;
+  UPDATE total SET records = records - 1, bytes = bytes - length(old.value)
+    WHERE kind = old.kind;
+END;`
+
+type diskStore struct {
+	o       StoreOptions
+	now     func() time.Time
+	db      *sql.DB
+	inUse   interface{ Close() error } // the mark that this process uses the file
+	refused atomic.Int64
+	spare   *memoryStore // what the disk has refused
+}
+
+func openDiskStore(o StoreOptions) (*diskStore, error) {
+	s := &diskStore{o: o, now: time.Now, spare: newMemoryStore(o)}
+	err := os.MkdirAll(filepath.Dir(o.File), 0o700)
+	if err == nil {
+		err = create(s.lockPath())
+	}
+	if err == nil && s.logIsDamaged() {
+		err = fmt.Errorf("%w: its log is not what was written", errDamaged)
+	} else if err == nil {
+		err = s.open()
+	}
+	if isDamaged(err) {
+		err = s.repair(err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the store of turns and responses: %w", err)
+	}
+	return s, nil
+}
+
+// errDamaged is wrapped by errors that say that the file is damaged.
+var errDamaged = errors.New("the file is damaged")
+
+// isDamaged also knows SQLite's own words, which come with an error of each kind of damage.
+func isDamaged(err error) bool {
+	var coded interface{ Code() int }
+	const corrupt, noDatabase = 11, 26 // SQLITE_CORRUPT, SQLITE_NOTADB
+	return errors.Is(err, errDamaged) || errors.As(err, &coded) &&
+		(coded.Code()&0xff == corrupt || coded.Code()&0xff == noDatabase)
+}
+
+// open opens the file, makes it if need be, and checks every page and record of it.
+func (s *diskStore) open() (err error) {
+	if err := create(s.o.File); err != nil {
+		return err
+	}
+	if s.inUse, err = store.Use(s.lockPath()); err != nil {
+		return err
+	}
+	query := url.Values{"_txlock": {"immediate"}, "_pragma": {"busy_timeout(10000)",
+		fmt.Sprintf("page_size(%d)", salvage.PageSize), "secure_delete(1)", "journal_mode(wal)",
+		"synchronous(normal)"}}
+	name := (&url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(s.o.File),
+		RawQuery: query.Encode()}).String()
+	if s.db, err = sql.Open("sqlite", name); err != nil {
+		return err
+	}
+	s.db.SetMaxOpenConns(1)
+	if _, err = s.db.Exec(schema); err == nil {
+		err = s.check()
+	}
+	if err != nil {
+		s.Close()
+	}
+	return err
+}
+
+// logIsDamaged looks at what an ended process has left. If another one has the file open, it has
+// looked.
+func (s *diskStore) logIsDamaged() bool {
+	lock, err := store.TryLock(s.lockPath())
+	if err != nil {
+		return false
+	}
+	defer lock.Release() //nolint:errcheck // the file is closed, which gives up the lock
+	return salvage.LogIsDamaged(s.o.File)
+}
+
+// create makes an empty file that only its owner can read, if there is none.
+func create(path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+func (s *diskStore) lockPath() string { return s.o.File + ".lock" }
+
+// check reads the whole file: its schema, its pages and its records.
+func (s *diskStore) check() error {
+	memory, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		return err
+	}
+	defer memory.Close()
+	memory.SetMaxOpenConns(1) // each connection is a database of its own
+	if _, err := memory.Exec(schema); err != nil {
+		return err
+	}
+	var is, want, verdict string
+	const statements = "SELECT group_concat(sql) FROM (SELECT sql FROM sqlite_schema ORDER BY name)"
+	if err := memory.QueryRow(statements).Scan(&want); err != nil {
+		return err
+	}
+	if err := s.db.QueryRow(statements).Scan(&is); err != nil {
+		return err
+	}
+	if is != want {
+		return fmt.Errorf("%w: its schema is another", errDamaged)
+	}
+	if err := s.db.QueryRow("PRAGMA integrity_check(1)").Scan(&verdict); err != nil {
+		return err
+	}
+	if verdict != "ok" {
+		return fmt.Errorf("%w: %s", errDamaged, strings.ReplaceAll(verdict, "\n", " "))
+	}
+	rows, err := s.db.Query("SELECT " + recordColumns + " FROM record")
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if _, err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+const recordColumns = "kind, key, also, used, sum, value"
+
+// scan reads one row of recordColumns.
+func scan(row interface{ Scan(...any) error }) (Record, error) {
+	v := make([]any, 6)
+	if err := row.Scan(&v[0], &v[1], &v[2], &v[3], &v[4], &v[5]); err != nil {
+		return Record{}, err
+	}
+	return checked(v)
+}
+
+// checked makes a record of the values of recordColumns and holds it to its checksum.
+func checked(v []any) (r Record, err error) {
+	if len(v) != 6 {
+		return r, errDamaged
+	}
+	kind, ok0 := v[0].(string)
+	key, ok1 := v[1].(string)
+	also, ok2 := v[2].(string)
+	used, ok3 := v[3].(int64)
+	sum, ok4 := v[4].(int64)
+	value, ok5 := v[5].([]byte)
+	r = Record{Kind: Kind(kind), Key: key, Value: value, Used: time.Unix(0, used)}
+	if !ok0 || !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || sum != checksum(r, also) ||
+		json.Unmarshal([]byte(also), &r.Also) != nil {
+		return r, fmt.Errorf("%w: a record is not what was written", errDamaged)
+	}
+	return r, nil
+}
+
+func checksum(r Record, also string) int64 {
+	sum := crc32.ChecksumIEEE(fmt.Appendf(nil, "%s\x00%s\x00%s\x00", r.Kind, r.Key, also))
+	return int64(crc32.Update(sum, crc32.IEEETable, r.Value))
+}
+
+func (s *diskStore) Put(r Record) {
+	bound, known := s.o.Bounds[r.Kind]
+	if !known || len(r.Value) > bound.Bytes {
+		return
+	}
+	r.Used = s.now()
+	if err := s.put(r); err != nil {
+		if s.refused.Add(1) == 1 {
+			s.o.Notify("stored turns and responses are kept in memory only: " + err.Error())
+		}
+		s.spare.Put(r)
+		return
+	}
+	s.spare.Delete(r.Kind, r.Key)
+}
+
+func (s *diskStore) put(r Record) error {
+	tx, err := s.db.Begin()
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() //nolint:errcheck // it does nothing after Commit
+	if err := s.add(tx, r); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// add adds a record and drops those that are too many or too old.
+func (s *diskStore) add(tx *sql.Tx, r Record) error {
+	if r.Also == nil {
+		r.Also = []string{}
+	}
+	list, _ := json.Marshal(r.Also) // strings
+	also := string(list)
+	if _, err := tx.Exec("DELETE FROM record WHERE kind = ? AND key = ?", r.Kind,
+		r.Key); err != nil {
+		return err
+	}
+	if _, err := tx.Exec("INSERT INTO record("+recordColumns+") VALUES(?, ?, ?, ?, ?, ?)", r.Kind,
+		r.Key, also, r.Used.UnixNano(), checksum(r, also), []byte(r.Value)); err != nil {
+		return err
+	}
+	if _, err := tx.Exec("DELETE FROM record WHERE kind = ? AND used < ?", r.Kind,
+		s.oldest(r.Kind)); err != nil {
+		return err
+	}
+	bound := s.o.Bounds[r.Kind]
+	for {
+		var records, bytes int
+		if err := tx.QueryRow("SELECT records, bytes FROM total WHERE kind = ?", r.Kind).Scan(
+			&records, &bytes); err != nil {
+			return err
+		}
+		if bytes <= bound.Bytes && (bound.Count == 0 || records <= bound.Count) {
+			return nil
+		}
+		if _, err := tx.Exec("DELETE FROM record WHERE id = (SELECT id FROM record WHERE kind = ?"+
+			" ORDER BY used LIMIT 1)", r.Kind); err != nil {
+			return err
+		}
+	}
+}
+
+// oldest is the time of use, in nanoseconds since 1970, before which a record is too old.
+func (s *diskStore) oldest(kind Kind) int64 {
+	if t := s.o.oldest(kind, s.now()); !t.IsZero() {
+		return t.UnixNano()
+	}
+	return 0
+}
+
+func (s *diskStore) Get(kind Kind, key string) (Record, bool) {
+	if r, ok := s.spare.Get(kind, key); ok {
+		return r, true
+	}
+	r, err := scan(s.db.QueryRow("SELECT "+recordColumns+" FROM record WHERE used >= ? AND id ="+
+		" coalesce((SELECT id FROM record WHERE kind = ? AND key = ?),"+
+		" (SELECT record FROM other_key WHERE kind = ? AND key = ?))", s.oldest(kind), kind, key,
+		kind, key))
+	if err == nil && r.Key != key && !slices.Contains(r.Also, key) {
+		err = fmt.Errorf("%w: a key leads to another record", errDamaged)
+	}
+	if err != nil {
+		s.failed(err)
+		return Record{}, false
+	}
+	// a disk that refuses this costs the record's place in the order
+	_, _ = s.db.Exec("UPDATE record SET used = ? WHERE kind = ? AND key = ?", s.now().UnixNano(),
+		r.Kind, r.Key)
+	return r, true
+}
+
+// failed tells of a read that failed.
+func (s *diskStore) failed(err error) {
+	if !errors.Is(err, sql.ErrNoRows) {
+		s.o.Notify("a stored turn or response cannot be read: " + err.Error())
+	}
+}
+
+func (s *diskStore) List(kind Kind) []Record {
+	records := s.spare.List(kind)
+	rows, err := s.db.Query("SELECT "+recordColumns+
+		" FROM record WHERE kind = ? AND used >= ? ORDER BY used DESC", kind, s.oldest(kind))
+	if err != nil {
+		s.failed(err)
+		return records
+	}
+	defer rows.Close()
+	for rows.Next() {
+		r, err := scan(rows)
+		if err != nil {
+			s.failed(err)
+			continue
+		}
+		records = append(records, r)
+	}
+	if err := rows.Err(); err != nil {
+		s.failed(err)
+	}
+	return records
+}
+
+func (s *diskStore) Delete(kind Kind, key string) bool {
+	spare := s.spare.Delete(kind, key)
+	done, err := s.db.Exec("DELETE FROM record WHERE kind = ? AND key = ?", kind, key)
+	if err != nil {
+		s.failed(err)
+		return spare
+	}
+	n, _ := done.RowsAffected()
+	if n > 0 { // out of the log too: damage to it must not bring the record back
+		_, _ = s.db.Exec("PRAGMA wal_checkpoint(truncate)")
+	}
+	return spare || n > 0
+}
+
+func (s *diskStore) Refused() int64 { return s.refused.Load() }
+
+func (s *diskStore) Close() error {
+	var err error
+	if s.db != nil {
+		err = s.db.Close()
+	}
+	if s.inUse != nil {
+		err = errors.Join(err, s.inUse.Close())
+	}
+	s.inUse = nil
+	return err
+}
+
+// repair puts the damaged file aside and takes over what can be read of it. It fails while another
+// process uses the file.
+func (s *diskStore) repair(why error) error {
+	lock, err := store.TryLock(s.lockPath())
+	if err != nil {
+		return errors.Join(why, err)
+	}
+	aside := fmt.Sprintf("%s.damaged-%s", s.o.File, s.now().Format("20060102-150405.000000"))
+	for _, suffix := range []string{"", "-wal"} {
+		err = errors.Join(err, ignoreMissing(os.Rename(s.o.File+suffix, aside+suffix)))
+	}
+	err = errors.Join(err, ignoreMissing(os.Remove(s.o.File+"-shm")), lock.Release())
+	if err != nil {
+		return errors.Join(why, err)
+	}
+	if err := s.open(); err != nil {
+		return errors.Join(why, err)
+	}
+	rows, err := salvage.Rows(aside)
+	if err != nil {
+		return err
+	}
+	tx, err := s.db.Begin()
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() //nolint:errcheck // it does nothing after Commit
+	newest, read := map[storeKey]time.Time{}, 0
+	for row := range rows {
+		r, err := checked(row[min(1, len(row)):]) // behind the row's id
+		key := storeKey{r.Kind, r.Key}
+		if err != nil || r.Used.Before(newest[key]) {
+			continue
+		}
+		if newest[key], read = r.Used, read+1; s.add(tx, r) != nil {
+			return fmt.Errorf("take over what the damaged file %s holds: %w", aside, err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	s.o.Notify(fmt.Sprintf("the file of stored turns and responses was damaged (%v): %d records "+
+		"are taken over, the file is kept as %s", why, read, aside))
+	return nil
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
