@@ -6,6 +6,7 @@
 package openai
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"crypto/subtle"
 	"log/slog"
@@ -25,9 +26,9 @@ type exchange struct {
 	http.ResponseWriter
 	status  int
 	usage   session.Usage
-	fault   string
-	ignored string
-	relaxed string
+	fault   string // why it failed
+	ignored string // parts of the request that have no effect
+	relaxed string // schemas that are not enforced, and why
 }
 
 func (e *exchange) WriteHeader(status int) {
@@ -47,39 +48,11 @@ func (e *exchange) Write(b []byte) (int, error) {
 // Unwrap lets http.ResponseController find the connection.
 func (e *exchange) Unwrap() http.ResponseWriter { return e.ResponseWriter }
 
-func noteError(w http.ResponseWriter, message string) {
-	if e, ok := w.(*exchange); ok {
-		e.fault = message
-	}
-}
-
-func noteUsage(w http.ResponseWriter, u session.Usage) {
-	if e, ok := w.(*exchange); ok {
-		e.usage = u
-	}
-}
-
-// noteIgnored tells the client and the log which parts of the request have no effect.
-func noteIgnored(w http.ResponseWriter, what []string) {
-	list := noteHeader(w, "X-Ossrun-Ignored",
-		strings.Join(slices.Compact(slices.Sorted(slices.Values(what))), ", "))
-	if e, ok := w.(*exchange); ok {
-		e.ignored = list
-	}
-}
-
-// noteRelaxed tells the client and the log which schemas are not enforced, and why.
-func noteRelaxed(w http.ResponseWriter, what []string) {
-	list := noteHeader(w, "X-Ossrun-Relaxed", strings.Join(what, "; "))
-	if e, ok := w.(*exchange); ok {
-		e.relaxed = list
-	}
-}
-
-func noteHeader(w http.ResponseWriter, name, text string) string {
+// tell puts what the client should know into a header; what it returns is for the log.
+func (e *exchange) tell(header, text string) string {
 	text = brief(text)
 	if text != "" {
-		w.Header().Set(name, strings.Map(printable, text))
+		e.Header().Set(header, strings.Map(printable, text))
 	}
 	return text
 }
@@ -103,11 +76,11 @@ func (p *port) around(next http.Handler) http.Handler {
 					p.logLine(r, e, time.Since(start))
 					panic(x)
 				}
-				p.log.Error("the handler panicked", "path", r.URL.Path, "panic", x, "stack",
+				p.Log.Error("the handler panicked", "path", r.URL.Path, "panic", x, "stack",
 					string(debug.Stack()))
 				if e.status == 0 {
-					writeFault(e, &fault{status: http.StatusInternalServerError, kind: kindServer,
-						code: kindServer, message: "internal error"})
+					writeFault(e, failure(http.StatusInternalServerError, kindServer,
+						"internal error"))
 				}
 			}
 			p.logLine(r, e, time.Since(start))
@@ -117,9 +90,8 @@ func (p *port) around(next http.Handler) http.Handler {
 		case r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "":
 			e.WriteHeader(http.StatusNoContent) // a browser's preflight request
 		case !p.authorized(r):
-			writeFault(e, &fault{status: http.StatusUnauthorized, kind: kindInvalid,
-				code:    "invalid_api_key",
-				message: "missing or wrong API key: send it as Authorization: Bearer KEY"})
+			writeFault(e, refusal(http.StatusUnauthorized, "", "invalid_api_key",
+				"missing or wrong API key: send it as Authorization: Bearer KEY"))
 		default:
 			next.ServeHTTP(e, r)
 		}
@@ -135,25 +107,22 @@ func (p *port) logLine(r *http.Request, e *exchange, took time.Duration) {
 		slog.Int("status", e.status),
 		slog.Int("prompt_tokens", e.usage.Prompt), slog.Int("cached_tokens", e.usage.Cached),
 		slog.Int("completion_tokens", e.usage.Completion), slog.Int64("ms", took.Milliseconds())}
-	if e.fault != "" {
-		attrs = append(attrs, slog.String("error", e.fault))
+	for _, a := range []slog.Attr{slog.String("error", e.fault), slog.String("ignored", e.ignored),
+		slog.String("relaxed", e.relaxed)} {
+		if a.Value.String() != "" {
+			attrs = append(attrs, a)
+		}
 	}
-	if e.ignored != "" {
-		attrs = append(attrs, slog.String("ignored", e.ignored))
-	}
-	if e.relaxed != "" {
-		attrs = append(attrs, slog.String("relaxed", e.relaxed))
-	}
-	p.log.LogAttrs(r.Context(), level, "request", attrs...)
+	p.Log.LogAttrs(r.Context(), level, "request", attrs...)
 }
 
 // authorized checks the key of everything under /v1/. Health and metrics stay open for probes.
 func (p *port) authorized(r *http.Request) bool {
-	if p.key == "" || !strings.HasPrefix(r.URL.Path, "/v1/") {
+	if p.APIKey == "" || !strings.HasPrefix(r.URL.Path, "/v1/") {
 		return true
 	}
 	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	got, want := sha256.Sum256([]byte(strings.TrimSpace(key))), sha256.Sum256([]byte(p.key))
+	got, want := sha256.Sum256([]byte(strings.TrimSpace(key))), sha256.Sum256([]byte(p.APIKey))
 	return strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(got[:], want[:]) == 1
 }
 
@@ -166,19 +135,17 @@ func (p *port) allowOrigin(w http.ResponseWriter, r *http.Request) {
 	}
 	h := w.Header()
 	h.Add("Vary", "Origin")
-	if !localOrigin(origin) && !slices.Contains(p.origins, origin) && !slices.Contains(p.origins,
-		"*") {
+	allowed := localOrigin(origin) || slices.Contains(p.Origins, origin) ||
+		slices.Contains(p.Origins, "*")
+	if !allowed {
 		return
 	}
 	h.Set("Access-Control-Allow-Origin", origin)
 	h.Set("Access-Control-Expose-Headers", "Retry-After, X-Ossrun-Ignored, X-Ossrun-Relaxed")
 	if r.Method == http.MethodOptions {
 		h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS")
-		asked := r.Header.Get("Access-Control-Request-Headers")
-		if asked == "" {
-			asked = "Authorization, Content-Type"
-		}
-		h.Set("Access-Control-Allow-Headers", asked)
+		h.Set("Access-Control-Allow-Headers", cmp.Or(
+			r.Header.Get("Access-Control-Request-Headers"), "Authorization, Content-Type"))
 		h.Set("Access-Control-Max-Age", "600")
 	}
 }

@@ -11,9 +11,11 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/session"
@@ -36,8 +38,8 @@ type request struct {
 type form interface {
 	// open is called first, once the turns run. It sends the first events of a stream.
 	open(a *answer)
-	// take writes an event of a choice. session.Done is the last one; answer.failure tells whether
-	// the choice failed.
+	// take writes an event of a choice. session.Done is the last one; answer.failureOf tells
+	// whether the choice failed.
 	take(choice int, e session.Event)
 	// beat sends something harmless on a silent stream, so that the client does not give up.
 	beat()
@@ -52,32 +54,32 @@ type reader func(o *object) (*request, form, *fault)
 
 // answer is one answer while it is generated.
 type answer struct {
-	req     *request
-	form    form
-	port    *port
-	runner  session.Runner
-	w       http.ResponseWriter
-	ctx     context.Context    // the client's
-	cancel  context.CancelFunc // ends the turns
-	turns   []session.Turn
-	dones   []*session.Done // of each choice; nil while it runs
-	created int64           // seconds since 1970
-	model   string          // as the client named it
-	out     *eventStream    // nil: not streamed
+	req      *request
+	form     form
+	port     *port
+	runner   session.Runner
+	exchange *exchange
+	ctx      context.Context    // the client's
+	cancel   context.CancelFunc // ends the turns
+	turns    []session.Turn
+	dones    []*session.Done // of each choice; nil while it runs
+	created  int64           // seconds since 1970
+	model    string          // as the client named it
+	out      *eventStream    // nil: not streamed
 }
 
 // answering is the handler of a route that generates.
-func (p *port) answering(read reader) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if f := p.answer(w, r, read); f != nil {
-			writeFault(w, f)
+func (p *port) answering(read reader) handler {
+	return func(e *exchange, r *http.Request) {
+		if f := p.answer(e, r, read); f != nil {
+			writeFault(e, f)
 		}
 	}
 }
 
 // answer returns a fault if it has not sent anything yet.
-func (p *port) answer(w http.ResponseWriter, r *http.Request, read reader) *fault {
-	body, f := readBody(w, r)
+func (p *port) answer(e *exchange, r *http.Request, read reader) *fault {
+	body, f := readBody(e, r)
 	if f != nil {
 		return f
 	}
@@ -85,19 +87,17 @@ func (p *port) answer(w http.ResponseWriter, r *http.Request, read reader) *faul
 	if f != nil {
 		return f
 	}
-	runner, err := p.models.Get(r.Context(), req.model)
+	runner, err := p.Models.Get(r.Context(), req.model)
 	if err != nil {
 		return unavailable(err)
 	}
-	noteIgnored(w, req.ignored)
+	slices.Sort(req.ignored)
+	e.ignored = e.tell("X-Ossrun-Ignored", strings.Join(slices.Compact(req.ignored), ", "))
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	a := &answer{req: req, form: form, port: p, runner: runner, w: w, ctx: r.Context(),
-		cancel: cancel,
-		dones:  make([]*session.Done, len(req.turns)), created: time.Now().Unix(), model: req.model}
-	if a.model == "" {
-		a.model = runner.ID()
-	}
+	a := &answer{req: req, form: form, port: p, runner: runner, exchange: e,
+		ctx: r.Context(), cancel: cancel, dones: make([]*session.Done, len(req.turns)),
+		created: time.Now().Unix(), model: cmp.Or(req.model, runner.ID())}
 	relaxed := req.format.relaxed
 	if !req.dry {
 		if err := a.startTurns(ctx); err != nil {
@@ -105,7 +105,7 @@ func (p *port) answer(w http.ResponseWriter, r *http.Request, read reader) *faul
 		}
 		relaxed = append(relaxed, a.turns[0].Result().Relaxed...)
 	}
-	noteRelaxed(w, relaxed)
+	e.relaxed = e.tell("X-Ossrun-Relaxed", strings.Join(relaxed, "; "))
 	return a.run()
 }
 
@@ -127,12 +127,12 @@ func (a *answer) startTurns(ctx context.Context) error {
 }
 
 func (a *answer) run() *fault {
-	patient := patientWriter{w: a.w}
-	follow := follower{turns: a.turns, cancel: a.cancel, silence: a.port.silence, batch: a.take,
+	patient := patientWriter{e: a.exchange}
+	follow := follower{turns: a.turns, cancel: a.cancel, silence: a.port.Silence, batch: a.take,
 		quiet: patient.quiet, whole: true}
 	if a.req.stream {
 		defer a.port.pace.enter()()
-		a.out = startEvents(a.w, a.cancel)
+		a.out = startEvents(a.exchange, a.cancel)
 		follow.quiet, follow.whole = a.beat, false
 		if !a.req.unpaced {
 			follow.pace = a.port.pace
@@ -152,9 +152,9 @@ func (a *answer) run() *fault {
 	failed := a.failed()
 	switch {
 	case gone != nil:
-		noteError(a.w, gone.Error())
+		a.exchange.fault = gone.Error()
 	case failed != nil:
-		noteError(a.w, failed.message)
+		a.exchange.fault = failed.message
 	}
 	if a.out != nil {
 		a.form.end(usage, failed)
@@ -162,7 +162,7 @@ func (a *answer) run() *fault {
 		return nil
 	}
 	if gone == nil && failed == nil {
-		writeJSON(a.w, http.StatusOK, a.form.whole(usage))
+		writeJSON(a.exchange, http.StatusOK, a.form.whole(usage))
 	}
 	if gone != nil {
 		return nil // nobody is left to read an answer
@@ -221,35 +221,34 @@ func (a *answer) count() (all session.Usage) {
 		all.Prompt += prompt
 		all.Cached += cached
 	}
-	noteUsage(a.w, all)
+	a.exchange.usage = all
 	return all
 }
 
 // failed is why the request failed as a whole, nil if it did not.
 func (a *answer) failed() *fault {
 	for _, d := range a.dones {
-		if f := a.failure(*d); f != nil {
+		if f := a.failureOf(*d); f != nil {
 			return f
 		}
 	}
 	return nil
 }
 
-// failure is the fault of a turn that has failed, nil for one that has not.
-func (a *answer) failure(d session.Done) *fault {
+// failureOf is the fault of a turn that has failed, nil for one that has not.
+func (a *answer) failureOf(d session.Done) *fault {
 	switch d.Finish {
 	case session.FinishError:
 		if d.Err == nil {
-			return &fault{status: http.StatusInternalServerError, kind: kindServer,
-				code: kindServer, message: "the model failed"}
+			return failure(http.StatusInternalServerError, kindServer, "the model failed")
 		}
 		return faultOf(d.Err, a.req.history)
 	case session.FinishCancelled:
 		if a.ctx.Err() != nil {
 			return faultOf(context.Canceled, a.req.history)
 		}
-		return &fault{status: http.StatusServiceUnavailable, kind: kindServer, code: kindServer,
-			message: "the request was cancelled by the server"}
+		return failure(http.StatusServiceUnavailable, kindServer,
+			"the request was cancelled by the server")
 	}
 	return nil
 }

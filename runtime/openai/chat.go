@@ -32,7 +32,7 @@ type chatState struct {
 }
 
 func (p *port) readChat(o *object) (*request, form, *fault) {
-	req, f := parseChat(o, p.bound)
+	req, f := parseChat(o, p.MaxReasoning)
 	return &req.request, &chatForm{req: req}, f
 }
 
@@ -61,12 +61,12 @@ func (c *chatForm) take(choice int, e session.Event) {
 	case session.Answer:
 		c.answered(ch, e)
 	case session.CallStart:
-		ch.calls = append(ch.calls, chatCall{ID: e.ID, Type: "function",
-			Function: chatFunction{Name: e.Name}})
+		call, n := chatCall{ID: e.ID, Type: "function", Function: chatFunction{Name: e.Name}},
+			len(ch.calls)
+		ch.calls = append(ch.calls, call)
 		ch.closed, ch.sent = append(ch.closed, false), append(ch.sent, 0)
-		c.piece(ch, chatPiece{ToolCalls: []chatCallPiece{{Index: len(ch.calls) - 1, ID: e.ID,
-			Type:     "function",
-			Function: chatFunctionPiece{Name: e.Name}}}}, nil)
+		call.Index = &n
+		c.piece(ch, chatPiece{ToolCalls: []chatCall{call}}, nil)
 	case session.CallArguments:
 		if e.Index < len(ch.calls) {
 			c.arguments(ch, e.Index, e.Text)
@@ -81,7 +81,7 @@ func (c *chatForm) take(choice int, e session.Event) {
 		}
 		ch.calls[e.Index].Function.Arguments, ch.closed[e.Index] = whole, true
 	case session.Done:
-		if c.failure(e) == nil {
+		if c.failureOf(e) == nil {
 			reason := c.reason(ch)
 			c.send(chatDelta{Index: ch.index, FinishReason: &reason})
 		}
@@ -106,8 +106,8 @@ func (c *chatForm) answered(ch *chatState, e session.Answer) {
 func (c *chatForm) arguments(ch *chatState, index int, text string) {
 	ch.sent[index] += len(text)
 	ch.calls[index].Function.Arguments += text
-	c.piece(ch, chatPiece{ToolCalls: []chatCallPiece{{Index: index,
-		Function: chatFunctionPiece{Arguments: text}}}}, nil)
+	c.piece(ch, chatPiece{ToolCalls: []chatCall{{Index: &index,
+		Function: chatFunction{Arguments: text}}}}, nil)
 }
 
 func (c *chatForm) piece(ch *chatState, piece chatPiece, logprobs *chatLogprobs) {

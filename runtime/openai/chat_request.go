@@ -81,7 +81,7 @@ func chatMessage(talk *conversation, m *object) {
 	case "system", "developer":
 		talk.developer(content(m, "content", false))
 	case "user":
-		talk.user(content(m, "content", false))
+		talk.Messages = append(talk.Messages, session.User(content(m, "content", false)))
 	case "assistant":
 		chatAssistant(talk, m)
 	case "tool":
@@ -99,17 +99,17 @@ func chatMessage(talk *conversation, m *object) {
 // chatAssistant takes an earlier turn apart: reasoning, text and calls are messages of their own in
 // Harmony. Text before calls is a preamble, text alone the answer.
 func chatAssistant(talk *conversation, m *object) {
-	talk.reasoning(thought(m))
+	talk.add(session.AssistantReasoning, thought(m))
 	text := content(m, "content", false)
 	if text == "" {
 		text = m.text("refusal")
 	}
 	calls := m.list("tool_calls")
 	if len(calls) == 0 {
-		talk.answer(text)
+		talk.add(session.AssistantAnswer, text)
 		return
 	}
-	talk.commentary(text)
+	talk.add(session.AssistantCommentary, text)
 	for _, v := range calls {
 		call := v.object()
 		f := call.object("function")

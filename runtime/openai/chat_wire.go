@@ -23,14 +23,16 @@ type chatReply struct {
 	ToolCalls   []chatCall `json:"tool_calls,omitempty"`
 }
 
+// chatCall is a call, or a piece of the call with this index in a stream.
 type chatCall struct {
-	ID       string       `json:"id"`
-	Type     string       `json:"type"` // function
+	Index    *int         `json:"index,omitempty"`
+	ID       string       `json:"id,omitempty"`
+	Type     string       `json:"type,omitempty"` // function
 	Function chatFunction `json:"function"`
 }
 
 type chatFunction struct {
-	Name      string `json:"name"`
+	Name      string `json:"name,omitempty"`
 	Arguments string `json:"arguments"`
 }
 
@@ -42,22 +44,10 @@ type chatDelta struct {
 }
 
 type chatPiece struct {
-	Role      string          `json:"role,omitempty"`
-	Content   *string         `json:"content,omitempty"`
-	Reasoning string          `json:"reasoning,omitempty"`
-	ToolCalls []chatCallPiece `json:"tool_calls,omitempty"`
-}
-
-type chatCallPiece struct {
-	Index    int               `json:"index"`
-	ID       string            `json:"id,omitempty"`
-	Type     string            `json:"type,omitempty"`
-	Function chatFunctionPiece `json:"function"`
-}
-
-type chatFunctionPiece struct {
-	Name      string `json:"name,omitempty"`
-	Arguments string `json:"arguments"`
+	Role      string     `json:"role,omitempty"`
+	Content   *string    `json:"content,omitempty"`
+	Reasoning string     `json:"reasoning,omitempty"`
+	ToolCalls []chatCall `json:"tool_calls,omitempty"`
 }
 
 type chatLogprobs struct {

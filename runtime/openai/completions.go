@@ -62,7 +62,7 @@ func (c *textForm) take(choice int, e session.Event) {
 	case session.Answer:
 		c.piece(choice, e.Text, e.Logprobs)
 	case session.Done:
-		if c.failure(e) == nil {
+		if c.failureOf(e) == nil {
 			c.send(textChoice{Index: choice, FinishReason: c.reason(choice)})
 		}
 	}

@@ -34,28 +34,11 @@ func (c *conversation) developer(text string) {
 	c.Messages = append(c.Messages, session.Developer(text))
 }
 
-func (c *conversation) user(text string) { c.Messages = append(c.Messages, session.User(text)) }
-
-func (c *conversation) reasoning(text string) {
+// add adds a text, if there is one, as the message that is made of it.
+func (c *conversation) add(message func(text string) session.Message, text string) {
 	if text != "" {
-		c.Messages = append(c.Messages, session.AssistantReasoning(text))
+		c.Messages = append(c.Messages, message(text))
 	}
-}
-
-func (c *conversation) commentary(text string) {
-	if text != "" {
-		c.Messages = append(c.Messages, session.AssistantCommentary(text))
-	}
-}
-
-func (c *conversation) answer(text string) {
-	if text != "" {
-		c.Messages = append(c.Messages, session.AssistantAnswer(text))
-	}
-}
-
-func (c *conversation) call(id, name, arguments string) {
-	c.Messages = append(c.Messages, session.FunctionCall(id, name, arguments))
 }
 
 // result adds what a tool returned; name is used only if the call is not part of the conversation.

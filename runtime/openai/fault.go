@@ -8,6 +8,7 @@
 package openai
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -44,24 +45,31 @@ const (
 	codeContextLength = "context_length_exceeded"
 )
 
+// refusal is the fault of a request that the client has to change.
+func refusal(status int, param, code, message string) *fault {
+	return &fault{status: status, kind: kindInvalid, param: param, code: code, message: message}
+}
+
+// failure is the fault of a request that could succeed another time.
+func failure(status int, code, message string) *fault {
+	return &fault{status: status, kind: kindServer, code: code, message: message}
+}
+
 func invalid(param, format string, a ...any) *fault {
-	return &fault{status: http.StatusBadRequest, kind: kindInvalid, param: param,
-		message: fmt.Sprintf(format, a...)}
+	return refusal(http.StatusBadRequest, param, "", fmt.Sprintf(format, a...))
 }
 
 // missing is the fault of a required parameter that is absent.
 func missing(param string) *fault {
-	return &fault{status: http.StatusBadRequest, kind: kindInvalid,
-		code: "missing_required_parameter", param: param,
-		message: "missing required parameter: " + param}
+	return refusal(http.StatusBadRequest, param, "missing_required_parameter",
+		"missing required parameter: "+param)
 }
 
 // unsupported is the fault of a parameter that OpenAI has and this server has not; instead says
 // what to do.
 func unsupported(param, what, instead string) *fault {
-	return &fault{status: http.StatusBadRequest, kind: kindInvalid, code: "unsupported_parameter",
-		param:   param,
-		message: what + " is not supported by this server; " + instead}
+	return refusal(http.StatusBadRequest, param, "unsupported_parameter",
+		what+" is not supported by this server; "+instead)
 }
 
 // faultOf turns an error of the models or the session into a fault. history is the parameter that
@@ -77,42 +85,32 @@ func faultOf(err error, history string) *fault {
 	case errors.As(err, &f):
 		return f
 	case errors.As(err, &tooLong):
-		return &fault{status: http.StatusBadRequest, kind: kindInvalid, code: codeContextLength,
-			param: history,
-			message: fmt.Sprintf("This model's maximum context length is %d tokens. However, you "+
-				"requested %d tokens. "+
-				"Please reduce the length of the %s.", tooLong.Max, tooLong.Asked, history)}
+		return refusal(http.StatusBadRequest, history, codeContextLength, fmt.Sprintf(
+			"This model's maximum context length is %d tokens. However, you requested %d tokens. "+
+				"Please reduce the length of the %s.", tooLong.Max, tooLong.Asked, history))
 	case errors.As(err, &request):
 		return invalid(parameterOf(request.Param, history), "%s", request.Msg)
 	case errors.As(err, &param):
 		return invalid(param.Param, "%s", param.Error())
 	case errors.Is(err, sample.ErrNonFinite):
-		return &fault{status: http.StatusInternalServerError, kind: kindServer,
-			code: "non_finite_logits",
-			message: "the model computed NaN or infinite logits, so this request was ended; " +
-				"other requests go on"}
+		return failure(http.StatusInternalServerError, "non_finite_logits", "the model computed "+
+			"NaN or infinite logits, so this request was ended; other requests go on")
 	case errors.As(err, &broken):
-		return &fault{status: http.StatusInternalServerError, kind: kindServer,
-			code: "engine_fault", message: broken.Error()}
+		return failure(http.StatusInternalServerError, "engine_fault", broken.Error())
 	case errors.As(err, &busy):
 		return &fault{status: http.StatusTooManyRequests, kind: "rate_limit_error",
 			code:       "rate_limit_exceeded",
 			retryAfter: int(busy.After / time.Second), message: busy.Error()}
 	case errors.Is(err, sched.ErrClosed):
-		return &fault{status: http.StatusServiceUnavailable, kind: kindServer, code: kindServer,
-			message: "the server is shutting down"}
+		return failure(http.StatusServiceUnavailable, kindServer, "the server is shutting down")
 	case errors.Is(err, session.ErrUnavailable):
-		return &fault{status: http.StatusServiceUnavailable, kind: kindServer,
-			code: "model_unavailable", message: err.Error()}
+		return failure(http.StatusServiceUnavailable, "model_unavailable", err.Error())
 	case errors.Is(err, session.ErrUnknownModel):
-		return &fault{status: http.StatusNotFound, kind: kindInvalid, code: "model_not_found",
-			param: "model", message: err.Error()}
+		return refusal(http.StatusNotFound, "model", "model_not_found", err.Error())
 	case errors.Is(err, context.Canceled):
-		return &fault{status: statusClientGone, kind: kindServer, code: "cancelled",
-			message: "the request was cancelled"}
+		return failure(statusClientGone, "cancelled", "the request was cancelled")
 	}
-	return &fault{status: http.StatusInternalServerError, kind: kindServer, code: kindServer,
-		message: err.Error()}
+	return failure(http.StatusInternalServerError, kindServer, err.Error())
 }
 
 // parameterOf translates a field of session.Request into the client's parameter.
@@ -163,53 +161,45 @@ func orNull(s string) *string {
 
 // writeFault answers with an error. If the headers of a whole answer are sent already (patient.go),
 // it cuts the connection.
-func writeFault(w http.ResponseWriter, f *fault) {
-	if headersSent(w) {
-		noteError(w, brief(f.message))
+func writeFault(e *exchange, f *fault) {
+	e.fault = brief(f.message)
+	if e.status != 0 {
 		panic(http.ErrAbortHandler)
 	}
 	if f.retryAfter > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(f.retryAfter))
+		e.Header().Set("Retry-After", strconv.Itoa(f.retryAfter))
 	}
 	if f.status == http.StatusUnauthorized {
-		w.Header().Set("WWW-Authenticate", "Bearer")
+		e.Header().Set("WWW-Authenticate", "Bearer")
 	}
-	noteError(w, brief(f.message))
-	writeJSON(w, f.status, f.body())
+	writeJSON(e, f.status, f.body())
 }
 
 // writeJSON writes one whole answer. A failed write is ignored: the client is gone.
-func writeJSON(w http.ResponseWriter, status int, v any) {
+func writeJSON(e *exchange, status int, v any) {
 	b, err := marshal(v)
 	if err != nil {
 		status, b = http.StatusInternalServerError,
 			[]byte(`{"error":{"message":"the answer could not be encoded",`+
 				`"type":"server_error","param":null,"code":null}}`)
-		noteError(w, err.Error())
+		e.fault = err.Error()
 	}
-	if !headersSent(w) {
-		h := w.Header()
+	if e.status == 0 {
+		h := e.Header()
 		h.Set("Content-Type", "application/json")
 		h.Set("Content-Length", strconv.Itoa(len(b)+1))
-		w.WriteHeader(status)
+		e.WriteHeader(status)
 	}
-	_, _ = w.Write(append(b, '\n'))
+	_, _ = e.Write(append(b, '\n'))
 }
 
 // marshal is json.Marshal that leaves <, > and & readable.
 func marshal(v any) (json.RawMessage, error) {
-	var buf writeBuffer
+	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
 		return nil, err
 	}
-	return json.RawMessage(buf[:len(buf)-1]), nil
-}
-
-type writeBuffer []byte
-
-func (b *writeBuffer) Write(p []byte) (int, error) {
-	*b = append(*b, p...)
-	return len(p), nil
+	return buf.Bytes()[:buf.Len()-1], nil
 }

@@ -52,9 +52,8 @@ func readBody(w http.ResponseWriter, r *http.Request) (*object, *fault) {
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, &fault{status: http.StatusRequestEntityTooLarge, kind: kindInvalid,
-			code:    "request_too_large",
-			message: fmt.Sprintf("the request body is larger than %d MiB", maxBody>>20)}
+		return nil, refusal(http.StatusRequestEntityTooLarge, "", "request_too_large",
+			fmt.Sprintf("the request body is larger than %d MiB", maxBody>>20))
 	case err != nil:
 		return nil, invalid("", "the request body could not be read: %v", err)
 	}
@@ -117,10 +116,9 @@ func (v value) wrong(want string) {
 	if where == "" {
 		where = "the request body"
 	}
-	v.c.add(&fault{status: http.StatusBadRequest, kind: kindInvalid, code: "invalid_type",
-		param: v.Path,
-		message: fmt.Sprintf("invalid type for %s: expected %s, but got %s", where, want,
-			kindNames[v.Kind()])})
+	v.c.add(refusal(http.StatusBadRequest, v.Path, "invalid_type",
+		fmt.Sprintf("invalid type for %s: expected %s, but got %s", where, want,
+			kindNames[v.Kind()])))
 }
 
 // object is nil where the value is not an object.

@@ -22,11 +22,9 @@ import (
 type metrics struct {
 	http.Handler
 	prompt, cached, generated *prometheus.CounterVec
-	success                   *prometheus.CounterVec // by finished_reason
-	faults                    *prometheus.CounterVec // by kind
-	ttft, tpot, latency       *prometheus.HistogramVec
-	queue, prefill, decode    *prometheus.HistogramVec // parts of latency
-	prompts, answers          *prometheus.HistogramVec // tokens
+	success                   *prometheus.CounterVec     // by finished_reason
+	faults                    *prometheus.CounterVec     // by kind
+	turns                     []*prometheus.HistogramVec // of turnMetrics
 }
 
 // Bounds in seconds, from what vLLM uses: one decode step on a fast card to one on a slow CPU.
@@ -41,20 +39,44 @@ var (
 		240, 480, 960, 1920, 7680}
 )
 
+// turnMetrics are the histograms: what each turn that generated something adds to, below 0 for
+// nothing.
+var turnMetrics = []struct {
+	name, help string
+	bounds     []float64
+	of         func(session.Done) float64
+}{
+	{"vllm:time_to_first_token_seconds", "From submission to the first token.", firstTokenBounds,
+		func(d session.Done) float64 { return d.Timing.TTFT.Seconds() }},
+	{"vllm:request_time_per_output_token_seconds",
+		"Mean time of a token after the first, one value a request.", perTokenBounds,
+		func(d session.Done) float64 {
+			if d.Usage.Completion < 2 {
+				return -1
+			}
+			return d.Timing.Decode.Seconds() / float64(d.Usage.Completion-1)
+		}},
+	{"vllm:e2e_request_latency_seconds", "From submission to the last token.", requestBounds,
+		func(d session.Done) float64 { return (d.Timing.TTFT + d.Timing.Decode).Seconds() }},
+	{"vllm:request_queue_time_seconds", "From submission to the first step.", requestBounds,
+		func(d session.Done) float64 { return d.Timing.Queued.Seconds() }},
+	{"vllm:request_prefill_time_seconds", "From the first step to the first token.", requestBounds,
+		func(d session.Done) float64 { return d.Timing.Prefill.Seconds() }},
+	{"vllm:request_decode_time_seconds", "From the first token to the last.", requestBounds,
+		func(d session.Done) float64 { return d.Timing.Decode.Seconds() }},
+	{"vllm:request_prompt_tokens", "Prompt tokens of a request.", tokenBounds,
+		func(d session.Done) float64 { return float64(d.Usage.Prompt) }},
+	{"vllm:request_generation_tokens", "Generated tokens of a request, reasoning included.",
+		tokenBounds, func(d session.Done) float64 { return float64(d.Usage.Completion) }},
+}
+
 func newMetrics(models session.Models) *metrics {
 	registry := prometheus.NewRegistry()
-	model := []string{"model_name"}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help},
-			append(model, labels...))
+			append([]string{"model_name"}, labels...))
 		registry.MustRegister(c)
 		return c
-	}
-	histogram := func(name, help string, bounds []float64) *prometheus.HistogramVec {
-		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help,
-			Buckets: bounds}, model)
-		registry.MustRegister(h)
-		return h
 	}
 	m := &metrics{
 		prompt: counter("vllm:prompt_tokens_total", "Prompt tokens of finished requests."),
@@ -65,22 +87,12 @@ func newMetrics(models session.Models) *metrics {
 			"finished_reason"),
 		faults: counter("ossrun:harmony_faults_total",
 			"Places where sampled tokens were not legal Harmony, by kind.", "kind"),
-		ttft: histogram("vllm:time_to_first_token_seconds",
-			"From submission to the first token.", firstTokenBounds),
-		tpot: histogram("vllm:request_time_per_output_token_seconds",
-			"Mean time of a token after the first, one value a request.", perTokenBounds),
-		latency: histogram("vllm:e2e_request_latency_seconds",
-			"From submission to the last token.", requestBounds),
-		queue: histogram("vllm:request_queue_time_seconds",
-			"From submission to the first step.", requestBounds),
-		prefill: histogram("vllm:request_prefill_time_seconds",
-			"From the first step to the first token.", requestBounds),
-		decode: histogram("vllm:request_decode_time_seconds",
-			"From the first token to the last.", requestBounds),
-		prompts: histogram("vllm:request_prompt_tokens", "Prompt tokens of a request.",
-			tokenBounds),
-		answers: histogram("vllm:request_generation_tokens",
-			"Generated tokens of a request, reasoning included.", tokenBounds),
+	}
+	for _, t := range turnMetrics {
+		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: t.name, Help: t.help,
+			Buckets: t.bounds}, []string{"model_name"})
+		registry.MustRegister(h)
+		m.turns = append(m.turns, h)
 	}
 	registry.MustRegister(&state{models}, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -97,18 +109,10 @@ func (m *metrics) finished(model string, d session.Done) {
 	for kind, n := range d.Faults {
 		m.faults.WithLabelValues(model, harmony.Fault(kind).String()).Add(float64(n))
 	}
-	if d.Usage.Completion == 0 {
-		return
-	}
-	m.ttft.WithLabelValues(model).Observe(d.Timing.TTFT.Seconds())
-	m.latency.WithLabelValues(model).Observe((d.Timing.TTFT + d.Timing.Decode).Seconds())
-	m.queue.WithLabelValues(model).Observe(d.Timing.Queued.Seconds())
-	m.prefill.WithLabelValues(model).Observe(d.Timing.Prefill.Seconds())
-	m.decode.WithLabelValues(model).Observe(d.Timing.Decode.Seconds())
-	m.prompts.WithLabelValues(model).Observe(float64(d.Usage.Prompt))
-	m.answers.WithLabelValues(model).Observe(float64(d.Usage.Completion))
-	if n := d.Usage.Completion - 1; n > 0 {
-		m.tpot.WithLabelValues(model).Observe(d.Timing.Decode.Seconds() / float64(n))
+	for i, t := range turnMetrics {
+		if v := t.of(d); v >= 0 && d.Usage.Completion > 0 {
+			m.turns[i].WithLabelValues(model).Observe(v)
+		}
 	}
 }
 
@@ -167,19 +171,17 @@ var schedulerMetrics = []schedulerMetric{
 }
 
 func gauge(name, help string, of func(sched.Stats) float64) schedulerMetric {
-	return schedulerMetric{describe(name, help), prometheus.GaugeValue, of}
+	return schedulerMetric{prometheus.NewDesc(name, help, []string{"model_name"}, nil),
+		prometheus.GaugeValue, of}
 }
 
 func total(name, help string, of func(sched.Stats) uint64) schedulerMetric {
-	return schedulerMetric{describe(name, help), prometheus.CounterValue,
-		func(s sched.Stats) float64 { return float64(of(s)) }}
+	m := gauge(name, help, func(s sched.Stats) float64 { return float64(of(s)) })
+	m.kind = prometheus.CounterValue
+	return m
 }
 
 func part(n, of int) float64 { return float64(n) / float64(max(of, 1)) }
-
-func describe(name, help string) *prometheus.Desc {
-	return prometheus.NewDesc(name, help, []string{"model_name"}, nil)
-}
 
 func (s *state) Describe(ch chan<- *prometheus.Desc) {
 	for _, g := range schedulerMetrics {

@@ -13,7 +13,7 @@ import "net/http"
 
 // patientWriter sends the line feeds of one whole answer.
 type patientWriter struct {
-	w     http.ResponseWriter
+	e     *exchange
 	beats int
 }
 
@@ -22,15 +22,9 @@ func (p *patientWriter) quiet() error {
 	if p.beats++; p.beats < 2 {
 		return nil
 	}
-	if !headersSent(p.w) {
-		p.w.Header().Set("Content-Type", "application/json")
-		p.w.WriteHeader(http.StatusOK)
+	if p.e.status == 0 {
+		p.e.Header().Set("Content-Type", "application/json")
+		p.e.WriteHeader(http.StatusOK)
 	}
-	return writeNow(p.w, []byte{'\n'})
-}
-
-// headersSent tells that the status of the answer is settled.
-func headersSent(w http.ResponseWriter) bool {
-	e, ok := w.(*exchange)
-	return ok && e.status != 0
+	return writeNow(p.e, []byte{'\n'})
 }

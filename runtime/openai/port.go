@@ -13,6 +13,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -46,37 +47,26 @@ type Options struct {
 }
 
 type port struct {
-	models  session.Models
-	key     string
-	version string
-	log     *slog.Logger
-	origins []string
-	silence time.Duration
-	ready   func() error
+	Options
 	pace    *pace
-	bound   int // MaxReasoning
-	store   session.Store
 	metrics *metrics
 }
 
 // NewHandler is the port. Every answer of it is JSON, a stream of events, or the metrics' text.
 func NewHandler(o Options) http.Handler {
-	p := &port{models: o.Models, key: o.APIKey, version: o.Version, log: o.Log, origins: o.Origins,
-		silence: o.Silence, ready: o.Ready, bound: o.MaxReasoning,
-		pace:  &pace{tokens: o.Interval},
-		store: o.Store, metrics: newMetrics(o.Models)}
-	if p.log == nil {
-		p.log = slog.New(slog.DiscardHandler)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if p.silence == 0 {
-		p.silence = 15 * time.Second
+	if o.Silence == 0 {
+		o.Silence = 15 * time.Second
 	}
-	if p.store == nil {
-		p.store = session.NewStore()
+	if o.Store == nil {
+		o.Store = session.NewStore()
 	}
-	if p.ready == nil {
-		p.ready = func() error { return nil }
+	if o.Ready == nil {
+		o.Ready = func() error { return nil }
 	}
+	p := &port{Options: o, pace: &pace{tokens: o.Interval}, metrics: newMetrics(o.Models)}
 	mux := http.NewServeMux()
 	for path, methods := range p.routes() {
 		mux.Handle(path, methods)
@@ -84,8 +74,10 @@ func NewHandler(o Options) http.Handler {
 	return p.around(mux)
 }
 
-// methods are a path's handlers; GET answers HEAD too.
-type methods map[string]http.HandlerFunc
+type handler func(e *exchange, r *http.Request)
+
+// methods are a path's handlers; GET answers HEAD too, "" every method.
+type methods map[string]handler
 
 func (p *port) routes() map[string]methods {
 	return map[string]methods{
@@ -98,56 +90,50 @@ func (p *port) routes() map[string]methods {
 		"/v1/embeddings":       {"POST": refuseRoute("gpt-oss makes no embeddings")},
 		"/health":              {"GET": p.health},
 		"/version":             {"GET": p.showVersion},
-		"/metrics":             {"GET": p.metrics.ServeHTTP},
+		"/metrics":             {"GET": p.showMetrics},
 		"/": {"": refuseRoute("the API is under /v1/: chat/completions, " +
 			"responses, completions, models")},
 	}
 }
 
 func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	method := r.Method
+	e, method := w.(*exchange), r.Method // port.around has made it
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
-	if h := m[method]; h != nil {
-		h(w, r)
-		return
+	for _, name := range []string{method, ""} {
+		if h := m[name]; h != nil {
+			h(e, r)
+			return
+		}
 	}
-	if h := m[""]; h != nil {
-		h(w, r)
-		return
-	}
-	var allowed []string
-	for name := range m {
-		allowed = append(allowed, name)
-	}
-	slices.Sort(allowed)
-	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	writeFault(w, &fault{status: http.StatusMethodNotAllowed, kind: kindInvalid,
-		code: "method_not_allowed",
-		message: fmt.Sprintf("%s is not possible for %s, only %s", r.Method, r.URL.Path,
-			strings.Join(allowed, ", "))})
+	allowed := strings.Join(slices.Sorted(maps.Keys(m)), ", ")
+	e.Header().Set("Allow", allowed)
+	writeFault(e, refusal(http.StatusMethodNotAllowed, "", "method_not_allowed",
+		fmt.Sprintf("%s is not possible for %s, only %s", r.Method, r.URL.Path, allowed)))
 }
 
-func refuseRoute(instead string) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		writeFault(w, &fault{status: http.StatusNotFound, kind: kindInvalid, code: "unknown_url",
-			message: fmt.Sprintf("there is no %s %s: %s", r.Method, r.URL.Path, instead)})
+func refuseRoute(instead string) handler {
+	return func(e *exchange, r *http.Request) {
+		writeFault(e, refusal(http.StatusNotFound, "", "unknown_url",
+			fmt.Sprintf("there is no %s %s: %s", r.Method, r.URL.Path, instead)))
 	}
 }
 
-func (p *port) health(w http.ResponseWriter, _ *http.Request) {
-	if err := p.ready(); err != nil {
-		w.Header().Set("Retry-After", "1")
-		writeJSON(w, http.StatusServiceUnavailable, map[string]string{"status": err.Error()})
+func (p *port) health(e *exchange, _ *http.Request) {
+	if err := p.Ready(); err != nil {
+		e.Header().Set("Retry-After", "1")
+		writeJSON(e, http.StatusServiceUnavailable, map[string]string{"status": err.Error()})
 		return
 	}
-	writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
+	writeJSON(e, http.StatusOK, map[string]string{"status": "ok"})
 }
 
-func (p *port) showVersion(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, map[string]string{"version": p.version})
+func (p *port) showVersion(e *exchange, _ *http.Request) {
+	writeJSON(e, http.StatusOK, map[string]string{"version": p.Version})
 }
+
+func (p *port) showMetrics(e *exchange, r *http.Request) { p.metrics.ServeHTTP(e, r) }
 
 type modelObject struct {
 	ID          string `json:"id"`
@@ -160,7 +146,7 @@ type modelObject struct {
 // allModels lists every name of every model.
 func (p *port) allModels() []modelObject {
 	list := []modelObject{}
-	for _, m := range p.models.List() {
+	for _, m := range p.Models.List() {
 		for _, name := range append([]string{m.ID}, m.Aliases...) {
 			list = append(list, modelObject{ID: name, Object: "model", Created: m.Created,
 				OwnedBy: "ossrun", MaxModelLen: m.ContextLength})
@@ -169,22 +155,22 @@ func (p *port) allModels() []modelObject {
 	return list
 }
 
-func (p *port) listModels(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, struct {
+func (p *port) listModels(e *exchange, _ *http.Request) {
+	writeJSON(e, http.StatusOK, struct {
 		Object string        `json:"object"`
 		Data   []modelObject `json:"data"`
 	}{"list", p.allModels()})
 }
 
-func (p *port) showModel(w http.ResponseWriter, r *http.Request) {
+func (p *port) showModel(e *exchange, r *http.Request) {
 	id := r.PathValue("id")
 	for _, m := range p.allModels() {
 		if strings.EqualFold(m.ID, id) {
-			writeJSON(w, http.StatusOK, m)
+			writeJSON(e, http.StatusOK, m)
 			return
 		}
 	}
-	writeFault(w, faultOf(fmt.Errorf("%w %q", session.ErrUnknownModel, id), ""))
+	writeFault(e, faultOf(fmt.Errorf("%w %q", session.ErrUnknownModel, id), ""))
 }
 
 // newID makes an id that nobody else has: 128 random bits.

@@ -23,7 +23,7 @@ type responsesForm struct {
 }
 
 func (p *port) readResponses(o *object) (*request, form, *fault) {
-	req, f := parseResponses(o, p.store, p.bound)
+	req, f := parseResponses(o, p.Store, p.MaxReasoning)
 	if f != nil {
 		return nil, nil, f
 	}
@@ -39,14 +39,14 @@ func (r *responsesForm) open(a *answer) {
 }
 
 // send writes one event of the stream.
-func (r *responsesForm) send(kind string, e stamped) {
-	e.stamp(kind, r.sequence)
+func (r *responsesForm) send(kind string, e streamEvent) {
+	e.Type, e.Sequence = kind, r.sequence
 	r.sequence++
-	r.emit(kind, e)
+	r.emit(kind, &e)
 }
 
 func (r *responsesForm) sendResponse(kind string) {
-	r.send(kind, &responseEvent{Response: r.response})
+	r.send(kind, streamEvent{Response: r.response})
 }
 
 // beat is an event, since a comment would not reset Codex's timer.
@@ -88,7 +88,7 @@ func (r *responsesForm) finish(usage session.Usage, failed *fault) {
 		return
 	}
 	if err := r.keep(); err != nil {
-		noteError(r.w, "the response is not stored: "+err.Error())
+		r.exchange.fault = "the response is not stored: " + err.Error()
 	}
 }
 
@@ -104,29 +104,29 @@ func (r *responsesForm) keep() error {
 			s.Items[item.itemID()] = b
 		}
 	}
-	return putResponse(r.port.store, r.response.ID, s)
+	return putResponse(r.port.Store, r.response.ID, s)
 }
 
-func (p *port) storedResponse(w http.ResponseWriter, r *http.Request) {
+func (p *port) storedResponse(e *exchange, r *http.Request) {
 	id := r.PathValue("id")
-	s, ok := getResponse(p.store, id)
+	s, ok := getResponse(p.Store, id)
 	switch {
 	case !ok:
-		writeFault(w, noResponse(id))
+		writeFault(e, noResponse(id))
 	case r.URL.Query().Get("stream") == "true":
-		writeFault(w, unsupported("stream", "streaming a stored response", "get it without stream"))
+		writeFault(e, unsupported("stream", "streaming a stored response", "get it without stream"))
 	default:
-		writeJSON(w, http.StatusOK, s.Body)
+		writeJSON(e, http.StatusOK, s.Body)
 	}
 }
 
-func (p *port) deleteResponse(w http.ResponseWriter, r *http.Request) {
+func (p *port) deleteResponse(e *exchange, r *http.Request) {
 	id := r.PathValue("id")
-	if !p.store.Delete(session.KindResponse, id) {
-		writeFault(w, noResponse(id))
+	if !p.Store.Delete(session.KindResponse, id) {
+		writeFault(e, noResponse(id))
 		return
 	}
-	writeJSON(w, http.StatusOK, struct {
+	writeJSON(e, http.StatusOK, struct {
 		ID      string `json:"id"`
 		Object  string `json:"object"`
 		Deleted bool   `json:"deleted"`
@@ -134,6 +134,5 @@ func (p *port) deleteResponse(w http.ResponseWriter, r *http.Request) {
 }
 
 func noResponse(id string) *fault {
-	return &fault{status: http.StatusNotFound, kind: kindInvalid, param: "response_id",
-		message: "Response with id '" + id + "' not found."}
+	return refusal(http.StatusNotFound, "response_id", "", "Response with id '"+id+"' not found.")
 }

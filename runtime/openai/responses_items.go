@@ -17,7 +17,7 @@ import (
 // returns.
 type composer struct {
 	response *response
-	send     func(kind string, e stamped)
+	send     func(kind string, e streamEvent)
 	text     strings.Builder // of the open item
 	logprobs []tokenLogprob  // of the open item
 	open     outputItem      // nil: none; else the last of answer.Output
@@ -32,7 +32,9 @@ func (c *composer) take(e session.Event) {
 				Content: []contentPart{}, Status: "in_progress"})
 		}
 		c.text.WriteString(e.Text)
-		c.send("response.reasoning_text.delta", &textDeltaEvent{place: c.place(), Delta: e.Text})
+		at := c.inPart()
+		at.Delta = &e.Text
+		c.send("response.reasoning_text.delta", at)
 	case session.Commentary:
 		c.message("commentary", e.Text, nil)
 	case session.Answer:
@@ -62,8 +64,9 @@ func (c *composer) message(phase, text string, logprobs []tokenLogprob) {
 	}
 	c.text.WriteString(text)
 	c.logprobs = append(c.logprobs, logprobs...)
-	c.send("response.output_text.delta", &textDeltaEvent{place: c.place(), Delta: text,
-		Logprobs: orEmpty(logprobs)})
+	at := c.inPart()
+	at.Delta, at.Logprobs = &text, orEmpty(logprobs)
+	c.send("response.output_text.delta", at)
 }
 
 func (c *composer) arguments(text string) {
@@ -73,8 +76,9 @@ func (c *composer) arguments(text string) {
 	}
 	call.Arguments += text
 	c.sent += len(text)
-	c.send("response.function_call_arguments.delta", &argumentsDeltaEvent{ItemID: call.ID,
-		OutputIndex: c.index(), Delta: text})
+	at := c.inItem()
+	at.Delta = &text
+	c.send("response.function_call_arguments.delta", at)
 }
 
 // begin opens an item, and its part if it has one.
@@ -83,9 +87,11 @@ func (c *composer) begin(item outputItem) {
 	c.response.Output = append(c.response.Output, item)
 	c.open, c.sent, c.logprobs = item, 0, nil
 	c.text.Reset()
-	c.send("response.output_item.added", &itemEvent{OutputIndex: c.index(), Item: item})
+	c.send("response.output_item.added", streamEvent{OutputIndex: c.index(), Item: item})
 	if part, ok := c.part(); ok {
-		c.send("response.content_part.added", &partEvent{place: c.place(), Part: part})
+		at := c.inPart()
+		at.Part = &part
+		c.send("response.content_part.added", at)
 	}
 }
 
@@ -94,24 +100,31 @@ func (c *composer) close(status string) {
 	if c.open == nil {
 		return
 	}
-	part, _ := c.part()
+	part, hasPart := c.part()
+	done := c.inItem()
+	if hasPart {
+		done = c.inPart()
+		done.Text, done.Logprobs = &part.Text, part.Logprobs
+	}
 	switch item := c.open.(type) {
 	case *reasoningItem:
-		c.send("response.reasoning_text.done", &textDoneEvent{place: c.place(), Text: part.Text})
-		c.send("response.content_part.done", &partEvent{place: c.place(), Part: part})
+		c.send("response.reasoning_text.done", done)
 		sealed := seal(part.Text)
 		item.Content, item.Encrypted, item.Status = []contentPart{part}, &sealed, status
 	case *messageItem:
-		c.send("response.output_text.done", &textDoneEvent{place: c.place(), Text: part.Text,
-			Logprobs: part.Logprobs})
-		c.send("response.content_part.done", &partEvent{place: c.place(), Part: part})
+		c.send("response.output_text.done", done)
 		item.Content, item.Status = []contentPart{part}, status
 	case *callItem:
-		c.send("response.function_call_arguments.done", &argumentsDoneEvent{ItemID: item.ID,
-			OutputIndex: c.index(), Name: item.Name, Arguments: item.Arguments})
+		done.Name, done.Arguments = item.Name, &item.Arguments
+		c.send("response.function_call_arguments.done", done)
 		item.Status = status
 	}
-	c.send("response.output_item.done", &itemEvent{OutputIndex: c.index(), Item: c.open})
+	if hasPart {
+		at := c.inPart()
+		at.Part = &part
+		c.send("response.content_part.done", at)
+	}
+	c.send("response.output_item.done", streamEvent{OutputIndex: c.index(), Item: c.open})
 	c.open = nil
 }
 
@@ -126,9 +139,21 @@ func (c *composer) part() (contentPart, bool) {
 	return contentPart{}, false
 }
 
-func (c *composer) index() int { return len(c.response.Output) - 1 }
+func (c *composer) index() *int {
+	n := len(c.response.Output) - 1
+	return &n
+}
 
-func (c *composer) place() place { return place{ItemID: c.open.itemID(), OutputIndex: c.index()} }
+// inItem is an event of the open item, inPart one of its part.
+func (c *composer) inItem() streamEvent {
+	return streamEvent{ItemID: c.open.itemID(), OutputIndex: c.index()}
+}
+
+func (c *composer) inPart() streamEvent {
+	e := c.inItem()
+	e.ContentIndex = new(int)
+	return e
+}
 
 func orEmpty(list []tokenLogprob) *[]tokenLogprob {
 	if list == nil {

@@ -4,7 +4,7 @@ package openai
 
 import (
 	"encoding/json"
-	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
@@ -46,9 +46,9 @@ func parseResponses(o *object, store session.Store, bound int) (*responsesReques
 	if previous != "" {
 		before, ok := getResponse(store, previous)
 		if !ok {
-			return nil, &fault{status: 404, kind: kindInvalid, code: "previous_response_not_found",
-				param:   "previous_response_id",
-				message: fmt.Sprintf("Previous response with id '%s' not found.", previous)}
+			return nil, refusal(http.StatusNotFound, "previous_response_id",
+				"previous_response_not_found",
+				"Previous response with id '"+previous+"' not found.")
 		}
 		r.talk = before.Talk
 	}
@@ -128,9 +128,7 @@ func readInput(o *object, talk *conversation, store session.Store, goesOn bool) 
 		}
 		return nil
 	case jsondoc.String:
-		if text := v.text(); text != "" { // LM Studio's clients warm up with ""
-			talk.user(text)
-		}
+		talk.add(session.User, v.text()) // LM Studio's clients warm up with ""
 		return nil
 	case jsondoc.Array:
 	default:
@@ -157,7 +155,7 @@ func inputItem(talk *conversation, v value, after []value, store session.Store) 
 	case "message", "":
 		inputMessage(talk, o, after)
 	case "reasoning":
-		talk.reasoning(thoughtOf(o))
+		talk.add(session.AssistantReasoning, thoughtOf(o))
 	case "function_call", "custom_tool_call":
 		readCall(talk, o, o.text("call_id"))
 	case "function_call_output", "custom_tool_call_output":
@@ -166,8 +164,8 @@ func inputItem(talk *conversation, v value, after []value, store session.Store) 
 		id := o.text("id")
 		raw, ok := getItem(store, id)
 		if !ok {
-			o.c.add(&fault{status: 404, kind: kindInvalid, param: o.at("id"),
-				message: fmt.Sprintf("Item with id '%s' not found.", id)})
+			o.c.add(refusal(http.StatusNotFound, o.at("id"), "",
+				"Item with id '"+id+"' not found."))
 			return ""
 		}
 		inputItem(talk, value{jsondoc.Field{Raw: raw, Path: v.Path}, v.c}, after, store)
@@ -183,13 +181,13 @@ func inputMessage(talk *conversation, o *object, after []value) {
 	case "system", "developer":
 		talk.developer(content(o, "content", false))
 	case "user":
-		talk.user(content(o, "content", false))
+		talk.Messages = append(talk.Messages, session.User(content(o, "content", false)))
 	case "assistant":
 		text := content(o, "content", false)
 		if isPreamble(o, after) {
-			talk.commentary(text)
+			talk.add(session.AssistantCommentary, text)
 		} else {
-			talk.answer(text)
+			talk.add(session.AssistantAnswer, text)
 		}
 	case "":
 		o.c.add(missing(o.at("role")))

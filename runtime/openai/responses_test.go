@@ -251,8 +251,8 @@ func TestContinuationsAreApart(t *testing.T) {
 	}
 	a, _ := getResponse(store, "x")
 	b, _ := getResponse(store, "x")
-	a.Talk.user("tomorrow")
-	b.Talk.user("yesterday")
+	a.Talk.add(session.User, "tomorrow")
+	b.Talk.add(session.User, "yesterday")
 	if got := history(session.Request{Messages: a.Talk.Messages}); got != "user: hi\nuser: "+
 		"tomorrow" {
 		t.Errorf("the first one says %q", got)

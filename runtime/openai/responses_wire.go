@@ -148,66 +148,19 @@ func reasoningText(text string) contentPart {
 	return contentPart{Type: "reasoning_text", Text: text}
 }
 
-// The stream's events. head is filled in when an event is sent.
-
-type head struct {
-	Type     string `json:"type"`
-	Sequence int    `json:"sequence_number"`
-}
-
-func (h *head) stamp(kind string, n int) { h.Type, h.Sequence = kind, n }
-
-type stamped interface{ stamp(kind string, n int) }
-
-type responseEvent struct {
-	head
-	Response *response `json:"response"`
-}
-
-type itemEvent struct {
-	head
-	OutputIndex int        `json:"output_index"`
-	Item        outputItem `json:"item"`
-}
-
-type partEvent struct {
-	head
-	place
-	Part contentPart `json:"part"`
-}
-
-// place says which part of which item an event belongs to.
-type place struct {
-	ItemID       string `json:"item_id"`
-	OutputIndex  int    `json:"output_index"`
-	ContentIndex int    `json:"content_index"`
-}
-
-type textDeltaEvent struct {
-	head
-	place
-	Delta    string          `json:"delta"`
-	Logprobs *[]tokenLogprob `json:"logprobs,omitempty"` // always there for output_text
-}
-
-type textDoneEvent struct {
-	head
-	place
-	Text     string          `json:"text"`
-	Logprobs *[]tokenLogprob `json:"logprobs,omitempty"`
-}
-
-type argumentsDeltaEvent struct {
-	head
-	ItemID      string `json:"item_id"`
-	OutputIndex int    `json:"output_index"`
-	Delta       string `json:"delta"`
-}
-
-type argumentsDoneEvent struct {
-	head
-	ItemID      string `json:"item_id"`
-	OutputIndex int    `json:"output_index"`
-	Name        string `json:"name"`
-	Arguments   string `json:"arguments"`
+// streamEvent is one event of the stream; a field that its type does not have is nil or "".
+type streamEvent struct {
+	Type         string          `json:"type"`
+	Sequence     int             `json:"sequence_number"`
+	Response     *response       `json:"response,omitempty"`
+	ItemID       string          `json:"item_id,omitempty"`
+	OutputIndex  *int            `json:"output_index,omitempty"`
+	ContentIndex *int            `json:"content_index,omitempty"` // an item has one part, the first
+	Item         outputItem      `json:"item,omitempty"`
+	Part         *contentPart    `json:"part,omitempty"`
+	Delta        *string         `json:"delta,omitempty"`
+	Text         *string         `json:"text,omitempty"`
+	Name         string          `json:"name,omitempty"`
+	Arguments    *string         `json:"arguments,omitempty"`
+	Logprobs     *[]tokenLogprob `json:"logprobs,omitempty"` // always there for output_text
 }

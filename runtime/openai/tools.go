@@ -135,7 +135,7 @@ func readCall(talk *conversation, o *object, id string) {
 	if o.has("input") {
 		arguments = o.text("input")
 	}
-	talk.call(id, name, arguments)
+	talk.Messages = append(talk.Messages, session.FunctionCall(id, name, arguments))
 }
 
 // toolName tells whether a name can stand in a Harmony header as one word.

@@ -8,7 +8,6 @@ package session
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 
 	"github.com/ossrun/ossrun/runtime/sched"
 )
@@ -30,8 +29,6 @@ type Model struct {
 	store   Store
 
 	submit func(context.Context, sched.Request) (tokenStream, error) // tests replace it
-
-	faults atomic.Int64 // places in all turns where the tokens were not legal Harmony
 }
 
 // New starts a scheduler on an engine.
@@ -66,7 +63,3 @@ func (m *Model) ContextLength() int { return m.context }
 
 // Stats are the scheduler's counters.
 func (m *Model) Stats() sched.Stats { return m.sched.Stats() }
-
-func (m *Model) finished(t *turn) {
-	m.faults.Add(int64(t.result.Done.Faults.Total()))
-}

@@ -110,8 +110,8 @@ func TestALoopEndsTheTurn(t *testing.T) {
 	if res.Done.Finish != FinishLength || res.Answer == "" || res.Done.Usage.Completion > 1000 {
 		t.Errorf("finish %q after %d tokens", res.Done.Finish, res.Done.Usage.Completion)
 	}
-	if m.faults.Load() != 0 || res.Tokens[0] != token.Channel {
-		t.Errorf("%d faults", m.faults.Load())
+	if n := res.Done.Faults.Total(); n != 0 || res.Tokens[0] != token.Channel {
+		t.Errorf("%d faults", n)
 	}
 }
 

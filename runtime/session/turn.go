@@ -370,7 +370,6 @@ func (t *turn) finish(f Finish, err error) {
 		f == FinishToolCalls) {
 		t.remember()
 	}
-	t.model.finished(t)
 }
 
 // addFaults adds the faults that the reader has found.
