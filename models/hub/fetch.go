@@ -24,35 +24,37 @@ var errExpired = errors.New("the address of the file has ended")
 // errCut says that a connection ended before its range did.
 var errCut = errors.New("the connection was cut")
 
-// fetch does a job, with as many tries as it takes. buffer has pieceBytes.
-func (j job) fetch(buffer []byte) error {
-	t := j.t
+// wholeFile stands for a range that is the whole file.
+const wholeFile = -1
+
+// fetch fetches range i, with as many tries as it takes. buffer has pieceBytes.
+func (t *transfer) fetch(i int, buffer []byte) error {
 	patient := patience{client: t.pull.client}
 	for {
-		before := t.missing(j.index)
+		before := t.missing(i)
 		address, foreign := t.address()
 		var err error
-		if j.index < 0 {
+		if i == wholeFile {
 			err = t.stream(address, foreign, buffer)
 		} else {
-			err = t.ranged(j.index, address, foreign, buffer)
+			err = t.ranged(i, address, foreign, buffer)
 		}
 		switch {
 		case err == nil:
 			return nil
 		case errors.Is(err, errNoRanges):
-			t.onlyWhole()
+			t.mu.Lock()
+			t.whole = true
+			t.mu.Unlock()
 			return nil
-		}
-		if t.ctx.Err() != nil {
+		case t.ctx.Err() != nil:
 			return context.Cause(t.ctx)
-		}
-		if errors.Is(err, errExpired) {
+		case errors.Is(err, errExpired):
 			if err := t.renew(address); err != nil {
 				return err
 			}
 		}
-		if t.missing(j.index) < before {
+		if t.missing(i) < before {
 			patient.tries = 0
 		}
 		if patient.tries == 2 {
@@ -64,10 +66,10 @@ func (j job) fetch(buffer []byte) error {
 	}
 }
 
-// missing is what a range, or with index -1 the file, still lacks.
-func (t *transfer) missing(index int) int64 {
-	if index >= 0 {
-		_, length := t.left(index)
+// missing is what a range still lacks.
+func (t *transfer) missing(i int) int64 {
+	if i != wholeFile {
+		_, length := t.left(i)
 		return length
 	}
 	t.mu.Lock()
@@ -109,7 +111,7 @@ func (t *transfer) get(ctx context.Context, address string, foreign bool, from,
 		discard(response)
 		return nil, errExpired
 	}
-	return nil, c.refused(response, t.pull.repo.ID(), t.want.Path+" in "+t.pull.repo.ID())
+	return nil, c.refused(response, t.pull.Repo.ID(), t.want.Path+" in "+t.pull.Repo.ID())
 }
 
 // ranged fetches the rest of range i.

@@ -19,7 +19,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -35,7 +34,6 @@ const (
 
 	journalHead = 512 // bytes before the first range's record
 	recordBytes = 8   // written and flushed, little-endian uint32
-	maxChunks   = 1 << 20
 )
 
 // header is the JSON at a journal's beginning, padded with spaces to journalHead bytes.
@@ -79,20 +77,17 @@ func readJournal(blob string, size int64, boot string) (progress, bool) {
 	if err != nil || partial.Size() != size {
 		return progress{}, false
 	}
-	text, err := readSmall(blob+journalSuffix, journalHead+maxChunks*recordBytes)
+	text, err := os.ReadFile(blob + journalSuffix)
 	if err != nil || len(text) < journalHead {
 		return progress{}, false
 	}
 	var h header
 	if json.Unmarshal(bytes.TrimRight(text[:journalHead], " "), &h) != nil ||
-		h.Format != journalFormat || h.Size != size ||
-		h.Chunk <= 0 || h.Chunk > 1<<31 || (size+h.Chunk-1)/h.Chunk > maxChunks {
+		h.Format != journalFormat || h.Size != size || h.Chunk <= 0 || h.Chunk > 1<<31 ||
+		(size+h.Chunk-1)/h.Chunk != int64(len(text)-journalHead)/recordBytes {
 		return progress{}, false
 	}
 	p := newProgress(size, h.Chunk)
-	if len(text) != journalHead+len(p.written)*recordBytes {
-		return progress{}, false
-	}
 	for i := range p.written {
 		record := text[journalHead+i*recordBytes:]
 		n := binary.LittleEndian.Uint32(record[4:])
@@ -105,15 +100,6 @@ func readJournal(blob string, size int64, boot string) (progress, bool) {
 		p.written[i] = n
 	}
 	return p, true
-}
-
-func readSmall(path string, most int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, most+1))
 }
 
 // journal records progress on the disk.
@@ -145,11 +131,7 @@ func startJournal(blob string, p progress, boot string) (*journal, error) {
 }
 
 // wrote records the bytes of range i that are written.
-func (j *journal) wrote(i int, n uint32) error {
-	_, err := j.file.WriteAt(binary.LittleEndian.AppendUint32(nil, n),
-		journalHead+int64(i)*recordBytes)
-	return err
-}
+func (j *journal) wrote(i int, n uint32) error { return j.record(i, 0, n) }
 
 // flush records, after the data was flushed, that the bytes of now were in it.
 func (j *journal) flush(now []uint32) error {
@@ -157,13 +139,19 @@ func (j *journal) flush(now []uint32) error {
 		if n == j.flushed[i] {
 			continue
 		}
-		if _, err := j.file.WriteAt(binary.LittleEndian.AppendUint32(nil, n),
-			journalHead+int64(i)*recordBytes+4); err != nil {
+		if err := j.record(i, 4, n); err != nil {
 			return err
 		}
 		j.flushed[i] = n
 	}
 	return nil
+}
+
+// record writes one number of the record of range i.
+func (j *journal) record(i int, within int64, n uint32) error {
+	_, err := j.file.WriteAt(binary.LittleEndian.AppendUint32(nil, n),
+		journalHead+int64(i)*recordBytes+within)
+	return err
 }
 
 func (j *journal) close() error { return j.file.Close() }

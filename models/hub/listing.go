@@ -32,11 +32,8 @@ type Listed struct {
 // maxListing is the longest listing that is read, in bytes.
 const maxListing = 64 << 20
 
-// Revision asks which commit a branch, tag or commit is ("" is main) and what is in it.
+// Revision asks which commit a branch, tag or commit is and what is in it.
 func (c *Client) Revision(ctx context.Context, repo store.Repo, revision string) (Revision, error) {
-	if revision == "" {
-		revision = "main"
-	}
 	if !store.ValidRevision(revision) {
 		return Revision{}, fmt.Errorf("%q is not a revision: a branch, a tag or a commit", revision)
 	}
@@ -99,7 +96,7 @@ func (c *Client) Revision(ctx context.Context, repo store.Repo, revision string)
 	return r, nil
 }
 
-// small are the files beside the weights that ossrun, transformers and vLLM read.
+// small are the files besides the weights that ossrun, transformers and vLLM read.
 var small = []string{
 	"config.json", "generation_config.json", "model.safetensors.index.json",
 	"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja",
@@ -108,7 +105,7 @@ var small = []string{
 
 // Needed chooses the files that running a model takes, the small ones first: those of the root, and
 // of the weights either the shards or the single file. What is in folders (original/, metal/) is
-// another form of the same model.
+// the same model in another layout.
 func (r Revision) Needed() []Listed {
 	var files, weights []Listed
 	sharded := slices.ContainsFunc(r.Files,
@@ -123,35 +120,33 @@ func (r Revision) Needed() []Listed {
 			weights = append(weights, f)
 		}
 	}
-	order := func(a, b Listed) int { return strings.Compare(a.Path, b.Path) }
 	slices.SortFunc(files,
 		func(a, b Listed) int { return slices.Index(small, a.Path) - slices.Index(small, b.Path) })
-	slices.SortFunc(weights, order)
+	slices.SortFunc(weights, func(a, b Listed) int { return strings.Compare(a.Path, b.Path) })
 	return append(files, weights...)
 }
 
 // usable says in one sentence why a repository cannot be run, if its files' names tell.
 func (r Revision) usable(repo string) error {
-	has := func(match func(string) bool) bool {
-		return slices.ContainsFunc(r.Files, func(f Listed) bool { return match(f.Path) })
+	names := make([]string, len(r.Files))
+	for i, f := range r.Files {
+		names[i] = f.Path
 	}
-	needed := r.Needed()
-	weights := slices.ContainsFunc(needed,
+	config := slices.Contains(names, "config.json")
+	weights := slices.ContainsFunc(r.Needed(),
 		func(f Listed) bool { return strings.HasSuffix(f.Path, ".safetensors") })
-	config := slices.ContainsFunc(needed, func(f Listed) bool { return f.Path == "config.json" })
 	switch {
 	case weights && config:
 		return nil
-	case has(func(p string) bool { return strings.HasSuffix(p, ".gguf") }):
-		return &permanentError{fmt.Errorf(
-			"%s holds GGUF files: ossrun pull fetches safetensors, as in openai/gpt-oss-20b", repo)}
-	case has(func(p string) bool { return p == "adapter_config.json" }):
-		return &permanentError{fmt.Errorf(
-			"%s holds a LoRA adapter, not a model: merge it into its base model first", repo)}
+	case slices.ContainsFunc(names, func(p string) bool { return path.Ext(p) == ".gguf" }):
+		return fmt.Errorf(
+			"%s holds GGUF files: ossrun pull fetches safetensors, as in openai/gpt-oss-20b", repo)
+	case slices.Contains(names, "adapter_config.json"):
+		return fmt.Errorf(
+			"%s holds a LoRA adapter, not a model: merge it into its base model first", repo)
 	case !weights:
-		return &permanentError{fmt.Errorf(
-			"%s has no model*.safetensors in its root: it is not a model that ossrun runs", repo)}
+		return fmt.Errorf(
+			"%s has no model*.safetensors in its root: it is not a model that ossrun runs", repo)
 	}
-	return &permanentError{fmt.Errorf("%s has no config.json: it is not a model that ossrun runs",
-		repo)}
+	return fmt.Errorf("%s has no config.json: it is not a model that ossrun runs", repo)
 }

@@ -1,13 +1,15 @@
 package hub
 
-import "time"
+import (
+	"time"
+
+	"github.com/ossrun/ossrun/models/mapping"
+)
 
 // How far a pull is, told several times a second.
 
-const (
-	reportEvery = 200 * time.Millisecond
-	rateSamples = 25 // the rate is that of the last five seconds
-)
+// rateSamples makes the rate that of the last five seconds.
+const rateSamples = 25
 
 // report starts telling; the function it gives tells once more and stops.
 func (p *pull) report(files int, bytes int64) (stop func()) {
@@ -16,30 +18,14 @@ func (p *pull) report(files int, bytes int64) (stop func()) {
 	}
 	var speed meter
 	speed.add(time.Now(), p.count.fetched.Load())
-	tell := func() {
+	return mapping.Tell(&p.count.done, bytes, func(done, bytes int64) {
 		state := Progress{Files: files, FilesDone: int(p.count.files.Load()), Bytes: bytes,
-			Done: p.count.done.Load(), Fetched: p.count.fetched.Load()}
+			Done: done, Fetched: p.count.fetched.Load()}
 		speed.add(time.Now(), state.Fetched)
 		state.Rate = speed.rate()
-		state.Left = timeLeft(bytes-state.Done, state.Rate)
+		state.Left = timeLeft(bytes-done, state.Rate)
 		p.Progress(state)
-	}
-	ended, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(reportEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				tell()
-			case <-ended:
-				tell()
-				return
-			}
-		}
-	}()
-	return func() { close(ended); <-done }
+	})
 }
 
 // meter is the rate of the last samples.

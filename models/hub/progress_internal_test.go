@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// reportEvery is the time between two samples of a pull.
+const reportEvery = 200 * time.Millisecond
+
 // TestRate: a line of 10 MB/s that stalls and then gives 40 MB/s, told by a clock of the test's
 // own.
 func TestRate(t *testing.T) {

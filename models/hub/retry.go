@@ -23,11 +23,14 @@ type patience struct {
 	tries  int
 }
 
-// again waits before the next try. It gives the error back when it is permanent or there were
-// enough tries.
+// again waits before the next try. It gives the error back when it is permanent, without that
+// mark, or when there were enough tries.
 func (p *patience) again(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	if permanent := (*permanentError)(nil); errors.As(err, &permanent) {
+		return permanent.err
 	}
 	if !transient(err) {
 		return err
@@ -60,12 +63,10 @@ func (p *patience) wait(err error) time.Duration {
 // transient tells whether an error may go away by itself: everything about connections, and a
 // server that is busy.
 func transient(err error) bool {
-	var permanent *permanentError
 	var protocol *ProtocolError
 	var access *AccessError
 	var missing *NotFoundError
-	return !errors.Is(err, errOffline) && !errors.As(err, &permanent) &&
-		!errors.As(err, &protocol) &&
+	return !errors.Is(err, errOffline) && !errors.As(err, &protocol) &&
 		!errors.As(err, &access) && !errors.As(err, &missing)
 }
 

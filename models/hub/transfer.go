@@ -1,8 +1,8 @@
 package hub
 
-// One file on its way: the partial file, how far its ranges are, who works on which, and a hash
-// that follows the bytes from the beginning as they become contiguous. Ranges are written where
-// they belong, so the file is whole when the last one is.
+// One file on its way: the partial file, how far its ranges are, and a hash that follows the bytes
+// from the beginning as they become contiguous. Ranges are written where they belong, so the file
+// is whole when the last one is.
 
 import (
 	"context"
@@ -29,26 +29,23 @@ const flushEvery = 256 << 20
 // connection.
 const pieceBytes = 64 << 10
 
-// transfer is a file that is being fetched.
+// transfer is a file that is being fetched. The lock of its blob is held.
 type transfer struct {
-	pull *pull
-	want File
-	blob string // the path under its final name
-	lock *store.Lock
+	pull   *pull
+	want   File
+	listed Listed
+	blob   string // the path under its final name
 
 	partial *os.File
 	journal *journal
 
 	mu        sync.Mutex
-	changed   sync.Cond // more is written, or it ended
+	changed   sync.Cond // more is written, or ctx ended
 	at        progress
-	taken     []bool // ranges that a worker has
-	whole     bool   // the server knows no ranges: one worker takes everything
-	workers   int
-	ended     error // why no range is given out any more
+	whole     bool // the server knows no ranges: one connection takes everything
 	sinceSync int64
 
-	ctx    context.Context
+	ctx    context.Context // ends with the first error
 	cancel context.CancelCauseFunc
 
 	addressMu sync.Mutex
@@ -59,21 +56,22 @@ type transfer struct {
 // errAbandoned says that a file starts again from nothing.
 var errAbandoned = errors.New("the file on the hub is another one now")
 
-// openTransfer opens or makes the partial file of a blob, whose lock is held.
-func (p *pull) openTransfer(ctx context.Context, f File, lock *store.Lock) (*transfer, error) {
-	t := &transfer{pull: p, want: f, where: f.address, foreign: f.foreign,
-		blob: store.BlobPath(p.root, p.repo, f.ETag), lock: lock}
+// openTransfer opens or makes the partial file of a blob.
+func (p *pull) openTransfer(ctx context.Context, f File, listed Listed,
+	blob string) (*transfer, error) {
+	t := &transfer{pull: p, want: f, listed: listed, where: f.address, foreign: f.foreign,
+		blob: blob}
 	t.changed.L = &t.mu
 	boot := bootID()
-	at, ok := readJournal(t.blob, f.Size, boot)
+	at, ok := readJournal(blob, f.Size, boot)
 	if !ok {
-		at, ok = adopt(t.blob, f.Size, p.client.ChunkBytes)
+		at, ok = adopt(blob, f.Size, p.client.ChunkBytes)
 	}
 	if !ok {
 		at = newProgress(f.Size, p.client.ChunkBytes)
 	}
 	var err error
-	if t.partial, err = os.OpenFile(t.blob+partialSuffix, os.O_RDWR|os.O_CREATE,
+	if t.partial, err = os.OpenFile(blob+partialSuffix, os.O_RDWR|os.O_CREATE,
 		0o666); err != nil {
 		return nil, err
 	}
@@ -81,75 +79,78 @@ func (p *pull) openTransfer(ctx context.Context, f File, lock *store.Lock) (*tra
 		err = t.partial.Sync()
 	}
 	if err == nil {
-		t.journal, err = startJournal(t.blob, at, boot)
+		t.journal, err = startJournal(blob, at, boot)
 	}
 	if err != nil {
 		t.partial.Close()
-		return nil, full(t.blob, err)
+		return nil, full(blob, err)
 	}
-	t.at, t.taken = at, make([]bool, len(at.written))
+	t.at = at
 	t.ctx, t.cancel = context.WithCancelCause(ctx)
 	p.count.done.Add(at.done())
 	return t, nil
 }
 
-// job is a range for a worker; index -1 is the whole file.
-type job struct {
-	t     *transfer
-	index int
-}
-
-// take gives out the next range that nobody has.
-func (t *transfer) take() (job, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.ended != nil {
-		return job{}, false
-	}
-	if t.whole {
-		if t.workers > 0 || t.at.done() == t.at.size {
-			return job{}, false
+// run fetches what is missing of the file, hashes it meanwhile and gives it its name. next is
+// called when all ranges have their connections.
+func (t *transfer) run(next func()) error {
+	defer t.cancel(nil)
+	defer context.AfterFunc(t.ctx, func() {
+		t.mu.Lock()
+		t.changed.Broadcast()
+		t.mu.Unlock()
+	})()
+	sum, hashed := newSums(t.want), make(chan error, 1)
+	go func() {
+		err := t.follow(sum)
+		if err != nil {
+			t.cancel(err)
 		}
-		t.workers++
-		return job{t, -1}, true
-	}
-	for i, taken := range t.taken {
-		if _, length := t.at.span(i); !taken && int64(t.at.written[i]) < length {
-			t.taken[i] = true
-			t.workers++
-			return job{t, i}, true
+		hashed <- err
+	}()
+	var workers sync.WaitGroup
+	for i := range t.at.written {
+		if _, length := t.left(i); length > 0 && !t.onlyWhole() {
+			t.connect(&workers, i)
 		}
 	}
-	return job{}, false
+	next()
+	workers.Wait()
+	if t.onlyWhole() {
+		t.connect(&workers, wholeFile)
+		workers.Wait()
+	}
+	err := errors.Join(<-hashed, t.journal.close())
+	var damaged *HashError
+	switch {
+	case err == nil:
+		return t.finish(sum.sha256())
+	case errors.Is(err, errAbandoned), errors.As(err, &damaged):
+		t.pull.count.done.Add(-t.at.done())
+		return errors.Join(err, t.partial.Close(), dropPartial(t.blob))
+	}
+	return errors.Join(err, t.partial.Close())
 }
 
-// give takes a range back from a worker, who did all of it or not.
-func (t *transfer) give(j job) {
+// connect fetches a range over the next connection that is free.
+func (t *transfer) connect(workers *sync.WaitGroup, i int) {
+	select {
+	case <-t.ctx.Done():
+	case buffer := <-t.pull.buffers:
+		workers.Go(func() {
+			if err := t.fetch(i, buffer); err != nil {
+				t.cancel(err)
+			}
+			t.pull.buffers <- buffer
+		})
+	}
+}
+
+// onlyWhole tells that the server sends a file from its beginning only.
+func (t *transfer) onlyWhole() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if j.index >= 0 {
-		t.taken[j.index] = false
-	}
-	t.workers--
-	t.changed.Broadcast()
-}
-
-// end makes workers and the hash stop. The first reason counts.
-func (t *transfer) end(reason error) {
-	t.mu.Lock()
-	if t.ended == nil {
-		t.ended = reason
-	}
-	t.changed.Broadcast()
-	t.mu.Unlock()
-	t.cancel(reason)
-}
-
-// onlyWhole notes that the server sends a file from its beginning only.
-func (t *transfer) onlyWhole() {
-	t.mu.Lock()
-	t.whole = true
-	t.mu.Unlock()
+	return t.whole
 }
 
 // left gives where the rest of range i begins, relative to the file, and its length.
@@ -209,19 +210,18 @@ func (t *transfer) contiguous() int64 {
 	return n
 }
 
-// follow hashes the file as it grows and finishes it. It ends with the transfer.
-func (t *transfer) follow() error {
-	sum := newSums(t.want)
+// follow hashes the file as it grows, and checks it when it is whole.
+func (t *transfer) follow(sum *sums) error {
 	var hashed int64
 	for hashed < t.at.size {
 		t.mu.Lock()
-		for t.ended == nil && t.contiguous() == hashed {
+		for t.ctx.Err() == nil && t.contiguous() == hashed {
 			t.changed.Wait()
 		}
-		ready, ended := t.contiguous(), t.ended
+		ready := t.contiguous()
 		t.mu.Unlock()
-		if ended != nil {
-			return ended
+		if t.ctx.Err() != nil {
+			return context.Cause(t.ctx)
 		}
 		if err := sum.read(t.ctx, io.NewSectionReader(t.partial, hashed, ready-hashed),
 			nil); err != nil {
@@ -229,21 +229,12 @@ func (t *transfer) follow() error {
 		}
 		hashed = ready
 	}
-	if err := sum.check(t.want); err != nil {
-		return err
-	}
-	return t.finish(sum.sha256())
+	return sum.check(t.want)
 }
 
 // finish gives the file its name.
 func (t *transfer) finish(sum []byte) error {
-	t.mu.Lock()
-	for t.workers > 0 { // one may still be flushing
-		t.changed.Wait()
-	}
-	t.mu.Unlock()
-	err := errors.Join(t.partial.Sync(), t.partial.Close(), t.journal.close())
-	t.partial = nil
+	err := errors.Join(t.partial.Sync(), t.partial.Close())
 	if err == nil {
 		err = os.Rename(t.blob+partialSuffix, t.blob)
 	}
@@ -259,26 +250,6 @@ func (t *transfer) finish(sum []byte) error {
 	// left behind it would describe a partial file that is not there, and be passed over
 	os.Remove(t.blob + journalSuffix)
 	return nil
-}
-
-// close waits for the workers and gives everything back. drop forgets what was fetched.
-func (t *transfer) close(drop bool) error {
-	t.mu.Lock()
-	for t.workers > 0 {
-		t.changed.Wait()
-	}
-	done := t.at.done()
-	t.mu.Unlock()
-	t.cancel(nil)
-	var errs []error
-	if t.partial != nil {
-		errs = append(errs, t.journal.close(), t.partial.Close())
-	}
-	if drop {
-		t.pull.count.done.Add(-done)
-		errs = append(errs, dropPartial(t.blob))
-	}
-	return errors.Join(append(errs, t.lock.Release())...)
 }
 
 // syncFolder flushes a folder's names, where the system can.
@@ -370,7 +341,7 @@ func (t *transfer) renew(old string) error {
 	}
 	ctx, cancel := context.WithTimeout(t.ctx, 5*time.Minute)
 	defer cancel()
-	f, err := t.pull.client.Resolve(ctx, t.pull.repo, t.pull.commit, t.pull.listed[t.want.Path])
+	f, err := t.pull.client.Resolve(ctx, t.pull.Repo, t.pull.commit, t.listed)
 	if err != nil {
 		return err
 	}
