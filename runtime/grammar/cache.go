@@ -11,26 +11,39 @@ const (
 )
 
 // cache is safe for concurrent use. Two that miss at once make the same thing twice, and the later
-// one stays.
+// one stays. That something cannot be made is kept too: to find out may take seconds.
 type cache[K comparable, V any] struct {
 	most int
 	mu   sync.Mutex
-	made map[K]V
+	made map[K]made[V]
 }
 
-func (c *cache[K, V]) find(key K) (V, bool) {
+type made[V any] struct {
+	value V
+	err   error
+}
+
+// get gives what was made for a key, or makes it.
+func (c *cache[K, V]) get(key K, produce func() (V, error)) (V, error) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	v, ok := c.made[key]
-	return v, ok
-}
-
-func (c *cache[K, V]) keep(key K, v V) V {
+	m, ok := c.made[key]
+	c.mu.Unlock()
+	if ok {
+		return m.value, m.err
+	}
+	m.value, m.err = produce()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.made == nil || len(c.made) >= c.most {
-		c.made = map[K]V{}
+		c.made = map[K]made[V]{}
 	}
-	c.made[key] = v
-	return v
+	c.made[key] = m
+	return m.value, m.err
+}
+
+// drop forgets what was made for a key.
+func (c *cache[K, V]) drop(key K) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.made, key)
 }

@@ -20,10 +20,10 @@ type Constraint interface {
 }
 
 // NewText holds a whole text to a grammar; <|return|> ends it.
-func NewText(g Grammar) Constraint { return &text{matcher: g.Matcher()} }
+func NewText(g *Grammar) Constraint { return &text{matcher: g.Matcher()} }
 
 type text struct {
-	matcher Matcher
+	matcher *Matcher
 	lost    bool
 }
 

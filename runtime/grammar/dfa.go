@@ -22,8 +22,7 @@ type dfa struct {
 	work    int     // what making it took, in nodes and edges looked at
 }
 
-func (d *dfa) step(state int32,
-	b byte) int32 {
+func (d *dfa) step(state int32, b byte) int32 {
 	return d.next[int(state)*d.classes+int(d.class[b])]
 }
 
@@ -114,28 +113,33 @@ func (d *dfa) trim() bool {
 		}
 	}
 	live := slices.Clone(d.accept)
-	var queue []int32
-	for i, l := range live {
-		if l {
-			queue = append(queue, int32(i))
-		}
-	}
-	for len(queue) > 0 {
-		s := queue[len(queue)-1]
-		queue = queue[:len(queue)-1]
-		for _, from := range back[s] {
-			if !live[from] {
-				live[from] = true
-				queue = append(queue, from)
-			}
-		}
-	}
+	spread(live, back)
 	for i, to := range d.next {
 		if to >= 0 && !live[to] {
 			d.next[i] = -1
 		}
 	}
 	return live[0]
+}
+
+// spread marks all states from which a marked one is reached; back holds where each is reached from.
+func spread(marked []bool, back [][]int32) {
+	var queue []int32
+	for state, m := range marked {
+		if m {
+			queue = append(queue, int32(state))
+		}
+	}
+	for len(queue) > 0 {
+		state := queue[len(queue)-1]
+		queue = queue[:len(queue)-1]
+		for _, from := range back[state] {
+			if !marked[from] {
+				marked[from] = true
+				queue = append(queue, from)
+			}
+		}
+	}
 }
 
 // markTotal finds the states, between characters, from which every plain text leads to live states,
@@ -158,12 +162,9 @@ func (d *dfa) markTotal() *dfa {
 			}
 		}
 	}
-	good := make([]bool, len(d.accept))
+	// a state is bad if some plain text dies behind it
+	bad := make([]bool, len(d.accept))
 	back := make([][]int32, len(d.accept))
-	var queue []int32
-	for _, s := range order {
-		good[s] = true
-	}
 	for _, s := range order {
 		for k, b := range pick {
 			if _, ok := utf8Step(uint8(phase[s]), b); !ok || b < 0x20 || b == '"' || b == '\\' {
@@ -171,26 +172,17 @@ func (d *dfa) markTotal() *dfa {
 			}
 			if to := d.next[int(s)*d.classes+k]; to >= 0 {
 				back[to] = append(back[to], s)
-			} else if good[s] {
-				good[s] = false
-				queue = append(queue, s)
+			} else {
+				bad[s] = true
 			}
 		}
 	}
-	for len(queue) > 0 {
-		bad := queue[len(queue)-1]
-		queue = queue[:len(queue)-1]
-		for _, from := range back[bad] {
-			if good[from] {
-				good[from] = false
-				queue = append(queue, from)
-			}
-		}
+	spread(bad, back)
+	d.total = make([]bool, len(d.accept))
+	for i := range d.total {
+		d.total[i] = !bad[i] && phase[i] == 0
 	}
-	for i := range good {
-		good[i] = good[i] && phase[i] == 0
-	}
-	d.total, d.shapes = good, newShapes(d, order, phase)
+	d.shapes = newShapes(d, order, phase)
 	return d
 }
 

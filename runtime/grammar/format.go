@@ -77,25 +77,15 @@ var formats = map[string]string{
 }
 
 // patterns keeps the automata of expressions: the same few stand in many schemas.
-var patterns = cache[patternKey, patternMade]{most: keptAutomata}
+var patterns = cache[patternKey, *dfa]{most: keptAutomata}
 
 type patternKey struct {
 	expression string
 	search     bool
 }
 
-type patternMade struct {
-	d   *dfa
-	err error
-}
-
 // pattern is patternDFA from the cache.
 func pattern(expression string, search bool) (*dfa, error) {
-	k := patternKey{expression, search}
-	made, ok := patterns.find(k)
-	if !ok {
-		made.d, made.err = patternDFA(expression, search)
-		patterns.keep(k, made)
-	}
-	return made.d, made.err
+	return patterns.get(patternKey{expression, search},
+		func() (*dfa, error) { return patternDFA(expression, search) })
 }

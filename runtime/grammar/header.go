@@ -13,8 +13,7 @@ package grammar
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
+	"slices"
 	"sync/atomic"
 
 	"github.com/ossrun/ossrun/harmony/token"
@@ -60,19 +59,16 @@ type headerRules struct {
 // headerNode is a place in a header. A node without edges is the end: the channel is known and the
 // body begins.
 type headerNode struct {
-	bytes    []byteEdge
-	specials []specialEdge
-	tool     int32  // a recipient's name ends here, else -1
-	channel  string // of the end
-	mask     atomic.Pointer[[]uint64]
+	edges   []headerEdge
+	tool    int32  // a recipient's name ends here, else -1
+	channel string // of the end
+	mask    atomic.Pointer[[]uint64]
 }
 
-type byteEdge struct {
-	b  byte
-	to int32
-}
+// headerEdge is the way over a byte or over a special token, whose ids are all above the bytes.
+type headerEdge struct{ over, to int32 }
 
-type specialEdge struct{ id, to int32 }
+func (e headerEdge) special() bool { return e.over > 0xff }
 
 // headerTable is the graph; node 0 is where a header begins.
 type headerTable struct{ nodes []*headerNode }
@@ -82,51 +78,32 @@ func (h *headerTable) add() int32 {
 	return int32(len(h.nodes) - 1)
 }
 
-// step follows a byte, -1 if there is no such edge.
-func (h *headerTable) step(from int32, b byte) int32 {
-	for _, e := range h.nodes[from].bytes {
-		if e.b == b {
+// step follows a byte or a special token, -1 if there is no such edge.
+func (h *headerTable) step(from, over int32) int32 {
+	for _, e := range h.nodes[from].edges {
+		if e.over == over {
 			return e.to
 		}
 	}
 	return -1
 }
 
-// special follows a special token, -1 if there is no such edge.
-func (h *headerTable) special(from, id int32) int32 {
-	for _, e := range h.nodes[from].specials {
-		if e.id == id {
-			return e.to
-		}
+// mark makes the way over a byte or a special token and returns its end.
+func (h *headerTable) mark(from, over int32) int32 {
+	to := h.step(from, over)
+	if to < 0 {
+		to = h.add()
+		h.nodes[from].edges = append(h.nodes[from].edges, headerEdge{over, to})
 	}
-	return -1
+	return to
 }
 
 // text makes the way that spells s from a node and returns its end.
 func (h *headerTable) text(from int32, s string) int32 {
 	for i := range len(s) {
-		to := h.step(from, s[i])
-		if to < 0 {
-			to = h.add()
-			h.nodes[from].bytes = append(h.nodes[from].bytes, byteEdge{s[i], to})
-		}
-		from = to
+		from = h.mark(from, int32(s[i]))
 	}
 	return from
-}
-
-// mark makes the way over a special token and returns its end.
-func (h *headerTable) mark(from, id int32) int32 {
-	to := h.special(from, id)
-	if to < 0 {
-		to = h.add()
-		h.link(from, id, to)
-	}
-	return to
-}
-
-func (h *headerTable) link(from, id, to int32) {
-	h.nodes[from].specials = append(h.nodes[from].specials, specialEdge{id, to})
 }
 
 // end makes <|message|> lead from a node into a body on that channel.
@@ -196,16 +173,21 @@ func (h *headerTable) maskAt(at int32) []uint64 {
 		return *m
 	}
 	mask := newMask()
-	for _, e := range n.specials {
-		allow(mask, e.id)
+	spelled := false
+	for _, e := range n.edges {
+		if e.special() {
+			allow(mask, e.over)
+		} else {
+			spelled = true
+		}
 	}
-	if len(n.bytes) > 0 {
+	if spelled {
 		trie := &words().all
 		var stack [longestToken + 1]int32
 		stack[0] = at
 		for i := 0; i < len(trie.nodes); {
 			t := &trie.nodes[i]
-			to := h.step(stack[t.depth], t.edge)
+			to := h.step(stack[t.depth], int32(t.edge))
 			if to < 0 {
 				i = int(t.next)
 				continue
@@ -228,20 +210,20 @@ func (h *headerTable) forced(at int32) []int32 {
 	var ids []int32
 	var text []byte
 	for {
-		n := h.nodes[at]
-		switch {
-		case len(n.bytes) == 1 && len(n.specials) == 0:
-			text = append(text, n.bytes[0].b)
-			at = n.bytes[0].to
+		edges := h.nodes[at].edges
+		if len(edges) == 1 {
+			e := edges[0]
+			if at = e.to; e.special() {
+				ids = append(token.Get().EncodeBytes(ids, text), e.over)
+				text = text[:0]
+			} else {
+				text = append(text, byte(e.over))
+			}
 			continue
-		case len(n.bytes) == 0 && len(n.specials) == 1:
-			ids = append(token.Get().EncodeBytes(ids, text), n.specials[0].id)
-			text = text[:0]
-			at = n.specials[0].to
-			continue
-		case len(text) > 0:
+		}
+		if len(text) > 0 {
 			spelled := token.Get().EncodeBytes(nil, text)
-			if len(n.bytes) > 0 {
+			if slices.ContainsFunc(edges, func(e headerEdge) bool { return !e.special() }) {
 				spelled = spelled[:len(spelled)-1]
 			}
 			ids = append(ids, spelled...)
@@ -269,19 +251,12 @@ var headerTables = cache[string, *headerTable]{most: keptHeaderTables}
 
 // tableFor returns the table for tools and rules, from the cache if it was made before.
 func tableFor(tools []recipient, r headerRules) *headerTable {
-	var key strings.Builder
-	fmt.Fprintf(&key, "%t %t %t %t %t", r.analysis, r.commentary, r.final, r.calls, r.oneForm)
+	key := fmt.Sprint(r)
 	if r.calls {
-		for _, t := range tools {
-			key.WriteByte(' ')
-			key.WriteString(t.name)
-			key.WriteByte(' ')
-			key.WriteString(strconv.Itoa(int(t.kind)))
-		}
+		key = fmt.Sprint(r, tools)
 	}
-	k := key.String()
-	if h, ok := headerTables.find(k); ok {
-		return h
-	}
-	return headerTables.keep(k, newHeaderTable(tools, r))
+	h, _ := headerTables.get(key, func() (*headerTable, error) {
+		return newHeaderTable(tools, r), nil
+	})
+	return h
 }

@@ -3,7 +3,6 @@
 package grammar
 
 import (
-	"math/big"
 	"slices"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
@@ -51,14 +50,8 @@ func (c *compiler) holds(v *jsondoc.Value, s *schema) (bool, error) {
 	switch v.Kind {
 	case jsondoc.Number:
 		r := rational(v.Text)
-		if r == nil || integers && !r.IsInt() {
-			return false, nil
-		}
-		shape, err := c.numberShape(own, integers)
-		if err != nil || shape == nil {
-			return false, err
-		}
-		return inBounds(r, s), nil
+		spec, err := readNumbers(own, integers)
+		return err == nil && r != nil && spec.holds(r), err
 	case jsondoc.String:
 		least, most, err := count(own, "minLength", "maxLength")
 		if n := characters(v.Text); err != nil || n < least || most >= 0 && n > most {
@@ -79,60 +72,31 @@ func (c *compiler) holds(v *jsondoc.Value, s *schema) (bool, error) {
 	return true, nil
 }
 
-// inBounds tells whether a number fulfils the keywords of numbers, which were checked.
-func inBounds(r *big.Rat, s *schema) bool {
-	for _, m := range s.at.Members {
-		if m.Value.Kind != jsondoc.Number {
-			continue
-		}
-		limit := rational(m.Value.Text)
-		if limit == nil {
-			continue
-		}
-		bad := false
-		switch order := r.Cmp(limit); m.Name {
-		case "minimum":
-			old := s.at.Get("exclusiveMinimum")
-			bad = order < 0 || order == 0 && old != nil && old.Truth
-		case "maximum":
-			old := s.at.Get("exclusiveMaximum")
-			bad = order > 0 || order == 0 && old != nil && old.Truth
-		case "exclusiveMinimum":
-			bad = order <= 0
-		case "exclusiveMaximum":
-			bad = order >= 0
-		case "multipleOf":
-			bad = !new(big.Rat).Quo(r, limit).IsInt()
-		}
-		if bad {
-			return false
+// allHold tells whether a value fulfils all schemas of a node.
+func (c *compiler) allHold(v *jsondoc.Value, node int32) (bool, error) {
+	for _, s := range c.nodes[node].all {
+		if ok, err := c.fulfils(v, s); !ok {
+			return false, err
 		}
 	}
-	return true
+	return true, nil
 }
 
 func (c *compiler) arrayHolds(v *jsondoc.Value, s *schema) (bool, error) {
-	if _, err := c.arrayShape([]*schema{s}); err != nil {
-		return false, err
-	}
-	least, most, err := count([]*schema{s}, "minItems", "maxItems")
-	if err != nil || len(v.Items) < least || most >= 0 && len(v.Items) > most {
-		return false, err
-	}
-	prefix, err := c.list(s, "prefixItems")
+	shape, err := c.arrayShape([]*schema{s})
 	if err != nil {
 		return false, err
 	}
+	a := shape.array
+	if len(v.Items) < a.min || a.max >= 0 && len(v.Items) > a.max {
+		return false, nil
+	}
 	for i, item := range v.Items {
-		sub := s
-		if i < len(prefix) {
-			sub = prefix[i]
-		} else if d := s.at.Get("items"); d != nil {
-			sub = c.at(d, s.path+"/items")
-		} else {
-			continue
+		node := a.items
+		if i < len(a.prefix) {
+			node = a.prefix[i]
 		}
-		if ok, err := c.fulfils(item, sub); !ok {
+		if ok, err := c.allHold(item, node); !ok {
 			return false, err
 		}
 	}
@@ -168,10 +132,8 @@ func (c *compiler) objectHolds(v *jsondoc.Value, s *schema) (bool, error) {
 		if value < 0 {
 			return false, nil
 		}
-		for _, sub := range c.nodes[value].all {
-			if ok, err := c.fulfils(m.Value, sub); !ok {
-				return false, err
-			}
+		if ok, err := c.allHold(m.Value, value); !ok {
+			return false, err
 		}
 	}
 	return true, nil

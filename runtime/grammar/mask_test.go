@@ -48,7 +48,7 @@ var wordyPatterns = []string{"[a-zA-Z0-9 .,;-]+", "[a-zA-Z0-9 ]*x", "[a-zA-Z0-9 
 	"[^\\x{2028}]+"}
 
 // tokenMask is the mask of a state without its trie.
-func tokenMask(c *Compiled, from int32) []uint64 {
+func tokenMask(c *Grammar, from int32) []uint64 {
 	mask := newMask()
 	for id := range int32(ordinaryTokens) {
 		at := from
@@ -80,7 +80,7 @@ func TestMasksOfRandomAutomata(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		compile := func() (*Compiled, error) {
+		compile := func() (*Grammar, error) {
 			if i%3 == 0 {
 				return Regex(pattern)
 			}

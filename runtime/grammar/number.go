@@ -26,6 +26,19 @@ type numberSpec struct {
 	multiple        *big.Int // of integers; nil: any
 }
 
+// holds tells whether a number is one of them.
+func (s numberSpec) holds(r *big.Rat) bool {
+	switch {
+	case s.integer && !r.IsInt():
+		return false
+	case s.low != nil && (r.Cmp(s.low) < 0 || s.lowOpen && r.Cmp(s.low) == 0):
+		return false
+	case s.high != nil && (r.Cmp(s.high) > 0 || s.hiOpen && r.Cmp(s.high) == 0):
+		return false
+	}
+	return s.multiple == nil || new(big.Rat).Quo(r, new(big.Rat).SetInt(s.multiple)).IsInt()
+}
+
 // bound is the digits of a magnitude that another magnitude is compared with, digit by digit: its
 // order is -1 as long as it is below the bound, 0 while it is equal and 1 above.
 type bound struct {

@@ -35,7 +35,7 @@ type ruleReader struct {
 }
 
 // Rules compiles a written grammar.
-func Rules(text string) (*Compiled, error) {
+func Rules(text string) (*Grammar, error) {
 	if len(text) > mostRuleText {
 		return nil, fmt.Errorf("grammar: it is longer than %d bytes", mostRuleText)
 	}

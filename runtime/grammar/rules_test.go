@@ -30,7 +30,7 @@ func TestWrittenGrammars(t *testing.T) {
 			continue
 		}
 		whole := func(s string) bool {
-			m := g.Matcher().(*matcher)
+			m := g.Matcher()
 			return m.bytes([]byte(s)) && m.Done()
 		}
 		for _, s := range c.yes {
@@ -82,12 +82,12 @@ func TestRegexAndChoice(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, k := range []struct {
-		g   *Compiled
+		g   *Grammar
 		s   string
 		yes bool
 	}{{r, "abc1", true}, {r, "abc", false}, {r, "xabcd1", false}, {c, "red", true}, {c, "red wine",
 		true}, {c, "red ", false}, {c, "green", false}} {
-		m := k.g.Matcher().(*matcher)
+		m := k.g.Matcher()
 		if (m.bytes([]byte(k.s)) && m.Done()) != k.yes {
 			t.Errorf("%q", k.s)
 		}

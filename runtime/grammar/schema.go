@@ -10,6 +10,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,28 +31,13 @@ func (e *UnsupportedError) Error() string {
 type InvalidError struct{ Path, Reason string }
 
 func (e *InvalidError) Error() string {
-	return fmt.Sprintf("schema at %q: %s", "#"+e.Path,
-		e.Reason)
+	return fmt.Sprintf("schema at %q: %s", "#"+e.Path, e.Reason)
 }
 
 // refused are keywords that change what is valid and are not held.
-var refused = map[string]string{
-	"not":                   "is not supported",
-	"if":                    "is not supported",
-	"then":                  "is not supported without if",
-	"else":                  "is not supported without if",
-	"contains":              "is not supported",
-	"minContains":           "is not supported",
-	"maxContains":           "is not supported",
-	"propertyNames":         "is not supported",
-	"dependentRequired":     "is not supported",
-	"dependentSchemas":      "is not supported",
-	"dependencies":          "is not supported",
-	"unevaluatedItems":      "is not supported",
-	"unevaluatedProperties": "is not supported",
-	"$dynamicRef":           "is not supported",
-	"$recursiveRef":         "is not supported",
-}
+var refused = []string{"not", "if", "then", "else", "contains", "minContains", "maxContains",
+	"propertyNames", "dependentRequired", "dependentSchemas", "dependencies", "unevaluatedItems",
+	"unevaluatedProperties", "$dynamicRef", "$recursiveRef"}
 
 // schema is a place in the document.
 type schema struct {
@@ -96,14 +82,15 @@ func (r *reader) check(s *schema) error {
 		return &InvalidError{s.path, "a schema is an object, true or false"}
 	}
 	for _, m := range d.Members {
-		if reason, bad := refused[m.Name]; bad {
-			if (m.Name == "then" || m.Name == "else") && d.Get("if") == nil {
-				continue // they mean nothing
-			}
-			if (m.Name == "minContains" || m.Name == "maxContains") && d.Get("contains") == nil {
-				continue
-			}
-			return &UnsupportedError{s.path, m.Name, reason}
+		needs := m.Name // then and minContains mean nothing without what they belong to
+		switch m.Name {
+		case "then", "else":
+			needs = "if"
+		case "minContains", "maxContains":
+			needs = "contains"
+		}
+		if slices.Contains(refused, m.Name) && d.Get(needs) != nil {
+			return &UnsupportedError{s.path, m.Name, "is not supported"}
 		}
 		if m.Name == "$id" && s != r.root {
 			return &UnsupportedError{s.path, m.Name, "is supported at the root only"}
@@ -179,33 +166,32 @@ func (r *reader) findAnchors(d *jsondoc.Value, path string) {
 }
 
 // compiledSchemas keeps schemas by their hash.
-var compiledSchemas = cache[[32]byte, *Compiled]{most: keptAutomata}
+var compiledSchemas = cache[[32]byte, *Grammar]{most: keptAutomata}
 
 // Schema compiles a JSON Schema (draft 2020-12, see docs/json-schema.md), or returns what was
 // compiled for the same bytes before. Errors are *InvalidError and *UnsupportedError.
-func Schema(raw []byte) (*Compiled, error) { return cachedSchema(raw, false) }
+func Schema(raw []byte) (*Grammar, error) { return cachedSchema(raw, false) }
 
 // Arguments is Schema for the parameters of a function, whose arguments are an object even if the
 // schema does not say so.
-func Arguments(raw []byte) (*Compiled, error) { return cachedSchema(raw, true) }
+func Arguments(raw []byte) (*Grammar, error) { return cachedSchema(raw, true) }
 
-func cachedSchema(raw []byte, object bool) (*Compiled, error) {
+func cachedSchema(raw []byte, object bool) (*Grammar, error) {
 	key := sha256.Sum256(raw)
 	if object {
 		key[0] ^= 1
 	}
-	if c, ok := compiledSchemas.find(key); ok && !c.large() {
-		return c, nil
+	compile := func() (*Grammar, error) { return compileSchema(raw, object) }
+	c, err := compiledSchemas.get(key, compile)
+	if err == nil && c.large() {
+		compiledSchemas.drop(key)
+		return compiledSchemas.get(key, compile)
 	}
-	c, err := compileSchema(raw, object)
-	if err != nil {
-		return nil, err
-	}
-	return compiledSchemas.keep(key, c), nil
+	return c, err
 }
 
 // compileSchema compiles; object demands an object beside what the schema says.
-func compileSchema(raw []byte, object bool) (*Compiled, error) {
+func compileSchema(raw []byte, object bool) (*Grammar, error) {
 	d, err := jsondoc.Parse(raw, jsondoc.Lenient)
 	if err != nil {
 		return nil, &InvalidError{"", err.Error()}
@@ -230,13 +216,13 @@ func compileSchema(raw []byte, object bool) (*Compiled, error) {
 }
 
 // JSON is the grammar of any JSON value.
-func JSON() *Compiled { return mustSchema(`true`) }
+func JSON() *Grammar { return mustSchema(`true`) }
 
 // JSONObject is the grammar of any JSON object.
-func JSONObject() *Compiled { return mustSchema(`{"type":"object"}`) }
+func JSONObject() *Grammar { return mustSchema(`{"type":"object"}`) }
 
 // mustSchema compiles one of the schemas above, which are known to be supported.
-func mustSchema(raw string) *Compiled {
+func mustSchema(raw string) *Grammar {
 	c, err := Schema([]byte(raw))
 	if err != nil {
 		panic("grammar: " + err.Error()) // a test compiles both

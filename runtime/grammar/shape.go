@@ -13,7 +13,6 @@ import (
 	"math/big"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
@@ -288,10 +287,9 @@ func (c *compiler) literals(own []*schema, values []*jsondoc.Value) ([]shape, er
 	return out, nil
 }
 
-// numberShape intersects the bounds; nil if no number is left.
-func (c *compiler) numberShape(own []*schema, integers bool) (*shape, error) {
+// readNumbers intersects the keywords of numbers.
+func readNumbers(own []*schema, integers bool) (numberSpec, error) {
 	spec := numberSpec{integer: integers}
-	bounded := false
 	for _, s := range own {
 		for _, m := range s.at.Members {
 			switch m.Name {
@@ -304,29 +302,29 @@ func (c *compiler) numberShape(own []*schema, integers bool) (*shape, error) {
 			}
 			r := rational(m.Value.Text)
 			if m.Value.Kind != jsondoc.Number || r == nil {
-				return nil, &InvalidError{s.path, m.Name + " is a number"}
+				return spec, &InvalidError{s.path, m.Name + " is a number"}
 			}
-			bounded = true
-			open := strings.HasPrefix(m.Name, "exclusive")
+			// open tells that a bound is out, as drafts before 6 say it or as later ones do.
+			open := func(exclusive string) bool {
+				return m.Name == exclusive || s.at.Member(exclusive).Truth
+			}
 			switch m.Name {
 			case "minimum", "exclusiveMinimum":
-				old := s.at.Get("exclusiveMinimum")
-				open = open || old != nil && old.Kind == jsondoc.Bool && old.Truth
-				if spec.low == nil || r.Cmp(spec.low) > 0 || r.Cmp(spec.low) == 0 && open {
-					spec.low, spec.lowOpen = r, open
+				out := open("exclusiveMinimum")
+				if spec.low == nil || r.Cmp(spec.low) > 0 || r.Cmp(spec.low) == 0 && out {
+					spec.low, spec.lowOpen = r, out
 				}
 			case "maximum", "exclusiveMaximum":
-				old := s.at.Get("exclusiveMaximum")
-				open = open || old != nil && old.Kind == jsondoc.Bool && old.Truth
-				if spec.high == nil || r.Cmp(spec.high) < 0 || r.Cmp(spec.high) == 0 && open {
-					spec.high, spec.hiOpen = r, open
+				out := open("exclusiveMaximum")
+				if spec.high == nil || r.Cmp(spec.high) < 0 || r.Cmp(spec.high) == 0 && out {
+					spec.high, spec.hiOpen = r, out
 				}
 			case "multipleOf":
 				if r.Sign() <= 0 {
-					return nil, &InvalidError{s.path, "multipleOf is more than 0"}
+					return spec, &InvalidError{s.path, "multipleOf is more than 0"}
 				}
 				if !r.IsInt() || r.Num().BitLen() > 12 {
-					return nil, &UnsupportedError{s.path, m.Name,
+					return spec, &UnsupportedError{s.path, m.Name,
 						"only integers up to 4095 are supported"}
 				}
 				if spec.multiple == nil {
@@ -337,14 +335,20 @@ func (c *compiler) numberShape(own []*schema, integers bool) (*shape, error) {
 			}
 		}
 	}
-	key := "number"
-	if integers {
-		key = "integer"
+	return spec, nil
+}
+
+// numbers keeps automata of numbers.
+var numbers = cache[string, *dfa]{most: keptAutomata}
+
+// numberShape is the numbers that all schemas take; nil if there is none.
+func (c *compiler) numberShape(own []*schema, integers bool) (*shape, error) {
+	spec, err := readNumbers(own, integers)
+	if err != nil {
+		return nil, err
 	}
-	if bounded {
-		key = fmt.Sprint(integers, spec.low, spec.lowOpen, spec.high, spec.hiOpen, spec.multiple)
-	}
-	d, err := numberOf(key, spec)
+	key := fmt.Sprint(integers, spec.low, spec.lowOpen, spec.high, spec.hiOpen, spec.multiple)
+	d, err := numbers.get(key, func() (*dfa, error) { return numberDFA(spec) })
 	switch {
 	case errors.Is(err, errEmpty):
 		return nil, nil
@@ -352,20 +356,6 @@ func (c *compiler) numberShape(own []*schema, integers bool) (*shape, error) {
 		return nil, &UnsupportedError{own[0].path, "minimum, maximum or multipleOf", err.Error()}
 	}
 	return &shape{number: d}, nil
-}
-
-// numbers keeps automata of numbers.
-var numbers = cache[string, *dfa]{most: keptAutomata}
-
-func numberOf(key string, spec numberSpec) (*dfa, error) {
-	if d, ok := numbers.find(key); ok {
-		return d, nil
-	}
-	d, err := numberDFA(spec)
-	if err != nil {
-		return nil, err
-	}
-	return numbers.keep(key, d), nil
 }
 
 // anyText is the automaton of all texts.

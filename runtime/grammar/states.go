@@ -12,8 +12,9 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 )
 
-// Compiled is a Grammar made from a schema, an expression, a choice or a written grammar.
-type Compiled struct {
+// Grammar holds a body to a language: a schema, an expression, a choice of texts or a written
+// grammar. Its methods may be called by many turns at once.
+type Grammar struct {
 	mu     sync.Mutex
 	m      *machine
 	states []*state
@@ -53,8 +54,8 @@ const (
 )
 
 // newCompiled begins with one frame.
-func newCompiled(p *program, kind frameKind, of int32) *Compiled {
-	c := &Compiled{m: newMachine(p), ids: map[string]int32{}}
+func newCompiled(p *program, kind frameKind, of int32) *Grammar {
+	c := &Grammar{m: newMachine(p), ids: map[string]int32{}}
 	c.states = []*state{{}}
 	c.m.round++
 	c.add(c.m.expand(nil, c.m.push(kind, of, 0, 0, ended)))
@@ -64,7 +65,7 @@ func newCompiled(p *program, kind frameKind, of int32) *Compiled {
 
 // bound forgets all states when they take more memory than is worth keeping: bodies know their
 // configurations and go on.
-func (c *Compiled) bound() {
+func (c *Grammar) bound() {
 	if c.tables*tableBytes+c.masks*maskWords*8 <= mostBytes {
 		return
 	}
@@ -82,7 +83,7 @@ const meetings = 16
 const firstState int32 = 1
 
 // add interns a set of configurations.
-func (c *Compiled) add(open []int32) int32 {
+func (c *Grammar) add(open []int32) int32 {
 	slices.Sort(open)
 	open = slices.Compact(open)
 	if len(open) == 0 {
@@ -103,7 +104,7 @@ func (c *Compiled) add(open []int32) int32 {
 
 // table begins the edges of a state: dead for the bytes that none of its configurations can read,
 // which is most of them.
-func (c *Compiled) table(open []int32) *[256]int32 {
+func (c *Grammar) table(open []int32) *[256]int32 {
 	t := new([256]int32)
 	for b := range t {
 		t[b] = dead
@@ -139,7 +140,7 @@ func (c *Compiled) table(open []int32) *[256]int32 {
 }
 
 // step follows a byte.
-func (c *Compiled) step(from int32, b byte) int32 {
+func (c *Grammar) step(from int32, b byte) int32 {
 	s := c.states[from]
 	if s.next == nil {
 		s.next = c.table(s.open)
@@ -185,7 +186,7 @@ func (s *state) findLoops(self int32) {
 
 // spread fills in the edges of all bytes that a string does not tell apart from b. Quotes,
 // backslashes and controls are in classes of their own.
-func (c *Compiled) spread(s *state, b byte, to int32) {
+func (c *Grammar) spread(s *state, b byte, to int32) {
 	f := c.m.frames[s.open[0]]
 	if f.kind != readString || f.b&15 != escNone {
 		return
@@ -199,46 +200,44 @@ func (c *Compiled) spread(s *state, b byte, to int32) {
 }
 
 // large tells that the grammar has grown beyond what is worth keeping.
-func (c *Compiled) large() bool {
+func (c *Grammar) large() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.m.frames) > mostFrames
 }
 
 // Matcher begins a body.
-func (c *Compiled) Matcher() Matcher {
-	return &matcher{c: c, open: c.first, age: -1}
+func (c *Grammar) Matcher() *Matcher {
+	return &Matcher{c: c, open: c.first, age: -1}
 }
 
-type matcher struct {
-	c    *Compiled
+// Matcher is a place in a body. It belongs to one sequence.
+type Matcher struct {
+	c    *Grammar
 	at   int32   // the state, while the states are of that age
 	open []int32 // its configurations
 	age  int
 }
 
 // find looks up the state. The lock is held.
-func (m *matcher) find() {
+func (m *Matcher) find() {
 	if m.at != dead && m.age != m.c.age {
 		m.at, m.age = m.c.add(slices.Clone(m.open)), m.c.age
 	}
 }
 
-func (m *matcher) Done() bool {
-	if m.at < 0 {
-		return false
-	}
-	return m.open[0] == ended
-}
+// Done tells whether the body may end here.
+func (m *Matcher) Done() bool { return m.at >= 0 && m.open[0] == ended }
 
-func (m *matcher) Accept(id int32) bool {
+// Accept takes a token, enders excepted; it reports whether the grammar allowed it.
+func (m *Matcher) Accept(id int32) bool {
 	if id < 0 || int(id) >= ordinaryTokens {
 		return false
 	}
 	return m.bytes(token.Get().TokenBytes(id))
 }
 
-func (m *matcher) bytes(b []byte) bool {
+func (m *Matcher) bytes(b []byte) bool {
 	m.c.mu.Lock()
 	defer m.c.mu.Unlock()
 	m.find()
@@ -255,7 +254,9 @@ func (m *matcher) bytes(b []byte) bool {
 	return true
 }
 
-func (m *matcher) Mask(ender int32) []uint64 {
+// Mask allows the tokens that go on from here, and ender where the body may end here. It allows one
+// at least.
+func (m *Matcher) Mask(ender int32) []uint64 {
 	if m.at < 0 {
 		return only(ender) // Accept has told that nothing is promised any more
 	}
@@ -282,7 +283,7 @@ func (m *matcher) Mask(ender int32) []uint64 {
 // text makes the mask of a state, without enders. While a string may go on for longer than any
 // token its length does not matter: then the mask is that of a string without a bound, which is
 // made once.
-func (c *Compiled) text(at int32) []uint64 {
+func (c *Grammar) text(at int32) []uint64 {
 	s := c.states[at]
 	if len(s.open) > 1 {
 		return c.textOfSeveral(s.open)
@@ -319,7 +320,7 @@ func (c *Compiled) text(at int32) []uint64 {
 
 // textOfSeveral makes the mask of several configurations. What follows one does not depend on the
 // others, so text, for which there are faster ways, is looked at alone.
-func (c *Compiled) textOfSeveral(open []int32) []uint64 {
+func (c *Grammar) textOfSeveral(open []int32) []uint64 {
 	var rest []int32
 	mask := newMask()
 	add := func(more []uint64) {
@@ -343,7 +344,7 @@ func (c *Compiled) textOfSeveral(open []int32) []uint64 {
 
 // walk makes the mask of a state. Where the plain tokens or those of words are known without a
 // walk, what remains is the trie of the others.
-func (c *Compiled) walk(from int32) []uint64 {
+func (c *Grammar) walk(from int32) []uint64 {
 	w := words()
 	trie := &w.all
 	mask, ok := c.plainMask(from)
@@ -397,7 +398,7 @@ func (c *Compiled) walk(from int32) []uint64 {
 
 // wordRoom is how many wordBytes, whichever they are, can follow, at most the number given; all
 // tells that no longer text of them can.
-func (c *Compiled) wordRoom(from int32, most int) (room int, all bool) {
+func (c *Grammar) wordRoom(from int32, most int) (room int, all bool) {
 	for at := from; room < most; room++ {
 		to := c.step(at, wordBytes[0])
 		if to < 0 && room == 0 {

@@ -105,13 +105,13 @@ func spellings(d *jsondoc.Value, most int) []string {
 	return []string{canonical(d, false)}
 }
 
-func takes(c *Compiled, data []byte) bool {
+func takes(c *Grammar, data []byte) bool {
 	d, err := jsondoc.Parse(data, jsondoc.Lenient)
 	if err != nil {
 		return false
 	}
 	for _, s := range spellings(d, 5000) {
-		if m := c.Matcher().(*matcher); m.bytes([]byte(s)) && m.Done() {
+		if m := c.Matcher(); m.bytes([]byte(s)) && m.Done() {
 			return true
 		}
 	}

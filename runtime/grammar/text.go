@@ -181,7 +181,7 @@ func (r *region) sortWide(c *alphabet, mask, open []uint64) {
 
 // textOf is the automaton of a state that reads text and nothing else, the state of it, and how
 // many characters may come at most; nil if it is none.
-func (c *Compiled) textOf(from int32, most int) (d *dfa, at int32, room int) {
+func (c *Grammar) textOf(from int32, most int) (d *dfa, at int32, room int) {
 	open := c.states[from].open
 	if len(open) > 1 || open[0] == ended {
 		return nil, 0, 0
@@ -206,7 +206,7 @@ func (c *Compiled) textOf(from int32, most int) (d *dfa, at int32, room int) {
 
 // plainMask is the plain tokens that a state takes; false if it does not read text, or text of too
 // many kinds.
-func (c *Compiled) plainMask(from int32) ([]uint64, bool) {
+func (c *Grammar) plainMask(from int32) ([]uint64, bool) {
 	w := words()
 	longest := len(w.plain) - 1
 	d, at, room := c.textOf(from, longest)
@@ -252,7 +252,7 @@ func (c *Compiled) plainMask(from int32) ([]uint64, bool) {
 
 // stays is the kinds of bytes of which a text of any length can follow a state; 0 also where that
 // is not known.
-func (c *Compiled) stays(at int32) uint64 {
+func (c *Grammar) stays(at int32) uint64 {
 	d, from, room := c.textOf(at, longestToken)
 	if d == nil || room < longestToken {
 		return 0
@@ -265,7 +265,7 @@ func (c *Compiled) stays(at int32) uint64 {
 }
 
 // takesToken tells whether a state takes the bytes of a token.
-func (c *Compiled) takesToken(at, id int32) bool {
+func (c *Grammar) takesToken(at, id int32) bool {
 	for _, b := range token.Get().TokenBytes(id) {
 		if at = c.step(at, b); at < 0 {
 			return false

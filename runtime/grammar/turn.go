@@ -18,23 +18,6 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 )
 
-// Grammar holds a body to a language. Its methods may be called by many turns at once.
-type Grammar interface {
-	// Matcher begins a body.
-	Matcher() Matcher
-}
-
-// Matcher is a place in a body. It belongs to one turn.
-type Matcher interface {
-	// Mask allows the tokens that go on from here, and ender where the body may end here. It allows
-	// one at least.
-	Mask(ender int32) []uint64
-	// Accept takes a token that Mask allowed, enders excepted; it reports whether it was one.
-	Accept(id int32) bool
-	// Done tells whether the body may end here.
-	Done() bool
-}
-
 // ToolChoice says whether tools may, must or must not be called.
 type ToolChoice uint8
 
@@ -50,7 +33,7 @@ const (
 // arguments are any JSON object.
 type FunctionRule struct {
 	Name string
-	Body Grammar
+	Body *Grammar
 }
 
 // TurnRules says what the assistant may do.
@@ -58,8 +41,8 @@ type TurnRules struct {
 	Functions       []FunctionRule
 	Python, Browser bool // the built-in tools are offered
 	ToolChoice      ToolChoice
-	Name            string  // with Named: the function, without "functions."
-	Final           Grammar // of the answer; nil: free text
+	Name            string   // with Named: the function, without "functions."
+	Final           *Grammar // of the answer; nil: free text
 	// MaxReasoning bounds the tokens of analysis; when they are used up the message is closed and
 	// the answer, or the call that ToolChoice demands, is forced. 0: no bound; less than 0: no
 	// analysis at all.
@@ -88,7 +71,7 @@ const (
 type Turn struct {
 	rules TurnRules
 	tools []recipient
-	body  []Grammar // of each tool; nil: free text
+	body  []*Grammar // of each tool; nil: free text
 
 	place    place
 	table    *headerTable
@@ -97,7 +80,7 @@ type Turn struct {
 	channel  string // of the body
 	ender    int32  // of the body
 	free     enderMask
-	matcher  Matcher
+	matcher  *Matcher
 	spoken   bool // the body has at least one token
 	messages int
 	reason   int // tokens of analysis so far
@@ -155,7 +138,7 @@ func NewTurn(r TurnRules) (*Turn, error) {
 	return t, nil
 }
 
-func (t *Turn) offer(r recipient, body Grammar) {
+func (t *Turn) offer(r recipient, body *Grammar) {
 	t.tools = append(t.tools, r)
 	t.body = append(t.body, body)
 }
@@ -269,10 +252,10 @@ func (t *Turn) acceptHeader(id int32) bool {
 	}
 	at := t.node
 	if int(id) >= ordinaryTokens {
-		at = t.table.special(at, id)
+		at = t.table.step(at, id)
 	} else {
 		for _, b := range token.Get().TokenBytes(id) {
-			if at = t.table.step(at, b); at < 0 {
+			if at = t.table.step(at, int32(b)); at < 0 {
 				return false
 			}
 			if tool := t.table.nodes[at].tool; tool >= 0 {
@@ -291,7 +274,7 @@ func (t *Turn) acceptHeader(id int32) bool {
 }
 
 func (t *Turn) beginBody(channel string) {
-	var g Grammar
+	var g *Grammar
 	t.place, t.channel, t.spoken = inBody, channel, false
 	switch {
 	case t.tool >= 0:

@@ -21,7 +21,7 @@ import (
 // spell encodes text with special tokens.
 func spell(text string) []int32 { return token.Get().EncodeSpecial(nil, text, nil) }
 
-func schemaOf(t testing.TB, raw string) *Compiled {
+func schemaOf(t testing.TB, raw string) *Grammar {
 	t.Helper()
 	c, err := Schema([]byte(raw))
 	if err != nil {
@@ -257,7 +257,7 @@ func TestRandomTurns(t *testing.T) {
 	answer := `{"type":"object","properties":{"ok":{"type":"boolean"},"reason":{"anyOf":[{"type":"string","format":"date"},{"type":"number","minimum":-5,"maximum":5}]}},"required":["ok","reason"],"additionalProperties":false}`
 	functions := []FunctionRule{{"get_weather", schemaOf(t, weather)},
 		{"order", schemaOf(t, order)}, {"anything", nil}}
-	bodies := map[string]*Compiled{"functions.get_weather": schemaOf(t, weather),
+	bodies := map[string]*Grammar{"functions.get_weather": schemaOf(t, weather),
 		"functions.order": schemaOf(t, order), "functions.anything": JSONObject()}
 	mix := []TurnRules{
 		{},
@@ -304,13 +304,13 @@ func TestRandomTurns(t *testing.T) {
 				t.Fatalf("turn %d: %v in %q", i, err, token.Get().Decode(nil, ids))
 			}
 			text := m.Text()
-			var g *Compiled
+			var g *Grammar
 			switch {
 			case m.Recipient != "" && strings.HasPrefix(m.Recipient, "functions."):
 				g = bodies[m.Recipient]
 				calls++
 			case m.Recipient == "" && m.Channel == Final && rules.Final != nil:
-				g = rules.Final.(*Compiled)
+				g = rules.Final
 				structured++
 			}
 			if g == nil {
@@ -319,7 +319,7 @@ func TestRandomTurns(t *testing.T) {
 			if !json.Valid([]byte(text)) {
 				t.Fatalf("turn %d: %q is no JSON", i, text)
 			}
-			if m := g.Matcher().(*matcher); !m.bytes([]byte(text)) || !m.Done() {
+			if m := g.Matcher(); !m.bytes([]byte(text)) || !m.Done() {
 				t.Fatalf("turn %d: %q does not fulfil its schema", i, text)
 			}
 		}

@@ -67,7 +67,7 @@ var walkSchemas = []string{
 }
 
 // walk writes a random text of the grammar byte by byte; "" if it did not end within the limit.
-func walk(rng *rand.Rand, c *Compiled, limit int) string {
+func walk(rng *rand.Rand, c *Grammar, limit int) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var out []byte
@@ -189,7 +189,7 @@ func TestMasksAgreeWithTheAutomaton(t *testing.T) {
 	for _, raw := range walkSchemas {
 		c := schemaOf(t, raw)
 		text := walk(rng, c, 300)
-		m := c.Matcher().(*matcher)
+		m := c.Matcher()
 		cut := 0
 		if len(text) > 0 {
 			cut = rng.IntN(len(text))
@@ -202,7 +202,7 @@ func TestMasksAgreeWithTheAutomaton(t *testing.T) {
 			t.Errorf("%s after %q: the ender is allowed: %v", raw, text[:cut], !m.Done())
 		}
 		check := func(id int32) {
-			probe := &matcher{c: c, at: m.at, open: m.open, age: m.age}
+			probe := &Matcher{c: c, at: m.at, open: m.open, age: m.age}
 			if probe.bytes(tok.TokenBytes(id)) != allows(mask, id) {
 				t.Errorf("%s after %q: token %q is allowed: %v", raw, text[:cut],
 					tok.TokenBytes(id), allows(mask, id))
@@ -225,7 +225,7 @@ func TestStatesAreForgotten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := c.Matcher().(*matcher)
+	other := c.Matcher()
 	if !other.bytes([]byte(`[{"a":1},{"b":"`)) {
 		t.Fatal("the other body")
 	}

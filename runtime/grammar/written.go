@@ -27,7 +27,7 @@ func (m *machine) expandSequence(out []int32, f frame) []int32 {
 }
 
 // Regex is the grammar of the texts that an expression matches as a whole.
-func Regex(expression string) (*Compiled, error) {
+func Regex(expression string) (*Grammar, error) {
 	d, err := pattern(expression, false)
 	if err != nil {
 		return nil, fmt.Errorf("regular expression: %w", err)
@@ -38,7 +38,7 @@ func Regex(expression string) (*Compiled, error) {
 }
 
 // TextChoice is the grammar of the texts given.
-func TextChoice(texts []string) (*Compiled, error) {
+func TextChoice(texts []string) (*Grammar, error) {
 	if len(texts) == 0 {
 		return nil, errors.New("choice: there is nothing to choose from")
 	}

@@ -21,7 +21,7 @@ import (
 
 // answerFormat is one format. If final is nil it is free text.
 type answerFormat struct {
-	final   grammar.Grammar
+	final   *grammar.Grammar
 	section string     // of the developer message: the schema, as the model was trained to read it
 	wire    textFormat // what the Responses API echoes
 	relaxed []string   // schemas that are not enforced, and why
@@ -139,7 +139,7 @@ func schemaFormat(o *object) answerFormat {
 
 // anyJSON stands in for a schema that is not supported: an object if the schema's type says so,
 // else any JSON.
-func anyJSON(schema json.RawMessage) grammar.Grammar {
+func anyJSON(schema json.RawMessage) *grammar.Grammar {
 	var root struct {
 		Type json.RawMessage `json:"type"`
 	}
@@ -196,9 +196,9 @@ func guidedFields(o *object) []guidedField {
 }
 
 // read compiles the field. It returns nil after a complaint.
-func (g guidedField) read() (final grammar.Grammar, section string) {
+func (g guidedField) read() (final *grammar.Grammar, section string) {
 	v := g.value
-	var held *grammar.Compiled
+	var held *grammar.Grammar
 	var err error
 	switch g.kind {
 	case "json":

@@ -19,7 +19,7 @@ const beyond = `{"type":"object","properties":{"a":{"not":{"type":"string"}}}}`
 const personSchema = `{"type":"object", "properties":{"name":{"type":"string"},"age":{"type":"integer"}}, "required":["name","age"], "additionalProperties":false}`
 
 // holds tells whether g allows text as a whole.
-func holds(g grammar.Grammar, text string) bool {
+func holds(g *grammar.Grammar, text string) bool {
 	if g == nil {
 		return true
 	}

@@ -66,7 +66,7 @@ type randomCase struct {
 }
 
 func randomMix(t testing.TB) []randomCase {
-	final := func(schema string) grammar.Grammar {
+	final := func(schema string) *grammar.Grammar {
 		c, err := grammar.Schema([]byte(schema))
 		if err != nil {
 			t.Fatal(err)

@@ -66,8 +66,8 @@ type Request struct {
 	ToolName   string             // with grammar.Named: the function
 	// functions whose Parameters must be enforced; those of others are if they are supported
 	Strict       []string
-	Final        grammar.Grammar `json:"-"` // of the answer; nil: free text
-	MaxReasoning int             // most tokens of reasoning; 0: no limit; negative: no reasoning
+	Final        *grammar.Grammar `json:"-"` // of the answer; nil: free text
+	MaxReasoning int              // most tokens of reasoning; 0: no limit; negative: no reasoning
 
 	Params sample.Params
 	// most generated tokens, reasoning included; 0: as many as the context holds
