@@ -7,7 +7,6 @@
 package grammar
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -47,20 +46,19 @@ const mostSchemaNodes = 200_000
 
 // node returns the number of the node of schemas that all must hold; its shapes are found later.
 func (c *compiler) node(all []*schema) int32 {
-	all = slices.DeleteFunc(all, func(s *schema) bool {
-		return s.at.Kind == jsondoc.Bool &&
-			s.at.Truth
-	})
+	all = slices.DeleteFunc(all,
+		func(s *schema) bool { return s.at.Kind == jsondoc.Bool && s.at.Truth })
 	slices.SortFunc(all, func(a, b *schema) int { return int(a.id - b.id) })
 	all = slices.Compact(all)
-	key := make([]byte, 0, 4*len(all))
-	for _, s := range all {
-		key = binary.LittleEndian.AppendUint32(key, uint32(s.id))
+	ids := make([]int32, len(all))
+	for i, s := range all {
+		ids[i] = s.id
 	}
-	id, ok := c.nodeOf[string(key)]
+	key := setKey(ids)
+	id, ok := c.nodeOf[key]
 	if !ok {
 		id = int32(len(c.nodes))
-		c.nodeOf[string(key)] = id
+		c.nodeOf[key] = id
 		c.nodes = append(c.nodes, &node{all: all})
 		if len(all) == 0 {
 			c.program.anyNode = id
@@ -76,23 +74,11 @@ func (c *compiler) impossible(id int32) bool {
 }
 
 func (c *compiler) addString(s *stringSpec) int32 {
-	id, ok := c.strings[s]
-	if !ok {
-		id = int32(len(c.program.strings))
-		c.strings[s] = id
-		c.program.strings = append(c.program.strings, s)
-	}
-	return id
+	return intern(c.strings, &c.program.strings, s)
 }
 
 func (c *compiler) addNumber(d *dfa) int32 {
-	id, ok := c.numbers[d]
-	if !ok {
-		id = int32(len(c.program.numbers))
-		c.numbers[d] = id
-		c.program.numbers = append(c.program.numbers, d)
-	}
-	return id
+	return intern(c.numbers, &c.program.numbers, d)
 }
 
 // mostCompileWork bounds what all automata of a schema may take to make: some seconds.
@@ -148,7 +134,7 @@ func (c *compiler) compile(all []*schema) (int32, error) {
 		return 0, &InvalidError{root.path, "nothing fulfils it"}
 	}
 	for _, n := range c.nodes {
-		var alternatives []alternative
+		var alternatives []symbol
 		for i := range n.shapes {
 			if s := &n.shapes[i]; n.live && c.live(*s) {
 				a, err := c.emit(n, s)
@@ -167,16 +153,13 @@ func (c *compiler) compile(all []*schema) (int32, error) {
 func (c *compiler) live(s shape) bool {
 	switch {
 	case s.object != nil:
-		have := 0
+		have, must := 0, 0
 		for _, p := range s.object.properties {
 			if c.nodes[p.value].live {
 				have++
 			} else if p.required {
 				return false
 			}
-		}
-		must := 0
-		for _, p := range s.object.properties {
 			if p.required {
 				must++
 			}
@@ -211,18 +194,18 @@ func (c *compiler) mostItems(a *arrayShape) int {
 }
 
 // emit puts a live shape into the program, without what cannot be fulfilled.
-func (c *compiler) emit(n *node, s *shape) (alternative, error) {
+func (c *compiler) emit(n *node, s *shape) (symbol, error) {
 	p := c.program
 	switch {
 	case s.number != nil:
-		return alternative{readDFA, c.addNumber(s.number)}, nil
+		return symbol{readDFA, c.addNumber(s.number)}, nil
 	case s.text != nil:
-		return alternative{readString, c.addString(s.text)}, nil
+		return symbol{readString, c.addString(s.text)}, nil
 	case s.array != nil:
 		a := *s.array
 		a.max = c.mostItems(s.array)
 		p.arrays = append(p.arrays, &a)
-		return alternative{planItems, int32(len(p.arrays) - 1)}, nil
+		return symbol{planItems, int32(len(p.arrays) - 1)}, nil
 	case s.object != nil:
 		o := *s.object
 		o.properties = slices.DeleteFunc(slices.Clone(o.properties),
@@ -237,11 +220,11 @@ func (c *compiler) emit(n *node, s *shape) (alternative, error) {
 			}
 		}
 		if len(o.extra) > 0 && o.min > o.mustHave[0]+1 {
-			return alternative{}, &UnsupportedError{n.all[0].path, "minProperties",
+			return symbol{}, &UnsupportedError{n.all[0].path, "minProperties",
 				"with names that are not listed it is not supported"}
 		}
 		p.objects = append(p.objects, &o)
-		return alternative{planMembers, int32(len(p.objects) - 1)}, nil
+		return symbol{planMembers, int32(len(p.objects) - 1)}, nil
 	}
-	return alternative{readLiteral, p.literal(s.literal)}, nil
+	return symbol{readLiteral, p.literal(s.literal)}, nil
 }

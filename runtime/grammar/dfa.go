@@ -7,6 +7,7 @@
 package grammar
 
 import (
+	"encoding/binary"
 	"errors"
 	"slices"
 )
@@ -235,9 +236,6 @@ func utf8Step(u uint8, b byte) (uint8, bool) {
 	return 0, false
 }
 
-// startsCharacter tells whether b is the first byte of a character in UTF-8.
-func startsCharacter(b byte) bool { return b&0xc0 != 0x80 }
-
 // accepts tells whether the automaton accepts s.
 func (d *dfa) accepts(s string) bool {
 	at := int32(0)
@@ -357,4 +355,22 @@ func otherThan(names []string) (*dfa, error) {
 		return nil, err
 	}
 	return d.markTotal(), nil
+}
+
+// setKey is a set of numbers as the key of a map.
+func setKey(set []int32) string {
+	key := make([]byte, 0, 4*len(set))
+	for _, n := range set {
+		key = binary.LittleEndian.AppendUint32(key, uint32(n))
+	}
+	return string(key)
+}
+
+// keySet is the set whose key that is.
+func keySet(key string) []int32 {
+	set := make([]int32, len(key)/4)
+	for i := range set {
+		set[i] = int32(binary.LittleEndian.Uint32([]byte(key[4*i : 4*i+4])))
+	}
+	return set
 }

@@ -6,7 +6,6 @@ package grammar
 import (
 	"math/big"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 )
@@ -43,6 +42,3 @@ func canonical(v *jsondoc.Value, sorted bool) string {
 
 // equal tells whether two values are the same to JSON Schema.
 func equal(a, b *jsondoc.Value) bool { return canonical(a, true) == canonical(b, true) }
-
-// characters is the length of a string as JSON Schema counts it.
-func characters(s string) int { return utf8.RuneCountInString(s) }

@@ -4,6 +4,7 @@ package grammar
 
 import (
 	"slices"
+	"unicode/utf8"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 )
@@ -54,7 +55,7 @@ func (c *compiler) holds(v *jsondoc.Value, s *schema) (bool, error) {
 		return err == nil && r != nil && spec.holds(r), err
 	case jsondoc.String:
 		least, most, err := count(own, "minLength", "maxLength")
-		if n := characters(v.Text); err != nil || n < least || most >= 0 && n > most {
+		if n := utf8.RuneCountInString(v.Text); err != nil || n < least || most >= 0 && n > most {
 			return false, err
 		}
 		factors, err := c.expressions(s)

@@ -10,6 +10,8 @@
 
 package grammar
 
+import "unicode/utf8"
+
 // frameKind says what a frame is. Those from planValue on are plans.
 type frameKind uint8
 
@@ -21,7 +23,6 @@ const (
 	planValue    // of: node
 	planMembers  // of: object, a: next property, b: members<<1 | 1 after the first
 	planItems    // of: array, a: next item
-	planRule     // of: rule of a written grammar
 	planSequence // of: sequence of a written grammar, a: position
 )
 
@@ -79,9 +80,9 @@ type arrayShape struct {
 	min, max int
 }
 
-// alternative is one way to spell a value.
-type alternative struct {
-	kind frameKind // readLiteral, readDFA, readString, planMembers, planItems
+// symbol is one way to spell a value, or one element of a sequence: the frame that it becomes.
+type symbol struct {
+	kind frameKind
 	of   int32
 }
 
@@ -93,9 +94,8 @@ type program struct {
 	strings   []*stringSpec
 	objects   []*objectShape
 	arrays    []*arrayShape
-	nodes     [][]alternative
-	anyNode   int32 // the node of a value without a schema, -1 if there is none
-	rules     [][]int32
+	nodes     [][]symbol // the alternatives of a value, or of a rule of a written grammar
+	anyNode   int32      // the node of a value without a schema, -1 if there is none
 	sequences [][]symbol
 	literalOf map[string]int32
 }
@@ -105,11 +105,16 @@ func newProgram() *program {
 }
 
 func (p *program) literal(s string) int32 {
-	id, ok := p.literalOf[s]
+	return intern(p.literalOf, &p.literals, s)
+}
+
+// intern gives the number of v in list, which it joins if it is new. ids are the numbers so far.
+func intern[T comparable](ids map[T]int32, list *[]T, v T) int32 {
+	id, ok := ids[v]
 	if !ok {
-		id = int32(len(p.literals))
-		p.literals = append(p.literals, s)
-		p.literalOf[s] = id
+		id = int32(len(*list))
+		ids[v] = id
+		*list = append(*list, v)
 	}
 	return id
 }
@@ -166,21 +171,17 @@ func (m *machine) expand(out []int32, id int32) []int32 {
 	case planValue:
 		deep := f.of == m.anyNode && m.depth[id] >= deepest
 		for _, alt := range m.nodes[f.of] {
-			switch alt.kind {
-			case readLiteral:
-				out = append(out, m.push(readLiteral, alt.of, 0, 0, f.parent))
-			case readDFA:
-				out = m.expand(out, m.push(readDFA, alt.of, 0, 0, f.parent))
-			case readString:
-				out = append(out, m.text(`"`, m.push(readString, alt.of, 0, 0, f.parent)))
-			case planMembers:
-				if !deep {
-					out = append(out, m.text("{", m.push(planMembers, alt.of, 0, 0, f.parent)))
-				}
-			case planItems:
-				if !deep {
-					out = append(out, m.text("[", m.push(planItems, alt.of, 0, 0, f.parent)))
-				}
+			next := m.push(alt.kind, alt.of, 0, 0, f.parent)
+			switch {
+			case alt.kind == readString:
+				out = append(out, m.text(`"`, next))
+			case alt.kind != planMembers && alt.kind != planItems:
+				out = m.expand(out, next)
+			case deep:
+			case alt.kind == planMembers:
+				out = append(out, m.text("{", next))
+			default:
+				out = append(out, m.text("[", next))
 			}
 		}
 		return out
@@ -188,11 +189,6 @@ func (m *machine) expand(out []int32, id int32) []int32 {
 		return m.expandMembers(out, f)
 	case planItems:
 		return m.expandItems(out, f)
-	case planRule:
-		for _, s := range m.rules[f.of] {
-			out = m.expand(out, m.push(planSequence, s, 0, 0, f.parent))
-		}
-		return out
 	case planSequence:
 		return m.expandSequence(out, f)
 	case readDFA:
@@ -341,7 +337,7 @@ func (m *machine) moveString(out []int32, f frame, b byte) []int32 {
 			return out
 		}
 		n := count
-		if startsCharacter(c) {
+		if utf8.RuneStart(c) {
 			if s.max >= 0 && n >= s.max {
 				return out
 			}

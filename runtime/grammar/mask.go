@@ -20,6 +20,20 @@ func newMask() []uint64 { return make([]uint64, maskWords) }
 
 func allow(mask []uint64, id int32) { mask[id>>6] |= 1 << (id & 63) }
 
+// allowAll adds the ids of set to mask.
+func allowAll(mask, set []uint64) {
+	for i, w := range set {
+		mask[i] |= w
+	}
+}
+
+// without takes the ids of set out of mask.
+func without(mask, set []uint64) {
+	for i, w := range set {
+		mask[i] &^= w
+	}
+}
+
 // single returns the one id that a mask allows, if it allows just one.
 func single(mask []uint64) (int32, bool) {
 	found := int32(-1)

@@ -7,7 +7,6 @@
 package grammar
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"regexp/syntax"
@@ -53,18 +52,15 @@ func fromECMA(p string) (string, error) {
 		case c == '\\' && i+1 < len(p):
 			i++
 			switch p[i] {
-			case 's':
-				if class {
-					b.WriteString(spaces)
-				} else {
-					b.WriteString("[" + spaces + "]")
+			case 's', 'S':
+				set := spaces
+				if p[i] == 'S' {
+					set = notSpaces
 				}
-			case 'S':
-				if class {
-					b.WriteString(notSpaces)
-				} else {
-					b.WriteString("[" + notSpaces + "]")
+				if !class {
+					set = "[" + set + "]"
 				}
+				b.WriteString(set)
 			case 'b', 'B':
 				if !class {
 					return "", errors.New(`word boundaries are not supported`)
@@ -90,7 +86,8 @@ func fromECMA(p string) (string, error) {
 	return b.String(), nil
 }
 
-// nfa is what a syntax tree becomes: nodes with edges over byte ranges and edges over nothing.
+// nfa is what an expression becomes: nodes with edges over byte ranges and edges over nothing. The
+// first nodes are the instructions that Go's compiler makes of it.
 type nfa struct{ nodes []nfaNode }
 
 type nfaNode struct {
@@ -114,117 +111,48 @@ func (n *nfa) add() int32 {
 	return int32(len(n.nodes) - 1)
 }
 
-func (n *nfa) join(from, to int32) { n.nodes[from].empty = append(n.nodes[from].empty, to) }
-
-// build adds what re matches from a node on, and returns where it ends.
-func (n *nfa) build(re *syntax.Regexp, from int32) (int32, error) {
-	if len(n.nodes) > mostNodes {
-		return 0, errTooLarge
+// newNFA makes the nodes of an expression.
+func newNFA(program *syntax.Prog) (*nfa, error) {
+	if len(program.Inst) > mostNodes {
+		return nil, errTooLarge
 	}
-	switch re.Op {
-	case syntax.OpNoMatch:
-		return n.add(), nil
-	case syntax.OpEmptyMatch:
-		return from, nil
-	case syntax.OpLiteral:
-		for _, r := range re.Rune {
-			set := []rune{r, r}
-			if re.Flags&syntax.FoldCase != 0 {
-				for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
-					set = append(set, f, f)
+	n := &nfa{nodes: make([]nfaNode, len(program.Inst))}
+	for i, inst := range program.Inst {
+		at, out := int32(i), int32(inst.Out)
+		switch inst.Op {
+		case syntax.InstAlt, syntax.InstAltMatch:
+			n.nodes[at].empty = []int32{out, int32(inst.Arg)}
+		case syntax.InstCapture, syntax.InstNop:
+			n.nodes[at].empty = []int32{out}
+		case syntax.InstEmptyWidth:
+			op := syntax.EmptyOp(inst.Arg)
+			if op != syntax.EmptyBeginText && op != syntax.EmptyEndText {
+				return nil, errors.New("word boundaries and ends of lines are not supported")
+			}
+			n.nodes[at].begin, n.nodes[at].end = op == syntax.EmptyBeginText,
+				op == syntax.EmptyEndText
+			n.nodes[at].empty = []int32{out}
+		case syntax.InstRune, syntax.InstRune1, syntax.InstRuneAny, syntax.InstRuneAnyNotNL:
+			pairs := inst.Rune
+			if len(pairs) == 1 {
+				r := pairs[0]
+				pairs = []rune{r, r}
+				if inst.Op == syntax.InstRune && syntax.Flags(inst.Arg)&syntax.FoldCase != 0 {
+					for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
+						pairs = append(pairs, f, f)
+					}
 				}
 			}
-			from = n.runes(from, set)
-		}
-		return from, nil
-	case syntax.OpCharClass:
-		return n.runes(from, re.Rune), nil
-	case syntax.OpAnyCharNotNL:
-		return n.runes(from, []rune{0, 9, 11, unicode.MaxRune}), nil
-	case syntax.OpAnyChar:
-		return n.runes(from, []rune{0, unicode.MaxRune}), nil
-	case syntax.OpBeginText, syntax.OpEndText:
-		at, to := n.add(), n.add()
-		n.join(from, at)
-		n.nodes[at].begin = re.Op == syntax.OpBeginText
-		n.nodes[at].end = re.Op == syntax.OpEndText
-		n.join(at, to)
-		return to, nil
-	case syntax.OpCapture:
-		return n.build(re.Sub[0], from)
-	case syntax.OpConcat:
-		var err error
-		for _, sub := range re.Sub {
-			if from, err = n.build(sub, from); err != nil {
-				return 0, err
+			tails := map[tail]int32{}
+			for k := 0; k+1 < len(pairs); k += 2 {
+				n.runeRange(at, out, pairs[k], pairs[k+1], tails)
 			}
 		}
-		return from, nil
-	case syntax.OpAlternate:
-		to := n.add()
-		for _, sub := range re.Sub {
-			at := n.add()
-			n.join(from, at)
-			end, err := n.build(sub, at)
-			if err != nil {
-				return 0, err
-			}
-			n.join(end, to)
-		}
-		return to, nil
-	case syntax.OpRepeat:
-		return n.repeat(re, from)
-	case syntax.OpStar, syntax.OpPlus, syntax.OpQuest:
-		at, to := n.add(), n.add()
-		n.join(from, at)
-		end, err := n.build(re.Sub[0], at)
-		if err != nil {
-			return 0, err
-		}
-		n.join(end, to)
-		if re.Op != syntax.OpPlus {
-			n.join(at, to)
-		}
-		if re.Op != syntax.OpQuest {
-			n.join(end, at)
-		}
-		return to, nil
-	}
-	return 0, fmt.Errorf("%s is not supported", re)
-}
-
-// repeat adds re.Min to re.Max copies.
-func (n *nfa) repeat(re *syntax.Regexp, from int32) (int32, error) {
-	var err error
-	for range re.Min {
-		if from, err = n.build(re.Sub[0], from); err != nil {
-			return 0, err
+		if len(n.nodes) > mostNodes {
+			return nil, errTooLarge
 		}
 	}
-	if re.Max < 0 {
-		return n.build(&syntax.Regexp{Op: syntax.OpStar, Sub: re.Sub}, from)
-	}
-	to := n.add()
-	n.join(from, to)
-	for range re.Max - re.Min {
-		at := n.add()
-		n.join(from, at)
-		if from, err = n.build(re.Sub[0], at); err != nil {
-			return 0, err
-		}
-		n.join(from, to)
-	}
-	return to, nil
-}
-
-// runes adds edges for the pairs of a character class.
-func (n *nfa) runes(from int32, pairs []rune) int32 {
-	to := n.add()
-	tails := map[tail]int32{}
-	for i := 0; i+1 < len(pairs); i += 2 {
-		n.runeRange(from, to, pairs[i], pairs[i+1], tails)
-	}
-	return to
+	return n, nil
 }
 
 // tail is a range of bytes before a node: characters that end alike share what reads their end.
@@ -291,41 +219,26 @@ func patternDFA(expression string, search bool) (*dfa, error) {
 	if err != nil {
 		return nil, fmt.Errorf("it is not a regular expression that is understood: %w", err)
 	}
-	n := &nfa{}
-	start := n.add()
-	at := start
 	if search {
-		at = n.add()
-		n.join(start, at)
-		n.join(n.runes(start, []rune{0, unicode.MaxRune}), start)
+		any := &syntax.Regexp{Op: syntax.OpStar,
+			Sub: []*syntax.Regexp{{Op: syntax.OpAnyChar}}}
+		re = &syntax.Regexp{Op: syntax.OpConcat, Sub: []*syntax.Regexp{any, re, any}}
 	}
-	match, err := n.build(re, at)
+	program, err := syntax.Compile(re.Simplify())
 	if err != nil {
 		return nil, err
 	}
-	if search {
-		rest := n.add()
-		n.join(match, rest)
-		n.join(n.runes(rest, []rune{0, unicode.MaxRune}), rest)
-		match = rest
+	n, err := newNFA(program)
+	if err != nil {
+		return nil, err
 	}
-	return n.determinize(start, match)
-}
-
-// pack4 is a set as bytes.
-func pack4(set []int32) []byte {
-	b := make([]byte, 0, 4*len(set))
-	for _, s := range set {
-		b = binary.LittleEndian.AppendUint32(b, uint32(s))
-	}
-	return b
+	match := slices.IndexFunc(program.Inst,
+		func(i syntax.Inst) bool { return i.Op == syntax.InstMatch })
+	return n.determinize(int32(program.Start), int32(match))
 }
 
 // determinize makes the automaton of sets of nodes.
 func (n *nfa) determinize(start, match int32) (*dfa, error) {
-	if len(n.nodes) > mostNodes {
-		return nil, errTooLarge
-	}
 	c := textCuts()
 	for _, node := range n.nodes {
 		for _, e := range node.bytes {
@@ -365,20 +278,10 @@ func (n *nfa) determinize(start, match int32) (*dfa, error) {
 		begin bool
 	}
 	pack := func(set []int32) string {
-		b := make([]byte, 0, 4*len(set))
-		for _, s := range set {
-			if node := &n.nodes[s]; len(node.bytes) > 0 || node.end || s == match {
-				b = binary.LittleEndian.AppendUint32(b, uint32(s))
-			}
-		}
-		return string(b)
-	}
-	unpack := func(s string) []int32 {
-		set := make([]int32, 0, len(s)/4)
-		for i := 0; i < len(s); i += 4 {
-			set = append(set, int32(binary.LittleEndian.Uint32([]byte(s[i:i+4]))))
-		}
-		return set
+		return setKey(slices.DeleteFunc(set, func(s int32) bool {
+			node := &n.nodes[s]
+			return len(node.bytes) == 0 && !node.end && s != match
+		}))
 	}
 	closed := map[string]string{} // what closure made of a set: several bytes lead to the same
 	d, err := buildDFA(at{pack(closure([]int32{start}, true, false)), true}, c,
@@ -388,8 +291,8 @@ func (n *nfa) determinize(start, match int32) (*dfa, error) {
 			}
 			round++
 			var set []int32
-			for i := 0; i < len(s.set); i += 4 {
-				node := &n.nodes[binary.LittleEndian.Uint32([]byte(s.set[i:i+4]))]
+			for _, id := range keySet(s.set) {
+				node := &n.nodes[id]
 				work += 1 + len(node.bytes)
 				for _, e := range node.bytes {
 					if b >= e.lo && b <= e.hi && mark[e.to] != round {
@@ -401,7 +304,7 @@ func (n *nfa) determinize(start, match int32) (*dfa, error) {
 			if len(set) == 0 {
 				return at{}, false
 			}
-			raw := string(pack4(set))
+			raw := setKey(set)
 			to, known := closed[raw]
 			if !known {
 				to = pack(closure(set, false, false))
@@ -409,7 +312,7 @@ func (n *nfa) determinize(start, match int32) (*dfa, error) {
 			}
 			return at{to, false}, true
 		}, func(s at) bool {
-			return slices.Contains(closure(unpack(s.set), s.begin, true), match)
+			return slices.Contains(closure(keySet(s.set), s.begin, true), match)
 		})
 	if work > mostWork {
 		return nil, errTooLarge

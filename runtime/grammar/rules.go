@@ -65,7 +65,7 @@ func Rules(text string) (*Grammar, error) {
 	if err := r.check(); err != nil {
 		return nil, fmt.Errorf("grammar: %w", err)
 	}
-	return newCompiled(r.program, planRule, r.names[start]), nil
+	return newCompiled(r.program, planValue, r.names[start]), nil
 }
 
 var ruleHead = regexp.MustCompile(`^[?!]?([A-Za-z_][A-Za-z0-9_-]*)(\.[0-9]+)?\s*(::=|:)`)
@@ -98,8 +98,8 @@ func (r *ruleReader) name(s string) int32 {
 }
 
 func (r *ruleReader) fresh() int32 {
-	r.program.rules = append(r.program.rules, nil)
-	return int32(len(r.program.rules) - 1)
+	r.program.nodes = append(r.program.nodes, nil)
+	return int32(len(r.program.nodes) - 1)
 }
 
 func (r *ruleReader) rule(text string) error {
@@ -161,7 +161,7 @@ func (r *ruleReader) alternatives(id int32) error {
 		if err != nil {
 			return err
 		}
-		r.program.rules[id] = append(r.program.rules[id], r.addSequence(sequence))
+		r.program.nodes[id] = append(r.program.nodes[id], r.addSequence(sequence))
 		if r.next() != '|' {
 			return nil
 		}
@@ -169,9 +169,9 @@ func (r *ruleReader) alternatives(id int32) error {
 	}
 }
 
-func (r *ruleReader) addSequence(s []symbol) int32 {
+func (r *ruleReader) addSequence(s []symbol) symbol {
 	r.program.sequences = append(r.program.sequences, s)
-	return int32(len(r.program.sequences) - 1)
+	return symbol{planSequence, int32(len(r.program.sequences) - 1)}
 }
 
 func (r *ruleReader) sequence() ([]symbol, error) {
@@ -199,15 +199,15 @@ func (r *ruleReader) sequence() ([]symbol, error) {
 // repeated is a rule for s once or not at all (?), any number of times (*), or at least once (+).
 func (r *ruleReader) repeated(s symbol, mark byte) symbol {
 	id := r.fresh()
-	self := symbol{planRule, id}
-	switch mark {
-	case '?':
-		r.program.rules[id] = []int32{r.addSequence(nil), r.addSequence([]symbol{s})}
-	case '*':
-		r.program.rules[id] = []int32{r.addSequence(nil), r.addSequence([]symbol{s, self})}
-	default:
-		r.program.rules[id] = []int32{r.addSequence([]symbol{s}), r.addSequence([]symbol{s, self})}
+	self := symbol{planValue, id}
+	again, enough := []symbol{s, self}, []symbol(nil)
+	if mark == '?' {
+		again = again[:1]
 	}
+	if mark == '+' {
+		enough = []symbol{s}
+	}
+	r.program.nodes[id] = []symbol{r.addSequence(enough), r.addSequence(again)}
 	return self
 }
 
@@ -225,7 +225,7 @@ func (r *ruleReader) item(c byte) (_ symbol, empty bool, err error) {
 			return symbol{}, false, errors.New("a group has no end")
 		}
 		r.at++
-		return symbol{planRule, id}, false, nil
+		return symbol{planValue, id}, false, nil
 	case c == '"':
 		quoted, err := strconv.QuotedPrefix(rest)
 		if err != nil {
@@ -266,7 +266,7 @@ func (r *ruleReader) item(c byte) (_ symbol, empty bool, err error) {
 			end++
 		}
 		r.at += end
-		return symbol{planRule, r.name(rest[:end])}, false, nil
+		return symbol{planValue, r.name(rest[:end])}, false, nil
 	}
 	return symbol{}, false, fmt.Errorf("%q is not supported", strings.TrimSpace(rest))
 }
@@ -307,13 +307,13 @@ func (r *ruleReader) expression(e string) (symbol, error) {
 // check refuses rules that cannot be finished and rules that call themselves before a byte is read.
 func (r *ruleReader) check() error {
 	p := r.program
-	ends, empty := make([]bool, len(p.rules)), make([]bool, len(p.rules))
+	ends, empty := make([]bool, len(p.nodes)), make([]bool, len(p.nodes))
 	// holds tells whether all symbols of some alternative have a property, found for rules in an
 	// earlier round.
 	holds := func(id int, of []bool, terminal func(symbol) bool) bool {
-		return slices.ContainsFunc(p.rules[id], func(s int32) bool {
-			return !slices.ContainsFunc(p.sequences[s], func(x symbol) bool {
-				if x.kind == planRule {
+		return slices.ContainsFunc(p.nodes[id], func(s symbol) bool {
+			return !slices.ContainsFunc(p.sequences[s.of], func(x symbol) bool {
+				if x.kind == planValue {
 					return !of[x.of]
 				}
 				return !terminal(x)
@@ -323,7 +323,7 @@ func (r *ruleReader) check() error {
 	nullable := func(x symbol) bool { return x.kind == readDFA && p.numbers[x.of].accept[0] }
 	for changed := true; changed; {
 		changed = false
-		for id := range p.rules {
+		for id := range p.nodes {
 			if !ends[id] && holds(id, ends, func(symbol) bool { return true }) {
 				ends[id], changed = true, true
 			}
@@ -335,13 +335,13 @@ func (r *ruleReader) check() error {
 	if i := slices.Index(ends, false); i >= 0 {
 		return fmt.Errorf("%s can never be finished", r.nameOf(i))
 	}
-	color := make([]uint8, len(p.rules)) // 1: being looked at, 2: done
+	color := make([]uint8, len(p.nodes)) // 1: being looked at, 2: done
 	var visit func(id int) error
 	visit = func(id int) error {
 		color[id] = 1
-		for _, s := range p.rules[id] {
-			for _, x := range p.sequences[s] {
-				if x.kind == planRule {
+		for _, s := range p.nodes[id] {
+			for _, x := range p.sequences[s.of] {
+				if x.kind == planValue {
 					if color[x.of] == 1 {
 						return fmt.Errorf("%s calls itself before it reads anything",
 							r.nameOf(int(x.of)))
@@ -363,7 +363,7 @@ func (r *ruleReader) check() error {
 		color[id] = 2
 		return nil
 	}
-	for id := range p.rules {
+	for id := range p.nodes {
 		if color[id] == 0 {
 			if err := visit(id); err != nil {
 				return err

@@ -171,6 +171,11 @@ func count(own []*schema, low, high string) (least, most int, err error) {
 	return least, most, nil
 }
 
+// typeNames are the names that type may hold.
+var typeNames = map[string]jsondoc.Kind{"null": jsondoc.Null, "boolean": jsondoc.Bool,
+	"number": jsondoc.Number, "integer": jsondoc.Number, "string": jsondoc.String,
+	"array": jsondoc.Array, "object": jsondoc.Object}
+
 // typesOf reads type: a bit for each jsondoc.Kind, and whether numbers must be integers.
 func typesOf(s *schema) (types uint8, integers bool, err error) {
 	d := s.at.Get("type")
@@ -185,25 +190,12 @@ func typesOf(s *schema) (types uint8, integers bool, err error) {
 	}
 	integers = true
 	for _, n := range names {
-		switch n.Text {
-		case "null":
-			types |= 1 << jsondoc.Null
-		case "boolean":
-			types |= 1 << jsondoc.Bool
-		case "number":
-			types |= 1 << jsondoc.Number
-			integers = false
-		case "integer":
-			types |= 1 << jsondoc.Number
-		case "string":
-			types |= 1 << jsondoc.String
-		case "array":
-			types |= 1 << jsondoc.Array
-		case "object":
-			types |= 1 << jsondoc.Object
-		default:
+		kind, ok := typeNames[n.Text]
+		if !ok {
 			return 0, false, &InvalidError{s.path, fmt.Sprintf("%q is no type", n.Text)}
 		}
+		types |= 1 << kind
+		integers = integers && n.Text != "number"
 	}
 	return types, integers, nil
 }
@@ -240,21 +232,18 @@ func (c *compiler) shapes(own []*schema) ([]shape, error) {
 	if types>>jsondoc.Bool&1 == 1 {
 		out = append(out, shape{literal: "true"}, shape{literal: "false"})
 	}
-	for _, make := range []struct {
+	numberShape := func(own []*schema) (*shape, error) { return c.numberShape(own, integers) }
+	for _, of := range []struct {
 		kind jsondoc.Kind
 		make func([]*schema) (*shape, error)
 	}{
-		{jsondoc.Number, func(own []*schema) (*shape, error) {
-			return c.numberShape(own,
-				integers)
-		}},
-		{jsondoc.String, c.stringShape}, {jsondoc.Array, c.arrayShape}, {jsondoc.Object,
-			c.objectShape},
+		{jsondoc.Number, numberShape}, {jsondoc.String, c.stringShape},
+		{jsondoc.Array, c.arrayShape}, {jsondoc.Object, c.objectShape},
 	} {
-		if types>>make.kind&1 == 0 {
+		if types>>of.kind&1 == 0 {
 			continue
 		}
-		s, err := make.make(own)
+		s, err := of.make(own)
 		if err != nil {
 			return nil, err
 		}

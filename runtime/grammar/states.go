@@ -5,7 +5,6 @@
 package grammar
 
 import (
-	"encoding/binary"
 	"slices"
 	"sync"
 
@@ -89,15 +88,12 @@ func (c *Grammar) add(open []int32) int32 {
 	if len(open) == 0 {
 		return dead
 	}
-	key := make([]byte, 0, 4*len(open))
-	for _, id := range open {
-		key = binary.LittleEndian.AppendUint32(key, uint32(id))
-	}
-	if id, ok := c.ids[string(key)]; ok {
+	key := setKey(open)
+	if id, ok := c.ids[key]; ok {
 		return id
 	}
 	id := int32(len(c.states))
-	c.ids[string(key)] = id
+	c.ids[key] = id
 	c.states = append(c.states, &state{open: open, done: open[0] == ended})
 	return id
 }
@@ -155,12 +151,7 @@ func (c *Grammar) step(from int32, b byte) int32 {
 	for _, id := range s.open {
 		open = c.m.move(open, id, b)
 	}
-	var to int32
-	if len(open) == 0 {
-		to = dead
-	} else {
-		to = c.add(slices.Clone(open))
-	}
+	to := c.add(slices.Clone(open))
 	s.next[b] = to
 	if len(s.open) == 1 && b >= 0x20 && b != '"' && b != '\\' {
 		c.spread(s, b, to)
@@ -323,21 +314,16 @@ func (c *Grammar) text(at int32) []uint64 {
 func (c *Grammar) textOfSeveral(open []int32) []uint64 {
 	var rest []int32
 	mask := newMask()
-	add := func(more []uint64) {
-		for i, w := range more {
-			mask[i] |= w
-		}
-	}
 	for _, id := range open {
 		if f := c.m.frames[id]; id != ended && (f.kind == readString || f.kind == readDFA &&
 			f.parent == ended) {
-			add(c.text(c.add([]int32{id})))
+			allowAll(mask, c.text(c.add([]int32{id})))
 		} else {
 			rest = append(rest, id)
 		}
 	}
 	if len(rest) > 0 {
-		add(c.walk(c.add(rest)))
+		allowAll(mask, c.walk(c.add(rest)))
 	}
 	return mask
 }

@@ -10,6 +10,7 @@
 package grammar
 
 import (
+	"maps"
 	"math/bits"
 	"slices"
 	"unicode/utf8"
@@ -72,12 +73,7 @@ func newAlphabet(plain []int32) *alphabet {
 			}
 		}
 	}
-	runes := make([]rune, 0, len(in))
-	for r := range in {
-		runes = append(runes, r)
-	}
-	slices.Sort(runes)
-	for _, r := range runes {
+	for _, r := range slices.Sorted(maps.Keys(in)) {
 		b := utf8.AppendRune(nil, r)
 		head, last := b[:len(b)-1], b[len(b)-1]
 		if n := len(c.beyond); n == 0 || string(c.beyond[n-1].head) != string(head) {
@@ -97,9 +93,7 @@ func (r *region) sort(c *alphabet, mask []uint64) (open []uint64) {
 		switch {
 		case !isPlain[b]:
 		case r.leaves[r.d.class[b]]:
-			for i, w := range set {
-				open[i] |= w
-			}
+			allowAll(open, set)
 		case r.d.step(r.states[0], byte(b)) < 0:
 			without(mask, set)
 		}
@@ -112,13 +106,6 @@ func (r *region) sort(c *alphabet, mask []uint64) (open []uint64) {
 	}
 	without(mask, open) // a token with a dead character is dead only if it did not leave before
 	return open
-}
-
-// without takes the ids of set out of mask.
-func without(mask, set []uint64) {
-	for i, w := range set {
-		mask[i] &^= w
-	}
 }
 
 // sortWide does it for the characters beyond ASCII, each by itself.

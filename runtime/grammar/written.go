@@ -7,12 +7,6 @@ import (
 	"fmt"
 )
 
-// symbol is one element of a sequence: what frames it becomes.
-type symbol struct {
-	kind frameKind // readLiteral, readDFA, planRule
-	of   int32
-}
-
 // expandSequence reads the symbol at f.a and after it the rest.
 func (m *machine) expandSequence(out []int32, f frame) []int32 {
 	s := m.sequences[f.of]
@@ -43,12 +37,12 @@ func TextChoice(texts []string) (*Grammar, error) {
 		return nil, errors.New("choice: there is nothing to choose from")
 	}
 	p := newProgram()
-	var alternatives []alternative
+	var alternatives []symbol
 	for _, t := range texts {
 		if t == "" {
 			return nil, errors.New("choice: a text is empty")
 		}
-		alternatives = append(alternatives, alternative{readLiteral, p.literal(t)})
+		alternatives = append(alternatives, symbol{readLiteral, p.literal(t)})
 	}
 	p.nodes = append(p.nodes, alternatives)
 	return newCompiled(p, planValue, 0), nil
