@@ -57,14 +57,14 @@ func FuzzParser(f *testing.F) {
 				t.Fatalf("%v: %d messages after %d", ids, n, finished)
 			case n == finished+1:
 				text := p.Messages()[finished].Text()
-				if shown+p.Rest() != text && shown != "" {
-					t.Fatalf("%v: showed %q and %q of %q", ids, shown, p.Rest(), text)
+				if shown+p.rest != text && shown != "" {
+					t.Fatalf("%v: showed %q and %q of %q", ids, shown, p.rest, text)
 				}
 				finished, shown = n, ""
 			}
-			if shown += p.Delta(); !utf8.ValidString(p.Delta()) || p.State() == InContent &&
-				p.Text() != shown {
-				t.Fatalf("%v: delta %q, text %q, shown %q", ids, p.Delta(), p.Text(), shown)
+			if shown += p.delta; !utf8.ValidString(p.delta) || p.state == InContent &&
+				string(p.content) != shown {
+				t.Fatalf("%v: delta %q, text %q, shown %q", ids, p.delta, string(p.content), shown)
 			}
 		}
 		for _, id := range ids {

@@ -196,33 +196,33 @@ func followTrace(t testing.TB, c parseCase, strict bool, want parseResult) int {
 			return i
 		}
 		w := want.Trace[i]
-		m := p.Current()
+		m := p.message
 		field := func(f headerFields, value string) *string {
 			if m.has(f, value) {
 				return &value
 			}
 			return nil
 		}
-		if p.State().String() != w.State || p.Role() != w.Role || p.Delta() != w.Delta ||
+		if p.state.String() != w.State || p.Role() != w.Role || p.delta != w.Delta ||
 			len(p.Messages()) != w.NMessages ||
-			!reflect.DeepEqual(field(fieldChannel, p.Channel()), w.Channel) ||
-			!reflect.DeepEqual(field(fieldRecipient, p.Recipient()), w.Recipient) ||
-			!reflect.DeepEqual(field(fieldContentType, p.ContentType()), w.ContentType) ||
-			p.State() == InContent && len(p.Text()) != w.ContentBytes {
+			!reflect.DeepEqual(field(fieldChannel, p.message.Channel), w.Channel) ||
+			!reflect.DeepEqual(field(fieldRecipient, p.message.Recipient), w.Recipient) ||
+			!reflect.DeepEqual(field(fieldContentType, p.message.ContentType), w.ContentType) ||
+			p.state == InContent && len(string(p.content)) != w.ContentBytes {
 			t.Errorf("%s: strict %v: token %d: %v %+v delta %q, want %+v", c.ID, strict, i,
-				p.State(), m, p.Delta(), w)
+				p.state, m, p.delta, w)
 			return i
 		}
 		// What was shown as it came is the text in the end.
-		if deltas += p.Delta(); p.State() == ExpectStart && p.Text() == "" && deltas != "" {
-			if all := p.Messages()[len(p.Messages())-1].Text(); all != deltas+p.Rest() {
-				t.Errorf("%s: deltas %q and rest %q, text %q", c.ID, deltas, p.Rest(), all)
+		if deltas += p.delta; p.state == ExpectStart && string(p.content) == "" && deltas != "" {
+			if all := p.Messages()[len(p.Messages())-1].Text(); all != deltas+p.rest {
+				t.Errorf("%s: deltas %q and rest %q, text %q", c.ID, deltas, p.rest, all)
 			}
 			deltas = ""
 		}
 	}
-	if p.Text() != want.BeforeEOS {
-		t.Errorf("%s: content %q at the end, want %q", c.ID, p.Text(), want.BeforeEOS)
+	if string(p.content) != want.BeforeEOS {
+		t.Errorf("%s: content %q at the end, want %q", c.ID, string(p.content), want.BeforeEOS)
 	}
 	if err := p.Finish(); (err != nil) != (want.EOSError != "") {
 		t.Errorf("%s: strict %v: finish: %v, want %q", c.ID, strict, err, want.EOSError)
@@ -232,8 +232,8 @@ func followTrace(t testing.TB, c parseCase, strict bool, want parseResult) int {
 }
 
 func checkEnd(t testing.TB, c parseCase, p *Parser, strict bool, want parseResult) {
-	if p.State().String() != want.FinalState {
-		t.Errorf("%s: strict %v: ends in %v, want %s", c.ID, strict, p.State(), want.FinalState)
+	if p.state.String() != want.FinalState {
+		t.Errorf("%s: strict %v: ends in %v, want %s", c.ID, strict, p.state, want.FinalState)
 	}
 	messages := want.AtEnd
 	if messages == nil {

@@ -218,42 +218,5 @@ func Parse(ids []int32, role Role, strict bool) ([]Message, error) {
 	return p.Messages(), nil
 }
 
-// State is where the parser is now.
-func (p *Parser) State() State { return p.state }
-
 // Messages returns the messages that have ended, oldest first. The caller must not change them.
 func (p *Parser) Messages() []Message { return p.messages }
-
-// Role is that of the message whose content is being read, or that NewParser was given for the one
-// whose header is.
-func (p *Parser) Role() Role {
-	if p.state == InContent {
-		return p.message.Role
-	}
-	return p.role
-}
-
-// Current is the message whose content is being read, without content: role, name, recipient,
-// channel and content type. It is empty in other states.
-func (p *Parser) Current() Message { return p.message }
-
-// Channel is that of the message whose content is being read.
-func (p *Parser) Channel() string { return p.message.Channel }
-
-// Recipient is that of the message whose content is being read.
-func (p *Parser) Recipient() string { return p.message.Recipient }
-
-// ContentType is that of the message whose content is being read.
-func (p *Parser) ContentType() string { return p.message.ContentType }
-
-// Delta is the text that the last token of content added, "" if it only began a character, and ""
-// outside of content.
-func (p *Parser) Delta() string { return p.delta }
-
-// Text is the content so far: all deltas of this message, "" outside of content.
-func (p *Parser) Text() string { return string(p.content) }
-
-// Rest is what the end of a message just added to its text beyond its deltas: U+FFFD for a
-// character that never became whole. It is "" but after the token that ended a message (or Finish),
-// and nearly always then.
-func (p *Parser) Rest() string { return p.rest }

@@ -61,31 +61,9 @@ func validLen(b []byte) int {
 // cutLen is the length of the maximal part of a character at the front of b, which does not begin
 // with a whole one. A byte that cannot begin a character counts as one.
 func cutLen(b []byte) int {
-	var need int
-	// what the second byte may be: no overlong forms, no surrogates, nothing above U+10FFFF
-	lo, hi := byte(0x80), byte(0xBF)
-	switch c := b[0]; {
-	case c >= 0xC2 && c <= 0xDF:
-		need = 1
-	case c >= 0xE0 && c <= 0xEF:
-		need = 2
-		if c == 0xE0 {
-			lo = 0xA0
-		} else if c == 0xED {
-			hi = 0x9F
-		}
-	case c >= 0xF0 && c <= 0xF4:
-		need = 3
-		if c == 0xF0 {
-			lo = 0x90
-		} else if c == 0xF4 {
-			hi = 0x8F
-		}
-	}
 	n := 1
-	for n <= need && n < len(b) && b[n] >= lo && b[n] <= hi {
+	for n < len(b) && !utf8.FullRune(b[:n+1]) {
 		n++
-		lo, hi = 0x80, 0xBF
 	}
 	return n
 }

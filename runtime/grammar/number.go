@@ -9,6 +9,7 @@ package grammar
 
 import (
 	"cmp"
+	"fmt"
 	"math/big"
 	"strings"
 )
@@ -24,6 +25,17 @@ type numberSpec struct {
 	low, high       *big.Rat
 	lowOpen, hiOpen bool     // the bound itself is out
 	multiple        *big.Int // of integers; nil: any
+}
+
+// key tells specs apart.
+func (s numberSpec) key() string {
+	text := func(r *big.Rat) string {
+		if r == nil {
+			return "none"
+		}
+		return r.String()
+	}
+	return fmt.Sprint(s.integer, text(s.low), s.lowOpen, text(s.high), s.hiOpen, s.multiple)
 }
 
 // holds tells whether a number is one of them.

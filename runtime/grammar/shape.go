@@ -336,8 +336,7 @@ func (c *compiler) numberShape(own []*schema, integers bool) (*shape, error) {
 	if err != nil {
 		return nil, err
 	}
-	key := fmt.Sprint(integers, spec.low, spec.lowOpen, spec.high, spec.hiOpen, spec.multiple)
-	d, err := numbers.get(key, func() (*dfa, error) { return numberDFA(spec) })
+	d, err := numbers.get(spec.key(), func() (*dfa, error) { return numberDFA(spec) })
 	switch {
 	case errors.Is(err, errEmpty):
 		return nil, nil
