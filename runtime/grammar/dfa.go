@@ -123,8 +123,8 @@ func (d *dfa) trim() bool {
 	return live[0]
 }
 
-// spread marks all states from which a marked one is reached; back holds, for each state, those that
-// lead to it.
+// spread marks all states from which a marked one is reached; back holds, for each state, those
+// that lead to it.
 func spread(marked []bool, back [][]int32) {
 	var queue []int32
 	for state, m := range marked {
