@@ -13,12 +13,10 @@ import (
 // Workers are for Linux: they are started with descriptors and shared memory that other systems do
 // not have.
 
-// WorkerVerb is how a program is told to be the worker.
 const WorkerVerb = "gpu-worker"
 
 func startWorker(context.Context, engine.Settings, func(string)) (worker.Local, error) {
 	return nil, errors.New("--isolate needs Linux: leave it out")
 }
 
-// Traffic is what a worker's steps have cost.
 func (b *Backend) Traffic() *Traffic { return nil }

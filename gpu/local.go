@@ -22,7 +22,6 @@ import (
 // card" means.
 const UsableContext = 8192
 
-// local is what is open.
 type local struct {
 	settings engine.Settings
 	notify   func(line string)
@@ -37,7 +36,6 @@ type placed struct {
 	settings engine.Settings
 }
 
-// openLocal opens one card.
 func openLocal(ctx context.Context, s engine.Settings, notify func(line string)) (worker.Local,
 	error) {
 	l := &local{settings: s, notify: notify}
@@ -145,7 +143,6 @@ func (l *local) holds(spec models.Spec, s engine.Settings, context int) bool {
 	return need <= multi.Room(r.Total, r.Free, s.GPUMemoryUtilization)
 }
 
-// reopen gives back what was placed, and opens one card.
 func (l *local) reopen() error {
 	if err := l.dev.Close(); err != nil {
 		return err
@@ -153,7 +150,6 @@ func (l *local) reopen() error {
 	return l.openOne(context.Background())
 }
 
-// RoomHere is the room on what is open, with nothing else opened.
 func (l *local) RoomHere(spec models.Spec, s engine.Settings) (r engine.Room, err error) {
 	s = s.On(l.dev)
 	s.Pages = 1
@@ -175,7 +171,6 @@ func (l *local) RoomHere(spec models.Spec, s engine.Settings) (r engine.Room, er
 	return r, err
 }
 
-// Load loads a model onto what is open: Room was asked before.
 func (l *local) Load(ctx context.Context, ckpt *checkpoint.Checkpoint, s engine.Settings,
 	progress func(done, total int64)) (
 	engine.Engine, error) {

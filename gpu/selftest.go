@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/ossrun/ossrun/gpu/device"
 	"github.com/ossrun/ossrun/models"
@@ -58,13 +57,11 @@ func ask[T any](ctx context.Context, b *Backend, c check, take func(T)) error {
 	})
 }
 
-// Bandwidth is what a copy inside the card's memory reaches, byte/s.
 func (b *Backend) Bandwidth(ctx context.Context) (rate float64, err error) {
 	err = ask(ctx, b, check{What: checkBandwidth}, func(v float64) { rate = v })
 	return rate, err
 }
 
-// MatrixRates is what the card multiplies.
 func (b *Backend) MatrixRates(ctx context.Context) (rates []device.Rate, err error) {
 	err = ask(ctx, b, check{What: checkRates}, func(v []device.Rate) { rates = v })
 	return rates, err
@@ -86,20 +83,13 @@ func (b *Backend) Ops(ctx context.Context, shapes []enginetest.Shape, timed bool
 
 // opText is an enginetest.OpResult as JSON can have it.
 type opText struct {
-	Op, Shape string
-	Kind      engine.Kind
-	Error     uint64 // its bits: it may be no number
-	Bound     float64
-	Bytes     int64
-	Flops     int64
-	Time      time.Duration
-	Failure   string
-	Skipped   string
+	enginetest.OpResult
+	Error   uint64 // its bits: it may be no number
+	Failure string
 }
 
 func opTextOf(r enginetest.OpResult) opText {
-	t := opText{r.Op, r.Shape, r.Kind, math.Float64bits(r.Error), r.Bound, r.Bytes, r.Flops, r.Time,
-		"", r.Skipped}
+	t := opText{OpResult: r, Error: math.Float64bits(r.Error)}
 	if r.Failure != nil {
 		t.Failure = r.Failure.Error()
 	}
@@ -107,9 +97,8 @@ func opTextOf(r enginetest.OpResult) opText {
 }
 
 func (t opText) result() enginetest.OpResult {
-	r := enginetest.OpResult{Op: t.Op, Kind: t.Kind, Shape: t.Shape,
-		Error: math.Float64frombits(t.Error), Bound: t.Bound,
-		Bytes: t.Bytes, Flops: t.Flops, Time: t.Time, Skipped: t.Skipped}
+	r := t.OpResult
+	r.Error, r.Failure = math.Float64frombits(t.Error), nil
 	if t.Failure != "" {
 		r.Failure = errors.New(t.Failure)
 	}
@@ -134,7 +123,6 @@ func (b *Backend) Whole(ctx context.Context, spec models.Spec, points []device.P
 		Decode: decode}, report)
 }
 
-// Test runs a check on the card.
 func (l *local) Test(ctx context.Context, request json.RawMessage,
 	emit func(json.RawMessage) error) error {
 	var c check

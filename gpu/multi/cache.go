@@ -57,7 +57,6 @@ type cache struct {
 	waiting map[int32][]byte // what was written from outside and not used yet
 }
 
-// layersOf are the layers of a card.
 func (d *Device) layersOf(card int, s models.Spec, kv string) engine.CacheLayers {
 	return engine.CacheLayers{Spec: s, KV: kv, From: d.spans[card].from, To: d.spans[card].to}
 }

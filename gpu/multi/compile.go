@@ -9,7 +9,6 @@ import (
 
 // From a program to the stretches' programs, each compiled by the device that runs it.
 
-// part is a stretch, compiled.
 type part struct {
 	stretch
 	step   engine.Step
@@ -18,7 +17,6 @@ type part struct {
 	tables bool // it reads or writes the cache
 }
 
-// transfer is a crossing with both ends.
 type transfer struct {
 	buffer   *engine.Buffer
 	from, to end

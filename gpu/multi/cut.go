@@ -34,7 +34,6 @@ type place struct {
 	streams int // as in stretch
 }
 
-// cut divides a program, given who runs each of its operations.
 func cut(p *engine.Program, places []place) ([]stretch, error) {
 	var list []stretch
 	for i, at := range places {

@@ -94,7 +94,6 @@ func New(plan Plan, cards []engine.Device, host engine.Device,
 	return d, err
 }
 
-// Name lists the parts.
 func (d *Device) Name() string {
 	var parts []string
 	for i, s := range d.spans {
@@ -139,7 +138,6 @@ func (d *Device) Caps() engine.Caps {
 	return caps
 }
 
-// rounds tells the modes that compute as Exact where there is no matrix unit.
 func rounds(mode string) bool { return mode == engine.Rounded || mode == engine.MX }
 
 func (d *Device) hostHas(mode string) bool {
@@ -149,7 +147,6 @@ func (d *Device) hostHas(mode string) bool {
 // Alloc makes memory that nobody has said the purpose of: on the first card.
 func (d *Device) Alloc(bytes int64) (engine.Region, error) { return d.devices[0].Alloc(bytes) }
 
-// Upload is like Alloc.
 func (d *Device) Upload(data []byte) (engine.Region, error) { return d.devices[0].Upload(data) }
 
 // AllocFor makes the cache, each card's part of it on the card; or the scratch, everywhere.
@@ -262,7 +259,6 @@ func (d *Device) release() {
 	d.users--
 }
 
-// Close closes all parts.
 func (d *Device) Close() error {
 	d.counting.Lock()
 	defer d.counting.Unlock()

@@ -10,7 +10,6 @@ import (
 
 // Weights and scratch over several devices: each has what it reads, and nothing else.
 
-// weight is a tensor with whoever reads it.
 type weight struct {
 	dev   *Device
 	parts []engine.Region // by device; nil where nobody reads it
@@ -53,7 +52,6 @@ func (w *weight) Read(offset int64, dst []byte) error {
 	return errors.New("no device has this weight")
 }
 
-// Write changes every copy.
 func (w *weight) Write(offset int64, src []byte) error {
 	var errs []error
 	for _, r := range w.parts {

@@ -47,7 +47,6 @@ type options struct {
 // Rows is the largest step where nobody says another.
 const Rows = 2048
 
-// Share is one card's part.
 type Share struct {
 	Card        int   // index into the cards
 	From, To    int   // its layers, To not included
@@ -60,10 +59,8 @@ type Share struct {
 	Staging     int64 // bytes
 }
 
-// Bytes is all that the card holds.
 func (s Share) Bytes() int64 { return s.Weights + s.KV + s.Scratch + s.Staging }
 
-// Plan is what lies where.
 type Plan struct {
 	Shares   []Share
 	HostUsed int64 // bytes of experts on the CPU
@@ -74,7 +71,6 @@ type Plan struct {
 	Ceiling float64
 }
 
-// CPUExpertLayers counts the layers whose experts run on the CPU.
 func (p Plan) CPUExpertLayers() int {
 	n := 0
 	for _, s := range p.Shares {
@@ -136,7 +132,6 @@ func measure(s models.Spec, o options) (sizes, error) {
 	return z, nil
 }
 
-// weigh adds the weights of a program up.
 func (z *sizes) weigh(p *engine.Program) {
 	for _, b := range p.Buffers {
 		if b.Home != engine.Weight {

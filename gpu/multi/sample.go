@@ -27,7 +27,6 @@ type samplingStep struct {
 
 var _ engine.SamplingStep = (*samplingStep)(nil)
 
-// pass is a forward pass under way.
 type pass struct {
 	done chan struct{}
 	err  error // when done
@@ -90,7 +89,6 @@ func (f *fifo) know(last *sampled) error {
 	return last.err
 }
 
-// Queue starts a batch and returns at once.
 func (s *samplingStep) Queue(b *engine.Batch, from []int32) error {
 	d := s.dev
 	d.settle() // its error was Sample's to tell
@@ -172,7 +170,6 @@ func (s *samplingStep) Sample(choices []engine.SamplingParams) error {
 	return nil
 }
 
-// Wait gives the tokens of the oldest Sample.
 func (s *samplingStep) Wait(chosen []engine.SampledToken) error {
 	f := &s.dev.tokens
 	f.Lock()

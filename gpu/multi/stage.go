@@ -22,7 +22,6 @@ type refiller interface {
 	Refill(offset int64, data []byte) error
 }
 
-// newStaging makes a card's areas.
 func newStaging(dev engine.Device, bytes int64) (areas []engine.Region, err error) {
 	for range stagingAreas {
 		r, err := dev.Alloc(bytes)
@@ -66,7 +65,6 @@ type piece struct {
 	data   []byte
 }
 
-// run copies it.
 func (l *load) run() error {
 	for _, x := range l.parts {
 		write := l.area.Write
@@ -121,7 +119,6 @@ func start(loads []*load, before []int) *loading {
 	return l
 }
 
-// wait returns when a load is there.
 func (l *loading) wait(i int) error { return <-l.ready[i] }
 
 // used says that the area of a load may be written again.

@@ -33,7 +33,6 @@ type runner interface {
 	Finish() error
 }
 
-// Forward runs one batch.
 func (s *step) Forward(b *engine.Batch, logits []float32) error {
 	s.dev.settle()
 	s.dev.mu.Lock()
@@ -111,7 +110,6 @@ func (s *step) begin(x *part, b *engine.Batch) error {
 	return x.step.Forward(b, nil)
 }
 
-// finish waits for a part that has begun.
 func (s *step) finish(x *part) error {
 	if r, ok := x.step.(runner); ok && !s.timing {
 		return r.Finish()
@@ -139,7 +137,6 @@ func (s *step) withoutTables(b *engine.Batch) *engine.Batch {
 	return &s.bare
 }
 
-// Profiling switches the clocks of all parts.
 func (s *step) Profiling(on bool) {
 	s.dev.settle()
 	s.dev.mu.Lock()
@@ -169,7 +166,6 @@ func (s *step) Profile() []int64 {
 	return ns
 }
 
-// Close frees the parts. It may be called more than once.
 func (s *step) Close() error {
 	s.dev.settle()
 	s.dev.mu.Lock()

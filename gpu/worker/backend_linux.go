@@ -116,7 +116,6 @@ func (b *Backend) open() backendText {
 	return b.text
 }
 
-// Name is the GPUs' own, and where they are.
 func (b *Backend) Name() string { return b.open().Name + ", in a process of its own" }
 
 // Caps are the GPUs'. A worker is there for a card.
@@ -126,7 +125,6 @@ func (b *Backend) Caps() engine.Caps {
 	return caps
 }
 
-// Several tells whether models run on several devices.
 func (b *Backend) Several() bool { return b.open().Several }
 
 // Kernels says what kernels the worker's card has and whether they are right, and a sentence for
@@ -136,13 +134,10 @@ func (b *Backend) Kernels() (summary string, wrong []string) {
 	return t.Kernels, slices.Clone(t.Wrong)
 }
 
-// Process is the worker's number.
 func (b *Backend) Process() int { return b.c.p.os.Pid }
 
-// Lost is closed when the worker has ended.
 func (b *Backend) Lost() <-chan struct{} { return b.c.p.ended }
 
-// Traffic is the messages that steps have cost so far.
 func (b *Backend) Traffic() Traffic {
 	return Traffic{b.c.steps.Load(), b.c.sent.Load(), b.c.received.Load()}
 }
@@ -156,12 +151,10 @@ func (b *Backend) Memory() (total, free int64) {
 	return m.Total, m.Free
 }
 
-// Room has the worker open what the model needs.
 func (b *Backend) Room(spec models.Spec, s engine.Settings) (engine.Room, error) {
 	return b.room(askRoom{spec, s, false})
 }
 
-// RoomHere is the room on what is open.
 func (b *Backend) RoomHere(spec models.Spec, s engine.Settings) (engine.Room, error) {
 	return b.room(askRoom{spec, s, true})
 }
@@ -208,7 +201,6 @@ func (b *Backend) Load(ctx context.Context, ckpt *checkpoint.Checkpoint, s engin
 	return &loaded{b: b, spec: ckpt.Spec, text: t, caps: b.text.Caps}, nil
 }
 
-// Test runs a check of the hardware in the worker.
 func (b *Backend) Test(ctx context.Context, ask json.RawMessage,
 	emit func(json.RawMessage) error) error {
 	var failed error
@@ -222,7 +214,6 @@ func (b *Backend) Test(ctx context.Context, ask json.RawMessage,
 	return err
 }
 
-// Close ends the worker.
 func (b *Backend) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -232,7 +223,6 @@ func (b *Backend) Close() error {
 	return b.c.part()
 }
 
-// gone tells whether the worker has ended.
 func (b *Backend) gone() bool {
 	select {
 	case <-b.c.p.ended:

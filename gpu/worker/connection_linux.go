@@ -178,7 +178,6 @@ func (c *connection) next() (uint32, error) {
 	return c.last, nil
 }
 
-// send writes one message.
 func (c *connection) send(m *message) error {
 	if c.lost != nil {
 		return c.lost
@@ -214,7 +213,6 @@ func (c *connection) await(number uint32, k kind, deadline time.Duration) error 
 	}
 }
 
-// receive reads one answer.
 func (c *connection) receive(deadline time.Duration, k kind) error {
 	if c.lost != nil {
 		return c.lost

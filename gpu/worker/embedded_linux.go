@@ -58,7 +58,6 @@ func StartEmbedded(compressed []byte, o Options) (*Backend, error) {
 		errors.Join(append([]error{memoryErr}, errs...)...))
 }
 
-// startAt is Start with the program at a path.
 func (o Options) startAt(path string) (*Backend, error) {
 	program := []string{path}
 	if len(o.Program) > 1 {

@@ -60,7 +60,6 @@ func (e *loaded) Step(ctx context.Context, b *engine.Batch, logits []float32) er
 	return e.step(ctx, step, b, logits, nil)
 }
 
-// Measure is Step with the times of all operations.
 func (e *loaded) Measure(ctx context.Context, b *engine.Batch, logits []float32) ([]engine.Timing,
 	error) {
 	var t timesText
@@ -141,7 +140,6 @@ func (e *loaded) Sample(choices []engine.SamplingParams) error {
 	return e.b.c.sample(choices)
 }
 
-// Wait gives the tokens of the oldest Sample.
 func (e *loaded) Wait(chosen []engine.SampledToken) error {
 	if err := e.open(); err != nil {
 		return err
@@ -294,7 +292,6 @@ func (c *connection) flush() error {
 	return c.advance(p, true)
 }
 
-// advance sends the slot.
 func (c *connection) advance(p *pending, samples bool) error {
 	if err := c.send(&message{kind: advance, number: p.number,
 		shared: uint32(slotBytes - len(p.slot))}); err != nil {

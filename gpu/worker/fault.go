@@ -28,7 +28,6 @@ var known = map[string]error{
 	"stopped":       context.Canceled,
 }
 
-// encodeFault writes an error.
 func encodeFault(err error) []byte {
 	t := faultText{Text: err.Error()}
 	errors.As(err, &t.Driver)
@@ -54,7 +53,6 @@ type Fault struct {
 func (f *Fault) Error() string   { return f.Text }
 func (f *Fault) Unwrap() []error { return f.causes }
 
-// decodeFault makes the error of a text.
 func decodeFault(text []byte) error {
 	var t faultText
 	if err := json.Unmarshal(text, &t); err != nil || t.Text == "" {

@@ -17,7 +17,6 @@ import (
 // files about messages.
 const Protocol = 5
 
-// Identity is a build.
 type Identity struct {
 	Protocol int
 	Commit   string // "" where the build does not record it

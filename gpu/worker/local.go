@@ -42,7 +42,6 @@ const (
 	mostPages   = 1 << 30
 )
 
-// count is a number that has bounds.
 type count struct {
 	what            string
 	n, least, bound int

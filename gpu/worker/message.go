@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -71,7 +72,6 @@ type message struct {
 // errTorn is a message that ended in the middle.
 var errTorn = errors.New("a message was cut off")
 
-// append adds the message as it is sent.
 func (m *message) append(to []byte) []byte {
 	to = binary.LittleEndian.AppendUint32(to, uint32(m.kind))
 	to = binary.LittleEndian.AppendUint32(to, m.number)
@@ -100,23 +100,13 @@ func (m *message) read(from io.Reader) error {
 	case m.shared > slotBytes:
 		return fmt.Errorf("a %s has %d bytes in a slot of %d", m.kind, m.shared, slotBytes)
 	default:
-		m.text = m.text[:0]
-		return m.readText(from, int(text))
-	}
-}
-
-// readText grows with what arrives, so that a length alone takes no memory.
-func (m *message) readText(from io.Reader, n int) error {
-	const piece = 64 << 10
-	for len(m.text) < n {
-		at := len(m.text)
-		m.text = append(m.text, make([]byte, min(piece, n-at))...)
-		if _, err := io.ReadFull(from, m.text[at:]); errors.Is(err, io.ErrUnexpectedEOF) ||
-			errors.Is(err, io.EOF) {
+		// the buffer grows with what arrives, so that a length alone takes no memory
+		buffer := bytes.NewBuffer(m.text[:0])
+		_, err := io.CopyN(buffer, from, int64(text))
+		m.text = buffer.Bytes()
+		if errors.Is(err, io.EOF) {
 			return errTorn
-		} else if err != nil {
-			return err
 		}
+		return err
 	}
-	return nil
 }

@@ -33,7 +33,6 @@ func Serve(open Opener) error {
 	return serve(socket, os.NewFile(memoryDescriptor, "shared memory"), Here(), open)
 }
 
-// serve answers until the socket ends.
 func serve(socket io.ReadWriter, memory *os.File, id Identity, open Opener) error {
 	s := &server{id: id, memory: memory, open: open, socket: socket}
 	var in message
@@ -60,7 +59,6 @@ func serve(socket io.ReadWriter, memory *os.File, id Identity, open Opener) erro
 	}
 }
 
-// server is the state of a worker.
 type server struct {
 	id     Identity
 	open   Opener
@@ -115,7 +113,6 @@ func ask[T any](m *message) (v T, err error) {
 	return v, nil
 }
 
-// tell is an answer that says something.
 func reply(v any) (*message, error) {
 	text, err := json.Marshal(v)
 	return &message{kind: done, text: text}, err
@@ -200,7 +197,6 @@ func (s *server) openLocal(m *message) (*message, error) {
 	return reply(s.text())
 }
 
-// text is what is open.
 func (s *server) text() backendText {
 	t := backendText{Name: s.local.Name(), Caps: s.local.Caps(), Several: s.local.Several(),
 		Notes: s.notes}
@@ -270,7 +266,6 @@ func (a *loadText) open() (_ *checkpoint.Checkpoint, err error) {
 	return ckpt, nil
 }
 
-// unload closes the model.
 func (s *server) unload() (err error) {
 	if s.eng != nil {
 		err = s.eng.Close()
@@ -282,7 +277,6 @@ func (s *server) unload() (err error) {
 	return err
 }
 
-// end closes everything.
 func (s *server) end() error {
 	err := s.unload()
 	if s.local != nil {

@@ -20,7 +20,6 @@ const (
 	pieceBytes = answerBytes
 )
 
-// shared is the mapping.
 type shared struct {
 	bytes []byte
 	close func() error

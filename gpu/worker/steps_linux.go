@@ -110,7 +110,6 @@ func (s *server) tap(m *message) (*message, error) {
 	return a, err
 }
 
-// cache reads or writes a piece of the KV pool.
 func (s *server) cache(m *message) (*message, error) {
 	t, err := ask[bytesText](m)
 	if err != nil {

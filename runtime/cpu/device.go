@@ -100,7 +100,6 @@ func chooseISA(asked string) (string, error) {
 		strings.Join(have, ", "))
 }
 
-// Name is what doctor prints.
 func (d *Device) Name() string {
 	isa, _ := chooseISA("")
 	plural := "s"
@@ -110,7 +109,6 @@ func (d *Device) Name() string {
 	return fmt.Sprintf("cpu, %d thread%s, %s", d.threads, plural, isa)
 }
 
-// Threads is how many the device has.
 func (d *Device) Threads() int { return d.threads }
 
 // Caps are the same on every instruction set.
@@ -119,7 +117,6 @@ func (d *Device) Caps() engine.Caps {
 		FP8KV: true}
 }
 
-// Close ends the threads.
 func (d *Device) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -9,5 +9,4 @@ func mapZeroed(bytes int) ([]byte, error) {
 	return unix.Mmap(-1, 0, bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 }
 
-// unmap ends what mapZeroed gave.
 func unmap(data []byte) error { return unix.Munmap(data) }

@@ -19,7 +19,6 @@ func mapZeroed(bytes int) ([]byte, error) {
 	return unsafe.Slice(*(**byte)(unsafe.Pointer(&address)), bytes), nil
 }
 
-// unmap ends what mapZeroed gave.
 func unmap(data []byte) error {
 	return windows.VirtualFree(uintptr(unsafe.Pointer(unsafe.SliceData(data))), 0,
 		windows.MEM_RELEASE)

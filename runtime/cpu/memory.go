@@ -19,7 +19,6 @@ type region struct {
 	pinned runtime.Pinner
 }
 
-// Alloc maps zeroed memory.
 func (d *Device) Alloc(bytes int64) (engine.Region, error) {
 	if bytes <= 0 {
 		return nil, fmt.Errorf("allocate %d bytes", bytes)
@@ -36,7 +35,6 @@ func (d *Device) Alloc(bytes int64) (engine.Region, error) {
 	return &region{dev: d, data: data}, nil
 }
 
-// Upload takes a view of data.
 func (d *Device) Upload(data []byte) (engine.Region, error) {
 	if len(data) == 0 {
 		return nil, fmt.Errorf("upload nothing")

@@ -270,7 +270,6 @@ func extent(b *engine.Buffer) C.ossrun_extent {
 	return C.OSSRUN_PER_ROW
 }
 
-// Forward runs one batch.
 func (s *step) Forward(b *engine.Batch, logits []float32) error {
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
@@ -309,7 +308,6 @@ func (s *step) flatten(b *engine.Batch) {
 
 func ints(s []int32) *C.int32_t { return (*C.int32_t)(unsafe.SliceData(s)) }
 
-// Profiling switches the clocks.
 func (s *step) Profiling(on bool) {
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
@@ -319,7 +317,6 @@ func (s *step) Profiling(on bool) {
 	}
 }
 
-// Profile is the last step's times.
 func (s *step) Profile() []int64 {
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
@@ -329,7 +326,6 @@ func (s *step) Profile() []int64 {
 	return append([]int64(nil), s.ns...)
 }
 
-// Close frees the tape.
 func (s *step) Close() error {
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()

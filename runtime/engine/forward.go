@@ -136,7 +136,6 @@ func (p *Program) activations(label, name string, x *Buffer) []*Buffer {
 	return p.quantized(label, name, x)
 }
 
-// quantized records the 8-bit form of x.
 func (p *Program) quantized(label, name string, x *Buffer) []*Buffer {
 	q := p.Scratch(name+".q8", I8, x.Extent, x.Width)
 	d := p.Scratch(name+".d", F32, x.Extent, x.Width/16)
@@ -155,7 +154,6 @@ func (p *Program) denseInput(label, name string, x *Buffer) []*Buffer {
 	return []*Buffer{q, d}
 }
 
-// Routes names the buffers of the routing.
 func (p *Program) Routes() Routes {
 	s := p.Spec
 	return Routes{
@@ -192,7 +190,6 @@ func (p *Program) AddLinear(label string, y, x *Buffer, m Matrix) {
 		W: flat([]Matrix{m}), Add: true})
 }
 
-// Dense is Linear (or AddLinear) over weights in the type that Settings.Dense names; name is x's.
 func (p *Program) Dense(label, name string, y, x *Buffer, add bool, parts ...Matrix) {
 	op := Op{Kind: Linear, Label: label, Layer: -1, Out: list(y), In: list(x), W: flat(parts),
 		Add: add}
@@ -229,14 +226,12 @@ func (p *Program) Quantize(label string, q, d, x *Buffer) {
 	p.Append(Op{Kind: Quantize, Label: label, Layer: -1, Out: list(q, d), In: list(x)})
 }
 
-// GateUp reads x: the float32 rows, or their 8-bit values and scales.
 func (p *Program) GateUp(label string, h *Buffer, r Routes, x []*Buffer, w ExpertMatrix) {
 	p.Append(Op{Kind: GateUp, Label: label, Layer: -1, Out: list(h),
 		In: append(list(r.Order, r.Groups), x...),
 		W:  list(w.Blocks, w.Scales, w.Bias), Limit: p.Spec.SwigluLimit})
 }
 
-// Down reads h like GateUp reads x.
 func (p *Program) Down(label string, y *Buffer, r Routes, h []*Buffer, w ExpertMatrix) {
 	p.Append(Op{Kind: Down, Label: label, Layer: -1, Out: list(y),
 		In: append(list(r.Order, r.Groups), h...), W: list(w.Blocks, w.Scales, w.Bias)})

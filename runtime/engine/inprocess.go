@@ -107,7 +107,6 @@ func (e *InProcess) build(ckpt *checkpoint.Checkpoint,
 	return nil
 }
 
-// place tells a program where its buffers lie.
 func (e *InProcess) place(p *Program) {
 	p.Layout()
 	for _, b := range p.Buffers {
@@ -181,7 +180,6 @@ func (e *InProcess) Plan() Plan         { return e.plan }
 func (e *InProcess) Caps() Caps         { return e.dev.Caps() }
 func (e *InProcess) Cache() Region      { return e.kv }
 
-// Step runs a batch.
 func (e *InProcess) Step(ctx context.Context, b *Batch, logits []float32) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -218,7 +216,6 @@ func (e *InProcess) bucketFor(b *Batch) (*bucket, error) {
 	return &e.buckets[i], nil
 }
 
-// Tap reads the first rows rows of a tap of the last step, as the device stored them.
 func (e *InProcess) Tap(name string, rows int) ([]byte, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -247,7 +244,6 @@ type Timing struct {
 	Bytes       int64 // the least it had to move
 }
 
-// Measure runs a batch like Step, and times every operation of it.
 func (e *InProcess) Measure(ctx context.Context, b *Batch, logits []float32) ([]Timing, error) {
 	e.profile(true)
 	defer e.profile(false)
@@ -301,7 +297,6 @@ func (e *InProcess) profile(on bool) {
 	}
 }
 
-// Close frees everything the engine took from its device. It may be called more than once.
 func (e *InProcess) Close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -23,7 +23,6 @@ type Placer interface {
 	MostPages(s models.Spec, o Settings, utilization float64) (int, error)
 }
 
-// placing gives the two ways to memory.
 func placing(dev Device, p *Program) (alloc func(Home, int64) (Region, error),
 	upload func(*Buffer, []byte) (Region, error)) {
 	if placer, ok := dev.(Placer); ok {

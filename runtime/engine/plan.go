@@ -4,7 +4,6 @@ import "github.com/ossrun/ossrun/models"
 
 // Memory is planned, not guessed: what an engine will use, to the byte, before it is made.
 
-// Plan is the memory of an engine.
 type Plan struct {
 	Weights   int64 // views of the checkpoint where the device shares the host's memory
 	PageBytes int64 // one KV page
@@ -12,10 +11,8 @@ type Plan struct {
 	Scratch   int64 // activations of the largest step, taps included
 }
 
-// KV is the whole pool.
 func (p Plan) KV() int64 { return p.PageBytes * int64(p.Pages) }
 
-// Total is everything.
 func (p Plan) Total() int64 { return p.Weights + p.KV() + p.Scratch }
 
 // PlanFor computes what New will use for a model of shape s.

@@ -23,7 +23,6 @@ const (
 	I16
 )
 
-// Size is the bytes of one element.
 func (t Type) Size() int64 {
 	switch t {
 	case F32, I32:
@@ -193,7 +192,6 @@ func (p *Program) RowsIn(b *Buffer, rows, logitRows int) int {
 	return b.Rows
 }
 
-// BytesOf is the size of a buffer.
 func (p *Program) BytesOf(b *Buffer) int64 {
 	return int64(p.RowsOf(b)) * int64(b.Width) * b.Type.Size()
 }
@@ -225,7 +223,6 @@ func (p *Program) KV() *Buffer {
 		Width: int(PageBytes(p.Spec, p.Settings.KVCacheDtype) / t.Size())})
 }
 
-// Logits is the caller's result.
 func (p *Program) Logits() *Buffer {
 	return p.add(Buffer{Name: "logits", Type: F32, Home: Logits, Extent: PerLogit,
 		Width: p.Spec.Vocab})
@@ -241,7 +238,6 @@ func (p *Program) PageBytes() int64 {
 	return PageBytes(p.Spec, p.Settings.KVCacheDtype)
 }
 
-// Append records an operation.
 func (p *Program) Append(op Op) {
 	if op.Layer < 0 {
 		op.Layer = p.recording - 1

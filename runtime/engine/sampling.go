@@ -94,7 +94,6 @@ func MostEdits(rows int) int { return rows * editsPerRow }
 // mostWaiting is how many Samples may be waited for.
 const mostWaiting = 2
 
-// Queue starts a batch; see the top of this file. Tokens of rows that from fills are ignored.
 func (e *InProcess) Queue(ctx context.Context, b *Batch, from []int32) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -139,7 +138,6 @@ func (e *InProcess) checkFrom(b *Batch, from []int32) error {
 	return nil
 }
 
-// Sample starts the choice of the tokens of the step queued last.
 func (e *InProcess) Sample(choices []SamplingParams) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

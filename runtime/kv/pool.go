@@ -88,7 +88,6 @@ func (p *Pool) each() int {
 	return 1
 }
 
-// Total is the number of pages.
 func (p *Pool) Total() int { return len(p.pages) }
 
 // Free is how many pages can be taken: those that are free and those that are cached.

@@ -107,13 +107,9 @@ func (p *Pool) Commit(t *Table, tokens []int32, hashes []Hash, computed int) {
 		}
 		n := p.index[h]
 		if n == nil {
-			n = &node{hash: h, parent: t.tail, n: PageTokens, full: t.full[i], window: -1,
-				maker: t.id}
-			copy(n.tokens[:], page)
-			p.index[h] = n
 			p.dropLeaves(t.tail, page)
-			t.tail.children = append(t.tail.children, n)
-			p.pages[n.full].node, p.pages[n.full].windowed = n, false
+			n = p.addPage(t.tail, h, page, t.full[i])
+			n.maker = t.id
 		} else if n.full != t.full[i] {
 			p.ref(n.full)
 			p.unref(t.full[i])
@@ -123,6 +119,21 @@ func (p *Pool) Commit(t *Table, tokens []int32, hashes []Hash, computed int) {
 		t.tail = n
 		t.indexed++
 	}
+}
+
+// addPage puts a full page into the index.
+func (p *Pool) addPage(parent *node, h Hash, tokens []int32, full int32) *node {
+	n := &node{hash: h, parent: parent, n: PageTokens, full: full, window: -1}
+	copy(n.tokens[:], tokens)
+	p.index[h] = n
+	parent.children = append(parent.children, n)
+	p.holds(full, n, false)
+	return n
+}
+
+// holds notes what the index knows of a page.
+func (p *Pool) holds(page int32, n *node, windowed bool) {
+	p.pages[page].node, p.pages[page].windowed = n, windowed
 }
 
 // offerWindow gives a node the table's window page i if it has none as good, and the table the
@@ -146,7 +157,7 @@ func (p *Pool) offerWindow(t *Table, n *node, i int) {
 		p.lose(n.window)
 	}
 	n.window, n.from = own, from
-	p.pages[own].node, p.pages[own].windowed = n, true
+	p.holds(own, n, true)
 }
 
 // lose takes a page out of the index. If no table has it, it is free.
@@ -184,8 +195,8 @@ func (p *Pool) addLeaf(t *Table, computed []int32) {
 		from: max(0, t.exact-i*PageTokens), pinned: true}
 	copy(n.tokens[:], rest)
 	parent.children = append(parent.children, n)
-	p.pages[n.full].node, p.pages[n.full].windowed = n, false
-	p.pages[n.window].node, p.pages[n.window].windowed = n, true
+	p.holds(n.full, n, false)
+	p.holds(n.window, n, true)
 }
 
 // dropLeaves drops the leaves that hold nothing but a beginning of tokens.

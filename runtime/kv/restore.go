@@ -42,13 +42,7 @@ func (p *Pool) Restore(tokens []int32, hashes []Hash, most, limit int, has func(
 		if !ok {
 			break
 		}
-		parent := w.last(&p.root)
-		n := &node{hash: hashes[i], parent: parent, n: PageTokens, full: page, window: -1}
-		copy(n.tokens[:], tokens[i*PageTokens:])
-		p.index[n.hash] = n
-		parent.children = append(parent.children, n)
-		p.pages[page].node, p.pages[page].windowed = n, false
-		w = append(w, n)
+		w = append(w, p.addPage(w.last(&p.root), hashes[i], tokens[i*PageTokens:], page))
 	}
 	if len(w) == end {
 		for i := max(0, end*PageTokens-p.window+1) / PageTokens; i < end; i++ {
@@ -61,7 +55,7 @@ func (p *Pool) Restore(tokens []int32, hashes []Hash, most, limit int, has func(
 				break
 			}
 			n.window, n.from, n.pinned = page, 0, true
-			p.pages[page].node, p.pages[page].windowed = n, true
+			p.holds(page, n, true)
 			p.unref(page)
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"slices"
 )
 
-// candidate is a token with its logit.
 type candidate struct {
 	logit float32
 	id    int32

@@ -96,13 +96,18 @@ func (s *Scheduler) queue(from []int32) error {
 	return nil
 }
 
-// choices queues the sampling of the running step. Rows whose sequence has ended get any token.
-func (s *Scheduler) choices() error {
-	d := &s.device
+// chooseAny makes the choices of the queued step, of any token each.
+func (d *onDevice) chooseAny() {
 	d.choices = d.choices[:0]
 	for range d.queued {
 		d.choices = append(d.choices, engine.SamplingParams{TopP: 1, Logprobs: -1})
 	}
+}
+
+// choices queues the sampling of the running step. Rows whose sequence has ended get any token.
+func (s *Scheduler) choices() error {
+	d := &s.device
+	d.chooseAny()
 	for _, q := range s.sampling {
 		var c engine.SamplingParams
 		if c, q.err = q.sampler.RowParams(len(q.tokens), q.allowed); q.err == nil {
@@ -134,33 +139,15 @@ func (s *Scheduler) assembleAhead() bool {
 	if edits > engine.MostEdits(s.o.MaxNumSeqs) {
 		return false
 	}
-	b, d := &s.batch, &s.device
-	b.Tokens, b.Seqs, b.LogitRows, b.Rebuild, d.from = b.Tokens[:0], b.Seqs[:0], b.LogitRows[:0],
-		false, d.from[:0]
+	s.emptyBatch(false)
 	for _, q := range s.running {
-		q.next.rows, q.next.logits = q.rows, -1
-		if q.rows == 0 {
-			continue
-		}
-		at := q.at()
-		for i := at; i < at+q.rows; i++ {
-			if i < len(q.tokens) {
-				b.Tokens, d.from = append(b.Tokens, q.tokens[i]), append(d.from, -1)
-			} else {
-				b.Tokens, d.from = append(b.Tokens, 0), append(d.from, int32(q.logits))
-			}
-		}
-		b.Seqs = append(b.Seqs, engine.SeqRows{Start: int32(at), Rows: int32(q.rows),
-			Full: q.table.Full(), Window: q.table.Window()})
-		if q.rows == q.left() && q.known() < q.maxTokens {
-			q.next.logits = len(b.LogitRows)
-			b.LogitRows = append(b.LogitRows, int32(len(b.Tokens)-1))
+		if q.next.rows, q.next.logits = q.rows, -1; q.rows > 0 {
+			q.next.logits = s.addRows(q)
 		}
 	}
-	return len(b.LogitRows) > 0
+	return len(s.batch.LogitRows) > 0
 }
 
-// take waits for the tokens of the running step.
 func (s *Scheduler) take() error {
 	d := &s.device
 	n := d.waiting[0]
@@ -177,7 +164,6 @@ func (s *Scheduler) take() error {
 	return nil
 }
 
-// chosen takes the token that the device sampled.
 func (q *sequence) chosen(c engine.SampledToken) {
 	q.allowed, q.forcedNext = nil, nil
 	if q.err != nil {
@@ -208,10 +194,7 @@ func (s *Scheduler) promote() {
 func (s *Scheduler) abandon() {
 	d := &s.device
 	if d.queued > 0 {
-		d.choices = d.choices[:0]
-		for range d.queued {
-			d.choices = append(d.choices, engine.SamplingParams{TopP: 1, Logprobs: -1})
-		}
+		d.chooseAny()
 		if s.eng.Sample(d.choices) == nil {
 			d.waiting = append(d.waiting, d.queued)
 		}

@@ -46,7 +46,6 @@ func (s *Scheduler) Stats() Stats {
 	return st
 }
 
-// publish updates the snapshot that Stats returns.
 func (s *Scheduler) publish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,26 +18,45 @@ import (
 // assemble writes the granted rows to s.batch. It asks for the logits of each sequence's last known
 // token.
 func (s *Scheduler) assemble() {
-	b := &s.batch
-	b.Tokens, b.Seqs, b.LogitRows, b.Rebuild = b.Tokens[:0], b.Seqs[:0], b.LogitRows[:0], s.rebuild
-	b.Twins = s.pool.Twins()
+	s.emptyBatch(s.rebuild)
 	s.sampling = s.sampling[:0]
 	for _, q := range s.running {
 		if q.rows == 0 {
 			continue
 		}
-		b.Tokens = append(b.Tokens, q.tokens[q.computed:q.computed+q.rows]...)
-		b.Seqs = append(b.Seqs, engine.SeqRows{Start: int32(q.computed), Rows: int32(q.rows),
-			Full: q.table.Full(), Window: q.table.Window()})
-		q.logits = -1
-		if q.rebuildTo == 0 && q.rows == q.left() && len(q.tokens) < q.maxTokens {
-			q.logits = len(b.LogitRows)
-			b.LogitRows = append(b.LogitRows, int32(len(b.Tokens)-1))
+		if q.logits = s.addRows(q); q.logits >= 0 {
 			s.sampling = append(s.sampling, q)
 		}
 		q.inFlight = q.rows
 	}
 	s.launched = len(s.running)
+}
+
+func (s *Scheduler) emptyBatch(rebuild bool) {
+	b := &s.batch
+	b.Tokens, b.Seqs, b.LogitRows, b.Rebuild = b.Tokens[:0], b.Seqs[:0], b.LogitRows[:0], rebuild
+	b.Twins, s.device.from = s.pool.Twins(), s.device.from[:0]
+}
+
+// addRows appends the granted rows of q to the batch. It returns the row of the logits from which
+// the next token is sampled, or -1 if q has none. A token that the running step samples is left
+// open: device.from says where it comes from.
+func (s *Scheduler) addRows(q *sequence) (logits int) {
+	b, d, at := &s.batch, &s.device, q.at()
+	for i := at; i < at+q.rows; i++ {
+		if i < len(q.tokens) {
+			b.Tokens, d.from = append(b.Tokens, q.tokens[i]), append(d.from, -1)
+		} else {
+			b.Tokens, d.from = append(b.Tokens, 0), append(d.from, int32(q.logits))
+		}
+	}
+	b.Seqs = append(b.Seqs, engine.SeqRows{Start: int32(at), Rows: int32(q.rows),
+		Full: q.table.Full(), Window: q.table.Window()})
+	if q.rebuildTo > 0 || q.rows != q.left() || q.known() >= q.maxTokens {
+		return -1
+	}
+	b.LogitRows = append(b.LogitRows, int32(len(b.Tokens)-1))
+	return len(b.LogitRows) - 1
 }
 
 // makeRoom grows the host's buffer to the logits of the batch.

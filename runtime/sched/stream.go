@@ -92,7 +92,6 @@ func (st *Stream) Finish() Finish {
 	return st.finish
 }
 
-// Err is set with FinishError.
 func (st *Stream) Err() error {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -134,7 +133,6 @@ func (st *Stream) admit(now time.Time, cached int) (first bool) {
 	return first
 }
 
-// push adds a token for the reader.
 func (st *Stream) push(t Token, now time.Time) {
 	st.mu.Lock()
 	if st.finish == "" {

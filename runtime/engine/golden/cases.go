@@ -87,7 +87,6 @@ type Arrays struct {
 	index map[string]int
 }
 
-// OpenArrays maps a file.
 func OpenArrays(path string) (*Arrays, error) {
 	f, err := safetensors.Open(path)
 	if err != nil {
@@ -116,7 +115,6 @@ func (a *Arrays) Bytes(name string, t safetensors.DType) ([]byte, error) {
 	return tensor.Data, nil
 }
 
-// Int32 copies an array of int32.
 func (a *Arrays) Int32(name string) ([]int32, error) {
 	data, err := a.Bytes(name, safetensors.I32)
 	out := make([]int32, len(data)/4)
@@ -126,7 +124,6 @@ func (a *Arrays) Int32(name string) ([]int32, error) {
 	return out, err
 }
 
-// Float32 copies an array of float32.
 func (a *Arrays) Float32(name string) ([]float32, error) {
 	data, err := a.Bytes(name, safetensors.F32)
 	return Floats(data), err

@@ -222,7 +222,6 @@ func divergence(want, got []float32) float64 {
 	return kl
 }
 
-// logSum is ln of the sum of exp.
 func logSum(logits []float32) float64 {
 	top := float64(slices.Max(logits))
 	sum := 0.0

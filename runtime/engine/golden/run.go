@@ -29,7 +29,6 @@ func Run(ctx context.Context, dir string, b engine.Backend, modes []string,
 	return Options{}.Run(ctx, dir, b, modes, report)
 }
 
-// Run is Run with options.
 func (o Options) Run(ctx context.Context, dir string, b engine.Backend, modes []string,
 	report func(CaseResult)) (ok bool, err error) {
 	o.Engine = o.Engine.On(b)
@@ -101,7 +100,6 @@ func (o Options) nameOf(mode string) string {
 	return mode
 }
 
-// runMode runs every case in one mode.
 func (o Options) runMode(ctx context.Context, mode string, ckpt *checkpoint.Checkpoint,
 	b engine.Backend, cases []Case) (results []measured, err error) {
 	chunk := o.Chunk
@@ -195,7 +193,6 @@ func feed(ctx context.Context, eng engine.Engine, pages *Pages, c *Case, chunk i
 	return out, nil
 }
 
-// step runs one sequence's rows.
 func step(ctx context.Context, eng engine.Engine, q *Sequence, b *engine.Batch) ([]float32, error) {
 	rows, err := q.Extend(len(b.Tokens))
 	if err != nil {

@@ -33,7 +33,6 @@ func (p *Pages) WithTwins(kv string) *Pages {
 	return p
 }
 
-// Sequence is one sequence's block tables and length.
 type Sequence struct {
 	Length int // positions fed so far
 	Full   []int32
@@ -43,7 +42,6 @@ type Sequence struct {
 	spec  models.Spec
 }
 
-// NewSequence begins an empty sequence.
 func (p *Pages) NewSequence(s models.Spec) *Sequence { return &Sequence{pages: p, spec: s} }
 
 // Extend makes room for rows more positions and returns what a Batch needs to know; its tables are
@@ -78,7 +76,6 @@ func (q *Sequence) Extend(rows int) (engine.SeqRows, error) {
 // Twins are those of the pool, for a Batch.
 func (q *Sequence) Twins() []int32 { return q.pages.Twins }
 
-// Close gives every page back.
 func (q *Sequence) Close() {
 	for i := range q.Full {
 		q.give(&q.Full[i])
