@@ -4,4 +4,5 @@ package worker
 
 import "errors"
 
+// Serve is the worker, which needs Linux.
 func Serve(Opener) error { return errors.New("GPU workers need Linux") }
