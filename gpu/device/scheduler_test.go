@@ -42,7 +42,8 @@ func turns(vocab int) []sched.Request {
 // texts runs the turns together.
 func texts(t *testing.T, eng sched.Engine, vocab int) (all [][]sched.Token) {
 	t.Helper()
-	s := sched.New(eng, sched.Options{Pages: 16, MaxNumBatchedTokens: 8, MaxNumSeqs: 4})
+	s := sched.New(eng, sched.Options{Settings: engine.Settings{Pages: 16,
+		MaxNumBatchedTokens: 8, MaxNumSeqs: 4}})
 	defer s.Close()
 	var streams []*sched.Stream
 	for _, r := range turns(vocab) {
@@ -112,7 +113,8 @@ func TestSchedulerIsAStepAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer eng.Close()
-	s := sched.New(eng, sched.Options{Pages: 16, MaxNumBatchedTokens: 8, MaxNumSeqs: 4})
+	s := sched.New(eng, sched.Options{Settings: engine.Settings{Pages: 16,
+		MaxNumBatchedTokens: 8, MaxNumSeqs: 4}})
 	defer s.Close()
 	st, err := s.Submit(t.Context(), sched.Request{Prompt: []int32{5, 6}, MaxTokens: 5,
 		Params: sample.Params{Logprobs: -1}})

@@ -28,7 +28,8 @@ func (h hostSampled) Caps() engine.Caps {
 // masks.
 func texts(t *testing.T, eng sched.Engine, vocab int) (all [][]int32, err error) {
 	t.Helper()
-	s := sched.New(eng, sched.Options{Pages: 16, MaxNumBatchedTokens: 8, MaxNumSeqs: 4})
+	s := sched.New(eng, sched.Options{Settings: engine.Settings{Pages: 16,
+		MaxNumBatchedTokens: 8, MaxNumSeqs: 4}})
 	defer s.Close()
 	only := func(generated []int32) []uint64 {
 		mask := make([]uint64, (vocab+63)/64)

@@ -27,8 +27,9 @@ func TestKilledWhileServing(t *testing.T) {
 				t.Fatal(err)
 			}
 			var faults []error
-			s := sched.New(eng, sched.Options{Pages: 16, MaxNumBatchedTokens: 8, MaxNumSeqs: 2,
-				ContextLength: 256, Restart: func(fault error) (sched.Engine, error) {
+			s := sched.New(eng, sched.Options{Settings: engine.Settings{Pages: 16,
+				MaxNumBatchedTokens: 8, MaxNumSeqs: 2, MaxModelLen: 256},
+				Restart: func(fault error) (sched.Engine, error) {
 					faults = append(faults, fault)
 					if err := errors.Join(eng.Close(), dev.Close()); err != nil {
 						t.Error(err)

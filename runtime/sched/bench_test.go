@@ -57,7 +57,7 @@ func BenchmarkStep(b *testing.B) {
 		b.Run(fmt.Sprintf("step=%v,readers=%v", c.takes, readers), func(b *testing.B) {
 			const seqs = 256
 			s := New(nullEngine{Engine: new(simtest.Engine), vocab: 16, takes: c.takes},
-				Options{Pages: 1 << 20, MaxNumSeqs: seqs})
+				Options{Settings: engine.Settings{Pages: 1 << 20, MaxNumSeqs: seqs}})
 			ctx, cancel := context.WithCancel(context.Background())
 			var all sync.WaitGroup
 			for range seqs {
@@ -95,12 +95,12 @@ func BenchmarkStep(b *testing.B) {
 // byHand is a scheduler of that many decodes whose goroutines have ended, so that the parts of a
 // step can be called one by one.
 func byHand(seqs int) *Scheduler {
-	s := New(nullEngine{Engine: new(simtest.Engine), vocab: 16}, Options{Pages: 1 << 18,
-		MaxNumSeqs: seqs})
+	s := New(nullEngine{Engine: new(simtest.Engine), vocab: 16}, Options{Settings: engine.Settings{
+		Pages: 1 << 18, MaxNumSeqs: seqs}})
 	s.Close()
 	for range seqs {
 		r := Request{Prompt: []int32{1}}
-		s.waiting = append(s.waiting, newSequence(r, nil, s.spec, s.o.ContextLength,
+		s.waiting = append(s.waiting, newSequence(r, nil, s.spec, s.o.MaxModelLen,
 			newStream(context.Background(), 1, s.o.now)))
 	}
 	return s

@@ -130,7 +130,7 @@ func TestFollowOnDevice(t *testing.T) {
 // TestLongPenaltiesAreSampledOnTheHost: a text whose penalties change more logits than the device
 // has room for.
 func TestLongPenaltiesAreSampledOnTheHost(t *testing.T) {
-	o := Options{MaxNumBatchedTokens: 1}
+	o := Options{Settings: engine.Settings{MaxNumBatchedTokens: 1}}
 	r := Request{Prompt: prompt(97), MaxTokens: 3, Params: sample.Params{RepetitionPenalty: 1.2,
 		Logprobs: -1, LogitBias: map[int32]float32{}}}
 	s, dev := startOnDevice(t, o)

@@ -4,6 +4,7 @@
 package sched
 
 import (
+	"github.com/ossrun/ossrun/runtime/engine"
 	"slices"
 	"testing"
 
@@ -29,7 +30,7 @@ func TestFollowIsWhatAMaskWouldForce(t *testing.T) {
 		return m
 	}
 	for _, most := range []int{1, 5, 6, 7, 8, 9, 61, 200} {
-		s, _ := start(t, Options{Pages: 40})
+		s, _ := start(t, Options{Settings: engine.Settings{Pages: 40}})
 		r := Request{Prompt: prompt(40), MaxTokens: most,
 			Constraint: &simtest.Constraint{Allow: mask}}
 		r.Params.Temperature, r.Params.TopP, r.Params.Seed = 1, 1, 7

@@ -62,12 +62,15 @@ func TestGoldenThroughTheScheduler(t *testing.T) {
 		copies  int  // of each prompt
 		preempt bool // the pool is too small for all
 	}{
-		{Options{Pages: 64, MaxNumBatchedTokens: 256, MaxNumSeqs: 1}, 200, 1, false}, // one by one
-		{Options{Pages: 256, MaxNumBatchedTokens: 512}, 200, 2, false},               // all at once
-		{Options{Pages: 24, MaxNumBatchedTokens: 7}, 200, 2, true},
+		// one by one
+		{Options{Settings: engine.Settings{Pages: 64, MaxNumBatchedTokens: 256, MaxNumSeqs: 1}},
+			200, 1, false},
+		// all at once
+		{Options{Settings: engine.Settings{Pages: 256, MaxNumBatchedTokens: 512}}, 200, 2, false},
+		{Options{Settings: engine.Settings{Pages: 24, MaxNumBatchedTokens: 7}}, 200, 2, true},
 		// small pool, small chunks
-		{Options{Pages: 80, MaxNumBatchedTokens: 100}, 700, 1, false},
-		{Options{Pages: 200, MaxNumBatchedTokens: 512}, 5000, 1, false},
+		{Options{Settings: engine.Settings{Pages: 80, MaxNumBatchedTokens: 100}}, 700, 1, false},
+		{Options{Settings: engine.Settings{Pages: 200, MaxNumBatchedTokens: 512}}, 5000, 1, false},
 		// the longest takes most of the pool
 	} {
 		if c.longest == 5000 && testing.Short() {

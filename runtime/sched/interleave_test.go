@@ -137,11 +137,8 @@ func scenario(t *testing.T, rng *rand.Rand) Stats {
 func scenarioOn(t *testing.T, rng *rand.Rand, seen func(*simtest.Engine) Engine) Stats {
 	t.Helper()
 	const vocab = 97
-	o := Options{
-		Pages:               12 + rng.IntN(60),
-		MaxNumBatchedTokens: 1 + rng.IntN(1+rng.IntN(120)),
-		MaxNumSeqs:          1 + rng.IntN(8),
-	}
+	o := Options{Settings: engine.Settings{Pages: 12 + rng.IntN(60),
+		MaxNumBatchedTokens: 1 + rng.IntN(1+rng.IntN(120)), MaxNumSeqs: 1 + rng.IntN(8)}}
 	window := []int{1, 20, 33, 128}[rng.IntN(4)]
 	o.NoPrefixCaching = rng.IntN(8) == 0
 	if rng.IntN(3) == 0 {

@@ -15,7 +15,7 @@ import (
 
 // Draining lets nobody in, and those that are in end as they would have.
 func TestDrain(t *testing.T) {
-	o := Options{Pages: 512, MaxNumBatchedTokens: 64, MaxNumSeqs: 1}
+	o := Options{Settings: engine.Settings{Pages: 512, MaxNumBatchedTokens: 64, MaxNumSeqs: 1}}
 	sim := newSim(o, 97, 128)
 	s := New(sim, o)
 	runs := submit(t, s, t.Context(), Request{Prompt: prompt(30), MaxTokens: 40})
@@ -68,7 +68,7 @@ func TestDrainEnds(t *testing.T) {
 // A fault costs the running requests; the waiting ones get their tokens from the next engine, and
 // nothing of the old one's cache.
 func TestRestart(t *testing.T) {
-	o := Options{Pages: 256, MaxNumBatchedTokens: 64, MaxNumSeqs: 2}
+	o := Options{Settings: engine.Settings{Pages: 256, MaxNumBatchedTokens: 64, MaxNumSeqs: 2}}
 	broken := errors.New("the device is gone")
 	sim := newSim(o, 97, 128)
 	var g gate
@@ -86,7 +86,8 @@ func TestRestart(t *testing.T) {
 		if restarts++; !errors.Is(fault, broken) {
 			t.Error(fault)
 		}
-		return newSim(Options{Pages: 256, MaxNumBatchedTokens: 64}, 97, 128), nil
+		return newSim(Options{Settings: engine.Settings{Pages: 256, MaxNumBatchedTokens: 64}}, 97,
+			128), nil
 	}
 	s := New(sim, o)
 	defer s.Close()
@@ -121,7 +122,7 @@ func TestRestart(t *testing.T) {
 }
 
 func TestFailedRestartEndsEverything(t *testing.T) {
-	o := Options{Pages: 64, MaxNumBatchedTokens: 64, MaxNumSeqs: 1}
+	o := Options{Settings: engine.Settings{Pages: 64, MaxNumBatchedTokens: 64, MaxNumSeqs: 1}}
 	sim := newSim(o, 97, 128)
 	sim.Before = func(int, *engine.Batch) error { return errors.New("gone") }
 	no := errors.New("no card left")
@@ -148,7 +149,8 @@ func TestFailedRestartEndsEverything(t *testing.T) {
 // A decode never waits for more than two steps, whatever is prefilled or rebuilt beside it.
 func TestRebuildDelaysNobody(t *testing.T) {
 	look := func(*engine.Batch) {}
-	o := Options{Pages: 200, MaxNumBatchedTokens: 40, launch: func(b *engine.Batch) { look(b) }}
+	o := Options{Settings: engine.Settings{Pages: 200, MaxNumBatchedTokens: 40},
+		launch: func(b *engine.Batch) { look(b) }}
 	s, _ := start(t, o)
 	long := prompt(900)
 	drain(t, submit(t, s, t.Context(), Request{Prompt: long, MaxTokens: 1}))

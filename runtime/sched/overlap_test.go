@@ -15,7 +15,7 @@ import (
 // request that came in its middle admitted: if any of that waited for the step, this test would not
 // end.
 func TestTheNextStepIsPlannedBesideThisOne(t *testing.T) {
-	o := Options{Pages: 512, MaxNumBatchedTokens: 64}
+	o := Options{Settings: engine.Settings{Pages: 512, MaxNumBatchedTokens: 64}}
 	sim := newSim(o, 97, 128)
 	masked, planned := make(chan int, 100), make(chan struct{}, 100)
 	var s *Scheduler
@@ -63,11 +63,12 @@ func TestTheNextStepIsPlannedBesideThisOne(t *testing.T) {
 func TestQuietStepsArePlannedAhead(t *testing.T) {
 	all := make(chan struct{})
 	step := 0
-	s, sim := start(t, Options{MaxNumBatchedTokens: 64, launch: func(*engine.Batch) {
-		if step++; step == 1 {
-			<-all
-		}
-	}})
+	s, sim := start(t, Options{Settings: engine.Settings{MaxNumBatchedTokens: 64},
+		launch: func(*engine.Batch) {
+			if step++; step == 1 {
+				<-all
+			}
+		}})
 	var streams []*Stream
 	var want [][]Token
 	for i := range 8 {
@@ -97,25 +98,26 @@ func TestNothingIsPreemptedBesideAStep(t *testing.T) {
 	var s *Scheduler
 	var flying map[*sequence]held
 	short := 0
-	s, _ = start(t, Options{Pages: 20, MaxNumBatchedTokens: 64, launch: func(*engine.Batch) {
-		flying = map[*sequence]held{}
-		for _, q := range s.running {
-			if q.inFlight > 0 {
-				flying[q] = held{slices.Clone(q.table.Full()), slices.Clone(q.table.Window())}
+	s, _ = start(t, Options{Settings: engine.Settings{Pages: 20, MaxNumBatchedTokens: 64},
+		launch: func(*engine.Batch) {
+			flying = map[*sequence]held{}
+			for _, q := range s.running {
+				if q.inFlight > 0 {
+					flying[q] = held{slices.Clone(q.table.Full()), slices.Clone(q.table.Window())}
+				}
 			}
-		}
-	}, prepared: func() {
-		if s.plan == none {
-			short++
-		}
-		for q, h := range flying {
-			if !slices.Contains(s.running, q) || !slices.Equal(q.table.Full()[:len(h.full)],
-				h.full) || !slices.Equal(q.table.Window()[:len(h.window)], h.window) {
-				t.Errorf("the pages of a sequence in the step changed: %v %v, %v %v", h.full,
-					h.window, q.table.Full(), q.table.Window())
+		}, prepared: func() {
+			if s.plan == none {
+				short++
 			}
-		}
-	}})
+			for q, h := range flying {
+				if !slices.Contains(s.running, q) || !slices.Equal(q.table.Full()[:len(h.full)],
+					h.full) || !slices.Equal(q.table.Window()[:len(h.window)], h.window) {
+					t.Errorf("the pages of a sequence in the step changed: %v %v, %v %v", h.full,
+						h.window, q.table.Full(), q.table.Window())
+				}
+			}
+		}})
 	var streams []*Stream
 	for i := range 6 {
 		r := Request{Prompt: append([]int32{int32(i)}, prompt(20)...), MaxTokens: 100}

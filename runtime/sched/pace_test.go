@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"github.com/ossrun/ossrun/runtime/engine"
 	"testing"
 	"time"
 
@@ -56,7 +57,8 @@ func TestRetryAfterOfAScheduler(t *testing.T) {
 		<-all // wait
 		asked = append(asked, s.RetryAfter())
 	}
-	s = New(clock, Options{MaxNumSeqs: 1, MaxWaiting: 40, now: clock.now})
+	s = New(clock, Options{Settings: engine.Settings{MaxNumSeqs: 1, MaxWaiting: 40},
+		now: clock.now})
 	if got := s.RetryAfter(); got != time.Second {
 		t.Errorf("idle: %v", got)
 	}

@@ -101,7 +101,7 @@ func reuseAt(t *testing.T, n int, at []int, kvType string) {
 		t.Fatalf("field %d", field)
 	}
 	base := story(n, 1)
-	o := Options{Pages: 256, MaxNumBatchedTokens: 256, MaxNumSeqs: 4}
+	o := Options{Settings: engine.Settings{Pages: 256, MaxNumBatchedTokens: 256, MaxNumSeqs: 4}}
 	greedy := sample.Params{Logprobs: -1}
 	cold := func(prompt []int32) ([]int32, []float32) {
 		o := o
@@ -180,7 +180,8 @@ func spillSurvives(t *testing.T, kvType string, pages int) {
 		t.Fatal(err)
 	}
 	defer spill.Close()
-	o := Options{Pages: pages, MaxNumBatchedTokens: 256, Spill: spill, Model: "T1"}
+	o := Options{Settings: engine.Settings{Pages: pages, MaxNumBatchedTokens: 256}, Spill: spill,
+		Model: "T1"}
 	first := story(400, 1)
 	follow := append(slices.Clone(first), story(50, 9)...)
 	greedy := sample.Params{Logprobs: -1}

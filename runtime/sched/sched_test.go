@@ -110,7 +110,7 @@ func TestIgnoreEOS(t *testing.T) {
 // Forced tokens come first, count as generated, and a stop id among them ends the request as a
 // sampled one would.
 func TestForced(t *testing.T) {
-	s, _ := start(t, Options{MaxNumBatchedTokens: 4})
+	s, _ := start(t, Options{Settings: engine.Settings{MaxNumBatchedTokens: 4}})
 	for _, c := range []struct {
 		forced []int32
 		most   int
@@ -140,7 +140,7 @@ func TestForced(t *testing.T) {
 }
 
 func TestContextLength(t *testing.T) {
-	s, _ := start(t, Options{Pages: 11, ContextLength: 1000})
+	s, _ := start(t, Options{Settings: engine.Settings{Pages: 11, MaxModelLen: 1000}})
 	if s.ContextLength() != 6*32 { // 6 full pages and the 5 that a window of 128 can touch
 		t.Fatalf("context %d", s.ContextLength())
 	}
@@ -188,7 +188,7 @@ func (g *gate) hold(sim *simtest.Engine, at int) {
 }
 
 func TestQueueFull(t *testing.T) {
-	s, sim := start(t, Options{MaxNumSeqs: 2, MaxWaiting: 3})
+	s, sim := start(t, Options{Settings: engine.Settings{MaxNumSeqs: 2, MaxWaiting: 3}})
 	var g gate
 	g.hold(sim, 1)
 	var streams []*Stream
@@ -283,7 +283,7 @@ func TestCancelDuringAStep(t *testing.T) {
 }
 
 func TestEngineErrorEndsTheRunningOnly(t *testing.T) {
-	s, sim := start(t, Options{MaxNumSeqs: 2})
+	s, sim := start(t, Options{Settings: engine.Settings{MaxNumSeqs: 2}})
 	broken := errors.New("the device is gone")
 	var g gate
 	g.hold(sim, 1)
@@ -344,8 +344,9 @@ func (e brokenRow) Step(ctx context.Context, b *engine.Batch, logits []float32) 
 }
 
 func TestNonFiniteLogitsEndOneRequest(t *testing.T) {
-	sim := newSim(Options{Pages: 64, MaxNumBatchedTokens: 64}, 97, 128)
-	s := New(brokenRow{sim}, Options{Pages: 64, MaxNumBatchedTokens: 64})
+	sim := newSim(Options{Settings: engine.Settings{Pages: 64, MaxNumBatchedTokens: 64}}, 97, 128)
+	s := New(brokenRow{sim}, Options{Settings: engine.Settings{Pages: 64,
+		MaxNumBatchedTokens: 64}})
 	defer s.Close()
 	never := map[int32]float32{42: -100}
 	bad := submit(t, s, t.Context(), Request{Prompt: []int32{1, 42}, MaxTokens: 5})
@@ -365,7 +366,7 @@ func TestNonFiniteLogitsEndOneRequest(t *testing.T) {
 // reader's pace is in it: the three sequences are known by how far their rows reach.
 func TestPrefillDelaysNobody(t *testing.T) {
 	const longLen, shortLen = 1500, 60
-	s, sim := start(t, Options{MaxNumBatchedTokens: 96})
+	s, sim := start(t, Options{Settings: engine.Settings{MaxNumBatchedTokens: 96}})
 	var mu sync.Mutex
 	armed := false
 	// steps from the first that prefills: without the decode, to the short prompt's end, to the
@@ -430,8 +431,9 @@ func TestSlowReader(t *testing.T) {
 }
 
 func TestClose(t *testing.T) {
-	sim := newSim(Options{Pages: 64, MaxNumBatchedTokens: 64}, 97, 128)
-	s := New(sim, Options{Pages: 64, MaxNumBatchedTokens: 64, MaxNumSeqs: 1})
+	sim := newSim(Options{Settings: engine.Settings{Pages: 64, MaxNumBatchedTokens: 64}}, 97, 128)
+	s := New(sim, Options{Settings: engine.Settings{Pages: 64, MaxNumBatchedTokens: 64,
+		MaxNumSeqs: 1}})
 	a := submit(t, s, t.Context(), Request{Prompt: prompt(3)})
 	b := submit(t, s, t.Context(), Request{Prompt: prompt(3)})
 	a.Next(t.Context())
@@ -477,7 +479,7 @@ func TestTimingAndStats(t *testing.T) {
 // Above serialLogits the rows are sampled by several goroutines; the race detector watches, and the
 // texts stay.
 func TestManyRowsAreSampledAtOnce(t *testing.T) {
-	o := Options{Pages: 256, MaxNumBatchedTokens: 256}
+	o := Options{Settings: engine.Settings{Pages: 256, MaxNumBatchedTokens: 256}}
 	sim := newSim(o, 20000, 128)
 	s := New(sim, o)
 	defer s.Close()

@@ -24,6 +24,7 @@
 package sched
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -54,17 +55,12 @@ type Engine interface {
 	Cache() engine.Region
 }
 
-// Options bound a scheduler. Zero values stand for the defaults.
+// Options bound a scheduler. Of the settings it reads Pages and MaxNumBatchedTokens, which the
+// engine must have too, MaxNumSeqs, MaxWaiting, MaxModelLen and NoPrefixCaching. Zero values stand
+// for the defaults; MaxModelLen is never more than the pool holds.
 type Options struct {
-	Pages               int // KV pages, as the engine has; default 512
-	MaxNumBatchedTokens int // rows in a step, at most the engine's; default 512
-	MaxNumSeqs          int // sequences that run at once, at most MaxNumBatchedTokens; default 256
-	MaxWaiting          int // requests that wait for those; default 2048
-	// tokens of a sequence; default the model's maximum, and never more than the pool holds
-	ContextLength int
+	engine.Settings
 
-	// NoPrefixCaching computes every prompt from its first token: no page outlives its sequence.
-	NoPrefixCaching bool
 	// Spill keeps the contents of pages that get another use, and restores them for later requests
 	// with the same prefix; nil: none.
 	Spill *kv.Spill
@@ -85,22 +81,15 @@ type Options struct {
 }
 
 func (o Options) withDefaults(spec models.Spec, windowPages int) Options {
-	fill := func(v *int, standard int) {
-		if *v <= 0 {
-			*v = standard
-		}
-	}
 	if o.now == nil {
 		o.now = time.Now
 	}
-	fill(&o.Pages, 512)
-	fill(&o.MaxNumBatchedTokens, 512)
-	fill(&o.MaxNumSeqs, 256)
-	fill(&o.MaxWaiting, 2048)
-	fill(&o.ContextLength, spec.MaxPosition)
-	o.MaxNumSeqs = min(o.MaxNumSeqs, o.MaxNumBatchedTokens)
-	o.ContextLength = min(o.ContextLength, spec.MaxPosition, longest(o.Pages, spec.Window,
-		windowPages))
+	o.Pages = cmp.Or(o.Pages, 512)
+	o.MaxNumBatchedTokens = cmp.Or(o.MaxNumBatchedTokens, 512)
+	o.MaxNumSeqs = min(cmp.Or(o.MaxNumSeqs, 256), o.MaxNumBatchedTokens)
+	o.MaxWaiting = cmp.Or(o.MaxWaiting, 2048)
+	o.MaxModelLen = min(cmp.Or(o.MaxModelLen, spec.MaxPosition), spec.MaxPosition,
+		longest(o.Pages, spec.Window, windowPages))
 	return o
 }
 
@@ -179,7 +168,7 @@ func New(eng Engine, o Options) *Scheduler {
 }
 
 // ContextLength is the maximum number of tokens of a sequence, prompt and answer together.
-func (s *Scheduler) ContextLength() int { return s.o.ContextLength }
+func (s *Scheduler) ContextLength() int { return s.o.MaxModelLen }
 
 // Submit queues a request; it joins the next step that has room. Cancelling ctx ends it before the
 // next step and frees its pages. The error is ErrQueueFull, ErrClosed, a *ContextLengthError, a
@@ -189,11 +178,11 @@ func (s *Scheduler) Submit(ctx context.Context, r Request) (*Stream, error) {
 	if r.Constraint != nil {
 		forced = r.Constraint.Forced()
 	}
-	if err := r.check(forced, s.spec, s.o.ContextLength); err != nil {
+	if err := r.check(forced, s.spec, s.o.MaxModelLen); err != nil {
 		return nil, err
 	}
 	st := newStream(ctx, len(r.Prompt), s.o.now)
-	q := newSequence(r, forced, s.spec, s.o.ContextLength, st)
+	q := newSequence(r, forced, s.spec, s.o.MaxModelLen, st)
 	if !s.o.NoPrefixCaching {
 		q.hashes = kv.Hashes(s.root, nil, q.tokens)
 	}

@@ -19,7 +19,8 @@ import (
 // all: each text is that of the request alone, and at the end nothing is held. The race detector
 // watches.
 func TestSixtyFourStreams(t *testing.T) {
-	s, sim := start(t, Options{Pages: 60, MaxNumBatchedTokens: 128, MaxNumSeqs: 48})
+	s, sim := start(t, Options{Settings: engine.Settings{Pages: 60, MaxNumBatchedTokens: 128,
+		MaxNumSeqs: 48}})
 	var clients sync.WaitGroup
 	for i := range 64 {
 		clients.Go(func() {
@@ -80,8 +81,8 @@ func TestPreemptionSwapsOrComputesAgain(t *testing.T) {
 	run := func(spill *kv.Spill) Counts {
 		all := make(chan struct{})
 		step := 0
-		s, sim := start(t, Options{Pages: 24, MaxNumBatchedTokens: 64, Spill: spill,
-			launch: func(*engine.Batch) {
+		s, sim := start(t, Options{Settings: engine.Settings{Pages: 24, MaxNumBatchedTokens: 64},
+			Spill: spill, launch: func(*engine.Batch) {
 				if step++; step == 1 {
 					<-all
 				}

@@ -226,7 +226,7 @@ func TestUtilisation(t *testing.T) {
 	}
 	const seqs, steps = 256, 1500
 	eng := &gaps{nullEngine: nullEngine{Engine: new(simtest.Engine), vocab: 16}, seqs: seqs}
-	s := New(eng, Options{Pages: 1 << 16, MaxNumSeqs: seqs})
+	s := New(eng, Options{Settings: engine.Settings{Pages: 1 << 16, MaxNumSeqs: seqs}})
 	defer s.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -303,7 +303,8 @@ func many(n int, c client) []*client {
 }
 
 func TestTraffic(t *testing.T) {
-	gpu := Options{Pages: 60000, MaxNumBatchedTokens: 8192, MaxNumSeqs: 256}
+	gpu := Options{Settings: engine.Settings{Pages: 60000, MaxNumBatchedTokens: 8192,
+		MaxNumSeqs: 256}}
 	day, minute := time.Hour, 20*time.Second
 	if testing.Short() {
 		day, minute = 2*time.Minute, 8*time.Second
@@ -324,15 +325,15 @@ func TestTraffic(t *testing.T) {
 			return many(50, client{prompt: 6000, answer: 100, think: 200 * time.Millisecond,
 				grow: true})
 		}, minute},
-		{"50 agents, no prefix cache", fast, Options{Pages: gpu.Pages,
+		{"50 agents, no prefix cache", fast, Options{Settings: engine.Settings{Pages: gpu.Pages,
 			MaxNumBatchedTokens: gpu.MaxNumBatchedTokens, MaxNumSeqs: gpu.MaxNumSeqs,
-			NoPrefixCaching: true},
+			NoPrefixCaching: true}},
 			func() []*client {
 				return many(50, client{prompt: 6000, answer: 100, think: 200 * time.Millisecond,
 					grow: true})
 			}, minute},
-		{"a day: 3 people and an agent on a CPU", slow, Options{Pages: 4096,
-			MaxNumBatchedTokens: 512},
+		{"a day: 3 people and an agent on a CPU", slow, Options{Settings: engine.Settings{
+			Pages: 4096, MaxNumBatchedTokens: 512}},
 			func() []*client {
 				return append(many(3, client{prompt: 800, answer: 200, think: 30 * time.Second}),
 					&client{prompt: 3000, answer: 80, think: 5 * time.Second, grow: true})

@@ -192,10 +192,9 @@ func (m *Model) start(ctx context.Context, found checkpoint.Found, s engine.Sett
 	if m.engine, err = m.newEngine(ctx, found, s, p); err != nil {
 		return fmt.Errorf("%s: %w", found.Name, err)
 	}
-	o := session.Options{ID: found.Name, Device: m.backend.Name(), Scheduler: sched.Options{
-		Pages: m.plan.Pages, MaxNumBatchedTokens: s.MaxNumBatchedTokens,
-		MaxNumSeqs: s.MaxNumSeqs, MaxWaiting: s.MaxWaiting,
-		ContextLength: m.plan.Context, NoPrefixCaching: s.NoPrefixCaching, Restart: m.restart}}
+	s.MaxModelLen = m.plan.Context
+	o := session.Options{ID: found.Name, Device: m.backend.Name(),
+		Scheduler: sched.Options{Settings: s, Restart: m.restart}}
 	if kept != nil {
 		o.Store = kept.store
 		if o.Scheduler.Spill = kept.spill(m.plan); o.Scheduler.Spill != nil {

@@ -33,7 +33,7 @@ type Model struct {
 
 // New starts a scheduler on an engine.
 func New(eng sched.Engine, o Options) *Model {
-	m := &Model{id: o.ID, device: o.Device, context: o.Scheduler.ContextLength, store: o.Store}
+	m := &Model{id: o.ID, device: o.Device, context: o.Scheduler.MaxModelLen, store: o.Store}
 	if m.store == nil {
 		m.store = NewStore()
 	}

@@ -143,8 +143,8 @@ func onDemo(t *testing.T, dev engine.Device, longest int) *Model {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := New(eng, Options{ID: "demo", Scheduler: sched.Options{Pages: pages,
-		ContextLength: longest}})
+	m := New(eng, Options{ID: "demo", Scheduler: sched.Options{Settings: engine.Settings{
+		Pages: pages, MaxModelLen: longest}}})
 	t.Cleanup(func() {
 		if err := errors.Join(m.Close(), eng.Close(), ckpt.Close(), dev.Close()); err != nil {
 			t.Error(err)

@@ -31,7 +31,8 @@ func act(t *testing.T, pages int) *acted {
 	t.Helper()
 	const rows = 512
 	eng := simtest.New(pages, rows, token.VocabSize, 128)
-	a := &acted{sched: sched.New(eng, sched.Options{Pages: pages, MaxNumBatchedTokens: rows})}
+	a := &acted{sched: sched.New(eng, sched.Options{Settings: engine.Settings{Pages: pages,
+		MaxNumBatchedTokens: rows}})}
 	t.Cleanup(func() {
 		if st := a.sched.Stats(); st.PagesUsed != 0 {
 			t.Errorf("%d pages are in use at the end", st.PagesUsed)
