@@ -172,8 +172,7 @@ func (l *local) RoomHere(spec models.Spec, s engine.Settings) (r engine.Room, er
 }
 
 func (l *local) Load(ctx context.Context, ckpt *checkpoint.Checkpoint, s engine.Settings,
-	progress func(done, total int64)) (
-	engine.Engine, error) {
+	progress func(done, total int64)) (engine.Engine, error) {
 	return engine.LoadOn(ctx, l.dev, ckpt, s, progress)
 }
 

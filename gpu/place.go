@@ -30,8 +30,7 @@ func (p Placement) String() string { return strings.Join(p.Lines, "; ") }
 // where it has room for a context worth having, else all of them, the one with most room first.
 // settings are those for a card with so much memory. hostFree is bytes, hostBandwidth byte/s.
 func Place(spec models.Spec, r detect.Report, settings func(memory int64) engine.Settings,
-	hostFree int64,
-	hostBandwidth func() float64) Placement {
+	hostFree int64, hostBandwidth func() float64) Placement {
 	cards, numbers, unknown := planCards(r, settings(0).GPUs, hostFree)
 	if unknown != "" {
 		return Placement{Lines: []string{"no plan: how much memory " + unknown +
@@ -50,8 +49,7 @@ func Place(spec models.Spec, r detect.Report, settings func(memory int64) engine
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Compare(cards[b].Free>>20,
-			cards[a].Free>>20)
+		return cmp.Compare(cards[b].Free>>20, cards[a].Free>>20)
 	})
 	sorted, named := make([]multi.Card, len(cards)), make([]int, len(cards))
 	for i, n := range order {
@@ -79,8 +77,7 @@ func planCards(r detect.Report, only []int, hostFree int64) (cards []multi.Card,
 		}
 	}
 	slices.SortStableFunc(gpus, func(a, b detect.GPU) int {
-		return cmp.Compare(*a.Number,
-			*b.Number)
+		return cmp.Compare(*a.Number, *b.Number)
 	})
 	for _, g := range gpus {
 		if len(only) > 0 && !slices.Contains(only, *g.Number) {

@@ -117,8 +117,7 @@ type WholeSpeed struct {
 // Whole times a model of shape spec with random weights, which are made once: they are the most of
 // the time.
 func (b *Backend) Whole(ctx context.Context, spec models.Spec, points []device.Point, rounds int,
-	decode bool,
-	report func(WholeSpeed)) error {
+	decode bool, report func(WholeSpeed)) error {
 	return ask(ctx, b, check{What: checkWhole, Spec: spec, Points: points, Rounds: rounds,
 		Decode: decode}, report)
 }

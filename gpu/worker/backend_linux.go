@@ -170,8 +170,7 @@ func (b *Backend) room(ask askRoom) (engine.Room, error) {
 
 // Load has the worker open the checkpoint that ckpt is, and load it.
 func (b *Backend) Load(ctx context.Context, ckpt *checkpoint.Checkpoint, s engine.Settings,
-	progress func(done, total int64)) (
-	engine.Engine, error) {
+	progress func(done, total int64)) (engine.Engine, error) {
 	if ckpt.Path == "" && ckpt.Spec.Name != models.Demo {
 		return nil, fmt.Errorf("%s lies in no file, so a GPU engine in a process of its own "+
 			"cannot open it", ckpt.Spec.Name)

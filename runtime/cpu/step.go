@@ -165,8 +165,7 @@ func (s *step) append(op *engine.Op) bool {
 			C.int(min(op.Window, 1)), flag(op.Twin))
 	case engine.Attend:
 		ok = C.ossrun_attend(t, f32(out(0)), f32(in(0)), in(1), bf16(w(0)),
-			C.int64_t(op.CacheLayer), C.int64_t(op.Window), flag(op.Twin),
-			C.float(op.Scale))
+			C.int64_t(op.CacheLayer), C.int64_t(op.Window), flag(op.Twin), C.float(op.Scale))
 	case engine.Route:
 		ok = C.ossrun_route(t, i32(out(0)), f32(out(1)), i32(out(2)), i32(out(3)), f32(in(0)))
 	case engine.Quantize:
@@ -208,8 +207,7 @@ func (s *step) appendLinear(op *engine.Op) C.int {
 			C.int64_t(op.W[2*i].Rows)}
 	}
 	return C.ossrun_linear(s.tape, extent(op.Out[0]), f32(pointer(op.Out[0])),
-		f32(pointer(op.In[0])), C.int64_t(op.In[0].Width), &parts[0], C.int(count),
-		flag(op.Add))
+		f32(pointer(op.In[0])), C.int64_t(op.In[0].Width), &parts[0], C.int(count), flag(op.Add))
 }
 
 func (s *step) appendLinearQ8(op *engine.Op) C.int {

@@ -93,8 +93,7 @@ type weights struct {
 
 func (w weights) label(what string) string { return fmt.Sprintf("layer%d.%s", w.layer, what) }
 func (w weights) name(what string) string {
-	return fmt.Sprintf("model.layers.%d.%s", w.layer,
-		what)
+	return fmt.Sprintf("model.layers.%d.%s", w.layer, what)
 }
 
 func (w weights) vector(what string, n int) *Buffer { return w.p.Weight(w.name(what), BF16, 1, n) }

@@ -61,8 +61,7 @@ func Load(dev Device, ckpt *checkpoint.Checkpoint, o Settings,
 	caps := dev.Caps()
 	if !caps.Has(o.Compute) {
 		return nil, fmt.Errorf("%s has no kernels for the compute mode %s: use %s", dev.Name(),
-			o.Compute,
-			strings.Join(caps.Computes, " or "))
+			o.Compute, strings.Join(caps.Computes, " or "))
 	}
 	e := &InProcess{dev: dev, spec: ckpt.Spec, settings: o, weights: map[string]Region{}}
 	if o.KVCacheDtype == KVFP8 && !caps.FP8KV {

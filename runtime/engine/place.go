@@ -28,8 +28,7 @@ func placing(dev Device, p *Program) (alloc func(Home, int64) (Region, error),
 	if placer, ok := dev.(Placer); ok {
 		alloc = func(home Home, _ int64) (Region, error) { return placer.AllocFor(p, home) }
 		upload = func(b *Buffer, data []byte) (Region, error) {
-			return placer.UploadFor(p, b,
-				data)
+			return placer.UploadFor(p, b, data)
 		}
 		return alloc, upload
 	}

@@ -129,8 +129,7 @@ func (s *Sampler) editsFor(list []engine.Edit, leniency int) []engine.Edit {
 			e.Less = float32(float64(s.p.FrequencyPenalty)*float64(c.generated) +
 				float64(s.p.PresencePenalty))
 		}
-		if i, ok := slices.BinarySearchFunc(bias, c.id, func(b biased,
-			id int32) int {
+		if i, ok := slices.BinarySearchFunc(bias, c.id, func(b biased, id int32) int {
 			return int(b.id) - int(id)
 		}); ok && added(bias[i]) {
 			e.More = bias[i].bias

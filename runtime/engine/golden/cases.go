@@ -69,8 +69,7 @@ func (a *Arrays) readCase(name string, vocab int) (Case, error) {
 	}
 	if len(logits) != len(c.Positions)*vocab || len(c.Gap) != len(c.Greedy) || len(c.Tokens) == 0 {
 		return c, fmt.Errorf("%d positions, %d logits of %d tokens, %d greedy tokens and %d gaps "+
-			"do not go together",
-			len(c.Positions), len(logits), vocab, len(c.Greedy), len(c.Gap))
+			"do not go together", len(c.Positions), len(logits), vocab, len(c.Greedy), len(c.Gap))
 	}
 	for i, p := range c.Positions {
 		if p < 0 || int(p) >= len(c.Tokens) || i > 0 && p <= c.Positions[i-1] {
