@@ -7,6 +7,8 @@
 // answers.
 package models
 
+import "reflect"
+
 // The shape of a model. What gpt-oss varies from checkpoint to checkpoint is a field; what it never
 // varies (the activation, the constant 1.702, biases, untied embeddings, MXFP4 experts in blocks of
 // 32) is the engine's and is checked in config.go.
@@ -56,16 +58,8 @@ func (s Spec) Sliding(layer int) bool { return layer%2 == 0 }
 // SameShape tells whether two specs differ at most in name and EOS, so that kernels tuned for one
 // serve the other.
 func (s Spec) SameShape(o Spec) bool {
-	return s.Layers == o.Layers && s.Hidden == o.Hidden && s.Intermediate == o.Intermediate &&
-		s.Heads == o.Heads &&
-		s.KVHeads == o.KVHeads && s.HeadDim == o.HeadDim && s.Experts == o.Experts &&
-		s.ExpertsPerToken == o.ExpertsPerToken &&
-		s.Vocab == o.Vocab && s.Window == o.Window && s.MaxPosition == o.MaxPosition &&
-		s.RopeTheta == o.RopeTheta && s.RopeFactor == o.RopeFactor &&
-		s.RopeBetaFast == o.RopeBetaFast &&
-		s.RopeBetaSlow == o.RopeBetaSlow && s.RopeOriginal == o.RopeOriginal &&
-		s.RopeTruncate == o.RopeTruncate &&
-		s.SwigluLimit == o.SwigluLimit && s.NormEps == o.NormEps
+	s.Name, s.EOS, o.Name, o.EOS = "", nil, "", nil
+	return reflect.DeepEqual(s, o)
 }
 
 // released is what the two published models share.

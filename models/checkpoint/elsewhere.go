@@ -68,8 +68,7 @@ func consider(program, name, path string) (Elsewhere, bool) {
 func ollamaModels() (list []Elsewhere) {
 	for _, root := range folders(os.Getenv("OLLAMA_MODELS"), "~/.ollama/models",
 		"/usr/share/ollama/.ollama/models", "/var/lib/ollama/models") {
-		tags, _ := filepath.Glob(filepath.Join(escapeGlob(root), "manifests", "*", "*", "*", "*"))
-		for _, tag := range tags {
+		for _, tag := range glob(root, "manifests/*/*/*/*") {
 			text, err := models.ReadFile(tag)
 			if err != nil {
 				continue
@@ -105,8 +104,7 @@ func ollamaModels() (list []Elsewhere) {
 // lmstudioModels walks LM Studio's OWNER/REPO/FILE.gguf.
 func lmstudioModels() (list []Elsewhere) {
 	for _, root := range folders("~/.lmstudio/models", "~/.cache/lm-studio/models") {
-		files, _ := filepath.Glob(filepath.Join(escapeGlob(root), "*", "*", "*.gguf"))
-		list = append(list, considerFiles("LM Studio", "lmstudio:", root, files)...)
+		list = append(list, considerFiles("LM Studio", "lmstudio:", root, "*/*/*.gguf")...)
 	}
 	return list
 }
@@ -122,8 +120,7 @@ func llamaModels() (list []Elsewhere) {
 		own = append(own, "~/AppData/Local/llama.cpp")
 	}
 	for _, root := range folders(own...) {
-		files, _ := filepath.Glob(filepath.Join(escapeGlob(root), "*.gguf"))
-		list = append(list, considerFiles("llama.cpp", "llama.cpp:", root, files)...)
+		list = append(list, considerFiles("llama.cpp", "llama.cpp:", root, "*.gguf")...)
 	}
 	root, err := store.Root()
 	if err != nil {
@@ -138,16 +135,16 @@ func llamaModels() (list []Elsewhere) {
 		if err != nil || len(snapshots) == 0 {
 			continue
 		}
-		files, _ := filepath.Glob(filepath.Join(escapeGlob(snapshots[0].Path), "*.gguf"))
 		list = append(list, considerFiles("the Hugging Face cache", "gguf:"+repo.ID()+"/",
-			snapshots[0].Path, files)...)
+			snapshots[0].Path, "*.gguf")...)
 	}
 	return list
 }
 
-// considerFiles looks at GGUF files of a folder, each named by its path in it.
-func considerFiles(program, prefix, root string, files []string) (list []Elsewhere) {
-	for _, path := range files {
+// considerFiles looks at the GGUF files of a folder that a pattern matches, each named by its path
+// in it.
+func considerFiles(program, prefix, root, pattern string) (list []Elsewhere) {
+	for _, path := range glob(root, pattern) {
 		within, err := filepath.Rel(root, path)
 		if err != nil || !gguf.First(filepath.Base(path)) {
 			continue

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/ossrun/ossrun/models"
@@ -50,40 +51,35 @@ func foreignFolder(path string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	holds := func(match func(string) bool) bool {
-		for _, e := range entries {
-			if match(e.Name()) {
-				return true
-			}
-		}
-		return false
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
 	}
-	suffix := func(end string) func(string) bool {
-		return func(file string) bool { return strings.HasSuffix(strings.ToLower(file), end) }
-	}
-	is := func(want string) func(string) bool {
-		return func(file string) bool { return file == want }
+	holds := func(extensions ...string) bool {
+		return slices.ContainsFunc(names, func(file string) bool {
+			return slices.Contains(extensions, strings.ToLower(filepath.Ext(file)))
+		})
 	}
 	switch {
-	case holds(is("adapter_config.json")):
+	case slices.Contains(names, "adapter_config.json"):
 		return fmt.Errorf(
 			"%s holds a LoRA adapter, not a model: merge it into its base model and keep the "+
 				"experts in MXFP4", name)
-	case holds(suffix(".gguf")):
+	case holds(".gguf"):
 		return fmt.Errorf(
 			"%s holds GGUF files, llama.cpp's format: give the path of the file to --model", name)
-	case holds(is("model.bin")):
+	case slices.Contains(names, "model.bin"):
 		return fmt.Errorf(
 			"%s holds the weights for Metal, which OpenAI ships beside the ones that ossrun "+
 				"reads: point at the folder above it", name)
-	case holds(is("original")) && !holds(suffix(".safetensors")):
+	case slices.Contains(names, "original") && !holds(".safetensors"):
 		return fmt.Errorf(
 			"%s has an original/ folder without a config.json of that layout: download original/ "+
 				"again", name)
-	case holds(suffix(".safetensors")):
+	case holds(".safetensors"):
 		return fmt.Errorf("%s has no config.json beside its safetensors: download config.json too",
 			name)
-	case holds(suffix(".pt")), holds(suffix(".pth")), holds(suffix(".ckpt")), holds(suffix(".bin")):
+	case holds(".pt", ".pth", ".ckpt", ".bin"):
 		return fmt.Errorf("%s holds PyTorch files without a config.json: %s", name, models.Advice)
 	case len(entries) == 0:
 		return fmt.Errorf(

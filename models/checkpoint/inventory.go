@@ -4,7 +4,6 @@ package checkpoint
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 
 	"github.com/ossrun/ossrun/models"
@@ -53,16 +52,9 @@ func Inventory() ([]Stored, error) {
 
 // describesGPTOSS tells whether a config.json says gpt_oss.
 func describesGPTOSS(path string) bool {
-	stat, err := os.Stat(path)
-	if err != nil || stat.Size() > 1<<20 {
-		return false
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return false
-	}
+	text, err := models.ReadFile(path)
 	var config struct {
 		Type string `json:"model_type"`
 	}
-	return json.Unmarshal(text, &config) == nil && config.Type == "gpt_oss"
+	return err == nil && json.Unmarshal(text, &config) == nil && config.Type == "gpt_oss"
 }

@@ -56,14 +56,11 @@ func open(path string) (*Checkpoint, error) {
 		return nil, fmt.Errorf("opening a checkpoint: %w", err)
 	}
 	if !stat.IsDir() {
-		if !gguf.Is(path) {
-			return nil, foreignFile(path)
-		}
-		g, err := gguf.ReadModel(path, gguf.ModelName(filepath.Base(path)))
+		found, err := findFile(path)
 		if err != nil {
 			return nil, err
 		}
-		return openGGUF(g)
+		return openGGUF(found.GGUF)
 	}
 	name := nameOf(path)
 	if inside := originalIn(path); inside != "" {
@@ -147,33 +144,28 @@ func shards(folder string) (*safetensors.Index, error) {
 	if exists(filepath.Join(folder, singleFile)) {
 		return &safetensors.Index{Files: []string{singleFile}}, nil
 	}
-	if parts, _ := filepath.Glob(filepath.Join(escapeGlob(folder),
-		"model-*-of-*.safetensors")); len(parts) > 0 {
+	if len(glob(folder, "model-*-of-*.safetensors")) > 0 {
 		return nil, &missingError{file: safetensors.IndexName}
 	}
-	if parts, _ := filepath.Glob(filepath.Join(escapeGlob(folder), "pytorch_model*.bin")); len(
-		parts) > 0 {
+	if len(glob(folder, "pytorch_model*.bin")) > 0 {
 		return nil, fmt.Errorf(
 			"%s holds PyTorch pickles, which can run code when they are read: %s",
 			filepath.Base(folder), models.Advice)
 	}
-	if parts, _ := filepath.Glob(filepath.Join(escapeGlob(folder), "*.gguf")); len(parts) > 0 {
+	if parts := glob(folder, "*.gguf"); len(parts) > 0 {
 		return nil, foreignFile(parts[0])
 	}
 	return nil, &missingError{file: singleFile}
 }
 
-// escapeGlob makes a folder's name match itself only.
-func escapeGlob(folder string) string {
-	var escaped []rune
-	for _, r := range folder {
-		if r == '*' || r == '?' || r == '[' || r == '\\' && os.PathSeparator != '\\' {
-			escaped = append(escaped, '[', r, ']')
-			continue
-		}
-		escaped = append(escaped, r)
+// glob lists what a pattern matches in a folder, whose own name stands for itself.
+func glob(folder, pattern string) []string {
+	var list []string
+	matches, _ := fs.Glob(os.DirFS(folder), pattern) // the patterns are well formed
+	for _, name := range matches {
+		list = append(list, filepath.Join(folder, filepath.FromSlash(name)))
 	}
-	return string(escaped)
+	return list
 }
 
 // missingError says that a file of a checkpoint is not there.

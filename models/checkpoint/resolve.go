@@ -8,6 +8,7 @@ package checkpoint
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -106,15 +107,11 @@ func Resolve(name string) (Found, error) {
 // find finds a catalogue model.
 func find(e models.Entry) (Found, error) {
 	if e.HF == "" {
-		return demoFound(), nil
+		return Found{Name: models.Demo, ID: models.Demo, Demo: true,
+			Bytes: int64(len(assets.DemoPack)), Complete: true}, nil
 	}
 	repo, _ := store.ParseRepo(e.HF)
 	return findCached(repo, "")
-}
-
-func demoFound() Found {
-	return Found{Name: models.Demo, ID: models.Demo, Demo: true, Bytes: int64(len(assets.DemoPack)),
-		Complete: true}
 }
 
 // findCached finds a repository in the cache: of the snapshots that the revision selects, the first
@@ -211,10 +208,7 @@ func look(folder string) Found {
 		names = index.Files
 	} else if !exists(filepath.Join(folder, singleFile)) {
 		found.Complete = false
-		names, _ = filepath.Glob(filepath.Join(escapeGlob(folder), "model-*-of-*.safetensors"))
-		for i := range names {
-			names[i] = filepath.Base(names[i])
-		}
+		names, _ = fs.Glob(os.DirFS(folder), "model-*-of-*.safetensors") // it is well formed
 	}
 	for _, name := range names {
 		path := filepath.Join(folder, name)

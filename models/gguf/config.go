@@ -56,18 +56,17 @@ func describe(set *Set) (config, generation []byte, err error) {
 			}
 		}
 	}
-	take(c, "num_hidden_layers", "block_count")
-	take(c, "hidden_size", "embedding_length")
+	for field, key := range map[string]string{
+		"num_hidden_layers": "block_count", "hidden_size": "embedding_length",
+		"num_attention_heads": "attention.head_count",
+		"num_key_value_heads": "attention.head_count_kv", "head_dim": "attention.key_length",
+		"num_local_experts": "expert_count", "num_experts_per_tok": "expert_used_count",
+		"max_position_embeddings": "context_length", "sliding_window": "attention.sliding_window",
+		"rms_norm_eps": "attention.layer_norm_rms_epsilon", "rope_theta": "rope.freq_base",
+	} {
+		take(c, field, key)
+	}
 	take(c, "intermediate_size", "expert_feed_forward_length", "feed_forward_length")
-	take(c, "num_attention_heads", "attention.head_count")
-	take(c, "num_key_value_heads", "attention.head_count_kv")
-	take(c, "head_dim", "attention.key_length")
-	take(c, "num_local_experts", "expert_count")
-	take(c, "num_experts_per_tok", "expert_used_count")
-	take(c, "max_position_embeddings", "context_length")
-	take(c, "sliding_window", "attention.sliding_window")
-	take(c, "rms_norm_eps", "attention.layer_norm_rms_epsilon")
-	take(c, "rope_theta", "rope.freq_base")
 	take(rope, "factor", "rope.scaling.factor")
 	take(rope, "original_max_position_embeddings", "rope.scaling.original_context_length")
 	if kind, ok := set.Keys[architecture+".rope.scaling.type"].Text(); ok && kind != "" {

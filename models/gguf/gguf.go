@@ -114,38 +114,26 @@ func wrong(format string, args ...any) error { return &Error{What: fmt.Sprintf(f
 // header reads all of a header.
 func (d *decoder) header() (*Header, error) {
 	var begin [len(magic)]byte
-	if err := d.bytes(begin[:]); err != nil {
-		return nil, err
-	}
-	if string(begin[:]) != magic {
+	d.bytes(begin[:])
+	if d.err == nil && string(begin[:]) != magic {
 		return nil, wrong("is not a GGUF file: it begins with %q", begin)
 	}
-	version, err := d.uint32()
-	if err != nil {
-		return nil, err
-	}
-	if version != 2 && version != 3 {
+	version := d.uint32()
+	if d.err == nil && version != 2 && version != 3 {
 		return nil, wrong(
 			"is of version %d of GGUF, and 2 and 3 are read (a file for big-endian machines says "+
 				"so too)", version)
 	}
-	tensors, err := d.uint64()
-	if err != nil {
-		return nil, err
-	}
-	keys, err := d.uint64()
-	if err != nil {
-		return nil, err
-	}
+	tensors, keys := d.uint64(), d.uint64()
 	if tensors > maxTensors || keys > maxKeys {
 		return nil, wrong("announces %d tensors and %d keys, more than any model has", tensors,
 			keys)
 	}
 	h := &Header{Keys: map[string]Value{}, Size: d.size}
 	for range keys {
-		name, value, err := d.pair()
-		if err != nil {
-			return nil, err
+		name, value := d.pair()
+		if d.err != nil {
+			return nil, d.err
 		}
 		if _, ok := h.Keys[name]; ok {
 			return nil, wrong("has key %s twice", safetensors.Show(name))
@@ -163,6 +151,9 @@ func (d *decoder) header() (*Header, error) {
 		}
 		seen[t.Name] = true
 		h.Tensors = append(h.Tensors, t)
+	}
+	if d.err != nil {
+		return nil, d.err
 	}
 	return h, h.place(d.read)
 }
@@ -215,24 +206,14 @@ func (h *Header) place(read int64) error {
 // tensor reads one info; Begin is the offset from the first tensor's place, End follows from type
 // and shape.
 func (d *decoder) tensor() (Tensor, error) {
-	var t Tensor
-	var err error
-	if t.Name, err = d.text(); err != nil {
-		return t, err
-	}
-	dims, err := d.uint32()
-	if err != nil {
-		return t, err
-	}
+	t := Tensor{Name: d.text()}
+	dims := d.uint32()
 	if dims > maxDims {
 		return t, wrong("gives tensor %s %d dimensions", safetensors.Show(t.Name), dims)
 	}
 	count := uint64(1)
 	for range dims {
-		n, err := d.uint64()
-		if err != nil {
-			return t, err
-		}
+		n := d.uint64()
 		high, low := bits.Mul64(count, n)
 		if high != 0 || low > math.MaxInt64/8 || n > math.MaxInt {
 			return t, wrong("gives tensor %s more elements than can be", safetensors.Show(t.Name))
@@ -241,14 +222,10 @@ func (d *decoder) tensor() (Tensor, error) {
 		t.Shape = append(t.Shape, int(n))
 	}
 	slices.Reverse(t.Shape)
-	kind, err := d.uint32()
-	if err != nil {
-		return t, err
-	}
-	t.Type = Type(kind)
-	offset, err := d.uint64()
-	if err != nil {
-		return t, err
+	t.Type = Type(d.uint32())
+	offset := d.uint64()
+	if d.err != nil {
+		return t, d.err
 	}
 	if offset > math.MaxInt64 {
 		return t, wrong("has tensor %s at byte %d", safetensors.Show(t.Name), offset)

@@ -57,115 +57,112 @@ func (v Value) Number() (float64, bool) {
 // Text gives a value that is a text.
 func (v Value) Text() (string, bool) { return v.text, v.isText }
 
-// decoder reads little-endian values and counts what it read.
+// decoder reads little-endian values and counts what it read. Its first failure sticks in err; what
+// is read after it is zero.
 type decoder struct {
 	in   *bufio.Reader
 	read int64
 	size int64 // of the file
+	err  error
 }
 
-func (d *decoder) bytes(to []byte) error {
+func (d *decoder) fail(err error) {
+	if d.err == nil {
+		d.err = err
+	}
+}
+
+func (d *decoder) bytes(to []byte) {
+	if d.err != nil {
+		return
+	}
 	n, err := io.ReadFull(d.in, to)
 	d.read += int64(n)
-	return err
+	if err != nil {
+		clear(to)
+		d.fail(err)
+	}
 }
 
-func (d *decoder) uint32() (uint32, error) {
+func (d *decoder) uint32() uint32 {
 	var b [4]byte
-	err := d.bytes(b[:])
-	return binary.LittleEndian.Uint32(b[:]), err
+	d.bytes(b[:])
+	return binary.LittleEndian.Uint32(b[:])
 }
 
-func (d *decoder) uint64() (uint64, error) {
+func (d *decoder) uint64() uint64 {
 	var b [8]byte
-	err := d.bytes(b[:])
-	return binary.LittleEndian.Uint64(b[:]), err
+	d.bytes(b[:])
+	return binary.LittleEndian.Uint64(b[:])
 }
 
-// length reads a text's length, which must fit into what is left of the file.
-func (d *decoder) length() (int64, error) {
-	n, err := d.uint64()
-	if err != nil {
-		return 0, err
-	}
+// count reads a number of things, of which each has at least a byte in what is left of the file.
+func (d *decoder) count() int64 {
+	n := d.uint64()
 	if n > uint64(d.size-d.read) {
-		return 0, io.ErrUnexpectedEOF
+		d.fail(io.ErrUnexpectedEOF)
+		return 0
 	}
-	return int64(n), nil
+	return int64(n)
 }
 
-func (d *decoder) text() (string, error) {
-	n, err := d.length()
-	if err != nil {
-		return "", err
-	}
+func (d *decoder) text() string {
+	n := d.count()
 	if n > maxString {
-		return "", wrong("has a text of %d bytes in its header", n)
+		d.fail(wrong("has a text of %d bytes in its header", n))
+		return ""
 	}
 	b := make([]byte, n)
-	err = d.bytes(b)
-	return string(b), err
+	d.bytes(b)
+	return string(b)
 }
 
-func (d *decoder) skip(n int64) error {
-	for n > 0 {
+func (d *decoder) skip(n int64) {
+	for n > 0 && d.err == nil {
 		m, err := d.in.Discard(int(min(n, 1<<20)))
 		d.read += int64(m)
 		n -= int64(m)
 		if err != nil {
-			return err
+			d.fail(err)
 		}
 	}
-	return nil
 }
 
 // pair reads a key and its value.
-func (d *decoder) pair() (string, Value, error) {
-	name, err := d.text()
-	if err != nil {
-		return "", Value{}, err
+func (d *decoder) pair() (string, Value) {
+	name := d.text()
+	if kind := d.uint32(); kind != kindArray {
+		return name, d.value(name, kind)
 	}
-	kind, err := d.uint32()
-	if err != nil {
-		return "", Value{}, err
-	}
-	if kind != kindArray {
-		v, err := d.value(name, kind)
-		return name, v, err
-	}
-	v, err := d.list(name)
-	return name, v, err
+	return name, d.list(name)
 }
 
 // value reads one value that is no list.
-func (d *decoder) value(name string, kind uint32) (Value, error) {
+func (d *decoder) value(name string, kind uint32) Value {
 	if kind == kindString {
-		text, err := d.text()
-		return Value{isText: true, text: text}, err
+		return Value{isText: true, text: d.text()}
 	}
 	width, ok := width(kind)
 	if !ok {
-		return Value{}, wrong("has key %s of kind %d, which is unknown", safetensors.Show(name),
-			kind)
+		d.fail(wrong("has key %s of kind %d, which is unknown", safetensors.Show(name), kind))
+		return Value{}
 	}
 	var b [8]byte
-	if err := d.bytes(b[:width]); err != nil {
-		return Value{}, err
-	}
+	d.bytes(b[:width])
 	bits := binary.LittleEndian.Uint64(b[:])
 	shift := 64 - 8*width
 	switch kind {
 	case kindFloat32:
-		return Value{number: float64(math.Float32frombits(uint32(bits)))}, nil
+		return Value{number: float64(math.Float32frombits(uint32(bits)))}
 	case kindFloat64:
-		return Value{number: math.Float64frombits(bits)}, nil
+		return Value{number: math.Float64frombits(bits)}
 	case kindInt8, kindInt16, kindInt32, kindInt64:
-		return Value{whole: true, integer: int64(bits<<shift) >> shift}, nil
+		return Value{whole: true, integer: int64(bits<<shift) >> shift}
 	}
 	if bits > math.MaxInt64 {
-		return Value{number: float64(bits)}, nil
+		return Value{number: float64(bits)}
 	}
-	return Value{whole: true, integer: int64(bits)}, nil
+	return Value{whole: true, integer: int64(bits)}
 }
 
 // width is the size of a number, in bytes.
@@ -184,48 +181,33 @@ func width(kind uint32) (int, bool) {
 }
 
 // list passes over a list and keeps its length and its first numbers.
-func (d *decoder) list(name string) (Value, error) {
-	kind, err := d.uint32()
-	if err != nil {
-		return Value{}, err
-	}
-	count, err := d.uint64()
-	if err != nil {
-		return Value{}, err
-	}
-	if count > uint64(d.size-d.read) { // an element has at least a byte
-		return Value{}, io.ErrUnexpectedEOF
-	}
+func (d *decoder) list(name string) Value {
+	kind := d.uint32()
+	count := d.count()
 	v := Value{Len: int(count)}
 	if kind == kindString {
 		for range count {
-			n, err := d.length()
-			if err == nil {
-				err = d.skip(n)
-			}
-			if err != nil {
-				return v, err
+			if d.skip(d.count()); d.err != nil {
+				break
 			}
 		}
-		return v, nil
+		return v
 	}
 	width, ok := width(kind)
 	if !ok {
-		return v, wrong("has key %s, a list of kind %d, which is unknown", safetensors.Show(name),
-			kind)
+		d.fail(wrong("has key %s, a list of kind %d, which is unknown", safetensors.Show(name),
+			kind))
+		return v
 	}
-	for range min(count, keptNumbers) {
-		one, err := d.value(name, kind)
-		if err != nil {
-			return v, err
-		}
-		if one.whole {
+	kept := min(count, keptNumbers)
+	for range kept {
+		if one := d.value(name, kind); one.whole {
 			v.Numbers = append(v.Numbers, one.integer)
 		}
 	}
-	left := int64(count) - min(int64(count), keptNumbers)
-	if left > (d.size-d.read)/int64(width) {
-		return v, io.ErrUnexpectedEOF
+	if count-kept > (d.size-d.read)/int64(width) {
+		d.fail(io.ErrUnexpectedEOF)
 	}
-	return v, d.skip(left * int64(width))
+	d.skip((count - kept) * int64(width))
+	return v
 }

@@ -198,7 +198,7 @@ func (p *pull) attempt(ctx context.Context, f File, listed Listed, next func()) 
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, lock.Release()) }()
+	defer func() { err = errors.Join(err, lock.Close()) }()
 	if damaged == nil { // it may have come between the look and the lock
 		if err := p.have(ctx, f, blob, next); !errors.Is(err, fs.ErrNotExist) {
 			return err

@@ -10,6 +10,7 @@ package q8
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -19,7 +20,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -135,16 +135,12 @@ func fill(data []byte, list []matrix, ckpt *checkpoint.Checkpoint) {
 // identity names the weights that a copy is made from by their shapes and all their bytes.
 func identity(ckpt *checkpoint.Checkpoint, list []matrix) string {
 	sums := make([][sha256.Size]byte, len(list))
-	var next atomic.Int64
-	var group sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		group.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(list)); i = next.Add(1) - 1 {
-				sums[i] = sha256.Sum256(ckpt.Tensor(list[i].name).Data)
-			}
+	// it cannot fail: hashing has no errors and no context ends it
+	_ = mapping.Each(context.Background(), runtime.GOMAXPROCS(0), len(list), new(atomic.Int64),
+		func(i int, _ *[]byte) (int64, error) {
+			sums[i] = sha256.Sum256(ckpt.Tensor(list[i].name).Data)
+			return 0, nil
 		})
-	}
-	group.Wait()
 	hash := sha256.New()
 	fmt.Fprintln(hash, formatName, formatVersion)
 	for i, m := range list {

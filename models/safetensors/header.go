@@ -12,6 +12,7 @@ package safetensors
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -47,10 +48,9 @@ type Header struct {
 
 // Error says what is wrong with one file, in one sentence without an end: "FILE is cut short: ...".
 type Error struct {
-	File   string // base name
-	Tensor string // the tensor concerned, "" when it is the file itself
-	Cut    bool   // the file ends too early: fetching it again helps
-	What   string // the sentence after the file's name
+	File string // base name
+	Cut  bool   // the file ends too early: fetching it again helps
+	What string // the sentence after the file's name
 }
 
 func (e *Error) Error() string { return e.File + " " + e.What }
@@ -111,17 +111,17 @@ func disguise(begin []byte) string {
 
 // parse checks the header's text for a file of size bytes.
 func parse(file string, text []byte, size int64) (*Header, error) {
-	fail := func(tensor, format string, args ...any) error {
-		return &Error{File: file, Tensor: tensor, What: fmt.Sprintf(format, args...)}
+	fail := func(format string, args ...any) error {
+		return &Error{File: file, What: fmt.Sprintf(format, args...)}
 	}
 	if text[0] != '{' {
-		return nil, fail("", "is not a safetensors file: its header is not a JSON object")
+		return nil, fail("is not a safetensors file: its header is not a JSON object")
 	}
 	if !utf8.Valid(text) {
-		return nil, fail("", "has a broken header: it is not UTF-8")
+		return nil, fail("has a broken header: it is not UTF-8")
 	}
 	if !json.Valid(text) {
-		return nil, fail("", "has a broken header: it is not JSON")
+		return nil, fail("has a broken header: it is not JSON")
 	}
 	data := lengthBytes + int64(len(text))
 	h := &Header{Size: size}
@@ -129,77 +129,63 @@ func parse(file string, text []byte, size int64) (*Header, error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()
 	if _, err := dec.Token(); err != nil {
-		return nil, fail("", "has a broken header: %v", err)
+		return nil, fail("has a broken header: %v", err)
 	}
 	for dec.More() {
 		key, err := dec.Token()
 		if err != nil {
-			return nil, fail("", "has a broken header: %v", err)
+			return nil, fail("has a broken header: %v", err)
 		}
 		name := key.(string)
 		if seen[name] {
-			return nil, fail(name, "names tensor %s twice", Show(name))
+			return nil, fail("names tensor %s twice", Show(name))
 		}
 		seen[name] = true
 		if name == "__metadata__" {
 			if err := dec.Decode(&h.Metadata); err != nil {
-				return nil, fail("",
-					"has a broken header: __metadata__ is not an object of strings")
+				return nil, fail("has a broken header: __metadata__ is not an object of strings")
 			}
 			continue
 		}
 		raw, err := decodeEntry(dec)
 		if err != nil {
-			return nil, fail(name, "has a broken header: tensor %s: %v", Show(name), err)
+			return nil, fail("has a broken header: tensor %s: %v", Show(name), err)
 		}
 		info, err := raw.check(data)
 		if err != nil {
-			return nil, fail(name, "has a broken header: tensor %s: %v", Show(name), err)
+			return nil, fail("has a broken header: tensor %s: %v", Show(name), err)
 		}
 		info.Name = name
 		h.Tensors = append(h.Tensors, info)
 	}
 	// Empty tensors sort before the tensor that begins where they stand.
 	slices.SortFunc(h.Tensors, func(a, b Info) int {
-		if a.Begin != b.Begin {
-			return compare(a.Begin, b.Begin)
-		}
-		return compare(a.End, b.End)
+		return cmp.Or(cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.End, b.End))
 	})
 	end := data
 	before := ""
 	for _, t := range h.Tensors {
 		switch {
 		case t.Begin < end:
-			return nil, fail(t.Name, "has a broken header: tensors %s and %s overlap", Show(before),
+			return nil, fail("has a broken header: tensors %s and %s overlap", Show(before),
 				Show(t.Name))
 		case t.Begin > end:
-			return nil, fail(t.Name,
+			return nil, fail(
 				"has a broken header: bytes %d..%d before tensor %s belong to no tensor", end,
 				t.Begin, Show(t.Name))
 		case t.End > size:
-			return nil, &Error{File: file, Tensor: t.Name, Cut: true,
+			return nil, &Error{File: file, Cut: true,
 				What: fmt.Sprintf("is cut short: tensor %s needs bytes %d..%d, the file has %d",
 					Show(t.Name), t.Begin, t.End, size)}
 		}
 		end, before = t.End, t.Name
 	}
 	if end != size {
-		return nil, fail("",
+		return nil, fail(
 			"is %d bytes longer than its tensors: bytes %d..%d belong to no tensor", size-end, end,
 			size)
 	}
 	return h, nil
-}
-
-func compare(a, b int64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // entry is one tensor's JSON before its numbers are checked against each other.

@@ -68,7 +68,7 @@ func ParseIndex(name string, text []byte) (*Index, error) {
 	for tensor, file := range object.Map {
 		if !filepath.IsLocal(file) || strings.ContainsAny(file, `/\`) || file == "." ||
 			Show(file) != file {
-			return nil, &Error{File: name, Tensor: tensor,
+			return nil, &Error{File: name,
 				What: fmt.Sprintf("places tensor %s in %s, which is not a plain file name",
 					Show(tensor), Show(file))}
 		}

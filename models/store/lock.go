@@ -55,8 +55,8 @@ func TryLock(path string) (*Lock, error) {
 	}
 }
 
-// Release gives the lock up. The file stays, since deleting it would split its waiters.
-func (l *Lock) Release() error { return l.file.Close() }
+// Close gives the lock up. The file stays, since deleting it would split its waiters.
+func (l *Lock) Close() error { return l.file.Close() }
 
 // Use marks the file of weights at path as in use until the Closer is closed or the process ends. A
 // file system without locks marks nothing, and the file can be used all the same.

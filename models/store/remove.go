@@ -59,8 +59,7 @@ func PlanRemoval(root string, repo Repo, revision string) (*Removal, error) {
 	}
 	r := &Removal{Repo: repo, Snapshots: chosen, root: root, Whole: len(chosen) == len(all)}
 	if r.Whole {
-		err = r.add(folder, nil)
-		return r, err
+		return r, r.add(folder, nil)
 	}
 	kept := map[string]bool{}
 	for _, s := range all {
@@ -72,22 +71,21 @@ func PlanRemoval(root string, repo Repo, revision string) (*Removal, error) {
 		}
 	}
 	for _, s := range chosen {
-		gone := map[string]bool{}
-		if err := blobsOf(s.Path, func(blob string) { gone[blob] = true }); err != nil {
+		var gone []string
+		if err := blobsOf(s.Path, func(blob string) {
+			if !kept[blob] {
+				kept[blob] = true // counted once
+				gone = append(gone, blob, blob+StampSuffix)
+			}
+		}); err != nil {
 			return nil, err
 		}
-		for blob := range gone {
-			if kept[blob] {
-				continue
-			}
-			kept[blob] = true // counted once
-			for _, name := range []string{blob, blob + StampSuffix} {
-				if err := r.add(name, nil); err != nil {
-					return nil, err
-				}
+		for _, name := range gone {
+			if err := r.add(name, nil); err != nil {
+				return nil, err
 			}
 		}
-		if err := r.add(s.Path, func(path string) bool { return kept[path] }); err != nil {
+		if err := r.add(s.Path, kept); err != nil {
 			return nil, err
 		}
 		if err := r.addRefs(folder, s.Commit); err != nil {
@@ -98,12 +96,25 @@ func PlanRemoval(root string, repo Repo, revision string) (*Removal, error) {
 	return r, nil
 }
 
-// add lists the regular files under path, and the links of a blobs folder, unless skip says
-// otherwise.
-func (r *Removal) add(path string, skip func(string) bool) error {
+// walk calls do with all files and links under path, which need not be there.
+func walk(path string, do func(path string, e fs.DirEntry) error) error {
 	err := filepath.WalkDir(path, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() || skip != nil && skip(path) {
+		if err != nil || e.IsDir() {
 			return err
+		}
+		return do(path, e)
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// add lists the regular files under path, and the links of a blobs folder, unless they are kept.
+func (r *Removal) add(path string, kept map[string]bool) error {
+	return walk(path, func(path string, e fs.DirEntry) error {
+		if kept[path] {
+			return nil
 		}
 		info, err := e.Info()
 		if err != nil {
@@ -118,35 +129,24 @@ func (r *Removal) add(path string, skip func(string) bool) error {
 		}
 		return nil
 	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }
 
 func (r *Removal) addRefs(folder, commit string) error {
 	refs := filepath.Join(folder, "refs")
-	err := filepath.WalkDir(refs, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
-		}
+	return walk(refs, func(path string, _ fs.DirEntry) error {
 		name, err := filepath.Rel(refs, path)
 		if err == nil && readRef(folder, name) == commit {
 			r.refs = append(r.refs, path)
 		}
 		return err
 	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }
 
 // blobsOf calls found with every blob that a snapshot links to.
 func blobsOf(snapshot string, found func(blob string)) error {
-	err := filepath.WalkDir(snapshot, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.Type()&fs.ModeSymlink == 0 {
-			return err
+	return walk(snapshot, func(path string, e fs.DirEntry) error {
+		if e.Type()&fs.ModeSymlink == 0 {
+			return nil
 		}
 		target, err := os.Readlink(path)
 		if err != nil {
@@ -160,15 +160,12 @@ func blobsOf(snapshot string, found func(blob string)) error {
 		}
 		return nil
 	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }
 
 // Run deletes. *InUseError when something is being read or fetched; then nothing was deleted.
 func (r *Removal) Run() error {
 	var held []io.Closer
+	locked := map[string]bool{} // a blob's stamp and its unfinished download share the blob's lock
 	release := func() {
 		for _, f := range held {
 			f.Close()
@@ -192,19 +189,18 @@ func (r *Removal) Run() error {
 		}
 		etag, _, _ := strings.Cut(filepath.Base(path), ".")
 		lock := LockPath(r.root, r.Repo, etag)
-		if _, err := os.Stat(lock); err != nil {
-			continue // nobody ever locked it
+		if _, err := os.Stat(lock); err != nil || locked[lock] {
+			continue // nobody ever locked it, or we hold it
 		}
 		l, err := TryLock(lock)
-		switch {
-		case errors.Is(err, ErrLocked) &&
-			!slices.ContainsFunc(held, func(h io.Closer) bool { return holds(h, lock) }):
+		if errors.Is(err, ErrLocked) {
 			return &InUseError{path, "a running download"}
-		case err == nil:
-			held = append(held, l)
-		case !errors.Is(err, ErrLocked):
+		}
+		if err != nil {
 			return err
 		}
+		locked[lock] = true
+		held = append(held, l)
 	}
 	var shared []string
 	for _, path := range r.files {
@@ -236,16 +232,6 @@ func (r *Removal) Run() error {
 		os.RemoveAll(filepath.Join(r.root, ".locks", r.Repo.Folder())))
 }
 
-// Close gives a lock up, like Release.
-func (l *Lock) Close() error { return l.Release() }
-
-// holds tells whether h is the lock at path: a blob's stamp and its unfinished download share the
-// blob's lock.
-func holds(h io.Closer, path string) bool {
-	l, ok := h.(*Lock)
-	return ok && l.file.Name() == path
-}
-
 // sharedTarget gives the content behind a blob that is itself a link: huggingface_hub keeps one
 // copy of what several repositories hold in blobs/ of the cache.
 func sharedTarget(root, blob string) (string, bool) {
@@ -271,7 +257,7 @@ func sweepShared(root, target string) {
 	if err != nil {
 		return
 	}
-	defer lock.Release()
+	defer lock.Close()
 	links, err := filepath.Glob(filepath.Join(root, "*--*", "blobs", "*"))
 	if err != nil {
 		return

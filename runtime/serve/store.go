@@ -144,7 +144,7 @@ func (k *kept) close() error {
 		err = k.pages.Close()
 	}
 	if k.lock != nil {
-		err = errors.Join(err, k.lock.Release())
+		err = errors.Join(err, k.lock.Close())
 	}
 	return errors.Join(err, k.store.Close())
 }

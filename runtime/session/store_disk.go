@@ -126,7 +126,7 @@ func (s *diskStore) logIsDamaged() bool {
 	if err != nil {
 		return false
 	}
-	defer lock.Release() //nolint:errcheck // the file is closed, which gives up the lock
+	defer lock.Close() //nolint:errcheck // the file is closed, which gives up the lock
 	return salvage.LogIsDamaged(s.o.File)
 }
 
@@ -379,7 +379,7 @@ func (s *diskStore) repair(why error) error {
 	for _, suffix := range []string{"", "-wal"} {
 		err = errors.Join(err, ignoreMissing(os.Rename(s.o.File+suffix, aside+suffix)))
 	}
-	err = errors.Join(err, ignoreMissing(os.Remove(s.o.File+"-shm")), lock.Release())
+	err = errors.Join(err, ignoreMissing(os.Remove(s.o.File+"-shm")), lock.Close())
 	if err != nil {
 		return errors.Join(why, err)
 	}
