@@ -13,7 +13,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/ossrun/ossrun/models/checkpoint"
@@ -27,35 +26,16 @@ type Gauge interface {
 	MultiplyUnit() string                     // the instruction it counts
 }
 
-// Options say what is measured. Zero values take the defaults.
+// Options say what is measured.
 type Options struct {
 	Settings engine.Settings
-	Prefill  []int // prompt lengths; default 512 and 2048
-	Batches  []int // sequences decoded together; default 8
-	Contexts []int // tokens already in the cache when decoding is measured once more; default none
-	Rounds   int   // of each measurement; default 5
-	Steps    int   // decode steps of a round; default 16
+	Prefill  []int // prompt lengths
+	Batches  []int // sequences decoded together
+	Contexts []int // tokens already in the cache when decoding is measured once more
+	Rounds   int   // of each measurement
+	Steps    int   // decode steps of a round
 	Plain    bool  // without the profiles, which run each kind of step three times more
 	Progress func(string)
-}
-
-func (o Options) withDefaults() Options {
-	if o.Prefill == nil {
-		o.Prefill = []int{512, 2048}
-	}
-	if o.Batches == nil {
-		o.Batches = []int{8}
-	}
-	if o.Rounds == 0 {
-		o.Rounds = 5
-	}
-	if o.Steps == 0 {
-		o.Steps = 16
-	}
-	if o.Progress == nil {
-		o.Progress = func(string) {}
-	}
-	return o
 }
 
 // Rate is tokens a second over some rounds.
@@ -120,7 +100,6 @@ type Report struct {
 // cache of the longest measurement.
 func Run(ctx context.Context, dev engine.Device, ckpt *checkpoint.Checkpoint, o Options) (*Report,
 	error) {
-	o = o.withDefaults()
 	gauge, ok := dev.(Gauge)
 	if !ok {
 		return nil, fmt.Errorf("%s cannot measure its own limits", dev.Name())
@@ -136,8 +115,14 @@ func Run(ctx context.Context, dev engine.Device, ckpt *checkpoint.Checkpoint, o 
 			return nil, err
 		}
 	}
-	for _, at := range slices.Concat([]decodePoint{{1, 0}}, batchPoints(o.Batches),
-		contextPoints(o.Contexts)) {
+	points := []decodePoint{{1, 0}}
+	for _, n := range o.Batches {
+		points = append(points, decodePoint{n, 0})
+	}
+	for _, n := range o.Contexts {
+		points = append(points, decodePoint{1, n})
+	}
+	for _, at := range points {
 		if err := b.decode(at); err != nil {
 			return nil, err
 		}
@@ -148,17 +133,3 @@ func Run(ctx context.Context, dev engine.Device, ckpt *checkpoint.Checkpoint, o 
 
 // decodePoint is one measurement of decoding.
 type decodePoint struct{ sequences, context int }
-
-func batchPoints(batches []int) (points []decodePoint) {
-	for _, n := range batches {
-		points = append(points, decodePoint{n, 0})
-	}
-	return points
-}
-
-func contextPoints(contexts []int) (points []decodePoint) {
-	for _, n := range contexts {
-		points = append(points, decodePoint{1, n})
-	}
-	return points
-}

@@ -3,6 +3,7 @@ package bench
 // Where the time of a step goes, by kind of operation.
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -78,13 +79,7 @@ func (b *run) measured(x *engine.Batch) ([]Operation, error) {
 		list = append(list, *o)
 	}
 	slices.SortStableFunc(list, func(x, y Operation) int {
-		switch {
-		case x.Milliseconds > y.Milliseconds:
-			return -1
-		case x.Milliseconds < y.Milliseconds:
-			return 1
-		}
-		return 0
+		return cmp.Compare(y.Milliseconds, x.Milliseconds)
 	})
 	return list, nil
 }

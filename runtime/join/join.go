@@ -31,7 +31,7 @@ import (
 
 // Protocol is the version of what is spoken on the socket. Processes of different versions do not
 // join.
-const Protocol = 2
+const Protocol = 3
 
 const (
 	suffix = ".sock"

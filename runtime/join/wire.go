@@ -4,7 +4,9 @@
 package join
 
 import (
+	"encoding/json"
 	"errors"
+	"reflect"
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/sched"
@@ -61,57 +63,42 @@ type Model struct {
 	Unloads *time.Time `json:"unloads_at,omitempty"` // if nobody asks for it
 }
 
-// said is one line of a turn: exactly one field is set, but for Err.
+// said is one line of a turn: its start, its refusal, an event, or its result.
 type said struct {
-	// the first line of a turn that runs
-	Started bool `json:"started,omitempty"`
-	// the only line of one that does not
-	Refused       *wireError             `json:"refused,omitempty"`
-	Reasoning     *session.Reasoning     `json:"reasoning,omitempty"`
-	Commentary    *session.Commentary    `json:"commentary,omitempty"`
-	Answer        *session.Answer        `json:"answer,omitempty"`
-	CallStart     *session.CallStart     `json:"call_start,omitempty"`
-	CallArguments *session.CallArguments `json:"call_arguments,omitempty"`
-	CallEnd       *session.CallEnd       `json:"call_end,omitempty"`
-	Result        *session.Result        `json:"result,omitempty"` // the last line
-	Err           *wireError             `json:"err,omitempty"`    // beside Result: its Done.Err
+	Started bool            `json:"started,omitempty"` // the first line of a turn that runs
+	Refused *wireError      `json:"refused,omitempty"` // the only line of one that does not
+	Kind    string          `json:"kind,omitempty"`    // of Event, a key of events
+	Event   json.RawMessage `json:"event,omitempty"`
+	Result  *session.Result `json:"result,omitempty"` // the last line
+	Err     *wireError      `json:"err,omitempty"`    // beside Result: its Done.Err
+}
+
+// events are the types of what comes between the first line and the last.
+var events = map[string]reflect.Type{}
+
+func init() {
+	for _, e := range []session.Event{session.Reasoning{}, session.Commentary{}, session.Answer{},
+		session.CallStart{}, session.CallArguments{}, session.CallEnd{}} {
+		events[reflect.TypeOf(e).Name()] = reflect.TypeOf(e)
+	}
 }
 
 func say(e session.Event) said {
-	switch e := e.(type) {
-	case session.Reasoning:
-		return said{Reasoning: &e}
-	case session.Commentary:
-		return said{Commentary: &e}
-	case session.Answer:
-		return said{Answer: &e}
-	case session.CallStart:
-		return said{CallStart: &e}
-	case session.CallArguments:
-		return said{CallArguments: &e}
-	case session.CallEnd:
-		return said{CallEnd: &e}
-	}
-	return said{}
+	text, _ := json.Marshal(e) // texts and numbers
+	return said{Kind: reflect.TypeOf(e).Name(), Event: text}
 }
 
 // event is nil for a line that is none.
 func (s said) event() session.Event {
-	switch {
-	case s.Reasoning != nil:
-		return *s.Reasoning
-	case s.Commentary != nil:
-		return *s.Commentary
-	case s.Answer != nil:
-		return *s.Answer
-	case s.CallStart != nil:
-		return *s.CallStart
-	case s.CallArguments != nil:
-		return *s.CallArguments
-	case s.CallEnd != nil:
-		return *s.CallEnd
+	kind := events[s.Kind]
+	if kind == nil {
+		return nil
 	}
-	return nil
+	e := reflect.New(kind)
+	if json.Unmarshal(s.Event, e.Interface()) != nil {
+		return nil
+	}
+	return e.Elem().Interface().(session.Event)
 }
 
 // wireError keeps the errors that callers tell apart.
