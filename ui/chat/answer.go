@@ -117,9 +117,7 @@ func (a *answer) runs(l layout) []run {
 		if waited >= time.Second {
 			text += ", " + seconds(waited)
 		}
-		out = append(out,
-			run{rows: []string{l.palette.Paint(term.Row{{Text: term.Cut(text, l.width),
-				Style: term.Dim}})}})
+		out = append(out, run{rows: []string{l.dim(text, l.width)}})
 	}
 	if a.ending != "" {
 		if len(out) > 0 {
@@ -179,12 +177,11 @@ func (t *thought) runs(l layout, live bool) []run {
 	if live || l.unfolded {
 		arrow = "▾ "
 	}
-	out := []run{{rows: []string{l.palette.Paint(term.Row{{Text: term.Cut(arrow+t.head(), l.width),
-		Style: term.Dim}})}}}
+	out := []run{{rows: []string{l.dim(arrow+t.head(), l.width)}}}
 	if !live && !l.unfolded {
 		return out
 	}
-	bar := l.palette.Paint(term.Row{{Text: "│ ", Style: term.Dim}})
+	bar := l.dim("│ ", 2)
 	stable, tail := t.text.rows(max(l.width-2, 1))
 	if !l.unfolded { // a window on the end, so that the question stays in sight
 		window := max(min(l.height/2, 12), 2)

@@ -64,32 +64,20 @@ func Run(ctx context.Context, o Options) error {
 	return ctx.Err()
 }
 
-// newTerminal makes writes to w atomic among each other, so that a clipboard sequence never lands
-// inside a frame. A file stays one, for Bubble Tea asks the terminal behind it for its size.
-func newTerminal(w io.Writer) io.Writer {
-	if f, ok := w.(*os.File); ok {
-		return &terminalFile{File: f}
-	}
-	return &terminalWriter{w: w}
-}
-
-type terminalFile struct {
+// A terminal makes writes atomic among each other, so that a clipboard sequence never lands inside a
+// frame. Bubble Tea asks the file for its size; where the output is none, it is nil.
+type terminal struct {
 	*os.File
-	mu sync.Mutex
-}
-
-func (t *terminalFile) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.File.Write(b)
-}
-
-type terminalWriter struct {
 	mu sync.Mutex
 	w  io.Writer
 }
 
-func (t *terminalWriter) Write(b []byte) (int, error) {
+func newTerminal(w io.Writer) *terminal {
+	f, _ := w.(*os.File)
+	return &terminal{File: f, w: w}
+}
+
+func (t *terminal) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.w.Write(b)

@@ -25,6 +25,11 @@ type layout struct {
 	now      time.Time // for what is still going on
 }
 
+// dim is one dimmed row of at most width columns.
+func (l layout) dim(text string, width int) string {
+	return l.palette.Paint(term.Row{{Text: term.Cut(text, width), Style: term.Dim}})
+}
+
 // An entry is one piece of the transcript. Its rows come in runs, so that a long answer is not
 // copied for every frame; prefix stands before every row of a run.
 type entry interface {
@@ -107,51 +112,41 @@ func (t *transcript) view(l layout) []string {
 
 var blankRow = []string{""}
 
-// A question is what the person said.
-type question struct{ text *prose }
-
-func newQuestion(p term.Palette, text string) *question {
-	return &question{newProse(p, term.Plain, text)}
+// A remark is text behind a mark: what the person said, or a line of the chat itself, such as an
+// error and what to do about it.
+type remark struct {
+	mark  term.Span
+	text  *prose
+	folds bool // a long one is shown by its beginning
 }
 
-func (q *question) runs(l layout) []run {
-	stable, tail := q.text.rows(max(l.width-2, 1))
+func newQuestion(p term.Palette, text string) *remark {
+	return &remark{term.Span{Text: "❯ ", Style: term.Bold | term.Green},
+		newProse(p, term.Plain, text), true}
+}
+
+func newNotice(p term.Palette, mark string, tone term.Style, text string) *remark {
+	return &remark{term.Span{Text: mark + " ", Style: tone | term.Bold},
+		newProse(p, tone, term.Clean(text)), false}
+}
+
+func (r *remark) runs(l layout) []run {
+	stable, tail := r.text.rows(max(l.width-2, 1))
 	rows := append(stable[:len(stable):len(stable)], tail...)
 	if len(rows) == 0 {
+		if !r.folds {
+			return nil
+		}
 		rows = blankRow
 	}
 	var more []run
-	if len(rows) > foldQuestion && !l.unfolded {
+	if r.folds && len(rows) > foldQuestion && !l.unfolded {
 		note := fmt.Sprintf("… %s more rows, Ctrl+T shows them",
 			thousands(len(rows)-foldQuestion+2))
 		rows = rows[:foldQuestion-2]
-		more = []run{{prefix: "  ",
-			rows: []string{l.palette.Paint(term.Row{{Text: term.Cut(note, l.width-2),
-				Style: term.Dim}})}}}
+		more = []run{{"  ", []string{l.dim(note, l.width-2)}}}
 	}
-	mark := l.palette.Paint(term.Row{{Text: "❯ ", Style: term.Bold | term.Green}})
-	return append([]run{{mark, rows[:1]}, {"  ", rows[1:]}}, more...)
-}
-
-// A notice is a line of the chat itself: help, an error and what to do about it.
-type notice struct {
-	mark string
-	tone term.Style
-	text *prose
-}
-
-func newNotice(p term.Palette, mark string, tone term.Style, text string) *notice {
-	return &notice{mark, tone, newProse(p, tone, term.Clean(text))}
-}
-
-func (n *notice) runs(l layout) []run {
-	stable, tail := n.text.rows(max(l.width-2, 1))
-	rows := append(stable[:len(stable):len(stable)], tail...)
-	if len(rows) == 0 {
-		return nil
-	}
-	mark := l.palette.Paint(term.Row{{Text: n.mark + " ", Style: n.tone | term.Bold}})
-	return []run{{mark, rows[:1]}, {"  ", rows[1:]}}
+	return append([]run{{l.palette.Paint(term.Row{r.mark}), rows[:1]}, {"  ", rows[1:]}}, more...)
 }
 
 // A block is rows of spans that are wrapped to the screen: the greeting and /help.

@@ -35,7 +35,7 @@ func harmonyCommand() *cli.Command {
 			Name:        name,
 			Usage:       usage,
 			ArgsUsage:   "[FILE]",
-			Description: about[1:] + "\n" + harmonyHelp + "",
+			Description: about[1:] + "\n" + harmonyHelp,
 			Action:      func(c *cli.Context) error { return answerLines(c, answer) },
 		}
 	}
@@ -82,6 +82,8 @@ func answerLines(c *cli.Context, answer func([]byte) (any, error)) error {
 	defer cancel()
 	lines := make(chan inputLine)
 	go readLines(ctx, in, lines)
+	write := json.NewEncoder(c.App.Writer)
+	write.SetEscapeHTML(false) // special tokens stay readable
 	total, bad := 0, 0
 	for {
 		var line inputLine
@@ -90,11 +92,11 @@ func answerLines(c *cli.Context, answer func([]byte) (any, error)) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+		if errors.Is(line.err, io.EOF) {
+			break
+		}
 		if line.err != nil {
 			return fmt.Errorf("reading: %w", line.err)
-		}
-		if line.end {
-			break
 		}
 		total++
 		out, err := answer(line.text)
@@ -102,11 +104,7 @@ func answerLines(c *cli.Context, answer func([]byte) (any, error)) error {
 			bad++
 			out = harmonyError{fmt.Sprintf("line %d: %s", total, err)}
 		}
-		text, err := jsonLine(out)
-		if err != nil {
-			return err
-		}
-		if _, err := c.App.Writer.Write(text); err != nil {
+		if err := write.Encode(out); err != nil {
 			return fmt.Errorf("writing: %w", err)
 		}
 	}
@@ -118,8 +116,7 @@ func answerLines(c *cli.Context, answer func([]byte) (any, error)) error {
 
 type inputLine struct {
 	text []byte
-	end  bool
-	err  error
+	err  error // io.EOF behind the last line
 }
 
 // readLines sends the lines of in, of any length, without their ends. It is a goroutine of its own
@@ -128,32 +125,19 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- inputLine) {
 	r := bufio.NewReaderSize(in, 1<<16)
 	for {
 		text, err := r.ReadBytes('\n')
-		line := inputLine{text: bytes.TrimRight(text, "\r\n")}
-		if err == io.EOF && len(text) == 0 {
-			line = inputLine{end: true}
-		} else if err != nil && err != io.EOF {
-			line = inputLine{err: err}
+		line := inputLine{bytes.TrimRight(text, "\r\n"), err}
+		if err == io.EOF && len(text) > 0 {
+			line.err = nil // a last line without an end; the next read gives io.EOF again
 		}
 		select {
 		case lines <- line:
 		case <-ctx.Done():
 			return
 		}
-		if line.end || line.err != nil {
+		if line.err != nil {
 			return
 		}
 	}
-}
-
-// jsonLine writes <, > and & as they are, so that special tokens stay readable.
-func jsonLine(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
 }
 
 type harmonyError struct {
@@ -359,15 +343,12 @@ func parseLine(line []byte) (any, error) {
 	}{append([]harmony.Message{}, messages...)}, nil
 }
 
-// totalParse is what the total reader finds.
-type totalParse struct {
-	Messages []harmony.Message `json:"messages"`
-	Faults   map[string]int    `json:"faults"`
-}
-
-func parseTotal(ids []int32, role harmony.Role) totalParse {
+func parseTotal(ids []int32, role harmony.Role) any {
 	read, faults := harmony.ReadAll(ids, role)
-	out := totalParse{Messages: []harmony.Message{}, Faults: map[string]int{}}
+	out := struct {
+		Messages []harmony.Message `json:"messages"`
+		Faults   map[string]int    `json:"faults"`
+	}{[]harmony.Message{}, map[string]int{}}
 	for _, m := range read {
 		out.Messages = append(out.Messages, m.Message)
 	}
