@@ -20,19 +20,21 @@ import (
 
 // Plan is what comes of it.
 type Plan struct {
-	Context int // longest sequence, prompt and answer together
-	Pages   int
-	KV      int64 // bytes of the pool
-	Total   int64 // weights + KV + scratch
+	Context     int   `json:"context"`     // longest sequence, prompt and answer together
+	MaxPosition int   `json:"max_context"` // what the checkpoint was made for
+	Weights     int64 `json:"weights"`
+	KV          int64 `json:"kv"` // bytes of the pool
+	Scratch     int64 `json:"scratch"`
+	Free        int64 `json:"free"` // before loading
+	Left        int64 `json:"left"` // of Free, untouched by the plan
+	// what Free would have to be for a context of MaxPosition
+	FullContext int64 `json:"free_for_max_context"`
 
-	Weights, Scratch, PageBytes int64
-	Free                        int64 // before loading
-	Left                        int64 // of Free, untouched by the plan
-	// of Left, beyond what is reserved for the rest of the machine
-	Spare       int64
-	MaxPosition int   // what the checkpoint was made for
-	FullContext int64 // what Free would have to be for a context of MaxPosition
-	Bounded     bool  // Context was asked for: more memory would not make it longer
+	Pages     int   `json:"-"`
+	PageBytes int64 `json:"-"`
+	Total     int64 `json:"-"` // weights + KV + scratch
+	Spare     int64 `json:"-"` // of Left, beyond what is reserved for the rest of the machine
+	Bounded   bool  `json:"-"` // Context was asked for: more memory would not make it longer
 }
 
 // reserve is left to the rest of the machine, a display among it: a tenth of what is free, at least

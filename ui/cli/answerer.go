@@ -76,7 +76,7 @@ var ownEngine = []string{"alone", "device", "gpu", "cpu-experts", "isolate", "th
 // serverFor is the running server that the chat can join, nil if there is none.
 func serverFor(c *cli.Context) *join.Guest {
 	for _, name := range ownEngine {
-		if c.IsSet(name) && origin(c, name) == "command line" {
+		if typed(c, name) {
 			return nil
 		}
 	}

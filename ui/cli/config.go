@@ -17,10 +17,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/adrg/xdg"
@@ -44,43 +44,32 @@ func applyConfig(app *cli.App, c *cli.Context) error {
 	if err != nil {
 		return fail(exitUsage, "config file %s: %s", path, err)
 	}
-	every := map[string]bool{}
-	var names []string
+	mine := map[string]string{} // names of all flags; of this verb's: the flag's first name
 	for _, cmd := range app.Commands {
 		for _, f := range cmd.Flags {
 			for _, n := range f.Names() {
-				if n != "config" && n != "print-config" && n != "help" && !every[n] {
-					every[n] = true
-					names = append(names, n)
+				if cmd.Name == c.Command.Name {
+					mine[n] = f.Names()[0]
+				} else if _, known := mine[n]; !known {
+					mine[n] = ""
 				}
 			}
 		}
 	}
-	mine := map[string]string{} // any name of a flag of this verb, and its first
-	for _, f := range c.Command.Flags {
-		for _, n := range f.Names() {
-			mine[n] = f.Names()[0]
-		}
+	for _, n := range []string{"config", "print-config", "help"} {
+		delete(mine, n)
 	}
-	given := map[string]bool{} // on the command line
-	for _, n := range mine {
-		given[n] = c.IsSet(n)
-	}
-	keys := make([]string, 0, len(values))
-	for k := range values {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	for _, written := range keys {
+	for _, written := range slices.Sorted(maps.Keys(values)) {
 		k := written
-		if !every[k] { // as vLLM's files may write it
+		if _, ok := mine[k]; !ok { // as vLLM's files may write it
 			k = strings.ReplaceAll(k, "_", "-")
 		}
-		if !every[k] {
-			return fail(exitUsage, "config file %s: %s", path, unknownName("key", written, names))
+		name, ok := mine[k]
+		if !ok {
+			return fail(exitUsage, "config file %s: %s", path,
+				unknownName("key", written, slices.Sorted(maps.Keys(mine))))
 		}
-		name := mine[k]
-		if name == "" || given[name] || given[opposite(name)] {
+		if name == "" || typed(c, name) || typed(c, opposite(name)) {
 			continue
 		}
 		if err := c.Set(name, values[written]); err != nil {
@@ -90,6 +79,13 @@ func applyConfig(app *cli.App, c *cli.Context) error {
 	}
 	return nil
 }
+
+// typed tells whether a flag was given on the command line.
+func typed(c *cli.Context, name string) bool {
+	return c.IsSet(name) && origin(c, name) == commandLine
+}
+
+const commandLine = "command line"
 
 // opposite is the flag that takes back what a flag of two forms says: enable-prefix-caching of
 // no-enable-prefix-caching.
@@ -114,7 +110,7 @@ func origin(c *cli.Context, name string) string {
 		return where
 	}
 	if c.IsSet(name) {
-		return "command line"
+		return commandLine
 	}
 	return "default"
 }

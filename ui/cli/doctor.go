@@ -125,7 +125,7 @@ func printReport(out io.Writer, r *doctor.Report) error {
 		case x.OnGPUs.Fits: // the plan below has room for it
 			verdict += " on this device alone"
 		}
-		state, plan := strings.TrimSpace(x.State+" "+x.Path), x.Plan.Lines
+		state, plan := strings.TrimSpace(x.State+" "+x.Path), x.Plan.Lines()
 		if x.State != "complete" && x.State != "built in" {
 			state += fmt.Sprintf("; needs %s with %d tokens of context, %s", gigabytes(x.Needs),
 				doctor.UsableContext, verdict)

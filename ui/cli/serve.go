@@ -244,13 +244,12 @@ func modelArgument(c *cli.Context) error {
 	case c.NArg() > 1:
 		return fail(exitUsage,
 			"serve takes one model, not also %q; see ossrun serve --help", c.Args().Get(1))
-	case c.IsSet("model") && origin(c, "model") == "command line" &&
-		c.String("model") != c.Args().First():
+	case typed(c, "model") && c.String("model") != c.Args().First():
 		return fail(exitUsage,
 			"two models are named: %s and, with --model, %s; leave one out",
 			c.Args().First(), c.String("model"))
 	}
-	noteOrigin(c, "model", "command line")
+	noteOrigin(c, "model", commandLine)
 	return c.Set("model", c.Args().First())
 }
 

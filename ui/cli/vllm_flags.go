@@ -11,7 +11,8 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -205,7 +206,7 @@ func vllmNotes(c *cli.Context) ([]string, error) {
 			value = c.String(name)
 		}
 		shown := "--" + name
-		if from := origin(c, name); from != "command line" {
+		if from := origin(c, name); from != commandLine {
 			shown = from + ": " + name
 		}
 		if w.refuse != nil {
@@ -235,13 +236,8 @@ func vllmCommand(c *cli.Context, model string) string {
 			set[name] = fmt.Sprint(v)
 		}
 	}
-	names := make([]string, 0, len(set))
-	for n := range set {
-		names = append(names, n)
-	}
-	sort.Strings(names)
 	words := []string{"vllm", "serve", model}
-	for _, n := range names {
+	for _, n := range slices.Sorted(maps.Keys(set)) {
 		words = append(words, "--"+n)
 		if v := set[n]; v != "" {
 			words = append(words, shellWord(v))

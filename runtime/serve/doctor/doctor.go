@@ -85,20 +85,18 @@ type Model struct {
 	OnGPUs Placement `json:"-"` // the same for people
 }
 
-// Plan is the memory plan of a load. Sizes are bytes, contexts are tokens.
+// Plan is the memory plan of a load, or why there is none.
 type Plan struct {
-	Context     int   `json:"context"`
-	MaxContext  int   `json:"max_context"` // what the model was made for
-	Weights     int64 `json:"weights"`
-	KV          int64 `json:"kv"`
-	Scratch     int64 `json:"scratch"`
-	Free        int64 `json:"free"`
-	Left        int64 `json:"left"`
-	FullContext int64 `json:"free_for_max_context"` // what would have to be free for max_context
-	// why there is no plan; the other fields are 0 then
+	serve.Plan
 	Error string `json:"error,omitempty"`
+}
 
-	Lines []string `json:"-"` // for people
+// Lines is the plan for people.
+func (p Plan) Lines() []string {
+	if p.Error != "" {
+		return []string{p.Error}
+	}
+	return p.Plan.Lines()
 }
 
 // Config is the config file.
@@ -217,18 +215,15 @@ func (d *Doctor) lookAtModels(onGPUs func(models.Spec) Placement) error {
 func (m *Model) plan(e models.Entry, b engine.Backend) (err error) {
 	s := serve.SettingsFor(b, serve.DefaultOptions())
 	found := checkpoint.Found{Name: e.ID, Demo: e.ID == models.Demo}
-	if p, err := serve.PlanOn(b, found, e.Spec, s); err != nil {
-		m.Plan = Plan{Error: err.Error(), Lines: []string{err.Error()}}
-	} else {
-		m.Plan = Plan{Context: p.Context, MaxContext: p.MaxPosition, Weights: p.Weights, KV: p.KV,
-			Scratch: p.Scratch, Free: p.Free, Left: p.Left, FullContext: p.FullContext,
-			Lines: p.Lines()}
+	p, none := serve.PlanOn(b, found, e.Spec, s)
+	if m.Plan.Plan = p; none != nil {
+		m.Plan.Error = none.Error()
 	}
 	s.MaxModelLen = UsableContext
 	if m.Needs, err = serve.Needs(b, found, e.Spec, s); err != nil {
 		return err
 	}
-	_, none := serve.PlanOn(b, found, e.Spec, s)
+	_, none = serve.PlanOn(b, found, e.Spec, s)
 	m.Fits = none == nil
 	return nil
 }
