@@ -70,7 +70,8 @@ func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, err = Run(t.Context(), &slow{}, ckpt,
 			Options{Settings: engine.Settings{MaxNumBatchedTokens: 16}, Prefill: []int{40},
-				Batches: []int{3}, Contexts: []int{64}, Rounds: 2, Steps: 2, Progress: func(string) {}})
+				Batches: []int{3}, Contexts: []int{64}, Rounds: 2, Steps: 2,
+				Progress: func(string) {}})
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -64,8 +64,8 @@ func Run(ctx context.Context, o Options) error {
 	return ctx.Err()
 }
 
-// A terminal makes writes atomic among each other, so that a clipboard sequence never lands inside a
-// frame. Bubble Tea asks the file for its size; where the output is none, it is nil.
+// A terminal makes writes atomic among each other, so that a clipboard sequence never lands inside
+// a frame. Bubble Tea asks the file for its size; where the output is none, it is nil.
 type terminal struct {
 	*os.File
 	mu sync.Mutex
