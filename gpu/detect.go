@@ -17,6 +17,7 @@ import (
 	"github.com/ossrun/ossrun/gpu/detect"
 	"github.com/ossrun/ossrun/gpu/device"
 	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/gpu/kernels"
 	"github.com/ossrun/ossrun/gpu/multi"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
@@ -25,7 +26,7 @@ import (
 func Detect(ctx context.Context) detect.Report {
 	device.SetEnvironment()
 	m := detect.Here(askDriver)
-	m.Runs = func(arch string) error { _, err := device.Artefact(arch); return err }
+	m.Runs = func(arch string) error { _, err := kernels.ArchFor(arch); return err }
 	r := detect.Detect(ctx, m)
 	r.ReadSensors(ctx, m)
 	askFree(&r)

@@ -1,6 +1,7 @@
 package device
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -24,17 +25,11 @@ func (d *Device) CompileChain(list []*engine.Program) (steps []engine.Step, err 
 	}()
 	var lead *step
 	for _, p := range list {
-		if p.Settings.ISA != "" {
-			return steps, fmt.Errorf("instruction set %q is the CPU's: a GPU has one",
-				p.Settings.ISA)
-		}
-		s, err := d.compileBehind(lead, p)
+		s, err := d.compile(&step{p: p, lead: lead})
 		if err != nil {
 			return steps, err
 		}
-		if lead == nil {
-			lead = s
-		}
+		lead = cmp.Or(lead, s)
 		steps = append(steps, s)
 	}
 	return steps, nil
@@ -91,95 +86,10 @@ func (d *Device) Take(to engine.Region, at int64, from engine.Region, fromAt, by
 }
 
 // mark puts the device's mark behind all that it has been asked for.
-func (d *Device) mark() (_ *driver.Event, err error) {
+func (d *Device) mark() (*driver.Event, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.ended == nil {
-		if d.ended, err = d.ctx.NewEvent(false); err != nil {
-			d.ended = nil
-			return nil, err
-		}
-	}
 	return d.ended, d.ended.Record(d.stream)
-}
-
-// unmark frees the mark.
-func (d *Device) unmark() error {
-	if d.ended == nil {
-		return nil
-	}
-	err := d.ended.Close()
-	d.ended = nil
-	return err
-}
-
-// ReadPieces reads several pieces with one wait.
-func (d *Device) ReadPieces(list []engine.Piece) error {
-	return d.through(list, func(r *region, x engine.Piece, at int) error {
-		return d.stream.CopyOut(d.window, at, r.at+driver.Pointer(x.Offset), len(x.Host))
-	}, func(at int, x engine.Piece) { copy(x.Host, d.window.Bytes()[at:]) }, nil)
-}
-
-// WritePieces writes several pieces with one wait.
-func (d *Device) WritePieces(list []engine.Piece) error {
-	return d.through(list, func(r *region, x engine.Piece, at int) error {
-		return d.stream.CopyIn(r.at+driver.Pointer(x.Offset), d.window, at, len(x.Host))
-	}, nil, func(at int, x engine.Piece) { copy(d.window.Bytes()[at:], x.Host) })
-}
-
-// through passes pieces through the window, as many at once as it has room for: before is done when
-// a piece's part of the window may be written, after when its copy has ended.
-func (d *Device) through(list []engine.Piece, queue func(*region, engine.Piece, int) error, after,
-	before func(int, engine.Piece)) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	used := 0
-	var round []engine.Piece
-	var places []int
-	flush := func() error {
-		if len(round) == 0 {
-			return nil
-		}
-		if err := d.stream.Synchronize(); err != nil {
-			return err
-		}
-		for i, x := range round {
-			if after != nil {
-				after(places[i], x)
-			}
-		}
-		round, places, used = round[:0], places[:0], 0
-		return nil
-	}
-	for _, x := range list {
-		r, ok := x.Region.(*region)
-		if !ok || r.dev != d {
-			return errors.New("a piece does not lie in the memory of this device")
-		}
-		if err := r.check(x.Offset, len(x.Host)); err != nil {
-			return err
-		}
-		for len(x.Host) > 0 {
-			if used == windowBytes {
-				if err := flush(); err != nil {
-					return err
-				}
-			}
-			part := x
-			part.Host = x.Host[:min(len(x.Host), windowBytes-used)]
-			if before != nil {
-				before(used, part)
-			}
-			if err := queue(r, part, used); err != nil {
-				d.stream.Synchronize() // the window is free again; the error is the one to tell
-				return err
-			}
-			round, places = append(round, part), append(places, used)
-			used += len(part.Host)
-			x.Host, x.Offset = x.Host[len(part.Host):], x.Offset+int64(len(part.Host))
-		}
-	}
-	return flush()
 }
 
 // Refill writes beside the steps, by the queue that loads weights: no step may be reading what is

@@ -1,56 +1,45 @@
 package device
 
 import (
-	"errors"
 	"time"
 
 	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/gpu/kernels"
 )
 
-// Time by the card's own clock, for what is measured on it: the host's would count the way there
-// and back.
+// Single launches and copies, timed or for what they leave, on memory of their own.
 
-// clock times work by the card's own clock: what is queued between two events on the device's
-// stream.
-type clock struct {
-	d        *Device
-	from, to *driver.Event
+// upload makes memory that begins with data; 0 after a failure.
+func (h *holding) upload(data []byte) kernels.Pointer {
+	r := h.region(int64(len(data)))
+	if h.err == nil {
+		h.err = r.Write(0, data)
+	}
+	return r.at
 }
 
-func (d *Device) newClock() (c *clock, err error) {
-	c = &clock{d: d}
-	if c.from, err = d.ctx.NewEvent(true); err != nil {
-		return nil, err
+// fastest is the shortest of some rounds, by the card's own clock: the host's would count the way
+// there and back. One that takes a tenth of a second needs no second look.
+func (h *holding) fastest(rounds int,
+	queue func(*driver.Stream) error) (best time.Duration, err error) {
+	from, to := h.event(true), h.event(true)
+	if h.err != nil {
+		return 0, h.err
 	}
-	if c.to, err = d.ctx.NewEvent(true); err != nil {
-		return nil, errors.Join(err, c.from.Close())
-	}
-	return c, nil
-}
-
-func (c *clock) close() error { return errors.Join(c.from.Close(), c.to.Close()) }
-
-// time waits for what queue queues and tells how long it took. The device's stream is this call's
-// alone.
-func (c *clock) time(queue func(*driver.Stream) error) (time.Duration, error) {
-	c.d.mu.Lock()
-	defer c.d.mu.Unlock()
-	s := c.d.stream
-	for _, step := range []func() error{
-		func() error { return c.from.Record(s) }, func() error { return queue(s) },
-		func() error { return c.to.Record(s) }, s.Synchronize,
-	} {
-		if err := step(); err != nil {
+	for range rounds {
+		if err := h.d.wait(func() error {
+			s := h.d.stream
+			for _, step := range []func() error{func() error { return from.Record(s) },
+				func() error { return queue(s) }, func() error { return to.Record(s) }} {
+				if err := step(); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
 			return 0, err
 		}
-	}
-	return c.to.Since(c.from)
-}
-
-// best is the shortest of some rounds; one that takes a tenth of a second needs no second look.
-func (c *clock) best(rounds int, queue func(*driver.Stream) error) (best time.Duration, err error) {
-	for range rounds {
-		took, err := c.time(queue)
+		took, err := to.Since(from)
 		if err != nil {
 			return 0, err
 		}
@@ -62,4 +51,16 @@ func (c *clock) best(rounds int, queue func(*driver.Stream) error) (best time.Du
 		}
 	}
 	return best, nil
+}
+
+// time is the fastest of three rounds of a launch.
+func (h *holding) time(l kernels.Launch) (time.Duration, error) {
+	if h.err != nil {
+		return 0, h.err
+	}
+	one, err := h.d.ready(l)
+	if err != nil {
+		return 0, err
+	}
+	return h.fastest(3, one.queue)
 }

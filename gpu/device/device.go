@@ -12,6 +12,7 @@
 package device
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync"
@@ -23,30 +24,29 @@ import (
 
 // Device is one GPU. Steps of all engines on it run one after the other.
 type Device struct {
-	ctx      *driver.Context
-	arch     string
-	warp     int
-	kernels  *modules
-	stream   *driver.Stream // of steps and of reads and writes
-	loading  *loader
-	progress func(bytes int64)
-	target   kernels.Target
+	ctx     *driver.Context
+	arch    string
+	target  kernels.Target
+	kernels *modules
+
+	own    holding
+	stream *driver.Stream // of steps and of reads and writes
+	window *driver.HostMemory
+	ended  *driver.Event // for devices that take what this one has computed
 
 	reference    bool // only the reference kernels
 	decodeKernel DecodeKernel
 
 	mu       sync.Mutex // held while work is queued and waited for
-	window   *driver.HostMemory
-	shared   map[sharing]*sharedRegion
-	state    *stateMemory // of all steps; nil while there are none
+	loading  *loader
 	disabled map[Variant]bool
-	users    int           // regions and steps not freed yet
-	ended    *driver.Event // for devices that take what this one has computed; once one has
+	sampler  *sampler // that chose the last tokens; nil once it is freed
+	users    int      // regions and steps not freed yet
 	closed   bool
 
-	joining sync.Mutex // held, and mu as well, while sampler changes
+	sharing sync.Mutex // held while shared changes; before mu where both are
+	shared  map[sharing]sharer
 	finding sync.Mutex // held while a kernel is looked up, also by who holds mu
-	sampler *sampler
 }
 
 var _ engine.Device = (*Device)(nil)
@@ -56,10 +56,6 @@ type Options struct {
 	Index int // which of the driver's devices
 	// the architecture, where the driver cannot tell it; "": as the driver has it
 	Arch string
-	// compiled kernels; nil: those of this program for the device's architecture
-	Image []byte
-	// is told of every piece of weights that has been read; from several goroutines
-	Progress func(bytes int64)
 
 	DecodeKernel DecodeKernel // "": DecodeGraph
 
@@ -72,51 +68,42 @@ type Options struct {
 const windowBytes = 4 << 20
 
 // Open takes a device of an opened driver into use. The driver must stay open until Close.
-func Open(d *driver.Driver, o Options) (_ *Device, err error) {
+func Open(d *driver.Driver, o Options) (*Device, error) {
 	g, err := d.Device(o.Index)
 	if err != nil {
 		return nil, err
 	}
-	if o.Arch == "" {
-		o.Arch = g.Arch
-	}
-	if o.Image == nil {
-		if _, err := choose(o.Arch); err != nil {
-			return nil, fmt.Errorf("%s: %w", g.Name, err)
-		}
-	}
-	dev := &Device{arch: o.Arch, progress: o.Progress, reference: o.Reference,
-		decodeKernel: o.DecodeKernel,
-		shared:       map[sharing]*sharedRegion{}, disabled: map[Variant]bool{}}
-	if dev.warp, err = g.Attribute(driver.WarpSize); err != nil {
+	dev := &Device{arch: cmp.Or(o.Arch, g.Arch), reference: o.Reference,
+		decodeKernel: cmp.Or(o.DecodeKernel, DecodeGraph), shared: map[sharing]sharer{},
+		disabled: map[Variant]bool{}}
+	if err := dev.open(g); err != nil {
 		return nil, fmt.Errorf("%s: %w", g.Name, err)
-	}
-	dev.target = kernels.Target{Warp: dev.warp}
-	if dev.target.Processors, err = g.Attribute(driver.Multiprocessors); err != nil {
-		return nil, fmt.Errorf("%s: %w", g.Name, err)
-	}
-	if a, err := choose(o.Arch); err == nil { // else the caller brought an image
-		dev.target.Unit = a.Unit
-	}
-	if dev.ctx, err = g.Open(); err != nil {
-		return nil, err
-	}
-	if err := dev.prepare(o.Image); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", g.Name, err), dev.shut())
 	}
 	return dev, nil
 }
 
-func (d *Device) prepare(image []byte) (err error) {
-	if d.kernels, err = loadModules(d.ctx, d.arch, image); err != nil {
-		return fmt.Errorf("load the kernels for %s: %w", d.arch, err)
-	}
-	if d.stream, err = d.ctx.NewStream(); err != nil {
-		d.stream = nil
+func (d *Device) open(g *driver.Device) (err error) {
+	arch, err := kernels.ArchFor(d.arch)
+	if err != nil {
 		return err
 	}
-	if d.window, err = d.ctx.AllocHost(windowBytes); err != nil {
+	d.target.Unit = arch.Unit
+	if d.target.Warp, err = g.Attribute(driver.WarpSize); err != nil {
 		return err
+	}
+	if d.target.Processors, err = g.Attribute(driver.Multiprocessors); err != nil {
+		return err
+	}
+	if d.ctx, err = g.Open(); err != nil {
+		return err
+	}
+	d.own.d = d
+	if d.kernels, err = loadModules(d.ctx, d.arch, arch); err != nil {
+		return errors.Join(fmt.Errorf("load the kernels for %s: %w", d.arch, err), d.shut())
+	}
+	d.stream, d.window, d.ended = d.own.stream(), d.own.host(windowBytes), d.own.event(false)
+	if d.own.err != nil {
+		return errors.Join(d.own.err, d.shut())
 	}
 	return nil
 }
@@ -131,11 +118,7 @@ func (d *Device) function(name string) (*driver.Function, error) {
 // Name is what doctor prints.
 func (d *Device) Name() string {
 	g := d.ctx.Device()
-	arch := d.arch
-	if arch == "" {
-		arch = "unknown architecture"
-	}
-	return fmt.Sprintf("gpu %d, %s, %s", g.Index, g.Name, arch)
+	return fmt.Sprintf("gpu %d, %s, %s", g.Index, g.Name, d.arch)
 }
 
 // Model is the kind of card: name and architecture, without its number.
@@ -156,6 +139,15 @@ func (d *Device) Memory() (total, free int64) {
 		return d.ctx.Device().Memory, 0
 	}
 	return total, Available(total, free)
+}
+
+// Units are the card's processors: SMs or CUs, those of a partition where it is one.
+func (d *Device) Units() int { return d.ctx.Device().Units(d.target.Processors) }
+
+// Integrated tells whether the card's memory is the host's; false where the driver does not answer.
+func (d *Device) Integrated() bool {
+	is, err := d.ctx.Device().Attribute(driver.Integrated)
+	return err == nil && is != 0
 }
 
 // Caps: MXFP4 on both sides of a product is for cards that multiply it.
@@ -183,19 +175,13 @@ func (d *Device) Close() error {
 	return d.shut()
 }
 
-// shut frees what prepare and the first upload made, in whatever state.
+// shut frees what open and the first upload made, in whatever state.
 func (d *Device) shut() error {
 	var errs []error
 	if d.loading != nil {
 		errs = append(errs, d.loading.close())
 	}
-	errs = append(errs, d.unmark())
-	if d.window != nil {
-		errs = append(errs, d.window.Free())
-	}
-	if d.stream != nil {
-		errs = append(errs, d.stream.Close())
-	}
+	errs = append(errs, d.own.close())
 	if d.kernels != nil {
 		errs = append(errs, d.kernels.close())
 	}

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/ossrun/ossrun/gpu/driver"
@@ -57,15 +56,14 @@ func TestRegions(t *testing.T) {
 	}
 }
 
-// TestUpload: more than the ring of pieces holds, from an odd address, and everything is reported.
+// TestUpload: more than the ring of pieces holds, from an odd address.
 func TestUpload(t *testing.T) {
 	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	var told atomic.Int64
-	dev, err := Open(f.Driver, Options{Progress: func(n int64) { told.Add(n) }})
+	dev, err := Open(f.Driver, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,9 +78,6 @@ func TestUpload(t *testing.T) {
 	got := make([]byte, len(data)-1)
 	if err := r.Read(0, got); err != nil || !bytes.Equal(got, data[1:]) {
 		t.Errorf("other bytes arrived, %v", err)
-	}
-	if told.Load() != int64(len(got)) {
-		t.Errorf("%d bytes reported of %d", told.Load(), len(got))
 	}
 	if err := errors.Join(r.Free(), dev.Close(), dev.Close()); err != nil {
 		t.Error(err)
@@ -247,7 +242,7 @@ func TestFewLogits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := dev.shared[logitsMemory].bytes, int64(4*ckpt.Spec.Vocab); got != want {
+	if got, want := dev.shared[logitsMemory].of().size, int64(4*ckpt.Spec.Vocab); got != want {
 		t.Errorf("%d bytes of logits, not %d", got, want)
 	}
 	logits := make([]float32, 2*ckpt.Spec.Vocab)

@@ -38,9 +38,7 @@ func Extra(s models.Spec, o engine.Settings) (int64, error) {
 				arrived.more(4*int64(rows)*int64(heads.KV))
 		}
 		if o.Compute == engine.MX && rows > kernels.DecodeRows {
-			in, inScales := kernels.TermsMXBytes(rows, s.Hidden)
-			h, hScales := kernels.TermsMXBytes(rows*s.ExpertsPerToken, s.Intermediate)
-			bytes += terms.more(max(in+inScales, h+hScales))
+			bytes += terms.more(mostTerms(s, rows))
 		}
 	}
 	logits := int64(p.RowsOf(p.Logits()))

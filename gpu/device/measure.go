@@ -38,25 +38,17 @@ func (d *Device) Bandwidth() (rate float64, err error) {
 
 // timeCopy is the best of some copies of so many bytes.
 func (d *Device) timeCopy(bytes int64, rounds int) (best time.Duration, err error) {
-	r, err := d.alloc(2 * bytes)
-	if err != nil {
+	h := holding{d: d}
+	defer func() { err = errors.Join(err, h.close()) }()
+	r := h.region(2 * bytes)
+	if h.err != nil {
+		return 0, h.err
+	}
+	if err := d.wait(func() error { return d.stream.Fill(r.at, 1, 2*bytes) }); err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, r.Free()) }()
-	c, err := d.newClock()
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, c.close()) }()
-	d.mu.Lock()
-	err = d.stream.Fill(r.at, 1, 2*bytes)
-	d.mu.Unlock()
-	if err != nil {
-		return 0, err
-	}
-	return c.best(rounds, func(s *driver.Stream) error {
-		return s.Copy(r.at+driver.Pointer(bytes),
-			r.at, bytes)
+	return h.fastest(rounds, func(s *driver.Stream) error {
+		return s.Copy(r.at+driver.Pointer(bytes), r.at, bytes)
 	})
 }
 

@@ -18,20 +18,29 @@ type region struct {
 
 // Alloc makes a zeroed region, aligned to 256 bytes.
 func (d *Device) Alloc(bytes int64) (engine.Region, error) {
+	r, err := d.zeroed(bytes)
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func (d *Device) zeroed(bytes int64) (*region, error) {
 	r, err := d.alloc(bytes)
 	if err != nil {
 		return nil, err
 	}
-	d.mu.Lock()
-	err = d.stream.Fill(r.at, 0, bytes)
-	if err == nil {
-		err = d.stream.Synchronize()
-	}
-	d.mu.Unlock()
-	if err != nil {
+	if err := d.wait(func() error { return d.stream.Fill(r.at, 0, bytes) }); err != nil {
 		return nil, errors.Join(fmt.Errorf("clear %d bytes: %w", bytes, err), r.Free())
 	}
 	return r, nil
+}
+
+// wait queues work and waits for it.
+func (d *Device) wait(queue func() error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return errors.Join(queue(), d.stream.Synchronize())
 }
 
 // alloc makes a region that holds anything.
@@ -48,59 +57,6 @@ func (d *Device) alloc(bytes int64) (*region, error) {
 		return nil, err
 	}
 	return &region{d, p, bytes}, nil
-}
-
-// sharing names memory that all steps of a device use in turn, since they run one after the other.
-type sharing string
-
-const (
-	logitsMemory  sharing = "logits"
-	partialMemory sharing = "partial results of attention"
-	arrivedMemory sharing = "counters of blocks" // 0 between kernels
-	termsMemory   sharing = "terms of MXFP4"
-)
-
-// share gives a step memory of a kind. That of all buckets is the largest one's; a step of another
-// engine that needs more gets larger memory, and those before keep theirs.
-func (d *Device) share(what sharing, bytes int64) (*sharedRegion, error) {
-	d.mu.Lock()
-	have := d.shared[what]
-	if have != nil && have.bytes >= bytes {
-		have.users++
-		d.mu.Unlock()
-		return have, nil
-	}
-	d.mu.Unlock()
-	r, err := d.Alloc(bytes)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	made := &sharedRegion{region: r.(*region), what: what, users: 1}
-	d.shared[what] = made
-	return made, nil
-}
-
-// sharedRegion is freed by the last of its users.
-type sharedRegion struct {
-	*region
-	what  sharing
-	users int // guarded by the device's lock
-}
-
-func (r *sharedRegion) leave() error {
-	r.dev.mu.Lock()
-	r.users--
-	last := r.users == 0
-	if last && r.dev.shared[r.what] == r {
-		delete(r.dev.shared, r.what)
-	}
-	r.dev.mu.Unlock()
-	if !last {
-		return nil
-	}
-	return r.Free()
 }
 
 func (d *Device) release() {
@@ -123,50 +79,94 @@ func (r *region) check(offset int64, n int) error {
 
 // Read waits for the step that runs.
 func (r *region) Read(offset int64, dst []byte) error {
-	if err := r.check(offset, len(dst)); err != nil {
-		return err
-	}
-	r.dev.mu.Lock()
-	defer r.dev.mu.Unlock()
-	return r.dev.read(r.at+driver.Pointer(offset), dst)
-}
-
-// read copies from the device; the lock is held.
-func (d *Device) read(from driver.Pointer, dst []byte) error {
-	for len(dst) > 0 {
-		n := min(len(dst), windowBytes)
-		if err := d.stream.CopyOut(d.window, 0, from, n); err != nil {
-			return err
-		}
-		if err := d.stream.Synchronize(); err != nil {
-			return err
-		}
-		copy(dst, d.window.Bytes()[:n])
-		dst, from = dst[n:], from+driver.Pointer(n)
-	}
-	return nil
+	return r.dev.ReadPieces([]engine.Piece{{Region: r, Offset: offset, Host: dst}})
 }
 
 // Write waits for the step that runs.
 func (r *region) Write(offset int64, src []byte) error {
-	if err := r.check(offset, len(src)); err != nil {
-		return err
-	}
-	d := r.dev
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	to := r.at + driver.Pointer(offset)
-	for len(src) > 0 {
-		n := copy(d.window.Bytes(), src)
-		if err := d.stream.CopyIn(to, d.window, 0, n); err != nil {
+	return r.dev.WritePieces([]engine.Piece{{Region: r, Offset: offset, Host: src}})
+}
+
+// ReadPieces reads several pieces with one wait.
+func (d *Device) ReadPieces(list []engine.Piece) error { return d.passPieces(list, true) }
+
+// WritePieces writes several pieces with one wait.
+func (d *Device) WritePieces(list []engine.Piece) error { return d.passPieces(list, false) }
+
+func (d *Device) passPieces(list []engine.Piece, out bool) error {
+	pieces := make([]piece, len(list))
+	for i, x := range list {
+		r, ok := x.Region.(*region)
+		if !ok || r.dev != d {
+			return errors.New("a piece does not lie in the memory of this device")
+		}
+		if err := r.check(x.Offset, len(x.Host)); err != nil {
 			return err
 		}
+		pieces[i] = piece{r.at + driver.Pointer(x.Offset), x.Host}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.pass(pieces, out)
+}
+
+// piece is bytes of the card and of the host.
+type piece struct {
+	at   driver.Pointer
+	host []byte
+}
+
+// read copies from the device; the lock is held.
+func (d *Device) read(from driver.Pointer, dst []byte) error {
+	return d.pass([]piece{{from, dst}}, true)
+}
+
+// pass copies pieces through the window, out of the card or into it, as many at once as there is
+// room for; the lock is held.
+func (d *Device) pass(list []piece, out bool) error {
+	var round []piece // they are in the window, one behind the other
+	used := 0
+	flush := func() error {
 		if err := d.stream.Synchronize(); err != nil {
 			return err
 		}
-		src, to = src[n:], to+driver.Pointer(n)
+		at := 0
+		for _, x := range round {
+			if out {
+				copy(x.host, d.window.Bytes()[at:])
+			}
+			at += len(x.host)
+		}
+		round, used = round[:0], 0
+		return nil
 	}
-	return nil
+	for _, x := range list {
+		for len(x.host) > 0 {
+			if used == windowBytes {
+				if err := flush(); err != nil {
+					return err
+				}
+			}
+			n := min(len(x.host), windowBytes-used)
+			var err error
+			if out {
+				err = d.stream.CopyOut(d.window, used, x.at, n)
+			} else {
+				copy(d.window.Bytes()[used:], x.host[:n])
+				err = d.stream.CopyIn(x.at, d.window, used, n)
+			}
+			if err != nil {
+				d.stream.Synchronize() // the window is free again; the error is the one to tell
+				return err
+			}
+			round, used = append(round, piece{host: x.host[:n]}), used+n
+			x.host, x.at = x.host[n:], x.at+driver.Pointer(n)
+		}
+	}
+	if used == 0 {
+		return nil
+	}
+	return flush()
 }
 
 func (r *region) Free() error {

@@ -1,7 +1,6 @@
 package device
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -26,59 +25,37 @@ type modules struct {
 	from      string // what is loaded, for people
 }
 
-// loadModules chooses and loads. image is what the caller brought, nil for what this program has
-// for the architecture.
-func loadModules(ctx *driver.Context, arch string, image []byte) (m *modules, err error) {
+// loadModules chooses and loads for a card of an architecture, of which a is the artefact's.
+func loadModules(ctx *driver.Context, arch string, a kernels.Arch) (m *modules, err error) {
 	m = &modules{ctx: ctx, functions: map[string]*driver.Function{}}
-	switch {
-	case image != nil && isELF(image):
-		m.from = "an image that was given"
-		return m, m.whole(image)
-	case image != nil:
-		m.from, m.ptx = "PTX that was given", image
-		return m, m.compiles()
+	refused := ""
+	if c, ok := kernels.CubinFor(arch); ok && c.From == a.Name {
+		image, err := c.Read(assets.Kernels)
+		if err != nil {
+			return nil, err
+		}
+		if err = m.whole(image); err == nil {
+			m.from = "machine code " + c.Name
+			return m, nil
+		}
+		if !refusesImage(err) {
+			return nil, err
+		}
+		refused = fmt.Sprintf(" (it refused the machine code for %s: %v)", c.Name, err)
 	}
-	a, err := choose(arch)
+	image, err := assets.Kernels.ReadFile("kernels/" + a.File())
 	if err != nil {
-		return nil, err
-	}
-	if image, err = Image(arch); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("the kernels for %s: %w", a.Name, err)
 	}
 	if a.Vendor == kernels.AMD {
 		m.from = "code object " + a.Name
 		return m, m.whole(image)
 	}
-	refused, err := m.machineCode(arch, a)
-	if err != nil || len(m.loaded) > 0 {
-		return m, err
-	}
 	m.from, m.ptx = "PTX "+a.Name+", compiled by the driver"+refused, image
-	return m, m.compiles()
+	// that the driver compiles this PTX is seen by one small kernel that every step has
+	_, err = m.function("embed")
+	return m, err
 }
-
-// machineCode loads the cubin of the card, if there is one made of that PTX. A driver that does not
-// take it is no error: refused says so.
-func (m *modules) machineCode(arch string, a kernels.Arch) (refused string, err error) {
-	c, ok := kernels.CubinFor(arch)
-	if !ok || c.From != a.Name {
-		return "", nil
-	}
-	image, name, err := kernels.ReadCubin(assets.Kernels, arch)
-	if err != nil {
-		return "", err
-	}
-	if err := m.whole(image); err != nil {
-		if !refusesImage(err) {
-			return "", err
-		}
-		return fmt.Sprintf(" (it refused the machine code for %s: %v)", name, err), nil
-	}
-	m.from = "machine code " + name
-	return "", nil
-}
-
-func isELF(image []byte) bool { return bytes.HasPrefix(image, []byte("\x7fELF")) }
 
 // refusesImage tells whether a driver has said no to an image, not to what was asked of it.
 func refusesImage(err error) bool {
@@ -88,12 +65,6 @@ func refusesImage(err error) bool {
 	return errors.As(err, &e) &&
 		slices.Contains([]int{invalidImage, noBinary, invalidPTX, unsupportedPTX, invalidSource},
 			e.Code)
-}
-
-// compiles makes sure that the driver compiles this PTX, by one small kernel that every step has.
-func (m *modules) compiles() error {
-	_, err := m.function("embed")
-	return err
 }
 
 func (m *modules) whole(image []byte) error {

@@ -15,7 +15,7 @@ import (
 func openCard(t *testing.T, arch string, prepare func(*fakedriver.Fake)) (*Device, *fakedriver.Fake,
 	error) {
 	t.Helper()
-	card, _ := capability(arch)
+	card := smOf(arch)
 	f, err := fakedriver.Open(driver.CUDA, fakedriver.Machine{Devices: 1, Name: "Fake " + arch,
 		Major: card / 10, Minor: card % 10, Memory: 1 << 30})
 	if err != nil {

@@ -47,25 +47,16 @@ func (d *Device) UseDecodeKernel(k DecodeKernel) {
 func (d *Device) DecodeKernel() DecodeKernel {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.decodeKernel == "" {
-		return DecodeGraph
-	}
 	return d.decodeKernel
 }
 
-// persistent is a step's one launch.
-type persistent struct {
-	memory *region // the records, then the barrier's state
-	launch launch
-}
-
-// makePersistent prepares the launch; nil where the step is not one of few rows, or has a phase
-// that it cannot have, or where such launches were found wrong on this card.
-func (s *step) makePersistent() (_ *persistent, err error) {
+// makePersistent prepares the one launch; none where the step is not one of few rows, or has a
+// phase that it cannot have, or where such launches were found wrong on this card.
+func (s *step) makePersistent() error {
 	d := s.dev
 	if d.DecodeKernel() != DecodePersistent || s.p.Rows > kernels.StepRows ||
 		!d.enabled(DecodeStep) {
-		return nil, nil
+		return nil
 	}
 	var launches []kernels.Launch
 	for _, ph := range s.phases {
@@ -73,53 +64,43 @@ func (s *step) makePersistent() (_ *persistent, err error) {
 	}
 	whole, err := kernels.NewStep(launches)
 	if err != nil {
-		return nil, nil // the graph it is
+		return nil // the graph it is
 	}
 	f, err := d.function(whole.Kernel())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if shared := whole.Shared(); shared > unasked {
 		if err := f.AllowShared(int(shared)); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	each, err := f.Resident(whole.Threads(), whole.Shared())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	units, err := d.ctx.Device().Attribute(driver.Multiprocessors)
-	if err != nil {
-		return nil, err
-	}
-	if each*units == 0 {
-		return nil, nil
+	if err != nil || each*units == 0 {
+		return err
 	}
 	blocks := whole.Blocks(each * units)
-	table, err := whole.Table(blocks)
-	if err != nil {
-		return nil, err
-	}
+	table := whole.Table(blocks)
 	const line = 128
 	records := (int64(len(table)) + line - 1) / line * line
-	// zeroed, as the barrier's state must be
-	r, err := d.Alloc(records + d.target.BarrierBytes(blocks))
-	if err != nil {
-		return nil, err
+	// the records, then the barrier's state, which must be zero at first
+	r, err := d.zeroed(records + d.target.BarrierBytes(blocks))
+	if keep(&s.holding, r, (*region).Free, err); err != nil {
+		return err
 	}
-	made := &persistent{memory: r.(*region)}
-	if err := made.memory.Write(0, table); err != nil {
-		return made, err
+	if err := r.Write(0, table); err != nil {
+		return err
 	}
-	at := kernels.Pointer(made.memory.at)
-	l := whole.Launch(d.target, at, at+kernels.Pointer(records), blocks)
-	made.launch, err = (&recorder{dev: d}).ready(l)
-	return made, err
+	l, err := d.ready(whole.Launch(d.target, r.at, r.at+kernels.Pointer(records), blocks))
+	s.whole = &l
+	return err
 }
 
-// queue launches the step.
-func (p *persistent) queue(s *driver.Stream) error {
-	return s.LaunchCooperative(p.launch.function, p.launch.shape, p.launch.args)
+// queueWhole queues the one launch.
+func (s *step) queueWhole() error {
+	return s.dev.stream.LaunchCooperative(s.whole.function, s.whole.Shape, s.whole.words)
 }
-
-func (p *persistent) free() error { return p.memory.Free() }

@@ -149,10 +149,9 @@ func proofSpec() models.Spec {
 
 // prover is a small model's memory, and its program compiled both ways.
 type prover struct {
-	d               *Device
+	holding
 	p               *engine.Program
-	arena, cache    engine.Region
-	regions         []engine.Region
+	arena, cache    *region
 	fast, reference *step
 	batch           *engine.Batch
 	arenaAt, kvAt   []byte // as they were before a phase
@@ -161,7 +160,7 @@ type prover struct {
 }
 
 func (d *Device) prove(x trial, found map[Variant]*Proof) (err error) {
-	v := &prover{d: d, found: found}
+	v := &prover{holding: holding{d: d}, found: found}
 	defer func() { err = errors.Join(err, v.close()) }()
 	if err := v.open(x); err != nil {
 		return err
@@ -175,25 +174,21 @@ func (v *prover) open(x trial) (err error) {
 	spec.Layers = x.layers
 	var pages int
 	v.batch, pages = proofBatch(spec, max(1, x.rows-1), engine.WindowPages(x.o.KVCacheDtype) > 1)
-	if v.ckpt, err = checkpoint.Synthetic(spec, 1); err != nil {
+	v.ckpt, err = checkpoint.Synthetic(spec, 1)
+	if keep(&v.holding, v.ckpt, (*checkpoint.Checkpoint).Close, err); err != nil {
 		return err
 	}
 	x.o.Pages, x.o.MaxNumBatchedTokens = pages, x.rows
 	if v.p, err = engine.Record(spec, x.o, x.rows); err != nil {
 		return err
 	}
-	alloc := func(bytes int64) (engine.Region, error) {
-		r, err := v.d.Alloc(bytes)
-		if err == nil {
-			v.regions = append(v.regions, r)
-		}
-		return r, err
-	}
-	if v.arena, err = alloc(v.p.Layout()); err != nil {
+	v.arena, err = v.d.zeroed(v.p.Layout())
+	if keep(&v.holding, v.arena, (*region).Free, err); err != nil {
 		return err
 	}
-	if v.cache, err = alloc(v.p.BytesOf(v.p.KV())); err != nil {
-		return err
+	v.cache = v.region(v.p.BytesOf(v.p.KV()))
+	if v.err != nil {
+		return v.err
 	}
 	if err := v.cache.Write(0, v.randomCache()); err != nil {
 		return err
@@ -205,16 +200,18 @@ func (v *prover) open(x trial) (err error) {
 		case engine.Cache:
 			b.Region = v.cache
 		case engine.Weight:
-			if b.Region, err = v.d.Upload(v.weight(b.Name)); err != nil {
+			b.Region, err = v.d.Upload(v.weight(b.Name))
+			if keep(&v.holding, b.Region, engine.Region.Free, err); err != nil {
 				return err
 			}
-			v.regions = append(v.regions, b.Region)
 		}
 	}
-	if v.fast, err = v.d.compile(v.p, choice{way: x.way}); err != nil {
+	v.fast, err = v.d.compile(&step{p: v.p, way: x.way})
+	if keep(&v.holding, v.fast, (*step).Close, err); err != nil {
 		return err
 	}
-	v.reference, err = v.d.compile(v.p, choice{reference: true})
+	v.reference, err = v.d.compile(&step{p: v.p, reference: true})
+	keep(&v.holding, v.reference, (*step).Close, err)
 	return err
 }
 
@@ -266,9 +263,7 @@ func (v *prover) typeOf(offset int64) engine.Type {
 
 // compare walks the program. Each phase begins with what the reference kernels left.
 func (v *prover) compare() error {
-	if err := v.locked(func() error {
-		return errors.Join(v.reference.sendState(v.batch, nil), v.fast.sendState(v.batch, nil))
-	}); err != nil {
+	if err := v.d.wait(func() error { return v.fast.sendState(v.batch, nil) }); err != nil {
 		return err
 	}
 	for i, ph := range v.fast.phases {
@@ -277,10 +272,10 @@ func (v *prover) compare() error {
 			if err := v.round(ph); err != nil {
 				return err
 			}
-			if err := v.keep(); err != nil {
+			if err := v.save(); err != nil {
 				return err
 			}
-			if err := v.locked(func() error { return v.fast.launch(i) }); err != nil {
+			if err := v.d.wait(func() error { return v.fast.launch(i) }); err != nil {
 				return crashed(fmt.Errorf("%s: %w", ph.variant, err), ph.variant)
 			}
 			var err error
@@ -292,7 +287,7 @@ func (v *prover) compare() error {
 			}
 		}
 		for j := ph.from; j < ph.to; j++ {
-			if err := v.locked(func() error { return v.reference.launch(j) }); err != nil {
+			if err := v.d.wait(func() error { return v.reference.launch(j) }); err != nil {
 				return err
 			}
 		}
@@ -312,7 +307,7 @@ func (v *prover) compare() error {
 
 // round makes the activations of a phase such that its variant has nothing to round: what is left
 // is how it multiplies.
-func (v *prover) round(ph readyPhase) error {
+func (v *prover) round(ph phase) error {
 	to := toBF16
 	switch {
 	case strings.HasSuffix(string(ph.variant), mxfp4.suffix):
@@ -342,15 +337,8 @@ func (v *prover) round(ph readyPhase) error {
 	return x.Region.Write(x.Offset, data)
 }
 
-// locked queues work and waits for it.
-func (v *prover) locked(queue func() error) error {
-	v.d.mu.Lock()
-	defer v.d.mu.Unlock()
-	return errors.Join(queue(), v.d.stream.Synchronize())
-}
-
-// keep and putBack are of all memory that an operation may write.
-func (v *prover) keep() error {
+// save and putBack are of all memory that an operation may write.
+func (v *prover) save() error {
 	v.arenaAt, v.kvAt = make([]byte, v.arena.Bytes()), make([]byte, v.cache.Bytes())
 	return errors.Join(v.arena.Read(0, v.arenaAt), v.cache.Read(0, v.kvAt))
 }
@@ -364,7 +352,7 @@ func (v *prover) read(buffers []*engine.Buffer) (all [][]byte, err error) {
 	rows := len(v.batch.Tokens)
 	for _, b := range buffers {
 		n := v.p.BytesOf(b)
-		switch b.Extent {
+		switch b.Extent { // the rows that are there are fewer than there may be
 		case engine.PerRow, engine.PerLogit:
 			n = int64(rows) * int64(b.Width) * b.Type.Size()
 		case engine.PerSlot:
@@ -424,20 +412,4 @@ func (v *prover) differenceOfPages(want, got []byte) float64 {
 		most = max(most, difference(t, a, b)*roundingStep[v.typeOf(at)])
 	}
 	return most
-}
-
-func (v *prover) close() error {
-	var errs []error
-	for _, s := range []*step{v.fast, v.reference} {
-		if s != nil {
-			errs = append(errs, s.Close())
-		}
-	}
-	for _, r := range v.regions {
-		errs = append(errs, r.Free())
-	}
-	if v.ckpt != nil {
-		errs = append(errs, v.ckpt.Close())
-	}
-	return errors.Join(errs...)
 }

@@ -18,18 +18,17 @@ type product struct {
 	m, n, k int
 	a, b    func(row, column int) float64 // elements, as the card has them
 	operand [][]byte                      // as they are uploaded, in the order of the launch
-	launch  func(c kernels.Pointer, operands []kernels.Pointer) kernels.Launch
 }
 
 // proveLayouts says of each unit of this card that is wrong where it is; err is about what did not
 // run.
 func (d *Device) proveLayouts() (wrong map[kernels.Unit]error, err error) {
-	list := []product{d.productBF16(kernels.MMA, 16, 16)}
+	list := []product{productBF16(kernels.MMA, 16, 16)}
 	switch d.target.Unit {
 	case kernels.WGMMA:
-		list = append(list, d.productBF16(kernels.WGMMA, 64, 128))
+		list = append(list, productBF16(kernels.WGMMA, 64, 128))
 	case kernels.MX:
-		list = append(list, d.productMX())
+		list = append(list, productMX())
 	}
 	wrong = map[kernels.Unit]error{}
 	for _, p := range list {
@@ -45,17 +44,11 @@ func (d *Device) proveLayouts() (wrong map[kernels.Unit]error, err error) {
 }
 
 // productBF16 is k = 16 of bf16 by either unit.
-func (d *Device) productBF16(unit kernels.Unit, m, n int) product {
+func productBF16(unit kernels.Unit, m, n int) product {
 	const k = 16
 	p := product{unit: unit, m: m, n: n, k: k,
 		a: func(row, column int) float64 { return float64((row*k+column)*7%31 - 15) },
-		b: func(row, column int) float64 { i := row*k + column; return float64((i*i+row)%29 - 14) },
-		launch: func(c kernels.Pointer, o []kernels.Pointer) kernels.Launch {
-			if unit == kernels.WGMMA {
-				return d.target.MatrixProofWGMMA(c, o[0], o[1])
-			}
-			return d.target.MatrixProof(c, o[0], o[1])
-		}}
+		b: func(row, column int) float64 { i := row*k + column; return float64((i*i+row)%29 - 14) }}
 	pack := func(rows int, at func(int, int) float64) (data []byte) {
 		for row := range rows {
 			for column := range k {
@@ -73,7 +66,7 @@ func (d *Device) productBF16(unit kernels.Unit, m, n int) product {
 var e2m1 = [8]float64{0, 0.5, 1, 1.5, 2, 3, 4, 6}
 
 // productMX is k = 128 of MXFP4 with a scale of 2^-1 to 2^2 a block, whose sums are exact too.
-func (d *Device) productMX() product {
+func productMX() product {
 	const side, k = 16, 128
 	code := func(row, column, odd int) int { i := row*k + column; return (i*odd + i/16 + row) % 16 }
 	scale := func(row, block, odd int) int { return 126 + (row*odd+block)%4 }
@@ -87,10 +80,7 @@ func (d *Device) productMX() product {
 	}
 	p := product{unit: kernels.MX, m: side, n: side, k: k,
 		a: func(row, column int) float64 { return value(row, column, 7) },
-		b: func(row, column int) float64 { return value(row, column, 11) },
-		launch: func(c kernels.Pointer, o []kernels.Pointer) kernels.Launch {
-			return d.target.MatrixProofMX(c, o[0], o[1], o[2], o[3])
-		}}
+		b: func(row, column int) float64 { return value(row, column, 11) }}
 	for _, odd := range []int{7, 11} {
 		var codes, scales []byte
 		for row := range side {
@@ -107,40 +97,24 @@ func (d *Device) productMX() product {
 }
 
 func (d *Device) multiply(p product) (wrong, err error) {
-	const apart = 256 // operands begin at multiples of this
-	size := int64(p.m*p.n*4+apart-1) / apart * apart
-	at := []int64{}
-	for _, o := range p.operand {
-		at = append(at, size)
-		size += int64(len(o)+apart-1) / apart * apart
-	}
-	r, err := d.alloc(size)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, r.Free()) }()
+	h := holding{d: d}
+	defer func() { err = errors.Join(err, h.close()) }()
+	sums, to := make([]byte, p.m*p.n*4), h.region(int64(p.m*p.n*4))
 	var operands []kernels.Pointer
-	for i, o := range p.operand {
-		if err := r.Write(at[i], o); err != nil {
-			return nil, err
-		}
-		operands = append(operands, kernels.Pointer(r.at)+kernels.Pointer(at[i]))
+	for _, o := range p.operand {
+		operands = append(operands, h.upload(o))
 	}
-	one, err := (&recorder{dev: d}).ready(p.launch(kernels.Pointer(r.at), operands))
+	if h.err != nil {
+		return nil, h.err
+	}
+	one, err := d.ready(d.target.MatrixProof(p.unit, to.at, operands))
 	if err != nil {
 		return nil, err
 	}
-	d.mu.Lock()
-	err = d.stream.Launch(one.function, one.shape, one.args)
-	if err == nil {
-		err = d.stream.Synchronize()
-	}
-	d.mu.Unlock()
-	if err != nil {
+	if err := d.wait(func() error { return one.queue(d.stream) }); err != nil {
 		return nil, err
 	}
-	sums := make([]byte, p.m*p.n*4)
-	if err := r.Read(0, sums); err != nil {
+	if err := to.Read(0, sums); err != nil {
 		return nil, err
 	}
 	for i := range p.m {

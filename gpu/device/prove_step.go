@@ -38,7 +38,7 @@ func (d *Device) proveStep(ctx context.Context) (Proof, error) {
 
 // proveWhole says what is wrong; err is about what did not run beside the launch itself.
 func (d *Device) proveWhole(x trial) (why string, err error) {
-	v := &prover{d: d}
+	v := &prover{holding: holding{d: d}}
 	defer func() { err = errors.Join(err, v.close()) }()
 	if err := v.open(x); err != nil {
 		return "", err
@@ -47,27 +47,20 @@ func (d *Device) proveWhole(x trial) (why string, err error) {
 	if s.whole == nil {
 		return "a kernel of its phases is out of use, or the card has no room for it", nil
 	}
-	if err := v.locked(func() error { return s.sendState(v.batch, nil) }); err != nil {
+	if err := d.wait(func() error { return s.sendState(v.batch, nil) }); err != nil {
 		return "", err
 	}
-	if err := v.keep(); err != nil {
+	if err := v.save(); err != nil {
 		return "", err
 	}
-	want, err := v.leaves(func() error {
-		for i := range s.phases {
-			if err := s.launch(i); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	want, err := v.leaves(s.launchAll)
 	if err != nil {
 		return "", err
 	}
 	if err := v.putBack(); err != nil {
 		return "", err
 	}
-	got, err := v.leaves(func() error { return s.whole.queue(d.stream) })
+	got, err := v.leaves(s.queueWhole)
 	if errors.Is(err, driver.ErrLost) {
 		return "", crashed(err, DecodeStep)
 	}
@@ -85,13 +78,13 @@ func (d *Device) proveWhole(x trial) (why string, err error) {
 // leaves runs a step over logits that are nothing, and reads all that it may have written.
 func (v *prover) leaves(step func() error) (all [3][]byte, err error) {
 	logits := v.fast.logits
-	if err := logits.Write(0, bytes.Repeat([]byte{0xff}, int(logits.bytes))); err != nil {
+	if err := logits.Write(0, bytes.Repeat([]byte{0xff}, int(logits.Bytes()))); err != nil {
 		return all, err
 	}
-	if err := v.locked(step); err != nil {
+	if err := v.d.wait(step); err != nil {
 		return all, err
 	}
-	for i, r := range []engine.Region{logits, v.cache, v.arena} {
+	for i, r := range []*region{logits.region, v.cache, v.arena} {
 		all[i] = make([]byte, r.Bytes())
 		if err := r.Read(0, all[i]); err != nil {
 			return all, err

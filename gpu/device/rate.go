@@ -28,48 +28,52 @@ type Rate struct {
 	Percent float64 `json:"percent_of_unit"`
 }
 
+// square is a product by one of the kernels.
+type square struct {
+	name   string
+	unit   kernels.Unit
+	launch func(side int, o operands) kernels.Launch
+}
+
+// operands are what the kernels find numbers of their own types in; count, order and groups say
+// that one expert, number 0, has all rows.
+type operands struct{ count, order, groups, bias, scales, x, w, y kernels.Pointer }
+
 // squares are the products of this card, by what of the activations meets its unit.
-func (d *Device) squares() (list []square) {
-	by := func(w way) square {
+func (d *Device) squares() []square {
+	product := func(side int, o operands) kernels.Product {
+		return kernels.Product{Rows: kernels.Rows{Live: o.count, Most: side}, Y: o.y,
+			X: kernels.Activations{X: o.x}, W: o.w, K: side, N: side, Stride: side}
+	}
+	by := func(name string, w way) square {
 		t := d.target
 		t.Unit = w.unit
-		return square{name: map[string]string{"": "bf16, three terms", "_bf16": "bf16",
-			"_wgmma": "bf16 by warpgroups"}[w.suffix], unit: w.unit,
-			launch: func(o operands, n int) kernels.Launch {
-				return t.PrefillLinear(o.count, n, o.y, o.x, o.w, 0, n, n, n, false, w.terms)
-			}}
+		return square{name, w.unit, func(side int, o operands) kernels.Launch {
+			return t.PrefillLinear(product(side, o), w.terms)
+		}}
 	}
-	list = append(list, by(whole), by(rounded))
-	list = append(list, square{"8-bit weights", kernels.MMA,
-		func(o operands, n int) kernels.Launch {
-			return d.target.PrefillLinearQ8(o.count, n, o.y,
-				kernels.Activations{Q: o.x, D: o.scales},
-				o.w, 0, n, n, n, false)
-		}})
+	list := []square{by("bf16, three terms", whole), by("bf16", rounded),
+		{"8-bit weights", kernels.MMA, func(side int, o operands) kernels.Launch {
+			p := product(side, o)
+			p.X = kernels.Activations{Q: o.x, D: o.scales}
+			return d.target.PrefillLinearQ8(p)
+		}}}
 	switch d.target.Unit {
 	case kernels.WGMMA:
-		list = append(list, by(warpgroups))
+		list = append(list, by("bf16 by warpgroups", warpgroups))
 	case kernels.MX:
 		list = append(list, square{"MXFP4 by two terms of MXFP4", kernels.MX,
-			func(o operands, n int) kernels.Launch {
-				q, _ := kernels.TermsMXBytes(n, n)
-				return d.target.PrefillDownMX(n, 1, o.y, o.order, o.groups,
-					kernels.TermsMX{Q: o.x, S: o.x + kernels.Pointer(q)},
-					kernels.ExpertMatrix{Blocks: o.w, Scales: o.scales, Bias: o.bias}, n, n)
+			func(side int, o operands) kernels.Launch {
+				codes, _ := kernels.TermsMXBytes(side, side)
+				return d.target.PrefillExperts(kernels.Experts{Slots: side, Experts: 1, To: o.y,
+					Order: o.order, Groups: o.groups,
+					From: kernels.Activations{Q: o.x, D: o.x + kernels.Pointer(codes)},
+					W:    kernels.ExpertMatrix{Blocks: o.w, Scales: o.scales, Bias: o.bias},
+					N:    side, K: side}, kernels.Rounded)
 			}})
 	}
 	return list
 }
-
-type square struct {
-	name   string
-	unit   kernels.Unit
-	launch func(o operands, side int) kernels.Launch
-}
-
-// operands lie one behind the other in one region; every kernel finds in them numbers of its own
-// type.
-type operands struct{ count, order, groups, bias, scales, x, w, y kernels.Pointer }
 
 // MatrixRates measures all of them. A product grows until it takes long enough to be timed, or
 // fills a quarter of what is free.
@@ -108,70 +112,57 @@ func (d *Device) MatrixRates() (rates []Rate, err error) {
 func squareBytes(side int) int64 { n := int64(side); return 3*4*n*n + 64*n + 4096 }
 
 func (d *Device) timeSquare(s square, side int) (best time.Duration, err error) {
-	const rounds = 3
-	n := int64(side)
-	r, err := d.alloc(squareBytes(side))
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, r.Free()) }()
-	if err := d.scatter(r); err != nil {
-		return 0, err
-	}
-	at := func(offset int64) kernels.Pointer {
-		return kernels.Pointer(r.at) +
-			kernels.Pointer(offset)
-	}
-	small := 4096 + 64*n
-	o := operands{count: at(0), groups: at(16), bias: at(4096), order: at(4096 + 2*n), x: at(small),
-		w: at(small + 4*n*n), scales: at(small + 6*n*n), y: at(small + 8*n*n)}
-	ints := binary.NativeEndian.AppendUint32(nil, uint32(side))
-	ints = append(ints, make([]byte, 12)...)
-	for _, v := range []uint32{1, 0, uint32(side)} { // one expert, number 0, has all rows
-		ints = binary.NativeEndian.AppendUint32(ints, v)
+	h := holding{d: d}
+	defer func() { err = errors.Join(err, h.close()) }()
+	ints := func(v ...uint32) (data []byte) {
+		for _, v := range v {
+			data = binary.NativeEndian.AppendUint32(data, v)
+		}
+		return data
 	}
 	var order []byte
 	for i := range side {
-		order = binary.NativeEndian.AppendUint32(order, uint32(i))
+		order = append(order, ints(uint32(i))...)
 	}
-	if err := errors.Join(r.Write(0, ints), r.Write(4096+2*n, order)); err != nil {
-		return 0, err
-	}
-	one, err := (&recorder{dev: d}).ready(s.launch(o, side))
-	if err != nil {
-		return 0, err
-	}
-	c, err := d.newClock()
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, c.close()) }()
-	return c.best(rounds, func(s *driver.Stream) error {
-		return s.Launch(one.function, one.shape,
-			one.args)
-	})
+	n := int64(side)
+	o := operands{count: h.upload(ints(uint32(side))), order: h.upload(order),
+		groups: h.upload(ints(1, 0, uint32(side))), bias: h.random(2 * n),
+		scales: h.random(2 * n * n), x: h.random(4 * n * n), w: h.random(2 * n * n),
+		y: h.region(4 * n * n).at}
+	return h.time(s.launch(side, o))
 }
 
-// scatter fills a region with random bf16 numbers between -2 and 2: as 8-bit numbers and MXFP4 they
-// are random too. Zeros would flatter the card.
+// random makes memory of random bf16 numbers between -2 and 2: as 8-bit numbers and MXFP4 they are
+// random too. Zeros would flatter the card.
+func (h *holding) random(bytes int64) kernels.Pointer {
+	r := h.region(bytes)
+	if h.err == nil {
+		h.err = h.d.scatter(r)
+	}
+	return r.at
+}
+
 func (d *Device) scatter(r *region) error {
 	random := rand.New(rand.NewPCG(7, 7))
 	piece := make([]byte, 0, 1<<20)
 	for len(piece) < min(1<<20, int(r.bytes)&^1) {
-		piece = binary.NativeEndian.AppendUint16(piece,
-			uint16(math.Float32bits(random.Float32()*4-2)>>16))
+		piece = binary.NativeEndian.AppendUint16(piece, randomBF16(random))
 	}
 	if err := r.Write(0, piece); err != nil {
 		return err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for have := int64(len(piece)); have < r.bytes; {
-		n := min(have, r.bytes-have)
-		if err := d.stream.Copy(r.at+driver.Pointer(have), r.at, n); err != nil {
-			return err
+	return d.wait(func() error {
+		for have := int64(len(piece)); have < r.bytes; have *= 2 {
+			if err := d.stream.Copy(r.at+driver.Pointer(have), r.at,
+				min(have, r.bytes-have)); err != nil {
+				return err
+			}
 		}
-		have += n
-	}
-	return d.stream.Synchronize()
+		return nil
+	})
+}
+
+// randomBF16 is a number between -2 and 2.
+func randomBF16(random *rand.Rand) uint16 {
+	return uint16(math.Float32bits(random.Float32()*4-2) >> 16)
 }

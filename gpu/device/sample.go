@@ -20,11 +20,11 @@ import (
 
 // sampler is a device's, shared by its steps: they run one after the other.
 type sampler struct {
+	shared
 	rows, words int // room: logit rows, 32-bit words of a mask
 	slots       [2]sampleSlot
 	next        int // the slot of the next Sample
 	waiting     int // Samples not waited for
-	users       int // steps that have sampled
 	stats       *region
 	ids, values *region // of top_logits, [rows, mostRivals]
 }
@@ -50,108 +50,50 @@ func (s *sampler) masksAt() int {
 }
 func (s *sampler) bytes() int { return s.masksAt() + 4*s.rows*s.words }
 
-// newSampler makes room for so many rows.
-func (d *Device) newSampler(rows, vocab int) (_ *sampler, err error) {
-	s := &sampler{rows: rows, words: 2 * ((vocab + 63) / 64)}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, s.close())
-		}
-	}()
-	for _, r := range []struct {
-		to    **region
-		bytes int
-	}{{&s.stats, rows * kernels.LogitStatsBytes}, {&s.ids, 4 * rows * mostRivals},
-		{&s.values, 4 * rows * mostRivals}} {
-		if *r.to, err = d.alloc(int64(r.bytes)); err != nil {
-			return nil, err
-		}
-	}
-	for i := range s.slots {
-		slot := &s.slots[i]
-		if slot.in, err = d.alloc(int64(s.bytes())); err != nil {
-			return nil, err
-		}
-		if slot.tokens, err = d.alloc(int64(4 * rows)); err != nil {
-			return nil, err
-		}
-		if slot.pinned, err = d.ctx.AllocHost(s.bytes()); err != nil {
-			return nil, err
-		}
-		if slot.out, err = d.ctx.AllocHost(4 * rows); err != nil {
-			return nil, err
-		}
-		if slot.done, err = d.ctx.NewEvent(false); err != nil {
-			slot.done = nil
-			return nil, err
-		}
-	}
-	return s, nil
-}
-
-func (s *sampler) close() error {
-	var errs []error
-	regions := []*region{s.stats, s.ids, s.values}
-	for _, slot := range s.slots {
-		regions = append(regions, slot.in, slot.tokens)
-		for _, m := range []*driver.HostMemory{slot.pinned, slot.out} {
-			if m != nil {
-				errs = append(errs, m.Free())
-			}
-		}
-		if slot.done != nil {
-			errs = append(errs, slot.done.Close())
-		}
-	}
-	for _, r := range regions {
-		if r != nil {
-			errs = append(errs, r.Free())
-		}
-	}
-	return errors.Join(errs...)
-}
-
 var _ engine.SamplingStep = (*step)(nil)
 
-// joinSampler gives the step the device's sampler, made at first and made anew when a step has more
-// rows.
+// joinSampler gives the step the device's sampler of its vocabulary, made at first and made anew
+// when a step has more rows.
 func (s *step) joinSampler() (*sampler, error) {
 	d := s.dev
-	d.joining.Lock()
-	defer d.joining.Unlock()
+	s.joining.Lock()
+	defer s.joining.Unlock()
 	if s.sampler != nil {
 		return s.sampler, nil
 	}
 	d.mu.Lock()
-	closed := s.closed()
+	closed, busy := s.closed(), d.sampler != nil && d.sampler.waiting > 0
 	d.mu.Unlock()
 	if closed {
 		return nil, engine.ErrClosed
 	}
-	if have := d.sampler; have != nil && have.rows >= s.logitRows(s.layout.bucket) &&
-		have.words >= 2*((s.p.Spec.Vocab+63)/64) {
-		have.users++
-		s.useSampler(have)
-		return have, nil
-	}
-	if d.sampler != nil && d.sampler.waiting > 0 {
-		return nil, errors.New("a larger step samples while a smaller one is waited for")
-	}
-	made, err := d.newSampler(s.logitRows(max(s.layout.bucket, s.p.Settings.MaxNumBatchedTokens)),
-		s.p.Spec.Vocab)
+	vocab := s.p.Spec.Vocab
+	joined, err := share(d, sharing(fmt.Sprintf("room to choose of %d tokens in", vocab)),
+		int64(s.logitRows(s.layout.bucket)), func(of shared) (*sampler, error) {
+			if busy {
+				return nil, errors.New("a larger step samples while a smaller one is waited for")
+			}
+			rows := s.logitRows(max(s.layout.bucket, s.p.Settings.MaxNumBatchedTokens))
+			of.size = int64(rows)
+			x := &sampler{shared: of, rows: rows, words: 2 * ((vocab + 63) / 64)}
+			x.stats = x.region(int64(rows * kernels.LogitStatsBytes))
+			x.ids = x.region(int64(4 * rows * mostRivals))
+			x.values = x.region(int64(4 * rows * mostRivals))
+			for i := range x.slots {
+				x.slots[i] = sampleSlot{in: x.region(int64(x.bytes())),
+					tokens: x.region(int64(4 * rows)), pinned: x.host(x.bytes()),
+					out: x.host(4 * rows), done: x.event(false)}
+			}
+			x.frees = append(x.frees, func() error { d.forget(x); return nil })
+			return x, x.made()
+		})
 	if err != nil {
-		return nil, fmt.Errorf("room to sample in: %w", err)
+		return nil, err
 	}
-	made.users = 1
-	s.useSampler(made)
-	return made, nil
-}
-
-// useSampler makes it the device's and the step's.
-func (s *step) useSampler(x *sampler) {
-	s.dev.mu.Lock()
-	defer s.dev.mu.Unlock()
-	s.dev.sampler, s.sampler = x, x
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s.sampler = joined
+	return joined, nil
 }
 
 // logitRows is of how many rows a step of so many gives logits.
@@ -162,26 +104,27 @@ func (s *step) logitRows(rows int) int {
 	return rows
 }
 
-// leaveSampler lets go of it; the last step frees it.
+// forget is for a sampler that is freed next.
+func (d *Device) forget(x *sampler) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.sampler == x {
+		d.sampler = nil
+	}
+}
+
+// leaveSampler lets go of it.
 func (s *step) leaveSampler() error {
-	s.dev.joining.Lock()
-	defer s.dev.joining.Unlock()
+	s.joining.Lock()
+	defer s.joining.Unlock()
 	have := s.sampler
 	if have == nil {
 		return nil
 	}
-	have.users--
-	last := have.users == 0
 	s.dev.mu.Lock()
 	s.sampler = nil
-	if last && s.dev.sampler == have {
-		s.dev.sampler = nil
-	}
 	s.dev.mu.Unlock()
-	if !last {
-		return nil
-	}
-	return have.close()
+	return have.leave()
 }
 
 // Queue starts a batch and returns at once. Tokens of the last Sample pass from its slot into this
@@ -242,7 +185,7 @@ func (s *step) Sample(choices []engine.SamplingParams) error {
 	if err := s.settled(s.choose(&sam.slots[sam.next], choices)); err != nil {
 		return err
 	}
-	sam.next = 1 - sam.next
+	s.dev.sampler, sam.next = sam, 1-sam.next
 	sam.waiting++
 	return nil
 }
@@ -330,27 +273,24 @@ func (s *step) send(slot *sampleSlot, edits, masks int) error {
 // launchSampling queues the kernels: what is known of the rows, the edits, the choice.
 func (s *step) launchSampling(slot *sampleSlot, edits, rivals int) error {
 	sam, vocab, t := s.sampler, s.p.Spec.Vocab, s.dev.target
-	in := func(at int) kernels.Pointer { return kernels.Pointer(slot.in.at) + kernels.Pointer(at) }
-	rows, logits, stats := in(sam.rowsAt()), kernels.Pointer(s.logits.at),
-		kernels.Pointer(sam.stats.at)
-	list := []kernels.Launch{t.LogitStats(rows, slot.rows, stats, logits, vocab)}
+	in := func(at int) kernels.Pointer { return slot.in.at + kernels.Pointer(at) }
+	rows, logits := kernels.Rows{Live: in(sam.rowsAt()), Most: slot.rows}, s.logits.at
+	list := []kernels.Launch{t.LogitStats(rows, sam.stats.at, logits, vocab)}
 	if rivals > 0 {
-		list = append(list, t.TopLogits(rows, slot.rows, kernels.Pointer(sam.ids.at),
-			kernels.Pointer(sam.values.at), logits, vocab, rivals))
+		list = append(list, t.TopLogits(rows, sam.ids.at, sam.values.at, logits, vocab, rivals))
 	}
 	if edits > 0 {
-		list = append(list, t.EditLogits(in(sam.editsAt()), edits, in(sam.editsAt()+16), logits,
-			vocab))
+		list = append(list, t.EditLogits(kernels.Rows{Live: in(sam.editsAt()), Most: edits},
+			in(sam.editsAt()+16), logits, vocab))
 	}
-	list = append(list, t.Sample(rows, slot.rows, kernels.Pointer(slot.tokens.at), logits, in(0),
-		stats, in(sam.masksAt()), vocab, sam.words))
-	r := recorder{dev: s.dev}
+	list = append(list, t.Sample(rows, slot.tokens.at, logits, in(0), sam.stats.at,
+		in(sam.masksAt()), vocab, sam.words))
 	for _, l := range list {
-		ready, err := r.ready(l)
+		ready, err := s.dev.ready(l)
 		if err != nil {
 			return err
 		}
-		if err := s.dev.stream.Launch(ready.function, ready.shape, ready.args); err != nil {
+		if err := ready.queue(s.dev.stream); err != nil {
 			return fmt.Errorf("choose the tokens: %w", err)
 		}
 	}
@@ -362,49 +302,48 @@ func (s *step) launchSampling(slot *sampleSlot, edits, rivals int) error {
 func (s *step) logprobs(slot *sampleSlot, choices []engine.SamplingParams,
 	rivals int) ([]engine.SampledToken, error) {
 	d, sam := s.dev, s.sampler
-	read := func(r *region, n int) ([]byte, error) {
-		data := make([]byte, n)
-		return data, d.read(r.at, data)
-	}
-	tokens, err1 := read(slot.tokens, 4*slot.rows)
-	stats, err2 := read(sam.stats, slot.rows*kernels.LogitStatsBytes)
-	edits, err3 := read(slot.in, sam.masksAt())
-	ids, err4 := read(sam.ids, 4*slot.rows*max(rivals, 0))
-	values, err5 := read(sam.values, 4*slot.rows*max(rivals, 0))
-	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
+	tokens, stats := make([]byte, 4*slot.rows), make([]byte, slot.rows*kernels.LogitStatsBytes)
+	edits, ids := make([]byte, sam.masksAt()), make([]byte, 4*slot.rows*rivals)
+	values := make([]byte, len(ids))
+	if err := d.pass([]piece{{slot.tokens.at, tokens}, {sam.stats.at, stats}, {slot.in.at, edits},
+		{sam.ids.at, ids}, {sam.values.at, values}}, true); err != nil {
 		return nil, err
+	}
+	word := func(data []byte, at int) int32 {
+		return int32(binary.LittleEndian.Uint32(data[at:]))
+	}
+	float := func(data []byte, at int) float32 {
+		return math.Float32frombits(uint32(word(data, at)))
 	}
 	was := map[[2]int32]float32{} // logits that an edit changed
 	list := edits[sam.editsAt()+16:]
-	for range binary.LittleEndian.Uint32(edits[sam.editsAt():]) {
-		key := [2]int32{int32(binary.LittleEndian.Uint32(list)),
-			int32(binary.LittleEndian.Uint32(list[4:]))}
-		was[key] = math.Float32frombits(binary.LittleEndian.Uint32(list[20:]))
+	for range word(edits, sam.editsAt()) {
+		was[[2]int32{word(list, 0), word(list, 4)}] = float(list, 20)
 		list = list[kernels.LogitEditBytes:]
 	}
 	chosen := make([]engine.SampledToken, slot.rows)
 	for i := range chosen {
 		c := &chosen[i]
-		c.ID = int32(binary.LittleEndian.Uint32(tokens[4*i:]))
+		c.ID = word(tokens, 4*i)
 		if c.ID < 0 || choices[i].Logprobs < 0 {
 			continue
 		}
 		stat := kernels.LogitStatsAt(stats, i)
 		logit, edited := was[[2]int32{int32(i), c.ID}]
 		if !edited {
-			var one [4]byte
+			one := make([]byte, 4)
 			if err := d.read(s.logits.at+driver.Pointer(4*(i*s.p.Spec.Vocab+int(c.ID))),
-				one[:]); err != nil {
+				one); err != nil {
 				return nil, err
 			}
-			logit = math.Float32frombits(binary.LittleEndian.Uint32(one[:]))
+			logit = float(one, 0)
 		}
 		c.Logprob = stat.Logprob(logit)
 		for j := range min(choices[i].Logprobs, rivals) {
-			id := int32(binary.LittleEndian.Uint32(ids[4*(i*rivals+j):]))
-			if id >= 0 {
-				value := math.Float32frombits(binary.LittleEndian.Uint32(values[4*(i*rivals+j):]))
-				c.Top = append(c.Top, engine.TokenLogprob{ID: id, Logprob: stat.Logprob(value)})
+			at := 4 * (i*rivals + j)
+			if id := word(ids, at); id >= 0 {
+				c.Top = append(c.Top, engine.TokenLogprob{ID: id,
+					Logprob: stat.Logprob(float(values, at))})
 			}
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"sync"
 	"unsafe"
 
 	"github.com/ossrun/ossrun/gpu/driver"
@@ -19,70 +21,54 @@ type step struct {
 	p         *engine.Program
 	layout    layout
 	reference bool  // no variants
-	way       *way  // as in choice
+	way       *way  // of matrices of many rows; nil: the best that the compute mode allows
 	lead      *step // whose state this step has, being behind it in a chain; nil: it has its own
 
-	state       *stateMemory  // layout
+	holding     // what is the step's alone
+	state       *stateMemory
 	logits      *sharedRegion // f32 [rows, vocab]; nil when the program gives none
 	frequencies *region
-	// once it has sampled; changed under both of the device's locks, joining and mu
-	sampler *sampler
+	joining     sync.Mutex // held, and the device's lock as well, while sampler changes
+	sampler     *sampler   // once it has sampled
 
 	partial, arrived *sharedRegion // of the attention kernels, nil where no kernel needs them
 	terms            *sharedRegion // of activations in MXFP4, as well
 
-	phases []readyPhase
+	phases []phase
 	graph  *driver.Graph
-	whole  *persistent     // the same in one launch, where that was chosen and can be
-	marks  []*driver.Event // before each phase and behind the last, while profiling
+	whole  *launch         // the same in one launch, where that was chosen and can be
+	marks  holding         // while profiling
+	events []*driver.Event // marks before each phase and behind the last
 	ns     []int64         // of each operation
 	ran    bool            // ns is of a step
-}
-
-// readyPhase is a phase with its launches packed.
-type readyPhase struct {
-	phase
-	ready []launch
 }
 
 var _ engine.Step = (*step)(nil)
 
 // Compile turns a program into a graph.
 func (d *Device) Compile(p *engine.Program) (engine.Step, error) {
-	if p.Settings.ISA != "" {
-		return nil, fmt.Errorf("instruction set %q is the CPU's: a GPU has one", p.Settings.ISA)
-	}
-	s, err := d.compile(p, choice{reference: d.reference})
+	s, err := d.compile(&step{p: p})
 	if err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-// choice is of the kernels that a step may have.
-type choice struct {
-	reference bool // no variants
-	way       *way // of matrices of many rows; nil: the best that the compute mode allows
-}
-
-func (d *Device) compile(p *engine.Program, c choice) (*step, error) {
-	return d.build(&step{p: p, reference: c.reference, way: c.way})
-}
-
-// compileBehind compiles a program of a chain.
-func (d *Device) compileBehind(lead *step, p *engine.Program) (*step, error) {
-	return d.build(&step{p: p, reference: d.reference, lead: lead})
-}
-
-func (d *Device) build(s *step) (*step, error) {
+// compile is for a step whose program, and what it may do otherwise than others, is filled in.
+func (d *Device) compile(s *step) (*step, error) {
 	p := s.p
+	if p.Settings.ISA != "" {
+		return nil, fmt.Errorf("instruction set %q is the CPU's: a GPU has one", p.Settings.ISA)
+	}
 	if err := fits(p); err != nil {
 		return nil, err
 	}
 	if err := d.use(1); err != nil {
 		return nil, err
 	}
-	s.dev, s.layout, s.reference = d, layoutOf(p), s.reference || p.Settings.Deterministic
+	s.dev, s.layout = d, layoutOf(p)
+	s.holding.d, s.marks.d = d, d
+	s.reference = s.reference || d.reference || p.Settings.Deterministic
 	if err := s.build(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -96,64 +82,38 @@ func (s *step) build() (err error) {
 	} else if s.state, err = d.joinState(s.layout.bytes()); err != nil {
 		return err
 	}
-	r := &recorder{dev: d, p: s.p, t: d.target, layout: s.layout,
-		state: kernels.Pointer(s.state.at), reference: s.reference, only: s.way}
 	for i, op := range s.p.Ops {
-		if err := s.prepare(r, op); err != nil {
-			return operationError{i, op.Label, err}
+		if err := s.prepare(op); err != nil {
+			return operationError(i, op, err)
 		}
 	}
-	if err := s.shareScratch(r); err != nil {
+	if err := s.shareScratch(); err != nil {
 		return err
 	}
-	phases, err := r.phases()
-	if err != nil {
+	if err := s.cut(); err != nil {
 		return err
 	}
-	for _, ph := range phases {
-		made := readyPhase{phase: ph}
-		for _, l := range ph.launches {
-			ready, err := r.ready(l)
-			if err != nil {
-				return operationError{ph.from, s.p.Ops[ph.from].Label, err}
-			}
-			made.ready = append(made.ready, ready)
-		}
-		s.phases = append(s.phases, made)
-	}
-	if s.whole, err = s.makePersistent(); err != nil {
+	if err = s.makePersistent(); err != nil {
 		return fmt.Errorf("the step as one launch: %w", err)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s.graph, err = d.stream.Capture(func() error {
-		for i := range s.phases {
-			if err := s.launch(i); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
+	if s.graph, err = d.stream.Capture(s.launchAll); err != nil {
 		return fmt.Errorf("record the step as a graph: %w", err)
 	}
 	return nil
 }
 
 // prepare checks an operation's buffers and makes the memory that it needs beside them.
-func (s *step) prepare(r *recorder, op *engine.Op) (err error) {
-	for _, list := range [][]*engine.Buffer{op.Out, op.In, op.W} {
-		for _, b := range list {
-			if err := r.own(b); err != nil {
+func (s *step) prepare(op *engine.Op) (err error) {
+	for _, b := range slices.Concat(op.Out, op.In, op.W) {
+		if err := s.own(b); err != nil {
+			return err
+		}
+		if b != nil && b.Home == engine.Logits && s.logits == nil {
+			if s.logits, err = s.dev.shareMemory(logitsMemory, s.p.BytesOf(b)); err != nil {
 				return err
 			}
-			if b == nil || b.Home != engine.Logits || s.logits != nil {
-				continue
-			}
-			if s.logits, err = s.dev.share(logitsMemory, s.p.BytesOf(b)); err != nil {
-				return err
-			}
-			r.logits = kernels.Pointer(s.logits.at)
 		}
 	}
 	if op.Kind != engine.Angles || s.frequencies != nil {
@@ -163,43 +123,46 @@ func (s *step) prepare(r *recorder, op *engine.Op) (err error) {
 	for _, f := range op.Frequencies {
 		data = binary.NativeEndian.AppendUint32(data, math.Float32bits(f))
 	}
-	if s.frequencies, err = s.dev.alloc(int64(len(data))); err != nil {
-		return err
+	if s.frequencies = s.region(int64(len(data))); s.err != nil {
+		return s.err
 	}
-	r.frequencies = kernels.Pointer(s.frequencies.at)
 	return s.frequencies.Write(0, data)
 }
 
 // shareScratch joins the memory that kernels need beside the program's own.
-func (s *step) shareScratch(r *recorder) (err error) {
-	if bytes := r.termsBytes(); bytes > 0 {
-		if s.terms, err = s.dev.share(termsMemory, bytes); err != nil {
+func (s *step) shareScratch() (err error) {
+	if bytes := s.termsBytes(); bytes > 0 {
+		if s.terms, err = s.dev.shareMemory(termsMemory, bytes); err != nil {
 			return err
 		}
-		r.mx = kernels.Pointer(s.terms.at)
 	}
-	h := r.heads()
+	h := s.heads()
 	if !kernels.Attends(h) || s.reference {
 		return nil
 	}
-	r.attends, r.runs = true, r.t.AttendRuns(h, s.p.Spec.MaxPosition)
 	if bytes := kernels.DecodePartialBytes(s.p.Rows, h, s.p.Spec.MaxPosition); bytes > 0 {
-		if s.partial, err = s.dev.share(partialMemory, bytes); err != nil {
+		if s.partial, err = s.dev.shareMemory(partialMemory, bytes); err != nil {
 			return err
 		}
-		r.partial = kernels.Pointer(s.partial.at)
 	}
-	if s.arrived, err = s.dev.share(arrivedMemory, int64(4*s.p.Rows*h.KV)); err != nil {
-		return err
+	s.arrived, err = s.dev.shareMemory(arrivedMemory, int64(4*s.p.Rows*h.KV))
+	return err
+}
+
+// launchAll queues the phases.
+func (s *step) launchAll() error {
+	for i := range s.phases {
+		if err := s.launch(i); err != nil {
+			return err
+		}
 	}
-	r.arrived = kernels.Pointer(s.arrived.at)
 	return nil
 }
 
 // launch queues one phase.
 func (s *step) launch(i int) error {
 	for _, l := range s.phases[i].ready {
-		if err := s.dev.stream.Launch(l.function, l.shape, l.args); err != nil {
+		if err := l.queue(s.dev.stream); err != nil {
 			return fmt.Errorf("%s: %w", s.p.Ops[s.phases[i].from].Label, err)
 		}
 	}
@@ -243,22 +206,21 @@ func (s *step) forward(b *engine.Batch, logits []float32) error {
 }
 
 // queue sends the state and launches the step; from as in Queue.
-func (s *step) queue(b *engine.Batch, from []int32) error {
+func (s *step) queue(b *engine.Batch, from []int32) (err error) {
 	if s.lead == nil {
 		if err := s.sendState(b, from); err != nil {
 			return err
 		}
 	}
-	if s.marks != nil {
+	switch {
+	case s.events != nil:
 		return s.queueTimed()
+	case s.whole != nil:
+		err = s.queueWhole()
+	default:
+		err = s.graph.Launch(s.dev.stream)
 	}
-	if s.whole != nil {
-		if err := s.whole.queue(s.dev.stream); err != nil {
-			return fmt.Errorf("launch the step: %w", err)
-		}
-		return nil
-	}
-	if err := s.graph.Launch(s.dev.stream); err != nil {
+	if err != nil {
 		return fmt.Errorf("launch the step: %w", err)
 	}
 	return nil
@@ -273,11 +235,9 @@ func (s *step) sendState(b *engine.Batch, from []int32) error {
 		return fmt.Errorf("rows of %d sequences are in a step, this one has room for %d",
 			len(b.Seqs), s.layout.seqs)
 	}
-	err := s.state.send(func(state []byte) int {
-		return s.layout.write(state, b, s.p.Spec.Window,
-			s.p.Spec.ExpertsPerToken)
-	})
-	if err != nil {
+	if err := s.state.send(func(state []byte) int {
+		return s.layout.write(state, b, s.p.Spec.Window, s.p.Spec.ExpertsPerToken)
+	}); err != nil {
 		return err
 	}
 	return s.feed(from)
@@ -286,28 +246,28 @@ func (s *step) sendState(b *engine.Batch, from []int32) error {
 // queueTimed launches the phases one by one, with a mark before each.
 func (s *step) queueTimed() error {
 	for i := range s.phases {
-		if err := s.marks[i].Record(s.dev.stream); err != nil {
+		if err := s.events[i].Record(s.dev.stream); err != nil {
 			return err
 		}
 		if err := s.launch(i); err != nil {
 			return err
 		}
 	}
-	return s.marks[len(s.phases)].Record(s.dev.stream)
+	return s.events[len(s.phases)].Record(s.dev.stream)
 }
 
 // clock reads the marks of a step that has ended.
 func (s *step) clock() error {
-	if s.marks == nil {
+	if s.events == nil {
 		return nil
 	}
 	clear(s.ns)
 	for i, ph := range s.phases {
-		took, err := s.marks[i+1].Since(s.marks[i])
+		took, err := s.events[i+1].Since(s.events[i])
 		if err != nil {
 			return fmt.Errorf("read the clock of %s: %w", s.p.Ops[ph.from].Label, err)
 		}
-		s.ns[s.heaviest(ph.phase)] = took.Nanoseconds()
+		s.ns[s.heaviest(ph)] = took.Nanoseconds()
 	}
 	s.ran = true
 	return nil
@@ -341,31 +301,22 @@ func (s *step) Profiling(on bool) {
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
 	s.ran = false
+	s.unmark() // of an event that is not freed nothing depends
 	if !on || s.graph == nil {
-		s.unmark()
-		return
-	}
-	if s.marks != nil {
 		return
 	}
 	s.ns = make([]int64, len(s.p.Ops))
 	for range len(s.phases) + 1 {
-		e, err := s.dev.ctx.NewEvent(true)
-		if err != nil {
-			s.unmark()
-			return
-		}
-		s.marks = append(s.marks, e)
+		s.events = append(s.events, s.marks.event(true))
+	}
+	if s.marks.err != nil {
+		s.unmark()
 	}
 }
 
 func (s *step) unmark() error {
-	var errs []error
-	for _, e := range s.marks {
-		errs = append(errs, e.Close())
-	}
-	s.marks, s.ns = nil, nil
-	return errors.Join(errs...)
+	s.events, s.ns, s.marks.err = nil, nil, nil
+	return s.marks.close()
 }
 
 // Profile is the last step's times.
@@ -375,7 +326,7 @@ func (s *step) Profile() []int64 {
 	if !s.ran {
 		return nil
 	}
-	return append([]int64(nil), s.ns...)
+	return slices.Clone(s.ns)
 }
 
 // Close waits for what is queued, and frees the graph and the state. It may be called more than
@@ -397,9 +348,6 @@ func (s *step) Close() error {
 	s.dev.users--
 	s.dev.mu.Unlock()
 	errs = append(errs, s.leaveSampler())
-	if s.whole != nil {
-		errs = append(errs, s.whole.free())
-	}
 	for _, r := range []*sharedRegion{s.logits, s.partial, s.arrived, s.terms} {
 		if r != nil {
 			errs = append(errs, r.leave())
@@ -408,8 +356,5 @@ func (s *step) Close() error {
 	if s.state != nil && s.lead == nil {
 		errs = append(errs, s.state.leave())
 	}
-	if s.frequencies != nil {
-		errs = append(errs, s.frequencies.Free())
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.holding.close())...)
 }

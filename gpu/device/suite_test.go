@@ -1,6 +1,7 @@
 package device
 
 import (
+	"fmt"
 	"os"
 	"testing"
 
@@ -42,7 +43,7 @@ func openWith(t testing.TB, api driver.API, o Options) (*Device, *fakedriver.Fak
 		o.Arch = arch(api)
 	}
 	m := fakedriver.Machine{}
-	if card, nvidia := capability(o.Arch); nvidia {
+	if card := smOf(o.Arch); card > 0 {
 		m = fakedriver.Machine{Devices: 1, Name: "Fake " + o.Arch, Major: card / 10,
 			Minor: card % 10, Memory: 64 << 30}
 	}
@@ -66,6 +67,12 @@ func openWith(t testing.TB, api driver.API, o Options) (*Device, *fakedriver.Fak
 		}
 	})
 	return dev, f
+}
+
+// smOf is 90 of "sm_90", 0 of an AMD architecture.
+func smOf(arch string) (card int) {
+	fmt.Sscanf(arch, "sm_%d", &card)
+	return card
 }
 
 // arch is the card that the fake of an API is unless a test wants another. KFD, which names an AMD

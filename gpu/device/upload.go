@@ -22,40 +22,30 @@ const (
 
 // loader is the ring of pinned pieces. It has a queue of its own: loading does not wait for steps.
 type loader struct {
-	mu     sync.Mutex
-	stream *driver.Stream
-	ring   [pieces]pinned
-	at     int
+	holding
+	mu    sync.Mutex
+	queue *driver.Stream
+	ring  [pieces]pinned
+	at    int
 }
 
-func (d *Device) newLoader() (_ *loader, err error) {
-	l := &loader{}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, l.close())
-		}
-	}()
-	if l.stream, err = d.ctx.NewStream(); err != nil {
-		l.stream = nil
+// loader is the device's, made at first.
+func (d *Device) loader() (*loader, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.loading != nil {
+		return d.loading, nil
+	}
+	l := &loader{holding: holding{d: d}}
+	l.queue = l.stream()
+	for i := range l.ring {
+		l.ring[i] = l.pin(pieceBytes)
+	}
+	if err := l.made(); err != nil {
 		return nil, err
 	}
-	for i := range l.ring {
-		if err = l.ring[i].pin(d, pieceBytes); err != nil {
-			return nil, err
-		}
-	}
+	d.loading = l
 	return l, nil
-}
-
-func (l *loader) close() error {
-	var errs []error
-	for i := range l.ring {
-		errs = append(errs, l.ring[i].close())
-	}
-	if l.stream != nil {
-		errs = append(errs, l.stream.Close())
-	}
-	return errors.Join(errs...)
 }
 
 // Upload copies data to the card and returns when it is there: data may change afterwards.
@@ -71,24 +61,16 @@ func (d *Device) Upload(data []byte) (engine.Region, error) {
 }
 
 func (d *Device) load(to driver.Pointer, data []byte) (err error) {
-	d.mu.Lock()
-	if d.loading == nil {
-		l, err := d.newLoader()
-		if err != nil {
-			d.mu.Unlock()
-			return err
-		}
-		d.loading = l
+	l, err := d.loader()
+	if err != nil {
+		return err
 	}
-	l := d.loading
-	d.mu.Unlock()
-
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer func() {
 		if err != nil {
 			// no copy reads the ring or writes what is freed now; the error is the one to tell
-			l.stream.Synchronize()
+			l.queue.Synchronize()
 		}
 	}()
 	for len(data) > 0 {
@@ -98,22 +80,22 @@ func (d *Device) load(to driver.Pointer, data []byte) (err error) {
 			return err
 		}
 		n := min(len(data), pieceBytes)
-		if err := d.readInto(s.memory.Bytes()[:n], data[:n]); err != nil {
+		if err := readInto(s.memory.Bytes()[:n], data[:n]); err != nil {
 			return err
 		}
-		if err := l.stream.CopyIn(to, s.memory, 0, n); err != nil {
+		if err := l.queue.CopyIn(to, s.memory, 0, n); err != nil {
 			return err
 		}
-		if err := s.copied.Record(l.stream); err != nil {
+		if err := s.copied.Record(l.queue); err != nil {
 			return err
 		}
 		data, to = data[n:], to+driver.Pointer(n)
 	}
-	return l.stream.Synchronize()
+	return l.queue.Synchronize()
 }
 
 // readInto copies with several goroutines: a page that is not in memory stops one of them only.
-func (d *Device) readInto(dst, src []byte) error {
+func readInto(dst, src []byte) error {
 	const least = 1 << 20
 	readers := max(1, min(2*runtime.NumCPU(), len(src)/least))
 	share := (len(src) + readers - 1) / readers
@@ -121,12 +103,7 @@ func (d *Device) readInto(dst, src []byte) error {
 	var all sync.WaitGroup
 	for i := range readers {
 		at, end := min(i*share, len(src)), min((i+1)*share, len(src))
-		all.Go(func() {
-			failed[i] = readMapped(dst[at:end], src[at:end])
-			if failed[i] == nil && d.progress != nil {
-				d.progress(int64(end - at))
-			}
-		})
+		all.Go(func() { failed[i] = readMapped(dst[at:end], src[at:end]) })
 	}
 	all.Wait()
 	for _, err := range failed {

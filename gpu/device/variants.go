@@ -29,14 +29,14 @@ const (
 	DecodeLinear    Variant = "decode_linear"    // norm where there is one, one projection
 	DecodeLinearQ8  Variant = "decode_linear_q8" // one projection of 8-bit rows
 	DecodeRoute     Variant = "decode_route"     // norm, router, choice of experts
-	DecodeGateUp    Variant = "decode_gate_up"   //
-	DecodeDown      Variant = "decode_down"      // down, weighted sum and residual
-	Attend          Variant = "decode_attend"    // steps of any size
-	PrefillAttend   Variant = "prefill_attend"   // on a bf16 cache
-	PrefillLinear   Variant = "prefill_linear"   //
+	DecodeGateUp    Variant = "decode_gate_up"
+	DecodeDown      Variant = "decode_down"    // down, weighted sum and residual
+	Attend          Variant = "decode_attend"  // steps of any size
+	PrefillAttend   Variant = "prefill_attend" // on a bf16 cache
+	PrefillLinear   Variant = "prefill_linear"
 	PrefillLinearQ8 Variant = "prefill_linear_q8"
-	PrefillGateUp   Variant = "prefill_gate_up" //
-	PrefillDown     Variant = "prefill_down"    //
+	PrefillGateUp   Variant = "prefill_gate_up"
+	PrefillDown     Variant = "prefill_down"
 	// all of a step in one launch, where that is chosen (persistent.go)
 	DecodeStep Variant = "decode_step"
 )
@@ -93,182 +93,202 @@ type phase struct {
 	launches []kernels.Launch
 	// what it writes that is read later; of the reference kernels everything
 	leaves []*engine.Buffer
+	ready  []launch // the launches, packed
 }
 
-// phases cuts the program into runs, greedily: the variants that take most operations are asked
+// alone is a variant of one operation.
+func (s *step) alone(i int, v Variant, launches ...kernels.Launch) phase {
+	return phase{from: i, to: i + 1, variant: v, launches: launches, leaves: s.p.Ops[i].Out}
+}
+
+// cut divides the program into phases, greedily: the variants that take most operations are asked
 // first.
-func (r *recorder) phases() (list []phase, err error) {
-	matchers := []func(int) phase{r.prefillAttend, r.attend}
+func (s *step) cut() error {
+	matchers := []func(int) phase{s.prefillAttend, s.attend}
 	switch {
-	case r.reference:
+	case s.reference:
 		matchers = nil
-	case r.decodes():
-		matchers = append(matchers, r.decodeQKV, r.decodeRoute, r.decodeLinear, r.decodeGateUp,
-			r.decodeDown, r.decodeLinearQ8)
-	case r.p.Rows > kernels.DecodeRows:
-		matchers = append(matchers, r.prefillLinear, r.prefillGateUp, r.prefillDown,
-			r.prefillLinearQ8)
+	case s.decodes():
+		matchers = append(matchers, s.decodeQKV, s.decodeRoute, s.decodeLinear, s.decodeGateUp,
+			s.decodeDown, s.decodeLinearQ8)
+	case s.p.Rows > kernels.DecodeRows:
+		matchers = append(matchers, s.prefillLinear, s.prefillExperts, s.prefillLinearQ8)
 	}
-	for i := 0; i < len(r.p.Ops); {
-		ph := phase{from: i, to: i}
+	for i := 0; i < len(s.p.Ops); {
+		var ph phase
 		for _, match := range matchers {
 			if ph = match(i); ph.to > i {
 				break
 			}
 		}
+		op := s.p.Ops[i]
 		if ph.to <= i {
-			ph = phase{from: i, to: i + 1}
-			if ph.launches, err = r.record(r.p.Ops[i]); err != nil {
-				return nil, operationError{i, r.p.Ops[i].Label, err}
+			launches, err := s.record(op)
+			if err != nil {
+				return operationError(i, op, err)
 			}
+			ph = phase{from: i, to: i + 1, launches: launches}
 		}
-		list = append(list, ph)
+		for _, l := range ph.launches {
+			ready, err := s.dev.ready(l)
+			if err != nil {
+				return operationError(i, op, err)
+			}
+			ph.ready = append(ph.ready, ready)
+		}
+		s.phases = append(s.phases, ph)
 		i = ph.to
 	}
-	return list, nil
+	return nil
 }
 
 // decodes tells whether the decode kernels have room for this program.
-func (r *recorder) decodes() bool {
-	s := r.p.Spec
-	return r.p.Rows <= kernels.DecodeRows && kernels.Decodes(r.heads(), s.Hidden, s.Intermediate,
-		s.ExpertsPerToken)
+func (s *step) decodes() bool {
+	spec := s.p.Spec
+	return s.p.Rows <= kernels.DecodeRows && kernels.Decodes(s.heads(), spec.Hidden,
+		spec.Intermediate, spec.ExpertsPerToken)
 }
 
-// run tells whether the operations from i on are of these kinds.
-func (r *recorder) run(i int, kinds ...engine.Kind) bool {
-	if i+len(kinds) > len(r.p.Ops) {
-		return false
+// run is the operations from i on where they are of these kinds, else nil.
+func (s *step) run(i int, kinds ...engine.Kind) []*engine.Op {
+	if i+len(kinds) > len(s.p.Ops) {
+		return nil
 	}
+	ops := s.p.Ops[i : i+len(kinds)]
 	for j, k := range kinds {
-		if r.p.Ops[i+j].Kind != k {
-			return false
+		if ops[j].Kind != k {
+			return nil
 		}
 	}
-	return true
+	return ops
 }
 
 // dead tells that nothing reads a buffer of the arena any more from operation i on, before it is
 // written anew.
-func (r *recorder) dead(b *engine.Buffer, i int) bool {
+func (s *step) dead(b *engine.Buffer, i int) bool {
 	if b.Home != engine.Scratch {
 		return false
 	}
-	for _, op := range r.p.Ops[i:] {
-		if slices.Contains(op.In, b) || slices.Contains(op.Out, b) &&
-			(op.Add || op.Kind == engine.Combine || op.Kind == engine.Rope) {
+	for _, op := range s.p.Ops[i:] {
+		written := slices.Contains(op.Out, b)
+		if slices.Contains(op.In, b) || written && op.InPlace() {
 			return false
 		}
-		if slices.Contains(op.Out, b) {
+		if written {
 			return true
 		}
 	}
-	return !slices.Contains(r.p.Keep, b)
+	return !slices.Contains(s.p.Keep, b)
 }
 
-func (r *recorder) attend(i int) phase {
-	op := r.p.Ops[i]
-	if op.Kind != engine.Attend || !r.attends || !r.dev.enabled(Attend) {
+func (s *step) attend(i int) phase {
+	op := s.p.Ops[i]
+	if op.Kind != engine.Attend || s.arrived == nil || !s.dev.enabled(Attend) {
 		return phase{}
 	}
-	live, bucket := r.rows(op.Out[0])
-	return phase{i, i + 1, Attend, []kernels.Launch{r.decodeAttend(op, live, bucket, 0)}, op.Out}
+	return s.alone(i, Attend, s.decodeAttend(s.attention(op), 0))
 }
 
-// decodeAttend is for all rows of the step, or for those that a list of `live` rows names.
-func (r *recorder) decodeAttend(op *engine.Op, live kernels.Pointer, bucket int,
-	list kernels.Pointer) kernels.Launch {
-	return r.t.DecodeAttend(live, bucket, list, r.at(op.Out[0]), r.partial, r.arrived,
-		r.at(op.In[0]), r.cache(op, op.In[1]), r.at(op.W[0]), r.heads(), op.Window, r.runs,
-		op.Scale)
+// decodeAttend is for all rows of the step, or for those that a list names.
+func (s *step) decodeAttend(a kernels.Attention, list kernels.Pointer) kernels.Launch {
+	var partial kernels.Pointer
+	if s.partial != nil {
+		partial = s.partial.at
+	}
+	t := s.dev.target
+	return t.DecodeAttend(a, list, partial, s.arrived.at, t.AttendRuns(a.Heads,
+		s.p.Spec.MaxPosition))
 }
 
-func (r *recorder) decodeQKV(i int) phase {
-	if !r.run(i, engine.Norm, engine.Linear, engine.Rope, engine.WriteKV) ||
-		!r.dev.enabled(DecodeQKV) {
+func (s *step) decodeQKV(i int) phase {
+	ops := s.run(i, engine.Norm, engine.Linear, engine.Rope, engine.WriteKV)
+	if ops == nil || !s.dev.enabled(DecodeQKV) {
 		return phase{}
 	}
-	norm, linear, rope, write := r.p.Ops[i], r.p.Ops[i+1], r.p.Ops[i+2], r.p.Ops[i+3]
+	norm, linear, rope, write := ops[0], ops[1], ops[2], ops[3]
 	t, qkv := norm.Out[0], linear.Out[0]
 	if len(linear.W) != 6 || linear.Add || linear.In[0] != t || rope.Out[0] != qkv ||
-		write.In[0] != qkv || t == norm.In[0] || !r.dead(t, i+2) {
+		write.In[0] != qkv || t == norm.In[0] || !s.dead(t, i+2) {
 		return phase{}
 	}
-	live, bucket := r.rows(qkv)
-	w := kernels.QKV{WQ: r.at(linear.W[0]), BQ: r.at(linear.W[1]), WK: r.at(linear.W[2]),
-		BK: r.at(linear.W[3]), WV: r.at(linear.W[4]), BV: r.at(linear.W[5])}
-	l := r.t.DecodeQKV(live, bucket, r.at(qkv), r.cache(write, write.Out[0]), r.at(norm.In[0]),
-		r.at(norm.W[0]), w, r.at(rope.In[0]), norm.In[0].Width, r.heads(), norm.Eps)
-	return phase{i, i + 4, DecodeQKV, []kernels.Launch{l}, []*engine.Buffer{qkv, write.Out[0]}}
+	w := kernels.QKV{WQ: s.at(linear.W[0]), BQ: s.at(linear.W[1]), WK: s.at(linear.W[2]),
+		BK: s.at(linear.W[3]), WV: s.at(linear.W[4]), BV: s.at(linear.W[5])}
+	l := s.dev.target.DecodeQKV(s.rows(qkv), s.at(qkv), s.cache(write, write.Out[0]),
+		s.at(norm.In[0]), s.at(norm.W[0]), w, s.at(rope.In[0]), norm.In[0].Width, s.heads(),
+		norm.Eps)
+	return phase{from: i, to: i + 4, variant: DecodeQKV, launches: []kernels.Launch{l},
+		leaves: []*engine.Buffer{qkv, write.Out[0]}}
 }
 
 // decodeLinear is a projection, and the norm in front of it where nothing else reads that.
-func (r *recorder) decodeLinear(i int) phase {
-	at := i
-	if r.run(i, engine.Norm, engine.Linear) {
-		at = i + 1
+func (s *step) decodeLinear(i int) phase {
+	at, norm := i, kernels.Pointer(0)
+	if s.run(i, engine.Norm, engine.Linear) != nil {
+		at++
 	}
-	op := r.p.Ops[at]
+	first, op := s.p.Ops[i], s.p.Ops[at]
 	if op.Kind != engine.Linear || op.In[0].Width%32 != 0 ||
-		4*op.In[0].Width > kernels.MostShared || !r.dev.enabled(DecodeLinear) {
+		4*op.In[0].Width > kernels.MostShared || !s.dev.enabled(DecodeLinear) {
 		return phase{}
 	}
-	x, norm, eps := op.In[0], kernels.Pointer(0), float32(0)
+	x := op.In[0]
 	if at > i {
-		n := r.p.Ops[i]
-		if n.Out[0] != x || !r.dead(x, at+1) {
+		if first.Out[0] != x || !s.dead(x, at+1) {
 			return phase{}
 		}
-		x, norm, eps = n.In[0], r.at(n.W[0]), n.Eps
+		x, norm = first.In[0], s.at(first.W[0])
 	}
-	live, bucket := r.rows(op.Out[0])
-	y, stride := r.at(op.Out[0]), op.Out[0].Width
-	ph := phase{from: i, to: at + 1, variant: DecodeLinear, leaves: op.Out}
-	for j := 0; j < len(op.W); j += 2 {
-		ph.launches = append(ph.launches, r.t.DecodeLinear(live, bucket, y, r.at(x), norm,
-			r.at(op.W[j]), r.at(op.W[j+1]), x.Width, op.W[j].Rows, stride, op.Add, eps))
-		y += kernels.Pointer(4 * op.W[j].Rows)
+	return phase{from: i, to: at + 1, variant: DecodeLinear, leaves: op.Out,
+		launches: s.products(op, func(p kernels.Product) kernels.Launch {
+			p.X.X = s.at(x)
+			return s.dev.target.DecodeLinear(p, norm, first.Eps)
+		})}
+}
+
+func (s *step) decodeLinearQ8(i int) phase {
+	op := s.p.Ops[i]
+	if op.Kind != engine.LinearQ8 || op.In[0].Width+op.In[0].Width/8 > kernels.MostShared ||
+		!s.dev.enabled(DecodeLinearQ8) {
+		return phase{}
 	}
-	return ph
+	return s.alone(i, DecodeLinearQ8, s.products(op, s.dev.target.DecodeLinearQ8)...)
 }
 
 // decodeRoute leaves order and groups only where a reference expert kernel reads them.
-func (r *recorder) decodeRoute(i int) phase {
-	if !r.run(i, engine.Norm, engine.Linear, engine.Route) || !r.dev.enabled(DecodeRoute) {
+func (s *step) decodeRoute(i int) phase {
+	ops := s.run(i, engine.Norm, engine.Linear, engine.Route)
+	if ops == nil || !s.dev.enabled(DecodeRoute) {
 		return phase{}
 	}
-	norm, linear, route := r.p.Ops[i], r.p.Ops[i+1], r.p.Ops[i+2]
+	norm, linear, route := ops[0], ops[1], ops[2]
 	t := norm.Out[0]
 	if len(linear.W) != 2 || linear.Add || linear.In[0] != t || route.In[0] != linear.Out[0] ||
 		t == norm.In[0] {
 		return phase{}
 	}
-	s := r.p.Spec
-	live, bucket := r.rows(t)
-	list := []kernels.Launch{r.t.DecodeRoute(live, bucket, r.at(route.Out[0]), r.at(route.Out[1]),
-		r.at(t), r.at(linear.Out[0]), r.arrived,
-		r.at(norm.In[0]), r.at(norm.W[0]), r.at(linear.W[0]), r.at(linear.W[1]), s.Hidden,
-		s.Experts, s.ExpertsPerToken, norm.Eps)}
-	leaves := []*engine.Buffer{t, linear.Out[0], route.Out[0], route.Out[1]}
-	if r.grouped(route, i+3) {
-		reference := r.t.Route(live, bucket, r.at(route.Out[0]), r.at(route.Out[1]),
-			r.at(route.Out[2]), r.at(route.Out[3]), r.at(linear.Out[0]), s.Experts,
-			s.ExpertsPerToken)
-		list, leaves = append(list, reference[1]), append(leaves, route.Out[2:]...)
+	spec := s.p.Spec
+	ph := phase{from: i, to: i + 3, variant: DecodeRoute,
+		launches: []kernels.Launch{s.dev.target.DecodeRoute(s.rows(t), s.at(route.Out[0]),
+			s.at(route.Out[1]), s.at(t), s.at(linear.Out[0]), s.arrived.at, s.at(norm.In[0]),
+			s.at(norm.W[0]), s.at(linear.W[0]), s.at(linear.W[1]), spec.Hidden, spec.Experts,
+			spec.ExpertsPerToken, norm.Eps)},
+		leaves: []*engine.Buffer{t, linear.Out[0], route.Out[0], route.Out[1]}}
+	if s.grouped(route, i+3) {
+		reference, _ := s.record(route) // which there is for every Route
+		ph.launches = append(ph.launches, reference[1])
+		ph.leaves = append(ph.leaves, route.Out[2:]...)
 	}
-	return phase{i, i + 3, DecodeRoute, list, leaves}
+	return ph
 }
 
 // grouped tells whether anything reads the slots sorted by expert that a route leaves.
-func (r *recorder) grouped(route *engine.Op, i int) bool {
-	for j, op := range r.p.Ops[i:] {
+func (s *step) grouped(route *engine.Op, i int) bool {
+	for j, op := range s.p.Ops[i:] {
 		if op.Kind == engine.Route {
 			return false
 		}
-		if len(op.In) < 2 || op.In[0] != route.Out[2] {
-			continue
-		}
-		if r.decodeGateUp(i+j).to == 0 && r.decodeDown(i+j).to == 0 {
+		if len(op.In) >= 2 && op.In[0] == route.Out[2] && s.decodeGateUp(i+j).to == 0 &&
+			s.decodeDown(i+j).to == 0 {
 			return true
 		}
 	}
@@ -276,8 +296,8 @@ func (r *recorder) grouped(route *engine.Op, i int) bool {
 }
 
 // routeOf is the operation that chose the experts of slots sorted like this.
-func (r *recorder) routeOf(i int, order *engine.Buffer) *engine.Op {
-	for _, op := range slices.Backward(r.p.Ops[:i]) {
+func (s *step) routeOf(i int, order *engine.Buffer) *engine.Op {
+	for _, op := range slices.Backward(s.p.Ops[:i]) {
 		if op.Kind == engine.Route && op.Out[2] == order {
 			return op
 		}
@@ -285,34 +305,36 @@ func (r *recorder) routeOf(i int, order *engine.Buffer) *engine.Op {
 	return nil
 }
 
-func (r *recorder) decodeGateUp(i int) phase {
-	op := r.p.Ops[i]
-	if op.Kind != engine.GateUp || len(op.In) != 3 || !r.dev.enabled(DecodeGateUp) {
+func (s *step) decodeGateUp(i int) phase {
+	op := s.p.Ops[i]
+	if op.Kind != engine.GateUp || len(op.In) != 3 || !s.dev.enabled(DecodeGateUp) {
 		return phase{}
 	}
-	route := r.routeOf(i, op.In[0])
+	route := s.routeOf(i, op.In[0])
 	if route == nil {
 		return phase{}
 	}
-	s := r.p.Spec
-	l := r.t.DecodeGateUp(r.state, r.p.Rows, r.at(op.Out[0]), r.at(route.Out[0]), r.at(op.In[2]),
-		r.matrix(op), s.Intermediate, s.Hidden, s.ExpertsPerToken, op.Limit)
-	return phase{i, i + 1, DecodeGateUp, []kernels.Launch{l}, op.Out}
+	spec := s.p.Spec
+	return s.alone(i, DecodeGateUp, s.dev.target.DecodeGateUp(s.batch(), s.at(op.Out[0]),
+		s.at(route.Out[0]), s.at(op.In[2]), s.matrix(op), spec.Intermediate, spec.Hidden,
+		spec.ExpertsPerToken, op.Limit))
 }
 
-func (r *recorder) decodeDown(i int) phase {
-	if !r.run(i, engine.Down, engine.Combine) || !r.dev.enabled(DecodeDown) {
+func (s *step) decodeDown(i int) phase {
+	ops := s.run(i, engine.Down, engine.Combine)
+	if ops == nil || !s.dev.enabled(DecodeDown) {
 		return phase{}
 	}
-	down, combine := r.p.Ops[i], r.p.Ops[i+1]
-	route := r.routeOf(i, down.In[0])
+	down, combine := ops[0], ops[1]
+	route := s.routeOf(i, down.In[0])
 	if len(down.In) != 3 || route == nil || combine.In[0] != down.Out[0] ||
-		combine.In[1] != route.Out[1] || !r.dead(down.Out[0], i+2) {
+		combine.In[1] != route.Out[1] || !s.dead(down.Out[0], i+2) {
 		return phase{}
 	}
-	s := r.p.Spec
-	l := r.t.DecodeDown(r.state, r.p.Rows, r.at(combine.Out[0]), r.at(route.Out[0]),
-		r.at(route.Out[1]), r.at(down.In[2]), r.matrix(down), s.Hidden, s.Intermediate,
-		s.ExpertsPerToken)
-	return phase{i, i + 2, DecodeDown, []kernels.Launch{l}, combine.Out}
+	spec := s.p.Spec
+	l := s.dev.target.DecodeDown(s.batch(), s.at(combine.Out[0]), s.at(route.Out[0]),
+		s.at(route.Out[1]), s.at(down.In[2]), s.matrix(down), spec.Hidden, spec.Intermediate,
+		spec.ExpertsPerToken)
+	return phase{from: i, to: i + 2, variant: DecodeDown, launches: []kernels.Launch{l},
+		leaves: combine.Out}
 }

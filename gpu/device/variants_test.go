@@ -38,7 +38,7 @@ func compiled(t *testing.T, dev *Device, o engine.Settings, rows int) *step {
 			b.Region = alloc(p.BytesOf(b))
 		}
 	}
-	s, err := dev.compile(p, choice{reference: dev.reference})
+	s, err := dev.compile(&step{p: p})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -320,7 +320,7 @@ func launched(s *step, layer int) string {
 	for _, ph := range s.phases {
 		if strings.HasPrefix(s.p.Ops[ph.from].Label, fmt.Sprintf("layer%d.", layer)) {
 			for _, l := range ph.ready {
-				names = append(names, l.function.Name())
+				names = append(names, l.Kernel)
 			}
 		}
 	}

@@ -196,11 +196,11 @@ func (t *Verification) prove(ctx context.Context, folder string, dev variants) {
 	if err != nil {
 		return
 	}
-	_ = keep(t.file(folder), data)
+	_ = write(t.file(folder), data)
 }
 
-// keep writes a file beside its place and renames it, so that nobody reads half of one.
-func keep(path string, data []byte) (err error) {
+// write writes a file beside its place and renames it, so that nobody reads half of one.
+func write(path string, data []byte) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}

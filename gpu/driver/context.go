@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"errors"
 	"fmt"
 	"runtime"
 	"unsafe"
@@ -58,18 +57,17 @@ func (c *Context) call(f function, args ...uintptr) error {
 
 // Memory is what the device has, and what is free of it now, in bytes.
 func (c *Context) Memory() (total, free int64, err error) {
-	var f, t uintptr
-	err = c.call(memoryInfo, uintptr(unsafe.Pointer(&f)), uintptr(unsafe.Pointer(&t)))
-	return c.shared(word(t), word(f), err)
+	err = c.call(memoryInfo, uintptr(unsafe.Pointer(&free)), uintptr(unsafe.Pointer(&total)))
+	return c.shared(total, free, err)
 }
 
 // Alloc makes device memory, aligned to 256 bytes and not zeroed.
 func (c *Context) Alloc(bytes int64) (Pointer, error) {
-	var p uintptr
+	var p Pointer
 	if err := c.call(memoryAlloc, uintptr(unsafe.Pointer(&p)), uintptr(bytes)); err != nil {
 		return 0, fmt.Errorf("allocate %d bytes on %s: %w", bytes, c.device.Name, err)
 	}
-	return Pointer(p), nil
+	return p, nil
 }
 
 // Free frees what Alloc gave.
@@ -86,7 +84,7 @@ type HostMemory struct {
 func (c *Context) AllocHost(bytes int) (*HostMemory, error) {
 	var p uintptr
 	if err := c.call(hostAlloc, uintptr(unsafe.Pointer(&p)), uintptr(bytes),
-		hostPortable); err != nil {
+		uintptr(hostPortable)); err != nil {
 		return nil, fmt.Errorf("pin %d bytes of host memory: %w", bytes, err)
 	}
 	return &HostMemory{c, unsafe.Slice((*byte)(pointer(p)), bytes)}, nil
@@ -104,16 +102,6 @@ func (m *HostMemory) Free() error {
 	at := uintptr(unsafe.Pointer(unsafe.SliceData(m.data)))
 	m.data = nil
 	return m.c.call(hostFree, at)
-}
-
-// EnablePeer lets this context's kernels reach the memory of another. Doing it twice is no error.
-func (c *Context) EnablePeer(other *Context) error {
-	err := c.call(peerEnable, other.handle, 0)
-	var e *Error
-	if errors.As(err, &e) && e.Code == codePeerEnabled {
-		return nil
-	}
-	return err
 }
 
 // SameDriver tells whether another context is of the same library, so that copies between their

@@ -22,30 +22,11 @@ func (f *Function) Resident(threads int, shared uint32) (int, error) {
 // LaunchCooperative queues a kernel of which all blocks are there at once, so that they may wait
 // for each other. It is refused where the card has no room for all of them: by the driver on
 // NVIDIA; here on AMD, whose runtime has such a launch for modules in its newer releases only, by
-// the count of resident blocks, beside which nothing else may run on the card. The arguments are
-// copied before it returns.
-func (s *Stream) LaunchCooperative(f *Function, shape Shape, a *Arguments) error {
-	if s.c.d.api == HIP {
-		if err := s.fits(f, shape); err != nil {
-			return err
-		}
-		return s.Launch(f, shape, a)
+// the count of resident blocks, beside which nothing else may run on the card.
+func (s *Stream) LaunchCooperative(f *Function, shape Shape, args []uint64) error {
+	if s.c.d.api == CUDA {
+		return s.launch(launchCooperative, f, shape, args)
 	}
-	addresses, pin := a.addresses()
-	defer pin.Unpin()
-	g, b := shape.Grid, shape.Block
-	err := s.c.call(launchCooperative, f.handle, uintptr(g[0]), uintptr(g[1]), uintptr(g[2]),
-		uintptr(b[0]), uintptr(b[1]), uintptr(b[2]),
-		uintptr(shape.Shared), s.handle, uintptr(unsafe.Pointer(&addresses[0])))
-	if err != nil {
-		return fmt.Errorf("kernel %s, cooperative grid %v, block %v, %d bytes of shared memory: %w",
-			f.name, g, b, shape.Shared, err)
-	}
-	return nil
-}
-
-// fits tells whether all blocks of a launch are resident at once.
-func (s *Stream) fits(f *Function, shape Shape) error {
 	g, b := shape.Grid, shape.Block
 	each, err := f.Resident(int(b[0]*b[1]*b[2]), shape.Shared)
 	if err != nil {
@@ -59,5 +40,5 @@ func (s *Stream) fits(f *Function, shape Shape) error {
 		return fmt.Errorf("kernel %s: a cooperative grid of %d blocks, %d are resident on %s",
 			f.name, blocks, each*units, s.c.device.Name)
 	}
-	return nil
+	return s.launch(launchKernel, f, shape, args)
 }

@@ -26,7 +26,9 @@ func TestCubins(t *testing.T) {
 			must(t, err)
 			c := context(t, f, 0)
 			for arch, want := range takes {
-				image, name, err := kernels.ReadCubin(assets.Kernels, arch)
+				cubin, _ := kernels.CubinFor(arch)
+				name := cubin.Name
+				image, err := cubin.Read(assets.Kernels)
 				must(t, err)
 				m, err := c.Load(image)
 				if code(err) != want {

@@ -28,40 +28,43 @@ type Device struct {
 // Device looks at one device.
 func (d *Driver) Device(index int) (*Device, error) {
 	g := &Device{d: d, Index: index}
-	if err := d.call(deviceGet, uintptr(unsafe.Pointer(&g.handle)), uintptr(index)); err != nil {
-		return nil, fmt.Errorf("GPU %d: %w", index, err)
-	}
-	buffer := make([]byte, 256)
-	read := func(f function) (string, error) {
-		clear(buffer)
-		err := d.call(f, uintptr(unsafe.Pointer(&buffer[0])), uintptr(len(buffer)-1),
-			uintptr(g.handle))
-		s, _, _ := strings.Cut(string(buffer), "\x00")
-		return s, err
-	}
-	var err error
-	if g.Name, err = read(deviceName); err != nil {
-		return nil, fmt.Errorf("GPU %d: %w", index, err)
-	}
-	if g.PCI, err = read(devicePCI); err != nil {
-		return nil, fmt.Errorf("GPU %d: %w", index, err)
-	}
-	var total uintptr
-	if err = d.call(deviceTotal, uintptr(unsafe.Pointer(&total)), uintptr(g.handle)); err != nil {
-		return nil, fmt.Errorf("GPU %d: %w", index, err)
-	}
-	g.Memory = word(total)
-	if g.Arch, err = g.arch(); err != nil {
+	if err := g.describe(); err != nil {
 		return nil, fmt.Errorf("GPU %d: %w", index, err)
 	}
 	return g, nil
 }
 
+func (g *Device) describe() (err error) {
+	if err := g.d.call(deviceGet, uintptr(unsafe.Pointer(&g.handle)),
+		uintptr(g.Index)); err != nil {
+		return err
+	}
+	read := func(f function) (string, error) {
+		var buffer [256]byte
+		err := g.d.call(f, uintptr(unsafe.Pointer(&buffer[0])), uintptr(len(buffer)-1),
+			uintptr(g.handle))
+		s, _, _ := strings.Cut(string(buffer[:]), "\x00")
+		return s, err
+	}
+	if g.Name, err = read(deviceName); err != nil {
+		return err
+	}
+	if g.PCI, err = read(devicePCI); err != nil {
+		return err
+	}
+	if err = g.d.call(deviceTotal, uintptr(unsafe.Pointer(&g.Memory)),
+		uintptr(g.handle)); err != nil {
+		return err
+	}
+	g.Arch, err = g.arch()
+	return err
+}
+
 // Attribute asks for a number.
 func (g *Device) Attribute(a Attribute) (int, error) {
-	id := attributes[a].OfCUDA
+	id := a.ofCUDA
 	if g.d.api == HIP {
-		id = attributes[a].OfHIP
+		id = a.ofHIP
 	}
 	var v int32
 	err := g.d.call(deviceAttribute, uintptr(unsafe.Pointer(&v)), uintptr(id), uintptr(g.handle))
@@ -76,14 +79,6 @@ func (g *Device) Units(multiprocessors int) int {
 		return 2 * multiprocessors
 	}
 	return multiprocessors
-}
-
-// CanAccess tells whether this device's kernels can read and write the memory of another.
-func (g *Device) CanAccess(other *Device) (bool, error) {
-	var can int32
-	err := g.d.call(peerCanAccess, uintptr(unsafe.Pointer(&can)), uintptr(g.handle),
-		uintptr(other.handle))
-	return can != 0, err
 }
 
 // arch names the instruction set. HIP has it only in a structure, so it is read where the kernel
@@ -114,8 +109,8 @@ func (g *Device) gcnArch() string {
 		return ""
 	}
 	properties := make([]byte, 8192)
-	if int32(g.d.lib.call(at, uintptr(unsafe.Pointer(&properties[0])),
-		uintptr(g.handle))) != codeSuccess {
+	if int(int32(g.d.lib.call(at, uintptr(unsafe.Pointer(&properties[0])),
+		uintptr(g.handle)))) != codeSuccess {
 		return ""
 	}
 	return gcnName(properties[place : place+length])

@@ -47,7 +47,7 @@ type Driver struct {
 	api  API
 	path string
 	lib  *library
-	at   [functions]uintptr
+	at   []uintptr // of Declarations
 }
 
 // Open opens the library at path, or the machine's own when path is empty, in the order that
@@ -80,8 +80,9 @@ func Open(api API, path string) (*Driver, error) {
 
 // find finds every function.
 func (d *Driver) find() error {
-	for f := range functions {
-		name := f.symbol(d.api)
+	d.at = make([]uintptr, len(Declarations))
+	for f := range d.at {
+		name := function(f).symbol(d.api)
 		if name == "" {
 			continue
 		}
@@ -120,18 +121,15 @@ func (d *Driver) start() error {
 //
 //go:uintptrescapes
 func (d *Driver) call(f function, args ...uintptr) error {
-	code := int32(d.lib.call(d.at[f], args...))
+	code := int(int32(d.lib.call(d.at[f], args...)))
 	if code == codeSuccess {
 		return nil
 	}
-	return d.explain(f, int(code))
+	return d.explain(f, code)
 }
 
 // API is the vendor's interface that this driver has.
 func (d *Driver) API() API { return d.api }
-
-// Path is the library's name or path.
-func (d *Driver) Path() string { return d.path }
 
 // Version is the newest interface that the driver knows: of CUDA 12040 for 12.4, of HIP 60342134
 // for 6.3.42134.
@@ -186,6 +184,3 @@ func text(p uintptr) string {
 	}
 	return string(unsafe.Slice(start, n))
 }
-
-// word is a library's answer of a number as an int, for sizes.
-func word(p uintptr) int64 { return int64(p) }

@@ -45,7 +45,7 @@ func (e *Error) Is(target error) bool {
 	case ErrNotReady:
 		return e.Code == codeNotReady
 	case ErrLost:
-		return slices.Contains(lost[:], e.Code)
+		return slices.Contains(lost, e.Code)
 	}
 	return false
 }
@@ -71,7 +71,7 @@ func (d *Driver) describe(f function, code int) string {
 		return text(d.lib.call(d.at[f], uintptr(code)))
 	}
 	var p uintptr
-	if int32(d.lib.call(d.at[f], uintptr(code), uintptr(unsafe.Pointer(&p)))) != codeSuccess {
+	if d.call(f, uintptr(code), uintptr(unsafe.Pointer(&p))) != nil {
 		return ""
 	}
 	return text(p)

@@ -5,62 +5,6 @@ package driver
 // branches. Nothing here comes from a header: `go run ./gpu/driver/declcheck` turns this table into
 // C++ that compiles only where the vendors' own headers agree with it, and .ci/run does that.
 
-// function is a row of the table.
-type function int
-
-const (
-	initialize function = iota
-	driverVersion
-	errorName
-	errorText
-	deviceCount
-	deviceGet
-	deviceName
-	deviceAttribute
-	deviceTotal
-	devicePCI
-	contextRetain
-	contextRelease
-	contextUse
-	memoryInfo
-	memoryAlloc
-	memoryFree
-	hostAlloc
-	hostFree
-	copyIn
-	copyOut
-	copyInside
-	copyPeer
-	memorySet
-	moduleLoad
-	moduleUnload
-	moduleFunction
-	functionSet
-	functionGet
-	functionResident
-	launchKernel
-	launchCooperative
-	streamCreate
-	streamDestroy
-	streamWait
-	streamSynchronize
-	eventCreate
-	eventDestroy
-	eventRecord
-	eventSynchronize
-	eventQuery
-	eventElapsed
-	captureBegin
-	captureEnd
-	graphInstantiate
-	graphLaunch
-	graphExecDestroy
-	graphDestroy
-	peerCanAccess
-	peerEnable
-	functions
-)
-
 // Declaration names a function and the shape of its arguments, a letter each:
 //
 //	b  an integer of 1 byte      I  a pointer to an object of 4 bytes
@@ -74,68 +18,73 @@ type Declaration struct {
 	HIP, HIPArguments   string // "": the library has none, or the arguments are CUDA's
 }
 
-// Declarations is the table, for declcheck.
-func Declarations() []Declaration { return table[:] }
+// Declarations is the table of functions.
+var Declarations []Declaration
 
-var table = [functions]Declaration{
-	initialize:      {"cuInit", "i", "hipInit", ""},
-	driverVersion:   {"cuDriverGetVersion", "I", "hipDriverGetVersion", ""},
-	errorName:       {"cuGetErrorName", "iW", "hipGetErrorName", "i"},
-	errorText:       {"cuGetErrorString", "iW", "hipGetErrorString", "i"},
-	deviceCount:     {"cuDeviceGetCount", "I", "hipGetDeviceCount", ""},
-	deviceGet:       {"cuDeviceGet", "Ii", "hipDeviceGet", ""},
-	deviceName:      {"cuDeviceGetName", "wii", "hipDeviceGetName", ""},
-	deviceAttribute: {"cuDeviceGetAttribute", "Iii", "hipDeviceGetAttribute", ""},
-	deviceTotal:     {"cuDeviceTotalMem_v2", "Wi", "hipDeviceTotalMem", ""},
-	devicePCI:       {"cuDeviceGetPCIBusId", "wii", "hipDeviceGetPCIBusId", ""},
-	contextRetain:   {"cuDevicePrimaryCtxRetain", "Wi", "", ""},
-	contextRelease:  {"cuDevicePrimaryCtxRelease_v2", "i", "", ""},
-	contextUse:      {"cuCtxSetCurrent", "w", "hipSetDevice", "i"},
-	memoryInfo:      {"cuMemGetInfo_v2", "WW", "hipMemGetInfo", ""},
-	memoryAlloc:     {"cuMemAlloc_v2", "Ww", "hipMalloc", ""},
-	memoryFree:      {"cuMemFree_v2", "w", "hipFree", ""},
-	hostAlloc:       {"cuMemHostAlloc", "Wwi", "hipHostMalloc", ""},
-	hostFree:        {"cuMemFreeHost", "w", "hipHostFree", ""},
-	copyIn:          {"cuMemcpyHtoDAsync_v2", "wwww", "hipMemcpyHtoDAsync", ""},
-	copyOut:         {"cuMemcpyDtoHAsync_v2", "wwww", "hipMemcpyDtoHAsync", ""},
-	copyInside:      {"cuMemcpyDtoDAsync_v2", "wwww", "hipMemcpyDtoDAsync", ""},
-	copyPeer:        {"cuMemcpyPeerAsync", "wwwwww", "hipMemcpyPeerAsync", "wiwiww"},
-	memorySet:       {"cuMemsetD8Async", "wbww", "hipMemsetD8Async", ""},
-	moduleLoad:      {"cuModuleLoadDataEx", "WwiIW", "hipModuleLoadDataEx", ""},
-	moduleUnload:    {"cuModuleUnload", "w", "hipModuleUnload", ""},
-	moduleFunction:  {"cuModuleGetFunction", "Www", "hipModuleGetFunction", ""},
-	functionSet:     {"cuFuncSetAttribute", "wii", "hipFuncSetAttribute", ""},
-	functionGet:     {"cuFuncGetAttribute", "Iiw", "hipFuncGetAttribute", ""},
-	functionResident: {"cuOccupancyMaxActiveBlocksPerMultiprocessor", "Iwiw",
-		"hipModuleOccupancyMaxActiveBlocksPerMultiprocessor", ""},
-	launchKernel:      {"cuLaunchKernel", "wiiiiiiiwWW", "hipModuleLaunchKernel", ""},
-	launchCooperative: {"cuLaunchCooperativeKernel", "wiiiiiiiwW", "", ""},
-	streamCreate:      {"cuStreamCreate", "Wi", "hipStreamCreateWithFlags", ""},
-	streamDestroy:     {"cuStreamDestroy_v2", "w", "hipStreamDestroy", ""},
-	streamWait:        {"cuStreamWaitEvent", "wwi", "hipStreamWaitEvent", ""},
-	streamSynchronize: {"cuStreamSynchronize", "w", "hipStreamSynchronize", ""},
-	eventCreate:       {"cuEventCreate", "Wi", "hipEventCreateWithFlags", ""},
-	eventDestroy:      {"cuEventDestroy_v2", "w", "hipEventDestroy", ""},
-	eventRecord:       {"cuEventRecord", "ww", "hipEventRecord", ""},
-	eventSynchronize:  {"cuEventSynchronize", "w", "hipEventSynchronize", ""},
-	eventQuery:        {"cuEventQuery", "w", "hipEventQuery", ""},
-	eventElapsed:      {"cuEventElapsedTime", "Iww", "hipEventElapsedTime", ""},
-	captureBegin:      {"cuStreamBeginCapture_v2", "wi", "hipStreamBeginCapture", ""},
-	captureEnd:        {"cuStreamEndCapture", "wW", "hipStreamEndCapture", ""},
-	graphInstantiate:  {"cuGraphInstantiateWithFlags", "Www", "hipGraphInstantiateWithFlags", ""},
-	graphLaunch:       {"cuGraphLaunch", "ww", "hipGraphLaunch", ""},
-	graphExecDestroy:  {"cuGraphExecDestroy", "w", "hipGraphExecDestroy", ""},
-	graphDestroy:      {"cuGraphDestroy", "w", "hipGraphDestroy", ""},
-	peerCanAccess:     {"cuDeviceCanAccessPeer", "Iii", "hipDeviceCanAccessPeer", ""},
-	peerEnable:        {"cuCtxEnablePeerAccess", "wi", "hipDeviceEnablePeerAccess", "ii"},
+// function is a row of Declarations.
+type function int
+
+func declare(cuda, arguments, hip, hipArguments string) function {
+	Declarations = append(Declarations, Declaration{cuda, arguments, hip, hipArguments})
+	return function(len(Declarations) - 1)
 }
+
+var (
+	initialize       = declare("cuInit", "i", "hipInit", "")
+	driverVersion    = declare("cuDriverGetVersion", "I", "hipDriverGetVersion", "")
+	errorName        = declare("cuGetErrorName", "iW", "hipGetErrorName", "i")
+	errorText        = declare("cuGetErrorString", "iW", "hipGetErrorString", "i")
+	deviceCount      = declare("cuDeviceGetCount", "I", "hipGetDeviceCount", "")
+	deviceGet        = declare("cuDeviceGet", "Ii", "hipDeviceGet", "")
+	deviceName       = declare("cuDeviceGetName", "wii", "hipDeviceGetName", "")
+	deviceAttribute  = declare("cuDeviceGetAttribute", "Iii", "hipDeviceGetAttribute", "")
+	deviceTotal      = declare("cuDeviceTotalMem_v2", "Wi", "hipDeviceTotalMem", "")
+	devicePCI        = declare("cuDeviceGetPCIBusId", "wii", "hipDeviceGetPCIBusId", "")
+	contextRetain    = declare("cuDevicePrimaryCtxRetain", "Wi", "", "")
+	contextRelease   = declare("cuDevicePrimaryCtxRelease_v2", "i", "", "")
+	contextUse       = declare("cuCtxSetCurrent", "w", "hipSetDevice", "i")
+	memoryInfo       = declare("cuMemGetInfo_v2", "WW", "hipMemGetInfo", "")
+	memoryAlloc      = declare("cuMemAlloc_v2", "Ww", "hipMalloc", "")
+	memoryFree       = declare("cuMemFree_v2", "w", "hipFree", "")
+	hostAlloc        = declare("cuMemHostAlloc", "Wwi", "hipHostMalloc", "")
+	hostFree         = declare("cuMemFreeHost", "w", "hipHostFree", "")
+	copyIn           = declare("cuMemcpyHtoDAsync_v2", "wwww", "hipMemcpyHtoDAsync", "")
+	copyOut          = declare("cuMemcpyDtoHAsync_v2", "wwww", "hipMemcpyDtoHAsync", "")
+	copyInside       = declare("cuMemcpyDtoDAsync_v2", "wwww", "hipMemcpyDtoDAsync", "")
+	copyPeer         = declare("cuMemcpyPeerAsync", "wwwwww", "hipMemcpyPeerAsync", "wiwiww")
+	memorySet        = declare("cuMemsetD8Async", "wbww", "hipMemsetD8Async", "")
+	moduleLoad       = declare("cuModuleLoadDataEx", "WwiIW", "hipModuleLoadDataEx", "")
+	moduleUnload     = declare("cuModuleUnload", "w", "hipModuleUnload", "")
+	moduleFunction   = declare("cuModuleGetFunction", "Www", "hipModuleGetFunction", "")
+	functionSet      = declare("cuFuncSetAttribute", "wii", "hipFuncSetAttribute", "")
+	functionResident = declare("cuOccupancyMaxActiveBlocksPerMultiprocessor", "Iwiw",
+		"hipModuleOccupancyMaxActiveBlocksPerMultiprocessor", "")
+	launchKernel      = declare("cuLaunchKernel", "wiiiiiiiwWW", "hipModuleLaunchKernel", "")
+	launchCooperative = declare("cuLaunchCooperativeKernel", "wiiiiiiiwW", "", "")
+	streamCreate      = declare("cuStreamCreate", "Wi", "hipStreamCreateWithFlags", "")
+	streamDestroy     = declare("cuStreamDestroy_v2", "w", "hipStreamDestroy", "")
+	streamWait        = declare("cuStreamWaitEvent", "wwi", "hipStreamWaitEvent", "")
+	streamSynchronize = declare("cuStreamSynchronize", "w", "hipStreamSynchronize", "")
+	eventCreate       = declare("cuEventCreate", "Wi", "hipEventCreateWithFlags", "")
+	eventDestroy      = declare("cuEventDestroy_v2", "w", "hipEventDestroy", "")
+	eventRecord       = declare("cuEventRecord", "ww", "hipEventRecord", "")
+	eventSynchronize  = declare("cuEventSynchronize", "w", "hipEventSynchronize", "")
+	eventElapsed      = declare("cuEventElapsedTime", "Iww", "hipEventElapsedTime", "")
+	captureBegin      = declare("cuStreamBeginCapture_v2", "wi", "hipStreamBeginCapture", "")
+	captureEnd        = declare("cuStreamEndCapture", "wW", "hipStreamEndCapture", "")
+	graphInstantiate  = declare("cuGraphInstantiateWithFlags", "Www",
+		"hipGraphInstantiateWithFlags", "")
+	graphLaunch      = declare("cuGraphLaunch", "ww", "hipGraphLaunch", "")
+	graphExecDestroy = declare("cuGraphExecDestroy", "w", "hipGraphExecDestroy", "")
+	graphDestroy     = declare("cuGraphDestroy", "w", "hipGraphDestroy", "")
+)
 
 // symbol is the exported name for an API.
 func (f function) symbol(api API) string {
 	if api == HIP {
-		return table[f].HIP
+		return Declarations[f].HIP
 	}
-	return table[f].CUDA
+	return Declarations[f].CUDA
 }
 
 // Constant is a number that the library and this package must agree on: the headers' names for it,
@@ -147,109 +96,65 @@ type Constant struct {
 	OfHIP  int
 }
 
-// Constants are the numbers, for declcheck.
-func Constants() []Constant { return append(fixed[:len(fixed):len(fixed)], attributes[:]...) }
+// Constants are the flags, codes and attributes that this package passes or understands.
+var Constants []Constant
 
-// Flags and codes that this package passes or understands; the same in both APIs, which declcheck
-// holds.
-const (
-	streamNonBlocking  = 1 // does not wait for the default stream
-	eventTiming        = 0
-	eventNoTiming      = 2
-	captureThreadLocal = 1
-	hostPortable       = 1 // pinned for every context
-
-	codeSuccess        = 0
-	codeOutOfMemory    = 2
-	codeNotReady       = 600
-	codePeerEnabled    = 704
-	codeIllegalAddress = 700
-
-	codeTimeout      = 702 // of a launch
-	codeAssert       = 710
-	codeStackError   = 714 // of a kernel's stack; HIP has none of these five
-	codeIllegalCode  = 715
-	codeMisaligned   = 716
-	codeWrongSpace   = 717
-	codeInvalidCode  = 718 // an address that is none of code
-	codeLaunchFailed = 719
-
-	functionShared  = 1 // bytes of static shared memory
-	functionLocal   = 3 // bytes of local memory a thread: spills and arrays
-	functionRegs    = 4
-	functionDynamic = 8 // the most dynamic shared memory; above 48 KiB it must be asked for
-
-	jitErrorLog     = 5
-	jitErrorLogSize = 6
-)
-
-var fixed = []Constant{
-	{"CU_STREAM_NON_BLOCKING", "hipStreamNonBlocking", streamNonBlocking, streamNonBlocking},
-	{"CU_EVENT_DEFAULT", "hipEventDefault", eventTiming, eventTiming},
-	{"CU_EVENT_DISABLE_TIMING", "hipEventDisableTiming", eventNoTiming, eventNoTiming},
-	{"CU_STREAM_CAPTURE_MODE_THREAD_LOCAL", "hipStreamCaptureModeThreadLocal", captureThreadLocal,
-		captureThreadLocal},
-	{"CU_MEMHOSTALLOC_PORTABLE", "hipHostMallocPortable", hostPortable, hostPortable},
-	{"CUDA_SUCCESS", "hipSuccess", codeSuccess, codeSuccess},
-	{"CUDA_ERROR_OUT_OF_MEMORY", "hipErrorOutOfMemory", codeOutOfMemory, codeOutOfMemory},
-	{"CUDA_ERROR_NOT_READY", "hipErrorNotReady", codeNotReady, codeNotReady},
-	{"CUDA_ERROR_ILLEGAL_ADDRESS", "hipErrorIllegalAddress", codeIllegalAddress,
-		codeIllegalAddress},
-	{"CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED", "hipErrorPeerAccessAlreadyEnabled", codePeerEnabled,
-		codePeerEnabled},
-	{"CUDA_ERROR_LAUNCH_TIMEOUT", "hipErrorLaunchTimeOut", codeTimeout, codeTimeout},
-	{"CUDA_ERROR_ASSERT", "hipErrorAssert", codeAssert, codeAssert},
-	{"CUDA_ERROR_HARDWARE_STACK_ERROR", "", codeStackError, 0},
-	{"CUDA_ERROR_ILLEGAL_INSTRUCTION", "", codeIllegalCode, 0},
-	{"CUDA_ERROR_MISALIGNED_ADDRESS", "", codeMisaligned, 0},
-	{"CUDA_ERROR_INVALID_ADDRESS_SPACE", "", codeWrongSpace, 0},
-	{"CUDA_ERROR_INVALID_PC", "", codeInvalidCode, 0},
-	{"CUDA_ERROR_LAUNCH_FAILED", "hipErrorLaunchFailure", codeLaunchFailed, codeLaunchFailed},
-	{"CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES", "HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES", functionShared,
-		functionShared},
-	{"CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES", "HIP_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES", functionLocal,
-		functionLocal},
-	{"CU_FUNC_ATTRIBUTE_NUM_REGS", "HIP_FUNC_ATTRIBUTE_NUM_REGS", functionRegs, functionRegs},
-	{"CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES",
-		"hipFuncAttributeMaxDynamicSharedMemorySize", functionDynamic, functionDynamic},
-	{"CU_JIT_ERROR_LOG_BUFFER", "", jitErrorLog, 0},
-	{"CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES", "", jitErrorLogSize, 0},
+// agreed is a number that is the same in both APIs.
+func agreed(cuda, hip string, value int) int {
+	Constants = append(Constants, Constant{cuda, hip, value, value})
+	return value
 }
 
-// lost are the codes after which a context is dead.
-var lost = [...]int{codeIllegalAddress, codeTimeout, codeAssert, codeStackError, codeIllegalCode,
-	codeMisaligned, codeWrongSpace, codeInvalidCode, codeLaunchFailed}
+var (
+	streamNonBlocking  = agreed("CU_STREAM_NON_BLOCKING", "hipStreamNonBlocking", 1)
+	eventTiming        = agreed("CU_EVENT_DEFAULT", "hipEventDefault", 0)
+	eventNoTiming      = agreed("CU_EVENT_DISABLE_TIMING", "hipEventDisableTiming", 2)
+	captureThreadLocal = agreed("CU_STREAM_CAPTURE_MODE_THREAD_LOCAL",
+		"hipStreamCaptureModeThreadLocal", 1)
+	// pinned for every context
+	hostPortable       = agreed("CU_MEMHOSTALLOC_PORTABLE", "hipHostMallocPortable", 1)
+	codeSuccess        = agreed("CUDA_SUCCESS", "hipSuccess", 0)
+	codeOutOfMemory    = agreed("CUDA_ERROR_OUT_OF_MEMORY", "hipErrorOutOfMemory", 2)
+	codeNotReady       = agreed("CUDA_ERROR_NOT_READY", "hipErrorNotReady", 600)
+	codeIllegalAddress = agreed("CUDA_ERROR_ILLEGAL_ADDRESS", "hipErrorIllegalAddress", 700)
+	codeTimeout        = agreed("CUDA_ERROR_LAUNCH_TIMEOUT", "hipErrorLaunchTimeOut", 702)
+	codeAssert         = agreed("CUDA_ERROR_ASSERT", "hipErrorAssert", 710)
+	// HIP has none of these five
+	codeStackError   = agreed("CUDA_ERROR_HARDWARE_STACK_ERROR", "", 714)
+	codeIllegalCode  = agreed("CUDA_ERROR_ILLEGAL_INSTRUCTION", "", 715)
+	codeMisaligned   = agreed("CUDA_ERROR_MISALIGNED_ADDRESS", "", 716)
+	codeWrongSpace   = agreed("CUDA_ERROR_INVALID_ADDRESS_SPACE", "", 717)
+	codeInvalidCode  = agreed("CUDA_ERROR_INVALID_PC", "", 718)
+	codeLaunchFailed = agreed("CUDA_ERROR_LAUNCH_FAILED", "hipErrorLaunchFailure", 719)
+	// the most dynamic shared memory; above 48 KiB it must be asked for
+	functionDynamic = agreed("CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES",
+		"hipFuncAttributeMaxDynamicSharedMemorySize", 8)
+	jitErrorLog     = agreed("CU_JIT_ERROR_LOG_BUFFER", "", 5)
+	jitErrorLogSize = agreed("CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES", "", 6)
 
-// Attribute is a number that a device tells about itself.
-type Attribute int
-
-const (
-	Major Attribute = iota // compute capability; of AMD the gfx major
-	// compute capability; of AMD the gfx minor, without the stepping
-	Minor
-	Multiprocessors // SMs, compute units; of RDNA pairs of those
-	ThreadsPerBlock
-	WarpSize
-	SharedPerBlock // bytes of shared memory a block may have, the opt-in included
-	Cooperative    // a grid-wide barrier may be launched
-	Integrated     // shares the host's memory
-	L2Bytes
+	// after which a context is dead
+	lost = []int{codeIllegalAddress, codeTimeout, codeAssert, codeStackError, codeIllegalCode,
+		codeMisaligned, codeWrongSpace, codeInvalidCode, codeLaunchFailed}
 )
 
-var attributes = [...]Constant{
-	Major: {"CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR",
-		"hipDeviceAttributeComputeCapabilityMajor", 75, 23},
-	Minor: {"CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR",
-		"hipDeviceAttributeComputeCapabilityMinor", 76, 61},
-	Multiprocessors: {"CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT",
-		"hipDeviceAttributeMultiprocessorCount", 16, 63},
-	ThreadsPerBlock: {"CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK",
-		"hipDeviceAttributeMaxThreadsPerBlock", 1, 56},
-	WarpSize: {"CU_DEVICE_ATTRIBUTE_WARP_SIZE", "hipDeviceAttributeWarpSize", 10, 87},
-	SharedPerBlock: {"CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN",
-		"hipDeviceAttributeMaxSharedMemoryPerBlock", 97, 74},
-	Cooperative: {"CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH",
-		"hipDeviceAttributeCooperativeLaunch", 95, 10},
-	Integrated: {"CU_DEVICE_ATTRIBUTE_INTEGRATED", "hipDeviceAttributeIntegrated", 18, 16},
-	L2Bytes:    {"CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE", "hipDeviceAttributeL2CacheSize", 38, 19},
+// Attribute is a number that a device tells about itself: what the APIs call it.
+type Attribute struct{ ofCUDA, ofHIP int }
+
+func attribute(cuda, hip string, ofCUDA, ofHIP int) Attribute {
+	Constants = append(Constants, Constant{cuda, hip, ofCUDA, ofHIP})
+	return Attribute{ofCUDA, ofHIP}
 }
+
+var (
+	// Major and Minor are the compute capability; of AMD the gfx numbers without the stepping.
+	Major = attribute("CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR",
+		"hipDeviceAttributeComputeCapabilityMajor", 75, 23)
+	Minor = attribute("CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR",
+		"hipDeviceAttributeComputeCapabilityMinor", 76, 61)
+	// Multiprocessors are SMs or compute units; of RDNA pairs of those.
+	Multiprocessors = attribute("CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT",
+		"hipDeviceAttributeMultiprocessorCount", 16, 63)
+	WarpSize = attribute("CU_DEVICE_ATTRIBUTE_WARP_SIZE", "hipDeviceAttributeWarpSize", 10, 87)
+	// Integrated is 1 of a device that shares the host's memory.
+	Integrated = attribute("CU_DEVICE_ATTRIBUTE_INTEGRATED", "hipDeviceAttributeIntegrated", 18, 16)
+)

@@ -34,7 +34,7 @@ func (c *Context) Load(image []byte) (*Module, error) {
 		image = append(bytes.Clone(image), 0)
 	}
 	log := make([]byte, 4096)
-	options := [2]int32{jitErrorLog, jitErrorLogSize}
+	options := [2]int32{int32(jitErrorLog), int32(jitErrorLogSize)}
 	var pin runtime.Pinner // the log's address is inside values, where nothing else keeps it
 	defer pin.Unpin()
 	pin.Pin(&log[0])
@@ -75,31 +75,16 @@ func (m *Module) Function(name string) (*Function, error) {
 	return f, nil
 }
 
-// Name is the kernel's name.
-func (f *Function) Name() string { return f.name }
-
 // AllowShared lets the kernel have so many bytes of dynamic shared memory; more than 48 KiB must be
 // allowed first on NVIDIA. AMD asks for no permission.
 func (f *Function) AllowShared(n int) error {
 	if f.c.d.api == HIP {
 		return nil
 	}
-	if err := f.c.call(functionSet, f.handle, functionDynamic, uintptr(n)); err != nil {
+	if err := f.c.call(functionSet, f.handle, uintptr(functionDynamic), uintptr(n)); err != nil {
 		return fmt.Errorf("kernel %s: %d bytes of shared memory: %w", f.name, n, err)
 	}
 	return nil
-}
-
-// Resources are the registers of a thread, the bytes of local memory of a thread (spills), and the
-// static shared bytes of a block.
-func (f *Function) Resources() (registers, local, shared int, err error) {
-	var v [3]int32
-	for i, what := range []uintptr{functionRegs, functionLocal, functionShared} {
-		if err = f.c.call(functionGet, uintptr(unsafe.Pointer(&v[i])), what, f.handle); err != nil {
-			return 0, 0, 0, fmt.Errorf("kernel %s: %w", f.name, err)
-		}
-	}
-	return int(v[0]), int(v[1]), int(v[2]), nil
 }
 
 // Shape is the size of a launch: blocks, threads of a block, bytes of dynamic shared memory.
@@ -108,54 +93,25 @@ type Shape struct {
 	Shared      uint32
 }
 
-// Arguments are a kernel's arguments in order. Each takes a slot of 8 bytes of which the driver
-// reads as many as the kernel declares.
-type Arguments struct {
-	slots []uint64
-	kinds []byte
+// Launch queues a kernel. Each argument has a slot of 8 bytes, of which the driver reads as many as
+// the kernel declares; they are copied before it returns.
+func (s *Stream) Launch(f *Function, shape Shape, args []uint64) error {
+	return s.launch(launchKernel, f, shape, args)
 }
 
-// Letters of Kinds.
-const (
-	KindPointer = 'p'
-	KindInt32   = 'i'
-	KindInt64   = 'l'
-	KindFloat32 = 'f'
-)
-
-func (a *Arguments) add(kind byte, v uint64) *Arguments {
-	a.slots, a.kinds = append(a.slots, v), append(a.kinds, kind)
-	return a
-}
-
-func (a *Arguments) Pointer(p Pointer) *Arguments { return a.add(KindPointer, uint64(p)) }
-func (a *Arguments) Int32(v int32) *Arguments     { return a.add(KindInt32, uint64(uint32(v))) }
-func (a *Arguments) Int64(v int64) *Arguments     { return a.add(KindInt64, uint64(v)) }
-func (a *Arguments) Float32(v float32) *Arguments {
-	return a.add(KindFloat32, uint64(*(*uint32)(unsafe.Pointer(&v))))
-}
-func (a *Arguments) Kinds() string { return string(a.kinds) }
-
-// addresses is where the slots lie, for a launch. The pins must be taken out after it: the
-// addresses are inside a slice, where nothing else keeps them.
-func (a *Arguments) addresses() ([]uintptr, *runtime.Pinner) {
-	at, pin := make([]uintptr, len(a.slots)+1), &runtime.Pinner{}
-	for i := range a.slots {
-		pin.Pin(&a.slots[i])
-		at[i] = uintptr(unsafe.Pointer(&a.slots[i]))
-	}
-	return at, pin
-}
-
-// Launch queues a kernel. The arguments are copied before it returns.
-func (s *Stream) Launch(f *Function, shape Shape, a *Arguments) error {
-	addresses, pin := a.addresses()
+func (s *Stream) launch(call function, f *Function, shape Shape, args []uint64) error {
+	at := make([]uintptr, len(args)+1)
+	var pin runtime.Pinner // the slots' addresses are inside a slice, where nothing else keeps them
 	defer pin.Unpin()
+	for i := range args {
+		pin.Pin(&args[i])
+		at[i] = uintptr(unsafe.Pointer(&args[i]))
+	}
 	g, b := shape.Grid, shape.Block
-	err := s.c.call(launchKernel, f.handle, uintptr(g[0]), uintptr(g[1]), uintptr(g[2]),
-		uintptr(b[0]), uintptr(b[1]), uintptr(b[2]),
-		uintptr(shape.Shared), s.handle, uintptr(unsafe.Pointer(&addresses[0])), 0)
-	if err != nil {
+	// the last argument is launchKernel's alone
+	if err := s.c.call(call, f.handle, uintptr(g[0]), uintptr(g[1]), uintptr(g[2]), uintptr(b[0]),
+		uintptr(b[1]), uintptr(b[2]), uintptr(shape.Shared), s.handle,
+		uintptr(unsafe.Pointer(&at[0])), 0); err != nil {
 		return fmt.Errorf("kernel %s, grid %v, block %v, %d bytes of shared memory: %w", f.name, g,
 			b, shape.Shared, err)
 	}

@@ -20,7 +20,8 @@ type Stream struct {
 // NewStream makes a queue that waits for no other.
 func (c *Context) NewStream() (*Stream, error) {
 	s := &Stream{c: c}
-	return s, c.call(streamCreate, uintptr(unsafe.Pointer(&s.handle)), streamNonBlocking)
+	return s, c.call(streamCreate, uintptr(unsafe.Pointer(&s.handle)),
+		uintptr(streamNonBlocking))
 }
 
 // Synchronize waits until the queue is empty. An error of an earlier kernel shows here.
@@ -69,12 +70,12 @@ type Event struct {
 
 // NewEvent makes a mark; timing is for Elapsed and costs a little.
 func (c *Context) NewEvent(timing bool) (*Event, error) {
-	flags := uintptr(eventNoTiming)
+	flags := eventNoTiming
 	if timing {
 		flags = eventTiming
 	}
 	e := &Event{c: c}
-	return e, c.call(eventCreate, uintptr(unsafe.Pointer(&e.handle)), flags)
+	return e, c.call(eventCreate, uintptr(unsafe.Pointer(&e.handle)), uintptr(flags))
 }
 
 // Record puts the mark at the end of a queue.
@@ -82,15 +83,6 @@ func (e *Event) Record(s *Stream) error { return e.c.call(eventRecord, e.handle,
 
 // Synchronize waits until the queue has passed the mark.
 func (e *Event) Synchronize() error { return e.c.call(eventSynchronize, e.handle) }
-
-// Done tells whether the queue has passed the mark.
-func (e *Event) Done() (bool, error) {
-	err := e.c.call(eventQuery, e.handle)
-	if errors.Is(err, ErrNotReady) {
-		return false, nil
-	}
-	return err == nil, err
-}
 
 // Since is the time between two marks that a queue has passed, to about half a microsecond.
 func (e *Event) Since(start *Event) (time.Duration, error) {
@@ -113,7 +105,7 @@ type Graph struct {
 func (s *Stream) Capture(record func() error) (_ *Graph, err error) {
 	runtime.LockOSThread() // the capture belongs to the thread that began it
 	defer runtime.UnlockOSThread()
-	if err := s.c.call(captureBegin, s.handle, captureThreadLocal); err != nil {
+	if err := s.c.call(captureBegin, s.handle, uintptr(captureThreadLocal)); err != nil {
 		return nil, err
 	}
 	err = record()

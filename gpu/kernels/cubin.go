@@ -77,21 +77,13 @@ func capability(arch string) (version int, accelerated, ok bool) {
 	return version, accelerated, ok && err == nil
 }
 
-// ReadCubin is the machine code for a card out of the files of package assets, and its
-// architecture's name; nil without an error where there is none. It is checked to be for that card
-// before a driver sees it.
-func ReadCubin(files fs.FS, arch string) (image []byte, name string, err error) {
-	c, ok := CubinFor(arch)
-	if !ok {
-		return nil, "", nil
-	}
-	if image, err = c.read(files); err != nil {
-		return nil, "", fmt.Errorf("the cubin for %s: %w", c.Name, err)
-	}
-	return image, c.Name, nil
-}
-
-func (c Cubin) read(files fs.FS) ([]byte, error) {
+// Read is the machine code out of the files of package assets, checked to be for its cards.
+func (c Cubin) Read(files fs.FS) (image []byte, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("the cubin for %s: %w", c.Name, err)
+		}
+	}()
 	file, err := files.Open("kernels/" + c.File())
 	if err != nil {
 		return nil, err
@@ -101,8 +93,7 @@ func (c Cubin) read(files fs.FS) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	image, err := io.ReadAll(z)
-	if err != nil {
+	if image, err = io.ReadAll(z); err != nil {
 		return nil, err
 	}
 	version, _, _ := capability(c.Name)

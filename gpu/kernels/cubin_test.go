@@ -16,9 +16,8 @@ func TestCubinOfEachCard(t *testing.T) {
 		"sm_75": "", "sm_87": "", "sm_101": "", "sm_102": "", "sm_110": "", "sm_122": "",
 		"sm_130": "", "gfx942": "", "": "", "sm_": "",
 	} {
-		image, name, err := ReadCubin(assets.Kernels, arch)
-		if err != nil || name != want || (image == nil) != (want == "") {
-			t.Errorf("%q takes %q (%d bytes, %v), not %q", arch, name, len(image), err, want)
+		if c, ok := CubinFor(arch); c.Name != want || ok != (want != "") {
+			t.Errorf("%q takes %q, not %q", arch, c.Name, want)
 		}
 	}
 }
@@ -34,7 +33,7 @@ func TestCubinsHaveTheKernelsOfTheirPTX(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cubin, err := c.read(assets.Kernels)
+		cubin, err := c.Read(assets.Kernels)
 		if err != nil {
 			t.Fatalf("%s: %v: run go generate ./gpu/...", c.Name, err)
 		}

@@ -1,7 +1,9 @@
 package kernels
 
+import "fmt"
+
 // The launches of a decode step: six a layer, for steps of few rows. Each does what several plain
-// launches do and leaves the same buffers, so that either form can take the other's place.
+// launches do and leaves the same buffers, so that either can take the other's place.
 
 // DecodeRows is up to how many rows the decode kernels are meant for.
 const DecodeRows = 16
@@ -83,96 +85,79 @@ func resident(rowsAtOnce int) int {
 	return residentMany
 }
 
-// DecodeLinear is Norm by norm bf16 [k], unless norm is 0, and then Linear.
-func (t Target) DecodeLinear(rows Pointer, bucket int, y, x, norm, w, bias Pointer, k, n,
-	stride int, add bool, eps float32) Launch {
-	at := rowsAtOnce(bucket, k)
-	return Launch{suffixed("decode_linear", at), t.shares(divideUp(bucket, at), divideUp(n, 2),
-		resident(at)), block(threads), uint32(4 * k * at),
-		[]any{rows, y, x, norm, w, bias, i32(k), i32(n), i32(stride), flag(add), eps}}
+// DecodeLinear is Norm by norm bf16 [K], unless norm is 0, and then a Product on float32.
+func (t Target) DecodeLinear(p Product, norm Pointer, eps float32) Launch {
+	at := rowsAtOnce(p.Rows.Most, p.K)
+	return launch(suffixed("decode_linear", at), t.shares(divideUp(p.Rows.Most, at),
+		divideUp(p.N, 2), resident(at)), block(threads), 4*p.K*at, p.args(norm, eps)...)
 }
 
-// DecodeLinearQ8 is LinearQ8.
-func (t Target) DecodeLinearQ8(rows Pointer, bucket int, y Pointer, x Activations, w, bias Pointer,
-	k, n, stride int, add bool) Launch {
-	at := 1
-	if bucket > 1 && 4*(k+k/8) <= MostShared {
+// DecodeLinearQ8 is a Product on activations in 8 bits.
+func (t Target) DecodeLinearQ8(p Product) Launch {
+	at, row := 1, p.K+p.K/8
+	if p.Rows.Most > 1 && 4*row <= MostShared {
 		at = 4
 	}
-	return Launch{suffixed("decode_linear_q8", at), t.shares(divideUp(bucket, at), divideUp(n, 8),
-		resident(at)), block(threads), uint32(at * (k + k/8)),
-		[]any{rows, y, x.Q, x.D, w, bias, i32(k), i32(n), i32(stride), flag(add)}}
+	return launch(suffixed("decode_linear_q8", at), t.shares(divideUp(p.Rows.Most, at),
+		divideUp(p.N, 8), resident(at)), block(threads), at*row, p.args()...)
 }
 
 // QKV are the three projections.
 type QKV struct{ WQ, BQ, WK, BK, WV, BV Pointer }
 
 // DecodeQKV is Norm, the projections, Rope and WriteKV.
-func (t Target) DecodeQKV(rows Pointer, bucket int, qkv Pointer, c Cache, x, norm Pointer, w QKV,
-	angles Pointer, hidden int, h Heads, eps float32) Launch {
-	at := rowsAtOnce(bucket, hidden)
-	return Launch{suffixed("decode_qkv"+c.suffix(), at), t.shares(divideUp(bucket, at), h.Width()/2,
-		resident(at)), block(threads), uint32(4 * hidden * at),
-		[]any{rows, qkv, c.Layer, x, norm, w.WQ, w.BQ, w.WK, w.BK, w.WV, w.BV, angles, c.Positions,
-			c.Tables, c.TableAt, c.PageElements,
-			i32(hidden), i32(h.Query), i32(h.KV), i32(h.Dim), eps}}
+func (t Target) DecodeQKV(r Rows, qkv Pointer, c Cache, x, norm Pointer, w QKV, angles Pointer,
+	hidden int, h Heads, eps float32) Launch {
+	at := rowsAtOnce(r.Most, hidden)
+	return launch(suffixed("decode_qkv"+c.Elements.suffix(), at), t.shares(divideUp(r.Most, at),
+		h.Width()/2, resident(at)), block(threads), 4*hidden*at, r.Live, qkv, c.Layer, x, norm,
+		w.WQ, w.BQ, w.WK, w.BK, w.WV, w.BV, angles, c.Positions, c.Tables, c.TableAt,
+		c.PageElements, i32(hidden), i32(h.Query), i32(h.KV), i32(h.Dim), eps)
 }
 
-func suffixed(name string, rows int) string {
-	if rows == 4 {
-		return name + "_4"
-	}
-	return name + "_1"
-}
+func suffixed(name string, rows int) string { return fmt.Sprintf("%s_%d", name, rows) }
 
-// DecodeAttend is Attend of all rows, or, where list is not 0, of the rows that list i32 [rows]
+// DecodeAttend is Attention of all rows, or, where list is not 0, of the rows that list i32 [rows]
 // names. Long contexts are cut into up to runs runs. partial has DecodePartialBytes, arrived i32
-// [bucket, h.KV] is 0 before the first step.
-func (t Target) DecodeAttend(rows Pointer, bucket int, list, o, partial, arrived, qkv Pointer,
-	c Cache, sinks Pointer, h Heads, window, runs int, scale float32) Launch {
-	if window > 0 {
+// [most rows, h.KV] is 0 before the first step.
+func (t Target) DecodeAttend(a Attention, list, partial, arrived Pointer, runs int) Launch {
+	c, h, most := a.Cache, a.Heads, a.Rows.Most
+	if a.Window > 0 {
 		runs = 1 // a window of 128 positions is one run
 	}
 	// Blocks that find nothing to do are not free: there are a few times as many as are resident,
 	// and they share rows and runs.
-	high, deep := bucket, min(runs, max(1, 8*t.processors()/(h.KV*bucket)))
-	if bucket > SplitRows {
-		high, deep = min(bucket, max(SplitRows, 4*t.processors()/h.KV)), 1
+	high, deep := most, min(runs, max(1, 8*t.processors()/(h.KV*most)))
+	if most > SplitRows {
+		high, deep = min(most, max(SplitRows, 4*t.processors()/h.KV)), 1
 	}
-	return Launch{"decode_attend" + c.suffix(), grid(h.KV, high, deep), block(threads),
-		t.attendShared(),
-		[]any{rows, list, o, partial, arrived, qkv, c.Layer, sinks, c.Positions, c.Tables,
-			c.TableAt, c.PageElements,
-			i32(h.Query), i32(h.KV), i32(window), i32(runs), scale}}
+	// a block keeps its queries, each warp's page and each warp's findings
+	shared := 8*64*4 + threads/t.Warp*8*(32+66)*4
+	return launch("decode_attend"+c.Elements.suffix(), grid(h.KV, high, deep), block(threads),
+		shared, a.Rows.Live, list, a.O, partial, arrived, a.QKV, c.Layer, a.Sinks, c.Positions,
+		c.Tables, c.TableAt, c.PageElements, i32(h.Query), i32(h.KV), i32(a.Window), i32(runs),
+		a.Scale)
 }
 
-// attendShared is what a block keeps of its queries, of each warp's page and of each warp's
-// findings.
-func (t Target) attendShared() uint32 { return uint32(8*64*4 + threads/t.Warp*8*(32+66)*4) }
-
 // DecodeRoute is Norm, the router's Linear and the choice of Route; order and groups are not made.
-// arrived i32 [bucket] as above.
-func (t Target) DecodeRoute(rows Pointer, bucket int, experts, weights, normed, router, arrived, x,
-	norm, w, bias Pointer, hidden, count, top int, eps float32) Launch {
-	return Launch{"decode_route", grid(bucket, divideUp(count, threads/t.Warp)), block(threads),
-		uint32(4 * hidden),
-		[]any{rows, experts, weights, normed, router, arrived, x, norm, w, bias, i32(hidden),
-			i32(count), i32(top), eps}}
+// arrived i32 [most rows] as above.
+func (t Target) DecodeRoute(r Rows, experts, weights, normed, router, arrived, x, norm, w,
+	bias Pointer, hidden, count, top int, eps float32) Launch {
+	return launch("decode_route", grid(r.Most, divideUp(count, threads/t.Warp)), block(threads),
+		4*hidden, r.Live, experts, weights, normed, router, arrived, x, norm, w, bias, i32(hidden),
+		i32(count), i32(top), eps)
 }
 
 // DecodeGateUp is GateUp, by experts i32 [rows, top] and normed f32 [rows, k].
-func (t Target) DecodeGateUp(rows Pointer, bucket int, h, experts, normed Pointer, w ExpertMatrix,
-	n, k, top int, limit float32) Launch {
-	return Launch{"decode_gate_up", t.shares(bucket*top, n, residentMany), block(threads),
-		uint32(4 * k),
-		[]any{rows, h, experts, normed, w.Blocks, w.Scales, w.Bias, i32(n), i32(k), i32(top),
-			limit}}
+func (t Target) DecodeGateUp(r Rows, h, experts, normed Pointer, w ExpertMatrix, n, k, top int,
+	limit float32) Launch {
+	return launch("decode_gate_up", t.shares(r.Most*top, n, residentMany), block(threads), 4*k,
+		r.Live, h, experts, normed, w.Blocks, w.Scales, w.Bias, i32(n), i32(k), i32(top), limit)
 }
 
 // DecodeDown is Down and Combine.
-func (t Target) DecodeDown(rows Pointer, bucket int, x, experts, weights, h Pointer, w ExpertMatrix,
-	n, k, top int) Launch {
-	return Launch{"decode_down", t.shares(bucket, n, residentMany), block(threads),
-		uint32(4 * k * top),
-		[]any{rows, x, experts, weights, h, w.Blocks, w.Scales, w.Bias, i32(n), i32(k), i32(top)}}
+func (t Target) DecodeDown(r Rows, x, experts, weights, h Pointer, w ExpertMatrix, n, k,
+	top int) Launch {
+	return launch("decode_down", t.shares(r.Most, n, residentMany), block(threads), 4*k*top, r.Live,
+		x, experts, weights, h, w.Blocks, w.Scales, w.Bias, i32(n), i32(k), i32(top))
 }

@@ -4,9 +4,9 @@ package kernels
 // blocks meet at a barrier behind each.
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 )
@@ -40,8 +40,7 @@ type Step struct {
 	suffix   string // of the kernel: the type of the cache
 }
 
-// NewStep takes the launches of a step in their order. It fails where one of them has no form as a
-// phase.
+// NewStep takes the launches of a step in their order. It fails where one of them is no phase.
 func NewStep(launches []Launch) (*Step, error) {
 	s := &Step{launches: launches}
 	if len(launches) == 0 {
@@ -49,7 +48,7 @@ func NewStep(launches []Launch) (*Step, error) {
 	}
 	for _, l := range launches {
 		name := l.Kernel
-		for _, suffix := range []string{"_f32", "_bf16"} {
+		for _, suffix := range []string{F32.suffix(), BF16.suffix()} {
 			if !strings.Contains(name, suffix) {
 				continue
 			}
@@ -61,12 +60,12 @@ func NewStep(launches []Launch) (*Step, error) {
 		}
 		if _, ok := phaseNumbers[name]; !ok || l.Block != block(threads) ||
 			len(l.Args) > recordWords-recordArguments {
-			return nil, fmt.Errorf("%s has no form as a phase of a step", l.Kernel)
+			return nil, fmt.Errorf("%s is no phase of a step", l.Kernel)
 		}
 		s.phases = append(s.phases, name)
 	}
 	if s.suffix == "" {
-		s.suffix = "_f32"
+		s.suffix = F32.suffix()
 	}
 	return s, nil
 }
@@ -74,12 +73,12 @@ func NewStep(launches []Launch) (*Step, error) {
 // Kernel is what runs the step.
 func (s *Step) Kernel() string { return "decode_step" + s.suffix }
 
-// Threads is a block's; Shared its dynamic shared memory: the most that a phase wants.
+// Threads is a block's; Shared its dynamic shared memory: the most that a phase takes.
 func (s *Step) Threads() int { return threads }
 
 func (s *Step) Shared() uint32 {
 	return slices.MaxFunc(s.launches,
-		func(a, b Launch) int { return int(a.Shared) - int(b.Shared) }).Shared
+		func(a, b Launch) int { return cmp.Compare(a.Shared, b.Shared) }).Shared
 }
 
 // Blocks is how many blocks a step is launched with where so many are resident at once: no more
@@ -93,7 +92,7 @@ func (s *Step) Blocks(resident int) int {
 }
 
 // Table is the records, for a launch of so many blocks.
-func (s *Step) Table(blocks int) ([]byte, error) {
+func (s *Step) Table(blocks int) []byte {
 	table := make([]byte, 0, 8*recordWords*len(s.launches))
 	for i, l := range s.launches {
 		grid := l.Grid
@@ -103,26 +102,12 @@ func (s *Step) Table(blocks int) ([]byte, error) {
 		record := make([]uint64, recordWords)
 		record[0] = uint64(phaseNumbers[s.phases[i]]) | uint64(grid[0])<<32
 		record[1] = uint64(grid[1]) | uint64(grid[2])<<32
-		for j, v := range l.Args {
-			at := &record[recordArguments+j]
-			switch v := v.(type) {
-			case Pointer:
-				*at = uint64(v)
-			case int32:
-				*at = uint64(int64(v))
-			case int64:
-				*at = uint64(v)
-			case float32:
-				*at = uint64(math.Float32bits(v))
-			default:
-				return nil, fmt.Errorf("%s: argument %d is a %T", l.Kernel, j, v)
-			}
-		}
+		copy(record[recordArguments:], l.Words())
 		for _, w := range record {
 			table = binary.NativeEndian.AppendUint64(table, w)
 		}
 	}
-	return table, nil
+	return table
 }
 
 // BarrierFan is how many blocks count their arrivals in one place. NVIDIA's second cache adds in
@@ -143,6 +128,6 @@ func (t Target) BarrierBytes(blocks int) int64 {
 // Launch is the step itself. All its blocks must be resident at once: a cooperative launch, which
 // is refused where they cannot be.
 func (s *Step) Launch(t Target, table, barrier Pointer, blocks int) Launch {
-	return Launch{s.Kernel(), grid(blocks), block(threads), s.Shared(),
-		[]any{table, i32(len(s.launches)), barrier, i32(t.BarrierFan(blocks))}}
+	return launch(s.Kernel(), grid(blocks), block(threads), int(s.Shared()), table,
+		i32(len(s.launches)), barrier, i32(t.BarrierFan(blocks)))
 }

@@ -14,17 +14,18 @@ func stepOf(t Target, rows int, elements Element) []Launch {
 	next := Pointer(0x1000)
 	p := func() Pointer { next += 0x100; return next }
 	h, c := Heads{8, 2, 64}, Cache{p(), 4096, elements, p(), p(), p()}
+	n := func() Rows { return Rows{p(), rows} }
 	return []Launch{
-		t.Embed(p(), rows, p(), p(), p(), 96),
-		t.Angles(p(), rows, p(), p(), p(), 32, 1.5),
-		t.DecodeQKV(p(), rows, p(), c, p(), p(), QKV{p(), p(), p(), p(), p(), p()}, p(), 96, h,
+		t.Embed(n(), p(), p(), p(), 96),
+		t.Angles(n(), p(), p(), p(), 32, 1.5),
+		t.DecodeQKV(n(), p(), c, p(), p(), QKV{p(), p(), p(), p(), p(), p()}, p(), 96, h, 1e-5),
+		t.DecodeAttend(Attention{n(), p(), p(), c, p(), h, 0, 0.125}, 0, p(), p(), 5),
+		t.DecodeLinear(Product{n(), p(), Activations{X: p()}, p(), p(), 96, 640, 640, true}, p(),
 			1e-5),
-		t.DecodeAttend(p(), rows, 0, p(), p(), p(), p(), c, p(), h, 0, 5, 0.125),
-		t.DecodeLinear(p(), rows, p(), p(), p(), p(), p(), 96, 640, 640, true, 1e-5),
-		t.DecodeRoute(p(), rows, p(), p(), p(), p(), p(), p(), p(), p(), p(), 96, 10, 2, 1e-5),
-		t.DecodeGateUp(p(), rows, p(), p(), p(), ExpertMatrix{p(), p(), p()}, 64, 96, 2, 7),
-		t.DecodeDown(p(), rows, p(), p(), p(), p(), ExpertMatrix{p(), p(), p()}, 96, 64, 2),
-		t.Gather(p(), rows, p(), p(), p(), 96),
+		t.DecodeRoute(n(), p(), p(), p(), p(), p(), p(), p(), p(), p(), 96, 10, 2, 1e-5),
+		t.DecodeGateUp(n(), p(), p(), p(), ExpertMatrix{p(), p(), p()}, 64, 96, 2, 7),
+		t.DecodeDown(n(), p(), p(), p(), p(), ExpertMatrix{p(), p(), p()}, 96, 64, 2),
+		t.Gather(n(), p(), p(), p(), 96),
 	}
 }
 
@@ -73,9 +74,9 @@ func TestStepTable(t *testing.T) {
 			t.Errorf("%d rows on %s, not %s", rows, s.Kernel(), want)
 		}
 		const blocks = 12
-		table, err := s.Table(blocks)
-		if err != nil || len(table) != 8*recordWords*len(launches) {
-			t.Fatalf("%d bytes, %v", len(table), err)
+		table := s.Table(blocks)
+		if len(table) != 8*recordWords*len(launches) {
+			t.Fatalf("%d bytes", len(table))
 		}
 		for i, l := range launches {
 			word := func(j int) uint64 {
@@ -119,11 +120,11 @@ func TestStepRefusals(t *testing.T) {
 	target := Target{Warp: 32}
 	mixed := append(stepOf(target, 1, BF16), stepOf(target, 1, F32)...)
 	for want, launches := range map[string][]Launch{
-		"norm has no form":     {target.Norm(1, 1, 1, 1, 1, 64, 1e-5)},
+		"norm is no phase":     {target.Norm(Rows{1, 1}, 1, 1, 1, 64, 1e-5)},
 		"no launches":          nil,
 		"caches of two types":  mixed,
-		"decode_qkv_f8_1 has ": stepOf(target, 1, E4M3),
-		"write_kv_f32 has no ": {target.WriteKV(1, 1, Cache{}, 1, Heads{1, 1, 64})},
+		"decode_qkv_f8_1 is n": stepOf(target, 1, E4M3),
+		"write_kv_f32 is no p": {target.WriteKV(Rows{1, 1}, Cache{}, 1, Heads{1, 1, 64})},
 	} {
 		if _, err := NewStep(launches); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, which does not say %q", err, want)

@@ -19,20 +19,22 @@ import (
 // every card has.
 func matrixKernels(t Target) (dense, experts, attention []string) {
 	const p = Pointer(256)
-	h, w := Heads{8, 2, 64}, ExpertMatrix{p, p, p}
-	dense = []string{t.PrefillLinear(p, 100, p, p, p, p, 64, 130, 130, false, Rounded).Kernel}
-	experts = []string{t.PrefillGateUp(200, 8, p, p, p, p, w, 96, 64, 2, 7, Rounded).Kernel,
-		t.PrefillDown(200, 8, p, p, p, p, w, 64, 96, Rounded).Kernel}
+	r, x := Rows{p, 100}, Activations{X: p}
 	if t.Unit == MX {
-		experts = []string{t.PrefillGateUpMX(200, 8, p, p, p, TermsMX{p, p}, w, 96, 64, 2,
-			7).Kernel,
-			t.PrefillDownMX(200, 8, p, p, p, TermsMX{p, p}, w, 64, 96).Kernel}
+		x = Activations{Q: p, D: p}
 	}
-	experts = append(experts, t.MatrixRate(t.Unit, 1, p, p, p, p, p, 1).Kernel)
-	attention = []string{t.PrefillAttend(p, 100, p, p, Cache{Elements: BF16}, p, h, 0, 0.125,
-		Rounded, true).Kernel,
-		t.PrefillAttend(p, 100, p, p, Cache{Elements: E4M3}, p, h, 0, 0.125, Rounded, true).Kernel,
-		t.MatrixRate(MMA, 1, p, p, p, p, p, 1).Kernel}
+	w := ExpertMatrix{p, p, p}
+	dense = []string{t.PrefillLinear(Product{r, p, Activations{X: p}, p, p, 64, 130, 130, false},
+		Rounded).Kernel}
+	experts = []string{t.PrefillExperts(Experts{200, 8, p, p, p, x, w, 96, 64, 2, 7},
+		Rounded).Kernel,
+		t.PrefillExperts(Experts{200, 8, p, p, p, x, w, 64, 96, 0, 0}, Rounded).Kernel,
+		t.MatrixRate(t.Unit, 1, p, nil, 1).Kernel}
+	for _, e := range []Element{BF16, E4M3} {
+		attention = append(attention, t.PrefillAttend(Attention{r, p, p, Cache{Elements: e}, p,
+			Heads{8, 2, 64}, 0, 0.125}, Rounded, true).Kernel)
+	}
+	attention = append(attention, t.MatrixRate(MMA, 1, p, nil, 1).Kernel)
 	return dense, experts, attention
 }
 
@@ -73,7 +75,7 @@ func TestDispatchReachesTheMatrixUnit(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", a.Name, err)
 		}
-		dense, experts, attention := matrixKernels(a.Target())
+		dense, experts, attention := matrixKernels(a.target())
 		for _, name := range slices.Concat(dense, experts, attention) {
 			if !slices.Contains(have, name) {
 				t.Errorf("%s has no %s", a.Name, name)
@@ -110,7 +112,7 @@ func TestMatrixKernelsKnowWhichMemory(t *testing.T) {
 			continue
 		}
 		data := image(t, a)
-		dense, experts, attention := matrixKernels(a.Target())
+		dense, experts, attention := matrixKernels(a.target())
 		for _, name := range slices.Concat(dense, experts, attention) {
 			ptx, err := Only(data, name)
 			if err != nil {
@@ -129,7 +131,7 @@ func TestMatrixKernelsKnowWhichMemory(t *testing.T) {
 func TestDisassemblyShowsTheMatrixUnit(t *testing.T) {
 	for _, a := range Archs {
 		t.Run(a.Name, func(t *testing.T) {
-			dense, experts, attention := matrixKernels(a.Target())
+			dense, experts, attention := matrixKernels(a.target())
 			disassemble := codeObject
 			if a.Vendor == NVIDIA {
 				disassemble = assembled

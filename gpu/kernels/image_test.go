@@ -25,7 +25,7 @@ func TestImagesHaveWhatTheirTargetsLaunch(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", a.Name, err)
 		}
-		for _, l := range launchesOn(a.Target()) {
+		for _, l := range launchesOn(a.target()) {
 			if !slices.Contains(have, l.Kernel) {
 				t.Errorf("%s has no %s", a.Name, l.Kernel)
 			}

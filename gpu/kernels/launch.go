@@ -1,18 +1,54 @@
 package kernels
 
+import (
+	"fmt"
+	"math"
+
+	"github.com/ossrun/ossrun/gpu/driver"
+)
+
 // The launches of the reference kernels: one function a kernel, with the grid and the block that
 // its source asks for.
 
 // Pointer is a device address.
-type Pointer uint64
+type Pointer = driver.Pointer
 
 // Launch is one kernel with its arguments, ready for a driver.
 type Launch struct {
 	Kernel string
-	Grid   [3]uint32
-	Block  [3]uint32
-	Shared uint32 // bytes of dynamic shared memory
-	Args   []any  // Pointer, int32, int64 or float32: the kernel's parameters in order
+	driver.Shape
+	Args []any // Pointer, int32, int64 or float32: the kernel's parameters in order
+}
+
+func launch(kernel string, grid, block [3]uint32, shared int, args ...any) Launch {
+	return Launch{kernel, driver.Shape{Grid: grid, Block: block, Shared: uint32(shared)}, args}
+}
+
+// Words are the arguments in slots of 8 bytes, as drivers and the persistent step take them.
+func (l Launch) Words() []uint64 {
+	words := make([]uint64, len(l.Args))
+	for i, v := range l.Args {
+		switch v := v.(type) {
+		case Pointer:
+			words[i] = uint64(v)
+		case int32:
+			words[i] = uint64(v)
+		case int64:
+			words[i] = uint64(v)
+		case float32:
+			words[i] = uint64(math.Float32bits(v))
+		default: // a test holds every launch to its kernel's parameters
+			panic(fmt.Sprintf("kernel %s: argument %d is a %T", l.Kernel, i, v))
+		}
+	}
+	return words
+}
+
+// Rows are the rows of a buffer in a step: the device address of how many there are, and the most
+// there can be, by which grids are sized.
+type Rows struct {
+	Live Pointer
+	Most int
 }
 
 // Heads is the shape of attention.
@@ -40,12 +76,88 @@ const (
 	E4M3
 )
 
+func (e Element) suffix() string { return [...]string{"_f32", "_bf16", "_f8"}[e] }
+
+// Attention is what all kernels of attention take: O f32 [rows, Query*Dim] of QKV
+// [rows, Heads.Width()] over the cache, with Sinks bf16 [Query]; Window 0: everything is visible.
+type Attention struct {
+	Rows   Rows
+	O, QKV Pointer
+	Cache  Cache
+	Sinks  Pointer
+	Heads  Heads
+	Window int
+	Scale  float32
+}
+
+// Activations are the rows that a matrix reads: float32, or numbers of few bits with their scales.
+type Activations struct{ X, Q, D Pointer }
+
+// operands are the activations as arguments, and what they add to a reference kernel's name.
+func (x Activations) operands() (suffix string, args []any) {
+	if x.Q != 0 {
+		return "_q8", []any{x.Q, x.D}
+	}
+	return "", []any{x.X}
+}
+
+// Product is a dense matrix's: columns [0, N) of Y f32 [rows, Stride] = X [rows, K] · W bf16
+// [N, K], + Bias bf16 [N] if not 0; Add: += instead of =. On X in 8 bits W is the copy that package
+// models/q8 makes.
+type Product struct {
+	Rows         Rows
+	Y            Pointer
+	X            Activations
+	W, Bias      Pointer
+	K, N, Stride int
+	Add          bool
+}
+
+func (p Product) args(more ...any) []any {
+	_, x := p.X.operands()
+	args := append([]any{p.Rows.Live, p.Y}, x...)
+	if len(more) > 0 { // the norm in front stands before the weights, its eps at the end
+		args = append(args, more[0])
+	}
+	args = append(args, p.W, p.Bias, i32(p.K), i32(p.N), i32(p.Stride), flag(p.Add))
+	if len(more) > 0 {
+		args = append(args, more[1])
+	}
+	return args
+}
+
 // ExpertMatrix is an MXFP4 matrix of every expert, [experts, n, k] with k in blocks of 32. Blocks
 // lie at a multiple of 16.
 type ExpertMatrix struct{ Blocks, Scales, Bias Pointer }
 
-// Activations are the rows an expert matrix reads: float32, or 8 bits with their scales.
-type Activations struct{ X, Q, D Pointer }
+// Experts is GateUp, To f32 [slots, N] of From [rows, K] with W of 2N rows an expert, or Down, To
+// f32 [slots, N] of From [slots, K].
+type Experts struct {
+	Slots, Experts    int // the most slots there can be; how many experts
+	To, Order, Groups Pointer
+	From              Activations
+	W                 ExpertMatrix
+	N, K              int
+	Top               int // GateUp: experts a row has; 0: it is Down
+	Limit             float32
+}
+
+func (e Experts) name() string {
+	if e.Top > 0 {
+		return "gate_up"
+	}
+	return "down"
+}
+
+func (e Experts) args() []any {
+	_, from := e.From.operands()
+	args := append([]any{e.To, e.Order, e.Groups}, from...)
+	args = append(args, e.W.Blocks, e.W.Scales, e.W.Bias, i32(e.N), i32(e.K))
+	if e.Top > 0 {
+		args = append(args, i32(e.Top), e.Limit)
+	}
+	return args
+}
 
 // Target is what a launch depends on beside the shapes.
 type Target struct {
@@ -89,162 +201,114 @@ func flag(v bool) int32 {
 	return 0
 }
 
-// Below, rows is the device address of the live count, bucket the most it can be.
-
 // Embed: x f32 [rows, hidden] = rows tokens i32 [rows] of embedding bf16 [vocab, hidden].
-func (t Target) Embed(rows Pointer, bucket int, x, tokens, embedding Pointer, hidden int) Launch {
-	return Launch{"embed", grid(bucket), block(threads), 0, []any{rows, x, tokens, embedding,
-		i32(hidden)}}
+func (t Target) Embed(r Rows, x, tokens, embedding Pointer, hidden int) Launch {
+	return launch("embed", grid(r.Most), block(threads), 0, r.Live, x, tokens, embedding,
+		i32(hidden))
 }
 
 // Gather: y f32 [logit rows, hidden] = rows logitRow i32 [logit rows] of x f32 [rows, hidden].
-func (t Target) Gather(logitRows Pointer, bucket int, y, x, logitRow Pointer, hidden int) Launch {
-	return Launch{"gather", grid(bucket), block(threads), 0, []any{logitRows, y, x, logitRow,
-		i32(hidden)}}
+func (t Target) Gather(r Rows, y, x, logitRow Pointer, hidden int) Launch {
+	return launch("gather", grid(r.Most), block(threads), 0, r.Live, y, x, logitRow, i32(hidden))
 }
 
 // CopyRows: y = x, rows of words 32-bit words.
-func (t Target) CopyRows(rows Pointer, bucket int, y, x Pointer, words int) Launch {
-	return Launch{"copy_rows", grid(bucket), block(threads), 0, []any{rows, y, x, i32(words)}}
+func (t Target) CopyRows(r Rows, y, x Pointer, words int) Launch {
+	return launch("copy_rows", grid(r.Most), block(threads), 0, r.Live, y, x, i32(words))
 }
 
 // Angles: a f32 [rows, 2*half] = cos, then sin, of positions i32 [rows] times frequencies f32
 // [half]; times scale.
-func (t Target) Angles(rows Pointer, bucket int, a, positions, frequencies Pointer, half int,
-	scale float32) Launch {
-	return Launch{"angles", grid(bucket), block(threads), 0, []any{rows, a, positions, frequencies,
-		i32(half), scale}}
+func (t Target) Angles(r Rows, a, positions, frequencies Pointer, half int, scale float32) Launch {
+	return launch("angles", grid(r.Most), block(threads), 0, r.Live, a, positions, frequencies,
+		i32(half), scale)
 }
 
 // Norm: y = RMSNorm(x) * w, x and y f32 [rows, width], w bf16 [width]; y may be x.
-func (t Target) Norm(rows Pointer, bucket int, y, x, w Pointer, width int, eps float32) Launch {
-	return Launch{"norm", grid(bucket), block(threads), 0, []any{rows, y, x, w, i32(width), eps}}
+func (t Target) Norm(r Rows, y, x, w Pointer, width int, eps float32) Launch {
+	return launch("norm", grid(r.Most), block(threads), 0, r.Live, y, x, w, i32(width), eps)
 }
 
-// Linear: columns [0, n) of y f32 [rows, stride] = x f32 [rows, k] · w bf16 [n, k], + bias bf16 [n]
-// if not 0; add: += instead of =.
-func (t Target) Linear(rows Pointer, bucket int, y, x, w, bias Pointer, k, n, stride int,
-	add bool) Launch {
-	return Launch{"linear", grid(t.warps(n), bucket), block(threads), 0,
-		[]any{rows, y, x, w, bias, i32(k), i32(n), i32(stride), flag(add)}}
-}
-
-// LinearQ8 is Linear on activations in 8 bits, x.Q and x.D, over the 8-bit copy that package
-// models/q8 makes of w.
-func (t Target) LinearQ8(rows Pointer, bucket int, y Pointer, x Activations, w, bias Pointer, k, n,
-	stride int, add bool) Launch {
-	return Launch{"linear_q8", grid(t.warps(n), bucket), block(threads), 0,
-		[]any{rows, y, x.Q, x.D, w, bias, i32(k), i32(n), i32(stride), flag(add)}}
+// Linear is a Product, on activations in float32 or 8 bits.
+func (t Target) Linear(p Product) Launch {
+	suffix, _ := p.X.operands()
+	return launch("linear"+suffix, grid(t.warps(p.N), p.Rows.Most), block(threads), 0, p.args()...)
 }
 
 // Rope turns the query and key heads of qkv f32 [rows, h.Width()] by angles a f32 [rows, h.Dim].
-func (t Target) Rope(rows Pointer, bucket int, qkv, a Pointer, h Heads) Launch {
-	return Launch{"rope", grid(bucket), block(threads), 0, []any{rows, qkv, a, i32(h.Query + h.KV),
-		i32(h.Dim), i32(h.Width())}}
+func (t Target) Rope(r Rows, qkv, a Pointer, h Heads) Launch {
+	return launch("rope", grid(r.Most), block(threads), 0, r.Live, qkv, a, i32(h.Query+h.KV),
+		i32(h.Dim), i32(h.Width()))
 }
 
 // WriteKV puts k and v of qkv f32 [rows, h.Width()] into their pages.
-func (t Target) WriteKV(rows Pointer, bucket int, c Cache, qkv Pointer, h Heads) Launch {
-	return Launch{"write_kv" + c.suffix(), grid(bucket), block(threads), 0,
-		[]any{rows, c.Layer, qkv, c.Positions, c.Tables, c.TableAt, c.PageElements, i32(h.Query),
-			i32(h.KV), i32(h.Dim)}}
+func (t Target) WriteKV(r Rows, c Cache, qkv Pointer, h Heads) Launch {
+	return launch("write_kv"+c.Elements.suffix(), grid(r.Most), block(threads), 0, r.Live, c.Layer,
+		qkv, c.Positions, c.Tables, c.TableAt, c.PageElements, i32(h.Query), i32(h.KV), i32(h.Dim))
 }
 
-// Attend: o f32 [rows, h.Query*h.Dim] of qkv over the cache, sinks bf16 [h.Query]; window 0:
-// everything is visible.
-func (t Target) Attend(rows Pointer, bucket int, o, qkv Pointer, c Cache, sinks Pointer, h Heads,
-	window int, scale float32) Launch {
-	return Launch{"attend" + c.suffix(), grid(t.warps(h.Query), bucket), block(threads), 0,
-		[]any{rows, o, qkv, c.Layer, sinks, c.Positions, c.Tables, c.TableAt, c.PageElements,
-			i32(h.Query), i32(h.KV), i32(h.Dim), i32(window), scale}}
-}
-
-func (c Cache) suffix() string {
-	switch c.Elements {
-	case BF16:
-		return "_bf16"
-	case E4M3:
-		return "_f8"
-	}
-	return "_f32"
+// Attend is Attention of any shape.
+func (t Target) Attend(a Attention) Launch {
+	c, h := a.Cache, a.Heads
+	return launch("attend"+c.Elements.suffix(), grid(t.warps(h.Query), a.Rows.Most), block(threads),
+		0, a.Rows.Live, a.O, a.QKV, c.Layer, a.Sinks, c.Positions, c.Tables, c.TableAt,
+		c.PageElements, i32(h.Query), i32(h.KV), i32(h.Dim), i32(a.Window), a.Scale)
 }
 
 // Route: experts i32 [rows, top] and weights f32 [rows, top] of router f32 [rows, count], then
 // order and groups as engine.Op has them.
-func (t Target) Route(rows Pointer, bucket int, experts, weights, order, groups, router Pointer,
-	count, top int) []Launch {
+func (t Target) Route(r Rows, experts, weights, order, groups, router Pointer, count,
+	top int) []Launch {
 	return []Launch{
-		{"route_choose", grid(divideUp(bucket, 64)), block(64), 0, []any{rows, experts, weights,
-			router, i32(count), i32(top)}},
-		{"route_group", grid(1), block(threads), uint32(4 * count * (threads/t.Warp + 1)),
-			[]any{rows, order, groups, experts, i32(count), i32(top)}},
+		launch("route_choose", grid(divideUp(r.Most, 64)), block(64), 0, r.Live, experts, weights,
+			router, i32(count), i32(top)),
+		launch("route_group", grid(1), block(threads), 4*count*(threads/t.Warp+1), r.Live, order,
+			groups, experts, i32(count), i32(top)),
 	}
 }
 
 // Quantize: q i8 [rows, width], d f32 [rows, width/16] of x f32 [rows, width].
-func (t Target) Quantize(rows Pointer, bucket int, q, d, x Pointer, width int) Launch {
-	return Launch{"quantize", grid(divideUp(width/32, 64), bucket), block(64), 0,
-		[]any{rows, q, d, x, i32(width)}}
+func (t Target) Quantize(r Rows, q, d, x Pointer, width int) Launch {
+	return launch("quantize", grid(divideUp(width/32, 64), r.Most), block(64), 0, r.Live, q, d, x,
+		i32(width))
 }
 
-// GateUp: h f32 [slots, n] of activations [rows, k]; w has 2n rows an expert. slots is the most
-// there can be.
-func (t Target) GateUp(slots int, h, order, groups Pointer, x Activations, w ExpertMatrix, n, k,
-	top int, limit float32) Launch {
-	name, in := x.operands("gate_up")
-	args := append([]any{h, order, groups}, in...)
-	return Launch{name, grid(t.warps(n), slots), block(threads), 0,
-		append(args, w.Blocks, w.Scales, w.Bias, i32(n), i32(k), i32(top), limit)}
-}
-
-// Down: y f32 [slots, n] of activations [slots, k].
-func (t Target) Down(slots int, y, order, groups Pointer, h Activations, w ExpertMatrix, n,
-	k int) Launch {
-	name, in := h.operands("down")
-	args := append([]any{y, order, groups}, in...)
-	return Launch{name, grid(t.warps(n), slots), block(threads), 0, append(args, w.Blocks, w.Scales,
-		w.Bias, i32(n), i32(k))}
-}
-
-func (x Activations) operands(kernel string) (string, []any) {
-	if x.Q != 0 {
-		return kernel + "_q8", []any{x.Q, x.D}
-	}
-	return kernel, []any{x.X}
+// Experts is GateUp or Down, on activations in float32 or 8 bits.
+func (t Target) Experts(e Experts) Launch {
+	suffix, _ := e.From.operands()
+	return launch(e.name()+suffix, grid(t.warps(e.N), e.Slots), block(threads), 0, e.args()...)
 }
 
 // Combine: x f32 [rows, width] += the sum of weights f32 [rows, top] times y f32 [rows*top, width].
-func (t Target) Combine(rows Pointer, bucket int, x, y, weights Pointer, width, top int) Launch {
-	return Launch{"combine", grid(bucket), block(threads), 0, []any{rows, x, y, weights, i32(width),
-		i32(top)}}
+func (t Target) Combine(r Rows, x, y, weights Pointer, width, top int) Launch {
+	return launch("combine", grid(r.Most), block(threads), 0, r.Live, x, y, weights, i32(width),
+		i32(top))
 }
 
 // Below, sampling. logits is f32 [logit rows, vocab]; sample.cu has the layouts of stats, edits and
 // params.
 
 // LogitStats: stats of every row, before anything changes the logits.
-func (t Target) LogitStats(logitRows Pointer, bucket int, stats, logits Pointer, vocab int) Launch {
-	return Launch{"logit_stats", grid(bucket), block(512), 0, []any{logitRows, stats, logits,
-		i32(vocab)}}
+func (t Target) LogitStats(r Rows, stats, logits Pointer, vocab int) Launch {
+	return launch("logit_stats", grid(r.Most), block(512), 0, r.Live, stats, logits, i32(vocab))
 }
 
-// EditLogits applies the live count edits, at most `most`, to logits.
-func (t Target) EditLogits(count Pointer, most int, edits, logits Pointer, vocab int) Launch {
-	return Launch{"edit_logits", grid(divideUp(most, 256)), block(256), 0,
-		[]any{count, edits, logits, i32(vocab)}}
+// EditLogits applies edits to logits.
+func (t Target) EditLogits(edits Rows, list, logits Pointer, vocab int) Launch {
+	return launch("edit_logits", grid(divideUp(edits.Most, 256)), block(256), 0, edits.Live, list,
+		logits, i32(vocab))
 }
 
 // Sample: tokens i32 [logit rows] under params [logit rows] and masks of maskWords 32-bit words
 // each.
-func (t Target) Sample(logitRows Pointer, bucket int, tokens, logits, params, stats, masks Pointer,
-	vocab, maskWords int) Launch {
-	return Launch{"sample", grid(bucket), block(512), 0,
-		[]any{logitRows, tokens, logits, params, stats, masks, i32(vocab), i32(maskWords)}}
+func (t Target) Sample(r Rows, tokens, logits, params, stats, masks Pointer, vocab,
+	maskWords int) Launch {
+	return launch("sample", grid(r.Most), block(512), 0, r.Live, tokens, logits, params, stats,
+		masks, i32(vocab), i32(maskWords))
 }
 
 // TopLogits: ids i32 and values f32 [logit rows, count], the highest first.
-func (t Target) TopLogits(logitRows Pointer, bucket int, ids, values, logits Pointer, vocab,
-	count int) Launch {
-	return Launch{"top_logits", grid(bucket), block(512), 0, []any{logitRows, ids, values, logits,
-		i32(vocab), i32(count)}}
+func (t Target) TopLogits(r Rows, ids, values, logits Pointer, vocab, count int) Launch {
+	return launch("top_logits", grid(r.Most), block(512), 0, r.Live, ids, values, logits,
+		i32(vocab), i32(count))
 }

@@ -8,56 +8,59 @@ import (
 // launchesOn makes one of every kind that this package can on a target.
 func launchesOn(t Target) []Launch {
 	const p = Pointer(256)
-	h := Heads{8, 2, 64}
+	rows := func(n int) Rows { return Rows{p, n} }
+	h, w := Heads{8, 2, 64}, ExpertMatrix{p, p, p}
+	x, q := Activations{X: p}, Activations{Q: p, D: p}
+	attention := func(n int, e Element, window int) Attention {
+		return Attention{rows(n), p, p, Cache{p, 4096, e, p, p, p}, p, h, window, 0.125}
+	}
+	product := func(n int, x Activations) Product {
+		return Product{rows(n), p, x, p, p, 64, 32, 32, true}
+	}
+	gateUp := func(x Activations) Experts {
+		return Experts{200, 8, p, p, p, x, w, 96, 64, 2, 7}
+	}
+	down := func(x Activations) Experts { return Experts{200, 8, p, p, p, x, w, 64, 96, 0, 0} }
 	var all []Launch
 	for _, elements := range []Element{F32, BF16, E4M3} {
-		c := Cache{p, 4096, elements, p, p, p}
-		all = append(all, t.WriteKV(p, 3, c, p, h), t.Attend(p, 3, p, p, c, p, h, 128, 0.125),
-			t.DecodeAttend(p, 3, 0, p, p, p, p, c, p, h, 128, DecodeRuns, 0.125))
-		for _, bucket := range []int{1, 3} {
-			all = append(all, t.DecodeQKV(p, bucket, p, c, p, p, QKV{p, p, p, p, p, p}, p, 64, h,
-				1e-5))
+		a := attention(3, elements, 128)
+		all = append(all, t.WriteKV(rows(3), a.Cache, p, h), t.Attend(a),
+			t.DecodeAttend(a, 0, p, p, DecodeRuns))
+		for _, n := range []int{1, 3} {
+			all = append(all, t.DecodeQKV(rows(n), p, a.Cache, p, p, QKV{p, p, p, p, p, p}, p, 64,
+				h, 1e-5))
 		}
 	}
-	for _, x := range []Activations{{X: p}, {Q: p, D: p}} {
-		w := ExpertMatrix{p, p, p}
-		all = append(all, t.GateUp(6, p, p, p, x, w, 96, 64, 2, 7),
-			t.Down(6, p, p, p, x, w, 64, 96))
+	for _, x := range []Activations{x, q} {
+		all = append(all, t.Experts(gateUp(x)), t.Experts(down(x)))
 	}
-	all = append(all, t.Route(p, 3, p, p, p, p, p, 8, 2)...)
-	for _, bucket := range []int{1, 3} {
-		all = append(all, t.DecodeLinear(p, bucket, p, p, p, p, p, 64, 32, 32, true, 1e-5))
+	all = append(all, t.Route(rows(3), p, p, p, p, p, 8, 2)...)
+	for _, n := range []int{1, 3} {
+		all = append(all, t.DecodeLinear(product(n, x), p, 1e-5), t.Linear(product(n, q)),
+			t.DecodeLinearQ8(product(n, q)), t.PrefillLinearQ8(product(n, q)))
 	}
-	for _, bucket := range []int{1, 3} {
-		x := Activations{Q: p, D: p}
-		all = append(all, t.LinearQ8(p, bucket, p, x, p, p, 64, 32, 32, true),
-			t.DecodeLinearQ8(p, bucket, p, x, p, p, 64, 32, 32, true),
-			t.PrefillLinearQ8(p, bucket, p, x, p, p, 64, 32, 32, true))
-	}
-	w := ExpertMatrix{p, p, p}
 	for _, terms := range []Terms{Rounded, Whole} {
-		all = append(all, t.PrefillLinear(p, 100, p, p, p, p, 64, 130, 130, true, terms),
-			t.PrefillGateUp(200, 8, p, p, p, p, w, 96, 64, 2, 7, terms), t.PrefillDown(200, 8, p, p,
-				p, p, w, 64, 96, terms))
+		all = append(all, t.PrefillLinear(product(100, x), terms),
+			t.PrefillExperts(gateUp(x), terms), t.PrefillExperts(down(x), terms))
 	}
 	for _, elements := range []Element{BF16, E4M3} {
-		c := Cache{p, 4096, elements, p, p, p}
-		all = append(all, t.PrefillAttend(p, 100, p, p, c, p, h, 128, 0.125, Rounded, true),
-			t.PrefillAttend(p, 100, p, p, c, p, h, 0, 0.125, Whole, false))
+		all = append(all, t.PrefillAttend(attention(100, elements, 128), Rounded, true),
+			t.PrefillAttend(attention(100, elements, 0), Whole, false))
 	}
-	all = append(all, t.QuantizeMX(p, 100, TermsMX{p, p}, p, 64), t.MatrixProof(p, p, p),
-		t.MatrixRate(t.Unit, 4, p, p, p, p, p, 3))
+	two := []Pointer{p, p}
+	all = append(all, t.QuantizeMX(rows(100), q, p, 64), t.MatrixProof(MMA, p, two),
+		t.MatrixRate(MMA, 4, p, two, 3))
 	switch t.Unit {
 	case WGMMA:
-		all = append(all, t.MatrixProofWGMMA(p, p, p))
+		all = append(all, t.MatrixProof(WGMMA, p, two), t.MatrixRate(WGMMA, 4, p, two, 3))
 	case MX:
-		all = append(all, t.PrefillGateUpMX(200, 8, p, p, p, TermsMX{p, p}, w, 96, 64, 2, 7),
-			t.PrefillDownMX(200, 8, p, p, p, TermsMX{p, p}, w, 64, 96), t.MatrixProofMX(p, p, p, p,
-				p))
+		four := []Pointer{p, p, p, p}
+		all = append(all, t.PrefillExperts(gateUp(q), Rounded), t.PrefillExperts(down(q), Rounded),
+			t.MatrixProof(MX, p, four), t.MatrixRate(MX, 4, p, four, 3))
 	}
-	all = append(all, t.DecodeRoute(p, 3, p, p, p, p, p, p, p, p, p, 64, 8, 2, 1e-5),
-		t.DecodeGateUp(p, 3, p, p, p, w, 96, 64, 2, 7),
-		t.DecodeDown(p, 3, p, p, p, p, w, 64, 96, 2))
+	all = append(all, t.DecodeRoute(rows(3), p, p, p, p, p, p, p, p, p, 64, 8, 2, 1e-5),
+		t.DecodeGateUp(rows(3), p, p, p, w, 96, 64, 2, 7),
+		t.DecodeDown(rows(3), p, p, p, p, w, 64, 96, 2))
 	for _, elements := range []Element{F32, BF16} {
 		step, err := NewStep(stepOf(t, 1, elements))
 		if err != nil {
@@ -65,15 +68,12 @@ func launchesOn(t Target) []Launch {
 		}
 		all = append(all, step.Launch(t, p, p, 5))
 	}
-	all = append(all, t.LogitStats(p, 3, p, p, 50), t.EditLogits(p, 9, p, p, 50),
-		t.Sample(p, 3, p, p, p, p, p, 50, 2),
-		t.TopLogits(p, 3, p, p, p, 50, 20))
-	return append(all,
-		t.Embed(p, 3, p, p, p, 64), t.Gather(p, 3, p, p, p, 64), t.CopyRows(p, 3, p, p, 64),
-		t.Angles(p, 3, p, p, p, 32, 1),
-		t.Norm(p, 3, p, p, p, 64, 1e-5), t.Linear(p, 3, p, p, p, p, 64, 32, 32, true),
-		t.Rope(p, 3, p, p, h),
-		t.Quantize(p, 3, p, p, p, 64), t.Combine(p, 3, p, p, p, 64, 2))
+	return append(all, t.LogitStats(rows(3), p, p, 50), t.EditLogits(rows(9), p, p, 50),
+		t.Sample(rows(3), p, p, p, p, p, 50, 2), t.TopLogits(rows(3), p, p, p, 50, 20),
+		t.Embed(rows(3), p, p, p, 64), t.Gather(rows(3), p, p, p, 64),
+		t.CopyRows(rows(3), p, p, 64), t.Angles(rows(3), p, p, p, 32, 1),
+		t.Norm(rows(3), p, p, p, 64, 1e-5), t.Linear(product(3, x)), t.Rope(rows(3), p, p, h),
+		t.Quantize(rows(3), p, p, p, 64), t.Combine(rows(3), p, p, p, 64, 2))
 }
 
 // A launch that has an argument too few, or one of the wrong size, reads garbage on a GPU: every

@@ -1,5 +1,10 @@
 package kernels
 
+import (
+	"errors"
+	"fmt"
+)
+
 // The GPUs that artefacts are built for.
 
 // Vendor is who made a GPU, and so which driver loads its artefacts.
@@ -22,9 +27,6 @@ type Arch struct {
 	Unit Unit
 }
 
-// Target is what launches on this architecture depend on.
-func (a Arch) Target() Target { return Target{Warp: a.Warp, Unit: a.Unit} }
-
 // Archs are all of them. For AMD's the compiler must know the silicon's faults: clang-19 does not
 // know that a GFX12 reads a scalar register's old value behind some vector instructions (LLVM 20
 // puts s_wait_alu there), nor that what empties a cache is waited for (LLVM 21), and leaves loads
@@ -45,6 +47,36 @@ var Archs = []Arch{
 	{"gfx1151", AMD, 32, "clang-22", "", MMA},
 	{"gfx1200", AMD, 32, "clang-22", "", MMA},
 	{"gfx1201", AMD, 32, "clang-22", "", MMA},
+}
+
+// OldestSM is the lowest compute capability that there is an artefact for, times ten.
+const OldestSM = 80
+
+// ArchFor is the architecture whose artefact a card runs: its own, or of PTX the nearest earlier
+// one. PTX for an architecture without a suffix is compiled by the driver for any later card; that
+// for an "a" architecture, and every code object of AMD's, runs on its own only.
+func ArchFor(card string) (best Arch, err error) {
+	capable, _, nvidia := capability(card)
+	newest := 0
+	for _, a := range Archs {
+		version, own, _ := capability(a.Name)
+		switch {
+		case a.Name == card, nvidia && own && version == capable:
+			return a, nil
+		case nvidia && a.Vendor == NVIDIA && !own && version <= capable && version > newest:
+			best, newest = a, version
+		}
+	}
+	switch {
+	case newest > 0:
+		return best, nil
+	case nvidia:
+		return best, fmt.Errorf("its compute capability %d.%d is too old: %d.%d or newer is needed",
+			capable/10, capable%10, OldestSM/10, OldestSM%10)
+	case card == "":
+		return best, errors.New("its architecture cannot be told")
+	}
+	return best, fmt.Errorf("this program has no kernels for %s", card)
 }
 
 // File is the artefact's name in assets/kernels.

@@ -44,12 +44,8 @@ func machine(cards int, memory int64) fakedriver.Machine {
 // cardsOf opens every card. KFD, which names an AMD card, is not faked.
 func cardsOf(f *fakedriver.Fake, n int, plain bool) (list []engine.Device, err error) {
 	arch := map[driver.API]string{driver.CUDA: "sm_90", driver.HIP: "gfx942"}[f.API()]
-	image, err := device.Image(arch)
-	if err != nil {
-		return nil, err
-	}
 	for i := range n {
-		dev, err := device.Open(f.Driver, device.Options{Index: i, Image: image, Reference: plain})
+		dev, err := device.Open(f.Driver, device.Options{Index: i, Arch: arch, Reference: plain})
 		if err != nil {
 			for _, d := range list {
 				err = errors.Join(err, d.Close())

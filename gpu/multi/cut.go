@@ -89,16 +89,10 @@ func reads(op *engine.Op) (list []*engine.Buffer) {
 			list = append(list, b)
 		}
 	}
-	if changes(op) {
+	if op.InPlace() && op.Out[0].Home == engine.Scratch {
 		list = append(list, op.Out[0])
 	}
 	return list
-}
-
-// changes tells that an operation makes its result out of what the result was.
-func changes(op *engine.Op) bool {
-	return (op.Add || op.Kind == engine.Combine || op.Kind == engine.Rope) &&
-		op.Out[0].Home == engine.Scratch
 }
 
 // aliveAfter gives, for each operation, the buffers that something behind it reads before they are

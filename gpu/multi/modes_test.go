@@ -59,13 +59,9 @@ func TestModes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	image, err := device.Image("sm_120")
-	if err != nil {
-		t.Fatal(err)
-	}
 	cards := func(n int) (list []engine.Device) {
 		for i := range n {
-			dev, err := device.Open(f.Driver, device.Options{Index: i, Image: image})
+			dev, err := device.Open(f.Driver, device.Options{Index: i})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ossrun/ossrun/gpu/detect"
 	"github.com/ossrun/ossrun/gpu/device"
+	"github.com/ossrun/ossrun/gpu/kernels"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
@@ -64,14 +65,14 @@ func TestTable(t *testing.T) {
 	var lines []string
 	for _, c := range detect.Chips() {
 		for _, s := range []models.Spec{models.Spec20B(), models.Spec120B()} {
-			kernels, err := device.Artefact(c.Arch)
+			arch, err := kernels.ArchFor(c.Arch)
 			plan := ""
 			if err != nil {
-				kernels, plan = "-", "the CPU: "+err.Error()
+				arch.Name, plan = "-", "the CPU: "+err.Error()
 			} else {
 				plan = describe(PlanFor(s, []Card{cardOf(c)}, desktop, engine.Settings{}))
 			}
-			lines = append(lines, fmt.Sprintf("%-30s %-12s %-8s %s", c.ID, s.Name, kernels, plan))
+			lines = append(lines, fmt.Sprintf("%-30s %-12s %-8s %s", c.ID, s.Name, arch.Name, plan))
 		}
 	}
 	compare(t, "testdata/plans.txt", lines)
@@ -82,7 +83,7 @@ func TestTable(t *testing.T) {
 func TestSeveralTable(t *testing.T) {
 	var lines []string
 	for _, c := range detect.Chips() {
-		if _, err := device.Artefact(c.Arch); err != nil || c.Integrated {
+		if _, err := kernels.ArchFor(c.Arch); err != nil || c.Integrated {
 			continue
 		}
 		for _, s := range []models.Spec{models.Spec20B(), models.Spec120B()} {

@@ -136,6 +136,9 @@ type Op struct {
 	Limit       float32   // GateUp: the clamp
 }
 
+// InPlace tells whether the operation makes its result out of what the result was.
+func (op *Op) InPlace() bool { return op.Add || op.Kind == Combine || op.Kind == Rope }
+
 // PartRows is how many columns of the result the i-th part of a Linear or LinearQ8 makes.
 func (op *Op) PartRows(i int) int {
 	if op.Kind == Linear {

@@ -42,7 +42,7 @@ func Source(api driver.API) (source string, checks int) {
 	var b strings.Builder
 	b.WriteString(preamble[api])
 	b.WriteString(letters)
-	for _, d := range driver.Declarations() {
+	for _, d := range driver.Declarations {
 		name, arguments := d.CUDA, d.CUDAArguments
 		if api == driver.HIP {
 			if name = d.HIP; d.HIPArguments != "" {
@@ -55,7 +55,7 @@ func Source(api driver.API) (source string, checks int) {
 			checks++
 		}
 	}
-	for _, c := range driver.Constants() {
+	for _, c := range driver.Constants {
 		name, value := c.CUDA, c.OfCUDA
 		if api == driver.HIP {
 			name, value = c.HIP, c.OfHIP

@@ -304,15 +304,6 @@ int event_synchronize(Event* e) {
   return e->stream == nullptr ? kSuccess : machine.run_until(e->stream, e->position);
 }
 
-// Somebody who asks again and again gets there: each question runs one piece of work.
-int event_query(Event* e) {
-  if (!known(e)) return kInvalidHandle;
-  if (const int code = machine.uncaptured()) return code;
-  if (e->stream == nullptr || e->stream->done >= e->position) return kSuccess;
-  const int code = machine.run_until(e->stream, e->stream->done + 1);
-  return code != kSuccess ? code : kNotReady;
-}
-
 int event_elapsed(float* ms, Event* start, Event* end) {
   if (!known(start) || !known(end) || !start->timing || !end->timing) return kInvalidHandle;
   if (start->device != end->device) return kInvalidHandle;
@@ -374,13 +365,6 @@ int graph_exec_destroy(Graph* g) {
   return kSuccess;
 }
 
-int peer_enable(int device, int peer) {
-  if (device == peer || peer < 0 || peer >= static_cast<int>(machine.devices.size())) {
-    return kInvalidDevice;
-  }
-  return machine.devices[device].peers.insert(peer).second ? kSuccess : kPeerAlreadyEnabled;
-}
-
 namespace {
 struct Words {
   int code;
@@ -402,7 +386,6 @@ const Words words[] = {
     {kIllegalAddress, "ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
     {kOutOfResources, "ERROR_LAUNCH_OUT_OF_RESOURCES", "too many resources requested for launch"},
     {kLaunchFailed, "ERROR_LAUNCH_FAILED", "unspecified launch failure"},
-    {kPeerAlreadyEnabled, "ERROR_PEER_ACCESS_ALREADY_ENABLED", "peer access is already enabled"},
     {kCooperativeTooLarge, "ERROR_COOPERATIVE_LAUNCH_TOO_LARGE",
      "too many blocks in cooperative launch"},
     {kCaptureUnsupported, "ERROR_STREAM_CAPTURE_UNSUPPORTED",

@@ -48,7 +48,6 @@ int event_create(Event** e, unsigned flags, int device);
 int event_destroy(Event* e);
 int event_record(Event* e, Stream* s);
 int event_synchronize(Event* e);
-int event_query(Event* e);
 int event_elapsed(float* ms, Event* start, Event* end);
 int capture_begin(Stream* s);
 int capture_end(Stream* s, Graph** g);
@@ -56,7 +55,6 @@ int graph_instantiate(Graph** exec, Graph* g);
 int graph_launch(Graph* exec, Stream* s);
 int graph_destroy(Graph* g);
 int graph_exec_destroy(Graph* g);
-int peer_enable(int device, int peer);
 
 const char* code_name(int code);
 const char* code_text(int code);

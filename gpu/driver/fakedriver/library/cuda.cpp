@@ -143,7 +143,6 @@ API cuFuncSetAttribute(Function* f, int a, int v) {
   });
 }
 // The emulation has no registers: it answers what an empty kernel would.
-API cuFuncGetAttribute(int* v, int, Function*) { return HERE((*v = 0, 0)); }
 API cuLaunchKernel(Function* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                    unsigned bz, unsigned shared, Stream* s, void** arguments, void**) {
   return entered(__func__, true, Failing::kNothing, [&](int) -> int {
@@ -173,7 +172,6 @@ API cuEventCreate(Event** e, unsigned flags) { return HERE(event_create(e, flags
 API cuEventDestroy_v2(Event* e) { return FREES(event_destroy(e)); }
 API cuEventRecord(Event* e, Stream* s) { return HERE(event_record(e, s)); }
 API cuEventSynchronize(Event* e) { return HERE(event_synchronize(e)); }
-API cuEventQuery(Event* e) { return HERE(event_query(e)); }
 API cuEventElapsedTime(float* ms, Event* a, Event* b) { return HERE(event_elapsed(ms, a, b)); }
 API cuStreamBeginCapture_v2(Stream* s, int) { return HERE(capture_begin(s)); }
 // Ends the capture even where it is told to fail: a stream cannot be left capturing.
@@ -187,5 +185,3 @@ API cuGraphLaunch(Graph* e, Stream* s) { return HERE(graph_launch(e, s)); }
 API cuGraphExecDestroy(Graph* g) { return FREES(graph_exec_destroy(g)); }
 API cuGraphDestroy(Graph* g) { return FREES(graph_destroy(g)); }
 
-API cuDeviceCanAccessPeer(int* can, int a, int b) { return PLAIN((*can = a != b, 0)); }
-API cuCtxEnablePeerAccess(Context* peer, unsigned) { return HERE(peer_enable(here, peer->device)); }

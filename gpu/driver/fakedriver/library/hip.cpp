@@ -137,7 +137,6 @@ API hipModuleGetFunction(Function** f, Module* m, const char* name) {
   });
 }
 API hipFuncSetAttribute(const void*, int, int) { return HERE(kInvalidValue); }
-API hipFuncGetAttribute(int* v, int, Function*) { return HERE((*v = 0, 0)); }
 API hipModuleLaunchKernel(Function* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
                           unsigned by, unsigned bz, unsigned shared, Stream* s, void** arguments,
                           void**) {
@@ -162,7 +161,6 @@ API hipEventCreateWithFlags(Event** e, unsigned flags) {
 API hipEventDestroy(Event* e) { return FREES(event_destroy(e)); }
 API hipEventRecord(Event* e, Stream* s) { return HERE(event_record(e, s)); }
 API hipEventSynchronize(Event* e) { return HERE(event_synchronize(e)); }
-API hipEventQuery(Event* e) { return HERE(event_query(e)); }
 API hipEventElapsedTime(float* ms, Event* a, Event* b) { return HERE(event_elapsed(ms, a, b)); }
 API hipStreamBeginCapture(Stream* s, int) { return HERE(capture_begin(s)); }
 API hipStreamEndCapture(Stream* s, Graph** g) {
@@ -175,5 +173,3 @@ API hipGraphLaunch(Graph* e, Stream* s) { return HERE(graph_launch(e, s)); }
 API hipGraphExecDestroy(Graph* g) { return FREES(graph_exec_destroy(g)); }
 API hipGraphDestroy(Graph* g) { return FREES(graph_destroy(g)); }
 
-API hipDeviceCanAccessPeer(int* can, int a, int b) { return PLAIN((*can = a != b, 0)); }
-API hipDeviceEnablePeerAccess(int peer, unsigned) { return HERE(peer_enable(here, peer)); }

@@ -44,7 +44,6 @@ enum Code {
   kIllegalAddress = 700,
   kOutOfResources = 701,
   kLaunchFailed = 719,
-  kPeerAlreadyEnabled = 704,
   kCooperativeTooLarge = 720,
   kCaptureUnsupported = 900,
   kCaptureInvalidated = 901,
@@ -104,7 +103,6 @@ struct Device {
   size_t used = 0;
   int retained = 0;
   int lost = 0;  // the code that every call returns from now on
-  std::set<int> peers;
 };
 
 struct Rule {

@@ -64,8 +64,7 @@ const Allocation* Machine::holding(uintptr_t at, size_t bytes) const {
 
 bool Machine::reachable(int device, uintptr_t at) const {
   const Allocation* a = holding(at, 1);
-  return a != nullptr &&
-         (a->device < 0 || a->device == device || devices[device].peers.count(a->device) != 0);
+  return a != nullptr && (a->device < 0 || a->device == device);
 }
 
 namespace {

@@ -1,4 +1,4 @@
-package device
+package kernels
 
 import (
 	"bytes"
@@ -15,15 +15,14 @@ func TestImageOfEachCard(t *testing.T) {
 		"gfx90a": "gfx90a", "gfx942": "gfx942", "gfx950": "gfx950", "gfx1100": "gfx1100",
 		"gfx1101": "gfx1101", "gfx1151": "gfx1151", "gfx1200": "gfx1200", "gfx1201": "gfx1201",
 	} {
-		a, err := choose(arch)
+		a, err := ArchFor(arch)
 		if err != nil || a.Name != want {
 			t.Errorf("%s takes %q, %v, not %s", arch, a.Name, err, want)
 			continue
 		}
-		image, err := Image(arch)
-		if err != nil || !bytes.HasPrefix(image, []byte("\x7fELF")) &&
-			!bytes.Contains(image, []byte(".target "+want)) {
-			t.Errorf("%s: %d bytes, %v", arch, len(image), err)
+		if data := image(t, a); !bytes.HasPrefix(data, []byte("\x7fELF")) &&
+			!bytes.Contains(data, []byte(".target "+want)) {
+			t.Errorf("%s: %d bytes", arch, len(data))
 		}
 	}
 }
@@ -32,7 +31,7 @@ func TestImageOfEachCard(t *testing.T) {
 func TestImageRefusals(t *testing.T) {
 	for arch, want := range map[string]string{"sm_75": "too old: 8.0", "sm_70": "7.0 is too old",
 		"gfx1030": "no kernels for gfx1030", "": "cannot be told"} {
-		if _, err := Image(arch); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ArchFor(arch); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, which does not say %q", arch, err, want)
 		}
 	}
