@@ -81,11 +81,11 @@ func write(w io.Writer, zig string) error {
 func linked() ([]part, error) {
 	var list []part
 	for _, system := range []string{"linux", "windows", "darwin"} {
-		list2, err := linkedOn(system)
+		parts, err := linkedOn(system)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, list2...)
+		list = append(list, parts...)
 	}
 	slices.SortFunc(list, func(a, b part) int { return strings.Compare(a.name, b.name) })
 	return slices.CompactFunc(list, func(a, b part) bool { return a.name == b.name }), nil

@@ -17,35 +17,8 @@ import (
 	"strings"
 )
 
-type component struct {
-	Type       string     `json:"type"`
-	Name       string     `json:"name"`
-	Version    string     `json:"version,omitempty"`
-	PURL       string     `json:"purl,omitempty"`
-	Hashes     []hash     `json:"hashes,omitempty"`
-	Properties []property `json:"properties,omitempty"`
-}
-
-type hash struct {
-	Algorithm string `json:"alg"`
-	Content   string `json:"content"`
-}
-
-type property struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
-}
-
-type bill struct {
-	Format   string `json:"bomFormat"`
-	Spec     string `json:"specVersion"`
-	Serial   string `json:"serialNumber"`
-	Version  int    `json:"version"`
-	Metadata struct {
-		Component component `json:"component"`
-	} `json:"metadata"`
-	Components []component `json:"components"`
-}
+// part is a JSON object of the bill.
+type part = map[string]any
 
 func main() {
 	if len(os.Args) != 3 {
@@ -72,46 +45,43 @@ func write(path, out string) error {
 	for _, s := range info.Settings {
 		settings[s.Key] = s.Value
 	}
-	doc := bill{Format: "CycloneDX", Spec: "1.6", Version: 1}
 	// A version-8 UUID, which may be made from anything: from the executable.
 	id := sum
 	id[6], id[8] = id[6]&0x0f|0x80, id[8]&0x3f|0x80
-	doc.Serial = fmt.Sprintf("urn:uuid:%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10],
-		id[10:16])
-	doc.Metadata.Component = component{Type: "application", Name: filepath.Base(path),
-		Version: info.Main.Version, PURL: purl(&info.Main),
-		Hashes: []hash{{"SHA-256", hex.EncodeToString(sum[:])}}}
+	program := part{"type": "application", "name": filepath.Base(path),
+		"version": info.Main.Version, "purl": purl(&info.Main),
+		"hashes": []part{{"alg": "SHA-256", "content": hex.EncodeToString(sum[:])}}}
+	var built []part
 	for _, key := range []string{"GOOS", "GOARCH", "CGO_ENABLED", "-tags", "vcs.revision",
 		"vcs.modified"} {
 		if v := settings[key]; v != "" {
-			doc.Metadata.Component.Properties = append(doc.Metadata.Component.Properties,
-				property{"go:" + key, v})
+			built = append(built, part{"name": "go:" + key, "value": v})
 		}
 	}
-	doc.Components = []component{{Type: "platform", Name: "go",
-		Version: strings.TrimPrefix(info.GoVersion, "go")}}
+	program["properties"] = built
+	components := []part{{"type": "platform", "name": "go",
+		"version": strings.TrimPrefix(info.GoVersion, "go")}}
 	for _, m := range info.Deps {
 		if m.Replace != nil {
 			m = m.Replace
 		}
-		doc.Components = append(doc.Components, component{Type: "library", Name: m.Path,
-			Version: m.Version, PURL: purl(m), Properties: []property{{"go:sum", m.Sum}}})
+		components = append(components, part{"type": "library", "name": m.Path,
+			"version": m.Version, "purl": purl(m),
+			"properties": []part{{"name": "go:sum", "value": m.Sum}}})
 	}
-	more := []component{
-		{Type: "data", Name: "o200k_harmony vocabulary"},
-		{Type: "data", Name: "Unicode character classes", Version: "16.0.0"},
-		{Type: "machine-learning-model", Name: "ossrun demo"}, {Type: "library", Name: "libc++"},
-		{Type: "library", Name: "compiler-rt"},
+	components = append(components,
+		part{"type": "data", "name": "o200k_harmony vocabulary"},
+		part{"type": "data", "name": "Unicode character classes", "version": "16.0.0"},
+		part{"type": "machine-learning-model", "name": "ossrun demo"})
+	for _, name := range append([]string{"libc++", "compiler-rt"}, map[string][]string{
+		"linux":   {"musl", "libunwind"},
+		"windows": {"mingw-w64", "libunwind"}}[settings["GOOS"]]...) {
+		components = append(components, part{"type": "library", "name": name})
 	}
-	switch settings["GOOS"] {
-	case "linux":
-		more = append(more, component{Type: "library", Name: "musl"},
-			component{Type: "library", Name: "libunwind"})
-	case "windows":
-		more = append(more, component{Type: "library", Name: "mingw-w64"},
-			component{Type: "library", Name: "libunwind"})
-	}
-	doc.Components = append(doc.Components, more...)
+	doc := part{"bomFormat": "CycloneDX", "specVersion": "1.6", "version": 1,
+		"serialNumber": fmt.Sprintf("urn:uuid:%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10],
+			id[10:16]),
+		"metadata": part{"component": program}, "components": components}
 	text, err := json.MarshalIndent(doc, "", "  ")
 	if err != nil {
 		return err
