@@ -51,13 +51,13 @@ func splitHeader(b []byte, marks []headerMark, role Role) header {
 	}
 	end := 0
 	if role == "" {
-		end = len(leadingRole(b))
+		end = len(leading(b, knownRoles))
 	}
 	for _, m := range marks {
 		rest := b[m.at:]
 		switch m.id {
 		case token.Channel:
-			if name := leadingChannel(rest); name != "" {
+			if name := leading(rest, knownChannels); name != "" {
 				end = m.at + len(name)
 				end += recipientLength(b[end:])
 			}
@@ -80,7 +80,8 @@ func unfinishedHeader(left []byte, marked bool, role Role) bool {
 	if marked {
 		return !strings.ContainsFunc(s, unicode.IsSpace)
 	}
-	if role == "" && (leadingRole(left) != "" || !strings.ContainsFunc(s, unicode.IsSpace)) {
+	if role == "" && (leading(left, knownRoles) != "" ||
+		!strings.ContainsFunc(s, unicode.IsSpace)) {
 		return true
 	}
 	return strings.HasPrefix(s, recipientMark) || strings.HasPrefix(recipientMark, s)
@@ -113,20 +114,11 @@ var (
 	knownChannels = []string{ChannelAnalysis, ChannelCommentary, ChannelFinal}
 )
 
-// leadingRole is the known role that b begins with, "" if there is none.
-func leadingRole(b []byte) string {
-	for _, r := range knownRoles {
-		if bytes.HasPrefix(b, []byte(r)) {
-			return string(r)
-		}
-	}
-	return ""
-}
-
-func leadingChannel(b []byte) string {
-	for _, c := range knownChannels {
-		if bytes.HasPrefix(b, []byte(c)) {
-			return c
+// leading is the name that b begins with, "" if there is none.
+func leading[S ~string](b []byte, names []S) string {
+	for _, name := range names {
+		if bytes.HasPrefix(b, []byte(name)) {
+			return string(name)
 		}
 	}
 	return ""
@@ -226,7 +218,7 @@ func (r *headerWords) word(w string, first bool) {
 func (r *headerWords) roleWord(w string) {
 	m := &r.h.message
 	r.known = true
-	switch role := leadingRole([]byte(w)); {
+	switch role := leading([]byte(w), knownRoles); {
 	case Role(w).Known():
 		m.Role = Role(w)
 		if m.Role == RoleTool {

@@ -63,19 +63,24 @@ func (f Field) Kind() Kind {
 	return Number
 }
 
-// Members splits an object. Names match in case; of a name that comes twice the last value counts.
-func (f Field) Members() (members map[string]json.RawMessage, err error) {
-	if f.Kind() != Object || json.Unmarshal(f.Raw, &members) != nil {
-		return nil, f.wrong("an object")
+// read decodes a field that must be of a kind.
+func read[T any](f Field, kind Kind, want string) (v T, err error) {
+	if f.Kind() != kind || json.Unmarshal(f.Raw, &v) != nil {
+		return *new(T), f.wrong(want)
 	}
-	return members, nil
+	return v, nil
+}
+
+// Members splits an object. Names match in case; of a name that comes twice the last value counts.
+func (f Field) Members() (map[string]json.RawMessage, error) {
+	return read[map[string]json.RawMessage](f, Object, "an object")
 }
 
 // Items splits an array.
 func (f Field) Items() ([]Field, error) {
-	var raws []json.RawMessage
-	if f.Kind() != Array || json.Unmarshal(f.Raw, &raws) != nil {
-		return nil, f.wrong("an array")
+	raws, err := read[[]json.RawMessage](f, Array, "an array")
+	if err != nil {
+		return nil, err
 	}
 	list := make([]Field, len(raws))
 	for i, raw := range raws {
@@ -85,20 +90,10 @@ func (f Field) Items() ([]Field, error) {
 }
 
 // Text reads a string.
-func (f Field) Text() (s string, err error) {
-	if f.Kind() != String || json.Unmarshal(f.Raw, &s) != nil {
-		return "", f.wrong("a string")
-	}
-	return s, nil
-}
+func (f Field) Text() (string, error) { return read[string](f, String, "a string") }
 
 // Bool reads a boolean.
-func (f Field) Bool() (b bool, err error) {
-	if f.Kind() != Bool || json.Unmarshal(f.Raw, &b) != nil {
-		return false, f.wrong("a boolean")
-	}
-	return b, nil
-}
+func (f Field) Bool() (bool, error) { return read[bool](f, Bool, "a boolean") }
 
 // Number reads a number of [low, high].
 func (f Field) Number(low, high float64) (float64, error) { return f.number("a number", low, high) }

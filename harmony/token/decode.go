@@ -8,11 +8,7 @@ import "unicode/utf8"
 // tokens are their names. Ids outside the vocabulary add nothing.
 func (t *Tokenizer) Decode(dst []byte, ids []int32) []byte {
 	for _, id := range ids {
-		if id >= 0 && id < ordinary {
-			dst = append(dst, t.ordinaryBytes(uint32(id))...)
-		} else {
-			dst = append(dst, t.TokenBytes(id)...)
-		}
+		dst = append(dst, t.TokenBytes(id)...)
 	}
 	return dst
 }

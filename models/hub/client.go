@@ -184,6 +184,27 @@ func (c *Client) follow(ctx context.Context, method, address string, header http
 	return nil, &permanentError{fmt.Errorf("%s redirects in a circle", c.host())}
 }
 
+// ask asks the hub about a repository, as often as it takes, and reads the answer. what is asked
+// for stands in the error when the hub refuses.
+func (c *Client) ask(ctx context.Context, method, address string, repo store.Repo, what string,
+	stop func(*http.Response, *url.URL) bool, read func(*http.Response) error) error {
+	return c.retry(ctx, func() error {
+		ctx, cancel := context.WithTimeout(ctx, 2*c.Stall)
+		defer cancel()
+		response, err := c.follow(ctx, method, address, nil, stop)
+		switch {
+		case err != nil:
+			return err
+		case busy(response.StatusCode):
+			return later(response)
+		case response.StatusCode >= 400:
+			return c.refused(response, repo.ID(), what)
+		}
+		defer discard(response)
+		return read(response)
+	})
+}
+
 // host is the hub's name in messages.
 func (c *Client) host() string {
 	if u, err := url.Parse(c.Endpoint); err == nil && u.Host != "" {

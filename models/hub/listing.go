@@ -50,20 +50,8 @@ func (c *Client) Revision(ctx context.Context, repo store.Repo, revision string)
 			} `json:"lfs"`
 		} `json:"siblings"`
 	}
-	err := c.retry(ctx, func() error {
-		ctx, cancel := context.WithTimeout(ctx, 2*c.Stall)
-		defer cancel()
-		response, err := c.follow(ctx, http.MethodGet, address, nil, nil)
-		if err != nil {
-			return err
-		}
-		if busy(response.StatusCode) {
-			return later(response)
-		}
-		if response.StatusCode != http.StatusOK {
-			return c.refused(response, repo.ID(), "revision "+revision+" of "+repo.ID())
-		}
-		defer discard(response)
+	what := "revision " + revision + " of " + repo.ID()
+	read := func(response *http.Response) error {
 		text, err := io.ReadAll(io.LimitReader(response.Body, maxListing))
 		if err != nil {
 			return err
@@ -72,7 +60,8 @@ func (c *Client) Revision(ctx context.Context, repo store.Repo, revision string)
 			return &ProtocolError{c.host(), "its list of files is not JSON"}
 		}
 		return nil
-	})
+	}
+	err := c.ask(ctx, http.MethodGet, address, repo, what, nil, read)
 	if err != nil {
 		return Revision{}, err
 	}

@@ -45,28 +45,16 @@ func (c *Client) Resolve(ctx context.Context, repo store.Repo, commit string, li
 	address := c.Endpoint + "/" + repo.ID() + "/resolve/" + url.PathEscape(commit) + "/" +
 		escapePath(listed.Path)
 	var f File
-	err := c.retry(ctx, func() error {
-		ctx, cancel := context.WithTimeout(ctx, 2*c.Stall)
-		defer cancel()
-		response, err := c.follow(ctx, http.MethodHead, address, nil,
-			func(r *http.Response, next *url.URL) bool {
-				// The hub describes the file on the way to its store; a mirror that only sends us
-				// to the hub does not.
-				return r.Header.Get("X-Linked-Etag") != "" && !c.own(next)
-			})
-		if err != nil {
+	// The hub describes the file on the way to its store; a mirror that only sends us to the hub
+	// does not.
+	described := func(r *http.Response, next *url.URL) bool {
+		return r.Header.Get("X-Linked-Etag") != "" && !c.own(next)
+	}
+	err := c.ask(ctx, http.MethodHead, address, repo, listed.Path+" in "+repo.ID(), described,
+		func(response *http.Response) (err error) {
+			f, err = c.described(response, listed, commit)
 			return err
-		}
-		defer discard(response)
-		switch {
-		case busy(response.StatusCode):
-			return later(response)
-		case response.StatusCode >= 400:
-			return c.refused(response, repo.ID(), listed.Path+" in "+repo.ID())
-		}
-		f, err = c.described(response, listed, commit)
-		return err
-	})
+		})
 	return f, err
 }
 
