@@ -7,6 +7,7 @@ package detect
 // discovery"; partitions share unique_id.
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,11 +38,11 @@ func (r *Report) amd(ctx context.Context, m Machine, cards []pciCard) {
 		onBus = append(onBus, c)
 		for i := range gpus {
 			if gpus[i].BDF == c.bdf {
-				gpus[i].PCI, gpus[i].KernelDriver = firstOf(gpus[i].PCI, c.id), c.driver
+				gpus[i].PCI, gpus[i].KernelDriver = cmp.Or(gpus[i].PCI, c.id), c.driver
 			}
 		}
 	}
-	answers, err := ask(m, AMD)
+	answers, err := m.Ask(AMD)
 	gpus = merge(gpus, answers, AMD)
 	if err != nil {
 		r.problem(Problem{Vendor: AMD, Code: "runtime-error", Text: err.Error(),
@@ -60,13 +61,13 @@ func (r *Report) amd(ctx context.Context, m Machine, cards []pciCard) {
 		if known || len(gpus) > 0 && !topology || chip == nil || chip.Integrated {
 			continue // an integrated one that only the bus shows is the desktop's
 		}
-		g := GPU{Vendor: AMD, PCI: c.id, BDF: c.bdf, KernelDriver: c.driver, Minor: -1}
-		if topology && !r.blocked(AMD) {
+		g := GPU{Vendor: AMD, PCI: c.id, BDF: c.bdf, KernelDriver: c.driver}
+		if topology && r.blocking(AMD) == nil {
 			text := lineWith(r.kernelLog(ctx, m), "skipped device "+c.id)
 			r.problem(Problem{Vendor: AMD, Code: "kfd-skipped", Text: text,
 				Remedy: "use a slot with PCIe atomics, or newer firmware for the card"})
 			g.Reason = "the kernel's compute driver passes it over"
-		} else if c.driver != "amdgpu" && !r.blocked(AMD) {
+		} else if c.driver != "amdgpu" && r.blocking(AMD) == nil {
 			r.problem(Problem{Vendor: AMD, Code: "driver-not-loaded",
 				Text:   "an AMD card is there, but the amdgpu module does not hold it",
 				Remedy: "modprobe amdgpu; install the amdgpu driver and its firmware"})
@@ -93,27 +94,20 @@ const kfdNodes = "sys/class/kfd/kfd/topology/nodes"
 
 // kfdGPUs reads the topology. The second result says that there is one at all.
 func kfdGPUs(files fs.FS) ([]GPU, bool) {
-	if files == nil {
-		return nil, false
-	}
-	entries, err := fs.ReadDir(files, kfdNodes)
-	if err != nil {
-		return nil, false
-	}
 	var gpus []GPU
-	for _, e := range entries {
-		node, err := strconv.Atoi(e.Name())
+	for _, name := range namesIn(files, kfdNodes) {
+		node, err := strconv.Atoi(name)
 		if err != nil {
 			continue
 		}
-		dir := path.Join(kfdNodes, e.Name())
+		dir := path.Join(kfdNodes, name)
 		p := properties(readText(files, dir+"/properties"))
 		if p["simd_count"] == 0 || p["gfx_target_version"] == 0 {
 			continue // a processor
 		}
 		g := GPU{Vendor: AMD, Node: node, Arch: gfxName(int(p["gfx_target_version"])),
 			RenderMinor: int(p["drm_render_minor"]), Card: p["unique_id"],
-			Hive: p["hive_id"], BDF: kfdBDF(p["domain"], p["location_id"]), Minor: -1}
+			Hive: p["hive_id"], BDF: kfdBDF(p["domain"], p["location_id"])}
 		if id := p["device_id"]; id != 0 {
 			g.PCI = fmt.Sprintf("1002:%04x", id)
 		}
@@ -129,7 +123,7 @@ func kfdGPUs(files fs.FS) ([]GPU, bool) {
 	}
 	slices.SortFunc(gpus, func(a, b GPU) int { return a.Node - b.Node })
 	kfdLinks(files, gpus)
-	return gpus, true
+	return gpus, exists(files, kfdNodes)
 }
 
 // properties reads lines of "name number".
@@ -148,13 +142,9 @@ func properties(text string) map[string]uint64 {
 // kfdMemory sums the banks of video memory, in MiB. Heap 1 is visible to the host, heap 2 is not;
 // both are the card's.
 func kfdMemory(files fs.FS, dir string) int {
-	entries, err := fs.ReadDir(files, dir)
-	if err != nil {
-		return 0
-	}
 	var total uint64
-	for _, e := range entries {
-		p := properties(readText(files, path.Join(dir, e.Name(), "properties")))
+	for _, bank := range namesIn(files, dir) {
+		p := properties(readText(files, path.Join(dir, bank, "properties")))
 		if h := p["heap_type"]; h == 1 || h == 2 {
 			total += p["size_in_bytes"]
 		}
@@ -190,12 +180,10 @@ func (r *Report) kfdRights(ctx context.Context, m Machine, amdHere bool) {
 			text = "Unable to open /dev/kfd read-write: " + err.Error()
 		}
 	}
-	if m.Run != nil {
-		if out, err := m.Run(ctx, "rocminfo"); err == nil && text == "" {
-			text = out.Text
-		} else if err == nil && strings.Contains(out.Text, "is not member of") {
-			text = lineWith(out.Text, "is not member of")
-		}
+	if out, err := m.Run(ctx, "rocminfo"); err == nil && text == "" {
+		text = out.Text
+	} else if err == nil && strings.Contains(out.Text, "is not member of") {
+		text = lineWith(out.Text, "is not member of")
 	}
 	container := r.Platform == "container"
 	switch {
@@ -237,21 +225,12 @@ func (r *Report) kfdRights(ctx context.Context, m Machine, amdHere bool) {
 
 // kernelLog is dmesg where this user may read it.
 func (r *Report) kernelLog(ctx context.Context, m Machine) string {
-	if m.Run == nil {
-		return ""
-	}
-	out, err := m.Run(ctx, "dmesg")
-	if err != nil {
-		return ""
-	}
+	out, _ := m.Run(ctx, "dmesg")
 	return out.Text
 }
 
 // rocmTools asks rocm-smi for JSON, then rocminfo.
 func (r *Report) rocmTools(ctx context.Context, m Machine) []GPU {
-	if m.Run == nil {
-		return nil
-	}
 	if out, err := m.Run(ctx, "rocm-smi", "--showproductname", "--showmeminfo", "vram",
 		"--json"); err == nil {
 		if gpus := smiCards(out.Text); len(gpus) > 0 {
@@ -274,7 +253,7 @@ func smiCards(text string) []GPU {
 	for _, c := range cards {
 		node, _ := strconv.Atoi(c["Node ID"])
 		g := GPU{Vendor: AMD, Name: c["Card Series"], Node: node, Arch: c["GFX Version"],
-			MemoryMiB: bytesMiB(c["VRAM Total Memory (B)"]), Minor: -1}
+			MemoryMiB: bytesMiB(c["VRAM Total Memory (B)"])}
 		if id, ok := strings.CutPrefix(c["Card Model"], "0x"); ok {
 			g.PCI = "1002:" + strings.ToLower(id)
 		}
@@ -296,7 +275,7 @@ func agents(text string) []GPU {
 		if strings.HasPrefix(g.Arch, "gfx") && (device == "GPU" || device == "") {
 			gpus = append(gpus, g)
 		}
-		g, device = GPU{Vendor: AMD, Minor: -1}, ""
+		g, device = GPU{Vendor: AMD}, ""
 	}
 	end()
 	for line := range strings.Lines(text) {

@@ -12,6 +12,7 @@
 package detect
 
 import (
+	"cmp"
 	"context"
 	"io/fs"
 	"regexp"
@@ -38,7 +39,6 @@ type GPU struct {
 	Integrated   bool   `json:"integrated,omitempty"`    // shares the host's memory
 	MIG          bool   `json:"mig,omitempty"`           // cut into instances
 	KernelDriver string `json:"kernel_driver,omitempty"` // the module that holds the PCI device
-	Minor        int    `json:"-"`                       // NVIDIA's device minor, -1
 	Node         int    `json:"kfd_node,omitempty"`      // KFD's node, 0: none
 	RenderMinor  int    `json:"render_minor,omitempty"`
 	Card         uint64 `json:"card,omitempty"` // equal on the partitions of one card; 0: not known
@@ -124,12 +124,39 @@ type Machine struct {
 	Run func(ctx context.Context, name string, args ...string) (Output, error)
 }
 
+// nothing is a machine without files.
+type nothing struct{}
+
+func (nothing) Open(name string) (fs.File, error) {
+	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+}
+
+// whole has nothing, and not nil, in the place of what is missing.
+func (m Machine) whole() Machine {
+	if m.Files == nil {
+		m.Files = nothing{}
+	}
+	if m.Ask == nil {
+		m.Ask = func(string) ([]Answer, error) { return nil, nil }
+	}
+	if m.Runs == nil {
+		m.Runs = func(string) error { return nil }
+	}
+	if m.Run == nil {
+		m.Run = func(context.Context, string, ...string) (Output, error) {
+			return Output{}, fs.ErrNotExist
+		}
+	}
+	return m
+}
+
 // Detect looks at a machine.
 func Detect(ctx context.Context, m Machine) Report {
 	r := Report{Platform: m.Platform, GPUs: []GPU{}}
-	if r.Platform == "" {
+	if r.Platform == "" && m.Files != nil {
 		r.Platform = platform(m.Files)
 	}
+	m = m.whole()
 	cards := pciCards(m.Files)
 	r.nvidia(ctx, m, cards)
 	r.amd(ctx, m, cards)
@@ -160,7 +187,7 @@ func (r *Report) number() {
 // Title is what people call the device: its name, or else its vendor and what is known of it.
 func (g GPU) Title() string {
 	vendor := map[string]string{NVIDIA: "NVIDIA GPU", AMD: "AMD GPU"}[g.Vendor]
-	return firstOf(g.Name, strings.TrimSpace(vendor+" "+g.PCI))
+	return cmp.Or(g.Name, strings.TrimSpace(vendor+" "+g.PCI))
 }
 
 // Usable lists the GPUs that can be used.
@@ -224,34 +251,20 @@ func (g *GPU) fill() {
 	if c == nil {
 		return
 	}
-	g.Arch = firstOf(g.Arch, c.Arch)
+	g.Arch = cmp.Or(g.Arch, c.Arch)
 	if g.PCI == "" && len(c.PCI) > 0 {
 		g.PCI = c.PCI[0]
 	}
 	if g.Name == "" {
 		g.Name = c.nameFor(g.PCI)
 	}
-	if g.Units == 0 {
-		g.Units = c.Units
-	}
+	g.Units = cmp.Or(g.Units, c.Units)
 	g.Integrated = g.Integrated || c.Integrated
 	g.Figures = c.figures(g.Units)
 }
 
-func firstOf(texts ...string) string {
-	for _, s := range texts {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
-}
-
 // platform tells Windows' Linux and containers from a plain Linux.
 func platform(files fs.FS) string {
-	if files == nil {
-		return ""
-	}
 	if v := strings.ToLower(readText(files, "proc/version")); strings.Contains(v, "microsoft") ||
 		exists(files, "dev/dxg") {
 		return "wsl2"
@@ -263,21 +276,21 @@ func platform(files fs.FS) string {
 }
 
 func exists(files fs.FS, name string) bool {
-	if files == nil {
-		return false
-	}
 	_, err := fs.Stat(files, name)
 	return err == nil
 }
 
 // readText is a small file's text without the space around it, "" when it cannot be read.
 func readText(files fs.FS, name string) string {
-	if files == nil {
-		return ""
-	}
-	b, err := fs.ReadFile(files, name)
-	if err != nil {
-		return ""
-	}
+	b, _ := fs.ReadFile(files, name)
 	return strings.TrimSpace(string(b))
+}
+
+// namesIn are the entries of a folder, none where it cannot be read.
+func namesIn(files fs.FS, dir string) (names []string) {
+	entries, _ := fs.ReadDir(files, dir)
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
 }

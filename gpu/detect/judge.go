@@ -32,7 +32,7 @@ func (r *Report) judge(runs func(arch string) error) {
 			g.Reason = "a small GPU inside the processor: the CPU is faster"
 			continue
 		}
-		if runs != nil && g.Arch != "" {
+		if g.Arch != "" {
 			if err := runs(g.Arch); err != nil {
 				g.Reason = err.Error() + "; use the CPU"
 				continue

@@ -22,12 +22,8 @@ func kfdLinks(files fs.FS, gpus []GPU) {
 	}
 	for i := range gpus {
 		dir := path.Join(kfdNodes, fmt.Sprint(gpus[i].Node), "io_links")
-		entries, err := fs.ReadDir(files, dir)
-		if err != nil {
-			continue
-		}
-		for _, e := range entries {
-			p := properties(readText(files, path.Join(dir, e.Name(), "properties")))
+		for _, link := range namesIn(files, dir) {
+			p := properties(readText(files, path.Join(dir, link, "properties")))
 			if bdf := at[int(p["node_to"])]; p["type"] == kfdXGMI && bdf != "" &&
 				bdf != gpus[i].BDF {
 				gpus[i].Linked = append(gpus[i].Linked, bdf)

@@ -4,12 +4,13 @@ package detect
 // queries (never its table).
 
 import (
-	"bufio"
+	"cmp"
 	"context"
 	"encoding/csv"
 	"io/fs"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -22,21 +23,20 @@ func (r *Report) nvidia(ctx context.Context, m Machine, cards []pciCard) {
 	var gpus []GPU
 	for _, c := range cards {
 		if strings.HasPrefix(c.id, "10de:") {
-			gpus = append(gpus, GPU{Vendor: NVIDIA, PCI: c.id, BDF: c.bdf, KernelDriver: c.driver,
-				Minor: -1})
+			gpus = append(gpus, GPU{Vendor: NVIDIA, PCI: c.id, BDF: c.bdf, KernelDriver: c.driver})
 		}
 	}
 	r.DriverVersion, r.OpenModule = moduleVersion(readText(m.Files, "proc/driver/nvidia/version"))
 	gpus = moduleGPUs(m.Files, gpus)
 
-	answers, err := ask(m, NVIDIA)
+	answers, err := m.Ask(NVIDIA)
 	if err != nil {
 		r.nvidiaText(err.Error(), 0)
 	}
 	if len(answers) == 0 {
 		answers = r.nvidiaTools(ctx, m)
 	}
-	if err != nil && !r.blocked(NVIDIA) {
+	if err != nil && r.blocking(NVIDIA) == nil {
 		r.problem(Problem{Vendor: NVIDIA, Code: "driver-error", Text: firstLine(err.Error()),
 			Remedy: "see dmesg for NVRM; in a container, start it with the NVIDIA container " +
 				"toolkit (docker run --gpus all)"})
@@ -44,12 +44,8 @@ func (r *Report) nvidia(ctx context.Context, m Machine, cards []pciCard) {
 	loaded := len(answers) > 0 || r.DriverVersion != "" ||
 		exists(m.Files, "proc/driver/nvidia/gpus")
 	gpus = merge(gpus, answers, NVIDIA)
-	if len(gpus) > 0 && !loaded && !r.blocked(NVIDIA) {
-		nouveau := false
-		for _, g := range gpus {
-			nouveau = nouveau || g.KernelDriver == "nouveau"
-		}
-		if nouveau {
+	if len(gpus) > 0 && !loaded && r.blocking(NVIDIA) == nil {
+		if slices.ContainsFunc(gpus, func(g GPU) bool { return g.KernelDriver == "nouveau" }) {
 			r.problem(Problem{Vendor: NVIDIA, Code: "no-driver",
 				Text: "nouveau is in use and cannot run CUDA", Remedy: "install NVIDIA's driver"})
 		} else {
@@ -62,19 +58,11 @@ func (r *Report) nvidia(ctx context.Context, m Machine, cards []pciCard) {
 	for _, g := range gpus {
 		if g.MIG {
 			r.problem(Problem{Vendor: NVIDIA, Code: "mig", Text: "MIG mode is Enabled on " +
-				firstOf(g.Name, g.BDF),
+				cmp.Or(g.Name, g.BDF),
 				Remedy: "choose an instance with CUDA_VISIBLE_DEVICES=MIG-<uuid>, or turn MIG off"})
 		}
 	}
 	r.GPUs = append(r.GPUs, gpus...)
-}
-
-// ask asks a driver when there is one to ask.
-func ask(m Machine, vendor string) ([]Answer, error) {
-	if m.Ask == nil {
-		return nil, nil
-	}
-	return m.Ask(vendor)
 }
 
 // notShown is why a card is not used that the bus shows and the driver, which shows others, does
@@ -86,63 +74,34 @@ const notShown = "the driver does not show it to this process (see CUDA_VISIBLE_
 // cards of the same kind. An answer that fits no card is a card that PCI does not show (WSL, some
 // containers); a card without an answer, where there are answers, is not this process's.
 func merge(gpus []GPU, answers []Answer, vendor string) []GPU {
-	used := make([]bool, len(gpus))
-	find := func(a Answer) int {
-		for i, g := range gpus {
-			if !used[i] && a.BDF != "" && g.BDF == a.BDF {
-				return i
-			}
-		}
-		for i, g := range gpus {
-			if used[i] {
-				continue
-			}
-			c := ChipNamed(a.Name, a.MemoryMiB)
-			if a.PCI != "" && a.PCI == g.PCI || c != nil &&
-				c == chipOf(g.PCI, a.Units, a.MemoryMiB) {
-				return i
-			}
-		}
-		return -1
-	}
-	place := make([]int, len(answers))
+	place, used := make([]int, len(answers)), make([]bool, len(gpus))
 	for i := range answers {
-		answers[i].BDF = normalBDF(answers[i].BDF)
+		place[i], answers[i].BDF = -1, normalBDF(answers[i].BDF)
 	}
 	// addresses first, so that an exact match is never taken by a likely one
-	for i, a := range answers {
-		place[i] = -1
-		for j, g := range gpus {
-			if !used[j] && a.BDF != "" && g.BDF == a.BDF {
-				place[i], used[j] = j, true
-				break
+	for _, same := range []func(Answer, GPU) bool{sameAddress, sameKind} {
+		for i, a := range answers {
+			for j, g := range gpus {
+				if place[i] < 0 && !used[j] && same(a, g) {
+					place[i], used[j] = j, true
+				}
 			}
 		}
 	}
 	for i, a := range answers {
 		at := place[i]
 		if at < 0 {
-			if at = find(a); at < 0 {
-				gpus = append(gpus, GPU{Vendor: vendor, Minor: -1})
-				used = append(used, true)
-				at = len(gpus) - 1
-			}
-			used[at] = true
+			at, used = len(gpus), append(used, true)
+			gpus = append(gpus, GPU{Vendor: vendor})
 		}
 		g := &gpus[at]
-		g.Name, g.PCI, g.BDF = firstOf(a.Name, g.Name), firstOf(a.PCI, g.PCI), firstOf(a.BDF, g.BDF)
-		g.Arch = firstOf(a.Arch, g.Arch)
+		g.Name, g.PCI, g.BDF = cmp.Or(a.Name, g.Name), cmp.Or(a.PCI, g.PCI), cmp.Or(a.BDF, g.BDF)
+		g.Arch, g.Units = cmp.Or(a.Arch, g.Arch), cmp.Or(a.Units, g.Units)
 		g.MIG = g.MIG || a.MIG
-		if a.MemoryMiB > 0 {
-			g.MemoryMiB = a.MemoryMiB
-		}
-		g.FreeMiB = a.FreeMiB
+		g.MemoryMiB, g.FreeMiB = cmp.Or(a.MemoryMiB, g.MemoryMiB), a.FreeMiB
 		if a.Place > 0 {
 			n := a.Place - 1
 			g.Number = &n
-		}
-		if a.Units > 0 {
-			g.Units = a.Units
 		}
 	}
 	for i := range gpus {
@@ -151,6 +110,14 @@ func merge(gpus []GPU, answers []Answer, vendor string) []GPU {
 		}
 	}
 	return gpus
+}
+
+func sameAddress(a Answer, g GPU) bool { return a.BDF != "" && g.BDF == a.BDF }
+
+// sameKind is for one that has an address and was found by none as well: a likely match.
+func sameKind(a Answer, g GPU) bool {
+	c := ChipNamed(a.Name, a.MemoryMiB)
+	return a.PCI != "" && a.PCI == g.PCI || c != nil && c == chipOf(g.PCI, a.Units, a.MemoryMiB)
 }
 
 var versionField = regexp.MustCompile(`\b\d{3,}\.\d+(\.\d+)?\b`)
@@ -165,37 +132,19 @@ func moduleVersion(text string) (version string, open bool) {
 	return versionField.FindString(line), strings.Contains(line, "Open Kernel Module")
 }
 
-// moduleGPUs adds what /proc/driver/nvidia/gpus says: names and minors.
+// moduleGPUs adds what /proc/driver/nvidia/gpus says: cards and their names.
 func moduleGPUs(files fs.FS, gpus []GPU) []GPU {
 	const root = "proc/driver/nvidia/gpus"
-	if files == nil {
-		return gpus
-	}
-	entries, err := fs.ReadDir(files, root)
-	if err != nil {
-		return gpus
-	}
-	for _, e := range entries {
-		g := GPU{Vendor: NVIDIA, BDF: strings.ToLower(e.Name()), Minor: -1}
-		at := -1
-		for i := range gpus {
-			if gpus[i].BDF == g.BDF {
-				at = i
-			}
-		}
+	for _, name := range namesIn(files, root) {
+		bdf := strings.ToLower(name)
+		at := slices.IndexFunc(gpus, func(g GPU) bool { return g.BDF == bdf })
 		if at < 0 {
-			gpus, at = append(gpus, g), len(gpus)
+			at, gpus = len(gpus), append(gpus, GPU{Vendor: NVIDIA, BDF: bdf})
 		}
-		for line := range strings.Lines(readText(files, path.Join(root, e.Name(), "information"))) {
+		for line := range strings.Lines(readText(files, path.Join(root, name, "information"))) {
 			key, value, _ := strings.Cut(line, ":")
-			value = strings.TrimSpace(value)
-			switch strings.TrimSpace(key) {
-			case "Model":
-				gpus[at].Name = value
-			case "Device Minor":
-				if n, err := strconv.Atoi(value); err == nil {
-					gpus[at].Minor = n
-				}
+			if strings.TrimSpace(key) == "Model" {
+				gpus[at].Name = strings.TrimSpace(value)
 			}
 		}
 	}
@@ -204,9 +153,6 @@ func moduleGPUs(files fs.FS, gpus []GPU) []GPU {
 
 // nvidiaTools asks nvidia-smi, and notes as a problem what it answers instead of a list.
 func (r *Report) nvidiaTools(ctx context.Context, m Machine) []Answer {
-	if m.Run == nil {
-		return nil
-	}
 	out, err := m.Run(ctx, "nvidia-smi", "--query-gpu="+smiQuery, "--format=csv")
 	if err != nil {
 		return nil
@@ -327,7 +273,7 @@ func (r *Report) nvidiaText(text string, exit int) {
 		r.problem(Problem{Vendor: NVIDIA, Code: s.code, Text: lineWith(text, s.words),
 			Remedy: remedy})
 		if m := busID.FindStringSubmatch(text); m != nil && s.code == "gpu-lost" {
-			r.GPUs = append(r.GPUs, GPU{Vendor: NVIDIA, BDF: normalBDF(m[1]), Minor: -1,
+			r.GPUs = append(r.GPUs, GPU{Vendor: NVIDIA, BDF: normalBDF(m[1]),
 				Reason: "it fell off the bus"})
 		}
 		return
@@ -340,10 +286,9 @@ func (r *Report) nvidiaText(text string, exit int) {
 
 // lineWith is the line of a text that holds words, without the rest.
 func lineWith(text, words string) string {
-	sc := bufio.NewScanner(strings.NewReader(text))
-	for sc.Scan() {
-		if strings.Contains(sc.Text(), words) {
-			return strings.TrimSpace(sc.Text())
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, words) {
+			return strings.TrimSpace(line)
 		}
 	}
 	return words
@@ -352,14 +297,4 @@ func lineWith(text, words string) string {
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return line
-}
-
-// blocked says whether a vendor's GPUs are known not to work.
-func (r *Report) blocked(vendor string) bool {
-	for _, p := range r.Problems {
-		if p.Vendor == vendor && !p.Advice {
-			return true
-		}
-	}
-	return false
 }

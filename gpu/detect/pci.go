@@ -15,32 +15,18 @@ type pciCard struct {
 	bdf, id, driver string // "0000:1b:00.0", "10de:2335", "nvidia"
 }
 
-const (
-	vendorNVIDIA = "0x10de"
-	vendorAMD    = "0x1002"
-)
-
 // pciCards lists the cards of NVIDIA and AMD in the order of their addresses.
 func pciCards(files fs.FS) []pciCard {
 	const root = "sys/bus/pci/devices"
-	if files == nil {
-		return nil
-	}
-	entries, err := fs.ReadDir(files, root)
-	if err != nil {
-		return nil
-	}
 	var cards []pciCard
-	for _, e := range entries {
-		dir := path.Join(root, e.Name())
+	for _, name := range namesIn(files, root) {
+		dir := path.Join(root, name)
 		vendor, class := readText(files, dir+"/vendor"), readText(files, dir+"/class")
-		if vendor != vendorNVIDIA && vendor != vendorAMD {
+		if vendor != "0x10de" && vendor != "0x1002" || !strings.HasPrefix(class, "0x03") &&
+			!strings.HasPrefix(class, "0x12") {
 			continue
 		}
-		if !strings.HasPrefix(class, "0x03") && !strings.HasPrefix(class, "0x12") {
-			continue
-		}
-		card := pciCard{bdf: strings.ToLower(e.Name()), id: vendor[2:] + ":" +
+		card := pciCard{bdf: strings.ToLower(name), id: vendor[2:] + ":" +
 			strings.TrimPrefix(readText(files, dir+"/device"), "0x")}
 		for line := range strings.Lines(readText(files, dir+"/uevent")) {
 			if name, ok := strings.CutPrefix(strings.TrimSpace(line), "DRIVER="); ok {
@@ -62,8 +48,5 @@ func normalBDF(s string) string {
 		return s
 	}
 	domain = strings.TrimLeft(domain, "0")
-	for len(domain) < 4 {
-		domain = "0" + domain
-	}
-	return domain + ":" + rest
+	return strings.Repeat("0", max(0, 4-len(domain))) + domain + ":" + rest
 }

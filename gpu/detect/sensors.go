@@ -8,6 +8,7 @@ import (
 	"context"
 	"io/fs"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -26,6 +27,7 @@ const sensorQuery = "pci.bus_id,memory.free,temperature.gpu,power.draw," +
 // ReadSensors reads the sensors of the report's GPUs, and the free memory of those where it is not
 // known yet.
 func (r *Report) ReadSensors(ctx context.Context, m Machine) {
+	m = m.whole()
 	r.sensorsNVIDIA(ctx, m)
 	for i := range r.GPUs {
 		if g := &r.GPUs[i]; g.Vendor == AMD && g.BDF != "" {
@@ -35,11 +37,7 @@ func (r *Report) ReadSensors(ctx context.Context, m Machine) {
 }
 
 func (r *Report) sensorsNVIDIA(ctx context.Context, m Machine) {
-	any := false
-	for _, g := range r.GPUs {
-		any = any || g.Vendor == NVIDIA && g.Usable
-	}
-	if !any || m.Run == nil {
+	if !slices.ContainsFunc(r.GPUs, func(g GPU) bool { return g.Vendor == NVIDIA && g.Usable }) {
 		return
 	}
 	out, err := m.Run(ctx, "nvidia-smi", "--query-gpu="+sensorQuery, "--format=csv")
@@ -75,16 +73,12 @@ func (g *GPU) sensorsAMD(files fs.FS) {
 		"used"); g.FreeMiB == 0 && used != "" {
 		g.FreeMiB = int((total - quantity(used)) / (1 << 20))
 	}
-	if files == nil {
-		return
-	}
-	found, err := fs.Glob(files, device+"/hwmon/hwmon*")
-	if err != nil || len(found) == 0 {
+	found, _ := fs.Glob(files, device+"/hwmon/hwmon*")
+	if len(found) == 0 {
 		return
 	}
 	number := func(name string) float64 {
-		return quantity(readText(files,
-			path.Join(found[0], name)))
+		return quantity(readText(files, path.Join(found[0], name)))
 	}
 	watts := number("power1_average")
 	if watts == 0 {

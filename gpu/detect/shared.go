@@ -17,13 +17,10 @@ func (g GPU) SharesHost() bool { return g.Integrated && g.VRAMMiB <= g.GTTMiB }
 // shareMemory finds what an integrated GPU may use: its carve-out or the host's memory through GTT,
 // whichever is larger, never both.
 func shareMemory(files fs.FS, g *GPU) {
-	if !g.Integrated || files == nil {
+	if !g.Integrated {
 		return
 	}
-	cards, err := fs.Glob(files, "sys/class/drm/card*/device/mem_info_gtt_total")
-	if err != nil {
-		return
-	}
+	cards, _ := fs.Glob(files, "sys/class/drm/card*/device/mem_info_gtt_total")
 	for _, gtt := range cards {
 		dir := path.Dir(gtt)
 		if id := readText(files, dir+"/vendor") + ":" +
