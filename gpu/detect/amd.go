@@ -25,7 +25,7 @@ import (
 const oldMEC = 177
 
 // smallIGPU: an integrated GPU with fewer units than this is there for the desktop, and the CPU
-// beside it is the faster one.
+// is faster.
 const smallIGPU = 16
 
 func (r *Report) amd(ctx context.Context, m Machine, cards []pciCard) {

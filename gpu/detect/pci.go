@@ -39,7 +39,7 @@ func pciCards(files fs.FS) []pciCard {
 	return cards
 }
 
-// normalBDF gives an address the form of sysfs: four digits of domain, lower case. Drivers print
+// normalBDF writes an address as sysfs does: four digits of domain, lower case. Drivers print
 // eight digits.
 func normalBDF(s string) string {
 	s = strings.ToLower(strings.TrimSpace(s))

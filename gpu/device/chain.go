@@ -92,7 +92,7 @@ func (d *Device) mark() (*driver.Event, error) {
 	return d.ended, d.ended.Record(d.stream)
 }
 
-// Refill writes beside the steps, by the queue that loads weights: no step may be reading what is
+// Refill writes while steps run, by the queue that loads weights: no step may be reading what is
 // written.
 func (r *region) Refill(offset int64, data []byte) error {
 	if err := r.check(offset, len(data)); err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Extra is what a card takes for an engine's steps beside the weights, the cache and the scratch of
-// engine.PlanFor, bytes: the logits, the state in front of a graph, what attention and the matrix
+// Extra is what a card takes for an engine's steps besides weights, cache and scratch
+// (engine.PlanFor), bytes: the logits, the state in front of a graph, what attention and the matrix
 // units of MXFP4 pass on between kernels, and what tokens are chosen in. All of it is counted that
 // serving may ask for, also what is made when it is first needed: choosing, and the steps that
 // rebuild window pages.

@@ -12,7 +12,7 @@ import (
 // computes, bit for bit.
 //
 // What must stay true: all blocks are on the card at once. The driver says how many that are and
-// refuses a launch of more; nothing else of ours runs beside it, since steps run one after the
+// refuses a launch of more; nothing else of ours runs meanwhile, since steps run one after the
 // other on one stream.
 
 // DecodeKernel is how steps of few rows are launched.

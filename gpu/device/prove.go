@@ -20,7 +20,7 @@ import (
 // Variants are believed on a card once they were seen to be right there. A small model of random
 // weights goes through its phases one by one: each variant runs, memory is put back, the reference
 // kernels run, and what the two leave is compared. It takes a moment and little memory, so a
-// program can do it before it loads a model. Fragment layouts are proved beside it, by a product of
+// program can do it before it loads a model. Fragment layouts are proved as well, by a product of
 // integers, which is exact or wrong.
 
 // Proof is a variant as it was found on this card.

@@ -11,9 +11,8 @@ import (
 )
 
 // A step in one launch is proved by the launches that it stands for: both begin with the same
-// memory, and what they leave must be the same, bit for bit. Only where it was chosen: a barrier
-// over the grid that does not hold on a card hangs, and nobody who did not ask for it shall meet
-// that.
+// memory, and what they leave must be the same, bit for bit. It is proved only where it was chosen:
+// where a card does not hold its barrier over the grid, the launch never ends.
 
 // proveStep tries both kinds of cache and both the kernels of one row and those of several.
 func (d *Device) proveStep(ctx context.Context) (Proof, error) {
@@ -36,7 +35,7 @@ func (d *Device) proveStep(ctx context.Context) (Proof, error) {
 	return p, nil
 }
 
-// proveWhole says what is wrong; err is about what did not run beside the launch itself.
+// proveWhole says what is wrong; err is about what else did not run.
 func (d *Device) proveWhole(x trial) (why string, err error) {
 	v := &prover{holding: holding{d: d}}
 	defer func() { err = errors.Join(err, v.close()) }()

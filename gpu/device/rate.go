@@ -13,7 +13,7 @@ import (
 )
 
 // What the card multiplies at best, measured on it: each of its matrix units in a bare loop
-// (unit_rate.go), and beside that a square product of random numbers by each of the kernels for
+// (unit_rate.go), and a square product of random numbers by each of the kernels for
 // many rows, large enough to fill the card and to read each number often.
 
 // Rate is a kind of product and what it reached.

@@ -13,7 +13,7 @@ import (
 
 // Choosing tokens on the card: the logits never leave it. The parameters, masks and edits of a step
 // travel in one copy behind the forward pass; the tokens stay where the next step takes them from,
-// and travel back beside it.
+// and travel back to the host.
 //
 // Two samples may be under way, each in a slot of its own, since the host writes one while the
 // device still reads the other.

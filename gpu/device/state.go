@@ -94,7 +94,7 @@ func (l layout) write(state []byte, b *engine.Batch, window, perToken int) int {
 			alone++
 		}
 		twinAt := int32(used - first)
-		if l.twins && b.Twins != nil { // nobody looks at the cache where there are none
+		if l.twins && b.Twins != nil { // without them the cache is not read
 			for _, page := range q.Window[first:need] {
 				put(tables+used, b.Twins[page])
 				used++

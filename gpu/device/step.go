@@ -104,7 +104,7 @@ func (s *step) build() (err error) {
 	return nil
 }
 
-// prepare checks an operation's buffers and makes the memory that it needs beside them.
+// prepare checks an operation's buffers and makes the memory that it needs besides.
 func (s *step) prepare(op *engine.Op) (err error) {
 	for _, b := range slices.Concat(op.Out, op.In, op.W) {
 		if err := s.own(b); err != nil {
@@ -129,7 +129,7 @@ func (s *step) prepare(op *engine.Op) (err error) {
 	return s.frequencies.Write(0, data)
 }
 
-// shareScratch joins the memory that kernels need beside the program's own.
+// shareScratch joins the memory that kernels need besides the program's own.
 func (s *step) shareScratch() (err error) {
 	if bytes := s.termsBytes(); bytes > 0 {
 		if s.terms, err = s.dev.shareMemory(termsMemory, bytes); err != nil {

@@ -21,7 +21,7 @@ import (
 
 // Whether the fast kernels are right on this very card is known before a model is loaded: each is
 // held to the reference kernels once, which takes a fraction of a second, and the outcome is kept
-// in a file for the next start. What must stay true: a record is read by nobody but the same
+// in a file for the next start. What must stay true: a record is read only by the same
 // program on the same kind of card under the same driver, and a kernel that was found wrong is out
 // of use whether it was found now or then.
 
@@ -199,7 +199,7 @@ func (t *Verification) prove(ctx context.Context, folder string, dev variants) {
 	_ = write(t.file(folder), data)
 }
 
-// write writes a file beside its place and renames it, so that nobody reads half of one.
+// write writes a file under another name and renames it, so that half of one is never read.
 func write(path string, data []byte) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err

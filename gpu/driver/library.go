@@ -62,7 +62,7 @@ const mostArguments = 11
 // Candidates is where a driver library is looked for, in order: the loader's own search
 // (LD_LIBRARY_PATH, the cache of ldconfig) by the name that the running driver has, then places
 // that distributions leave out of that search. AMD's release 5 is asked last: it is too old, and
-// Debian has it beside a newer one in /opt.
+// a machine may have it besides a newer one in /opt.
 func Candidates(api API) []string {
 	if api == HIP {
 		return []string{"libamdhip64.so.7", "libamdhip64.so.6", "/opt/rocm/lib/libamdhip64.so",

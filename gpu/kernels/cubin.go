@@ -1,8 +1,8 @@
 package kernels
 
 // Cubins: the PTX of this program as NVIDIA's own assembler translates it, so that a start need not
-// wait for the driver's compiler. Machine code is for one family of cards, so PTX stays beside it:
-// for cards that are not in this list, and for drivers that refuse the file.
+// wait for the driver's compiler. Machine code is for one family of cards, so PTX is shipped as
+// well: for cards that are not in this list, and for drivers that refuse the file.
 
 import (
 	"compress/gzip"

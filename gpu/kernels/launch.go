@@ -159,7 +159,7 @@ func (e Experts) args() []any {
 	return args
 }
 
-// Target is what a launch depends on beside the shapes.
+// Target is what a launch depends on besides the shapes.
 type Target struct {
 	Warp int  // lanes: 32 or 64
 	Unit Unit // what prefill multiplies with; MMA is on every card
