@@ -28,7 +28,7 @@ type chunks struct {
 	*answer
 	id     string
 	object string // of a chunk
-	usage  bool   // the client wants it at the end of the stream
+	usage  bool   // the client asked for it at the end of the stream
 }
 
 // send streams one choice.

@@ -279,7 +279,7 @@ func (m *Models) Status() []Status {
 	return list
 }
 
-// runner is a model that is loaded when a turn wants it.
+// runner is a model that is loaded for the first turn that asks for it.
 type runner struct {
 	models *Models
 	found  checkpoint.Found

@@ -50,7 +50,7 @@ type Settled struct {
 type preset struct {
 	maxNumSeqs int
 	devices    string // the guide's number of GPUs for it
-	// streamInterval: a reader who waits for each token wants each one, a batch job does not look.
+	// streamInterval: a person reads token by token, a batch job takes them in bulk.
 	streamInterval int
 }
 

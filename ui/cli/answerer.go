@@ -2,7 +2,7 @@
 // chat alone.
 //
 // One engine a machine: weights that a server has loaded are not loaded again. A chat that names a
-// device or a memory setting on its command line wants its own engine and gets it, and so does
+// device or a memory setting on its command line gets an engine of its own, and so does
 // --alone.
 
 package cli
