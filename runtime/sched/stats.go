@@ -62,6 +62,7 @@ func (s *Scheduler) publish() {
 	s.stats = Stats{
 		Running: len(s.running), Waiting: len(s.waiting),
 		PagesTotal: s.pool.Total(), PagesUsed: s.pool.Used(), PagesPeak: s.pool.Peak(),
-		Counts: s.counts,
+		PagesCached: s.pool.Cached(),
+		Counts:      s.counts,
 	}
 }
