@@ -19,6 +19,7 @@ import (
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/gpu/kernels"
 	"github.com/ossrun/ossrun/gpu/multi"
+	"github.com/ossrun/ossrun/gpu/worker"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
@@ -179,8 +180,4 @@ func driverIsLikely() bool {
 }
 
 // Traffic is what steps have cost in messages to a worker and back.
-type Traffic struct {
-	Steps    int64 `json:"steps"`
-	Sent     int64 `json:"messages_there"`
-	Received int64 `json:"messages_back"`
-}
+type Traffic = worker.Traffic

@@ -52,6 +52,6 @@ func (b *Backend) Traffic() *Traffic {
 	if !ok {
 		return nil
 	}
-	t := Traffic(w.Traffic())
+	t := w.Traffic()
 	return &t
 }

@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -178,15 +179,12 @@ func (l *local) Load(ctx context.Context, ckpt *checkpoint.Checkpoint, s engine.
 
 // placementSettings are the settings that a plan over several devices depends on.
 func placementSettings(spec models.Spec, s engine.Settings) engine.Settings {
-	if s.KVCacheDtype == "" {
-		s.KVCacheDtype = "bf16"
-		if s.Compute == engine.Exact {
-			s.KVCacheDtype = "f32"
-		}
+	if s.Compute == "" { // a GPU's default rounds
+		s.KVCacheDtype = cmp.Or(s.KVCacheDtype, "bf16")
 	}
 	return engine.Settings{MaxModelLen: min(s.MaxModelLen, spec.MaxPosition),
 		MaxNumBatchedTokens: s.MaxNumBatchedTokens,
-		MaxNumSeqs:          s.MaxNumSeqs, Compute: s.Compute, KVCacheDtype: s.KVCacheDtype,
+		MaxNumSeqs:          s.MaxNumSeqs, Compute: s.Compute, KVCacheDtype: s.CacheType(),
 		Dense:         s.Dense,
 		Deterministic: s.Deterministic, GPUMemoryUtilization: s.GPUMemoryUtilization,
 		CPUExperts: s.CPUExperts}

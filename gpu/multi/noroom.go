@@ -6,10 +6,8 @@ import (
 	"github.com/ossrun/ossrun/models"
 )
 
-// Why a model cannot be placed, in the figures that a person can act on: more memory, a shorter
-// context, another model.
-
-// NoRoom says that a model cannot run on these cards with this host.
+// NoRoom says why a model cannot be placed, in the figures that a person can act on: more memory, a
+// shorter context, another model.
 type NoRoom struct {
 	Model string
 	// bytes on the cards together: of all of the model, or of all but the experts where the host

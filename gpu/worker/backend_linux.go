@@ -134,8 +134,6 @@ func (b *Backend) Kernels() (summary string, wrong []string) {
 	return t.Kernels, slices.Clone(t.Wrong)
 }
 
-func (b *Backend) Process() int { return b.c.p.os.Pid }
-
 func (b *Backend) Lost() <-chan struct{} { return b.c.p.ended }
 
 func (b *Backend) Traffic() Traffic {

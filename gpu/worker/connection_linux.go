@@ -34,9 +34,6 @@ const (
 	partingDeadline = 10 * time.Second
 )
 
-// Traffic counts messages of steps. A step costs one each way.
-type Traffic struct{ Steps, Sent, Received int64 }
-
 type connection struct {
 	p         *process
 	shared    *shared

@@ -48,7 +48,7 @@ func TestStartEmbedded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	running, err := os.Readlink("/proc/" + strconv.Itoa(dev.Process()) + "/exe")
+	running, err := os.Readlink("/proc/" + strconv.Itoa(dev.c.p.os.Pid) + "/exe")
 	if err != nil || !strings.Contains(running, "memfd:ossrun-gpu-worker") {
 		t.Errorf("the worker runs from %s, %v", running, err)
 	}

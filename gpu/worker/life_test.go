@@ -304,7 +304,7 @@ func TestErrorOfAStep(t *testing.T) {
 // TestKilled: kill -9, while nothing runs, is seen at once.
 func TestKilled(t *testing.T) {
 	dev := opened(t, "cpu", Options{})
-	if err := syscall.Kill(dev.Process(), syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(dev.c.p.os.Pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	<-dev.Lost()
@@ -318,14 +318,14 @@ func TestKilled(t *testing.T) {
 func TestSignalsForTheParent(t *testing.T) {
 	dev := opened(t, "cpu", Options{})
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
-		if err := syscall.Kill(dev.Process(), s); err != nil {
+		if err := syscall.Kill(dev.c.p.os.Pid, s); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if _, free := dev.Memory(); free == 0 {
 		t.Error("the worker is gone")
 	}
-	if group, err := syscall.Getpgid(dev.Process()); err != nil || group == syscall.Getpgrp() {
+	if group, err := syscall.Getpgid(dev.c.p.os.Pid); err != nil || group == syscall.Getpgrp() {
 		t.Errorf("the worker is in this process's group: %v", err)
 	}
 }

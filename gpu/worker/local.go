@@ -27,6 +27,13 @@ type Local interface {
 	Test(ctx context.Context, ask json.RawMessage, emit func(json.RawMessage) error) error
 }
 
+// Traffic counts messages of steps. A step costs one each way.
+type Traffic struct {
+	Steps    int64 `json:"steps"`
+	Sent     int64 `json:"messages_there"`
+	Received int64 `json:"messages_back"`
+}
+
 // An Opener opens what a worker serves. notify gets lines for people.
 type Opener func(s engine.Settings, notify func(line string)) (Local, error)
 

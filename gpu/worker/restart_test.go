@@ -57,7 +57,7 @@ func TestKilledWhileServing(t *testing.T) {
 					ids = append(ids, token.ID)
 				}
 			}
-			first := dev.Process() // dev is the scheduler's from the first request on
+			first := dev.c.p.os.Pid // dev is the scheduler's from the first request on
 			want := read(request(6))
 			st := request(200)
 			if _, more := st.Next(t.Context()); !more {

@@ -46,6 +46,6 @@ func measureBandwidth(b testing.TB) (best float64) {
 	for range 5 {
 		best = max(best, dev.Bandwidth(data))
 	}
-	fmt.Fprintf(os.Stderr, "plain reads: %.1f GB/s on %d threads\n", best/1e9, dev.Threads())
+	fmt.Fprintf(os.Stderr, "plain reads: %.1f GB/s on %d threads\n", best/1e9, dev.threads)
 	return best
 }

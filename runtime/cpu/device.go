@@ -109,8 +109,6 @@ func (d *Device) Name() string {
 	return fmt.Sprintf("cpu, %d thread%s, %s", d.threads, plural, isa)
 }
 
-func (d *Device) Threads() int { return d.threads }
-
 // Caps are the same on every instruction set.
 func (d *Device) Caps() engine.Caps {
 	return engine.Caps{Computes: []string{engine.Exact, engine.Int8}, DenseQ8: true, Dense12: true,

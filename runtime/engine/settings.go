@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -76,40 +77,23 @@ type Settings struct {
 	Taps    []string // names of values that tests read back
 }
 
-const (
-	defaultPages   = 512
-	defaultMaxRows = 512
-)
-
 // withDefaults fills what was left open and refuses what cannot be.
 func (o Settings) withDefaults() (Settings, error) {
-	if o.Compute == "" {
-		o.Compute = Exact
-	}
+	o.Compute = cmp.Or(o.Compute, Exact)
 	if !slices.Contains([]string{Exact, Int8, Rounded, MX}, o.Compute) {
 		return o, fmt.Errorf("unknown compute mode %q: %s, %s, %s or %s", o.Compute, Exact, Int8,
 			Rounded, MX)
 	}
-	if o.Dense == "" {
-		o.Dense = DenseBF16
-	}
+	o.Dense = cmp.Or(o.Dense, DenseBF16)
 	if o.Dense != DenseBF16 && o.Dense != DenseQ8 {
 		return o, fmt.Errorf("unknown type of the dense weights %q: %s or %s", o.Dense, DenseBF16,
 			DenseQ8)
 	}
-	if o.KVCacheDtype == "" {
-		o.KVCacheDtype = "f32"
-		if o.Compute != Exact {
-			o.KVCacheDtype = "bf16"
-		}
-	}
+	o.KVCacheDtype = o.CacheType()
 	if o.KVCacheDtype != "f32" && o.KVCacheDtype != "bf16" && o.KVCacheDtype != KVFP8 {
 		return o, fmt.Errorf("unknown kv type %q: f32, bf16 or %s", o.KVCacheDtype, KVFP8)
 	}
-	if o.Pages == 0 {
-		o.Pages = defaultPages
-	}
-	o.MaxNumBatchedTokens = o.Rows()
+	o.Pages, o.MaxNumBatchedTokens = cmp.Or(o.Pages, 512), o.Rows()
 	if o.Pages < 1 || o.MaxNumBatchedTokens < 1 || o.Threads < 0 || o.MaxLogits < 0 ||
 		o.MaxNumSeqs < 0 {
 		return o, fmt.Errorf("pages %d, rows %d and threads %d must be positive", o.Pages,
@@ -125,21 +109,19 @@ func (o Settings) On(dev interface{ Caps() Caps }) Settings {
 	return o
 }
 
-// Rows is the largest step: MaxRows or its default.
-func (o Settings) Rows() int {
-	if o.MaxNumBatchedTokens == 0 {
-		return defaultMaxRows
+// Rows is the largest step.
+func (o Settings) Rows() int { return cmp.Or(o.MaxNumBatchedTokens, 512) }
+
+// CacheType is KVCacheDtype or its default.
+func (o Settings) CacheType() string {
+	if o.KVCacheDtype == "" && o.Compute != "" && o.Compute != Exact {
+		return "bf16"
 	}
-	return o.MaxNumBatchedTokens
+	return cmp.Or(o.KVCacheDtype, "f32")
 }
 
 // Seqs is of how many sequences a step of so many rows may have rows.
-func (o Settings) Seqs(rows int) int {
-	if o.MaxNumSeqs > 0 {
-		return min(rows, o.MaxNumSeqs)
-	}
-	return rows
-}
+func (o Settings) Seqs(rows int) int { return min(rows, cmp.Or(o.MaxNumSeqs, rows)) }
 
 // kvType is the element type of the cache: with KVFP8 it has two, so it is bytes.
 func (o Settings) kvType() Type {

@@ -17,9 +17,6 @@ type Hit struct {
 	Rebuild int
 }
 
-// Saved is how many positions are not computed.
-func (h Hit) Saved() int { return h.Rebuild }
-
 // Adopt fills an empty table with the pages that hold the beginning of tokens, at most most
 // positions of it. hashes are those of tokens. It takes two pages at most that are not in the
 // index; the rest of what it holds then was found.

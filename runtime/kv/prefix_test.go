@@ -216,7 +216,7 @@ func (w *world) begin(rng *rand.Rand, tokens []int32) {
 		return nil
 	})
 	h := w.p.Adopt(&s.Table, tokens, hashes, len(tokens)-1)
-	w.saved += h.Saved()
+	w.saved += h.Rebuild
 	if h.Tokens >= len(tokens) || h.Rebuild > h.Tokens || h.Tokens > s.Room() {
 		w.t.Fatalf("hit %+v of %d tokens, room %d", h, len(tokens), s.Room())
 	}

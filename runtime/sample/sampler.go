@@ -105,8 +105,6 @@ func New(p Params, vocab int, promptIDs []int32) *Sampler {
 // HoldStops names the ids that must not be chosen before Params.MinTokens tokens are generated.
 func (s *Sampler) HoldStops(ids []int32) { s.stops = slices.Clone(ids) }
 
-func (s *Sampler) Params() Params { return s.p }
-
 // see returns the entry of a token that a penalty looks at, nil for one outside the vocabulary.
 func (s *Sampler) see(id int32) *counted {
 	if id < 0 || int(id) >= s.vocab {
