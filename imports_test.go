@@ -26,7 +26,7 @@ var level = map[string]int{
 	"runtime/eval":          2,
 	"runtime/serve":         3,
 	"runtime/session":       4,
-	"runtime/tools":         5,
+	"runtime/tools":         3,
 	"runtime/sched":         5,
 	"harmony":               6,
 	"runtime/cpu":           6,

@@ -1,0 +1,137 @@
+"""The interpreter inside the sandbox: one namespace for all cells of a conversation.
+
+Each line of standard input is a JSON object: {"code": TEXT} runs a cell, {"interrupt": true} raises
+KeyboardInterrupt in the one that runs. Each line of standard output is one too: {"out": TEXT} as the
+cell prints, {"done": true, "files": [...]} at its end. What must stay true: whatever the cell writes
+to file descriptors 1 and 2, by itself or through a child, comes as "out"; the value of a last
+expression is printed; an error is a traceback in "out" and ends nothing but its cell.
+"""
+import ast
+import codecs
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+import traceback
+
+limits = json.loads(sys.argv[1])
+try:
+    import resource
+
+    for name, value in limits.items():
+        resource.setrlimit(getattr(resource, name), (value, value))
+except ImportError:  # Windows has no such limits
+    pass
+
+frames = os.fdopen(os.dup(1), "wb", buffering=0)
+requests = os.fdopen(os.dup(0), "rb")
+null = os.open(os.devnull, os.O_RDONLY)
+os.dup2(null, 0)
+reading, writing = os.pipe()
+os.dup2(writing, 1)
+os.dup2(writing, 2)
+lock = threading.Lock()
+cells = queue.Queue()
+MARK = os.urandom(16)  # ends the output of a cell in the pipe
+flushed = threading.Event()
+running = False
+
+
+def send(message):
+    with lock:
+        frames.write(json.dumps(message).encode() + b"\n")
+
+
+def pass_output():
+    decoder, left = codecs.getincrementaldecoder("utf-8")("replace"), b""
+    while True:
+        left += os.read(reading, 65536)
+        before, mark, behind = left.partition(MARK)
+        if mark:
+            text, left = decoder.decode(before, True), behind
+        else:  # the start of a mark may be at the end
+            keep = next((n for n in range(len(MARK) - 1, 0, -1) if left.endswith(MARK[:n])), 0)
+            text, left = decoder.decode(left[: len(left) - keep]), left[len(left) - keep :]
+        if text:
+            send({"out": text})
+        if mark:
+            decoder.reset()
+            flushed.set()
+
+
+def take_requests():
+    for line in requests:
+        request = json.loads(line)
+        if "code" in request:
+            cells.put(request["code"])
+        elif running:
+            os.kill(os.getpid(), signal.SIGINT)
+    os._exit(0)
+
+
+def run(code, names):
+    try:
+        tree = ast.parse(code, "<cell>")
+        last = None
+        if tree.body and isinstance(tree.body[-1], ast.Expr):
+            last = ast.Expression(tree.body.pop().value)
+        exec(compile(tree, "<cell>", "exec"), names)
+        if last is not None:
+            value = eval(compile(last, "<cell>", "eval"), names)
+            if value is not None:
+                names["_"] = value
+                print(repr(value))
+    except SystemExit:
+        pass
+    except BaseException as error:
+        shown = error.__traceback__
+        while shown is not None and shown.tb_frame.f_code.co_filename != "<cell>":
+            shown = shown.tb_next
+        traceback.print_exception(type(error), error, shown)
+
+
+def pictures(count):
+    """Saves what matplotlib has drawn and not shown."""
+    plots, names = sys.modules.get("matplotlib.pyplot"), []
+    if plots is None:
+        return names
+    try:
+        for number in plots.get_fignums():
+            name = f"figure-{count + len(names) + 1}.png"
+            plots.figure(number).savefig(name)
+            names.append(name)
+        plots.close("all")
+    except Exception as error:
+        print(f"the figures could not be saved: {error}")
+    return names
+
+
+def main():
+    global running
+    threading.Thread(target=pass_output, daemon=True).start()
+    threading.Thread(target=take_requests, daemon=True).start()
+    names, drawn = {"__name__": "__main__"}, 0
+    send({"ready": True})
+    while True:
+        try:
+            code = cells.get()
+            running = True
+            try:
+                run(code, names)
+                files = pictures(drawn)
+            finally:
+                running = False
+            drawn += len(files)
+            sys.stdout.flush()
+            sys.stderr.flush()
+            flushed.clear()
+            os.write(writing, MARK)
+            flushed.wait()
+            send({"done": True, "files": files})
+        except KeyboardInterrupt:  # it came when the cell had just ended
+            send({"done": True, "files": []})
+
+
+main()

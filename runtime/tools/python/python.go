@@ -1,0 +1,336 @@
+// Package python is the python tool: one interpreter a conversation, in a sandbox.
+//
+// The interpreter runs a driver (driver.py) that takes cells and returns what they print. What must
+// stay true: without a sandbox nothing runs, unless the user asked for "unsafe" by name; a cell has
+// no network and reaches no file of the user but those of its own folder; a cell that exceeds its
+// memory, time or output costs the interpreter at most, and the model is told; Close leaves no
+// process behind.
+package python
+
+import (
+	"bufio"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+//go:embed driver.py
+var driver string
+
+// Options of a Tool. Zero values are the defaults.
+type Options struct {
+	Sandbox string        // bwrap, podman, docker or unsafe; "": the first of those that is here
+	Image   string        // of podman and docker; "": python:3.13-slim
+	Folder  string        // for files of the cells, /mnt/data inside; "": a temporary one
+	Memory  int64         // bytes of all processes together; 0: 2 GiB
+	Time    time.Duration // of one cell; 0: 120 s, as the model is told
+	Output  int           // bytes of one cell that are read; 0: 1 MiB
+}
+
+// Tool is the python tool of one conversation.
+type Tool struct {
+	o    Options
+	box  sandbox
+	temp bool // the folder goes with the tool
+
+	mu  sync.Mutex // one cell at a time
+	run *interpreter
+}
+
+// New looks for a sandbox. Its error says what to install.
+func New(o Options) (*Tool, error) {
+	if o.Memory == 0 {
+		o.Memory = 2 << 30
+	}
+	if o.Time == 0 {
+		o.Time = 120 * time.Second
+	}
+	if o.Output == 0 {
+		o.Output = 1 << 20
+	}
+	if o.Image == "" {
+		o.Image = "python:3.13-slim"
+	}
+	box, err := findSandbox(o.Sandbox)
+	if err != nil {
+		return nil, err
+	}
+	return &Tool{o: o, box: box}, nil
+}
+
+// Sandbox is the name of what the cells run in.
+func (t *Tool) Sandbox() string { return t.box.name }
+
+func (t *Tool) Offer(r *session.Request)   { r.Python = true }
+func (t *Tool) Runs(recipient string) bool { return recipient == "python" }
+
+// Run runs a cell. The arguments are its code.
+func (t *Tool) Run(ctx context.Context, c session.Call, output func(string)) (session.ToolResult,
+	error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.run == nil {
+		run, err := t.start(ctx)
+		if err != nil {
+			return session.ToolResult{}, err
+		}
+		t.run = run
+	}
+	text, files, err := t.run.cell(ctx, c.Arguments, t.o, output)
+	if t.run.ended() {
+		why := t.run.close()
+		t.run = nil
+		if err == nil {
+			err = why
+		}
+		err = fmt.Errorf("%w; the interpreter was ended, its variables are gone", err)
+	}
+	result := session.ToolResult{Text: text}
+	for _, name := range files {
+		result.Files = append(result.Files, filepath.Join(t.o.Folder, filepath.Base(name)))
+		result.Text += fmt.Sprintf("\n[a figure was saved as /mnt/data/%s]", filepath.Base(name))
+	}
+	return result, err
+}
+
+// Close ends the interpreter and removes its folder if it is a temporary one.
+func (t *Tool) Close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.run != nil {
+		_ = t.run.close() // killed: it always ends with an error
+		t.run = nil
+	}
+	if t.temp {
+		return os.RemoveAll(t.o.Folder)
+	}
+	return nil
+}
+
+// interpreter is a running driver.
+type interpreter struct {
+	process *exec.Cmd
+	stop    func() // kills all of its processes
+	in      io.WriteCloser
+	frames  chan frame // closed when the driver has ended
+	watch   chan struct{}
+	limit   *limit
+}
+
+// frame is a line of the driver.
+type frame struct {
+	Out   string
+	Done  bool
+	Ready bool
+	Files []string
+}
+
+const longestFrame = 1 << 20
+
+// starting is how long a sandbox may take to run the driver, an image that is fetched included.
+const starting = 5 * time.Minute
+
+func (t *Tool) start(ctx context.Context) (*interpreter, error) {
+	if t.o.Folder == "" {
+		folder, err := os.MkdirTemp("", "ossrun-python-")
+		if err != nil {
+			return nil, fmt.Errorf("make the folder of the python tool: %w", err)
+		}
+		t.o.Folder, t.temp = folder, true
+	}
+	if err := os.MkdirAll(t.o.Folder, 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder of the python tool: %w", err)
+	}
+	limits, _ := json.Marshal(t.box.limits(t.o)) // numbers
+	command, stop, err := t.box.command(t.o, string(limits))
+	if err != nil {
+		return nil, err
+	}
+	run := &interpreter{process: command, stop: stop, frames: make(chan frame, 64),
+		watch: make(chan struct{}), limit: &limit{}}
+	complaint := &tail{}
+	command.Stderr = complaint
+	if run.in, err = command.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	err = command.Start()
+	for _, f := range command.ExtraFiles {
+		f.Close()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("start the python tool in %s: %w", t.box.name, err)
+	}
+	go run.read(out)
+	go t.box.watch(run, t.o)
+	ctx, cancel := context.WithTimeout(ctx, starting)
+	defer cancel()
+	select {
+	case f, ok := <-run.frames:
+		if ok && f.Ready {
+			return run, nil
+		}
+	case <-ctx.Done():
+	}
+	why := run.close()
+	if ctx.Err() != nil {
+		why = ctx.Err()
+	}
+	return nil, fmt.Errorf("start python in %s: %w: %s", t.box.name, why,
+		strings.TrimSpace(complaint.text()))
+}
+
+func (r *interpreter) read(out io.Reader) {
+	defer close(r.frames)
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, longestFrame)
+	for lines.Scan() {
+		var f frame
+		if json.Unmarshal(lines.Bytes(), &f) != nil {
+			continue // a cell that found the driver's own descriptor
+		}
+		r.frames <- f
+	}
+}
+
+// cell runs code and returns what it printed, up to the limit.
+func (r *interpreter) cell(ctx context.Context, code string, o Options,
+	output func(string)) (text string, files []string, err error) {
+	if err := r.send(map[string]any{"code": code}); err != nil {
+		r.stop()
+		return "", nil, fmt.Errorf("the interpreter does not take a cell: %w", err)
+	}
+	clock := time.NewTimer(o.Time)
+	defer clock.Stop()
+	interrupt, why := ctx.Done(), error(nil)
+	var printed strings.Builder
+	lost := 0
+	for {
+		select {
+		case f, ok := <-r.frames:
+			if !ok {
+				return note(printed.String(), lost), nil, why
+			}
+			if f.Done {
+				return note(printed.String(), lost), f.Files, why
+			}
+			if room := o.Output - printed.Len(); len(f.Out) > room {
+				lost += len(f.Out) - room
+				f.Out = strings.ToValidUTF8(f.Out[:room], "")
+			}
+			if f.Out != "" {
+				printed.WriteString(f.Out)
+				output(f.Out)
+			}
+		case <-interrupt:
+			why, interrupt = ctx.Err(), nil
+			r.interrupt(clock)
+		case <-clock.C:
+			if why != nil { // it was asked, and goes on
+				r.stop()
+				continue
+			}
+			why = fmt.Errorf("the cell was stopped after %v", o.Time)
+			r.interrupt(clock)
+		}
+	}
+}
+
+// grace is how long an interrupted cell may take to end before its interpreter is killed.
+const grace = 2 * time.Second
+
+func (r *interpreter) interrupt(clock *time.Timer) {
+	_ = r.send(map[string]any{"interrupt": true}) // if it fails the clock kills it
+	clock.Reset(grace)
+}
+
+func (r *interpreter) send(request map[string]any) error {
+	line, _ := json.Marshal(request) // strings and bools
+	_, err := r.in.Write(append(line, '\n'))
+	return err
+}
+
+// ended tells that the interpreter takes no more cells.
+func (r *interpreter) ended() bool {
+	select {
+	case _, open := <-r.frames:
+		return !open
+	default:
+		return false
+	}
+}
+
+// close kills the interpreter and returns how it ended.
+func (r *interpreter) close() error {
+	r.stop()
+	_ = r.in.Close()
+	for range r.frames {
+	}
+	err := r.process.Wait()
+	close(r.watch)
+	if why := r.limit.err(); why != nil {
+		return why
+	}
+	return err
+}
+
+// note adds what was left out.
+func note(text string, lost int) string {
+	if lost == 0 {
+		return text
+	}
+	return fmt.Sprintf("%s\n[%d more bytes of output are left out]", text, lost)
+}
+
+// limit is the limit that a watched interpreter has exceeded.
+type limit struct {
+	mu  sync.Mutex
+	why error
+}
+
+func (l *limit) exceeded(why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.why == nil {
+		l.why = why
+	}
+}
+
+func (l *limit) err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.why
+}
+
+// tail keeps the last of what is written to it, for an error.
+type tail struct {
+	mu   sync.Mutex
+	kept []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kept = append(t.kept, p...)
+	t.kept = t.kept[max(0, len(t.kept)-2000):]
+	return len(p), nil
+}
+
+func (t *tail) text() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.kept)
+}

@@ -1,0 +1,242 @@
+// The sandboxes: what the interpreter runs in, and how it is killed with all of its processes.
+
+package python
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	mostProcesses = 128
+	mostFile      = 256 << 20 // bytes of one file that a cell writes, and of /tmp
+	mostFolder    = 1 << 30   // bytes of /mnt/data
+)
+
+// sandbox is one way to run the interpreter.
+type sandbox struct {
+	name    string
+	program string // its path
+	host    bool   // its processes are this system's and can be counted
+}
+
+// Names are the sandboxes in the order in which they are looked for, and the way to do without.
+var Names = []string{"bwrap", "podman", "docker", "unsafe"}
+
+// findSandbox finds the named sandbox, or the first one that is here and is not "unsafe".
+func findSandbox(name string) (sandbox, error) {
+	if name != "" && !slices.Contains(Names, name) {
+		return sandbox{}, fmt.Errorf("unknown sandbox %q: use %s", name, strings.Join(Names, ", "))
+	}
+	for _, known := range Names {
+		if name != known && (name != "" || known == "unsafe" ||
+			known == "bwrap" && runtime.GOOS != "linux") {
+			continue
+		}
+		program := known
+		if known == "unsafe" {
+			program = "python3"
+		}
+		path, err := exec.LookPath(program)
+		if err == nil && known == "bwrap" {
+			err = works(path)
+		}
+		if err == nil {
+			return sandbox{known, path, known == "bwrap" || known == "unsafe"}, nil
+		}
+		if name != "" {
+			return sandbox{}, fmt.Errorf("the python tool cannot use %s: %w", name, err)
+		}
+	}
+	install := "install podman or docker"
+	if runtime.GOOS == "linux" {
+		install = "install bubblewrap (apt install bubblewrap) or podman"
+	}
+	return sandbox{}, fmt.Errorf("the python tool needs a sandbox and finds none: %s", install)
+}
+
+// works tells whether bwrap may make namespaces here: some systems forbid them.
+func works(bwrap string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, bwrap, "--ro-bind", "/", "/", "--unshare-all",
+		"true").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, bytes.TrimSpace(out))
+	}
+	return nil
+}
+
+// limits are those that the driver sets for itself and its children before the first cell.
+func (b sandbox) limits(o Options) map[string]int64 {
+	l := map[string]int64{"RLIMIT_AS": o.Memory, "RLIMIT_FSIZE": mostFile, "RLIMIT_CORE": 0,
+		"RLIMIT_NOFILE": 256}
+	if b.name == "bwrap" && countsByNamespace() {
+		l["RLIMIT_NPROC"] = mostProcesses
+	}
+	if runtime.GOOS == "darwin" {
+		delete(l, "RLIMIT_AS") // refused there
+	}
+	return l
+}
+
+// command is the driver in the sandbox, and what kills it.
+func (b sandbox) command(o Options, limits string) (*exec.Cmd, func(), error) {
+	arguments := []string{"-u", "-I", "-c", driver, limits}
+	var c *exec.Cmd
+	stop := func() {
+		if c.Process != nil {
+			_ = c.Process.Kill() // an error means that it has ended
+		}
+	}
+	switch b.name {
+	case "bwrap":
+		python, err := exec.LookPath("python3")
+		if err != nil {
+			return nil, nil, fmt.Errorf("the python tool finds no python3: %w", err)
+		}
+		inside, err := bwrapArguments(python, o)
+		if err != nil {
+			return nil, nil, err
+		}
+		filter, err := seccomp()
+		if err != nil {
+			return nil, nil, err
+		}
+		if filter != nil {
+			inside = append(inside, "--seccomp", "3") // the first of ExtraFiles
+		}
+		c = exec.Command(b.program, slices.Concat(inside, []string{python}, arguments)...)
+		c.Env, c.ExtraFiles = []string{}, []*os.File{filter}
+	case "unsafe":
+		c = exec.Command(b.program, arguments...)
+		c.Dir = o.Folder
+		c.Env = append(os.Environ(), "MPLBACKEND=Agg")
+	default:
+		var id [8]byte
+		_, _ = rand.Read(id[:])
+		name := "ossrun-python-" + hex.EncodeToString(id[:])
+		c = exec.Command(b.program, slices.Concat(containerArguments(name, o), []string{"python3"},
+			arguments)...)
+		kill := stop
+		stop = func() {
+			_ = exec.Command(b.program, "rm", "--force", name).Run() // gone already
+			kill()
+		}
+	}
+	ownGroup(c)
+	c.WaitDelay = 5 * time.Second
+	return c, stop, nil
+}
+
+// bwrapArguments show the cell the system's programs and libraries, its own folder, and nothing else.
+func bwrapArguments(python string, o Options) ([]string, error) {
+	a := []string{"--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
+		"--hostname", "sandbox", "--clearenv", "--proc", "/proc", "--dev", "/dev"}
+	for _, path := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64",
+		"/etc/alternatives", "/etc/ld.so.cache", "/etc/fonts", "/nix/store"} {
+		info, err := os.Lstat(path)
+		switch {
+		case err != nil:
+		case info.Mode()&os.ModeSymlink != 0:
+			to, err := os.Readlink(path)
+			if err != nil {
+				return nil, fmt.Errorf("read %s: %w", path, err)
+			}
+			a = append(a, "--symlink", to, path)
+		default:
+			a = append(a, "--ro-bind", path, path)
+		}
+	}
+	// an interpreter elsewhere, such as one of a virtual environment
+	out, err := exec.Command(python, "-I", "-c",
+		"import sys; print(sys.prefix); print(sys.base_prefix)").Output()
+	if err != nil {
+		return nil, fmt.Errorf("ask %s where it is installed: %w", python, err)
+	}
+	prefixes := append(strings.Fields(string(out)), filepath.Dir(filepath.Dir(python)))
+	slices.Sort(prefixes)
+	for _, prefix := range slices.Compact(prefixes) {
+		if prefix != "/" && !strings.HasPrefix(prefix, "/usr") {
+			a = append(a, "--ro-bind", prefix, prefix)
+		}
+	}
+	size := fmt.Sprint(mostFile)
+	a = append(a, "--size", size, "--tmpfs", "/tmp", "--size", size, "--tmpfs", "/dev/shm",
+		"--bind", o.Folder, "/mnt/data", "--chdir", "/mnt/data")
+	for _, pair := range environment {
+		name, value, _ := strings.Cut(pair, "=")
+		a = append(a, "--setenv", name, value)
+	}
+	return a, nil
+}
+
+// environment of a cell, where it is not the user's own.
+var environment = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/tmp", "LANG=C.UTF-8",
+	"MPLBACKEND=Agg", "OPENBLAS_NUM_THREADS=2"}
+
+func containerArguments(name string, o Options) []string {
+	a := []string{"run", "--rm", "--interactive", "--name", name, "--network", "none",
+		"--memory", fmt.Sprint(o.Memory), "--pids-limit", fmt.Sprint(mostProcesses), "--read-only",
+		"--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--tmpfs",
+		fmt.Sprintf("/tmp:size=%d", mostFile), "--volume", o.Folder + ":/mnt/data", "--workdir",
+		"/mnt/data"}
+	for _, pair := range environment {
+		a = append(a, "--env", pair)
+	}
+	return append(a, o.Image)
+}
+
+// watch kills an interpreter whose processes or files together exceed their limit, until it is
+// closed. Containers have such limits themselves.
+func (b sandbox) watch(r *interpreter, o Options) {
+	clock := time.NewTicker(100 * time.Millisecond)
+	defer clock.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-r.watch:
+			return
+		case <-clock.C:
+		}
+		var why error
+		if b.host {
+			memory, processes := used(r.process.Process.Pid)
+			if memory > o.Memory {
+				why = fmt.Errorf("its processes used more than %d MiB of memory", o.Memory>>20)
+			} else if processes > mostProcesses {
+				why = fmt.Errorf("it had more than %d processes", mostProcesses)
+			}
+		}
+		if n%10 == 0 && folderBytes(o.Folder) > mostFolder {
+			why = fmt.Errorf("its files have more than %d MiB", mostFolder>>20)
+		}
+		if why != nil {
+			r.limit.exceeded(why)
+			r.stop()
+		}
+	}
+}
+
+// folderBytes is the size of the files below a folder.
+func folderBytes(folder string) (sum int64) {
+	_ = filepath.WalkDir(folder, func(_ string, e os.DirEntry, err error) error {
+		if err != nil {
+			return nil // it has just been deleted
+		}
+		if info, err := e.Info(); err == nil {
+			sum += info.Size()
+		}
+		return nil
+	})
+	return sum
+}
