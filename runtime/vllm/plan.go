@@ -1,0 +1,263 @@
+// Package vllm plans, starts and watches vLLM, for models and loads that one machine's own engine
+// does not take.
+//
+// A plan is made by the rules of the "gpt-oss vLLM Usage Guide" and of the "vLLM v0.10.1" benchmark
+// document. What must stay true: every line of a plan says why it is there and which part of which
+// document asks for it, or that none does; the same request gives the same plan on every machine.
+package vllm
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Request is what is to be served, and on what.
+type Request struct {
+	Hardware       string // a name of Hardware
+	Model          string // 20b, 120b, or a repository
+	TensorParallel int    // GPUs that share each layer; 0: the preset's, or 1
+	Preset         string // one of Presets; "": vLLM's own batch size
+	Speculative    string // "" or eagle3
+
+	Input, Output int // most tokens of a prompt and of an answer; 0: the model's whole context
+	Concurrency   int // requests that the clients send at once; 0: the preset's, or vLLM's default
+
+	Launch   string // docker or local
+	Version  string // of vLLM, such as v0.12.0; "": the newest
+	Platform string // linux/amd64 or linux/aarch64
+	Host     string // "": 127.0.0.1, as vLLM
+	Port     int    // 0: 8000
+
+	Firmware   int     // of AMD's MEC; 0: unknown
+	Memory     float64 // --gpu-memory-utilization that was asked for; 0: none
+	Vocabulary string  // folder with o200k_base.tiktoken; "": vLLM fetches it
+	HFHome     string  // the cache of weights; "": $HF_HOME
+	Nodes      int     // machines; 0 and 1: one
+}
+
+// Line is one part of a plan.
+type Line struct {
+	Text  string
+	Why   string
+	Place string // the part of the document that has it
+}
+
+// NotInGuide is the Place of lines that no document asks for.
+const NotInGuide = "none in the guide"
+
+// Plan says how vLLM is started.
+type Plan struct {
+	Prepare  []Line // commands before the start
+	Env      []Line // NAME=VALUE
+	Config   []Line // lines of the YAML file
+	File     string // the YAML file's name; "": no file
+	Args     []Line // arguments of `vllm serve`, the model first
+	Docker   []Line // arguments of `docker run`; none: a local installation
+	Image    string
+	Warnings []Line
+
+	Model          string // the repository
+	TensorParallel int
+}
+
+// The documents' parts.
+const (
+	placeQuickstart = "guide, Installation vLLM"
+	placeA100       = "guide, A100"
+	placeAMD        = "guide, AMD"
+	placeMI300      = "guide, MI300x/MI325x(gfx942)"
+	placeMI355      = "guide, MI355x(gfx950)"
+	placeEval       = "guide, Accuracy Evaluation Panels"
+	placeImage      = "guide, Pull Docker Image"
+	placeContainer  = "guide, Run Docker Container"
+	placeConfig     = "guide, Prepare the Config File"
+	placeLaunch     = "guide, Launch the vLLM Server"
+	placeParameters = "guide, Configs and Parameters"
+	placeBalance    = "guide, Balancing between Throughput and Latencies"
+	placeLimits     = "guide, Known Limitations"
+	placeTrouble    = "guide, Troubleshooting"
+	placeBenchmarks = "vLLM v0.10.1, Serve a model via docker"
+)
+
+// chip is what the documents know of one kind of GPU.
+type chip struct {
+	names      string // the first is shown; spaces between
+	family     string // ampere, hopper, blackwell, gfx942, gfx950 or other
+	capability string // of CUDA
+}
+
+var chips = []chip{
+	{"A100", "ampere", "8.0"},
+	{"H100", "hopper", "9.0"},
+	{"H200", "hopper", "9.0"},
+	{"B200 GB200", "blackwell", "10.0"},
+	{"B300 GB300", "blackwell", "10.3"},
+	{"MI300X MI300A MI300", "gfx942", ""},
+	{"MI325X MI325", "gfx942", ""},
+	{"MI355X MI355 MI350X MI350", "gfx950", ""},
+	{"R9700", "other", ""},
+	{"RTX", "other", "12.0"},
+}
+
+// Hardware are the names that a plan can be made for.
+func Hardware() (names []string) {
+	for _, c := range chips {
+		names = append(names, strings.Fields(c.names)...)
+	}
+	return names
+}
+
+func chipOf(name string) (chip, error) {
+	for _, c := range chips {
+		for _, known := range strings.Fields(c.names) {
+			if strings.EqualFold(known, name) ||
+				known == "RTX" && strings.HasPrefix(strings.ToUpper(name), "RTX") {
+				return c, nil
+			}
+		}
+	}
+	return chip{}, fmt.Errorf("no plan for the hardware %q: use one of %s", name,
+		strings.Join(Hardware(), ", "))
+}
+
+func (c chip) amd() bool {
+	return c.family == "gfx942" || c.family == "gfx950" || c.names == "R9700"
+}
+
+// preset is a balance between throughput and latencies.
+type preset struct {
+	name           string
+	tensorParallel int
+	sequences      int // 0: as many as the cache holds, which is vLLM's default
+	why            string
+}
+
+var presets = []preset{
+	{"throughput", 1, 0, "most tokens a second for each GPU: one GPU a model, the largest batch"},
+	{"latency", 8, 8, "shortest answers: 4 or 8 GPUs a model, a small batch"},
+	{"balanced", 2, 128, "between both"},
+	{"eval", 8, 128, "as OpenAI's evaluations are run"},
+}
+
+// Presets are the names of the presets.
+func Presets() (names []string) {
+	for _, p := range presets {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// planner makes one plan.
+type planner struct {
+	Plan
+	r      Request
+	chip   chip
+	preset preset
+	large  bool // the model is the 120b
+}
+
+// Make makes the plan of a request, or says what is wrong with it.
+func Make(r Request) (Plan, error) {
+	p := &planner{r: r}
+	if err := p.check(); err != nil {
+		return Plan{}, err
+	}
+	p.model()
+	p.config()
+	p.parallel()
+	p.environment()
+	p.lengths()
+	p.address()
+	if p.r.Launch == "docker" {
+		p.docker()
+	} else {
+		p.install()
+	}
+	return p.Plan, nil
+}
+
+func (p *planner) check() (err error) {
+	if p.chip, err = chipOf(p.r.Hardware); err != nil {
+		return err
+	}
+	i := slices.IndexFunc(presets, func(s preset) bool { return s.name == p.r.Preset })
+	switch {
+	case i >= 0:
+		p.preset = presets[i]
+	case p.r.Preset != "":
+		return fmt.Errorf("unknown preset %q: use one of %s", p.r.Preset,
+			strings.Join(Presets(), ", "))
+	}
+	switch p.r.Launch {
+	case "":
+		p.r.Launch = "docker"
+	case "docker", "local":
+	default:
+		return fmt.Errorf("unknown launch %q: use docker or local", p.r.Launch)
+	}
+	switch p.TensorParallel = p.r.TensorParallel; {
+	case p.TensorParallel == 0:
+		p.TensorParallel = max(1, p.preset.tensorParallel)
+	case p.TensorParallel < 0 || 64%p.TensorParallel != 0 || p.TensorParallel > 8:
+		return fmt.Errorf("--tensor-parallel-size is 1, 2, 4 or 8, not %d", p.TensorParallel)
+	}
+	p.large = strings.Contains(p.r.Model, "120b")
+	switch p.r.Speculative {
+	case "":
+	case "eagle3":
+		if !p.large || p.chip.family != "hopper" && p.chip.family != "blackwell" {
+			return fmt.Errorf("eagle3 is for the 120b on H100, H200 and B200: " +
+				"the only published draft model is nvidia/gpt-oss-120b-Eagle3-v2")
+		}
+	default:
+		return fmt.Errorf("unknown speculative method %q: use eagle3", p.r.Speculative)
+	}
+	if p.r.Port == 0 {
+		p.r.Port = 8000
+	}
+	if p.r.Platform == "" {
+		p.r.Platform = "linux/amd64"
+	}
+	return nil
+}
+
+func (p *planner) model() {
+	place := placeLaunch
+	switch p.chip.family {
+	case "ampere":
+		place = placeA100
+	case "gfx942":
+		place = placeMI300
+	case "gfx950":
+		place = placeMI355
+	case "other":
+		place = NotInGuide
+	}
+	why := "the released weights"
+	switch {
+	case p.r.Model != "20b" && p.r.Model != "120b":
+		p.Model, why = p.r.Model, "as asked"
+	case p.large && p.chip.family == "gfx950":
+		p.Model, why = "amd/gpt-oss-120b-w-mxfp4-a-fp8", "the weights that AMD made for this chip"
+	default:
+		p.Model = "openai/gpt-oss-" + p.r.Model
+	}
+	p.arg(p.Model, why, place)
+	switch p.chip.family {
+	case "ampere":
+		p.warn("attention TRITON_ATTN, experts by Marlin MXFP4: vLLM chooses both by itself",
+			"nothing has to be set", placeA100)
+	case "other":
+		p.warn("vLLM's documents have no recipe for "+p.r.Hardware,
+			"vLLM's defaults are used", NotInGuide)
+	}
+}
+
+func (p *planner) arg(text, why, place string) { p.Args = append(p.Args, Line{text, why, place}) }
+
+func (p *planner) env(text, why, place string) { p.Env = append(p.Env, Line{text, why, place}) }
+
+func (p *planner) warn(text, why, place string) {
+	p.Warnings = append(p.Warnings, Line{text, why, place})
+}

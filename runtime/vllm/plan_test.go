@@ -1,0 +1,178 @@
+package vllm
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+)
+
+// Each row is a line of one of the documents, and the request that gives it.
+var rows = []struct {
+	name  string
+	r     Request
+	want  []string // parts of the plan's text
+	never []string
+}{
+	{"A100 20b", Request{Hardware: "A100", Model: "20b", Launch: "local"},
+		[]string{"\n  vllm serve openai/gpt-oss-20b\n", "TRITON_ATTN", "Marlin MXFP4"},
+		[]string{"--tensor-parallel-size", "--config"}},
+	{"A100 120b on two", Request{Hardware: "a100", Model: "120b", TensorParallel: 2,
+		Launch: "local"},
+		[]string{"\n  vllm serve openai/gpt-oss-120b --tensor-parallel-size 2\n"}, nil},
+	{"quickstart install", Request{Hardware: "A100", Model: "20b", Launch: "local"},
+		[]string{"uv venv\n", "source .venv/bin/activate\n",
+			"uv pip install vllm --torch-backend=auto\n"}, nil},
+	{"quickstart docker", Request{Hardware: "A100", Model: "20b"},
+		[]string{"--gpus all", "-p 8000:8000", "--ipc=host", "--model openai/gpt-oss-20b"}, nil},
+	{"H100 on one", Request{Hardware: "H100", Model: "120b", Launch: "local"},
+		[]string{"--config GPT-OSS_Hopper.yaml", "--tensor-parallel-size 1",
+			"--gpu-memory-utilization 0.95 --max-num-batched-tokens 1024"},
+		[]string{"VLLM_MXFP4_USE_MARLIN", "FLASHINFER", "kv-cache-dtype"}},
+	{"H100 on two", Request{Hardware: "H100", Model: "120b", TensorParallel: 2, Launch: "local"},
+		[]string{"--tensor-parallel-size 2"}, []string{"--gpu-memory-utilization"}},
+	{"H100 on two, too much memory", Request{Hardware: "H100", Model: "120b", TensorParallel: 2,
+		Memory: 0.95}, []string{"0.95 runs out of memory on two H100"}, nil},
+	{"H100 20b", Request{Hardware: "H100", Model: "20b"}, nil,
+		[]string{"--gpu-memory-utilization", "1024"}},
+	{"H200", Request{Hardware: "H200", Model: "120b"},
+		[]string{"no-enable-prefix-caching: true", "max-cudagraph-capture-size: 2048",
+			"max-num-batched-tokens: 8192", "stream-interval: 20"},
+		[]string{"--gpu-memory-utilization", "kv-cache-dtype", "speculative-config"}},
+	{"v0.12.0 on Hopper", Request{Hardware: "H200", Model: "120b", Version: "v0.12.0"},
+		[]string{"VLLM_MXFP4_USE_MARLIN=1"}, nil},
+	{"v0.13.0 on Hopper", Request{Hardware: "H200", Model: "120b", Version: "v0.13.0"}, nil,
+		[]string{"VLLM_MXFP4_USE_MARLIN=1"}},
+	{"B200", Request{Hardware: "B200", Model: "120b", Launch: "local"},
+		[]string{"VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8=1 vllm serve", "kv-cache-dtype: fp8",
+			"--config GPT-OSS_Blackwell.yaml"}, nil},
+	{"B300 is 10.3", Request{Hardware: "B300", Model: "120b"}, nil, []string{"FLASHINFER"}},
+	{"EAGLE3 on B200", Request{Hardware: "B200", Model: "120b", Speculative: "eagle3"},
+		[]string{"GPT-OSS_EAGLE3_Blackwell.yaml", "kv-cache-dtype: fp8",
+			`speculative-config: '{"model":"nvidia/gpt-oss-120b-Eagle3-v2",` +
+				`"num_speculative_tokens":3,"method":"eagle3","draft_tensor_parallel_size":1}'`},
+		nil},
+	{"EAGLE3 on H100", Request{Hardware: "H100", Model: "120b", Speculative: "eagle3"},
+		[]string{"GPT-OSS_EAGLE3_Hopper.yaml"}, []string{"kv-cache-dtype"}},
+	{"MI300X", Request{Hardware: "MI300X", Model: "120b", TensorParallel: 8, Firmware: 170,
+		Launch: "local"}, []string{"HSA_NO_SCRATCH_RECLAIM=1 AMDGCN_USE_BUFFER_OPS=0 " +
+		"VLLM_ROCM_USE_AITER=1 VLLM_ROCM_QUICK_REDUCE_QUANTIZATION=INT4 vllm serve " +
+		"openai/gpt-oss-120b --tensor-parallel-size 8 --attention-backend " +
+		"ROCM_AITER_UNIFIED_ATTN -cc.pass_config.fuse_rope_kvcache=True " +
+		"-cc.use_inductor_graph_partition=True --gpu-memory-utilization 0.95 --block-size=64",
+		"https://wheels.vllm.ai/rocm", "Python 3.12, ROCm 7.0 and glibc 2.35"}, nil},
+	{"MI325X, new firmware", Request{Hardware: "MI325X", Model: "120b", Firmware: 177}, nil,
+		[]string{"HSA_NO_SCRATCH_RECLAIM"}},
+	{"MI300X, unknown firmware", Request{Hardware: "MI300X", Model: "120b"},
+		[]string{"rocm-smi --showfw | grep MEC | head -n 1 | awk '{print $NF}'"},
+		[]string{"-e HSA_NO_SCRATCH_RECLAIM"}},
+	{"MI355X", Request{Hardware: "MI355X", Model: "120b", TensorParallel: 8, Launch: "local"},
+		[]string{"HSA_NO_SCRATCH_RECLAIM=1", "vllm serve amd/gpt-oss-120b-w-mxfp4-a-fp8"}, nil},
+	{"MI355X 20b", Request{Hardware: "MI355X", Model: "20b"}, []string{"openai/gpt-oss-20b"},
+		[]string{"amd/"}},
+	{"AMD on another version", Request{Hardware: "MI355X", Model: "20b", Version: "v0.18.0"},
+		[]string{"validated on vLLM v0.17.0"}, nil},
+	{"R9700", Request{Hardware: "R9700", Model: "20b"}, []string{"no recipe for R9700",
+		"(none in the guide)"}, nil},
+	{"RTX", Request{Hardware: "RTX5090", Model: "20b"}, []string{"no recipe for RTX5090"}, nil},
+	{"evaluation", Request{Hardware: "H100", Model: "120b", Preset: "eval", Launch: "local"},
+		[]string{"\n  vllm serve openai/gpt-oss-120b --tensor-parallel-size 8 " +
+			"--max-model-len 131072 --max-num-batched-tokens 10240 --max-num-seqs 128 " +
+			"--gpu-memory-utilization 0.85 " +
+			"--no-enable-prefix-caching\n"}, nil},
+	{"throughput", Request{Hardware: "B200", Model: "120b", Preset: "throughput"},
+		[]string{"--tensor-parallel-size 1"}, []string{"--max-num-seqs"}},
+	{"latency", Request{Hardware: "B200", Model: "120b", Preset: "latency"},
+		[]string{"--tensor-parallel-size 8", "--max-num-seqs 8"}, nil},
+	{"latency on four", Request{Hardware: "B200", Model: "120b", Preset: "latency",
+		TensorParallel: 4}, []string{"--tensor-parallel-size 4", "--max-num-seqs 8"}, nil},
+	{"balanced", Request{Hardware: "B200", Model: "120b", Preset: "balanced"},
+		[]string{"--tensor-parallel-size 2", "--max-num-seqs 128"}, nil},
+	{"lengths and clients", Request{Hardware: "B200", Model: "120b", Input: 1024, Output: 1024,
+		Concurrency: 64}, []string{"--max-model-len 2048", "--max-num-seqs 64"}, nil},
+	{"containers", Request{Hardware: "H200", Model: "120b", Platform: "linux/aarch64"},
+		[]string{"docker pull --platform linux/aarch64 vllm/vllm-openai", "docker tag ",
+			"vllm/vllm-openai:deploy", `-e HF_TOKEN="$HF_TOKEN"`, `-e HF_HOME="$HF_HOME"`}, nil},
+	{"the second document", Request{Hardware: "H200", Model: "120b", TensorParallel: 2,
+		Version: "v0.10.1"}, []string{"docker run --runtime nvidia --gpus all -v " +
+		`$HF_HOME:/root/.cache/huggingface_hub --env "HF_HOME=/root/.cache/huggingface_hub" ` +
+		`--env "VLLM_LOGGING_LEVEL=ERROR" --env "TRANSFORMERS_OFFLINE=1" -p 8000:8000 --net host ` +
+		"--ipc=host --rm --name vllm vllm/vllm-openai:v0.10.1 --model openai/gpt-oss-120b " +
+		"--tensor-parallel-size 2 --host 0.0.0.0"}, nil},
+	{"vocabulary", Request{Hardware: "H200", Model: "20b", Vocabulary: "/cache/vocabulary"},
+		[]string{"TIKTOKEN_ENCODINGS_BASE=/cache/vocabulary", "cl100k_base belongs to older"}, nil},
+	{"two machines", Request{Hardware: "H200", Model: "120b", TensorParallel: 8, Nodes: 2,
+		Launch: "local"}, []string{"ray start --head", "--distributed-executor-backend ray",
+		"--pipeline-parallel-size 2"}, nil},
+}
+
+func TestEveryRecipe(t *testing.T) {
+	for _, row := range rows {
+		p, err := Make(row.r)
+		if err != nil {
+			t.Errorf("%s: %v", row.name, err)
+			continue
+		}
+		text := p.String()
+		for _, want := range row.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: %q is not in\n%s", row.name, want, text)
+			}
+		}
+		for _, never := range row.never {
+			if strings.Contains(text, never) {
+				t.Errorf("%s: %q is in\n%s", row.name, never, text)
+			}
+		}
+		for _, l := range slices.Concat(p.Prepare, p.Env, p.Config, p.Args, p.Docker, p.Warnings) {
+			if l.Why == "" || l.Place == "" {
+				t.Errorf("%s: no reason or place for %q", row.name, l.Text)
+			}
+		}
+		for kind, text := range map[string]string{"compose": p.Compose(8000), "k8s": p.K8s(8000)} {
+			for document := range strings.SplitSeq(text, "\n---\n") {
+				var v map[string]any
+				if err := yaml.Unmarshal([]byte(document), &v); err != nil || len(v) == 0 {
+					t.Errorf("%s as %s: %v\n%s", row.name, kind, err, document)
+				}
+			}
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	for _, c := range []struct {
+		r    Request
+		want string
+	}{
+		{Request{Hardware: "TPU", Model: "20b"}, "no plan for the hardware"},
+		{Request{Hardware: "H100", Model: "20b", TensorParallel: 3}, "1, 2, 4 or 8"},
+		{Request{Hardware: "H100", Model: "20b", Preset: "fast"}, "latency, balanced, eval"},
+		{Request{Hardware: "H100", Model: "20b", Speculative: "eagle3"}, "120b on H100"},
+		{Request{Hardware: "H100", Model: "120b", Speculative: "medusa"}, "use eagle3"},
+		{Request{Hardware: "H100", Model: "20b", Launch: "podman"}, "docker or local"},
+	} {
+		if _, err := Make(c.r); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v", c.r, err)
+		}
+	}
+}
+
+func TestTroubles(t *testing.T) {
+	for line, want := range map[string]string{
+		"ERROR [multiproc_executor.py:559] AssertionError: Sinks must be of type float32": "sinks",
+		"AttributeError: module 'triton' has no attribute 'language'":                     "Triton",
+		`target contains: CUDA::nvToolsExt but`:                                           "PyTorch",
+		"openai_harmony.HarmonyError: error downloading or loading vocab file: failed to " +
+			"download or load vocab error": "vocabulary",
+		"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate": "memory",
+	} {
+		if got, ok := Diagnose(line); !ok || !strings.Contains(got.Name, want) || got.Cure == "" {
+			t.Errorf("%s: %+v", line, got)
+		}
+	}
+	if _, ok := Diagnose("INFO: Application startup complete."); ok {
+		t.Error("all is well")
+	}
+}

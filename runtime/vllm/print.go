@@ -1,0 +1,186 @@
+// A plan as text: commands for a shell with their reasons, a compose file, a Kubernetes manifest.
+
+package vllm
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Command is the one command that starts the server, as an argument list for a shell.
+func (p Plan) Command() string {
+	var words []string
+	if len(p.Docker) > 0 {
+		words = append(words, "docker run")
+		for _, l := range p.Docker {
+			words = append(words, l.Text)
+		}
+		words = append(words, p.Image, "--model")
+	} else {
+		for _, l := range p.Env {
+			words = append(words, l.Text)
+		}
+		words = append(words, "vllm serve")
+	}
+	for _, l := range p.Args {
+		words = append(words, l.Text)
+	}
+	return strings.Join(words, " ")
+}
+
+// YAML is the content of the config file, "" if there is none.
+func (p Plan) YAML() string { return texts(p.Config) }
+
+func texts(lines []Line) string {
+	var b strings.Builder
+	for _, l := range lines {
+		fmt.Fprintln(&b, l.Text)
+	}
+	return b.String()
+}
+
+// String is the plan for a person: what to run, and a reason and a place for every line.
+func (p Plan) String() string {
+	var b strings.Builder
+	section := func(title string, lines []Line) {
+		if len(lines) == 0 {
+			return
+		}
+		fmt.Fprintf(&b, "%s\n", title)
+		for _, l := range lines {
+			fmt.Fprintf(&b, "  %s\n      # %s (%s)\n", l.Text, l.Why, l.Place)
+		}
+		fmt.Fprintln(&b)
+	}
+	section("Before the start", p.Prepare)
+	section("The file "+p.File, p.Config)
+	if len(p.Docker) > 0 {
+		section("docker run", p.Docker)
+		section(p.Image, p.Args)
+	} else {
+		section("Environment", p.Env)
+		section("vllm serve", p.Args)
+	}
+	section("To know", p.Warnings)
+	fmt.Fprintf(&b, "The command\n  %s\n", p.Command())
+	return b.String()
+}
+
+// words are the arguments one by one.
+func words(lines []Line) (list []string) {
+	for _, l := range lines {
+		list = append(list, strings.Fields(l.Text)...)
+	}
+	return list
+}
+
+// Compose is a compose file that starts the plan's container.
+func (p Plan) Compose(port int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "services:\n  vllm:\n    image: %s\n    ipc: host\n    ports: [\"%d:%d\"]\n",
+		p.Image, port, port)
+	b.WriteString("    environment:\n      HF_TOKEN: ${HF_TOKEN:-}\n      HF_HOME: /cache\n")
+	for _, l := range p.Env {
+		name, value, _ := strings.Cut(l.Text, "=")
+		fmt.Fprintf(&b, "      %s: %q\n", name, value)
+	}
+	b.WriteString("    volumes:\n      - ${HF_HOME:-./cache}:/cache\n")
+	if p.File != "" {
+		fmt.Fprintf(&b, "    configs:\n      - source: vllm\n        target: /%s\n", p.File)
+	}
+	fmt.Fprintf(&b, "    command: %s\n", flow(append([]string{"--model"}, words(p.Args)...)))
+	if p.amd() {
+		b.WriteString("    devices: [/dev/kfd, /dev/dri]\n    group_add: [video]\n" +
+			"    security_opt: [\"seccomp=unconfined\"]\n")
+	} else {
+		fmt.Fprintf(&b, "    deploy:\n      resources:\n        reservations:\n"+
+			"          devices:\n            - {driver: nvidia, count: %d, capabilities: [gpu]}\n",
+			p.TensorParallel)
+	}
+	if p.File != "" {
+		fmt.Fprintf(&b, "configs:\n  vllm:\n    content: |\n%s", indent(p.YAML(), 6))
+	}
+	return b.String()
+}
+
+// K8s is a deployment and a service that start the plan's container.
+func (p Plan) K8s(port int) string {
+	resource := "nvidia.com/gpu"
+	if p.amd() {
+		resource = "amd.com/gpu"
+	}
+	var b strings.Builder
+	if p.File != "" {
+		fmt.Fprintf(&b, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: vllm}\ndata:\n"+
+			"  %s: |\n%s---\n", p.File, indent(p.YAML(), 4))
+	}
+	fmt.Fprintf(&b, `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: vllm}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: vllm}}
+  template:
+    metadata: {labels: {app: vllm}}
+    spec:
+      containers:
+        - name: vllm
+          image: %s
+          args: %s
+          ports: [{containerPort: %d}]
+          readinessProbe: {httpGet: {path: /health, port: %d}, periodSeconds: 10}
+          resources: {limits: {%s: %d}}
+          env:
+            - {name: HF_HOME, value: /cache}
+            - name: HF_TOKEN
+              valueFrom: {secretKeyRef: {name: huggingface, key: token, optional: true}}
+`, p.Image, flow(append([]string{"--model"}, words(p.Args)...)), port, port, resource,
+		p.TensorParallel)
+	for _, l := range p.Env {
+		name, value, _ := strings.Cut(l.Text, "=")
+		fmt.Fprintf(&b, "            - {name: %s, value: %q}\n", name, value)
+	}
+	b.WriteString("          volumeMounts:\n            - {name: cache, mountPath: /cache}\n" +
+		"            - {name: shm, mountPath: /dev/shm}\n")
+	if p.File != "" {
+		fmt.Fprintf(&b, "            - {name: config, mountPath: /%s, subPath: %s}\n", p.File,
+			p.File)
+	}
+	b.WriteString("      volumes:\n" +
+		"        - {name: cache, persistentVolumeClaim: {claimName: vllm}}\n" +
+		"        - {name: shm, emptyDir: {medium: Memory}}\n")
+	if p.File != "" {
+		b.WriteString("        - {name: config, configMap: {name: vllm}}\n")
+	}
+	fmt.Fprintf(&b, `---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: vllm}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 200Gi}}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: vllm}
+spec: {selector: {app: vllm}, ports: [{port: %d}]}
+`, port)
+	return b.String()
+}
+
+func (p Plan) amd() bool { return strings.Contains(p.Image, "rocm") }
+
+// flow is a YAML list on one line.
+func flow(list []string) string {
+	quoted := make([]string, len(list))
+	for i, w := range list {
+		quoted[i] = fmt.Sprintf("%q", w)
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
+}
+
+func indent(text string, columns int) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString(strings.Repeat(" ", columns) + line)
+	}
+	return b.String()
+}

@@ -1,0 +1,278 @@
+// The recipes: what each kind of GPU, preset and length asks for.
+
+package vllm
+
+import (
+	"fmt"
+	"strings"
+)
+
+// config is the YAML file of Hopper and Blackwell.
+func (p *planner) config() {
+	var name string
+	switch p.chip.family {
+	case "hopper":
+		name = "Hopper"
+	case "blackwell":
+		name = "Blackwell"
+	default:
+		return
+	}
+	if p.r.Preset == "eval" || p.r.Version == benchmarksVersion {
+		return // these have command lines of their own
+	}
+	add := func(text, why string) { p.Config = append(p.Config, Line{text, why, placeConfig}) }
+	if name == "Blackwell" {
+		add("kv-cache-dtype: fp8", "half the bytes of the KV cache")
+	}
+	add("no-enable-prefix-caching: true", "figures of synthetic prompts stay comparable")
+	add("max-cudagraph-capture-size: 2048", "CUDA graphs for batches up to this size")
+	add("max-num-batched-tokens: 8192", "tokens of one step; works well for most loads")
+	add("stream-interval: 20", "tokens in one event; fewer events, more throughput")
+	if p.r.Speculative == "eagle3" {
+		add(`speculative-config: '{"model":"nvidia/gpt-oss-120b-Eagle3-v2",`+
+			`"num_speculative_tokens":3,"method":"eagle3","draft_tensor_parallel_size":1}'`,
+			"a draft model proposes three tokens a step")
+		name = "EAGLE3_" + name
+	}
+	p.File = "GPT-OSS_" + name + ".yaml"
+	path := p.File
+	if p.r.Launch == "docker" {
+		path = "/" + path // where it is mounted
+	}
+	p.arg("--config "+path, "the settings recommended for this architecture", placeLaunch)
+}
+
+// benchmarksVersion is the version of the second document, whose lines have no config file.
+const benchmarksVersion = "v0.10.1"
+
+// parallel is the number of GPUs a layer and the batch.
+func (p *planner) parallel() {
+	tp := fmt.Sprint("--tensor-parallel-size ", p.TensorParallel)
+	switch {
+	case p.r.Preset == "eval":
+		p.evaluation()
+		return
+	case p.chip.family == "gfx942":
+		p.arg(tp, "the layers' parts run on this many GPUs", placeMI300)
+		p.amdFlags(placeMI300)
+	case p.chip.family == "gfx950":
+		p.arg(tp, "the layers' parts run on this many GPUs", placeMI355)
+		p.amdFlags(placeMI355)
+	case p.preset.name != "" && p.r.TensorParallel == 0:
+		p.arg(tp, p.preset.why, placeBalance)
+	case p.chip.family == "ampere" && p.TensorParallel == 1:
+	case p.chip.family == "ampere":
+		p.arg(tp, "more GPUs raise the throughput", placeA100)
+	case p.r.Version == benchmarksVersion:
+		p.arg(tp, "as in its runs", placeBenchmarks)
+	default:
+		p.arg(tp, "1 gives the most throughput a GPU, 2 to 8 shorter waits", placeParameters)
+	}
+	switch {
+	case p.r.Concurrency > 0:
+		p.arg(fmt.Sprint("--max-num-seqs ", p.r.Concurrency), "the clients' own concurrency",
+			placeParameters)
+	case p.preset.sequences > 0:
+		p.arg(fmt.Sprint("--max-num-seqs ", p.preset.sequences), p.preset.why, placeBalance)
+	}
+	p.memory()
+}
+
+// memory is what H100 needs to hold the 120b.
+func (p *planner) memory() {
+	h100 := strings.EqualFold(p.r.Hardware, "H100") && p.large
+	switch {
+	case h100 && p.TensorParallel == 1 && p.r.Memory == 0:
+		p.arg("--gpu-memory-utilization 0.95", "with less, one H100 runs out of memory",
+			placeLimits)
+		p.arg("--max-num-batched-tokens 1024",
+			"in place of the file's 8192, for whose scratch memory one H100 has no room",
+			placeLimits)
+	case h100 && p.TensorParallel == 2 && p.r.Memory >= 0.95:
+		p.warn(fmt.Sprintf("--gpu-memory-utilization %v runs out of memory on two H100",
+			p.r.Memory), "keep vLLM's default of 0.9", placeLimits)
+		fallthrough
+	case p.r.Memory > 0:
+		p.arg(fmt.Sprint("--gpu-memory-utilization ", p.r.Memory), "as asked", NotInGuide)
+	}
+}
+
+// amdFlags are those of MI300X, MI325X and MI355X. Of several -cc flags each is one argument: vLLM
+// reads them into one compilation config.
+func (p *planner) amdFlags(place string) {
+	p.arg("--attention-backend ROCM_AITER_UNIFIED_ATTN", "AMD's own attention kernels", place)
+	p.arg("-cc.pass_config.fuse_rope_kvcache=True", "rotation and cache write in one kernel", place)
+	p.arg("-cc.use_inductor_graph_partition=True", "lets the fused passes apply", place)
+	p.arg("--gpu-memory-utilization 0.95", "more pages of KV cache", place)
+	p.arg("--block-size=64", "the page size that the kernels are fastest with", place)
+	if p.r.Version != "" && p.r.Version != "v0.17.0" {
+		p.warn("these settings were validated on vLLM v0.17.0, not on "+p.r.Version,
+			"others may lack a flag", placeMI300)
+	}
+}
+
+// evaluation is the deployment that OpenAI's evaluations are run against.
+func (p *planner) evaluation() {
+	for _, flag := range []string{fmt.Sprint("--tensor-parallel-size ", p.TensorParallel),
+		"--max-model-len 131072", "--max-num-batched-tokens 10240", "--max-num-seqs 128",
+		"--gpu-memory-utilization 0.85", "--no-enable-prefix-caching"} {
+		p.arg(flag, p.preset.why, placeEval)
+	}
+}
+
+func (p *planner) environment() {
+	switch p.chip.family {
+	case "hopper":
+		if p.r.Version == "v0.12.0" {
+			p.env("VLLM_MXFP4_USE_MARLIN=1", "v0.12.0 alone is slow on Hopper at low concurrency",
+				placeLaunch)
+		}
+	case "blackwell":
+		if p.chip.capability == "10.0" {
+			p.env("VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8=1",
+				"experts on FlashInfer's MXFP4 and MXFP8 kernels, at compute capability 10.0 only",
+				placeLaunch)
+		}
+	case "gfx942":
+		const check = "rocm-smi --showfw | grep MEC | head -n 1 | awk '{print $NF}'"
+		switch {
+		case p.r.Firmware == 0:
+			p.warn("set HSA_NO_SCRATCH_RECLAIM=1 if this prints less than 177: "+check,
+				"older firmware is slow without it", placeMI300)
+		case p.r.Firmware < 177:
+			p.env("HSA_NO_SCRATCH_RECLAIM=1",
+				fmt.Sprintf("the firmware is %d, older than 177", p.r.Firmware), placeMI300)
+		}
+		p.amdEnvironment(placeMI300)
+	case "gfx950":
+		p.env("HSA_NO_SCRATCH_RECLAIM=1", "as its recipe has it", placeMI355)
+		p.amdEnvironment(placeMI355)
+	}
+	if p.r.Vocabulary != "" {
+		p.env("TIKTOKEN_ENCODINGS_BASE="+p.r.Vocabulary,
+			"the vocabulary that ossrun carries, so that vLLM fetches none; of the two files only "+
+				"o200k_base is read, cl100k_base belongs to older models", placeTrouble)
+	}
+	if p.r.Version == benchmarksVersion && p.r.Launch == "docker" {
+		p.env("VLLM_LOGGING_LEVEL=ERROR", "errors only in the log", placeBenchmarks)
+		p.env("TRANSFORMERS_OFFLINE=1", "the weights are in the cache already", placeBenchmarks)
+	}
+}
+
+func (p *planner) amdEnvironment(place string) {
+	p.env("AMDGCN_USE_BUFFER_OPS=0", "as its recipe has it", place)
+	p.env("VLLM_ROCM_USE_AITER=1", "AMD's own kernels", place)
+	p.env("VLLM_ROCM_QUICK_REDUCE_QUANTIZATION=INT4",
+		"sums over GPUs are compressed on the way", place)
+}
+
+// lengths shortens the context to what is asked for.
+func (p *planner) lengths() {
+	if n := p.r.Input + p.r.Output; p.r.Input > 0 && p.r.Output > 0 && p.r.Preset != "eval" {
+		p.arg(fmt.Sprint("--max-model-len ", n),
+			fmt.Sprintf("prompts of %d and answers of %d tokens", p.r.Input, p.r.Output),
+			placeParameters)
+	}
+}
+
+func (p *planner) address() {
+	host := p.r.Host
+	if p.r.Launch == "docker" && host == "" {
+		host = "0.0.0.0" // inside the container
+	}
+	if host != "" {
+		p.arg("--host "+host, "the address to listen at", placeParameters)
+	}
+	if p.r.Port != 8000 {
+		p.arg(fmt.Sprint("--port ", p.r.Port), "as asked", placeParameters)
+	}
+	if p.r.Nodes > 1 {
+		p.arg("--distributed-executor-backend ray", "vLLM's own launch over several machines",
+			NotInGuide)
+		p.arg(fmt.Sprint("--pipeline-parallel-size ", p.r.Nodes),
+			"each machine has its share of the layers", NotInGuide)
+	}
+}
+
+func (p *planner) install() {
+	add := func(text, why, place string) { p.Prepare = append(p.Prepare, Line{text, why, place}) }
+	add("uv venv", "an environment of its own", placeQuickstart)
+	add("source .venv/bin/activate", "to use it", placeQuickstart)
+	version := ""
+	if p.r.Version != "" {
+		version = "==" + strings.TrimPrefix(p.r.Version, "v")
+	}
+	if p.chip.amd() {
+		add("uv pip install vllm"+version+" --extra-index-url https://wheels.vllm.ai/rocm",
+			"the wheel needs Python 3.12, ROCm 7.0 and glibc 2.35 or newer; use docker elsewhere",
+			placeAMD)
+	} else {
+		add("uv pip install vllm"+version+" --torch-backend=auto",
+			"the PyTorch that fits this driver", placeQuickstart)
+	}
+	for i := 1; i < p.r.Nodes; i++ {
+		add(fmt.Sprintf("ray start --address=HEAD:6379 # on machine %d", i+1),
+			"joins the first machine", NotInGuide)
+	}
+	if p.r.Nodes > 1 {
+		add("ray start --head --port=6379 # on the first machine", "before the others", NotInGuide)
+	}
+}
+
+// docker is the container's command line.
+func (p *planner) docker() {
+	add := func(text, why, place string) { p.Docker = append(p.Docker, Line{text, why, place}) }
+	tag := "latest"
+	if p.r.Version != "" {
+		tag = p.r.Version
+	}
+	cache := p.r.HFHome
+	if cache == "" {
+		cache = "$HF_HOME"
+	}
+	if p.r.Version == benchmarksVersion && !p.chip.amd() {
+		p.Image = "vllm/vllm-openai:" + tag
+		add("--runtime nvidia", "NVIDIA's container runtime", placeBenchmarks)
+		add("--gpus all", "all GPUs", placeBenchmarks)
+		add("-v "+cache+":/root/.cache/huggingface_hub", "the cache of weights", placeBenchmarks)
+		add(`--env "HF_HOME=/root/.cache/huggingface_hub"`, "where it is inside", placeBenchmarks)
+		for _, e := range p.Env {
+			add(`--env "`+e.Text+`"`, e.Why, e.Place)
+		}
+		add(fmt.Sprintf("-p %d:%d", p.r.Port, p.r.Port), "the port", placeBenchmarks)
+		add("--net host", "the host's own network", placeBenchmarks)
+		add("--ipc=host", "shared memory between vLLM's processes", placeBenchmarks)
+		add("--rm", "nothing is left of the container", placeBenchmarks)
+		add("--name vllm", "to stop it by", placeBenchmarks)
+		return
+	}
+	if p.chip.amd() {
+		p.Image = "vllm/vllm-openai-rocm:" + tag
+		add("--device /dev/kfd --device /dev/dri", "the GPUs", NotInGuide)
+		add("--group-add video --security-opt seccomp=unconfined", "rights to use them", NotInGuide)
+	} else {
+		p.Image = "vllm/vllm-openai:deploy"
+		p.Prepare = append(p.Prepare,
+			Line{"docker pull --platform " + p.r.Platform + " vllm/vllm-openai:" + tag,
+				"the image for this processor", placeImage},
+			Line{"docker tag vllm/vllm-openai:" + tag + " vllm/vllm-openai:deploy",
+				"a name that stays when another is pulled", placeImage})
+		add("--gpus all", "all GPUs", placeContainer)
+	}
+	add(`-e HF_TOKEN="$HF_TOKEN"`, "the right to download", placeContainer)
+	add(`-e HF_HOME="`+cache+`"`, "where the weights are inside", placeContainer)
+	add("-v "+cache+":"+cache, "the cache of weights", placeContainer)
+	for _, e := range p.Env {
+		add("-e "+e.Text, e.Why, e.Place)
+	}
+	if p.File != "" {
+		add("-v $PWD/"+p.File+":/"+p.File, "the config file", placeContainer)
+	}
+	if p.r.Vocabulary != "" {
+		add("-v "+p.r.Vocabulary+":"+p.r.Vocabulary, "the vocabulary", placeTrouble)
+	}
+	add("--ipc=host", "shared memory between vLLM's processes", placeContainer)
+	add(fmt.Sprintf("-p %d:%d", p.r.Port, p.r.Port), "the port", placeQuickstart)
+	add("--rm", "nothing is left of the container", placeContainer)
+}

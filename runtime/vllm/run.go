@@ -1,0 +1,117 @@
+// Starting vLLM as a plan says, and watching its log.
+
+package vllm
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/ossrun/ossrun/harmony/token"
+)
+
+// VocabularyFile is the name that openai_harmony looks for in TIKTOKEN_ENCODINGS_BASE.
+const VocabularyFile = "o200k_base.tiktoken"
+
+// WriteVocabulary writes the vocabulary to a folder, byte for byte the published file, so that vLLM
+// need not fetch it. A file that is right already is left alone.
+func WriteVocabulary(folder string) error {
+	var b bytes.Buffer
+	for id := int32(0); id < token.StartOfText; id++ {
+		text := base64.StdEncoding.EncodeToString(token.Get().TokenBytes(id))
+		fmt.Fprintf(&b, "%s %d\n", text, id)
+	}
+	path := filepath.Join(folder, VocabularyFile)
+	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, b.Bytes()) {
+		return nil
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return fmt.Errorf("make a folder for vLLM's vocabulary: %w", err)
+	}
+	part := path + ".part"
+	if err := os.WriteFile(part, b.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("write vLLM's vocabulary: %w", errors.Join(err, os.Remove(part)))
+	}
+	return os.Rename(part, path)
+}
+
+// Watcher is told how a start goes.
+type Watcher struct {
+	Log     io.Writer     // vLLM's own log
+	Ready   func()        // requests can be sent
+	Trouble func(Trouble) // each known one once
+}
+
+// stopping is how long vLLM may take to end after it was asked to.
+const stopping = 30 * time.Second
+
+// Run writes the config file to a folder, runs the plan's command there and returns when it has
+// ended. When ctx ends it asks vLLM to stop.
+func Run(ctx context.Context, p Plan, folder string, w Watcher) error {
+	if p.File != "" {
+		err := os.WriteFile(filepath.Join(folder, p.File), []byte(p.YAML()), 0o644)
+		if err != nil {
+			return fmt.Errorf("write vLLM's config: %w", err)
+		}
+	}
+	program := "vllm"
+	if len(p.Docker) > 0 {
+		program = "docker"
+	}
+	if _, err := exec.LookPath(program); err != nil {
+		return fmt.Errorf("%w; the plan's first lines install it, and --launch docker or local "+
+			"chooses between both", err)
+	}
+	// the plan's text is for a shell: it names variables of the environment
+	c := exec.CommandContext(ctx, "sh", "-c", "exec env "+p.Command())
+	c.Dir = folder
+	c.SysProcAttr = ownGroup()
+	c.Cancel = func() error { return interrupt(c.Process.Pid) }
+	c.WaitDelay = stopping
+	read, write := io.Pipe()
+	c.Stdout, c.Stderr = write, write
+	watched := make(chan struct{})
+	go func() {
+		w.watch(read)
+		close(watched)
+	}()
+	err := c.Run()
+	write.Close()
+	<-watched
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("vLLM ended: %w", err)
+	}
+	return nil
+}
+
+// watch passes the log on and looks for known troubles.
+func (w Watcher) watch(log io.Reader) {
+	told, ready := map[string]bool{}, false
+	for lines := bufio.NewReader(log); ; {
+		line, err := lines.ReadString('\n')
+		if w.Log != nil && line != "" {
+			_, _ = io.WriteString(w.Log, line) // a log that cannot be written stops nothing
+		}
+		if t, ok := Diagnose(line); ok && !told[t.Name] && w.Trouble != nil {
+			told[t.Name] = true
+			w.Trouble(t)
+		}
+		if !ready && strings.Contains(line, "Application startup complete") {
+			if ready = true; w.Ready != nil {
+				w.Ready()
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package vllm
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// The file is the published one, byte for byte.
+func TestVocabulary(t *testing.T) {
+	folder := t.TempDir()
+	for range 2 {
+		if err := WriteVocabulary(folder); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := os.ReadFile(filepath.Join(folder, VocabularyFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(b)
+	const published = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
+	if got := hex.EncodeToString(sum[:]); got != published {
+		t.Errorf("the hash of %d bytes is %s", len(b), got)
+	}
+}
+
+// fake puts an executable of this name on the path.
+func fake(t *testing.T, name, script string) {
+	t.Helper()
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, name), []byte("#!/bin/sh\n"+script),
+		0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", folder+":/usr/bin:/bin")
+}
+
+func TestRunWatchesTheLog(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	folder := t.TempDir()
+	fake(t, "vllm", `trap 'echo stopped >> arguments; exit 0' INT
+echo "$@" > arguments
+echo "$VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8" >> arguments
+echo "CUDA out of memory" >&2
+echo "CUDA out of memory" >&2
+echo "INFO: Application startup complete."
+while :; do sleep 0.05; done
+`)
+	p, err := Make(Request{Hardware: "B200", Model: "120b", Launch: "local"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var log strings.Builder
+	var troubles []string
+	if err := Run(ctx, p, folder, Watcher{Log: &log, Ready: cancel,
+		Trouble: func(t Trouble) { troubles = append(troubles, t.Name) }}); err != nil {
+		t.Fatal(err)
+	}
+	b, _ := os.ReadFile(filepath.Join(folder, "arguments"))
+	if want := "serve openai/gpt-oss-120b --config GPT-OSS_Blackwell.yaml --tensor-parallel-size " +
+		"1\n1\nstopped\n"; string(b) != want {
+		t.Errorf("%q", b)
+	}
+	if fmt.Sprint(troubles) != "[a GPU is out of memory]" ||
+		!strings.Contains(log.String(), "startup") {
+		t.Errorf("%q, %q", troubles, log.String())
+	}
+	if b, _ = os.ReadFile(filepath.Join(folder, "GPT-OSS_Blackwell.yaml")); string(b) != p.YAML() {
+		t.Errorf("the config is %q", b)
+	}
+}
+
+func TestRunFails(t *testing.T) {
+	p, err := Make(Request{Hardware: "H200", Model: "20b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fake(t, "docker", "exit 3\n")
+	if err := Run(t.Context(), p, t.TempDir(), Watcher{}); err == nil ||
+		!strings.Contains(err.Error(), "vLLM ended: exit status 3") {
+		t.Error(err)
+	}
+	t.Setenv("PATH", t.TempDir())
+	if err := Run(t.Context(), p, t.TempDir(), Watcher{}); err == nil ||
+		!strings.Contains(err.Error(), "--launch") {
+		t.Error(err)
+	}
+}
