@@ -1,5 +1,7 @@
 //go:build unix
 
+// Stopping vLLM with all of its workers.
+
 package vllm
 
 import "syscall"

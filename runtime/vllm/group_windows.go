@@ -1,3 +1,5 @@
+// Stopping vLLM's container.
+
 package vllm
 
 import (
@@ -5,7 +7,6 @@ import (
 	"syscall"
 )
 
-// vLLM does not run on Windows; its container does.
 func ownGroup() *syscall.SysProcAttr { return nil }
 
 func interrupt(pid int) error {

@@ -1,5 +1,7 @@
 //go:build !linux
 
+// Systems on which the interpreter runs in a container, which has its own limits.
+
 package python
 
 import (

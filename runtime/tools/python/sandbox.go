@@ -139,7 +139,8 @@ func (b sandbox) command(o Options, limits string) (*exec.Cmd, func(), error) {
 	return c, stop, nil
 }
 
-// bwrapArguments show the cell the system's programs and libraries, its own folder, and nothing else.
+// bwrapArguments show the cell the system's programs and libraries, its own folder, and nothing
+// else.
 func bwrapArguments(python string, o Options) ([]string, error) {
 	a := []string{"--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
 		"--hostname", "sandbox", "--clearenv", "--proc", "/proc", "--dev", "/dev"}

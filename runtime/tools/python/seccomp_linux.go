@@ -58,7 +58,8 @@ func seccomp() (*os.File, error) {
 		return nil, fmt.Errorf("pass the sandbox its filter: %w", err)
 	}
 	defer write.Close()
-	if err := binary.Write(write, binary.NativeEndian, program); err != nil { // it fits into the pipe
+	// it fits into the pipe, so nobody need read yet
+	if err := binary.Write(write, binary.NativeEndian, program); err != nil {
 		read.Close()
 		return nil, fmt.Errorf("pass the sandbox its filter: %w", err)
 	}
