@@ -141,7 +141,8 @@ func (p *port) allowOrigin(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.Set("Access-Control-Allow-Origin", origin)
-	h.Set("Access-Control-Expose-Headers", "Retry-After, X-Ossrun-Ignored, X-Ossrun-Relaxed")
+	h.Set("Access-Control-Expose-Headers", "Retry-After, X-Ossrun-Ignored, X-Ossrun-Relaxed, "+
+		truncatedHeader)
 	if r.Method == http.MethodOptions {
 		h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS")
 		h.Set("Access-Control-Allow-Headers", cmp.Or(

@@ -32,7 +32,11 @@ type request struct {
 	history string       // the field that holds the prompt or conversation, for errors
 	format  answerFormat // of the answer
 	ignored []string     // parts of the request that have no effect
+	start   starter      // nil: the turn is the runner's own
 }
+
+// starter starts a turn of a route that adds something to it.
+type starter func(ctx context.Context, a *answer, r session.Request) (session.Turn, error)
 
 // form writes one answer. If the answer is not streamed, its emit does nothing.
 type form interface {
@@ -109,10 +113,17 @@ func (p *port) answer(e *exchange, r *http.Request, read reader) *fault {
 	return a.run()
 }
 
+func (a *answer) startTurn(ctx context.Context, r session.Request) (session.Turn, error) {
+	if a.req.start != nil {
+		return a.req.start(ctx, a, r)
+	}
+	return a.runner.Start(ctx, r)
+}
+
 // startTurns starts a turn for each choice. If one cannot start, the others are cancelled.
 func (a *answer) startTurns(ctx context.Context) error {
 	for _, r := range a.req.turns {
-		t, err := a.runner.Start(ctx, r)
+		t, err := a.startTurn(ctx, r)
 		if err != nil {
 			a.cancel()
 			for _, t := range a.turns {

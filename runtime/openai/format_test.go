@@ -125,6 +125,10 @@ func TestFormatEcho(t *testing.T) {
 
 func TestToolChoice(t *testing.T) {
 	const other = `{"type":"function","function":{"name":"other"}}`
+	onlyOther := func(mode string) any {
+		return map[string]any{"type": "allowed_tools", "mode": mode,
+			"tools": []any{map[string]any{"type": "function", "name": "other"}}}
+	}
 	for _, c := range []struct {
 		choice    string
 		mode      grammar.ToolChoice
@@ -141,8 +145,8 @@ func TestToolChoice(t *testing.T) {
 		{`{"type":"function","name":"get_weather"}`, grammar.Named, "get_weather", 2,
 			map[string]any{"type": "function", "name": "get_weather"}},
 		{`{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"other"}]}`,
-			grammar.Required, "", 1, "required"},
-		{`{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"other"}}]}}`, grammar.Auto, "", 1, "auto"},
+			grammar.Required, "", 1, onlyOther("required")},
+		{`{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"other"}}]}}`, grammar.Auto, "", 1, onlyOther("auto")},
 	} {
 		t.Run(c.choice, func(t *testing.T) {
 			srv, f := server(t, calls("other", `{}`))

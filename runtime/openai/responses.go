@@ -56,7 +56,11 @@ func (r *responsesForm) take(_ int, e session.Event) { r.composer.take(e) }
 
 func (r *responsesForm) end(usage session.Usage, f *fault) {
 	r.finish(usage, f)
-	r.sendResponse("response." + r.response.Status)
+	kind := r.response.Status
+	if kind == "cancelled" { // there is no such event
+		kind = "incomplete"
+	}
+	r.sendResponse("response." + kind)
 }
 
 func (r *responsesForm) whole(usage session.Usage) any {
@@ -68,12 +72,15 @@ func (r *responsesForm) whole(usage session.Usage) any {
 func (r *responsesForm) finish(usage session.Usage, failed *fault) {
 	r.response.Usage = wireResponseUsage(usage)
 	switch {
+	case failed != nil && failed.status == statusClientGone:
+		r.cut()
+		r.response.Status = "cancelled"
 	case failed != nil:
-		r.close("incomplete")
-		r.response.Status, r.response.Error = "failed", &responseError{Code: failed.code,
+		r.cut()
+		r.response.Status, r.response.Error = "failed", &responseError{Code: errorCode(failed),
 			Message: failed.message}
 	case r.dones[0].Finish == session.FinishLength:
-		r.close("incomplete")
+		r.cut()
 		r.response.Status, r.response.IncompleteDetails = "incomplete",
 			&incompleteReason{"max_output_tokens"}
 	default:
@@ -90,6 +97,17 @@ func (r *responsesForm) finish(usage session.Usage, failed *fault) {
 	if err := r.keep(); err != nil {
 		r.exchange.fault = "the response is not stored: " + err.Error()
 	}
+}
+
+// errorCode is the code of a response that failed; OpenAI's document has a closed list.
+func errorCode(f *fault) string {
+	switch {
+	case f.code == "rate_limit_exceeded":
+		return f.code
+	case f.kind == kindInvalid:
+		return "invalid_prompt"
+	}
+	return kindServer
 }
 
 func (r *responsesForm) keep() error {

@@ -2,8 +2,9 @@
 //
 // One item is open at a time. What must stay true, for streamed and whole answers alike, since both
 // come from here: every item that is added is done exactly once (Codex would run a command twice),
-// deltas stand between the opening and the closing of their part, and the finished response holds
-// the very items that were done.
+// but a call that was cut off never is, since agents run a call once it is done; deltas stand
+// between the opening and the closing of their part, and the finished response holds the very items
+// that were done.
 
 package openai
 
@@ -95,6 +96,17 @@ func (c *composer) begin(item outputItem) {
 	}
 }
 
+// cut ends the open item where the tokens have ended. A call whose arguments are not whole is left
+// out.
+func (c *composer) cut() {
+	if _, ok := c.open.(*callItem); ok {
+		c.response.Output = c.response.Output[:len(c.response.Output)-1]
+		c.open = nil
+		return
+	}
+	c.close("incomplete")
+}
+
 // close ends the open item with the status completed or incomplete.
 func (c *composer) close(status string) {
 	if c.open == nil {
@@ -109,8 +121,7 @@ func (c *composer) close(status string) {
 	switch item := c.open.(type) {
 	case *reasoningItem:
 		c.send("response.reasoning_text.done", done)
-		sealed := seal(part.Text)
-		item.Content, item.Encrypted, item.Status = []contentPart{part}, &sealed, status
+		item.Content, item.Encrypted, item.Status = []contentPart{part}, seal(part.Text), status
 	case *messageItem:
 		c.send("response.output_text.done", done)
 		item.Content, item.Status = []contentPart{part}, status

@@ -3,8 +3,11 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
+	"math"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
@@ -16,6 +19,7 @@ import (
 type responsesRequest struct {
 	request
 	store    bool
+	truncate bool         // drop the oldest messages until the conversation fits
 	talk     conversation // the whole history, instructions of the request left out
 	response response     // what it echoes
 }
@@ -24,7 +28,10 @@ type responsesRequest struct {
 func parseResponses(o *object, store session.Store, bound int) (*responsesRequest, *fault) {
 	r := &responsesRequest{
 		request: readRequest(o, "input", o.object("text").get("format"), ""),
-		store:   o.boolean("store", true),
+		store:   o.boolean("store", true), truncate: readTruncation(o),
+	}
+	if r.truncate {
+		r.start = startTruncated
 	}
 	if o.flag("background") {
 		o.c.add(unsupported("background", "background", "ask for a stream instead"))
@@ -38,7 +45,7 @@ func parseResponses(o *object, store session.Store, bound int) (*responsesReques
 	tools := readOffer(o)
 	turn := session.Request{Params: sampling(o)}
 	top := o.integer("top_logprobs", 0, sample.MaxTopLogprobs, 0)
-	if top > 0 || includes(o, "message.output_text.logprobs") {
+	if top > 0 || includes(o)["message.output_text.logprobs"] {
 		turn.Params.Logprobs = top
 	}
 	instructions := o.text("instructions")
@@ -70,18 +77,27 @@ func (r *responsesRequest) echo(o *object, turn session.Request, tools offer) re
 		PromptCacheKey:     orNull(o.text("prompt_cache_key")),
 		Reasoning: reasoningSettings{Effort: turn.Effort,
 			Summary: orNull(o.object("reasoning").text("summary"))},
-		ServiceTier: "default",
-		Store:       r.store,
-		Temperature: turn.Params.Temperature,
-		Text:        textSettings{r.format.wire},
-		ToolChoice:  tools.choice,
-		Tools:       echoTools(tools.functions),
-		TopLogprobs: max(turn.Params.Logprobs, 0),
-		TopP:        turn.Params.TopP,
-		Truncation:  "disabled",
-		User:        o.text("user"),
-		Metadata:    metadata(o),
-		Output:      []outputItem{},
+		SafetyIdentifier: orNull(o.text("safety_identifier")),
+		ServiceTier:      "default",
+		Store:            r.store,
+		Temperature:      turn.Params.Temperature,
+		Text:             textSettings{r.format.wire, o.object("text").text("verbosity")},
+		ToolChoice:       echoChoice(o, tools.choice),
+		Tools:            echoTools(o),
+		TopLogprobs:      max(turn.Params.Logprobs, 0),
+		TopP:             turn.Params.TopP,
+		PresencePenalty:  turn.Params.PresencePenalty,
+		FrequencyPenalty: turn.Params.FrequencyPenalty,
+		Truncation:       "disabled",
+		User:             o.text("user"),
+		Metadata:         metadata(o),
+		Output:           []outputItem{},
+	}
+	if r.truncate {
+		echo.Truncation = "auto"
+	}
+	if n := o.integer("max_tool_calls", 1, math.MaxInt32, 0); n > 0 {
+		echo.MaxToolCalls = &n
 	}
 	if n := turn.MaxTokens; n > 0 {
 		echo.MaxOutputTokens = &n
@@ -89,10 +105,22 @@ func (r *responsesRequest) echo(o *object, turn session.Request, tools offer) re
 	return echo
 }
 
-func includes(o *object, what string) bool {
-	found := false
+// includable is what include can ask for. Some of it never comes up here, such as the results of a
+// search in files, and is accepted since agents ask for everything.
+var includable = []string{"file_search_call.results", "web_search_call.results",
+	"web_search_call.action.sources", "message.input_image.image_url",
+	"computer_call_output.output.image_url", "code_interpreter_call.outputs",
+	"reasoning.encrypted_content", "message.output_text.logprobs"}
+
+func includes(o *object) map[string]bool {
+	found := map[string]bool{}
 	for _, v := range o.list("include") {
-		found = v.text() == what || found
+		what := v.text()
+		if !slices.Contains(includable, what) {
+			v.c.add(invalid(v.Path, "%s is %q, it must be one of %s", v.Path, what,
+				strings.Join(includable, ", ")))
+		}
+		found[what] = true
 	}
 	return found
 }
@@ -108,13 +136,61 @@ func metadata(o *object) json.RawMessage {
 	return o.members["metadata"]
 }
 
-func echoTools(functions []function) []functionTool {
-	tools := make([]functionTool, len(functions))
-	for i, f := range functions {
-		tools[i] = functionTool{Type: "function", Name: f.name, Description: f.description,
-			Parameters: f.parameters, Strict: f.strict}
+// echoTools is what the request offers, whether or not it can be called: OpenAI's fields of
+// functions, other types as they came.
+func echoTools(o *object) []any {
+	tools := []any{}
+	for _, v := range o.list("tools") {
+		t := v.object()
+		if t.text("type") != "function" {
+			tools = append(tools, v.Raw)
+			continue
+		}
+		if t.has("function") {
+			t = t.object("function")
+		}
+		f := readFunction(t)
+		tools = append(tools, functionTool{Type: "function", Name: f.name,
+			Description: f.description, Parameters: f.parameters, Strict: f.strict})
 	}
 	return tools
+}
+
+// echoChoice is tool_choice as it was asked for; what stands nested as in chat completions comes
+// back as in responses.
+func echoChoice(o *object, read toolChoice) any {
+	if o.get("tool_choice").Kind() != jsondoc.Object {
+		return read
+	}
+	c := o.object("tool_choice")
+	if c.text("type") != "allowed_tools" {
+		return read
+	}
+	if c.has("allowed_tools") {
+		c = c.object("allowed_tools")
+	}
+	echo := allowedTools{Type: "allowed_tools", Mode: cmp.Or(c.text("mode"), "auto"),
+		Tools: []any{}}
+	for _, v := range c.list("tools") {
+		if f := v.object().object("function"); f != nil {
+			echo.Tools = append(echo.Tools, namedTool{"function", f.text("name")})
+		} else {
+			echo.Tools = append(echo.Tools, v.Raw)
+		}
+	}
+	return echo
+}
+
+// readTruncation tells whether the oldest messages are dropped where the conversation is too long.
+func readTruncation(o *object) bool {
+	switch how := o.text("truncation"); how {
+	case "", "disabled":
+	case "auto":
+		return true
+	default:
+		o.c.add(invalid("truncation", "truncation is %q, it must be auto or disabled", how))
+	}
+	return false
 }
 
 // readInput appends the request's items to the conversation. It returns the types of items that

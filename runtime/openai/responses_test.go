@@ -172,14 +172,14 @@ func TestResponsesTools(t *testing.T) {
 	srv, f := server(t, calls("get_weather", `{"city":"Paris"}`))
 	r := post(t, srv, "/v1/responses",
 		`{"input":"hi","tool_choice":"auto","tools":[`+weatherFunction+
-			`,{"type":"web_search","external_web_access":true},{"type":"namespace","name":"n","tools":[]},{"type":"custom","name":"c"},{"type":"local_shell"}]}`)
+			`,{"type":"web_search","external_web_access":true},{"type":"namespace","name":"n","description":"d","tools":[{"type":"custom","name":"x"}]},{"type":"custom","name":"c"},{"type":"local_shell"}]}`)
 	m := decode(t, r.body)
 	conform(t, "Response", m)
 	if got := r.header.Get("X-Ossrun-Ignored"); got != "custom, local_shell, namespace, "+
 		"web_search" {
 		t.Errorf("X-Ossrun-Ignored: %q", got)
 	}
-	if n := len(f.last(t).Functions); n != 1 || len(m["tools"].([]any)) != 1 {
+	if n := len(f.last(t).Functions); n != 1 || len(m["tools"].([]any)) != 5 {
 		t.Errorf("%d tools offered, %v echoed", n, m["tools"])
 	}
 	call := at(m, "output", 1).(map[string]any)
@@ -296,8 +296,9 @@ func TestResponsesEnds(t *testing.T) {
 			done(session.FinishLength)}, []string{"message incomplete"}},
 		{"length in a call", "incomplete", []session.Event{session.Reasoning{Text: "T"},
 			session.CallStart{ID: "c", Name: "f"}, session.CallArguments{Text: `{"a`},
-			done(session.FinishLength)}, []string{"reasoning completed",
-			"function_call incomplete"}},
+			done(session.FinishLength)}, []string{"reasoning completed"}},
+		{"length before a call's arguments", "incomplete", []session.Event{session.CallStart{
+			ID: "c", Name: "f"}, done(session.FinishLength)}, nil},
 		{"length at once", "incomplete", []session.Event{done(session.FinishLength)}, nil},
 		{"nothing", "completed", []session.Event{done(session.FinishStop)},
 			[]string{"message completed"}},
@@ -428,6 +429,9 @@ func TestResponsesRefuseWhatTheyCannotRead(t *testing.T) {
 		{`{"input":"x","top_logprobs":21}`, "top_logprobs", "", "between 0 and 20"},
 		{`{"input":"x","metadata":[]}`, "metadata", "invalid_type", "an object"},
 		{`{"input":"x","include":[1]}`, "include[0]", "invalid_type", "a string"},
+		{`{"input":"x","include":["everything"]}`, "include[0]", "", "everything"},
+		{`{"input":"x","truncation":"middle"}`, "truncation", "", "auto or disabled"},
+		{`{"input":"x","max_tool_calls":0}`, "max_tool_calls", "", "between 1 and"},
 	} {
 		t.Run(c.body, func(t *testing.T) {
 			srv, f := server(t, answers("ok"))

@@ -15,7 +15,7 @@ type response struct {
 	ID        string `json:"id"`
 	Object    string `json:"object"` // response
 	CreatedAt int64  `json:"created_at"`
-	// in_progress, completed, incomplete, failed
+	// queued, in_progress, completed, incomplete, failed, cancelled
 	Status             string            `json:"status"`
 	Background         bool              `json:"background"`
 	CompletedAt        *int64            `json:"completed_at"`
@@ -30,16 +30,19 @@ type response struct {
 	PreviousResponseID *string           `json:"previous_response_id"`
 	PromptCacheKey     *string           `json:"prompt_cache_key"`
 	Reasoning          reasoningSettings `json:"reasoning"`
+	SafetyIdentifier   *string           `json:"safety_identifier"`
 	ServiceTier        string            `json:"service_tier"`
 	Store              bool              `json:"store"`
 	Temperature        float32           `json:"temperature"`
 	Text               textSettings      `json:"text"`
-	ToolChoice         toolChoice        `json:"tool_choice"`
-	Tools              []functionTool    `json:"tools"`
+	ToolChoice         any               `json:"tool_choice"` // as it was asked for
+	Tools              []any             `json:"tools"`       // as they were asked for
 	TopLogprobs        int               `json:"top_logprobs"`
 	TopP               float32           `json:"top_p"`
+	PresencePenalty    float32           `json:"presence_penalty"`
+	FrequencyPenalty   float32           `json:"frequency_penalty"`
 	Truncation         string            `json:"truncation"`
-	Usage              *responseUsage    `json:"usage,omitempty"`
+	Usage              *responseUsage    `json:"usage"` // null before the end
 	User               string            `json:"user,omitempty"`
 	Metadata           json.RawMessage   `json:"metadata"`
 }
@@ -59,7 +62,8 @@ type reasoningSettings struct {
 }
 
 type textSettings struct {
-	Format textFormat `json:"format"`
+	Format    textFormat `json:"format"`
+	Verbosity string     `json:"verbosity,omitempty"`
 }
 
 type functionTool struct {
@@ -68,6 +72,17 @@ type functionTool struct {
 	Description *string         `json:"description"`
 	Parameters  json.RawMessage `json:"parameters"`
 	Strict      *bool           `json:"strict"`
+}
+
+type allowedTools struct {
+	Type  string `json:"type"` // allowed_tools
+	Mode  string `json:"mode"`
+	Tools []any  `json:"tools"`
+}
+
+type namedTool struct {
+	Type string `json:"type"`
+	Name string `json:"name"`
 }
 
 type responseUsage struct {
@@ -102,7 +117,7 @@ type reasoningItem struct {
 	Type      string        `json:"type"` // reasoning
 	Summary   []struct{}    `json:"summary"`
 	Content   []contentPart `json:"content"`
-	Encrypted *string       `json:"encrypted_content"`
+	Encrypted string        `json:"encrypted_content,omitempty"`
 	Status    string        `json:"status"`
 }
 

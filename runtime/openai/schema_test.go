@@ -110,6 +110,7 @@ func fitsWord(s map[string]any, word string, arg, v any, path string) error {
 			return fmt.Errorf("%s: longer than %v", path, arg)
 		}
 	case "nullable", "default", "format", "deprecated", "maxItems", "minItems", "minLength",
+		"pattern",
 		"description", "title", "example":
 	default:
 		return fmt.Errorf("%s: the validator does not know %q", path, word)
@@ -234,10 +235,13 @@ func conformResponses(t *testing.T, list []event) {
 		list[1].name != "response.in_progress" {
 		t.Fatalf("the stream does not begin with created and in_progress")
 	}
-	if len(open) > 0 {
-		t.Errorf("items %v were never done", open)
-	}
 	last := list[len(list)-1]
+	for index := range open { // a call that was cut off is never done, and not in the response
+		if last.name == "response.completed" || !strings.HasPrefix(open[index], "fc_") {
+			t.Errorf("items %v were never done", open)
+		}
+		delete(seen, index)
+	}
 	if last.name != "response.completed" && last.name != "response.failed" &&
 		last.name != "response.incomplete" {
 		t.Errorf("the last event is %s", last.name)

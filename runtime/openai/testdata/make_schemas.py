@@ -12,14 +12,24 @@ ROOTS = ['CreateChatCompletionResponse', 'CreateChatCompletionStreamResponse', '
          'ResponseCreatedEvent', 'ResponseInProgressEvent', 'ResponseCompletedEvent', 'ResponseFailedEvent', 'ResponseIncompleteEvent',
          'ResponseOutputItemAddedEvent', 'ResponseOutputItemDoneEvent', 'ResponseContentPartAddedEvent', 'ResponseContentPartDoneEvent',
          'ResponseTextDeltaEvent', 'ResponseTextDoneEvent', 'ResponseReasoningTextDeltaEvent', 'ResponseReasoningTextDoneEvent',
-         'ResponseFunctionCallArgumentsDeltaEvent', 'ResponseFunctionCallArgumentsDoneEvent']
+         'ResponseFunctionCallArgumentsDeltaEvent', 'ResponseFunctionCallArgumentsDoneEvent', 'ResponseQueuedEvent',
+         'ResponseOutputTextAnnotationAddedEvent', 'ResponseWebSearchCallInProgressEvent', 'ResponseWebSearchCallSearchingEvent',
+         'ResponseWebSearchCallCompletedEvent', 'ResponseCodeInterpreterCallInProgressEvent', 'ResponseCodeInterpreterCallInterpretingEvent',
+         'ResponseCodeInterpreterCallCompletedEvent', 'ResponseCodeInterpreterCallCodeDeltaEvent', 'ResponseCodeInterpreterCallCodeDoneEvent',
+         'ResponseMCPCallInProgressEvent', 'ResponseMCPCallArgumentsDeltaEvent', 'ResponseMCPCallArgumentsDoneEvent',
+         'ResponseMCPCallCompletedEvent', 'ResponseMCPCallFailedEvent', 'ResponseMCPListToolsInProgressEvent',
+         'ResponseMCPListToolsCompletedEvent', 'CompactResource', 'TokenCountsResource', 'ResponseItemList']
 KEEP = {  # of these unions only these members
-    'OutputItem': ['OutputMessage', 'FunctionToolCall', 'ReasoningItem'],
-    'Tool': ['FunctionTool'],
-    'ToolChoiceParam': ['ToolChoiceOptions', 'ToolChoiceFunction'],
+    'OutputItem': ['OutputMessage', 'FunctionToolCall', 'ReasoningItem', 'WebSearchToolCall', 'CodeInterpreterToolCall', 'MCPToolCall',
+                   'MCPListTools'],
+    'ItemField': ['Message', 'CompactionBody'],
+    'ItemResource': ['InputMessageResource', 'OutputMessage', 'FunctionToolCallResource', 'FunctionToolCallOutputResource', 'ReasoningItem'],
+    'Tool': ['FunctionTool', 'WebSearchTool', 'WebSearchPreviewTool', 'CodeInterpreterTool', 'MCPTool', 'CustomToolParam',
+             'NamespaceToolParam', 'LocalShellToolParam'],
+    'ToolChoiceParam': ['ToolChoiceOptions', 'ToolChoiceFunction', 'ToolChoiceAllowed'],
     'OutputMessageContent': ['OutputTextContent'],
     'OutputContent': ['OutputTextContent', 'ReasoningTextContent'],
-    'Annotation': [],
+    'Annotation': ['UrlCitationBody'],
     'TextResponseFormatConfiguration': ['ResponseFormatText', 'TextResponseFormatJsonSchema', 'ResponseFormatJsonObject'],
 }
 
@@ -46,8 +56,9 @@ def main():
         if name in KEEP:
             for union in ('oneOf', 'anyOf'):
                 if union in s: s[union] = [x for x in s[union] if x.get('$ref', '').rsplit('/', 1)[-1] in KEEP[name]]
-        if name == 'Response':  # an answer echoes instructions as text only
+        if name == 'Response':  # instructions come back as text only; usage is null until the end
             for part in s['allOf']:
+                if 'usage' in part.get('properties', {}): part['properties']['usage'] = {'anyOf': [{'$ref': '#/components/schemas/ResponseUsage'}, {'type': 'null'}]}
                 if 'instructions' in part.get('properties', {}): part['properties']['instructions'] = {'anyOf': [{'type': 'string'}, {'type': 'null'}]}
         out[name] = s
         todo += refs(s)
