@@ -31,6 +31,7 @@ type request struct {
 	unpaced bool         // tokens are sent as they come, however many streams are open
 	history string       // the field that holds the prompt or conversation, for errors
 	format  answerFormat // of the answer
+	ids     bool         // show the tokens of prompt and answer
 	ignored []string     // parts of the request that have no effect
 	start   starter      // nil: the turn is the runner's own
 }
@@ -95,6 +96,7 @@ func (p *port) answer(e *exchange, r *http.Request, read reader) *fault {
 	if err != nil {
 		return unavailable(err)
 	}
+	req.ignored = append(req.ignored, body.unread()...)
 	slices.Sort(req.ignored)
 	e.ignored = e.tell("X-Ossrun-Ignored", strings.Join(slices.Compact(req.ignored), ", "))
 	ctx, cancel := context.WithCancel(r.Context())

@@ -39,11 +39,24 @@ func (p *port) readChat(o *object) (*request, form, *fault) {
 func (c *chatForm) open(a *answer) {
 	c.chunks = chunks{answer: a, id: newID("chatcmpl-"), object: "chat.completion.chunk",
 		usage: c.req.usage}
+	if ids := c.promptTokens(); ids != nil {
+		first := c.completion([]any{}, nil)
+		first.PromptTokenIDs = ids
+		c.emit("", first)
+	}
 	for i := range a.dones {
 		ch := &chatState{index: i}
 		c.choices = append(c.choices, ch)
 		c.piece(ch, chatPiece{Role: "assistant", Content: new(string)}, nil)
 	}
+}
+
+// promptTokens are the ids that all choices continue, nil if the client has not asked for them.
+func (c *chatForm) promptTokens() []int32 {
+	if !c.req.ids {
+		return nil
+	}
+	return c.turns[0].Result().Prompt
 }
 
 func (c *chatForm) take(choice int, e session.Event) {
@@ -83,7 +96,7 @@ func (c *chatForm) take(choice int, e session.Event) {
 	case session.Done:
 		if c.failureOf(e) == nil {
 			reason := c.reason(ch)
-			c.send(chatDelta{Index: ch.index, FinishReason: &reason})
+			c.send(chatDelta{Index: ch.index, FinishReason: &reason, TokenIDs: c.tokens(ch.index)})
 		}
 	}
 }
@@ -142,13 +155,16 @@ func (c *chatForm) whole(usage session.Usage) any {
 			text := ch.content.String()
 			m.Content = &text
 		}
-		choice := chatChoice{Index: ch.index, Message: m, FinishReason: c.reason(ch)}
+		choice := chatChoice{Index: ch.index, Message: m, FinishReason: c.reason(ch),
+			TokenIDs: c.tokens(ch.index)}
 		if c.req.logprobs {
 			choice.Logprobs = &chatLogprobs{Content: *orEmpty(ch.logprobs)}
 		}
 		list = append(list, choice)
 	}
-	return c.completion(list, wireUsage(usage))
+	all := c.completion(list, wireUsage(usage))
+	all.PromptTokenIDs = c.promptTokens()
+	return all
 }
 
 // runnable is the arguments of a call of a function without parameters: clients parse them as JSON.

@@ -29,6 +29,7 @@ func parseChat(o *object, bound int) (*chatRequest, *fault) {
 			o.c.add(unsupported(old, "the deprecated parameter "+old, "use tools and tool_choice"))
 		}
 	}
+	textOnly(o)
 	tools := readOffer(o)
 	r.ignored = tools.ignored
 	turn := session.Request{Params: sampling(o)}
@@ -64,15 +65,16 @@ func chatConversation(o *object) *conversation {
 	if len(list) == 0 && o.c.first == nil {
 		o.c.add(invalid("messages", "messages is empty: at least one message is needed"))
 	}
+	var calls callLedger
 	for _, v := range list {
-		chatMessage(talk, v.object())
+		chatMessage(talk, v.object(), &calls)
 	}
 	return talk
 }
 
 var chatRoles = []string{"system", "developer", "user", "assistant", "tool", "function"}
 
-func chatMessage(talk *conversation, m *object) {
+func chatMessage(talk *conversation, m *object, calls *callLedger) {
 	if m == nil {
 		return
 	}
@@ -81,11 +83,25 @@ func chatMessage(talk *conversation, m *object) {
 	case "system", "developer":
 		talk.developer(content(m, "content", false))
 	case "user":
+		if why := calls.waiting(); why != "" {
+			m.c.add(invalid(m.path, "%s: %s", m.path, why))
+		}
+		if kind := m.get("content").Kind(); kind == jsondoc.Null ||
+			kind == jsondoc.Array && len(m.list("content")) == 0 {
+			m.c.add(missing(m.at("content")))
+		}
 		talk.Messages = append(talk.Messages, session.User(content(m, "content", false)))
 	case "assistant":
-		chatAssistant(talk, m)
+		chatAssistant(talk, m, calls)
 	case "tool":
-		talk.result(m.text("tool_call_id"), m.text("name"), content(m, "content", true))
+		id := m.text("tool_call_id")
+		if id == "" {
+			m.c.add(missing(m.at("tool_call_id")))
+		} else if !calls.answer(id) {
+			m.c.add(invalid(m.at("tool_call_id"), "%s: no call with the id %q came before this "+
+				"result", m.at("tool_call_id"), id))
+		}
+		talk.result(id, m.text("name"), content(m, "content", true))
 	case "function":
 		talk.result("", m.text("name"), content(m, "content", true))
 	case "":
@@ -98,7 +114,7 @@ func chatMessage(talk *conversation, m *object) {
 
 // chatAssistant takes an earlier turn apart: reasoning, text and calls are messages of their own in
 // Harmony. Text before calls is a preamble, text alone the answer.
-func chatAssistant(talk *conversation, m *object) {
+func chatAssistant(talk *conversation, m *object, ledger *callLedger) {
 	talk.add(session.AssistantReasoning, thought(m))
 	text := content(m, "content", false)
 	if text == "" {
@@ -120,7 +136,12 @@ func chatAssistant(talk *conversation, m *object) {
 			v.c.add(missing(v.Path + ".function"))
 			return
 		}
-		readCall(talk, f, call.text("id"))
+		id := call.text("id")
+		if id == "" {
+			v.c.add(missing(v.Path + ".id"))
+		}
+		ledger.call(id)
+		readCall(talk, f, id)
 	}
 }
 

@@ -95,12 +95,11 @@ func TestChatConversation(t *testing.T) {
 				"functions.ls #c1: {}"},
 		{"no content key", hello +
 			`,{"role":"assistant","tool_calls":[{"id":"c1","function":{"name":"ls","arguments":"{}"}}]}`, "", "user: hi\nassistant <commentary> to functions.ls #c1: {}"},
-		{"a result without its call", hello +
-			`,{"role":"tool","tool_call_id":"lost","content":"x"}`, "",
-			"user: hi\ntool functions.unknown <commentary> to assistant #lost: x"},
 		{"an image from a tool", hello +
-			`,{"role":"tool","tool_call_id":"c","name":"view","content":[{"type":"image_url","image_url":{"url":"data:"}},{"type":"text","text":"ok"}]}`, "",
-			"user: hi\ntool functions.view <commentary> to assistant #c: [image_url left out: " +
+			`,{"role":"assistant","tool_calls":[{"id":"c","function":{"name":"view","arguments":"{}"}}]}` +
+			`,{"role":"tool","tool_call_id":"c","content":[{"type":"image_url","image_url":{"url":"data:"}},{"type":"text","text":"ok"}]}`, "",
+			"user: hi\nassistant <commentary> to functions.view #c: {}\ntool functions.view " +
+				"<commentary> to assistant #c: [image_url left out: " +
 				"the model reads text only]ok"},
 		{"special tokens are text", `{"role":"user","content":"<|end|><|start|>system"}`, "",
 			"user: <|end|><|start|>system"},

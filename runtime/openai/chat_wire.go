@@ -12,6 +12,7 @@ type chatChoice struct {
 	Message      chatReply     `json:"message"`
 	Logprobs     *chatLogprobs `json:"logprobs"`
 	FinishReason string        `json:"finish_reason"`
+	TokenIDs     []int32       `json:"token_ids,omitempty"` // vLLM's
 }
 
 type chatReply struct {
@@ -41,6 +42,7 @@ type chatDelta struct {
 	Delta        chatPiece     `json:"delta"`
 	Logprobs     *chatLogprobs `json:"logprobs"`
 	FinishReason *string       `json:"finish_reason"`
+	TokenIDs     []int32       `json:"token_ids,omitempty"` // all of them, in the last chunk
 }
 
 type chatPiece struct {

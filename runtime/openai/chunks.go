@@ -19,6 +19,8 @@ type completion struct {
 	Created int64  `json:"created"`
 	Model   string `json:"model"`
 	Choices any    `json:"choices"`
+	// vLLM's, where the client asks for ids: of a whole answer, or in the first chunk
+	PromptTokenIDs []int32 `json:"prompt_token_ids,omitempty"`
 	// of a stream with include_usage: null in all but the last chunk
 	Usage any `json:"usage,omitempty"`
 }
@@ -64,6 +66,14 @@ func (c *chunks) end(usage session.Usage, f *fault) {
 		c.emit("", c.completion([]any{}, wireUsage(usage)))
 	}
 	c.out.line("[DONE]")
+}
+
+// tokens are the ids of a choice that has ended, nil if the client has not asked for them.
+func (c *chunks) tokens(choice int) []int32 {
+	if !c.req.ids || c.turns == nil {
+		return nil
+	}
+	return c.turns[choice].Result().Tokens
 }
 
 type chatUsage struct {

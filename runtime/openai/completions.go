@@ -18,6 +18,9 @@ type textChoice struct {
 	Text         string        `json:"text"`
 	Logprobs     *textLogprobs `json:"logprobs"`
 	FinishReason *string       `json:"finish_reason"`
+	// vLLM's, where the client asks for ids: with the finish reason, all of them
+	PromptTokenIDs []int32 `json:"prompt_token_ids,omitempty"`
+	TokenIDs       []int32 `json:"token_ids,omitempty"`
 }
 
 // textLogprobs are lists of one length: an entry a token.
@@ -63,7 +66,9 @@ func (c *textForm) take(choice int, e session.Event) {
 		c.piece(choice, e.Text, e.Logprobs)
 	case session.Done:
 		if c.failureOf(e) == nil {
-			c.send(textChoice{Index: choice, FinishReason: c.reason(choice)})
+			last := textChoice{Index: choice, FinishReason: c.reason(choice)}
+			c.showTokens(&last)
+			c.send(last)
 		}
 	}
 }
@@ -98,6 +103,14 @@ func (c *textForm) piece(choice int, text string, logprobs []session.TokenLogpro
 	c.send(piece)
 }
 
+// showTokens adds the ids of prompt and text if the client has asked for them.
+func (c *textForm) showTokens(choice *textChoice) {
+	if c.req.ids {
+		choice.PromptTokenIDs = c.req.turns[choice.Index].Prompt
+		choice.TokenIDs = c.tokens(choice.Index)
+	}
+}
+
 func (c *textForm) beat() { c.beatWith(func(choice int) any { return textChoice{Index: choice} }) }
 
 func (c *textForm) reason(choice int) *string {
@@ -115,6 +128,7 @@ func (c *textForm) whole(usage session.Usage) any {
 		if c.req.logprobs {
 			choice.Logprobs = &ch.logprobs
 		}
+		c.showTokens(&choice)
 		list = append(list, choice)
 	}
 	return c.completion(list, wireUsage(usage))

@@ -69,8 +69,8 @@ func parseCompletion(o *object) (*completionRequest, *fault) {
 				"logprobs are those of generated tokens"))
 		}
 	}
-	turn := session.Request{Params: params, Stop: stops(o), Final: r.format.final,
-		MaxTokens: textDefault}
+	turn := session.Request{Params: params, Stop: stops(o), StopTokens: stopTokens(o),
+		Final: r.format.final, MaxTokens: textDefault}
 	if o.has("max_tokens") {
 		switch n := o.integer("max_tokens", -1, 1<<30, 0); {
 		case n > 0:
@@ -83,7 +83,12 @@ func parseCompletion(o *object) (*completionRequest, *fault) {
 			o.c.add(invalid("max_tokens", "max_tokens must be at least 1, or 0 with echo"))
 		}
 	}
-	for _, p := range r.prompts {
+	last := o.integer("truncate_prompt_tokens", 1, 1<<30, 1<<30)
+	for i := range r.prompts {
+		p := &r.prompts[i]
+		if n := len(p.ids) - last; n > 0 {
+			*p = textPrompt{ids: p.ids[n:]}
+		}
 		turn.Prompt = p.ids
 		r.turns = append(r.turns, choices(turn, r.n)...)
 	}

@@ -21,7 +21,7 @@ type conversation struct {
 
 // instructions is the lead as one text, with first in front.
 func (c *conversation) instructions(first string) string {
-	return strings.Join(notEmpty(append([]string{first}, c.Lead...)), "\n\n")
+	return joinParagraphs(append([]string{first}, c.Lead...)...)
 }
 
 // developer adds an instruction: to the lead while nothing else has been said, in its place

@@ -30,7 +30,8 @@ type script func(r session.Request) ([]session.Event, error)
 type fakeRunner struct {
 	script  script
 	stats   sched.Stats
-	relaxed []string // what the session says of every turn at its start
+	relaxed []string       // what the session says of every turn at its start
+	result  session.Result // what every turn starts from
 
 	mu       sync.Mutex
 	requests []session.Request
@@ -52,8 +53,9 @@ func (f *fakeRunner) Start(ctx context.Context, r session.Request) (session.Turn
 	defer f.mu.Unlock()
 	f.requests = append(f.requests, r)
 	f.running++
-	return &fakeTurn{ctx: ctx, runner: f, events: events,
-		result: session.Result{Relaxed: f.relaxed}}, nil
+	result := f.result
+	result.Relaxed = f.relaxed
+	return &fakeTurn{ctx: ctx, runner: f, events: events, result: result}, nil
 }
 
 func (f *fakeRunner) now() sched.Stats { return f.stats }

@@ -6,7 +6,8 @@
 // wrong, so a parser needs no if after every line.
 //
 // What must stay true: null and an absent member mean the same; unknown members are ignored; the
-// bytes of a schema are passed on unchanged, with the order of its keys.
+// bytes of a schema are passed on unchanged, with the order of its keys. The request's own members
+// that were never read are known (unread), so that the client can be told.
 
 package openai
 
@@ -44,6 +45,7 @@ type object struct {
 	members map[string]json.RawMessage
 	path    string
 	c       *complaints
+	seen    map[string]bool // members that were read; nil: nobody asks
 }
 
 // readBody reads a request body that must be one JSON object.
@@ -72,6 +74,9 @@ func parseObject(b []byte) (*object, *fault) {
 	}
 	c := &complaints{}
 	o := value{jsondoc.Field{Raw: b}, c}.object()
+	if o != nil {
+		o.seen = map[string]bool{}
+	}
 	return o, c.first
 }
 
@@ -147,6 +152,9 @@ func (o *object) has(name string) bool { return o.get(name).Kind() != jsondoc.Nu
 func (o *object) get(name string) value {
 	if o == nil {
 		return value{jsondoc.Field{Path: name}, &complaints{}}
+	}
+	if o.seen != nil {
+		o.seen[name] = true
 	}
 	return value{jsondoc.Field{Raw: o.members[name], Path: o.at(name)}, o.c}
 }

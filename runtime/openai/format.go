@@ -63,7 +63,7 @@ func readFormat(o *object, v value, nested string) answerFormat {
 // into makes the session enforce the format and puts it into the instructions.
 func (f answerFormat) into(r *session.Request) {
 	r.Final = f.final
-	r.Instructions = strings.Join(notEmpty([]string{r.Instructions, f.section}), "\n\n")
+	r.Instructions = joinParagraphs(r.Instructions, f.section)
 }
 
 // shown is the event as the client gets it. If the answer has a format, commentary before it is
@@ -102,10 +102,9 @@ func namedFormat(o *object, nested string) answerFormat {
 func schemaFormat(o *object) answerFormat {
 	f := answerFormat{wire: textFormat{Type: "json_schema", Name: o.text("name"),
 		Description: o.text("description")}}
-	if f.wire.Name == "" {
-		f.wire.Name = "response"
-	}
-	if !formatName(f.wire.Name) {
+	if !o.has("name") {
+		o.complain(missing(o.at("name")))
+	} else if !formatName(f.wire.Name) {
 		o.complain(invalid(o.at("name"), "%s is %q, it must be 1 to 64 letters, digits, _ or -",
 			o.at("name"), f.wire.Name))
 	}

@@ -2,12 +2,12 @@
 //
 // What must stay true: a parameter that the client does not send has OpenAI's default (temperature
 // 1, top-p 1, nothing else). A parameter that would change the answer and is not supported is
-// refused, never silently dropped. Parameters that cannot change the answer (user, metadata,
-// service_tier, ...) are not read.
+// refused, never silently dropped (refused.go).
 
 package openai
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -27,6 +27,8 @@ const (
 // readRequest reads what every route has. history is the field that holds what was said before;
 // format and nested are those of readFormat.
 func readRequest(o *object, history string, format value, nested string) request {
+	o.refuse(refusedEverywhere)
+	checkMetadata(o)
 	return request{model: o.text("model"), n: 1, stream: o.flag("stream"), history: history,
 		format: readFormat(o, format, nested)}
 }
@@ -42,6 +44,7 @@ func readChoices(o *object, history string) choicesRequest {
 	r := choicesRequest{request: readRequest(o, history, o.get("response_format"), "json_schema"),
 		usage: o.object("stream_options").flag("include_usage")}
 	r.n = o.integer("n", 1, maxChoices, 1)
+	r.ids = o.flag("return_token_ids")
 	return r
 }
 
@@ -51,8 +54,10 @@ func (r *request) fill(turn *session.Request, o *object, tools offer, bound int,
 	limits ...string) {
 	turn.Effort = effort(o)
 	turn.MaxTokens = tokenLimit(o, limits...)
-	turn.Stop = stops(o)
+	o.refuse(refusedInTalks)
+	turn.Stop, turn.StopTokens = stops(o), stopTokens(o)
 	turn.MaxReasoning = reasoningLimit(o, bound)
+	turn.Instructions = joinParagraphs(turn.Instructions, verbosity(o))
 	tools.into(turn)
 	r.format.into(turn)
 }
@@ -72,6 +77,7 @@ func sampling(o *object) sample.Params {
 	p.MinTokens = o.integer("min_tokens", 0, math.MaxInt32, 0)
 	p.IgnoreEOS = o.boolean("ignore_eos", false)
 	p.LogitBias = logitBias(o)
+	banWords(o, &p)
 	p.Seed = member(o, "seed", jsondoc.Field.Bits, p.Seed)
 	return p
 }
@@ -118,6 +124,65 @@ func stops(o *object) []string {
 	}
 	return notEmpty(list)
 }
+
+// stopTokens reads vLLM's stop_token_ids. Those that end every turn anyway are left out.
+func stopTokens(o *object) (ids []int32) {
+	list := o.list("stop_token_ids")
+	if len(list) > maxStops {
+		o.c.add(invalid("stop_token_ids", "stop_token_ids has %d ids, at most %d are possible",
+			len(list), maxStops))
+	}
+	for _, v := range list {
+		if id := v.tokenID(); id != token.Return && id != token.Call && id != token.EndOfText {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// banWords forbids vLLM's bad_words: their tokens at the start of a text and behind a space. A word
+// of several tokens could not be forbidden without its parts.
+func banWords(o *object, p *sample.Params) {
+	for _, v := range o.list("bad_words") {
+		word := strings.TrimLeft(v.text(), " ")
+		for _, spelling := range []string{word, " " + word} {
+			ids := token.Get().Encode(nil, spelling)
+			if word == "" || len(ids) != 1 {
+				v.c.add(unsupported(v.Path, fmt.Sprintf("the bad word %q, which is not one token,",
+					brief(word)), "words of one token can be banned, or use logit_bias"))
+				return
+			}
+			if p.LogitBias == nil {
+				p.LogitBias = map[int32]float32{}
+			}
+			p.LogitBias[ids[0]] = -100
+		}
+	}
+}
+
+// verbosity is what the model is told of verbosity (chat) or text.verbosity (responses); medium is
+// what it does by itself.
+func verbosity(o *object) string {
+	for _, v := range []value{o.get("verbosity"), o.object("text").get("verbosity")} {
+		if v.Kind() == jsondoc.Null {
+			continue
+		}
+		switch level := v.text(); level {
+		case "low":
+			return "Verbosity: low. Keep the final answer short."
+		case "medium":
+		case "high":
+			return "Verbosity: high. Make the final answer detailed."
+		default:
+			v.c.add(invalid(v.Path, "%s is %q, it must be low, medium or high", v.Path, level))
+		}
+		return ""
+	}
+	return ""
+}
+
+// joinParagraphs joins what is not empty.
+func joinParagraphs(texts ...string) string { return strings.Join(notEmpty(texts), "\n\n") }
 
 func notEmpty(list []string) []string {
 	return slices.DeleteFunc(list, func(s string) bool { return s == "" })

@@ -61,7 +61,7 @@ func TestResponse(t *testing.T) {
 		t.Errorf("message %v", message)
 	}
 	req := f.last(t)
-	if req.Instructions != "Be brief." || req.Effort != "high" || req.MaxTokens != 200 ||
+	if !strings.HasPrefix(req.Instructions, "Be brief.\n\nVerbosity: low.") || req.Effort != "high" || req.MaxTokens != 200 ||
 		req.MaxReasoning != 7 || history(req) != "user: hi" {
 		t.Errorf("request %+v", req)
 	}

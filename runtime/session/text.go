@@ -12,7 +12,7 @@ import (
 // continueText submits Request.Prompt.
 func (t *turn) continueText() error {
 	r := sched.Request{Prompt: t.prompt, Params: t.req.Params, MaxTokens: t.req.MaxTokens,
-		Stop: []int32{token.Return, token.Call, token.EndOfText}}
+		Stop: t.stopTokens()}
 	if t.req.Final != nil {
 		r.Constraint = grammar.NewText(t.req.Final)
 	}
@@ -28,6 +28,9 @@ func (t *turn) continueText() error {
 func (t *turn) acceptText(tok sched.Token) {
 	t.tokens = append(t.tokens, tok.ID)
 	t.usage.Completion++
+	if t.stopToken(tok.ID) {
+		return
+	}
 	if tok.ID < token.StartOfText {
 		if t.req.Params.Logprobs >= 0 {
 			t.waiting = append(t.waiting, t.logprob(tok))

@@ -81,7 +81,7 @@ func (m *Model) Start(ctx context.Context, r Request) (Turn, error) {
 			t.cancel()
 			return nil, err
 		}
-		t.usage.Prompt = len(r.Prompt)
+		t.usage.Prompt, t.result.Prompt = len(r.Prompt), r.Prompt
 		return t, nil
 	}
 	prompt, err := m.prompt(r)
@@ -98,7 +98,7 @@ func (m *Model) Start(ctx context.Context, r Request) (Turn, error) {
 		return nil, err
 	}
 	t.reader = harmony.NewReader(harmony.RoleAssistant)
-	t.usage.Prompt = len(prompt)
+	t.usage.Prompt, t.result.Prompt = len(prompt), prompt
 	return t, nil
 }
 
@@ -109,7 +109,7 @@ func (t *turn) submit(prompt []int32, most int) error {
 	}
 	stream, err := t.model.submit(t.ctx, sched.Request{
 		Prompt: prompt, Params: t.req.Params, MaxTokens: most, Constraint: constraint,
-		Stop: []int32{token.Return, token.Call, token.EndOfText},
+		Stop: t.stopTokens(),
 	})
 	if err != nil {
 		return err
@@ -147,6 +147,9 @@ func (t *turn) Result() Result { return t.result }
 func (t *turn) accept(tok sched.Token) {
 	t.tokens = append(t.tokens, tok.ID)
 	t.usage.Completion++
+	if t.stopToken(tok.ID) {
+		return
+	}
 	before := len(t.reader.Messages())
 	t.reader.Push(tok.ID)
 	t.finishMessages(before)
@@ -161,6 +164,25 @@ func (t *turn) accept(tok sched.Token) {
 		t.said(m, t.reader.Delta())
 	}
 	t.endLoop(tok.ID)
+}
+
+// stopTokens are the ids that end the stream.
+func (t *turn) stopTokens() []int32 {
+	return append([]int32{token.Return, token.Call, token.EndOfText}, t.req.StopTokens...)
+}
+
+// stopToken ends the turn if id is one of the caller's stop tokens.
+func (t *turn) stopToken(id int32) bool {
+	if !slices.Contains(t.req.StopTokens, id) {
+		return false
+	}
+	t.emitAnswer(t.stop.Flush())
+	name, special := token.Get().Special(id)
+	if !special {
+		name = token.Text(token.Get().TokenBytes(id))
+	}
+	t.stopAt(name)
+	return true
 }
 
 // endLoop ends a turn that repeats itself without end. What was generated so far is kept.

@@ -244,6 +244,28 @@ func TestStopString(t *testing.T) {
 	}
 }
 
+// A stop token ends the turn without its text, wherever it comes, and the turn is not remembered.
+func TestStopToken(t *testing.T) {
+	stop := encode("two")
+	m, s := scripted("<|channel|>final<|message|>one two three<|return|>",
+		"<|channel|>analysis<|message|>two")
+	_, res := run(t, m, Request{Messages: []Message{User("hi")}, StopTokens: encode(" two")})
+	if res.Answer != "one" || res.Done.StopString != " two" || res.Done.Finish != FinishStop ||
+		res.Done.Usage.Completion != 5 || len(m.store.List(KindTurn)) != 0 {
+		t.Errorf("%q, %+v", res.Answer, res.Done)
+	}
+	_, res = run(t, m, Request{Messages: []Message{User("hi")}, StopTokens: stop})
+	if res.Answer != "" || res.Done.Finish != FinishStop || len(s.prompts) != 2 ||
+		len(m.store.List(KindTurn)) != 0 {
+		t.Errorf("in the reasoning: %+v, %d tries", res.Done, len(s.prompts))
+	}
+	m, _ = scripted("one two three")
+	_, res = run(t, m, Request{Prompt: []int32{1}, StopTokens: encode(" two")})
+	if res.Answer != "one" || res.Done.StopString != " two" {
+		t.Errorf("text: %q, %+v", res.Answer, res.Done)
+	}
+}
+
 func TestStopStringInCommentary(t *testing.T) {
 	m, _ := scripted("<|channel|>commentary<|message|>one two STOP " +
 		"three<|end|><|start|>assistant<|channel|>final<|message|>four<|return|>")

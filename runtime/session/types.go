@@ -73,6 +73,8 @@ type Request struct {
 	// most generated tokens, reasoning included; 0: as many as the context holds
 	MaxTokens int
 	Stop      []string // the answer ends before the first of these; not applied to reasoning
+	// ids that end the turn wherever they are sampled; the text of the one that did is left out
+	StopTokens []int32
 }
 
 // Event is what a turn yields: Reasoning, Commentary, Answer, CallStart, CallArguments, CallEnd,
@@ -137,7 +139,7 @@ const (
 // Done is the last event of every turn.
 type Done struct {
 	Finish     Finish
-	StopString string // the stop string that was met, if any
+	StopString string // the stop string, or the text of the stop token, that was met, if any
 	Usage      Usage
 	Timing     sched.Timing
 	Faults     harmony.Faults // places where the tokens were not legal Harmony
@@ -169,6 +171,7 @@ type Result struct {
 	Reasoning, Commentary, Answer string
 	Calls                         []Call
 	Messages                      []Message // to append to the history as they are
+	Prompt                        []int32   `json:"-"` // tokens that were continued
 	Tokens                        []int32   // sampled tokens, those after <|start|>assistant
 	// functions whose arguments are only enforced to be JSON, and why
 	Relaxed   []string

@@ -1,0 +1,169 @@
+package openai
+
+// What would change the answer is honoured or refused by its name; what is unknown is named.
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+const chatRoute, textRoute, responseRoute = "/v1/chat/completions", "/v1/completions", "/v1/responses"
+
+// chatWith is a chat request with these members beside its messages.
+func chatWith(members string) string {
+	return `{"messages":[` + hello + `],` + members + `}`
+}
+
+func TestParametersAreNotDroppedInSilence(t *testing.T) {
+	srv, _ := server(t, answers("ok"))
+	for _, c := range []struct{ members, param string }{
+		{`"modalities":["text","audio"]`, "modalities"},
+		{`"verbosity":"bogus"`, "verbosity"},
+		{`"verbosity":7`, "verbosity"},
+		{`"web_search_options":{}`, "web_search_options"},
+		{`"use_beam_search":true`, "use_beam_search"},
+		{`"continue_final_message":true`, "continue_final_message"},
+		{`"add_generation_prompt":false`, "add_generation_prompt"},
+		{`"echo":true`, "echo"},
+		{`"prompt_logprobs":0`, "prompt_logprobs"},
+		{`"truncate_prompt_tokens":5`, "truncate_prompt_tokens"},
+		{`"chat_template":"{{x}}"`, "chat_template"},
+		{`"stop_token_ids":["a"]`, "stop_token_ids[0]"},
+		{`"stop_token_ids":[999999]`, "stop_token_ids[0]"},
+		{`"bad_words":["hello","incomprehensibilities of ages"]`, "bad_words[1]"},
+		{`"bad_words":[""]`, "bad_words[0]"},
+		{`"metadata":{"a":1}`, "metadata.a"},
+		{`"metadata":{"a":"` + strings.Repeat("x", 513) + `"}`, "metadata.a"},
+		{`"metadata":{"` + strings.Repeat("k", 65) + `":"x"}`,
+			"metadata." + strings.Repeat("k", 65)},
+		{`"metadata":{` + manyMembers(17) + `}`, "metadata"},
+	} {
+		r := ask(t, "POST", srv.URL+chatRoute, chatWith(c.members))
+		if r.status != 400 || at(decode(t, r.body), "error", "param") != c.param {
+			t.Errorf("%s: %d %s, want a 400 of %s", c.members, r.status, r.body, c.param)
+		}
+	}
+	for _, members := range []string{`"modalities":["text"]`, `"verbosity":"medium"`,
+		`"use_beam_search":false`, `"echo":false`, `"add_generation_prompt":true`,
+		`"prompt_logprobs":null`, `"metadata":{` + manyMembers(16) + `}`} {
+		r := post(t, srv, chatRoute, chatWith(members))
+		if h := r.header.Get("X-Ossrun-Ignored"); h != "" {
+			t.Errorf("%s: %s is ignored", members, h)
+		}
+	}
+}
+
+func manyMembers(n int) string {
+	var list []string
+	for i := range n {
+		list = append(list, fmt.Sprintf(`"k%d":"%s"`, i, strings.Repeat("x", 512)))
+	}
+	return strings.Join(list, ",")
+}
+
+func TestUnknownParametersAreNamed(t *testing.T) {
+	srv, _ := server(t, answers("ok"))
+	body := `"temprature":1,"wrong é":[],"user":"u","store":true,"gone":null,"seed":3`
+	for _, c := range []struct{ path, body string }{
+		{chatRoute, chatWith(body)},
+		{textRoute, `{"prompt":"a",` + body + `}`},
+		{responseRoute, `{"input":"a",` + body + `}`},
+	} {
+		r := post(t, srv, c.path, c.body)
+		if h := r.header.Get("X-Ossrun-Ignored"); h != "temprature, wrong ?" {
+			t.Errorf("%s: ignored %q", c.path, h)
+		}
+	}
+}
+
+func TestParametersOfVLLM(t *testing.T) {
+	srv, f := server(t, answers("ok"))
+	post(t, srv, chatRoute, chatWith(`"stop_token_ids":[200002,13,200012],"verbosity":"high",`+
+		`"bad_words":["hello"],"logit_bias":{"7":2}`))
+	r := f.last(t)
+	want := map[int32]float32{7: 2}
+	for _, spelling := range []string{"hello", " hello"} {
+		want[token.Get().Encode(nil, spelling)[0]] = -100
+	}
+	if !reflect.DeepEqual(r.StopTokens, []int32{13}) ||
+		!strings.Contains(r.Instructions, "Verbosity: high") ||
+		!reflect.DeepEqual(r.Params.LogitBias, want) {
+		t.Errorf("request %+v", r)
+	}
+	post(t, srv, textRoute, `{"prompt":[1,2,3,4],"truncate_prompt_tokens":3,"stop_token_ids":[13]}`)
+	r = f.last(t)
+	if !reflect.DeepEqual(r.Prompt, []int32{2, 3, 4}) ||
+		!reflect.DeepEqual(r.StopTokens, []int32{13}) {
+		t.Errorf("request %+v", r)
+	}
+}
+
+func TestTokenIDs(t *testing.T) {
+	srv, f := server(t, answers("ok"))
+	f.result = session.Result{Prompt: []int32{5, 6}, Tokens: []int32{7, 8, 9}}
+	prompt, sampled := []any{5., 6.}, []any{7., 8., 9.}
+	m := decode(t, post(t, srv, chatRoute, chatWith(`"return_token_ids":true`)).body)
+	if !reflect.DeepEqual(at(m, "prompt_token_ids"), any(prompt)) ||
+		!reflect.DeepEqual(at(m, "choices", 0, "token_ids"), any(sampled)) {
+		t.Errorf("whole: %v", m)
+	}
+	list := events(t, post(t, srv, chatRoute,
+		chatWith(`"return_token_ids":true,"stream":true`)).body)
+	var first, last any
+	for _, e := range list {
+		if v := at(e.json, "prompt_token_ids"); v != nil {
+			first = v
+		}
+		if v := at(e.json, "choices", 0, "token_ids"); v != nil {
+			last = v
+		}
+	}
+	if !reflect.DeepEqual(first, any(prompt)) || !reflect.DeepEqual(last, any(sampled)) {
+		t.Errorf("stream: %v %v", first, last)
+	}
+	m = decode(t, post(t, srv, textRoute, `{"prompt":[5,6],"return_token_ids":true}`).body)
+	if !reflect.DeepEqual(at(m, "choices", 0, "prompt_token_ids"), any(prompt)) ||
+		!reflect.DeepEqual(at(m, "choices", 0, "token_ids"), any(sampled)) {
+		t.Errorf("text: %v", m)
+	}
+	r := post(t, srv, chatRoute, chatWith(`"return_token_ids":false`))
+	if strings.Contains(r.body, "token_ids") {
+		t.Errorf("ids that nobody asked for: %s", r.body)
+	}
+}
+
+// What OpenAI refuses in a conversation.
+func TestConversationsThatOpenAIRefuses(t *testing.T) {
+	srv, _ := server(t, answers("ok"))
+	call := `{"role":"assistant","tool_calls":[{"id":"c1","type":"function","function":{"name":"ls","arguments":"{}"}}]}`
+	result := `{"role":"tool","tool_call_id":"c1","content":"x"}`
+	for _, c := range []struct{ messages, param, message string }{
+		{hello + `,` + result, "messages[1].tool_call_id", "no call"},
+		{hello + `,` + call + `,{"role":"tool","content":"x"}`, "messages[2].tool_call_id",
+			"missing"},
+		{hello + `,` + call + `,` + hello, "messages[2]", "none was found for c1"},
+		{hello + `,` + strings.ReplaceAll(call, `"id":"c1",`, ``),
+			"messages[1].tool_calls[0].id", "missing"},
+		{`{"role":"user"}`, "messages[0].content", "missing"},
+		{`{"role":"user","content":null}`, "messages[0].content", "missing"},
+		{`{"role":"user","content":[]}`, "messages[0].content", "missing"},
+	} {
+		r := ask(t, "POST", srv.URL+chatRoute, `{"messages":[`+c.messages+`]}`)
+		code := ""
+		if c.message == "missing" {
+			code = "missing_required_parameter"
+		}
+		wantFault(t, r, 400, kindInvalid, c.param, code, c.message)
+	}
+	post(t, srv, chatRoute, `{"messages":[`+hello+`,`+call+`,`+result+`,`+hello+`]}`)
+	post(t, srv, chatRoute, `{"messages":[`+hello+`,`+call+`]}`)
+	r := ask(t, "POST", srv.URL+chatRoute, chatWith(
+		`"response_format":{"type":"json_schema","json_schema":{"schema":{"type":"object"}}}`))
+	wantFault(t, r, 400, kindInvalid, "response_format.json_schema.name",
+		"missing_required_parameter", "name")
+}
