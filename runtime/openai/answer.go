@@ -33,6 +33,7 @@ type request struct {
 	format  answerFormat // of the answer
 	ids     bool         // show the tokens of prompt and answer
 	ignored []string     // parts of the request that have no effect
+	loops   bool         // turns that repeat themselves go on
 	start   starter      // nil: the turn is the runner's own
 }
 
@@ -95,6 +96,9 @@ func (p *port) answer(e *exchange, r *http.Request, read reader) *fault {
 	runner, err := p.Models.Get(r.Context(), req.model)
 	if err != nil {
 		return unavailable(err)
+	}
+	for i := range req.turns {
+		req.turns[i].AllowLoops = req.loops || p.AllowLoops
 	}
 	req.ignored = append(req.ignored, body.unread()...)
 	slices.Sort(req.ignored)
@@ -175,6 +179,11 @@ func (a *answer) run() *fault {
 		return nil
 	}
 	if gone == nil && failed == nil {
+		if slices.ContainsFunc(a.dones, func(d *session.Done) bool {
+			return d.Finish == session.FinishLoop
+		}) {
+			a.exchange.fault = a.exchange.tell("X-Ossrun-Loop", session.ErrLoop.Error())
+		}
 		writeJSON(a.exchange, http.StatusOK, a.form.whole(usage))
 	}
 	if gone != nil {

@@ -30,7 +30,7 @@ func readRequest(o *object, history string, format value, nested string) request
 	o.refuse(refusedEverywhere)
 	checkMetadata(o)
 	return request{model: o.text("model"), n: 1, stream: o.flag("stream"), history: history,
-		format: readFormat(o, format, nested)}
+		format: readFormat(o, format, nested), loops: !o.boolean("detect_loops", true)}
 }
 
 // choicesRequest is what requests for chat completions and for completions have in common.

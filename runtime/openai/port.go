@@ -39,6 +39,8 @@ type Options struct {
 	// MaxReasoning is session.Request.MaxReasoning of requests that do not name
 	// max_reasoning_tokens.
 	MaxReasoning int
+	// AllowLoops is session.Request.AllowLoops of all requests.
+	AllowLoops bool
 	// Store has the stored responses. It is the caller's to close. nil: the port has its own, in
 	// memory.
 	Store session.Store

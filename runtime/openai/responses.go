@@ -79,6 +79,10 @@ func (r *responsesForm) finish(usage session.Usage, failed *fault) {
 		r.cut()
 		r.response.Status, r.response.Error = "failed", &responseError{Code: errorCode(failed),
 			Message: failed.message}
+	case r.dones[0].Finish == session.FinishLoop:
+		r.cut()
+		r.response.Status, r.response.Error = "failed", &responseError{Code: kindServer,
+			Message: session.ErrLoop.Error()}
 	case r.dones[0].Finish == session.FinishLength:
 		r.cut()
 		r.response.Status, r.response.IncompleteDetails = "incomplete",

@@ -103,11 +103,11 @@ func TestParametersThatCannotBeHeld(t *testing.T) {
 	}
 }
 
-func TestALoopEndsTheTurn(t *testing.T) {
+func TestALoopInTheAnswerEndsTheTurn(t *testing.T) {
 	m, _ := scripted("<|channel|>final<|message|>" + strings.Repeat("and so on ", 600) +
 		"<|return|>")
 	_, res := run(t, m, Request{})
-	if res.Done.Finish != FinishLength || res.Answer == "" || res.Done.Usage.Completion > 1000 {
+	if res.Done.Finish != FinishLoop || res.Answer == "" || res.Done.Usage.Completion > 1000 {
 		t.Errorf("finish %q after %d tokens", res.Done.Finish, res.Done.Usage.Completion)
 	}
 	if n := res.Done.Faults.Total(); n != 0 || res.Tokens[0] != token.Channel {

@@ -39,7 +39,6 @@ func (t *turn) acceptText(tok sched.Token) {
 		t.emitAnswer(shown)
 		t.stopAt(met)
 	}
-	t.endLoop(tok.ID)
 }
 
 // endText ends the turn when the stream has no more tokens.

@@ -26,6 +26,7 @@ import (
 type turn struct {
 	ctx    context.Context
 	cancel context.CancelFunc
+	leave  context.CancelFunc // ends the stream, and nothing else
 	model  *Model
 	req    Request
 	stream tokenStream
@@ -107,14 +108,16 @@ func (t *turn) submit(prompt []int32, most int) error {
 	if err != nil {
 		return &RequestError{"functions", err.Error()}
 	}
-	stream, err := t.model.submit(t.ctx, sched.Request{
+	ctx, leave := context.WithCancel(t.ctx)
+	stream, err := t.model.submit(ctx, sched.Request{
 		Prompt: prompt, Params: t.req.Params, MaxTokens: most, Constraint: constraint,
 		Stop: t.stopTokens(),
 	})
 	if err != nil {
+		leave()
 		return err
 	}
-	t.stream = stream
+	t.stream, t.leave = stream, leave
 	return nil
 }
 
@@ -163,7 +166,9 @@ func (t *turn) accept(tok sched.Token) {
 		}
 		t.said(m, t.reader.Delta())
 	}
-	t.endLoop(tok.ID)
+	if t.watchLoops() && t.loop.Push(tok.ID) && !t.ended {
+		t.endLoop()
+	}
 }
 
 // stopTokens are the ids that end the stream.
@@ -185,12 +190,30 @@ func (t *turn) stopToken(id int32) bool {
 	return true
 }
 
-// endLoop ends a turn that repeats itself without end. What was generated so far is kept.
-func (t *turn) endLoop(id int32) {
-	if t.loop.Push(id) && !t.ended {
-		t.emitAnswer(t.stop.Flush())
-		t.finish(FinishLength, nil)
+func (t *turn) watchLoops() bool {
+	p := t.req.Params
+	return !t.req.AllowLoops && !p.IgnoreEOS && p.MinTokens == 0
+}
+
+// endLoop takes a turn that repeats itself on to its answer, or ends it if the answer itself does
+// or it was tried already. What was generated so far is kept, but the repeated tokens are not in
+// the prompt of the answer.
+func (t *turn) endLoop() {
+	t.leave()
+	before, messages := len(t.segments), len(t.reader.Messages())
+	t.cut = true
+	t.reader.Finish()
+	t.finishMessages(messages)
+	if t.ended { // a stop string was in the rest
+		return
 	}
+	t.segments = t.segments[:before]
+	t.loop = grammar.Loop{}
+	if t.result.Answer == "" && !t.rescue && t.startRescue() {
+		return
+	}
+	t.emitAnswer(t.stop.Flush())
+	t.finish(FinishLoop, ErrLoop)
 }
 
 // shownAside tells that a message without a recipient is not the answer. The answer is in the final
@@ -381,7 +404,7 @@ func (t *turn) finish(f Finish, err error) {
 	t.cancel() // at a stop string the turn ends before the request does
 	t.usage.Cached = timing.Cached
 	t.result.Tokens = t.tokens
-	if f == FinishError || f == FinishCancelled || f == FinishLength ||
+	if f == FinishError || f == FinishCancelled || f == FinishLength || f == FinishLoop ||
 		t.result.Done.StopString != "" {
 		t.keepPartial()
 	}

@@ -8,6 +8,7 @@ package session
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -75,6 +76,10 @@ type Request struct {
 	Stop      []string // the answer ends before the first of these; not applied to reasoning
 	// ids that end the turn wherever they are sampled; the text of the one that did is left out
 	StopTokens []int32
+
+	// AllowLoops leaves a turn alone that repeats itself without end. It is not looked at either
+	// where Params has IgnoreEOS or MinTokens, or where Prompt is continued.
+	AllowLoops bool
 }
 
 // Event is what a turn yields: Reasoning, Commentary, Answer, CallStart, CallArguments, CallEnd,
@@ -128,13 +133,16 @@ type CallEnd struct {
 type Finish = sched.Finish
 
 const (
-	FinishStop = sched.FinishStop // the model ended its turn, or a stop string was met
-	// MaxTokens or the context is used up, or the model repeats itself without end
-	FinishLength           = sched.FinishLength
+	FinishStop             = sched.FinishStop      // the model ended it, or a stop string
+	FinishLength           = sched.FinishLength    // MaxTokens or the context is used up
+	FinishLoop      Finish = "loop"                // see ErrLoop
 	FinishToolCalls Finish = "tool_calls"          // the turn ended in at least one call
 	FinishCancelled        = sched.FinishCancelled // the caller's context was cancelled
 	FinishError            = sched.FinishError     // see Done.Err
 )
+
+// ErrLoop is Done.Err with FinishLoop.
+var ErrLoop = errors.New("the model repeated the same tokens without end, and was stopped")
 
 // Done is the last event of every turn.
 type Done struct {
@@ -143,7 +151,7 @@ type Done struct {
 	Usage      Usage
 	Timing     sched.Timing
 	Faults     harmony.Faults // places where the tokens were not legal Harmony
-	Err        error          `json:"-"` // set with FinishError
+	Err        error          `json:"-"` // set with FinishError and FinishLoop
 }
 
 // Usage counts tokens. Completion includes Reasoning, which is the tokens of analysis messages with

@@ -281,6 +281,9 @@ func (m *Model) ended(d session.Done) {
 	case session.FinishToolCalls:
 		tone = term.Yellow
 		ending = "the model asked for a tool, and this chat offers none: /regenerate asks again"
+	case session.FinishLoop:
+		tone = term.Yellow
+		ending = session.ErrLoop.Error() + ": /regenerate asks again"
 	case session.FinishError:
 		tone = term.Red
 		ending = "the engine failed: " + reason(d.Err) + "; /regenerate asks again"

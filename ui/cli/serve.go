@@ -78,6 +78,7 @@ type serveVerb struct {
 	servedNames    string
 	prefixCaching  bool // --enable-prefix-caching
 	maxReasoning   int
+	allowLoops     bool
 }
 
 func (v *serveVerb) flags() []cli.Flag {
@@ -152,6 +153,9 @@ func (v *serveVerb) flags() []cli.Flag {
 		oneOf(&v.engine, "engine", groupLife, "`E` is native, or vllm: print the command that "+
 			"asks vLLM for the same, for what this engine cannot do", "native", "vllm"),
 		maxReasoningFlag(&v.maxReasoning),
+		&cli.BoolFlag{Name: "no-loop-detection", Category: groupSampling,
+			Destination: &v.allowLoops, Usage: "let a model that repeats the same tokens " +
+				"without end go on; without it such a turn is taken on to its answer"},
 		printConfigFlag(),
 	})
 	return append(flags, hiddenVLLMFlags()...)
@@ -271,8 +275,8 @@ func newServer(v *serveVerb, m *serve.Models, listener net.Listener) *server {
 		Handler: openai.NewHandler(openai.Options{Models: m, APIKey: v.apiKey,
 			Version: build().Version, Log: log,
 			Origins: listOf(v.allowedOrigins), Interval: m.Settled().StreamInterval,
-			MaxReasoning: maxReasoning(v.maxReasoning),
-			Store:        m.Store(), Ready: s.ready}),
+			MaxReasoning: maxReasoning(v.maxReasoning), AllowLoops: v.allowLoops,
+			Store: m.Store(), Ready: s.ready}),
 		ReadHeaderTimeout: 30 * time.Second,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}

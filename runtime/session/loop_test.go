@@ -1,0 +1,67 @@
+package session
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/ossrun/ossrun/runtime/sample"
+)
+
+const endless = 900 // repeated tokens: more than a loop's 512
+
+func analysis(text string) string { return "<|channel|>analysis<|message|>" + text }
+
+// A turn that loops in its thought goes on to its answer, and the repeated tokens are not read
+// again; one that loops in its answer too ends with an error that names the loop.
+func TestLoopsAreLeft(t *testing.T) {
+	m, s := scripted(analysis("First.<|end|><|start|>assistant"+
+		analysis(strings.Repeat("again ", endless))), "So: 4.<|return|>")
+	_, res := run(t, m, Request{Messages: []Message{User("2+2?")}})
+	if res.Answer != "So: 4." || res.Done.Finish != FinishStop || res.Done.Err != nil {
+		t.Errorf("%q, %+v", res.Answer, res.Done)
+	}
+	if p := text(s.prompts[1]); strings.Contains(p, "again") || !strings.Contains(p, "First.") {
+		t.Errorf("the answer's prompt is %.2000s", p)
+	}
+	if !strings.HasPrefix(text(s.forced[1]), "<|channel|>final") {
+		t.Errorf("forced: %s", text(s.forced[1]))
+	}
+
+	m, _ = scripted(analysis(strings.Repeat("again ", endless)), strings.Repeat("ha ", endless))
+	_, res = run(t, m, Request{Messages: []Message{User("2+2?")}})
+	if res.Done.Finish != FinishLoop || !errors.Is(res.Done.Err, ErrLoop) ||
+		!strings.HasPrefix(res.Answer, "ha ha") || len(res.Answer) > 3*endless {
+		t.Errorf("%.30q, %+v", res.Answer, res.Done)
+	}
+	if last := res.Messages[len(res.Messages)-1]; !isFinal(last) {
+		t.Errorf("the answer is not in the history: %+v", last)
+	}
+}
+
+// A call in a loop is left out, since its arguments are useless.
+func TestLoopsInCalls(t *testing.T) {
+	m, _ := scripted("<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"a\":\""+
+		strings.Repeat("x ", endless), "No.<|return|>")
+	_, res := run(t, m, Request{Messages: []Message{User("?")}})
+	if len(res.Calls) != 0 || res.Answer != "No." || res.Done.Finish != FinishStop {
+		t.Errorf("%+v", res)
+	}
+}
+
+func TestLoopsThatAreAllowed(t *testing.T) {
+	minTokens, ignoreEOS := sample.Defaults(), sample.Defaults()
+	minTokens.MinTokens, ignoreEOS.IgnoreEOS = 2000, true
+	for name, r := range map[string]Request{"asked": {AllowLoops: true}, "min_tokens": {Params: minTokens},
+		"ignore_eos": {Params: ignoreEOS}, "raw": {Prompt: []int32{1}}} {
+		says := strings.Repeat("again ", endless)
+		if r.Prompt == nil {
+			r.Messages, says = []Message{User("?")}, "<|channel|>final<|message|>"+says
+		}
+		m, _ := scripted(says + "[length]")
+		_, res := run(t, m, r)
+		if res.Done.Finish != FinishLength || strings.Count(res.Answer, "again") != endless {
+			t.Errorf("%s: %s after %d", name, res.Done.Finish, strings.Count(res.Answer, "again"))
+		}
+	}
+}
