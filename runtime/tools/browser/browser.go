@@ -1,0 +1,265 @@
+// Package browser is the browser tool: search, open and find, as the models were trained with them
+// (harmony.BuiltinBrowser).
+//
+// Each call shows a page. The cursor, the number in front of it, names that page for the rest of
+// the conversation: in later calls, and in citations. What must stay true: whatever a page or a
+// server does costs at most the limits of fetch.go; an address that is not public is not reached
+// unless the user allowed it; the model's errors are sentences that say what to try.
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// Options of a Tool. Zero values are the defaults.
+type Options struct {
+	Search Search         // nil: search is refused, pages can be opened
+	Allow  []netip.Prefix // addresses that are reached although they are not public
+	Time   time.Duration  // of one page; 0: 20 s
+	Size   int64          // bytes of one page that are read; 0: 10 MiB
+}
+
+// Tool is the browser of one conversation.
+type Tool struct {
+	o      Options
+	client *http.Client
+
+	mu    sync.Mutex // one call at a time
+	views []*page    // by cursor
+	held  int        // bytes of text of views
+}
+
+// New makes a browser without pages.
+func New(o Options) *Tool {
+	if o.Time == 0 {
+		o.Time = 20 * time.Second
+	}
+	if o.Size == 0 {
+		o.Size = 10 << 20
+	}
+	return &Tool{o: o, client: pageClient(o.Allow)}
+}
+
+func (t *Tool) Offer(r *session.Request) { r.Browser = true }
+
+func (t *Tool) Runs(recipient string) bool {
+	switch recipient {
+	case "browser.search", "browser.open", "browser.find":
+		return true
+	}
+	return false
+}
+
+// Close frees the pages.
+func (t *Tool) Close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.views, t.held = nil, 0
+	return nil
+}
+
+// Run runs a call; its arguments are a JSON object.
+func (t *Tool) Run(ctx context.Context, c session.Call, _ func(string)) (session.ToolResult,
+	error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var a arguments
+	if err := json.Unmarshal([]byte(c.Arguments), &a); err != nil {
+		return session.ToolResult{}, fmt.Errorf("the arguments are not a JSON object: %w", err)
+	}
+	switch strings.TrimPrefix(c.Recipient, "browser.") {
+	case "search":
+		return t.search(ctx, a)
+	case "open":
+		return t.open(ctx, a)
+	case "find":
+		return t.find(a)
+	}
+	return session.ToolResult{}, fmt.Errorf("the browser has search, open and find, not %q",
+		c.Recipient)
+}
+
+// arguments are those of a call. Models write numbers as text too.
+type arguments map[string]any
+
+func (a arguments) text(name string) string {
+	s, _ := a[name].(string)
+	return strings.TrimSpace(s)
+}
+
+// number is the whole number of a name, or none where there is no such number.
+func (a arguments) number(name string, none int) int {
+	switch v := a[name].(type) {
+	case float64:
+		if v >= -1 && v < 1<<31 {
+			return int(v)
+		}
+	case string:
+		if n, err := strconv.Atoi(strings.TrimSpace(v)); err == nil && n >= -1 {
+			return n
+		}
+	}
+	return none
+}
+
+const (
+	usualHits = 10
+	mostHits  = 20
+)
+
+func (t *Tool) search(ctx context.Context, a arguments) (session.ToolResult, error) {
+	query := a.text("query")
+	if query == "" {
+		return session.ToolResult{}, errors.New("search needs a `query`")
+	}
+	if t.o.Search == nil {
+		return session.ToolResult{}, errors.New("this browser has no search engine; " +
+			"open a page by its URL instead")
+	}
+	ctx, cancel := context.WithTimeout(ctx, t.o.Time)
+	defer cancel()
+	n := min(max(a.number("topn", usualHits), 1), mostHits)
+	hits, err := t.o.Search(ctx, query, n)
+	if err != nil {
+		return session.ToolResult{}, fmt.Errorf("the search failed: %w", err)
+	}
+	if len(hits) == 0 {
+		return session.ToolResult{}, fmt.Errorf("no results for %q; try other words", query)
+	}
+	p := resultsPage(query, hits[:min(n, len(hits))])
+	return t.show(p, 0, -1, fmt.Sprintf("%d results for %q", len(p.links), query))
+}
+
+func (t *Tool) open(ctx context.Context, a arguments) (session.ToolResult, error) {
+	loc, lines := a.number("loc", -1), a.number("num_lines", -1)
+	address, link := "", a.number("id", -1)
+	if text := a.text("id"); link < 0 && text != "" && text != "-1" {
+		address = text
+	}
+	source, _ := a["view_source"].(bool)
+	var at *page
+	if address == "" {
+		var err error
+		if at, err = t.view(a.number("cursor", -1)); err != nil {
+			return session.ToolResult{}, err
+		}
+		switch {
+		case link >= 0 && link >= len(at.links):
+			return session.ToolResult{}, fmt.Errorf("that page has no link with the id %d; "+
+				"ids are shown as 【id†text】", link)
+		case link >= 0:
+			l := at.links[link]
+			if l.page != nil { // a match of find
+				return t.show(l.page, orElse(loc, max(l.line-3, 0)), lines, "")
+			}
+			address = l.url
+		case !source:
+			return t.show(at, max(loc, 0), lines, "")
+		default:
+			address = at.url
+		}
+	}
+	p, err := t.fetch(ctx, address, source)
+	if err != nil {
+		return session.ToolResult{}, err
+	}
+	return t.show(p, max(loc, 0), lines, "")
+}
+
+func orElse(n, other int) int {
+	if n < 0 {
+		return other
+	}
+	return n
+}
+
+func (t *Tool) find(a arguments) (session.ToolResult, error) {
+	pattern, _ := a["pattern"].(string)
+	if strings.TrimSpace(pattern) == "" {
+		return session.ToolResult{}, errors.New("find needs a `pattern`")
+	}
+	at, err := t.view(a.number("cursor", -1))
+	if err != nil {
+		return session.ToolResult{}, err
+	}
+	found := at.find(pattern)
+	return t.show(found, 0, -1, fmt.Sprintf("%d matches of %q in %s", len(found.links), pattern,
+		at.title))
+}
+
+// view is the page with a cursor; -1 is the latest.
+func (t *Tool) view(cursor int) (*page, error) {
+	if len(t.views) == 0 {
+		return nil, errors.New("no page has been opened yet; search, or open a URL")
+	}
+	if cursor < 0 {
+		cursor = len(t.views) - 1
+	}
+	if cursor >= len(t.views) {
+		return nil, fmt.Errorf("there is no page with cursor %d; the latest one has cursor %d",
+			cursor, len(t.views)-1)
+	}
+	if p := t.views[cursor]; p.lines != nil {
+		return p, nil
+	}
+	return nil, fmt.Errorf("the page with cursor %d is no longer kept; open %s again", cursor,
+		t.views[cursor].url)
+}
+
+// mostHeld is how many bytes of pages a conversation keeps; the oldest lose their text first.
+const mostHeld = 32 << 20
+
+// show gives a page the next cursor and returns what the model sees of it.
+func (t *Tool) show(p *page, loc, lines int, title string) (session.ToolResult, error) {
+	text, err := p.window(len(t.views), loc, lines)
+	if err != nil {
+		return session.ToolResult{}, err
+	}
+	t.views = append(t.views, p)
+	t.held += p.size
+	for i := 0; t.held > mostHeld && i < len(t.views)-1; i++ {
+		old := t.views[i]
+		if old == p || old.lines == nil {
+			continue
+		}
+		for _, v := range t.views { // it may have several cursors
+			if v == old {
+				t.held -= old.size
+			}
+		}
+		old.lines, old.links = nil, nil
+	}
+	if title == "" {
+		title = strings.TrimSpace(p.title + " " + p.url)
+	}
+	return session.ToolResult{Text: text, Title: title}, nil
+}
+
+// absolute is the URL that a model or a page means, or an error that says what can be opened.
+func absolute(address string) (*url.URL, error) {
+	if !strings.Contains(address, "://") {
+		address = "https://" + address
+	}
+	u, err := url.Parse(address)
+	if err == nil && u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("only http and https can be opened, not %s", u.Scheme)
+	}
+	if err != nil || u.Host == "" {
+		return nil, fmt.Errorf("%q is not a URL; open takes one such as https://example.com/page",
+			address)
+	}
+	u.User, u.Fragment = nil, ""
+	return u, nil
+}

@@ -1,0 +1,214 @@
+// Fetching a page: what it may cost, and which addresses may be reached.
+//
+// The address is checked in the dialer, when the name has been resolved and before anything is
+// sent, so a redirect or a name that points inside is refused too. Pages are fetched without a
+// proxy: behind one the address could not be checked.
+
+package browser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/net/html/charset"
+)
+
+const mostRedirects = 5
+
+// privateAddress is an address that is not public and was not allowed.
+type privateAddress struct{ address netip.Addr }
+
+func (e *privateAddress) Error() string {
+	return fmt.Sprintf("%s is not a public address, and was not allowed", e.address)
+}
+
+func pageClient(allow []netip.Prefix) *http.Client {
+	dialer := &net.Dialer{Timeout: 10 * time.Second, Control: func(_, address string,
+		_ syscall.RawConn) error {
+		at, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return fmt.Errorf("read the address %s: %w", address, err)
+		}
+		ip := at.Addr().Unmap().WithZone("")
+		if public(ip) || slices.ContainsFunc(allow, func(p netip.Prefix) bool {
+			return p.Contains(ip)
+		}) {
+			return nil
+		}
+		return &privateAddress{ip}
+	}}
+	return &http.Client{
+		Transport: &http.Transport{DialContext: dialer.DialContext, ForceAttemptHTTP2: true,
+			DisableKeepAlives: true, TLSHandshakeTimeout: 10 * time.Second,
+			MaxResponseHeaderBytes: 256 << 10},
+		CheckRedirect: func(r *http.Request, before []*http.Request) error {
+			if len(before) > mostRedirects {
+				return fmt.Errorf("it was redirected more than %d times", mostRedirects)
+			}
+			if r.URL.Scheme != "http" && r.URL.Scheme != "https" {
+				return fmt.Errorf("it redirects to %s, and only http and https can be opened",
+					r.URL.Scheme)
+			}
+			return nil
+		},
+	}
+}
+
+// inside are the networks that belong to a machine, a site or a cloud, but for those that netip
+// knows.
+var inside = prefixes("0.0.0.0/8", "100.64.0.0/10", "168.63.129.16/32", "192.0.0.0/24",
+	"192.88.99.0/24", "198.18.0.0/15", "240.0.0.0/4", "2001::/23", "2002::/16")
+
+// outside is IPv6's public part. The rest has IPv4 addresses inside, or belongs to a site.
+var outside = netip.MustParsePrefix("2000::/3")
+
+func prefixes(list ...string) (out []netip.Prefix) {
+	for _, p := range list {
+		out = append(out, netip.MustParsePrefix(p))
+	}
+	return out
+}
+
+// public tells whether an address is anybody's on the Internet.
+func public(ip netip.Addr) bool {
+	if !ip.IsGlobalUnicast() || ip.IsPrivate() || ip.IsLoopback() || ip.IsLinkLocalUnicast() ||
+		ip.Is6() && !outside.Contains(ip) {
+		return false
+	}
+	return !slices.ContainsFunc(inside, func(p netip.Prefix) bool { return p.Contains(ip) })
+}
+
+// fetch reads a page.
+func (t *Tool) fetch(ctx context.Context, address string, source bool) (*page, error) {
+	u, err := absolute(address)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, t.o.Time,
+		fmt.Errorf("it took longer than %v", t.o.Time))
+	defer cancel()
+	p, err := t.read(ctx, u, source)
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be opened: %w", u, sentence(ctx, err))
+	}
+	return p, nil
+}
+
+func (t *Tool) read(ctx context.Context, u *url.URL, source bool) (*page, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("User-Agent", "Mozilla/5.0 (compatible; ossrun)")
+	r.Header.Set("Accept", "text/html, text/plain;q=0.9, application/json;q=0.8, */*;q=0.1")
+	r.Header.Set("Accept-Language", "en, *;q=0.5")
+	answer, err := t.client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode/100 != 2 {
+		return nil, fmt.Errorf("the server answered %s", answer.Status)
+	}
+	content := answer.Header.Get("Content-Type")
+	if content == "" {
+		content = "text/html"
+	}
+	kind, _, err := mime.ParseMediaType(content)
+	if err != nil {
+		kind, _, _ = strings.Cut(content, ";")
+	}
+	isHTML := kind == "text/html" || kind == "application/xhtml+xml"
+	if !isHTML && !isText(kind) {
+		return nil, fmt.Errorf("it is %s, and this browser reads text and HTML only; "+
+			"look for the same as a web page", shortKind(kind))
+	}
+	text, cutOff, err := t.body(answer.Body, content)
+	if err != nil {
+		return nil, err
+	}
+	at := answer.Request.URL
+	title, links := at.Host, []link(nil)
+	if isHTML && !source {
+		var named string
+		if named, text, links = htmlText(text, at); named != "" {
+			title = named
+		}
+		if text == "" {
+			text = "[this page has no text; it may need a browser that runs scripts]"
+		}
+	} else if text = strings.ReplaceAll(clean(text), "\t", "    "); len(text) > mostText {
+		text, cutOff = strings.ToValidUTF8(text[:mostText], ""), true
+	}
+	if cutOff {
+		text += fmt.Sprintf("\n[the rest of the page is left out, it has more than %d MiB]",
+			min(t.o.Size, mostText)>>20)
+	}
+	return newPage(at.String(), title, text, links), nil
+}
+
+// body reads a page's text, in UTF-8, up to the limit.
+func (t *Tool) body(from io.Reader, content string) (_ string, cutOff bool, err error) {
+	raw, err := io.ReadAll(io.LimitReader(from, t.o.Size+1))
+	if err != nil {
+		return "", false, err
+	}
+	if int64(len(raw)) > t.o.Size {
+		raw, cutOff = raw[:t.o.Size], true
+	}
+	encoding, _, _ := charset.DetermineEncoding(raw[:min(len(raw), 1024)], content)
+	text, err := encoding.NewDecoder().Bytes(raw)
+	if err != nil {
+		text = raw
+	}
+	return strings.ReplaceAll(string(text), "\r\n", "\n"), cutOff, nil
+}
+
+// isText tells media types that are read as they are.
+func isText(kind string) bool {
+	switch kind {
+	case "application/json", "application/xml", "application/javascript", "application/yaml",
+		"application/x-yaml", "application/toml", "application/x-sh":
+		return true
+	}
+	return strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "+json") ||
+		strings.HasSuffix(kind, "+xml") && kind != "image/svg+xml"
+}
+
+func shortKind(kind string) string {
+	if kind == "application/pdf" {
+		return "a PDF document"
+	}
+	kind, _ = cut(flat(kind), 60)
+	return "a file of type " + kind
+}
+
+// sentence is an error of the network without its wrappers, which repeat the URL.
+func sentence(ctx context.Context, err error) error {
+	var private *privateAddress
+	var name *net.DNSError
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.As(err, &private):
+		return private
+	case errors.As(err, &name) && name.IsNotFound:
+		return fmt.Errorf("there is no host %s", name.Name)
+	}
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		return wrapped.Err
+	}
+	return err
+}

@@ -1,0 +1,242 @@
+// A page as the model sees it: wrapped into numbered lines, of which a window is shown.
+
+package browser
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+	"unicode"
+
+	"github.com/ossrun/ossrun/harmony/token"
+)
+
+const (
+	lineWidth  = 80
+	viewTokens = 1024   // of a window whose length the model leaves open, as it was trained
+	mostShown  = 50_000 // bytes of any window
+	mostFound  = 50     // matches of a find
+	foundLines = 4      // lines shown of a match
+)
+
+// page is what a cursor names. It does not change but for losing its text.
+type page struct {
+	url, title string
+	lines      []string
+	links      []link   // by id
+	sources    []source // of a page of results: whose a line is
+	size       int      // bytes of lines
+}
+
+// link leads to a URL, or to a line of a page that is there.
+type link struct {
+	url  string
+	page *page
+	line int
+}
+
+// source says that the lines from here on are from another page.
+type source struct {
+	line       int
+	url, title string
+}
+
+func newPage(address, title, text string, links []link) *page {
+	p := &page{url: address, title: title, links: links}
+	p.lines = wrap("\nURL: " + address + "\n" + strings.TrimRight(text, "\n "))
+	for _, l := range p.lines {
+		p.size += len(l) + 16
+	}
+	return p
+}
+
+// resultsPage lists what a search has found.
+func resultsPage(query string, hits []Hit) *page {
+	var links []link
+	var text strings.Builder
+	text.WriteString("# Search Results\n\n")
+	for i, h := range hits {
+		title, _ := cut(flat(h.Title), 200)
+		about, _ := cut(flat(h.Text), 600)
+		domain := ""
+		if u, err := url.Parse(h.URL); err == nil {
+			domain = "†" + flat(u.Host)
+		}
+		links = append(links, link{url: h.URL})
+		fmt.Fprintf(&text, "  * 【%d†%s%s】 %s\n", i, title, domain, about)
+	}
+	p := newPage("", query, text.String(), links)
+	for n, line := range p.lines {
+		if strings.HasPrefix(line, "  * 【") && len(p.sources) < len(hits) {
+			h := hits[len(p.sources)]
+			p.sources = append(p.sources, source{n, h.URL, flat(h.Title)})
+		}
+	}
+	return p
+}
+
+// source is where a line comes from.
+func (p *page) source(line int) (address, title string) {
+	address, title = p.url, p.title
+	for _, s := range p.sources {
+		if s.line <= line {
+			address, title = s.url, s.title
+		}
+	}
+	return address, title
+}
+
+// window is the display of some lines.
+func (p *page) window(cursor, loc, count int) (string, error) {
+	last := len(p.lines) - 1
+	if loc > last {
+		return "", fmt.Errorf("`loc` %d lies behind the page's last line, %d", loc, last)
+	}
+	var body strings.Builder
+	tokens, end := 0, loc
+	for ; end <= last; end++ {
+		line := fmt.Sprintf("L%d: %s\n", end, p.lines[end])
+		if end > loc && (count > 0 && end-loc >= count || body.Len()+len(line) > mostShown) {
+			break
+		}
+		if count <= 0 {
+			tokens += len(token.Get().Encode(nil, line))
+			if tokens > viewTokens && end > loc {
+				break
+			}
+		}
+		body.WriteString(line)
+	}
+	name := p.title
+	if p.url != "" {
+		address, more := cut(p.url, 200)
+		if more {
+			address += "..."
+		}
+		name += " (" + address + ")"
+	}
+	return fmt.Sprintf("[%d] %s\n**viewing lines [%d - %d] of %d**\n\n%s", cursor, name, loc, end-1,
+		last, strings.TrimSuffix(body.String(), "\n")), nil
+}
+
+// find makes a page of the places where the pattern stands, in small or capital letters, also
+// across the end of a line.
+func (p *page) find(pattern string) *page {
+	found := &page{url: p.url, title: fmt.Sprintf("Find results for text: `%s` in `%s`", pattern,
+		p.title)}
+	plain := strings.Split(withoutLinks(strings.Join(p.lines, "\n")), "\n")
+	var text strings.Builder
+	var starts []int // of the lines in text
+	for _, line := range plain {
+		starts = append(starts, text.Len())
+		text.WriteString(strings.Map(unicode.ToLower, strings.TrimRight(line, " ")) + " ")
+	}
+	wanted := strings.Map(unicode.ToLower, strings.Join(strings.Fields(pattern), " "))
+	line, shown := 0, -1
+	for from := 0; len(found.links) < mostFound; {
+		i := strings.Index(text.String()[from:], wanted)
+		if i < 0 {
+			break
+		}
+		from += i
+		for line+1 < len(starts) && starts[line+1] <= from {
+			line++
+		}
+		from += len(wanted)
+		if line < shown {
+			continue // a match before it shows this one
+		}
+		shown = min(line+foundLines, len(plain))
+		if found.lines != nil {
+			found.lines = append(found.lines, "")
+		}
+		address, title := p.source(line)
+		found.sources = append(found.sources, source{len(found.lines), address, title})
+		found.lines = append(found.lines, fmt.Sprintf("# 【%d†match at L%d】", len(found.links),
+			line))
+		found.lines = append(found.lines, plain[line:shown]...)
+		found.links = append(found.links, link{page: p, line: line})
+	}
+	if found.lines == nil {
+		found.lines = []string{fmt.Sprintf("No `find` results for pattern: `%s`", pattern)}
+	}
+	for _, l := range found.lines {
+		found.size += len(l) + 16
+	}
+	return found
+}
+
+// shownLink is a link as pages have it.
+var shownLink = regexp.MustCompile(`【\d+†([^】†]*)(?:†[^】]*)?】`)
+
+// withoutLinks leaves the links' texts, and every line's end.
+func withoutLinks(text string) string {
+	return shownLink.ReplaceAllStringFunc(text, func(l string) string {
+		inside := shownLink.FindStringSubmatch(l)[1]
+		return inside + strings.Repeat("\n", strings.Count(l, "\n")-strings.Count(inside, "\n"))
+	})
+}
+
+// wrap breaks text at blanks into lines of at most lineWidth characters.
+func wrap(text string) (lines []string) {
+	for line := range strings.SplitSeq(text, "\n") {
+		for {
+			at, space, n := 0, 0, 0
+			for i, r := range line {
+				if n > lineWidth {
+					break
+				}
+				at = i
+				if r == ' ' && strings.TrimLeft(line[:i], " ") != "" {
+					space = i + 1
+				}
+				n++
+			}
+			if n <= lineWidth {
+				break
+			}
+			if space > 0 {
+				at = space
+			}
+			lines = append(lines, strings.TrimRight(line[:at], " "))
+			line = line[at:]
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// clean takes from a page's text what would look like the browser's own marks, and what cannot be
+// seen.
+func clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '【':
+			return '〖'
+		case r == '】':
+			return '〗'
+		case r == '\n' || r == '\t':
+			return r
+		case unicode.Is(unicode.Cf, r) && r != '\u200d', unicode.IsControl(r):
+			return -1 // zero-width, direction marks and tags hide text; emoji need U+200D
+		}
+		return r
+	}, strings.ToValidUTF8(text, "\ufffd"))
+}
+
+// flat is clean text on one line that can stand inside a link.
+func flat(text string) string {
+	return strings.ReplaceAll(strings.Join(strings.Fields(clean(text)), " "), "†", "‡")
+}
+
+// cut is the first n characters.
+func cut(text string, n int) (_ string, more bool) {
+	for i := range text {
+		if n == 0 {
+			return text[:i], true
+		}
+		n--
+	}
+	return text, false
+}
