@@ -25,7 +25,11 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/ui/chat/quiet"
 )
+
+// Bubble Tea has been initialised here, without asking the terminal.
+func init() { quiet.Restore() }
 
 // Options are what a chat starts with. Model, In and Out are needed.
 type Options struct {

@@ -34,7 +34,7 @@ func init() {
 			func(m *Model, _ string) tea.Cmd { m.reset(); return nil }},
 		{"effort", "low|medium|high", "how long the model thinks (Ctrl+R)", (*Model).setEffort},
 		{"system", "TEXT", "the model's instructions; \"off\" removes them", (*Model).setSystem},
-		{"regenerate", "", "throw the last answer away and ask again",
+		{"regenerate", "", "ask the last question again",
 			func(m *Model, _ string) tea.Cmd { return m.regenerate() }},
 		{"copy", "", "the last answer into the clipboard",
 			func(m *Model, _ string) tea.Cmd { return m.copy() }},
@@ -203,13 +203,12 @@ func (m *Model) regenerate() tea.Cmd {
 		m.note("an answer is being written: Esc stops it")
 		return nil
 	}
-	last, ok := m.conversation.takeBack()
-	if !ok {
+	last := m.conversation.at
+	if last == nil || last.answer == nil {
 		m.note("nothing was asked yet")
 		return nil
 	}
-	m.transcript.entries = m.transcript.entries[:last.entry]
-	return m.ask(last.question)
+	return m.ask(last.question, last)
 }
 
 // copy writes the last answer to the terminal's clipboard (OSC 52).

@@ -1,4 +1,4 @@
-// What the model is given again with every turn.
+// What was said, as the model is given it again with every turn.
 
 package chat
 
@@ -9,9 +9,12 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// A conversation is what the model is given again with every turn: messages in Harmony's form, kept
-// by exchange so that the last answer can be taken back.
-type conversation struct{ exchanges []exchange }
+// A conversation is a tree: an answer that is asked for again, and a question that is edited, begin
+// a branch beside the old one, which stays. at is the end of the branch on the screen.
+type conversation struct {
+	first []*exchange
+	at    *exchange // nil: nothing was said yet
+}
 
 // An exchange is one question with what the model said to it.
 type exchange struct {
@@ -19,36 +22,63 @@ type exchange struct {
 	entry    int // the question's place in the transcript
 	answer   *answer
 	messages []session.Message
+	// summary stands for everything before this exchange, which has no question of its own
+	summary string
+
+	before *exchange // nil: it begins the conversation
+	after  []*exchange
 }
 
-// ask opens an exchange.
-func (c *conversation) ask(question string, entry int, a *answer) {
-	c.exchanges = append(c.exchanges,
-		exchange{question, entry, a, []session.Message{session.User(question)}})
+// ask opens an exchange behind the last one.
+func (c *conversation) ask(question string, entry int, a *answer) *exchange {
+	e := &exchange{question: question, entry: entry, answer: a,
+		messages: []session.Message{session.User(question)}}
+	c.add(e, c.at)
+	return e
 }
 
-// said appends the messages of a turn that has ended to the last exchange.
-func (c *conversation) said(messages []session.Message) {
-	if n := len(c.exchanges); n > 0 {
-		c.exchanges[n-1].messages = append(c.exchanges[n-1].messages, messages...)
+// add puts e behind another exchange, or at the beginning, and goes there.
+func (c *conversation) add(e, before *exchange) {
+	e.before = before
+	list := c.beside(e)
+	*list = append(*list, e)
+	c.at = e
+}
+
+// beside are the branches that begin where e begins, e among them.
+func (c *conversation) beside(e *exchange) *[]*exchange {
+	if e.before == nil {
+		return &c.first
 	}
+	return &e.before.after
 }
 
-// takeBack removes the last exchange and returns it.
-func (c *conversation) takeBack() (exchange, bool) {
-	n := len(c.exchanges)
-	if n == 0 {
-		return exchange{}, false
+// drop removes the last exchange, of which nothing came, and goes to another one.
+func (c *conversation) drop(to *exchange) {
+	list := c.beside(c.at)
+	*list = (*list)[:len(*list)-1]
+	c.at = to
+}
+
+// path is the branch on the screen, from its beginning.
+func (c *conversation) path() []*exchange {
+	var path []*exchange
+	for e := c.at; e != nil; e = e.before {
+		path = append(path, e)
 	}
-	last := c.exchanges[n-1]
-	c.exchanges = c.exchanges[:n-1]
-	return last, true
+	for i, j := 0, len(path)-1; i < j; i, j = i+1, j-1 {
+		path[i], path[j] = path[j], path[i]
+	}
+	return path
 }
 
-// messages is the history, oldest first.
+// messages is the history, oldest first, from the latest summary on.
 func (c *conversation) messages() []session.Message {
 	var all []session.Message
-	for _, e := range c.exchanges {
+	for _, e := range c.path() {
+		if e.summary != "" {
+			all = nil
+		}
 		all = append(all, e.messages...)
 	}
 	return all
@@ -56,22 +86,28 @@ func (c *conversation) messages() []session.Message {
 
 // lastAnswer is what /copy copies.
 func (c *conversation) lastAnswer() string {
-	for i := len(c.exchanges) - 1; i >= 0; i-- {
-		if said := c.exchanges[i].answer.said(); said != "" {
-			return said
+	for e := c.at; e != nil; e = e.before {
+		if e.answer != nil {
+			if said := e.answer.said(); said != "" {
+				return said
+			}
 		}
 	}
 	return ""
 }
 
-// document is the conversation as markdown, for /save.
+// document is the branch on the screen as markdown, for /save and /export.
 func (c *conversation) document(model, system string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Chat with %s\n", model)
 	if system != "" {
 		fmt.Fprintf(&b, "\n## System\n\n%s\n", system)
 	}
-	for _, e := range c.exchanges {
+	for _, e := range c.path() {
+		if e.summary != "" {
+			fmt.Fprintf(&b, "\n## Summary of what was said before\n\n%s\n", e.summary)
+			continue
+		}
 		fmt.Fprintf(&b, "\n## You\n\n%s\n\n## %s\n", e.question, model)
 		for _, p := range e.answer.parts {
 			switch p := p.(type) {

@@ -59,12 +59,12 @@ func longConversation(tb testing.TB, tokens []string) []time.Duration {
 	s.m.Update(tea.WindowSizeMsg{Width: 120, Height: 50})
 	begin := func() *live {
 		a := newAnswer(s.m.palette, s.clock.read())
-		s.m.conversation.ask("?", len(s.m.transcript.entries), a)
+		e := s.m.conversation.ask("?", len(s.m.transcript.entries), a)
 		s.m.transcript.add(newQuestion(s.m.palette, "And what else is there to say about it?"))
 		s.m.transcript.add(a)
 		s.m.turns++
 		s.m.live = &live{number: s.m.turns, cancel: func() {}, box: newMailbox(), answer: a,
-			started: s.clock.read()}
+			exchange: e, started: s.clock.read()}
 		return s.m.live
 	}
 	feed := func(l *live, tokens []string, think int) frame {

@@ -3,6 +3,7 @@ package chat
 import (
 	"bytes"
 	"encoding/base64"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -137,6 +138,48 @@ func TestRegenerateAndNew(t *testing.T) {
 	if s.m.live != nil || len(s.m.conversation.messages()) != 0 ||
 		strings.Contains(text, "second answer") || !strings.Contains(text, "0 / 131,072") {
 		t.Errorf("after /new:\n%s", text)
+	}
+}
+
+// An answer stays until something of the one that takes its place has come.
+func TestARefusedRegenerateLosesNothing(t *testing.T) {
+	s := newStage(t, 80, 20, Options{},
+		turn(answering("the whole answer"), []session.Event{stopped(9, 2)}),
+		turn([]session.Event{session.Done{Finish: session.FinishError,
+			Err: errors.New("the server is gone")}}),
+		turn([]session.Event{nil}),
+		turn(answering("another"), []session.Event{stopped(9, 2)}))
+	s.ask("the question")
+	s.play(0, step)
+	kept := func(why string) {
+		t.Helper()
+		if text := s.text(); !strings.Contains(text, "the whole answer") ||
+			!strings.Contains(text, why) || strings.Count(text, "❯ the question") != 1 {
+			t.Errorf("want the answer and %q:\n%s", why, text)
+		}
+		if n := len(s.m.conversation.messages()); n != 2 || s.m.context != 11 {
+			t.Errorf("%d messages, want 2; context %d, want 11", n, s.m.context)
+		}
+	}
+	s.runner.refuse = errors.New("no such file")
+	s.ask("/regenerate")
+	s.play(0, step)
+	kept("no such file")
+	s.runner.refuse = nil
+	s.ask("/regenerate")
+	if !strings.Contains(s.text(), "the whole answer") {
+		t.Errorf("the answer is gone before another has begun:\n%s", s.text())
+	}
+	s.play(0, step)
+	kept("the server is gone")
+	s.ask("/regenerate")
+	s.keys("esc")
+	s.play(0, step)
+	kept("stopped before it began")
+	s.ask("/regenerate")
+	s.play(0, step)
+	if text := s.text(); strings.Contains(text, "the whole") || !strings.Contains(text, "another") {
+		t.Errorf("regenerated:\n%s", text)
 	}
 }
 

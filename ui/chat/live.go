@@ -24,13 +24,30 @@ type live struct {
 	cancel   context.CancelFunc
 	box      *mailbox
 	answer   *answer
-	question string
+	question *remark
+	exchange *exchange
+	before   *exchange // the end of the branch that was on the screen
+	replaced *exchange // what leaves the screen when begun; nil: nothing
+	begun    bool      // something has come
 
 	started  time.Time
 	first    time.Time // when the first and the latest token came
 	latest   time.Time
 	tokens   int
 	stopping bool
+}
+
+// failure is why a turn ended of which nothing came, if it can be taken back: one that failed, or
+// one that was stopped and would replace an answer.
+func (l *live) failure(d session.Done) error {
+	switch {
+	case l.begun:
+	case d.Finish == session.FinishError && d.Err != nil:
+		return d.Err
+	case d.Finish == session.FinishCancelled && l.replaced != nil:
+		return context.Canceled
+	}
+	return nil
 }
 
 // rate is the tokens a second since the first.

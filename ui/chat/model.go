@@ -178,7 +178,7 @@ func (m *Model) send() tea.Cmd {
 	}
 	m.remember(text)
 	m.editor.set("")
-	return m.ask(strings.TrimSpace(text))
+	return m.ask(strings.TrimSpace(text), nil)
 }
 
 // remember puts a line into the history.
@@ -192,20 +192,26 @@ func (m *Model) remember(text string) {
 	}
 }
 
-// ask begins a turn.
-func (m *Model) ask(text string) tea.Cmd {
+// ask begins a turn behind the last exchange, or a branch beside the exchange that it replaces.
+// What stands on the screen from that one on stays until something of the new answer has come.
+func (m *Model) ask(text string, replaced *exchange) tea.Cmd {
 	m.now = m.clock()
-	a := newAnswer(m.palette, m.now)
-	m.conversation.ask(text, len(m.transcript.entries), a)
-	m.transcript.add(newQuestion(m.palette, text))
+	a, question := newAnswer(m.palette, m.now), newQuestion(m.palette, text)
+	ctx, cancel := context.WithCancel(m.ctx)
+	m.turns++
+	l := &live{number: m.turns, cancel: cancel, box: newMailbox(), answer: a, question: question,
+		started: m.now, before: m.conversation.at, replaced: replaced}
+	m.live = l
+	if replaced != nil {
+		m.conversation.at = replaced.before
+	}
+	l.exchange = m.conversation.ask(text, len(m.transcript.entries), a)
+	if replaced == nil || replaced.question != text {
+		m.transcript.add(question)
+	}
 	m.transcript.add(a)
 	m.transcript.follow = true
 
-	ctx, cancel := context.WithCancel(m.ctx)
-	m.turns++
-	l := &live{number: m.turns, cancel: cancel, box: newMailbox(), answer: a, question: text,
-		started: m.now}
-	m.live = l
 	req := session.Request{
 		Messages: m.conversation.messages(), Effort: m.effort, Instructions: m.system,
 		Params: m.options.Params, MaxTokens: m.options.MaxTokens,
@@ -217,6 +223,18 @@ func (m *Model) ask(text string) tea.Cmd {
 		l.box.run(ctx, runner, req, clock)
 	})
 	return tea.Batch(l.box.next(m.ctx, l.number, time.Time{}, clock), nextTick())
+}
+
+// begun takes what the answer replaces from the screen.
+func (m *Model) begun() {
+	l := m.live
+	l.begun = true
+	if l.replaced == nil {
+		return
+	}
+	l.exchange.entry = l.replaced.entry
+	m.transcript.entries = append(m.transcript.entries[:l.replaced.entry:l.replaced.entry],
+		l.question, l.answer)
 }
 
 // frame takes what came since the last one.
@@ -232,6 +250,9 @@ func (m *Model) frame(f frame) tea.Cmd {
 			done = &d
 			continue
 		}
+		if !l.begun {
+			m.begun()
+		}
 		if l.answer.take(e.event, e.at) {
 			if l.tokens++; l.tokens == 1 {
 				l.first = e.at
@@ -240,6 +261,13 @@ func (m *Model) frame(f frame) tea.Cmd {
 		}
 	}
 	if done != nil {
+		if err := l.failure(*done); err != nil {
+			m.refused(err)
+			return nil
+		}
+		if !l.begun {
+			m.begun()
+		}
 		m.ended(*done)
 	}
 	if f.err != nil {
@@ -247,7 +275,7 @@ func (m *Model) frame(f frame) tea.Cmd {
 		return nil
 	}
 	if f.over {
-		m.conversation.said(f.result.Messages)
+		l.exchange.messages = append(l.exchange.messages, f.result.Messages...)
 		if l.answer.live { // a runner that ended without Done
 			l.answer.finish(m.now, "the engine ended without a word: /regenerate asks again",
 				term.Red)
@@ -261,7 +289,9 @@ func (m *Model) frame(f frame) tea.Cmd {
 // ended takes the last event of a turn.
 func (m *Model) ended(d session.Done) {
 	l := m.live
-	m.context = d.Usage.Prompt + d.Usage.Completion
+	if d.Usage.Prompt > 0 { // a turn that broke off does not know it
+		m.context = d.Usage.Prompt + d.Usage.Completion
+	}
 	m.rate = l.rate()
 	if s := d.Timing.Decode.Seconds(); s > 0 && d.Usage.Completion > 1 {
 		m.rate = float64(d.Usage.Completion-1) / s
@@ -291,15 +321,18 @@ func (m *Model) ended(d session.Done) {
 	l.answer.finish(m.now, term.Clean(ending), tone)
 }
 
-// refused takes back a question that could not be asked and puts it into the editor again.
+// refused takes back a question of which nothing came and puts it into the editor again; what it
+// would have replaced is still there.
 func (m *Model) refused(err error) {
-	question := m.live.question
+	l := m.live
 	m.live = nil
-	last, _ := m.conversation.takeBack()
-	// the empty answer
-	m.transcript.entries = slices.Delete(m.transcript.entries, last.entry+1, last.entry+2)
-	if m.editor.text == "" {
-		m.editor.set(question)
+	m.conversation.drop(l.before)
+	m.transcript.entries = slices.DeleteFunc(m.transcript.entries, func(e entry) bool {
+		return e == l.answer || l.replaced != nil && e == l.question
+	})
+	if again := l.replaced != nil && l.replaced.question == l.exchange.question; !again &&
+		m.editor.text == "" {
+		m.editor.set(l.exchange.question)
 	}
 	if errors.Is(err, context.Canceled) {
 		m.inform("stopped before it began")
