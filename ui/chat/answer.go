@@ -17,6 +17,7 @@ import (
 type answer struct {
 	palette term.Palette
 	parts   []part
+	before  int // code blocks of the conversation before this answer
 	started time.Time
 	live    bool
 	ending  string // one line under what was said, where it did not end by itself
@@ -29,8 +30,18 @@ type part interface {
 	end(at time.Time)
 }
 
-func newAnswer(p term.Palette, at time.Time) *answer {
-	return &answer{palette: p, started: at, live: true}
+func newAnswer(p term.Palette, at time.Time, before int) *answer {
+	return &answer{palette: p, started: at, live: true, before: before}
+}
+
+// code is the code blocks of the answer.
+func (a *answer) code() (all []string) {
+	for _, p := range a.parts {
+		if s, ok := p.(*speech); ok {
+			all = append(all, s.text.Code()...)
+		}
+	}
+	return all
 }
 
 // take adds one event and reports whether it was a token.
@@ -79,7 +90,7 @@ func (a *answer) push(p part, at time.Time) {
 func (a *answer) speech(aside bool, at time.Time) *speech {
 	s, ok := a.last().(*speech)
 	if !ok || s.aside != aside {
-		s = &speech{text: markdown.New(a.palette), aside: aside}
+		s = &speech{text: markdown.New(a.palette, a.before+len(a.code())), aside: aside}
 		a.push(s, at)
 	}
 	return s
@@ -97,8 +108,7 @@ func (a *answer) finish(at time.Time, ending string, tone term.Style) {
 var spinner = []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
 
 func (a *answer) runs(l layout) []run {
-	l.width -= 2
-	l.width = max(l.width, 1)
+	l.width, l.wide = max(l.width-2, 1), max(l.wide-2, 1)
 	var out []run
 	for i, p := range a.parts {
 		runs := p.runs(l, a.live && i == len(a.parts)-1)
@@ -208,7 +218,7 @@ func (s *speech) end(time.Time) {
 }
 
 func (s *speech) runs(l layout, _ bool) []run {
-	stable, tail := s.text.Rows(l.width)
+	stable, tail := s.text.Rows(l.width, l.wide)
 	if len(stable)+len(tail) == 0 {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -36,8 +37,7 @@ func init() {
 		{"system", "TEXT", "the model's instructions; \"off\" removes them", (*Model).setSystem},
 		{"regenerate", "", "ask the last question again",
 			func(m *Model, _ string) tea.Cmd { return m.regenerate() }},
-		{"copy", "", "the last answer into the clipboard",
-			func(m *Model, _ string) tea.Cmd { return m.copy() }},
+		{"copy", "N", "the last answer, or code block N, into the clipboard", (*Model).copy},
 		{"save", "FILE", "the conversation as markdown", (*Model).save},
 		{"quit", "", "leave (Ctrl+C, Ctrl+D)",
 			func(m *Model, _ string) tea.Cmd { return m.quit() }},
@@ -211,9 +211,19 @@ func (m *Model) regenerate() tea.Cmd {
 	return m.ask(last.question, last)
 }
 
-// copy writes the last answer to the terminal's clipboard (OSC 52).
-func (m *Model) copy() tea.Cmd {
+// copy writes the last answer, or one code block, to the terminal's clipboard (OSC 52).
+func (m *Model) copy(number string) tea.Cmd {
 	text := m.conversation.lastAnswer()
+	if number != "" {
+		code := m.conversation.at.code()
+		n, err := strconv.Atoi(number)
+		if err != nil || n < 1 || n > len(code) {
+			m.complain(fmt.Sprintf("/copy %s: this conversation has %s code blocks, whose numbers "+
+				"stand over them", number, thousands(len(code))))
+			return nil
+		}
+		text = code[n-1]
+	}
 	if text == "" {
 		m.note("there is no answer to copy yet")
 		return nil

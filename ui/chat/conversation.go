@@ -84,6 +84,18 @@ func (c *conversation) messages() []session.Message {
 	return all
 }
 
+// code is the code blocks of the branch on the screen up to an exchange and with it.
+func (e *exchange) code() []string {
+	if e == nil {
+		return nil
+	}
+	all := e.before.code()
+	if e.answer != nil {
+		all = append(all, e.answer.code()...)
+	}
+	return all
+}
+
 // lastAnswer is what /copy copies.
 func (c *conversation) lastAnswer() string {
 	for e := c.at; e != nil; e = e.before {

@@ -58,7 +58,7 @@ func longConversation(tb testing.TB, tokens []string) []time.Duration {
 	s.m.clock = s.clock.read
 	s.m.Update(tea.WindowSizeMsg{Width: 120, Height: 50})
 	begin := func() *live {
-		a := newAnswer(s.m.palette, s.clock.read())
+		a := newAnswer(s.m.palette, s.clock.read(), 0)
 		e := s.m.conversation.ask("?", len(s.m.transcript.entries), a)
 		s.m.transcript.add(newQuestion(s.m.palette, "And what else is there to say about it?"))
 		s.m.transcript.add(a)

@@ -196,15 +196,17 @@ func (m *Model) remember(text string) {
 // What stands on the screen from that one on stays until something of the new answer has come.
 func (m *Model) ask(text string, replaced *exchange) tea.Cmd {
 	m.now = m.clock()
-	a, question := newAnswer(m.palette, m.now), newQuestion(m.palette, text)
+	before := m.conversation.at
+	if replaced != nil {
+		before = replaced.before
+	}
+	a, question := newAnswer(m.palette, m.now, len(before.code())), newQuestion(m.palette, text)
 	ctx, cancel := context.WithCancel(m.ctx)
 	m.turns++
 	l := &live{number: m.turns, cancel: cancel, box: newMailbox(), answer: a, question: question,
 		started: m.now, before: m.conversation.at, replaced: replaced}
 	m.live = l
-	if replaced != nil {
-		m.conversation.at = replaced.before
-	}
+	m.conversation.at = before
 	l.exchange = m.conversation.ask(text, len(m.transcript.entries), a)
 	if replaced == nil || replaced.question != text {
 		m.transcript.add(question)

@@ -20,6 +20,7 @@ const foldQuestion = 16
 type layout struct {
 	palette  term.Palette
 	width    int       // columns for an entry
+	wide     int       // columns for code
 	height   int       // rows of the transcript on the screen
 	unfolded bool      // reasoning and long questions are shown whole
 	now      time.Time // for what is still going on

@@ -47,6 +47,7 @@ func (m *Model) View() string {
 	margin := m.margin()
 	body := m.transcript.view(layout{
 		palette: m.palette, width: max(min(m.laidOut-2*margin, widest), 1),
+		wide:     max(m.laidOut-2*margin, 1),
 		height:   m.height - len(bottom),
 		unfolded: m.unfolded, now: m.now,
 	})

@@ -21,11 +21,11 @@ func BenchmarkTail(b *testing.B) {
 		"wide": strings.Repeat("日本語のテキスト。", longestBlock/27),
 	} {
 		b.Run(name, func(b *testing.B) {
-			s := New(term.Palette{})
+			s := New(term.Palette{}, 0)
 			s.Push(text)
 			for b.Loop() {
 				s.tailAt = -1
-				s.Rows(100)
+				s.Rows(100, 100)
 			}
 		})
 	}

@@ -135,10 +135,18 @@ func (n *formulaNode) Dump(source []byte, level int) { ast.DumpHelper(n, source,
 
 type formulaParser struct{}
 
-func (formulaParser) Trigger() []byte { return []byte{'\\'} }
+func (formulaParser) Trigger() []byte { return []byte{'\\', '$'} }
 
 func (formulaParser) Parse(_ ast.Node, block text.Reader, _ parser.Context) ast.Node {
 	line, _ := block.PeekLine()
+	if line[0] == '$' {
+		inner, size := dollars(string(line), block.PrecendingCharacter())
+		if size == 0 {
+			return nil
+		}
+		block.Advance(size)
+		return &formulaNode{text: inner}
+	}
 	if len(line) < 4 || line[1] != '(' && line[1] != '[' {
 		return nil
 	}
@@ -153,4 +161,23 @@ func (formulaParser) Parse(_ ast.Node, block text.Reader, _ parser.Context) ast.
 	n := &formulaNode{text: strings.TrimSpace(string(line[2 : 2+end]))}
 	block.Advance(2 + end + 2)
 	return n
+}
+
+// dollars is the formula with which a line begins between $ or $$, and the bytes that it takes with
+// them, 0 for none. Prices and names of variables are none: there is no blank behind the first
+// mark or before the second, no letter or digit around them, and words need a sign of mathematics.
+func dollars(line string, before rune) (inner string, size int) {
+	mark := line[:min(run(line), 2)]
+	rest := line[len(mark):]
+	end := strings.Index(rest, mark)
+	if end <= 0 || before == '$' || before < 0x80 && isWord(byte(before)) {
+		return "", 0
+	}
+	inner, size = rest[:end], end+2*len(mark)
+	if strings.ContainsAny(inner[:1]+inner[end-1:], " \t\n") ||
+		size < len(line) && (isWord(line[size]) || line[size] == '$') ||
+		strings.Contains(inner, " ") && !strings.ContainsAny(inner, `\^_=+-*/<>{}|`) {
+		return "", 0
+	}
+	return inner, size
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,10 +17,10 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 func rows(p term.Palette, text string, width int) []string {
-	s := New(p)
+	s := New(p, 0)
 	s.Push(term.Clean(text))
 	s.End()
-	stable, tail := s.Rows(width)
+	stable, tail := s.Rows(width, width)
 	return append(append([]string{}, stable...), tail...)
 }
 
@@ -97,13 +98,13 @@ func checkPieces(t *testing.T, name, text string, width int, seed uint64) {
 	text = term.Clean(text)
 	want := rows(term.Palette{}, text, width)
 	rng := rand.New(rand.NewPCG(seed, 7))
-	s := New(term.Palette{})
+	s := New(term.Palette{}, 0)
 	var before []string
 	for rest := text; rest != ""; {
 		n := min(1+rng.IntN(6), len(rest))
 		s.Push(rest[:n])
 		rest = rest[n:]
-		stable, tail := s.Rows(width)
+		stable, tail := s.Rows(width, width)
 		for i, row := range before {
 			if stable[i] != row {
 				t.Fatalf("%s: finished row %d changed from %q to %q", name, i, row, stable[i])
@@ -117,7 +118,7 @@ func checkPieces(t *testing.T, name, text string, width int, seed uint64) {
 		}
 	}
 	s.End()
-	stable, tail := s.Rows(width)
+	stable, tail := s.Rows(width, width)
 	got := strings.Join(append(append([]string{}, stable...), tail...), "\n")
 	if got != strings.Join(want, "\n") {
 		t.Fatalf("%s: in pieces at width %d\n%s\nat once\n%s", name, width, got,
@@ -155,10 +156,10 @@ func TestTailDoesNotFlash(t *testing.T) {
 		"snake_case_name and 2 * 3 * 4",
 	} {
 		final := letters(strip(rows(term.Palette{}, text, 60)))
-		s := New(term.Palette{})
+		s := New(term.Palette{}, 0)
 		for i := range text {
 			s.Push(text[i : i+1])
-			stable, tail := s.Rows(60)
+			stable, tail := s.Rows(60, 60)
 			now := letters(strip(append(append([]string{}, stable...), tail...)))
 			if !strings.HasPrefix(final, strings.TrimSuffix(strings.TrimSuffix(now, ")"), "(")) {
 				t.Errorf("after %q the screen reads %q, which is no beginning of %q", text[:i+1],
@@ -179,13 +180,13 @@ func letters(s string) string {
 }
 
 func TestTableWaitsForItsSecondLine(t *testing.T) {
-	s := New(term.Palette{})
+	s := New(term.Palette{}, 0)
 	s.Push("| a | b |\n|--")
-	if _, tail := s.Rows(40); len(tail) != 0 {
+	if _, tail := s.Rows(40, 40); len(tail) != 0 {
 		t.Errorf("a header alone is shown: %q", tail)
 	}
 	s.Push("-|---|\n| x")
-	_, tail := s.Rows(40)
+	_, tail := s.Rows(40, 40)
 	if got := strip(tail); got != "a │ b\n──┼──\nx │ \n" {
 		t.Errorf("table %q", got)
 	}
@@ -199,9 +200,9 @@ func TestLongTextIsCut(t *testing.T) {
 		"word":  strings.Repeat("abcdefghij", 20_000),
 		"quote": strings.Repeat("> said\n", 9000),
 	} {
-		s := New(term.Palette{})
+		s := New(term.Palette{}, 0)
 		s.Push(text)
-		stable, tail := s.Rows(60)
+		stable, tail := s.Rows(60, 60)
 		if len(s.blocks) < 2 || len(stable) < 300 || len(tail) > 2500 {
 			t.Errorf("%s: %d blocks, %d and %d rows", name, len(s.blocks), len(stable), len(tail))
 		}
@@ -219,5 +220,44 @@ func TestLongTextIsCut(t *testing.T) {
 		if name == "line" && strings.Count(all, "word") != 20_000 {
 			t.Errorf("words lost: %d", strings.Count(all, "word"))
 		}
+	}
+}
+
+// Formulas are shown as they were written, and prices are none.
+func TestFormulas(t *testing.T) {
+	for source, want := range map[string]string{
+		`The set $\{1,2\}$ and \(\{a_1, b_2\}\) end.`: `The set \{1,2\} and \{a_1, b_2\} end.`,
+		`So $x_1*y_1*z$ holds, $$a\_b$$ too.`:         `So x_1*y_1*z holds, a\_b too.`,
+		`It costs $5 and *not* $10.`:                  `It costs $5 and not $10.`,
+		`Set $HOME and $PATH, or $HOME/$PATH.`:        `Set $HOME and $PATH, or $HOME/$PATH.`,
+		`5$ or (6$)`:                                  `5$ or (6$)`,
+	} {
+		if got := strings.TrimSpace(ansi.Strip(strings.Join(rows(term.Palette{}, source, 90), "\n"))); got != want {
+			t.Errorf("%s is shown as %q, want %q", source, got, want)
+		}
+	}
+}
+
+// Code has a label with its number, uses the width of the screen, and breaks at blanks.
+func TestCodeBlocks(t *testing.T) {
+	long := "call(" + strings.Repeat("argument, ", 14) + "last)"
+	s := New(term.Palette{}, 3)
+	s.Push("Text:\n\n```go\n" + long + "\n```\n\n- item\n\n  ```\n  two\n  ```\n")
+	s.End()
+	shown := func(width, wide int) string {
+		stable, tail := s.Rows(width, wide)
+		return ansi.Strip(strings.Join(append(slices.Clone(stable), tail...), "\n"))
+	}
+	if text := shown(100, 160); !strings.Contains(text, "  ┄ go · 4\n  "+long) ||
+		!strings.Contains(text, "    ┄ 5\n    two") {
+		t.Errorf("wide:\n%s", text)
+	}
+	for _, row := range strings.Split(shown(60, 60), "\n") {
+		if w := ansi.StringWidth(row); w > 60 || w > 55 && !strings.HasSuffix(row, " ") {
+			t.Errorf("row %q", row)
+		}
+	}
+	if got := s.Code(); len(got) != 2 || got[0] != long+"\n" || got[1] != "two\n" {
+		t.Errorf("code %q", got)
 	}
 }

@@ -51,6 +51,10 @@ type renderer struct {
 	source  []byte
 	// what is open where the next code block begins, and after it, where it ended
 	within highlight.State
+	extra  int      // columns that code may be wider than text
+	number int      // of the code block before the next one
+	codes  []string // the code blocks
+	cut    bool     // the first of them goes on from the block before
 }
 
 // document parses the source and returns its rows.
@@ -132,14 +136,24 @@ func (r *renderer) list(n *ast.List, width int) []term.Row {
 }
 
 // codeBlock shows code two columns in, so that it can be told from text without colours and copied
-// without marks.
+// without marks, under a label with the language and the number by which /copy knows it.
 func (r *renderer) codeBlock(lang string, n ast.Node, width int) []term.Row {
+	width += r.extra
 	var lines []string
 	for i := 0; i < n.Lines().Len(); i++ {
 		seg := n.Lines().At(i)
 		lines = append(lines, strings.TrimRight(string(seg.Value(r.source)), "\n"))
 	}
 	var rows []term.Row
+	if first := len(r.codes) == 0; !r.cut || !first {
+		r.number++
+		label := strconv.Itoa(r.number)
+		if lang != "" {
+			label = term.Clean(lang) + " · " + label
+		}
+		rows = []term.Row{{{Text: term.Cut("┄ "+label, max(width-2, 1)), Style: term.Dim}}}
+	}
+	r.codes = append(r.codes, strings.Join(lines, "\n")+"\n")
 	colours, within := r.code.lines(lang, r.within, lines)
 	r.within = within
 	for _, line := range colours {

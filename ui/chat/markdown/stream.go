@@ -12,6 +12,7 @@
 package markdown
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/ossrun/ossrun/ui/chat/highlight"
@@ -40,10 +41,15 @@ type Stream struct {
 	ended  bool
 
 	width  int
+	wide   int      // columns for code
 	stable []string // rows of blocks[:done], painted
 	done   int
 	tail   []string
 	tailAt int // length of the text that tail shows, -1: none
+
+	before    int      // code blocks of the conversation before this text
+	codes     []string // of blocks[:done]
+	tailCodes []string
 }
 
 // A block is a piece of text that is parsed on its own.
@@ -72,9 +78,10 @@ const (
 	rule
 )
 
-// New returns an empty Stream.
-func New(p term.Palette) *Stream {
-	return &Stream{palette: p, code: newHighlighter(), tailAt: -1}
+// New returns an empty Stream. before is how many code blocks the conversation had, for their
+// numbers.
+func New(p term.Palette, before int) *Stream {
+	return &Stream{palette: p, code: newHighlighter(), tailAt: -1, before: before}
 }
 
 // Push adds text, which has been cleaned.
@@ -291,26 +298,46 @@ func closes(b block, line string) bool {
 // the item, although a model that forgot to indent it has, strictly, opened another.
 func fenceOnly(line string) bool { return len(line) >= 3 && strings.Trim(line, "`") == "" }
 
-// Rows returns the painted rows at this width: those of finished blocks, then those of the tail.
-// Both slices belong to the Stream and hold until the next call.
-func (s *Stream) Rows(width int) (stable, tail []string) {
-	if width != s.width {
-		s.width, s.stable, s.done, s.tailAt = width, nil, 0, -1
+// Rows returns the painted rows at this width, in which code may be wide columns wide: those of
+// finished blocks, then those of the tail. Both slices belong to the Stream and hold until the next
+// call.
+func (s *Stream) Rows(width, wide int) (stable, tail []string) {
+	wide = max(wide, width)
+	if width != s.width || wide != s.wide {
+		s.width, s.wide, s.stable, s.done, s.tailAt, s.codes = width, wide, nil, 0, -1, nil
 	}
 	for ; s.done < len(s.blocks); s.done++ {
-		s.stable = append(s.stable, s.render(s.blocks[s.done], s.blocks[s.done].source)...)
+		b := s.blocks[s.done]
+		rows, codes := s.render(b, b.source, len(s.codes))
+		s.stable = append(s.stable, rows...)
+		if b.cut && len(codes) > 0 && len(s.codes) > 0 {
+			s.codes[len(s.codes)-1] += codes[0]
+			codes = codes[1:]
+		}
+		s.codes = append(s.codes, codes...)
 		s.tailAt = -1
 	}
 	if s.tailAt != s.text.Len() {
 		s.tailAt = s.text.Len()
-		s.tail = s.renderTail()
+		s.tail, s.tailCodes = s.renderTail()
 	}
 	return s.stable, s.tail
 }
 
+// Code is the code blocks so far, in their order.
+func (s *Stream) Code() []string {
+	s.Rows(max(s.width, 1), s.wide)
+	all, tail := slices.Clone(s.codes), s.tailCodes
+	if s.open.cut && s.open.kind == fenced && len(tail) > 0 && len(all) > 0 {
+		all[len(all)-1] += tail[0]
+		tail = tail[1:]
+	}
+	return append(all, tail...)
+}
+
 // renderTail renders the block that is still being written. Its last line may be the first of the
 // next block; it is shown as that, so nothing moves when the line ends.
-func (s *Stream) renderTail() []string {
+func (s *Stream) renderTail() (rows, codes []string) {
 	all := s.text.String()
 	source := all[s.start:]
 	b := s.open
@@ -319,20 +346,21 @@ func (s *Stream) renderTail() []string {
 		trimmed := strings.TrimSpace(last)
 		indent := len(last) - len(strings.TrimLeft(last, " \t"))
 		if trimmed != "" && !s.continues(kindOf(trimmed), indent) && (s.ended || !undecided(last)) {
-			rows := s.render(b, all[s.start:s.line])
+			rows, codes := s.render(b, all[s.start:s.line], len(s.codes))
 			next := block{kind: kindOf(trimmed), gap: s.gap(b.kind, kindOf(trimmed), s.blank)}
-			return append(rows, s.render(next, s.closed(next, last))...)
+			more, last := s.render(next, s.closed(next, last), len(s.codes)+len(codes))
+			return append(rows, more...), append(codes, last...)
 		}
 	}
 	if b.kind == none {
 		trimmed := strings.TrimSpace(source)
 		if trimmed == "" {
-			return nil
+			return nil, nil
 		}
 		b = block{kind: kindOf(trimmed)}
 		b.gap = s.gap(s.last(), b.kind, s.blank)
 	}
-	return s.render(b, s.closed(b, source))
+	return s.render(b, s.closed(b, source), len(s.codes))
 }
 
 // closed is source with what is open in it closed, while more is to come.
@@ -343,9 +371,11 @@ func (s *Stream) closed(b block, source string) string {
 	return unfinished(b.kind, source)
 }
 
-// render paints one block with its gap.
-func (s *Stream) render(b block, source string) []string {
-	r := renderer{palette: s.palette, code: s.code}
+// render paints one block with its gap, and gives the code in it. number is how many code blocks
+// this text has before it.
+func (s *Stream) render(b block, source string, number int) (painted, codes []string) {
+	r := renderer{palette: s.palette, code: s.code, extra: s.wide - s.width,
+		number: s.before + number, cut: b.cut && b.kind == fenced}
 	if b.cut {
 		source = b.header + source
 		r.within = s.within // and the comment that was open at the cut goes on
@@ -361,11 +391,11 @@ func (s *Stream) render(b block, source string) []string {
 		s.within = r.within
 	}
 	if len(rows) == 0 {
-		return nil
+		return nil, nil
 	}
-	painted := s.palette.PaintAll(rows)
+	painted = s.palette.PaintAll(rows)
 	if b.gap {
 		painted = append([]string{""}, painted...)
 	}
-	return painted
+	return painted, r.codes
 }

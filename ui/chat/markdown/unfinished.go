@@ -37,7 +37,12 @@ func unfinished(k kind, source string) string {
 		}
 	}
 	switch k {
-	case fenced, formula:
+	case fenced:
+		if body == "" {
+			return "" // the label waits for the whole name of the language
+		}
+		return body + last
+	case formula:
 		return body + last
 	case table:
 		if strings.Count(body, "\n") < 2 {
@@ -96,6 +101,14 @@ func openMarks(text string) string {
 				continue
 			}
 			i += 2
+		case '$':
+			line, _, _ := strings.Cut(text[i:], "\n")
+			before := rune(' ')
+			if i > 0 {
+				before = rune(text[i-1])
+			}
+			_, size := dollars(line, before)
+			i += max(size, 1)
 		case '`':
 			n := run(text[i:])
 			ticks := text[i : i+n]

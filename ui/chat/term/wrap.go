@@ -115,8 +115,9 @@ func trailing(s string) bool {
 	return strings.ContainsRune("、。，．：；！？）」』】〉》〕’”", r)
 }
 
-// Chop cuts a row into pieces of at most width columns wherever they end, for text whose blanks
-// count. The pieces after the first begin with lead, which counts towards their width.
+// Chop cuts a row into pieces of at most width columns, for text whose blanks count: behind a blank
+// of a piece's second half if there is one, else wherever it ends. The pieces after the first begin
+// with lead, which counts towards their width.
 func Chop(row Row, width int, lead Span) []Row {
 	width = max(width, 1)
 	if row.Width() <= width {
@@ -128,21 +129,50 @@ func Chop(row Row, width int, lead Span) []Row {
 	}
 	var rows []Row
 	var now Row
-	used := 0
+	used, blank := 0, 0 // columns of now, and those of it up to behind its last blank
 	for _, s := range row {
-		start := 0
-		for i := 0; i < len(s.Text); {
-			n, w := Cluster(s.Text[i:])
+		for text := s.Text; text != ""; {
+			n, w := Cluster(text)
 			if used > 0 && used+w > width {
-				rows = append(rows, append(now, Span{s.Text[start:i], s.Style}))
-				start, now, used = i, Row{lead}, indent
+				var rest Row
+				if blank > width/2 {
+					now, rest = split(now, blank)
+				}
+				rows = append(rows, now)
+				now = append(Row{lead}, rest...)
+				used, blank = indent+rest.Width(), 0
 			}
-			used += w
-			i += n
+			if last := len(now) - 1; last >= 0 && now[last].Style == s.Style {
+				now[last].Text += text[:n]
+			} else {
+				now = append(now, Span{text[:n], s.Style})
+			}
+			if used += w; text[0] == ' ' {
+				blank = used
+			}
+			text = text[n:]
 		}
-		now = append(now, Span{s.Text[start:], s.Style})
 	}
 	return append(rows, now)
+}
+
+// split cuts a row in two behind so many columns.
+func split(row Row, columns int) (before, after Row) {
+	for i, s := range row {
+		w := Width(s.Text)
+		if columns >= w {
+			columns -= w
+			continue
+		}
+		at := 0
+		for columns > 0 {
+			n, w := Cluster(s.Text[at:])
+			at, columns = at+n, columns-w
+		}
+		before = append(row[:i:i], Span{s.Text[:at], s.Style})
+		return before, append(Row{{s.Text[at:], s.Style}}, row[i+1:]...)
+	}
+	return row, nil
 }
 
 // Prefix puts first before the first row and rest before the others.
