@@ -5,6 +5,7 @@ package join
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -14,6 +15,13 @@ import (
 
 // patience is how long a cancelled turn may take to say how it ended.
 const patience = 5 * time.Second
+
+// ErrGone is wrapped by the error of a turn whose server does not answer any more.
+var ErrGone = errors.New("the server is gone")
+
+func (g *Guest) gone(err error) error {
+	return fmt.Errorf("%w (process %d): %w", ErrGone, g.Server.PID, err)
+}
 
 // Guest has turns of one model of a server.
 type Guest struct {
@@ -42,14 +50,14 @@ func (g *Guest) Start(ctx context.Context, r session.Request) (session.Turn, err
 	}
 	conn, err := dial(ctx, g.Server.Path)
 	if err != nil {
-		return nil, fmt.Errorf("the server (process %d) is gone: %w", g.Server.PID, err)
+		return nil, g.gone(err)
 	}
 	t := &guestTurn{ctx: ctx, conn: conn, read: json.NewDecoder(conn)}
 	write := json.NewEncoder(conn)
 	write.SetEscapeHTML(false)
 	if err = write.Encode(order{Do: doTurn, Model: g.Model.Name, Request: &r}); err != nil {
 		conn.Close()
-		return nil, fmt.Errorf("the server (process %d) is gone: %w", g.Server.PID, err)
+		return nil, g.gone(err)
 	}
 	t.stop = context.AfterFunc(ctx, func() {
 		_ = write.Encode(order{Do: doCancel}) // a connection that is broken cancels too
@@ -61,7 +69,7 @@ func (g *Guest) Start(ctx context.Context, r session.Request) (session.Turn, err
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, fmt.Errorf("the server (process %d) is gone: %w", g.Server.PID, err)
+		return nil, g.gone(err)
 	}
 	if first.Refused != nil {
 		t.leave()
@@ -106,7 +114,7 @@ func (t *guestTurn) Next() (session.Event, bool) {
 func (t *guestTurn) lost(err error) session.Event {
 	t.leave()
 	t.result.Done = session.Done{Finish: session.FinishError,
-		Err: fmt.Errorf("the server is gone: %w", err)}
+		Err: fmt.Errorf("%w: %w", ErrGone, err)}
 	if t.ctx.Err() != nil {
 		t.result.Done = session.Done{Finish: session.FinishCancelled}
 	}

@@ -41,11 +41,12 @@ type Options struct {
 	// MaxReasoning is session.Request.MaxReasoning of every turn.
 	MaxReasoning int
 
-	In          io.Reader // a terminal
-	Out         io.Writer // a terminal
-	HistoryPath string    // where questions are kept for Up and Down; "": nowhere
-	NoColor     bool      // as asked for by NO_COLOR: attributes such as bold stay
-	Notice      string    // one line under the greeting, such as what the demo model is
+	In          io.Reader     // a terminal
+	Out         io.Writer     // a terminal
+	HistoryPath string        // where questions are kept for Up and Down; "": nowhere
+	NoColor     bool          // as asked for by NO_COLOR: attributes such as bold stay
+	Notice      string        // one line under the greeting, such as what the demo model is
+	Notices     <-chan string // lines for the person that come later
 }
 
 // Run shows the chat until the person leaves it, which is no error, or ctx ends, which is ctx's.

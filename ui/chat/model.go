@@ -56,6 +56,7 @@ type (
 	tick    time.Time
 	failed  struct{ err error }
 	noted   string
+	notice  string
 	savedTo string
 	settled int // the width that the terminal had a moment ago
 )
@@ -104,8 +105,23 @@ func (m *Model) greet() {
 	m.transcript.add(&block{lines: rows})
 }
 
-// Init has nothing to start: the terminal sends its size by itself.
-func (m *Model) Init() tea.Cmd { return nil }
+// Init waits for notices; the terminal sends its size by itself.
+func (m *Model) Init() tea.Cmd { return m.nextNotice() }
+
+// nextNotice waits for the next line that the program has for the person.
+func (m *Model) nextNotice() tea.Cmd {
+	if m.options.Notices == nil {
+		return nil
+	}
+	return func() tea.Msg {
+		select {
+		case line := <-m.options.Notices:
+			return notice(line)
+		case <-m.ctx.Done():
+			return nil
+		}
+	}
+}
 
 // Update takes one message.
 func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
@@ -143,6 +159,9 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.complain(msg.err.Error())
 	case noted:
 		m.note(string(msg))
+	case notice:
+		m.inform(string(msg))
+		return m, m.nextNotice()
 	case savedTo:
 		m.saved[string(msg)] = true
 		m.inform("saved to " + string(msg))

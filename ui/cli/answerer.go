@@ -8,7 +8,9 @@
 package cli
 
 import (
+	"context"
 	"errors"
+	"io"
 	"slices"
 	"strings"
 
@@ -39,18 +41,33 @@ func (a alone) Close() error {
 }
 
 // answererFor joins a server or loads a model; notice is a line for the person about it, "" for
-// none. It calls chosen between the last question to the user and the long work.
-func answererFor(c *cli.Context, t Terminal, o *serve.Options, ask bool, chosen func()) (a answerer,
-	notice string, err error) {
+// none. It calls chosen between the last question to the user and the long work. What happens later
+// is said to tell.
+func answererFor(c *cli.Context, t Terminal, o *serve.Options, ask bool, chosen func(),
+	tell func(string)) (a answerer, notice string, err error) {
 	if g := serverFor(c); g != nil {
 		chosen()
-		return g, "joined the server at " + g.Server.URL + ", which has the model loaded; " +
-			"--alone loads it here", nil
+		return &rejoining{now: g, tell: tell, again: func(ctx context.Context) (answerer, error) {
+				if g := serverFor(c); g != nil {
+					return g, nil
+				}
+				tell("the server is gone, so the model is loaded here")
+				quiet := Terminal{In: t.In, Out: io.Discard, Err: io.Discard}
+				return loadAlone(ctx, c, quiet, o, false, func() {})
+			}}, "joined the server at " + g.Server.URL + ", which has the model loaded; " +
+				"--alone loads it here", nil
 	}
+	a, err = loadAlone(c.Context, c, t, o, ask, chosen)
+	return a, "", err
+}
+
+// loadAlone loads a model for this process.
+func loadAlone(ctx context.Context, c *cli.Context, t Terminal, o *serve.Options, ask bool,
+	chosen func()) (answerer, error) {
 	o.Keep = serve.KeepOptions{Remember: session.RememberedFor}
 	m, err := openModels(c, t, o)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	found, err := m.Find(absentModel(c, t, ask))
 	if err == nil {
@@ -59,13 +76,13 @@ func answererFor(c *cli.Context, t Terminal, o *serve.Options, ask bool, chosen 
 			o.Notify(n)
 		}
 		m.Choose(found)
-		err = m.Ensure(c.Context)
+		err = m.Ensure(ctx)
 	}
 	if err != nil {
 		failed, _ := m.Close()
-		return nil, "", errors.Join(err, failed)
+		return nil, errors.Join(err, failed)
 	}
-	return alone{m.First(), m}, "", nil
+	return alone{m.First(), m}, nil
 }
 
 // ownEngine are flags that only an engine of one's own can follow.

@@ -65,12 +65,22 @@ func chatCommand(t Terminal) *cli.Command {
 				return fail(exitUsage,
 					"the chat needs a terminal; give a PROMPT to get one answer on stdout")
 			}
-			restore := func() {}
+			restore, notices := func() {}, make(chan string, 8)
+			tell := func(line string) {
+				if once {
+					notify(t)(line)
+					return
+				}
+				select {
+				case notices <- line:
+				default: // nobody reads any more
+				}
+			}
 			m, notice, err := answererFor(c, t, &options, !once, func() {
 				if !once {
 					restore = holdTyping(t.In)
 				}
-			})
+			}, tell)
 			defer func() { restore() }()
 			if err != nil {
 				return err
@@ -85,7 +95,7 @@ func chatCommand(t Terminal) *cli.Command {
 				})
 			}
 			return chat.Run(c.Context, chat.Options{
-				Model: m, Notice: notice, Effort: answers.effort, System: answers.system,
+				Model: m, Notice: notice, Notices: notices, Effort: answers.effort, System: answers.system,
 				Params:    params,
 				MaxTokens: answers.maxTokens, MaxReasoning: reasoning, In: t.In, Out: t.Out,
 				HistoryPath: filepath.Join(xdg.StateHome, "ossrun", "history"),

@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/ossrun/ossrun/runtime/join"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// fickle is a model that may be gone.
+type fickle struct {
+	id     string
+	err    error
+	asked  int
+	closed bool
+}
+
+func (f *fickle) ID() string         { return f.id }
+func (f *fickle) Device() string     { return "cpu" }
+func (f *fickle) ContextLength() int { return 100 }
+func (f *fickle) Close() error       { f.closed = true; return nil }
+func (f *fickle) Start(context.Context, session.Request) (session.Turn, error) {
+	f.asked++
+	return nil, f.err
+}
+
+func TestAServerThatIsGoneIsReplaced(t *testing.T) {
+	gone := fmt.Errorf("%w (process 1): no such file", join.ErrGone)
+	first, second := &fickle{id: "first"}, &fickle{id: "second"}
+	var told []string
+	r := &rejoining{now: first, tell: func(s string) { told = append(told, s) },
+		again: func(context.Context) (answerer, error) { return second, nil }}
+	first.err = errors.New("full")
+	if _, err := r.Start(t.Context(), session.Request{}); err == nil || r.ID() != "first" {
+		t.Errorf("another error moves the chat to %s: %v", r.ID(), err)
+	}
+	first.err = gone
+	if _, err := r.Start(t.Context(), session.Request{}); err != nil || second.asked != 1 ||
+		r.ID() != "second" || !first.closed || !strings.Contains(strings.Join(told, ""), "second") {
+		t.Errorf("%s, asked %d times, %q: %v", r.ID(), second.asked, told, err)
+	}
+	second.err = gone
+	r.again = func(context.Context) (answerer, error) { return nil, errors.New("no memory") }
+	if _, err := r.Start(t.Context(), session.Request{}); err == nil ||
+		!strings.Contains(err.Error(), "no memory") || !errors.Is(err, join.ErrGone) {
+		t.Errorf("nothing to go on with: %v", err)
+	}
+}
