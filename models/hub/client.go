@@ -38,6 +38,10 @@ type Client struct {
 	Backoff     time.Duration // wait before the first retry; doubled each time
 	Attempts    int           // tries in a row that bring no byte
 
+	// Retrying is told of every try that failed, how many there were, and when the next one comes;
+	// called by any goroutine; may be nil.
+	Retrying func(err error, tries int, wait time.Duration)
+
 	http *http.Client
 }
 

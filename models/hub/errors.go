@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"time"
@@ -96,18 +97,38 @@ func (e *ProtocolError) Error() string {
 	return fmt.Sprintf("%s does not answer as a Hugging Face hub: %s", e.Host, e.What)
 }
 
-// unreachableError wraps what is left when every retry failed.
-type unreachableError struct {
-	host string
-	err  error
+// UnreachableError wraps what is left when every retry failed.
+type UnreachableError struct {
+	Host  string
+	Tries int
+	Err   error
 }
 
-func (e *unreachableError) Error() string {
+func (e *UnreachableError) Error() string {
 	return fmt.Sprintf(
-		"%s does not answer: %v; what was fetched is kept (HF_ENDPOINT names a mirror, "+
-			"HTTPS_PROXY a proxy)", e.host, e.err)
+		"%s does not answer: %s; what was fetched is kept (HF_ENDPOINT names a mirror, "+
+			"HTTPS_PROXY a proxy)", e.Host, Cause(e.Err))
 }
-func (e *unreachableError) Unwrap() error { return e.err }
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// Cause says in a few words why a request brought nothing.
+func Cause(err error) string {
+	var name *net.DNSError
+	var status *statusError
+	var timeout net.Error
+	var call *net.OpError
+	switch {
+	case errors.As(err, &name):
+		return "the name " + name.Name + " is not known (no network, or no DNS)"
+	case errors.As(err, &status):
+		return status.Error()
+	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, errStalled):
+		return "nothing came in time"
+	case errors.As(err, &call):
+		return call.Err.Error()
+	}
+	return err.Error()
+}
 
 var errOffline = errors.New("offline")
 

@@ -37,9 +37,13 @@ func (p *patience) again(ctx context.Context, err error) error {
 	}
 	p.tries++
 	if p.tries >= p.client.Attempts {
-		return &unreachableError{p.client.host(), err}
+		return &UnreachableError{p.client.host(), p.tries, err}
 	}
-	timer := time.NewTimer(p.wait(err))
+	wait := p.wait(err)
+	if p.client.Retrying != nil {
+		p.client.Retrying(err, p.tries, wait)
+	}
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

@@ -22,6 +22,7 @@ import (
 type command struct {
 	name, argument, does string
 	run                  func(m *Model, argument string) tea.Cmd
+	also                 []string // other names, which are not listed
 }
 
 // commands are in the order in which they are listed.
@@ -30,17 +31,17 @@ var commands []command
 func init() {
 	commands = []command{
 		{"help", "", "the keys and commands",
-			func(m *Model, _ string) tea.Cmd { m.help(); return nil }},
+			func(m *Model, _ string) tea.Cmd { m.help(); return nil }, []string{"?"}},
 		{"new", "", "forget the conversation and begin another",
-			func(m *Model, _ string) tea.Cmd { m.reset(); return nil }},
-		{"effort", "low|medium|high", "how long the model thinks (Ctrl+R)", (*Model).setEffort},
-		{"system", "TEXT", "the model's instructions; \"off\" removes them", (*Model).setSystem},
+			func(m *Model, _ string) tea.Cmd { m.reset(); return nil }, []string{"clear"}},
+		{"effort", "low|medium|high", "how long the model thinks (Ctrl+R)", (*Model).setEffort, nil},
+		{"system", "TEXT", "the model's instructions; \"off\" removes them", (*Model).setSystem, nil},
 		{"regenerate", "", "ask the last question again",
-			func(m *Model, _ string) tea.Cmd { return m.regenerate() }},
-		{"copy", "N", "the last answer, or code block N, into the clipboard", (*Model).copy},
-		{"save", "FILE", "the conversation as markdown", (*Model).save},
+			func(m *Model, _ string) tea.Cmd { return m.regenerate() }, nil},
+		{"copy", "N", "the last answer, or code block N, into the clipboard", (*Model).copy, nil},
+		{"save", "FILE", "the conversation as markdown", (*Model).save, nil},
 		{"quit", "", "leave (Ctrl+C, Ctrl+D)",
-			func(m *Model, _ string) tea.Cmd { return m.quit() }},
+			func(m *Model, _ string) tea.Cmd { return m.quit() }, []string{"exit", "bye"}},
 	}
 }
 
@@ -65,7 +66,7 @@ func parseCommand(text string) (name, argument string, ok bool) {
 func matching(prefix string) []command {
 	var found []command
 	for _, c := range commands {
-		if c.name == prefix {
+		if c.name == prefix || slices.Contains(c.also, prefix) {
 			return []command{c}
 		}
 		if strings.HasPrefix(c.name, prefix) {

@@ -28,6 +28,10 @@ type Terminal struct {
 // Run runs one command line (args[0] is the program's name) and returns the exit code.
 func Run(ctx context.Context, args []string, t Terminal) int {
 	app := newApp(t)
+	args = otherSpellings(app, args)
+	if completeValue(app, args) {
+		return exitOK
+	}
 	err := app.RunContext(ctx, flagsFirst(app, args))
 	if err == nil {
 		return exitOK
@@ -63,8 +67,9 @@ weights in the Hugging Face cache, chats in the terminal and serves an OpenAI-co
 		ExitErrHandler:         func(*cli.Context, error) {},
 		OnUsageError:           usageError,
 		Commands: []*cli.Command{
-			chatCommand(t), serveCommand(t), psCommand(), stopCommand(t), pullCommand(t),
-			listCommand(), rmCommand(t), benchCommand(), evalCommand(),
+			chatCommand(t), runCommand(t), serveCommand(t), psCommand(), stopCommand(t),
+			pullCommand(t), listCommand(), showCommand(), rmCommand(t), benchCommand(),
+			evalCommand(),
 			doctorCommand(), harmonyCommand(), versionCommand(), completionCommand(),
 			workerCommand(),
 		},

@@ -107,7 +107,7 @@ func chatCommand(t Terminal) *cli.Command {
 
 // promptText joins the arguments and what is piped in.
 func promptText(c *cli.Context, t Terminal) (string, error) {
-	prompt := strings.Join(c.Args().Slice(), " ")
+	prompt := strings.Join(spokenWords(c), " ")
 	if t.In == nil || isTerminal(t.In) || !piped(t.In) {
 		return prompt, nil
 	}

@@ -108,6 +108,22 @@ func (term *terminal) send(keys string) {
 	}
 }
 
+// TestNoVerbAsksTheTerminal: nothing but the answer reaches a terminal, and nothing is waited for.
+func TestNoVerbAsksTheTerminal(t *testing.T) {
+	began := time.Now()
+	term, cmd := startInTerminal(t, 100, 30, "version")
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took > 4*time.Second { // unanswered, the question takes 5 s
+		t.Errorf("version takes %v", took)
+	}
+	term.wait("ossrun ")
+	if asked := term.screen.String(); strings.ContainsAny(asked, "\x1b]") {
+		t.Errorf("the terminal is asked: %q", asked)
+	}
+}
+
 func TestChatOnTheScreen(t *testing.T) {
 	term, cmd := startInTerminal(t, 100, 30, "chat", "--model", "demo", "--temperature", "0")
 	term.wait("effort medium")

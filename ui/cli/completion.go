@@ -1,12 +1,17 @@
 // ossrun completion: scripts that teach a shell our verbs and flags. Bash and zsh ask the program
-// itself, so they never go stale; fish gets its whole list.
+// itself, so they never go stale; fish gets its whole list, and asks for the models.
 
 package cli
 
 import (
+	"fmt"
 	"io"
+	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 )
 
 const bashCompletion = `# ossrun completion for bash.
@@ -54,7 +59,9 @@ func completionCommand() *cli.Command {
 			case "zsh":
 				script = zshCompletion
 			case "fish":
-				script, err = c.App.ToFishCompletion()
+				if script, err = c.App.ToFishCompletion(); err == nil {
+					script += fishValues(c.App)
+				}
 			case "man":
 				script, err = manual(c.App)
 			default:
@@ -68,6 +75,90 @@ func completionCommand() *cli.Command {
 			return err
 		},
 	}
+}
+
+// completeValue prints what a flag can be, or the models that a verb takes, where that is what a
+// shell asks for.
+func completeValue(app *cli.App, args []string) bool {
+	last := len(args) - 1
+	if last < 2 || args[last] != "--generate-bash-completion" {
+		return false
+	}
+	cmd := app.Command(args[1])
+	if cmd == nil {
+		return false
+	}
+	if name, dashed := strings.CutPrefix(args[last-1], "--"); dashed {
+		if !flagNames(cmd)[name] {
+			return false
+		}
+		words := valuesOf(name)
+		for _, w := range words {
+			fmt.Fprintln(app.Writer, w)
+		}
+		return len(words) > 0
+	}
+	if last > 2 || !takesModel(cmd) {
+		return false
+	}
+	for _, w := range modelNames() {
+		fmt.Fprintln(app.Writer, w)
+	}
+	return true
+}
+
+func takesModel(cmd *cli.Command) bool { return strings.Contains(cmd.ArgsUsage, "MODEL") }
+
+// valuesOf are the words that a flag can be; nil where it can be anything.
+func valuesOf(flag string) []string {
+	if flag == "model" {
+		return modelNames()
+	}
+	words, _ := offered.Load(flag)
+	list, _ := words.([]string)
+	return list
+}
+
+// modelNames are the catalogue's models and those in the cache.
+func modelNames() []string {
+	var names []string
+	for _, e := range models.Catalogue() {
+		names = append(names, e.ID)
+	}
+	cached, err := checkpoint.Inventory()
+	if err != nil {
+		return names // completion has no place for errors
+	}
+	for _, s := range cached {
+		if s.ID == "" {
+			names = append(names, s.Repo)
+		}
+	}
+	return names
+}
+
+// fishValues completes the values of flags and the models for fish, which asks the program only for
+// the models.
+func fishValues(app *cli.App) string {
+	var b strings.Builder
+	names := "(ossrun show --generate-bash-completion)"
+	for _, cmd := range app.Commands {
+		at := fmt.Sprintf("complete -c ossrun -n '__fish_seen_subcommand_from %s'", cmd.Name)
+		if takesModel(cmd) {
+			fmt.Fprintf(&b, "%s -f -a '%s'\n", at, names)
+		}
+		for _, f := range cmd.Flags {
+			name := f.Names()[0]
+			values := strings.Join(valuesOf(name), " ")
+			if name == "model" {
+				values = names
+			}
+			if values != "" {
+				fmt.Fprintf(&b, "%s -l %s -x -a '%s'\n", at, name, values)
+			}
+		}
+	}
+	return b.String()
 }
 
 // manual is ossrun(1), made from the same commands and flags as --help.

@@ -64,6 +64,8 @@ func TestFirstRunOffer(t *testing.T) {
 	os.Unsetenv("HF_HUB_CACHE")
 	term, _ := startInTerminal(t, 100, 30, "chat")
 	term.wait("Choose 1 or 2")
+	term.send("21\r")
+	term.wait(`"21" is none of them: type 1 or 2, or nothing for 2`)
 	term.send("1\r")
 	term.wait("gpt-oss-20b is complete")
 	term.wait("Ask something", "gpt-oss-20b · cpu")

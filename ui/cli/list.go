@@ -41,6 +41,9 @@ func listCommand() *cli.Command {
 			configFlag(),
 		},
 		Action: func(c *cli.Context) error {
+			if err := noArguments(c); err != nil {
+				return err
+			}
 			rows, err := listed()
 			if err != nil {
 				return fail(exitFailure, "reading the cache: %s", err)

@@ -4,7 +4,6 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -67,28 +66,37 @@ func offer(ctx context.Context, t Terminal, free int64, demo checkpoint.Found) (
 	if len(choices) > 2 {
 		wanted = fmt.Sprintf("1 to %d", len(choices))
 	}
-	fmt.Fprintf(t.Out, "\nChoose %s [%d]: ", wanted, len(choices))
-	answer, err := readAnswer(t)
-	if err != nil {
-		return checkpoint.Found{}, err
+	for {
+		fmt.Fprintf(t.Out, "\nChoose %s [%d]: ", wanted, len(choices))
+		answer, err := readAnswer(t)
+		if err != nil {
+			return checkpoint.Found{}, err
+		}
+		if answer == "" {
+			return demo, nil
+		}
+		if n, err := strconv.Atoi(answer); err == nil && n >= 1 && n <= len(choices) {
+			return choices[n-1]()
+		}
+		fmt.Fprintf(t.Out, "%q is none of them: type %s, or nothing for %d", answer, wanted,
+			len(choices))
 	}
-	if answer == "" {
-		return demo, nil
-	}
-	n, err := strconv.Atoi(answer)
-	if err != nil || n < 1 || n > len(choices) {
-		return checkpoint.Found{}, fail(exitUsage, "%s was expected, not %q", wanted, answer)
-	}
-	return choices[n-1]()
 }
 
-// readAnswer reads the line that a person answers a question with; at the end of input it is "".
+// readAnswer reads the line that a person answers a question with, and nothing behind it; at the
+// end of input it is "".
 func readAnswer(t Terminal) (string, error) {
-	line, err := bufio.NewReader(t.In).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return "", err
+	var line []byte
+	for one := make([]byte, 1); ; {
+		n, err := t.In.Read(one)
+		if n > 0 && one[0] == '\n' || errors.Is(err, io.EOF) {
+			return strings.TrimSpace(string(line)), nil
+		}
+		if err != nil {
+			return "", err
+		}
+		line = append(line, one[:n]...)
 	}
-	return strings.TrimSpace(line), nil
 }
 
 // usable leaves those out that cannot be used.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -86,6 +87,11 @@ func download(ctx context.Context, client *hub.Client, target models.Target, ver
 	defer debug.SetGCPercent(debug.SetGCPercent(25))
 	debug.FreeOSMemory()
 	show.start = time.Now()
+	show.note(fmt.Sprintf("asking %s for %s", client.Endpoint, target.Repo.ID()))
+	client.Retrying = func(err error, tries int, wait time.Duration) {
+		show.retry(fmt.Sprintf("no answer: %s; try %d of %d in %.1f s", hub.Cause(err), tries+1,
+			client.Attempts, wait.Seconds()))
+	}
 	result, err := client.Pull(ctx, hub.Options{Root: root, Repo: target.Repo,
 		Revision: target.Revision, Verify: verify,
 		Progress: show.progress, Note: show.note})
@@ -101,6 +107,10 @@ func download(ctx context.Context, client *hub.Client, target models.Target, ver
 		// however the context ended, the exit code is that of an interruption
 		return context.Canceled
 	}
+	var unreachable *hub.UnreachableError
+	if errors.As(err, &unreachable) {
+		return fail(exitFailure, "%s", outOfReach(unreachable, target, root))
+	}
 	var access *hub.AccessError
 	var missing *hub.NotFoundError
 	var offline *hub.OfflineError
@@ -111,15 +121,25 @@ func download(ctx context.Context, client *hub.Client, target models.Target, ver
 	return &exitError{code, err.Error()}
 }
 
+// outOfReach says what to do where the hub cannot be reached.
+func outOfReach(e *hub.UnreachableError, target models.Target, root string) string {
+	return fmt.Sprintf("%s cannot be reached: %s (%d tries). What was fetched is kept. Behind a "+
+		"proxy, set HTTPS_PROXY; with a mirror, HF_ENDPOINT. On a machine with a network, `ossrun "+
+		"pull %s` there and copy its folder %s here (or the model's files anywhere, and give "+
+		"--model FOLDER); --offline then uses what is here", e.Host, hub.Cause(e.Err), e.Tries,
+		target.Name, filepath.Dir(filepath.Dir(store.SnapshotPath(root, target.Repo, "x"))))
+}
+
 // pullScreen shows a pull: a bar for a person, JSON lines for a program, or only the end.
 type pullScreen struct {
 	name      string
 	terminal  Terminal
 	bar, json bool
 
-	start time.Time
-	mu    sync.Mutex
-	last  time.Time
+	start   time.Time
+	mu      sync.Mutex
+	last    time.Time
+	retried time.Time // when a retry was last told of
 	drawing
 }
 
@@ -194,6 +214,19 @@ func (s *pullScreen) note(text string) {
 	}
 	s.erase()
 	fmt.Fprintf(s.terminal.Err, "ossrun: %s\n", text)
+}
+
+// retry tells of a try that failed: one line where all connections fail at once.
+func (s *pullScreen) retry(text string) {
+	s.mu.Lock()
+	again := time.Since(s.retried) < 200*time.Millisecond
+	if !again {
+		s.retried = time.Now()
+	}
+	s.mu.Unlock()
+	if !again {
+		s.note(text)
+	}
 }
 
 // clear takes the bar away.

@@ -2,10 +2,12 @@ package cli
 
 import (
 	"bytes"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/hub"
 )
 
@@ -62,5 +64,33 @@ func TestPullEvents(t *testing.T) {
 `
 	if out.String() != want || said.Len() > 0 {
 		t.Errorf("said %s%s\nwant %s", &said, &out, want)
+	}
+}
+
+// TestNoNetwork: what is tried is said at once, every retry with why and when, and at the end what
+// to do.
+func TestNoNetwork(t *testing.T) {
+	t.Setenv("HF_HOME", t.TempDir())
+	os.Unsetenv("HF_HUB_CACHE")
+	client := hub.New("http://127.0.0.1:1")
+	client.Backoff, client.Attempts = 300*time.Millisecond, 2
+	defer client.Close()
+	target, err := models.ParseTarget("120b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	err = download(t.Context(), client, target, false, &pullScreen{name: target.Name,
+		terminal: Terminal{Out: &said, Err: &said}})
+	lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+	if len(lines) != 2 || lines[0] != "ossrun: asking http://127.0.0.1:1 for openai/gpt-oss-120b" ||
+		!strings.HasPrefix(lines[1], "ossrun: no answer: connect: connection refused; try 2 of 2 in 0.") {
+		t.Errorf("said %q", lines)
+	}
+	for _, want := range []string{"cannot be reached: connect: connection refused (2 tries)",
+		"HTTPS_PROXY", "HF_ENDPOINT", "models--openai--gpt-oss-120b here", "--offline"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the error lacks %q: %v", want, err)
+		}
 	}
 }

@@ -9,6 +9,7 @@ package cli
 import (
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/urfave/cli/v2"
 
@@ -61,8 +62,12 @@ func text(to *string, name, group, usage string) cli.Flag {
 	return &cli.StringFlag{Name: name, Category: group, Usage: usage, Destination: to, Value: *to}
 }
 
+// offered are the words that a flag can be, by its name: what completion offers.
+var offered sync.Map
+
 // oneOf is one of some words, in small letters.
 func oneOf(to *string, name, group, usage string, words ...string) cli.Flag {
+	offered.Store(name, words)
 	last := len(words) - 1
 	wanted := strings.Join(words[:last], ", ") + " or " + words[last]
 	return parsed(name, *to, group, usage, func(v string) error {
