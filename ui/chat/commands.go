@@ -22,8 +22,10 @@ import (
 type command struct {
 	name, argument, does string
 	run                  func(m *Model, argument string) tea.Cmd
-	also                 []string // other names, which are not listed
 }
+
+// otherNames are not listed.
+var otherNames = map[string]string{"clear": "new", "exit": "quit", "bye": "quit"}
 
 // commands are in the order in which they are listed.
 var commands []command
@@ -31,17 +33,17 @@ var commands []command
 func init() {
 	commands = []command{
 		{"help", "", "the keys and commands",
-			func(m *Model, _ string) tea.Cmd { m.help(); return nil }, []string{"?"}},
+			func(m *Model, _ string) tea.Cmd { m.help(); return nil }},
 		{"new", "", "forget the conversation and begin another",
-			func(m *Model, _ string) tea.Cmd { m.reset(); return nil }, []string{"clear"}},
-		{"effort", "low|medium|high", "how long the model thinks (Ctrl+R)", (*Model).setEffort, nil},
-		{"system", "TEXT", "the model's instructions; \"off\" removes them", (*Model).setSystem, nil},
+			func(m *Model, _ string) tea.Cmd { m.reset(); return nil }},
+		{"effort", "low|medium|high", "how long the model thinks (Ctrl+R)", (*Model).setEffort},
+		{"system", "TEXT", "the model's instructions; \"off\" removes them", (*Model).setSystem},
 		{"regenerate", "", "ask the last question again",
-			func(m *Model, _ string) tea.Cmd { return m.regenerate() }, nil},
-		{"copy", "N", "the last answer, or code block N, into the clipboard", (*Model).copy, nil},
-		{"save", "FILE", "the conversation as markdown", (*Model).save, nil},
+			func(m *Model, _ string) tea.Cmd { return m.regenerate() }},
+		{"copy", "N", "the last answer, or code block N, into the clipboard", (*Model).copy},
+		{"save", "FILE", "the conversation as markdown", (*Model).save},
 		{"quit", "", "leave (Ctrl+C, Ctrl+D)",
-			func(m *Model, _ string) tea.Cmd { return m.quit() }, []string{"exit", "bye"}},
+			func(m *Model, _ string) tea.Cmd { return m.quit() }},
 	}
 }
 
@@ -66,7 +68,7 @@ func parseCommand(text string) (name, argument string, ok bool) {
 func matching(prefix string) []command {
 	var found []command
 	for _, c := range commands {
-		if c.name == prefix || slices.Contains(c.also, prefix) {
+		if c.name == prefix || c.name == otherNames[prefix] {
 			return []command{c}
 		}
 		if strings.HasPrefix(c.name, prefix) {

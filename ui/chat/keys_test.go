@@ -141,6 +141,23 @@ func TestRegenerateAndNew(t *testing.T) {
 	}
 }
 
+func TestOtherNames(t *testing.T) {
+	for _, name := range []string{"/exit", "/bye", "/quit", "/q"} {
+		s := newStage(t, 80, 20, Options{})
+		s.m.editor.set(name)
+		if !leaves(s.send(key("enter"))) {
+			t.Errorf("%s does not leave", name)
+		}
+	}
+	s := newStage(t, 80, 20, Options{}, turn(answering("a"), []session.Event{stopped(9, 2)}))
+	s.ask("q")
+	s.play(0, step)
+	s.ask("/clear")
+	if n := len(s.m.conversation.messages()); n != 0 {
+		t.Errorf("/clear leaves %d messages", n)
+	}
+}
+
 // An answer stays until something of the one that takes its place has come.
 func TestARefusedRegenerateLosesNothing(t *testing.T) {
 	s := newStage(t, 80, 20, Options{},

@@ -95,8 +95,8 @@ func chatCommand(t Terminal) *cli.Command {
 				})
 			}
 			return chat.Run(c.Context, chat.Options{
-				Model: m, Notice: notice, Notices: notices, Effort: answers.effort, System: answers.system,
-				Params:    params,
+				Model: m, Notice: notice, Notices: notices, Effort: answers.effort,
+				System: answers.system, Params: params,
 				MaxTokens: answers.maxTokens, MaxReasoning: reasoning, In: t.In, Out: t.Out,
 				HistoryPath: filepath.Join(xdg.StateHome, "ossrun", "history"),
 				NoColor:     os.Getenv("NO_COLOR") != "",

@@ -232,7 +232,7 @@ func TestFormulas(t *testing.T) {
 		`Set $HOME and $PATH, or $HOME/$PATH.`:        `Set $HOME and $PATH, or $HOME/$PATH.`,
 		`5$ or (6$)`:                                  `5$ or (6$)`,
 	} {
-		if got := strings.TrimSpace(ansi.Strip(strings.Join(rows(term.Palette{}, source, 90), "\n"))); got != want {
+		if got := strings.TrimSpace(strip(rows(term.Palette{}, source, 90))); got != want {
 			t.Errorf("%s is shown as %q, want %q", source, got, want)
 		}
 	}
