@@ -35,6 +35,8 @@ type request struct {
 	ignored []string     // parts of the request that have no effect
 	loops   bool         // turns that repeat themselves go on
 	start   starter      // nil: the turn is the runner's own
+	// the answer goes on when the client has left
+	background bool
 }
 
 // starter starts a turn of a route that adds something to it.
@@ -72,6 +74,7 @@ type answer struct {
 	created  int64           // seconds since 1970
 	model    string          // as the client named it
 	out      *eventStream    // nil: not streamed
+	quiet    func() error    // nil: what the kind of answer needs to stay connected
 }
 
 // answering is the handler of a route that generates.
@@ -108,6 +111,11 @@ func (p *port) answer(e *exchange, r *http.Request, read reader) *fault {
 	a := &answer{req: req, form: form, port: p, runner: runner, exchange: e,
 		ctx: r.Context(), cancel: cancel, dones: make([]*session.Done, len(req.turns)),
 		created: time.Now().Unix(), model: cmp.Or(req.model, runner.ID())}
+	if b, ok := form.(interface {
+		background(a *answer, r *http.Request) *fault
+	}); ok && req.background {
+		return b.background(a, r)
+	}
 	relaxed := req.format.relaxed
 	if !req.dry {
 		if err := a.startTurns(ctx); err != nil {
@@ -147,7 +155,10 @@ func (a *answer) run() *fault {
 	patient := patientWriter{e: a.exchange}
 	follow := follower{turns: a.turns, cancel: a.cancel, silence: a.port.Silence, batch: a.take,
 		quiet: patient.quiet, whole: true}
-	if a.req.stream {
+	switch {
+	case a.quiet != nil:
+		follow.quiet = a.quiet
+	case a.req.stream:
 		defer a.port.pace.enter()()
 		a.out = startEvents(a.exchange, a.cancel)
 		follow.quiet, follow.whole = a.beat, false
@@ -173,7 +184,7 @@ func (a *answer) run() *fault {
 	case failed != nil:
 		a.exchange.fault = failed.message
 	}
-	if a.out != nil {
+	if a.out != nil || a.req.background {
 		a.form.end(usage, failed)
 		_ = a.flush() // the last write: nothing is left to cancel
 		return nil

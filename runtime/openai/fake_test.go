@@ -97,7 +97,8 @@ func (t *fakeTurn) Next() (session.Event, bool) {
 			return nil, false
 		}
 		if t.ctx.Err() != nil {
-			return t.end(session.Done{Finish: session.FinishCancelled}), true
+			return t.end(session.Done{Finish: session.FinishCancelled,
+				Usage: session.Usage{Prompt: usage.Prompt}}), true
 		}
 		e := t.events[0]
 		t.events = t.events[1:]

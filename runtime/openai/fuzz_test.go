@@ -111,7 +111,7 @@ func FuzzResponsesRequest(f *testing.F) {
 		o, bad := parseObject(b)
 		if bad == nil {
 			var r *responsesRequest
-			if r, bad = parseResponses(o, store, 0); bad == nil {
+			if r, bad = parseResponses(o, &Options{Store: store}); bad == nil {
 				startable(t, r.turns[0])
 				if _, err := marshal(&r.response); err != nil {
 					t.Error(err)

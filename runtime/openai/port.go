@@ -52,6 +52,7 @@ type port struct {
 	Options
 	pace    *pace
 	metrics *metrics
+	jobs    jobs
 }
 
 // NewHandler is the port. Every answer of it is JSON, a stream of events, or the metrics' text.
@@ -83,16 +84,20 @@ type methods map[string]handler
 
 func (p *port) routes() map[string]methods {
 	return map[string]methods{
-		"/v1/chat/completions": {"POST": p.answering(p.readChat)},
-		"/v1/responses":        {"POST": p.answering(p.readResponses)},
-		"/v1/responses/{id}":   {"GET": p.storedResponse, "DELETE": p.deleteResponse},
-		"/v1/models":           {"GET": p.listModels},
-		"/v1/models/{id...}":   {"GET": p.showModel},
-		"/v1/completions":      {"POST": p.answering(p.readCompletion)},
-		"/v1/embeddings":       {"POST": refuseRoute("gpt-oss makes no embeddings")},
-		"/health":              {"GET": p.health},
-		"/version":             {"GET": p.showVersion},
-		"/metrics":             {"GET": p.showMetrics},
+		"/v1/chat/completions":           {"POST": p.answering(p.readChat)},
+		"/v1/responses":                  {"POST": p.answering(p.readResponses)},
+		"/v1/responses/{id}":             {"GET": p.storedResponse, "DELETE": p.deleteResponse},
+		"/v1/responses/{id}/cancel":      {"POST": p.cancelResponse},
+		"/v1/responses/{id}/input_items": {"GET": p.inputItems},
+		"/v1/responses/input_tokens":     {"POST": p.countInput},
+		"/v1/responses/compact":          {"POST": p.compact},
+		"/v1/models":                     {"GET": p.listModels},
+		"/v1/models/{id...}":             {"GET": p.showModel},
+		"/v1/completions":                {"POST": p.answering(p.readCompletion)},
+		"/v1/embeddings":                 {"POST": refuseRoute("gpt-oss makes no embeddings")},
+		"/health":                        {"GET": p.health},
+		"/version":                       {"GET": p.showVersion},
+		"/metrics":                       {"GET": p.showMetrics},
 		"/": {"": refuseRoute("the API is under /v1/: chat/completions, " +
 			"responses, completions, models")},
 	}

@@ -1,7 +1,8 @@
 // The responses that previous_response_id, GET and DELETE find, as records of the session's store.
 //
 // A response holds the conversation that led to it by itself, so a forgotten or deleted ancestor
-// breaks nothing.
+// breaks nothing. One that runs in the background is stored while it runs, and says until when that
+// is true: whoever finds it later knows that its process has ended.
 
 package openai
 
@@ -9,6 +10,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -18,7 +20,12 @@ import (
 type storedResponse struct {
 	Body  json.RawMessage            // what GET answers
 	Items map[string]json.RawMessage // output items by id, for item_reference
+	Input []json.RawMessage          `json:",omitempty"` // items before the answer, oldest first
 	Talk  conversation               // everything up to the answer, included
+	Log   *eventLog                  `json:",omitempty"`
+	// Until is when a response that runs has its next word in the store at the latest; zero: it has
+	// ended
+	Until time.Time `json:",omitzero"`
 }
 
 func putResponse(s session.Store, id string, r storedResponse) error {
@@ -30,11 +37,48 @@ func putResponse(s session.Store, id string, r storedResponse) error {
 	return err
 }
 
-// getResponse finds a response by its id.
+// getResponse finds a response by its id. One whose process has ended while it ran has failed.
 func getResponse(s session.Store, id string) (r storedResponse, ok bool) {
 	record, ok := s.Get(session.KindResponse, id)
 	ok = ok && record.Key == id && json.Unmarshal(record.Value, &r) == nil
+	if ok && r.running() && time.Now().After(r.Until) {
+		r.lost()
+	}
 	return r, ok
+}
+
+func (r *storedResponse) running() bool { return !r.Until.IsZero() }
+
+// lost makes a response that ran in a process that is gone a failed one.
+func (r *storedResponse) lost() {
+	r.Until = time.Time{}
+	var body map[string]json.RawMessage
+	if json.Unmarshal(r.Body, &body) != nil {
+		return
+	}
+	body["status"] = json.RawMessage(`"failed"`)
+	body["error"], _ = marshal(responseError{Code: kindServer,
+		Message: "the server ended while it wrote this response; send the request again"})
+	r.Body, _ = marshal(body)
+	if r.Log != nil {
+		event, _ := marshal(map[string]any{"type": "response.failed",
+			"sequence_number": r.Log.last() + 1, "response": r.Body})
+		r.Log.entries = append(r.Log.entries, loggedEvent{Kind: "response.failed",
+			Last: r.Log.last() + 1, Event: event})
+	}
+}
+
+func (r *storedResponse) background() bool {
+	var body struct{ Background bool }
+	_ = json.Unmarshal(r.Body, &body) // our own
+	return body.Background
+}
+
+// output is the items of the answer.
+func (r *storedResponse) output() []json.RawMessage {
+	var body struct{ Output []json.RawMessage }
+	_ = json.Unmarshal(r.Body, &body) // our own
+	return body.Output
 }
 
 // getItem finds an output item of any stored response.

@@ -1,4 +1,4 @@
-// POST /v1/responses and the responses that were stored.
+// POST /v1/responses.
 //
 // What must stay true: a stream ends in exactly one of response.completed, response.incomplete and
 // response.failed (agents repeat the whole request otherwise), and what GET finds afterwards is
@@ -8,7 +8,6 @@ package openai
 
 import (
 	"encoding/json"
-	"net/http"
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/session"
@@ -20,22 +19,39 @@ type responsesForm struct {
 	composer
 	req      *responsesRequest
 	sequence int
+	log      *eventLog // nil: the response is not stored
+	job      *job      // nil: it does not run in the background
 }
 
 func (p *port) readResponses(o *object) (*request, form, *fault) {
-	req, f := parseResponses(o, p.Store, p.MaxReasoning)
+	req, f := parseResponses(o, &p.Options)
 	if f != nil {
 		return nil, nil, f
 	}
-	return &req.request, &responsesForm{req: req}, nil
+	form := &responsesForm{req: req}
+	if req.store {
+		form.log = newEventLog()
+	}
+	return &req.request, form, nil
 }
 
 func (r *responsesForm) open(a *answer) {
+	if r.job == nil {
+		r.begin(a)
+	}
+	r.response.Status = "in_progress"
+	r.sendResponse("response.in_progress")
+}
+
+// begin gives the response its id and sends the first event.
+func (r *responsesForm) begin(a *answer) {
 	r.answer = a
 	r.composer = composer{response: &r.req.response, send: r.send}
 	r.response.ID, r.response.CreatedAt, r.response.Model = newID("resp_"), a.created, a.model
+	if r.job != nil {
+		r.response.Status = "queued"
+	}
 	r.sendResponse("response.created")
-	r.beat()
 }
 
 // send writes one event of the stream.
@@ -43,6 +59,23 @@ func (r *responsesForm) send(kind string, e streamEvent) {
 	e.Type, e.Sequence = kind, r.sequence
 	r.sequence++
 	r.emit(kind, &e)
+	if r.log != nil {
+		r.log.add(&e)
+	}
+	if r.job != nil && e.Delta == nil {
+		r.show()
+	}
+}
+
+// show makes the response as it is now visible to those who poll it.
+func (r *responsesForm) show() {
+	body, err := marshal(r.response)
+	if err != nil {
+		return // keep will fail too, and say so
+	}
+	r.job.mu.Lock()
+	r.job.body = body
+	r.job.mu.Unlock()
 }
 
 func (r *responsesForm) sendResponse(kind string) {
@@ -50,10 +83,20 @@ func (r *responsesForm) sendResponse(kind string) {
 }
 
 // beat is an event, since a comment would not reset Codex's timer.
-func (r *responsesForm) beat() { r.sendResponse("response.in_progress") }
+func (r *responsesForm) beat() {
+	kind := "response.in_progress"
+	r.emit(kind, &streamEvent{Type: kind, Sequence: r.sequence, Response: r.response})
+	r.sequence++
+}
 
 func (r *responsesForm) take(_ int, e session.Event) { r.composer.take(e) }
 
+func (r *responsesForm) whole(usage session.Usage) any {
+	r.end(usage, nil)
+	return r.response
+}
+
+// end gives the response its last status, sends the last event and stores it.
 func (r *responsesForm) end(usage session.Usage, f *fault) {
 	r.finish(usage, f)
 	kind := r.response.Status
@@ -61,14 +104,15 @@ func (r *responsesForm) end(usage session.Usage, f *fault) {
 		kind = "incomplete"
 	}
 	r.sendResponse("response." + kind)
+	if !r.req.store {
+		return
+	}
+	if err := r.keep(time.Time{}); err != nil {
+		r.exchange.fault = "the response is not stored: " + err.Error()
+	}
 }
 
-func (r *responsesForm) whole(usage session.Usage) any {
-	r.finish(usage, nil)
-	return r.response
-}
-
-// finish closes what is open, gives the response its last status and stores it.
+// finish closes what is open and gives the response its last status.
 func (r *responsesForm) finish(usage session.Usage, failed *fault) {
 	r.response.Usage = wireResponseUsage(usage)
 	switch {
@@ -92,14 +136,8 @@ func (r *responsesForm) finish(usage session.Usage, failed *fault) {
 			r.message("final_answer", "", nil)
 		}
 		r.close("completed")
-		now := time.Now().Unix()
-		r.response.Status, r.response.CompletedAt = "completed", &now
-	}
-	if !r.req.store {
-		return
-	}
-	if err := r.keep(); err != nil {
-		r.exchange.fault = "the response is not stored: " + err.Error()
+		at := now()
+		r.response.Status, r.response.CompletedAt = "completed", &at
 	}
 }
 
@@ -114,47 +152,29 @@ func errorCode(f *fault) string {
 	return kindServer
 }
 
-func (r *responsesForm) keep() error {
+// keep stores the response; until is zero if it has ended.
+func (r *responsesForm) keep(until time.Time) error {
 	body, err := marshal(r.response)
 	if err != nil {
 		return err
 	}
-	s := storedResponse{Body: body, Items: map[string]json.RawMessage{}, Talk: r.req.talk}
-	s.Talk.Messages = append(s.Talk.Messages, r.turns[0].Result().Messages...)
+	s := storedResponse{Body: body, Items: map[string]json.RawMessage{}, Talk: r.req.talk,
+		Input: r.req.input, Log: r.log, Until: until}
+	if len(r.turns) > 0 && until.IsZero() {
+		s.Talk.Messages = append(s.Talk.Messages[:len(s.Talk.Messages):len(s.Talk.Messages)],
+			r.turns[0].Result().Messages...)
+	}
 	for _, item := range r.response.Output {
 		if b, err := marshal(item); err == nil {
 			s.Items[item.itemID()] = b
 		}
 	}
+	if r.job != nil {
+		r.job.mu.Lock()
+		defer r.job.mu.Unlock()
+		if r.job.deleted {
+			return nil
+		}
+	}
 	return putResponse(r.port.Store, r.response.ID, s)
-}
-
-func (p *port) storedResponse(e *exchange, r *http.Request) {
-	id := r.PathValue("id")
-	s, ok := getResponse(p.Store, id)
-	switch {
-	case !ok:
-		writeFault(e, noResponse(id))
-	case r.URL.Query().Get("stream") == "true":
-		writeFault(e, unsupported("stream", "streaming a stored response", "get it without stream"))
-	default:
-		writeJSON(e, http.StatusOK, s.Body)
-	}
-}
-
-func (p *port) deleteResponse(e *exchange, r *http.Request) {
-	id := r.PathValue("id")
-	if !p.Store.Delete(session.KindResponse, id) {
-		writeFault(e, noResponse(id))
-		return
-	}
-	writeJSON(e, http.StatusOK, struct {
-		ID      string `json:"id"`
-		Object  string `json:"object"`
-		Deleted bool   `json:"deleted"`
-	}{id, "response", true})
-}
-
-func noResponse(id string) *fault {
-	return refusal(http.StatusNotFound, "response_id", "", "Response with id '"+id+"' not found.")
 }

@@ -19,13 +19,15 @@ import (
 type responsesRequest struct {
 	request
 	store    bool
-	truncate bool         // drop the oldest messages until the conversation fits
-	talk     conversation // the whole history, instructions of the request left out
-	response response     // what it echoes
+	input    []json.RawMessage // the items of the whole history
+	truncate bool              // drop the oldest messages until the conversation fits
+	talk     conversation      // the whole history, instructions of the request left out
+	response response          // what it echoes
 }
 
-// parseResponses checks a request; store answers for previous_response_id and item references.
-func parseResponses(o *object, store session.Store, bound int) (*responsesRequest, *fault) {
+// parseResponses checks a request; the options' store answers for previous_response_id and item
+// references.
+func parseResponses(o *object, options *Options) (*responsesRequest, *fault) {
 	r := &responsesRequest{
 		request: readRequest(o, "input", o.object("text").get("format"), ""),
 		store:   o.boolean("store", true), truncate: readTruncation(o),
@@ -33,8 +35,9 @@ func parseResponses(o *object, store session.Store, bound int) (*responsesReques
 	if r.truncate {
 		r.start = startTruncated
 	}
-	if o.flag("background") {
-		o.c.add(unsupported("background", "background", "ask for a stream instead"))
+	if r.background = o.flag("background"); r.background && !r.store {
+		o.c.add(invalid("background", "background needs store to be true: the response would be "+
+			"lost"))
 	}
 	for _, name := range []string{"conversation", "prompt"} {
 		if o.has(name) {
@@ -49,19 +52,21 @@ func parseResponses(o *object, store session.Store, bound int) (*responsesReques
 		turn.Params.Logprobs = top
 	}
 	instructions := o.text("instructions")
-	previous := o.text("previous_response_id")
-	if previous != "" {
-		before, ok := getResponse(store, previous)
-		if !ok {
-			return nil, refusal(http.StatusNotFound, "previous_response_id",
-				"previous_response_not_found",
-				"Previous response with id '"+previous+"' not found.")
+	in := inputReader{talk: &r.talk, Options: options}
+	if previous := o.text("previous_response_id"); previous != "" {
+		in.goesOn = true
+		before, f := previousResponse(options.Store, previous)
+		if f != nil {
+			return nil, f
 		}
-		r.talk = before.Talk
+		r.talk, r.input = before.Talk, append(before.Input, before.output()...)
 	}
-	r.ignored = append(tools.ignored, readInput(o, &r.talk, store, previous != "")...)
+	r.ignored = append(tools.ignored, in.read(o)...)
+	if r.store {
+		r.input = append(r.input, recordInput(o, in)...)
+	}
 	turn.Messages, turn.Instructions = r.talk.Messages, r.talk.instructions(instructions)
-	r.fill(&turn, o, tools, bound, "max_output_tokens")
+	r.fill(&turn, o, tools, options.MaxReasoning, "max_output_tokens")
 	r.turns = []session.Request{turn}
 	r.response = r.echo(o, turn, tools)
 	return r, o.c.first
@@ -70,7 +75,7 @@ func parseResponses(o *object, store session.Store, bound int) (*responsesReques
 // echo is the response before it is generated: it repeats what the request asks for.
 func (r *responsesRequest) echo(o *object, turn session.Request, tools offer) response {
 	echo := response{
-		Object: "response", Status: "in_progress",
+		Object: "response", Status: "in_progress", Background: r.background,
 		Instructions:       orNull(o.text("instructions")),
 		ParallelToolCalls:  o.boolean("parallel_tool_calls", true),
 		PreviousResponseID: orNull(o.text("previous_response_id")),
@@ -193,18 +198,38 @@ func readTruncation(o *object) bool {
 	return false
 }
 
-// readInput appends the request's items to the conversation. It returns the types of items that
-// mean nothing here.
-func readInput(o *object, talk *conversation, store session.Store, goesOn bool) (ignored []string) {
+// previousResponse is the response that a request goes on from.
+func previousResponse(store session.Store, id string) (storedResponse, *fault) {
+	before, ok := getResponse(store, id)
+	switch {
+	case !ok:
+		return before, refusal(http.StatusNotFound, "previous_response_id",
+			"previous_response_not_found", "Previous response with id '"+id+"' not found.")
+	case before.running():
+		return before, invalid("previous_response_id", "the previous response %q is still "+
+			"being written; wait until it has ended", id)
+	}
+	return before, nil
+}
+
+// inputReader appends the items of a request to a conversation.
+type inputReader struct {
+	*Options
+	talk   *conversation
+	goesOn bool // there is a conversation already, so the input may be absent
+}
+
+// read returns the types of items that mean nothing here.
+func (in inputReader) read(o *object) (ignored []string) {
 	v := o.get("input")
 	switch v.Kind() {
 	case jsondoc.Null:
-		if !goesOn {
+		if !in.goesOn {
 			o.c.add(missing("input"))
 		}
 		return nil
 	case jsondoc.String:
-		talk.add(session.User, v.text()) // LM Studio's clients warm up with ""
+		in.talk.add(session.User, v.text()) // LM Studio's clients warm up with ""
 		return nil
 	case jsondoc.Array:
 	default:
@@ -213,17 +238,20 @@ func readInput(o *object, talk *conversation, store session.Store, goesOn bool) 
 	}
 	items := v.list()
 	for i, it := range items {
-		if kind := inputItem(talk, it, items[i+1:], store); kind != "" {
+		if kind := in.appendItem(it, items[i+1:]); kind != "" {
 			ignored = append(ignored, kind)
 		}
 	}
 	return ignored
 }
 
-// inputItem appends one item; after is what follows it. It returns the item's type if it was left
+// item finds an output item of a stored response.
+func (in inputReader) item(id string) (json.RawMessage, bool) { return getItem(in.Store, id) }
+
+// appendItem appends one item; after is what follows it. It returns the item's type if it was left
 // out.
-func inputItem(talk *conversation, v value, after []value, store session.Store) (ignored string) {
-	o := v.object()
+func (in inputReader) appendItem(v value, after []value) (ignored string) {
+	o, talk := v.object(), in.talk
 	if o == nil {
 		return ""
 	}
@@ -238,13 +266,19 @@ func inputItem(talk *conversation, v value, after []value, store session.Store) 
 		talk.result(o.text("call_id"), o.text("name"), content(o, "output", true))
 	case "item_reference":
 		id := o.text("id")
-		raw, ok := getItem(store, id)
+		raw, ok := in.item(id)
 		if !ok {
 			o.c.add(refusal(http.StatusNotFound, o.at("id"), "",
 				"Item with id '"+id+"' not found."))
 			return ""
 		}
-		inputItem(talk, value{jsondoc.Field{Raw: raw, Path: v.Path}, v.c}, after, store)
+		in.appendItem(value{jsondoc.Field{Raw: raw, Path: v.Path}, v.c}, after)
+	case "compaction", "compaction_summary":
+		text := compacted(o)
+		if text == "" {
+			return kind
+		}
+		talk.Messages = append(talk.Messages, session.Summary{Text: text}.Message())
 	default:
 		return kind
 	}

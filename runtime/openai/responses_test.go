@@ -416,7 +416,7 @@ func TestResponsesRefuseWhatTheyCannotRead(t *testing.T) {
 		{`{"input":"x","text":"y"}`, "text", "invalid_type", "an object"},
 		{`{"input":"x","reasoning":{"effort":"huge"}}`, "reasoning.effort", "", "huge"},
 		{`{"input":"x","reasoning":"high"}`, "reasoning", "invalid_type", "an object"},
-		{`{"input":"x","background":true}`, "background", "unsupported_parameter", "stream"},
+		{`{"input":"x","background":true,"store":false}`, "background", "", "needs store"},
 		{`{"input":"x","conversation":"conv_1"}`, "conversation", "unsupported_parameter",
 			"previous_response_id"},
 		{`{"input":"x","tools":[{"name":"f"}]}`, "tools[0].type", "missing_required_parameter",

@@ -1,0 +1,159 @@
+// background: true. The response runs on without its client, who polls it, follows its events, or
+// cancels it.
+//
+// What must stay true: a response whose id a client has is in the store from that moment on, and
+// comes to an end there whatever happens to this process; a cancelled or deleted one is not written
+// again.
+
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// job is a response that runs in the background.
+type job struct {
+	log    *eventLog
+	cancel context.CancelFunc
+	done   chan struct{} // closed when it has ended and is stored
+
+	mu      sync.Mutex
+	body    json.RawMessage // the response as it is now
+	deleted bool
+}
+
+// jobs are those of this process.
+type jobs struct {
+	mu   sync.Mutex
+	byID map[string]*job
+}
+
+func (j *jobs) get(id string) *job {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.byID[id]
+}
+
+func (j *jobs) add(id string, b *job) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.byID == nil {
+		j.byID = map[string]*job{}
+	}
+	j.byID[id] = b
+}
+
+func (j *jobs) remove(id string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.byID, id)
+}
+
+func (b *job) now() json.RawMessage {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.body
+}
+
+// stop ends the job and returns when it is stored.
+func (b *job) stop(deleted bool) {
+	b.mu.Lock()
+	b.deleted = b.deleted || deleted
+	b.mu.Unlock()
+	b.cancel()
+	<-b.done
+}
+
+// background starts a response that outlives its request and answers the request.
+func (r *responsesForm) background(a *answer, req *http.Request) *fault {
+	p, client := a.port, a.exchange
+	ctx, cancel := context.WithCancel(context.WithoutCancel(req.Context()))
+	a.ctx, a.cancel, a.exchange = ctx, cancel, &exchange{ResponseWriter: nowhere{}}
+	r.job = &job{log: r.log, cancel: cancel, done: make(chan struct{})}
+	a.quiet = r.keepRunning
+	r.begin(a)
+	r.sendResponse("response.queued")
+	p.jobs.add(r.response.ID, r.job)
+	_ = r.keepRunning()
+	go r.runAlone(ctx, req)
+	if a.req.stream {
+		p.watch(client, req, r.log, -1)
+		return nil
+	}
+	writeJSON(client, http.StatusOK, r.job.now())
+	return nil
+}
+
+// runAlone runs the job in a goroutine of its own.
+func (r *responsesForm) runAlone(ctx context.Context, req *http.Request) {
+	a, began := r.answer, time.Now()
+	defer func() {
+		if x := recover(); x != nil { // the store knows that it runs, and will know that it is lost
+			a.port.Log.Error("a background response panicked", "id", r.response.ID, "panic", x,
+				"stack", string(debug.Stack()))
+		}
+		a.cancel()
+		a.port.jobs.remove(r.response.ID)
+		r.log.end()
+		close(r.job.done)
+		a.port.logLine(req, a.exchange, time.Since(began))
+	}()
+	a.exchange.status = http.StatusOK
+	if err := a.startTurns(ctx); err != nil {
+		f := faultOf(err, a.req.history)
+		a.turns = nil
+		a.exchange.fault = f.message
+		r.end(session.Usage{}, f)
+		return
+	}
+	a.run()
+}
+
+// keepRunning stores what there is of the response, and that it runs.
+func (r *responsesForm) keepRunning() error {
+	if err := r.keep(time.Now().Add(3 * r.port.Silence)); err != nil {
+		r.port.Log.Error("a background response is not stored", "id", r.response.ID, "error", err)
+	}
+	return nil
+}
+
+// watch streams a log from behind sequence number n until it ends or the client leaves.
+func (p *port) watch(e *exchange, req *http.Request, log *eventLog, n int) {
+	out := startEvents(e, func() {})
+	_ = writeNow(e, nil) // the headers: the first event may be a long time off
+	for {
+		list, more := log.after(n)
+		for _, event := range list {
+			out.event(event.kind, event.body)
+			n = event.sequence
+		}
+		if out.flush() != nil || more == nil {
+			return
+		}
+		silence := time.NewTimer(p.Silence)
+		select {
+		case <-more:
+		case <-silence.C:
+			out.comment("still running")
+		case <-req.Context().Done():
+		}
+		silence.Stop()
+		if req.Context().Err() != nil {
+			return
+		}
+	}
+}
+
+// nowhere is the client of a background response.
+type nowhere struct{}
+
+func (nowhere) Header() http.Header         { return http.Header{} }
+func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
+func (nowhere) WriteHeader(int)             {}

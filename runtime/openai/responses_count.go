@@ -1,0 +1,130 @@
+// POST /v1/responses/input_tokens and /v1/responses/compact: what a conversation costs, and how it
+// gets shorter.
+
+package openai
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/sample"
+	"github.com/ossrun/ossrun/runtime/sched"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// countPrompt is how many tokens the prompt of a request has. The turn is cancelled before it
+// generates anything.
+func countPrompt(ctx context.Context, runner session.Runner, r session.Request) (int, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r.MaxTokens = 1
+	turn, err := runner.Start(ctx, r)
+	var long *sched.ContextLengthError
+	if errors.As(err, &long) {
+		return long.Asked - 1, nil // it counts the first token of the answer
+	}
+	if err != nil {
+		return 0, err
+	}
+	cancel()
+	var usage session.Usage
+	for e, ok := turn.Next(); ok; e, ok = turn.Next() {
+		if d, ok := e.(session.Done); ok {
+			usage = d.Usage
+		}
+	}
+	return usage.Prompt, nil
+}
+
+func (p *port) countInput(e *exchange, r *http.Request) {
+	req, runner, f := p.readTalk(e, r)
+	if f != nil {
+		writeFault(e, f)
+		return
+	}
+	n, err := countPrompt(r.Context(), runner, req.turns[0])
+	if err != nil {
+		writeFault(e, faultOf(err, req.history))
+		return
+	}
+	writeJSON(e, http.StatusOK, struct {
+		Object string `json:"object"`
+		Tokens int    `json:"input_tokens"`
+	}{"response.input_tokens", n})
+}
+
+// readTalk reads a request that has a conversation and no answer.
+func (p *port) readTalk(e *exchange, r *http.Request) (*responsesRequest, session.Runner,
+	*fault) {
+	body, f := readBody(e, r)
+	if f != nil {
+		return nil, nil, f
+	}
+	req, f := parseResponses(body, &p.Options)
+	if f != nil {
+		return nil, nil, f
+	}
+	runner, err := p.Models.Get(r.Context(), req.model)
+	if err != nil {
+		return nil, nil, unavailable(err)
+	}
+	return req, runner, nil
+}
+
+// compactionItem stands for the conversation that it has in few words.
+type compactionItem struct {
+	ID        string `json:"id"`
+	Type      string `json:"type"` // compaction
+	Encrypted string `json:"encrypted_content"`
+}
+
+func (p *port) compact(e *exchange, r *http.Request) {
+	req, runner, f := p.readTalk(e, r)
+	if f != nil {
+		writeFault(e, f)
+		return
+	}
+	turn := req.turns[0]
+	if len(turn.Messages) == 0 {
+		writeFault(e, invalid("input", "input has no conversation that could be compacted"))
+		return
+	}
+	turn.Params = sample.Defaults()
+	var summary session.Summary
+	err := p.patiently(e, func() (err error) {
+		summary, err = session.Compact(r.Context(), runner, turn)
+		return err
+	})
+	if err != nil {
+		writeFault(e, faultOf(err, req.history))
+		return
+	}
+	e.usage = summary.Usage
+	writeJSON(e, http.StatusOK, struct {
+		ID        string           `json:"id"`
+		Object    string           `json:"object"`
+		CreatedAt int64            `json:"created_at"`
+		Output    []compactionItem `json:"output"`
+		Usage     *responseUsage   `json:"usage"`
+	}{newID("resp_"), "response.compaction", now(), []compactionItem{{newID("cmp_"), "compaction",
+		seal(summary.Text)}}, wireResponseUsage(summary.Usage)})
+}
+
+// patiently does a job that may take long while it keeps the connection alive.
+func (p *port) patiently(e *exchange, do func() error) error {
+	ended := make(chan error, 1)
+	go func() { ended <- do() }()
+	patient := patientWriter{e: e}
+	clock := time.NewTicker(p.Silence)
+	defer clock.Stop()
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case <-clock.C:
+			_ = patient.quiet() // a client that is gone ends the request's context too
+		}
+	}
+}
