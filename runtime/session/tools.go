@@ -23,7 +23,8 @@ import (
 // keeps that conversation's state (the pages of a browser, an interpreter). Calls come one at a
 // time.
 type Tool interface {
-	// Offer adds the tool to a request: a built-in namespace or functions.
+	// Offer adds the tool to a request: a built-in namespace or functions. It is asked again for
+	// each step of a turn.
 	Offer(r *Request)
 	// Runs tells whether a call with this full recipient ("browser.open", "python",
 	// "functions.NAME") is this tool's.
@@ -93,11 +94,8 @@ func StartWithTools(ctx context.Context, r Runner, req Request, tools []Tool,
 	if len(tools) == 0 {
 		return r.Start(ctx, req)
 	}
-	for _, t := range tools {
-		t.Offer(&req)
-	}
 	ctx, cancel := context.WithCancel(ctx)
-	turn, err := r.Start(ctx, req)
+	turn, err := r.Start(ctx, offering(req, tools))
 	if err != nil {
 		cancel()
 		return nil, err
@@ -284,11 +282,19 @@ func (l *toolLoop) again() error {
 			return nil
 		}
 	}
-	turn, err := l.runner.Start(l.ctx, req)
+	turn, err := l.runner.Start(l.ctx, offering(req, l.tools))
 	if err == nil {
 		l.turn = turn
 	}
 	return err
+}
+
+// offering is a request with the tools, which may offer more after a call.
+func offering(req Request, tools []Tool) Request {
+	for _, t := range tools {
+		t.Offer(&req)
+	}
+	return req
 }
 
 // end makes the loop's Done. Calls that were not run are ended by their caller.

@@ -1,0 +1,205 @@
+// One connection to a server: a process and its pipes, or HTTP.
+//
+// A session lasts as long as the conversation that it is for. Protocol versions without sessions
+// are the last resort: an interpreter would lose its variables between two calls.
+
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// newestWithSessions is the last version of the protocol that has sessions.
+const newestWithSessions = "2025-11-25"
+
+// connection is a session with a server.
+type connection struct {
+	*sdk.ClientSession
+	command *exec.Cmd // nil for HTTP
+	ended   chan struct{}
+	cancel  context.CancelFunc // of all that the connection does
+}
+
+// connect starts a server, or reaches it, within the time of ctx.
+func (s Server) connect(ctx context.Context) (*connection, error) {
+	var why []error
+	for _, version := range []string{newestWithSessions, ""} {
+		kinds := []string{s.Type}
+		if s.URL != "" && s.Type == "" {
+			kinds = []string{"http", "sse"}
+		}
+		for _, kind := range kinds {
+			c, err := s.try(ctx, kind, version)
+			if err == nil {
+				return c, nil
+			}
+			why = append(why, err)
+			if ctx.Err() != nil || errors.Is(err, exec.ErrNotFound) {
+				return nil, err
+			}
+		}
+	}
+	return nil, why[0]
+}
+
+func (s Server) try(ctx context.Context, kind, version string) (*connection, error) {
+	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	c := &connection{ended: make(chan struct{}), cancel: cancel}
+	complaint := &tail{}
+	var to sdk.Transport
+	switch {
+	case s.URL == "":
+		c.command = exec.Command(s.Command, s.Args...)
+		c.command.Env, c.command.Dir, c.command.Stderr = s.environment(), s.Dir, complaint
+		c.command.WaitDelay = 2 * time.Second // a child of the server may hold its pipes
+		ownGroup(c.command)
+		to = &sdk.CommandTransport{Command: c.command, TerminateDuration: time.Second}
+	case kind == "sse":
+		to = &sdk.SSEClientTransport{Endpoint: s.URL, HTTPClient: s.client()}
+	default:
+		to = &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: s.client(),
+			DisableStandaloneSSE: true, MaxRetries: -1}
+	}
+	client := sdk.NewClient(&sdk.Implementation{Name: "ossrun", Version: "1"},
+		&sdk.ClientOptions{Capabilities: &sdk.ClientCapabilities{}})
+	done := make(chan error, 1)
+	go func() { // the stream of SSE lives as long as the context of Connect
+		session, err := client.Connect(life, to, &sdk.ClientSessionOptions{
+			ProtocolVersion: version})
+		c.ClientSession = session
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if err != nil {
+			c.kill()
+			return nil, fmt.Errorf("%w%s", err, complaint.text())
+		}
+	case <-ctx.Done():
+		c.kill()
+		go func() {
+			if <-done == nil {
+				c.close()
+			}
+		}()
+		return nil, fmt.Errorf("it does not answer%s", complaint.text())
+	}
+	go func() {
+		_ = c.Wait() // how it ended is said by the call that it fails
+		close(c.ended)
+	}()
+	return c, nil
+}
+
+// client adds the headers of the configuration to every request.
+func (s Server) client() *http.Client { return &http.Client{Transport: headers(s.Headers)} }
+
+type headers map[string]string
+
+func (h headers) RoundTrip(r *http.Request) (*http.Response, error) {
+	if len(h) > 0 {
+		r = r.Clone(r.Context())
+		for name, value := range h {
+			r.Header.Set(name, value)
+		}
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// dead tells that the connection has ended by itself.
+func (c *connection) dead() bool {
+	select {
+	case <-c.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// closing is how long a server may take to end a session.
+const closing = 5 * time.Second
+
+func (c *connection) close() {
+	done := make(chan struct{})
+	go func() {
+		_ = c.ClientSession.Close() // it is gone, however it says so
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(closing):
+	}
+	c.kill()
+}
+
+// kill ends the connection at once, with all that a server's process has left running.
+func (c *connection) kill() {
+	c.cancel()
+	if c.command != nil && c.command.Process != nil {
+		endGroup(c.command)
+	}
+}
+
+// environment is what a server's process sees of ours: no keys but those that it is given.
+func (s Server) environment() (list []string) {
+	for _, pair := range os.Environ() {
+		name, _, _ := strings.Cut(pair, "=")
+		if slices.Contains(passed, strings.ToUpper(name)) || strings.HasPrefix(name, "LC_") {
+			list = append(list, pair)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
+		list = append(list, name+"="+s.Env[name])
+	}
+	return list
+}
+
+var passed = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "TZ", "TMPDIR",
+	"TEMP", "TMP", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR",
+	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS",
+	"APPDATA", "LOCALAPPDATA", "HOMEDRIVE", "HOMEPATH", "PATHEXT", "PROGRAMFILES", "SYSTEMDRIVE",
+	"SYSTEMROOT", "USERNAME", "USERPROFILE", "COMSPEC"}
+
+// name is how the model and people see the server.
+func (s Server) name(c *connection) string {
+	if r := c.InitializeResult(); s.unnamed && r != nil && r.ServerInfo != nil {
+		return cmp.Or(r.ServerInfo.Name, s.Name)
+	}
+	return s.Name
+}
+
+// tail keeps the last of what a server writes to stderr.
+type tail struct {
+	mu   sync.Mutex
+	kept []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kept = append(t.kept, p...)
+	t.kept = t.kept[max(0, len(t.kept)-1000):]
+	return len(p), nil
+}
+
+func (t *tail) text() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if text := strings.TrimSpace(string(t.kept)); text != "" {
+		return ": " + strings.ToValidUTF8(text, "\ufffd")
+	}
+	return ""
+}

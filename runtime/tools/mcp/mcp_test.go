@@ -1,0 +1,384 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/goleak"
+
+	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// The test program is also the server that it starts, where its first argument says so.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "server" {
+		if os.Args[2] == "silent" {
+			fmt.Fprintln(os.Stderr, "loading")
+			select {}
+		}
+		if err := example(os.Args[2]).Run(context.Background(), &sdk.StdioTransport{}); err != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// example is a server that counts its calls and misbehaves when asked.
+func example(name string) *sdk.Server {
+	server := sdk.NewServer(&sdk.Implementation{Name: name, Version: "1"}, nil)
+	type run = func(ctx context.Context, a map[string]any) (string, error)
+	add := func(tool, schema string, run run) {
+		server.AddTool(&sdk.Tool{Name: tool, Description: tool + " of " + name + "\nand more",
+			InputSchema: json.RawMessage(schema)},
+			func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+				var a map[string]any
+				if err := json.Unmarshal(r.Params.Arguments, &a); err != nil {
+					return nil, err
+				}
+				text, err := run(ctx, a)
+				if err != nil {
+					return &sdk.CallToolResult{IsError: true,
+						Content: []sdk.Content{&sdk.TextContent{Text: err.Error()}}}, nil
+				}
+				return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text},
+					&sdk.ImageContent{MIMEType: "image/png", Data: []byte("abc")}}}, nil
+			})
+	}
+	calls := 0
+	anything := `{"type":"object","properties":{"text":{"type":"string"}}}`
+	add("count", anything, func(context.Context, map[string]any) (string, error) {
+		calls++
+		return fmt.Sprint("call ", calls, " ", os.Getenv("GIVEN"), os.Getenv("SECRET")), nil
+	})
+	add("echo.text", anything, func(_ context.Context, a map[string]any) (string, error) {
+		return fmt.Sprint(a["text"]), nil
+	})
+	add("fail", anything, func(context.Context, map[string]any) (string, error) {
+		return "", errors.New("no such file")
+	})
+	add("die", anything, func(context.Context, map[string]any) (string, error) {
+		os.Exit(3)
+		return "", nil
+	})
+	add("slow", anything, func(ctx context.Context, _ map[string]any) (string, error) {
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Minute):
+		}
+		return "late", nil
+	})
+	add("huge", anything, func(context.Context, map[string]any) (string, error) {
+		return strings.Repeat("ä", 2<<20), nil
+	})
+	add("bad schema", `{"type":"object","properties":{"x":{"enum":5,"type":["y",3]}}}`,
+		func(context.Context, map[string]any) (string, error) { return "fine", nil })
+	add("long schema", `{"type":"object","description":"`+strings.Repeat("x", 1<<20)+`"}`,
+		func(context.Context, map[string]any) (string, error) { return "fine", nil })
+	return server
+}
+
+func process(name string) Server {
+	return Server{Name: name, Command: os.Args[0], Args: []string{"server", name},
+		Env: map[string]string{"GIVEN": "given"}}
+}
+
+func open(t *testing.T, o Options, list ...Server) (*Servers, []string) {
+	t.Helper()
+	s, notes := Open(t.Context(), list, o)
+	t.Cleanup(func() { s.Close() })
+	return s, notes
+}
+
+// conversation is a tool that has been offered.
+func conversation(t *testing.T, s *Servers) (*Tool, session.Request) {
+	t.Helper()
+	tool, r := s.Tool(), session.Request{}
+	tool.Offer(&r)
+	t.Cleanup(func() { tool.Close() })
+	return tool, r
+}
+
+func call(t *testing.T, tool *Tool, recipient, arguments string) (string, error) {
+	t.Helper()
+	if !tool.Runs(recipient) {
+		return "", fmt.Errorf("%s is not the tool's", recipient)
+	}
+	began := time.Now()
+	r, err := tool.Run(t.Context(), session.Call{Recipient: recipient, Arguments: arguments},
+		func(string) {})
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("%s took %v", recipient, took)
+	}
+	return r.Text, err
+}
+
+func says(t *testing.T, tool *Tool, recipient, arguments, want string) {
+	t.Helper()
+	got, err := call(t, tool, recipient, arguments)
+	if err != nil || !strings.HasPrefix(got, want) {
+		t.Errorf("%s: %.200q, %v, not %q", recipient, got, err, want)
+	}
+}
+
+func fails(t *testing.T, tool *Tool, recipient, arguments, want string) {
+	t.Helper()
+	if got, err := call(t, tool, recipient, arguments); err == nil ||
+		!strings.Contains(err.Error(), want) {
+		t.Errorf("%s: %.200q, %v, not %q", recipient, got, err, want)
+	}
+}
+
+// overHTTP is the example server at a port.
+func overHTTP(t *testing.T, name string) (streamable, sse string, s *httptest.Server) {
+	t.Helper()
+	mux := http.NewServeMux()
+	get := func(*http.Request) *sdk.Server { return example(name) }
+	mux.Handle("/mcp", sdk.NewStreamableHTTPHandler(get, nil))
+	mux.Handle("/sse", sdk.NewSSEHandler(get, nil))
+	s = httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	return s.URL + "/mcp", s.URL + "/sse", s
+}
+
+// Over every transport: the tools are offered, called, and each conversation has its own session.
+func TestTransports(t *testing.T) {
+	t.Setenv("SECRET", "secret")
+	streamable, sse, _ := overHTTP(t, "far")
+	for name, server := range map[string]Server{"stdio": process("near"),
+		"http": {Name: "far", URL: streamable}, "sse found": {Name: "far", URL: sse},
+		"sse": {Name: "far", URL: sse, Type: "sse"}} {
+		t.Run(name, func(t *testing.T) {
+			given := ""
+			if server.Command != "" {
+				given = "given"
+			} else {
+				t.Setenv("SECRET", "")
+			}
+			s, notes := open(t, Options{Time: 2 * time.Second}, server)
+			if len(notes) != 1 || !strings.Contains(notes[0], "longer than 64 KiB") {
+				t.Error(notes)
+			}
+			tool, r := conversation(t, s)
+			var names []string
+			for _, f := range r.Functions {
+				names = append(names, strings.TrimPrefix(f.Name, server.Name+"_"))
+				if !regexp.MustCompile(`^[A-Za-z0-9_-]+$`).MatchString(f.Name) {
+					t.Errorf("%q cannot stand in a header", f.Name)
+				}
+			}
+			slices.Sort(names)
+			if got := strings.Join(names, " "); got !=
+				"bad_schema count die echo_text fail huge long_schema slow" {
+				t.Error(got)
+			}
+			if _, err := tokens(r.Functions); err != nil {
+				t.Error(err)
+			}
+			on := "functions." + server.Name + "_"
+			says(t, tool, on+"echo_text", `{"text":"Grüße 😀"}`,
+				"Grüße 😀\n[an image, image/png, 3 bytes: it cannot be shown]")
+			says(t, tool, on+"count", `{}`, "call 1 "+given+"\n")
+			says(t, tool, on+"count", `{}`, "call 2 "+given+"\n")
+			says(t, tool, on+"bad_schema", `{}`, "fine")
+			fails(t, tool, on+"fail", `{}`, "no such file")
+			fails(t, tool, on+"fail", `[1]`, "not a JSON object")
+			fails(t, tool, on+"slow", `{}`, "did not answer within 2s")
+			says(t, tool, on+"count", `{}`, "call 3 "+given+"\n")
+			other, _ := conversation(t, s)
+			says(t, other, on+"count", `{}`, "call 1 "+given+"\n")
+			if got, err := call(t, tool, on+"huge", `{}`); err != nil || len(got) > mostResult+100 ||
+				!strings.Contains(got, "[1048576 of ") {
+				t.Errorf("%d bytes, %v", len(got), err)
+			}
+		})
+	}
+}
+
+// A server that dies during a call is reported and started again by the next; one that keeps dying
+// is left alone.
+func TestServersThatDie(t *testing.T) {
+	s, _ := open(t, Options{}, process("x"))
+	tool, _ := conversation(t, s)
+	says(t, tool, "functions.x_count", `{}`, "call 1")
+	fails(t, tool, "functions.x_die", `{}`, "ended during the call, which may or may not")
+	says(t, tool, "functions.x_count", `{}`, "call 1")
+	fails(t, tool, "functions.x_die", `{}`, "the next call starts it again")
+	fails(t, tool, "functions.x_die", `{}`, "do without it")
+	fails(t, tool, "functions.x_count", `{}`, "has failed 2 times in a row")
+	says(t, tool, "functions.x_count", `{}`, "call 1")
+
+	// between two calls
+	pid := tool.open[s.tools[0].of].command.Process
+	if err := pid.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-tool.open[s.tools[0].of].ended
+	says(t, tool, "functions.x_count", `{}`, "call 1")
+
+	streamable, _, port := overHTTP(t, "far")
+	s, _ = open(t, Options{}, Server{Name: "far", URL: streamable})
+	tool, _ = conversation(t, s)
+	says(t, tool, "functions.far_count", `{}`, "call 1")
+	restarted := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server {
+		return example("far")
+	}, nil)
+	port.Config.Handler.(*http.ServeMux).Handle("POST /mcp", restarted)
+	says(t, tool, "functions.far_count", `{}`, "call 1")
+	says(t, tool, "functions.far_count", `{}`, "call 2")
+	port.CloseClientConnections()
+	port.Close()
+	fails(t, tool, "functions.far_count", `{}`, "the server far")
+	fails(t, tool, "functions.far_count", `{}`, "has failed 2 times in a row")
+	fails(t, tool, "functions.far_count", `{}`, "the server far cannot be reached")
+}
+
+// Servers that do not start cost their time and a note, not the others.
+func TestServersThatDoNotStart(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	began := time.Now()
+	s, notes := Open(t.Context(), []Server{process("silent"), {Name: "none", Command: "/no/such"},
+		{Name: "nobody", URL: "http://127.0.0.1:1/mcp"}, process("good"),
+		{Name: "crash", Command: "sh", Args: []string{"-c", "echo why >&2; exit 1"}}},
+		Options{Start: 2 * time.Second})
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("took %v", took)
+	}
+	text := strings.Join(notes, "\n")
+	for _, want := range []string{"silent is left out: it does not answer: loading",
+		"none is left out: ", "nobody is left out: ", "crash is left out: ", "why"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in %s", want, text)
+		}
+	}
+	if len(s.tools) != 8 || len(s.Lines()) != 1 || s.Lines()[0] != "good: 8 tools" {
+		t.Error(len(s.tools), s.Lines())
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+}
+
+// The turn can be cancelled, and a call is made only when it was allowed.
+func TestApprovalAndCancel(t *testing.T) {
+	var asked []string
+	answer, fault := false, error(nil)
+	s, _ := open(t, Options{Approve: func(_ context.Context, server, tool, arguments string) (bool,
+		error) {
+		asked = append(asked, server+" "+tool+" "+arguments)
+		return answer, fault
+	}}, process("x"))
+	tool, _ := conversation(t, s)
+	fails(t, tool, "functions.x_count", `{"text":"a"}`, "the user did not allow this call")
+	fault = session.ErrNeedsApproval
+	if _, err := call(t, tool, "functions.x_count", `{}`); !errors.Is(err, session.ErrNeedsApproval) {
+		t.Error(err)
+	}
+	answer, fault = true, nil
+	says(t, tool, "functions.x_count", `{}`, "call 1") // the refused ones were not made
+	if want := []string{`x count {"text":"a"}`, "x count {}", "x count {}"}; !slices.Equal(asked,
+		want) {
+		t.Error(asked)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(100*time.Millisecond, cancel)
+	if _, err := tool.Run(ctx, session.Call{Recipient: "functions.x_slow", Arguments: "{}"},
+		func(string) {}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	says(t, tool, "functions.x_count", `{}`, "call 2")
+}
+
+// Tools that would fill the prompt are described when the model asks.
+func TestDescribedOnDemand(t *testing.T) {
+	s, _ := open(t, Options{Context: func() int { return 1000 }}, process("x"))
+	tool, r := conversation(t, s)
+	if len(r.Functions) != 1 || r.Functions[0].Name != describeTool ||
+		!strings.Contains(r.Functions[0].Description, "\nx_count: count of x\n") {
+		t.Fatalf("%+v", r.Functions)
+	}
+	if tool.Runs("functions.x_count") {
+		t.Error("a tool is run that is not offered")
+	}
+	fails(t, tool, "functions.describe_tool", `{"name":"y"}`, `no function "y"`)
+	says(t, tool, "functions.describe_tool", `{"name":"functions.x_count"}`,
+		"functions.x_count can be called now.\ncount of x\nand more\nParameters: {")
+	r = session.Request{Functions: []harmony.ToolDescription{{Name: "own"}}}
+	tool.Offer(&r)
+	if len(r.Functions) != 3 || r.Functions[1].Name != "x_count" {
+		t.Errorf("%+v", r.Functions)
+	}
+	says(t, tool, "functions.x_count", `{}`, "call 1")
+	s, _ = open(t, Options{Context: func() int { return 131072 }}, process("x"))
+	if _, r = conversation(t, s); len(r.Functions) != 8 {
+		t.Errorf("%d functions", len(r.Functions))
+	}
+}
+
+// Names are unique, and a function of the caller stays the caller's.
+func TestNames(t *testing.T) {
+	s, _ := open(t, Options{}, process("a.b"), process("a_b"))
+	tool, r := conversation(t, s)
+	seen := map[string]bool{}
+	for _, f := range r.Functions {
+		if seen[f.Name] {
+			t.Errorf("%s twice", f.Name)
+		}
+		seen[f.Name] = true
+	}
+	if len(seen) != 16 || !seen["a_b_count"] || !seen["a_b_count_2"] {
+		t.Error(seen)
+	}
+	r = session.Request{Functions: []harmony.ToolDescription{{Name: "a_b_count"}}}
+	if tool.Offer(&r); tool.Runs("functions.a_b_count") || !tool.Runs("functions.a_b_count_2") ||
+		len(r.Functions) != 16 {
+		t.Error("the caller's function was taken over")
+	}
+}
+
+func TestConfig(t *testing.T) {
+	read := func(text string) ([]Server, error) {
+		path := filepath.Join(t.TempDir(), "mcp.json")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return Config(path)
+	}
+	list, err := read(`{"mcpServers":{"files":{"command":"npx","args":["-y","x"],"env":{"K":"V"}},
+		"docs":{"type":"streamable-http","url":"https://example.com/mcp","headers":{"H":"1"}},
+		"off":{"command":"x","disabled":true}}}`)
+	if err != nil || len(list) != 2 || list[0].Name != "docs" || list[0].Type != "http" ||
+		list[0].Headers["H"] != "1" || list[1].Command != "npx" || list[1].Env["K"] != "V" {
+		t.Errorf("%+v, %v", list, err)
+	}
+	for text, want := range map[string]string{
+		`{`: "is not a list", `{"servers":{}}`: `no "mcpServers"`,
+		`{"mcpServers":{"x":{}}}`:                               `either a "command" or a "url"`,
+		`{"mcpServers":{"x":{"url":"example"}}}`:                "is not the URL",
+		`{"mcpServers":{"x":{"type":"ftp","url":"http://a/"}}}`: "stdio, sse or http",
+	} {
+		if _, err := read(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, not %q", text, err, want)
+		}
+	}
+	if s, err := Address("localhost:8001"); err != nil || s.URL != "http://localhost:8001/sse" {
+		t.Error(s, err)
+	}
+	if _, err := Address("localhost"); err == nil {
+		t.Error("no port is an address")
+	}
+}

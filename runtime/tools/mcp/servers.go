@@ -1,0 +1,264 @@
+// Package mcp makes the tools of MCP servers tools of a conversation, and offers this program's own
+// tools as MCP servers.
+//
+// What must stay true: a server can be slow, dead or lying and no turn hangs, no request is refused
+// and no prompt overflows because of it; each conversation has sessions of its own with the
+// servers, so nothing of one is seen in another; a call that the user must allow is not made
+// before.
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/ossrun/ossrun/harmony"
+)
+
+// Options of Servers. Zero values are the defaults.
+type Options struct {
+	// Approve is asked before every call. false is told to the model; session.ErrNeedsApproval ends
+	// the turn in the call. nil: every call is allowed.
+	Approve func(ctx context.Context, server, tool, arguments string) (bool, error)
+	Start   time.Duration // of one server, to be there and list its tools; 0: 60 s
+	Time    time.Duration // of one call; 0: 2 minutes
+	// Context is how many tokens the model reads at most. Where the tools would take more than a
+	// tenth, they are described one by one when the model asks. nil: they are always all there.
+	Context func() int
+}
+
+// Servers are servers whose tools are known.
+type Servers struct {
+	o     Options
+	tools []*tool // in the order of the servers
+	lines []string
+
+	tokens int // that the model reads of all tools
+
+	python, browser *source // servers that stand in for the built-in tools
+
+	mu     sync.Mutex
+	unused map[*source]*connection // those that listed the tools, for the first conversation
+	closed bool
+}
+
+// source is a server and its name.
+type source struct {
+	Server
+	shown string
+}
+
+// tool is one tool of a server, as the model sees it.
+type tool struct {
+	of          *source
+	name        string // the server's own
+	description harmony.ToolDescription
+}
+
+const (
+	mostTools       = 512      // of one server
+	mostDescription = 4000     // characters
+	mostSchema      = 64 << 10 // bytes
+)
+
+// Open reaches all servers at once and lists their tools. A server that fails is told in a note.
+func Open(ctx context.Context, list []Server, o Options) (_ *Servers, notes []string) {
+	o.Start = cmp.Or(o.Start, time.Minute)
+	o.Time = cmp.Or(o.Time, 2*time.Minute)
+	s := &Servers{o: o, unused: map[*source]*connection{}}
+	type listed struct {
+		from  *source
+		conn  *connection
+		tools []*sdk.Tool
+		err   error
+	}
+	found := make([]listed, len(list))
+	var waits sync.WaitGroup
+	for i, server := range list {
+		waits.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, o.Start)
+			defer cancel()
+			f := listed{from: &source{Server: server, shown: server.Name}}
+			if f.conn, f.err = server.connect(ctx); f.err == nil {
+				f.from.shown = server.name(f.conn)
+				if f.tools, f.err = listTools(ctx, f.conn); f.err != nil {
+					f.conn.close()
+				}
+			}
+			found[i] = f
+		})
+	}
+	waits.Wait()
+	for _, f := range found {
+		if f.err != nil {
+			notes = append(notes, fmt.Sprintf("the MCP server %s is left out: %s", f.from.shown,
+				f.err))
+			continue
+		}
+		s.unused[f.from] = f.conn
+		notes = append(notes, s.add(f.from, f.tools)...)
+	}
+	var all []harmony.ToolDescription
+	for _, t := range s.tools {
+		all = append(all, t.description)
+	}
+	s.tokens, _ = tokens(all) // each can be shown
+	return s, notes
+}
+
+// listTools is what a server offers, up to mostTools.
+func listTools(ctx context.Context, c *connection) (list []*sdk.Tool, err error) {
+	type result struct {
+		list []*sdk.Tool
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		var r result
+		for t, err := range c.Tools(ctx, nil) {
+			if r.err = err; err != nil || len(r.list) == mostTools {
+				break
+			}
+			r.list = append(r.list, t)
+		}
+		done <- r
+	}()
+	select {
+	case r := <-done:
+		if r.err != nil {
+			return nil, fmt.Errorf("it does not list its tools: %w", r.err)
+		}
+		return r.list, nil
+	case <-ctx.Done():
+		return nil, errors.New("it does not list its tools in time")
+	}
+}
+
+// add takes a server's tools; the notes say what of them cannot be had as it is.
+func (s *Servers) add(from *source, list []*sdk.Tool) (notes []string) {
+	names := map[string]bool{}
+	for _, t := range list {
+		names[t.Name] = true
+	}
+	switch {
+	case from.shown == "browser" && names["search"] && names["open"] && names["find"] &&
+		s.browser == nil:
+		s.browser = from
+		s.lines = append(s.lines, "browser: the server "+from.Name)
+		return nil
+	case from.shown == "python" && names["python"] && s.python == nil:
+		s.python = from
+		s.lines = append(s.lines, "python: the server "+from.Name)
+		return nil
+	}
+	if len(list) == mostTools {
+		notes = append(notes, fmt.Sprintf("%s: only the first %d tools are used", from.shown,
+			mostTools))
+	}
+	for _, t := range list {
+		d, why := describe(t)
+		d.Name = s.free(from.shown + "_" + t.Name)
+		if why != "" {
+			notes = append(notes, fmt.Sprintf("%s: the parameters of %s %s: any object is "+
+				"accepted instead", from.shown, d.Name, why))
+		}
+		s.tools = append(s.tools, &tool{from, t.Name, d})
+	}
+	s.lines = append(s.lines, fmt.Sprintf("%s: %d tools", from.shown, len(list)))
+	return notes
+}
+
+// describe is a server's tool in the words of a request; why says what is wrong with its schema.
+func describe(t *sdk.Tool) (d harmony.ToolDescription, why string) {
+	d.Description = strings.ToValidUTF8(cmp.Or(t.Description, t.Title), "\ufffd")
+	if letters := []rune(d.Description); len(letters) > mostDescription {
+		d.Description = string(letters[:mostDescription]) + " ..."
+	}
+	schema, err := json.Marshal(t.InputSchema)
+	object, ok := t.InputSchema.(map[string]any)
+	switch {
+	case err != nil || !ok || object["type"] != "object":
+		why = "are not the schema of an object"
+	case len(schema) > mostSchema:
+		why = fmt.Sprintf("are longer than %d KiB", mostSchema>>10)
+	}
+	if d.Parameters = schema; why == "" {
+		if _, err := tokens([]harmony.ToolDescription{d}); err != nil {
+			why = "cannot be shown to the model (" + err.Error() + ")"
+		}
+	}
+	if why != "" {
+		d.Parameters = json.RawMessage(`{"type": "object"}`)
+	}
+	return d, why
+}
+
+// tokens is how many the model reads of these functions.
+func tokens(list []harmony.ToolDescription) (int, error) {
+	if len(list) == 0 {
+		return 0, nil
+	}
+	ids, err := harmony.RenderMessage(nil, harmony.Developer(harmony.DeveloperContent{
+		Tools: harmony.Functions(list)}), harmony.RenderOptions{FunctionTools: true})
+	return len(ids), err
+}
+
+const longestName = 64
+
+// free is a name like this one that can stand in a header and that no other tool has.
+func (s *Servers) free(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if r == '-' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
+			return r
+		}
+		return '_'
+	}, name)
+	name = name[:min(len(name), longestName-4)]
+	taken := func(name string) bool {
+		return name == describeTool || slices.ContainsFunc(s.tools, func(t *tool) bool {
+			return t.description.Name == name
+		})
+	}
+	unique := name
+	for n := 2; taken(unique); n++ {
+		unique = fmt.Sprintf("%s_%d", name, n)
+	}
+	return unique
+}
+
+// Lines say what the servers offer, a line each.
+func (s *Servers) Lines() []string { return s.lines }
+
+// Browser and Python tell whether a server stands in for the built-in tool.
+func (s *Servers) Browser() bool { return s.browser != nil }
+func (s *Servers) Python() bool  { return s.python != nil }
+
+// take is the connection that listed a server's tools, for one conversation only.
+func (s *Servers) take(from *source) *connection {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.unused[from]
+	delete(s.unused, from)
+	return c
+}
+
+// Close ends the connections that no conversation has.
+func (s *Servers) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all sync.WaitGroup
+	for _, c := range s.unused {
+		all.Go(c.close)
+	}
+	all.Wait()
+	s.unused = nil
+	return nil
+}

@@ -1,0 +1,322 @@
+// The servers' tools in one conversation.
+
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// Tool is the tools of all servers, for one conversation.
+type Tool struct {
+	servers *Servers
+	lazy    bool // tools are described when the model asks
+
+	mu        sync.Mutex       // one call at a time
+	offered   map[string]*tool // by function
+	described []*tool
+	open      map[*source]*connection
+	deaths    map[*source]int // since the last call that went well
+}
+
+// Tool is for a new conversation.
+func (s *Servers) Tool() *Tool {
+	t := &Tool{servers: s, offered: map[string]*tool{}, open: map[*source]*connection{},
+		deaths: map[*source]int{}}
+	if s.o.Context != nil {
+		context := s.o.Context()
+		t.lazy = context > 0 && s.tokens > context/10
+	}
+	return t
+}
+
+// describeTool is the function that the model asks for a tool with.
+const describeTool = "describe_tool"
+
+// Offer adds the servers' functions. A function of the caller with the same name stays the
+// caller's.
+func (t *Tool) Offer(r *session.Request) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r.Browser = r.Browser || t.servers.browser != nil
+	r.Python = r.Python || t.servers.python != nil
+	list := t.servers.tools
+	if t.lazy {
+		list = t.described
+	}
+	clear(t.offered)
+	own := r.Functions
+	r.Functions = slices.Clip(r.Functions)
+	taken := func(name string) bool {
+		return slices.ContainsFunc(own, func(f harmony.ToolDescription) bool {
+			return f.Name == name
+		})
+	}
+	for _, one := range list {
+		if !taken(one.description.Name) {
+			r.Functions = append(r.Functions, one.description)
+			t.offered[one.description.Name] = one
+		}
+	}
+	if t.lazy && !taken(describeTool) {
+		r.Functions = append(r.Functions, t.directory())
+		t.offered[describeTool] = nil
+	}
+}
+
+// directory is the function that describes the others.
+func (t *Tool) directory() harmony.ToolDescription {
+	var text strings.Builder
+	text.WriteString("Makes one of these functions callable and shows its parameters:")
+	for _, one := range t.servers.tools {
+		line, _, _ := strings.Cut(strings.TrimSpace(one.description.Description), "\n")
+		if letters := []rune(line); len(letters) > 80 {
+			line = string(letters[:80]) + "..."
+		}
+		fmt.Fprintf(&text, "\n%s: %s", one.description.Name, line)
+	}
+	return harmony.ToolDescription{Name: describeTool, Description: text.String(),
+		Parameters: json.RawMessage(`{"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}`)}
+}
+
+func (t *Tool) Runs(recipient string) bool {
+	switch recipient {
+	case "python":
+		return t.servers.python != nil
+	case "browser.search", "browser.open", "browser.find":
+		return t.servers.browser != nil
+	}
+	name, ok := strings.CutPrefix(recipient, harmony.FunctionsNamespace+".")
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, known := t.offered[name]
+	return ok && known
+}
+
+// Run makes a call, within the time that Options give it.
+func (t *Tool) Run(ctx context.Context, c session.Call, _ func(string)) (session.ToolResult,
+	error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch name, _ := strings.CutPrefix(c.Recipient, harmony.FunctionsNamespace+"."); {
+	case name == "python":
+		code, _ := json.Marshal(map[string]string{"code": c.Arguments})
+		return t.call(ctx, t.servers.python, "python", c, code)
+	case strings.HasPrefix(name, "browser."):
+		return t.call(ctx, t.servers.browser, strings.TrimPrefix(name, "browser."), c,
+			json.RawMessage(c.Arguments))
+	case name == describeTool && t.lazy:
+		return t.describe(c.Arguments)
+	default:
+		one := t.offered[name]
+		if one == nil {
+			return session.ToolResult{}, fmt.Errorf("there is no function %s", name)
+		}
+		return t.call(ctx, one.of, one.name, c, json.RawMessage(c.Arguments))
+	}
+}
+
+// describe offers a tool from the next step of the turn on.
+func (t *Tool) describe(arguments string) (session.ToolResult, error) {
+	var asked struct{ Name string }
+	_ = json.Unmarshal([]byte(arguments), &asked) // no name is no known name
+	for _, one := range t.servers.tools {
+		if one.description.Name != strings.TrimPrefix(asked.Name, "functions.") {
+			continue
+		}
+		if !slices.Contains(t.described, one) {
+			t.described = append(t.described, one)
+		}
+		return session.ToolResult{Title: "describes " + one.description.Name,
+			Text: fmt.Sprintf("functions.%s can be called now.\n%s\nParameters: %s",
+				one.description.Name, one.description.Description, one.description.Parameters)}, nil
+	}
+	return session.ToolResult{}, fmt.Errorf("there is no function %q; describe_tool lists them",
+		asked.Name)
+}
+
+// mostDeaths is how often a server may end in a row before it is left alone.
+const mostDeaths = 2
+
+// call asks the user where it must, reaches the server, again if it has ended, and calls its tool.
+func (t *Tool) call(ctx context.Context, from *source, name string, c session.Call,
+	arguments json.RawMessage) (session.ToolResult, error) {
+	var none session.ToolResult
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(arguments, &object); err != nil {
+		return none, fmt.Errorf("the arguments are not a JSON object: %w", err)
+	}
+	if ask := t.servers.o.Approve; ask != nil {
+		if allowed, err := ask(ctx, from.shown, name, c.Arguments); err != nil {
+			return none, err
+		} else if !allowed {
+			return none, errors.New("the user did not allow this call")
+		}
+	}
+	within, cancel := context.WithTimeout(ctx, t.servers.o.Time)
+	defer cancel()
+	for attempt := 0; ; attempt++ {
+		conn, err := t.reach(within, from)
+		if err != nil {
+			return none, err
+		}
+		result, err := callTool(within, conn, name, object)
+		if err == nil {
+			t.deaths[from] = 0
+			return read(from.shown+": "+name, result)
+		}
+		var told *jsonrpc.Error
+		switch {
+		case ctx.Err() != nil:
+			return none, ctx.Err()
+		case within.Err() != nil:
+			return none, fmt.Errorf("the server %s did not answer within %v", from.shown,
+				t.servers.o.Time)
+		case errors.As(err, &told) && told.Code != notDelivered && !conn.dead():
+			return none, fmt.Errorf("the server %s: %s", from.shown, told.Message)
+		}
+		t.drop(from)
+		if attempt == 0 && (errors.Is(err, sdk.ErrSessionMissing) ||
+			errors.Is(err, syscall.ECONNREFUSED)) {
+			continue // it has restarted, and the call did not reach it
+		}
+		return none, fmt.Errorf("the server %s ended during the call, which may or may not have "+
+			"been carried out (%w)%s", from.shown, err, t.prospect(from))
+	}
+}
+
+// notDelivered is the SDK's code for a request that HTTP has failed.
+const notDelivered = -32005
+
+// callTool returns when ctx ends, whatever the server does.
+func callTool(ctx context.Context, c *connection, name string,
+	arguments map[string]json.RawMessage) (*sdk.CallToolResult, error) {
+	type answer struct {
+		result *sdk.CallToolResult
+		err    error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		result, err := c.CallTool(ctx, &sdk.CallToolParams{Name: name, Arguments: arguments})
+		done <- answer{result, err}
+	}()
+	select {
+	case a := <-done:
+		return a.result, a.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// reach is the conversation's connection to a server, made anew if it has ended.
+func (t *Tool) reach(ctx context.Context, from *source) (*connection, error) {
+	if c := t.open[from]; c != nil {
+		if !c.dead() {
+			return c, nil
+		}
+		t.drop(from)
+	} else if c := t.servers.take(from); c != nil {
+		if t.open[from] = c; !c.dead() {
+			return c, nil
+		}
+		t.drop(from)
+	}
+	if t.deaths[from] >= mostDeaths {
+		t.deaths[from]-- // the call after this one tries again: somebody may have helped
+		return nil, fmt.Errorf("the server %s has failed %d times in a row, so this call was not "+
+			"made", from.shown, mostDeaths)
+	}
+	c, err := from.connect(ctx)
+	if err != nil {
+		t.deaths[from]++
+		return nil, fmt.Errorf("the server %s cannot be reached: %w%s", from.shown, err,
+			t.prospect(from))
+	}
+	t.open[from] = c
+	return c, nil
+}
+
+func (t *Tool) drop(from *source) {
+	if c := t.open[from]; c != nil {
+		c.close()
+		delete(t.open, from)
+		t.deaths[from]++
+	}
+}
+
+// prospect says what the next call will do.
+func (t *Tool) prospect(from *source) string {
+	if t.deaths[from] >= mostDeaths {
+		return "; do without it"
+	}
+	return "; the next call starts it again"
+}
+
+// mostResult is how many bytes of a result are read; the session shows the model less.
+const mostResult = 1 << 20
+
+// read is a result as text.
+func read(title string, r *sdk.CallToolResult) (session.ToolResult, error) {
+	var parts []string
+	for _, content := range r.Content {
+		switch c := content.(type) {
+		case *sdk.TextContent:
+			parts = append(parts, c.Text)
+		case *sdk.ImageContent:
+			parts = append(parts, fmt.Sprintf("[an image, %s, %d bytes: it cannot be shown]",
+				c.MIMEType, len(c.Data)))
+		case *sdk.AudioContent:
+			parts = append(parts, fmt.Sprintf("[a sound, %s, %d bytes: it cannot be played]",
+				c.MIMEType, len(c.Data)))
+		case *sdk.ResourceLink:
+			parts = append(parts, strings.TrimSpace(cmp.Or(c.Title, c.Name)+" "+c.URI+" "+
+				c.Description))
+		case *sdk.EmbeddedResource:
+			if c.Resource != nil {
+				parts = append(parts, cmp.Or(c.Resource.Text, c.Resource.URI))
+			}
+		}
+	}
+	if len(parts) == 0 && r.StructuredContent != nil {
+		text, _ := json.Marshal(r.StructuredContent) // it came as JSON
+		parts = append(parts, string(text))
+	}
+	text := strings.Join(parts, "\n")
+	if len(text) > mostResult {
+		text = fmt.Sprintf("%s\n[%d of %d bytes are shown]", text[:mostResult], mostResult,
+			len(text))
+	}
+	text = strings.ToValidUTF8(text, "\ufffd")
+	result := session.ToolResult{Text: text, Title: title}
+	if r.IsError {
+		result.Text = ""
+		return result, errors.New(cmp.Or(text, "the tool failed and does not say why"))
+	}
+	return result, nil
+}
+
+// Close ends the conversation's sessions.
+func (t *Tool) Close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var all sync.WaitGroup
+	for _, c := range t.open {
+		all.Go(c.close)
+	}
+	all.Wait()
+	clear(t.open)
+	return nil
+}
