@@ -43,6 +43,17 @@ func Open(ctx context.Context, s engine.Settings, notify func(string)) (b engine
 	return b, why, err
 }
 
+// Hardware is the name of the first usable GPU and, of AMD's, the version of its MEC firmware; ""
+// without one.
+func Hardware(ctx context.Context) (name string, firmware int) {
+	for _, g := range gpu.Detect(ctx).GPUs {
+		if g.Usable {
+			return g.Name, g.MECFirmware
+		}
+	}
+	return "", 0
+}
+
 func openCPU(s engine.Settings, notify func(string)) (engine.Backend, error) {
 	if s.Isolate {
 		notify(

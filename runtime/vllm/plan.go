@@ -34,6 +34,8 @@ type Request struct {
 	Vocabulary string  // folder with o200k_base.tiktoken; "": vLLM fetches it
 	HFHome     string  // the cache of weights; "": $HF_HOME
 	Nodes      int     // machines; 0 and 1: one
+
+	Extra []string // further arguments of vLLM, each with its value; they win
 }
 
 // Line is one part of a plan.
@@ -108,6 +110,19 @@ func Hardware() (names []string) {
 	return names
 }
 
+// Recognise finds the hardware's name in a GPU's own, such as "NVIDIA H100 80GB HBM3".
+func Recognise(gpu string) (hardware string, ok bool) {
+	gpu = strings.ToUpper(gpu)
+	for _, c := range chips {
+		for _, known := range strings.Fields(c.names) {
+			if strings.Contains(gpu, known) {
+				return known, true
+			}
+		}
+	}
+	return "", false
+}
+
 func chipOf(name string) (chip, error) {
 	for _, c := range chips {
 		for _, known := range strings.Fields(c.names) {
@@ -169,12 +184,29 @@ func Make(r Request) (Plan, error) {
 	p.environment()
 	p.lengths()
 	p.address()
+	p.extra()
 	if p.r.Launch == "docker" {
 		p.docker()
 	} else {
 		p.install()
 	}
 	return p.Plan, nil
+}
+
+// extra adds what was asked for in vLLM's own words, in place of what the recipe has.
+func (p *planner) extra() {
+	name := func(text string) string {
+		if i := strings.IndexAny(text, "= "); i >= 0 {
+			return text[:i]
+		}
+		return text
+	}
+	for _, asked := range p.r.Extra {
+		p.Args = slices.DeleteFunc(p.Args, func(l Line) bool {
+			return strings.HasPrefix(l.Text, "-") && name(l.Text) == name(asked)
+		})
+		p.arg(asked, "as asked", NotInGuide)
+	}
 }
 
 func (p *planner) check() (err error) {

@@ -102,6 +102,11 @@ var rows = []struct {
 		"--tensor-parallel-size 2 --host 0.0.0.0"}, nil},
 	{"vocabulary", Request{Hardware: "H200", Model: "20b", Vocabulary: "/cache/vocabulary"},
 		[]string{"TIKTOKEN_ENCODINGS_BASE=/cache/vocabulary", "cl100k_base belongs to older"}, nil},
+	{"words of vLLM win", Request{Hardware: "MI300X", Model: "120b", Launch: "local",
+		Extra: []string{"-cc.pass_config.fuse_rope_kvcache=False", "--block-size 32", "--seed 1"}},
+		[]string{"-cc.pass_config.fuse_rope_kvcache=False", "--block-size 32", "--seed 1",
+			"-cc.use_inductor_graph_partition=True"},
+		[]string{"--block-size=64", "fuse_rope_kvcache=True"}},
 	{"two machines", Request{Hardware: "H200", Model: "120b", TensorParallel: 8, Nodes: 2,
 		Launch: "local"}, []string{"ray start --head", "--distributed-executor-backend ray",
 		"--pipeline-parallel-size 2"}, nil},
@@ -138,6 +143,19 @@ func TestEveryRecipe(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+func TestRecognise(t *testing.T) {
+	for gpu, want := range map[string]string{"NVIDIA H100 80GB HBM3": "H100", "NVIDIA B200": "B200",
+		"NVIDIA A100-SXM4-80GB": "A100", "AMD Instinct MI300X": "MI300X", "NVIDIA GB200": "B200",
+		"AMD Radeon AI PRO R9700": "R9700", "NVIDIA GeForce RTX 4090": "RTX"} {
+		if got, ok := Recognise(gpu); !ok || got != want {
+			t.Errorf("%s: %s", gpu, got)
+		}
+	}
+	if got, ok := Recognise("Tesla V100"); ok {
+		t.Error(got)
 	}
 }
 

@@ -46,7 +46,8 @@ func Run(ctx context.Context, args []string, t Terminal) int {
 }
 
 func newApp(t Terminal) *cli.App {
-	app := &cli.App{
+	app := &cli.App{DisableSliceFlagSeparator: true, // a value may be JSON
+
 		Name:  "ossrun",
 		Usage: "run OpenAI's gpt-oss models on this machine",
 		Description: strings.TrimSpace(`

@@ -10,7 +10,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +31,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/join"
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/serve"
+	"github.com/ossrun/ossrun/runtime/vllm"
 )
 
 const (
@@ -79,6 +79,7 @@ type serveVerb struct {
 	prefixCaching  bool // --enable-prefix-caching
 	maxReasoning   int
 	allowLoops     bool
+	vllm           vllmSettings
 }
 
 func (v *serveVerb) flags() []cli.Flag {
@@ -116,11 +117,10 @@ func (v *serveVerb) flags() []cli.Flag {
 		parsed("preset", "", groupBatch, "`P` is latency (8 sequences at once), balanced (128) "+
 			"or throughput (1024); the flags below win", func(name string) error {
 			o.Preset = strings.ToLower(name)
-			if name != "" && !slices.Contains(serve.Presets, o.Preset) {
-				return fail(exitUsage,
-					"--preset must be latency, balanced or throughput, not %q", name)
+			if name == "" || slices.Contains(vllm.Presets(), o.Preset) {
+				return nil // run looks again, with the engine in hand
 			}
-			return nil
+			return fail(exitUsage, "--preset must be latency, balanced or throughput, not %q", name)
 		}),
 		atLeast(&o.Settings.MaxNumSeqs, "max-num-seqs", 1, groupBatch,
 			"compute at most `N` requests at once (default: 256; 1024 on a GPU of 64 GiB)"),
@@ -150,15 +150,15 @@ func (v *serveVerb) flags() []cli.Flag {
 			o.KeepAlive, err = keepAlive(text)
 			return err
 		}),
-		oneOf(&v.engine, "engine", groupLife, "`E` is native, or vllm: print the command that "+
-			"asks vLLM for the same, for what this engine cannot do", "native", "vllm"),
+		oneOf(&v.engine, "engine", groupVLLM, "`E` is native, or vllm: start vLLM, for what this "+
+			"engine cannot do, by the recipes for this machine's GPUs", "native", "vllm"),
 		maxReasoningFlag(&v.maxReasoning),
 		&cli.BoolFlag{Name: "no-loop-detection", Category: groupSampling,
 			Destination: &v.allowLoops, Usage: "let a model that repeats the same tokens " +
 				"without end go on; without it such a turn is taken on to its answer"},
 		printConfigFlag(),
 	})
-	return append(flags, hiddenVLLMFlags()...)
+	return slices.Concat(flags, v.vllm.flags(), hiddenVLLMFlags())
 }
 
 // keepAlive reads a duration as Ollama's users write it: 5m, seconds, 0 for at once, anything below
@@ -196,9 +196,13 @@ func (v *serveVerb) run() error {
 		return err
 	}
 	if v.engine == "vllm" {
-		return fail(exitFailure,
-			"this version does not start vLLM itself; where vLLM is installed, run: %s",
-			vllmCommand(c, vllmModel(cmp.Or(o.Model, "openai/gpt-oss-20b"))))
+		return v.runVLLM()
+	}
+	if o.Preset != "" && !slices.Contains(serve.Presets, o.Preset) {
+		return fail(exitUsage, "--preset must be latency, balanced or throughput, not %q", o.Preset)
+	}
+	if err := v.vllm.unused(c); err != nil {
+		return err
 	}
 	notes, err := vllmNotes(c)
 	if err != nil {

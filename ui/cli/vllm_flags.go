@@ -11,25 +11,22 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
-
-	"github.com/ossrun/ossrun/models"
 )
 
 // vllmFlag is one flag of vLLM.
 type vllmFlag struct {
 	names   string // the first is vLLM's own
 	boolean bool
+	many    bool                      // may be given several times
 	here    string                    // what this engine does instead
 	refuse  func(value string) string // why it cannot be had, "" if here answers it; nil: never
 }
 
-const elsewhere = "--engine vllm shows the command that vLLM takes it with"
+const elsewhere = "--engine vllm --dry-run shows how vLLM is started with it"
 
 // only accepts some values.
 func only(accepted ...string) func(string) string {
@@ -98,8 +95,8 @@ var vllmFlags = []vllmFlag{
 		"buckets of rows, the powers of two up to --max-num-batched-tokens, whatever the size"},
 	{names: "cuda-graph-sizes cudagraph-capture-sizes", here: "steps are compiled for buckets of " +
 		"rows, the powers of two up to --max-num-batched-tokens, whatever the sizes"},
-	{names: "compilation-config cc O", here: "the step is compiled once, at start; there is " +
-		"nothing to set"},
+	{names: "compilation-config cc O", many: true,
+		here: "the step is compiled once, at start; there is nothing to set"},
 	{names: "enforce-eager", boolean: true, here: "the step is compiled once, at start; there is " +
 		"nothing to set"},
 	{names: "async-scheduling", boolean: true, here: "the scheduler is this engine's own and " +
@@ -187,6 +184,11 @@ func hiddenVLLMFlags() []cli.Flag {
 			flags = append(flags, &cli.BoolFlag{Name: names[0], Aliases: names[1:], Hidden: true})
 			continue
 		}
+		if w.many {
+			flags = append(flags, &cli.StringSliceFlag{Name: names[0], Aliases: names[1:],
+				Hidden: true})
+			continue
+		}
 		flags = append(flags, &cli.StringFlag{Name: names[0], Aliases: names[1:], Hidden: true})
 	}
 	return flags
@@ -219,41 +221,6 @@ func vllmNotes(c *cli.Context) ([]string, error) {
 	return notes, nil
 }
 
-// vllmCommand is the command line for vLLM that asks for what this one does.
-func vllmCommand(c *cli.Context, model string) string {
-	set := map[string]string{}
-	for _, f := range c.Command.Flags {
-		name := f.Names()[0]
-		if !c.IsSet(name) || ours[name] {
-			continue
-		}
-		switch v := c.Value(name).(type) {
-		case bool:
-			if v {
-				set[name] = ""
-			}
-		default:
-			set[name] = fmt.Sprint(v)
-		}
-	}
-	words := []string{"vllm", "serve", model}
-	for _, n := range slices.Sorted(maps.Keys(set)) {
-		words = append(words, "--"+n)
-		if v := set[n]; v != "" {
-			words = append(words, shellWord(v))
-		}
-	}
-	return strings.Join(words, " ")
-}
-
-// ours are flags that vLLM does not have.
-var ours = map[string]bool{
-	"model": true, "engine": true, "device": true, "gpu": true, "isolate": true, "threads": true,
-	"preset": true, "config": true, "print-config": true, "keep-alive": true,
-	"max-waiting": true, "deterministic": true, "compute": true, "dense": true, "log": true,
-	"swap-disk": true, "remember": true, "no-remember-on-disk": true,
-}
-
 // shellWord quotes a word for a shell where it has to be.
 func shellWord(s string) string {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -261,12 +228,4 @@ func shellWord(s string) string {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
-// vllmModel is a model's name as vLLM knows it.
-func vllmModel(name string) string {
-	if e, ok := models.Lookup(name); ok && e.HF != "" {
-		return e.HF
-	}
-	return name
 }
