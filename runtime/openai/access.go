@@ -1,20 +1,15 @@
-// What every request passes through: the check of the API key, the headers for browsers, the log
-// line, and the handling of panics.
+// What every request passes through: its id, who may ask (origin.go), its body's limits (body.go),
+// the log line, and the handling of panics.
 //
-// Each request gets one log line when it is over: its route, status, number of tokens and duration.
+// Each request gets one log line when it is over: its id, route, status, number of tokens and
+// duration.
 
 package openai
 
 import (
-	"cmp"
-	"crypto/sha256"
-	"crypto/subtle"
 	"log/slog"
-	"net"
 	"net/http"
-	"net/url"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
 
@@ -24,6 +19,8 @@ import (
 // exchange is the ResponseWriter that every handler gets. It keeps what the log line needs.
 type exchange struct {
 	http.ResponseWriter
+	errors  func(*fault) any // bodies of errors, as the route's clients read them
+	id      string
 	status  int
 	usage   session.Usage
 	fault   string // why it failed
@@ -68,7 +65,7 @@ func printable(r rune) rune {
 // around is the outermost handler.
 func (p *port) around(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		e := &exchange{ResponseWriter: w}
+		e := &exchange{ResponseWriter: w, errors: errorsOf(r.URL.Path)}
 		start := time.Now()
 		defer func() {
 			if x := recover(); x != nil {
@@ -85,25 +82,40 @@ func (p *port) around(next http.Handler) http.Handler {
 			}
 			p.logLine(r, e, time.Since(start))
 		}()
-		p.allowOrigin(e, r)
-		switch {
-		case r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "":
-			e.WriteHeader(http.StatusNoContent) // a browser's preflight request
-		case !p.authorized(r):
-			writeFault(e, refusal(http.StatusUnauthorized, "", "invalid_api_key",
-				"missing or wrong API key: send it as Authorization: Bearer KEY"))
-		default:
-			next.ServeHTTP(e, r)
+		e.id = requestID(r)
+		e.Header().Set("X-Request-Id", e.id)
+		// the connection may have had a request before, with a deadline of its own
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
+		limitBody(w, r, p.MaxBody)
+		if f := p.admit(r); f != nil {
+			writeFault(e, f)
+			return
 		}
+		allowOrigin(e.Header(), r)
+		if preflight(r) {
+			e.WriteHeader(http.StatusNoContent)
+			return
+		}
+		next.ServeHTTP(e, r)
 	})
+}
+
+// requestID is the client's own, if it can stand in a header and a log, or a new one.
+func requestID(r *http.Request) string {
+	id := r.Header.Get("X-Request-Id")
+	if id == "" || len(id) > 128 || strings.Map(printable, id) != id {
+		return newID("req_")
+	}
+	return id
 }
 
 func (p *port) logLine(r *http.Request, e *exchange, took time.Duration) {
 	level := slog.LevelInfo
-	if e.status >= 500 && r.URL.Path != "/health" { // its 503 is no error
+	if e.status >= 500 && r.URL.Path != "/health" && r.URL.Path != "/ready" { // no error
 		level = slog.LevelError
 	}
-	attrs := []slog.Attr{slog.String("method", r.Method), slog.String("path", r.URL.Path),
+	attrs := []slog.Attr{slog.String("id", e.id), slog.String("method", r.Method),
+		slog.String("path", r.URL.Path),
 		slog.Int("status", e.status),
 		slog.Int("prompt_tokens", e.usage.Prompt), slog.Int("cached_tokens", e.usage.Cached),
 		slog.Int("completion_tokens", e.usage.Completion), slog.Int64("ms", took.Milliseconds())}
@@ -114,51 +126,4 @@ func (p *port) logLine(r *http.Request, e *exchange, took time.Duration) {
 		}
 	}
 	p.Log.LogAttrs(r.Context(), level, "request", attrs...)
-}
-
-// authorized checks the key of everything under /v1/. Health and metrics stay open for probes.
-func (p *port) authorized(r *http.Request) bool {
-	if p.APIKey == "" || !strings.HasPrefix(r.URL.Path, "/v1/") {
-		return true
-	}
-	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	got, want := sha256.Sum256([]byte(strings.TrimSpace(key))), sha256.Sum256([]byte(p.APIKey))
-	return strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(got[:], want[:]) == 1
-}
-
-// allowOrigin lets web pages on this machine, and those of the configured origins, read the
-// answers.
-func (p *port) allowOrigin(w http.ResponseWriter, r *http.Request) {
-	origin := r.Header.Get("Origin")
-	if origin == "" {
-		return
-	}
-	h := w.Header()
-	h.Add("Vary", "Origin")
-	allowed := localOrigin(origin) || slices.Contains(p.Origins, origin) ||
-		slices.Contains(p.Origins, "*")
-	if !allowed {
-		return
-	}
-	h.Set("Access-Control-Allow-Origin", origin)
-	h.Set("Access-Control-Expose-Headers", "Retry-After, X-Ossrun-Ignored, X-Ossrun-Relaxed, "+
-		truncatedHeader)
-	if r.Method == http.MethodOptions {
-		h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS")
-		h.Set("Access-Control-Allow-Headers", cmp.Or(
-			r.Header.Get("Access-Control-Request-Headers"), "Authorization, Content-Type"))
-		h.Set("Access-Control-Max-Age", "600")
-	}
-}
-
-// localOrigin tells whether a page was served from this machine.
-func localOrigin(origin string) bool {
-	u, err := url.Parse(origin)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
-		return false
-	}
-	host := u.Hostname()
-	ip := net.ParseIP(host)
-	return host == "localhost" || strings.HasSuffix(host, ".localhost") || ip != nil &&
-		ip.IsLoopback()
 }

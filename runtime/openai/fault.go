@@ -137,6 +137,11 @@ type errorObject struct {
 	Code    *string `json:"code"`
 }
 
+// errorsOf makes the bodies of a route's errors.
+func errorsOf(path string) func(*fault) any {
+	return func(f *fault) any { return f.body() }
+}
+
 func (f *fault) body() errorBody {
 	return errorBody{errorObject{Message: brief(f.message), Type: f.kind,
 		Param: orNull(brief(f.param)), Code: orNull(f.code)}}
@@ -172,11 +177,12 @@ func writeFault(e *exchange, f *fault) {
 	if f.status == http.StatusUnauthorized {
 		e.Header().Set("WWW-Authenticate", "Bearer")
 	}
-	writeJSON(e, f.status, f.body())
+	writeJSON(e, f.status, e.errors(f))
 }
 
 // writeJSON writes one whole answer. A failed write is ignored: the client is gone.
 func writeJSON(e *exchange, status int, v any) {
+	_ = http.NewResponseController(e).SetWriteDeadline(time.Now().Add(patience)) // or there is none
 	b, err := marshal(v)
 	if err != nil {
 		status, b = http.StatusInternalServerError,

@@ -16,14 +16,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 )
-
-// maxBody is the largest request body: 64 MiB.
-const maxBody = 64 << 20
 
 // complaints holds the first fault found in a request.
 type complaints struct{ first *fault }
@@ -46,20 +42,6 @@ type object struct {
 	path    string
 	c       *complaints
 	seen    map[string]bool // members that were read; nil: nobody asks
-}
-
-// readBody reads a request body that must be one JSON object.
-func readBody(w http.ResponseWriter, r *http.Request) (*object, *fault) {
-	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return nil, refusal(http.StatusRequestEntityTooLarge, "", "request_too_large",
-			fmt.Sprintf("the request body is larger than %d MiB", maxBody>>20))
-	case err != nil:
-		return nil, invalid("", "the request body could not be read: %v", err)
-	}
-	return parseObject(b)
 }
 
 func parseObject(b []byte) (*object, *fault) {

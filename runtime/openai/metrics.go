@@ -70,7 +70,7 @@ var turnMetrics = []struct {
 		tokenBounds, func(d session.Done) float64 { return float64(d.Usage.Completion) }},
 }
 
-func newMetrics(models session.Models) *metrics {
+func newMetrics(models session.Models, store session.Store) *metrics {
 	registry := prometheus.NewRegistry()
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help},
@@ -94,6 +94,10 @@ func newMetrics(models session.Models) *metrics {
 		registry.MustRegister(h)
 		m.turns = append(m.turns, h)
 	}
+	registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "ossrun:store_refused_records_total",
+		Help: "Sampled turns and stored responses that the disk has refused."},
+		func() float64 { return float64(store.Refused()) }))
 	registry.MustRegister(&state{models}, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.Handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})

@@ -28,8 +28,12 @@ type Options struct {
 	APIKey  string       // "": everybody may ask
 	Version string       // of ossrun
 	Log     *slog.Logger // nil: no log
-	// web origins that may read the answers besides those of this machine; "*": all
+	// web origins whose pages may use the port besides those of this machine; "*": all
 	Origins []string
+	// Hosts are the names and addresses that requests may be for besides those of loopback: what
+	// the port listens on, and more; "*": all. Any address will do where one is not loopback's.
+	Hosts   []string
+	MaxBody int64 // bytes; 0: 16 MiB
 	// Silence is how long a stream may be silent before a heartbeat is sent. 0: 15 s. Agents give
 	// up after 300 s.
 	Silence time.Duration
@@ -63,13 +67,16 @@ func NewHandler(o Options) http.Handler {
 	if o.Silence == 0 {
 		o.Silence = 15 * time.Second
 	}
+	if o.MaxBody == 0 {
+		o.MaxBody = standardBody
+	}
 	if o.Store == nil {
 		o.Store = session.NewStore()
 	}
 	if o.Ready == nil {
 		o.Ready = func() error { return nil }
 	}
-	p := &port{Options: o, pace: &pace{tokens: o.Interval}, metrics: newMetrics(o.Models)}
+	p := &port{Options: o, pace: &pace{tokens: o.Interval}, metrics: newMetrics(o.Models, o.Store)}
 	mux := http.NewServeMux()
 	for path, methods := range p.routes() {
 		mux.Handle(path, methods)
@@ -84,20 +91,26 @@ type methods map[string]handler
 
 func (p *port) routes() map[string]methods {
 	return map[string]methods{
-		"/v1/chat/completions":           {"POST": p.answering(p.readChat)},
+		"/v1/chat/completions": {"POST": p.answering(p.readChat)},
+		"/v1/completions":      {"POST": p.answering(p.readCompletion)},
+		"/v1/embeddings":       {"POST": refuseRoute("gpt-oss makes no embeddings")},
+		"/v1/models":           {"GET": p.listModels},
+		"/v1/models/{id...}":   {"GET": p.showModel},
+
 		"/v1/responses":                  {"POST": p.answering(p.readResponses)},
 		"/v1/responses/{id}":             {"GET": p.storedResponse, "DELETE": p.deleteResponse},
 		"/v1/responses/{id}/cancel":      {"POST": p.cancelResponse},
 		"/v1/responses/{id}/input_items": {"GET": p.inputItems},
 		"/v1/responses/input_tokens":     {"POST": p.countInput},
 		"/v1/responses/compact":          {"POST": p.compact},
-		"/v1/models":                     {"GET": p.listModels},
-		"/v1/models/{id...}":             {"GET": p.showModel},
-		"/v1/completions":                {"POST": p.answering(p.readCompletion)},
-		"/v1/embeddings":                 {"POST": refuseRoute("gpt-oss makes no embeddings")},
-		"/health":                        {"GET": p.health},
-		"/version":                       {"GET": p.showVersion},
-		"/metrics":                       {"GET": p.showMetrics},
+
+		"/tokenize":   {"POST": p.tokenize},
+		"/detokenize": {"POST": p.detokenize},
+		"/health":     {"GET": p.health},
+		"/ready":      {"GET": p.health},
+		"/version":    {"GET": p.showVersion},
+		"/metrics":    {"GET": p.showMetrics},
+
 		"/": {"": refuseRoute("the API is under /v1/: chat/completions, " +
 			"responses, completions, models")},
 	}
@@ -143,20 +156,28 @@ func (p *port) showVersion(e *exchange, _ *http.Request) {
 func (p *port) showMetrics(e *exchange, r *http.Request) { p.metrics.ServeHTTP(e, r) }
 
 type modelObject struct {
-	ID          string `json:"id"`
-	Object      string `json:"object"` // model
-	Created     int64  `json:"created"`
-	OwnedBy     string `json:"owned_by"`
-	MaxModelLen int    `json:"max_model_len"` // vLLM's name for the context length
+	ID          string   `json:"id"`
+	Object      string   `json:"object"` // model
+	Created     int64    `json:"created"`
+	OwnedBy     string   `json:"owned_by"`
+	MaxModelLen int      `json:"max_model_len"`  // vLLM's name for the context length
+	Context     int      `json:"context_length"` // OpenRouter's
+	Aliases     []string `json:"aliases"`        // the model's other names
+}
+
+func modelNamed(name string, names []string, context int, created int64) modelObject {
+	others := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == name })
+	return modelObject{ID: name, Object: "model", Created: created, OwnedBy: "ossrun",
+		MaxModelLen: context, Context: context, Aliases: others}
 }
 
 // allModels lists every name of every model.
 func (p *port) allModels() []modelObject {
 	list := []modelObject{}
 	for _, m := range p.Models.List() {
-		for _, name := range append([]string{m.ID}, m.Aliases...) {
-			list = append(list, modelObject{ID: name, Object: "model", Created: m.Created,
-				OwnedBy: "ossrun", MaxModelLen: m.ContextLength})
+		names := append([]string{m.ID}, m.Aliases...)
+		for _, name := range names {
+			list = append(list, modelNamed(name, names, m.ContextLength, m.Created))
 		}
 	}
 	return list
@@ -177,7 +198,13 @@ func (p *port) showModel(e *exchange, r *http.Request) {
 			return
 		}
 	}
-	writeFault(e, faultOf(fmt.Errorf("%w %q", session.ErrUnknownModel, id), ""))
+	// a request may use names that the list does not have
+	runner, err := p.Models.Get(r.Context(), id)
+	if err != nil {
+		writeFault(e, unavailable(err))
+		return
+	}
+	writeJSON(e, http.StatusOK, modelNamed(id, []string{runner.ID()}, runner.ContextLength(), 0))
 }
 
 // newID makes an id that nobody else has: 128 random bits.

@@ -113,6 +113,12 @@ func readFunction(o *object) function {
 			return f
 		}
 		f.parameters = v.Raw
+		if _, err := jsondoc.Parse(v.Raw, jsondoc.Serde); err != nil { // as the renderer reads it
+			o.complain(invalid(v.Path, "the parameters of the function %q cannot be rendered, "+
+				"arrays and objects in them may be nested %d deep: %v", f.name,
+				jsondoc.Serde.Depth, err))
+			return f
+		}
 		if f.strict != nil && *f.strict {
 			if _, err := grammar.Arguments(v.Raw); err != nil {
 				fault := invalid(v.Path, "the parameters of the strict function %q are not "+

@@ -16,6 +16,9 @@ import (
 	"github.com/ossrun/ossrun/harmony"
 )
 
+// Prompt is the tokens that a turn of a model with this store would continue.
+func Prompt(store Store, r Request) ([]int32, error) { return (&Model{store: store}).prompt(r) }
+
 func (m *Model) prompt(r Request) ([]int32, error) {
 	system, err := systemMessage(r)
 	if err != nil {

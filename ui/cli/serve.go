@@ -11,6 +11,7 @@ package cli
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -69,23 +70,20 @@ type serveVerb struct {
 	c *cli.Context
 	t Terminal
 
-	options        serve.Options
-	engine         string
-	host           string
-	port           int
-	apiKey         string
-	allowedOrigins string
-	servedNames    string
-	prefixCaching  bool // --enable-prefix-caching
-	maxReasoning   int
-	allowLoops     bool
-	vllm           vllmSettings
+	portFlags
+	options       serve.Options
+	engine        string
+	servedNames   string
+	prefixCaching bool // --enable-prefix-caching
+	maxReasoning  int
+	allowLoops    bool
+	vllm          vllmSettings
 }
 
 func (v *serveVerb) flags() []cli.Flag {
 	o := &v.options
 	*o = serve.DefaultOptions()
-	v.engine, v.host, v.port, v.prefixCaching = "native", "127.0.0.1", 8000, true
+	v.engine, v.prefixCaching = "native", true
 	gib := func(to *int64, name string, usage string, aliases ...string) cli.Flag {
 		return &cli.Float64Flag{Name: name, Aliases: aliases, Category: groupMemory, Usage: usage,
 			Action: func(_ *cli.Context, gib float64) error {
@@ -136,13 +134,7 @@ func (v *serveVerb) flags() []cli.Flag {
 			"compute every prompt from its first token, for instance to measure speed"),
 		atLeast(&o.StreamInterval, "stream-interval", 1, groupBatch,
 			"send `N` tokens in an event of a stream (default: each by itself, more under load)"),
-
-		text(&v.host, "host", groupListen, "listen on this `ADDRESS`; 0.0.0.0 is every one"),
-		&cli.IntFlag{Name: "port", Category: groupListen, Value: v.port, Destination: &v.port,
-			Usage: "listen on port `N`; 0 picks a free one"},
-		text(&v.apiKey, "api-key", groupListen, "ask clients for this `KEY`"),
-		text(&v.allowedOrigins, "allowed-origins", groupListen, "web `ORIGINS` that may read the "+
-			"answers, with commas between; * is every one (default: pages of this machine)"),
+	}, v.portFlags.flags(), []cli.Flag{
 		text(&v.servedNames, "served-model-name", groupListen,
 			"serve one model, under these `NAMES` with commas between, and switch to no other"),
 		parsed("keep-alive", "never", groupLife, "unload a model after `TIME` without a request, "+
@@ -211,6 +203,13 @@ func (v *serveVerb) run() error {
 	if err := v.prefixCachingFlags(); err != nil {
 		return err
 	}
+	if v.apiKey, err = v.key(); err != nil {
+		return err
+	}
+	secure, err := v.tls()
+	if err != nil {
+		return err
+	}
 	o.ServedNames = listOf(v.servedNames)
 	o.Keep.RememberOnDisk = !c.Bool("no-remember-on-disk")
 	m, err := openModels(c, t, o)
@@ -231,7 +230,7 @@ func (v *serveVerb) run() error {
 	for _, n := range append(notes, m.Settled().Notes...) {
 		o.Notify(n)
 	}
-	listener, err := listen(v.host, v.port)
+	listener, err := v.listen()
 	if err != nil {
 		return closeAll(err)
 	}
@@ -241,7 +240,7 @@ func (v *serveVerb) run() error {
 		return closeAll(err)
 	}
 	m.Choose(found)
-	return closeAll(newServer(v, m, listener).run(c.Context))
+	return closeAll(newServer(v, m, listener, secure).run(c.Context))
 }
 
 // modelArgument takes the model as vLLM does: ossrun serve MODEL.
@@ -267,34 +266,30 @@ type server struct {
 	models   *serve.Models
 	http     *http.Server
 	listener net.Listener
+	secure   bool         // TLS
 	state    atomic.Value // join.State
 	stop     chan bool    // ossrun stop; true: at once
 }
 
-func newServer(v *serveVerb, m *serve.Models, listener net.Listener) *server {
-	s := &server{serveVerb: v, models: m, listener: listener, stop: make(chan bool, 2)}
+func newServer(v *serveVerb, m *serve.Models, listener net.Listener,
+	secure *tls.Config) *server {
+	s := &server{serveVerb: v, models: m, listener: listener, secure: secure != nil,
+		stop: make(chan bool, 2)}
 	s.state.Store(join.Loading)
-	log := slog.New(slog.NewTextHandler(v.t.Err, nil))
+	log := slog.New(slog.NewTextHandler(v.t.Err, &slog.HandlerOptions{Level: v.level()}))
 	s.http = &http.Server{
 		Handler: openai.NewHandler(openai.Options{Models: m, APIKey: v.apiKey,
 			Version: build().Version, Log: log,
-			Origins: listOf(v.allowedOrigins), Interval: m.Settled().StreamInterval,
+			Origins: listOf(v.origins), Hosts: v.allowedHosts(),
+			MaxBody: int64(v.maxBody) << 20, Interval: m.Settled().StreamInterval,
 			MaxReasoning: maxReasoning(v.maxReasoning), AllowLoops: v.allowLoops,
 			Store: m.Store(), Ready: s.ready}),
-		ReadHeaderTimeout: 30 * time.Second,
+		TLSConfig:         secure,
+		ReadHeaderTimeout: 30 * time.Second, // the body's and the answer's are runtime/openai's
+		IdleTimeout:       2 * time.Minute,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	return s
-}
-
-// listOf reads a list with commas, or the JSON list of vLLM's command line.
-func listOf(s string) (list []string) {
-	for _, o := range strings.Split(strings.Trim(strings.TrimSpace(s), "[]"), ",") {
-		if o = strings.Trim(strings.TrimSpace(o), `"'`); o != "" {
-			list = append(list, o)
-		}
-	}
-	return list
 }
 
 // ready is what /health asks.
@@ -308,12 +303,27 @@ func (s *server) ready() error {
 	return nil
 }
 
-func (s *server) url() string { return "http://" + s.listener.Addr().String() }
+func (s *server) url() string {
+	switch {
+	case s.uds != "":
+		return "unix:" + s.uds
+	case s.secure:
+		return "https://" + s.listener.Addr().String()
+	}
+	return "http://" + s.listener.Addr().String()
+}
+
+func (s *server) serve() error {
+	if s.secure {
+		return s.http.ServeTLS(s.listener, "", "")
+	}
+	return s.http.Serve(s.listener)
+}
 
 // run serves until something ends it.
 func (s *server) run(ctx context.Context) (err error) {
 	failed := make(chan error, 1)
-	go func() { failed <- s.http.Serve(s.listener) }()
+	go func() { failed <- s.serve() }()
 	closeSocket := s.openSocket()
 	defer closeSocket()
 	loaded := make(chan error, 1)
@@ -410,38 +420,9 @@ func (s *server) announce() {
 		"ossrun: %s on %s, context %d tokens: %s/v1\n",
 		m.ID(), m.Device(), m.ContextLength(), s.url())
 	if ip, ok := s.listener.Addr().(*net.TCPAddr); ok && !ip.IP.IsLoopback() && s.apiKey == "" {
-		s.options.Notify("other machines can use this port without a key; --api-key K asks for one")
+		s.options.Notify("other machines can use this port without a key; --api-key-file FILE " +
+			"asks for one")
 	}
-}
-
-func listen(host string, port int) (net.Listener, error) {
-	if port < 0 || port > 65535 {
-		return nil, fail(exitUsage, "--port must lie between 0 and 65535, not %d", port)
-	}
-	address := net.JoinHostPort(host, strconv.Itoa(port))
-	l, err := net.Listen("tcp", address)
-	switch {
-	case err == nil:
-		return l, nil
-	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fail(exitPort,
-			"port %d on %s is in use: stop what listens there%s, or choose another with --port",
-			port, host, whoListens(port))
-	case errors.Is(err, os.ErrPermission):
-		return nil, fail(exitPort,
-			"port %d on %s may not be used by this user: choose one above 1023 with --port",
-			port, host)
-	}
-	return nil, fail(exitPort, "cannot listen on %s: %s", address, rootCause(err))
-}
-
-// rootCause strips the wrappers of net errors, which repeat the address.
-func rootCause(err error) error {
-	for {
-		inner := errors.Unwrap(err)
-		if inner == nil {
-			return err
-		}
-		err = inner
-	}
+	// scripts that start vLLM wait for these words
+	fmt.Fprintln(s.t.Err, "ossrun: Application startup complete.")
 }

@@ -168,10 +168,6 @@ var vllmFlags = []vllmFlag{
 	{names: "disable-uvicorn-access-log", boolean: true, here: "the log has one line a request, " +
 		"without its text"},
 	{names: "uvicorn-log-level", here: "the log has one line a request, without its text"},
-	{names: "ssl-keyfile", refuse: never(
-		"this port speaks plain HTTP: put a proxy in front of it for TLS")},
-	{names: "ssl-certfile", refuse: never(
-		"this port speaks plain HTTP: put a proxy in front of it for TLS")},
 	{names: "root-path", refuse: never("the API is under /v1: let the proxy strip the prefix")},
 }
 

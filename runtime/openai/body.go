@@ -1,0 +1,82 @@
+// Reading a request's body: how much of it, and for how long.
+//
+// What must stay true: a client that stops sending is cut off within a minute, whatever it has
+// sent; one that sends a byte now and then is cut off too; a slow but steady one is served.
+
+package openai
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+)
+
+const (
+	// standardBody is the largest body where Options.MaxBody says nothing.
+	standardBody = 16 << 20
+	// bodyGrace is how long a body may be silent, and the time it has before its rate counts.
+	bodyGrace = 30 * time.Second
+	// bodyRate is the rate below which a body of any length is cut off after bodyGrace.
+	bodyRate = 64 << 10 // bytes a second
+)
+
+// timedBody moves the deadline of the connection as the body arrives.
+type timedBody struct {
+	io.ReadCloser
+	control *http.ResponseController
+	begun   time.Time
+	arrived int64
+}
+
+// limitBody bounds the body's length and time. The deadline stands from now on: the server also
+// reads bodies that no handler has read.
+func limitBody(w http.ResponseWriter, r *http.Request, most int64) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return
+	}
+	t := &timedBody{ReadCloser: http.MaxBytesReader(w, r.Body, most),
+		control: http.NewResponseController(w), begun: time.Now()}
+	t.extend()
+	r.Body = t
+}
+
+func (t *timedBody) extend() {
+	steady := t.begun.Add(bodyGrace + time.Duration(t.arrived)*time.Second/bodyRate)
+	if silent := time.Now().Add(bodyGrace); silent.Before(steady) {
+		steady = silent
+	}
+	_ = t.control.SetReadDeadline(steady) // a recorder in a test has none
+}
+
+func (t *timedBody) Read(b []byte) (int, error) {
+	n, err := t.ReadCloser.Read(b)
+	t.arrived += int64(n)
+	switch err {
+	case nil:
+		t.extend()
+	case io.EOF: // from here on a read only tells that the client is gone
+		_ = t.control.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
+
+// readBody reads a request body that must be one JSON object.
+func readBody(_ http.ResponseWriter, r *http.Request) (*object, *fault) {
+	b, err := io.ReadAll(r.Body)
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, refusal(http.StatusRequestEntityTooLarge, "", "request_too_large",
+			fmt.Sprintf("the request body is larger than %d MiB; the server's --max-body "+
+				"raises the limit", tooLarge.Limit>>20))
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, refusal(http.StatusRequestTimeout, "", "request_timeout",
+			"the request body did not come in time")
+	case err != nil:
+		return nil, invalid("", "the request body could not be read: %v", err)
+	}
+	return parseObject(b)
+}

@@ -1,0 +1,177 @@
+// Where ossrun serve listens, and who may use it: an address or a Unix socket, TLS, the key, the
+// names and the web pages that the port answers to.
+//
+// What must stay true: what is opened beyond this machine without a key is said; a key need not
+// stand in the command line, which every process of this machine can read.
+
+package cli
+
+import (
+	"cmp"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+)
+
+// portFlags is what the flags say about the port.
+type portFlags struct {
+	host, uds          string
+	port               int
+	certFile, keyFile  string
+	apiKey, apiKeyFile string
+	origins, hosts     string
+	maxBody            int // MiB
+	logLevel           string
+}
+
+func (p *portFlags) flags() []cli.Flag {
+	*p = portFlags{host: "127.0.0.1", port: 8000, maxBody: 16, logLevel: "info"}
+	return []cli.Flag{
+		text(&p.host, "host", groupListen, "listen on this `ADDRESS`; 0.0.0.0 is every one"),
+		&cli.IntFlag{Name: "port", Category: groupListen, Value: p.port, Destination: &p.port,
+			Usage: "listen on port `N`; 0 picks a free one"},
+		text(&p.uds, "uds", groupListen, "listen on the Unix socket `PATH` instead"),
+		text(&p.certFile, "ssl-certfile", groupListen, "speak TLS with the certificates of `FILE`"),
+		text(&p.keyFile, "ssl-keyfile", groupListen, "and their private key in `FILE`"),
+		text(&p.apiKeyFile, "api-key-file", groupListen, "ask clients for the key that stands in "+
+			"`FILE`; OSSRUN_API_KEY or VLLM_API_KEY in the environment do the same"),
+		text(&p.apiKey, "api-key", groupListen, "ask clients for this `KEY`; others on this "+
+			"machine can read it in /proc/PID/cmdline, so --api-key-file is better"),
+		text(&p.origins, "allowed-origins", groupListen, "web `ORIGINS` whose pages may use the "+
+			"port, with commas between; * is every one (default: pages of this machine)"),
+		text(&p.hosts, "allowed-hosts", groupListen, "further `NAMES` that clients call this "+
+			"server by, with commas between; * is every one (default: localhost and what it "+
+			"listens on)"),
+		atLeast(&p.maxBody, "max-body", 1, groupListen, "refuse request bodies of more than `MIB`"),
+		oneOf(&p.logLevel, "log-level", groupListen, "log from `LEVEL` on: debug, info (a line a "+
+			"request), warning or error", "debug", "info", "warning", "error"),
+	}
+}
+
+// level is the least level that is logged.
+func (p *portFlags) level() slog.Level {
+	return map[string]slog.Level{"debug": slog.LevelDebug, "warning": slog.LevelWarn,
+		"error": slog.LevelError}[p.logLevel]
+}
+
+// key is what clients must send, "" if they need none.
+func (p *portFlags) key() (string, error) {
+	if p.apiKeyFile == "" {
+		return cmp.Or(p.apiKey, os.Getenv("OSSRUN_API_KEY"), os.Getenv("VLLM_API_KEY")), nil
+	}
+	if p.apiKey != "" {
+		return "", fail(exitUsage, "--api-key and --api-key-file name two keys: leave one out")
+	}
+	b, err := os.ReadFile(p.apiKeyFile)
+	if err != nil {
+		return "", fail(exitUsage, "--api-key-file: %s", err)
+	}
+	key := strings.TrimSpace(string(b))
+	if key == "" {
+		return "", fail(exitUsage, "--api-key-file: %s is empty", p.apiKeyFile)
+	}
+	return key, nil
+}
+
+// allowedHosts are the names that a request may be for.
+func (p *portFlags) allowedHosts() []string {
+	names := append(listOf(p.hosts), p.host)
+	if ip, err := netip.ParseAddr(p.host); err == nil && ip.IsUnspecified() {
+		if own, err := os.Hostname(); err == nil {
+			names = append(names, own)
+		}
+	}
+	return names
+}
+
+// listen takes the address or the socket.
+func (p *portFlags) listen() (net.Listener, error) {
+	if p.uds != "" {
+		return listenUnix(p.uds)
+	}
+	return listen(p.host, p.port)
+}
+
+// tls is nil where the port speaks plain HTTP.
+func (p *portFlags) tls() (*tls.Config, error) {
+	if p.certFile == "" && p.keyFile == "" {
+		return nil, nil
+	}
+	if p.certFile == "" || p.keyFile == "" {
+		return nil, fail(exitUsage, "TLS needs both --ssl-certfile and --ssl-keyfile")
+	}
+	pair, err := tls.LoadX509KeyPair(p.certFile, p.keyFile)
+	if err != nil {
+		return nil, fail(exitUsage, "--ssl-certfile and --ssl-keyfile: %s", err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
+}
+
+// listenUnix makes the socket anew where an earlier server has left its own.
+func listenUnix(path string) (net.Listener, error) {
+	l, err := net.Listen("unix", path)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		info, stat := os.Lstat(path)
+		if other, dial := net.Dial("unix", path); dial == nil {
+			other.Close()
+			return nil, fail(exitPort, "a server listens on %s already", path)
+		}
+		if stat == nil && info.Mode()&os.ModeSocket != 0 && os.Remove(path) == nil {
+			l, err = net.Listen("unix", path)
+		}
+	}
+	if err != nil {
+		return nil, fail(exitPort, "cannot listen on %s: %s", path, rootCause(err))
+	}
+	return l, nil
+}
+
+func listen(host string, port int) (net.Listener, error) {
+	if port < 0 || port > 65535 {
+		return nil, fail(exitUsage, "--port must lie between 0 and 65535, not %d", port)
+	}
+	address := net.JoinHostPort(host, strconv.Itoa(port))
+	l, err := net.Listen("tcp", address)
+	switch {
+	case err == nil:
+		return l, nil
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fail(exitPort,
+			"port %d on %s is in use: stop what listens there%s, or choose another with --port",
+			port, host, whoListens(port))
+	case errors.Is(err, os.ErrPermission):
+		return nil, fail(exitPort,
+			"port %d on %s may not be used by this user: choose one above 1023 with --port",
+			port, host)
+	}
+	return nil, fail(exitPort, "cannot listen on %s: %s", address, rootCause(err))
+}
+
+// rootCause strips the wrappers of net errors, which repeat the address.
+func rootCause(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err
+		}
+		err = inner
+	}
+}
+
+// listOf reads a list with commas, or the JSON list of vLLM's command line.
+func listOf(s string) (list []string) {
+	for _, o := range strings.Split(strings.Trim(strings.TrimSpace(s), "[]"), ",") {
+		if o = strings.Trim(strings.TrimSpace(o), `"'`); o != "" {
+			list = append(list, o)
+		}
+	}
+	return list
+}
