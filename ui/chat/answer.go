@@ -28,6 +28,7 @@ type answer struct {
 type part interface {
 	runs(l layout, live bool) []run
 	end(at time.Time)
+	keep() keptPart
 }
 
 func newAnswer(p term.Palette, at time.Time, before int) *answer {
@@ -61,7 +62,23 @@ func (a *answer) take(e session.Event, at time.Time) bool {
 	case session.Answer:
 		a.speech(false, at).push(e.Text)
 	case session.CallStart:
-		a.push(&call{name: term.Clean(e.Recipient)}, at)
+		a.push(&call{index: e.Index, name: term.Clean(e.Recipient)}, at)
+		return false
+	case session.CallEnd:
+		if c := a.call(e.Index); c != nil {
+			c.started = at
+		}
+		return false
+	case session.ToolOutput:
+		if c := a.call(e.Index); c != nil {
+			c.running = true
+			c.output += c.said.Push(e.Text)
+		}
+		return false
+	case session.ToolEnd:
+		if c := a.call(e.Index); c != nil {
+			c.returned(e, at)
+		}
 		return false
 	case session.CallArguments:
 		if c, ok := a.last().(*call); ok {
@@ -71,6 +88,16 @@ func (a *answer) take(e session.Event, at time.Time) bool {
 		return false
 	}
 	return true
+}
+
+// call is the call with this index, nil if there is none.
+func (a *answer) call(index int) *call {
+	for _, p := range a.parts {
+		if c, ok := p.(*call); ok && c.index == index {
+			return c
+		}
+	}
+	return nil
 }
 
 func (a *answer) last() part {
@@ -223,26 +250,6 @@ func (s *speech) runs(l layout, _ bool) []run {
 		return nil
 	}
 	return []run{{rows: stable}, {rows: tail}}
-}
-
-// A call is the model asking for a tool.
-type call struct {
-	name      string
-	arguments string
-	clean     term.Cleaner
-}
-
-func (c *call) end(time.Time) {}
-
-func (c *call) runs(l layout, _ bool) []run {
-	arguments := strings.Join(strings.Fields(c.arguments), " ")
-	name := term.Cut("→ "+c.name, l.width)
-	room := l.width - term.Width(name) - 1
-	row := term.Row{{Text: name, Style: term.Cyan}}
-	if room > 3 && arguments != "" {
-		row = append(row, term.Span{Text: " " + term.Cut(arguments, room), Style: term.Dim})
-	}
-	return []run{{rows: []string{l.palette.Paint(row)}}}
 }
 
 // seconds writes a duration for people: 0.4 s, 12 s, 2 min 5 s.

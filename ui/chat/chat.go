@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -46,6 +47,8 @@ type Options struct {
 	HistoryPath string        // where questions are kept for Up and Down; "": nowhere
 	NoColor     bool          // as asked for by NO_COLOR: attributes such as bold stay
 	Notice      string        // one line under the greeting, such as what the demo model is
+	Store       session.Store // where conversations are kept; nil: nowhere
+	Resume      string        // the kept conversation to go on with, as Find takes it; "": a new one
 	Notices     <-chan string // lines for the person that come later
 }
 
@@ -66,7 +69,42 @@ func Run(ctx context.Context, o Options) error {
 	if _, err := program.Run(); err != nil {
 		return fmt.Errorf("chat: %w", err)
 	}
+	if !m.leaving { // the program was told to end
+		m.keep()
+	}
+	if _, err := io.WriteString(out, m.farewell()); err != nil {
+		return fmt.Errorf("chat: %w", err)
+	}
 	return ctx.Err()
+}
+
+// farewell is what stays on the terminal: the last question and its answer, and how to go on.
+func (m *Model) farewell() string {
+	e := m.conversation.at
+	if e == nil || m.width == 0 {
+		return ""
+	}
+	l := layout{palette: m.palette, width: min(m.width, widest), wide: m.width, height: m.height,
+		now: m.now}
+	var b strings.Builder
+	write := func(runs []run) {
+		for _, r := range runs {
+			for _, row := range r.rows {
+				b.WriteString(r.prefix + row + "\n")
+			}
+		}
+	}
+	if e.answer != nil {
+		write(newQuestion(m.palette, e.question).runs(l))
+		b.WriteByte('\n')
+		write(e.answer.runs(l))
+		b.WriteByte('\n')
+	}
+	if m.keeper.store != nil {
+		b.WriteString(l.dim("ossrun chat --resume "+m.id+" goes on with this conversation", m.width) +
+			"\n")
+	}
+	return b.String()
 }
 
 // A terminal makes writes atomic among each other, so that a clipboard sequence never lands inside

@@ -4,11 +4,8 @@ package chat
 
 import (
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,7 +22,8 @@ type command struct {
 }
 
 // otherNames are not listed.
-var otherNames = map[string]string{"clear": "new", "exit": "quit", "bye": "quit"}
+var otherNames = map[string]string{"clear": "new", "exit": "quit", "bye": "quit",
+	"save": "export"}
 
 // commands are in the order in which they are listed.
 var commands []command
@@ -41,7 +39,10 @@ func init() {
 		{"regenerate", "", "ask the last question again",
 			func(m *Model, _ string) tea.Cmd { return m.regenerate() }},
 		{"copy", "N", "the last answer, or code block N, into the clipboard", (*Model).copy},
-		{"save", "FILE", "the conversation as markdown", (*Model).save},
+		{"sessions", "WORDS", "earlier conversations; WORDS search them", (*Model).sessions},
+		{"resume", "ID|NAME", "go on with an earlier conversation", (*Model).resume},
+		{"rename", "NAME", "name this conversation", (*Model).rename},
+		{"export", "FILE.md|.json", "write the conversation to a file", (*Model).export},
 		{"quit", "", "leave (Ctrl+C, Ctrl+D)",
 			func(m *Model, _ string) tea.Cmd { return m.quit() }},
 	}
@@ -162,10 +163,11 @@ func (m *Model) help() {
 // reset forgets everything that was said; the effort and the instructions stay.
 func (m *Model) reset() {
 	m.abandon()
+	m.keep()
 	m.conversation = conversation{}
-	m.transcript = transcript{follow: true}
 	m.context, m.rate = 0, 0
-	m.greet()
+	m.id, m.name, m.began = newID(), "", m.now
+	m.show(nil)
 }
 
 func (m *Model) setEffort(effort string) tea.Cmd {
@@ -243,33 +245,5 @@ func (m *Model) copy(number string) tea.Cmd {
 		}
 		return noted(fmt.Sprintf("copied %s characters, if the terminal allows it",
 			thousands(len([]rune(text)))))
-	})
-}
-
-// save writes the conversation to a file, which must be new or one that this chat has written.
-func (m *Model) save(path string) tea.Cmd {
-	if path == "" {
-		m.complain("/save needs the name of a file, such as /save chat.md")
-		return nil
-	}
-	if rest, ok := strings.CutPrefix(path, "~/"); ok {
-		if home, err := os.UserHomeDir(); err == nil {
-			path = filepath.Join(home, rest)
-		}
-	}
-	path = filepath.Clean(path)
-	text := m.conversation.document(m.options.Model.ID(), m.system)
-	own := m.saved[path]
-	return m.do(func() tea.Msg {
-		if _, err := os.Lstat(path); !own && err == nil {
-			return failed{fmt.Errorf(
-				"%s exists: /save does not overwrite a file that this chat has not written", path)}
-		} else if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return failed{fmt.Errorf("save: %w", err)}
-		}
-		if err := writeFile(path, []byte(text), 0o644); err != nil {
-			return failed{fmt.Errorf("save: %w", err)}
-		}
-		return savedTo(path)
 	})
 }

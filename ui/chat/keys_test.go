@@ -204,9 +204,9 @@ func TestCommandLines(t *testing.T) {
 	s := newStage(t, 100, 24, Options{}, turn([]session.Event{stopped(9, 2)}))
 	for line, want := range map[string]string{
 		"/nosuch":  "/nosuch is not a command",
-		"/s":       "/s may be /system or /save",
+		"/s":       "/s may be /system or /sessions",
 		"/eff":     "effort is medium",
-		"/save":    "/save needs the name of a file",
+		"/save":    "/export needs the name of a file",
 		"/copy":    "there is no answer to copy yet",
 		"/sys":     "there are no instructions",
 		"/regen  ": "nothing was asked yet",
@@ -227,7 +227,7 @@ func TestCommandLines(t *testing.T) {
 	}
 	for in, want := range map[string]string{
 		"/h": "/help", "/ef": "/effort ", "/effort m": "/effort medium", "/effort x": "/effort x",
-		"hello": "hello", "/sa": "/save ", "/save x": "/save x",
+		"hello": "hello", "/exp": "/export ", "/export x": "/export x",
 	} {
 		s.m.editor.set(in)
 		s.keys("tab")

@@ -42,6 +42,11 @@ type Model struct {
 	live         *live // nil: nothing is being written
 	turns        int   // turns begun so far
 
+	keeper   keeper
+	id, name string // of the conversation; name is "" until it is given one
+	began    time.Time
+	keptAt   time.Time // when the conversation was last kept
+
 	effort, system string
 	unfolded       bool
 	context        int     // tokens of the context in use, as of the last turn
@@ -72,12 +77,21 @@ func newModel(ctx context.Context, o Options) *Model {
 	m := &Model{
 		options: o, ctx: ctx, clock: time.Now, palette: term.Palette{NoColor: o.NoColor},
 		effort: o.Effort, system: o.System, history: newHistory(o.HistoryPath),
+		keeper: keeper{store: o.Store}, id: newID(), began: time.Now(),
 		saved: map[string]bool{}, transcript: transcript{follow: true},
 	}
 	if !slices.Contains(efforts, m.effort) {
 		m.effort = "medium"
 	}
 	m.greet()
+	if o.Store != nil && o.Resume != "" {
+		k, err := find(o.Store, o.Resume)
+		if err != nil {
+			m.complain(err.Error())
+			return m
+		}
+		m.restore(k)
+	}
 	return m
 }
 
@@ -162,6 +176,11 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case notice:
 		m.inform(string(msg))
 		return m, m.nextNotice()
+	case found:
+		m.transcript.add(&block{lines: msg.rows})
+		m.transcript.follow = true
+	case resumed:
+		m.restore(msg.kept)
 	case savedTo:
 		m.saved[string(msg)] = true
 		m.inform("saved to " + string(msg))
@@ -238,6 +257,7 @@ func (m *Model) ask(text string, replaced *exchange) tea.Cmd {
 		Params: m.options.Params, MaxTokens: m.options.MaxTokens,
 		MaxReasoning: m.options.MaxReasoning,
 	}
+	m.keep()
 	clock, runner := m.clock, m.options.Model
 	m.background.Go(func() {
 		defer cancel()
@@ -302,7 +322,11 @@ func (m *Model) frame(f frame) tea.Cmd {
 				term.Red)
 		}
 		m.live = nil
+		m.keep()
 		return nil
+	}
+	if m.now.Sub(m.keptAt) >= keepEvery {
+		m.keep()
 	}
 	return l.box.next(m.ctx, l.number, f.at, m.clock)
 }
@@ -355,6 +379,7 @@ func (m *Model) refused(err error) {
 		m.editor.text == "" {
 		m.editor.set(l.exchange.question)
 	}
+	m.keep()
 	if errors.Is(err, context.Canceled) {
 		m.inform("stopped before it began")
 		return
@@ -394,6 +419,7 @@ func (m *Model) abandon() {
 }
 
 func (m *Model) quit() tea.Cmd {
+	m.keep()
 	m.abandon()
 	m.leaving = true
 	return tea.Quit

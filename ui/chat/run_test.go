@@ -20,6 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	time.Local = time.UTC // dates in golden files
 	goleak.VerifyTestMain(m)
 }
 

@@ -126,6 +126,12 @@ func newQuestion(p term.Palette, text string) *remark {
 		newProse(p, term.Plain, text), true}
 }
 
+// newSummary is what stands for the conversation before it.
+func newSummary(p term.Palette, text string) *remark {
+	return &remark{term.Span{Text: "≡ ", Style: term.Bold | term.Magenta},
+		newProse(p, term.Dim, "Summary of what was said before:\n"+term.Clean(text)), true}
+}
+
 func newNotice(p term.Palette, mark string, tone term.Style, text string) *remark {
 	return &remark{term.Span{Text: mark + " ", Style: tone | term.Bold},
 		newProse(p, tone, term.Clean(text)), false}

@@ -39,6 +39,12 @@ func chatCommand(t Terminal) *cli.Command {
 				&cli.BoolFlag{Name: "alone", Category: groupModel,
 					Usage: "load the model here, even where ossrun serve has loaded it already"},
 				printConfigFlag(),
+				&cli.BoolFlag{Name: "continue", Aliases: []string{"c"}, Category: groupSessions,
+					Usage: "go on with the latest conversation"},
+				&cli.StringFlag{Name: "resume", Category: groupSessions,
+					Usage: "go on with the conversation `ID|NAME`, which /sessions lists"},
+				&cli.BoolFlag{Name: "no-history", Category: groupSessions,
+					Usage: "keep neither the conversation nor what is typed"},
 				&cli.BoolFlag{Name: "show-reasoning", Usage: "with a PROMPT: print the reasoning " +
 					"on stderr"},
 				&cli.BoolFlag{Name: "json", Usage: "with a PROMPT: print one JSON object"},
@@ -64,6 +70,13 @@ func chatCommand(t Terminal) *cli.Command {
 			if !once && !isTerminal(t.Out) {
 				return fail(exitUsage,
 					"the chat needs a terminal; give a PROMPT to get one answer on stdout")
+			}
+			store, resume, err := openChats(c, once, t)
+			if err != nil {
+				return err
+			}
+			if store != nil {
+				defer store.Close()
 			}
 			restore, notices := func() {}, make(chan string, 8)
 			tell := func(line string) {
@@ -98,11 +111,48 @@ func chatCommand(t Terminal) *cli.Command {
 				Model: m, Notice: notice, Notices: notices, Effort: answers.effort,
 				System: answers.system, Params: params,
 				MaxTokens: answers.maxTokens, MaxReasoning: reasoning, In: t.In, Out: t.Out,
-				HistoryPath: filepath.Join(xdg.StateHome, "ossrun", "history"),
-				NoColor:     os.Getenv("NO_COLOR") != "",
+				HistoryPath: historyPath(c), Store: store, Resume: resume,
+				NoColor: os.Getenv("NO_COLOR") != "",
 			})
 		},
 	}
+}
+
+// openChats opens what earlier chats have kept, and finds the one to go on with.
+func openChats(c *cli.Context, once bool, t Terminal) (store session.Store, resume string,
+	err error) {
+	wanted := c.Bool("continue") || c.IsSet("resume")
+	switch {
+	case wanted && c.Bool("no-history"):
+		return nil, "", fail(exitUsage, "--no-history keeps nothing to go on with")
+	case wanted && once:
+		return nil, "", fail(exitUsage, "--continue and --resume go on in the chat: leave the "+
+			"PROMPT out")
+	case once || c.Bool("no-history"):
+		return nil, "", nil
+	}
+	store, err = session.OpenStore(session.StoreOptions{TTL: session.RememberedFor,
+		File: filepath.Join(xdg.StateHome, "ossrun", "kept.db"), Notify: notify(t)})
+	if err != nil {
+		notify(t)(fmt.Sprintf("this chat is not kept: %s", err))
+		return nil, "", nil
+	}
+	if !wanted {
+		return store, "", nil
+	}
+	resume, err = chat.Find(store, c.String("resume"))
+	if err != nil {
+		return nil, "", errors.Join(fail(exitUsage, "%s", err), store.Close())
+	}
+	return store, resume, nil
+}
+
+// historyPath is where what is typed is kept.
+func historyPath(c *cli.Context) string {
+	if c.Bool("no-history") {
+		return ""
+	}
+	return filepath.Join(xdg.StateHome, "ossrun", "history")
 }
 
 // promptText joins the arguments and what is piped in.

@@ -26,6 +26,7 @@ const (
 	groupListen   = "The port"
 	groupLife     = "Life cycle"
 	groupSampling = "The answer"
+	groupSessions = "Conversations"
 	groupSettings = "Settings"
 )
 

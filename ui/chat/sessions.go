@@ -1,0 +1,320 @@
+// Conversations kept in a session.Store, so that a chat can be left, killed and gone on with.
+//
+// A conversation is one record, written as a whole: after every question and answer, at every
+// change of name or branch, and at most once a second while an answer is written. What must stay
+// true: what was on the screen a second before a kill -9 is in the store; Update never waits for
+// the disk.
+
+package chat
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/ui/chat/markdown"
+	"github.com/ossrun/ossrun/ui/chat/term"
+)
+
+// keepEvery is how often a conversation is kept while an answer is written.
+const keepEvery = time.Second
+
+// A kept conversation is the value of a record.
+type kept struct {
+	ID        string         `json:"id"`
+	Name      string         `json:"name"`
+	Model     string         `json:"model"`
+	Effort    string         `json:"effort"`
+	System    string         `json:"system,omitempty"`
+	Began     time.Time      `json:"began"`
+	Changed   time.Time      `json:"changed"`
+	Context   int            `json:"context"` // tokens, as of the last turn
+	At        int            `json:"at"`      // the exchange at the end of the branch on the screen
+	Exchanges []keptExchange `json:"exchanges"`
+}
+
+type keptExchange struct {
+	Before   int               `json:"before"` // its place in the list; -1: none
+	Question string            `json:"question"`
+	Summary  string            `json:"summary,omitempty"`
+	Messages []session.Message `json:"messages"`
+	Parts    []keptPart        `json:"parts"`
+	Ending   string            `json:"ending,omitempty"`
+	Live     bool              `json:"live,omitempty"` // it was still being written
+}
+
+// A keptPart is a thought, speech, aside or call.
+type keptPart struct {
+	Kind    string  `json:"kind"`
+	Text    string  `json:"text"` // of a call: its arguments
+	Tokens  int     `json:"tokens,omitempty"`
+	Seconds float64 `json:"seconds,omitempty"`
+	Name    string  `json:"name,omitempty"`
+	Output  string  `json:"output,omitempty"`
+	Failed  string  `json:"failed,omitempty"`
+}
+
+// newID names a conversation.
+func newID() string {
+	b := make([]byte, 4)
+	_, _ = rand.Read(b) // it never fails
+	return hex.EncodeToString(b)
+}
+
+// title is a conversation's name until it is given one: how its first question begins.
+func title(question string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(question), "\n")
+	return term.Cut(line, 50)
+}
+
+// snapshot is the conversation as it is now.
+func (m *Model) snapshot() *kept {
+	k := &kept{ID: m.id, Name: m.name, Model: m.options.Model.ID(), Effort: m.effort,
+		System: m.system, Began: m.began, Changed: m.now, Context: m.context, At: -1,
+		Exchanges: []keptExchange{}}
+	var walk func(list []*exchange, before int)
+	walk = func(list []*exchange, before int) {
+		for _, e := range list {
+			at := len(k.Exchanges)
+			if e == m.conversation.at {
+				k.At = at
+			}
+			k.Exchanges = append(k.Exchanges, e.keep(before))
+			walk(e.after, at)
+		}
+	}
+	walk(m.conversation.first, -1)
+	if k.Name == "" && len(k.Exchanges) > 0 {
+		k.Name = title(k.Exchanges[0].Question)
+	}
+	return k
+}
+
+func (e *exchange) keep(before int) keptExchange {
+	k := keptExchange{Before: before, Question: e.question, Summary: e.summary,
+		Messages: e.messages, Parts: []keptPart{}}
+	if e.answer == nil {
+		return k
+	}
+	k.Ending, k.Live = e.answer.ending, e.answer.live
+	if said := e.answer.said(); said != "" && len(e.messages) == 1 { // the turn is not over
+		k.Messages = append(e.messages[:1:1], session.AssistantAnswer(said))
+	}
+	for _, p := range e.answer.parts {
+		k.Parts = append(k.Parts, p.keep())
+	}
+	return k
+}
+
+func (t *thought) keep() keptPart {
+	end := t.ended
+	if end.IsZero() {
+		end = t.latest
+	}
+	return keptPart{Kind: "thought", Text: t.text.text.String(), Tokens: t.tokens,
+		Seconds: end.Sub(t.started).Seconds()}
+}
+
+func (s *speech) keep() keptPart {
+	kind := "speech"
+	if s.aside {
+		kind = "aside"
+	}
+	return keptPart{Kind: kind, Text: s.text.Text()}
+}
+
+// restore shows a kept conversation and goes on with it.
+func (m *Model) restore(k *kept) {
+	m.abandon()
+	m.id, m.name, m.began, m.context, m.rate = k.ID, k.Name, k.Began, k.Context, 0
+	m.system = k.System
+	m.conversation = conversation{}
+	all := make([]*exchange, len(k.Exchanges))
+	for i, ke := range k.Exchanges {
+		var before *exchange
+		if ke.Before >= 0 && ke.Before < i {
+			before = all[ke.Before]
+		}
+		e := &exchange{question: ke.Question, summary: ke.Summary, messages: ke.Messages}
+		if ke.Summary == "" {
+			e.answer = m.answerOf(ke, len(before.code()))
+		}
+		m.conversation.add(e, before)
+		all[i] = e
+	}
+	if m.conversation.at = nil; k.At >= 0 && k.At < len(all) {
+		m.conversation.at = all[k.At]
+	}
+	m.show(nil)
+	if len(all) > 0 {
+		m.inform(fmt.Sprintf("goes on with %q (%s), last changed %s", k.Name, k.ID,
+			k.Changed.Local().Format("2006-01-02 15:04")))
+	}
+}
+
+// answerOf is an answer as it was when it was kept.
+func (m *Model) answerOf(k keptExchange, before int) *answer {
+	a := newAnswer(m.palette, time.Time{}, before)
+	for _, p := range k.Parts {
+		text := term.Clean(p.Text)
+		took := time.Duration(p.Seconds * float64(time.Second))
+		switch start := (time.Time{}).Add(time.Hour); p.Kind {
+		case "thought":
+			a.parts = append(a.parts, &thought{text: newProse(m.palette, term.Dim, text),
+				tokens: p.Tokens, started: start, ended: start.Add(took)})
+		case "call":
+			a.parts = append(a.parts, &call{name: term.Clean(p.Name), arguments: text,
+				output: term.Clean(p.Output), failed: term.Clean(p.Failed), started: start,
+				ended: start.Add(took)})
+		default:
+			s := &speech{text: markdown.New(m.palette, before+len(a.code())),
+				aside: p.Kind == "aside"}
+			s.text.Push(text)
+			s.text.End()
+			a.parts = append(a.parts, s)
+		}
+	}
+	ending, tone := k.Ending, term.Dim
+	if k.Live {
+		ending, tone = "the chat ended here: /regenerate asks again", term.Yellow
+	}
+	a.finish(m.now, term.Clean(ending), tone)
+	return a
+}
+
+// show puts the branch that ends in the conversation's at on the screen. What stands before and
+// with the exchange that is given stays as it is; nil: only the greeting.
+func (m *Model) show(from *exchange) {
+	path := m.conversation.path()
+	if from == nil {
+		m.transcript = transcript{follow: true}
+		m.greet()
+	}
+	for i, e := range path {
+		if e == from {
+			path = path[i+1:]
+			break
+		}
+	}
+	for _, e := range path {
+		e.entry = len(m.transcript.entries)
+		if e.summary != "" {
+			m.transcript.add(newSummary(m.palette, e.summary))
+			continue
+		}
+		m.transcript.add(newQuestion(m.palette, e.question))
+		m.transcript.add(e.answer)
+	}
+	m.transcript.follow = true
+}
+
+// keep puts the conversation into the store, without waiting for it.
+func (m *Model) keep() {
+	if m.keeper.store == nil || len(m.conversation.first) == 0 {
+		return
+	}
+	m.keptAt = m.now
+	m.keeper.queue(m.snapshot())
+	m.background.Go(m.keeper.flush)
+}
+
+// A keeper writes the latest snapshot of each conversation; one that is overtaken before it is
+// written is left out.
+type keeper struct {
+	store session.Store
+
+	mu      sync.Mutex
+	pending map[string]*kept // by ID
+	writing sync.Mutex
+}
+
+func (k *keeper) queue(s *kept) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.pending == nil {
+		k.pending = map[string]*kept{}
+	}
+	k.pending[s.ID] = s
+}
+
+func (k *keeper) flush() {
+	k.writing.Lock()
+	defer k.writing.Unlock()
+	k.mu.Lock()
+	all := k.pending
+	k.pending = nil
+	k.mu.Unlock()
+	for _, s := range all {
+		if value, err := json.Marshal(s); err == nil { // texts and numbers
+			k.store.Put(session.Record{Kind: session.KindChat, Key: s.ID, Value: value})
+		}
+	}
+}
+
+// keptChats are the conversations of a store that can be read, the latest first.
+func keptChats(store session.Store) []*kept {
+	var all []*kept
+	for _, r := range store.List(session.KindChat) {
+		var k kept
+		if json.Unmarshal(r.Value, &k) == nil && k.ID != "" {
+			all = append(all, &k)
+		}
+	}
+	return all
+}
+
+// Find finds a kept conversation by its ID, the beginning of that, or its name; "" is the latest.
+func Find(store session.Store, name string) (id string, err error) {
+	k, err := find(store, name)
+	if err != nil {
+		return "", err
+	}
+	return k.ID, nil
+}
+
+func find(store session.Store, name string) (*kept, error) {
+	var found []*kept
+	for _, k := range keptChats(store) {
+		switch {
+		case name == "", k.ID == name:
+			return k, nil
+		case strings.HasPrefix(k.ID, name), strings.EqualFold(k.Name, name):
+			found = append(found, k)
+		}
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return nil, fmt.Errorf("%d conversations are called %q: give the ID that /sessions shows",
+			len(found), name)
+	case name == "":
+		return nil, errors.New("no conversation is kept yet")
+	}
+	return nil, fmt.Errorf("no conversation is called %q: /sessions in a chat lists them", name)
+}
+
+// holds tells whether a word, in small letters, is somewhere in a conversation.
+func (k *kept) holds(word string) bool {
+	in := func(text string) bool { return strings.Contains(strings.ToLower(text), word) }
+	if in(k.Name) || in(k.ID) || in(k.Model) {
+		return true
+	}
+	for _, e := range k.Exchanges {
+		if in(e.Question) || in(e.Summary) {
+			return true
+		}
+		for _, p := range e.Parts {
+			if in(p.Text) || in(p.Output) {
+				return true
+			}
+		}
+	}
+	return false
+}

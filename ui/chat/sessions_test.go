@@ -1,0 +1,139 @@
+package chat
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+func diskStore(t *testing.T) session.Store {
+	t.Helper()
+	store, err := session.OpenStore(session.StoreOptions{
+		File: filepath.Join(t.TempDir(), "kept.db"), TTL: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	return store
+}
+
+// command types a line, runs what it starts and takes the answer.
+func (s *stage) command(line string) {
+	s.t.Helper()
+	s.m.editor.set(line)
+	if cmd := s.send(key("enter")); cmd != nil {
+		s.send(cmd())
+	}
+}
+
+// What was on the screen a second before the process was killed is there again.
+func TestAKilledChatGoesOn(t *testing.T) {
+	store := diskStore(t)
+	s := newStage(t, 80, 24, Options{Store: store},
+		turn(reasoning("Let me see."), answering("The first:\n```go\nx := 1\n```\n answer."),
+			[]session.Event{stopped(9, 2)}),
+		turn(answering("The second answer is cut right here by the kill"), []session.Event{nil}))
+	s.m.id = "0123abcd"
+	s.ask("first question")
+	s.play(0, step)
+	s.ask("second question")
+	s.play(5, 300*time.Millisecond)
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		if k, err := find(store, ""); err == nil && len(k.Exchanges) == 2 &&
+			len(k.Exchanges[1].Parts) == 1 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the half answer is not kept")
+		}
+	}
+	next := newStage(t, 80, 24, Options{Store: store, Resume: s.m.id},
+		turn(answering("Yes."), []session.Event{stopped(9, 2)}))
+	next.golden("resumed")
+	next.ask("third question")
+	next.play(0, step)
+	var said []string
+	for _, m := range next.runner.requests[0].Messages {
+		said = append(said, m.Text())
+	}
+	if got := strings.Join(said, "|"); !strings.HasPrefix(got, "first question|The first:\n```go\n") ||
+		!strings.HasSuffix(got, "|second question|The second answer is cut |third question") {
+		t.Errorf("the model is given %q", got)
+	}
+	if next.m.id != s.m.id {
+		t.Error("the conversation has become another one")
+	}
+}
+
+func TestSessions(t *testing.T) {
+	store := diskStore(t)
+	s := newStage(t, 80, 24, Options{Store: store},
+		turn(answering("pages of 32 positions"), []session.Event{stopped(9, 2)}),
+		turn(answering("Paris"), []session.Event{stopped(9, 2)}))
+	s.command("/sessions")
+	if !strings.Contains(s.text(), "no conversation is kept yet") {
+		t.Errorf("none:\n%s", s.text())
+	}
+	s.ask("How does the cache work?")
+	s.play(0, step)
+	s.command("/rename the cache")
+	s.command("/new")
+	s.ask("The capital of France?")
+	s.play(0, step)
+	s.m.background.Wait()
+	s.command("/sessions")
+	if text := s.text(); !strings.Contains(text, "the cache · ") ||
+		!strings.Contains(text, "The capital of France? · ") {
+		t.Errorf("/sessions:\n%s", text)
+	}
+	s.command("/new")
+	s.command("/sessions positions")
+	if text := s.text(); !strings.Contains(text, "the cache · ") || strings.Contains(text, "France") {
+		t.Errorf("/sessions positions:\n%s", text)
+	}
+	s.command("/sessions nowhere")
+	if !strings.Contains(s.text(), `none of 2 conversations has "nowhere"`) {
+		t.Errorf("/sessions nowhere:\n%s", s.text())
+	}
+	s.command("/resume The Cache")
+	if text := s.text(); !strings.Contains(text, "pages of 32") || strings.Contains(text, "Paris") {
+		t.Errorf("/resume:\n%s", text)
+	}
+	path := filepath.Join(t.TempDir(), "chat.json")
+	s.command("/export " + path)
+	var k kept
+	if err := json.Unmarshal([]byte(read(t, path)), &k); err != nil || k.Name != "the cache" ||
+		len(k.Exchanges) != 1 || len(k.Exchanges[0].Messages) != 2 {
+		t.Errorf("exported %+v: %v", k, err)
+	}
+	none := newStage(t, 80, 24, Options{})
+	none.command("/sessions")
+	if !strings.Contains(none.text(), "--no-history") {
+		t.Errorf("without a store:\n%s", none.text())
+	}
+	if _, err := Find(store, "xyz"); err == nil {
+		t.Error("an unknown name is found")
+	}
+}
+
+func TestFarewell(t *testing.T) {
+	s := newStage(t, 80, 24, Options{Store: diskStore(t), NoColor: true},
+		turn(answering("one"), []session.Event{stopped(9, 2)}),
+		turn(answering("two **words**"), []session.Event{stopped(9, 2)}))
+	if got := s.m.farewell(); got != "" {
+		t.Errorf("nothing was said, and %q stays", got)
+	}
+	s.m.id = "0123abcd"
+	s.ask("first")
+	s.play(0, step)
+	s.ask("second")
+	s.play(0, step)
+	s.send(tea.WindowSizeMsg{Width: 80, Height: 24})
+	compare(t, "farewell.ansi", strings.ReplaceAll(s.m.farewell(), "\x1b", "␛"))
+}
