@@ -270,12 +270,13 @@ func keptChats(store session.Store) []*kept {
 }
 
 // Find finds a kept conversation by its ID, the beginning of that, or its name; "" is the latest.
-func Find(store session.Store, name string) (id string, err error) {
+// model is what answered in it.
+func Find(store session.Store, name string) (id, model string, err error) {
 	k, err := find(store, name)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	return k.ID, nil
+	return k.ID, k.Model, nil
 }
 
 func find(store session.Store, name string) (*kept, error) {

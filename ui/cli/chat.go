@@ -17,6 +17,7 @@ import (
 	"github.com/adrg/xdg"
 	"github.com/urfave/cli/v2"
 
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/ui/chat"
@@ -140,9 +141,13 @@ func openChats(c *cli.Context, once bool, t Terminal) (store session.Store, resu
 	if !wanted {
 		return store, "", nil
 	}
-	resume, err = chat.Find(store, c.String("resume"))
+	resume, model, err := chat.Find(store, c.String("resume"))
 	if err != nil {
 		return nil, "", errors.Join(fail(exitUsage, "%s", err), store.Close())
+	}
+	if _, err := checkpoint.Resolve(model); err == nil && !c.IsSet("model") {
+		err = c.Set("model", model)
+		return store, resume, err
 	}
 	return store, resume, nil
 }

@@ -44,6 +44,11 @@ func startInTerminal(t *testing.T, width, height uint16, args ...string) (*termi
 	home := t.TempDir()
 	cmd.Env = append(os.Environ(), "NO_COLOR=", "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home,
 		"XDG_RUNTIME_DIR="+home, "TERM=xterm-256color")
+	return runInTerminal(t, width, height, cmd)
+}
+
+func runInTerminal(t *testing.T, width, height uint16, cmd *exec.Cmd) (*terminal, *exec.Cmd) {
+	t.Helper()
 	f, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: height, Cols: width})
 	if err != nil {
 		t.Fatal(err)
@@ -152,6 +157,22 @@ func TestChatOnTheScreen(t *testing.T) {
 	case <-time.After(2 * time.Minute):
 		t.Fatalf("Ctrl+C did not end the chat; the screen is:\n%s", term.text())
 	}
+}
+
+// TestContinue: a chat that was left goes on with its conversation and its model.
+func TestContinue(t *testing.T) {
+	term, cmd := startInTerminal(t, 100, 30, "chat", "--model", "demo", "--temperature", "0")
+	term.wait("effort medium")
+	term.send("How do I serve an OpenAI API?\r")
+	term.until("the end of the answer", func(s string) bool {
+		return strings.Contains(s, "tok/s") && !strings.Contains(s, "Esc stops")
+	})
+	_ = cmd.Process.Kill() // not even a signal to catch
+	_ = cmd.Wait()
+	again := exec.Command(cmd.Path, "chat", "--continue")
+	again.Env = cmd.Env
+	term, _ = runInTerminal(t, 100, 30, again)
+	term.wait("❯ How do I serve an OpenAI API?", "ossrun serve", "goes on with", "demo · cpu")
 }
 
 var picture = flag.String("picture", "", "the file that TestPicture writes: an absolute path")
