@@ -103,7 +103,8 @@ func (c *call) runs(l layout, _ bool) []run {
 
 // rows are the first or the last rows of a text, or all of them while nothing is folded.
 func (c *call) rows(l layout, text string, style term.Style, most int, last bool) []string {
-	if lines := strings.Split(text, "\n"); !l.unfolded && len(lines) > 4*most { // do not wrap it all
+	// not all of it is wrapped
+	if lines := strings.Split(text, "\n"); !l.unfolded && len(lines) > 4*most {
 		if last {
 			text = strings.Join(lines[len(lines)-4*most:], "\n")
 		} else {

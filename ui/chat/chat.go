@@ -48,7 +48,7 @@ type Options struct {
 	NoColor     bool          // as asked for by NO_COLOR: attributes such as bold stay
 	Notice      string        // one line under the greeting, such as what the demo model is
 	Store       session.Store // where conversations are kept; nil: nowhere
-	Resume      string        // the kept conversation to go on with, as Find takes it; "": a new one
+	Resume      string        // a kept conversation, as Find takes it; "": a new one
 	Notices     <-chan string // lines for the person that come later
 }
 
@@ -101,8 +101,8 @@ func (m *Model) farewell() string {
 		b.WriteByte('\n')
 	}
 	if m.keeper.store != nil {
-		b.WriteString(l.dim("ossrun chat --resume "+m.id+" goes on with this conversation", m.width) +
-			"\n")
+		b.WriteString(l.dim("ossrun chat --resume "+m.id+" goes on with this conversation",
+			m.width) + "\n")
 	}
 	return b.String()
 }
