@@ -9,13 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
+	"github.com/ossrun/ossrun/models/mapping"
 )
 
 // maxConfig is the longest JSON file that is read, in bytes; the published ones have under 2 kB.
@@ -32,15 +32,7 @@ type fields struct {
 // ReadFile reads a small file whole.
 func ReadFile(path string) ([]byte, error) {
 	name := filepath.Base(path)
-	stat, err := os.Stat(path)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	if stat.Size() > maxConfig {
-		return nil, fmt.Errorf("%s has %d bytes, more than the %d that any model needs", name,
-			stat.Size(), maxConfig)
-	}
-	text, err := os.ReadFile(path)
+	text, err := mapping.ReadFile(path, maxConfig)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

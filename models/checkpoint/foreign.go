@@ -15,13 +15,14 @@ import (
 	"strings"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/mapping"
 )
 
 // foreignFile names a file that somebody gave where a folder belongs.
 func foreignFile(path string) error {
 	name := filepath.Base(path)
 	begin := make([]byte, 8)
-	f, err := os.Open(path)
+	f, err := mapping.OpenRegular(path)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}

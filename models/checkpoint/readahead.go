@@ -42,7 +42,7 @@ func (f Found) ReadAhead(ctx context.Context, free int64, replaced Replaced,
 	var spans []span
 	var total int64
 	for _, p := range parts {
-		file, err := os.Open(p.path)
+		file, err := mapping.OpenRegular(p.path)
 		if err != nil {
 			return nil
 		}

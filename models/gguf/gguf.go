@@ -20,10 +20,10 @@ import (
 	"io"
 	"math"
 	"math/bits"
-	"os"
 	"path/filepath"
 	"slices"
 
+	"github.com/ossrun/ossrun/models/mapping"
 	"github.com/ossrun/ossrun/models/safetensors"
 )
 
@@ -74,7 +74,10 @@ func (e *Error) Error() string { return e.File + " " + e.What }
 
 // Open reads and checks the header of the file at path.
 func Open(path string) (*Header, error) {
-	f, err := os.Open(path)
+	f, err := mapping.OpenRegular(path)
+	if errors.Is(err, mapping.ErrNotRegular) {
+		return nil, &Error{File: filepath.Base(path), What: mapping.ErrNotRegular.Error()}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
 	}
@@ -82,9 +85,6 @@ func Open(path string) (*Header, error) {
 	stat, err := f.Stat()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
-	}
-	if !stat.Mode().IsRegular() {
-		return nil, &Error{File: filepath.Base(path), What: "is not a regular file"}
 	}
 	return Read(filepath.Base(path), f, stat.Size())
 }
@@ -254,7 +254,7 @@ func (d *decoder) tensor() (Tensor, error) {
 
 // Is tells whether a file begins like a GGUF file.
 func Is(path string) bool {
-	f, err := os.Open(path)
+	f, err := mapping.OpenRegular(path)
 	if err != nil {
 		return false
 	}

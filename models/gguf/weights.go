@@ -62,7 +62,7 @@ func (m *Model) OpenWeights() (_ *Weights, err error) {
 		}
 	}()
 	for _, path := range m.set.Files {
-		f, err := os.Open(path)
+		f, err := mapping.OpenRegular(path)
 		if err != nil {
 			return nil, err
 		}

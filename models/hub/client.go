@@ -21,6 +21,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ossrun/ossrun/models/mapping"
 	"github.com/ossrun/ossrun/models/store"
 )
 
@@ -93,7 +94,7 @@ func token() (text, from string) {
 		}
 		path = filepath.Join(home, "token")
 	}
-	content, err := os.ReadFile(path)
+	content, err := mapping.ReadFile(path, 1<<16)
 	if err != nil || len(content) > 4096 {
 		return "", ""
 	}

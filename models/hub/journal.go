@@ -24,6 +24,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ossrun/ossrun/models/mapping"
 	"github.com/ossrun/ossrun/models/store"
 )
 
@@ -77,7 +78,7 @@ func readJournal(blob string, size int64, boot string) (progress, bool) {
 	if err != nil || partial.Size() != size {
 		return progress{}, false
 	}
-	text, err := os.ReadFile(blob + journalSuffix)
+	text, err := mapping.ReadFile(blob+journalSuffix, 16<<20)
 	if err != nil || len(text) < journalHead {
 		return progress{}, false
 	}

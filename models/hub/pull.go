@@ -216,14 +216,16 @@ func (p *pull) attempt(ctx context.Context, f File, listed Listed, next func()) 
 
 // lock takes the lock of a file's blob, and waits while another program fetches it.
 func (p *pull) lock(ctx context.Context, f File, next func()) (*store.Lock, error) {
+	path := store.LockPath(p.Root, p.Repo, f.ETag)
 	for told := false; ; told = true {
-		lock, err := store.TryLock(store.LockPath(p.Root, p.Repo, f.ETag))
+		lock, err := store.TryLock(path)
 		if !errors.Is(err, store.ErrLocked) {
 			return lock, err
 		}
 		if !told {
 			next()
-			p.note("%s is being fetched by another program, waiting for it", f.Path)
+			p.note("%s is being fetched by %s, waiting for it", f.Path,
+				cmp.Or(store.Holder(path), "another program"))
 		}
 		select {
 		case <-ctx.Done():

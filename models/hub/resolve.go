@@ -107,6 +107,9 @@ func (c *Client) described(response *http.Response, listed Listed, commit string
 	if f.Size < 0 {
 		return wrong("it has no size")
 	}
+	if f.Size > mostFile {
+		return wrong("it has %d bytes, more than any model's file", f.Size)
+	}
 	switch raw, err := hex.DecodeString(f.ETag); {
 	case err != nil:
 	case len(raw) == 32 && f.SHA256 != "" && f.SHA256 != f.ETag:
@@ -118,6 +121,10 @@ func (c *Client) described(response *http.Response, listed Listed, commit string
 	}
 	return f, nil
 }
+
+// mostFile is the most bytes of one file: far more than any has, and few enough that sums of sizes
+// and of chunks do not overflow.
+const mostFile = 1 << 42
 
 // plainETag takes a header's weakness mark and quotes away.
 func plainETag(etag string) string {

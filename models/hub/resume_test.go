@@ -178,12 +178,28 @@ func TestNewCommit(t *testing.T) {
 // TestSpace looks at the disk before it asks for bytes.
 func TestSpace(t *testing.T) {
 	r := sample(1000)
-	r.Files["model-00001-of-00001.safetensors"] = hubtest.Claimed(1 << 60)
+	r.Files["model-00001-of-00001.safetensors"] = hubtest.Claimed(1 << 41)
 	server, client, o := serve(t, r)
 	_, err := client.Pull(t.Context(), o)
 	var space *hub.SpaceError
-	if !errors.As(err, &space) || space.Need < 1<<60 || space.Free <= 0 {
+	if !errors.As(err, &space) || space.Need < 1<<41 || space.Free <= 0 {
 		t.Fatalf("the error is %v", err)
+	}
+	if server.Sent("") != 0 {
+		t.Errorf("%d bytes were sent all the same", server.Sent(""))
+	}
+}
+
+// TestImpossibleSizes, whose sum overflows, are refused before anything is reserved.
+func TestImpossibleSizes(t *testing.T) {
+	r := sample(1000)
+	for _, name := range []string{"model-00001-of-00001.safetensors", "model-00002.safetensors"} {
+		r.Files[name] = hubtest.Claimed(1 << 62)
+	}
+	server, client, o := serve(t, r)
+	if _, err := client.Pull(t.Context(), o); err == nil ||
+		!strings.Contains(err.Error(), "more than any model's file") {
+		t.Errorf("the error is %v", err)
 	}
 	if server.Sent("") != 0 {
 		t.Errorf("%d bytes were sent all the same", server.Sent(""))

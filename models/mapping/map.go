@@ -11,7 +11,7 @@ import (
 
 // Open maps the file at path, which must have exactly size bytes, read-only; unmap ends it.
 func Open(path string, size int64) (data []byte, unmap func() error, err error) {
-	f, err := os.Open(path)
+	f, err := OpenRegular(path)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -217,7 +217,7 @@ func sweep(folder string) {
 
 // versionOf is the format of a copy by its trailer; 0 when it has none.
 func versionOf(path string) (version int) {
-	f, err := os.Open(path)
+	f, err := mapping.OpenRegular(path)
 	if err != nil {
 		return 0
 	}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/models/mapping"
 	"github.com/ossrun/ossrun/models/store"
 )
 
@@ -107,7 +108,7 @@ func describe(states []checkpoint.FileState) string {
 // readRecord gives the copy that a record names and what it says of the files; nothing when it is
 // none of this format.
 func readRecord(path string) (name, rest string) {
-	text, err := os.ReadFile(path)
+	text, err := mapping.ReadFile(path, 1<<20)
 	if err != nil {
 		return "", ""
 	}

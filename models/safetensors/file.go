@@ -13,6 +13,7 @@ package safetensors
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -40,9 +41,9 @@ type File struct {
 // Open maps the file at path and checks its header. It reads no tensor byte.
 func Open(path string) (*File, error) {
 	name := filepath.Base(path)
-	f, err := os.Open(path)
+	f, err := open(path)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, err
 	}
 	defer f.Close() // a mapping outlives its descriptor
 	header, err := readHeader(f)
@@ -62,12 +63,23 @@ func Open(path string) (*File, error) {
 
 // Inspect checks the header and the size of the file at path without mapping it.
 func Inspect(path string) (*Header, error) {
-	f, err := os.Open(path)
+	f, err := open(path)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
+		return nil, err
 	}
 	defer f.Close()
 	return readHeader(f)
+}
+
+func open(path string) (*os.File, error) {
+	f, err := mapping.OpenRegular(path)
+	switch {
+	case errors.Is(err, mapping.ErrNotRegular):
+		return nil, &Error{File: filepath.Base(path), What: mapping.ErrNotRegular.Error()}
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
+	}
+	return f, nil
 }
 
 func readHeader(f *os.File) (*Header, error) {
@@ -75,9 +87,6 @@ func readHeader(f *os.File) (*Header, error) {
 	stat, err := f.Stat()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	if !stat.Mode().IsRegular() {
-		return nil, &Error{File: name, What: "is not a regular file"}
 	}
 	return ReadHeader(name, f, stat.Size())
 }

@@ -8,11 +8,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/ossrun/ossrun/models/mapping"
 )
 
 // IndexName is the index's file name.
@@ -30,16 +31,7 @@ type Index struct {
 // ReadIndex reads the index at path.
 func ReadIndex(path string) (*Index, error) {
 	name := filepath.Base(path)
-	stat, err := os.Stat(path)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	if stat.Size() > maxIndex {
-		return nil, &Error{File: name,
-			What: fmt.Sprintf("has %d bytes, more than the %d that any model needs", stat.Size(),
-				maxIndex)}
-	}
-	text, err := os.ReadFile(path)
+	text, err := mapping.ReadFile(path, maxIndex)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -20,6 +20,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/ossrun/ossrun/models/mapping"
 )
 
 // Root finds the cache's folder: HF_HUB_CACHE (HUGGINGFACE_HUB_CACHE in old setups), HF_HOME/hub,
@@ -198,7 +200,7 @@ func ValidRevision(revision string) bool {
 
 // readRef gives the commit that a ref of a repository's folder names, "" if it names none.
 func readRef(folder, name string) string {
-	text, err := os.ReadFile(filepath.Join(folder, "refs", filepath.FromSlash(name)))
+	text, err := mapping.ReadFile(filepath.Join(folder, "refs", filepath.FromSlash(name)), 1<<10)
 	if err != nil || len(text) > 256 {
 		return ""
 	}

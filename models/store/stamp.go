@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/ossrun/ossrun/models/mapping"
 )
 
 // StampSuffix ends a stamp's name.
@@ -31,7 +33,7 @@ func Stamped(blob string) (string, bool) {
 	if err != nil || content.ModTime().After(stamp.ModTime()) || stamp.Size() > 512 {
 		return "", false
 	}
-	text, err := os.ReadFile(blob + StampSuffix)
+	text, err := mapping.ReadFile(blob+StampSuffix, 1<<20)
 	if err != nil {
 		return "", false
 	}

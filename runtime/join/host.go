@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -21,18 +22,27 @@ type Host interface {
 	Stop(now bool)
 }
 
-// Serve answers on l until l is closed and every connection has ended. ctx ends the turns that run.
+// Serve answers on l until l is closed and every connection has ended. A connection that cannot be
+// taken is no reason to end. ctx ends the turns that run.
 func Serve(ctx context.Context, l net.Listener, h Host) error {
 	var conns sync.WaitGroup
 	defer conns.Wait()
+	var wait time.Duration
 	for {
 		conn, err := l.Accept()
 		if errors.Is(err, net.ErrClosed) {
 			return nil
 		}
-		if err != nil {
-			return err
+		if err != nil { // such as no descriptor left: it may be over in a moment
+			wait = min(max(2*wait, 5*time.Millisecond), time.Second)
+			select {
+			case <-time.After(wait):
+			case <-ctx.Done():
+				return err
+			}
+			continue
 		}
+		wait = 0
 		conns.Go(func() {
 			defer conn.Close()
 			stop := context.AfterFunc(ctx, func() { conn.Close() })

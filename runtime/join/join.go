@@ -13,6 +13,7 @@ package join
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,7 +22,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -67,14 +67,13 @@ func Folder() (string, error) {
 
 // Listen makes the socket of this process in folder. Closing the listener removes it.
 func Listen(folder string) (net.Listener, error) {
-	path := filepath.Join(folder, strconv.Itoa(os.Getpid())+suffix)
+	// the number alone is not enough: two containers may share the folder and have it both
+	var id [4]byte
+	_, _ = rand.Read(id[:])
+	path := filepath.Join(folder, fmt.Sprintf("%d-%x%s", os.Getpid(), id, suffix))
 	if len(path) > longestPath {
 		return nil, fmt.Errorf("%s is too long for a socket, which has %d bytes: set "+
 			"XDG_RUNTIME_DIR to a shorter folder", path, longestPath)
-	}
-	// One of this number is of a process that is gone.
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
 	}
 	l, err := net.Listen("unix", path)
 	if err != nil {

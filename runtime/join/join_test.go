@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"syscall"
 	"testing"
 	"time"
 
@@ -233,5 +234,50 @@ func TestAPathTooLongIsSaid(t *testing.T) {
 		"and-on-and-on-and-on-and-on-and-on-and-on-and-on")
 	if _, err := Listen(folder); err == nil {
 		t.Error("no error")
+	}
+}
+
+// starved is a listener that has no descriptor left for a while.
+type starved struct {
+	net.Listener
+	failures int
+}
+
+func (s *starved) Accept() (net.Conn, error) {
+	if s.failures--; s.failures >= 0 {
+		return nil, &net.OpError{Op: "accept", Err: syscall.EMFILE}
+	}
+	return s.Listener.Accept()
+}
+
+func TestAServerOutlivesALackOfDescriptors(t *testing.T) {
+	folder := t.TempDir()
+	l, err := Listen(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error)
+	go func() { served <- Serve(t.Context(), &starved{l, 4}, &scriptedHost{}) }()
+	if servers, err := Servers(t.Context(), folder); err != nil || len(servers) != 1 {
+		t.Errorf("%v, %v", servers, err)
+	}
+	l.Close()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
+
+// Two processes of one number, in two containers, have a socket each.
+func TestSocketsOfOneNumber(t *testing.T) {
+	folder := t.TempDir()
+	for range 2 {
+		l, err := Listen(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+	}
+	if entries, _ := os.ReadDir(folder); len(entries) != 2 {
+		t.Errorf("%v", entries)
 	}
 }
