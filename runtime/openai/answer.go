@@ -104,13 +104,12 @@ func (p *port) answer(e *exchange, r *http.Request, read reader) *fault {
 		req.turns[i].AllowLoops = req.loops || p.AllowLoops
 	}
 	req.ignored = append(req.ignored, body.unread()...)
-	slices.Sort(req.ignored)
-	e.ignored = e.tell("X-Ossrun-Ignored", strings.Join(slices.Compact(req.ignored), ", "))
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	a := &answer{req: req, form: form, port: p, runner: runner, exchange: e,
 		ctx: r.Context(), cancel: cancel, dones: make([]*session.Done, len(req.turns)),
 		created: time.Now().Unix(), model: cmp.Or(req.model, runner.ID())}
+	a.tellIgnored()
 	if b, ok := form.(interface {
 		background(a *answer, r *http.Request) *fault
 	}); ok && req.background {
@@ -125,6 +124,13 @@ func (p *port) answer(e *exchange, r *http.Request, read reader) *fault {
 	}
 	e.relaxed = e.tell("X-Ossrun-Relaxed", strings.Join(relaxed, "; "))
 	return a.run()
+}
+
+// tellIgnored names what has no effect.
+func (a *answer) tellIgnored() {
+	slices.Sort(a.req.ignored)
+	a.exchange.ignored = a.exchange.tell("X-Ossrun-Ignored",
+		strings.Join(slices.Compact(slices.Clone(a.req.ignored)), ", "))
 }
 
 func (a *answer) startTurn(ctx context.Context, r session.Request) (session.Turn, error) {

@@ -33,6 +33,13 @@ type chatState struct {
 
 func (p *port) readChat(o *object) (*request, form, *fault) {
 	req, f := parseChat(o, p.MaxReasoning)
+	if f == nil {
+		var wanted []wantedTool
+		if wanted, req.ignored = readBuiltins(o, readOffer(o), &p.Options); len(wanted) > 0 {
+			req.start = startQuietly(wanted)
+		}
+		f = o.c.first
+	}
 	return &req.request, &chatForm{req: req}, f
 }
 

@@ -118,7 +118,8 @@ func (t *fakeTurn) Next() (session.Event, bool) {
 		case session.Answer:
 			t.result.Answer += e.Text
 		case session.CallStart:
-			t.result.Calls = append(t.result.Calls, session.Call{ID: e.ID, Name: e.Name})
+			t.result.Calls = append(t.result.Calls, session.Call{ID: e.ID, Name: e.Name,
+				Recipient: e.Recipient})
 		case session.CallEnd:
 			t.result.Calls[e.Index].Arguments = e.Arguments
 		}
@@ -133,8 +134,11 @@ func (t *fakeTurn) end(d session.Done) session.Event {
 			session.AssistantReasoning(t.result.Reasoning))
 	}
 	for _, c := range t.result.Calls {
-		t.result.Messages = append(t.result.Messages, session.FunctionCall(c.ID, c.Name,
-			c.Arguments))
+		m := session.FunctionCall(c.ID, c.Name, c.Arguments)
+		if c.Recipient != "" {
+			m.Recipient = c.Recipient
+		}
+		t.result.Messages = append(t.result.Messages, m)
 	}
 	if t.result.Answer != "" {
 		t.result.Messages = append(t.result.Messages, session.AssistantAnswer(t.result.Answer))
@@ -142,6 +146,7 @@ func (t *fakeTurn) end(d session.Done) session.Event {
 	t.runner.mu.Lock()
 	t.runner.running--
 	t.runner.mu.Unlock()
+	t.result.Done = d
 	return d
 }
 

@@ -48,6 +48,10 @@ type Options struct {
 	// Store has the stored responses. It is the caller's to close. nil: the port has its own, in
 	// memory.
 	Store session.Store
+	// Tools makes tools for one turn: those of a kind (ToolBrowser, ToolPython, ToolMCP), and for
+	// ToolMCP of the server that the request calls label. None: there is no back end for it, and
+	// the turn goes on without. The port closes them. nil: none of any kind.
+	Tools func(kind, label string) ([]session.Tool, error)
 	// Ready tells why requests cannot be answered now, for /health. nil: always ready.
 	Ready func() error
 }

@@ -41,6 +41,8 @@ func (r *responsesForm) open(a *answer) {
 	}
 	r.response.Status = "in_progress"
 	r.sendResponse("response.in_progress")
+	r.tools, r.outputs = r.req.tools, r.req.outputs
+	r.listTools()
 }
 
 // begin gives the response its id and sends the first event.
@@ -115,6 +117,9 @@ func (r *responsesForm) end(usage session.Usage, f *fault) {
 // finish closes what is open and gives the response its last status.
 func (r *responsesForm) finish(usage session.Usage, failed *fault) {
 	r.response.Usage = wireResponseUsage(usage)
+	if failed == nil {
+		r.cite(r.turns[0].Result().Citations)
+	}
 	switch {
 	case failed != nil && failed.status == statusClientGone:
 		r.cut()
@@ -132,13 +137,24 @@ func (r *responsesForm) finish(usage session.Usage, failed *fault) {
 		r.response.Status, r.response.IncompleteDetails = "incomplete",
 			&incompleteReason{"max_output_tokens"}
 	default:
-		if len(r.response.Output) == 0 { // clients read the text of the last message
+		r.dropTools()
+		if !r.said() { // clients read the text of the last message
 			r.message("final_answer", "", nil)
 		}
 		r.close("completed")
 		at := now()
 		r.response.Status, r.response.CompletedAt = "completed", &at
 	}
+}
+
+// said tells whether the response has something for its client: a text or a call.
+func (c *composer) said() bool {
+	for _, item := range c.response.Output {
+		if _, list := item.(*mcpListItem); !list {
+			return true
+		}
+	}
+	return false
 }
 
 // errorCode is the code of a response that failed; OpenAI's document has a closed list.

@@ -44,7 +44,17 @@ func (p *port) countInput(e *exchange, r *http.Request) {
 		writeFault(e, f)
 		return
 	}
-	n, err := countPrompt(r.Context(), runner, req.turns[0])
+	turn := req.turns[0]
+	tools, _, err := p.open(req.wanted)
+	if err != nil {
+		writeFault(e, faultOf(err, req.history))
+		return
+	}
+	for _, t := range tools {
+		t.Offer(&turn)
+	}
+	closeTools(tools)
+	n, err := countPrompt(r.Context(), runner, turn)
 	if err != nil {
 		writeFault(e, faultOf(err, req.history))
 		return

@@ -10,6 +10,7 @@ package openai
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -23,9 +24,18 @@ type composer struct {
 	logprobs []tokenLogprob  // of the open item
 	open     outputItem      // nil: none; else the last of answer.Output
 	sent     int             // bytes of the open call's arguments
+
+	tools       []*openTool       // that this process runs
+	calls       map[int]*toolCall // of those that have not returned, by their number
+	outputs     bool              // show what code has printed
+	annotations []annotation      // of the open message
+	before      int               // characters of the answer in earlier messages
 }
 
 func (c *composer) take(e session.Event) {
+	if c.toolEvent(e) {
+		return
+	}
 	switch e := e.(type) {
 	case session.Reasoning:
 		if _, ok := c.open.(*reasoningItem); !ok {
@@ -86,7 +96,7 @@ func (c *composer) arguments(text string) {
 func (c *composer) begin(item outputItem) {
 	c.close("completed")
 	c.response.Output = append(c.response.Output, item)
-	c.open, c.sent, c.logprobs = item, 0, nil
+	c.open, c.sent, c.logprobs, c.annotations = item, 0, nil, nil
 	c.text.Reset()
 	c.send("response.output_item.added", streamEvent{OutputIndex: c.index(), Item: item})
 	if part, ok := c.part(); ok {
@@ -99,6 +109,7 @@ func (c *composer) begin(item outputItem) {
 // cut ends the open item where the tokens have ended. A call whose arguments are not whole is left
 // out.
 func (c *composer) cut() {
+	c.dropTools()
 	if _, ok := c.open.(*callItem); ok {
 		c.response.Output = c.response.Output[:len(c.response.Output)-1]
 		c.open = nil
@@ -125,6 +136,9 @@ func (c *composer) close(status string) {
 	case *messageItem:
 		c.send("response.output_text.done", done)
 		item.Content, item.Status = []contentPart{part}, status
+		if item.Phase == "final_answer" {
+			c.before += utf8.RuneCountInString(part.Text)
+		}
 	case *callItem:
 		done.Name, done.Arguments = item.Name, &item.Arguments
 		c.send("response.function_call_arguments.done", done)
@@ -145,7 +159,11 @@ func (c *composer) part() (contentPart, bool) {
 	case *reasoningItem:
 		return reasoningText(c.text.String()), true
 	case *messageItem:
-		return outputText(c.text.String(), c.logprobs), true
+		part := outputText(c.text.String(), c.logprobs)
+		if len(c.annotations) > 0 {
+			part.Annotations = &c.annotations
+		}
+		return part, true
 	}
 	return contentPart{}, false
 }

@@ -4,6 +4,7 @@ package openai
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"math"
 	"net/http"
@@ -18,6 +19,9 @@ import (
 // responsesRequest is a request that has been checked.
 type responsesRequest struct {
 	request
+	wanted   []wantedTool
+	tools    []*openTool // of the turn, once it is started
+	outputs  bool        // show what code has printed
 	store    bool
 	input    []json.RawMessage // the items of the whole history
 	truncate bool              // drop the oldest messages until the conversation fits
@@ -32,9 +36,6 @@ func parseResponses(o *object, options *Options) (*responsesRequest, *fault) {
 		request: readRequest(o, "input", o.object("text").get("format"), ""),
 		store:   o.boolean("store", true), truncate: readTruncation(o),
 	}
-	if r.truncate {
-		r.start = startTruncated
-	}
 	if r.background = o.flag("background"); r.background && !r.store {
 		o.c.add(invalid("background", "background needs store to be true: the response would be "+
 			"lost"))
@@ -46,9 +47,13 @@ func parseResponses(o *object, options *Options) (*responsesRequest, *fault) {
 		}
 	}
 	tools := readOffer(o)
+	wanted, ignored := readBuiltins(o, tools, options)
+	r.wanted = wanted
+	r.start = r.starter(wanted, o.integer("max_tool_calls", 1, math.MaxInt32, 0))
 	turn := session.Request{Params: sampling(o)}
-	top := o.integer("top_logprobs", 0, sample.MaxTopLogprobs, 0)
-	if top > 0 || includes(o)["message.output_text.logprobs"] {
+	top, include := o.integer("top_logprobs", 0, sample.MaxTopLogprobs, 0), includes(o)
+	r.outputs = include["code_interpreter_call.outputs"]
+	if top > 0 || include["message.output_text.logprobs"] {
 		turn.Params.Logprobs = top
 	}
 	instructions := o.text("instructions")
@@ -61,7 +66,7 @@ func parseResponses(o *object, options *Options) (*responsesRequest, *fault) {
 		}
 		r.talk, r.input = before.Talk, append(before.Input, before.output()...)
 	}
-	r.ignored = append(tools.ignored, in.read(o)...)
+	r.ignored = append(ignored, in.read(o)...)
 	if r.store {
 		r.input = append(r.input, recordInput(o, in)...)
 	}
@@ -70,6 +75,25 @@ func parseResponses(o *object, options *Options) (*responsesRequest, *fault) {
 	r.turns = []session.Request{turn}
 	r.response = r.echo(o, turn, tools)
 	return r, o.c.first
+}
+
+// starter starts the turn with what the request asks for: tools, and a conversation that fits.
+func (r *responsesRequest) starter(wanted []wantedTool, most int) starter {
+	return func(ctx context.Context, a *answer, turn session.Request) (session.Turn, error) {
+		runner := a.runner
+		var fitting *truncating
+		if r.truncate {
+			fitting = &truncating{Runner: runner}
+			runner = fitting
+		}
+		started, open, err := a.startWithTools(ctx, runner, turn, wanted, most)
+		if err != nil {
+			return nil, err
+		}
+		r.tools = open
+		fitting.tell(a.exchange)
+		return started, nil
+	}
 }
 
 // echo is the response before it is generated: it repeats what the request asks for.
@@ -273,6 +297,11 @@ func (in inputReader) appendItem(v value, after []value) (ignored string) {
 			return ""
 		}
 		in.appendItem(value{jsondoc.Field{Raw: raw, Path: v.Path}, v.c}, after)
+	case "code_interpreter_call":
+		readCode(talk, o)
+	case "mcp_call":
+		readServerCall(talk, o)
+	case "mcp_list_tools":
 	case "compaction", "compaction_summary":
 		text := compacted(o)
 		if text == "" {

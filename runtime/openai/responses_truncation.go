@@ -24,14 +24,12 @@ type truncating struct {
 	dropped int // of the request that lost most
 }
 
-func startTruncated(ctx context.Context, a *answer, r session.Request) (session.Turn, error) {
-	runner := &truncating{Runner: a.runner}
-	turn, err := runner.Start(ctx, r)
-	if runner.dropped > 0 && err == nil {
-		a.exchange.tell(truncatedHeader, strconv.Itoa(runner.dropped)+
+// tell tells the client what was dropped at the start of its turn.
+func (t *truncating) tell(e *exchange) {
+	if t != nil && t.dropped > 0 {
+		e.tell(truncatedHeader, strconv.Itoa(t.dropped)+
 			" of the oldest messages do not fit into the context and were left out")
 	}
-	return turn, err
 }
 
 func (t *truncating) Start(ctx context.Context, r session.Request) (session.Turn, error) {

@@ -109,7 +109,7 @@ func wireResponseUsage(u session.Usage) *responseUsage {
 		TotalTokens: u.Prompt + u.Completion}
 }
 
-// outputItem is one of *reasoningItem, *messageItem, *callItem.
+// outputItem is one of *reasoningItem, *messageItem, *callItem and the items of builtin_items.go.
 type outputItem interface{ itemID() string }
 
 type reasoningItem struct {
@@ -147,15 +147,24 @@ func (i *callItem) itemID() string      { return i.ID }
 type contentPart struct {
 	Type        string          `json:"type"`
 	Text        string          `json:"text"`
-	Annotations *[]struct{}     `json:"annotations,omitempty"`
+	Annotations *[]annotation   `json:"annotations,omitempty"`
 	Logprobs    *[]tokenLogprob `json:"logprobs,omitempty"`
+}
+
+// annotation names the source of a place in the text; the indexes count characters.
+type annotation struct {
+	Type       string `json:"type"` // url_citation
+	StartIndex int    `json:"start_index"`
+	EndIndex   int    `json:"end_index"`
+	URL        string `json:"url"`
+	Title      string `json:"title"`
 }
 
 func outputText(text string, logprobs []tokenLogprob) contentPart {
 	if logprobs == nil {
 		logprobs = []tokenLogprob{}
 	}
-	return contentPart{Type: "output_text", Text: text, Annotations: &[]struct{}{},
+	return contentPart{Type: "output_text", Text: text, Annotations: &[]annotation{},
 		Logprobs: &logprobs}
 }
 
@@ -165,17 +174,21 @@ func reasoningText(text string) contentPart {
 
 // streamEvent is one event of the stream; a field that its type does not have is nil or "".
 type streamEvent struct {
-	Type         string          `json:"type"`
-	Sequence     int             `json:"sequence_number"`
-	Response     *response       `json:"response,omitempty"`
-	ItemID       string          `json:"item_id,omitempty"`
-	OutputIndex  *int            `json:"output_index,omitempty"`
-	ContentIndex *int            `json:"content_index,omitempty"` // an item has one part, the first
-	Item         outputItem      `json:"item,omitempty"`
-	Part         *contentPart    `json:"part,omitempty"`
-	Delta        *string         `json:"delta,omitempty"`
-	Text         *string         `json:"text,omitempty"`
-	Name         string          `json:"name,omitempty"`
-	Arguments    *string         `json:"arguments,omitempty"`
-	Logprobs     *[]tokenLogprob `json:"logprobs,omitempty"` // always there for output_text
+	Type         string       `json:"type"`
+	Sequence     int          `json:"sequence_number"`
+	Response     *response    `json:"response,omitempty"`
+	ItemID       string       `json:"item_id,omitempty"`
+	OutputIndex  *int         `json:"output_index,omitempty"`
+	ContentIndex *int         `json:"content_index,omitempty"` // an item has one part, the first
+	Item         outputItem   `json:"item,omitempty"`
+	Part         *contentPart `json:"part,omitempty"`
+	Delta        *string      `json:"delta,omitempty"`
+	Text         *string      `json:"text,omitempty"`
+	Name         string       `json:"name,omitempty"`
+	Arguments    *string      `json:"arguments,omitempty"`
+	Code         *string      `json:"code,omitempty"`
+	// of response.output_text.annotation.added
+	AnnotationIndex *int            `json:"annotation_index,omitempty"`
+	Annotation      *annotation     `json:"annotation,omitempty"`
+	Logprobs        *[]tokenLogprob `json:"logprobs,omitempty"` // always there for output_text
 }

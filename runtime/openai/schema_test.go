@@ -166,22 +166,38 @@ func TestValidatorFindsFaults(t *testing.T) {
 }
 
 var eventSchemas = map[string]string{
-	"response.created":                       "ResponseCreatedEvent",
-	"response.in_progress":                   "ResponseInProgressEvent",
-	"response.queued":                        "ResponseQueuedEvent",
-	"response.completed":                     "ResponseCompletedEvent",
-	"response.failed":                        "ResponseFailedEvent",
-	"response.incomplete":                    "ResponseIncompleteEvent",
-	"response.output_item.added":             "ResponseOutputItemAddedEvent",
-	"response.output_item.done":              "ResponseOutputItemDoneEvent",
-	"response.content_part.added":            "ResponseContentPartAddedEvent",
-	"response.content_part.done":             "ResponseContentPartDoneEvent",
-	"response.output_text.delta":             "ResponseTextDeltaEvent",
-	"response.output_text.done":              "ResponseTextDoneEvent",
-	"response.reasoning_text.delta":          "ResponseReasoningTextDeltaEvent",
-	"response.reasoning_text.done":           "ResponseReasoningTextDoneEvent",
-	"response.function_call_arguments.delta": "ResponseFunctionCallArgumentsDeltaEvent",
-	"response.function_call_arguments.done":  "ResponseFunctionCallArgumentsDoneEvent",
+	"response.created":                            "ResponseCreatedEvent",
+	"response.in_progress":                        "ResponseInProgressEvent",
+	"response.queued":                             "ResponseQueuedEvent",
+	"response.completed":                          "ResponseCompletedEvent",
+	"response.web_search_call.in_progress":        "ResponseWebSearchCallInProgressEvent",
+	"response.web_search_call.searching":          "ResponseWebSearchCallSearchingEvent",
+	"response.web_search_call.completed":          "ResponseWebSearchCallCompletedEvent",
+	"response.code_interpreter_call.in_progress":  "ResponseCodeInterpreterCallInProgressEvent",
+	"response.code_interpreter_call.interpreting": "ResponseCodeInterpreterCallInterpretingEvent",
+	"response.code_interpreter_call.completed":    "ResponseCodeInterpreterCallCompletedEvent",
+	"response.code_interpreter_call_code.delta":   "ResponseCodeInterpreterCallCodeDeltaEvent",
+	"response.code_interpreter_call_code.done":    "ResponseCodeInterpreterCallCodeDoneEvent",
+	"response.mcp_call.in_progress":               "ResponseMCPCallInProgressEvent",
+	"response.mcp_call.completed":                 "ResponseMCPCallCompletedEvent",
+	"response.mcp_call.failed":                    "ResponseMCPCallFailedEvent",
+	"response.mcp_call_arguments.delta":           "ResponseMCPCallArgumentsDeltaEvent",
+	"response.mcp_call_arguments.done":            "ResponseMCPCallArgumentsDoneEvent",
+	"response.mcp_list_tools.in_progress":         "ResponseMCPListToolsInProgressEvent",
+	"response.mcp_list_tools.completed":           "ResponseMCPListToolsCompletedEvent",
+	"response.output_text.annotation.added":       "ResponseOutputTextAnnotationAddedEvent",
+	"response.failed":                             "ResponseFailedEvent",
+	"response.incomplete":                         "ResponseIncompleteEvent",
+	"response.output_item.added":                  "ResponseOutputItemAddedEvent",
+	"response.output_item.done":                   "ResponseOutputItemDoneEvent",
+	"response.content_part.added":                 "ResponseContentPartAddedEvent",
+	"response.content_part.done":                  "ResponseContentPartDoneEvent",
+	"response.output_text.delta":                  "ResponseTextDeltaEvent",
+	"response.output_text.done":                   "ResponseTextDoneEvent",
+	"response.reasoning_text.delta":               "ResponseReasoningTextDeltaEvent",
+	"response.reasoning_text.done":                "ResponseReasoningTextDoneEvent",
+	"response.function_call_arguments.delta":      "ResponseFunctionCallArgumentsDeltaEvent",
+	"response.function_call_arguments.done":       "ResponseFunctionCallArgumentsDoneEvent",
 }
 
 // conformResponses checks a whole stream of /v1/responses: every event against its schema, and
@@ -225,7 +241,7 @@ func conformResponses(t *testing.T, list []event) {
 			}
 			delta, _ := e.json["delta"].(string)
 			said += delta
-			for _, whole := range []string{"text", "arguments"} {
+			for _, whole := range []string{"text", "arguments", "code"} {
 				if text, ok := e.json[whole].(string); ok && text != said {
 					t.Errorf("%s says %q, its deltas %q", kind, text, said)
 				}

@@ -214,10 +214,6 @@ func (of *offer) mode(v value, mode string) {
 		of.choice.mode, of.functions = grammar.None, nil
 	case "required":
 		of.choice.mode = grammar.Required
-		if len(of.functions) == 0 {
-			v.c.add(invalid(v.Path,
-				`tool_choice is "required", but the request offers no function that could be called`))
-		}
 	default:
 		v.c.add(invalid(v.Path,
 			`tool_choice is %q, it must be "auto", "none", "required" or an object`, mode))

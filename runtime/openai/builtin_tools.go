@@ -1,0 +1,268 @@
+// Built-in tools: those that a request names by their type and this process runs.
+//
+// What must stay true: a request that names a tool for which there is no back end goes on without
+// it, and the client is told; a tool belongs to one turn and is closed when the turn has ended.
+
+package openai
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/harmony/jsondoc"
+	"github.com/ossrun/ossrun/runtime/grammar"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// The kinds that Options.Tools is asked for.
+const (
+	ToolBrowser = "browser"
+	ToolPython  = "python"
+	ToolMCP     = "mcp"
+)
+
+// builtinKinds are the kinds by the types that requests name.
+var builtinKinds = map[string]string{
+	"web_search": ToolBrowser, "web_search_2025_08_26": ToolBrowser,
+	"web_search_preview": ToolBrowser, "web_search_preview_2025_03_11": ToolBrowser,
+	"code_interpreter": ToolPython,
+	"mcp":              ToolMCP,
+}
+
+// wantedTool is a built-in tool that a request names.
+type wantedTool struct {
+	asked   string // its type in the request
+	kind    string
+	label   string   // mcp: of the server
+	allowed []string // mcp: its tools that may be called; nil: all
+}
+
+// openTool is one that the turn has.
+type openTool struct {
+	session.Tool
+	wantedTool
+	functions []harmony.ToolDescription // that it offers
+}
+
+// readBuiltins reads the built-in tools of a request and returns the types of those that are left
+// out.
+func readBuiltins(o *object, of offer, options *Options) (wanted []wantedTool, ignored []string) {
+	if of.choice.mode == grammar.None {
+		return nil, of.ignored
+	}
+	allowed := allowedTypes(o)
+	for _, v := range o.list("tools") {
+		t := v.object()
+		w := wantedTool{asked: t.text("type"), label: t.text("server_label")}
+		w.kind = builtinKinds[w.asked]
+		switch {
+		case w.asked == "function" || w.kind != "" && allowed != nil &&
+			!slices.Contains(allowed, w.asked):
+		case w.kind == "" || options.Tools == nil || asksForApproval(t):
+			ignored = append(ignored, w.asked)
+		default:
+			w.allowed = allowedNames(t)
+			wanted = append(wanted, w)
+		}
+	}
+	if of.choice.mode == grammar.Required && len(of.functions)+len(wanted) == 0 {
+		o.c.add(invalid("tool_choice", `tool_choice is "required", but the request offers no `+
+			"function that could be called"))
+	}
+	return wanted, ignored
+}
+
+// allowedTypes are the types in tool_choice's allowed_tools, nil if it is something else.
+func allowedTypes(o *object) []string {
+	v := o.get("tool_choice")
+	if v.Kind() != jsondoc.Object || v.object().text("type") != "allowed_tools" {
+		return nil
+	}
+	c, list := v.object(), []string{}
+	if c.has("allowed_tools") {
+		c = c.object("allowed_tools")
+	}
+	for _, t := range c.list("tools") {
+		list = append(list, t.object().text("type"))
+	}
+	return list
+}
+
+// asksForApproval tells whether the client wants to allow each call. Servers are configured by who
+// runs this process, so their calls are allowed unless the client says otherwise.
+func asksForApproval(t *object) bool {
+	v := t.get("require_approval")
+	return v.Kind() == jsondoc.Object || v.Kind() == jsondoc.String && v.text() != "never"
+}
+
+// allowedNames reads allowed_tools of an MCP server: a list, or an object with tool_names.
+func allowedNames(t *object) (names []string) {
+	v := t.get("allowed_tools")
+	var list []value
+	switch v.Kind() {
+	case jsondoc.Array:
+		list = v.list()
+	case jsondoc.Object:
+		list = v.object().list("tool_names")
+	default:
+		return nil
+	}
+	names = []string{}
+	for _, n := range list {
+		names = append(names, n.text())
+	}
+	return names
+}
+
+// open makes the tools of a turn. missing are the types without a back end.
+func (p *port) open(wanted []wantedTool) (tools []*openTool, missing []string, err error) {
+	for _, w := range wanted {
+		list, err := p.Tools(w.kind, w.label)
+		if err != nil {
+			closeTools(tools)
+			return nil, nil, err
+		}
+		if len(list) == 0 {
+			missing = append(missing, w.asked)
+		}
+		for _, t := range list {
+			tool := &openTool{Tool: t, wantedTool: w}
+			var r session.Request
+			tool.Offer(&r)
+			tool.functions = r.Functions
+			tools = append(tools, tool)
+		}
+	}
+	return tools, missing, nil
+}
+
+func closeTools(tools []*openTool) {
+	for _, t := range tools {
+		_ = t.Close() // nothing is asked of it any more
+	}
+}
+
+// Offer leaves out what the client does not allow. Servers' tools may carry the server's name in
+// front of their own.
+func (t *openTool) Offer(r *session.Request) {
+	before := len(r.Functions)
+	t.Tool.Offer(r)
+	if t.allowed == nil {
+		return
+	}
+	added := slices.DeleteFunc(slices.Clone(r.Functions[before:]),
+		func(f harmony.ToolDescription) bool {
+			return !slices.ContainsFunc(t.allowed, func(name string) bool {
+				return f.Name == name || strings.HasSuffix(f.Name, "_"+name)
+			})
+		})
+	r.Functions = append(r.Functions[:before:before], added...)
+}
+
+// Citations are those of a tool that has any.
+func (t *openTool) Citations(answer string) []session.Citation {
+	if c, ok := t.Tool.(session.Citer); ok {
+		return c.Citations(answer)
+	}
+	return nil
+}
+
+// startWithTools starts a turn with the tools that are wanted. most bounds their calls, 0 is the
+// session's own bound.
+func (a *answer) startWithTools(ctx context.Context, runner session.Runner, r session.Request,
+	wanted []wantedTool, most int) (session.Turn, []*openTool, error) {
+	open, missing, err := a.port.open(wanted)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(missing) > 0 {
+		a.req.ignored = append(a.req.ignored, missing...)
+		a.tellIgnored()
+	}
+	var tools []session.Tool
+	for _, t := range open {
+		tools = append(tools, t)
+	}
+	turn, err := session.StartWithTools(ctx, runner, r, tools, session.ToolLimits{Calls: most})
+	if err != nil {
+		closeTools(open)
+		return nil, nil, err
+	}
+	return &toolTurn{Turn: turn, tools: open}, open, nil
+}
+
+// toolTurn closes the tools when its turn has ended.
+type toolTurn struct {
+	session.Turn
+	tools []*openTool
+}
+
+func (t *toolTurn) Next() (session.Event, bool) {
+	e, ok := t.Turn.Next()
+	if _, done := e.(session.Done); done {
+		closeTools(t.tools)
+	}
+	return e, ok
+}
+
+// toolOf is the tool that runs calls of this recipient, nil if the client does.
+func toolOf(tools []*openTool, recipient string) *openTool {
+	for _, t := range tools {
+		if t.Runs(recipient) {
+			return t
+		}
+	}
+	return nil
+}
+
+// quietTurn hides what this process runs: chat completions have no words for it. The client's own
+// calls are numbered as if there were no others.
+type quietTurn struct {
+	session.Turn
+	tools []*openTool
+	shown map[int]int // the number of a call in the turn to the client's number
+}
+
+// startQuietly is the starter of chat completions with built-in tools.
+func startQuietly(wanted []wantedTool) starter {
+	return func(ctx context.Context, a *answer, r session.Request) (session.Turn, error) {
+		turn, open, err := a.startWithTools(ctx, a.runner, r, wanted, 0)
+		if err != nil {
+			return nil, err
+		}
+		return &quietTurn{turn, open, map[int]int{}}, nil
+	}
+}
+
+func (t *quietTurn) Next() (session.Event, bool) {
+	for {
+		e, ok := t.Turn.Next()
+		shown := true
+		switch x := e.(type) {
+		case session.CallStart:
+			if shown = toolOf(t.tools, x.Recipient) == nil; shown {
+				t.shown[x.Index] = len(t.shown)
+				x.Index = t.shown[x.Index]
+				e = x
+			}
+		case session.CallArguments:
+			x.Index, shown = t.number(x.Index)
+			e = x
+		case session.CallEnd:
+			x.Index, shown = t.number(x.Index)
+			e = x
+		case session.ToolOutput, session.ToolEnd:
+			shown = false
+		}
+		if shown || !ok {
+			return e, ok
+		}
+	}
+}
+
+func (t *quietTurn) number(index int) (int, bool) {
+	n, ok := t.shown[index]
+	return n, ok
+}
