@@ -19,7 +19,7 @@ import (
 // exchange is the ResponseWriter that every handler gets. It keeps what the log line needs.
 type exchange struct {
 	http.ResponseWriter
-	errors  func(*fault) any // bodies of errors, as the route's clients read them
+	path    string
 	id      string
 	status  int
 	usage   session.Usage
@@ -65,7 +65,7 @@ func printable(r rune) rune {
 // around is the outermost handler.
 func (p *port) around(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		e := &exchange{ResponseWriter: w, errors: errorsOf(r.URL.Path)}
+		e := &exchange{ResponseWriter: w, path: r.URL.Path}
 		start := time.Now()
 		defer func() {
 			if x := recover(); x != nil {
@@ -84,6 +84,9 @@ func (p *port) around(next http.Handler) http.Handler {
 		}()
 		e.id = requestID(r)
 		e.Header().Set("X-Request-Id", e.id)
+		if strings.HasPrefix(e.path, "/v1/messages") {
+			e.Header().Set("Request-Id", e.id) // Anthropic's
+		}
 		// the connection may have had a request before, with a deadline of its own
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 		limitBody(w, r, p.MaxBody)

@@ -31,6 +31,7 @@ type fault struct {
 	param      string // "" is null
 	message    string
 	retryAfter int // seconds; 0: no header
+	tooLong    *sched.ContextLengthError
 }
 
 func (f *fault) Error() string { return f.message }
@@ -85,9 +86,11 @@ func faultOf(err error, history string) *fault {
 	case errors.As(err, &f):
 		return f
 	case errors.As(err, &tooLong):
-		return refusal(http.StatusBadRequest, history, codeContextLength, fmt.Sprintf(
+		f := refusal(http.StatusBadRequest, history, codeContextLength, fmt.Sprintf(
 			"This model's maximum context length is %d tokens. However, you requested %d tokens. "+
 				"Please reduce the length of the %s.", tooLong.Max, tooLong.Asked, history))
+		f.tooLong = tooLong
+		return f
 	case errors.As(err, &request):
 		return invalid(parameterOf(request.Param, history), "%s", request.Msg)
 	case errors.As(err, &param):
@@ -137,9 +140,15 @@ type errorObject struct {
 	Code    *string `json:"code"`
 }
 
-// errorsOf makes the bodies of a route's errors.
-func errorsOf(path string) func(*fault) any {
-	return func(f *fault) any { return f.body() }
+// errorBody is the body of an error as the route's clients read it.
+func (e *exchange) errorBody(f *fault) any {
+	switch {
+	case strings.HasPrefix(e.path, "/v1/messages"):
+		return anthropicError(f, e.id)
+	case strings.HasPrefix(e.path, "/api/"):
+		return map[string]string{"error": brief(f.message)}
+	}
+	return f.body()
 }
 
 func (f *fault) body() errorBody {
@@ -177,7 +186,7 @@ func writeFault(e *exchange, f *fault) {
 	if f.status == http.StatusUnauthorized {
 		e.Header().Set("WWW-Authenticate", "Bearer")
 	}
-	writeJSON(e, f.status, e.errors(f))
+	writeJSON(e, f.status, e.errorBody(f))
 }
 
 // writeJSON writes one whole answer. A failed write is ignored: the client is gone.

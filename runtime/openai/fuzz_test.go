@@ -122,3 +122,22 @@ func FuzzResponsesRequest(f *testing.F) {
 		wellFormed(t, bad)
 	})
 }
+
+func FuzzMessagesRequest(f *testing.F) {
+	seedBodies(f)
+	f.Add([]byte(turnOf(askFiles+`,{"role":"assistant","content":[{"type":"thinking","signature":`+
+		`"ossrun1.YQ"},{"type":"tool_use","id":"c","name":"f","input":{}}]},{"role":"user",`+
+		`"content":[{"type":"tool_result","tool_use_id":"c"}]}`, `,"thinking":{"type":"enabled",`+
+		`"budget_tokens":9}`)))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		o, bad := parseObject(b)
+		if bad == nil {
+			var r *messagesRequest
+			if r, bad = parseMessages(o, 0); bad == nil {
+				startable(t, r.turns[0])
+				return
+			}
+		}
+		wellFormed(t, bad)
+	})
+}

@@ -102,11 +102,14 @@ func logitBias(o *object) map[int32]float32 {
 }
 
 // stops reads a string or an array of strings.
-func stops(o *object) []string {
-	if !o.has("stop") {
+func stops(o *object) []string { return stopList(o, "stop") }
+
+// stopList is stops under another name.
+func stopList(o *object, name string) []string {
+	if !o.has(name) {
 		return nil
 	}
-	v := o.get("stop")
+	v := o.get(name)
 	if v.Kind() == jsondoc.String {
 		return notEmpty([]string{v.text()})
 	}
@@ -119,7 +122,7 @@ func stops(o *object) []string {
 		list = append(list, s.text())
 	}
 	if len(list) > maxStops {
-		o.c.add(invalid("stop", "stop has %d strings, at most %d are possible", len(list),
+		o.c.add(invalid(name, "%s has %d strings, at most %d are possible", name, len(list),
 			maxStops))
 	}
 	return notEmpty(list)
@@ -228,18 +231,22 @@ func effort(o *object) string {
 		if v.Kind() == jsondoc.Null {
 			continue
 		}
-		level := v.text()
-		switch strings.ToLower(level) {
-		case "none", "minimal", "low":
-			return "low"
-		case "medium":
-			return "medium"
-		case "high", "xhigh", "max":
-			return "high"
-		}
-		o.c.add(invalid(v.Path, "%s is %q, it must be one of none, minimal, low, medium, high, "+
-			"xhigh, max", v.Path, level))
-		return ""
+		return effortLevel(v)
 	}
 	return "medium"
+}
+
+func effortLevel(v value) string {
+	level := v.text()
+	switch strings.ToLower(level) {
+	case "none", "minimal", "low":
+		return "low"
+	case "medium":
+		return "medium"
+	case "high", "xhigh", "max":
+		return "high"
+	}
+	v.c.add(invalid(v.Path, "%s is %q, it must be one of none, minimal, low, medium, high, "+
+		"xhigh, max", v.Path, level))
+	return ""
 }

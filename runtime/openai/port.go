@@ -1,5 +1,5 @@
-// Package openai is the HTTP port: OpenAI's chat completions, responses and models over one
-// session, with health, version and metrics beside them.
+// Package openai is the HTTP port: OpenAI's chat completions, responses and models, and Anthropic's
+// messages, over one session, with health, version and metrics beside them.
 //
 // The port is thin. It reads a request into session.Request, starts a turn, and writes the turn's
 // events in the form the client expects; what a turn is, which tools it may call and how its tokens
@@ -108,6 +108,9 @@ func (p *port) routes() map[string]methods {
 		"/v1/responses/input_tokens":     {"POST": p.countInput},
 		"/v1/responses/compact":          {"POST": p.compact},
 
+		"/v1/messages":              {"POST": p.answering(p.readMessages)},
+		"/v1/messages/count_tokens": {"POST": p.countTokens},
+
 		"/tokenize":   {"POST": p.tokenize},
 		"/detokenize": {"POST": p.detokenize},
 		"/health":     {"GET": p.health},
@@ -116,7 +119,7 @@ func (p *port) routes() map[string]methods {
 		"/metrics":    {"GET": p.showMetrics},
 
 		"/": {"": refuseRoute("the API is under /v1/: chat/completions, " +
-			"responses, completions, models")},
+			"responses, completions, messages, models")},
 	}
 }
 

@@ -92,7 +92,10 @@ func (of offer) into(r *session.Request) {
 	}
 }
 
-func readFunction(o *object) function {
+func readFunction(o *object) function { return readFunctionWith(o, "parameters") }
+
+// readFunctionWith reads a function whose parameters have this name.
+func readFunctionWith(o *object, parameters string) function {
 	f := function{name: o.text("name")}
 	if !toolName(f.name) {
 		o.complain(invalid(o.at("name"), "%s is %q, it must be 1 to 128 letters, digits, or any "+
@@ -106,8 +109,8 @@ func readFunction(o *object) function {
 		s := o.boolean("strict", false)
 		f.strict = &s
 	}
-	if o.has("parameters") {
-		v := o.get("parameters")
+	if o.has(parameters) {
+		v := o.get(parameters)
 		if v.Kind() != jsondoc.Object {
 			v.wrong("an object")
 			return f
@@ -176,12 +179,7 @@ func (of *offer) choose(o *object) {
 		if c.has("function") { // chat completions nest, responses do not
 			c = c.object("function")
 		}
-		of.choice = toolChoice{grammar.Named, c.text("name")}
-		if !slices.ContainsFunc(of.functions,
-			func(f function) bool { return f.name == of.choice.name }) {
-			v.c.add(invalid(v.Path, "tool_choice names the function %q, which is not among the "+
-				"tools", of.choice.name))
-		}
+		of.name(v, c.text("name"))
 	case "allowed_tools":
 		if c.has("allowed_tools") {
 			c = c.object("allowed_tools")
@@ -204,6 +202,15 @@ func (of *offer) choose(o *object) {
 	default:
 		v.c.add(unsupported(v.Path, fmt.Sprintf("tool_choice of type %q", kind),
 			"only functions can be chosen"))
+	}
+}
+
+// name chooses a function.
+func (of *offer) name(v value, name string) {
+	of.choice = toolChoice{grammar.Named, name}
+	if !slices.ContainsFunc(of.functions, func(f function) bool { return f.name == name }) {
+		v.c.add(invalid(v.Path, "tool_choice names the function %q, which is not among the tools",
+			name))
 	}
 }
 

@@ -1,0 +1,216 @@
+// POST /v1/messages: from events to an answer in Anthropic's form, whole or streamed.
+//
+// What must stay true: every block that is started is stopped once, one at a time; every event has
+// its event line; a stream that did not fail ends in message_delta with the stop reason and the
+// usage, then message_stop (Claude Code asks again without end otherwise).
+
+package openai
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/ossrun/ossrun/harmony/jsondoc"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// messagesForm writes a message.
+type messagesForm struct {
+	*answer
+	req     *messagesRequest
+	id      string
+	content []*messageBlock
+	running bool   // the last block of content is not stopped
+	phase   string // of the open text block
+	cut     bool   // the last block is a call that has not ended
+	sent    int    // bytes of the open call's arguments
+}
+
+func (p *port) readMessages(o *object) (*request, form, *fault) {
+	if !o.has("max_tokens") {
+		o.complain(missing("max_tokens"))
+	}
+	req, f := parseMessages(o, p.MaxReasoning)
+	return &req.request, &messagesForm{req: req}, f
+}
+
+// countTokens answers POST /v1/messages/count_tokens.
+func (p *port) countTokens(e *exchange, r *http.Request) {
+	o, f := readBody(e, r)
+	if f == nil {
+		var req *messagesRequest
+		if req, f = parseMessages(o, p.MaxReasoning); f == nil {
+			var ids []int32
+			if _, err := p.Models.Get(r.Context(), req.model); err != nil {
+				f = unavailable(err)
+			} else if ids, f = p.rendered(&req.request); f == nil {
+				writeJSON(e, http.StatusOK, map[string]int{"input_tokens": len(ids)})
+				return
+			}
+		}
+	}
+	writeFault(e, f)
+}
+
+func (m *messagesForm) open(a *answer) {
+	m.answer, m.id = a, newID("msg_")
+	// what is cached is not known yet; the last event has the whole usage
+	prompt := messageUsage{Input: len(a.turns[0].Result().Prompt)}
+	m.send(messageEvent{Type: "message_start", Message: m.message(nil, nil, prompt)})
+	m.beat()
+}
+
+func (m *messagesForm) send(e messageEvent) { m.emit(e.Type, e) }
+
+func (m *messagesForm) take(_ int, e session.Event) {
+	switch e := e.(type) {
+	case session.Reasoning:
+		m.think(e.Text)
+	case session.Commentary:
+		m.say("commentary", e.Text)
+	case session.Answer:
+		m.say("answer", e.Text)
+	case session.CallStart:
+		m.begin(&messageBlock{Type: "tool_use", ID: e.ID, Name: e.Name,
+			Input: json.RawMessage("{}")})
+		m.cut, m.sent = true, 0
+	case session.CallArguments:
+		m.arguments(e.Text)
+	case session.CallEnd:
+		whole := runnable(e.Arguments)
+		if m.sent < len(whole) {
+			m.arguments(whole[m.sent:])
+		}
+		m.last().Input = asInput(whole)
+		m.cut = false
+		m.stop()
+	}
+}
+
+func (m *messagesForm) last() *messageBlock { return m.content[len(m.content)-1] }
+
+// begin starts a block after the one before has ended.
+func (m *messagesForm) begin(b *messageBlock) {
+	m.stop()
+	m.content, m.running = append(m.content, b), true
+	started := *b // what a stream starts with; the rest comes in deltas
+	m.send(messageEvent{Type: "content_block_start", Index: m.index(), Block: &started})
+}
+
+func (m *messagesForm) index() *int {
+	n := len(m.content) - 1
+	return &n
+}
+
+func (m *messagesForm) delta(d messageDelta) {
+	m.send(messageEvent{Type: "content_block_delta", Index: m.index(), Delta: &d})
+}
+
+// stop ends the open block. Thinking is sealed, so that it comes back whole.
+func (m *messagesForm) stop() {
+	if !m.running {
+		return
+	}
+	if b := m.last(); b.Type == "thinking" {
+		sealed := seal(b.thought.String())
+		b.Signature = &sealed
+		m.delta(messageDelta{Type: "signature_delta", Signature: &sealed})
+	}
+	m.running = false
+	m.send(messageEvent{Type: "content_block_stop", Index: m.index()})
+}
+
+func (m *messagesForm) think(text string) {
+	if !m.req.thinking {
+		return
+	}
+	if !m.running || m.last().Type != "thinking" {
+		m.begin(&messageBlock{Type: "thinking", Thinking: new(string), Signature: new(string),
+			thought: &strings.Builder{}})
+	}
+	b := m.last()
+	b.thought.WriteString(text)
+	if !m.req.silent {
+		shown := b.thought.String()
+		b.Thinking = &shown
+		m.delta(messageDelta{Type: "thinking_delta", Thinking: &text})
+	}
+}
+
+// say adds text to the block of a phase: a preamble and the answer are blocks of their own.
+func (m *messagesForm) say(phase, text string) {
+	if !m.running || m.last().Type != "text" || m.phase != phase {
+		m.begin(&messageBlock{Type: "text", Text: new(string)})
+		m.phase = phase
+	}
+	all := *m.last().Text + text
+	m.last().Text = &all
+	m.delta(messageDelta{Type: "text_delta", Text: &text})
+}
+
+func (m *messagesForm) arguments(text string) {
+	m.sent += len(text)
+	m.delta(messageDelta{Type: "input_json_delta", PartialJSON: &text})
+}
+
+// asInput is the arguments of a call as the object that clients expect.
+func asInput(arguments string) json.RawMessage {
+	raw := json.RawMessage(arguments)
+	if json.Valid(raw) && (jsondoc.Field{Raw: raw}).Kind() == jsondoc.Object {
+		return raw
+	}
+	wrapped, _ := marshal(map[string]string{"arguments": arguments}) // strings can be written
+	return wrapped
+}
+
+func (m *messagesForm) beat() { m.send(messageEvent{Type: "ping"}) }
+
+func (m *messagesForm) end(usage session.Usage, f *fault) {
+	if f != nil {
+		m.emit("error", anthropicError(f, m.exchange.id))
+		return
+	}
+	m.stop()
+	reason, sequence := m.reason()
+	spent := wireMessageUsage(usage)
+	m.send(messageEvent{Type: "message_delta", Usage: &spent,
+		Delta: &messageDelta{StopReason: &reason, StopSequence: &sequence}})
+	m.send(messageEvent{Type: "message_stop"})
+}
+
+// reason is why the message ended, in Anthropic's words, and the stop sequence that ended it.
+func (m *messagesForm) reason() (reason string, sequence *string) {
+	done := m.dones[0]
+	called := false
+	for i, b := range m.content {
+		called = called || b.Type == "tool_use" && !(m.cut && i == len(m.content)-1)
+	}
+	switch {
+	case done.Finish == session.FinishLength:
+		return "max_tokens", nil
+	case called:
+		return "tool_use", nil
+	case done.StopString != "":
+		return "stop_sequence", &done.StopString
+	}
+	return "end_turn", nil
+}
+
+func (m *messagesForm) whole(usage session.Usage) any {
+	m.stop()
+	reason, sequence := m.reason()
+	if m.cut { // a call without its arguments cannot be run
+		m.content = m.content[:len(m.content)-1]
+	}
+	return m.message(&reason, sequence, wireMessageUsage(usage))
+}
+
+func (m *messagesForm) message(reason, sequence *string, usage messageUsage) *message {
+	content := m.content
+	if content == nil {
+		content = []*messageBlock{}
+	}
+	return &message{ID: m.id, Type: "message", Role: "assistant", Model: m.model, Content: content,
+		StopReason: reason, StopSequence: sequence, Usage: usage}
+}
