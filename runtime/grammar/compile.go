@@ -22,6 +22,7 @@ type compiler struct {
 	numbers  map[*dfa]int32
 	apart    map[*schema]bool
 	overlaps []overlap
+	enums    map[*jsondoc.Value]map[string]bool // see members
 
 	anyString    *stringSpec // what every string without keywords shares
 	variantCount int         // of all nodes

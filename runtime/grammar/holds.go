@@ -40,8 +40,7 @@ func (c *compiler) holds(v *jsondoc.Value, s *schema) (bool, error) {
 	if types>>v.Kind&1 == 0 {
 		return false, nil
 	}
-	if e := s.at.Get("enum"); e != nil && !slices.ContainsFunc(e.Items,
-		func(o *jsondoc.Value) bool { return equal(v, o) }) {
+	if e := s.at.Get("enum"); e != nil && !c.members(e)[canonical(v, true)] {
 		return false, nil
 	}
 	if k := s.at.Get("const"); k != nil && !equal(k, v) {
@@ -71,6 +70,20 @@ func (c *compiler) holds(v *jsondoc.Value, s *schema) (bool, error) {
 		return c.objectHolds(v, s)
 	}
 	return true, nil
+}
+
+// members are the values of an enum, as canonical texts. The set is made once: with each of its
+// values looked up in it, a comparison with every other would be quadratic.
+func (c *compiler) members(enum *jsondoc.Value) map[string]bool {
+	set, ok := c.enums[enum]
+	if !ok {
+		set = make(map[string]bool, len(enum.Items))
+		for _, v := range enum.Items {
+			set[canonical(v, true)] = true
+		}
+		c.enums[enum] = set
+	}
+	return set
 }
 
 // allHold tells whether a value fulfils all schemas of a node.

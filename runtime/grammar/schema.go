@@ -201,7 +201,8 @@ func compileSchema(raw []byte, object bool) (*Grammar, error) {
 	if id := d.Get("$id"); id != nil {
 		r.base = strings.TrimSuffix(id.Text, "#")
 	}
-	c := &compiler{reader: r, program: newProgram(), nodeOf: map[string]int32{}}
+	c := &compiler{reader: r, program: newProgram(), nodeOf: map[string]int32{},
+		enums: map[*jsondoc.Value]map[string]bool{}}
 	all := []*schema{r.root}
 	if object {
 		all = append(all, r.at(&jsondoc.Value{Kind: jsondoc.Object,

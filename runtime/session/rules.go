@@ -18,6 +18,7 @@ func rules(r Request) (_ grammar.TurnRules, relaxed []string, err error) {
 	out := grammar.TurnRules{Python: r.Python, Browser: r.Browser, ToolChoice: r.ToolChoice,
 		Name: r.ToolName, Final: r.Final, MaxReasoning: r.MaxReasoning,
 		SampleBodies: r.Params.Logprobs >= 0}
+	at := make(map[string]int, len(r.Functions)) // where each function is in out
 	for _, f := range r.Functions {
 		rule := grammar.FunctionRule{Name: f.Name}
 		if len(f.Parameters) > 0 {
@@ -33,11 +34,11 @@ func rules(r Request) (_ grammar.TurnRules, relaxed []string, err error) {
 				relaxed = append(relaxed, f.Name+": "+err.Error())
 			}
 		}
-		if i := slices.IndexFunc(out.Functions,
-			func(o grammar.FunctionRule) bool { return o.Name == f.Name }); i >= 0 {
-			out.Functions[i] = rule // offered twice: the last one is used
+		if i, twice := at[f.Name]; twice {
+			out.Functions[i] = rule // the last one is used
 			continue
 		}
+		at[f.Name] = len(out.Functions)
 		out.Functions = append(out.Functions, rule)
 	}
 	return out, relaxed, nil
