@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/session"
@@ -61,6 +62,7 @@ type port struct {
 	pace    *pace
 	metrics *metrics
 	jobs    jobs
+	talks   sync.Mutex // held while a stored conversation is changed
 }
 
 // NewHandler is the port. Every answer of it is JSON, a stream of events, or the metrics' text.
@@ -106,7 +108,12 @@ func (p *port) routes() map[string]methods {
 		"/v1/responses/{id}/cancel":      {"POST": p.cancelResponse},
 		"/v1/responses/{id}/input_items": {"GET": p.inputItems},
 		"/v1/responses/input_tokens":     {"POST": p.countInput},
-		"/v1/responses/compact":          {"POST": p.compact},
+		"/v1/conversations":              {"POST": p.talking(p.createTalk)},
+		"/v1/conversations/{id}": {"GET": p.showTalk, "POST": p.talking(p.updateTalk),
+			"DELETE": p.deleteTalk},
+		"/v1/conversations/{id}/items":        {"GET": p.listItems, "POST": p.talking(p.addItems)},
+		"/v1/conversations/{id}/items/{item}": {"GET": p.showItem, "DELETE": p.deleteItem},
+		"/v1/responses/compact":               {"POST": p.compact},
 
 		"/v1/messages":              {"POST": p.answering(p.readMessages)},
 		"/v1/messages/count_tokens": {"POST": p.countTokens},

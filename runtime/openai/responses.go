@@ -106,6 +106,9 @@ func (r *responsesForm) end(usage session.Usage, f *fault) {
 		kind = "incomplete"
 	}
 	r.sendResponse("response." + kind)
+	if err := r.leave(); err != nil {
+		r.exchange.fault = "the conversation does not have this response: " + err.Error()
+	}
 	if !r.req.store {
 		return
 	}

@@ -39,7 +39,7 @@ func countPrompt(ctx context.Context, runner session.Runner, r session.Request) 
 }
 
 func (p *port) countInput(e *exchange, r *http.Request) {
-	req, runner, f := p.readTalk(e, r)
+	req, runner, f := p.readConversation(e, r)
 	if f != nil {
 		writeFault(e, f)
 		return
@@ -65,8 +65,8 @@ func (p *port) countInput(e *exchange, r *http.Request) {
 	}{"response.input_tokens", n})
 }
 
-// readTalk reads a request that has a conversation and no answer.
-func (p *port) readTalk(e *exchange, r *http.Request) (*responsesRequest, session.Runner,
+// readConversation reads a request that has a conversation and no answer.
+func (p *port) readConversation(e *exchange, r *http.Request) (*responsesRequest, session.Runner,
 	*fault) {
 	body, f := readBody(e, r)
 	if f != nil {
@@ -91,7 +91,7 @@ type compactionItem struct {
 }
 
 func (p *port) compact(e *exchange, r *http.Request) {
-	req, runner, f := p.readTalk(e, r)
+	req, runner, f := p.readConversation(e, r)
 	if f != nil {
 		writeFault(e, f)
 		return

@@ -19,14 +19,16 @@ import (
 // responsesRequest is a request that has been checked.
 type responsesRequest struct {
 	request
-	wanted   []wantedTool
-	tools    []*openTool // of the turn, once it is started
-	outputs  bool        // show what code has printed
-	store    bool
-	input    []json.RawMessage // the items of the whole history
-	truncate bool              // drop the oldest messages until the conversation fits
-	talk     conversation      // the whole history, instructions of the request left out
-	response response          // what it echoes
+	wanted       []wantedTool
+	tools        []*openTool // of the turn, once it is started
+	outputs      bool        // show what code has printed
+	store        bool
+	input        []json.RawMessage // the items of the whole history
+	said         []json.RawMessage // those of the request itself
+	conversation string            // id, \"\": none
+	truncate     bool              // drop the oldest messages until the conversation fits
+	talk         conversation      // the whole history, instructions of the request left out
+	response     response          // what it echoes
 }
 
 // parseResponses checks a request; the options' store answers for previous_response_id and item
@@ -40,11 +42,8 @@ func parseResponses(o *object, options *Options) (*responsesRequest, *fault) {
 		o.c.add(invalid("background", "background needs store to be true: the response would be "+
 			"lost"))
 	}
-	for _, name := range []string{"conversation", "prompt"} {
-		if o.has(name) {
-			o.c.add(unsupported(name, name, "send the items themselves in input, or "+
-				"previous_response_id"))
-		}
+	if o.has("prompt") {
+		o.c.add(unsupported("prompt", "prompt", "send its text in instructions or input"))
 	}
 	tools := readOffer(o)
 	wanted, ignored := readBuiltins(o, tools, options)
@@ -57,6 +56,10 @@ func parseResponses(o *object, options *Options) (*responsesRequest, *fault) {
 		turn.Params.Logprobs = top
 	}
 	instructions := o.text("instructions")
+	if o.has("conversation") && o.has("previous_response_id") {
+		return nil, invalid("conversation", "conversation and previous_response_id cannot both "+
+			"be given")
+	}
 	in := inputReader{talk: &r.talk, Options: options}
 	if previous := o.text("previous_response_id"); previous != "" {
 		in.goesOn = true
@@ -66,9 +69,13 @@ func parseResponses(o *object, options *Options) (*responsesRequest, *fault) {
 		}
 		r.talk, r.input = before.Talk, append(before.Input, before.output()...)
 	}
+	if f := r.readTalk(o, &in); f != nil {
+		return nil, f
+	}
 	r.ignored = append(ignored, in.read(o)...)
-	if r.store {
-		r.input = append(r.input, recordInput(o, in)...)
+	if r.store || r.conversation != "" {
+		r.said = recordInput(o, in)
+		r.input = append(r.input[:len(r.input):len(r.input)], r.said...)
 	}
 	turn.Messages, turn.Instructions = r.talk.Messages, r.talk.instructions(instructions)
 	r.fill(&turn, o, tools, options.MaxReasoning, "max_output_tokens")
@@ -127,6 +134,11 @@ func (r *responsesRequest) echo(o *object, turn session.Request, tools offer) re
 	}
 	if n := o.integer("max_tool_calls", 1, math.MaxInt32, 0); n > 0 {
 		echo.MaxToolCalls = &n
+	}
+	if r.conversation != "" {
+		echo.Conversation = &struct {
+			ID string `json:"id"`
+		}{r.conversation}
 	}
 	if n := turn.MaxTokens; n > 0 {
 		echo.MaxOutputTokens = &n

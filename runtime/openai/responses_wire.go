@@ -16,8 +16,11 @@ type response struct {
 	Object    string `json:"object"` // response
 	CreatedAt int64  `json:"created_at"`
 	// queued, in_progress, completed, incomplete, failed, cancelled
-	Status             string            `json:"status"`
-	Background         bool              `json:"background"`
+	Status       string `json:"status"`
+	Background   bool   `json:"background"`
+	Conversation *struct {
+		ID string `json:"id"`
+	} `json:"conversation"`
 	CompletedAt        *int64            `json:"completed_at"`
 	Error              *responseError    `json:"error"`
 	IncompleteDetails  *incompleteReason `json:"incomplete_details"`

@@ -1,0 +1,265 @@
+// /v1/conversations: items that outlive one response, and grow with each that names them.
+//
+// What must stay true: items keep their order and their ids; two responses that end at the same
+// time both leave theirs; a response that failed or was cancelled leaves none.
+
+package openai
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+
+	"github.com/ossrun/ossrun/harmony/jsondoc"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// storedTalk is the value of a record; the conversation's id is its key.
+type storedTalk struct {
+	CreatedAt int64
+	Metadata  json.RawMessage
+	Items     []json.RawMessage // oldest first
+}
+
+type conversationObject struct {
+	ID        string          `json:"id"`
+	Object    string          `json:"object"` // conversation
+	CreatedAt int64           `json:"created_at"`
+	Metadata  json.RawMessage `json:"metadata"`
+}
+
+func (s *storedTalk) object(id string) conversationObject {
+	return conversationObject{id, "conversation", s.CreatedAt, s.Metadata}
+}
+
+func noConversation(param, id string) *fault {
+	return refusal(http.StatusNotFound, param, "", "Conversation with id '"+id+"' not found.")
+}
+
+func getTalk(store session.Store, id string) (s storedTalk, ok bool) {
+	record, ok := store.Get(session.KindConversation, id)
+	ok = ok && json.Unmarshal(record.Value, &s) == nil
+	return s, ok
+}
+
+func putTalk(store session.Store, id string, s storedTalk) error {
+	value, err := marshal(s)
+	if err == nil {
+		store.Put(session.Record{Kind: session.KindConversation, Key: id, Value: value})
+	}
+	return err
+}
+
+// changeTalk changes a stored conversation; false: there is none.
+func (p *port) changeTalk(id string, change func(s *storedTalk)) (storedTalk, bool, error) {
+	p.talks.Lock()
+	defer p.talks.Unlock()
+	s, ok := getTalk(p.Store, id)
+	if !ok {
+		return s, false, nil
+	}
+	change(&s)
+	return s, true, putTalk(p.Store, id, s)
+}
+
+// readItems reads the member items, and complains about those that a response could not read.
+func (p *port) readItems(o *object) (items []json.RawMessage) {
+	in := inputReader{talk: &conversation{}, Options: &p.Options}
+	list := o.list("items")
+	for i, v := range list {
+		in.appendItem(v, list[i+1:])
+		items = append(items, recordedItem(v.Raw))
+	}
+	return items
+}
+
+// talking is the handler of a route whose body is an object.
+func (p *port) talking(do func(e *exchange, r *http.Request, o *object) *fault) handler {
+	return func(e *exchange, r *http.Request) {
+		o, f := readBody(e, r)
+		if f == nil {
+			f = do(e, r, o)
+		}
+		if f != nil {
+			writeFault(e, f)
+		}
+	}
+}
+
+func (p *port) createTalk(e *exchange, _ *http.Request, o *object) *fault {
+	checkMetadata(o)
+	id, s := newID("conv_"), storedTalk{now(), metadata(o), p.readItems(o)}
+	if o.c.first != nil {
+		return o.c.first
+	}
+	if err := putTalk(p.Store, id, s); err != nil {
+		return faultOf(err, "items")
+	}
+	writeJSON(e, http.StatusOK, s.object(id))
+	return nil
+}
+
+func (p *port) showTalk(e *exchange, r *http.Request) {
+	id := r.PathValue("id")
+	s, ok := getTalk(p.Store, id)
+	if !ok {
+		writeFault(e, noConversation("conversation_id", id))
+		return
+	}
+	writeJSON(e, http.StatusOK, s.object(id))
+}
+
+func (p *port) updateTalk(e *exchange, r *http.Request, o *object) *fault {
+	if checkMetadata(o); !o.has("metadata") {
+		o.c.add(missing("metadata"))
+	}
+	if o.c.first != nil {
+		return o.c.first
+	}
+	return p.changed(e, r, func(s *storedTalk) { s.Metadata = metadata(o) })
+}
+
+// changed changes the conversation of the path and answers with it.
+func (p *port) changed(e *exchange, r *http.Request, change func(s *storedTalk)) *fault {
+	id := r.PathValue("id")
+	s, ok, err := p.changeTalk(id, change)
+	switch {
+	case !ok:
+		return noConversation("conversation_id", id)
+	case err != nil:
+		return faultOf(err, "items")
+	}
+	writeJSON(e, http.StatusOK, s.object(id))
+	return nil
+}
+
+func (p *port) deleteTalk(e *exchange, r *http.Request) {
+	id := r.PathValue("id")
+	p.talks.Lock()
+	defer p.talks.Unlock()
+	if !p.Store.Delete(session.KindConversation, id) {
+		writeFault(e, noConversation("conversation_id", id))
+		return
+	}
+	writeJSON(e, http.StatusOK, deletion{id, "conversation.deleted", true})
+}
+
+func (p *port) listItems(e *exchange, r *http.Request) {
+	id := r.PathValue("id")
+	s, ok := getTalk(p.Store, id)
+	if !ok {
+		writeFault(e, noConversation("conversation_id", id))
+		return
+	}
+	writePage(e, r, s.Items)
+}
+
+func (p *port) addItems(e *exchange, r *http.Request, o *object) *fault {
+	if !o.has("items") {
+		o.c.add(missing("items"))
+	}
+	items := p.readItems(o)
+	if o.c.first != nil {
+		return o.c.first
+	}
+	id := r.PathValue("id")
+	_, ok, err := p.changeTalk(id, func(s *storedTalk) { s.Items = append(s.Items, items...) })
+	switch {
+	case !ok:
+		return noConversation("conversation_id", id)
+	case err != nil:
+		return faultOf(err, "items")
+	}
+	page := itemPage{Object: "list", Data: append([]json.RawMessage{}, items...)}
+	if n := len(items); n > 0 {
+		page.FirstID, page.LastID = idOf(items[0]), idOf(items[n-1])
+	}
+	writeJSON(e, http.StatusOK, page)
+	return nil
+}
+
+func (p *port) showItem(e *exchange, r *http.Request) {
+	id := r.PathValue("id")
+	s, ok := getTalk(p.Store, id)
+	if !ok {
+		writeFault(e, noConversation("conversation_id", id))
+		return
+	}
+	i := slices.IndexFunc(s.Items, itemNamed(r))
+	if i < 0 {
+		writeFault(e, noItem(r))
+		return
+	}
+	writeJSON(e, http.StatusOK, s.Items[i])
+}
+
+func (p *port) deleteItem(e *exchange, r *http.Request) {
+	found := false
+	f := p.changed(e, r, func(s *storedTalk) {
+		before := len(s.Items)
+		s.Items = slices.DeleteFunc(s.Items, itemNamed(r))
+		found = len(s.Items) < before
+	})
+	if f == nil && !found {
+		f = noItem(r)
+	}
+	if f != nil {
+		writeFault(e, f)
+	}
+}
+
+func itemNamed(r *http.Request) func(json.RawMessage) bool {
+	return func(b json.RawMessage) bool { return idOf(b) == r.PathValue("item") }
+}
+
+func noItem(r *http.Request) *fault {
+	return refusal(http.StatusNotFound, "item_id", "",
+		"Item with id '"+r.PathValue("item")+"' not found.")
+}
+
+// readTalk puts the conversation that a response belongs to in front of its input.
+func (r *responsesRequest) readTalk(o *object, in *inputReader) *fault {
+	v := o.get("conversation")
+	switch v.Kind() {
+	case jsondoc.Null:
+		return nil
+	case jsondoc.Object:
+		r.conversation = v.object().text("id")
+	default:
+		r.conversation = v.text()
+	}
+	s, ok := getTalk(in.Store, r.conversation)
+	if !ok && o.c.first == nil {
+		return noConversation("conversation", r.conversation)
+	}
+	in.goesOn = true
+	var items []value
+	for _, raw := range s.Items {
+		items = append(items, value{jsondoc.Field{Raw: raw, Path: "conversation"}, o.c})
+	}
+	for i, it := range items {
+		in.appendItem(it, items[i+1:])
+	}
+	r.input = s.Items
+	return nil
+}
+
+// leave adds what was said to the conversation that the response belongs to.
+func (r *responsesForm) leave() error {
+	status := r.response.Status
+	if r.req.conversation == "" || status != "completed" && status != "incomplete" {
+		return nil
+	}
+	said := r.req.said
+	for _, item := range r.response.Output {
+		b, err := marshal(item)
+		if err != nil {
+			return err
+		}
+		said = append(said, b)
+	}
+	_, _, err := r.port.changeTalk(r.req.conversation, func(s *storedTalk) {
+		s.Items = append(s.Items, said...)
+	})
+	return err
+}
