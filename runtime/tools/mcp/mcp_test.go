@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -106,7 +108,7 @@ func open(t *testing.T, o Options, list ...Server) (*Servers, []string) {
 // conversation is a tool that has been offered.
 func conversation(t *testing.T, s *Servers) (*Tool, session.Request) {
 	t.Helper()
-	tool, r := s.Tool(), session.Request{}
+	tool, r := s.Tool(true, true, true), session.Request{}
 	tool.Offer(&r)
 	t.Cleanup(func() { tool.Close() })
 	return tool, r
@@ -380,5 +382,108 @@ func TestConfig(t *testing.T) {
 	}
 	if _, err := Address("localhost"); err == nil {
 		t.Error("no port is an address")
+	}
+}
+
+// fake is a tool that says how often it was called, and whether it is open.
+type fake struct {
+	calls  int
+	opened *atomic.Int32
+}
+
+func (f *fake) Offer(*session.Request) {}
+func (f *fake) Runs(string) bool       { return true }
+func (f *fake) Close() error           { f.opened.Add(-1); return nil }
+
+func (f *fake) Run(_ context.Context, c session.Call, _ func(string)) (session.ToolResult, error) {
+	f.calls++
+	if strings.Contains(c.Arguments, "fail") {
+		return session.ToolResult{Text: "half"}, errors.New("it failed")
+	}
+	return session.ToolResult{Text: fmt.Sprint(c.Recipient, " ", f.calls, " ", c.Arguments)}, nil
+}
+
+// Our tools, as servers over every transport, stand in for the built-in ones; each session has its
+// own, which ends with it.
+func TestHostedTools(t *testing.T) {
+	var opened atomic.Int32
+	host := func(n harmony.ToolNamespace) *Host {
+		h := NewHost(n, "1", func() (session.Tool, error) {
+			opened.Add(1)
+			return &fake{opened: &opened}, nil
+		})
+		t.Cleanup(func() { h.Close() })
+		return h
+	}
+	browser := httptest.NewServer(host(harmony.BuiltinBrowser()).Handler())
+	defer browser.Close()
+	python := httptest.NewServer(host(harmony.BuiltinPython()).Handler())
+	defer python.Close()
+	address, err := Address(strings.TrimPrefix(browser.URL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := Address(python.URL + "/mcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, notes := open(t, Options{}, address, other)
+	if len(notes) > 0 || !s.Browser() || !s.Python() || len(s.tools) > 0 {
+		t.Fatal(notes, s.Lines())
+	}
+	tool, r := conversation(t, s)
+	if !r.Browser || !r.Python || len(r.Functions) > 0 {
+		t.Errorf("%+v", r)
+	}
+	says(t, tool, "browser.search", `{"query":"x"}`, `browser.search 1 {"query":"x"}`)
+	says(t, tool, "python", `print("ä")`, `python 1 print("ä")`)
+	says(t, tool, "python", "2", "python 2 2")
+	fails(t, tool, "python", "fail", "half\nit failed")
+	second, _ := conversation(t, s)
+	says(t, second, "python", "1", "python 1 1")
+	if n := opened.Load(); n != 3 {
+		t.Errorf("%d tools are open", n)
+	}
+	tool.Close()
+	second.Close()
+	for range 100 {
+		if opened.Load() == 0 {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if n := opened.Load(); n != 0 {
+		t.Errorf("%d tools stay open", n)
+	}
+	only := s.Tool(true, false, true)
+	if only.Runs("python") || !only.Runs("browser.open") {
+		t.Error("the wrong tools were taken")
+	}
+
+	// over pipes
+	in, toServer := io.Pipe()
+	fromServer, out := io.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- host(harmony.BuiltinPython()).Stdio(t.Context(), in, out) }()
+	client, err := sdk.NewClient(&sdk.Implementation{Name: "test"}, nil).Connect(t.Context(),
+		&sdk.IOTransport{Reader: fromServer, Writer: toServer}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := client.CallTool(t.Context(), &sdk.CallToolParams{Name: "python",
+		Arguments: map[string]any{"code": "7"}})
+	if err != nil || result.Content[0].(*sdk.TextContent).Text != "python 1 7" {
+		t.Errorf("%+v, %v", result, err)
+	}
+	result, err = client.CallTool(t.Context(), &sdk.CallToolParams{Name: "python"})
+	if err != nil || !result.IsError {
+		t.Errorf("%+v, %v", result, err)
+	}
+	client.Close()
+	toServer.Close()
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		t.Error("the server goes on without its client")
 	}
 }

@@ -20,10 +20,12 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// Tool is the tools of all servers, for one conversation.
+// Tool is the servers' tools, for one conversation.
 type Tool struct {
-	servers *Servers
-	lazy    bool // tools are described when the model asks
+	servers         *Servers
+	browser, python *source // nil: no server stands in, or it is not wanted
+	tools           []*tool
+	lazy            bool // tools are described when the model asks
 
 	mu        sync.Mutex       // one call at a time
 	offered   map[string]*tool // by function
@@ -32,13 +34,23 @@ type Tool struct {
 	deaths    map[*source]int // since the last call that went well
 }
 
-// Tool is for a new conversation.
-func (s *Servers) Tool() *Tool {
+// Tool is for a new conversation: with the servers that stand in for the built-in tools, and with
+// the other servers' functions.
+func (s *Servers) Tool(browser, python, functions bool) *Tool {
 	t := &Tool{servers: s, offered: map[string]*tool{}, open: map[*source]*connection{},
 		deaths: map[*source]int{}}
+	if browser {
+		t.browser = s.browser
+	}
+	if python {
+		t.python = s.python
+	}
+	if functions {
+		t.tools = s.tools
+	}
 	if s.o.Context != nil {
 		context := s.o.Context()
-		t.lazy = context > 0 && s.tokens > context/10
+		t.lazy = functions && context > 0 && s.tokens > context/10
 	}
 	return t
 }
@@ -51,9 +63,9 @@ const describeTool = "describe_tool"
 func (t *Tool) Offer(r *session.Request) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	r.Browser = r.Browser || t.servers.browser != nil
-	r.Python = r.Python || t.servers.python != nil
-	list := t.servers.tools
+	r.Browser = r.Browser || t.browser != nil
+	r.Python = r.Python || t.python != nil
+	list := t.tools
 	if t.lazy {
 		list = t.described
 	}
@@ -81,7 +93,7 @@ func (t *Tool) Offer(r *session.Request) {
 func (t *Tool) directory() harmony.ToolDescription {
 	var text strings.Builder
 	text.WriteString("Makes one of these functions callable and shows its parameters:")
-	for _, one := range t.servers.tools {
+	for _, one := range t.tools {
 		line, _, _ := strings.Cut(strings.TrimSpace(one.description.Description), "\n")
 		if letters := []rune(line); len(letters) > 80 {
 			line = string(letters[:80]) + "..."
@@ -95,9 +107,9 @@ func (t *Tool) directory() harmony.ToolDescription {
 func (t *Tool) Runs(recipient string) bool {
 	switch recipient {
 	case "python":
-		return t.servers.python != nil
+		return t.python != nil
 	case "browser.search", "browser.open", "browser.find":
-		return t.servers.browser != nil
+		return t.browser != nil
 	}
 	name, ok := strings.CutPrefix(recipient, harmony.FunctionsNamespace+".")
 	t.mu.Lock()
@@ -114,9 +126,9 @@ func (t *Tool) Run(ctx context.Context, c session.Call, _ func(string)) (session
 	switch name, _ := strings.CutPrefix(c.Recipient, harmony.FunctionsNamespace+"."); {
 	case name == "python":
 		code, _ := json.Marshal(map[string]string{"code": c.Arguments})
-		return t.call(ctx, t.servers.python, "python", c, code)
+		return t.call(ctx, t.python, "python", c, code)
 	case strings.HasPrefix(name, "browser."):
-		return t.call(ctx, t.servers.browser, strings.TrimPrefix(name, "browser."), c,
+		return t.call(ctx, t.browser, strings.TrimPrefix(name, "browser."), c,
 			json.RawMessage(c.Arguments))
 	case name == describeTool && t.lazy:
 		return t.describe(c.Arguments)
@@ -133,7 +145,7 @@ func (t *Tool) Run(ctx context.Context, c session.Call, _ func(string)) (session
 func (t *Tool) describe(arguments string) (session.ToolResult, error) {
 	var asked struct{ Name string }
 	_ = json.Unmarshal([]byte(arguments), &asked) // no name is no known name
-	for _, one := range t.servers.tools {
+	for _, one := range t.tools {
 		if one.description.Name != strings.TrimPrefix(asked.Name, "functions.") {
 			continue
 		}

@@ -1,0 +1,243 @@
+// Package tools gives a conversation the tools that the user chose: the browser, python, and the
+// tools of MCP servers.
+//
+// What must stay true: what was asked for by name and cannot be had is an error that says what to
+// do; what was only looked for, or is another program's, is left out with a note.
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/tools/browser"
+	"github.com/ossrun/ossrun/runtime/tools/mcp"
+	"github.com/ossrun/ossrun/runtime/tools/python"
+)
+
+// The kinds of tools.
+const (
+	Browser = "browser"
+	Python  = "python"
+	MCP     = "mcp"
+)
+
+// Auto, as a name, is each built-in tool that this machine has what it takes for.
+const Auto = "auto"
+
+// Options say which tools there are.
+type Options struct {
+	Names   []string // browser, python, auto
+	Servers []string // as vLLM's --tool-server: demo, which is auto, HOST:PORT, or a URL
+	Config  string   // a file of MCP servers; "": none
+	Sandbox string   // of python; "": the first that is here
+	Search  string   // the browser's engine, as browser.Engine takes it
+	Allow   []string // addresses and networks that the browser may reach besides public ones
+
+	// Approve and Context are mcp.Options'.
+	Approve func(ctx context.Context, server, tool, arguments string) (bool, error)
+	Context func() int
+}
+
+// Tools are ready to be given to conversations.
+type Tools struct {
+	browser *browser.Options
+	python  *python.Options
+	servers *mcp.Servers
+
+	Lines []string // what there is, a line each
+	Notes []string // what there is not, and why
+}
+
+// Open looks for what the tools need and reaches the servers.
+func Open(ctx context.Context, o Options) (*Tools, error) {
+	t := &Tools{}
+	var list []mcp.Server
+	names := slices.Clone(o.Names)
+	for _, s := range o.Servers {
+		if s == "demo" {
+			names = append(names, Auto)
+			continue
+		}
+		server, err := mcp.Address(s)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, server)
+	}
+	if o.Config != "" {
+		more, err := mcp.Config(o.Config)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, more...)
+	}
+	for _, name := range names {
+		if err := t.builtin(name, o); err != nil {
+			return nil, err
+		}
+	}
+	if len(list) > 0 {
+		var notes []string
+		t.servers, notes = mcp.Open(ctx, list, mcp.Options{Approve: o.Approve, Context: o.Context})
+		t.Notes = append(t.Notes, notes...)
+		t.Lines = append(t.Lines, t.servers.Lines()...)
+		if ctx.Err() != nil {
+			return nil, errors.Join(ctx.Err(), t.Close())
+		}
+	}
+	return t, nil
+}
+
+func (t *Tools) builtin(name string, o Options) error {
+	switch name {
+	case Browser:
+		return t.openBrowser(o)
+	case Python:
+		return t.openPython(o)
+	case Auto:
+		for _, open := range []func(Options) error{t.openBrowser, t.openPython} {
+			if err := open(o); err != nil {
+				t.Notes = append(t.Notes, err.Error())
+			}
+		}
+		return nil
+	}
+	return fmt.Errorf("there is no tool %q: there are browser and python, and MCP servers by "+
+		"--tool-server and --mcp-config", name)
+}
+
+func (t *Tools) openBrowser(o Options) error {
+	if t.browser != nil {
+		return nil
+	}
+	search, engine, err := browser.Engine(o.Search)
+	if err != nil {
+		return err
+	}
+	b := &browser.Options{Search: search}
+	for _, text := range o.Allow {
+		network, err := netip.ParsePrefix(text)
+		if address, plain := netip.ParseAddr(text); plain == nil {
+			network, err = address.Prefix(address.BitLen())
+		}
+		if err != nil {
+			return fmt.Errorf("the browser may be allowed an address or a network such as "+
+				"192.168.0.0/16, not %q", text)
+		}
+		b.Allow = append(b.Allow, network.Masked())
+	}
+	t.browser = b
+	t.Lines = append(t.Lines, "browser: search with "+engine)
+	return nil
+}
+
+func (t *Tools) openPython(o Options) error {
+	if t.python != nil {
+		return nil
+	}
+	sandbox := o.Sandbox
+	if sandbox == "" {
+		sandbox = guideSandbox(os.Getenv("PYTHON_EXECUTION_BACKEND"))
+	}
+	p := &python.Options{Sandbox: sandbox}
+	trial, err := python.New(*p)
+	if err != nil {
+		return err
+	}
+	p.Sandbox = trial.Sandbox()
+	if err := trial.Close(); err != nil {
+		return err
+	}
+	t.python = p
+	line := "python: in " + p.Sandbox
+	if p.Sandbox == "unsafe" {
+		line = "python: on this machine itself, without a sandbox"
+	}
+	t.Lines = append(t.Lines, line)
+	return nil
+}
+
+// guideSandbox is what vLLM's guide for gpt-oss sets in the environment.
+func guideSandbox(backend string) string {
+	switch {
+	case strings.HasPrefix(backend, "dangerously_"):
+		return "unsafe"
+	case backend == "docker":
+		return "docker"
+	}
+	return ""
+}
+
+// Has tells whether there is a tool of a kind.
+func (t *Tools) Has(kind string) bool {
+	switch kind {
+	case Browser:
+		return t.browser != nil || t.servers != nil && t.servers.Browser()
+	case Python:
+		return t.python != nil || t.servers != nil && t.servers.Python()
+	case MCP:
+		return t.servers != nil
+	}
+	return false
+}
+
+// For makes the tools of some kinds for a new conversation, all of them where none is named. The
+// caller closes them.
+func (t *Tools) For(kinds ...string) (list []session.Tool, err error) {
+	wanted := func(kind string) bool { return len(kinds) == 0 || slices.Contains(kinds, kind) }
+	if wanted(Browser) && t.browser != nil {
+		list = append(list, browser.New(*t.browser))
+	}
+	if wanted(Python) && t.python != nil {
+		p, err := python.New(*t.python)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, p)
+	}
+	if t.servers != nil {
+		list = append(list, t.servers.Tool(wanted(Browser) && t.browser == nil,
+			wanted(Python) && t.python == nil, wanted(MCP)))
+	}
+	return list, nil
+}
+
+// Close ends what no conversation has.
+func (t *Tools) Close() error {
+	if t.servers == nil {
+		return nil
+	}
+	return t.servers.Close()
+}
+
+// Found is a back end of a tool on this machine, for people who look for what is missing.
+type Found struct {
+	Tool    string `json:"tool"`
+	What    string `json:"what"`
+	Missing string `json:"missing,omitempty"` // what to do to have it
+}
+
+// Look tells what the built-in tools would use here.
+func Look() []Found {
+	var list []Found
+	for _, f := range []struct {
+		kind string
+		open func(*Tools, Options) error
+	}{{Browser, (*Tools).openBrowser}, {Python, (*Tools).openPython}} {
+		t := &Tools{}
+		found := Found{Tool: f.kind}
+		if err := f.open(t, Options{}); err != nil {
+			found.Missing = err.Error()
+		} else {
+			_, found.What, _ = strings.Cut(t.Lines[0], ": ")
+		}
+		list = append(list, found)
+	}
+	return list
+}
