@@ -174,38 +174,41 @@ func guideSandbox(backend string) string {
 	return ""
 }
 
-// Has tells whether there is a tool of a kind.
-func (t *Tools) Has(kind string) bool {
-	switch kind {
-	case Browser:
-		return t.browser != nil || t.servers != nil && t.servers.Browser()
-	case Python:
-		return t.python != nil || t.servers != nil && t.servers.Python()
-	case MCP:
-		return t.servers != nil
+// For makes the tools for a new conversation. The caller closes them.
+func (t *Tools) For() (list []session.Tool, err error) {
+	for _, kind := range []string{Browser, Python, MCP} {
+		more, err := t.Of(kind, "")
+		if list = append(list, more...); err != nil {
+			return list, err
+		}
 	}
-	return false
+	return list, nil
 }
 
-// For makes the tools of some kinds for a new conversation, all of them where none is named. The
-// caller closes them.
-func (t *Tools) For(kinds ...string) (list []session.Tool, err error) {
-	wanted := func(kind string) bool { return len(kinds) == 0 || slices.Contains(kinds, kind) }
-	if wanted(Browser) && t.browser != nil {
-		list = append(list, browser.New(*t.browser))
-	}
-	if wanted(Python) && t.python != nil {
+// Of makes those of one kind; of MCP those of the server with this name, all where it is "". There
+// may be none.
+func (t *Tools) Of(kind, server string) ([]session.Tool, error) {
+	none := func(string) bool { return false }
+	switch {
+	case kind == Browser && t.browser != nil:
+		return []session.Tool{browser.New(*t.browser)}, nil
+	case kind == Python && t.python != nil:
 		p, err := python.New(*t.python)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, p)
+		return []session.Tool{p}, nil
+	case t.servers == nil:
+	case kind == Browser && t.servers.Browser():
+		return []session.Tool{t.servers.Tool(true, false, none)}, nil
+	case kind == Python && t.servers.Python():
+		return []session.Tool{t.servers.Tool(false, true, none)}, nil
+	case kind == MCP && (server == "" && t.servers.Functions() || t.servers.Has(server)):
+		return []session.Tool{t.servers.Tool(false, false, func(name string) bool {
+			return server == "" || name == server
+		})}, nil
 	}
-	if t.servers != nil {
-		list = append(list, t.servers.Tool(wanted(Browser) && t.browser == nil,
-			wanted(Python) && t.python == nil, wanted(MCP)))
-	}
-	return list, nil
+	return nil, nil
 }
 
 // Close ends what no conversation has.
@@ -219,7 +222,7 @@ func (t *Tools) Close() error {
 // Found is a back end of a tool on this machine, for people who look for what is missing.
 type Found struct {
 	Tool    string `json:"tool"`
-	What    string `json:"what"`
+	What    string `json:"what,omitempty"`
 	Missing string `json:"missing,omitempty"` // what to do to have it
 }
 

@@ -114,13 +114,11 @@ func TestFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer got.Close()
-	for _, kind := range []string{Browser, Python, MCP} {
-		if !got.Has(kind) {
-			t.Errorf("no %s", kind)
+	offered := func(kind, server string) (runs []string) {
+		list, err := got.Of(kind, server)
+		if kind == "" {
+			list, err = got.For()
 		}
-	}
-	offered := func(kinds ...string) (runs []string) {
-		list, err := got.For(kinds...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,17 +134,17 @@ func TestFor(t *testing.T) {
 		}
 		return runs
 	}
-	for want, kinds := range map[string][]string{"python browser.search": nil, "python": {Python},
-		"browser.search": {Browser}, "": {MCP}} {
-		if got := strings.Join(offered(kinds...), " "); got != want {
-			t.Errorf("%v: %q", kinds, got)
+	for _, c := range [][3]string{{"", "", "browser.search python"}, {Python, "", "python"},
+		{Browser, "", "browser.search"}, {MCP, "", ""}, {MCP, "browser", ""}, {"shell", "", ""}} {
+		if got := strings.Join(offered(c[0], c[1]), " "); got != c[2] {
+			t.Errorf("%v: %q", c, got)
 		}
 	}
-	a, err := got.For(Python)
+	a, err := got.Of(Python, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := got.For(Python)
+	b, err := got.Of(Python, "")
 	if err != nil || a[0] == b[0] {
 		t.Errorf("two conversations share a tool: %v", err)
 	}

@@ -71,7 +71,7 @@ weights in the Hugging Face cache, chats in the terminal and serves an OpenAI-co
 			chatCommand(t), runCommand(t), serveCommand(t), psCommand(), stopCommand(t),
 			pullCommand(t), listCommand(), showCommand(), rmCommand(t), benchCommand(),
 			evalCommand(),
-			doctorCommand(), harmonyCommand(), versionCommand(), completionCommand(),
+			doctorCommand(), mcpCommand(t), harmonyCommand(), versionCommand(), completionCommand(),
 			workerCommand(),
 		},
 	}

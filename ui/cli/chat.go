@@ -20,11 +20,12 @@ import (
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/tools"
 	"github.com/ossrun/ossrun/ui/chat"
 )
 
 func chatCommand(t Terminal) *cli.Command {
-	options, answers := serve.DefaultOptions(), answering{}
+	options, answers, chosen := serve.DefaultOptions(), answering{}, tools.Options{}
 	return &cli.Command{
 		Name:      "chat",
 		Usage:     "talk to a model, or answer one PROMPT and exit",
@@ -36,7 +37,7 @@ func chatCommand(t Terminal) *cli.Command {
 			"         ossrun chat --effort high \"Is 2027 prime?\"\n" +
 			"         git diff | ossrun chat \"Write a commit message\"",
 		Flags: slices.Concat(engineFlags(&options), memoryFlags(&options), samplingFlags(&answers),
-			[]cli.Flag{
+			toolFlags(&chosen, ""), []cli.Flag{
 				&cli.BoolFlag{Name: "alone", Category: groupModel,
 					Usage: "load the model here, even where ossrun serve has loaded it already"},
 				printConfigFlag(),
@@ -100,17 +101,23 @@ func chatCommand(t Terminal) *cli.Command {
 				return err
 			}
 			defer m.Close()
+			chosen.Context = m.ContextLength
+			given, closeTools, err := toolsOfChat(c.Context, chosen, tell)
+			if err != nil {
+				return err
+			}
+			defer closeTools()
 			params, reasoning := answers.params(c), maxReasoning(answers.maxReasoning)
 			if once {
 				return answerOnce(c, t, m, session.Request{
 					Messages: []session.Message{session.User(prompt)}, Instructions: answers.system,
 					Effort: answers.effort,
 					Params: params, MaxTokens: answers.maxTokens, MaxReasoning: reasoning,
-				})
+				}, given)
 			}
 			return chat.Run(c.Context, chat.Options{
-				Model: m, Notice: notice, Notices: notices, Effort: answers.effort,
-				System: answers.system, Params: params,
+				Model: withTools{m, given}, Notice: notice, Notices: notices,
+				Effort: answers.effort, System: answers.system, Params: params,
 				MaxTokens: answers.maxTokens, MaxReasoning: reasoning, In: t.In, Out: t.Out,
 				HistoryPath: historyPath(c), Store: store, Resume: resume,
 				NoColor: os.Getenv("NO_COLOR") != "",
@@ -202,6 +209,15 @@ type onceResult struct {
 	Reasoning string         `json:"reasoning"`
 	Finish    session.Finish `json:"finish_reason"`
 	Usage     onceUsage      `json:"usage"`
+	Citations []onceCitation `json:"citations,omitempty"`
+}
+
+// onceCitation is a source of the answer's characters from Start to End.
+type onceCitation struct {
+	Start int    `json:"start"`
+	End   int    `json:"end"`
+	URL   string `json:"url"`
+	Title string `json:"title"`
 }
 
 type onceUsage struct {
@@ -211,9 +227,10 @@ type onceUsage struct {
 }
 
 // answerOnce streams one answer to stdout.
-func answerOnce(c *cli.Context, t Terminal, m answerer, r session.Request) error {
+func answerOnce(c *cli.Context, t Terminal, m answerer, r session.Request,
+	given []session.Tool) error {
 	r.Params.Logprobs = -1
-	turn, err := m.Start(c.Context, r)
+	turn, err := session.StartWithTools(c.Context, m, r, given, session.ToolLimits{})
 	if err != nil {
 		return err
 	}
@@ -231,6 +248,10 @@ func answerOnce(c *cli.Context, t Terminal, m answerer, r session.Request) error
 					return fail(exitFailure, "writing the answer: %s", err)
 				}
 			}
+		case session.ToolEnd:
+			if show {
+				fmt.Fprintf(t.Err, "\n%s\n", printable(toolLine(e, turn.Result()), true))
+			}
 		}
 	}
 	res := turn.Result()
@@ -240,12 +261,18 @@ func answerOnce(c *cli.Context, t Terminal, m answerer, r session.Request) error
 	if asJSON {
 		u := res.Done.Usage
 		out := onceResult{m.ID(), res.Answer, res.Reasoning, res.Done.Finish, onceUsage{u.Prompt,
-			u.Completion, u.Reasoning}}
+			u.Completion, u.Reasoning}, nil}
+		for _, x := range res.Citations {
+			out.Citations = append(out.Citations, onceCitation{x.Start, x.End, x.URL, x.Title})
+		}
 		if err := json.NewEncoder(t.Out).Encode(out); err != nil {
 			return fail(exitFailure, "writing the answer: %s", err)
 		}
 	} else if res.Answer != "" && !strings.HasSuffix(res.Answer, "\n") {
 		fmt.Fprintln(t.Out)
+	}
+	if !asJSON {
+		printSources(t, res)
 	}
 	switch res.Done.Finish {
 	case session.FinishCancelled:

@@ -23,6 +23,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine/golden"
 	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/serve/doctor"
+	"github.com/ossrun/ossrun/runtime/tools"
 )
 
 func doctorCommand() *cli.Command {
@@ -56,6 +57,9 @@ func doctorCommand() *cli.Command {
 				return err
 			}
 			defer func() { err = errors.Join(err, d.Close()) }()
+			for _, found := range tools.Look() {
+				d.Tools = append(d.Tools, doctor.Tool(found))
+			}
 			return examine(c, d)
 		},
 	}
@@ -138,6 +142,15 @@ func printReport(out io.Writer, r *doctor.Report) error {
 			fmt.Fprintf(w, "\t  %s\n", line)
 		}
 		printGPUPlan(w, x.OnGPUs)
+		name = ""
+	}
+	name = "tools"
+	for _, x := range r.Tools {
+		state := "not here: " + x.Missing
+		if x.Missing == "" {
+			state = x.What
+		}
+		fmt.Fprintf(w, "%s\t%s: %s\n", name, x.Tool, state)
 		name = ""
 	}
 	state := "not there, defaults are used"

@@ -32,6 +32,7 @@ type Report struct {
 	GPUs     detect.Report `json:"gpus"`
 	Device   Device        `json:"device"`
 	Models   []Model       `json:"models"`
+	Tools    []Tool        `json:"tools"`
 	Config   Config        `json:"config"`
 	Golden   []GoldenRow   `json:"golden,omitempty"`
 	Selftest []SelftestRow `json:"selftest,omitempty"`
@@ -97,6 +98,13 @@ func (p Plan) Lines() []string {
 		return []string{p.Error}
 	}
 	return p.Plan.Lines()
+}
+
+// Tool is one that the model can be given, and what it runs on here.
+type Tool struct {
+	Tool    string `json:"tool"`
+	What    string `json:"what,omitempty"`
+	Missing string `json:"missing,omitempty"` // what to do to have it
 }
 
 // Config is the config file.

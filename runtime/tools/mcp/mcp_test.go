@@ -105,10 +105,12 @@ func open(t *testing.T, o Options, list ...Server) (*Servers, []string) {
 	return s, notes
 }
 
+func every(string) bool { return true }
+
 // conversation is a tool that has been offered.
 func conversation(t *testing.T, s *Servers) (*Tool, session.Request) {
 	t.Helper()
-	tool, r := s.Tool(true, true, true), session.Request{}
+	tool, r := s.Tool(true, true, every), session.Request{}
 	tool.Offer(&r)
 	t.Cleanup(func() { tool.Close() })
 	return tool, r
@@ -455,7 +457,7 @@ func TestHostedTools(t *testing.T) {
 	if n := opened.Load(); n != 0 {
 		t.Errorf("%d tools stay open", n)
 	}
-	only := s.Tool(true, false, true)
+	only := s.Tool(true, false, every)
 	if only.Runs("python") || !only.Runs("browser.open") {
 		t.Error("the wrong tools were taken")
 	}

@@ -41,8 +41,6 @@ type Servers struct {
 	tools []*tool // in the order of the servers
 	lines []string
 
-	tokens int // that the model reads of all tools
-
 	python, browser *source // servers that stand in for the built-in tools
 
 	mu     sync.Mutex
@@ -106,11 +104,6 @@ func Open(ctx context.Context, list []Server, o Options) (_ *Servers, notes []st
 		s.unused[f.from] = f.conn
 		notes = append(notes, s.add(f.from, f.tools)...)
 	}
-	var all []harmony.ToolDescription
-	for _, t := range s.tools {
-		all = append(all, t.description)
-	}
-	s.tokens, _ = tokens(all) // each can be shown
 	return s, notes
 }
 
@@ -236,6 +229,14 @@ func (s *Servers) free(name string) string {
 
 // Lines say what the servers offer, a line each.
 func (s *Servers) Lines() []string { return s.lines }
+
+// Has tells whether a server with this name offers functions.
+func (s *Servers) Has(server string) bool {
+	return slices.ContainsFunc(s.tools, func(t *tool) bool { return t.of.shown == server })
+}
+
+// Functions tells whether any server offers functions.
+func (s *Servers) Functions() bool { return len(s.tools) > 0 }
 
 // Browser and Python tell whether a server stands in for the built-in tool.
 func (s *Servers) Browser() bool { return s.browser != nil }

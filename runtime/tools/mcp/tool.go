@@ -35,8 +35,8 @@ type Tool struct {
 }
 
 // Tool is for a new conversation: with the servers that stand in for the built-in tools, and with
-// the other servers' functions.
-func (s *Servers) Tool(browser, python, functions bool) *Tool {
+// the functions of the other servers that are wanted, by name.
+func (s *Servers) Tool(browser, python bool, functions func(server string) bool) *Tool {
 	t := &Tool{servers: s, offered: map[string]*tool{}, open: map[*source]*connection{},
 		deaths: map[*source]int{}}
 	if browser {
@@ -45,12 +45,16 @@ func (s *Servers) Tool(browser, python, functions bool) *Tool {
 	if python {
 		t.python = s.python
 	}
-	if functions {
-		t.tools = s.tools
+	var all []harmony.ToolDescription
+	for _, one := range s.tools {
+		if functions(one.of.shown) {
+			t.tools, all = append(t.tools, one), append(all, one.description)
+		}
 	}
 	if s.o.Context != nil {
 		context := s.o.Context()
-		t.lazy = functions && context > 0 && s.tokens > context/10
+		n, _ := tokens(all) // each can be shown
+		t.lazy = context > 0 && n > context/10
 	}
 	return t
 }

@@ -1,0 +1,102 @@
+// ossrun mcp: our browser and python for other programs, as an MCP server.
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/tools"
+	"github.com/ossrun/ossrun/runtime/tools/mcp"
+)
+
+func mcpCommand(t Terminal) *cli.Command {
+	var o tools.Options
+	host, port := "127.0.0.1", -1
+	return &cli.Command{
+		Name:      "mcp",
+		Usage:     "offer the browser or python tool to other programs, over MCP",
+		ArgsUsage: "[flags] browser|python",
+		Description: "Example: ossrun mcp python\n" +
+			"         ossrun mcp browser --port 8001\n\n" +
+			"Without --port it speaks over stdin and stdout, as Claude Desktop and Cursor " +
+			"start it. With it, SSE\n" +
+			"is at /sse and streamable HTTP at /mcp, and vLLM takes it as " +
+			"--tool-server 127.0.0.1:8001.",
+		Flags: append(backendFlags(&o),
+			text(&host, "host", groupListen, "listen on this `ADDRESS`"),
+			&cli.IntFlag{Name: "port", Category: groupListen, Usage: "listen on port `N`; 0 picks " +
+				"a free one (default: stdin and stdout)", Destination: &port, Value: port},
+			configFlag()),
+		Action: func(c *cli.Context) error {
+			kind := c.Args().First()
+			namespace := harmony.BuiltinPython()
+			if kind == tools.Browser {
+				namespace = harmony.BuiltinBrowser()
+			}
+			if kind != namespace.Name || c.NArg() > 1 {
+				return fail(exitUsage,
+					"mcp offers one tool, browser or python; see ossrun mcp --help")
+			}
+			o.Names = []string{kind}
+			here, err := openTools(c.Context, o, notify(t))
+			if err != nil {
+				return err
+			}
+			defer here.Close()
+			server := mcp.NewHost(namespace, build().Version, func() (session.Tool, error) {
+				list, err := here.Of(kind, "")
+				if err != nil {
+					return nil, err
+				}
+				return list[0], nil
+			})
+			defer server.Close()
+			if !c.IsSet("port") {
+				return stdioServer(c.Context, server, t)
+			}
+			return httpServer(c.Context, server, t, kind, host, port)
+		},
+	}
+}
+
+func stdioServer(ctx context.Context, server *mcp.Host, t Terminal) error {
+	if isTerminal(t.In) {
+		notify(t)("waiting for an MCP client on stdin; --port N listens on a port instead")
+	}
+	err := server.Stdio(ctx, t.In, t.Out)
+	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fail(exitFailure, "the client is gone: %s", err)
+}
+
+func httpServer(ctx context.Context, server *mcp.Host, t Terminal, kind, host string,
+	port int) error {
+	listener, err := listen(host, port)
+	if err != nil {
+		return err
+	}
+	s := &http.Server{Handler: server.Handler(), ReadHeaderTimeout: 30 * time.Second}
+	failed := make(chan error, 1)
+	go func() { failed <- s.Serve(listener) }()
+	fmt.Fprintf(t.Err, "ossrun: the %s tool is at http://%[2]s/sse and http://%[2]s/mcp\n", kind,
+		listener.Addr())
+	select {
+	case err := <-failed:
+		return fail(exitFailure, "the server stopped: %s", err)
+	case <-ctx.Done():
+	}
+	err = s.Close()
+	<-failed
+	return errors.Join(ctx.Err(), err)
+}

@@ -1,0 +1,145 @@
+// The flags that give a model tools: common to chat and serve.
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/tools"
+	"github.com/ossrun/ossrun/runtime/tools/python"
+)
+
+const groupTools = "Tools"
+
+// toolFlags bind tools.Options. standard is what --tools says where it is not given.
+func toolFlags(o *tools.Options, standard string) []cli.Flag {
+	*o = tools.Options{Names: listOf(standard)}
+	about := "(default: none)"
+	if standard != "" {
+		about = "(default: auto on 127.0.0.1, else none)"
+	}
+	return append([]cli.Flag{
+		&cli.StringFlag{Name: "tools", Category: groupTools, Value: standard,
+			Usage: "let the model use these `TOOLS`: browser, python, auto for those that can " +
+				"run here, or none " + about,
+			Action: func(_ *cli.Context, v string) error {
+				o.Names = listOf(v)
+				for i, name := range o.Names {
+					o.Names[i] = strings.ToLower(name)
+				}
+				if len(o.Names) == 1 && o.Names[0] == "none" {
+					o.Names = nil
+				}
+				return nil
+			}},
+		parsed("tool-server", "", groupTools, "the tools of MCP servers at `HOST:PORT,...`, as for "+
+			"vLLM; demo is --tools auto", func(v string) error {
+			o.Servers = listOf(v)
+			return nil
+		}),
+		text(&o.Config, "mcp-config", groupTools, "the tools of the MCP servers in `FILE`, which "+
+			"has mcpServers as for Claude Desktop and Cursor"),
+	}, backendFlags(o)...)
+}
+
+// backendFlags say what the built-in tools run on.
+func backendFlags(o *tools.Options) []cli.Flag {
+	return []cli.Flag{
+		parsed("python-tool", "", groupTools, "run the model's python in `SANDBOX`: bwrap, podman, "+
+			"docker, or unsafe, which is none (default: the first that is here)",
+			func(v string) error {
+				o.Sandbox = strings.ToLower(v)
+				for _, known := range python.Names {
+					if o.Sandbox == known {
+						return nil
+					}
+				}
+				return fail(exitUsage, "--python-tool must be one of %s, not %q",
+					strings.Join(python.Names, ", "), v)
+			}),
+		text(&o.Search, "search", groupTools, "search with `E`: exa, brave, the URL of a SearXNG, "+
+			"or none (default: what EXA_API_KEY, BRAVE_API_KEY or SEARXNG_URL is set for)"),
+		parsed("browser-allow", "", groupTools, "let the browser reach these `NETWORKS` too, as "+
+			"192.168.0.0/16,10.1.2.3 (default: public addresses only)", func(v string) error {
+			o.Allow = listOf(v)
+			return nil
+		}),
+	}
+}
+
+// openTools finds what the tools need and tells what is missing.
+func openTools(ctx context.Context, o tools.Options, tell func(string)) (*tools.Tools, error) {
+	t, err := tools.Open(ctx, o)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		return nil, fail(exitUsage, "%s", err)
+	}
+	for _, n := range t.Notes {
+		tell(n)
+	}
+	return t, nil
+}
+
+// toolsOfChat are the tools of one conversation, and what closes them.
+func toolsOfChat(ctx context.Context, o tools.Options, tell func(string)) ([]session.Tool, func(),
+	error) {
+	t, err := openTools(ctx, o, tell)
+	if err != nil {
+		return nil, nil, err
+	}
+	list, err := t.For()
+	closeAll := func() {
+		for _, tool := range list {
+			if err := tool.Close(); err != nil {
+				tell("closing a tool: " + err.Error())
+			}
+		}
+		_ = t.Close() // what no conversation has is another program's
+	}
+	if err != nil {
+		closeAll()
+		return nil, nil, fail(exitFailure, "%s", err)
+	}
+	return list, closeAll, nil
+}
+
+// withTools is a model whose turns run these tools.
+type withTools struct {
+	session.Runner
+	tools []session.Tool
+}
+
+func (w withTools) Start(ctx context.Context, r session.Request) (session.Turn, error) {
+	return session.StartWithTools(ctx, w.Runner, r, w.tools, session.ToolLimits{})
+}
+
+// toolLine is a call that has ended, for a person.
+func toolLine(e session.ToolEnd, so session.Result) string {
+	line := e.Result.Title
+	if line == "" && e.Index < len(so.Calls) {
+		line = so.Calls[e.Index].Recipient
+	}
+	if e.Err != nil {
+		line += ": " + e.Err.Error()
+	}
+	return fmt.Sprintf("[%s, %.1f s]", line, e.Took.Seconds())
+}
+
+// printSources says on stderr what the marks of an answer stand for.
+func printSources(t Terminal, res session.Result) {
+	answer, told := []rune(res.Answer), map[string]bool{}
+	for _, x := range res.Citations {
+		line := fmt.Sprintf("%s %s, %s", string(answer[x.Start:x.End]), x.Title, x.URL)
+		if !told[line] {
+			told[line] = true
+			fmt.Fprintln(t.Err, printable(line, isTerminal(t.Err)))
+		}
+	}
+}

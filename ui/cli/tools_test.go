@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/tools"
+)
+
+// withoutTools is a machine that has nothing for the tools but what a test adds.
+func withoutTools(t *testing.T) (programs string) {
+	t.Helper()
+	programs = t.TempDir()
+	t.Setenv("PATH", programs)
+	for _, name := range []string{"EXA_API_KEY", "BRAVE_API_KEY", "SEARXNG_URL",
+		"PYTHON_EXECUTION_BACKEND"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("HOME", t.TempDir())
+	return programs
+}
+
+func TestToolFlags(t *testing.T) {
+	withoutTools(t)
+	chat := func(flags string) []string {
+		return append(append([]string{"chat", "--model", "demo", "--device", "cpu", "--alone"},
+			strings.Fields(flags)...), "hello")
+	}
+	for _, c := range []struct {
+		arguments []string
+		code      int
+		want      string
+	}{
+		{chat("--tools python"), exitUsage, "the python tool needs a sandbox"},
+		{chat("--tools browser"), exitUsage, "set EXA_API_KEY"},
+		{chat("--tools shell"), exitUsage, `no tool "shell"`},
+		{chat("--tools browser --search google"), exitUsage, `not "google"`},
+		{chat("--python-tool jail"), exitUsage, "bwrap, podman, docker, unsafe"},
+		{chat("--tool-server localhost"), exitUsage, "HOST:PORT"},
+		{chat("--mcp-config /no/such"), exitUsage, "list of MCP servers"},
+		{chat("--tools auto"), exitOK, "the browser has no search engine"},
+		{chat("--tools None --tool-server 127.0.0.1:1"), exitOK, "127.0.0.1:1 is left out"},
+		{[]string{"mcp"}, exitUsage, "browser or python"},
+		{[]string{"mcp", "browser", "python"}, exitUsage, "browser or python"},
+		{[]string{"mcp", "python"}, exitUsage, "needs a sandbox"},
+	} {
+		var out, told strings.Builder
+		code := Run(t.Context(), append([]string{"ossrun"}, c.arguments...),
+			Terminal{Out: &out, Err: &told})
+		if code != c.code || !strings.Contains(told.String(), c.want) {
+			t.Errorf("%v: %d, %q, not %q", c.arguments, code, told.String(), c.want)
+		}
+		if (out.Len() > 0) != (c.code == exitOK) {
+			t.Errorf("%v printed %q", c.arguments, out.String())
+		}
+	}
+}
+
+// ossrun mcp python runs cells for a client on its pipes.
+func TestMCPOverStdio(t *testing.T) {
+	if _, err := os.Stat("/usr/bin/python3"); err != nil {
+		t.Skip("python3 is not installed")
+	}
+	if err := os.Symlink("/usr/bin/python3", filepath.Join(withoutTools(t), "python3")); err != nil {
+		t.Fatal(err)
+	}
+	in, toServer := io.Pipe()
+	fromServer, out := io.Pipe()
+	ended := make(chan int, 1)
+	go func() {
+		ended <- Run(t.Context(), []string{"ossrun", "mcp", "python", "--python-tool", "unsafe"},
+			Terminal{In: in, Out: out, Err: io.Discard})
+	}()
+	client, err := sdk.NewClient(&sdk.Implementation{Name: "test"}, nil).Connect(t.Context(),
+		&sdk.IOTransport{Reader: fromServer, Writer: toServer}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for code, want := range map[string]string{"x = 6 * 7": "", "x if 'x' in vars() else 42": "42\n"} {
+		result, err := client.CallTool(t.Context(), &sdk.CallToolParams{Name: "python",
+			Arguments: map[string]any{"code": code}})
+		if err != nil || result.IsError || result.Content[0].(*sdk.TextContent).Text != want {
+			t.Errorf("%s: %+v, %v", code, result, err)
+		}
+	}
+	client.Close()
+	toServer.Close()
+	select {
+	case code := <-ended:
+		if code != exitOK {
+			t.Errorf("exit code %d", code)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the server goes on without its client")
+	}
+}
+
+// ossrun mcp browser --port is what --tool-server takes.
+func TestMCPOverHTTP(t *testing.T) {
+	withoutTools(t)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	told, tell := io.Pipe()
+	ended := make(chan int, 1)
+	go func() {
+		ended <- Run(ctx, []string{"ossrun", "mcp", "browser", "--search", "none", "--port", "0"},
+			Terminal{Out: io.Discard, Err: tell})
+		tell.Close()
+	}()
+	line := make([]byte, 1000)
+	n, err := told.Read(line)
+	at := regexp.MustCompile(`http://([0-9.:]+)/sse`).FindSubmatch(line[:n])
+	if err != nil || at == nil {
+		t.Fatalf("%q, %v", line[:n], err)
+	}
+	go io.Copy(io.Discard, told)
+	defer http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	here, err := tools.Open(t.Context(), tools.Options{Servers: []string{string(at[1])}})
+	if err != nil || len(here.Notes) > 0 {
+		t.Fatal(err, here.Notes)
+	}
+	list, err := here.Of(tools.Browser, "")
+	if err != nil || len(list) != 1 {
+		t.Fatal(list, err)
+	}
+	_, err = list[0].Run(t.Context(), session.Call{Recipient: "browser.open",
+		Arguments: `{"id":"http://127.0.0.1:1/"}`}, func(string) {})
+	if err == nil || !strings.Contains(err.Error(), "127.0.0.1 is not a public address") {
+		t.Error(err)
+	}
+	if err := list[0].Close(); err != nil {
+		t.Error(err)
+	}
+	here.Close()
+	stop()
+	select {
+	case code := <-ended:
+		if code != exitInterrupted {
+			t.Errorf("exit code %d", code)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the server does not stop")
+	}
+}
