@@ -174,6 +174,8 @@ func content(m *object, name string, lenient bool) string {
 		switch kind := part.text("type"); {
 		case slices.Contains(textParts, kind), kind == "" && part.has("text"):
 			all += part.text("text") + part.text("refusal")
+		case (kind == "input_file" || kind == "file") && !lenient:
+			all += fileText(part)
 		case lenient:
 			all += "[" + kind + " left out: the model reads text only]"
 		case kind == "":

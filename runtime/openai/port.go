@@ -49,6 +49,9 @@ type Options struct {
 	// Store has the stored responses. It is the caller's to close. nil: the port has its own, in
 	// memory.
 	Store session.Store
+	// IgnoreImages leaves the images of a response's input out, with a note to the model in their
+	// place, where they would be refused.
+	IgnoreImages bool
 	// Tools makes tools for one turn: those of a kind (ToolBrowser, ToolPython, ToolMCP), and for
 	// ToolMCP of the server that the request calls label. None: there is no back end for it, and
 	// the turn goes on without. The port closes them. nil: none of any kind.

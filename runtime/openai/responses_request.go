@@ -293,7 +293,7 @@ func (in inputReader) appendItem(v value, after []value) (ignored string) {
 	}
 	switch kind := o.text("type"); kind {
 	case "message", "":
-		inputMessage(talk, o, after)
+		in.message(o, after)
 	case "reasoning":
 		talk.add(session.AssistantReasoning, thoughtOf(o))
 	case "function_call", "custom_tool_call":
@@ -326,15 +326,16 @@ func (in inputReader) appendItem(v value, after []value) (ignored string) {
 	return ""
 }
 
-func inputMessage(talk *conversation, o *object, after []value) {
+func (in inputReader) message(o *object, after []value) {
+	talk, images := in.talk, in.IgnoreImages && holdsImage(o)
 	role := o.text("role")
 	switch role {
 	case "system", "developer":
-		talk.developer(content(o, "content", false))
+		talk.developer(content(o, "content", images))
 	case "user":
-		talk.Messages = append(talk.Messages, session.User(content(o, "content", false)))
+		talk.Messages = append(talk.Messages, session.User(content(o, "content", images)))
 	case "assistant":
-		text := content(o, "content", false)
+		text := content(o, "content", images)
 		if isPreamble(o, after) {
 			talk.add(session.AssistantCommentary, text)
 		} else {
@@ -346,6 +347,14 @@ func inputMessage(talk *conversation, o *object, after []value) {
 		o.c.add(invalid(o.at("role"), "%s is %q, it must be one of system, developer, user, "+
 			"assistant", o.at("role"), role))
 	}
+}
+
+// holdsImage tells whether a message has an image.
+func holdsImage(o *object) bool {
+	v := o.get("content")
+	return v.Kind() == jsondoc.Array && slices.ContainsFunc(v.list(), func(p value) bool {
+		return p.Kind() == jsondoc.Object && p.object().text("type") == "input_image"
+	})
 }
 
 // isPreamble tells whether a message of the assistant came before a call: it says so itself, or a

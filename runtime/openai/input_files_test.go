@@ -1,0 +1,46 @@
+package openai
+
+import (
+	"encoding/base64"
+	"testing"
+)
+
+// Text files are read as text; images are refused by a sentence, or left out where that is asked
+// for.
+func TestInputFiles(t *testing.T) {
+	data := base64.StdEncoding.EncodeToString([]byte("Täxt."))
+	for path, input := range map[string]string{
+		"/v1/responses": `"input":[{"role":"user","content":[{"type":"input_text","text":"Read: "},` +
+			`{"type":"input_file","filename":"a.txt","file_data":"data:text/plain;base64,` + data +
+			`"}]}]`,
+		"/v1/chat/completions": `"messages":[{"role":"user","content":[{"type":"text","text":"Read: "},` +
+			`{"type":"file","file":{"filename":"a.txt","file_data":"` + data + `"}}]}]`,
+	} {
+		srv, f := server(t, answers("ok"))
+		post(t, srv, path, `{`+input+`}`)
+		if got := history(f.last(t)); got != "user: Read: a.txt:\nTäxt." {
+			t.Errorf("%s: %q", path, got)
+		}
+	}
+	binary := base64.StdEncoding.EncodeToString([]byte("%PDF\xff"))
+	for part, want := range map[string]string{
+		`{"type":"input_file","file_data":"` + binary + `"}`: "text only",
+		`{"type":"input_file","file_data":"#"}`:              "not base64",
+		`{"type":"input_file","file_id":"file_1"}`:           "send its text",
+		`{"type":"input_image","image_url":"data:"}`:         "text only",
+	} {
+		srv, _ := server(t, answers("ok"))
+		r := ask(t, "POST", srv.URL+"/v1/responses", `{"input":[{"role":"user","content":[`+part+
+			`]}]}`)
+		param, _ := at(decode(t, r.body), "error", "param").(string)
+		code, _ := at(decode(t, r.body), "error", "code").(string)
+		wantFault(t, r, 400, kindInvalid, param, code, want)
+	}
+	srv, f := server(t, answers("ok"), func(o *Options) { o.IgnoreImages = true })
+	post(t, srv, "/v1/responses", `{"input":[{"role":"user","content":[`+
+		`{"type":"input_text","text":"Look: "},{"type":"input_image","image_url":"data:"}]}]}`)
+	if got := history(f.last(t)); got != "user: Look: [input_image left out: the model reads "+
+		"text only]" {
+		t.Errorf("%q", got)
+	}
+}
