@@ -31,6 +31,7 @@ type request struct {
 	unpaced bool         // tokens are sent as they come, however many streams are open
 	history string       // the field that holds the prompt or conversation, for errors
 	format  answerFormat // of the answer
+	lines   bool         // a stream is lines of JSON, not events
 	ids     bool         // show the tokens of prompt and answer
 	ignored []string     // parts of the request that have no effect
 	loops   bool         // turns that repeat themselves go on
@@ -166,7 +167,11 @@ func (a *answer) run() *fault {
 		follow.quiet = a.quiet
 	case a.req.stream:
 		defer a.port.pace.enter()()
-		a.out = startEvents(a.exchange, a.cancel)
+		if a.req.lines {
+			a.out = startLines(a.exchange, a.cancel)
+		} else {
+			a.out = startEvents(a.exchange, a.cancel)
+		}
 		follow.quiet, follow.whole = a.beat, false
 		if !a.req.unpaced {
 			follow.pace = a.port.pace

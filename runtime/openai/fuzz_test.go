@@ -141,3 +141,24 @@ func FuzzMessagesRequest(f *testing.F) {
 		wellFormed(t, bad)
 	})
 }
+
+func FuzzOllamaRequest(f *testing.F) {
+	seedBodies(f)
+	f.Add([]byte(`{"model":"a","prompt":"b","raw":true,"think":"low","options":{"stop":"c"}}`))
+	f.Add([]byte(`{"model":"a","messages":[{"role":"assistant","tool_calls":[{"function":` +
+		`{"name":"f","arguments":{}}}]},{"role":"tool","tool_name":"f"}],"format":"json"}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for _, parse := range []func(*object, int) (*ollamaRequest, *fault){parseOllamaChat,
+			parseOllamaGenerate} {
+			o, bad := parseObject(b)
+			if bad == nil {
+				var r *ollamaRequest
+				if r, bad = parse(o, 0); bad == nil {
+					startable(t, r.turns[0])
+					continue
+				}
+			}
+			wellFormed(t, bad)
+		}
+	})
+}

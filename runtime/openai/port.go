@@ -1,5 +1,5 @@
-// Package openai is the HTTP port: OpenAI's chat completions, responses and models, and Anthropic's
-// messages, over one session, with health, version and metrics beside them.
+// Package openai is the HTTP port: OpenAI's chat completions, responses and models, Anthropic's
+// messages and Ollama's chat over one session, with health, version and metrics beside them.
 //
 // The port is thin. It reads a request into session.Request, starts a turn, and writes the turn's
 // events in the form the client expects; what a turn is, which tools it may call and how its tokens
@@ -120,6 +120,16 @@ func (p *port) routes() map[string]methods {
 
 		"/v1/messages":              {"POST": p.answering(p.readMessages)},
 		"/v1/messages/count_tokens": {"POST": p.countTokens},
+
+		"/api/version":    {"GET": p.ollamaVersion},
+		"/api/tags":       {"GET": p.ollamaTags},
+		"/api/ps":         {"GET": p.ollamaLoaded},
+		"/api/show":       {"POST": p.ollamaShow},
+		"/api/pull":       {"POST": p.ollamaPull},
+		"/api/chat":       {"POST": p.answering(p.readOllamaChat)},
+		"/api/generate":   {"POST": p.answering(p.readOllamaGenerate)},
+		"/api/embed":      {"POST": refuseRoute("gpt-oss makes no embeddings")},
+		"/api/embeddings": {"POST": refuseRoute("gpt-oss makes no embeddings")},
 
 		"/tokenize":   {"POST": p.tokenize},
 		"/detokenize": {"POST": p.detokenize},

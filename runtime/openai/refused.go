@@ -59,6 +59,9 @@ var withoutEffect = []string{"user", "metadata", "service_tier", "store", "paral
 
 // unread lists the members that were not read and that this server does not know.
 func (o *object) unread() (names []string) {
+	if o == nil {
+		return nil
+	}
 	for name, raw := range o.members {
 		known := o.seen[name] || slices.Contains(withoutEffect, name) ||
 			jsondoc.Field{Raw: raw}.Kind() == jsondoc.Null

@@ -1,4 +1,4 @@
-// Server-sent events.
+// Server-sent events, and Ollama's lines of JSON.
 //
 // One stream belongs to one request and one goroutine. Events are collected and sent in one write
 // and one flush: one system call for each batch, not for each token. What must stay true: after a
@@ -25,13 +25,26 @@ type eventStream struct {
 	cancel context.CancelFunc // ends the turns that feed the stream
 	buf    bytes.Buffer
 	enc    *json.Encoder
+	lines  bool // of JSON: nothing stands around an event
 	err    error
 }
 
 // startEvents sends the headers. cancel is called once if a write fails.
 func startEvents(w http.ResponseWriter, cancel context.CancelFunc) *eventStream {
+	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	return startStream(w, cancel)
+}
+
+// startLines is startEvents for lines of JSON.
+func startLines(w http.ResponseWriter, cancel context.CancelFunc) *eventStream {
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	s := startStream(w, cancel)
+	s.lines = true
+	return s
+}
+
+func startStream(w http.ResponseWriter, cancel context.CancelFunc) *eventStream {
 	h := w.Header()
-	h.Set("Content-Type", "text/event-stream; charset=utf-8")
 	h.Set("Cache-Control", "no-cache")
 	h.Set("X-Accel-Buffering", "no") // nginx would hold the stream back
 	w.WriteHeader(http.StatusOK)
@@ -51,13 +64,17 @@ func (s *eventStream) event(name string, v any) {
 		s.buf.WriteString(name)
 		s.buf.WriteByte('\n')
 	}
-	s.buf.WriteString("data: ")
+	if !s.lines {
+		s.buf.WriteString("data: ")
+	}
 	// the encoder ends the line; JSON has no line breaks inside
 	if err := s.enc.Encode(v); err != nil {
 		s.fail(err)
 		return
 	}
-	s.buf.WriteByte('\n')
+	if !s.lines {
+		s.buf.WriteByte('\n')
+	}
 }
 
 // line adds a literal data line.

@@ -1,0 +1,199 @@
+// POST /api/chat and /api/generate: what a request of Ollama's API asks for.
+//
+// What must stay true: what is not said is OpenAI's default for this model, not Ollama's; a call
+// without an id, which older clients send, finds its result by name and order.
+
+package openai
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ossrun/ossrun/harmony/jsondoc"
+	"github.com/ossrun/ossrun/runtime/grammar"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// ollamaRequest is a request that has been checked.
+type ollamaRequest struct {
+	request
+	thinking bool // show it
+	generate bool // for /api/generate
+}
+
+func readOllama(o *object, history string) (*ollamaRequest, session.Request) {
+	r := &ollamaRequest{thinking: true, request: request{model: o.text("model"), n: 1,
+		stream: o.boolean("stream", true), lines: true, history: history}}
+	if r.model == "" {
+		o.c.add(missing("model"))
+	}
+	o.get("keep_alive") // the server's own --keep-alive decides
+	options := o.object("options")
+	if options != nil {
+		options.seen = map[string]bool{}
+	}
+	turn := session.Request{Params: sampling(options), Effort: "medium"}
+	turn.Params.RepetitionPenalty = float32(options.number("repeat_penalty", 0.01, 100,
+		float64(turn.Params.RepetitionPenalty)))
+	turn.Stop = stopList(options, "stop")
+	// -1 and -2 are Ollama's words for no limit
+	turn.MaxTokens = max(0, options.integer("num_predict", -2, 1<<30, 0))
+	for _, name := range options.unread() {
+		if !slices.Contains(ollamaPlacement, name) {
+			r.ignored = append(r.ignored, "options."+name)
+		}
+	}
+	r.readThink(o, &turn)
+	r.readFormat(o.get("format"))
+	return r, turn
+}
+
+// ollamaPlacement are options that say how a model is loaded, which the server's plan decides.
+var ollamaPlacement = []string{"num_ctx", "num_batch", "num_gpu", "main_gpu", "num_thread",
+	"use_mmap", "use_mlock", "numa", "low_vram"}
+
+// readThink reads whether thinking is shown, and how long it is.
+func (r *ollamaRequest) readThink(o *object, turn *session.Request) {
+	switch v := o.get("think"); v.Kind() {
+	case jsondoc.Null:
+	case jsondoc.Bool:
+		if r.thinking = o.flag("think"); !r.thinking {
+			turn.Effort = "low" // the model was not trained to answer without a thought
+		}
+	default:
+		turn.Effort = effortLevel(v)
+	}
+}
+
+// readFormat reads "json" or a JSON schema.
+func (r *ollamaRequest) readFormat(v value) {
+	switch v.Kind() {
+	case jsondoc.Null:
+	case jsondoc.String:
+		if text := v.text(); text == "json" {
+			r.format.final = grammar.JSONObject()
+		} else if text != "" {
+			v.c.add(invalid(v.Path, `%s is %q, it must be "json" or a schema`, v.Path, text))
+		}
+	default:
+		r.format.final, r.format.section = guidedField{v, "json"}.read()
+	}
+}
+
+func parseOllamaChat(o *object, bound int) (*ollamaRequest, *fault) {
+	r, turn := readOllama(o, "messages")
+	turn.MaxReasoning = bound
+	talk := ollamaConversation(o)
+	turn.Messages, turn.Instructions = talk.Messages, talk.instructions("")
+	tools := readOffer(o)
+	tools.into(&turn)
+	r.ignored = append(r.ignored, tools.ignored...)
+	r.format.into(&turn)
+	r.turns = []session.Request{turn}
+	return r, o.c.first
+}
+
+func ollamaConversation(o *object) *conversation {
+	talk := &conversation{}
+	list := o.list("messages")
+	if len(list) == 0 {
+		o.c.add(missing("messages"))
+	}
+	var open []session.Message // calls without results
+	for _, v := range list {
+		m := v.object()
+		if m == nil {
+			continue
+		}
+		refuseImages(m)
+		text := m.text("content")
+		switch role := m.text("role"); role {
+		case "system", "developer":
+			talk.developer(text)
+		case "user":
+			talk.Messages = append(talk.Messages, session.User(text))
+		case "assistant":
+			open = append(open, ollamaAssistant(talk, m, text)...)
+		case "tool":
+			id, name := m.text("tool_call_id"), m.text("tool_name")
+			answers := func(c session.Message) bool {
+				return id != "" && c.CallID == id || id == "" && (name == "" ||
+					c.Recipient == "functions."+name)
+			}
+			i := slices.IndexFunc(open, answers)
+			if i < 0 {
+				m.complain(invalid(m.path, "%s: no call came before this result", m.path))
+				continue
+			}
+			talk.result(open[i].CallID, name, text)
+			open = slices.Delete(open, i, i+1)
+		default:
+			m.complain(invalid(m.at("role"), "%s is %q, it must be system, user, assistant or tool",
+				m.at("role"), role))
+		}
+	}
+	return talk
+}
+
+// ollamaAssistant takes an earlier answer apart and returns its calls.
+func ollamaAssistant(talk *conversation, m *object, text string) (calls []session.Message) {
+	talk.add(session.AssistantReasoning, m.text("thinking"))
+	list := m.list("tool_calls")
+	if len(list) == 0 {
+		talk.add(session.AssistantAnswer, text)
+		return nil
+	}
+	talk.add(session.AssistantCommentary, text)
+	for _, v := range list {
+		call := v.object()
+		f := call.object("function")
+		name, id := f.text("name"), call.text("id")
+		if !toolName(name) {
+			v.c.add(invalid(f.at("name"), "%s.function.name is %q, which is not a tool name",
+				v.Path, name))
+			return nil
+		}
+		if id == "" {
+			id = fmt.Sprint("call_", len(talk.Messages))
+		}
+		arguments := f.get("arguments")
+		if arguments.Kind() != jsondoc.Object {
+			arguments.wrong("an object")
+		}
+		c := session.FunctionCall(id, name, string(arguments.Raw))
+		talk.Messages, calls = append(talk.Messages, c), append(calls, c)
+	}
+	return calls
+}
+
+func refuseImages(o *object) {
+	if len(o.list("images")) > 0 {
+		o.complain(unsupported(o.at("images"), "images", "the model reads text only"))
+	}
+}
+
+func parseOllamaGenerate(o *object, bound int) (*ollamaRequest, *fault) {
+	r, turn := readOllama(o, "prompt")
+	r.generate = true
+	refuseImages(o)
+	for _, name := range []string{"suffix", "template"} {
+		if o.text(name) != "" {
+			o.c.add(unsupported(name, name, "write the whole prompt, with raw"))
+		}
+	}
+	prompt, system := o.text("prompt"), o.text("system")
+	if prompt == "" {
+		o.c.add(invalid("prompt", "prompt is empty; a model is loaded by the first request that "+
+			"has one"))
+	}
+	if o.flag("raw") {
+		turn.Prompt, turn.Final = encodePrompt(prompt).ids, r.format.final
+	} else {
+		turn.Messages = []session.Message{session.User(prompt)}
+		turn.Instructions, turn.MaxReasoning = strings.TrimSpace(system), bound
+		r.format.into(&turn)
+	}
+	r.turns = []session.Request{turn}
+	return r, o.c.first
+}
