@@ -20,7 +20,9 @@ type answer struct {
 	before  int // code blocks of the conversation before this answer
 	started time.Time
 	live    bool
-	ending  string // one line under what was said, where it did not end by itself
+	tools   bool     // its calls are run
+	sources []source // what its citations name
+	ending  string   // one line under what was said, where it did not end by itself
 	tone    term.Style
 }
 
@@ -66,12 +68,11 @@ func (a *answer) take(e session.Event, at time.Time) bool {
 		return false
 	case session.CallEnd:
 		if c := a.call(e.Index); c != nil {
-			c.started = at
+			c.started, c.running = at, a.tools
 		}
 		return false
 	case session.ToolOutput:
 		if c := a.call(e.Index); c != nil {
-			c.running = true
 			c.output += c.said.Push(e.Text)
 		}
 		return false
@@ -100,6 +101,12 @@ func (a *answer) call(index int) *call {
 	return nil
 }
 
+// calls tells whether a call runs, or waits to be allowed.
+func (a *answer) calls() bool {
+	c, ok := a.last().(*call)
+	return ok && c.running
+}
+
 func (a *answer) last() part {
 	if len(a.parts) == 0 {
 		return nil
@@ -117,7 +124,8 @@ func (a *answer) push(p part, at time.Time) {
 func (a *answer) speech(aside bool, at time.Time) *speech {
 	s, ok := a.last().(*speech)
 	if !ok || s.aside != aside {
-		s = &speech{text: markdown.New(a.palette, a.before+len(a.code())), aside: aside}
+		before := a.before + len(a.code())
+		s = &speech{text: markdown.New(a.palette, before), before: before, aside: aside}
 		a.push(s, at)
 	}
 	return s
@@ -127,6 +135,11 @@ func (a *answer) speech(aside bool, at time.Time) *speech {
 func (a *answer) finish(at time.Time, ending string, tone term.Style) {
 	if l := a.last(); l != nil {
 		l.end(at)
+	}
+	for _, p := range a.parts {
+		if c, ok := p.(*call); ok && c.running {
+			c.running, c.ended, c.failed = false, at, "it was not run to its end"
+		}
 	}
 	a.live, a.ending, a.tone = false, ending, tone
 }
@@ -155,6 +168,9 @@ func (a *answer) runs(l layout) []run {
 			text += ", " + seconds(waited)
 		}
 		out = append(out, run{rows: []string{l.dim(text, l.width)}})
+	}
+	if len(a.sources) > 0 {
+		out = append(out, run{rows: blankRow}, run{rows: a.footnotes(l)})
 	}
 	if a.ending != "" {
 		if len(out) > 0 {
@@ -232,9 +248,10 @@ func (t *thought) runs(l layout, live bool) []run {
 
 // A speech is markdown for the person: the answer, or a word before a call.
 type speech struct {
-	text  *markdown.Stream
-	clean term.Cleaner
-	aside bool
+	text   *markdown.Stream
+	before int // code blocks before it
+	clean  term.Cleaner
+	aside  bool
 }
 
 func (s *speech) push(text string) { s.text.Push(s.clean.Push(text)) }

@@ -19,6 +19,10 @@ const (
 	outputRows   = 6
 )
 
+// keptOutput is how many bytes of a call's output are kept with the conversation, for the screen;
+// what the model read is kept whole.
+const keptOutput = 32 << 10
+
 // A call is the model asking for a tool.
 type call struct {
 	index     int // in the turn
@@ -58,7 +62,11 @@ func (c *call) returned(e session.ToolEnd, at time.Time) {
 }
 
 func (c *call) keep() keptPart {
-	return keptPart{Kind: "call", Name: c.name, Text: c.arguments, Output: c.output,
+	output := c.output
+	if cut := len(output) - keptOutput; cut > 0 {
+		output = "…" + strings.ToValidUTF8(output[cut:], "")
+	}
+	return keptPart{Kind: "call", Name: c.name, Text: c.arguments, Output: output,
 		Failed: c.failed, Seconds: c.ended.Sub(c.started).Seconds()}
 }
 
@@ -103,7 +111,7 @@ func (c *call) runs(l layout, _ bool) []run {
 
 // rows are the first or the last rows of a text, or all of them while nothing is folded.
 func (c *call) rows(l layout, text string, style term.Style, most int, last bool) []string {
-	// not all of it is wrapped
+	whole := strings.Count(text, "\n") + 1 // of which not all is wrapped
 	if lines := strings.Split(text, "\n"); !l.unfolded && len(lines) > 4*most {
 		if last {
 			text = strings.Join(lines[len(lines)-4*most:], "\n")
@@ -114,7 +122,7 @@ func (c *call) rows(l layout, text string, style term.Style, most int, last bool
 	rows := term.Wrap([]term.Span{{Text: text, Style: style}}, max(l.width-2, 1))
 	if !l.unfolded && len(rows) > most {
 		more := term.Row{{Text: fmt.Sprintf("… Ctrl+T shows all of %s lines",
-			thousands(strings.Count(text, "\n")+1)), Style: term.Dim}}
+			thousands(whole)), Style: term.Dim}}
 		if last {
 			rows = append([]term.Row{more}, rows[len(rows)-most+1:]...)
 		} else {

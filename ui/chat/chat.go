@@ -41,6 +41,8 @@ type Options struct {
 	MaxTokens int // generated tokens a turn at most; 0: as many as the context holds
 	// MaxReasoning is session.Request.MaxReasoning of every turn.
 	MaxReasoning int
+	Tools        []session.Tool // what the model may call; the caller closes them after Run
+	Approval     *Approval      // where tools ask whether they may run; nil: none asks
 
 	In          io.Reader     // a terminal
 	Out         io.Writer     // a terminal

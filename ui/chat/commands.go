@@ -36,6 +36,8 @@ func init() {
 			func(m *Model, _ string) tea.Cmd { m.reset(); return nil }},
 		{"effort", "low|medium|high", "how long the model thinks (Ctrl+R)", (*Model).setEffort},
 		{"system", "TEXT", "the model's instructions; \"off\" removes them", (*Model).setSystem},
+		{"tools", "", "what the model may call",
+			func(m *Model, _ string) tea.Cmd { m.tools(); return nil }},
 		{"regenerate", "", "ask the last question again",
 			func(m *Model, _ string) tea.Cmd { return m.regenerate() }},
 		{"copy", "N", "the last answer, or code block N, into the clipboard", (*Model).copy},

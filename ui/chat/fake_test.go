@@ -64,6 +64,11 @@ func (t *scriptTurn) Next() (session.Event, bool) {
 		t.result.Answer += e.Text
 	case session.Reasoning:
 		t.result.Reasoning += e.Text
+	case session.CallStart:
+		t.result.Calls = append(t.result.Calls, session.Call{ID: e.ID, Name: e.Name,
+			Recipient: e.Recipient})
+	case session.CallEnd:
+		t.result.Calls[len(t.result.Calls)-1].Arguments = e.Arguments
 	case session.Done:
 		t.over = true
 		t.result.Done = e

@@ -18,6 +18,9 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 		m.editor.insert(string(k.Runes))
 		return nil
 	}
+	if m.asking != nil && m.approve(k.String()) {
+		return nil
+	}
 	e, width := &m.editor, m.editorWidth()
 	switch k.String() {
 	case "enter":

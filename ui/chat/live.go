@@ -108,9 +108,8 @@ func (b *mailbox) wake() {
 }
 
 // run reads a turn from its start to its end.
-func (b *mailbox) run(ctx context.Context, r session.Runner, req session.Request,
-	clock func() time.Time) {
-	turn, err := r.Start(ctx, req)
+func (b *mailbox) run(start func() (session.Turn, error), clock func() time.Time) {
+	turn, err := start()
 	if err != nil {
 		b.end(session.Result{}, err)
 		return

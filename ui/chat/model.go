@@ -39,8 +39,9 @@ type Model struct {
 	conversation conversation
 	editor       editor
 	history      *history
-	live         *live // nil: nothing is being written
-	turns        int   // turns begun so far
+	asking       *approvalAsk // a tool's open question
+	live         *live        // nil: nothing is being written
+	turns        int          // turns begun so far
 
 	keeper   keeper
 	id, name string // of the conversation; name is "" until it is given one
@@ -119,8 +120,8 @@ func (m *Model) greet() {
 	m.transcript.add(&block{lines: rows})
 }
 
-// Init waits for notices; the terminal sends its size by itself.
-func (m *Model) Init() tea.Cmd { return m.nextNotice() }
+// Init waits for notices and for questions of tools; the terminal sends its size by itself.
+func (m *Model) Init() tea.Cmd { return tea.Batch(m.nextNotice(), m.nextAsk()) }
 
 // nextNotice waits for the next line that the program has for the person.
 func (m *Model) nextNotice() tea.Cmd {
@@ -176,6 +177,9 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case notice:
 		m.inform(string(msg))
 		return m, m.nextNotice()
+	case approvalAsk:
+		m.asking = &msg
+		return m, m.nextAsk()
 	case found:
 		m.transcript.add(&block{lines: msg.rows})
 		m.transcript.follow = true
@@ -258,10 +262,15 @@ func (m *Model) ask(text string, replaced *exchange) tea.Cmd {
 		MaxReasoning: m.options.MaxReasoning,
 	}
 	m.keep()
-	clock, runner := m.clock, m.options.Model
+	a.tools = len(m.options.Tools) > 0
+	clock := m.clock
+	start := func() (session.Turn, error) {
+		return session.StartWithTools(ctx, m.options.Model, req, m.options.Tools,
+			session.ToolLimits{})
+	}
 	m.background.Go(func() {
 		defer cancel()
-		l.box.run(ctx, runner, req, clock)
+		l.box.run(start, clock)
 	})
 	return tea.Batch(l.box.next(m.ctx, l.number, time.Time{}, clock), nextTick())
 }
@@ -317,11 +326,12 @@ func (m *Model) frame(f frame) tea.Cmd {
 	}
 	if f.over {
 		l.exchange.messages = append(l.exchange.messages, f.result.Messages...)
+		l.answer.cite(f.result.Answer, f.result.Citations)
 		if l.answer.live { // a runner that ended without Done
 			l.answer.finish(m.now, "the engine ended without a word: /regenerate asks again",
 				term.Red)
 		}
-		m.live = nil
+		m.live, m.asking = nil, nil
 		m.keep()
 		return nil
 	}
@@ -356,6 +366,9 @@ func (m *Model) ended(d session.Done) {
 	case session.FinishToolCalls:
 		tone = term.Yellow
 		ending = "the model asked for a tool, and this chat offers none: /regenerate asks again"
+		if len(m.options.Tools) > 0 {
+			ending = "the model may not make this call: /regenerate asks again"
+		}
 	case session.FinishLoop:
 		tone = term.Yellow
 		ending = session.ErrLoop.Error() + ": /regenerate asks again"

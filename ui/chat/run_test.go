@@ -203,9 +203,11 @@ func TestFramesGatherTokens(t *testing.T) {
 	defer cancel()
 	var all sync.WaitGroup
 	all.Go(func() {
-		box.run(ctx, &script{turns: [][]session.Event{turn(reasoning(strings.Repeat("x ", 5000)),
-			[]session.Event{stopped(1, 5000)})}},
-			session.Request{}, time.Now)
+		runner := &script{turns: [][]session.Event{turn(reasoning(strings.Repeat("x ", 5000)),
+			[]session.Event{stopped(1, 5000)})}}
+		box.run(func() (session.Turn, error) {
+			return runner.Start(ctx, session.Request{})
+		}, time.Now)
 	})
 	defer all.Wait()
 	var last time.Time

@@ -45,6 +45,7 @@ type keptExchange struct {
 	Summary  string            `json:"summary,omitempty"`
 	Messages []session.Message `json:"messages"`
 	Parts    []keptPart        `json:"parts"`
+	Sources  []keptSource      `json:"sources,omitempty"`
 	Ending   string            `json:"ending,omitempty"`
 	Live     bool              `json:"live,omitempty"` // it was still being written
 }
@@ -58,6 +59,11 @@ type keptPart struct {
 	Name    string  `json:"name,omitempty"`
 	Output  string  `json:"output,omitempty"`
 	Failed  string  `json:"failed,omitempty"`
+}
+
+type keptSource struct {
+	URL   string `json:"url"`
+	Title string `json:"title"`
 }
 
 // newID names a conversation.
@@ -108,6 +114,9 @@ func (e *exchange) keep(before int) keptExchange {
 	}
 	for _, p := range e.answer.parts {
 		k.Parts = append(k.Parts, p.keep())
+	}
+	for _, s := range e.answer.sources {
+		k.Sources = append(k.Sources, keptSource{s.url, s.title})
 	}
 	return k
 }
@@ -173,12 +182,16 @@ func (m *Model) answerOf(k keptExchange, before int) *answer {
 				output: term.Clean(p.Output), failed: term.Clean(p.Failed), started: start,
 				ended: start.Add(took)})
 		default:
-			s := &speech{text: markdown.New(m.palette, before+len(a.code())),
+			code := before + len(a.code())
+			s := &speech{text: markdown.New(m.palette, code), before: code,
 				aside: p.Kind == "aside"}
 			s.text.Push(text)
 			s.text.End()
 			a.parts = append(a.parts, s)
 		}
+	}
+	for _, s := range k.Sources {
+		a.sources = append(a.sources, source{s.URL, s.Title})
 	}
 	ending, tone := k.Ending, term.Dim
 	if k.Live {

@@ -22,6 +22,7 @@ type layout struct {
 	width    int       // columns for an entry
 	wide     int       // columns for code
 	height   int       // rows of the transcript on the screen
+	plain    bool      // without escape sequences
 	unfolded bool      // reasoning and long questions are shown whole
 	now      time.Time // for what is still going on
 }

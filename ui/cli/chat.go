@@ -47,6 +47,8 @@ func chatCommand(t Terminal) *cli.Command {
 					Usage: "go on with the conversation `ID|NAME`, which /sessions lists"},
 				&cli.BoolFlag{Name: "no-history", Category: groupSessions,
 					Usage: "keep neither the conversation nor what is typed"},
+				&cli.BoolFlag{Name: "plain", Category: groupScreen,
+					Usage: "a chat that only prints lines (the default where TERM is dumb)"},
 				&cli.BoolFlag{Name: "show-reasoning", Usage: "with a PROMPT: print the reasoning " +
 					"on stderr"},
 				&cli.BoolFlag{Name: "json", Usage: "with a PROMPT: print one JSON object"},
@@ -102,6 +104,10 @@ func chatCommand(t Terminal) *cli.Command {
 			}
 			defer m.Close()
 			chosen.Context = m.ContextLength
+			approval := chat.NewApproval()
+			if !once {
+				chosen.Approve = approval.Ask
+			}
 			given, closeTools, err := toolsOfChat(c.Context, chosen, tell)
 			if err != nil {
 				return err
@@ -115,9 +121,14 @@ func chatCommand(t Terminal) *cli.Command {
 					Params: params, MaxTokens: answers.maxTokens, MaxReasoning: reasoning,
 				}, given)
 			}
-			return chat.Run(c.Context, chat.Options{
-				Model: withTools{m, given}, Notice: notice, Notices: notices,
-				Effort: answers.effort, System: answers.system, Params: params,
+			talk := chat.Run
+			if c.Bool("plain") || os.Getenv("TERM") == "dumb" {
+				talk = chat.RunPlain
+				restore()
+			}
+			return talk(c.Context, chat.Options{
+				Model: m, Notice: notice, Notices: notices, Effort: answers.effort,
+				System: answers.system, Params: params, Tools: given, Approval: approval,
 				MaxTokens: answers.maxTokens, MaxReasoning: reasoning, In: t.In, Out: t.Out,
 				HistoryPath: historyPath(c), Store: store, Resume: resume,
 				NoColor: os.Getenv("NO_COLOR") != "",

@@ -27,6 +27,7 @@ const (
 	groupLife     = "Life cycle"
 	groupSampling = "The answer"
 	groupSessions = "Conversations"
+	groupScreen   = "The screen"
 	groupSettings = "Settings"
 )
 

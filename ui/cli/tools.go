@@ -110,16 +110,6 @@ func toolsOfChat(ctx context.Context, o tools.Options, tell func(string)) ([]ses
 	return list, closeAll, nil
 }
 
-// withTools is a model whose turns run these tools.
-type withTools struct {
-	session.Runner
-	tools []session.Tool
-}
-
-func (w withTools) Start(ctx context.Context, r session.Request) (session.Turn, error) {
-	return session.StartWithTools(ctx, w.Runner, r, w.tools, session.ToolLimits{})
-}
-
 // toolLine is a call that has ended, for a person.
 func toolLine(e session.ToolEnd, so session.Result) string {
 	line := e.Result.Title

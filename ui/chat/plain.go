@@ -1,0 +1,243 @@
+// The chat for terminals that can only print lines (TERM=dumb, an editor's shell, a screen reader).
+//
+// The same Model does the work: lines are typed into its editor, and what comes into its transcript
+// is printed as it comes. So a command or a tool exists once.
+
+package chat
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/ossrun/ossrun/ui/chat/term"
+)
+
+const plainWidth = 80
+
+// RunPlain is Run line by line, without a screen. It ends with the end of o.In, with /quit, or with
+// ctx.
+func RunPlain(ctx context.Context, o Options) error {
+	ctx, cancel := context.WithCancel(ctx)
+	o.NoColor = true
+	m := newModel(ctx, o)
+	m.clipboard = o.Out
+	m.width, m.height, m.laidOut = plainWidth, 24, plainWidth
+	defer m.background.Wait()
+	defer cancel()
+	p := &plain{model: m, out: bufio.NewWriter(o.Out), done: map[entry]bool{},
+		messages: make(chan tea.Msg, 16)}
+	p.start(m.Init())
+	lines := make(chan string)
+	go func() { // a read cannot be cancelled: it ends with the terminal or the process
+		defer close(lines)
+		for in := bufio.NewReader(o.In); ; {
+			line, err := in.ReadString('\n')
+			if err != nil && line == "" {
+				return
+			}
+			select {
+			case lines <- strings.TrimRight(line, "\r\n"):
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	for !m.leaving {
+		if err := p.flush(); err != nil {
+			return fmt.Errorf("chat: %w", err)
+		}
+		select {
+		case line, ok := <-lines:
+			if !ok {
+				if m.live == nil {
+					return ctx.Err()
+				}
+				lines = nil // the answer is waited for
+				continue
+			}
+			p.line(line)
+		case msg := <-p.messages:
+			_, cmd := m.Update(msg)
+			p.start(cmd)
+			if lines == nil && m.live == nil {
+				return p.flush()
+			}
+		case <-ctx.Done():
+			m.keep()
+			return ctx.Err()
+		}
+	}
+	return p.flush()
+}
+
+// plain prints a Model's transcript.
+type plain struct {
+	model    *Model
+	out      *bufio.Writer
+	messages chan tea.Msg
+
+	done   map[entry]bool // what was printed
+	part   int            // of the answer being written
+	offset int            // bytes of that part that were printed
+	asked  bool           // the prompt stands on the last line
+	typed  string         // lines that go on
+}
+
+// start runs a command of the Model, whose message comes back.
+func (p *plain) start(cmd tea.Cmd) {
+	if cmd == nil {
+		return
+	}
+	ctx := p.model.ctx
+	go func() {
+		msg := cmd()
+		if batch, ok := msg.(tea.BatchMsg); ok {
+			for _, c := range batch {
+				p.start(c)
+			}
+			return
+		}
+		if msg == nil {
+			return
+		}
+		select {
+		case p.messages <- msg:
+		case <-ctx.Done():
+		}
+	}()
+}
+
+// line takes one typed line. One that ends in a backslash goes on.
+func (p *plain) line(text string) {
+	m := p.model
+	p.asked = false
+	if m.asking != nil {
+		m.approve(strings.TrimSpace(text)[:min(1, len(strings.TrimSpace(text)))])
+		return
+	}
+	if rest, ok := strings.CutSuffix(text, `\`); ok {
+		p.typed += rest + "\n"
+		p.asked = true
+		return
+	}
+	m.now = m.clock()
+	m.message = ""
+	m.editor.set("")
+	m.editor.insert(p.typed + text)
+	p.typed = ""
+	before := m.live
+	p.start(m.send())
+	if m.live != nil && m.live != before {
+		p.done[m.live.question] = true // the person sees it
+	}
+	m.editor.set("")
+}
+
+// flush prints what is new, and the prompt where an answer to it is waited for.
+func (p *plain) flush() error {
+	m := p.model
+	for _, e := range m.transcript.entries {
+		if p.done[e] {
+			continue
+		}
+		if a, ok := e.(*answer); ok {
+			if !p.answer(a) {
+				break // what stands behind it waits
+			}
+		} else {
+			p.rows(e)
+		}
+		p.done[e] = true
+	}
+	if m.message != "" {
+		fmt.Fprintf(p.out, "[%s]\n", m.message)
+		m.message = ""
+	}
+	switch {
+	case m.asking != nil && !p.asked && m.live != nil && m.live.answer.calls():
+		fmt.Fprintf(p.out, "\nMay this run? %s\n(y once, a always, n not now, N never) ",
+			term.Clean(m.asking.text))
+		p.asked = true
+	case m.live == nil && !p.asked && !m.leaving:
+		fmt.Fprint(p.out, "\n> ")
+		p.asked = true
+	}
+	return p.out.Flush()
+}
+
+func (p *plain) rows(e entry) {
+	l := layout{palette: p.model.palette, width: plainWidth, wide: plainWidth, height: 24,
+		unfolded: p.model.unfolded, now: p.model.now}
+	for _, r := range e.runs(l) {
+		for _, row := range r.rows {
+			fmt.Fprintln(p.out, strings.TrimRight(ansi.Strip(r.prefix+row), " "))
+		}
+	}
+}
+
+// answer prints what came of an answer, and reports whether that was all.
+func (p *plain) answer(a *answer) bool {
+	for ; p.part < len(a.parts); p.part++ {
+		over := !a.live || p.part < len(a.parts)-1
+		if c, ok := a.parts[p.part].(*call); ok {
+			over = !c.running && (over || !c.ended.IsZero())
+		}
+		if p.print(a.parts[p.part], over); !over {
+			return false
+		}
+		p.offset = 0
+	}
+	if a.live {
+		return false
+	}
+	p.part = 0
+	l := layout{palette: p.model.palette, width: plainWidth, plain: true}
+	for _, row := range a.footnotes(l) {
+		fmt.Fprintln(p.out, row)
+	}
+	if a.ending != "" {
+		fmt.Fprintf(p.out, "[%s]\n", a.ending)
+	}
+	return true
+}
+
+// print writes the new text of a part.
+func (p *plain) print(of part, over bool) {
+	switch t := of.(type) {
+	case *thought:
+		if p.model.unfolded {
+			p.text(t.text.text.String())
+		} else if over {
+			fmt.Fprintf(p.out, "[%s]", t.head())
+		}
+	case *speech:
+		p.text(t.text.Text())
+	case *call:
+		if t.started.IsZero() && !over {
+			return // its arguments are still coming
+		}
+		p.text("-> " + t.name + " " + strings.TrimSpace(t.arguments) + "\n" + t.output)
+		if over && t.failed != "" {
+			fmt.Fprint(p.out, "\n[failed: "+t.failed+"]")
+		} else if over && t.ended.After(t.started) {
+			fmt.Fprintf(p.out, "\n[%s]", seconds(t.ended.Sub(t.started).Round(time.Millisecond)))
+		}
+	}
+	if over {
+		fmt.Fprintln(p.out)
+	}
+}
+
+func (p *plain) text(all string) {
+	if p.offset < len(all) {
+		_, _ = io.WriteString(p.out, all[p.offset:]) // flush reports what cannot be written
+		p.offset = len(all)
+	}
+}

@@ -1,0 +1,78 @@
+package chat
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// A paper is what a plain chat has printed.
+type paper struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (p *paper) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.Write(b)
+}
+
+func (p *paper) until(t *testing.T, what string) string {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		p.mu.Lock()
+		text := p.text.String()
+		p.mu.Unlock()
+		if strings.HasSuffix(text, what) {
+			return text
+		}
+		if time.Now().After(end) {
+			t.Fatalf("no %q at the end of\n%s", what, text)
+		}
+	}
+}
+
+func TestPlain(t *testing.T) {
+	approval, mark := NewApproval(), "【1†L1】"
+	tool := &scriptTool{approval: approval, output: []string{"0 1\n", "1 1\n"}, cited: []session.Citation{
+		{Start: 4, End: 8, URL: "https://go.dev/a", Title: "Factorials"}}}
+	in, keys := io.Pipe()
+	defer keys.Close()
+	out := &paper{}
+	ended := make(chan error, 1)
+	go func() {
+		ended <- RunPlain(t.Context(), Options{In: in, Out: out, Approval: approval, Tools: []session.Tool{tool},
+			Model: &script{turns: calling(turn(answering("Yes."+mark+" Done."), []session.Event{stopped(9, 2)}))}})
+	}()
+	send := func(line string) {
+		if _, err := io.WriteString(keys, line+"\n"); err != nil {
+			t.Error(err)
+		}
+	}
+	out.until(t, "\n> ")
+	send("/effort high")
+	out.until(t, "[effort high from the next question on]\n\n> ")
+	send(`compute \`)
+	send("this")
+	out.until(t, "(y once, a always, n not now, N never) ")
+	send("y")
+	text := out.until(t, "https://go.dev/a\n\n> ")
+	for _, want := range []string{"[thought for ", "-> python import math", "0 1\n1 1\n", "Yes.[1] Done.\n[1] Factorials "} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "\x1b") {
+		t.Errorf("an escape sequence is printed: %q", text)
+	}
+	send("/bye")
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,115 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// A scriptTool is python that says what it was told to, if it is allowed to.
+type scriptTool struct {
+	approval *Approval
+	output   []string
+	hold     chan struct{} // closed when the call may end
+	result   session.ToolResult
+	err      error
+	cited    []session.Citation
+}
+
+func (*scriptTool) Offer(r *session.Request)              { r.Python = true }
+func (*scriptTool) Runs(recipient string) bool            { return recipient == "python" }
+func (*scriptTool) Close() error                          { return nil }
+func (s *scriptTool) Citations(string) []session.Citation { return s.cited }
+func (s *scriptTool) Run(ctx context.Context, c session.Call, output func(string)) (
+	session.ToolResult, error) {
+	if s.approval != nil {
+		if ok, err := s.approval.Ask(ctx, "", "python", c.Arguments); err != nil || !ok {
+			return session.ToolResult{}, errors.Join(err, errors.New("the user said no"))
+		}
+	}
+	for _, o := range s.output {
+		output(o)
+	}
+	if s.hold != nil {
+		<-s.hold
+	}
+	return s.result, s.err
+}
+
+const program = "import math\nfor n in range(30):\n    print(n, math.factorial(n))"
+
+func calling(then ...[]session.Event) [][]session.Event {
+	all := [][]session.Event{turn(reasoning("I should compute this."), []session.Event{
+		session.CallStart{ID: "c1", Name: "python", Recipient: "python"},
+		session.CallArguments{Text: program}, session.CallEnd{Arguments: program},
+		session.Done{Finish: session.FinishToolCalls,
+			Usage: session.Usage{Prompt: 50, Cached: 40, Completion: 30}}})}
+	return append(all, then...)
+}
+
+func TestToolCards(t *testing.T) {
+	tool := &scriptTool{hold: make(chan struct{}), result: session.ToolResult{Text: "done"}}
+	for n := range 30 {
+		tool.output = append(tool.output, "line "+strings.Repeat("x", n)+"\n")
+	}
+	var mark = "【1†L1】"
+	tool.cited = []session.Citation{{Start: 4, End: 8, URL: "https://go.dev/a", Title: "Factorials"}}
+	s := newStage(t, 80, 24, Options{Tools: []session.Tool{tool}},
+		calling(turn(answering("Yes."+mark+" That is it."), []session.Event{stopped(120, 9)}))...)
+	s.ask("/tools")
+	s.ask("compute")
+	events := len(turn(reasoning("I should compute this."))) + 3
+	s.play(events+30, step)
+	s.clock.advance(2 * time.Second)
+	s.send(tick(s.clock.read()))
+	s.golden("tool-running")
+	close(tool.hold)
+	s.play(0, step)
+	shown := strings.ReplaceAll(s.m.View(), "\x1b]8;;https://go.dev/a\x1b\\", "<link>")
+	if !strings.Contains(shown, "<link>") || strings.Contains(s.text(), mark) {
+		t.Errorf("the source is no link:\n%s", shown)
+	}
+	for _, size := range [][2]int{{160, 50}, {40, 12}, {80, 24}} {
+		s.send(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
+	}
+}
+
+func TestApproval(t *testing.T) {
+	approval := NewApproval()
+	tool := &scriptTool{approval: approval, result: session.ToolResult{Text: "42"}}
+	o := Options{Tools: []session.Tool{tool}, Approval: approval}
+	done := turn(answering("Fine."), []session.Event{stopped(90, 2)})
+	s := newStage(t, 80, 24, o, append(append(calling(done), calling(done)...), calling(done)...)...)
+	question := func() {
+		t.Helper()
+		msg := s.m.nextAsk()()
+		s.send(msg)
+	}
+	s.ask("compute")
+	question()
+	s.golden("approval")
+	s.keys("esc")
+	s.play(0, step)
+	if s.m.asking != nil || s.m.live != nil {
+		t.Fatal("Esc does not end a turn that asks")
+	}
+	s.runner.turns = append(calling(done), calling(done)...)
+	s.ask("compute")
+	question()
+	s.send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("N")})
+	s.play(0, step)
+	if !strings.Contains(s.text(), "the user said no") {
+		t.Errorf("refused:\n%s", s.text())
+	}
+	s.ask("again")
+	s.play(0, step) // it was forbidden for good: no question
+	if strings.Count(s.text(), "the user said no") == 0 || !strings.Contains(s.text(), "Fine.") {
+		t.Errorf("refused again:\n%s", s.text())
+	}
+}
