@@ -50,6 +50,7 @@ type Model struct {
 
 	effort, system string
 	unfolded       bool
+	plain          bool    // lines are printed, and stay as they are
 	context        int     // tokens of the context in use, as of the last turn
 	rate           float64 // tokens a second of the last turn
 	message        string  // a few words over the editor, until the next key
@@ -326,7 +327,7 @@ func (m *Model) frame(f frame) tea.Cmd {
 	}
 	if f.over {
 		l.exchange.messages = append(l.exchange.messages, f.result.Messages...)
-		l.answer.cite(f.result.Answer, f.result.Citations)
+		l.answer.cite(f.result.Answer, f.result.Citations, m.plain)
 		if l.answer.live { // a runner that ended without Done
 			l.answer.finish(m.now, "the engine ended without a word: /regenerate asks again",
 				term.Red)

@@ -27,7 +27,7 @@ func RunPlain(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	o.NoColor = true
 	m := newModel(ctx, o)
-	m.clipboard = o.Out
+	m.clipboard, m.plain = o.Out, true
 	m.width, m.height, m.laidOut = plainWidth, 24, plainWidth
 	defer m.background.Wait()
 	defer cancel()

@@ -40,15 +40,17 @@ func (p *paper) until(t *testing.T, what string) string {
 
 func TestPlain(t *testing.T) {
 	approval, mark := NewApproval(), "【1†L1】"
-	tool := &scriptTool{approval: approval, output: []string{"0 1\n", "1 1\n"}, cited: []session.Citation{
-		{Start: 4, End: 8, URL: "https://go.dev/a", Title: "Factorials"}}}
+	tool := &scriptTool{approval: approval, output: []string{"0 1\n", "1 1\n"}}
+	tool.cited = []session.Citation{{Start: 4, End: 10, URL: "https://go.dev/a",
+		Title: "Factorials"}}
 	in, keys := io.Pipe()
 	defer keys.Close()
 	out := &paper{}
 	ended := make(chan error, 1)
 	go func() {
-		ended <- RunPlain(t.Context(), Options{In: in, Out: out, Approval: approval, Tools: []session.Tool{tool},
-			Model: &script{turns: calling(turn(answering("Yes."+mark+" Done."), []session.Event{stopped(9, 2)}))}})
+		said := turn(answering("Yes."+mark+" Done."), []session.Event{stopped(9, 2)})
+		ended <- RunPlain(t.Context(), Options{In: in, Out: out, Approval: approval,
+			Tools: []session.Tool{tool}, Model: &script{turns: calling(said)}})
 	}()
 	send := func(line string) {
 		if _, err := io.WriteString(keys, line+"\n"); err != nil {
@@ -63,7 +65,8 @@ func TestPlain(t *testing.T) {
 	out.until(t, "(y once, a always, n not now, N never) ")
 	send("y")
 	text := out.until(t, "https://go.dev/a\n\n> ")
-	for _, want := range []string{"[thought for ", "-> python import math", "0 1\n1 1\n", "Yes.[1] Done.\n[1] Factorials "} {
+	for _, want := range []string{"[thought for ", "-> python import math", "0 1\n1 1\n",
+		"Yes." + mark + " Done.\n" + mark + " Factorials "} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)
 		}

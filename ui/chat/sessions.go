@@ -64,6 +64,7 @@ type keptPart struct {
 type keptSource struct {
 	URL   string `json:"url"`
 	Title string `json:"title"`
+	Mark  string `json:"mark"` // what stands in the answer that the model gave
 }
 
 // newID names a conversation.
@@ -116,7 +117,7 @@ func (e *exchange) keep(before int) keptExchange {
 		k.Parts = append(k.Parts, p.keep())
 	}
 	for _, s := range e.answer.sources {
-		k.Sources = append(k.Sources, keptSource{s.url, s.title})
+		k.Sources = append(k.Sources, keptSource{s.url, s.title, s.mark})
 	}
 	return k
 }
@@ -191,7 +192,7 @@ func (m *Model) answerOf(k keptExchange, before int) *answer {
 		}
 	}
 	for _, s := range k.Sources {
-		a.sources = append(a.sources, source{s.URL, s.Title})
+		a.sources = append(a.sources, source{s.URL, s.Title, s.Mark})
 	}
 	ending, tone := k.Ending, term.Dim
 	if k.Live {

@@ -14,24 +14,28 @@ import (
 )
 
 // A source is one footnote.
-type source struct{ url, title string }
+type source struct{ url, title, mark string }
 
 // cite puts numbers where the answer has marks, and the sources under it. The offsets of citations
 // are those of the whole answer; its parts are searched for the marks' text.
-func (a *answer) cite(whole string, citations []session.Citation) {
+func (a *answer) cite(whole string, citations []session.Citation, marks bool) {
 	text := []rune(whole)
 	numbers := map[string]int{} // by address
 	for _, c := range citations {
 		if c.Start < 0 || c.End > len(text) || c.Start >= c.End {
 			continue
 		}
+		mark := term.Clean(string(text[c.Start:c.End]))
 		n, known := numbers[c.URL]
 		if !known {
-			a.sources = append(a.sources, source{c.URL, c.Title})
+			a.sources = append(a.sources, source{c.URL, c.Title, mark})
 			n = len(a.sources)
 			numbers[c.URL] = n
 		}
-		a.replace(term.Clean(string(text[c.Start:c.End])), fmt.Sprintf("[%d]", n))
+		if marks { // they have been printed
+			continue
+		}
+		a.replace(mark, fmt.Sprintf("[%d]", n))
 	}
 }
 
@@ -60,7 +64,7 @@ func (a *answer) footnotes(l layout) []string {
 		}
 		number := fmt.Sprintf("[%d] ", i+1)
 		if l.plain {
-			rows = append(rows, number+title+" "+term.Clean(s.url))
+			rows = append(rows, s.mark+" "+title+" "+term.Clean(s.url))
 			continue
 		}
 		row := term.Row{{Text: term.Cut(strings.ReplaceAll(title, "\n", " "),

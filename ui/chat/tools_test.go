@@ -59,7 +59,7 @@ func TestToolCards(t *testing.T) {
 		tool.output = append(tool.output, "line "+strings.Repeat("x", n)+"\n")
 	}
 	var mark = "【1†L1】"
-	tool.cited = []session.Citation{{Start: 4, End: 8, URL: "https://go.dev/a", Title: "Factorials"}}
+	tool.cited = []session.Citation{{Start: 4, End: 10, URL: "https://go.dev/a", Title: "Factorials"}}
 	s := newStage(t, 80, 24, Options{Tools: []session.Tool{tool}},
 		calling(turn(answering("Yes."+mark+" That is it."), []session.Event{stopped(120, 9)}))...)
 	s.ask("/tools")
@@ -85,7 +85,7 @@ func TestApproval(t *testing.T) {
 	tool := &scriptTool{approval: approval, result: session.ToolResult{Text: "42"}}
 	o := Options{Tools: []session.Tool{tool}, Approval: approval}
 	done := turn(answering("Fine."), []session.Event{stopped(90, 2)})
-	s := newStage(t, 80, 24, o, append(append(calling(done), calling(done)...), calling(done)...)...)
+	s := newStage(t, 80, 24, o, calling(done)...)
 	question := func() {
 		t.Helper()
 		msg := s.m.nextAsk()()
