@@ -5,9 +5,13 @@
 package mapping
 
 import (
+	"errors"
 	"fmt"
 	"os"
 )
+
+// ErrTruncated is wrapped by Damaged.
+var ErrTruncated = errors.New("has become shorter while it is in use")
 
 // Open maps the file at path, which must have exactly size bytes, read-only; unmap ends it.
 func Open(path string, size int64) (data []byte, unmap func() error, err error) {

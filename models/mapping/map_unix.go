@@ -17,5 +17,9 @@ func mapFile(f *os.File, size int) (data []byte, unmap func() error, err error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	return data, func() error { return unix.Munmap(data) }, nil
+	forget := watch(data, f.Name())
+	return data, func() error {
+		forget()
+		return unix.Munmap(data)
+	}, nil
 }

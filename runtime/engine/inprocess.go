@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/models/mapping"
 	"github.com/ossrun/ossrun/models/q8"
 )
 
@@ -199,7 +201,8 @@ func (e *InProcess) Step(ctx context.Context, b *Batch, logits []float32) error 
 		return err
 	}
 	e.last = at
-	return at.step.Forward(b, logits[:len(b.LogitRows)*e.spec.Vocab])
+	err = at.step.Forward(b, logits[:len(b.LogitRows)*e.spec.Vocab])
+	return cmp.Or(err, mapping.Damaged()) // weights that were cut off read as zeros
 }
 
 // bucketFor is the smallest bucket that has the batch's rows.

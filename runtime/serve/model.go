@@ -16,6 +16,7 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/models/mapping"
 	"github.com/ossrun/ossrun/models/q8"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/grammar"
@@ -47,6 +48,8 @@ type Model struct {
 
 	// reopen opens a backend in place of one whose device has failed; nil: that goes on.
 	reopen func(failed engine.Backend) (engine.Backend, error)
+	// damaged is told that the weights' files are not what they were; nil: nobody.
+	damaged func(error)
 
 	failures  int    // engines in a row that failed at their first step
 	goodSteps uint64 // when the last engine failed
@@ -138,6 +141,12 @@ func (m *Models) load(found checkpoint.Found, others []loadedModel) (_ *Model, e
 	r.Free -= taken
 	model.reopen = func(failed engine.Backend) (engine.Backend, error) {
 		return m.reopen(failed, spec, s)
+	}
+	model.damaged = func(err error) {
+		select {
+		case m.damaged <- err:
+		default: // told already
+		}
 	}
 	err = model.start(ctx, found, s, r, m.kept, m.options.Progress)
 	switch {
@@ -263,6 +272,12 @@ const mostFailures = 3
 // restart is the scheduler's Options.Restart. It runs in the scheduler's loop, which alone uses the
 // engine then.
 func (m *Model) restart(fault error) (sched.Engine, error) {
+	if errors.Is(fault, mapping.ErrTruncated) { // no engine can be made of what is left
+		if m.damaged != nil {
+			m.damaged(&ModelError{fault})
+		}
+		return nil, fault
+	}
 	if steps := m.Stats().Steps; steps > m.goodSteps {
 		m.goodSteps, m.failures = steps, 0
 	}

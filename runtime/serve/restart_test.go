@@ -3,6 +3,8 @@ package serve
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -10,6 +12,8 @@ import (
 
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/models/mapping"
+	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/sample"
@@ -158,5 +162,50 @@ func TestSettingsReachTheEngine(t *testing.T) {
 	}
 	if len(m.Plan().Lines()) < 2 || !strings.Contains(m.Plan().Lines()[1], "1024 tokens") {
 		t.Errorf("%q", m.Plan().Lines())
+	}
+}
+
+// Weights that are cut off while they are mapped fail the turns that read them with the file's
+// name, and end the model: no engine can be made of what is left.
+func TestTruncatedWeights(t *testing.T) {
+	folder, spec := t.TempDir(), modeltest.Tiny()
+	spec.Vocab = token.VocabSize
+	if err := modeltest.WriteSparse(folder, spec, 1); err != nil {
+		t.Fatal(err)
+	}
+	found, err := checkpoint.Resolve(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev, err := cpu.New(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := LoadOn(found, engine.On(dev), engine.Settings{MaxModelLen: 1024})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	var told error
+	m.damaged = func(err error) { told = err }
+	if r, err := say(t, m, "Hello"); err != nil || r.Done.Err != nil {
+		t.Fatal(err, r.Done.Err)
+	}
+	files, _ := filepath.Glob(filepath.Join(folder, "*.safetensors"))
+	for _, path := range files {
+		if err := os.Truncate(path, 4096); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := say(t, m, "Hello again, and more")
+	if err == nil {
+		err = r.Done.Err
+	}
+	if !errors.Is(err, mapping.ErrTruncated) || !strings.Contains(err.Error(), ".safetensors") {
+		t.Errorf("the turn ended with %v", err)
+	}
+	var damaged *ModelError
+	if r, err := say(t, m, "Hello"); err == nil && r.Done.Err == nil || !errors.As(told, &damaged) {
+		t.Errorf("the model goes on: %v, told %v", err, told)
 	}
 }

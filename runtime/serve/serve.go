@@ -39,6 +39,8 @@ type Models struct {
 	kept    *kept
 	first   checkpoint.Found // answers where a client names no model
 
+	damaged chan error // see Damaged
+
 	mu sync.Mutex
 	// was opened to look at the machine and waits for the first load
 	spare    engine.Backend
@@ -52,7 +54,7 @@ func New(ctx context.Context, o Options) (*Models, error) {
 		o.Settings.DenseCache = filepath.Join(xdg.CacheHome, "ossrun", "dense")
 	}
 	m := &Models{ctx: ctx, options: o, found: map[string]checkpoint.Found{},
-		contexts: map[string]int{}}
+		contexts: map[string]int{}, damaged: make(chan error, 1)}
 	m.loaded = newLoadedSet(m.loadKey, o.KeepAlive)
 	var err error
 	if m.spare, err = m.open(); err != nil {
@@ -142,6 +144,10 @@ func (m *Models) Lines() []string {
 // Drain lets no new turn in, waits for the running ones until ctx ends, and ends what is left then.
 // It returns how many turns it had to end. Close must follow.
 func (m *Models) Drain(ctx context.Context) (cut int, err error) { return m.loaded.drain(ctx) }
+
+// Damaged yields a *ModelError when the files of a loaded model became shorter than they were. Its
+// turns have failed, and the process should end.
+func (m *Models) Damaged() <-chan error { return m.damaged }
 
 // Close ends everything at once. lost says what could not be kept for the next start.
 func (m *Models) Close() (err, lost error) {

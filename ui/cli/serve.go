@@ -329,8 +329,11 @@ func (s *server) run(ctx context.Context) (err error) {
 	loaded := make(chan error, 1)
 	go func() { loaded <- s.models.Ensure(ctx) }()
 	now := false
+	var damaged error
 	for {
 		select {
+		case damaged = <-s.models.Damaged():
+			now = true
 		case err := <-failed:
 			return fail(exitFailure, "the server stopped: %s", err)
 		case err := <-loaded:
@@ -350,7 +353,7 @@ func (s *server) run(ctx context.Context) (err error) {
 		}
 		break
 	}
-	err = s.drain(now)
+	err = errors.Join(damaged, s.drain(now))
 	<-failed
 	return err
 }

@@ -1,0 +1,10 @@
+//go:build !unix || !cgo
+
+// Systems on which a mapped file cannot become shorter: Windows refuses it.
+
+package mapping
+
+func watch([]byte, string) (forget func()) { return func() {} }
+
+// Damaged is nil here.
+func Damaged() error { return nil }
