@@ -32,6 +32,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/join"
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/serve"
+	"github.com/ossrun/ossrun/runtime/tools"
 	"github.com/ossrun/ossrun/runtime/vllm"
 )
 
@@ -72,6 +73,7 @@ type serveVerb struct {
 
 	portFlags
 	options       serve.Options
+	chosen        tools.Options
 	engine        string
 	servedNames   string
 	prefixCaching bool // --enable-prefix-caching
@@ -95,7 +97,8 @@ func (v *serveVerb) flags() []cli.Flag {
 				return nil
 			}}
 	}
-	flags := slices.Concat(engineFlags(o), memoryFlags(o), []cli.Flag{
+	flags := slices.Concat(engineFlags(o), memoryFlags(o), toolFlags(&v.chosen, tools.Auto))
+	flags = slices.Concat(flags, []cli.Flag{
 		gib(&o.Keep.SwapSpace, "swap-space", "keep evicted KV pages, and those of unloaded "+
 			"models, in `GIB` of host memory; 0 is none (default: up to 4 of what the plan "+
 			"leaves over on the CPU, none on a GPU)", "kv-offloading-size"),
@@ -240,7 +243,28 @@ func (v *serveVerb) run() error {
 		return closeAll(err)
 	}
 	m.Choose(found)
-	return closeAll(newServer(v, m, listener, secure).run(c.Context))
+	given, err := v.openTools(m, listener)
+	if err != nil {
+		return closeAll(err)
+	}
+	err = newServer(v, m, listener, secure, given).run(c.Context)
+	return closeAll(errors.Join(err, given.Close()))
+}
+
+// openTools opens what requests may name. Without a flag that is what this machine has, and nothing
+// where other machines reach the port.
+func (v *serveVerb) openTools(m *serve.Models, listener net.Listener) (*tools.Tools, error) {
+	o, tell := v.chosen, v.options.Notify
+	o.Context = func() int { return m.First().ContextLength() }
+	if !v.c.IsSet("tools") {
+		if ip, ok := listener.Addr().(*net.TCPAddr); ok && !ip.IP.IsLoopback() {
+			o.Names = nil
+		}
+		if len(o.Servers) == 0 && o.Config == "" {
+			tell = func(string) {} // nobody has asked for what is missing
+		}
+	}
+	return openTools(v.c.Context, o, tell)
 }
 
 // modelArgument takes the model as vLLM does: ossrun serve MODEL.
@@ -269,12 +293,13 @@ type server struct {
 	secure   bool         // TLS
 	state    atomic.Value // join.State
 	stop     chan bool    // ossrun stop; true: at once
+	tools    *tools.Tools
 }
 
-func newServer(v *serveVerb, m *serve.Models, listener net.Listener,
-	secure *tls.Config) *server {
+func newServer(v *serveVerb, m *serve.Models, listener net.Listener, secure *tls.Config,
+	given *tools.Tools) *server {
 	s := &server{serveVerb: v, models: m, listener: listener, secure: secure != nil,
-		stop: make(chan bool, 2)}
+		tools: given, stop: make(chan bool, 2)}
 	s.state.Store(join.Loading)
 	log := slog.New(slog.NewTextHandler(v.t.Err, &slog.HandlerOptions{Level: v.level()}))
 	s.http = &http.Server{
@@ -283,7 +308,7 @@ func newServer(v *serveVerb, m *serve.Models, listener net.Listener,
 			Origins: listOf(v.origins), Hosts: v.allowedHosts(),
 			MaxBody: int64(v.maxBody) << 20, Interval: m.Settled().StreamInterval,
 			MaxReasoning: maxReasoning(v.maxReasoning), AllowLoops: v.allowLoops,
-			Store: m.Store(), Ready: s.ready}),
+			Store: m.Store(), Tools: given.Of, Ready: s.ready}),
 		TLSConfig:         secure,
 		ReadHeaderTimeout: 30 * time.Second, // the body's and the answer's are runtime/openai's
 		IdleTimeout:       2 * time.Minute,
@@ -417,6 +442,9 @@ func (s *server) announce() {
 	}
 	for _, line := range lines {
 		s.options.Notify(line)
+	}
+	if len(s.tools.Lines) > 0 {
+		s.options.Notify("tools that requests may name: " + strings.Join(s.tools.Lines, "; "))
 	}
 	m := s.models.First()
 	fmt.Fprintf(s.t.Err,

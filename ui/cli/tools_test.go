@@ -152,3 +152,39 @@ func TestMCPOverHTTP(t *testing.T) {
 		t.Error("the server does not stop")
 	}
 }
+
+// Requests may name the tools that the flags say; without flags what is here, and nothing where
+// other machines reach the port.
+func TestServeTools(t *testing.T) {
+	for _, c := range []struct {
+		flags, ignored string
+	}{
+		{"--search none", "mcp"},
+		{"--host 0.0.0.0 --search none", "mcp, web_search"},
+		{"--host 0.0.0.0 --search none --tools browser", "mcp"},
+		{"--tools none", "mcp, web_search"},
+	} {
+		s := serveDemo(t, strings.Fields(c.flags)...)
+		_, port, _ := strings.Cut(strings.TrimPrefix(s.url, "http://"), "]")
+		if port == "" {
+			_, port, _ = strings.Cut(strings.TrimPrefix(s.url, "http://"), ":")
+		}
+		answer, err := s.web.Post("http://127.0.0.1:"+strings.TrimPrefix(port, ":")+"/v1/responses",
+			"application/json", strings.NewReader(`{"model":"demo","input":"Hello","tools":[
+				{"type":"web_search"},{"type":"mcp","server_label":"x","require_approval":"never"}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if got := answer.Header.Get("X-Ossrun-Ignored"); answer.StatusCode != 200 || got != c.ignored {
+			t.Errorf("%s: %d, ignored %q, not %q", c.flags, answer.StatusCode, got, c.ignored)
+		}
+		_ = s.cmd.Process.Signal(os.Interrupt)
+		<-s.done
+		s.ended = true
+		if log := s.err.String(); strings.Contains(log, "tools that requests may name: browser") !=
+			!strings.Contains(c.ignored, "web_search") {
+			t.Errorf("%s: log: %s", c.flags, log)
+		}
+	}
+}

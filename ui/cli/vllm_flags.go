@@ -156,8 +156,6 @@ var vllmFlags = []vllmFlag{
 		return ""
 	}},
 	{names: "seed", here: "a request without a seed draws its own"},
-	{names: "tool-server", refuse: never(
-		"built-in tools are not in this version yet; clients can bring functions")},
 	{names: "disable-log-requests", boolean: true, here: "the log has one line a request, " +
 		"without its text"},
 	{names: "no-enable-log-requests", boolean: true, here: "the log has one line a request, " +
