@@ -24,6 +24,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/ossrun/ossrun/runtime/grammar"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/ui/chat/quiet"
@@ -41,13 +42,19 @@ type Options struct {
 	MaxTokens int // generated tokens a turn at most; 0: as many as the context holds
 	// MaxReasoning is session.Request.MaxReasoning of every turn.
 	MaxReasoning int
-	Tools        []session.Tool // what the model may call; the caller closes them after Run
-	Approval     *Approval      // where tools ask whether they may run; nil: none asks
+	Final        *grammar.Grammar // what answers are held to; nil: free text
+	Format       string           // how the model is told of that
+	// Switch finds another model for /model; nil: there is only one.
+	Switch   func(ctx context.Context, name string) (session.Runner, error)
+	Tools    []session.Tool // what the model may call; the caller closes them after Run
+	Approval *Approval      // where tools ask whether they may run; nil: none asks
 
 	In          io.Reader     // a terminal
 	Out         io.Writer     // a terminal
 	HistoryPath string        // where questions are kept for Up and Down; "": nowhere
 	NoColor     bool          // as asked for by NO_COLOR: attributes such as bold stay
+	NoMouse     bool          // the mouse stays the terminal's
+	Light       bool          // colours for a light background
 	Notice      string        // one line under the greeting, such as what the demo model is
 	Store       session.Store // where conversations are kept; nil: nowhere
 	Resume      string        // a kept conversation, as Find takes it; "": a new one
@@ -62,8 +69,12 @@ func Run(ctx context.Context, o Options) error {
 	m.clipboard = out
 	defer m.background.Wait()
 	defer cancel()
+	mouse := tea.WithMouseCellMotion()
+	if o.NoMouse {
+		mouse = func(*tea.Program) {}
+	}
 	program := tea.NewProgram(m,
-		tea.WithInput(o.In), tea.WithOutput(out), tea.WithAltScreen(), tea.WithMouseCellMotion(),
+		tea.WithInput(o.In), tea.WithOutput(out), tea.WithAltScreen(), mouse,
 		tea.WithoutSignalHandler(), tea.WithFPS(framesPerSecond*2))
 	// Not tea.WithContext: a program that is killed leaves its reader behind.
 	stop := context.AfterFunc(ctx, program.Quit)

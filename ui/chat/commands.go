@@ -12,6 +12,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
@@ -34,12 +35,19 @@ func init() {
 			func(m *Model, _ string) tea.Cmd { m.help(); return nil }},
 		{"new", "", "forget the conversation and begin another",
 			func(m *Model, _ string) tea.Cmd { m.reset(); return nil }},
-		{"effort", "low|medium|high", "how long the model thinks (Ctrl+R)", (*Model).setEffort},
+		{"effort", "low|medium|high", "how long the model thinks (Shift+Tab)", (*Model).setEffort},
 		{"system", "TEXT", "the model's instructions; \"off\" removes them", (*Model).setSystem},
 		{"tools", "", "what the model may call",
 			func(m *Model, _ string) tea.Cmd { m.tools(); return nil }},
 		{"regenerate", "", "ask the last question again",
 			func(m *Model, _ string) tea.Cmd { return m.regenerate() }},
+		{"edit", "N", "change question N, or the last, and send it again", (*Model).edit},
+		{"branch", "N", "go to the next branch, or branch N, of answers", (*Model).branch},
+		{"compact", "", "go on from a summary, to make room in the context",
+			func(m *Model, _ string) tea.Cmd { return m.compact() }},
+		{"model", "NAME", "go on with another model", (*Model).switchTo},
+		{"editor", "", "write the message in $EDITOR (Ctrl+G)",
+			func(m *Model, _ string) tea.Cmd { return m.compose() }},
 		{"copy", "N", "the last answer, or code block N, into the clipboard", (*Model).copy},
 		{"sessions", "WORDS", "earlier conversations; WORDS search them", (*Model).sessions},
 		{"resume", "ID|NAME", "go on with an earlier conversation", (*Model).resume},
@@ -147,7 +155,10 @@ func (m *Model) help() {
 		key("Enter", "sends"),
 		key("Alt+Enter, Ctrl+J", "new line"),
 		key("Esc", "stops the answer; what was said stays"),
-		key("Ctrl+R", "effort: low, medium, high"),
+		key("Shift+Tab", "effort: low, medium, high"),
+		key("Ctrl+R", "search what was typed before"),
+		key("Ctrl+G", "write the message in $EDITOR"),
+		key("@path", "attaches a text file; Tab completes"),
 		key("Ctrl+T", "unfolds and folds reasoning"),
 		key("Up, Down", "earlier questions"),
 		key("PgUp, PgDn, wheel", "scroll; Shift and the mouse select text"),
@@ -204,10 +215,43 @@ func (m *Model) setSystem(text string) tea.Cmd {
 	return nil
 }
 
+// switched is the answer to /model.
+type switched struct {
+	model session.Runner
+	err   error
+}
+
+// switchTo goes on with another model.
+func (m *Model) switchTo(name string) tea.Cmd {
+	switch {
+	case name == "":
+		m.inform("the model is " + m.options.Model.ID() + ": /model NAME goes on with another")
+		return nil
+	case m.options.Switch == nil:
+		m.complain("there is no other model here")
+		return nil
+	case m.busy():
+		return nil
+	}
+	return m.do(func() tea.Msg {
+		model, err := m.options.Switch(m.ctx, name)
+		return switched{model, err}
+	})
+}
+
+func (m *Model) changed(s switched) {
+	if s.err != nil {
+		m.complain(s.err.Error())
+		return
+	}
+	m.options.Model = s.model
+	m.inform("the next answers are of " + s.model.ID() + ", which is loaded when it is asked")
+	m.keep()
+}
+
 // regenerate asks the last question again.
 func (m *Model) regenerate() tea.Cmd {
-	if m.live != nil {
-		m.note("an answer is being written: Esc stops it")
+	if m.busy() {
 		return nil
 	}
 	last := m.conversation.at
@@ -215,7 +259,7 @@ func (m *Model) regenerate() tea.Cmd {
 		m.note("nothing was asked yet")
 		return nil
 	}
-	return m.ask(last.question, last)
+	return m.ask(last.question, last.messages[0].Text(), last)
 }
 
 // copy writes the last answer, or one code block, to the terminal's clipboard (OSC 52).

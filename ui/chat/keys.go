@@ -4,6 +4,7 @@ package chat
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -15,7 +16,10 @@ const twice = time.Second
 // key takes one key, or a paste.
 func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 	if k.Paste {
-		m.editor.insert(string(k.Runes))
+		m.paste(strings.ReplaceAll(string(k.Runes), "\r\n", "\n"))
+		return nil
+	}
+	if m.searching != nil && m.searchKey(k) {
 		return nil
 	}
 	if m.asking != nil && m.approve(k.String()) {
@@ -28,6 +32,10 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 	case "alt+enter", "ctrl+j":
 		e.insert("\n")
 	case "esc":
+		if m.live == nil && m.compacting == nil && m.editing != nil {
+			m.editing = nil
+			e.set("")
+		}
 		m.stop()
 	case "ctrl+c":
 		return m.interrupt()
@@ -41,10 +49,17 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 	case "ctrl+l":
 		return tea.ClearScreen
 	case "ctrl+r":
+		m.find()
+	case "ctrl+g":
+		return m.compose()
+	case "shift+tab":
 		return m.setEffort(efforts[(slices.Index(efforts, m.effort)+1)%len(efforts)])
 	case "ctrl+t":
 		m.unfolded = !m.unfolded
 	case "tab":
+		if word := e.text[strings.LastIndexAny(e.text, " \n")+1:]; strings.HasPrefix(word, "@") {
+			return m.completePath()
+		}
 		e.set(complete(e.text))
 	case "up":
 		if !e.up(width) {

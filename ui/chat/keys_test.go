@@ -27,9 +27,9 @@ func leaves(cmd tea.Cmd) bool {
 func TestEffort(t *testing.T) {
 	s := newStage(t, 80, 20, Options{}, turn(answering("a"), []session.Event{stopped(9, 2)}))
 	for _, want := range []string{"high", "low", "medium", "high"} {
-		s.keys("ctrl+r")
+		s.keys("shift+tab")
 		if !strings.Contains(s.text(), "effort "+want) {
-			t.Errorf("after Ctrl+R the status lacks %q:\n%s", want, s.text())
+			t.Errorf("after Shift+Tab the status lacks %q:\n%s", want, s.text())
 		}
 	}
 	s.typing("/effort low")
@@ -241,8 +241,22 @@ func TestSendWhileBusy(t *testing.T) {
 	s := newStage(t, 80, 20, Options{}, turn([]session.Event{nil}))
 	s.ask("one")
 	s.ask("two")
-	if s.m.editor.text != "two" || !strings.Contains(s.text(), "Esc stops it") {
+	if s.m.editor.text != "" || !strings.Contains(s.text(), " next: two") {
 		t.Errorf("a second question while the first is answered:\n%s", s.text())
+	}
+	s.keys("esc")
+	s.play(0, step)
+	if s.m.editor.text != "two" || s.m.live != nil {
+		t.Errorf("after Esc the editor has %q:\n%s", s.m.editor.text, s.text())
+	}
+	s = newStage(t, 80, 20, Options{}, turn(answering("first"), []session.Event{stopped(9, 2)}),
+		turn(answering("second"), []session.Event{stopped(9, 2)}))
+	s.ask("one")
+	s.ask("two")
+	s.play(0, step)
+	s.play(0, step)
+	if len(s.runner.requests) != 2 || s.runner.requests[1].Messages[2].Text() != "two" {
+		t.Errorf("what was queued is not sent:\n%s", s.text())
 	}
 }
 

@@ -7,6 +7,7 @@ package chat
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -29,6 +30,8 @@ type live struct {
 	before   *exchange // the end of the branch that was on the screen
 	replaced *exchange // what leaves the screen when begun; nil: nothing
 	begun    bool      // something has come
+	finish   session.Finish
+	usage    atomic.Pointer[session.Usage] // of the latest turn of the model
 
 	started  time.Time
 	first    time.Time // when the first and the latest token came
@@ -72,6 +75,34 @@ type frame struct {
 	over   bool           // nothing follows
 	result session.Result // set with over, unless err is
 	err    error          // the turn could not be started
+}
+
+// A metered model notes what the latest of its turns used: a turn with tools is several of the
+// model, and counts their tokens together, but the context holds those of the last.
+type metered struct {
+	session.Runner
+	last *atomic.Pointer[session.Usage]
+}
+
+func (m metered) Start(ctx context.Context, r session.Request) (session.Turn, error) {
+	turn, err := m.Runner.Start(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return meteredTurn{turn, m.last}, nil
+}
+
+type meteredTurn struct {
+	session.Turn
+	last *atomic.Pointer[session.Usage]
+}
+
+func (t meteredTurn) Next() (session.Event, bool) {
+	e, ok := t.Turn.Next()
+	if d, is := e.(session.Done); is {
+		t.last.Store(&d.Usage)
+	}
+	return e, ok
 }
 
 // A mailbox gathers the events of one turn between frames. One goroutine puts, one command takes.

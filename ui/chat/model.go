@@ -50,10 +50,16 @@ type Model struct {
 
 	effort, system string
 	unfolded       bool
-	plain          bool    // lines are printed, and stay as they are
-	context        int     // tokens of the context in use, as of the last turn
-	rate           float64 // tokens a second of the last turn
-	message        string  // a few words over the editor, until the next key
+	cached         int                // tokens of the last prompt that were not computed again
+	queued         []string           // messages that are sent when the answer ends
+	editing        *exchange          // what the next message takes the place of
+	compacting     context.CancelFunc // ends the summary that is being written; nil: none is
+	searching      *search
+	pastes         []string // long ones, which the editor shows as chips
+	plain          bool     // lines are printed, and stay as they are
+	context        int      // tokens of the context in use, as of the last turn
+	rate           float64  // tokens a second of the last turn
+	message        string   // a few words over the editor, until the next key
 	interrupted    time.Time
 	leaving        bool
 }
@@ -77,8 +83,9 @@ const (
 
 func newModel(ctx context.Context, o Options) *Model {
 	m := &Model{
-		options: o, ctx: ctx, clock: time.Now, palette: term.Palette{NoColor: o.NoColor},
-		effort: o.Effort, system: o.System, history: newHistory(o.HistoryPath),
+		options: o, ctx: ctx, clock: time.Now,
+		palette: term.Palette{NoColor: o.NoColor, Light: o.Light},
+		effort:  o.Effort, system: o.System, history: newHistory(o.HistoryPath),
 		keeper: keeper{store: o.Store}, id: newID(), began: time.Now(),
 		saved: map[string]bool{}, transcript: transcript{follow: true},
 	}
@@ -181,6 +188,20 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case approvalAsk:
 		m.asking = &msg
 		return m, m.nextAsk()
+	case compacted:
+		m.summarised(msg)
+		return m, m.nextQueued(msg.err == nil)
+	case prepared:
+		return m, m.ready(msg)
+	case pathDone:
+		if m.editor.text == msg.from {
+			m.editor.set(msg.to)
+		}
+		m.note(msg.note)
+	case edited:
+		m.composed(msg)
+	case switched:
+		m.changed(msg)
 	case found:
 		m.transcript.add(&block{lines: msg.rows})
 		m.transcript.follow = true
@@ -211,17 +232,20 @@ func (m *Model) send() tea.Cmd {
 	if strings.TrimSpace(text) == "" {
 		return nil
 	}
+	m.searching = nil
 	if name, argument, ok := parseCommand(strings.TrimRight(text, " \n")); ok {
 		m.remember(text)
 		return m.obey(name, argument)
 	}
-	if m.live != nil {
-		m.note("an answer is being written: Esc stops it")
-		return nil
-	}
 	m.remember(text)
 	m.editor.set("")
-	return m.ask(strings.TrimSpace(text), nil)
+	if m.live != nil || m.compacting != nil {
+		m.queued = append(m.queued, text)
+		return nil
+	}
+	replaced := m.editing
+	m.editing = nil
+	return m.prepare(strings.TrimSpace(text), replaced)
 }
 
 // remember puts a line into the history.
@@ -236,8 +260,9 @@ func (m *Model) remember(text string) {
 }
 
 // ask begins a turn behind the last exchange, or a branch beside the exchange that it replaces.
-// What stands on the screen from that one on stays until something of the new answer has come.
-func (m *Model) ask(text string, replaced *exchange) tea.Cmd {
+// What stands on the screen from that one on stays until something of the new answer has come. sent
+// is text with what it names.
+func (m *Model) ask(text, sent string, replaced *exchange) tea.Cmd {
 	m.now = m.clock()
 	before := m.conversation.at
 	if replaced != nil {
@@ -251,6 +276,7 @@ func (m *Model) ask(text string, replaced *exchange) tea.Cmd {
 	m.live = l
 	m.conversation.at = before
 	l.exchange = m.conversation.ask(text, len(m.transcript.entries), a)
+	l.exchange.messages[0] = session.User(sent)
 	if replaced == nil || replaced.question != text {
 		m.transcript.add(question)
 	}
@@ -260,13 +286,16 @@ func (m *Model) ask(text string, replaced *exchange) tea.Cmd {
 	req := session.Request{
 		Messages: m.conversation.messages(), Effort: m.effort, Instructions: m.system,
 		Params: m.options.Params, MaxTokens: m.options.MaxTokens,
-		MaxReasoning: m.options.MaxReasoning,
+		MaxReasoning: m.options.MaxReasoning, Final: m.options.Final,
+	}
+	if m.options.Format != "" {
+		req.Instructions = strings.TrimPrefix(m.system+"\n\n"+m.options.Format, "\n\n")
 	}
 	m.keep()
 	a.tools = len(m.options.Tools) > 0
-	clock := m.clock
+	clock, runner := m.clock, m.options.Model
 	start := func() (session.Turn, error) {
-		return session.StartWithTools(ctx, m.options.Model, req, m.options.Tools,
+		return session.StartWithTools(ctx, metered{runner, &l.usage}, req, m.options.Tools,
 			session.ToolLimits{})
 	}
 	m.background.Go(func() {
@@ -334,7 +363,7 @@ func (m *Model) frame(f frame) tea.Cmd {
 		}
 		m.live, m.asking = nil, nil
 		m.keep()
-		return nil
+		return m.nextQueued(l.finish == session.FinishStop)
 	}
 	if m.now.Sub(m.keptAt) >= keepEvery {
 		m.keep()
@@ -342,11 +371,34 @@ func (m *Model) frame(f frame) tea.Cmd {
 	return l.box.next(m.ctx, l.number, f.at, m.clock)
 }
 
+// nextQueued sends what was typed while the answer was written, or gives it back to the editor
+// where the answer did not end by itself.
+func (m *Model) nextQueued(well bool) tea.Cmd {
+	if len(m.queued) == 0 {
+		return nil
+	}
+	if well {
+		next := m.queued[0]
+		m.queued = m.queued[1:]
+		return m.prepare(strings.TrimSpace(next), nil)
+	}
+	text := append(m.queued, m.editor.text)
+	m.queued = nil
+	m.editor.set(strings.TrimRight(strings.Join(text, "\n"), "\n"))
+	return nil
+}
+
 // ended takes the last event of a turn.
 func (m *Model) ended(d session.Done) {
 	l := m.live
-	if d.Usage.Prompt > 0 { // a turn that broke off does not know it
-		m.context = d.Usage.Prompt + d.Usage.Completion
+	l.finish = d.Finish
+	last := d.Usage
+	if u := l.usage.Load(); u != nil {
+		last = *u
+	}
+	m.cached = last.Cached
+	if last.Prompt > 0 { // a turn that broke off does not know it
+		m.context = last.Prompt + last.Completion
 	}
 	m.rate = l.rate()
 	if s := d.Timing.Decode.Seconds(); s > 0 && d.Usage.Completion > 1 {
@@ -359,7 +411,7 @@ func (m *Model) ended(d session.Done) {
 	case session.FinishLength:
 		tone = term.Yellow
 		if m.context >= m.options.Model.ContextLength() {
-			ending = "the context is full: /new begins another conversation"
+			ending = "the context is full: /compact goes on from a summary, /new begins anew"
 		} else {
 			ending = fmt.Sprintf("stopped after %s tokens, as --max-tokens asks",
 				thousands(d.Usage.Completion))
@@ -393,6 +445,7 @@ func (m *Model) refused(err error) {
 		m.editor.text == "" {
 		m.editor.set(l.exchange.question)
 	}
+	m.nextQueued(false)
 	m.keep()
 	if errors.Is(err, context.Canceled) {
 		m.inform("stopped before it began")
@@ -409,8 +462,8 @@ func reason(err error) string {
 		return "it gave no reason"
 	case errors.As(err, &full):
 		return fmt.Sprintf(
-			"%s tokens do not fit the context of %s: shorten the message, or /new begins another "+
-				"conversation",
+			"%s tokens do not fit the context of %s: shorten the message, /compact what was "+
+				"said, or begin a /new conversation",
 			thousands(full.Asked), thousands(full.Max))
 	case errors.Is(err, sched.ErrQueueFull):
 		return "the engine is busy with other requests: try again in a moment"
@@ -418,8 +471,11 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// stop ends the answer that is being written.
+// stop ends the answer or the summary that is being written.
 func (m *Model) stop() {
+	if m.compacting != nil {
+		m.compacting()
+	}
 	if m.live != nil {
 		m.live.stopping = true
 		m.live.cancel()

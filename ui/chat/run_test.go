@@ -143,7 +143,7 @@ func TestInATerminal(t *testing.T) {
 	w.mu.Lock()
 	w.screen.Resize(40, 10)
 	w.mu.Unlock()
-	w.typing("\x12") // Ctrl+R: a frame after the resize
+	w.typing("\x1b[Z") // Shift+Tab: a frame after the resize
 	w.until("effort high")
 	w.typing("/quit\r")
 	if err := w.wait(); err != nil {

@@ -107,7 +107,7 @@ func key(name string) tea.KeyMsg {
 		"pgdown":    tea.KeyPgDown,
 		"backspace": tea.KeyBackspace, "delete": tea.KeyDelete, "ctrl+c": tea.KeyCtrlC,
 		"ctrl+d": tea.KeyCtrlD, "ctrl+j": tea.KeyCtrlJ,
-		"ctrl+r": tea.KeyCtrlR, "ctrl+t": tea.KeyCtrlT, "ctrl+w": tea.KeyCtrlW,
+		"ctrl+r": tea.KeyCtrlR, "shift+tab": tea.KeyShiftTab, "ctrl+g": tea.KeyCtrlG, "ctrl+t": tea.KeyCtrlT, "ctrl+w": tea.KeyCtrlW,
 		"ctrl+k": tea.KeyCtrlK, "ctrl+u": tea.KeyCtrlU,
 		"ctrl+left": tea.KeyCtrlLeft, "ctrl+right": tea.KeyCtrlRight, "shift+up": tea.KeyShiftUp,
 	}
@@ -303,7 +303,7 @@ func TestEndings(t *testing.T) {
 	for want, done := range map[string]session.Done{
 		"stopped after 12 tokens, as --max-tokens asks": {Finish: session.FinishLength,
 			Usage: session.Usage{Prompt: 5, Completion: 12}},
-		"the context is full: /new": {Finish: session.FinishLength,
+		"the context is full: /compact": {Finish: session.FinishLength,
 			Usage: session.Usage{Prompt: 131000, Completion: 72}},
 		"asked for a tool": {Finish: session.FinishToolCalls},
 	} {

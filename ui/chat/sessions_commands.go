@@ -112,12 +112,7 @@ func (m *Model) export(path string) tea.Cmd {
 		m.complain("/export needs the name of a file, such as /export chat.md or chat.json")
 		return nil
 	}
-	if rest, ok := strings.CutPrefix(path, "~/"); ok {
-		if home, err := os.UserHomeDir(); err == nil {
-			path = filepath.Join(home, rest)
-		}
-	}
-	path = filepath.Clean(path)
+	path = filepath.Clean(fromHome(path))
 	text, err := []byte(m.conversation.document(m.options.Model.ID(), m.system)), error(nil)
 	if strings.EqualFold(filepath.Ext(path), ".json") {
 		text, err = json.MarshalIndent(m.snapshot(), "", "  ")

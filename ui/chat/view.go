@@ -34,7 +34,7 @@ func (m *Model) View() string {
 	if m.width == 0 || m.height == 0 || m.leaving {
 		return ""
 	}
-	hints := append(m.askRows(), m.hintRows(max(m.height/3, 1))...)
+	hints := append(append(m.askRows(), m.queuedRows()...), m.hintRows(max(m.height/3, 1))...)
 	editor := m.editorRows(max(min(m.height/3, 10), 1))
 	bottom := append(append(append([]term.Row{m.ruleRow()}, hints...), editor...), m.statusRow())
 	// a screen of a few rows: the editor is what matters
@@ -112,6 +112,17 @@ func (m *Model) hintRows(most int) []term.Row {
 	return rows
 }
 
+// queuedRows are the messages that are sent when the answer ends.
+func (m *Model) queuedRows() []term.Row {
+	var rows []term.Row
+	for _, q := range m.queued {
+		text := strings.Join(strings.Fields(q), " ")
+		rows = append(rows, term.Row{{Text: strings.Repeat(" ", m.margin())}, {Style: term.Dim,
+			Text: term.Cut("next: "+text, max(m.width-2*m.margin(), 0))}})
+	}
+	return rows
+}
+
 func (m *Model) editorRows(most int) []term.Row {
 	blank := strings.Repeat(" ", m.margin())
 	first := term.Span{Text: blank + prompt, Style: term.Bold | term.Green}
@@ -147,11 +158,32 @@ func (m *Model) statusRow() term.Row {
 		}
 		fields = append(fields, field{state, term.Yellow, 3, false})
 	}
+	if len(m.options.Tools) > 0 {
+		var names []string
+		for _, o := range offered(m.options.Tools) {
+			names = append(names, term.Clean(o.name))
+		}
+		text := strings.Join(names, ", ")
+		if len(names) > 3 {
+			text = fmt.Sprintf("%d tools", len(names))
+		}
+		fields = append(fields, field{text, term.Dim, 7, false})
+	}
+	if m.cached > 0 {
+		fields = append(fields, field{thousands(m.cached) + " cached", term.Dim, 8, true})
+	}
 	if rate > 0 {
 		fields = append(fields, field{fmt.Sprintf("%.1f tok/s", rate), term.Plain, 5, true})
 	}
-	fields = append(fields, field{contextUse(used, m.options.Model.ContextLength()), term.Dim, 1,
-		true})
+	length := m.options.Model.ContextLength()
+	style := term.Dim
+	switch {
+	case 100*used >= 90*length:
+		style = term.Red | term.Bold
+	case 100*used >= 75*length:
+		style = term.Yellow
+	}
+	fields = append(fields, field{contextUse(used, length), style, 1, true})
 
 	margin := m.margin()
 	for {

@@ -86,7 +86,7 @@ func loadAlone(ctx context.Context, c *cli.Context, t Terminal, o *serve.Options
 }
 
 // ownEngine are flags that only an engine of one's own can follow.
-var ownEngine = []string{"alone", "device", "gpu", "cpu-experts", "isolate", "threads",
+var ownEngine = []string{"alone", "schema", "device", "gpu", "cpu-experts", "isolate", "threads",
 	"max-model-len", "compute", "dense",
 	"kv-cache-dtype", "gpu-memory-utilization", "deterministic"}
 

@@ -25,6 +25,7 @@ import (
 )
 
 func chatCommand(t Terminal) *cli.Command {
+	look := struct{ schema, theme string }{theme: "dark"}
 	options, answers, chosen := serve.DefaultOptions(), answering{}, tools.Options{}
 	return &cli.Command{
 		Name:      "chat",
@@ -47,6 +48,12 @@ func chatCommand(t Terminal) *cli.Command {
 					Usage: "go on with the conversation `ID|NAME`, which /sessions lists"},
 				&cli.BoolFlag{Name: "no-history", Category: groupSessions,
 					Usage: "keep neither the conversation nor what is typed"},
+				text(&look.schema, "schema", groupSampling,
+					"hold every answer to the JSON Schema in `FILE`"),
+				oneOf(&look.theme, "theme", groupScreen, "`T` is dark, light or none, which has "+
+					"no colours (as NO_COLOR)", "dark", "light", "none"),
+				&cli.BoolFlag{Name: "no-mouse", Category: groupScreen,
+					Usage: "leave the mouse to the terminal, to select text with it"},
 				&cli.BoolFlag{Name: "plain", Category: groupScreen,
 					Usage: "a chat that only prints lines (the default where TERM is dumb)"},
 				&cli.BoolFlag{Name: "show-reasoning", Usage: "with a PROMPT: print the reasoning " +
@@ -74,6 +81,10 @@ func chatCommand(t Terminal) *cli.Command {
 			if !once && !isTerminal(t.Out) {
 				return fail(exitUsage,
 					"the chat needs a terminal; give a PROMPT to get one answer on stdout")
+			}
+			form, err := readSchema(look.schema)
+			if err != nil {
+				return err
 			}
 			store, resume, err := openChats(c, once, t)
 			if err != nil {
@@ -116,9 +127,10 @@ func chatCommand(t Terminal) *cli.Command {
 			params, reasoning := answers.params(c), maxReasoning(answers.maxReasoning)
 			if once {
 				return answerOnce(c, t, m, session.Request{
-					Messages: []session.Message{session.User(prompt)}, Instructions: answers.system,
-					Effort: answers.effort,
-					Params: params, MaxTokens: answers.maxTokens, MaxReasoning: reasoning,
+					Messages: []session.Message{session.User(prompt)}, Final: form.final,
+					Instructions: strings.Trim(answers.system+"\n\n"+form.told, "\n"),
+					Effort:       answers.effort,
+					Params:       params, MaxTokens: answers.maxTokens, MaxReasoning: reasoning,
 				}, given)
 			}
 			talk := chat.Run
@@ -129,9 +141,11 @@ func chatCommand(t Terminal) *cli.Command {
 			return talk(c.Context, chat.Options{
 				Model: m, Notice: notice, Notices: notices, Effort: answers.effort,
 				System: answers.system, Params: params, Tools: given, Approval: approval,
+				Final: form.final, Format: form.told, Switch: switcher(c, m),
+				NoMouse: c.Bool("no-mouse"), Light: look.theme == "light",
 				MaxTokens: answers.maxTokens, MaxReasoning: reasoning, In: t.In, Out: t.Out,
 				HistoryPath: historyPath(c), Store: store, Resume: resume,
-				NoColor: os.Getenv("NO_COLOR") != "",
+				NoColor: os.Getenv("NO_COLOR") != "" || look.theme == "none",
 			})
 		},
 	}

@@ -132,7 +132,7 @@ func TestNoVerbAsksTheTerminal(t *testing.T) {
 func TestChatOnTheScreen(t *testing.T) {
 	term, cmd := startInTerminal(t, 100, 30, "chat", "--model", "demo", "--temperature", "0")
 	term.wait("effort medium")
-	term.send("\x12") // Ctrl+R: the next effort
+	term.send("\x1b[Z") // Shift+Tab: the next effort
 	term.wait("effort high")
 	term.send("How do I serve an OpenAI API?\r")
 	term.wait("ossrun serve")

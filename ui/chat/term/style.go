@@ -56,7 +56,11 @@ func (r Row) Width() int {
 
 // A Palette turns rows into what the terminal understands. NoColor leaves the colours out and keeps
 // the attributes.
-type Palette struct{ NoColor bool }
+// Light takes the colours that are hard to read on white by darker ones.
+type Palette struct{ NoColor, Light bool }
+
+// onLight are the colours that stand for others on a light background.
+var onLight = map[Style]Style{Cyan: Blue, Yellow: Magenta, Green: Blue}
 
 // Paint writes one row with its escape sequences. Neighbours of one style share a sequence; the row
 // ends in the terminal's own style.
@@ -78,6 +82,8 @@ func (p Palette) Paint(row Row) string {
 		style := s.Style
 		if p.NoColor {
 			style &^= colour
+		} else if other := onLight[style&colour]; p.Light && other != 0 {
+			style = style&^colour | other
 		}
 		if style != now {
 			flush()

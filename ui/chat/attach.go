@@ -1,0 +1,202 @@
+// What goes to the model beside the typed words: files that are named as @path, and long pastes,
+// which stand in the editor as a chip.
+
+package chat
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/ui/chat/term"
+)
+
+// What of a paste becomes a chip, and how large a file may be.
+const (
+	chipLines    = 15
+	chipBytes    = 2000
+	longestFile  = 1 << 20
+	mostFileHits = 50
+)
+
+// Messages that come back from the disk.
+type (
+	prepared struct {
+		text, sent string
+		replaced   *exchange
+		attached   []string // a few words on each file
+		err        error
+	}
+	pathDone struct{ from, to, note string }
+	edited   struct {
+		text string
+		err  error
+	}
+)
+
+// paste inserts a text, or a chip for a long one.
+func (m *Model) paste(text string) {
+	lines := strings.Count(text, "\n") + 1
+	if lines <= chipLines && len(text) <= chipBytes {
+		m.editor.insert(text)
+		return
+	}
+	m.pastes = append(m.pastes, term.Clean(text))
+	m.editor.insert(chip(len(m.pastes), text))
+}
+
+func chip(n int, text string) string {
+	return fmt.Sprintf("[paste %d: %s lines, %s characters]", n,
+		thousands(strings.Count(text, "\n")+1), thousands(utf8.RuneCountInString(text)))
+}
+
+// prepare reads what a message names, and asks it then.
+func (m *Model) prepare(text string, replaced *exchange) tea.Cmd {
+	sent := text
+	for i, p := range m.pastes {
+		sent = strings.Replace(sent, chip(i+1, p), "\n"+p+"\n", 1)
+	}
+	m.pastes = nil
+	if !strings.Contains(text, "@") {
+		return m.ask(text, sent, replaced)
+	}
+	return m.do(func() tea.Msg {
+		p := prepared{text: text, sent: sent, replaced: replaced}
+		for _, word := range strings.Fields(text) {
+			path, ok := strings.CutPrefix(word, "@")
+			if !ok || path == "" {
+				continue
+			}
+			content, err := attachment(path)
+			if errors.Is(err, os.ErrNotExist) {
+				continue // a name, or an address
+			}
+			if err != nil {
+				p.err = err
+				return p
+			}
+			p.sent += fmt.Sprintf("\n\nFile %s:\n```\n%s\n```", path, content)
+			p.attached = append(p.attached, fmt.Sprintf("%s, %s tokens", path,
+				thousands(len(token.Get().Encode(nil, content)))))
+		}
+		return p
+	})
+}
+
+// attachment reads a text file.
+func attachment(path string) (string, error) {
+	info, err := os.Stat(fromHome(path))
+	switch {
+	case err != nil:
+		return "", err
+	case !info.Mode().IsRegular():
+		return "", fmt.Errorf("@%s is no file: name one", path)
+	case info.Size() > longestFile:
+		return "", fmt.Errorf("@%s has %s bytes: at most %s can be attached", path,
+			thousands(int(info.Size())), thousands(longestFile))
+	}
+	content, err := os.ReadFile(fromHome(path))
+	if err != nil {
+		return "", fmt.Errorf("attach: %w", err)
+	}
+	if !utf8.Valid(content) {
+		return "", fmt.Errorf("@%s is no UTF-8 text", path)
+	}
+	return strings.TrimRight(string(content), "\n"), nil
+}
+
+func fromHome(path string) string {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		if home, err := os.UserHomeDir(); err == nil {
+			return filepath.Join(home, rest)
+		}
+	}
+	return path
+}
+
+// ready takes a message whose files were read.
+func (m *Model) ready(p prepared) tea.Cmd {
+	if p.err != nil {
+		m.complain(p.err.Error())
+		m.editor.set(p.text)
+		return nil
+	}
+	for _, a := range p.attached {
+		m.inform("attached " + a)
+	}
+	return m.ask(p.text, p.sent, p.replaced)
+}
+
+// completePath completes the @path at the end of the text.
+func (m *Model) completePath() tea.Cmd {
+	text := m.editor.text
+	at := strings.LastIndexAny(text, " \n") + 1
+	path := strings.TrimPrefix(text[at:], "@")
+	return m.do(func() tea.Msg {
+		found, err := filepath.Glob(fromHome(path) + "*")
+		if err != nil || len(found) == 0 {
+			return noted("no file begins with " + path)
+		}
+		common := found[0]
+		for _, f := range found[1:] {
+			for !strings.HasPrefix(f, common) {
+				common = common[:len(common)-1]
+			}
+		}
+		if info, err := os.Stat(common); err == nil && info.IsDir() && len(found) == 1 {
+			common += "/"
+		}
+		d := pathDone{from: text, to: text[:at] + "@" + common}
+		if len(found) > 1 {
+			var names []string
+			for _, f := range found[:min(len(found), mostFileHits)] {
+				names = append(names, filepath.Base(f))
+			}
+			d.note = strings.Join(names, "  ")
+		}
+		return d
+	})
+}
+
+// compose opens the text in the person's own editor.
+func (m *Model) compose() tea.Cmd {
+	program := os.Getenv("VISUAL")
+	if program == "" {
+		program = os.Getenv("EDITOR")
+	}
+	if program == "" || m.plain {
+		m.complain("no editor: set EDITOR to one, such as vi")
+		return nil
+	}
+	file, err := os.CreateTemp("", "ossrun-*.md")
+	if err == nil {
+		_, err = file.WriteString(m.editor.text)
+		err = errors.Join(err, file.Close())
+	}
+	if err != nil {
+		m.complain("opening an editor: " + err.Error())
+		return nil
+	}
+	cmd := exec.Command("sh", "-c", program+` "$0"`, file.Name())
+	return tea.ExecProcess(cmd, func(err error) tea.Msg {
+		text, failed := os.ReadFile(file.Name())
+		return edited{string(text), errors.Join(err, failed, os.Remove(file.Name()))}
+	})
+}
+
+// composed takes what was written there.
+func (m *Model) composed(e edited) {
+	if e.err != nil {
+		m.complain("the editor failed: " + e.err.Error())
+		return
+	}
+	m.editor.set("")
+	m.editor.insert(strings.TrimRight(e.text, "\n"))
+}

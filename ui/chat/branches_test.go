@@ -1,0 +1,192 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+func fine(text string) []session.Event {
+	return turn(answering(text), []session.Event{stopped(9, 2)})
+}
+
+func TestEditAndBranches(t *testing.T) {
+	s := newStage(t, 80, 24, Options{}, fine("red"), fine("blue"), fine("green"))
+	s.ask("first?")
+	s.play(0, step)
+	s.ask("second?")
+	s.play(0, step)
+	s.ask("/edit 1")
+	if s.m.editor.text != "first?" {
+		t.Fatalf("the editor has %q", s.m.editor.text)
+	}
+	s.m.editor.set("changed?")
+	s.keys("enter")
+	s.play(0, step)
+	if text := s.text(); strings.Contains(text, "first?") || strings.Contains(text, "blue") ||
+		!strings.Contains(text, "changed?") || !strings.Contains(text, "green") ||
+		len(s.runner.requests[2].Messages) != 1 {
+		t.Errorf("edited:\n%s", text)
+	}
+	s.ask("/branch")
+	if text := s.text(); !strings.Contains(text, "second?") || !strings.Contains(text, "blue") ||
+		strings.Contains(text, "green") {
+		t.Errorf("the other branch:\n%s", text)
+	}
+	s.golden("branch")
+	s.ask("/branch 2")
+	if !strings.Contains(s.text(), "green") {
+		t.Errorf("and back:\n%s", s.text())
+	}
+	s.ask("/branch 7")
+	if !strings.Contains(s.text(), "there are 2 branches") {
+		t.Errorf("no such branch:\n%s", s.text())
+	}
+	s.ask("/edit")
+	s.keys("esc")
+	if s.m.editor.text != "" || s.m.editing != nil {
+		t.Error("Esc does not leave the question as it was")
+	}
+}
+
+func TestCompact(t *testing.T) {
+	s := newStage(t, 80, 24, Options{}, fine("red"), fine("They spoke of red."), fine("yes"))
+	s.ask("first?")
+	s.play(0, step)
+	s.command("/compact")
+	s.golden("compacted")
+	s.ask("and now?")
+	s.play(0, step)
+	said := s.runner.requests[2].Messages
+	if len(said) != 2 || !strings.Contains(said[0].Text(), "They spoke of red.") {
+		t.Errorf("the model is given %d messages: %q", len(said), said[0].Text())
+	}
+	k := s.m.snapshot()
+	again := newStage(t, 80, 24, Options{})
+	again.m.restore(k)
+	if !strings.Contains(again.text(), "They spoke of red.") ||
+		len(again.m.conversation.messages()) != 3 {
+		t.Errorf("restored:\n%s", again.text())
+	}
+}
+
+func TestContextColours(t *testing.T) {
+	s := newStage(t, 80, 24, Options{})
+	for used, want := range map[int]string{1000: "\x1b[2m1,000 /", 100_000: "\x1b[33m100,000 /",
+		120_000: "\x1b[1;31m120,000 /"} {
+		s.m.context = used
+		if !strings.Contains(s.m.View(), want) {
+			t.Errorf("%d tokens: no %q in %q", used, want, s.m.View())
+		}
+	}
+}
+
+func TestAttachments(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "notes.txt")
+	if err := os.WriteFile(path, []byte("the secret is 42\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := newStage(t, 120, 24, Options{}, fine("a"), fine("b"), fine("c"))
+	s.m.editor.set("read @" + filepath.Join(folder, "no"))
+	s.send(s.send(key("tab"))())
+	if s.m.editor.text != "read @"+path {
+		t.Fatalf("Tab makes %q", s.m.editor.text)
+	}
+	s.send(s.send(key("enter"))())
+	s.play(0, step)
+	if got := s.runner.requests[0].Messages[0].Text(); !strings.HasSuffix(got,
+		"\n\nFile "+path+":\n```\nthe secret is 42\n```") ||
+		!strings.Contains(s.text(), ", 5 tokens") {
+		t.Errorf("sent %q:\n%s", got, s.text())
+	}
+	long := strings.Repeat("a line\n", 99) + "the end"
+	s.send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(long), Paste: true})
+	if !strings.Contains(s.text(), "[paste 1: 100 lines, 700 characters]") {
+		t.Errorf("a long paste:\n%s", s.text())
+	}
+	s.keys("enter")
+	s.play(0, step)
+	if got := s.runner.requests[1].Messages[2].Text(); !strings.Contains(got, long) {
+		t.Errorf("sent %q", got)
+	}
+	s.m.editor.set("mail me@example.com or @nobody")
+	s.send(s.send(key("enter"))())
+	s.play(0, step)
+	if got := s.runner.requests[2].Messages[4].Text(); got != "mail me@example.com or @nobody" {
+		t.Errorf("sent %q", got)
+	}
+	s.command("look at @" + folder)
+	if !strings.Contains(s.text(), "is no file") || s.m.editor.text == "" {
+		t.Errorf("a folder:\n%s", s.text())
+	}
+}
+
+func TestHistorySearch(t *testing.T) {
+	s := newStage(t, 80, 24, Options{})
+	for _, q := range []string{"the capital of France", "a poem", "the capital of Peru"} {
+		s.m.history.add(q)
+	}
+	s.typing("draft")
+	s.keys("ctrl+r")
+	s.typing("CAPITAL")
+	if s.m.editor.text != "the capital of Peru" {
+		t.Errorf("found %q", s.m.editor.text)
+	}
+	s.golden("history-search")
+	s.keys("ctrl+r")
+	if s.m.editor.text != "the capital of France" {
+		t.Errorf("the older one: %q", s.m.editor.text)
+	}
+	s.keys("esc")
+	if s.m.editor.text != "draft" || s.m.searching != nil {
+		t.Errorf("left with %q", s.m.editor.text)
+	}
+}
+
+func TestSwitchModel(t *testing.T) {
+	other := &script{turns: [][]session.Event{fine("from the other")}}
+	s := newStage(t, 80, 24, Options{Switch: func(_ context.Context,
+		name string) (session.Runner, error) {
+		if name != "120b" {
+			return nil, errors.New("unknown model")
+		}
+		return other, nil
+	}})
+	s.command("/model 7b")
+	s.command("/model 120b")
+	s.ask("who?")
+	s.play(0, step)
+	if text := s.text(); !strings.Contains(text, "unknown model") ||
+		!strings.Contains(text, "from the other") {
+		t.Errorf("/model:\n%s", text)
+	}
+}
+
+// Every new state fits small and large screens.
+func TestStatesOnOtherScreens(t *testing.T) {
+	for _, size := range []struct {
+		name          string
+		width, height int
+	}{{"160x50", 160, 50}, {"40x12", 40, 12}, {"80x24", 80, 24}} {
+		tool := &scriptTool{output: []string{"0 1\n1 1\n"}, result: session.ToolResult{Text: "ok"}}
+		done := turn(answering("It prints 30 rows.\n\n```go\nfmt.Println(1)\n```\n"),
+			[]session.Event{session.Done{Finish: session.FinishStop,
+				Usage: session.Usage{Prompt: 120, Cached: 80, Completion: 20}}})
+		s := newStage(t, size.width, size.height, Options{Tools: []session.Tool{tool}},
+			calling(done, []session.Event{nil})...)
+		s.ask("compute")
+		s.play(0, step)
+		s.ask("one more")
+		s.typing("and a queued one")
+		s.keys("enter")
+		s.golden("states-" + size.name)
+	}
+}
