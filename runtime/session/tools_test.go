@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/ossrun/ossrun/harmony"
 )
 
 // adder is a python that answers what it is told, piece by piece.
@@ -175,6 +177,34 @@ func TestCallsOfTheCaller(t *testing.T) {
 		got, done := kinds(t, turn)
 		if done.Finish != FinishToolCalls || len(turn.Result().Calls) != 1 {
 			t.Errorf("%q", got)
+		}
+	}
+}
+
+// opener offers python first, and a function when python was called.
+type opener struct{ adder }
+
+func (o *opener) Offer(r *Request) {
+	o.adder.Offer(r)
+	if len(o.calls) > 0 {
+		r.Functions = append(r.Functions, harmony.ToolDescription{Name: "more",
+			Description: "Opened by a call"})
+	}
+}
+
+// A tool that offers more after a call is asked again for each step, and nothing is offered twice.
+func TestToolsMayOfferMore(t *testing.T) {
+	m, s := scripted(fmt.Sprintf(pythonCall, "1"), fmt.Sprintf(pythonCall, "2"),
+		"<|channel|>final<|message|>Done.<|return|>")
+	turn, err := StartWithTools(t.Context(), m, Request{Messages: []Message{User("?")}},
+		[]Tool{&opener{adder{answers: []string{"ab", "cd"}}}}, ToolLimits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds(t, turn)
+	for i, want := range []int{0, 1, 1} {
+		if got := strings.Count(text(s.prompts[i]), "Opened by a call"); got != want {
+			t.Errorf("prompt %d offers the function %d times, not %d", i, got, want)
 		}
 	}
 }

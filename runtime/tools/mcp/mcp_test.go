@@ -402,6 +402,9 @@ func (f *fake) Run(_ context.Context, c session.Call, _ func(string)) (session.T
 	if strings.Contains(c.Arguments, "fail") {
 		return session.ToolResult{Text: "half"}, errors.New("it failed")
 	}
+	if c.Recipient == "browser.open" {
+		return session.ToolResult{Text: "[3] A page (of two) (https://example.org/a)\n**viewing"}, nil
+	}
 	return session.ToolResult{Text: fmt.Sprint(c.Recipient, " ", f.calls, " ", c.Arguments)}, nil
 }
 
@@ -438,6 +441,11 @@ func TestHostedTools(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	says(t, tool, "browser.search", `{"query":"x"}`, `browser.search 1 {"query":"x"}`)
+	says(t, tool, "browser.open", `{}`, "[3] A page")
+	if got := tool.Citations("ä 【3†L1-L2】, 【4†L1】"); len(got) != 1 || got[0] != (session.Citation{
+		Start: 2, End: 11, URL: "https://example.org/a", Title: "A page (of two)"}) {
+		t.Errorf("%+v", got)
+	}
 	says(t, tool, "python", `print("ä")`, `python 1 print("ä")`)
 	says(t, tool, "python", "2", "python 2 2")
 	fails(t, tool, "python", "fail", "half\nit failed")

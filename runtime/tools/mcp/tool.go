@@ -8,7 +8,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,6 +20,7 @@ import (
 
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/tools/browser"
 )
 
 // Tool is the servers' tools, for one conversation.
@@ -32,14 +35,18 @@ type Tool struct {
 	described []*tool
 	open      map[*source]*connection
 	deaths    map[*source]int // since the last call that went well
+	pages     map[int]shown   // of a browser, by cursor
 }
+
+// shown is a page that a browser has displayed.
+type shown struct{ url, title string }
 
 // Tool is for a new conversation: with the servers that stand in for the built-in tools, and with
 // the functions of the other servers that are wanted, by name.
-func (s *Servers) Tool(browser, python bool, functions func(server string) bool) *Tool {
+func (s *Servers) Tool(browse, python bool, functions func(server string) bool) *Tool {
 	t := &Tool{servers: s, offered: map[string]*tool{}, open: map[*source]*connection{},
-		deaths: map[*source]int{}}
-	if browser {
+		deaths: map[*source]int{}, pages: map[int]shown{}}
+	if browse {
 		t.browser = s.browser
 	}
 	if python {
@@ -132,8 +139,13 @@ func (t *Tool) Run(ctx context.Context, c session.Call, _ func(string)) (session
 		code, _ := json.Marshal(map[string]string{"code": c.Arguments})
 		return t.call(ctx, t.python, "python", c, code)
 	case strings.HasPrefix(name, "browser."):
-		return t.call(ctx, t.browser, strings.TrimPrefix(name, "browser."), c,
+		result, err := t.call(ctx, t.browser, strings.TrimPrefix(name, "browser."), c,
 			json.RawMessage(c.Arguments))
+		if page := display.FindStringSubmatch(result.Text); page != nil {
+			cursor, _ := strconv.Atoi(page[1])
+			t.pages[cursor] = shown{page[3], page[2]}
+		}
+		return result, err
 	case name == describeTool && t.lazy:
 		return t.describe(c.Arguments)
 	default:
@@ -143,6 +155,18 @@ func (t *Tool) Run(ctx context.Context, c session.Call, _ func(string)) (session
 		}
 		return t.call(ctx, one.of, one.name, c, json.RawMessage(c.Arguments))
 	}
+}
+
+// display is the head of a page as browsers show it: [4] Title (https://example.com/page).
+var display = regexp.MustCompile(`^\[(\d{1,6})\] (.*) \((https?://[^\s)]+)\)\n`)
+
+// Citations finds the marks of pages that a server's browser has shown.
+func (t *Tool) Citations(answer string) []session.Citation {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return browser.Cite(answer, func(cursor, _ int) (address, title string) {
+		return t.pages[cursor].url, t.pages[cursor].title
+	})
 }
 
 // describe offers a tool from the next step of the turn on.
