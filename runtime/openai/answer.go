@@ -89,7 +89,7 @@ func (p *port) answering(read reader) handler {
 
 // answer returns a fault if it has not sent anything yet.
 func (p *port) answer(e *exchange, r *http.Request, read reader) *fault {
-	body, f := readBody(e, r)
+	body, f := readBody(r)
 	if f != nil {
 		return f
 	}

@@ -64,7 +64,7 @@ func (t *timedBody) Read(b []byte) (int, error) {
 }
 
 // readBody reads a request body that must be one JSON object.
-func readBody(_ http.ResponseWriter, r *http.Request) (*object, *fault) {
+func readBody(r *http.Request) (*object, *fault) {
 	b, err := io.ReadAll(r.Body)
 	var tooLarge *http.MaxBytesError
 	switch {

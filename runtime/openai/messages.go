@@ -37,20 +37,28 @@ func (p *port) readMessages(o *object) (*request, form, *fault) {
 
 // countTokens answers POST /v1/messages/count_tokens.
 func (p *port) countTokens(e *exchange, r *http.Request) {
-	o, f := readBody(e, r)
-	if f == nil {
-		var req *messagesRequest
-		if req, f = parseMessages(o, p.MaxReasoning); f == nil {
-			var ids []int32
-			if _, err := p.Models.Get(r.Context(), req.model); err != nil {
-				f = unavailable(err)
-			} else if ids, f = p.rendered(&req.request); f == nil {
-				writeJSON(e, http.StatusOK, map[string]int{"input_tokens": len(ids)})
-				return
-			}
-		}
+	n, f := p.messageTokens(r)
+	if f != nil {
+		writeFault(e, f)
+		return
 	}
-	writeFault(e, f)
+	writeJSON(e, http.StatusOK, map[string]int{"input_tokens": n})
+}
+
+func (p *port) messageTokens(r *http.Request) (int, *fault) {
+	o, f := readBody(r)
+	if f != nil {
+		return 0, f
+	}
+	req, f := parseMessages(o, p.MaxReasoning)
+	if f != nil {
+		return 0, f
+	}
+	if _, err := p.Models.Get(r.Context(), req.model); err != nil {
+		return 0, unavailable(err)
+	}
+	ids, f := p.rendered(&req.request)
+	return len(ids), f
 }
 
 func (m *messagesForm) open(a *answer) {
