@@ -46,6 +46,14 @@ def refs(o):
     elif isinstance(o, list):
         for v in o: yield from refs(v)
 
+def fields(every, name):
+    """Names of a schema's members."""
+    s = every[name]
+    names = set(s.get('properties', {}))
+    for part in s.get('allOf', []):
+        names |= fields(every, part['$ref'].rsplit('/', 1)[1]) if '$ref' in part else set(part.get('properties', {}))
+    return names
+
 def main():
     every = json.load(open(sys.argv[1]))['components']['schemas']
     out, todo = {}, list(ROOTS)
@@ -62,6 +70,7 @@ def main():
                 if 'instructions' in part.get('properties', {}): part['properties']['instructions'] = {'anyOf': [{'type': 'string'}, {'type': 'null'}]}
         out[name] = s
         todo += refs(s)
+    out['CreateResponseFields'] = {'enum': sorted(fields(every, 'CreateResponse'))}
     for name in ('ModelIdsShared', 'ModelIdsResponses'): out[name] = {'type': 'string'}
     lines = (json.dumps(k) + ': ' + json.dumps(out[k], separators=(',', ':'), sort_keys=True) for k in sorted(out))
     print('{\n' + ',\n'.join(lines) + '\n}')
