@@ -97,6 +97,9 @@ func (m *Model) farewell() string {
 	if e == nil || m.width == 0 {
 		return ""
 	}
+	for e.answer == nil && e.before != nil { // a summary
+		e = e.before
+	}
 	l := layout{palette: m.palette, width: min(m.width, widest), wide: m.width, height: m.height,
 		now: m.now}
 	var b strings.Builder

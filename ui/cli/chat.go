@@ -86,13 +86,6 @@ func chatCommand(t Terminal) *cli.Command {
 			if err != nil {
 				return err
 			}
-			store, resume, err := openChats(c, once, t)
-			if err != nil {
-				return err
-			}
-			if store != nil {
-				defer store.Close()
-			}
 			restore, notices := func() {}, make(chan string, 8)
 			tell := func(line string) {
 				if once {
@@ -103,6 +96,13 @@ func chatCommand(t Terminal) *cli.Command {
 				case notices <- line:
 				default: // nobody reads any more
 				}
+			}
+			store, resume, err := openChats(c, once, tell)
+			if err != nil {
+				return err
+			}
+			if store != nil {
+				defer store.Close()
 			}
 			m, notice, err := answererFor(c, t, &options, !once, func() {
 				if !once {
@@ -152,7 +152,7 @@ func chatCommand(t Terminal) *cli.Command {
 }
 
 // openChats opens what earlier chats have kept, and finds the one to go on with.
-func openChats(c *cli.Context, once bool, t Terminal) (store session.Store, resume string,
+func openChats(c *cli.Context, once bool, tell func(string)) (store session.Store, resume string,
 	err error) {
 	wanted := c.Bool("continue") || c.IsSet("resume")
 	switch {
@@ -165,9 +165,9 @@ func openChats(c *cli.Context, once bool, t Terminal) (store session.Store, resu
 		return nil, "", nil
 	}
 	store, err = session.OpenStore(session.StoreOptions{TTL: session.RememberedFor,
-		File: filepath.Join(xdg.StateHome, "ossrun", "kept.db"), Notify: notify(t)})
+		File: filepath.Join(xdg.StateHome, "ossrun", "kept.db"), Notify: tell})
 	if err != nil {
-		notify(t)(fmt.Sprintf("this chat is not kept: %s", err))
+		tell(fmt.Sprintf("this chat is not kept: %s", err))
 		return nil, "", nil
 	}
 	if !wanted {

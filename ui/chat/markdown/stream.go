@@ -326,7 +326,11 @@ func (s *Stream) Rows(width, wide int) (stable, tail []string) {
 
 // Code is the code blocks so far, in their order.
 func (s *Stream) Code() []string {
-	s.Rows(max(s.width, 1), s.wide)
+	if s.width == 0 { // it was not shown yet
+		s.Rows(80, 80)
+	} else {
+		s.Rows(s.width, s.wide)
+	}
 	all, tail := slices.Clone(s.codes), s.tailCodes
 	if s.open.cut && s.open.kind == fenced && len(tail) > 0 && len(all) > 0 {
 		all[len(all)-1] += tail[0]
