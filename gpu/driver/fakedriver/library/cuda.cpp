@@ -184,4 +184,3 @@ API cuGraphInstantiateWithFlags(Graph** e, Graph* g, unsigned long long) {
 API cuGraphLaunch(Graph* e, Stream* s) { return HERE(graph_launch(e, s)); }
 API cuGraphExecDestroy(Graph* g) { return FREES(graph_exec_destroy(g)); }
 API cuGraphDestroy(Graph* g) { return FREES(graph_destroy(g)); }
-

@@ -172,4 +172,3 @@ API hipGraphInstantiateWithFlags(Graph** e, Graph* g, unsigned long long) {
 API hipGraphLaunch(Graph* e, Stream* s) { return HERE(graph_launch(e, s)); }
 API hipGraphExecDestroy(Graph* g) { return FREES(graph_exec_destroy(g)); }
 API hipGraphDestroy(Graph* g) { return FREES(graph_destroy(g)); }
-
