@@ -198,10 +198,7 @@ func TestBuiltinToolsStream(t *testing.T) {
 		t.Errorf("events\n%s", strings.Join(names, "\n"))
 	}
 	// what a client sends back is read: code and calls with their results
-	var output []any
-	for _, i := range at(list[len(list)-1].json, "response", "output").([]any) {
-		output = append(output, i)
-	}
+	output := at(list[len(list)-1].json, "response", "output").([]any)
 	b, _ := json.Marshal(append(output, map[string]any{"role": "user", "content": "And?"}))
 	post(t, srv, "/v1/responses", `{"input":`+string(b)+`}`)
 	got := history(f.last(t))

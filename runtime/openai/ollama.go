@@ -58,7 +58,6 @@ type ollamaForm struct {
 	req               *ollamaRequest
 	thinking, content strings.Builder
 	commentary        bool // the content so far is a preamble
-	names             []string
 	calls             []ollamaCall
 	begun             time.Time
 }

@@ -45,7 +45,6 @@ type Servers struct {
 
 	mu     sync.Mutex
 	unused map[*source]*connection // those that listed the tools, for the first conversation
-	closed bool
 }
 
 // source is a server and its name.
