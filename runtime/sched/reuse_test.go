@@ -112,6 +112,14 @@ func reuseAt(t *testing.T, n int, at []int, kvType string) {
 			Params: greedy}))
 		return ids, slices.Clone(eng.last)
 	}
+	work := make(chan func(), 1) // for the loop, which alone may touch its pool
+	o.idle = func() {
+		select {
+		case f := <-work:
+			f()
+		default:
+		}
+	}
 	s := New(eng, o)
 	defer func() { s.Close() }()
 	saved, rebuilds, fullest, furthest := 0, 0, 0, 0.0
@@ -125,7 +133,10 @@ func reuseAt(t *testing.T, n int, at []int, kvType string) {
 			s = New(eng, o)
 			drain(t, submit(t, s, t.Context(), Request{Prompt: base, MaxTokens: 1, Params: greedy,
 				Cuts: cuts}))
-			s.pool.Shed()
+			shed := make(chan struct{})
+			work <- func() { s.pool.Shed(); close(shed) }
+			s.wake <- struct{}{}
+			<-shed
 			rebuilt := eng.rebuilt
 			st := submit(t, s, t.Context(), Request{Prompt: prompt, MaxTokens: 2, Params: greedy})
 			got := drain(t, st)

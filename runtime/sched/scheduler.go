@@ -73,10 +73,12 @@ type Options struct {
 	// on.
 	Restart func(fault error) (Engine, error)
 
-	// For tests: a clock; launch is called before each step, by the loop's goroutine; prepared is
-	// called when the next step has been planned, by the goroutine that plans.
+	// For tests: a clock; launch is called before each step and idle before the loop waits, by the
+	// loop's goroutine; prepared is called when the next step has been planned, by the goroutine
+	// that plans.
 	now      func() time.Time
 	launch   func(*engine.Batch)
+	idle     func()
 	prepared func()
 }
 
@@ -274,6 +276,9 @@ func (s *Scheduler) collect() bool {
 		s.publish()
 		s.begin(false)
 		s.join()
+		if s.o.idle != nil {
+			s.o.idle()
+		}
 		select {
 		case <-s.wake:
 		case <-s.ctx.Done():
