@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/runtime/process"
 )
 
 // VocabularyFile is the name that openai_harmony looks for in TIKTOKEN_ENCODINGS_BASE.
@@ -74,8 +75,8 @@ func Run(ctx context.Context, p Plan, folder string, w Watcher) error {
 	// the plan's text is for a shell: it names variables of the environment
 	c := exec.CommandContext(ctx, "sh", "-c", "exec env "+p.Command())
 	c.Dir = folder
-	c.SysProcAttr = ownGroup()
-	c.Cancel = func() error { return interrupt(c.Process.Pid) }
+	process.OwnGroup(c)
+	c.Cancel = func() error { return process.Interrupt(c) }
 	c.WaitDelay = stopping
 	read, write := io.Pipe()
 	c.Stdout, c.Stderr = write, write
@@ -85,6 +86,9 @@ func Run(ctx context.Context, p Plan, folder string, w Watcher) error {
 		close(watched)
 	}()
 	err := c.Run()
+	if c.Process != nil {
+		process.End(c) // workers that outlived it
+	}
 	write.Close()
 	<-watched
 	if err != nil && ctx.Err() == nil {

@@ -16,10 +16,10 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/ossrun/ossrun/runtime/process"
 )
 
 // newestWithSessions is the last version of the protocol that has sessions.
@@ -58,14 +58,14 @@ func (s Server) connect(ctx context.Context) (*connection, error) {
 func (s Server) try(ctx context.Context, kind, version string) (*connection, error) {
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	c := &connection{ended: make(chan struct{}), cancel: cancel}
-	complaint := &tail{}
+	complaint := &process.Complaint{}
 	var to sdk.Transport
 	switch {
 	case s.URL == "":
 		c.command = exec.Command(s.Command, s.Args...)
 		c.command.Env, c.command.Dir, c.command.Stderr = s.environment(), s.Dir, complaint
 		c.command.WaitDelay = 2 * time.Second // a child of the server may hold its pipes
-		ownGroup(c.command)
+		process.OwnGroup(c.command)
 		to = &sdk.CommandTransport{Command: c.command, TerminateDuration: time.Second}
 	case kind == "sse":
 		to = &sdk.SSEClientTransport{Endpoint: s.URL, HTTPClient: s.client()}
@@ -86,7 +86,7 @@ func (s Server) try(ctx context.Context, kind, version string) (*connection, err
 	case err := <-done:
 		if err != nil {
 			c.kill()
-			return nil, fmt.Errorf("%w%s", err, complaint.text())
+			return nil, fmt.Errorf("%w%s", err, complaint)
 		}
 	case <-ctx.Done():
 		c.kill()
@@ -95,7 +95,7 @@ func (s Server) try(ctx context.Context, kind, version string) (*connection, err
 				c.close()
 			}
 		}()
-		return nil, fmt.Errorf("it does not answer%s", complaint.text())
+		return nil, fmt.Errorf("it does not answer%s", complaint)
 	}
 	go func() {
 		_ = c.Wait() // how it ended is said by the call that it fails
@@ -149,7 +149,7 @@ func (c *connection) close() {
 func (c *connection) kill() {
 	c.cancel()
 	if c.command != nil && c.command.Process != nil {
-		endGroup(c.command)
+		process.End(c.command)
 	}
 }
 
@@ -179,27 +179,4 @@ func (s Server) name(c *connection) string {
 		return cmp.Or(r.ServerInfo.Name, s.Name)
 	}
 	return s.Name
-}
-
-// tail keeps the last of what a server writes to stderr.
-type tail struct {
-	mu   sync.Mutex
-	kept []byte
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.kept = append(t.kept, p...)
-	t.kept = t.kept[max(0, len(t.kept)-1000):]
-	return len(p), nil
-}
-
-func (t *tail) text() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if text := strings.TrimSpace(string(t.kept)); text != "" {
-		return ": " + strings.ToValidUTF8(text, "\ufffd")
-	}
-	return ""
 }

@@ -93,7 +93,7 @@ func example(name string) *sdk.Server {
 	return server
 }
 
-func process(name string) Server {
+func ownProcess(name string) Server {
 	return Server{Name: name, Command: os.Args[0], Args: []string{"server", name},
 		Env: map[string]string{"GIVEN": "given"}}
 }
@@ -162,7 +162,7 @@ func overHTTP(t *testing.T, name string) (streamable, sse string, s *httptest.Se
 func TestTransports(t *testing.T) {
 	t.Setenv("SECRET", "secret")
 	streamable, sse, _ := overHTTP(t, "far")
-	for name, server := range map[string]Server{"stdio": process("near"),
+	for name, server := range map[string]Server{"stdio": ownProcess("near"),
 		"http": {Name: "far", URL: streamable}, "sse found": {Name: "far", URL: sse},
 		"sse": {Name: "far", URL: sse, Type: "sse"}} {
 		t.Run(name, func(t *testing.T) {
@@ -215,7 +215,7 @@ func TestTransports(t *testing.T) {
 // A server that dies during a call is reported and started again by the next; one that keeps dying
 // is left alone.
 func TestServersThatDie(t *testing.T) {
-	s, _ := open(t, Options{}, process("x"))
+	s, _ := open(t, Options{}, ownProcess("x"))
 	tool, _ := conversation(t, s)
 	says(t, tool, "functions.x_count", `{}`, "call 1")
 	fails(t, tool, "functions.x_die", `{}`, "ended during the call, which may or may not")
@@ -254,8 +254,8 @@ func TestServersThatDie(t *testing.T) {
 func TestServersThatDoNotStart(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	began := time.Now()
-	s, notes := Open(t.Context(), []Server{process("silent"), {Name: "none", Command: "/no/such"},
-		{Name: "nobody", URL: "http://127.0.0.1:1/mcp"}, process("good"),
+	s, notes := Open(t.Context(), []Server{ownProcess("silent"), {Name: "none", Command: "/no/such"},
+		{Name: "nobody", URL: "http://127.0.0.1:1/mcp"}, ownProcess("good"),
 		{Name: "crash", Command: "sh", Args: []string{"-c", "echo why >&2; exit 1"}}},
 		Options{Start: 2 * time.Second})
 	if took := time.Since(began); took > 15*time.Second {
@@ -285,7 +285,7 @@ func TestApprovalAndCancel(t *testing.T) {
 		error) {
 		asked = append(asked, server+" "+tool+" "+arguments)
 		return answer, fault
-	}}, process("x"))
+	}}, ownProcess("x"))
 	tool, _ := conversation(t, s)
 	fails(t, tool, "functions.x_count", `{"text":"a"}`, "the user did not allow this call")
 	fault = session.ErrNeedsApproval
@@ -309,7 +309,7 @@ func TestApprovalAndCancel(t *testing.T) {
 
 // Tools that would fill the prompt are described when the model asks.
 func TestDescribedOnDemand(t *testing.T) {
-	s, _ := open(t, Options{Context: func() int { return 1000 }}, process("x"))
+	s, _ := open(t, Options{Context: func() int { return 1000 }}, ownProcess("x"))
 	tool, r := conversation(t, s)
 	if len(r.Functions) != 1 || r.Functions[0].Name != describeTool ||
 		!strings.Contains(r.Functions[0].Description, "\nx_count: count of x\n") {
@@ -327,7 +327,7 @@ func TestDescribedOnDemand(t *testing.T) {
 		t.Errorf("%+v", r.Functions)
 	}
 	says(t, tool, "functions.x_count", `{}`, "call 1")
-	s, _ = open(t, Options{Context: func() int { return 131072 }}, process("x"))
+	s, _ = open(t, Options{Context: func() int { return 131072 }}, ownProcess("x"))
 	if _, r = conversation(t, s); len(r.Functions) != 8 {
 		t.Errorf("%d functions", len(r.Functions))
 	}
@@ -335,7 +335,7 @@ func TestDescribedOnDemand(t *testing.T) {
 
 // Names are unique, and a function of the caller stays the caller's.
 func TestNames(t *testing.T) {
-	s, _ := open(t, Options{}, process("a.b"), process("a_b"))
+	s, _ := open(t, Options{}, ownProcess("a.b"), ownProcess("a_b"))
 	tool, r := conversation(t, s)
 	seen := map[string]bool{}
 	for _, f := range r.Functions {

@@ -13,10 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownGroup keeps Ctrl-C of the terminal from the interpreter, and ends it with this process.
-func ownGroup(c *exec.Cmd) {
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-}
+// endWithUs ends the interpreter with this process, however that ends.
+func endWithUs(c *exec.Cmd) { c.SysProcAttr.Pdeathsig = syscall.SIGKILL }
 
 // used is the resident memory, in bytes, and the number of a process and all below it.
 func used(pid int) (memory int64, processes int) {

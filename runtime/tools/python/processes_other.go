@@ -9,7 +9,7 @@ import (
 	"os/exec"
 )
 
-func ownGroup(*exec.Cmd) {}
+func endWithUs(*exec.Cmd) {}
 
 // used is not known here; the sandboxes of these systems keep their limits themselves.
 func used(int) (memory int64, processes int) { return 0, 0 }

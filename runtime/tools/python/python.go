@@ -21,6 +21,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ossrun/ossrun/runtime/process"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -158,7 +159,7 @@ func (t *Tool) start(ctx context.Context) (*interpreter, error) {
 	}
 	run := &interpreter{process: command, stop: stop, frames: make(chan frame, 64),
 		watch: make(chan struct{}), limit: &limit{}}
-	complaint := &tail{}
+	complaint := &process.Complaint{}
 	command.Stderr = complaint
 	if run.in, err = command.StdinPipe(); err != nil {
 		return nil, err
@@ -189,8 +190,7 @@ func (t *Tool) start(ctx context.Context) (*interpreter, error) {
 	if ctx.Err() != nil {
 		why = ctx.Err()
 	}
-	return nil, fmt.Errorf("start python in %s: %w: %s", t.box.name, why,
-		strings.TrimSpace(complaint.text()))
+	return nil, fmt.Errorf("start python in %s: %w%s", t.box.name, why, complaint)
 }
 
 func (r *interpreter) read(out io.Reader) {
@@ -313,24 +313,4 @@ func (l *limit) err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.why
-}
-
-// tail keeps the last of what is written to it, for an error.
-type tail struct {
-	mu   sync.Mutex
-	kept []byte
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.kept = append(t.kept, p...)
-	t.kept = t.kept[max(0, len(t.kept)-2000):]
-	return len(p), nil
-}
-
-func (t *tail) text() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.kept)
 }

@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/ossrun/ossrun/runtime/process"
 )
 
 const (
@@ -134,7 +136,8 @@ func (b sandbox) command(o Options, limits string) (*exec.Cmd, func(), error) {
 			kill()
 		}
 	}
-	ownGroup(c)
+	process.OwnGroup(c)
+	endWithUs(c)
 	c.WaitDelay = 5 * time.Second
 	return c, stop, nil
 }
