@@ -77,7 +77,7 @@ func (f Found) ReadAhead(ctx context.Context, free int64, replaced Replaced,
 	})
 }
 
-// partOfFile is a file but for some mapping.Rangees of it.
+// partOfFile is a file without some ranges of it.
 type partOfFile struct {
 	path    string
 	without []mapping.Range
@@ -120,7 +120,7 @@ type span struct {
 	data  []byte
 }
 
-// spansOf cuts a mapped file into spans of at most each bytes, without some mapping.Rangees of it,
+// spansOf cuts a mapped file into spans of at most each bytes, without some ranges of it,
 // which are in the order of the file.
 func spansOf(f *os.File, data []byte, without []mapping.Range, each int) (list []span) {
 	cut := func(from, to int64) {

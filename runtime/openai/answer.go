@@ -36,8 +36,8 @@ type request struct {
 	ignored []string     // parts of the request that have no effect
 	loops   bool         // turns that repeat themselves go on
 	start   starter      // nil: the turn is the runner's own
-	// the answer goes on when the client has left
-	background bool
+	// runs the answer so that it goes on when the client has left; nil: it ends with the client
+	background func(a *answer, r *http.Request)
 }
 
 // starter starts a turn of a route that adds something to it.
@@ -111,10 +111,9 @@ func (p *port) answer(e *exchange, r *http.Request, read reader) *fault {
 		ctx: r.Context(), cancel: cancel, dones: make([]*session.Done, len(req.turns)),
 		created: time.Now().Unix(), model: cmp.Or(req.model, runner.ID())}
 	a.tellIgnored()
-	if b, ok := form.(interface {
-		background(a *answer, r *http.Request) *fault
-	}); ok && req.background {
-		return b.background(a, r)
+	if req.background != nil {
+		req.background(a, r)
+		return nil
 	}
 	relaxed := req.format.relaxed
 	if !req.dry {
@@ -195,7 +194,7 @@ func (a *answer) run() *fault {
 	case failed != nil:
 		a.exchange.fault = failed.message
 	}
-	if a.out != nil || a.req.background {
+	if a.out != nil || a.req.background != nil {
 		a.form.end(usage, failed)
 		_ = a.flush() // the last write: nothing is left to cancel
 		return nil

@@ -57,16 +57,8 @@ func logprobsWanted(o *object) int {
 
 func chatConversation(o *object) *conversation {
 	talk := &conversation{}
-	if !o.has("messages") {
-		o.c.add(missing("messages"))
-		return talk
-	}
-	list := o.list("messages")
-	if len(list) == 0 && o.c.first == nil {
-		o.c.add(invalid("messages", "messages is empty: at least one message is needed"))
-	}
 	var calls callLedger
-	for _, v := range list {
+	for _, v := range messagesOf(o) {
 		chatMessage(talk, v.object(), &calls)
 	}
 	return talk

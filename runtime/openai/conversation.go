@@ -13,6 +13,19 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
+// messagesOf is the field messages, of which there must be at least one.
+func messagesOf(o *object) []value {
+	if !o.has("messages") {
+		o.c.add(missing("messages"))
+		return nil
+	}
+	list := o.list("messages")
+	if len(list) == 0 && o.c.first == nil {
+		o.c.add(invalid("messages", "messages is empty: at least one message is needed"))
+	}
+	return list
+}
+
 // conversation grows by appending.
 type conversation struct {
 	Lead     []string // system and developer texts before everything else

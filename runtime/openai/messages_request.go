@@ -115,15 +115,8 @@ func messagesConversation(o *object) *conversation {
 	for _, text := range blockTexts(o, "system") {
 		talk.developer(text)
 	}
-	if !o.has("messages") {
-		o.c.add(missing("messages"))
-		return talk
-	}
-	list := o.list("messages")
-	if len(list) == 0 && o.c.first == nil {
-		o.c.add(invalid("messages", "messages is empty: at least one message is needed"))
-	}
 	var calls callLedger
+	list := messagesOf(o)
 	for i, v := range list {
 		m := v.object()
 		switch role := m.text("role"); role {

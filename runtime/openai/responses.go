@@ -32,6 +32,9 @@ func (p *port) readResponses(o *object) (*request, form, *fault) {
 	if req.store {
 		form.log = newEventLog()
 	}
+	if req.response.Background {
+		req.background = form.background
+	}
 	return &req.request, form, nil
 }
 

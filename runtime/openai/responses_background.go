@@ -72,7 +72,7 @@ func (b *job) stop(deleted bool) {
 }
 
 // background starts a response that outlives its request and answers the request.
-func (r *responsesForm) background(a *answer, req *http.Request) *fault {
+func (r *responsesForm) background(a *answer, req *http.Request) {
 	p, client := a.port, a.exchange
 	ctx, cancel := context.WithCancel(context.WithoutCancel(req.Context()))
 	a.ctx, a.cancel, a.exchange = ctx, cancel, &exchange{ResponseWriter: nowhere{}}
@@ -85,10 +85,9 @@ func (r *responsesForm) background(a *answer, req *http.Request) *fault {
 	go r.runAlone(ctx, req)
 	if a.req.stream {
 		p.watch(client, req, r.log, -1)
-		return nil
+		return
 	}
 	writeJSON(client, http.StatusOK, r.job.now())
-	return nil
 }
 
 // runAlone runs the job in a goroutine of its own.

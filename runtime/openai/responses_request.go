@@ -38,7 +38,7 @@ func parseResponses(o *object, options *Options) (*responsesRequest, *fault) {
 		request: readRequest(o, "input", o.object("text").get("format"), ""),
 		store:   o.boolean("store", true), truncate: readTruncation(o),
 	}
-	if r.background = o.flag("background"); r.background && !r.store {
+	if o.flag("background") && !r.store {
 		o.c.add(invalid("background", "background needs store to be true: the response would be "+
 			"lost"))
 	}
@@ -106,7 +106,7 @@ func (r *responsesRequest) starter(wanted []wantedTool, most int) starter {
 // echo is the response before it is generated: it repeats what the request asks for.
 func (r *responsesRequest) echo(o *object, turn session.Request, tools offer) response {
 	echo := response{
-		Object: "response", Status: "in_progress", Background: r.background,
+		Object: "response", Status: "in_progress", Background: o.flag("background"),
 		Instructions:       orNull(o.text("instructions")),
 		ParallelToolCalls:  o.boolean("parallel_tool_calls", true),
 		PreviousResponseID: orNull(o.text("previous_response_id")),

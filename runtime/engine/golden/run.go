@@ -112,7 +112,7 @@ func (o Options) runMode(ctx context.Context, mode string, ckpt *checkpoint.Chec
 		options.Dense = engine.DenseBF16
 	}
 	if options.Pages == 0 {
-		options.Pages = pagesFor(cases, chunk) * (1 + engine.WindowPages(options.KVCacheDtype)) / 2
+		options.Pages = pagesFor(cases) * (1 + engine.WindowPages(options.KVCacheDtype)) / 2
 	}
 	eng, err := b.Load(ctx, ckpt, options, nil)
 	if err != nil {
@@ -132,7 +132,7 @@ func (o Options) runMode(ctx context.Context, mode string, ckpt *checkpoint.Chec
 
 // pagesFor is a pool that holds the longest case: two pages for every page of its positions is more
 // than enough.
-func pagesFor(cases []Case, chunk int) int {
+func pagesFor(cases []Case) int {
 	longest := 0
 	for _, c := range cases {
 		longest = max(longest, len(c.Tokens)+len(c.Greedy))
