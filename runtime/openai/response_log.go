@@ -1,9 +1,8 @@
 // The events of a response, kept so that a stream can be followed late, again, or from its middle.
 //
 // Every stored response has one; that of a background response is followed while it grows. Deltas
-// that continue one text are kept as one run. What must stay true: an event's sequence number is
-// the same for everybody who reads it; who reads from number N on gets every character behind N
-// once.
+// that continue one text are kept as one run. What must stay true: everybody who reads a response
+// gets the same events under the same sequence numbers, whenever and from wherever he reads.
 
 package openai
 
@@ -44,23 +43,33 @@ func (l *eventLog) add(e *streamEvent) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer l.wake()
-	logged := loggedEvent{Kind: e.Type, Last: e.Sequence}
 	if e.Delta == nil || e.Logprobs != nil && len(*e.Logprobs) > 0 {
-		logged.Event, _ = marshal(e) // of our own types, which can be encoded
-		l.entries = append(l.entries, logged)
+		l.entries = append(l.entries, wholeEvent(e))
 		return
 	}
 	if n := len(l.entries); n > 0 && l.entries[n-1].Run != nil && l.entries[n-1].Kind == e.Type &&
 		l.entries[n-1].Run.ItemID == e.ItemID && l.entries[n-1].Last == e.Sequence-1 {
 		l.entries[n-1].Last = e.Sequence
 	} else {
-		logged.Run = &deltaRun{ItemID: e.ItemID, OutputIndex: *e.OutputIndex,
-			ContentIndex: e.ContentIndex, Logprobs: e.Logprobs != nil}
-		l.entries = append(l.entries, logged)
+		l.entries = append(l.entries, loggedEvent{Kind: e.Type, Last: e.Sequence,
+			Run: &deltaRun{ItemID: e.ItemID, OutputIndex: *e.OutputIndex,
+				ContentIndex: e.ContentIndex, Logprobs: e.Logprobs != nil}})
 	}
 	run := l.entries[len(l.entries)-1].Run
 	run.Text = append(run.Text, *e.Delta...)
 	run.Ends = append(run.Ends, len(run.Text))
+}
+
+// with returns the log as it will be with the event, which nobody sees yet.
+func (l *eventLog) with(e *streamEvent) *eventLog {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return &eventLog{entries: append(slices.Clip(l.entries), wholeEvent(e))}
+}
+
+func wholeEvent(e *streamEvent) loggedEvent {
+	body, _ := marshal(e) // of our own types, which can be encoded
+	return loggedEvent{Kind: e.Type, Last: e.Sequence, Event: body}
 }
 
 // end says that no more events come.
@@ -76,24 +85,29 @@ func (l *eventLog) wake() {
 	l.changed = make(chan struct{})
 }
 
-// after returns the events whose sequence number is greater than n. Deltas of one run come as one
-// event with the number of the last. more is closed when there is something new; nil if nothing
-// will come.
+// eventsAtOnce bounds what a reader who lags behind holds of a log.
+const eventsAtOnce = 512
+
+// after returns the first events whose sequence number is greater than n. more is closed when there
+// are others; nil if none will come.
 func (l *eventLog) after(n int) (list []sentEvent, more <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, e := range slices.Backward(l.entries) {
-		if e.Last <= n {
-			break
+	first, _ := slices.BinarySearchFunc(l.entries, n+1,
+		func(e loggedEvent, n int) int { return e.Last - n })
+	for _, e := range l.entries[first:] {
+		list = e.appendFrom(list, n)
+		if len(list) >= eventsAtOnce {
+			return list, closedChannel
 		}
-		list = append(list, e.from(n))
 	}
-	slices.Reverse(list)
 	if !l.ended {
 		more = l.changed
 	}
 	return list, more
 }
+
+var closedChannel = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // sentEvent is an event as a stream sends it.
 type sentEvent struct {
@@ -102,22 +116,26 @@ type sentEvent struct {
 	body     any
 }
 
-// from is the event, or what a run has after sequence number n.
-func (e loggedEvent) from(n int) sentEvent {
+// appendFrom appends the event, or what a run has after sequence number n, up to eventsAtOnce.
+func (e loggedEvent) appendFrom(list []sentEvent, n int) []sentEvent {
 	if e.Run == nil {
-		return sentEvent{e.Kind, e.Last, e.Event}
+		return append(list, sentEvent{e.Kind, e.Last, e.Event})
 	}
-	begin := 0
-	if first := e.Last - len(e.Run.Ends) + 1; n >= first { // deltas have consecutive numbers
-		begin = e.Run.Ends[n-first]
+	first := e.Last - len(e.Run.Ends) + 1 // deltas have consecutive numbers
+	for i := max(n+1-first, 0); i < len(e.Run.Ends) && len(list) < eventsAtOnce; i++ {
+		begin := 0
+		if i > 0 {
+			begin = e.Run.Ends[i-1]
+		}
+		text := string(e.Run.Text[begin:e.Run.Ends[i]])
+		event := &streamEvent{Type: e.Kind, Sequence: first + i, ItemID: e.Run.ItemID,
+			OutputIndex: &e.Run.OutputIndex, ContentIndex: e.Run.ContentIndex, Delta: &text}
+		if e.Run.Logprobs {
+			event.Logprobs = orEmpty(nil)
+		}
+		list = append(list, sentEvent{e.Kind, first + i, event})
 	}
-	text := string(e.Run.Text[begin:])
-	event := &streamEvent{Type: e.Kind, Sequence: e.Last, ItemID: e.Run.ItemID,
-		OutputIndex: &e.Run.OutputIndex, ContentIndex: e.Run.ContentIndex, Delta: &text}
-	if e.Run.Logprobs {
-		event.Logprobs = orEmpty(nil)
-	}
-	return sentEvent{e.Kind, e.Last, event}
+	return list
 }
 
 // MarshalJSON is for the store.

@@ -61,26 +61,29 @@ func (r *responsesForm) begin(a *answer) {
 
 // send writes one event of the stream.
 func (r *responsesForm) send(kind string, e streamEvent) {
-	e.Type, e.Sequence = kind, r.sequence
-	r.sequence++
-	r.emit(kind, &e)
-	if r.log != nil {
-		r.log.add(&e)
-	}
-	if r.job != nil && e.Delta == nil {
-		r.show()
-	}
+	e.Type = kind
+	r.number(&e)
+	r.show(&e)
 }
 
-// show makes the response as it is now visible to those who poll it.
-func (r *responsesForm) show() {
-	body, err := marshal(r.response)
-	if err != nil {
-		return // keep will fail too, and say so
+func (r *responsesForm) number(e *streamEvent) {
+	e.Sequence = r.sequence
+	r.sequence++
+}
+
+// show makes a numbered event, and the response as it is now, visible to everybody.
+func (r *responsesForm) show(e *streamEvent) {
+	r.emit(e.Type, e)
+	if r.log != nil {
+		r.log.add(e)
 	}
-	r.job.mu.Lock()
-	r.job.body = body
-	r.job.mu.Unlock()
+	if r.job != nil && e.Delta == nil {
+		if body, err := marshal(r.response); err == nil { // else keep fails too, and says so
+			r.job.mu.Lock()
+			r.job.body = body
+			r.job.mu.Unlock()
+		}
+	}
 }
 
 func (r *responsesForm) sendResponse(kind string) {
@@ -89,9 +92,9 @@ func (r *responsesForm) sendResponse(kind string) {
 
 // beat is an event, since a comment would not reset Codex's timer.
 func (r *responsesForm) beat() {
-	kind := "response.in_progress"
-	r.emit(kind, &streamEvent{Type: kind, Sequence: r.sequence, Response: r.response})
-	r.sequence++
+	e := streamEvent{Type: "response.in_progress", Response: r.response}
+	r.number(&e)
+	r.emit(e.Type, &e)
 }
 
 func (r *responsesForm) take(_ int, e session.Event) { r.composer.take(e) }
@@ -101,21 +104,24 @@ func (r *responsesForm) whole(usage session.Usage) any {
 	return r.response
 }
 
-// end gives the response its last status, sends the last event and stores it.
+// end gives the response its last status, stores it and then sends the last event: a client that
+// has read it can go on from the response at once.
 func (r *responsesForm) end(usage session.Usage, f *fault) {
 	r.finish(usage, f)
 	kind := r.response.Status
 	if kind == "cancelled" { // there is no such event
 		kind = "incomplete"
 	}
-	r.sendResponse("response." + kind)
+	last := streamEvent{Type: "response." + kind, Response: r.response}
+	r.number(&last)
+	defer r.show(&last)
 	if err := r.leave(); err != nil {
 		r.exchange.fault = "the conversation does not have this response: " + err.Error()
 	}
 	if !r.req.store {
 		return
 	}
-	if err := r.keep(time.Time{}); err != nil {
+	if err := r.keep(time.Time{}, r.log.with(&last)); err != nil {
 		r.exchange.fault = "the response is not stored: " + err.Error()
 	}
 }
@@ -174,14 +180,14 @@ func errorCode(f *fault) string {
 	return kindServer
 }
 
-// keep stores the response; until is zero if it has ended.
-func (r *responsesForm) keep(until time.Time) error {
+// keep stores the response and its events; until is zero if it has ended.
+func (r *responsesForm) keep(until time.Time, log *eventLog) error {
 	body, err := marshal(r.response)
 	if err != nil {
 		return err
 	}
 	s := storedResponse{Body: body, Items: map[string]json.RawMessage{}, Talk: r.req.talk,
-		Input: r.req.input, Log: r.log, Until: until}
+		Input: r.req.input, Log: log, Until: until}
 	if len(r.turns) > 0 && until.IsZero() {
 		s.Talk.Messages = append(s.Talk.Messages[:len(s.Talk.Messages):len(s.Talk.Messages)],
 			r.turns[0].Result().Messages...)

@@ -82,12 +82,13 @@ func (r *responsesForm) background(a *answer, req *http.Request) {
 	r.sendResponse("response.queued")
 	p.jobs.add(r.response.ID, r.job)
 	_ = r.keepRunning()
+	queued := r.job.now()
 	go r.runAlone(ctx, req)
 	if a.req.stream {
 		p.watch(client, req, r.log, -1)
 		return
 	}
-	writeJSON(client, http.StatusOK, r.job.now())
+	writeJSON(client, http.StatusOK, queued)
 }
 
 // runAlone runs the job in a goroutine of its own.
@@ -117,7 +118,7 @@ func (r *responsesForm) runAlone(ctx context.Context, req *http.Request) {
 
 // keepRunning stores what there is of the response, and that it runs.
 func (r *responsesForm) keepRunning() error {
-	if err := r.keep(time.Now().Add(3 * r.port.Silence)); err != nil {
+	if err := r.keep(time.Now().Add(3*r.port.Silence), r.log); err != nil {
 		r.port.Log.Error("a background response is not stored", "id", r.response.ID, "error", err)
 	}
 	return nil

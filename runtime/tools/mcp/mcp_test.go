@@ -204,11 +204,17 @@ func TestTransports(t *testing.T) {
 			says(t, tool, on+"count", `{}`, "call 3 "+given+"\n")
 			other, _ := conversation(t, s)
 			says(t, other, on+"count", `{}`, "call 1 "+given+"\n")
-			if got, err := call(t, tool, on+"huge", `{}`); err != nil || len(got) > mostResult+100 ||
-				!strings.Contains(got, "[1048576 of ") {
-				t.Errorf("%d bytes, %v", len(got), err)
-			}
 		})
+	}
+}
+
+// A result larger than the model may be given is cut, and says so.
+func TestHugeResult(t *testing.T) {
+	s, _ := open(t, Options{}, ownProcess("x"))
+	tool, _ := conversation(t, s)
+	if got, err := call(t, tool, "functions.x_huge", `{}`); err != nil ||
+		len(got) > mostResult+100 || !strings.Contains(got, "[1048576 of ") {
+		t.Errorf("%d bytes, %v", len(got), err)
 	}
 }
 
