@@ -36,6 +36,7 @@ var level = map[string]int{
 	"harmony/internal":      9,
 	"runtime/kv":            7,
 	"runtime/sample":        7,
+	"runtime/endpoint":      8,
 	"runtime/process":       8,
 	"runtime/engine":        8,
 	"gpu/worker":            7,

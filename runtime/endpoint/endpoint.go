@@ -1,0 +1,198 @@
+// Package endpoint speaks to an OpenAI port, ours or another's: requests and answers in JSON,
+// streams of events, refusals as errors.
+//
+// It knows no model and keeps no state but connections. What must stay true: what a port sends,
+// however wrong, is an error or an event, never a panic and never more memory than the limits here
+// allow; a request ends when its context does.
+package endpoint
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// mostAnswer bounds a body that is read whole, in bytes.
+	mostAnswer = 256 << 20
+	// mostRefusal bounds what is read of a refusal's body.
+	mostRefusal = 64 << 10
+	// connections is how many stay open between requests; a load test has thousands at once.
+	connections = 8192
+)
+
+// Client speaks to one port. It is safe for concurrent use.
+type Client struct {
+	root string // scheme, host and path in front of /v1
+	key  string
+	http *http.Client
+}
+
+// New makes a client of the port at base: http://host:port, with or without /v1 behind it, or
+// unix:/path/of/a/socket. An empty key sends none.
+func New(base, key string) (*Client, error) {
+	transport := &http.Transport{MaxIdleConns: connections, MaxIdleConnsPerHost: connections,
+		IdleConnTimeout: 90 * time.Second, DisableCompression: true,
+		Proxy: http.ProxyFromEnvironment}
+	dialer := &net.Dialer{Timeout: 10 * time.Second}
+	transport.DialContext = dialer.DialContext
+	if path, ok := strings.CutPrefix(base, "unix:"); ok {
+		path = strings.TrimPrefix(path, "//")
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "unix", path)
+		}
+		return &Client{"http://localhost", key, &http.Client{Transport: transport}}, nil
+	}
+	if !strings.Contains(base, "://") {
+		base = "http://" + base
+	}
+	u, err := url.Parse(base)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("%q is not the address of a port: write http://host:port", base)
+	}
+	root := u.Scheme + "://" + u.Host + strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/v1")
+	return &Client{root, key, &http.Client{Transport: transport}}, nil
+}
+
+// Root is the address in front of /v1.
+func (c *Client) Root() string { return c.root }
+
+// Close ends the connections that no request uses.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Call sends a request whose path begins with a slash, /v1/models for one, and reads its answer
+// into what into points to. A nil body sends none, a nil into reads none.
+func (c *Client) Call(ctx context.Context, method, path string, body, into any) error {
+	answer, err := c.send(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if into == nil {
+		_, err := io.Copy(io.Discard, io.LimitReader(answer.Body, mostAnswer))
+		return err
+	}
+	text, err := io.ReadAll(io.LimitReader(answer.Body, mostAnswer+1))
+	switch {
+	case err != nil:
+		return fmt.Errorf("read the answer of %s: %w", path, err)
+	case len(text) > mostAnswer:
+		return fmt.Errorf("the answer of %s is longer than %d MiB", path, mostAnswer>>20)
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("the answer of %s is not as expected: %w", path, err)
+	}
+	return nil
+}
+
+// send returns an answer with a status below 300, or an error.
+func (c *Client) send(ctx context.Context, method, path string, body any) (*http.Response, error) {
+	var reader io.Reader
+	if body != nil {
+		encoded, err := encode(body)
+		if err != nil {
+			return nil, fmt.Errorf("encode the body of %s: %w", path, err)
+		}
+		reader = bytes.NewReader(encoded)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, c.root+path, reader)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if c.key != "" {
+		r.Header.Set("Authorization", "Bearer "+c.key)
+	}
+	answer, err := c.http.Do(r)
+	if err != nil {
+		return nil, err // it names method and address
+	}
+	if answer.StatusCode >= 300 {
+		defer answer.Body.Close()
+		return nil, refusal(answer)
+	}
+	return answer, nil
+}
+
+// encode takes bytes as JSON that is there already.
+func encode(body any) ([]byte, error) {
+	if b, ok := body.([]byte); ok {
+		return b, nil
+	}
+	return json.Marshal(body)
+}
+
+// Error is a refusal.
+type Error struct {
+	Status              int
+	Message             string
+	Type, Code, Param   string // OpenAI's fields, empty where the port sent none
+	RetryAfter          time.Duration
+	RequestID, shownURL string
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s answers %d: %s", e.shownURL, e.Status, e.Message)
+}
+
+// refusal reads OpenAI's error body, what FastAPI and older servers send, or plain text.
+func refusal(r *http.Response) *Error {
+	e := &Error{Status: r.StatusCode, RequestID: r.Header.Get("X-Request-Id"),
+		shownURL: r.Request.URL.Redacted()}
+	if s, err := strconv.ParseFloat(r.Header.Get("Retry-After"), 64); err == nil && s >= 0 &&
+		s < 1e6 {
+		e.RetryAfter = time.Duration(s * float64(time.Second))
+	}
+	text, _ := io.ReadAll(io.LimitReader(r.Body, mostRefusal)) // what came of it says enough
+	e.fill(text)
+	if e.Message == "" {
+		e.Message = http.StatusText(e.Status)
+	}
+	return e
+}
+
+// fill reads a body that reports an error.
+func (e *Error) fill(text []byte) {
+	type fields struct {
+		Message string
+		Type    string
+		Code    any // a string, a number or null
+		Param   *string
+	}
+	var body struct {
+		Error  json.RawMessage
+		Detail json.RawMessage
+		fields
+	}
+	if json.Unmarshal(text, &body) != nil {
+		e.Message = strings.TrimSpace(string(text))
+		return
+	}
+	f := body.fields
+	if len(body.Error) > 0 && json.Unmarshal(body.Error, &f) != nil {
+		_ = json.Unmarshal(body.Error, &f.Message) // ollama: the message alone
+	}
+	if f.Message == "" && len(body.Detail) > 0 && json.Unmarshal(body.Detail, &f.Message) != nil {
+		f.Message = string(body.Detail)
+	}
+	e.Message, e.Type = f.Message, f.Type
+	if f.Param != nil {
+		e.Param = *f.Param
+	}
+	switch code := f.Code.(type) {
+	case string:
+		e.Code = code
+	case float64:
+		e.Code = strconv.FormatFloat(code, 'f', -1, 64)
+	}
+}

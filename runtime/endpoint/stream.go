@@ -1,0 +1,171 @@
+// Server-sent events as the HTML standard defines them: the body of a streamed answer.
+
+package endpoint
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// mostEvent bounds one event, in bytes: a final response repeats the whole conversation.
+const mostEvent = 64 << 20
+
+// Event is one event of a stream.
+type Event struct {
+	Name string // empty where the port names none
+	Data []byte // valid until the next one is read
+}
+
+// Stream reads the events of one answer, in one goroutine.
+type Stream struct {
+	RequestID string // what the port calls the request
+
+	body io.Closer
+	in   *bufio.Reader
+	line []byte
+	data []byte
+	done bool
+	err  error
+}
+
+// Stream sends a request that asks for a stream.
+func (c *Client) Stream(ctx context.Context, path string, body any) (*Stream, error) {
+	answer, err := c.send(ctx, "POST", path, body)
+	if err != nil {
+		return nil, err
+	}
+	s := NewStream(answer.Body)
+	s.RequestID, s.body = answer.Header.Get("X-Request-Id"), answer.Body
+	return s, nil
+}
+
+// NewStream reads events from a reader.
+func NewStream(r io.Reader) *Stream {
+	return &Stream{in: bufio.NewReaderSize(&lineFeeds{in: r}, 16<<10)}
+}
+
+// Close ends the stream, read to its end or not.
+func (s *Stream) Close() error {
+	if s.body == nil {
+		return nil
+	}
+	return s.body.Close()
+}
+
+// Complete tells whether the port said that nothing follows ([DONE]).
+func (s *Stream) Complete() bool { return s.done }
+
+// Next returns the next event that has data; io.EOF when there is none. An event of the name
+// "error", or whose data holds OpenAI's error body, is an *Error.
+func (s *Stream) Next() (Event, error) {
+	if s.err != nil {
+		return Event{}, s.err
+	}
+	e, err := s.read()
+	if err != nil {
+		s.err = err
+	}
+	return e, err
+}
+
+func (s *Stream) read() (Event, error) {
+	var name string
+	s.data = s.data[:0]
+	has := false
+	for {
+		line, err := s.readLine()
+		if err != nil { // what an unfinished event has is dropped, as the standard says
+			return Event{}, err
+		}
+		if len(line) == 0 {
+			if !has {
+				name = ""
+				continue
+			}
+			break
+		}
+		field, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimPrefix(value, []byte(" "))
+		switch string(field) {
+		case "event":
+			name = string(value)
+		case "data":
+			if has {
+				s.data = append(s.data, '\n')
+			}
+			has = true
+			if len(s.data)+len(value) > mostEvent {
+				return Event{}, tooLong()
+			}
+			s.data = append(s.data, value...)
+		}
+	}
+	if string(s.data) == "[DONE]" {
+		s.done = true
+		return Event{}, io.EOF
+	}
+	if name == "error" || bytes.HasPrefix(s.data, []byte(`{"error":`)) {
+		failed := &Error{Status: 200, shownURL: "the stream"}
+		failed.fill(s.data)
+		return Event{}, failed
+	}
+	return Event{name, s.data}, nil
+}
+
+// readLine returns a line without its end.
+func (s *Stream) readLine() ([]byte, error) {
+	s.line = s.line[:0]
+	for {
+		chunk, err := s.in.ReadSlice('\n')
+		if len(s.line)+len(chunk) > mostEvent {
+			return nil, tooLong()
+		}
+		if err == nil && len(s.line) == 0 {
+			return chunk[:len(chunk)-1], nil // the usual line, in place
+		}
+		s.line = append(s.line, chunk...)
+		switch {
+		case err == nil:
+			return s.line[:len(s.line)-1], nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, err
+		}
+	}
+}
+
+// lineFeeds makes one LF of the three ends that a line may have: CR, LF and both.
+type lineFeeds struct {
+	in      io.Reader
+	afterCR bool
+}
+
+func (l *lineFeeds) Read(p []byte) (int, error) {
+	for {
+		n, err := l.in.Read(p)
+		if !l.afterCR && bytes.IndexByte(p[:n], '\r') < 0 {
+			return n, err
+		}
+		kept := p[:0]
+		for _, b := range p[:n] {
+			switch {
+			case b == '\n' && l.afterCR: // the CR was the end
+			case b == '\r':
+				kept = append(kept, '\n')
+			default:
+				kept = append(kept, b)
+			}
+			l.afterCR = b == '\r'
+		}
+		if len(kept) > 0 || err != nil || len(p) == 0 {
+			return len(kept), err
+		}
+	}
+}
+
+func tooLong() error {
+	return fmt.Errorf("an event of the stream is longer than %d MiB", mostEvent>>20)
+}
