@@ -83,6 +83,7 @@ func (p *port) around(next http.Handler) http.Handler {
 			p.logLine(r, e, time.Since(start))
 		}()
 		e.id = requestID(r)
+		r.Header.Set("X-Request-Id", e.id) // for those who have the request only
 		e.Header().Set("X-Request-Id", e.id)
 		if strings.HasPrefix(e.path, "/v1/messages") {
 			e.Header().Set("Request-Id", e.id) // Anthropic's

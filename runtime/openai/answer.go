@@ -13,6 +13,7 @@ package openai
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -23,7 +24,9 @@ import (
 
 // request is the part of a checked request that the driver needs.
 type request struct {
-	model   string
+	model string
+	// standIn: a model that is not known is another maker's, and the default one stands in for it
+	standIn bool
 	turns   []session.Request // one for each choice
 	n       int               // choices of each prompt; they are neighbours in turns
 	stream  bool
@@ -89,7 +92,7 @@ func (p *port) answering(read reader) handler {
 
 // answer returns a fault if it has not sent anything yet.
 func (p *port) answer(e *exchange, r *http.Request, read reader) *fault {
-	body, f := readBody(r)
+	body, f := p.readBody(r)
 	if f != nil {
 		return f
 	}
@@ -97,7 +100,7 @@ func (p *port) answer(e *exchange, r *http.Request, read reader) *fault {
 	if f != nil {
 		return f
 	}
-	runner, err := p.Models.Get(r.Context(), req.model)
+	runner, err := p.modelOf(r.Context(), req)
 	if err != nil {
 		return unavailable(err)
 	}
@@ -124,6 +127,14 @@ func (p *port) answer(e *exchange, r *http.Request, read reader) *fault {
 	}
 	e.relaxed = e.tell("X-Ossrun-Relaxed", strings.Join(relaxed, "; "))
 	return a.run()
+}
+
+func (p *port) modelOf(ctx context.Context, r *request) (session.Runner, error) {
+	runner, err := p.Models.Get(ctx, r.model)
+	if r.standIn && errors.Is(err, session.ErrUnknownModel) {
+		return p.Models.Get(ctx, "")
+	}
+	return runner, err
 }
 
 // tellIgnored names what has no effect.

@@ -64,7 +64,7 @@ func (t *timedBody) Read(b []byte) (int, error) {
 }
 
 // readBody reads a request body that must be one JSON object.
-func readBody(r *http.Request) (*object, *fault) {
+func (p *port) readBody(r *http.Request) (*object, *fault) {
 	b, err := io.ReadAll(r.Body)
 	var tooLarge *http.MaxBytesError
 	switch {
@@ -78,5 +78,12 @@ func readBody(r *http.Request) (*object, *fault) {
 	case err != nil:
 		return nil, invalid("", "the request body could not be read: %v", err)
 	}
-	return parseObject(b)
+	if p.LogPrompts {
+		p.Log.Info("prompt", "id", r.Header.Get("X-Request-Id"), "body", string(b))
+	}
+	o, f := parseObject(b)
+	if o != nil {
+		o.c.images = p.IgnoreImages
+	}
+	return o, f
 }

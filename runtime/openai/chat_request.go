@@ -141,9 +141,15 @@ func chatAssistant(talk *conversation, m *object, ledger *callLedger) {
 var textParts = []string{"text", "input_text", "output_text", "refusal", "summary_text",
 	"reasoning_text"}
 
+// imageParts are the types of parts that hold images, of all APIs.
+var imageParts = []string{"input_image", "image_url", "image"}
+
+func leftOut(kind string) string { return "[" + kind + " left out: the model reads text only]" }
+
 // content reads text: a string, parts of text joined as they are, or null. The model reads text
-// only, so images and the like are refused; where a tool returned one (lenient) a note stands in
-// its place, because refusing would end the agent's whole conversation.
+// only, so images and the like are refused; where a tool returned one (lenient) or the server is
+// told to leave images out, a note stands in its place: refusing would end the agent's whole
+// conversation.
 func content(m *object, name string, lenient bool) string {
 	v := m.get(name)
 	switch v.Kind() {
@@ -168,8 +174,8 @@ func content(m *object, name string, lenient bool) string {
 			all += part.text("text") + part.text("refusal")
 		case (kind == "input_file" || kind == "file") && !lenient:
 			all += fileText(part)
-		case lenient:
-			all += "[" + kind + " left out: the model reads text only]"
+		case lenient, m.c.images && slices.Contains(imageParts, kind):
+			all += leftOut(kind)
 		case kind == "":
 			part.complain(missing(part.at("type")))
 		default:

@@ -22,7 +22,10 @@ import (
 )
 
 // complaints holds the first fault found in a request.
-type complaints struct{ first *fault }
+type complaints struct {
+	first  *fault
+	images bool // are left out with a note, and no fault
+}
 
 func (c *complaints) add(f *fault) {
 	if c.first == nil {

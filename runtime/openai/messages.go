@@ -46,7 +46,7 @@ func (p *port) countTokens(e *exchange, r *http.Request) {
 }
 
 func (p *port) messageTokens(r *http.Request) (int, *fault) {
-	o, f := readBody(r)
+	o, f := p.readBody(r)
 	if f != nil {
 		return 0, f
 	}
@@ -54,7 +54,7 @@ func (p *port) messageTokens(r *http.Request) (int, *fault) {
 	if f != nil {
 		return 0, f
 	}
-	if _, err := p.Models.Get(r.Context(), req.model); err != nil {
+	if _, err := p.modelOf(r.Context(), &req.request); err != nil {
 		return 0, unavailable(err)
 	}
 	ids, f := p.rendered(&req.request)

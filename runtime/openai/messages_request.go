@@ -30,6 +30,7 @@ const lowBudget, highBudget = 2048, 16384
 func parseMessages(o *object, bound int) (*messagesRequest, *fault) {
 	r := &messagesRequest{request: request{model: o.text("model"), n: 1, stream: o.flag("stream"),
 		history: "messages"}}
+	r.standIn = ofAnotherMaker(r.model)
 	o.refuse(refusedEverywhere)
 	// context_management asks to forget earlier thinking, which is done; the rest has no effect
 	for _, name := range []string{"context_management", "cache_control", "inference_geo"} {
@@ -51,6 +52,13 @@ func parseMessages(o *object, bound int) (*messagesRequest, *fault) {
 	r.format.into(&turn)
 	r.turns = []session.Request{turn}
 	return r, o.c.first
+}
+
+// ofAnotherMaker tells a name that agents fall back to by themselves, for titles and the like, and
+// that cannot always be set.
+func ofAnotherMaker(model string) bool {
+	return strings.HasPrefix(model, "claude-") ||
+		strings.HasPrefix(model, "gpt-") && !strings.HasPrefix(model, "gpt-oss")
 }
 
 // readThinking reads how long the model may think, and what the client wants to see of it.
@@ -207,11 +215,15 @@ func messagesUser(talk *conversation, m *object, calls *callLedger) {
 	}
 	var texts []string
 	for _, b := range list {
-		if kind := b.text("type"); kind != "text" {
+		switch kind := b.text("type"); {
+		case kind == "text":
+			texts = append(texts, b.text("text"))
+		case m.c.images && slices.Contains(imageParts, kind):
+			texts = append(texts, leftOut(kind))
+		default:
 			b.complain(unsupported(b.at("type"), fmt.Sprintf("content of type %q", kind),
 				"the model reads text only"))
 		}
-		texts = append(texts, b.text("text"))
 	}
 	talk.Messages = append(talk.Messages, session.User(strings.Join(texts, "\n\n")))
 }

@@ -106,8 +106,7 @@ func ollamaConversation(o *object) *conversation {
 		if m == nil {
 			continue
 		}
-		refuseImages(m)
-		text := m.text("content")
+		text := m.text("content") + images(m)
 		switch role := m.text("role"); role {
 		case "system", "developer":
 			talk.developer(text)
@@ -167,22 +166,27 @@ func ollamaAssistant(talk *conversation, m *object, text string) (calls []sessio
 	return calls
 }
 
-func refuseImages(o *object) {
-	if len(o.list("images")) > 0 {
-		o.complain(unsupported(o.at("images"), "images", "the model reads text only"))
+// images refuses a message's images, or is the note that stands in their place.
+func images(o *object) (note string) {
+	if len(o.list("images")) == 0 {
+		return ""
 	}
+	if o.c.images {
+		return leftOut("image")
+	}
+	o.complain(unsupported(o.at("images"), "images", "the model reads text only"))
+	return ""
 }
 
 func parseOllamaGenerate(o *object, bound int) (*ollamaRequest, *fault) {
 	r, turn := readOllama(o, "prompt")
 	r.generate = true
-	refuseImages(o)
 	for _, name := range []string{"suffix", "template"} {
 		if o.text(name) != "" {
 			o.c.add(unsupported(name, name, "write the whole prompt, with raw"))
 		}
 	}
-	prompt, system := o.text("prompt"), o.text("system")
+	prompt, system := o.text("prompt")+images(o), o.text("system")
 	if prompt == "" {
 		o.c.add(invalid("prompt", "prompt is empty; a model is loaded by the first request that "+
 			"has one"))

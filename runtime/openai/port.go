@@ -49,9 +49,11 @@ type Options struct {
 	// Store has the stored responses. It is the caller's to close. nil: the port has its own, in
 	// memory.
 	Store session.Store
-	// IgnoreImages leaves the images of a response's input out, with a note to the model in their
+	// IgnoreImages leaves the images of a conversation out, with a note to the model in their
 	// place, where they would be refused.
 	IgnoreImages bool
+	// LogPrompts puts the bodies of requests into the log.
+	LogPrompts bool
 	// Tools makes tools for one turn: those of a kind (ToolBrowser, ToolPython, ToolMCP), and for
 	// ToolMCP of the server that the request calls label. None: there is no back end for it, and
 	// the turn goes on without. The port closes them. nil: none of any kind.
@@ -106,7 +108,7 @@ func (p *port) routes() map[string]methods {
 		"/v1/models":           {"GET": p.listModels},
 		"/v1/models/{id...}":   {"GET": p.showModel},
 
-		"/v1/responses":                  {"POST": p.answering(p.readResponses)},
+		"/v1/responses":                  {"POST": p.answering(p.readResponses), "GET": refuseUpgrade},
 		"/v1/responses/{id}":             {"GET": p.storedResponse, "DELETE": p.deleteResponse},
 		"/v1/responses/{id}/cancel":      {"POST": p.cancelResponse},
 		"/v1/responses/{id}/input_items": {"GET": p.inputItems},
@@ -138,17 +140,17 @@ func (p *port) routes() map[string]methods {
 		"/version":    {"GET": p.showVersion},
 		"/metrics":    {"GET": p.showMetrics},
 
-		"/": {"": refuseRoute("the API is under /v1/: chat/completions, " +
-			"responses, completions, messages, models")},
+		"/{$}": {"HEAD": alive, "": refuseRoute(routesHint)},
+		"/":    {"": refuseRoute(routesHint)},
 	}
 }
 
 func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	e, method := w.(*exchange), r.Method // port.around has made it
-	if method == http.MethodHead {
-		method = http.MethodGet
+	e, names := w.(*exchange), []string{r.Method} // port.around has made it
+	if r.Method == http.MethodHead {
+		names = append(names, http.MethodGet)
 	}
-	for _, name := range []string{method, ""} {
+	for _, name := range append(names, "") {
 		if h := m[name]; h != nil {
 			h(e, r)
 			return
@@ -160,11 +162,29 @@ func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Sprintf("%s is not possible for %s, only %s", r.Method, r.URL.Path, allowed)))
 }
 
+// alive tells clients that look first, as Claude Code does, that somebody is here.
+func alive(e *exchange, _ *http.Request) { e.WriteHeader(http.StatusOK) }
+
+const routesHint = "the API is under /v1/: chat/completions, responses, completions, messages, " +
+	"models"
+
 func refuseRoute(instead string) handler {
 	return func(e *exchange, r *http.Request) {
 		writeFault(e, refusal(http.StatusNotFound, "", "unknown_url",
 			fmt.Sprintf("there is no %s %s: %s", r.Method, r.URL.Path, instead)))
 	}
+}
+
+// refuseUpgrade answers those who ask for a WebSocket: by 426 Codex knows at once that it has to
+// post (at a 404 it tries seven times).
+func refuseUpgrade(e *exchange, r *http.Request) {
+	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		methods{"POST": nil}.ServeHTTP(e, r)
+		return
+	}
+	e.Header().Set("Upgrade", "HTTP/1.1")
+	writeFault(e, refusal(http.StatusUpgradeRequired, "", "websocket_not_supported",
+		"there is no WebSocket here; send the request with POST, and stream true for its events"))
 }
 
 func (p *port) health(e *exchange, _ *http.Request) {

@@ -75,7 +75,8 @@ func (b *job) stop(deleted bool) {
 func (r *responsesForm) background(a *answer, req *http.Request) {
 	p, client := a.port, a.exchange
 	ctx, cancel := context.WithCancel(context.WithoutCancel(req.Context()))
-	a.ctx, a.cancel, a.exchange = ctx, cancel, &exchange{ResponseWriter: nowhere{}}
+	a.ctx, a.cancel = ctx, cancel
+	a.exchange = &exchange{ResponseWriter: nowhere{}, path: client.path, id: client.id}
 	r.job = &job{log: r.log, cancel: cancel, done: make(chan struct{})}
 	a.quiet = r.keepRunning
 	r.begin(a)

@@ -327,15 +327,14 @@ func (in inputReader) appendItem(v value, after []value) (ignored string) {
 }
 
 func (in inputReader) message(o *object, after []value) {
-	talk, images := in.talk, in.IgnoreImages && holdsImage(o)
-	role := o.text("role")
+	talk, role := in.talk, o.text("role")
 	switch role {
 	case "system", "developer":
-		talk.developer(content(o, "content", images))
+		talk.developer(content(o, "content", false))
 	case "user":
-		talk.Messages = append(talk.Messages, session.User(content(o, "content", images)))
+		talk.Messages = append(talk.Messages, session.User(content(o, "content", false)))
 	case "assistant":
-		text := content(o, "content", images)
+		text := content(o, "content", false)
 		if isPreamble(o, after) {
 			talk.add(session.AssistantCommentary, text)
 		} else {
@@ -347,14 +346,6 @@ func (in inputReader) message(o *object, after []value) {
 		o.c.add(invalid(o.at("role"), "%s is %q, it must be one of system, developer, user, "+
 			"assistant", o.at("role"), role))
 	}
-}
-
-// holdsImage tells whether a message has an image.
-func holdsImage(o *object) bool {
-	v := o.get("content")
-	return v.Kind() == jsondoc.Array && slices.ContainsFunc(v.list(), func(p value) bool {
-		return p.Kind() == jsondoc.Object && p.object().text("type") == "input_image"
-	})
 }
 
 // isPreamble tells whether a message of the assistant came before a call: it says so itself, or a

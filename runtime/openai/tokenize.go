@@ -19,7 +19,7 @@ type tokenized struct {
 
 // tokenize answers with the ids of a prompt, or of a conversation as it would be rendered.
 func (p *port) tokenize(e *exchange, r *http.Request) {
-	o, f := readBody(r)
+	o, f := p.readBody(r)
 	if f != nil {
 		writeFault(e, f)
 		return
@@ -73,7 +73,7 @@ func (p *port) rendered(req *request) ([]int32, *fault) {
 }
 
 func (p *port) detokenize(e *exchange, r *http.Request) {
-	o, f := readBody(r)
+	o, f := p.readBody(r)
 	if f != nil {
 		writeFault(e, f)
 		return

@@ -301,13 +301,14 @@ func newServer(v *serveVerb, m *serve.Models, listener net.Listener, secure *tls
 	s := &server{serveVerb: v, models: m, listener: listener, secure: secure != nil,
 		tools: given, stop: make(chan bool, 2)}
 	s.state.Store(join.Loading)
-	log := slog.New(slog.NewTextHandler(v.t.Err, &slog.HandlerOptions{Level: v.level()}))
+	log := v.log(v.t.Err)
 	s.http = &http.Server{
 		Handler: openai.NewHandler(openai.Options{Models: m, APIKey: v.apiKey,
 			Version: build().Version, Log: log,
 			Origins: listOf(v.origins), Hosts: v.allowedHosts(),
 			MaxBody: int64(v.maxBody) << 20, Interval: m.Settled().StreamInterval,
 			MaxReasoning: maxReasoning(v.maxReasoning), AllowLoops: v.allowLoops,
+			IgnoreImages: v.ignoreImages, LogPrompts: v.logPrompts,
 			Store: m.Store(), Tools: given.Of, Ready: s.ready}),
 		TLSConfig:         secure,
 		ReadHeaderTimeout: 30 * time.Second, // the body's and the answer's are runtime/openai's

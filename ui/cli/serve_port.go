@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"crypto/tls"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -30,10 +31,14 @@ type portFlags struct {
 	origins, hosts     string
 	maxBody            int // MiB
 	logLevel           string
+	logFormat          string
+	logPrompts         bool
+	ignoreImages       bool
 }
 
 func (p *portFlags) flags() []cli.Flag {
-	*p = portFlags{host: "127.0.0.1", port: 8000, maxBody: 16, logLevel: "info"}
+	*p = portFlags{host: "127.0.0.1", port: 8000, maxBody: 16, logLevel: "info",
+		logFormat: "text"}
 	return []cli.Flag{
 		text(&p.host, "host", groupListen, "listen on this `ADDRESS`; 0.0.0.0 is every one"),
 		&cli.IntFlag{Name: "port", Category: groupListen, Value: p.port, Destination: &p.port,
@@ -53,13 +58,23 @@ func (p *portFlags) flags() []cli.Flag {
 		atLeast(&p.maxBody, "max-body", 1, groupListen, "refuse request bodies of more than `MIB`"),
 		oneOf(&p.logLevel, "log-level", groupListen, "log from `LEVEL` on: debug, info (a line a "+
 			"request), warning or error", "debug", "info", "warning", "error"),
+		oneOf(&p.logFormat, "log-format", groupListen, "write the log as `FORMAT`: text or json, "+
+			"a JSON object a line", "text", "json"),
+		toggle(&p.logPrompts, "log-prompts", groupListen, "log the whole body of each request, "+
+			"prompts included; without it none is logged"),
+		toggle(&p.ignoreImages, "ignore-images", groupListen, "leave images out, with a note to "+
+			"the model in their place; without it they are refused, since it reads text only"),
 	}
 }
 
-// level is the least level that is logged.
-func (p *portFlags) level() slog.Level {
-	return map[string]slog.Level{"debug": slog.LevelDebug, "warning": slog.LevelWarn,
-		"error": slog.LevelError}[p.logLevel]
+// log is where the port writes its log.
+func (p *portFlags) log(to io.Writer) *slog.Logger {
+	o := &slog.HandlerOptions{Level: map[string]slog.Level{"debug": slog.LevelDebug,
+		"warning": slog.LevelWarn, "error": slog.LevelError}[p.logLevel]}
+	if p.logFormat == "json" {
+		return slog.New(slog.NewJSONHandler(to, o))
+	}
+	return slog.New(slog.NewTextHandler(to, o))
 }
 
 // key is what clients must send, "" if they need none.

@@ -177,6 +177,7 @@ var ours = map[string]bool{
 	"hardware": true, "launch": true, "speculative": true, "vllm-version": true, "platform": true,
 	"input-len": true, "output-len": true, "concurrency": true, "nodes": true,
 	"api-key-file": true, "allowed-hosts": true, "max-body": true, "log-level": true,
+	"log-format": true, "log-prompts": true, "ignore-images": true,
 }
 
 // vllmModel is a model's name as the plan knows it: 20b, 120b or a repository.
