@@ -108,7 +108,8 @@ func (p *port) routes() map[string]methods {
 		"/v1/models":           {"GET": p.listModels},
 		"/v1/models/{id...}":   {"GET": p.showModel},
 
-		"/v1/responses":                  {"POST": p.answering(p.readResponses), "GET": refuseUpgrade},
+		"/v1/responses": {"POST": p.answering(p.readResponses),
+			"GET": refuseUpgrade},
 		"/v1/responses/{id}":             {"GET": p.storedResponse, "DELETE": p.deleteResponse},
 		"/v1/responses/{id}/cancel":      {"POST": p.cancelResponse},
 		"/v1/responses/{id}/input_items": {"GET": p.inputItems},
