@@ -86,8 +86,10 @@ func (i *mcpListItem) itemID() string   { return i.ID }
 type toolCall struct {
 	item      outputItem
 	at        int // in the response's output
+	tool      *openTool
+	id, name  string
 	recipient string
-	whole     bool
+	asks      bool // for approval: it is not run
 }
 
 // listTools adds an item for each MCP server with the tools that it offers.
@@ -147,18 +149,27 @@ func (c *composer) toolEvent(e session.Event) bool {
 }
 
 func (c *composer) startTool(e session.CallStart, t *openTool) {
-	call := &toolCall{recipient: e.Recipient}
+	call := &toolCall{tool: t, id: e.ID, name: e.Name, recipient: e.Recipient,
+		asks: t.needsApproval(e.ID, e.Recipient)}
 	if c.calls == nil {
 		c.calls = map[int]*toolCall{}
 	}
 	c.calls[e.Index] = call
-	switch t.kind {
-	case ToolPython:
+	switch {
+	case call.asks:
+		c.close("completed")
+		return
+	case t.kind == ToolPython:
 		call.item = &codeItem{ID: newID("ci_"), Type: "code_interpreter_call",
 			Status: "in_progress", ContainerID: c.container()}
-	case ToolMCP:
-		call.item = &mcpCallItem{ID: newID("mcp_"), Type: "mcp_call", Status: "in_progress",
+	case t.kind == ToolMCP:
+		item := &mcpCallItem{ID: newID("mcp_"), Type: "mcp_call", Status: "in_progress",
 			ServerLabel: t.label, Name: e.Name}
+		if e.ID == t.approved {
+			id := approvalID(e.ID)
+			item.ApprovalID = &id
+		}
+		call.item = item
 	default:
 		c.close("completed")
 		return
@@ -203,7 +214,10 @@ func (c *composer) toolArguments(call *toolCall, text string) {
 
 // runTool is called when the arguments are whole and the call begins to run.
 func (c *composer) runTool(call *toolCall, arguments string) {
-	call.whole = true
+	if call.asks {
+		c.askApproval(call, arguments)
+		return
+	}
 	switch item := call.item.(type) {
 	case *codeItem:
 		if n := len(item.Code); n < len(arguments) {
@@ -257,6 +271,9 @@ func actionOf(recipient, arguments string) searchAction {
 
 // endTool closes the item of a call that has returned.
 func (c *composer) endTool(call *toolCall, e session.ToolEnd) {
+	if call.asks {
+		return
+	}
 	status, last := "completed", "completed"
 	if e.Err != nil {
 		status = "failed"

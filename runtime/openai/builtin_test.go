@@ -19,7 +19,7 @@ import (
 // scriptedTool is a built-in tool that answers "42", or fails.
 type scriptedTool struct {
 	kind, label string
-	open        *atomic.Int64
+	open, ran   *atomic.Int64
 	err         error
 }
 
@@ -48,6 +48,7 @@ func (s *scriptedTool) Runs(recipient string) bool {
 
 func (s *scriptedTool) Run(_ context.Context, _ session.Call, output func(string)) (
 	session.ToolResult, error) {
+	s.ran.Add(1)
 	output("4")
 	return session.ToolResult{Text: "42"}, s.err
 }
@@ -68,15 +69,22 @@ func (s *scriptedTool) Citations(answer string) []session.Citation {
 
 // toolServer is a port with tools of all kinds; the model calls each of them once, then answers.
 func toolServer(t *testing.T, s script, err error) (*httptest.Server, *fakeRunner) {
+	srv, f, _ := countedTools(t, s, err)
+	return srv, f
+}
+
+// countedTools is toolServer that tells how many calls were run.
+func countedTools(t *testing.T, s script, err error) (*httptest.Server, *fakeRunner,
+	*atomic.Int64) {
 	t.Helper()
-	var open atomic.Int64
+	var open, ran atomic.Int64
 	srv, f := server(t, s, func(o *Options) {
 		o.Tools = func(kind, label string) ([]session.Tool, error) {
 			if label == "unknown" {
 				return nil, nil
 			}
 			open.Add(1)
-			return []session.Tool{&scriptedTool{kind, label, &open, err}}, nil
+			return []session.Tool{&scriptedTool{kind, label, &open, &ran, err}}, nil
 		}
 	})
 	t.Cleanup(func() {
@@ -84,7 +92,7 @@ func toolServer(t *testing.T, s script, err error) (*httptest.Server, *fakeRunne
 			t.Errorf("%d tools were not closed", n)
 		}
 	})
-	return srv, f
+	return srv, f, &ran
 }
 
 // toolUser calls what it is offered, one call a turn: python, the browser, a server's function,
@@ -241,7 +249,6 @@ func TestBuiltinToolsPassedOver(t *testing.T) {
 	for fields, want := range map[string]string{
 		`{"type":"web_search"},{"type":"mcp","server_label":"unknown"}`:                      "mcp",
 		`{"type":"file_search","vector_store_ids":[]}`:                                       "file_search",
-		`{"type":"mcp","server_label":"sums","require_approval":"always"}`:                   "mcp",
 		`{"type":"mcp","server_label":"sums","require_approval":"never"},{"type":"imagine"}`: "imagine",
 	} {
 		for path, input := range map[string]string{"/v1/responses": `"input":"x"`,

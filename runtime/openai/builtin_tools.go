@@ -33,10 +33,11 @@ var builtinKinds = map[string]string{
 
 // wantedTool is a built-in tool that a request names.
 type wantedTool struct {
-	asked   string // its type in the request
-	kind    string
-	label   string   // mcp: of the server
-	allowed []string // mcp: its tools that may be called; nil: all
+	asked    string // its type in the request
+	kind     string
+	label    string       // mcp: of the server
+	allowed  []string     // mcp: its tools that may be called; nil: all
+	approval approvalRule // mcp
 }
 
 // openTool is one that the turn has.
@@ -44,23 +45,27 @@ type openTool struct {
 	session.Tool
 	wantedTool
 	functions []harmony.ToolDescription // that it offers
+	approved  string                    // id of the call that the client has allowed
 }
 
 // readBuiltins reads the built-in tools of a request and returns the types of those that are left
-// out.
-func readBuiltins(o *object, of offer, options *Options) (wanted []wantedTool, ignored []string) {
+// out. canAsk tells that the route has words for a call that is to be approved.
+func readBuiltins(o *object, of offer, options *Options, canAsk bool) (wanted []wantedTool,
+	ignored []string) {
 	if of.choice.mode == grammar.None {
 		return nil, of.ignored
 	}
 	allowed := allowedTypes(o)
 	for _, v := range o.list("tools") {
 		t := v.object()
-		w := wantedTool{asked: t.text("type"), label: t.text("server_label")}
+		w := wantedTool{asked: t.text("type"), label: t.text("server_label"),
+			approval: readApproval(t)}
 		w.kind = builtinKinds[w.asked]
 		switch {
 		case w.asked == "function" || w.kind != "" && allowed != nil &&
 			!slices.Contains(allowed, w.asked):
-		case w.kind == "" || options.Tools == nil || asksForApproval(t):
+		case w.kind == "" || options.Tools == nil ||
+			!canAsk && (w.approval.others || len(w.approval.always) > 0):
 			ignored = append(ignored, w.asked)
 		default:
 			w.allowed = allowedNames(t)
@@ -88,13 +93,6 @@ func allowedTypes(o *object) []string {
 		list = append(list, t.object().text("type"))
 	}
 	return list
-}
-
-// asksForApproval tells whether the client wants to allow each call. Servers are configured by who
-// runs this process, so their calls are allowed unless the client says otherwise.
-func asksForApproval(t *object) bool {
-	v := t.get("require_approval")
-	return v.Kind() == jsondoc.Object || v.Kind() == jsondoc.String && v.text() != "never"
 }
 
 // allowedNames reads allowed_tools of an MCP server: a list, or an object with tool_names.
@@ -153,12 +151,22 @@ func (t *openTool) Offer(r *session.Request) {
 		return
 	}
 	added := slices.DeleteFunc(slices.Clone(r.Functions[before:]),
-		func(f harmony.ToolDescription) bool {
-			return !slices.ContainsFunc(t.allowed, func(name string) bool {
-				return f.Name == name || strings.HasSuffix(f.Name, "_"+name)
-			})
-		})
+		func(f harmony.ToolDescription) bool { return !listed(t.allowed, f.Name) })
 	r.Functions = append(r.Functions[:before:before], added...)
+}
+
+// needsApproval tells whether the client is to be asked before this call of a function.
+func (t *openTool) needsApproval(id, recipient string) bool {
+	function, ok := strings.CutPrefix(recipient, harmony.FunctionsNamespace+".")
+	return ok && id != t.approved && t.approval.asks(function)
+}
+
+func (t *openTool) Run(ctx context.Context, c session.Call, output func(string)) (
+	session.ToolResult, error) {
+	if t.needsApproval(c.ID, c.Recipient) {
+		return session.ToolResult{}, session.ErrNeedsApproval
+	}
+	return t.Tool.Run(ctx, c, output)
 }
 
 // Citations are those of a tool that has any.
@@ -172,7 +180,7 @@ func (t *openTool) Citations(answer string) []session.Citation {
 // startWithTools starts a turn with the tools that are wanted. most bounds their calls, 0 is the
 // session's own bound.
 func (a *answer) startWithTools(ctx context.Context, runner session.Runner, r session.Request,
-	wanted []wantedTool, most int) (session.Turn, []*openTool, error) {
+	wanted []wantedTool, most int, approved *session.Call) (session.Turn, []*openTool, error) {
 	open, missing, err := a.port.open(wanted)
 	if err != nil {
 		return nil, nil, err
@@ -183,6 +191,9 @@ func (a *answer) startWithTools(ctx context.Context, runner session.Runner, r se
 	}
 	var tools []session.Tool
 	for _, t := range open {
+		if approved != nil {
+			t.approved = approved.ID
+		}
 		tools = append(tools, t)
 	}
 	turn, err := session.StartWithTools(ctx, runner, r, tools, session.ToolLimits{Calls: most})
@@ -228,7 +239,7 @@ type quietTurn struct {
 // startQuietly is the starter of chat completions with built-in tools.
 func startQuietly(wanted []wantedTool) starter {
 	return func(ctx context.Context, a *answer, r session.Request) (session.Turn, error) {
-		turn, open, err := a.startWithTools(ctx, a.runner, r, wanted, 0)
+		turn, open, err := a.startWithTools(ctx, a.runner, r, wanted, 0, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -35,7 +35,7 @@ func (p *port) readChat(o *object) (*request, form, *fault) {
 	req, f := parseChat(o, p.MaxReasoning)
 	if f == nil {
 		var wanted []wantedTool
-		if wanted, req.ignored = readBuiltins(o, readOffer(o), &p.Options); len(wanted) > 0 {
+		if wanted, req.ignored = readBuiltins(o, readOffer(o), &p.Options, false); len(wanted) > 0 {
 			req.start = startQuietly(wanted)
 		}
 		f = o.c.first

@@ -32,6 +32,14 @@ type conversation struct {
 	Messages []session.Message
 }
 
+// last is the last message, nil if there is none.
+func (c *conversation) last() *session.Message {
+	if len(c.Messages) == 0 {
+		return nil
+	}
+	return &c.Messages[len(c.Messages)-1]
+}
+
 // instructions is the lead as one text, with first in front.
 func (c *conversation) instructions(first string) string {
 	return joinParagraphs(append([]string{first}, c.Lead...)...)

@@ -64,7 +64,7 @@ func (p *port) changeTalk(id string, change func(s *storedTalk)) (storedTalk, bo
 
 // readItems reads the member items, and complains about those that a response could not read.
 func (p *port) readItems(o *object) (items []json.RawMessage) {
-	in := inputReader{talk: &conversation{}, Options: &p.Options}
+	in := &inputReader{talk: &conversation{}, Options: &p.Options}
 	list := o.list("items")
 	for i, v := range list {
 		in.appendItem(v, list[i+1:])
@@ -233,11 +233,12 @@ func (r *responsesRequest) readTalk(o *object, in *inputReader) *fault {
 		return noConversation("conversation", r.conversation)
 	}
 	in.goesOn = true
-	var items []value
-	for _, raw := range s.Items {
-		items = append(items, value{jsondoc.Field{Raw: raw, Path: "conversation"}, o.c})
+	items := valuesOf(s.Items, "conversation", o.c)
+	before := len(items)
+	if v := o.get("input"); v.Kind() == jsondoc.Array {
+		items = append(items, v.list()...) // what follows the conversation
 	}
-	for i, it := range items {
+	for i, it := range items[:before] {
 		in.appendItem(it, items[i+1:])
 	}
 	r.input = s.Items

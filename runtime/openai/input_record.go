@@ -11,7 +11,7 @@ import (
 
 // recordInput is the input as a list of items with ids; a string is a user's message. References
 // are followed.
-func recordInput(o *object, in inputReader) (items []json.RawMessage) {
+func recordInput(o *object, in *inputReader) (items []json.RawMessage) {
 	switch v := o.get("input"); v.Kind() {
 	case jsondoc.String:
 		item, _ := marshal(map[string]any{"type": "message", "role": "user", "content": v.text()})

@@ -26,6 +26,7 @@ type responsesRequest struct {
 	input        []json.RawMessage // the items of the whole history
 	said         []json.RawMessage // those of the request itself
 	conversation string            // id, \"\": none
+	approved     *session.Call     // to be run first; nil: none
 	truncate     bool              // drop the oldest messages until the conversation fits
 	talk         conversation      // the whole history, instructions of the request left out
 	response     response          // what it echoes
@@ -46,7 +47,7 @@ func parseResponses(o *object, options *Options) (*responsesRequest, *fault) {
 		o.c.add(unsupported("prompt", "prompt", "send its text in instructions or input"))
 	}
 	tools := readOffer(o)
-	wanted, ignored := readBuiltins(o, tools, options)
+	wanted, ignored := readBuiltins(o, tools, options, true)
 	r.wanted = wanted
 	r.start = r.starter(wanted, o.integer("max_tool_calls", 1, math.MaxInt32, 0))
 	turn := session.Request{Params: sampling(o)}
@@ -68,13 +69,16 @@ func parseResponses(o *object, options *Options) (*responsesRequest, *fault) {
 			return nil, f
 		}
 		r.talk, r.input = before.Talk, append(before.Input, before.output()...)
+		in.openRequests(valuesOf(before.output(), "previous_response_id", o.c), o)
 	}
 	if f := r.readTalk(o, &in); f != nil {
 		return nil, f
 	}
 	r.ignored = append(ignored, in.read(o)...)
+	in.checkApproved(o)
+	r.approved = in.approved
 	if r.store || r.conversation != "" {
-		r.said = recordInput(o, in)
+		r.said = recordInput(o, &in)
 		r.input = append(r.input[:len(r.input):len(r.input)], r.said...)
 	}
 	turn.Messages, turn.Instructions = r.talk.Messages, r.talk.instructions(instructions)
@@ -93,7 +97,10 @@ func (r *responsesRequest) starter(wanted []wantedTool, most int) starter {
 			fitting = &truncating{Runner: runner}
 			runner = fitting
 		}
-		started, open, err := a.startWithTools(ctx, runner, turn, wanted, most)
+		if r.approved != nil {
+			runner = &approving{Runner: runner, call: *r.approved}
+		}
+		started, open, err := a.startWithTools(ctx, runner, turn, wanted, most, r.approved)
 		if err != nil {
 			return nil, err
 		}
@@ -253,10 +260,21 @@ type inputReader struct {
 	*Options
 	talk   *conversation
 	goesOn bool // there is a conversation already, so the input may be absent
+
+	requests []string      // ids of requests for approval
+	approved *session.Call // in the end
+}
+
+// valuesOf are stored items as they are read.
+func valuesOf(items []json.RawMessage, path string, c *complaints) (list []value) {
+	for _, raw := range items {
+		list = append(list, value{jsondoc.Field{Raw: raw, Path: path}, c})
+	}
+	return list
 }
 
 // read returns the types of items that mean nothing here.
-func (in inputReader) read(o *object) (ignored []string) {
+func (in *inputReader) read(o *object) (ignored []string) {
 	v := o.get("input")
 	switch v.Kind() {
 	case jsondoc.Null:
@@ -282,11 +300,11 @@ func (in inputReader) read(o *object) (ignored []string) {
 }
 
 // item finds an output item of a stored response.
-func (in inputReader) item(id string) (json.RawMessage, bool) { return getItem(in.Store, id) }
+func (in *inputReader) item(id string) (json.RawMessage, bool) { return getItem(in.Store, id) }
 
 // appendItem appends one item; after is what follows it. It returns the item's type if it was left
 // out.
-func (in inputReader) appendItem(v value, after []value) (ignored string) {
+func (in *inputReader) appendItem(v value, after []value) (ignored string) {
 	o, talk := v.object(), in.talk
 	if o == nil {
 		return ""
@@ -314,6 +332,11 @@ func (in inputReader) appendItem(v value, after []value) (ignored string) {
 	case "mcp_call":
 		readServerCall(talk, o)
 	case "mcp_list_tools":
+	case "mcp_approval_request":
+		in.requests = append(in.requests, o.text("id"))
+		in.readAnswer(o, after)
+	case "mcp_approval_response":
+		in.checkAnswer(o)
 	case "compaction", "compaction_summary":
 		text := compacted(o)
 		if text == "" {
@@ -326,7 +349,7 @@ func (in inputReader) appendItem(v value, after []value) (ignored string) {
 	return ""
 }
 
-func (in inputReader) message(o *object, after []value) {
+func (in *inputReader) message(o *object, after []value) {
 	talk, role := in.talk, o.text("role")
 	switch role {
 	case "system", "developer":

@@ -18,10 +18,11 @@ ROOTS = ['CreateChatCompletionResponse', 'CreateChatCompletionStreamResponse', '
          'ResponseCodeInterpreterCallCompletedEvent', 'ResponseCodeInterpreterCallCodeDeltaEvent', 'ResponseCodeInterpreterCallCodeDoneEvent',
          'ResponseMCPCallInProgressEvent', 'ResponseMCPCallArgumentsDeltaEvent', 'ResponseMCPCallArgumentsDoneEvent',
          'ResponseMCPCallCompletedEvent', 'ResponseMCPCallFailedEvent', 'ResponseMCPListToolsInProgressEvent',
-         'ResponseMCPListToolsCompletedEvent', 'CompactResource', 'TokenCountsResource', 'ResponseItemList']
+         'ResponseMCPListToolsCompletedEvent', 'CompactResource', 'TokenCountsResource', 'ResponseItemList',
+         'ResponseCustomToolCallInputDeltaEvent', 'ResponseCustomToolCallInputDoneEvent']
 KEEP = {  # of these unions only these members
     'OutputItem': ['OutputMessage', 'FunctionToolCall', 'ReasoningItem', 'WebSearchToolCall', 'CodeInterpreterToolCall', 'MCPToolCall',
-                   'MCPListTools'],
+                   'MCPListTools', 'MCPApprovalRequest', 'CustomToolCall'],
     'ItemField': ['Message', 'CompactionBody'],
     'ItemResource': ['InputMessageResource', 'OutputMessage', 'FunctionToolCallResource', 'FunctionToolCallOutputResource', 'ReasoningItem'],
     'Tool': ['FunctionTool', 'WebSearchTool', 'WebSearchPreviewTool', 'CodeInterpreterTool', 'MCPTool', 'CustomToolParam',

@@ -1,0 +1,207 @@
+// Approval of MCP calls: require_approval, and the items mcp_approval_request and
+// mcp_approval_response.
+//
+// A call that needs approval ends its response with a request; the response that brings the answer
+// runs the call, or tells the model that it may not, and goes on. What must stay true: a call that
+// needs approval is never run without an answer to its own request; one that was approved is run
+// once; no call stays without a result, so that the conversation can go on whatever the client
+// answers.
+
+package openai
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/harmony/jsondoc"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// approvalRule is which functions of a server are to be approved call by call.
+type approvalRule struct {
+	always, never []string
+	others        bool // those in neither list
+}
+
+// readApproval reads require_approval. Servers are configured by who runs this process, so their
+// calls are allowed unless the client says otherwise.
+func readApproval(t *object) (rule approvalRule) {
+	v := t.get("require_approval")
+	switch v.Kind() {
+	case jsondoc.Null:
+	case jsondoc.Object:
+		filter := v.object()
+		always, never := filter.object("always"), filter.object("never")
+		rule = approvalRule{named(always), named(never), always == nil || never != nil ||
+			!always.has("tool_names")} // what read_only says of a tool is not known here
+	default:
+		switch how := v.text(); how {
+		case "never":
+		case "always":
+			rule.others = true
+		default:
+			v.c.add(invalid(v.Path, "%s is %q, it must be always, never or an object", v.Path, how))
+		}
+	}
+	return rule
+}
+
+// named are the tool_names of a filter.
+func named(filter *object) (names []string) {
+	for _, n := range filter.list("tool_names") {
+		names = append(names, n.text())
+	}
+	return names
+}
+
+func (r approvalRule) asks(function string) bool {
+	switch {
+	case listed(r.always, function):
+		return true
+	case listed(r.never, function):
+		return false
+	}
+	return r.others
+}
+
+// listed tells whether a list of a server's tools has a function, which may carry the server's name
+// in front of the tool's.
+func listed(names []string, function string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		return function == name || strings.HasSuffix(function, "_"+name)
+	})
+}
+
+type approvalItem struct {
+	ID          string `json:"id"`
+	Type        string `json:"type"` // mcp_approval_request
+	ServerLabel string `json:"server_label"`
+	Name        string `json:"name"`
+	Arguments   string `json:"arguments"`
+}
+
+func (i *approvalItem) itemID() string { return i.ID }
+
+// The id of a request is made of the id of its call, so that nothing but the conversation has to be
+// kept.
+const approvalPrefix = "mcpr_"
+
+func approvalID(call string) string   { return approvalPrefix + call }
+func approvedCall(item string) string { return strings.TrimPrefix(item, approvalPrefix) }
+
+// askApproval adds the item that asks for a call.
+func (c *composer) askApproval(call *toolCall, arguments string) {
+	c.begin(&approvalItem{ID: approvalID(call.id), Type: "mcp_approval_request",
+		ServerLabel: call.tool.label, Name: call.name, Arguments: runnable(arguments)})
+	c.close("completed")
+}
+
+// readAnswer takes up a request of an earlier response by what follows it in the input: its answer,
+// or the call that was made of it.
+func (in *inputReader) readAnswer(o *object, after []value) {
+	id, name := o.text("id"), o.text("name")
+	call := approvedCall(id)
+	var answer *object
+	for _, v := range after {
+		switch next := v.object(); {
+		case next.text("approval_request_id") != id:
+		case next.text("type") == "mcp_call":
+			return // it has the call and its result
+		case next.text("type") == "mcp_approval_response":
+			answer = next
+		}
+	}
+	if last := in.talk.last(); last == nil || last.CallID != call {
+		readCall(in.talk, o, call)
+	}
+	switch {
+	case answer.flag("approve"):
+		in.approved = &session.Call{ID: call, Name: name, Arguments: o.text("arguments"),
+			Recipient: harmony.FunctionsNamespace + "." + name}
+	case answer != nil:
+		in.talk.result(call, name, joinParagraphs("The user did not allow this call.",
+			answer.text("reason")))
+	default:
+		in.talk.result(call, name, "The call was not made: the user has not said whether it may.")
+	}
+}
+
+// openRequests takes up the requests that a stored response ended in.
+func (in *inputReader) openRequests(output []value, o *object) {
+	var after []value
+	if v := o.get("input"); v.Kind() == jsondoc.Array {
+		after = v.list()
+	}
+	for _, v := range output {
+		if v.object().text("type") == "mcp_approval_request" {
+			in.appendItem(v, after)
+		}
+	}
+}
+
+// checkAnswer complains about an answer to a request that nobody made.
+func (in *inputReader) checkAnswer(o *object) {
+	id := o.text("approval_request_id")
+	if !o.has("approve") {
+		o.c.add(missing(o.at("approve")))
+	}
+	if !slices.Contains(in.requests, id) {
+		o.c.add(refusal(http.StatusBadRequest, o.at("approval_request_id"), "",
+			"no request for approval with the id '"+id+"' came before this answer"))
+	}
+}
+
+// checkApproved complains where an approved call is not the last thing that was said.
+func (in *inputReader) checkApproved(o *object) {
+	if last := in.talk.last(); in.approved != nil && last.CallID != in.approved.ID {
+		o.c.add(invalid("input", "the approved call %s must be run before anything else is said: "+
+			"send the answer alone", in.approved.Name))
+	}
+}
+
+// approving is a Runner whose first turn is the approved call, as if the model had just made it.
+type approving struct {
+	session.Runner
+	call  session.Call
+	begun bool
+}
+
+func (a *approving) Start(ctx context.Context, r session.Request) (session.Turn, error) {
+	if a.begun {
+		return a.Runner.Start(ctx, r)
+	}
+	a.begun = true
+	if !slices.ContainsFunc(r.Functions, func(f harmony.ToolDescription) bool {
+		return f.Name == a.call.Name
+	}) {
+		return nil, invalid("tools", "the approved call needs its server: send the mcp tool that "+
+			"offers %s again", a.call.Name)
+	}
+	return &approvedTurn{call: a.call}, nil
+}
+
+// approvedTurn says one call.
+type approvedTurn struct {
+	call session.Call
+	said int
+}
+
+func (t *approvedTurn) Next() (session.Event, bool) {
+	events := []session.Event{
+		session.CallStart{ID: t.call.ID, Name: t.call.Name, Recipient: t.call.Recipient},
+		session.CallArguments{Text: t.call.Arguments}, session.CallEnd{Arguments: t.call.Arguments},
+		session.Done{Finish: session.FinishToolCalls}}
+	if t.said == len(events) {
+		return nil, false
+	}
+	t.said++
+	return events[t.said-1], true
+}
+
+func (t *approvedTurn) Result() session.Result {
+	return session.Result{Calls: []session.Call{t.call},
+		Done: session.Done{Finish: session.FinishToolCalls}}
+}

@@ -1,0 +1,176 @@
+package openai
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func sumsTool(approval string) string {
+	return `"tools":[{"type":"mcp","server_label":"sums","server_url":"https://example.org/",` +
+		`"require_approval":` + approval + `}]`
+}
+
+// lastItem is the last output item of a type.
+func lastItem(m any, kind string) map[string]any {
+	list, _ := at(m, "output").([]any)
+	for i := len(list) - 1; i >= 0; i-- {
+		if at(list[i], "type") == kind {
+			return list[i].(map[string]any)
+		}
+	}
+	return nil
+}
+
+// A call that needs approval ends its response; the answer runs it once, or tells the model no.
+func TestApproval(t *testing.T) {
+	const allowed, denied, unsaid = "tool functions.sums_add <commentary> to assistant #call_1: 42",
+		"The user did not allow this call.\n\nToo dear.", "the user has not said whether it may"
+	answer := func(id, how string) string {
+		return `{"type":"mcp_approval_response","approval_request_id":"` + id + `",` + how + `}`
+	}
+	for _, stream := range []string{"false", "true"} {
+		for _, way := range []string{"previous", "conversation", "alone"} {
+			for how, want := range map[string]string{`"approve":true`: allowed,
+				`"approve":false,"reason":"Too dear."`: denied, "": unsaid} {
+				name := way + ", stream " + stream + ", " + how
+				srv, f, ran := countedTools(t, toolUser, nil)
+				get := func(body string) any {
+					r := post(t, srv, "/v1/responses", `{"stream":`+stream+`,`+body+`,`+
+						sumsTool(`{"always":{"tool_names":["add"]}}`)+`}`)
+					if stream == "false" {
+						m := decode(t, r.body)
+						conform(t, "Response", m)
+						return m
+					}
+					list := events(t, r.body)
+					conformResponses(t, list)
+					return at(list[len(list)-1].json, "response")
+				}
+				before := ""
+				if way == "conversation" {
+					id := decode(t, post(t, srv, "/v1/conversations", `{}`).body)["id"].(string)
+					before = `"conversation":"` + id + `",`
+				}
+				first := get(before + `"input":"x","store":` + map[bool]string{true: "false",
+					false: "true"}[way == "alone"])
+				asked := lastItem(first, "mcp_approval_request")
+				if asked == nil || asked["name"] != "sums_add" || asked["server_label"] != "sums" ||
+					asked["arguments"] != `{"city":"Paris"}` || ran.Load() != 0 ||
+					at(first, "status") != "completed" || lastItem(first, "mcp_call") != nil {
+					t.Fatalf("%s: %d calls were run, %v", name, ran.Load(), first)
+				}
+				said := answer(asked["id"].(string), how)
+				if how == "" {
+					said = `{"role":"user","content":"Something else."}`
+				}
+				var input string
+				switch way {
+				case "previous":
+					input = `"previous_response_id":"` + at(first, "id").(string) + `","input":[` +
+						said + `]`
+				case "conversation":
+					input = before + `"input":[` + said + `]`
+				default:
+					b, _ := json.Marshal(at(first, "output"))
+					input = `"store":false,"input":[{"role":"user","content":"x"},` +
+						strings.Trim(string(b), "[]") + `,` + said + `]`
+				}
+				second := get(input)
+				if h := history(f.last(t)); strings.Count(h, want) != 1 ||
+					strings.Count(h, "to functions.sums_add #call_1") != 1 {
+					t.Errorf("%s: the model has read\n%s", name, h)
+				}
+				call := lastItem(second, "mcp_call")
+				// the other function of the server needs no approval, and is called too
+				calls := int64(1)
+				if want == allowed {
+					calls = 2
+				}
+				if ran.Load() != calls || lastItem(second, "message") == nil {
+					t.Errorf("%s: %d calls, %v", name, ran.Load(), second)
+				}
+				if want != allowed {
+					continue
+				}
+				for _, i := range at(second, "output").([]any) {
+					if at(i, "name") == "sums_add" && at(i, "type") == "mcp_call" {
+						call = i.(map[string]any)
+					}
+				}
+				if call["approval_request_id"] != asked["id"] || call["output"] != "42" {
+					t.Errorf("%s: %v", name, call)
+				}
+				if way == "alone" {
+					continue
+				}
+				third := `"previous_response_id":"` + at(second, "id").(string) + `"`
+				if way == "conversation" {
+					third = strings.TrimSuffix(before, ",")
+				}
+				get(third + `,"input":"And?"`)
+				if h := history(f.last(t)); strings.Count(h, "tool functions.sums_add") != 1 ||
+					ran.Load() != 2 {
+					t.Errorf("%s: the third response has read\n%s", name, h)
+				}
+			}
+		}
+	}
+}
+
+func TestApprovalRefuses(t *testing.T) {
+	srv, _, ran := countedTools(t, toolUser, nil)
+	for body, want := range map[string][2]string{
+		`"input":[{"type":"mcp_approval_response","approval_request_id":"mcpr_x","approve":true}],` +
+			sumsTool(`"always"`): {"input[0].approval_request_id", "no request"},
+		`"input":"x",` + sumsTool(`"sometimes"`): {"tools[0].require_approval", "sometimes"},
+	} {
+		wantFault(t, ask(t, "POST", srv.URL+"/v1/responses", `{`+body+`}`), 400, kindInvalid,
+			want[0], "", want[1])
+	}
+	m := decode(t, post(t, srv, "/v1/responses", `{"input":"x",`+sumsTool(`"always"`)+`}`).body)
+	id, request := m["id"].(string), lastItem(m, "mcp_approval_request")["id"].(string)
+	yes := `{"type":"mcp_approval_response","approval_request_id":"` + request + `","approve":true}`
+	for body, want := range map[string][2]string{
+		`[` + yes + `]`: {"tools", "send the mcp tool"},
+		`[` + yes + `,{"role":"user","content":"y"}],` + sumsTool(`"always"`): {"input", "alone"},
+		`[` + strings.Replace(yes, `,"approve":true`, "", 1) + `],` +
+			sumsTool(`"always"`): {"input[0].approve", "missing"},
+	} {
+		r := ask(t, "POST", srv.URL+"/v1/responses", `{"previous_response_id":"`+id+`","input":`+
+			body+`}`)
+		code, _ := at(decode(t, r.body), "error", "code").(string)
+		wantFault(t, r, 400, kindInvalid, want[0], code, want[1])
+	}
+	if n := ran.Load(); n != 0 {
+		t.Errorf("%d calls were run", n)
+	}
+	// chat completions have no words for it
+	r := post(t, srv, "/v1/chat/completions", `{"messages":[`+hello+`],`+sumsTool(`"always"`)+`}`)
+	if r.header.Get("X-Ossrun-Ignored") != "mcp" {
+		t.Errorf("%v %s", r.header, r.body)
+	}
+}
+
+func TestApprovalRule(t *testing.T) {
+	for filter, want := range map[string]string{
+		`null`: "", `"never"`: "", `"always"`: "add drop",
+		`{"always":{"tool_names":["add"]}}`:                                 "add",
+		`{"never":{"tool_names":["add"]}}`:                                  "drop",
+		`{"never":{"tool_names":["add"]},"always":{"tool_names":["drop"]}}`: "drop",
+		`{"always":{"read_only":false}}`:                                    "add drop",
+		`{"never":{"read_only":true}}`:                                      "add drop",
+	} {
+		o, _ := parseObject([]byte(`{"require_approval":` + filter + `}`))
+		rule := readApproval(o)
+		var asked []string
+		for _, name := range []string{"add", "drop"} {
+			if rule.asks("sums_" + name) {
+				asked = append(asked, name)
+			}
+		}
+		if got := strings.Join(asked, " "); got != want || o.c.first != nil {
+			t.Errorf("%s asks for %q, want %q", filter, got, want)
+		}
+	}
+}
