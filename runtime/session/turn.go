@@ -42,6 +42,7 @@ type turn struct {
 	callOpen bool
 	cut      bool                // the tokens have ended: a message still open is incomplete
 	rescue   bool                // the second try, with a forced final header, was started
+	first    *sched.Timing       // of the first try, where there is a second one
 	decoder  token.StreamDecoder // of a text without a conversation
 
 	waiting  []TokenLogprob // logprobs of answer tokens whose text is held back
@@ -383,9 +384,11 @@ func (t *turn) startRescue() bool {
 	for _, s := range t.segments {
 		prompt = harmony.RenderTurn(append(prompt, s.tokens...), harmony.RoleAssistant)
 	}
+	first := t.stream.Timing()
 	if t.submit(prompt, most) != nil {
 		return false
 	}
+	t.first = &first
 	t.addFaults()
 	t.callOpen, t.cut = false, false
 	t.reader, t.readFrom = harmony.NewReader(harmony.RoleAssistant), len(t.tokens)
@@ -401,6 +404,9 @@ func (t *turn) finish(f Finish, err error) {
 	t.addFaults()
 	t.usage.Reasoning = min(t.usage.Reasoning, t.usage.Completion)
 	timing := t.stream.Timing()
+	if t.first != nil {
+		timing = continued(*t.first, timing)
+	}
 	t.cancel() // at a stop string the turn ends before the request does
 	t.usage.Cached = timing.Cached
 	t.result.Tokens = t.tokens
@@ -415,6 +421,15 @@ func (t *turn) finish(f Finish, err error) {
 		f == FinishToolCalls) {
 		t.remember()
 	}
+}
+
+// continued is the timing of a turn in two tries. The prompt of the second one has what the first
+// generated, so only the first one's counts.
+func continued(first, second sched.Timing) sched.Timing {
+	first.Queued += second.Queued
+	first.Decode += second.TTFT + second.Decode
+	first.Generated += second.Generated
+	return first
 }
 
 // addFaults adds the faults that the reader has found.

@@ -1,0 +1,71 @@
+// Command server is the port over a scripted model, for tests of SDKs and agents:
+//
+//	go run ./runtime/openai/scripttest/server [-listen 127.0.0.1:0] [-step 1ms] [-key KEY]
+//
+// It prints the base URL, and serves until it is interrupted or its input ends, so that a test that
+// dies leaves no server behind. What the model says stands in the prompt (package scripttest).
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/openai"
+	"github.com/ossrun/ossrun/runtime/openai/scripttest"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+func main() {
+	listen := flag.String("listen", "127.0.0.1:0", "address")
+	step := flag.Duration("step", 0, "how long a step takes at least")
+	key := flag.String("key", "", "the API key")
+	verbose := flag.Bool("v", false, "log each request")
+	stay := flag.Bool("stay", false, "do not end when the input does")
+	flag.Parse()
+	if err := run(*listen, *key, *step, *verbose, *stay); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(address, key string, step time.Duration, verbose, stay bool) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	store := session.NewStore()
+	m := scripttest.New(step, store)
+	defer m.Close()
+	log := slog.New(slog.DiscardHandler)
+	if verbose {
+		log = slog.New(slog.NewTextHandler(os.Stderr, nil))
+	}
+	server := &http.Server{Handler: openai.NewHandler(openai.Options{Models: m, Store: store,
+		APIKey: key, Version: "0.0.0-script", Log: log}), ReadHeaderTimeout: 30 * time.Second}
+	if !stay {
+		go func() {
+			_, _ = io.Copy(io.Discard, os.Stdin) // until whoever started this is gone
+			stop()
+		}()
+	}
+	fmt.Printf("http://%s/v1\n", listener.Addr())
+	go func() {
+		<-ctx.Done()
+		_ = server.Close()
+	}()
+	if err := server.Serve(listener); err != http.ErrServerClosed {
+		return err
+	}
+	return nil
+}
