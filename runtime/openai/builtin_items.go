@@ -161,7 +161,7 @@ func (c *composer) startTool(e session.CallStart, t *openTool) {
 		return
 	case t.kind == ToolPython:
 		call.item = &codeItem{ID: newID("ci_"), Type: "code_interpreter_call",
-			Status: "in_progress", ContainerID: c.container()}
+			Status: "in_progress", ContainerID: t.container}
 	case t.kind == ToolMCP:
 		item := &mcpCallItem{ID: newID("mcp_"), Type: "mcp_call", Status: "in_progress",
 			ServerLabel: t.label, Name: e.Name}
@@ -177,9 +177,6 @@ func (c *composer) startTool(e session.CallStart, t *openTool) {
 	c.addTool(call)
 	c.send("response."+kindOf(call.item)+".in_progress", c.inItem())
 }
-
-// container names the interpreter, which is one for the whole response.
-func (c *composer) container() string { return "cntr_" + c.response.ID[len("resp_"):] }
 
 func (c *composer) addTool(call *toolCall) {
 	c.begin(call.item)

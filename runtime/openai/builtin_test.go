@@ -78,6 +78,11 @@ func countedTools(t *testing.T, s script, err error) (*httptest.Server, *fakeRun
 	*atomic.Int64) {
 	t.Helper()
 	var open, ran atomic.Int64
+	t.Cleanup(func() { // after the port is closed
+		if n := open.Load(); n != 0 {
+			t.Errorf("%d tools were not closed", n)
+		}
+	})
 	srv, f := server(t, s, func(o *Options) {
 		o.Tools = func(kind, label string) ([]session.Tool, error) {
 			if label == "unknown" {
@@ -85,11 +90,6 @@ func countedTools(t *testing.T, s script, err error) (*httptest.Server, *fakeRun
 			}
 			open.Add(1)
 			return []session.Tool{&scriptedTool{kind, label, &open, &ran, err}}, nil
-		}
-	})
-	t.Cleanup(func() {
-		if n := open.Load(); n != 0 {
-			t.Errorf("%d tools were not closed", n)
 		}
 	})
 	return srv, f, &ran

@@ -1,7 +1,7 @@
 // Built-in tools: those that a request names by their type and this process runs.
 //
 // What must stay true: a request that names a tool for which there is no back end goes on without
-// it, and the client is told; a tool belongs to one turn and is closed when the turn has ended.
+// it, and the client is told; a tool belongs to one turn at a time (kept_tools.go).
 
 package openai
 
@@ -9,6 +9,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/harmony/jsondoc"
@@ -33,11 +34,12 @@ var builtinKinds = map[string]string{
 
 // wantedTool is a built-in tool that a request names.
 type wantedTool struct {
-	asked    string // its type in the request
-	kind     string
-	label    string       // mcp: of the server
-	allowed  []string     // mcp: its tools that may be called; nil: all
-	approval approvalRule // mcp
+	asked     string // its type in the request
+	kind      string
+	label     string       // mcp: of the server
+	allowed   []string     // mcp: its tools that may be called; nil: all
+	approval  approvalRule // mcp
+	container string       // of python: its id; in a request "": a new one
 }
 
 // openTool is one that the turn has.
@@ -46,11 +48,14 @@ type openTool struct {
 	wantedTool
 	functions []harmony.ToolDescription // that it offers
 	approved  string                    // id of the call that the client has allowed
+	owner     string                    // who had left it; "": it is new
+	used      atomic.Bool               // it was called
 }
 
 // readBuiltins reads the built-in tools of a request and returns the types of those that are left
-// out. canAsk tells that the route has words for a call that is to be approved.
-func readBuiltins(o *object, of offer, options *Options, canAsk bool) (wanted []wantedTool,
+// out. responses tells that the route has words for
+// approvals and containers.
+func readBuiltins(o *object, of offer, options *Options, responses bool) (wanted []wantedTool,
 	ignored []string) {
 	if of.choice.mode == grammar.None {
 		return nil, of.ignored
@@ -65,10 +70,13 @@ func readBuiltins(o *object, of offer, options *Options, canAsk bool) (wanted []
 		case w.asked == "function" || w.kind != "" && allowed != nil &&
 			!slices.Contains(allowed, w.asked):
 		case w.kind == "" || options.Tools == nil ||
-			!canAsk && (w.approval.others || len(w.approval.always) > 0):
+			!responses && (w.approval.others || len(w.approval.always) > 0):
 			ignored = append(ignored, w.asked)
 		default:
 			w.allowed = allowedNames(t)
+			if c := t.get("container"); responses && c.Kind() == jsondoc.String {
+				w.container = c.text()
+			}
 			wanted = append(wanted, w)
 		}
 	}
@@ -114,34 +122,6 @@ func allowedNames(t *object) (names []string) {
 	return names
 }
 
-// open makes the tools of a turn. missing are the types without a back end.
-func (p *port) open(wanted []wantedTool) (tools []*openTool, missing []string, err error) {
-	for _, w := range wanted {
-		list, err := p.Tools(w.kind, w.label)
-		if err != nil {
-			closeTools(tools)
-			return nil, nil, err
-		}
-		if len(list) == 0 {
-			missing = append(missing, w.asked)
-		}
-		for _, t := range list {
-			tool := &openTool{Tool: t, wantedTool: w}
-			var r session.Request
-			tool.Offer(&r)
-			tool.functions = r.Functions
-			tools = append(tools, tool)
-		}
-	}
-	return tools, missing, nil
-}
-
-func closeTools(tools []*openTool) {
-	for _, t := range tools {
-		_ = t.Close() // nothing is asked of it any more
-	}
-}
-
 // Offer leaves out what the client does not allow. Servers' tools may carry the server's name in
 // front of their own.
 func (t *openTool) Offer(r *session.Request) {
@@ -166,6 +146,7 @@ func (t *openTool) Run(ctx context.Context, c session.Call, output func(string))
 	if t.needsApproval(c.ID, c.Recipient) {
 		return session.ToolResult{}, session.ErrNeedsApproval
 	}
+	t.used.Store(true)
 	return t.Tool.Run(ctx, c, output)
 }
 
@@ -177,11 +158,19 @@ func (t *openTool) Citations(answer string) []session.Citation {
 	return nil
 }
 
-// startWithTools starts a turn with the tools that are wanted. most bounds their calls, 0 is the
-// session's own bound.
+// toolSettings are how a turn has its tools.
+type toolSettings struct {
+	most     int           // calls; 0: the session's own bound
+	approved *session.Call // is run first; nil: none
+	before   string        // whose tools it takes up
+	// left is who takes them up next, if the turn ends well; nil: nobody
+	left func() string
+}
+
+// startWithTools starts a turn with the tools that are wanted.
 func (a *answer) startWithTools(ctx context.Context, runner session.Runner, r session.Request,
-	wanted []wantedTool, most int, approved *session.Call) (session.Turn, []*openTool, error) {
-	open, missing, err := a.port.open(wanted)
+	wanted []wantedTool, how toolSettings) (session.Turn, []*openTool, error) {
+	open, missing, err := a.port.open(wanted, how.before)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -191,29 +180,42 @@ func (a *answer) startWithTools(ctx context.Context, runner session.Runner, r se
 	}
 	var tools []session.Tool
 	for _, t := range open {
-		if approved != nil {
-			t.approved = approved.ID
+		if how.approved != nil {
+			t.approved = how.approved.ID
 		}
 		tools = append(tools, t)
 	}
-	turn, err := session.StartWithTools(ctx, runner, r, tools, session.ToolLimits{Calls: most})
+	turn, err := session.StartWithTools(ctx, runner, r, tools,
+		session.ToolLimits{Calls: how.most})
 	if err != nil {
-		closeTools(open)
+		a.port.release(open, "")
 		return nil, nil, err
 	}
-	return &toolTurn{Turn: turn, tools: open}, open, nil
+	return &toolTurn{Turn: turn, ended: func(d session.Done) {
+		owner := ""
+		switch {
+		case how.left == nil:
+			closeTools(open)
+			return
+		case d.Finish != session.FinishError && d.Finish != session.FinishCancelled:
+			if owner = how.left(); owner != "" {
+				a.port.kept.pass(how.before, owner)
+			}
+		}
+		a.port.release(open, owner)
+	}}, open, nil
 }
 
-// toolTurn closes the tools when its turn has ended.
+// toolTurn leaves its tools when it has ended.
 type toolTurn struct {
 	session.Turn
-	tools []*openTool
+	ended func(session.Done)
 }
 
 func (t *toolTurn) Next() (session.Event, bool) {
 	e, ok := t.Turn.Next()
-	if _, done := e.(session.Done); done {
-		closeTools(t.tools)
+	if d, done := e.(session.Done); done {
+		t.ended(d)
 	}
 	return e, ok
 }
@@ -239,7 +241,7 @@ type quietTurn struct {
 // startQuietly is the starter of chat completions with built-in tools.
 func startQuietly(wanted []wantedTool) starter {
 	return func(ctx context.Context, a *answer, r session.Request) (session.Turn, error) {
-		turn, open, err := a.startWithTools(ctx, a.runner, r, wanted, 0, nil)
+		turn, open, err := a.startWithTools(ctx, a.runner, r, wanted, toolSettings{})
 		if err != nil {
 			return nil, err
 		}

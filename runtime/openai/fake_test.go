@@ -206,9 +206,11 @@ func server(t *testing.T, s script, change ...func(*Options)) (*httptest.Server,
 	for _, c := range change {
 		c(&o)
 	}
-	srv := httptest.NewServer(NewHandler(o))
+	handler := NewHandler(o)
+	srv := httptest.NewServer(handler)
 	t.Cleanup(func() {
 		srv.Close()
+		handler.Close()
 		http.DefaultClient.CloseIdleConnections()
 		if n := f.active(); n != 0 {
 			t.Errorf("%d turns were not followed to their end", n)

@@ -67,11 +67,21 @@ type port struct {
 	pace    *pace
 	metrics *metrics
 	jobs    jobs
+	kept    keptTools
 	talks   sync.Mutex // held while a stored conversation is changed
 }
 
-// NewHandler is the port. Every answer of it is JSON, a stream of events, or the metrics' text.
-func NewHandler(o Options) http.Handler {
+// Handler is a port.
+type Handler struct {
+	http.Handler
+	port *port
+}
+
+// Close ends what outlives requests: tools that wait for the next response of a conversation.
+func (h *Handler) Close() { h.port.kept.close() }
+
+// NewHandler makes a port. Every answer of it is JSON, a stream of events, or the metrics' text.
+func NewHandler(o Options) *Handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -87,12 +97,13 @@ func NewHandler(o Options) http.Handler {
 	if o.Ready == nil {
 		o.Ready = func() error { return nil }
 	}
-	p := &port{Options: o, pace: &pace{tokens: o.Interval}, metrics: newMetrics(o.Models, o.Store)}
+	p := &port{Options: o, pace: &pace{tokens: o.Interval}, metrics: newMetrics(o.Models, o.Store),
+		kept: keptTools{idle: toolIdle}}
 	mux := http.NewServeMux()
 	for path, methods := range p.routes() {
 		mux.Handle(path, methods)
 	}
-	return p.around(mux)
+	return &Handler{p.around(mux), p}
 }
 
 type handler func(e *exchange, r *http.Request)

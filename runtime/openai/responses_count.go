@@ -45,7 +45,7 @@ func (p *port) countInput(e *exchange, r *http.Request) {
 		return
 	}
 	turn := req.turns[0]
-	tools, _, err := p.open(req.wanted)
+	tools, _, err := p.open(req.wanted, "")
 	if err != nil {
 		writeFault(e, faultOf(err, req.history))
 		return
@@ -53,7 +53,7 @@ func (p *port) countInput(e *exchange, r *http.Request) {
 	for _, t := range tools {
 		t.Offer(&turn)
 	}
-	closeTools(tools)
+	p.release(tools, "")
 	n, err := countPrompt(r.Context(), runner, turn)
 	if err != nil {
 		writeFault(e, faultOf(err, req.history))

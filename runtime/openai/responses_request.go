@@ -25,7 +25,8 @@ type responsesRequest struct {
 	store        bool
 	input        []json.RawMessage // the items of the whole history
 	said         []json.RawMessage // those of the request itself
-	conversation string            // id, \"\": none
+	conversation string            // id, "": none
+	previous     string            // id of the response that it goes on from
 	approved     *session.Call     // to be run first; nil: none
 	truncate     bool              // drop the oldest messages until the conversation fits
 	talk         conversation      // the whole history, instructions of the request left out
@@ -63,7 +64,7 @@ func parseResponses(o *object, options *Options) (*responsesRequest, *fault) {
 	}
 	in := inputReader{talk: &r.talk, Options: options}
 	if previous := o.text("previous_response_id"); previous != "" {
-		in.goesOn = true
+		in.goesOn, r.previous = true, previous
 		before, f := previousResponse(options.Store, previous)
 		if f != nil {
 			return nil, f
@@ -100,7 +101,8 @@ func (r *responsesRequest) starter(wanted []wantedTool, most int) starter {
 		if r.approved != nil {
 			runner = &approving{Runner: runner, call: *r.approved}
 		}
-		started, open, err := a.startWithTools(ctx, runner, turn, wanted, most, r.approved)
+		started, open, err := a.startWithTools(ctx, runner, turn, wanted, toolSettings{most: most,
+			approved: r.approved, before: cmp.Or(r.conversation, r.previous), left: r.leaves})
 		if err != nil {
 			return nil, err
 		}
@@ -108,6 +110,14 @@ func (r *responsesRequest) starter(wanted []wantedTool, most int) starter {
 		fitting.tell(a.exchange)
 		return started, nil
 	}
+}
+
+// leaves is who finds the tools of this response.
+func (r *responsesRequest) leaves() string {
+	if r.conversation == "" && !r.store {
+		return ""
+	}
+	return cmp.Or(r.conversation, r.response.ID)
 }
 
 // echo is the response before it is generated: it repeats what the request asks for.

@@ -289,6 +289,7 @@ type server struct {
 	*serveVerb
 	models   *serve.Models
 	http     *http.Server
+	port     *openai.Handler
 	listener net.Listener
 	secure   bool         // TLS
 	state    atomic.Value // join.State
@@ -302,14 +303,15 @@ func newServer(v *serveVerb, m *serve.Models, listener net.Listener, secure *tls
 		tools: given, stop: make(chan bool, 2)}
 	s.state.Store(join.Loading)
 	log := v.log(v.t.Err)
+	s.port = openai.NewHandler(openai.Options{Models: m, APIKey: v.apiKey,
+		Version: build().Version, Log: log,
+		Origins: listOf(v.origins), Hosts: v.allowedHosts(),
+		MaxBody: int64(v.maxBody) << 20, Interval: m.Settled().StreamInterval,
+		MaxReasoning: maxReasoning(v.maxReasoning), AllowLoops: v.allowLoops,
+		IgnoreImages: v.ignoreImages, LogPrompts: v.logPrompts,
+		Store: m.Store(), Tools: given.Of, Ready: s.ready})
 	s.http = &http.Server{
-		Handler: openai.NewHandler(openai.Options{Models: m, APIKey: v.apiKey,
-			Version: build().Version, Log: log,
-			Origins: listOf(v.origins), Hosts: v.allowedHosts(),
-			MaxBody: int64(v.maxBody) << 20, Interval: m.Settled().StreamInterval,
-			MaxReasoning: maxReasoning(v.maxReasoning), AllowLoops: v.allowLoops,
-			IgnoreImages: v.ignoreImages, LogPrompts: v.logPrompts,
-			Store: m.Store(), Tools: given.Of, Ready: s.ready}),
+		Handler:           s.port,
 		TLSConfig:         secure,
 		ReadHeaderTimeout: 30 * time.Second, // the body's and the answer's are runtime/openai's
 		IdleTimeout:       2 * time.Minute,
@@ -348,6 +350,7 @@ func (s *server) serve() error {
 
 // run serves until something ends it.
 func (s *server) run(ctx context.Context) (err error) {
+	defer s.port.Close()
 	failed := make(chan error, 1)
 	go func() { failed <- s.serve() }()
 	closeSocket := s.openSocket()

@@ -1,0 +1,190 @@
+// Tools between the responses of one conversation: python's variables, a browser's pages, an MCP
+// server's session.
+//
+// A response leaves the tools that it has called to the one that goes on from it, by
+// previous_response_id or conversation; a container is found by its own id too. What must stay
+// true: a tool belongs to one turn at a time; one that nobody takes up is closed after a while,
+// when there are too many, or with the port; a response that failed leaves its tools where it found
+// them.
+
+package openai
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+const (
+	mostKeptTools = 32
+	toolIdle      = 20 * time.Minute
+)
+
+// keptTool is a tool that no turn has.
+type keptTool struct {
+	session.Tool
+	kind, label string
+	container   string // its id, of python
+	owner       string // the response or the conversation that left it
+	clock       *time.Timer
+}
+
+// keptTools is safe for concurrent use.
+type keptTools struct {
+	idle time.Duration
+
+	mu     sync.Mutex
+	list   []*keptTool // the oldest first
+	closed bool
+}
+
+// take gives the tools of a kind that an owner has left, or the container with this id.
+func (k *keptTools) take(w wantedTool, owner string) (list []*keptTool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.list = slices.DeleteFunc(k.list, func(t *keptTool) bool {
+		mine := t.kind == w.kind && t.label == w.label && owner != "" && t.owner == owner
+		if w.container != "" {
+			mine = t.container == w.container
+		}
+		if mine && t.clock.Stop() { // else it is about to be closed
+			list = append(list, t)
+			return true
+		}
+		return false
+	})
+	return list
+}
+
+// put keeps a tool; the oldest ones make room for it.
+func (k *keptTools) put(t *keptTool) {
+	k.mu.Lock()
+	var over []*keptTool
+	if k.closed {
+		over = append(over, t)
+	} else {
+		t.clock = time.AfterFunc(k.idle, func() { k.end(t) })
+		if k.list = append(k.list, t); len(k.list) > mostKeptTools {
+			over = append(over, k.list[0])
+			k.list = k.list[1:]
+		}
+	}
+	k.mu.Unlock()
+	closeKept(over)
+}
+
+// end closes a tool that was idle for too long.
+func (k *keptTools) end(t *keptTool) {
+	k.mu.Lock()
+	at := slices.Index(k.list, t)
+	if at >= 0 {
+		k.list = slices.Delete(k.list, at, at+1)
+	}
+	k.mu.Unlock()
+	if at >= 0 {
+		closeKept([]*keptTool{t})
+	}
+}
+
+// pass gives what one response has left to the one that went on from it.
+func (k *keptTools) pass(from, to string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, t := range k.list {
+		if from != "" && t.owner == from {
+			t.owner = to
+		}
+	}
+}
+
+// close closes all tools, and from now on each that is put.
+func (k *keptTools) close() {
+	k.mu.Lock()
+	list := k.list
+	k.list, k.closed = nil, true
+	k.mu.Unlock()
+	closeKept(list)
+}
+
+func closeKept(list []*keptTool) {
+	for _, t := range list {
+		if t.clock != nil {
+			t.clock.Stop()
+		}
+		_ = t.Close() // nothing is asked of it any more
+	}
+}
+
+// release keeps the tools that have something to be kept, for owner or, if that is "", for whoever
+// they were left to before, and closes the others.
+func (p *port) release(tools []*openTool, owner string) {
+	for _, t := range tools {
+		whose := cmp.Or(owner, t.owner)
+		if !t.used.Load() || whose == "" && t.container == "" {
+			closeTools([]*openTool{t})
+			continue
+		}
+		p.kept.put(&keptTool{Tool: t.Tool, kind: t.kind, label: t.label, container: t.container,
+			owner: whose})
+	}
+}
+
+func closeTools(tools []*openTool) {
+	for _, t := range tools {
+		_ = t.Close() // nothing is asked of it any more
+	}
+}
+
+// open makes the tools of a turn, or takes up those that owner has left. missing are the types
+// without a back end.
+func (p *port) open(wanted []wantedTool, owner string) (tools []*openTool, missing []string,
+	err error) {
+	fail := func(err error) ([]*openTool, []string, error) {
+		p.release(tools, "")
+		return nil, nil, err
+	}
+	for _, w := range wanted {
+		add := func(t session.Tool, container string) *openTool {
+			tool := &openTool{Tool: t, wantedTool: w}
+			tool.container = container
+			var r session.Request
+			tool.Offer(&r)
+			tool.functions = r.Functions
+			tools = append(tools, tool)
+			return tool
+		}
+		before := p.kept.take(w, owner)
+		for _, t := range before {
+			tool := add(t.Tool, t.container)
+			tool.owner = t.owner
+			tool.used.Store(true)
+		}
+		switch {
+		case len(before) > 0:
+			continue
+		case w.container != "":
+			return fail(refusal(http.StatusNotFound, "tools", "container_not_found",
+				"there is no container '"+brief(w.container)+"' that could be used: one is ended "+
+					`when it was idle for 20 minutes; {"type": "auto"} makes a new one`))
+		}
+		list, err := p.Tools(w.kind, w.label)
+		if err != nil {
+			return fail(err)
+		}
+		if len(list) == 0 {
+			missing = append(missing, w.asked)
+		}
+		for _, t := range list {
+			container := ""
+			if w.kind == ToolPython {
+				container = newID("cntr_")
+			}
+			add(t, container)
+		}
+	}
+	return tools, missing, nil
+}
