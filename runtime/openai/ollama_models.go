@@ -7,6 +7,7 @@ package openai
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/session"
@@ -42,12 +43,14 @@ func (p *port) ollamaTags(e *exchange, _ *http.Request) {
 	p.writeModels(e, func(modelObject) bool { return true })
 }
 
-// ollamaLoaded lists those in memory.
+// ollamaLoaded lists those in memory, under every name too: clients look for the one they use.
 func (p *port) ollamaLoaded(e *exchange, _ *http.Request) {
 	loaded := p.Models.Stats()
 	p.writeModels(e, func(m modelObject) bool {
-		_, ok := loaded[m.ID]
-		return ok
+		return slices.ContainsFunc(append(m.Aliases, m.ID), func(name string) bool {
+			_, ok := loaded[name]
+			return ok
+		})
 	})
 }
 

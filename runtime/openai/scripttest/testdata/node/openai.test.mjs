@@ -1,0 +1,144 @@
+// openai-node against known turns; what the model says stands in the prompt (scripttest/script.go).
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import OpenAI from "openai";
+import { zodResponseFormat, zodTextFormat } from "openai/helpers/zod";
+import { z } from "zod";
+
+const client = new OpenAI({ baseURL: process.env.BASE_URL, apiKey: process.env.API_KEY ?? "none", maxRetries: 0 });
+const model = "gpt-oss:20b";
+const SAY = "[[think They greet.]] [[say Hello to you.]]";
+const CALL = '[[think A tool knows.]] [[call get_weather {"city":"Paris"}]] [[think So.]] [[say Sunny.]]';
+const DAY = '{"name":"Monday","warm":true}';
+const Day = z.object({ name: z.string(), warm: z.boolean() });
+const parameters = { type: "object", properties: { city: { type: "string" } }, required: ["city"], additionalProperties: false };
+const tool = { type: "function", name: "get_weather", description: "Weather of a city", parameters, strict: true };
+const user = (content) => [{ role: "user", content }];
+
+function usageHolds(u) {
+  assert.equal(u.total_tokens, u.input_tokens + u.output_tokens);
+  assert.ok(u.input_tokens_details.cached_tokens <= u.input_tokens);
+  assert.ok(u.output_tokens_details.reasoning_tokens <= u.output_tokens);
+}
+
+test("chat, whole and streamed", async () => {
+  const { data, request_id } = await client.chat.completions.create({ model, messages: user(SAY) }).withResponse();
+  assert.equal(data.choices[0].message.content, "Hello to you.");
+  assert.equal(data.choices[0].message.reasoning, "They greet.");
+  assert.match(request_id, /^req_/);
+  const stream = client.chat.completions.stream({ model, messages: user(SAY), stream_options: { include_usage: true } });
+  let text = "";
+  stream.on("content", (delta) => (text += delta));
+  const final = await stream.finalChatCompletion();
+  assert.equal(text, "Hello to you.");
+  assert.equal(final.usage.total_tokens, final.usage.prompt_tokens + final.usage.completion_tokens);
+});
+
+test("chat runs tools", async () => {
+  for (const stream of [false, true]) {
+    const cities = [];
+    const runner = client.chat.completions.runTools({
+      model, stream, messages: user(CALL),
+      tools: [{ type: "function", function: { name: "get_weather", description: "Weather", parameters, parse: JSON.parse,
+        function: ({ city }) => (cities.push(city), "sunny") } }],
+    });
+    assert.equal(await runner.finalContent(), "Sunny.");
+    assert.deepEqual(cities, ["Paris"]);
+  }
+});
+
+test("chat parses", async () => {
+  const r = await client.chat.completions.parse({ model, messages: user(`[[say ${DAY}]]`), response_format: zodResponseFormat(Day, "day") });
+  assert.deepEqual(r.choices[0].message.parsed, JSON.parse(DAY));
+});
+
+test("faults have their class and code", async () => {
+  await assert.rejects(client.chat.completions.create({ model: "none", messages: user("x") }), OpenAI.NotFoundError);
+  await assert.rejects(client.responses.create({ model, input: "x", temperature: 9 }), (e) => e instanceof OpenAI.BadRequestError && e.param === "temperature");
+  await assert.rejects(client.chat.completions.create({ model, messages: user("[[fail]]") }), (e) => e.code === "non_finite_logits");
+  await assert.rejects(async () => {
+    for await (const _ of await client.chat.completions.create({ model, messages: user("[[think x]] [[fail]]"), stream: true }));
+  }, (e) => e.code === "non_finite_logits");
+});
+
+test("a stream is left", async () => {
+  const stream = await client.chat.completions.create({ model, messages: user("[[slow 5ms]] [[loop la]]"), stream: true, detect_loops: false });
+  let n = 0;
+  for await (const _ of stream) if (++n === 5) break;
+  assert.equal(n, 5);
+});
+
+test("responses, whole and streamed", async () => {
+  const r = await client.responses.create({ model, input: SAY, metadata: { k: "v" } });
+  assert.equal(r.output_text, "Hello to you.");
+  assert.deepEqual(r.output.map((i) => i.type), ["reasoning", "message"]);
+  usageHolds(r.usage);
+  assert.deepEqual((await client.responses.retrieve(r.id)).output, r.output);
+  const items = await client.responses.inputItems.list(r.id);
+  assert.equal(items.data[0].content[0].text, SAY);
+  await client.responses.delete(r.id);
+  const stream = client.responses.stream({ model, input: SAY });
+  let text = "";
+  stream.on("response.output_text.delta", (e) => (text += e.delta));
+  const final = await stream.finalResponse();
+  assert.equal(text, "Hello to you.");
+  usageHolds(final.usage);
+});
+
+test("responses parse", async () => {
+  const r = await client.responses.parse({ model, input: `[[say ${DAY}]]`, text: { format: zodTextFormat(Day, "day") } });
+  assert.deepEqual(r.output_parsed, JSON.parse(DAY));
+});
+
+test("responses with a tool, by id and by conversation", async () => {
+  const talk = await client.conversations.create({});
+  for (const how of ["previous", "conversation"]) {
+    const more = how === "conversation" ? { conversation: talk.id } : {};
+    const first = await client.responses.create({ model, input: CALL, tools: [tool], ...more });
+    const call = first.output.at(-1);
+    assert.deepEqual([call.type, call.arguments], ["function_call", '{"city":"Paris"}']);
+    const result = [{ type: "function_call_output", call_id: call.call_id, output: "sunny" }];
+    const then = how === "conversation" ? more : { previous_response_id: first.id };
+    const second = await client.responses.create({ model, input: result, tools: [tool], ...then });
+    assert.equal(second.output_text, "Sunny.");
+  }
+  const items = [];
+  for await (const i of client.conversations.items.list(talk.id)) items.push(i.type);
+  assert.equal(items.length, 6);
+  assert.ok((await client.conversations.delete(talk.id)).deleted);
+});
+
+test("responses in the background: polled, cancelled, resumed", async () => {
+  let r = await client.responses.create({ model, input: SAY, background: true });
+  for (let i = 0; i < 500 && r.status !== "completed"; i++) {
+    await new Promise((go) => setTimeout(go, 10));
+    r = await client.responses.retrieve(r.id);
+  }
+  assert.equal(r.output_text, "Hello to you.");
+  const endless = await client.responses.create({ model, input: "[[slow 10ms]] [[loop la]]", background: true, detect_loops: false });
+  assert.equal((await client.responses.cancel(endless.id)).status, "cancelled");
+  const slow = { model, input: "[[slow 10ms]] [[say One two three four five six.]]", background: true, stream: true };
+  const seen = [];
+  for await (const e of await client.responses.create(slow)) {
+    seen.push(e);
+    if (e.type === "response.output_text.delta") break;
+  }
+  const id = seen[0].response.id;
+  for await (const e of await client.responses.retrieve(id, { stream: true, starting_after: seen.at(-1).sequence_number })) seen.push(e);
+  assert.deepEqual(seen.map((e) => e.sequence_number), seen.map((_, i) => i));
+  const text = seen.filter((e) => e.type === "response.output_text.delta").map((e) => e.delta).join("");
+  assert.equal(text, "One two three four five six.");
+});
+
+test("input tokens, compaction, models", async () => {
+  const n = await client.responses.inputTokens.count({ model, input: SAY });
+  assert.equal(n.input_tokens, (await client.responses.create({ model, input: SAY })).usage.input_tokens);
+  const short = await client.responses.compact({ model, input: user(SAY) });
+  assert.equal(short.output.at(-1).type, "compaction");
+  const names = [];
+  for await (const m of client.models.list()) names.push(m.id);
+  assert.ok(names.includes(model));
+  assert.equal((await client.models.retrieve("openai/gpt-oss-20b")).id, "openai/gpt-oss-20b");
+});
