@@ -121,10 +121,10 @@ func (m *Model) askRows() []term.Row {
 }
 
 // tools lists what the model may call.
-func (m *Model) tools() {
+func (m *Model) tools() tea.Cmd {
 	if len(m.options.Tools) == 0 {
 		m.inform("the model has no tools here: --tools browser,python gives it some")
-		return
+		return nil
 	}
 	var rows []line
 	for _, o := range offered(m.options.Tools) {
@@ -133,4 +133,5 @@ func (m *Model) tools() {
 	m.transcript.add(&block{lines: append([]line{{text: term.Row{{Text: fmt.Sprintf(
 		"The model may call %d tools", len(rows)), Style: term.Bold}}}}, rows...)})
 	m.transcript.follow = true
+	return nil
 }

@@ -25,12 +25,7 @@ func (m *Model) edit(number string) tea.Cmd {
 	if m.busy() {
 		return nil
 	}
-	var asked []*exchange
-	for _, e := range m.conversation.path() {
-		if e.answer != nil {
-			asked = append(asked, e)
-		}
-	}
+	asked := m.conversation.asked()
 	n, err := len(asked), error(nil)
 	if number != "" {
 		n, err = strconv.Atoi(number)
@@ -52,10 +47,7 @@ func (m *Model) branch(number string) tea.Cmd {
 	if m.busy() {
 		return nil
 	}
-	fork := m.conversation.at
-	for fork != nil && len(*m.conversation.beside(fork)) < 2 {
-		fork = fork.before
-	}
+	fork := m.conversation.fork()
 	if fork == nil {
 		m.inform("there is one branch: /edit and /regenerate begin others")
 		return nil
@@ -77,10 +69,20 @@ func (m *Model) branch(number string) tea.Cmd {
 	}
 	m.transcript.entries = m.transcript.entries[:fork.entry]
 	m.conversation.at = list[to].end()
+	m.context = m.conversation.at.context
 	m.show(list[to].before)
 	m.keep()
 	m.note(fmt.Sprintf("branch %d of %d: /branch goes to the next", to+1, len(list)))
 	return nil
+}
+
+// length is how many exchanges stand behind e on the way to its end, e among them.
+func (e *exchange) length() int {
+	n := 1
+	for ; len(e.after) > 0; n++ {
+		e = e.after[len(e.after)-1]
+	}
+	return n
 }
 
 // end is the latest exchange behind e.
@@ -137,6 +139,7 @@ func (m *Model) summarised(c compacted) {
 	m.conversation.add(e, m.conversation.at)
 	m.transcript.add(newSummary(m.palette, e.summary))
 	m.context = c.summary.Usage.Completion
+	e.context = m.context
 	text := fmt.Sprintf("the model goes on from this summary of %d messages; they stay on the "+
 		"screen and in /export", c.of)
 	if c.summary.Dropped > 0 {

@@ -45,7 +45,9 @@ type Options struct {
 	Final        *grammar.Grammar // what answers are held to; nil: free text
 	Format       string           // how the model is told of that
 	// Switch finds another model for /model; nil: there is only one.
-	Switch   func(ctx context.Context, name string) (session.Runner, error)
+	Switch func(ctx context.Context, name string) (session.Runner, error)
+	// Models are those that Switch can find; nil: nobody knows.
+	Models   func(ctx context.Context) []session.ModelInfo
 	Tools    []session.Tool // what the model may call; the caller closes them after Run
 	Approval *Approval      // where tools ask whether they may run; nil: none asks
 

@@ -20,6 +20,11 @@ import (
 type command struct {
 	name, argument, does string
 	run                  func(m *Model, argument string) tea.Cmd
+
+	// what the argument may be: known, or read by what read returns, outside Update
+	values func(m *Model) []choice
+	read   func(m *Model) func() []choice
+	picks  bool // the first of them is taken where none was chosen
 }
 
 // otherNames are not listed.
@@ -30,31 +35,38 @@ var otherNames = map[string]string{"clear": "new", "exit": "quit", "bye": "quit"
 var commands []command
 
 func init() {
+	alone := func(do func(m *Model) tea.Cmd) func(*Model, string) tea.Cmd {
+		return func(m *Model, _ string) tea.Cmd { return do(m) }
+	}
 	commands = []command{
-		{"help", "", "the keys and commands",
-			func(m *Model, _ string) tea.Cmd { m.help(); return nil }},
-		{"new", "", "forget the conversation and begin another",
-			func(m *Model, _ string) tea.Cmd { m.reset(); return nil }},
-		{"effort", "low|medium|high", "how long the model thinks (Shift+Tab)", (*Model).setEffort},
-		{"system", "TEXT", "the model's instructions; \"off\" removes them", (*Model).setSystem},
-		{"tools", "", "what the model may call",
-			func(m *Model, _ string) tea.Cmd { m.tools(); return nil }},
-		{"regenerate", "", "ask the last question again",
-			func(m *Model, _ string) tea.Cmd { return m.regenerate() }},
-		{"edit", "N", "change question N, or the last, and send it again", (*Model).edit},
-		{"branch", "N", "go to the next branch, or branch N, of answers", (*Model).branch},
-		{"compact", "", "go on from a summary, to make room in the context",
-			func(m *Model, _ string) tea.Cmd { return m.compact() }},
-		{"model", "NAME", "go on with another model", (*Model).switchTo},
-		{"editor", "", "write the message in $EDITOR (Ctrl+G)",
-			func(m *Model, _ string) tea.Cmd { return m.compose() }},
-		{"copy", "N", "the last answer, or code block N, into the clipboard", (*Model).copy},
-		{"sessions", "WORDS", "earlier conversations; WORDS search them", (*Model).sessions},
-		{"resume", "ID|NAME", "go on with an earlier conversation", (*Model).resume},
-		{"rename", "NAME", "name this conversation", (*Model).rename},
-		{"export", "FILE.md|.json", "write the conversation to a file", (*Model).export},
-		{"quit", "", "leave (Ctrl+C, Ctrl+D)",
-			func(m *Model, _ string) tea.Cmd { return m.quit() }},
+		{name: "help", does: "the keys and commands", run: alone((*Model).help)},
+		{name: "new", does: "begin another conversation", run: alone((*Model).reset)},
+		{name: "effort", argument: "low|medium|high", run: (*Model).setEffort,
+			does: "how long the model thinks (Shift+Tab)", values: effortValues},
+		{name: "system", argument: "TEXT", run: (*Model).setSystem,
+			does: "the model's instructions; \"off\" removes them"},
+		{name: "tools", does: "what the model may call", run: alone((*Model).tools)},
+		{name: "regenerate", does: "ask the last question again", run: alone((*Model).regenerate)},
+		{name: "edit", argument: "N", run: (*Model).edit, values: questionValues,
+			does: "change question N, or the last, and send it again"},
+		{name: "branch", argument: "N", run: (*Model).branch, values: branchValues,
+			does: "go to the next branch, or branch N, of answers"},
+		{name: "compact", does: "go on from a summary, to make room in the context",
+			run: alone((*Model).compact)},
+		{name: "model", argument: "NAME", run: (*Model).switchTo, read: modelValues,
+			does: "go on with another model"},
+		{name: "editor", does: "write the message in $EDITOR (Ctrl+G)",
+			run: alone((*Model).compose)},
+		{name: "copy", argument: "N", run: (*Model).copy, values: codeValues,
+			does: "the last answer, or code block N, into the clipboard"},
+		{name: "sessions", argument: "WORDS", run: (*Model).sessions, read: sessionValues,
+			picks: true, does: "earlier conversations; WORDS search them"},
+		{name: "resume", argument: "ID|NAME", run: (*Model).resume, read: sessionValues,
+			does: "go on with an earlier conversation"},
+		{name: "rename", argument: "NAME", run: (*Model).rename, does: "name this conversation"},
+		{name: "export", argument: "FILE.md|.json", run: (*Model).export,
+			does: "write the conversation to a file"},
+		{name: "quit", does: "leave (Ctrl+C, Ctrl+D)", run: alone((*Model).quit)},
 	}
 }
 
@@ -100,7 +112,7 @@ func hints(text string) []command {
 
 // complete is what Tab makes of the text.
 func complete(text string) string {
-	name, argument, ok := parseCommand(text)
+	name, _, ok := parseCommand(text)
 	if !ok {
 		return text
 	}
@@ -109,14 +121,6 @@ func complete(text string) string {
 		return text
 	}
 	c := found[0]
-	if c.name == "effort" && strings.Contains(text, " ") {
-		for _, e := range efforts {
-			if strings.HasPrefix(e, argument) {
-				return "/effort " + e
-			}
-		}
-		return text
-	}
 	if strings.Contains(text, " ") {
 		return text
 	}
@@ -147,7 +151,7 @@ func (m *Model) obey(name, argument string) tea.Cmd {
 	return found[0].run(m, argument)
 }
 
-func (m *Model) help() {
+func (m *Model) help() tea.Cmd {
 	key := func(name, does string) line { return line{name, term.Row{{Text: does}}} }
 	head := func(text string) line { return line{text: term.Row{{Text: text, Style: term.Bold}}} }
 	rows := []line{
@@ -160,7 +164,7 @@ func (m *Model) help() {
 		key("Ctrl+G", "write the message in $EDITOR"),
 		key("@path", "attaches a text file; Tab completes"),
 		key("Ctrl+T", "unfolds and folds reasoning"),
-		key("Up, Down", "earlier questions"),
+		key("Up, Down", "earlier questions; in a list under / the next row"),
 		key("PgUp, PgDn, wheel", "scroll; Shift and the mouse select text"),
 		key("Ctrl+C", "stops an answer, leaves when there is none"),
 		{},
@@ -171,16 +175,18 @@ func (m *Model) help() {
 	}
 	m.transcript.add(&block{lines: rows})
 	m.transcript.follow = true
+	return nil
 }
 
-// reset forgets everything that was said; the effort and the instructions stay.
-func (m *Model) reset() {
+// reset begins another conversation; the effort and the instructions stay.
+func (m *Model) reset() tea.Cmd {
 	m.abandon()
 	m.keep()
 	m.conversation = conversation{}
 	m.context, m.rate = 0, 0
 	m.id, m.name, m.began = newID(), "", m.now
 	m.show(nil)
+	return nil
 }
 
 func (m *Model) setEffort(effort string) tea.Cmd {

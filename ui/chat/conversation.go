@@ -24,6 +24,7 @@ type exchange struct {
 	messages []session.Message
 	// summary stands for everything before this exchange, which has no question of its own
 	summary string
+	context int // tokens that were in use behind it
 
 	before *exchange // nil: it begins the conversation
 	after  []*exchange
@@ -33,6 +34,9 @@ type exchange struct {
 func (c *conversation) ask(question string, entry int, a *answer) *exchange {
 	e := &exchange{question: question, entry: entry, answer: a,
 		messages: []session.Message{session.User(question)}}
+	if c.at != nil {
+		e.context = c.at.context
+	}
 	c.add(e, c.at)
 	return e
 }
@@ -70,6 +74,25 @@ func (c *conversation) path() []*exchange {
 		path[i], path[j] = path[j], path[i]
 	}
 	return path
+}
+
+// asked are the exchanges of the branch on the screen that have a question.
+func (c *conversation) asked() (all []*exchange) {
+	for _, e := range c.path() {
+		if e.answer != nil {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// fork is where the branch on the screen last divided, nil if nowhere.
+func (c *conversation) fork() *exchange {
+	e := c.at
+	for e != nil && len(*c.beside(e)) < 2 {
+		e = e.before
+	}
+	return e
 }
 
 // messages is the history, oldest first, from the latest summary on.

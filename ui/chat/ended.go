@@ -25,6 +25,7 @@ func (m *Model) ended(d session.Done) {
 	if last.Prompt > 0 { // a turn that broke off does not know it
 		m.context = last.Prompt + last.Completion
 	}
+	l.exchange.context = m.context
 	m.rate = l.rate()
 	if s := d.Timing.Decode.Seconds(); s > 0 && d.Usage.Completion > 1 {
 		m.rate = float64(d.Usage.Completion-1) / s

@@ -37,6 +37,9 @@ func newHistory(path string) *history {
 	return h
 }
 
+// walking tells whether what is shown is an earlier question.
+func (h *history) walking() bool { return h.at < len(h.entries) }
+
 // older and newer return what to show instead of text; ok is false at either end.
 func (h *history) older(text string) (string, bool) {
 	if h.at == 0 {

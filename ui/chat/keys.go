@@ -28,10 +28,17 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 	e, width := &m.editor, m.editorWidth()
 	switch k.String() {
 	case "enter":
+		if c := m.chosen(); c != nil {
+			return m.take(*c)
+		}
 		return m.send()
 	case "alt+enter", "ctrl+j":
 		e.insert("\n")
 	case "esc":
+		if len(m.choices()) > 0 {
+			e.set("")
+			return nil
+		}
 		if m.live == nil && m.compacting == nil && m.editing != nil {
 			m.editing = nil
 			e.set("")
@@ -60,15 +67,15 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 		if word := e.text[strings.LastIndexAny(e.text, " \n")+1:]; strings.HasPrefix(word, "@") {
 			return m.completePath()
 		}
-		e.set(complete(e.text))
+		m.complete()
 	case "up":
-		if !e.up(width) {
+		if !m.move(-1) && !e.up(width) {
 			if text, ok := m.history.older(e.text); ok {
 				e.set(text)
 			}
 		}
 	case "down":
-		if !e.down(width) {
+		if !m.move(1) && !e.down(width) {
 			if text, ok := m.history.newer(); ok {
 				e.set(text)
 			}

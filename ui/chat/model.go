@@ -53,6 +53,7 @@ type Model struct {
 	editing        *exchange          // what the next message takes the place of
 	compacting     context.CancelFunc // ends the summary that is being written; nil: none is
 	searching      *search
+	menu           menu
 	pastes         []string // long ones, which the editor shows as chips
 	plain          bool     // lines are printed, and stay as they are
 	context        int      // tokens of the context in use, as of the last turn
@@ -160,7 +161,8 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.KeyMsg:
 		m.now = m.clock()
 		m.message = ""
-		return m, m.key(msg)
+		cmd := m.key(msg)
+		return m, tea.Batch(cmd, m.offer())
 	case tea.MouseMsg:
 		switch msg.Button {
 		case tea.MouseButtonWheelUp:
@@ -200,6 +202,10 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.composed(msg)
 	case switched:
 		m.changed(msg)
+	case valuesRead:
+		if m.menu.asked == msg.command {
+			m.menu.values, m.menu.read = msg.choices, true
+		}
 	case found:
 		m.transcript.add(&block{lines: msg.rows})
 		m.transcript.follow = true

@@ -231,3 +231,67 @@ func TestFramesGatherTokens(t *testing.T) {
 		t.Errorf("a cancelled wait gives %v", msg)
 	}
 }
+
+// Ctrl+G hands the terminal to the person's editor, with what is typed, and takes what it leaves.
+func TestEditorProgram(t *testing.T) {
+	t.Setenv("VISUAL", "")
+	t.Setenv("EDITOR", `sh -c 'grep -q "a draft" "$1" && printf "written\nthere\n" > "$1"' --`)
+	runner := &script{turns: [][]session.Event{turn(answering("Read."),
+		[]session.Event{stopped(9, 2)})}}
+	w := open(t, t.Context(), 80, 20, Options{Model: runner})
+	w.until("Ask something")
+	w.typing("a draft\x07") // Ctrl+G
+	w.until("❯ written")
+	w.typing("\r")
+	w.until("Read.")
+	t.Setenv("EDITOR", "false")
+	w.typing("kept\x07")
+	w.until("the editor failed: exit status 1")
+	w.until("❯ kept")
+	w.typing("\x15/quit\r")
+	if err := w.wait(); err != nil {
+		t.Errorf("Run: %v", err)
+	}
+	if got := runner.requests[0].Messages[0].Text(); got != "written\nthere" {
+		t.Errorf("the editor's text was sent as %q", got)
+	}
+	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "ossrun-*.md")); len(left) > 0 {
+		t.Errorf("the editor's files stay: %v", left)
+	}
+}
+
+// Whose the mouse is, and which colours there are.
+func TestLooks(t *testing.T) {
+	for _, c := range []struct {
+		o              Options
+		mouse          bool
+		colour, absent uint8
+	}{
+		{Options{}, true, 7, 0}, // cyan
+		{Options{NoMouse: true}, false, 7, 0},
+		{Options{Light: true}, true, 5, 7}, // blue in cyan's place
+		{Options{NoColor: true}, true, 0, 7},
+	} {
+		c.o.Model = &script{}
+		w := open(t, t.Context(), 60, 12, c.o)
+		w.until("Ask something")
+		w.mu.Lock()
+		if got := w.screen.Mode("1002"); got != c.mouse {
+			t.Errorf("%+v: the mouse is the chat's: %v", c.o, got)
+		}
+		found := map[uint8]bool{}
+		for _, row := range w.screen.Rows() {
+			for _, cell := range row {
+				found[cell.Style.Foreground] = true
+			}
+		}
+		if !found[c.colour] || c.absent != 0 && found[c.absent] {
+			t.Errorf("%+v: the colours are %v", c.o, found)
+		}
+		w.mu.Unlock()
+		w.typing("\x03")
+		if err := w.wait(); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 type search struct {
 	query string
 	at    int    // of the entry; len(entries): none yet
+	none  bool   // the last step found nothing
 	draft string // what was typed before
 }
 
@@ -36,14 +37,19 @@ func (m *Model) find() {
 }
 
 func (m *Model) hit(before int) {
-	if at := m.history.match(m.searching.query, before); at >= 0 {
+	at := m.history.match(m.searching.query, before)
+	if m.searching.none = at < 0; at >= 0 {
 		m.searching.at = at
 		m.editor.set(m.history.entries[at])
 	}
 }
 
 func (m *Model) sayFound() {
-	m.note("history: " + m.searching.query + "▏ Ctrl+R older, Enter takes it, Esc leaves")
+	keys := "Ctrl+R older, Enter takes it, Esc leaves"
+	if m.searching.none {
+		keys = "nothing older has this, Esc leaves"
+	}
+	m.note("history: " + m.searching.query + "▏ " + keys)
 }
 
 // searchKey takes a key while a search is under way, and reports whether it belongs to it.

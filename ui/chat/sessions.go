@@ -34,8 +34,7 @@ type kept struct {
 	System    string         `json:"system,omitempty"`
 	Began     time.Time      `json:"began"`
 	Changed   time.Time      `json:"changed"`
-	Context   int            `json:"context"` // tokens, as of the last turn
-	At        int            `json:"at"`      // the exchange at the end of the branch on the screen
+	At        int            `json:"at"` // the exchange at the end of the branch on the screen
 	Exchanges []keptExchange `json:"exchanges"`
 }
 
@@ -43,6 +42,7 @@ type keptExchange struct {
 	Before   int               `json:"before"` // its place in the list; -1: none
 	Question string            `json:"question"`
 	Summary  string            `json:"summary,omitempty"`
+	Context  int               `json:"context"` // tokens in use behind it
 	Messages []session.Message `json:"messages"`
 	Parts    []keptPart        `json:"parts"`
 	Sources  []keptSource      `json:"sources,omitempty"`
@@ -83,7 +83,7 @@ func title(question string) string {
 // snapshot is the conversation as it is now.
 func (m *Model) snapshot() *kept {
 	k := &kept{ID: m.id, Name: m.name, Model: m.options.Model.ID(), Effort: m.effort,
-		System: m.system, Began: m.began, Changed: m.now, Context: m.context, At: -1,
+		System: m.system, Began: m.began, Changed: m.now, At: -1,
 		Exchanges: []keptExchange{}}
 	var walk func(list []*exchange, before int)
 	walk = func(list []*exchange, before int) {
@@ -105,7 +105,7 @@ func (m *Model) snapshot() *kept {
 
 func (e *exchange) keep(before int) keptExchange {
 	k := keptExchange{Before: before, Question: e.question, Summary: e.summary,
-		Messages: e.messages, Parts: []keptPart{}}
+		Context: e.context, Messages: e.messages, Parts: []keptPart{}}
 	if e.answer == nil {
 		return k
 	}
@@ -142,7 +142,7 @@ func (s *speech) keep() keptPart {
 // restore shows a kept conversation and goes on with it.
 func (m *Model) restore(k *kept) {
 	m.abandon()
-	m.id, m.name, m.began, m.context, m.rate = k.ID, k.Name, k.Began, k.Context, 0
+	m.id, m.name, m.began, m.context, m.rate = k.ID, k.Name, k.Began, 0, 0
 	m.system = k.System
 	m.conversation = conversation{}
 	all := make([]*exchange, len(k.Exchanges))
@@ -151,7 +151,8 @@ func (m *Model) restore(k *kept) {
 		if ke.Before >= 0 && ke.Before < i {
 			before = all[ke.Before]
 		}
-		e := &exchange{question: ke.Question, summary: ke.Summary, messages: ke.Messages}
+		e := &exchange{question: ke.Question, summary: ke.Summary, context: ke.Context,
+			messages: ke.Messages}
 		if ke.Summary == "" {
 			e.answer = m.answerOf(ke, len(before.code()))
 		}
@@ -160,6 +161,7 @@ func (m *Model) restore(k *kept) {
 	}
 	if m.conversation.at = nil; k.At >= 0 && k.At < len(all) {
 		m.conversation.at = all[k.At]
+		m.context = all[k.At].context
 	}
 	m.show(nil)
 	if len(all) > 0 {
@@ -315,21 +317,23 @@ func find(store session.Store, name string) (*kept, error) {
 	return nil, fmt.Errorf("no conversation is called %q: /sessions in a chat lists them", name)
 }
 
-// holds tells whether a word, in small letters, is somewhere in a conversation.
-func (k *kept) holds(word string) bool {
-	in := func(text string) bool { return strings.Contains(strings.ToLower(text), word) }
-	if in(k.Name) || in(k.ID) || in(k.Model) {
-		return true
+// words is all text of a conversation in small letters, to search in.
+func (k *kept) words() string {
+	var b strings.Builder
+	for _, text := range []string{k.Name, k.ID, k.Model} {
+		b.WriteString(text + "\n")
 	}
 	for _, e := range k.Exchanges {
-		if in(e.Question) || in(e.Summary) {
-			return true
-		}
+		b.WriteString(e.Question + "\n" + e.Summary + "\n")
 		for _, p := range e.Parts {
-			if in(p.Text) || in(p.Output) {
-				return true
-			}
+			b.WriteString(p.Text + "\n" + p.Output + "\n")
 		}
 	}
-	return false
+	return strings.ToLower(b.String())
+}
+
+// about is a conversation in a line.
+func (k *kept) about() string {
+	return fmt.Sprintf("%s · %s, %s", term.Clean(k.Name),
+		k.Changed.Local().Format("2006-01-02 15:04"), questions(len(k.Exchanges)))
 }

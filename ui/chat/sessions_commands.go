@@ -26,10 +26,22 @@ type (
 	resumed struct{ kept *kept }
 )
 
-// sessions lists the kept conversations that have all words somewhere.
+// sessions lists the kept conversations that have all words somewhere: in the menu, where one can
+// be chosen, or as lines.
 func (m *Model) sessions(words string) tea.Cmd {
 	if m.keeper.store == nil {
 		m.inform(nothingKept)
+		return nil
+	}
+	if !m.plain {
+		m.editor.set("/sessions " + words)
+		switch {
+		case !m.menu.read: // they are about to be
+		case len(m.menu.values) == 0:
+			m.note("no other conversation is kept yet")
+		case len(m.choices()) == 0:
+			m.note(fmt.Sprintf("none of %d conversations has %q", len(m.menu.values), words))
+		}
 		return nil
 	}
 	return m.do(func() tea.Msg {
@@ -38,8 +50,9 @@ func (m *Model) sessions(words string) tea.Cmd {
 		hidden := 0
 	chats:
 		for _, k := range all {
+			text := k.words()
 			for _, w := range strings.Fields(strings.ToLower(words)) {
-				if !k.holds(w) {
+				if !strings.Contains(text, w) {
 					continue chats
 				}
 			}
@@ -47,9 +60,7 @@ func (m *Model) sessions(words string) tea.Cmd {
 				hidden++
 				continue
 			}
-			text := fmt.Sprintf("%s · %s, %s", term.Clean(k.Name),
-				k.Changed.Local().Format("2006-01-02 15:04"), questions(len(k.Exchanges)))
-			rows = append(rows, line{k.ID, term.Row{{Text: text}}})
+			rows = append(rows, line{k.ID, term.Row{{Text: k.about()}}})
 		}
 		switch {
 		case len(all) == 0:

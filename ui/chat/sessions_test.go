@@ -32,6 +32,13 @@ func (s *stage) command(line string) {
 	}
 }
 
+// choose types a command whose values are read, and takes them.
+func (s *stage) choose(line string) {
+	s.t.Helper()
+	s.typing(line)
+	s.send(s.send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(" ")})())
+}
+
 // What was on the screen a second before the process was killed is there again.
 func TestAKilledChatGoesOn(t *testing.T) {
 	store := diskStore(t)
@@ -76,10 +83,12 @@ func TestSessions(t *testing.T) {
 	s := newStage(t, 80, 24, Options{Store: store},
 		turn(answering("pages of 32 positions"), []session.Event{stopped(9, 2)}),
 		turn(answering("Paris"), []session.Event{stopped(9, 2)}))
-	s.command("/sessions")
-	if !strings.Contains(s.text(), "no conversation is kept yet") {
+	s.choose("/sessions")
+	s.keys("enter")
+	if !strings.Contains(s.text(), "no other conversation is kept yet") {
 		t.Errorf("none:\n%s", s.text())
 	}
+	s.keys("ctrl+u")
 	s.ask("How does the cache work?")
 	s.play(0, step)
 	s.command("/rename the cache")
@@ -87,20 +96,28 @@ func TestSessions(t *testing.T) {
 	s.ask("The capital of France?")
 	s.play(0, step)
 	s.m.background.Wait()
-	s.command("/sessions")
+	s.command("/new")
+	s.choose("/sessions")
 	if text := s.text(); !strings.Contains(text, "the cache · ") ||
 		!strings.Contains(text, "The capital of France? · ") {
 		t.Errorf("/sessions:\n%s", text)
 	}
-	s.command("/new")
-	s.command("/sessions positions")
+	s.typing("positions")
 	if text := s.text(); !strings.Contains(text, "the cache · ") || strings.Contains(text, "France") {
 		t.Errorf("/sessions positions:\n%s", text)
 	}
-	s.command("/sessions nowhere")
+	s.keys("ctrl+w")
+	s.typing("nowhere")
+	s.keys("enter")
 	if !strings.Contains(s.text(), `none of 2 conversations has "nowhere"`) {
 		t.Errorf("/sessions nowhere:\n%s", s.text())
 	}
+	s.keys("ctrl+w", "down") // France is the latest, the cache the next
+	s.send(s.send(key("enter"))())
+	if text := s.text(); !strings.Contains(text, "pages of 32") || s.m.editor.text != "" {
+		t.Errorf("the second row is not the one that is gone on with:\n%s", text)
+	}
+	s.command("/new")
 	s.command("/resume The Cache")
 	if text := s.text(); !strings.Contains(text, "pages of 32") || strings.Contains(text, "Paris") {
 		t.Errorf("/resume:\n%s", text)

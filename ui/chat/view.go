@@ -95,30 +95,6 @@ func (m *Model) ruleRow() term.Row {
 	}
 }
 
-// hintRows lists the commands that the typed text may become.
-func (m *Model) hintRows(most int) []term.Row {
-	found := hints(m.editor.text)
-	var rows []term.Row
-	var more term.Row
-	if len(found) > most && most > 1 {
-		most--
-		more = term.Row{{Style: term.Dim, Text: term.Cut(fmt.Sprintf(
-			"%*s… %d more, /help shows all", m.margin(), "", len(found)-most), m.width)}}
-	}
-	found = found[:min(most, len(found))]
-	for _, c := range found {
-		name := fmt.Sprintf("%*s%-25s", m.margin(), "",
-			strings.TrimSpace("/"+c.name+" "+c.argument))
-		name = term.Cut(name, m.width)
-		rows = append(rows, term.Row{{Text: name, Style: term.Cyan},
-			{Text: term.Cut(c.does, m.width-term.Width(name)-1), Style: term.Dim}})
-	}
-	if more != nil {
-		rows = append(rows, more)
-	}
-	return rows
-}
-
 // queuedRows are the messages that are sent when the answer ends.
 func (m *Model) queuedRows() []term.Row {
 	var rows []term.Row

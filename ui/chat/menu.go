@@ -1,0 +1,285 @@
+// The menu under a command that is typed: the commands that begin so, then the values that one can
+// take, such as kept conversations. Up and Down choose, Enter takes, Tab completes.
+//
+// What must stay true: the menu follows from the text of the editor; a row is only taken when it
+// was on the screen.
+
+package chat
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/ossrun/ossrun/ui/chat/term"
+)
+
+// A choice is one row of the menu.
+type choice struct {
+	text       string // what the editor holds when it is taken
+	name, does string // the two columns
+	finds      func(word string) bool
+}
+
+// A menu is where the person is in it.
+type menu struct {
+	of     string   // the text of the editor for which at was chosen
+	at     int      // the chosen row; -1: none
+	asked  string   // the command whose values were asked for when its name was typed
+	values []choice // what was read of them
+	read   bool     // it was
+}
+
+// valuesRead are what a command can take.
+type valuesRead struct {
+	command string
+	choices []choice
+}
+
+// wanted is the command whose values the text asks for, nil if there is none, and the words by
+// which they are searched.
+func wanted(text string) (*command, string) {
+	name, words, ok := parseCommand(text)
+	if !ok || !strings.Contains(text, " ") {
+		return nil, ""
+	}
+	if found := matching(name); len(found) == 1 && (found[0].values != nil || found[0].read != nil) {
+		return &found[0], words
+	}
+	return nil, ""
+}
+
+// choices are the rows of the menu for what is typed.
+func (m *Model) choices() []choice {
+	text := m.editor.text
+	c, words := wanted(text)
+	if c == nil {
+		var rows []choice
+		for _, c := range hints(text) {
+			row := choice{text: "/" + c.name, name: strings.TrimSpace("/" + c.name + " " +
+				c.argument), does: c.does}
+			if c.argument != "" {
+				row.text += " "
+			}
+			rows = append(rows, row)
+		}
+		return rows
+	}
+	all := m.menu.values
+	if c.values != nil {
+		all = c.values(m)
+	} else if m.menu.asked != c.name {
+		return nil
+	}
+	var rows []choice
+next:
+	for _, row := range all {
+		for _, w := range strings.Fields(strings.ToLower(words)) {
+			if !row.finds(w) {
+				continue next
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// offer reads the values of a command when its name has been typed.
+func (m *Model) offer() tea.Cmd {
+	c, _ := wanted(m.editor.text)
+	if c == nil || c.read == nil || m.plain {
+		m.menu = menu{of: m.menu.of, at: m.menu.at}
+		return nil
+	}
+	if m.menu.asked == c.name {
+		return nil
+	}
+	m.menu.asked, m.menu.values, m.menu.read = c.name, nil, false
+	read := c.read(m)
+	return m.do(func() tea.Msg { return valuesRead{c.name, read()} })
+}
+
+// chosen is the row that Enter takes, nil for none.
+func (m *Model) chosen() *choice {
+	rows := m.choices()
+	at := m.menu.at
+	if m.menu.of != m.editor.text { // something was typed since
+		at = -1
+		if c, _ := wanted(m.editor.text); c != nil && c.picks {
+			at = 0
+		}
+	}
+	if at < 0 || at >= len(rows) {
+		return nil
+	}
+	return &rows[at]
+}
+
+// move goes through the menu, and reports whether there is one.
+func (m *Model) move(by int) bool {
+	rows := m.choices()
+	if len(rows) == 0 || m.plain || m.history.walking() {
+		return false
+	}
+	at := -1
+	if m.menu.of == m.editor.text {
+		at = m.menu.at
+	} else if m.chosen() != nil {
+		at = 0
+	}
+	switch at += by; {
+	case at < 0:
+		at = len(rows) - 1
+	case at >= len(rows):
+		at = 0
+	}
+	m.menu.of, m.menu.at = m.editor.text, at
+	return true
+}
+
+// take runs or completes the chosen row.
+func (m *Model) take(c choice) tea.Cmd {
+	m.editor.set(c.text)
+	if strings.HasSuffix(c.text, " ") { // its argument is to come
+		return nil
+	}
+	m.remember(c.text)
+	name, argument, _ := parseCommand(c.text)
+	return m.obey(name, argument)
+}
+
+// complete is Tab.
+func (m *Model) complete() {
+	text := complete(m.editor.text)
+	if c := m.chosen(); c != nil {
+		text = c.text
+	} else if c, _ := wanted(m.editor.text); c != nil {
+		if rows := m.choices(); len(rows) > 0 {
+			text = rows[0].text
+		}
+	}
+	m.editor.set(text)
+}
+
+// hintRows is the menu on at most so many rows, the chosen one among them.
+func (m *Model) hintRows(most int) []term.Row {
+	rows := m.choices()
+	chosen, at := m.chosen(), 0
+	for i := range rows {
+		if chosen != nil && rows[i].text == chosen.text {
+			at = i
+		}
+	}
+	above, below := 0, len(rows)
+	if below > most {
+		most = max(most-1, 1)
+		above = min(max(at-most+1, 0), len(rows)-most)
+		below = above + most
+	}
+	blank := strings.Repeat(" ", m.margin())
+	var shown []term.Row
+	for i, c := range rows[above:below] {
+		name := term.Cut(fmt.Sprintf("%s%-25s", blank, c.name), m.width)
+		row := term.Row{{Text: name, Style: term.Cyan}, {Text: term.Cut(c.does,
+			max(m.width-term.Width(name)-1, 0)), Style: term.Dim}}
+		if chosen != nil && above+i == at {
+			row[0].Style |= term.Bold | term.Reverse
+			row[1].Style = term.Reverse
+		}
+		shown = append(shown, row)
+	}
+	if hidden := len(rows) - len(shown); hidden > 0 {
+		shown = append(shown, term.Row{{Style: term.Dim, Text: term.Cut(fmt.Sprintf(
+			"%s… %d more: Up and Down, or type on", blank, hidden), m.width)}})
+	}
+	return shown
+}
+
+// starting finds a row by how it begins.
+func starting(value string) func(string) bool {
+	return func(word string) bool { return strings.HasPrefix(strings.ToLower(value), word) }
+}
+
+// numbered are choices by a number, such as the questions of /edit.
+func numbered(command string, texts []string) (all []choice) {
+	for i, text := range texts {
+		n := fmt.Sprint(i + 1)
+		all = append(all, choice{text: "/" + command + " " + n, name: n, does: firstLine(text),
+			finds: starting(n)})
+	}
+	return all
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	if !utf8.ValidString(line) {
+		line = strings.ToValidUTF8(line, "")
+	}
+	return term.Clean(line)
+}
+
+func effortValues(*Model) (all []choice) {
+	for _, e := range efforts {
+		all = append(all, choice{text: "/effort " + e, name: e, finds: starting(e)})
+	}
+	return all
+}
+
+func questionValues(m *Model) []choice {
+	var texts []string
+	for _, e := range m.conversation.asked() {
+		texts = append(texts, e.question)
+	}
+	return numbered("edit", texts)
+}
+
+func codeValues(m *Model) []choice { return numbered("copy", m.conversation.at.code()) }
+
+func branchValues(m *Model) []choice {
+	var texts []string
+	if fork := m.conversation.fork(); fork != nil {
+		for _, e := range *m.conversation.beside(fork) {
+			texts = append(texts, fmt.Sprintf("%s (%s)", firstLine(e.question),
+				questions(e.length())))
+		}
+	}
+	return numbered("branch", texts)
+}
+
+// modelValues are the models that /model can go to.
+func modelValues(m *Model) func() []choice {
+	list := m.options.Models
+	return func() (all []choice) {
+		if list == nil {
+			return nil
+		}
+		for _, info := range list(m.ctx) {
+			name := term.Clean(info.ID)
+			all = append(all, choice{text: "/model " + name, name: name,
+				does:  "context of " + thousands(info.ContextLength) + " tokens",
+				finds: func(word string) bool { return strings.Contains(name, word) }})
+		}
+		return all
+	}
+}
+
+// sessionValues are the kept conversations, the latest first, without this one.
+func sessionValues(m *Model) func() []choice {
+	store, own := m.keeper.store, m.id
+	return func() (all []choice) {
+		if store == nil {
+			return nil
+		}
+		for _, k := range keptChats(store) {
+			if k.ID == own {
+				continue
+			}
+			text := k.words()
+			all = append(all, choice{text: "/resume " + k.ID, name: k.ID, does: k.about(),
+				finds: func(word string) bool { return strings.Contains(text, word) }})
+		}
+		return all
+	}
+}

@@ -1,0 +1,85 @@
+package chat
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// The menu is gone through with the arrow keys, taken with Enter and left with Esc.
+func TestMenu(t *testing.T) {
+	s := newStage(t, 80, 24, Options{},
+		turn(answering("one\n```go\nx\n```"), []session.Event{stopped(9, 2)}),
+		turn(answering("two"), []session.Event{stopped(20, 2)}),
+		turn(answering("three"), []session.Event{stopped(30, 2)}))
+	s.typing("/effort ")
+	s.keys("down", "down", "enter")
+	if s.m.effort != "medium" || s.m.editor.text != "" {
+		t.Errorf("the second row of /effort is %s, %q is typed", s.m.effort, s.m.editor.text)
+	}
+	s.typing("/e")
+	s.keys("up") // from below: the last that begins so
+	s.keys("enter")
+	if s.m.editor.text != "/export " {
+		t.Errorf("the row of a command with an argument gives %q", s.m.editor.text)
+	}
+	s.keys("esc")
+	if s.m.editor.text != "" || s.m.leaving {
+		t.Errorf("Esc leaves %q", s.m.editor.text)
+	}
+	s.ask("first")
+	s.play(0, step)
+	s.ask("second")
+	s.play(0, step)
+	s.typing("/edit ")
+	if text := s.text(); !strings.Contains(text, " 1                        first") ||
+		!strings.Contains(text, " 2                        second") {
+		t.Errorf("/edit lists no questions:\n%s", text)
+	}
+	s.keys("down", "enter")
+	if s.m.editor.text != "first" {
+		t.Fatalf("/edit 1 gives %q", s.m.editor.text)
+	}
+	s.keys("enter")
+	s.play(0, step)
+	if s.m.context != 32 {
+		t.Errorf("context %d", s.m.context)
+	}
+	s.typing("/branch ")
+	s.keys("down", "enter")
+	if text := s.text(); !strings.Contains(text, "two") || s.m.context != 22 {
+		t.Errorf("branch 1, whose context is %d, is\n%s", s.m.context, text)
+	}
+	s.keys("up", "up", "up") // what was sent is walked through, not the menus of commands in it
+	if s.m.editor.text != "/edit 1" {
+		t.Errorf("Up gives %q", s.m.editor.text)
+	}
+}
+
+func TestModelMenu(t *testing.T) {
+	s := newStage(t, 80, 24, Options{Models: func(context.Context) []session.ModelInfo {
+		return []session.ModelInfo{{ID: "gpt-oss-20b", ContextLength: 8192},
+			{ID: "gpt-oss-120b", ContextLength: 4096}}
+	}, Switch: func(_ context.Context, name string) (session.Runner, error) {
+		return named{&script{}, name}, nil
+	}})
+	s.choose("/model")
+	if text := s.text(); !strings.Contains(text, "gpt-oss-120b             context of 4,096") {
+		t.Errorf("/model:\n%s", text)
+	}
+	s.typing("120")
+	s.keys("tab")
+	s.send(s.send(key("enter"))())
+	if got := s.m.options.Model.ID(); got != "gpt-oss-120b" {
+		t.Errorf("the model is %s", got)
+	}
+}
+
+type named struct {
+	session.Runner
+	name string
+}
+
+func (n named) ID() string { return n.name }
