@@ -5,7 +5,6 @@ package join
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -16,11 +15,8 @@ import (
 // patience is how long a cancelled turn may take to say how it ended.
 const patience = 5 * time.Second
 
-// ErrGone is wrapped by the error of a turn whose server does not answer any more.
-var ErrGone = errors.New("the server is gone")
-
 func (g *Guest) gone(err error) error {
-	return fmt.Errorf("%w (process %d): %w", ErrGone, g.Server.PID, err)
+	return fmt.Errorf("%w (process %d): %w", session.ErrGone, g.Server.PID, err)
 }
 
 // Guest has turns of one model of a server.
@@ -37,6 +33,21 @@ func (g *Guest) Device() string { return g.Model.Device }
 
 // ContextLength is in tokens, prompt and answer together.
 func (g *Guest) ContextLength() int { return g.Model.Context }
+
+// Again is the guest with what the server says of the model now.
+func (g *Guest) Again(ctx context.Context) (*Guest, error) {
+	st, err := askStatus(ctx, g.Server.Path)
+	if err != nil {
+		return nil, g.gone(err)
+	}
+	now := &Guest{Server: Server{g.Server.Path, st}, Model: g.Model}
+	for _, m := range st.Models {
+		if m.Name == g.Model.Name {
+			now.Model = m
+		}
+	}
+	return now, nil
+}
 
 // Close leaves the server as it is.
 func (g *Guest) Close() error { return nil }
@@ -114,7 +125,7 @@ func (t *guestTurn) Next() (session.Event, bool) {
 func (t *guestTurn) lost(err error) session.Event {
 	t.leave()
 	t.result.Done = session.Done{Finish: session.FinishError,
-		Err: fmt.Errorf("%w: %w", ErrGone, err)}
+		Err: fmt.Errorf("%w: %w", session.ErrGone, err)}
 	if t.ctx.Err() != nil {
 		t.result.Done = session.Done{Finish: session.FinishCancelled}
 	}

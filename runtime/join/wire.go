@@ -38,9 +38,14 @@ const (
 	Draining State = "draining"
 )
 
+// Chat is the Kind of a chat that has loaded a model: others may join it, but it has no port and is
+// not stopped by others.
+const Chat = "chat"
+
 // Status is what a server says of itself. It is also what ossrun ps --json prints.
 type Status struct {
 	Protocol int       `json:"protocol"`
+	Kind     string    `json:"kind,omitempty"` // "": a server
 	Version  string    `json:"version"`
 	PID      int       `json:"pid"`
 	URL      string    `json:"url"`

@@ -34,6 +34,7 @@ type Plan struct {
 	PageBytes int64 `json:"-"`
 	Total     int64 `json:"-"` // weights + KV + scratch
 	Spare     int64 `json:"-"` // of Left, beyond what is reserved for the rest of the machine
+	Sequences int   `json:"-"` // of the whole context that Pages hold
 	Bounded   bool  `json:"-"` // Context was asked for: more memory would not make it longer
 }
 
@@ -100,10 +101,10 @@ func makePlan(spec models.Spec, s engine.Settings, r engine.Room) (Plan, error) 
 		cache := int64(pages(want)) * pageBytes
 		return Plan{}, fmt.Errorf("not enough memory: %s free, of which %s may be used; the "+
 			"weights take %s, steps of %d tokens %s and a context of %d tokens %s, %s in all: "+
-			"choose a smaller model, --max-model-len or --max-num-batched-tokens", gib(r.Free),
-			gib(usable), gib(weights),
-			s.MaxNumBatchedTokens, gib(scratch), want,
-			gib(cache), gib(fixed+cache))
+			"choose a smaller model, --max-model-len or --max-num-batched-tokens", gb(r.Free),
+			gb(usable), gb(weights),
+			s.MaxNumBatchedTokens, gb(scratch), want,
+			gb(cache), gb(fixed+cache))
 	}
 	each, sequences := pages(n), min(4, s.MaxNumSeqs)
 	if share > 0 {
@@ -114,8 +115,8 @@ func makePlan(spec models.Spec, s engine.Settings, r engine.Room) (Plan, error) 
 		pool = pool / each * each
 	}
 	p := Plan{Context: n, Pages: pool, KV: int64(pool) * pageBytes, Weights: weights,
-		Scratch:   scratch,
-		PageBytes: pageBytes, Free: r.Free, MaxPosition: spec.MaxPosition, Bounded: asked}
+		Scratch: scratch, Sequences: pool / each, PageBytes: pageBytes, Free: r.Free,
+		MaxPosition: spec.MaxPosition, Bounded: asked}
 	p.Total = p.KV + fixed
 	p.Left, p.Spare = r.Free-p.Total, max(0, usable-p.Total)
 	p.FullContext = freeFor(fixed+int64(pages(spec.MaxPosition))*pageBytes, r, share)
@@ -125,18 +126,27 @@ func makePlan(spec models.Spec, s engine.Settings, r engine.Room) (Plan, error) 
 // Lines says what the plan is, and what would make the context longer, for people.
 func (p Plan) Lines() []string {
 	lines := []string{
-		fmt.Sprintf("memory: weights %s + KV %s + steps %s = %s of %s free, %s left",
-			gib(p.Weights), gib(p.KV), gib(p.Scratch), gib(p.Total), gib(p.Free), gib(p.Left)),
-		fmt.Sprintf("context: %d tokens; KV pages: %d of %d tokens and %d bytes",
-			p.Context, p.Pages, kv.PageTokens, p.PageBytes),
+		fmt.Sprintf("memory: weights %s + conversations %s + working room %s = %s of %s free; %s "+
+			"stay free",
+			gb(p.Weights), gb(p.KV), gb(p.Scratch), gb(p.Total), gb(p.Free), gb(p.Left)),
+		fmt.Sprintf("context: %d tokens%s", p.Context, p.several()),
 	}
 	if p.Context < p.MaxPosition && !p.Bounded {
 		lines = append(lines, fmt.Sprintf("for the model's whole context of %d tokens %s must be "+
 			"free: free memory, or lower --max-num-seqs or --max-num-batched-tokens, or choose "+
 			"--kv-cache-dtype bf16 or fp8",
-			p.MaxPosition, gib(p.FullContext)))
+			p.MaxPosition, gb(p.FullContext)))
 	}
 	return lines
 }
 
-func gib(n int64) string { return fmt.Sprintf("%.1f GiB", float64(max(n, 0))/(1<<30)) }
+// several says how many conversations of the whole context are held at once, where it is more than
+// one.
+func (p Plan) several() string {
+	if p.Sequences < 2 {
+		return ""
+	}
+	return fmt.Sprintf(", for %d conversations of that length at once", p.Sequences)
+}
+
+func gb(n int64) string { return fmt.Sprintf("%.1f GB", float64(max(n, 0))/1e9) }

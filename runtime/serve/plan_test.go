@@ -62,8 +62,8 @@ func TestPlanNeverOverruns(t *testing.T) {
 
 func TestPlanRefusesWithNumbers(t *testing.T) {
 	_, err := input20b(8 << 30).plan()
-	if err == nil || !strings.Contains(err.Error(), "8.0 GiB free") ||
-		!strings.Contains(err.Error(), "12.8 GiB") {
+	if err == nil || !strings.Contains(err.Error(), "8.6 GB free") ||
+		!strings.Contains(err.Error(), "13.8 GB") {
 		t.Fatalf("got %v", err)
 	}
 }

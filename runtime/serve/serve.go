@@ -75,7 +75,7 @@ func (m *Models) OnGPU() bool { return onGPU(m.spare) }
 
 // Find finds the model of the options: the best that is here and fits where none is named, what
 // absent says where there is none.
-func (m *Models) Find(absent func(free int64) (checkpoint.Found, error)) (checkpoint.Found, error) {
+func (m *Models) Find(absent func() (checkpoint.Found, error)) (checkpoint.Found, error) {
 	if m.options.Model != "" {
 		return checkpoint.Resolve(m.options.Model)
 	}
@@ -83,7 +83,7 @@ func (m *Models) Find(absent func(free int64) (checkpoint.Found, error)) (checkp
 	if best, ok := checkpoint.BestFit(free); ok {
 		return best, nil
 	}
-	return absent(free)
+	return absent()
 }
 
 // Open opens the files of what was found, for work on Backend.

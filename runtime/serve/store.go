@@ -128,9 +128,9 @@ func (k *kept) lines() []string {
 	if k.pages == nil {
 		return nil
 	}
-	line := "KV pages that are pushed out: up to " + gib(k.space) + " of host memory"
+	line := "conversations that are pushed out of that: up to " + gb(k.space) + " of host memory"
 	if k.disk > 0 {
-		line += fmt.Sprintf(" and %s of %s", gib(k.disk), k.folder)
+		line += fmt.Sprintf(" and %s of %s", gb(k.disk), k.folder)
 	}
 	return []string{line}
 }

@@ -58,3 +58,7 @@ var ErrUnknownModel = errors.New("unknown model")
 
 // ErrUnavailable is returned, wrapped, by Runner.Start for a known model that cannot be loaded.
 var ErrUnavailable = errors.New("the model cannot be loaded")
+
+// ErrGone is wrapped by the error of a turn that another process computed, which does not answer
+// any more.
+var ErrGone = errors.New("the server is gone")

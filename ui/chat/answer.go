@@ -4,6 +4,7 @@
 package chat
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -162,8 +163,9 @@ func (a *answer) runs(l layout) []run {
 	}
 	if a.live && len(out) == 0 {
 		waited := l.now.Sub(a.started)
-		text := fmt.Sprintf("%c reading the prompt",
-			spinner[int(max(waited, 0)/(100*time.Millisecond))%len(spinner)])
+		text := fmt.Sprintf("%c %s",
+			spinner[int(max(waited, 0)/(100*time.Millisecond))%len(spinner)],
+			cmp.Or(l.loading, "reading the prompt"))
 		if waited >= time.Second {
 			text += ", " + seconds(waited)
 		}

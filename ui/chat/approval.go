@@ -121,13 +121,13 @@ func (m *Model) askRows() []term.Row {
 }
 
 // tools lists what the model may call.
-func (m *Model) tools() tea.Cmd {
-	if len(m.options.Tools) == 0 {
+func (m *Model) listTools() tea.Cmd {
+	if len(m.tools.now()) == 0 {
 		m.inform("the model has no tools here: --tools browser,python gives it some")
 		return nil
 	}
 	var rows []line
-	for _, o := range offered(m.options.Tools) {
+	for _, o := range offered(m.tools.now()) {
 		rows = append(rows, line{term.Clean(o.name), term.Row{{Text: term.Clean(o.does)}}})
 	}
 	m.transcript.add(&block{lines: append([]line{{text: term.Row{{Text: fmt.Sprintf(

@@ -44,12 +44,15 @@ type Options struct {
 	MaxReasoning int
 	Final        *grammar.Grammar // what answers are held to; nil: free text
 	Format       string           // how the model is told of that
+	Loading      *Loading         // of Model; nil: it is loaded
 	// Switch finds another model for /model; nil: there is only one.
 	Switch func(ctx context.Context, name string) (session.Runner, error)
 	// Models are those that Switch can find; nil: nobody knows.
-	Models   func(ctx context.Context) []session.ModelInfo
-	Tools    []session.Tool // what the model may call; the caller closes them after Run
-	Approval *Approval      // where tools ask whether they may run; nil: none asks
+	Models func(ctx context.Context) []session.ModelInfo
+	Tools  []session.Tool // what the model may call; the caller closes them after Run
+	// Renew closes the tools and makes others, for another conversation; nil: they keep no state.
+	Renew    func() ([]session.Tool, error)
+	Approval *Approval // where tools ask whether they may run; nil: none asks
 
 	In          io.Reader     // a terminal
 	Out         io.Writer     // a terminal
@@ -60,7 +63,10 @@ type Options struct {
 	Notice      string        // one line under the greeting, such as what the demo model is
 	Store       session.Store // where conversations are kept; nil: nowhere
 	Resume      string        // a kept conversation, as Find takes it; "": a new one
-	Notices     <-chan string // lines for the person that come later
+	// Claim keeps other chats from writing a conversation until release; ok is false where another
+	// one does. nil: there is no other.
+	Claim   func(id string) (release func(), ok bool)
+	Notices <-chan string // lines for the person that come later
 }
 
 // Run shows the chat until the person leaves it, which is no error, or ctx ends, which is ctx's.
@@ -69,6 +75,7 @@ func Run(ctx context.Context, o Options) error {
 	out := newTerminal(o.Out)
 	m := newModel(ctx, o)
 	m.clipboard = out
+	defer func() { m.release() }()
 	defer m.background.Wait()
 	defer cancel()
 	mouse := tea.WithMouseCellMotion()

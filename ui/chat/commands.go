@@ -45,7 +45,7 @@ func init() {
 			does: "how long the model thinks (Shift+Tab)", values: effortValues},
 		{name: "system", argument: "TEXT", run: (*Model).setSystem,
 			does: "the model's instructions; \"off\" removes them"},
-		{name: "tools", does: "what the model may call", run: alone((*Model).tools)},
+		{name: "tools", does: "what the model may call", run: alone((*Model).listTools)},
 		{name: "regenerate", does: "ask the last question again", run: alone((*Model).regenerate)},
 		{name: "edit", argument: "N", run: (*Model).edit, values: questionValues,
 			does: "change question N, or the last, and send it again"},
@@ -182,9 +182,11 @@ func (m *Model) help() tea.Cmd {
 func (m *Model) reset() tea.Cmd {
 	m.abandon()
 	m.keep()
+	m.tools.leave()
 	m.conversation = conversation{}
 	m.context, m.rate = 0, 0
-	m.id, m.name, m.began = newID(), "", m.now
+	m.name, m.began = "", m.now
+	m.isNow(newID())
 	m.show(nil)
 	return nil
 }

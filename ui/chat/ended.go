@@ -45,7 +45,7 @@ func (m *Model) ended(d session.Done) {
 	case session.FinishToolCalls:
 		tone = term.Yellow
 		ending = "the model asked for a tool, and this chat offers none: /regenerate asks again"
-		if len(m.options.Tools) > 0 {
+		if len(m.tools.now()) > 0 {
 			ending = "the model may not make this call: /regenerate asks again"
 		}
 	case session.FinishLoop:
@@ -53,9 +53,21 @@ func (m *Model) ended(d session.Done) {
 		ending = session.ErrLoop.Error() + ": /regenerate asks again"
 	case session.FinishError:
 		tone = term.Red
+		l.lost = errors.Is(d.Err, session.ErrGone)
 		ending = "the engine failed: " + reason(d.Err) + "; /regenerate asks again"
 	}
 	l.answer.finish(m.now, term.Clean(ending), tone)
+}
+
+// goesOn asks a question again whose answer was lost with the process that wrote it, where no tool
+// has done anything for it yet.
+func (l *live) goesOn() bool {
+	for _, p := range l.answer.parts {
+		if _, ok := p.(*call); ok {
+			return false
+		}
+	}
+	return l.lost && !l.stopping
 }
 
 // refused takes back a question of which nothing came and puts it into the editor again; what it

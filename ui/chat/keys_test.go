@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -337,4 +338,61 @@ func read(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+// An answer that is lost with the process that wrote it is asked for again.
+func TestALostAnswerIsAskedForAgain(t *testing.T) {
+	lost := session.Done{Finish: session.FinishError,
+		Err: fmt.Errorf("%w: EOF", session.ErrGone)}
+	s := newStage(t, 80, 24, Options{}, turn(answering("Half an "), []session.Event{lost}),
+		turn(answering("A whole answer."), []session.Event{stopped(9, 2)}),
+		turn(answering("And the next."), []session.Event{stopped(9, 2)}))
+	s.ask("question")
+	s.ask("queued")
+	s.play(0, step)
+	if text := s.text(); !strings.Contains(text, "asking again") || !strings.Contains(text, "Half") {
+		t.Errorf("the lost answer:\n%s", text)
+	}
+	s.play(0, step)
+	s.play(0, step)
+	if text := s.text(); strings.Contains(text, "Half") || !strings.Contains(text, "A whole answer.") ||
+		!strings.Contains(text, "And the next.") {
+		t.Errorf("asked again:\n%s", text)
+	}
+}
+
+// While the model is loaded the chat says how far it is, and takes questions.
+func TestLoading(t *testing.T) {
+	l := &Loading{}
+	l.Begin("loading gpt-oss-20b")
+	s := newStage(t, 80, 24, Options{Loading: l},
+		turn(answering("Here I am."), []session.Event{stopped(9, 2)}))
+	show, done := l.Progress("reading gpt-oss-20b")
+	show(4_100_000_000, 13_800_000_000)
+	if text := s.text(); !strings.Contains(text, "reading gpt-oss-20b, 4.1 of 13.8 GB") ||
+		!strings.Contains(text, "You can type already") {
+		t.Errorf("while it loads:\n%s", text)
+	}
+	s.ask("hello?")
+	s.ask("and this is queued")
+	if text := s.text(); !strings.Contains(text, "⠋ reading gpt-oss-20b, 4.1 of") ||
+		!strings.Contains(text, "next: and this is queued") {
+		t.Errorf("a question while it loads:\n%s", text)
+	}
+	done()
+	l.End(nil)
+	s.send(tick(s.clock.read()))
+	s.play(0, step)
+	if text := s.text(); strings.Contains(text, "loading") || strings.Contains(text, "type already") ||
+		!strings.Contains(text, "cpu, context of 131,072") || !strings.Contains(text, "Here I am.") {
+		t.Errorf("loaded:\n%s", text)
+	}
+	l = &Loading{}
+	l.Begin("loading gpt-oss-20b")
+	s = newStage(t, 80, 24, Options{Loading: l})
+	l.End(errors.New("12.8 GB of memory are needed and 4.0 GB are free"))
+	s.send(tick(s.clock.read()))
+	if text := s.text(); !strings.Contains(text, "the model is not loaded: 12.8 GB of memory") {
+		t.Errorf("a load that failed:\n%s", text)
+	}
 }

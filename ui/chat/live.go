@@ -31,6 +31,7 @@ type live struct {
 	replaced *exchange // what leaves the screen when begun; nil: nothing
 	begun    bool      // something has come
 	finish   session.Finish
+	lost     bool                          // the process that wrote it is gone
 	usage    atomic.Pointer[session.Usage] // of the latest turn of the model
 
 	started  time.Time

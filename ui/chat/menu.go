@@ -45,10 +45,11 @@ func wanted(text string) (*command, string) {
 	if !ok || !strings.Contains(text, " ") {
 		return nil, ""
 	}
-	if found := matching(name); len(found) == 1 && (found[0].values != nil || found[0].read != nil) {
-		return &found[0], words
+	found := matching(name)
+	if len(found) != 1 || found[0].values == nil && found[0].read == nil {
+		return nil, ""
 	}
-	return nil, ""
+	return &found[0], words
 }
 
 // choices are the rows of the menu for what is typed.

@@ -34,6 +34,9 @@ type Model struct {
 	laidOut int
 
 	transcript   transcript
+	greeting     *block
+	loading      bool // the model is still being loaded
+	ticking      bool // a tick is on its way
 	conversation conversation
 	editor       editor
 	history      *history
@@ -41,8 +44,10 @@ type Model struct {
 	live         *live        // nil: nothing is being written
 	turns        int          // turns begun so far
 
+	tools    toolbox
 	keeper   keeper
 	id, name string // of the conversation; name is "" until it is given one
+	release  func() // what other chats are kept from
 	began    time.Time
 	keptAt   time.Time // when the conversation was last kept
 
@@ -85,33 +90,47 @@ func newModel(ctx context.Context, o Options) *Model {
 		options: o, ctx: ctx, clock: time.Now,
 		palette: term.Palette{NoColor: o.NoColor, Light: o.Light},
 		effort:  o.Effort, system: o.System, history: newHistory(o.HistoryPath),
-		keeper: keeper{store: o.Store}, id: newID(), began: time.Now(),
+		keeper: keeper{store: o.Store}, began: time.Now(),
+		tools: toolbox{tools: o.Tools, renew: o.Renew},
 		saved: map[string]bool{}, transcript: transcript{follow: true},
 	}
 	if !slices.Contains(efforts, m.effort) {
 		m.effort = "medium"
 	}
+	if o.Loading != nil {
+		_, loaded := o.Loading.ended()
+		m.loading = !loaded
+	}
 	m.greet()
+	m.isNow(newID())
 	if o.Store != nil && o.Resume != "" {
 		k, err := find(o.Store, o.Resume)
 		if err != nil {
 			m.complain(err.Error())
 			return m
 		}
-		m.restore(k)
+		m.restore(m.claim(k, m.id))
 	}
 	return m
 }
 
 // greet opens a transcript.
 func (m *Model) greet() {
+	m.greeting = &block{lines: m.greetingLines()}
+	m.transcript.add(m.greeting)
+}
+
+func (m *Model) greetingLines() []line {
 	o := m.options
 	dim := func(text string) line {
 		return line{text: term.Row{{Text: term.Clean(text),
 			Style: term.Dim}}}
 	}
 	where := fmt.Sprintf("context of %s tokens", thousands(o.Model.ContextLength()))
-	if d := o.Model.Device(); d != "" {
+	switch d := o.Model.Device(); {
+	case m.loading:
+		where = "You can type already: what you send is answered when the model is loaded."
+	case d != "":
 		where = d + ", " + where
 	}
 	rows := []line{
@@ -122,13 +141,12 @@ func (m *Model) greet() {
 	if o.Notice != "" {
 		rows = append(rows, dim(o.Notice))
 	}
-	rows = append(rows, line{},
+	return append(rows, line{},
 		dim("Enter sends, Alt+Enter begins a new line, /help shows the rest."))
-	m.transcript.add(&block{lines: rows})
 }
 
 // Init waits for notices and for questions of tools; the terminal sends its size by itself.
-func (m *Model) Init() tea.Cmd { return tea.Batch(m.nextNotice(), m.nextAsk()) }
+func (m *Model) Init() tea.Cmd { return tea.Batch(m.nextNotice(), m.nextAsk(), m.ticks()) }
 
 // nextNotice waits for the next line that the program has for the person.
 func (m *Model) nextNotice() tea.Cmd {
@@ -173,11 +191,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case frame:
 		return m, m.frame(msg)
 	case tick:
-		if m.live == nil {
-			return m, nil
-		}
-		m.now = time.Time(msg)
-		return m, nextTick()
+		return m, m.tick(time.Time(msg))
 	case failed:
 		m.complain(msg.err.Error())
 	case noted:
@@ -210,7 +224,8 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.transcript.add(&block{lines: msg.rows})
 		m.transcript.follow = true
 	case resumed:
-		m.restore(msg.kept)
+		m.tools.leave()
+		m.restore(msg)
 	case savedTo:
 		m.saved[string(msg)] = true
 		m.inform("saved to " + string(msg))
@@ -296,17 +311,21 @@ func (m *Model) ask(text, sent string, replaced *exchange) tea.Cmd {
 		req.Instructions = strings.TrimPrefix(m.system+"\n\n"+m.options.Format, "\n\n")
 	}
 	m.keep()
-	a.tools = len(m.options.Tools) > 0
+	a.tools = len(m.tools.now()) > 0
 	clock, runner := m.clock, m.options.Model
 	start := func() (session.Turn, error) {
-		return session.StartWithTools(ctx, metered{runner, &l.usage}, req, m.options.Tools,
+		given, err := m.tools.ready()
+		if err != nil {
+			return nil, err
+		}
+		return session.StartWithTools(ctx, metered{runner, &l.usage}, req, given,
 			session.ToolLimits{})
 	}
 	m.background.Go(func() {
 		defer cancel()
 		l.box.run(start, clock)
 	})
-	return tea.Batch(l.box.next(m.ctx, l.number, time.Time{}, clock), nextTick())
+	return tea.Batch(l.box.next(m.ctx, l.number, time.Time{}, clock), m.ticks())
 }
 
 // begun takes what the answer replaces from the screen.
@@ -367,6 +386,10 @@ func (m *Model) frame(f frame) tea.Cmd {
 		}
 		m.live, m.asking = nil, nil
 		m.keep()
+		if l.goesOn() {
+			m.inform("the process that answered is gone: asking again")
+			return m.regenerate()
+		}
 		return m.nextQueued(l.finish == session.FinishStop)
 	}
 	if m.now.Sub(m.keptAt) >= keepEvery {

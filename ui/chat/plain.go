@@ -29,6 +29,7 @@ func RunPlain(ctx context.Context, o Options) error {
 	m := newModel(ctx, o)
 	m.clipboard, m.plain = o.Out, true
 	m.width, m.height, m.laidOut = plainWidth, 24, plainWidth
+	defer func() { m.release() }()
 	defer m.background.Wait()
 	defer cancel()
 	p := &plain{model: m, out: bufio.NewWriter(o.Out), done: map[entry]bool{},

@@ -139,10 +139,46 @@ func (s *speech) keep() keptPart {
 	return keptPart{Kind: kind, Text: s.text.Text()}
 }
 
+// isNow gives the conversation on the screen its ID, which nobody else has.
+func (m *Model) isNow(id string) {
+	m.owns(m.claim(&kept{ID: id}, m.id))
+}
+
+func (m *Model) owns(r resumed) {
+	if m.release != nil {
+		m.release()
+	}
+	m.id, m.release = r.kept.ID, r.release
+	if m.release == nil {
+		m.release = func() {}
+	}
+}
+
+// claim takes a conversation for this chat, or a copy of it where another chat has it open: two
+// that write one would lose each other's words.
+// own is the conversation that it has.
+func (m *Model) claim(k *kept, own string) resumed {
+	if m.options.Claim == nil || k.ID == own {
+		return resumed{kept: k}
+	}
+	release, ok := m.options.Claim(k.ID)
+	if ok {
+		return resumed{kept: k, release: release}
+	}
+	from := *k
+	k.ID, k.Name = newID(), k.Name+" (copy)"
+	release, _ = m.options.Claim(k.ID)
+	return resumed{kept: k, of: &from, release: release}
+}
+
 // restore shows a kept conversation and goes on with it.
-func (m *Model) restore(k *kept) {
+func (m *Model) restore(r resumed) {
+	k := r.kept
 	m.abandon()
-	m.id, m.name, m.began, m.context, m.rate = k.ID, k.Name, k.Began, 0, 0
+	if k.ID != m.id {
+		m.owns(r)
+	}
+	m.name, m.began, m.context, m.rate = k.Name, k.Began, 0, 0
 	m.system = k.System
 	m.conversation = conversation{}
 	all := make([]*exchange, len(k.Exchanges))
@@ -164,7 +200,11 @@ func (m *Model) restore(k *kept) {
 		m.context = all[k.At].context
 	}
 	m.show(nil)
-	if len(all) > 0 {
+	if r.of != nil {
+		m.inform(fmt.Sprintf("%q (%s) is open in another chat: this is a copy, which goes its own "+
+			"way as %s", r.of.Name, r.of.ID, k.ID))
+		m.keep()
+	} else if len(all) > 0 {
 		m.inform(fmt.Sprintf("goes on with %q (%s), last changed %s", k.Name, k.ID,
 			k.Changed.Local().Format("2006-01-02 15:04")))
 	}

@@ -23,7 +23,11 @@ const sessionsShown = 30
 // Answers of the commands.
 type (
 	found   struct{ rows []line }
-	resumed struct{ kept *kept }
+	resumed struct {
+		kept    *kept
+		of      *kept // what it is a copy of; nil: it is none
+		release func()
+	}
 )
 
 // sessions lists the kept conversations that have all words somewhere: in the menu, where one can
@@ -94,13 +98,14 @@ func (m *Model) resume(name string) tea.Cmd {
 		return nil
 	}
 	m.keep()
+	own := m.id
 	return m.do(func() tea.Msg {
 		m.keeper.flush()
 		k, err := find(m.keeper.store, name)
 		if err != nil {
 			return failed{err}
 		}
-		return resumed{k}
+		return m.claim(k, own)
 	})
 }
 

@@ -154,3 +154,51 @@ func TestFarewell(t *testing.T) {
 	s.send(tea.WindowSizeMsg{Width: 80, Height: 24})
 	compare(t, "farewell.ansi", strings.ReplaceAll(s.m.farewell(), "\x1b", "␛"))
 }
+
+// Two chats that go on with one conversation: the second has a copy, and both are kept whole.
+func TestTwoChatsOfOneConversation(t *testing.T) {
+	store, open := diskStore(t), map[string]bool{}
+	claim := func(id string) (func(), bool) {
+		if open[id] {
+			return nil, false
+		}
+		open[id] = true
+		return func() { delete(open, id) }, true
+	}
+	o := Options{Store: store, Claim: claim}
+	one := newStage(t, 80, 24, o, turn(answering("one"), []session.Event{stopped(9, 2)}),
+		turn(answering("of the first chat"), []session.Event{stopped(9, 2)}))
+	one.ask("question")
+	one.play(0, step)
+	one.m.background.Wait()
+	o.Resume = one.m.id
+	two := newStage(t, 80, 24, o, turn(answering("of the second chat"), []session.Event{stopped(9, 2)}))
+	if text := two.text(); !strings.Contains(text, "is open in another chat: this is a copy") ||
+		!strings.Contains(text, "❯ question") || two.m.id == one.m.id {
+		t.Errorf("the second chat is told:\n%s", text)
+	}
+	one.ask("more")
+	one.play(0, step)
+	two.ask("more")
+	two.play(0, step)
+	one.m.background.Wait()
+	two.m.background.Wait()
+	for _, c := range []struct {
+		id, has, hasNot string
+	}{{one.m.id, "of the first chat", "of the second"}, {two.m.id, "of the second", "of the first"}} {
+		k, err := find(store, c.id)
+		if err != nil || !strings.Contains(k.words(), c.has) || strings.Contains(k.words(), c.hasNot) {
+			t.Errorf("%s keeps %+v: %v", c.id, k, err)
+		}
+	}
+	id := one.m.id
+	one.m.release()
+	three := newStage(t, 80, 24, Options{Store: store, Claim: claim, Resume: id})
+	if three.m.id != id || strings.Contains(three.text(), "copy") {
+		t.Errorf("a conversation that was left is still another's:\n%s", three.text())
+	}
+	three.command("/new")
+	if open[id] || !open[three.m.id] {
+		t.Errorf("after /new the chat holds %v", open)
+	}
+}

@@ -20,11 +20,12 @@ type scriptTool struct {
 	result   session.ToolResult
 	err      error
 	cited    []session.Citation
+	closed   bool
 }
 
 func (*scriptTool) Offer(r *session.Request)              { r.Python = true }
 func (*scriptTool) Runs(recipient string) bool            { return recipient == "python" }
-func (*scriptTool) Close() error                          { return nil }
+func (s *scriptTool) Close() error                        { s.closed = true; return nil }
 func (s *scriptTool) Citations(string) []session.Citation { return s.cited }
 func (s *scriptTool) Run(ctx context.Context, c session.Call, output func(string)) (
 	session.ToolResult, error) {
@@ -111,5 +112,32 @@ func TestApproval(t *testing.T) {
 	s.play(0, step) // it was forbidden for good: no question
 	if strings.Count(s.text(), "the user said no") == 0 || !strings.Contains(s.text(), "Fine.") {
 		t.Errorf("refused again:\n%s", s.text())
+	}
+}
+
+// Another conversation has other tools: what python knows of the last one is gone.
+func TestNewConversationNewTools(t *testing.T) {
+	tool := &scriptTool{result: session.ToolResult{Text: "of the first"}}
+	other := &scriptTool{result: session.ToolResult{Text: "of the second"}}
+	answer := turn(answering("done"), []session.Event{stopped(9, 2)})
+	s := newStage(t, 80, 24, Options{Tools: []session.Tool{tool}, Store: diskStore(t),
+		Renew: func() ([]session.Tool, error) { return []session.Tool{other}, tool.Close() }},
+		append(calling(answer), calling(answer)...)...)
+	s.ask("compute")
+	s.play(0, step)
+	if !strings.Contains(s.text(), "of the first") {
+		t.Fatalf("the tool did not run:\n%s", s.text())
+	}
+	id := s.m.id
+	s.command("/new")
+	s.ask("compute")
+	s.play(0, step)
+	if text := s.text(); !strings.Contains(text, "of the second") || !tool.closed {
+		t.Errorf("after /new, closed %v:\n%s", tool.closed, text)
+	}
+	s.m.background.Wait()
+	s.command("/resume " + id)
+	if !s.m.tools.stale {
+		t.Error("the tools stay over /resume")
 	}
 }

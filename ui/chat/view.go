@@ -49,7 +49,7 @@ func (m *Model) View() string {
 		palette: m.palette, width: max(min(m.laidOut-2*margin, widest), 1),
 		wide:     max(m.laidOut-2*margin, 1),
 		height:   m.height - len(bottom),
-		unfolded: m.unfolded, now: m.now,
+		unfolded: m.unfolded, now: m.now, loading: m.options.Loading.text(m.now),
 	})
 	var b strings.Builder
 	for _, row := range body {
@@ -81,6 +81,9 @@ func (m *Model) ruleRow() term.Row {
 	note := m.message
 	if below := m.transcript.below(); note == "" && below > 0 {
 		note = fmt.Sprintf("↓ %s more rows, PgDn", thousands(below))
+	}
+	if note == "" && m.live == nil {
+		note = m.options.Loading.text(m.now)
 	}
 	if note == "" {
 		return term.Row{{Text: strings.Repeat("─", m.width), Style: term.Dim}}
@@ -141,9 +144,9 @@ func (m *Model) statusRow() term.Row {
 		}
 		fields = append(fields, field{state, term.Yellow, 3, false})
 	}
-	if len(m.options.Tools) > 0 {
+	if len(m.tools.now()) > 0 {
 		var names []string
-		for _, o := range offered(m.options.Tools) {
+		for _, o := range offered(m.tools.now()) {
 			names = append(names, term.Clean(o.name))
 		}
 		text := strings.Join(names, ", ")

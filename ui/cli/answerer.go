@@ -1,26 +1,31 @@
-// Where a chat has its answers from: a server of this user that runs, or a model loaded for the
-// chat alone.
+// Where a chat has its answers from: a server or another chat of this user that has the model
+// loaded, or a model that is loaded here, which other chats can then join.
 //
-// One engine a machine: weights that a server has loaded are not loaded again. A chat that names a
+// One engine a machine: weights that a process has loaded are not loaded again. A chat that names a
 // device or a memory setting on its command line gets an engine of its own, and so does
-// --alone.
+// --alone; nobody joins that.
 
 package cli
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/models/store"
 	"github.com/ossrun/ossrun/runtime/join"
 	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/ui/chat"
 )
 
 // answerer is a model for one chat.
@@ -33,56 +38,178 @@ type answerer interface {
 type alone struct {
 	session.Runner
 	models *serve.Models
+	leave  func() // those who have joined
 }
 
-func (a alone) Close() error {
+func (a *alone) Close() error {
+	a.leave()
 	err, _ := a.models.Close() // nothing is kept beyond the process
 	return err
 }
 
-// answererFor joins a server or loads a model; notice is a line for the person about it, "" for
-// none. It calls chosen between the last question to the user and the long work. What happens later
-// is said to tell.
-func answererFor(c *cli.Context, t Terminal, o *serve.Options, ask bool, chosen func(),
-	tell func(string)) (a answerer, notice string, err error) {
-	if g := serverFor(c); g != nil {
-		chosen()
-		return &rejoining{now: g, tell: tell, again: func(ctx context.Context) (answerer, error) {
-				if g := serverFor(c); g != nil {
-					return g, nil
-				}
-				tell("the server is gone, so the model is loaded here")
-				quiet := Terminal{In: t.In, Out: io.Discard, Err: io.Discard}
-				return loadAlone(ctx, c, quiet, o, false, func() {})
-			}}, "joined the server at " + g.Server.URL + ", which has the model loaded; " +
-				"--alone loads it here", nil
-	}
-	a, err = loadAlone(c.Context, c, t, o, ask, chosen)
-	return a, "", err
+// loadsAtOnce is how long a model may take before the chat opens without it.
+const loadsAtOnce = 700 * time.Millisecond
+
+// finder gets models for one chat.
+type finder struct {
+	c       *cli.Context
+	t       Terminal
+	options *serve.Options
+	ask     bool          // a person may be asked
+	tell    func(string)  // what happens later
+	loading *chat.Loading // shows what is loaded while the chat is open; nil: it is waited for
 }
 
-// loadAlone loads a model for this process.
-func loadAlone(ctx context.Context, c *cli.Context, t Terminal, o *serve.Options, ask bool,
+// first is the model that the chat begins with; notice is a line for the person about it. It calls
+// chosen between the last question to the person and the long work.
+func (f *finder) first(chosen func()) (a *rejoining, notice string, err error) {
+	name := f.c.String("model")
+	now, err := f.find(f.c.Context, f.t, name, f.ask, chosen)
+	if err != nil {
+		return nil, "", err
+	}
+	if g, ok := now.(*join.Guest); ok {
+		notice = "joined the server at " + g.Server.URL
+		if g.Server.Kind == join.Chat {
+			notice = fmt.Sprintf("joined the chat of process %d", g.Server.PID)
+		}
+		notice += ", which has the model loaded; --alone loads it here"
+	}
+	return &rejoining{now: now, tell: f.tell, name: name,
+		again: func(ctx context.Context, name string) (answerer, error) {
+			quiet := Terminal{In: f.t.In, Out: io.Discard, Err: io.Discard}
+			return f.find(ctx, quiet, name, false, func() {})
+		}}, notice, nil
+}
+
+// find joins who has the model, or loads it.
+func (f *finder) find(ctx context.Context, t Terminal, name string, ask bool,
 	chosen func()) (answerer, error) {
-	o.Keep = serve.KeepOptions{Remember: session.RememberedFor}
-	m, err := openModels(c, t, o)
+	if g := serverFor(f.c, name); g != nil {
+		chosen()
+		return g, nil
+	}
+	o := *f.options
+	o.Model, o.Keep = name, serve.KeepOptions{Remember: session.RememberedFor}
+	if f.loading != nil {
+		o.Progress = f.loading.Progress
+	}
+	m, err := openModels(f.c, t, &o)
 	if err != nil {
 		return nil, err
 	}
-	found, err := m.Find(absentModel(c, t, ask))
-	if err == nil {
-		chosen()
-		for _, n := range m.Settled().Notes {
-			o.Notify(n)
-		}
-		m.Choose(found)
-		err = m.Ensure(ctx)
-	}
+	found, err := m.Find(absentModel(f.c, t, m, ask))
 	if err != nil {
 		failed, _ := m.Close()
 		return nil, errors.Join(err, failed)
 	}
-	return alone{m.First(), m}, nil
+	chosen()
+	for _, n := range m.Settled().Notes {
+		o.Notify(n)
+	}
+	m.Choose(found)
+	a := &alone{m.First(), m, func() {}}
+	if f.loading != nil {
+		g, leave := f.share(m, name)
+		if g != nil {
+			failed, _ := m.Close()
+			return g, failed
+		}
+		a.leave = leave
+	}
+	if err := f.load(ctx, m, found.Name); err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
+	return a, nil
+}
+
+// load waits until the model is loaded, or for a moment where the chat can show how far it is.
+func (f *finder) load(ctx context.Context, m *serve.Models, name string) error {
+	if f.loading == nil {
+		return m.Ensure(ctx)
+	}
+	f.loading.Begin("loading " + name)
+	loaded := make(chan error, 1)
+	go func() {
+		err := m.Ensure(f.c.Context) // Close ends it too
+		f.loading.End(err)
+		loaded <- err
+	}()
+	select {
+	case err := <-loaded:
+		return err
+	case <-time.After(loadsAtOnce):
+		return nil
+	}
+}
+
+// share lets other chats join this one, unless one has begun to load the same model in the
+// meantime, which is then the one to join.
+func (f *finder) share(m *serve.Models, name string) (*join.Guest, func()) {
+	nobody := func() {}
+	if wantsOwn(f.c) {
+		return nil, nobody
+	}
+	folder, err := join.Folder()
+	if err != nil {
+		return nil, nobody
+	}
+	var lock *store.Lock // between looking and listening
+	for end := time.Now().Add(2 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		lock, err = store.TryLock(filepath.Join(folder, "chats.lock"))
+		if err == nil {
+			defer lock.Close()
+			break
+		}
+		if time.Now().After(end) {
+			break // two engines are better than none
+		}
+	}
+	if g := serverFor(f.c, name); g != nil {
+		return g, nil
+	}
+	l, err := join.Listen(folder)
+	if err != nil {
+		return nil, nobody
+	}
+	return nil, serveSocket(l, chatHost{m, f.loading})
+}
+
+// chatHost is a chat that others have joined.
+type chatHost struct {
+	models  *serve.Models
+	loading *chat.Loading
+}
+
+func (h chatHost) Status() join.Status {
+	st := statusOf(h.models)
+	st.Kind, st.State = join.Chat, join.Ready
+	if h.loading.Busy() {
+		st.State = join.Loading
+	}
+	return st
+}
+
+func (h chatHost) Get(ctx context.Context, model string) (session.Runner, error) {
+	return h.models.Get(ctx, model)
+}
+
+// Stop is not for a chat, which a person leaves.
+func (h chatHost) Stop(bool) {}
+
+// others are the models that the chat of a can go to.
+func others(a *rejoining) func(context.Context) []session.ModelInfo {
+	return func(context.Context) (list []session.ModelInfo) {
+		switch now := a.current().(type) {
+		case *alone:
+			return now.models.List()
+		case *join.Guest:
+			for _, m := range now.Server.Models {
+				list = append(list, session.ModelInfo{ID: m.Name, ContextLength: m.Context})
+			}
+		}
+		return list
+	}
 }
 
 // ownEngine are flags that only an engine of one's own can follow.
@@ -90,12 +217,14 @@ var ownEngine = []string{"alone", "schema", "device", "gpu", "cpu-experts", "iso
 	"max-model-len", "compute", "dense",
 	"kv-cache-dtype", "gpu-memory-utilization", "deterministic"}
 
-// serverFor is the running server that the chat can join, nil if there is none.
-func serverFor(c *cli.Context) *join.Guest {
-	for _, name := range ownEngine {
-		if typed(c, name) {
-			return nil
-		}
+func wantsOwn(c *cli.Context) bool {
+	return slices.ContainsFunc(ownEngine, func(name string) bool { return typed(c, name) })
+}
+
+// serverFor is the process that has the model and can be joined, nil if there is none.
+func serverFor(c *cli.Context, name string) *join.Guest {
+	if wantsOwn(c) {
+		return nil
 	}
 	folder, err := join.Folder()
 	if err != nil {
@@ -110,7 +239,7 @@ func serverFor(c *cli.Context) *join.Guest {
 			continue
 		}
 		for i, m := range s.Models {
-			if wantsModel(c.String("model"), i == 0, m) {
+			if wantsModel(name, i == 0, m) {
 				return &join.Guest{Server: s, Model: m}
 			}
 		}

@@ -119,7 +119,7 @@ func (v *benchVerb) checkpoint(c *cli.Context, t Terminal, m *serve.Models) (*ch
 		if v.layers != 0 {
 			return nil, fail(exitUsage, "--layers goes with --synthetic")
 		}
-		found, err := m.Find(absentModel(c, t, false))
+		found, err := m.Find(absentModel(c, t, m, false))
 		if err != nil {
 			return nil, err
 		}

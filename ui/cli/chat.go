@@ -18,6 +18,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/models/store"
 	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/runtime/tools"
@@ -97,18 +98,25 @@ func chatCommand(t Terminal) *cli.Command {
 				default: // nobody reads any more
 				}
 			}
-			store, resume, err := openChats(c, once, tell)
+			kept, resume, err := openChats(c, once, tell)
 			if err != nil {
 				return err
 			}
-			if store != nil {
-				defer store.Close()
+			claim := claimChat
+			if kept == nil {
+				claim = nil
+			} else {
+				defer kept.Close()
 			}
-			m, notice, err := answererFor(c, t, &options, !once, func() {
+			find := &finder{c: c, t: t, options: &options, ask: !once, tell: tell}
+			if !once {
+				find.loading = &chat.Loading{}
+			}
+			m, notice, err := find.first(func() {
 				if !once {
 					restore = holdTyping(t.In)
 				}
-			}, tell)
+			})
 			defer func() { restore() }()
 			if err != nil {
 				return err
@@ -119,11 +127,11 @@ func chatCommand(t Terminal) *cli.Command {
 			if !once {
 				chosen.Approve = approval.Ask
 			}
-			given, closeTools, err := toolsOfChat(c.Context, chosen, tell)
+			given, err := toolsOfChat(c.Context, chosen, tell)
 			if err != nil {
 				return err
 			}
-			defer closeTools()
+			defer given.close()
 			params, reasoning := answers.params(c), maxReasoning(answers.maxReasoning)
 			if once {
 				return answerOnce(c, t, m, session.Request{
@@ -131,7 +139,7 @@ func chatCommand(t Terminal) *cli.Command {
 					Instructions: strings.Trim(answers.system+"\n\n"+form.told, "\n"),
 					Effort:       answers.effort,
 					Params:       params, MaxTokens: answers.maxTokens, MaxReasoning: reasoning,
-				}, given)
+				}, given.now)
 			}
 			talk := chat.Run
 			if c.Bool("plain") || os.Getenv("TERM") == "dumb" {
@@ -140,11 +148,13 @@ func chatCommand(t Terminal) *cli.Command {
 			}
 			return talk(c.Context, chat.Options{
 				Model: m, Notice: notice, Notices: notices, Effort: answers.effort,
-				System: answers.system, Params: params, Tools: given, Approval: approval,
-				Final: form.final, Format: form.told, Switch: switcher(c, m),
+				System: answers.system, Params: params, Tools: given.now, Renew: given.renew,
+				Approval: approval, Claim: claim,
+				Final: form.final, Format: form.told, Switch: m.to,
+				Models: others(m), Loading: find.loading,
 				NoMouse: c.Bool("no-mouse"), Light: look.theme == "light",
 				MaxTokens: answers.maxTokens, MaxReasoning: reasoning, In: t.In, Out: t.Out,
-				HistoryPath: historyPath(c), Store: store, Resume: resume,
+				HistoryPath: historyPath(c), Store: kept, Resume: resume,
 				NoColor: os.Getenv("NO_COLOR") != "" || look.theme == "none",
 			})
 		},
@@ -152,7 +162,7 @@ func chatCommand(t Terminal) *cli.Command {
 }
 
 // openChats opens what earlier chats have kept, and finds the one to go on with.
-func openChats(c *cli.Context, once bool, tell func(string)) (store session.Store, resume string,
+func openChats(c *cli.Context, once bool, tell func(string)) (kept session.Store, resume string,
 	err error) {
 	wanted := c.Bool("continue") || c.IsSet("resume")
 	switch {
@@ -164,24 +174,40 @@ func openChats(c *cli.Context, once bool, tell func(string)) (store session.Stor
 	case once || c.Bool("no-history"):
 		return nil, "", nil
 	}
-	store, err = session.OpenStore(session.StoreOptions{TTL: session.RememberedFor,
+	kept, err = session.OpenStore(session.StoreOptions{TTL: session.RememberedFor,
 		File: filepath.Join(xdg.StateHome, "ossrun", "kept.db"), Notify: tell})
 	if err != nil {
 		tell(fmt.Sprintf("this chat is not kept: %s", err))
 		return nil, "", nil
 	}
 	if !wanted {
-		return store, "", nil
+		return kept, "", nil
 	}
-	resume, model, err := chat.Find(store, c.String("resume"))
+	resume, model, err := chat.Find(kept, c.String("resume"))
 	if err != nil {
-		return nil, "", errors.Join(fail(exitUsage, "%s", err), store.Close())
+		return nil, "", errors.Join(fail(exitUsage, "%s", err), kept.Close())
 	}
 	if _, err := checkpoint.Resolve(model); err == nil && !c.IsSet("model") {
 		err = c.Set("model", model)
-		return store, resume, err
+		return kept, resume, err
 	}
-	return store, resume, nil
+	return kept, resume, nil
+}
+
+// claimChat keeps a conversation from being written by two chats, until release.
+func claimChat(id string) (release func(), ok bool) {
+	path := filepath.Join(xdg.StateHome, "ossrun", "open", id+".lock")
+	lock, err := store.TryLock(path)
+	if errors.Is(err, store.ErrLocked) {
+		return nil, false
+	}
+	if err != nil { // a file system without locks: one chat at a time is the person's care
+		return func() {}, true
+	}
+	return func() {
+		_ = os.Remove(path)
+		_ = lock.Close()
+	}, true
 }
 
 // historyPath is where what is typed is kept.

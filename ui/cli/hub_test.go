@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -63,7 +64,11 @@ func TestFirstRunOffer(t *testing.T) {
 	t.Setenv("HF_TOKEN", "")
 	os.Unsetenv("HF_HUB_CACHE")
 	term, _ := startInTerminal(t, 100, 30, "chat")
-	term.wait("Choose 1 or 2")
+	screen := term.wait("Choose 1 or 2", "This machine:", "are free for a model", "gpt-oss-20b ",
+		"1  download gpt-oss-20b: 13.8 GB of the ", "that are free on the disk")
+	if strings.Contains(screen, "GiB") || strings.Contains(screen, "KV") {
+		t.Errorf("words of engineers:\n%s", screen)
+	}
 	term.send("21\r")
 	term.wait(`"21" is none of them: type 1 or 2, or nothing for 2`)
 	term.send("1\r")

@@ -15,7 +15,10 @@ import (
 
 // openModels opens the device that the flags ask for.
 func openModels(c *cli.Context, t Terminal, o *serve.Options) (*serve.Models, error) {
-	o.Notify, o.Progress = notify(t), showProgress(t)
+	o.Notify = notify(t)
+	if o.Progress == nil {
+		o.Progress = showProgress(t)
+	}
 	m, err := serve.New(c.Context, *o)
 	unwanted := c.IsSet("deterministic") && !o.Settings.Deterministic && !c.Bool("print-config")
 	if err == nil && unwanted && !m.OnGPU() {
@@ -43,14 +46,15 @@ func notify(t Terminal) func(string) {
 
 // absentModel is what happens when no model is named and none is here: a person is asked where ask
 // is set, anybody else gets the demo and one line that says so.
-func absentModel(c *cli.Context, t Terminal, ask bool) func(free int64) (checkpoint.Found, error) {
-	return func(free int64) (checkpoint.Found, error) {
+func absentModel(c *cli.Context, t Terminal, m *serve.Models, ask bool) func() (checkpoint.Found,
+	error) {
+	return func() (checkpoint.Found, error) {
 		demo, err := checkpoint.Resolve("demo")
 		if err != nil {
 			return demo, err
 		}
 		if ask && isTerminal(t.In) && isTerminal(t.Out) {
-			return offer(c.Context, t, free, demo)
+			return offer(c.Context, t, m, demo)
 		}
 		fmt.Fprintln(t.Err, "ossrun: no gpt-oss model is on this machine yet, so the tiny "+
 			"built-in demo answers; `ossrun pull 20b` gets a real one")

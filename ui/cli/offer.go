@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -15,11 +16,13 @@ import (
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/hub"
 	"github.com/ossrun/ossrun/models/store"
+	"github.com/ossrun/ossrun/runtime/serve"
 )
 
-// offer asks a person what to do when no model is here, and downloads one if that is wanted.
-func offer(ctx context.Context, t Terminal, free int64, demo checkpoint.Found) (checkpoint.Found,
-	error) {
+// offer says what this machine is and would do, asks a person what to do when no model is here, and
+// downloads one if that is wanted.
+func offer(ctx context.Context, t Terminal, m *serve.Models, demo checkpoint.Found) (
+	checkpoint.Found, error) {
 	client := hub.FromEnvironment()
 	defer client.Close()
 	others := usable(checkpoint.ListElsewhere())
@@ -28,6 +31,13 @@ func offer(ctx context.Context, t Terminal, free int64, demo checkpoint.Found) (
 			"forbids to fetch one, so the tiny built-in demo answers")
 		return demo, nil
 	}
+	e, _ := models.Lookup("20b")
+	p, err := m.Preview(ctx, e)
+	if err != nil {
+		return checkpoint.Found{}, err
+	}
+	free := p.Free
+	printPreview(t.Out, e, p)
 	fmt.Fprintf(t.Out, "No gpt-oss model is in %s yet.\n\n", cacheRoot())
 	var choices []func() (checkpoint.Found, error)
 	choice := func(what func() (checkpoint.Found, error), format string, args ...any) {
@@ -45,7 +55,6 @@ func offer(ctx context.Context, t Terminal, free int64, demo checkpoint.Found) (
 		fits(e.Model.Bytes)
 	}
 	if !client.Offline {
-		e, _ := models.Lookup("20b")
 		choice(func() (checkpoint.Found, error) {
 			target, err := models.ParseTarget(e.ID)
 			if err != nil {
@@ -56,9 +65,9 @@ func offer(ctx context.Context, t Terminal, free int64, demo checkpoint.Found) (
 				return checkpoint.Found{}, err
 			}
 			return checkpoint.Resolve(e.ID)
-		}, "download %s: %.1f GB, about %s at 100 Mbit/s", e.Spec.Name, gb(e.DownloadBytes),
-			minutes(float64(e.DownloadBytes)*8/100e6))
-		fits(e.DownloadBytes)
+		}, "download %s: %.1f GB%s, %s at 100 Mbit/s", e.Spec.Name, gb(e.DownloadBytes),
+			ofDisk(), minutes(float64(e.DownloadBytes)*8/100e6))
+		fits(p.Needs)
 	}
 	choice(func() (checkpoint.Found, error) { return demo, nil },
 		"talk to the built-in demo: tiny, knows a little about ossrun")
@@ -81,6 +90,43 @@ func offer(ctx context.Context, t Terminal, free int64, demo checkpoint.Found) (
 		fmt.Fprintf(t.Out, "%q is none of them: type %s, or nothing for %d", answer, wanted,
 			len(choices))
 	}
+}
+
+// printPreview says what was found, and what the model would do on it.
+func printPreview(out io.Writer, e models.Entry, p serve.Preview) {
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(out, "  %-11s  %s\n", name, fmt.Sprintf(format, args...))
+	}
+	fmt.Fprintln(out, "This machine:")
+	line("computes", "%s", p.Device)
+	line("memory", "%.1f GB are free for a model", gb(p.Free))
+	name := e.Spec.Name
+	switch {
+	case p.None != nil:
+		line(name, "does not fit: it needs %.1f GB", gb(p.Needs))
+	case p.Rate > 0:
+		line(name, "up to %s a second by the speed of the memory", count(int(p.Rate+0.5), "token"))
+		line("", "%.1f GB of memory with a context of %d tokens", gb(p.Plan.Total), p.Plan.Context)
+	default:
+		line(name, "%.1f GB of memory with a context of %d tokens", gb(p.Plan.Total),
+			p.Plan.Context)
+	}
+	fmt.Fprintln(out)
+}
+
+// ofDisk is how much room there is for a download, "" where nobody knows.
+func ofDisk() string {
+	root, err := store.Root()
+	if err != nil {
+		return ""
+	}
+	for filepath.Dir(root) != root {
+		if free, err := store.Free(root); err == nil {
+			return fmt.Sprintf(" of the %.0f GB that are free on the disk", gb(free))
+		}
+		root = filepath.Dir(root) // it is made by the first download
+	}
+	return ""
 }
 
 // readAnswer reads the line that a person answers a question with, and nothing behind it; at the

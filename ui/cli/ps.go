@@ -72,9 +72,13 @@ func printServers(c *cli.Context, list []join.Server) error {
 			} else if m.State != "ready" || m.Running > 0 {
 				unloads = "-"
 			}
-			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\t%s/v1\n", s.PID, m.Name, state,
+			port := s.URL + "/v1"
+			if s.Kind == join.Chat {
+				port = "none: a chat"
+			}
+			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n", s.PID, m.Name, state,
 				memory, m.Context, m.Running, m.Waiting, kv,
-				unloads, brief(time.Since(s.Started)), s.URL)
+				unloads, brief(time.Since(s.Started)), port)
 		}
 	}
 	return w.Flush()
@@ -144,8 +148,18 @@ func stopServer(ctx context.Context, s join.Server, now bool) error {
 	return nil
 }
 
-// chosenServers are those that a PID or a port means.
+// chosenServers are those that a PID or a port means. A chat is left by its person.
 func chosenServers(list []join.Server, which string, all bool) ([]join.Server, error) {
+	var servers []join.Server
+	for _, s := range list {
+		if s.Kind != join.Chat {
+			servers = append(servers, s)
+		} else if strconv.Itoa(s.PID) == which {
+			return nil, fail(exitUsage, "process %d is a chat: leave it with /quit, or kill %[1]d "+
+				"ends it", s.PID)
+		}
+	}
+	list = servers
 	if len(list) == 0 {
 		return nil, fail(exitFailure, "no server of this user runs")
 	}

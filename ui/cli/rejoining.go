@@ -14,13 +14,15 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// rejoining is the model that answers now, and how to get another when its server is gone.
+// rejoining is the model that answers now, and how to get another: when its server is gone, or the
+// person wants another one.
 type rejoining struct {
-	again func(context.Context) (answerer, error)
+	again func(ctx context.Context, name string) (answerer, error)
 	tell  func(string) // a line for the person
 
-	mu  sync.Mutex
-	now answerer
+	mu   sync.Mutex
+	now  answerer
+	name string // what was asked for; "": the best that is here
 
 	finding sync.Mutex // held while another is found
 }
@@ -39,14 +41,30 @@ func (r *rejoining) Close() error       { return r.current().Close() }
 func (r *rejoining) Start(ctx context.Context, q session.Request) (session.Turn, error) {
 	used := r.current()
 	turn, err := used.Start(ctx, q)
-	if !errors.Is(err, join.ErrGone) && !errors.Is(err, sched.ErrClosed) || ctx.Err() != nil {
+	if g, ok := used.(*join.Guest); ok && err == nil && g.Model.Device == "" {
+		r.look(ctx, g) // it was joined before the model was loaded
+	}
+	if _, own := used.(*alone); own || ctx.Err() != nil || err == nil {
 		return turn, err
+	}
+	if !errors.Is(err, session.ErrGone) && !errors.Is(err, sched.ErrClosed) {
+		return nil, err
 	}
 	next, failed := r.replace(ctx, used)
 	if failed != nil {
 		return nil, errors.Join(err, failed)
 	}
 	return next.Start(ctx, q)
+}
+
+// look asks the process that was joined how its model is now.
+func (r *rejoining) look(ctx context.Context, used *join.Guest) {
+	now, err := used.Again(ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil && r.now == used {
+		r.now = now
+	}
 }
 
 // replace finds another model, unless somebody has since used was asked.
@@ -56,13 +74,51 @@ func (r *rejoining) replace(ctx context.Context, used answerer) (answerer, error
 	if now := r.current(); now != used {
 		return now, nil
 	}
-	next, err := r.again(ctx)
+	r.tell("the process that had the model is gone: another is looked for, or it is loaded here")
+	next, err := r.again(ctx, r.name)
 	if err != nil {
 		return nil, err
 	}
-	r.tell("goes on with " + next.ID() + " on " + next.Device())
+	if device := next.Device(); device != "" {
+		r.tell("goes on with " + next.ID() + " on " + device)
+	}
 	r.mu.Lock()
 	r.now = next
 	r.mu.Unlock()
 	return next, used.Close()
+}
+
+// to goes on with another model: of the same process where it has it.
+func (r *rejoining) to(ctx context.Context, name string) (session.Runner, error) {
+	r.finding.Lock()
+	defer r.finding.Unlock()
+	var next answerer
+	old := r.current()
+	switch now := old.(type) {
+	case *alone:
+		model, err := now.models.Get(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		next, old = &alone{model, now.models, now.leave}, nil
+	case *join.Guest:
+		for _, m := range now.Server.Models {
+			if wantsModel(name, false, m) {
+				next = &join.Guest{Server: now.Server, Model: m}
+			}
+		}
+	}
+	if next == nil {
+		var err error
+		if next, err = r.again(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	r.mu.Lock()
+	r.now, r.name = next, name
+	r.mu.Unlock()
+	if old != nil {
+		return r, old.Close()
+	}
+	return r, nil
 }

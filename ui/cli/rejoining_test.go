@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ossrun/ossrun/runtime/join"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -29,11 +28,11 @@ func (f *fickle) Start(context.Context, session.Request) (session.Turn, error) {
 }
 
 func TestAServerThatIsGoneIsReplaced(t *testing.T) {
-	gone := fmt.Errorf("%w (process 1): no such file", join.ErrGone)
+	gone := fmt.Errorf("%w (process 1): no such file", session.ErrGone)
 	first, second := &fickle{id: "first"}, &fickle{id: "second"}
 	var told []string
 	r := &rejoining{now: first, tell: func(s string) { told = append(told, s) },
-		again: func(context.Context) (answerer, error) { return second, nil }}
+		again: func(context.Context, string) (answerer, error) { return second, nil }}
 	first.err = errors.New("full")
 	if _, err := r.Start(t.Context(), session.Request{}); err == nil || r.ID() != "first" {
 		t.Errorf("another error moves the chat to %s: %v", r.ID(), err)
@@ -44,9 +43,9 @@ func TestAServerThatIsGoneIsReplaced(t *testing.T) {
 		t.Errorf("%s, asked %d times, %q: %v", r.ID(), second.asked, told, err)
 	}
 	second.err = gone
-	r.again = func(context.Context) (answerer, error) { return nil, errors.New("no memory") }
+	r.again = func(context.Context, string) (answerer, error) { return nil, errors.New("no memory") }
 	if _, err := r.Start(t.Context(), session.Request{}); err == nil ||
-		!strings.Contains(err.Error(), "no memory") || !errors.Is(err, join.ErrGone) {
+		!strings.Contains(err.Error(), "no memory") || !errors.Is(err, session.ErrGone) {
 		t.Errorf("nothing to go on with: %v", err)
 	}
 }

@@ -238,7 +238,7 @@ func (v *serveVerb) run() error {
 		return closeAll(err)
 	}
 	defer listener.Close()
-	found, err := m.Find(absentModel(c, t, false))
+	found, err := m.Find(absentModel(c, t, m, false))
 	if err != nil {
 		return closeAll(err)
 	}

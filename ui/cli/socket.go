@@ -33,11 +33,16 @@ func (s *server) openSocket() (closeIt func()) {
 			"ossrun: chats cannot join this server, and ossrun ps does not see it: %s\n", err)
 		return func() {}
 	}
+	return serveSocket(l, s)
+}
+
+// serveSocket answers on a socket and returns what closes it.
+func serveSocket(l net.Listener, h join.Host) (closeIt func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = join.Serve(ctx, l, s) // ends with the listener
+		_ = join.Serve(ctx, l, h) // ends with the listener
 	}()
 	return func() {
 		l.Close()
@@ -55,8 +60,12 @@ func (s *server) sayOthers(folder string) {
 	for _, other := range list {
 		for _, m := range other.Models {
 			if m.Name == s.models.First().ID() && m.State != string(serve.Unloaded) {
-				fmt.Fprintf(s.t.Err, "ossrun: process %d serves %s already, at %s; this one "+
-					"loads it a second time\n", other.PID, m.Name, other.URL)
+				where := "at " + other.URL
+				if other.Kind == join.Chat {
+					where = "to a chat"
+				}
+				fmt.Fprintf(s.t.Err, "ossrun: process %d serves %s already, %s; this one "+
+					"loads it a second time\n", other.PID, m.Name, where)
 			}
 		}
 	}
@@ -84,10 +93,16 @@ func whoListens(port int) string {
 
 // Status is what ossrun ps shows.
 func (s *server) Status() join.Status {
+	st := statusOf(s.models)
+	st.URL, st.State = s.url(), s.state.Load().(join.State)
+	return st
+}
+
+// statusOf is this process with its models.
+func statusOf(models *serve.Models) join.Status {
 	st := join.Status{Protocol: join.Protocol, Version: build().Version, PID: os.Getpid(),
-		URL:   s.url(),
-		State: s.state.Load().(join.State), Started: started}
-	for _, of := range s.models.Status() {
+		Started: started}
+	for _, of := range models.Status() {
 		m := join.Model{Name: of.ID, Aliases: of.Aliases, State: string(of.State),
 			Context: of.ContextLength}
 		if of.Model != nil {

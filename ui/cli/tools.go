@@ -87,27 +87,47 @@ func openTools(ctx context.Context, o tools.Options, tell func(string)) (*tools.
 	return t, nil
 }
 
-// toolsOfChat are the tools of one conversation, and what closes them.
-func toolsOfChat(ctx context.Context, o tools.Options, tell func(string)) ([]session.Tool, func(),
-	error) {
+// chatTools are the tools of a chat: those of one conversation at a time. It is not safe for
+// concurrent use.
+type chatTools struct {
+	from *tools.Tools
+	tell func(string)
+	now  []session.Tool
+}
+
+// toolsOfChat opens them, with those of the first conversation.
+func toolsOfChat(ctx context.Context, o tools.Options, tell func(string)) (*chatTools, error) {
 	t, err := openTools(ctx, o, tell)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	list, err := t.For()
-	closeAll := func() {
-		for _, tool := range list {
-			if err := tool.Close(); err != nil {
-				tell("closing a tool: " + err.Error())
-			}
+	c := &chatTools{from: t, tell: tell}
+	if _, err := c.renew(); err != nil {
+		c.close()
+		return nil, fail(exitFailure, "%s", err)
+	}
+	return c, nil
+}
+
+// renew closes the tools and makes those of another conversation.
+func (c *chatTools) renew() (list []session.Tool, err error) {
+	c.leave()
+	c.now, err = c.from.For()
+	return c.now, err
+}
+
+func (c *chatTools) leave() {
+	for _, tool := range c.now {
+		if err := tool.Close(); err != nil {
+			c.tell("closing a tool: " + err.Error())
 		}
-		_ = t.Close() // what no conversation has is another program's
 	}
-	if err != nil {
-		closeAll()
-		return nil, nil, fail(exitFailure, "%s", err)
-	}
-	return list, closeAll, nil
+	c.now = nil
+}
+
+func (c *chatTools) close() {
+	c.leave()
+	_ = c.from.Close() // what no conversation has is another program's
 }
 
 // toolLine is a call that has ended, for a person.

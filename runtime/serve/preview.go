@@ -1,0 +1,62 @@
+// What a model of the catalogue would do on this machine, told before it is downloaded.
+
+package serve
+
+import (
+	"context"
+
+	"github.com/ossrun/ossrun/gpu"
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// Preview is a model on what is open. Nothing of it has been tried.
+type Preview struct {
+	Device string
+	Free   int64 // bytes of the device's memory
+	Needs  int64 // of it, with a context of gpu.UsableContext tokens
+	Plan   Plan
+	None   error // why there is no plan
+	// tokens a second of one answer, at most, by the speed of the memory; 0: not known
+	Rate float64
+}
+
+// Preview looks without taking memory for a model; it measures the CPU's memory for a moment.
+func (m *Models) Preview(ctx context.Context, e models.Entry) (p Preview, err error) {
+	b := m.spare
+	p.Device = b.Name()
+	_, p.Free = b.Memory()
+	found := checkpoint.Found{Name: e.ID}
+	s := SettingsFor(b, m.options)
+	p.Plan, p.None = PlanOn(b, found, e.Spec, s)
+	s.MaxModelLen = min(gpu.UsableContext, e.Spec.MaxPosition)
+	if p.Needs, err = Needs(b, found, e.Spec, s); err != nil {
+		return p, err
+	}
+	moved, err := tokenBytes(e.Spec, s)
+	if err != nil {
+		return p, err
+	}
+	bandwidth := 0.0
+	if !onGPU(b) {
+		bandwidth = HostReadRate(b)
+	} else if cards := gpu.Detect(ctx).Usable(); len(cards) > 0 && cards[0].Figures != nil {
+		bandwidth = cards[0].Figures.Bandwidth * 1e9
+	}
+	p.Rate = bandwidth / float64(moved)
+	return p, nil
+}
+
+// tokenBytes is what a step of one token reads and writes at the beginning of a context.
+func tokenBytes(spec models.Spec, s engine.Settings) (n int64, err error) {
+	program, err := engine.Record(spec, s, 1)
+	if err != nil {
+		return 0, err
+	}
+	w := engine.Work{Rows: 1, LogitRows: 1, Experts: spec.ExpertsPerToken, Full: 1, Window: 1}
+	for _, op := range program.Ops {
+		n += program.Bytes(op, w)
+	}
+	return n, nil
+}
