@@ -83,7 +83,7 @@ func (p *port) readBody(r *http.Request) (*object, *fault) {
 	}
 	o, f := parseObject(b)
 	if o != nil {
-		o.c.images = p.IgnoreImages
+		o.c.images, o.c.ctx = p.IgnoreImages, r.Context()
 	}
 	return o, f
 }

@@ -13,6 +13,7 @@ package openai
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,7 +25,16 @@ import (
 // complaints holds the first fault found in a request.
 type complaints struct {
 	first  *fault
-	images bool // are left out with a note, and no fault
+	images bool            // are left out with a note, and no fault
+	ctx    context.Context // of the request; nil: nobody waits for it
+}
+
+// context ends when the client has left.
+func (c *complaints) context() context.Context {
+	if c.ctx == nil {
+		return context.Background()
+	}
+	return c.ctx
 }
 
 func (c *complaints) add(f *fault) {

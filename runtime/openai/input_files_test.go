@@ -3,6 +3,8 @@ package openai
 import (
 	"encoding/base64"
 	"testing"
+
+	"github.com/ossrun/ossrun/runtime/tools/pdf/pdftest"
 )
 
 // Text files are read as text; images are refused by a sentence, or left out where that is asked
@@ -22,8 +24,26 @@ func TestInputFiles(t *testing.T) {
 			t.Errorf("%s: %q", path, got)
 		}
 	}
-	binary := base64.StdEncoding.EncodeToString([]byte("%PDF\xff"))
+	binary := base64.StdEncoding.EncodeToString([]byte("\xff"))
+	broken := base64.StdEncoding.EncodeToString([]byte("%PDF-1.4 and no more"))
+	document := base64.StdEncoding.EncodeToString(pdftest.Document("One line", "Page two"))
+	for path, input := range map[string]string{
+		"/v1/responses": `"input":[{"role":"user","content":[{"type":"input_file","filename":` +
+			`"a.pdf","file_data":"data:application/pdf;base64,` + document + `"}]}]`,
+		"/v1/chat/completions": `"messages":[{"role":"user","content":[{"type":"file","file":` +
+			`{"filename":"a.pdf","file_data":"` + document + `"}}]}]`,
+		"/v1/messages": `"max_tokens":9,"messages":[{"role":"user","content":[{"type":"document",` +
+			`"title":"a.pdf","source":{"type":"base64","media_type":"application/pdf","data":"` +
+			document + `"}}]}]`,
+	} {
+		srv, f := server(t, answers("ok"))
+		post(t, srv, path, `{`+input+`}`)
+		if got := history(f.last(t)); got != "user: a.pdf:\n[page 1]\nOne line\n\n[page 2]\nPage two" {
+			t.Errorf("%s: %q", path, got)
+		}
+	}
 	for part, want := range map[string]string{
+		`{"type":"input_file","file_data":"` + broken + `"}`: "damaged",
 		`{"type":"input_file","file_data":"` + binary + `"}`: "text only",
 		`{"type":"input_file","file_data":"#"}`:              "not base64",
 		`{"type":"input_file","file_id":"file_1"}`:           "send its text",

@@ -218,6 +218,8 @@ func messagesUser(talk *conversation, m *object, calls *callLedger) {
 		switch kind := b.text("type"); {
 		case kind == "text":
 			texts = append(texts, b.text("text"))
+		case kind == "document":
+			texts = append(texts, documentText(b))
 		case m.c.images && slices.Contains(imageParts, kind):
 			texts = append(texts, leftOut(kind))
 		default:

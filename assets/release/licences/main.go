@@ -48,6 +48,7 @@ func write(w io.Writer, zig string) error {
 		{"the o200k_harmony vocabulary, from openai/gpt-oss (Apache-2.0, as above)", nil},
 		{"the character classes of the tokenizer, from the Unicode Character Database 16.0.0",
 			[]string{"assets/release/unicode-licence.txt"}},
+		{"PDFium, which reads PDF documents", []string{"assets/release/pdfium-licences.txt"}},
 		{"Go's standard library and runtime",
 			[]string{filepath.Join(strings.TrimSpace(string(root)), "LICENSE")}},
 		{"musl (Linux)", []string{filepath.Join(zig, "libc/musl/COPYRIGHT")}},

@@ -246,7 +246,7 @@ func TestHostilePages(t *testing.T) {
 		{"/drip", "it took longer than 3s"}, {"/silent", "it took longer than 3s"},
 		{"/endless", "redirected more than 5 times"}, {"/inside", "169.254.169.254 is not a public"},
 		{"/mapped", "10.0.0.1 is not a public"}, {"/file", "only http and https"},
-		{"/image", "type image/png"}, {"/pdf", "a PDF document"}, {"/header", "exceeded"},
+		{"/image", "type image/png"}, {"/pdf", "damaged"}, {"/header", "exceeded"},
 	} {
 		began := time.Now()
 		refuses(t, b, "open", fmt.Sprintf(`{"id":%q}`, s.URL+c.path), c.want)

@@ -16,12 +16,15 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/net/html/charset"
+
+	"github.com/ossrun/ossrun/runtime/tools/pdf"
 )
 
 const mostRedirects = 5
@@ -111,7 +114,8 @@ func (t *Tool) read(ctx context.Context, u *url.URL, source bool) (*page, error)
 		return nil, err
 	}
 	r.Header.Set("User-Agent", "Mozilla/5.0 (compatible; ossrun)")
-	r.Header.Set("Accept", "text/html, text/plain;q=0.9, application/json;q=0.8, */*;q=0.1")
+	r.Header.Set("Accept", "text/html, text/plain;q=0.9, application/json;q=0.8, "+
+		"application/pdf;q=0.7, */*;q=0.1")
 	r.Header.Set("Accept-Language", "en, *;q=0.5")
 	answer, err := t.client.Do(r)
 	if err != nil {
@@ -128,6 +132,9 @@ func (t *Tool) read(ctx context.Context, u *url.URL, source bool) (*page, error)
 	kind, _, err := mime.ParseMediaType(content)
 	if err != nil {
 		kind, _, _ = strings.Cut(content, ";")
+	}
+	if kind == "application/pdf" {
+		return document(ctx, answer)
 	}
 	isHTML := kind == "text/html" || kind == "application/xhtml+xml"
 	if !isHTML && !isText(kind) {
@@ -156,6 +163,25 @@ func (t *Tool) read(ctx context.Context, u *url.URL, source bool) (*page, error)
 			min(t.o.Size, mostText)>>20)
 	}
 	return newPage(at.String(), title, text, links), nil
+}
+
+// document is a PDF document as a page.
+func document(ctx context.Context, answer *http.Response) (*page, error) {
+	raw, err := io.ReadAll(io.LimitReader(answer.Body, pdf.MostBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	text, err := pdf.Text(ctx, raw)
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > mostText {
+		text = fmt.Sprintf("%s\n[the rest of the document is left out, it has more than %d MiB]",
+			strings.ToValidUTF8(text[:mostText], ""), mostText>>20)
+	}
+	at := answer.Request.URL
+	text = strings.ReplaceAll(text, "\t", "    ")
+	return newPage(at.String(), path.Base(at.Path), text, nil), nil
 }
 
 // body reads a page's text, in UTF-8, up to the limit.
@@ -187,9 +213,6 @@ func isText(kind string) bool {
 }
 
 func shortKind(kind string) string {
-	if kind == "application/pdf" {
-		return "a PDF document"
-	}
 	kind, _ = cut(flat(kind), 60)
 	return "a file of type " + kind
 }

@@ -1,0 +1,148 @@
+// Package pdf reads the text of PDF documents, with Chromium's PDFium.
+//
+// Documents come from anybody, and PDF is a format that parsers die of. So PDFium runs as
+// WebAssembly, a copy for each document: what must stay true is that a document costs no more than
+// its time and memory, reaches no file, and fails alone.
+package pdf
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/adrg/xdg"
+	"github.com/klippa-app/go-pdfium"
+	pdferrors "github.com/klippa-app/go-pdfium/errors"
+	"github.com/klippa-app/go-pdfium/requests"
+	"github.com/klippa-app/go-pdfium/webassembly"
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+)
+
+// Bounds of one document.
+const (
+	MostBytes = 32 << 20
+	mostPages = 2000
+	mostText  = 8 << 20 // bytes
+	mostTime  = 30 * time.Second
+	memory    = 4096 // of WebAssembly's pages: 256 MiB
+)
+
+// Is tells whether these bytes are a PDF document.
+func Is(document []byte) bool {
+	return bytes.Contains(document[:min(len(document), 1024)], []byte("%PDF-"))
+}
+
+// running is held while a document is read: one at a time keeps the memory bounded.
+var running = make(chan struct{}, 1)
+
+// Text is the text of a document, page by page: each begins with a line "[page N]". Its error says
+// what is wrong with the document.
+func Text(ctx context.Context, document []byte) (string, error) {
+	if len(document) > MostBytes {
+		return "", fmt.Errorf("the PDF document has more than %d MiB", MostBytes>>20)
+	}
+	select {
+	case running <- struct{}{}:
+		defer func() { <-running }()
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, mostTime,
+		fmt.Errorf("the PDF document took longer than %v to read", mostTime))
+	defer cancel()
+	text, err := read(ctx, document)
+	switch {
+	case ctx.Err() != nil:
+		return "", context.Cause(ctx)
+	case errors.Is(err, pdferrors.ErrPassword):
+		return "", errors.New("the PDF document is protected by a password")
+	case err != nil:
+		return "", fmt.Errorf("the PDF document is damaged or too large: %w", err)
+	}
+	return text, nil
+}
+
+func read(ctx context.Context, document []byte) (_ string, err error) {
+	defer func() { // a copy that was stopped in the middle
+		if x := recover(); x != nil {
+			err = fmt.Errorf("the reader stopped: %v", x)
+		}
+	}()
+	cache, err := wazero.NewCompilationCacheWithDir(filepath.Join(xdg.CacheHome, "ossrun", "pdf"))
+	if err != nil { // there is no room: it is compiled again
+		cache = wazero.NewCompilationCache()
+	}
+	defer cache.Close(context.WithoutCancel(ctx))
+	pool, err := webassembly.Init(webassembly.Config{
+		Context: experimental.WithCompilationWorkers(ctx, 2), MaxTotal: 1,
+		RuntimeConfig: wazero.NewRuntimeConfig().WithCompilationCache(cache).
+			WithCoreFeatures(api.CoreFeaturesV2 | experimental.CoreFeaturesExceptionHandling).
+			WithMemoryLimitPages(memory).WithCloseOnContextDone(true),
+		FSConfig: wazero.NewFSConfig(), Stdout: io.Discard, Stderr: io.Discard,
+		RandomSource: rand.Reader,
+	})
+	if err != nil {
+		return "", err
+	}
+	defer pool.Close()
+	reader, err := pool.GetInstanceWithContext(ctx)
+	if err != nil {
+		return "", err
+	}
+	return pages(ctx, reader, document)
+}
+
+func pages(ctx context.Context, reader pdfium.Pdfium, document []byte) (string, error) {
+	opened, err := reader.OpenDocument(&requests.OpenDocument{File: &document})
+	if err != nil {
+		return "", err
+	}
+	count, err := reader.FPDF_GetPageCount(
+		&requests.FPDF_GetPageCount{Document: opened.Document})
+	if err != nil {
+		return "", err
+	}
+	var all strings.Builder
+	for i := range min(count.PageCount, mostPages) {
+		page, err := reader.GetPageText(&requests.GetPageText{Page: requests.Page{
+			ByIndex: &requests.PageByIndex{Document: opened.Document, Index: i}}})
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+		text := ""
+		if err != nil {
+			text = "[this page cannot be read]"
+		} else {
+			text = clean(page.Text)
+		}
+		fmt.Fprintf(&all, "[page %d]\n%s\n\n", i+1, text)
+		if all.Len() > mostText {
+			return fmt.Sprintf("%s\n[the rest of the document is left out: it has more than %d "+
+				"MiB of text]", strings.ToValidUTF8(all.String()[:mostText], ""), mostText>>20), nil
+		}
+	}
+	if left := count.PageCount - mostPages; left > 0 {
+		fmt.Fprintf(&all, "[%d more pages are left out]\n", left)
+	}
+	return strings.TrimRight(all.String(), "\n"), nil
+}
+
+// clean makes line ends ours and leaves out what is no text.
+func clean(text string) string {
+	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\r\n", "\n"), "\uFFFD")
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f || r == 0xfffe {
+			return -1
+		}
+		return r
+	}, strings.ReplaceAll(text, "\uFFFE", "")) // the mark of a hyphen at a line's end
+	return strings.TrimSpace(text)
+}

@@ -1,0 +1,98 @@
+package pdf
+
+import (
+	"bytes"
+	"context"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/ossrun/ossrun/runtime/tools/pdf/pdftest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestText(t *testing.T) {
+	got, err := Text(t.Context(), pdftest.Document("Hello (world)\nSecond line", "On page two"))
+	if want := "[page 1]\nHello (world)\nSecond line\n\n[page 2]\nOn page two"; err != nil ||
+		got != want {
+		t.Errorf("%q, %v", got, err)
+	}
+	if !Is(pdftest.Document("x")) || Is([]byte("PDF")) {
+		t.Error("Is")
+	}
+}
+
+// page is a document of one page with these contents, which is object 4.
+func page(objects ...string) []byte {
+	return pdftest.Objects(append([]string{"<</Type/Catalog/Pages 2 0 R>>",
+		"<</Type/Pages/Kids[3 0 R]/Count 1>>", "<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]" +
+			"/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>/XObject<</X 6 0 R>>>>>>"},
+		objects...)...)
+}
+
+const font = "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"
+
+// Documents that are made to hurt cost no more than the bounds.
+func TestHostile(t *testing.T) {
+	good := pdftest.Document("Hello")
+	long := strings.Repeat("(abcdefgh) Tj ", 1<<18)
+	for name, document := range map[string][]byte{
+		"nothing":       nil,
+		"cut off":       good[:len(good)/2],
+		"no objects":    []byte("%PDF-1.7\n%%EOF"),
+		"only a header": []byte("%PDF-1.4"),
+		"bomb":          page(pdftest.Compressed(bytes.Repeat([]byte{' '}, 1<<29)), font),
+		"much text": page(pdftest.Compressed([]byte("BT /F1 12 Tf 20 700 Td "+long+"ET")),
+			font),
+		"pages in a circle": pdftest.Objects("<</Type/Catalog/Pages 2 0 R>>",
+			"<</Type/Pages/Kids[2 0 R 2 0 R]/Count 1000000000>>"),
+		"forms in a circle": page(pdftest.Stream("", "/X Do"), font,
+			pdftest.Stream("/Type/XObject/Subtype/Form/BBox[0 0 9 9]/Resources<</XObject<</X 6 0 R>>>>",
+				"/X Do /X Do")),
+		"deep arrays":      page(pdftest.Stream("", strings.Repeat("[", 1<<20)), font),
+		"length of itself": page("<</Length 4 0 R>>stream\nBT ET\nendstream", font),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		began := time.Now()
+		text, err := Text(t.Context(), document)
+		took := time.Since(began)
+		runtime.ReadMemStats(&after)
+		t.Logf("%s: %v, %d bytes, %v, %d MiB", name, took.Round(time.Millisecond), len(text), err,
+			(after.TotalAlloc-before.TotalAlloc)>>20)
+		if took > mostTime+5*time.Second || len(text) > mostText+1000 {
+			t.Errorf("%s: %v, %d bytes", name, took, len(text))
+		}
+	}
+}
+
+// A reader stops with its caller.
+func TestCancelled(t *testing.T) {
+	slow := page(pdftest.Compressed([]byte("BT /F1 12 Tf 20 700 Td "+
+		strings.Repeat("(abcdefgh) Tj ", 1<<21)+"ET")), font)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	if _, err := Text(ctx, slow); err == nil || time.Since(began) > 5*time.Second {
+		t.Errorf("%v after %v", err, time.Since(began))
+	}
+	if _, err := Text(t.Context(), pdftest.Document("x")); err != nil {
+		t.Errorf("the next document: %v", err)
+	}
+}
+
+func FuzzText(f *testing.F) {
+	f.Add(pdftest.Document("Hello"))
+	f.Add(page(pdftest.Compressed([]byte("BT /F1 12 Tf (x) Tj ET")), font))
+	f.Fuzz(func(t *testing.T, document []byte) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if text, _ := Text(ctx, document); len(text) > mostText+1000 {
+			t.Errorf("%d bytes of text", len(text))
+		}
+	})
+}
