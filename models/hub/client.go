@@ -51,7 +51,7 @@ const DefaultEndpoint = "https://huggingface.co"
 
 // FromEnvironment makes a client as Hugging Face's own programs are set up: HF_ENDPOINT, HF_TOKEN
 // (HUGGING_FACE_HUB_TOKEN in old setups), the token file of hf auth login at HF_TOKEN_PATH or
-// HF_HOME/token, HF_HUB_OFFLINE; and the usual proxy variables.
+// HF_HOME/token, HF_HUB_OFFLINE, TRANSFORMERS_OFFLINE; and the usual proxy variables.
 func FromEnvironment() *Client {
 	endpoint := strings.TrimRight(os.Getenv("HF_ENDPOINT"), "/")
 	if endpoint == "" {
@@ -71,11 +71,13 @@ func New(endpoint string) *Client {
 	}
 }
 
-// Offline tells whether HF_HUB_OFFLINE forbids the network.
+// Offline tells whether HF_HUB_OFFLINE, or its name in transformers, forbids the network.
 func Offline() bool {
-	switch strings.ToUpper(os.Getenv("HF_HUB_OFFLINE")) {
-	case "1", "ON", "YES", "TRUE":
-		return true
+	for _, name := range [...]string{"HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"} {
+		switch strings.ToUpper(os.Getenv(name)) {
+		case "1", "ON", "YES", "TRUE":
+			return true
+		}
 	}
 	return false
 }

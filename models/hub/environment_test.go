@@ -48,12 +48,14 @@ func TestFromEnvironment(t *testing.T) {
 			"https://huggingface.co", "of-a-file", elsewhere, false},
 		"offline": {map[string]string{"HF_HOME": t.TempDir(), "HF_HUB_OFFLINE": "yes"},
 			"https://huggingface.co", "", "", true},
+		"offline for transformers": {map[string]string{"HF_HOME": t.TempDir(),
+			"TRANSFORMERS_OFFLINE": "1"}, "https://huggingface.co", "", "", true},
 		"not offline": {map[string]string{"HF_HOME": t.TempDir(), "HF_HUB_OFFLINE": "0"},
 			"https://huggingface.co", "", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, variable := range []string{"HF_ENDPOINT", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN",
-				"HF_TOKEN_PATH", "HF_HUB_OFFLINE", "HF_HOME"} {
+				"HF_TOKEN_PATH", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_HOME"} {
 				t.Setenv(variable, test.set[variable])
 			}
 			c := hub.FromEnvironment()

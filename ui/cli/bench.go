@@ -68,7 +68,8 @@ func benchCommand() *cli.Command {
 			"the machine changes\n" +
 			"both. Without --synthetic the model of --model, or the best one that is here, is " +
 			"measured.",
-		Flags: append(flags, engineFlags(&v.options)...),
+		Flags:       append(flags, engineFlags(&v.options)...),
+		Subcommands: []*cli.Command{benchServeCommand()},
 		Action: func(c *cli.Context) error {
 			return v.run(c, Terminal{In: c.App.Reader, Out: c.App.Writer, Err: c.App.ErrWriter})
 		},

@@ -1,0 +1,138 @@
+// What requests say: random words of an exact length, or the user's file of conversations.
+
+package load
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/ossrun/ossrun/harmony/token"
+)
+
+// Random are lengths of random requests, in tokens.
+type Random struct {
+	Input, Output int
+	// RangeRatio is vLLM's: each length is drawn from (1-r)·n to (1+r)·n, so 0 is exact.
+	RangeRatio float64
+	Prefix     int // tokens in front that all requests share
+}
+
+// Requests makes n of them.
+func (r Random) Requests(n int, seed uint64) []Request {
+	random := rand.New(rand.NewPCG(seed, 1))
+	shared := words(random, r.Prefix)
+	list := make([]Request, n)
+	for i := range list {
+		input := r.Prefix + r.draw(random, r.Input)
+		list[i] = Request{Prompt: shared + words(random, input-r.Prefix), InputTokens: input,
+			OutputTokens: r.draw(random, r.Output)}
+	}
+	return list
+}
+
+func (r Random) draw(random *rand.Rand, n int) int {
+	least := max(int(math.Floor(float64(n)*(1-r.RangeRatio))), 1)
+	most := max(int(math.Ceil(float64(n)*(1+r.RangeRatio))), least)
+	return least + random.IntN(most-least+1)
+}
+
+// words is a text of n tokens: words with a space in front, each of which is one token wherever it
+// stands, since the tokenizer cuts a text there.
+func words(random *rand.Rand, n int) string {
+	vocabulary := wordTokens()
+	var b strings.Builder
+	for range n {
+		b.Write(token.Get().TokenBytes(vocabulary[random.IntN(len(vocabulary))]))
+	}
+	return b.String()
+}
+
+// wordTokens are the tokens that are a space and small letters. A large letter would start a new
+// piece only behind a small one, so those are safe too, but not needed: there are 30,000 of these.
+var wordTokens = sync.OnceValue(func() (list []int32) {
+	for id := int32(0); id < token.StartOfText; id++ {
+		b := token.Get().TokenBytes(id)
+		if len(b) < 3 || b[0] != ' ' {
+			continue
+		}
+		small := true
+		for _, c := range b[1:] {
+			small = small && c >= 'a' && c <= 'z'
+		}
+		if small {
+			list = append(list, id)
+		}
+	}
+	return list
+})
+
+// ShareGPT reads conversations in the format of that name and makes requests of n of them: the
+// first message, and as many tokens as the second has, or output if that is above 0. Too short and
+// too long ones are left out, as in vLLM and SGLang: below 4 tokens, prompts above 1,024, both
+// together above 2,048.
+func ShareGPT(file string, n, output int, seed uint64) ([]Request, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read conversations: %w", err)
+	}
+	var talks []struct {
+		Conversations []struct{ Value string }
+	}
+	if err := json.Unmarshal(text, &talks); err != nil {
+		return nil, fmt.Errorf("%s does not hold ShareGPT's conversations: %w", file, err)
+	}
+	random := rand.New(rand.NewPCG(seed, 1))
+	random.Shuffle(len(talks), func(i, j int) { talks[i], talks[j] = talks[j], talks[i] })
+	var list []Request
+	for _, t := range talks {
+		if len(list) == n {
+			break
+		}
+		if len(t.Conversations) < 2 {
+			continue
+		}
+		r := Request{Prompt: t.Conversations[0].Value, OutputTokens: output}
+		r.InputTokens = len(token.Get().Encode(nil, r.Prompt))
+		if output <= 0 {
+			r.OutputTokens = len(token.Get().Encode(nil, t.Conversations[1].Value))
+		}
+		if r.InputTokens < 4 || output <= 0 && r.OutputTokens < 4 || r.InputTokens > 1024 ||
+			r.InputTokens+r.OutputTokens > 2048 {
+			continue
+		}
+		list = append(list, r)
+	}
+	if len(list) < n {
+		return nil, fmt.Errorf("%s has %d conversations of the right length, %d are asked for",
+			file, len(list), n)
+	}
+	return list, nil
+}
+
+// Workload is a set of requests that was published with its results.
+type Workload struct {
+	Name    string
+	Dataset string // random or sharegpt
+	Random  Random
+	Prompts int
+	Most    int // concurrency; 0: no limit
+}
+
+// Workloads are those of the documents that this program is held to. Their random lengths are
+// exact. gpt-oss's vLLM guide has the first, the vLLM 0.10.1 benchmarks the four others.
+var Workloads = []Workload{
+	{Name: "guide", Dataset: "random", Random: Random{Input: 1024, Output: 1024}, Prompts: 5120,
+		Most: 1024},
+	{Name: "sharegpt", Dataset: "sharegpt", Prompts: 10000},
+	{Name: "1024-1024", Dataset: "random", Random: Random{Input: 1024, Output: 1024},
+		Prompts: 2000},
+	{Name: "2000-6000", Dataset: "random", Random: Random{Input: 2000, Output: 6000},
+		Prompts: 500},
+	{Name: "6000-2000", Dataset: "random", Random: Random{Input: 6000, Output: 2000},
+		Prompts: 500},
+}

@@ -1,0 +1,110 @@
+package load
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/ossrun/ossrun/runtime/endpoint"
+)
+
+func TestMain(m *testing.M) {
+	if serveStreams() {
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// timed is a server that answers at known times and remembers when it really wrote.
+type timed struct {
+	first, gap time.Duration
+	noUsage    bool
+
+	mu     sync.Mutex
+	ttfts  []time.Duration
+	gaps   []time.Duration
+	bodies []map[string]any
+	fail   func(n int) string // what request n is refused with; "" is answered
+}
+
+func (s *timed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/v1/models" {
+		fmt.Fprint(w, `{"data":[{"id":"of-the-server"}]}`)
+		return
+	}
+	began := time.Now()
+	var body map[string]any
+	_ = json.NewDecoder(r.Body).Decode(&body)
+	s.mu.Lock()
+	s.bodies = append(s.bodies, body)
+	n := len(s.bodies) - 1
+	s.mu.Unlock()
+	if s.fail != nil {
+		if why := s.fail(n); why != "" {
+			w.WriteHeader(http.StatusInternalServerError)
+			fmt.Fprintf(w, `{"error":{"message":%q}}`, why)
+			return
+		}
+	}
+	tokens, chat := 0, r.URL.Path == "/v1/chat/completions"
+	for _, name := range []string{"max_tokens", "max_completion_tokens"} {
+		if v, ok := body[name].(float64); ok {
+			tokens = int(v)
+		}
+	}
+	piece := func(text string) string {
+		if chat {
+			return fmt.Sprintf(`{"choices":[{"delta":{"content":%q}}]}`, text)
+		}
+		return fmt.Sprintf(`{"choices":[{"text":%q}]}`, text)
+	}
+	if body["stream"] != true {
+		sleepUntil(r.Context(), began.Add(s.first))
+		fmt.Fprintf(w, `{"choices":[{"text":" a b"}],"usage":{"completion_tokens":%d}}`, tokens)
+		return
+	}
+	flush := func() { w.(http.Flusher).Flush() }
+	if chat {
+		fmt.Fprintf(w, "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\"}}]}\n\n")
+		flush()
+	}
+	last := began
+	for i := range tokens {
+		if !sleepUntil(r.Context(), began.Add(s.first+time.Duration(i)*s.gap)) {
+			return
+		}
+		fmt.Fprintf(w, "data: %s\n\n", piece(" word"))
+		flush()
+		now := time.Now()
+		s.mu.Lock()
+		if i == 0 {
+			s.ttfts = append(s.ttfts, now.Sub(began))
+		} else {
+			s.gaps = append(s.gaps, now.Sub(last))
+		}
+		s.mu.Unlock()
+		last = now
+	}
+	if !s.noUsage {
+		fmt.Fprintf(w, "data: {\"choices\":[],\"usage\":{\"completion_tokens\":%d}}\n\n", tokens)
+	}
+	fmt.Fprint(w, "data: [DONE]\n\n")
+}
+
+// at is a client of the server.
+func (s *timed) at(t *testing.T) *endpoint.Client {
+	t.Helper()
+	srv := httptest.NewServer(s)
+	c, err := endpoint.New(srv.URL, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close(); srv.Close() })
+	return c
+}

@@ -1,0 +1,198 @@
+// Package load measures a server as its clients see it: requests sent to an OpenAI port at a rate
+// or a concurrency, and of each the time to its first token, between its tokens and to its end.
+//
+// It returns data and prints nothing but into what its caller gives it. What must stay true: a
+// metric is defined as vLLM's benchmark defines it, so that figures can be put side by side; the
+// load's own work is small beside what it measures (BenchmarkStreams); a request that fails is
+// counted as failed and in no latency.
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/endpoint"
+)
+
+// Options say what is sent.
+type Options struct {
+	Backend        Backend
+	Model          string  // as the server names it
+	MaxConcurrency int     // 0: no limit
+	RequestRate    float64 // requests a second; +Inf: all at once
+	Burstiness     float64 // 1: a Poisson process; below 1 more bursts, above it fewer
+	Seed           uint64
+	IgnoreEOS      bool
+	Whole          bool           // ask for no stream: TTFT is then the time to the end
+	Extra          map[string]any // members of the request's body
+	Warmup         bool           // one request first, which is not counted
+	Progress       func(done, total int)
+}
+
+// Backend is the route that requests go to.
+type Backend string
+
+// The routes. Their names are vLLM's.
+const (
+	Completions Backend = "openai"
+	Chat        Backend = "openai-chat"
+)
+
+// Request is one that is to be sent.
+type Request struct {
+	Prompt       string
+	InputTokens  int // of Prompt, as gpt-oss counts them
+	OutputTokens int // to ask for
+}
+
+// Outcome is what became of a request.
+type Outcome struct {
+	Err          error
+	InputTokens  int
+	OutputTokens int
+	Sent         time.Time
+	TTFT         time.Duration
+	Gaps         []time.Duration // between one event with text and the next: ITL
+	Latency      time.Duration   // E2EL: to the answer's last event
+	Text         string
+}
+
+// Run sends the requests and returns when the last has ended, and how long that took. An error
+// means that nothing was measured.
+func Run(ctx context.Context, c *endpoint.Client, requests []Request, o Options) ([]Outcome,
+	time.Duration, error) {
+	if len(requests) == 0 {
+		return nil, 0, errors.New("there is no request to send")
+	}
+	if o.Warmup {
+		if out := send(ctx, c, requests[0], &o); out.Err != nil {
+			return nil, 0, fmt.Errorf("the first request failed: %w", out.Err)
+		}
+	}
+	var slots chan struct{}
+	if o.MaxConcurrency > 0 {
+		slots = make(chan struct{}, o.MaxConcurrency)
+	}
+	progress := counted(o.Progress, len(requests))
+	outcomes := make([]Outcome, len(requests))
+	due := arrivals(len(requests), &o)
+	var running sync.WaitGroup
+	began := time.Now()
+	for i, r := range requests {
+		if !sleepUntil(ctx, began.Add(due[i])) || !take(ctx, slots) {
+			break
+		}
+		running.Add(1)
+		go func() {
+			defer running.Done()
+			outcomes[i] = send(ctx, c, r, &o)
+			if slots != nil {
+				<-slots
+			}
+			progress()
+		}()
+	}
+	running.Wait()
+	return outcomes, time.Since(began), ctx.Err()
+}
+
+// FirstModel is the model that a server lists first.
+func FirstModel(ctx context.Context, c *endpoint.Client) (string, error) {
+	var list struct{ Data []struct{ ID string } }
+	if err := c.Call(ctx, "GET", "/v1/models", nil, &list); err != nil {
+		return "", fmt.Errorf("which models the server has: %w", err)
+	}
+	if len(list.Data) == 0 {
+		return "", fmt.Errorf("%s lists no model: name one with --model", c.Root())
+	}
+	return list.Data[0].ID, nil
+}
+
+// arrivals is when each request is due after the start. Gaps follow a gamma distribution of shape
+// burstiness; their sum is made what the rate says, as in vLLM, so that short runs have their rate
+// too.
+func arrivals(n int, o *Options) []time.Duration {
+	due := make([]time.Duration, n)
+	if math.IsInf(o.RequestRate, 1) || o.RequestRate <= 0 {
+		return due
+	}
+	random := rand.New(rand.NewPCG(o.Seed, 2))
+	at := make([]float64, n)
+	sum := 0.0
+	for i := range at {
+		sum += gamma(random, o.Burstiness)
+		at[i] = sum
+	}
+	for i := range at {
+		due[i] = time.Duration(at[i] / sum * float64(n) / o.RequestRate * float64(time.Second))
+	}
+	return due
+}
+
+// gamma draws from a gamma distribution of a shape above 0 and scale 1 (Marsaglia and Tsang, "A
+// simple method for generating gamma variables", 2000).
+func gamma(random *rand.Rand, shape float64) float64 {
+	if shape == 1 {
+		return random.ExpFloat64()
+	}
+	if shape < 1 {
+		return gamma(random, shape+1) * math.Pow(random.Float64(), 1/shape)
+	}
+	d := shape - 1.0/3
+	c := 1 / math.Sqrt(9*d)
+	for {
+		x := random.NormFloat64()
+		v := math.Pow(1+c*x, 3)
+		if v > 0 && math.Log(random.Float64()) < x*x/2+d-d*v+d*math.Log(v) {
+			return d * v
+		}
+	}
+}
+
+func sleepUntil(ctx context.Context, at time.Time) bool {
+	wait := time.Until(at)
+	if wait <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// take waits for a slot; a nil channel has no limit.
+func take(ctx context.Context, slots chan struct{}) bool {
+	if slots == nil {
+		return ctx.Err() == nil
+	}
+	select {
+	case slots <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// counted calls show with how many have ended.
+func counted(show func(done, total int), total int) func() {
+	if show == nil {
+		return func() {}
+	}
+	var mu sync.Mutex
+	done := 0
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		done++
+		show(done, total)
+	}
+}

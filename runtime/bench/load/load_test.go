@@ -1,0 +1,216 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ossrun/ossrun/harmony/token"
+)
+
+func everything() Options {
+	return Options{Backend: Completions, Model: "m", RequestRate: math.Inf(1), Burstiness: 1}
+}
+
+// Each metric agrees with what the server did, within 2 %. A machine that is busy otherwise delays
+// one side or the other, so one of four tries has to.
+func TestKnownLatencies(t *testing.T) {
+	for _, backend := range []Backend{Completions, Chat} {
+		var off []string
+		for range 4 {
+			if off = knownLatencies(t, backend); len(off) == 0 {
+				break
+			}
+		}
+		for _, text := range off {
+			t.Errorf("%s: %s", backend, text)
+		}
+	}
+}
+
+// knownLatencies makes a run and returns what does not agree.
+func knownLatencies(t *testing.T, backend Backend) (off []string) {
+	s := &timed{first: 300 * time.Millisecond, gap: 60 * time.Millisecond}
+	o := everything()
+	o.Backend, o.MaxConcurrency = backend, 4
+	const n, tokens = 8, 10
+	outcomes, took, err := Run(t.Context(), s.at(t), Random{Input: 5, Output: tokens}.
+		Requests(n, 1), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Measure(outcomes, took, Goals{})
+	var ttft, gap time.Duration
+	for _, d := range s.ttfts {
+		ttft += d
+	}
+	for _, d := range s.gaps {
+		gap += d
+	}
+	meanTTFT := milliseconds(ttft) / n
+	meanITL := milliseconds(gap) / float64(len(s.gaps))
+	rounds := 2 * (meanTTFT + (tokens-1)*meanITL) / 1000
+	for name, pair := range map[string][2]float64{
+		"TTFT": {r.TTFT.Mean, meanTTFT}, "ITL": {r.ITL.Mean, meanITL},
+		"TPOT": {r.TPOT.Mean, meanITL}, "E2EL": {r.E2EL.Mean, meanTTFT + (tokens-1)*meanITL},
+		"duration":           {r.Duration, rounds},
+		"request throughput": {r.RequestsPerS, n / rounds},
+		"output throughput":  {r.OutputPerS, n * tokens / rounds},
+		"input throughput":   {r.InputPerS, n * 5 / rounds},
+	} {
+		if d := math.Abs(pair[0]/pair[1] - 1); d > .02 {
+			off = append(off, fmt.Sprintf("%s %.3f, the server's %.3f: off by %.1f %%", name,
+				pair[0], pair[1], 100*d))
+		}
+	}
+	if r.Completed != n || r.OutputTokens != n*tokens || r.Retokenized != n*tokens ||
+		r.PeakConcurrency != 4 {
+		t.Errorf("%+v", r)
+	}
+	return off
+}
+
+func TestBodies(t *testing.T) {
+	s := &timed{}
+	o := everything()
+	o.IgnoreEOS, o.Extra = true, map[string]any{"temperature": 0.5}
+	list := []Request{{Prompt: "p", OutputTokens: 3}}
+	if _, _, err := Run(t.Context(), s.at(t), list, o); err != nil {
+		t.Fatal(err)
+	}
+	o.Backend, o.Whole, o.IgnoreEOS = Chat, true, false
+	if _, _, err := Run(t.Context(), s.at(t), list, o); err != nil {
+		t.Fatal(err)
+	}
+	a, b := s.bodies[0], s.bodies[1]
+	if a["prompt"] != "p" || a["max_tokens"] != 3.0 || a["ignore_eos"] != true ||
+		a["temperature"] != .5 || a["stream"] != true || a["stream_options"] == nil {
+		t.Error(a)
+	}
+	if b["messages"] == nil || b["max_completion_tokens"] != 3.0 || b["ignore_eos"] != nil ||
+		b["stream"] != false || b["stream_options"] != nil || b["max_tokens"] != nil {
+		t.Error(b)
+	}
+}
+
+// What fails is counted and named, and is in no latency; a server without usage is counted by text.
+func TestFailures(t *testing.T) {
+	s := &timed{noUsage: true, fail: func(n int) string {
+		return map[bool]string{n%3 == 2: "no memory"}[true]
+	}}
+	o := everything()
+	o.MaxConcurrency = 1
+	outcomes, took, err := Run(t.Context(), s.at(t), Random{Input: 2, Output: 4}.Requests(9, 1), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Measure(outcomes, took, Goals{E2EL: time.Hour, TTFT: time.Nanosecond})
+	list := r.failures()
+	if r.Completed != 6 || r.Failed != 3 || r.OutputTokens != 24 || r.GoodPerS != 0 ||
+		len(list) != 1 || !strings.HasPrefix(list[0], "3 times: ") ||
+		!strings.HasSuffix(list[0], "500: no memory") {
+		t.Errorf("%+v %q", r, list)
+	}
+	o.Warmup = true
+	s.fail = func(int) string { return "not ready" }
+	if _, _, err := Run(t.Context(), s.at(t), []Request{{Prompt: "p"}}, o); err == nil ||
+		!strings.Contains(err.Error(), "not ready") {
+		t.Error(err)
+	}
+}
+
+func TestInterrupt(t *testing.T) {
+	s := &timed{first: time.Hour}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	o := everything()
+	o.MaxConcurrency = 2
+	outcomes, took, err := Run(ctx, s.at(t), Random{Input: 2, Output: 4}.Requests(9, 1), o)
+	r := Measure(outcomes, took, Goals{})
+	if !errors.Is(err, context.DeadlineExceeded) || r.Completed != 0 || r.Failed != 2 {
+		t.Errorf("%v %+v", err, r)
+	}
+}
+
+func TestArrivals(t *testing.T) {
+	const n, rate = 20000, 50.0
+	for _, burstiness := range []float64{.25, 1, 4} {
+		o := Options{RequestRate: rate, Burstiness: burstiness, Seed: 3}
+		due := arrivals(n, &o)
+		sum, squares, last := 0.0, 0.0, time.Duration(0)
+		for _, at := range due {
+			gap := (at - last).Seconds() * rate
+			sum, squares, last = sum+gap, squares+gap*gap, at
+		}
+		mean := sum / n
+		variance := squares/n - mean*mean
+		if math.Abs(mean-1) > .01 || math.Abs(variance*burstiness-1) > .1 {
+			t.Errorf("burstiness %v: mean gap %.3f of 1, variance %.3f of %.3f", burstiness, mean,
+				variance, 1/burstiness)
+		}
+	}
+	if due := arrivals(3, &Options{RequestRate: math.Inf(1)}); due[2] != 0 {
+		t.Error(due)
+	}
+}
+
+func TestRandom(t *testing.T) {
+	list := Random{Input: 100, Output: 50, RangeRatio: .2, Prefix: 7}.Requests(300, 5)
+	least, most := math.MaxInt, 0
+	for _, r := range list {
+		if n := len(token.Get().Encode(nil, r.Prompt)); n != r.InputTokens {
+			t.Fatalf("%d tokens, %d promised: %q", n, r.InputTokens, r.Prompt)
+		}
+		least, most = min(least, r.InputTokens), max(most, r.InputTokens)
+		if r.OutputTokens < 40 || r.OutputTokens > 60 {
+			t.Errorf("%d tokens to be made", r.OutputTokens)
+		}
+	}
+	if least < 87 || least > 92 || most < 122 || most > 127 {
+		t.Errorf("prompts of %d to %d tokens", least, most)
+	}
+	if again := (Random{Input: 100, Output: 50, RangeRatio: .2, Prefix: 7}).
+		Requests(300, 5); again[299] != list[299] {
+		t.Error("the same seed gives other requests")
+	}
+	exact := Random{Input: 64, Output: 8}.Requests(20, 1)
+	for _, r := range exact {
+		if r.InputTokens != 64 || r.OutputTokens != 8 {
+			t.Error(r)
+		}
+	}
+}
+
+func TestShareGPT(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "talks.json")
+	text := `[{"conversations":[{"value":"What is the capital of France?"},{"value":"It is Paris, of course."}]},
+		{"conversations":[{"value":"Hi"},{"value":"too short to be counted, the question"}]},
+		{"conversations":[{"value":"A question without an answer"}]},
+		{"conversations":[{"value":"` + strings.Repeat("word ", 1100) + `"},{"value":"a long one"}]},
+		{"conversations":[{"value":"Name three rivers, please."},{"value":"Rhine, Elbe and Oder."}]}]`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	list, err := ShareGPT(file, 2, 0, 1)
+	if err != nil || len(list) != 2 {
+		t.Fatal(list, err)
+	}
+	for _, r := range list {
+		if r.InputTokens != len(token.Get().Encode(nil, r.Prompt)) || r.OutputTokens < 4 {
+			t.Error(r)
+		}
+	}
+	if list, err := ShareGPT(file, 2, 77, 1); err != nil || list[0].OutputTokens != 77 {
+		t.Error(list, err)
+	}
+	if _, err := ShareGPT(file, 3, 0, 1); err == nil || !strings.Contains(err.Error(),
+		"2 conversations") {
+		t.Error(err)
+	}
+}

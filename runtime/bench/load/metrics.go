@@ -1,0 +1,187 @@
+// The figures of a run, each as vLLM's benchmark defines it.
+
+package load
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ossrun/ossrun/harmony/token"
+)
+
+// Result is one run.
+type Result struct {
+	Completed, Failed int
+	Duration          float64 // seconds
+	InputTokens       int
+	OutputTokens      int // as the server counts them
+	Retokenized       int // as their text is tokenized again
+	RequestsPerS      float64
+	InputPerS         float64 // tokens
+	OutputPerS        float64
+	TotalPerS         float64
+	GoodPerS          float64 // requests that met Goals; 0 without goals
+	PeakOutputPerS    int     // tokens in the best second
+	PeakConcurrency   int
+	TTFT, TPOT        Latency
+	ITL, E2EL         Latency
+	Errors            map[string]int // what failed requests say, and how many say it
+}
+
+// Latency is the distribution of a time, in milliseconds.
+type Latency struct {
+	Mean, Median, Std float64
+	sorted            []float64
+}
+
+// Percentile is the value below which p percent lie, between two samples by their distance, as
+// numpy has it; 0 without samples.
+func (l Latency) Percentile(p float64) float64 {
+	n := len(l.sorted)
+	if n == 0 {
+		return 0
+	}
+	at := p / 100 * float64(n-1)
+	low := int(at)
+	if low >= n-1 {
+		return l.sorted[n-1]
+	}
+	return l.sorted[low] + (at-float64(low))*(l.sorted[low+1]-l.sorted[low])
+}
+
+func latency(samples []float64) Latency {
+	slices.Sort(samples)
+	l := Latency{sorted: samples}
+	if len(samples) == 0 {
+		return l
+	}
+	for _, s := range samples {
+		l.Mean += s
+	}
+	l.Mean /= float64(len(samples))
+	for _, s := range samples {
+		l.Std += (s - l.Mean) * (s - l.Mean)
+	}
+	l.Std = math.Sqrt(l.Std / float64(len(samples)))
+	l.Median = l.Percentile(50)
+	return l
+}
+
+// Goals are times that a good request stays within; zero is no goal.
+type Goals struct{ TTFT, TPOT, E2EL time.Duration }
+
+func (g Goals) any() bool { return g != Goals{} }
+
+func (g Goals) met(o *Outcome) bool {
+	return (g.TTFT == 0 || o.TTFT <= g.TTFT) && (g.TPOT == 0 || o.tpot() <= g.TPOT) &&
+		(g.E2EL == 0 || o.Latency <= g.E2EL)
+}
+
+// tpot is the time per output token but the first.
+func (o *Outcome) tpot() time.Duration {
+	if o.OutputTokens < 2 {
+		return 0
+	}
+	return (o.Latency - o.TTFT) / time.Duration(o.OutputTokens-1)
+}
+
+// Measure makes the figures of a run that took duration.
+func Measure(outcomes []Outcome, duration time.Duration, goals Goals) Result {
+	r := Result{Duration: duration.Seconds(), Errors: map[string]int{}}
+	var ttft, tpot, itl, e2el []float64
+	good := 0
+	for i := range outcomes {
+		o := &outcomes[i]
+		switch {
+		case o.Err != nil:
+			r.Failed++
+			r.Errors[firstLine(o.Err.Error())]++
+			continue
+		case o.Sent.IsZero(): // never sent: the run was interrupted
+			continue
+		}
+		r.Completed++
+		r.InputTokens += o.InputTokens
+		r.OutputTokens += o.OutputTokens
+		r.Retokenized += len(token.Get().Encode(nil, o.Text))
+		ttft = append(ttft, milliseconds(o.TTFT))
+		e2el = append(e2el, milliseconds(o.Latency))
+		if o.OutputTokens > 1 {
+			tpot = append(tpot, milliseconds(o.tpot()))
+		}
+		for _, gap := range o.Gaps {
+			itl = append(itl, milliseconds(gap))
+		}
+		if goals.met(o) {
+			good++
+		}
+	}
+	r.TTFT, r.TPOT, r.ITL, r.E2EL = latency(ttft), latency(tpot), latency(itl), latency(e2el)
+	r.RequestsPerS = float64(r.Completed) / r.Duration
+	r.InputPerS = float64(r.InputTokens) / r.Duration
+	r.OutputPerS = float64(r.OutputTokens) / r.Duration
+	r.TotalPerS = r.InputPerS + r.OutputPerS
+	if goals.any() {
+		r.GoodPerS = float64(good) / r.Duration
+	}
+	r.peaks(outcomes)
+	return r
+}
+
+// peaks finds the best second and the most requests at once. An event's tokens count where the
+// event came; one event has as many as its request's share.
+func (r *Result) peaks(outcomes []Outcome) {
+	type edge struct {
+		at    time.Time
+		opens int
+	}
+	var edges []edge
+	var start time.Time
+	for i := range outcomes {
+		o := &outcomes[i]
+		if o.Err != nil || o.Sent.IsZero() {
+			continue
+		}
+		edges = append(edges, edge{o.Sent, 1}, edge{o.Sent.Add(o.Latency), -1})
+		if start.IsZero() || o.Sent.Before(start) {
+			start = o.Sent
+		}
+	}
+	slices.SortFunc(edges, func(a, b edge) int {
+		if c := a.at.Compare(b.at); c != 0 {
+			return c
+		}
+		return a.opens - b.opens
+	})
+	open := 0
+	for _, e := range edges {
+		open += e.opens
+		r.PeakConcurrency = max(r.PeakConcurrency, open)
+	}
+	seconds := map[int]float64{}
+	for i := range outcomes {
+		o := &outcomes[i]
+		if o.Err != nil || o.Sent.IsZero() {
+			continue
+		}
+		share := float64(o.OutputTokens) / float64(len(o.Gaps)+1)
+		at := o.Sent.Add(o.TTFT)
+		seconds[int(at.Sub(start)/time.Second)] += share
+		for _, gap := range o.Gaps {
+			at = at.Add(gap)
+			seconds[int(at.Sub(start)/time.Second)] += share
+		}
+	}
+	for _, tokens := range seconds {
+		r.PeakOutputPerS = max(r.PeakOutputPerS, int(math.Round(tokens)))
+	}
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}

@@ -1,0 +1,440 @@
+// ossrun bench serve: what a server's clients see, of any OpenAI port: ours, vLLM's, ollama's.
+//
+// Its flags are those of vLLM's command of that name and of the script behind the vLLM 0.10.1
+// benchmarks; a line written for either works. stdout holds the tables or the JSON alone.
+
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/ossrun/ossrun/runtime/bench/load"
+	"github.com/ossrun/ossrun/runtime/endpoint"
+)
+
+// benchServeVerb is what the flags of ossrun bench serve say.
+type benchServeVerb struct {
+	load                                load.Options
+	baseURL, host                       string
+	port                                int
+	dataset, datasetPath, workload      string
+	random                              load.Random
+	prompts, shareGPTOutput             int
+	disableIgnoreEOS, noBar, noWarmup   bool
+	goals                               load.Goals
+	percentiles                         []float64
+	save, detailed                      bool
+	resultDir, resultFile, outputFile   string
+	metadata                            map[string]string
+	multi                               bool
+	rates                               []float64
+	shape                               load.Shape
+	gpus                                int
+	compare, plot                       string
+	backend, endpointPath, rangeOfMulti string
+}
+
+func benchServeCommand() *cli.Command {
+	v := &benchServeVerb{}
+	return &cli.Command{
+		Name:  "serve",
+		Usage: "measure a server: throughput, time to first token, time between tokens",
+		Description: "Example: ossrun bench serve --port 8000 --random-input-len 1024 " +
+			"--random-output-len 1024 \\\n" +
+			"           --ignore-eos --max-concurrency 64 --num-prompts 320\n" +
+			"         ossrun bench serve --compare ours.json vllm.json --plot both.svg\n\n" +
+			"The server is any OpenAI port. A key is taken from OSSRUN_API_KEY, VLLM_API_KEY or " +
+			"OPENAI_API_KEY.\n" +
+			"vLLM's flags of `vllm bench serve` mean what they mean there.",
+		Flags:  v.flags(),
+		Action: v.run,
+	}
+}
+
+// Groups of flags in bench serve's help.
+const (
+	groupServer   = "The server"
+	groupRequests = "The requests"
+	groupResult   = "The result"
+)
+
+func (v *benchServeVerb) flags() []cli.Flag {
+	*v = benchServeVerb{host: "127.0.0.1", port: 8000, dataset: "random", prompts: 1000,
+		random: load.Random{Input: 1024, Output: 128}, percentiles: []float64{99},
+		metadata: map[string]string{}, shape: load.Guide, backend: string(load.Completions)}
+	v.load = load.Options{RequestRate: math.Inf(1), Burstiness: 1}
+	o := &v.load
+	return append([]cli.Flag{
+		oneOf(&v.backend, "backend", groupServer, "openai is /v1/completions, openai-chat is "+
+			"/v1/chat/completions; vllm, sglang and ossrun are openai", "openai", "openai-chat",
+			"vllm", "sglang", "ossrun"),
+		text(&v.baseURL, "base-url", groupServer, "the server's `URL`, in place of host and port"),
+		text(&v.host, "host", groupServer, "the server's `HOST`"),
+		&cli.IntFlag{Name: "port", Category: groupServer, Value: v.port, Destination: &v.port,
+			Usage: "the server's port `N`"},
+		text(&v.endpointPath, "endpoint", groupServer, "the route's `PATH`, as vLLM spells it; "+
+			"it chooses the backend"),
+		text(&o.Model, "model", groupServer, "`M` as the server names it (default: the first "+
+			"that it lists)"),
+
+		oneOf(&v.workload, "workload", groupRequests, "requests of published results: guide is "+
+			"the gpt-oss guide's, the others are those of the vLLM 0.10.1 benchmarks, seed is "+
+			"these four one after another, beside the published figures", workloadNames()...),
+		oneOf(&v.dataset, "dataset-name", groupRequests, "random words, or sharegpt: a file of "+
+			"conversations", "random", "sharegpt"),
+		text(&v.datasetPath, "dataset-path", groupRequests, "the `FILE` of conversations"),
+		atLeast(&v.prompts, "num-prompts", 1, groupRequests, "send `N` requests"),
+		atLeast(&v.random.Input, "random-input-len", 1, groupRequests, "tokens of a random prompt"),
+		atLeast(&v.random.Output, "random-output-len", 1, groupRequests, "tokens to ask for"),
+		parsed("random-range-ratio", "0", groupRequests, "draw each length from (1-`R`) to "+
+			"(1+R) times the given one; 0 is exact", v.readRangeRatio),
+		atLeast(&v.random.Prefix, "random-prefix-len", 0, groupRequests, "tokens in front that "+
+			"all prompts share"),
+		atLeast(&v.shareGPTOutput, "sharegpt-output-len", 0, groupRequests, "tokens to ask for "+
+			"(default: as many as the conversation's answer has)"),
+		atLeast(&o.MaxConcurrency, "max-concurrency", 0, groupRequests, "at most `N` requests at "+
+			"once (default: no limit)"),
+		parsed("request-rate", "inf", groupRequests, "begin `RATE` requests a second, at random "+
+			"times (Poisson); inf is all at once", func(s string) (err error) {
+			o.RequestRate, err = readRate("request-rate", s)
+			return err
+		}),
+		between(&o.Burstiness, "burstiness", func(b float64) bool { return b > 0 && b <= 1000 },
+			"lie above 0", groupRequests, "1 is Poisson, below it arrivals come in bursts"),
+		&cli.Uint64Flag{Name: "seed", Category: groupRequests, Destination: &o.Seed,
+			Usage: "of lengths, words and times"},
+		toggle(&o.IgnoreEOS, "ignore-eos", groupRequests, "generate every token that was asked "+
+			"for"),
+		toggle(&v.disableIgnoreEOS, "disable-ignore-eos", groupRequests, "let answers of "+
+			"--workload end where they end"),
+		toggle(&o.Whole, "disable-stream", groupRequests, "ask for answers in one piece"),
+		parsed("extra-request-body", "", groupRequests, "members of every request, as a `JSON` "+
+			"object", func(s string) error {
+			if err := json.Unmarshal([]byte(s), &o.Extra); err != nil {
+				return fail(exitUsage, "--extra-request-body must be a JSON object: %s", err)
+			}
+			return nil
+		}),
+		toggle(&v.noWarmup, "disable-warmup", groupRequests, "do not send one request first"),
+		toggle(&v.multi, "multi", groupRequests, "one run for each rate of --request-rate-range"),
+		text(&v.rangeOfMulti, "request-rate-range", groupRequests, "rates `FROM,TO,STEP`, TO left "+
+			"out (default: 2,34,2)"),
+
+		oneOf((*string)(&v.shape), "table", groupResult, "guide is the table of the gpt-oss "+
+			"guide, full that of the vLLM 0.10.1 benchmarks", "guide", "full"),
+		&cli.StringSliceFlag{Name: "goodput", Category: groupResult, Usage: "count requests that " +
+			"meet `METRIC:MS`, of ttft, tpot and e2el; may be given several times",
+			Action: func(_ *cli.Context, list []string) error { return v.readGoals(list) }},
+		parsed("metric-percentiles", "99", groupResult, "percentiles `P,...` to report",
+			v.readPercentiles),
+		atLeast(&v.gpus, "gpus", 0, groupResult, "the server has `N` GPUs: throughput of each is "+
+			"shown"),
+		toggle(&v.save, "save-result", groupResult, "write a JSON file in vLLM's fields"),
+		toggle(&v.detailed, "save-detailed", groupResult, "with every request's times in it"),
+		text(&v.resultDir, "result-dir", groupResult, "the file's `FOLDER`"),
+		text(&v.resultFile, "result-filename", groupResult, "the file's `NAME`"),
+		text(&v.outputFile, "output-file", groupResult, "append the JSON object to `FILE` as a "+
+			"line"),
+		&cli.StringSliceFlag{Name: "metadata", Category: groupResult, Usage: "further `KEY=VALUE` " +
+			"in the file; may be given several times",
+			Action: func(_ *cli.Context, list []string) error { return v.readMetadata(list) }},
+		text(&v.compare, "compare", groupResult, "measure nothing: put the runs of `FILE` and of "+
+			"those behind it side by side"),
+		text(&v.plot, "plot", groupResult, "draw latency against throughput of the runs, in the "+
+			"terminal and into `FILE.svg`"),
+		toggle(&v.noBar, "disable-tqdm", groupResult, "no progress bar"),
+		&cli.BoolFlag{Name: "json", Category: groupResult, Usage: "print the JSON object " +
+			"in place of the table"},
+	}, ignoredBenchFlags()...)
+}
+
+// ignoredBenchFlags are vLLM's that have nothing to do here: prompts are counted with gpt-oss's own
+// vocabulary, and every metric is reported.
+func ignoredBenchFlags() []cli.Flag {
+	return []cli.Flag{&cli.BoolFlag{Name: "trust-remote-code", Hidden: true},
+		&cli.StringFlag{Name: "tokenizer", Hidden: true},
+		&cli.StringFlag{Name: "tokenizer-mode", Hidden: true},
+		&cli.StringFlag{Name: "served-model-name", Hidden: true},
+		&cli.StringFlag{Name: "percentile-metrics", Hidden: true}}
+}
+
+func workloadNames() []string {
+	names := []string{"seed"}
+	for _, w := range load.Workloads {
+		names = append(names, w.Name)
+	}
+	return names
+}
+
+func (v *benchServeVerb) run(c *cli.Context) error {
+	if v.compare != "" {
+		return v.comparison(c)
+	}
+	if err := v.readRest(c); err != nil {
+		return err
+	}
+	if err := v.settle(c); err != nil {
+		return err
+	}
+	client, err := endpoint.New(v.address(), cmp.Or(os.Getenv("OSSRUN_API_KEY"),
+		os.Getenv("VLLM_API_KEY"), os.Getenv("OPENAI_API_KEY")))
+	if err != nil {
+		return fail(exitUsage, "%s", err)
+	}
+	defer client.Close()
+	if v.load.Model == "" {
+		if v.load.Model, err = load.FirstModel(c.Context, client); err != nil {
+			return fail(exitFailure, "%s", err)
+		}
+	}
+	var saved []load.Saved
+	for _, w := range v.workloads() {
+		for _, rate := range v.rates {
+			v.load.RequestRate = rate
+			run, err := v.measure(c, client, w)
+			if err != nil {
+				return err
+			}
+			saved = append(saved, run)
+		}
+		if v.workload == "seed" {
+			if err := v.beside(c, saved[len(saved)-1], w.Name); err != nil {
+				return err
+			}
+		}
+	}
+	return v.draw(c, saved)
+}
+
+// settle makes one of the flags that depend on one another.
+func (v *benchServeVerb) settle(c *cli.Context) error {
+	v.load.Backend = load.Completions
+	if v.backend == string(load.Chat) {
+		v.load.Backend = load.Chat
+	}
+	switch strings.TrimSuffix(v.endpointPath, "/") {
+	case "":
+	case "/v1/completions":
+		v.load.Backend = load.Completions
+	case "/v1/chat/completions":
+		v.load.Backend = load.Chat
+	default:
+		return fail(exitUsage, "--endpoint must be /v1/completions or /v1/chat/completions, not %q",
+			v.endpointPath)
+	}
+	if v.workload != "" { // the published runs took every token that they asked for
+		v.load.IgnoreEOS = !v.disableIgnoreEOS
+		if !c.IsSet("table") && v.workload != "guide" {
+			v.shape = load.Full
+		}
+	}
+	v.load.Warmup = !v.noWarmup
+	v.rates = []float64{v.load.RequestRate}
+	if v.multi {
+		var err error
+		v.rates, err = readRange(cmp.Or(v.rangeOfMulti, "2,34,2"))
+		return err
+	}
+	return nil
+}
+
+func (v *benchServeVerb) address() string {
+	if v.baseURL != "" {
+		return v.baseURL
+	}
+	host := v.host
+	if host == "0.0.0.0" || host == "::" {
+		host = "127.0.0.1"
+	}
+	return "http://" + joinHostPort(host, v.port)
+}
+
+// workloads are the runs to make; flags that were given win over a published workload's.
+func (v *benchServeVerb) workloads() []load.Workload {
+	own := load.Workload{Dataset: v.dataset, Random: v.random, Prompts: v.prompts,
+		Most: v.load.MaxConcurrency}
+	if v.workload == "" {
+		return []load.Workload{own}
+	}
+	var list []load.Workload
+	for _, w := range load.Workloads {
+		if w.Name == v.workload || v.workload == "seed" && w.Name != "guide" {
+			list = append(list, w)
+		}
+	}
+	return list
+}
+
+// measure makes one run, prints and saves it.
+func (v *benchServeVerb) measure(c *cli.Context, client *endpoint.Client, w load.Workload) (
+	load.Saved, error) {
+	var none load.Saved
+	o := v.load
+	if c.IsSet("num-prompts") {
+		w.Prompts = v.prompts
+	}
+	if o.MaxConcurrency == 0 {
+		o.MaxConcurrency = w.Most
+	}
+	requests := w.Random.Requests(w.Prompts, o.Seed)
+	if w.Dataset == "sharegpt" {
+		if v.datasetPath == "" {
+			return none, fail(exitUsage, "sharegpt needs its conversations: --dataset-path FILE")
+		}
+		var err error
+		requests, err = load.ShareGPT(v.datasetPath, w.Prompts, v.shareGPTOutput, o.Seed)
+		if err != nil {
+			return none, fail(exitFailure, "%s", err)
+		}
+	}
+	bar := v.bar(c)
+	o.Progress = bar.requests
+	began := time.Now()
+	outcomes, took, err := load.Run(c.Context, client, requests, o)
+	bar.remove()
+	if err != nil && !errors.Is(err, context.Canceled) {
+		return none, fail(exitFailure, "%s", err)
+	}
+	result := load.Measure(outcomes, took, v.goals)
+	about := load.About{Date: began, Model: o.Model, Percentiles: v.percentiles,
+		Detailed: v.detailed, Metadata: v.metadata, GPUs: v.gpus}
+	encoded, failed := result.Encode(&o, about, outcomes)
+	if failed != nil {
+		return none, failed
+	}
+	if c.Bool("json") {
+		fmt.Fprintf(c.App.Writer, "%s\n", encoded)
+	} else if err := load.Print(c.App.Writer, &result, v.shape, &o, v.percentiles,
+		v.gpus); err != nil {
+		return none, err
+	}
+	if err != nil {
+		fmt.Fprintf(c.App.ErrWriter, "interrupted: the figures are of %d of %d requests\n",
+			result.Completed, len(requests))
+		return none, err
+	}
+	if err := v.write(encoded, &o, began); err != nil {
+		return none, fail(exitFailure, "save the result: %s", err)
+	}
+	if result.Completed == 0 {
+		return none, fail(exitFailure, "no request succeeded")
+	}
+	return load.NewSaved(cmp.Or(w.Name, "this run"), encoded)
+}
+
+// write saves a run where the flags say.
+func (v *benchServeVerb) write(encoded []byte, o *load.Options, began time.Time) error {
+	if v.outputFile != "" {
+		f, err := os.OpenFile(v.outputFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+		if err != nil {
+			return err
+		}
+		_, err = f.Write(append(encoded, '\n'))
+		if err := errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+	}
+	if !v.save && v.resultFile == "" {
+		return nil
+	}
+	name := v.resultFile
+	if name == "" {
+		rate := "inf"
+		if !math.IsInf(o.RequestRate, 1) {
+			rate = strconv.FormatFloat(o.RequestRate, 'f', -1, 64)
+		}
+		name = string(o.Backend) + "-" + rate + "qps-"
+		if o.MaxConcurrency > 0 {
+			name += fmt.Sprintf("concurrency%d-", o.MaxConcurrency)
+		}
+		name += path.Base(o.Model) + "-" + began.Format("20060102-150405") + ".json"
+	}
+	if v.resultDir != "" {
+		if err := os.MkdirAll(v.resultDir, 0o755); err != nil {
+			return err
+		}
+		name = filepath.Join(v.resultDir, name)
+	}
+	return os.WriteFile(name, append(slices.Clip(encoded), '\n'), 0o644)
+}
+
+// beside prints a run next to the published ones of its workload.
+func (v *benchServeVerb) beside(c *cli.Context, run load.Saved, workload string) error {
+	if c.Bool("json") {
+		return nil
+	}
+	return load.Compare(c.App.Writer, append([]load.Saved{run}, load.Published(workload)...))
+}
+
+// comparison is --compare.
+func (v *benchServeVerb) comparison(c *cli.Context) error {
+	var runs []load.Saved
+	for _, file := range append([]string{v.compare}, c.Args().Slice()...) {
+		list, err := load.Read(file)
+		if err != nil {
+			return fail(exitUsage, "%s", err)
+		}
+		runs = append(runs, list...)
+	}
+	if err := load.Compare(c.App.Writer, runs); err != nil {
+		return err
+	}
+	return v.draw(c, runs)
+}
+
+// draw is --plot.
+func (v *benchServeVerb) draw(c *cli.Context, runs []load.Saved) error {
+	if v.plot == "" {
+		return nil
+	}
+	p := load.Plot{Runs: runs}
+	f, err := os.Create(v.plot)
+	if err != nil {
+		return fail(exitUsage, "--plot: %s", err)
+	}
+	if err := errors.Join(p.SVG(f), f.Close()); err != nil {
+		return fail(exitFailure, "--plot: %s", err)
+	}
+	if c.Bool("json") {
+		return nil
+	}
+	return p.Text(c.App.Writer, 60, 16)
+}
+
+// requestBar shows how many requests have ended.
+type requestBar struct {
+	drawing
+	c     *cli.Context
+	shown bool
+	since time.Time
+	last  time.Time
+}
+
+func (v *benchServeVerb) bar(c *cli.Context) *requestBar {
+	return &requestBar{c: c, shown: !v.noBar && isTerminal(c.App.ErrWriter), since: time.Now()}
+}
+
+func (b *requestBar) requests(done, total int) {
+	now := time.Now()
+	if !b.shown || done < total && now.Sub(b.last) < 100*time.Millisecond {
+		return
+	}
+	b.last = now
+	rate := float64(done) / max(now.Sub(b.since).Seconds(), 1e-3)
+	b.draw(b.c.App.ErrWriter, fmt.Sprintf("%d of %d requests  %.2f/s", done, total, rate),
+		int64(done), int64(total))
+}

@@ -1,0 +1,215 @@
+// ossrun bench serve: the command lines of both documents that it follows, against a stand-in, and
+// its figures beside the server's own.
+
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// standIn is a server that answers every request with as many words as it asks for.
+type standIn struct {
+	mu     sync.Mutex
+	bodies []map[string]any
+	paths  []string
+	keys   []string
+}
+
+func (s *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == "GET" {
+		fmt.Fprint(w, `{"data":[{"id":"openai/gpt-oss-20b"}]}`)
+		return
+	}
+	var body map[string]any
+	_ = json.NewDecoder(r.Body).Decode(&body)
+	s.mu.Lock()
+	s.bodies, s.paths = append(s.bodies, body), append(s.paths, r.URL.Path)
+	s.keys = append(s.keys, r.Header.Get("Authorization"))
+	s.mu.Unlock()
+	n, _ := body["max_tokens"].(float64)
+	if body["stream"] != true {
+		fmt.Fprintf(w, `{"choices":[{"text":" a"}],"usage":{"completion_tokens":%v}}`, n)
+		return
+	}
+	for range int(n) {
+		fmt.Fprint(w, `data: {"choices":[{"text":" a"}]}`+"\n\n")
+	}
+	fmt.Fprintf(w, "data: {\"choices\":[],\"usage\":{\"completion_tokens\":%v}}\n\n", n)
+	fmt.Fprint(w, "data: [DONE]\n\n")
+}
+
+// bench runs ossrun bench serve in process against the stand-in.
+func (s *standIn) bench(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	srv := httptest.NewServer(s)
+	defer srv.Close()
+	host, port, _ := strings.Cut(strings.TrimPrefix(srv.URL, "http://"), ":")
+	var out, errs bytes.Buffer
+	line := append([]string{"ossrun", "bench", "serve", "--host", host, "--port", port}, args...)
+	code = Run(t.Context(), line, Terminal{In: strings.NewReader(""), Out: &out, Err: &errs})
+	return code, out.String(), errs.String()
+}
+
+// The guide's command line, fewer requests of fewer tokens.
+func TestBenchServeGuide(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "vllm_benchmark_serving_results.json")
+	s := &standIn{}
+	code, out, errs := s.bench(t, strings.Fields(`--model openai/gpt-oss-120b --trust-remote-code
+		--dataset-name random --random-input-len 16 --random-output-len 4 --ignore-eos
+		--max-concurrency 2 --num-prompts 10 --goodput ttft:60000 tpot:60000 --save-result
+		--metadata a=b --result-filename `+file)...)
+	if code != 0 || errs != "" || !strings.HasPrefix(out,
+		"============ Serving Benchmark Result ============\nSuccessful requests:"+
+			"                     10\n") ||
+		!strings.Contains(out, "Total input tokens:                      160\n"+
+			"Total generated tokens:                  40\n") ||
+		!strings.Contains(out, "Median E2EL (ms):") || !strings.Contains(out, "goodput") {
+		t.Fatalf("%d %s\n%s", code, errs, out)
+	}
+	var saved map[string]any
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(text, &saved)
+	}
+	if err != nil || saved["completed"] != 10.0 || saved["model_id"] != "openai/gpt-oss-120b" ||
+		saved["max_concurrency"] != 2.0 || saved["request_rate"] != "inf" || saved["a"] != "b" {
+		t.Errorf("%v %s", err, text)
+	}
+	if len(s.bodies) != 11 || s.bodies[3]["ignore_eos"] != true ||
+		s.bodies[3]["model"] != "openai/gpt-oss-120b" || s.paths[3] != "/v1/completions" {
+		t.Errorf("%d bodies, %v", len(s.bodies), s.bodies[3])
+	}
+}
+
+// The options of the second document, in its spelling.
+func TestBenchServeSecondDocument(t *testing.T) {
+	t.Setenv("OSSRUN_API_KEY", "")
+	t.Setenv("VLLM_API_KEY", "")
+	t.Setenv("OPENAI_API_KEY", "of the user")
+	folder := t.TempDir()
+	talks, file := filepath.Join(folder, "talks.json"), filepath.Join(folder, "runs.jsonl")
+	text := `[{"conversations":[{"value":"What is the capital of France?"},{"value":"Paris."}]},` +
+		`{"conversations":[{"value":"Name three rivers, please."},{"value":"Rhine, Elbe, Oder."}]}]`
+	if err := os.WriteFile(talks, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := &standIn{}
+	code, out, errs := s.bench(t, "--backend", "vllm", "--dataset-name", "sharegpt",
+		"--dataset-path", talks, "--num-prompts", "2", "--tokenizer", "openai/gpt-oss-20b",
+		"--sharegpt-output-len", "3", "--multi", "--request-rate-range", "100,400,100",
+		"--disable-ignore-eos", "--extra-request-body", `{"temperature": 0}`, "--output-file", file,
+		"--disable-tqdm", "--disable-warmup", "--table", "full")
+	if code != 0 || strings.Count(out, "Backend:                                 openai\n") != 3 ||
+		!strings.Contains(out, "Traffic request rate:                    200\n") ||
+		!strings.Contains(out, "Total generated tokens (retokenized):    6\n") {
+		t.Fatalf("%d %s\n%s", code, errs, out)
+	}
+	if len(s.bodies) != 6 || s.bodies[0]["temperature"] != 0.0 || s.bodies[0]["ignore_eos"] != nil ||
+		s.keys[0] != "Bearer of the user" {
+		t.Errorf("%d bodies: %v, %v", len(s.bodies), s.bodies[0], s.keys)
+	}
+	code, out, errs = s.bench(t, "--compare", file, "--plot", filepath.Join(folder, "p.svg"))
+	if code != 0 || !strings.Contains(out, "runs.jsonl #3") || !strings.Contains(out, "median TPOT") {
+		t.Errorf("%d %s\n%s", code, errs, out)
+	}
+	if svg, err := os.ReadFile(filepath.Join(folder, "p.svg")); err != nil ||
+		!bytes.Contains(svg, []byte("<circle")) {
+		t.Errorf("%v %s", err, svg)
+	}
+	code, out, _ = s.bench(t, "--disable-stream", "--num-prompts", "1", "--json")
+	if code != 0 || s.bodies[len(s.bodies)-1]["stream"] != false || !strings.HasPrefix(out, `{"date"`) {
+		t.Errorf("%d %s", code, out)
+	}
+}
+
+// A published workload's lengths are exact, its requests fewer here; the figures stand beside it.
+func TestBenchServeWorkload(t *testing.T) {
+	s := &standIn{}
+	code, out, errs := s.bench(t, "--workload", "1024-1024", "--num-prompts", "2")
+	if code != 0 || !strings.Contains(out, "Total input tokens:                      2048\n") ||
+		!strings.Contains(out, "Total generated tokens:                  2048\n") ||
+		!strings.Contains(out, "Backend:") {
+		t.Errorf("%d %s\n%s", code, errs, out)
+	}
+	code, out, errs = s.bench(t, "--workload", "seed")
+	if code != exitUsage || !strings.Contains(errs, "--dataset-path") {
+		t.Errorf("%d %s\n%s", code, errs, out)
+	}
+}
+
+func TestBenchServeRefuses(t *testing.T) {
+	for args, want := range map[string]string{
+		"--random-range-ratio 1.0":           "exact: take 0, or --workload",
+		"--random-range-ratio -1":            "from 0 to below 1",
+		"--request-rate 0":                   "above 0 or inf",
+		"--multi --request-rate-range 2,34":  "FROM,TO,STEP",
+		"--goodput itl:5":                    "ttft, tpot and e2el",
+		"--metadata x":                       "KEY=VALUE",
+		"--metric-percentiles 101":           "0 to 100",
+		"--extra-request-body []":            "JSON object",
+		"--endpoint /v2/x":                   "/v1/chat/completions",
+		"--dataset-name sonnet":              "random or sharegpt",
+		"--dataset-name sharegpt":            "--dataset-path",
+		"--compare /nonexistent.json":        "no such file",
+		"--num-prompts 0":                    "at least 1",
+		"--backend tgi":                      "openai",
+		"--base-url ftp://x --num-prompts 1": "http://host:port",
+		"extra":                              "extra",
+	} {
+		s := &standIn{}
+		if code, out, errs := s.bench(t, strings.Fields(args)...); code != exitUsage ||
+			!strings.Contains(errs, want) || out != "" {
+			t.Errorf("%s: %d %s%s", args, code, out, errs)
+		}
+	}
+	var out, errs bytes.Buffer
+	if code := Run(t.Context(), strings.Fields("ossrun bench serve --port 1"),
+		Terminal{In: strings.NewReader(""), Out: &out, Err: &errs}); code != exitFailure ||
+		!strings.Contains(errs.String(), "refused") {
+		t.Errorf("%d %s", code, errs.String())
+	}
+}
+
+// What clients see agrees with what the server's own metrics say.
+func TestBenchServeAgreesWithTheServer(t *testing.T) {
+	s := serveDemo(t)
+	var out, errs bytes.Buffer
+	code := Run(t.Context(), []string{"ossrun", "bench", "serve", "--base-url", s.url,
+		"--random-input-len", "40", "--random-output-len", "100", "--num-prompts", "12", "--json",
+		"--max-concurrency", "3", "--ignore-eos", "--disable-warmup"},
+		Terminal{In: strings.NewReader(""), Out: &out, Err: &errs})
+	if code != 0 {
+		t.Fatal(errs.String())
+	}
+	var m map[string]any
+	if err := json.Unmarshal(out.Bytes(), &m); err != nil {
+		t.Fatal(err)
+	}
+	label := `{model_name="demo"}`
+	for name, pair := range map[string][2]float64{
+		"tokens":  {m["total_output_tokens"].(float64), s.metric("vllm:generation_tokens_total" + label)},
+		"prompts": {m["total_input_tokens"].(float64), s.metric("vllm:prompt_tokens_total" + label)},
+		"TTFT": {m["mean_ttft_ms"].(float64),
+			1000 * s.metric("vllm:time_to_first_token_seconds_sum"+label) / 12},
+		"E2EL": {m["mean_e2el_ms"].(float64),
+			1000 * s.metric("vllm:e2e_request_latency_seconds_sum"+label) / 12},
+	} {
+		off := math.Abs(pair[0]/pair[1] - 1)
+		t.Logf("%s: ours %.1f, the server's %.1f: %.1f %% apart", name, pair[0], pair[1], 100*off)
+		limit := map[string]float64{"TTFT": .5, "E2EL": .1}[name]
+		if off > limit || math.IsNaN(off) {
+			t.Errorf("%s: ours %.1f, the server's %.1f: more than %.0f %% apart", name, pair[0],
+				pair[1], 100*limit)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+// Values of bench serve's flags.
+
+package cli
+
+import (
+	"math"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+)
+
+// readRangeRatio refuses 1 and more: in the vLLM 0.10.1 benchmarks 1.0 is the exact length, in
+// vLLM's own command it would draw from 0 to twice the length.
+func (v *benchServeVerb) readRangeRatio(s string) error {
+	r, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(r >= 0) {
+		return fail(exitUsage, "--random-range-ratio must be a number from 0 to below 1, not %q", s)
+	}
+	if r >= 1 {
+		return fail(exitUsage, "--random-range-ratio %s: lengths are drawn from (1-R) to (1+R) "+
+			"times the given one, as in vLLM, so R is below 1 and 0 is exact; the script behind "+
+			"the vLLM 0.10.1 benchmarks wrote 1.0 for exact: take 0, or --workload", s)
+	}
+	v.random.RangeRatio = r
+	return nil
+}
+
+func readRate(flag, s string) (float64, error) {
+	if strings.EqualFold(s, "inf") {
+		return math.Inf(1), nil
+	}
+	r, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(r > 0) {
+		return 0, fail(exitUsage, "--%s must be a number above 0 or inf, not %q", flag, s)
+	}
+	return r, nil
+}
+
+// readRange reads FROM,TO,STEP; TO is left out.
+func readRange(s string) (list []float64, err error) {
+	wrong := fail(exitUsage, "--request-rate-range must be FROM,TO,STEP such as 2,34,2, not %q", s)
+	parts := strings.Split(s, ",")
+	var n [3]float64
+	if len(parts) != len(n) {
+		return nil, wrong
+	}
+	for i, p := range parts {
+		if n[i], err = strconv.ParseFloat(strings.TrimSpace(p), 64); err != nil || !(n[i] > 0) {
+			return nil, wrong
+		}
+	}
+	for rate := n[0]; rate < n[1] && len(list) < 1000; rate += n[2] {
+		list = append(list, rate)
+	}
+	if len(list) == 0 {
+		return nil, wrong
+	}
+	return list, nil
+}
+
+func (v *benchServeVerb) readGoals(list []string) error {
+	for _, goal := range strings.Fields(strings.Join(list, " ")) {
+		name, value, _ := strings.Cut(goal, ":")
+		ms, err := strconv.ParseFloat(value, 64)
+		if err != nil || !(ms > 0) || ms > 1e9 {
+			return fail(exitUsage, "--goodput must be METRIC:MILLISECONDS such as ttft:500, not %q",
+				goal)
+		}
+		limit := time.Duration(ms * float64(time.Millisecond))
+		switch strings.ToLower(name) {
+		case "ttft":
+			v.goals.TTFT = limit
+		case "tpot":
+			v.goals.TPOT = limit
+		case "e2el":
+			v.goals.E2EL = limit
+		default:
+			return fail(exitUsage, "--goodput knows ttft, tpot and e2el, not %q", name)
+		}
+	}
+	return nil
+}
+
+func (v *benchServeVerb) readPercentiles(s string) error {
+	v.percentiles = nil
+	for _, part := range strings.Split(s, ",") {
+		p, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
+		if err != nil || !(p >= 0 && p <= 100) {
+			return fail(exitUsage, "--metric-percentiles must be numbers from 0 to 100, not %q", s)
+		}
+		v.percentiles = append(v.percentiles, p)
+	}
+	return nil
+}
+
+func (v *benchServeVerb) readMetadata(list []string) error {
+	for _, m := range list {
+		name, value, ok := strings.Cut(m, "=")
+		if !ok || name == "" {
+			return fail(exitUsage, "--metadata must be KEY=VALUE, not %q", m)
+		}
+		v.metadata[name] = value
+	}
+	return nil
+}
+
+// readRest takes the arguments behind the first of --goodput and --metadata, which vLLM reads as
+// lists.
+func (v *benchServeVerb) readRest(c *cli.Context) error {
+	for _, a := range c.Args().Slice() {
+		var err error
+		switch {
+		case c.IsSet("goodput") && strings.Contains(a, ":"):
+			err = v.readGoals([]string{a})
+		case c.IsSet("metadata") && strings.Contains(a, "="):
+			err = v.readMetadata([]string{a})
+		default:
+			return noArguments(c)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func joinHostPort(host string, port int) string {
+	return net.JoinHostPort(host, strconv.Itoa(port))
+}
