@@ -68,7 +68,8 @@ weights in the Hugging Face cache, chats in the terminal and serves an OpenAI-co
 		ExitErrHandler:         func(*cli.Context, error) {},
 		OnUsageError:           usageError,
 		Commands: []*cli.Command{
-			chatCommand(t), runCommand(t), serveCommand(t), psCommand(), stopCommand(t),
+			chatCommand(t), runCommand(t), serveCommand(t), launchCommand(t), psCommand(),
+			stopCommand(t),
 			pullCommand(t), listCommand(), showCommand(), rmCommand(t), benchCommand(),
 			evalCommand(),
 			doctorCommand(), mcpCommand(t), harmonyCommand(), versionCommand(), completionCommand(),

@@ -4,8 +4,8 @@
 // --compilation-config.level 3).
 //
 // urfave/cli/v2 stops reading flags at the first argument that is none, so they are put first here.
-// What must stay true: nothing behind a lone -- is moved, and an unknown flag stays where the
-// parser will complain about it.
+// What must stay true: nothing behind a lone -- is moved, nor what launch passes on, and an unknown
+// flag stays where the parser will complain about it.
 
 package cli
 
@@ -41,6 +41,10 @@ func flagsFirst(app *cli.App, args []string) []string {
 			break
 		}
 		if !strings.HasPrefix(a, "-") || a == "-" {
+			if cmd.Name == "launch" { // what follows is the agent's
+				rest = append(rest, args[i:]...)
+				break
+			}
 			rest = append(rest, a)
 			continue
 		}

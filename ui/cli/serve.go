@@ -438,6 +438,20 @@ func (s *server) drain(now bool) error {
 	return nil
 }
 
+// paste is what a person needs next: the variables of OpenAI's SDKs, and the agents.
+func (s *server) paste() string {
+	base, err := reachable(s.url())
+	if err != nil {
+		return ""
+	}
+	key := "none"
+	if s.apiKey != "" {
+		key = "THE-KEY"
+	}
+	return fmt.Sprintf("\n  export OPENAI_BASE_URL=%s/v1 OPENAI_API_KEY=%s\n"+
+		"  ossrun launch codex        # or claude, opencode\n\n", base, key)
+}
+
 // announce says where the port is and what was planned for it.
 func (s *server) announce() {
 	lines := s.models.Lines()
@@ -457,6 +471,9 @@ func (s *server) announce() {
 	if ip, ok := s.listener.Addr().(*net.TCPAddr); ok && !ip.IP.IsLoopback() && s.apiKey == "" {
 		s.options.Notify("other machines can use this port without a key; --api-key-file FILE " +
 			"asks for one")
+	}
+	if isTerminal(s.t.Err) && s.uds == "" {
+		fmt.Fprint(s.t.Err, s.paste())
 	}
 	// scripts that start vLLM wait for these words
 	fmt.Fprintln(s.t.Err, "ossrun: Application startup complete.")

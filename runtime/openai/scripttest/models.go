@@ -25,7 +25,7 @@ const Context = 131072
 // New starts a scripted model whose steps take some time each.
 func New(step time.Duration, store session.Store) *Models {
 	s := engine.Settings{Pages: 3 * Context / engine.PageTokens, MaxNumBatchedTokens: 8192,
-		MaxNumSeqs: 1024, KVCacheDtype: "bf16"}
+		MaxNumSeqs: 1024, MaxModelLen: Context, KVCacheDtype: "bf16"}
 	return &Models{session.New(NewEngine(s, step), session.Options{ID: "gpt-oss-20b",
 		Device: "a script", Store: store, Scheduler: sched.Options{Settings: s}})}
 }
