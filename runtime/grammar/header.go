@@ -33,6 +33,7 @@ const (
 	functionTool toolKind = iota // commentary, JSON
 	browserTool                  // analysis or commentary, JSON or what the models call code
 	pythonTool                   // analysis or commentary, code
+	textTool                     // commentary, without a content type
 )
 
 // recipient is one tool that may be called.
@@ -42,7 +43,7 @@ type recipient struct {
 }
 
 func (r recipient) channels() []string {
-	if r.kind == functionTool {
+	if r.kind == functionTool || r.kind == textTool {
 		return []string{Commentary}
 	}
 	return []string{Analysis, Commentary}
@@ -113,6 +114,10 @@ func (h *headerTable) end(from int32, channel string) {
 
 // contentType makes what may follow the recipient, or the channel that follows it, up to the body.
 func (h *headerTable) contentType(from int32, kind toolKind, channel string, oneForm bool) {
+	if kind == textTool {
+		h.end(from, channel)
+		return
+	}
 	if kind != functionTool {
 		h.end(h.text(from, " code"), channel)
 	}

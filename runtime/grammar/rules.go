@@ -4,10 +4,11 @@
 //	NAME: /[A-Z][a-z]+/
 //	root ::= "yes" | "no" [0-9]+              # GBNF: name ::= body
 //
-// A body is alternatives of sequences of "text", "text"i, /expression/, [class], names and groups,
-// each with ?, * or +. A rule goes on over lines that begin with | or with a space. The grammar
-// begins at start, or at root. What must stay true: every rule can be finished, and none calls
-// itself before it has read a byte.
+// A body is alternatives of sequences of "text", "text"i, /expression/, names and groups, each with
+// ?, * or +. A rule goes on over lines that begin with | or with a space. The grammar begins at
+// start, or at root. What only Lark has stands in lark.go, what only GBNF has is its [class]. What
+// must stay true: every rule can be finished, and none calls itself before it has read a byte; what
+// cannot be held is refused with its line.
 
 package grammar
 
@@ -31,7 +32,14 @@ type ruleReader struct {
 	at      int
 	names   map[string]int32
 	defined map[int32]bool
+	lines   map[int32]int // where a rule begins, or is used first
+	line    int           // of the rule that is read
 	depth   int
+
+	lark     bool    // the rule that is read is Lark's
+	terminal bool    // and a terminal: nothing is ignored inside
+	ignored  []int32 // terminals that may stand between others
+	between  int32   // the node of any number of these, -1 if there are none
 }
 
 // Rules compiles a written grammar.
@@ -42,10 +50,18 @@ func Rules(text string) (*Grammar, error) {
 	if !utf8.ValidString(text) {
 		return nil, errors.New("grammar: it is not UTF-8")
 	}
-	r := &ruleReader{program: newProgram(), names: map[string]int32{}, defined: map[int32]bool{}}
-	for _, rule := range splitRules(text) {
+	r := &ruleReader{program: newProgram(), names: map[string]int32{}, defined: map[int32]bool{},
+		lines: map[int32]int{}, between: -1}
+	rules := splitRules(text)
+	if err := r.directives(rules); err != nil {
+		return nil, fmt.Errorf("grammar: %w", err)
+	}
+	for _, rule := range rules {
+		if strings.HasPrefix(rule.text, "%") {
+			continue
+		}
 		if err := r.rule(rule); err != nil {
-			return nil, fmt.Errorf("grammar: %w", err)
+			return nil, fmt.Errorf("grammar: line %d: %w", rule.line, err)
 		}
 	}
 	start := ""
@@ -59,29 +75,44 @@ func Rules(text string) (*Grammar, error) {
 	}
 	for name, id := range r.names {
 		if !r.defined[id] {
-			return nil, fmt.Errorf("grammar: the rule %s is used but not written", name)
+			return nil, fmt.Errorf("grammar: line %d: the rule %s is used but not written",
+				r.lines[id], name)
 		}
 	}
 	if err := r.check(); err != nil {
 		return nil, fmt.Errorf("grammar: %w", err)
 	}
-	return newCompiled(r.program, planValue, r.names[start]), nil
+	first := r.names[start]
+	if r.between >= 0 {
+		first = r.fresh()
+		r.program.nodes[first] = []symbol{r.addSequence([]symbol{{planValue, r.between},
+			{planValue, r.names[start]}})}
+	}
+	return newCompiled(r.program, planValue, first), nil
 }
 
 var ruleHead = regexp.MustCompile(`^[?!]?([A-Za-z_][A-Za-z0-9_-]*)(\.[0-9]+)?\s*(::=|:)`)
 
+// writtenRule is a rule or a directive, and the line where it begins.
+type writtenRule struct {
+	line int
+	text string
+}
+
 // splitRules cuts a text where lines begin a rule. Comments and empty lines are left out.
-func splitRules(text string) []string {
-	var rules []string
+func splitRules(text string) []writtenRule {
+	var rules []writtenRule
+	number := 0
 	for line := range strings.Lines(text) {
+		number++
 		trimmed := strings.TrimSpace(line)
 		switch {
 		case trimmed == "" || strings.HasPrefix(trimmed, "//") || strings.HasPrefix(trimmed, "#"):
 		case len(rules) > 0 && !ruleHead.MatchString(line) && (strings.HasPrefix(trimmed, "|") ||
 			line[0] == ' ' || line[0] == '\t'):
-			rules[len(rules)-1] += line
+			rules[len(rules)-1].text += line
 		default:
-			rules = append(rules, line)
+			rules = append(rules, writtenRule{number, line})
 		}
 	}
 	return rules
@@ -92,7 +123,7 @@ func (r *ruleReader) name(s string) int32 {
 	id, ok := r.names[s]
 	if !ok {
 		id = r.fresh()
-		r.names[s] = id
+		r.names[s], r.lines[id] = id, r.line
 	}
 	return id
 }
@@ -102,17 +133,19 @@ func (r *ruleReader) fresh() int32 {
 	return int32(len(r.program.nodes) - 1)
 }
 
-func (r *ruleReader) rule(text string) error {
-	head := ruleHead.FindStringSubmatch(text)
+func (r *ruleReader) rule(rule writtenRule) error {
+	head := ruleHead.FindStringSubmatch(rule.text)
 	if head == nil {
-		return fmt.Errorf("%q begins no rule", strings.TrimSpace(text))
+		return fmt.Errorf("%q begins no rule", strings.TrimSpace(rule.text))
 	}
 	id := r.name(head[1])
 	if r.defined[id] {
 		return fmt.Errorf("the rule %s is written twice", head[1])
 	}
-	r.defined[id] = true
-	r.text, r.at = text, len(head[0])
+	r.defined[id], r.lines[id] = true, rule.line
+	r.lark, r.terminal = head[3] == ":", isTerminal(head[1])
+	r.text, r.at = rule.text, len(head[0])
+	r.line = rule.line
 	if err := r.alternatives(id); err != nil {
 		return fmt.Errorf("rule %s: %w", head[1], err)
 	}
@@ -177,23 +210,43 @@ func (r *ruleReader) addSequence(s []symbol) symbol {
 func (r *ruleReader) sequence() ([]symbol, error) {
 	var out []symbol
 	for {
-		switch c := r.next(); c {
-		case 0, '|', ')':
+		c := r.next()
+		switch {
+		case c == 0 || c == '|' || c == ')' || c == ']':
 			return out, nil
-		default:
-			s, empty, err := r.item(c)
-			if err != nil {
+		case c == '-' && r.lark:
+			if err := r.alias(); err != nil {
 				return nil, err
 			}
-			if r.at < len(r.text) && strings.IndexByte("?*+", r.text[r.at]) >= 0 {
-				s = r.repeated(s, r.text[r.at])
-				r.at++
-			}
-			if !empty {
-				out = append(out, s)
+			continue
+		}
+		terminal := c == '"' || c == '/' || isTerminal(r.text[r.at:])
+		s, empty, err := r.item(c)
+		if err != nil {
+			return nil, err
+		}
+		if r.between >= 0 && terminal && !r.terminal {
+			s = r.group([]symbol{s, {planValue, r.between}})
+		}
+		if r.at < len(r.text) && strings.IndexByte("?*+", r.text[r.at]) >= 0 {
+			s = r.repeated(s, r.text[r.at])
+			r.at++
+		} else if r.lark && r.next() == '~' {
+			if s, err = r.counted(s); err != nil {
+				return nil, err
 			}
 		}
+		if !empty {
+			out = append(out, s)
+		}
 	}
+}
+
+// group is a rule for one sequence.
+func (r *ruleReader) group(sequence []symbol) symbol {
+	id := r.fresh()
+	r.program.nodes[id] = []symbol{r.addSequence(sequence)}
+	return symbol{planValue, id}
 }
 
 // repeated is a rule for s once or not at all (?), any number of times (*), or at least once (+).
@@ -215,17 +268,21 @@ func (r *ruleReader) repeated(s symbol, mark byte) symbol {
 func (r *ruleReader) item(c byte) (_ symbol, empty bool, err error) {
 	rest := r.text[r.at:]
 	switch {
-	case c == '(':
+	case c == '(' || c == '[' && r.lark:
 		r.at++
 		id := r.fresh()
 		if err := r.alternatives(id); err != nil {
 			return symbol{}, false, err
 		}
-		if r.next() != ')' {
+		if end := r.next(); c == '(' && end != ')' || c == '[' && end != ']' {
 			return symbol{}, false, errors.New("a group has no end")
 		}
 		r.at++
-		return symbol{planValue, id}, false, nil
+		s := symbol{planValue, id}
+		if c == '[' {
+			s = r.repeated(s, '?')
+		}
+		return s, false, nil
 	case c == '"':
 		quoted, err := strconv.QuotedPrefix(rest)
 		if err != nil {
@@ -236,6 +293,10 @@ func (r *ruleReader) item(c byte) (_ symbol, empty bool, err error) {
 			return symbol{}, false, fmt.Errorf("%s is no text", quoted)
 		}
 		r.at += len(quoted)
+		if r.lark && strings.HasPrefix(r.text[r.at:], "..") {
+			s, err := r.characters(text)
+			return s, false, err
+		}
 		if strings.HasPrefix(r.text[r.at:], "i") {
 			r.at++
 			s, err := r.expression("(?i:" + regexp.QuoteMeta(text) + ")")
@@ -254,8 +315,8 @@ func (r *ruleReader) item(c byte) (_ symbol, empty bool, err error) {
 		expression := rest[1:end]
 		if c == '[' {
 			expression = rest[:end+1]
-		} else if r.at < len(r.text) && strings.IndexByte("imslux", r.text[r.at]) >= 0 {
-			return symbol{}, false, errors.New("flags behind an expression are not supported")
+		} else if expression, err = r.flags(expression); err != nil {
+			return symbol{}, false, err
 		}
 		s, err := r.expression(expression)
 		return s, false, err
@@ -376,7 +437,7 @@ func (r *ruleReader) check() error {
 func (r *ruleReader) nameOf(id int) string {
 	for name, n := range r.names {
 		if int(n) == id {
-			return "the rule " + name
+			return fmt.Sprintf("line %d: the rule %s", r.lines[n], name)
 		}
 	}
 	return "a group"

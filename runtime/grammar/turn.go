@@ -30,10 +30,11 @@ const (
 )
 
 // FunctionRule is one function that the request offers as functions.NAME. Body may be nil: then
-// arguments are any JSON object.
+// arguments are any JSON object or, with Text, any text.
 type FunctionRule struct {
 	Name string
 	Body *Grammar
+	Text bool // its arguments are no JSON
 }
 
 // TurnRules says what the assistant may do.
@@ -112,11 +113,13 @@ func NewTurn(r TurnRules) (*Turn, error) {
 		if r.ToolChoice == None || r.ToolChoice == Named && f.Name != r.Name {
 			continue
 		}
-		body := f.Body
-		if body == nil {
+		body, kind := f.Body, functionTool
+		if f.Text {
+			kind = textTool
+		} else if body == nil {
 			body = JSONObject()
 		}
-		t.offer(recipient{"functions." + f.Name, functionTool}, body)
+		t.offer(recipient{"functions." + f.Name, kind}, body)
 	}
 	if r.ToolChoice == Named && !seen[r.Name] {
 		return nil, fmt.Errorf("the tool choice names %q, which is not offered", r.Name)

@@ -255,9 +255,15 @@ func TestRandomTurns(t *testing.T) {
 	}
 	order := `{"type":"object","properties":{"id":{"type":"string","pattern":"^[A-Z]{2}-[0-9]{3}$"},"lines":{"type":"array","items":{"$ref":"#/$defs/line"},"minItems":1,"maxItems":3},"note":{"type":["string","null"],"maxLength":20}},"required":["id","lines","note"],"additionalProperties":false,"$defs":{"line":{"type":"object","properties":{"sku":{"enum":["a","b","c"]},"count":{"type":"integer","minimum":1,"maximum":99}},"required":["sku","count"],"additionalProperties":false}}}`
 	answer := `{"type":"object","properties":{"ok":{"type":"boolean"},"reason":{"anyOf":[{"type":"string","format":"date"},{"type":"number","minimum":-5,"maximum":5}]}},"required":["ok","reason"],"additionalProperties":false}`
-	functions := []FunctionRule{{"get_weather", schemaOf(t, weather)},
-		{"order", schemaOf(t, order)}, {"anything", nil}}
+	text, err := Rules("start: /[a-z]{1,9}/ (\",\" start)? \"!\"")
+	if err != nil {
+		t.Fatal(err)
+	}
+	functions := []FunctionRule{{Name: "get_weather", Body: schemaOf(t, weather)},
+		{Name: "order", Body: schemaOf(t, order)}, {Name: "anything"},
+		{Name: "text", Body: text, Text: true}}
 	bodies := map[string]*Grammar{"functions.get_weather": schemaOf(t, weather),
+		"functions.text":  text,
 		"functions.order": schemaOf(t, order), "functions.anything": JSONObject()}
 	mix := []TurnRules{
 		{},
@@ -316,7 +322,7 @@ func TestRandomTurns(t *testing.T) {
 			if g == nil {
 				continue
 			}
-			if !json.Valid([]byte(text)) {
+			if g != bodies["functions.text"] && !json.Valid([]byte(text)) {
 				t.Fatalf("turn %d: %q is no JSON", i, text)
 			}
 			if m := g.Matcher(); !m.bytes([]byte(text)) || !m.Done() {
@@ -369,8 +375,9 @@ func legal(m harmony.Message, r TurnRules, last bool) error {
 // Grammars and tables are shared by turns that run at the same time; the race detector looks at
 // this test.
 func TestTurnsAtTheSameTime(t *testing.T) {
-	rules := TurnRules{Functions: []FunctionRule{{"get_weather", schemaOf(t, weather)},
-		{"anything", nil}}, Final: schemaOf(t, `{"type":"array","items":{"type":"string"}}`)}
+	rules := TurnRules{Functions: []FunctionRule{{Name: "get_weather",
+		Body: schemaOf(t, weather)},
+		{Name: "anything"}}, Final: schemaOf(t, `{"type":"array","items":{"type":"string"}}`)}
 	likely := likelyTokens()
 	var group sync.WaitGroup
 	for worker := range 4 {

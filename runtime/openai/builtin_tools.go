@@ -32,6 +32,9 @@ var builtinKinds = map[string]string{
 	"mcp":              ToolMCP,
 }
 
+// offeredTypes are the types of tools that the client runs.
+var offeredTypes = []string{"function", "custom", "namespace"}
+
 // wantedTool is a built-in tool that a request names.
 type wantedTool struct {
 	asked     string // its type in the request
@@ -67,7 +70,7 @@ func readBuiltins(o *object, of offer, options *Options, responses bool) (wanted
 			approval: readApproval(t)}
 		w.kind = builtinKinds[w.asked]
 		switch {
-		case w.asked == "function" || w.kind != "" && allowed != nil &&
+		case slices.Contains(offeredTypes, w.asked) || w.kind != "" && allowed != nil &&
 			!slices.Contains(allowed, w.asked):
 		case w.kind == "" || options.Tools == nil ||
 			!responses && (w.approval.others || len(w.approval.always) > 0):

@@ -6,6 +6,7 @@
 package openai
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -81,8 +82,11 @@ func (c *chatForm) take(choice int, e session.Event) {
 	case session.Answer:
 		c.answered(ch, e)
 	case session.CallStart:
-		call, n := chatCall{ID: e.ID, Type: "function", Function: chatFunction{Name: e.Name}},
-			len(ch.calls)
+		shown, n := c.req.names[e.Name], len(ch.calls)
+		call := callOf(shown.custom, cmp.Or(shown.name, e.Name), "")
+		if call.ID, call.Type = e.ID, "function"; shown.custom {
+			call.Type = "custom"
+		}
 		ch.calls = append(ch.calls, call)
 		ch.closed, ch.sent = append(ch.closed, false), append(ch.sent, 0)
 		call.Index = &n
@@ -95,11 +99,19 @@ func (c *chatForm) take(choice int, e session.Event) {
 		if e.Index >= len(ch.calls) {
 			return
 		}
-		whole := runnable(e.Arguments)
+		call, whole := ch.calls[e.Index], e.Arguments
+		if call.Function != nil {
+			whole = runnable(whole)
+		}
 		if sent := ch.sent[e.Index]; sent < len(whole) {
 			c.arguments(ch, e.Index, whole[sent:])
 		}
-		ch.calls[e.Index].Function.Arguments, ch.closed[e.Index] = whole, true
+		ch.closed[e.Index] = true
+		if call.Function != nil {
+			call.Function.Arguments = whole
+		} else {
+			call.Custom.Input = whole
+		}
 	case session.Done:
 		if c.failureOf(e) == nil {
 			reason := c.reason(ch)
@@ -125,9 +137,9 @@ func (c *chatForm) answered(ch *chatState, e session.Answer) {
 
 func (c *chatForm) arguments(ch *chatState, index int, text string) {
 	ch.sent[index] += len(text)
-	ch.calls[index].Function.Arguments += text
-	c.piece(ch, chatPiece{ToolCalls: []chatCall{{Index: &index,
-		Function: chatFunction{Arguments: text}}}}, nil)
+	piece := callOf(ch.calls[index].Custom != nil, "", text)
+	piece.Index = &index
+	c.piece(ch, chatPiece{ToolCalls: []chatCall{piece}}, nil)
 }
 
 func (c *chatForm) piece(ch *chatState, piece chatPiece, logprobs *chatLogprobs) {

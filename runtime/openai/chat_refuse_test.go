@@ -72,6 +72,9 @@ func TestChatRefusesWhatItCannotRead(t *testing.T) {
 			"\"f\", which is not among the tools"},
 		{`{"messages":[` + hello + `],"tools":[` + weatherTool +
 			`],"tool_choice":{"type":"custom","custom":{"name":"f"}}}`, "tool_choice",
+			"", "not among the tools"},
+		{`{"messages":[` + hello + `],"tools":[` + weatherTool +
+			`],"tool_choice":{"type":"robot"}}`, "tool_choice",
 			"unsupported_parameter", "only functions"},
 		{`{"messages":[` + hello + `],"response_format":{"type":"yaml"}}`, "response_format.type",
 			"", "yaml"},

@@ -15,6 +15,7 @@ import (
 type chatRequest struct {
 	choicesRequest
 	reasoning bool // show it
+	names     map[string]shownTool
 }
 
 // parseChat checks a request; bound is the port's limit of reasoning tokens.
@@ -31,7 +32,7 @@ func parseChat(o *object, bound int) (*chatRequest, *fault) {
 	}
 	textOnly(o)
 	tools := readOffer(o)
-	r.ignored = tools.ignored
+	r.ignored, r.names = tools.ignored, tools.shown()
 	turn := session.Request{Params: sampling(o)}
 	turn.Params.Logprobs = logprobsWanted(o)
 	r.logprobs = turn.Params.Logprobs >= 0

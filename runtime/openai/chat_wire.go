@@ -26,10 +26,24 @@ type chatReply struct {
 
 // chatCall is a call, or a piece of the call with this index in a stream.
 type chatCall struct {
-	Index    *int         `json:"index,omitempty"`
-	ID       string       `json:"id,omitempty"`
-	Type     string       `json:"type,omitempty"` // function
-	Function chatFunction `json:"function"`
+	Index    *int          `json:"index,omitempty"`
+	ID       string        `json:"id,omitempty"`
+	Type     string        `json:"type,omitempty"` // function or custom
+	Function *chatFunction `json:"function,omitempty"`
+	Custom   *chatCustom   `json:"custom,omitempty"`
+}
+
+type chatCustom struct {
+	Name  string `json:"name,omitempty"`
+	Input string `json:"input"`
+}
+
+// callOf is a call, or a piece of one.
+func callOf(custom bool, name, arguments string) chatCall {
+	if custom {
+		return chatCall{Custom: &chatCustom{name, arguments}}
+	}
+	return chatCall{Function: &chatFunction{name, arguments}}
 }
 
 type chatFunction struct {

@@ -24,6 +24,7 @@ type composer struct {
 	logprobs []tokenLogprob  // of the open item
 	open     outputItem      // nil: none; else the last of answer.Output
 	sent     int             // bytes of the open call's arguments
+	names    map[string]shownTool
 
 	tools       []*openTool       // that this process runs
 	calls       map[int]*toolCall // of those that have not returned, by their number
@@ -51,17 +52,32 @@ func (c *composer) take(e session.Event) {
 	case session.Answer:
 		c.message("final_answer", e.Text, wireLogprobs(e.Logprobs))
 	case session.CallStart:
-		c.begin(&callItem{ID: newID("fc_"), Type: "function_call", CallID: e.ID, Name: e.Name,
-			Status: "in_progress"})
+		shown, ok := c.names[e.Name]
+		if !ok {
+			shown.name = e.Name
+		}
+		if shown.custom {
+			c.begin(&customItem{ID: newID("ctc_"), Type: "custom_tool_call", CallID: e.ID,
+				Namespace: shown.space, Name: shown.name, Status: "in_progress"})
+			return
+		}
+		c.begin(&callItem{ID: newID("fc_"), Type: "function_call", CallID: e.ID,
+			Namespace: shown.space, Name: shown.name, Status: "in_progress"})
 	case session.CallArguments:
 		c.arguments(e.Text)
 	case session.CallEnd:
-		whole := runnable(e.Arguments)
+		whole := e.Arguments
+		if _, ok := c.open.(*callItem); ok {
+			whole = runnable(whole)
+		}
 		if c.sent < len(whole) {
 			c.arguments(whole[c.sent:])
 		}
-		if call, ok := c.open.(*callItem); ok {
+		switch call := c.open.(type) {
+		case *callItem:
 			call.Arguments = whole
+		case *customItem:
+			call.Input = whole
 		}
 		c.close("completed")
 	}
@@ -81,15 +97,20 @@ func (c *composer) message(phase, text string, logprobs []tokenLogprob) {
 }
 
 func (c *composer) arguments(text string) {
-	call, ok := c.open.(*callItem)
-	if !ok {
+	kind := "response.function_call_arguments.delta"
+	switch call := c.open.(type) {
+	case *callItem:
+		call.Arguments += text
+	case *customItem:
+		call.Input += text
+		kind = "response.custom_tool_call_input.delta"
+	default:
 		return
 	}
-	call.Arguments += text
 	c.sent += len(text)
 	at := c.inItem()
 	at.Delta = &text
-	c.send("response.function_call_arguments.delta", at)
+	c.send(kind, at)
 }
 
 // begin opens an item, and its part if it has one.
@@ -110,7 +131,8 @@ func (c *composer) begin(item outputItem) {
 // out.
 func (c *composer) cut() {
 	c.dropTools()
-	if _, ok := c.open.(*callItem); ok {
+	switch c.open.(type) {
+	case *callItem, *customItem:
 		c.response.Output = c.response.Output[:len(c.response.Output)-1]
 		c.open = nil
 		return
@@ -142,6 +164,10 @@ func (c *composer) close(status string) {
 	case *callItem:
 		done.Name, done.Arguments = item.Name, &item.Arguments
 		c.send("response.function_call_arguments.done", done)
+		item.Status = status
+	case *customItem:
+		done.Input = &item.Input
+		c.send("response.custom_tool_call_input.done", done)
 		item.Status = status
 	}
 	if hasPart {

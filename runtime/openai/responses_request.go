@@ -21,7 +21,8 @@ type responsesRequest struct {
 	request
 	wanted       []wantedTool
 	tools        []*openTool // of the turn, once it is started
-	outputs      bool        // show what code has printed
+	names        map[string]shownTool
+	outputs      bool // show what code has printed
 	store        bool
 	input        []json.RawMessage // the items of the whole history
 	said         []json.RawMessage // those of the request itself
@@ -49,7 +50,7 @@ func parseResponses(o *object, options *Options) (*responsesRequest, *fault) {
 	}
 	tools := readOffer(o)
 	wanted, ignored := readBuiltins(o, tools, options, true)
-	r.wanted = wanted
+	r.wanted, r.names = wanted, tools.shown()
 	r.start = r.starter(wanted, o.integer("max_tool_calls", 1, math.MaxInt32, 0))
 	turn := session.Request{Params: sampling(o)}
 	top, include := o.integer("top_logprobs", 0, sample.MaxTopLogprobs, 0), includes(o)

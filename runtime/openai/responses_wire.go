@@ -137,6 +137,7 @@ type callItem struct {
 	ID        string `json:"id"`
 	Type      string `json:"type"` // function_call
 	CallID    string `json:"call_id"`
+	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	Arguments string `json:"arguments"`
 	Status    string `json:"status"`
@@ -189,6 +190,7 @@ type streamEvent struct {
 	Text         *string      `json:"text,omitempty"`
 	Name         string       `json:"name,omitempty"`
 	Arguments    *string      `json:"arguments,omitempty"`
+	Input        *string      `json:"input,omitempty"`
 	Code         *string      `json:"code,omitempty"`
 	// of response.output_text.annotation.added
 	AnnotationIndex *int            `json:"annotation_index,omitempty"`

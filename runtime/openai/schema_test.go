@@ -198,6 +198,8 @@ var eventSchemas = map[string]string{
 	"response.reasoning_text.done":                "ResponseReasoningTextDoneEvent",
 	"response.function_call_arguments.delta":      "ResponseFunctionCallArgumentsDeltaEvent",
 	"response.function_call_arguments.done":       "ResponseFunctionCallArgumentsDoneEvent",
+	"response.custom_tool_call_input.delta":       "ResponseCustomToolCallInputDeltaEvent",
+	"response.custom_tool_call_input.done":        "ResponseCustomToolCallInputDoneEvent",
 }
 
 // conformResponses checks a whole stream of /v1/responses: every event against its schema, and
@@ -241,7 +243,7 @@ func conformResponses(t *testing.T, list []event) {
 			}
 			delta, _ := e.json["delta"].(string)
 			said += delta
-			for _, whole := range []string{"text", "arguments", "code"} {
+			for _, whole := range []string{"text", "arguments", "code", "input"} {
 				if text, ok := e.json[whole].(string); ok && text != said {
 					t.Errorf("%s says %q, its deltas %q", kind, text, said)
 				}

@@ -23,6 +23,10 @@ type function struct {
 	description *string
 	parameters  json.RawMessage // nil: takes none
 	strict      *bool
+
+	custom     bool             // its call is a text
+	input      *grammar.Grammar // of that text; nil: any
+	space, own string           // its namespace, and its name there
 }
 
 // offer is what a request says about tools. ignored are the types of tools that this server cannot
@@ -38,6 +42,8 @@ type offer struct {
 type toolChoice struct {
 	mode grammar.ToolChoice
 	name string // with grammar.Named
+
+	custom bool // the tool with this name is a custom one
 }
 
 func (c toolChoice) MarshalJSON() ([]byte, error) {
@@ -47,10 +53,11 @@ func (c toolChoice) MarshalJSON() ([]byte, error) {
 	case grammar.Required:
 		return marshal("required")
 	case grammar.Named:
-		return marshal(struct {
-			Type string `json:"type"`
-			Name string `json:"name"`
-		}{"function", c.name})
+		kind := "function"
+		if c.custom {
+			kind = "custom"
+		}
+		return marshal(namedTool{kind, c.name})
 	}
 	return marshal("auto")
 }
@@ -60,18 +67,23 @@ func readOffer(o *object) offer {
 	var of offer
 	for _, v := range o.list("tools") {
 		t := v.object()
-		if kind := t.text("type"); kind != "function" {
-			if kind == "" {
-				t.complain(missing(t.at("type")))
-			}
+		kind := t.text("type")
+		inner := t
+		if t.has(kind) { // chat completions nest, responses do not
+			inner = t.object(kind)
+		}
+		switch kind {
+		case "function":
+			of.functions = append(of.functions, readFunction(inner))
+		case "custom":
+			of.functions = append(of.functions, readCustom(inner))
+		case "namespace":
+			of.readNamespace(t)
+		case "":
+			t.complain(missing(t.at("type")))
+		default:
 			of.ignored = append(of.ignored, kind)
-			continue
 		}
-		f := t
-		if t.has("function") { // chat completions nest, responses do not
-			f = t.object("function")
-		}
-		of.functions = append(of.functions, readFunction(f))
 	}
 	of.choose(o)
 	return of
@@ -86,6 +98,12 @@ func (of offer) into(r *session.Request) {
 			d.Description = *f.description
 		}
 		r.Functions = append(r.Functions, d)
+		if f.custom {
+			if r.Texts == nil {
+				r.Texts = map[string]*grammar.Grammar{}
+			}
+			r.Texts[f.name] = f.input
+		}
 		if f.strict != nil && *f.strict {
 			r.Strict = append(r.Strict, f.name)
 		}
@@ -97,10 +115,7 @@ func readFunction(o *object) function { return readFunctionWith(o, "parameters")
 // readFunctionWith reads a function whose parameters have this name.
 func readFunctionWith(o *object, parameters string) function {
 	f := function{name: o.text("name")}
-	if !toolName(f.name) {
-		o.complain(invalid(o.at("name"), "%s is %q, it must be 1 to 128 letters, digits, or any "+
-			"of _-.:/", o.at("name"), f.name))
-	}
+	f.checkName(o)
 	if o.has("description") {
 		d := o.text("description")
 		f.description = &d
@@ -134,17 +149,25 @@ func readFunctionWith(o *object, parameters string) function {
 	return f
 }
 
+func (f function) checkName(o *object) {
+	if !toolName(f.name) {
+		o.complain(invalid(o.at("name"), "%s is %q, it must be 1 to 128 letters, digits, or any "+
+			"of _-.:/", o.at("name"), f.name))
+	}
+}
+
 // readCall adds an earlier call of a tool to the conversation. o has its name and its arguments,
 // which custom tools call input.
 func readCall(talk *conversation, o *object, id string) {
-	name, arguments := o.text("name"), o.text("arguments")
+	name := spacedName(o.text("namespace"), o.text("name"))
 	if !toolName(name) {
 		o.c.add(invalid(o.at("name"), "%s is %q, which is not a tool name", o.at("name"), name))
 	}
 	if o.has("input") {
-		arguments = o.text("input")
+		talk.Messages = append(talk.Messages, session.TextCall(id, name, o.text("input")))
+		return
 	}
-	talk.Messages = append(talk.Messages, session.FunctionCall(id, name, arguments))
+	talk.Messages = append(talk.Messages, session.FunctionCall(id, name, o.text("arguments")))
 }
 
 // toolName tells whether a name can stand in a Harmony header as one word.
@@ -175,11 +198,12 @@ func (of *offer) choose(o *object) {
 	}
 	c := v.object()
 	switch kind := c.text("type"); kind {
-	case "function":
-		if c.has("function") { // chat completions nest, responses do not
-			c = c.object("function")
+	case "function", "custom":
+		if c.has(kind) { // chat completions nest, responses do not
+			c = c.object(kind)
 		}
-		of.name(v, c.text("name"))
+		of.name(v, spacedName(c.text("namespace"), c.text("name")))
+		of.choice.custom = kind == "custom"
 	case "allowed_tools":
 		if c.has("allowed_tools") {
 			c = c.object("allowed_tools")
@@ -187,10 +211,10 @@ func (of *offer) choose(o *object) {
 		var names []string
 		for _, t := range c.list("tools") {
 			tool := t.object()
-			if tool.has("function") {
-				tool = tool.object("function")
+			if kind := tool.text("type"); tool.has(kind) {
+				tool = tool.object(kind)
 			}
-			names = append(names, tool.text("name"))
+			names = append(names, spacedName(tool.text("namespace"), tool.text("name")))
 		}
 		of.functions = slices.DeleteFunc(of.functions,
 			func(f function) bool { return !slices.Contains(names, f.name) })
@@ -207,7 +231,7 @@ func (of *offer) choose(o *object) {
 
 // name chooses a function.
 func (of *offer) name(v value, name string) {
-	of.choice = toolChoice{grammar.Named, name}
+	of.choice = toolChoice{mode: grammar.Named, name: name}
 	if !slices.ContainsFunc(of.functions, func(f function) bool { return f.name == name }) {
 		v.c.add(invalid(v.Path, "tool_choice names the function %q, which is not among the tools",
 			name))

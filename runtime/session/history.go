@@ -35,6 +35,13 @@ func FunctionCall(id, name, arguments string) Message {
 		name).WithContentType("<|constrain|>json")}
 }
 
+// TextCall is an earlier call of a function whose arguments are a text.
+func TextCall(id, name, input string) Message {
+	m := FunctionCall(id, name, input)
+	m.ContentType = ""
+	return m
+}
+
 // FunctionResult is what the function name returned for the call id.
 func FunctionResult(id, name, output string) Message {
 	m := harmony.Text(harmony.RoleTool, output).WithChannel("commentary").WithRecipient("assistant")

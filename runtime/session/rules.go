@@ -21,7 +21,9 @@ func rules(r Request) (_ grammar.TurnRules, relaxed []string, err error) {
 	at := make(map[string]int, len(r.Functions)) // where each function is in out
 	for _, f := range r.Functions {
 		rule := grammar.FunctionRule{Name: f.Name}
-		if len(f.Parameters) > 0 {
+		if text, ok := r.Texts[f.Name]; ok {
+			rule.Body, rule.Text = text, true
+		} else if len(f.Parameters) > 0 {
 			body, err := grammar.Arguments(f.Parameters)
 			switch {
 			case err == nil:

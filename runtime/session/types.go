@@ -66,7 +66,10 @@ type Request struct {
 	ToolChoice grammar.ToolChoice // whether tools may, must or must not be called
 	ToolName   string             // with grammar.Named: the function
 	// functions whose Parameters must be enforced; those of others are if they are supported
-	Strict       []string
+	Strict []string
+	// Texts are functions whose call is a text and no JSON, with its grammar; nil: any text.
+	Texts map[string]*grammar.Grammar `json:"-"`
+
 	Final        *grammar.Grammar `json:"-"` // of the answer; nil: free text
 	MaxReasoning int              // most tokens of reasoning; 0: no limit; negative: no reasoning
 

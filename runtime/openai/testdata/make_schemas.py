@@ -27,7 +27,7 @@ KEEP = {  # of these unions only these members
     'ItemResource': ['InputMessageResource', 'OutputMessage', 'FunctionToolCallResource', 'FunctionToolCallOutputResource', 'ReasoningItem'],
     'Tool': ['FunctionTool', 'WebSearchTool', 'WebSearchPreviewTool', 'CodeInterpreterTool', 'MCPTool', 'CustomToolParam',
              'NamespaceToolParam', 'LocalShellToolParam'],
-    'ToolChoiceParam': ['ToolChoiceOptions', 'ToolChoiceFunction', 'ToolChoiceAllowed'],
+    'ToolChoiceParam': ['ToolChoiceOptions', 'ToolChoiceFunction', 'ToolChoiceAllowed', 'ToolChoiceCustom'],
     'OutputMessageContent': ['OutputTextContent'],
     'OutputContent': ['OutputTextContent', 'ReasoningTextContent'],
     'Annotation': ['UrlCitationBody'],

@@ -1,0 +1,233 @@
+// What only Lark's grammars have: directives, optional [groups], ranges, counted repeats, aliases,
+// flags of expressions.
+//
+// Lark cuts a text into terminals first and then reads rules; here both are one grammar, so a text
+// is taken if some way of cutting it fits. What must stay true: nothing that Lark writes and that
+// changes which texts are taken is passed over.
+
+package grammar
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// commonTerminals are those of Lark's library "common", as expressions.
+var commonTerminals = map[string]string{
+	"DIGIT": `[0-9]`, "HEXDIGIT": `[a-fA-F0-9]`, "INT": `[0-9]+`, "SIGNED_INT": `[+-]?[0-9]+`,
+	"DECIMAL": decimal, "FLOAT": float, "SIGNED_FLOAT": `[+-]?(?:` + float + `)`,
+	"NUMBER": number, "SIGNED_NUMBER": `[+-]?(?:` + number + `)`,
+	"ESCAPED_STRING": `"(?:[^"\\\n]|\\[^\n])*"`,
+	"LCASE_LETTER":   `[a-z]`, "UCASE_LETTER": `[A-Z]`, "LETTER": `[A-Za-z]`, "WORD": `[A-Za-z]+`,
+	"CNAME":     `[_A-Za-z][_A-Za-z0-9]*`,
+	"WS_INLINE": `[ \t]+`, "WS": `[ \t\f\r\n]+`, "CR": `\r`, "LF": `\n`, "NEWLINE": `(?:\r?\n)+`,
+	"SH_COMMENT": `#[^\n]*`, "CPP_COMMENT": `\/\/[^\n]*`, "SQL_COMMENT": `--[^\n]*`,
+	"C_COMMENT": `\/\*(?:[^*]|\*+[^*\/])*\*+\/`,
+}
+
+const (
+	exponent = `[eE][+-]?[0-9]+`
+	decimal  = `(?:[0-9]+\.[0-9]*|\.[0-9]+)`
+	float    = `[0-9]+` + exponent + `|` + decimal + `(?:` + exponent + `)?`
+	number   = float + `|[0-9]+`
+)
+
+// mostCounted bounds a counted repeat.
+const mostCounted = 1000
+
+// isTerminal tells whether a text begins with a terminal's name.
+func isTerminal(s string) bool {
+	s = strings.TrimLeft(s, "_")
+	return s != "" && s[0] >= 'A' && s[0] <= 'Z'
+}
+
+var importLine = regexp.MustCompile(
+	`^%import\s+common\s*(?:\.\s*(\w+)(?:\s*->\s*(\w+))?|\(([\w\s,]+)\))\s*(?://.*)?$`)
+
+// directives reads the lines that begin with %, wherever they stand.
+func (r *ruleReader) directives(rules []writtenRule) error {
+	for _, rule := range rules {
+		r.line = rule.line
+		text := strings.TrimSpace(rule.text)
+		var err error
+		switch word, rest, _ := strings.Cut(text, " "); {
+		case !strings.HasPrefix(text, "%"):
+			continue
+		case word == "%import":
+			err = r.imported(text)
+		case word == "%ignore":
+			err = r.ignore(rest)
+		default:
+			err = fmt.Errorf("%s is not supported", word)
+		}
+		if err != nil {
+			return fmt.Errorf("line %d: %w", rule.line, err)
+		}
+	}
+	if len(r.ignored) == 0 {
+		return nil
+	}
+	r.between = r.fresh()
+	r.program.nodes[r.between] = []symbol{r.addSequence(nil)}
+	for _, id := range r.ignored {
+		r.program.nodes[r.between] = append(r.program.nodes[r.between],
+			r.addSequence([]symbol{{planValue, id}, {planValue, r.between}}))
+	}
+	return nil
+}
+
+// imported defines terminals of the library.
+func (r *ruleReader) imported(text string) error {
+	found := importLine.FindStringSubmatch(text)
+	if found == nil {
+		return fmt.Errorf("%q is not supported: terminals of common can be imported", text)
+	}
+	names := strings.FieldsFunc(found[1]+" "+found[3], func(c rune) bool {
+		return c == ',' || c == ' ' || c == '\t'
+	})
+	for _, name := range names {
+		expression, ok := commonTerminals[name]
+		if !ok {
+			return fmt.Errorf("common has no terminal %s", name)
+		}
+		if found[2] != "" {
+			name = found[2]
+		}
+		s, err := r.expression(expression)
+		if err != nil {
+			return err
+		}
+		id := r.name(name)
+		r.program.nodes[id] = []symbol{r.addSequence([]symbol{s})}
+		r.defined[id], r.lines[id] = true, r.line
+	}
+	return nil
+}
+
+// ignore notes what may stand between terminals.
+func (r *ruleReader) ignore(body string) error {
+	r.text, r.at, r.lark, r.terminal = body, 0, true, true
+	id := r.fresh()
+	if err := r.alternatives(id); err != nil {
+		return err
+	}
+	if r.next() != 0 {
+		return fmt.Errorf("%q is not understood", strings.TrimSpace(r.text[r.at:]))
+	}
+	r.ignored = append(r.ignored, id)
+	return nil
+}
+
+var aliasForm = regexp.MustCompile(`^->\s*\w+`)
+
+// alias passes over the name of an alternative, which means nothing here.
+func (r *ruleReader) alias() error {
+	name := aliasForm.FindString(r.text[r.at:])
+	if name == "" {
+		return fmt.Errorf("%q is not supported", strings.TrimSpace(r.text[r.at:]))
+	}
+	r.at += len(name)
+	return nil
+}
+
+// characters reads the end of a range: "a".."z".
+func (r *ruleReader) characters(from string) (symbol, error) {
+	r.at += len("..")
+	quoted, err := strconv.QuotedPrefix(r.text[r.at:])
+	if err != nil {
+		return symbol{}, errors.New("a range ends in a text")
+	}
+	to, err := strconv.Unquote(quoted)
+	r.at += len(quoted)
+	if err != nil || utf8.RuneCountInString(from) != 1 || utf8.RuneCountInString(to) != 1 {
+		return symbol{}, errors.New("a range has one character on each side")
+	}
+	a, _ := utf8.DecodeRuneInString(from)
+	b, _ := utf8.DecodeRuneInString(to)
+	if a > b {
+		return symbol{}, fmt.Errorf("the range %q..%q is empty", from, to)
+	}
+	return r.expression(fmt.Sprintf(`[\x{%x}-\x{%x}]`, a, b))
+}
+
+var countForm = regexp.MustCompile(`^~\s*(\d{1,6})(?:\s*\.\.\s*(\d{1,6}))?`)
+
+// counted reads ~ N or ~ N..M behind s.
+func (r *ruleReader) counted(s symbol) (symbol, error) {
+	found := countForm.FindStringSubmatch(r.text[r.at:])
+	if found == nil {
+		return s, errors.New("~ needs a number, or two as 1..3")
+	}
+	r.at += len(found[0])
+	least, _ := strconv.Atoi(found[1])
+	most := least
+	if found[2] != "" {
+		most, _ = strconv.Atoi(found[2])
+	}
+	switch {
+	case most < least:
+		return s, fmt.Errorf("%s is empty", found[0])
+	case most > mostCounted:
+		return s, fmt.Errorf("%s repeats more than %d times", found[0], mostCounted)
+	}
+	rest := r.group(nil)
+	for range most - least { // from the inside: each one may be followed by the rest, or end
+		rest = r.repeated(r.group([]symbol{s, rest}), '?')
+	}
+	sequence := make([]symbol, least, least+1)
+	for i := range sequence {
+		sequence[i] = s
+	}
+	return r.group(append(sequence, rest)), nil
+}
+
+// flags reads what may stand behind an expression, and makes it one as it is read here: Lark's dot
+// stops at line feeds only.
+func (r *ruleReader) flags(expression string) (string, error) {
+	prefix, all := "", false
+	for ; r.at < len(r.text) && strings.IndexByte("imslux", r.text[r.at]) >= 0; r.at++ {
+		switch c := r.text[r.at]; c {
+		case 'i':
+			prefix = "(?i)"
+		case 's':
+			all = true
+		default:
+			return "", fmt.Errorf("the flag %c behind an expression is not supported", c)
+		}
+	}
+	if r.lark {
+		expression = plainDots(expression, all)
+	}
+	return prefix + expression, nil
+}
+
+// plainDots writes the dots of an expression as classes: every character but the line feed, or
+// every one.
+func plainDots(expression string, all bool) string {
+	dot := `[^\n]`
+	if all {
+		dot = `[^]`
+	}
+	var b strings.Builder
+	class := false
+	for i := 0; i < len(expression); i++ {
+		switch c := expression[i]; {
+		case c == '\\' && i+1 < len(expression):
+			b.WriteByte(c)
+			i++
+		case c == '[':
+			class = true
+		case c == ']':
+			class = false
+		case c == '.' && !class:
+			b.WriteString(dot)
+			continue
+		}
+		b.WriteByte(expression[i])
+	}
+	return b.String()
+}

@@ -1,0 +1,119 @@
+// Custom tools, whose input is a text of the client's own form, and namespaces of tools.
+//
+// What must stay true: a custom tool's input is never read as JSON, neither by the model nor on the
+// way to the client; a format is held to the letter or refused with its line; a tool comes back
+// under the name and the namespace that its client gave it.
+
+package openai
+
+import (
+	"encoding/json"
+
+	"github.com/ossrun/ossrun/runtime/grammar"
+)
+
+// shownTool is how the client knows a function that the model calls by another name or form.
+type shownTool struct {
+	custom      bool
+	space, name string
+}
+
+// readCustom reads a custom tool of either API.
+func readCustom(o *object) function {
+	f := function{name: o.text("name"), custom: true,
+		parameters: json.RawMessage(`{"type":"string"}`)}
+	f.checkName(o)
+	about := o.text("description")
+	switch format := o.object("format"); format.text("type") {
+	case "", "text":
+		about = joinParagraphs(about, "The input is plain text, not JSON.")
+	case "grammar":
+		if format.has("grammar") { // chat completions nest, responses do not
+			format = format.object("grammar")
+		}
+		syntax, definition := format.text("syntax"), format.text("definition")
+		about = joinParagraphs(about, "The input is plain text, not JSON. It has this form ("+
+			syntax+"):", definition)
+		var err error
+		switch syntax {
+		case "lark":
+			f.input, err = grammar.Rules(definition)
+		case "regex":
+			f.input, err = grammar.Regex(definition)
+		default:
+			format.complain(invalid(format.at("syntax"), "%s is %q, it must be lark or regex",
+				format.at("syntax"), syntax))
+		}
+		if err != nil {
+			fault := invalid(format.at("definition"), "%s is not supported: %v",
+				format.at("definition"), err)
+			fault.code = "invalid_grammar"
+			format.complain(fault)
+		}
+	default:
+		format.complain(invalid(format.at("type"), "%s is %q, it must be text or grammar",
+			format.at("type"), format.text("type")))
+	}
+	f.description = &about
+	return f
+}
+
+// readNamespace adds the tools of a namespace under names of their own.
+func (of *offer) readNamespace(o *object) {
+	space := o.text("name")
+	if !toolName(space) {
+		o.complain(invalid(o.at("name"), "%s is %q, which is not a name", o.at("name"), space))
+	}
+	for _, v := range o.list("tools") {
+		t := v.object()
+		var f function
+		switch kind := t.text("type"); kind {
+		case "function":
+			f = readFunction(t)
+		case "custom":
+			f = readCustom(t)
+		default:
+			of.ignored = append(of.ignored, kind)
+			continue
+		}
+		f.space, f.own, f.name = space, f.name, spacedName(space, f.name)
+		f.checkName(t)
+		of.functions = append(of.functions, f)
+	}
+}
+
+// spacedName is what the model calls a tool of a namespace.
+func spacedName(space, name string) string {
+	if space == "" {
+		return name
+	}
+	return space + "_" + name
+}
+
+// shown are the tools that the client knows otherwise than the model.
+func (of offer) shown() map[string]shownTool {
+	names := map[string]shownTool{}
+	for _, f := range of.functions {
+		if f.custom || f.space != "" {
+			shown := shownTool{f.custom, f.space, f.name}
+			if f.space != "" {
+				shown.name = f.own
+			}
+			names[f.name] = shown
+		}
+	}
+	return names
+}
+
+// customItem is a call of a custom tool.
+type customItem struct {
+	ID        string `json:"id"`
+	Type      string `json:"type"` // custom_tool_call
+	CallID    string `json:"call_id"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	Input     string `json:"input"`
+	Status    string `json:"status"`
+}
+
+func (i *customItem) itemID() string { return i.ID }
