@@ -36,7 +36,7 @@ func (m *Model) ended(d session.Done) {
 		ending = "stopped"
 	case session.FinishLength:
 		tone = term.Yellow
-		if m.context >= m.options.Model.ContextLength() {
+		if n := m.options.Model.ContextLength(); n > 0 && m.context >= n {
 			ending = "the context is full: /compact goes on from a summary, /new begins anew"
 		} else {
 			ending = fmt.Sprintf("stopped after %s tokens, as --max-tokens asks",
@@ -98,6 +98,9 @@ func reason(err error) string {
 	switch {
 	case err == nil:
 		return "it gave no reason"
+	case errors.As(err, &full) && full.Asked == 0: // another's port, which counts by itself
+		return err.Error() + ": shorten the message, /compact what was said, or begin a /new " +
+			"conversation"
 	case errors.As(err, &full):
 		return fmt.Sprintf(
 			"%s tokens do not fit the context of %s: shorten the message, /compact what was "+

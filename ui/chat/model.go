@@ -127,6 +127,9 @@ func (m *Model) greetingLines() []line {
 			Style: term.Dim}}}
 	}
 	where := fmt.Sprintf("context of %s tokens", thousands(o.Model.ContextLength()))
+	if o.Model.ContextLength() == 0 {
+		where = "how long the context is, nobody says"
+	}
 	switch d := o.Model.Device(); {
 	case m.loading:
 		where = "You can type already: what you send is answered when the model is loaded."

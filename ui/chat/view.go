@@ -164,6 +164,7 @@ func (m *Model) statusRow() term.Row {
 	length := m.options.Model.ContextLength()
 	style := term.Dim
 	switch {
+	case length == 0: // a port that does not say
 	case 100*used >= 90*length:
 		style = term.Red | term.Bold
 	case 100*used >= 75*length:
@@ -209,9 +210,9 @@ func joinFields(fields []field, right bool) term.Row {
 
 // contextUse writes "1,234 / 131,072, 1 %".
 func contextUse(used, length int) string {
-	percent := 0
-	if length > 0 {
-		percent = (100*used + length/2) / length
+	if length == 0 {
+		return thousands(used) + " tokens"
 	}
-	return fmt.Sprintf("%s / %s, %d %%", thousands(used), thousands(length), percent)
+	return fmt.Sprintf("%s / %s, %d %%", thousands(used), thousands(length),
+		(100*used+length/2)/length)
 }

@@ -28,6 +28,38 @@ import (
 	"github.com/ossrun/ossrun/ui/chat"
 )
 
+// seat is the model of a chat, and what the chat can do about it.
+type seat struct {
+	model   answerer
+	notice  string // a line for the person; "": none
+	to      func(ctx context.Context, name string) (session.Runner, error)
+	others  func(context.Context) []session.ModelInfo
+	loading *chat.Loading // nil: it is loaded
+}
+
+// takeSeat finds the model that the chat begins with. open is a chat that stays open: a person may
+// be asked, and sees how far a load is. chosen is called between the last question to the person
+// and the long work.
+func takeSeat(c *cli.Context, t Terminal, o *serve.Options, open bool, tell func(string),
+	chosen func()) (*seat, error) {
+	if url := c.String("endpoint"); url != "" {
+		d, err := openEndpoint(c, url, tell)
+		if err != nil {
+			return nil, err
+		}
+		return &seat{model: d, to: d.to, others: d.models}, nil
+	}
+	find := &finder{c: c, t: t, options: o, ask: open, tell: tell}
+	if open {
+		find.loading = &chat.Loading{}
+	}
+	m, notice, err := find.first(chosen)
+	if err != nil {
+		return nil, err
+	}
+	return &seat{m, notice, m.to, others(m), find.loading}, nil
+}
+
 // answerer is a model for one chat.
 type answerer interface {
 	session.Runner

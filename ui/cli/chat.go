@@ -26,7 +26,7 @@ import (
 )
 
 func chatCommand(t Terminal) *cli.Command {
-	look := struct{ schema, theme string }{theme: "dark"}
+	look := struct{ schema, theme, endpoint string }{theme: "dark"}
 	options, answers, chosen := serve.DefaultOptions(), answering{}, tools.Options{}
 	return &cli.Command{
 		Name:      "chat",
@@ -42,6 +42,8 @@ func chatCommand(t Terminal) *cli.Command {
 			toolFlags(&chosen, ""), []cli.Flag{
 				&cli.BoolFlag{Name: "alone", Category: groupModel,
 					Usage: "load the model here, even where ossrun serve has loaded it already"},
+				text(&look.endpoint, "endpoint", groupModel, "have the answers from the OpenAI "+
+					"port at `URL`, of any server; OSSRUN_API_KEY or OPENAI_API_KEY is its key"),
 				printConfigFlag(),
 				&cli.BoolFlag{Name: "continue", Aliases: []string{"c"}, Category: groupSessions,
 					Usage: "go on with the latest conversation"},
@@ -108,19 +110,16 @@ func chatCommand(t Terminal) *cli.Command {
 			} else {
 				defer kept.Close()
 			}
-			find := &finder{c: c, t: t, options: &options, ask: !once, tell: tell}
-			if !once {
-				find.loading = &chat.Loading{}
-			}
-			m, notice, err := find.first(func() {
+			defer func() { restore() }()
+			seat, err := takeSeat(c, t, &options, !once, tell, func() {
 				if !once {
 					restore = holdTyping(t.In)
 				}
 			})
-			defer func() { restore() }()
 			if err != nil {
 				return err
 			}
+			m := seat.model
 			defer m.Close()
 			chosen.Context = m.ContextLength
 			approval := chat.NewApproval()
@@ -147,11 +146,11 @@ func chatCommand(t Terminal) *cli.Command {
 				restore()
 			}
 			return talk(c.Context, chat.Options{
-				Model: m, Notice: notice, Notices: notices, Effort: answers.effort,
+				Model: m, Notice: seat.notice, Notices: notices, Effort: answers.effort,
 				System: answers.system, Params: params, Tools: given.now, Renew: given.renew,
 				Approval: approval, Claim: claim,
-				Final: form.final, Format: form.told, Switch: m.to,
-				Models: others(m), Loading: find.loading,
+				Final: form.final, Format: form.told, Switch: seat.to,
+				Models: seat.others, Loading: seat.loading,
 				NoMouse: c.Bool("no-mouse"), Light: look.theme == "light",
 				MaxTokens: answers.maxTokens, MaxReasoning: reasoning, In: t.In, Out: t.Out,
 				HistoryPath: historyPath(c), Store: kept, Resume: resume,
@@ -187,7 +186,10 @@ func openChats(c *cli.Context, once bool, tell func(string)) (kept session.Store
 	if err != nil {
 		return nil, "", errors.Join(fail(exitUsage, "%s", err), kept.Close())
 	}
-	if _, err := checkpoint.Resolve(model); err == nil && !c.IsSet("model") {
+	if c.IsSet("model") || c.IsSet("endpoint") {
+		return kept, resume, nil
+	}
+	if _, err := checkpoint.Resolve(model); err == nil {
 		err = c.Set("model", model)
 		return kept, resume, err
 	}

@@ -1,0 +1,301 @@
+// Package remote is a model behind an OpenAI port, ours or another's, as a session.Runner: the chat
+// has the same screen over it. What is asked of the port is chat completions, streamed.
+//
+// Ports differ in what they know. What must stay true: a parameter that a port refuses is left out
+// from then on and told once; tools run in this process, offered as functions; a turn ends in one
+// Done whatever the port sends.
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/endpoint"
+	"github.com/ossrun/ossrun/runtime/sched"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// lookTime bounds each question that is asked before the chat opens.
+const lookTime = 5 * time.Second
+
+// Port is a server with models. It is safe for concurrent use.
+type Port struct {
+	client *endpoint.Client
+	tell   func(string)
+	models []session.ModelInfo
+
+	mu        sync.Mutex
+	lacks     map[string]bool // parameters that were refused
+	said      map[string]bool // what the person was told
+	reasoning string          // the field in which the port sends it
+}
+
+// Model is one of them.
+type Model struct {
+	port *Port
+	info session.ModelInfo
+}
+
+// Open asks the port at base for its models. What it lacks is told later, once.
+func Open(ctx context.Context, base, key string, tell func(string)) (*Port, error) {
+	client, err := endpoint.New(base, key)
+	if err != nil {
+		return nil, err
+	}
+	p := &Port{client: client, tell: tell, lacks: map[string]bool{}, said: map[string]bool{},
+		reasoning: "reasoning"}
+	var list struct {
+		Data []struct {
+			ID       string `json:"id"`
+			MaxModel int    `json:"max_model_len"`  // ours, vLLM
+			Window   int    `json:"context_length"` // routers
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	if err := client.Call(ctx, "GET", "/v1/models", nil, &list); err != nil {
+		client.Close()
+		return nil, fmt.Errorf("no OpenAI port answers at %s: %w", client.Root(), err)
+	}
+	for _, m := range list.Data {
+		p.models = append(p.models, session.ModelInfo{ID: m.ID,
+			ContextLength: max(m.MaxModel, m.Window, 0)})
+	}
+	if len(p.models) == 0 {
+		client.Close()
+		return nil, fmt.Errorf("the port at %s has no model", client.Root())
+	}
+	return p, nil
+}
+
+// List is the port's models.
+func (p *Port) List() []session.ModelInfo { return p.models }
+
+// Close ends the connections that no turn uses.
+func (p *Port) Close() { p.client.Close() }
+
+// Get finds a model by its name or the end of it; "" is a gpt-oss where there is one, else the
+// first.
+func (p *Port) Get(ctx context.Context, name string) (*Model, error) {
+	at := slices.IndexFunc(p.models, func(m session.ModelInfo) bool {
+		return strings.EqualFold(m.ID, name)
+	})
+	if at < 0 {
+		at = slices.IndexFunc(p.models, func(m session.ModelInfo) bool {
+			part := strings.ToLower(name)
+			if name == "" {
+				part = "gpt-oss"
+			}
+			return strings.Contains(strings.ToLower(m.ID), part)
+		})
+	}
+	if at < 0 && name == "" {
+		at = 0
+	}
+	if at < 0 {
+		var names []string
+		for _, m := range p.models {
+			names = append(names, m.ID)
+		}
+		return nil, fmt.Errorf("%w %q: the port at %s has %s", session.ErrUnknownModel, name,
+			p.client.Root(), strings.Join(names, ", "))
+	}
+	m := &Model{p, p.models[at]}
+	if m.info.ContextLength == 0 {
+		m.info.ContextLength = p.contextOf(ctx, m.info.ID)
+	}
+	return m, nil
+}
+
+// contextOf asks as llama.cpp and ollama are asked; 0: nobody says.
+func (p *Port) contextOf(ctx context.Context, name string) int {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	var props struct {
+		Settings struct {
+			Context int `json:"n_ctx"`
+		} `json:"default_generation_settings"`
+	}
+	if p.client.Call(ctx, "GET", "/props", nil, &props) == nil && props.Settings.Context > 0 {
+		return props.Settings.Context
+	}
+	var show struct {
+		Parameters string
+		Info       map[string]any `json:"model_info"`
+	}
+	if p.client.Call(ctx, "POST", "/api/show", map[string]string{"model": name}, &show) != nil {
+		return 0
+	}
+	for line := range strings.Lines(show.Parameters) {
+		if f := strings.Fields(line); len(f) == 2 && f[0] == "num_ctx" {
+			if n, err := strconv.Atoi(f[1]); err == nil && n > 0 {
+				return n
+			}
+		}
+	}
+	for key, value := range show.Info {
+		if n, ok := value.(float64); ok && strings.HasSuffix(key, ".context_length") && n > 0 {
+			return int(n)
+		}
+	}
+	return 0
+}
+
+// ID is the port's name for the model.
+func (m *Model) ID() string { return m.info.ID }
+
+// Device is where the port is.
+func (m *Model) Device() string { return m.port.client.Root() }
+
+// ContextLength is in tokens; 0 where the port does not say.
+func (m *Model) ContextLength() int { return m.info.ContextLength }
+
+// Start starts a turn.
+func (m *Model) Start(ctx context.Context, r session.Request) (session.Turn, error) {
+	if r.Final != nil || r.Prompt != nil {
+		return nil, &session.RequestError{Param: "final",
+			Msg: "the form of an answer cannot be asked for over --endpoint"}
+	}
+	began := time.Now()
+	for {
+		body := m.body(r)
+		m.port.leaveOut(body)
+		stream, err := m.port.client.Stream(ctx, "/v1/chat/completions", body)
+		if err == nil {
+			return newTurn(ctx, m.port, stream, began), nil
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err = m.refused(err, body); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// optional are the parameters that a turn can do without, and what a person is told of it.
+var optional = []struct{ name, without string }{
+	{"reasoning_effort", "/effort changes nothing"},
+	{"stream_options", ""},
+	{"max_reasoning_tokens", "--max-reasoning changes nothing"},
+	{"parallel_tool_calls", ""},
+	{"top_k", "--top-k changes nothing"},
+	{"min_p", "--min-p changes nothing"},
+	{"repetition_penalty", "--repetition-penalty changes nothing"},
+	{"presence_penalty", "--presence-penalty changes nothing"},
+	{"frequency_penalty", "--frequency-penalty changes nothing"},
+	{"seed", "--seed changes nothing"},
+	{"top_p", "--top-p changes nothing"},
+	{"temperature", "--temperature changes nothing"},
+	{"tool_choice", ""},
+	{"tools", "the model has no tools here"},
+}
+
+func (p *Port) leaveOut(body map[string]any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for name := range p.lacks {
+		delete(body, name)
+	}
+}
+
+// refused notes which parameter the port does not take; the error stays where it is another one.
+func (m *Model) refused(err error, body map[string]any) error {
+	var e *endpoint.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	if isFull(e) {
+		return &fullError{e, sched.ContextLengthError{Max: m.info.ContextLength}}
+	}
+	if e.Status != http.StatusBadRequest && e.Status != http.StatusUnprocessableEntity {
+		return err
+	}
+	text := strings.ToLower(e.Param + " " + e.Message)
+	for _, o := range optional {
+		if _, sent := body[o.name]; !sent || !strings.Contains(text, o.name) {
+			continue
+		}
+		m.port.mu.Lock()
+		m.port.lacks[o.name] = true
+		m.port.mu.Unlock()
+		if o.without != "" {
+			m.port.once("this port takes no " + o.name + ": " + o.without)
+		}
+		return nil
+	}
+	return err
+}
+
+// once tells the person something, but not twice.
+func (p *Port) once(text string) {
+	p.mu.Lock()
+	told := p.said[text]
+	p.said[text] = true
+	p.mu.Unlock()
+	if !told {
+		p.tell(text)
+	}
+}
+
+// fullError is a refusal of what is longer than the context. How long it is stays the port's words.
+type fullError struct {
+	said *endpoint.Error
+	full sched.ContextLengthError
+}
+
+func (f *fullError) Error() string   { return f.said.Error() }
+func (f *fullError) Unwrap() []error { return []error{f.said, &f.full} }
+
+func isFull(e *endpoint.Error) bool {
+	text := strings.ToLower(e.Code + " " + e.Type + " " + e.Message)
+	return e.Status < 500 && (strings.Contains(text, "context_length") ||
+		strings.Contains(text, "context length") || strings.Contains(text, "context size") ||
+		strings.Contains(text, "context window"))
+}
+
+// body is the request as the port reads it.
+func (m *Model) body(r session.Request) map[string]any {
+	p := r.Params
+	body := map[string]any{"model": m.info.ID, "messages": messages(r, m.port.field()),
+		"stream": true, "stream_options": map[string]bool{"include_usage": true},
+		"temperature": p.Temperature, "seed": p.Seed & 0x7fffffff}
+	set := func(name string, value any, where bool) {
+		if where {
+			body[name] = value
+		}
+	}
+	set("top_p", p.TopP, p.TopP < 1)
+	set("min_p", p.MinP, p.MinP > 0)
+	set("top_k", p.TopK, p.TopK > 0)
+	set("presence_penalty", p.PresencePenalty, p.PresencePenalty != 0)
+	set("frequency_penalty", p.FrequencyPenalty, p.FrequencyPenalty != 0)
+	set("repetition_penalty", p.RepetitionPenalty,
+		p.RepetitionPenalty != 0 && p.RepetitionPenalty != 1)
+	set("max_tokens", r.MaxTokens, r.MaxTokens > 0)
+	set("max_reasoning_tokens", r.MaxReasoning, r.MaxReasoning > 0)
+	set("reasoning_effort", r.Effort, r.Effort != "")
+	set("stop", r.Stop, len(r.Stop) > 0)
+	if tools := offered(r); len(tools) > 0 {
+		body["tools"] = tools
+		set("tool_choice", choice(r.ToolChoice), choice(r.ToolChoice) != "")
+	}
+	return body
+}
+
+func (p *Port) field() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.reasoning
+}
+
+// raw is a JSON text in a body.
+type raw = json.RawMessage

@@ -1,0 +1,267 @@
+// A turn as a port streams it: from chunks to events.
+
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/runtime/endpoint"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// chunk is what is read of one event.
+type chunk struct {
+	Choices []struct {
+		Delta struct {
+			Content          string
+			Reasoning        string
+			ReasoningContent string  `json:"reasoning_content"`
+			Refusal          string  // OpenAI's
+			Calls            []piece `json:"tool_calls"`
+		}
+		Finish string `json:"finish_reason"`
+	}
+	Usage *struct {
+		Prompt     int `json:"prompt_tokens"`
+		Completion int `json:"completion_tokens"`
+		OfPrompt   struct {
+			Cached int `json:"cached_tokens"`
+		} `json:"prompt_tokens_details"`
+		OfCompletion struct {
+			Reasoning int `json:"reasoning_tokens"`
+		} `json:"completion_tokens_details"`
+	}
+}
+
+type piece struct {
+	Index    *int
+	ID       string
+	Function struct{ Name, Arguments string }
+}
+
+// mostCalls bounds the calls of one turn that a port may send.
+const mostCalls = 128
+
+type turn struct {
+	ctx    context.Context
+	port   *Port
+	stream *endpoint.Stream
+	began  time.Time
+	first  time.Time // when the first and the latest token came
+	latest time.Time
+
+	ready  []session.Event // to be given
+	calls  []*open
+	finish string
+	usage  session.Usage
+	told   bool // usage is the port's
+	result session.Result
+	ended  bool
+}
+
+// open is a call that is being written.
+type open struct {
+	session.Call
+	text    strings.Builder
+	started bool
+}
+
+func newTurn(ctx context.Context, p *Port, s *endpoint.Stream, began time.Time) *turn {
+	return &turn{ctx: ctx, port: p, stream: s, began: began}
+}
+
+// Next blocks for the next event; it returns false after Done was delivered.
+func (t *turn) Next() (session.Event, bool) {
+	for {
+		if len(t.ready) > 0 {
+			e := t.ready[0]
+			t.ready = t.ready[1:]
+			return e, true
+		}
+		if t.ended {
+			return nil, false
+		}
+		e, err := t.stream.Next()
+		if err != nil {
+			t.end(err)
+			continue
+		}
+		var c chunk
+		if err := json.Unmarshal(e.Data, &c); err != nil {
+			t.end(fmt.Errorf("the port sends what is no chunk: %w", err))
+			continue
+		}
+		t.take(c)
+	}
+}
+
+// take makes events of a chunk.
+func (t *turn) take(c chunk) {
+	if u := c.Usage; u != nil && u.Completion > 0 {
+		t.told = true
+		t.usage = session.Usage{Prompt: u.Prompt, Completion: u.Completion,
+			Cached: u.OfPrompt.Cached, Reasoning: u.OfCompletion.Reasoning}
+	}
+	if len(c.Choices) == 0 {
+		return
+	}
+	d := c.Choices[0].Delta
+	if c.Choices[0].Finish != "" {
+		t.finish = c.Choices[0].Finish
+	}
+	before := len(t.ready)
+	field := "reasoning"
+	thought := d.Reasoning
+	if thought == "" && d.ReasoningContent != "" {
+		field, thought = "reasoning_content", d.ReasoningContent
+	}
+	if thought != "" {
+		t.port.mu.Lock()
+		t.port.reasoning = field
+		t.port.mu.Unlock()
+		t.result.Reasoning += thought
+		t.ready = append(t.ready, session.Reasoning{Text: thought})
+	}
+	if text := d.Content + d.Refusal; text != "" {
+		t.result.Answer += text
+		t.ready = append(t.ready, session.Answer{Text: text})
+	}
+	for i, p := range d.Calls {
+		t.piece(i, p)
+	}
+	if len(t.ready) > before {
+		t.latest = time.Now()
+		if t.first.IsZero() {
+			t.first = t.latest
+		}
+		if !t.told {
+			t.usage.Completion++
+		}
+	}
+}
+
+// piece adds to a call. Ports number calls, or send each whole.
+func (t *turn) piece(at int, p piece) {
+	index := at
+	if p.Index != nil {
+		index = *p.Index
+	} else if p.ID != "" {
+		index = len(t.calls)
+	}
+	if index < 0 || index > len(t.calls) || index >= mostCalls {
+		return
+	}
+	if index == len(t.calls) {
+		t.calls = append(t.calls, &open{})
+	}
+	c := t.calls[index]
+	if c.ID == "" {
+		c.ID = p.ID
+	}
+	c.Name += p.Function.Name
+	c.text.WriteString(p.Function.Arguments)
+	if c.Name == "" {
+		return
+	}
+	if !c.started {
+		c.started = true
+		if c.ID == "" {
+			c.ID = fmt.Sprintf("call_%d", len(t.calls))
+		}
+		c.Recipient, _ = recipientOf(c.Name, "")
+		t.ready = append(t.ready, session.CallStart{Index: index, ID: c.ID, Name: c.Name,
+			Recipient: c.Recipient})
+	}
+	if c.Recipient != "python" && p.Function.Arguments != "" {
+		t.ready = append(t.ready, session.CallArguments{Index: index, Text: p.Function.Arguments})
+	}
+}
+
+// end closes the turn after the stream's end, whatever that was.
+func (t *turn) end(err error) {
+	t.ended = true
+	_ = t.stream.Close() // it has been read, or is of no use
+	done := session.Done{Finish: session.FinishStop}
+	switch {
+	case t.ctx.Err() != nil:
+		done.Finish = session.FinishCancelled
+	case errors.Is(err, io.EOF) && (t.finish != "" || t.stream.Complete()):
+		if done.Finish = t.reason(); done.Finish == session.FinishToolCalls && !t.named() {
+			done.Finish, done.Err = session.FinishError, errors.New("the port sent a call "+
+				"without a name")
+		}
+	case errors.Is(err, io.EOF):
+		done.Finish, done.Err = session.FinishError, errors.New("the port ended in the middle")
+	default:
+		done.Finish, done.Err = session.FinishError, fmt.Errorf("the port failed: %w", err)
+	}
+	if !t.told {
+		t.port.once("this port counts no tokens: the context in use is not known")
+	}
+	t.write(done.Finish == session.FinishToolCalls)
+	done.Usage = t.usage
+	done.Timing.Prompt, done.Timing.Cached = t.usage.Prompt, t.usage.Cached
+	done.Timing.Generated = t.usage.Completion
+	if !t.first.IsZero() {
+		done.Timing.TTFT, done.Timing.Decode = t.first.Sub(t.began), t.latest.Sub(t.first)
+	}
+	t.result.Done = done
+	t.ready = append(t.ready, done)
+}
+
+// reason is why the port says that the turn has ended.
+func (t *turn) reason() session.Finish {
+	if len(t.calls) > 0 && t.finish != "length" {
+		return session.FinishToolCalls
+	}
+	if t.finish == "length" {
+		return session.FinishLength
+	}
+	return session.FinishStop
+}
+
+func (t *turn) named() bool {
+	return !slices.ContainsFunc(t.calls, func(c *open) bool { return !c.started })
+}
+
+// write ends the calls, if they are whole, and puts the turn into its result's messages.
+func (t *turn) write(called bool) {
+	r := &t.result
+	if r.Reasoning != "" {
+		r.Messages = append(r.Messages, session.AssistantReasoning(r.Reasoning))
+	}
+	if !called {
+		if r.Answer != "" {
+			r.Messages = append(r.Messages, session.AssistantAnswer(r.Answer))
+		}
+		return
+	}
+	if r.Answer != "" { // a word before the calls
+		r.Commentary = r.Answer
+		r.Messages = append(r.Messages, session.AssistantCommentary(r.Answer))
+		r.Answer = ""
+	}
+	for i, c := range t.calls {
+		c.Recipient, c.Arguments = recipientOf(c.Name, c.text.String())
+		c.Call.Name = strings.TrimPrefix(c.Name, "functions.")
+		if c.Recipient == "python" {
+			t.ready = append(t.ready, session.CallArguments{Index: i, Text: c.Arguments})
+		}
+		t.ready = append(t.ready, session.CallEnd{Index: i, Arguments: c.Arguments})
+		r.Calls = append(r.Calls, c.Call)
+		m := session.Message{CallID: c.ID, Message: harmony.Text(harmony.RoleAssistant,
+			c.Arguments).WithChannel(harmony.ChannelCommentary).WithRecipient(c.Recipient)}
+		r.Messages = append(r.Messages, m)
+	}
+}
+
+// Result is what the turn has said so far; whole once Next has returned Done.
+func (t *turn) Result() session.Result { return t.result }
