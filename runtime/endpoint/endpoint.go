@@ -93,6 +93,18 @@ func (c *Client) Call(ctx context.Context, method, path string, body, into any) 
 	return nil
 }
 
+// FirstModel is the model that the port lists first.
+func (c *Client) FirstModel(ctx context.Context) (string, error) {
+	var list struct{ Data []struct{ ID string } }
+	if err := c.Call(ctx, "GET", "/v1/models", nil, &list); err != nil {
+		return "", fmt.Errorf("which models the server has: %w", err)
+	}
+	if len(list.Data) == 0 {
+		return "", fmt.Errorf("%s lists no model: name one with --model", c.root)
+	}
+	return list.Data[0].ID, nil
+}
+
 // send returns an answer with a status below 300, or an error.
 func (c *Client) send(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	var reader io.Reader

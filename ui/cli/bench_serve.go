@@ -190,14 +190,13 @@ func (v *benchServeVerb) run(c *cli.Context) error {
 	if err := v.settle(c); err != nil {
 		return err
 	}
-	client, err := endpoint.New(v.address(), cmp.Or(os.Getenv("OSSRUN_API_KEY"),
-		os.Getenv("VLLM_API_KEY"), os.Getenv("OPENAI_API_KEY")))
+	client, err := endpoint.New(v.address(), portKey())
 	if err != nil {
 		return fail(exitUsage, "%s", err)
 	}
 	defer client.Close()
 	if v.load.Model == "" {
-		if v.load.Model, err = load.FirstModel(c.Context, client); err != nil {
+		if v.load.Model, err = client.FirstModel(c.Context); err != nil {
 			return fail(exitFailure, "%s", err)
 		}
 	}
@@ -301,8 +300,9 @@ func (v *benchServeVerb) measure(c *cli.Context, client *endpoint.Client, w load
 			return none, fail(exitFailure, "%s", err)
 		}
 	}
-	bar := v.bar(c)
-	o.Progress = bar.requests
+	bar := newCountBar(c, "requests")
+	bar.off = bar.off || v.noBar
+	o.Progress = bar.count
 	began := time.Now()
 	outcomes, took, err := load.Run(c.Context, client, requests, o)
 	bar.remove()
@@ -413,28 +413,4 @@ func (v *benchServeVerb) draw(c *cli.Context, runs []load.Saved) error {
 		return nil
 	}
 	return p.Text(c.App.Writer, 60, 16)
-}
-
-// requestBar shows how many requests have ended.
-type requestBar struct {
-	drawing
-	c     *cli.Context
-	shown bool
-	since time.Time
-	last  time.Time
-}
-
-func (v *benchServeVerb) bar(c *cli.Context) *requestBar {
-	return &requestBar{c: c, shown: !v.noBar && isTerminal(c.App.ErrWriter), since: time.Now()}
-}
-
-func (b *requestBar) requests(done, total int) {
-	now := time.Now()
-	if !b.shown || done < total && now.Sub(b.last) < 100*time.Millisecond {
-		return
-	}
-	b.last = now
-	rate := float64(done) / max(now.Sub(b.since).Seconds(), 1e-3)
-	b.draw(b.c.App.ErrWriter, fmt.Sprintf("%d of %d requests  %.2f/s", done, total, rate),
-		int64(done), int64(total))
 }

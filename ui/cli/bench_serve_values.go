@@ -3,8 +3,10 @@
 package cli
 
 import (
+	"cmp"
 	"math"
 	"net"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -129,4 +131,10 @@ func (v *benchServeVerb) readRest(c *cli.Context) error {
 
 func joinHostPort(host string, port int) string {
 	return net.JoinHostPort(host, strconv.Itoa(port))
+}
+
+// portKey is the key that another server is sent.
+func portKey() string {
+	return cmp.Or(os.Getenv("OSSRUN_API_KEY"), os.Getenv("VLLM_API_KEY"),
+		os.Getenv("OPENAI_API_KEY"))
 }

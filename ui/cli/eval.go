@@ -1,19 +1,330 @@
-// ossrun eval: not in this version yet. The verb exists so that its name and its help are known and
-// the way around it is told; it fails plainly instead of pretending.
+// ossrun eval: questions with known answers, calls of tools, and what no client should see, asked
+// of any OpenAI port.
 
 package cli
 
-import "github.com/urfave/cli/v2"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/ossrun/ossrun/runtime/endpoint"
+	"github.com/ossrun/ossrun/runtime/eval"
+	"github.com/ossrun/ossrun/runtime/process"
+)
+
+// evalVerb is what the flags of ossrun eval say.
+type evalVerb struct {
+	baseURL, api string
+	sampler      eval.Sampler
+	run          eval.Run
+	data, fetch  string
+	examples     int
+	k, turns     int
+}
 
 func evalCommand() *cli.Command {
-	const instead = "any evaluation tool that speaks the OpenAI API can use `ossrun serve`"
 	return &cli.Command{
 		Name:  "eval",
-		Usage: "grade a model on questions with known answers (not in this version yet)",
-		Description: "This version cannot do it yet: " + instead + ".\n\n" +
-			"Example: ossrun eval --help",
-		Action: func(*cli.Context) error {
-			return fail(exitFailure, "eval is not in this version yet: %s", instead)
+		Usage: "grade a model behind any OpenAI port: GPQA, AIME 2025, calls of tools",
+		Description: "Example: ossrun eval gpqa --data gpqa_diamond.csv --reasoning-effort low\n" +
+			"         ossrun eval compat --base-url http://127.0.0.1:8000\n\n" +
+			"No questions are shipped: name a file with --data, or a command that prints one " +
+			"with --fetch.",
+		Subcommands: []*cli.Command{
+			questionsCommand(eval.GPQA, "GPQA diamond: four choices, in an order drawn by --seed",
+				8),
+			questionsCommand(eval.AIME25, "AIME 2025: integers", 16),
+			compatCommand(), faultsCommand(),
+		},
+		Action: func(c *cli.Context) error {
+			if c.NArg() > 0 {
+				return fail(exitUsage, "eval knows gpqa, aime25, compat and harmony, not %q",
+					c.Args().First())
+			}
+			return cli.ShowSubcommandHelp(c)
 		},
 	}
+}
+
+func (v *evalVerb) flags() []cli.Flag {
+	v.baseURL, v.api = "http://127.0.0.1:8000", string(eval.Responses)
+	v.sampler = eval.Sampler{Temperature: 1, MaxTokens: 131072}
+	v.run.Threads = 32
+	s := &v.sampler
+	return []cli.Flag{
+		text(&v.baseURL, "base-url", groupServer, "the server's `URL`"),
+		text(&s.Model, "model", groupServer, "`M` as the server names it (default: the first "+
+			"that it lists)"),
+		between(&s.Temperature, "temperature", func(t float64) bool { return t >= 0 && t <= 2 },
+			"lie between 0 and 2", groupRequests, "of the sampling"),
+		atLeast(&s.MaxTokens, "max-tokens", 1, groupRequests, "tokens of an answer at most, "+
+			"reasoning included"),
+		atLeast(&v.run.Threads, "n-threads", 1, groupRequests, "requests at once"),
+		&cli.BoolFlag{Name: "json", Category: groupResult, Usage: "as one JSON object"},
+	}
+}
+
+// sampler opens the port.
+func (v *evalVerb) open(c *cli.Context) error {
+	if err := noArguments(c); err != nil {
+		return err
+	}
+	client, err := endpoint.New(v.baseURL, portKey())
+	if err != nil {
+		return fail(exitUsage, "%s", err)
+	}
+	v.sampler.Client, v.sampler.API = client, eval.API(v.api)
+	if v.sampler.Model == "" {
+		if v.sampler.Model, err = client.FirstModel(c.Context); err != nil {
+			return fail(exitFailure, "%s", err)
+		}
+	}
+	return nil
+}
+
+func questionsCommand(kind, usage string, attempts int) *cli.Command {
+	v := &evalVerb{}
+	flags := append(v.flags(),
+		text(&v.data, "data", groupRequests, "the questions' `FILE`: CSV or JSON lines"),
+		text(&v.fetch, "fetch", groupRequests, "a `COMMAND` that prints them, in place of --data"),
+		parsed("reasoning-effort", "low,medium,high", groupRequests, "efforts, with commas between",
+			func(s string) error { return v.readEfforts(s) }),
+		atLeast(&v.run.Attempts, "attempts", 1, groupRequests, fmt.Sprintf(
+			"times to ask each question (default: %d)", attempts)),
+		atLeast(&v.examples, "examples", 0, groupRequests, "ask the first `N` questions only"),
+		&cli.Uint64Flag{Name: "seed", Category: groupRequests, Destination: &v.run.Seed,
+			Usage: "of the choices' order"},
+		oneOf(&v.api, "api", groupRequests, "responses or chat", "responses", "chat"),
+		text(&v.run.Journal, "results", groupResult, "keep every attempt in `FILE`, and go on from "+
+			"what is there"))
+	return &cli.Command{Name: kind, Usage: usage, Flags: flags,
+		Description: "Example: ossrun eval " + kind + " --data FILE --results " + kind + ".jsonl",
+		Action: func(c *cli.Context) error {
+			if v.run.Attempts == 0 {
+				v.run.Attempts = attempts
+			}
+			if v.run.Efforts == nil {
+				v.run.Efforts = []string{"low", "medium", "high"}
+			}
+			v.run.Eval = kind
+			return v.questions(c)
+		}}
+}
+
+func (v *evalVerb) readEfforts(s string) error {
+	v.run.Efforts = nil
+	for _, e := range strings.Split(strings.ToLower(s), ",") {
+		e = strings.TrimSpace(e)
+		if !slices.Contains([]string{"low", "medium", "high"}, e) {
+			return fail(exitUsage, "--reasoning-effort must be low, medium or high, with commas "+
+				"between, not %q", s)
+		}
+		v.run.Efforts = append(v.run.Efforts, e)
+	}
+	return nil
+}
+
+func (v *evalVerb) questions(c *cli.Context) error {
+	list, err := v.read(c)
+	if err != nil {
+		return err
+	}
+	if err := v.open(c); err != nil {
+		return err
+	}
+	defer v.sampler.Client.Close()
+	v.run.Questions, v.run.Sampler = list, v.sampler
+	bar := newCountBar(c, "attempts")
+	v.run.Progress = func(done, total, correct int) {
+		bar.note = fmt.Sprintf("%.1f %% right so far", 100*float64(correct)/float64(done))
+		bar.count(done, total)
+	}
+	attempts, err := v.run.Do(c.Context)
+	bar.remove()
+	scores := eval.Scores(v.run.Efforts, attempts)
+	if c.Bool("json") {
+		return errors.Join(writeJSON(c.App.Writer, map[string]any{"eval": v.run.Eval,
+			"model": v.sampler.Model, "seed": v.run.Seed, "attempts": v.run.Attempts,
+			"scores": scores}), err)
+	}
+	v.print(c, scores)
+	failures := map[string]int{}
+	for _, a := range attempts {
+		if a.Error != "" {
+			failures[a.Error]++
+		}
+	}
+	printCounts(c, failures)
+	switch {
+	case errors.Is(err, context.Canceled) && v.run.Journal != "":
+		fmt.Fprintf(c.App.ErrWriter, "interrupted; the same command goes on from %s\n",
+			v.run.Journal)
+	case err == nil && len(failures) > 0:
+		return fail(exitFailure, "some attempts have no reply: the same command with --results "+
+			"asks only them again")
+	}
+	return err
+}
+
+// read takes the questions from where the flags say.
+func (v *evalVerb) read(c *cli.Context) ([]eval.Question, error) {
+	var raw []byte
+	var err error
+	switch {
+	case v.data != "" && v.fetch != "":
+		return nil, fail(exitUsage, "--data and --fetch name two sources: leave one out")
+	case v.data != "":
+		raw, err = os.ReadFile(v.data)
+	case v.fetch != "":
+		cmd := exec.CommandContext(c.Context, "sh", "-c", v.fetch)
+		process.OwnGroup(cmd)
+		cmd.Cancel = func() error { return process.Interrupt(cmd) }
+		cmd.WaitDelay, cmd.Stderr = 5*time.Second, c.App.ErrWriter
+		raw, err = cmd.Output()
+	default:
+		return nil, fail(exitUsage, "questions are not shipped: name their file with --data, or a "+
+			"command that prints them with --fetch")
+	}
+	if err != nil {
+		return nil, fail(exitUsage, "the questions: %s", err)
+	}
+	list, err := eval.ReadQuestions(v.run.Eval, raw)
+	if err != nil {
+		return nil, fail(exitUsage, "the questions: %s", err)
+	}
+	if v.examples > 0 {
+		list = list[:min(v.examples, len(list))]
+	}
+	return list, nil
+}
+
+// print is the table, with the guide's figures beside ours where the model is one of the two.
+func (v *evalVerb) print(c *cli.Context, scores []eval.Score) {
+	model := ""
+	for _, name := range []string{"120b", "20b"} {
+		if model == "" && strings.Contains(v.sampler.Model, name) {
+			model = name
+		}
+	}
+	t := tabwriter.NewWriter(c.App.Writer, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "%s, %s\tscore\t95 %%\tguide\tattempts\tno answer\tfailed\ttokens\treasoning\n",
+		v.run.Eval, v.sampler.Model)
+	for _, s := range scores {
+		guide := "-"
+		if p, ok := eval.Published(model, v.run.Eval, s.Effort); ok {
+			guide = fmt.Sprintf("%.1f", p)
+		}
+		fmt.Fprintf(t, "%s\t%.1f\t±%.1f\t%s\t%d\t%d\t%d\t%.0f\t%.0f\n", s.Effort, s.Percent,
+			s.HalfWidth, guide, s.Attempts, s.NoAnswer, s.Failed, s.OutputTokens, s.ReasoningTokens)
+	}
+	_ = t.Flush() // of a writer that has no error of its own
+	if model != "" {
+		fmt.Fprintln(c.App.Writer, "guide: published in the gpt-oss guide for vLLM, without tools")
+	}
+}
+
+// printCounts lists texts by how often they came, on stderr.
+func printCounts(c *cli.Context, counts map[string]int) {
+	for _, text := range slices.Sorted(maps.Keys(counts)) {
+		fmt.Fprintf(c.App.ErrWriter, "  %d times: %s\n", counts[text], text)
+	}
+}
+
+func compatCommand() *cli.Command {
+	v := &evalVerb{k: 1}
+	return &cli.Command{Name: "compat", Usage: "thirty tasks that want a tool, over both APIs, " +
+		"whole and streamed: the shape of OpenAI's guide to verifying implementations",
+		Description: "Example: ossrun eval compat --base-url http://127.0.0.1:8000 -k 5\n\n" +
+			"A run passes where the right tool is called with the right arguments, reasoning " +
+			"comes with it, and the\n" +
+			"tool's result is answered. OpenAI's bar: no invalid request, over 90 % on both.",
+		Flags: append(v.flags(), atLeast(&v.k, "k", 1, groupRequests, "runs of each task")),
+		Action: func(c *cli.Context) error {
+			if err := v.open(c); err != nil {
+				return err
+			}
+			defer v.sampler.Client.Close()
+			return v.compat(c)
+		}}
+}
+
+func (v *evalVerb) compat(c *cli.Context) error {
+	bar := newCountBar(c, "runs")
+	var rows []eval.CompatRow
+	done := 0
+	for _, api := range []eval.API{eval.Responses, eval.Chat} {
+		for _, stream := range []bool{false, true} {
+			s := v.sampler
+			s.API = api
+			rows = append(rows, eval.Compat(c.Context, s, stream, v.k, v.run.Threads, func() {
+				done++
+				bar.count(done, 4*v.k*eval.Tasks)
+			}))
+		}
+	}
+	bar.remove()
+	if err := c.Context.Err(); err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return writeJSON(c.App.Writer, map[string]any{"model": v.sampler.Model, "k": v.k,
+			"rows": rows})
+	}
+	t := tabwriter.NewWriter(c.App.Writer, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "API\tstream\truns\tinvalid\tpass@%d\tpass^%d\n", v.k, v.k)
+	why := map[string]int{}
+	for _, r := range rows {
+		fmt.Fprintf(t, "%s\t%v\t%d\t%d\t%.1f %%\t%.1f %%\n", r.API, r.Stream, r.Runs, r.Invalid,
+			100*r.PassAtK, 100*r.PassAllK)
+		for text, n := range r.Why {
+			why[text] += n
+		}
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	printCounts(c, why)
+	return nil
+}
+
+func faultsCommand() *cli.Command {
+	v := &evalVerb{turns: 1000}
+	var stream bool
+	return &cli.Command{Name: "harmony", Usage: "turns with tools, and how many of a " +
+		"thousand show a client what it should not see: leaked tokens, tools that do not exist, " +
+		"broken arguments",
+		Description: "Example: ossrun eval harmony --turns 1000 --api chat",
+		Flags: append(v.flags(), atLeast(&v.turns, "turns", 1, groupRequests, "how many"),
+			oneOf(&v.api, "api", groupRequests, "responses or chat", "responses", "chat"),
+			toggle(&stream, "stream", groupRequests, "ask for streams")),
+		Action: func(c *cli.Context) error {
+			if err := v.open(c); err != nil {
+				return err
+			}
+			defer v.sampler.Client.Close()
+			bar := newCountBar(c, "turns")
+			done := 0
+			f := eval.CountFaults(c.Context, v.sampler, stream, v.turns, v.run.Threads, func() {
+				done++
+				bar.count(done, v.turns)
+			})
+			bar.remove()
+			if c.Bool("json") {
+				return errors.Join(writeJSON(c.App.Writer, f), c.Context.Err())
+			}
+			fmt.Fprintf(c.App.Writer, "%d of %d turns were faulty: %.1f in 1,000; %d requests had "+
+				"no answer\n", f.Faulty, f.Turns, f.PerMille, f.Failed)
+			printCounts(c, f.Why)
+			return c.Context.Err()
+		}}
 }

@@ -5,10 +5,12 @@ package cli
 import (
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
+	"github.com/urfave/cli/v2"
 )
 
 // drawing is a bar that appears with the first draw. Its owner's mutex protects it.
@@ -53,6 +55,32 @@ func showProgress(t Terminal) func(what string) (show func(done, total int64), d
 		s := newWorkScreen(t, what)
 		return s.progress, s.clear
 	}
+}
+
+// countBar is a bar for a person over things that are counted.
+type countBar struct {
+	drawing
+	c     *cli.Context
+	what  string
+	note  string // stands behind the count
+	off   bool
+	since time.Time
+	last  time.Time
+}
+
+func newCountBar(c *cli.Context, what string) *countBar {
+	return &countBar{c: c, what: what, off: !isTerminal(c.App.ErrWriter), since: time.Now()}
+}
+
+func (b *countBar) count(done, total int) {
+	now := time.Now()
+	if b.off || done < total && now.Sub(b.last) < 100*time.Millisecond {
+		return
+	}
+	b.last = now
+	rate := float64(done) / max(now.Sub(b.since).Seconds(), 1e-3)
+	b.draw(b.c.App.ErrWriter, strings.TrimSpace(fmt.Sprintf("%d of %d %s  %.2f/s  %s", done, total,
+		b.what, rate, b.note)), int64(done), int64(total))
 }
 
 // workScreen is a bar for a person, from a while after the work began.

@@ -101,18 +101,6 @@ func Run(ctx context.Context, c *endpoint.Client, requests []Request, o Options)
 	return outcomes, time.Since(began), ctx.Err()
 }
 
-// FirstModel is the model that a server lists first.
-func FirstModel(ctx context.Context, c *endpoint.Client) (string, error) {
-	var list struct{ Data []struct{ ID string } }
-	if err := c.Call(ctx, "GET", "/v1/models", nil, &list); err != nil {
-		return "", fmt.Errorf("which models the server has: %w", err)
-	}
-	if len(list.Data) == 0 {
-		return "", fmt.Errorf("%s lists no model: name one with --model", c.Root())
-	}
-	return list.Data[0].ID, nil
-}
-
 // arrivals is when each request is due after the start. Gaps follow a gamma distribution of shape
 // burstiness; their sum is made what the rate says, as in vLLM, so that short runs have their rate
 // too.

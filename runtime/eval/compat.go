@@ -1,0 +1,256 @@
+// Does a server do tools right: the thirty tasks, over both APIs, whole and streamed; and how often
+// a client sees something that it never should.
+
+package eval
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/ossrun/ossrun/harmony/jsondoc"
+)
+
+// CompatRow is one API, whole or streamed.
+type CompatRow struct {
+	API     API  `json:"api"`
+	Stream  bool `json:"stream"`
+	Tasks   int  `json:"tasks"`
+	Runs    int  `json:"runs"` // tasks times k
+	Passed  int  `json:"passed"`
+	Invalid int  `json:"invalid"` // runs in which the server refused a request
+	// PassAtK is the share of tasks that at least one of k runs passed, PassAllK that all did
+	PassAtK  float64        `json:"pass_at_k"`
+	PassAllK float64        `json:"pass_all_k"`
+	Why      map[string]int `json:"why"` // why runs did not pass
+}
+
+// Compat runs every task k times over one API.
+func Compat(ctx context.Context, s Sampler, stream bool, k, threads int,
+	progress func()) CompatRow {
+	row := CompatRow{API: s.API, Stream: stream, Tasks: len(tasks), Runs: k * len(tasks),
+		Why: map[string]int{}}
+	passed := make([]int, len(tasks))
+	var mu sync.Mutex
+	each(ctx, row.Runs, threads, func(n int) {
+		why, invalid := s.compat(ctx, &tasks[n%len(tasks)], stream)
+		mu.Lock()
+		defer mu.Unlock()
+		if why == "" {
+			row.Passed++
+			passed[n%len(tasks)]++
+		} else {
+			row.Why[why]++
+		}
+		row.Invalid += one(invalid)
+		if progress != nil {
+			progress()
+		}
+	})
+	for _, n := range passed {
+		row.PassAtK += float64(one(n > 0)) / float64(len(tasks))
+		row.PassAllK += float64(one(n == k)) / float64(len(tasks))
+	}
+	return row
+}
+
+// each calls do(0..n-1), threads of them at once, until ctx ends.
+func each(ctx context.Context, n, threads int, do func(int)) {
+	var running sync.WaitGroup
+	work := make(chan int)
+	for range min(max(threads, 1), n) {
+		running.Add(1)
+		go func() {
+			defer running.Done()
+			for i := range work {
+				do(i)
+			}
+		}()
+	}
+	for i := range n {
+		select {
+		case work <- i:
+			continue
+		case <-ctx.Done():
+		}
+		break
+	}
+	close(work)
+	running.Wait()
+}
+
+// compat runs one task: a call, its result, an answer. It returns why that did not pass.
+func (s *Sampler) compat(ctx context.Context, k *task, stream bool) (why string, invalid bool) {
+	input := s.firstInput(k.text)
+	first, err := s.take(ctx, input, stream)
+	if err != nil {
+		return "the first request: " + err.Error(), refused(err)
+	}
+	switch {
+	case len(first.faults) > 0:
+		return first.faults[0], false
+	case first.cut:
+		return "the limit of tokens came first", false
+	case first.reasoning == "":
+		return "no reasoning came with the first turn", false
+	case len(first.calls) == 0:
+		return "no tool was called", false
+	}
+	at := slices.IndexFunc(first.calls, func(c call) bool { return c.name == k.tool })
+	if at < 0 {
+		return "another tool was called", false
+	}
+	if why := k.judge(first.calls[at].arguments); why != "" {
+		return why, false
+	}
+	second, err := s.take(ctx, slices.Concat(input, first.items, s.results(first)), stream)
+	if err != nil {
+		return "the second request: " + err.Error(), refused(err)
+	}
+	if len(second.faults) > 0 {
+		return "the second turn: " + second.faults[0], false
+	}
+	return "", false
+}
+
+// judge holds arguments to the tool's schema and to what the task leaves no choice about.
+func (k *task) judge(arguments string) string {
+	var given map[string]any
+	if json.Unmarshal([]byte(arguments), &given) != nil {
+		return "arguments that are not a JSON object"
+	}
+	for _, o := range tools {
+		if o.Name != k.tool {
+			continue
+		}
+		schema, err := jsondoc.Parse(o.Parameters, jsondoc.Lenient)
+		if err != nil {
+			return "our own schema: " + err.Error()
+		}
+		if why := fits(given, schema); why != "" {
+			return "arguments that break the schema: " + why
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(k.wanted)) {
+		if !alike(given[name], k.wanted[name]) {
+			return fmt.Sprintf("another argument than was asked for: %s", name)
+		}
+	}
+	return ""
+}
+
+// alike compares what a person would call the same.
+func alike(given, wanted any) bool {
+	switch w := wanted.(type) {
+	case string:
+		g, ok := given.(string)
+		return ok && strings.EqualFold(strings.TrimSpace(g), w)
+	case map[string]any:
+		g, ok := given.(map[string]any)
+		for name := range w {
+			ok = ok && alike(g[name], w[name])
+		}
+		return ok
+	}
+	return reflect.DeepEqual(given, wanted)
+}
+
+// fits holds a value to the few keywords that the tools' schemas use.
+func fits(v any, schema *jsondoc.Value) string {
+	if list := schema.Get("enum"); list != nil && !slices.ContainsFunc(list.Items,
+		func(e *jsondoc.Value) bool { return e.Text == v }) {
+		return fmt.Sprintf("%v is not offered", v)
+	}
+	switch kind := schema.Member("type").Text; kind {
+	case "string":
+		_, ok := v.(string)
+		return unless(ok, v, kind)
+	case "number":
+		_, ok := v.(float64)
+		return unless(ok, v, kind)
+	case "integer":
+		n, ok := v.(float64)
+		return unless(ok && n == float64(int64(n)), v, kind)
+	case "array":
+		list, ok := v.([]any)
+		why := unless(ok, v, kind)
+		for _, e := range list {
+			if why == "" {
+				why = fits(e, schema.Member("items"))
+			}
+		}
+		return why
+	}
+	m, ok := v.(map[string]any)
+	if !ok {
+		return unless(false, v, "object")
+	}
+	for _, name := range schema.Member("required").Items {
+		if _, ok := m[name.Text]; !ok {
+			return name.Text + " is missing"
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		inner := schema.Member("properties").Get(name)
+		if inner == nil {
+			return name + " is not in it"
+		}
+		if why := fits(m[name], inner); why != "" {
+			return name + ": " + why
+		}
+	}
+	return ""
+}
+
+func unless(ok bool, v any, kind string) string {
+	if ok {
+		return ""
+	}
+	return fmt.Sprintf("%v is not of the type %s", v, kind)
+}
+
+// Faults is what clients saw in a number of turns that they never should.
+type Faults struct {
+	Turns    int            `json:"turns"`
+	Faulty   int            `json:"faulty"`
+	PerMille float64        `json:"faulty_per_1000_turns"`
+	Failed   int            `json:"failed"` // requests without an answer
+	Why      map[string]int `json:"why"`
+}
+
+// CountFaults takes turns over the thirty tasks.
+func CountFaults(ctx context.Context, s Sampler, stream bool, turns, threads int,
+	progress func()) Faults {
+	f := Faults{Why: map[string]int{}}
+	var mu sync.Mutex
+	each(ctx, turns, threads, func(n int) {
+		t, err := s.take(ctx, s.firstInput(tasks[n%len(tasks)].text), stream)
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			f.Failed++
+			f.Why[err.Error()]++
+		default:
+			f.Turns++
+			f.Faulty += one(len(t.faults) > 0)
+			for _, fault := range t.faults {
+				f.Why[fault]++
+			}
+		}
+		if progress != nil {
+			progress()
+		}
+	})
+	if f.Turns > 0 {
+		f.PerMille = 1000 * float64(f.Faulty) / float64(f.Turns)
+	}
+	return f
+}

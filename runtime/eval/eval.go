@@ -1,0 +1,210 @@
+// Package eval grades a model behind any OpenAI port: questions with known answers, calls of tools,
+// and what no client should ever see.
+//
+// It returns data and prints nothing. What must stay true: an attempt that has been graded is on
+// disk before the next result is counted, so an interrupted run goes on where it was; what a
+// server refuses is an attempt without an answer, not a wrong answer in silence; the same seed asks
+// the same questions in the same words.
+package eval
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+)
+
+// Attempt is one question asked once.
+type Attempt struct {
+	Eval     string `json:"eval"`
+	Model    string `json:"model"`
+	Effort   string `json:"effort"`
+	Seed     uint64 `json:"seed"`
+	Question string `json:"question"` // its ID
+	Number   int    `json:"attempt"`
+	Correct  bool   `json:"correct"`
+	Given    string `json:"given"` // what was read as the answer; empty: none was found
+	Wanted   string `json:"wanted"`
+	Error    string `json:"error,omitempty"` // why there is no reply
+	Reply    string `json:"reply"`
+
+	OutputTokens    int     `json:"output_tokens"`
+	ReasoningTokens int     `json:"reasoning_tokens"`
+	Seconds         float64 `json:"seconds"`
+}
+
+// key tells attempts apart.
+func (a *Attempt) key() string {
+	return fmt.Sprint(a.Eval, "\x00", a.Model, "\x00", a.Effort, "\x00", a.Seed, "\x00", a.Question,
+		"\x00", a.Number)
+}
+
+// Run is what is asked.
+type Run struct {
+	Eval      string // gpqa or aime25
+	Questions []Question
+	Efforts   []string
+	Attempts  int // of each question at each effort
+	Threads   int // requests at once
+	Seed      uint64
+	Sampler   Sampler
+	Journal   string // the file of attempts; empty: none, nothing can be resumed
+	Progress  func(done, total, correct int)
+}
+
+// Do asks what the journal does not have yet and returns all attempts of the run. When ctx ends it
+// returns those that there are, and its error. An attempt without a reply is asked anew by the next
+// run.
+func (r *Run) Do(ctx context.Context) ([]Attempt, error) {
+	journal, done, err := openJournal(r.Journal)
+	if err != nil {
+		return nil, err
+	}
+	var todo, list []Attempt
+	for _, effort := range r.Efforts {
+		for n := range r.Attempts {
+			for _, q := range r.Questions {
+				a := Attempt{Eval: r.Eval, Model: r.Sampler.Model, Effort: effort, Seed: r.Seed,
+					Question: q.ID, Number: n}
+				if old, ok := done[a.key()]; ok {
+					list = append(list, old)
+				} else {
+					todo = append(todo, a)
+				}
+			}
+		}
+	}
+	questions := map[string]*Question{}
+	for i := range r.Questions {
+		questions[r.Questions[i].ID] = &r.Questions[i]
+	}
+	total, correct := len(list)+len(todo), 0
+	for _, a := range list {
+		correct += one(a.Correct)
+	}
+	results := make(chan Attempt)
+	work := make(chan Attempt)
+	var asking sync.WaitGroup
+	for range min(max(r.Threads, 1), len(todo)) {
+		asking.Add(1)
+		go func() {
+			defer asking.Done()
+			for a := range work {
+				r.ask(ctx, &a, questions[a.Question])
+				results <- a
+			}
+		}()
+	}
+	go func() {
+		defer close(results)
+		defer asking.Wait()
+		defer close(work)
+		for _, a := range todo {
+			select {
+			case work <- a:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	for a := range results {
+		if ctx.Err() != nil && a.Error != "" {
+			continue // it was interrupted
+		}
+		if a.Error == "" {
+			err = errors.Join(err, journal.write(&a))
+		}
+		list = append(list, a)
+		correct += one(a.Correct)
+		if r.Progress != nil {
+			r.Progress(len(list), total, correct)
+		}
+	}
+	return list, errors.Join(err, journal.close(), ctx.Err())
+}
+
+func one(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// ask makes an attempt.
+func (r *Run) ask(ctx context.Context, a *Attempt, q *Question) {
+	text, wanted := q.ask(r.Seed, a.Number)
+	reply, err := r.Sampler.Sample(ctx, text, a.Effort)
+	a.Wanted, a.Seconds = wanted, reply.Seconds
+	if err != nil {
+		a.Error = err.Error()
+		return
+	}
+	a.Reply, a.OutputTokens, a.ReasoningTokens = reply.Text, reply.OutputTokens,
+		reply.ReasoningTokens
+	a.Given = q.read(reply.Text)
+	a.Correct = a.Given == wanted
+}
+
+// journal is the file of attempts, one a line.
+type journal struct{ file *os.File }
+
+// openJournal reads what is there. A last line that was cut is dropped.
+func openJournal(name string) (*journal, map[string]Attempt, error) {
+	done := map[string]Attempt{}
+	if name == "" {
+		return &journal{}, done, nil
+	}
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open the results: %w", err)
+	}
+	in, good := bufio.NewReaderSize(f, 1<<20), int64(0)
+	for number := 1; ; number++ {
+		line, err := in.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		var a Attempt
+		if err == nil {
+			err = json.Unmarshal(line, &a)
+		}
+		if err != nil {
+			return nil, nil, errors.Join(fmt.Errorf("%s, line %d is not an attempt: %w; name "+
+				"another file for the results", name, number, err), f.Close())
+		}
+		good += int64(len(line))
+		done[a.key()] = a
+	}
+	if err = f.Truncate(good); err == nil {
+		_, err = f.Seek(good, io.SeekStart)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("open the results: %w", err), f.Close())
+	}
+	return &journal{f}, done, nil
+}
+
+func (j *journal) write(a *Attempt) error {
+	if j.file == nil {
+		return nil
+	}
+	line, err := json.Marshal(a)
+	if err == nil {
+		_, err = j.file.Write(append(line, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("keep a result: %w", err)
+	}
+	return nil
+}
+
+func (j *journal) close() error {
+	if j.file == nil {
+		return nil
+	}
+	return j.file.Close()
+}

@@ -1,0 +1,156 @@
+package eval
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/ossrun/ossrun/runtime/endpoint"
+)
+
+func TestMain(m *testing.M) {
+	firstPause = time.Millisecond
+	goleak.VerifyTestMain(m)
+}
+
+// scripted is a server that answers by rules, over both APIs.
+type scripted struct {
+	// reply answers a text at an effort
+	reply func(text, effort string) string
+	// spoil changes what the tools' answers hold
+	spoil func(m *message)
+	// busy is how many requests get 503 first
+	busy int
+
+	mu   sync.Mutex
+	seen int
+}
+
+func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	s.seen++
+	busy := s.seen <= s.busy
+	s.mu.Unlock()
+	if busy {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprint(w, `{"error":{"message":"loading"}}`)
+		return
+	}
+	var body struct {
+		Stream    bool
+		Tools     []json.RawMessage
+		Messages  []json.RawMessage
+		Input     []json.RawMessage
+		Reasoning struct{ Effort string }
+		Effort    string `json:"reasoning_effort"`
+	}
+	_ = json.NewDecoder(r.Body).Decode(&body)
+	chat := strings.HasSuffix(r.URL.Path, "/chat/completions")
+	input := append(body.Messages, body.Input...)
+	var first struct{ Content string }
+	_ = json.Unmarshal(input[0], &first)
+	m := message{Role: "assistant", Reasoning: "I think."}
+	switch {
+	case len(body.Tools) == 0:
+		m.Content = s.reply(first.Content, body.Reasoning.Effort+body.Effort)
+	case len(input) == 1:
+		for _, k := range tasks {
+			if k.text == first.Content {
+				arguments, _ := json.Marshal(k.wanted)
+				if k.tool == "create_event" && k.wanted["title"] == nil {
+					arguments = append([]byte(`{"title":"x",`), arguments[1:]...)
+				}
+				m.ToolCalls = []chatCall{{ID: "call_1", Type: "function",
+					Function: chatFunction{k.tool, string(arguments)}}}
+			}
+		}
+	default:
+		m.Content = "Done."
+	}
+	if s.spoil != nil {
+		s.spoil(&m)
+	}
+	switch {
+	case m.Role == "refuse":
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprint(w, `{"error":{"message":"no"}}`)
+	case chat:
+		writeChat(w, &m, body.Stream)
+	default:
+		writeResponse(w, &m, body.Stream)
+	}
+}
+
+func writeChat(w http.ResponseWriter, m *message, stream bool) {
+	if !stream {
+		b, _ := json.Marshal(map[string]any{"choices": []any{map[string]any{"message": m}},
+			"usage": map[string]any{"completion_tokens": 7,
+				"completion_tokens_details": map[string]int{"reasoning_tokens": 3}}})
+		_, _ = w.Write(b)
+		return
+	}
+	send := func(delta any) {
+		b, _ := json.Marshal(map[string]any{"choices": []any{map[string]any{"delta": delta}}})
+		fmt.Fprintf(w, "data: %s\n\n", b)
+	}
+	send(map[string]string{"role": "assistant", "reasoning": m.Reasoning})
+	for i, c := range m.ToolCalls {
+		half := len(c.Function.Arguments) / 2
+		rest := chatCall{Index: i, Function: chatFunction{Arguments: c.Function.Arguments[half:]}}
+		c.Index, c.Function.Arguments = i, c.Function.Arguments[:half]
+		send(map[string]any{"tool_calls": []chatCall{c}})
+		send(map[string]any{"tool_calls": []chatCall{rest}})
+	}
+	send(map[string]string{"content": m.Content})
+	fmt.Fprint(w, "data: [DONE]\n\n")
+}
+
+func writeResponse(w http.ResponseWriter, m *message, stream bool) {
+	output := []any{map[string]any{"type": "reasoning", "id": "rs_1", "content": []any{
+		map[string]string{"type": "reasoning_text", "text": m.Reasoning}}}}
+	type delta struct{ kind, text string }
+	deltas := []delta{{"response.reasoning_text.delta", m.Reasoning}}
+	for _, c := range m.ToolCalls {
+		output = append(output, map[string]string{"type": "function_call", "call_id": c.ID,
+			"name": c.Function.Name, "arguments": c.Function.Arguments})
+		deltas = append(deltas, delta{"response.function_call_arguments.delta",
+			c.Function.Arguments})
+	}
+	if m.Content != "" {
+		output = append(output, map[string]any{"type": "message", "role": "assistant",
+			"content": []any{map[string]string{"type": "output_text", "text": m.Content}}})
+		deltas = append(deltas, delta{"response.output_text.delta", m.Content})
+	}
+	whole := map[string]any{"status": "completed", "output": output, "usage": map[string]any{
+		"output_tokens": 7, "output_tokens_details": map[string]int{"reasoning_tokens": 3}}}
+	if !stream {
+		b, _ := json.Marshal(whole)
+		_, _ = w.Write(b)
+		return
+	}
+	for _, d := range deltas {
+		b, _ := json.Marshal(map[string]string{"type": d.kind, "delta": d.text})
+		fmt.Fprintf(w, "event: %s\ndata: %s\n\n", d.kind, b)
+	}
+	b, _ := json.Marshal(map[string]any{"type": "response.completed", "response": whole})
+	fmt.Fprintf(w, "event: response.completed\ndata: %s\n\n", b)
+}
+
+// sampler asks the server.
+func (s *scripted) sampler(t *testing.T, api API) Sampler {
+	t.Helper()
+	srv := httptest.NewServer(s)
+	c, err := endpoint.New(srv.URL, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close(); srv.Close() })
+	return Sampler{Client: c, Model: "m", API: api, MaxTokens: 100}
+}
