@@ -21,8 +21,8 @@ import (
 	"strings"
 )
 
-// open are the paths that need no key: probes and scrapers have none.
-var open = []string{"/health", "/ready", "/version", "/api/version", "/metrics"}
+// open are the paths that need no key: probes and scrapers have none, and the page asks for it.
+var open = []string{"/", "/health", "/ready", "/version", "/api/version", "/metrics"}
 
 // admit is why a request is refused before it is looked at, nil if it is not.
 func (p *port) admit(r *http.Request) *fault {

@@ -152,7 +152,7 @@ func (p *port) routes() map[string]methods {
 		"/version":    {"GET": p.showVersion},
 		"/metrics":    {"GET": p.showMetrics},
 
-		"/{$}": {"HEAD": alive, "": refuseRoute(routesHint)},
+		"/{$}": {"GET": p.showPage, "": refuseRoute(routesHint)},
 		"/":    {"": refuseRoute(routesHint)},
 	}
 }
@@ -174,11 +174,8 @@ func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Sprintf("%s is not possible for %s, only %s", r.Method, r.URL.Path, allowed)))
 }
 
-// alive tells clients that look first, as Claude Code does, that somebody is here.
-func alive(e *exchange, _ *http.Request) { e.WriteHeader(http.StatusOK) }
-
 const routesHint = "the API is under /v1/: chat/completions, responses, completions, messages, " +
-	"models"
+	"models; the chat page is at /"
 
 func refuseRoute(instead string) handler {
 	return func(e *exchange, r *http.Request) {

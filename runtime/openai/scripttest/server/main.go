@@ -52,7 +52,8 @@ func run(address, key string, step time.Duration, verbose, stay bool) error {
 		log = slog.New(slog.NewTextHandler(os.Stderr, nil))
 	}
 	server := &http.Server{Handler: openai.NewHandler(openai.Options{Models: m, Store: store,
-		APIKey: key, Version: "0.0.0-script", Log: log}), ReadHeaderTimeout: 30 * time.Second}
+		APIKey: key, Version: "0.0.0-script", Log: log, Tools: scripttest.Tools}),
+		ReadHeaderTimeout: 30 * time.Second}
 	if !stay {
 		go func() {
 			_, _ = io.Copy(io.Discard, os.Stdin) // until whoever started this is gone

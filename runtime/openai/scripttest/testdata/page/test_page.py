@@ -1,0 +1,211 @@
+"""The chat page and the document's page in headless Chromium, against the scripted model.
+
+  BASE_URL=http://127.0.0.1:8000/v1 API_KEY=test pytest        SHOTS=folder keeps pictures
+
+Every test fails on any message of the console that is an error, on any exception of the page, and on any request to
+another server.
+"""
+
+import os
+import re
+import shutil
+
+import pytest
+from playwright.sync_api import expect, sync_playwright
+
+ROOT = os.environ["BASE_URL"].removesuffix("/v1") + "/"
+KEY = os.environ.get("API_KEY", "")
+SHOTS = os.environ.get("SHOTS", "")
+
+
+@pytest.fixture(scope="session")
+def browser():
+    with sync_playwright() as p:
+        b = p.chromium.launch(executable_path=shutil.which("chromium") or shutil.which("chromium-browser"), args=["--no-sandbox"])
+        yield b
+        b.close()
+
+
+@pytest.fixture(params=[{}])
+def page(browser, request):
+    context = browser.new_context(**{"viewport": {"width": 1100, "height": 800}, **request.param})
+    page = context.new_page()
+    page.set_default_timeout(15000)
+    wrong = page.wrong = []
+    page.on("console", lambda m: wrong.append(m.text) if m.type == "error" and "401" not in m.text else None)
+    page.on("pageerror", lambda e: wrong.append(str(e)))
+    page.on("request", lambda r: None if r.url.startswith((ROOT, "data:")) else wrong.append(r.url))
+    page.goto(ROOT)
+    if KEY:
+        unlock(page)
+    yield page
+    context.close()
+    assert not wrong
+
+
+def unlock(page):
+    page.get_by_role("textbox", name="API key").fill(KEY)
+    page.keyboard.press("Enter")
+    expect(page.locator("#model option").first).to_be_attached()
+
+
+def ask(page, text):
+    page.locator("#text").fill(text)
+    page.keyboard.press("Enter")
+
+
+def answer(page):
+    done = page.locator("article.model").last
+    expect(page.locator("#send")).to_have_text("Send")
+    return done
+
+
+def shot(page, name):
+    if SHOTS:
+        page.screenshot(path=f"{SHOTS}/{name}.png")
+
+
+MARKDOWN = """# Title
+
+Some *soft*, **strong** and `code` text, [a link](https://example.org/x), [a bad one](javascript:alert(1)).
+
+- one
+- two
+  - inner
+1. first
+2. second
+
+| a | b |
+|---|---|
+| 1 | 2 |
+
+> quoted
+
+```go
+func main() { println("<b>") }
+```
+
+<img src=x onerror="window.broken = 1"><script>window.broken = 1</script>"""
+
+
+def test_markdown_is_nodes(page):
+    ask(page, f"[[think They want a sample.]] [[say {MARKDOWN}]]")
+    a = answer(page)
+    expect(a.locator("h1")).to_have_text("Title")
+    expect(a.locator("em")).to_have_text("soft")
+    expect(a.locator("strong")).to_have_text("strong")
+    expect(a.locator("ul ul li")).to_have_text("inner")
+    expect(a.locator("ol > li")).to_have_count(2)
+    expect(a.locator("td")).to_have_text(["1", "2"])
+    expect(a.locator("blockquote")).to_have_text("quoted")
+    expect(a.locator("pre code")).to_have_text('func main() { println("<b>") }')
+    expect(a.locator("a")).to_have_count(1)
+    assert a.locator("a").get_attribute("href") == "https://example.org/x"
+    assert "noopener" in a.locator("a").get_attribute("rel")
+    expect(a).to_contain_text('<img src=x onerror="window.broken = 1">')
+    assert a.locator("img, script").count() == 0 and page.evaluate("window.broken") is None
+    expect(a.locator("details summary")).to_have_text("Thought")
+    expect(a.locator(".facts")).to_contain_text(re.compile(r"\d+ tokens read .* written"))
+    shot(page, "markdown")
+
+
+def test_streams_and_stops(page):
+    ask(page, "[[slow 20ms]] [[think I think for a while about this one.]] [[loop la]]")
+    expect(page.locator("details[open] .thought")).to_contain_text("I think")
+    expect(page.locator("#send")).to_have_text("Stop")
+    shot(page, "streaming")
+    expect(page.locator("article.model")).to_contain_text("la la la")
+    page.keyboard.press("Escape")
+    expect(answer(page)).to_contain_text("stopped")
+
+
+def test_conversation_goes_on_and_is_kept(page):
+    ask(page, "[[think One.]] [[say First.]]")
+    expect(answer(page)).to_contain_text("First.")
+    ask(page, "[[think Two.]] [[say Second.]]")
+    expect(answer(page)).to_contain_text("Second.")
+    page.reload()
+    expect(page.locator("article.user")).to_have_count(2)
+    expect(page.locator("article.model").last).to_contain_text("Second.")
+    page.keyboard.press("Control+Shift+O")
+    expect(page.locator("article")).to_have_count(0)
+    page.locator("#chats").select_option(index=1)
+    expect(page.locator("article")).to_have_count(4)
+    page.get_by_role("button", name="Again").click()
+    expect(answer(page)).to_contain_text("Second.")
+    page.get_by_role("button", name="Edit").click()
+    expect(page.locator("#text")).to_have_value("[[think Two.]] [[say Second.]]")
+    page.on("dialog", lambda d: d.accept())
+    page.get_by_role("button", name="Delete").click()
+    expect(page.locator("article")).to_have_count(0)
+
+
+def test_tools_have_cards(page):
+    page.get_by_label("python").check()
+    page.get_by_label("web").check()
+    ask(page, '[[think I compute.]] [[call python print(6*7)]] [[call browser.search {"query":"ossrun"}]] [[say It is 42.]]')
+    a = answer(page)
+    expect(a).to_contain_text("It is 42.")
+    expect(a.locator("summary")).to_have_text(["Thought", "python", "web: ossrun"])
+    a.locator("summary", has_text="python").click()
+    expect(a.locator("details[open]")).to_contain_text("ran: print(6*7)")
+    shot(page, "tools")
+    ask(page, "[[say And on.]]")
+    expect(answer(page)).to_contain_text("And on.")
+
+
+def test_faults_are_told(page):
+    ask(page, "[[think Hm.]] [[fail]]")
+    expect(answer(page).get_by_role("alert")).to_contain_text("NaN")
+    ask(page, "[[loop la]]")
+    expect(answer(page).get_by_role("alert")).to_contain_text("repeated")
+
+
+@pytest.mark.parametrize("page", [{"color_scheme": "dark"}], indirect=True)
+def test_dark(page):
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    ask(page, f"Show me. [[think They want a sample.]] [[say {MARKDOWN}]]")
+    answer(page)
+    shot(page, "dark")
+    page.get_by_role("button", name="Theme").click()  # light
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != dark
+
+
+@pytest.mark.parametrize("page", [{"viewport": {"width": 360, "height": 740}}], indirect=True)
+def test_phone(page):
+    ask(page, f"Show me. [[think They want a sample.]] [[say {MARKDOWN}]]")
+    answer(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    shot(page, "phone")
+
+
+@pytest.mark.parametrize("page", [{"java_script_enabled": True}], indirect=True)
+def test_keyboard_alone(page):
+    assert page.evaluate("document.activeElement.id") == "text"
+    page.keyboard.type("[[say One]]")
+    page.keyboard.press("Shift+Enter")
+    page.keyboard.type("two")
+    page.keyboard.press("Enter")
+    expect(answer(page)).to_contain_text("One")
+    expect(page.locator("article.user")).to_have_text("[[say One]]\ntwo")
+    for _ in range(12):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.id") == "effort":
+            break
+    assert page.evaluate("document.activeElement.id") == "effort"
+
+
+def test_policy(page):
+    """A script that came into the page would not run."""
+    page.evaluate("""() => { const s = document.createElement('script'); s.textContent = 'window.broken = 1'; document.body.append(s); }""")
+    assert page.evaluate("window.broken") is None
+    assert "Content Security Policy" in page.wrong.pop()
+
+
+def test_foreign_frame(browser):
+    """No other page can hold this one."""
+    import urllib.request
+
+    with urllib.request.urlopen(ROOT) as r:
+        assert "frame-ancestors 'none'" in r.headers["Content-Security-Policy"]
+        assert "unsafe" not in r.headers["Content-Security-Policy"]
