@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -31,6 +32,8 @@ type connection struct {
 	command *exec.Cmd // nil for HTTP
 	ended   chan struct{}
 	cancel  context.CancelFunc // of all that the connection does
+	changed atomic.Bool        // the server has said that its tools are others now
+	progress
 }
 
 // connect starts a server, or reaches it, within the time of ctx.
@@ -70,11 +73,19 @@ func (s Server) try(ctx context.Context, kind, version string) (*connection, err
 	case kind == "sse":
 		to = &sdk.SSEClientTransport{Endpoint: s.URL, HTTPClient: s.client()}
 	default:
-		to = &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: s.client(),
-			DisableStandaloneSSE: true, MaxRetries: -1}
+		to = &sdk.StreamableClientTransport{Endpoint: s.URL,
+			HTTPClient: &http.Client{Transport: standing{headers(s.Headers)}},
+			MaxRetries: -1}
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "ossrun", Version: "1"},
-		&sdk.ClientOptions{Capabilities: &sdk.ClientCapabilities{}})
+		&sdk.ClientOptions{Capabilities: &sdk.ClientCapabilities{},
+			ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
+				c.changed.Store(true)
+			},
+			ProgressNotificationHandler: func(_ context.Context,
+				r *sdk.ProgressNotificationClientRequest) {
+				c.tell(r.Params)
+			}})
 	done := make(chan error, 1)
 	go func() { // the stream of SSE lives as long as the context of Connect
 		session, err := client.Connect(life, to, &sdk.ClientSessionOptions{

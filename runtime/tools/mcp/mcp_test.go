@@ -86,6 +86,9 @@ func example(name string) *sdk.Server {
 	add("huge", anything, func(context.Context, map[string]any) (string, error) {
 		return strings.Repeat("ä", 2<<20), nil
 	})
+	if name == "lively" {
+		lively(server)
+	}
 	add("bad schema", `{"type":"object","properties":{"x":{"enum":5,"type":["y",3]}}}`,
 		func(context.Context, map[string]any) (string, error) { return "fine", nil })
 	add("long schema", `{"type":"object","description":"`+strings.Repeat("x", 1<<20)+`"}`,
@@ -336,6 +339,61 @@ func TestDescribedOnDemand(t *testing.T) {
 	s, _ = open(t, Options{Context: func() int { return 131072 }}, ownProcess("x"))
 	if _, r = conversation(t, s); len(r.Functions) != 8 {
 		t.Errorf("%d functions", len(r.Functions))
+	}
+}
+
+// A server with 41 tools, whose schemas are 30,000 tokens, costs a fraction of that until the model
+// asks for one; the rest is never in the prompt.
+func TestFortyOneTools(t *testing.T) {
+	server := sdk.NewServer(&sdk.Implementation{Name: "large", Version: "1"}, nil)
+	for i := range 41 {
+		fields := map[string]any{}
+		for j := range 30 {
+			fields[fmt.Sprintf("field_%d", j)] = map[string]any{"type": "string",
+				"description": fmt.Sprintf("The %dth value of thing %d, which says a lot.", j, i)}
+		}
+		server.AddTool(&sdk.Tool{Name: fmt.Sprintf("thing_%d", i),
+			Description: fmt.Sprintf("Does thing %d.", i),
+			InputSchema: map[string]any{"type": "object", "properties": fields}},
+			func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+				return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{
+					Text: fmt.Sprint("did ", i)}}}, nil
+			})
+	}
+	port := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server {
+		return server
+	}, nil))
+	t.Cleanup(port.Close)
+	s, _ := open(t, Options{Context: func() int { return 131072 }},
+		Server{Name: "large", URL: port.URL, Type: "http"})
+	var all []harmony.ToolDescription
+	for _, one := range s.tools {
+		all = append(all, one.description)
+	}
+	whole, err := tokens(all)
+	if err != nil || len(all) != 41 || whole < 20_000 {
+		t.Fatalf("%d tools of %d tokens, %v", len(all), whole, err)
+	}
+	tool, r := conversation(t, s)
+	if n, err := tokens(r.Functions); err != nil || len(r.Functions) != 1 || n > 1000 {
+		t.Errorf("%d functions of %d tokens are offered, %v", len(r.Functions), n, err)
+	}
+	for i := range 41 {
+		if !strings.Contains(r.Functions[0].Description,
+			fmt.Sprintf("\nlarge_thing_%d: Does thing %d.", i, i)) {
+			t.Errorf("thing %d is not named", i)
+		}
+	}
+	says(t, tool, "functions.describe_tool", `{"name":"large_thing_40"}`,
+		"functions.large_thing_40 can be called now.\nDoes thing 40.\nParameters: {")
+	r = session.Request{}
+	tool.Offer(&r)
+	if n, err := tokens(r.Functions); err != nil || len(r.Functions) != 2 || n > 2000 {
+		t.Errorf("%d functions of %d tokens are offered, %v", len(r.Functions), n, err)
+	}
+	says(t, tool, "functions.large_thing_40", `{}`, "did 40")
+	if tool.Runs("functions.large_thing_39") {
+		t.Error("a tool is run that was not described")
 	}
 }
 

@@ -155,17 +155,29 @@ func (s *Servers) add(from *source, list []*sdk.Tool) (notes []string) {
 		notes = append(notes, fmt.Sprintf("%s: only the first %d tools are used", from.shown,
 			mostTools))
 	}
+	tools, more := describeAll(from, list, s.tools)
+	s.tools = append(s.tools, tools...)
+	s.lines = append(s.lines, fmt.Sprintf("%s: %d tools", from.shown, len(list)))
+	return append(notes, more...)
+}
+
+// describeAll is a server's tools beside those of the others, and what cannot be had as it is.
+func describeAll(from *source, list []*sdk.Tool, others []*tool) (tools []*tool, notes []string) {
+	taken := map[string]bool{describeTool: true}
+	for _, t := range others {
+		taken[t.description.Name] = true
+	}
 	for _, t := range list {
 		d, why := describe(t)
-		d.Name = s.free(from.shown + "_" + t.Name)
+		d.Name = free(from.shown+"_"+t.Name, taken)
+		taken[d.Name] = true
 		if why != "" {
 			notes = append(notes, fmt.Sprintf("%s: the parameters of %s %s: any object is "+
 				"accepted instead", from.shown, d.Name, why))
 		}
-		s.tools = append(s.tools, &tool{from, t.Name, d})
+		tools = append(tools, &tool{from, t.Name, d})
 	}
-	s.lines = append(s.lines, fmt.Sprintf("%s: %d tools", from.shown, len(list)))
-	return notes
+	return tools, notes
 }
 
 // describe is a server's tool in the words of a request; why says what is wrong with its schema.
@@ -205,8 +217,8 @@ func tokens(list []harmony.ToolDescription) (int, error) {
 
 const longestName = 64
 
-// free is a name like this one that can stand in a header and that no other tool has.
-func (s *Servers) free(name string) string {
+// free is a name like this one that can stand in a header and that is not taken.
+func free(name string, taken map[string]bool) string {
 	name = strings.Map(func(r rune) rune {
 		if r == '-' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
 			return r
@@ -214,13 +226,8 @@ func (s *Servers) free(name string) string {
 		return '_'
 	}, name)
 	name = name[:min(len(name), longestName-4)]
-	taken := func(name string) bool {
-		return name == describeTool || slices.ContainsFunc(s.tools, func(t *tool) bool {
-			return t.description.Name == name
-		})
-	}
 	unique := name
-	for n := 2; taken(unique); n++ {
+	for n := 2; taken[unique]; n++ {
 		unique = fmt.Sprintf("%s_%d", name, n)
 	}
 	return unique
@@ -246,6 +253,18 @@ func (s *Servers) take(from *source) *connection {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.unused[from]
+	delete(s.unused, from)
+	return c
+}
+
+// takeChanged is that connection if its server has changed the tools since.
+func (s *Servers) takeChanged(from *source) *connection {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.unused[from]
+	if c == nil || !c.changed.Load() {
+		return nil
+	}
 	delete(s.unused, from)
 	return c
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -28,7 +29,8 @@ type Tool struct {
 	servers         *Servers
 	browser, python *source // nil: no server stands in, or it is not wanted
 	tools           []*tool
-	lazy            bool // tools are described when the model asks
+	sources         []*source // of the tools
+	lazy            bool      // tools are described when the model asks
 
 	mu        sync.Mutex       // one call at a time
 	offered   map[string]*tool // by function
@@ -52,18 +54,70 @@ func (s *Servers) Tool(browse, python bool, functions func(server string) bool) 
 	if python {
 		t.python = s.python
 	}
-	var all []harmony.ToolDescription
 	for _, one := range s.tools {
 		if functions(one.of.shown) {
-			t.tools, all = append(t.tools, one), append(all, one.description)
+			t.tools = append(t.tools, one)
+			if !slices.Contains(t.sources, one.of) {
+				t.sources = append(t.sources, one.of)
+			}
 		}
 	}
-	if s.o.Context != nil {
-		context := s.o.Context()
-		n, _ := tokens(all) // each can be shown
-		t.lazy = context > 0 && n > context/10
-	}
+	t.weigh()
 	return t
+}
+
+// weigh finds out whether all tools together would take too much of the context.
+func (t *Tool) weigh() {
+	if t.servers.o.Context == nil {
+		return
+	}
+	var all []harmony.ToolDescription
+	for _, one := range t.tools {
+		all = append(all, one.description)
+	}
+	context := t.servers.o.Context()
+	n, _ := tokens(all) // each can be shown
+	t.lazy = context > 0 && n > context/10
+}
+
+// relisting is how long a server may take to list its tools again; it holds up a turn.
+const relisting = 5 * time.Second
+
+// renew reads the tools of servers that have said that theirs are others now. A server that then
+// does not list them keeps the old ones.
+func (t *Tool) renew() {
+	for _, from := range t.sources {
+		c := t.open[from]
+		if c == nil {
+			if c = t.servers.takeChanged(from); c == nil {
+				continue
+			}
+			t.open[from] = c
+		}
+		if c.dead() || !c.changed.Swap(false) {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), relisting)
+		list, err := listTools(ctx, c)
+		cancel()
+		if err != nil {
+			continue
+		}
+		ofIt := func(one *tool) bool { return one.of == from }
+		t.tools = slices.DeleteFunc(slices.Clone(t.tools), ofIt)
+		tools, _ := describeAll(from, list, t.tools) // what is amiss is told when a program starts
+		t.tools = append(t.tools, tools...)
+		asked := t.described
+		t.described = slices.DeleteFunc(slices.Clone(asked), ofIt)
+		for _, one := range tools {
+			if slices.ContainsFunc(asked, func(old *tool) bool {
+				return ofIt(old) && old.name == one.name
+			}) {
+				t.described = append(t.described, one)
+			}
+		}
+		t.weigh()
+	}
 }
 
 // describeTool is the function that the model asks for a tool with.
@@ -74,6 +128,7 @@ const describeTool = "describe_tool"
 func (t *Tool) Offer(r *session.Request) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.renew()
 	r.Browser = r.Browser || t.browser != nil
 	r.Python = r.Python || t.python != nil
 	list := t.tools
@@ -130,17 +185,17 @@ func (t *Tool) Runs(recipient string) bool {
 }
 
 // Run makes a call, within the time that Options give it.
-func (t *Tool) Run(ctx context.Context, c session.Call, _ func(string)) (session.ToolResult,
+func (t *Tool) Run(ctx context.Context, c session.Call, output func(string)) (session.ToolResult,
 	error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch name, _ := strings.CutPrefix(c.Recipient, harmony.FunctionsNamespace+"."); {
 	case name == "python":
 		code, _ := json.Marshal(map[string]string{"code": c.Arguments})
-		return t.call(ctx, t.python, "python", c, code)
+		return t.call(ctx, t.python, "python", c, code, output)
 	case strings.HasPrefix(name, "browser."):
 		result, err := t.call(ctx, t.browser, strings.TrimPrefix(name, "browser."), c,
-			json.RawMessage(c.Arguments))
+			json.RawMessage(c.Arguments), output)
 		if page := display.FindStringSubmatch(result.Text); page != nil {
 			cursor, _ := strconv.Atoi(page[1])
 			t.pages[cursor] = shown{page[3], page[2]}
@@ -153,7 +208,7 @@ func (t *Tool) Run(ctx context.Context, c session.Call, _ func(string)) (session
 		if one == nil {
 			return session.ToolResult{}, fmt.Errorf("there is no function %s", name)
 		}
-		return t.call(ctx, one.of, one.name, c, json.RawMessage(c.Arguments))
+		return t.call(ctx, one.of, one.name, c, json.RawMessage(c.Arguments), output)
 	}
 }
 
@@ -193,7 +248,7 @@ const mostDeaths = 2
 
 // call asks the user where it must, reaches the server, again if it has ended, and calls its tool.
 func (t *Tool) call(ctx context.Context, from *source, name string, c session.Call,
-	arguments json.RawMessage) (session.ToolResult, error) {
+	arguments json.RawMessage, output func(string)) (session.ToolResult, error) {
 	var none session.ToolResult
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(arguments, &object); err != nil {
@@ -213,7 +268,7 @@ func (t *Tool) call(ctx context.Context, from *source, name string, c session.Ca
 		if err != nil {
 			return none, err
 		}
-		result, err := callTool(within, conn, name, object)
+		result, err := callTool(within, conn, name, object, output)
 		if err == nil {
 			t.deaths[from] = 0
 			return read(from.shown+": "+name, result)
@@ -243,14 +298,18 @@ const notDelivered = -32005
 
 // callTool returns when ctx ends, whatever the server does.
 func callTool(ctx context.Context, c *connection, name string,
-	arguments map[string]json.RawMessage) (*sdk.CallToolResult, error) {
+	arguments map[string]json.RawMessage, output func(string)) (*sdk.CallToolResult, error) {
 	type answer struct {
 		result *sdk.CallToolResult
 		err    error
 	}
 	done := make(chan answer, 1)
+	asked := &sdk.CallToolParams{Name: name, Arguments: arguments}
+	token, end := c.follow(output)
+	defer end()
+	asked.SetProgressToken(token)
 	go func() {
-		result, err := c.CallTool(ctx, &sdk.CallToolParams{Name: name, Arguments: arguments})
+		result, err := c.CallTool(ctx, asked)
 		done <- answer{result, err}
 	}()
 	select {

@@ -1,0 +1,144 @@
+// What a server says by itself: how far a call is, and that its tools have changed.
+//
+// What must stay true: a server that says too much is cut short, nothing of a call is passed on
+// after it, and a server that cannot keep a stream open for its notices works without one.
+
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	mostNotice   = 500      // characters of one line of progress
+	mostProgress = 64 << 10 // bytes of all lines of a call
+)
+
+// progress passes on what the server says of the call that runs; a connection has one at a time.
+type progress struct {
+	mu     sync.Mutex
+	output func(string) // nil: no call runs
+	token  int          // of the call
+	left   int          // bytes
+}
+
+// follow passes on the progress of a call with this token until done is called.
+func (p *progress) follow(output func(string)) (token int, done func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.output, p.left = output, mostProgress
+	p.token++
+	return p.token, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.output = nil
+	}
+}
+
+func (p *progress) tell(n *sdk.ProgressNotificationParams) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.output == nil || fmt.Sprint(n.ProgressToken) != fmt.Sprint(p.token) {
+		return
+	}
+	text := progressLine(n)
+	if p.left -= len(text); p.left >= 0 {
+		p.output(text)
+	}
+}
+
+// progressLine is a notice as people read it: "copying files (3 of 10)".
+func progressLine(n *sdk.ProgressNotificationParams) string {
+	far := fmt.Sprintf("%.6g", n.Progress)
+	if n.Total > 0 {
+		far += fmt.Sprintf(" of %.6g", n.Total)
+	}
+	text := strings.Join(strings.Fields(strings.ToValidUTF8(n.Message, "\ufffd")), " ")
+	if letters := []rune(text); len(letters) > mostNotice {
+		text = string(letters[:mostNotice]) + "..."
+	}
+	if text != "" {
+		far = "(" + far + ")"
+	}
+	return strings.TrimSpace(text+" "+far) + "\n"
+}
+
+// standing gives the client of a streamable HTTP server the stream of its notices as one that is
+// there at once and never ends by itself: a server need not have it, may answer late, and may end
+// it at any time, which the SDK takes for the end of the session.
+type standing struct{ http.RoundTripper }
+
+// noticeRetry is how long a stream that has ended is left alone.
+const noticeRetry = 5 * time.Second
+
+func (s standing) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodGet || r.Header.Get("Last-Event-ID") != "" {
+		return s.RoundTripper.RoundTrip(r)
+	}
+	body, notices := io.Pipe()
+	go func() {
+		for s.pass(r, notices) {
+			select {
+			case <-time.After(noticeRetry):
+			case <-r.Context().Done():
+			}
+		}
+		<-r.Context().Done()
+		notices.CloseWithError(context.Cause(r.Context()))
+	}()
+	return &http.Response{Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1",
+		ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": {"text/event-stream"}},
+		Body: body, ContentLength: -1, Request: r}, nil
+}
+
+// pass copies the server's stream, as long as it lasts. It tells whether to try again.
+func (s standing) pass(r *http.Request, to io.Writer) bool {
+	if r.Context().Err() != nil {
+		return false
+	}
+	response, err := s.RoundTripper.RoundTrip(r)
+	if err != nil {
+		return true
+	}
+	defer response.Body.Close()
+	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	if response.StatusCode != http.StatusOK || kind != "text/event-stream" {
+		return false // it has none
+	}
+	events := bufio.NewScanner(response.Body)
+	events.Buffer(nil, mostEvent)
+	events.Split(wholeEvent)
+	for events.Scan() {
+		if _, err := to.Write(events.Bytes()); err != nil {
+			return false // nobody reads any more
+		}
+	}
+	return true
+}
+
+// mostEvent is how many bytes a notice may have.
+const mostEvent = 1 << 20
+
+// wholeEvent cuts a stream behind each blank line; what a server began and did not end is left out.
+func wholeEvent(data []byte, atEOF bool) (advance int, event []byte, _ error) {
+	for _, blank := range []string{"\n\n", "\n\r\n"} {
+		if i := bytes.Index(data, []byte(blank)); i >= 0 && (event == nil || i < len(event)) {
+			event = data[:i+len(blank)]
+		}
+	}
+	if event == nil && atEOF {
+		return len(data), nil, nil
+	}
+	return len(event), event, nil
+}
