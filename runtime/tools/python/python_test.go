@@ -147,6 +147,14 @@ func TestEscapes(t *testing.T) {
 		{"root", "import os; os.setuid(0) if os.getuid() else os.chroot('/proc')",
 			"Operation not permitted"},
 		{"devices", "open('/dev/sda')", "No such file"},
+		{"the kernel", "open('/proc/sysrq-trigger', 'w')", "Error"},
+		{"its settings", "open('/proc/sys/kernel/core_pattern', 'w')", "Error"},
+		{"a signal to all", "import os; os.kill(-1, 9)", "No such process"},
+		{"other processes", "import os; print('seen', sum(n.isdigit() for n in os.listdir('/proc')) < 10)",
+			"seen True"},
+		{"their memory", "open('/proc/1/mem', 'r+b').read(1)", "Error"},
+		{"attaching", "import ctypes, os; ctypes.CDLL(None).ptrace(16, os.getppid(), 0, 0)", "-1"},
+		{"namespaces", "import ctypes; ctypes.CDLL(None).unshare(0x10000000)", "-1"},
 		{"memory", "x = bytearray(4 << 30)", "MemoryError"},
 	} {
 		if got, err := run(t, tool, c.code); err != nil || !strings.Contains(got, c.want) {
@@ -166,12 +174,22 @@ func TestEscapes(t *testing.T) {
 	}
 }
 
-// A hundred calls leave no process and no file behind.
+// A hundred calls leave no process, no file and no descriptor behind.
 func TestNothingIsLeft(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	tool := open(t, Options{})
+	cell := "import tempfile; f = tempfile.NamedTemporaryFile(delete=False); 1"
+	says(t, tool, cell, "1")
+	mine, its := descriptors(t), "import os; print('has', len(os.listdir('/proc/self/fd')))"
+	first, _ := run(t, tool, its)
 	for range 100 {
-		says(t, tool, "import tempfile; f = tempfile.NamedTemporaryFile(delete=False); 1", "1")
+		says(t, tool, cell, "1")
+	}
+	if last, err := run(t, tool, its); err != nil || last != first || !strings.Contains(last, "has ") {
+		t.Errorf("the interpreter %q at first, then %q, %v", first, last, err)
+	}
+	if n := descriptors(t); n != mine {
+		t.Errorf("%d descriptors, then %d", mine, n)
 	}
 	pid, folder := tool.run.process.Process.Pid, tool.o.Folder
 	if err := tool.Close(); err != nil {
@@ -184,6 +202,48 @@ func TestNothingIsLeft(t *testing.T) {
 		!os.IsNotExist(err) {
 		t.Errorf("process %d is there: %v", pid, err)
 	}
+}
+
+func descriptors(t *testing.T) int {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil && runtime.GOOS == "linux" {
+		t.Fatal(err)
+	}
+	return len(list)
+}
+
+// What matplotlib has drawn is saved in the folder and named, to the user and to the model.
+func TestFigures(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err == nil {
+		err = exec.Command(python, "-I", "-c", "import matplotlib").Run()
+	}
+	if err != nil && os.Getenv("CI") == "" {
+		t.Skip("python3 has no matplotlib: pip install -r .ci/requirements.txt")
+	} else if err != nil {
+		t.Fatal("python3 has no matplotlib, which .ci/requirements.txt names")
+	}
+	folder := t.TempDir()
+	tool := open(t, Options{Folder: folder})
+	draw := func(code string, want ...string) {
+		t.Helper()
+		r, err := tool.Run(t.Context(), session.Call{Arguments: code}, func(string) {})
+		if err != nil || len(r.Files) != len(want) {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		for i, name := range want {
+			b, err := os.ReadFile(r.Files[i])
+			if err != nil || filepath.Base(r.Files[i]) != name ||
+				!strings.HasPrefix(string(b), "\x89PNG") ||
+				!strings.Contains(r.Text, "[a figure was saved as /mnt/data/"+name+"]") {
+				t.Errorf("%+v, %d bytes, %v", r, len(b), err)
+			}
+		}
+	}
+	draw("import matplotlib.pyplot as plt\nplt.plot([1, 4, 9])\nplt.show()", "figure-1.png")
+	draw("1 + 1")
+	draw("plt.plot([1])\nplt.figure()\nplt.plot([2])", "figure-2.png", "figure-3.png")
 }
 
 func TestNoSandboxIsARefusal(t *testing.T) {

@@ -147,6 +147,11 @@ func (b sandbox) command(o Options, limits string) (*exec.Cmd, func(), error) {
 func bwrapArguments(python string, o Options) ([]string, error) {
 	a := []string{"--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
 		"--hostname", "sandbox", "--clearenv", "--proc", "/proc", "--dev", "/dev"}
+	if os.Getuid() == 0 { // whose settings of the kernel would be open to a cell's root
+		for _, path := range []string{"/proc/sys", "/proc/fs", "/proc/irq", "/proc/bus"} {
+			a = append(a, "--ro-bind-try", path, path)
+		}
+	}
 	for _, path := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64",
 		"/etc/alternatives", "/etc/ld.so.cache", "/etc/fonts", "/nix/store"} {
 		info, err := os.Lstat(path)
@@ -162,7 +167,9 @@ func bwrapArguments(python string, o Options) ([]string, error) {
 			a = append(a, "--ro-bind", path, path)
 		}
 	}
-	// an interpreter elsewhere, such as one of a virtual environment
+	size := fmt.Sprint(mostFile)
+	a = append(a, "--size", size, "--tmpfs", "/tmp", "--size", size, "--tmpfs", "/dev/shm")
+	// an interpreter elsewhere, such as one of a virtual environment, which may lie in /tmp
 	out, err := exec.Command(python, "-I", "-c",
 		"import sys; print(sys.prefix); print(sys.base_prefix)").Output()
 	if err != nil {
@@ -175,9 +182,7 @@ func bwrapArguments(python string, o Options) ([]string, error) {
 			a = append(a, "--ro-bind", prefix, prefix)
 		}
 	}
-	size := fmt.Sprint(mostFile)
-	a = append(a, "--size", size, "--tmpfs", "/tmp", "--size", size, "--tmpfs", "/dev/shm",
-		"--bind", o.Folder, "/mnt/data", "--chdir", "/mnt/data")
+	a = append(a, "--bind", o.Folder, "/mnt/data", "--chdir", "/mnt/data")
 	for _, pair := range environment {
 		name, value, _ := strings.Cut(pair, "=")
 		a = append(a, "--setenv", name, value)
