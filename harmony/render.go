@@ -22,6 +22,9 @@ type RenderOptions struct {
 	// FunctionTools is set if a developer message offers functions (see OffersFunctions). The
 	// system message then says where calls go.
 	FunctionTools bool
+	// More, if not nil, is asked now and then while long texts are encoded, with the number of ids
+	// so far. Its error ends the rendering.
+	More func(ids int) error
 }
 
 // RenderCompletion renders a prompt: the conversation and the beginning of the next message, which
@@ -148,7 +151,17 @@ func RenderMessage(dst []int32, m Message, options RenderOptions) ([]int32, erro
 		if err != nil {
 			return dst, err
 		}
-		dst = t.Encode(dst, text)
+		if options.More == nil {
+			dst = t.Encode(dst, text)
+			continue
+		}
+		dst, _ = t.EncodeWhile(dst, text, func(ids int) bool {
+			err = options.More(ids)
+			return err == nil
+		})
+		if err != nil {
+			return dst, err
+		}
 	}
 	if m.Role == RoleAssistant && m.has(fieldRecipient, m.Recipient) {
 		return append(dst, token.Call), nil

@@ -18,6 +18,26 @@ func (t *Tokenizer) Encode(dst []int32, text string) []int32 {
 	return t.encodeValid(dst, unsafe.Slice(unsafe.StringData(text), len(text)))
 }
 
+// EncodeWhile is Encode that asks every few thousand pieces of text whether to go on, with the
+// number of ids so far; false ends it, and what it returns is of no use.
+func (t *Tokenizer) EncodeWhile(dst []int32, text string, more func(ids int) bool) ([]int32,
+	bool) {
+	const pieces = 4096
+	if !utf8.ValidString(text) {
+		text = Text([]byte(text))
+	}
+	b := unsafe.Slice(unsafe.StringData(text), len(text)) // only read
+	for i, n := 0, 0; i < len(b); n++ {
+		if n%pieces == 0 && !more(len(dst)) {
+			return dst, false
+		}
+		end := t.pieceEnd(b, i)
+		dst = t.encodePiece(dst, b[i:end])
+		i = end
+	}
+	return dst, more(len(dst))
+}
+
 // EncodeSpecial is Encode, but names of special tokens that allowed returns true for become those
 // tokens. A nil allowed allows all. Only for text that no user wrote.
 func (t *Tokenizer) EncodeSpecial(dst []int32, text string,

@@ -32,6 +32,9 @@ func (c *cache[K, V]) get(key K, produce func() (V, error)) (V, error) {
 		return m.value, m.err
 	}
 	m.value, m.err = produce()
+	if givenUp(m.err) {
+		return m.value, m.err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.made == nil || len(c.made) >= c.most {
@@ -39,6 +42,14 @@ func (c *cache[K, V]) get(key K, produce func() (V, error)) (V, error) {
 	}
 	c.made[key] = m
 	return m.value, m.err
+}
+
+// has tells whether something was made for a key.
+func (c *cache[K, V]) has(key K) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, ok := c.made[key]
+	return ok
 }
 
 // drop forgets what was made for a key.

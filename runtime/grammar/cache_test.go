@@ -59,7 +59,7 @@ func TestManyToolsCompile(t *testing.T) {
 	size, begin := 0, processTime()
 	for _, raw := range manyTools() {
 		size += len(raw)
-		if _, err := compileSchema(raw, true); err != nil {
+		if _, err := compileSchema(t.Context(), raw, true); err != nil {
 			t.Fatal(err)
 		}
 	}

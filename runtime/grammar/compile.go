@@ -7,6 +7,7 @@
 package grammar
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -15,6 +16,8 @@ import (
 
 type compiler struct {
 	*reader
+	ctx      context.Context // of the request
+	polls    int
 	program  *program
 	nodes    []*node
 	nodeOf   map[string]int32
@@ -91,7 +94,7 @@ func (c *compiler) spend(s *schema, keyword string, d *dfa) error {
 		return &UnsupportedError{s.path, keyword,
 			"the expressions of the schema are too large in all"}
 	}
-	return nil
+	return c.ctx.Err() // each may have taken a while
 }
 
 // compile finds all nodes from that of the schemas given on, and makes the program.
@@ -104,6 +107,9 @@ func (c *compiler) compile(all []*schema) (int32, error) {
 		if i > mostSchemaNodes {
 			return 0, &UnsupportedError{root.path, "schema",
 				fmt.Sprintf("it is larger than %d places", mostSchemaNodes)}
+		}
+		if err := c.poll(); err != nil {
+			return 0, err
 		}
 		variants, err := c.variants(c.nodes[i].all)
 		if err != nil {
@@ -135,6 +141,9 @@ func (c *compiler) compile(all []*schema) (int32, error) {
 		return 0, &InvalidError{root.path, "nothing fulfils it"}
 	}
 	for _, n := range c.nodes {
+		if err := c.poll(); err != nil {
+			return 0, err
+		}
 		var alternatives []symbol
 		for i := range n.shapes {
 			if s := &n.shapes[i]; n.live && c.live(*s) {

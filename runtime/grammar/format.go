@@ -4,6 +4,8 @@
 
 package grammar
 
+import "context"
+
 const (
 	hexadecimal = `[0-9a-fA-F]`
 	octet       = `(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])`
@@ -85,7 +87,7 @@ type patternKey struct {
 }
 
 // pattern is patternDFA from the cache.
-func pattern(expression string, search bool) (*dfa, error) {
+func pattern(ctx context.Context, expression string, search bool) (*dfa, error) {
 	return patterns.get(patternKey{expression, search},
-		func() (*dfa, error) { return patternDFA(expression, search) })
+		func() (*dfa, error) { return patternWithin(ctx, expression, search) })
 }

@@ -26,7 +26,7 @@ func FuzzSchema(f *testing.F) {
 		if len(raw) > 4096 {
 			return
 		}
-		c, err := compileSchema(raw, seed%2 == 0)
+		c, err := compileSchema(t.Context(), raw, seed%2 == 0)
 		if err != nil {
 			return
 		}

@@ -33,6 +33,9 @@ func (c *compiler) fulfils(v *jsondoc.Value, s *schema) (bool, error) {
 
 // holds tells whether a value fulfils a schema's own keywords.
 func (c *compiler) holds(v *jsondoc.Value, s *schema) (bool, error) {
+	if err := c.poll(); err != nil {
+		return false, err
+	}
 	types, integers, err := typesOf(s)
 	if err != nil {
 		return false, err

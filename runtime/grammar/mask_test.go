@@ -88,7 +88,7 @@ func TestMasksOfRandomAutomata(t *testing.T) {
 			if i >= len(wordyPatterns) && i%3 == 1 {
 				bound = `,"maxLength":9`
 			}
-			return compileSchema(fmt.Appendf(nil, `{"type":"string","pattern":%s%s}`, quoted,
+			return compileSchema(t.Context(), fmt.Appendf(nil, `{"type":"string","pattern":%s%s}`, quoted,
 				bound), false)
 		}
 		c, err := compile()

@@ -7,6 +7,7 @@
 package grammar
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"regexp/syntax"
@@ -211,6 +212,10 @@ func (n *nfa) runeRange(from, to int32, lo, hi rune, tails map[tail]int32) {
 // patternDFA is the automaton of the texts that an expression matches: anywhere if it is searched
 // for, else as a whole.
 func patternDFA(expression string, search bool) (*dfa, error) {
+	return patternWithin(context.Background(), expression, search)
+}
+
+func patternWithin(ctx context.Context, expression string, search bool) (*dfa, error) {
 	text, err := fromECMA(expression)
 	if err != nil {
 		return nil, err
@@ -234,11 +239,11 @@ func patternDFA(expression string, search bool) (*dfa, error) {
 	}
 	match := slices.IndexFunc(program.Inst,
 		func(i syntax.Inst) bool { return i.Op == syntax.InstMatch })
-	return n.determinize(int32(program.Start), int32(match))
+	return n.determinize(ctx, int32(program.Start), int32(match))
 }
 
 // determinize makes the automaton of sets of nodes.
-func (n *nfa) determinize(start, match int32) (*dfa, error) {
+func (n *nfa) determinize(ctx context.Context, start, match int32) (*dfa, error) {
 	c := textCuts()
 	for _, node := range n.nodes {
 		for _, e := range node.bytes {
@@ -249,7 +254,7 @@ func (n *nfa) determinize(start, match int32) (*dfa, error) {
 	round := int32(0)
 	// nodes and edges looked at; an expression that needs too many is refused as one that needs too
 	// many states
-	work := 0
+	work, looks := 0, 0
 	// closure adds what is reached over nothing. Edges that hold only at an end of the text are
 	// kept waiting.
 	closure := func(set []int32, begin, end bool) []int32 {
@@ -286,6 +291,9 @@ func (n *nfa) determinize(start, match int32) (*dfa, error) {
 	closed := map[string]string{} // what closure made of a set: several bytes lead to the same
 	d, err := buildDFA(at{pack(closure([]int32{start}, true, false)), true}, c,
 		func(s at, b byte) (at, bool) {
+			if looks++; looks%pollEvery == 0 && ctx.Err() != nil {
+				work = mostWork + 1
+			}
 			if work > mostWork {
 				return at{}, false
 			}
@@ -314,6 +322,9 @@ func (n *nfa) determinize(start, match int32) (*dfa, error) {
 		}, func(s at) bool {
 			return slices.Contains(closure(keySet(s.set), s.begin, true), match)
 		})
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	if work > mostWork {
 		return nil, errTooLarge
 	}

@@ -74,7 +74,7 @@ func TestExpressionsOfASchemaAreBounded(t *testing.T) {
 	}
 	b.WriteString(`}}`)
 	begin := processTime()
-	_, err := compileSchema([]byte(b.String()), false)
+	_, err := compileSchema(t.Context(), []byte(b.String()), false)
 	var unsupported *UnsupportedError
 	if !errors.As(err, &unsupported) || unsupported.Keyword != "pattern" {
 		t.Errorf("%v", err)

@@ -13,6 +13,7 @@
 package grammar
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -353,7 +354,7 @@ func endOfExpression(s string) int {
 }
 
 func (r *ruleReader) expression(e string) (symbol, error) {
-	d, err := pattern(e, false)
+	d, err := pattern(context.Background(), e, false)
 	if err != nil {
 		return symbol{}, fmt.Errorf("/%s/: %w", e, err)
 	}

@@ -7,6 +7,7 @@
 package grammar
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"net/url"
@@ -170,18 +171,27 @@ var compiledSchemas = cache[[32]byte, *Grammar]{most: keptAutomata}
 
 // Schema compiles a JSON Schema (draft 2020-12, see docs/json-schema.md), or returns what was
 // compiled for the same bytes before. Errors are *InvalidError and *UnsupportedError.
-func Schema(raw []byte) (*Grammar, error) { return cachedSchema(raw, false) }
+func Schema(raw []byte) (*Grammar, error) {
+	return cachedSchema(context.Background(), raw, false)
+}
 
 // Arguments is Schema for the parameters of a function, whose arguments are an object even if the
 // schema does not say so.
-func Arguments(raw []byte) (*Grammar, error) { return cachedSchema(raw, true) }
+func Arguments(raw []byte) (*Grammar, error) {
+	return cachedSchema(context.Background(), raw, true)
+}
 
-func cachedSchema(raw []byte, object bool) (*Grammar, error) {
+func schemaKey(raw []byte, object bool) [32]byte {
 	key := sha256.Sum256(raw)
 	if object {
 		key[0] ^= 1
 	}
-	compile := func() (*Grammar, error) { return compileSchema(raw, object) }
+	return key
+}
+
+func cachedSchema(ctx context.Context, raw []byte, object bool) (*Grammar, error) {
+	key := schemaKey(raw, object)
+	compile := func() (*Grammar, error) { return compileSchema(ctx, raw, object) }
 	c, err := compiledSchemas.get(key, compile)
 	if err == nil && c.large() {
 		compiledSchemas.drop(key)
@@ -190,8 +200,15 @@ func cachedSchema(raw []byte, object bool) (*Grammar, error) {
 	return c, err
 }
 
+// MostSchemaText bounds a schema. One of this length takes most of a second.
+const MostSchemaText = 1 << 20
+
 // compileSchema compiles; object demands an object beside what the schema says.
-func compileSchema(raw []byte, object bool) (*Grammar, error) {
+func compileSchema(ctx context.Context, raw []byte, object bool) (*Grammar, error) {
+	if len(raw) > MostSchemaText {
+		return nil, &UnsupportedError{"", "schema",
+			fmt.Sprintf("it is longer than %d KiB", MostSchemaText>>10)}
+	}
 	d, err := jsondoc.Parse(raw, jsondoc.Lenient)
 	if err != nil {
 		return nil, &InvalidError{"", err.Error()}
@@ -201,7 +218,7 @@ func compileSchema(raw []byte, object bool) (*Grammar, error) {
 	if id := d.Get("$id"); id != nil {
 		r.base = strings.TrimSuffix(id.Text, "#")
 	}
-	c := &compiler{reader: r, program: newProgram(), nodeOf: map[string]int32{},
+	c := &compiler{reader: r, ctx: ctx, program: newProgram(), nodeOf: map[string]int32{},
 		enums: map[*jsondoc.Value]map[string]bool{}}
 	all := []*schema{r.root}
 	if object {
@@ -210,7 +227,10 @@ func compileSchema(raw []byte, object bool) (*Grammar, error) {
 				Text: "object"}}}}, ""))
 	}
 	root, err := c.compile(all)
-	if err != nil {
+	switch {
+	case ctx.Err() != nil: // whatever it says of the schema
+		return nil, ctx.Err()
+	case err != nil:
 		return nil, err
 	}
 	return newCompiled(c.program, planValue, root), nil

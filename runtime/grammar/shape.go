@@ -362,7 +362,7 @@ func (c *compiler) expressions(s *schema) ([]factor, error) {
 		if p.Kind != jsondoc.String {
 			return nil, &InvalidError{s.path, "pattern is a string"}
 		}
-		d, err := pattern(p.Text, true)
+		d, err := pattern(c.ctx, p.Text, true)
 		if err != nil {
 			return nil, &UnsupportedError{s.path, "pattern", err.Error()}
 		}
@@ -372,7 +372,7 @@ func (c *compiler) expressions(s *schema) ([]factor, error) {
 		out = append(out, factor{d: d})
 	}
 	if f := s.at.Get("format"); f != nil && formats[f.Text] != "" {
-		d, err := pattern(formats[f.Text], false)
+		d, err := pattern(c.ctx, formats[f.Text], false)
 		if err != nil {
 			return nil, &UnsupportedError{s.path, "format", err.Error()}
 		}

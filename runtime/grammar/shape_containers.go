@@ -152,7 +152,7 @@ func (k *objectKeywords) readPatterns(s *schema) error {
 		return nil
 	}
 	for _, m := range d.Members {
-		p, err := pattern(m.Name, true)
+		p, err := pattern(k.ctx, m.Name, true)
 		if errors.Is(err, errEmpty) {
 			continue
 		}

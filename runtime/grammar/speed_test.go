@@ -57,7 +57,7 @@ var wideCases = []struct{ name, schema, text string }{
 // processor time.
 func firstMeetings(t testing.TB, schema, text string) []time.Duration {
 	t.Helper()
-	c, err := compileSchema([]byte(schema), false)
+	c, err := compileSchema(t.Context(), []byte(schema), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +206,7 @@ func batchTurns(tb testing.TB, own bool) (rules []TurnRules, texts [][]int32) {
 				append(texts, texts[i%len(speedCases)])
 			continue
 		}
-		g, err := compileSchema([]byte(c.schema), false)
+		g, err := compileSchema(tb.Context(), []byte(c.schema), false)
 		if err != nil {
 			tb.Fatal(err)
 		}

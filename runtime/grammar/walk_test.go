@@ -220,7 +220,7 @@ func TestMasksAgreeWithTheAutomaton(t *testing.T) {
 // A body with more states than are kept goes on as if nothing were forgotten, and takes bounded
 // memory.
 func TestStatesAreForgotten(t *testing.T) {
-	c, err := compileSchema([]byte(
+	c, err := compileSchema(t.Context(), []byte(
 		`{"type":"array","items":{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"}}},"maxItems":5000}`), false)
 	if err != nil {
 		t.Fatal(err)
@@ -291,7 +291,7 @@ func BenchmarkCompile300Tools(b *testing.B) {
 	begin := processTime()
 	for b.Loop() {
 		for _, raw := range tools {
-			if _, err := compileSchema(raw, true); err != nil {
+			if _, err := compileSchema(b.Context(), raw, true); err != nil {
 				b.Fatal(err)
 			}
 		}

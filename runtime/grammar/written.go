@@ -3,6 +3,7 @@
 package grammar
 
 import (
+	"context"
 	"errors"
 	"fmt"
 )
@@ -22,7 +23,7 @@ func (m *machine) expandSequence(out []int32, f frame) []int32 {
 
 // Regex is the grammar of the texts that an expression matches as a whole.
 func Regex(expression string) (*Grammar, error) {
-	d, err := pattern(expression, false)
+	d, err := pattern(context.Background(), expression, false)
 	if err != nil {
 		return nil, fmt.Errorf("regular expression: %w", err)
 	}

@@ -26,6 +26,8 @@ type exchange struct {
 	fault   string // why it failed
 	ignored string // parts of the request that have no effect
 	relaxed string // schemas that are not enforced, and why
+	// parsed tells that the request was read and checked, prepared that its turns have started
+	parsed, prepared func()
 }
 
 func (e *exchange) WriteHeader(status int) {
@@ -65,8 +67,9 @@ func printable(r rune) rune {
 // around is the outermost handler.
 func (p *port) around(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		e := &exchange{ResponseWriter: w, path: r.URL.Path}
+		e := &exchange{ResponseWriter: w, path: r.URL.Path, parsed: func() {}, prepared: func() {}}
 		start := time.Now()
+		defer func() { e.prepared() }()
 		defer func() {
 			if x := recover(); x != nil {
 				if x == http.ErrAbortHandler {

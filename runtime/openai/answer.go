@@ -92,7 +92,7 @@ func (p *port) answering(read reader) handler {
 
 // answer returns a fault if it has not sent anything yet.
 func (p *port) answer(e *exchange, r *http.Request, read reader) *fault {
-	body, f := p.readBody(r)
+	body, f := p.readBody(e, r)
 	if f != nil {
 		return f
 	}
@@ -114,6 +114,7 @@ func (p *port) answer(e *exchange, r *http.Request, read reader) *fault {
 		ctx: r.Context(), cancel: cancel, dones: make([]*session.Done, len(req.turns)),
 		created: time.Now().Unix(), model: cmp.Or(req.model, runner.ID())}
 	a.tellIgnored()
+	e.parsed() // the rest is the session's, which has a gate of its own
 	if req.background != nil {
 		req.background(a, r)
 		return nil
@@ -123,6 +124,7 @@ func (p *port) answer(e *exchange, r *http.Request, read reader) *fault {
 		if err := a.startTurns(ctx); err != nil {
 			return faultOf(err, req.history)
 		}
+		e.prepared()
 		relaxed = append(relaxed, a.turns[0].Result().Relaxed...)
 	}
 	e.relaxed = e.tell("X-Ossrun-Relaxed", strings.Join(relaxed, "; "))

@@ -11,7 +11,10 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"sync"
 	"time"
+
+	"github.com/ossrun/ossrun/runtime/session"
 )
 
 const (
@@ -64,7 +67,7 @@ func (t *timedBody) Read(b []byte) (int, error) {
 }
 
 // readBody reads a request body that must be one JSON object.
-func (p *port) readBody(r *http.Request) (*object, *fault) {
+func (p *port) readBody(e *exchange, r *http.Request) (*object, *fault) {
 	b, err := io.ReadAll(r.Body)
 	var tooLarge *http.MaxBytesError
 	switch {
@@ -81,9 +84,33 @@ func (p *port) readBody(r *http.Request) (*object, *fault) {
 	if p.LogPrompts {
 		p.Log.Info("prompt", "id", r.Header.Get("X-Request-Id"), "body", string(b))
 	}
-	o, f := parseObject(b)
+	if f := p.prepare(e, r, len(b)); f != nil {
+		return nil, f
+	}
+	o, f := parseFor(r.Context(), b)
 	if o != nil {
-		o.c.images, o.c.ctx = p.IgnoreImages, r.Context()
+		o.c.images = p.IgnoreImages
 	}
 	return o, f
+}
+
+// prepare lets a request in among those that are read and checked, whose work the scheduler does
+// not see yet: large ones a few at a time. They leave by exchange.parsed and prepared, or in the
+// end.
+func (p *port) prepare(e *exchange, r *http.Request, bytes int) *fault {
+	if n := p.preparing.Add(1); n > int64(p.MaxWaiting) {
+		p.preparing.Add(-1)
+		return faultOf(&session.BusyError{After: time.Second}, "")
+	}
+	leave, err := p.gate.Enter(r.Context(), bytes)
+	if err != nil {
+		p.preparing.Add(-1)
+		return faultOf(err, "")
+	}
+	e.parsed = sync.OnceFunc(leave)
+	e.prepared = sync.OnceFunc(func() {
+		e.parsed()
+		p.preparing.Add(-1)
+	})
+	return nil
 }

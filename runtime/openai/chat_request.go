@@ -5,6 +5,7 @@ package openai
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/sample"
@@ -163,20 +164,20 @@ func content(m *object, name string, lenient bool) string {
 		v.wrong("a string or an array of content parts")
 		return ""
 	}
-	var all string
+	var all strings.Builder
 	for _, p := range v.list() {
 		if p.Kind() == jsondoc.String {
-			all += p.text()
+			all.WriteString(p.text())
 			continue
 		}
 		part := p.object()
 		switch kind := part.text("type"); {
 		case slices.Contains(textParts, kind), kind == "" && part.has("text"):
-			all += part.text("text") + part.text("refusal")
+			all.WriteString(part.text("text") + part.text("refusal"))
 		case (kind == "input_file" || kind == "file") && !lenient:
-			all += fileText(part)
+			all.WriteString(fileText(part))
 		case lenient, m.c.images && slices.Contains(imageParts, kind):
-			all += leftOut(kind)
+			all.WriteString(leftOut(kind))
 		case kind == "":
 			part.complain(missing(part.at("type")))
 		default:
@@ -184,5 +185,5 @@ func content(m *object, name string, lenient bool) string {
 				"the model reads text only"))
 		}
 	}
-	return all
+	return all.String()
 }

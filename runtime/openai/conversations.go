@@ -76,7 +76,7 @@ func (p *port) readItems(o *object) (items []json.RawMessage) {
 // talking is the handler of a route whose body is an object.
 func (p *port) talking(do func(e *exchange, r *http.Request, o *object) *fault) handler {
 	return func(e *exchange, r *http.Request) {
-		o, f := p.readBody(r)
+		o, f := p.readBody(e, r)
 		if f == nil {
 			f = do(e, r, o)
 		}

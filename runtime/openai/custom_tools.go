@@ -37,9 +37,13 @@ func readCustom(o *object) function {
 		var err error
 		switch syntax {
 		case "lark":
-			f.input, err = grammar.Rules(definition)
+			f.input, err = o.c.compile(func() (*grammar.Grammar, error) {
+				return grammar.Rules(definition)
+			})
 		case "regex":
-			f.input, err = grammar.Regex(definition)
+			f.input, err = o.c.compile(func() (*grammar.Grammar, error) {
+				return grammar.Regex(definition)
+			})
 		default:
 			format.complain(invalid(format.at("syntax"), "%s is %q, it must be lark or regex",
 				format.at("syntax"), syntax))

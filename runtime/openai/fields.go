@@ -57,7 +57,10 @@ type object struct {
 	seen    map[string]bool // members that were read; nil: nobody asks
 }
 
-func parseObject(b []byte) (*object, *fault) {
+func parseObject(b []byte) (*object, *fault) { return parseFor(context.Background(), b) }
+
+// parseFor is parseObject for a request.
+func parseFor(ctx context.Context, b []byte) (*object, *fault) {
 	if err := json.Unmarshal(b, new(json.RawMessage)); err != nil {
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) {
@@ -67,7 +70,7 @@ func parseObject(b []byte) (*object, *fault) {
 		}
 		return nil, invalid("", "the request body is not valid JSON: %v", err)
 	}
-	c := &complaints{}
+	c := &complaints{ctx: ctx}
 	o := value{jsondoc.Field{Raw: b}, c}.object()
 	if o != nil {
 		o.seen = map[string]bool{}
@@ -80,6 +83,16 @@ func parseObject(b []byte) (*object, *fault) {
 func position(b []byte, offset int64) (line, column int) {
 	before := b[:max(0, min(offset-1, int64(len(b))))]
 	return bytes.Count(before, []byte{'\n'}) + 1, len(before) - bytes.LastIndexByte(before, '\n')
+}
+
+// gone tells that nobody waits for the request any more, which becomes its fault: what is left of
+// it is not read.
+func (c *complaints) gone() bool {
+	err := c.context().Err()
+	if err != nil {
+		c.add(faultOf(err, ""))
+	}
+	return err != nil
 }
 
 // read reads a value by one of Field's methods. A value that is wrong becomes a complaint, and
@@ -123,6 +136,9 @@ func (v value) wrong(want string) {
 
 // object is nil where the value is not an object.
 func (v value) object() *object {
+	if v.c.gone() {
+		return nil
+	}
 	members := read(v, jsondoc.Field.Members, nil)
 	if members == nil {
 		return nil
@@ -131,6 +147,9 @@ func (v value) object() *object {
 }
 
 func (v value) list() []value {
+	if v.c.gone() {
+		return nil
+	}
 	var list []value
 	for _, f := range read(v, jsondoc.Field.Items, nil) {
 		list = append(list, value{f, v.c})

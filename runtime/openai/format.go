@@ -123,7 +123,7 @@ func schemaFormat(o *object) answerFormat {
 		return f
 	}
 	f.wire.Schema, f.section = v.Raw, formatSection(f.wire.Name, f.wire.Description, v.Raw)
-	held, err := grammar.Schema(v.Raw)
+	held, err := grammar.SchemaWithin(v.c.context(), v.Raw)
 	var beyond *grammar.UnsupportedError
 	switch {
 	case err == nil:
@@ -171,6 +171,16 @@ func formatSection(name, description string, schema json.RawMessage) string {
 	return b.String()
 }
 
+// compile compiles in a place among those who do.
+func (c *complaints) compile(what func() (*grammar.Grammar, error)) (*grammar.Grammar, error) {
+	done, err := grammar.Compiling(c.context())
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return what()
+}
+
 // guidedField is one of vLLM's fields for the format of the answer.
 type guidedField struct {
 	value value
@@ -205,7 +215,7 @@ func (g guidedField) read() (final *grammar.Grammar, section string) {
 		if v.Kind() == jsondoc.String { // as a text
 			schema = json.RawMessage(v.text())
 		}
-		if held, err = grammar.Schema(schema); err != nil {
+		if held, err = grammar.SchemaWithin(v.c.context(), schema); err != nil {
 			v.c.add(schemaFault(v, err))
 			return nil, ""
 		}
@@ -216,15 +226,17 @@ func (g guidedField) read() (final *grammar.Grammar, section string) {
 		}
 		return grammar.JSONObject(), ""
 	case "regex":
-		held, err = grammar.Regex(v.text())
+		held, err = v.c.compile(func() (*grammar.Grammar, error) { return grammar.Regex(v.text()) })
 	case "choice":
 		var texts []string
 		for _, t := range v.list() {
 			texts = append(texts, t.text())
 		}
-		held, err = grammar.TextChoice(texts)
+		held, err = v.c.compile(func() (*grammar.Grammar, error) {
+			return grammar.TextChoice(texts)
+		})
 	case "grammar":
-		held, err = grammar.Rules(v.text())
+		held, err = v.c.compile(func() (*grammar.Grammar, error) { return grammar.Rules(v.text()) })
 	default: // structural_tag and whitespace_pattern
 		v.c.add(unsupported(v.Path, v.Path, "use a JSON schema, a grammar, a regular expression "+
 			"or a choice"))

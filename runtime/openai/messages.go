@@ -37,7 +37,7 @@ func (p *port) readMessages(o *object) (*request, form, *fault) {
 
 // countTokens answers POST /v1/messages/count_tokens.
 func (p *port) countTokens(e *exchange, r *http.Request) {
-	n, f := p.messageTokens(r)
+	n, f := p.messageTokens(e, r)
 	if f != nil {
 		writeFault(e, f)
 		return
@@ -45,8 +45,8 @@ func (p *port) countTokens(e *exchange, r *http.Request) {
 	writeJSON(e, http.StatusOK, map[string]int{"input_tokens": n})
 }
 
-func (p *port) messageTokens(r *http.Request) (int, *fault) {
-	o, f := p.readBody(r)
+func (p *port) messageTokens(e *exchange, r *http.Request) (int, *fault) {
+	o, f := p.readBody(e, r)
 	if f != nil {
 		return 0, f
 	}
@@ -57,7 +57,7 @@ func (p *port) messageTokens(r *http.Request) (int, *fault) {
 	if _, err := p.modelOf(r.Context(), &req.request); err != nil {
 		return 0, unavailable(err)
 	}
-	ids, f := p.rendered(&req.request)
+	ids, f := p.rendered(r.Context(), &req.request)
 	return len(ids), f
 }
 

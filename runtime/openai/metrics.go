@@ -70,7 +70,7 @@ var turnMetrics = []struct {
 		tokenBounds, func(d session.Done) float64 { return float64(d.Usage.Completion) }},
 }
 
-func newMetrics(models session.Models, store session.Store) *metrics {
+func newMetrics(models session.Models, store session.Store, preparing func() int64) *metrics {
 	registry := prometheus.NewRegistry()
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help},
@@ -98,6 +98,10 @@ func newMetrics(models session.Models, store session.Store) *metrics {
 		Name: "ossrun:store_refused_records_total",
 		Help: "Sampled turns and stored responses that the disk has refused."},
 		func() float64 { return float64(store.Refused()) }))
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "ossrun:requests_preparing",
+		Help: "Requests that are read, compiled and encoded, and not in the scheduler yet."},
+		func() float64 { return float64(preparing()) }))
 	registry.MustRegister(&state{models}, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.Handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})

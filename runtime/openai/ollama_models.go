@@ -69,7 +69,7 @@ func (p *port) writeModels(e *exchange, shown func(modelObject) bool) {
 // namedModel is the model that a request is about; the name stands in model, or, of older clients,
 // in name.
 func (p *port) namedModel(e *exchange, r *http.Request) (o *object, runner session.Runner) {
-	o, f := p.readBody(r)
+	o, f := p.readBody(e, r)
 	if f == nil {
 		name := o.text("model")
 		if name == "" {

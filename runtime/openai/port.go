@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/session"
@@ -35,6 +36,8 @@ type Options struct {
 	// the port listens on, and more; "*": all. Any address will do where one is not loopback's.
 	Hosts   []string
 	MaxBody int64 // bytes; 0: 16 MiB
+	// MaxWaiting is how many requests may be read and checked at once; 0: 2048.
+	MaxWaiting int
 	// Silence is how long a stream may be silent before a heartbeat is sent. 0: 15 s. Agents give
 	// up after 300 s.
 	Silence time.Duration
@@ -64,11 +67,13 @@ type Options struct {
 
 type port struct {
 	Options
-	pace    *pace
-	metrics *metrics
-	jobs    jobs
-	kept    keptTools
-	talks   sync.Mutex // held while a stored conversation is changed
+	pace      *pace
+	metrics   *metrics
+	jobs      jobs
+	kept      keptTools
+	gate      session.Gate // of bodies that are read
+	preparing atomic.Int64 // requests whose turns have not started
+	talks     sync.Mutex   // held while a stored conversation is changed
 }
 
 // Handler is a port.
@@ -91,14 +96,18 @@ func NewHandler(o Options) *Handler {
 	if o.MaxBody == 0 {
 		o.MaxBody = standardBody
 	}
+	if o.MaxWaiting == 0 {
+		o.MaxWaiting = 2048
+	}
 	if o.Store == nil {
 		o.Store = session.NewStore()
 	}
 	if o.Ready == nil {
 		o.Ready = func() error { return nil }
 	}
-	p := &port{Options: o, pace: &pace{tokens: o.Interval}, metrics: newMetrics(o.Models, o.Store),
-		kept: keptTools{idle: toolIdle}}
+	p := &port{Options: o, pace: &pace{tokens: o.Interval}, kept: keptTools{idle: toolIdle},
+		gate: session.NewGate()}
+	p.metrics = newMetrics(o.Models, o.Store, p.preparing.Load)
 	mux := http.NewServeMux()
 	for path, methods := range p.routes() {
 		mux.Handle(path, methods)

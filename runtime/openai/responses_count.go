@@ -68,7 +68,7 @@ func (p *port) countInput(e *exchange, r *http.Request) {
 // readConversation reads a request that has a conversation and no answer.
 func (p *port) readConversation(e *exchange, r *http.Request) (*responsesRequest, session.Runner,
 	*fault) {
-	body, f := p.readBody(r)
+	body, f := p.readBody(e, r)
 	if f != nil {
 		return nil, nil, f
 	}

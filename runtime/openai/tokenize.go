@@ -4,6 +4,7 @@
 package openai
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/ossrun/ossrun/harmony/token"
@@ -19,7 +20,7 @@ type tokenized struct {
 
 // tokenize answers with the ids of a prompt, or of a conversation as it would be rendered.
 func (p *port) tokenize(e *exchange, r *http.Request) {
-	o, f := p.readBody(r)
+	o, f := p.readBody(e, r)
 	if f != nil {
 		writeFault(e, f)
 		return
@@ -60,12 +61,12 @@ func (p *port) promptOf(o *object) ([]int32, *fault) {
 	if f != nil {
 		return nil, f
 	}
-	return p.rendered(&req.request)
+	return p.rendered(o.c.context(), &req.request)
 }
 
 // rendered is the prompt of a request's first turn.
-func (p *port) rendered(req *request) ([]int32, *fault) {
-	ids, err := session.Prompt(p.Store, req.turns[0])
+func (p *port) rendered(ctx context.Context, req *request) ([]int32, *fault) {
+	ids, err := session.Prompt(ctx, p.Store, req.turns[0])
 	if err != nil {
 		return nil, faultOf(err, req.history)
 	}
@@ -73,7 +74,7 @@ func (p *port) rendered(req *request) ([]int32, *fault) {
 }
 
 func (p *port) detokenize(e *exchange, r *http.Request) {
-	o, f := p.readBody(r)
+	o, f := p.readBody(e, r)
 	if f != nil {
 		writeFault(e, f)
 		return

@@ -62,6 +62,8 @@ func (c toolChoice) MarshalJSON() ([]byte, error) {
 	return marshal("auto")
 }
 
+const mostFunctions = 4096
+
 // readOffer reads tools and tool_choice.
 func readOffer(o *object) offer {
 	var of offer
@@ -84,6 +86,10 @@ func readOffer(o *object) offer {
 		default:
 			of.ignored = append(of.ignored, kind)
 		}
+	}
+	if n := len(of.functions); n > mostFunctions {
+		o.c.add(invalid("tools", "tools has %d tools, at most %d are possible", n, mostFunctions))
+		of.functions = nil
 	}
 	of.choose(o)
 	return of
@@ -138,7 +144,7 @@ func readFunctionWith(o *object, parameters string) function {
 			return f
 		}
 		if f.strict != nil && *f.strict {
-			if _, err := grammar.Arguments(v.Raw); err != nil {
+			if _, err := grammar.ArgumentsWithin(o.c.context(), v.Raw); err != nil {
 				fault := invalid(v.Path, "the parameters of the strict function %q are not "+
 					"supported: %v", f.name, err)
 				fault.code = "invalid_function_parameters"

@@ -27,13 +27,15 @@ type Model struct {
 	context int
 	sched   *sched.Scheduler
 	store   Store
+	gate    Gate
 
 	submit func(context.Context, sched.Request) (tokenStream, error) // tests replace it
 }
 
 // New starts a scheduler on an engine.
 func New(eng sched.Engine, o Options) *Model {
-	m := &Model{id: o.ID, device: o.Device, context: o.Scheduler.MaxModelLen, store: o.Store}
+	m := &Model{id: o.ID, device: o.Device, context: o.Scheduler.MaxModelLen, store: o.Store,
+		gate: NewGate()}
 	if m.store == nil {
 		m.store = NewStore()
 	}

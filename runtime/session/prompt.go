@@ -11,15 +11,23 @@
 package session
 
 import (
+	"context"
 	"time"
 
 	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/runtime/sched"
 )
 
 // Prompt is the tokens that a turn of a model with this store would continue.
-func Prompt(store Store, r Request) ([]int32, error) { return (&Model{store: store}).prompt(r) }
+func Prompt(ctx context.Context, store Store, r Request) ([]int32, error) {
+	return (&Model{store: store}).prompt(ctx, r)
+}
 
-func (m *Model) prompt(r Request) ([]int32, error) {
+// farTooLong is how many contexts of a prompt are encoded to tell its length; a longer one is
+// refused before its end is known.
+const farTooLong = 8
+
+func (m *Model) prompt(ctx context.Context, r Request) ([]int32, error) {
 	system, err := systemMessage(r)
 	if err != nil {
 		return nil, err
@@ -33,7 +41,12 @@ func (m *Model) prompt(r Request) ([]int32, error) {
 		}
 		head = append(head, harmony.Developer(d))
 	}
-	opts := harmony.RenderOptions{FunctionTools: len(r.Functions) > 0}
+	opts := harmony.RenderOptions{FunctionTools: len(r.Functions) > 0, More: func(ids int) error {
+		if m.context > 0 && ids > farTooLong*m.context {
+			return &sched.ContextLengthError{Max: m.context, Asked: ids}
+		}
+		return ctx.Err()
+	}}
 	var ids []int32
 	for _, msg := range head {
 		if ids, err = harmony.RenderMessage(ids, msg, opts); err != nil {

@@ -7,27 +7,42 @@
 package session
 
 import (
+	"context"
+	"fmt"
 	"slices"
 
 	"github.com/ossrun/ossrun/runtime/grammar"
 )
 
+// mostSchemas bounds what one request makes the server compile.
+const mostSchemas = 2 * grammar.MostSchemaText
+
+var errTooMuch = fmt.Errorf("the schemas of the functions are longer than %d KiB in all",
+	mostSchemas>>10)
+
 // rules makes the grammar of a request; relaxed lists the functions whose parameters are not
 // enforced, and why.
-func rules(r Request) (_ grammar.TurnRules, relaxed []string, err error) {
+func rules(ctx context.Context, r Request) (_ grammar.TurnRules, relaxed []string, err error) {
 	out := grammar.TurnRules{Python: r.Python, Browser: r.Browser, ToolChoice: r.ToolChoice,
 		Name: r.ToolName, Final: r.Final, MaxReasoning: r.MaxReasoning,
 		SampleBodies: r.Params.Logprobs >= 0}
 	at := make(map[string]int, len(r.Functions)) // where each function is in out
+	schemas := 0                                 // bytes
 	for _, f := range r.Functions {
 		rule := grammar.FunctionRule{Name: f.Name}
 		if text, ok := r.Texts[f.Name]; ok {
 			rule.Body, rule.Text = text, true
 		} else if len(f.Parameters) > 0 {
-			body, err := grammar.Arguments(f.Parameters)
+			var body *grammar.Grammar
+			err := errTooMuch
+			if schemas += len(f.Parameters); schemas <= mostSchemas {
+				body, err = grammar.ArgumentsWithin(ctx, f.Parameters)
+			}
 			switch {
 			case err == nil:
 				rule.Body = body
+			case ctx.Err() != nil:
+				return out, nil, ctx.Err()
 			case slices.Contains(r.Strict, f.Name):
 				return out, nil, &RequestError{"functions",
 					"the parameters of the strict function " + f.Name + " are not supported: " +

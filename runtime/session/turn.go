@@ -86,14 +86,12 @@ func (m *Model) Start(ctx context.Context, r Request) (Turn, error) {
 		t.usage.Prompt, t.result.Prompt = len(r.Prompt), r.Prompt
 		return t, nil
 	}
-	prompt, err := m.prompt(r)
+	prompt, rules, relaxed, err := m.prepare(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	t := &turn{model: m, req: r, prompt: prompt, stop: sample.NewStopMatcher(r.Stop)}
-	if t.rules, t.result.Relaxed, err = rules(r); err != nil {
-		return nil, err
-	}
+	t := &turn{model: m, req: r, prompt: prompt, rules: rules,
+		stop: sample.NewStopMatcher(r.Stop), result: Result{Relaxed: relaxed}}
 	t.ctx, t.cancel = context.WithCancel(ctx)
 	if err := t.submit(prompt, r.MaxTokens); err != nil {
 		t.cancel()

@@ -309,7 +309,8 @@ func newServer(v *serveVerb, m *serve.Models, listener net.Listener, secure *tls
 		MaxBody: int64(v.maxBody) << 20, Interval: m.Settled().StreamInterval,
 		MaxReasoning: maxReasoning(v.maxReasoning), AllowLoops: v.allowLoops,
 		IgnoreImages: v.ignoreImages, LogPrompts: v.logPrompts,
-		Store: m.Store(), Tools: given.Of, Ready: s.ready})
+		MaxWaiting: m.Settled().Settings.MaxWaiting,
+		Store:      m.Store(), Tools: given.Of, Ready: s.ready})
 	s.http = &http.Server{
 		Handler:           s.port,
 		TLSConfig:         secure,

@@ -1,0 +1,63 @@
+// Compiling for a request that may go away, beside others.
+//
+// What must stay true: half of the cores compile at most, so that the other requests go on however
+// many schemas wait; a compilation ends soon after its request; what was given up is not kept as
+// what cannot be made.
+
+package grammar
+
+import (
+	"context"
+	"errors"
+	"runtime"
+)
+
+var compiling = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
+
+// Compiling waits for a place among those who compile; done gives it back. The error is ctx's.
+func Compiling(ctx context.Context) (done func(), err error) {
+	select {
+	case compiling <- struct{}{}:
+		return func() { <-compiling }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// SchemaWithin is Schema in a place among those who compile, until ctx ends.
+func SchemaWithin(ctx context.Context, raw []byte) (*Grammar, error) {
+	return schemaWithin(ctx, raw, false)
+}
+
+// ArgumentsWithin is Arguments in the same way.
+func ArgumentsWithin(ctx context.Context, raw []byte) (*Grammar, error) {
+	return schemaWithin(ctx, raw, true)
+}
+
+func schemaWithin(ctx context.Context, raw []byte, object bool) (*Grammar, error) {
+	if compiledSchemas.has(schemaKey(raw, object)) {
+		return cachedSchema(ctx, raw, object)
+	}
+	done, err := Compiling(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return cachedSchema(ctx, raw, object)
+}
+
+// givenUp tells that a compilation has ended with its request.
+func givenUp(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// pollEvery is after how many pieces of work a compiler looks whether its request is still there.
+const pollEvery = 64
+
+// poll is the error of a request that has gone.
+func (c *compiler) poll() error {
+	if c.polls++; c.polls%pollEvery != 0 || c.ctx == nil {
+		return nil
+	}
+	return c.ctx.Err()
+}

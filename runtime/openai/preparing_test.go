@@ -1,0 +1,147 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// slack is how far a busy machine or the race detector may miss the goals of these tests.
+const slack = 4
+
+// hostileBodies cost much before they are admitted; n makes each of them new to the caches.
+func hostileBodies(n int) []string {
+	list := func(count int, one func(i int) string) string {
+		all := make([]string, count)
+		for i := range all {
+			all[i] = one(i)
+		}
+		return strings.Join(all, ",")
+	}
+	schema := func(s string) string {
+		return `{"messages":[` + hello + `],"max_tokens":1,"response_format":{"type":"json_schema",` +
+			`"json_schema":{"name":"x","schema":` + s + `}}}`
+	}
+	long, _ := json.Marshal(strings.Repeat(fmt.Sprintf("w%d ", n), 1<<18))
+	return []string{
+		schema(`{"enum":[` + list(90_000, func(i int) string { return fmt.Sprintf(`"v%d-%d"`, n, i) }) +
+			`]}`),
+		`{"max_tokens":1,"messages":[` + hello + `],"tools":[` + list(4000, func(i int) string {
+			return fmt.Sprintf(`{"type":"function","function":{"name":"f%d_%d","parameters":`+
+				`{"type":"object","properties":{"a":{"type":"string","maxLength":%d}}}}}`, n, i, i+1)
+		}) + `]}`,
+		`{"max_tokens":1,"messages":[{"role":"user","content":[` + list(100_000, func(int) string {
+			return `{"type":"text","text":"abcdefgh "}`
+		}) + `]}]}`,
+		`{"max_tokens":1,"messages":[{"role":"user","content":` + string(long) + `}]}`,
+		schema(fmt.Sprintf(`{"type":"object","properties":{"a":{"type":"string","pattern":`+
+			`"(a|b)*a(a|b){12}%d"},"b":{"type":"string","pattern":"(a|b)*b(a|b){12}%d"}}}`, n, n)),
+	}
+}
+
+// 64 requests that are expensive to read leave a tiny one its time, and are counted.
+func TestTinyRequestsBesideHostileOnes(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(min(2, runtime.NumCPU())))
+	p := live(t, engine.Settings{})
+	tiny := `{"max_tokens":1,"messages":[` + hello + `]}`
+	post(t, p.Server, "/v1/chat/completions", tiny)
+	var sent atomic.Int64
+	var hostile sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	for worker := range 64 {
+		hostile.Go(func() {
+			bodies := hostileBodies(worker)
+			for i := worker; ctx.Err() == nil; i++ {
+				r, err := http.NewRequestWithContext(ctx, "POST", p.URL+"/v1/chat/completions",
+					strings.NewReader(bodies[i%len(bodies)]))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if answer, err := http.DefaultClient.Do(r); err == nil {
+					answer.Body.Close()
+					sent.Add(1)
+				}
+			}
+		})
+	}
+	eventually(t, func() (any, bool) {
+		n := p.metric("ossrun:requests_preparing")
+		return n, n > 8
+	})
+	var took []time.Duration
+	for range 100 {
+		began := time.Now()
+		post(t, p.Server, "/v1/chat/completions", tiny)
+		took = append(took, time.Since(began))
+	}
+	stop()
+	hostile.Wait()
+	slices.Sort(took)
+	t.Logf("tiny requests beside 64 hostile ones: median %v, p99 %v; %d hostile answered",
+		took[50].Round(time.Millisecond), took[98].Round(time.Millisecond), sent.Load())
+	if p99 := took[98]; p99 > 100*time.Millisecond*slack {
+		t.Errorf("p99 %v", p99)
+	}
+}
+
+// The work for a request ends with its client.
+func TestPreparationEndsWithItsClient(t *testing.T) {
+	p := live(t, engine.Settings{})
+	for i, body := range hostileBodies(1000) {
+		ctx, cancel := context.WithCancel(t.Context())
+		r, err := http.NewRequestWithContext(ctx, "POST", p.URL+"/v1/chat/completions",
+			strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			if answer, err := http.DefaultClient.Do(r); err == nil {
+				answer.Body.Close()
+			}
+		}()
+		time.Sleep(time.Duration(20+10*i) * time.Millisecond)
+		cancel()
+		<-ended
+		began := time.Now()
+		eventually(t, func() (any, bool) {
+			n := p.metric("ossrun:requests_preparing")
+			return n, n == 0
+		})
+		if took := time.Since(began); took > 100*time.Millisecond*slack {
+			t.Errorf("body %d: work went on for %v", i, took)
+		}
+	}
+}
+
+// More requests than may wait are refused while they are read.
+func TestPreparationIsCounted(t *testing.T) {
+	srv, _ := server(t, answers("ok"), func(o *Options) { o.MaxWaiting = 1 })
+	var busy atomic.Int64
+	var all sync.WaitGroup
+	for n := range 8 {
+		all.Go(func() {
+			r := ask(t, "POST", srv.URL+"/v1/chat/completions", hostileBodies(2000 + n)[0])
+			if r.status == http.StatusTooManyRequests && r.header.Get("Retry-After") != "" {
+				busy.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if busy.Load() == 0 {
+		t.Error("no request was refused")
+	}
+}
