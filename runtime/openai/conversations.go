@@ -116,16 +116,22 @@ func (p *port) updateTalk(e *exchange, r *http.Request, o *object) *fault {
 	if o.c.first != nil {
 		return o.c.first
 	}
-	return p.changed(e, r, func(s *storedTalk) { s.Metadata = metadata(o) })
+	return p.changed(e, r, func(s *storedTalk) *fault {
+		s.Metadata = metadata(o)
+		return nil
+	})
 }
 
-// changed changes the conversation of the path and answers with it.
-func (p *port) changed(e *exchange, r *http.Request, change func(s *storedTalk)) *fault {
+// changed changes the conversation of the path and answers with it, or with change's fault.
+func (p *port) changed(e *exchange, r *http.Request, change func(s *storedTalk) *fault) *fault {
+	var f *fault
 	id := r.PathValue("id")
-	s, ok, err := p.changeTalk(id, change)
+	s, ok, err := p.changeTalk(id, func(s *storedTalk) { f = change(s) })
 	switch {
 	case !ok:
 		return noConversation("conversation_id", id)
+	case f != nil:
+		return f
 	case err != nil:
 		return faultOf(err, "items")
 	}
@@ -194,15 +200,13 @@ func (p *port) showItem(e *exchange, r *http.Request) {
 }
 
 func (p *port) deleteItem(e *exchange, r *http.Request) {
-	found := false
-	f := p.changed(e, r, func(s *storedTalk) {
+	f := p.changed(e, r, func(s *storedTalk) *fault {
 		before := len(s.Items)
-		s.Items = slices.DeleteFunc(s.Items, itemNamed(r))
-		found = len(s.Items) < before
+		if s.Items = slices.DeleteFunc(s.Items, itemNamed(r)); len(s.Items) == before {
+			return noItem(r)
+		}
+		return nil
 	})
-	if f == nil && !found {
-		f = noItem(r)
-	}
 	if f != nil {
 		writeFault(e, f)
 	}

@@ -79,7 +79,13 @@ func TestConversation(t *testing.T) {
 
 func TestConversationsRefuseWhatTheyCannotRead(t *testing.T) {
 	srv, _ := server(t, answers("ok"))
+	id := at(decode(t, post(t, srv, "/v1/conversations", `{}`).body), "id").(string)
+	for _, method := range []string{"GET", "DELETE"} { // the answer to DELETE was cut off
+		wantFault(t, ask(t, method, srv.URL+"/v1/conversations/"+id+"/items/x", ""), 404,
+			kindInvalid, "item_id", "", "not found")
+	}
 	for body, param := range map[string]string{`{"items":[7]}`: "items[0]",
+		`{"items":[null]}`:                         "items[0]", // it was a panic
 		`{"items":[{"role":"bot","content":"x"}]}`: "items[0].role", `{"metadata":[]}`: "metadata"} {
 		r := ask(t, "POST", srv.URL+"/v1/conversations", body)
 		if r.status != 400 || at(decode(t, r.body), "error", "param") != param {

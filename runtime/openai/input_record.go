@@ -37,7 +37,7 @@ func recordInput(o *object, in *inputReader) (items []json.RawMessage) {
 // the content is one text.
 func recordedItem(raw json.RawMessage) json.RawMessage {
 	var m map[string]json.RawMessage
-	if json.Unmarshal(raw, &m) != nil {
+	if json.Unmarshal(raw, &m) != nil || m == nil {
 		return raw
 	}
 	text := func(name string) (s string) {

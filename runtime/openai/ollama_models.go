@@ -117,7 +117,12 @@ func (p *port) ollamaPull(e *exchange, r *http.Request) {
 	if runner == nil {
 		return
 	}
-	if !o.boolean("stream", true) {
+	stream := o.boolean("stream", true)
+	if o.c.first != nil {
+		writeFault(e, o.c.first)
+		return
+	}
+	if !stream {
 		writeJSON(e, http.StatusOK, map[string]string{"status": "success"})
 		return
 	}

@@ -22,7 +22,8 @@ import (
 )
 
 // open are the paths that need no key: probes and scrapers have none, and the page asks for it.
-var open = []string{"/", "/health", "/ready", "/version", "/api/version", "/metrics"}
+var open = []string{"/", "/docs", "/openapi.json", "/health", "/ready", "/version", "/api/version",
+	"/metrics"}
 
 // admit is why a request is refused before it is looked at, nil if it is not.
 func (p *port) admit(r *http.Request) *fault {

@@ -161,6 +161,9 @@ func (p *port) routes() map[string]methods {
 		"/version":    {"GET": p.showVersion},
 		"/metrics":    {"GET": p.showMetrics},
 
+		"/openapi.json": {"GET": p.showDocument},
+		"/docs":         {"GET": p.showDocs},
+
 		"/{$}": {"GET": p.showPage, "": refuseRoute(routesHint)},
 		"/":    {"": refuseRoute(routesHint)},
 	}

@@ -1,0 +1,76 @@
+// Whatever bytes come to whatever route, the answer is one of the route's own or a fault of the
+// client in the route's form, and every turn that was started is followed to its end.
+
+package openai
+
+import (
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+func FuzzRoutes(f *testing.F) {
+	runner := &fakeRunner{script: agent}
+	store := session.NewStore()
+	o := Options{Models: single(runner, runner.now, "gpt-oss:20b"), Store: store, MaxBody: 1 << 20}
+	h := NewHandler(o)
+	var routes []string
+	for path, m := range (&port{Options: o}).routes() {
+		for _, method := range slices.Sorted(maps.Keys(m)) {
+			if method != "" && path != "/metrics" {
+				path = strings.NewReplacer("{id...}", "x", "{id}", "x", "{item}", "y", "{$}", "").
+					Replace(path)
+				routes = append(routes, method+" "+path)
+			}
+		}
+	}
+	slices.Sort(routes)
+	bodies := []string{`{}`, `null`, `[1]`, `{"items":[null]}`, `{"input":[null]}`, `{"input":"hi","background":true}`,
+		`{"model":"gpt-oss:20b","prompt":[[1,2],[3]],"n":2,"stream":true}`,
+		`{"model":"gpt-oss:20b","max_tokens":9,"messages":[{"role":"user","content":"a"}],` +
+			`"stream":true,"tools":[{"name":"f","input_schema":{"type":"object"}}]}`,
+		`{"messages":[{"role":"user","content":"a"}],"stream":true,"n":3,"logprobs":true}`,
+		`{"input":[{"role":"user","content":[{"type":"input_text","text":"a"}]}],"stream":true}`,
+		`{"items":[{"role":"user","content":"a"}],"metadata":{"a":"b"}}`,
+		`{"model":"gpt-oss:20b","tokens":[1,2,3]}`, `{"input":"hi","stream":true,"store":false}`,
+		`{"conversation":"x","previous_response_id":"y","input":[{"type":"item_reference"}]}`}
+	for i := range routes {
+		for _, b := range bodies {
+			f.Add(uint8(i), []byte(b))
+		}
+	}
+	f.Fuzz(func(t *testing.T, route uint8, body []byte) {
+		method, path, _ := strings.Cut(routes[int(route)%len(routes)], " ")
+		r := httptest.NewRequest(method, "http://localhost"+path, strings.NewReader(string(body)))
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		text := w.Body.String()
+		switch {
+		case w.Code < 200 || w.Code > 499:
+			t.Errorf("%s %s: %d %s", method, path, w.Code, text)
+		case w.Code >= 400:
+			m := decode(t, text)
+			if at(m, "error", "message") == nil && m["error"] == nil {
+				t.Errorf("%s %s: %d %s", method, path, w.Code, text)
+			}
+		case strings.HasPrefix(w.Header().Get("Content-Type"), "text/event-stream"):
+			events(t, text)
+		case w.Header().Get("Content-Type") == "application/json":
+			decode(t, text)
+		}
+		if path == "/v1/responses" && w.Code == http.StatusOK { // it may be in the background
+			for until := time.Now().Add(5 * time.Second); runner.active() > 0; {
+				if time.Now().After(until) {
+					t.Fatal("a turn was not followed to its end")
+				}
+				time.Sleep(100 * time.Microsecond)
+			}
+		}
+	})
+}

@@ -1,0 +1,216 @@
+// GET /openapi.json and GET /docs: the table of operations as OpenAPI's document, and as a page.
+//
+// What must stay true: the document says only what the port does; the page is made of the document
+// and fetches nothing.
+
+package openai
+
+import (
+	"bytes"
+	"cmp"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+//go:embed page/docs.html
+var docsTemplate string
+
+// schema is a part of the document.
+type schema map[string]any
+
+func refTo(name string) schema { return schema{"$ref": "#/components/schemas/" + name} }
+
+// parameter is a field of a body or of a query, taken apart from a line of the table.
+type parameter struct {
+	Name     string
+	Required bool
+	Type     string // for people
+	schema   schema
+}
+
+// parse reads "name type [least [most]]"; a ! behind the name says that it is needed.
+func parse(line string) parameter {
+	words := strings.Fields(line)
+	name, required := strings.CutSuffix(words[0], "!")
+	return parameter{name, required, strings.Join(words[1:], " "), fieldSchema(words[1],
+		words[2:])}
+}
+
+// fieldSchema is what a field may be. null is as good as nothing everywhere.
+func fieldSchema(kind string, bounds []string) schema {
+	list := func(of string) schema {
+		return schema{"type": []string{"array", "null"}, "items": schema{"type": of}}
+	}
+	switch kind {
+	case "any":
+		return schema{}
+	case "strings", "integers", "objects":
+		return list(strings.TrimSuffix(kind, "s"))
+	case "text-or-strings":
+		return schema{"anyOf": []schema{{"type": []string{"string", "null"}}, list("string")}}
+	case "effort":
+		return schema{"enum": []any{"none", "minimal", "low", "medium", "high", "xhigh", "max",
+			nil}}
+	}
+	if strings.Contains(kind, "|") {
+		var words []any
+		for _, w := range strings.Split(kind, "|") {
+			words = append(words, w)
+		}
+		return schema{"enum": append(words, nil)}
+	}
+	s := schema{"type": []string{kind, "null"}}
+	for i, bound := range bounds {
+		n, _ := strconv.ParseFloat(bound, 64) // the table's own; a test reads the document
+		s[[]string{"minimum", "maximum"}[i]] = n
+	}
+	return s
+}
+
+var inPath = regexp.MustCompile(`\{(\w+)\}`)
+
+// faults are the answers that any request can get instead.
+var faults = map[string]string{"400": "refused, with the field that is wrong",
+	"401": "the key is missing or wrong", "403": "the host or the page's origin is not allowed",
+	"404": "no such thing", "405": "not with this method", "408": "the body did not come in time",
+	"409": "not in this state", "413": "the body is too large", "415": "not application/json",
+	"429": "the queue is full; Retry-After", "500": "a fault of the server",
+	"503": "loading or draining; Retry-After"}
+
+// document is OpenAPI 3.1's.
+func document(version string) schema {
+	paths := map[string]schema{}
+	for _, o := range operations {
+		method, path, _ := strings.Cut(o.route, " ")
+		if paths[path] == nil {
+			paths[path] = schema{}
+		}
+		paths[path][strings.ToLower(method)] = o.document(path)
+	}
+	fault := schema{"type": "object", "required": []string{"error"}}
+	return schema{"openapi": "3.1.0",
+		"info": schema{"title": "ossrun", "version": cmp.Or(version, "0"),
+			"description": "What this server honours. Fields that a route does not know are " +
+				"left out and named in the header X-Ossrun-Ignored."},
+		"paths": paths,
+		"components": schema{"schemas": schema{"Fault": fault},
+			"securitySchemes": schema{"key": schema{"type": "http", "scheme": "bearer"}}},
+		"security": []schema{{}, {"key": []string{}}}}
+}
+
+func (o operation) document(path string) schema {
+	d := schema{"summary": o.summary, "operationId": operationID(o.route)}
+	var parameters []schema
+	for _, m := range inPath.FindAllStringSubmatch(path, -1) {
+		parameters = append(parameters, schema{"name": m[1], "in": "path", "required": true,
+			"schema": schema{"type": "string", "minLength": 1}})
+	}
+	for _, line := range o.query {
+		p := parse(line)
+		if kind, ok := p.schema["type"].([]string); ok {
+			p.schema["type"] = kind[0] // a query has no null
+		} else if words, ok := p.schema["enum"].([]any); ok {
+			p.schema["enum"] = words[:len(words)-1]
+		}
+		parameters = append(parameters, schema{"name": p.Name, "in": "query", "schema": p.schema})
+	}
+	if parameters != nil {
+		d["parameters"] = parameters
+	}
+	if o.body != nil {
+		d["requestBody"] = schema{"required": true,
+			"content": schema{"application/json": schema{"schema": o.bodySchema()}}}
+	}
+	responses := schema{"200": schema{"description": "done", "content": o.content()}}
+	for status, why := range faults {
+		responses[status] = schema{"description": why,
+			"content": schema{"application/json": schema{"schema": refTo("Fault")}}}
+	}
+	if o.answer == "status" && o.body == nil { // health has a body of its own
+		responses["503"] = responses["200"]
+	}
+	d["responses"] = responses
+	return d
+}
+
+func (o operation) bodySchema() schema {
+	properties, required := schema{}, []string{}
+	for _, line := range o.body {
+		p := parse(line)
+		properties[p.Name] = p.schema
+		if p.Required {
+			required = append(required, p.Name)
+		}
+	}
+	return schema{"type": "object", "properties": properties, "required": required}
+}
+
+// content is what an answer is made of.
+func (o operation) content() schema {
+	c := schema{}
+	switch {
+	case o.answer != "":
+		c["application/json"] = schema{"schema": schema{"type": "object",
+			"required": strings.Fields(o.answer)}}
+	case o.route == "GET /metrics":
+		c["text/plain"] = schema{"schema": schema{"type": "string"}}
+	default:
+		c["text/html"] = schema{"schema": schema{"type": "string"}}
+	}
+	if o.stream != "" {
+		c[o.stream] = schema{"schema": schema{"type": "string"}}
+	}
+	return c
+}
+
+var notLetters = regexp.MustCompile(`[^A-Za-z]+`)
+
+func operationID(route string) string {
+	return strings.Trim(notLetters.ReplaceAllString(strings.ToLower(route), "_"), "_")
+}
+
+func (p *port) showDocument(e *exchange, _ *http.Request) {
+	writeJSON(e, http.StatusOK, document(p.Version))
+}
+
+// docsPage is the table as a page.
+var docsPage = sync.OnceValues(func() ([]byte, error) {
+	t, err := template.New("docs").Parse(docsTemplate)
+	if err != nil {
+		return nil, err
+	}
+	type row struct {
+		Method, Path, Summary, Stream string
+		Body, Query                   []parameter
+	}
+	var rows []row
+	for _, o := range operations {
+		r := row{Summary: o.summary, Stream: o.stream}
+		r.Method, r.Path, _ = strings.Cut(o.route, " ")
+		for _, line := range o.body {
+			r.Body = append(r.Body, parse(line))
+		}
+		for _, line := range o.query {
+			r.Query = append(r.Query, parse(line))
+		}
+		rows = append(rows, r)
+	}
+	var b bytes.Buffer
+	err = t.Execute(&b, rows)
+	return b.Bytes(), err
+})
+
+func (p *port) showDocs(e *exchange, _ *http.Request) {
+	page, err := docsPage()
+	if err != nil {
+		writeFault(e, failure(http.StatusInternalServerError, kindServer, fmt.Sprint(err)))
+		return
+	}
+	writeHTML(e, page, policyOf(page))
+}

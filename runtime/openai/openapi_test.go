@@ -1,0 +1,163 @@
+// The document of the port against the port: routes in both directions, and each field of a body.
+
+package openai
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestDocumentHasTheRoutes(t *testing.T) {
+	var have, want []string
+	for _, o := range operations {
+		have = append(have, o.route)
+	}
+	notOffered := []string{"POST /v1/embeddings", "POST /api/embed", "POST /api/embeddings",
+		"GET /v1/responses"} // answered with what there is instead
+	for path, m := range (&port{}).routes() {
+		path = strings.NewReplacer("...", "", "{$}", "").Replace(path)
+		for method := range m {
+			if route := method + " " + path; method != "" && !slices.Contains(notOffered, route) {
+				want = append(want, route)
+			}
+		}
+	}
+	slices.Sort(have)
+	slices.Sort(want)
+	if !slices.Equal(have, want) {
+		t.Errorf("the document has %q\nthe port %q", have, want)
+	}
+}
+
+// bodyFor is a request that is answered with 200, to which a field is added.
+func bodyFor(t *testing.T, o operation) map[string]any {
+	t.Helper()
+	base := map[string]string{
+		"POST /v1/chat/completions":         `{"messages":[{"role":"user","content":"a"}]}`,
+		"POST /v1/completions":              `{"prompt":"a"}`,
+		"POST /v1/responses":                `{"input":"a"}`,
+		"POST /v1/responses/input_tokens":   `{"input":"a"}`,
+		"POST /v1/responses/compact":        `{"input":"a"}`,
+		"POST /v1/messages":                 `{"max_tokens":9,"messages":[{"role":"user","content":"a"}]}`,
+		"POST /v1/messages/count_tokens":    `{"messages":[{"role":"user","content":"a"}]}`,
+		"POST /api/chat":                    `{"model":"20b","messages":[{"role":"user","content":"a"}]}`,
+		"POST /api/generate":                `{"model":"20b","prompt":"a"}`,
+		"POST /tokenize":                    `{"prompt":"a"}`,
+		"POST /detokenize":                  `{"tokens":[1]}`,
+		"POST /v1/conversations/{id}/items": `{"items":[{"role":"user","content":"a"}]}`,
+		"POST /v1/conversations/{id}":       `{"metadata":{"a":"b"}}`,
+		"POST /api/show":                    `{"model":"gpt-oss:20b"}`,
+		"POST /api/pull":                    `{"model":"gpt-oss:20b"}`,
+		"POST /v1/conversations":            `{}`,
+	}[o.route]
+	if base == "" {
+		t.Fatalf("there is no request for %s", o.route)
+	}
+	m := decode(t, base)
+	if m["model"] == "20b" {
+		m["model"] = "gpt-oss:20b"
+	}
+	return m
+}
+
+// right is a value that each field takes; by its type where it is not named.
+func right(p parameter) any {
+	named := map[string]any{"messages": nil, "tokens": nil, "items": nil, "prompt": nil,
+		"input": nil, "conversation": nil, "previous_response_id": nil, "model": "gpt-oss:20b",
+		"tools": []any{}, "stop_token_ids": []any{5}, "modalities": []any{"text"},
+		"include": []any{}, "bad_words": []any{"a"}, "guided_choice": []any{"a"},
+		"guided_regex": "a+", "guided_grammar": `root ::= "a"`, "format": "json", "think": true,
+		"tool_choice": nil, "guided_json": map[string]any{"type": "object"}, "keep_alive": "5m",
+		"metadata": map[string]any{"a": "b"}, "best_of": 1, "raw": false, "background": false,
+		"logprobs": nil, "top_logprobs": nil, "truncate_prompt_tokens": nil,
+		"structured_outputs": map[string]any{"choice": []any{"a"}}, "system": "a"}
+	if v, ok := named[p.Name]; ok {
+		return v
+	}
+	kind, _, _ := strings.Cut(p.Type, " ")
+	switch kind {
+	case "string", "text-or-strings":
+		return "a"
+	case "boolean":
+		return true
+	case "number", "integer":
+		return 1
+	case "object":
+		return map[string]any{}
+	case "strings":
+		return []any{"a"}
+	case "effort":
+		return "low"
+	}
+	word, _, _ := strings.Cut(kind, "|")
+	return word
+}
+
+// wrong is a value that no field of the type takes.
+func wrong(p parameter) any {
+	kind, _, _ := strings.Cut(p.Type, " ")
+	switch {
+	case kind == "any":
+		return nil
+	case kind == "boolean", kind == "number", kind == "integer", strings.Contains(kind, "|"),
+		kind == "effort":
+		return "bogus"
+	}
+	return 7
+}
+
+func TestDocumentHasTheFields(t *testing.T) {
+	srv, _ := server(t, answers("ok"))
+	talk := at(decode(t, post(t, srv, "/v1/conversations", `{}`).body), "id").(string)
+	send := func(o operation, p parameter, v any) reply {
+		body := bodyFor(t, o)
+		if v != nil {
+			body[p.Name] = v
+		}
+		text, _ := json.Marshal(body)
+		method, path, _ := strings.Cut(o.route, " ")
+		return ask(t, method, srv.URL+strings.ReplaceAll(path, "{id}", talk), string(text))
+	}
+	for _, o := range operations {
+		for _, line := range o.body {
+			p := parse(line)
+			if r := send(o, p, right(p)); r.status != 200 {
+				t.Errorf("%s %s: %d %s", o.route, p.Name, r.status, r.body)
+			} else if strings.Contains(r.header.Get("X-Ossrun-Ignored"), p.Name) {
+				t.Errorf("%s ignores %s", o.route, p.Name)
+			}
+			bad := wrong(p)
+			if bad == nil {
+				continue
+			}
+			if r := send(o, p, bad); r.status != 400 && r.status != 404 ||
+				!strings.Contains(r.body, p.Name) {
+				t.Errorf("%s %s: %v gets %d %s", o.route, p.Name, bad, r.status, r.body)
+			}
+		}
+	}
+}
+
+func TestDocument(t *testing.T) {
+	srv, _ := server(t, answers("ok"), func(o *Options) { o.APIKey = "secret" })
+	m := decode(t, ask(t, "GET", srv.URL+"/openapi.json", "").body)
+	if m["openapi"] != "3.1.0" || at(m, "info", "version") != "1.2.3" {
+		t.Errorf("%v", m["info"])
+	}
+	if at(m, "paths", "/v1/chat/completions", "post", "requestBody", "content",
+		"application/json", "schema", "properties", "temperature", "maximum") != 2.0 {
+		t.Error("the document has no bound of temperature")
+	}
+	r := ask(t, "GET", srv.URL+"/docs", "")
+	for _, o := range operations {
+		_, path, _ := strings.Cut(o.route, " ")
+		if !strings.Contains(r.body, "<code>"+path+"</code>") {
+			t.Errorf("the page lacks %s", path)
+		}
+	}
+	if strings.Contains(r.body, "<script") || strings.Contains(r.body, "http") {
+		t.Error("the page has a script or names another place")
+	}
+}
