@@ -53,7 +53,7 @@ func (r *renderer) inline(dst []term.Span, n ast.Node, style term.Style) []term.
 			}
 			dst = append(dst, term.Span{Text: box, Style: style})
 		case *formulaNode:
-			dst = append(dst, span(c.text, style|term.Magenta))
+			dst = append(dst, span(Math(c.text), style|term.Magenta))
 		default:
 			dst = r.inline(dst, c, style)
 		}

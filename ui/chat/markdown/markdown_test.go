@@ -223,13 +223,14 @@ func TestLongTextIsCut(t *testing.T) {
 	}
 }
 
-// Formulas are shown as they were written, and prices are none.
+// Formulas are no markdown: they are shown as text or as they were written, and prices are none.
 func TestFormulas(t *testing.T) {
 	for source, want := range map[string]string{
-		`The set $\{1,2\}$ and \(\{a_1, b_2\}\) end.`: `The set \{1,2\} and \{a_1, b_2\} end.`,
-		`So $x_1*y_1*z$ holds, $$a\_b$$ too.`:         `So x_1*y_1*z holds, a\_b too.`,
+		`The set $\{1,2\}$ and \(\{a_1, b_2\}\) end.`: `The set {1,2} and {a₁, b₂} end.`,
+		`So $x_1*y_1*z$ holds, $$a\_b$$ too.`:         `So x₁*y₁*z holds, a_b too.`,
 		`It costs $5 and *not* $10.`:                  `It costs $5 and not $10.`,
 		`Set $HOME and $PATH, or $HOME/$PATH.`:        `Set $HOME and $PATH, or $HOME/$PATH.`,
+		`As $\overline{x_1}$ and $\{\vec{a}\}$.`:      `As \overline{x_1} and \{\vec{a}\}.`,
 		`5$ or (6$)`:                                  `5$ or (6$)`,
 	} {
 		if got := strings.TrimSpace(strip(rows(term.Palette{}, source, 90))); got != want {

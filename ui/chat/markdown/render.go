@@ -164,7 +164,7 @@ func (r *renderer) codeBlock(lang string, n ast.Node, width int) []term.Row {
 	return term.Prefix(rows, indent, indent)
 }
 
-// formula shows LaTeX as it is written, without its delimiters.
+// formula shows LaTeX without its delimiters, as text where it can be written so.
 func (r *renderer) formula(source string, width int) []term.Row {
 	source = strings.TrimSpace(source)
 	for _, d := range [][2]string{{`\[`, `\]`}, {"$$", "$$"}} {
@@ -176,6 +176,7 @@ func (r *renderer) formula(source string, width int) []term.Row {
 	if strings.TrimSpace(source) == "" {
 		return nil
 	}
+	source = Math(source)
 	var rows []term.Row
 	for _, line := range strings.Split(source, "\n") {
 		rows = append(rows, term.Chop(term.Row{{Text: expand(line), Style: term.Magenta}},

@@ -43,7 +43,7 @@ func unfinished(k kind, source string) string {
 		}
 		return body + last
 	case formula:
-		return body + last
+		return "" // how it reads is known when it is whole
 	case table:
 		if strings.Count(body, "\n") < 2 {
 			return "" // not a table until the line under its header is whole
@@ -61,6 +61,9 @@ func unfinished(k kind, source string) string {
 		from = i + 2
 	}
 	text := body[from:] + last
+	if at := openFormula(text); at >= 0 { // it is in the last line
+		text, last = text[:at], text[len(body)-from:at]
+	}
 	if trimmed := strings.TrimRight(text, "*_`~\\"); trimmed != text &&
 		!strings.HasSuffix(trimmed, "\\") {
 		if open := openMarks(trimmed); closesWith(open, text[len(trimmed):]) {
@@ -80,6 +83,23 @@ func closesWith(open, marks string) bool {
 	return open != "" && strings.HasPrefix(open, marks[:1])
 }
 
+// openFormula is where a formula begins that is open at the end of text, below 0 if none is. It is
+// held back: how it reads is known when it is whole.
+func openFormula(text string) int {
+	at := max(strings.LastIndex(text, `\(`), strings.LastIndex(text, `\[`))
+	if at < 0 || at > 0 && text[at-1] == '\\' {
+		return -1
+	}
+	mark := `\)`
+	if text[at+1] == '[' {
+		mark = `\]`
+	}
+	if strings.Contains(text[at:], mark) || strings.Contains(text[at:], "\n") {
+		return -1
+	}
+	return at
+}
+
 // openMarks returns what would close the code span, the emphasis and the link that are open at the
 // end of text.
 func openMarks(text string) string {
@@ -91,9 +111,6 @@ func openMarks(text string) string {
 			if i+1 < len(text) && (text[i+1] == '(' || text[i+1] == '[') {
 				mark := map[byte]string{'(': `\)`, '[': `\]`}[text[i+1]]
 				end := strings.Index(text[i+2:], mark)
-				if line := strings.IndexByte(text[i+2:], '\n'); end < 0 && line < 0 {
-					return mark + closing(stack)
-				}
 				if end < 0 {
 					end = 0
 				}
