@@ -169,24 +169,3 @@ func TestSwitchModel(t *testing.T) {
 		t.Errorf("/model:\n%s", text)
 	}
 }
-
-// Every new state fits small and large screens.
-func TestStatesOnOtherScreens(t *testing.T) {
-	for _, size := range []struct {
-		name          string
-		width, height int
-	}{{"160x50", 160, 50}, {"40x12", 40, 12}, {"80x24", 80, 24}} {
-		tool := &scriptTool{output: []string{"0 1\n1 1\n"}, result: session.ToolResult{Text: "ok"}}
-		done := turn(answering("It prints 30 rows.\n\n```go\nfmt.Println(1)\n```\n"),
-			[]session.Event{session.Done{Finish: session.FinishStop,
-				Usage: session.Usage{Prompt: 120, Cached: 80, Completion: 20}}})
-		s := newStage(t, size.width, size.height, Options{Tools: []session.Tool{tool}},
-			calling(done, []session.Event{nil})...)
-		s.ask("compute")
-		s.play(0, step)
-		s.ask("one more")
-		s.typing("and a queued one")
-		s.keys("enter")
-		s.golden("states-" + size.name)
-	}
-}

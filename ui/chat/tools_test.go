@@ -38,7 +38,11 @@ func (s *scriptTool) Run(ctx context.Context, c session.Call, output func(string
 		output(o)
 	}
 	if s.hold != nil {
-		<-s.hold
+		select {
+		case <-s.hold:
+		case <-ctx.Done():
+			return session.ToolResult{}, ctx.Err()
+		}
 	}
 	return s.result, s.err
 }

@@ -134,7 +134,7 @@ func (m *Model) statusRow() term.Row {
 	fields := []field{
 		{term.Clean(m.options.Model.ID()), term.Bold, 4, false},
 		{term.Clean(m.options.Model.Device()), term.Dim, 6, false},
-		{"effort " + m.effort, term.Plain, 2, false},
+		{"effort " + m.effort, term.Plain, 3, false},
 	}
 	if l := m.live; l != nil {
 		used, rate = used+l.tokens, l.rate()
@@ -142,7 +142,7 @@ func (m *Model) statusRow() term.Row {
 		if l.stopping {
 			state = "stopping"
 		}
-		fields = append(fields, field{state, term.Yellow, 3, false})
+		fields = append(fields, field{state, term.Yellow, 2, false})
 	}
 	if len(m.tools.now()) > 0 {
 		var names []string
