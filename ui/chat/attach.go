@@ -63,7 +63,6 @@ func (m *Model) prepare(text string, replaced *exchange) tea.Cmd {
 	for i, p := range m.pastes {
 		sent = strings.Replace(sent, chip(i+1, p), "\n"+p+"\n", 1)
 	}
-	m.pastes = nil
 	if !strings.Contains(text, "@") {
 		return m.ask(text, sent, replaced)
 	}

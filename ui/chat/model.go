@@ -59,7 +59,7 @@ type Model struct {
 	compacting     context.CancelFunc // ends the summary that is being written; nil: none is
 	searching      *search
 	menu           menu
-	pastes         []string // long ones, which the editor shows as chips
+	pastes         []string // long ones of this conversation, which stand as chips
 	plain          bool     // lines are printed, and stay as they are
 	context        int      // tokens of the context in use, as of the last turn
 	rate           float64  // tokens a second of the last turn
@@ -263,6 +263,7 @@ func (m *Model) send() tea.Cmd {
 	m.editor.set("")
 	if m.live != nil || m.compacting != nil {
 		m.queued = append(m.queued, text)
+		m.keep()
 		return nil
 	}
 	replaced := m.editing
@@ -412,10 +413,15 @@ func (m *Model) nextQueued(well bool) tea.Cmd {
 		m.queued = m.queued[1:]
 		return m.prepare(strings.TrimSpace(next), nil)
 	}
+	m.unqueue()
+	return nil
+}
+
+// unqueue puts what waits back into the editor.
+func (m *Model) unqueue() {
 	text := append(m.queued, m.editor.text)
 	m.queued = nil
 	m.editor.set(strings.TrimRight(strings.Join(text, "\n"), "\n"))
-	return nil
 }
 
 // stop ends the answer or the summary that is being written.

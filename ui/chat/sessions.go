@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -36,6 +37,8 @@ type kept struct {
 	Changed   time.Time      `json:"changed"`
 	At        int            `json:"at"` // the exchange at the end of the branch on the screen
 	Exchanges []keptExchange `json:"exchanges"`
+	Queued    []string       `json:"queued,omitempty"` // sent, and waiting for an answer's end
+	Pastes    []string       `json:"pastes,omitempty"` // what chips stand for
 }
 
 type keptExchange struct {
@@ -84,7 +87,7 @@ func title(question string) string {
 func (m *Model) snapshot() *kept {
 	k := &kept{ID: m.id, Name: m.name, Model: m.options.Model.ID(), Effort: m.effort,
 		System: m.system, Began: m.began, Changed: m.now, At: -1,
-		Exchanges: []keptExchange{}}
+		Exchanges: []keptExchange{}, Queued: slices.Clone(m.queued), Pastes: m.pastes}
 	var walk func(list []*exchange, before int)
 	walk = func(list []*exchange, before int) {
 		for _, e := range list {
@@ -179,7 +182,7 @@ func (m *Model) restore(r resumed) {
 		m.owns(r)
 	}
 	m.name, m.began, m.context, m.rate = k.Name, k.Began, 0, 0
-	m.system = k.System
+	m.system, m.queued, m.pastes = k.System, k.Queued, k.Pastes
 	m.conversation = conversation{}
 	all := make([]*exchange, len(k.Exchanges))
 	for i, ke := range k.Exchanges {
@@ -200,6 +203,10 @@ func (m *Model) restore(r resumed) {
 		m.context = all[k.At].context
 	}
 	m.show(nil)
+	if len(m.queued) > 0 {
+		m.unqueue()
+		m.note("what was still to be sent is in the editor: Enter sends it")
+	}
 	if r.of != nil {
 		m.inform(fmt.Sprintf("%q (%s) is open in another chat: this is a copy, which goes its own "+
 			"way as %s", r.of.Name, r.of.ID, k.ID))

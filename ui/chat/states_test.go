@@ -173,7 +173,7 @@ var states = []struct {
 		turn(answering("A whole "), []session.Event{nil})}, play: func(s *stage) {
 		s.ask("What is two and two?")
 		s.play(0, step)
-		s.send(notice("the process that had the model is gone: another is looked for, or it is " +
+		s.send(notice("the process that had the model is gone: goes on with gpt-oss-20b, which is " +
 			"loaded here"))
 	}},
 }

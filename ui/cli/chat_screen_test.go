@@ -178,21 +178,29 @@ func TestContinue(t *testing.T) {
 var picture = flag.String("picture", "", "the file that TestPicture writes: an absolute path")
 
 // TestPicture draws the picture of the README from the real program: two questions at temperature
-// 0, and the reasoning unfolded.
+// 0, one of which python answers, and the reasoning unfolded.
 func TestPicture(t *testing.T) {
+	if _, err := exec.LookPath("bwrap"); err != nil {
+		t.Skip("python needs bwrap")
+	}
 	file := cmp.Or(*picture, filepath.Join(t.TempDir(), "chat.svg"))
-	term, _ := startInTerminal(t, 84, 25, "chat", "--model", "demo", "--temperature", "0")
+	term, _ := startInTerminal(t, 84, 28, "chat", "--model", "demo", "--temperature", "0",
+		"--tools", "python")
 	term.wait("Ask something")
-	for i, ask := range []string{"What is ossrun?", "How do I start the API server on port 8080?"} {
+	for i, ask := range []string{"What is 17 times 23?",
+		"How do I start the API server on port 8080?"} {
 		term.send(ask)
 		term.wait(ask)
 		term.send("\r")
 		term.until("answer "+strconv.Itoa(i), func(s string) bool {
-			return strings.Count(s, "thought for") == i+1 && !strings.Contains(s, "Esc stops")
+			return strings.Count(s, "thought for") == i+2 && !strings.Contains(s, "Esc stops")
 		})
 	}
 	term.send("\x14") // Ctrl+T
-	term.wait("▾ thought")
+	screen := term.wait("▾ thought", "→ python", "391")
+	if !strings.Contains(screen, "ossrun serve") {
+		t.Errorf("the picture has no answer with a command:\n%s", screen)
+	}
 	term.mu.Lock()
 	defer term.mu.Unlock()
 	if err := os.WriteFile(file, []byte(term.screen.SVG("ossrun chat")), 0o644); err != nil {

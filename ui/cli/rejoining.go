@@ -7,6 +7,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/ossrun/ossrun/runtime/join"
@@ -41,8 +42,11 @@ func (r *rejoining) Close() error       { return r.current().Close() }
 func (r *rejoining) Start(ctx context.Context, q session.Request) (session.Turn, error) {
 	used := r.current()
 	turn, err := used.Start(ctx, q)
-	if g, ok := used.(*join.Guest); ok && err == nil && g.Model.Device == "" {
-		r.look(ctx, g) // it was joined before the model was loaded
+	if g, ok := used.(*join.Guest); ok && err == nil {
+		if g.Model.Device == "" {
+			r.look(ctx, g) // it was joined before the model was loaded
+		}
+		return &movable{Turn: turn, of: r, used: used, ctx: ctx, request: q}, nil
 	}
 	if _, own := used.(*alone); own || ctx.Err() != nil || err == nil {
 		return turn, err
@@ -56,6 +60,39 @@ func (r *rejoining) Start(ctx context.Context, q session.Request) (session.Turn,
 	}
 	return next.Start(ctx, q)
 }
+
+// movable is a turn that begins anew elsewhere if its process goes before it has said anything.
+type movable struct {
+	session.Turn
+	of      *rejoining
+	used    answerer
+	ctx     context.Context
+	request session.Request
+	said    bool
+}
+
+func (m *movable) Next() (session.Event, bool) {
+	e, ok := m.Turn.Next()
+	d, over := e.(session.Done)
+	if over && !m.said && errors.Is(d.Err, session.ErrGone) && m.ctx.Err() == nil {
+		next, err := m.of.replace(m.ctx, m.used)
+		if err == nil {
+			m.Turn, err = next.Start(m.ctx, m.request)
+		}
+		if err != nil {
+			m.Turn = failed{session.Done{Finish: session.FinishError, Err: errors.Join(d.Err, err)}}
+		}
+		e, ok = m.Turn.Next()
+	}
+	m.said = true
+	return e, ok
+}
+
+// failed is a turn that could not be begun anew.
+type failed struct{ done session.Done }
+
+func (f failed) Next() (session.Event, bool) { return f.done, true }
+func (f failed) Result() session.Result      { return session.Result{Done: f.done} }
 
 // look asks the process that was joined how its model is now.
 func (r *rejoining) look(ctx context.Context, used *join.Guest) {
@@ -74,14 +111,15 @@ func (r *rejoining) replace(ctx context.Context, used answerer) (answerer, error
 	if now := r.current(); now != used {
 		return now, nil
 	}
-	r.tell("the process that had the model is gone: another is looked for, or it is loaded here")
 	next, err := r.again(ctx, r.name)
 	if err != nil {
 		return nil, err
 	}
-	if device := next.Device(); device != "" {
-		r.tell("goes on with " + next.ID() + " on " + device)
+	where := "which is loaded here"
+	if g, ok := next.(*join.Guest); ok {
+		where = fmt.Sprintf("which process %d has", g.Server.PID)
 	}
+	r.tell("the process that had the model is gone: goes on with " + next.ID() + ", " + where)
 	r.mu.Lock()
 	r.now = next
 	r.mu.Unlock()

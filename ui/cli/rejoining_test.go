@@ -49,3 +49,33 @@ func TestAServerThatIsGoneIsReplaced(t *testing.T) {
 		t.Errorf("nothing to go on with: %v", err)
 	}
 }
+
+// lostTurn is one whose process goes before the first word.
+type lostTurn struct{}
+
+func (lostTurn) Next() (session.Event, bool) {
+	return session.Done{Finish: session.FinishError, Err: session.ErrGone}, true
+}
+func (lostTurn) Result() session.Result { return session.Result{} }
+
+type fineTurn struct{ fickle }
+
+func (f *fineTurn) Start(context.Context, session.Request) (session.Turn, error) {
+	return failed{session.Done{Finish: session.FinishStop}}, nil
+}
+
+func TestATurnThatSaidNothingBeginsAnew(t *testing.T) {
+	first := &fickle{id: "first"}
+	r := &rejoining{now: first, tell: func(string) {},
+		again: func(context.Context, string) (answerer, error) {
+			return &fineTurn{fickle{id: "second"}}, nil
+		}}
+	turn := &movable{Turn: lostTurn{}, of: r, used: first, ctx: t.Context()}
+	if e, _ := turn.Next(); e.(session.Done).Finish != session.FinishStop || r.ID() != "second" {
+		t.Errorf("%+v of %s", e, r.ID())
+	}
+	turn = &movable{Turn: lostTurn{}, of: r, used: first, ctx: t.Context(), said: true}
+	if e, _ := turn.Next(); !errors.Is(e.(session.Done).Err, session.ErrGone) {
+		t.Errorf("a turn that has said something ends with %+v", e)
+	}
+}

@@ -39,7 +39,7 @@ func TestTwoChatsShareAnEngine(t *testing.T) {
 	_ = first.Wait()
 	two.send("How do I serve an OpenAI API?\r")
 	two.until("the second answer", answered(2))
-	two.wait("is gone", "goes on with demo on cpu")
+	two.wait("is gone: goes on with demo, which is loaded here")
 	three.send("What is ossrun?\r") // from the second, which has the model now
 	three.until("the third chat's answer", answered(1))
 	four, fourth := beside(t, first, args...)

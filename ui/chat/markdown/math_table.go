@@ -47,8 +47,8 @@ var mathRelations = pairs(`
 `)
 
 // mathWords are functions that are called by their name.
-const mathWords = " sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh coth log ln lg exp " +
-	"lim limsup liminf max min sup inf det dim ker gcd deg arg hom Pr mod "
+const mathWords = " sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh coth log ln lg " +
+	"exp lim limsup liminf max min sup inf det dim ker gcd deg arg hom Pr mod "
 
 // mathBoards are the letters of sets.
 var mathBoards = pairs("N ℕ Z ℤ Q ℚ R ℝ C ℂ P ℙ H ℍ E 𝔼 F 𝔽 K 𝕂 1 𝟙")

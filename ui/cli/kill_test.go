@@ -1,0 +1,218 @@
+//go:build unix
+
+// kill -9 at random moments: of the chat, of the process that has the model, and of a tool. What a
+// person has sent is never lost, and what the screen showed a second before is there again.
+
+package cli
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+var kills = flag.Int("kills", 2, "how often TestKilled* kill; .ci/steps/chat does it ten times")
+
+// asked are the messages of one round, each said once only.
+func asked(round int) []string {
+	return []string{fmt.Sprintf("What is ossrun? (%d)", round),
+		fmt.Sprintf("How do I use the server? (%d)", round),
+		fmt.Sprintf("Write a poem of five lines. (%d)", round)}
+}
+
+// moment is when a process is killed: the same in every run, another in every round.
+func moment(seed uint64, round int, most time.Duration) time.Duration {
+	return time.Duration(rand.New(rand.NewPCG(seed, uint64(round))).Int64N(int64(most)))
+}
+
+// exported is the whole conversation, as /export writes it.
+func exported(t *testing.T, term *terminal) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "chat.md")
+	term.send("/export " + path + "\r")
+	term.wait("saved to")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// sent types a message, and waits until the chat has taken it.
+func sent(term *terminal, text string) {
+	term.send(text)
+	term.wait("❯ " + text)
+	term.send("\r")
+	term.until("an empty editor", func(s string) bool {
+		return strings.Contains(s, "❯ Ask something") && strings.Contains(s, text)
+	})
+}
+
+func atRest(s string) bool {
+	return strings.Contains(s, "❯ Ask something") && !strings.Contains(s, "Esc stops")
+}
+
+func TestKilledChats(t *testing.T) {
+	term, cmd := startInTerminal(t, 100, 40, "chat", "--alone", "--model", "demo", "--temperature",
+		"0")
+	term.wait("effort medium")
+	var all []string
+	for round := range *kills {
+		messages := asked(round)
+		for _, text := range messages[:1+round%3] {
+			sent(term, text)
+			all = append(all, text)
+			if round%2 == 0 { // else what follows is sent while the answer is written
+				term.until("an answer", atRest)
+			}
+		}
+		// what was sent is in the store within a moment; the answer has come to any point by then
+		time.Sleep(30*time.Millisecond + moment(1, round, 400*time.Millisecond))
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		again := exec.Command(cmd.Path, "chat", "--alone", "--continue", "--temperature", "0")
+		again.Env = cmd.Env
+		term, cmd = runInTerminal(t, 100, 40, again)
+		screen := term.wait("goes on with", "effort medium")
+		if !strings.Contains(screen, "❯ Ask something") { // what waited is in the editor
+			term.send("\r")
+			term.until("an answer to what waited", atRest)
+		}
+		text := exported(t, term)
+		for _, message := range all {
+			if n := strings.Count(text, "\n"+message+"\n"); n != 1 {
+				t.Fatalf("round %d: %q is there %d times:\n%s", round, message, n, text)
+			}
+		}
+	}
+	sent(term, "What is ossrun?")
+	term.until("an answer after all kills", atRest)
+}
+
+// The process that has the model is killed while a chat that has joined it is answered.
+func TestKilledServers(t *testing.T) {
+	host, first := startInTerminal(t, 100, 40, "chat", "--model", "demo", "--temperature", "0")
+	host.wait("effort medium")
+	var all []string
+	for round := range *kills {
+		// another chat each round: it goes on with the conversation, and joins who has the model
+		args := []string{"chat", "--model", "demo", "--temperature", "0"}
+		if round > 0 {
+			args = append(args, "--continue")
+		}
+		term, cmd := beside(t, first, args...)
+		term.wait("effort medium")
+		if round == 0 {
+			term.wait("joined the chat of process")
+		}
+		for i, text := range asked(round)[:2] {
+			sent(term, text)
+			all = append(all, text)
+			if i == 0 {
+				time.Sleep(moment(2, round, 150*time.Millisecond))
+				_ = first.Process.Kill()
+				_ = first.Wait()
+			}
+		}
+		term.until("an answer of whoever has the model now", func(s string) bool {
+			return atRest(s) && !strings.Contains(s, "next: ")
+		})
+		text := exported(t, term)
+		for _, message := range all {
+			if n := strings.Count(text, "\n"+message+"\n"); n != 1 {
+				t.Fatalf("round %d: %q is there %d times:\n%s", round, message, n, text)
+			}
+		}
+		if last := text[strings.LastIndex(text, "## You"):]; !strings.Contains(last, "\n## demo\n\n") {
+			t.Fatalf("round %d: the last question has no answer:\n%s", round, last)
+		}
+		// it is left, so that its conversation is free; a third process has the model then
+		next, other := beside(t, first, "chat", "--model", "demo", "--temperature", "0")
+		next.wait("joined the chat of process")
+		term.send("\x03\x03")
+		_ = cmd.Wait()
+		sent(next, "hello")
+		next.until("the model is loaded there", func(s string) bool {
+			return atRest(s) && strings.Contains(s, "goes on with demo,")
+		})
+		newest(t, first, all[len(all)-1])
+		first = other
+	}
+}
+
+// newest makes the conversation that has a message the latest one again.
+func newest(t *testing.T, of *exec.Cmd, message string) {
+	t.Helper()
+	home := ""
+	for _, v := range of.Env {
+		if rest, ok := strings.CutPrefix(v, "XDG_STATE_HOME="); ok {
+			home = rest
+		}
+	}
+	store, err := session.OpenStore(session.StoreOptions{TTL: time.Hour,
+		File: filepath.Join(home, "ossrun", "kept.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	for _, r := range store.List(session.KindChat) {
+		if strings.Contains(string(r.Value), message) {
+			store.Put(r)
+			return
+		}
+	}
+	t.Fatalf("no conversation has %q", message)
+}
+
+// The python tool is killed while the model's code runs or waits.
+func TestKilledTools(t *testing.T) {
+	if _, err := exec.LookPath("bwrap"); err != nil {
+		t.Skip("python needs bwrap")
+	}
+	term, cmd := startInTerminal(t, 100, 60, "chat", "--alone", "--model", "demo", "--temperature",
+		"0", "--tools", "python")
+	term.wait("effort medium")
+	for round := range *kills {
+		text := fmt.Sprintf("What is %d times 23?", 17+round)
+		sent(term, text)
+		time.Sleep(moment(3, round, 500*time.Millisecond))
+		for _, pid := range below(t, cmd.Process.Pid) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		term.until("the turn's end", atRest)
+		if shown := exported(t, term); strings.Count(shown, "\n"+text+"\n") != 1 {
+			t.Fatalf("round %d: %q is lost:\n%s", round, text, shown)
+		}
+		term.send("/new\r")
+		term.until("another conversation", func(s string) bool { return !strings.Contains(s, text) })
+	}
+	sent(term, "What is 17 times 23?")
+	term.until("python again", func(s string) bool {
+		return atRest(s) && strings.Contains(s, "17 * 23 = 391")
+	})
+}
+
+// below are the processes that a process has started, and those of these.
+func below(t *testing.T, pid int) (all []int) {
+	t.Helper()
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, file := range files {
+		text, _ := os.ReadFile(file) // it may have ended
+		for _, word := range strings.Fields(string(text)) {
+			if child, err := strconv.Atoi(word); err == nil {
+				all = append(append(all, child), below(t, child)...)
+			}
+		}
+	}
+	return all
+}
