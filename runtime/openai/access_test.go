@@ -164,7 +164,7 @@ func TestOrigins(t *testing.T) {
 
 func TestBodyThatIsTooLarge(t *testing.T) {
 	f := &fakeRunner{script: answers("ok")}
-	h := NewHandler(Options{Models: single(f, f.now), Hosts: []string{"*"}, MaxBody: 2 << 20})
+	h := newChecked(t, Options{Models: single(f, f.now), Hosts: []string{"*"}, MaxBody: 2 << 20})
 	for _, path := range []string{"/v1/chat/completions", "/v1/responses"} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest("POST", path, io.LimitReader(endless{}, 2<<20+1)))

@@ -206,7 +206,7 @@ func server(t *testing.T, s script, change ...func(*Options)) (*httptest.Server,
 	for _, c := range change {
 		c(&o)
 	}
-	handler := NewHandler(o)
+	handler := newChecked(t, o)
 	srv := httptest.NewServer(handler)
 	t.Cleanup(func() {
 		srv.Close()

@@ -46,7 +46,7 @@ func keeper(t *testing.T, idle time.Duration) (srv *httptest.Server, open *atomi
 		}
 		return []session.Event{session.Answer{Text: "idle"}, done(session.FinishStop)}, nil
 	}}
-	h := NewHandler(Options{Models: single(model, model.now),
+	h := newChecked(t, Options{Models: single(model, model.now),
 		Tools: func(kind, _ string) ([]session.Tool, error) {
 			open.Add(1)
 			return []session.Tool{&countingTool{scriptedTool: scriptedTool{kind: kind, open: open},
