@@ -7,6 +7,7 @@
 package openai
 
 import (
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -21,14 +22,38 @@ type textChoice struct {
 	// vLLM's, where the client asks for ids: with the finish reason, all of them
 	PromptTokenIDs []int32 `json:"prompt_token_ids,omitempty"`
 	TokenIDs       []int32 `json:"token_ids,omitempty"`
+	// vLLM's: of each token of the prompt, by id; the first has none
+	PromptLogprobs []map[string]promptLogprob `json:"prompt_logprobs,omitempty"`
 }
 
 // textLogprobs are lists of one length: an entry a token.
 type textLogprobs struct {
 	Tokens        []string             `json:"tokens"`
-	TokenLogprobs []float32            `json:"token_logprobs"`
+	TokenLogprobs []*float32           `json:"token_logprobs"`
 	TopLogprobs   []map[string]float32 `json:"top_logprobs"`
 	TextOffset    []int                `json:"text_offset"` // in characters of the choice's text
+}
+
+// promptLogprob is one entry of vLLM's prompt_logprobs.
+type promptLogprob struct {
+	Logprob float32 `json:"logprob"`
+	Rank    int     `json:"rank,omitempty"` // 1 is the most probable; 0: behind those that are shown
+	Token   string  `json:"decoded_token"`
+}
+
+func wirePromptLogprobs(ids []int32, list []session.TokenLogprob) []map[string]promptLogprob {
+	out := make([]map[string]promptLogprob, len(list))
+	for i, l := range list {
+		if i == 0 {
+			continue
+		}
+		out[i] = map[string]promptLogprob{strconv.Itoa(int(ids[i])): {Logprob: finite(l.Logprob),
+			Token: l.Token}}
+		for rank, t := range l.Top {
+			out[i][strconv.Itoa(int(t.ID))] = promptLogprob{finite(t.Logprob), rank + 1, t.Token}
+		}
+	}
+	return out
 }
 
 // textForm writes the answer of a completion.
@@ -43,6 +68,8 @@ type textState struct {
 	text     strings.Builder
 	chars    int
 	logprobs textLogprobs
+	prompt   []map[string]promptLogprob
+	first    bool // the next logprobs begin with the prompt's first token
 }
 
 func (p *port) readCompletion(o *object) (*request, form, *fault) {
@@ -54,7 +81,7 @@ func (c *textForm) open(a *answer) {
 	c.chunks = chunks{answer: a, id: newID("cmpl-"), object: "text_completion", usage: c.req.usage}
 	for i := range a.dones {
 		c.choices = append(c.choices, &textState{})
-		if c.req.echo {
+		if c.req.echo && !c.req.turns[i].ScorePrompt {
 			c.piece(i, c.req.prompts[i/c.req.n].shown(), nil)
 		}
 	}
@@ -62,6 +89,14 @@ func (c *textForm) open(a *answer) {
 
 func (c *textForm) take(choice int, e session.Event) {
 	switch e := e.(type) {
+	case session.PromptScored:
+		if c.req.echo {
+			c.choices[choice].first = true
+			c.piece(choice, c.req.prompts[choice/c.req.n].shown(), e.Logprobs)
+		}
+		if c.req.promptLogprobs {
+			c.choices[choice].prompt = wirePromptLogprobs(c.req.turns[choice].Prompt, e.Logprobs)
+		}
 	case session.Answer:
 		c.piece(choice, e.Text, e.Logprobs)
 	case session.Done:
@@ -78,18 +113,28 @@ func (c *textForm) piece(choice int, text string, logprobs []session.TokenLogpro
 	ch := c.choices[choice]
 	var more textLogprobs
 	at := ch.chars
-	for _, l := range logprobs {
+	for i, l := range logprobs {
+		if i == 0 && ch.first { // nothing is said of the prompt's first token
+			more.Tokens = append(more.Tokens, l.Token)
+			more.TokenLogprobs = append(more.TokenLogprobs, nil)
+			more.TopLogprobs = append(more.TopLogprobs, nil)
+			more.TextOffset = append(more.TextOffset, at)
+			at += utf8.RuneCount(l.Bytes)
+			continue
+		}
+		logprob := finite(l.Logprob)
 		top := make(map[string]float32, len(l.Top)+1)
-		for _, t := range l.Top {
+		for _, t := range l.Top[:min(len(l.Top), c.req.turns[choice].Params.Logprobs)] {
 			top[t.Token] = finite(t.Logprob)
 		}
-		top[l.Token] = finite(l.Logprob)
+		top[l.Token] = logprob
 		more.Tokens = append(more.Tokens, l.Token)
-		more.TokenLogprobs = append(more.TokenLogprobs, finite(l.Logprob))
+		more.TokenLogprobs = append(more.TokenLogprobs, &logprob)
 		more.TopLogprobs = append(more.TopLogprobs, top)
 		more.TextOffset = append(more.TextOffset, at)
 		at += utf8.RuneCount(l.Bytes)
 	}
+	ch.first = false
 	ch.text.WriteString(text)
 	ch.chars += utf8.RuneCountInString(text)
 	ch.logprobs.Tokens = append(ch.logprobs.Tokens, more.Tokens...)
@@ -128,6 +173,7 @@ func (c *textForm) whole(usage session.Usage) any {
 		if c.req.logprobs {
 			choice.Logprobs = &ch.logprobs
 		}
+		choice.PromptLogprobs = ch.prompt
 		c.showTokens(&choice)
 		list = append(list, choice)
 	}

@@ -22,6 +22,8 @@ type completionRequest struct {
 	choicesRequest
 	prompts []textPrompt
 	echo    bool
+	// vLLM's prompt_logprobs was asked for
+	promptLogprobs bool
 }
 
 // textPrompt is one prompt. text is the client's own, "" where it sent ids.
@@ -64,21 +66,28 @@ func parseCompletion(o *object) (*completionRequest, *fault) {
 	if o.has("logprobs") {
 		r.logprobs = true
 		params.Logprobs = o.integer("logprobs", 0, sample.MaxTopLogprobs, 0)
-		if r.echo {
-			o.c.add(unsupported("logprobs", "logprobs with echo",
-				"logprobs are those of generated tokens"))
-		}
 	}
 	turn := session.Request{Params: params, Stop: stops(o), StopTokens: stopTokens(o),
 		Final: r.format.final, MaxTokens: textDefault}
+	turn.ScorePrompt, turn.PromptTop = r.echo && r.logprobs, max(params.Logprobs, 0)
+	if o.has("prompt_logprobs") {
+		n := o.integer("prompt_logprobs", 0, sample.MaxTopLogprobs, 0)
+		r.promptLogprobs, turn.ScorePrompt = true, true
+		turn.PromptTop = max(n, turn.PromptTop)
+		if r.stream {
+			o.c.add(unsupported("prompt_logprobs", "prompt_logprobs in a stream",
+				"ask for the whole answer"))
+		}
+	}
 	if o.has("max_tokens") {
 		switch n := o.integer("max_tokens", -1, 1<<30, 0); {
 		case n > 0:
 			turn.MaxTokens = n
 		case n < 0:
 			turn.MaxTokens = 0
-		case r.echo:
-			r.dry = true // only the echo
+		case r.echo || turn.ScorePrompt:
+			r.dry = !turn.ScorePrompt // only the echo
+			turn.PromptOnly = turn.ScorePrompt
 		default:
 			o.c.add(invalid("max_tokens", "max_tokens must be at least 1, or 0 with echo"))
 		}

@@ -154,7 +154,7 @@ func TestCompletionsThatAreRefused(t *testing.T) {
 		{`{"prompt":[-1]}`, "prompt[0]"},
 		{`{"prompt":"x","suffix":"y"}`, "suffix"},
 		{`{"prompt":"x","best_of":3}`, "best_of"},
-		{`{"prompt":"x","echo":true,"logprobs":1}`, "logprobs"},
+		{`{"prompt":"x","stream":true,"prompt_logprobs":1}`, "prompt_logprobs"},
 		{`{"prompt":"x","max_tokens":0}`, "max_tokens"},
 		{`{"prompt":"x","guided_structural_tag":"y"}`, "guided_structural_tag"},
 		{`{"prompt":"x","guided_grammar":"root ::= other"}`, "guided_grammar"},

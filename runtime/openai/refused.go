@@ -22,9 +22,9 @@ var (
 	refusedEverywhere = []refusedParameter{
 		{"web_search_options", "", "give the model a function that searches"},
 		{"use_beam_search", "false", "ask for n choices and choose among them"},
-		{"prompt_logprobs", "", "logprobs are those of generated tokens"},
 	}
 	refusedInTalks = []refusedParameter{
+		{"prompt_logprobs", "", "score a prompt with /v1/completions"},
 		{"continue_final_message", "false", "continue a prompt with /v1/completions"},
 		{"add_generation_prompt", "true", "render a prompt with /v1/completions"},
 		{"echo", "false", "put the message in front of the answer yourself"},

@@ -245,6 +245,19 @@ func (ws *workspace) findMaxima(r *row) {
 	}
 }
 
+// Score is a token that is known, with its logprob and so many rivals by the model's own logits.
+func Score(logits []float32, id int32, rivals int) (engine.SampledToken, error) {
+	ws := workspaces.Get().(*workspace)
+	defer workspaces.Put(ws)
+	ws.fit(len(logits))
+	c := engine.SampledToken{ID: id}
+	if !scan(logits, ws.model) {
+		return c, ErrNonFinite
+	}
+	ws.report(&c, logits, rivals)
+	return c, nil
+}
+
 // report fills in the logprobs of c, and of so many rivals, from the model's own logits.
 func (ws *workspace) report(c *engine.SampledToken, logits []float32, rivals int) {
 	r := row{logits: logits, maxima: ws.model}

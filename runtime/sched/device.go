@@ -19,6 +19,7 @@ package sched
 import (
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/sample"
+	"slices"
 )
 
 // onDevice is the state that only steps with sampling on the device need.
@@ -34,7 +35,8 @@ type onDevice struct {
 
 // samplesOnDevice tells whether this step's tokens can be sampled on the engine's device.
 func (s *Scheduler) samplesOnDevice() bool {
-	return s.eng.Caps().Samples && !s.batch.Rebuild && len(s.sampling) > 0 && s.editable(s.sampling)
+	return s.eng.Caps().Samples && !s.batch.Rebuild && len(s.sampling) > 0 &&
+		s.editable(s.sampling) && !slices.ContainsFunc(s.running, (*sequence).scores)
 }
 
 // editable tells whether the device has room for the changes to the logits of these sequences
@@ -133,6 +135,9 @@ func (s *Scheduler) assembleAhead() bool {
 	for _, q := range s.running {
 		if q.stream.ctx.Err() != nil {
 			return false // cancelled: the step must be planned without it
+		}
+		if q.scores() {
+			return false // its logits are wanted here
 		}
 		edits += q.sampler.Edits() + 2
 	}

@@ -76,7 +76,7 @@ func (s *Scheduler) admit(now time.Time) {
 // since its logits are needed for the next token.
 func (s *Scheduler) adopt(q *sequence) {
 	q.table.Cuts(q.cuts)
-	if s.o.NoPrefixCaching {
+	if s.o.NoPrefixCaching || q.score.wanted {
 		return
 	}
 	q.hashes = kv.Hashes(s.root, q.hashes, q.tokens)
@@ -170,19 +170,24 @@ func (s *Scheduler) grant(ahead bool) {
 // to the oldest.
 func (s *Scheduler) grantPrefill(budget, prefills int) {
 	share := budget / min(prefills, max(1, budget/kv.PageTokens))
-	spare := budget
+	spare, scored := budget, false
 	for _, q := range s.running {
 		if q.prefills() {
-			spare -= min(share, q.left(), spare)
+			spare -= min(share, s.mostRows(q, &scored), spare)
 		}
 	}
+	scored = false
 	for i := 0; i < len(s.running) && budget > 0; i++ {
 		q := s.running[i]
 		if !q.prefills() {
 			continue
 		}
-		rows := min(share, q.left(), budget)
-		more := min(spare, q.left()-rows, budget-rows)
+		most := s.mostRows(q, &scored)
+		if most == 0 {
+			continue
+		}
+		rows := min(share, most, budget)
+		more := min(spare, most-rows, budget-rows)
 		spare -= more
 		q.rows = s.fit(q, rows+more)
 		budget -= q.rows

@@ -27,6 +27,10 @@ type Request struct {
 	// ascending order: after the system and developer messages, and after each user message and
 	// tool result. The pages there are kept longest.
 	Cuts []int
+	// ScorePrompt asks for the logprob of each token of the prompt but the first, with PromptTop
+	// rivals (Stream.Prompt). Nothing of the prompt is taken from the cache then.
+	ScorePrompt bool
+	PromptTop   int
 }
 
 // Token is one generated token. Forced tokens have no logprobs.

@@ -31,6 +31,13 @@ type sequence struct {
 	computed int // positions whose keys and values are in the pages
 	seen     int // positions that were ever computed or found in the cache
 	rows     int // granted in the next step
+
+	score struct { // of the prompt, if it is wanted
+		wanted      bool
+		top         int
+		from, count int // tokens whose logits the running step gives, from token from+1 on
+		at          int // row of the step's logits for the first of them
+	}
 	inFlight int // in the step that runs
 	logits   int // row of that step's logits to sample from, -1 for none
 
@@ -53,6 +60,7 @@ func newSequence(r Request, forced []int32, spec models.Spec, context int,
 	stream *Stream) *sequence {
 	q := &sequence{stream: stream, constraint: r.Constraint, prompt: len(r.Prompt),
 		delivered: len(r.Prompt), maxTokens: context}
+	q.score.wanted, q.score.top = r.ScorePrompt, r.PromptTop
 	if r.MaxTokens > 0 {
 		q.maxTokens = min(context, q.prompt+r.MaxTokens)
 	}

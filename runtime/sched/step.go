@@ -43,6 +43,7 @@ func (s *Scheduler) emptyBatch(rebuild bool) {
 // open: device.from says where it comes from.
 func (s *Scheduler) addRows(q *sequence) (logits int) {
 	b, d, at := &s.batch, &s.device, q.at()
+	s.askScores(q, at, len(b.Tokens))
 	for i := at; i < at+q.rows; i++ {
 		if i < len(q.tokens) {
 			b.Tokens, d.from = append(b.Tokens, q.tokens[i]), append(d.from, -1)
@@ -89,6 +90,7 @@ func (s *Scheduler) compute() {
 	}
 	s.counts.Steps++
 	s.counts.Rows += uint64(len(s.batch.Tokens))
+	s.scorePrompts()
 	s.choose()
 	s.advance()
 }
@@ -187,7 +189,7 @@ func (s *Scheduler) move(q *sequence) bool {
 	q.computed += q.inFlight
 	q.inFlight = 0
 	q.seen = max(q.seen, q.computed)
-	if q.logits >= 0 && q.err != nil {
+	if q.err != nil {
 		s.pool.Invalidate(&q.table)
 		s.end(q, FinishError, q.err)
 		return true

@@ -10,6 +10,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/ossrun/ossrun/runtime/engine"
 )
 
 // Stream yields the tokens of one request to one reader. Finish, Err and Timing are safe for
@@ -25,6 +27,7 @@ type Stream struct {
 	finish Finish
 	err    error
 	at     struct{ submitted, admitted, first, ended time.Time }
+	prompt []engine.SampledToken
 	timing Timing // only its counts; the durations follow from at
 }
 

@@ -12,7 +12,10 @@ import (
 // continueText submits Request.Prompt.
 func (t *turn) continueText() error {
 	r := sched.Request{Prompt: t.prompt, Params: t.req.Params, MaxTokens: t.req.MaxTokens,
-		Stop: t.stopTokens()}
+		Stop: t.stopTokens(), ScorePrompt: t.req.ScorePrompt, PromptTop: t.req.PromptTop}
+	if t.req.PromptOnly {
+		r.MaxTokens = 1 // which nobody sees
+	}
 	if t.req.Final != nil {
 		r.Constraint = grammar.NewText(t.req.Final)
 	}
@@ -26,6 +29,9 @@ func (t *turn) continueText() error {
 
 // acceptText adds one token to the text. Special tokens have no text.
 func (t *turn) acceptText(tok sched.Token) {
+	if t.req.PromptOnly {
+		return
+	}
 	t.tokens = append(t.tokens, tok.ID)
 	t.usage.Completion++
 	if t.stopToken(tok.ID) {
@@ -49,5 +55,9 @@ func (t *turn) endText() {
 		return
 	}
 	t.emitAnswer(t.stop.Flush())
-	t.finish(t.stream.Finish(), nil) // stop or length: end() has handled the others
+	why := t.stream.Finish() // stop or length: end() has handled the others
+	if t.req.PromptOnly {
+		why = FinishLength
+	}
+	t.finish(why, nil)
 }

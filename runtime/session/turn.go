@@ -17,6 +17,7 @@ import (
 
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/grammar"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
@@ -70,6 +71,7 @@ type tokenStream interface {
 	Finish() Finish
 	Err() error
 	Timing() sched.Timing
+	Prompt() []engine.SampledToken
 }
 
 // Start renders the request, submits it and returns without waiting for tokens. Cancelling ctx ends
@@ -110,7 +112,7 @@ func (t *turn) submit(prompt []int32, most int) error {
 	ctx, leave := context.WithCancel(t.ctx)
 	stream, err := t.model.submit(ctx, sched.Request{
 		Prompt: prompt, Params: t.req.Params, MaxTokens: most, Constraint: constraint,
-		Stop: t.stopTokens(),
+		Stop: t.stopTokens(), ScorePrompt: t.req.ScorePrompt, PromptTop: t.req.PromptTop,
 	})
 	if err != nil {
 		leave()
@@ -127,6 +129,7 @@ func (t *turn) Next() (Event, bool) {
 			return nil, false
 		}
 		tok, ok := t.stream.Next(t.ctx)
+		t.scorePrompt()
 		if !ok {
 			t.end()
 			continue
@@ -140,6 +143,23 @@ func (t *turn) Next() (Event, bool) {
 	e := t.pending[0]
 	t.pending = t.pending[1:]
 	return e, true
+}
+
+// scorePrompt tells once what the model thinks of the prompt.
+func (t *turn) scorePrompt() {
+	if !t.req.ScorePrompt {
+		return
+	}
+	t.req.ScorePrompt = false
+	list := make([]TokenLogprob, len(t.prompt))
+	for i, s := range t.stream.Prompt() {
+		list[i] = t.logprob(sched.Token{SampledToken: s})
+	}
+	if len(list) > 0 {
+		first := token.Get().TokenBytes(t.prompt[0])
+		list[0] = TokenLogprob{Token: token.Text(first), Bytes: first}
+	}
+	t.pending = append(t.pending, PromptScored{list})
 }
 
 // Result is what has been generated so far. It is complete once Next has returned Done.
@@ -464,7 +484,8 @@ func (t *turn) remember() {
 func (t *turn) logprob(tok sched.Token) TokenLogprob {
 	one := func(id int32, lp float32) TokenLogprob {
 		b := token.Get().TokenBytes(id)
-		return TokenLogprob{Token: strings.ToValidUTF8(string(b), "\uFFFD"), Bytes: b, Logprob: lp}
+		return TokenLogprob{ID: id, Token: strings.ToValidUTF8(string(b), "\uFFFD"), Bytes: b,
+			Logprob: lp}
 	}
 	l := one(tok.ID, tok.Logprob)
 	for _, c := range tok.Top {

@@ -64,9 +64,10 @@ func (s *scriptStream) Next(context.Context) (sched.Token, bool) {
 	return sched.Token{SampledToken: engine.SampledToken{ID: id, Logprob: -0.5}}, true
 }
 
-func (s *scriptStream) Finish() sched.Finish { return s.finish }
-func (s *scriptStream) Err() error           { return s.err }
-func (s *scriptStream) Timing() sched.Timing { return sched.Timing{} }
+func (s *scriptStream) Finish() sched.Finish          { return s.finish }
+func (s *scriptStream) Err() error                    { return s.err }
+func (s *scriptStream) Prompt() []engine.SampledToken { return nil }
+func (s *scriptStream) Timing() sched.Timing          { return sched.Timing{} }
 
 func encode(text string) []int32 {
 	return token.Get().EncodeSpecial(nil, text, func(string) bool { return true })

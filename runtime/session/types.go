@@ -80,6 +80,12 @@ type Request struct {
 	// ids that end the turn wherever they are sampled; the text of the one that did is left out
 	StopTokens []int32
 
+	// ScorePrompt asks for PromptScored, with PromptTop rivals of each token; PromptOnly for
+	// nothing else, where Prompt is continued.
+	ScorePrompt bool
+	PromptTop   int
+	PromptOnly  bool
+
 	// AllowLoops leaves a turn alone that repeats itself without end. It is not looked at either
 	// where Params has IgnoreEOS or MinTokens, or where Prompt is continued.
 	AllowLoops bool
@@ -106,6 +112,7 @@ type Answer struct {
 
 // TokenLogprob is one sampled token with its logprob and the most probable alternatives.
 type TokenLogprob struct {
+	ID      int32
 	Token   string // its bytes as text, U+FFFD where they are not valid UTF-8
 	Bytes   []byte
 	Logprob float32
@@ -163,6 +170,11 @@ type Usage struct {
 	Prompt, Cached, Completion, Reasoning int
 }
 
+// PromptScored is what the model thinks of the prompt's tokens, before anything else of a turn. The
+// first token has no logprob.
+type PromptScored struct{ Logprobs []TokenLogprob }
+
+func (PromptScored) event()  {}
 func (Reasoning) event()     {}
 func (Commentary) event()    {}
 func (Answer) event()        {}

@@ -1,0 +1,81 @@
+// The logprobs of a prompt's own tokens.
+//
+// They need the logits of every row of the prompt, 800 KB each. What must stay true: few of them
+// are held at once, so a scored prompt is read in small steps, one such prompt at a time; what is
+// kept is the best few of each row.
+
+package sched
+
+import (
+	"slices"
+
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/sample"
+)
+
+// mostScored is how many rows of a prompt are scored in a step.
+const mostScored = 16
+
+// scores tells that rows of the prompt are still to be scored.
+func (q *sequence) scores() bool { return q.score.wanted && q.at() < q.prompt-1 }
+
+// mostRows bounds the rows that a sequence may get in the next step; scored tells that another one
+// is scored in it.
+func (s *Scheduler) mostRows(q *sequence, scored *bool) int {
+	switch {
+	case !q.scores():
+		return q.left()
+	case *scored:
+		return 0
+	}
+	*scored = true
+	return min(q.left(), max(1, min(mostScored, s.o.MaxNumSeqs-len(s.running)+1)))
+}
+
+// askScores asks for the logits of the rows of the prompt that were added to the batch, which begin
+// at row first. The last row of a prompt is that of the first sampled token.
+func (s *Scheduler) askScores(q *sequence, at, first int) {
+	q.score.from, q.score.at = at, len(s.batch.LogitRows)
+	q.score.count = max(0, min(at+q.rows, q.prompt-1)-at)
+	if !q.score.wanted || q.rebuildTo > 0 {
+		q.score.count = 0
+	}
+	for i := range q.score.count {
+		s.batch.LogitRows = append(s.batch.LogitRows, int32(first+i))
+	}
+}
+
+// scorePrompts keeps what the step's logits say of the prompts.
+func (s *Scheduler) scorePrompts() {
+	for _, q := range s.running {
+		for i := range q.score.count {
+			row := s.logits[(q.score.at+i)*s.spec.Vocab : (q.score.at+i+1)*s.spec.Vocab]
+			at := q.score.from + i + 1
+			scored, err := sample.Score(row, q.tokens[at], q.score.top)
+			if err != nil {
+				q.err = err
+				break
+			}
+			q.stream.score(at, scored)
+		}
+		q.score.count = 0
+	}
+}
+
+// score keeps the logprob of token at of the prompt.
+func (st *Stream) score(at int, t engine.SampledToken) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for len(st.prompt) <= at {
+		st.prompt = append(st.prompt, engine.SampledToken{})
+	}
+	st.prompt[at] = t
+}
+
+// Prompt is the prompt's tokens with their logprobs, the first without; complete once a token or
+// the end has come. nil if Request.ScorePrompt did not ask for it.
+func (st *Stream) Prompt() []engine.SampledToken {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return slices.Clone(st.prompt)
+}

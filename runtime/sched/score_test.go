@@ -1,0 +1,91 @@
+package sched
+
+import (
+	"math"
+	"path/filepath"
+	"testing"
+
+	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/runtime/cpu"
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/engine/golden"
+	"github.com/ossrun/ossrun/runtime/sample"
+)
+
+// The logprobs of prompts are those of the golden logits, whatever runs beside them and however
+// small the steps; few logits are held at once; what follows the prompt is the same.
+func TestPromptsAreScored(t *testing.T) {
+	dev, err := cpu.New(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	ckpt, err := checkpoint.Open(filepath.Join(t1, "checkpoint"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ckpt.Close()
+	cases, err := golden.Read(t1, ckpt.Spec.Vocab)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const top = 5
+	for _, o := range []engine.Settings{
+		{Pages: 256, MaxNumBatchedTokens: 512},
+		{Pages: 64, MaxNumBatchedTokens: 256, MaxNumSeqs: 1},
+		{Pages: 24, MaxNumBatchedTokens: 7}, // preempts
+	} {
+		s, end := real(t, dev, ckpt, Options{Settings: o})
+		type scored struct {
+			golden.Case
+			stream *Stream
+		}
+		var all []scored
+		for _, g := range cases {
+			if len(g.Tokens) > 200 {
+				continue
+			}
+			r := Request{Prompt: g.Tokens, MaxTokens: len(g.Greedy),
+				Params: sample.Params{Logprobs: -1}}
+			submit(t, s, t.Context(), r) // the cache would know the prompt
+			r.ScorePrompt, r.PromptTop = true, top
+			all = append(all, scored{g, submit(t, s, t.Context(), r)})
+		}
+		compared := 0
+		for _, c := range all {
+			got := drain(t, c.stream)
+			for i, id := range c.Greedy {
+				if got[i] != id {
+					t.Errorf("%s: token %d is %d, not %d", c.Name, i, got[i], id)
+				}
+			}
+			scores := c.stream.Prompt()
+			if len(c.Tokens) > 1 && len(scores) != len(c.Tokens) {
+				t.Fatalf("%s: %d of %d tokens are scored", c.Name, len(scores), len(c.Tokens))
+			}
+			for i, p := range c.Positions {
+				if int(p)+1 >= len(c.Tokens) {
+					continue
+				}
+				want, err := sample.Score(c.Logits[i], c.Tokens[p+1], top)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := scores[p+1]
+				compared++
+				if got.ID != want.ID || math.Abs(float64(got.Logprob-want.Logprob)) > 0.02 ||
+					len(got.Top) != top || got.Top[0].ID != want.Top[0].ID &&
+					want.Top[0].Logprob-want.Top[1].Logprob > 0.02 {
+					t.Errorf("%s, token %d: %v, want %v", c.Name, p+1, got, want)
+				}
+			}
+		}
+		if compared < 20 {
+			t.Errorf("only %d tokens were compared", compared)
+		}
+		if rows := len(s.logits) / s.spec.Vocab; rows > 2*(mostScored+2*len(all)) {
+			t.Errorf("%d rows of logits were held", rows)
+		}
+		end()
+	}
+}
