@@ -178,3 +178,12 @@ func TestLongQuestionIsFolded(t *testing.T) {
 		t.Errorf("Ctrl+T does not unfold it:\n%s", text)
 	}
 }
+
+// Terminals send the line ends of a paste as CR.
+func TestPastedLineEnds(t *testing.T) {
+	s := newStage(t, 80, 20, Options{})
+	s.send(tea.KeyMsg{Type: tea.KeyRunes, Paste: true, Runes: []rune("one\rtwo\r\nthree\nfour")})
+	if s.m.editor.text != "one\ntwo\nthree\nfour" {
+		t.Errorf("pasted as %q", s.m.editor.text)
+	}
+}

@@ -13,10 +13,13 @@ import (
 // twice is how soon a second Ctrl+C leaves whatever is going on.
 const twice = time.Second
 
+// lineEnds makes those of a paste ours: most terminals send CR for them.
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+
 // key takes one key, or a paste.
 func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 	if k.Paste {
-		m.paste(strings.ReplaceAll(string(k.Runes), "\r\n", "\n"))
+		m.paste(lineEnds.Replace(string(k.Runes)))
 		return nil
 	}
 	if m.searching != nil && m.searchKey(k) {

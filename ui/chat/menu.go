@@ -179,10 +179,13 @@ func (m *Model) hintRows(most int) []term.Row {
 		above = min(max(at-most+1, 0), len(rows)-most)
 		below = above + most
 	}
-	blank := strings.Repeat(" ", m.margin())
+	blank, column := strings.Repeat(" ", m.margin()), 0
+	for _, c := range rows {
+		column = max(column, term.Width(c.name)+2)
+	}
 	var shown []term.Row
 	for i, c := range rows[above:below] {
-		name := term.Cut(fmt.Sprintf("%s%-25s", blank, c.name), m.width)
+		name := term.Cut(fmt.Sprintf("%s%-*s", blank, min(column, 25), c.name), m.width)
 		row := term.Row{{Text: name, Style: term.Cyan}, {Text: term.Cut(c.does,
 			max(m.width-term.Width(name)-1, 0)), Style: term.Dim}}
 		if chosen != nil && above+i == at {

@@ -34,8 +34,8 @@ func TestMenu(t *testing.T) {
 	s.ask("second")
 	s.play(0, step)
 	s.typing("/edit ")
-	if text := s.text(); !strings.Contains(text, " 1                        first") ||
-		!strings.Contains(text, " 2                        second") {
+	if text := s.text(); !strings.Contains(text, " 1  first") ||
+		!strings.Contains(text, " 2  second") {
 		t.Errorf("/edit lists no questions:\n%s", text)
 	}
 	s.keys("down", "enter")
@@ -66,7 +66,7 @@ func TestModelMenu(t *testing.T) {
 		return named{&script{}, name}, nil
 	}})
 	s.choose("/model")
-	if text := s.text(); !strings.Contains(text, "gpt-oss-120b             context of 4,096") {
+	if text := s.text(); !strings.Contains(text, "gpt-oss-120b  context of 4,096") {
 		t.Errorf("/model:\n%s", text)
 	}
 	s.typing("120")

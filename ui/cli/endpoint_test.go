@@ -72,7 +72,7 @@ func TestChatOverAnEndpoint(t *testing.T) {
 		t.Errorf("usage:\n%s", screen)
 	}
 	term.send("/model ")
-	term.wait("demo                     context of 8,192 tokens")
+	term.wait("demo  context of 8,192 tokens")
 	term.send("\t")
 	term.wait("/model demo")
 	term.send("\x15\x03")
