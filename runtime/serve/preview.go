@@ -34,18 +34,24 @@ func (m *Models) Preview(ctx context.Context, e models.Entry) (p Preview, err er
 	if p.Needs, err = Needs(b, found, e.Spec, s); err != nil {
 		return p, err
 	}
-	moved, err := tokenBytes(e.Spec, s)
-	if err != nil {
-		return p, err
-	}
 	bandwidth := 0.0
 	if !onGPU(b) {
 		bandwidth = HostReadRate(b)
 	} else if cards := gpu.Detect(ctx).Usable(); len(cards) > 0 && cards[0].Figures != nil {
 		bandwidth = cards[0].Figures.Bandwidth * 1e9
 	}
-	p.Rate = bandwidth / float64(moved)
-	return p, nil
+	p.Rate, err = ReadBound(e.Spec, s, bandwidth)
+	return p, err
+}
+
+// ReadBound is how many tokens a second one answer can have, at most, where memory is read at
+// bandwidth bytes a second.
+func ReadBound(spec models.Spec, s engine.Settings, bandwidth float64) (float64, error) {
+	moved, err := tokenBytes(spec, s)
+	if err != nil {
+		return 0, err
+	}
+	return bandwidth / float64(moved), nil
 }
 
 // tokenBytes is what a step of one token reads and writes at the beginning of a context.

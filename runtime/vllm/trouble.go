@@ -1,35 +1,71 @@
-// What vLLM's log says when it meets a known trouble, and the cure.
+// What vLLM's log says when it meets a known trouble, the cure, and why our own engine does not
+// meet it.
 
 package vllm
 
-import "regexp"
+import (
+	"regexp"
+	"slices"
+)
 
 // Trouble is a known fault of a start.
 type Trouble struct {
 	seen       *regexp.Regexp
+	families   []string // of GPUs that meet it; empty: every one
 	Name, Cure string
 	Place      string
+	NotHere    string // why our own engine does not meet it
 }
 
+var (
+	nvidia   = []string{"ampere", "hopper", "blackwell"}
+	oneThing = "the kernels are in the program, made ahead; no Triton, no PyTorch and no CUDA " +
+		"toolkit is loaded"
+)
+
 var troubles = []Trouble{
-	{regexp.MustCompile(`Sinks must be of type float32`), "the attention sinks have the wrong type",
-		"set VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8=1, which a plan for B200 does", placeTrouble},
-	{regexp.MustCompile(`tl\.language|has no attribute 'language'|tl\.language not defined`),
+	{regexp.MustCompile(`Sinks must be of type float32`), []string{"blackwell"}, "the attention sinks have the wrong type",
+		"set VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8=1, which a plan for B200 does", placeTrouble,
+		"there is one attention kernel for each kind of card, and its sinks are float32"},
+	{regexp.MustCompile(`tl\.language|has no attribute 'language'|tl\.language not defined`), nvidia,
 		"a second Triton is installed",
-		"uninstall pytorch-triton and other packages named triton beside vLLM's own", placeTrouble},
-	{regexp.MustCompile(`CUDA::nvToolsExt`), "PyTorch is built for another CUDA",
-		"install the PyTorch whose version ends in +cu128", "guide, Known Issues"},
-	{regexp.MustCompile(`failed to download or load vocab`), "the vocabulary cannot be fetched",
+		"uninstall pytorch-triton and other packages named triton beside vLLM's own", placeTrouble,
+		oneThing},
+	{regexp.MustCompile(`CUDA::nvToolsExt`), nvidia, "PyTorch is built for another CUDA",
+		"install the PyTorch whose version ends in +cu128", "guide, Known Issues", oneThing},
+	{regexp.MustCompile(`failed to download or load vocab`), nil, "the vocabulary cannot be fetched",
 		"set TIKTOKEN_ENCODINGS_BASE to a folder with o200k_base.tiktoken; ossrun serve --engine " +
-			"vllm writes one", placeTrouble},
+			"vllm writes one", placeTrouble, "the vocabulary is in the program"},
 	{regexp.MustCompile(`CUDA out of memory|OutOfMemoryError|No available memory for the cache`),
+		[]string{"hopper"},
 		"a GPU is out of memory",
 		"on one H100: --gpu-memory-utilization 0.95 and --max-num-batched-tokens 1024; on two: " +
-			"--gpu-memory-utilization below 0.95", placeLimits},
-	{regexp.MustCompile(`CUDA_HOME.*(not set|mismatch)|nvcc.*version.*(older|mismatch)`),
+			"--gpu-memory-utilization below 0.95", placeLimits,
+		"memory is planned before weights are loaded, by what is free; what does not fit is said " +
+			"then"},
+	{regexp.MustCompile(`CUDA_HOME.*(not set|mismatch)|nvcc.*version.*(older|mismatch)`), nvidia,
 		"another CUDA is used than vLLM was installed with: answers may be garbage",
 		"set CUDA_HOME to CUDA 12.8 or newer, the same for installing and serving",
-		"guide, Known Issues"},
+		"guide, Known Issues", oneThing},
+}
+
+// TroublesOn are those that the documents know on a GPU, by its own name. None are known on one
+// that they do not name.
+func TroublesOn(gpu string) (list []Trouble) {
+	name, ok := Recognise(gpu)
+	if !ok {
+		return nil
+	}
+	c, err := chipOf(name)
+	if err != nil || c.family == "other" {
+		return nil
+	}
+	for _, t := range troubles {
+		if len(t.families) == 0 || slices.Contains(t.families, c.family) {
+			list = append(list, t)
+		}
+	}
+	return list
 }
 
 // Diagnose finds a known trouble in a line of vLLM's log.

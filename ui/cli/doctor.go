@@ -42,6 +42,9 @@ func doctorCommand() *cli.Command {
 				"loops: on the CPU with every instruction set, in about a minute; on a GPU, " +
 				"with its speeds, in less than five"},
 			&cli.BoolFlag{Name: "json", Usage: "as one JSON object"},
+			&cli.StringFlag{Name: "bundle", Usage: "also write the report, the config file and " +
+				"which variables are set to `FILE`.tar.gz, for a bug report: without keys, and " +
+				"without names of people and machines"},
 			configFlag(),
 		}, deviceFlags(&o)...),
 		Action: func(c *cli.Context) (err error) {
@@ -60,6 +63,7 @@ func doctorCommand() *cli.Command {
 			for _, found := range tools.Look() {
 				d.Tools = append(d.Tools, doctor.Tool(found))
 			}
+			lookAround(c.Context, d)
 			return examine(c, d)
 		},
 	}
@@ -101,6 +105,11 @@ func examine(c *cli.Context, d *doctor.Doctor) error {
 			return err
 		}
 	}
+	if file := c.String("bundle"); file != "" {
+		if err := writeBundle(c, d, file); err != nil {
+			return err
+		}
+	}
 	if d.Passed != nil && !*d.Passed {
 		return fail(exitFailure, "a check missed: this build does not compute correctly on this "+
 			"machine, or the golden is damaged")
@@ -134,14 +143,28 @@ func printReport(out io.Writer, r *doctor.Report) error {
 			state += fmt.Sprintf("; needs %s with %d tokens of context, %s", gigabytes(x.Needs),
 				doctor.UsableContext, verdict)
 			plan = nil
+			if x.Fits && x.ReadBound > 0 {
+				plan = []string{expected(x.ReadBound)}
+			}
 		} else { // the plan says what it takes, for several sequences at once
 			state += "; " + verdict
+			if x.ReadBound > 0 && x.State == "complete" {
+				plan = append(plan, expected(x.ReadBound))
+			}
 		}
 		fmt.Fprintf(w, "%s\t%s: %s\n", name, x.Name, state)
 		for _, line := range plan {
 			fmt.Fprintf(w, "\t  %s\n", line)
 		}
 		printGPUPlan(w, x.OnGPUs)
+		name = ""
+	}
+	fmt.Fprintf(w, "cache\t%s: %s in it, %s free\n", r.Cache.Path, gigabytes(r.Cache.Used),
+		gigabytes(r.Cache.Free))
+	name = "servers"
+	for _, x := range r.Servers {
+		fmt.Fprintf(w, "%s\t%s (process %d): %s, %s\n", name, x.URL, x.PID,
+			strings.Join(x.Models, ", "), x.State)
 		name = ""
 	}
 	name = "tools"
@@ -158,6 +181,11 @@ func printReport(out io.Writer, r *doctor.Report) error {
 		state = "read"
 	}
 	fmt.Fprintf(w, "config\t%s (%s)\n", r.Config.Path, state)
+	name = "vLLM"
+	for _, x := range r.Troubles {
+		fmt.Fprintf(w, "%s\twould meet: %s (%s); not here: %s\n", name, x.Name, x.Place, x.NotHere)
+		name = ""
+	}
 	return w.Flush()
 }
 
@@ -201,6 +229,12 @@ func runGolden(ctx context.Context, out io.Writer, d *doctor.Doctor, dir string)
 	}
 	fmt.Fprintf(out, "golden: %s\n", verdict(ok))
 	return nil
+}
+
+// expected says what the memory's speed allows.
+func expected(rate float64) string {
+	return fmt.Sprintf("speed: at most %.1f tokens a second, by how fast this memory reads now",
+		rate)
 }
 
 // verdict is the line that ends a check's table.

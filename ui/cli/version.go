@@ -66,6 +66,26 @@ func build() buildInfo {
 	return b
 }
 
+// wholeBuild says which kernels there are, too, which takes a moment.
+func wholeBuild() (b buildInfo, err error) {
+	b = build()
+	if b.Kernels.CPU, err = serve.CPUKernelHash(); err != nil {
+		return b, fail(exitFailure, "hashing the kernels: %s", err)
+	}
+	b.Kernels.GPU = assets.KernelHash()
+	b.Static, b.Worker = serve.Static, len(assets.GPUWorker) > 0
+	return b, nil
+}
+
+func (b buildInfo) String() string {
+	how := ""
+	if b.Static {
+		how = ", static"
+	}
+	return fmt.Sprintf("ossrun %s (commit %s, kernels cpu %s gpu %s, %s, %s/%s%s)", b.Version,
+		b.Commit, b.Kernels.CPU, cmp.Or(b.Kernels.GPU, "none"), b.Go, b.OS, b.Arch, how)
+}
+
 func versionCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "version",
@@ -73,23 +93,14 @@ func versionCommand() *cli.Command {
 		Description: "Example: ossrun version --json",
 		Flags:       []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "as one JSON object"}},
 		Action: func(c *cli.Context) error {
-			b := build()
-			var err error
-			if b.Kernels.CPU, err = serve.CPUKernelHash(); err != nil {
-				return fail(exitFailure, "hashing the kernels: %s", err)
+			b, err := wholeBuild()
+			if err != nil {
+				return err
 			}
-			b.Kernels.GPU = assets.KernelHash()
-			b.Static, b.Worker = serve.Static, len(assets.GPUWorker) > 0
 			if c.Bool("json") {
 				return json.NewEncoder(c.App.Writer).Encode(b)
 			}
-			how := ""
-			if b.Static {
-				how = ", static"
-			}
-			_, err = fmt.Fprintf(c.App.Writer,
-				"ossrun %s (commit %s, kernels cpu %s gpu %s, %s, %s/%s%s)\n", b.Version, b.Commit,
-				b.Kernels.CPU, cmp.Or(b.Kernels.GPU, "none"), b.Go, b.OS, b.Arch, how)
+			_, err = fmt.Fprintln(c.App.Writer, b)
 			return err
 		},
 	}

@@ -10,8 +10,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -21,6 +23,7 @@ import (
 	"github.com/ossrun/ossrun/gpu/device"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/models/store"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/golden"
 	"github.com/ossrun/ossrun/runtime/serve"
@@ -32,7 +35,10 @@ type Report struct {
 	GPUs     detect.Report `json:"gpus"`
 	Device   Device        `json:"device"`
 	Models   []Model       `json:"models"`
+	Cache    Cache         `json:"cache"`
+	Servers  []Server      `json:"servers"`
 	Tools    []Tool        `json:"tools"`
+	Troubles []Trouble     `json:"troubles_of_vllm"`
 	Config   Config        `json:"config"`
 	Golden   []GoldenRow   `json:"golden,omitempty"`
 	Selftest []SelftestRow `json:"selftest,omitempty"`
@@ -82,6 +88,9 @@ type Model struct {
 	Plan Plan `json:"plan"` // what a load would do now
 	// where it would lie on the GPUs, and what their memories' speed allows
 	GPUs string `json:"gpu_plan,omitempty"`
+	// tokens a second of one answer, at most, by the speed at which the CPU reads now; 0: a GPU
+	// computes
+	ReadBound float64 `json:"tok_s_at_most,omitempty"`
 
 	OnGPUs Placement `json:"-"` // the same for people
 }
@@ -98,6 +107,29 @@ func (p Plan) Lines() []string {
 		return []string{p.Error}
 	}
 	return p.Plan.Lines()
+}
+
+// Cache is where weights are kept.
+type Cache struct {
+	Path string `json:"path"`
+	Used int64  `json:"used"` // bytes of models, of any kind
+	Free int64  `json:"free"` // bytes of the disk
+}
+
+// Server is one of this user's that runs.
+type Server struct {
+	PID    int      `json:"pid"`
+	URL    string   `json:"url"`
+	State  string   `json:"state"`
+	Models []string `json:"models"`
+}
+
+// Trouble is one that a GPU of this machine would have met with vLLM, and why it is not met here.
+type Trouble struct {
+	Name    string `json:"name"`
+	Cure    string `json:"cure"` // with vLLM
+	Place   string `json:"place"`
+	NotHere string `json:"not_here"`
 }
 
 // Tool is one that the model can be given, and what it runs on here.
@@ -174,14 +206,45 @@ func (d *Doctor) look(ctx context.Context, why string, o serve.Options, config s
 	d.Config = Config{config, missing == nil}
 	settings := func(memory int64) engine.Settings { return serve.SettingsOnGPU(memory, o) }
 	rate := sync.OnceValue(func() float64 { return serve.HostReadRate(d.host) })
-	return d.lookAtModels(func(s models.Spec) Placement {
+	if err := d.lookAtCache(); err != nil {
+		return err
+	}
+	return d.lookAtModels(rate, func(s models.Spec) Placement {
 		return gpu.Place(s, d.GPUs, settings, free, rate)
 	})
 }
 
+// lookAtCache adds up what the cache has.
+func (d *Doctor) lookAtCache() (err error) {
+	if d.Cache.Path, err = store.Root(); err != nil {
+		return err
+	}
+	walk := func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return nil // what cannot be read is not counted
+		}
+		if info, err := entry.Info(); err == nil {
+			d.Cache.Used += info.Size()
+		}
+		return nil
+	}
+	_ = filepath.WalkDir(d.Cache.Path, walk) // walk returns no error
+	existing := d.Cache.Path
+	for existing != filepath.Dir(existing) {
+		if _, err := os.Stat(existing); err == nil {
+			break
+		}
+		existing = filepath.Dir(existing)
+	}
+	if d.Cache.Free, err = store.Free(existing); err != nil {
+		return fmt.Errorf("room for weights: %w", err)
+	}
+	return nil
+}
+
 // lookAtModels goes through the catalogue: what is here, what each model needs on the device, and
 // where the GPUs would have it.
-func (d *Doctor) lookAtModels(onGPUs func(models.Spec) Placement) error {
+func (d *Doctor) lookAtModels(rate func() float64, onGPUs func(models.Spec) Placement) error {
 	found, err := checkpoint.Cached()
 	if err != nil {
 		return fmt.Errorf("reading the cache: %w", err)
@@ -210,6 +273,12 @@ func (d *Doctor) lookAtModels(onGPUs func(models.Spec) Placement) error {
 		}
 		if err := m.plan(e, d.dev); err != nil {
 			return err
+		}
+		if !d.dev.Caps().Discrete {
+			s := serve.SettingsFor(d.dev, serve.DefaultOptions())
+			if m.ReadBound, err = serve.ReadBound(e.Spec, s, rate()); err != nil {
+				return err
+			}
 		}
 		m.OnGPUs = onGPUs(e.Spec)
 		m.GPUs = m.OnGPUs.String()

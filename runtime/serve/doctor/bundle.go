@@ -1,0 +1,126 @@
+// What a bug report needs, in one archive that shows no secret.
+//
+// What must stay true: nothing is in it that names the user, his machine, his files or a key; what
+// is taken out is marked, so that a reader knows that there was something.
+
+package doctor
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Bundle is the archive's content.
+type Bundle struct {
+	Version string
+	Report  *Report
+	Config  []byte   // of the config file, empty if there is none
+	Names   []string // of environment variables that have a say, secret or not
+	Time    time.Time
+}
+
+// Write writes a tar.gz.
+func (b *Bundle) Write(w io.Writer) error {
+	report, err := json.MarshalIndent(b.Report, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode the report: %w", err)
+	}
+	redact := newRedactor()
+	z := gzip.NewWriter(w)
+	t := tar.NewWriter(z)
+	for _, f := range []struct{ name, text string }{
+		{"version.txt", b.Version + "\n"}, {"doctor.json", string(report) + "\n"},
+		{"config.yaml", string(b.Config)}, {"environment.txt", environment(b.Names)},
+	} {
+		text := redact.text(f.text)
+		if err := t.WriteHeader(&tar.Header{Name: "ossrun-report/" + f.name, Mode: 0o644,
+			Size: int64(len(text)), ModTime: b.Time}); err != nil {
+			return err
+		}
+		if _, err := io.WriteString(t, text); err != nil {
+			return err
+		}
+	}
+	return errors.Join(t.Close(), z.Close())
+}
+
+// environment lists which variables are set. Values that are no secret by their kind are shown.
+func environment(names []string) string {
+	var b strings.Builder
+	for _, name := range names {
+		value, ok := os.LookupEnv(name)
+		switch {
+		case !ok:
+			continue
+		case secretName.MatchString(name):
+			value = hidden
+		}
+		fmt.Fprintf(&b, "%s=%s\n", name, value)
+	}
+	return b.String()
+}
+
+const hidden = "[taken out]"
+
+var (
+	secretName = regexp.MustCompile(`(?i)(key|token|secret|password|passwd|credential|auth)`)
+	// a member of the config file or of JSON whose name says that its value is a secret
+	secretLine = regexp.MustCompile(`(?im)^(\s*"?[\w.-]*(?:key|token|secret|password|auth)[\w.-]*"?` +
+		`\s*[:=]\s*)\S.*$`)
+	// keys by their form: Hugging Face's, OpenAI's, GitHub's, Brave's, Bearer's
+	secretForm = regexp.MustCompile(`\b(?:hf_|sk-|ghp_|github_pat_|BSA)[A-Za-z0-9_-]{12,}|` +
+		`(?i:bearer)\s+[A-Za-z0-9._~+/=-]{8,}`)
+	userinfo = regexp.MustCompile(`://[^/\s@"]+@`)
+	address  = regexp.MustCompile(`\b(?:\d{1,3}\.){3}\d{1,3}\b`)
+)
+
+// redactor knows what names the user and the machine.
+type redactor struct{ words [][2]string }
+
+func newRedactor() *redactor {
+	r := &redactor{}
+	add := func(word, instead string) {
+		if len(word) > 2 {
+			r.words = append(r.words, [2]string{word, instead})
+		}
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		add(home, "~")
+	}
+	if host, err := os.Hostname(); err == nil {
+		add(host, "[host]")
+	}
+	if u, err := user.Current(); err == nil && u.Username != "root" {
+		add(u.HomeDir, "~")
+		add(u.Username, "[user]")
+	}
+	// the longest first, so that a home folder goes before the name in it
+	slices.SortFunc(r.words, func(a, b [2]string) int { return len(b[0]) - len(a[0]) })
+	return r
+}
+
+func (r *redactor) text(s string) string {
+	s = secretLine.ReplaceAllString(s, "${1}"+hidden)
+	s = secretForm.ReplaceAllString(s, hidden)
+	s = userinfo.ReplaceAllString(s, "://"+hidden+"@")
+	s = address.ReplaceAllStringFunc(s, func(ip string) string {
+		if strings.HasPrefix(ip, "127.") || ip == "0.0.0.0" {
+			return ip
+		}
+		return "[address]"
+	})
+	for _, w := range r.words {
+		s = strings.ReplaceAll(s, w[0], w[1])
+	}
+	return s
+}

@@ -1,0 +1,75 @@
+// What ossrun doctor says beyond the engine: running servers, what vLLM would meet here, and the
+// archive for a bug report.
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/ossrun/ossrun/runtime/join"
+	"github.com/ossrun/ossrun/runtime/serve/doctor"
+	"github.com/ossrun/ossrun/runtime/vllm"
+)
+
+// lookAround adds what lies outside of the engine: running servers, and what vLLM would meet.
+func lookAround(ctx context.Context, d *doctor.Doctor) {
+	d.Servers, d.Troubles = []doctor.Server{}, []doctor.Trouble{}
+	if folder, err := join.Folder(); err == nil {
+		list, _ := join.Servers(ctx, folder) // a folder that cannot be read has none of ours
+		for _, s := range list {
+			one := doctor.Server{PID: s.PID, URL: s.URL, State: string(s.State)}
+			for _, m := range s.Models {
+				one.Models = append(one.Models, m.Name)
+			}
+			d.Servers = append(d.Servers, one)
+		}
+	}
+	told := map[string]bool{}
+	for _, card := range d.GPUs.GPUs {
+		for _, t := range vllm.TroublesOn(card.Name) {
+			if !told[t.Name] {
+				told[t.Name] = true
+				d.Troubles = append(d.Troubles, doctor.Trouble{Name: t.Name, Cure: t.Cure,
+					Place: t.Place, NotHere: t.NotHere})
+			}
+		}
+	}
+}
+
+// writeBundle is --bundle.
+func writeBundle(c *cli.Context, d *doctor.Doctor, file string) error {
+	config, _ := os.ReadFile(d.Config.Path) // it need not be there
+	info, err := wholeBuild()
+	if err != nil {
+		return err
+	}
+	b := doctor.Bundle{Version: info.String(), Report: &d.Report, Config: config,
+		Names: documentedVariables, Time: time.Now()}
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fail(exitUsage, "--bundle: %s", err)
+	}
+	if err := errors.Join(b.Write(f), f.Close()); err != nil {
+		return fail(exitFailure, "--bundle: %s", err)
+	}
+	fmt.Fprintf(c.App.ErrWriter, "%s has the report; look at it before you send it\n", file)
+	return nil
+}
+
+// documentedVariables are those of docs/configuration.md that users set (held by a test).
+var documentedVariables = []string{
+	"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "HF_ENDPOINT", "HF_TOKEN",
+	"HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE",
+	"OLLAMA_MODELS", "LLAMA_CACHE", "EXA_API_KEY", "BRAVE_API_KEY", "SEARXNG_URL",
+	"PYTHON_EXECUTION_BACKEND", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE",
+	"SSL_CERT_DIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "HOME",
+	"XDG_RUNTIME_DIR", "NO_COLOR", "TERM", "COLORTERM", "VISUAL", "EDITOR", "OSSRUN_API_KEY",
+	"VLLM_API_KEY", "OPENAI_API_KEY", "OSSRUN_LIBCUDA", "OSSRUN_LIBAMDHIP64",
+	"OSSRUN_DECODE_KERNEL",
+}

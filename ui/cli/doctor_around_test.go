@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ossrun/ossrun/runtime/serve/doctor"
+	"github.com/ossrun/ossrun/runtime/vllm"
+)
+
+// The variables that a bundle lists are those of the one table, but for builds' and tests'.
+func TestDocumentedVariables(t *testing.T) {
+	text, err := os.ReadFile("../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, line := range strings.Split(string(text), "\n") {
+		cells := strings.Split(line, "|")
+		if len(cells) < 3 || strings.Contains(cells[2], " only: ") ||
+			strings.Contains(cells[2], "builds of a release") {
+			continue
+		}
+		for _, m := range regexp.MustCompile("`([A-Z][A-Z0-9_]{3,})`").FindAllStringSubmatch(cells[1],
+			-1) {
+			names = append(names, m[1])
+		}
+	}
+	for _, name := range names {
+		if !slices.Contains(documentedVariables, name) {
+			t.Errorf("%s is in docs/configuration.md and in no bundle", name)
+		}
+	}
+	for _, name := range documentedVariables {
+		if !slices.Contains(names, name) {
+			t.Errorf("%s is not in docs/configuration.md", name)
+		}
+	}
+	if len(names) < 20 {
+		t.Errorf("%d variables in the table", len(names))
+	}
+}
+
+func TestDoctorSeesServersAndCache(t *testing.T) {
+	s := serveDemo(t)
+	file := filepath.Join(t.TempDir(), "report.tar.gz")
+	cmd := exec.Command(s.cmd.Path, "doctor", "--device", "cpu", "--json", "--bundle", file)
+	cmd.Env = s.cmd.Env
+	out, err := cmd.Output()
+	var r doctor.Report
+	if err == nil {
+		err = json.Unmarshal(out, &r)
+	}
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if len(r.Servers) != 1 || r.Servers[0].URL != s.url || r.Servers[0].Models[0] != "demo" {
+		t.Errorf("%+v", r.Servers)
+	}
+	if !strings.HasPrefix(r.Cache.Path, s.home) || r.Cache.Free <= 0 {
+		t.Errorf("%+v", r.Cache)
+	}
+	for _, m := range r.Models {
+		if m.ReadBound <= 0 {
+			t.Errorf("%s: no speed", m.Name)
+		}
+	}
+	if info, err := os.Stat(file); err != nil || info.Size() < 500 || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v %v", info, err)
+	}
+}
+
+func TestTroublesOfVLLM(t *testing.T) {
+	for card, want := range map[string]int{"NVIDIA H100 80GB HBM3": 5, "NVIDIA B200": 5,
+		"NVIDIA A100-SXM4-80GB": 4, "AMD Instinct MI300X": 1, "NVIDIA GeForce RTX 5090": 0, "": 0} {
+		list := vllm.TroublesOn(card)
+		if len(list) != want {
+			t.Errorf("%s: %d troubles", card, len(list))
+		}
+		for _, one := range list {
+			if one.NotHere == "" || one.Cure == "" || one.Place == "" {
+				t.Errorf("%+v", one)
+			}
+		}
+	}
+}
