@@ -5,6 +5,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"io/fs"
 	"maps"
 	"os"
@@ -207,5 +208,53 @@ func TestTheWalksExist(t *testing.T) {
 	}
 	if steps < 25 {
 		t.Errorf("only %d steps were found", steps)
+	}
+}
+
+// What docs/guide/from-vllm.md names as held by a test is there: a test, a script of tests, or a
+// program of the tree.
+func TestMappingNamesTests(t *testing.T) {
+	text, err := os.ReadFile("docs/guide/from-vllm.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sources []byte
+	err = filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		sources = append(sources, b...)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	for _, line := range strings.Split(string(text), "\n") {
+		cells := strings.Split(line, "|")
+		if len(cells) != 5 || strings.HasPrefix(cells[3], "---") || cells[3] == " held by " {
+			continue
+		}
+		rows++
+		names := regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[3], -1)
+		if len(names) == 0 {
+			t.Errorf("nothing holds %s", line)
+		}
+		for _, m := range names {
+			name := m[1]
+			there := bytes.Contains(sources, []byte("func "+name+"(t "))
+			for _, path := range []string{name, "ui/cli/testdata/" + name} {
+				if _, err := os.Stat(path); err == nil {
+					there = true
+				}
+			}
+			if !there {
+				t.Errorf("there is no %s", name)
+			}
+		}
+	}
+	if rows < 30 {
+		t.Errorf("%d rows", rows)
 	}
 }
