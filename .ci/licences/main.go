@@ -53,7 +53,7 @@ func main() {
 }
 
 func licence(dir string) string {
-	files, _ := filepath.Glob(filepath.Join(dir, "LICEN[CS]E*"))
+	files, _ := filepath.Glob(filepath.Join(dir, "[Ll][Ii][Cc][Ee][Nn][CcSs][Ee]*"))
 	more, _ := filepath.Glob(filepath.Join(dir, "COPYING*"))
 	for _, f := range append(files, more...) {
 		text, err := os.ReadFile(f)

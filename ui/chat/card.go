@@ -32,7 +32,8 @@ type call struct {
 
 	output  string // what it said, or its result
 	said    term.Cleaner
-	failed  string // what the model was told went wrong
+	files   []string // that it wrote
+	failed  string   // what the model was told went wrong
 	started time.Time
 	ended   time.Time // zero: it runs, or nobody runs it
 	running bool
@@ -56,6 +57,7 @@ func (c *call) returned(e session.ToolEnd, at time.Time) {
 	if e.Result.Title != "" {
 		c.output = term.Clean(e.Result.Title)
 	}
+	c.files = e.Result.Files
 	for _, f := range e.Result.Files {
 		c.output = strings.TrimRight(c.output, "\n") + "\nwrote " + term.Clean(f)
 	}
@@ -67,7 +69,7 @@ func (c *call) keep() keptPart {
 		output = "…" + strings.ToValidUTF8(output[cut:], "")
 	}
 	return keptPart{Kind: "call", Name: c.name, Text: c.arguments, Output: output,
-		Failed: c.failed, Seconds: c.ended.Sub(c.started).Seconds()}
+		Files: c.files, Failed: c.failed, Seconds: c.ended.Sub(c.started).Seconds()}
 }
 
 // state is how the call stands.

@@ -52,6 +52,8 @@ type Options struct {
 	Tools  []session.Tool // what the model may call; the caller closes them after Run
 	// Renew closes the tools and makes others, for another conversation; nil: they keep no state.
 	Renew    func() ([]session.Tool, error)
+	Pictures string    // the folder for pictures that tools make; "": they stay theirs
+	Graphics Graphics  // how the terminal shows them
 	Approval *Approval // where tools ask whether they may run; nil: none asks
 
 	In          io.Reader     // a terminal

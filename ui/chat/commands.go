@@ -59,6 +59,8 @@ func init() {
 			run: alone((*Model).compose)},
 		{name: "copy", argument: "N", run: (*Model).copy, values: codeValues,
 			does: "the last answer, or code block N, into the clipboard"},
+		{name: "show", argument: "N", run: (*Model).showPicture, values: pictureValues,
+			does: "the last picture that a tool made, or picture N"},
 		{name: "sessions", argument: "WORDS", run: (*Model).sessions, read: sessionValues,
 			picks: true, does: "earlier conversations; WORDS search them"},
 		{name: "resume", argument: "ID|NAME", run: (*Model).resume, read: sessionValues,

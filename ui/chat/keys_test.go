@@ -205,7 +205,7 @@ func TestCommandLines(t *testing.T) {
 	s := newStage(t, 100, 24, Options{}, turn([]session.Event{stopped(9, 2)}))
 	for line, want := range map[string]string{
 		"/nosuch":  "/nosuch is not a command",
-		"/s":       "/s may be /system or /sessions",
+		"/s":       "/s may be /system or /show or /sessions",
 		"/eff":     "effort is medium",
 		"/save":    "/export needs the name of a file",
 		"/copy":    "there is no answer to copy yet",

@@ -140,7 +140,8 @@ func (b *mailbox) wake() {
 }
 
 // run reads a turn from its start to its end.
-func (b *mailbox) run(start func() (session.Turn, error), clock func() time.Time) {
+// What tools have drawn is copied into the folder pictures; "": nowhere.
+func (b *mailbox) run(start func() (session.Turn, error), clock func() time.Time, pictures string) {
 	turn, err := start()
 	if err != nil {
 		b.end(session.Result{}, err)
@@ -150,6 +151,9 @@ func (b *mailbox) run(start func() (session.Turn, error), clock func() time.Time
 		e, ok := turn.Next()
 		if !ok {
 			break
+		}
+		if end, is := e.(session.ToolEnd); is {
+			e = keepPictures(pictures, end)
 		}
 		b.put(e, clock())
 	}

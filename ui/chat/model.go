@@ -316,7 +316,7 @@ func (m *Model) ask(text, sent string, replaced *exchange) tea.Cmd {
 	}
 	m.keep()
 	a.tools = len(m.tools.now()) > 0
-	clock, runner := m.clock, m.options.Model
+	clock, runner, pictures := m.clock, m.options.Model, m.options.Pictures
 	start := func() (session.Turn, error) {
 		given, err := m.tools.ready()
 		if err != nil {
@@ -327,7 +327,7 @@ func (m *Model) ask(text, sent string, replaced *exchange) tea.Cmd {
 	}
 	m.background.Go(func() {
 		defer cancel()
-		l.box.run(start, clock)
+		l.box.run(start, clock, pictures)
 	})
 	return tea.Batch(l.box.next(m.ctx, l.number, time.Time{}, clock), m.ticks())
 }

@@ -207,7 +207,7 @@ func TestFramesGatherTokens(t *testing.T) {
 			[]session.Event{stopped(1, 5000)})}}
 		box.run(func() (session.Turn, error) {
 			return runner.Start(ctx, session.Request{})
-		}, time.Now)
+		}, time.Now, "")
 	})
 	defer all.Wait()
 	var last time.Time
@@ -293,5 +293,25 @@ func TestLooks(t *testing.T) {
 		if err := w.wait(); err != nil {
 			t.Errorf("Run: %v", err)
 		}
+	}
+}
+
+// /show gives the terminal to a picture, and Enter takes it back.
+func TestShowPicture(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "figure-1.png")
+	painted(t, path, 20, 10)
+	tool := &scriptTool{result: session.ToolResult{Text: "ok", Files: []string{path}}}
+	w := open(t, t.Context(), 80, 24, Options{Tools: []session.Tool{tool}, Graphics: Kitty,
+		Model: &script{turns: calling(turn(answering("Drawn."), []session.Event{stopped(9, 2)}))}})
+	w.until("Ask something")
+	w.typing("draw\r")
+	w.until("Drawn.")
+	w.typing("/show\r")
+	w.until("Enter goes back to the chat.")
+	w.typing("\r")
+	w.until("Ask something")
+	w.typing("/quit\r")
+	if err := w.wait(); err != nil {
+		t.Errorf("Run: %v", err)
 	}
 }

@@ -55,13 +55,14 @@ type keptExchange struct {
 
 // A keptPart is a thought, speech, aside or call.
 type keptPart struct {
-	Kind    string  `json:"kind"`
-	Text    string  `json:"text"` // of a call: its arguments
-	Tokens  int     `json:"tokens,omitempty"`
-	Seconds float64 `json:"seconds,omitempty"`
-	Name    string  `json:"name,omitempty"`
-	Output  string  `json:"output,omitempty"`
-	Failed  string  `json:"failed,omitempty"`
+	Kind    string   `json:"kind"`
+	Text    string   `json:"text"` // of a call: its arguments
+	Tokens  int      `json:"tokens,omitempty"`
+	Seconds float64  `json:"seconds,omitempty"`
+	Name    string   `json:"name,omitempty"`
+	Output  string   `json:"output,omitempty"`
+	Files   []string `json:"files,omitempty"`
+	Failed  string   `json:"failed,omitempty"`
 }
 
 type keptSource struct {
@@ -229,8 +230,9 @@ func (m *Model) answerOf(k keptExchange, before int) *answer {
 				tokens: p.Tokens, started: start, ended: start.Add(took)})
 		case "call":
 			a.parts = append(a.parts, &call{name: term.Clean(p.Name), arguments: text,
-				output: term.Clean(p.Output), failed: term.Clean(p.Failed), started: start,
-				ended: start.Add(took)})
+				output: term.Clean(p.Output), files: p.Files, failed: term.Clean(p.Failed),
+				started: start,
+				ended:   start.Add(took)})
 		default:
 			code := before + len(a.code())
 			s := &speech{text: markdown.New(m.palette, code), before: code,

@@ -129,7 +129,7 @@ func linkedOn(system string) ([]part, error) {
 
 // texts are the files of a folder that hold a licence.
 func texts(folder string) (files []string, err error) {
-	for _, pattern := range []string{"LICEN[CS]E*", "COPYING*", "NOTICE*"} {
+	for _, pattern := range []string{"[Ll][Ii][Cc][Ee][Nn][CcSs][Ee]*", "COPYING*", "NOTICE*"} {
 		found, err := filepath.Glob(filepath.Join(folder, pattern))
 		if err != nil {
 			return nil, err

@@ -1,0 +1,253 @@
+// Pictures that tools make: each is copied to a folder that stays, numbered in its card, and shown
+// where the terminal has a way for it.
+//
+// What must stay true: a tool's own folder may go with its conversation, the copy does not; a file
+// is read only where its name and its first bytes are a picture's, and up to a size; what cannot be
+// copied stays named where the tool wrote it.
+
+package chat
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"image"
+	_ "image/gif" // what tools write beside PNG
+	_ "image/jpeg"
+	"image/png"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/mattn/go-sixel"
+
+	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/ui/chat/term"
+)
+
+const (
+	longestPicture = 20 << 20
+	widestPicture  = 10_000 // and highest, in pixels
+)
+
+// A Graphics is the way in which a terminal takes pictures.
+type Graphics string
+
+// The ways. NoGraphics is none.
+const (
+	NoGraphics Graphics = ""
+	Kitty      Graphics = "kitty"
+	ITerm      Graphics = "iterm"
+	Sixel      Graphics = "sixel"
+)
+
+// GraphicsOf tells by TERM and TERM_PROGRAM. Inside of tmux, which has its own of both, it is none.
+func GraphicsOf(termName, program string) Graphics {
+	termName, program = strings.ToLower(termName), strings.ToLower(program)
+	switch {
+	case strings.Contains(termName, "kitty"), strings.Contains(termName, "ghostty"):
+		return Kitty
+	case program == "iterm.app", program == "wezterm", program == "mintty":
+		return ITerm
+	case strings.HasPrefix(termName, "foot"), termName == "mlterm", termName == "contour",
+		strings.HasPrefix(termName, "yaft"):
+		return Sixel
+	}
+	return NoGraphics
+}
+
+func isPicture(path string) bool {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".png", ".jpg", ".jpeg", ".gif":
+		return true
+	}
+	return false
+}
+
+// keepPictures copies the pictures of a call into a folder and names the copies instead.
+func keepPictures(folder string, e session.ToolEnd) session.ToolEnd {
+	if folder == "" {
+		return e
+	}
+	files := append([]string(nil), e.Result.Files...)
+	for i, f := range files {
+		if copied, err := copyPicture(folder, f); err == nil {
+			files[i] = copied
+		}
+	}
+	e.Result.Files = files
+	return e
+}
+
+// copyPicture writes a copy under a name that is not taken.
+func copyPicture(folder, path string) (string, error) {
+	text, _, err := readPicture(path)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return "", err
+	}
+	name, end := filepath.Base(path), filepath.Ext(path)
+	for n := 2; ; n++ {
+		to := filepath.Join(folder, name)
+		f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if errors.Is(err, os.ErrExist) {
+			name = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(filepath.Base(path), end), n, end)
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		_, err = f.Write(text)
+		return to, errors.Join(err, f.Close())
+	}
+}
+
+// readPicture reads a file that is a picture.
+func readPicture(path string) (text []byte, picture image.Config, err error) {
+	if !isPicture(path) {
+		return nil, picture, fmt.Errorf("%s is no picture", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, picture, err
+	}
+	defer f.Close()
+	if text, err = io.ReadAll(io.LimitReader(f, longestPicture+1)); err != nil {
+		return nil, picture, err
+	}
+	if len(text) > longestPicture {
+		return nil, picture, fmt.Errorf("%s has more than %d MB", path, longestPicture>>20)
+	}
+	if picture, _, err = image.DecodeConfig(bytes.NewReader(text)); err != nil {
+		return nil, picture, fmt.Errorf("%s: %w", path, err)
+	}
+	if picture.Width > widestPicture || picture.Height > widestPicture {
+		return nil, picture, fmt.Errorf("%s has %d by %d pixels: up to %d are shown", path,
+			picture.Width, picture.Height, widestPicture)
+	}
+	return text, picture, nil
+}
+
+// draw writes a picture as the terminal takes it.
+func draw(w io.Writer, how Graphics, path string) error {
+	text, _, err := readPicture(path)
+	if err != nil {
+		return err
+	}
+	if how == ITerm {
+		_, err := fmt.Fprintf(w, "\x1b]1337;File=inline=1;size=%d;preserveAspectRatio=1:%s\x07",
+			len(text), base64.StdEncoding.EncodeToString(text))
+		return err
+	}
+	picture, kind, err := image.Decode(bytes.NewReader(text))
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if how == Sixel {
+		return sixel.NewEncoder(w).Encode(picture)
+	}
+	if kind != "png" {
+		var b bytes.Buffer
+		if err := png.Encode(&b, picture); err != nil {
+			return err
+		}
+		text = b.Bytes()
+	}
+	const piece = 4096 // of base64, as the protocol asks
+	code := base64.StdEncoding.EncodeToString(text)
+	for first := true; first || code != ""; first = false {
+		part, control := code[:min(piece, len(code))], "m=1"
+		if code = code[len(part):]; code == "" {
+			control = "m=0"
+		}
+		if first {
+			control = "a=T,f=100," + control
+		}
+		if _, err := fmt.Fprintf(w, "\x1b_G%s;%s\x1b\\", control, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pictures are those of the branch on the screen, in the order of their numbers.
+func (c *conversation) pictures() (all []string) {
+	for _, e := range c.asked() {
+		for _, p := range e.answer.parts {
+			call, ok := p.(*call)
+			if !ok {
+				continue
+			}
+			for _, f := range call.files {
+				if isPicture(f) {
+					all = append(all, f)
+				}
+			}
+		}
+	}
+	return all
+}
+
+func pictureValues(m *Model) []choice { return numbered("show", m.conversation.pictures()) }
+
+// showPicture shows picture N, or the last, until Enter is pressed.
+func (m *Model) showPicture(number string) tea.Cmd {
+	all := m.conversation.pictures()
+	n, err := len(all), error(nil)
+	if number != "" {
+		n, err = strconv.Atoi(number)
+	}
+	switch {
+	case len(all) == 0:
+		m.note("no tool has made a picture in this conversation")
+		return nil
+	case err != nil || n < 1 || n > len(all):
+		m.complain(fmt.Sprintf("/show %s: there are %d pictures", number, len(all)))
+		return nil
+	}
+	path := all[n-1]
+	if m.options.Graphics == NoGraphics || m.plain {
+		m.inform("this terminal shows no pictures that we know of; it is in " + path)
+		return nil
+	}
+	return tea.Exec(&shown{path: path, how: m.options.Graphics}, func(err error) tea.Msg {
+		if err != nil {
+			return failed{fmt.Errorf("show: %w", err)}
+		}
+		return nil
+	})
+}
+
+// shown is a picture that has the terminal for itself.
+type shown struct {
+	path string
+	how  Graphics
+	in   io.Reader
+	out  io.Writer
+}
+
+func (s *shown) SetStdin(r io.Reader)  { s.in = r }
+func (s *shown) SetStdout(w io.Writer) { s.out = w }
+func (s *shown) SetStderr(io.Writer)   {}
+
+func (s *shown) Run() error {
+	if err := draw(s.out, s.how, s.path); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(s.out, "\r\n%s\r\nEnter goes back to the chat. ",
+		term.Clean(s.path)); err != nil {
+		return err
+	}
+	_, err := bufio.NewReaderSize(s.in, 16).ReadString('\n')
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
