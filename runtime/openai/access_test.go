@@ -5,10 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -303,6 +305,21 @@ func TestPanicIsAnAnswer(t *testing.T) {
 	wantFault(t, r, 500, kindServer, "", kindServer, "internal error")
 	if !strings.Contains(log.String(), "a bug") || strings.Contains(r.body, "a bug") {
 		t.Errorf("log %s, answer %s", log.String(), r.body)
+	}
+}
+
+func TestStreamMetrics(t *testing.T) {
+	srv, _ := server(t, answers("ok"))
+	r := post(t, srv, "/v1/chat/completions", `{"messages":[`+hello+`],"stream":true}`)
+	n := strings.Count(r.body, "data: {")
+	body := ask(t, "GET", srv.URL+"/metrics", "").body
+	want := fmt.Sprintf(`ossrun:stream_events_total{model_name="gpt-oss-20b"} %d`, n)
+	if !strings.Contains(body, want+"\n") {
+		t.Errorf("no %s", want)
+	}
+	if !regexp.MustCompile(`ossrun:stream_writes_total{model_name="gpt-oss-20b"} [1-9]`).
+		MatchString(body) {
+		t.Error("no writes of streams")
 	}
 }
 

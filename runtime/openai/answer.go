@@ -210,6 +210,9 @@ func (a *answer) run() *fault {
 	if a.out != nil || a.req.background != nil {
 		a.form.end(usage, failed)
 		_ = a.flush() // the last write: nothing is left to cancel
+		if a.out != nil {
+			a.port.metrics.streamed(a.runner.ID(), a.out)
+		}
 		return nil
 	}
 	if gone == nil && failed == nil {

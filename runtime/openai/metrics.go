@@ -22,6 +22,7 @@ import (
 type metrics struct {
 	http.Handler
 	prompt, cached, generated *prometheus.CounterVec
+	events, writes            *prometheus.CounterVec     // of streams
 	success                   *prometheus.CounterVec     // by finished_reason
 	faults                    *prometheus.CounterVec     // by kind
 	turns                     []*prometheus.HistogramVec // of turnMetrics
@@ -83,6 +84,10 @@ func newMetrics(models session.Models, store session.Store, preparing func() int
 		cached: counter("vllm:prompt_tokens_cached_total",
 			"Prompt tokens that were found in the prefix cache."),
 		generated: counter("vllm:generation_tokens_total", "Generated tokens, reasoning included."),
+		events: counter("ossrun:stream_events_total",
+			"Events of finished streams. Under load one holds the text of several tokens."),
+		writes: counter("ossrun:stream_writes_total",
+			"Writes to clients that these events were sent with."),
 		success: counter("vllm:request_success_total", "Turns that ended, by how.",
 			"finished_reason"),
 		faults: counter("ossrun:harmony_faults_total",
@@ -106,6 +111,12 @@ func newMetrics(models session.Models, store session.Store, preparing func() int
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.Handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 	return m
+}
+
+// streamed counts one stream.
+func (m *metrics) streamed(model string, s *eventStream) {
+	m.events.WithLabelValues(model).Add(float64(s.events))
+	m.writes.WithLabelValues(model).Add(float64(s.writes))
 }
 
 // finished counts one turn.

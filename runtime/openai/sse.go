@@ -26,6 +26,8 @@ type eventStream struct {
 	buf    bytes.Buffer
 	enc    *json.Encoder
 	lines  bool // of JSON: nothing stands around an event
+	events int  // added so far
+	writes int  // that they were sent with
 	err    error
 }
 
@@ -59,6 +61,7 @@ func (s *eventStream) event(name string, v any) {
 	if s.err != nil {
 		return
 	}
+	s.events++
 	if name != "" {
 		s.buf.WriteString("event: ")
 		s.buf.WriteString(name)
@@ -89,6 +92,7 @@ func (s *eventStream) flush() error {
 		return s.err
 	}
 	err := writeNow(s.w, s.buf.Bytes())
+	s.writes++
 	s.buf.Reset()
 	if err != nil {
 		return s.fail(err)

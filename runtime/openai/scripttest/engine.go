@@ -32,13 +32,20 @@ type slot struct {
 type Engine struct {
 	spec     models.Spec
 	settings engine.Settings
-	step     time.Duration // how long a step takes at least
+	step     time.Duration // how long a step takes
 
 	mu      sync.Mutex
 	pages   [][engine.PageTokens]slot
 	rows    []where // whose logits were asked for by the step queued last
 	last    []int32 // tokens of the sample before
-	waiting [][]engine.SampledToken
+	waiting []sampled
+	free    time.Time // when the device has done what it was given
+}
+
+// sampled are the tokens of a step, and when the device would have them.
+type sampled struct {
+	tokens []engine.SampledToken
+	ready  time.Time
 }
 
 // where is a place in a sequence: its last position, and the table that leads to all of them.
@@ -159,8 +166,11 @@ func (e *Engine) Sample(choices []engine.SamplingParams) error {
 		e.last[i] = max(chosen[i].ID, 0)
 		took = max(took, slow)
 	}
-	e.waiting = append(e.waiting, chosen)
-	time.Sleep(took)
+	if now := time.Now(); e.free.Before(now) {
+		e.free = now
+	}
+	e.free = e.free.Add(took)
+	e.waiting = append(e.waiting, sampled{chosen, e.free})
 	return nil
 }
 
@@ -212,12 +222,15 @@ func withLogprobs(id int32, n int) engine.SampledToken {
 // Wait gives the tokens of the oldest sample.
 func (e *Engine) Wait(chosen []engine.SampledToken) error {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(e.waiting) == 0 || len(chosen) != len(e.waiting[0]) {
+	if len(e.waiting) == 0 || len(chosen) != len(e.waiting[0].tokens) {
+		e.mu.Unlock()
 		return fmt.Errorf("%d samples wait, %d tokens are asked for", len(e.waiting), len(chosen))
 	}
-	copy(chosen, e.waiting[0])
+	oldest := e.waiting[0]
 	e.waiting = e.waiting[1:]
+	e.mu.Unlock()
+	copy(chosen, oldest.tokens)
+	time.Sleep(time.Until(oldest.ready))
 	return nil
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/openai/scripttest"
+	"github.com/ossrun/ossrun/runtime/session"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -44,10 +45,17 @@ type chat struct {
 
 func serve(t *testing.T) *httptest.Server {
 	t.Helper()
-	m := scripttest.New(0, nil)
-	srv := httptest.NewServer(openai.NewHandler(openai.Options{Models: m}))
+	return serveWith(t, session.NewStore())
+}
+
+func serveWith(t *testing.T, store session.Store) *httptest.Server {
+	t.Helper()
+	m := scripttest.New(0, store)
+	handler := openai.NewHandler(openai.Options{Models: m, Store: store})
+	srv := httptest.NewServer(handler)
 	t.Cleanup(func() {
 		srv.Close()
+		handler.Close()
 		http.DefaultClient.CloseIdleConnections()
 		if err := m.Close(); err != nil {
 			t.Error(err)

@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime/pprof"
 	"syscall"
 	"time"
 
@@ -29,15 +30,28 @@ func main() {
 	step := flag.Duration("step", 0, "how long a step takes at least")
 	key := flag.String("key", "", "the API key")
 	verbose := flag.Bool("v", false, "log each request")
+	profile := flag.String("cpuprofile", "", "write a profile of the processor's time there")
+	interval := flag.Int("interval", 0, "tokens in an event; 0: by load")
 	stay := flag.Bool("stay", false, "do not end when the input does")
 	flag.Parse()
-	if err := run(*listen, *key, *step, *verbose, *stay); err != nil {
+	if *profile != "" {
+		file, err := os.Create(*profile)
+		if err == nil {
+			err = pprof.StartCPUProfile(file)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		defer pprof.StopCPUProfile()
+	}
+	if err := run(*listen, *key, *step, *interval, *verbose, *stay); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(address, key string, step time.Duration, verbose, stay bool) error {
+func run(address, key string, step time.Duration, interval int, verbose, stay bool) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	listener, err := net.Listen("tcp", address)
@@ -51,9 +65,11 @@ func run(address, key string, step time.Duration, verbose, stay bool) error {
 	if verbose {
 		log = slog.New(slog.NewTextHandler(os.Stderr, nil))
 	}
-	server := &http.Server{Handler: openai.NewHandler(openai.Options{Models: m, Store: store,
-		APIKey: key, Version: "0.0.0-script", Log: log, Tools: scripttest.Tools}),
-		ReadHeaderTimeout: 30 * time.Second}
+	handler := openai.NewHandler(openai.Options{Models: m, Store: store,
+		APIKey: key, Version: "0.0.0-script", Log: log,
+		Tools: scripttest.Tools, Interval: interval})
+	defer handler.Close()
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 30 * time.Second}
 	if !stay {
 		go func() {
 			_, _ = io.Copy(io.Discard, os.Stdin) // until whoever started this is gone

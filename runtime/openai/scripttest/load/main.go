@@ -1,0 +1,110 @@
+// Command load streams many chat completions at once from the scripted server and counts what
+// comes, to measure the port and not a model:
+//
+//	taskset -c 0 env GOMAXPROCS=1 go run ./runtime/openai/scripttest/server -listen 127.0.0.1:8000
+//	taskset -c 1 go run ./runtime/openai/scripttest/load -url http://127.0.0.1:8000/v1
+//
+// It decodes nothing but the usage that ends a stream, so that one core is enough for it.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+func main() {
+	url := flag.String("url", "http://127.0.0.1:8000/v1", "the port")
+	streams := flag.Int("streams", 1000, "how many at once")
+	tokens := flag.Int("tokens", 500, "of each answer")
+	rounds := flag.Int("rounds", 3, "how often; the first one is not counted")
+	flag.Parse()
+	for i := range *rounds {
+		r, err := round(*url, *streams, *tokens)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		fmt.Printf("round %d: %d tokens of %d streams in %.2f s: %.0f tokens/s, %.1f tokens an "+
+			"event, %.0f MB/s\n", i, r.tokens, *streams, r.took.Seconds(),
+			float64(r.tokens)/r.took.Seconds(), float64(r.tokens)/float64(r.events),
+			float64(r.bytes)/1e6/r.took.Seconds())
+	}
+}
+
+// result is what all streams of a round gave.
+type result struct {
+	tokens, events, bytes int
+	took                  time.Duration
+}
+
+func round(url string, streams, tokens int) (result, error) {
+	body, err := json.Marshal(map[string]any{"model": "20b", "stream": true,
+		"stream_options": map[string]bool{"include_usage": true},
+		"messages": []map[string]string{{"role": "user",
+			"content": "[[say " + strings.Repeat(" word", tokens-4) + "]]"}}})
+	if err != nil {
+		return result{}, err
+	}
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: streams}}
+	defer client.CloseIdleConnections()
+	var all result
+	var failed error
+	var mu sync.Mutex
+	var wait sync.WaitGroup
+	began := time.Now()
+	for range streams {
+		wait.Go(func() {
+			one, err := stream(client, url, body)
+			mu.Lock()
+			defer mu.Unlock()
+			all.tokens += one.tokens
+			all.events += one.events
+			all.bytes += one.bytes
+			failed = errors.Join(failed, err)
+		})
+	}
+	wait.Wait()
+	all.took = time.Since(began)
+	return all, failed
+}
+
+var mark = []byte("data: ")
+
+// stream reads one answer.
+func stream(client *http.Client, url string, body []byte) (r result, err error) {
+	resp, err := client.Post(url+"/chat/completions", "application/json", bytes.NewReader(body))
+	if err != nil {
+		return r, err
+	}
+	defer resp.Body.Close()
+	buffer := make([]byte, 32<<10)
+	var last []byte // the end of the stream, which has the usage
+	for {
+		n, err := resp.Body.Read(buffer)
+		r.bytes += n
+		r.events += bytes.Count(buffer[:n], mark)
+		last = append(last, buffer[:n]...)
+		last = last[max(0, len(last)-2048):]
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return r, err
+		}
+	}
+	_, text, _ := bytes.Cut(last, []byte(`"usage":{`))
+	if _, err := fmt.Sscanf(string(text), `"prompt_tokens":%d,"completion_tokens":%d`, new(int),
+		&r.tokens); err != nil {
+		return r, fmt.Errorf("status %d, no usage in %q", resp.StatusCode, last)
+	}
+	return r, nil
+}
