@@ -8,27 +8,15 @@
 package cli
 
 import (
-	"bytes"
-	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/adrg/xdg"
 	"github.com/urfave/cli/v2"
-
-	"github.com/ossrun/ossrun/runtime/join"
-	"github.com/ossrun/ossrun/runtime/process"
 )
 
 // agent is a program that can be launched.
@@ -151,25 +139,12 @@ func (l launcher) run(base, model, key string) error {
 		return fail(exitFailure, "%s is not installed: npm install -g %s", l.agent.name,
 			l.agent.install)
 	}
-	base = strings.TrimSuffix(strings.TrimSuffix(base, "/"), "/v1")
-	if base == "" {
-		list, err := runningServers(l.c.Context)
-		switch {
-		case err != nil:
-			return err
-		case len(list) > 0:
-			base = list[0].URL
-		case show:
-			return fail(exitFailure, "no server runs: ossrun serve starts one")
-		default:
-			started, stop, err := l.serve(model)
-			if err != nil {
-				return err
-			}
-			defer stop()
-			base = started
-		}
+	needed := neededServer{t: l.t, whom: l.agent.name, model: model, mayStart: !show}
+	base, stop, err := needed.find(l.c.Context, base)
+	if err != nil {
+		return err
 	}
+	defer stop()
 	s, err := look(l.c.Context, base, model, key)
 	if err != nil {
 		return err
@@ -203,140 +178,4 @@ func (l launcher) print(arguments, environment []string) error {
 	}
 	fmt.Fprintln(l.t.Out, strings.Join(words, " "))
 	return nil
-}
-
-// look asks a server for its models.
-func look(ctx context.Context, base, model, key string) (agentPort, error) {
-	base, err := reachable(base)
-	if err != nil {
-		return agentPort{}, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/v1/models", nil)
-	if err != nil {
-		return agentPort{}, fail(exitUsage, "--url: %s", err)
-	}
-	if key != "" {
-		req.Header.Set("Authorization", "Bearer "+key)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return agentPort{}, fail(exitFailure, "the server at %s: %s", base, rootCause(err))
-	}
-	defer resp.Body.Close()
-	var list struct {
-		Data []struct {
-			ID      string
-			Context int `json:"context_length"`
-		}
-	}
-	switch {
-	case resp.StatusCode == http.StatusUnauthorized:
-		return agentPort{}, fail(exitFailure, "the server at %s wants its key: set "+
-			"OSSRUN_API_KEY or give --api-key-file", base)
-	case resp.StatusCode != http.StatusOK:
-		return agentPort{}, fail(exitFailure, "the server at %s answers %s", base, resp.Status)
-	}
-	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil || len(list.Data) == 0 {
-		return agentPort{}, fail(exitFailure, "the server at %s has no list of models", base)
-	}
-	var names []string
-	for _, m := range list.Data {
-		if model == "" || strings.EqualFold(m.ID, model) {
-			return agentPort{base, cmp.Or(key, "none"), m.ID, m.Context}, nil
-		}
-		names = append(names, m.ID)
-	}
-	return agentPort{}, fail(exitModel, "%s; the server has %s", unknownName("model", model, names),
-		strings.Join(names, ", "))
-}
-
-// reachable is a server's address as a client on this machine can use it.
-func reachable(base string) (string, error) {
-	u, err := url.Parse(base)
-	if err != nil || u.Host == "" {
-		return "", fail(exitUsage, "agents need a server at an address, not %q: "+
-			"ossrun serve --port 8000", base)
-	}
-	if ip := net.ParseIP(u.Hostname()); ip != nil && ip.IsUnspecified() {
-		u.Host = net.JoinHostPort("127.0.0.1", u.Port())
-	}
-	return u.String(), nil
-}
-
-// serve starts a server that ends with the agent. Its log is kept in a file, since the agent has
-// the screen.
-func (l launcher) serve(model string) (base string, stop func(), err error) {
-	self, err := os.Executable()
-	if err != nil {
-		return "", nil, err
-	}
-	name := filepath.Join(xdg.StateHome, "ossrun", "launch.log")
-	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-		return "", nil, err
-	}
-	log, err := os.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return "", nil, err
-	}
-	defer log.Close() // the server has its own
-	arguments := []string{"serve", "--port", "0"}
-	if model != "" {
-		arguments = append(arguments, "--model", model)
-	}
-	cmd := exec.Command(self, arguments...)
-	cmd.Stdout, cmd.Stderr = log, log
-	process.OwnGroup(cmd)
-	if err := cmd.Start(); err != nil {
-		return "", nil, err
-	}
-	fmt.Fprintf(l.t.Err, "ossrun: no server runs, so one is started for %s; its log is %s\n",
-		l.agent.name, name)
-	gone := make(chan struct{})
-	go func() {
-		_ = cmd.Wait() // how it ended stands in the log
-		close(gone)
-	}()
-	stop = func() {
-		_ = process.Interrupt(cmd) // an error means that it has ended
-		select {
-		case <-gone:
-		case <-time.After(lastWords):
-			process.End(cmd)
-			<-gone
-		}
-	}
-	base, err = ready(l.c.Context, cmd.Process.Pid, gone)
-	if err != nil {
-		stop()
-		if said, read := os.ReadFile(name); read == nil && len(said) > 0 {
-			lines := bytes.Split(bytes.TrimSpace(said), []byte("\n"))
-			err = fail(exitFailure, "the server did not start: %s", lines[len(lines)-1])
-		}
-		return "", nil, err
-	}
-	return base, stop, nil
-}
-
-// ready waits until the server of a process can answer.
-func ready(ctx context.Context, pid int, gone <-chan struct{}) (string, error) {
-	for {
-		list, err := runningServers(ctx)
-		if err != nil {
-			return "", err
-		}
-		for _, s := range list {
-			if s.PID == pid && s.State == join.Ready {
-				return s.URL, nil
-			}
-		}
-		select {
-		case <-gone:
-			return "", errors.New("it has ended")
-		case <-ctx.Done():
-			return "", ctx.Err()
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
 }

@@ -1,0 +1,360 @@
+// ossrun batch: OpenAI's batch files on the server of this machine.
+//
+// What must stay true: a line of the output is written when its request has ended, whole or not at
+// all, so that the same command goes on where an interrupted one stopped; what is refused is a line
+// too, as in OpenAI's files.
+
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/ossrun/ossrun/runtime/endpoint"
+)
+
+// batchRoutes are the urls that a request may have.
+var batchRoutes = []string{"/v1/chat/completions", "/v1/completions", "/v1/responses"}
+
+// batchLine is a request of the input.
+type batchLine struct {
+	CustomID string          `json:"custom_id"`
+	Method   string          `json:"method"`
+	URL      string          `json:"url"`
+	Body     json.RawMessage `json:"body"`
+}
+
+// batchResult is a line of the output.
+type batchResult struct {
+	ID       string         `json:"id"`
+	CustomID string         `json:"custom_id"`
+	Response *batchResponse `json:"response"`
+	Error    *batchError    `json:"error"`
+}
+
+type batchResponse struct {
+	StatusCode int             `json:"status_code"`
+	RequestID  string          `json:"request_id"`
+	Body       json.RawMessage `json:"body"`
+}
+
+type batchError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+func batchCommand(t Terminal) *cli.Command {
+	var base, model string
+	atOnce := 16
+	return &cli.Command{
+		Name:      "batch",
+		Usage:     "run a file of requests, as OpenAI's batches",
+		ArgsUsage: "INPUT.jsonl OUTPUT.jsonl",
+		Description: "Example: ossrun batch requests.jsonl results.jsonl\n\n" +
+			"A line of the input is {\"custom_id\", \"method\": \"POST\", \"url\": " +
+			"\"/v1/chat/completions\", \"body\"}; /v1/responses\n" +
+			"and /v1/completions are there too. It uses the server that runs, or starts one. " +
+			"What stands in the\n" +
+			"output already is not asked again, so an interrupted batch goes on.",
+		Flags: []cli.Flag{
+			text(&base, "base-url", "", "the server at `URL` (default: the one that runs)"),
+			text(&model, "model", "", "`M` is asked where a body names none, and served where a "+
+				"server is started"),
+			atLeast(&atOnce, "max-concurrency", 1, "", "`N` requests at once"),
+		},
+		Action: func(c *cli.Context) error {
+			if c.NArg() != 2 {
+				return fail(exitUsage, "batch needs two files: ossrun batch INPUT.jsonl "+
+					"OUTPUT.jsonl")
+			}
+			b := batch{c: c, model: model, atOnce: atOnce}
+			if err := b.read(c.Args().Get(0), c.Args().Get(1)); err != nil {
+				return err
+			}
+			if len(b.todo) == 0 {
+				return b.run()
+			}
+			needed := neededServer{t: t, whom: "batch", model: model, mayStart: true}
+			address, stop, err := needed.find(c.Context, base)
+			if err != nil {
+				return errors.Join(err, b.out.Close())
+			}
+			defer stop()
+			if b.client, err = endpoint.New(address, portKey()); err != nil {
+				return fail(exitUsage, "%s", err)
+			}
+			defer b.client.Close()
+			return b.run()
+		},
+	}
+}
+
+// batch is one run.
+type batch struct {
+	c      *cli.Context
+	client *endpoint.Client
+	model  string
+	atOnce int
+	todo   []batchLine
+	done   int // lines that the output had
+	out    *os.File
+
+	mu             sync.Mutex
+	ended, refused int
+	failed         error
+}
+
+// read reads the requests and drops those that the output has.
+func (b *batch) read(input, output string) error {
+	f, err := os.Open(input)
+	if err != nil {
+		return fail(exitUsage, "%s", err)
+	}
+	defer f.Close()
+	all, err := readBatch(f)
+	if err != nil {
+		return fail(exitUsage, "%s: %s", input, err)
+	}
+	before, err := f.Stat()
+	if after, none := os.Stat(output); err == nil && none == nil && os.SameFile(before, after) {
+		err = fail(exitUsage, "input and output are the same file")
+	}
+	if err != nil {
+		return err
+	}
+	had, err := b.open(output)
+	if err != nil {
+		return err
+	}
+	for _, line := range all {
+		if had[line.CustomID] {
+			b.done++
+		} else {
+			b.todo = append(b.todo, line)
+		}
+	}
+	return nil
+}
+
+// readBatch reads and checks every line, before anything is sent.
+func readBatch(r io.Reader) (list []batchLine, err error) {
+	in, ids := bufio.NewReaderSize(r, 1<<20), map[string]bool{}
+	for number := 1; ; number++ {
+		text, err := in.ReadBytes('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		if len(bytes.TrimSpace(text)) > 0 {
+			var line batchLine
+			var body map[string]json.RawMessage
+			wrong := json.Unmarshal(text, &line)
+			switch {
+			case wrong != nil:
+			case line.CustomID == "":
+				wrong = errors.New("it has no custom_id")
+			case ids[line.CustomID]:
+				wrong = fmt.Errorf("the custom_id %q came before", line.CustomID)
+			case !strings.EqualFold(line.Method, http.MethodPost):
+				wrong = fmt.Errorf("its method must be POST, not %q", line.Method)
+			case !slices.Contains(batchRoutes, line.URL):
+				wrong = fmt.Errorf("its url must be one of %s, not %q",
+					strings.Join(batchRoutes, ", "), line.URL)
+			case json.Unmarshal(line.Body, &body) != nil:
+				wrong = errors.New("its body must be an object")
+			case string(bytes.TrimSpace(body["stream"])) == "true":
+				wrong = errors.New("its body asks for a stream")
+			}
+			if wrong != nil {
+				return nil, fmt.Errorf("line %d: %w", number, wrong)
+			}
+			ids[line.CustomID] = true
+			list = append(list, line)
+		}
+		if err != nil {
+			return list, nil
+		}
+	}
+}
+
+// open reads the custom ids of the output and gets ready to append. A last line that was cut is
+// dropped.
+func (b *batch) open(name string) (map[string]bool, error) {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, fail(exitUsage, "%s", err)
+	}
+	had, good, in := map[string]bool{}, int64(0), bufio.NewReaderSize(f, 1<<20)
+	for {
+		text, err := in.ReadBytes('\n')
+		if err != nil {
+			break // the end, or a line that was cut
+		}
+		var line batchResult
+		if json.Unmarshal(text, &line) != nil || line.CustomID == "" {
+			return nil, errors.Join(fail(exitUsage, "%s is no output of a batch: name another file",
+				name), f.Close())
+		}
+		had[line.CustomID] = true
+		good += int64(len(text))
+	}
+	if err = f.Truncate(good); err == nil {
+		_, err = f.Seek(good, io.SeekStart)
+	}
+	if err != nil {
+		return nil, errors.Join(fail(exitFailure, "%s", err), f.Close())
+	}
+	b.out = f
+	return had, nil
+}
+
+func (b *batch) run() error {
+	bar := newCountBar(b.c, "requests")
+	ctx, cancel := context.WithCancel(b.c.Context)
+	defer cancel()
+	work := make(chan batchLine)
+	var running sync.WaitGroup
+	for range min(b.atOnce, len(b.todo)) {
+		running.Add(1)
+		go func() {
+			defer running.Done()
+			for line := range work {
+				if b.take(ctx, b.ask(ctx, line)) != nil {
+					cancel() // the disk takes no more
+				}
+				b.mu.Lock()
+				bar.count(b.ended, len(b.todo))
+				b.mu.Unlock()
+			}
+		}()
+	}
+	for _, line := range b.todo {
+		select {
+		case work <- line:
+			continue
+		case <-ctx.Done():
+		}
+		break
+	}
+	close(work)
+	running.Wait()
+	bar.remove()
+	err := errors.Join(b.failed, b.out.Close())
+	name := b.out.Name()
+	switch {
+	case err != nil:
+		return fail(exitFailure, "%s: %s; the same command goes on from there", name, err)
+	case b.c.Context.Err() != nil:
+		fmt.Fprintf(b.c.App.ErrWriter, "interrupted: %d of %d requests are in %s; the same "+
+			"command goes on\n", b.done+b.ended, b.done+len(b.todo), name)
+		return b.c.Context.Err()
+	}
+	fmt.Fprintf(b.c.App.ErrWriter, "%d requests, %d of them new, %d refused: %s\n",
+		b.done+len(b.todo), len(b.todo), b.refused, name)
+	if b.refused > 0 {
+		return fail(exitFailure, "some requests were refused; %s says why", name)
+	}
+	return nil
+}
+
+// batchTries is how often a request is sent that finds the server busy or gone.
+const batchTries = 6
+
+// ask sends a request and makes its line.
+func (b *batch) ask(ctx context.Context, line batchLine) batchResult {
+	r := batchResult{ID: "batch_req_" + line.CustomID, CustomID: line.CustomID}
+	body := line.Body
+	if b.model != "" {
+		body = withModel(body, b.model)
+	}
+	var refused *endpoint.Error
+	for try := range batchTries {
+		var answer json.RawMessage
+		err := b.client.Call(ctx, http.MethodPost, line.URL, []byte(body), &answer)
+		refused = nil
+		switch {
+		case err == nil:
+			r.Response, r.Error = &batchResponse{StatusCode: http.StatusOK,
+				RequestID: idOf(answer), Body: answer}, nil
+			return r
+		case errors.As(err, &refused):
+			text, _ := json.Marshal(map[string]any{"error": map[string]string{
+				"message": refused.Message, "type": refused.Type, "code": refused.Code,
+				"param": refused.Param}})
+			r.Response = &batchResponse{StatusCode: refused.Status, RequestID: refused.RequestID,
+				Body: text}
+		default:
+			r.Response, r.Error = nil, &batchError{"connection", err.Error()}
+		}
+		busy := refused == nil || refused.Status == http.StatusTooManyRequests ||
+			refused.Status >= http.StatusInternalServerError
+		if !busy || ctx.Err() != nil {
+			return r
+		}
+		pause := time.Second << try
+		if refused != nil && refused.RetryAfter > 0 {
+			pause = refused.RetryAfter
+		}
+		select {
+		case <-time.After(min(pause, time.Minute)):
+		case <-ctx.Done():
+		}
+	}
+	return r
+}
+
+// withModel names the model where a body does not.
+func withModel(body json.RawMessage, model string) json.RawMessage {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(body, &members) != nil || members["model"] != nil {
+		return body
+	}
+	members["model"], _ = json.Marshal(model)
+	with, err := json.Marshal(members)
+	if err != nil {
+		return body
+	}
+	return with
+}
+
+// idOf is what the answer calls itself.
+func idOf(answer json.RawMessage) string {
+	var named struct{ ID string }
+	_ = json.Unmarshal(answer, &named) // an answer without an id has none
+	return named.ID
+}
+
+// take writes a line. What was interrupted is none.
+func (b *batch) take(ctx context.Context, r batchResult) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.failed != nil || ctx.Err() != nil && (r.Response == nil ||
+		r.Response.StatusCode != http.StatusOK) {
+		return b.failed
+	}
+	text, err := json.Marshal(r)
+	if err == nil {
+		_, err = b.out.Write(append(text, '\n'))
+	}
+	if err != nil {
+		b.failed = err
+		return err
+	}
+	b.ended++
+	if r.Response == nil || r.Response.StatusCode != http.StatusOK {
+		b.refused++
+	}
+	return nil
+}
