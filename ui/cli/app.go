@@ -71,7 +71,7 @@ weights in the Hugging Face cache, chats in the terminal and serves an OpenAI-co
 			chatCommand(t), runCommand(t), serveCommand(t), launchCommand(t), psCommand(),
 			stopCommand(t),
 			pullCommand(t), listCommand(), showCommand(), rmCommand(t), benchCommand(),
-			evalCommand(), batchCommand(t),
+			evalCommand(), batchCommand(t), serviceCommand(),
 			doctorCommand(), mcpCommand(t), harmonyCommand(), versionCommand(), completionCommand(),
 			workerCommand(),
 		},

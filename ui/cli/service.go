@@ -1,0 +1,262 @@
+// ossrun service: a server that starts when the user logs in and again when it fails: a systemd
+// unit of the user, a launchd agent, or a task of Windows.
+//
+// What must stay true: nothing needs an administrator; what install writes is what print shows;
+// remove leaves nothing behind but the server's own files.
+
+package cli
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/adrg/xdg"
+	"github.com/urfave/cli/v2"
+)
+
+const (
+	unitName  = "ossrun.service"
+	agentName = "ossrun.serve"
+	taskName  = "ossrun"
+)
+
+// service is how one system keeps a server.
+type service struct {
+	file    string     // where the definition stands
+	text    string     // the definition
+	install [][]string // commands behind the writing
+	remove  [][]string // and before the removal
+	status  []string
+}
+
+func serviceCommand() *cli.Command {
+	verb := func(name, usage string, do func(c *cli.Context, s service) error) *cli.Command {
+		return &cli.Command{Name: name, Usage: usage, ArgsUsage: "[-- FLAGS OF SERVE]",
+			Description: "Example: ossrun service " + name,
+			Action: func(c *cli.Context) error {
+				s, err := serviceHere(c.Args().Slice())
+				if err != nil {
+					return err
+				}
+				return do(c, s)
+			}}
+	}
+	return &cli.Command{
+		Name:  "service",
+		Usage: "start the server with the user's session, and again when it fails",
+		Description: "Example: ossrun service install -- 20b --port 8000\n\n" +
+			"It is the user's own: systemd on Linux, launchd on macOS, the task scheduler on " +
+			"Windows. What stands behind\n" +
+			"-- is given to ossrun serve. A key belongs into a file: --api-key-file.",
+		Subcommands: []*cli.Command{
+			verb("install", "write it and start it", installService),
+			verb("remove", "stop it and remove it", removeService),
+			verb("status", "what the system says of it", serviceStatus),
+			verb("print", "show what install would write", func(c *cli.Context, s service) error {
+				_, err := fmt.Fprintf(c.App.Writer, "# %s\n%s", s.file, s.text)
+				return err
+			}),
+		},
+		Action: func(c *cli.Context) error {
+			if c.NArg() > 0 {
+				return fail(exitUsage, "service knows install, remove, status and print, not %q",
+					c.Args().First())
+			}
+			return cli.ShowSubcommandHelp(c)
+		},
+	}
+}
+
+// serviceHere is that of this system, with arguments for serve.
+func serviceHere(arguments []string) (service, error) {
+	self, err := os.Executable()
+	if err == nil {
+		self, err = filepath.EvalSymlinks(self)
+	}
+	if err != nil {
+		return service{}, fmt.Errorf("the path of this program: %w", err)
+	}
+	return serviceFor(runtime.GOOS, append([]string{self, "serve"}, arguments...))
+}
+
+func serviceFor(system string, words []string) (service, error) {
+	switch system {
+	case "linux":
+		file := filepath.Join(xdg.ConfigHome, "systemd", "user", unitName)
+		user := func(words ...string) []string {
+			return append([]string{"systemctl", "--user"}, words...)
+		}
+		return service{file, systemdUnit(words), [][]string{user("daemon-reload"),
+			user("enable", "--now", unitName)}, [][]string{user("disable", "--now", unitName)},
+			user("--no-pager", "status", unitName)}, nil
+	case "darwin":
+		file := filepath.Join(xdg.Home, "Library", "LaunchAgents", agentName+".plist")
+		return service{file, launchdAgent(words), [][]string{{"launchctl", "load", "-w", file}},
+			[][]string{{"launchctl", "unload", "-w", file}}, []string{"launchctl", "list",
+				agentName}}, nil
+	case "windows":
+		file := filepath.Join(xdg.StateHome, "ossrun", "service.xml")
+		return service{file, windowsTask(words), [][]string{{"schtasks", "/Create", "/F", "/TN",
+			taskName, "/XML", file}, {"schtasks", "/Run", "/TN", taskName}},
+			[][]string{{"schtasks", "/End", "/TN", taskName},
+				{"schtasks", "/Delete", "/F", "/TN", taskName}},
+			[]string{"schtasks", "/Query", "/V", "/FO", "LIST", "/TN", taskName}}, nil
+	}
+	return service{}, fail(exitFailure, "service knows Linux, macOS and Windows, not %s", system)
+}
+
+// systemdUnit restarts a server that fails, and gives running answers the time that serve takes to
+// end them. Exit codes of wrong usage and missing models would only fail again.
+func systemdUnit(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		w = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", "$$", "%", "%%").Replace(w)
+		quoted[i] = `"` + w + `"`
+	}
+	return "[Unit]\nDescription=ossrun: an OpenAI port for gpt-oss\n" +
+		"After=network.target\n\n[Service]\nExecStart=" + strings.Join(quoted, " ") +
+		"\nRestart=on-failure\nRestartSec=5\nRestartPreventExitStatus=2 3\n" +
+		"TimeoutStopSec=40\n\n[Install]\nWantedBy=default.target\n"
+}
+
+func launchdAgent(words []string) string {
+	var list strings.Builder
+	for _, w := range words {
+		list.WriteString("    <string>" + escapeXML(w) + "</string>\n")
+	}
+	log := escapeXML(filepath.Join(xdg.Home, "Library", "Logs", "ossrun.log"))
+	return `<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<plist version="1.0">
+<dict>
+  <key>Label</key><string>` + agentName + `</string>
+  <key>ProgramArguments</key>
+  <array>
+` + list.String() + `  </array>
+  <key>RunAtLoad</key><true/>
+  <key>KeepAlive</key><dict><key>SuccessfulExit</key><false/></dict>
+  <key>ThrottleInterval</key><integer>5</integer>
+  <key>ExitTimeOut</key><integer>40</integer>
+  <key>StandardErrorPath</key><string>` + log + `</string>
+  <key>StandardOutPath</key><string>` + log + `</string>
+</dict>
+</plist>
+`
+}
+
+func windowsTask(words []string) string {
+	quoted := make([]string, len(words)-1)
+	for i, w := range words[1:] {
+		quoted[i] = windowsWord(w)
+	}
+	return `<?xml version="1.0" encoding="UTF-8"?>
+<Task version="1.2" xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task">
+  <Triggers><LogonTrigger><Enabled>true</Enabled></LogonTrigger></Triggers>
+  <Settings>
+    <MultipleInstancesPolicy>IgnoreNew</MultipleInstancesPolicy>
+    <DisallowStartIfOnBatteries>false</DisallowStartIfOnBatteries>
+    <StopIfGoingOnBatteries>false</StopIfGoingOnBatteries>
+    <ExecutionTimeLimit>PT0S</ExecutionTimeLimit>
+    <RestartOnFailure><Interval>PT1M</Interval><Count>100</Count></RestartOnFailure>
+  </Settings>
+  <Actions>
+    <Exec>
+      <Command>` + escapeXML(words[0]) + `</Command>
+      <Arguments>` + escapeXML(strings.Join(quoted, " ")) + `</Arguments>
+    </Exec>
+  </Actions>
+</Task>
+`
+}
+
+// windowsWord quotes an argument as programs on Windows read it: a backslash counts only in front
+// of a quote.
+func windowsWord(w string) string {
+	if w != "" && !strings.ContainsAny(w, " \t\"") {
+		return w
+	}
+	var b strings.Builder
+	b.WriteByte('"')
+	slashes := 0
+	for _, c := range []byte(w) {
+		switch c {
+		case '\\':
+			slashes++
+		case '"':
+			b.WriteString(strings.Repeat(`\`, slashes+1))
+			slashes = 0
+		default:
+			slashes = 0
+		}
+		b.WriteByte(c)
+	}
+	return b.String() + strings.Repeat(`\`, slashes) + `"`
+}
+
+func escapeXML(s string) string {
+	var b bytes.Buffer
+	_ = xml.EscapeText(&b, []byte(s)) // a buffer takes everything
+	return b.String()
+}
+
+func installService(c *cli.Context, s service) error {
+	if err := os.MkdirAll(filepath.Dir(s.file), 0o755); err != nil {
+		return fail(exitFailure, "%s", err)
+	}
+	if err := os.WriteFile(s.file, []byte(s.text), 0o600); err != nil {
+		return fail(exitFailure, "%s", err)
+	}
+	for _, words := range s.install {
+		if err := tell(c, words); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(c.App.ErrWriter, "the server starts with your session; %s has it, ossrun service "+
+		"remove takes it away\n", s.file)
+	if runtime.GOOS == "linux" {
+		fmt.Fprintln(c.App.ErrWriter, "to start it without a session: loginctl enable-linger")
+	}
+	return nil
+}
+
+func removeService(c *cli.Context, s service) error {
+	if _, err := os.Stat(s.file); errors.Is(err, os.ErrNotExist) {
+		return fail(exitFailure, "no service is installed: there is no %s", s.file)
+	}
+	var failed error
+	for _, words := range s.remove {
+		failed = errors.Join(failed, tell(c, words))
+	}
+	if err := os.Remove(s.file); err != nil {
+		return fail(exitFailure, "%s", err)
+	}
+	return failed
+}
+
+func serviceStatus(c *cli.Context, s service) error {
+	if _, err := os.Stat(s.file); errors.Is(err, os.ErrNotExist) {
+		return fail(exitFailure, "no service is installed: ossrun service install")
+	}
+	cmd := exec.CommandContext(c.Context, s.status[0], s.status[1:]...)
+	cmd.Stdout, cmd.Stderr = c.App.Writer, c.App.ErrWriter
+	if err := cmd.Run(); err != nil {
+		return fail(exitFailure, "the service does not run: %s: %s", s.status[0], err)
+	}
+	return nil
+}
+
+// tell runs one of the system's commands.
+func tell(c *cli.Context, words []string) error {
+	out, err := exec.CommandContext(c.Context, words[0], words[1:]...).CombinedOutput()
+	if err != nil {
+		return fail(exitFailure, "%s: %s %s", strings.Join(words, " "), err, bytes.TrimSpace(out))
+	}
+	return nil
+}
