@@ -28,6 +28,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/ui/chat/quiet"
+	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
 // Bubble Tea has been initialised here, without asking the terminal.
@@ -61,7 +62,7 @@ type Options struct {
 	HistoryPath string        // where questions are kept for Up and Down; "": nowhere
 	NoColor     bool          // as asked for by NO_COLOR: attributes such as bold stay
 	NoMouse     bool          // the mouse stays the terminal's
-	Light       bool          // colours for a light background
+	Theme       term.Theme    // other colours
 	Notice      string        // one line under the greeting, such as what the demo model is
 	Store       session.Store // where conversations are kept; nil: nowhere
 	Resume      string        // a kept conversation, as Find takes it; "": a new one

@@ -88,7 +88,7 @@ const (
 func newModel(ctx context.Context, o Options) *Model {
 	m := &Model{
 		options: o, ctx: ctx, clock: time.Now,
-		palette: term.Palette{NoColor: o.NoColor, Light: o.Light},
+		palette: term.Palette{NoColor: o.NoColor, Theme: o.Theme},
 		effort:  o.Effort, system: o.System, history: newHistory(o.HistoryPath),
 		keeper: keeper{store: o.Store}, began: time.Now(),
 		tools: toolbox{tools: o.Tools, renew: o.Renew},

@@ -17,6 +17,7 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/ui/chat/screentest"
+	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
 func TestMain(m *testing.M) {
@@ -269,7 +270,8 @@ func TestLooks(t *testing.T) {
 	}{
 		{Options{}, true, 7, 0}, // cyan
 		{Options{NoMouse: true}, false, 7, 0},
-		{Options{Light: true}, true, 5, 7}, // blue in cyan's place
+		{Options{Theme: term.Light}, true, 5, 7}, // blue in cyan's place
+		{Options{Theme: term.Theme{term.Cyan: term.Red}}, true, 2, 7},
 		{Options{NoColor: true}, true, 0, 7},
 	} {
 		c.o.Model = &script{}

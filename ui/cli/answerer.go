@@ -70,7 +70,7 @@ type answerer interface {
 type alone struct {
 	session.Runner
 	models *serve.Models
-	leave  func() // those who have joined
+	leave  func() // those who have joined, and a load that is under way
 }
 
 func (a *alone) Close() error {
@@ -126,12 +126,15 @@ func (f *finder) find(ctx context.Context, t Terminal, name string, ask bool,
 	if f.loading != nil {
 		o.Progress = f.loading.Progress
 	}
-	m, err := openModels(f.c, t, &o)
+	alive, end := context.WithCancel(f.c.Context)
+	m, err := openModels(alive, f.c, t, &o)
 	if err != nil {
+		end()
 		return nil, err
 	}
 	found, err := m.Find(absentModel(f.c, t, m, ask))
 	if err != nil {
+		end()
 		failed, _ := m.Close()
 		return nil, errors.Join(err, failed)
 	}
@@ -140,14 +143,18 @@ func (f *finder) find(ctx context.Context, t Terminal, name string, ask bool,
 		o.Notify(n)
 	}
 	m.Choose(found)
-	a := &alone{m.First(), m, func() {}}
+	a := &alone{m.First(), m, end}
 	if f.loading != nil {
 		g, leave := f.share(m, name)
 		if g != nil {
+			end()
 			failed, _ := m.Close()
 			return g, failed
 		}
-		a.leave = leave
+		a.leave = func() {
+			leave()
+			end() // a load that is under way
+		}
 	}
 	if err := f.load(ctx, m, found.Name); err != nil {
 		return nil, errors.Join(err, a.Close())

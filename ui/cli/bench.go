@@ -80,7 +80,7 @@ func (v *benchVerb) run(c *cli.Context, t Terminal) (err error) {
 	if err := noArguments(c); err != nil {
 		return err
 	}
-	m, err := openModels(c, t, &v.options)
+	m, err := openModels(c.Context, c, t, &v.options)
 	if err != nil {
 		return err
 	}

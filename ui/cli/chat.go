@@ -23,10 +23,12 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/runtime/tools"
 	"github.com/ossrun/ossrun/ui/chat"
+	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
 func chatCommand(t Terminal) *cli.Command {
-	look := struct{ schema, theme, endpoint string }{theme: "dark"}
+	look, theme, bare := struct{ schema, endpoint string }{}, term.Theme{}, false
+	offered.Store("theme", []string{"dark", "light", "none"})
 	options, answers, chosen := serve.DefaultOptions(), answering{}, tools.Options{}
 	return &cli.Command{
 		Name:      "chat",
@@ -53,8 +55,17 @@ func chatCommand(t Terminal) *cli.Command {
 					Usage: "keep neither the conversation nor what is typed"},
 				text(&look.schema, "schema", groupSampling,
 					"hold every answer to the JSON Schema in `FILE`"),
-				oneOf(&look.theme, "theme", groupScreen, "`T` is dark, light or none, which has "+
-					"no colours (as NO_COLOR)", "dark", "light", "none"),
+				parsed("theme", "dark", groupScreen, "`T` is dark, light, none, which has no "+
+					"colours (as NO_COLOR), or your own, as light,green=bright-blue",
+					func(text string) (err error) {
+						if bare = text == "none"; !bare {
+							theme, err = term.ParseTheme(text)
+						}
+						if err != nil {
+							err = fail(exitUsage, "--theme: %s", err)
+						}
+						return err
+					}),
 				&cli.BoolFlag{Name: "no-mouse", Category: groupScreen,
 					Usage: "leave the mouse to the terminal, to select text with it"},
 				&cli.BoolFlag{Name: "plain", Category: groupScreen,
@@ -65,7 +76,7 @@ func chatCommand(t Terminal) *cli.Command {
 			}),
 		Action: func(c *cli.Context) error {
 			if c.Bool("print-config") {
-				m, err := openModels(c, t, &options)
+				m, err := openModels(c.Context, c, t, &options)
 				if err != nil {
 					return err
 				}
@@ -153,10 +164,10 @@ func chatCommand(t Terminal) *cli.Command {
 				Graphics: chat.GraphicsOf(os.Getenv("TERM"), os.Getenv("TERM_PROGRAM")),
 				Final:    form.final, Format: form.told, Switch: seat.to,
 				Models: seat.others, Loading: seat.loading,
-				NoMouse: c.Bool("no-mouse"), Light: look.theme == "light",
+				NoMouse: c.Bool("no-mouse"), Theme: theme,
 				MaxTokens: answers.maxTokens, MaxReasoning: reasoning, In: t.In, Out: t.Out,
 				HistoryPath: historyPath(c), Store: kept, Resume: resume,
-				NoColor: os.Getenv("NO_COLOR") != "" || look.theme == "none",
+				NoColor: os.Getenv("NO_COLOR") != "" || bare,
 			})
 		},
 	}

@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 
@@ -14,12 +15,14 @@ import (
 )
 
 // openModels opens the device that the flags ask for.
-func openModels(c *cli.Context, t Terminal, o *serve.Options) (*serve.Models, error) {
+// ctx ends what it loads later, too.
+func openModels(ctx context.Context, c *cli.Context, t Terminal, o *serve.Options) (*serve.Models,
+	error) {
 	o.Notify = notify(t)
 	if o.Progress == nil {
 		o.Progress = showProgress(t)
 	}
-	m, err := serve.New(c.Context, *o)
+	m, err := serve.New(ctx, *o)
 	unwanted := c.IsSet("deterministic") && !o.Settings.Deterministic && !c.Bool("print-config")
 	if err == nil && unwanted && !m.OnGPU() {
 		o.Notify(

@@ -215,7 +215,7 @@ func (v *serveVerb) run() error {
 	}
 	o.ServedNames = listOf(v.servedNames)
 	o.Keep.RememberOnDisk = !c.Bool("no-remember-on-disk")
-	m, err := openModels(c, t, o)
+	m, err := openModels(c.Context, c, t, o)
 	if err != nil {
 		return err
 	}

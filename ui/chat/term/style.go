@@ -56,11 +56,10 @@ func (r Row) Width() int {
 
 // A Palette turns rows into what the terminal understands. NoColor leaves the colours out and keeps
 // the attributes.
-// Light takes the colours that are hard to read on white by darker ones.
-type Palette struct{ NoColor, Light bool }
-
-// onLight are the colours that stand for others on a light background.
-var onLight = map[Style]Style{Cyan: Blue, Yellow: Magenta, Green: Blue}
+type Palette struct {
+	NoColor bool
+	Theme   Theme
+}
 
 // Paint writes one row with its escape sequences. Neighbours of one style share a sequence; the row
 // ends in the terminal's own style.
@@ -82,8 +81,8 @@ func (p Palette) Paint(row Row) string {
 		style := s.Style
 		if p.NoColor {
 			style &^= colour
-		} else if other := onLight[style&colour]; p.Light && other != 0 {
-			style = style&^colour | other
+		} else {
+			style = p.Theme.of(style)
 		}
 		if style != now {
 			flush()

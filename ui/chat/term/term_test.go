@@ -182,3 +182,22 @@ func TestFirstLine(t *testing.T) {
 		}
 	}
 }
+
+func TestParseTheme(t *testing.T) {
+	for in, want := range map[string]Theme{"dark": {}, "light": Light, "": {},
+		"light, Red=magenta":          {Cyan: Blue, Yellow: Magenta, Green: Blue, Red: Magenta},
+		"green=none,cyan=bright-cyan": {Green: noColour, Cyan: 14}} {
+		if got, err := ParseTheme(in); err != nil || got != want {
+			t.Errorf("%q: %v, want %v: %v", in, got, want, err)
+		}
+	}
+	for _, in := range []string{"sepia", "red", "red=pink", "white=red", "light,light", "none=red"} {
+		if got, err := ParseTheme(in); err == nil {
+			t.Errorf("%q is %v", in, got)
+		}
+	}
+	p := Palette{Theme: Theme{Green: noColour, Cyan: 14}}
+	if got := p.Paint(Row{{"a", Green | Bold}, {"b", Cyan}}); got != "\x1b[1ma\x1b[0m\x1b[96mb\x1b[0m" {
+		t.Errorf("painted %q", got)
+	}
+}
