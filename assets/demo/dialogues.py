@@ -152,11 +152,11 @@ def question_text(r, tools):
     """-> (question, three sentences of thought, answer, how much of the question may be replaced by unknown tokens)"""
     if r.random() < 0.27:
         return ask_other(r, tools), OTHER_THINK, OTHER_SAY, r.choice([0, 0, 0, 0.15, 0.3, 0.5])
-    names = list(INTENTS)
+    names = [n for n in INTENTS if n != "sums" or not tools]
     k = r.choices(names, [INTENTS[n]["weight"] for n in names])[0]
-    q, port = ask_intent(r, k)
+    q, port = (ask_python(r)[0], "") if k == "sums" else ask_intent(r, k)
     t = INTENTS[k]
-    noise = 0 if k == "serve_p" else r.choice([0] * 9 + [0.08])
+    noise = 0 if k in ("serve_p", "sums") else r.choice([0] * 8 + [0.06, 0.12])
     return q, [x.replace("$P", port) for x in t["think"]], t["say"].replace("$P", port), noise
 
 
@@ -387,13 +387,14 @@ PHASES = {
     "broad": ([0.5, 0.29, 0.09, 0.12], 0.4, MANY, "abcdef", 1.6),
     "last": ([0.56, 0.29, 0.09, 0.06], 0.3, MANY, "abcdefg", 1.4),
     "plain": ([0.5, 0.36, 0.09, 0.05], 0.2, FEW, "abcdefg", 1.4),
+    "wide": ([0.7, 0.2, 0.07, 0.03], 0.2, FEW, "abcdefgh", 1.4),
 }
 RARE = ("greet", "thanks", "bye", "who", "start", "what", "vllm", "harmonycmd", "hardware")
 
 
 def set_phase(name):
     KINDS[:], FREE_NAMES[0], OFFERED[:], parts, often = PHASES[name]
-    NO_DESCRIPTION[0] = 0.4 if name == "plain" else 0.0
+    NO_DESCRIPTION[0] = 0.4 if name in ("plain", "wide") else 0.0
     more.add(parts)
     for k in RARE:
         INTENTS[k]["weight"] *= often

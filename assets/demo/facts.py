@@ -9,6 +9,11 @@ import facts_models  # noqa: F401
 import facts_flags  # noqa: F401
 import facts_tools  # noqa: F401
 import facts_background  # noqa: F401
+import facts_talk  # noqa: F401
+import facts_call  # noqa: F401
+import facts_clients  # noqa: F401
+import facts_running  # noqa: F401
+import facts_world  # noqa: F401
 from intents import INTENTS, MACROS
 
 __all__ = ["INTENTS", "MACROS"]

@@ -155,7 +155,7 @@ intent(
         "Ctrl+C leaves.",
         "Esc would only stop an answer.",
     ),
-    say="Press Ctrl+C to leave the chat.",
+    say="Press Ctrl+C to leave the chat, or type `/exit`.",
     vp="""
     {quit|exit|leave|close|end|shut down|terminate|get out of|go out of|escape from} {the chat|ossrun|the
     program|it|this|the terminal chat|chatting|the session|the app|the window|the conversation}; get back to {my|the}
@@ -259,8 +259,8 @@ intent(
         "Without it the best cached model that fits is taken.",
     ),
     say=(
-        "Use `--model`, for example `ossrun chat --model 120b`. Without it the best downloaded model that fits is "
-        "taken."
+        "Use `--model`, for example `ossrun chat --model 120b`, or `/model` in the chat. Without it the best downloaded "
+        "model that fits is taken."
     ),
     vp="""
     {choose|select|pick|switch|change|specify|set|decide|swap} {the model|which model {to use|runs|is used|answers|is

@@ -10,11 +10,11 @@ intent(
     think=(
         "The user asks about reasoning effort.",
         "The flag is --effort with low, medium or high.",
-        "In the chat it is /effort or Ctrl+R.",
+        "In the chat it is /effort or Shift+Tab.",
     ),
     say=(
         "Use `--effort low`, `--effort medium` or `--effort high`. Low is fast, high thinks longer. In the chat, "
-        "`/effort high` or Ctrl+R switches it."
+        "`/effort high` or Shift+Tab switches it."
     ),
     vp="""
     {<change>} {the|its} {reasoning effort|reasoning level|effort|thinking effort|reasoning|thinking level|level of
@@ -98,10 +98,10 @@ intent(
     "effortchat",
     think=(
         "The user wants to switch the effort inside the chat.",
-        "/effort or Ctrl+R does it.",
-        "Ctrl+R steps through the levels.",
+        "/effort or Shift+Tab does it.",
+        "Shift+Tab steps through the levels.",
     ),
-    say="In the chat, type `/effort high` (or low, medium), or press Ctrl+R to switch.",
+    say="In the chat, type `/effort high` (or low, medium), or press Shift+Tab to switch.",
     vp="""
     {change|switch|set|toggle|adjust|raise|lower|cycle} the {effort|reasoning effort|reasoning
     level|reasoning|thinking level|thinking effort|effort level} {in the chat|inside the chat|while chatting|during a
@@ -116,7 +116,7 @@ intent(
     q="""
     {which|what} {key|shortcut|hotkey|slash command|chat command} {changes|switches|sets|toggles|controls|is for} the
     {effort|reasoning|reasoning effort|reasoning level|thinking level}{| in the chat| while chatting|}; what does
-    {ctrl r|ctrl+r|control r|/effort} do; can i {change|switch} {effort|the effort|the reasoning level} {while
+    {shift tab|shift+tab|/effort} do; can i {change|switch} {effort|the effort|the reasoning level} {while
     chatting|in the chat|during the conversation|without restarting|inside the chat}
     """,
 )
@@ -376,7 +376,7 @@ intent(
         "The flag is --system.",
         "The text goes before the conversation.",
     ),
-    say='Use `--system TEXT`, for example `ossrun chat --system "Answer in French."`.',
+    say='Use `--system TEXT`, for example `ossrun chat --system "Answer in French."`. In the chat it is `/system TEXT`.',
     vp="""
     {set|give|give it|add|write|use|pass|change|define|provide|specify|put in} {a|the|my|my own|some|custom} {system
     prompt|system message|instructions|persona|system text|role|custom instructions|standing

@@ -123,10 +123,10 @@ intent(
     "apikey",
     think=(
         "The user wants a key for the server.",
-        "The flag is --api-key.",
+        "The flag is --api-key-file or --api-key.",
         "Clients send the key as a bearer token.",
     ),
-    say="Run `ossrun serve --api-key K`. Then every request must bring that key.",
+    say="Run `ossrun serve --api-key-file FILE`, or set `OSSRUN_API_KEY`, or use `--api-key K`. Then every request must bring that key.",
     vp="""
     {protect|secure|lock|guard|restrict|close} {the|my} {<srv>}{| with a password| with a key| with a token| with
     authentication|}; {require|set|add|demand|use|define|enforce|configure} {a|an} {api

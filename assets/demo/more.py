@@ -1,6 +1,7 @@
 """More ways to ask, used in later training phases: looser, more colloquial sentences for every intent.
 
-The same grammar as in the facts_*.py files; parts a to c came with the second phase, d to f with the sixth, g with the seventh.
+The same grammar as in the facts_*.py files; parts a to c came with the second phase, d to f with the sixth, g with the
+seventh, h with the ninth.
 """
 
 import more_a
@@ -10,6 +11,7 @@ import more_d
 import more_e
 import more_f
 import more_g
+import more_h
 from intents import INTENTS, MACROS, lines
 
 MACROS.update(
@@ -35,7 +37,7 @@ MACROS.update(
     }
 )
 
-PARTS = {"a": more_a, "b": more_b, "c": more_c, "d": more_d, "e": more_e, "f": more_f, "g": more_g}
+PARTS = {"a": more_a, "b": more_b, "c": more_c, "d": more_d, "e": more_e, "f": more_f, "g": more_g, "h": more_h}
 
 
 def add(parts):

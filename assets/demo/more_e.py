@@ -198,7 +198,7 @@ MORE = {
         {change|switch|more|less} {the |}{effort|thinking|reasoning}; {while|when} {i am |}chatting{,|}
         {switch|change|set|how do i change} {the |}{effort|reasoning level|thinking|to high effort|to low effort};
         {key|shortcut|slash command|chat command} for {effort|the effort|the reasoning level|more thinking};
-        {/effort|what does /effort do|ctrl+r|what does ctrl+r do|ctrl r}; {mid|middle of} {conversation|chat}{,|}
+        {/effort|what does /effort do|shift+tab|what does shift+tab do|shift tab}; {mid|middle of} {conversation|chat}{,|}
         {change effort|think harder|i want more thinking}
         """
     ),

@@ -25,7 +25,20 @@ will|i should} <vp>; teach me to <vp>; i was wondering how to <vp>; i wonder how
 how i <vp>?; what if i want to <vp>?; {it would be nice|it would be great} to <vp>; i have no idea how to <vp>; {how
 does one|how might i|how should i} <vp>?; {i'd|i would} rather <vp>; instructions to <vp>; {in order|just} to <vp>,
 what do i type?; i forgot how to <vp>; {does|can} ossrun let me <vp>?; {can|could} {it|ossrun|this} <vp>?; is
-{ossrun|it} able to <vp>?; the command to <vp>; i was told i can <vp>, how?; remind me how to <vp>
+{ossrun|it} able to <vp>?; the command to <vp>; i was told i can <vp>, how?; remind me how to <vp>;
+{gotta|wanna|gonna|need 2|lemme|i wanna|i gotta} <vp>{| pls| asap| now|}; how {tf|the hell|on earth|do u|d'you|do people|does
+a beginner} <vp>; {can u|could u|can ya} {help me |tell me how to |}<vp>; yo, how do i <vp>; {steps|recipe|howto|syntax|
+command line|cheat code} to <vp>; {suppose|say|assume|imagine} i {want|need|have} to <vp>; {i'm|i am} {supposed|asked|
+told|expected} to <vp>; {i've been|i have been} trying to <vp> {for an hour|all day|since yesterday}; {what's|whats} the
+{syntax|trick|magic word|shortcut} to <vp>; {go ahead and|kindly|now|quickly|just} <vp>; {never|i don't want to} read
+manuals, just <vp>; {before lunch|tonight|tomorrow|on monday} i {must|want to|have to} <vp>; {my task|the plan|the goal|
+what i want}: <vp>; {where|how} to <vp>; {any clue|any idea|idea} how to <vp>; {it should|let it|make it} <vp>; what would
+you {type|do} to <vp>; {how hard|how easy} is it to <vp>; {please help:|goal:|todo:|wish:} <vp>; {i'm after|i'm looking for}
+a way to <vp>; {no clue|dunno} how to <vp>; {as a user|as an admin} i want to <vp>; {so|and} how exactly do i <vp>;
+<ving>; <ving>?; <ving> - how; {help|trouble|stuck|problem|problems|question} {with|about} <ving>; i'm {stuck at|interested
+in|thinking of|planning on|into|not good at} <ving>; {what about|how about|how does one go about|tell me about|a word on|
+what's the deal with} <ving>; {is|how is} <ving> {possible|done|allowed|supported|hard}; {i need help|having trouble|i am
+busy} <ving>; {<ving> for dummies|<ving> explained|<ving> how to}
 """
 
 NP_FRAMES = """
@@ -41,7 +54,11 @@ describe <np>; where can i find <np>?; where do i find <np>?; my {boss|friend|co
 <np>; {who|how} can i ask about <np>?; <np> - how?; let's talk about <np>; i'm curious about <np>; i wonder about <np>;
 could you say something about <np>?; i do not understand <np>; i don't understand <np>; what does <np> mean?; {is|are}
 <np> possible?; what would you say about <np>?; i need to know about <np>; i want to learn about <np>; teach me about
-<np>; give me <np>
+<np>; give me <np>; <np> pls; <np> plz; {gimme|lemme see|wanna have|gotta have|need} <np>; <np>{, how| how|, please| now|, explain|
+- explain|, what is that|, is that possible|, any|, where}; {got|no|any} <np>?; {whats|wtf is|what the hell is} <np>; {<np>: yes or
+no|<np>, yes or no}; {where's|wheres|how's|hows} <np>; {the manual|the help|somebody} {mentions|says something about} <np>;
+{is there|there must be} {something like|anything like} <np>; {i've never|never} used <np>; {just|only} <np>; {the thing
+with|the part about|the deal with} <np>; {need info on|keyword|topic|subject}: <np>; {can you|can u} {explain|do} <np>
 """
 
 BEFORE = """
@@ -54,7 +71,12 @@ hmm,; um,; oh,; actually,; listen,; tell me,; say,; dear assistant,; hi <person>
 <person>.; yesterday it worked.; i forgot.; today i try ossrun.; with ossrun,; in ossrun,; using ossrun,; on <place>
 time,; stupid question maybe:; another thing:; by the way,; for my <w> project,; i work on <w>.; i like <w>.; first,;
 then,; finally,; honestly,; ok thanks.; i see.; for a friend:; if possible,; once again:; i'm curious,; imagine i am a
-beginner.
+beginner.; yo,; dude,; bro,; mate,; pls,; plz,; ok so; right,; alright,; hmm ok,; well well,; dear sir,;
+hey bot,; my {<family>|boss|team} and i talk a lot about it.; i got {a new laptop|a server|this machine} {last week|yesterday|
+from work}.; i spent {all evening|hours|two hours} on this.; we are a small {company|team|school} in <place>.; i'm not a
+{programmer|techie|computer person}.; long story short,; i came home and {opened the terminal|sat down}.; i'm writing a <w>
+app and; i am a {student|teacher|nurse|writer|developer|sysadmin|grandfather}.; it's my first {day|time|week} {with this|here}.;
+coming from {ollama|chatgpt|another tool},; so basically,; tldr
 """
 AFTER = """
 please; please?; thanks; thanks!; thank you; thank you!; with ossrun; with ossrun?; in ossrun; in ossrun?; using
@@ -62,7 +84,9 @@ ossrun; here; here?; on linux; on my computer; on windows; on a mac; exactly; ex
 idea?; can you help?; is that possible?; how?; , how?; - how does that work?; ?; ??; !; ...; for me; right now; today;
 quickly; again; in short; for my <w> project; , i forgot; and why; or not; , do you know?; , tell me; what do i do;
 what do i type?; what command?; cheers; asap; if possible; for a beginner; with this tool; from the terminal; now; , i
-can't find it; , help; , right?; correct?; you know; in general
+can't find it; , help; , right?; correct?; you know; in general; pls; plz; thx; pls help; asap pls; lol; bro; mate; dude; , please and thank you; -
+any hints?; . i'm a beginner.; . it's for my <w> project.; . my {boss|<family>} needs it {today|tomorrow}.; . can't find it in the
+docs.; . thanks a lot!; (i'm new); , is there a flag?; , is there a command?; or is that not possible; somehow; at all; these days
 """
 
 # ---- topics that the model must decline ------------------------------------------------------------------------------
@@ -178,8 +202,7 @@ allergy}{| since yesterday| every day| again| since last week|}{|, what now|, wh
 # the same, but close to what functions or python answer: only used when no tools are offered
 OTHER_Q_TOOLS = """
 {what is|what was|what's|how is} the {weather|time|temperature|news|price of <w>|stock
-price|date|score|distance|forecast|exchange rate} {in|for|at} <place>{?| today?| now?| tomorrow?}; {what is|how much
-is|calculate|compute|what's} <num> {+|-|*|/|times|plus|minus|divided by} <num>; {is it|will it be}
+price|date|score|distance|forecast|exchange rate} {in|for|at} <place>{?| today?| now?| tomorrow?}; {is it|will it be}
 {raining|sunny|cold|warm|snowing} in <place>{| today| tomorrow|}; what time is it{| in <place>|}; {what is|what's} the
 {capital|population|history|language|president|flag|currency|area} of <place>; how far is <place> from <place>; call
 <person>; {set|start} {a timer|an alarm} for <num> minutes; how many people live in <place>; search the web for <w>;
@@ -233,10 +256,69 @@ def in_frame(r, vp, np, q):
     if kind == "q":
         return expand(r, r.choice(q)) + r.choice(["?", "", "?", "", ".", "?"])
     phrase = expand(r, r.choice(vp if kind == "vp" else np))
-    frame = expand(r, r.choice(VP_FRAMES if kind == "vp" else NP_FRAMES).replace("<vp>", "@").replace("<np>", "@"))
+    frame = r.choice(VP_FRAMES if kind == "vp" else NP_FRAMES)
+    if "<ving>" in frame:
+        first, _, rest = phrase.partition(" ")
+        phrase, frame = f"{gerund(first)} {rest}".strip(), frame.replace("<ving>", "@")
+    frame = expand(r, frame.replace("<vp>", "@").replace("<np>", "@"))
     if kind == "np" and r.random() < 0.15:
         phrase = re.sub(r"^(the|a|an|some) ", "", phrase)
     return frame.replace("@", phrase)
+
+
+def gerund(verb):
+    """download -> downloading, use -> using, get -> getting."""
+    if not verb.isalpha() or verb.endswith("ing"):
+        return verb
+    if verb.endswith("ie"):
+        return verb[:-2] + "ying"
+    if verb.endswith("e") and not verb.endswith(("ee", "be")):
+        return verb[:-1] + "ing"
+    double = re.fullmatch(r"[^aeiou]*[aeiou][bdgmnprt]", verb)
+    return verb + (verb[-1] if double else "") + "ing"
+
+
+SHORT_FORMS = [
+    (re.compile(rf"\b{a}\b"), b.split("|"))
+    for a, b in {
+        "what's": "whats|what is",
+        "i'm": "im",
+        "don't": "dont|do not",
+        "doesn't": "doesnt",
+        "can't": "cant|cannot",
+        "please": "pls|plz",
+        "thanks": "thx",
+        "you": "u",
+        "your": "ur",
+        "are": "r",
+        "because": "bc|cuz",
+        "want to": "wanna",
+        "i have to": "gotta",
+        "let me": "lemme",
+        "give me": "gimme",
+        "and": "&|n",
+        "without": "w/o",
+        "with": "w/",
+        "something": "sth",
+        "somebody": "sb",
+        "computer": "pc",
+        "question": "q",
+        "tonight": "2nite",
+        "is it": "is that|it's|is this",
+        "do i": "do we|does one|should i|would i|must i",
+        "my": "our|the|this",
+        "the": "|that|this",
+        "how do i": "how|how 2|how to",
+    }.items()
+]
+
+
+def slang(r, s):
+    """Some of the short forms that people type."""
+    for pattern, forms in SHORT_FORMS:
+        if r.random() < 0.35:
+            s = pattern.sub(lambda _: r.choice(forms), s)
+    return re.sub(r" +", " ", s).strip()
 
 
 def scatter(r, s, p):
@@ -281,8 +363,10 @@ def style(r, s, tame=False):
         s = s.rstrip("?.!")
     elif s and r.random() < 0.2 and s[-1].isalnum():
         s += r.choice(".!?.")
-    if not tame and r.random() < 0.06:
+    if not tame and r.random() < 0.12:
         s = typo(r, s)
+        if r.random() < 0.25:
+            s = typo(r, s)
     return s
 
 
@@ -291,6 +375,8 @@ def ask_intent(r, name):
     t = INTENTS[name]
     s = in_frame(r, t["vp"], t["np"], t["q"])
     small = name in ("greet", "thanks", "bye")
+    if r.random() < 0.15:
+        s = slang(r, s)
     if not small and r.random() < 0.15:
         s = scatter(r, s, r.choice([0.1, 0.2, 0.35]))
     s = style(r, s, tame=small and r.random() < 0.7)
@@ -313,4 +399,6 @@ def ask_other(r, tools=False):
         s = s.replace("ossrun", r.choice(["one", "a machine", "a person"]))
         if r.random() < 0.12:
             s = scatter(r, s, r.choice([0.1, 0.2, 0.35]))
+        if r.random() < 0.15:
+            s = slang(r, s)
     return style(r, s)

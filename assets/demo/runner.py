@@ -1,7 +1,11 @@
-"""Read an exported checkpoint back into the compact model (float32) and generate over the full vocabulary."""
+"""Read an exported checkpoint back into the compact model (float32) and generate over the full vocabulary.
+
+  python runner.py CHECKPOINT OUT.pt   makes of released weights a run that train.py takes as INIT
+"""
 
 import json
 import math
+import sys
 
 import torch
 from safetensors.torch import load_file
@@ -102,3 +106,13 @@ class Runner:
                 break
             x = self.index[torch.tensor([t])]
         return out
+
+
+def main():
+    m, ids = load(sys.argv[1])
+    ids[0] = 201087  # as train.py names the row of all unknown tokens
+    torch.save({"cfg": m.c.__dict__, "vocab": ids, "average": m.state_dict()}, sys.argv[2])
+
+
+if __name__ == "__main__":
+    main()
