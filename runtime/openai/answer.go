@@ -176,7 +176,7 @@ func (a *answer) run() *fault {
 		quiet: patient.quiet, whole: true}
 	switch {
 	case a.quiet != nil:
-		follow.quiet = a.quiet
+		follow.quiet, follow.silence = a.quiet, min(a.port.Silence, keepEvery)
 	case a.req.stream:
 		defer a.port.pace.enter()()
 		if a.req.lines {

@@ -215,6 +215,9 @@ type toolTurn struct {
 	ended func(session.Done)
 }
 
+// Sampled is what session.Sampled asks for.
+func (t *toolTurn) Sampled() []int32 { return session.Sampled(t.Turn) }
+
 func (t *toolTurn) Next() (session.Event, bool) {
 	e, ok := t.Turn.Next()
 	if d, done := e.(session.Done); done {

@@ -17,6 +17,8 @@ type eventLog struct {
 	mu      sync.Mutex
 	entries []loggedEvent
 	ended   bool
+	held    bool          // events are hidden until they are stored
+	stored  int           // the sequence number of the last stored event
 	changed chan struct{} // closed at the next change
 }
 
@@ -72,6 +74,35 @@ func wholeEvent(e *streamEvent) loggedEvent {
 	return loggedEvent{Kind: e.Type, Last: e.Sequence, Event: body}
 }
 
+// reopened is a stored log that goes on.
+func (l *eventLog) reopened() *eventLog {
+	return &eventLog{entries: l.entries, changed: make(chan struct{}), held: true, stored: l.last()}
+}
+
+// shown is the sequence number of the last event that is stored.
+func (l *eventLog) shown() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.stored
+}
+
+// hold hides what is not stored yet.
+func (l *eventLog) hold() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held, l.stored = true, -1
+}
+
+// release shows the events up to sequence number n, which are stored now.
+func (l *eventLog) release(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n > l.stored {
+		l.stored = n
+		l.wake()
+	}
+}
+
 // end says that no more events come.
 func (l *eventLog) end() {
 	l.mu.Lock()
@@ -97,6 +128,11 @@ func (l *eventLog) after(n int) (list []sentEvent, more <-chan struct{}) {
 		func(e loggedEvent, n int) int { return e.Last - n })
 	for _, e := range l.entries[first:] {
 		list = e.appendFrom(list, n)
+		if l.held && !l.ended {
+			for len(list) > 0 && list[len(list)-1].sequence > l.stored {
+				list = list[:len(list)-1]
+			}
+		}
 		if len(list) >= eventsAtOnce {
 			return list, closedChannel
 		}

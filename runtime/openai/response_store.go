@@ -26,7 +26,13 @@ type storedResponse struct {
 	// Until is when a response that runs has its next word in the store at the latest; zero: it has
 	// ended
 	Until time.Time `json:",omitzero"`
+	// of a response that runs: what another process needs to go on with it
+	Request json.RawMessage `json:",omitempty"`
+	Tokens  []int32         `json:",omitempty"`
 }
+
+// takenUp is how long a response whose process has ended waits for another one.
+const takenUp = 10 * time.Minute
 
 func putResponse(s session.Store, id string, r storedResponse) error {
 	value, err := marshal(r)
@@ -41,7 +47,11 @@ func putResponse(s session.Store, id string, r storedResponse) error {
 func getResponse(s session.Store, id string) (r storedResponse, ok bool) {
 	record, ok := s.Get(session.KindResponse, id)
 	ok = ok && record.Key == id && json.Unmarshal(record.Value, &r) == nil
-	if ok && r.running() && time.Now().After(r.Until) {
+	until := r.Until
+	if len(r.Tokens) > 0 {
+		until = until.Add(takenUp)
+	}
+	if ok && r.running() && time.Now().After(until) {
 		r.lost()
 	}
 	return r, ok
@@ -51,7 +61,7 @@ func (r *storedResponse) running() bool { return !r.Until.IsZero() }
 
 // lost makes a response that ran in a process that is gone a failed one.
 func (r *storedResponse) lost() {
-	r.Until = time.Time{}
+	r.Until, r.Request, r.Tokens = time.Time{}, nil, nil
 	var body map[string]json.RawMessage
 	if json.Unmarshal(r.Body, &body) != nil {
 		return

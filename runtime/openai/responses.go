@@ -7,6 +7,7 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -19,8 +20,10 @@ type responsesForm struct {
 	composer
 	req      *responsesRequest
 	sequence int
-	log      *eventLog // nil: the response is not stored
-	job      *job      // nil: it does not run in the background
+	log      *eventLog       // nil: the response is not stored
+	job      *job            // nil: it does not run in the background
+	request  json.RawMessage // of a background response, as it came
+	replay   *remade         // of one that another process had begun; nil: of none
 }
 
 func (p *port) readResponses(o *object) (*request, form, *fault) {
@@ -34,6 +37,7 @@ func (p *port) readResponses(o *object) (*request, form, *fault) {
 	}
 	if req.response.Background {
 		req.background = form.background
+		form.request, _ = marshal(o.members) // it was JSON
 	}
 	return &req.request, form, nil
 }
@@ -52,9 +56,11 @@ func (r *responsesForm) open(a *answer) {
 func (r *responsesForm) begin(a *answer) {
 	r.answer = a
 	r.composer = composer{response: &r.req.response, send: r.send}
-	r.response.ID, r.response.CreatedAt, r.response.Model = newID("resp_"), a.created, a.model
+	r.response.ID = cmp.Or(r.response.ID, newID("resp_"))
+	r.response.CreatedAt, r.response.Model = a.created, a.model
 	if r.job != nil {
-		r.response.Status = "queued"
+		r.response.Status, r.seed = "queued", r.response.ID
+		r.req.turns[0].ID = r.response.ID
 	}
 	r.sendResponse("response.created")
 }
@@ -62,6 +68,9 @@ func (r *responsesForm) begin(a *answer) {
 // send writes one event of the stream.
 func (r *responsesForm) send(kind string, e streamEvent) {
 	e.Type = kind
+	if r.replay.old(&e) {
+		return
+	}
 	r.number(&e)
 	r.show(&e)
 }
@@ -121,8 +130,14 @@ func (r *responsesForm) end(usage session.Usage, f *fault) {
 	if !r.req.store {
 		return
 	}
+	if r.job != nil && r.job.lost {
+		return // another process writes it
+	}
 	if err := r.keep(time.Time{}, r.log.with(&last)); err != nil {
 		r.exchange.fault = "the response is not stored: " + err.Error()
+	}
+	if r.job != nil {
+		r.port.Store.Delete(session.KindRunning, r.response.ID)
 	}
 }
 
@@ -188,6 +203,9 @@ func (r *responsesForm) keep(until time.Time, log *eventLog) error {
 	}
 	s := storedResponse{Body: body, Items: map[string]json.RawMessage{}, Talk: r.req.talk,
 		Input: r.req.input, Log: log, Until: until}
+	if !until.IsZero() {
+		s.Request, s.Tokens = r.request, r.sampled()
+	}
 	if len(r.turns) > 0 && until.IsZero() {
 		s.Talk.Messages = append(s.Talk.Messages[:len(s.Talk.Messages):len(s.Talk.Messages)],
 			r.turns[0].Result().Messages...)

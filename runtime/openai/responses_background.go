@@ -24,9 +24,18 @@ type job struct {
 	cancel context.CancelFunc
 	done   chan struct{} // closed when it has ended and is stored
 
+	owner string // of the lease
+	lost  bool   // another process has taken it over
+	kept  time.Time
+	took  time.Duration // to keep it
+
 	mu      sync.Mutex
 	body    json.RawMessage // the response as it is now
 	deleted bool
+}
+
+func newJob(log *eventLog, cancel context.CancelFunc) *job {
+	return &job{log: log, cancel: cancel, done: make(chan struct{}), owner: newID("")}
 }
 
 // jobs are those of this process.
@@ -77,7 +86,8 @@ func (r *responsesForm) background(a *answer, req *http.Request) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(req.Context()))
 	a.ctx, a.cancel = ctx, cancel
 	a.exchange = &exchange{ResponseWriter: nowhere{}, path: client.path, id: client.id}
-	r.job = &job{log: r.log, cancel: cancel, done: make(chan struct{})}
+	r.job = newJob(r.log, cancel)
+	r.log.hold()
 	a.quiet = r.keepRunning
 	r.begin(a)
 	r.sendResponse("response.queued")
@@ -117,12 +127,37 @@ func (r *responsesForm) runAlone(ctx context.Context, req *http.Request) {
 	a.run()
 }
 
+// keepEvery is how often a response that runs is stored, if that is quick: what is not stored is
+// not shown.
+const keepEvery = 250 * time.Millisecond
+
 // keepRunning stores what there is of the response, and that it runs.
 func (r *responsesForm) keepRunning() error {
-	if err := r.keep(time.Now().Add(3*r.port.Silence), r.log); err != nil {
+	last, began := r.log.last(), time.Now()
+	if r.job.lost || began.Sub(r.job.kept) < min(20*r.job.took, r.port.Silence/3) ||
+		last == r.log.shown() && began.Sub(r.job.kept) < r.port.Silence/3 {
+		return nil
+	}
+	until := began.Add(r.port.Silence)
+	if !r.hold(until) {
+		r.job.lost = true
+		r.cancel()
+		return nil
+	}
+	if err := r.keep(until, r.log); err != nil {
 		r.port.Log.Error("a background response is not stored", "id", r.response.ID, "error", err)
 	}
+	r.log.release(last)
+	r.job.kept, r.job.took = time.Now(), time.Since(began)
 	return nil
+}
+
+// sampled is what another process can go on from.
+func (r *responsesForm) sampled() []int32 {
+	if len(r.turns) == 0 || r.req.turns[0].Params.Logprobs >= 0 {
+		return nil
+	}
+	return session.Sampled(r.turns[0])
 }
 
 // watch streams a log from behind sequence number n until it ends or the client leaves.

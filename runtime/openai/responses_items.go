@@ -25,6 +25,8 @@ type composer struct {
 	open     outputItem      // nil: none; else the last of answer.Output
 	sent     int             // bytes of the open call's arguments
 	names    map[string]shownTool
+	seed     string // of the ids; "": they are random
+	made     int    // ids so far
 
 	tools       []*openTool       // that this process runs
 	calls       map[int]*toolCall // of those that have not returned, by their number
@@ -40,7 +42,7 @@ func (c *composer) take(e session.Event) {
 	switch e := e.(type) {
 	case session.Reasoning:
 		if _, ok := c.open.(*reasoningItem); !ok {
-			c.begin(&reasoningItem{ID: newID("rs_"), Type: "reasoning", Summary: []struct{}{},
+			c.begin(&reasoningItem{ID: c.madeID("rs_"), Type: "reasoning", Summary: []struct{}{},
 				Content: []contentPart{}, Status: "in_progress"})
 		}
 		c.text.WriteString(e.Text)
@@ -57,11 +59,11 @@ func (c *composer) take(e session.Event) {
 			shown.name = e.Name
 		}
 		if shown.custom {
-			c.begin(&customItem{ID: newID("ctc_"), Type: "custom_tool_call", CallID: e.ID,
+			c.begin(&customItem{ID: c.madeID("ctc_"), Type: "custom_tool_call", CallID: e.ID,
 				Namespace: shown.space, Name: shown.name, Status: "in_progress"})
 			return
 		}
-		c.begin(&callItem{ID: newID("fc_"), Type: "function_call", CallID: e.ID,
+		c.begin(&callItem{ID: c.madeID("fc_"), Type: "function_call", CallID: e.ID,
 			Namespace: shown.space, Name: shown.name, Status: "in_progress"})
 	case session.CallArguments:
 		c.arguments(e.Text)
@@ -86,7 +88,7 @@ func (c *composer) take(e session.Event) {
 // message adds text to the message of a phase, opening it if need be.
 func (c *composer) message(phase, text string, logprobs []tokenLogprob) {
 	if m, ok := c.open.(*messageItem); !ok || m.Phase != phase {
-		c.begin(&messageItem{ID: newID("msg_"), Type: "message", Role: "assistant", Phase: phase,
+		c.begin(&messageItem{ID: c.madeID("msg_"), Type: "message", Role: "assistant", Phase: phase,
 			Content: []contentPart{}, Status: "in_progress"})
 	}
 	c.text.WriteString(text)

@@ -455,6 +455,9 @@ type heldTurn struct {
 	done func()
 }
 
+// Sampled is what session.Sampled asks for.
+func (t *heldTurn) Sampled() []int32 { return session.Sampled(t.Turn) }
+
 // follow releases the model of a turn once.
 func (s *loadedSet) follow(ctx context.Context, e *entry, t session.Turn) session.Turn {
 	once := sync.OnceFunc(func() { s.release(e) })

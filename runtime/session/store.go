@@ -34,6 +34,7 @@ type Kind string
 const (
 	KindTurn         Kind = "turn"         // what the model sampled in a turn
 	KindResponse     Kind = "response"     // an answer of /v1/responses
+	KindRunning      Kind = "running"      // a response that is being written, and by whom
 	KindConversation Kind = "conversation" // one of /v1/conversations
 	KindChat         Kind = "chat"         // a session of ossrun chat
 )
@@ -58,6 +59,7 @@ type Bound struct {
 var bounds = map[Kind]Bound{
 	KindTurn:         {Bytes: 24 << 20}, // about four million tokens
 	KindResponse:     {Bytes: 256 << 20, Count: 10_000},
+	KindRunning:      {Bytes: 4 << 20},
 	KindConversation: {Bytes: 64 << 20, Count: 10_000},
 	KindChat:         {Bytes: 256 << 20, Forever: true},
 }

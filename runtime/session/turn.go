@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/harmony/token"
@@ -38,8 +39,9 @@ type turn struct {
 
 	prompt   []int32
 	pending  []Event
-	tokens   []int32 // sampled so far
-	readFrom int     // where in tokens the reader started
+	tokens   []int32                 // sampled so far
+	taken    atomic.Pointer[[]int32] // the same, for Sampled; nil: the turn cannot be taken up
+	readFrom int                     // where in tokens the reader started
 	callOpen bool
 	cut      bool                // the tokens have ended: a message still open is incomplete
 	rescue   bool                // the second try, with a forced final header, was started
@@ -95,19 +97,30 @@ func (m *Model) Start(ctx context.Context, r Request) (Turn, error) {
 	t := &turn{model: m, req: r, prompt: prompt, rules: rules,
 		stop: sample.NewStopMatcher(r.Stop), result: Result{Relaxed: relaxed}}
 	t.ctx, t.cancel = context.WithCancel(ctx)
-	if err := t.submit(prompt, r.MaxTokens); err != nil {
+	if err := t.submit(prompt, r.MaxTokens, r.Sampled); err != nil {
 		t.cancel()
 		return nil, err
 	}
 	t.reader = harmony.NewReader(harmony.RoleAssistant)
 	t.usage.Prompt, t.result.Prompt = len(prompt), prompt
+	for _, id := range r.Sampled {
+		if !t.ended {
+			t.accept(sched.Token{SampledToken: engine.SampledToken{ID: id}})
+		}
+	}
 	return t, nil
 }
 
-func (t *turn) submit(prompt []int32, most int) error {
+// submit continues a prompt, and what was sampled behind it.
+func (t *turn) submit(prompt []int32, most int, sampled []int32) error {
 	constraint, err := grammar.NewTurn(t.rules)
 	if err != nil {
 		return &RequestError{"functions", err.Error()}
+	}
+	if len(sampled) > 0 {
+		if t.takeUp(constraint, &prompt, &most) {
+			return nil
+		}
 	}
 	ctx, leave := context.WithCancel(t.ctx)
 	stream, err := t.model.submit(ctx, sched.Request{
@@ -168,6 +181,9 @@ func (t *turn) Result() Result { return t.result }
 // accept reads one token and adds its events to pending.
 func (t *turn) accept(tok sched.Token) {
 	t.tokens = append(t.tokens, tok.ID)
+	if tokens := t.tokens; !t.rescue {
+		t.taken.Store(&tokens)
+	}
 	t.usage.Completion++
 	if t.stopToken(tok.ID) {
 		return
@@ -248,7 +264,7 @@ func (t *turn) said(m harmony.Message, text string) {
 	case m.Calls():
 		if !t.callOpen {
 			t.callOpen = true
-			c := Call{ID: newCallID(), Name: strings.TrimPrefix(m.Recipient, "functions."),
+			c := Call{ID: t.callID(), Name: strings.TrimPrefix(m.Recipient, "functions."),
 				Recipient: m.Recipient}
 			t.result.Calls = append(t.result.Calls, c)
 			t.pending = append(t.pending, CallStart{Index: len(t.result.Calls) - 1, ID: c.ID,
@@ -390,6 +406,7 @@ func (t *turn) end() {
 // header. It returns false if that is not possible.
 func (t *turn) startRescue() bool {
 	t.rescue = true
+	t.taken.Store(nil)
 	t.rules = grammar.TurnRules{Final: t.rules.Final, MaxReasoning: -1,
 		SampleBodies: t.rules.SampleBodies} // forces the header
 	most := 0
@@ -403,7 +420,7 @@ func (t *turn) startRescue() bool {
 		prompt = harmony.RenderTurn(append(prompt, s.tokens...), harmony.RoleAssistant)
 	}
 	first := t.stream.Timing()
-	if t.submit(prompt, most) != nil {
+	if t.submit(prompt, most, nil) != nil {
 		return false
 	}
 	t.first = &first
@@ -426,7 +443,8 @@ func (t *turn) finish(f Finish, err error) {
 		timing = continued(*t.first, timing)
 	}
 	t.cancel() // at a stop string the turn ends before the request does
-	t.usage.Cached = timing.Cached
+	// what was sampled before is no prompt
+	t.usage.Cached = min(timing.Cached, t.usage.Prompt)
 	t.result.Tokens = t.tokens
 	if f == FinishError || f == FinishCancelled || f == FinishLength || f == FinishLoop ||
 		t.result.Done.StopString != "" {

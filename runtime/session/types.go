@@ -86,6 +86,11 @@ type Request struct {
 	PromptTop   int
 	PromptOnly  bool
 
+	// Sampled is what an earlier process has sampled of this turn: its events come again, and the
+	// turn goes on behind it. ID makes the ids of calls the same again; "": they are random.
+	Sampled []int32
+	ID      string
+
 	// AllowLoops leaves a turn alone that repeats itself without end. It is not looked at either
 	// where Params has IgnoreEOS or MinTokens, or where Prompt is continued.
 	AllowLoops bool

@@ -356,6 +356,10 @@ func (s *server) run(ctx context.Context) (err error) {
 	go func() { failed <- s.serve() }()
 	closeSocket := s.openSocket()
 	defer closeSocket()
+	ctx, end := context.WithCancel(ctx)
+	var others sync.WaitGroup
+	defer others.Wait()
+	defer end()
 	loaded := make(chan error, 1)
 	go func() { loaded <- s.models.Ensure(ctx) }()
 	now := false
@@ -375,6 +379,7 @@ func (s *server) run(ctx context.Context) (err error) {
 			if err == nil {
 				s.state.Store(join.Ready)
 				s.announce()
+				others.Go(func() { s.port.TakeOver(ctx) })
 			}
 			loaded = nil
 			continue

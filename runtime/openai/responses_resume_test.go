@@ -1,0 +1,147 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/runtime/cpu"
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/serve"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// abandoned is what a process that was killed leaves of a response: its record as it is once some
+// tokens are in it, and the response as it came out in the end.
+func abandoned(t *testing.T, h *checked, body string) (left session.Record, whole map[string]any) {
+	t.Helper()
+	srv := httptest.NewServer(h)
+	defer srv.Close()
+	id := decode(t, post(t, srv, "/v1/responses", body).body)["id"].(string)
+	left = eventually(t, func() (session.Record, bool) {
+		r, ok := h.port.Store.Get(session.KindResponse, id)
+		var s storedResponse
+		if !ok || json.Unmarshal(r.Value, &s) != nil || !s.running() {
+			return r, false
+		}
+		return r, len(s.Tokens) > 20
+	})
+	return left, ended(t, srv, id)
+}
+
+// A response that another process has begun goes on where it was: the same ids, the same text, and
+// events with consecutive numbers.
+func TestBackgroundIsTakenOver(t *testing.T) {
+	found, err := checkpoint.Resolve("demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev, err := cpu.New(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := serve.LoadOn(found, engine.On(dev), engine.Settings{MaxModelLen: 4096})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	open := func(silence time.Duration) *checked {
+		h := newChecked(t, Options{Models: single(m, m.Stats, "demo"), Silence: silence})
+		t.Cleanup(h.Close)
+		return h
+	}
+	for _, body := range []string{
+		`"input":"How do I serve an OpenAI API?","ignore_eos":true,"max_output_tokens":400`,
+		`"input":"What is the weather in Paris?","ignore_eos":true,"max_output_tokens":300,` +
+			`"tools":[` + weatherFunction + `],"instructions":"Call get_weather."`,
+	} {
+		left, whole := abandoned(t, open(15*time.Second), `{"background":true,"seed":7,`+body+`}`)
+		second := open(100 * time.Millisecond)
+		srv := httptest.NewServer(second)
+		var s storedResponse
+		if err := json.Unmarshal(left.Value, &s); err != nil {
+			t.Fatal(err)
+		}
+		s.Until = time.Now().Add(-time.Second)
+		if err := putResponse(second.port.Store, left.Key, s); err != nil {
+			t.Fatal(err)
+		}
+		value, _ := marshal(lease{"another", s.Until})
+		second.port.Store.Put(session.Record{Kind: session.KindRunning, Key: left.Key,
+			Value: value})
+		// twice at once: one takes it over
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{}, 2)
+		for range 2 {
+			go func() { second.TakeOver(ctx); done <- struct{}{} }()
+		}
+		eventually(t, func() (any, bool) {
+			now := decode(t, ask(t, "GET", srv.URL+"/v1/responses/"+left.Key, "").body)
+			return nil, second.port.jobs.get(left.Key) != nil || now["status"] != "in_progress"
+		})
+		path := srv.URL + "/v1/responses/" + left.Key
+		stream := ask(t, "GET", path+"?stream=true", "").body
+		again := ended(t, srv, left.Key)
+		list := events(t, stream)
+		conformResponses(t, list)
+		for _, key := range []string{"created_at", "completed_at", "usage"} {
+			delete(whole, key)
+			delete(again, key)
+		}
+		if !reflect.DeepEqual(whole, again) {
+			t.Errorf("%s\nwithout the break %v\nafter it          %v", body, whole, again)
+		}
+		last := at(list[len(list)-1].json, "response").(map[string]any)
+		if at(last, "id") != left.Key || !strings.HasPrefix(list[len(list)-1].name, "response.") {
+			t.Errorf("the stream ends in %v", last)
+		}
+		if n := len(second.port.Store.List(session.KindRunning)); n != 0 {
+			t.Errorf("%d leases are left", n)
+		}
+		// what a client reads from the middle on goes on with the next number
+		half := len(list) / 2
+		rest := events(t, ask(t, "GET", fmt.Sprint(path, "?stream=true&starting_after=", half),
+			"").body)
+		if len(rest) != len(list)-half-1 {
+			t.Errorf("%d events behind number %d of %d", len(rest), half, len(list))
+		}
+		cancel()
+		<-done
+		<-done
+		srv.Close()
+	}
+}
+
+// What cannot be taken up ends as failed, not never.
+func TestLostBackgroundFails(t *testing.T) {
+	f := &fakeRunner{}
+	h := newChecked(t, Options{Models: single(f, f.now), Silence: 50 * time.Millisecond})
+	defer h.Close()
+	s := storedResponse{Body: json.RawMessage(`{"id":"resp_1","object":"response","background":true,` +
+		`"status":"in_progress","output":[]}`), Log: newEventLog(),
+		Until: time.Now().Add(-time.Second)}
+	if err := putResponse(h.port.Store, "resp_1", s); err != nil {
+		t.Fatal(err)
+	}
+	value, _ := marshal(lease{"another", s.Until})
+	h.port.Store.Put(session.Record{Kind: session.KindRunning, Key: "resp_1", Value: value})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { h.TakeOver(ctx); close(done) }()
+	eventually(t, func() (any, bool) {
+		r, _ := h.port.Store.Get(session.KindResponse, "resp_1")
+		return string(r.Value), strings.Contains(string(r.Value), `"failed"`)
+	})
+	cancel()
+	<-done
+}
