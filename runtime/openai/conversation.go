@@ -62,13 +62,20 @@ func (c *conversation) add(message func(text string) session.Message, text strin
 	}
 }
 
+// called is the name of the function that the conversation calls under an id.
+func (c *conversation) called(id string) (name string, ok bool) {
+	for _, m := range slices.Backward(c.Messages) {
+		if name, ok := strings.CutPrefix(m.Recipient, "functions."); ok && m.CallID == id {
+			return name, true
+		}
+	}
+	return "", false
+}
+
 // result adds what a tool returned; name is used only if the call is not part of the conversation.
 func (c *conversation) result(id, name, output string) {
-	for _, m := range slices.Backward(c.Messages) {
-		if called, ok := strings.CutPrefix(m.Recipient, "functions."); ok && m.CallID == id {
-			name = called
-			break
-		}
+	if called, ok := c.called(id); ok {
+		name = called
 	}
 	if !toolName(name) { // it becomes a word of a header
 		name = "unknown"

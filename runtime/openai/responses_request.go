@@ -328,7 +328,12 @@ func (in *inputReader) appendItem(v value, after []value) (ignored string) {
 	case "function_call", "custom_tool_call":
 		readCall(talk, o, o.text("call_id"))
 	case "function_call_output", "custom_tool_call_output":
-		talk.result(o.text("call_id"), o.text("name"), content(o, "output", true))
+		id := o.text("call_id")
+		if _, ok := talk.called(id); !ok {
+			o.c.add(invalid(o.at("call_id"), "No tool call found for function call output with "+
+				"call_id %s.", id))
+		}
+		talk.result(id, o.text("name"), content(o, "output", true))
 	case "item_reference":
 		id := o.text("id")
 		raw, ok := in.item(id)

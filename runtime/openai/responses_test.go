@@ -412,6 +412,8 @@ func TestResponsesRefuseWhatTheyCannotRead(t *testing.T) {
 		{`{"input":"x","text":{"format":{"type":"yaml"}}}`, "text.format.type", "", "yaml"},
 		{`{"input":"x","guided_structural_tag":"x"}`, "guided_structural_tag",
 			"unsupported_parameter", "not supported"},
+		{`{"input":[{"role":"user","content":"x"},{"type":"function_call_output","call_id":"c9",` +
+			`"output":"y"}]}`, "input[1].call_id", "", "No tool call found for function call output"},
 		{`{"input":"x","text":"y"}`, "text", "invalid_type", "an object"},
 		{`{"input":"x","reasoning":{"effort":"huge"}}`, "reasoning.effort", "", "huge"},
 		{`{"input":"x","reasoning":"high"}`, "reasoning", "invalid_type", "an object"},
