@@ -139,7 +139,11 @@ func live(t *testing.T, o engine.Settings) *livePort {
 	h := newChecked(t, Options{Models: single(m, m.Stats, "demo")})
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/metrics" {
-			defer context.AfterFunc(r.Context(), func() { p.gone <- struct{}{} })()
+			// everything below has been told before gone says so
+			ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+			defer cancel()
+			defer context.AfterFunc(r.Context(), func() { cancel(); p.gone <- struct{}{} })()
+			r = r.WithContext(ctx)
 		}
 		h.ServeHTTP(w, r)
 	}))

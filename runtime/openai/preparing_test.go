@@ -51,6 +51,9 @@ func hostileBodies(n int) []string {
 
 // 64 requests that are expensive to read leave a tiny one its time, and are counted.
 func TestTinyRequestsBesideHostileOnes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("times say nothing under the race detector")
+	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(min(2, runtime.NumCPU())))
 	p := live(t, engine.Settings{})
 	tiny := `{"max_tokens":1,"messages":[` + hello + `]}`
