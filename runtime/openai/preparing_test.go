@@ -17,7 +17,7 @@ import (
 )
 
 // slack is how far a busy machine or the race detector may miss the goals of these tests.
-const slack = 4
+const slack = 8
 
 // hostileBodies cost much before they are admitted; n makes each of them new to the caches.
 func hostileBodies(n int) []string {
