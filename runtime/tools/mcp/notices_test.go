@@ -38,7 +38,7 @@ func lively(server *sdk.Server) {
 		say(ctx, r, sdk.ProgressNotificationParams{Progress: 1, Total: 3, Message: "one\n of many"})
 		say(ctx, r, sdk.ProgressNotificationParams{Progress: 2.5})
 		say(ctx, r, sdk.ProgressNotificationParams{Progress: 3, ProgressToken: "another's"})
-		time.Sleep(50 * time.Millisecond) // the answer may overtake a notice
+		time.Sleep(300 * time.Millisecond) // the answer may overtake a notice
 		return "done"
 	})
 	add("chatter", func(ctx context.Context, r *sdk.CallToolRequest) string {

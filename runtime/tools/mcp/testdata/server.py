@@ -2,6 +2,7 @@
 
 Without a port it speaks over its pipes, with one streamable HTTP at /mcp of 127.0.0.1.
 """
+import asyncio
 import os
 import sys
 
@@ -23,6 +24,7 @@ async def steps(n: int, context: Context) -> str:
     """Tells how far it is."""
     for i in range(n):
         await context.report_progress(i + 1, n, f"step {i + 1}")
+    await asyncio.sleep(0.3)  # the answer may overtake what was told before it
     return "stepped"
 
 
