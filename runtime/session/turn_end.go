@@ -1,0 +1,218 @@
+// The end of a message and of a turn: calls, a second try for an answer, the result, what is
+// remembered.
+
+package session
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/runtime/grammar"
+	"github.com/ossrun/ossrun/runtime/sched"
+)
+
+// finishMessages closes the messages that the last token ended: those from index before on.
+func (t *turn) finishMessages(before int) {
+	for _, m := range t.reader.Messages()[before:] {
+		if !t.ended {
+			t.said(m.Message, t.reader.Rest())
+		}
+		if !t.ended { // a stop string may have been in the rest
+			t.finishMessage(m)
+		}
+	}
+}
+
+func (t *turn) finishMessage(m harmony.ReadMessage) {
+	body := t.tokens[t.readFrom+m.From : t.readFrom+m.To]
+	if m.From > 0 { // the second and later messages carry their own <|start|>assistant
+		body = body[min(len(body), len(assistantStart())):]
+	}
+	if m.Role != harmony.RoleAssistant {
+		t.result.Done.Faults[harmony.FaultRole]++ // the model wrote another role
+	}
+	reasoning := m.Channel == harmony.ChannelAnalysis && !m.Calls()
+	if reasoning {
+		// <|channel|>analysis and the ender; <|message|> was counted with the content
+		t.usage.Reasoning += 3
+	}
+	kept := slices.Clone(body)
+	if n := len(kept) - 1; n >= 0 && kept[n] == token.Return {
+		kept[n] = token.End
+	}
+	t.segments = append(t.segments, segment{reasoning: reasoning, tokens: kept})
+	message := Message{Message: m.Message}
+	switch {
+	case m.Calls():
+		n := len(t.result.Calls) - 1
+		t.callOpen = false
+		if t.cut && !m.Complete() { // incomplete arguments are useless
+			t.result.Calls = t.result.Calls[:n]
+			return
+		}
+		message.CallID = t.result.Calls[n].ID
+		t.pending = append(t.pending, CallEnd{Index: n, Arguments: m.Text()})
+	case m.Channel == harmony.ChannelCommentary:
+		t.emitCommentary(t.stop.Flush())
+	case !reasoning:
+		t.emitAnswer(t.stop.Flush())
+	}
+	if !m.Calls() && m.Text() == "" && m.End == 0 {
+		return // only a header, which was cut off
+	}
+	t.result.Messages = append(t.result.Messages, message)
+}
+
+// end ends the turn when the stream has no more tokens.
+func (t *turn) end() {
+	why := t.stream.Finish()
+	switch why {
+	case FinishError:
+		t.finish(why, t.stream.Err())
+		return
+	case FinishCancelled:
+		t.finish(why, t.ctx.Err())
+		return
+	}
+	if t.req.Prompt != nil {
+		t.endText()
+		return
+	}
+	t.cut = true
+	before := len(t.reader.Messages())
+	t.reader.Finish()
+	t.finishMessages(before)
+	if t.ended {
+		return
+	}
+	t.emitAnswer(t.stop.Flush())
+	switch {
+	case why == FinishLength:
+		t.finish(why, nil)
+	case len(t.result.Calls) > 0:
+		t.finish(FinishToolCalls, nil)
+	case t.result.Answer == "" && !t.rescue && t.startRescue():
+	default:
+		t.finish(FinishStop, nil)
+	}
+}
+
+// startRescue continues a turn that ended without an answer or a call: once, with a forced final
+// header. It returns false if that is not possible.
+func (t *turn) startRescue() bool {
+	t.rescue = true
+	t.taken.Store(nil)
+	t.rules = grammar.TurnRules{Final: t.rules.Final, MaxReasoning: -1,
+		SampleBodies: t.rules.SampleBodies} // forces the header
+	most := 0
+	if t.req.MaxTokens > 0 {
+		if most = t.req.MaxTokens - t.usage.Completion; most <= len(finalHeader()) {
+			return false
+		}
+	}
+	prompt := append([]int32(nil), t.prompt...)
+	for _, s := range t.segments {
+		prompt = harmony.RenderTurn(append(prompt, s.tokens...), harmony.RoleAssistant)
+	}
+	first := t.stream.Timing()
+	if t.submit(prompt, most, nil) != nil {
+		return false
+	}
+	t.first = &first
+	t.addFaults()
+	t.callOpen, t.cut = false, false
+	t.reader, t.readFrom = harmony.NewReader(harmony.RoleAssistant), len(t.tokens)
+	return true
+}
+
+// finish emits Done and remembers what was sampled.
+func (t *turn) finish(f Finish, err error) {
+	if t.ended {
+		return
+	}
+	t.ended = true
+	t.addFaults()
+	t.usage.Reasoning = min(t.usage.Reasoning, t.usage.Completion)
+	timing := t.stream.Timing()
+	if t.first != nil {
+		timing = continued(*t.first, timing)
+	}
+	t.cancel() // at a stop string the turn ends before the request does
+	// what was sampled before is no prompt
+	t.usage.Cached = min(timing.Cached, t.usage.Prompt)
+	t.result.Tokens = t.tokens
+	if f == FinishError || f == FinishCancelled || f == FinishLength || f == FinishLoop ||
+		t.result.Done.StopString != "" {
+		t.keepPartial()
+	}
+	t.result.Done = Done{Finish: f, StopString: t.result.Done.StopString, Usage: t.usage,
+		Timing: timing, Faults: t.result.Done.Faults, Err: err}
+	t.pending = append(t.pending, t.result.Done)
+	if t.result.Done.Faults.Total() == 0 && (f == FinishStop && t.result.Done.StopString == "" ||
+		f == FinishToolCalls) {
+		t.remember()
+	}
+}
+
+// continued is the timing of a turn in two tries. The prompt of the second one has what the first
+// generated, so only the first one's counts.
+func continued(first, second sched.Timing) sched.Timing {
+	first.Queued += second.Queued
+	first.Decode += second.TTFT + second.Decode
+	first.Generated += second.Generated
+	return first
+}
+
+// addFaults adds the faults that the reader has found.
+func (t *turn) addFaults() {
+	t.result.Done.Faults = t.result.Done.Faults.Plus(t.reader.Faults())
+}
+
+// keepPartial adds an answer that was cut off to the history, so that the conversation can go on.
+func (t *turn) keepPartial() {
+	for _, m := range t.result.Messages {
+		if isFinal(m) {
+			return
+		}
+	}
+	if t.result.Answer != "" {
+		t.result.Messages = append(t.result.Messages, AssistantAnswer(t.result.Answer))
+	}
+}
+
+// remember stores the sampled tokens under the last call's id, or under the answer's text.
+func (t *turn) remember() {
+	if len(t.segments) == 0 || len(t.result.Messages) == 0 {
+		return
+	}
+	last := t.result.Messages[len(t.result.Messages)-1]
+	switch {
+	case last.CallID != "":
+		remember(t.model.store, callKey(last.CallID), sampledTurn{last.Text(), t.segments})
+	case isFinal(last):
+		remember(t.model.store, answerKey(last.Text()), sampledTurn{"", t.segments})
+	}
+}
+
+func (t *turn) logprob(tok sched.Token) TokenLogprob {
+	one := func(id int32, lp float32) TokenLogprob {
+		b := token.Get().TokenBytes(id)
+		return TokenLogprob{ID: id, Token: strings.ToValidUTF8(string(b), "\uFFFD"), Bytes: b,
+			Logprob: lp}
+	}
+	l := one(tok.ID, tok.Logprob)
+	for _, c := range tok.Top {
+		l.Top = append(l.Top, one(c.ID, c.Logprob))
+	}
+	return l
+}
+
+func newCallID() string {
+	var b [12]byte
+	_, _ = rand.Read(b[:])
+	return "call_" + hex.EncodeToString(b[:])
+}

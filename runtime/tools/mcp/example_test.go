@@ -1,0 +1,157 @@
+// The server that the tests call, in this process or another, and how they call it.
+
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// The test program is also the server that it starts, where its first argument says so.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "server" {
+		if os.Args[2] == "silent" {
+			fmt.Fprintln(os.Stderr, "loading")
+			select {}
+		}
+		if err := example(os.Args[2]).Run(context.Background(), &sdk.StdioTransport{}); err != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// example is a server that counts its calls and misbehaves when asked.
+func example(name string) *sdk.Server {
+	server := sdk.NewServer(&sdk.Implementation{Name: name, Version: "1"}, nil)
+	type run = func(ctx context.Context, a map[string]any) (string, error)
+	add := func(tool, schema string, run run) {
+		server.AddTool(&sdk.Tool{Name: tool, Description: tool + " of " + name + "\nand more",
+			InputSchema: json.RawMessage(schema)},
+			func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+				var a map[string]any
+				if err := json.Unmarshal(r.Params.Arguments, &a); err != nil {
+					return nil, err
+				}
+				text, err := run(ctx, a)
+				if err != nil {
+					return &sdk.CallToolResult{IsError: true,
+						Content: []sdk.Content{&sdk.TextContent{Text: err.Error()}}}, nil
+				}
+				return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text},
+					&sdk.ImageContent{MIMEType: "image/png", Data: []byte("abc")}}}, nil
+			})
+	}
+	calls := 0
+	anything := `{"type":"object","properties":{"text":{"type":"string"}}}`
+	add("count", anything, func(context.Context, map[string]any) (string, error) {
+		calls++
+		return fmt.Sprint("call ", calls, " ", os.Getenv("GIVEN"), os.Getenv("SECRET")), nil
+	})
+	add("echo.text", anything, func(_ context.Context, a map[string]any) (string, error) {
+		return fmt.Sprint(a["text"]), nil
+	})
+	add("fail", anything, func(context.Context, map[string]any) (string, error) {
+		return "", errors.New("no such file")
+	})
+	add("die", anything, func(context.Context, map[string]any) (string, error) {
+		os.Exit(3)
+		return "", nil
+	})
+	add("slow", anything, func(ctx context.Context, _ map[string]any) (string, error) {
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Minute):
+		}
+		return "late", nil
+	})
+	add("huge", anything, func(context.Context, map[string]any) (string, error) {
+		return strings.Repeat("ä", 2<<20), nil
+	})
+	if name == "lively" {
+		lively(server)
+	}
+	add("bad schema", `{"type":"object","properties":{"x":{"enum":5,"type":["y",3]}}}`,
+		func(context.Context, map[string]any) (string, error) { return "fine", nil })
+	add("long schema", `{"type":"object","description":"`+strings.Repeat("x", 1<<20)+`"}`,
+		func(context.Context, map[string]any) (string, error) { return "fine", nil })
+	return server
+}
+
+func ownProcess(name string) Server {
+	return Server{Name: name, Command: os.Args[0], Args: []string{"server", name},
+		Env: map[string]string{"GIVEN": "given"}}
+}
+
+func open(t *testing.T, o Options, list ...Server) (*Servers, []string) {
+	t.Helper()
+	s, notes := Open(t.Context(), list, o)
+	t.Cleanup(func() { s.Close() })
+	return s, notes
+}
+
+func every(string) bool { return true }
+
+// conversation is a tool that has been offered.
+func conversation(t *testing.T, s *Servers) (*Tool, session.Request) {
+	t.Helper()
+	tool, r := s.Tool(true, true, every), session.Request{}
+	tool.Offer(&r)
+	t.Cleanup(func() { tool.Close() })
+	return tool, r
+}
+
+func call(t *testing.T, tool *Tool, recipient, arguments string) (string, error) {
+	t.Helper()
+	if !tool.Runs(recipient) {
+		return "", fmt.Errorf("%s is not the tool's", recipient)
+	}
+	began := time.Now()
+	r, err := tool.Run(t.Context(), session.Call{Recipient: recipient, Arguments: arguments},
+		func(string) {})
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("%s took %v", recipient, took)
+	}
+	return r.Text, err
+}
+
+func says(t *testing.T, tool *Tool, recipient, arguments, want string) {
+	t.Helper()
+	got, err := call(t, tool, recipient, arguments)
+	if err != nil || !strings.HasPrefix(got, want) {
+		t.Errorf("%s: %.200q, %v, not %q", recipient, got, err, want)
+	}
+}
+
+func fails(t *testing.T, tool *Tool, recipient, arguments, want string) {
+	t.Helper()
+	if got, err := call(t, tool, recipient, arguments); err == nil ||
+		!strings.Contains(err.Error(), want) {
+		t.Errorf("%s: %.200q, %v, not %q", recipient, got, err, want)
+	}
+}
+
+// overHTTP is the example server at a port.
+func overHTTP(t *testing.T, name string) (streamable, sse string, s *httptest.Server) {
+	t.Helper()
+	mux := http.NewServeMux()
+	get := func(*http.Request) *sdk.Server { return example(name) }
+	mux.Handle("/mcp", sdk.NewStreamableHTTPHandler(get, nil))
+	mux.Handle("/sse", sdk.NewSSEHandler(get, nil))
+	s = httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	return s.URL + "/mcp", s.URL + "/sse", s
+}
