@@ -37,6 +37,7 @@ var level = map[string]int{
 	"runtime/kv":            7,
 	"runtime/sample":        7,
 	"runtime/endpoint":      8,
+	"runtime/jsonlines":     8,
 	"runtime/remote":        2,
 	"runtime/process":       8,
 	"runtime/engine":        8,

@@ -8,14 +8,13 @@
 package eval
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"sync"
+
+	"github.com/ossrun/ossrun/runtime/jsonlines"
 )
 
 // Attempt is one question asked once.
@@ -115,8 +114,8 @@ func (r *Run) Do(ctx context.Context) ([]Attempt, error) {
 		if ctx.Err() != nil && a.Error != "" {
 			continue // it was interrupted
 		}
-		if a.Error == "" {
-			err = errors.Join(err, journal.write(&a))
+		if a.Error == "" && journal != nil {
+			err = errors.Join(err, journal.Append(&a))
 		}
 		list = append(list, a)
 		correct += one(a.Correct)
@@ -124,7 +123,10 @@ func (r *Run) Do(ctx context.Context) ([]Attempt, error) {
 			r.Progress(len(list), total, correct)
 		}
 	}
-	return list, errors.Join(err, journal.close(), ctx.Err())
+	if journal != nil {
+		err = errors.Join(err, journal.Close())
+	}
+	return list, errors.Join(err, ctx.Err())
 }
 
 func one(b bool) int {
@@ -149,62 +151,17 @@ func (r *Run) ask(ctx context.Context, a *Attempt, q *Question) {
 	a.Correct = a.Given == wanted
 }
 
-// journal is the file of attempts, one a line.
-type journal struct{ file *os.File }
-
-// openJournal reads what is there. A last line that was cut is dropped.
-func openJournal(name string) (*journal, map[string]Attempt, error) {
+// openJournal reads the attempts that a file has; without a name there is neither.
+func openJournal(name string) (*jsonlines.File, map[string]Attempt, error) {
 	done := map[string]Attempt{}
 	if name == "" {
-		return &journal{}, done, nil
+		return nil, done, nil
 	}
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
-	if err != nil {
-		return nil, nil, fmt.Errorf("open the results: %w", err)
-	}
-	in, good := bufio.NewReaderSize(f, 1<<20), int64(0)
-	for number := 1; ; number++ {
-		line, err := in.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			break
-		}
+	f, err := jsonlines.Open(name, func(line []byte) error {
 		var a Attempt
-		if err == nil {
-			err = json.Unmarshal(line, &a)
-		}
-		if err != nil {
-			return nil, nil, errors.Join(fmt.Errorf("%s, line %d is not an attempt: %w; name "+
-				"another file for the results", name, number, err), f.Close())
-		}
-		good += int64(len(line))
+		err := json.Unmarshal(line, &a)
 		done[a.key()] = a
-	}
-	if err = f.Truncate(good); err == nil {
-		_, err = f.Seek(good, io.SeekStart)
-	}
-	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("open the results: %w", err), f.Close())
-	}
-	return &journal{f}, done, nil
-}
-
-func (j *journal) write(a *Attempt) error {
-	if j.file == nil {
-		return nil
-	}
-	line, err := json.Marshal(a)
-	if err == nil {
-		_, err = j.file.Write(append(line, '\n'))
-	}
-	if err != nil {
-		return fmt.Errorf("keep a result: %w", err)
-	}
-	return nil
-}
-
-func (j *journal) close() error {
-	if j.file == nil {
-		return nil
-	}
-	return j.file.Close()
+		return err
+	})
+	return f, done, err
 }

@@ -16,7 +16,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	firstPause = time.Millisecond
+	patience.Pause = time.Millisecond
 	goleak.VerifyTestMain(m)
 }
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
@@ -38,41 +37,17 @@ type Reply struct {
 	Seconds                       float64
 }
 
-// Tries is how often a request is sent that finds the server busy, broken or gone.
-const Tries = 8
-
-// firstPause doubles from one try to the next, unless the server says how long to wait.
-var firstPause = time.Second
+var patience = endpoint.Patience{Tries: 8, Pause: time.Second}
 
 // Sample asks for the answer to a text.
 func (s *Sampler) Sample(ctx context.Context, text, effort string) (r Reply, err error) {
 	began := time.Now()
-	defer func() { r.Seconds = time.Since(began).Seconds() }()
-	for try := range Tries {
-		if r, err = s.send(ctx, text, effort); err == nil || ctx.Err() != nil || !passing(err) {
-			break
-		}
-		pause := firstPause << try
-		var refused *endpoint.Error
-		if errors.As(err, &refused) && refused.RetryAfter > 0 {
-			pause = refused.RetryAfter
-		}
-		select {
-		case <-time.After(min(pause, time.Minute)):
-		case <-ctx.Done():
-		}
-	}
+	err = patience.Do(ctx, func() (err error) {
+		r, err = s.send(ctx, text, effort)
+		return err
+	})
+	r.Seconds = time.Since(began).Seconds()
 	return r, err
-}
-
-// passing tells whether another try may succeed.
-func passing(err error) bool {
-	var e *endpoint.Error
-	if !errors.As(err, &e) {
-		return true // the connection
-	}
-	return e.Status >= 500 || e.Status == http.StatusTooManyRequests ||
-		e.Status == http.StatusRequestTimeout
 }
 
 func (s *Sampler) send(ctx context.Context, text, effort string) (r Reply, err error) {

@@ -24,6 +24,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/runtime/endpoint"
+	"github.com/ossrun/ossrun/runtime/jsonlines"
 )
 
 // batchRoutes are the urls that a request may have.
@@ -110,7 +111,7 @@ type batch struct {
 	atOnce int
 	todo   []batchLine
 	done   int // lines that the output had
-	out    *os.File
+	out    *jsonlines.File
 
 	mu             sync.Mutex
 	ended, refused int
@@ -189,34 +190,21 @@ func readBatch(r io.Reader) (list []batchLine, err error) {
 	}
 }
 
-// open reads the custom ids of the output and gets ready to append. A last line that was cut is
-// dropped.
-func (b *batch) open(name string) (map[string]bool, error) {
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
+// open reads the custom ids of the output and gets ready to append.
+func (b *batch) open(name string) (had map[string]bool, err error) {
+	had = map[string]bool{}
+	b.out, err = jsonlines.Open(name, func(text []byte) error {
+		var line batchResult
+		err := json.Unmarshal(text, &line)
+		if err == nil && line.CustomID == "" {
+			err = errors.New("it has no custom_id")
+		}
+		had[line.CustomID] = true
+		return err
+	})
 	if err != nil {
 		return nil, fail(exitUsage, "%s", err)
 	}
-	had, good, in := map[string]bool{}, int64(0), bufio.NewReaderSize(f, 1<<20)
-	for {
-		text, err := in.ReadBytes('\n')
-		if err != nil {
-			break // the end, or a line that was cut
-		}
-		var line batchResult
-		if json.Unmarshal(text, &line) != nil || line.CustomID == "" {
-			return nil, errors.Join(fail(exitUsage, "%s is no output of a batch: name another file",
-				name), f.Close())
-		}
-		had[line.CustomID] = true
-		good += int64(len(text))
-	}
-	if err = f.Truncate(good); err == nil {
-		_, err = f.Seek(good, io.SeekStart)
-	}
-	if err != nil {
-		return nil, errors.Join(fail(exitFailure, "%s", err), f.Close())
-	}
-	b.out = f
 	return had, nil
 }
 
@@ -269,48 +257,30 @@ func (b *batch) run() error {
 	return nil
 }
 
-// batchTries is how often a request is sent that finds the server busy or gone.
-const batchTries = 6
-
-// ask sends a request and makes its line.
+// ask sends a request, again where the server is busy or gone, and makes its line.
 func (b *batch) ask(ctx context.Context, line batchLine) batchResult {
 	r := batchResult{ID: "batch_req_" + line.CustomID, CustomID: line.CustomID}
 	body := line.Body
 	if b.model != "" {
 		body = withModel(body, b.model)
 	}
+	var answer json.RawMessage
+	err := endpoint.Patience{Tries: 6, Pause: time.Second}.Do(ctx, func() error {
+		return b.client.Call(ctx, http.MethodPost, line.URL, []byte(body), &answer)
+	})
 	var refused *endpoint.Error
-	for try := range batchTries {
-		var answer json.RawMessage
-		err := b.client.Call(ctx, http.MethodPost, line.URL, []byte(body), &answer)
-		refused = nil
-		switch {
-		case err == nil:
-			r.Response, r.Error = &batchResponse{StatusCode: http.StatusOK,
-				RequestID: idOf(answer), Body: answer}, nil
-			return r
-		case errors.As(err, &refused):
-			text, _ := json.Marshal(map[string]any{"error": map[string]string{
-				"message": refused.Message, "type": refused.Type, "code": refused.Code,
-				"param": refused.Param}})
-			r.Response = &batchResponse{StatusCode: refused.Status, RequestID: refused.RequestID,
-				Body: text}
-		default:
-			r.Response, r.Error = nil, &batchError{"connection", err.Error()}
-		}
-		busy := refused == nil || refused.Status == http.StatusTooManyRequests ||
-			refused.Status >= http.StatusInternalServerError
-		if !busy || ctx.Err() != nil {
-			return r
-		}
-		pause := time.Second << try
-		if refused != nil && refused.RetryAfter > 0 {
-			pause = refused.RetryAfter
-		}
-		select {
-		case <-time.After(min(pause, time.Minute)):
-		case <-ctx.Done():
-		}
+	switch {
+	case err == nil:
+		r.Response = &batchResponse{StatusCode: http.StatusOK, RequestID: idOf(answer),
+			Body: answer}
+	case errors.As(err, &refused):
+		text, _ := json.Marshal(map[string]any{"error": map[string]string{
+			"message": refused.Message, "type": refused.Type, "code": refused.Code,
+			"param": refused.Param}})
+		r.Response = &batchResponse{StatusCode: refused.Status, RequestID: refused.RequestID,
+			Body: text}
+	default:
+		r.Error = &batchError{"connection", err.Error()}
 	}
 	return r
 }
@@ -344,13 +314,8 @@ func (b *batch) take(ctx context.Context, r batchResult) error {
 		r.Response.StatusCode != http.StatusOK) {
 		return b.failed
 	}
-	text, err := json.Marshal(r)
-	if err == nil {
-		_, err = b.out.Write(append(text, '\n'))
-	}
-	if err != nil {
-		b.failed = err
-		return err
+	if b.failed = b.out.Append(r); b.failed != nil {
+		return b.failed
 	}
 	b.ended++
 	if r.Response == nil || r.Response.StatusCode != http.StatusOK {

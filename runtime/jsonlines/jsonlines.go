@@ -1,0 +1,67 @@
+// Package jsonlines keeps results in a file, a JSON value a line, so that work that was interrupted
+// goes on where it stopped.
+//
+// What must stay true: a line that Append has written is there after a crash of the process; a last
+// line that was cut is dropped by the next Open; a file of something else is not changed.
+package jsonlines
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// File is open for appending.
+type File struct{ file *os.File }
+
+// Open opens a file, or makes it, and gives read each line that is there. An error of read says
+// that the file is of something else.
+func Open(name string, read func(line []byte) error) (*File, error) {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("open the results: %w", err)
+	}
+	in, good := bufio.NewReaderSize(f, 1<<20), int64(0)
+	for number := 1; ; number++ {
+		line, err := in.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil {
+			err = read(line)
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("%s, line %d is no result of this: %w; name "+
+				"another file", name, number, err), f.Close())
+		}
+		good += int64(len(line))
+	}
+	if err = f.Truncate(good); err == nil {
+		_, err = f.Seek(good, io.SeekStart)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open the results: %w", err), f.Close())
+	}
+	return &File{f}, nil
+}
+
+// Name is the file's.
+func (f *File) Name() string { return f.file.Name() }
+
+// Append writes a value as the next line.
+func (f *File) Append(value any) error {
+	line, err := json.Marshal(value)
+	if err == nil {
+		_, err = f.file.Write(append(line, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("keep a result: %w", err)
+	}
+	return nil
+}
+
+// Close closes the file.
+func (f *File) Close() error { return f.file.Close() }
