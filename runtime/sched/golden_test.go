@@ -40,21 +40,28 @@ func real(t *testing.T, dev engine.Device, ckpt *checkpoint.Checkpoint, o Option
 	}
 }
 
-func TestGoldenThroughTheScheduler(t *testing.T) {
+// goldenT1 opens the first golden model, its cases and a device for it.
+func goldenT1(t *testing.T) (engine.Device, *checkpoint.Checkpoint, []golden.Case) {
+	t.Helper()
 	dev, err := cpu.New(2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer dev.Close()
+	t.Cleanup(func() { dev.Close() })
 	ckpt, err := checkpoint.Open(filepath.Join(t1, "checkpoint"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ckpt.Close()
+	t.Cleanup(func() { ckpt.Close() })
 	cases, err := golden.Read(t1, ckpt.Spec.Vocab)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return dev, ckpt, cases
+}
+
+func TestGoldenThroughTheScheduler(t *testing.T) {
+	dev, ckpt, cases := goldenT1(t)
 	var alone [][]int32 // sampled texts, by case
 	for _, c := range []struct {
 		o       Options

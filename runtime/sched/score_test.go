@@ -2,11 +2,8 @@ package sched
 
 import (
 	"math"
-	"path/filepath"
 	"testing"
 
-	"github.com/ossrun/ossrun/models/checkpoint"
-	"github.com/ossrun/ossrun/runtime/cpu"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/golden"
 	"github.com/ossrun/ossrun/runtime/sample"
@@ -15,20 +12,7 @@ import (
 // The logprobs of prompts are those of the golden logits, whatever runs beside them and however
 // small the steps; few logits are held at once; what follows the prompt is the same.
 func TestPromptsAreScored(t *testing.T) {
-	dev, err := cpu.New(2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
-	ckpt, err := checkpoint.Open(filepath.Join(t1, "checkpoint"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ckpt.Close()
-	cases, err := golden.Read(t1, ckpt.Spec.Vocab)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dev, ckpt, cases := goldenT1(t)
 	const top = 5
 	for _, o := range []engine.Settings{
 		{Pages: 256, MaxNumBatchedTokens: 512},
