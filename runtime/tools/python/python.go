@@ -211,6 +211,8 @@ func (r *interpreter) cell(ctx context.Context, code string, o Options,
 	output func(string)) (text string, files []string, err error) {
 	if err := r.send(map[string]any{"code": code}); err != nil {
 		r.stop()
+		for range r.frames { // until ended tells the caller
+		}
 		return "", nil, fmt.Errorf("the interpreter does not take a cell: %w", err)
 	}
 	clock := time.NewTimer(o.Time)
