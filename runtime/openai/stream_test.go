@@ -71,7 +71,7 @@ func (s *openedStream) rest(t *testing.T) (list []event) {
 // eventually asks again until it gets what it waits for.
 func eventually[T any](t *testing.T, get func() (T, bool)) T {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
 		v, ok := get()
 		if ok {
 			return v

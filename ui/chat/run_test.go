@@ -101,7 +101,7 @@ func (w *window) until(what string) {
 func (w *window) compare(name string) {
 	w.t.Helper()
 	want, _ := os.ReadFile(filepath.Join("testdata", name)) // what is wrong with it is told below
-	for end := time.Now().Add(20 * time.Second); stamps(w.text()) != string(want) && !*update &&
+	for end := time.Now().Add(time.Minute); stamps(w.text()) != string(want) && !*update &&
 		time.Now().Before(end); {
 		time.Sleep(5 * time.Millisecond)
 	}

@@ -30,7 +30,7 @@ func descriptors() int {
 // settles waits until goroutines and descriptors are back to about what they were.
 func settles(t *testing.T, goroutines, files int) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		g, f := runtime.NumGoroutine(), descriptors()
 		if g <= goroutines+5 && f <= files+5 {
 			return
@@ -139,7 +139,7 @@ func TestSlowReaders(t *testing.T) {
 	for range 20 {
 		began := time.Now()
 		content, _, _ := said(t, srv, "[[say Still here.]]", "")
-		if took := time.Since(began); content != "Still here." || took > 5*time.Second {
+		if took := time.Since(began); content != "Still here." || took > 30*time.Second {
 			t.Errorf("%q after %v", content, took)
 		}
 	}

@@ -37,7 +37,7 @@ func TestTransports(t *testing.T) {
 			} else {
 				t.Setenv("SECRET", "")
 			}
-			s, notes := open(t, Options{Time: 2 * time.Second}, server)
+			s, notes := open(t, Options{Time: 4 * time.Second}, server)
 			if len(notes) != 1 || !strings.Contains(notes[0], "longer than 64 KiB") {
 				t.Error(notes)
 			}
@@ -65,7 +65,7 @@ func TestTransports(t *testing.T) {
 			says(t, tool, on+"bad_schema", `{}`, "fine")
 			fails(t, tool, on+"fail", `{}`, "no such file")
 			fails(t, tool, on+"fail", `[1]`, "not a JSON object")
-			fails(t, tool, on+"slow", `{}`, "did not answer within 2s")
+			fails(t, tool, on+"slow", `{}`, "did not answer within 4s")
 			says(t, tool, on+"count", `{}`, "call 3 "+given+"\n")
 			other, _ := conversation(t, s)
 			says(t, other, on+"count", `{}`, "call 1 "+given+"\n")
@@ -128,8 +128,8 @@ func TestServersThatDoNotStart(t *testing.T) {
 	s, notes := Open(t.Context(), []Server{ownProcess("silent"), {Name: "none", Command: "/no/such"},
 		{Name: "nobody", URL: "http://127.0.0.1:1/mcp"}, ownProcess("good"),
 		{Name: "crash", Command: "sh", Args: []string{"-c", "echo why >&2; exit 1"}}},
-		Options{Start: 2 * time.Second})
-	if took := time.Since(began); took > 15*time.Second {
+		Options{Start: 5 * time.Second})
+	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("took %v", took)
 	}
 	text := strings.Join(notes, "\n")

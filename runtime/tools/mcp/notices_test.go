@@ -85,7 +85,7 @@ func TestNotices(t *testing.T) {
 			}
 			before := len(r.Functions)
 			says(t, tool, "functions.lively_grow", `{}`, "grown")
-			deadline := time.Now().Add(10 * time.Second)
+			deadline := time.Now().Add(time.Minute)
 			for !tool.Runs("functions.lively_new_one") && time.Now().Before(deadline) {
 				time.Sleep(20 * time.Millisecond) // the notice may come after the answer
 				r = session.Request{}
@@ -133,7 +133,7 @@ func TestNoStreamOfNotices(t *testing.T) {
 			defer port.Close()
 			defer port.CloseClientConnections()
 			s, _ := Open(t.Context(), []Server{{Name: "far", URL: port.URL, Type: "http"}},
-				Options{Start: 5 * time.Second})
+				Options{Start: time.Minute})
 			defer s.Close()
 			tool := s.Tool(true, true, every)
 			defer tool.Close()
