@@ -66,6 +66,8 @@ func (m *Model) prepare(text string, replaced *exchange) tea.Cmd {
 	if !strings.Contains(text, "@") {
 		return m.ask(text, sent, replaced)
 	}
+	m.preparing = text
+	m.keepSent()
 	return m.do(func() tea.Msg {
 		p := prepared{text: text, sent: sent, replaced: replaced}
 		for _, word := range strings.Fields(text) {
@@ -122,9 +124,15 @@ func fromHome(path string) string {
 
 // ready takes a message whose files were read.
 func (m *Model) ready(p prepared) tea.Cmd {
+	if m.preparing != p.text {
+		return nil // another conversation is on the screen by now
+	}
+	m.preparing = ""
 	if p.err != nil {
 		m.complain(p.err.Error())
-		m.editor.set(p.text)
+		m.queued, m.editing = append([]string{p.text}, m.queued...), p.replaced
+		m.unqueue()
+		m.keep()
 		return nil
 	}
 	for _, a := range p.attached {

@@ -100,6 +100,8 @@ func (m *Model) busy() bool {
 		m.note("an answer is being written: Esc stops it")
 	case m.compacting != nil:
 		m.note("the conversation is being summarised: Esc stops it")
+	case m.preparing != "":
+		m.note("the files of a message are being read")
 	default:
 		return false
 	}

@@ -3,8 +3,9 @@
 // There is one Bubble Tea model, Model; what it is made of (transcript, editor, history, the live
 // turn) are plain structs with methods. What must stay true:
 //
-//   - Update never waits: the turn, files and the clipboard are worked on by goroutines that
-//     answer with messages, and Run does not return before the last of them has ended;
+//   - Update never waits, but for the store at a message that is sent: the turn, files and the
+//     clipboard are worked on by goroutines that answer with messages, and Run does not return
+//     before the last of them has ended;
 //   - View is a function of the Model's state, the clock included; what it keeps are caches;
 //   - the tokens of a turn are gathered and shown at most framesPerSecond times a second, and a
 //     frame renders only what is still being written;

@@ -187,7 +187,7 @@ func (m *Model) reset() tea.Cmd {
 	m.tools.leave()
 	m.conversation = conversation{}
 	m.context, m.rate = 0, 0
-	m.queued, m.pastes = nil, nil
+	m.queued, m.pastes, m.preparing = nil, nil, ""
 	m.name, m.began = "", m.now
 	m.isNow(newID())
 	m.show(nil)

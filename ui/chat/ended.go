@@ -82,6 +82,7 @@ func (m *Model) refused(err error) {
 	if again := l.replaced != nil && l.replaced.question == l.exchange.question; !again &&
 		m.editor.text == "" {
 		m.editor.set(l.exchange.question)
+		m.returned = l.exchange.question
 	}
 	m.nextQueued(false)
 	m.keep()

@@ -55,6 +55,8 @@ type Model struct {
 	unfolded       bool
 	cached         int                // tokens of the last prompt that were not computed again
 	queued         []string           // messages that are sent when the answer ends
+	preparing      string             // a message that was sent, and whose files are being read
+	returned       string             // what the editor was given back, as it was then
 	editing        *exchange          // what the next message takes the place of
 	compacting     context.CancelFunc // ends the summary that is being written; nil: none is
 	searching      *search
@@ -261,9 +263,9 @@ func (m *Model) send() tea.Cmd {
 	}
 	m.remember(text)
 	m.editor.set("")
-	if m.live != nil || m.compacting != nil {
+	if m.live != nil || m.compacting != nil || m.preparing != "" {
 		m.queued = append(m.queued, text)
-		m.keep()
+		m.keepSent()
 		return nil
 	}
 	replaced := m.editing
@@ -314,7 +316,7 @@ func (m *Model) ask(text, sent string, replaced *exchange) tea.Cmd {
 	if m.options.Format != "" {
 		req.Instructions = strings.TrimPrefix(m.system+"\n\n"+m.options.Format, "\n\n")
 	}
-	m.keep()
+	m.keepSent()
 	a.tools = len(m.tools.now()) > 0
 	clock, runner, pictures := m.clock, m.options.Model, m.options.Pictures
 	start := func() (session.Turn, error) {
@@ -422,6 +424,7 @@ func (m *Model) unqueue() {
 	text := append(m.queued, m.editor.text)
 	m.queued = nil
 	m.editor.set(strings.TrimRight(strings.Join(text, "\n"), "\n"))
+	m.returned = m.editor.text
 }
 
 // stop ends the answer or the summary that is being written.

@@ -57,7 +57,7 @@ func RunPlain(ctx context.Context, o Options) error {
 		select {
 		case line, ok := <-lines:
 			if !ok {
-				if m.live == nil {
+				if !m.answers() {
 					return ctx.Err()
 				}
 				lines = nil // the answer is waited for
@@ -67,7 +67,7 @@ func RunPlain(ctx context.Context, o Options) error {
 		case msg := <-p.messages:
 			_, cmd := m.Update(msg)
 			p.start(cmd)
-			if lines == nil && m.live == nil {
+			if lines == nil && !m.answers() {
 				return p.flush()
 			}
 		case <-ctx.Done():
@@ -77,6 +77,9 @@ func RunPlain(ctx context.Context, o Options) error {
 	}
 	return p.flush()
 }
+
+// answers tells whether a message is with the model, or on its way there.
+func (m *Model) answers() bool { return m.live != nil || m.preparing != "" }
 
 // plain prints a Model's transcript.
 type plain struct {
@@ -166,7 +169,7 @@ func (p *plain) flush() error {
 		fmt.Fprintf(p.out, "\nMay this run? %s\n(y once, a always, n not now, N never) ",
 			term.Clean(m.asking.text))
 		p.asked = true
-	case m.live == nil && !p.asked && !m.leaving:
+	case !m.answers() && !p.asked && !m.leaving:
 		fmt.Fprint(p.out, "\n> ")
 		p.asked = true
 	}

@@ -2,8 +2,9 @@
 //
 // A conversation is one record, written as a whole: after every question and answer, at every
 // change of name or branch, and at most once a second while an answer is written. What must stay
-// true: what was on the screen a second before a kill -9 is in the store; Update never waits for
-// the disk.
+// true: a message that was sent is in the store before the screen shows it as sent, and what else
+// was on the screen a second before a kill -9 is there too; nothing but a message that is sent
+// waits for the disk, and that for keepPatience at most.
 
 package chat
 
@@ -13,7 +14,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -25,6 +25,9 @@ import (
 
 // keepEvery is how often a conversation is kept while an answer is written.
 const keepEvery = time.Second
+
+// keepPatience bounds what a message waits for the store, which may lie on a disk that hangs.
+const keepPatience = 2 * time.Second
 
 // A kept conversation is the value of a record.
 type kept struct {
@@ -88,7 +91,7 @@ func title(question string) string {
 func (m *Model) snapshot() *kept {
 	k := &kept{ID: m.id, Name: m.name, Model: m.options.Model.ID(), Effort: m.effort,
 		System: m.system, Began: m.began, Changed: m.now, At: -1,
-		Exchanges: []keptExchange{}, Queued: slices.Clone(m.queued), Pastes: m.pastes}
+		Exchanges: []keptExchange{}, Queued: m.unsent(), Pastes: m.pastes}
 	var walk func(list []*exchange, before int)
 	walk = func(list []*exchange, before int) {
 		for _, e := range list {
@@ -103,8 +106,23 @@ func (m *Model) snapshot() *kept {
 	walk(m.conversation.first, -1)
 	if k.Name == "" && len(k.Exchanges) > 0 {
 		k.Name = title(k.Exchanges[0].Question)
+	} else if k.Name == "" && len(k.Queued) > 0 {
+		k.Name = title(k.Queued[0])
 	}
 	return k
+}
+
+// unsent is what the person has sent and the model was not asked, oldest first: it waits, or came
+// back to the editor.
+func (m *Model) unsent() (all []string) {
+	if m.preparing != "" {
+		all = append(all, m.preparing)
+	}
+	all = append(all, m.queued...)
+	if m.returned != "" && m.editor.text == m.returned {
+		all = append(all, m.returned)
+	}
+	return all
 }
 
 func (e *exchange) keep(before int) keptExchange {
@@ -183,7 +201,7 @@ func (m *Model) restore(r resumed) {
 		m.owns(r)
 	}
 	m.name, m.began, m.context, m.rate = k.Name, k.Began, 0, 0
-	m.system, m.queued, m.pastes = k.System, k.Queued, k.Pastes
+	m.system, m.queued, m.pastes, m.preparing = k.System, k.Queued, k.Pastes, ""
 	m.conversation = conversation{}
 	all := make([]*exchange, len(k.Exchanges))
 	for i, ke := range k.Exchanges {
@@ -212,7 +230,7 @@ func (m *Model) restore(r resumed) {
 		m.inform(fmt.Sprintf("%q (%s) is open in another chat: this is a copy, which goes its own "+
 			"way as %s", r.of.Name, r.of.ID, k.ID))
 		m.keep()
-	} else if len(all) > 0 {
+	} else if len(all)+len(m.queued) > 0 {
 		m.inform(fmt.Sprintf("goes on with %q (%s), last changed %s", k.Name, k.ID,
 			k.Changed.Local().Format("2006-01-02 15:04")))
 	}
@@ -279,14 +297,32 @@ func (m *Model) show(from *exchange) {
 	m.transcript.follow = true
 }
 
-// keep puts the conversation into the store, without waiting for it.
-func (m *Model) keep() {
-	if m.keeper.store == nil || len(m.conversation.first) == 0 {
-		return
+// keep puts the conversation into the store, without waiting for it; kept is closed when it is
+// there.
+func (m *Model) keep() (kept <-chan struct{}) {
+	done := make(chan struct{})
+	if m.keeper.store == nil || len(m.conversation.first) == 0 && len(m.unsent()) == 0 {
+		close(done)
+		return done
 	}
 	m.keptAt = m.now
 	m.keeper.queue(m.snapshot())
-	m.background.Go(m.keeper.flush)
+	m.background.Go(func() {
+		m.keeper.flush()
+		close(done)
+	})
+	return done
+}
+
+// keepSent is keep for a message that the person has just sent: it is there before anything else
+// happens with it.
+func (m *Model) keepSent() {
+	patience := time.NewTimer(keepPatience)
+	defer patience.Stop()
+	select {
+	case <-m.keep():
+	case <-patience.C:
+	}
 }
 
 // A keeper writes the latest snapshot of each conversation; one that is overtaken before it is

@@ -2,6 +2,8 @@ package chat
 
 import (
 	"encoding/json"
+	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -201,4 +203,50 @@ func TestTwoChatsOfOneConversation(t *testing.T) {
 	if open[id] || !open[three.m.id] {
 		t.Errorf("after /new the chat holds %v", open)
 	}
+}
+
+// A message is in the store when Enter returns, which is before the screen shows it: behind others,
+// with a file that is still to be read, and refused.
+func TestASentMessageIsKeptFirst(t *testing.T) {
+	store := diskStore(t)
+	held := func(want string) {
+		t.Helper()
+		k, err := find(store, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := k.Queued
+		for _, e := range k.Exchanges {
+			all = append(all, e.Question)
+		}
+		if got := strings.Join(all, "|"); got != want {
+			t.Errorf("kept are %q, want %q", got, want)
+		}
+	}
+	s := newStage(t, 80, 24, Options{Store: store}, turn(answering("Yes."),
+		[]session.Event{stopped(9, 2)}), turn(answering("It is "), []session.Event{nil}))
+	file := filepath.Join(t.TempDir(), "notes.txt")
+	if err := os.WriteFile(file, []byte("a note"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.typing("what says @" + file)
+	cmd := s.m.send()
+	held("what says @" + file)
+	s.ask("a second, meanwhile")
+	held("what says @" + file + "|a second, meanwhile")
+	s.send(cmd())
+	held("a second, meanwhile|what says @" + file)
+	s.play(0, step)
+	held("what says @" + file + "|a second, meanwhile")
+	s.ask("a third")
+	held("a third|what says @" + file + "|a second, meanwhile")
+	s.keys("esc") // the third comes back to the editor
+	s.play(0, step)
+	s.m.background.Wait()
+	held("a third|what says @" + file + "|a second, meanwhile")
+	s.runner.refuse = errors.New("no")
+	s.keys("enter")
+	s.play(0, step)
+	s.m.background.Wait()
+	held("a third|what says @" + file + "|a second, meanwhile")
 }

@@ -28,6 +28,7 @@ type terminal struct {
 	pty    *os.File
 	mu     sync.Mutex
 	screen *screentest.Screen
+	over   chan struct{} // closed when all that the program wrote is on the screen
 }
 
 func startInTerminal(t *testing.T, width, height uint16, args ...string) (*terminal, *exec.Cmd) {
@@ -53,9 +54,11 @@ func runInTerminal(t *testing.T, width, height uint16, cmd *exec.Cmd) (*terminal
 	if err != nil {
 		t.Fatal(err)
 	}
-	term := &terminal{t: t, pty: f, screen: screentest.New(int(width), int(height))}
+	term := &terminal{t: t, pty: f, screen: screentest.New(int(width), int(height)),
+		over: make(chan struct{})}
 	t.Cleanup(func() { f.Close(); _ = cmd.Process.Kill() })
 	go func() {
+		defer close(term.over)
 		buf := make([]byte, 32<<10)
 		for {
 			n, err := f.Read(buf)

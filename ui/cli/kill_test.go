@@ -99,6 +99,45 @@ func TestKilledChats(t *testing.T) {
 	term.until("an answer after all kills", atRest)
 }
 
+// What the screen shows as sent is there again, however soon after Enter the kill comes.
+func TestKilledAtEnter(t *testing.T) {
+	term, cmd := startInTerminal(t, 100, 40, "chat", "--alone", "--model", "demo", "--temperature",
+		"0")
+	term.wait("effort medium")
+	sent(term, "What is ossrun?")
+	term.until("an answer", atRest)
+	notes := filepath.Join(t.TempDir(), "notes.txt")
+	if err := os.WriteFile(notes, []byte("a note"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	most := max(*kills, 3)
+	for round := range most {
+		text := fmt.Sprintf("message %d", round)
+		if round%3 == 2 { // its file is read before the model is asked
+			text += " @" + notes
+		}
+		term.send(text)
+		term.wait("❯ " + text)
+		term.send("\r")
+		time.Sleep(time.Duration(round) * 50 * time.Millisecond / time.Duration(most-1))
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		<-term.over
+		shown := strings.Contains(term.text(), "❯ Ask something")
+		again := exec.Command(cmd.Path, "chat", "--alone", "--continue", "--temperature", "0")
+		again.Env = cmd.Env
+		term, cmd = runInTerminal(t, 100, 40, again)
+		screen := term.wait("goes on with", "effort medium")
+		there := strings.Contains(screen, text) || strings.Contains(exported(t, term), text)
+		t.Logf("round %d: sent on the screen %v, kept %v", round, shown, there)
+		if shown && !there {
+			t.Fatalf("round %d: %q was on the screen and is lost:\n%s", round, text, screen)
+		}
+		term.send("\x15") // what came back to the editor would go before the next one
+		term.wait("❯ Ask something")
+	}
+}
+
 // The process that has the model is killed while a chat that has joined it is answered.
 func TestKilledServers(t *testing.T) {
 	host, first := startInTerminal(t, 100, 40, "chat", "--model", "demo", "--temperature", "0")
