@@ -2,8 +2,8 @@
 // has the same screen over it. What is asked of the port is chat completions, streamed.
 //
 // Ports differ in what they know. What must stay true: a parameter that a port refuses is left out
-// from then on and told once; tools run in this process, offered as functions; a turn ends in one
-// Done whatever the port sends.
+// from then on and told once, but for the form of an answer, without which there is none; tools run
+// in this process, offered as functions; a turn ends in one Done whatever the port sends.
 package remote
 
 import (
@@ -31,6 +31,7 @@ type Port struct {
 	client *endpoint.Client
 	tell   func(string)
 	models []session.ModelInfo
+	ours   bool // the port is ossrun's
 
 	mu        sync.Mutex
 	lacks     map[string]bool // parameters that were refused
@@ -55,6 +56,7 @@ func Open(ctx context.Context, base, key string, tell func(string)) (*Port, erro
 	var list struct {
 		Data []struct {
 			ID       string `json:"id"`
+			Owner    string `json:"owned_by"`
 			MaxModel int    `json:"max_model_len"`  // ours, vLLM
 			Window   int    `json:"context_length"` // routers
 		}
@@ -66,6 +68,7 @@ func Open(ctx context.Context, base, key string, tell func(string)) (*Port, erro
 		return nil, fmt.Errorf("no OpenAI port answers at %s: %w", client.Root(), err)
 	}
 	for _, m := range list.Data {
+		p.ours = p.ours || m.Owner == "ossrun"
 		p.models = append(p.models, session.ModelInfo{ID: m.ID,
 			ContextLength: max(m.MaxModel, m.Window, 0)})
 	}
@@ -162,7 +165,11 @@ func (m *Model) ContextLength() int { return m.info.ContextLength }
 func (m *Model) Start(ctx context.Context, r session.Request) (session.Turn, error) {
 	if r.Final != nil || r.Prompt != nil {
 		return nil, &session.RequestError{Param: "final",
-			Msg: "the form of an answer cannot be asked for over --endpoint"}
+			Msg: "a grammar cannot be handed to a port, only a schema"}
+	}
+	form, err := readForm(r.Schema)
+	if err != nil {
+		return nil, &session.RequestError{Param: "schema", Msg: err.Error()}
 	}
 	began := time.Now()
 	for {
@@ -170,7 +177,9 @@ func (m *Model) Start(ctx context.Context, r session.Request) (session.Turn, err
 		m.port.leaveOut(body)
 		stream, err := m.port.client.Stream(ctx, "/v1/chat/completions", body)
 		if err == nil {
-			return newTurn(ctx, m.port, stream, began), nil
+			turn := newTurn(ctx, m.port, stream, began)
+			turn.form = form
+			return turn, nil
 		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -220,6 +229,10 @@ func (m *Model) refused(err error, body map[string]any) error {
 		return err
 	}
 	text := strings.ToLower(e.Param + " " + e.Message)
+	if _, sent := body[formField]; sent && refusesForm(text) {
+		return fmt.Errorf("this port does not hold an answer to the schema, so it gives none: "+
+			"%w", err)
+	}
 	for _, o := range optional {
 		if _, sent := body[o.name]; !sent || !strings.Contains(text, o.name) {
 			continue
@@ -284,6 +297,7 @@ func (m *Model) body(r session.Request) map[string]any {
 	set("max_reasoning_tokens", r.MaxReasoning, r.MaxReasoning > 0)
 	set("reasoning_effort", r.Effort, r.Effort != "")
 	set("stop", r.Stop, len(r.Stop) > 0)
+	set(formField, formOf(r.Schema), len(r.Schema) > 0)
 	if tools := offered(r); len(tools) > 0 {
 		body["tools"] = tools
 		set("tool_choice", choice(r.ToolChoice), choice(r.ToolChoice) != "")

@@ -62,7 +62,8 @@ type turn struct {
 	calls  []*open
 	finish string
 	usage  session.Usage
-	told   bool // usage is the port's
+	told   bool  // usage is the port's
+	form   *form // nil: free text
 	result session.Result
 	ended  bool
 }
@@ -202,6 +203,11 @@ func (t *turn) end(err error) {
 		done.Finish, done.Err = session.FinishError, errors.New("the port ended in the middle")
 	default:
 		done.Finish, done.Err = session.FinishError, fmt.Errorf("the port failed: %w", err)
+	}
+	if done.Finish == session.FinishStop {
+		if err := t.form.check(t.result.Answer); err != nil {
+			done.Finish, done.Err = session.FinishError, err
+		}
 	}
 	if !t.told {
 		t.port.once("this port counts no tokens: the context in use is not known")

@@ -70,8 +70,10 @@ type Request struct {
 	// Texts are functions whose call is a text and no JSON, with its grammar; nil: any text.
 	Texts map[string]*grammar.Grammar `json:"-"`
 
-	Final        *grammar.Grammar `json:"-"` // of the answer; nil: free text
-	MaxReasoning int              // most tokens of reasoning; 0: no limit; negative: no reasoning
+	Final *grammar.Grammar `json:"-"` // of the answer; nil: free text
+	// Schema is Final for a model behind a port, which makes its own grammar of it.
+	Schema       json.RawMessage `json:"-"`
+	MaxReasoning int             // most tokens of reasoning; 0: no limit; negative: no reasoning
 
 	Params sample.Params
 	// most generated tokens, reasoning included; 0: as many as the context holds

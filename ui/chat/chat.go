@@ -17,6 +17,7 @@ package chat
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -45,6 +46,7 @@ type Options struct {
 	// MaxReasoning is session.Request.MaxReasoning of every turn.
 	MaxReasoning int
 	Final        *grammar.Grammar // what answers are held to; nil: free text
+	Schema       json.RawMessage  // the same for a model behind a port
 	Format       string           // how the model is told of that
 	Loading      *Loading         // of Model; nil: it is loaded
 	// Switch finds another model for /model; nil: there is only one.

@@ -312,6 +312,7 @@ func (m *Model) ask(text, sent string, replaced *exchange) tea.Cmd {
 		Messages: m.conversation.messages(), Effort: m.effort, Instructions: m.system,
 		Params: m.options.Params, MaxTokens: m.options.MaxTokens,
 		MaxReasoning: m.options.MaxReasoning, Final: m.options.Final,
+		Schema: m.options.Schema,
 	}
 	if m.options.Format != "" {
 		req.Instructions = strings.TrimPrefix(m.system+"\n\n"+m.options.Format, "\n\n")

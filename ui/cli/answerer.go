@@ -252,12 +252,13 @@ func others(a *rejoining) func(context.Context) []session.ModelInfo {
 }
 
 // ownEngine are flags that only an engine of one's own can follow.
-var ownEngine = []string{"alone", "schema", "device", "gpu", "cpu-experts", "isolate", "threads",
+var ownEngine = []string{"alone", "device", "gpu", "cpu-experts", "isolate", "threads",
 	"max-model-len", "compute", "dense",
 	"kv-cache-dtype", "gpu-memory-utilization", "deterministic"}
 
 func wantsOwn(c *cli.Context) bool {
-	return slices.ContainsFunc(ownEngine, func(name string) bool { return typed(c, name) })
+	return typed(c, "schema") || // a grammar is not handed to another process
+		slices.ContainsFunc(ownEngine, func(name string) bool { return typed(c, name) })
 }
 
 // serverFor is the process that has the model and can be joined, nil if there is none.

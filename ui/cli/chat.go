@@ -96,7 +96,7 @@ func chatCommand(t Terminal) *cli.Command {
 				return fail(exitUsage,
 					"the chat needs a terminal; give a PROMPT to get one answer on stdout")
 			}
-			form, err := readSchema(look.schema)
+			form, err := readSchema(look.schema, look.endpoint != "")
 			if err != nil {
 				return err
 			}
@@ -132,6 +132,9 @@ func chatCommand(t Terminal) *cli.Command {
 			}
 			m := seat.model
 			defer m.Close()
+			if d, ok := m.(*distant); ok && d.port.TellsOfForms() {
+				form.told = ""
+			}
 			chosen.Context = m.ContextLength
 			approval := chat.NewApproval()
 			if !once {
@@ -146,6 +149,7 @@ func chatCommand(t Terminal) *cli.Command {
 			if once {
 				return answerOnce(c, t, m, session.Request{
 					Messages: []session.Message{session.User(prompt)}, Final: form.final,
+					Schema:       form.schema,
 					Instructions: strings.Trim(answers.system+"\n\n"+form.told, "\n"),
 					Effort:       answers.effort,
 					Params:       params, MaxTokens: answers.maxTokens, MaxReasoning: reasoning,
@@ -162,7 +166,7 @@ func chatCommand(t Terminal) *cli.Command {
 				Approval: approval, Claim: claim,
 				Pictures: filepath.Join(xdg.StateHome, "ossrun", "pictures"),
 				Graphics: chat.GraphicsOf(os.Getenv("TERM"), os.Getenv("TERM_PROGRAM")),
-				Final:    form.final, Format: form.told, Switch: seat.to,
+				Final:    form.final, Schema: form.schema, Format: form.told, Switch: seat.to,
 				Models: seat.others, Loading: seat.loading,
 				NoMouse: c.Bool("no-mouse"), Theme: theme,
 				MaxTokens: answers.maxTokens, MaxReasoning: reasoning, In: t.In, Out: t.Out,

@@ -5,7 +5,9 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -85,6 +87,20 @@ func TestChatOverAnEndpoint(t *testing.T) {
 	said, err := once.Output()
 	if err != nil || !strings.Contains(string(said), "ossrun serve") {
 		t.Errorf("%s: %v", said, err)
+	}
+	schema := filepath.Join(t.TempDir(), "schema.json")
+	if err := os.WriteFile(schema, []byte(`{"type":"object","properties":{"command":{"type":`+
+		`"string","enum":["serve","chat"]}},"required":["command"],"additionalProperties":false}`),
+		0o600); err != nil {
+		t.Fatal(err)
+	}
+	once = exec.Command(cmd.Path, "chat", "--endpoint", s.url, "--temperature", "0", "--schema",
+		schema, "How do I serve an OpenAI API?")
+	once.Env = cmd.Env
+	said, err = once.CombinedOutput()
+	if held := strings.Join(strings.Fields(string(said)), ""); err != nil ||
+		held != `{"command":"serve"}` && held != `{"command":"chat"}` {
+		t.Errorf("held to a schema: %s: %v", said, err)
 	}
 	for want, args := range map[string][]string{
 		"no OpenAI port answers at http://127.0.0.1:1": {"--endpoint", "http://127.0.0.1:1"},
