@@ -1,0 +1,100 @@
+package openai
+
+// A disk that fills up under the store of responses: a small file system in memory, which only root
+// can mount.
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// Every request is answered, every answer is found again by this process, and the next process
+// finds all that the disk took, before it was full and after.
+func TestFullDiskUnderTheStore(t *testing.T) {
+	disk := t.TempDir()
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=3m"); err != nil {
+		t.Skipf("a file system of a known size cannot be mounted here: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(disk, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	kept := session.StoreOptions{File: filepath.Join(disk, "kept.db"), TTL: time.Hour}
+	store, err := session.OpenStore(kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, _ := server(t, answers("Paris."), func(o *Options) { o.Store = store })
+	// respond posts twenty requests, four at a time, each on top of an earlier response.
+	respond := func(earlier string) []string {
+		t.Helper()
+		ids := make([]string, 20)
+		var clients sync.WaitGroup
+		for client := range 4 {
+			clients.Go(func() {
+				for i := client; i < len(ids); i += 4 {
+					r := ask(t, "POST", srv.URL+"/v1/responses", fmt.Sprintf(
+						`{"input":"Which city is number %d?"%s}`, i, earlier))
+					ids[i], _ = decode(t, r.body)["id"].(string)
+					if r.status != http.StatusOK || ids[i] == "" {
+						t.Errorf("status %d: %s", r.status, r.body)
+					}
+				}
+			})
+		}
+		clients.Wait()
+		return ids
+	}
+	after := func(ids []string) string { return fmt.Sprintf(`,"previous_response_id":%q`, ids[0]) }
+	before := respond("")
+	if n := store.Refused(); n > 0 {
+		t.Fatalf("%d were refused before the disk was full", n)
+	}
+	filler := filepath.Join(disk, "filler")
+	if err := os.WriteFile(filler, make([]byte, 8<<20), 0o600); err == nil {
+		t.Fatal("the disk is not full")
+	}
+	during := respond(after(before))
+	refused := store.Refused()
+	if refused == 0 {
+		t.Error("the full disk refused nothing")
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	later := respond(after(during))
+	if n := store.Refused() - refused; n > 0 {
+		t.Errorf("%d are refused although there is room", n)
+	}
+	for _, id := range slices.Concat(before, during, later) {
+		if r := ask(t, "GET", srv.URL+"/v1/responses/"+id, ""); r.status != http.StatusOK {
+			t.Errorf("%s: status %d %s", id, r.status, r.body)
+		}
+	}
+	srv.Close()
+	if err := store.Close(); err != nil {
+		t.Error(err)
+	}
+	var notes []string
+	kept.Notify = func(text string) { notes = append(notes, text) }
+	next, err := session.OpenStore(kept)
+	if err != nil || len(notes) > 0 {
+		t.Fatal(err, notes)
+	}
+	defer next.Close()
+	for _, id := range slices.Concat(before, later) {
+		if _, ok := getResponse(next, id); !ok {
+			t.Errorf("%s is lost", id)
+		}
+	}
+}
