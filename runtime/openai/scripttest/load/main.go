@@ -4,7 +4,9 @@
 //	taskset -c 0 env GOMAXPROCS=1 go run ./runtime/openai/scripttest/server -listen 127.0.0.1:8000
 //	taskset -c 1 go run ./runtime/openai/scripttest/load -url http://127.0.0.1:8000/v1
 //
-// It decodes nothing but the usage that ends a stream, so that one core is enough for it.
+// It decodes nothing but the usage that ends a stream, so that one core is enough for it. With
+// -step on both, as long as a real device's, it says how much longer than that a step took, which
+// is the port's share of it.
 package main
 
 import (
@@ -26,6 +28,7 @@ func main() {
 	streams := flag.Int("streams", 1000, "how many at once")
 	tokens := flag.Int("tokens", 500, "of each answer")
 	rounds := flag.Int("rounds", 3, "how often; the first one is not counted")
+	step := flag.Duration("step", 0, "how long a step of the server takes")
 	flag.Parse()
 	for i := range *rounds {
 		r, err := round(*url, *streams, *tokens)
@@ -37,6 +40,11 @@ func main() {
 			"event, %.0f MB/s\n", i, r.tokens, *streams, r.took.Seconds(),
 			float64(r.tokens)/r.took.Seconds(), float64(r.tokens)/float64(r.events),
 			float64(r.bytes)/1e6/r.took.Seconds())
+		if *step > 0 {
+			each := r.flowed / time.Duration(r.words-*streams)
+			fmt.Printf("a token every %.3f ms, %.2f %% of it more than the step\n",
+				each.Seconds()*1e3, 100*(1-step.Seconds()/each.Seconds()))
+		}
 	}
 }
 
@@ -44,6 +52,8 @@ func main() {
 type result struct {
 	tokens, events, bytes int
 	took                  time.Duration
+	words                 int           // each is a token
+	flowed                time.Duration // of all streams, from the first word to the last
 }
 
 func round(url string, streams, tokens int) (result, error) {
@@ -69,6 +79,8 @@ func round(url string, streams, tokens int) (result, error) {
 			all.tokens += one.tokens
 			all.events += one.events
 			all.bytes += one.bytes
+			all.words += one.words
+			all.flowed += one.flowed
 			failed = errors.Join(failed, err)
 		})
 	}
@@ -77,7 +89,7 @@ func round(url string, streams, tokens int) (result, error) {
 	return all, failed
 }
 
-var mark = []byte("data: ")
+var mark, word = []byte("data: "), []byte(" word")
 
 // stream reads one answer.
 func stream(client *http.Client, url string, body []byte) (r result, err error) {
@@ -88,8 +100,16 @@ func stream(client *http.Client, url string, body []byte) (r result, err error) 
 	defer resp.Body.Close()
 	buffer := make([]byte, 32<<10)
 	var last []byte // the end of the stream, which has the usage
+	var first time.Time
 	for {
 		n, err := resp.Body.Read(buffer)
+		if words := bytes.Count(buffer[:n], word); words > 0 {
+			if first.IsZero() {
+				first = time.Now()
+			}
+			r.flowed = time.Since(first)
+			r.words += words
+		}
 		r.bytes += n
 		r.events += bytes.Count(buffer[:n], mark)
 		last = append(last, buffer[:n]...)
