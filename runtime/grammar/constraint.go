@@ -40,3 +40,18 @@ func (t *text) Mask() []uint64 {
 }
 
 func (t *text) Forced() []int32 { return nil }
+
+// NewAllowed allows the same tokens at every place. The ids must be of the vocabulary.
+func NewAllowed(ids []int32) Constraint {
+	mask := make(allowed, (token.VocabSize+63)/64)
+	for _, id := range ids {
+		mask[id/64] |= 1 << (id % 64)
+	}
+	return mask
+}
+
+type allowed []uint64
+
+func (a allowed) Accept(id int32) bool { return a[id/64]>>(id%64)&1 == 1 }
+func (a allowed) Mask() []uint64       { return a }
+func (a allowed) Forced() []int32      { return nil }

@@ -19,7 +19,8 @@ type textChoice struct {
 	Text         string        `json:"text"`
 	Logprobs     *textLogprobs `json:"logprobs"`
 	FinishReason *string       `json:"finish_reason"`
-	// vLLM's, where the client asks for ids: with the finish reason, all of them
+	// vLLM's, where the client asks for ids. In a stream the first chunk has the prompt's, and each
+	// those of its piece.
 	PromptTokenIDs []int32 `json:"prompt_token_ids,omitempty"`
 	TokenIDs       []int32 `json:"token_ids,omitempty"`
 	// vLLM's: of each token of the prompt, by id; the first has none
@@ -70,6 +71,7 @@ type textState struct {
 	logprobs textLogprobs
 	prompt   []map[string]promptLogprob
 	first    bool // the next logprobs begin with the prompt's first token
+	ids      int  // so many have been sent
 }
 
 func (p *port) readCompletion(o *object) (*request, form, *fault) {
@@ -82,7 +84,7 @@ func (c *textForm) open(a *answer) {
 	for i := range a.dones {
 		c.choices = append(c.choices, &textState{})
 		if c.req.echo && !c.req.turns[i].ScorePrompt {
-			c.piece(i, c.req.prompts[i/c.req.n].shown(), nil)
+			c.piece(i, c.req.prompts[i/c.req.n].shown(), nil, nil)
 		}
 	}
 }
@@ -92,30 +94,32 @@ func (c *textForm) take(choice int, e session.Event) {
 	case session.PromptScored:
 		if c.req.echo {
 			c.choices[choice].first = true
-			c.piece(choice, c.req.prompts[choice/c.req.n].shown(), e.Logprobs)
+			c.piece(choice, c.req.prompts[choice/c.req.n].shown(), e.Logprobs, nil)
 		}
 		if c.req.promptLogprobs {
 			c.choices[choice].prompt = wirePromptLogprobs(c.req.turns[choice].Prompt, e.Logprobs)
 		}
 	case session.Answer:
-		c.piece(choice, e.Text, e.Logprobs)
+		c.piece(choice, e.Text, e.Logprobs, e.Tokens)
 	case session.Done:
 		if c.failureOf(e) == nil {
 			last := textChoice{Index: choice, FinishReason: c.reason(choice)}
-			c.showTokens(&last)
+			if all := c.tokens(choice); len(all) > c.choices[choice].ids {
+				c.showTokens(&last, all[c.choices[choice].ids:])
+			}
 			c.send(last)
 		}
 	}
 }
 
-// piece adds text to a choice.
-func (c *textForm) piece(choice int, text string, logprobs []session.TokenLogprob) {
+// piece adds text to a choice. ids are its tokens, empty for the prompt's.
+func (c *textForm) piece(choice int, text string, logprobs []session.TokenLogprob, ids []int32) {
 	ch := c.choices[choice]
 	var more textLogprobs
 	at := ch.chars
 	for i, l := range logprobs {
 		if i == 0 && ch.first { // nothing is said of the prompt's first token
-			more.Tokens = append(more.Tokens, l.Token)
+			more.Tokens = append(more.Tokens, c.name(l))
 			more.TokenLogprobs = append(more.TokenLogprobs, nil)
 			more.TopLogprobs = append(more.TopLogprobs, nil)
 			more.TextOffset = append(more.TextOffset, at)
@@ -125,10 +129,10 @@ func (c *textForm) piece(choice int, text string, logprobs []session.TokenLogpro
 		logprob := finite(l.Logprob)
 		top := make(map[string]float32, len(l.Top)+1)
 		for _, t := range l.Top[:min(len(l.Top), c.req.turns[choice].Params.Logprobs)] {
-			top[t.Token] = finite(t.Logprob)
+			top[c.name(t)] = finite(t.Logprob)
 		}
-		top[l.Token] = logprob
-		more.Tokens = append(more.Tokens, l.Token)
+		top[c.name(l)] = logprob
+		more.Tokens = append(more.Tokens, c.name(l))
 		more.TokenLogprobs = append(more.TokenLogprobs, &logprob)
 		more.TopLogprobs = append(more.TopLogprobs, top)
 		more.TextOffset = append(more.TextOffset, at)
@@ -145,15 +149,30 @@ func (c *textForm) piece(choice int, text string, logprobs []session.TokenLogpro
 	if c.req.logprobs && len(logprobs) > 0 {
 		piece.Logprobs = &more
 	}
+	c.showTokens(&piece, ids)
 	c.send(piece)
 }
 
-// showTokens adds the ids of prompt and text if the client has asked for them.
-func (c *textForm) showTokens(choice *textChoice) {
-	if c.req.ids {
-		choice.PromptTokenIDs = c.req.turns[choice.Index].Prompt
-		choice.TokenIDs = c.tokens(choice.Index)
+// name is what stands for a token in logprobs.
+func (c *textForm) name(l session.TokenLogprob) string {
+	if c.req.names {
+		return "token_id:" + strconv.Itoa(int(l.ID))
 	}
+	return l.Token
+}
+
+// showTokens adds ids to a choice if the client has asked for them, and those of the prompt before
+// the first ones.
+func (c *textForm) showTokens(choice *textChoice, ids []int32) {
+	if !c.req.ids || len(ids) == 0 {
+		return
+	}
+	sent := &c.choices[choice.Index].ids
+	if *sent == 0 {
+		choice.PromptTokenIDs = c.req.turns[choice.Index].Prompt
+	}
+	*sent += len(ids)
+	choice.TokenIDs = ids
 }
 
 func (c *textForm) beat() { c.beatWith(func(choice int) any { return textChoice{Index: choice} }) }
@@ -174,7 +193,9 @@ func (c *textForm) whole(usage session.Usage) any {
 			choice.Logprobs = &ch.logprobs
 		}
 		choice.PromptLogprobs = ch.prompt
-		c.showTokens(&choice)
+		if c.req.ids {
+			choice.PromptTokenIDs, choice.TokenIDs = c.req.turns[i].Prompt, c.tokens(i)
+		}
 		list = append(list, choice)
 	}
 	return c.completion(list, wireUsage(usage))

@@ -4,6 +4,7 @@ package openai
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/harmony/token"
@@ -24,6 +25,7 @@ type completionRequest struct {
 	echo    bool
 	// vLLM's prompt_logprobs was asked for
 	promptLogprobs bool
+	names          bool // vLLM's: logprobs have token_id:N in place of texts
 }
 
 // textPrompt is one prompt. text is the client's own, "" where it sent ids.
@@ -68,7 +70,9 @@ func parseCompletion(o *object) (*completionRequest, *fault) {
 		params.Logprobs = o.integer("logprobs", 0, sample.MaxTopLogprobs, 0)
 	}
 	turn := session.Request{Params: params, Stop: stops(o), StopTokens: stopTokens(o),
-		Final: r.format.final, MaxTokens: textDefault}
+		Final: r.format.final, MaxTokens: textDefault, Allowed: allowedTokens(o),
+		KeepSpecial: !o.boolean("skip_special_tokens", true)}
+	r.names = o.flag("return_tokens_as_token_ids")
 	turn.ScorePrompt, turn.PromptTop = r.echo && r.logprobs, max(params.Logprobs, 0)
 	if o.has("prompt_logprobs") {
 		n := o.integer("prompt_logprobs", 0, sample.MaxTopLogprobs, 0)
@@ -171,4 +175,25 @@ func (v value) tokenID() int32 {
 		return 0
 	}
 	return int32(id)
+}
+
+// allowedTokens reads vLLM's allowed_token_ids.
+func allowedTokens(o *object) (ids []int32) {
+	if !o.has("allowed_token_ids") {
+		return nil
+	}
+	wrong := func(id int32) bool { return id < 0 || id >= token.VocabSize }
+	// there may be as many as the vocabulary has
+	if json.Unmarshal(o.get("allowed_token_ids").Raw, &ids) == nil && len(ids) > 0 &&
+		!slices.ContainsFunc(ids, wrong) {
+		return ids
+	}
+	ids = nil
+	for _, v := range o.list("allowed_token_ids") {
+		ids = append(ids, v.tokenID())
+	}
+	if len(ids) == 0 {
+		o.c.add(invalid("allowed_token_ids", "allowed_token_ids is empty"))
+	}
+	return ids
 }

@@ -157,7 +157,8 @@ func join(x, y session.Event) (session.Event, bool) {
 	case session.Answer:
 		if y, ok := y.(session.Answer); ok {
 			return session.Answer{Text: x.Text + y.Text,
-				Logprobs: append(x.Logprobs[:len(x.Logprobs):len(x.Logprobs)], y.Logprobs...)}, true
+				Logprobs: append(x.Logprobs[:len(x.Logprobs):len(x.Logprobs)], y.Logprobs...),
+				Tokens:   append(x.Tokens[:len(x.Tokens):len(x.Tokens)], y.Tokens...)}, true
 		}
 	case session.CallArguments:
 		if y, ok := y.(session.CallArguments); ok && x.Index == y.Index {

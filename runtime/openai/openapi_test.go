@@ -66,8 +66,9 @@ func bodyFor(t *testing.T, o operation) map[string]any {
 func right(p parameter) any {
 	named := map[string]any{"messages": nil, "tokens": nil, "items": nil, "prompt": nil,
 		"input": nil, "conversation": nil, "previous_response_id": nil, "model": "gpt-oss:20b",
-		"tools": []any{}, "stop_token_ids": []any{5}, "modalities": []any{"text"},
-		"include": []any{}, "bad_words": []any{"a"}, "guided_choice": []any{"a"},
+		"tools": []any{}, "stop_token_ids": []any{5}, "allowed_token_ids": []any{5},
+		"modalities": []any{"text"},
+		"include":    []any{}, "bad_words": []any{"a"}, "guided_choice": []any{"a"},
 		"guided_regex": "a+", "guided_grammar": `root ::= "a"`, "format": "json", "think": true,
 		"tool_choice": nil, "guided_json": map[string]any{"type": "object"}, "keep_alive": "5m",
 		"metadata": map[string]any{"a": "b"}, "best_of": 1, "raw": false, "background": false,

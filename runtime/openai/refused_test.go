@@ -131,9 +131,52 @@ func TestTokenIDs(t *testing.T) {
 		!reflect.DeepEqual(at(m, "choices", 0, "token_ids"), any(sampled)) {
 		t.Errorf("text: %v", m)
 	}
+	// in a stream each piece has its own, the end what came without a text
+	f.script = func(session.Request) ([]session.Event, error) {
+		return []session.Event{session.Answer{Text: "o", Tokens: []int32{7}},
+			session.Answer{Text: "k", Tokens: []int32{8}}, done(session.FinishStop)}, nil
+	}
+	list = events(t, post(t, srv, textRoute,
+		`{"prompt":[5,6],"return_token_ids":true,"stream":true}`).body)
+	var pieces []any
+	for _, e := range list {
+		if v, ok := at(e.json, "choices", 0, "token_ids").([]any); ok {
+			pieces = append(pieces, v...)
+		}
+	}
+	if !reflect.DeepEqual(pieces, sampled) ||
+		!reflect.DeepEqual(at(list[0].json, "choices", 0, "prompt_token_ids"), any(prompt)) {
+		t.Errorf("stream of text: %v", pieces)
+	}
 	r := post(t, srv, chatRoute, chatWith(`"return_token_ids":false`))
 	if strings.Contains(r.body, "token_ids") {
 		t.Errorf("ids that nobody asked for: %s", r.body)
+	}
+}
+
+// vLLM's way to say which tokens may come, and to see those that are no text.
+func TestTokensOfTexts(t *testing.T) {
+	srv, f := server(t, answers("ok"))
+	body := `{"prompt":[5],"allowed_token_ids":[8,9],"skip_special_tokens":false,"logprobs":1,` +
+		`"return_tokens_as_token_ids":true}`
+	f.script = func(session.Request) ([]session.Event, error) {
+		return []session.Event{session.Answer{Text: "<|call|>", Logprobs: []session.TokenLogprob{
+			{ID: 200012, Token: "<|call|>", Top: []session.TokenLogprob{{ID: 3, Logprob: -2}}}}},
+			done(session.FinishStop)}, nil
+	}
+	m := decode(t, post(t, srv, textRoute, body).body)
+	if q := f.last(t); !reflect.DeepEqual(q.Allowed, []int32{8, 9}) || !q.KeepSpecial {
+		t.Errorf("%+v", q)
+	}
+	if at(m, "choices", 0, "logprobs", "tokens", 0) != "token_id:200012" ||
+		at(m, "choices", 0, "logprobs", "top_logprobs", 0, "token_id:3") != -2. {
+		t.Errorf("%v", m)
+	}
+	for _, bad := range []string{`[]`, `[-1]`, `[201088]`, `7`, `["a"]`} {
+		r := ask(t, "POST", srv.URL+textRoute, `{"prompt":[5],"allowed_token_ids":`+bad+`}`)
+		if r.status != 400 || !strings.Contains(r.body, "allowed_token_ids") {
+			t.Errorf("%s: %d %s", bad, r.status, r.body)
+		}
 	}
 }
 

@@ -1,4 +1,4 @@
-// A model that can start turns: a scheduler on an engine, and a store of what was sampled.
+// A model that can start turns: what generates its tokens, and a store of what was sampled.
 //
 // Package runtime/serve finds the checkpoint, plans the memory and opens the engine. A Model only
 // uses the engine: its caller closes the engine after the Model.
@@ -25,34 +25,56 @@ type Model struct {
 	id      string
 	device  string
 	context int
-	sched   *sched.Scheduler
+	tokens  Generator
 	store   Store
 	gate    Gate
 
-	submit func(context.Context, sched.Request) (tokenStream, error) // tests replace it
+	submit func(context.Context, sched.Request) (TokenStream, error) // tests replace it
+}
+
+// Generator makes tokens: a scheduler on an engine here, or servers elsewhere (package replica). It
+// is safe for concurrent use.
+type Generator interface {
+	// Submit begins a sequence. The error may be *sched.ContextLengthError, *BusyError,
+	// sched.ErrClosed or wrap ErrUnavailable.
+	Submit(ctx context.Context, r sched.Request) (TokenStream, error)
+	Stats() sched.Stats
+	// Close ends the running sequences.
+	Close() error
 }
 
 // New starts a scheduler on an engine.
 func New(eng sched.Engine, o Options) *Model {
+	return Over(scheduler{sched.New(eng, o.Scheduler)}, o)
+}
+
+// Over makes a model of what generates its tokens. Of Options.Scheduler it uses MaxModelLen.
+func Over(tokens Generator, o Options) *Model {
 	m := &Model{id: o.ID, device: o.Device, context: o.Scheduler.MaxModelLen, store: o.Store,
-		gate: NewGate()}
+		tokens: tokens, submit: tokens.Submit, gate: NewGate()}
 	if m.store == nil {
 		m.store = NewStore()
-	}
-	m.sched = sched.New(eng, o.Scheduler)
-	m.submit = func(ctx context.Context, r sched.Request) (tokenStream, error) {
-		r.Cuts = cuts(r.Prompt)
-		st, err := m.sched.Submit(ctx, r)
-		if errors.Is(err, sched.ErrQueueFull) {
-			err = &BusyError{m.sched.RetryAfter()}
-		}
-		return st, err
 	}
 	return m
 }
 
+// scheduler is a Generator.
+type scheduler struct{ *sched.Scheduler }
+
+func (s scheduler) Submit(ctx context.Context, r sched.Request) (TokenStream, error) {
+	r.Cuts = cuts(r.Prompt)
+	st, err := s.Scheduler.Submit(ctx, r)
+	if errors.Is(err, sched.ErrQueueFull) {
+		err = &BusyError{s.RetryAfter()}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return st, nil
+}
+
 // Close ends the running turns. The engine stays open.
-func (m *Model) Close() error { return m.sched.Close() }
+func (m *Model) Close() error { return m.tokens.Close() }
 
 // ID is the catalogue's name, or the folder's.
 func (m *Model) ID() string { return m.id }
@@ -64,4 +86,4 @@ func (m *Model) Device() string { return m.device }
 func (m *Model) ContextLength() int { return m.context }
 
 // Stats are the scheduler's counters.
-func (m *Model) Stats() sched.Stats { return m.sched.Stats() }
+func (m *Model) Stats() sched.Stats { return m.tokens.Stats() }

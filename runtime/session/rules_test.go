@@ -33,7 +33,7 @@ func submitted(t *testing.T, r Request) (sched.Request, error) {
 	t.Helper()
 	m, s := scripted("<|channel|>final<|message|>x<|return|>")
 	var got sched.Request
-	m.submit = func(ctx context.Context, q sched.Request) (tokenStream, error) {
+	m.submit = func(ctx context.Context, q sched.Request) (TokenStream, error) {
 		got = q
 		return s.submit(ctx, q)
 	}

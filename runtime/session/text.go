@@ -1,9 +1,11 @@
 // Turns without a conversation: a prompt of tokens is continued as text. Nothing is rendered, only
-// Request.Final is enforced, and the tokens are not read as Harmony.
+// Request.Final or Request.Allowed is enforced, and the tokens are not read as Harmony.
 
 package session
 
 import (
+	"slices"
+
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/runtime/grammar"
 	"github.com/ossrun/ossrun/runtime/sched"
@@ -16,8 +18,13 @@ func (t *turn) continueText() error {
 	if t.req.PromptOnly {
 		r.MaxTokens = 1 // which nobody sees
 	}
-	if t.req.Final != nil {
+	switch {
+	case t.req.Final != nil && t.req.Allowed != nil:
+		return &RequestError{"allowed", "a form and a list of allowed tokens cannot both be held"}
+	case t.req.Final != nil:
 		r.Constraint = grammar.NewText(t.req.Final)
+	case t.req.Allowed != nil:
+		r.Constraint = grammar.NewAllowed(t.req.Allowed)
 	}
 	stream, err := t.model.submit(t.ctx, r)
 	if err != nil {
@@ -27,7 +34,7 @@ func (t *turn) continueText() error {
 	return nil
 }
 
-// acceptText adds one token to the text. Special tokens have no text.
+// acceptText adds one token to the text.
 func (t *turn) acceptText(tok sched.Token) {
 	if t.req.PromptOnly {
 		return
@@ -37,14 +44,21 @@ func (t *turn) acceptText(tok sched.Token) {
 	if t.stopToken(tok.ID) {
 		return
 	}
-	if tok.ID < token.StartOfText {
-		if t.req.Params.Logprobs >= 0 {
-			t.waiting = append(t.waiting, t.logprob(tok))
-		}
-		shown, met := t.stop.Push(t.decoder.Push(tok.ID))
-		t.emitAnswer(shown)
-		t.stopAt(met)
+	text := ""
+	switch name, special := token.Get().Special(tok.ID); {
+	case tok.ID < token.StartOfText:
+		text = t.decoder.Push(tok.ID)
+	case t.req.KeepSpecial && special && !slices.Contains(t.stopTokens(), tok.ID):
+		text = t.decoder.Flush() + name
+	default:
+		return
 	}
+	if t.req.Params.Logprobs >= 0 {
+		t.waiting = append(t.waiting, t.logprob(tok))
+	}
+	shown, met := t.stop.Push(text)
+	t.emitAnswer(shown)
+	t.stopAt(met)
 }
 
 // endText ends the turn when the stream has no more tokens.

@@ -29,7 +29,7 @@ type turn struct {
 	leave  context.CancelFunc // ends the stream, and nothing else
 	model  *Model
 	req    Request
-	stream tokenStream
+	stream TokenStream
 	reader *harmony.Reader
 	stop   *sample.StopMatcher
 	rules  grammar.TurnRules
@@ -47,6 +47,7 @@ type turn struct {
 	decoder  token.StreamDecoder // of a text without a conversation
 
 	waiting  []TokenLogprob // logprobs of answer tokens whose text is held back
+	given    int            // how many tokens have come with pieces of a text
 	segments []segment
 	usage    Usage
 	result   Result
@@ -65,8 +66,9 @@ var (
 	})
 )
 
-// tokenStream is what a turn needs of *sched.Stream.
-type tokenStream interface {
+// TokenStream is the tokens of one sequence, read by one goroutine: a *sched.Stream, or another's
+// with the same methods.
+type TokenStream interface {
 	Next(ctx context.Context) (sched.Token, bool)
 	Finish() Finish
 	Err() error
@@ -310,6 +312,10 @@ func (t *turn) emitAnswer(text string) {
 		return
 	}
 	t.result.Answer += text
-	t.pending = append(t.pending, Answer{Text: text, Logprobs: t.waiting})
+	a := Answer{Text: text, Logprobs: t.waiting}
+	if t.req.Prompt != nil {
+		a.Tokens, t.given = t.tokens[t.given:], len(t.tokens)
+	}
+	t.pending = append(t.pending, a)
 	t.waiting = nil
 }

@@ -28,7 +28,7 @@ type scriptStream struct {
 	err    error
 }
 
-func (s *script) submit(ctx context.Context, r sched.Request) (tokenStream, error) {
+func (s *script) submit(ctx context.Context, r sched.Request) (TokenStream, error) {
 	n := len(s.prompts)
 	forced := forcedBy(r)
 	s.prompts, s.forced = append(s.prompts, r.Prompt), append(s.forced, forced)
@@ -156,7 +156,7 @@ func TestAnswerIsRememberedTokenForToken(t *testing.T) {
 		"<|channel|>final<|message|>Fine.<|return|>")
 	odd := append(append(append(encode("<|channel|>final<|message|>"), token.Get().Encode(nil,
 		"Hel")...), token.Get().Encode(nil, "lo")...), token.Return)
-	m.submit = func(ctx context.Context, r sched.Request) (tokenStream, error) {
+	m.submit = func(ctx context.Context, r sched.Request) (TokenStream, error) {
 		if len(s.prompts) == 0 {
 			s.prompts, s.forced = append(s.prompts, r.Prompt), append(s.forced, nil)
 			return &scriptStream{ctx: ctx, ids: odd, finish: sched.FinishStop}, nil
@@ -379,7 +379,7 @@ func FuzzTurn(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seq []byte) {
 		m, _ := scripted()
 		tries := 0
-		m.submit = func(ctx context.Context, r sched.Request) (tokenStream, error) {
+		m.submit = func(ctx context.Context, r sched.Request) (TokenStream, error) {
 			tries++
 			out := append([]int32{}, forcedBy(r)...)
 			for _, b := range seq {

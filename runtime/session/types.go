@@ -57,9 +57,13 @@ type Request struct {
 	Python       bool                      // offer the built-in python tool
 	Browser      bool                      // offer the built-in browser tool
 
-	// Prompt, if not nil, is continued as text, without a conversation. Then only Final, Params,
-	// MaxTokens and Stop are used, and all text comes as Answer.
+	// Prompt, if not nil, is continued as text, without a conversation. Then only Final, Allowed,
+	// KeepSpecial, Params, MaxTokens and Stop are used, and all text comes as Answer.
 	Prompt []int32
+	// Allowed are the only tokens that may come; nil: all. KeepSpecial leaves the names of special
+	// tokens in the text, but for the one that ends it.
+	Allowed     []int32
+	KeepSpecial bool
 
 	// The grammar allows only legal messages that call offered tools (package grammar). These
 	// fields restrict it further:
@@ -115,6 +119,7 @@ type Commentary struct{ Text string }
 type Answer struct {
 	Text     string
 	Logprobs []TokenLogprob
+	Tokens   []int32 `json:",omitempty"` // where Prompt is continued: the ids since the piece before
 }
 
 // TokenLogprob is one sampled token with its logprob and the most probable alternatives.
