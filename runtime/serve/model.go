@@ -24,9 +24,9 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// demoContext is the demo's longest context: it was trained on short conversations, and more would
-// only cost memory.
-const demoContext = 8192
+// demoContext is the demo's longest context. It was trained on short conversations, but a coding
+// agent begins with 10,000 to 20,000 tokens; more would only cost memory.
+const demoContext = 32768
 
 // swapContext is the least context, in tokens, for which a model is loaded beside another one:
 // agents can work with it. Where there is room for less, the other model is unloaded.
@@ -142,12 +142,7 @@ func (m *Models) load(found checkpoint.Found, others []loadedModel) (_ *Model, e
 	model.reopen = func(failed engine.Backend) (engine.Backend, error) {
 		return m.reopen(failed, spec, s)
 	}
-	model.damaged = func(err error) {
-		select {
-		case m.damaged <- err:
-		default: // told already
-		}
-	}
+	model.damaged = m.tellDamaged
 	err = model.start(ctx, found, s, r, m.kept, m.options.Progress)
 	switch {
 	// alone it may fit; if it does not, that error is the one to be told

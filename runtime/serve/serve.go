@@ -39,7 +39,8 @@ type Models struct {
 	kept    *kept
 	first   checkpoint.Found // answers where a client names no model
 
-	damaged chan error // see Damaged
+	damaged   chan error // see Damaged
+	elsewhere *Elsewhere // nil: models are loaded here
 
 	mu sync.Mutex
 	// was opened to look at the machine and waits for the first load
@@ -71,7 +72,7 @@ func (m *Models) Settled() Settled { return m.settled }
 func (m *Models) Backend() engine.Backend { return m.spare }
 
 // OnGPU tells whether that is a GPU.
-func (m *Models) OnGPU() bool { return onGPU(m.spare) }
+func (m *Models) OnGPU() bool { return m.spare != nil && onGPU(m.spare) }
 
 // Find finds the model of the options: the best that is here and fits where none is named, what
 // absent says where there is none.
@@ -138,6 +139,10 @@ func (m *Models) Lines() []string {
 	if !ok {
 		return nil
 	}
+	if m.elsewhere != nil {
+		return append([]string{"tokens come from " + strings.Join(m.elsewhere.Servers.URLs, ", ")},
+			m.kept.lines()...)
+	}
 	return append(model.Plan().Lines(), m.kept.lines()...)
 }
 
@@ -145,8 +150,8 @@ func (m *Models) Lines() []string {
 // It returns how many turns it had to end. Close must follow.
 func (m *Models) Drain(ctx context.Context) (cut int, err error) { return m.loaded.drain(ctx) }
 
-// Damaged yields a *ModelError when the files of a loaded model became shorter than they were. Its
-// turns have failed, and the process should end.
+// Damaged yields a *ModelError when the files of a loaded model became shorter than they were, or
+// the servers behind it ended. Its turns have failed, and the process should end.
 func (m *Models) Damaged() <-chan error { return m.damaged }
 
 // Close ends everything at once. lost says what could not be kept for the next start.
@@ -175,7 +180,13 @@ func (m *Models) loadKey(key string, others []loadedModel) (loadedModel, error) 
 	m.mu.Lock()
 	found := m.found[key]
 	m.mu.Unlock()
-	model, err := m.load(found, others)
+	var model *Model
+	var err error
+	if m.elsewhere != nil {
+		model, err = m.loadElsewhere(found)
+	} else {
+		model, err = m.load(found, others)
+	}
 	if errors.Is(err, errNoRoom) {
 		return nil, err
 	}
@@ -202,11 +213,17 @@ func (m *Models) names(f checkpoint.Found) []string {
 	return append([]string{f.Name}, slices.Compact(aliases)...)
 }
 
+// alone tells that no other model than the first is served.
+func (m *Models) alone() bool { return m.elsewhere != nil || len(m.options.ServedNames) > 0 }
+
 // all are the first model and the catalogue's others that are here.
 func (m *Models) all() []checkpoint.Found {
 	list := []checkpoint.Found{m.first}
+	if m.alone() {
+		return list
+	}
 	cached, err := checkpoint.Cached()
-	if err != nil || len(m.options.ServedNames) > 0 {
+	if err != nil {
 		return list // a cache that cannot be read has nothing to offer
 	}
 	for _, f := range cached {
@@ -233,7 +250,7 @@ func (m *Models) Get(_ context.Context, name string) (session.Runner, error) {
 		return m.First(), nil
 	}
 	e, ok := models.Lookup(name)
-	if !ok || len(m.options.ServedNames) > 0 {
+	if !ok || m.alone() {
 		return nil, fmt.Errorf("%w %q", session.ErrUnknownModel, name)
 	}
 	found, err := checkpoint.Resolve(e.ID)

@@ -28,6 +28,7 @@ type Request struct {
 	Platform string // linux/amd64 or linux/aarch64
 	Host     string // "": 127.0.0.1, as vLLM
 	Port     int    // 0: 8000
+	Behind   bool   // another port of this machine is in front: no other machine gets in
 
 	Firmware   int     // of AMD's MEC; 0: unknown
 	Memory     float64 // --gpu-memory-utilization that was asked for; 0: none

@@ -178,7 +178,7 @@ func (p *planner) lengths() {
 
 func (p *planner) address() {
 	host := p.r.Host
-	if p.r.Launch == "docker" && host == "" {
+	if p.r.Launch == "docker" && (host == "" || p.r.Behind) {
 		host = "0.0.0.0" // inside the container
 	}
 	if host != "" {
@@ -240,8 +240,10 @@ func (p *planner) docker() {
 		for _, e := range p.Env {
 			add(`--env "`+e.Text+`"`, e.Why, e.Place)
 		}
-		add(fmt.Sprintf("-p %d:%d", p.r.Port, p.r.Port), "the port", placeBenchmarks)
-		add("--net host", "the host's own network", placeBenchmarks)
+		add(p.published(), "the port", placeBenchmarks)
+		if !p.r.Behind {
+			add("--net host", "the host's own network", placeBenchmarks)
+		}
 		add("--ipc=host", "shared memory between vLLM's processes", placeBenchmarks)
 		add("--rm", "nothing is left of the container", placeBenchmarks)
 		add("--name vllm", "to stop it by", placeBenchmarks)
@@ -273,6 +275,14 @@ func (p *planner) docker() {
 		add("-v "+p.r.Vocabulary+":"+p.r.Vocabulary, "the vocabulary", placeTrouble)
 	}
 	add("--ipc=host", "shared memory between vLLM's processes", placeContainer)
-	add(fmt.Sprintf("-p %d:%d", p.r.Port, p.r.Port), "the port", placeQuickstart)
+	add(p.published(), "the port", placeQuickstart)
 	add("--rm", "nothing is left of the container", placeContainer)
+}
+
+// published is docker's argument that lets this machine, or all others too, reach the port.
+func (p *planner) published() string {
+	if p.r.Behind {
+		return fmt.Sprintf("-p 127.0.0.1:%d:%d", p.r.Port, p.r.Port)
+	}
+	return fmt.Sprintf("-p %d:%d", p.r.Port, p.r.Port)
 }

@@ -80,6 +80,7 @@ type serveVerb struct {
 	maxReasoning  int
 	allowLoops    bool
 	vllm          vllmSettings
+	notes         []string // on what was asked for and is done otherwise
 }
 
 func (v *serveVerb) flags() []cli.Flag {
@@ -190,22 +191,17 @@ func (v *serveVerb) run() error {
 	if err := modelArgument(c); err != nil {
 		return err
 	}
+	var elsewhere *serve.Elsewhere
 	if v.engine == "vllm" {
-		return v.runVLLM()
-	}
-	if o.Preset != "" && !slices.Contains(serve.Presets, o.Preset) {
-		return fail(exitUsage, "--preset must be latency, balanced or throughput, not %q", o.Preset)
-	}
-	if err := v.vllm.unused(c); err != nil {
+		e, shown, err := v.elsewhere()
+		if err != nil || shown {
+			return err
+		}
+		elsewhere = e
+	} else if err := v.native(); err != nil {
 		return err
 	}
-	notes, err := vllmNotes(c)
-	if err != nil {
-		return err
-	}
-	if err := v.prefixCachingFlags(); err != nil {
-		return err
-	}
+	var err error
 	if v.apiKey, err = v.key(); err != nil {
 		return err
 	}
@@ -215,8 +211,11 @@ func (v *serveVerb) run() error {
 	}
 	o.ServedNames = listOf(v.servedNames)
 	o.Keep.RememberOnDisk = !c.Bool("no-remember-on-disk")
-	m, err := openModels(c.Context, c, t, o)
-	if err != nil {
+	var m *serve.Models
+	if elsewhere != nil {
+		o.Notify = notify(t)
+		m = serve.Over(c.Context, *o, *elsewhere)
+	} else if m, err = openModels(c.Context, c, t, o); err != nil {
 		return err
 	}
 	closeAll := func(err error) error {
@@ -230,7 +229,7 @@ func (v *serveVerb) run() error {
 	if c.Bool("print-config") {
 		return closeAll(printSettled(t.Out, c, o, m))
 	}
-	for _, n := range append(notes, m.Settled().Notes...) {
+	for _, n := range append(v.notes, m.Settled().Notes...) {
 		o.Notify(n)
 	}
 	listener, err := v.listen()
@@ -238,17 +237,33 @@ func (v *serveVerb) run() error {
 		return closeAll(err)
 	}
 	defer listener.Close()
-	found, err := m.Find(absentModel(c, t, m, false))
-	if err != nil {
-		return closeAll(err)
+	if elsewhere == nil {
+		found, err := m.Find(absentModel(c, t, m, false))
+		if err != nil {
+			return closeAll(err)
+		}
+		m.Choose(found)
 	}
-	m.Choose(found)
 	given, err := v.openTools(m, listener)
 	if err != nil {
 		return closeAll(err)
 	}
 	err = newServer(v, m, listener, secure, given).run(c.Context)
 	return closeAll(errors.Join(err, given.Close()))
+}
+
+// native checks what only this program's own engine looks at.
+func (v *serveVerb) native() (err error) {
+	if p := v.options.Preset; p != "" && !slices.Contains(serve.Presets, p) {
+		return fail(exitUsage, "--preset must be latency, balanced or throughput, not %q", p)
+	}
+	if err := v.vllm.unused(v.c); err != nil {
+		return err
+	}
+	if v.notes, err = vllmNotes(v.c); err != nil {
+		return err
+	}
+	return v.prefixCachingFlags()
 }
 
 // openTools opens what requests may name. Without a flag that is what this machine has, and nothing

@@ -1,10 +1,15 @@
-// `ossrun serve --engine vllm`: a plan for vLLM by the recipes for this hardware, printed or run.
+// `ossrun serve --engine vllm`: a plan for vLLM by the recipes for this hardware, printed or run
+// behind this program's port.
 
 package cli
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -14,6 +19,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/replica"
 	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/vllm"
 )
@@ -25,6 +31,9 @@ type vllmSettings struct {
 	request vllm.Request
 	dryRun  bool
 	print   string
+
+	upstream      []string
+	upstreamModel string
 }
 
 func (s *vllmSettings) flags() []cli.Flag {
@@ -48,6 +57,14 @@ func (s *vllmSettings) flags() []cli.Flag {
 		atLeast(&r.Output, "output-len", 1, groupVLLM, "answers have at most `N` tokens"),
 		atLeast(&r.Concurrency, "concurrency", 1, groupVLLM, "clients send `N` requests at once"),
 		atLeast(&r.Nodes, "nodes", 1, groupVLLM, "spread the model over `N` machines, by Ray"),
+		&cli.StringSliceFlag{Name: "upstream", Category: groupVLLM, Usage: "answer through the " +
+			"server at `URL` that runs already, vLLM's or one like it, and start none; several " +
+			"share the load (repeat the flag)", Action: func(_ *cli.Context, list []string) error {
+			s.upstream = list
+			return nil
+		}},
+		text(&s.upstreamModel, "upstream-model", groupVLLM, "what those servers call the model "+
+			"(default: the first that each lists)"),
 	}
 }
 
@@ -61,17 +78,30 @@ func (s *vllmSettings) unused(c *cli.Context) error {
 	return nil
 }
 
-// runVLLM plans vLLM, and prints the plan or runs it.
-func (v *serveVerb) runVLLM() error {
+// elsewhere is the model behind --engine vllm: of servers that run already, or of vLLM by the
+// recipes for this hardware. shown tells that the plan was only to be printed, and was.
+func (v *serveVerb) elsewhere() (e *serve.Elsewhere, shown bool, err error) {
 	s, c := &v.vllm, v.c
 	r := &s.request
-	r.Model = vllmModel(cmp.Or(v.options.Model, "20b"))
+	name := cmp.Or(v.options.Model, "20b")
+	r.Model = vllmModel(name)
+	e = &serve.Elsewhere{Name: name}
+	show := s.dryRun || c.IsSet("print")
+	if len(s.upstream) > 0 {
+		if show {
+			return nil, false, fail(exitUsage, "--upstream starts nothing, so there is no plan "+
+				"to print")
+		}
+		e.Servers = replica.Options{URLs: s.upstream, Key: os.Getenv("OSSRUN_UPSTREAM_KEY"),
+			Model: s.upstreamModel}
+		return e, false, nil
+	}
 	r.Preset, r.Port = v.options.Preset, v.port
 	if c.IsSet("tensor-parallel-size") {
 		n, err := strconv.Atoi(c.String("tensor-parallel-size"))
 		if err != nil || n < 1 {
-			return fail(exitUsage, "--tensor-parallel-size must be a number from 1 up, not %q",
-				c.String("tensor-parallel-size"))
+			return nil, false, fail(exitUsage, "--tensor-parallel-size must be a number from 1 "+
+				"up, not %q", c.String("tensor-parallel-size"))
 		}
 		r.TensorParallel = n
 	}
@@ -89,36 +119,88 @@ func (v *serveVerb) runVLLM() error {
 		gpu, firmware := serve.Hardware(c.Context)
 		name, known := vllm.Recognise(gpu)
 		if !known {
-			return fail(exitUsage, "no GPU with a recipe is found here (%s): --hardware names one "+
-				"of %s", cmp.Or(gpu, "none"), strings.Join(vllm.Hardware(), ", "))
+			return nil, false, fail(exitUsage, "no GPU with a recipe is found here (%s): "+
+				"--hardware names one of %s", cmp.Or(gpu, "none"),
+				strings.Join(vllm.Hardware(), ", "))
 		}
 		r.Hardware, r.Firmware = name, firmware
 	}
-	show := s.dryRun || c.IsSet("print")
 	folder := filepath.Join(xdg.CacheHome, "ossrun", "vllm")
 	r.Vocabulary = folder
+	if !show { // this program's port is in front
+		r.Behind = true
+		if r.Host, r.Port, err = freePort(); err != nil {
+			return nil, false, err
+		}
+	} else if v.apiKey != "" {
+		r.Extra = append(r.Extra, "--api-key "+shellWord(v.apiKey))
+	}
 	p, err := vllm.Make(*r)
 	if err != nil {
-		return fail(exitUsage, "%s", err)
+		return nil, false, fail(exitUsage, "%s", err)
 	}
 	if show {
-		return s.show(v.t, p, v.port)
+		return nil, true, s.show(v.t, p, v.port)
 	}
+	e.Servers.URLs = []string{fmt.Sprintf("http://%s:%d", r.Host, r.Port)}
+	e.Start = func(ctx context.Context, ended func(error)) (func() error, error) {
+		return v.startVLLM(ctx, p, folder, ended)
+	}
+	return e, false, nil
+}
+
+// freePort is a port of this machine that nobody listens at.
+func freePort() (host string, port int, err error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", 0, fmt.Errorf("find a free port for vLLM: %w", err)
+	}
+	return "127.0.0.1", l.Addr().(*net.TCPAddr).Port, l.Close()
+}
+
+// startVLLM starts vLLM and waits until it can be asked.
+func (v *serveVerb) startVLLM(ctx context.Context, p vllm.Plan, folder string,
+	ended func(error)) (stop func() error, err error) {
 	if err := vllm.WriteVocabulary(folder); err != nil {
-		return err
+		return nil, err
 	}
-	fmt.Fprintf(v.t.Err, "vLLM is started: %s\n", p.Command())
+	fmt.Fprintf(v.t.Err, "ossrun: vLLM is started: %s\n", p.Command())
 	for _, w := range p.Warnings {
-		fmt.Fprintf(v.t.Err, "%s: %s\n", w.Text, w.Why)
+		fmt.Fprintf(v.t.Err, "ossrun: %s: %s\n", w.Text, w.Why)
 	}
-	return vllm.Run(c.Context, p, folder, vllm.Watcher{Log: v.t.Err,
-		Ready: func() {
-			fmt.Fprintf(v.t.Out, "vLLM listens on http://%s:%d/v1\n", cmp.Or(r.Host, "127.0.0.1"),
-				r.Port)
-		},
-		Trouble: func(t vllm.Trouble) {
-			fmt.Fprintf(v.t.Err, "known trouble: %s; %s (%s)\n", t.Name, t.Cure, t.Place)
-		}})
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ready, over := make(chan struct{}), make(chan error, 1)
+	go func() {
+		err := vllm.Run(ctx, p, folder, vllm.Watcher{Log: v.t.Err, Ready: func() { close(ready) },
+			Trouble: func(t vllm.Trouble) {
+				fmt.Fprintf(v.t.Err, "ossrun: known trouble: %s; %s (%s)\n", t.Name, t.Cure,
+					t.Place)
+			}})
+		if ctx.Err() == nil {
+			if err == nil {
+				err = errors.New("vLLM ended")
+			}
+			select {
+			case <-ready:
+				ended(err)
+			default:
+			}
+		}
+		over <- err
+	}()
+	stop = func() error {
+		cancel()
+		return <-over
+	}
+	select {
+	case <-ready:
+		return stop, nil
+	case err := <-over:
+		cancel()
+		return nil, err
+	case <-v.c.Context.Done():
+		return nil, errors.Join(v.c.Context.Err(), stop())
+	}
 }
 
 func (s *vllmSettings) show(t Terminal, p vllm.Plan, port int) error {
@@ -176,6 +258,7 @@ var ours = map[string]bool{
 	"gpu-memory-utilization": true, "max-num-seqs": true, "dry-run": true, "print": true,
 	"hardware": true, "launch": true, "speculative": true, "vllm-version": true, "platform": true,
 	"input-len": true, "output-len": true, "concurrency": true, "nodes": true,
+	"upstream": true, "upstream-model": true, "api-key": true,
 	"api-key-file": true, "allowed-hosts": true, "max-body": true, "log-level": true,
 	"log-format": true, "log-prompts": true, "ignore-images": true,
 }

@@ -1,0 +1,328 @@
+// Package replica generates tokens on other servers, which take token ids and give token ids:
+// vLLM's /v1/completions does, and ours. To a session it is what a scheduler is, so the port,
+// Harmony, the tools and the store in front are this program's.
+//
+// What must stay true: no token reaches the reader that the request's grammar forbids; a request
+// goes to the server that has computed its beginning, where that one is up and not far busier than
+// the others; a server that fails is taken out until it answers again, and what it was doing goes
+// on where it was on another one.
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/runtime/endpoint"
+	"github.com/ossrun/ossrun/runtime/sched"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// Options say which servers.
+type Options struct {
+	URLs    []string // of their ports
+	Key     string
+	Model   string        // what they call it; "": the first that each lists
+	Context int           // tokens; 0: what they say, the least of them
+	Check   time.Duration // between two looks at a server; 0: two seconds
+	Notify  func(string)  // told which server fails and which is back; nil: nobody
+}
+
+// Pool is the servers of one model. It is safe for concurrent use.
+type Pool struct {
+	o       Options
+	list    []*server
+	context int
+	stop    context.CancelFunc
+	looking sync.WaitGroup
+
+	mu     sync.Mutex
+	known  affinity
+	turn   int // where the search for the least busy one begins
+	closed bool
+	counts sched.Counts
+}
+
+// server is one of them.
+type server struct {
+	client *endpoint.Client
+
+	// under Pool.mu
+	model   string
+	context int
+	asLogs  bool // its ids come as the names of logprobs: vLLM before 0.10.2
+	up      bool
+	running int
+}
+
+const (
+	defaultCheck = 2 * time.Second
+	// lookTime bounds one look at a server.
+	lookTime = 10 * time.Second
+	// mostTokens is assumed where no server says how long its context is: the model's own.
+	mostTokens = 131072
+)
+
+// Open looks at every server. Those that do not answer are looked at again later; one must.
+func Open(ctx context.Context, o Options) (*Pool, error) {
+	if o.Notify == nil {
+		o.Notify = func(string) {}
+	}
+	if o.Check == 0 {
+		o.Check = defaultCheck
+	}
+	p := &Pool{o: o, known: newAffinity()}
+	for _, url := range o.URLs {
+		client, err := endpoint.New(url, o.Key)
+		if err != nil {
+			return nil, err
+		}
+		p.list = append(p.list, &server{client: client})
+	}
+	failed := make([]error, len(p.list))
+	var looks sync.WaitGroup
+	for i, s := range p.list {
+		looks.Go(func() { failed[i] = p.look(ctx, s) })
+	}
+	looks.Wait()
+	if p.up() == 0 {
+		p.closeClients()
+		return nil, fmt.Errorf("no server can be used: %w", errors.Join(failed...))
+	}
+	for i, err := range failed {
+		if err != nil {
+			o.Notify(fmt.Sprintf("%s is not used yet: %s", p.list[i].client.Root(), err))
+		}
+	}
+	p.context = o.Context
+	if p.context == 0 {
+		p.context = mostTokens
+		for _, s := range p.list {
+			if s.context > 0 {
+				p.context = min(p.context, s.context)
+			}
+		}
+	}
+	ctx, p.stop = context.WithCancel(context.WithoutCancel(ctx))
+	for _, s := range p.list {
+		p.looking.Go(func() { p.watch(ctx, s) })
+	}
+	return p, nil
+}
+
+// Context is how many tokens a prompt and its answer may have together.
+func (p *Pool) Context() int { return p.context }
+
+// Servers is how many there are, and how many of them answer.
+func (p *Pool) Servers() (all, up int) { return len(p.list), p.up() }
+
+// Close ends the running requests.
+func (p *Pool) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.stop()
+	p.looking.Wait()
+	p.closeClients()
+	return nil
+}
+
+func (p *Pool) closeClients() {
+	for _, s := range p.list {
+		s.client.Close()
+	}
+}
+
+// Stats counts what went through this process.
+func (p *Pool) Stats() sched.Stats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	st := sched.Stats{Counts: p.counts}
+	for _, s := range p.list {
+		st.Running += s.running
+	}
+	return st
+}
+
+func (p *Pool) up() (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.list {
+		if s.up {
+			n++
+		}
+	}
+	return n
+}
+
+// look asks a server for its model and for one token, and takes it in if it gives token ids.
+func (p *Pool) look(ctx context.Context, s *server) error {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	var listed struct {
+		Data []struct {
+			ID  string
+			Max int `json:"max_model_len"`
+		}
+	}
+	if err := s.client.Call(ctx, "GET", "/v1/models", nil, &listed); err != nil {
+		return err
+	}
+	model, length := "", 0
+	var names []string
+	for _, m := range listed.Data {
+		names = append(names, m.ID)
+		if model == "" && (p.o.Model == "" || strings.EqualFold(m.ID, p.o.Model)) {
+			model, length = m.ID, m.Max
+		}
+	}
+	if model == "" {
+		return fmt.Errorf("%s has no model %q, but %s", s.client.Root(), p.o.Model,
+			strings.Join(names, ", "))
+	}
+	asLogs := false
+	body := map[string]any{"model": model, "prompt": []int32{token.Start}, "max_tokens": 1,
+		"temperature": 0, "return_token_ids": true, "return_tokens_as_token_ids": true,
+		"logprobs": 0, "skip_special_tokens": false}
+	var answer struct{ Choices []choice }
+	if err := s.client.Call(ctx, "POST", "/v1/completions", body, &answer); err != nil {
+		return err
+	}
+	if len(answer.Choices) != 1 {
+		return fmt.Errorf("%s gives %d answers to one prompt", s.client.Root(),
+			len(answer.Choices))
+	}
+	if len(answer.Choices[0].TokenIDs) == 0 {
+		if ids, err := answer.Choices[0].named(); err != nil || len(ids) == 0 {
+			return fmt.Errorf("%s gives no token ids, neither by return_token_ids (vLLM from "+
+				"0.10.2) nor by return_tokens_as_token_ids", s.client.Root())
+		}
+		asLogs = true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.model, s.context, s.asLogs, s.up = model, length, asLogs, true
+	return nil
+}
+
+// watch looks at a server from time to time.
+func (p *Pool) watch(ctx context.Context, s *server) {
+	clock := time.NewTicker(p.o.Check)
+	defer clock.Stop()
+	for {
+		select {
+		case <-clock.C:
+		case <-ctx.Done():
+			return
+		}
+		p.mu.Lock()
+		up := s.up
+		p.mu.Unlock()
+		if !up {
+			if p.look(ctx, s) == nil {
+				p.o.Notify(s.client.Root() + " answers again")
+			}
+			continue
+		}
+		if err := p.healthy(ctx, s); err != nil && ctx.Err() == nil {
+			p.failed(s, err)
+		}
+	}
+}
+
+// healthy asks as vLLM is asked. A port without the route is one that answers.
+func (p *Pool) healthy(ctx context.Context, s *server) error {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	err := s.client.Call(ctx, "GET", "/health", nil, nil)
+	var refused *endpoint.Error
+	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
+		return nil
+	}
+	return err
+}
+
+// failed takes a server out.
+func (p *Pool) failed(s *server, why error) {
+	p.mu.Lock()
+	was := s.up
+	s.up = false
+	p.known.forget(s)
+	p.mu.Unlock()
+	if was {
+		p.o.Notify(fmt.Sprintf("%s is taken out: %s", s.client.Root(), why))
+	}
+}
+
+// busier is by how many requests the server that knows a prompt may be ahead of the least busy one.
+const busier = 8
+
+// choose takes a server for a sequence, until release: the one that knows most of it, or the least
+// busy. not are left out; nil: none is left.
+func (p *Pool) choose(ids []int32, not map[*server]bool) *server {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var least *server
+	for i := range p.list {
+		s := p.list[(p.turn+i)%len(p.list)]
+		if s.up && !not[s] && (least == nil || s.running < least.running) {
+			least = s
+		}
+	}
+	p.turn++
+	if least == nil {
+		return nil
+	}
+	chosen := least
+	if s := p.known.find(ids); s != nil && s.up && !not[s] &&
+		s.running <= 2*least.running+busier {
+		chosen = s
+	}
+	p.known.add(ids, chosen)
+	chosen.running++
+	return chosen
+}
+
+func (p *Pool) release(s *server) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.running--
+}
+
+// Submit begins a sequence. The error is sched.ErrClosed, a *sched.ContextLengthError, a
+// *session.BusyError, one that wraps session.ErrUnavailable, or a server's refusal.
+func (p *Pool) Submit(ctx context.Context, r sched.Request) (session.TokenStream, error) {
+	if len(r.Prompt) == 0 {
+		return nil, errors.New("the prompt is empty")
+	}
+	if err := r.Params.Check(token.VocabSize); err != nil {
+		return nil, err
+	}
+	forced := 0
+	if r.Constraint != nil {
+		forced = len(r.Constraint.Forced())
+	}
+	if asked := len(r.Prompt) + forced + 1; asked > p.context {
+		return nil, &sched.ContextLengthError{Max: p.context, Asked: asked}
+	}
+	p.mu.Lock()
+	closed := p.closed
+	p.mu.Unlock()
+	if closed {
+		return nil, sched.ErrClosed
+	}
+	s := newStream(ctx, p, r)
+	if err := s.begin(); err != nil {
+		s.leave()
+		return nil, err
+	}
+	p.mu.Lock()
+	p.counts.PromptTokens += uint64(len(r.Prompt))
+	p.mu.Unlock()
+	return s, nil
+}

@@ -1,0 +1,485 @@
+package replica
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/grammar"
+	"github.com/ossrun/ossrun/runtime/openai/scripttest"
+	"github.com/ossrun/ossrun/runtime/sample"
+	"github.com/ossrun/ossrun/runtime/sched"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// open is a model over fakes.
+func open(t *testing.T, notes *[]string, fakes ...*fake) (*session.Model, *Pool) {
+	t.Helper()
+	o := Options{Model: "openai/gpt-oss-20b", Check: 10 * time.Millisecond}
+	for _, f := range fakes {
+		o.URLs = append(o.URLs, f.URL)
+	}
+	if notes != nil {
+		var mu sync.Mutex
+		o.Notify = func(text string) {
+			mu.Lock()
+			defer mu.Unlock()
+			*notes = append(*notes, text)
+		}
+	}
+	p, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := session.Over(p, session.Options{ID: "20b",
+		Scheduler: sched.Options{Settings: engine.Settings{MaxModelLen: p.Context()}}})
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return m, p
+}
+
+// say runs a turn to its end.
+func say(t *testing.T, m session.Runner, r session.Request) session.Result {
+	t.Helper()
+	turn, err := m.Start(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, ok := turn.Next(); !ok {
+			return turn.Result()
+		}
+	}
+}
+
+func user(text string) session.Request {
+	r := session.Request{Messages: []session.Message{session.User(text)}, Date: "2026-11-23",
+		Params: sample.Params{Temperature: 1, TopP: 1, Logprobs: -1}}
+	return r
+}
+
+func schemaOf(t *testing.T, text string) *grammar.Grammar {
+	t.Helper()
+	g, err := grammar.Schema([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// outcome is what of a result must not depend on where it was computed.
+func outcome(r session.Result) string {
+	for i := range r.Calls {
+		r.Calls[i].ID = ""
+	}
+	return fmt.Sprintf("%q %q %q %v %v %v %d+%d %v %v", r.Reasoning, r.Commentary, r.Answer, r.Calls,
+		r.Done.Finish, r.Done.StopString, r.Done.Usage.Prompt, r.Done.Usage.Completion, r.Tokens,
+		r.Done.Faults)
+}
+
+var weather = harmony.ToolDescription{Name: "get_weather", Description: "Tells the weather.",
+	Parameters: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"},` +
+		`"days":{"type":"integer"}},"required":["city","days"],"additionalProperties":false}`)}
+
+// requests are turns of all kinds.
+func requests(t *testing.T) map[string]session.Request {
+	long := "[[think " + strings.Repeat("so and so ", 50) + "]] [[say " +
+		strings.Repeat("and on ", 100) + "]]"
+	list := map[string]session.Request{
+		"answer": user("[[say Hello there.]]"), "thought": user("[[think Hm.]] [[say Yes.]]"),
+		"long": user(long), "loop": user("[[loop again ]]"), "NaN": user("[[think a b]] [[fail]]"),
+	}
+	with := func(name, text string, change func(*session.Request)) {
+		r := user(text)
+		change(&r)
+		list[name] = r
+	}
+	offered := func(r *session.Request) { r.Functions = []harmony.ToolDescription{weather} }
+	with("call", `[[think a]] [[call get_weather {"city":"Paris","days":2}]]`, offered)
+	with("bad arguments", `[[call get_weather {"town":"Paris"}]]`, func(r *session.Request) {
+		offered(r)
+		r.Strict = []string{"get_weather"}
+	})
+	with("required", "[[say No.]]", func(r *session.Request) {
+		offered(r)
+		r.ToolChoice = grammar.Required
+	})
+	with("none", `[[call get_weather {"city":"Paris","days":2}]]`, func(r *session.Request) {
+		offered(r)
+		r.ToolChoice = grammar.None
+	})
+	with("form", "[[think Hm.]] [[say Certainly! It is 17.]]", func(r *session.Request) {
+		r.Final = schemaOf(t, `{"type":"object","properties":{"n":{"type":"integer"},"why":`+
+			`{"enum":["because","so"]}},"required":["n","why"],"additionalProperties":false}`)
+	})
+	with("no reasoning", "[[think Hm.]] [[say Yes.]]", func(r *session.Request) {
+		r.MaxReasoning = -1
+	})
+	with("little reasoning", long, func(r *session.Request) { r.MaxReasoning = 20 })
+	with("short", long, func(r *session.Request) { r.MaxTokens = 30 })
+	with("stop", "[[say one two three]]", func(r *session.Request) { r.Stop = []string{" two"} })
+	with("stop token", "[[say one two three]]", func(r *session.Request) {
+		r.StopTokens = []int32{1920} // " two"
+	})
+	with("no end", "[[say one]]", func(r *session.Request) {
+		r.Params.IgnoreEOS, r.MaxTokens = true, 40
+	})
+	with("logprobs", "[[think Hm.]] [[say one two]]", func(r *session.Request) {
+		r.Params.Logprobs = 3
+	})
+	with("text", "", func(r *session.Request) {
+		*r = session.Request{Prompt: []int32{1, 2, 3}, MaxTokens: 12, Params: r.Params}
+	})
+	return list
+}
+
+// A turn over servers is the turn that it would be here, the grammar's part included, with servers
+// of both ways to say ids.
+func TestAsHere(t *testing.T) {
+	here := scripttest.New(0, nil)
+	defer here.Close()
+	fresh, old := newFake(t), newFake(t)
+	old.old = true
+	over, _ := open(t, nil, fresh)
+	overOld, _ := open(t, nil, old)
+	for name, r := range requests(t) {
+		want := say(t, here, r)
+		for kind, m := range map[string]session.Runner{"": over, " (old)": overOld} {
+			got := say(t, m, r)
+			if outcome(got) != outcome(want) {
+				t.Errorf("%s%s:\n%s, here\n%s", name, kind, outcome(got), outcome(want))
+			}
+			if !reflect.DeepEqual(got.Messages, want.Messages) && len(got.Calls) == 0 {
+				t.Errorf("%s%s: %v, here %v", name, kind, got.Messages, want.Messages)
+			}
+			if (got.Done.Err == nil) != (want.Done.Err == nil) {
+				t.Errorf("%s%s: %v, here %v", name, kind, got.Done.Err, want.Done.Err)
+			}
+		}
+	}
+	named, banned := 0, 0
+	for _, q := range fresh.requests() {
+		named += min(len(q.Only), 1)
+		banned += min(len(q.Bias), 1)
+		if q.Max != 1 && len(q.Only)+len(q.Bias) > 0 {
+			t.Errorf("%d tokens are asked for among %d", q.Max, len(q.Only))
+		}
+	}
+	if named == 0 || banned == 0 {
+		t.Errorf("%d places were sampled again among named tokens, %d without some", named, banned)
+	}
+}
+
+// Logprobs come through, of the answer and of the prompt.
+func TestLogprobs(t *testing.T) {
+	for _, old := range []bool{false, true} {
+		f := newFake(t)
+		f.old = old
+		m, _ := open(t, nil, f)
+		r := user("[[say one two]]")
+		r.Params.Logprobs, r.ScorePrompt, r.PromptTop = 2, true, 1
+		turn, err := m.Start(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var scored []session.TokenLogprob
+		var answer []session.TokenLogprob
+		for {
+			e, ok := turn.Next()
+			if !ok {
+				break
+			}
+			switch e := e.(type) {
+			case session.PromptScored:
+				scored = e.Logprobs
+			case session.Answer:
+				answer = append(answer, e.Logprobs...)
+			}
+		}
+		res := turn.Result()
+		if len(scored) != len(res.Prompt) || scored[0].Logprob != 0 || scored[1].Logprob != -3.5 ||
+			len(scored[1].Top) != 1 || scored[1].Top[0].Logprob != -.5 {
+			t.Errorf("of the prompt: %+v", scored[:2])
+		}
+		if len(answer) != 2 || answer[1].Token != " two" || answer[1].Logprob != -.01 ||
+			len(answer[1].Top) != 2 || answer[1].Top[0].ID != answer[1].ID {
+			t.Errorf("of the answer: %+v", answer)
+		}
+	}
+}
+
+// A server that breaks off, sends what is no answer, or fails, is left for another, and the turn
+// goes on behind what it has.
+func TestServersThatBreakOff(t *testing.T) {
+	for name, text := range map[string]string{"cut": "cut", "end": `{"choices":[]}`,
+		"no JSON": "{", "no token": `{"choices":[{"token_ids":[900000]}]}`,
+		"error":   `{"error":{"message":"CUDA"}}`,
+		"aborted": `{"choices":[{"token_ids":[],"finish_reason":"abort"}]}`} {
+		t.Run(name, func(t *testing.T) {
+			bad, good := newFake(t), newFake(t)
+			bad.spoil = func(tokens int) string {
+				if tokens == 7 {
+					return text
+				}
+				return ""
+			}
+			var notes []string
+			m, p := open(t, &notes, bad, good)
+			for range 4 {
+				answer := strings.Repeat("and on ", 40) + "and on"
+				got := say(t, m, user("[[think Well.]] [[say "+answer+"]]"))
+				if got.Answer != answer || got.Done.Finish != session.FinishStop {
+					t.Errorf("%q, %+v", got.Answer, got.Done)
+				}
+			}
+			for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+				if _, up := p.Servers(); up == 2 {
+					break
+				}
+				if time.Now().After(end) {
+					t.Fatal("the server is not taken in again")
+				}
+			}
+			if err := m.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if name == "error" { // it may be the request's own
+				if len(notes) > 0 {
+					t.Error(notes)
+				}
+				return
+			}
+			if all := strings.Join(notes, "\n"); !strings.Contains(all, bad.URL+" is taken out: ") ||
+				!strings.Contains(all, bad.URL+" answers again") || strings.Contains(all, good.URL) {
+				t.Error(all)
+			}
+		})
+	}
+}
+
+// Servers that all fail end a turn with an error, and the next one works when one is back.
+func TestNoServer(t *testing.T) {
+	a, b := newFake(t), newFake(t)
+	m, p := open(t, nil, a, b)
+	for _, f := range []*fake{a, b} {
+		f.set(func() { f.down = true })
+	}
+	for range 3 {
+		if _, err := m.Start(t.Context(), user("[[say Yes.]]")); !errors.Is(err,
+			session.ErrUnavailable) {
+			t.Error(err)
+		}
+	}
+	a.set(func() { a.down = false })
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		if _, up := p.Servers(); up == 1 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the server is not taken in again")
+		}
+	}
+	if got := say(t, m, user("[[say Yes.]]")); got.Answer != "Yes." {
+		t.Errorf("%+v", got)
+	}
+	bad := newFake(t)
+	bad.spoil = func(tokens int) string {
+		if tokens == 2 {
+			return "cut"
+		}
+		return ""
+	}
+	over, _ := open(t, nil, bad)
+	got := say(t, over, user("[[say Yes.]]"))
+	var broken *sched.EngineError
+	if got.Done.Finish != session.FinishError || !errors.As(got.Done.Err, &broken) &&
+		!errors.Is(got.Done.Err, session.ErrUnavailable) {
+		t.Errorf("%+v", got.Done)
+	}
+}
+
+func TestBusy(t *testing.T) {
+	a, b := newFake(t), newFake(t)
+	m, p := open(t, nil, a, b)
+	a.busy = 1
+	if got := say(t, m, user("[[say Yes.]]")); got.Answer != "Yes." {
+		t.Errorf("%+v", got)
+	}
+	a.set(func() { a.busy = 1 })
+	b.set(func() { b.busy = 1 })
+	_, err := m.Start(t.Context(), user("[[say Yes.]]"))
+	var busy *session.BusyError
+	if !errors.As(err, &busy) || busy.After != 7*time.Second {
+		t.Error(err)
+	}
+	if all, up := p.Servers(); all != 2 || up != 2 {
+		t.Errorf("%d of %d are up", up, all)
+	}
+}
+
+func TestTooLong(t *testing.T) {
+	m, p := open(t, nil, newFake(t))
+	if p.Context() != 16384 {
+		t.Error(p.Context())
+	}
+	r := session.Request{Prompt: make([]int32, 16384), MaxTokens: 1,
+		Params: sample.Params{Logprobs: -1}}
+	_, err := m.Start(t.Context(), r)
+	var long *sched.ContextLengthError
+	if !errors.As(err, &long) || long.Max != 16384 || long.Asked != 16385 {
+		t.Error(err)
+	}
+	if err := m.Close(); err != nil {
+		t.Error(err)
+	}
+	r.Prompt = r.Prompt[:5]
+	if _, err := m.Start(t.Context(), r); !errors.Is(err, sched.ErrClosed) {
+		t.Error(err)
+	}
+}
+
+// The turns of a conversation go where its beginning is; other conversations go elsewhere.
+func TestAffinity(t *testing.T) {
+	fakes := []*fake{newFake(t), newFake(t), newFake(t)}
+	m, _ := open(t, nil, fakes...)
+	const talks, turns = 12, 4
+	histories := make([][]session.Message, talks)
+	for turn := range turns {
+		for talk := range histories {
+			h := &histories[talk]
+			*h = append(*h, session.User(fmt.Sprintf("Talk %d. %s [[say %d.]]", talk,
+				strings.Repeat("More words. ", 100), turn)))
+			r := user("")
+			r.Messages = *h
+			r.Instructions = fmt.Sprint("You are in talk ", talk, ".")
+			got := say(t, m, r)
+			*h = append(*h, got.Messages...)
+		}
+	}
+	where := map[string]map[int]int{} // talk -> fake -> turns
+	for i, f := range fakes {
+		n := 0
+		for _, q := range f.requests() {
+			if !q.Stream {
+				continue
+			}
+			n++
+			key := fmt.Sprint(q.Prompt[40:120])
+			if where[key] == nil {
+				where[key] = map[int]int{}
+			}
+			where[key][i]++
+		}
+		if n < turns*talks/6 {
+			t.Errorf("server %d got %d of %d turns", i, n, turns*talks)
+		}
+	}
+	if len(where) != talks {
+		t.Fatalf("%d talks", len(where))
+	}
+	for _, fakes := range where {
+		if len(fakes) != 1 {
+			t.Errorf("the turns of a talk went to %v", fakes)
+		}
+	}
+}
+
+// One of two servers is killed under load: no turn is lost, whether it had begun to stream or not.
+func TestKilledUnderLoad(t *testing.T) {
+	killed, other := newFake(t), newFake(t)
+	m, _ := open(t, nil, killed, other)
+	var turns sync.WaitGroup
+	for i := range 64 {
+		turns.Go(func() {
+			for round := range 3 {
+				text := fmt.Sprintf("%d %d %s", i, round, strings.Repeat("and on ", 100)+".")
+				turn, err := m.Start(t.Context(), user("[[slow 1ms]] [[say "+text+"]]"))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for ok := true; ok; {
+					_, ok = turn.Next()
+				}
+				if got := turn.Result(); got.Answer != text {
+					t.Errorf("%q, %+v", got.Answer, got.Done)
+				}
+			}
+		})
+	}
+	for len(killed.requests()) < 40 {
+		time.Sleep(time.Millisecond)
+	}
+	killed.set(func() { killed.down = true })
+	killed.CloseClientConnections()
+	turns.Wait()
+}
+
+func TestCancel(t *testing.T) {
+	m, p := open(t, nil, newFake(t))
+	ctx, cancel := context.WithCancel(t.Context())
+	turn, err := m.Start(ctx, user("[[loop more ]]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		turn.Next()
+	}
+	cancel()
+	for ok := true; ok; {
+		_, ok = turn.Next()
+	}
+	if d := turn.Result().Done; d.Finish != session.FinishCancelled {
+		t.Errorf("%+v", d)
+	}
+	if st := p.Stats(); st.Running != 0 || st.Cancelled != 1 || st.GeneratedTokens == 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+func TestServersThatCannotBeUsed(t *testing.T) {
+	f := newFake(t)
+	for _, o := range []Options{{URLs: []string{f.URL}, Model: "gpt-4"},
+		{URLs: []string{"http://127.0.0.1:1"}}, {URLs: []string{"ftp://x"}}, {}} {
+		if _, err := Open(t.Context(), o); err == nil {
+			t.Errorf("%+v", o)
+		}
+	}
+}
+
+func TestTable(t *testing.T) {
+	a := newAffinity()
+	first, second := &server{}, &server{}
+	ids := make([]int32, 1000)
+	a.add(ids[:300], first)
+	a.add(ids[:600], second)
+	if got := a.find(ids); got != second {
+		t.Error("the last one to get the longest beginning is not found")
+	}
+	ids[50] = 1
+	if a.find(ids) != nil {
+		t.Error("another beginning is found")
+	}
+	for i := range int32(3 * mostKnown) {
+		a.add(slices.Repeat([]int32{i}, block), first)
+	}
+	if n := len(a.younger) + len(a.old); n > 2*mostKnown || a.find(make([]int32, 1000)) != nil {
+		t.Errorf("%d blocks are known", n)
+	}
+	a.forget(first)
+	if n := len(a.younger) + len(a.old); n != 0 {
+		t.Errorf("%d are left", n)
+	}
+}

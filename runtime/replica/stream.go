@@ -1,0 +1,424 @@
+// One sequence: tokens of a server, held to the request's grammar.
+//
+// A server samples freely. The first token that the grammar forbids is dropped with all that
+// follow, and that one place is sampled again without it, or among the allowed tokens where these
+// are few: a token then comes as often as it would under a mask. What the grammar forces is not
+// sampled at all. Each piece goes on behind the tokens so far, which a server has in its prefix
+// cache, and so does a sequence whose server has failed.
+
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/runtime/endpoint"
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/sched"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// tries is how many servers in a row may fail without a token.
+const tries = 4
+
+// stream is a session.TokenStream. Next is called by one goroutine.
+type stream struct {
+	ctx  context.Context
+	pool *Pool
+	r    sched.Request
+
+	ids    []int32 // the prompt, and what was generated
+	most   int     // how long ids may get
+	ready  []sched.Token
+	server *server
+	piece  *endpoint.Stream // of server; nil: none is under way
+	only   []int32          // the piece is one token of these; nil: any
+	banned []int32          // the piece is one token and none of these; nil: it is free
+	one    bool             // the piece under way is one token
+	// the piece has no more tokens
+	closing bool
+	pieces  int
+	fails   int
+
+	mu     sync.Mutex // of what follows
+	finish sched.Finish
+	err    error
+	prompt []engine.SampledToken
+	timing sched.Timing
+	at     struct{ began, first, last time.Time }
+}
+
+func newStream(ctx context.Context, p *Pool, r sched.Request) *stream {
+	s := &stream{ctx: ctx, pool: p, r: r, ids: slices.Clone(r.Prompt), most: p.context}
+	if r.MaxTokens > 0 {
+		s.most = min(s.most, len(r.Prompt)+r.MaxTokens)
+	}
+	s.timing.Prompt = len(r.Prompt)
+	s.at.began = time.Now()
+	return s
+}
+
+// Next blocks for the next token, until there are no more.
+func (s *stream) Next(ctx context.Context) (sched.Token, bool) {
+	for len(s.ready) == 0 {
+		switch {
+		case s.Finish() != "":
+			return sched.Token{}, false
+		case ctx.Err() != nil || s.ctx.Err() != nil:
+			s.end(sched.FinishCancelled, nil)
+		case s.piece == nil:
+			if err := s.begin(); err != nil {
+				s.end(sched.FinishError, err)
+			}
+		default:
+			s.read()
+		}
+	}
+	t := s.ready[0]
+	s.ready = s.ready[1:]
+	return t, true
+}
+
+// begin delivers what is forced and asks a server for the rest, unless nothing is left to be asked.
+func (s *stream) begin() error {
+	if s.r.ScorePrompt {
+		if err := s.scorePrompt(); err != nil {
+			return err
+		}
+	}
+	if !s.single() && s.r.Constraint != nil {
+		for _, id := range s.r.Constraint.Forced() {
+			if s.deliver(sched.Token{SampledToken: engine.SampledToken{ID: id}, Forced: true}) {
+				return nil
+			}
+		}
+	}
+	return s.somewhere(func(from *server) error {
+		body := s.body(from)
+		piece, err := from.client.Stream(s.ctx, "/v1/completions", body)
+		if err == nil {
+			s.server, s.piece, s.one, s.closing = from, piece, s.single(), false
+			s.pieces++
+		}
+		return err
+	})
+}
+
+// somewhere does work on a server, and on the next one where that fails. The server stays taken
+// where work has made it the stream's.
+func (s *stream) somewhere(work func(*server) error) error {
+	s.leave()
+	not := map[*server]bool{}
+	var busy *session.BusyError
+	var last error
+	for s.fails < tries {
+		from := s.pool.choose(s.ids, not)
+		if from == nil {
+			break
+		}
+		err := work(from)
+		if s.server != from {
+			s.pool.release(from)
+		}
+		if err == nil {
+			return nil
+		}
+		if s.ctx.Err() != nil {
+			return s.ctx.Err()
+		}
+		var refused *endpoint.Error
+		switch {
+		case !errors.As(err, &refused), refused.Status >= 500:
+			s.pool.failed(from, err)
+		case refused.Status == http.StatusTooManyRequests:
+			busy = &session.BusyError{After: max(refused.RetryAfter, time.Second)}
+			s.fails-- // it is no failure
+		default:
+			return fmt.Errorf("the server behind this port refuses the request: %w", err)
+		}
+		not[from], last = true, err
+		s.fails++
+	}
+	if busy != nil {
+		return busy
+	}
+	return &downError{last}
+}
+
+// downError says that no server can go on; why is the last one's error, or nil.
+type downError struct{ why error }
+
+func (e *downError) Error() string {
+	if e.why == nil {
+		return "no server behind this port answers"
+	}
+	return "no server behind this port answers: " + e.why.Error()
+}
+
+func (e *downError) Unwrap() []error { return []error{session.ErrUnavailable, e.why} }
+
+// read takes one event of the piece.
+func (s *stream) read() {
+	e, err := s.piece.Next()
+	if err == nil {
+		var c chunk
+		if c, err = parseChunk(e.Data); err == nil {
+			s.cached(c.Usage)
+			if len(c.Choices) > 0 && !s.closing {
+				err = s.take(&c.Choices[0])
+			}
+		}
+	}
+	switch {
+	case err == nil:
+	case errors.Is(err, io.EOF) && s.closing: // the one token has come
+		s.leave()
+	case s.ctx.Err() != nil:
+		s.end(sched.FinishCancelled, nil)
+	default: // the sequence goes on elsewhere
+		if errors.Is(err, io.EOF) {
+			err = errors.New("its answer ends in the middle")
+		}
+		failed, own := s.server, (*endpoint.Error)(nil)
+		s.leave()
+		if !errors.As(err, &own) { // which may be the sequence's own
+			s.pool.failed(failed, err)
+		}
+		if s.fails++; s.fails >= tries {
+			s.end(sched.FinishError, &sched.EngineError{Fault: err})
+		}
+	}
+}
+
+// take checks the tokens of a piece and delivers them.
+func (s *stream) take(c *choice) error {
+	tokens, err := c.tokens(s.server.asLogs, s.r.Params.Logprobs)
+	if err != nil {
+		return err
+	}
+	for _, t := range tokens {
+		if t.ID < 0 || t.ID >= token.VocabSize {
+			return fmt.Errorf("token %d is not in the vocabulary", t.ID)
+		}
+		if !s.legal(t.ID) {
+			s.again(t.ID)
+			return nil
+		}
+		s.fails = 0
+		if s.deliver(sched.Token{SampledToken: t}) {
+			return nil
+		}
+	}
+	switch c.FinishReason {
+	case "":
+	case "stop": // at a token that the server keeps to itself
+		id, ok := c.stoppedAt()
+		if !ok {
+			id = token.Return
+		}
+		if !s.legal(id) { // the model's end where the grammar goes on
+			s.again(id)
+			return nil
+		}
+		if !s.deliver(sched.Token{SampledToken: engine.SampledToken{ID: id}}) {
+			s.end(sched.FinishStop, nil)
+		}
+	case "length":
+		if !s.one { // the server's context is shorter than it said
+			s.end(sched.FinishLength, nil)
+			return nil
+		}
+		s.closing = true
+	default:
+		return fmt.Errorf("it ends with %q", c.FinishReason)
+	}
+	return nil
+}
+
+const (
+	// fewAllowed is how many tokens are named rather than those that are not allowed.
+	fewAllowed = 2048
+	// mostBanned is how many tokens are tried at one place before all allowed ones are named.
+	mostBanned = 16
+)
+
+// again samples the place anew at which the server wanted an illegal token.
+func (s *stream) again(id int32) {
+	s.leave()
+	mask := s.r.Constraint.Mask()
+	if s.banned = append(s.banned, id); len(s.banned) > mostBanned || count(mask) <= fewAllowed {
+		s.only = allowed(mask)
+	}
+}
+
+// single tells that the piece is one token.
+func (s *stream) single() bool { return s.only != nil || s.banned != nil }
+
+// legal tells whether the grammar allows a token here.
+func (s *stream) legal(id int32) bool {
+	if s.r.Constraint == nil || s.r.Params.IgnoreEOS && isEnd(id) {
+		return true
+	}
+	mask := s.r.Constraint.Mask()
+	return mask == nil || mask[id/64]>>(id%64)&1 == 1
+}
+
+// deliver gives a token to the reader, and tells whether it was the last one.
+func (s *stream) deliver(t sched.Token) (last bool) {
+	if s.r.Constraint != nil {
+		s.r.Constraint.Accept(t.ID)
+	}
+	s.only, s.banned = nil, nil
+	s.ids = append(s.ids, t.ID)
+	s.ready = append(s.ready, t)
+	now := time.Now()
+	s.mu.Lock()
+	if s.at.first.IsZero() {
+		s.at.first = now
+	}
+	s.at.last = now
+	s.timing.Generated++
+	s.mu.Unlock()
+	switch {
+	case slices.Contains(s.r.Stop, t.ID) && !(s.r.Params.IgnoreEOS && isEnd(t.ID)):
+		s.end(sched.FinishStop, nil)
+	case len(s.ids) >= s.most:
+		s.end(sched.FinishLength, nil)
+	default:
+		return false
+	}
+	return true
+}
+
+// isEnd tells whether the model ends its turns with a token.
+func isEnd(id int32) bool {
+	return id == token.Return || id == token.Call || id == token.EndOfText
+}
+
+// leave ends the piece that is under way.
+func (s *stream) leave() {
+	if s.piece == nil {
+		return
+	}
+	_ = s.piece.Close() // read to its end or not
+	s.pool.release(s.server)
+	s.piece, s.server = nil, nil
+}
+
+// lastWords is how long the usage may take behind the last token.
+const lastWords = time.Second
+
+// finishPiece reads what a server says behind the last token, and leaves the connection to others.
+func (s *stream) finishPiece() {
+	clock := time.AfterFunc(lastWords, func() { _ = s.piece.Close() })
+	defer clock.Stop()
+	for {
+		e, err := s.piece.Next()
+		if err != nil {
+			return
+		}
+		if c, err := parseChunk(e.Data); err == nil {
+			s.cached(c.Usage)
+		}
+	}
+}
+
+func (s *stream) end(f sched.Finish, err error) {
+	if s.piece != nil && (f == sched.FinishStop || f == sched.FinishLength) {
+		s.finishPiece()
+	}
+	s.leave()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.finish != "" {
+		return
+	}
+	s.finish, s.err = f, err
+	p := s.pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.counts.GeneratedTokens += uint64(s.timing.Generated)
+	p.counts.PrefixQueries += uint64(s.timing.Prompt)
+	p.counts.PrefixHits += uint64(s.timing.Cached)
+	switch f {
+	case sched.FinishStop:
+		p.counts.Stopped++
+	case sched.FinishLength:
+		p.counts.Length++
+	case sched.FinishCancelled:
+		p.counts.Cancelled++
+	default:
+		p.counts.Failed++
+	}
+}
+
+// Finish says why the sequence has ended; empty while it runs.
+func (s *stream) Finish() sched.Finish {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.finish
+}
+
+// Err is set with sched.FinishError.
+func (s *stream) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// Prompt is what the model thinks of the prompt's tokens, where that was asked for.
+func (s *stream) Prompt() []engine.SampledToken {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.prompt
+}
+
+// Timing is how the time was spent, the server's queue and the network included.
+func (s *stream) Timing() sched.Timing {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.timing
+	if !s.at.first.IsZero() {
+		t.TTFT = s.at.first.Sub(s.at.began)
+		t.Prefill, t.Decode = t.TTFT, s.at.last.Sub(s.at.first)
+	}
+	return t
+}
+
+// cached notes what the first server had of the prompt.
+func (s *stream) cached(u *usage) {
+	if u == nil || u.Details == nil || s.pieces > 1 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.timing.Cached = min(max(u.Details.Cached, 0), s.timing.Prompt)
+}
+
+func count(mask []uint64) (n int) {
+	for _, word := range mask {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
+
+// allowed lists the tokens of a mask.
+func allowed(mask []uint64) []int32 {
+	list := make([]int32, 0, count(mask))
+	for i, word := range mask {
+		for ; word != 0; word &= word - 1 {
+			if id := i*64 + bits.TrailingZeros64(word); id < token.VocabSize {
+				list = append(list, int32(id))
+			}
+		}
+	}
+	return list
+}

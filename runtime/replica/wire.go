@@ -1,0 +1,221 @@
+// What is asked of /v1/completions, in vLLM's words, and what comes back.
+
+package replica
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// body asks for the next piece.
+func (s *stream) body(from *server) map[string]any {
+	p, made := s.r.Params, len(s.ids)-len(s.r.Prompt)
+	b := map[string]any{
+		"model": from.model, "prompt": s.ids, "max_tokens": s.most - len(s.ids),
+		"stream": true, "stream_options": map[string]bool{"include_usage": true},
+		"temperature": p.Temperature, "top_p": p.TopP,
+		// the same numbers must not come again behind other tokens
+		"seed":                int64(p.Seed+uint64(made)) & (1<<53 - 1),
+		"skip_special_tokens": false, "return_token_ids": true,
+	}
+	optional := func(name string, value any, set bool) {
+		if set {
+			b[name] = value
+		}
+	}
+	optional("top_k", p.TopK, p.TopK > 0)
+	optional("min_p", p.MinP, p.MinP > 0)
+	optional("presence_penalty", p.PresencePenalty, p.PresencePenalty != 0)
+	optional("frequency_penalty", p.FrequencyPenalty, p.FrequencyPenalty != 0)
+	optional("repetition_penalty", p.RepetitionPenalty, p.RepetitionPenalty != 0 &&
+		p.RepetitionPenalty != 1)
+	optional("ignore_eos", true, p.IgnoreEOS)
+	optional("min_tokens", p.MinTokens-made, p.MinTokens > made)
+	var stops []int32
+	for _, id := range s.r.Stop {
+		if !p.IgnoreEOS || !isEnd(id) {
+			stops = append(stops, id)
+		}
+	}
+	optional("stop_token_ids", stops, len(stops) > 0)
+	if from.asLogs || p.Logprobs >= 0 {
+		b["logprobs"], b["return_tokens_as_token_ids"] = max(p.Logprobs, 0), true
+	}
+	bias := map[string]float32{}
+	for id, by := range p.LogitBias {
+		bias[strconv.Itoa(int(id))] = by
+	}
+	if s.single() {
+		b["max_tokens"] = 1
+		delete(b, "min_tokens") // the grammar may leave nothing but an end
+	}
+	if s.only != nil {
+		b["allowed_token_ids"] = s.only
+	} else {
+		for _, id := range s.banned {
+			bias[strconv.Itoa(int(id))] = -100
+		}
+	}
+	optional("logit_bias", bias, len(bias) > 0)
+	return b
+}
+
+// scorePrompt asks once what a server thinks of the prompt; vLLM does not say it in a stream.
+func (s *stream) scorePrompt() error {
+	s.r.ScorePrompt = false
+	top := max(s.r.PromptTop, 0)
+	var answer struct {
+		Choices []struct {
+			Prompt []map[string]struct {
+				Logprob float32
+				Rank    *int
+			} `json:"prompt_logprobs"`
+		}
+	}
+	err := s.somewhere(func(from *server) error {
+		return from.client.Call(s.ctx, "POST", "/v1/completions", map[string]any{
+			"model": from.model, "prompt": s.r.Prompt, "max_tokens": 1, "temperature": 0,
+			"prompt_logprobs": top}, &answer)
+	})
+	if err != nil {
+		return err
+	}
+	if len(answer.Choices) != 1 || len(answer.Choices[0].Prompt) != len(s.r.Prompt) {
+		return errors.New("the server behind this port gives no prompt_logprobs")
+	}
+	list := make([]engine.SampledToken, len(s.r.Prompt))
+	for i, given := range answer.Choices[0].Prompt {
+		list[i].ID = s.r.Prompt[i]
+		if i == 0 {
+			continue // nothing is before it
+		}
+		list[i].Logprob = given[strconv.Itoa(int(list[i].ID))].Logprob
+		rivals := make([]engine.TokenLogprob, 0, len(given))
+		for name, l := range given {
+			id, err := strconv.Atoi(name)
+			if err != nil || id < 0 || id >= token.VocabSize {
+				return fmt.Errorf("%q stands among prompt_logprobs and is no token", name)
+			}
+			if l.Rank == nil || *l.Rank <= top {
+				rivals = append(rivals, engine.TokenLogprob{ID: int32(id), Logprob: l.Logprob})
+			}
+		}
+		list[i].Top = ranked(rivals, top)
+	}
+	s.mu.Lock()
+	s.prompt = list
+	s.mu.Unlock()
+	return nil
+}
+
+// chunk is one event.
+type chunk struct {
+	Choices []choice
+	Usage   *usage
+}
+
+type usage struct {
+	Details *struct {
+		Cached int `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
+}
+
+func parseChunk(data []byte) (c chunk, err error) {
+	if err := json.Unmarshal(data, &c); err != nil {
+		return c, fmt.Errorf("an event is not as expected: %w", err)
+	}
+	return c, nil
+}
+
+// choice is the part of an answer.
+type choice struct {
+	TokenIDs     []int32 `json:"token_ids"`
+	FinishReason string  `json:"finish_reason"`
+	StopReason   any     `json:"stop_reason"` // a token's id, a text or null
+	Logprobs     *struct {
+		Tokens   []string
+		Logprobs []*float32            `json:"token_logprobs"`
+		Top      []map[string]*float32 `json:"top_logprobs"`
+	}
+}
+
+// stoppedAt is the stop token that ended it.
+func (c *choice) stoppedAt() (int32, bool) {
+	n, ok := c.StopReason.(float64)
+	return int32(n), ok && n >= 0 && n < token.VocabSize
+}
+
+// tokens are the choice's, with logprobs where they were asked for.
+func (c *choice) tokens(asLogs bool, logprobs int) ([]engine.SampledToken, error) {
+	ids := c.TokenIDs
+	if asLogs {
+		var err error
+		if ids, err = c.named(); err != nil {
+			return nil, err
+		}
+	}
+	list := make([]engine.SampledToken, len(ids))
+	for i, id := range ids {
+		list[i].ID = id
+		l := c.Logprobs
+		if logprobs < 0 || l == nil || i >= len(l.Logprobs) || l.Logprobs[i] == nil {
+			continue
+		}
+		list[i].Logprob = *l.Logprobs[i]
+		if i >= len(l.Top) {
+			continue
+		}
+		var rivals []engine.TokenLogprob
+		for name, value := range l.Top[i] {
+			id, err := namedToken(name)
+			if err != nil {
+				return nil, err
+			}
+			if value != nil {
+				rivals = append(rivals, engine.TokenLogprob{ID: id, Logprob: *value})
+			}
+		}
+		list[i].Top = ranked(rivals, logprobs)
+	}
+	return list, nil
+}
+
+// named reads ids from the names of logprobs: token_id:123.
+func (c *choice) named() (ids []int32, err error) {
+	if c.Logprobs == nil {
+		return nil, nil
+	}
+	for _, name := range c.Logprobs.Tokens {
+		id, err := namedToken(name)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+func namedToken(name string) (int32, error) {
+	digits, ok := strings.CutPrefix(name, "token_id:")
+	id, err := strconv.Atoi(digits)
+	if !ok || err != nil || id < 0 || id >= token.VocabSize {
+		return 0, fmt.Errorf("%q stands among logprobs and is no token_id", name)
+	}
+	return int32(id), nil
+}
+
+// ranked are the n most probable, of equals the lower ids first.
+func ranked(list []engine.TokenLogprob, n int) []engine.TokenLogprob {
+	slices.SortFunc(list, func(a, b engine.TokenLogprob) int {
+		return cmp.Or(cmp.Compare(b.Logprob, a.Logprob), cmp.Compare(a.ID, b.ID))
+	})
+	return list[:min(n, len(list))]
+}

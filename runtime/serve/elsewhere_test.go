@@ -1,0 +1,142 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/runtime/cpu"
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/grammar"
+	"github.com/ossrun/ossrun/runtime/openai"
+	"github.com/ossrun/ossrun/runtime/replica"
+	"github.com/ossrun/ossrun/runtime/sample"
+	"github.com/ossrun/ossrun/runtime/sched"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// one is the source of a port with one model.
+type one struct{ *session.Model }
+
+func (o one) List() []session.ModelInfo {
+	return []session.ModelInfo{{ID: o.ID(), ContextLength: o.ContextLength()}}
+}
+
+func (o one) Get(context.Context, string) (session.Runner, error) { return o.Model, nil }
+
+func (o one) Stats() map[string]sched.Stats {
+	return map[string]sched.Stats{o.ID(): o.Model.Stats()}
+}
+
+// outcome is what of a result must not depend on where it was computed.
+func outcome(r session.Result) string {
+	for i := range r.Calls {
+		r.Calls[i].ID = ""
+	}
+	return fmt.Sprintf("%q %q %q %v %v %d+%d %v", r.Reasoning, r.Commentary, r.Answer, r.Calls,
+		r.Done.Finish, r.Done.Usage.Prompt, r.Done.Usage.Completion, r.Tokens)
+}
+
+// Over another port of ours the demo says, greedily, what it says without one, token for token and
+// with the same logprobs, whatever the grammar asks.
+func TestElsewhere(t *testing.T) {
+	found, err := checkpoint.Resolve("demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev, err := cpu.New(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, err := LoadOn(found, engine.On(dev), engine.Settings{MaxModelLen: 4096})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer here.Close()
+	handler := openai.NewHandler(openai.Options{Models: one{here.Model}})
+	defer handler.Close()
+	srv := httptest.NewServer(handler)
+	defer srv.Close()
+	o := DefaultOptions()
+	o.Keep.RememberOnDisk, o.Notify = false, func(string) {}
+	stopped := 0
+	m := Over(t.Context(), o, Elsewhere{Name: "demo", Servers: replica.Options{
+		URLs: []string{srv.URL}}, Start: func(context.Context, func(error)) (func() error, error) {
+		return func() error { stopped++; return nil }, nil
+	}})
+	if err := m.Ensure(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if list := m.List(); len(list) != 1 || list[0].ID != "demo" || list[0].ContextLength != 4096 {
+		t.Errorf("%+v", list)
+	}
+	if _, err := m.Get(t.Context(), "20b"); !errors.Is(err, session.ErrUnknownModel) {
+		t.Error(err)
+	}
+	over, err := m.Get(t.Context(), "demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	form, err := grammar.Schema([]byte(`{"type":"object","properties":{"answer":{"type":"string",` +
+		`"maxLength":40},"sure":{"type":"boolean"}},"required":["answer","sure"],` +
+		`"additionalProperties":false}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	weather := harmony.ToolDescription{Name: "get_weather", Description: "Tells the weather.",
+		Parameters: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"},` +
+			`"days":{"type":"integer"}},"required":["city","days"],"additionalProperties":false}`)}
+	for i, text := range []string{"How do I serve an OpenAI API?", "What is the weather in Paris?"} {
+		for _, kind := range []string{"free", "form", "call", "short", "logprobs"} {
+			r := session.Request{Messages: []session.Message{session.User(text)},
+				Date: "2026-11-23", Effort: []string{"low", "high"}[i],
+				Params: sample.Params{Logprobs: -1}, MaxTokens: 200}
+			switch kind {
+			case "form":
+				r.Final = form
+			case "call":
+				r.Functions = []harmony.ToolDescription{weather}
+				r.ToolChoice, r.Strict = grammar.Required, []string{"get_weather"}
+			case "short":
+				r.MaxTokens = 9
+			case "logprobs":
+				r.Params.Logprobs = 2
+			}
+			got, want := run(t, over, r), run(t, here, r)
+			if got != want {
+				t.Errorf("%s, %s:\n%s, here\n%s", text, kind, got, want)
+			}
+		}
+	}
+	if st := m.Stats()["demo"]; st.Failed+st.Cancelled > 0 || st.PrefixHits == 0 ||
+		st.Stopped < 5 {
+		t.Errorf("%+v", st)
+	}
+	if err, lost := m.Close(); err != nil || lost != nil || stopped != 1 {
+		t.Error(err, lost, stopped)
+	}
+}
+
+// run is the outcome of a turn, and the logprobs of its answer.
+func run(t *testing.T, m session.Runner, r session.Request) string {
+	t.Helper()
+	turn, err := m.Start(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var logprobs []session.TokenLogprob
+	for {
+		e, ok := turn.Next()
+		if !ok {
+			return outcome(turn.Result()) + fmt.Sprintf(" %.4v", logprobs)
+		}
+		if a, ok := e.(session.Answer); ok {
+			logprobs = append(logprobs, a.Logprobs...)
+		}
+	}
+}

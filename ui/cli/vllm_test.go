@@ -1,0 +1,173 @@
+package cli
+
+// This program's port in front of vLLM: an executable named vllm stands in for it, which is the
+// demo behind our own port, and servers that run already.
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// fakeVLLM puts an executable named vllm on the path: the demo at the port that it is given, with a
+// log like vLLM's. It writes its number to a file.
+func fakeVLLM(t *testing.T) (pid string) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("the stand-in is a shell script")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	if err := os.Symlink(self, filepath.Join(folder, "ossrun")); err != nil {
+		t.Fatal(err)
+	}
+	script := `#!/bin/sh
+echo $$ > ` + folder + `/pid
+while [ $# -gt 0 ]; do
+  [ "$1" = --port ] && port=$2
+  shift
+done
+mkdir -p ` + folder + `/run
+export XDG_RUNTIME_DIR=` + folder + `/run XDG_STATE_HOME=` + folder + `
+exec ` + folder + `/ossrun serve demo --device cpu --served-model-name openai/gpt-oss-20b --port $port
+`
+	if err := os.WriteFile(filepath.Join(folder, "vllm"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", folder+":/usr/bin:/bin")
+	return filepath.Join(folder, "pid")
+}
+
+// say asks the port for a chat completion, greedily, and returns its message.
+func (s *served) say(members string) map[string]any {
+	s.t.Helper()
+	resp, err := s.web.Post(s.url+"/v1/chat/completions", "application/json", strings.NewReader(
+		`{"temperature":0,"max_tokens":300,"messages":[{"role":"user","content":"What is the `+
+			`weather in Paris?"}]`+members+`}`))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var answer struct {
+		Choices []struct{ Message map[string]any }
+	}
+	if json.Unmarshal(text, &answer) != nil || len(answer.Choices) != 1 {
+		s.t.Fatalf("status %d: %s", resp.StatusCode, text)
+	}
+	delete(answer.Choices[0].Message, "tool_calls")
+	return answer.Choices[0].Message
+}
+
+const strictAnswer = `,"response_format":{"type":"json_schema","json_schema":{"name":"a",` +
+	`"strict":true,"schema":{"type":"object","properties":{"degrees":{"type":"integer"}},` +
+	`"required":["degrees"],"additionalProperties":false}}}`
+
+// vLLM is started, asked and stopped: what comes through our port is what comes without it, a
+// strict form too, and nothing of it outlives us.
+func TestVLLMBehindOurPort(t *testing.T) {
+	fakeVLLM(t)
+	front := serveDemo(t, "--engine", "vllm", "--hardware", "H100", "--launch", "local")
+	here := serveDemo(t)
+	for _, members := range []string{"", strictAnswer, `,"reasoning_effort":"low"`} {
+		got, want := fmt.Sprint(front.say(members)), fmt.Sprint(here.say(members))
+		if got != want {
+			t.Errorf("%s\n%s, without vLLM\n%s", members, got, want)
+		}
+		if members == strictAnswer && !regexp.MustCompile(`content:{"degrees": ?-?\d+}`).
+			MatchString(got) {
+			t.Errorf("the form is not held: %s", got)
+		}
+	}
+	said := front.err.String()
+	for _, want := range []string{"vLLM is started: ", "vllm serve", "--host 127.0.0.1 --port ",
+		"tokens come from http://127.0.0.1:", "Application startup complete."} {
+		if !strings.Contains(said, want) {
+			t.Errorf("no %q in %s", want, said)
+		}
+	}
+	behind := regexp.MustCompile(`tokens come from (\S+)`).FindStringSubmatch(said)[1]
+	front.ended = true
+	if err := front.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	<-front.done
+	if code := front.cmd.ProcessState.ExitCode(); code != 0 && code != 130 {
+		t.Errorf("it ends with %d: %s", code, front.err.String())
+	}
+	if r, err := http.Get(behind + "/health"); err == nil {
+		r.Body.Close()
+		t.Error("vLLM has outlived the port in front")
+	}
+}
+
+// vLLM that ends by itself ends the port in front, with its reason.
+func TestVLLMThatDies(t *testing.T) {
+	pid := fakeVLLM(t)
+	front := serveDemo(t, "--engine", "vllm", "--hardware", "H100", "--launch", "local")
+	front.ended = true
+	text, err := os.ReadFile(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stand, err := os.FindProcess(number)
+	if err == nil {
+		err = stand.Kill()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-front.done
+	if code := front.cmd.ProcessState.ExitCode(); code == 0 ||
+		!strings.Contains(front.err.String(), "vLLM ended: ") {
+		t.Errorf("it ends with %d: %s", code, front.err.String())
+	}
+}
+
+// One of two servers is killed under load: every answer is whole, also those that had begun.
+func TestUpstreamIsKilledUnderLoad(t *testing.T) {
+	one, two := serveDemo(t), serveDemo(t)
+	front := serveDemo(t, "--engine", "vllm", "--upstream", one.url, "--upstream", two.url)
+	var clients sync.WaitGroup
+	for i := range 24 {
+		clients.Go(func() {
+			for round := range 2 {
+				q := question{text: fmt.Sprint("Tell me about number ", i, "."), seed: i*2 + round,
+					tokens: 120}
+				if _, used, err := front.ask(t.Context(), q); err != nil || used != q.tokens {
+					t.Errorf("question %d: %d tokens, %v", i, used, err)
+				}
+			}
+		})
+	}
+	two.eventually("the second server has work", func() bool {
+		return two.metric("vllm:num_requests_running") >= 4
+	})
+	two.ended = true
+	if err := two.cmd.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	clients.Wait()
+	if said := front.err.String(); !strings.Contains(said, two.url+" is taken out: ") {
+		t.Error(said)
+	}
+}
