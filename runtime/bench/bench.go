@@ -33,13 +33,14 @@ type Options struct {
 	Batches  []int // sequences decoded together
 	Contexts []int // tokens already in the cache when decoding is measured once more
 	Rounds   int   // of each measurement
-	Steps    int   // decode steps of a round
+	Steps    int   // decode steps of a round; of batches fewer, see stepsOf
 	Plain    bool  // without the profiles, which run each kind of step three times more
 	Progress func(string)
 }
 
 // Rate is tokens a second over some rounds.
 type Rate struct {
+	Test       string  `json:"test"`        // as llama-bench names it: pp512, tg128 @ d4096
 	Tokens     int     `json:"tokens"`      // prompt length, or sequences decoded together
 	Context    int     `json:"context"`     // tokens in the cache before
 	TokensPerS float64 `json:"tok_s"`       // median of the rounds
@@ -47,11 +48,19 @@ type Rate struct {
 	Most       float64 `json:"tok_s_most"`  // fastest round
 	// tokens a second of processor time of this process: what a busy machine does not change
 	PerCPUSecond float64 `json:"tok_per_cpu_s"`
-	// declared by the operations, with the experts that were really chosen; decode only
-	BytesPerStep int64 `json:"bytes_per_step"`
-	// bytes a second over plain reads, median of the rounds' ratios; decode only
+	// distinct experts that a layer read in a step, mean of layers and steps
+	Experts float64 `json:"experts"`
+	// declared by the operations, with the experts that were really chosen: of a decode step, or of
+	// the whole prompt; mean of the steps
+	BytesPerStep  int64   `json:"bytes_per_step"`
+	BytesPerToken int64   `json:"bytes_per_token"`
+	GBPerS        float64 `json:"gb_s"` // of these bytes, median of the rounds
+	// bytes a second over plain reads, median of the rounds' ratios
 	OfRead    float64 `json:"of_read"`
 	OfReadCPU float64 `json:"of_read_cpu"` // the same of bytes a second of processor time
+	// what the plan expects of the limits measured in the same rounds, see predict; decode only
+	PredictedPerS float64 `json:"predicted_tok_s"`
+	OfPredicted   float64 `json:"of_predicted"` // measured over predicted
 	// operations a second over plain multiplications; prefill only
 	OfMultiply float64 `json:"of_multiply"`
 	OfMulCPU   float64 `json:"of_multiply_cpu"`
@@ -60,7 +69,9 @@ type Rate struct {
 // Operation is a kind of operation over a whole step.
 type Operation struct {
 	Name         string  `json:"name"`
-	Milliseconds float64 `json:"ms"`
+	Milliseconds float64 `json:"ms"` // median of the rounds
+	Least        float64 `json:"ms_least"`
+	Most         float64 `json:"ms_most"`
 	Percent      float64 `json:"percent"` // of the step
 	Bytes        int64   `json:"bytes"`
 	GBPerS       float64 `json:"gb_s"`
@@ -70,8 +81,21 @@ type Operation struct {
 	OfMultiply float64 `json:"of_multiply"`
 }
 
+// About says where and with what a report was taken, so that reports can be shared.
+type About struct {
+	Date    string `json:"date"`
+	Version string `json:"version"`
+	Commit  string `json:"commit"`
+	Command string `json:"command"`
+	OS      string `json:"os"`
+	CPU     string `json:"cpu"`
+	Cores   int    `json:"cores"` // that the process may use
+	Memory  int64  `json:"memory_total"`
+}
+
 // Report is one run.
 type Report struct {
+	About   About  `json:"about"`
 	Model   string `json:"model"`
 	Layers  int    `json:"layers"`
 	Device  string `json:"device"`
@@ -84,7 +108,8 @@ type Report struct {
 	ReadGBs    float64 `json:"read_gb_s"` // best of all rounds
 	PeakTOPS   float64 `json:"vnni_tops"` // best of all rounds, of the instruction below
 	PeakUnit   string  `json:"vnni_unit"`
-	// until the first token of a one-token prompt, weights in memory
+	LoadS      float64 `json:"load_s"` // until the engine is ready, the weights opened before
+	// until the first token of a one-token prompt, the load included
 	StartS   float64 `json:"start_s"`
 	Resident int64   `json:"resident_bytes"`
 
@@ -97,39 +122,77 @@ type Report struct {
 }
 
 // Run measures ckpt on dev. It needs memory for the weights that are already there, and for the
-// cache of the longest measurement.
+// cache of the longest measurement. When ctx ends it returns what it has, and the error.
 func Run(ctx context.Context, dev engine.Device, ckpt *checkpoint.Checkpoint, o Options) (*Report,
 	error) {
-	gauge, ok := dev.(Gauge)
-	if !ok {
-		return nil, fmt.Errorf("%s cannot measure its own limits", dev.Name())
+	b, err := newRun(ctx, dev, ckpt, o)
+	if err != nil {
+		return nil, err
 	}
-	b := &run{ctx: ctx, o: o, dev: dev, gauge: gauge, ckpt: ckpt, random: rand.New(rand.NewPCG(1,
-		2))}
 	defer b.close()
 	if err := b.start(); err != nil {
 		return nil, err
 	}
 	for _, n := range o.Prefill {
 		if err := b.prefill(n); err != nil {
-			return nil, err
+			return &b.report, err
 		}
 	}
-	points := []decodePoint{{1, 0}}
-	for _, n := range o.Batches {
-		points = append(points, decodePoint{n, 0})
-	}
-	for _, n := range o.Contexts {
-		points = append(points, decodePoint{1, n})
-	}
-	for _, at := range points {
+	for _, at := range o.points() {
 		if err := b.decode(at); err != nil {
-			return nil, err
+			return &b.report, err
 		}
 	}
 	b.report.Resident = residentBytes()
 	return &b.report, b.close()
 }
 
+func newRun(ctx context.Context, dev engine.Device, ckpt *checkpoint.Checkpoint, o Options) (*run,
+	error) {
+	gauge, ok := dev.(Gauge)
+	if !ok {
+		return nil, fmt.Errorf("%s cannot measure its own limits", dev.Name())
+	}
+	return &run{ctx: ctx, o: o, dev: dev, gauge: gauge, ckpt: ckpt,
+		random: rand.New(rand.NewPCG(1, 2))}, nil
+}
+
 // decodePoint is one measurement of decoding.
 type decodePoint struct{ sequences, context int }
+
+// points are one sequence, the batches, and one sequence behind each context.
+func (o *Options) points() []decodePoint {
+	list := []decodePoint{{1, 0}}
+	for _, n := range o.Batches {
+		if n > 1 {
+			list = append(list, decodePoint{n, 0})
+		}
+	}
+	for _, n := range o.Contexts {
+		if n > 0 {
+			list = append(list, decodePoint{1, n})
+		}
+	}
+	return list
+}
+
+// fewSteps are enough for a median.
+const fewSteps = 4
+
+// stepsOf is how many steps a round of a batch has: as many tokens as a round of one sequence, but
+// a few steps at least.
+func (o *Options) stepsOf(sequences int) int {
+	return min(o.Steps, max(fewSteps, o.Steps/sequences))
+}
+
+// test is the measurement's name.
+func (at decodePoint) test(o *Options) string {
+	name := fmt.Sprintf("tg%d", o.stepsOf(at.sequences))
+	if at.sequences > 1 {
+		name += fmt.Sprintf(" x %d", at.sequences)
+	}
+	if at.context > 0 {
+		name += fmt.Sprintf(" @ d%d", at.context)
+	}
+	return name
+}

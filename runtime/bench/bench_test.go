@@ -1,7 +1,10 @@
 package bench
 
 import (
+	"context"
+	"errors"
 	"math"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -80,6 +83,14 @@ func TestRun(t *testing.T) {
 	if p := r.Prefill[0]; p.TokensPerS > 40/0.003 || p.TokensPerS < 40 {
 		t.Errorf("prefill at %v tok/s", p.TokensPerS)
 	}
+	if p := r.Prefill[0]; p.Test != "pp40" || p.BytesPerToken*40 > p.BytesPerStep {
+		t.Errorf("prefill is %+v", p)
+	}
+	d := r.Decode[1]
+	if d.Test != "tg2 x 3" || d.Experts != 1 || d.BytesPerToken != d.BytesPerStep/3 ||
+		math.Abs(d.OfPredicted*d.PredictedPerS/d.TokensPerS-1) > 0.01 {
+		t.Errorf("a batch is %+v", d)
+	}
 	if len(r.Decode) != 3 || r.Decode[1].Tokens != 3 || r.Decode[2].Context != 64 {
 		t.Errorf("decode was measured at %+v", r.Decode)
 	}
@@ -88,9 +99,13 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	var want int64
-	for _, op := range program.Ops {
-		want += program.BytesWith(op, engine.Work{Rows: 1, LogitRows: 1, Full: 70, Window: 70}, 1)
+	for _, full := range []int64{65, 66} { // the mean of two steps
+		for _, op := range program.Ops {
+			want += program.BytesWith(op, engine.Work{Rows: 1, LogitRows: 1, Full: full,
+				Window: full}, 1)
+		}
 	}
+	want /= 2
 	// the taps' own few bytes
 	if got := r.Decode[0].BytesPerStep; math.Abs(float64(got-want)) > 64 {
 		t.Errorf("%d bytes a token, want %d", got, want)
@@ -98,6 +113,15 @@ func TestRun(t *testing.T) {
 	if rate, of := r.Decode[0].TokensPerS, r.Decode[0].OfRead; math.Abs(of-rate*float64(want)/
 		1e9) > 0.2*of {
 		t.Errorf("%v of the reads at %v tok/s", of, rate)
+	}
+	// the plan cannot know that the taps say one expert, not four
+	bytes := int64(0)
+	for _, op := range program.Ops {
+		bytes += program.BytesWith(op, engine.Work{Rows: 1, LogitRows: 1, Full: 66, Window: 66}, 4)
+	}
+	if got := r.Decode[0].PredictedPerS * float64(bytes) / 1e9; math.Abs(got-1) > 0.01 {
+		t.Errorf("%v tok/s are predicted, %v times those of %d bytes",
+			r.Decode[0].PredictedPerS, got, bytes)
 	}
 	flat := r.Flat()
 	for _, name := range []string{"prefill_40_tok_s", "decode_tok_s", "batch3_tok_s",
@@ -114,4 +138,73 @@ func TestRun(t *testing.T) {
 	if math.Abs(percent-100) > 1e-6 {
 		t.Errorf("the profile adds up to %v %%", percent)
 	}
+}
+
+// Single operations: attention of full and windowed layers apart, and its operations counted.
+func TestRunOps(t *testing.T) {
+	s := models.Spec20B()
+	s.Layers, s.Hidden, s.Intermediate, s.Vocab, s.Experts = 2, 64, 64, 4096, 8
+	ckpt, err := checkpoint.Synthetic(s, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ckpt.Close()
+	o := Options{Settings: engine.Settings{MaxNumBatchedTokens: 16}, Prefill: []int{16, 40},
+		Batches: []int{3}, Contexts: []int{256}, Rounds: 1, Progress: func(string) {}}
+	var r *OpsReport
+	synctest.Test(t, func(t *testing.T) {
+		r, err = RunOps(t.Context(), &slow{}, ckpt, o, []string{"attend full", "attend window"})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, step := range r.Steps {
+		names = append(names, step.Test)
+		if len(step.Operations) != 2 {
+			t.Errorf("%s has %+v", step.Test, step.Operations)
+		}
+	}
+	if got := strings.Join(names, ", "); got != "tg4, tg4 x 3, tg4 @ d256, pp16, pp16 @ d256" {
+		t.Error(got)
+	}
+	positions := map[string]float64{"attend full": 257, "attend window": 128}
+	for _, op := range r.Steps[2].Operations { // each takes 1000 ns
+		want := 4 * positions[op.Name] * float64(s.Heads*s.HeadDim) / 1e-6 / 1e12
+		if math.Abs(op.TOPS/want-1) > 1e-6 || math.Abs(op.OfMultiply/want-1) > 1e-6 {
+			t.Errorf("%s: %v TOPS, not %v", op.Name, op.TOPS, want)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		_, err = RunOps(t.Context(), &slow{}, ckpt, o, []string{"swim"})
+	})
+	if err == nil || !strings.Contains(err.Error(), "gate_up") {
+		t.Error(err)
+	}
+}
+
+// A run that is interrupted has what was measured before.
+func TestRunInterrupted(t *testing.T) {
+	s := models.Spec20B()
+	s.Layers, s.Hidden, s.Intermediate, s.Vocab, s.Experts = 1, 64, 64, 4096, 8
+	ckpt, err := checkpoint.Synthetic(s, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ckpt.Close()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		r, err := Run(ctx, &slow{}, ckpt, Options{Settings: engine.Settings{
+			MaxNumBatchedTokens: 16}, Prefill: []int{8}, Rounds: 1, Steps: 1, Plain: true,
+			Progress: func(line string) {
+				if strings.HasPrefix(line, "pp8") {
+					cancel()
+				}
+			}})
+		if !errors.Is(err, context.Canceled) || r == nil || len(r.Prefill) != 1 ||
+			len(r.Decode) != 0 {
+			t.Errorf("%+v, %v", r, err)
+		}
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -16,15 +17,17 @@ import (
 )
 
 type run struct {
-	ctx    context.Context
-	o      Options
-	dev    engine.Device
-	gauge  Gauge
-	ckpt   *checkpoint.Checkpoint
-	eng    *engine.InProcess
-	random *rand.Rand
-	logits []float32
-	report Report
+	ctx   context.Context
+	o     Options
+	dev   engine.Device
+	gauge Gauge
+	ckpt  *checkpoint.Checkpoint
+	eng   *engine.InProcess
+	// what the engine's steps do, for counting; its operations are those of every bucket
+	program *engine.Program
+	random  *rand.Rand
+	logits  []float32
+	report  Report
 }
 
 const (
@@ -39,14 +42,17 @@ const (
 // start makes the engine with room for the longest measurement, and one step so that everything is
 // resident.
 func (b *run) start() (err error) {
-	longest := firstContext + b.o.Steps*(b.o.Rounds+2)
-	for _, n := range slices.Concat(b.o.Prefill, b.o.Contexts) {
-		longest = max(longest, n+firstContext+b.o.Steps*(b.o.Rounds+2))
+	pages, sequences := 0, 1
+	for _, n := range b.o.Prefill {
+		pages = max(pages, pagesOf(n))
 	}
-	sequences := max(1, slices.Max(append([]int{1}, b.o.Batches...)))
-	short := firstContext + b.o.Steps*(b.o.Rounds+2)
+	for _, at := range b.o.points() {
+		end := max(at.context, firstContext) + b.o.stepsOf(at.sequences) + 1
+		pages = max(pages, at.sequences*pagesOf(end))
+		sequences = max(sequences, at.sequences)
+	}
 	eo := b.o.Settings
-	eo.Pages = 2 * (pagesOf(longest) + sequences*pagesOf(short))
+	eo.Pages = 2 * (pages + sequences) // of full and of windowed layers
 	for layer := range b.ckpt.Spec.Layers {
 		// 4 numbers a row: which experts a step read
 		eo.Taps = append(eo.Taps, fmt.Sprintf("layer%d.experts", layer))
@@ -55,7 +61,11 @@ func (b *run) start() (err error) {
 	if b.eng, err = engine.New(b.dev, b.ckpt, eo); err != nil {
 		return err
 	}
+	loaded := time.Since(begin)
 	eo = b.eng.Settings()
+	if b.program, err = engine.Record(b.ckpt.Spec, eo, eo.Rows()); err != nil {
+		return err
+	}
 	b.logits = make([]float32, sequences*b.ckpt.Spec.Vocab)
 	b.report = Report{Model: b.ckpt.Spec.Name, Layers: b.ckpt.Spec.Layers, Device: b.dev.Name(),
 		Compute: eo.Compute, KV: eo.KVCacheDtype, Dense: eo.Dense, DenseBytes: b.eng.DenseBytes(),
@@ -63,6 +73,7 @@ func (b *run) start() (err error) {
 	if err := b.step(b.batch(1, 0, 1)); err != nil {
 		return err
 	}
+	b.report.LoadS = loaded.Seconds()
 	b.report.StartS = time.Since(begin).Seconds()
 	b.o.Progress(fmt.Sprintf("first token after %.1f s", b.report.StartS))
 	return b.fillCache()
@@ -121,8 +132,9 @@ func (b *run) batch(sequences, start, rows int) *engine.Batch {
 
 func (b *run) step(x *engine.Batch) error { return b.eng.Step(b.ctx, x, b.logits) }
 
-// prompt runs n tokens in steps as large as the engine takes, logits of the last token only.
-func (b *run) prompt(n int) error {
+// prompt runs n tokens in steps as large as the engine takes, logits of the last token only, and
+// returns these steps.
+func (b *run) prompt(n int) (steps []*engine.Batch, err error) {
 	for start := 0; start < n; {
 		rows := min(n-start, b.eng.Settings().Rows())
 		x := b.batch(1, start, rows)
@@ -130,11 +142,12 @@ func (b *run) prompt(n int) error {
 			x.LogitRows = nil
 		}
 		if err := b.step(x); err != nil {
-			return err
+			return nil, err
 		}
+		steps = append(steps, x)
 		start += rows
 	}
-	return nil
+	return steps, nil
 }
 
 // sample is a stretch of the weights, larger than the caches.
@@ -164,47 +177,66 @@ func (b *run) peak() (rate, perCPU float64) {
 
 // prefill measures prompts of n tokens.
 func (b *run) prefill(n int) error {
-	var rates, perCPU, of, ofCPU []float64
+	var rates, perCPU, of, ofCPU, gbs, ofRead []float64
+	r := Rate{Test: fmt.Sprintf("pp%d", n), Tokens: n}
 	for round := range b.o.Rounds {
 		before, beforeCPU := b.peak()
 		cpu, begin := processorTime(), time.Now()
-		if err := b.prompt(n); err != nil {
+		steps, err := b.prompt(n)
+		if err != nil {
 			return err
 		}
 		took, used := time.Since(begin).Seconds(), (processorTime() - cpu).Seconds()
 		after, afterCPU := b.peak()
+		// those of the last step: a step of a few hundred rows reads nearly all
+		if r.Experts, err = b.expertsRead(len(steps[len(steps)-1].Tokens)); err != nil {
+			return err
+		}
+		r.BytesPerStep = 0
+		for _, x := range steps {
+			r.BytesPerStep += b.bytes(x, r.Experts)
+		}
 		operations := float64(operationsOfPrompt(b.ckpt.Spec, n))
 		rates = append(rates, float64(n)/took)
 		perCPU = append(perCPU, over(float64(n), used))
 		of = append(of, operations/took/((before+after)/2))
 		ofCPU = append(ofCPU, over(operations, used*(beforeCPU+afterCPU)/2))
-		b.o.Progress(fmt.Sprintf("prefill %d, round %d: %.1f tok/s, %.0f %% of plain "+
+		gbs = append(gbs, float64(r.BytesPerStep)/took/1e9)
+		ofRead = append(ofRead, over(gbs[round]*1e9, b.read()))
+		b.o.Progress(fmt.Sprintf("%s, round %d: %.1f tok/s, %.0f %% of plain "+
 			"multiplications, %.0f %% by processor time",
-			n, round+1, rates[round], 100*of[round], 100*ofCPU[round]))
+			r.Test, round+1, rates[round], 100*of[round], 100*ofCPU[round]))
 	}
-	r := rate(n, 0, rates)
+	r.spread(rates)
 	r.PerCPUSecond, r.OfMultiply, r.OfMulCPU = median(perCPU), median(of), median(ofCPU)
+	r.GBPerS, r.OfRead, r.BytesPerToken = median(gbs), median(ofRead), r.BytesPerStep/int64(n)
 	b.report.Prefill = append(b.report.Prefill, r)
 	if b.o.Plain || b.report.PrefillProfile != nil {
 		return nil
 	}
-	x := b.batch(1, 0, min(n, b.eng.Settings().Rows()))
-	times, err := b.measured(x)
+	times, _, err := b.measured(b.batch(1, 0, min(n, b.eng.Settings().Rows())), profiled, false)
 	b.report.PrefillProfile = times
 	return err
 }
 
-// decode measures steps of one token for each of some sequences.
+// decode measures steps of one token for each of some sequences. A round before the first warms the
+// caches of translations and branches.
 func (b *run) decode(at decodePoint) error {
-	start := cmp.Or(at.context, firstContext)
-	var rates, perCPU, of, ofCPU []float64
-	var bytes int64
-	for round := range b.o.Rounds + 1 {
+	r := Rate{Test: at.test(&b.o), Tokens: at.sequences, Context: at.context}
+	start, steps := cmp.Or(at.context, firstContext), b.o.stepsOf(at.sequences)
+	for i := range min(steps, fewSteps) {
+		if err := b.step(b.batch(at.sequences, start+i, 1)); err != nil {
+			return err
+		}
+	}
+	peak, _ := b.peak()
+	var rates, perCPU, of, ofCPU, gbs, predicted, ofPredicted []float64
+	var bytes, experts, counted float64
+	for round := range b.o.Rounds {
 		var took, reads []float64
-		var used, readUsed float64
-		for range b.o.Steps {
-			x := b.batch(at.sequences, start, 1)
-			start++
+		var used, readUsed, moved float64
+		for i := range steps {
+			x := b.batch(at.sequences, start+i, 1)
 			cpu, begin := processorTime(), time.Now()
 			if err := b.step(x); err != nil {
 				return err
@@ -214,33 +246,39 @@ func (b *run) decode(at decodePoint) error {
 			used += (now - cpu).Seconds()
 			reads = append(reads, b.gauge.Bandwidth(b.sample()))
 			readUsed += (processorTime() - now).Seconds()
-			n, err := b.stepBytes(x)
+			n, err := b.expertsRead(len(x.Tokens))
 			if err != nil {
 				return err
 			}
-			bytes = n
+			moved += float64(b.bytes(x, n))
+			experts, counted = experts+n, counted+1
 		}
+		bytes += moved
 		b.report.ReadGBs = max(b.report.ReadGBs, slices.Max(reads)/1e9)
-		if round == 0 {
-			continue // warms the caches of translations and branches
-		}
-		one := median(took)
+		one, read := median(took), median(reads)
+		moved /= float64(steps)
 		rates = append(rates, float64(at.sequences)/one)
-		perCPU = append(perCPU, over(float64(at.sequences*b.o.Steps), used))
-		of = append(of, float64(bytes)/one/median(reads))
-		ofCPU = append(ofCPU, over(float64(bytes)*readUsed, used*float64(len(b.sample()))))
-		b.o.Progress(fmt.Sprintf("decode %d at %d, round %d: %.2f tok/s, %.0f %% of plain reads, "+
-			"%.0f %% by processor time",
-			at.sequences, at.context, round, rates[round-1], 100*of[round-1], 100*ofCPU[round-1]))
+		perCPU = append(perCPU, over(float64(at.sequences*steps), used))
+		gbs = append(gbs, moved/one/1e9)
+		of = append(of, moved/one/read)
+		ofCPU = append(ofCPU, over(moved*readUsed, used*float64(len(b.sample()))))
+		middle := b.batch(at.sequences, start+steps/2, 1)
+		predicted = append(predicted, b.predict(middle, read, peak))
+		ofPredicted = append(ofPredicted, rates[round]/predicted[round])
+		b.o.Progress(fmt.Sprintf("%s, round %d: %.2f tok/s, %.0f %% of plain reads, "+
+			"%.0f %% by processor time", r.Test, round+1, rates[round], 100*of[round],
+			100*ofCPU[round]))
 	}
-	r := rate(at.sequences, at.context, rates)
-	r.PerCPUSecond, r.BytesPerStep, r.OfRead, r.OfReadCPU = median(perCPU), bytes, median(of),
-		median(ofCPU)
+	r.spread(rates)
+	r.PerCPUSecond, r.OfRead, r.OfReadCPU = median(perCPU), median(of), median(ofCPU)
+	r.GBPerS, r.Experts, r.BytesPerStep = median(gbs), experts/counted, int64(bytes/counted)
+	r.BytesPerToken = r.BytesPerStep / int64(at.sequences)
+	r.PredictedPerS, r.OfPredicted = median(predicted), median(ofPredicted)
 	b.report.Decode = append(b.report.Decode, r)
 	if b.o.Plain || at.context > 0 {
 		return nil
 	}
-	times, err := b.measured(b.batch(at.sequences, start, 1))
+	times, _, err := b.measured(b.batch(at.sequences, start+steps, 1), profiled, false)
 	if at.sequences > 1 {
 		b.report.BatchProfile = times
 	} else {
@@ -249,17 +287,27 @@ func (b *run) decode(at decodePoint) error {
 	return err
 }
 
-// stepBytes is what the last step had to read and write, with the experts that it chose.
-func (b *run) stepBytes(x *engine.Batch) (int64, error) {
-	experts, err := b.expertsRead(len(x.Tokens))
-	if err != nil {
-		return 0, err
-	}
-	var sum int64
+// bytes is what a step has to read and write when a layer reads so many experts.
+func (b *run) bytes(x *engine.Batch, experts float64) (sum int64) {
 	for _, n := range b.eng.OpBytes(x, experts) {
 		sum += n
 	}
-	return sum, nil
+	return sum
+}
+
+// predict is the tokens a second that a memory plan can expect of a decode step before any ran: one
+// operation after the other, each as fast as plain reads bring its bytes or plain multiplications
+// do its products, whichever is slower. Routing is taken as even.
+func (b *run) predict(x *engine.Batch, bandwidth, peak float64) float64 {
+	s, w := b.ckpt.Spec, b.program.WorkOf(x)
+	each := 1 - float64(s.ExpertsPerToken)/float64(s.Experts)
+	experts := float64(s.Experts) * (1 - math.Pow(each, float64(len(x.Tokens))))
+	seconds := 0.0
+	for _, op := range b.program.Ops {
+		seconds += max(float64(b.program.BytesWith(op, w, experts))/bandwidth,
+			float64(operations(b.program, op, w))/peak)
+	}
+	return float64(len(x.Seqs)) / seconds
 }
 
 // expertsRead is how many experts the layers of the last step read on average.
@@ -287,9 +335,9 @@ func over(a, b float64) float64 {
 	return a / b
 }
 
-func rate(tokens, context int, rates []float64) Rate {
-	return Rate{Tokens: tokens, Context: context, TokensPerS: median(rates),
-		Least: slices.Min(rates), Most: slices.Max(rates)}
+// spread sets what the rounds' rates come to.
+func (r *Rate) spread(rates []float64) {
+	r.TokensPerS, r.Least, r.Most = median(rates), slices.Min(rates), slices.Max(rates)
 }
 
 // median of at least one number; of an even count the lower middle.

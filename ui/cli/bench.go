@@ -7,10 +7,11 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
-	"io"
-	"text/tabwriter"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -21,28 +22,85 @@ import (
 	"github.com/ossrun/ossrun/runtime/serve"
 )
 
-// benchVerb is what the flags of ossrun bench say.
+// benchVerb is what the flags of ossrun bench, and of bench ops, say.
 type benchVerb struct {
 	options   serve.Options
 	bench     bench.Options
 	synthetic string
 	layers    int
+	suite     benchSuite
+
+	save                           bool
+	resultDir, resultFile, compare string
+}
+
+const groupBenchFile = "A file of the result"
+
+// newBench has the measurements that llama-bench shows.
+func newBench() *benchVerb {
+	v := &benchVerb{options: serve.DefaultOptions(), bench: bench.Options{Rounds: 3, Steps: 128,
+		Prefill: []int{512, 2048}, Batches: []int{1, 2, 4, 8, 16, 32, 64},
+		Contexts: []int{4096, 16384}}}
+	v.options.Settings.Compute = engine.Int8
+	return v
 }
 
 func benchCommand() *cli.Command {
-	v := &benchVerb{options: serve.DefaultOptions(), bench: bench.Options{Rounds: 5, Steps: 16,
-		Prefill: []int{512, 2048}, Batches: []int{8}}}
+	v := newBench()
+	flags := append(v.measured(),
+		atLeast(&v.bench.Steps, "steps", 1, "", "decode steps of a round; batches take as many "+
+			"tokens, in four steps at least"),
+		toggle(&v.bench.Plain, "plain", "", "leave out the profiles of where a step's time goes, "+
+			"which take three steps of each kind"),
+		toggle(&v.save, "save-result", groupBenchFile, "write a JSON file named by processor and "+
+			"model, made to be shared"),
+		text(&v.resultDir, "result-dir", groupBenchFile, "the file's `FOLDER`"),
+		text(&v.resultFile, "result-filename", groupBenchFile, "the file's `NAME`"),
+		text(&v.compare, "compare", groupBenchFile, "measure nothing: put the result in `FILE` "+
+			"and those in the files behind it side by side"))
+	return &cli.Command{
+		Name:  "bench",
+		Usage: "measure tokens per second, and how near they are to what the machine can do",
+		Description: "Example: ossrun bench --synthetic 20b --layers 4 --json\n" +
+			"         ossrun bench --suite seed --model 20b --output-file seed.jsonl\n\n" +
+			"Bandwidth and multiplications are measured between the rounds, since other work on " +
+			"the machine changes\n" +
+			"both. Without --synthetic the model of --model, or the best one that is here, is " +
+			"measured.",
+		Flags:       append(flags, v.suite.flags()...),
+		Subcommands: []*cli.Command{benchServeCommand(), benchOpsCommand()},
+		Action: func(c *cli.Context) error {
+			if v.compare != "" {
+				return v.comparison(c)
+			}
+			if err := noArguments(c); err != nil {
+				return err
+			}
+			t := Terminal{In: c.App.Reader, Out: c.App.Writer, Err: c.App.ErrWriter}
+			if v.suite.name != "" {
+				return v.suite.run(c, t, v.options.Model)
+			}
+			return v.onDevice(c, t, func(dev engine.Device, ckpt *checkpoint.Checkpoint,
+				about bench.About) error {
+				return v.run(c, t, dev, ckpt, about)
+			})
+		},
+	}
+}
+
+// measured are the flags that say what is measured, and how often.
+func (v *benchVerb) measured() []cli.Flag {
 	s, o := &v.options.Settings, &v.bench
-	s.Compute = engine.Int8
-	list := func(to *[]int, name, standard, usage string) cli.Flag {
+	list := func(to *[]int, name string, least int, usage string) cli.Flag {
+		standard := strings.Trim(strings.ReplaceAll(fmt.Sprint(*to), " ", ","), "[]")
 		return parsed(name, standard, "", usage, func(v string) error {
-			return readNumbers(to, name, v, 1, "512,2048")
+			return readNumbers(to, name, v, least, "512,2048")
 		})
 	}
-	flags := []cli.Flag{
+	return append([]cli.Flag{
 		text(&v.synthetic, "synthetic", "", "random weights of this `SHAPE`: 20b, 120b, or "+
 			"layers x hidden x intermediate x experts, as 2x2880x2880x32"),
-		&cli.IntFlag{Name: "layers", Destination: &v.layers,
+		&cli.IntFlag{Name: "layers", Destination: &v.layers, Value: v.layers,
 			Usage: "with --synthetic: make only so many `LAYERS`, to take less memory; the " +
 				"report says so"},
 		computeFlag(s, engine.Int8, "", "activations into the experts: exact or int8"),
@@ -50,36 +108,17 @@ func benchCommand() *cli.Command {
 			"copy (of a real model it is made once and kept in the cache folder; 1.3 GB for 20b)",
 			engine.DenseBF16, engine.DenseQ8),
 		text(&s.ISA, "isa", "", "instruction set (default: the best there is)"),
-		list(&o.Prefill, "prefill", "512,2048", "prompt lengths"),
-		list(&o.Batches, "batch", "8", "numbers of sequences decoded together"),
-		list(&o.Contexts, "context", "", "also measure decoding after contexts of so many "+
-			"tokens, as 4096,16384"),
+		list(&o.Prefill, "prefill", 1, "prompt lengths"),
+		list(&o.Batches, "batch", 1, "numbers of sequences decoded together"),
+		list(&o.Contexts, "context", 0, "also measure behind contexts of so many tokens"),
 		atLeast(&o.Rounds, "rounds", 1, "", "rounds of each measurement; the median is reported"),
-		atLeast(&o.Steps, "steps", 1, "", "decode steps of a round"),
-		toggle(&o.Plain, "plain", "", "leave out the profiles of where a step's time goes, which "+
-			"take three steps of each kind"),
 		&cli.BoolFlag{Name: "json", Usage: "as one JSON object"},
-	}
-	return &cli.Command{
-		Name:  "bench",
-		Usage: "measure tokens per second, and how near they are to what the machine can do",
-		Description: "Example: ossrun bench --synthetic 20b --layers 4 --json\n\n" +
-			"Bandwidth and multiplications are measured between the rounds, since other work on " +
-			"the machine changes\n" +
-			"both. Without --synthetic the model of --model, or the best one that is here, is " +
-			"measured.",
-		Flags:       append(flags, engineFlags(&v.options)...),
-		Subcommands: []*cli.Command{benchServeCommand()},
-		Action: func(c *cli.Context) error {
-			return v.run(c, Terminal{In: c.App.Reader, Out: c.App.Writer, Err: c.App.ErrWriter})
-		},
-	}
+	}, engineFlags(&v.options)...)
 }
 
-func (v *benchVerb) run(c *cli.Context, t Terminal) (err error) {
-	if err := noArguments(c); err != nil {
-		return err
-	}
+// onDevice opens the device and the model.
+func (v *benchVerb) onDevice(c *cli.Context, t Terminal, measure func(engine.Device,
+	*checkpoint.Checkpoint, bench.About) error) (err error) {
 	m, err := openModels(c.Context, c, t, &v.options)
 	if err != nil {
 		return err
@@ -102,14 +141,33 @@ func (v *benchVerb) run(c *cli.Context, t Terminal) (err error) {
 	if dev == nil {
 		return fail(exitFailure, "%s cannot measure its own limits", m.Backend().Name())
 	}
+	return measure(dev, ckpt, aboutBench(m.Backend()))
+}
+
+func (v *benchVerb) run(c *cli.Context, t Terminal, dev engine.Device,
+	ckpt *checkpoint.Checkpoint, about bench.About) error {
 	report, err := bench.Run(c.Context, dev, ckpt, v.bench)
-	if err != nil {
+	interrupted := errors.Is(err, context.Canceled)
+	if err != nil && !interrupted {
 		return fail(exitFailure, "%s", err)
 	}
-	if c.Bool("json") {
-		return writeJSON(c.App.Writer, report.Flat())
+	if interrupted {
+		if report == nil {
+			return err
+		}
+		fmt.Fprintln(t.Err, "interrupted: what was measured before follows")
 	}
-	return printBench(c.App.Writer, report)
+	report.About = about
+	printed := error(nil)
+	if c.Bool("json") {
+		printed = writeJSON(c.App.Writer, report.Flat())
+	} else {
+		printed = printBench(c.App.Writer, report)
+	}
+	if err = cmp.Or(err, printed); err != nil {
+		return err
+	}
+	return v.write(report, t)
 }
 
 // checkpoint opens the model, or makes one of random weights.
@@ -174,52 +232,4 @@ func syntheticSpec(shape string, layers int) (models.Spec, error) {
 		s.Layers = layers
 	}
 	return s, nil
-}
-
-func printBench(out io.Writer, r *bench.Report) error {
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintf(w, "model\t%s, %d layers, %s of weights\n", r.Model, r.Layers, gigabytes(r.Weights))
-	fmt.Fprintf(w, "device\t%s; compute %s, dense %s, kv %s\n", r.Device, r.Compute, r.Dense, r.KV)
-	fmt.Fprintf(w,
-		"limits\t%.1f GB/s of plain reads, %.3f TOPS of %s\n", r.ReadGBs, r.PeakTOPS, r.PeakUnit)
-	if r.DenseBytes > 0 {
-		fmt.Fprintf(w, "8-bit copy\t%s, in place of the dense weights\n", gigabytes(r.DenseBytes))
-	}
-	for _, p := range r.Prefill {
-		fmt.Fprintf(w,
-			"prefill %d\t%.1f tok/s (%.1f to %.1f), %.0f %% of the multiplications\n",
-			p.Tokens, p.TokensPerS, p.Least, p.Most, 100*p.OfMultiply)
-	}
-	for _, d := range r.Decode {
-		fmt.Fprintf(w,
-			"decode %d at %d\t%.2f tok/s (%.2f to %.2f), %.0f %% of the reads, %s a step\n",
-			d.Tokens, d.Context, d.TokensPerS, d.Least, d.Most,
-			100*d.OfRead, gigabytes(d.BytesPerStep))
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	for _, p := range []struct {
-		name string
-		list []bench.Operation
-	}{
-		{"a step of the prompt", r.PrefillProfile},
-		{"a decode step", r.DecodeProfile},
-		{"a step of a batch", r.BatchProfile},
-	} {
-		if p.list == nil {
-			continue
-		}
-		fmt.Fprintf(w, "\n%s\tms\t%%\tGB/s\tof reads\tTOPS\tof multiplications\n", p.name)
-		for _, o := range p.list {
-			fmt.Fprintf(w,
-				"%s\t%.2f\t%.1f\t%.1f\t%.0f %%\t%.3f\t%.0f %%\n",
-				o.Name, o.Milliseconds, o.Percent, o.GBPerS, 100*o.OfRead, o.TOPS,
-				100*o.OfMultiply)
-		}
-		if err := w.Flush(); err != nil {
-			return err
-		}
-	}
-	return nil
 }

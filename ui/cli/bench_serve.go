@@ -7,7 +7,6 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,6 +44,7 @@ type benchServeVerb struct {
 	shape                               load.Shape
 	gpus                                int
 	compare, plot                       string
+	silent                              bool // nothing on stdout of a single run
 	backend, endpointPath, rangeOfMulti string
 }
 
@@ -306,8 +306,12 @@ func (v *benchServeVerb) measure(c *cli.Context, client *endpoint.Client, w load
 	began := time.Now()
 	outcomes, took, err := load.Run(c.Context, client, requests, o)
 	bar.remove()
-	if err != nil && !errors.Is(err, context.Canceled) {
+	if err != nil && c.Context.Err() == nil {
 		return none, fail(exitFailure, "%s", err)
+	}
+	err = c.Context.Err() // the first request's error says it in other words
+	if outcomes == nil && err != nil {
+		return none, err
 	}
 	result := load.Measure(outcomes, took, v.goals)
 	about := load.About{Date: began, Model: o.Model, Percentiles: v.percentiles,
@@ -316,10 +320,17 @@ func (v *benchServeVerb) measure(c *cli.Context, client *endpoint.Client, w load
 	if failed != nil {
 		return none, failed
 	}
-	if c.Bool("json") {
+	switch {
+	case v.silent:
+	case c.Bool("json"):
 		fmt.Fprintf(c.App.Writer, "%s\n", encoded)
-	} else if err := load.Print(c.App.Writer, &result, v.shape, &o, v.percentiles,
-		v.gpus); err != nil {
+	default:
+		failed = load.Print(c.App.Writer, &result, v.shape, &o, v.percentiles, v.gpus)
+	}
+	if failed != nil {
+		return none, failed
+	}
+	if err != nil && v.silent {
 		return none, err
 	}
 	if err != nil {

@@ -2,6 +2,9 @@
 
 package load
 
+// PublishedSource says where the published figures are from.
+const PublishedSource = "benchmarks of vLLM 0.10.1 (vllm/vllm-openai:v0.10.1), which name no GPU"
+
 // publishedFigures are the columns of publishedRuns, by vLLM's names.
 var publishedFigures = []string{
 	"duration", "completed", "request_throughput", "input_throughput", "output_throughput",

@@ -181,10 +181,16 @@ func (d *Doctor) Close() (err error) {
 	return err
 }
 
-func (d *Doctor) look(ctx context.Context, why string, o serve.Options, config string) (err error) {
-	total, free := d.host.Memory()
-	d.Machine = Machine{OS: osName(), CPU: cpuModel(), Cores: serve.Cores(), ISAs: serve.ISAs(),
+// MachineOf describes the machine that host is the memory of.
+func MachineOf(host engine.Backend) Machine {
+	total, free := host.Memory()
+	return Machine{OS: osName(), CPU: cpuModel(), Cores: serve.Cores(), ISAs: serve.ISAs(),
 		MemoryTotal: total, MemoryFree: free}
+}
+
+func (d *Doctor) look(ctx context.Context, why string, o serve.Options, config string) (err error) {
+	_, free := d.host.Memory()
+	d.Machine = MachineOf(d.host)
 	d.GPUs = gpu.Detect(ctx)
 	d.Device = Device{Name: d.dev.Name(), Why: why}
 	if g, ok := d.dev.(*gpu.Backend); ok {

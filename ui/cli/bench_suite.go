@@ -1,0 +1,234 @@
+// ossrun bench --suite seed: the runs of both documents that this program is held to, one after
+// another, on a server that is found or started, with the published figures beside ours.
+//
+// What must stay true: a published figure is labelled so, with its source; a run that was shortened
+// says so; with --output-file a run that ended is never made twice.
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/ossrun/ossrun/runtime/bench/load"
+	"github.com/ossrun/ossrun/runtime/endpoint"
+)
+
+// benchSuite is what the flags of the suite say.
+type benchSuite struct {
+	name, base, conversations, output string
+	prompts, gpus                     int
+	fraction, lengths                 float64
+}
+
+const groupSuite = "--suite seed"
+
+func (b *benchSuite) flags() []cli.Flag {
+	b.fraction, b.lengths = 1, 1
+	share := func(f float64) bool { return f > 0 && f <= 1 }
+	return []cli.Flag{
+		parsed("suite", "", groupSuite, "seed: measure a server with the requests of the gpt-oss "+
+			"guide for vLLM and of the vLLM 0.10.1 benchmarks, beside what these publish",
+			func(name string) error {
+				if b.name = name; name != "seed" {
+					return fail(exitUsage, "--suite must be seed, not %q", name)
+				}
+				return nil
+			}),
+		text(&b.base, "base-url", groupSuite, "the server at `URL` (default: the one that runs, "+
+			"else one is started)"),
+		text(&b.conversations, "dataset-path", groupSuite, "ShareGPT's `FILE` of conversations; "+
+			"without it that run is left out"),
+		atLeast(&b.prompts, "num-prompts", 1, groupSuite, "`N` requests in each run"),
+		between(&b.fraction, "fraction", share, "lie above 0 and at most at 1", groupSuite,
+			"this `PART` of each run's requests"),
+		between(&b.lengths, "token-fraction", share, "lie above 0 and at most at 1", groupSuite,
+			"this `PART` of each random request's lengths"),
+		atLeast(&b.gpus, "gpus", 0, groupSuite, "the server has `N` GPUs: throughput of each is "+
+			"shown"),
+		text(&b.output, "output-file", groupSuite, "append each run's JSON object to `FILE`; runs "+
+			"that stand there are not made again"),
+	}
+}
+
+// suiteRun is a run of the suite with its place in the file.
+type suiteRun struct {
+	load.Workload
+	requests string // how many of what: a run is known by its name and this
+	short    bool
+}
+
+func (b *benchSuite) runs() (list []suiteRun) {
+	part := func(n int, f float64) int { return int(math.Ceil(float64(n) * f)) }
+	for _, w := range load.Workloads {
+		whole := w
+		w.Prompts = part(w.Prompts, b.fraction)
+		if b.prompts > 0 {
+			w.Prompts = b.prompts
+		}
+		w.Random.Input, w.Random.Output = part(w.Random.Input, b.lengths),
+			part(w.Random.Output, b.lengths)
+		r := suiteRun{w, fmt.Sprintf("%d requests", w.Prompts), w != whole}
+		if w.Dataset == "random" {
+			r.requests += fmt.Sprintf(" of %d + %d tokens", w.Random.Input, w.Random.Output)
+		}
+		if w.Most > 0 {
+			r.requests += fmt.Sprintf(", %d at once", w.Most)
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
+// suiteResult is a run with what is published for it, for --json.
+type suiteResult struct {
+	Workload  string             `json:"workload"`
+	Requests  string             `json:"requests"`
+	Shortened bool               `json:"shortened"`
+	Skipped   string             `json:"skipped,omitempty"` // why it was left out
+	Ours      map[string]float64 `json:"ours,omitempty"`
+	Published []publishedResult  `json:"published,omitempty"`
+}
+
+type publishedResult struct {
+	Name    string             `json:"name"`
+	Source  string             `json:"source"`
+	Figures map[string]float64 `json:"figures"`
+}
+
+// run makes the suite's runs. model is the one to ask for, "" for the server's first.
+func (b *benchSuite) run(c *cli.Context, t Terminal, model string) error {
+	running, err := runningServers(c.Context)
+	if err != nil {
+		return err
+	}
+	needed := neededServer{t: t, whom: "bench", model: model, mayStart: true}
+	address, stop, err := needed.find(c.Context, b.base)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	client, err := endpoint.New(address, portKey())
+	if err != nil {
+		return fail(exitUsage, "%s", err)
+	}
+	defer client.Close()
+	if started := b.base == "" && len(running) == 0; started || model == "" {
+		if model, err = client.FirstModel(c.Context); err != nil {
+			return fail(exitFailure, "%s", err)
+		}
+	}
+	v := &benchServeVerb{}
+	v.flags() // their defaults
+	v.datasetPath, v.outputFile, v.gpus, v.silent = b.conversations, b.output, b.gpus, true
+	v.load.Backend, v.load.Model, v.load.IgnoreEOS = load.Completions, model, true
+	v.prompts = b.prompts
+	v.load.Warmup, v.load.Seed = true, 1 // as the published runs
+	if !c.Bool("json") {
+		fmt.Fprintf(c.App.Writer, "model %s at %s\npublished figures: %s\n", model, address,
+			load.PublishedSource)
+	}
+	results, failed := []suiteResult{}, 0
+	for _, r := range b.runs() {
+		result, err := b.one(c, v, client, r)
+		if errors.Is(err, context.Canceled) {
+			fmt.Fprintln(t.Err, b.resume())
+			return err
+		}
+		if err != nil {
+			fmt.Fprintf(t.Err, "ossrun: %s: %s\n", r.Name, err)
+			result.Skipped, failed = err.Error(), failed+1
+		}
+		results = append(results, result)
+	}
+	if c.Bool("json") {
+		if err := writeJSON(c.App.Writer, map[string]any{"suite": b.name, "model": model,
+			"runs": results}); err != nil {
+			return err
+		}
+	}
+	if failed > 0 {
+		return fail(exitFailure, "%d runs of the suite failed", failed)
+	}
+	return nil
+}
+
+func (b *benchSuite) resume() string {
+	if b.output == "" {
+		return "interrupted; with --output-file the suite can go on where it was"
+	}
+	return "interrupted; the same command goes on with the first run that is not in " + b.output
+}
+
+// one makes a run, or takes it from the file, and prints it.
+func (b *benchSuite) one(c *cli.Context, v *benchServeVerb, client *endpoint.Client,
+	r suiteRun) (result suiteResult, err error) {
+	result = suiteResult{Workload: r.Name, Requests: r.requests, Shortened: r.short}
+	out := c.App.Writer
+	if c.Bool("json") {
+		out = &bytes.Buffer{}
+	}
+	fmt.Fprintf(out, "\n%s: %s\n", r.Name, r.requests)
+	if r.short {
+		fmt.Fprintln(out, "shortened: not to be compared with the published figures")
+	}
+	if r.Dataset == "sharegpt" && b.conversations == "" {
+		result.Skipped = "it needs the conversations: --dataset-path FILE"
+		fmt.Fprintf(out, "left out: %s\n", result.Skipped)
+		return result, nil
+	}
+	v.metadata = map[string]string{"suite": b.name, "workload": r.Name, "requests": r.requests}
+	run, found, err := b.saved(v.load.Model, r)
+	if err != nil {
+		return result, err
+	}
+	if found {
+		fmt.Fprintf(out, "taken from %s\n", b.output)
+	} else if run, err = v.measure(c, client, r.Workload); err != nil {
+		return result, err
+	}
+	run.Name = "ours"
+	result.Ours = run.Figures
+	for _, p := range load.Published(r.Name) {
+		result.Published = append(result.Published, publishedResult{p.Name, load.PublishedSource,
+			p.Figures})
+	}
+	if len(result.Published) == 0 {
+		fmt.Fprintln(out, "the guide publishes no figures of this run")
+	}
+	return result, load.Compare(out, append([]load.Saved{run}, load.Published(r.Name)...))
+}
+
+// saved finds a run in the output file.
+func (b *benchSuite) saved(model string, r suiteRun) (s load.Saved, found bool, err error) {
+	if b.output == "" {
+		return s, false, nil
+	}
+	text, err := os.ReadFile(b.output)
+	if errors.Is(err, os.ErrNotExist) {
+		return s, false, nil
+	}
+	if err != nil {
+		return s, false, fail(exitFailure, "%s", err)
+	}
+	for line := range bytes.Lines(text) {
+		var about struct {
+			Suite, Workload, Requests string
+			Model                     string `json:"model_id"`
+		}
+		if json.Unmarshal(line, &about) != nil || about.Suite != b.name ||
+			about.Workload != r.Name || about.Requests != r.requests || about.Model != model {
+			continue // a line that was cut off, or of another run
+		}
+		s, err = load.NewSaved("ours", line)
+		return s, err == nil && s.Figures["completed"] > 0, nil
+	}
+	return s, false, nil
+}

@@ -1,0 +1,135 @@
+// What ossrun bench and bench ops print and write.
+
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/ossrun/ossrun/runtime/bench"
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/serve/doctor"
+)
+
+func printBench(out io.Writer, r *bench.Report) error {
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	printHead(w, r)
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "\ntest\ttok/s\tleast\tmost\tMB/token\tGB/s\tof reads\tof multiplications\t"+
+		"experts\tpredicted\tmeasured/predicted\n")
+	for _, p := range r.Prefill {
+		printRate(w, p, fmt.Sprintf("%.0f %%", 100*p.OfMultiply), "\t")
+	}
+	for _, d := range r.Decode {
+		printRate(w, d, "", fmt.Sprintf("%.2f\t%.2f", d.PredictedPerS, d.OfPredicted))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, p := range []struct {
+		name string
+		list []bench.Operation
+	}{
+		{"a step of the prompt", r.PrefillProfile},
+		{"a decode step", r.DecodeProfile},
+		{"a step of a batch", r.BatchProfile},
+	} {
+		if p.list != nil {
+			fmt.Fprintln(w)
+			if err := printOperations(w, p.name, p.list); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func printHead(w io.Writer, r *bench.Report) {
+	fmt.Fprintf(w, "machine\t%s, %d cores, %s; ossrun %s\n", r.About.CPU, r.About.Cores,
+		r.About.OS, r.About.Version)
+	fmt.Fprintf(w, "model\t%s, %d layers, %s of weights\n", r.Model, r.Layers, gigabytes(r.Weights))
+	fmt.Fprintf(w, "device\t%s; compute %s, dense %s, kv %s\n", r.Device, r.Compute, r.Dense, r.KV)
+	fmt.Fprintf(w,
+		"limits\t%.1f GB/s of plain reads, %.3f TOPS of %s\n", r.ReadGBs, r.PeakTOPS, r.PeakUnit)
+	if r.DenseBytes > 0 {
+		fmt.Fprintf(w, "8-bit copy\t%s, in place of the dense weights\n", gigabytes(r.DenseBytes))
+	}
+	fmt.Fprintf(w, "load\t%.2f s, first token after %.2f s\n", r.LoadS, r.StartS)
+}
+
+func printRate(w io.Writer, r bench.Rate, multiply, predicted string) {
+	fmt.Fprintf(w, "%s\t%.2f\t%.2f\t%.2f\t%.1f\t%.1f\t%.0f %%\t%s\t%.1f\t%s\n", r.Test,
+		r.TokensPerS, r.Least, r.Most, float64(r.BytesPerToken)/1e6, r.GBPerS, 100*r.OfRead,
+		multiply, r.Experts, predicted)
+}
+
+func printOperations(w *tabwriter.Writer, title string, list []bench.Operation) error {
+	fmt.Fprintf(w, "%s\tms\tleast\tmost\t%%\tMB\tGB/s\tof reads\tTOPS\tof multiplications\n", title)
+	for _, o := range list {
+		fmt.Fprintf(w, "%s\t%.2f\t%.2f\t%.2f\t%.1f\t%.1f\t%.1f\t%.0f %%\t%.3f\t%.0f %%\n", o.Name,
+			o.Milliseconds, o.Least, o.Most, o.Percent, float64(o.Bytes)/1e6, o.GBPerS,
+			100*o.OfRead, o.TOPS, 100*o.OfMultiply)
+	}
+	return w.Flush()
+}
+
+// aboutBench says where and with what this run is made.
+func aboutBench(b engine.Backend) bench.About {
+	m, program := doctor.MachineOf(b), build()
+	return bench.About{Date: time.Now().UTC().Format(time.RFC3339), Version: program.Version,
+		Commit: program.Commit, Command: "ossrun " + strings.Join(os.Args[1:], " "), OS: m.OS,
+		CPU: m.CPU, Cores: m.Cores, Memory: m.MemoryTotal}
+}
+
+// notInNames are the letters that file names do without.
+var notInNames = regexp.MustCompile(`[^a-z0-9.]+`)
+
+// write is --save-result.
+func (v *benchVerb) write(r *bench.Report, t Terminal) error {
+	if !v.save && v.resultFile == "" {
+		return nil
+	}
+	name := cmp.Or(v.resultFile, strings.Trim(notInNames.ReplaceAllString(strings.ToLower(
+		fmt.Sprintf("%s %d cores %s %s %s", r.About.CPU, r.About.Cores, r.Model, r.Compute,
+			r.Dense)), "-"), "-")+".json")
+	if v.resultDir != "" {
+		if err := os.MkdirAll(v.resultDir, 0o755); err != nil {
+			return fail(exitFailure, "save the result: %s", err)
+		}
+		name = filepath.Join(v.resultDir, name)
+	}
+	f, err := os.Create(name)
+	if err != nil {
+		return fail(exitFailure, "save the result: %s", err)
+	}
+	if err := cmp.Or(writeJSON(f, r.Flat()), f.Close()); err != nil {
+		return fail(exitFailure, "save the result: %s", err)
+	}
+	fmt.Fprintln(t.Err, "the result is in", name)
+	return nil
+}
+
+// comparison is --compare.
+func (v *benchVerb) comparison(c *cli.Context) error {
+	files := append([]string{v.compare}, c.Args().Slice()...)
+	var reports []*bench.Report
+	for _, file := range files {
+		r, err := bench.Read(file)
+		if err != nil {
+			return fail(exitUsage, "%s", err)
+		}
+		reports = append(reports, r)
+	}
+	return bench.Compare(c.App.Writer, files, reports)
+}
