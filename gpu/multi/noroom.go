@@ -22,18 +22,18 @@ type NoRoom struct {
 }
 
 func (e *NoRoom) Error() string {
-	s := fmt.Sprintf("%s does not fit: it needs %s on the GPU", e.Model, gib(e.Need))
+	s := fmt.Sprintf("%s does not fit: it needs %s on the GPU", e.Model, gb(e.Need))
 	if e.HostNeed > 0 && e.HostNeed <= e.HostHave {
 		s += ", even with all of its experts in the host's memory,"
 	}
-	s += fmt.Sprintf(" and %s is there", gib(e.Have))
+	s += fmt.Sprintf(" and %s is there", gb(e.Have))
 	if e.Need <= e.Have && e.Cards > 1 {
 		s += fmt.Sprintf(", on %d GPUs with %s at most, where steps take %s of each", e.Cards,
-			gib(e.Largest), gib(e.Steps))
+			gb(e.Largest), gb(e.Steps))
 	}
 	if e.HostNeed > e.HostHave {
 		s += fmt.Sprintf("; %s of its experts would go to the host's memory, which has %s",
-			gib(e.HostNeed), gib(e.HostHave))
+			gb(e.HostNeed), gb(e.HostHave))
 	}
 	if e.AskedContext > 0 {
 		s += fmt.Sprintf("; a context below %d tokens needs less (--max-model-len)", e.AskedContext)
@@ -41,7 +41,7 @@ func (e *NoRoom) Error() string {
 	return s
 }
 
-func gib(n int64) string { return fmt.Sprintf("%.1f GiB", float64(max(n, 0))/(1<<30)) }
+func gb(n int64) string { return fmt.Sprintf("%.1f GB", float64(max(n, 0))/1e9) }
 
 // noRoom is the error of a context that has no place; hostNeed is what of the experts would lie
 // with the host.

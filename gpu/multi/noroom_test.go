@@ -28,18 +28,18 @@ func TestNoRoomIsTrue(t *testing.T) {
 		"one card, the host could hold the experts": {models.Spec20B(), []Card{{Free: 2 * gib}},
 			Host{Free: 64 * gib},
 			[]string{"it needs 4.",
-				" GiB on the GPU, even with all of its experts in the host's memory, and 1.5 GiB " +
+				" GB on the GPU, even with all of its experts in the host's memory, and 1.6 GB " +
 					"is there"}, " GPUs with "},
 		"one card, no host": {models.Spec20B(), []Card{{Free: 8 * gib}}, Host{},
-			[]string{"it needs 13.", " GiB on the GPU and 7.5 GiB is there; ",
-				" of its experts would go to the host's memory, which has 0.0 GiB"}, "even"},
+			[]string{"it needs 1", " GB on the GPU and 8.1 GB is there; ",
+				" of its experts would go to the host's memory, which has 0.0 GB"}, "even"},
 		"nearly full cards": {models.Spec20B(), many, Host{Free: 64 * gib},
 			[]string{"even with all of its experts",
-				" and 8.0 GiB is there, on 8 GPUs with 1.0 GiB at most, where steps take "},
+				" and 8.6 GB is there, on 8 GPUs with 1.1 GB at most, where steps take "},
 			"would go"},
 		"the host's memory is the card's": {models.Spec120B(),
 			[]Card{{Free: 40 * gib, Shared: true}}, Host{Free: 40 * gib}, []string{"it needs 6",
-				" GiB on the GPU and 39.5 GiB is there"}, "host's"},
+				" GB on the GPU and 42.4 GB is there"}, "host's"},
 	} {
 		_, err := PlanFor(x.s, x.cards, x.host, engine.Settings{})
 		var e *NoRoom

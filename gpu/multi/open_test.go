@@ -195,7 +195,7 @@ func TestPlanIsSaid(t *testing.T) {
 		{nil, 0, []string{"tiny: layers 0-3 on GPU 1 (", "; context 256", "at most "}},
 		{[]int{0, 2}, 0, []string{"tiny: layers 0-3 on GPU 2 ("}},
 		{[]int{2, 1}, 3, []string{"tiny: layers 0-3 on GPU 2 (",
-			", experts of 3 of them on the CPU; context 256; 0.0 GiB of host memory"}},
+			", experts of 3 of them on the CPU; context 256; 0.0 GB of host memory"}},
 		{[]int{0}, 4, []string{"tiny: layers 0-3 on GPU 0 (", ", experts of 4 of them on the CPU"}},
 	} {
 		r.Settings.CPUExperts = x.experts

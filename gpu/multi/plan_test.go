@@ -184,7 +184,7 @@ func TestNoRoomSaysTheNumbers(t *testing.T) {
 	_, err := PlanFor(models.Spec120B(), []Card{{Free: 8e9, Total: 8e9}}, Host{Free: 16e9},
 		engine.Settings{})
 	var e *NoRoom
-	if !errors.As(err, &e) || e.HostNeed <= e.HostHave || !strings.Contains(err.Error(), "GiB") {
+	if !errors.As(err, &e) || e.HostNeed <= e.HostHave || !strings.Contains(err.Error(), " GB ") {
 		t.Errorf("%v", err)
 	}
 	if _, err := PlanFor(models.Spec20B(), nil, Host{}, engine.Settings{}); err == nil {

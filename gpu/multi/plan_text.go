@@ -16,7 +16,7 @@ func (p Plan) Lines(numbers []int) (lines []string) {
 		if s.Card < len(numbers) {
 			number = numbers[s.Card]
 		}
-		part := fmt.Sprintf("layers %d-%d on GPU %d (%s)", s.From, s.To-1, number, gib(s.Bytes()))
+		part := fmt.Sprintf("layers %d-%d on GPU %d (%s)", s.From, s.To-1, number, gb(s.Bytes()))
 		if n := len(s.CPUExperts); n > 0 {
 			part += fmt.Sprintf(", experts of %d of them on the CPU", n)
 		}
@@ -27,7 +27,7 @@ func (p Plan) Lines(numbers []int) (lines []string) {
 	}
 	line := fmt.Sprintf("context %d", p.Context)
 	if p.HostUsed > 0 {
-		line += fmt.Sprintf("; %s of host memory", gib(p.HostUsed))
+		line += fmt.Sprintf("; %s of host memory", gb(p.HostUsed))
 	}
 	if p.Ceiling > 0 {
 		line += fmt.Sprintf("; at most %.0f tokens/s by the memories' speed", p.Ceiling)

@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/ossrun/ossrun/gpu"
+	"github.com/ossrun/ossrun/gpu/detect"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
@@ -14,8 +15,11 @@ import (
 // Preview is a model on what is open. Nothing of it has been tried.
 type Preview struct {
 	Device string
-	Free   int64 // bytes of the device's memory
-	Needs  int64 // of it, with a context of gpu.UsableContext tokens
+	OnGPU  bool
+	GPUs   detect.Report // of this machine, used or not
+	Total  int64         // bytes of the device's memory
+	Free   int64         // of it
+	Needs  int64         // of it, with a context of gpu.UsableContext tokens
 	Plan   Plan
 	None   error // why there is no plan
 	// tokens a second of one answer, at most, by the speed of the memory; 0: not known
@@ -26,7 +30,8 @@ type Preview struct {
 func (m *Models) Preview(ctx context.Context, e models.Entry) (p Preview, err error) {
 	b := m.spare
 	p.Device = b.Name()
-	_, p.Free = b.Memory()
+	p.OnGPU, p.GPUs = onGPU(b), gpu.Detect(ctx)
+	p.Total, p.Free = b.Memory()
 	found := checkpoint.Found{Name: e.ID}
 	s := SettingsFor(b, m.options)
 	p.Plan, p.None = PlanOn(b, found, e.Spec, s)
@@ -35,9 +40,9 @@ func (m *Models) Preview(ctx context.Context, e models.Entry) (p Preview, err er
 		return p, err
 	}
 	bandwidth := 0.0
-	if !onGPU(b) {
+	if !p.OnGPU {
 		bandwidth = HostReadRate(b)
-	} else if cards := gpu.Detect(ctx).Usable(); len(cards) > 0 && cards[0].Figures != nil {
+	} else if cards := p.GPUs.Usable(); len(cards) > 0 && cards[0].Figures != nil {
 		bandwidth = cards[0].Figures.Bandwidth * 1e9
 	}
 	p.Rate, err = ReadBound(e.Spec, s, bandwidth)

@@ -19,10 +19,10 @@ func TestPrintedPlan(t *testing.T) {
 	}{
 		"no GPUs": {gpu.Placement{}, "", ""},
 		"two cards": {gpu.Placement{Lines: cards.Lines(nil), Fits: true},
-			"\t  GPUs: layers 0-1 on GPU 0 (1.0 GiB), experts of 1 of them on the CPU\n" +
-				"\t        layers 2-3 on GPU 1 (1.0 GiB)\n\t        context 9; 2.0 GiB of host " +
+			"\t  GPUs: layers 0-1 on GPU 0 (1.1 GB), experts of 1 of them on the CPU\n" +
+				"\t        layers 2-3 on GPU 1 (1.1 GB)\n\t        context 9; 2.1 GB of host " +
 				"memory\n",
-			`layers 0-1 on GPU 0 (1.0 GiB), experts of 1 of them on the CPU; layers 2-3 on GPU 1 (1.0 GiB); context 9; 2.0 GiB of host memory`},
+			`layers 0-1 on GPU 0 (1.1 GB), experts of 1 of them on the CPU; layers 2-3 on GPU 1 (1.1 GB); context 9; 2.1 GB of host memory`},
 		"no room": {gpu.Placement{Lines: []string{"x does not fit: a; context b"}},
 			"\t  GPUs: x does not fit: a; context b\n", `x does not fit: a; context b`},
 	} {

@@ -44,8 +44,8 @@ func factsOf(g detect.GPU, r detect.Report) (facts []string) {
 		add("--gpu %d", *g.Number, true)
 	}
 	add("%s", g.Arch, g.Arch != "")
-	add("%d MiB", g.MemoryMiB, g.MemoryMiB > 0)
-	add("%d MiB free", g.FreeMiB, g.FreeMiB > 0)
+	add("%s", gigabytes(int64(g.MemoryMiB)<<20), g.MemoryMiB > 0)
+	add("%s free", gigabytes(int64(g.FreeMiB)<<20), g.FreeMiB > 0)
 	add("%d units", g.Units, g.Units > 0)
 	if f := g.Figures; f != nil {
 		about := func(name, format string) string {

@@ -64,8 +64,8 @@ func TestFirstRunOffer(t *testing.T) {
 	t.Setenv("HF_TOKEN", "")
 	os.Unsetenv("HF_HUB_CACHE")
 	term, _ := startInTerminal(t, 100, 30, "chat")
-	screen := term.wait("Choose 1 or 2", "This machine:", "are free for a model", "gpt-oss-20b ",
-		"1  download gpt-oss-20b: 13.8 GB of the ", "that are free on the disk")
+	screen := term.wait("Choose 1 or 2", "This machine ", "are free", "gpt-oss-20b ",
+		"1  download gpt-oss-20b: 13.8 GB, 18 min at 100 Mbit/s")
 	if strings.Contains(screen, "GiB") || strings.Contains(screen, "KV") {
 		t.Errorf("words of engineers:\n%s", screen)
 	}

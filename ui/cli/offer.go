@@ -17,6 +17,7 @@ import (
 	"github.com/ossrun/ossrun/models/hub"
 	"github.com/ossrun/ossrun/models/store"
 	"github.com/ossrun/ossrun/runtime/serve"
+	"github.com/ossrun/ossrun/runtime/serve/doctor"
 )
 
 // offer says what this machine is and would do, asks a person what to do when no model is here, and
@@ -36,26 +37,21 @@ func offer(ctx context.Context, t Terminal, m *serve.Models, demo checkpoint.Fou
 	if err != nil {
 		return checkpoint.Found{}, err
 	}
-	free := p.Free
-	printPreview(t.Out, e, p)
-	fmt.Fprintf(t.Out, "No gpt-oss model is in %s yet.\n\n", cacheRoot())
+	f := firstRun{cpu: doctor.CPU(), cores: serve.Cores(), gpus: p.GPUs, disk: freeOnDisk(),
+		model: e, preview: p}
 	var choices []func() (checkpoint.Found, error)
-	choice := func(what func() (checkpoint.Found, error), format string, args ...any) {
-		choices = append(choices, what)
-		fmt.Fprintf(t.Out, "  %d  %s\n", len(choices), fmt.Sprintf(format, args...))
-	}
-	fits := func(bytes int64) {
-		if free < bytes {
-			fmt.Fprintf(t.Out, "     (it will not fit: %.1f GB of memory are free)\n", gb(free))
-		}
+	var words []string
+	choice := func(text string, what func() (checkpoint.Found, error)) {
+		choices, words = append(choices, what), append(words, text)
 	}
 	for _, e := range others {
-		choice(func() (checkpoint.Found, error) { return checkpoint.Resolve(e.Name) },
-			"use %s, which %s has here: nothing is downloaded or copied", e.Name, e.Program)
-		fits(e.Model.Bytes)
+		choice(fmt.Sprintf("use %s, which %s has here: nothing is downloaded or copied%s", e.Name,
+			e.Program, f.tooLarge(e.Model.Bytes)), func() (checkpoint.Found, error) {
+			return checkpoint.Resolve(e.Name)
+		})
 	}
 	if !client.Offline {
-		choice(func() (checkpoint.Found, error) {
+		choice(f.ofDownload(), func() (checkpoint.Found, error) {
 			target, err := models.ParseTarget(e.ID)
 			if err != nil {
 				return checkpoint.Found{}, err
@@ -65,18 +61,13 @@ func offer(ctx context.Context, t Terminal, m *serve.Models, demo checkpoint.Fou
 				return checkpoint.Found{}, err
 			}
 			return checkpoint.Resolve(e.ID)
-		}, "download %s: %.1f GB%s, %s at 100 Mbit/s", e.Spec.Name, gb(e.DownloadBytes),
-			ofDisk(), minutes(float64(e.DownloadBytes)*8/100e6))
-		fits(p.Needs)
+		})
 	}
-	choice(func() (checkpoint.Found, error) { return demo, nil },
-		"talk to the built-in demo: tiny, knows a little about ossrun")
-	wanted := "1 or 2"
-	if len(choices) > 2 {
-		wanted = fmt.Sprintf("1 to %d", len(choices))
-	}
+	choice("talk to the built-in demo: tiny, knows a little about ossrun",
+		func() (checkpoint.Found, error) { return demo, nil })
+	fmt.Fprint(t.Out, f.text(widthOf(t.Out), words))
 	for {
-		fmt.Fprintf(t.Out, "\nChoose %s [%d]: ", wanted, len(choices))
+		fmt.Fprint(t.Out, whichOf(len(choices)))
 		answer, err := readAnswer(t)
 		if err != nil {
 			return checkpoint.Found{}, err
@@ -87,46 +78,24 @@ func offer(ctx context.Context, t Terminal, m *serve.Models, demo checkpoint.Fou
 		if n, err := strconv.Atoi(answer); err == nil && n >= 1 && n <= len(choices) {
 			return choices[n-1]()
 		}
-		fmt.Fprintf(t.Out, "%q is none of them: type %s, or nothing for %d", answer, wanted,
-			len(choices))
+		fmt.Fprintf(t.Out, "%q is none of them: type %s, or nothing for %d\n", answer,
+			inRange(len(choices)), len(choices))
 	}
 }
 
-// printPreview says what was found, and what the model would do on it.
-func printPreview(out io.Writer, e models.Entry, p serve.Preview) {
-	line := func(name, format string, args ...any) {
-		fmt.Fprintf(out, "  %-11s  %s\n", name, fmt.Sprintf(format, args...))
-	}
-	fmt.Fprintln(out, "This machine:")
-	line("computes", "%s", p.Device)
-	line("memory", "%.1f GB are free for a model", gb(p.Free))
-	name := e.Spec.Name
-	switch {
-	case p.None != nil:
-		line(name, "does not fit: it needs %.1f GB", gb(p.Needs))
-	case p.Rate > 0:
-		line(name, "up to %s a second by the speed of the memory", count(int(p.Rate+0.5), "token"))
-		line("", "%.1f GB of memory with a context of %d tokens", gb(p.Plan.Total), p.Plan.Context)
-	default:
-		line(name, "%.1f GB of memory with a context of %d tokens", gb(p.Plan.Total),
-			p.Plan.Context)
-	}
-	fmt.Fprintln(out)
-}
-
-// ofDisk is how much room there is for a download, "" where nobody knows.
-func ofDisk() string {
+// freeOnDisk is the bytes free where downloads go, -1 where nobody knows.
+func freeOnDisk() int64 {
 	root, err := store.Root()
 	if err != nil {
-		return ""
+		return -1
 	}
 	for filepath.Dir(root) != root {
 		if free, err := store.Free(root); err == nil {
-			return fmt.Sprintf(" of the %.0f GB that are free on the disk", gb(free))
+			return free
 		}
 		root = filepath.Dir(root) // it is made by the first download
 	}
-	return ""
+	return -1
 }
 
 // readAnswer reads the line that a person answers a question with, and nothing behind it; at the
@@ -191,15 +160,6 @@ func instead(t Terminal, target models.Target) (bool, error) {
 		return false, nil
 	}
 	return false, nil
-}
-
-// cacheRoot is where downloads go, for people.
-func cacheRoot() string {
-	root, err := store.Root()
-	if err != nil {
-		return "the Hugging Face cache"
-	}
-	return root
 }
 
 func minutes(seconds float64) string {

@@ -125,11 +125,11 @@ func (v *serveVerb) flags() []cli.Flag {
 			return fail(exitUsage, "--preset must be latency, balanced or throughput, not %q", name)
 		}),
 		atLeast(&o.Settings.MaxNumSeqs, "max-num-seqs", 1, groupBatch,
-			"compute at most `N` requests at once (default: 256; 1024 on a GPU of 64 GiB)"),
+			"compute at most `N` requests at once (default: 256; 1024 on a GPU of 68.7 GB or more)"),
 		atLeast(&o.Settings.MaxNumBatchedTokens, "max-num-batched-tokens", 1, groupBatch,
 			"`N` tokens a step; more is a little faster with long prompts and makes the time "+
 				"between tokens uneven (default: 512 on the CPU, 8192 on a GPU, 2048 on one of "+
-				"less than 24 GiB)"),
+				"less than 24.7 GB)"),
 		atLeast(&o.Settings.MaxWaiting, "max-waiting", 1, groupBatch,
 			"let `N` requests wait; the next ones get 429 with Retry-After (default: 2048)"),
 		toggle(&v.prefixCaching, "enable-prefix-caching", groupBatch,

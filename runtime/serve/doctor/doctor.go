@@ -184,7 +184,7 @@ func (d *Doctor) Close() (err error) {
 // MachineOf describes the machine that host is the memory of.
 func MachineOf(host engine.Backend) Machine {
 	total, free := host.Memory()
-	return Machine{OS: osName(), CPU: cpuModel(), Cores: serve.Cores(), ISAs: serve.ISAs(),
+	return Machine{OS: osName(), CPU: CPU(), Cores: serve.Cores(), ISAs: serve.ISAs(),
 		MemoryTotal: total, MemoryFree: free}
 }
 
@@ -370,7 +370,8 @@ func osName() string {
 	return platform
 }
 
-func cpuModel() string {
+// CPU is the processor's name.
+func CPU() string {
 	return cmp.Or(fieldOf("/proc/cpuinfo", "model name", ":"),
 		"unknown "+runtime.GOARCH+" processor")
 }

@@ -221,13 +221,14 @@ func (b sandbox) watch(r *interpreter, o Options) {
 		if b.host {
 			memory, processes := used(r.process.Process.Pid)
 			if memory > o.Memory {
-				why = fmt.Errorf("its processes used more than %d MiB of memory", o.Memory>>20)
+				why = fmt.Errorf("its processes used more than %.1f GB of memory",
+					float64(o.Memory)/1e9)
 			} else if processes > mostProcesses {
 				why = fmt.Errorf("it had more than %d processes", mostProcesses)
 			}
 		}
 		if n%10 == 0 && folderBytes(o.Folder) > mostFolder {
-			why = fmt.Errorf("its files have more than %d MiB", mostFolder>>20)
+			why = fmt.Errorf("its files have more than %.1f GB", mostFolder/1e9)
 		}
 		if why != nil {
 			r.limit.exceeded(why)
