@@ -58,7 +58,7 @@ type Rate struct {
 	// bytes a second over plain reads, median of the rounds' ratios
 	OfRead    float64 `json:"of_read"`
 	OfReadCPU float64 `json:"of_read_cpu"` // the same of bytes a second of processor time
-	// what the plan expects of the limits measured in the same rounds, see predict; decode only
+	// what was to be expected of the limits measured in the same rounds, see predict; decode only
 	PredictedPerS float64 `json:"predicted_tok_s"`
 	OfPredicted   float64 `json:"of_predicted"` // measured over predicted
 	// operations a second over plain multiplications; prefill only
@@ -131,6 +131,9 @@ func Run(ctx context.Context, dev engine.Device, ckpt *checkpoint.Checkpoint, o 
 	}
 	defer b.close()
 	if err := b.start(); err != nil {
+		return nil, err
+	}
+	if err := b.probe(); err != nil {
 		return nil, err
 	}
 	for _, n := range o.Prefill {

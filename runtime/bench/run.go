@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -25,9 +24,11 @@ type run struct {
 	eng   *engine.InProcess
 	// what the engine's steps do, for counting; its operations are those of every bucket
 	program *engine.Program
-	random  *rand.Rand
-	logits  []float32
-	report  Report
+	// shares of plain reads and plain multiply-adds, see probe
+	ofReads, ofProducts [classes]float64
+	random              *rand.Rand
+	logits              []float32
+	report              Report
 }
 
 const (
@@ -293,21 +294,6 @@ func (b *run) bytes(x *engine.Batch, experts float64) (sum int64) {
 		sum += n
 	}
 	return sum
-}
-
-// predict is the tokens a second that a memory plan can expect of a decode step before any ran: one
-// operation after the other, each as fast as plain reads bring its bytes or plain multiplications
-// do its products, whichever is slower. Routing is taken as even.
-func (b *run) predict(x *engine.Batch, bandwidth, peak float64) float64 {
-	s, w := b.ckpt.Spec, b.program.WorkOf(x)
-	each := 1 - float64(s.ExpertsPerToken)/float64(s.Experts)
-	experts := float64(s.Experts) * (1 - math.Pow(each, float64(len(x.Tokens))))
-	seconds := 0.0
-	for _, op := range b.program.Ops {
-		seconds += max(float64(b.program.BytesWith(op, w, experts))/bandwidth,
-			float64(operations(b.program, op, w))/peak)
-	}
-	return float64(len(x.Seqs)) / seconds
 }
 
 // expertsRead is how many experts the layers of the last step read on average.
