@@ -51,7 +51,16 @@ type turn struct {
 	segments []segment
 	usage    Usage
 	result   Result
+	texts    struct{ reasoning, commentary, answer, arguments grown } // of result
 	ended    bool
+}
+
+// grown is a text that pieces are added to, without a copy of the whole at each.
+type grown struct{ strings.Builder }
+
+func (g *grown) add(piece string) string {
+	g.WriteString(piece)
+	return g.String()
 }
 
 // Tokens that the turn adds: the start of an assistant message, and the header of an answer that
@@ -264,6 +273,7 @@ func (t *turn) said(m harmony.Message, text string) {
 	case m.Calls():
 		if !t.callOpen {
 			t.callOpen = true
+			t.texts.arguments = grown{}
 			c := Call{ID: t.callID(), Name: strings.TrimPrefix(m.Recipient, "functions."),
 				Recipient: m.Recipient}
 			t.result.Calls = append(t.result.Calls, c)
@@ -271,12 +281,12 @@ func (t *turn) said(m harmony.Message, text string) {
 				Name: c.Name, Recipient: c.Recipient})
 		}
 		if n := len(t.result.Calls) - 1; text != "" {
-			t.result.Calls[n].Arguments += text
+			t.result.Calls[n].Arguments = t.texts.arguments.add(text)
 			t.pending = append(t.pending, CallArguments{Index: n, Text: text})
 		}
 	case m.Channel == harmony.ChannelAnalysis:
 		if text != "" {
-			t.result.Reasoning += text
+			t.result.Reasoning = t.texts.reasoning.add(text)
 			t.pending = append(t.pending, Reasoning{text})
 		}
 	// shown to the user like an answer, so stop strings end it too
@@ -303,7 +313,7 @@ func (t *turn) emitCommentary(text string) {
 	if text == "" {
 		return
 	}
-	t.result.Commentary += text
+	t.result.Commentary = t.texts.commentary.add(text)
 	t.pending = append(t.pending, Commentary{text})
 }
 
@@ -311,7 +321,7 @@ func (t *turn) emitAnswer(text string) {
 	if text == "" {
 		return
 	}
-	t.result.Answer += text
+	t.result.Answer = t.texts.answer.add(text)
 	a := Answer{Text: text, Logprobs: t.waiting}
 	if t.req.Prompt != nil {
 		a.Tokens, t.given = t.tokens[t.given:], len(t.tokens)
