@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/ui/chat/markdown"
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
@@ -92,7 +93,9 @@ func (c *call) runs(l layout, _ bool) []run {
 	state := term.Cut(c.state(l.now), max(l.width-term.Width(name), 0))
 	row := term.Row{{Text: name, Style: term.Cyan}}
 	room := l.width - term.Width(name) - term.Width(state) - 1
-	lines := strings.Contains(arguments, "\n") || l.unfolded && term.Width(flat) > room
+	code := c.language()
+	lines := strings.Contains(arguments, "\n") ||
+		l.unfolded && (term.Width(flat) > room || code != "" && flat != "")
 	if room > 3 && flat != "" && !lines {
 		row = append(row, term.Span{Text: " " + term.Cut(flat, room), Style: term.Dim})
 	}
@@ -100,19 +103,28 @@ func (c *call) runs(l layout, _ bool) []run {
 		Style: term.Dim}))}}}
 	bar := l.dim("│ ", 2)
 	if lines {
-		out = append(out, run{bar, c.rows(l, arguments, term.Plain, argumentRows, false)})
+		out = append(out, run{bar, c.rows(l, code, arguments, term.Plain, argumentRows, false)})
 	}
 	if text := strings.TrimRight(c.output, "\n"); text != "" {
-		out = append(out, run{bar, c.rows(l, text, term.Dim, outputRows, true)})
+		out = append(out, run{bar, c.rows(l, "", text, term.Dim, outputRows, true)})
 	}
 	if c.failed != "" {
-		out = append(out, run{bar, c.rows(l, c.failed, term.Red, outputRows, false)})
+		out = append(out, run{bar, c.rows(l, "", c.failed, term.Red, outputRows, false)})
 	}
 	return out
 }
 
-// rows are the first or the last rows of a text, or all of them while nothing is folded.
-func (c *call) rows(l layout, text string, style term.Style, most int, last bool) []string {
+// language is what the arguments are code of, "" where they are none.
+func (c *call) language() string {
+	if c.name == "python" {
+		return c.name
+	}
+	return ""
+}
+
+// rows are the first or the last rows of a text, or all of them while nothing is folded; code names
+// the language that it is written in, if any.
+func (c *call) rows(l layout, code, text string, style term.Style, most int, last bool) []string {
 	whole := strings.Count(text, "\n") + 1 // of which not all is wrapped
 	if lines := strings.Split(text, "\n"); !l.unfolded && len(lines) > 4*most {
 		if last {
@@ -121,7 +133,14 @@ func (c *call) rows(l layout, text string, style term.Style, most int, last bool
 			text = strings.Join(lines[:4*most], "\n")
 		}
 	}
-	rows := term.Wrap([]term.Span{{Text: text, Style: style}}, max(l.width-2, 1))
+	var rows []term.Row
+	if width := max(l.width-2, 1); code == "" {
+		rows = term.Wrap([]term.Span{{Text: text, Style: style}}, width)
+	} else {
+		for _, line := range markdown.Code(code, text) {
+			rows = append(rows, term.Chop(line, width, term.Span{Text: "↪ ", Style: term.Dim})...)
+		}
+	}
 	if !l.unfolded && len(rows) > most {
 		more := term.Row{{Text: fmt.Sprintf("… Ctrl+T shows all of %s lines",
 			thousands(whole)), Style: term.Dim}}

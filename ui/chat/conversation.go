@@ -152,6 +152,15 @@ func (c *conversation) document(model, system string) string {
 			case *speech:
 				fmt.Fprintf(&b, "\n%s\n", p.text.Text())
 			case *call:
+				if code := p.language(); code != "" {
+					fence := "```"
+					for strings.Contains(p.arguments, fence) {
+						fence += "`"
+					}
+					fmt.Fprintf(&b, "\n%s%s\n%s\n%[1]s\n", fence, code,
+						strings.TrimSpace(p.arguments))
+					continue
+				}
 				fmt.Fprintf(&b, "\n`%s %s`\n", p.name, p.arguments)
 			}
 		}

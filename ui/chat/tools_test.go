@@ -145,3 +145,19 @@ func TestNewConversationNewTools(t *testing.T) {
 		t.Error("the tools stay over /resume")
 	}
 }
+
+// A cell of python is code: in colours on the screen, in a fence in what is exported.
+func TestACellIsCode(t *testing.T) {
+	s := newStage(t, 80, 30, toolOptions(&scriptTool{result: session.ToolResult{Text: "391"}})(t),
+		calling(turn(answering("Done."), []session.Event{used(120, 9)}))...)
+	s.ask("Compute")
+	s.play(0, step)
+	if text := s.m.conversation.document("m", ""); !strings.Contains(text,
+		"\n```python\nimport math\n") || !strings.Contains(text, "\n```\n") {
+		t.Errorf("exported is\n%s", text)
+	}
+	if view := s.m.View(); strings.Contains(view, "import math") ||
+		!strings.Contains(s.text(), "import math") { // the keyword has a colour of its own
+		t.Errorf("the cell is not coloured:\n%q", view)
+	}
+}

@@ -181,7 +181,7 @@ func TestContinue(t *testing.T) {
 var picture = flag.String("picture", "", "the file that TestPicture writes: an absolute path")
 
 // TestPicture draws the picture of the README from the real program: two questions at temperature
-// 0, one of which python answers, and the reasoning unfolded.
+// 0, one of which python answers, with the reasoning and the code unfolded.
 func TestPicture(t *testing.T) {
 	if _, err := exec.LookPath("bwrap"); err != nil {
 		t.Skip("python needs bwrap")
@@ -200,7 +200,7 @@ func TestPicture(t *testing.T) {
 		})
 	}
 	term.send("\x14") // Ctrl+T
-	screen := term.wait("▾ thought", "→ python", "391")
+	screen := term.wait("▾ thought", "→ python · ", "│ print(17 * 23)", "│ 391")
 	if !strings.Contains(screen, "ossrun serve") {
 		t.Errorf("the picture has no answer with a command:\n%s", screen)
 	}

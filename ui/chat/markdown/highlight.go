@@ -68,6 +68,12 @@ func (h *highlighter) lines(name string, within highlight.State, lines []string)
 	return rows, within
 }
 
+// Code is lines of code in colours, for what is code and stands in no Markdown.
+func Code(lang, text string) []term.Row {
+	rows, _ := newHighlighter().lines(lang, highlight.State{}, strings.Split(text, "\n"))
+	return rows
+}
+
 // colour reads lines.
 func (h *highlighter) colour(lang *highlight.Language, within highlight.State,
 	lines []string) coloured {
