@@ -28,6 +28,7 @@ type exchange struct {
 	relaxed string // schemas that are not enforced, and why
 	// parsed tells that the request was read and checked, prepared that its turns have started
 	parsed, prepared func()
+	released         func() // gives back what limitBody has counted
 }
 
 func (e *exchange) WriteHeader(status int) {
@@ -67,9 +68,11 @@ func printable(r rune) rune {
 // around is the outermost handler.
 func (p *port) around(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		e := &exchange{ResponseWriter: w, path: r.URL.Path, parsed: func() {}, prepared: func() {}}
+		e := &exchange{ResponseWriter: w, path: r.URL.Path, parsed: func() {}, prepared: func() {},
+			released: func() {}}
 		start := time.Now()
 		defer func() { e.prepared() }()
+		defer func() { e.released() }()
 		defer func() {
 			if x := recover(); x != nil {
 				if x == http.ErrAbortHandler {
@@ -93,7 +96,7 @@ func (p *port) around(next http.Handler) http.Handler {
 		}
 		// the connection may have had a request before, with a deadline of its own
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
-		limitBody(w, r, p.MaxBody)
+		e.released = p.limitBody(w, r)
 		if f := p.admit(r); f != nil {
 			writeFault(e, f)
 			return

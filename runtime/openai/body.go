@@ -1,7 +1,8 @@
 // Reading a request's body: how much of it, and for how long.
 //
 // What must stay true: a client that stops sending is cut off within a minute, whatever it has
-// sent; one that sends a byte now and then is cut off too; a slow but steady one is served.
+// sent; one that sends a byte now and then is cut off too; a slow but steady one is served; the
+// bodies of all requests that are here, answered ones aside, are never more than MaxTexts.
 
 package openai
 
@@ -12,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/session"
@@ -32,18 +34,26 @@ type timedBody struct {
 	control *http.ResponseController
 	begun   time.Time
 	arrived int64
+	texts   *atomic.Int64 // bytes of all bodies that requests hold
+	most    int64         // of texts
 }
+
+// errTexts ends the reading of a body that there is no room for beside the others.
+var errTexts = errors.New("too much text waits already")
 
 // limitBody bounds the body's length and time. The deadline stands from now on: the server also
 // reads bodies that no handler has read.
-func limitBody(w http.ResponseWriter, r *http.Request, most int64) {
+// What has arrived counts against MaxTexts until release.
+func (p *port) limitBody(w http.ResponseWriter, r *http.Request) (release func()) {
 	if r.Body == nil || r.Body == http.NoBody {
-		return
+		return func() {}
 	}
-	t := &timedBody{ReadCloser: http.MaxBytesReader(w, r.Body, most),
-		control: http.NewResponseController(w), begun: time.Now()}
+	t := &timedBody{ReadCloser: http.MaxBytesReader(w, r.Body, p.MaxBody),
+		control: http.NewResponseController(w), begun: time.Now(), texts: &p.texts,
+		most: p.MaxTexts}
 	t.extend()
 	r.Body = t
+	return func() { p.texts.Add(-t.arrived) }
 }
 
 func (t *timedBody) extend() {
@@ -57,6 +67,9 @@ func (t *timedBody) extend() {
 func (t *timedBody) Read(b []byte) (int, error) {
 	n, err := t.ReadCloser.Read(b)
 	t.arrived += int64(n)
+	if t.texts.Add(int64(n)) > t.most && n > 0 {
+		return n, errTexts
+	}
 	switch err {
 	case nil:
 		t.extend()
@@ -75,6 +88,8 @@ func (p *port) readBody(e *exchange, r *http.Request) (*object, *fault) {
 		return nil, refusal(http.StatusRequestEntityTooLarge, "", "request_too_large",
 			fmt.Sprintf("the request body is larger than %d MiB; the server's --max-body "+
 				"raises the limit", tooLarge.Limit>>20))
+	case errors.Is(err, errTexts):
+		return nil, faultOf(&session.BusyError{After: time.Second}, "")
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, refusal(http.StatusRequestTimeout, "", "request_timeout",
 			"the request body did not come in time")

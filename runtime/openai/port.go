@@ -36,6 +36,9 @@ type Options struct {
 	// the port listens on, and more; "*": all. Any address will do where one is not loopback's.
 	Hosts   []string
 	MaxBody int64 // bytes; 0: 16 MiB
+	// MaxTexts is how many bytes the bodies of all requests may have that are not answered; 0: as
+	// many as MaxWaiting largest ones.
+	MaxTexts int64
 	// MaxWaiting is how many requests may be read and checked at once; 0: 2048.
 	MaxWaiting int
 	// Silence is how long a stream may be silent before a heartbeat is sent. 0: 15 s. Agents give
@@ -73,6 +76,7 @@ type port struct {
 	kept      keptTools
 	gate      session.Gate // of bodies that are read
 	preparing atomic.Int64 // requests whose turns have not started
+	texts     atomic.Int64 // bytes of bodies that requests hold
 	talks     sync.Mutex   // held while a stored conversation is changed
 }
 
@@ -84,6 +88,9 @@ type Handler struct {
 
 // Close ends what outlives requests: tools that wait for the next response of a conversation.
 func (h *Handler) Close() { h.port.kept.close() }
+
+// Preparing is how many requests are read and checked, and have no turn yet.
+func (h *Handler) Preparing() int64 { return h.port.preparing.Load() }
 
 // NewHandler makes a port. Every answer of it is JSON, a stream of events, or the metrics' text.
 func NewHandler(o Options) *Handler {
@@ -98,6 +105,9 @@ func NewHandler(o Options) *Handler {
 	}
 	if o.MaxWaiting == 0 {
 		o.MaxWaiting = 2048
+	}
+	if o.MaxTexts == 0 {
+		o.MaxTexts = o.MaxBody * int64(o.MaxWaiting)
 	}
 	if o.Store == nil {
 		o.Store = session.NewStore()

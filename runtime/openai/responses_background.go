@@ -85,7 +85,9 @@ func (r *responsesForm) background(a *answer, req *http.Request) {
 	p, client := a.port, a.exchange
 	ctx, cancel := context.WithCancel(context.WithoutCancel(req.Context()))
 	a.ctx, a.cancel = ctx, cancel
-	a.exchange = &exchange{ResponseWriter: nowhere{}, path: client.path, id: client.id}
+	a.exchange = &exchange{ResponseWriter: nowhere{}, path: client.path, id: client.id,
+		released: client.released}
+	client.released = func() {}
 	r.job = newJob(r.log, cancel)
 	r.log.hold()
 	a.quiet = r.keepRunning
@@ -111,6 +113,7 @@ func (r *responsesForm) runAlone(ctx context.Context, req *http.Request) {
 				"stack", string(debug.Stack()))
 		}
 		a.cancel()
+		a.exchange.released()
 		a.port.jobs.remove(r.response.ID)
 		r.log.end()
 		close(r.job.done)

@@ -108,8 +108,9 @@ func (p *port) resume(id string, s storedResponse) bool {
 	r.job = newJob(r.log, cancel)
 	r.job.body = s.Body
 	a := &answer{req: &req.request, form: r, port: p, runner: runner, ctx: ctx, cancel: cancel,
-		exchange: &exchange{ResponseWriter: nowhere{}, path: "/v1/responses", id: id},
-		dones:    make([]*session.Done, 1), created: before.CreatedAt, model: before.Model,
+		exchange: &exchange{ResponseWriter: nowhere{}, path: "/v1/responses", id: id,
+			released: func() {}},
+		dones: make([]*session.Done, 1), created: before.CreatedAt, model: before.Model,
 		quiet: r.keepRunning}
 	req.background = r.background
 	req.turns[0].AllowLoops = req.loops || p.AllowLoops

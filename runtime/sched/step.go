@@ -64,6 +64,7 @@ func (s *Scheduler) addRows(q *sequence) (logits int) {
 func (s *Scheduler) makeRoom() {
 	if need := len(s.batch.LogitRows) * s.spec.Vocab; need > len(s.logits) {
 		rows := min(max(2*len(s.logits)/s.spec.Vocab, len(s.batch.LogitRows)), s.o.MaxNumSeqs)
+		s.logits = nil // a collection need not keep it
 		s.logits = make([]float32, rows*s.spec.Vocab)
 	}
 }

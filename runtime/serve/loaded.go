@@ -399,6 +399,18 @@ func (s *loadedSet) close() error {
 	return err
 }
 
+// busy tells whether a turn runs or waits for its model.
+func (s *loadedSet) busy() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.entries {
+		if e.turns > 0 || e.waiting > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // State of a loaded model.
 type State string
 

@@ -30,12 +30,19 @@ type Plan struct {
 	// what Free would have to be for a context of MaxPosition
 	FullContext int64 `json:"free_for_max_context"`
 
+	// beside that: pages that are pushed out, the program and its requests, and what comes of all
+	Swap     int64 `json:"swap,omitempty"`
+	Requests int64 `json:"requests,omitempty"`
+	Ceiling  int64 `json:"ceiling,omitempty"`
+
 	Pages     int   `json:"-"`
 	PageBytes int64 `json:"-"`
 	Total     int64 `json:"-"` // weights + KV + scratch
 	Spare     int64 `json:"-"` // of Left, beyond what is reserved for the rest of the machine
 	Sequences int   `json:"-"` // of the whole context that Pages hold
 	Bounded   bool  `json:"-"` // Context was asked for: more memory would not make it longer
+	discrete  bool  // the device has a memory of its own
+	logits    int64 // of Scratch, what the scheduler has for them in Go's memory
 }
 
 // reserve is left to the rest of the machine, a display among it: a tenth of what is free, at least
@@ -116,7 +123,7 @@ func makePlan(spec models.Spec, s engine.Settings, r engine.Room) (Plan, error) 
 	}
 	p := Plan{Context: n, Pages: pool, KV: int64(pool) * pageBytes, Weights: weights,
 		Scratch: scratch, Sequences: pool / each, PageBytes: pageBytes, Free: r.Free,
-		MaxPosition: spec.MaxPosition, Bounded: asked}
+		MaxPosition: spec.MaxPosition, Bounded: asked, logits: r.Extra}
 	p.Total = p.KV + fixed
 	p.Left, p.Spare = r.Free-p.Total, max(0, usable-p.Total)
 	p.FullContext = freeFor(fixed+int64(pages(spec.MaxPosition))*pageBytes, r, share)
@@ -136,6 +143,9 @@ func (p Plan) Lines() []string {
 			"free: free memory, or lower --max-num-seqs or --max-num-batched-tokens, or choose "+
 			"--kv-cache-dtype bf16 or fp8",
 			p.MaxPosition, gb(p.FullContext)))
+	}
+	if p.Ceiling > 0 {
+		lines = append(lines, p.ceiling())
 	}
 	return lines
 }

@@ -35,9 +35,11 @@ type Models struct {
 	ctx     context.Context // ends the loads
 	options Options
 	settled Settled // for the device that was opened first
-	loaded  *loadedSet
-	kept    *kept
-	first   checkpoint.Found // answers where a client names no model
+	// what a server's requests may take; nothing where there is no server
+	requests Requests
+	loaded   *loadedSet
+	kept     *kept
+	first    checkpoint.Found // answers where a client names no model
 
 	damaged   chan error // see Damaged
 	elsewhere *Elsewhere // nil: models are loaded here
@@ -62,6 +64,11 @@ func New(ctx context.Context, o Options) (*Models, error) {
 		return nil, err
 	}
 	m.settled = settledFor(m.spare, o)
+	if o.MaxBody > 0 {
+		if m.requests, err = PlanRequests(m.settled.Settings, o.MaxBody); err != nil {
+			return nil, errors.Join(err, m.spare.Close())
+		}
+	}
 	return m, nil
 }
 
@@ -143,7 +150,11 @@ func (m *Models) Lines() []string {
 		return append([]string{"tokens come from " + strings.Join(m.elsewhere.Servers.URLs, ", ")},
 			m.kept.lines()...)
 	}
-	return append(model.Plan().Lines(), m.kept.lines()...)
+	plan := model.Plan()
+	if m.requests.Ceiling > 0 {
+		plan = plan.Beside(m.requests, model.backend, m.kept.hostSpace())
+	}
+	return append(plan.Lines(), m.kept.lines()...)
 }
 
 // Drain lets no new turn in, waits for the running ones until ctx ends, and ends what is left then.
@@ -196,6 +207,7 @@ func (m *Models) loadKey(key string, others []loadedModel) (loadedModel, error) 
 	m.mu.Lock()
 	m.contexts[key] = model.ContextLength()
 	m.mu.Unlock()
+	m.limit(model, others)
 	return model, nil
 }
 

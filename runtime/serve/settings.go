@@ -26,6 +26,7 @@ type Options struct {
 	// how long a model that nobody asks for stays loaded; below 0: for ever
 	KeepAlive time.Duration
 	Keep      KeepOptions
+	MaxBody   int64 // of a server's requests, bytes; 0: there is no server
 
 	Notify func(line string) // is told what the user should know
 	// Progress shows a long work until it is done; nil: nobody is shown it.

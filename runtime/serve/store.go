@@ -95,7 +95,7 @@ func (k *kept) spill(p Plan) *kv.Spill {
 	}
 	k.planned = true
 	if k.space < 0 {
-		k.space = min(p.Spare, mostSpareSwap)
+		k.space = p.spareSwap()
 	}
 	if k.space == 0 && k.disk == 0 {
 		return nil
@@ -119,6 +119,16 @@ func (k *kept) untouched() int64 {
 	}
 	host, _ := k.pages.Bytes()
 	return max(0, k.space-host)
+}
+
+// hostSpace is the host memory that pages may fill in all.
+func (k *kept) hostSpace() int64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.pages == nil {
+		return 0
+	}
+	return k.space
 }
 
 // lines says what pages may fill; none for nothing.

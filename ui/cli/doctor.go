@@ -124,6 +124,7 @@ func printReport(out io.Writer, r *doctor.Report) error {
 	fmt.Fprintf(w, "cpu\t%s, %s to use, %s\n", m.CPU, count(m.Cores, "core"),
 		strings.Join(m.ISAs, ", "))
 	fmt.Fprintf(w, "memory\t%s, %s free\n", gigabytes(m.MemoryTotal), gigabytes(m.MemoryFree))
+	fmt.Fprintf(w, "serving\t%s\n", r.Requests)
 	printGPUs(w, r.GPUs)
 	fmt.Fprintf(w, "device\t%s: %s\n", r.Device.Name, shortWhy(r.Device.Why, r.GPUs.Problems))
 	if r.Device.Kernels != "" {

@@ -211,6 +211,7 @@ func (v *serveVerb) run() error {
 	}
 	o.ServedNames = listOf(v.servedNames)
 	o.Keep.RememberOnDisk = !c.Bool("no-remember-on-disk")
+	o.MaxBody = int64(v.maxBody) << 20
 	var m *serve.Models
 	if elsewhere != nil {
 		o.Notify = notify(t)
@@ -317,14 +318,14 @@ func newServer(v *serveVerb, m *serve.Models, listener net.Listener, secure *tls
 	s := &server{serveVerb: v, models: m, listener: listener, secure: secure != nil,
 		tools: given, stop: make(chan bool, 2)}
 	s.state.Store(join.Loading)
-	log := v.log(v.t.Err)
+	log, o := v.log(v.t.Err), m.Settled()
 	s.port = openai.NewHandler(openai.Options{Models: m, APIKey: v.apiKey,
 		Version: build().Version, Log: log,
 		Origins: listOf(v.origins), Hosts: v.allowedHosts(),
-		MaxBody: int64(v.maxBody) << 20, Interval: m.Settled().StreamInterval,
+		MaxBody: o.MaxBody, MaxTexts: m.Requests().Texts, Interval: o.StreamInterval,
 		MaxReasoning: maxReasoning(v.maxReasoning), AllowLoops: v.allowLoops,
 		IgnoreImages: v.ignoreImages, LogPrompts: v.logPrompts,
-		MaxWaiting: m.Settled().Settings.MaxWaiting,
+		MaxWaiting: o.Settings.MaxWaiting,
 		Store:      m.Store(), Tools: given.Of, Ready: s.ready})
 	s.http = &http.Server{
 		Handler:           s.port,
@@ -377,6 +378,7 @@ func (s *server) run(ctx context.Context) (err error) {
 	defer end()
 	loaded := make(chan error, 1)
 	go func() { loaded <- s.models.Ensure(ctx) }()
+	others.Go(func() { s.models.GiveBack(ctx, s.port.Preparing) })
 	now := false
 	var damaged error
 	for {

@@ -20,6 +20,8 @@ import (
 	"syscall"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/ossrun/ossrun/runtime/serve"
 )
 
 // portFlags is what the flags say about the port.
@@ -37,7 +39,7 @@ type portFlags struct {
 }
 
 func (p *portFlags) flags() []cli.Flag {
-	*p = portFlags{host: "127.0.0.1", port: 8000, maxBody: 16, logLevel: "info",
+	*p = portFlags{host: "127.0.0.1", port: 8000, maxBody: serve.StandardBody >> 20, logLevel: "info",
 		logFormat: "text"}
 	return []cli.Flag{
 		text(&p.host, "host", groupListen, "listen on this `ADDRESS`; 0.0.0.0 is every one"),

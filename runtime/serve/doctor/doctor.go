@@ -31,17 +31,19 @@ import (
 
 // Report is what ossrun doctor --json prints.
 type Report struct {
-	Machine  Machine       `json:"machine"`
-	GPUs     detect.Report `json:"gpus"`
-	Device   Device        `json:"device"`
-	Models   []Model       `json:"models"`
-	Cache    Cache         `json:"cache"`
-	Servers  []Server      `json:"servers"`
-	Tools    []Tool        `json:"tools"`
-	Troubles []Trouble     `json:"troubles_of_vllm"`
-	Config   Config        `json:"config"`
-	Golden   []GoldenRow   `json:"golden,omitempty"`
-	Selftest []SelftestRow `json:"selftest,omitempty"`
+	Machine Machine       `json:"machine"`
+	GPUs    detect.Report `json:"gpus"`
+	Device  Device        `json:"device"`
+	// of a server with the defaults
+	Requests serve.Requests `json:"requests"`
+	Models   []Model        `json:"models"`
+	Cache    Cache          `json:"cache"`
+	Servers  []Server       `json:"servers"`
+	Tools    []Tool         `json:"tools"`
+	Troubles []Trouble      `json:"troubles_of_vllm"`
+	Config   Config         `json:"config"`
+	Golden   []GoldenRow    `json:"golden,omitempty"`
+	Selftest []SelftestRow  `json:"selftest,omitempty"`
 	// of the self-test on a GPU: the faster kernels against the reference ones
 	Kernels []device.Proof `json:"kernels,omitempty"`
 	Matrix  []device.Rate  `json:"matrix_rates,omitempty"`
@@ -208,6 +210,11 @@ func (d *Doctor) look(ctx context.Context, why string, o serve.Options, config s
 	default:
 		d.Device.Why = "there is no GPU of NVIDIA or AMD in this machine" + serve.GPUNote()
 	}
+	d.Requests, err = serve.PlanRequests(serve.SettingsFor(d.dev, serve.DefaultOptions()),
+		serve.StandardBody)
+	if err != nil {
+		return err
+	}
 	_, missing := os.Stat(config)
 	d.Config = Config{config, missing == nil}
 	settings := func(memory int64) engine.Settings { return serve.SettingsOnGPU(memory, o) }
@@ -277,7 +284,7 @@ func (d *Doctor) lookAtModels(rate func() float64, onGPUs func(models.Spec) Plac
 				m.State = "incomplete"
 			}
 		}
-		if err := m.plan(e, d.dev); err != nil {
+		if err := m.plan(e, d.dev, d.Requests); err != nil {
 			return err
 		}
 		if !d.dev.Caps().Discrete {
@@ -295,12 +302,14 @@ func (d *Doctor) lookAtModels(rate func() float64, onGPUs func(models.Spec) Plac
 
 // plan says what serve and chat would do with a model of the catalogue on a device when nobody says
 // anything.
-func (m *Model) plan(e models.Entry, b engine.Backend) (err error) {
+func (m *Model) plan(e models.Entry, b engine.Backend, r serve.Requests) (err error) {
 	s := serve.SettingsFor(b, serve.DefaultOptions())
 	found := checkpoint.Found{Name: e.ID, Demo: e.ID == models.Demo}
 	p, none := serve.PlanOn(b, found, e.Spec, s)
 	if m.Plan.Plan = p; none != nil {
 		m.Plan.Error = none.Error()
+	} else {
+		m.Plan.Plan = p.Beside(r, b, -1)
 	}
 	s.MaxModelLen = UsableContext
 	if m.Needs, err = serve.Needs(b, found, e.Spec, s); err != nil {

@@ -1,0 +1,148 @@
+// What this process may take of the host's memory beside a model: the program, connections, and
+// the text of the requests that are here at once, whether they run, wait or are being read.
+//
+// What must stay true: weights, conversations, working room, what is pushed out of it and this are
+// never exceeded together. The port holds it by refusing what would hold more text than planned;
+// the collector of Go's memory is told where it must work harder. What ended requests have left is
+// given back to the system soon after the last of them, and never while one runs.
+
+package serve
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/cpu"
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// StandardBody is the largest body of a request where nobody says otherwise, bytes.
+const StandardBody = 16 << 20
+
+const (
+	// programMemory is the executable, its tables (tokens, grammar) and what serving costs at rest.
+	programMemory = 256 << 20
+	// requestMemory is a request without its text: connection, goroutines, stream, sampler.
+	requestMemory = 128 << 10
+	// textMemory is bytes for each byte of a request's body: parsed, compiled, encoded.
+	textMemory = 8
+	// textShare of the machine's memory may be the text of requests.
+	textShare = 1.0 / 128
+	// leastTexts is how many of the largest bodies are held at once on any machine.
+	leastTexts = 4
+)
+
+// Requests is the plan for them, in bytes.
+type Requests struct {
+	AtOnce  int   `json:"at_once"` // requests that run or wait
+	Texts   int64 `json:"texts"`   // of their bodies
+	Ceiling int64 `json:"ceiling"` // of all that this file's head names
+}
+
+// PlanRequests is the plan of a server on this machine.
+func PlanRequests(s engine.Settings, maxBody int64) (r Requests, err error) {
+	dev, err := cpu.New(1)
+	if err != nil {
+		return r, err
+	}
+	total, _ := dev.Memory()
+	r.AtOnce = s.MaxNumSeqs + s.MaxWaiting
+	r.Texts = max(int64(float64(total)*textShare), leastTexts*maxBody)
+	r.Ceiling = programMemory + int64(r.AtOnce)*requestMemory + textMemory*r.Texts
+	return r, dev.Close()
+}
+
+func (r Requests) String() string {
+	return fmt.Sprintf("at most %s for the program and its requests: %d at once, with %s of text",
+		gb(r.Ceiling), r.AtOnce, gb(r.Texts))
+}
+
+// Beside completes a plan for b with what is not the model's: pages that are pushed out (below 0:
+// as many as where nobody says otherwise), and requests.
+func (p Plan) Beside(r Requests, b engine.Backend, swap int64) Plan {
+	if p.discrete = onGPU(b); swap < 0 {
+		swap = p.spareSwap()
+		if p.discrete {
+			swap = 0
+		}
+	}
+	p.Swap, p.Requests, p.Ceiling = swap, r.Ceiling, swap+r.Ceiling
+	if !p.discrete {
+		p.Ceiling += p.Total
+	}
+	return p
+}
+
+// spareSwap is the host memory for pages where nothing was asked for.
+func (p Plan) spareSwap() int64 { return min(p.Spare, mostSpareSwap) }
+
+// ceiling says it for people.
+func (p Plan) ceiling() string {
+	what := "in all"
+	if p.discrete {
+		what = "of host memory beside the weights"
+	}
+	return fmt.Sprintf("at most %s %s: %s for the program and its requests, %s for conversations "+
+		"that are pushed out", gb(p.Ceiling), what, gb(p.Requests), gb(p.Swap))
+}
+
+// Requests is the plan of a server; nothing where Options.MaxBody is 0.
+func (m *Models) Requests() Requests { return m.requests }
+
+// limit tells the collector what Go's memory may be with these models, where the user has not.
+func (m *Models) limit(model *Model, others []loadedModel) {
+	if m.requests.Ceiling == 0 || os.Getenv("GOMEMLIMIT") != "" {
+		return
+	}
+	most := m.requests.Ceiling + m.kept.hostSpace()
+	for _, o := range append(others, model) {
+		if o := o.(*Model); !onGPU(o.backend) {
+			most += o.plan.logits
+		}
+	}
+	debug.SetMemoryLimit(most)
+}
+
+const (
+	lookEvery = 2 * time.Second
+	// restLooks is how many looks in a row see nothing run before memory is given back.
+	restLooks = 3
+	// worthIt is how much must have been allocated since the last time.
+	worthIt = 8 << 20
+)
+
+// GiveBack returns the memory that requests have left behind to the system whenever nothing has
+// run for a while. It ends with ctx. preparing is how many requests are read and have no turn yet.
+func (m *Models) GiveBack(ctx context.Context, preparing func() int64) {
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	given, quiet := uint64(0), 0
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		}
+		if quiet++; preparing() > 0 || m.loaded.busy() {
+			quiet = 0
+		}
+		if quiet < restLooks || allocated() < given+worthIt {
+			continue
+		}
+		runtime.GC() // pools let go what they hold at the second collection
+		debug.FreeOSMemory()
+		given = allocated()
+	}
+}
+
+// allocated is how much Go's memory was ever allocated.
+func allocated() uint64 {
+	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64()
+}
