@@ -39,8 +39,8 @@ type portFlags struct {
 }
 
 func (p *portFlags) flags() []cli.Flag {
-	*p = portFlags{host: "127.0.0.1", port: 8000, maxBody: serve.StandardBody >> 20, logLevel: "info",
-		logFormat: "text"}
+	*p = portFlags{host: "127.0.0.1", port: 8000, maxBody: serve.StandardBody >> 20,
+		logLevel: "info", logFormat: "text"}
 	return []cli.Flag{
 		text(&p.host, "host", groupListen, "listen on this `ADDRESS`; 0.0.0.0 is every one"),
 		&cli.IntFlag{Name: "port", Category: groupListen, Value: p.port, Destination: &p.port,
