@@ -100,6 +100,7 @@ func chatCommand(t Terminal) *cli.Command {
 			if err != nil {
 				return err
 			}
+			plain := c.Bool("plain") || os.Getenv("TERM") == "dumb"
 			restore, notices := func() {}, make(chan string, 8)
 			tell := func(line string) {
 				if once {
@@ -123,7 +124,7 @@ func chatCommand(t Terminal) *cli.Command {
 			}
 			defer func() { restore() }()
 			seat, err := takeSeat(c, t, &options, !once, tell, func() {
-				if !once {
+				if !once && !plain { // lines are the terminal's own work
 					restore = holdTyping(t.In)
 				}
 			})
@@ -156,9 +157,8 @@ func chatCommand(t Terminal) *cli.Command {
 				}, given.now)
 			}
 			talk := chat.Run
-			if c.Bool("plain") || os.Getenv("TERM") == "dumb" {
+			if plain {
 				talk = chat.RunPlain
-				restore()
 			}
 			return talk(c.Context, chat.Options{
 				Model: m, Notice: seat.notice, Notices: notices, Effort: answers.effort,

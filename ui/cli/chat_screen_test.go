@@ -162,6 +162,14 @@ func TestChatOnTheScreen(t *testing.T) {
 	}
 }
 
+// TestTypedWhilePlainBegins: a line that is sent before the prompt is there is answered.
+func TestTypedWhilePlainBegins(t *testing.T) {
+	term, _ := startInTerminal(t, 100, 30, "chat", "--plain", "--model", "demo", "--temperature",
+		"0")
+	term.send("How do I serve an OpenAI API?\r")
+	term.wait("Enter sends", "Run `ossrun serve")
+}
+
 // TestContinue: a chat that was left goes on with its conversation and its model.
 func TestContinue(t *testing.T) {
 	term, cmd := startInTerminal(t, 100, 30, "chat", "--model", "demo", "--temperature", "0")
