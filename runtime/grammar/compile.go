@@ -8,6 +8,7 @@ package grammar
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -27,9 +28,27 @@ type compiler struct {
 	overlaps []overlap
 	enums    map[*jsondoc.Value]map[string]bool // see members
 
-	anyString    *stringSpec // what every string without keywords shares
-	variantCount int         // of all nodes
-	work         int         // of all automata of text
+	// see logic.go
+	logics     map[*schema][][]*schema
+	negations  map[*schema]*negation
+	exclusives map[*schema][]*schema
+	besides    map[*schema]*schema
+	stages     stages
+
+	anyString    *stringSpec            // what every string without keywords shares
+	others       map[string]*stringSpec // names but those of the key
+	variantCount int                    // of all nodes
+	work         int                    // of all automata of text
+}
+
+func newCompiler(ctx context.Context, d *jsondoc.Value,
+	relaxed map[*jsondoc.Value]map[string]bool, known stages) *compiler {
+	return &compiler{reader: newReader(d, relaxed), ctx: ctx, program: newProgram(),
+		nodeOf: map[string]int32{}, strings: map[*stringSpec]int32{}, numbers: map[*dfa]int32{},
+		apart: map[*schema]bool{}, enums: map[*jsondoc.Value]map[string]bool{},
+		anyString: &stringSpec{make: anyText, max: -1}, others: map[string]*stringSpec{}, logics: map[*schema][][]*schema{},
+		negations: map[*schema]*negation{}, exclusives: map[*schema][]*schema{},
+		besides: map[*schema]*schema{}, stages: known}
 }
 
 // node is a set of schemas and the ways to fulfil all of them.
@@ -41,9 +60,25 @@ type node struct {
 
 // overlap is a node that must not be fulfillable: two alternatives of a oneOf at once.
 type overlap struct {
-	of *schema
-	n  int32
+	of   *schema
+	i, k int
+	n    int32
 }
+
+// stage is how two alternatives of a oneOf are known to be apart.
+type stage uint8
+
+const (
+	alone   stage = iota // nothing fulfils both
+	beside               // nothing fulfils both and the keywords beside the oneOf
+	negated              // each is held without the other
+)
+
+// stages is, for the schemas with a oneOf, what its pairs have come to.
+type stages map[*jsondoc.Value]map[[2]int]stage
+
+// errOverlap asks to compile again: some pairs are at another stage.
+var errOverlap = errors.New("alternatives overlap")
 
 // mostSchemaNodes bounds a compiled schema.
 const mostSchemaNodes = 200_000
@@ -91,22 +126,19 @@ const mostCompileWork = 4 * mostWork
 // spend counts the making of an automaton.
 func (c *compiler) spend(s *schema, keyword string, d *dfa) error {
 	if c.work += d.work; c.work > mostCompileWork {
-		return &UnsupportedError{s.path, keyword,
-			"the expressions of the schema are too large in all"}
+		return s.unsupported(keyword, "the expressions of the schema are too large in all")
 	}
 	return c.ctx.Err() // each may have taken a while
 }
 
 // compile finds all nodes from that of the schemas given on, and makes the program.
 func (c *compiler) compile(all []*schema) (int32, error) {
-	c.strings, c.numbers, c.apart = map[*stringSpec]int32{}, map[*dfa]int32{}, map[*schema]bool{}
-	c.anyString = &stringSpec{make: anyText, max: -1}
 	root := all[0]
 	first := c.node(all)
 	for i := 0; i < len(c.nodes); i++ {
 		if i > mostSchemaNodes {
-			return 0, &UnsupportedError{root.path, "schema",
-				fmt.Sprintf("it is larger than %d places", mostSchemaNodes)}
+			return 0, root.unsupported("schema",
+				fmt.Sprintf("it is larger than %d places", mostSchemaNodes))
 		}
 		if err := c.poll(); err != nil {
 			return 0, err
@@ -131,11 +163,8 @@ func (c *compiler) compile(all []*schema) (int32, error) {
 			}
 		}
 	}
-	for _, o := range c.overlaps {
-		if c.nodes[o.n].live {
-			return 0, &UnsupportedError{o.of.path, "oneOf",
-				"two alternatives may hold at once; use anyOf"}
-		}
+	if c.overlap() {
+		return 0, errOverlap
 	}
 	if !c.nodes[first].live {
 		return 0, &InvalidError{root.path, "nothing fulfils it"}
@@ -147,7 +176,7 @@ func (c *compiler) compile(all []*schema) (int32, error) {
 		var alternatives []symbol
 		for i := range n.shapes {
 			if s := &n.shapes[i]; n.live && c.live(*s) {
-				a, err := c.emit(n, s)
+				a, err := c.emit(s)
 				if err != nil {
 					return 0, err
 				}
@@ -157,6 +186,28 @@ func (c *compiler) compile(all []*schema) (int32, error) {
 		c.program.nodes = append(c.program.nodes, alternatives)
 	}
 	return first, nil
+}
+
+// overlap moves the pairs that were not shown to be apart to another stage, and tells whether there
+// are some.
+func (c *compiler) overlap() (some bool) {
+	for _, o := range c.overlaps {
+		if !c.nodes[o.n].live {
+			continue
+		}
+		pairs := c.stages[o.of.from]
+		if pairs == nil {
+			pairs = map[[2]int]stage{}
+			c.stages[o.of.from] = pairs
+		}
+		pair := [2]int{o.i, o.k}
+		pairs[pair]++
+		if pairs[pair] == beside && len(o.of.at.Members) == 1 {
+			pairs[pair] = negated
+		}
+		some = true
+	}
+	return some
 }
 
 // live tells whether a shape can be fulfilled, by what is known of the nodes so far.
@@ -204,7 +255,7 @@ func (c *compiler) mostItems(a *arrayShape) int {
 }
 
 // emit puts a live shape into the program, without what cannot be fulfilled.
-func (c *compiler) emit(n *node, s *shape) (symbol, error) {
+func (c *compiler) emit(s *shape) (symbol, error) {
 	p := c.program
 	switch {
 	case s.number != nil:
@@ -230,8 +281,8 @@ func (c *compiler) emit(n *node, s *shape) (symbol, error) {
 			}
 		}
 		if len(o.extra) > 0 && o.min > o.mustHave[0]+1 {
-			return symbol{}, &UnsupportedError{n.all[0].path, "minProperties",
-				"with names that are not listed it is not supported"}
+			return symbol{}, together(o.own, "with names that are not listed it is not supported",
+				"minProperties", "minProperties")
 		}
 		p.objects = append(p.objects, &o)
 		return symbol{planMembers, int32(len(p.objects) - 1)}, nil

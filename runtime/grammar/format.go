@@ -30,15 +30,40 @@ const (
 	// at most 253 characters
 	hostname = `(` + longLabel + `(\.` + longLabel + `){0,2}|` + shortLabel + `(\.` + shortLabel +
 		`){3,7})`
-	atom       = "[a-zA-Z0-9!#$%&'*+/=?^_`{|}~\\-]+"
-	unreserved = `[a-zA-Z0-9\-._~!$&'()*+,;=:@/]|%` + hexadecimal + `{2}`
-	// after the path: a query and a fragment
-	uriTail = `(\?(` + unreserved + `|\?)*)?(#(` + unreserved + `|\?)*)?`
-	// with an authority, or without one and a path that does not begin with //
-	uriHost = `(([a-zA-Z0-9\-._~!$&'()*+,;=:]|%` + hexadecimal + `{2})*@)?` +
-		`(([a-zA-Z0-9\-._~]|%` + hexadecimal + `{2})+|\[` + ipv6 + `\])(:[0-9]{1,5})?`
-	uri = `[a-zA-Z][a-zA-Z0-9+\-.]*:(//` + uriHost + `(/(` + unreserved + `)*)?|` +
-		`/?([a-zA-Z0-9\-._~!$&'()*+,;=:@]|%` + hexadecimal + `{2})(` + unreserved + `)*)` + uriTail
+	atom = "[a-zA-Z0-9!#$%&'*+/=?^_`{|}~\\-]+"
+	// the characters of an IRI beyond those of a URI, and those that only its query has
+	beyondURI = `\x{a0}-\x{d7ff}\x{f900}-\x{fdcf}\x{fdf0}-\x{ffef}\x{10000}-\x{1fffd}` +
+		`\x{20000}-\x{2fffd}\x{30000}-\x{3fffd}\x{40000}-\x{4fffd}\x{50000}-\x{5fffd}` +
+		`\x{60000}-\x{6fffd}\x{70000}-\x{7fffd}\x{80000}-\x{8fffd}\x{90000}-\x{9fffd}` +
+		`\x{a0000}-\x{afffd}\x{b0000}-\x{bfffd}\x{c0000}-\x{cfffd}\x{d0000}-\x{dfffd}` +
+		`\x{e1000}-\x{efffd}`
+	inQuery = `\x{e000}-\x{f8ff}\x{f0000}-\x{ffffd}\x{100000}-\x{10fffd}`
+	scheme  = `[a-zA-Z][a-zA-Z0-9+\-.]*:`
+)
+
+// references makes the expressions of a URI and of a reference, with the characters given beside
+// those of ASCII, and those that only a query has.
+func references(more, query string) (whole, relative string) {
+	const encoded = `%` + hexadecimal + `{2}`
+	name := `[a-zA-Z0-9\-._~!$&'()*+,;=` + more
+	segment, noColon := `(`+name+`:@]|`+encoded+`)`, `(`+name+`@]|`+encoded+`)`
+	inPath := `(` + name + `:@/]|` + encoded + `)*`
+	authority := `//((` + name + `:]|` + encoded + `)*@)?((` + name + `]|` + encoded + `)*|\[(` + ipv6 +
+		`|[vV]` + hexadecimal + `+\.[a-zA-Z0-9\-._~!$&'()*+,;=:]+)\])(:[0-9]*)?(/` + inPath + `)?`
+	tail := `(\?(` + name + query + `:@/?]|` + encoded + `)*)?(#(` + name + `:@/?]|` + encoded + `)*)?`
+	// without an authority a path does not begin with //
+	rooted := `/(` + segment + inPath + `)?`
+	whole = scheme + `(` + authority + `|` + rooted + `|` + segment + inPath + `|)` + tail
+	relative = `(` + authority + `|` + rooted + `|` + noColon + `+(/` + inPath + `)?|)` + tail
+	return whole, whole + `|` + relative
+}
+
+// uriTemplate is RFC 6570: literals, and expressions in braces.
+const (
+	templateName = `([a-zA-Z0-9_]|%` + hexadecimal + `{2})(\.?([a-zA-Z0-9_]|%` + hexadecimal +
+		`{2}))*(:[1-9][0-9]{0,3}|\*)?`
+	uriTemplate = `([!#$&-;=?-\[\]_a-z~` + beyondURI + inQuery + `]|%` + hexadecimal +
+		`{2}|\{[+#./;?&=,!@|]?` + templateName + `(,` + templateName + `)*\})*`
 )
 
 // ipv6 is eight groups, of which :: stands for one or more; the last two may be an IPv4 address.
@@ -59,6 +84,11 @@ const ipv6 = `((` + group + `:){7}` + group +
 	`|(` + group + `:){1,2}(:` + group + `){3}:` + ipv4 +
 	`|` + group + `:(:` + group + `){4}:` + ipv4 + `)`
 
+var (
+	uri, uriReference = references("", "")
+	iri, iriReference = references(beyondURI, inQuery)
+)
+
 // formats are matched as a whole.
 var formats = map[string]string{
 	"date":      fullDate,
@@ -74,9 +104,16 @@ var formats = map[string]string{
 	"uuid": hexadecimal + `{8}-` + hexadecimal + `{4}-` + hexadecimal + `{4}-` + hexadecimal +
 		`{4}-` +
 		hexadecimal + `{12}`,
-	"uri":          uri,
-	"json-pointer": `(/([^~/]|~[01])*)*`,
+	"uri":           uri,
+	"uri-reference": uriReference,
+	"iri":           iri,
+	"iri-reference": iriReference,
+	"uri-template":  uriTemplate,
+	"json-pointer":  `(/([^~/]|~[01])*)*`,
 }
+
+// heldFormat tells whether a format is no annotation; regex is refused where it stands.
+func heldFormat(name string) bool { return formats[name] != "" || name == "regex" }
 
 // patterns keeps the automata of expressions: the same few stand in many schemas.
 var patterns = cache[patternKey, *dfa]{most: keptAutomata}

@@ -3,6 +3,7 @@
 package grammar
 
 import (
+	"errors"
 	"slices"
 	"unicode/utf8"
 
@@ -61,8 +62,11 @@ func (c *compiler) holds(v *jsondoc.Value, s *schema) (bool, error) {
 			return false, err
 		}
 		factors, err := c.expressions(s)
+		if errors.Is(err, errNothing) {
+			return false, nil
+		}
 		for _, f := range factors {
-			if !f.d.accepts(v.Text) {
+			if f.d.accepts(v.Text) == f.not {
 				return false, err
 			}
 		}

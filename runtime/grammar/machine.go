@@ -61,6 +61,7 @@ type objectShape struct {
 	min, max   int // members; max -1: no bound
 	// of the properties from an index on: how many there can be, how many there must be
 	canHave, mustHave []int
+	own               []*schema // that it was made of
 }
 
 type property struct {

@@ -22,6 +22,7 @@ const (
 // numberSpec is the numbers between two bounds; nil: no bound.
 type numberSpec struct {
 	integer         bool
+	fraction        bool // no integer
 	low, high       *big.Rat
 	lowOpen, hiOpen bool     // the bound itself is out
 	multiple        *big.Int // of integers; nil: any
@@ -35,13 +36,13 @@ func (s numberSpec) key() string {
 		}
 		return r.String()
 	}
-	return fmt.Sprint(s.integer, text(s.low), s.lowOpen, text(s.high), s.hiOpen, s.multiple)
+	return fmt.Sprint(s.integer, s.fraction, text(s.low), s.lowOpen, text(s.high), s.hiOpen, s.multiple)
 }
 
 // holds tells whether a number is one of them.
 func (s numberSpec) holds(r *big.Rat) bool {
 	switch {
-	case s.integer && !r.IsInt():
+	case s.integer && !r.IsInt() || s.fraction && r.IsInt():
 		return false
 	case s.low != nil && (r.Cmp(s.low) < 0 || s.lowOpen && r.Cmp(s.low) == 0):
 		return false
@@ -133,6 +134,7 @@ type numberReader struct {
 	positive, negative bounds
 	modulus            int64
 	integer            bool // no fraction
+	broken             bool // no integer
 	exponent           bool // an exponent may come
 }
 
@@ -141,6 +143,7 @@ type numberAt struct {
 	part      numberPart
 	minus     bool
 	zero      bool // the digit before the point is 0
+	broken    bool // some digit behind the point is not 0
 	n         int8 // digits of this part
 	low, high int8 // orders against the bounds of the magnitude
 	rest      int32
@@ -162,8 +165,11 @@ const (
 // numberDFA makes the automaton.
 func numberDFA(s numberSpec) (*dfa, error) {
 	free := s.low == nil && s.high == nil
-	r := numberReader{modulus: 1, integer: s.integer || s.multiple != nil, exponent: free &&
-		s.multiple == nil && !s.integer}
+	if s.fraction && (s.integer || s.multiple != nil) {
+		return nil, errEmpty
+	}
+	r := numberReader{modulus: 1, integer: s.integer || s.multiple != nil, broken: s.fraction,
+		exponent: free && s.multiple == nil && !s.integer && !s.fraction}
 	if s.multiple != nil {
 		if !s.multiple.IsInt64() || s.multiple.Int64() <= 0 || s.multiple.Int64() > 4096 {
 			return nil, errTooLarge
@@ -232,6 +238,7 @@ func (r *numberReader) step(a numberAt, b byte) (numberAt, bool) {
 			a.low, a.high = of.low.fractionDigit(a.low, a.n, b), of.high.fractionDigit(a.high, a.n,
 				b)
 			a.part = inFraction
+			a.broken = a.broken || r.broken && b != '0'
 			a.n++
 			return a, true
 		}
@@ -269,5 +276,5 @@ func (r *numberReader) accept(a numberAt) bool {
 		return false
 	}
 	b := r.of(a)
-	return a.rest == 0 && b.low.holds(a.low, fraction, 1) && b.high.holds(a.high, fraction, -1)
+	return a.rest == 0 && a.broken == r.broken && b.low.holds(a.low, fraction, 1) && b.high.holds(a.high, fraction, -1)
 }

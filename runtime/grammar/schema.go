@@ -8,7 +8,6 @@ package grammar
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"net/url"
 	"slices"
@@ -22,6 +21,9 @@ import (
 // schema.
 type UnsupportedError struct {
 	Path, Keyword, Reason string
+
+	at       []*schema // without the keywords there the rest may be held
+	keywords []string
 }
 
 func (e *UnsupportedError) Error() string {
@@ -36,20 +38,38 @@ func (e *InvalidError) Error() string {
 }
 
 // refused are keywords that change what is valid and are not held.
-var refused = []string{"not", "if", "then", "else", "contains", "minContains", "maxContains",
-	"propertyNames", "dependentRequired", "dependentSchemas", "dependencies", "unevaluatedItems",
-	"unevaluatedProperties", "$dynamicRef", "$recursiveRef"}
+var refused = []string{"contains", "minContains", "maxContains", "propertyNames",
+	"unevaluatedItems", "unevaluatedProperties", "$dynamicRef", "$recursiveRef"}
 
-// schema is a place in the document.
+// schema is a place in the document, or what was made because of one (see logic.go).
 type schema struct {
 	id   int32
-	at   *jsondoc.Value
+	at   *jsondoc.Value // what of it is held
+	from *jsondoc.Value // as it stands in the document
 	path string
+	by   *owner // of one that was made
+
+	// of one that was made, what no keyword says:
+	strings   []factor // what a string must be
+	fractions bool     // a number is no integer
+	beyond    []string // if not nil: an object has a member with another name
+}
+
+// unsupported is the error of a keyword; the others given belong to it.
+func (s *schema) unsupported(keyword, reason string, others ...string) *UnsupportedError {
+	if s.by != nil {
+		return s.by.refuse("cannot be held with " + keyword + " in it: " + reason)
+	}
+	return &UnsupportedError{Path: s.path, Keyword: keyword, Reason: reason, at: []*schema{s},
+		keywords: append(others, keyword)}
 }
 
 // reader finds the schemas of one document.
 type reader struct {
 	root    *schema
+	doc     *jsondoc.Value
+	draft   int                                // 4, 6, 7, 2019 or 2020
+	relaxed map[*jsondoc.Value]map[string]bool // what is not held, by place
 	schemas map[*jsondoc.Value]*schema
 	anchors map[string]*jsondoc.Value
 	paths   map[*jsondoc.Value]string
@@ -57,11 +77,36 @@ type reader struct {
 	count   int32
 }
 
+// newReader begins to read a document.
+func newReader(d *jsondoc.Value, relaxed map[*jsondoc.Value]map[string]bool) *reader {
+	r := &reader{schemas: map[*jsondoc.Value]*schema{}, doc: d, draft: 2020, relaxed: relaxed}
+	if said := d.Get("$schema"); said != nil {
+		for text, draft := range map[string]int{"draft-03": 4, "draft-04": 4, "draft-06": 6,
+			"draft-07": 7, "2019-09": 2019} {
+			if strings.Contains(said.Text, text) {
+				r.draft = draft
+			}
+		}
+	}
+	r.root = r.at(d, "")
+	if id := d.Get("$id"); id != nil {
+		r.base = strings.TrimSuffix(id.Text, "#")
+	}
+	return r
+}
+
 // at is the schema at a place.
 func (r *reader) at(d *jsondoc.Value, path string) *schema {
 	s, ok := r.schemas[d]
 	if !ok {
-		s = &schema{id: r.count, at: d, path: path}
+		s = &schema{id: r.count, at: d, from: d, path: path}
+		if ref := d.Get("$ref"); r.draft <= 7 && ref != nil && ref.Kind == jsondoc.String {
+			s.at = objectValue(member("$ref", ref)) // what stands beside it means nothing
+		}
+		if less := r.relaxed[d]; len(less) > 0 {
+			s.at = objectValue(slices.DeleteFunc(slices.Clone(s.at.Members),
+				func(m jsondoc.Member) bool { return less[m.Name] && (m.Name != "oneOf" || less["anyOf"]) })...)
+		}
 		r.count++
 		r.schemas[d] = s
 	}
@@ -83,18 +128,16 @@ func (r *reader) check(s *schema) error {
 		return &InvalidError{s.path, "a schema is an object, true or false"}
 	}
 	for _, m := range d.Members {
-		needs := m.Name // then and minContains mean nothing without what they belong to
+		needs := m.Name // minContains means nothing without what it belongs to
 		switch m.Name {
-		case "then", "else":
-			needs = "if"
 		case "minContains", "maxContains":
 			needs = "contains"
 		}
 		if slices.Contains(refused, m.Name) && d.Get(needs) != nil {
-			return &UnsupportedError{s.path, m.Name, "is not supported"}
+			return s.unsupported(m.Name, "is not supported")
 		}
 		if m.Name == "$id" && s != r.root {
-			return &UnsupportedError{s.path, m.Name, "is supported at the root only"}
+			return s.unsupported(m.Name, "is supported at the root only")
 		}
 	}
 	return nil
@@ -103,8 +146,7 @@ func (r *reader) check(s *schema) error {
 // refer finds what a $ref names: the document, a JSON pointer or an anchor in it.
 func (r *reader) refer(s *schema, ref string) (*schema, error) {
 	bad := func(reason string) error {
-		return &UnsupportedError{s.path, "$ref", fmt.Sprintf("%q %s",
-			ref, reason)}
+		return s.unsupported("$ref", fmt.Sprintf("%q %s", ref, reason))
 	}
 	document, fragment, _ := strings.Cut(ref, "#")
 	if document != "" && document != r.base {
@@ -121,14 +163,14 @@ func (r *reader) refer(s *schema, ref string) (*schema, error) {
 		if r.anchors == nil {
 			r.anchors = map[string]*jsondoc.Value{}
 			r.paths = map[*jsondoc.Value]string{}
-			r.findAnchors(r.root.at, "")
+			r.findAnchors(r.doc, "")
 		}
 		if d := r.anchors[fragment]; d != nil {
 			return r.at(d, r.paths[d]), nil
 		}
 		return nil, bad("names no anchor of the document")
 	}
-	at := r.root.at
+	at := r.doc
 	for _, key := range strings.Split(fragment[1:], "/") {
 		key = strings.ReplaceAll(strings.ReplaceAll(key, "~1", "/"), "~0", "~")
 		var next *jsondoc.Value
@@ -166,74 +208,45 @@ func (r *reader) findAnchors(d *jsondoc.Value, path string) {
 	}
 }
 
-// compiledSchemas keeps schemas by their hash.
-var compiledSchemas = cache[[32]byte, *Grammar]{most: keptAutomata}
-
-// Schema compiles a JSON Schema (draft 2020-12, see docs/json-schema.md), or returns what was
-// compiled for the same bytes before. Errors are *InvalidError and *UnsupportedError.
-func Schema(raw []byte) (*Grammar, error) {
-	return cachedSchema(context.Background(), raw, false)
-}
-
-// Arguments is Schema for the parameters of a function, whose arguments are an object even if the
-// schema does not say so.
-func Arguments(raw []byte) (*Grammar, error) {
-	return cachedSchema(context.Background(), raw, true)
-}
-
-func schemaKey(raw []byte, object bool) [32]byte {
-	key := sha256.Sum256(raw)
-	if object {
-		key[0] ^= 1
-	}
-	return key
-}
-
-func cachedSchema(ctx context.Context, raw []byte, object bool) (*Grammar, error) {
-	key := schemaKey(raw, object)
-	compile := func() (*Grammar, error) { return compileSchema(ctx, raw, object) }
-	c, err := compiledSchemas.get(key, compile)
-	if err == nil && c.large() {
-		compiledSchemas.drop(key)
-		return compiledSchemas.get(key, compile)
-	}
-	return c, err
-}
-
 // MostSchemaText bounds a schema. One of this length takes most of a second.
 const MostSchemaText = 1 << 20
 
 // compileSchema compiles; object demands an object beside what the schema says.
 func compileSchema(ctx context.Context, raw []byte, object bool) (*Grammar, error) {
 	if len(raw) > MostSchemaText {
-		return nil, &UnsupportedError{"", "schema",
-			fmt.Sprintf("it is longer than %d KiB", MostSchemaText>>10)}
+		return nil, &UnsupportedError{Keyword: "schema",
+			Reason: fmt.Sprintf("it is longer than %d KiB", MostSchemaText>>10)}
 	}
 	d, err := jsondoc.Parse(raw, jsondoc.Lenient)
 	if err != nil {
 		return nil, &InvalidError{"", err.Error()}
 	}
-	r := &reader{schemas: map[*jsondoc.Value]*schema{}}
-	r.root = r.at(d, "")
-	if id := d.Get("$id"); id != nil {
-		r.base = strings.TrimSuffix(id.Text, "#")
+	return compileDocument(ctx, d, object, nil)
+}
+
+// mostRounds is how often a schema is compiled until the alternatives of its oneOf are apart.
+const mostRounds = 16
+
+func compileDocument(ctx context.Context, d *jsondoc.Value, object bool,
+	relaxed map[*jsondoc.Value]map[string]bool) (*Grammar, error) {
+	known := stages{}
+	for range mostRounds {
+		c := newCompiler(ctx, d, relaxed, known)
+		all := []*schema{c.root}
+		if object {
+			all = append(all, c.at(objectValue(typeMember("object")), ""))
+		}
+		root, err := c.compile(all)
+		switch {
+		case ctx.Err() != nil: // whatever it says of the schema
+			return nil, ctx.Err()
+		case err == nil:
+			return newCompiled(c.program, planValue, root), nil
+		case err != errOverlap:
+			return nil, err
+		}
 	}
-	c := &compiler{reader: r, ctx: ctx, program: newProgram(), nodeOf: map[string]int32{},
-		enums: map[*jsondoc.Value]map[string]bool{}}
-	all := []*schema{r.root}
-	if object {
-		all = append(all, r.at(&jsondoc.Value{Kind: jsondoc.Object,
-			Members: []jsondoc.Member{{Name: "type", Value: &jsondoc.Value{Kind: jsondoc.String,
-				Text: "object"}}}}, ""))
-	}
-	root, err := c.compile(all)
-	switch {
-	case ctx.Err() != nil: // whatever it says of the schema
-		return nil, ctx.Err()
-	case err != nil:
-		return nil, err
-	}
-	return newCompiled(c.program, planValue, root), nil
+	return nil, &UnsupportedError{Keyword: "oneOf", Reason: "two alternatives may hold at once"}
 }
 
 // JSON is the grammar of any JSON value.

@@ -35,71 +35,128 @@ const (
 
 // variants resolves the schemas that all must hold into alternatives.
 func (c *compiler) variants(all []*schema) ([][]*schema, error) {
-	var out [][]*schema
-	var walk func(todo, own []*schema, groups [][]*schema) error
-	walk = func(todo, own []*schema, groups [][]*schema) error {
-		for len(todo) > 0 {
-			s := todo[0]
-			todo = todo[1:]
-			if slices.Contains(own, s) {
-				continue
+	w := variantWalk{compiler: c, all: all}
+	if err := w.walk(all, nil, nil, 0xff); err != nil {
+		return nil, err
+	}
+	return w.out, nil
+}
+
+type variantWalk struct {
+	*compiler
+	all   []*schema
+	out   [][]*schema
+	steps int
+}
+
+// tooMany is the error of alternatives that multiply.
+func (w *variantWalk) tooMany(own []*schema) error {
+	return together(own, "its alternatives multiply beyond reason", "anyOf", "anyOf", "oneOf", "not",
+		"if", "dependencies", "dependentRequired", "dependentSchemas")
+}
+
+// walk goes on with schemas that must hold beside own, one of each group too, for the types left.
+func (w *variantWalk) walk(todo, own []*schema, groups [][]*schema, types uint8) error {
+	if w.steps++; w.steps > 64*mostVariants {
+		return w.tooMany(own)
+	}
+	for len(todo) > 0 {
+		s := todo[0]
+		todo = todo[1:]
+		if slices.Contains(own, s) {
+			continue
+		}
+		if err := w.check(s); err != nil {
+			return err
+		}
+		if s.at.Kind == jsondoc.Bool {
+			if !s.at.Truth {
+				return nil
 			}
-			if err := c.check(s); err != nil {
-				return err
-			}
-			if s.at.Kind == jsondoc.Bool {
-				if !s.at.Truth {
-					return nil
-				}
-				continue
-			}
-			own = append(slices.Clip(own), s)
-			if ref := s.at.Get("$ref"); ref != nil {
-				to, err := c.refer(s, ref.Text)
-				if err != nil {
-					return err
-				}
-				todo = append(slices.Clip(todo), to)
-			}
-			subs, err := c.list(s, "allOf")
+			continue
+		}
+		t, _, err := typesOf(s)
+		if err != nil {
+			return err
+		}
+		if types &= t; types == 0 || s.by != nil && types == 1<<jsondoc.Object &&
+			contradicts(s, own) {
+			return nil
+		}
+		own = append(slices.Clip(own), s)
+		if ref := s.at.Get("$ref"); ref != nil {
+			to, err := w.refer(s, ref.Text)
 			if err != nil {
 				return err
 			}
-			todo = append(slices.Clip(todo), subs...)
-			for _, keyword := range []string{"anyOf", "oneOf"} {
-				subs, err := c.list(s, keyword)
-				if err != nil {
+			todo = append(slices.Clip(todo), to)
+		}
+		subs, err := w.list(s, "allOf")
+		if err != nil {
+			return err
+		}
+		todo = append(slices.Clip(todo), subs...)
+		more, possible, err := w.logic(s)
+		if err != nil || !possible {
+			return err
+		}
+		groups = append(slices.Clip(groups), more...)
+		for _, keyword := range []string{"anyOf", "oneOf"} {
+			subs, err := w.list(s, keyword)
+			if err != nil {
+				return err
+			}
+			if keyword == "oneOf" && subs != nil && !w.relaxed[s.from]["oneOf"] {
+				if err := w.mustBeApart(s, subs); err != nil {
 					return err
 				}
-				if keyword == "oneOf" {
-					if err := c.mustBeApart(s, subs); err != nil {
-						return err
-					}
-				}
-				if subs != nil {
-					groups = append(slices.Clip(groups), subs)
-				}
+				subs = w.exclusive(s, subs)
+			}
+			if subs != nil {
+				groups = append(slices.Clip(groups), subs)
 			}
 		}
-		if len(groups) == 0 {
-			if c.variantCount++; len(out) >= mostVariants || c.variantCount > mostSchemaNodes {
-				return &UnsupportedError{all[0].path, "anyOf",
-					"its alternatives multiply beyond reason"}
-			}
-			out = append(out, own)
-			return nil
-		}
+	}
+	if len(groups) > 0 {
 		for _, s := range groups[0] {
-			if err := walk([]*schema{s}, own, groups[1:]); err != nil {
+			if err := w.walk([]*schema{s}, own, groups[1:], types); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	if err := walk(all, nil, nil); err != nil {
-		return nil, err
+	owns, err := w.spread(own)
+	w.out = append(w.out, owns...)
+	if w.variantCount += len(owns); len(w.out) > mostVariants || w.variantCount > mostSchemaNodes {
+		return w.tooMany(own)
 	}
-	return out, nil
+	return err
+}
+
+// contradicts tells whether a schema of an object says of a name that it must be there and another
+// that it must not.
+func contradicts(s *schema, own []*schema) bool {
+	requires := func(s *schema, name string) bool {
+		return slices.ContainsFunc(s.at.Member("required").Items,
+			func(n *jsondoc.Value) bool { return n.Text == name })
+	}
+	forbids := func(s *schema, name string) bool {
+		v := s.at.Member("properties").Get(name)
+		return v != nil && v.Kind == jsondoc.Bool && !v.Truth
+	}
+	for _, o := range own {
+		for _, p := range s.at.Member("properties").Members {
+			if forbids(s, p.Name) && requires(o, p.Name) {
+				return true
+			}
+		}
+		for _, n := range s.at.Member("required").Items {
+			if forbids(o, n.Text) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // list reads a keyword that holds schemas; nil if it is absent.
@@ -126,12 +183,19 @@ func (c *compiler) mustBeApart(s *schema, subs []*schema) error {
 	}
 	c.apart[s] = true
 	if len(subs) > mostOneOf {
-		return &UnsupportedError{s.path, "oneOf",
-			fmt.Sprintf("more than %d alternatives are not supported, use anyOf", mostOneOf)}
+		return s.unsupported("oneOf",
+			fmt.Sprintf("more than %d alternatives are not supported, use anyOf", mostOneOf))
 	}
 	for i, a := range subs {
-		for _, b := range subs[i+1:] {
-			c.overlaps = append(c.overlaps, overlap{s, c.node([]*schema{a, b})})
+		for k := i + 1; k < len(subs); k++ {
+			all := []*schema{a, subs[k]}
+			switch c.stages[s.from][[2]int{i, k}] {
+			case beside:
+				all = append(all, c.beside(s))
+			case negated:
+				continue
+			}
+			c.overlaps = append(c.overlaps, overlap{s, i, k, c.node(all)})
 		}
 	}
 	return nil
@@ -280,6 +344,7 @@ func (c *compiler) literals(own []*schema, values []*jsondoc.Value) ([]shape, er
 func readNumbers(own []*schema, integers bool) (numberSpec, error) {
 	spec := numberSpec{integer: integers}
 	for _, s := range own {
+		spec.fraction = spec.fraction || s.fractions
 		for _, m := range s.at.Members {
 			switch m.Name {
 			case "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf":
@@ -313,8 +378,7 @@ func readNumbers(own []*schema, integers bool) (numberSpec, error) {
 					return spec, &InvalidError{s.path, "multipleOf is more than 0"}
 				}
 				if !r.IsInt() || r.Num().BitLen() > 12 {
-					return spec, &UnsupportedError{s.path, m.Name,
-						"only integers up to 4095 are supported"}
+					return spec, s.unsupported(m.Name, "only integers up to 4095 are supported")
 				}
 				if spec.multiple == nil {
 					spec.multiple = big.NewInt(1)
@@ -341,7 +405,8 @@ func (c *compiler) numberShape(own []*schema, integers bool) (*shape, error) {
 	case errors.Is(err, errEmpty):
 		return nil, nil
 	case err != nil:
-		return nil, &UnsupportedError{own[0].path, "minimum, maximum or multipleOf", err.Error()}
+		return nil, together(own, err.Error(), "minimum, maximum or multipleOf", "minimum", "maximum",
+			"exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 	}
 	return &shape{number: d}, nil
 }
@@ -355,30 +420,59 @@ var anyText = sync.OnceValue(func() *dfa {
 	return d
 })
 
+// errNothing is an expression that no text matches.
+var errNothing = errors.New("no text matches")
+
 // expressions are the automata of a schema's own pattern and format.
 func (c *compiler) expressions(s *schema) ([]factor, error) {
-	var out []factor
-	if p := s.at.Get("pattern"); p != nil {
-		if p.Kind != jsondoc.String {
-			return nil, &InvalidError{s.path, "pattern is a string"}
+	out := slices.Clone(s.strings)
+	for _, keyword := range []string{"pattern", "format"} {
+		v := s.at.Get(keyword)
+		if v == nil || keyword == "format" && !heldFormat(v.Text) {
+			continue
 		}
-		d, err := pattern(c.ctx, p.Text, true)
+		d, err := c.expression(s, keyword, v)
 		if err != nil {
-			return nil, &UnsupportedError{s.path, "pattern", err.Error()}
-		}
-		if err := c.spend(s, "pattern", d); err != nil {
 			return nil, err
 		}
 		out = append(out, factor{d: d})
 	}
-	if f := s.at.Get("format"); f != nil && formats[f.Text] != "" {
-		d, err := pattern(c.ctx, formats[f.Text], false)
-		if err != nil {
-			return nil, &UnsupportedError{s.path, "format", err.Error()}
-		}
-		out = append(out, factor{d: d})
-	}
 	return out, nil
+}
+
+// expression is the automaton of a pattern or a format that is held.
+func (c *compiler) expression(s *schema, keyword string, v *jsondoc.Value) (*dfa, error) {
+	if v.Kind != jsondoc.String {
+		return nil, &InvalidError{s.path, keyword + " is a string"}
+	}
+	text := v.Text
+	if keyword == "format" {
+		if text = formats[text]; text == "" {
+			return nil, s.unsupported("format", v.Text+" is no regular language")
+		}
+	}
+	d, err := pattern(c.ctx, text, keyword == "pattern")
+	switch {
+	case errors.Is(err, errEmpty):
+		return nil, errNothing
+	case err != nil:
+		return nil, s.unsupported(keyword, err.Error())
+	case keyword == "pattern":
+		return d, c.spend(s, keyword, d)
+	}
+	return d, nil
+}
+
+// together is the error of keywords of several schemas that cannot be held with each other.
+func together(own []*schema, reason, name string, keywords ...string) error {
+	u := own[0].unsupported(name, reason)
+	for _, s := range own {
+		if s.by != nil {
+			return s.by.refuse("cannot be held: " + reason)
+		}
+	}
+	u.at, u.keywords = own, keywords
+	return u
 }
 
 // stringShape intersects lengths, patterns and formats; nil if no string is left.
@@ -394,8 +488,7 @@ func (c *compiler) stringShape(own []*schema) (*shape, error) {
 	for _, s := range own {
 		f, err := c.expressions(s)
 		if err != nil {
-			if unsupported := (*UnsupportedError)(nil); errors.As(err, &unsupported) &&
-				unsupported.Reason == errEmpty.Error() {
+			if errors.Is(err, errNothing) {
 				return nil, nil
 			}
 			return nil, err
@@ -411,7 +504,7 @@ func (c *compiler) stringShape(own []*schema) (*shape, error) {
 		return &shape{text: c.anyString}, nil
 	case len(factors) == 0:
 		return &shape{text: &stringSpec{make: anyText, min: least, max: most}}, nil
-	case len(factors) == 1 && least == 0 && most < 0:
+	case len(factors) == 1 && !factors[0].not && least == 0 && most < 0:
 		return &shape{text: &stringSpec{text: factors[0].d, max: -1}}, nil
 	}
 	d, err := intersect(factors, least, most)
@@ -419,8 +512,8 @@ func (c *compiler) stringShape(own []*schema) (*shape, error) {
 	case errors.Is(err, errEmpty):
 		return nil, nil
 	case err != nil:
-		return nil, &UnsupportedError{own[0].path, "pattern or format with other keywords",
-			err.Error()}
+		return nil, together(own, err.Error(), "pattern or format with other keywords", "pattern",
+			"format")
 	}
 	if err := c.spend(own[0], "pattern", d); err != nil {
 		return nil, err

@@ -21,11 +21,10 @@ func (c *compiler) arrayShape(own []*schema) (*shape, error) {
 	prefixes := make([][]*schema, len(own))
 	for i, s := range own {
 		if items := s.at.Get("items"); items != nil && items.Kind == jsondoc.Array {
-			return nil, &UnsupportedError{s.path, "items",
-				"a list is not supported, use prefixItems"}
+			return nil, s.unsupported("items", "a list is not supported, use prefixItems")
 		}
 		if u := s.at.Get("uniqueItems"); u != nil && u.Truth && (most < 0 || most > 1) {
-			return nil, &UnsupportedError{s.path, "uniqueItems", "is not supported"}
+			return nil, s.unsupported("uniqueItems", "is not supported")
 		}
 		if prefixes[i], err = c.list(s, "prefixItems"); err != nil {
 			return nil, err
@@ -76,7 +75,7 @@ func (c *compiler) objectShape(own []*schema) (*shape, error) {
 	if err := k.read(); err != nil {
 		return nil, err
 	}
-	o := &objectShape{min: least, max: most}
+	o := &objectShape{min: least, max: most, own: own}
 	letters := 0
 	for _, name := range k.names {
 		letters += len(name)
@@ -85,7 +84,8 @@ func (c *compiler) objectShape(own []*schema) (*shape, error) {
 		o.properties = append(o.properties, property{name, label, v, k.required[name]})
 	}
 	if letters > mostStates/2 {
-		return nil, &UnsupportedError{own[0].path, "properties", "their names are too long in all"}
+		return nil, together(own, "their names are too long in all", "properties", "properties",
+			"required")
 	}
 	for set := range 1 << len(k.patterns) {
 		v := k.value("", false, func(i int) bool { return set>>i&1 == 1 })
@@ -119,8 +119,8 @@ func (k *objectKeywords) read() error {
 		}
 	}
 	if len(k.patterns) > mostPatterns {
-		return &UnsupportedError{k.own[0].path, "patternProperties",
-			fmt.Sprintf("more than %d patterns are not supported", mostPatterns)}
+		return together(k.own, fmt.Sprintf("more than %d patterns are not supported", mostPatterns),
+			"patternProperties", "patternProperties", "additionalProperties")
 	}
 	for _, s := range k.own {
 		d := s.at.Get("required")
@@ -157,8 +157,8 @@ func (k *objectKeywords) readPatterns(s *schema) error {
 			continue
 		}
 		if err != nil {
-			return &UnsupportedError{s.path, "patternProperties", fmt.Sprintf("%q: %s", m.Name,
-				err)}
+			return s.unsupported("patternProperties", fmt.Sprintf("%q: %s", m.Name, err),
+				"additionalProperties")
 		}
 		if err := k.spend(s, "patternProperties", p); err != nil {
 			return err
@@ -207,13 +207,20 @@ func (k *objectKeywords) otherNames(set int) (*stringSpec, error) {
 	case len(k.names) == 0:
 		return k.anyString, nil
 	default:
-		return &stringSpec{max: -1, make: func() *dfa {
-			d, err := otherThan(k.names)
-			if err != nil {
-				panic("grammar: " + err.Error()) // the names were counted
-			}
-			return d
-		}}, nil
+		names := slices.Sorted(slices.Values(k.names))
+		key := fmt.Sprintf("%q", names)
+		spec := k.others[key] // alternatives of one object share it
+		if spec == nil {
+			spec = &stringSpec{max: -1, make: func() *dfa {
+				d, err := otherThan(names)
+				if err != nil {
+					panic("grammar: " + err.Error()) // the names were counted
+				}
+				return d
+			}}
+			k.others[key] = spec
+		}
+		return spec, nil
 	}
 	others, err := otherThan(k.names)
 	if err == nil {
@@ -227,7 +234,8 @@ func (k *objectKeywords) otherNames(set int) (*stringSpec, error) {
 	case errors.Is(err, errEmpty):
 		return nil, nil
 	case err != nil:
-		return nil, &UnsupportedError{k.own[0].path, "patternProperties", err.Error()}
+		return nil, together(k.own, err.Error(), "patternProperties", "patternProperties",
+			"additionalProperties")
 	}
 	if err := k.spend(k.own[0], "patternProperties", others); err != nil {
 		return nil, err

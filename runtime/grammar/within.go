@@ -1,4 +1,4 @@
-// Compiling for a request that may go away, beside others.
+// Compiling, for a request that may go away, beside others; what was compiled is kept.
 //
 // What must stay true: half of the cores compile at most, so that the other requests go on however
 // many schemas wait; a compilation ends soon after its request; what was given up is not kept as
@@ -8,9 +8,44 @@ package grammar
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"runtime"
 )
+
+// compiledSchemas keeps schemas by their hash.
+var compiledSchemas = cache[[32]byte, *Grammar]{most: keptAutomata}
+
+// Schema compiles a JSON Schema (draft 2020-12, see docs/json-schema.md), or returns what was
+// compiled for the same bytes before. Errors are *InvalidError and *UnsupportedError.
+func Schema(raw []byte) (*Grammar, error) {
+	return cachedSchema(context.Background(), raw, false)
+}
+
+// Arguments is Schema for the parameters of a function, whose arguments are an object even if the
+// schema does not say so.
+func Arguments(raw []byte) (*Grammar, error) {
+	return cachedSchema(context.Background(), raw, true)
+}
+
+func schemaKey(raw []byte, object bool) [32]byte {
+	key := sha256.Sum256(raw)
+	if object {
+		key[0] ^= 1
+	}
+	return key
+}
+
+func cachedSchema(ctx context.Context, raw []byte, object bool) (*Grammar, error) {
+	key := schemaKey(raw, object)
+	compile := func() (*Grammar, error) { return compileSchema(ctx, raw, object) }
+	c, err := compiledSchemas.get(key, compile)
+	if err == nil && c.large() {
+		compiledSchemas.drop(key)
+		return compiledSchemas.get(key, compile)
+	}
+	return c, err
+}
 
 var compiling = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
 

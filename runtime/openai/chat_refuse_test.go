@@ -92,15 +92,15 @@ func TestChatRefusesWhatItCannotRead(t *testing.T) {
 			`],"response_format":{"type":"json_schema","json_schema":{"name":"a","schema":7}}}`,
 			"response_format.json_schema.schema", "invalid_type", "an object"},
 		{`{"messages":[` + hello +
-			`],"response_format":{"type":"json_schema","json_schema":{"name":"a","strict":true,"schema":` + beyond + `}}}`, "response_format.json_schema.schema", "invalid_json_schema", `"#/properties/a": not`},
+			`],"response_format":{"type":"json_schema","json_schema":{"name":"a","strict":true,"schema":` + beyond + `}}}`, "response_format.json_schema.schema", "invalid_json_schema", `"#/properties/a": unevaluatedProperties`},
 		{`{"messages":[` + hello +
 			`],"response_format":{"type":"json_schema","json_schema":{"name":"a","schema":{"type":"thing"}}}}`, "response_format.json_schema.schema", "invalid_json_schema", "thing"},
 		{`{"messages":[` + hello + `],"tools":[` + weatherTool +
 			`,{"type":"function","function":{"name":"f","strict":true,"parameters":` + beyond +
 			`}}]}`, "tools[1].function.parameters", "invalid_function_parameters",
-			`"#/properties/a": not`},
+			`"#/properties/a": unevaluatedProperties`},
 		{`{"messages":[` + hello + `],"guided_json":` + beyond + `}`, "guided_json",
-			"invalid_json_schema", `"#/properties/a": not`},
+			"invalid_json_schema", `"#/properties/a": unevaluatedProperties`},
 		{`{"messages":[` + hello + `],"guided_json":"{"}`, "guided_json", "invalid_json_schema",
 			"guided_json is not supported"},
 		{`{"messages":[` + hello + `],"guided_regex":"("}`, "guided_regex", "",

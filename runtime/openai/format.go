@@ -98,7 +98,7 @@ func namedFormat(o *object, nested string) answerFormat {
 }
 
 // schemaFormat reads name, description, schema and strict. If the schema is not supported, it is
-// refused if strict; otherwise the answer is only enforced to be JSON.
+// refused if strict; otherwise the rest of it is enforced, or if nothing is left, that it is JSON.
 func schemaFormat(o *object) answerFormat {
 	f := answerFormat{wire: textFormat{Type: "json_schema", Name: o.text("name"),
 		Description: o.text("description")}}
@@ -123,11 +123,21 @@ func schemaFormat(o *object) answerFormat {
 		return f
 	}
 	f.wire.Schema, f.section = v.Raw, formatSection(f.wire.Name, f.wire.Description, v.Raw)
-	held, err := grammar.SchemaWithin(v.c.context(), v.Raw)
+	var held *grammar.Grammar
+	var less []string
+	var err error
+	if o.flag("strict") {
+		held, err = grammar.SchemaWithin(v.c.context(), v.Raw)
+	} else {
+		held, less, err = grammar.RelaxedWithin(v.c.context(), v.Raw, false)
+	}
 	var beyond *grammar.UnsupportedError
 	switch {
 	case err == nil:
 		f.final = held
+		for _, l := range less {
+			f.relaxed = append(f.relaxed, v.Path+": "+l)
+		}
 	case errors.As(err, &beyond) && !o.flag("strict"):
 		f.final, f.relaxed = anyJSON(v.Raw), []string{v.Path + ": " + err.Error()}
 	default:

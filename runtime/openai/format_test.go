@@ -13,8 +13,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// beyond is a schema that no grammar holds.
-const beyond = `{"type":"object","properties":{"a":{"not":{"type":"string"}}}}`
+// beyond is a schema that no grammar holds whole.
+const beyond = `{"type":"object","properties":{"a":{"unevaluatedProperties":false}}}`
 
 const personSchema = `{"type":"object", "properties":{"name":{"type":"string"},"age":{"type":"integer"}}, "required":["name","age"], "additionalProperties":false}`
 
@@ -59,7 +59,7 @@ func TestFormats(t *testing.T) {
 			beyond + `}}`, `"text":{"format":{"type":"json_schema","name":"a","schema":` + beyond +
 			`}}`,
 			[]string{person, object}, []string{array, plain}, "# Response Formats\n\n## a\n\n" +
-				beyond, `schema at "#/properties/a": not`},
+				beyond, `schema at "#/properties/a": unevaluatedProperties`},
 		{"guided_json", `"guided_json":` + personSchema, `"guided_json":` + personSchema,
 			[]string{person}, []string{object, plain},
 			strings.NewReplacer("person", "response", "// Who it is.\n", "").Replace(section), ""},

@@ -1,8 +1,8 @@
 // From a Request to the grammar of its turn: which tokens may be sampled.
 //
-// The grammar enforces a function's parameters. Agents send schemas of every kind. If one is not
-// supported, the arguments are only enforced to be a JSON object, and Result.Relaxed says so; if
-// the function is strict, the request is refused.
+// The grammar enforces a function's parameters. Agents send schemas of every kind. What of one is
+// not supported is not enforced, and Result.Relaxed says so; if nothing is left, the arguments are
+// any JSON object. If the function is strict, the request is refused.
 
 package session
 
@@ -34,16 +34,26 @@ func rules(ctx context.Context, r Request) (_ grammar.TurnRules, relaxed []strin
 			rule.Body, rule.Text = text, true
 		} else if len(f.Parameters) > 0 {
 			var body *grammar.Grammar
+			var less []string
 			err := errTooMuch
-			if schemas += len(f.Parameters); schemas <= mostSchemas {
+			strict := slices.Contains(r.Strict, f.Name)
+			schemas += len(f.Parameters)
+			switch {
+			case schemas > mostSchemas:
+			case strict:
 				body, err = grammar.ArgumentsWithin(ctx, f.Parameters)
+			default:
+				body, less, err = grammar.RelaxedWithin(ctx, f.Parameters, true)
 			}
 			switch {
 			case err == nil:
 				rule.Body = body
+				for _, l := range less {
+					relaxed = append(relaxed, f.Name+": "+l)
+				}
 			case ctx.Err() != nil:
 				return out, nil, ctx.Err()
-			case slices.Contains(r.Strict, f.Name):
+			case strict:
 				return out, nil, &RequestError{"functions",
 					"the parameters of the strict function " + f.Name + " are not supported: " +
 						err.Error()}

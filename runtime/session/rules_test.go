@@ -78,7 +78,7 @@ func TestTurnsAreMasked(t *testing.T) {
 }
 
 func TestParametersThatCannotBeHeld(t *testing.T) {
-	odd := `{"type":"object","properties":{"a":{"not":{"type":"string"}}}}`
+	odd := `{"type":"object","properties":{"a":{"unevaluatedProperties":false}}}`
 	q, err := submitted(t, Request{Functions: weatherTool(odd)})
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestParametersThatCannotBeHeld(t *testing.T) {
 	_, err = submitted(t, Request{Functions: weatherTool(odd), Strict: []string{"get_weather"}})
 	var bad *RequestError
 	if !errors.As(err, &bad) || !strings.Contains(bad.Msg, "#/properties/a") ||
-		!strings.Contains(bad.Msg, "not") {
+		!strings.Contains(bad.Msg, "unevaluatedProperties") {
 		t.Errorf("strict: %v", err)
 	}
 	if _, err = submitted(t, Request{ToolChoice: grammar.Required}); !errors.As(err, &bad) {

@@ -1,0 +1,275 @@
+// MaskBench: how many of the schemas of a folder are covered, and what masks and compiling cost.
+// The data is not in the tree; .ci/long maskbench FOLDER runs this over what the user fetched
+// (guidance-ai/jsonschemabench, maskbench/data). A file is {"schema": ..., "tests": [{"valid":
+// bool, "data": ...}]}.
+//
+// What must stay true: a schema counts as covered only if every valid instance is taken, spelled
+// compactly with its members in some order, and every invalid one refused in each that is tried.
+
+package grammar
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ossrun/ossrun/harmony/jsondoc"
+	"github.com/ossrun/ossrun/harmony/token"
+)
+
+// benchTable is what the run over a folder has found.
+type benchTable struct {
+	files, covered, refused, invalid     int
+	valid, falseAccepts, falseRejects    int
+	masks, accepts, compiles, firstMasks []time.Duration
+	obstacles                            map[string]int
+	faults                               []string
+	slowCompile, slowMask                string
+}
+
+func (b *benchTable) file(t *testing.T, path string) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := jsondoc.Parse(raw, jsondoc.Lenient)
+	if err != nil || d.Get("schema") == nil {
+		t.Fatalf("%s: is not a file of MaskBench: %v", path, err)
+	}
+	name := filepath.Base(path)
+	b.files++
+	schema := []byte(d.Get("schema").String())
+	clear(patterns.made)
+	clear(numbers.made)
+	began := threadTime()
+	g, err := compileSchema(t.Context(), schema, false)
+	took := threadTime() - began
+	if len(b.compiles) == 0 || took > slices.Max(b.compiles) {
+		b.slowCompile = name
+	}
+	b.compiles = append(b.compiles, took)
+	if err != nil {
+		b.refused++
+		var invalid *InvalidError
+		if errors.As(err, &invalid) {
+			b.faults = append(b.faults, name+": "+err.Error())
+		}
+		b.obstacles[obstacle(t, d.Get("schema"), err)]++
+		if os.Getenv("OSSRUN_MASKBENCH_REFUSED") != "" {
+			b.faults = append(b.faults, fmt.Sprintf("refused %s: %v", name, err))
+		}
+		return
+	}
+	twin, err := compileSchema(t.Context(), schema, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	right := true
+	for i, test := range d.Member("tests").Items {
+		valid := test.Member("valid").Truth
+		if valid {
+			b.valid++
+		}
+		// the order is looked for with another copy, so that masks are met for the first time
+		if taken := b.instance(g, name, ordered(twin, test.Get("data"))); taken != valid {
+			right = false
+			if taken {
+				b.falseAccepts++
+			} else {
+				b.falseRejects++
+			}
+			b.faults = append(b.faults, fmt.Sprintf("%s: test %d is taken: %v", name, i, taken))
+		}
+	}
+	if right {
+		b.covered++
+	}
+}
+
+// ordered spells a value with its members in an order that the grammar takes, or as they stand if
+// none is found: the order of members is the schema's.
+func ordered(g *Grammar, d *jsondoc.Value) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	tries := 20_000
+	var value func(at int32, d *jsondoc.Value, text string, rest func(int32, string) bool) bool
+	read := func(at int32, s string) int32 {
+		for i := 0; i < len(s) && at >= 0; i++ {
+			at = g.step(at, s[i])
+		}
+		return at
+	}
+	value = func(at int32, d *jsondoc.Value, text string, rest func(int32, string) bool) bool {
+		if tries--; tries < 0 || at < 0 {
+			return false
+		}
+		switch d.Kind {
+		case jsondoc.Array:
+			var item func(at int32, i int, text string) bool
+			item = func(at int32, i int, text string) bool {
+				if i == len(d.Items) {
+					return rest(read(at, "]"), text+"]")
+				}
+				comma := ","
+				if i == 0 {
+					comma = ""
+				}
+				return value(read(at, comma), d.Items[i], text+comma,
+					func(at int32, text string) bool { return item(at, i+1, text) })
+			}
+			return item(read(at, "["), 0, text+"[")
+		case jsondoc.Object:
+			var member func(at int32, all []jsondoc.Member, i int, text string) bool
+			member = func(at int32, all []jsondoc.Member, i int, text string) bool {
+				if i == len(all) {
+					return at >= 0 && rest(read(at, "}"), text+"}")
+				}
+				label := string(append(jsondoc.Quote(nil, all[i].Name), ':'))
+				if i > 0 {
+					label = "," + label
+				}
+				return value(read(at, label), all[i].Value, text+label,
+					func(at int32, text string) bool { return member(at, all, i+1, text) })
+			}
+			at = read(at, "{")
+			for _, all := range orders(g, at, d.Members) {
+				if member(at, all, 0, text+"{") {
+					return true
+				}
+			}
+			return false
+		}
+		s := canonical(d, false)
+		return rest(read(at, s), text+s)
+	}
+	found := canonical(d, false)
+	value(firstState, d, "", func(at int32, text string) bool {
+		if at < 0 || !g.states[at].done {
+			return false
+		}
+		found = text
+		return true
+	})
+	return found
+}
+
+// obstacle is the keyword without which a schema could be held, if it is the only one.
+func obstacle(t *testing.T, d *jsondoc.Value, first error) string {
+	var unsupported *UnsupportedError
+	if !errors.As(first, &unsupported) {
+		return "invalid"
+	}
+	_, less, err := relax(t.Context(), d, false)
+	if err != nil {
+		return "more than can be relaxed"
+	}
+	for _, l := range less {
+		if !strings.Contains(l, ": "+unsupported.Keyword+": ") {
+			return "several keywords"
+		}
+	}
+	return unsupported.Keyword + " alone"
+}
+
+// orders are those of the object's shapes that are open behind its brace.
+func orders(g *Grammar, at int32, members []jsondoc.Member) [][]jsondoc.Member {
+	if at < 0 {
+		return nil
+	}
+	out := [][]jsondoc.Member{members}
+	seen := map[int32]bool{}
+	for _, id := range g.states[at].open {
+		for ; id != ended && g.m.frames[id].kind != planMembers; id = g.m.frames[id].parent {
+		}
+		if of := g.m.frames[id].of; id != ended && !seen[of] {
+			seen[of] = true
+			rank := map[string]int{}
+			for i, p := range g.m.objects[of].properties {
+				rank[p.name] = i - len(g.m.objects[of].properties)
+			}
+			out = append(out, slices.SortedStableFunc(slices.Values(members),
+				func(a, b jsondoc.Member) int { return rank[a.Name] - rank[b.Name] }))
+		}
+	}
+	return out
+}
+
+// instance walks a text token by token, as a sequence would.
+func (b *benchTable) instance(g *Grammar, name, text string) bool {
+	m := g.Matcher()
+	mask := func() []uint64 {
+		began := threadTime()
+		mask := m.Mask(token.Return)
+		took := threadTime() - began
+		if len(b.masks) == 0 || took > b.masks[0] {
+			b.masks = append(b.masks, took)
+			last := len(b.masks) - 1 // the slowest stands first
+			b.masks[0], b.masks[last] = b.masks[last], b.masks[0]
+			b.slowMask = name
+		} else {
+			b.masks = append(b.masks, took)
+		}
+		return mask
+	}
+	for _, id := range token.Get().Encode(nil, text) {
+		if !allows(mask(), id) || !m.Accept(id) {
+			return false
+		}
+	}
+	return allows(mask(), token.Return)
+}
+
+func quantiles(took []time.Duration) string {
+	if len(took) == 0 {
+		return "-"
+	}
+	slices.Sort(took)
+	at := func(q float64) time.Duration { return took[int(q*float64(len(took)-1))] }
+	return fmt.Sprintf("p50 %v, p99 %v, max %v", at(0.5), at(0.99), at(1))
+}
+
+func TestMaskBench(t *testing.T) {
+	const own = "testdata/maskbench"
+	folder := cmp.Or(os.Getenv("OSSRUN_MASKBENCH"), own)
+	paths, err := filepath.Glob(filepath.Join(folder, "*.json"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%s holds no files: %v", folder, err)
+	}
+	words()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	b := benchTable{obstacles: map[string]int{}}
+	for _, path := range paths {
+		began := threadTime()
+		b.file(t, path)
+		if took := threadTime() - began; took > time.Second {
+			b.faults = append(b.faults, fmt.Sprintf("%s: took %v in all", filepath.Base(path), took))
+		}
+	}
+	slices.Sort(b.faults)
+	t.Logf("%d schemas: covered %d (%.1f %%), refused %d, false accepts %d, false rejects %d",
+		b.files, b.covered, 100*float64(b.covered)/float64(b.files), b.refused, b.falseAccepts,
+		b.falseRejects)
+	t.Logf("mask: %s (%s); compile: %s (%s)", quantiles(b.masks), b.slowMask,
+		quantiles(b.compiles), b.slowCompile)
+	keys := slices.SortedFunc(maps.Keys(b.obstacles), func(x, y string) int {
+		return cmp.Or(b.obstacles[y]-b.obstacles[x], strings.Compare(x, y))
+	})
+	for _, k := range keys {
+		t.Logf("%6d refused for %s", b.obstacles[k], k)
+	}
+	for _, f := range b.faults {
+		t.Log(f)
+	}
+	if folder == own && (b.covered != 4 || b.refused != 1 || b.falseAccepts+b.falseRejects > 0) {
+		t.Error("our own files are not covered")
+	}
+}

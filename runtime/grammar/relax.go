@@ -1,0 +1,86 @@
+// What to do with a schema that cannot be held as a whole: all but the keywords that cannot.
+//
+// A keyword is taken out where it stands, and the schema is compiled again, until the rest can be
+// held. What must stay true: whatever the schema takes the relaxed one takes too, so where a
+// schema that was relaxed is negated nothing is held of the negation (see logic.go).
+
+package grammar
+
+import (
+	"context"
+	"errors"
+
+	"github.com/ossrun/ossrun/harmony/jsondoc"
+)
+
+// mostRelaxed bounds how many keywords are taken out of a schema, and with that the time that it
+// takes. One with more is not worth holding.
+const mostRelaxed = 24
+
+// relaxedSchema is what was made of a schema, and what of it is not held.
+type relaxedSchema struct {
+	held *Grammar
+	less []string
+}
+
+var relaxedSchemas = cache[[32]byte, relaxedSchema]{most: keptAutomata}
+
+// RelaxedWithin compiles what can be held of a schema, or of the parameters of a function if
+// arguments is true, in a place among those who compile, until ctx ends. less says what of it is
+// not held: nothing for most schemas. Errors are as those of Schema.
+func RelaxedWithin(ctx context.Context, raw []byte, arguments bool) (g *Grammar, less []string,
+	err error) {
+	g, err = schemaWithin(ctx, raw, arguments)
+	var unsupported *UnsupportedError
+	if !errors.As(err, &unsupported) || len(unsupported.at) == 0 {
+		return g, nil, err
+	}
+	done, err := Compiling(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer done()
+	key := schemaKey(raw, arguments)
+	produce := func() (r relaxedSchema, err error) {
+		d, err := jsondoc.Parse(raw, jsondoc.Lenient)
+		if err == nil {
+			r.held, r.less, err = relax(ctx, d, arguments)
+		}
+		return r, err
+	}
+	r, err := relaxedSchemas.get(key, produce)
+	if err == nil && r.held.large() {
+		relaxedSchemas.drop(key)
+		r, err = relaxedSchemas.get(key, produce)
+	}
+	return r.held, r.less, err
+}
+
+// relax takes keywords out until the rest can be held.
+func relax(ctx context.Context, d *jsondoc.Value, object bool) (*Grammar, []string, error) {
+	relaxed := map[*jsondoc.Value]map[string]bool{}
+	var less []string
+	for {
+		g, err := compileDocument(ctx, d, object, relaxed)
+		var unsupported *UnsupportedError
+		if !errors.As(err, &unsupported) || len(less) == mostRelaxed {
+			return g, less, err
+		}
+		some := false
+		for _, s := range unsupported.at {
+			for _, keyword := range unsupported.keywords {
+				if s.from.Get(keyword) == nil || relaxed[s.from][keyword] {
+					continue
+				}
+				if relaxed[s.from] == nil {
+					relaxed[s.from] = map[string]bool{}
+				}
+				relaxed[s.from][keyword], some = true, true
+			}
+		}
+		if !some {
+			return nil, nil, err
+		}
+		less = append(less, unsupported.Error())
+	}
+}
