@@ -33,7 +33,7 @@ type compiler struct {
 	negations  map[*schema]*negation
 	exclusives map[*schema][]*schema
 	besides    map[*schema]*schema
-	stages     stages
+	*rounds
 
 	anyString    *stringSpec            // what every string without keywords shares
 	others       map[string]*stringSpec // names but those of the key
@@ -42,13 +42,13 @@ type compiler struct {
 }
 
 func newCompiler(ctx context.Context, d *jsondoc.Value,
-	relaxed map[*jsondoc.Value]map[string]bool, known stages) *compiler {
+	relaxed map[*jsondoc.Value]map[string]bool, known *rounds) *compiler {
 	return &compiler{reader: newReader(d, relaxed), ctx: ctx, program: newProgram(),
 		nodeOf: map[string]int32{}, strings: map[*stringSpec]int32{}, numbers: map[*dfa]int32{},
 		apart: map[*schema]bool{}, enums: map[*jsondoc.Value]map[string]bool{},
 		anyString: &stringSpec{make: anyText, max: -1}, others: map[string]*stringSpec{}, logics: map[*schema][][]*schema{},
 		negations: map[*schema]*negation{}, exclusives: map[*schema][]*schema{},
-		besides: map[*schema]*schema{}, stages: known}
+		besides: map[*schema]*schema{}, rounds: known}
 }
 
 // node is a set of schemas and the ways to fulfil all of them.
@@ -74,8 +74,16 @@ const (
 	negated              // each is held without the other
 )
 
-// stages is, for the schemas with a oneOf, what its pairs have come to.
-type stages map[*jsondoc.Value]map[[2]int]stage
+// rounds is what the compilations of one document share.
+type rounds struct {
+	// for the schemas with a oneOf, what its pairs have come to
+	stages map[*jsondoc.Value]map[[2]int]stage
+	effort int // that all took, in about nanoseconds
+}
+
+func newRounds() *rounds {
+	return &rounds{stages: map[*jsondoc.Value]map[[2]int]stage{}}
+}
 
 // errOverlap asks to compile again: some pairs are at another stage.
 var errOverlap = errors.New("alternatives overlap")
@@ -125,6 +133,7 @@ const mostCompileWork = 4 * mostWork
 
 // spend counts the making of an automaton.
 func (c *compiler) spend(s *schema, keyword string, d *dfa) error {
+	c.effort += d.work
 	if c.work += d.work; c.work > mostCompileWork {
 		return s.unsupported(keyword, "the expressions of the schema are too large in all")
 	}
@@ -143,6 +152,7 @@ func (c *compiler) compile(all []*schema) (int32, error) {
 		if err := c.poll(); err != nil {
 			return 0, err
 		}
+		c.effort += 2000
 		variants, err := c.variants(c.nodes[i].all)
 		if err != nil {
 			return 0, err

@@ -7,10 +7,13 @@ package grammar
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"testing"
+
+	"github.com/ossrun/ossrun/harmony/jsondoc"
 )
 
 // judged asks jsonschema which values of each case are valid.
@@ -278,6 +281,44 @@ func TestRelaxedKeepsTheRest(t *testing.T) {
 			if takes(g, []byte(text)) {
 				t.Errorf("%s: %s is taken", c.schema, text)
 			}
+		}
+	}
+}
+
+// Decimal multiples, with bounds and with each other, against exact arithmetic.
+func TestDecimalMultiples(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 1))
+	for _, schema := range []string{`{"type":"number","multipleOf":0.01}`,
+		`{"type":"number","multipleOf":0.25,"minimum":-1.5,"exclusiveMaximum":20}`,
+		`{"type":"integer","multipleOf":0.5}`, `{"type":"integer","multipleOf":2.5}`,
+		`{"allOf":[{"multipleOf":0.4},{"multipleOf":0.06}],"type":"number"}`,
+		`{"type":"number","multipleOf":12.5,"not":{"type":"integer"}}`} {
+		g := schemaOf(t, schema)
+		d, err := jsondoc.Parse([]byte(schema), jsondoc.Lenient)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := newCompiler(t.Context(), d, nil, newRounds())
+		some := 0
+		for range 3000 {
+			text := fmt.Sprintf("%.*f", rng.IntN(4), float64(rng.IntN(40_000)-4000)/1000)
+			v, err := jsondoc.Parse([]byte(text), jsondoc.Lenient)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := c.fulfils(v, c.root)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want {
+				some++
+			}
+			if got := takes(g, []byte(text)); got != want {
+				t.Fatalf("%s: %s is taken: %v", schema, text, got)
+			}
+		}
+		if some == 0 {
+			t.Errorf("%s: no number fulfils it", schema)
 		}
 	}
 }

@@ -25,7 +25,8 @@ type numberSpec struct {
 	fraction        bool // no integer
 	low, high       *big.Rat
 	lowOpen, hiOpen bool     // the bound itself is out
-	multiple        *big.Int // of integers; nil: any
+	multiple        *big.Int // nil: any
+	places          int      // of the multiple, behind the point
 }
 
 // key tells specs apart.
@@ -36,7 +37,7 @@ func (s numberSpec) key() string {
 		}
 		return r.String()
 	}
-	return fmt.Sprint(s.integer, s.fraction, text(s.low), s.lowOpen, text(s.high), s.hiOpen, s.multiple)
+	return fmt.Sprint(s.integer, s.fraction, text(s.low), s.lowOpen, text(s.high), s.hiOpen, s.multiple, s.places)
 }
 
 // holds tells whether a number is one of them.
@@ -49,7 +50,36 @@ func (s numberSpec) holds(r *big.Rat) bool {
 	case s.high != nil && (r.Cmp(s.high) > 0 || s.hiOpen && r.Cmp(s.high) == 0):
 		return false
 	}
-	return s.multiple == nil || new(big.Rat).Quo(r, new(big.Rat).SetInt(s.multiple)).IsInt()
+	return s.multiple == nil || new(big.Rat).Quo(new(big.Rat).Mul(r, power(s.places)),
+		new(big.Rat).SetInt(s.multiple)).IsInt()
+}
+
+// power is ten to the n.
+func power(n int) *big.Rat {
+	return new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil))
+}
+
+// scaled is a number as an integer and how many places it was moved by; nil if there are too many.
+func scaled(r *big.Rat) (n *big.Int, places int) {
+	for ; places <= mostFraction; places++ {
+		if x := new(big.Rat).Mul(r, power(places)); x.IsInt() {
+			return x.Num(), places
+		}
+	}
+	return nil, 0
+}
+
+// multipleOf asks for a multiple of n, moved by places, too.
+func (s *numberSpec) multipleOf(n *big.Int, places int) {
+	if s.multiple == nil {
+		s.multiple, s.places = n, places
+		return
+	}
+	most := max(s.places, places)
+	a := new(big.Int).Mul(s.multiple, power(most-s.places).Num())
+	b := new(big.Int).Mul(n, power(most-places).Num())
+	common := new(big.Int).GCD(nil, nil, a, b)
+	s.multiple, s.places = a.Mul(a, b.Div(b, common)), most
 }
 
 // bound is the digits of a magnitude that another magnitude is compared with, digit by digit: its
@@ -133,6 +163,8 @@ func magnitudes(low, high *big.Rat, lowOpen, highOpen, strict bool) (b bounds, e
 type numberReader struct {
 	positive, negative bounds
 	modulus            int64
+	places             int8 // of the modulus, behind the point
+	divided            bool // there is a modulus
 	integer            bool // no fraction
 	broken             bool // no integer
 	exponent           bool // an exponent may come
@@ -165,16 +197,17 @@ const (
 // numberDFA makes the automaton.
 func numberDFA(s numberSpec) (*dfa, error) {
 	free := s.low == nil && s.high == nil
-	if s.fraction && (s.integer || s.multiple != nil) {
+	if s.fraction && (s.integer || s.multiple != nil && s.places == 0) {
 		return nil, errEmpty
 	}
-	r := numberReader{modulus: 1, integer: s.integer || s.multiple != nil, broken: s.fraction,
+	whole := s.integer || s.multiple != nil && s.places == 0
+	r := numberReader{modulus: 1, divided: s.multiple != nil, integer: whole, broken: s.fraction,
 		exponent: free && s.multiple == nil && !s.integer && !s.fraction}
 	if s.multiple != nil {
 		if !s.multiple.IsInt64() || s.multiple.Int64() <= 0 || s.multiple.Int64() > 4096 {
 			return nil, errTooLarge
 		}
-		r.modulus = s.multiple.Int64()
+		r.modulus, r.places = s.multiple.Int64(), int8(s.places)
 	}
 	negated := func(r *big.Rat) *big.Rat {
 		if r == nil {
@@ -234,6 +267,12 @@ func (r *numberReader) step(a numberAt, b byte) (numberAt, bool) {
 		return numberAt{part: atExponent}, exponent
 	case atFraction, inFraction:
 		if digit && a.n < mostFraction {
+			switch {
+			case a.n < r.places:
+				a.rest = int32((int64(a.rest)*10 + int64(b-'0')) % r.modulus)
+			case r.divided && b != '0':
+				return a, false
+			}
 			of := r.of(a)
 			a.low, a.high = of.low.fractionDigit(a.low, a.n, b), of.high.fractionDigit(a.high, a.n,
 				b)
@@ -274,6 +313,9 @@ func (r *numberReader) accept(a numberAt) bool {
 		fraction = a.n
 	default:
 		return false
+	}
+	for n := fraction; n < r.places; n++ {
+		a.rest = int32(int64(a.rest) * 10 % r.modulus)
 	}
 	b := r.of(a)
 	return a.rest == 0 && a.broken == r.broken && b.low.holds(a.low, fraction, 1) && b.high.holds(a.high, fraction, -1)

@@ -13,9 +13,12 @@ import (
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 )
 
-// mostRelaxed bounds how many keywords are taken out of a schema, and with that the time that it
-// takes. One with more is not worth holding.
-const mostRelaxed = 24
+// mostRelaxed bounds how many keywords are taken out of a schema, and mostEffort the time that it
+// takes, about a quarter of a second. One that needs more is not worth holding.
+const (
+	mostRelaxed = 24
+	mostEffort  = 1 << 28
+)
 
 // relaxedSchema is what was made of a schema, and what of it is not held.
 type relaxedSchema struct {
@@ -59,11 +62,12 @@ func RelaxedWithin(ctx context.Context, raw []byte, arguments bool) (g *Grammar,
 // relax takes keywords out until the rest can be held.
 func relax(ctx context.Context, d *jsondoc.Value, object bool) (*Grammar, []string, error) {
 	relaxed := map[*jsondoc.Value]map[string]bool{}
+	known := newRounds()
 	var less []string
 	for {
-		g, err := compileDocument(ctx, d, object, relaxed)
+		g, err := compileRounds(ctx, d, object, relaxed, known)
 		var unsupported *UnsupportedError
-		if !errors.As(err, &unsupported) || len(less) == mostRelaxed {
+		if !errors.As(err, &unsupported) || len(less) == mostRelaxed || known.effort > mostEffort {
 			return g, less, err
 		}
 		some := false

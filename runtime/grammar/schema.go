@@ -41,6 +41,12 @@ func (e *InvalidError) Error() string {
 var refused = []string{"contains", "minContains", "maxContains", "propertyNames",
 	"unevaluatedItems", "unevaluatedProperties", "$dynamicRef", "$recursiveRef"}
 
+// since is the draft that keywords came with: before it they are annotations.
+var since = map[string]int{"const": 6, "contains": 6, "propertyNames": 6, "if": 7, "then": 7,
+	"else": 7, "dependentRequired": 2019, "dependentSchemas": 2019, "minContains": 2019,
+	"maxContains": 2019, "unevaluatedItems": 2019, "unevaluatedProperties": 2019,
+	"$recursiveRef": 2019, "prefixItems": 2020, "$dynamicRef": 2020}
+
 // schema is a place in the document, or what was made because of one (see logic.go).
 type schema struct {
 	id   int32
@@ -102,6 +108,10 @@ func (r *reader) at(d *jsondoc.Value, path string) *schema {
 		s = &schema{id: r.count, at: d, from: d, path: path}
 		if ref := d.Get("$ref"); r.draft <= 7 && ref != nil && ref.Kind == jsondoc.String {
 			s.at = objectValue(member("$ref", ref)) // what stands beside it means nothing
+		}
+		unknown := func(m jsondoc.Member) bool { return r.draft < since[m.Name] }
+		if d.Kind == jsondoc.Object && slices.ContainsFunc(s.at.Members, unknown) {
+			s.at = objectValue(slices.DeleteFunc(slices.Clone(s.at.Members), unknown)...)
 		}
 		if less := r.relaxed[d]; len(less) > 0 {
 			s.at = objectValue(slices.DeleteFunc(slices.Clone(s.at.Members),
@@ -221,15 +231,18 @@ func compileSchema(ctx context.Context, raw []byte, object bool) (*Grammar, erro
 	if err != nil {
 		return nil, &InvalidError{"", err.Error()}
 	}
-	return compileDocument(ctx, d, object, nil)
+	return compileDocument(ctx, d, object)
 }
 
 // mostRounds is how often a schema is compiled until the alternatives of its oneOf are apart.
 const mostRounds = 16
 
-func compileDocument(ctx context.Context, d *jsondoc.Value, object bool,
-	relaxed map[*jsondoc.Value]map[string]bool) (*Grammar, error) {
-	known := stages{}
+func compileDocument(ctx context.Context, d *jsondoc.Value, object bool) (*Grammar, error) {
+	return compileRounds(ctx, d, object, nil, newRounds())
+}
+
+func compileRounds(ctx context.Context, d *jsondoc.Value, object bool,
+	relaxed map[*jsondoc.Value]map[string]bool, known *rounds) (*Grammar, error) {
 	for range mostRounds {
 		c := newCompiler(ctx, d, relaxed, known)
 		all := []*schema{c.root}

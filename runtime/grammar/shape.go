@@ -10,7 +10,6 @@ package grammar
 import (
 	"errors"
 	"fmt"
-	"math/big"
 	"slices"
 	"strconv"
 	"sync"
@@ -57,7 +56,8 @@ func (w *variantWalk) tooMany(own []*schema) error {
 
 // walk goes on with schemas that must hold beside own, one of each group too, for the types left.
 func (w *variantWalk) walk(todo, own []*schema, groups [][]*schema, types uint8) error {
-	if w.steps++; w.steps > 64*mostVariants {
+	w.effort += 1000
+	if w.steps++; w.steps > 16*mostVariants {
 		return w.tooMany(own)
 	}
 	for len(todo) > 0 {
@@ -79,8 +79,7 @@ func (w *variantWalk) walk(todo, own []*schema, groups [][]*schema, types uint8)
 		if err != nil {
 			return err
 		}
-		if types &= t; types == 0 || s.by != nil && types == 1<<jsondoc.Object &&
-			contradicts(s, own) {
+		if types &= t; types == 0 || types == 1<<jsondoc.Object && contradicts(s, own) {
 			return nil
 		}
 		own = append(slices.Clip(own), s)
@@ -100,7 +99,15 @@ func (w *variantWalk) walk(todo, own []*schema, groups [][]*schema, types uint8)
 		if err != nil || !possible {
 			return err
 		}
-		groups = append(slices.Clip(groups), more...)
+		// what was asked last is looked at first: there alternatives end soonest
+		var asked [][]*schema
+		for _, g := range more {
+			if len(g) == 1 {
+				todo = append(slices.Clip(todo), g[0])
+			} else {
+				asked = append(asked, g)
+			}
+		}
 		for _, keyword := range []string{"anyOf", "oneOf"} {
 			subs, err := w.list(s, keyword)
 			if err != nil {
@@ -113,8 +120,11 @@ func (w *variantWalk) walk(todo, own []*schema, groups [][]*schema, types uint8)
 				subs = w.exclusive(s, subs)
 			}
 			if subs != nil {
-				groups = append(slices.Clip(groups), subs)
+				asked = append(asked, subs)
 			}
+		}
+		if len(asked) > 0 {
+			groups = append(asked, groups...)
 		}
 	}
 	if len(groups) > 0 {
@@ -133,30 +143,84 @@ func (w *variantWalk) walk(todo, own []*schema, groups [][]*schema, types uint8)
 	return err
 }
 
-// contradicts tells whether a schema of an object says of a name that it must be there and another
-// that it must not.
+// mostCompared bounds the properties of a schema that is compared with those before it.
+const mostCompared = 8
+
+// contradicts tells whether a schema of an object asks for a name that another forbids, or for
+// another text under it. It need not see all: what it does not see has no shape that is live.
 func contradicts(s *schema, own []*schema) bool {
 	requires := func(s *schema, name string) bool {
 		return slices.ContainsFunc(s.at.Member("required").Items,
 			func(n *jsondoc.Value) bool { return n.Text == name })
 	}
-	forbids := func(s *schema, name string) bool {
-		v := s.at.Member("properties").Get(name)
-		return v != nil && v.Kind == jsondoc.Bool && !v.Truth
+	forbids := func(v *jsondoc.Value) bool { return v != nil && v.Kind == jsondoc.Bool && !v.Truth }
+	properties := s.at.Member("properties").Members
+	if len(properties) > mostCompared {
+		return false
 	}
 	for _, o := range own {
-		for _, p := range s.at.Member("properties").Members {
-			if forbids(s, p.Name) && requires(o, p.Name) {
+		theirs := o.at.Member("properties")
+		for _, p := range properties {
+			v := theirs.Get(p.Name)
+			must := requires(s, p.Name) || requires(o, p.Name)
+			if must && (forbids(p.Value) || v != nil && textsApart(p.Value, v)) {
 				return true
 			}
 		}
 		for _, n := range s.at.Member("required").Items {
-			if forbids(o, n.Text) {
+			if forbids(theirs.Get(n.Text)) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// textsApart tells whether no text that one schema lists is one that the other does, or does not
+// exclude.
+func textsApart(a, b *jsondoc.Value) bool {
+	in, out := listedTexts(a), excludedTexts(b)
+	if other := listedTexts(b); in != nil && other != nil {
+		return !slices.ContainsFunc(in, func(t string) bool { return slices.Contains(other, t) })
+	}
+	if in == nil {
+		in, out = listedTexts(b), excludedTexts(a)
+	}
+	return in != nil && out != nil &&
+		!slices.ContainsFunc(in, func(t string) bool { return !slices.Contains(out, t) })
+}
+
+// excludedTexts are the texts that the not of a schema lists and asks nothing else of.
+func excludedTexts(s *jsondoc.Value) []string {
+	not := s.Member("not")
+	for _, m := range not.Members {
+		if m.Name != "const" && m.Name != "enum" && (m.Name != "type" || m.Value.Text != "string") {
+			return nil
+		}
+	}
+	if not.Get("const") != nil && not.Get("enum") != nil {
+		return nil
+	}
+	return listedTexts(not)
+}
+
+// listedTexts are the values that a schema lists, if all are texts, else nil.
+func listedTexts(s *jsondoc.Value) []string {
+	if s.Get("$ref") != nil { // beside which enum may mean nothing
+		return nil
+	}
+	values := s.Member("enum").Items
+	if v := s.Get("const"); v != nil {
+		values = []*jsondoc.Value{v}
+	}
+	var out []string
+	for _, v := range values {
+		if v.Kind != jsondoc.String || len(values) > mostVariants {
+			return nil
+		}
+		out = append(out, v.Text)
+	}
+	return out
 }
 
 // list reads a keyword that holds schemas; nil if it is absent.
@@ -377,14 +441,12 @@ func readNumbers(own []*schema, integers bool) (numberSpec, error) {
 				if r.Sign() <= 0 {
 					return spec, &InvalidError{s.path, "multipleOf is more than 0"}
 				}
-				if !r.IsInt() || r.Num().BitLen() > 12 {
-					return spec, s.unsupported(m.Name, "only integers up to 4095 are supported")
+				n, places := scaled(r)
+				if n == nil || n.BitLen() > 12 {
+					return spec, s.unsupported(m.Name,
+						"only up to 4095 in its last place is supported")
 				}
-				if spec.multiple == nil {
-					spec.multiple = big.NewInt(1)
-				}
-				common := new(big.Int).GCD(nil, nil, spec.multiple, r.Num())
-				spec.multiple = new(big.Int).Mul(spec.multiple, new(big.Int).Div(r.Num(), common))
+				spec.multipleOf(n, places)
 			}
 		}
 	}
@@ -507,7 +569,16 @@ func (c *compiler) stringShape(own []*schema) (*shape, error) {
 	case len(factors) == 1 && !factors[0].not && least == 0 && most < 0:
 		return &shape{text: &stringSpec{text: factors[0].d, max: -1}}, nil
 	}
+	if c.effort > 4*mostEffort {
+		return nil, together(own, "the expressions of the schema are too large in all",
+			"pattern or format with other keywords", "pattern", "format")
+	}
 	d, err := intersect(factors, least, most)
+	if err == nil {
+		c.effort += 8 * d.work
+	} else {
+		c.effort += 8 << 20
+	}
 	switch {
 	case errors.Is(err, errEmpty):
 		return nil, nil
