@@ -114,8 +114,11 @@ func (r *reader) at(d *jsondoc.Value, path string) *schema {
 			s.at = objectValue(slices.DeleteFunc(slices.Clone(s.at.Members), unknown)...)
 		}
 		if less := r.relaxed[d]; len(less) > 0 {
-			s.at = objectValue(slices.DeleteFunc(slices.Clone(s.at.Members),
-				func(m jsondoc.Member) bool { return less[m.Name] && (m.Name != "oneOf" || less["anyOf"]) })...)
+			// a oneOf is an anyOf then, unless that is too much as well
+			gone := func(m jsondoc.Member) bool {
+				return less[m.Name] && (m.Name != "oneOf" || less["anyOf"])
+			}
+			s.at = objectValue(slices.DeleteFunc(slices.Clone(s.at.Members), gone)...)
 		}
 		r.count++
 		r.schemas[d] = s
