@@ -37,7 +37,8 @@ func (s numberSpec) key() string {
 		}
 		return r.String()
 	}
-	return fmt.Sprint(s.integer, s.fraction, text(s.low), s.lowOpen, text(s.high), s.hiOpen, s.multiple, s.places)
+	return fmt.Sprint(s.integer, s.fraction,
+		text(s.low), s.lowOpen, text(s.high), s.hiOpen, s.multiple, s.places)
 }
 
 // holds tells whether a number is one of them.
@@ -274,8 +275,8 @@ func (r *numberReader) step(a numberAt, b byte) (numberAt, bool) {
 				return a, false
 			}
 			of := r.of(a)
-			a.low, a.high = of.low.fractionDigit(a.low, a.n, b), of.high.fractionDigit(a.high, a.n,
-				b)
+			a.low = of.low.fractionDigit(a.low, a.n, b)
+			a.high = of.high.fractionDigit(a.high, a.n, b)
 			a.part = inFraction
 			a.broken = a.broken || r.broken && b != '0'
 			a.n++
@@ -318,5 +319,6 @@ func (r *numberReader) accept(a numberAt) bool {
 		a.rest = int32(int64(a.rest) * 10 % r.modulus)
 	}
 	b := r.of(a)
-	return a.rest == 0 && a.broken == r.broken && b.low.holds(a.low, fraction, 1) && b.high.holds(a.high, fraction, -1)
+	return a.rest == 0 && a.broken == r.broken &&
+		b.low.holds(a.low, fraction, 1) && b.high.holds(a.high, fraction, -1)
 }

@@ -1,8 +1,8 @@
 // From schemas that all must hold to shapes: the ways, one type each, in which a value can fulfil
 // them.
 //
-// Alternatives are resolved first (variants.go): what is left is lists of schemas whose own keywords
-// all hold. Those are intersected type by type.
+// Alternatives are resolved first (variants.go): what is left is lists of schemas whose own
+// keywords all hold. Those are intersected type by type.
 // What must stay true: a shape takes no value that the schemas refuse.
 
 package grammar
