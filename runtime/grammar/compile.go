@@ -46,7 +46,8 @@ func newCompiler(ctx context.Context, d *jsondoc.Value,
 	return &compiler{reader: newReader(d, relaxed), ctx: ctx, program: newProgram(),
 		nodeOf: map[string]int32{}, strings: map[*stringSpec]int32{}, numbers: map[*dfa]int32{},
 		apart: map[*schema]bool{}, enums: map[*jsondoc.Value]map[string]bool{},
-		anyString: &stringSpec{make: anyText, max: -1}, others: map[string]*stringSpec{}, logics: map[*schema][][]*schema{},
+		anyString: &stringSpec{make: anyText, max: -1}, others: map[string]*stringSpec{},
+		logics:    map[*schema][][]*schema{},
 		negations: map[*schema]*negation{}, exclusives: map[*schema][]*schema{},
 		besides: map[*schema]*schema{}, rounds: known}
 }

@@ -48,9 +48,11 @@ func references(more, query string) (whole, relative string) {
 	name := `[a-zA-Z0-9\-._~!$&'()*+,;=` + more
 	segment, noColon := `(`+name+`:@]|`+encoded+`)`, `(`+name+`@]|`+encoded+`)`
 	inPath := `(` + name + `:@/]|` + encoded + `)*`
-	authority := `//((` + name + `:]|` + encoded + `)*@)?((` + name + `]|` + encoded + `)*|\[(` + ipv6 +
+	authority := `//((` + name + `:]|` + encoded + `)*@)?((` + name + `]|` + encoded +
+		`)*|\[(` + ipv6 +
 		`|[vV]` + hexadecimal + `+\.[a-zA-Z0-9\-._~!$&'()*+,;=:]+)\])(:[0-9]*)?(/` + inPath + `)?`
-	tail := `(\?(` + name + query + `:@/?]|` + encoded + `)*)?(#(` + name + `:@/?]|` + encoded + `)*)?`
+	tail := `(\?(` + name + query + `:@/?]|` + encoded + `)*)?` +
+		`(#(` + name + `:@/?]|` + encoded + `)*)?`
 	// without an authority a path does not begin with //
 	rooted := `/(` + segment + inPath + `)?`
 	whole = scheme + `(` + authority + `|` + rooted + `|` + segment + inPath + `|)` + tail

@@ -193,7 +193,8 @@ func (c *compiler) negateKeyword(by *owner, x *schema, m jsondoc.Member) ([]*sch
 		}
 		return []*schema{s}, nil
 	case "patternProperties":
-		if !slices.ContainsFunc(v.Members, func(p jsondoc.Member) bool { return !isTrue(p.Value) }) {
+		asks := func(p jsondoc.Member) bool { return !isTrue(p.Value) }
+		if !slices.ContainsFunc(v.Members, asks) {
 			return nil, nil
 		}
 	case "prefixItems":
