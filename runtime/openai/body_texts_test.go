@@ -37,3 +37,19 @@ func TestTextsTogetherAreBounded(t *testing.T) {
 		})
 	}
 }
+
+// Millions of small items are refused before each is read for itself.
+func TestPromptsOfMillionsOfItems(t *testing.T) {
+	srv, _ := server(t, answers("ok"))
+	for item, want := range map[string]string{`7`: "1048576 items", `"a"`: "1024 items",
+		`[7]`: "1024 items"} {
+		list := strings.Repeat(item+",", 2<<20) + item
+		r := ask(t, "POST", srv.URL+"/v1/completions", `{"prompt":[`+list+`]}`)
+		wantFault(t, r, http.StatusBadRequest, kindInvalid, "prompt", "", want)
+	}
+	for _, wrong := range []string{`[null]`, `[7,200000000]`, `[7,1.5]`, `[7,"a"]`, `[]`} {
+		if r := ask(t, "POST", srv.URL+"/v1/completions", `{"prompt":`+wrong+`}`); r.status != 400 {
+			t.Errorf("%s: status %d: %s", wrong, r.status, r.body)
+		}
+	}
+}

@@ -3,6 +3,7 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 
@@ -123,6 +124,18 @@ func readPrompts(o *object) []textPrompt {
 		v.wrong("a string, an array of strings, of token ids, or of arrays of token ids")
 		return nil
 	}
+	flat, most := bytes.IndexByte(v.Raw, '"') < 0 && bytes.IndexByte(v.Raw[1:], '[') < 0, 1024
+	if flat {
+		most = 1 << 20
+	}
+	if manyItems(v.Raw, most) { // each is dear, before any is counted
+		o.c.add(invalid("prompt", "prompt has more than %d items", most))
+		return nil
+	}
+	if ids := []int32(nil); flat && bytes.IndexByte(v.Raw, 'n') < 0 &&
+		json.Unmarshal(v.Raw, &ids) == nil && len(ids) > 0 && !slices.ContainsFunc(ids, noToken) {
+		return []textPrompt{{ids: ids}}
+	}
 	list := v.list()
 	if len(list) == 0 {
 		o.c.add(invalid("prompt", "prompt is an empty array"))
@@ -143,6 +156,24 @@ func readPrompts(o *object) []textPrompt {
 	}
 	return prompts
 }
+
+// manyItems tells that an array has more than most items, and does not look at the rest.
+func manyItems(raw json.RawMessage, most int) bool {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	_, _ = d.Token() // the bracket
+	var item json.RawMessage
+	for n := 0; d.More(); n++ {
+		if n == most {
+			return true
+		}
+		if d.Decode(&item) != nil {
+			return false // the array is well-formed already
+		}
+	}
+	return false
+}
+
+func noToken(id int32) bool { return id < 0 || id >= token.VocabSize }
 
 // encodePrompt makes the ids of a text; the empty one begins as OpenAI's does, behind
 // <|endoftext|>.
@@ -182,10 +213,9 @@ func allowedTokens(o *object) (ids []int32) {
 	if !o.has("allowed_token_ids") {
 		return nil
 	}
-	wrong := func(id int32) bool { return id < 0 || id >= token.VocabSize }
 	// there may be as many as the vocabulary has
 	if json.Unmarshal(o.get("allowed_token_ids").Raw, &ids) == nil && len(ids) > 0 &&
-		!slices.ContainsFunc(ids, wrong) {
+		!slices.ContainsFunc(ids, noToken) {
 		return ids
 	}
 	ids = nil
