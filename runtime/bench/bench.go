@@ -86,6 +86,7 @@ type About struct {
 	Date    string `json:"date"`
 	Version string `json:"version"`
 	Commit  string `json:"commit"`
+	Kernels string `json:"kernels"` // the same in builds that compute the same way
 	Command string `json:"command"`
 	OS      string `json:"os"`
 	CPU     string `json:"cpu"`

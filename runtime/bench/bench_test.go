@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -203,4 +204,28 @@ func TestRunInterrupted(t *testing.T) {
 			t.Errorf("%+v, %v", r, err)
 		}
 	})
+}
+
+// The results that are kept can be read and compared, and say where they are from.
+func TestKeptResults(t *testing.T) {
+	files, err := filepath.Glob("../../testdata/bench/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%v %v", files, err)
+	}
+	var reports []*Report
+	for _, file := range files {
+		r, err := Read(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a := r.About; a.CPU == "" || a.Cores == 0 || a.Version == "" || a.Date == "" ||
+			a.Command == "" || a.OS == "" || a.Memory == 0 || r.ReadGBs == 0 {
+			t.Errorf("%s: %+v", file, a)
+		}
+		reports = append(reports, r)
+	}
+	var b strings.Builder
+	if err := Compare(&b, files, reports); err != nil || !strings.Contains(b.String(), "tg") {
+		t.Errorf("%v\n%s", err, b.String())
+	}
 }

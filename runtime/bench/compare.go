@@ -44,7 +44,9 @@ func Compare(w io.Writer, files []string, reports []*Report) error {
 	line("processor", func(r *Report) string {
 		return fmt.Sprintf("%s, %d cores", r.About.CPU, r.About.Cores)
 	})
-	line("version", func(r *Report) string { return r.About.Version })
+	line("version, kernels", func(r *Report) string {
+		return r.About.Version + ", " + r.About.Kernels
+	})
 	line("date", func(r *Report) string { return r.About.Date })
 	line("model", func(r *Report) string { return r.Model })
 	line("compute, dense, kv", func(r *Report) string {

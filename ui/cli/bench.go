@@ -141,7 +141,11 @@ func (v *benchVerb) onDevice(c *cli.Context, t Terminal, measure func(engine.Dev
 	if dev == nil {
 		return fail(exitFailure, "%s cannot measure its own limits", m.Backend().Name())
 	}
-	return measure(dev, ckpt, aboutBench(m.Backend()))
+	about, err := aboutBench(m.Backend())
+	if err != nil {
+		return err
+	}
+	return measure(dev, ckpt, about)
 }
 
 func (v *benchVerb) run(c *cli.Context, t Terminal, dev engine.Device,

@@ -85,11 +85,13 @@ func printOperations(w *tabwriter.Writer, title string, list []bench.Operation) 
 }
 
 // aboutBench says where and with what this run is made.
-func aboutBench(b engine.Backend) bench.About {
-	m, program := doctor.MachineOf(b), build()
+func aboutBench(b engine.Backend) (bench.About, error) {
+	program, err := wholeBuild()
+	m := doctor.MachineOf(b)
 	return bench.About{Date: time.Now().UTC().Format(time.RFC3339), Version: program.Version,
-		Commit: program.Commit, Command: "ossrun " + strings.Join(os.Args[1:], " "), OS: m.OS,
-		CPU: m.CPU, Cores: m.Cores, Memory: m.MemoryTotal}
+		Commit: program.Commit, Kernels: program.Kernels.CPU,
+		Command: "ossrun " + strings.Join(os.Args[1:], " "), OS: m.OS,
+		CPU: m.CPU, Cores: m.Cores, Memory: m.MemoryTotal}, err
 }
 
 // notInNames are the letters that file names do without.
