@@ -109,7 +109,10 @@ type Report struct {
 	ReadGBs    float64 `json:"read_gb_s"` // best of all rounds
 	PeakTOPS   float64 `json:"vnni_tops"` // best of all rounds, of the instruction below
 	PeakUnit   string  `json:"vnni_unit"`
-	LoadS      float64 `json:"load_s"` // until the engine is ready, the weights opened before
+	// processes that wanted the processor in the minute before; 0 where the system does not say
+	LoadAverage float64 `json:"load_average"`
+
+	LoadS float64 `json:"load_s"` // until the engine is ready, the weights opened before
 	// until the first token of a one-token prompt, the load included
 	StartS   float64 `json:"start_s"`
 	Resident int64   `json:"resident_bytes"`

@@ -56,6 +56,9 @@ func Compare(w io.Writer, files []string, reports []*Report) error {
 	line("plain products (TOPS)", func(r *Report) string {
 		return fmt.Sprintf("%.3f", r.PeakTOPS)
 	})
+	line("load average before", func(r *Report) string {
+		return fmt.Sprintf("%.1f", r.LoadAverage)
+	})
 	line("load (s)", func(r *Report) string { return fmt.Sprintf("%.2f", r.LoadS) })
 	for _, test := range tests(reports) {
 		line(test+" (tok/s)", func(r *Report) string {

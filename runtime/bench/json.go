@@ -6,7 +6,7 @@ import "fmt"
 // names of their own.
 func (r *Report) Flat() map[string]any {
 	flat := map[string]any{
-		"about": r.About, "load_s": r.LoadS,
+		"about": r.About, "load_s": r.LoadS, "load_average": r.LoadAverage,
 		"model": r.Model, "layers": r.Layers, "device": r.Device, "compute": r.Compute,
 		"dense": r.Dense, "kv": r.KV,
 		"weight_bytes": r.Weights, "dense_cache_bytes": r.DenseBytes, "read_gb_s": r.ReadGBs,

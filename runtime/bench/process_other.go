@@ -7,3 +7,4 @@ import "time"
 // Not known here.
 func processorTime() time.Duration { return 0 }
 func residentBytes() int64         { return 0 }
+func loadAverage() float64         { return 0 }

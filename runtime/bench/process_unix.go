@@ -38,3 +38,14 @@ func residentBytes() int64 {
 	pages, _ := strconv.ParseInt(fields[1], 10, 64) // not a number: 0
 	return pages * int64(os.Getpagesize())
 }
+
+// loadAverage is that of the last minute; 0 where the system does not say.
+func loadAverage() float64 {
+	data, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return 0
+	}
+	first, _, _ := strings.Cut(string(data), " ")
+	load, _ := strconv.ParseFloat(first, 64) // not a number: 0
+	return load
+}

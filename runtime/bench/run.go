@@ -58,7 +58,7 @@ func (b *run) start() (err error) {
 		// 4 numbers a row: which experts a step read
 		eo.Taps = append(eo.Taps, fmt.Sprintf("layer%d.experts", layer))
 	}
-	begin := time.Now()
+	busy, begin := loadAverage(), time.Now()
 	if b.eng, err = engine.New(b.dev, b.ckpt, eo); err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (b *run) start() (err error) {
 		return err
 	}
 	b.logits = make([]float32, sequences*b.ckpt.Spec.Vocab)
-	b.report = Report{Model: b.ckpt.Spec.Name, Layers: b.ckpt.Spec.Layers, Device: b.dev.Name(),
+	b.report = Report{LoadAverage: busy, Model: b.ckpt.Spec.Name, Layers: b.ckpt.Spec.Layers, Device: b.dev.Name(),
 		Compute: eo.Compute, KV: eo.KVCacheDtype, Dense: eo.Dense, DenseBytes: b.eng.DenseBytes(),
 		Weights: b.eng.Plan().Weights, PeakUnit: b.gauge.MultiplyUnit()}
 	if err := b.step(b.batch(1, 0, 1)); err != nil {
@@ -220,7 +220,7 @@ func (b *run) prefill(n int) error {
 	return err
 }
 
-// decode measures steps of one token for each of some sequences. A round before the first warms the
+// decode measures steps of one token for each of some sequences. A few steps before warm the
 // caches of translations and branches.
 func (b *run) decode(at decodePoint) error {
 	r := Rate{Test: at.test(&b.o), Tokens: at.sequences, Context: at.context}

@@ -56,8 +56,8 @@ func printBench(out io.Writer, r *bench.Report) error {
 }
 
 func printHead(w io.Writer, r *bench.Report) {
-	fmt.Fprintf(w, "machine\t%s, %d cores, %s; ossrun %s\n", r.About.CPU, r.About.Cores,
-		r.About.OS, r.About.Version)
+	fmt.Fprintf(w, "machine\t%s, %d cores, %s; load average %.1f; ossrun %s\n", r.About.CPU,
+		r.About.Cores, r.About.OS, r.LoadAverage, r.About.Version)
 	fmt.Fprintf(w, "model\t%s, %d layers, %s of weights\n", r.Model, r.Layers, gigabytes(r.Weights))
 	fmt.Fprintf(w, "device\t%s; compute %s, dense %s, kv %s\n", r.Device, r.Compute, r.Dense, r.KV)
 	fmt.Fprintf(w,
