@@ -34,7 +34,7 @@ func classOf(op *engine.Op) class {
 }
 
 const (
-	probed     = 3   // how often a decode step is timed
+	probed     = 9   // how often a decode step is timed
 	probedRows = 128 // of a prompt's step
 )
 
@@ -52,7 +52,7 @@ func (b *run) probe() error {
 		if err != nil {
 			return err
 		}
-		limit := b.read()
+		limit := b.gauge.Bandwidth(b.sample()) // the same kind of average as beside decode's steps
 		for c := range classes {
 			reads[c] = append(reads[c], over(bytes[c], seconds[c]*limit))
 		}

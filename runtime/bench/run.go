@@ -68,7 +68,8 @@ func (b *run) start() (err error) {
 		return err
 	}
 	b.logits = make([]float32, sequences*b.ckpt.Spec.Vocab)
-	b.report = Report{LoadAverage: busy, Model: b.ckpt.Spec.Name, Layers: b.ckpt.Spec.Layers, Device: b.dev.Name(),
+	b.report = Report{LoadAverage: busy, Model: b.ckpt.Spec.Name, Layers: b.ckpt.Spec.Layers,
+		Device:  b.dev.Name(),
 		Compute: eo.Compute, KV: eo.KVCacheDtype, Dense: eo.Dense, DenseBytes: b.eng.DenseBytes(),
 		Weights: b.eng.Plan().Weights, PeakUnit: b.gauge.MultiplyUnit()}
 	if err := b.step(b.batch(1, 0, 1)); err != nil {
