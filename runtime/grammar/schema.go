@@ -110,7 +110,7 @@ func (r *reader) at(d *jsondoc.Value, path string) *schema {
 			s.at = objectValue(member("$ref", ref)) // what stands beside it means nothing
 		}
 		unknown := func(m jsondoc.Member) bool { return r.draft < since[m.Name] }
-		if d.Kind == jsondoc.Object && slices.ContainsFunc(s.at.Members, unknown) {
+		if r.draft < 2020 && slices.ContainsFunc(s.at.Members, unknown) {
 			s.at = objectValue(slices.DeleteFunc(slices.Clone(s.at.Members), unknown)...)
 		}
 		if less := r.relaxed[d]; len(less) > 0 {
