@@ -214,8 +214,9 @@ func allowedTokens(o *object) (ids []int32) {
 		return nil
 	}
 	// there may be as many as the vocabulary has
-	if json.Unmarshal(o.get("allowed_token_ids").Raw, &ids) == nil && len(ids) > 0 &&
-		!slices.ContainsFunc(ids, noToken) {
+	raw := o.get("allowed_token_ids").Raw
+	if json.Unmarshal(raw, &ids) == nil && len(ids) > 0 && !slices.ContainsFunc(ids, noToken) &&
+		!bytes.Contains(raw, []byte("null")) { // which is no number, and would be read as 0
 		return ids
 	}
 	ids = nil

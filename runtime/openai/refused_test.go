@@ -172,7 +172,7 @@ func TestTokensOfTexts(t *testing.T) {
 		at(m, "choices", 0, "logprobs", "top_logprobs", 0, "token_id:3") != -2. {
 		t.Errorf("%v", m)
 	}
-	for _, bad := range []string{`[]`, `[-1]`, `[201088]`, `7`, `["a"]`} {
+	for _, bad := range []string{`[]`, `[-1]`, `[201088]`, `7`, `["a"]`, `[5,null]`} {
 		r := ask(t, "POST", srv.URL+textRoute, `{"prompt":[5],"allowed_token_ids":`+bad+`}`)
 		if r.status != 400 || !strings.Contains(r.body, "allowed_token_ids") {
 			t.Errorf("%s: %d %s", bad, r.status, r.body)

@@ -25,8 +25,8 @@ import (
 )
 
 // demoContext is the demo's longest context. It was trained on short conversations, but a coding
-// agent begins with 10,000 to 20,000 tokens; more would only cost memory.
-const demoContext = 32768
+// agent begins with 8,000 to 12,000 tokens; more would only let it ramble for longer.
+const demoContext = 16384
 
 // swapContext is the least context, in tokens, for which a model is loaded beside another one:
 // agents can work with it. Where there is room for less, the other model is unloaded.

@@ -65,7 +65,7 @@ func (w *weatherTool) Run(_ context.Context, c session.Call, _ func(string)) (se
 func TestChatOverAnEndpoint(t *testing.T) {
 	s := serveDemo(t)
 	term, cmd := startInTerminal(t, 100, 30, "chat", "--endpoint", s.url, "--temperature", "0")
-	term.wait("ossrun · demo", s.url, "context of 32,768", "effort medium")
+	term.wait("ossrun · demo", s.url, "context of 16,384", "effort medium")
 	term.send("What is ossrun?\r")
 	term.until("the first answer", answered(1))
 	term.send("And how do I stop it?\r")
@@ -74,7 +74,7 @@ func TestChatOverAnEndpoint(t *testing.T) {
 		t.Errorf("usage:\n%s", screen)
 	}
 	term.send("/model ")
-	term.wait("demo  context of 32,768 tokens")
+	term.wait("demo  context of 16,384 tokens")
 	term.send("\t")
 	term.wait("/model demo")
 	term.send("\x15\x03")
