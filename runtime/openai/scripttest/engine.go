@@ -39,7 +39,8 @@ type Engine struct {
 	rows    []where // whose logits were asked for by the step queued last
 	last    []int32 // tokens of the sample before
 	waiting []sampled
-	free    time.Time // when the device has done what it was given
+	began   time.Time // when the device began or begins with the step queued last
+	free    time.Time // when it has done what it was given
 }
 
 // sampled are the tokens of a step, and when the device would have them.
@@ -119,6 +120,9 @@ func (e *Engine) Queue(ctx context.Context, b *engine.Batch, from []int32) error
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.began = time.Now(); e.began.Before(e.free) {
+		e.began = e.free
+	}
 	rows := make([]where, 0, len(b.Tokens))
 	for _, q := range b.Seqs {
 		for r := range q.Rows {
@@ -166,10 +170,10 @@ func (e *Engine) Sample(choices []engine.SamplingParams) error {
 		e.last[i] = max(chosen[i].ID, 0)
 		took = max(took, slow)
 	}
-	if now := time.Now(); e.free.Before(now) {
-		e.free = now
+	// a device samples when it has computed, and was told how
+	if e.free = e.began.Add(took); e.free.Before(time.Now()) {
+		e.free = time.Now()
 	}
-	e.free = e.free.Add(took)
 	e.waiting = append(e.waiting, sampled{chosen, e.free})
 	return nil
 }

@@ -41,7 +41,7 @@ func main() {
 			float64(r.tokens)/r.took.Seconds(), float64(r.tokens)/float64(r.events),
 			float64(r.bytes)/1e6/r.took.Seconds())
 		if *step > 0 {
-			each := r.flowed / time.Duration(r.words-*streams)
+			each := r.flowed / time.Duration(r.words)
 			fmt.Printf("a token every %.3f ms, %.2f %% of it more than the step\n",
 				each.Seconds()*1e3, 100*(1-step.Seconds()/each.Seconds()))
 		}
@@ -52,8 +52,9 @@ func main() {
 type result struct {
 	tokens, events, bytes int
 	took                  time.Duration
-	words                 int           // each is a token
-	flowed                time.Duration // of all streams, from the first word to the last
+	// of the second halves, when every prompt has been read
+	words  int           // each is a token
+	flowed time.Duration // of all streams
 }
 
 func round(url string, streams, tokens int) (result, error) {
@@ -73,7 +74,7 @@ func round(url string, streams, tokens int) (result, error) {
 	began := time.Now()
 	for range streams {
 		wait.Go(func() {
-			one, err := stream(client, url, body)
+			one, err := stream(client, url, body, tokens)
 			mu.Lock()
 			defer mu.Unlock()
 			all.tokens += one.tokens
@@ -92,23 +93,24 @@ func round(url string, streams, tokens int) (result, error) {
 var mark, word = []byte("data: "), []byte(" word")
 
 // stream reads one answer.
-func stream(client *http.Client, url string, body []byte) (r result, err error) {
+func stream(client *http.Client, url string, body []byte, tokens int) (r result, err error) {
 	resp, err := client.Post(url+"/chat/completions", "application/json", bytes.NewReader(body))
 	if err != nil {
 		return r, err
 	}
 	defer resp.Body.Close()
 	buffer := make([]byte, 32<<10)
-	var last []byte // the end of the stream, which has the usage
-	var first time.Time
+	var last []byte    // the end of the stream, which has the usage
+	var half time.Time // of the answer
+	said := 0
 	for {
 		n, err := resp.Body.Read(buffer)
-		if words := bytes.Count(buffer[:n], word); words > 0 {
-			if first.IsZero() {
-				first = time.Now()
-			}
-			r.flowed = time.Since(first)
-			r.words += words
+		switch said += bytes.Count(buffer[:n], word); {
+		case said < tokens/2:
+		case half.IsZero():
+			half, r.words = time.Now(), -said
+		default:
+			r.flowed = time.Since(half)
 		}
 		r.bytes += n
 		r.events += bytes.Count(buffer[:n], mark)
@@ -121,6 +123,7 @@ func stream(client *http.Client, url string, body []byte) (r result, err error) 
 			return r, err
 		}
 	}
+	r.words += said
 	_, text, _ := bytes.Cut(last, []byte(`"usage":{`))
 	if _, err := fmt.Sscanf(string(text), `"prompt_tokens":%d,"completion_tokens":%d`, new(int),
 		&r.tokens); err != nil {
