@@ -27,12 +27,12 @@ import (
 
 // benchTable is what the run over a folder has found.
 type benchTable struct {
-	files, covered, refused, invalid     int
-	valid, falseAccepts, falseRejects    int
-	masks, accepts, compiles, firstMasks []time.Duration
-	obstacles                            map[string]int
-	faults                               []string
-	slowCompile, slowMask                string
+	files, covered, refused           int
+	valid, falseAccepts, falseRejects int
+	masks, compiles                   []time.Duration
+	obstacles                         map[string]int
+	faults                            []string
+	slowCompile, slowMask             string
 }
 
 func (b *benchTable) file(t *testing.T, path string) {

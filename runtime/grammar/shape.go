@@ -352,7 +352,7 @@ func (c *compiler) stringShape(own []*schema) (*shape, error) {
 	case len(factors) == 1 && !factors[0].not && least == 0 && most < 0:
 		return &shape{text: &stringSpec{text: factors[0].d, max: -1}}, nil
 	}
-	if c.effort > 4*mostEffort {
+	if c.effort > mostEffort {
 		return nil, together(own, "the expressions of the schema are too large in all",
 			"pattern or format with other keywords", "pattern", "format")
 	}

@@ -27,12 +27,11 @@ type fake struct {
 	old   bool // as before 0.10.2: no return_token_ids
 	sched *sched.Scheduler
 
-	mu      sync.Mutex
-	seen    []asked
-	down    bool // every route answers 500
-	busy    int  // so many completions get 429
-	spoil   func(tokens int) string
-	started int
+	mu    sync.Mutex
+	seen  []asked
+	down  bool // every route answers 500
+	busy  int  // so many completions get 429
+	spoil func(tokens int) string
 }
 
 // asked is what the fake reads of a request.
