@@ -253,20 +253,6 @@ func (v *serveVerb) run() error {
 	return closeAll(errors.Join(err, given.Close()))
 }
 
-// native checks what only this program's own engine looks at.
-func (v *serveVerb) native() (err error) {
-	if p := v.options.Preset; p != "" && !slices.Contains(serve.Presets, p) {
-		return fail(exitUsage, "--preset must be latency, balanced or throughput, not %q", p)
-	}
-	if err := v.vllm.unused(v.c); err != nil {
-		return err
-	}
-	if v.notes, err = vllmNotes(v.c); err != nil {
-		return err
-	}
-	return v.prefixCachingFlags()
-}
-
 // openTools opens what requests may name. Without a flag that is what this machine has, and nothing
 // where other machines reach the port.
 func (v *serveVerb) openTools(m *serve.Models, listener net.Listener) (*tools.Tools, error) {

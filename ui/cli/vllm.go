@@ -78,6 +78,20 @@ func (s *vllmSettings) unused(c *cli.Context) error {
 	return nil
 }
 
+// native checks what only this program's own engine looks at.
+func (v *serveVerb) native() (err error) {
+	if p := v.options.Preset; p != "" && !slices.Contains(serve.Presets, p) {
+		return fail(exitUsage, "--preset must be latency, balanced or throughput, not %q", p)
+	}
+	if err := v.vllm.unused(v.c); err != nil {
+		return err
+	}
+	if v.notes, err = vllmNotes(v.c); err != nil {
+		return err
+	}
+	return v.prefixCachingFlags()
+}
+
 // elsewhere is the model behind --engine vllm: of servers that run already, or of vLLM by the
 // recipes for this hardware. shown tells that the plan was only to be printed, and was.
 func (v *serveVerb) elsewhere() (e *serve.Elsewhere, shown bool, err error) {
