@@ -32,7 +32,7 @@ type vllmSettings struct {
 	dryRun  bool
 	print   string
 
-	upstream      []string
+	upstream      string // addresses with commas between
 	upstreamModel string
 }
 
@@ -57,12 +57,8 @@ func (s *vllmSettings) flags() []cli.Flag {
 		atLeast(&r.Output, "output-len", 1, groupVLLM, "answers have at most `N` tokens"),
 		atLeast(&r.Concurrency, "concurrency", 1, groupVLLM, "clients send `N` requests at once"),
 		atLeast(&r.Nodes, "nodes", 1, groupVLLM, "spread the model over `N` machines, by Ray"),
-		&cli.StringSliceFlag{Name: "upstream", Category: groupVLLM, Usage: "answer through the " +
-			"server at `URL` that runs already, vLLM's or one like it, and start none; several " +
-			"share the load (repeat the flag)", Action: func(_ *cli.Context, list []string) error {
-			s.upstream = list
-			return nil
-		}},
+		text(&s.upstream, "upstream", groupVLLM, "answer through the servers at `URLS`, with "+
+			"commas between, that run already, vLLM's or ones like them, and start none"),
 		text(&s.upstreamModel, "upstream-model", groupVLLM, "what those servers call the model "+
 			"(default: the first that each lists)"),
 	}
@@ -101,12 +97,12 @@ func (v *serveVerb) elsewhere() (e *serve.Elsewhere, shown bool, err error) {
 	r.Model = vllmModel(name)
 	e = &serve.Elsewhere{Name: name}
 	show := s.dryRun || c.IsSet("print")
-	if len(s.upstream) > 0 {
+	if s.upstream != "" {
 		if show {
 			return nil, false, fail(exitUsage, "--upstream starts nothing, so there is no plan "+
 				"to print")
 		}
-		e.Servers = replica.Options{URLs: s.upstream, Key: os.Getenv("OSSRUN_UPSTREAM_KEY"),
+		e.Servers = replica.Options{URLs: listOf(s.upstream), Key: os.Getenv("OSSRUN_UPSTREAM_KEY"),
 			Model: s.upstreamModel}
 		return e, false, nil
 	}

@@ -146,7 +146,7 @@ func TestVLLMThatDies(t *testing.T) {
 // One of two servers is killed under load: every answer is whole, also those that had begun.
 func TestUpstreamIsKilledUnderLoad(t *testing.T) {
 	one, two := serveDemo(t), serveDemo(t)
-	front := serveDemo(t, "--engine", "vllm", "--upstream", one.url, "--upstream", two.url)
+	front := serveDemo(t, "--engine", "vllm", "--upstream", one.url+","+two.url)
 	var clients sync.WaitGroup
 	for i := range 24 {
 		clients.Go(func() {
