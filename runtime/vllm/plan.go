@@ -57,7 +57,8 @@ type Plan struct {
 	File     string // the YAML file's name; "": no file
 	Args     []Line // arguments of `vllm serve`, the model first
 	Docker   []Line // arguments of `docker run`; none: a local installation
-	Image    string
+	Image    string // as it is started: a name of this machine
+	Pull     string // the same image as others know it
 	Warnings []Line
 
 	Model          string // the repository
@@ -93,9 +94,10 @@ type chip struct {
 var chips = []chip{
 	{"A100", "ampere", "8.0"},
 	{"H100", "hopper", "9.0"},
+	{"GH200", "hopper", "9.0"}, // before the names that it ends in
 	{"H200", "hopper", "9.0"},
-	{"B200 GB200", "blackwell", "10.0"},
-	{"B300 GB300", "blackwell", "10.3"},
+	{"GB200 B200", "blackwell", "10.0"},
+	{"GB300 B300", "blackwell", "10.3"},
 	{"MI300X MI300A MI300", "gfx942", ""},
 	{"MI325X MI325", "gfx942", ""},
 	{"MI355X MI355 MI350X MI350", "gfx950", ""},
@@ -179,6 +181,7 @@ func Make(r Request) (Plan, error) {
 	if err := p.check(); err != nil {
 		return Plan{}, err
 	}
+	p.image()
 	p.model()
 	p.config()
 	p.parallel()
@@ -194,20 +197,25 @@ func Make(r Request) (Plan, error) {
 	return p.Plan, nil
 }
 
-// extra adds what was asked for in vLLM's own words, in place of what the recipe has.
+// extra adds what was asked for in vLLM's own words.
 func (p *planner) extra() {
+	for _, asked := range p.r.Extra {
+		p.replace(asked)
+	}
+}
+
+// replace adds an argument that was asked for, in place of what the recipe has.
+func (p *planner) replace(asked string) {
 	name := func(text string) string {
 		if i := strings.IndexAny(text, "= "); i >= 0 {
 			return text[:i]
 		}
 		return text
 	}
-	for _, asked := range p.r.Extra {
-		p.Args = slices.DeleteFunc(p.Args, func(l Line) bool {
-			return strings.HasPrefix(l.Text, "-") && name(l.Text) == name(asked)
-		})
-		p.arg(asked, "as asked", NotInGuide)
-	}
+	p.Args = slices.DeleteFunc(p.Args, func(l Line) bool {
+		return strings.HasPrefix(l.Text, "-") && name(l.Text) == name(asked)
+	})
+	p.arg(asked, "as asked", NotInGuide)
 }
 
 func (p *planner) check() (err error) {
@@ -224,10 +232,18 @@ func (p *planner) check() (err error) {
 	}
 	switch p.r.Launch {
 	case "":
-		p.r.Launch = "docker"
+		if p.r.Launch = "docker"; p.r.Nodes > 1 {
+			p.r.Launch = "local"
+		}
 	case "docker", "local":
 	default:
 		return fmt.Errorf("unknown launch %q: use docker or local", p.r.Launch)
+	}
+	if p.r.Nodes > 1 && p.r.Launch == "docker" {
+		return fmt.Errorf("several machines find each other by Ray, which --launch local starts")
+	}
+	if v := p.r.Version; v != "" && v[0] >= '0' && v[0] <= '9' {
+		p.r.Version = "v" + v
 	}
 	switch p.TensorParallel = p.r.TensorParallel; {
 	case p.TensorParallel == 0:
@@ -246,11 +262,18 @@ func (p *planner) check() (err error) {
 	default:
 		return fmt.Errorf("unknown speculative method %q: use eagle3", p.r.Speculative)
 	}
+	if p.r.Speculative != "" && (p.r.Preset == "eval" || p.r.Version == benchmarksVersion) {
+		return fmt.Errorf("the command lines of --preset eval and of %s have no draft model",
+			benchmarksVersion)
+	}
 	if p.r.Port == 0 {
 		p.r.Port = 8000
 	}
 	if p.r.Platform == "" {
 		p.r.Platform = "linux/amd64"
+		if h := strings.ToUpper(p.r.Hardware); strings.HasPrefix(h, "G") { // Grace, an ARM
+			p.r.Platform = "linux/aarch64"
+		}
 	}
 	return nil
 }
@@ -271,7 +294,7 @@ func (p *planner) model() {
 	switch {
 	case p.r.Model != "20b" && p.r.Model != "120b":
 		p.Model, why = p.r.Model, "as asked"
-	case p.large && p.chip.family == "gfx950":
+	case p.large && strings.HasPrefix(strings.ToUpper(p.r.Hardware), "MI355"):
 		p.Model, why = "amd/gpt-oss-120b-w-mxfp4-a-fp8", "the weights that AMD made for this chip"
 	default:
 		p.Model = "openai/gpt-oss-" + p.r.Model

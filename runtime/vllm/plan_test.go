@@ -100,6 +100,31 @@ var rows = []struct {
 		`--env "VLLM_LOGGING_LEVEL=ERROR" --env "TRANSFORMERS_OFFLINE=1" -p 8000:8000 --net host ` +
 		"--ipc=host --rm --name vllm vllm/vllm-openai:v0.10.1 --model openai/gpt-oss-120b " +
 		"--tensor-parallel-size 2 --host 0.0.0.0"}, nil},
+	{"the second document's image", Request{Hardware: "H200", Model: "20b", Version: "0.10.1",
+		Vocabulary: "/cache/vocabulary"}, []string{"docker pull vllm/vllm-openai:v0.10.1",
+		"-v /cache/vocabulary:/cache/vocabulary", "--model openai/gpt-oss-20b"}, nil},
+	{"a version without its letter", Request{Hardware: "H200", Model: "120b", Version: "0.12.0"},
+		[]string{"VLLM_MXFP4_USE_MARLIN=1", "vllm/vllm-openai:v0.12.0"}, nil},
+	{"A100 120b on one", Request{Hardware: "A100", Model: "120b", Launch: "local"},
+		[]string{"\n  vllm serve openai/gpt-oss-120b\n"}, nil},
+	{"A100 120b on four", Request{Hardware: "A100", Model: "120b", TensorParallel: 4,
+		Launch: "local"},
+		[]string{"\n  vllm serve openai/gpt-oss-120b --tensor-parallel-size 4\n"}, nil},
+	{"MI350X has the released weights", Request{Hardware: "MI350X", Model: "120b"},
+		[]string{"openai/gpt-oss-120b"}, []string{"amd/"}},
+	{"memory as asked on AMD", Request{Hardware: "MI300X", Model: "120b", Memory: 0.8},
+		[]string{"--gpu-memory-utilization 0.8"}, []string{"--gpu-memory-utilization 0.95"}},
+	{"memory as asked on one H100", Request{Hardware: "H100", Model: "120b", Memory: 0.9},
+		[]string{"--gpu-memory-utilization 0.9\n", "--max-num-batched-tokens 1024"},
+		[]string{"--gpu-memory-utilization 0.95"}},
+	{"evaluation as asked", Request{Hardware: "H100", Model: "120b", Preset: "eval", Memory: 0.7,
+		Concurrency: 9}, []string{"--gpu-memory-utilization 0.7", "--max-num-seqs 9"},
+		[]string{"0.85", "--max-num-seqs 128"}},
+	{"behind our port", Request{Hardware: "H200", Model: "20b", Behind: true, Host: "127.0.0.1",
+		Port: 4321}, []string{"-p 127.0.0.1:4321:4321", "--host 0.0.0.0 --port 4321"},
+		[]string{"no-enable-prefix-caching"}},
+	{"Grace is an ARM", Request{Hardware: "GB200", Model: "120b"},
+		[]string{"docker pull --platform linux/aarch64"}, nil},
 	{"vocabulary", Request{Hardware: "H200", Model: "20b", Vocabulary: "/cache/vocabulary"},
 		[]string{"TIKTOKEN_ENCODINGS_BASE=/cache/vocabulary", "cl100k_base belongs to older"}, nil},
 	{"words of vLLM win", Request{Hardware: "MI300X", Model: "120b", Launch: "local",
@@ -108,7 +133,8 @@ var rows = []struct {
 			"-cc.use_inductor_graph_partition=True"},
 		[]string{"--block-size=64", "fuse_rope_kvcache=True"}},
 	{"two machines", Request{Hardware: "H200", Model: "120b", TensorParallel: 8, Nodes: 2,
-		Launch: "local"}, []string{"ray start --head", "--distributed-executor-backend ray",
+		Launch: ""}, []string{"ray start --head --port=6379 # on the first machine\n      # before " +
+		"the others (none in the guide)\n  ray start --address=HEAD:6379", "--distributed-executor-backend ray",
 		"--pipeline-parallel-size 2"}, nil},
 }
 
@@ -136,6 +162,9 @@ func TestEveryRecipe(t *testing.T) {
 			}
 		}
 		for kind, text := range map[string]string{"compose": p.Compose(8000), "k8s": p.K8s(8000)} {
+			if strings.Contains(text, ":deploy") || strings.Contains(text, "TIKTOKEN") {
+				t.Errorf("%s as %s names what only this machine has:\n%s", row.name, kind, text)
+			}
 			for document := range strings.SplitSeq(text, "\n---\n") {
 				var v map[string]any
 				if err := yaml.Unmarshal([]byte(document), &v); err != nil || len(v) == 0 {
@@ -148,7 +177,8 @@ func TestEveryRecipe(t *testing.T) {
 
 func TestRecognise(t *testing.T) {
 	for gpu, want := range map[string]string{"NVIDIA H100 80GB HBM3": "H100", "NVIDIA B200": "B200",
-		"NVIDIA A100-SXM4-80GB": "A100", "AMD Instinct MI300X": "MI300X", "NVIDIA GB200": "B200",
+		"NVIDIA A100-SXM4-80GB": "A100", "AMD Instinct MI300X": "MI300X", "NVIDIA GB200": "GB200",
+		"NVIDIA GH200 480GB": "GH200", "NVIDIA H200": "H200",
 		"AMD Radeon AI PRO R9700": "R9700", "NVIDIA GeForce RTX 4090": "RTX"} {
 		if got, ok := Recognise(gpu); !ok || got != want {
 			t.Errorf("%s: %s", gpu, got)
@@ -170,6 +200,9 @@ func TestRefusals(t *testing.T) {
 		{Request{Hardware: "H100", Model: "20b", Speculative: "eagle3"}, "120b on H100"},
 		{Request{Hardware: "H100", Model: "120b", Speculative: "medusa"}, "use eagle3"},
 		{Request{Hardware: "H100", Model: "20b", Launch: "podman"}, "docker or local"},
+		{Request{Hardware: "H100", Model: "20b", Launch: "docker", Nodes: 2}, "--launch local"},
+		{Request{Hardware: "H100", Model: "120b", Speculative: "eagle3", Preset: "eval"},
+			"no draft model"},
 	} {
 		if _, err := Make(c.r); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v", c.r, err)
@@ -184,6 +217,7 @@ func TestTroubles(t *testing.T) {
 		`target contains: CUDA::nvToolsExt but`:                                           "PyTorch",
 		"openai_harmony.HarmonyError: error downloading or loading vocab file: failed to " +
 			"download or load vocab error": "vocabulary",
+		"RuntimeError: CUDA_HOME environment variable is not set":       "another CUDA",
 		"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate": "memory",
 	} {
 		if got, ok := Diagnose(line); !ok || !strings.Contains(got.Name, want) || got.Cure == "" {
@@ -192,5 +226,13 @@ func TestTroubles(t *testing.T) {
 	}
 	if _, ok := Diagnose("INFO: Application startup complete."); ok {
 		t.Error("all is well")
+	}
+}
+
+// A manifest's arguments are those that a shell would make of the plan's.
+func TestWords(t *testing.T) {
+	got := words([]Line{{Text: `--a 'b "c" d' --e="f g"`}, {Text: "--h  ''"}})
+	if want := []string{"--a", `b "c" d`, "--e=f g", "--h", ""}; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
 	}
 }

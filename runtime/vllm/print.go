@@ -66,24 +66,54 @@ func (p Plan) String() string {
 	return b.String()
 }
 
-// words are the arguments one by one.
+// words are the arguments one by one, as a shell would give them.
 func words(lines []Line) (list []string) {
 	for _, l := range lines {
-		list = append(list, strings.Fields(l.Text)...)
+		var word strings.Builder
+		open, quote := false, rune(0)
+		for _, r := range l.Text {
+			switch {
+			case quote != 0 && r == quote:
+				quote = 0
+			case quote == 0 && (r == '\'' || r == '"'):
+				quote, open = r, true
+			case quote == 0 && r == ' ':
+				if open {
+					list = append(list, word.String())
+				}
+				word.Reset()
+				open = false
+			default:
+				word.WriteRune(r)
+				open = true
+			}
+		}
+		if open {
+			list = append(list, word.String())
+		}
 	}
 	return list
+}
+
+// environment are the variables that mean something on any machine: not the folder of this one's
+// vocabulary.
+func (p Plan) environment(each func(name, value string)) {
+	for _, l := range p.Env {
+		if name, value, _ := strings.Cut(l.Text, "="); name != "TIKTOKEN_ENCODINGS_BASE" {
+			each(name, value)
+		}
+	}
 }
 
 // Compose is a compose file that starts the plan's container.
 func (p Plan) Compose(port int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "services:\n  vllm:\n    image: %s\n    ipc: host\n    ports: [\"%d:%d\"]\n",
-		p.Image, port, port)
+		p.Pull, port, port)
 	b.WriteString("    environment:\n      HF_TOKEN: ${HF_TOKEN:-}\n      HF_HOME: /cache\n")
-	for _, l := range p.Env {
-		name, value, _ := strings.Cut(l.Text, "=")
+	p.environment(func(name, value string) {
 		fmt.Fprintf(&b, "      %s: %q\n", name, value)
-	}
+	})
 	b.WriteString("    volumes:\n      - ${HF_HOME:-./cache}:/cache\n")
 	if p.File != "" {
 		fmt.Fprintf(&b, "    configs:\n      - source: vllm\n        target: /%s\n", p.File)
@@ -134,12 +164,11 @@ spec:
             - {name: HF_HOME, value: /cache}
             - name: HF_TOKEN
               valueFrom: {secretKeyRef: {name: huggingface, key: token, optional: true}}
-`, p.Image, flow(append([]string{"--model"}, words(p.Args)...)), port, port, resource,
+`, p.Pull, flow(append([]string{"--model"}, words(p.Args)...)), port, port, resource,
 		p.TensorParallel)
-	for _, l := range p.Env {
-		name, value, _ := strings.Cut(l.Text, "=")
+	p.environment(func(name, value string) {
 		fmt.Fprintf(&b, "            - {name: %s, value: %q}\n", name, value)
-	}
+	})
 	b.WriteString("          volumeMounts:\n            - {name: cache, mountPath: /cache}\n" +
 		"            - {name: shm, mountPath: /dev/shm}\n")
 	if p.File != "" {
@@ -166,7 +195,7 @@ spec: {selector: {app: vllm}, ports: [{port: %d}]}
 	return b.String()
 }
 
-func (p Plan) amd() bool { return strings.Contains(p.Image, "rocm") }
+func (p Plan) amd() bool { return strings.Contains(p.Pull, "rocm") }
 
 // flow is a YAML list on one line.
 func flow(list []string) string {

@@ -25,7 +25,9 @@ func (p *planner) config() {
 	if name == "Blackwell" {
 		add("kv-cache-dtype: fp8", "half the bytes of the KV cache")
 	}
-	add("no-enable-prefix-caching: true", "figures of synthetic prompts stay comparable")
+	if !p.r.Behind { // that port sends the beginning of a conversation again and again
+		add("no-enable-prefix-caching: true", "figures of synthetic prompts stay comparable")
+	}
 	add("max-cudagraph-capture-size: 2048", "CUDA graphs for batches up to this size")
 	add("max-num-batched-tokens: 8192", "tokens of one step; works well for most loads")
 	add("stream-interval: 20", "tokens in one event; fewer events, more throughput")
@@ -52,6 +54,12 @@ func (p *planner) parallel() {
 	switch {
 	case p.r.Preset == "eval":
 		p.evaluation()
+		if p.r.Concurrency > 0 {
+			p.replace(fmt.Sprint("--max-num-seqs ", p.r.Concurrency))
+		}
+		if p.r.Memory > 0 {
+			p.replace(fmt.Sprint("--gpu-memory-utilization ", p.r.Memory))
+		}
 		return
 	case p.chip.family == "gfx942":
 		p.arg(tp, "the layers' parts run on this many GPUs", placeMI300)
@@ -82,19 +90,22 @@ func (p *planner) parallel() {
 // memory is what H100 needs to hold the 120b.
 func (p *planner) memory() {
 	h100 := strings.EqualFold(p.r.Hardware, "H100") && p.large
-	switch {
-	case h100 && p.TensorParallel == 1 && p.r.Memory == 0:
+	alone := h100 && p.TensorParallel == 1
+	if alone {
 		p.arg("--gpu-memory-utilization 0.95", "with less, one H100 runs out of memory",
 			placeLimits)
 		p.arg("--max-num-batched-tokens 1024",
 			"in place of the file's 8192, for whose scratch memory one H100 has no room",
 			placeLimits)
+	}
+	switch {
+	case alone && p.r.Memory == 0:
 	case h100 && p.TensorParallel == 2 && p.r.Memory >= 0.95:
 		p.warn(fmt.Sprintf("--gpu-memory-utilization %v runs out of memory on two H100",
 			p.r.Memory), "keep vLLM's default of 0.9", placeLimits)
 		fallthrough
 	case p.r.Memory > 0:
-		p.arg(fmt.Sprint("--gpu-memory-utilization ", p.r.Memory), "as asked", NotInGuide)
+		p.replace(fmt.Sprint("--gpu-memory-utilization ", p.r.Memory))
 	}
 }
 
@@ -211,28 +222,25 @@ func (p *planner) install() {
 		add("uv pip install vllm"+version+" --torch-backend=auto",
 			"the PyTorch that fits this driver", placeQuickstart)
 	}
+	if p.r.Nodes > 1 {
+		add("ray start --head --port=6379 # on the first machine", "before the others", NotInGuide)
+	}
 	for i := 1; i < p.r.Nodes; i++ {
 		add(fmt.Sprintf("ray start --address=HEAD:6379 # on machine %d", i+1),
 			"joins the first machine", NotInGuide)
-	}
-	if p.r.Nodes > 1 {
-		add("ray start --head --port=6379 # on the first machine", "before the others", NotInGuide)
 	}
 }
 
 // docker is the container's command line.
 func (p *planner) docker() {
 	add := func(text, why, place string) { p.Docker = append(p.Docker, Line{text, why, place}) }
-	tag := "latest"
-	if p.r.Version != "" {
-		tag = p.r.Version
-	}
 	cache := p.r.HFHome
 	if cache == "" {
 		cache = "$HF_HOME"
 	}
 	if p.r.Version == benchmarksVersion && !p.chip.amd() {
-		p.Image = "vllm/vllm-openai:" + tag
+		p.Image = p.Pull
+		p.Prepare = append(p.Prepare, Line{"docker pull " + p.Pull, "the image", placeBenchmarks})
 		add("--runtime nvidia", "NVIDIA's container runtime", placeBenchmarks)
 		add("--gpus all", "all GPUs", placeBenchmarks)
 		add("-v "+cache+":/root/.cache/huggingface_hub", "the cache of weights", placeBenchmarks)
@@ -240,6 +248,7 @@ func (p *planner) docker() {
 		for _, e := range p.Env {
 			add(`--env "`+e.Text+`"`, e.Why, e.Place)
 		}
+		p.mountVocabulary()
 		add(p.published(), "the port", placeBenchmarks)
 		if !p.r.Behind {
 			add("--net host", "the host's own network", placeBenchmarks)
@@ -250,15 +259,16 @@ func (p *planner) docker() {
 		return
 	}
 	if p.chip.amd() {
-		p.Image = "vllm/vllm-openai-rocm:" + tag
+		p.Image = p.Pull
+		p.Prepare = append(p.Prepare, Line{"docker pull " + p.Pull, "the image for AMD", placeAMD})
 		add("--device /dev/kfd --device /dev/dri", "the GPUs", NotInGuide)
 		add("--group-add video --security-opt seccomp=unconfined", "rights to use them", NotInGuide)
 	} else {
 		p.Image = "vllm/vllm-openai:deploy"
 		p.Prepare = append(p.Prepare,
-			Line{"docker pull --platform " + p.r.Platform + " vllm/vllm-openai:" + tag,
+			Line{"docker pull --platform " + p.r.Platform + " " + p.Pull,
 				"the image for this processor", placeImage},
-			Line{"docker tag vllm/vllm-openai:" + tag + " vllm/vllm-openai:deploy",
+			Line{"docker tag " + p.Pull + " " + p.Image,
 				"a name that stays when another is pulled", placeImage})
 		add("--gpus all", "all GPUs", placeContainer)
 	}
@@ -271,9 +281,7 @@ func (p *planner) docker() {
 	if p.File != "" {
 		add("-v $PWD/"+p.File+":/"+p.File, "the config file", placeContainer)
 	}
-	if p.r.Vocabulary != "" {
-		add("-v "+p.r.Vocabulary+":"+p.r.Vocabulary, "the vocabulary", placeTrouble)
-	}
+	p.mountVocabulary()
 	add("--ipc=host", "shared memory between vLLM's processes", placeContainer)
 	add(p.published(), "the port", placeQuickstart)
 	add("--rm", "nothing is left of the container", placeContainer)
@@ -285,4 +293,24 @@ func (p *planner) published() string {
 		return fmt.Sprintf("-p 127.0.0.1:%d:%d", p.r.Port, p.r.Port)
 	}
 	return fmt.Sprintf("-p %d:%d", p.r.Port, p.r.Port)
+}
+
+// mountVocabulary shows the container the folder that TIKTOKEN_ENCODINGS_BASE names.
+func (p *planner) mountVocabulary() {
+	if v := p.r.Vocabulary; v != "" {
+		p.Docker = append(p.Docker, Line{"-v " + v + ":" + v, "the vocabulary", placeTrouble})
+	}
+}
+
+// image is the container's, by the name that it is pulled under.
+func (p *planner) image() {
+	p.Pull = "vllm/vllm-openai:"
+	if p.chip.amd() {
+		p.Pull = "vllm/vllm-openai-rocm:"
+	}
+	if p.r.Version == "" {
+		p.Pull += "latest"
+	} else {
+		p.Pull += p.r.Version
+	}
 }

@@ -72,6 +72,9 @@ func Run(ctx context.Context, p Plan, folder string, w Watcher) error {
 		return fmt.Errorf("%w; the plan's first lines install it, and --launch docker or local "+
 			"chooses between both", err)
 	}
+	if err := prepare(ctx, p, w.Log); err != nil {
+		return err
+	}
 	// the plan's text is for a shell: it names variables of the environment
 	c := exec.CommandContext(ctx, "sh", "-c", "exec env "+p.Command())
 	c.Dir = folder
@@ -93,6 +96,22 @@ func Run(ctx context.Context, p Plan, folder string, w Watcher) error {
 	<-watched
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("vLLM ended: %w", err)
+	}
+	return nil
+}
+
+// prepare fetches the container's image where it is not there.
+func prepare(ctx context.Context, p Plan, log io.Writer) error {
+	if len(p.Docker) == 0 ||
+		exec.CommandContext(ctx, "docker", "image", "inspect", p.Image).Run() == nil {
+		return nil
+	}
+	for _, l := range p.Prepare {
+		c := exec.CommandContext(ctx, "sh", "-c", "exec "+l.Text)
+		c.Stdout, c.Stderr = log, log
+		if err := c.Run(); err != nil {
+			return fmt.Errorf("%s: %w", l.Text, err)
+		}
 	}
 	return nil
 }

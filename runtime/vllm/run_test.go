@@ -86,7 +86,7 @@ func TestRunFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fake(t, "docker", "exit 3\n")
+	fake(t, "docker", "[ $1 = run ] && exit 3 || exit 0\n")
 	if err := Run(t.Context(), p, t.TempDir(), Watcher{}); err == nil ||
 		!strings.Contains(err.Error(), "vLLM ended: exit status 3") {
 		t.Error(err)
@@ -95,5 +95,38 @@ func TestRunFails(t *testing.T) {
 	if err := Run(t.Context(), p, t.TempDir(), Watcher{}); err == nil ||
 		!strings.Contains(err.Error(), "--launch") {
 		t.Error(err)
+	}
+}
+
+// The image is pulled and named before the first start, and not again.
+func TestRunPullsTheImage(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log")
+	fake(t, "docker", `echo "$@" >> `+log+`
+[ "$1" != image ] || [ -f `+log+`.there ]
+`)
+	p, err := Make(Request{Hardware: "H200", Model: "20b", Version: "0.12.0", HFHome: "/weights"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func() []string {
+		_ = os.Remove(log)
+		if err := Run(t.Context(), p, t.TempDir(), Watcher{}); err != nil {
+			t.Fatal(err)
+		}
+		b, _ := os.ReadFile(log)
+		return strings.Split(strings.TrimSpace(string(b)), "\n")
+	}
+	first := run()
+	if len(first) != 4 || first[1] != "pull --platform linux/amd64 vllm/vllm-openai:v0.12.0" ||
+		first[2] != "tag vllm/vllm-openai:v0.12.0 vllm/vllm-openai:deploy" ||
+		!strings.HasPrefix(first[3], "run --gpus all ") ||
+		!strings.Contains(first[3], " -v /weights:/weights ") {
+		t.Errorf("%q", first)
+	}
+	if err := os.WriteFile(log+".there", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if again := run(); len(again) != 2 || !strings.HasPrefix(again[1], "run ") {
+		t.Errorf("%q", again)
 	}
 }

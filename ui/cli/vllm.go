@@ -19,6 +19,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/store"
 	"github.com/ossrun/ossrun/runtime/replica"
 	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/vllm"
@@ -139,6 +140,9 @@ func (v *serveVerb) elsewhere() (e *serve.Elsewhere, shown bool, err error) {
 	r.Vocabulary = folder
 	if !show { // this program's port is in front
 		r.Behind = true
+		if r.HFHome, err = store.Home(); err != nil {
+			return nil, false, err
+		}
 		if r.Host, r.Port, err = freePort(); err != nil {
 			return nil, false, err
 		}
@@ -268,8 +272,10 @@ var ours = map[string]bool{
 	"gpu-memory-utilization": true, "max-num-seqs": true, "dry-run": true, "print": true,
 	"hardware": true, "launch": true, "speculative": true, "vllm-version": true, "platform": true,
 	"input-len": true, "output-len": true, "concurrency": true, "nodes": true,
-	"upstream": true, "upstream-model": true, "api-key": true,
-	"api-key-file": true, "allowed-hosts": true, "max-body": true, "log-level": true,
+	"upstream": true, "upstream-model": true, "api-key": true, "cpu-experts": true,
+	"tool-server": true, "uds": true, "ssl-certfile": true, "ssl-keyfile": true,
+	"allowed-origins": true,
+	"api-key-file":    true, "allowed-hosts": true, "max-body": true, "log-level": true,
 	"log-format": true, "log-prompts": true, "ignore-images": true,
 }
 

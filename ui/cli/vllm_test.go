@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/urfave/cli/v2"
 )
 
 // fakeVLLM puts an executable named vllm on the path: the demo at the port that it is given, with a
@@ -169,5 +171,22 @@ func TestUpstreamIsKilledUnderLoad(t *testing.T) {
 	clients.Wait()
 	if said := front.err.String(); !strings.Contains(said, two.url+" is taken out: ") {
 		t.Error(said)
+	}
+}
+
+// Every flag of serve is either ours, and kept from vLLM, or one that vLLM has too.
+func TestFlagsThatVLLMGets(t *testing.T) {
+	both := map[string]bool{"max-model-len": true, "kv-cache-dtype": true, "swap-space": true,
+		"max-num-batched-tokens": true, "enable-prefix-caching": true,
+		"no-enable-prefix-caching": true, "stream-interval": true, "served-model-name": true}
+	var unknown []string
+	for _, f := range serveCommand(Terminal{}).Flags {
+		name := f.Names()[0]
+		if v, ok := f.(cli.VisibleFlag); !ours[name] && !both[name] && (!ok || v.IsVisible()) {
+			unknown = append(unknown, name)
+		}
+	}
+	if len(unknown) > 0 {
+		t.Errorf("does vLLM have these, or are they ours? %v", unknown)
 	}
 }

@@ -22,8 +22,8 @@ type Result struct {
 	InputPerS         float64 // tokens
 	OutputPerS        float64
 	TotalPerS         float64
-	GoodPerS          float64 // requests that met Goals; 0 without goals
-	PeakOutputPerS    int     // tokens in the best second
+	GoodPerS          *float64 // requests that met Goals; nil without goals
+	PeakOutputPerS    int      // tokens in the best second
 	PeakConcurrency   int
 	TTFT, TPOT        Latency
 	ITL, E2EL         Latency
@@ -124,7 +124,8 @@ func Measure(outcomes []Outcome, duration time.Duration, goals Goals) Result {
 	r.OutputPerS = float64(r.OutputTokens) / r.Duration
 	r.TotalPerS = r.InputPerS + r.OutputPerS
 	if goals.any() {
-		r.GoodPerS = float64(good) / r.Duration
+		rate := float64(good) / r.Duration
+		r.GoodPerS = &rate
 	}
 	r.peaks(outcomes)
 	return r

@@ -47,7 +47,7 @@ func (r *Result) Encode(o *Options, a About, outcomes []Outcome) ([]byte, error)
 		{"completed", r.Completed}, {"failed", r.Failed},
 		{"total_input_tokens", r.InputTokens}, {"total_output_tokens", r.OutputTokens},
 		{"total_output_tokens_retokenized", r.Retokenized},
-		{"request_throughput", r.RequestsPerS}, {"request_goodput", orNull(r.GoodPerS)},
+		{"request_throughput", r.RequestsPerS}, {"request_goodput", r.GoodPerS},
 		{"input_throughput", r.InputPerS}, {"output_throughput", r.OutputPerS},
 		{"total_token_throughput", r.TotalPerS},
 		{"max_output_tokens_per_s", r.PeakOutputPerS},
@@ -72,13 +72,6 @@ func (r *Result) Encode(o *Options, a About, outcomes []Outcome) ([]byte, error)
 		list = append(list, details(outcomes)...)
 	}
 	return object(list)
-}
-
-func orNull(v float64) any {
-	if v == 0 {
-		return nil
-	}
-	return v
 }
 
 // details are lists with an element for each request; times are in seconds, as in vLLM.

@@ -67,8 +67,8 @@ func Print(w io.Writer, r *Result, s Shape, o *Options, percentiles []float64, g
 
 // beyond is what neither document has, behind their table.
 func (t *table) beyond(r *Result, gpus int) {
-	if r.GoodPerS > 0 {
-		t.value("Request goodput (req/s):", r.GoodPerS)
+	if r.GoodPerS != nil {
+		t.value("Request goodput (req/s):", *r.GoodPerS)
 	}
 	t.count("Peak concurrent requests:", r.PeakConcurrency)
 	t.count("Peak output throughput (tok/s):", r.PeakOutputPerS)
