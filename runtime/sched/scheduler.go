@@ -276,10 +276,10 @@ func (s *Scheduler) collect() bool {
 		s.publish()
 		s.begin(false)
 		s.join()
-		s.logits = nil // up to 0.8 MB a sequence: the largest thing that nobody uses now
 		if s.o.idle != nil {
 			s.o.idle()
 		}
+		s.logits = nil // up to 0.8 MB a sequence: the largest thing that nobody uses now
 		select {
 		case <-s.wake:
 		case <-s.ctx.Done():
