@@ -112,8 +112,8 @@ func TestFailures(t *testing.T) {
 	}
 	r := Measure(outcomes, took, Goals{E2EL: time.Hour, TTFT: time.Nanosecond})
 	list := r.failures()
-	if r.Completed != 6 || r.Failed != 3 || r.OutputTokens != 24 || r.GoodPerS == nil || *r.GoodPerS != 0 ||
-		len(list) != 1 || !strings.HasPrefix(list[0], "3 times: ") ||
+	if r.Completed != 6 || r.Failed != 3 || r.OutputTokens != 24 || r.GoodPerS == nil ||
+		*r.GoodPerS != 0 || len(list) != 1 || !strings.HasPrefix(list[0], "3 times: ") ||
 		!strings.HasSuffix(list[0], "500: no memory") {
 		t.Errorf("%+v %q", r, list)
 	}
