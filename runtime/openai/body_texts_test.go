@@ -34,6 +34,7 @@ func TestTextsTogetherAreBounded(t *testing.T) {
 				r := ask(t, "POST", srv.URL+"/v1/responses", large)
 				return r.status, r.status == http.StatusOK
 			})
+			eventually(t, func() (int, bool) { return model.active(), model.active() == 0 })
 		})
 	}
 }
