@@ -59,17 +59,25 @@ func (s *slowStep) Profile() []int64 {
 func (s *slowStep) Profiling(bool) {}
 func (s *slowStep) Close() error   { return nil }
 
-// TestRun: rates follow the device's pace, bytes are those of one expert a layer (the taps of this
-// device say expert 0), and the JSON has the names.
-func TestRun(t *testing.T) {
+// small is a checkpoint of the 20b's shape, but for its size.
+func small(t *testing.T) *checkpoint.Checkpoint {
+	t.Helper()
 	s := models.Spec20B()
 	s.Layers, s.Hidden, s.Intermediate, s.Vocab, s.Experts = 2, 64, 64, 4096, 8
 	ckpt, err := checkpoint.Synthetic(s, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ckpt.Close()
+	t.Cleanup(func() { ckpt.Close() })
+	return ckpt
+}
+
+// TestRun: rates follow the device's pace, bytes are those of one expert a layer (the taps of this
+// device say expert 0), and the JSON has the names.
+func TestRun(t *testing.T) {
+	ckpt := small(t)
 	var r *Report
+	var err error
 	// its clock goes on in the device's steps and nowhere else
 	synctest.Test(t, func(t *testing.T) {
 		r, err = Run(t.Context(), &slow{}, ckpt,
@@ -95,7 +103,7 @@ func TestRun(t *testing.T) {
 	if len(r.Decode) != 3 || r.Decode[1].Tokens != 3 || r.Decode[2].Context != 64 {
 		t.Errorf("decode was measured at %+v", r.Decode)
 	}
-	program, err := engine.Record(s, engine.Settings{MaxNumBatchedTokens: 16}, 1)
+	program, err := engine.Record(ckpt.Spec, engine.Settings{MaxNumBatchedTokens: 16}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,16 +147,11 @@ func TestRun(t *testing.T) {
 
 // Single operations: attention of full and windowed layers apart, and its operations counted.
 func TestRunOps(t *testing.T) {
-	s := models.Spec20B()
-	s.Layers, s.Hidden, s.Intermediate, s.Vocab, s.Experts = 2, 64, 64, 4096, 8
-	ckpt, err := checkpoint.Synthetic(s, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ckpt.Close()
+	ckpt := small(t)
 	o := Options{Settings: engine.Settings{MaxNumBatchedTokens: 16}, Prefill: []int{16, 40},
 		Batches: []int{3}, Contexts: []int{256}, Rounds: 1, Progress: func(string) {}}
 	var r *OpsReport
+	var err error
 	synctest.Test(t, func(t *testing.T) {
 		r, err = RunOps(t.Context(), &slow{}, ckpt, o, []string{"attend full", "attend window"})
 	})
@@ -167,7 +170,7 @@ func TestRunOps(t *testing.T) {
 	}
 	positions := map[string]float64{"attend full": 257, "attend window": 128}
 	for _, op := range r.Steps[2].Operations { // each takes 1000 ns
-		want := 4 * positions[op.Name] * float64(s.Heads*s.HeadDim) / 1e-6 / 1e12
+		want := 4 * positions[op.Name] * float64(ckpt.Spec.Heads*ckpt.Spec.HeadDim) / 1e-6 / 1e12
 		if math.Abs(op.TOPS/want-1) > 1e-6 || math.Abs(op.OfMultiply/want-1) > 1e-6 {
 			t.Errorf("%s: %v TOPS, not %v", op.Name, op.TOPS, want)
 		}

@@ -138,14 +138,13 @@ func (s *stream) somewhere(work func(*server) error) error {
 		switch {
 		case !errors.As(err, &refused), refused.Status >= 500:
 			s.pool.failed(from, err)
+			s.fails++
 		case refused.Status == http.StatusTooManyRequests:
 			busy = &session.BusyError{After: max(refused.RetryAfter, time.Second)}
-			s.fails-- // it is no failure
 		default:
 			return fmt.Errorf("the server behind this port refuses the request: %w", err)
 		}
 		not[from], last = true, err
-		s.fails++
 	}
 	if busy != nil {
 		return busy

@@ -9,9 +9,6 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/harmony"
-	"github.com/ossrun/ossrun/models/checkpoint"
-	"github.com/ossrun/ossrun/runtime/cpu"
-	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/grammar"
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/replica"
@@ -45,18 +42,7 @@ func outcome(r session.Result) string {
 // Over another port of ours the demo says, greedily, what it says without one, token for token and
 // with the same logprobs, whatever the grammar asks.
 func TestElsewhere(t *testing.T) {
-	found, err := checkpoint.Resolve("demo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dev, err := cpu.New(2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	here, err := LoadOn(found, engine.On(dev), engine.Settings{MaxModelLen: 4096})
-	if err != nil {
-		t.Fatal(err)
-	}
+	here := loadHere(t, "demo", 4096)
 	defer here.Close()
 	handler := openai.NewHandler(openai.Options{Models: one{here.Model}})
 	defer handler.Close()

@@ -165,6 +165,24 @@ func TestSettingsReachTheEngine(t *testing.T) {
 	}
 }
 
+// loadHere loads a model on two threads of the CPU.
+func loadHere(t *testing.T, name string, context int) *Model {
+	t.Helper()
+	found, err := checkpoint.Resolve(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev, err := cpu.New(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := LoadOn(found, engine.On(dev), engine.Settings{MaxModelLen: context})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 // Weights that are cut off while they are mapped fail the turns that read them with the file's
 // name, and end the model: no engine can be made of what is left.
 func TestTruncatedWeights(t *testing.T) {
@@ -173,18 +191,7 @@ func TestTruncatedWeights(t *testing.T) {
 	if err := modeltest.WriteSparse(folder, spec, 1); err != nil {
 		t.Fatal(err)
 	}
-	found, err := checkpoint.Resolve(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dev, err := cpu.New(2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := LoadOn(found, engine.On(dev), engine.Settings{MaxModelLen: 1024})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := loadHere(t, folder, 1024)
 	defer m.Close()
 	var told error
 	m.damaged = func(err error) { told = err }
