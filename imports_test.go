@@ -35,6 +35,7 @@ var level = map[string]int{
 	"runtime/grammar":       8,
 	"harmony/token":         9,
 	"harmony/internal":      10,
+	"runtime/draft":         8,
 	"runtime/kv":            8,
 	"runtime/sample":        8,
 	"runtime/endpoint":      9,

@@ -65,6 +65,7 @@ type Settings struct {
 	MaxWaiting           int     // requests that may wait; 0: 2048
 	GPUMemoryUtilization float64 // share of the memory that may be taken; 0: all but a reserve
 	NoPrefixCaching      bool    // every prompt is computed from its first token on
+	Drafts               int     // guessed tokens of a sequence that a step may try; 0: none
 
 	// What the loader adds.
 	Pages int // KV pages in the pool, from the memory plan; 0: 512

@@ -118,7 +118,7 @@ func (s *Scheduler) scheduleStep() (loop, beside time.Duration) {
 	s.prepare()
 	ran := threadTime()
 	for _, q := range s.sampling {
-		q.sampled.ID = 5
+		q.got = append(q.got, Token{SampledToken: engine.SampledToken{ID: 5}})
 	}
 	s.counts.Steps++
 	s.advance()

@@ -170,12 +170,12 @@ func (s *Scheduler) take() error {
 }
 
 func (q *sequence) chosen(c engine.SampledToken) {
-	q.allowed, q.forcedNext = nil, nil
+	q.allowed = nil
 	if q.err != nil {
 		return
 	}
-	q.sampled, q.err = c, sample.Check(c)
-	q.follows()
+	q.err = sample.Check(c)
+	q.follows(c)
 }
 
 // promote makes the queued step the running one, for the sequences that have not ended. If the

@@ -47,7 +47,8 @@ func TestInterleavingsOnDevice(t *testing.T) {
 		scenarios = 30
 	}
 	for range scenarios {
-		stats := scenarioOn(t, rng, func(e *simtest.Engine) Engine { return simtest.NewDevice(e) })
+		stats := scenarioOn(t, rng, nil,
+			func(e *simtest.Engine) Engine { return simtest.NewDevice(e) })
 		all.Preemptions += stats.Preemptions
 		all.Cancelled += stats.Cancelled
 		all.Steps += stats.Steps

@@ -130,11 +130,13 @@ func (s *Scheduler) checkState(b *engine.Batch) error {
 // scenario runs jobs and returns the statistics at the end.
 func scenario(t *testing.T, rng *rand.Rand) Stats {
 	t.Helper()
-	return scenarioOn(t, rng, func(e *simtest.Engine) Engine { return e })
+	return scenarioOn(t, rng, nil, func(e *simtest.Engine) Engine { return e })
 }
 
-// scenarioOn runs them on the simulated engine as the scheduler is to see it.
-func scenarioOn(t *testing.T, rng *rand.Rand, seen func(*simtest.Engine) Engine) Stats {
+// scenarioOn runs them on the simulated engine as the scheduler is to see it; change may change the
+// options, the requests and what is drafted, see guesses.
+func scenarioOn(t *testing.T, rng *rand.Rand, change func(*Options, *guesses, []*job),
+	seen func(*simtest.Engine) Engine) Stats {
 	t.Helper()
 	const vocab = 97
 	o := Options{Settings: engine.Settings{Pages: 12 + rng.IntN(60),
@@ -191,6 +193,9 @@ func scenarioOn(t *testing.T, rng *rand.Rand, seen func(*simtest.Engine) Engine)
 		if rng.IntN(5) == 0 {
 			jobs[i].cancel = jobs[i].submit + 1 + rng.IntN(1+rng.IntN(400))
 		}
+	}
+	if change != nil {
+		change(&o, &guesses{sim: sim}, jobs)
 	}
 	// The clock ticks twice a step: when it begins, and when the one behind it has been planned, so
 	// that arrivals and cancellations meet a plan, and are met by one; where the loop is idle, the

@@ -27,6 +27,9 @@ type Request struct {
 	// ascending order: after the system and developer messages, and after each user message and
 	// tool result. The pages there are kept longest.
 	Cuts []int
+	// Prediction is what the caller expects to come, with some of what stands before it. It changes
+	// nothing but the time.
+	Prediction []int32
 	// ScorePrompt asks for the logprob of each token of the prompt but the first, with PromptTop
 	// rivals (Stream.Prompt). Nothing of the prompt is taken from the cache then.
 	ScorePrompt bool

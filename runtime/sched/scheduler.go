@@ -7,6 +7,7 @@
 //	settle    cancelled requests leave and free their pages; the oldest waiting ones are admitted
 //	          with their cached pages; each sequence gets its rows, unless the plan that was made
 //	          during the previous step is still valid (grant.go has the policy)
+//	drafts    guesses of what follows join the rows of sequences that decode (drafts.go)
 //	compute   the engine's step, then sampling (step.go); meanwhile another goroutine delivers
 //	          the tokens of the previous step, makes masks and plans the next step (overlap.go)
 //	advance   computed pages enter the prefix cache, pages outside the window are given back
@@ -33,6 +34,7 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/draft"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/kv"
 )
@@ -73,9 +75,10 @@ type Options struct {
 	// on.
 	Restart func(fault error) (Engine, error)
 
-	// For tests: a clock; launch is called before each step and idle before the loop waits, by the
-	// loop's goroutine; prepared is called when the next step has been planned, by the goroutine
-	// that plans.
+	// For tests: propose takes the place of what finds drafts and says whether they pay; a clock;
+	// launch is called before each step and idle before the loop waits, by the loop's goroutine;
+	// prepared is called when the next step has been planned, by the goroutine that plans.
+	propose  func(tokens []int32, most int) []int32
 	now      func() time.Time
 	launch   func(*engine.Batch)
 	idle     func()
@@ -132,6 +135,7 @@ type Scheduler struct {
 	batch    engine.Batch
 	logits   []float32 // grown to the most rows that were asked for
 	device   onDevice
+	gate     draft.Gate
 	sampling []*sequence
 	next     atomic.Int32 // place in sampling
 	counts   Counts
@@ -245,6 +249,7 @@ func (s *Scheduler) loop() {
 	defer close(s.overlap)
 	for s.collect() {
 		s.settle()
+		s.addDrafts()
 		s.assemble()
 		s.publish()
 		if len(s.batch.Tokens) > 0 {

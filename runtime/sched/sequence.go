@@ -38,8 +38,9 @@ type sequence struct {
 		from, count int // tokens whose logits the running step gives, from token from+1 on
 		at          int // row of the step's logits for the first of them
 	}
-	inFlight int // in the step that runs
-	logits   int // row of that step's logits to sample from, -1 for none
+	inFlight int // in the step that runs, drafted ones included
+	logits   int // row of that step's logits to sample from, -1 for none; those of drafts follow
+	draft    drafting
 
 	// inFlight and logits of the step that is queued behind the running one on a device
 	next struct{ rows, logits int }
@@ -48,10 +49,9 @@ type sequence struct {
 	// have everything before rebuildTo. Otherwise both are 0.
 	rebuildFrom, rebuildTo int
 
-	allowed    []uint64            // the mask of this step
-	sampled    engine.SampledToken // of this step
-	forcedNext []int32             // what the constraint forces after the sampled token
-	err        error
+	allowed []uint64 // the mask of this step
+	got     []Token  // of this step: sampled, and forced behind what was sampled
+	err     error
 }
 
 // newSequence makes the sequence of a checked request; forced are the tokens that its constraint
@@ -64,6 +64,7 @@ func newSequence(r Request, forced []int32, spec models.Spec, context int,
 	if r.MaxTokens > 0 {
 		q.maxTokens = min(context, q.prompt+r.MaxTokens)
 	}
+	q.draft.prediction = slices.Clone(r.Prediction)
 	q.sampler = sample.New(r.Params, spec.Vocab, r.Prompt)
 	q.sampler.HoldStops(r.Stop)
 	for _, id := range r.Stop {
@@ -99,10 +100,11 @@ func (q *sequence) stops(id int32) bool { return slices.Contains(q.stop, id) }
 // equals computed.
 func (q *sequence) at() int { return q.computed + q.inFlight }
 
-// known is how many tokens there will be then. The last one may not be sampled yet.
+// known is how many tokens there will be then, if what is drafted is right. The last one may not be
+// sampled yet.
 func (q *sequence) known() int {
 	if q.inFlight > 0 && q.logits >= 0 {
-		return len(q.tokens) + 1
+		return len(q.tokens) + len(q.draft.tokens) + 1
 	}
 	return len(q.tokens)
 }
@@ -122,22 +124,46 @@ func (q *sequence) allow() {
 	}
 }
 
-// choose samples the next token from the sequence's row of logits.
-func (q *sequence) choose(logits []float32) {
-	q.sampled, q.err = q.sampler.Next(logits, len(q.tokens), q.allowed)
-	q.allowed, q.forcedNext = nil, nil
-	q.follows()
+// choose samples the next token from the sequence's row of logits, and one more from each row
+// behind it for as long as the tokens are those that were drafted.
+func (q *sequence) choose(logits []float32, vocab int) {
+	for ends := false; !ends && q.err == nil; {
+		row := len(q.got)
+		if row > 0 {
+			if row > len(q.draft.tokens) || q.right() < row {
+				break
+			}
+			q.allow()
+		}
+		var t engine.SampledToken
+		t, q.err = q.sampler.Next(logits[row*vocab:(row+1)*vocab], len(q.tokens)+row, q.allowed)
+		ends = q.follows(t)
+	}
+	q.allowed = nil
 }
 
-// follows accepts the sampled token and asks the constraint what it forces next.
-func (q *sequence) follows() {
+// follows accepts a sampled token and what the constraint forces behind it, and tells whether the
+// sequence ends with it.
+func (q *sequence) follows(t engine.SampledToken) (ends bool) {
 	if q.err != nil {
-		return
+		return true
 	}
-	q.accept(q.sampled.ID)
-	if q.constraint != nil && !q.stops(q.sampled.ID) {
-		q.forcedNext = q.constraint.Forced()
+	if ends = q.take(Token{SampledToken: t}); ends || q.constraint == nil {
+		return ends
 	}
+	for _, id := range q.constraint.Forced() {
+		if q.take(forcedToken(id)) {
+			return true
+		}
+	}
+	return false
+}
+
+// take accepts one token of this step.
+func (q *sequence) take(t Token) (ends bool) {
+	q.got = append(q.got, t)
+	q.accept(t.ID)
+	return q.stops(t.ID) || len(q.tokens)+len(q.got) == q.maxTokens
 }
 
 // accept tells the sampler and the constraint about a generated token.

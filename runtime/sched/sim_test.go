@@ -24,12 +24,14 @@ func alone(sim *simtest.Engine, context int, r Request) (tokens []Token, finish 
 	}
 	s := sample.New(r.Params, spec.Vocab, r.Prompt)
 	s.HoldStops(r.Stop)
+	forced := held.Forced()
 	model, computed := sim.Alone(), 0
 	logits := make([]float32, spec.Vocab)
 	for {
 		var t Token
-		if n := len(tokens); n < len(held.First) {
-			t = forcedToken(held.First[n])
+		sampled := len(forced) == 0
+		if !sampled {
+			t, forced = forcedToken(forced[0]), forced[1:]
 		} else {
 			for ; computed < len(history); computed++ {
 				model.Push(history[computed])
@@ -51,6 +53,9 @@ func alone(sim *simtest.Engine, context int, r Request) (tokens []Token, finish 
 		}
 		if len(tokens) == r.MaxTokens || len(history) == context {
 			return tokens, FinishLength
+		}
+		if sampled {
+			forced = held.Forced()
 		}
 	}
 }

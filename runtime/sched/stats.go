@@ -31,6 +31,9 @@ type Counts struct {
 	Recomputed            uint64 // rows computed again after a preemption
 	SwappedOut, SwappedIn uint64 // pages to and from host memory or disk
 
+	// drafts that were tried, their tokens, and how many of these were right
+	Drafts, DraftTokens, AcceptedTokens uint64
+
 	NonFinite uint64 // requests that ended because their logits were NaN or infinite
 	Faults    uint64 // steps that failed
 

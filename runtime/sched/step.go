@@ -27,7 +27,7 @@ func (s *Scheduler) assemble() {
 		if q.logits = s.addRows(q); q.logits >= 0 {
 			s.sampling = append(s.sampling, q)
 		}
-		q.inFlight = q.rows
+		q.inFlight = q.rows + len(q.draft.tokens)
 	}
 	s.launched = len(s.running)
 }
@@ -38,9 +38,9 @@ func (s *Scheduler) emptyBatch(rebuild bool) {
 	b.Twins, s.device.from = s.pool.Twins(), s.device.from[:0]
 }
 
-// addRows appends the granted rows of q to the batch. It returns the row of the logits from which
-// the next token is sampled, or -1 if q has none. A token that the running step samples is left
-// open: device.from says where it comes from.
+// addRows appends the granted rows of q and its draft to the batch. It returns the row of the
+// logits from which the next token is sampled, or -1 if q has none; those of the draft follow. A
+// token that the running step samples is left open: device.from says where it comes from.
 func (s *Scheduler) addRows(q *sequence) (logits int) {
 	b, d, at := &s.batch, &s.device, q.at()
 	s.askScores(q, at, len(b.Tokens))
@@ -51,19 +51,25 @@ func (s *Scheduler) addRows(q *sequence) (logits int) {
 			b.Tokens, d.from = append(b.Tokens, 0), append(d.from, int32(q.logits))
 		}
 	}
-	b.Seqs = append(b.Seqs, engine.SeqRows{Start: int32(at), Rows: int32(q.rows),
-		Full: q.table.Full(), Window: q.table.Window()})
+	for _, id := range q.draft.tokens {
+		b.Tokens, d.from = append(b.Tokens, id), append(d.from, -1)
+	}
+	b.Seqs = append(b.Seqs, engine.SeqRows{Start: int32(at),
+		Rows: int32(q.rows + len(q.draft.tokens)), Full: q.table.Full(), Window: q.table.Window()})
 	if q.rebuildTo > 0 || q.rows != q.left() || q.known() >= q.maxTokens {
 		return -1
 	}
-	b.LogitRows = append(b.LogitRows, int32(len(b.Tokens)-1))
-	return len(b.LogitRows) - 1
+	logits, first := len(b.LogitRows), len(b.Tokens)-len(q.draft.tokens)-1
+	for i := first; i < len(b.Tokens); i++ {
+		b.LogitRows = append(b.LogitRows, int32(i))
+	}
+	return logits
 }
 
 // makeRoom grows the host's buffer to the logits of the batch.
 func (s *Scheduler) makeRoom() {
 	if need := len(s.batch.LogitRows) * s.spec.Vocab; need > len(s.logits) {
-		rows := min(max(2*len(s.logits)/s.spec.Vocab, len(s.batch.LogitRows)), s.o.MaxNumSeqs)
+		rows := max(min(2*len(s.logits)/s.spec.Vocab, s.o.MaxNumSeqs), len(s.batch.LogitRows))
 		s.logits = nil // a collection need not keep it
 		s.logits = make([]float32, rows*s.spec.Vocab)
 	}
@@ -77,6 +83,7 @@ func (s *Scheduler) compute() {
 		return
 	}
 	s.makeRoom()
+	began := s.o.now()
 	if s.o.launch != nil {
 		s.o.launch(&s.batch)
 	}
@@ -93,6 +100,7 @@ func (s *Scheduler) compute() {
 	s.counts.Rows += uint64(len(s.batch.Tokens))
 	s.scorePrompts()
 	s.choose()
+	s.observe(began)
 	s.advance()
 }
 
@@ -134,7 +142,7 @@ const serialLogits = 1 << 16
 // millisecond.
 func (s *Scheduler) choose() {
 	s.parallel(len(s.sampling)*s.spec.Vocab > serialLogits, func(q *sequence) {
-		q.choose(s.logits[q.logits*s.spec.Vocab : (q.logits+1)*s.spec.Vocab])
+		q.choose(s.logits[q.logits*s.spec.Vocab:], s.spec.Vocab)
 	})
 }
 
@@ -175,10 +183,11 @@ func (s *Scheduler) advance() {
 			s.advanceRebuild(q)
 			return false
 		}
-		rows, more := q.rows, len(q.forcedNext) > 0
+		rows := q.rows
+		sampled := q.logits >= 0
 		ended := s.move(q)
-		if more || ended && rows > 0 && s.plan == tight {
-			s.plan = none
+		if sampled && !ended && q.left() > 1 || ended && rows > 0 && s.plan == tight {
+			s.plan = none // tokens were forced, or rows have come free
 		}
 		return ended
 	})
@@ -187,40 +196,37 @@ func (s *Scheduler) advance() {
 // move is advance for one sequence; it tells whether the sequence has ended.
 func (s *Scheduler) move(q *sequence) bool {
 	s.count(q)
-	q.computed += q.inFlight
-	q.inFlight = 0
-	q.seen = max(q.seen, q.computed)
-	if q.err != nil {
-		s.pool.Invalidate(&q.table)
-		s.end(q, FinishError, q.err)
-		return true
+	right := s.rate(q)
+	for _, t := range q.got {
+		q.tokens = append(q.tokens, t.ID)
 	}
-	s.pool.Commit(&q.table, q.tokens, q.hashes, q.computed)
-	s.pool.Slide(&q.table, q.computed)
+	got := q.got
+	q.got = q.got[:0]
+	q.computed += q.inFlight - len(q.draft.tokens) + right
+	q.inFlight, q.draft.tokens = 0, q.draft.tokens[:0]
+	q.seen = max(q.seen, q.computed)
+	if q.err == nil {
+		s.pool.Commit(&q.table, q.tokens, q.hashes, q.computed)
+		s.pool.Slide(&q.table, q.computed)
+	} else {
+		s.pool.Invalidate(&q.table)
+	}
 	// A forced token is delivered once everything before it is computed, as if it were sampled.
-	for q.delivered < q.forced && q.delivered <= q.computed {
+	for q.err == nil && q.delivered < q.forced && q.delivered <= q.computed {
 		if s.hand(q, forcedToken(q.tokens[q.delivered])) {
 			return true
 		}
 	}
-	if q.logits < 0 {
-		return false
-	}
-	q.tokens = append(q.tokens, q.sampled.ID)
-	if s.hand(q, Token{SampledToken: q.sampled}) {
-		return true
-	}
-	forced := q.forcedNext
-	q.forcedNext = nil
-	// forced tokens are known at once; the next step computes all of them
-	for _, id := range forced {
-		q.tokens = append(q.tokens, id)
-		q.accept(id)
-		if s.hand(q, forcedToken(id)) {
+	// tokens that were forced behind a sampled one are known at once; the next step computes them
+	for _, t := range got {
+		if s.hand(q, t) {
 			return true
 		}
 	}
-	return false
+	if q.err != nil {
+		s.end(q, FinishError, q.err)
+	}
+	return q.err != nil
 }
 
 // advanceRebuild is advance for the rows of a rebuild.

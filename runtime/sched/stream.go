@@ -41,6 +41,8 @@ type Timing struct {
 	Prompt    int // tokens
 	Cached    int // of Prompt, found in the prefix cache
 	Generated int // tokens, forced ones included
+	// tokens of Request.Prediction that were tried, by whether they came
+	Accepted, Rejected int
 }
 
 func newStream(ctx context.Context, prompt int, now func() time.Time) *Stream {

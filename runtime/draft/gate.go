@@ -1,0 +1,181 @@
+// When a draft is tried. Two things are learned while the engine runs: what a step of so many rows
+// takes on this machine, and how often drafts after a match of such a length were right, of each
+// sequence and of all.
+//
+// What must stay true:
+//   - Drafts that are never right cost 2 % of the time and a few steps at the beginning, whatever
+//     was believed of them: what they may lose is an account that only time and right drafts fill.
+//   - The text does not depend on any of it.
+
+package draft
+
+import (
+	"math"
+	"time"
+)
+
+const (
+	share = 0.02 // of the time that drafts may lose
+	// steps of one row: what they may lose at first, and the most that good drafts save up for
+	// worse ones
+	loan, saved = 4, 40
+	// a draft is tried where it promises so much more tokens a second
+	worthwhile = 1.1
+	// of a step's time that the latest one counts
+	fresh = 0.15
+)
+
+// lengths are those that a draft is cut to.
+var lengths = [...]int{4, 8, 12, 16, 24, 32}
+
+// Most is the longest draft.
+const Most = 32
+
+// Gate belongs to one engine and one goroutine.
+type Gate struct {
+	costs   [16]cost // by the logarithm of the rows
+	account float64  // seconds that drafts may still lose
+	opened  bool     // the loan is on the account
+	fare    Fare
+}
+
+// cost is what steps of about so many rows took: a running mean of both.
+type cost struct{ rows, seconds float64 }
+
+// Fare is how drafts have done lately. The zero value knows nothing.
+type Fare [kinds]struct{ right, wrong float64 }
+
+// kinds of matches, by their length, and what is believed of them before any is seen: the chance
+// that one more token is right.
+const kinds = 3
+
+var believed = [kinds]float64{0.6, 0.8, 0.93}
+
+func kind(match int) int {
+	switch {
+	case match < 6:
+		return 0
+	case match < 16:
+		return 1
+	}
+	return 2
+}
+
+func bucket(rows int) int {
+	// half octaves would tell more, but are met less often
+	return min(int(math.Round(math.Log2(float64(max(1, rows))))), len(Gate{}.costs)-1)
+}
+
+// Observe takes the time of a step. decode tells that its rows were those of sequences that decode,
+// and drafts.
+func (g *Gate) Observe(rows int, took time.Duration, decode bool) {
+	s := took.Seconds()
+	c := &g.costs[bucket(rows)]
+	if c.rows == 0 {
+		*c = cost{float64(rows), s}
+	} else {
+		// one step that the system held up must not count for many
+		s = min(s, 3*c.seconds)
+		c.rows += fresh * (float64(rows) - c.rows)
+		c.seconds += fresh * (s - c.seconds)
+	}
+	if decode {
+		g.account += share * s
+	}
+}
+
+// Costs is the seconds that a step of so many rows takes, 0 while no step had so few.
+func (g *Gate) Costs(rows int) float64 {
+	r := float64(rows)
+	var below, above *cost
+	for i := range g.costs {
+		switch c := &g.costs[i]; {
+		case c.rows == 0:
+		case c.rows <= r:
+			below = c
+		case above == nil:
+			above = c
+		}
+	}
+	if below == nil {
+		return 0
+	}
+	slope := below.seconds / below.rows * guessed
+	if above != nil {
+		slope = max(0, above.seconds-below.seconds) / (above.rows - below.rows)
+	}
+	return below.seconds + (r-below.rows)*slope
+}
+
+// guessed is what a row more is believed to take, as a part of what each took so far, while no step
+// had so many.
+const guessed = 0.4
+
+// Worth is how many tokens of a proposal are to be tried in a step that has rows rows and gives
+// tokens tokens without them; 0: none.
+func (g *Gate) Worth(p Proposal, own *Fare, rows int, tokens float64) (n int, more float64) {
+	now := g.Costs(rows)
+	if now == 0 {
+		return 0, 0
+	}
+	if !g.opened {
+		g.opened = true
+		g.account += loan * now
+	}
+	chance := g.chance(p.Match, own)
+	best := worthwhile * tokens / now
+	for _, k := range lengths {
+		if k = min(k, len(p.Tokens)); k == 0 {
+			break
+		}
+		with := g.Costs(rows + k)
+		gain := chance * (1 - math.Pow(chance, float64(k))) / (1 - chance)
+		if rate := (tokens + gain) / with; rate > best && with-now <= g.account {
+			best, n, more = rate, k, gain
+		}
+	}
+	if n == 0 {
+		own.fade(kind(p.Match), declined)
+	}
+	return n, more
+}
+
+// chance is that of one more token to be right.
+func (g *Gate) chance(match int, own *Fare) float64 {
+	const all, one = 16, 6 // tokens that a belief counts for
+	k := kind(match)
+	c := (believed[k]*all + g.fare[k].right) / (all + g.fare[k].right + g.fare[k].wrong)
+	c = (c*one + own[k].right) / (one + own[k].right + own[k].wrong)
+	return min(c, 0.99)
+}
+
+// What a draft before counts for less after another one, and after one that was not tried: a
+// sequence that had no luck gets another try.
+const (
+	tried    = 0.8
+	declined = 0.95
+)
+
+func (f *Fare) fade(kind int, by float64) {
+	f[kind].right *= by
+	f[kind].wrong *= by
+}
+
+// Settle tells how a draft did: right of its n tokens were. rows and tokens are those of the step
+// without it.
+func (g *Gate) Settle(match, n, right, rows int, tokens float64, own *Fare) {
+	k, wrong := kind(match), 0.0
+	if right < n {
+		wrong = 1
+	}
+	own.fade(k, tried)
+	g.fare.fade(k, declined)
+	for _, f := range []*Fare{own, &g.fare} {
+		f[k].right += float64(right)
+		f[k].wrong += wrong
+	}
+	now := g.Costs(rows)
+	g.account -= g.Costs(rows+n) - now
+	g.account += float64(right) * now / max(tokens, 1)
+	g.account = min(g.account, saved*now)
+}
