@@ -1,36 +1,75 @@
 // Calls and their results in a conversation that a client sends.
 //
 // What must stay true: the model never reads a result that answers nothing, nor a user who speaks
-// while a call still waits for its result; OpenAI and Anthropic refuse both.
+// while a call still waits for its result; OpenAI and Anthropic refuse both. In responses a result
+// may come behind the user's word, as long as it comes.
 
 package openai
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
-// callLedger holds the ids of the calls so far.
+// callLedger holds the calls so far.
 type callLedger struct {
 	called []string
-	open   []string // not answered yet
+	open   map[string]bool // ids of calls: whether they wait for a result
+	waits  int             // how many do
+	spoken int             // how many calls came before the user's last word
+
+	function, path string // the last deprecated function_call, and its id
 }
 
 func (l *callLedger) call(id string) {
-	l.called, l.open = append(l.called, id), append(l.open, id)
+	if l.open == nil {
+		l.open = map[string]bool{}
+	}
+	if !l.open[id] {
+		l.waits++
+	}
+	l.called, l.open[id] = append(l.called, id), true
 }
 
 // answer tells whether the id is that of an earlier call.
 func (l *callLedger) answer(id string) bool {
-	l.open = slices.DeleteFunc(l.open, func(open string) bool { return open == id })
-	return slices.Contains(l.called, id)
+	open, ok := l.open[id]
+	if open {
+		l.open[id] = false
+		l.waits--
+	}
+	return ok
+}
+
+// unanswered are those of the calls that wait for their results.
+func (l *callLedger) unanswered(calls []string) (ids []string) {
+	if l.waits == 0 {
+		return nil
+	}
+	for _, id := range calls {
+		if l.open[id] {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // waiting is why a user cannot speak yet, "" if all calls have their results.
 func (l *callLedger) waiting() string {
-	if len(l.open) == 0 {
+	ids := l.unanswered(l.called)
+	if len(ids) == 0 {
 		return ""
 	}
 	return "each call must be followed by its result: none was found for " +
-		strings.Join(l.open, ", ")
+		strings.Join(ids, ", ")
+}
+
+// userSpeaks says that the calls so far must have their results in the end, for overdue.
+func (l *callLedger) userSpeaks() { l.spoken = len(l.called) }
+
+// overdue complains, in OpenAI's words, about a call that has no result although the user has
+// spoken since.
+func (l *callLedger) overdue() *fault {
+	ids := l.unanswered(l.called[:l.spoken])
+	if len(ids) == 0 {
+		return nil
+	}
+	return invalid("input", "No tool output found for function call %s.", ids[0])
 }

@@ -36,7 +36,7 @@ func (p *port) readChat(o *object) (*request, form, *fault) {
 	req, f := parseChat(o, p.MaxReasoning)
 	if f == nil {
 		var wanted []wantedTool
-		if wanted, req.ignored = readBuiltins(o, readOffer(o), &p.Options, false); len(wanted) > 0 {
+		if wanted, req.ignored = readBuiltins(o, req.offer, &p.Options, false); len(wanted) > 0 {
 			req.start = startQuietly(wanted)
 		}
 		f = o.c.first
@@ -90,7 +90,7 @@ func (c *chatForm) take(choice int, e session.Event) {
 		ch.calls = append(ch.calls, call)
 		ch.closed, ch.sent = append(ch.closed, false), append(ch.sent, 0)
 		call.Index = &n
-		c.piece(ch, chatPiece{ToolCalls: []chatCall{call}}, nil)
+		c.callPiece(ch, call)
 	case session.CallArguments:
 		if e.Index < len(ch.calls) {
 			c.arguments(ch, e.Index, e.Text)
@@ -115,7 +115,8 @@ func (c *chatForm) take(choice int, e session.Event) {
 	case session.Done:
 		if c.failureOf(e) == nil {
 			reason := c.reason(ch)
-			c.send(chatDelta{Index: ch.index, FinishReason: &reason, TokenIDs: c.tokens(ch.index)})
+			c.send(chatDelta{Index: ch.index, FinishReason: &reason, TokenIDs: c.tokens(ch.index),
+				Own: c.own(ch)})
 		}
 	}
 }
@@ -139,7 +140,16 @@ func (c *chatForm) arguments(ch *chatState, index int, text string) {
 	ch.sent[index] += len(text)
 	piece := callOf(ch.calls[index].Custom != nil, "", text)
 	piece.Index = &index
-	c.piece(ch, chatPiece{ToolCalls: []chatCall{piece}}, nil)
+	c.callPiece(ch, piece)
+}
+
+func (c *chatForm) callPiece(ch *chatState, call chatCall) {
+	switch {
+	case !c.req.functions:
+		c.piece(ch, chatPiece{ToolCalls: []chatCall{call}}, nil)
+	case *call.Index == 0: // the deprecated form has no place for a second call
+		c.piece(ch, chatPiece{FunctionCall: call.Function}, nil)
+	}
 }
 
 func (c *chatForm) piece(ch *chatState, piece chatPiece, logprobs *chatLogprobs) {
@@ -153,10 +163,20 @@ func (c *chatForm) reason(ch *chatState) string {
 	switch {
 	case c.dones[ch.index].Finish == session.FinishLength:
 		return "length"
+	case slices.Contains(ch.closed, true) && c.req.functions:
+		return "function_call"
 	case slices.Contains(ch.closed, true):
 		return "tool_calls"
 	}
 	return "stop"
+}
+
+// own tells of a loop that was ended, nil if there was none.
+func (c *chatForm) own(ch *chatState) *ownPart {
+	if c.dones[ch.index].Finish != session.FinishLoop {
+		return nil
+	}
+	return &ownPart{session.ErrLoop.Error()}
 }
 
 func (c *chatForm) whole(usage session.Usage) any {
@@ -170,12 +190,16 @@ func (c *chatForm) whole(usage session.Usage) any {
 				m.ToolCalls = append(m.ToolCalls, call)
 			}
 		}
-		if ch.content.Len() > 0 || len(m.ToolCalls) == 0 {
+		called := len(m.ToolCalls) > 0
+		if called && c.req.functions {
+			m.FunctionCall, m.ToolCalls = m.ToolCalls[0].Function, nil
+		}
+		if ch.content.Len() > 0 || !called {
 			text := ch.content.String()
 			m.Content = &text
 		}
 		choice := chatChoice{Index: ch.index, Message: m, FinishReason: c.reason(ch),
-			TokenIDs: c.tokens(ch.index)}
+			TokenIDs: c.tokens(ch.index), Own: c.own(ch)}
 		if c.req.logprobs {
 			choice.Logprobs = &chatLogprobs{Content: *orEmpty(ch.logprobs)}
 		}

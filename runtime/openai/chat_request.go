@@ -17,6 +17,8 @@ type chatRequest struct {
 	choicesRequest
 	reasoning bool // show it
 	names     map[string]shownTool
+	offer     offer
+	functions bool // calls have the deprecated form
 }
 
 // parseChat checks a request; bound is the port's limit of reasoning tokens.
@@ -26,13 +28,10 @@ func parseChat(o *object, bound int) (*chatRequest, *fault) {
 		reasoning: o.boolean("include_reasoning", true) &&
 			!o.object("reasoning").flag("exclude"),
 	}
-	for _, old := range []string{"functions", "function_call"} {
-		if o.has(old) {
-			o.c.add(unsupported(old, "the deprecated parameter "+old, "use tools and tool_choice"))
-		}
-	}
 	textOnly(o)
 	tools := readOffer(o)
+	r.functions = tools.readFunctions(o)
+	r.offer = tools
 	r.ignored, r.names = tools.ignored, tools.shown()
 	turn := session.Request{Params: sampling(o)}
 	turn.Params.Logprobs = logprobsWanted(o)
@@ -80,10 +79,7 @@ func chatMessage(talk *conversation, m *object, calls *callLedger) {
 		if why := calls.waiting(); why != "" {
 			m.c.add(invalid(m.path, "%s: %s", m.path, why))
 		}
-		if kind := m.get("content").Kind(); kind == jsondoc.Null ||
-			kind == jsondoc.Array && len(m.list("content")) == 0 {
-			m.c.add(missing(m.at("content")))
-		}
+		needContent(m)
 		talk.Messages = append(talk.Messages, session.User(content(m, "content", false)))
 	case "assistant":
 		chatAssistant(talk, m, calls)
@@ -97,12 +93,20 @@ func chatMessage(talk *conversation, m *object, calls *callLedger) {
 		}
 		talk.result(id, m.text("name"), content(m, "content", true))
 	case "function":
-		talk.result("", m.text("name"), content(m, "content", true))
+		readFunctionResult(talk, m, calls)
 	case "":
 		m.c.add(missing(m.at("role")))
 	default:
 		m.c.add(invalid(m.at("role"), "%s is %q, it must be one of %v", m.at("role"), role,
 			chatRoles))
+	}
+}
+
+// needContent complains about a user's message that has none.
+func needContent(m *object) {
+	if kind := m.get("content").Kind(); kind == jsondoc.Null ||
+		kind == jsondoc.Array && len(m.list("content")) == 0 {
+		m.c.add(missing(m.at("content")))
 	}
 }
 
@@ -115,6 +119,11 @@ func chatAssistant(talk *conversation, m *object, ledger *callLedger) {
 		text = m.text("refusal")
 	}
 	calls := m.list("tool_calls")
+	if len(calls) == 0 && m.has("function_call") {
+		talk.add(session.AssistantCommentary, text)
+		readFunctionCall(talk, m, ledger)
+		return
+	}
 	if len(calls) == 0 {
 		talk.add(session.AssistantAnswer, text)
 		return

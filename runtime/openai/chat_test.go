@@ -370,34 +370,6 @@ func TestChatStreamOfSeveral(t *testing.T) {
 	}
 }
 
-// A loop is told of, in each API's own way, and detect_loops reaches the session.
-func TestLoopsAreNamed(t *testing.T) {
-	srv, f := server(t, func(session.Request) ([]session.Event, error) {
-		return []session.Event{session.Answer{Text: "ha ha"}, session.Done{
-			Finish: session.FinishLoop, Usage: usage, Err: session.ErrLoop}}, nil
-	})
-	r := post(t, srv, "/v1/chat/completions", `{"messages":[`+hello+`],"detect_loops":false}`)
-	if at(decode(t, r.body), "choices", 0, "finish_reason") != "stop" ||
-		r.header.Get("X-Ossrun-Loop") == "" || r.header.Get("X-Ossrun-Ignored") != "" {
-		t.Errorf("%s, %v", r.body, r.header)
-	}
-	if !f.last(t).AllowLoops {
-		t.Error("detect_loops is not heard")
-	}
-	for _, body := range []string{`{"input":"hi"}`, `{"input":"hi","stream":true}`} {
-		r := post(t, srv, "/v1/responses", body)
-		if !strings.Contains(r.body, `"status":"failed"`) ||
-			!strings.Contains(r.body, `"code":"server_error"`) ||
-			!strings.Contains(r.body, "repeated the same tokens") ||
-			strings.Contains(r.body, "max_output_tokens\"}") {
-			t.Errorf("%s", r.body)
-		}
-	}
-	if f.last(t).AllowLoops {
-		t.Error("loops are allowed without a word")
-	}
-}
-
 func TestChatFinishReasons(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -13,6 +13,12 @@ type chatChoice struct {
 	Logprobs     *chatLogprobs `json:"logprobs"`
 	FinishReason string        `json:"finish_reason"`
 	TokenIDs     []int32       `json:"token_ids,omitempty"` // vLLM's
+	Own          *ownPart      `json:"ossrun,omitempty"`
+}
+
+// ownPart is what OpenAI's objects have no place for. Clients that do not know it pass over it.
+type ownPart struct {
+	Loop string `json:"loop"` // why the choice was ended, see session.ErrLoop
 }
 
 type chatReply struct {
@@ -22,6 +28,8 @@ type chatReply struct {
 	Refusal     *string    `json:"refusal"`
 	Annotations []struct{} `json:"annotations"`
 	ToolCalls   []chatCall `json:"tool_calls,omitempty"`
+
+	FunctionCall *chatFunction `json:"function_call,omitempty"` // the deprecated form
 }
 
 // chatCall is a call, or a piece of the call with this index in a stream.
@@ -57,6 +65,7 @@ type chatDelta struct {
 	Logprobs     *chatLogprobs `json:"logprobs"`
 	FinishReason *string       `json:"finish_reason"`
 	TokenIDs     []int32       `json:"token_ids,omitempty"` // all of them, in the last chunk
+	Own          *ownPart      `json:"ossrun,omitempty"`    // in the last chunk
 }
 
 type chatPiece struct {
@@ -64,6 +73,8 @@ type chatPiece struct {
 	Content   *string    `json:"content,omitempty"`
 	Reasoning string     `json:"reasoning,omitempty"`
 	ToolCalls []chatCall `json:"tool_calls,omitempty"`
+
+	FunctionCall *chatFunction `json:"function_call,omitempty"`
 }
 
 type chatLogprobs struct {

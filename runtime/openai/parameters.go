@@ -227,7 +227,7 @@ func reasoningLimit(o *object, bound int) int {
 // model's three.
 func effort(o *object) string {
 	for _, v := range []value{o.get("reasoning_effort"), o.object("reasoning").get("effort"),
-		o.object("chat_template_kwargs").get("reasoning_effort")} {
+		o.object(templateKwargs).get("reasoning_effort")} {
 		if v.Kind() == jsondoc.Null {
 			continue
 		}

@@ -57,6 +57,9 @@ var withoutEffect = []string{"user", "metadata", "service_tier", "store", "paral
 	"client_metadata", "prediction", "include", "truncation", "stream_options", "request_id",
 	"cache_salt", "priority"}
 
+// templateKwargs holds what vLLM gives to a model's template. Harmony's knows the effort.
+const templateKwargs = "chat_template_kwargs"
+
 // unread lists the members that were not read and that this server does not know.
 func (o *object) unread() (names []string) {
 	if o == nil {
@@ -67,6 +70,13 @@ func (o *object) unread() (names []string) {
 			jsondoc.Field{Raw: raw}.Kind() == jsondoc.Null
 		if !known {
 			names = append(names, name)
+		}
+	}
+	if o.seen[templateKwargs] && o.has(templateKwargs) {
+		for name := range o.object(templateKwargs).members {
+			if name != "reasoning_effort" {
+				names = append(names, templateKwargs+"."+name)
+			}
 		}
 	}
 	return names

@@ -79,6 +79,21 @@ func TestUnknownParametersAreNamed(t *testing.T) {
 			t.Errorf("%s: ignored %q", c.path, h)
 		}
 	}
+	const kwargs = `"chat_template_kwargs":{"reasoning_effort":"low","thinking":true,"a":{"b":1}}`
+	for _, c := range []struct{ path, body, ignored string }{
+		{chatRoute, chatWith(kwargs),
+			"chat_template_kwargs.a, chat_template_kwargs.thinking"},
+		{responseRoute, `{"input":"a",` + kwargs + `}`,
+			"chat_template_kwargs.a, chat_template_kwargs.thinking"},
+		{textRoute, `{"prompt":"a",` + kwargs + `}`, "chat_template_kwargs"},
+		{chatRoute, chatWith(`"chat_template_kwargs":{"reasoning_effort":"low"}`), ""},
+		{chatRoute, chatWith(`"chat_template_kwargs":null`), ""},
+	} {
+		r := post(t, srv, c.path, c.body)
+		if h := r.header.Get("X-Ossrun-Ignored"); h != c.ignored {
+			t.Errorf("%s: ignored %q, want %q", c.body, h, c.ignored)
+		}
+	}
 }
 
 func TestParametersOfVLLM(t *testing.T) {

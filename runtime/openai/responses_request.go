@@ -71,12 +71,17 @@ func parseResponses(o *object, options *Options) (*responsesRequest, *fault) {
 			return nil, f
 		}
 		r.talk, r.input = before.Talk, append(before.Input, before.output()...)
-		in.openRequests(valuesOf(before.output(), "previous_response_id", o.c), o)
+		said := valuesOf(before.output(), "previous_response_id", o.c)
+		in.openCalls(said)
+		in.openRequests(said, o)
 	}
 	if f := r.readTalk(o, &in); f != nil {
 		return nil, f
 	}
 	r.ignored = append(ignored, in.read(o)...)
+	if f := in.calls.overdue(); f != nil {
+		o.c.add(f)
+	}
 	in.checkApproved(o)
 	r.approved = in.approved
 	if r.store || r.conversation != "" {
@@ -272,8 +277,19 @@ type inputReader struct {
 	talk   *conversation
 	goesOn bool // there is a conversation already, so the input may be absent
 
+	calls    callLedger
 	requests []string      // ids of requests for approval
 	approved *session.Call // in the end
+}
+
+// openCalls takes up the calls that a stored response ended in.
+func (in *inputReader) openCalls(output []value) {
+	for _, v := range output {
+		switch o := v.object(); o.text("type") {
+		case "function_call", "custom_tool_call":
+			in.calls.call(o.text("call_id"))
+		}
+	}
 }
 
 // valuesOf are stored items as they are read.
@@ -294,6 +310,7 @@ func (in *inputReader) read(o *object) (ignored []string) {
 		}
 		return nil
 	case jsondoc.String:
+		in.calls.userSpeaks()
 		in.talk.add(session.User, v.text()) // LM Studio's clients warm up with ""
 		return nil
 	case jsondoc.Array:
@@ -326,9 +343,15 @@ func (in *inputReader) appendItem(v value, after []value) (ignored string) {
 	case "reasoning":
 		talk.add(session.AssistantReasoning, thoughtOf(o))
 	case "function_call", "custom_tool_call":
-		readCall(talk, o, o.text("call_id"))
+		id := o.text("call_id")
+		if id == "" {
+			o.c.add(missing(o.at("call_id")))
+		}
+		in.calls.call(id)
+		readCall(talk, o, id)
 	case "function_call_output", "custom_tool_call_output":
 		id := o.text("call_id")
+		in.calls.answer(id)
 		if _, ok := talk.called(id); !ok {
 			o.c.add(invalid(o.at("call_id"), "No tool call found for function call output with "+
 				"call_id %s.", id))
@@ -371,6 +394,8 @@ func (in *inputReader) message(o *object, after []value) {
 	case "system", "developer":
 		talk.developer(content(o, "content", false))
 	case "user":
+		in.calls.userSpeaks()
+		needContent(o)
 		talk.Messages = append(talk.Messages, session.User(content(o, "content", false)))
 	case "assistant":
 		text := content(o, "content", false)

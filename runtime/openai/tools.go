@@ -87,12 +87,16 @@ func readOffer(o *object) offer {
 			of.ignored = append(of.ignored, kind)
 		}
 	}
-	if n := len(of.functions); n > mostFunctions {
-		o.c.add(invalid("tools", "tools has %d tools, at most %d are possible", n, mostFunctions))
-		of.functions = nil
-	}
+	of.bound(o, "tools")
 	of.choose(o)
 	return of
+}
+
+func (of *offer) bound(o *object, name string) {
+	if n := len(of.functions); n > mostFunctions {
+		o.c.add(invalid(name, "%s has %d tools, at most %d are possible", name, n, mostFunctions))
+		of.functions = nil
+	}
 }
 
 // into makes the session's request offer the same.
@@ -239,7 +243,7 @@ func (of *offer) choose(o *object) {
 func (of *offer) name(v value, name string) {
 	of.choice = toolChoice{mode: grammar.Named, name: name}
 	if !slices.ContainsFunc(of.functions, func(f function) bool { return f.name == name }) {
-		v.c.add(invalid(v.Path, "tool_choice names the function %q, which is not among the tools",
+		v.c.add(invalid(v.Path, "%s names the function %q, which is not among the tools", v.Path,
 			name))
 	}
 }

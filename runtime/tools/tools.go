@@ -33,7 +33,7 @@ const Auto = "auto"
 // Options say which tools there are.
 type Options struct {
 	Names   []string // browser, python, auto
-	Servers []string // as vLLM's --tool-server: demo, which is auto, HOST:PORT, or a URL
+	Servers []string // as vLLM's --tool-server: demo (browser, python), HOST:PORT, or a URL
 	Config  string   // a file of MCP servers; "": none
 	Sandbox string   // of python; "": the first that is here
 	Search  string   // the browser's engine, as browser.Engine takes it
@@ -61,7 +61,7 @@ func Open(ctx context.Context, o Options) (*Tools, error) {
 	names := slices.Clone(o.Names)
 	for _, s := range o.Servers {
 		if s == "demo" {
-			names = append(names, Auto)
+			names = append(names, Browser, Python)
 			continue
 		}
 		server, err := mcp.Address(s)

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -67,6 +68,24 @@ func (s *served) loadedModels() (names []string) {
 		}
 	}
 	return names
+}
+
+// namedModels asks for models by their ids, which may hold a slash.
+func (s *served) namedModels(ids ...string) {
+	s.t.Helper()
+	for _, id := range ids {
+		r, err := s.web.Get(s.url + "/v1/models/" + id)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		var m struct{ ID, Object string }
+		err = json.NewDecoder(r.Body).Decode(&m)
+		r.Body.Close()
+		if name, _ := url.PathUnescape(id); err != nil || r.StatusCode != http.StatusOK ||
+			m.ID != name || m.Object != "model" {
+			s.t.Errorf("%s: status %d, %+v, %v", id, r.StatusCode, m, err)
+		}
+	}
 }
 
 // reply is what these tests read of a whole answer, of either API.
@@ -183,6 +202,10 @@ func TestServeLife(t *testing.T) {
 	stored := s.post("/v1/responses",
 		`{"model":"demo","input":"My name is Ada.","seed":3,"max_output_tokens":30}`)
 
+	s.namedModels("openai/gpt-oss-20b", "openai%2Fgpt-oss-120b", "gpt-oss-20b", "demo")
+	if got := s.loadedModels(); !slices.Equal(got, []string{"demo"}) {
+		t.Errorf("to ask for a model has loaded %v", got)
+	}
 	s.post("/v1/chat/completions",
 		`{"model":"20b","max_tokens":4,"messages":[{"role":"user","content":"Hi"}]}`)
 	if got := s.loadedModels(); !slices.Equal(got, []string{"demo", "gpt-oss-20b"}) {
@@ -193,6 +216,7 @@ func TestServeLife(t *testing.T) {
 	if got := s.loadedModels(); !slices.Equal(got, []string{"gpt-oss-20b", "gpt-oss-120b"}) {
 		t.Errorf("loaded are %v", got)
 	}
+	s.namedModels("openai/gpt-oss-20b", "openai/gpt-oss-120b", "demo")
 
 	// The client drops the reasoning; the prompt has it all the same, and whole pages of what was
 	// computed come back.

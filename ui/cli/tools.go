@@ -38,7 +38,7 @@ func toolFlags(o *tools.Options, standard string) []cli.Flag {
 				return nil
 			}},
 		parsed("tool-server", "", groupTools, "the tools of MCP servers at `HOST:PORT,...`, as for "+
-			"vLLM; demo is --tools auto", func(v string) error {
+			"vLLM; demo is --tools browser,python", func(v string) error {
 			o.Servers = listOf(v)
 			return nil
 		}),

@@ -48,6 +48,7 @@ func TestToolFlags(t *testing.T) {
 		{chat("--python-tool jail"), exitUsage, "bwrap, podman, docker, unsafe"},
 		{chat("--tool-server localhost"), exitUsage, "HOST:PORT"},
 		{chat("--mcp-config /no/such"), exitUsage, "list of MCP servers"},
+		{chat("--tool-server demo"), exitUsage, "set EXA_API_KEY"},
 		{chat("--tools auto"), exitOK, "the browser has no search engine"},
 		{chat("--tools None --tool-server 127.0.0.1:1"), exitOK, "127.0.0.1:1 is left out"},
 		{[]string{"mcp"}, exitUsage, "browser or python"},
