@@ -7,6 +7,7 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -358,12 +359,41 @@ func readCode(talk *conversation, o *object) {
 	if !o.has("outputs") {
 		printed = "[the output was not kept]"
 	}
-	call := harmony.Text(harmony.RoleAssistant, o.text("code")).
-		WithChannel(harmony.ChannelAnalysis).WithRecipient("python").WithContentType("code")
-	result := harmony.Text(harmony.RoleTool, printed).WithChannel(harmony.ChannelAnalysis).
+	talk.toolCall(id, "python", o.text("code"), printed)
+}
+
+// readSearch adds an earlier call of the browser. What it found is not in the item.
+func readSearch(talk *conversation, o *object) {
+	action := o.object("action")
+	name, arguments := "browser.search", map[string]string{}
+	switch kind := action.text("type"); kind {
+	case "open_page":
+		name, arguments["id"] = "browser.open", action.text("url")
+	case "find_in_page":
+		name, arguments["pattern"] = "browser.find", action.text("pattern")
+	default:
+		query := action.text("query")
+		for _, v := range action.list("queries") {
+			query = cmp.Or(query, v.text())
+		}
+		arguments["query"] = query
+	}
+	text, _ := marshal(arguments) // strings can be written
+	found := "[what it returned was not kept]"
+	if o.text("status") == "failed" {
+		found = "Error: the call failed"
+	}
+	talk.toolCall(o.text("id"), name, string(text), found)
+}
+
+// toolCall adds an earlier call of a built-in tool and what it returned, as the model made it.
+func (c *conversation) toolCall(id, recipient, text, returned string) {
+	call := harmony.Text(harmony.RoleAssistant, text).WithChannel(harmony.ChannelAnalysis).
+		WithRecipient(recipient).WithContentType("code")
+	result := harmony.Text(harmony.RoleTool, returned).WithChannel(harmony.ChannelAnalysis).
 		WithRecipient("assistant")
-	result.Name = "python"
-	talk.Messages = append(talk.Messages, session.Message{CallID: id, Message: call},
+	result.Name = recipient
+	c.Messages = append(c.Messages, session.Message{CallID: id, Message: call},
 		session.Message{CallID: id, Message: result})
 }
 

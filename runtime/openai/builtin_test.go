@@ -211,10 +211,32 @@ func TestBuiltinToolsStream(t *testing.T) {
 	post(t, srv, "/v1/responses", `{"input":`+string(b)+`}`)
 	got := history(f.last(t))
 	for _, want := range []string{"assistant <analysis> to python", ": print(42)\ntool python",
-		"to functions.sums_add", "tool functions.sums_add <commentary> to assistant", ": 42"} {
+		`assistant <analysis> to browser.search`, `{"query":"the answer"}` + "\ntool browser.search",
+		"[what it returned was not kept]", "to functions.sums_add", "tool functions.sums_add <commentary> to assistant", ": 42"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the history lacks %q:\n%s", want, got)
 		}
+	}
+}
+
+// Whatever form of a search comes back, the model reads its call.
+func TestSearchesComeBack(t *testing.T) {
+	srv, f := server(t, answers("ok"))
+	r := post(t, srv, "/v1/responses", `{"input":[{"role":"user","content":"?"},
+		{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","queries":["a b"]}},
+		{"type":"web_search_call","id":"ws_2","status":"completed","action":{"type":"open_page","url":"https://example.org/"}},
+		{"type":"web_search_call","id":"ws_3","status":"failed","action":{"type":"find_in_page","url":"x","pattern":"\"q\""}},
+		{"type":"web_search_call","id":"ws_4","status":"completed"}]}`)
+	got := history(f.last(t))
+	for _, want := range []string{`to browser.search`, `{"query":"a b"}`, "to browser.open",
+		`{"id":"https://example.org/"}`, "to browser.find", `{"pattern":"\"q\""}`,
+		"Error: the call failed", `{"query":""}`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the history lacks %q:\n%s", want, got)
+		}
+	}
+	if h := r.header.Get("X-Ossrun-Ignored"); h != "" {
+		t.Errorf("ignored: %s", h)
 	}
 }
 

@@ -87,6 +87,9 @@ func readBuiltins(o *object, of offer, options *Options, responses bool) (wanted
 		o.c.add(invalid("tool_choice", `tool_choice is "required", but the request offers no `+
 			"function that could be called"))
 	}
+	if of.hosted != nil && !slices.ContainsFunc(wanted, of.hosted.is) {
+		o.c.add(unavailableChoice(of.hosted.asked))
+	}
 	return wanted, ignored
 }
 
@@ -164,6 +167,7 @@ func (t *openTool) Citations(answer string) []session.Citation {
 // toolSettings are how a turn has its tools.
 type toolSettings struct {
 	most     int           // calls; 0: the session's own bound
+	chosen   *hostedChoice // must be called first; nil: any or none
 	approved *session.Call // is run first; nil: none
 	before   string        // whose tools it takes up
 	// left is who takes them up next, if the turn ends well; nil: nobody
@@ -187,6 +191,9 @@ func (a *answer) startWithTools(ctx context.Context, runner session.Runner, r se
 			t.approved = how.approved.ID
 		}
 		tools = append(tools, t)
+	}
+	if how.chosen != nil {
+		runner = &choosing{Runner: runner, what: *how.chosen, tools: open}
 	}
 	turn, err := session.StartWithTools(ctx, runner, r, tools,
 		session.ToolLimits{Calls: how.most})
@@ -245,9 +252,9 @@ type quietTurn struct {
 }
 
 // startQuietly is the starter of chat completions with built-in tools.
-func startQuietly(wanted []wantedTool) starter {
+func startQuietly(wanted []wantedTool, chosen *hostedChoice) starter {
 	return func(ctx context.Context, a *answer, r session.Request) (session.Turn, error) {
-		turn, open, err := a.startWithTools(ctx, a.runner, r, wanted, toolSettings{})
+		turn, open, err := a.startWithTools(ctx, a.runner, r, wanted, toolSettings{chosen: chosen})
 		if err != nil {
 			return nil, err
 		}

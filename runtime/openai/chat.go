@@ -37,7 +37,7 @@ func (p *port) readChat(o *object) (*request, form, *fault) {
 	if f == nil {
 		var wanted []wantedTool
 		if wanted, req.ignored = readBuiltins(o, req.offer, &p.Options, false); len(wanted) > 0 {
-			req.start = startQuietly(wanted)
+			req.start = startQuietly(wanted, req.offer.hosted)
 		}
 		f = o.c.first
 	}

@@ -20,7 +20,8 @@ import (
 type responsesRequest struct {
 	request
 	wanted       []wantedTool
-	tools        []*openTool // of the turn, once it is started
+	hosted       *hostedChoice // the one that must be called first; nil: none
+	tools        []*openTool   // of the turn, once it is started
 	names        map[string]shownTool
 	outputs      bool // show what code has printed
 	store        bool
@@ -50,7 +51,7 @@ func parseResponses(o *object, options *Options) (*responsesRequest, *fault) {
 	}
 	tools := readOffer(o)
 	wanted, ignored := readBuiltins(o, tools, options, true)
-	r.wanted, r.names = wanted, tools.shown()
+	r.wanted, r.names, r.hosted = wanted, tools.shown(), tools.hosted
 	r.start = r.starter(wanted, o.integer("max_tool_calls", 1, math.MaxInt32, 0))
 	turn := session.Request{Params: sampling(o)}
 	top, include := o.integer("top_logprobs", 0, sample.MaxTopLogprobs, 0), includes(o)
@@ -108,7 +109,7 @@ func (r *responsesRequest) starter(wanted []wantedTool, most int) starter {
 			runner = &approving{Runner: runner, call: *r.approved}
 		}
 		started, open, err := a.startWithTools(ctx, runner, turn, wanted, toolSettings{most: most,
-			approved: r.approved, before: cmp.Or(r.conversation, r.previous), left: r.leaves})
+			chosen: r.hosted, approved: r.approved, before: cmp.Or(r.conversation, r.previous), left: r.leaves})
 		if err != nil {
 			return nil, err
 		}
@@ -227,7 +228,13 @@ func echoChoice(o *object, read toolChoice) any {
 		return read
 	}
 	c := o.object("tool_choice")
-	if c.text("type") != "allowed_tools" {
+	switch kind := c.text("type"); {
+	case kind == "allowed_tools":
+	case builtinKinds[kind] == ToolBrowser:
+		return map[string]string{"type": "web_search_preview"} // the only name that OpenAI's has here
+	case builtinKinds[kind] != "":
+		return o.get("tool_choice").Raw
+	default:
 		return read
 	}
 	if c.has("allowed_tools") {
@@ -368,6 +375,8 @@ func (in *inputReader) appendItem(v value, after []value) (ignored string) {
 		in.appendItem(value{jsondoc.Field{Raw: raw, Path: v.Path}, v.c}, after)
 	case "code_interpreter_call":
 		readCode(talk, o)
+	case "web_search_call":
+		readSearch(talk, o)
 	case "mcp_call":
 		readServerCall(talk, o)
 	case "mcp_list_tools":

@@ -7,7 +7,6 @@ package openai
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -34,6 +33,7 @@ type function struct {
 type offer struct {
 	functions []function
 	choice    toolChoice
+	hosted    *hostedChoice // a built-in tool is chosen
 	ignored   []string
 }
 
@@ -234,8 +234,7 @@ func (of *offer) choose(o *object) {
 	case "":
 		c.complain(missing(c.at("type")))
 	default:
-		v.c.add(unsupported(v.Path, fmt.Sprintf("tool_choice of type %q", kind),
-			"only functions can be chosen"))
+		of.chooseHosted(o, c, kind)
 	}
 }
 

@@ -23,12 +23,17 @@ var errTooMuch = fmt.Errorf("the schemas of the functions are longer than %d KiB
 // rules makes the grammar of a request; relaxed lists the functions whose parameters are not
 // enforced, and why.
 func rules(ctx context.Context, r Request) (_ grammar.TurnRules, relaxed []string, err error) {
-	out := grammar.TurnRules{Python: r.Python, Browser: r.Browser, ToolChoice: r.ToolChoice,
+	callable := func(name string) bool { return r.Only == nil || slices.Contains(r.Only, name) }
+	out := grammar.TurnRules{Python: r.Python && callable("python"),
+		Browser: r.Browser && callable("browser"), ToolChoice: r.ToolChoice,
 		Name: r.ToolName, Final: r.Final, MaxReasoning: r.MaxReasoning,
 		SampleBodies: r.Params.Logprobs >= 0}
 	at := make(map[string]int, len(r.Functions)) // where each function is in out
 	schemas := 0                                 // bytes
 	for _, f := range r.Functions {
+		if !callable("functions." + f.Name) {
+			continue
+		}
 		rule := grammar.FunctionRule{Name: f.Name}
 		if text, ok := r.Texts[f.Name]; ok {
 			rule.Body, rule.Text = text, true

@@ -69,6 +69,8 @@ type Request struct {
 	// fields restrict it further:
 	ToolChoice grammar.ToolChoice // whether tools may, must or must not be called
 	ToolName   string             // with grammar.Named: the function
+	// Only are what can be called of all that is offered: python, browser, functions.NAME; nil: all
+	Only []string
 	// functions whose Parameters must be enforced; those of others are if they are supported
 	Strict []string
 	// Texts are functions whose call is a text and no JSON, with its grammar; nil: any text.

@@ -12,6 +12,8 @@ ROOTS = ['CreateChatCompletionResponse', 'CreateChatCompletionStreamResponse', '
          'ResponseCreatedEvent', 'ResponseInProgressEvent', 'ResponseCompletedEvent', 'ResponseFailedEvent', 'ResponseIncompleteEvent',
          'ResponseOutputItemAddedEvent', 'ResponseOutputItemDoneEvent', 'ResponseContentPartAddedEvent', 'ResponseContentPartDoneEvent',
          'ResponseTextDeltaEvent', 'ResponseTextDoneEvent', 'ResponseReasoningTextDeltaEvent', 'ResponseReasoningTextDoneEvent',
+         'ResponseReasoningSummaryPartAddedEvent', 'ResponseReasoningSummaryPartDoneEvent', 'ResponseReasoningSummaryTextDeltaEvent',
+         'ResponseReasoningSummaryTextDoneEvent',
          'ResponseFunctionCallArgumentsDeltaEvent', 'ResponseFunctionCallArgumentsDoneEvent', 'ResponseQueuedEvent',
          'ResponseOutputTextAnnotationAddedEvent', 'ResponseWebSearchCallInProgressEvent', 'ResponseWebSearchCallSearchingEvent',
          'ResponseWebSearchCallCompletedEvent', 'ResponseCodeInterpreterCallInProgressEvent', 'ResponseCodeInterpreterCallInterpretingEvent',
@@ -22,12 +24,12 @@ ROOTS = ['CreateChatCompletionResponse', 'CreateChatCompletionStreamResponse', '
          'ResponseCustomToolCallInputDeltaEvent', 'ResponseCustomToolCallInputDoneEvent']
 KEEP = {  # of these unions only these members
     'OutputItem': ['OutputMessage', 'FunctionToolCall', 'ReasoningItem', 'WebSearchToolCall', 'CodeInterpreterToolCall', 'MCPToolCall',
-                   'MCPListTools', 'MCPApprovalRequest', 'CustomToolCall'],
+                   'MCPListTools', 'MCPApprovalRequest', 'CustomToolCall', 'CompactionBody'],
     'ItemField': ['Message', 'CompactionBody'],
     'ItemResource': ['InputMessageResource', 'OutputMessage', 'FunctionToolCallResource', 'FunctionToolCallOutputResource', 'ReasoningItem'],
     'Tool': ['FunctionTool', 'WebSearchTool', 'WebSearchPreviewTool', 'CodeInterpreterTool', 'MCPTool', 'CustomToolParam',
              'NamespaceToolParam', 'LocalShellToolParam'],
-    'ToolChoiceParam': ['ToolChoiceOptions', 'ToolChoiceFunction', 'ToolChoiceAllowed', 'ToolChoiceCustom'],
+    'ToolChoiceParam': ['ToolChoiceOptions', 'ToolChoiceFunction', 'ToolChoiceAllowed', 'ToolChoiceCustom', 'ToolChoiceTypes', 'ToolChoiceMCP'],
     'OutputMessageContent': ['OutputTextContent'],
     'OutputContent': ['OutputTextContent', 'ReasoningTextContent'],
     'Annotation': ['UrlCitationBody'],

@@ -1,0 +1,98 @@
+// tool_choice that names a built-in tool: {"type":"web_search"}, {"type":"code_interpreter"},
+// {"type":"mcp","server_label":...,"name":...}.
+//
+// What must stay true: the model reads of every tool that the request offers, and its first call is
+// of the chosen one; a choice that cannot be kept is refused.
+
+package openai
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/runtime/grammar"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+// hostedChoice is the tool that is chosen.
+type hostedChoice struct {
+	asked string // the type in the request
+	label string // mcp: of the server
+	name  string // mcp: of its tool; "": any
+}
+
+func (h *hostedChoice) is(w wantedTool) bool {
+	return builtinKinds[h.asked] == w.kind && (w.kind != ToolMCP || h.label == w.label)
+}
+
+// chooseHosted reads a choice of this kind.
+func (of *offer) chooseHosted(o, c *object, kind string) {
+	h := &hostedChoice{asked: kind, label: c.text("server_label"), name: c.text("name")}
+	if kind == "mcp" && h.label == "" {
+		c.complain(missing(c.at("server_label")))
+	}
+	named := fmt.Sprintf("the tool %q", kind)
+	if kind == "mcp" {
+		named = fmt.Sprintf("the MCP server %q", h.label)
+	}
+	for _, v := range o.list("tools") {
+		t := v.object()
+		w := wantedTool{asked: t.text("type"), label: t.text("server_label")}
+		w.kind = builtinKinds[w.asked]
+		switch {
+		case w.kind != "" && h.is(w):
+			of.hosted = h
+			return
+		case w.kind == "" && w.asked == kind:
+			o.c.add(unavailableChoice(kind))
+			return
+		}
+	}
+	o.c.add(invalid("tool_choice", "tool_choice names %s, which is not among the tools", named))
+}
+
+func unavailableChoice(kind string) *fault {
+	return unsupported("tool_choice", fmt.Sprintf("tool_choice of type %q", kind),
+		"this server has no such tool")
+}
+
+// choosing is a Runner whose first turn calls the chosen tool.
+type choosing struct {
+	session.Runner
+	what  hostedChoice
+	tools []*openTool
+	begun bool
+}
+
+func (c *choosing) Start(ctx context.Context, r session.Request) (session.Turn, error) {
+	if !c.begun {
+		c.begun = true
+		if r.Only = c.callable(r.Functions); len(r.Only) == 0 {
+			return nil, unavailableChoice(c.what.asked)
+		}
+		r.ToolChoice = grammar.Required
+	}
+	return c.Runner.Start(ctx, r)
+}
+
+// callable are the recipients of the chosen tool.
+func (c *choosing) callable(functions []harmony.ToolDescription) (names []string) {
+	for _, t := range c.tools {
+		switch {
+		case !c.what.is(t.wantedTool):
+		case t.kind == ToolBrowser, t.kind == ToolPython:
+			names = append(names, t.kind)
+		default:
+			for _, f := range functions {
+				name := harmony.FunctionsNamespace + "." + f.Name
+				if t.Runs(name) && !slices.Contains(names, name) &&
+					(c.what.name == "" || listed([]string{c.what.name}, f.Name)) {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	return names
+}

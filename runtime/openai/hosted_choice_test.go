@@ -1,0 +1,77 @@
+package openai
+
+// A built-in tool that tool_choice names.
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/ossrun/ossrun/runtime/grammar"
+	"github.com/ossrun/ossrun/runtime/session"
+)
+
+func TestHostedToolIsChosen(t *testing.T) {
+	for choice, only := range map[string][]string{
+		`{"type":"web_search"}`:                                  {"browser"},
+		`{"type":"web_search_preview"}`:                          {"browser"},
+		`{"type":"code_interpreter"}`:                            {"python"},
+		`{"type":"mcp","server_label":"sums"}`:                   {"functions.sums_add"},
+		`{"type":"mcp","server_label":"sums","name":"add"}`:      {"functions.sums_add"},
+		`{"type":"mcp","server_label":"sums","name":"sums_add"}`: {"functions.sums_add"},
+	} {
+		srv, f := toolServer(t, toolUser, nil)
+		m := decode(t, post(t, srv, "/v1/responses", `{"input":"x","tool_choice":`+choice+`,`+
+			builtinTools+`}`).body)
+		conform(t, "Response", m)
+		if want := decode(t, strings.Replace(choice, `h"`, `h_preview"`, 1)); !reflect.DeepEqual(m["tool_choice"], any(want)) {
+			t.Errorf("%s came back as %v", choice, m["tool_choice"])
+		}
+		for i, r := range f.requests {
+			want := session.Request{}
+			if i == 0 {
+				want.ToolChoice, want.Only = grammar.Required, only
+			}
+			if r.ToolChoice != want.ToolChoice || !reflect.DeepEqual(r.Only, want.Only) ||
+				!r.Browser || !r.Python || len(r.Functions) != 1 {
+				t.Errorf("%s, turn %d: %v, only %v of %+v", choice, i, r.ToolChoice, r.Only, r)
+			}
+		}
+		post(t, srv, "/v1/chat/completions", `{"messages":[`+hello+`],"tool_choice":`+choice+`,`+
+			builtinTools+`}`)
+	}
+}
+
+func TestHostedToolThatCannotBeChosen(t *testing.T) {
+	for _, c := range []struct{ choice, tools, param, message string }{
+		{`{"type":"web_search"}`, `[]`, "tool_choice", "not among the tools"},
+		{`{"type":"code_interpreter"}`, `[{"type":"web_search"}]`, "tool_choice",
+			"not among the tools"},
+		{`{"type":"mcp","server_label":"other"}`, `[{"type":"mcp","server_label":"sums"}]`,
+			"tool_choice", `"other", which is not among`},
+		{`{"type":"mcp"}`, `[{"type":"mcp","server_label":"sums"}]`, "tool_choice.server_label",
+			"missing"},
+		{`{"type":"mcp","server_label":"sums","name":"multiply"}`,
+			`[{"type":"mcp","server_label":"sums"}]`, "tool_choice", "no such tool"},
+		{`{"type":"mcp","server_label":"unknown"}`, `[{"type":"mcp","server_label":"unknown"}]`,
+			"tool_choice", "no such tool"},
+		{`{"type":"file_search"}`, `[{"type":"file_search","vector_store_ids":[]}]`, "tool_choice",
+			"no such tool"},
+		{`{"type":"custom","name":"f"}`, `[]`, "tool_choice", "not among the tools"},
+		{`{"type":"robot"}`, `[]`, "tool_choice", "not among the tools"},
+	} {
+		srv, f := toolServer(t, toolUser, nil)
+		r := ask(t, "POST", srv.URL+"/v1/responses", `{"input":"x","tool_choice":`+c.choice+
+			`,"tools":`+c.tools+`}`)
+		m := decode(t, r.body)
+		if r.status != 400 || at(m, "error", "param") != c.param || len(f.requests) != 0 {
+			t.Errorf("%s: %d %s", c.choice, r.status, r.body)
+		}
+		code, _ := at(m, "error", "code").(string)
+		wantFault(t, r, 400, kindInvalid, c.param, code, c.message)
+	}
+	srv, _ := server(t, answers("ok")) // without tools of its own
+	r := ask(t, "POST", srv.URL+"/v1/responses",
+		`{"input":"x","tool_choice":{"type":"web_search"},"tools":[{"type":"web_search"}]}`)
+	wantFault(t, r, 400, kindInvalid, "tool_choice", "unsupported_parameter", "no such tool")
+}
