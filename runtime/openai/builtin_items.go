@@ -362,8 +362,9 @@ func readCode(talk *conversation, o *object) {
 	talk.toolCall(id, "python", o.text("code"), printed)
 }
 
-// readSearch adds an earlier call of the browser. What it found is not in the item.
-func readSearch(talk *conversation, o *object) {
+// readSearch adds an earlier call of the browser; false: the item does not say what it was. What the
+// call found is not in the item.
+func readSearch(talk *conversation, o *object) bool {
 	action := o.object("action")
 	name, arguments := "browser.search", map[string]string{}
 	switch kind := action.text("type"); kind {
@@ -376,6 +377,9 @@ func readSearch(talk *conversation, o *object) {
 		for _, v := range action.list("queries") {
 			query = cmp.Or(query, v.text())
 		}
+		if query == "" {
+			return false
+		}
 		arguments["query"] = query
 	}
 	text, _ := marshal(arguments) // strings can be written
@@ -384,6 +388,7 @@ func readSearch(talk *conversation, o *object) {
 		found = "Error: the call failed"
 	}
 	talk.toolCall(o.text("id"), name, string(text), found)
+	return true
 }
 
 // toolCall adds an earlier call of a built-in tool and what it returned, as the model made it.

@@ -109,7 +109,8 @@ func (r *responsesRequest) starter(wanted []wantedTool, most int) starter {
 			runner = &approving{Runner: runner, call: *r.approved}
 		}
 		started, open, err := a.startWithTools(ctx, runner, turn, wanted, toolSettings{most: most,
-			chosen: r.hosted, approved: r.approved, before: cmp.Or(r.conversation, r.previous), left: r.leaves})
+			chosen: r.hosted, approved: r.approved, before: cmp.Or(r.conversation, r.previous),
+			left: r.leaves})
 		if err != nil {
 			return nil, err
 		}
@@ -231,7 +232,7 @@ func echoChoice(o *object, read toolChoice) any {
 	switch kind := c.text("type"); {
 	case kind == "allowed_tools":
 	case builtinKinds[kind] == ToolBrowser:
-		return map[string]string{"type": "web_search_preview"} // the only name that OpenAI's has here
+		return map[string]string{"type": "web_search_preview"} // OpenAI's document has no other name
 	case builtinKinds[kind] != "":
 		return o.get("tool_choice").Raw
 	default:
@@ -376,7 +377,9 @@ func (in *inputReader) appendItem(v value, after []value) (ignored string) {
 	case "code_interpreter_call":
 		readCode(talk, o)
 	case "web_search_call":
-		readSearch(talk, o)
+		if !readSearch(talk, o) {
+			return kind
+		}
 	case "mcp_call":
 		readServerCall(talk, o)
 	case "mcp_list_tools":
