@@ -34,6 +34,7 @@ type deltaRun struct {
 	ItemID       string
 	OutputIndex  int
 	ContentIndex *int
+	SummaryIndex *int `json:",omitempty"`
 	Logprobs     bool // the events have an empty list of them
 	Text         []byte
 	Ends         []int // of each delta in Text
@@ -55,7 +56,8 @@ func (l *eventLog) add(e *streamEvent) {
 	} else {
 		l.entries = append(l.entries, loggedEvent{Kind: e.Type, Last: e.Sequence,
 			Run: &deltaRun{ItemID: e.ItemID, OutputIndex: *e.OutputIndex,
-				ContentIndex: e.ContentIndex, Logprobs: e.Logprobs != nil}})
+				ContentIndex: e.ContentIndex, SummaryIndex: e.SummaryIndex,
+				Logprobs: e.Logprobs != nil}})
 	}
 	run := l.entries[len(l.entries)-1].Run
 	run.Text = append(run.Text, *e.Delta...)
@@ -165,7 +167,8 @@ func (e loggedEvent) appendFrom(list []sentEvent, n int) []sentEvent {
 		}
 		text := string(e.Run.Text[begin:e.Run.Ends[i]])
 		event := &streamEvent{Type: e.Kind, Sequence: first + i, ItemID: e.Run.ItemID,
-			OutputIndex: &e.Run.OutputIndex, ContentIndex: e.Run.ContentIndex, Delta: &text}
+			OutputIndex: &e.Run.OutputIndex, ContentIndex: e.Run.ContentIndex,
+			SummaryIndex: e.Run.SummaryIndex, Delta: &text}
 		if e.Run.Logprobs {
 			event.Logprobs = orEmpty(nil)
 		}

@@ -49,6 +49,7 @@ func (r *responsesForm) open(a *answer) {
 	r.response.Status = "in_progress"
 	r.sendResponse("response.in_progress")
 	r.tools, r.outputs, r.names = r.req.tools, r.req.outputs, r.req.names
+	r.summary = r.req.summary != ""
 	r.listTools()
 }
 

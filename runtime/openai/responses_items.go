@@ -31,6 +31,7 @@ type composer struct {
 	tools       []*openTool       // that this process runs
 	calls       map[int]*toolCall // of those that have not returned, by their number
 	outputs     bool              // show what code has printed
+	summary     bool              // reasoning is shown as its own summary
 	annotations []annotation      // of the open message
 	before      int               // characters of the answer in earlier messages
 }
@@ -42,13 +43,13 @@ func (c *composer) take(e session.Event) {
 	switch e := e.(type) {
 	case session.Reasoning:
 		if _, ok := c.open.(*reasoningItem); !ok {
-			c.begin(&reasoningItem{ID: c.madeID("rs_"), Type: "reasoning", Summary: []struct{}{},
+			c.begin(&reasoningItem{ID: c.madeID("rs_"), Type: "reasoning", Summary: []contentPart{},
 				Content: []contentPart{}, Status: "in_progress"})
 		}
 		c.text.WriteString(e.Text)
 		at := c.inPart()
 		at.Delta = &e.Text
-		c.send("response.reasoning_text.delta", at)
+		c.send(c.reasoningKind()+".delta", at)
 	case session.Commentary:
 		c.message("commentary", e.Text, nil)
 	case session.Answer:
@@ -125,7 +126,7 @@ func (c *composer) begin(item outputItem) {
 	if part, ok := c.part(); ok {
 		at := c.inPart()
 		at.Part = &part
-		c.send("response.content_part.added", at)
+		c.send(c.partKind()+".added", at)
 	}
 }
 
@@ -155,8 +156,13 @@ func (c *composer) close(status string) {
 	}
 	switch item := c.open.(type) {
 	case *reasoningItem:
-		c.send("response.reasoning_text.done", done)
-		item.Content, item.Encrypted, item.Status = []contentPart{part}, seal(part.Text), status
+		c.send(c.reasoningKind()+".done", done)
+		item.Encrypted, item.Status = seal(part.Text), status
+		if c.summary {
+			item.Summary = []contentPart{part}
+		} else {
+			item.Content = []contentPart{part}
+		}
 	case *messageItem:
 		c.send("response.output_text.done", done)
 		item.Content, item.Status = []contentPart{part}, status
@@ -175,7 +181,7 @@ func (c *composer) close(status string) {
 	if hasPart {
 		at := c.inPart()
 		at.Part = &part
-		c.send("response.content_part.done", at)
+		c.send(c.partKind()+".done", at)
 	}
 	c.send("response.output_item.done", streamEvent{OutputIndex: c.index(), Item: c.open})
 	c.open = nil
@@ -185,7 +191,11 @@ func (c *composer) close(status string) {
 func (c *composer) part() (contentPart, bool) {
 	switch c.open.(type) {
 	case *reasoningItem:
-		return reasoningText(c.text.String()), true
+		part := reasoningText(c.text.String())
+		if c.summary {
+			part.Type = "summary_text"
+		}
+		return part, true
 	case *messageItem:
 		part := outputText(c.text.String(), c.logprobs)
 		if len(c.annotations) > 0 {
@@ -208,8 +218,32 @@ func (c *composer) inItem() streamEvent {
 
 func (c *composer) inPart() streamEvent {
 	e := c.inItem()
-	e.ContentIndex = new(int)
+	if c.summarizing() {
+		e.SummaryIndex = new(int)
+	} else {
+		e.ContentIndex = new(int)
+	}
 	return e
+}
+
+// summarizing tells that the open part is a summary.
+func (c *composer) summarizing() bool {
+	_, ok := c.open.(*reasoningItem)
+	return ok && c.summary
+}
+
+func (c *composer) partKind() string {
+	if c.summarizing() {
+		return "response.reasoning_summary_part"
+	}
+	return "response.content_part"
+}
+
+func (c *composer) reasoningKind() string {
+	if c.summary {
+		return "response.reasoning_summary_text"
+	}
+	return "response.reasoning_text"
 }
 
 func orEmpty(list []tokenLogprob) *[]tokenLogprob {

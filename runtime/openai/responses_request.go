@@ -23,7 +23,8 @@ type responsesRequest struct {
 	hosted       *hostedChoice // the one that must be called first; nil: none
 	tools        []*openTool   // of the turn, once it is started
 	names        map[string]shownTool
-	outputs      bool // show what code has printed
+	outputs      bool   // show what code has printed
+	summary      string // the kind that is asked for; "": none
 	store        bool
 	input        []json.RawMessage // the items of the whole history
 	said         []json.RawMessage // those of the request itself
@@ -56,6 +57,7 @@ func parseResponses(o *object, options *Options) (*responsesRequest, *fault) {
 	turn := session.Request{Params: sampling(o)}
 	top, include := o.integer("top_logprobs", 0, sample.MaxTopLogprobs, 0), includes(o)
 	r.outputs = include["code_interpreter_call.outputs"]
+	r.summary = summaryWanted(o)
 	if top > 0 || include["message.output_text.logprobs"] {
 		turn.Params.Logprobs = top
 	}
@@ -137,7 +139,7 @@ func (r *responsesRequest) echo(o *object, turn session.Request, tools offer) re
 		PreviousResponseID: orNull(o.text("previous_response_id")),
 		PromptCacheKey:     orNull(o.text("prompt_cache_key")),
 		Reasoning: reasoningSettings{Effort: turn.Effort,
-			Summary: orNull(o.object("reasoning").text("summary"))},
+			Summary: orNull(r.summary)},
 		SafetyIdentifier: orNull(o.text("safety_identifier")),
 		ServiceTier:      "default",
 		Store:            r.store,
@@ -169,6 +171,22 @@ func (r *responsesRequest) echo(o *object, turn session.Request, tools offer) re
 		echo.MaxOutputTokens = &n
 	}
 	return echo
+}
+
+// summaryWanted reads reasoning.summary, which has an older name.
+func summaryWanted(o *object) string {
+	reasoning := o.object("reasoning")
+	for _, name := range []string{"summary", "generate_summary"} {
+		switch how := reasoning.text(name); how {
+		case "":
+		case "auto", "concise", "detailed":
+			return how
+		default:
+			reasoning.complain(invalid(reasoning.at(name), "%s is %q, it must be one of auto, "+
+				"concise, detailed", reasoning.at(name), how))
+		}
+	}
+	return ""
 }
 
 // includable is what include can ask for. Some of it never comes up here, such as the results of a

@@ -18,7 +18,7 @@ func TestResponse(t *testing.T) {
 	srv, f := server(t, answers("Hello."))
 	r := post(t, srv, "/v1/responses",
 		`{"model":"gpt-oss:20b","input":"hi","instructions":"Be brief.","max_output_tokens":200,"temperature":0.5,"metadata":{"k":"v"},"user":"u",`+
-			`"reasoning":{"effort":"xhigh","summary":"auto"},"service_tier":"auto","client_metadata":{"x":"y"},"text":{"verbosity":"low"},"parallel_tool_calls":false,"max_reasoning_tokens":7}`)
+			`"reasoning":{"effort":"xhigh"},"service_tier":"auto","client_metadata":{"x":"y"},"text":{"verbosity":"low"},"parallel_tool_calls":false,"max_reasoning_tokens":7}`)
 	m := decode(t, r.body)
 	conform(t, "Response", m)
 	for key, want := range map[string]any{
@@ -26,7 +26,7 @@ func TestResponse(t *testing.T) {
 		"instructions": "Be brief.", "max_output_tokens": 200.0, "temperature": 0.5,
 		"top_p": 1.0,
 		"user":  "u", "metadata": map[string]any{"k": "v"},
-		"reasoning":           map[string]any{"effort": "high", "summary": "auto"},
+		"reasoning":           map[string]any{"effort": "high", "summary": nil},
 		"parallel_tool_calls": false, "store": true,
 		"tools": []any{}, "tool_choice": "auto", "error": nil, "incomplete_details": nil,
 		"previous_response_id": nil,

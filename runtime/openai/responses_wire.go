@@ -118,7 +118,7 @@ type outputItem interface{ itemID() string }
 type reasoningItem struct {
 	ID        string        `json:"id"`
 	Type      string        `json:"type"` // reasoning
-	Summary   []struct{}    `json:"summary"`
+	Summary   []contentPart `json:"summary"`
 	Content   []contentPart `json:"content"`
 	Encrypted string        `json:"encrypted_content,omitempty"`
 	Status    string        `json:"status"`
@@ -147,7 +147,7 @@ func (i *reasoningItem) itemID() string { return i.ID }
 func (i *messageItem) itemID() string   { return i.ID }
 func (i *callItem) itemID() string      { return i.ID }
 
-// contentPart is output_text, with its two lists, or reasoning_text, without.
+// contentPart is output_text, with its two lists, or reasoning_text or summary_text, without.
 type contentPart struct {
 	Type        string          `json:"type"`
 	Text        string          `json:"text"`
@@ -184,6 +184,7 @@ type streamEvent struct {
 	ItemID       string       `json:"item_id,omitempty"`
 	OutputIndex  *int         `json:"output_index,omitempty"`
 	ContentIndex *int         `json:"content_index,omitempty"` // an item has one part, the first
+	SummaryIndex *int         `json:"summary_index,omitempty"` // and one of the two lists of parts
 	Item         outputItem   `json:"item,omitempty"`
 	Part         *contentPart `json:"part,omitempty"`
 	Delta        *string      `json:"delta,omitempty"`
