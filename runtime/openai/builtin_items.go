@@ -362,8 +362,8 @@ func readCode(talk *conversation, o *object) {
 	talk.toolCall(id, "python", o.text("code"), printed)
 }
 
-// readSearch adds an earlier call of the browser; false: the item does not say what it was. What the
-// call found is not in the item.
+// readSearch adds an earlier call of the browser; false: the item does not say what it was. What it
+// returned is not in the item.
 func readSearch(talk *conversation, o *object) bool {
 	action := o.object("action")
 	name, arguments := "browser.search", map[string]string{}

@@ -250,7 +250,7 @@ func echoChoice(o *object, read toolChoice) any {
 	switch kind := c.text("type"); {
 	case kind == "allowed_tools":
 	case builtinKinds[kind] == ToolBrowser:
-		return map[string]string{"type": "web_search_preview"} // OpenAI's document has no other name
+		return map[string]string{"type": "web_search_preview"} // OpenAI has no other name
 	case builtinKinds[kind] != "":
 		return o.get("tool_choice").Raw
 	default:
