@@ -84,7 +84,8 @@ func TestDisassemblyFencesBlocks(t *testing.T) {
 				if wrong := unwaited(all); wrong != "" {
 					t.Errorf("%s: %s", name, wrong)
 				}
-				// The persistent step's phases do not stand in the order in which they run.
+				// The persistent step's phases do not stand in the order in which they run:
+				// TestDisassemblyWaits follows them.
 				if wrong := unfenced(all, invalidates[a.Name]); wrong != "" &&
 					name != "decode_step_bf16" {
 					t.Errorf("%s: %s", name, wrong)

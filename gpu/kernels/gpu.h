@@ -244,9 +244,14 @@ __device__ __forceinline__ void fence_gpu() {
   asm volatile("fence.acq_rel.gpu;" ::: "memory");
 #elif defined(GPU_AMD)
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "agent");
-#if defined(__gfx942__) || defined(__gfx950__)
-  // The second cache of a chiplet is written back by now. LLVM before 23 drops its own wait for
-  // that where no store is under way (it did not know that buffer_wbl2 counts in vmcnt).
+  // What was under way is over by now, and the second cache of a chiplet is written back. LLVM
+  // before 23 drops its own waits for what comes over the back edge of a loop, and for buffer_wbl2
+  // where no store is under way (it did not know that this counts in vmcnt).
+#if defined(__GFX12__)
+  asm volatile("s_wait_loadcnt 0x0\n\ts_wait_storecnt 0x0" : : : "memory");
+#elif defined(__GFX11__)
+  asm volatile("s_waitcnt vmcnt(0)\n\ts_waitcnt_vscnt null, 0x0" : : : "memory");
+#else
   asm volatile("s_waitcnt vmcnt(0)" : : : "memory");
 #endif
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "agent");
