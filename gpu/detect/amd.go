@@ -229,11 +229,18 @@ func (r *Report) kernelLog(ctx context.Context, m Machine) string {
 	return out.Text
 }
 
-// rocmTools asks rocm-smi for JSON, then rocminfo.
+// rocmTools asks rocm-smi for JSON, and MI300's firmware, then rocminfo.
 func (r *Report) rocmTools(ctx context.Context, m Machine) []GPU {
 	if out, err := m.Run(ctx, "rocm-smi", "--showproductname", "--showmeminfo", "vram",
 		"--json"); err == nil {
 		if gpus := smiCards(out.Text); len(gpus) > 0 {
+			if gpus[0].Arch == "gfx942" {
+				out, _ := m.Run(ctx, "rocm-smi", "--showfw") // without an answer it stays unknown
+				firmware := smiFirmware(out.Text)
+				for i := range gpus {
+					gpus[i].MECFirmware = firmware
+				}
+			}
 			return gpus
 		}
 	}
@@ -262,6 +269,19 @@ func smiCards(text string) []GPU {
 	}
 	slices.SortFunc(gpus, func(a, b GPU) int { return a.Node - b.Node })
 	return gpus
+}
+
+var mecLine = regexp.MustCompile(`\bMEC firmware version:\s*(\d+)`)
+
+// smiFirmware is the first card's MEC firmware, as in "GPU[0] : MEC firmware version: 138"; the
+// cards of one machine have the same.
+func smiFirmware(text string) int {
+	m := mecLine.FindStringSubmatch(text)
+	if m == nil {
+		return 0
+	}
+	n, _ := strconv.Atoi(m[1])
+	return n
 }
 
 var agentNumber = regexp.MustCompile(`^\d+`)

@@ -4,8 +4,10 @@ package detect
 // them.
 
 import (
+	"context"
 	"encoding/json"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -160,4 +162,34 @@ func FuzzDetect(f *testing.F) {
 			}
 		}
 	})
+}
+
+// rocm-smi is asked for the cards, and on MI300 for the firmware, in the guide's words.
+func TestRocmSmi(t *testing.T) {
+	for _, c := range []struct {
+		arch, firmware string
+		want           int
+	}{
+		{"gfx942", "GPU[0]\t\t: MEC firmware version: \t138\nGPU[0]\t\t: MEC2 firmware version: \t140\n",
+			138},
+		{"gfx942", "", 0}, {"gfx950", "not asked", 0},
+	} {
+		asked := ""
+		m := Machine{Run: func(_ context.Context, name string, args ...string) (Output, error) {
+			asked += name + " " + strings.Join(args, " ") + "\n"
+			if slices.Contains(args, "--showfw") {
+				return Output{Text: c.firmware}, nil
+			}
+			return Output{Text: `{"card0": {"Card Series": "AMD Instinct", "Node ID": "2", ` +
+				`"GFX Version": "` + c.arch + `"}, "card1": {"Node ID": "3"}}`}, nil
+		}}
+		gpus := new(Report).rocmTools(t.Context(), m)
+		want := "rocm-smi --showproductname --showmeminfo vram --json\n"
+		if c.arch == "gfx942" {
+			want += "rocm-smi --showfw\n"
+		}
+		if len(gpus) != 2 || gpus[1].MECFirmware != c.want || asked != want {
+			t.Errorf("%s: %+v, asked\n%s", c.arch, gpus, asked)
+		}
+	}
 }

@@ -43,15 +43,19 @@ func Open(ctx context.Context, s engine.Settings, notify func(string)) (b engine
 	return b, why, err
 }
 
-// Hardware is the name of the first usable GPU and, of AMD's, the version of its MEC firmware; ""
-// without one.
-func Hardware(ctx context.Context) (name string, firmware int) {
+// Hardware is the name of the first usable GPU, "" without one, the number of those with its name
+// and, of AMD's, the version of its MEC firmware.
+func Hardware(ctx context.Context) (name string, gpus, firmware int) {
 	for _, g := range gpu.Detect(ctx).GPUs {
-		if g.Usable {
-			return g.Name, g.MECFirmware
+		switch {
+		case !g.Usable:
+		case gpus == 0:
+			name, gpus, firmware = g.Name, 1, g.MECFirmware
+		case g.Name == name:
+			gpus++
 		}
 	}
-	return "", 0
+	return name, gpus, firmware
 }
 
 func openCPU(s engine.Settings, notify func(string)) (engine.Backend, error) {

@@ -16,6 +16,7 @@ import (
 type Request struct {
 	Hardware       string // a name of Hardware
 	Model          string // 20b, 120b, or a repository
+	GPUs           int    // of this kind here; 0: unknown
 	TensorParallel int    // GPUs that share each layer; 0: the preset's, or 1
 	Preset         string // one of Presets; "": vLLM's own batch size
 	Speculative    string // "" or eagle3
@@ -30,7 +31,8 @@ type Request struct {
 	Port     int    // 0: 8000
 	Behind   bool   // another port of this machine is in front: no other machine gets in
 
-	Firmware   int     // of AMD's MEC; 0: unknown
+	Firmware   int // of AMD's MEC; 0: unknown
+	Software   Software
 	Memory     float64 // --gpu-memory-utilization that was asked for; 0: none
 	Vocabulary string  // folder with o200k_base.tiktoken; "": vLLM fetches it
 	HFHome     string  // the cache of weights; "": $HF_HOME
@@ -59,6 +61,7 @@ type Plan struct {
 	Docker   []Line // arguments of `docker run`; none: a local installation
 	Image    string // as it is started: a name of this machine
 	Pull     string // the same image as others know it
+	Look     []Line // commands for a person who looks inside, or sets this program's port in front
 	Warnings []Line
 
 	Model          string // the repository
@@ -194,6 +197,11 @@ func Make(r Request) (Plan, error) {
 	} else {
 		p.install()
 	}
+	if !p.r.Behind {
+		p.Look = append(p.Look, Line{fmt.Sprintf("ossrun serve %s --engine vllm --upstream "+
+			"http://127.0.0.1:%d --port %d", p.r.Model, p.r.Port, p.r.Port+1),
+			"this program's port in front of it", NotInGuide})
+	}
 	return p.Plan, nil
 }
 
@@ -245,11 +253,13 @@ func (p *planner) check() (err error) {
 	if v := p.r.Version; v != "" && v[0] >= '0' && v[0] <= '9' {
 		p.r.Version = "v" + v
 	}
-	switch p.TensorParallel = p.r.TensorParallel; {
-	case p.TensorParallel == 0:
-		p.TensorParallel = max(1, p.preset.tensorParallel)
-	case p.TensorParallel < 0 || 64%p.TensorParallel != 0 || p.TensorParallel > 8:
-		return fmt.Errorf("--tensor-parallel-size is 1, 2, 4 or 8, not %d", p.TensorParallel)
+	if err := p.share(); err != nil {
+		return err
+	}
+	if p.chip.amd() && p.r.Launch == "local" {
+		if err := p.r.Software.wheel(); err != nil {
+			return err
+		}
 	}
 	p.large = strings.Contains(p.r.Model, "120b")
 	switch p.r.Speculative {
@@ -274,6 +284,24 @@ func (p *planner) check() (err error) {
 		if h := strings.ToUpper(p.r.Hardware); strings.HasPrefix(h, "G") { // Grace, an ARM
 			p.r.Platform = "linux/aarch64"
 		}
+	}
+	return nil
+}
+
+// share settles how many GPUs share a layer.
+func (p *planner) share() error {
+	switch p.TensorParallel = p.r.TensorParallel; {
+	case p.TensorParallel == 0:
+		p.TensorParallel = max(1, p.preset.tensorParallel)
+		for p.r.GPUs > 0 && p.TensorParallel > p.r.GPUs {
+			p.TensorParallel /= 2
+		}
+	case p.TensorParallel < 0 || 64%p.TensorParallel != 0 || p.TensorParallel > 8:
+		return fmt.Errorf("--tensor-parallel-size is 1, 2, 4 or 8, not %d", p.TensorParallel)
+	case p.r.GPUs > 0 && p.TensorParallel > p.r.GPUs:
+		return fmt.Errorf("--tensor-parallel-size %d needs %[1]d GPUs, and %d of %s are found here: "+
+			"name the hardware with --hardware to plan for another machine", p.TensorParallel,
+			p.r.GPUs, p.r.Hardware)
 	}
 	return nil
 }

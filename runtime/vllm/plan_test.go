@@ -1,6 +1,8 @@
 package vllm
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -161,7 +163,7 @@ func TestEveryRecipe(t *testing.T) {
 				t.Errorf("%s: no reason or place for %q", row.name, l.Text)
 			}
 		}
-		for kind, text := range map[string]string{"compose": p.Compose(8000), "k8s": p.K8s(8000)} {
+		for kind, text := range map[string]string{"compose": p.Compose(row.r.Model, 8000), "k8s": p.K8s(row.r.Model, 8000)} {
 			if strings.Contains(text, ":deploy") || strings.Contains(text, "TIKTOKEN") {
 				t.Errorf("%s as %s names what only this machine has:\n%s", row.name, kind, text)
 			}
@@ -234,5 +236,104 @@ func TestWords(t *testing.T) {
 	got := words([]Line{{Text: `--a 'b "c" d' --e="f g"`}, {Text: "--h  ''"}})
 	if want := []string{"--a", `b "c" d`, "--e=f g", "--h", ""}; !slices.Equal(got, want) {
 		t.Errorf("%q", got)
+	}
+}
+
+func TestSoftware(t *testing.T) {
+	for _, c := range []struct {
+		s    Software
+		want string // of the refusal; "": none
+	}{
+		{Software{}, ""}, {Software{"7.0.2", "2.39"}, ""}, {Software{"7.0", "2.35"}, ""},
+		{Software{"6.4.1", "2.39"}, "needs ROCm 7.0, and ROCm 6.4.1 is here: use --launch docker"},
+		{Software{"7.1.0", ""}, "needs ROCm 7.0"}, {Software{"", "2.31"}, "needs glibc 2.35"},
+	} {
+		r := Request{Hardware: "MI300X", Model: "20b", Launch: "local", Software: c.s}
+		if _, err := Make(r); (err == nil) != (c.want == "") ||
+			err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v", c.s, err)
+		}
+		r.Launch = "docker"
+		if _, err := Make(r); err != nil {
+			t.Errorf("%+v in a container: %v", c.s, err)
+		}
+	}
+	root := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(root, "opt/rocm/.info"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "opt/rocm/.info/version"), []byte("7.0.2-56\n"),
+		0o644); err != nil {
+		t.Fatal(err)
+	}
+	if s := FindSoftware(t.Context(), root); s.ROCm != "7.0.2" {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestNoMoreGPUsThanThereAre(t *testing.T) {
+	for _, c := range []struct{ gpus, asked, want int }{{1, 0, 1}, {3, 0, 2}, {4, 4, 4}, {8, 0, 8},
+		{0, 0, 8}, {2, 4, 0}} {
+		p, err := Make(Request{Hardware: "B200", Model: "120b", Preset: "latency", GPUs: c.gpus,
+			TensorParallel: c.asked})
+		if p.TensorParallel != c.want || (err != nil) != (c.want == 0) {
+			t.Errorf("%+v: %d, %v", c, p.TensorParallel, err)
+		}
+	}
+}
+
+// In a manifest clients reach this program alone, which asks the plan's server by its name.
+func TestManifestsHaveTheFront(t *testing.T) {
+	p, err := Make(Request{Hardware: "B200", Model: "120b", Behind: true, Port: PortBehind(8000)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var compose struct {
+		Services map[string]struct {
+			Ports, Command []string
+		}
+	}
+	if err := yaml.Unmarshal([]byte(p.Compose("120b", 8000)), &compose); err != nil {
+		t.Fatal(err)
+	}
+	front, behind := compose.Services["ossrun"], compose.Services["vllm"]
+	if !slices.Equal(front.Ports, []string{"8000:8000"}) || behind.Ports != nil ||
+		!slices.Contains(front.Command, "http://vllm:8001") ||
+		strings.Join(behind.Command[len(behind.Command)-2:], " ") != "--port 8001" {
+		t.Errorf("%+v", compose)
+	}
+	type container struct {
+		Args    []string
+		Restart string `yaml:"restartPolicy"`
+	}
+	for document := range strings.SplitSeq(p.K8s("120b", 8000), "\n---\n") {
+		var v struct {
+			Kind string
+			Spec struct {
+				Ports    []struct{ Port int }
+				Template struct {
+					Spec struct {
+						Containers []container
+						Init       []container `yaml:"initContainers"`
+					}
+				}
+			}
+		}
+		if err := yaml.Unmarshal([]byte(document), &v); err != nil {
+			t.Fatal(err)
+		}
+		switch pod := v.Spec.Template.Spec; v.Kind {
+		case "Service":
+			if len(v.Spec.Ports) != 1 || v.Spec.Ports[0].Port != 8000 {
+				t.Errorf("%+v", v)
+			}
+		case "Deployment":
+			if len(pod.Containers) != 1 || len(pod.Init) != 1 ||
+				!slices.Contains(pod.Containers[0].Args, "http://127.0.0.1:8001") ||
+				pod.Init[0].Restart != "Always" ||
+				!slices.Contains(pod.Init[0].Args, "8001") {
+				t.Errorf("%+v", v)
+			}
+		}
 	}
 }

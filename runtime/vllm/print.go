@@ -4,6 +4,7 @@ package vllm
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -62,6 +63,7 @@ func (p Plan) String() string {
 		section("vllm serve", p.Args)
 	}
 	section("To know", p.Warnings)
+	section("By hand", p.Look)
 	fmt.Fprintf(&b, "The command\n  %s\n", p.Command())
 	return b.String()
 }
@@ -105,11 +107,46 @@ func (p Plan) environment(each func(name, value string)) {
 	}
 }
 
-// Compose is a compose file that starts the plan's container.
-func (p Plan) Compose(port int) string {
+// PortBehind is where vLLM listens in a manifest whose front listens at port.
+func PortBehind(port int) int {
+	if port == 8001 {
+		return 8000
+	}
+	return 8001
+}
+
+// front are the arguments of this program in front of vLLM.
+func (p Plan) front(model, host string, port int) []string {
+	list := []string{"serve", model, "--engine", "vllm", "--upstream",
+		fmt.Sprintf("http://%s:%d", host, PortBehind(port)), "--host", "0.0.0.0"}
+	if port != 8000 {
+		list = append(list, "--port", strconv.Itoa(port))
+	}
+	return list
+}
+
+// Compose is a compose file with the plan's container, which listens at PortBehind(port), and this
+// program's in front of it at port. Clients reach the front alone.
+func (p Plan) Compose(model string, port int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "services:\n  vllm:\n    image: %s\n    ipc: host\n    ports: [\"%d:%d\"]\n",
-		p.Pull, port, port)
+	fmt.Fprintf(&b, `services:
+  ossrun:
+    image: ${OSSRUN_IMAGE:-ossrun}
+    command: %s
+    environment: {OSSRUN_API_KEY: "${OSSRUN_API_KEY:?a key for the port}"}
+    ports: ["%d:%[2]d"]
+    volumes: ["ossrun:/home/ossrun/.cache"]
+    depends_on: {vllm: {condition: service_healthy}}
+    stop_grace_period: 40s
+  vllm:
+    image: %s
+    ipc: host
+    healthcheck:
+      test: %s
+      start_period: 30m
+`, flow(p.front(model, "vllm", port)), port, p.Pull, flow([]string{"CMD", "python3", "-c",
+		fmt.Sprintf("import urllib.request as u; u.urlopen('http://127.0.0.1:%d/health')",
+			PortBehind(port))}))
 	b.WriteString("    environment:\n      HF_TOKEN: ${HF_TOKEN:-}\n      HF_HOME: /cache\n")
 	p.environment(func(name, value string) {
 		fmt.Fprintf(&b, "      %s: %q\n", name, value)
@@ -127,14 +164,17 @@ func (p Plan) Compose(port int) string {
 			"          devices:\n            - {driver: nvidia, count: %d, capabilities: [gpu]}\n",
 			p.TensorParallel)
 	}
+	b.WriteString("volumes: {ossrun: {}}\n")
 	if p.File != "" {
 		fmt.Fprintf(&b, "configs:\n  vllm:\n    content: |\n%s", indent(p.YAML(), 6))
 	}
 	return b.String()
 }
 
-// K8s is a deployment and a service that start the plan's container.
-func (p Plan) K8s(port int) string {
+// K8s is a deployment, a claim for the weights and a service. In a pod the plan's container comes
+// up first, at PortBehind(port), then this program's in front of it at port, the only one that the
+// service shows.
+func (p Plan) K8s(model string, port int) string {
 	resource := "nvidia.com/gpu"
 	if p.amd() {
 		resource = "amd.com/gpu"
@@ -146,25 +186,27 @@ func (p Plan) K8s(port int) string {
 	}
 	fmt.Fprintf(&b, `apiVersion: apps/v1
 kind: Deployment
-metadata: {name: vllm}
+metadata: {name: ossrun}
 spec:
   replicas: 1
-  selector: {matchLabels: {app: vllm}}
+  strategy: {type: Recreate}
+  selector: {matchLabels: {app: ossrun}}
   template:
-    metadata: {labels: {app: vllm}}
+    metadata: {labels: {app: ossrun}}
     spec:
-      containers:
+      terminationGracePeriodSeconds: 40
+      initContainers: # one that goes on (restartPolicy), so the front starts when it can be asked
         - name: vllm
+          restartPolicy: Always
           image: %s
           args: %s
-          ports: [{containerPort: %d}]
-          readinessProbe: {httpGet: {path: /health, port: %d}, periodSeconds: 10}
+          startupProbe: {httpGet: {path: /health, port: %d}, periodSeconds: 10, failureThreshold: 180}
           resources: {limits: {%s: %d}}
           env:
             - {name: HF_HOME, value: /cache}
             - name: HF_TOKEN
               valueFrom: {secretKeyRef: {name: huggingface, key: token, optional: true}}
-`, p.Pull, flow(append([]string{"--model"}, words(p.Args)...)), port, port, resource,
+`, p.Pull, flow(append([]string{"--model"}, words(p.Args)...)), PortBehind(port), resource,
 		p.TensorParallel)
 	p.environment(func(name, value string) {
 		fmt.Fprintf(&b, "            - {name: %s, value: %q}\n", name, value)
@@ -175,9 +217,19 @@ spec:
 		fmt.Fprintf(&b, "            - {name: config, mountPath: /%s, subPath: %s}\n", p.File,
 			p.File)
 	}
-	b.WriteString("      volumes:\n" +
-		"        - {name: cache, persistentVolumeClaim: {claimName: vllm}}\n" +
-		"        - {name: shm, emptyDir: {medium: Memory}}\n")
+	fmt.Fprintf(&b, `      containers:
+        - name: ossrun
+          image: ossrun # the name under which the release's image was pushed
+          args: %s
+          ports: [{containerPort: %d}]
+          readinessProbe: {httpGet: {path: /ready, port: %[2]d}}
+          env:
+            - name: OSSRUN_API_KEY
+              valueFrom: {secretKeyRef: {name: ossrun, key: api-key}}
+      volumes:
+        - {name: cache, persistentVolumeClaim: {claimName: vllm}}
+        - {name: shm, emptyDir: {medium: Memory}}
+`, flow(append(p.front(model, "127.0.0.1", port), "--allowed-hosts", "ossrun")), port)
 	if p.File != "" {
 		b.WriteString("        - {name: config, configMap: {name: vllm}}\n")
 	}
@@ -189,8 +241,8 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 200Gi}}}
 ---
 apiVersion: v1
 kind: Service
-metadata: {name: vllm}
-spec: {selector: {app: vllm}, ports: [{port: %d}]}
+metadata: {name: ossrun}
+spec: {selector: {app: ossrun}, ports: [{port: %d}]}
 `, port)
 	return b.String()
 }

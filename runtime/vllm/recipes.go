@@ -208,7 +208,11 @@ func (p *planner) address() {
 
 func (p *planner) install() {
 	add := func(text, why, place string) { p.Prepare = append(p.Prepare, Line{text, why, place}) }
-	add("uv venv", "an environment of its own", placeQuickstart)
+	if p.chip.amd() {
+		add("uv venv --python 3.12", "an environment with the Python that the wheel is for", placeAMD)
+	} else {
+		add("uv venv", "an environment of its own", placeQuickstart)
+	}
 	add("source .venv/bin/activate", "to use it", placeQuickstart)
 	version := ""
 	if p.r.Version != "" {
@@ -285,6 +289,11 @@ func (p *planner) docker() {
 	add("--ipc=host", "shared memory between vLLM's processes", placeContainer)
 	add(p.published(), "the port", placeQuickstart)
 	add("--rm", "nothing is left of the container", placeContainer)
+	if !p.chip.amd() {
+		p.Look = append(p.Look, Line{`docker run -e HF_TOKEN="$HF_TOKEN" -e HF_HOME="` + cache +
+			`" --ipc=host --gpus all --entrypoint "/bin/bash" --rm -it ` + p.Image,
+			"a shell inside, where vllm serve can be tried by hand", placeContainer})
+	}
 }
 
 // published is docker's argument that lets this machine, or all others too, reach the port.

@@ -117,7 +117,7 @@ func serveIn(t *testing.T, home string, args ...string) *served {
 			return s
 		}
 		if time.Now().After(end) {
-			t.Fatalf("the server did not become ready: %v", err)
+			t.Fatalf("the server did not become ready: %v; its words: %s", err, s.err.String())
 		}
 	}
 }

@@ -99,9 +99,11 @@ func (v *serveVerb) elsewhere() (e *serve.Elsewhere, shown bool, err error) {
 	e = &serve.Elsewhere{Name: name}
 	show := s.dryRun || c.IsSet("print")
 	if s.upstream != "" {
-		if show {
-			return nil, false, fail(exitUsage, "--upstream starts nothing, so there is no plan "+
-				"to print")
+		for _, f := range s.flags() {
+			if n := f.Names()[0]; c.IsSet(n) && !strings.HasPrefix(n, "upstream") {
+				return nil, false, fail(exitUsage, "--upstream starts nothing, so there is no plan "+
+					"for --%s to change or show", n)
+			}
 		}
 		e.Servers = replica.Options{URLs: listOf(s.upstream), Key: os.Getenv("OSSRUN_UPSTREAM_KEY"),
 			Model: s.upstreamModel}
@@ -127,26 +129,30 @@ func (v *serveVerb) elsewhere() (e *serve.Elsewhere, shown bool, err error) {
 	}
 	r.Extra = vllmWords(c)
 	if r.Hardware == "" {
-		gpu, firmware := serve.Hardware(c.Context)
+		gpu, gpus, firmware := serve.Hardware(c.Context)
 		name, known := vllm.Recognise(gpu)
 		if !known {
 			return nil, false, fail(exitUsage, "no GPU with a recipe is found here (%s): "+
 				"--hardware names one of %s", cmp.Or(gpu, "none"),
 				strings.Join(vllm.Hardware(), ", "))
 		}
-		r.Hardware, r.Firmware = name, firmware
+		r.Hardware, r.GPUs, r.Firmware = name, gpus, firmware
+		r.Software = vllm.FindSoftware(c.Context, "/")
 	}
 	folder := filepath.Join(xdg.CacheHome, "ossrun", "vllm")
 	r.Vocabulary = folder
+	manifest := s.print == "k8s" || s.print == "compose"
+	if r.Behind = manifest || !show; manifest {
+		r.Host, r.Port = "", vllm.PortBehind(v.port)
+	}
 	if !show { // this program's port is in front
-		r.Behind = true
 		if r.HFHome, err = store.Home(); err != nil {
 			return nil, false, err
 		}
 		if r.Host, r.Port, err = freePort(); err != nil {
 			return nil, false, err
 		}
-	} else if v.apiKey != "" {
+	} else if v.apiKey != "" && !manifest {
 		r.Extra = append(r.Extra, "--api-key "+shellWord(v.apiKey))
 	}
 	p, err := vllm.Make(*r)
@@ -154,7 +160,7 @@ func (v *serveVerb) elsewhere() (e *serve.Elsewhere, shown bool, err error) {
 		return nil, false, fail(exitUsage, "%s", err)
 	}
 	if show {
-		return nil, true, s.show(v.t, p, v.port)
+		return nil, true, s.show(v.t, p, r.Model, v.port)
 	}
 	e.Servers.URLs = []string{fmt.Sprintf("http://%s:%d", r.Host, r.Port)}
 	e.Start = func(ctx context.Context, ended func(error)) (func() error, error) {
@@ -217,14 +223,14 @@ func (v *serveVerb) startVLLM(ctx context.Context, p vllm.Plan, folder string,
 	}
 }
 
-func (s *vllmSettings) show(t Terminal, p vllm.Plan, port int) error {
+func (s *vllmSettings) show(t Terminal, p vllm.Plan, model string, port int) error {
 	switch s.print {
 	case "shell":
 		fmt.Fprintln(t.Out, p.Command())
 	case "k8s":
-		fmt.Fprint(t.Out, p.K8s(port))
+		fmt.Fprint(t.Out, p.K8s(model, port))
 	case "compose":
-		fmt.Fprint(t.Out, p.Compose(port))
+		fmt.Fprint(t.Out, p.Compose(model, port))
 	default:
 		fmt.Fprint(t.Out, p)
 	}
