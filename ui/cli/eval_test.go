@@ -27,10 +27,18 @@ func oracle(t *testing.T) string {
 		}
 		_ = json.NewDecoder(r.Body).Decode(&body)
 		var a, b int
-		_, _ = fmt.Sscanf(body.Input[0].Content, "%d plus %d", &a, &b)
+		text := body.Input[0].Content
+		if i := strings.Index(text, "sum: "); i >= 0 { // the letter in front of the right choice
+			_, _ = fmt.Sscanf(text[i:], "sum: %d plus %d", &a, &b)
+			i = strings.Index(text, fmt.Sprintf(") is %d", a+b))
+			text = fmt.Sprintf("Answer: %c", text[i-1])
+		} else {
+			_, _ = fmt.Sscanf(text, "%d plus %d", &a, &b)
+			text = fmt.Sprintf(`\\boxed{%d}`, a+b)
+		}
 		fmt.Fprintf(w, `{"status":"completed","output":[{"type":"message","content":[{"type":`+
-			`"output_text","text":"\\boxed{%d}"}]}],"usage":{"output_tokens":9,`+
-			`"output_tokens_details":{"reasoning_tokens":4}}}`, a+b)
+			`"output_text","text":"%s"}]}],"usage":{"output_tokens":9,`+
+			`"output_tokens_details":{"reasoning_tokens":4}}}`, text)
 	}))
 	t.Cleanup(srv.Close)
 	return srv.URL
@@ -72,6 +80,62 @@ func TestEval(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &m); code != 0 || err != nil || len(m.Scores) != 3 ||
 		m.Scores[0].Percent != 100 {
 		t.Errorf("%d %v %s", code, err, out)
+	}
+}
+
+// GPQA from a CSV file: three questions of which the stand-in knows two, whatever the order that
+// the seed gives the choices.
+func TestEvalGPQA(t *testing.T) {
+	url, data := oracle(t), filepath.Join(t.TempDir(), "q.csv")
+	text := "Question,Correct Answer,Incorrect Answer 1,Incorrect Answer 2,Incorrect Answer 3\n" +
+		"sum: 1 plus 2,is 3,is 4,is 5,is 6\nsum: 7 plus 8,is 15,is 14,is 13,is 12\n" +
+		"sum: 2 plus 2,is 5,is 4,is 3,is 2\n"
+	if err := os.WriteFile(data, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, seed := range []string{"1", "2", "3"} {
+		code, out, errs := runEval(t, "gpqa", "--base-url", url, "--data", data, "--attempts", "8",
+			"--reasoning-effort", "high", "--seed", seed)
+		lines := strings.Split(out, "\n")
+		if code != 0 || errs != "" || len(lines) != 4 || !strings.HasPrefix(strings.Join(
+			strings.Fields(lines[1]), " "), "high 66.7 ±65.3 70.9 24 0 0 ") {
+			t.Errorf("%d %s%s", code, out, errs)
+		}
+	}
+}
+
+// A server that never calls a tool: all four rows are there, every run with its reason.
+func TestEvalCompat(t *testing.T) {
+	url := oracle(t)
+	code, out, errs := runEval(t, "compat", "--base-url", url, "-k", "2", "--json")
+	var m struct {
+		K    int
+		Rows []struct {
+			API                   string
+			Stream                bool
+			Runs, Passed, Invalid int
+			Why                   map[string]int
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &m); code != 0 || err != nil || m.K != 2 ||
+		len(m.Rows) != 4 {
+		t.Fatalf("%d %v %s%s", code, err, out, errs)
+	}
+	for i, r := range m.Rows {
+		why := 0
+		for _, n := range r.Why {
+			why += n
+		}
+		if r.API != []string{"responses", "chat"}[i/2] || r.Stream != (i%2 == 1) || r.Runs != 60 ||
+			r.Passed != 0 || why != 60 {
+			t.Errorf("%+v", r)
+		}
+	}
+	code, out, errs = runEval(t, "compat", "--base-url", url)
+	if lines := strings.Split(out, "\n"); code != 0 || len(lines) != 6 ||
+		!strings.HasPrefix(lines[0], "API") || !strings.Contains(lines[1], "0.0 %") ||
+		!strings.Contains(errs, " times: ") {
+		t.Errorf("%d %s%s", code, out, errs)
 	}
 }
 
