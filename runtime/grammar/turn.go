@@ -51,6 +51,8 @@ type TurnRules struct {
 	// SampleBodies has every token of a body sampled, also where there is no choice: its logprobs
 	// are wanted.
 	SampleBodies bool
+	// Closing has a body with a grammar end as soon as the grammar lets it.
+	Closing bool
 }
 
 // mostMessages is how many messages a turn may hold before its answer or call is forced.
@@ -177,6 +179,8 @@ func (t *Turn) Mask() []uint64 {
 		return roleMask()
 	case inBody:
 		switch {
+		case t.matcher != nil && t.rules.Closing:
+			return closing(t.matcher.Mask(t.ender), t.ender)
 		case t.matcher != nil:
 			return t.matcher.Mask(t.ender)
 		case t.budgetSpent():

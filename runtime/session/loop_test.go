@@ -1,10 +1,12 @@
 package session
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
 
+	"github.com/ossrun/ossrun/runtime/grammar"
 	"github.com/ossrun/ossrun/runtime/sample"
 )
 
@@ -63,5 +65,40 @@ func TestLoopsThatAreAllowed(t *testing.T) {
 		if res.Done.Finish != FinishLength || strings.Count(res.Answer, "again") != endless {
 			t.Errorf("%s: %s after %d", name, res.Done.Finish, strings.Count(res.Answer, "again"))
 		}
+	}
+}
+
+// An answer with a form that loops is brought to the form's end: it can be read, and the turn still
+// says that it looped.
+func TestLoopsInAFormAreClosed(t *testing.T) {
+	form, err := grammar.Schema([]byte(`{"type":"object","properties":{"a":{"type":"string"}},` +
+		`"required":["a"],"additionalProperties":false}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := `<|channel|>final<|message|>{"a":"` + strings.Repeat("ha ", endless)
+	m, s := scripted(begun, `"}<|return|>`)
+	_, res := run(t, m, Request{Messages: []Message{User("?")}, Final: form})
+	if res.Done.Finish != FinishLoop || !errors.Is(res.Done.Err, ErrLoop) ||
+		!json.Valid([]byte(res.Answer)) || !strings.HasPrefix(res.Answer, `{"a":"ha ha `) {
+		t.Errorf("%s, %.40q", res.Done.Finish, res.Answer)
+	}
+	if p := text(s.prompts[1]); !strings.HasSuffix(p, "ha ha") && !strings.HasSuffix(p, "ha ") {
+		t.Errorf("it goes on behind %.40q", p[max(0, len(p)-40):])
+	}
+	if n := res.Done.Usage.Completion; n != len(res.Tokens) || n > 700 {
+		t.Errorf("%d tokens, %d counted", len(res.Tokens), n)
+	}
+
+	m, _ = scripted(begun, "ha ha ha[length]") // no way out was found
+	_, res = run(t, m, Request{Messages: []Message{User("?")}, Final: form})
+	if res.Done.Finish != FinishLoop || !strings.HasSuffix(res.Answer, "ha ha ha") {
+		t.Errorf("%s, %q", res.Done.Finish, res.Answer[max(0, len(res.Answer)-40):])
+	}
+
+	r := Request{Messages: []Message{User("?")}, Final: form, MaxTokens: 620} // used up by the loop
+	m, s = scripted(begun, `"}<|return|>`)
+	if _, res = run(t, m, r); len(res.Tokens) > 620 || len(s.prompts) > 2 {
+		t.Errorf("%d tokens of 620", len(res.Tokens))
 	}
 }

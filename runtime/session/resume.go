@@ -36,8 +36,8 @@ func (t *turn) Sampled() []int32 {
 }
 
 // takeUp puts what was sampled behind the prompt, and tells whether nothing is left to be sampled.
-func (t *turn) takeUp(constraint grammar.Constraint, prompt *[]int32, most *int) (ended bool) {
-	sampled := t.req.Sampled
+func (t *turn) takeUp(constraint grammar.Constraint, prompt *[]int32, most *int,
+	sampled []int32) (ended bool) {
 	for _, id := range sampled {
 		constraint.Accept(id) // one that is not legal was not when it was sampled
 	}

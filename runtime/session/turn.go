@@ -36,6 +36,7 @@ type turn struct {
 	loop   grammar.Loop
 
 	prompt   []int32
+	tried    []int32 // the prompt that the latest tokens stand behind
 	pending  []Event
 	tokens   []int32                 // sampled so far
 	taken    atomic.Pointer[[]int32] // the same, for Sampled; nil: the turn cannot be taken up
@@ -126,10 +127,9 @@ func (t *turn) submit(prompt []int32, most int, sampled []int32) error {
 	if err != nil {
 		return &RequestError{"functions", err.Error()}
 	}
-	if len(sampled) > 0 {
-		if t.takeUp(constraint, &prompt, &most) {
-			return nil
-		}
+	t.tried = prompt
+	if len(sampled) > 0 && t.takeUp(constraint, &prompt, &most, sampled) {
+		return nil
 	}
 	ctx, leave := context.WithCancel(t.ctx)
 	stream, err := t.model.submit(ctx, sched.Request{
@@ -190,7 +190,7 @@ func (t *turn) Result() Result { return t.result }
 // accept reads one token and adds its events to pending.
 func (t *turn) accept(tok sched.Token) {
 	t.tokens = append(t.tokens, tok.ID)
-	if tokens := t.tokens; !t.rescue {
+	if tokens := t.tokens; !t.rescue && !t.rules.Closing {
 		t.taken.Store(&tokens)
 	}
 	t.usage.Completion++
@@ -236,14 +236,17 @@ func (t *turn) stopToken(id int32) bool {
 
 func (t *turn) watchLoops() bool {
 	p := t.req.Params
-	return !t.req.AllowLoops && !p.IgnoreEOS && p.MinTokens == 0
+	return !t.req.AllowLoops && !p.IgnoreEOS && p.MinTokens == 0 && !t.rules.Closing
 }
 
 // endLoop takes a turn that repeats itself on to its answer, or ends it if the answer itself does
-// or it was tried already. What was generated so far is kept, but the repeated tokens are not in
-// the prompt of the answer.
+// or it was tried already; an answer that has a form is brought to the form's end first. What was
+// generated so far is kept, but the repeated tokens are not in the prompt of the answer.
 func (t *turn) endLoop() {
 	t.leave()
+	if t.startClosing() {
+		return
+	}
 	before, messages := len(t.segments), len(t.reader.Messages())
 	t.cut = true
 	t.reader.Finish()

@@ -91,6 +91,8 @@ func (t *turn) end() {
 	}
 	t.emitAnswer(t.stop.Flush())
 	switch {
+	case t.rules.Closing:
+		t.finish(FinishLoop, ErrLoop)
 	case why == FinishLength:
 		t.finish(why, nil)
 	case len(t.result.Calls) > 0:
@@ -118,14 +120,45 @@ func (t *turn) startRescue() bool {
 	for _, s := range t.segments {
 		prompt = harmony.RenderTurn(append(prompt, s.tokens...), harmony.RoleAssistant)
 	}
-	first := t.stream.Timing()
-	if t.submit(prompt, most, nil) != nil {
+	if !t.again(prompt, most, nil) {
 		return false
 	}
-	t.first = &first
 	t.addFaults()
 	t.callOpen, t.cut = false, false
 	t.reader, t.readFrom = harmony.NewReader(harmony.RoleAssistant), len(t.tokens)
+	return true
+}
+
+// mostClosing is how many tokens the end of a form may take.
+const mostClosing = 256
+
+// startClosing continues an answer that loops inside a form: once, on the shortest way to the
+// form's end, so that what comes out can be read by whoever asked for the form.
+func (t *turn) startClosing() bool {
+	if t.rules.Final == nil || t.rules.Closing || t.reader.State() != harmony.InContent ||
+		!isFinal(Message{Message: t.reader.Current()}) {
+		return false
+	}
+	sampled := t.tokens[t.readFrom:]
+	most := mostClosing
+	if t.req.MaxTokens > 0 {
+		most = min(most, t.req.MaxTokens-t.usage.Completion)
+	}
+	t.taken.Store(nil)
+	t.rules.Closing = true
+	return most > 0 && t.again(t.tried, len(sampled)+most, sampled)
+}
+
+// again submits another try, and counts the time of the one before.
+func (t *turn) again(prompt []int32, most int, sampled []int32) bool {
+	before := t.stream.Timing()
+	if t.first != nil {
+		before = continued(*t.first, before)
+	}
+	if t.submit(prompt, most, sampled) != nil {
+		return false
+	}
+	t.first = &before
 	return true
 }
 

@@ -299,9 +299,9 @@ func (p *planner) share() error {
 	case p.TensorParallel < 0 || 64%p.TensorParallel != 0 || p.TensorParallel > 8:
 		return fmt.Errorf("--tensor-parallel-size is 1, 2, 4 or 8, not %d", p.TensorParallel)
 	case p.r.GPUs > 0 && p.TensorParallel > p.r.GPUs:
-		return fmt.Errorf("--tensor-parallel-size %d needs %[1]d GPUs, and %d of %s are found here: "+
-			"name the hardware with --hardware to plan for another machine", p.TensorParallel,
-			p.r.GPUs, p.r.Hardware)
+		return fmt.Errorf("--tensor-parallel-size %d needs %[1]d GPUs, and %d of %s are found "+
+			"here: name the hardware with --hardware to plan for another machine",
+			p.TensorParallel, p.r.GPUs, p.r.Hardware)
 	}
 	return nil
 }

@@ -163,7 +163,8 @@ func TestEveryRecipe(t *testing.T) {
 				t.Errorf("%s: no reason or place for %q", row.name, l.Text)
 			}
 		}
-		for kind, text := range map[string]string{"compose": p.Compose(row.r.Model, 8000), "k8s": p.K8s(row.r.Model, 8000)} {
+		for kind, text := range map[string]string{"compose": p.Compose(row.r.Model, 8000),
+			"k8s": p.K8s(row.r.Model, 8000)} {
 			if strings.Contains(text, ":deploy") || strings.Contains(text, "TIKTOKEN") {
 				t.Errorf("%s as %s names what only this machine has:\n%s", row.name, kind, text)
 			}

@@ -209,7 +209,8 @@ func (p *planner) address() {
 func (p *planner) install() {
 	add := func(text, why, place string) { p.Prepare = append(p.Prepare, Line{text, why, place}) }
 	if p.chip.amd() {
-		add("uv venv --python 3.12", "an environment with the Python that the wheel is for", placeAMD)
+		add("uv venv --python 3.12", "an environment with the Python that the wheel is for",
+			placeAMD)
 	} else {
 		add("uv venv", "an environment of its own", placeQuickstart)
 	}

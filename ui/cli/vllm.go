@@ -101,8 +101,8 @@ func (v *serveVerb) elsewhere() (e *serve.Elsewhere, shown bool, err error) {
 	if s.upstream != "" {
 		for _, f := range s.flags() {
 			if n := f.Names()[0]; c.IsSet(n) && !strings.HasPrefix(n, "upstream") {
-				return nil, false, fail(exitUsage, "--upstream starts nothing, so there is no plan "+
-					"for --%s to change or show", n)
+				return nil, false, fail(exitUsage, "--upstream starts nothing, so there is no "+
+					"plan for --%s to change or show", n)
 			}
 		}
 		e.Servers = replica.Options{URLs: listOf(s.upstream), Key: os.Getenv("OSSRUN_UPSTREAM_KEY"),
