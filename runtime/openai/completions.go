@@ -7,6 +7,9 @@
 package openai
 
 import (
+	"cmp"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -72,6 +75,17 @@ type textState struct {
 	prompt   []map[string]promptLogprob
 	first    bool // the next logprobs begin with the prompt's first token
 	ids      int  // so many have been sent
+
+	likely  float64 // logprobs of the sampled tokens, added up
+	sampled int
+}
+
+// worth is what best_of compares: the logprob per token.
+func (s *textState) worth() float64 {
+	if s.sampled == 0 {
+		return math.Inf(-1) // nothing was said
+	}
+	return s.likely / float64(s.sampled)
 }
 
 func (p *port) readCompletion(o *object) (*request, form, *fault) {
@@ -100,6 +114,10 @@ func (c *textForm) take(choice int, e session.Event) {
 			c.choices[choice].prompt = wirePromptLogprobs(c.req.turns[choice].Prompt, e.Logprobs)
 		}
 	case session.Answer:
+		for _, l := range e.Logprobs {
+			c.choices[choice].likely += float64(finite(l.Logprob))
+			c.choices[choice].sampled++
+		}
 		c.piece(choice, e.Text, e.Logprobs, e.Tokens)
 	case session.Done:
 		if c.failureOf(e) == nil {
@@ -187,8 +205,9 @@ func (c *textForm) reason(choice int) *string {
 
 func (c *textForm) whole(usage session.Usage) any {
 	var list []textChoice
-	for i, ch := range c.choices {
-		choice := textChoice{Index: i, Text: ch.text.String(), FinishReason: c.reason(i)}
+	for _, i := range c.best() {
+		ch := c.choices[i]
+		choice := textChoice{Index: len(list), Text: ch.text.String(), FinishReason: c.reason(i)}
 		if c.req.logprobs {
 			choice.Logprobs = &ch.logprobs
 		}
@@ -199,4 +218,22 @@ func (c *textForm) whole(usage session.Usage) any {
 		list = append(list, choice)
 	}
 	return c.completion(list, wireUsage(usage))
+}
+
+// best are the choices that the answer has: of each prompt those that the client wants to see, the
+// best first where it asked for more.
+func (c *textForm) best() (list []int) {
+	for first := 0; first < len(c.choices); first += c.req.n {
+		of := make([]int, c.req.n)
+		for i := range of {
+			of[i] = first + i
+		}
+		if c.req.shown < c.req.n {
+			slices.SortStableFunc(of, func(a, b int) int {
+				return cmp.Compare(c.choices[b].worth(), c.choices[a].worth())
+			})
+		}
+		list = append(list, of[:c.req.shown]...)
+	}
+	return list
 }

@@ -23,6 +23,7 @@ const textDefault = 16
 type completionRequest struct {
 	choicesRequest
 	prompts []textPrompt
+	shown   int // choices of each prompt that the answer has: the best of n
 	echo    bool
 	// vLLM's prompt_logprobs was asked for
 	promptLogprobs bool
@@ -53,6 +54,15 @@ func parseCompletion(o *object) (*completionRequest, *fault) {
 	r := &completionRequest{choicesRequest: readChoices(o, "prompt"), echo: o.flag("echo")}
 	r.unpaced = true // it is for measuring
 	r.prompts = readPrompts(o)
+	r.shown = r.n
+	switch r.n = o.integer("best_of", 1, maxChoices, r.n); {
+	case r.n < r.shown:
+		o.c.add(invalid("best_of", "best_of is %d, it must be at least n, which is %d", r.n,
+			r.shown))
+	case r.n > r.shown && r.stream:
+		o.c.add(invalid("best_of", "best_of greater than n cannot be streamed: which choices are "+
+			"the best is known at the end"))
+	}
 	if len(r.prompts)*r.n > mostTexts {
 		o.c.add(invalid("prompt", "%d prompts of %d choices are more than %d in one request",
 			len(r.prompts), r.n, mostTexts))
@@ -60,15 +70,13 @@ func parseCompletion(o *object) (*completionRequest, *fault) {
 	if o.text("suffix") != "" {
 		o.c.add(unsupported("suffix", "suffix", "the model continues texts and does not fill gaps"))
 	}
-	if best := o.integer("best_of", 1, maxChoices, r.n); best != r.n {
-		o.c.add(unsupported("best_of", "best_of that differs from n",
-			"ask for n choices and choose among them"))
-	}
 	params := sampling(o)
 	params.Logprobs = -1
 	if o.has("logprobs") {
 		r.logprobs = true
 		params.Logprobs = o.integer("logprobs", 0, sample.MaxTopLogprobs, 0)
+	} else if r.n > r.shown {
+		params.Logprobs = 0 // to compare the choices by
 	}
 	turn := session.Request{Params: params, Stop: stops(o), StopTokens: stopTokens(o),
 		Final: r.format.final, MaxTokens: textDefault, Allowed: allowedTokens(o),
