@@ -73,7 +73,8 @@ func (c *chatForm) take(choice int, e session.Event) {
 	case session.Reasoning:
 		if c.req.reasoning {
 			ch.reasoning.WriteString(e.Text)
-			c.piece(ch, chatPiece{Reasoning: e.Text}, nil)
+			reasoning, other := c.thought(e.Text)
+			c.piece(ch, chatPiece{Reasoning: reasoning, OtherName: other}, nil)
 		}
 	case session.Commentary:
 		ch.commentary = true
@@ -119,6 +120,14 @@ func (c *chatForm) take(choice int, e session.Event) {
 				Own: c.own(ch)})
 		}
 	}
+}
+
+// thought is reasoning under the first or the second of its names.
+func (c *chatForm) thought(text string) (reasoning, content string) {
+	if c.port.ReasoningContent {
+		return "", text
+	}
+	return text, ""
 }
 
 func (c *chatForm) answered(ch *chatState, e session.Answer) {
@@ -183,8 +192,8 @@ func (c *chatForm) whole(usage session.Usage) any {
 	c.object = "chat.completion"
 	var list []chatChoice
 	for _, ch := range c.choices {
-		m := chatReply{Role: "assistant", Reasoning: ch.reasoning.String(),
-			Annotations: []struct{}{}}
+		m := chatReply{Role: "assistant", Annotations: []struct{}{}}
+		m.Reasoning, m.OtherName = c.thought(ch.reasoning.String())
 		for i, call := range ch.calls {
 			if ch.closed[i] { // one that was cut off has no arguments that could be run
 				m.ToolCalls = append(m.ToolCalls, call)

@@ -1,7 +1,7 @@
 // POST /v1/chat/completions: the answer's objects, field for field as clients decode them.
 //
-// Reasoning is sent as `reasoning` only: the Agents SDK for Python loses it if `reasoning_content`
-// is sent too.
+// Reasoning is sent as `reasoning` or, where the server is told so, as `reasoning_content`, never as
+// both: the Agents SDK for Python loses it then.
 
 package openai
 
@@ -25,6 +25,7 @@ type chatReply struct {
 	Role        string     `json:"role"`
 	Content     *string    `json:"content"`
 	Reasoning   string     `json:"reasoning,omitempty"`
+	OtherName   string     `json:"reasoning_content,omitempty"` // Options.ReasoningContent
 	Refusal     *string    `json:"refusal"`
 	Annotations []struct{} `json:"annotations"`
 	ToolCalls   []chatCall `json:"tool_calls,omitempty"`
@@ -72,6 +73,7 @@ type chatPiece struct {
 	Role      string     `json:"role,omitempty"`
 	Content   *string    `json:"content,omitempty"`
 	Reasoning string     `json:"reasoning,omitempty"`
+	OtherName string     `json:"reasoning_content,omitempty"`
 	ToolCalls []chatCall `json:"tool_calls,omitempty"`
 
 	FunctionCall *chatFunction `json:"function_call,omitempty"`

@@ -50,6 +50,9 @@ type Options struct {
 	// MaxReasoning is session.Request.MaxReasoning of requests that do not name
 	// max_reasoning_tokens.
 	MaxReasoning int
+	// ReasoningContent has chat completions call the reasoning reasoning_content, as older vLLM and
+	// DeepSeek do, in place of reasoning.
+	ReasoningContent bool
 	// AllowLoops is session.Request.AllowLoops of all requests.
 	AllowLoops bool
 	// Store has the stored responses. It is the caller's to close. nil: the port has its own, in

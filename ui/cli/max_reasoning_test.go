@@ -1,13 +1,33 @@
-// serve --max-reasoning-tokens over HTTP: the flag bounds the requests that do not say themselves.
+// serve --max-reasoning-tokens and --reasoning-field over HTTP: the one bounds the requests that do
+// not say themselves, the other names what comes.
 
 package cli
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
 )
+
+func TestServeNamesReasoning(t *testing.T) {
+	s := serveDemo(t, "--reasoning-field", "reasoning_content")
+	for _, stream := range []string{"false", "true"} {
+		r, err := s.web.Post(s.url+"/v1/chat/completions", "application/json", strings.NewReader(
+			`{"model":"demo","temperature":0,"messages":[{"role":"user","content":"Hello"}],`+
+				`"stream":`+stream+`}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(r.Body)
+		r.Body.Close()
+		if err != nil || !strings.Contains(string(b), `"reasoning_content":"`) ||
+			strings.Contains(string(b), `"reasoning":`) {
+			t.Errorf("stream %s: %s, %v", stream, b, err)
+		}
+	}
+}
 
 func TestServeBoundsReasoning(t *testing.T) {
 	s := serveDemo(t, "--max-reasoning-tokens", "3")

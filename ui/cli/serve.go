@@ -311,8 +311,9 @@ func newServer(v *serveVerb, m *serve.Models, listener net.Listener, secure *tls
 		MaxBody: o.MaxBody, MaxTexts: m.Requests().Texts, Interval: o.StreamInterval,
 		MaxReasoning: maxReasoning(v.maxReasoning), AllowLoops: v.allowLoops,
 		IgnoreImages: v.ignoreImages, LogPrompts: v.logPrompts,
-		MaxWaiting: o.Settings.MaxWaiting,
-		Store:      m.Store(), Tools: given.Of, Ready: s.ready})
+		ReasoningContent: v.reasoningField == "reasoning_content",
+		MaxWaiting:       o.Settings.MaxWaiting,
+		Store:            m.Store(), Tools: given.Of, Ready: s.ready})
 	s.http = &http.Server{
 		Handler:           s.port,
 		TLSConfig:         secure,

@@ -36,11 +36,12 @@ type portFlags struct {
 	logFormat          string
 	logPrompts         bool
 	ignoreImages       bool
+	reasoningField     string
 }
 
 func (p *portFlags) flags() []cli.Flag {
 	*p = portFlags{host: "127.0.0.1", port: 8000, maxBody: serve.StandardBody >> 20,
-		logLevel: "info", logFormat: "text"}
+		logLevel: "info", logFormat: "text", reasoningField: "reasoning"}
 	return []cli.Flag{
 		text(&p.host, "host", groupListen, "listen on this `ADDRESS`; 0.0.0.0 is every one"),
 		&cli.IntFlag{Name: "port", Category: groupListen, Value: p.port, Destination: &p.port,
@@ -66,6 +67,9 @@ func (p *portFlags) flags() []cli.Flag {
 			"prompts included; without it none is logged"),
 		toggle(&p.ignoreImages, "ignore-images", groupListen, "leave images out, with a note to "+
 			"the model in their place; without it they are refused, since it reads text only"),
+		oneOf(&p.reasoningField, "reasoning-field", groupListen, "call the reasoning of chat "+
+			"completions `NAME`: reasoning, or reasoning_content for clients that read only this",
+			"reasoning", "reasoning_content"),
 	}
 }
 

@@ -283,6 +283,7 @@ var ours = map[string]bool{
 	"allowed-origins": true,
 	"api-key-file":    true, "allowed-hosts": true, "max-body": true, "log-level": true,
 	"log-format": true, "log-prompts": true, "ignore-images": true,
+	"reasoning-field": true,
 }
 
 // vllmModel is a model's name as the plan knows it: 20b, 120b or a repository.
