@@ -76,5 +76,13 @@ func recordedItem(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// compacted is the text of a compaction item, "" if another server made it.
-func compacted(o *object) string { return strings.TrimSpace(unseal(o.text("encrypted_content"))) }
+// compactedText is the text of a compaction item, "" if another server made it; whole: it stands for
+// everything before it.
+func compactedText(o *object) (text string, whole bool) {
+	sealed := o.text("encrypted_content")
+	body, whole := strings.CutPrefix(sealed, wholeSeal)
+	if whole {
+		sealed = sealVersion + body
+	}
+	return strings.TrimSpace(unseal(sealed)), whole
+}

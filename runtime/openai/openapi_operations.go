@@ -60,6 +60,7 @@ var operations = []operation{
 			"background boolean", "include strings",
 			"max_output_tokens integer -1", "max_tool_calls integer 1", "reasoning object",
 			"text object", "parallel_tool_calls boolean", "truncation auto|disabled",
+			"context_management objects",
 			"top_logprobs integer 0 20", "prompt_cache_key string", "safety_identifier string"},
 			turnFields, samplingFields, formFields),
 		answer: "id object created_at status model output error usage"},

@@ -107,7 +107,13 @@ func (r *responsesForm) beat() {
 	r.emit(e.Type, &e)
 }
 
-func (r *responsesForm) take(_ int, e session.Event) { r.composer.take(e) }
+func (r *responsesForm) take(_ int, e session.Event) {
+	if c, ok := e.(compacted); ok {
+		r.compactedTo(c)
+		return
+	}
+	r.composer.take(e)
+}
 
 func (r *responsesForm) whole(usage session.Usage) any {
 	r.end(usage, nil)
@@ -178,7 +184,9 @@ func (r *responsesForm) finish(usage session.Usage, failed *fault) {
 // said tells whether the response has something for its client: a text or a call.
 func (c *composer) said() bool {
 	for _, item := range c.response.Output {
-		if _, list := item.(*mcpListItem); !list {
+		switch item.(type) {
+		case *mcpListItem, *compactionItem:
+		default:
 			return true
 		}
 	}

@@ -90,6 +90,8 @@ type compactionItem struct {
 	Encrypted string `json:"encrypted_content"`
 }
 
+func (i *compactionItem) itemID() string { return i.ID }
+
 func (p *port) compact(e *exchange, r *http.Request) {
 	req, runner, f := p.readConversation(e, r)
 	if f != nil {

@@ -31,6 +31,7 @@ type responsesRequest struct {
 	conversation string            // id, "": none
 	previous     string            // id of the response that it goes on from
 	approved     *session.Call     // to be run first; nil: none
+	compactAt    int               // see readCompaction
 	truncate     bool              // drop the oldest messages until the conversation fits
 	talk         conversation      // the whole history, instructions of the request left out
 	response     response          // what it echoes
@@ -42,6 +43,7 @@ func parseResponses(o *object, options *Options) (*responsesRequest, *fault) {
 	r := &responsesRequest{
 		request: readRequest(o, "input", o.object("text").get("format"), ""),
 		store:   o.boolean("store", true), truncate: readTruncation(o),
+		compactAt: readCompaction(o),
 	}
 	if o.flag("background") && !r.store {
 		o.c.add(invalid("background", "background needs store to be true: the response would be "+
@@ -106,6 +108,9 @@ func (r *responsesRequest) starter(wanted []wantedTool, most int) starter {
 		if r.truncate {
 			fitting = &truncating{Runner: runner}
 			runner = fitting
+		}
+		if r.compactAt != 0 && r.approved == nil {
+			runner = &compacting{Runner: runner, store: a.port.Store, threshold: r.compactAt}
 		}
 		if r.approved != nil {
 			runner = &approving{Runner: runner, call: *r.approved}
@@ -407,11 +412,16 @@ func (in *inputReader) appendItem(v value, after []value) (ignored string) {
 	case "mcp_approval_response":
 		in.checkAnswer(o)
 	case "compaction", "compaction_summary":
-		text := compacted(o)
+		text, whole := compactedText(o)
 		if text == "" {
 			return kind
 		}
-		talk.Messages = append(talk.Messages, session.Summary{Text: text}.Message())
+		s := session.Summary{Text: text}
+		if whole && len(talk.Messages) > 0 {
+			talk.Messages = goesOn(s, talk.Messages)
+		} else {
+			talk.Messages = append(talk.Messages, s.Message())
+		}
 	default:
 		return kind
 	}

@@ -88,7 +88,7 @@ func (p *port) resume(id string, s storedResponse) bool {
 		return false
 	}
 	req, f := parseResponses(o, &p.Options)
-	if f != nil || len(req.wanted) > 0 {
+	if f != nil || len(req.wanted) > 0 || req.compactAt != 0 {
 		return false
 	}
 	ctx, cancel := context.WithCancel(context.Background())
