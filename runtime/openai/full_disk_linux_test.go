@@ -18,7 +18,7 @@ import (
 )
 
 // Every request is answered, every answer is found again by this process, and the next process
-// finds all that the disk took, before it was full and after.
+// finds them all, since what the disk refused is written when it has room again.
 func TestFullDiskUnderTheStore(t *testing.T) {
 	disk := t.TempDir()
 	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=3m"); err != nil {
@@ -92,7 +92,7 @@ func TestFullDiskUnderTheStore(t *testing.T) {
 		t.Fatal(err, notes)
 	}
 	defer next.Close()
-	for _, id := range slices.Concat(before, later) {
+	for _, id := range slices.Concat(before, during, later) {
 		if _, ok := getResponse(next, id); !ok {
 			t.Errorf("%s is lost", id)
 		}

@@ -76,8 +76,8 @@ func recordedItem(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// compactedText is the text of a compaction item, "" if another server made it; whole: it stands for
-// everything before it.
+// compactedText is the text of a compaction item, "" if another server made it; whole: it stands
+// for everything before it.
 func compactedText(o *object) (text string, whole bool) {
 	sealed := o.text("encrypted_content")
 	body, whole := strings.CutPrefix(sealed, wholeSeal)

@@ -13,11 +13,13 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"math"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -59,11 +61,15 @@ type diskStore struct {
 	db      *sql.DB
 	inUse   interface{ Close() error } // the mark that this process uses the file
 	refused atomic.Int64
-	spare   *memoryStore // what the disk has refused
+	writing sync.Mutex   // held while a record is written or deleted
+	spare   *memoryStore // what the disk has refused, until it takes it
+	// over is what the disk had in place of each of these: its checksum, see onDisk
+	over map[storeKey]int64
 }
 
 func openDiskStore(o StoreOptions) (*diskStore, error) {
-	s := &diskStore{o: o, now: time.Now, spare: newMemoryStore(o)}
+	s := &diskStore{o: o, now: time.Now, spare: newMemoryStore(o),
+		over: map[storeKey]int64{}}
 	err := os.MkdirAll(filepath.Dir(o.File), 0o700)
 	if err == nil {
 		err = create(s.lockPath())
@@ -222,15 +228,49 @@ func (s *diskStore) Put(r Record) {
 	if !known || len(r.Value) > bound.Bytes {
 		return
 	}
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	r.Used = s.now()
 	if err := s.put(r); err != nil {
 		if s.refused.Add(1) == 1 {
 			s.o.Notify("stored turns and responses are kept in memory only: " + err.Error())
 		}
+		s.over[storeKey{r.Kind, r.Key}] = s.onDisk(r)
 		s.spare.Put(r)
 		return
 	}
 	s.spare.Delete(r.Kind, r.Key)
+	s.settle(settledAtOnce)
+}
+
+// settledAtOnce is how many records that were refused are written behind one that was not.
+const settledAtOnce = 8
+
+// settle writes what the disk has refused, if it takes it now. What another process has written or
+// deleted since then stays so.
+func (s *diskStore) settle(most int) {
+	for range most {
+		r, ok := s.spare.oldest()
+		if !ok {
+			clear(s.over)
+			return
+		}
+		key := storeKey{r.Kind, r.Key}
+		if s.onDisk(r) == s.over[key] && s.put(r) != nil {
+			return
+		}
+		s.spare.Delete(r.Kind, r.Key)
+		delete(s.over, key)
+	}
+}
+
+// onDisk is the checksum of the record with this key on the disk, -1 if there is none.
+func (s *diskStore) onDisk(r Record) (sum int64) {
+	if s.db.QueryRow("SELECT sum FROM record WHERE kind = ? AND key = ?", r.Kind, r.Key).Scan(
+		&sum) != nil {
+		return -1
+	}
+	return sum
 }
 
 func (s *diskStore) put(r Record) error {
@@ -341,6 +381,8 @@ func (s *diskStore) List(kind Kind) []Record {
 }
 
 func (s *diskStore) Delete(kind Kind, key string) bool {
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	spare := s.spare.Delete(kind, key)
 	done, err := s.db.Exec("DELETE FROM record WHERE kind = ? AND key = ?", kind, key)
 	if err != nil {
@@ -359,6 +401,9 @@ func (s *diskStore) Refused() int64 { return s.refused.Load() }
 func (s *diskStore) Close() error {
 	var err error
 	if s.db != nil {
+		s.writing.Lock()
+		defer s.writing.Unlock()
+		s.settle(math.MaxInt)
 		err = s.db.Close()
 	}
 	if s.inUse != nil {

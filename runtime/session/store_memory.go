@@ -92,6 +92,23 @@ func (s *memoryStore) Delete(kind Kind, key string) bool {
 	return ok
 }
 
+// oldest is the record of any kind that was used least recently.
+func (s *memoryStore) oldest() (r Record, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, order := range s.order {
+		e := order.Back()
+		for e != nil && s.expired(e.Value.(*Record)) {
+			s.drop(e)
+			e = order.Back()
+		}
+		if e != nil && (!ok || e.Value.(*Record).Used.Before(r.Used)) {
+			r, ok = *e.Value.(*Record), true
+		}
+	}
+	return r, ok
+}
+
 func (s *memoryStore) Refused() int64 { return 0 }
 func (s *memoryStore) Close() error   { return nil }
 

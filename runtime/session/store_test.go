@@ -178,6 +178,64 @@ func TestWhatIsAcknowledgedIsKeptOnAFullDisk(t *testing.T) {
 	}
 }
 
+// The latest version of what the disk has refused is written behind the next record that it takes,
+// or when the store is closed; what was deleted or written anew meanwhile is not.
+func TestRefusedRecordsAreWrittenWhenThereIsRoom(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "kept.db")
+	s, _ := openFile(t, file, nil)
+	other, _ := openFile(t, file, nil)
+	room := func(pages int) {
+		t.Helper()
+		if _, err := s.db.Exec(fmt.Sprint("PRAGMA max_page_count = ", pages)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put := func(s Store, key, value string) {
+		s.Put(Record{Kind: KindResponse, Key: key, Also: []string{"item of " + key},
+			Value: []byte(value + strings.Repeat(" ", 20000))})
+	}
+	find := func(s Store, key string) string {
+		r, _ := s.Get(KindResponse, key)
+		return strings.TrimSpace(string(r.Value))
+	}
+	s.Put(Record{Kind: KindResponse, Key: "a", Value: []byte("old")}) // and no pages to be reused
+	room(1)
+	for _, key := range []string{"a", "deleted", "another's"} {
+		put(s, key, "first")
+		put(s, key, "second")
+	}
+	for i := range 2 * settledAtOnce {
+		put(s, fmt.Sprint(i), "many")
+	}
+	if n := s.Refused(); n != 6+2*settledAtOnce {
+		t.Fatalf("%d were refused", n)
+	}
+	if got := find(other, "a"); got != "old" {
+		t.Errorf("the disk has %q", got)
+	}
+	s.Delete(KindResponse, "deleted")
+	put(other, "another's", "newer")
+	room(1 << 30)
+	put(s, "b", "room")
+	if a, b := find(other, "item of a"), find(other, "b"); a != "second" || b != "room" {
+		t.Errorf("behind a record that was taken there are %q and %q", a, b)
+	}
+	if got := find(other, fmt.Sprint(2*settledAtOnce-1)); got != "" {
+		t.Errorf("more than %d were written at once", settledAtOnce)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 * settledAtOnce {
+		if got := find(other, fmt.Sprint(i)); got != "many" {
+			t.Errorf("record %d is %q", i, got)
+		}
+	}
+	if d, o := find(other, "deleted"), find(other, "another's"); d != "" || o != "newer" {
+		t.Errorf("deleted is %q, the other's is %q", d, o)
+	}
+}
+
 // A thousand random faults in the file or its log: each is noticed if it costs a record, costs
 // the records of at most two pages, and leaves a store that takes new records.
 func TestDamagedFilesAreSalvaged(t *testing.T) {
